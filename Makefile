@@ -1,0 +1,54 @@
+# windrow: `make` alone lists the targets.
+GO       ?= go
+# giouring pulls two runtime symbols by linkname, which the linker refuses without the flag (docs/dependencies.md).
+ifeq ($(shell $(GO) env GOOS),linux)
+TAGS     ?= giouring
+LDFLAGS  ?= -checklinkname=0
+endif
+BUILD    := -trimpath -tags='$(TAGS)' -ldflags='$(LDFLAGS)'
+FUZZTIME ?= 30s
+
+.DEFAULT_GOAL := help
+.PHONY: help build test race fuzz lint bench golden demo validate interop clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## bin/windrow
+	$(GO) build $(BUILD) -o bin/windrow .
+
+test: ## all tests, without GPU, root or network
+	$(GO) test $(BUILD) ./...
+
+race: ## all tests under the race detector
+	$(GO) test $(BUILD) -race ./...
+
+fuzz: ## every fuzz target for FUZZTIME each
+	@set -e; for pkg in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test $(BUILD) -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "fuzz $$pkg $$f"; $(GO) test $(BUILD) -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg; \
+	  done; done
+
+lint: ## gofmt and vet, with and without the build tags, for every system we build for
+	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) vet -tags=giouring ./...
+	$(GO) vet -tags=purego ./kernels/...
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build ./...
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) build ./...
+	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(GO) build ./...
+
+bench: ## benchmarks of our own parts
+	$(GO) test $(BUILD) -run '^$$' -bench . -benchmem ./...
+
+golden: ## rewrite the golden files, then look at the diff
+	$(GO) test $(BUILD) ./internal/cli -update
+
+demo: build ## the whole loop on the shipped model and this machine's own disk
+	./bin/windrow demo
+
+validate: build ## simulation against replay: 12 configurations on an emulated device, and a throttled disk as root
+	./bin/windrow validate --suite all
+
+clean: ## remove what make and demo made
+	rm -rf bin demo

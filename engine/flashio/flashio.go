@@ -1,0 +1,69 @@
+package flashio
+
+import (
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// Request asks for len(Buf) bytes of the file at Offset. For a direct reader Offset, len(Buf) and the address of
+// Buf are multiples of Mode.Align; a request that is not is an error, never a silent buffered read.
+type Request struct {
+	Offset int64
+	Buf    []byte
+}
+
+// Reader is the one way the engine reads flash. Readers stack: Faults(Uring(file)).
+//
+// ReadBatch returns when every request has been filled completely (short reads and EINTR are retried inside), or with
+// the first error in request order, wrapped with engine, file, offset and length. After an error the contents of the
+// buffers are undefined, but no read is in flight any more. It is not safe for concurrent use. It neither keeps reqs
+// nor allocates in steady state.
+type Reader interface {
+	ReadBatch(reqs []Request) error
+	// Mode says how the reads are really done; it does not change during the life of a Reader.
+	Mode() Mode
+	// Close waits for the workers and closes the file. A second Close returns nil.
+	Close() error
+}
+
+// Engine names a way to read.
+type Engine string
+
+// The engines. EngineAuto picks uring where the host has it and the build contains it, else pread.
+const (
+	EngineAuto     Engine = "auto"
+	EnginePread    Engine = "pread"
+	EngineUring    Engine = "uring"
+	EngineMmap     Engine = "mmap"
+	EngineMem      Engine = "mem"
+	EngineEmulated Engine = "emulated"
+)
+
+// Mode is the truth about a Reader, written into every result (design invariant 8).
+type Mode struct {
+	Engine       Engine      `json:"engine"`        // what serves the reads
+	Requested    Engine      `json:"requested"`     // what the caller asked for
+	Direct       bool        `json:"direct"`        // reads bypass the page cache, as far as the host can promise
+	WantDirect   bool        `json:"want_direct"`   // the caller asked for direct reads
+	Align        units.Bytes `json:"align"`         // alignment of offset, length and buffer; 1 when buffered
+	Parallel     int         `json:"parallel"`      // threads (pread) or queue depth (uring)
+	FileSystem   string      `json:"file_system"`   // by statfs, e.g. "ext4", "tmpfs"
+	MemoryBacked bool        `json:"memory_backed"` // tmpfs and the like: a "flash" number from it is no flash number
+	Notes        []string    `json:"notes"`         // fallbacks taken and why, each a whole sentence with its remedy
+}
+
+// Options say how to open a file for reading.
+type Options struct {
+	Engine   Engine // EngineAuto when empty
+	Direct   Direct
+	Parallel int // threads or depth; 0 = 32 threads for pread (LLM in a flash, section 4.1), depth 256 for uring (NeuroPrefetcher)
+}
+
+// Direct says whether reads bypass the page cache.
+type Direct string
+
+// DirectAuto asks for direct reads and falls back to buffered ones with a note; DirectOn fails instead.
+const (
+	DirectAuto Direct = "auto"
+	DirectOn   Direct = "on"
+	DirectOff  Direct = "off"
+)

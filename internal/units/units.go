@@ -1,0 +1,235 @@
+// Package units holds the three quantities every other package speaks in (bytes, rates and
+// nanoseconds) with their text forms. It is the only place that knows 1000 from 1024.
+//
+// Text forms carry their unit: "4KiB", "6.10GB/s", "80us". A number without a unit is an error,
+// because "7000" has meant GB, GiB and Gbit in turn. It is a leaf: it imports nothing of this module.
+package units
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// Bytes is an amount of data. Its text form uses IEC units (KiB, MiB, GiB).
+type Bytes int64
+
+// Rate is a data rate in bytes per second. Its text form uses SI units (MB/s, GB/s), as drives do.
+type Rate int64
+
+// Nanos is a duration or a point of (virtual or measured) time in nanoseconds.
+type Nanos int64
+
+// Sizes in bytes.
+const (
+	KiB Bytes = 1 << 10
+	MiB Bytes = 1 << 20
+	GiB Bytes = 1 << 30
+)
+
+// Rates in bytes per second.
+const (
+	MBps Rate = 1e6
+	GBps Rate = 1e9
+)
+
+// Durations in nanoseconds.
+const (
+	Microsecond Nanos = 1e3
+	Millisecond Nanos = 1e6
+	Second      Nanos = 1e9
+)
+
+// Forever is later than every time a simulation can reach.
+const Forever Nanos = math.MaxInt64
+
+// Time returns how long b bytes take at rate r, rounded up to a whole nanosecond. A rate of zero or less
+// means "no limit": the time is 0. The arithmetic is exact integer arithmetic, so that it is the same on
+// every machine; a result beyond the range of Nanos is Forever.
+func (r Rate) Time(b Bytes) Nanos {
+	if r <= 0 || b <= 0 {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(b), uint64(Second))
+	lo, carry := bits.Add64(lo, uint64(r)-1, 0)
+	hi += carry
+	if hi >= uint64(r) {
+		return Forever
+	}
+	q, _ := bits.Div64(hi, lo, uint64(r))
+	if q > math.MaxInt64 {
+		return Forever
+	}
+	return Nanos(q)
+}
+
+// Over returns the rate at which b bytes move in t; 0 when t is not positive.
+func (b Bytes) Over(t Nanos) Rate {
+	if t <= 0 {
+		return 0
+	}
+	return Rate(float64(b) * 1e9 / float64(t))
+}
+
+// Seconds returns t in seconds.
+func (t Nanos) Seconds() float64 { return float64(t) / 1e9 }
+
+// Millis returns t in milliseconds.
+func (t Nanos) Millis() float64 { return float64(t) / 1e6 }
+
+// FromSeconds converts seconds to Nanos, rounding to the nearest.
+func FromSeconds(s float64) Nanos { return Nanos(math.Round(s * 1e9)) }
+
+type unit struct {
+	name  string
+	scale float64
+}
+
+// Longest names first, so that "GiB/s" is not read as "B/s" with rubbish before it.
+var (
+	byteUnits = []unit{
+		{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
+		{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1},
+	}
+	rateUnits = []unit{
+		{"KiB/s", 1 << 10}, {"MiB/s", 1 << 20}, {"GiB/s", 1 << 30}, {"Gb/s", 1e9 / 8}, {"Mb/s", 1e6 / 8},
+		{"kB/s", 1e3}, {"KB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"TB/s", 1e12}, {"B/s", 1},
+	}
+	timeUnits = []unit{{"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}}
+)
+
+func parse(kind, s string, table []unit) (int64, error) {
+	text := strings.TrimSpace(s)
+	for _, u := range table {
+		num, ok := strings.CutSuffix(text, u.name)
+		if !ok {
+			continue
+		}
+		v, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
+		if err != nil {
+			continue // "5ms" also ends in "s": a longer unit may fit
+		}
+		v *= u.scale
+		if math.IsNaN(v) || v < 0 || v >= math.MaxInt64 {
+			return 0, fmt.Errorf("units: %s %q is out of range", kind, s)
+		}
+		return int64(math.Round(v)), nil
+	}
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		return 0, fmt.Errorf("units: %s %q has no unit; write for example %s", kind, s, text+table[1].name)
+	}
+	return 0, fmt.Errorf("units: %q is not a %s; known units are %s", s, kind, names(table))
+}
+
+func names(table []unit) string {
+	var b strings.Builder
+	for i, u := range table {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(u.name)
+	}
+	return b.String()
+}
+
+// ParseBytes reads "4KiB", "1.5GiB", "13.4GB" (decimal) or "512B".
+func ParseBytes(s string) (Bytes, error) {
+	v, err := parse("size", s, byteUnits)
+	return Bytes(v), err
+}
+
+// ParseRate reads "6.10GB/s", "7.0GiB/s" or "7Gb/s" (bits).
+func ParseRate(s string) (Rate, error) {
+	v, err := parse("rate", s, rateUnits)
+	return Rate(v), err
+}
+
+// ParseNanos reads "80us", "1.5ms", "20s".
+func ParseNanos(s string) (Nanos, error) {
+	v, err := parse("duration", s, timeUnits)
+	return Nanos(v), err
+}
+
+func format(v int64, table []unit) string {
+	f := float64(v)
+	pick := table[0]
+	for _, u := range table {
+		if math.Abs(f) >= u.scale {
+			pick = u
+		}
+	}
+	return strconv.FormatFloat(f/pick.scale, 'g', digits(f/pick.scale), 64) + pick.name
+}
+
+// digits keeps three significant digits, and all digits of a whole number.
+func digits(v float64) int {
+	if v == math.Trunc(v) || math.Abs(v) >= 1000 {
+		return -1
+	}
+	return 3
+}
+
+// String formats with three significant digits in IEC units, or exactly when the number is whole.
+func (b Bytes) String() string {
+	return format(int64(b), []unit{{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}})
+}
+
+// String formats with three significant digits in SI units.
+func (r Rate) String() string {
+	return format(int64(r), []unit{{"B/s", 1}, {"kB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}})
+}
+
+// String formats with three significant digits.
+func (t Nanos) String() string {
+	return format(int64(t), []unit{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}})
+}
+
+// exact returns a text form that parses back to the same integer.
+func exact(v int64, table []unit) string {
+	for i := len(table) - 1; i >= 0; i-- {
+		u := table[i]
+		s := strconv.FormatFloat(float64(v)/u.scale, 'g', -1, 64)
+		if len(s) > 10 || strings.ContainsRune(s, 'e') {
+			continue
+		}
+		if f, _ := strconv.ParseFloat(s, 64); int64(math.Round(f*u.scale)) == v && f >= 1 {
+			return s + u.name
+		}
+	}
+	return strconv.FormatInt(v, 10) + table[0].name
+}
+
+// MarshalText writes a form that UnmarshalText reads back exactly.
+func (b Bytes) MarshalText() ([]byte, error) {
+	return []byte(exact(int64(b), []unit{{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}})), nil
+}
+
+// MarshalText writes a form that UnmarshalText reads back exactly.
+func (r Rate) MarshalText() ([]byte, error) {
+	return []byte(exact(int64(r), []unit{{"B/s", 1}, {"kB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}})), nil
+}
+
+// MarshalText writes a form that UnmarshalText reads back exactly.
+func (t Nanos) MarshalText() ([]byte, error) {
+	return []byte(exact(int64(t), []unit{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}})), nil
+}
+
+// UnmarshalText reads what ParseBytes reads.
+func (b *Bytes) UnmarshalText(text []byte) (err error) {
+	*b, err = ParseBytes(string(text))
+	return err
+}
+
+// UnmarshalText reads what ParseRate reads.
+func (r *Rate) UnmarshalText(text []byte) (err error) {
+	*r, err = ParseRate(string(text))
+	return err
+}
+
+// UnmarshalText reads what ParseNanos reads.
+func (t *Nanos) UnmarshalText(text []byte) (err error) {
+	*t, err = ParseNanos(string(text))
+	return err
+}

@@ -1,0 +1,165 @@
+// Package des is the discrete-event core of the simulator: a clock in integer nanoseconds, a queue with a total order, and
+// first-come-first-served stations.
+//
+// Events are ordered by (time, class, sequence of scheduling). The class breaks ties between kinds of events by meaning
+// (see Class); the sequence breaks the rest, so that no order is left to chance. Nothing here allocates in steady state,
+// and nothing here knows what is simulated. It is a leaf but for units.
+//
+// Start with Kernel; Station is what flash channels, links and cores are made of.
+package des
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// Class orders events of the same time.
+type Class uint8
+
+// The classes, in order.
+const (
+	// ClassDone frees resources: a server that becomes free at t can serve an arrival of time t.
+	ClassDone Class = iota
+	// ClassArrive brings work to a station.
+	ClassArrive
+	// ClassPlan starts new work, after everything that happens at its time is known.
+	ClassPlan
+)
+
+// Event is one thing that happens. Kind and Arg mean what the Handler says they mean.
+type Event struct {
+	At   units.Nanos
+	key  uint64 // class in the top byte, sequence below
+	Kind int32
+	Arg  int32
+}
+
+func (e *Event) before(f *Event) bool {
+	return e.At < f.At || e.At == f.At && e.key < f.key
+}
+
+// Handler is called for each event in order. An error stops the run.
+type Handler interface {
+	Handle(k *Kernel, e Event) error
+}
+
+// ErrInvariant marks a broken promise of the simulator itself: a bug, not bad input.
+var ErrInvariant = errors.New("invariant broken")
+
+// Kernel is a clock and a queue of pending events. The zero value is ready and stands at time 0.
+type Kernel struct {
+	now  units.Nanos
+	seq  uint64
+	heap []Event // binary heap on Event.before
+}
+
+// Now is the time of the event being handled.
+func (k *Kernel) Now() units.Nanos { return k.now }
+
+// Pending is the number of scheduled events.
+func (k *Kernel) Pending() int { return len(k.heap) }
+
+// Schedule adds an event at time at, not earlier than Now: an earlier one is moved to Now, since the clock never goes back.
+func (k *Kernel) Schedule(at units.Nanos, class Class, kind, arg int32) {
+	e := Event{At: max(at, k.now), key: uint64(class)<<56 | k.seq, Kind: kind, Arg: arg}
+	k.seq++
+	k.heap = append(k.heap, e)
+	i := len(k.heap) - 1
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !e.before(&k.heap[parent]) {
+			break
+		}
+		k.heap[i] = k.heap[parent]
+		i = parent
+	}
+	k.heap[i] = e
+}
+
+// next removes and returns the first event.
+func (k *Kernel) next() Event {
+	first := k.heap[0]
+	n := len(k.heap) - 1
+	e := k.heap[n]
+	k.heap = k.heap[:n]
+	i := 0
+	for {
+		child := 2*i + 1
+		if child >= n {
+			break
+		}
+		if child+1 < n && k.heap[child+1].before(&k.heap[child]) {
+			child++
+		}
+		if !k.heap[child].before(&e) {
+			break
+		}
+		k.heap[i] = k.heap[child]
+		i = child
+	}
+	if n > 0 {
+		k.heap[i] = e
+	}
+	return first
+}
+
+// Advance moves the clock forward to at when nothing is pending before it.
+func (k *Kernel) Advance(at units.Nanos) error {
+	if len(k.heap) > 0 && k.heap[0].At < at {
+		return fmt.Errorf("des: advance to %v over an event at %v: %w", at, k.heap[0].At, ErrInvariant)
+	}
+	k.now = max(k.now, at)
+	return nil
+}
+
+// Run handles events until none is pending or the handler returns an error.
+func (k *Kernel) Run(h Handler) error {
+	for len(k.heap) > 0 {
+		e := k.next()
+		k.now = e.At
+		if err := h.Handle(k, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Station is a first-come-first-served station of one or more equal servers. Arrivals must come in order of time; then a
+// completion time per server is all the state there is. The zero value has no servers; use NewStation.
+type Station struct {
+	free []units.Nanos // when each server is next free
+	busy units.Nanos   // total service given
+}
+
+// NewStation returns a station of n ≥ 1 idle servers.
+func NewStation(n int) *Station { return &Station{free: make([]units.Nanos, max(n, 1))} }
+
+// Serve gives a customer that arrives at time at the first server to be free and returns when its service starts and ends.
+func (s *Station) Serve(at, service units.Nanos) (start, end units.Nanos) {
+	best := 0
+	for i, t := range s.free {
+		if t < s.free[best] {
+			best = i
+		}
+	}
+	start = max(at, s.free[best])
+	end = start + service
+	s.free[best] = end
+	s.busy += service
+	return start, end
+}
+
+// Busy is the total service time given so far, over all servers.
+func (s *Station) Busy() units.Nanos { return s.busy }
+
+// IdleAt reports whether every server is free at time t.
+func (s *Station) IdleAt(t units.Nanos) bool {
+	for _, f := range s.free {
+		if f > t {
+			return false
+		}
+	}
+	return true
+}

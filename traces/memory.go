@@ -1,0 +1,24 @@
+package traces
+
+import "fmt"
+
+// Memory is a trace held in memory: what the generator makes and what tests use.
+type Memory struct {
+	Head Header
+	List []Token
+}
+
+// Header implements Source.
+func (m *Memory) Header() *Header { return &m.Head }
+
+// Tokens implements Source.
+func (m *Memory) Tokens() int { return len(m.List) }
+
+// Token implements Source.
+func (m *Memory) Token(i int, t *Token) error {
+	if i < 0 || i >= len(m.List) {
+		return fmt.Errorf("traces: token %d: the trace has %d tokens", i, len(m.List))
+	}
+	*t = m.List[i]
+	return nil
+}
