@@ -1,0 +1,145 @@
+package tokenizer
+
+import "strings"
+
+const (
+	shortWord   = 24      // bytes up to which the quadratic loop beats the heap (BenchmarkMerge)
+	cachedBytes = 64      // longest word that the cache keeps
+	cachedWords = 1 << 14 // words in the cache, which is emptied when full: about 2 MB
+)
+
+// pair is two neighbouring tokens.
+type pair struct{ left, right uint32 }
+
+// product is what a pair becomes, and when: the lowest rank first.
+type product struct{ rank, id uint32 }
+
+// noRank is the rank of a pair that does not merge.
+const noRank = ^uint32(0)
+
+// encoder is the working memory of appendWord.
+type encoder struct {
+	symbols []uint32
+	ranks   []uint32
+	list    linked
+	words   map[string]span // cache: word → its ids in arena
+	arena   []uint32
+}
+
+// span is a part of the arena.
+type span struct{ from, to int32 }
+
+// appendWord appends the ids of one word. The result depends on the word alone, so it is kept.
+func (t *Tokenizer) appendWord(dst []uint32, word string) []uint32 {
+	if len(word) == 1 {
+		return append(dst, t.base[word[0]])
+	}
+	e := &t.bpe
+	if at, ok := e.words[word]; ok {
+		return append(dst, e.arena[at.from:at.to]...)
+	}
+	e.symbols = e.symbols[:0]
+	for i := range len(word) {
+		e.symbols = append(e.symbols, t.base[word[i]])
+	}
+	var ids []uint32
+	if len(word) <= shortWord {
+		ids = t.mergeShort(e.symbols)
+	} else {
+		ids = t.mergeLong(e.symbols)
+	}
+	if len(word) <= cachedBytes {
+		e.keep(word, ids)
+	}
+	return append(dst, ids...)
+}
+
+// keep puts a word into the cache.
+func (e *encoder) keep(word string, ids []uint32) {
+	if len(e.words) >= cachedWords || e.words == nil {
+		e.words = make(map[string]span)
+		e.arena = e.arena[:0]
+	}
+	from := len(e.arena)
+	e.arena = append(e.arena, ids...)
+	e.words[strings.Clone(word)] = span{int32(from), int32(len(e.arena))} // the clone lets go of the whole text
+}
+
+// rank returns the rank of a pair, or noRank.
+func (t *Tokenizer) rank(left, right uint32) uint32 {
+	if p, ok := t.pairs[pair{left, right}]; ok {
+		return p.rank
+	}
+	return noRank
+}
+
+// mergeShort merges in place: find the pair of lowest rank, the leftmost of equals; merge it; again. It keeps the ranks
+// of all neighbours, so that a merge looks up two pairs. O(n²) for n bytes, without memory of its own.
+func (t *Tokenizer) mergeShort(s []uint32) []uint32 {
+	ranks := t.bpe.ranks[:0]
+	for i := 1; i < len(s); i++ {
+		ranks = append(ranks, t.rank(s[i-1], s[i]))
+	}
+	t.bpe.ranks = ranks
+	for {
+		at, best := -1, noRank
+		for i, r := range ranks {
+			if r < best {
+				at, best = i, r
+			}
+		}
+		if at < 0 {
+			return s
+		}
+		s[at] = t.pairs[pair{s[at], s[at+1]}].id
+		s = append(s[:at+1], s[at+2:]...)
+		ranks = append(ranks[:at], ranks[at+1:]...)
+		if at > 0 {
+			ranks[at-1] = t.rank(s[at-1], s[at])
+		}
+		if at < len(ranks) {
+			ranks[at] = t.rank(s[at], s[at+1])
+		}
+	}
+}
+
+// mergeLong does what mergeShort does in O(n log n): the symbols are a linked list, the pairs a heap by (rank, position).
+// A pair whose symbols have changed since it was pushed is found out when it is popped: its product is then another one,
+// because the text that a pair covers only grows.
+func (t *Tokenizer) mergeLong(s []uint32) []uint32 {
+	l := &t.bpe.list
+	l.reset(len(s))
+	for i := 1; i < len(s); i++ {
+		t.push(l, s, int32(i-1), int32(i))
+	}
+	for len(l.heap) > 0 {
+		top := l.pop()
+		right := l.next[top.at]
+		if right == gone || right == int32(len(s)) {
+			continue
+		}
+		if p, ok := t.pairs[pair{s[top.at], s[right]}]; !ok || p.id != top.id {
+			continue
+		}
+		s[top.at] = top.id
+		l.remove(right)
+		if left := l.prev[top.at]; left >= 0 {
+			t.push(l, s, left, top.at)
+		}
+		if right := l.next[top.at]; right < int32(len(s)) {
+			t.push(l, s, top.at, right)
+		}
+	}
+	out := s[:0]
+	for i := int32(0); i < int32(len(l.next)); i = l.next[i] {
+		out = append(out, s[i]) // never ahead of i: out is a prefix of what has been read
+	}
+	return out
+}
+
+// push puts the pair at two positions on the heap, if it merges.
+func (t *Tokenizer) push(l *linked, s []uint32, left, right int32) {
+	if p, ok := t.pairs[pair{s[left], s[right]}]; ok {
+		l.push(candidate{p.rank, left, p.id})
+	}
+}
