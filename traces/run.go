@@ -2,6 +2,7 @@ package traces
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/windrow-sim/windrow/internal/units"
 )
@@ -23,7 +24,11 @@ const (
 
 // String returns the lower-case name used in files and reports.
 func (p Part) String() string {
-	return [...]string{"attention", "predict", "io", "memory", "ffn", "other"}[p]
+	names := [...]string{"attention", "predict", "io", "memory", "ffn", "other"}
+	if int(p) >= len(names) {
+		return fmt.Sprintf("part %d", uint8(p))
+	}
+	return names[p]
 }
 
 // NoLayer marks rows of a Run that belong to a token, not to one layer.
@@ -64,7 +69,7 @@ type RunMeta struct {
 	Totals        Totals          `json:"totals"`
 }
 
-// Totals are sums over the rows of a Run. FromRows computes them; a file whose totals disagree with its rows is refused.
+// Totals are sums over the rows of a Run. ComputeTotals makes them; a file whose totals disagree with its rows is refused.
 type Totals struct {
 	Tokens       int                `json:"tokens"`
 	Wall         units.Nanos        `json:"wall_ns"`

@@ -216,6 +216,33 @@ func (t Nanos) MarshalText() ([]byte, error) {
 	return []byte(exact(int64(t), []unit{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}})), nil
 }
 
+// MarshalJSON writes a plain number of bytes: names in JSON documents carry their unit, and programs read them.
+func (b Bytes) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, int64(b), 10), nil }
+
+// MarshalJSON writes a plain number of bytes per second.
+func (r Rate) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, int64(r), 10), nil }
+
+// MarshalJSON writes a plain number of nanoseconds.
+func (t Nanos) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, int64(t), 10), nil }
+
+// UnmarshalJSON reads a plain number of bytes.
+func (b *Bytes) UnmarshalJSON(text []byte) error { return fromJSON((*int64)(b), text) }
+
+// UnmarshalJSON reads a plain number of bytes per second.
+func (r *Rate) UnmarshalJSON(text []byte) error { return fromJSON((*int64)(r), text) }
+
+// UnmarshalJSON reads a plain number of nanoseconds.
+func (t *Nanos) UnmarshalJSON(text []byte) error { return fromJSON((*int64)(t), text) }
+
+func fromJSON(v *int64, text []byte) error {
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil {
+		return fmt.Errorf("units: %s is not a whole number", text)
+	}
+	*v = n
+	return nil
+}
+
 // UnmarshalText reads what ParseBytes reads.
 func (b *Bytes) UnmarshalText(text []byte) (err error) {
 	*b, err = ParseBytes(string(text))

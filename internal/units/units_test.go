@@ -1,6 +1,8 @@
 package units
 
 import (
+	"encoding/json"
+	"reflect"
 	"testing"
 	"testing/quick"
 )
@@ -58,6 +60,26 @@ func TestTextRoundTrip(t *testing.T) {
 		if text, _ := v.MarshalText(); string(text) != want {
 			t.Errorf("MarshalText(%d) = %s, want %s", int64(v), text, want)
 		}
+	}
+}
+
+func TestJSONIsPlainNumbers(t *testing.T) {
+	type document struct {
+		B Bytes   `json:"bytes"`
+		R Rate    `json:"rate_bytes_per_s"`
+		T []Nanos `json:"times_ns"`
+	}
+	in := document{4096, 7 * GBps, []Nanos{0, 80 * Microsecond}}
+	text, err := json.Marshal(in)
+	if want := `{"bytes":4096,"rate_bytes_per_s":7000000000,"times_ns":[0,80000]}`; err != nil || string(text) != want {
+		t.Fatalf("got %s, %v; want %s", text, err, want)
+	}
+	var out document
+	if err := json.Unmarshal(text, &out); err != nil || !reflect.DeepEqual(in, out) {
+		t.Fatalf("read back %+v, %v", out, err)
+	}
+	if err := json.Unmarshal([]byte(`{"bytes":"4KiB"}`), &out); err == nil {
+		t.Fatal("text was taken for a number")
 	}
 }
 

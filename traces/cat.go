@@ -1,0 +1,129 @@
+package traces
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math/bits"
+	"strconv"
+)
+
+// CatOptions choose what WriteCSV and WriteJSONL print; the zero value prints all tokens without unit lists.
+type CatOptions struct {
+	From  int  // first token
+	Count int  // tokens; 0 means all from From on
+	Units bool // also the indices of the active (and predicted) units
+}
+
+// span returns the half-open range of tokens.
+func (o CatOptions) span(src Source) (from, to int, err error) {
+	n := src.Tokens()
+	if o.From < 0 || o.Count < 0 || o.From > n {
+		return 0, 0, fmt.Errorf("traces: cat: from token %d, %d tokens: the trace has %d tokens", o.From, o.Count, n)
+	}
+	if o.Count == 0 || o.Count > n-o.From {
+		return o.From, n, nil
+	}
+	return o.From, o.From + o.Count, nil
+}
+
+// WriteCSV prints one line per token and layer: seq, pos, phase, token, layer, active_count and, as far as the trace
+// has them, predicted_count; with Units also active and predicted, as unit indices with spaces between.
+func WriteCSV(w io.Writer, src Source, opt CatOptions) error {
+	predicted := src.Header().HasPredicted
+	head := "seq,pos,phase,token,layer,active_count"
+	if predicted {
+		head += ",predicted_count"
+	}
+	if opt.Units {
+		head += ",active"
+		if predicted {
+			head += ",predicted"
+		}
+	}
+	return eachRow(w, head+"\n", src, opt, func(b []byte, t *Token, l int) []byte {
+		b = strconv.AppendUint(b, uint64(t.Seq), 10)
+		b = strconv.AppendUint(append(b, ','), uint64(t.Pos), 10)
+		b = append(append(b, ','), t.Phase.String()...)
+		b = strconv.AppendUint(append(b, ','), uint64(t.ID), 10)
+		b = strconv.AppendInt(append(b, ','), int64(l), 10)
+		b = strconv.AppendInt(append(b, ','), int64(count(t.Active[l])), 10)
+		if predicted {
+			b = strconv.AppendInt(append(b, ','), int64(count(t.Predicted[l])), 10)
+		}
+		if opt.Units {
+			b = appendUnits(append(b, ','), t.Active[l], ' ')
+			if predicted {
+				b = appendUnits(append(b, ','), t.Predicted[l], ' ')
+			}
+		}
+		return b
+	})
+}
+
+// WriteJSONL prints the rows of WriteCSV as one JSON object per line; unit lists are arrays of numbers.
+func WriteJSONL(w io.Writer, src Source, opt CatOptions) error {
+	predicted := src.Header().HasPredicted
+	return eachRow(w, "", src, opt, func(b []byte, t *Token, l int) []byte {
+		b = strconv.AppendUint(append(b, `{"seq":`...), uint64(t.Seq), 10)
+		b = strconv.AppendUint(append(b, `,"pos":`...), uint64(t.Pos), 10)
+		b = append(append(append(b, `,"phase":"`...), t.Phase.String()...), '"')
+		b = strconv.AppendUint(append(b, `,"token":`...), uint64(t.ID), 10)
+		b = strconv.AppendInt(append(b, `,"layer":`...), int64(l), 10)
+		b = strconv.AppendInt(append(b, `,"active_count":`...), int64(count(t.Active[l])), 10)
+		if predicted {
+			b = strconv.AppendInt(append(b, `,"predicted_count":`...), int64(count(t.Predicted[l])), 10)
+		}
+		if opt.Units {
+			b = append(appendUnits(append(b, `,"active":[`...), t.Active[l], ','), ']')
+			if predicted {
+				b = append(appendUnits(append(b, `,"predicted":[`...), t.Predicted[l], ','), ']')
+			}
+		}
+		return append(b, '}')
+	})
+}
+
+// eachRow prints the head and then one line per token and layer.
+func eachRow(w io.Writer, head string, src Source, opt CatOptions, line func([]byte, *Token, int) []byte) error {
+	from, to, err := opt.span(src)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(w, 1<<16)
+	if _, err := out.WriteString(head); err != nil {
+		return fmt.Errorf("traces: cat: %w", err)
+	}
+	var t Token
+	var b []byte
+	for i := from; i < to; i++ {
+		if err := src.Token(i, &t); err != nil {
+			return err
+		}
+		for l := range t.Active {
+			b = append(line(b[:0], &t, l), '\n')
+			if _, err := out.Write(b); err != nil {
+				return fmt.Errorf("traces: cat: %w", err)
+			}
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("traces: cat: %w", err)
+	}
+	return nil
+}
+
+// appendUnits appends the indices of the set bits with sep between them.
+func appendUnits(b []byte, mask []uint64, sep byte) []byte {
+	first := true
+	for i, word := range mask {
+		for ; word != 0; word &= word - 1 {
+			if !first {
+				b = append(b, sep)
+			}
+			first = false
+			b = strconv.AppendInt(b, int64(64*i+bits.TrailingZeros64(word)), 10)
+		}
+	}
+	return b
+}

@@ -1,0 +1,59 @@
+package traces
+
+import "errors"
+
+// Report is what a full scan of a trace found.
+type Report struct {
+	Path      string   `json:"path"`
+	Bytes     int64    `json:"bytes"`
+	SHA256    string   `json:"sha256"`
+	Verified  bool     `json:"verified"` // the manifest vouches for the hash
+	Complete  bool     `json:"complete"`
+	Header    Header   `json:"header"`
+	Tokens    int      `json:"tokens"`
+	Prefill   int      `json:"prefill_tokens"`
+	Sequences int      `json:"sequences"`
+	Rows      int      `json:"rows"`
+	Batches   int      `json:"batches"`
+	Compress  string   `json:"compress"`
+	Active    int64    `json:"active_units"`    // set bits of all active masks
+	Predicted int64    `json:"predicted_units"` // of all predicted masks
+	Warnings  []string `json:"warnings"`
+}
+
+// CheckFile opens a trace and reads every row, so that all invariants of the package are checked. The returned Report
+// is complete only when the error is nil.
+func CheckFile(path string) (rep Report, err error) {
+	rep.Path = path
+	r, err := Open(path)
+	if err != nil {
+		return rep, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	rep = Report{
+		Path: path, Bytes: int64(len(r.data)), SHA256: r.SHA256(), Verified: r.Verified(), Complete: r.Complete(),
+		Header: *r.Header(), Rows: r.rows, Batches: r.Batches(), Compress: r.Compress(), Warnings: r.Warnings(),
+	}
+	var t Token
+	var last uint32
+	for i := range r.Tokens() {
+		if err := r.Token(i, &t); err != nil {
+			return rep, err
+		}
+		if i == 0 || t.Seq != last {
+			rep.Sequences++
+			last = t.Seq
+		}
+		if t.Phase == Prefill {
+			rep.Prefill++
+		}
+		for _, m := range t.Active {
+			rep.Active += int64(count(m))
+		}
+		for _, m := range t.Predicted {
+			rep.Predicted += int64(count(m))
+		}
+		rep.Tokens++
+	}
+	return rep, nil
+}

@@ -1,0 +1,62 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+)
+
+// Verdict is the outcome of a comparison.
+type Verdict string
+
+// The verdicts.
+const (
+	Pass    Verdict = "pass"
+	Outside Verdict = "outside tolerance"
+	Noisy   Verdict = "device too noisy" // the drift was beyond the limit: neither a pass nor a failure of the model
+)
+
+// judge fills in Verdict and Reasons from everything else.
+func (c *Comparison) judge() {
+	if !c.CountersEqual || !c.BytesEqual {
+		c.Reasons = append(c.Reasons, c.differenceReason())
+	}
+	c.limit("tokens/s", Stat(c.ErrorPercent), c.Tolerance.TokensPerS)
+	for _, p := range c.Percentiles {
+		switch p.Percentile {
+		case 50:
+			c.limit("P50 latency per token", p.Error, c.Tolerance.P50)
+		case 99:
+			c.limit("P99 latency per token", p.Error, c.Tolerance.P99)
+		}
+	}
+	c.Verdict = Pass
+	if len(c.Reasons) > 0 {
+		c.Verdict = Outside
+	}
+	if drift := math.Abs(c.DriftPercent); drift > c.MaxDrift {
+		c.Verdict = Noisy
+		noise := fmt.Sprintf("the device drifted by %s %% during the measurement (limit %s %%); measure again on an idle machine", Stat(drift), Stat(c.MaxDrift))
+		c.Reasons = append([]string{noise}, c.Reasons...)
+	}
+}
+
+// differenceReason names the first difference. One is always listed: resolve leaves MaxDifferences at 1 or more.
+func (c *Comparison) differenceReason() string {
+	d := c.Differences[0]
+	where := fmt.Sprintf("token %d layer %d", d.Token, d.Layer)
+	if d.Layer == TokenLevel {
+		where = fmt.Sprintf("token %d", d.Token)
+	}
+	return fmt.Sprintf("%d counters differ, first %s of %s: simulated %d, measured %d; decisions must be equal",
+		c.DifferencesTotal, d.Counter, where, d.Simulated, d.Measured)
+}
+
+func (c *Comparison) limit(what string, err Stat, limit float64) {
+	if !err.Defined() {
+		c.Reasons = append(c.Reasons, fmt.Sprintf("the error of %s is undefined: it was measured as 0", what))
+		return
+	}
+	if math.Abs(float64(err)) > limit {
+		c.Reasons = append(c.Reasons, fmt.Sprintf("%s is off by %s %% (limit %s %%)", what, err, Stat(limit)))
+	}
+}

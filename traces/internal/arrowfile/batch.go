@@ -1,0 +1,142 @@
+package arrowfile
+
+import (
+	"encoding/binary"
+	"fmt"
+	"unsafe"
+)
+
+// readBatch reads the message of a block and cuts the columns out of its body; invariants 2 and 3 are checked here.
+func (f *File) readBatch(b block, picked []field) (Batch, error) {
+	meta := f.data[b.offset : b.offset+b.meta]
+	if binary.LittleEndian.Uint32(meta) != 0xFFFFFFFF {
+		return Batch{}, fmt.Errorf("no message at byte %d: %w", b.offset, ErrFormat)
+	}
+	if size := int64(binary.LittleEndian.Uint32(meta[4:])); size > b.meta-8 {
+		return Batch{}, fmt.Errorf("a message of %d bytes in a block of %d: %w", size, b.meta, ErrFormat)
+	}
+	msg := flat{b: meta[8:]}
+	root := msg.root()
+	rec, ok := root.sub(2)
+	if msg.err != nil {
+		return Batch{}, msg.err
+	}
+	if !ok || root.u8(1) != headerRecordBatch {
+		return Batch{}, fmt.Errorf("message type %d is not a record batch: %w", root.u8(1), ErrFormat)
+	}
+	body := f.data[b.offset+b.meta : b.offset+b.meta+b.body]
+	return readRecord(&msg, rec, body, picked, f.cols)
+}
+
+// readRecord cuts the columns of one record batch out of its body.
+func readRecord(msg *flat, rec table, body []byte, picked []field, cols []Column) (Batch, error) {
+	rows := rec.i64(0)
+	out := Batch{cols: make([][]byte, len(cols))}
+	if c, ok := rec.sub(3); ok {
+		if c.u8(0) != codecZstd {
+			return out, fmt.Errorf("bodies compressed with codec %d (LZ4 is 0), need none or zstd: %w", c.u8(0), ErrUnsupported)
+		}
+		out.zstd = true
+	}
+	const pairBytes = 16 // both a node (length, nulls) and a buffer (offset, length) are two i64
+	nodes, nNodes := rec.vector(1, pairBytes)
+	bufs, nBufs := rec.vector(2, pairBytes)
+	for i, fd := range picked {
+		if msg.err != nil {
+			return out, msg.err
+		}
+		name := cols[i].Name
+		if fd.node >= nNodes || fd.buffer+1 >= nBufs {
+			return out, fmt.Errorf("column %q has no data: %w", name, ErrFormat)
+		}
+		node, buf := nodes+pairBytes*fd.node, bufs+pairBytes*(fd.buffer+1)
+		if n, nulls := msg.i64(node), msg.i64(node+8); n != rows || nulls != 0 {
+			return out, fmt.Errorf("column %q has %d rows of %d and %d nulls: %w", name, n, rows, nulls, ErrFormat)
+		}
+		off, n := msg.i64(buf), msg.i64(buf+8)
+		if off < 0 || n < 0 || off > int64(len(body)) || n > int64(len(body))-off || off%8 != 0 {
+			return out, fmt.Errorf("column %q: bytes %d+%d of a body of %d, or unaligned: %w", name, off, n, len(body), ErrFormat)
+		}
+		col := body[off : off+n : off+n]
+		if err := checkColumn(col, rows, cols[i], out.zstd); err != nil {
+			return out, fmt.Errorf("column %q: %w", name, err)
+		}
+		out.cols[i] = col
+	}
+	if msg.err != nil {
+		return out, msg.err
+	}
+	out.Rows = int(rows)
+	return out, nil
+}
+
+// checkColumn checks that a column buffer holds (or, compressed, says it holds) the given number of rows.
+func checkColumn(col []byte, rows int64, c Column, compressed bool) error {
+	if rows < 0 {
+		return fmt.Errorf("%d rows: %w", rows, ErrFormat)
+	}
+	need := product(rows, int64(c.Width()))
+	if !compressed {
+		if int64(len(col)) < need {
+			return fmt.Errorf("%d bytes, need %d for %d rows: %w", len(col), need, rows, ErrFormat)
+		}
+		return nil
+	}
+	if rows == 0 {
+		return nil
+	}
+	if need > maxInflated {
+		return fmt.Errorf("a batch of %d bytes when decompressed; rewrite with batches below 1 GiB: %w", need, ErrUnsupported)
+	}
+	if len(col) < 8 {
+		return fmt.Errorf("a compressed buffer of %d bytes: %w", len(col), ErrFormat)
+	}
+	size := int64(binary.LittleEndian.Uint64(col))
+	if size == -1 { // stored as it is
+		size = int64(len(col) - 8)
+	}
+	if size < need || size > need+64 { // writers may count the padding to 64 bytes
+		return fmt.Errorf("%d bytes when decompressed, need %d for %d rows: %w", size, need, rows, ErrFormat)
+	}
+	return nil
+}
+
+// Load fills dst with the columns of a batch in the order of Bind, Rows × width bytes each, 8-aligned. Without
+// compression they are slices of the file and Load does not allocate; with it they are new memory.
+func (f *File) Load(b *Batch, dst [][]byte) error {
+	for i, c := range f.cols {
+		need := b.Rows * c.Width()
+		if !b.zstd || b.Rows == 0 {
+			dst[i] = b.cols[i][:need:need]
+			continue
+		}
+		out, err := f.decompress(b.cols[i], need)
+		if err != nil {
+			return fmt.Errorf("column %q: %w", c.Name, err)
+		}
+		dst[i] = out
+	}
+	return nil
+}
+
+// decompress inflates one buffer to at least need bytes and returns need of them.
+func (f *File) decompress(col []byte, need int) ([]byte, error) {
+	size := int64(binary.LittleEndian.Uint64(col))
+	if size == -1 {
+		return col[8 : 8+need : 8+need], nil
+	}
+	out, err := f.inflate.DecodeAll(col[8:], aligned(int(size))[:0])
+	if err != nil {
+		return nil, fmt.Errorf("zstd: %v: %w", err, ErrFormat)
+	}
+	if int64(len(out)) != size {
+		return nil, fmt.Errorf("%d bytes after decompression, %d expected: %w", len(out), size, ErrFormat)
+	}
+	return out[:need:need], nil
+}
+
+// aligned returns n bytes that start on an 8-byte boundary.
+func aligned(n int) []byte {
+	words := make([]uint64, (n+7)/8+1)
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n)
+}

@@ -1,0 +1,73 @@
+package traces
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// Name endings of trace files.
+const (
+	traceExt        = ".trace.arrow"
+	manifestExt     = ".trace.json"
+	partialTraceExt = ".partial" + traceExt
+)
+
+// Manifest is the NAME.trace.json beside a trace. It says what the trace must be for its content to be believed.
+type Manifest struct {
+	SchemaVersion string `json:"schema_version"`
+	Tool          string `json:"tool"`
+	File          string `json:"file"` // base name at the time of writing
+	Bytes         int64  `json:"bytes"`
+	SHA256        string `json:"sha256"`
+	Complete      bool   `json:"complete"` // false: the recording was interrupted
+	Tokens        int    `json:"tokens"`
+	Sequences     int    `json:"sequences"`
+	Layers        int    `json:"layers"`
+	Units         int    `json:"units"`
+	Compress      string `json:"compress"`
+	Model         string `json:"model"`
+}
+
+// ManifestPath returns the path of the manifest of a trace.
+func ManifestPath(trace string) string { return strings.TrimSuffix(trace, traceExt) + manifestExt }
+
+// readManifest reads the manifest of a trace; nil without an error when there is none.
+func readManifest(trace string) (*Manifest, error) {
+	path := ManifestPath(trace)
+	text, err := readSmall(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("traces: %w", err)
+	}
+	var m Manifest
+	if err := json.Unmarshal(text, &m); err != nil {
+		return nil, formatError(path, "%v", err)
+	}
+	if len(m.SHA256) != 64 {
+		return nil, formatError(path, "sha256 %q is not 64 hexadecimal digits", m.SHA256)
+	}
+	return &m, nil
+}
+
+// readSmall reads a file of at most maxMeta bytes.
+func readSmall(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxMeta+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxMeta {
+		return nil, fmt.Errorf("%s: more than %d bytes: %w", path, maxMeta, ErrFormat)
+	}
+	return text, nil
+}

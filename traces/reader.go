@@ -1,0 +1,370 @@
+package traces
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/windrow-sim/windrow/traces/internal/arrowfile"
+)
+
+// OpenOptions say how far Open trusts a file; the zero value is the default.
+type OpenOptions struct {
+	// SkipHash leaves out the SHA-256, which reads the whole file once. The trace then counts as not verified.
+	SkipHash bool
+}
+
+// Reader is a trace file. Token gives the masks of an uncompressed file as slices of the mapped file, without copying
+// or allocating. Token may be called from several goroutines, each with its own Token; Close may not overlap it.
+type Reader struct {
+	path     string
+	head     Header
+	data     []byte
+	file     *arrowfile.File
+	batches  []loaded // by batch; only the current one for a compressed file
+	starts   []int    // first row of each batch
+	current  atomic.Pointer[loaded]
+	rows     int
+	tokens   int
+	spare    uint64
+	manifest *Manifest
+	sha      string
+	verified bool
+	warnings []string
+	closed   bool
+}
+
+// loaded is one batch with its columns in memory.
+type loaded struct {
+	index int
+	rows  int
+	cols  [colPredicted + 1][]byte
+}
+
+// Open opens a trace and checks its SHA-256 against the manifest.
+func Open(path string) (*Reader, error) { return OpenWith(path, OpenOptions{}) }
+
+// OpenWith opens a trace. A missing manifest is a warning, everything else that is wrong an error.
+func OpenWith(path string, opt OpenOptions) (*Reader, error) {
+	r := &Reader{path: path}
+	m, err := readManifest(path)
+	if err != nil {
+		return nil, err
+	}
+	r.manifest = m
+	if err := r.mapFile(opt); err != nil {
+		return nil, err
+	}
+	if err := r.parse(); err != nil {
+		return nil, fmt.Errorf("traces: %s: %w", path, errors.Join(err, r.Close()))
+	}
+	r.warn(opt)
+	return r, nil
+}
+
+// mapFile checks what can be checked from outside (size and hash), then maps the file.
+func (r *Reader) mapFile(opt OpenOptions) error {
+	f, err := os.Open(r.path)
+	if err != nil {
+		return fmt.Errorf("traces: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("traces: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return formatError(r.path, "not a regular file (%s)", info.Mode().Type())
+	}
+	if r.manifest != nil && r.manifest.Bytes != info.Size() {
+		return formatError(r.path, "%d bytes, but the manifest says %d", info.Size(), r.manifest.Bytes)
+	}
+	if !opt.SkipHash {
+		if r.sha, err = hashOf(f); err != nil {
+			return fmt.Errorf("traces: %s: %w", r.path, err)
+		}
+		if r.manifest != nil {
+			if err := r.compare(); err != nil {
+				return err
+			}
+		}
+	}
+	if r.data, err = arrowfile.Map(f, info.Size()); err != nil {
+		return fmt.Errorf("traces: %s: %w", r.path, err)
+	}
+	return nil
+}
+
+// hashOf reads a file from its start and returns its SHA-256.
+func hashOf(f io.ReaderAt) (string, error) {
+	h := sha256.New()
+	if _, err := io.CopyBuffer(h, io.NewSectionReader(f, 0, 1<<62), make([]byte, 1<<20)); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// compare holds the computed hash against the manifest's.
+func (r *Reader) compare() error {
+	if r.sha != r.manifest.SHA256 {
+		return formatError(r.path, "SHA-256 is %s, but the manifest says %s", r.sha, r.manifest.SHA256)
+	}
+	r.verified = true
+	return nil
+}
+
+// parse reads footer, header and the list of batches.
+func (r *Reader) parse() (err error) {
+	if r.file, err = arrowfile.Parse(r.data); err != nil {
+		return err
+	}
+	if r.head, err = readHeader(r.file); err != nil {
+		return err
+	}
+	if err := r.file.Bind(traceColumns(&r.head)); err != nil {
+		return fmt.Errorf("%w (schema %s)", err, r.head.SchemaVersion)
+	}
+	r.spare = spareBits(r.head.Units)
+	mapped := r.file.Codec() == arrowfile.None
+	for i := range r.file.Batches() {
+		b := &r.file.Batches()[i]
+		r.starts = append(r.starts, r.rows)
+		r.rows += b.Rows
+		if mapped {
+			l := loaded{index: i, rows: b.Rows}
+			if err := r.load(&l); err != nil {
+				return err
+			}
+			r.batches = append(r.batches, l)
+		}
+	}
+	if r.rows == 0 {
+		return fmt.Errorf("the trace has no rows: %w", ErrFormat)
+	}
+	if r.rows%r.head.Layers != 0 {
+		return fmt.Errorf("%d rows are not a multiple of %d layers: %w", r.rows, r.head.Layers, ErrFormat)
+	}
+	r.tokens = r.rows / r.head.Layers
+	if m := r.manifest; m != nil && m.Tokens != r.tokens {
+		return fmt.Errorf("%d tokens, but the manifest says %d: %w", r.tokens, m.Tokens, ErrFormat)
+	}
+	return nil
+}
+
+// load fills l.cols.
+func (r *Reader) load(l *loaded) error {
+	n := colActive + 1
+	if r.head.HasPredicted {
+		n++
+	}
+	if err := r.file.Load(&r.file.Batches()[l.index], l.cols[:n]); err != nil {
+		return fmt.Errorf("batch %d: %w", l.index, err)
+	}
+	return nil
+}
+
+func (r *Reader) warn(opt OpenOptions) {
+	switch {
+	case r.manifest == nil:
+		r.warnings = append(r.warnings, fmt.Sprintf("unverified: %s has no manifest (%s)", r.path, ManifestPath(r.path)))
+	case opt.SkipHash:
+		r.warnings = append(r.warnings, fmt.Sprintf("unverified: the SHA-256 of %s was not checked", r.path))
+	}
+	if !r.Complete() {
+		r.warnings = append(r.warnings, fmt.Sprintf("incomplete: the recording of %s was interrupted after %d tokens",
+			r.path, r.tokens))
+	}
+}
+
+// Header implements Source.
+func (r *Reader) Header() *Header { return &r.head }
+
+// Tokens implements Source.
+func (r *Reader) Tokens() int { return r.tokens }
+
+// Batches is the number of batches.
+func (r *Reader) Batches() int { return len(r.starts) }
+
+// Compress is how the file is compressed: "none" or "zstd".
+func (r *Reader) Compress() string { return r.file.Codec().String() }
+
+// Verified reports whether the file's SHA-256 was found equal to its manifest's.
+func (r *Reader) Verified() bool { return r.verified }
+
+// Warnings returns what taints results made from this trace; a report prints them above its numbers.
+func (r *Reader) Warnings() []string { return slices.Clone(r.warnings) }
+
+// SHA256 returns the hash of the file in hexadecimal: computed, or the manifest's when the hash was skipped, or "".
+func (r *Reader) SHA256() string {
+	if r.sha == "" && r.manifest != nil {
+		return r.manifest.SHA256
+	}
+	return r.sha
+}
+
+// Complete reports whether the recording ran to its end. Without a manifest the name has to tell.
+func (r *Reader) Complete() bool {
+	if r.manifest != nil {
+		return r.manifest.Complete
+	}
+	return !strings.HasSuffix(r.path, partialTraceExt)
+}
+
+// Verify computes the SHA-256 of the file and compares it with the manifest's.
+func (r *Reader) Verify() error {
+	if r.closed {
+		return fmt.Errorf("traces: %s: %w", r.path, os.ErrClosed)
+	}
+	if r.manifest == nil {
+		return fmt.Errorf("traces: %s: no manifest to verify against: %w", r.path, os.ErrNotExist)
+	}
+	sum := sha256.Sum256(r.data)
+	r.sha = hex.EncodeToString(sum[:])
+	return r.compare()
+}
+
+// Close unmaps the file; masks given out before must not be used afterwards.
+func (r *Reader) Close() error {
+	if r.closed {
+		return nil
+	}
+	r.closed = true
+	if r.file != nil {
+		r.file.Close()
+	}
+	data := r.data
+	r.data, r.batches = nil, nil
+	r.current.Store(nil)
+	return arrowfile.Unmap(data)
+}
+
+// Token implements Source. It checks the rows it reads; an error names the first bad row.
+func (r *Reader) Token(i int, t *Token) error {
+	if i < 0 || i >= r.tokens || r.closed {
+		return fmt.Errorf("traces: token %d: %s has %d tokens (closed: %t)", i, r.path, r.tokens, r.closed)
+	}
+	layers := r.head.Layers
+	t.Active = grow(t.Active, layers)
+	if r.head.HasPredicted {
+		t.Predicted = grow(t.Predicted, layers)
+	} else {
+		t.Predicted = nil
+	}
+	row := i * layers
+	if i > 0 {
+		// the row before, so that the first row can be checked to come after it
+		b, k, err := r.find(row - 1)
+		if err != nil {
+			return err
+		}
+		t.Seq, t.Pos = b.u32(colSeq, k), b.u32(colPos, k)
+	}
+	b, k, err := r.find(row)
+	if err != nil {
+		return err
+	}
+	for l := range layers {
+		for k == b.rows {
+			if b, err = r.batch(b.index + 1); err != nil {
+				return err
+			}
+			k = 0
+		}
+		if what := r.readRow(b, k, l, i > 0, t); what != "" {
+			return formatError(r.path, "row %d (token %d, layer %d): %s", row+l, i, l, what)
+		}
+		k++
+	}
+	return nil
+}
+
+// readRow puts row k of b into layer l of t and returns what is wrong with it, or "". Before layer 0, t holds seq and
+// pos of the token before, if there is one.
+func (r *Reader) readRow(b *loaded, k, l int, hasPrev bool, t *Token) string {
+	seq, pos, id := b.u32(colSeq, k), b.u32(colPos, k), b.u32(colToken, k)
+	phase := Phase(b.cols[colPhase][k])
+	if l == 0 {
+		if hasPrev && !after(t.Seq, t.Pos, seq, pos) {
+			return "sequence and position do not ascend"
+		}
+		if phase > Decode {
+			return "phase is neither 0 nor 1"
+		}
+		t.Seq, t.Pos, t.Phase, t.ID = seq, pos, phase, id
+	} else if seq != t.Seq || pos != t.Pos || phase != t.Phase || id != t.ID {
+		return "seq, pos, phase or token differ from layer 0"
+	}
+	if got := binary.LittleEndian.Uint16(b.cols[colLayer][2*k:]); int(got) != l {
+		return "layers are not 0..layers-1 in order"
+	}
+	if t.Active[l] = r.mask(b.cols[colActive], k); t.Active[l][r.head.Words()-1]&r.spare != 0 {
+		return "active has bits beyond the last unit"
+	}
+	if r.head.HasPredicted {
+		if t.Predicted[l] = r.mask(b.cols[colPredicted], k); t.Predicted[l][r.head.Words()-1]&r.spare != 0 {
+			return "predicted has bits beyond the last unit"
+		}
+	}
+	return ""
+}
+
+// find returns the batch that holds a row and the row's index in it.
+func (r *Reader) find(row int) (*loaded, int, error) {
+	i, ok := slices.BinarySearch(r.starts, row)
+	if !ok {
+		i--
+	}
+	b, err := r.batch(i)
+	if err != nil {
+		return nil, 0, err
+	}
+	// batches without rows start where the next one does
+	for row-r.starts[b.index] >= b.rows {
+		if b, err = r.batch(b.index + 1); err != nil {
+			return nil, 0, err
+		}
+	}
+	return b, row - r.starts[b.index], nil
+}
+
+// batch returns batch i: a view of the file, or the decompressed batch, of which the last one used is kept.
+func (r *Reader) batch(i int) (*loaded, error) {
+	if r.batches != nil {
+		return &r.batches[i], nil
+	}
+	if c := r.current.Load(); c != nil && c.index == i {
+		return c, nil
+	}
+	l := &loaded{index: i, rows: r.file.Batches()[i].Rows}
+	if err := r.load(l); err != nil {
+		return nil, fmt.Errorf("traces: %s: %w", r.path, err)
+	}
+	r.current.Store(l)
+	return l, nil
+}
+
+func (b *loaded) u32(col, k int) uint32 { return binary.LittleEndian.Uint32(b.cols[col][4*k:]) }
+
+// mask returns row k of a column of masks without copying. The column is 8-aligned (invariant 3 of arrowfile) and the
+// host little-endian (Parse), so that the bytes are the words.
+func (r *Reader) mask(col []byte, k int) []uint64 {
+	words := r.head.Words()
+	row := col[8*words*k : 8*words*(k+1)]
+	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(row))), words)
+}
+
+// grow returns a slice of n masks, reusing s when it has room.
+func grow(s [][]uint64, n int) [][]uint64 {
+	if cap(s) < n {
+		return make([][]uint64, n)
+	}
+	return s[:n]
+}

@@ -1,0 +1,171 @@
+package traces
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+
+	"github.com/windrow-sim/windrow/traces/internal/arrowfile"
+)
+
+// metaKey is the key of the schema metadata under which the header of a trace or the RunMeta of a Run is, as JSON.
+const metaKey = "windrow"
+
+// maxMeta bounds the JSON that is read from a file's metadata or a manifest.
+const maxMeta = 16 << 20
+
+// Columns of a trace, by index.
+const (
+	colSeq = iota
+	colPos
+	colPhase
+	colToken
+	colLayer
+	colActive
+	colPredicted
+)
+
+// traceColumns are the columns of a trace with header h.
+func traceColumns(h *Header) []arrowfile.Column {
+	mask := 8 * h.Words()
+	cols := []arrowfile.Column{
+		{Name: "seq", Type: arrowfile.Uint32},
+		{Name: "pos", Type: arrowfile.Uint32},
+		{Name: "phase", Type: arrowfile.Uint8},
+		{Name: "token", Type: arrowfile.Uint32},
+		{Name: "layer", Type: arrowfile.Uint16},
+		{Name: "active", Type: arrowfile.Fixed, Size: mask},
+	}
+	if h.HasPredicted {
+		cols = append(cols, arrowfile.Column{Name: "predicted", Type: arrowfile.Fixed, Size: mask})
+	}
+	return cols
+}
+
+// headerMeta is the schema metadata of a trace: the header as JSON, and its facts once more as flat keys for tools that
+// show metadata as text.
+func headerMeta(h *Header) ([]arrowfile.Pair, error) {
+	text, err := json.Marshal(h)
+	if err != nil {
+		return nil, fmt.Errorf("header: %w", err)
+	}
+	host, err := json.Marshal(h.Host)
+	if err != nil {
+		return nil, fmt.Errorf("header: host: %w", err)
+	}
+	return []arrowfile.Pair{
+		{Key: metaKey, Value: string(text)},
+		{Key: "schema_version", Value: h.SchemaVersion},
+		{Key: "tool", Value: h.Tool},
+		{Key: "unit_kind", Value: string(h.UnitKind)},
+		{Key: "layers", Value: strconv.Itoa(h.Layers)},
+		{Key: "units", Value: strconv.Itoa(h.Units)},
+		{Key: "bytes_per_unit", Value: strconv.FormatInt(int64(h.UnitBytes), 10)},
+		{Key: "model", Value: h.Model},
+		{Key: "model_sha256", Value: h.ModelSHA256},
+		{Key: "tokenizer_sha256", Value: h.Tokenizer},
+		{Key: "activation", Value: h.Activation},
+		{Key: "threshold", Value: strconv.FormatFloat(h.Threshold, 'g', -1, 64)},
+		{Key: "dtype", Value: h.DType},
+		{Key: "seed", Value: strconv.FormatUint(h.Seed, 10)},
+		{Key: "sampling", Value: h.Sampling},
+		{Key: "synthetic", Value: strconv.FormatBool(h.Synthetic)},
+		{Key: "has_predicted", Value: strconv.FormatBool(h.HasPredicted)},
+		{Key: "host", Value: string(host)},
+	}, nil
+}
+
+// readHeader finds and checks the header in a parsed file.
+func readHeader(f *arrowfile.File) (Header, error) {
+	var h Header
+	if err := readMeta(f, &h); err != nil {
+		return h, err
+	}
+	if err := checkVersion(h.SchemaVersion); err != nil {
+		return h, err
+	}
+	if err := checkHeader(&h); err != nil {
+		return h, fmt.Errorf("%w: %w", err, ErrFormat)
+	}
+	if !h.HasPredicted && f.Has("predicted") {
+		return h, fmt.Errorf("there is a column \"predicted\" but the header says has_predicted false: %w", ErrFormat)
+	}
+	return h, nil
+}
+
+// readMeta decodes the JSON in the file's metadata.
+func readMeta(f *arrowfile.File, into any) error {
+	text, ok := f.Meta(metaKey)
+	if !ok {
+		return fmt.Errorf("the schema metadata has no key %q, so this is not a file of windrow: %w", metaKey, ErrFormat)
+	}
+	if len(text) > maxMeta {
+		return fmt.Errorf("%d bytes of metadata, more than %d: %w", len(text), maxMeta, ErrUnsupported)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("schema metadata %q: %w: %w", metaKey, err, ErrFormat)
+	}
+	return nil
+}
+
+// checkVersion refuses a schema version of another major than ours.
+func checkVersion(v string) error {
+	major, _, _ := strings.Cut(v, ".")
+	n, err := strconv.Atoi(major)
+	if err != nil {
+		return fmt.Errorf("schema_version %q is not major.minor: %w", v, ErrFormat)
+	}
+	ours, _, _ := strings.Cut(SchemaVersion, ".")
+	if major != ours {
+		return fmt.Errorf("schema_version %s, this program reads %s.x; it needs a version of windrow for schema %d: %w",
+			v, ours, n, ErrUnsupported)
+	}
+	return nil
+}
+
+// checkHeader checks what the reader and the writer rely on.
+func checkHeader(h *Header) error {
+	const maxUnits = 1 << 24
+	switch {
+	case h.Layers < 1 || h.Layers >= NoLayer:
+		return fmt.Errorf("header: %d layers, need 1..%d", h.Layers, NoLayer-1)
+	case h.Units < 1 || h.Units > maxUnits:
+		return fmt.Errorf("header: %d units per layer, need 1..%d", h.Units, maxUnits)
+	case h.UnitBytes < 0:
+		return fmt.Errorf("header: %d bytes per unit", int64(h.UnitBytes))
+	case h.UnitKind != Neuron && h.UnitKind != Expert:
+		return fmt.Errorf("header: unit kind %q, need %q or %q", h.UnitKind, Neuron, Expert)
+	}
+	return nil
+}
+
+// spareBits is the mask of the bits of the last word that are beyond the number of units.
+func spareBits(nUnits int) uint64 {
+	if nUnits%64 == 0 {
+		return 0
+	}
+	return ^uint64(0) << (nUnits % 64)
+}
+
+// count returns the number of set bits.
+func count(mask []uint64) int {
+	n := 0
+	for _, w := range mask {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// String returns the lower-case name used in text forms.
+func (p Phase) String() string {
+	switch p {
+	case Prefill:
+		return "prefill"
+	case Decode:
+		return "decode"
+	default:
+		return "phase " + strconv.Itoa(int(p))
+	}
+}

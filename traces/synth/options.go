@@ -1,0 +1,128 @@
+package synth
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/windrow-sim/windrow/traces"
+	"github.com/windrow-sim/windrow/traces/shapes"
+)
+
+// maxActiveShare is the largest mean active share that the process is meant for; beyond it a model is dense.
+const maxActiveShare = 0.9
+
+// Options say what trace to generate. Zero values mean what the comments say.
+type Options struct {
+	// Like is the name of the model whose shape and statistics the trace has: one of shapes.Names, in upper or lower case.
+	Like string
+	// Shape replaces the shape of Like when its DFFN is not 0.
+	Shape traces.Shape
+	// Layers and Units replace the shape's number of layers and of units per layer; 0 keeps them. A trace with fewer layers
+	// still runs through the whole depth of the model.
+	Layers, Units int
+	// Tokens is the length of each sequence, of which the first Prompt are of the phase prefill.
+	Tokens, Prompt int
+	// Sequences is the number of sequences; 0 means 1.
+	Sequences int
+	Seed      uint64
+	// ActiveShare replaces the published mean share of active units when it is not 0: 0.033 for 3.3 %.
+	ActiveShare float64
+	// Predicted adds predicted masks. The true masks do not depend on it.
+	Predicted bool
+}
+
+// plan is a checked Options with everything that follows from it.
+type plan struct {
+	opt    Options
+	header traces.Header
+	layers []layer
+}
+
+// HeaderOf returns the header that Generate returns, so that a file can be begun before the first token.
+func HeaderOf(opt Options) (traces.Header, error) {
+	p, err := newPlan(opt)
+	if err != nil {
+		return traces.Header{}, err
+	}
+	return p.header, nil
+}
+
+// Expect returns the averages that a trace made from opt has, without generating it.
+func Expect(opt Options) (*Expected, error) {
+	p, err := newPlan(opt)
+	if err != nil {
+		return nil, err
+	}
+	return expect(p.layers), nil
+}
+
+func newPlan(opt Options) (*plan, error) {
+	shape, info, err := shapes.Lookup(opt.Like)
+	if err != nil {
+		return nil, fmt.Errorf("synth: options: %w", err)
+	}
+	if info.Experts > 0 {
+		return nil, fmt.Errorf("synth: model %s: its router picks whole experts, which the process does not model; name a dense model", info.Name)
+	}
+	if opt.Shape.DFFN != 0 {
+		shape = opt.Shape
+	}
+	if opt.Layers != 0 {
+		shape.Layers = opt.Layers
+	}
+	if opt.Units != 0 {
+		shape.DFFN = opt.Units
+	}
+	if opt.Sequences == 0 {
+		opt.Sequences = 1
+	}
+	if err := check(&opt, shape); err != nil {
+		return nil, err
+	}
+	stats, err := statisticsOf(info.Name, opt.ActiveShare)
+	if err != nil {
+		return nil, err
+	}
+	layers, err := layersOf(shape.Layers, stats, fitted())
+	if err != nil {
+		return nil, err
+	}
+	return &plan{opt: opt, layers: layers, header: header(&opt, shape, &info, stats.origin)}, nil
+}
+
+// check refuses what cannot be generated or stored.
+func check(opt *Options, shape traces.Shape) error {
+	switch {
+	case opt.Tokens <= 0 || opt.Tokens > math.MaxInt32:
+		return fmt.Errorf("synth: options: %d tokens per sequence: at least 1 is needed", opt.Tokens)
+	case opt.Sequences < 0 || opt.Sequences > math.MaxInt32:
+		return fmt.Errorf("synth: options: %d sequences: at least 1 is needed", opt.Sequences)
+	case opt.Prompt < 0 || opt.Prompt > opt.Tokens:
+		return fmt.Errorf("synth: options: a prompt of %d tokens does not fit into sequences of %d", opt.Prompt, opt.Tokens)
+	case !(opt.ActiveShare >= 0 && opt.ActiveShare <= maxActiveShare):
+		return fmt.Errorf("synth: options: active share %g is not between 0 and %g; write 0.033 for 3.3 %%", opt.ActiveShare, maxActiveShare)
+	case shape.Layers <= 0 || shape.Layers > 1<<15 || shape.DFFN <= 0 || shape.DFFN > 1<<24 || shape.Vocab < 0:
+		return fmt.Errorf("synth: options: %d layers of %d units is not the shape of a model", shape.Layers, shape.DFFN)
+	}
+	return nil
+}
+
+func header(opt *Options, shape traces.Shape, info *shapes.Info, origin string) traces.Header {
+	return traces.Header{
+		SchemaVersion: traces.SchemaVersion,
+		Tool:          "windrow",
+		UnitKind:      traces.Neuron,
+		Layers:        shape.Layers,
+		Units:         shape.DFFN,
+		UnitBytes:     shape.RecordBytes(),
+		Model:         "synthetic " + strings.ToLower(info.Name),
+		Shape:         shape,
+		Activation:    info.Activation,
+		DType:         "f16",
+		Seed:          opt.Seed,
+		Sampling:      "synthetic: " + origin,
+		Synthetic:     true,
+		HasPredicted:  opt.Predicted,
+	}
+}

@@ -1,0 +1,273 @@
+package traces
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/windrow-sim/windrow/traces/internal/arrowfile"
+)
+
+// WriteOptions say how a trace is written; the zero value is the default.
+type WriteOptions struct {
+	// Compress is "none" (or ""), which readers can map without copying, or "zstd".
+	Compress string
+	// BatchBytes is the size of a batch before compression, 2 MiB when 0. A batch holds whole tokens, at least one.
+	BatchBytes int
+}
+
+const (
+	defaultBatchBytes = 2 << 20
+	maxBatchBytes     = 1 << 29
+)
+
+// Writer writes a trace token by token in bounded memory: one batch. It is not safe for concurrent use. One of Close,
+// Interrupt and Abort ends it; Abort afterwards does nothing, so that it can be deferred.
+type Writer struct {
+	path     string
+	head     Header
+	compress string
+	file     *partialFile
+	arrow    *arrowfile.Writer
+	cols     []arrowfile.Column
+	bufs     [][]byte // one batch, by column
+	rows     int      // rows in bufs
+	maxRows  int
+	spare    uint64
+	tokens   int
+	seqs     int
+	lastSeq  uint32
+	lastPos  uint32
+	done     bool
+	err      error // the first error of the disk; nothing is written after it
+}
+
+// Create starts a trace that will be at path, which must end in ".trace.arrow". An existing trace stays until Close
+// replaces it. An empty h.SchemaVersion is set to SchemaVersion.
+func Create(path string, h Header, opt WriteOptions) (*Writer, error) {
+	return newWriter(path, h, opt, createSink)
+}
+
+func newWriter(path string, h Header, opt WriteOptions, create func(string) (sink, error)) (*Writer, error) {
+	if !strings.HasSuffix(path, traceExt) || filepath.Base(path) == traceExt {
+		return nil, fmt.Errorf("traces: %s: a trace is named NAME%s", path, traceExt)
+	}
+	if h.SchemaVersion == "" {
+		h.SchemaVersion = SchemaVersion
+	}
+	if err := errors.Join(checkHeader(&h), checkVersion(h.SchemaVersion)); err != nil {
+		return nil, fmt.Errorf("traces: %s: %w", path, err)
+	}
+	w := &Writer{path: path, head: h, compress: opt.Compress, cols: traceColumns(&h), spare: spareBits(h.Units)}
+	codec := arrowfile.None
+	switch opt.Compress {
+	case "":
+		w.compress = "none"
+	case "none":
+	case "zstd":
+		codec = arrowfile.Zstd
+	default:
+		return nil, fmt.Errorf("traces: %s: compression %q, need none or zstd", path, opt.Compress)
+	}
+	if err := w.sizeBatches(opt.BatchBytes); err != nil {
+		return nil, fmt.Errorf("traces: %s: %w", path, err)
+	}
+	meta, err := headerMeta(&h)
+	if err != nil {
+		return nil, fmt.Errorf("traces: %s: %w", path, err)
+	}
+	if w.file, err = newPartial(path, create); err != nil {
+		return nil, fmt.Errorf("traces: create: %w", err)
+	}
+	if w.arrow, err = arrowfile.NewWriter(w.file, w.cols, meta, codec); err != nil {
+		return nil, fmt.Errorf("traces: %s: %w", path, errors.Join(err, w.file.abort()))
+	}
+	return w, nil
+}
+
+// sizeBatches allocates the buffers of one batch.
+func (w *Writer) sizeBatches(target int) error {
+	if target == 0 {
+		target = defaultBatchBytes
+	}
+	if target < 0 || target > maxBatchBytes {
+		return fmt.Errorf("batches of %d bytes, need 1..%d", target, maxBatchBytes)
+	}
+	rowBytes := 0
+	for _, c := range w.cols {
+		rowBytes += c.Width()
+	}
+	tokenBytes := int64(rowBytes) * int64(w.head.Layers)
+	if tokenBytes > maxBatchBytes {
+		return fmt.Errorf("one token takes %d bytes, more than %d", tokenBytes, maxBatchBytes)
+	}
+	w.maxRows = max(1, target/int(tokenBytes)) * w.head.Layers
+	w.bufs = make([][]byte, len(w.cols))
+	for i, c := range w.cols {
+		w.bufs[i] = make([]byte, 0, w.maxRows*c.Width())
+	}
+	return nil
+}
+
+// Append adds a token with all its layers. A token that breaks the contract is refused and changes nothing; an error of
+// the disk is returned by every later call. The masks are copied.
+func (w *Writer) Append(t *Token) error {
+	if w.done {
+		return fmt.Errorf("traces: %s: append after the end", w.path)
+	}
+	if w.err != nil {
+		return w.err
+	}
+	if err := w.check(t); err != nil {
+		return fmt.Errorf("traces: %s: token %d (sequence %d, position %d): %w", w.path, w.tokens, t.Seq, t.Pos, err)
+	}
+	for l := range t.Active {
+		w.appendRow(t, l)
+	}
+	if w.tokens == 0 || t.Seq != w.lastSeq {
+		w.seqs++
+	}
+	w.tokens++
+	w.lastSeq, w.lastPos = t.Seq, t.Pos
+	if w.rows >= w.maxRows {
+		return w.flush()
+	}
+	return nil
+}
+
+func (w *Writer) appendRow(t *Token, l int) {
+	b := w.bufs
+	b[colSeq] = binary.LittleEndian.AppendUint32(b[colSeq], t.Seq)
+	b[colPos] = binary.LittleEndian.AppendUint32(b[colPos], t.Pos)
+	b[colPhase] = append(b[colPhase], uint8(t.Phase))
+	b[colToken] = binary.LittleEndian.AppendUint32(b[colToken], t.ID)
+	b[colLayer] = binary.LittleEndian.AppendUint16(b[colLayer], uint16(l))
+	b[colActive] = appendMask(b[colActive], t.Active[l])
+	if w.head.HasPredicted {
+		b[colPredicted] = appendMask(b[colPredicted], t.Predicted[l])
+	}
+	w.rows++
+}
+
+func appendMask(b []byte, mask []uint64) []byte {
+	for _, word := range mask {
+		b = binary.LittleEndian.AppendUint64(b, word)
+	}
+	return b
+}
+
+// check holds a token against invariants 1 and 2 of the package.
+func (w *Writer) check(t *Token) error {
+	if t.Phase > Decode {
+		return fmt.Errorf("phase %d, need 0 or 1", t.Phase)
+	}
+	if w.tokens > 0 && !after(w.lastSeq, w.lastPos, t.Seq, t.Pos) {
+		return fmt.Errorf("comes after sequence %d, position %d: tokens must ascend", w.lastSeq, w.lastPos)
+	}
+	if err := w.checkMasks("active", t.Active); err != nil {
+		return err
+	}
+	if !w.head.HasPredicted {
+		if t.Predicted != nil {
+			return errors.New("has predicted masks, but the header says has_predicted false")
+		}
+		return nil
+	}
+	return w.checkMasks("predicted", t.Predicted)
+}
+
+// after reports whether (seq, pos) comes after (seq0, pos0).
+func after(seq0, pos0, seq, pos uint32) bool {
+	return seq > seq0 || seq == seq0 && pos > pos0
+}
+
+func (w *Writer) checkMasks(name string, masks [][]uint64) error {
+	if len(masks) != w.head.Layers {
+		return fmt.Errorf("%d %s masks for %d layers", len(masks), name, w.head.Layers)
+	}
+	words := w.head.Words()
+	for l, m := range masks {
+		if len(m) != words {
+			return fmt.Errorf("layer %d: %s mask of %d words, need %d", l, name, len(m), words)
+		}
+		if m[words-1]&w.spare != 0 {
+			return fmt.Errorf("layer %d: %s mask has bits beyond unit %d", l, name, w.head.Units-1)
+		}
+	}
+	return nil
+}
+
+// flush writes the batch.
+func (w *Writer) flush() error {
+	if w.rows == 0 || w.err != nil {
+		return w.err
+	}
+	if err := w.arrow.Write(w.rows, w.bufs); err != nil {
+		w.err = fmt.Errorf("traces: %s: write: %w", w.path, err)
+		return w.err
+	}
+	w.rows = 0
+	for i := range w.bufs {
+		w.bufs[i] = w.bufs[i][:0]
+	}
+	return nil
+}
+
+// Close completes the trace: footer, sync, manifest, and the final name as the last step. After an error there is no
+// new file under the final name; a trace without tokens is such an error.
+func (w *Writer) Close() error { return w.finish(w.path, true) }
+
+// Interrupt completes what was appended so far as a readable trace under another name, NAME.partial.trace.arrow, with a
+// manifest that says complete: false, and returns its path.
+func (w *Writer) Interrupt() (string, error) {
+	path := strings.TrimSuffix(w.path, traceExt) + partialTraceExt
+	return path, w.finish(path, false)
+}
+
+// Abort removes what was written. It does nothing after Close or Interrupt.
+func (w *Writer) Abort() error {
+	if w.done {
+		return nil
+	}
+	w.done = true
+	return w.file.abort()
+}
+
+func (w *Writer) finish(path string, complete bool) error {
+	if w.done {
+		return fmt.Errorf("traces: %s: already ended", w.path)
+	}
+	if w.tokens == 0 {
+		return errors.Join(fmt.Errorf("traces: %s: there are no tokens to write", w.path), w.Abort())
+	}
+	err := w.flush()
+	if err == nil {
+		err = w.arrow.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("traces: %s: %w", path, errors.Join(err, w.Abort()))
+	}
+	w.done = true
+	if err := w.file.seal(); err != nil {
+		return fmt.Errorf("traces: %s: %w", path, err)
+	}
+	// The manifest first: whoever sees the trace sees it with its checksum. Between the two steps an older trace of
+	// the same name has a manifest that does not fit, and is refused rather than believed.
+	if err := writeJSON(ManifestPath(path), w.manifest(path, complete)); err != nil {
+		return fmt.Errorf("traces: %s: manifest: %w", path, errors.Join(err, removeQuietly(w.file.name)))
+	}
+	if err := w.file.commit(path); err != nil {
+		return fmt.Errorf("traces: %s: %w", path, err)
+	}
+	return nil
+}
+
+func (w *Writer) manifest(path string, complete bool) *Manifest {
+	return &Manifest{
+		SchemaVersion: w.head.SchemaVersion, Tool: w.head.Tool, File: filepath.Base(path), Bytes: w.file.size,
+		SHA256: w.file.sum(), Complete: complete, Tokens: w.tokens, Sequences: w.seqs, Layers: w.head.Layers,
+		Units: w.head.Units, Compress: w.compress, Model: w.head.Model,
+	}
+}
