@@ -1,0 +1,289 @@
+package checkpoint
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The names that every Hugging Face folder uses.
+const (
+	configName = "config.json"
+	singleName = "model.safetensors"
+	indexName  = "model.safetensors.index.json"
+)
+
+// maxJSON bounds the size of config.json and of the index; the index of the largest public model has a few MB.
+const maxJSON = 64 << 20
+
+// FolderOptions say how to open a folder.
+type FolderOptions struct {
+	// IgnoreIndex takes every *.safetensors file of the folder instead of those that the index names.
+	IgnoreIndex bool
+}
+
+// Folder is an open Hugging Face folder: a configuration and the tensors of one or more safetensors files. Its methods
+// may be called from several goroutines.
+type Folder struct {
+	dir    string
+	config Object
+	files  []*File
+	where  map[string]int // tensor → index of its file
+	notes  []string
+}
+
+// OpenFolder opens config.json and the weights: the shards that model.safetensors.index.json names, or else
+// model.safetensors. It fails when a shard is missing, when the index and the shards contradict each other, and when a
+// shard is broken; files that the index does not name are left out with a note.
+func OpenFolder(dir string, opt FolderOptions) (*Folder, error) {
+	f := &Folder{dir: dir, where: map[string]int{}}
+	if err := f.open(opt); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *Folder) open(opt FolderOptions) error {
+	var err error
+	if f.config, err = f.readObject(configName); err != nil {
+		return err
+	}
+	present, err := f.list(".safetensors")
+	if err != nil {
+		return err
+	}
+	if opt.IgnoreIndex {
+		if len(present) == 0 {
+			return f.noWeights()
+		}
+		return f.openFiles(present, nil)
+	}
+	index, err := f.readObject(indexName)
+	switch {
+	case err == nil:
+		return f.openIndex(index, present)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	case slices.Contains(present, singleName):
+		f.noteStray(present, []string{singleName}, singleName)
+		return f.openFiles([]string{singleName}, nil)
+	case len(present) > 0:
+		return fmt.Errorf("checkpoint: %s: %w: %s but neither %s nor %s; incomplete download? Ignore the index to take all files",
+			f.dir, ErrFormat, strings.Join(present, ", "), indexName, singleName)
+	}
+	return f.noWeights()
+}
+
+func dir(f *Folder) string { return filepath.Clean(f.dir) }
+
+// noWeights says which other kind of weights is there, if any.
+func (f *Folder) noWeights() error {
+	others, err := f.list(".bin", ".pt", ".pth", ".gguf")
+	if err != nil {
+		return err
+	}
+	if len(others) > 0 {
+		return fmt.Errorf("checkpoint: %s: %w: weights as %s; save them as safetensors", f.dir, ErrUnsupported, strings.Join(others, ", "))
+	}
+	return fmt.Errorf("checkpoint: %s: %w: no %s", f.dir, fs.ErrNotExist, singleName)
+}
+
+// list returns the names of the files with one of the given endings, sorted.
+func (f *Folder) list(endings ...string) ([]string, error) {
+	entries, err := os.ReadDir(f.dir)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if slices.Contains(endings, filepath.Ext(e.Name())) {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func (f *Folder) readObject(name string) (Object, error) {
+	path := filepath.Join(f.dir, name)
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	if st.Size() > maxJSON {
+		return nil, fmt.Errorf("checkpoint: %s: %w: %d bytes; at most %d are expected", path, ErrFormat, st.Size(), maxJSON)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	o, err := ParseObject(data)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %s: %w", path, err)
+	}
+	return o, nil
+}
+
+// openIndex opens the shards that the index names and compares what they hold with what it says.
+func (f *Folder) openIndex(index Object, present []string) error {
+	weightMap := map[string]string{}
+	ok, err := index.Get("weight_map", &weightMap)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: no weight_map", ErrFormat)
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint: %s: %w", filepath.Join(f.dir, indexName), err)
+	}
+	var shards, missing []string
+	for _, tensor := range slices.Sorted(maps.Keys(weightMap)) {
+		file := weightMap[tensor]
+		if file != filepath.Base(file) || strings.ContainsAny(file, `/\`) || filepath.Ext(file) != ".safetensors" {
+			return fmt.Errorf("checkpoint: %s: %w: tensor %q in %q, which is not a safetensors file of this folder",
+				filepath.Join(f.dir, indexName), ErrFormat, tensor, file)
+		}
+		shards = append(shards, file)
+	}
+	slices.Sort(shards)
+	shards = slices.Compact(shards)
+	for _, s := range shards {
+		if !slices.Contains(present, s) {
+			missing = append(missing, s)
+		}
+	}
+	if len(missing) > 0 {
+		return f.missingShards(missing, len(shards), present, shards)
+	}
+	f.noteStray(present, shards, "the index")
+	return f.openFiles(shards, weightMap)
+}
+
+// missingShards tells an incomplete download from an index that belongs to another set of files.
+func (f *Folder) missingShards(missing []string, total int, present, shards []string) error {
+	hint := "incomplete download"
+	if extra := without(present, shards); len(extra) > 0 {
+		hint += fmt.Sprintf(", or a stale index: %s is not in it (ignore the index to take all files)", strings.Join(extra, ", "))
+	}
+	return fmt.Errorf("checkpoint: %s: %w: %d of %d shards are missing: %s; %s",
+		f.dir, ErrFormat, len(missing), total, strings.Join(missing, ", "), hint)
+}
+
+func without(list, remove []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(remove, s) })
+}
+
+func (f *Folder) noteStray(present, used []string, why string) {
+	if stray := without(present, used); len(stray) > 0 {
+		f.notes = append(f.notes, fmt.Sprintf("%s: not read, because %s was followed", strings.Join(stray, ", "), why))
+	}
+}
+
+// openFiles opens the named files. With a weight map a tensor must be in the file that the map says, and one that the
+// map does not know is left out; without one every tensor counts and may occur only once.
+func (f *Folder) openFiles(names []string, weightMap map[string]string) error {
+	var unlisted []string
+	for i, name := range names {
+		file, err := Open(filepath.Join(f.dir, name))
+		if err != nil {
+			return err
+		}
+		f.files = append(f.files, file)
+		for _, t := range file.tensors {
+			if _, listed := weightMap[t.Name]; weightMap != nil && !listed {
+				unlisted = append(unlisted, t.Name)
+				continue
+			}
+			if weightMap != nil && weightMap[t.Name] != name {
+				f.notes = append(f.notes, fmt.Sprintf("%s: second copy in %s not read, because the index was followed", t.Name, name))
+				continue
+			}
+			if first, twice := f.where[t.Name]; twice {
+				return fmt.Errorf("checkpoint: %s: %w: tensor %q is in %s and in %s; remove the file that is not part of the model",
+					f.dir, ErrFormat, t.Name, names[first], name)
+			}
+			f.where[t.Name] = i
+		}
+	}
+	if len(unlisted) > 0 {
+		slices.Sort(unlisted)
+		f.notes = append(f.notes, fmt.Sprintf("not read, because the index does not list them: %s", strings.Join(unlisted, ", ")))
+	}
+	return f.checkMap(weightMap)
+}
+
+// checkMap demands that every tensor of the index was found.
+func (f *Folder) checkMap(weightMap map[string]string) error {
+	var lost []string
+	for tensor, file := range weightMap {
+		if _, ok := f.where[tensor]; !ok {
+			lost = append(lost, fmt.Sprintf("%q in %s", tensor, file))
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	slices.Sort(lost)
+	return fmt.Errorf("checkpoint: %s: %w: the index is stale, these are not where it says: %s; ignore the index to take all files",
+		f.dir, ErrFormat, strings.Join(lost, ", "))
+}
+
+// Config returns config.json. The caller must not change it.
+func (f *Folder) Config() Object { return f.config }
+
+// Notes are whole sentences about what was left out or looks odd; they belong above the results.
+func (f *Folder) Notes() []string { return slices.Clone(f.notes) }
+
+// Tensors returns the tensors of all files, sorted by name. Offsets count within each tensor's own file.
+func (f *Folder) Tensors() []TensorInfo {
+	list := make([]TensorInfo, 0, len(f.where))
+	for name, i := range f.where {
+		t, _ := f.files[i].Tensor(name)
+		list = append(list, t)
+	}
+	slices.SortFunc(list, func(a, b TensorInfo) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Tensor finds a tensor by its exact name.
+func (f *Folder) Tensor(name string) (TensorInfo, bool) {
+	i, ok := f.where[name]
+	if !ok {
+		return TensorInfo{}, false
+	}
+	return f.files[i].Tensor(name)
+}
+
+// Section returns a reader over the bytes of one tensor. It must not be used after Close.
+func (f *Folder) Section(name string) (*io.SectionReader, error) {
+	i, ok := f.where[name]
+	if !ok {
+		return nil, fmt.Errorf("checkpoint: %s: tensor %q: %w", f.dir, name, fs.ErrNotExist)
+	}
+	return f.files[i].Section(name)
+}
+
+// ReadTensor fills dst, which must have the tensor's size.
+func (f *Folder) ReadTensor(name string, dst []byte) error {
+	i, ok := f.where[name]
+	if !ok {
+		return fmt.Errorf("checkpoint: %s: tensor %q: %w", f.dir, name, fs.ErrNotExist)
+	}
+	return f.files[i].ReadTensor(name, dst)
+}
+
+// Close closes all files.
+func (f *Folder) Close() error {
+	var errs []error
+	for _, file := range f.files {
+		errs = append(errs, file.Close())
+	}
+	f.files = nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,192 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/windrow-sim/windrow/engine/checkpoint"
+	"github.com/windrow-sim/windrow/kernels/ref"
+)
+
+// streamBlock is how many elements are read at once: enough for full speed, little enough for the cache.
+const streamBlock = 1 << 18
+
+// tensor is a tensor that can be read, with the name that errors show.
+type tensor struct {
+	checkpoint.TensorInfo
+	r io.ReaderAt // of the tensor's own bytes
+	s *scratch
+}
+
+// scratch is the memory that stream reuses from tensor to tensor. It belongs to one goroutine.
+type scratch struct{ raw, out []byte }
+
+// stream converts a tensor to the type to and hands its bytes to emit, block by block; what emit gets is overwritten
+// afterwards. A NaN, an Inf and a number beyond the range of the type are ErrFormat, with tensor and index.
+func (t tensor) stream(ctx context.Context, to checkpoint.DType, emit func([]byte) error) error {
+	from, n := t.DType.Size(), t.Elements()
+	block := min(n, streamBlock)
+	t.s.raw = grown(t.s.raw, block*from)
+	dst := t.s.raw // nothing to convert: only checked
+	if to != t.DType {
+		t.s.out = grown(t.s.out, block*to.Size())
+		dst = t.s.out
+	}
+	for at := int64(0); at < n; at += block {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		count := min(block, n-at)
+		raw, out := t.s.raw[:count*from], dst[:count*to.Size()]
+		if _, err := t.r.ReadAt(raw, at*from); err != nil {
+			return fmt.Errorf("model: tensor %q: %w", t.Name, err)
+		}
+		if err := t.convert(out, to, raw, at); err != nil {
+			return err
+		}
+		if err := emit(out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func grown(p []byte, n int64) []byte {
+	if int64(len(p)) < n {
+		return make([]byte, n)
+	}
+	return p
+}
+
+// convert checks and converts the elements that start at index at.
+func (t tensor) convert(dst []byte, to checkpoint.DType, src []byte, at int64) error {
+	if i := firstNonFinite(t.DType, src); i >= 0 {
+		return fmt.Errorf("model: tensor %q: %w: the weight at index %d is not finite", t.Name, checkpoint.ErrFormat, at+int64(i))
+	}
+	if i := convert(dst, to, src, t.DType); i >= 0 {
+		return fmt.Errorf("model: tensor %q: %w: the weight at index %d is beyond the range of %s",
+			t.Name, checkpoint.ErrFormat, at+int64(i), to)
+	}
+	return nil
+}
+
+// firstNonFinite returns the index of the first NaN or Inf, or −1. These have all exponent bits set, so adding one in the
+// lowest of them carries into the sign's place; four (or two) elements are tried at once.
+func firstNonFinite(dtype checkpoint.DType, p []byte) int {
+	var exponent, one, carry uint64
+	switch dtype {
+	case checkpoint.F16:
+		exponent, one, carry = 0x7C007C007C007C00, 0x0400040004000400, 0x8000800080008000
+	case checkpoint.BF16:
+		exponent, one, carry = 0x7F807F807F807F80, 0x0080008000800080, 0x8000800080008000
+	case checkpoint.F32:
+		exponent, one, carry = 0x7F8000007F800000, 0x0080000000800000, 0x8000000080000000
+	default:
+		return -1
+	}
+	size := int(dtype.Size())
+	var word [8]byte
+	for at := 0; at < len(p); at += 8 {
+		var x uint64
+		if len(p)-at >= 8 {
+			x = binary.LittleEndian.Uint64(p[at:])
+		} else {
+			word = [8]byte{}
+			copy(word[:], p[at:])
+			x = binary.LittleEndian.Uint64(word[:])
+		}
+		if hit := (x&exponent + one) & carry; hit != 0 {
+			lane := 0
+			for hit&0xFFFF == 0 {
+				hit >>= 16
+				lane++
+			}
+			return (at + 2*lane) / size
+		}
+	}
+	return -1
+}
+
+// convert changes src from one element type to another, both F16, BF16 or F32, and returns −1, or the index of the first
+// number that is too large for F16. Widening is exact; F16 rounds to nearest even. dst has room for exactly as many elements; it
+// may be src when the types are the same.
+func convert(dst []byte, to checkpoint.DType, src []byte, from checkpoint.DType) int {
+	if from == to {
+		copy(dst, src)
+		return -1
+	}
+	size := int(from.Size())
+	for i := 0; i*size < len(src); i++ {
+		var v float32
+		switch from {
+		case checkpoint.F16:
+			v = ref.F16ToF32(binary.LittleEndian.Uint16(src[2*i:]))
+		case checkpoint.BF16:
+			v = math.Float32frombits(uint32(binary.LittleEndian.Uint16(src[2*i:])) << 16)
+		default:
+			v = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
+		}
+		if to == checkpoint.F32 {
+			binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(v))
+			continue
+		}
+		h := ref.F32ToF16(v)
+		if firstNonFinite(checkpoint.F16, []byte{byte(h), byte(h >> 8)}) == 0 {
+			return i
+		}
+		binary.LittleEndian.PutUint16(dst[2*i:], h)
+	}
+	return -1
+}
+
+// load reads a resident tensor into memory. The source may have another type than the Weights.
+func (r resident) load(ctx context.Context, t tensor) error {
+	n := t.Elements()
+	if r.half != nil {
+		dst := make([]uint16, 0, n)
+		err := t.stream(ctx, checkpoint.F16, func(p []byte) error {
+			if words, err := ref.Bytes16(p); err == nil {
+				dst = append(dst, words...)
+				return nil
+			}
+			for ; len(p) >= 2; p = p[2:] { // a big-endian host
+				dst = append(dst, binary.LittleEndian.Uint16(p))
+			}
+			return nil
+		})
+		*r.half = dst
+		return err
+	}
+	dst := make([]float32, 0, n)
+	err := t.stream(ctx, checkpoint.F32, func(p []byte) error {
+		for ; len(p) >= 4; p = p[4:] {
+			dst = append(dst, math.Float32frombits(binary.LittleEndian.Uint32(p)))
+		}
+		return nil
+	})
+	*r.full = dst
+	return err
+}
+
+// equal says whether two tensors have the same type, shape and bytes.
+func equal(ctx context.Context, a, b tensor) (bool, error) {
+	if a.DType != b.DType || !slices.Equal(a.Shape, b.Shape) {
+		return false, nil
+	}
+	other := make([]byte, min(a.Size, streamBlock*a.DType.Size()))
+	same, at := true, int64(0)
+	err := a.stream(ctx, a.DType, func(p []byte) error {
+		if _, err := b.r.ReadAt(other[:len(p)], at); err != nil {
+			return fmt.Errorf("model: tensor %q: %w", b.Name, err)
+		}
+		same = same && bytes.Equal(p, other[:len(p)])
+		at += int64(len(p))
+		return nil
+	})
+	return same, err
+}

@@ -1,0 +1,145 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/windrow-sim/windrow/engine/checkpoint"
+	"github.com/windrow-sim/windrow/engine/layout"
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// Image is an open flash image. Its fields are read only; its methods may be called from several goroutines.
+type Image struct {
+	Path          string
+	Name          string
+	Shape         Shape
+	Activation    string
+	DType         string // of the weights in the bundles, "F16"
+	Hash          string // source_sha256: identity of the weights
+	Origin        string // "huggingface", or how the weights were synthesised
+	TokenizerJSON []byte // text form of the tokenizer; empty when the image has none
+	TokenizerHash string // its SHA-256 in hex; empty when the image has none
+
+	file   *checkpoint.File
+	stride int
+	base   []int64
+}
+
+// OpenImage opens an image and checks its metadata, the place and shape of every tensor, and the alignment of the bundles.
+// It reads no weights. Tensors that it does not know are ignored.
+func OpenImage(path string) (*Image, error) {
+	file, err := checkpoint.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	img, err := newImage(path, file)
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("model: %s: %w", path, err)
+	}
+	return img, nil
+}
+
+func newImage(path string, file *checkpoint.File) (*Image, error) {
+	f, err := decodeFacts(file.Metadata())
+	if err != nil {
+		return nil, err
+	}
+	if file.Size()%imageAlign != 0 {
+		return nil, fmt.Errorf("%w: the length %d is not a multiple of %d", checkpoint.ErrFormat, file.Size(), imageAlign)
+	}
+	// Every layer has more than ten tensors: this bounds the list below by the file, not by what it claims.
+	if n := len(file.Tensors()); f.shape.Layers > n {
+		return nil, fmt.Errorf("%w: %d layers, but only %d tensors", checkpoint.ErrFormat, f.shape.Layers, n)
+	}
+	for _, want := range imageTensors(f.shape, f.stride) {
+		t, ok := file.Tensor(want.Name)
+		if !ok {
+			return nil, fmt.Errorf("%w: tensor %q is missing", checkpoint.ErrFormat, want.Name)
+		}
+		if t.DType != want.DType || !slices.Equal(t.Shape, want.Shape) {
+			return nil, fmt.Errorf("%w: tensor %q is %s%v; the metadata means %s%v",
+				checkpoint.ErrFormat, want.Name, t.DType, t.Shape, want.DType, want.Shape)
+		}
+	}
+	img := &Image{
+		Path: path, Name: f.name, Shape: f.shape, Activation: Activation, DType: string(checkpoint.F16), Hash: f.source, Origin: f.origin,
+		file: file, stride: f.stride, base: make([]int64, f.shape.Layers),
+	}
+	if len(f.tokenizer) > 0 {
+		img.TokenizerJSON, img.TokenizerHash = f.tokenizer, digest(f.tokenizer)
+	}
+	for l := range img.base {
+		t, _ := file.Tensor(bundlesName(l))
+		if t.Offset%imageAlign != 0 {
+			return nil, fmt.Errorf("%w: tensor %q starts at %d, not at a multiple of %d", checkpoint.ErrFormat, t.Name, t.Offset, imageAlign)
+		}
+		img.base[l] = t.Offset
+	}
+	return img, nil
+}
+
+// Geometry says where every record is.
+func (img *Image) Geometry() layout.Geometry {
+	return layout.Geometry{
+		Base: slices.Clone(img.base), Units: img.Shape.DFFN, Record: img.Shape.RecordBytes(), Stride: units.Bytes(img.stride), Size: img.file.Size(),
+	}
+}
+
+// ResidentBytes is what the Weights take in memory.
+func (img *Image) ResidentBytes() units.Bytes {
+	total := int64(0)
+	for _, r := range newWeights(img.Shape).residents() {
+		total += r.elements() * r.dtype().Size()
+	}
+	return units.Bytes(total)
+}
+
+// LayerBytes is the size of one layer's bundles as stored, with the padding of the records: what Bundles fills.
+func (img *Image) LayerBytes() units.Bytes {
+	return units.Bytes(img.Shape.DFFN) * units.Bytes(img.stride)
+}
+
+// BundleBytes is the size of all layers' bundles as stored.
+func (img *Image) BundleBytes() units.Bytes { return units.Bytes(img.Shape.Layers) * img.LayerBytes() }
+
+// Weights loads the resident tensors into memory.
+func (img *Image) Weights() (*Weights, error) {
+	w, buf := newWeights(img.Shape), &scratch{}
+	for _, r := range w.residents() {
+		t, err := img.tensor(r.name, buf)
+		if err == nil {
+			err = r.load(context.Background(), t)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// Bundles reads one layer's records into dst, which must be LayerBytes long, and checks that all weights are finite.
+func (img *Image) Bundles(layer int, dst []byte) error {
+	if layer < 0 || layer >= img.Shape.Layers {
+		return fmt.Errorf("model: %s: there is no layer %d", img.Path, layer)
+	}
+	name := bundlesName(layer)
+	if err := img.file.ReadTensor(name, dst); err != nil {
+		return err
+	}
+	if i := firstNonFinite(checkpoint.F16, dst); i >= 0 {
+		return fmt.Errorf("model: %s: tensor %q: %w: the weight at index %d is not finite", img.Path, name, checkpoint.ErrFormat, i)
+	}
+	return nil
+}
+
+func (img *Image) tensor(name string, buf *scratch) (tensor, error) {
+	info, _ := img.file.Tensor(name)
+	r, err := img.file.Section(name)
+	return tensor{info, r, buf}, err
+}
+
+// Close closes the file.
+func (img *Image) Close() error { return img.file.Close() }

@@ -1,0 +1,115 @@
+package model
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/windrow-sim/windrow/engine/checkpoint"
+)
+
+// imageAlign is where bundles start and what the file's length is a multiple of: the smallest direct read everywhere.
+const imageAlign = 4096
+
+func bundlesName(layer int) string { return fmt.Sprintf("layers.%d.ffn.bundles", layer) }
+
+// residentPad makes the resident tensors a multiple of 8 bytes, so that the data starts at one too; rarely needed.
+const residentPad = "resident.pad"
+
+// imageTensors lists all tensors of an image in the order of its data.
+func imageTensors(s Shape, stride int) []checkpoint.TensorInfo {
+	var list []checkpoint.TensorInfo
+	size := int64(0)
+	for _, r := range newWeights(s).residents() {
+		list = append(list, checkpoint.TensorInfo{Name: r.name, DType: r.dtype(), Shape: r.shape})
+		size += r.elements() * r.dtype().Size()
+	}
+	pad := func(name string, n int64) {
+		if n > 0 {
+			list = append(list, checkpoint.TensorInfo{Name: name, DType: checkpoint.U8, Shape: []int64{n}})
+		}
+	}
+	pad(residentPad, -size&7)
+	for l := range s.Layers {
+		list = append(list, checkpoint.TensorInfo{Name: bundlesName(l), DType: checkpoint.F16, Shape: []int64{int64(s.DFFN), int64(stride / 2)}})
+		pad(fmt.Sprintf("layers.%d.ffn.pad", l), -int64(s.DFFN)*int64(stride)&(imageAlign-1))
+	}
+	return list
+}
+
+// filler is where the bytes of an image come from.
+type filler interface {
+	// resident hands the bytes of a resident tensor to emit, in order.
+	resident(ctx context.Context, r resident, emit func([]byte) error) error
+	// bundles hands the records of a layer to emit, in order.
+	bundles(ctx context.Context, layer int, emit func([]byte) error) error
+}
+
+// writeImage writes a whole image or nothing. moved is told of every block that was written.
+func writeImage(ctx context.Context, out string, f facts, from filler, create createFunc, moved func(int64)) error {
+	w, err := checkpoint.NewWriter(out, imageTensors(f.shape, f.stride), f.encode(), checkpoint.WriterOptions{
+		HeaderAlign: imageAlign, AlignTensor: bundlesName(0), Create: create,
+	})
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	emit := func(p []byte) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := w.Write(p)
+		moved(int64(n))
+		return err
+	}
+	residents, next := newWeights(f.shape).residents(), 0
+	layer := 0
+	for _, t := range w.Tensors() {
+		if err := w.Begin(t.Name); err != nil {
+			return err
+		}
+		switch {
+		case next < len(residents) && t.Name == residents[next].name:
+			err = from.resident(ctx, residents[next], emit)
+			next++
+		case layer < f.shape.Layers && t.Name == bundlesName(layer):
+			err = from.bundles(ctx, layer, emit)
+			layer++
+		default:
+			err = emit(make([]byte, t.Size)) // padding
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return w.Commit()
+}
+
+// createFunc is the seam that tests fill the disk through; nil means files of the operating system.
+type createFunc = func(path string) (checkpoint.WriteFile, error)
+
+// Progress is told how many of total bytes have been read or written so far. It is called often, from one goroutine.
+type Progress func(done, total int64)
+
+// meter adds up for a Progress, which may be nil.
+func meter(p Progress, total int64) func(int64) {
+	done := int64(0)
+	return func(n int64) {
+		done += n
+		if p != nil {
+			p(done, total)
+		}
+	}
+}
+
+// dataSize is the number of bytes behind the header.
+func dataSize(s Shape, stride int) int64 {
+	total := int64(0)
+	for _, t := range imageTensors(s, stride) {
+		n := t.DType.Size()
+		for _, dim := range t.Shape {
+			n *= dim
+		}
+		total += n
+	}
+	return total
+}
