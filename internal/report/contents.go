@@ -1,0 +1,233 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/traces"
+	"github.com/windrow-sim/windrow/traces/compare"
+)
+
+// Contents is a report in words and tables, the same for every format.
+type Contents struct {
+	Verdict  string // empty without a comparison
+	Reasons  []string
+	Warnings []string
+	Facts    []KV
+	Sanity   []string
+	Summary  []Section // a screenful
+	Details  []Section // trace statistics and whatever the caller added
+}
+
+// Contents checks d and lays it out.
+func (d *Data) Contents() (*Contents, error) {
+	runs, err := d.series()
+	if err != nil {
+		return nil, err
+	}
+	return d.contents(runs), nil
+}
+
+func (d *Data) contents(runs []series) *Contents {
+	c := &Contents{Warnings: d.warnings(runs), Facts: d.Facts}
+	for _, s := range d.sanity(runs) {
+		c.Sanity = append(c.Sanity, s.line())
+		if w := s.warning(); w != "" {
+			c.Warnings = append(c.Warnings, w)
+		}
+	}
+	if len(runs) > 0 {
+		c.Summary = append(c.Summary, d.runsSection(runs))
+	}
+	if d.Comparison != nil {
+		c.Verdict = string(d.Comparison.Verdict)
+		c.Reasons = d.Comparison.Reasons
+		c.Summary = append(c.Summary, errorsSection(d.Comparison), partErrorsSection(d.Comparison), d.countersSection(runs))
+		if d.Comparison.DifferencesTotal > 0 {
+			c.Summary = append(c.Summary, differencesSection(d.Comparison))
+		}
+	} else if len(runs) > 0 {
+		c.Summary = append(c.Summary, partsSection(runs))
+	}
+	if d.Trace != nil {
+		c.Details = d.Trace.sections()
+	}
+	c.Details = append(c.Details, d.Tables...)
+	return c
+}
+
+// warmUp is the number of tokens at the start of a run that are left out of times.
+func (d *Data) warmUp(s *series) int {
+	if d.Comparison != nil && d.Comparison.SkippedTokens < len(s.tokens) {
+		return d.Comparison.SkippedTokens
+	}
+	return 0
+}
+
+// totals are sums over the tokens of a series; latency without those of the warm-up.
+type totals struct {
+	tokens                            int
+	latency                           []float64 // ns
+	wall                              units.Nanos
+	parts                             [traces.Parts]units.Nanos
+	bytes                             units.Bytes
+	requests, hits, misses, evictions int64
+	depth                             float64 // weighted with time
+}
+
+func sum(ts []compare.Token, skip int) totals {
+	t := totals{tokens: len(ts)}
+	for i, k := range ts {
+		t.bytes += k.Bytes
+		t.requests += k.Requests
+		t.hits += k.Hits
+		t.misses += k.Misses
+		t.evictions += k.Evictions
+		t.depth += k.Depth * float64(k.Parts[traces.PartIO])
+		for p, d := range k.Parts {
+			t.parts[p] += d
+		}
+		if i >= skip {
+			t.latency = append(t.latency, float64(k.Latency))
+			t.wall += k.Latency
+		}
+	}
+	if io := t.parts[traces.PartIO]; io > 0 {
+		t.depth /= float64(io)
+	}
+	return t
+}
+
+// rate is tokens per second after the warm-up.
+func (t *totals) rate() float64 { return float64(len(t.latency)) / t.wall.Seconds() }
+
+func (t *totals) perToken(v float64) float64 { return v / float64(t.tokens) }
+
+func (d *Data) runsSection(runs []series) Section {
+	t := Table{Columns: []Column{
+		{Name: "run"}, {Name: "kind"}, {"tokens", "", Right}, {"warm-up", "", Right}, {"rate", "tokens/s", Right},
+		{"P50", "ms", Right}, {"P90", "ms", Right}, {"P99", "ms", Right},
+		{"flash", "MB/token", Right}, {"requests", "1/token", Right}, {"hits", "%", Right}, {"depth", "", Right},
+	}}
+	for i := range runs {
+		s := &runs[i]
+		skip := d.warmUp(s)
+		k := sum(s.tokens, skip)
+		t.Add(s.label, s.kind, count(int64(k.tokens)), count(int64(skip)), Sig3(k.rate()),
+			ms(compare.Percentile(k.latency, 50)), ms(compare.Percentile(k.latency, 90)), ms(compare.Percentile(k.latency, 99)),
+			Sig3(k.perToken(float64(k.bytes))/1e6), Sig3(k.perToken(float64(k.requests))),
+			Sig3(100*float64(k.hits)/float64(k.hits+k.misses)), Sig3(k.depth))
+	}
+	return Section{"Runs", "Latency is the time from the completion of the tokens before to a token's own. " +
+		"Rate and latencies are without the warm-up tokens, counters are with them. Depth is the mean number of requests in flight during reads.", t}
+}
+
+// errorsSection has the quantities of the verdict. Their units differ, so they stand with the names.
+func errorsSection(c *compare.Comparison) Section {
+	t := Table{Columns: []Column{{Name: "quantity"}, {"simulated", "", Right}, {"measured", "", Right}, {"error", "%", Right}, {"limit", "%", Right}}}
+	t.Add("rate, tokens/s", Sig3(c.SimulatedTokensPerS), Sig3(c.MeasuredTokensPerS), signed(compare.Stat(c.ErrorPercent)), Sig3(c.Tolerance.TokensPerS))
+	for _, p := range c.Percentiles {
+		limit := "none"
+		switch p.Percentile {
+		case 50:
+			limit = Sig3(c.Tolerance.P50)
+		case 99:
+			limit = Sig3(c.Tolerance.P99)
+		}
+		t.Add("latency P"+strconv.FormatFloat(p.Percentile, 'f', -1, 64)+", ms", ms(p.Simulated), ms(p.Measured), signed(p.Error), limit)
+	}
+	t.Add("correlation of latencies, Pearson r", "", "", "", "")
+	t.Rows[len(t.Rows)-1][1] = Sig3(float64(c.PearsonR))
+	note := fmt.Sprintf("Error is (simulated − measured) / measured. The device drifted by %s %% (limit %s %%).", Sig3(c.DriftPercent), Sig3(c.MaxDrift))
+	return Section{"Simulated against measured", note, t}
+}
+
+func partErrorsSection(c *compare.Comparison) Section {
+	t := Table{Columns: []Column{
+		{Name: "part"}, {"simulated", "ms/token", Right}, {"measured", "ms/token", Right},
+		{"bias", "%", Right}, {"MAPE", "%", Right}, {"MAPE over", "tokens", Right},
+	}}
+	for _, p := range append(c.Parts[:len(c.Parts):len(c.Parts)], c.Total) {
+		t.Add(p.Part, ms(p.Simulated), ms(p.Measured), signed(p.Bias), Sig3(float64(p.MAPE)), count(int64(p.MAPETokens)))
+	}
+	return Section{"Parts of a token", "A part's time is the sum of its work; parts that overlap add up to more than the total, " +
+		"which is the latency. Bias is of the mean, MAPE is the mean over tokens of the absolute error.", t}
+}
+
+// partsSection shows where the time goes when there is nothing to compare.
+func partsSection(runs []series) Section {
+	t := Table{Columns: []Column{{Name: "part"}}}
+	sums := make([]totals, len(runs))
+	for i := range runs {
+		t.Columns = append(t.Columns, Column{runs[i].name(), "ms/token", Right})
+		sums[i] = sum(runs[i].tokens, 0)
+	}
+	for p := range traces.Part(traces.Parts) {
+		row := []string{p.String()}
+		for i := range sums {
+			row = append(row, ms(sums[i].perToken(float64(sums[i].parts[p]))))
+		}
+		t.Add(row...)
+	}
+	row := []string{"total"}
+	for i := range sums {
+		row = append(row, ms(sums[i].perToken(float64(sums[i].wall))))
+	}
+	t.Add(row...)
+	return Section{"Parts of a token", "A part's time is the sum of its work; parts that overlap add up to more than the total, which is the latency.", t}
+}
+
+func (d *Data) countersSection(runs []series) Section {
+	t := Table{Columns: []Column{{Name: "counter"}, {"simulated", "", Right}, {"measured", "", Right}}}
+	s, m := sum(runs[0].tokens, 0), sum(runs[1].tokens, 0)
+	for _, r := range []struct {
+		name string
+		s, m int64
+	}{
+		{"hits", s.hits, m.hits}, {"misses", s.misses, m.misses}, {"evictions", s.evictions, m.evictions},
+		{"requests", s.requests, m.requests}, {"flash bytes", int64(s.bytes), int64(m.bytes)},
+	} {
+		t.Add(r.name, count(r.s), count(r.m))
+	}
+	note := "Equal for every token and layer."
+	if d.Comparison.DifferencesTotal > 0 {
+		note = fmt.Sprintf("%d counters differ by token and layer.", d.Comparison.DifferencesTotal)
+	}
+	return Section{"Decisions", note, t}
+}
+
+func differencesSection(c *compare.Comparison) Section {
+	t := Table{Columns: []Column{{"token", "", Right}, {"layer", "", Right}, {Name: "counter"}, {"simulated", "", Right}, {"measured", "", Right}}}
+	for _, d := range c.Differences {
+		layer := count(int64(d.Layer))
+		if d.Layer == compare.TokenLevel {
+			layer = "none"
+		}
+		t.Add(count(int64(d.Token)), layer, d.Counter, count(d.Simulated), count(d.Measured))
+	}
+	note := fmt.Sprintf("The first %d of %d. Both sides share the code that decides, so a difference is a bug.", len(c.Differences), c.DifferencesTotal)
+	return Section{"Differing counters", note, t}
+}
+
+func (t *TraceStats) sections() []Section {
+	var out []Section
+	share := func(v float64) string { return Sig3(100 * v / float64(t.Units)) }
+	if delta := t.Delta(); len(delta) > 0 {
+		w := Table{Columns: []Column{{"window k", "tokens", Right}, {"s_agg(k)", "units", Right}, {"s_agg(k)", "%", Right},
+			{"delta(k)", "units/token", Right}, {"delta(k)", "%", Right}}}
+		for k, d := range delta {
+			w.Add(count(int64(k)), Sig3(t.SAgg[k]), share(t.SAgg[k]), Sig3(d), share(d))
+		}
+		out = append(out, Section{"Windows", "s_agg(k) is what a window of k tokens keeps in memory, delta(k) = s_agg(k+1) − s_agg(k) " +
+			"what it loads per token; both are means over layers, in units and in percent of a layer's units.", w})
+	}
+	if len(t.ActiveShare) > 0 {
+		l := Table{Columns: []Column{{"layer", "", Right}, {"active", "%", Right}}}
+		for i, a := range t.ActiveShare {
+			l.Add(count(int64(i)), Sig3(100*a))
+		}
+		out = append(out, Section{"Layers", "Mean share of a layer's units that are active in a token.", l})
+	}
+	return out
+}
