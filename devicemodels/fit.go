@@ -1,0 +1,148 @@
+package devicemodels
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// ErrFit is wrapped when cells cannot be turned into a device: too few of them, or measured while the device drifted.
+var ErrFit = errors.New("cannot fit a device")
+
+// minCells is the least number of clean cells: four parameters of the flash, one of the host, and one to spare.
+const minCells = 6
+
+// Limits on the drift of a reference cell. Above warnDriftPct the fit carries a warning. Above defaultMaxDriftPct one
+// device was not measured but two: a cold one and a throttled one, say.
+const (
+	warnDriftPct       = 10
+	warnResidualPct    = 15
+	defaultMaxDriftPct = 50
+)
+
+// FitOptions are what the cells do not say. The zero value is usable.
+type FitOptions struct {
+	When  string      // copied to Fit.When
+	Mode  string      // copied to Fit.Mode
+	Align units.Bytes // smallest direct read; 0 = 4096 B
+
+	// HostCost gives the CPU time of one request where it was measured, by engine. It is then taken as known;
+	// otherwise it is fitted, and separates from LTFB only where the host is the bottleneck of some cell.
+	HostCost map[string]units.Nanos
+	Serial   []string // engines that spend the request cost on one core; nil = uring
+
+	DriftPct    float64 // spread of a cell measured repeatedly, copied to Fit.DriftPct
+	MaxDriftPct float64 // refuse a larger drift; 0 = 50
+	Seed        uint64  // of the search's starting points
+}
+
+// FitFlash finds the Flash whose closed form is nearest to the cells, in the sense of least squares of the logarithm of
+// the throughput, so that a slow cell counts as much as a fast one. The same arguments give the same result.
+//
+// Tainted cells are kept in Fit.Cells but not used. At least six clean cells of two chunk sizes and two depths are needed.
+// The request cost of an engine is split evenly between Submit and Complete: a rate does not tell them apart. Engines'
+// Batch costs stay 0: a cell is a closed loop and has no batches. Errors wrap ErrFit and say what is missing.
+func FitFlash(cells []Cell, cores int, opt FitOptions) (Flash, Fit, error) {
+	clean, err := usable(cells)
+	if err != nil {
+		return Flash{}, Fit{}, err
+	}
+	limit := opt.MaxDriftPct
+	if limit == 0 {
+		limit = defaultMaxDriftPct
+	}
+	// Negated so that NaN is refused too.
+	if !(opt.DriftPct >= 0 && opt.DriftPct <= limit) {
+		return Flash{}, Fit{}, fmt.Errorf("devicemodels: fit: the reference cell drifted by %.3g %%, more than %.3g %%; "+
+			"let the device cool down and other readers finish, then measure again: %w", opt.DriftPct, limit, ErrFit)
+	}
+	s := newSearch(clean, cores, opt)
+	flash := s.flash(s.run(), opt)
+	fit := describe(&flash, cells, cores, opt)
+	return flash, fit, nil
+}
+
+// usable returns the clean cells, or an error that says what they lack.
+func usable(cells []Cell) ([]Cell, error) {
+	var clean []Cell
+	taints := map[string]int{}
+	chunks, depths := map[units.Bytes]bool{}, map[int]bool{}
+	for i, c := range cells {
+		if c.Tainted != "" {
+			taints[c.Tainted]++
+			continue
+		}
+		if c.Rate <= 0 || c.Chunk <= 0 || c.Depth <= 0 {
+			return nil, fmt.Errorf("devicemodels: fit: cell %d (%s, %v, depth %d) has rate %v: "+
+				"all three must be positive: %w", i, c.Engine, c.Chunk, c.Depth, c.Rate, ErrFit)
+		}
+		clean = append(clean, c)
+		chunks[c.Chunk], depths[c.Depth] = true, true
+	}
+	var missing []string
+	if len(clean) < minCells {
+		missing = append(missing, fmt.Sprintf("%d of %d usable cells", len(clean), minCells))
+	}
+	if len(chunks) < 2 {
+		missing = append(missing, fmt.Sprintf("%d of 2 chunk sizes", len(chunks)))
+	}
+	if len(depths) < 2 {
+		missing = append(missing, fmt.Sprintf("%d of 2 depths", len(depths)))
+	}
+	if missing == nil {
+		return clean, nil
+	}
+	why := ""
+	for _, taint := range slices.Sorted(maps.Keys(taints)) {
+		why += fmt.Sprintf("; left out %d: %s", taints[taint], taint)
+	}
+	return nil, fmt.Errorf("devicemodels: fit: have only %s%s: %w", strings.Join(missing, " and "), why, ErrFit)
+}
+
+// describe fills in the model's answer for every cell, and how far it is off for the clean ones.
+func describe(f *Flash, cells []Cell, cores int, opt FitOptions) Fit {
+	fit := Fit{When: opt.When, Mode: opt.Mode, DriftPct: round3(opt.DriftPct), Cells: slices.Clone(cells)}
+	var worst Cell
+	var sum float64
+	used := 0
+	for i := range fit.Cells {
+		c := &fit.Cells[i]
+		c.Model = f.Throughput(c.Engine, cores, c.Chunk, c.Depth)
+		if c.Tainted != "" {
+			continue
+		}
+		off := 100 * math.Abs(float64(c.Model)/float64(c.Rate)-1)
+		sum += off
+		if off > fit.WorstAbsPct || used == 0 {
+			fit.WorstAbsPct, worst = off, *c
+		}
+		if used == 0 {
+			fit.ChunkMin, fit.ChunkMax, fit.DepthMin, fit.DepthMax = c.Chunk, c.Chunk, c.Depth, c.Depth
+		}
+		fit.ChunkMin, fit.ChunkMax = min(fit.ChunkMin, c.Chunk), max(fit.ChunkMax, c.Chunk)
+		fit.DepthMin, fit.DepthMax = min(fit.DepthMin, c.Depth), max(fit.DepthMax, c.Depth)
+		used++
+	}
+	fit.MeanAbsPct = round3(sum / float64(used))
+	fit.WorstAbsPct = round3(fit.WorstAbsPct)
+	if n := len(cells) - used; n > 0 {
+		fit.Warnings = append(fit.Warnings, fmt.Sprintf("%d of %d cells are tainted and were left out.", n, len(cells)))
+	}
+	if fit.DriftPct > warnDriftPct {
+		fit.Warnings = append(fit.Warnings, fmt.Sprintf(
+			"The reference cell drifted by %.3g %% during the measurement: other load, or a device that heats up.", fit.DriftPct))
+	}
+	if fit.WorstAbsPct > warnResidualPct {
+		fit.Warnings = append(fit.Warnings, fmt.Sprintf("The model is %.3g %% off at %v, depth %d (%s): %v measured, %v modelled.",
+			fit.WorstAbsPct, worst.Chunk, worst.Depth, worst.Engine, worst.Rate, worst.Model))
+	}
+	return fit
+}
+
+// round3 keeps three decimals, so that a file does not end in rounding noise.
+func round3(v float64) float64 { return math.Round(v*1000) / 1000 }

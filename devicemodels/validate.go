@@ -1,0 +1,124 @@
+package devicemodels
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// Validate reports everything about d that no machine can have: one line per field, with its path and value, wrapping
+// ErrFormat. A rate of 0 means "no limit" in the flash and "not known" in the host; a host without cores means that the
+// device is a drive alone.
+func (d *Device) Validate() error {
+	var v validator
+	v.want(d.Version == FormatVersion, "version", d.Version, "is not supported; this program reads "+FormatVersion)
+	v.want(d.Name != "", "name", d.Name, "is empty; give the machine a name")
+	v.want(d.Source != "", "source", d.Source, "is empty; say where the numbers come from")
+	for _, path := range slices.Sorted(maps.Keys(d.Sources)) {
+		t, stopped, known := fieldType(reflect.TypeFor[Device](), path)
+		v.want(t != nil, "sources", path, "is not a field of a device: "+suggest(stopped, known))
+	}
+	v.flash(&d.Flash)
+	v.host(&d.Host)
+	if d.Fit != nil {
+		v.fit(d.Fit)
+	}
+	return errors.Join(v.errs...)
+}
+
+type validator struct{ errs []error }
+
+func (v *validator) want(ok bool, path string, value any, why string) {
+	if !ok {
+		v.errs = append(v.errs, fmt.Errorf("%s: %v %s: %w", path, quote(value), why, ErrFormat))
+	}
+}
+
+func quote(value any) any {
+	if s, ok := value.(string); ok {
+		return fmt.Sprintf("%q", s)
+	}
+	return value
+}
+
+func (v *validator) flash(f *Flash) {
+	v.want(f.Servers >= 1, "flash.servers", f.Servers, "is too few; write 1 or more")
+	v.duration("flash.ltfb", f.LTFB)
+	v.rate("flash.server_rate", f.ServerRate)
+	v.rate("flash.link_rate", f.LinkRate)
+	v.want(f.MaxIOPS >= 0, "flash.max_iops", f.MaxIOPS, "is negative; write 0 for no limit")
+	v.want(f.LTFB > 0 || f.ServerRate > 0 || f.LinkRate > 0 || f.MaxIOPS > 0,
+		"flash", f.LTFB, "of latency and no limit at all: reads would take no time")
+	v.want(f.Align >= 1 && f.Align&(f.Align-1) == 0, "flash.align", f.Align, "is not a power of two")
+	v.want(len(f.Engines) > 0, "flash.engines", len(f.Engines), "engines; name at least one, for example pread")
+	for _, name := range slices.Sorted(maps.Keys(f.Engines)) {
+		path, cost := "flash.engines."+name, f.Engines[name]
+		v.want(name != "", "flash.engines", name, "is no engine name")
+		v.duration(path+".batch", cost.Batch)
+		v.duration(path+".submit", cost.Submit)
+		v.duration(path+".complete", cost.Complete)
+	}
+}
+
+func (v *validator) host(h *Host) {
+	if *h == (Host{}) {
+		return
+	}
+	v.want(h.Cores >= 1, "host.cores", h.Cores, "is too few; write 1 or more")
+	v.rate("host.memory_rate", h.MemoryRate)
+	v.rate("host.dense_rate", h.DenseRate)
+	v.duration("host.dense_fixed", h.DenseFixed)
+	v.rate("host.row_rate", h.RowRate)
+	v.duration("host.row_fixed", h.RowFixed)
+	v.rate("host.copy_rate", h.CopyRate)
+	v.duration("host.copy_fixed", h.CopyFixed)
+	v.rate("host.kv_rate", h.KVRate)
+	v.duration("host.layer_fixed", h.LayerFixed)
+	v.duration("host.token_fixed", h.TokenFixed)
+	v.duration("host.decide_fixed", h.DecideFixed)
+	v.duration("host.decide_unit", h.DecideUnit)
+}
+
+func (v *validator) fit(f *Fit) {
+	if f.When != "" {
+		_, err := time.Parse(time.RFC3339, f.When)
+		v.want(err == nil, "fit.when", f.When, "is not a time like 2006-01-02T15:04:05Z")
+	}
+	v.want(f.ChunkMin >= 1, "fit.chunk_min", f.ChunkMin, "is too small; write 1B or more")
+	v.want(f.ChunkMax >= f.ChunkMin, "fit.chunk_max", f.ChunkMax, "is less than fit.chunk_min")
+	v.want(f.DepthMin >= 1, "fit.depth_min", f.DepthMin, "is too small; write 1 or more")
+	v.want(f.DepthMax >= f.DepthMin, "fit.depth_max", f.DepthMax, "is less than fit.depth_min")
+	v.percent("fit.mean_abs_percent", f.MeanAbsPct)
+	v.percent("fit.worst_abs_percent", f.WorstAbsPct)
+	v.percent("fit.drift_percent", f.DriftPct)
+	for i, c := range f.Cells {
+		path := fmt.Sprintf("fit.cells[%d]", i)
+		v.want(c.Engine != "", path+".engine", c.Engine, "is no engine name")
+		v.want(c.Chunk >= 1, path+".chunk", c.Chunk, "is too small; write 1B or more")
+		v.want(c.Depth >= 1, path+".depth", c.Depth, "is too small; write 1 or more")
+		v.want(c.Reads >= 0, path+".reads", c.Reads, "is negative")
+		v.want(c.Rate > 0 || c.Tainted != "", path+".rate", c.Rate, "is no measurement")
+		v.rate(path+".rate", c.Rate)
+		v.rate(path+".model", c.Model)
+		v.duration(path+".p50", c.P50)
+		v.duration(path+".p99", c.P99)
+	}
+}
+
+func (v *validator) rate(path string, r units.Rate) {
+	v.want(r >= 0, path, r, "is negative")
+}
+
+func (v *validator) duration(path string, t units.Nanos) {
+	v.want(t >= 0, path, t, "is negative")
+}
+
+func (v *validator) percent(path string, p float64) {
+	v.want(p >= 0 && !math.IsInf(p, 0), path, p, "is not a percentage of 0 or more") // NaN fails p >= 0
+}

@@ -1,0 +1,108 @@
+package devicemodels
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// FormatVersion is the version of the device file format this package reads and writes.
+const FormatVersion = "1"
+
+// maxFileSize bounds what Load reads: a device file is a few kilobytes, with cells a few hundred.
+const maxFileSize = 8 << 20
+
+// ErrFormat is wrapped by every error about the contents of a device: syntax, unknown keys, values out of range.
+var ErrFormat = errors.New("not a valid device")
+
+// Load reads and validates a device file. Errors about its contents name file and line and wrap ErrFormat; errors of the
+// file system are wrapped as they are.
+func Load(path string) (*Device, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("devicemodels: load: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("devicemodels: load: %w", err)
+	}
+	return Parse(path, data)
+}
+
+// Parse reads and validates a device from data; name stands for the file in errors.
+//
+// It is strict: an unknown key, a key given twice, a number without its unit, an alias or a second document is an error
+// with its line. A silently ignored key would be a simulation of another machine.
+func Parse(name string, data []byte) (*Device, error) {
+	if len(data) > maxFileSize {
+		return nil, fmt.Errorf("devicemodels: %s: larger than %d bytes: %w", name, maxFileSize, ErrFormat)
+	}
+	if err := checkDocument(name, data); err != nil {
+		return nil, err
+	}
+	var d Device
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec.KnownFields(true)
+	if err := dec.Decode(&d); err != nil {
+		return nil, fmt.Errorf("devicemodels: %s: %w: %w", name, err, ErrFormat)
+	}
+	if err := d.Validate(); err != nil {
+		return nil, fmt.Errorf("devicemodels: %s: %w", name, err)
+	}
+	return &d, nil
+}
+
+// Marshal returns the file form of a valid device. Equal devices give equal bytes.
+func Marshal(d *Device) ([]byte, error) {
+	if err := d.Validate(); err != nil {
+		return nil, fmt.Errorf("devicemodels: marshal: %w", err)
+	}
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	if err := enc.Encode(d); err != nil {
+		return nil, fmt.Errorf("devicemodels: marshal: %w", err)
+	}
+	if err := enc.Close(); err != nil {
+		return nil, fmt.Errorf("devicemodels: marshal: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// Save writes a valid device to path. The file appears complete or not at all: it is written beside path, synced and
+// renamed.
+func Save(path string, d *Device) (err error) {
+	data, err := Marshal(d)
+	if err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".device-*.partial")
+	if err != nil {
+		return fmt.Errorf("devicemodels: save: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("devicemodels: save: %w", errors.Join(err, tmp.Close(), os.Remove(tmp.Name())))
+		}
+	}()
+	if _, err = tmp.Write(data); err != nil {
+		return err
+	}
+	// A temporary file is private; a device file is for everybody on the machine to read.
+	if err = tmp.Chmod(0o644); err != nil {
+		return err
+	}
+	if err = tmp.Sync(); err != nil {
+		return err
+	}
+	if err = tmp.Close(); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}
