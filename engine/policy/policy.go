@@ -38,7 +38,7 @@ type Window struct {
 	now        int32
 	resident   []uint64
 	lastActive []int32
-	ring       [][]uint64 // masks of the last K tokens, by token index mod K
+	ring       [][]uint64 // masks of the last K tokens, by token index mod K; grows with the first K tokens
 }
 
 // NewWindow returns a Window of k ≥ 0 tokens over the given number of units.
@@ -47,10 +47,6 @@ func NewWindow(units, k int) *Window {
 	words := (units + 63) / 64
 	w.resident = make([]uint64, words)
 	w.lastActive = make([]int32, units)
-	w.ring = make([][]uint64, k)
-	for i := range w.ring {
-		w.ring[i] = make([]uint64, words)
-	}
 	w.Reset()
 	return w
 }
@@ -65,9 +61,7 @@ func (w *Window) Reset() {
 	for i := range w.lastActive {
 		w.lastActive[i] = -1
 	}
-	for _, m := range w.ring {
-		clear(m)
-	}
+	w.ring = w.ring[:0]
 }
 
 // Step implements Policy.
@@ -81,11 +75,7 @@ func (w *Window) Step(need []uint64, d *Decision) {
 			w.lastActive[i*64+bits.TrailingZeros64(rest)] = w.now
 		}
 	}
-	leaving := need
-	if w.k > 0 {
-		leaving = w.ring[int(w.now)%w.k] // the mask of token now−K, about to be replaced
-	}
-	for i, word := range leaving {
+	for i, word := range w.leaving(need) {
 		for rest := word; rest != 0; rest &= rest - 1 {
 			u := i*64 + bits.TrailingZeros64(rest)
 			if w.lastActive[u] == w.now-int32(w.k) {
@@ -95,9 +85,28 @@ func (w *Window) Step(need []uint64, d *Decision) {
 		}
 	}
 	if w.k > 0 {
-		copy(leaving, need)
+		copy(w.ring[int(w.now)%w.k], need)
 	}
 	w.now++
+}
+
+// leaving returns the mask of token now−K, whose units may leave: the oldest of the ring, which the current one will
+// replace. During the first K tokens there is none, and the ring gets one more place.
+func (w *Window) leaving(need []uint64) []uint64 {
+	switch {
+	case w.k == 0:
+		return need
+	case int(w.now) >= w.k:
+		return w.ring[int(w.now)%w.k]
+	case len(w.ring) < cap(w.ring): // of a sequence before
+		w.ring = w.ring[:len(w.ring)+1]
+	default:
+		w.ring = append(w.ring, nil)
+	}
+	if last := &w.ring[len(w.ring)-1]; *last == nil {
+		*last = make([]uint64, len(w.resident))
+	}
+	return nil
 }
 
 func appendBits(dst []uint32, wordIndex int, word uint64) []uint32 {

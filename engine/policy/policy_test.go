@@ -161,6 +161,20 @@ func applyToSlots(t *testing.T, s *Slots, d *Decision, need, after map[uint32]bo
 	}
 }
 
+// A window longer than any trace keeps everything and costs no more memory than the trace.
+func TestEndlessWindow(t *testing.T) {
+	w := NewWindow(128, 1<<40)
+	var d Decision
+	for range 3 {
+		for token := range uint32(100) {
+			if w.Step(mask(128, []uint32{token}), &d); len(d.Evict) != 0 || len(d.Load) != 1 {
+				t.Fatalf("token %d: %+v", token, d)
+			}
+		}
+		w.Reset()
+	}
+}
+
 func TestSlotsDeleteMovesTheLastRow(t *testing.T) {
 	s := NewSlots(10)
 	for _, u := range []uint32{7, 2, 9} {

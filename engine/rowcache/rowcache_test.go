@@ -1,0 +1,63 @@
+package rowcache
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+func record(unit uint32, size int) []uint16 {
+	r := make([]uint16, size)
+	for i := range r {
+		r[i] = uint16(unit*31) + uint16(i)
+	}
+	return r
+}
+
+// TestAgainstMap inserts and deletes at random and finds every row as a map would have it.
+func TestAgainstMap(t *testing.T) {
+	const units, capacity, size = 50, 20, 16
+	c, err := New(units, capacity, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[uint32]bool{}
+	random := rand.New(rand.NewPCG(1, 1))
+	for step := range 5000 {
+		u := random.Uint32N(units)
+		switch {
+		case want[u]:
+			before := c.Len()
+			last := c.slots.Unit(before - 1)
+			if copied := c.Delete([]uint32{u}); (copied == 0) != (last == u) {
+				t.Fatalf("step %d: %d rows copied when the last row was unit %d and %d left", step, copied, last, u)
+			}
+			delete(want, u)
+		case len(want) == capacity:
+			if err := c.Insert(u, record(u, size), 0); err == nil {
+				t.Fatalf("step %d: a full cache took one more row", step)
+			}
+		default:
+			if err := c.Insert(u, record(u, size), float32(u)); err != nil {
+				t.Fatal(err)
+			}
+			want[u] = true
+		}
+		if c.Len() != len(want) {
+			t.Fatalf("step %d: %d rows, want %d", step, c.Len(), len(want))
+		}
+		for v := range uint32(units) {
+			row, bias, ok := c.Row(v)
+			if ok != want[v] || ok && (bias != float32(v) || row[3] != uint16(v*31)+3) {
+				t.Fatalf("step %d: unit %d: present %v, bias %v, row %v", step, v, ok, bias, row)
+			}
+		}
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for _, c := range [][3]int{{0, 0, 2}, {4, 5, 2}, {4, -1, 2}, {4, 4, 0}} {
+		if _, err := New(c[0], c[1], c[2]); err == nil {
+			t.Errorf("New(%v) gave no error", c)
+		}
+	}
+}
