@@ -124,7 +124,7 @@ def main():
     p.add_argument("--ffn", type=int, default=1024)
     p.add_argument("--context", type=int, default=512)
     p.add_argument("--batch", type=int, default=8)
-    p.add_argument("--steps", type=int, default=3600)
+    p.add_argument("--steps", type=int, default=4000)
     p.add_argument("--lr", type=float, default=2e-3)
     p.add_argument("--target-active", type=float, default=0.10, help="mean active share the L1 penalty steers to")
     p.add_argument("--l1-from", type=float, default=0.15, help="share of the steps after which the penalty may act")
