@@ -1,0 +1,122 @@
+package flashio
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// FileInfo is what the host says about a file that matters for reading it fast.
+type FileInfo struct {
+	Path         string      `json:"path"`
+	Size         units.Bytes `json:"size"`
+	FileSystem   string      `json:"file_system"`   // by statfs, e.g. "ext4"; "block device"; "unknown"
+	Device       string      `json:"device"`        // block device below, e.g. "nvme0n1p2"; empty when there is none or it is unknown
+	MemoryBacked bool        `json:"memory_backed"` // no flash below: tmpfs and the like, zram and ram disks
+	// DirectKnown says that the kernel answered STATX_DIOALIGN; the two alignments are then its answer, and 0 means that
+	// this file cannot be read directly.
+	DirectKnown bool        `json:"direct_known"`
+	DirectBuf   units.Bytes `json:"direct_buffer_align"`
+	DirectOff   units.Bytes `json:"direct_offset_align"`
+	// LogicalBlock is the device's logical block size; 0 when unknown.
+	LogicalBlock units.Bytes `json:"logical_block"`
+}
+
+// Describe says what the host knows about the file at path, which may be a block device.
+func Describe(path string) (FileInfo, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return FileInfo{}, fmt.Errorf("flashio: describe: %w", err)
+	}
+	defer f.Close()
+	return describeFile(f)
+}
+
+// The strengths of a file system's promise that a direct read reaches the device.
+type promise int
+
+const (
+	promiseUnproven promise = iota // may be served through a cache: compression, checksums, a network, a layer between
+	promiseDirect                  // block-based, direct reads go to the device
+	promiseMemory                  // there is no device
+)
+
+// promiseOf is the table of file systems. What is not in it is unproven.
+func promiseOf(info FileInfo) promise {
+	if info.MemoryBacked {
+		return promiseMemory
+	}
+	switch info.FileSystem {
+	case "ext4", "xfs", "f2fs", blockDevice:
+		return promiseDirect
+	}
+	return promiseUnproven
+}
+
+// isMemoryFileSystem says whether files of a file system live in memory.
+func isMemoryFileSystem(name string) bool {
+	return name == "tmpfs" || name == "ramfs" || name == "hugetlbfs"
+}
+
+const (
+	blockDevice       = "block device"
+	unknownFileSystem = "unknown"
+	defaultAlign      = units.Bytes(4096)
+)
+
+// directAlign is the alignment that a direct read of the file needs: what the kernel says, else the device's logical
+// block size, else 4096, which every drive accepts.
+func directAlign(info FileInfo) units.Bytes {
+	if info.DirectKnown {
+		return max(info.DirectBuf, info.DirectOff)
+	}
+	if info.LogicalBlock > 0 {
+		return info.LogicalBlock
+	}
+	return defaultAlign
+}
+
+// directPlan is the decision for one file.
+type directPlan struct {
+	direct bool
+	align  units.Bytes
+	notes  []string
+}
+
+// planDirect decides whether to read the file directly. The error, only for DirectOn, wraps ErrEnvironment.
+func planDirect(info FileInfo, want Direct) (directPlan, error) {
+	p := directPlan{align: 1}
+	var cannot string
+	switch kind := promiseOf(info); {
+	case kind == promiseMemory:
+		cannot = fmt.Sprintf("%s is on %s, which lives in memory, so no read of it reaches flash; "+
+			"put the file on a file system of the drive", info.Path, memoryPlace(info))
+		p.notes = append(p.notes, sentence(cannot))
+	case want == DirectOff:
+	case info.DirectKnown && (info.DirectOff == 0 || info.DirectBuf == 0):
+		cannot = fmt.Sprintf("%s says by STATX_DIOALIGN that %s cannot be read directly (encrypted or journalled data, or a mount option); "+
+			"put the file elsewhere or open it with direct off", info.FileSystem, info.Path)
+		p.notes = append(p.notes, sentence(cannot+"; reads go through the page cache"))
+	default:
+		p.direct, p.align = true, directAlign(info)
+		if kind == promiseUnproven {
+			p.notes = append(p.notes, fmt.Sprintf("Direct unproven: %s may serve direct reads of %s through a cache; compare a first and a second pass "+
+				"and the bytes read in /proc/self/io, or put the file on ext4 or xfs.", info.FileSystem, info.Path))
+		}
+	}
+	if want == DirectOn && cannot != "" {
+		return directPlan{}, fmt.Errorf("flashio: direct: %w: %s", ErrEnvironment, cannot)
+	}
+	return p, nil
+}
+
+// memoryPlace names what keeps a memory-backed file.
+func memoryPlace(info FileInfo) string {
+	if isMemoryFileSystem(info.FileSystem) || info.Device == "" {
+		return info.FileSystem
+	}
+	return info.FileSystem + " on " + info.Device
+}
+
+func sentence(s string) string { return s + "." }

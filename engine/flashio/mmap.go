@@ -1,0 +1,80 @@
+//go:build unix
+
+package flashio
+
+import (
+	"fmt"
+	"io"
+	"runtime/debug"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// mmapReader copies from a shared mapping of the file: what a program without its own reads would get.
+type mmapReader struct {
+	file
+	data []byte
+}
+
+func openMmap(base file) (Reader, error) {
+	base.mode.Engine = EngineMmap
+	m := &mmapReader{file: base}
+	if base.size > 0 { // the system refuses to map nothing
+		p, err := unix.MmapPtr(int(base.f.Fd()), 0, nil, uintptr(base.size), unix.PROT_READ, unix.MAP_SHARED)
+		if err != nil {
+			return nil, fmt.Errorf("flashio: mmap: %s: map of %d bytes: %w", base.path, base.size, err)
+		}
+		m.data = unsafe.Slice((*byte)(p), base.size)
+	}
+	return m, nil
+}
+
+// ReadBatch implements Reader.
+func (m *mmapReader) ReadBatch(reqs []Request) error {
+	if err := m.check(reqs); err != nil {
+		return err
+	}
+	for i := range reqs {
+		if err := m.copyOut(reqs[i]); err != nil {
+			return requestError(EngineMmap, m.path, reqs[i], err)
+		}
+	}
+	return nil
+}
+
+// copyOut copies one request. The request lies in the mapping, but a page of it has nothing behind it when the file was
+// cut or the drive failed since; the access is then a fault that would kill the process and becomes an error here.
+func (m *mmapReader) copyOut(r Request) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = m.explain(r, fault)
+		}
+	}()
+	copy(r.Buf, m.data[r.Offset:])
+	return nil
+}
+
+// explain tells a file that was cut from a drive that failed.
+func (m *mmapReader) explain(r Request, fault any) error {
+	if st, err := m.f.Stat(); err == nil && st.Mode().IsRegular() && st.Size() < r.Offset+int64(len(r.Buf)) {
+		return io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("%w (%v)", unix.EIO, fault)
+}
+
+// Close implements Reader.
+func (m *mmapReader) Close() error {
+	if m.closed {
+		return nil
+	}
+	m.closed = true
+	if m.data != nil {
+		if err := unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(m.data)), uintptr(len(m.data))); err != nil {
+			return fmt.Errorf("flashio: mmap: %s: unmap: %w", m.path, err)
+		}
+		m.data = nil
+	}
+	return m.f.Close()
+}

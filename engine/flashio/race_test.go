@@ -1,0 +1,5 @@
+//go:build race
+
+package flashio
+
+const raceEnabled = true

@@ -1,0 +1,113 @@
+package flashio
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/windrow-sim/windrow/engine/flashio/uring"
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// uringReader reads through one io_uring.
+type uringReader struct {
+	file
+	ring  ring
+	batch requestBatch
+	host  host
+}
+
+// requestBatch shows requests to the package uring.
+type requestBatch struct{ reqs []Request }
+
+// Len implements uring.Batch.
+func (b *requestBatch) Len() int { return len(b.reqs) }
+
+// At implements uring.Batch.
+func (b *requestBatch) At(i int) (int64, []byte) { return b.reqs[i].Offset, b.reqs[i].Buf }
+
+var _ uring.Batch = (*requestBatch)(nil)
+
+func openUring(h host, base file, opt Options) (*uringReader, error) {
+	depth := opt.Parallel
+	if depth == 0 {
+		depth = defaultDepth
+	}
+	r, err := h.openRing(int(base.f.Fd()), depth)
+	if err != nil {
+		return nil, err
+	}
+	base.mode.Engine, base.mode.Parallel = EngineUring, depth
+	return &uringReader{file: base, ring: r, host: h}, nil
+}
+
+// ReadBatch implements Reader.
+func (u *uringReader) ReadBatch(reqs []Request) error {
+	if err := u.check(reqs); err != nil {
+		return err
+	}
+	if len(reqs) == 0 {
+		return nil
+	}
+	u.batch.reqs = reqs
+	index, err := u.ring.Read(&u.batch)
+	u.batch.reqs = nil
+	switch {
+	case err == nil:
+		return nil
+	case index < 0:
+		return fmt.Errorf("flashio: uring: %s: the ring failed: %w; open the file again, or with engine pread", u.path, err)
+	}
+	return requestError(EngineUring, u.path, reqs[index], err)
+}
+
+// Close implements Reader.
+func (u *uringReader) Close() error {
+	if u.closed {
+		return nil
+	}
+	u.closed = true
+	return errors.Join(u.ring.Close(), u.f.Close())
+}
+
+// registrar is a Reader whose reads are cheaper into registered buffers.
+type registrar interface {
+	registerBuffers(bufs [][]byte) (bool, string)
+}
+
+// RegisterBuffers tells the engine below r that reads will go into bufs, a few large buffers from AlignedBuffer, so that
+// io_uring pins their pages once and not for every read. It replaces an earlier registration. Engines without
+// registration ignore it. When the kernel refuses, the reads work as before: the result is false and the note, a whole
+// sentence with the remedy, says why.
+func RegisterBuffers(r Reader, bufs ...[]byte) (registered bool, note string) {
+	for {
+		switch inner := r.(type) {
+		case registrar:
+			return inner.registerBuffers(bufs)
+		case interface{ Unwrap() Reader }:
+			r = inner.Unwrap()
+		default:
+			return false, ""
+		}
+	}
+}
+
+func (u *uringReader) registerBuffers(bufs [][]byte) (bool, string) {
+	err := u.ring.Register(bufs)
+	if err == nil {
+		return true, ""
+	}
+	if !errors.Is(err, syscall.ENOMEM) {
+		return false, fmt.Sprintf("Buffers are not registered with io_uring, which costs some processor time per read: %v.", err)
+	}
+	var need units.Bytes
+	for _, b := range bufs {
+		need += units.Bytes(len(b))
+	}
+	limit := "unknown"
+	if l, ok := u.host.memlock(); ok {
+		limit = l.String()
+	}
+	return false, fmt.Sprintf("Buffers are not registered with io_uring, which costs some processor time per read: they need %v of locked memory "+
+		"and RLIMIT_MEMLOCK is %s; raise it with `ulimit -l %d` (KiB).", need, limit, (need+units.KiB-1)/units.KiB)
+}

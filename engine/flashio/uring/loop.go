@@ -1,0 +1,168 @@
+package uring
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+)
+
+// Batch is the list of reads of one call.
+type Batch interface {
+	// Len is the number of reads.
+	Len() int
+	// At returns the file offset of read i and the buffer that it fills completely.
+	At(i int) (offset int64, buf []byte)
+}
+
+// kernel is what the loop needs of an io_uring.
+type kernel interface {
+	// push queues one read under the given tag. The loop never has more than depth tags in flight, so there is room.
+	push(tag int, offset int64, buf []byte) error
+	// wait hands the queued reads to the kernel and returns when at least n completions can be popped.
+	wait(n int) error
+	// pop takes one completion; ok is false when none is ready.
+	pop() (tag int, result int32, ok bool)
+	// register makes reads into bufs skip the pinning of pages; it replaces an earlier registration.
+	register(bufs [][]byte) error
+	close() error
+}
+
+const (
+	// maxTries is how often in a row a read may fail with EINTR or EAGAIN, or a wait may bring nothing.
+	maxTries = 1000
+	// maxPiece is the largest single read: Linux moves at most 2 GiB less a page per call.
+	maxPiece = 1 << 30
+)
+
+// flight is the state of one read in flight.
+type flight struct {
+	index int // in the batch
+	done  int // bytes already read
+	tries int // interrupted attempts since the last progress
+}
+
+// loop runs batches over a kernel. Its memory is allocated once, for depth reads.
+type loop struct {
+	k       kernel
+	flights []flight // by tag
+	free    []int    // tags not in flight
+}
+
+func newLoop(k kernel, depth int) *loop {
+	l := &loop{k: k, flights: make([]flight, depth), free: make([]int, depth)}
+	for i := range l.free {
+		l.free[i] = depth - 1 - i
+	}
+	return l
+}
+
+// read fills every buffer of b. On failure it returns the lowest index that failed, after every read in flight has
+// ended; reads behind the failed one are not started. Index -1 means that the ring itself failed: reads may then still
+// be in flight and the ring must be closed.
+func (l *loop) read(b Batch) (int, error) {
+	end, next, idle := b.Len(), 0, 0
+	var failure error
+	for {
+		for next < end && len(l.free) > 0 {
+			if err := l.start(b, next); err != nil {
+				return -1, err
+			}
+			next++
+		}
+		inFlight := len(l.flights) - len(l.free)
+		if inFlight == 0 {
+			break
+		}
+		if err := l.k.wait(l.worthWaiting(inFlight, end-next)); err != nil && !transient(err) {
+			return -1, fmt.Errorf("uring: io_uring_enter: %w", err)
+		}
+		idle++
+		for {
+			tag, result, ok := l.k.pop()
+			if !ok {
+				break
+			}
+			idle = 0
+			index, err := l.finish(b, tag, result)
+			if err == nil {
+				continue
+			}
+			if index < 0 {
+				return -1, err
+			}
+			if index < end {
+				end, failure = index, err
+			}
+		}
+		if idle > maxTries {
+			return -1, fmt.Errorf("uring: io_uring_enter: no completion in %d waits with %d reads in flight", idle, inFlight)
+		}
+	}
+	if failure != nil {
+		return end, failure
+	}
+	return 0, nil
+}
+
+// worthWaiting says for how many completions to sleep. With nothing left to start only the last one matters; else an
+// eighth of what is in flight keeps the device busy at an eighth of the system calls.
+func (l *loop) worthWaiting(inFlight, left int) int {
+	if left <= 0 { // below 0 after a failure
+		return inFlight
+	}
+	return max(1, inFlight/8)
+}
+
+// start puts read i in flight; an empty read is complete at once.
+func (l *loop) start(b Batch, i int) error {
+	offset, buf := b.At(i)
+	if len(buf) == 0 {
+		return nil
+	}
+	tag := l.free[len(l.free)-1]
+	l.free = l.free[:len(l.free)-1]
+	l.flights[tag] = flight{index: i}
+	return l.k.push(tag, offset, buf[:min(len(buf), maxPiece)])
+}
+
+// finish takes one completion: it ends the read, or puts its rest back in flight. The index is -1 when the ring failed.
+func (l *loop) finish(b Batch, tag int, result int32) (int, error) {
+	if tag < 0 || tag >= len(l.flights) {
+		return -1, fmt.Errorf("uring: completion of unknown read %d", tag)
+	}
+	f := &l.flights[tag]
+	offset, buf := b.At(f.index)
+	switch errno := syscall.Errno(-result); {
+	case result > 0:
+		f.done, f.tries = f.done+int(result), 0
+	case result == 0:
+		return l.end(tag), io.ErrUnexpectedEOF
+	case !transient(errno):
+		return l.end(tag), errno
+	default:
+		if f.tries++; f.tries > maxTries {
+			return l.end(tag), fmt.Errorf("gave up after %d tries: %w", f.tries, errno)
+		}
+	}
+	if f.done >= len(buf) {
+		l.end(tag)
+		return 0, nil
+	}
+	rest := buf[f.done:]
+	if err := l.k.push(tag, offset+int64(f.done), rest[:min(len(rest), maxPiece)]); err != nil {
+		return -1, err
+	}
+	return 0, nil
+}
+
+// end frees a tag and returns the index of its read.
+func (l *loop) end(tag int) int {
+	l.free = append(l.free, tag)
+	return l.flights[tag].index
+}
+
+// transient says whether the same call can succeed when repeated.
+func transient(err error) bool {
+	return errors.Is(err, syscall.EINTR) || errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EBUSY)
+}

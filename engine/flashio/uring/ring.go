@@ -1,0 +1,120 @@
+package uring
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+)
+
+// ErrNotBuilt says that the program holds no io_uring code.
+var ErrNotBuilt = errors.New("uring: this program was built without io_uring; on Linux build it with " +
+	"-tags=giouring -ldflags=-checklinkname=0 (`make build` does)")
+
+// MaxDepth is the largest queue depth that the kernel accepts.
+const MaxDepth = 32768
+
+// Ring reads one file. It is not safe for concurrent use.
+type Ring struct {
+	work   chan job
+	answer chan outcome
+	closed bool
+}
+
+// job is one order to the ring's thread: a batch to read, or buffers to register.
+type job struct {
+	batch Batch
+	bufs  [][]byte
+}
+
+type outcome struct {
+	index int
+	err   error
+}
+
+// Open makes a ring of the given depth for the file behind descriptor fd, which must stay open until Close returns. The
+// error wraps ErrNotBuilt, or the errno with which the kernel refused.
+func Open(fd, depth int) (*Ring, error) {
+	if depth < 1 || depth > MaxDepth {
+		return nil, fmt.Errorf("uring: depth %d is outside 1..%d", depth, MaxDepth)
+	}
+	return open(depth, func() (kernel, error) { return openKernel(fd, depth) })
+}
+
+// Probe says whether this program can read through io_uring on this host: nil, or the error that Open would return.
+func Probe() error {
+	r, err := open(1, func() (kernel, error) { return openKernel(-1, 1) })
+	if err != nil {
+		return err
+	}
+	return r.Close()
+}
+
+func open(depth int, openKernel func() (kernel, error)) (*Ring, error) {
+	r := &Ring{work: make(chan job), answer: make(chan outcome)}
+	go r.serve(depth, openKernel)
+	if o := <-r.answer; o.err != nil {
+		return nil, o.err
+	}
+	return r, nil
+}
+
+// serve owns the kernel ring. It ends without unlocking its thread, so that the thread ends too: the kernel drops what
+// it keeps for a registered ring only then.
+func (r *Ring) serve(depth int, openKernel func() (kernel, error)) {
+	runtime.LockOSThread()
+	k, err := openKernel()
+	r.answer <- outcome{0, err}
+	if err != nil {
+		return
+	}
+	l := newLoop(k, depth)
+	var broken error
+	for j := range r.work {
+		switch {
+		case broken != nil:
+			r.answer <- outcome{-1, broken}
+		case j.batch != nil:
+			o := outcome{}
+			if o.index, o.err = l.read(j.batch); o.err != nil && o.index < 0 {
+				broken = o.err
+			}
+			r.answer <- o
+		default:
+			r.answer <- outcome{0, k.register(j.bufs)}
+		}
+	}
+	r.answer <- outcome{0, k.close()}
+}
+
+// Read fills every buffer of b, in any order, and returns when no read is in flight any more. On failure it returns the
+// lowest index that failed; index -1 means that the ring itself failed and stays so.
+func (r *Ring) Read(b Batch) (int, error) {
+	if r.closed {
+		return -1, os.ErrClosed
+	}
+	r.work <- job{batch: b}
+	o := <-r.answer
+	return o.index, o.err
+}
+
+// Register makes reads into bufs cheaper: their pages are pinned once, not per read. It is meant for a few large
+// buffers outside the Go heap, and replaces an earlier registration. On an error, typically ENOMEM under
+// RLIMIT_MEMLOCK, nothing is registered and reads go on as before.
+func (r *Ring) Register(bufs [][]byte) error {
+	if r.closed {
+		return os.ErrClosed
+	}
+	r.work <- job{bufs: bufs}
+	return (<-r.answer).err
+}
+
+// Close ends the ring and its thread. A second Close returns nil.
+func (r *Ring) Close() error {
+	if r.closed {
+		return nil
+	}
+	r.closed = true
+	close(r.work)
+	return (<-r.answer).err
+}
