@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/windrow-sim/windrow/internal/nearest"
 )
 
 // checkDocument reports the first way in which data is not a Device, with file, line and field path. The decoder that
@@ -163,35 +165,8 @@ func join(path, key string) string {
 
 // suggest names the known key nearest to a misspelt one, or all of them when none is near.
 func suggest(key string, known []string) string {
-	best, least := "", len(key)/2+1
-	for _, k := range known {
-		if d := editDistance(key, k); d < least {
-			best, least = k, d
-		}
-	}
-	if best != "" {
+	if best, distance := nearest.Name(key, known); distance >= 0 && distance <= len(key)/2 {
 		return fmt.Sprintf("did you mean %q?", best)
 	}
 	return "known keys are " + strings.Join(known, ", ")
-}
-
-// editDistance is the number of single-character insertions, deletions and replacements between a and b (Levenshtein).
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -231,17 +231,6 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestEditDistance(t *testing.T) {
-	for _, tt := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"ltbf", "ltfb", 2}, {"server", "servers", 1}, {"kitten", "sitting", 3}} {
-		if got, back := editDistance(tt.a, tt.b), editDistance(tt.b, tt.a); got != tt.want || back != tt.want {
-			t.Errorf("editDistance(%q, %q) = %d and %d, want %d", tt.a, tt.b, got, back, tt.want)
-		}
-	}
-}
-
 func TestFieldType(t *testing.T) {
 	device := reflect.TypeFor[Device]()
 	for path, want := range map[string]bool{

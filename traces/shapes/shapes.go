@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/windrow-sim/windrow/internal/nearest"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -43,8 +44,9 @@ func Lookup(name string) (traces.Shape, Info, error) {
 		}
 	}
 	known := namesOf(rows)
+	guess, _ := nearest.Name(name, known)
 	return traces.Shape{}, Info{}, fmt.Errorf("shapes: model %q: not in the table; did you mean %q? Known are %s",
-		name, nearest(name, known), strings.Join(known, ", "))
+		name, guess, strings.Join(known, ", "))
 }
 
 // Names returns the names of all known models in the order of the table.
@@ -118,41 +120,4 @@ func (p *rowParser) int(column string) int {
 		p.err = fmt.Errorf("shapes: models.csv: %s of %s: %w", column, p.row["model"], err)
 	}
 	return v
-}
-
-// nearest returns the first candidate that starts with name, else the first of those with the smallest edit distance.
-func nearest(name string, candidates []string) string {
-	name = strings.ToLower(strings.TrimSpace(name))
-	best, bestDistance := "", -1
-	for _, c := range candidates {
-		lower := strings.ToLower(c)
-		if name != "" && strings.HasPrefix(lower, name) {
-			return c
-		}
-		if d := editDistance(name, lower); bestDistance < 0 || d < bestDistance {
-			best, bestDistance = c, d
-		}
-	}
-	return best
-}
-
-// editDistance is the Levenshtein distance in bytes.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			substitute := diagonal
-			if a[i] != b[j] {
-				substitute++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(substitute, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -1,0 +1,172 @@
+package boundaries
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/windrow-sim/windrow"
+
+// allowed lists what each package may import of this module, besides its own internal packages. Test files are free: a test
+// may bring together what the program keeps apart.
+var allowed = map[string][]string{
+	"internal/units":      {},
+	"internal/rng":        {},
+	"internal/nearest":    {},
+	"internal/boundaries": {},
+
+	"kernels/ref": {},
+	"kernels/cpu": {"kernels/ref"},
+
+	"traces":         {"internal/units", "internal/rng"},
+	"traces/shapes":  {"internal/units", "internal/nearest", "traces"},
+	"traces/stats":   {"internal/units", "traces"},
+	"traces/synth":   {"internal/units", "internal/rng", "traces", "traces/shapes"},
+	"traces/compare": {"internal/units", "traces"},
+
+	"devicemodels": {"internal/units", "internal/rng", "internal/nearest"},
+
+	"engine/policy":        {"internal/units"},
+	"engine/layout":        {"internal/units"},
+	"engine/flashio":       {"internal/units", "internal/rng", "engine/layout", "engine/flashio/uring"},
+	"engine/flashio/uring": {"internal/units"},
+	"engine/rowcache":      {"engine/policy"},
+	"engine/checkpoint":    {"internal/units"},
+	"engine/tokenizer":     {},
+	"engine/model":         {"internal/units", "internal/rng", "engine/checkpoint", "engine/layout", "kernels/ref"},
+	"engine": {"internal/units", "internal/rng", "engine/policy", "engine/layout", "engine/flashio", "engine/rowcache", "engine/model",
+		"kernels/ref", "kernels/cpu"},
+
+	"record": {"engine", "traces"},
+
+	"sim/des": {"internal/units"},
+	"sim":     {"internal/units", "sim/des", "engine/policy", "engine/layout", "devicemodels", "traces"},
+
+	"replay":          {"internal/units", "internal/rng", "engine", "engine/policy", "engine/layout", "engine/flashio", "engine/model", "traces", "devicemodels"},
+	"replay/emulated": {"internal/units", "engine/flashio", "devicemodels"},
+	"replay/throttle": {"internal/units", "engine/flashio"},
+	"replay/probe":    {"internal/units", "internal/rng", "engine/flashio", "devicemodels", "kernels/cpu"},
+	// The one place that sees both the simulator and the engine.
+	"replay/validate": {"internal/units", "replay", "replay/emulated", "replay/throttle", "sim", "engine/flashio", "engine/layout", "engine/model",
+		"devicemodels", "traces", "traces/synth", "traces/compare"},
+
+	"internal/report": {"internal/units", "traces", "traces/compare"},
+}
+
+// homes says where each library may be imported. One library, one place.
+var homes = map[string][]string{
+	"github.com/apache/arrow/go/v15":     {"traces"},
+	"github.com/google/flatbuffers":      {"traces"},
+	"github.com/klauspost/compress":      {"traces"},
+	"github.com/pawelgaczynski/giouring": {"engine/flashio/uring"},
+	"github.com/urfave/cli/v2":           {"internal/cli"},
+	"go.yaml.in/yaml/v3":                 {"devicemodels"},
+	"gonum.org/v1/gonum":                 {"devicemodels", "replay", "traces"},
+	"golang.org/x/sys":                   {"engine/flashio", "kernels/cpu", "traces", "replay", "internal/cli"},
+	"golang.org/x/term":                  {"internal/cli"},
+	"golang.org/x/net":                   {},
+	"github.com/google/go-cmp":           {},
+}
+
+func TestImportGraph(t *testing.T) {
+	seen := map[string]bool{}
+	walkImports(t, func(pkg, file, imported string) {
+		seen[pkg] = true
+		if pkg == "." || pkg == "internal/cli" { // the command line sees everything
+			return
+		}
+		rules, known := allowed[owner(pkg)]
+		if !known {
+			t.Errorf("%s: package %s has no line in the table of allowed imports", file, pkg)
+			return
+		}
+		if inner, ok := strings.CutPrefix(imported, module+"/"); ok && owner(inner) != owner(pkg) && !slices.Contains(rules, inner) {
+			t.Errorf("%s: %s must not import %s", file, pkg, inner)
+		}
+	})
+	for pkg := range allowed {
+		if !seen[pkg] && pkg != "internal/boundaries" && pkg != "internal/rng" && pkg != "internal/units" {
+			t.Errorf("the table has a line for %s, which has no imports or does not exist", pkg)
+		}
+	}
+}
+
+// owner maps an internal package to the package that it belongs to: traces/internal/arrowfile to traces.
+func owner(pkg string) string {
+	if at := strings.Index(pkg, "/internal/"); at > 0 {
+		return pkg[:at]
+	}
+	return pkg
+}
+
+func TestLibrariesStayInOnePlace(t *testing.T) {
+	walkImports(t, func(pkg, file, imported string) {
+		if imported == module || strings.HasPrefix(imported, module+"/") || !strings.Contains(strings.Split(imported, "/")[0], ".") {
+			return
+		}
+		for library, places := range homes {
+			if imported != library && !strings.HasPrefix(imported, library+"/") {
+				continue
+			}
+			for _, place := range places {
+				if pkg == place || strings.HasPrefix(pkg, place+"/") {
+					return
+				}
+			}
+			t.Errorf("%s: %s must not import %s: its place is %v", file, pkg, imported, places)
+			return
+		}
+		t.Errorf("%s: %s has no line in the table of libraries", file, imported)
+	})
+}
+
+// walkImports calls f for every import of every source file of the module that is not a test, whatever its build tags.
+func walkImports(t *testing.T, f func(pkg, file, imported string)) {
+	t.Helper()
+	const root = "../.."
+	files := 0
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if rel == "tools" || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && rel != "." {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go") {
+			return nil
+		}
+		files++
+		src, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range src.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			f(path.Dir(filepath.ToSlash(rel)), rel, imported)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < 50 {
+		t.Fatalf("only %d files were read: the test looks in the wrong place", files)
+	}
+}
