@@ -15,8 +15,8 @@ import (
 //
 // The Go runtime takes a processor back from a thread that blocks in a system call only when its monitor looks, every
 // 20 µs at best. With a GOMAXPROCS of 2 that limits the pool, and not the drive: 32 threads made 28,000 direct reads of
-// 16 KiB a second where GOMAXPROCS=8 made 41,000 (medians of three; 2 virtual processors, Linux 6.18, ext4). io_uring, which
-// needs one call for many reads, has no such limit.
+// 16 KiB a second where GOMAXPROCS=8 made 41,000 (medians of three; 2 virtual processors, Linux 6.18, ext4). io_uring,
+// which needs one call for many reads, has no such limit.
 type preadReader struct {
 	file
 	src     io.ReaderAt // the file; tests put faults here
