@@ -64,6 +64,7 @@ type RunMeta struct {
 	Device        string          `json:"device"`
 	Model         string          `json:"model"`
 	Seed          uint64          `json:"seed"`
+	DriftPercent  float64         `json:"drift_percent"` // by how much the device changed its speed during a measured run
 	Warnings      []string        `json:"warnings"`
 	Config        json.RawMessage `json:"config"` // the whole resolved configuration
 	Totals        Totals          `json:"totals"`

@@ -100,7 +100,7 @@ var (
 	timeUnits = []unit{{"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}}
 )
 
-func parse(kind, s string, table []unit) (int64, error) {
+func parse(kind, s, example string, table []unit) (int64, error) {
 	text := strings.TrimSpace(s)
 	for _, u := range table {
 		num, ok := strings.CutSuffix(text, u.name)
@@ -118,7 +118,7 @@ func parse(kind, s string, table []unit) (int64, error) {
 		return int64(math.Round(v)), nil
 	}
 	if _, err := strconv.ParseFloat(text, 64); err == nil {
-		return 0, fmt.Errorf("units: %s %q has no unit; write for example %s", kind, s, text+table[1].name)
+		return 0, fmt.Errorf("units: %s %q has no unit; write for example %s", kind, s, text+example)
 	}
 	return 0, fmt.Errorf("units: %q is not a %s; known units are %s", s, kind, names(table))
 }
@@ -136,19 +136,19 @@ func names(table []unit) string {
 
 // ParseBytes reads "4KiB", "1.5GiB", "13.4GB" (decimal) or "512B".
 func ParseBytes(s string) (Bytes, error) {
-	v, err := parse("size", s, byteUnits)
+	v, err := parse("size", s, "KiB", byteUnits)
 	return Bytes(v), err
 }
 
 // ParseRate reads "6.10GB/s", "7.0GiB/s" or "7Gb/s" (bits).
 func ParseRate(s string) (Rate, error) {
-	v, err := parse("rate", s, rateUnits)
+	v, err := parse("rate", s, "MB/s", rateUnits)
 	return Rate(v), err
 }
 
 // ParseNanos reads "80us", "1.5ms", "20s".
 func ParseNanos(s string) (Nanos, error) {
-	v, err := parse("duration", s, timeUnits)
+	v, err := parse("duration", s, "us", timeUnits)
 	return Nanos(v), err
 }
 

@@ -1,6 +1,7 @@
 package arrowfile
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -86,8 +87,10 @@ func (f *File) findFooter() (int, error) {
 		return 0, fmt.Errorf("%d bytes are too few for an Arrow file: %w", n, ErrFormat)
 	case string(f.data[:4]) == "\xff\xff\xff\xff":
 		return 0, fmt.Errorf("this is an Arrow stream, need an Arrow file; rewrite it with a file writer: %w", ErrFormat)
+	case bytes.HasPrefix(f.data, []byte("version https://git-lfs")):
+		return 0, fmt.Errorf("this is a Git LFS pointer, not the file; run git lfs pull: %w", ErrFormat)
 	case string(f.data[:len(magic)]) != magic:
-		return 0, fmt.Errorf("no Arrow magic at the start: %w", ErrFormat)
+		return 0, fmt.Errorf("no Arrow magic at the start: not a trace or a run: %w", ErrFormat)
 	case string(f.data[n-len(magic):]) != magic:
 		return 0, fmt.Errorf("no Arrow magic at the end: the file is cut short: %w", ErrFormat)
 	}

@@ -1,0 +1,33 @@
+package engine
+
+import "github.com/windrow-sim/windrow/internal/units"
+
+// Span is a stretch of measured time; Start counts from the creation of the engine, on the monotonic clock.
+type Span struct{ Start, Dur units.Nanos }
+
+// LayerEvent is what happened in one layer for one token.
+type LayerEvent struct {
+	Layer int
+	// Active is the true mask of the units that were computed: bit u is set when unit u's value is above zero. It is valid
+	// during the call only.
+	Active []uint64
+
+	Attention, Predict, IO, Memory, FFN Span
+
+	Hits, Misses, Evictions, Requests int
+	Bytes                             units.Bytes // asked from flash
+	Copied                            units.Bytes // moved in the row cache
+}
+
+// TokenEvent ends a token.
+type TokenEvent struct {
+	Token Token
+	Other Span // final norm and output head
+}
+
+// Observer sees what the engine does, in order: every layer of a token, then the token. An error stops the run. Recorders
+// and measurements are Observers; the engine imports neither.
+type Observer interface {
+	Layer(ev *LayerEvent) error
+	Token(ev *TokenEvent) error
+}

@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/engine/layout"
+	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/engine/policy"
+	"github.com/windrow-sim/windrow/engine/rowcache"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/kernels/ref"
+)
+
+// Rows brings the feed-forward rows of a layer to memory. The two kinds are Resident and Flash.
+type Rows interface {
+	// Layer returns the rows to compute, ascending by unit and valid until the next call, and fills the Predict, IO and Memory spans
+	// and the counters of ev.
+	Layer(layer int, masks [][]uint64, now func() units.Nanos, ev *LayerEvent) ([]row, error)
+	// Reset forgets what is in memory, at the start of a sequence.
+	Reset()
+	// Close frees the memory and the file.
+	Close() error
+}
+
+// Resident holds every row in memory: the dense engine, which computes all units of each layer.
+type Resident struct{ rows [][]row }
+
+// NewResident takes each layer's bundles as bytes (units × stride) in g's geometry.
+func NewResident(w *model.Weights, bundles [][]byte, g layout.Geometry) (*Resident, error) {
+	r := &Resident{rows: make([][]row, len(bundles))}
+	for l, data := range bundles {
+		if len(data) < g.Units*int(g.Stride) {
+			return nil, fmt.Errorf("engine: layer %d: bundles are %d bytes, want %d", l, len(data), g.Units*int(g.Stride))
+		}
+		r.rows[l] = make([]row, g.Units)
+		for u := range r.rows[l] {
+			at := u * int(g.Stride)
+			record, err := ref.Bytes16(data[at : at+int(g.Record)])
+			if err != nil {
+				return nil, fmt.Errorf("engine: layer %d: bundle of unit %d: %w", l, u, err)
+			}
+			r.rows[l][u] = row{uint32(u), record, w.Layers[l].UpBias[u]}
+		}
+	}
+	return r, nil
+}
+
+// Layer implements Rows.
+func (r *Resident) Layer(layer int, _ [][]uint64, now func() units.Nanos, ev *LayerEvent) ([]row, error) {
+	t := now()
+	ev.Predict, ev.IO, ev.Memory = Span{Start: t}, Span{Start: t}, Span{Start: t}
+	return r.rows[layer], nil
+}
+
+// Reset implements Rows.
+func (r *Resident) Reset() {}
+
+// Close implements Rows.
+func (r *Resident) Close() error { return nil }
+
+// FlashConfig says how rows are brought from flash.
+type FlashConfig struct {
+	Window int
+	Layout layout.Options
+	// Capacity is the number of rows that each layer's cache holds (the paper's Req_i); nil = room for every unit.
+	Capacity []int
+}
+
+// Flash keeps the rows of the last tokens in a row cache per layer and reads the others from flash.
+type Flash struct {
+	reader  flashio.Reader
+	planner *layout.Planner
+	layers  []flashLayer
+
+	rows     []row
+	requests []flashio.Request
+	staging  []byte
+	plan     layout.Plan
+	decision policy.Decision
+}
+
+type flashLayer struct {
+	policy  policy.Policy
+	cache   *rowcache.Cache
+	bias    []float32
+	pending []uint32 // evicted by the policy after the last token; deleted together with the next insertions
+}
+
+// NewFlash returns rows that are read by reader, which it owns from now on. The layout's alignment is the reader's.
+func NewFlash(w *model.Weights, g layout.Geometry, reader flashio.Reader, cfg FlashConfig) (*Flash, error) {
+	cfg.Layout.Align = max(cfg.Layout.Align, reader.Mode().Align)
+	planner, err := layout.NewPlanner(g, cfg.Layout)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Window < 0 {
+		return nil, fmt.Errorf("engine: window of %d tokens: it must be 0 or more", cfg.Window)
+	}
+	f := &Flash{reader: reader, planner: planner, layers: make([]flashLayer, len(w.Layers))}
+	for l := range f.layers {
+		capacity := g.Units
+		if cfg.Capacity != nil {
+			capacity = cfg.Capacity[l]
+		}
+		cache, err := rowcache.New(g.Units, capacity, int(g.Record)/2)
+		if err != nil {
+			return nil, fmt.Errorf("engine: layer %d: %w", l, err)
+		}
+		f.layers[l] = flashLayer{policy: policy.NewWindow(g.Units, cfg.Window), cache: cache, bias: w.Layers[l].UpBias}
+	}
+	return f, nil
+}
+
+// Layer implements Rows: decide, read, copy.
+func (f *Flash) Layer(layer int, masks [][]uint64, now func() units.Nanos, ev *LayerEvent) ([]row, error) {
+	s := &f.layers[layer]
+	if len(masks) <= layer {
+		return nil, fmt.Errorf("no mask: a flash-resident engine needs the masks of a recorded trace of the same tokens")
+	}
+	start := now()
+	s.policy.Step(masks[layer], &f.decision)
+	f.planner.Plan(layer, f.decision.Load, &f.plan)
+	f.prepare()
+	decided := now()
+	if err := f.reader.ReadBatch(f.requests); err != nil {
+		return nil, err
+	}
+	read := now()
+	copied := s.cache.Delete(s.pending)
+	for i, u := range f.decision.Load {
+		at, record := f.plan.Records[i], int64(f.planner.Geometry().Record)
+		weights, err := ref.Bytes16(f.staging[at : at+record])
+		if err != nil {
+			return nil, err
+		}
+		if err := s.cache.Insert(u, weights, s.bias[u]); err != nil {
+			return nil, err
+		}
+	}
+	s.pending = append(s.pending[:0], f.decision.Evict...)
+	if err := f.collect(s, masks[layer]); err != nil {
+		return nil, err
+	}
+	end := now()
+
+	ev.Predict, ev.IO, ev.Memory = Span{start, decided - start}, Span{decided, read - decided}, Span{read, end - read}
+	ev.Hits, ev.Misses, ev.Evictions = f.decision.Hits, len(f.decision.Load), len(f.decision.Evict)
+	ev.Requests, ev.Bytes = len(f.plan.Requests), f.plan.Bytes
+	ev.Copied = units.Bytes(copied+len(f.decision.Load)) * f.planner.Geometry().Record
+	return f.rows, nil
+}
+
+// prepare turns the plan into requests on the staging buffer, which grows to the largest plan seen.
+func (f *Flash) prepare() {
+	if need := int(f.plan.Staging); need > len(f.staging) {
+		flashio.FreeBuffer(f.staging)
+		f.staging = flashio.AlignedBuffer(need+need/4, stagingAlign)
+	}
+	f.requests = f.requests[:0]
+	for _, r := range f.plan.Requests {
+		f.requests = append(f.requests, flashio.Request{Offset: r.Offset, Buf: f.staging[r.Buf : r.Buf+r.Length]})
+	}
+}
+
+// stagingAlign suits every direct reader: no file system asks for more than a page.
+const stagingAlign = 4096
+
+// collect lists the rows of the mask in neuron order.
+func (f *Flash) collect(s *flashLayer, mask []uint64) error {
+	f.rows = f.rows[:0]
+	for i, word := range mask {
+		for ; word != 0; word &= word - 1 {
+			u := uint32(i*64 + bits.TrailingZeros64(word))
+			record, bias, ok := s.cache.Row(u)
+			if !ok {
+				return fmt.Errorf("unit %d is needed but not in the row cache", u)
+			}
+			f.rows = append(f.rows, row{u, record, bias})
+		}
+	}
+	return nil
+}
+
+// Reset implements Rows.
+func (f *Flash) Reset() {
+	for l := range f.layers {
+		s := &f.layers[l]
+		s.policy.Reset()
+		s.cache.Reset()
+		s.pending = s.pending[:0]
+	}
+}
+
+// Close frees the staging buffer and closes the reader.
+func (f *Flash) Close() error {
+	flashio.FreeBuffer(f.staging)
+	f.staging = nil
+	return f.reader.Close()
+}
+
+// Mode says how the reads are really done.
+func (f *Flash) Mode() flashio.Mode { return f.reader.Mode() }

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// check wraps the action of a verb: required flags, arguments where there are none to take, and numbers below zero are
+// refused before any work. The library itself would print the whole help to stdout for a missing flag and end with
+// another exit code, and says nothing of the others.
+func check(c *cli.Command, path string) {
+	required := takeRequired(c.Flags)
+	action := c.Action
+	c.Action = func(ctx *cli.Context) error {
+		for _, name := range required {
+			if !ctx.IsSet(name) {
+				return usageError("%s needs --%s; see \"%s --help\"", verb(path), name, path)
+			}
+		}
+		if c.ArgsUsage == "" {
+			if err := needArgs(ctx, 0, "no arguments"); err != nil {
+				return err
+			}
+		}
+		for _, f := range c.Flags {
+			if name := f.Names()[0]; belowZero(ctx, f, name) {
+				return usageError("%s %v: it must be a number and not below 0", dashed(name), ctx.Value(name))
+			}
+		}
+		return action(ctx)
+	}
+}
+
+// dashed writes a flag as one types it.
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+// takeRequired returns the names of the required flags and relieves the library of them.
+func takeRequired(flags []cli.Flag) []string {
+	var names []string
+	for _, f := range flags {
+		if s, ok := f.(*cli.StringFlag); ok && s.Required {
+			names = append(names, s.Name)
+			s.Required = false
+		}
+	}
+	return names
+}
+
+// belowZero reports whether a number is negative, or is none: no flag of windrow means anything then.
+func belowZero(c *cli.Context, f cli.Flag, name string) bool {
+	switch f.(type) {
+	case *cli.IntFlag:
+		return c.Int(name) < 0
+	case *cli.DurationFlag:
+		return c.Duration(name) < 0
+	case *cli.Float64Flag:
+		v := c.Float64(name)
+		return !(v >= 0) || math.IsInf(v, 0)
+	}
+	return false
+}
+
+// checkOutput refuses, before the work, a result file that could not be written. suffix is what its name must end in, and
+// may be empty.
+func checkOutput(path, suffix string) error {
+	if path == "" {
+		return usageError("the name of the file to write is empty")
+	}
+	if !strings.HasSuffix(path, suffix) {
+		return usageError("%s: the name must end in %s", path, suffix)
+	}
+	dir := filepath.Dir(path)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return usageError("%s: there is no folder %s to write to", path, dir)
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return usageError("%s is a folder; name a file", path)
+	}
+	if !writable(dir) {
+		return usageError("%s: no permission to write to the folder %s", path, dir)
+	}
+	return nil
+}
+
+// Endings of the files that windrow writes.
+const (
+	traceSuffix = ".trace.arrow"
+	runSuffix   = ".run.arrow"
+)

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/engine/flashio"
+)
+
+// Every exit code is reached by a command line that a user could type.
+func TestExitCodes(t *testing.T) {
+	workspace(t)
+	for _, c := range []struct {
+		code int
+		line string
+		says string // on stderr
+	}{
+		{exitOK, "version", ""},
+		{exitOK, "validate tiny.run.arrow tiny.run.arrow", ""},
+		{exitFailed, "generate -m tales.flash.safetensors --oracle tales.trace.arrow --io pread --direct off --temp 1.5 --seed 3", "departs from the trace at position"},
+		{exitUsage, "sim --trace tiny.trace.arrow", "needs --device"},
+		{exitInput, "trace info cut.trace.arrow", "cut short"},
+		{exitInput, "generate -m folder Once", "windrow pack folder"},
+		{exitValidation, "validate other.run.arrow tiny.run.arrow", "outside tolerance"},
+	} {
+		o := command(words(t, c.line)...)
+		if o.code != c.code || !strings.Contains(o.stderr, c.says) {
+			t.Errorf("%s: exit %d, want %d and %q:\n%s", c.line, o.code, c.code, c.says, o.stderr)
+		}
+	}
+}
+
+// Exit code 4 belongs to what the host lacks; the message says what to do.
+func TestExitHostCannot(t *testing.T) {
+	workspace(t)
+	replay := []string{"replay", "--trace", "tales.trace.arrow", "--max-tokens", "1", "-m"}
+	t.Run("uring", func(t *testing.T) {
+		o := command(append(slices.Clone(replay), "tales.flash.safetensors", "--io", "uring", "--direct", "off")...)
+		if ok, why := flashio.UringStatus(); ok {
+			if o.code != exitOK {
+				t.Errorf("io_uring is there, and yet: exit %d, %s", o.code, o.stderr)
+			}
+		} else if o.code != exitHost || !strings.Contains(o.stderr, why) {
+			t.Errorf("without io_uring: exit %d, want %d and the reason %q: %s", o.code, exitHost, why, o.stderr)
+		}
+	})
+	t.Run("direct", func(t *testing.T) {
+		dir, err := os.MkdirTemp("/dev/shm", "windrow-cli-test-")
+		if err != nil {
+			t.Skipf("no memory file system to try: %v", err)
+		}
+		defer os.RemoveAll(dir)
+		data, err := os.ReadFile("tales.flash.safetensors")
+		if err != nil {
+			t.Fatal(err)
+		}
+		image := filepath.Join(dir, "tales.flash.safetensors")
+		write(t, image, string(data))
+		if info, err := flashio.Describe(image); err != nil || !info.MemoryBacked {
+			t.Skipf("/dev/shm is not in memory here (%v)", err)
+		}
+		o := command(append(slices.Clone(replay), image, "--direct", "on")...)
+		if o.code != exitHost || !strings.Contains(o.stderr, "put the file on a file system of the drive") {
+			t.Errorf("direct reads of tmpfs: exit %d, want %d and a remedy: %s", o.code, exitHost, o.stderr)
+		}
+		if o := command("probe", dir, "-o", "x.device.yaml"); o.code != exitHost {
+			t.Errorf("probe of tmpfs: exit %d, want %d: %s", o.code, exitHost, o.stderr)
+		}
+		if left := names(t, dir); len(left) != 1 {
+			t.Errorf("left behind: %v", left)
+		}
+	})
+}
+
+// A kind deep in the chain decides, and an interruption beats them all.
+func TestClassify(t *testing.T) {
+	live := context.Background()
+	gone, cancel := context.WithCancel(live)
+	cancel()
+	canceled := fmt.Errorf("x: %w", context.Canceled)
+	for _, c := range []struct {
+		ctx  context.Context
+		err  error
+		code int
+		text string
+	}{
+		{live, errors.New("boom"), exitFailed, "boom"},
+		{live, fmt.Errorf("a: %w", usageError("b")), exitUsage, "a: b"},
+		{live, fmt.Errorf("a: %w", inputError("b")), exitInput, "a: b"},
+		{live, fmt.Errorf("a: %w", &fs.PathError{Op: "open", Path: "p", Err: syscall.EACCES}), exitInput, "a: open p: permission denied"},
+		{live, fmt.Errorf("a: %w", devicemodels.ErrFormat), exitInput, "a: not a valid device"},
+		{live, fmt.Errorf("a: %w", flashio.ErrEnvironment), exitHost, "a: the host cannot do this"},
+		{live, &exec.ExitError{ProcessState: &os.ProcessState{}}, exitFailed, "exit status 0"},
+		{live, canceled, exitFailed, "x: context canceled"},
+		{gone, canceled, exitInterrupted, "interrupted: x"},
+		{gone, context.Canceled, exitInterrupted, "interrupted"},
+		{gone, usageError("b"), exitUsage, "b"},
+	} {
+		if code, text := classify(c.ctx, c.err); code != c.code || (runtime.GOOS == "linux" && text != c.text) {
+			t.Errorf("%v: exit %d %q, want %d %q", c.err, code, text, c.code, c.text)
+		}
+	}
+}
+
+// fullDisk is a stdout that takes a few bytes.
+type fullDisk struct{ left int }
+
+func (d *fullDisk) Write(b []byte) (int, error) {
+	n := min(len(b), d.left)
+	d.left -= n
+	if n < len(b) {
+		return n, syscall.ENOSPC
+	}
+	return n, nil
+}
+
+// A result that could not be printed is a failure, whatever the verb.
+func TestStdoutOnFullDisk(t *testing.T) {
+	workspace(t)
+	for _, line := range []string{
+		"version", "version --json", "device list", "device show m1-max", "trace info tiny.trace.arrow", "trace stats tiny.trace.arrow",
+		"trace cat tiny.trace.arrow", "sim --trace tiny.trace.arrow -d m1-max", "sim --trace tiny.trace.arrow -d m1-max --json",
+		"generate -m tales.flash.safetensors -n 2 Once", "record -m tales.flash.safetensors --prompts words.txt -n 2 -o x.trace.arrow",
+		"report tiny.run.arrow", "doctor", "synth model --like list", "pack examples/models/tales -o y.flash.safetensors", "--help",
+	} {
+		var stderr strings.Builder
+		code := Run(context.Background(), strings.NewReader(""), &fullDisk{left: 4}, &stderr, words(t, line))
+		if code != exitFailed || !strings.Contains(stderr.String(), "no space left") && runtime.GOOS == "linux" {
+			t.Errorf("%s: exit %d, want %d and the reason: %s", line, code, exitFailed, stderr.String())
+		}
+	}
+}

@@ -1,0 +1,323 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/windrow-sim/windrow/engine"
+	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+func modelFlag() *cli.StringFlag {
+	return &cli.StringFlag{Name: "model", Aliases: []string{"m"}, Required: true, Usage: "flash image `IMG`, made by pack or synth model"}
+}
+
+func samplingFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.Float64Flag{Name: "temp", Usage: "`TEMPERATURE`; 0 takes the most likely token"},
+		&cli.Float64Flag{Name: "top-p", Value: 1, Usage: "nucleus: the smallest set of tokens with probability `P`"},
+		seedFlag(),
+	}
+}
+
+func samplingOf(c *cli.Context) (engine.Sampling, error) {
+	s := engine.Sampling{Temperature: c.Float64("temp"), TopP: c.Float64("top-p"), Seed: c.Uint64("seed")}
+	if s.TopP > 1 {
+		return s, usageError("--top-p %v: it is a probability, at most 1", s.TopP)
+	}
+	return s, nil
+}
+
+func generateCommand(e *env) *cli.Command {
+	return &cli.Command{
+		Name:      "generate",
+		Usage:     "run a model and print what it writes",
+		ArgsUsage: "PROMPT",
+		Description: "Without --oracle all rows are in memory (dense). With --oracle the feed-forward rows stay on flash and are read as needed;\n" +
+			"until predictors exist, which rows are needed comes from a trace that was recorded on the same tokens, and the output is checked\n" +
+			"against it. The prompt is then the trace's own.\n\n" +
+			examples(`windrow generate -m tales.flash.safetensors -n 32 "Once upon a time"`,
+				"windrow record -m tales.flash.safetensors --prompts examples/prompts/tales.txt --limit 2 -n 24 -o tales.trace.arrow",
+				"windrow generate -m tales.flash.safetensors --oracle tales.trace.arrow --window 4 --io pread"),
+		Flags: append(append([]cli.Flag{
+			modelFlag(),
+			&cli.IntFlag{Name: "n", Value: 64, Usage: "`N` tokens to generate"},
+			&cli.StringFlag{Name: "oracle", Usage: "`TRACE` with the masks of the same tokens: run flash-resident"},
+			&cli.IntFlag{Name: "sequence", Usage: "`N`th sequence of the trace"},
+			jsonFlag(),
+		}, samplingFlags()...), readFlags()...),
+		Action: e.generate,
+	}
+}
+
+// generated is the result of a generation. Field names follow llama-bench where it has them.
+type generated struct {
+	Model      string        `json:"model"`
+	Text       string        `json:"text"`
+	Tokens     []uint32      `json:"tokens"`
+	NPrompt    int           `json:"n_prompt"`
+	NGen       int           `json:"n_gen"`
+	AvgTS      float64       `json:"avg_ts"` // generated tokens per second, prompt excluded
+	TTFT       float64       `json:"ttft_ms"`
+	FlashBytes units.Bytes   `json:"-"`
+	Bytes      int64         `json:"flash_bytes_read"`
+	HitRatio   float64       `json:"hit_ratio"`
+	Sampling   string        `json:"sampling"`
+	Resident   bool          `json:"resident"` // all rows in memory
+	Mode       *flashio.Mode `json:"io_mode,omitempty"`
+}
+
+func (e *env) generate(c *cli.Context) error {
+	sampling, err := samplingOf(c)
+	if err != nil {
+		return err
+	}
+	m, err := openModel(c.String("model"))
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	tok, err := m.text()
+	if err != nil {
+		return err
+	}
+	g := generated{Model: m.image.Name, Sampling: sampling.String(), Resident: c.String("oracle") == ""}
+	opt := engine.GenerateOptions{MaxTokens: c.Int("n"), Sampling: sampling, Seq: c.Int("sequence"), Stop: map[uint32]bool{}, Vocab: tok.VocabSize()}
+	if id, ok := tok.EOS(); ok {
+		opt.Stop[id] = true
+	}
+	var rows engine.Rows
+	var prompt []uint32
+	check := func(int, uint32) error { return nil }
+	if g.Resident {
+		if err := needArgs(c, 1, "one prompt, in quotes"); err != nil {
+			return err
+		}
+		prompt = tok.Encode(c.Args().First())
+		if rows, err = m.resident(); err != nil {
+			return err
+		}
+	} else {
+		oracle, err := e.openOracle(c, m)
+		if err != nil {
+			return err
+		}
+		defer oracle.trace.Close()
+		rows, prompt, opt.Masks, check = oracle.rows, oracle.prompt, oracle.masks, oracle.check
+		opt.MaxTokens = min(opt.MaxTokens, len(oracle.ids)-len(prompt)+1)
+		mode := oracle.rows.Mode()
+		g.Mode = &mode
+		e.note("%s: %s", m.image.Name, modeLine(mode))
+	}
+	defer rows.Close()
+	if err := m.roomFor(len(prompt), opt.MaxTokens); err != nil {
+		return err
+	}
+	return e.runGeneration(c, m, rows, prompt, opt, check, &g)
+}
+
+// runGeneration prints the text as it comes, or one JSON document.
+func (e *env) runGeneration(c *cli.Context, m *openedModel, rows engine.Rows, prompt []uint32, opt engine.GenerateOptions,
+	check func(i int, id uint32) error, g *generated) error {
+	count := &counter{}
+	eng, err := engine.New(m.weights, rows, engine.Config{Threads: c.Int("threads"), Context: min(len(prompt)+opt.MaxTokens, m.weights.Shape.MaxPos), Observer: count})
+	if err != nil {
+		return err
+	}
+	defer eng.Close()
+	stream := m.tokenizer.NewStream()
+	stream.SkipControl = true
+	var text strings.Builder
+	show := func(s string) {
+		text.WriteString(s)
+		if !c.Bool("json") {
+			fmt.Fprint(e.stdout, s)
+		}
+	}
+	for _, id := range prompt {
+		show(stream.Next(id))
+	}
+	begin := time.Now()
+	var first time.Time
+	g.Tokens, err = eng.Generate(c.Context, prompt, opt, func(id uint32) error {
+		if first.IsZero() {
+			first = time.Now()
+		}
+		g.NGen++
+		show(stream.Next(id))
+		return check(g.NGen-1, id)
+	})
+	show(stream.Flush())
+	if !c.Bool("json") {
+		fmt.Fprintln(e.stdout)
+	}
+	if err != nil {
+		return err
+	}
+	g.Text, g.NPrompt, g.Bytes = text.String(), len(prompt), int64(count.bytes)
+	if count.hits+count.misses > 0 {
+		g.HitRatio = float64(count.hits) / float64(count.hits+count.misses)
+	}
+	if g.NGen > 1 {
+		g.AvgTS = float64(g.NGen-1) / time.Since(first).Seconds()
+		g.TTFT = first.Sub(begin).Seconds() * 1e3
+	}
+	if c.Bool("json") {
+		return printJSON(e.stdout, g)
+	}
+	e.note("%d prompt tokens, %d generated, %.4g tokens/s, first token after %.3g ms, %v read from flash, hit ratio %.3g",
+		g.NPrompt, g.NGen, g.AvgTS, g.TTFT, count.bytes, g.HitRatio)
+	return nil
+}
+
+// counter adds up what the layers did.
+type counter struct {
+	bytes        units.Bytes
+	hits, misses int
+}
+
+func (n *counter) Layer(ev *engine.LayerEvent) error {
+	n.bytes += ev.Bytes
+	n.hits += ev.Hits
+	n.misses += ev.Misses
+	return nil
+}
+
+func (n *counter) Token(*engine.TokenEvent) error { return nil }
+
+// oracle is a flash-resident engine's rows with the masks of one recorded sequence.
+type oracle struct {
+	trace  *traces.Reader
+	rows   *engine.Flash
+	ids    []uint32 // of the sequence
+	prompt []uint32
+	first  int // index of the sequence's first token in the trace
+	token  traces.Token
+}
+
+func (e *env) openOracle(c *cli.Context, m *openedModel) (*oracle, error) {
+	if c.NArg() > 0 {
+		return nil, usageError("with --oracle the prompt is the trace's own; leave %q out", c.Args().First())
+	}
+	tr, err := e.openTrace(c.String("oracle"))
+	if err != nil {
+		return nil, err
+	}
+	o := &oracle{trace: tr, first: -1}
+	if err := o.find(uint32(c.Int("sequence")), m); err == nil {
+		o.rows, err = e.openFlash(c, m)
+		if err == nil {
+			return o, nil
+		}
+		tr.Close()
+		return nil, err
+	} else {
+		tr.Close()
+		return nil, err
+	}
+}
+
+// find reads the ids of the sequence and refuses a trace of another model.
+func (o *oracle) find(seq uint32, m *openedModel) error {
+	h := o.trace.Header()
+	if h.ModelSHA256 != m.image.Hash {
+		return usageError("the trace was recorded on %s (%.12s), the image is %s (%.12s): oracle masks must be of the same weights",
+			h.Model, h.ModelSHA256, m.image.Name, m.image.Hash)
+	}
+	for i := range o.trace.Tokens() {
+		if err := o.trace.Token(i, &o.token); err != nil {
+			return err
+		}
+		if o.token.Seq != seq {
+			continue
+		}
+		if o.first < 0 {
+			o.first = i
+		}
+		o.ids = append(o.ids, o.token.ID)
+		if o.token.Phase == traces.Prefill {
+			o.prompt = append(o.prompt, o.token.ID)
+		}
+	}
+	if len(o.prompt) == 0 {
+		return usageError("the trace has no sequence %d with a prompt", seq)
+	}
+	return nil
+}
+
+func (o *oracle) masks(pos int) ([][]uint64, error) {
+	if err := o.trace.Token(o.first+pos, &o.token); err != nil {
+		return nil, err
+	}
+	return o.token.Active, nil
+}
+
+// check compares a chosen token with the recorded one.
+func (o *oracle) check(i int, id uint32) error {
+	at := len(o.prompt) + i
+	if at < len(o.ids) && o.ids[at] != id {
+		return fmt.Errorf("the text departs from the trace at position %d: it has token %d, the engine chose %d; use the sampling the trace was recorded with (%s)",
+			at, o.ids[at], id, o.trace.Header().Sampling)
+	}
+	return nil
+}
+
+// openFlash opens the image for reading rows as the flags say.
+func (e *env) openFlash(c *cli.Context, m *openedModel) (*engine.Flash, error) {
+	opt, err := readOptions(c)
+	if err != nil {
+		return nil, err
+	}
+	lay, err := layoutOptions(c)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := flashio.Open(m.image.Path, opt)
+	if err != nil {
+		return nil, err
+	}
+	flash, err := engine.NewFlash(m.weights, m.image.Geometry(), reader, engine.FlashConfig{Window: c.Int("window"), Layout: lay})
+	if err != nil {
+		reader.Close()
+		return nil, err
+	}
+	for _, n := range reader.Mode().Notes {
+		e.note("note: %s", n)
+	}
+	return flash, nil
+}
+
+// readPrompts reads one prompt per line; blank lines are skipped.
+func readPrompts(path string, limit int) ([]string, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, inputError("%s is a folder; name a file with one prompt per line", path)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
+		return nil, inputError("%s is not a text file; write one prompt per line", path)
+	}
+	if bytes.HasPrefix(data, []byte("version https://git-lfs")) {
+		return nil, inputError("%s is a Git LFS pointer, not the prompts; run git lfs pull", path)
+	}
+	var prompts []string
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); line != "" && (limit == 0 || len(prompts) < limit) {
+			prompts = append(prompts, line)
+		}
+	}
+	if len(prompts) == 0 {
+		return nil, inputError("%s holds no prompts; write one per line", path)
+	}
+	return prompts, nil
+}

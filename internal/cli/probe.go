@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/report"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/replay/probe"
+)
+
+func probeCommand(e *env) *cli.Command {
+	return &cli.Command{
+		Name:      "probe",
+		Usage:     "measure this machine and write a device model",
+		ArgsUsage: "PATH",
+		Description: "PATH is a folder on the disk to measure (a temporary file is made there and removed) or a file, which is only read. Measures a grid of\n" +
+			"chunk sizes and depths with direct reads, and the host with the engine's kernels; fits the flash model and says how well it fits.\n" +
+			"A disk that the page cache or memory served is refused, and so is one whose speed drifts while it is measured: --max-drift says by how much.\n\n" +
+			examples("windrow probe . --budget 3s --file-size 64MiB --max-drift 1000 -o here.device.yaml", "windrow device show here.device.yaml"),
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`DEVICE` file to write (*.device.yaml)"},
+			&cli.DurationFlag{Name: "budget", Value: probe.DefaultConfig("").Budget, Usage: "time to measure, `DURATION`"},
+			&cli.StringFlag{Name: "io", Value: "auto", Usage: "`ENGINE` that reads: auto, pread, uring"},
+			&cli.StringSliceFlag{Name: "chunk", Usage: "read `SIZE`, repeated or with commas", DefaultText: "4KiB,16KiB,64KiB,256KiB"},
+			&cli.IntSliceFlag{Name: "depth", Usage: "threads or queue depth `N`, repeated or with commas", DefaultText: "1,4,16,32"},
+			&cli.StringFlag{Name: "file-size", Value: "256MiB", Usage: "`SIZE` of the temporary file"},
+			&cli.Float64Flag{Name: "max-drift", Usage: "refuse a device that drifts by more than `PERCENT`", DefaultText: "the fit's limit"},
+			&cli.StringFlag{Name: "name", Usage: "`NAME` of the device", DefaultText: "the host's"},
+			jsonFlag(), seedFlag(),
+		},
+		Action: e.probe,
+	}
+}
+
+func (e *env) probe(c *cli.Context) error {
+	if err := needArgs(c, 1, "a folder or a file"); err != nil {
+		return err
+	}
+	if err := checkOutput(c.String("out"), ""); err != nil {
+		return err
+	}
+	cfg := probe.DefaultConfig(c.Args().First())
+	cfg.Engine, cfg.Budget, cfg.Seed, cfg.MaxDriftPct = flashio.Engine(c.String("io")), c.Duration("budget"), c.Uint64("seed"), c.Float64("max-drift")
+	if list := c.StringSlice("chunk"); len(list) > 0 {
+		cfg.Chunks = nil
+		for _, s := range list {
+			v, err := units.ParseBytes(s)
+			if err != nil {
+				return usageError("--chunk: %v", err)
+			}
+			cfg.Chunks = append(cfg.Chunks, v)
+		}
+	}
+	if list := c.IntSlice("depth"); len(list) > 0 {
+		cfg.Depths = slices.Clone(list)
+		if slices.Min(list) < 1 {
+			return usageError("--depth %d: it must be 1 or more", slices.Min(list))
+		}
+	}
+	var err error
+	if cfg.FileSize, err = units.ParseBytes(c.String("file-size")); err != nil {
+		return usageError("--file-size: %v", err)
+	}
+	p := e.startProgress("probe")
+	cfg.Progress = func(stage string, done, total int) {
+		p.label = "probe " + stage
+		p.update(done, total)
+	}
+	device, err := probe.Run(c.Context, cfg)
+	p.done()
+	if err != nil {
+		return err
+	}
+	if name := c.String("name"); name != "" {
+		device.Name = name
+	}
+	if err := devicemodels.Save(c.String("out"), device); err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return printJSON(e.stdout, device)
+	}
+	return e.printDevice(device)
+}
+
+// printDevice prints the measured grid beside the fit.
+func (e *env) printDevice(d *devicemodels.Device) error {
+	if d.Fit == nil {
+		return nil
+	}
+	for _, w := range d.Fit.Warnings {
+		e.note("warning: %s", w)
+	}
+	right := report.Right
+	t := &report.Table{Columns: []report.Column{
+		{Name: "engine"}, {Name: "chunk", Align: right}, {Name: "depth", Align: right}, {Name: "measured", Unit: "MB/s", Align: right},
+		{Name: "model", Unit: "MB/s", Align: right}, {Name: "P50", Unit: "us", Align: right}, {Name: "P99", Unit: "us", Align: right}, {Name: "left out"},
+	}}
+	mb := func(r units.Rate) string { return report.Sig3(float64(r) / 1e6) }
+	for _, c := range d.Fit.Cells {
+		t.Add(c.Engine, c.Chunk.String(), fmt.Sprint(c.Depth), mb(c.Rate), mb(c.Model), report.Sig3(float64(c.P50)/1e3), report.Sig3(float64(c.P99)/1e3), c.Tainted)
+	}
+	if err := t.Text(e.stdout); err != nil {
+		return err
+	}
+	f, h := &d.Flash, &d.Host
+	fmt.Fprintf(e.stdout, "\n%s: %s\n", d.Name, d.Fit.Mode)
+	fmt.Fprintf(e.stdout, "flash: %d servers, LTFB %v, %v per server, link %v\n", f.Servers, f.LTFB, f.ServerRate, f.LinkRate)
+	fmt.Fprintf(e.stdout, "host: %d cores, memory %v, dense mat-vec %v, rows %v, copies %v\n", h.Cores, h.MemoryRate, h.DenseRate, h.RowRate, h.CopyRate)
+	fmt.Fprintf(e.stdout, "fit: mean |error| %s %%, worst %s %%, drift during the probe %s %%\n",
+		report.Sig3(d.Fit.MeanAbsPct), report.Sig3(d.Fit.WorstAbsPct), report.Sig3(d.Fit.DriftPct))
+	return nil
+}

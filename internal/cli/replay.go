@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/replay"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+func replayCommand(e *env) *cli.Command {
+	return &cli.Command{
+		Name:  "replay",
+		Usage: "drive the real engine from a trace and measure it",
+		Description: "Reads, row-cache copies, mat-vecs and attention really happen; the masks come from the trace. The result says how the reads\n" +
+			"were done (direct or buffered) and how far the device drifted meanwhile.\n\n" +
+			examples("windrow replay -t tales.trace.arrow -m tales.flash.safetensors --window 4 -o tales.run.arrow"),
+		Flags: append(append([]cli.Flag{
+			traceFlag(), modelFlag(), seedFlag(),
+			&cli.BoolFlag{Name: "predicted", Usage: "load and compute by the predicted masks instead of the true ones"},
+			&cli.IntFlag{Name: "reference-every", Value: 16, Usage: "read the reference pattern every `N` tokens, to see drift; 0 = never"},
+		}, readFlags()...), outputFlags()...),
+		Action: e.replay,
+	}
+}
+
+func (e *env) replay(c *cli.Context) error {
+	if err := checkRunOutput(c); err != nil {
+		return err
+	}
+	m, err := openModel(c.String("model"))
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	tr, err := e.openTrace(c.String("trace"))
+	if err != nil {
+		return err
+	}
+	defer tr.Close()
+	cfg := replay.Config{Window: c.Int("window"), Threads: c.Int("threads"), MaxTokens: c.Int("max-tokens"), ReferenceEvery: c.Int("reference-every"), Seed: c.Uint64("seed"), Predicted: c.Bool("predicted")}
+	if cfg.Layout, err = layoutOptions(c); err != nil {
+		return err
+	}
+	opt, err := readOptions(c)
+	if err != nil {
+		return err
+	}
+	reader, err := flashio.Open(m.image.Path, opt)
+	if err != nil {
+		return err
+	}
+	mode := reader.Mode()
+	e.note("%s: %s", m.image.Name, modeLine(mode))
+	p := e.startProgress("replay (tokens)")
+	cfg.Progress = p.update
+	result, err := replay.Run(c.Context, tr, m.weights, m.image.Geometry(), reader, cfg)
+	p.done()
+	if result == nil {
+		return err
+	}
+	run := result.Run
+	run.Meta.Tool, run.Meta.Trace, run.Meta.TraceSHA256, run.Meta.Device = Tool, filepath.Base(c.String("trace")), tr.SHA256(), modeLine(mode)
+	run.Meta.DriftPercent = result.Drift.Percent
+	if d := result.Drift.Percent; d > maxDrift {
+		run.Meta.Warnings = append(run.Meta.Warnings, driftWarning(d))
+	}
+	out := c.String("out")
+	if errors.Is(err, context.Canceled) && len(run.Rows) > 0 {
+		run.Meta.Warnings = append(run.Meta.Warnings, "interrupted: this run is not whole")
+		if out != "" {
+			out = strings.TrimSuffix(out, runSuffix) + ".partial" + runSuffix
+			err = fmt.Errorf("what was measured so far is in %s: %w", out, err)
+		}
+	} else if err != nil {
+		return err
+	}
+	if put := e.putRun(c, run, out, 0); put != nil {
+		return put
+	}
+	return err
+}
+
+// readRuns loads Run files with the labels of a report.
+func readRuns(paths []string) ([]*traces.Run, error) {
+	var runs []*traces.Run
+	for _, path := range paths {
+		r, err := traces.ReadRun(path)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, r)
+	}
+	return runs, nil
+}

@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/engine/layout"
+	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/internal/report"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+func traceFlag() *cli.StringFlag {
+	return &cli.StringFlag{Name: "trace", Aliases: []string{"t"}, Required: true, Usage: "`TRACE` to follow (*.trace.arrow)"}
+}
+
+// outputFlags are those of verbs that make one Run.
+func outputFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "also write the whole `RUN` (*.run.arrow and *.run.json)"},
+		&cli.IntFlag{Name: "max-tokens", Usage: "stop after `N` tokens", DefaultText: "the whole trace"},
+		&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text, md, json, csv, html, perfetto or go-bench"},
+		jsonFlag(),
+	}
+}
+
+func simCommand(e *env) *cli.Command {
+	return &cli.Command{
+		Name:  "sim",
+		Usage: "predict how a trace runs on a device",
+		Description: "The device is a *.device.yaml from probe or the name of a preset (windrow device list). With --model the layout is the image's;\n" +
+			"without it, units lie densely. Residency and requests are decided by the engine's own code; only time is modelled.\n\n" +
+			examples("windrow sim -t opt.trace.arrow -d m1-max --predicted",
+				"windrow sim -t opt.trace.arrow -d m1-max --predicted --window 8 --parallel 64 -o opt.run.arrow"),
+		Flags: append(append([]cli.Flag{
+			traceFlag(),
+			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true, Usage: "`DEVICE` file or preset"},
+			&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "flash image `IMG` whose layout to use"},
+			&cli.BoolFlag{Name: "predicted", Usage: "load by the predicted masks instead of the true ones"},
+		}, flashFlags()...), outputFlags()...),
+		Action: e.simulate,
+	}
+}
+
+func (e *env) simulate(c *cli.Context) error {
+	if err := checkRunOutput(c); err != nil {
+		return err
+	}
+	device, err := loadDevice(c.String("device"))
+	if err != nil {
+		return err
+	}
+	tr, err := e.openTrace(c.String("trace"))
+	if err != nil {
+		return err
+	}
+	defer tr.Close()
+	cfg := sim.Config{Window: c.Int("window"), Predicted: c.Bool("predicted"), MaxTokens: c.Int("max-tokens"), Device: device}
+	if cfg.Layout, err = layoutOptions(c); err != nil {
+		return err
+	}
+	if cfg.Engine, err = engineOf(device, c.String("io")); err != nil {
+		return err
+	}
+	if cfg.Parallel = c.Int("parallel"); cfg.Parallel == 0 {
+		cfg.Parallel = defaultParallel(cfg.Engine)
+	}
+	if path := c.String("model"); path != "" {
+		image, err := model.OpenImage(path)
+		if err != nil {
+			return err
+		}
+		defer image.Close()
+		cfg.Geometry = image.Geometry()
+	} else {
+		cfg.Geometry = layout.Uniform(tr.Header().Layers, tr.Header().Units, tr.Header().UnitBytes)
+	}
+	run, err := sim.Run(tr, cfg)
+	if err != nil {
+		return usageOr(err)
+	}
+	run.Meta.Tool, run.Meta.Trace, run.Meta.TraceSHA256 = Tool, filepath.Base(c.String("trace")), tr.SHA256()
+	return e.putRun(c, run, c.String("out"), device.Flash.LinkRate)
+}
+
+// usageOr marks an error of a pure function of the flags as one of usage, unless it already has a kind.
+func usageOr(err error) error {
+	if errors.Is(err, traces.ErrFormat) || errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return usageError("%v", err)
+}
+
+// loadDevice reads a device file, or a preset when there is no such file and no extension.
+func loadDevice(name string) (*devicemodels.Device, error) {
+	if !strings.HasSuffix(name, ".yaml") && slices.Contains(devicemodels.Presets(), name) {
+		return devicemodels.Preset(name)
+	}
+	info, err := os.Stat(name)
+	if err == nil && info.IsDir() {
+		return nil, inputError("%s is a folder; name a device file or a preset (windrow device list)", name)
+	}
+	if err != nil && !strings.ContainsAny(name, "./\\") {
+		return nil, usageError("device %q is neither a file nor a preset; presets are %s", name, strings.Join(devicemodels.Presets(), ", "))
+	}
+	return devicemodels.Load(name)
+}
+
+// engineOf picks the I/O engine of a device model: the named one, or for auto the first the model knows of uring, pread, and any.
+func engineOf(d *devicemodels.Device, name string) (string, error) {
+	var known []string
+	for n := range d.Flash.Engines {
+		known = append(known, n)
+	}
+	slices.Sort(known)
+	if name != string(flashio.EngineAuto) {
+		if slices.Contains(known, name) {
+			return name, nil
+		}
+		return "", usageError("--io %s: the device model %s has costs for %s only", name, d.Name, strings.Join(known, ", "))
+	}
+	for _, n := range []string{string(flashio.EngineUring), string(flashio.EnginePread)} {
+		if slices.Contains(known, n) {
+			return n, nil
+		}
+	}
+	if len(known) == 0 {
+		return "", usageError("the device model %s names no I/O engine", d.Name)
+	}
+	return known[0], nil
+}
+
+// defaultParallel is what flashio.Open takes for 0.
+func defaultParallel(engine string) int {
+	if engine == string(flashio.EngineUring) {
+		return 256
+	}
+	return 32
+}
+
+// checkRunOutput checks the flags of outputFlags before the work.
+func checkRunOutput(c *cli.Context) error {
+	if !slices.Contains(formats(), c.String("format")) {
+		return unknownFormat(c.String("format"))
+	}
+	if c.IsSet("out") {
+		return checkOutput(c.String("out"), runSuffix)
+	}
+	return nil
+}
+
+// putRun prints the Run in the format of the flags and writes it to out, unless that is empty.
+func (e *env) putRun(c *cli.Context, run *traces.Run, out string, rate units.Rate) error {
+	if out != "" {
+		if err := traces.WriteRun(out, run); err != nil {
+			return err
+		}
+	}
+	label := "measured"
+	if run.Meta.Simulated {
+		label = "simulated"
+	} else if run.Meta.Emulated {
+		label = "emulated"
+	}
+	data := &report.Data{
+		Title: "windrow " + c.Command.Name, Tool: Tool, FlashRate: rate,
+		Facts: []report.KV{{Key: "model", Value: run.Meta.Model}, {Key: "device", Value: run.Meta.Device}, {Key: "trace", Value: run.Meta.Trace}},
+		Runs:  []report.LabeledRun{{Label: label, Run: run}},
+	}
+	format := c.String("format")
+	if c.Bool("json") {
+		format = "json"
+	}
+	return e.render(e.stdout, data, format)
+}
+
+// render writes a report in the named format.
+func (e *env) render(w io.Writer, data *report.Data, format string) error {
+	switch format {
+	case "text":
+		return report.WriteText(w, data)
+	case "md":
+		return report.WriteMarkdown(w, data)
+	case "json":
+		return report.WriteJSON(w, data)
+	case "csv":
+		return report.WriteCSV(w, data)
+	case "html":
+		return report.WriteHTML(w, data)
+	case "perfetto":
+		return report.WritePerfetto(w, data.Runs...)
+	case "go-bench":
+		for _, r := range data.Runs {
+			if err := report.WriteGoBench(w, r.Run); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return unknownFormat(format)
+}
+
+// formats are what render knows.
+func formats() []string {
+	return []string{"text", "md", "json", "csv", "html", "perfetto", "go-bench"}
+}
+
+func unknownFormat(name string) error {
+	return usageError("--format %q: known are %s", name, strings.Join(formats(), ", "))
+}
+
+func presetTable(names []string) (*report.Table, error) {
+	t := &report.Table{Columns: []report.Column{{Name: "preset"}, {Name: "servers", Align: report.Right}, {Name: "LTFB", Align: report.Right}, {Name: "link", Align: report.Right}, {Name: "source"}}}
+	for _, n := range names {
+		d, err := devicemodels.Preset(n)
+		if err != nil {
+			return nil, err
+		}
+		t.Add(n, fmt.Sprint(d.Flash.Servers), d.Flash.LTFB.String(), d.Flash.LinkRate.String(), d.Source)
+	}
+	return t, nil
+}

@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/traces"
+	"github.com/windrow-sim/windrow/traces/shapes"
+	"github.com/windrow-sim/windrow/traces/synth"
+)
+
+func synthCommand(e *env) *cli.Command {
+	like := &cli.StringFlag{Name: "like", Value: "opt-6.7b", Usage: "`MODEL` whose shape to take; \"list\" prints the names"}
+	layers := &cli.IntFlag{Name: "layers", Usage: "`N` layers", DefaultText: "the model's"}
+	return &cli.Command{
+		Name:  "synth",
+		Usage: "make models and traces of real shapes without a download",
+		Subcommands: []*cli.Command{
+			{
+				Name:  "model",
+				Usage: "random weights of a real shape, as a flash image",
+				Description: "The weights are random: the image has the size, layout and arithmetic of the model and says nothing sensible.\n" +
+					"--scale keeps the record size and takes that share of the layers.\n\n" +
+					examples("windrow synth model --like opt-125m --scale 0.25 -o synth.flash.safetensors"),
+				Flags: []cli.Flag{
+					like, layers,
+					&cli.Float64Flag{Name: "scale", Value: 1, Usage: "`SHARE` of the layers to make, above 0 up to 1"},
+					&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "`IMG` to write (*.flash.safetensors)"},
+					seedFlag(),
+				},
+				Action: e.synthModel,
+			},
+			{
+				Name:  "trace",
+				Usage: "activation masks of a real shape, matched to published statistics",
+				Description: "Generating process: every neuron is switched on and off by independent Markov chains of several time scales, with a\n" +
+					"heavy-tailed popularity over neurons; their parameters are fitted so that the active share per layer, the share of distinct\n" +
+					"neurons in five consecutive tokens and the new ones per token equal the published values (LLM in a flash, Table 6 and\n" +
+					"appendix C.1 for OPT-6.7B; other models keep its time scales at their own active share, and say so).\n" +
+					"Predicted masks follow the published false-positive and false-negative rates. \"windrow trace stats\" shows the match.\n\n" +
+					examples("windrow synth trace --like opt-6.7b --layers 4 --tokens 64 -o opt.trace.arrow",
+						"windrow trace stats opt.trace.arrow --predicted"),
+				Flags: []cli.Flag{
+					like, layers,
+					&cli.IntFlag{Name: "tokens", Aliases: []string{"n"}, Value: 256, Usage: "`N` tokens per sequence"},
+					&cli.IntFlag{Name: "prompt", Usage: "`N` of them in the prefill phase"},
+					&cli.IntFlag{Name: "sequences", Value: 1, Usage: "`N` sequences"},
+					&cli.Float64Flag{Name: "active", Usage: "mean active `SHARE`, for example 0.03", DefaultText: "as published"},
+					&cli.BoolFlag{Name: "no-predicted", Usage: "true masks only"},
+					&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "`TRACE` to write (*.trace.arrow)"},
+					seedFlag(),
+				},
+				Action: e.synthTrace,
+			},
+		},
+	}
+}
+
+// lookup finds a shape or prints the list of names.
+func (e *env) lookup(c *cli.Context) (shape traces.Shape, name string, done bool, err error) {
+	if c.String("like") == "list" {
+		for _, n := range shapes.Names() {
+			fmt.Fprintln(e.stdout, n)
+		}
+		return shape, "", true, nil
+	}
+	shape, info, err := shapes.Lookup(c.String("like"))
+	if err != nil {
+		return shape, "", false, usageError("%v", err)
+	}
+	if n := c.Int("layers"); n < 0 || n > shape.Layers {
+		return shape, "", false, usageError("--layers %d: %s has %d", n, info.Name, shape.Layers)
+	} else if n > 0 {
+		shape.Layers = n
+	}
+	return shape, info.Name, false, nil
+}
+
+// needOutput asks for --out; a list of names needs none.
+func needOutput(c *cli.Context, suffix string) error {
+	if !c.IsSet("out") {
+		return usageError("%s needs --out; see \"%s --help\"", verb(c.Command.HelpName), c.Command.HelpName)
+	}
+	return checkOutput(c.String("out"), suffix)
+}
+
+func (e *env) synthModel(c *cli.Context) error {
+	shape, name, done, err := e.lookup(c)
+	if err != nil || done {
+		return err
+	}
+	if err := needOutput(c, ""); err != nil {
+		return err
+	}
+	scale := c.Float64("scale")
+	if !(scale > 0 && scale <= 1) {
+		return usageError("--scale %g: it must be above 0 and at most 1", scale)
+	}
+	shape.Layers = max(1, int(float64(shape.Layers)*scale+0.5))
+	return e.writeSynthModel(c.Context, shape, name, c.Uint64("seed"), c.String("out"))
+}
+
+// writeSynthModel writes an image and prints what it is.
+func (e *env) writeSynthModel(ctx context.Context, shape traces.Shape, name string, seed uint64, out string) error {
+	p := e.startProgress("synth model (MiB)")
+	opt := model.SynthOptions{Progress: func(done, total int64) { p.update(int(done>>20), int(total>>20)) }}
+	err := model.Synth(ctx, model.Shape(shape), "synthetic "+name, seed, out, opt)
+	p.done()
+	if err != nil {
+		return err
+	}
+	image, err := model.OpenImage(out)
+	if err != nil {
+		return err
+	}
+	defer image.Close()
+	return imageTable(image.Name, image.Shape, units.Bytes(image.Geometry().Size), image.ResidentBytes(), image.BundleBytes()).Text(e.stdout)
+}
+
+func (e *env) synthTrace(c *cli.Context) error {
+	_, name, done, err := e.lookup(c)
+	if err != nil || done {
+		return err
+	}
+	if err := needOutput(c, traceSuffix); err != nil {
+		return err
+	}
+	opt := synth.Options{
+		Like: name, Layers: c.Int("layers"), Tokens: c.Int("tokens"), Prompt: c.Int("prompt"), Sequences: c.Int("sequences"),
+		Seed: c.Uint64("seed"), ActiveShare: c.Float64("active"), Predicted: !c.Bool("no-predicted"),
+	}
+	if err := e.writeSynthTrace(c.Context, opt, c.String("out")); err != nil {
+		return err
+	}
+	fmt.Fprintln(e.stdout, c.String("out"))
+	return nil
+}
+
+// writeSynthTrace streams a generated trace to a file.
+func (e *env) writeSynthTrace(ctx context.Context, opt synth.Options, out string) error {
+	head, err := synth.HeaderOf(opt)
+	if err != nil {
+		return usageError("%v", err)
+	}
+	head.Tool = Tool
+	w, err := traces.Create(out, head, traces.WriteOptions{})
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	p := e.startProgress("synth trace")
+	written, total := 0, opt.Tokens*max(opt.Sequences, 1)
+	_, err = synth.Generate(opt, func(t *traces.Token) error {
+		written++
+		p.update(written, total)
+		return errors.Join(ctx.Err(), w.Append(t))
+	})
+	p.done()
+	if err != nil {
+		return err
+	}
+	return w.Close()
+}

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/windrow-sim/windrow/internal/report"
+	"github.com/windrow-sim/windrow/replay/validate"
+	"github.com/windrow-sim/windrow/traces/compare"
+)
+
+// maxDrift is the drift in percent above which a disk is too noisy for a verdict.
+const maxDrift = compare.DefaultMaxDrift
+
+func driftWarning(percent float64) string {
+	return fmt.Sprintf("the device drifted by %s %% while it was measured; measured times are worth no more than that", report.Sig3(percent))
+}
+
+func validateCommand(e *env) *cli.Command {
+	return &cli.Command{
+		Name:      "validate",
+		Usage:     "simulation against measurement: two Runs, or the built-in suites",
+		ArgsUsage: "SIMULATED MEASURED",
+		Description: "Compares two Runs of one trace: counters exactly, times by part, percentile and rank. Exit code 5 when outside tolerance.\n" +
+			"--suite emulated: 12 configurations on an emulated device. --suite throttled: the same on this disk behind a block-I/O limit\n" +
+			"(as root). --suite all: both.\n\n" +
+			examples("windrow replay -t tales.trace.arrow -m tales.flash.safetensors --window 4 -o tales.run.arrow",
+				"windrow validate tales.run.arrow tales.run.arrow"),
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "suite", Usage: "`SUITE`: emulated, throttled or all"},
+			&cli.StringFlag{Name: "dir", Usage: "`DIR` on the disk to check, for the throttled suite", DefaultText: "the temporary folder"},
+			&cli.Float64Flag{Name: "tolerance", Value: compare.DefaultTolerance().TokensPerS, Usage: "largest error of tokens/s in `PERCENT`"},
+			&cli.IntFlag{Name: "skip", Usage: "leave the first `N` tokens out of the times"},
+			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text, md, json, csv or html"},
+			jsonFlag(), seedFlag(),
+		},
+		Action: e.validate,
+	}
+}
+
+func (e *env) validate(c *cli.Context) error {
+	if suite := c.String("suite"); suite != "" {
+		return e.validateSuites(c, suite)
+	}
+	if err := needArgs(c, 2, "a simulated and a measured run"); err != nil {
+		return err
+	}
+	runs, err := readRuns(c.Args().Slice())
+	if err != nil {
+		return err
+	}
+	tolerance := compare.DefaultTolerance()
+	tolerance.TokensPerS = c.Float64("tolerance")
+	comparison, err := compare.Compare(runs[0], runs[1], compare.Options{SkipTokens: c.Int("skip"), Tolerance: tolerance, DriftPercent: runs[1].Meta.DriftPercent})
+	if err != nil {
+		return usageError("%v", err)
+	}
+	data := &report.Data{
+		Title: "windrow validate", Tool: Tool, Comparison: comparison,
+		Runs: []report.LabeledRun{{Label: "first", Run: runs[0]}, {Label: "second", Run: runs[1]}},
+	}
+	format := c.String("format")
+	if c.Bool("json") {
+		format = "json"
+	}
+	if err := e.render(e.stdout, data, format); err != nil {
+		return err
+	}
+	return verdictError(comparison.Verdict, comparison.Reasons)
+}
+
+// verdictError turns a verdict into the exit code of the verb.
+func verdictError(v compare.Verdict, reasons []string) error {
+	if v == compare.Pass {
+		return nil
+	}
+	return fmt.Errorf("verdict: %s: %v: %w", v, reasons, errValidation)
+}
+
+// validateSuites runs the built-in suites and prints one table each.
+func (e *env) validateSuites(c *cli.Context, name string) error {
+	suites := map[string][]string{"emulated": {"emulated"}, "throttled": {"throttled"}, "all": {"emulated", "throttled"}}[name]
+	if suites == nil {
+		return usageError("--suite %q: it is emulated, throttled or all", name)
+	}
+	dir := c.String("dir")
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	work, err := os.MkdirTemp(dir, "windrow-validate-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	p := e.startProgress("validate")
+	defer p.done()
+	failed := 0
+	for _, suite := range suites {
+		result, err := e.runSuite(c.Context, suite, filepath.Join(work, suite), c.Uint64("seed"), p)
+		if err != nil {
+			return err
+		}
+		if c.Bool("json") {
+			err = printJSON(e.stdout, result)
+		} else {
+			err = printSuite(e, result)
+		}
+		if err != nil {
+			return err
+		}
+		failed += result.Failed
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d configurations are outside tolerance: %w", failed, errValidation)
+	}
+	return nil
+}
+
+func (e *env) runSuite(ctx context.Context, name, dir string, seed uint64, p *progress) (*validate.SuiteResult, error) {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
+	show := func(label string, done, total int) {
+		p.label = name + " " + label + " (tokens)"
+		p.update(done, total)
+	}
+	if name == "throttled" {
+		return validate.Throttled(ctx, validate.SuiteOptions{Dir: dir, Seed: seed, Progress: show})
+	}
+	return validate.Emulated(ctx, validate.SuiteOptions{Dir: dir, Seed: seed, Progress: show})
+}
+
+// printSuite prints one line per configuration.
+func printSuite(e *env, s *validate.SuiteResult) error {
+	right := report.Right
+	t := &report.Table{Columns: []report.Column{
+		{Name: "window", Align: right}, {Name: "threads", Align: right}, {Name: "chunk", Align: right},
+		{Name: s.Kind, Unit: "tokens/s", Align: right}, {Name: "simulated", Unit: "tokens/s", Align: right}, {Name: "error", Unit: "%", Align: right},
+		{Name: "P50 error", Unit: "%", Align: right}, {Name: "P99 error", Unit: "%", Align: right}, {Name: "drift", Unit: "%", Align: right},
+		{Name: "counters"}, {Name: "verdict"},
+	}}
+	for _, o := range s.Outcomes {
+		cmp := o.Comparison
+		counters := "equal"
+		if !cmp.CountersEqual || !cmp.BytesEqual {
+			counters = "DIFFER"
+		}
+		t.Add(fmt.Sprint(o.Case.Window), fmt.Sprint(o.Case.Parallel), o.Case.Chunk.String(), report.Sig3(cmp.MeasuredTokensPerS), report.Sig3(cmp.SimulatedTokensPerS),
+			fmt.Sprintf("%+.2f", cmp.ErrorPercent), percentileError(cmp, 50), percentileError(cmp, 99), report.Sig3(cmp.DriftPercent), counters, string(cmp.Verdict))
+	}
+	fmt.Fprintf(e.stdout, "%s: %s\n\n", s.Name, s.What)
+	if err := t.Text(e.stdout); err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stdout, "\nmean |error| %s %%, worst %s %%, rank order %s, tolerance %g %%\n\n",
+		report.Sig3(s.MeanAbs), report.Sig3(s.WorstAbs), report.Sig3(s.Rank), s.Tolerance)
+	return nil
+}
+
+func percentileError(c *compare.Comparison, p float64) string {
+	for _, e := range c.Percentiles {
+		if e.Percentile == p {
+			return e.Error.String()
+		}
+	}
+	return "n/a"
+}

@@ -1,0 +1,69 @@
+package record
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/windrow-sim/windrow/engine"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+type list []traces.Token
+
+func (l *list) Append(t *traces.Token) error {
+	c := *t
+	c.Active = make([][]uint64, len(t.Active))
+	for i, m := range t.Active {
+		c.Active[i] = slices.Clone(m)
+	}
+	*l = append(*l, c)
+	return nil
+}
+
+func TestRecorderKeepsOrderAndPhase(t *testing.T) {
+	var got list
+	r := New(&got, 2, 1)
+	for pos := range 3 {
+		for l := range 2 {
+			if err := r.Layer(&engine.LayerEvent{Layer: l, Active: []uint64{uint64(10*pos + l)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ev := engine.TokenEvent{Token: engine.Token{Seq: 4, Pos: pos, ID: uint32(100 + pos), Prefill: pos < 2}}
+		if err := r.Token(&ev); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(got) != 3 {
+		t.Fatalf("%d tokens, want 3", len(got))
+	}
+	for pos, tok := range got {
+		phase := traces.Prefill
+		if pos == 2 {
+			phase = traces.Decode
+		}
+		if tok.Seq != 4 || tok.Pos != uint32(pos) || tok.ID != uint32(100+pos) || tok.Phase != phase ||
+			tok.Active[0][0] != uint64(10*pos) || tok.Active[1][0] != uint64(10*pos+1) {
+			t.Errorf("token %d recorded as %+v", pos, tok)
+		}
+	}
+}
+
+func TestRecorderRefusesWrongShapes(t *testing.T) {
+	var got list
+	for _, ev := range []engine.LayerEvent{
+		{Layer: 1, Active: []uint64{0}},    // layer 0 is missing
+		{Layer: 0, Active: []uint64{0, 0}}, // too wide
+	} {
+		if err := New(&got, 2, 1).Layer(&ev); err == nil {
+			t.Errorf("event %+v gave no error", ev)
+		}
+	}
+	r := New(&got, 1, 1)
+	if err := r.Layer(&engine.LayerEvent{Active: []uint64{1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Layer(&engine.LayerEvent{Layer: 1, Active: []uint64{1}}); err == nil {
+		t.Error("a layer beyond the trace gave no error")
+	}
+}

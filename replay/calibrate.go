@@ -1,0 +1,127 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// Calibrate sets the host constants that only the engine itself can measure, from the parts of a measured Run that are not
+// I/O: a few tokens on any reader will do, the time of the reads is not looked at. The kernel rates that the probe measured
+// stay, except where they contradict the engine.
+//
+//	ffn       = RowFixed + rows·record/RowRate
+//	memory    = copies·(CopyFixed + record/CopyRate)
+//	predict   = DecideFixed + units·DecideUnit
+//	attention = LayerFixed + 4·DenseFixed + weights/DenseRate + cache/KVRate
+//	other     = TokenFixed + DenseFixed + head/DenseRate
+func Calibrate(host *devicemodels.Host, run *traces.Run, h *traces.Header) error {
+	s := collect(run, h.UnitBytes)
+	const fewest = 32 // layers of tokens: below that the slopes are noise
+	if len(s.need) < fewest {
+		return fmt.Errorf("replay: calibration: %d measured layers, %d are needed; replay more tokens", len(s.need), fewest)
+	}
+	record := float64(h.UnitBytes)
+	if fixed, slope := line(s.need, s.ffn); slope > 0 {
+		host.RowFixed, host.RowRate = units.Nanos(fixed), units.Rate(record*1e9/slope)
+	}
+	if _, slope := line(s.copies, s.memory); slope > 0 {
+		perRow := max(slope-float64(host.CopyRate.Time(h.UnitBytes)), 0)
+		host.CopyFixed = units.Nanos(perRow)
+		if perRow == 0 {
+			host.CopyRate = units.Rate(record * 1e9 / slope)
+		}
+	}
+	fixed, slope := line(s.need, s.predict)
+	host.DecideFixed, host.DecideUnit = units.Nanos(fixed), units.Nanos(slope)
+	calibrateDense(host, &s, h)
+	return nil
+}
+
+// samples are the measured layers and tokens, in nanoseconds and counts.
+type samples struct {
+	need, copies, ffn, memory, predict []float64 // by layer and token
+	pos, attention                     []float64 // by layer and token
+	other                              []float64 // by token
+}
+
+func collect(run *traces.Run, record units.Bytes) samples {
+	var s samples
+	for _, r := range run.Rows {
+		dur := float64(r.Dur)
+		switch r.Part {
+		case traces.PartAttention:
+			s.attention, s.pos = append(s.attention, dur), append(s.pos, float64(r.Pos))
+		case traces.PartPredict:
+			s.predict = append(s.predict, dur)
+		case traces.PartIO:
+			s.need = append(s.need, float64(r.Hits+r.Misses))
+		case traces.PartMemory:
+			s.memory, s.copies = append(s.memory, dur), append(s.copies, float64(r.Bytes/record))
+		case traces.PartFFN:
+			s.ffn = append(s.ffn, dur)
+		case traces.PartOther:
+			s.other = append(s.other, dur)
+		}
+	}
+	return s
+}
+
+// fewestPositions is the span of positions from which a slope over positions is believed.
+const fewestPositions = 32
+
+// calibrateDense splits what attention and the output head took into fixed parts and weights.
+func calibrateDense(host *devicemodels.Host, s *samples, h *traces.Header) {
+	shape := &h.Shape
+	q, kv := shape.Heads*shape.HeadDim, shape.KVHeads*shape.HeadDim
+	weights := units.Bytes((2*q + 2*kv) * shape.DModel * shape.DTypeSize)
+	perPosition := float64(2 * kv * 4) // bytes of keys and values
+	fixed := stat.Mean(s.attention, nil)
+	if slices.Max(s.pos)-slices.Min(s.pos) >= fewestPositions {
+		if _, slope := line(s.pos, s.attention); slope > 0 {
+			host.KVRate = units.Rate(perPosition * 1e9 / slope)
+		}
+	}
+	if host.KVRate > 0 {
+		fixed -= (stat.Mean(s.pos, nil) + 1) * perPosition * 1e9 / float64(host.KVRate) // position p reads p+1
+	}
+	rest := units.Nanos(fixed) - 4*host.DenseFixed
+	if layer := rest - host.DenseRate.Time(weights); layer >= 0 {
+		host.LayerFixed = layer
+	} else if rest > 0 {
+		host.LayerFixed, host.DenseRate = 0, weights.Over(rest)
+	}
+	head := host.DenseFixed + host.DenseRate.Time(units.Bytes(shape.Vocab*shape.DModel*shape.DTypeSize))
+	host.TokenFixed = max(units.Nanos(stat.Mean(s.other, nil))-head, 0)
+}
+
+// line fits y = fixed + slope·x with neither below zero. The slope is Theil and Sen's, the median over pairs of points, which
+// single delays of the host do not turn; the fixed part keeps the mean of y, delays and all, since they are part of what a
+// token takes.
+func line(x, y []float64) (fixed, slope float64) {
+	const most = 600 // points: more pairs than that tell nothing new
+	step := len(x)/most + 1
+	var slopes []float64
+	for i := 0; i < len(x); i += step {
+		for j := i + step; j < len(x); j += step {
+			if x[i] != x[j] {
+				slopes = append(slopes, (y[j]-y[i])/(x[j]-x[i]))
+			}
+		}
+	}
+	meanX, meanY := stat.Mean(x, nil), stat.Mean(y, nil)
+	if len(slopes) == 0 {
+		return meanY, 0
+	}
+	slices.Sort(slopes)
+	slope = max(slopes[len(slopes)/2], 0)
+	if fixed = meanY - slope*meanX; fixed < 0 {
+		return 0, meanY / meanX
+	}
+	return fixed, slope
+}

@@ -1,0 +1,192 @@
+package validate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/replay/emulated"
+	"github.com/windrow-sim/windrow/replay/throttle"
+	"github.com/windrow-sim/windrow/traces"
+	"github.com/windrow-sim/windrow/traces/compare"
+	"github.com/windrow-sim/windrow/traces/synth"
+)
+
+// SuiteOptions say where and on what a suite runs.
+type SuiteOptions struct {
+	Dir       string // for the synthetic model; on the disk to be checked
+	Seed      uint64
+	Tokens    int     // per configuration; 0 = the suite's own number
+	Cases     []Case  // nil = the suite's 12
+	Tolerance float64 // of tokens/s in percent; 0 = the suite's own
+	Progress  func(label string, done, total int)
+}
+
+// SuiteResult is a table of outcomes.
+type SuiteResult struct {
+	Name      string               `json:"name"`
+	What      string               `json:"what"`
+	Kind      string               `json:"kind"` // "emulated" or "measured"
+	Tolerance float64              `json:"tolerance_percent"`
+	Outcomes  []*Outcome           `json:"outcomes"`
+	Failed    int                  `json:"failed"`
+	MeanAbs   float64              `json:"mean_abs_error_percent"`
+	WorstAbs  float64              `json:"worst_abs_error_percent"`
+	Rank      float64              `json:"rank_order"`
+	Device    *devicemodels.Device `json:"device"`
+}
+
+// suiteShape is a small model, so that a configuration takes seconds.
+func suiteShape(dModel, layers int) model.Shape {
+	return model.Shape{DModel: dModel, Layers: layers, DFFN: 1024, Heads: dModel / 64, KVHeads: dModel / 64, HeadDim: 64, Vocab: 512, MaxPos: 256, Rows: 2, DTypeSize: 2}
+}
+
+// suiteCases are the 12 configurations: chunks below and above a record. suiteCalibration is one that is not among them.
+func suiteCases(record units.Bytes) []Case {
+	return Grid([]int{0, 2, 8}, []int{4, 16}, []units.Bytes{record / 2, 4 * record})
+}
+
+func suiteCalibration(record units.Bytes) Case {
+	return Case{Window: 4, Parallel: 8, Chunk: 2 * record}
+}
+
+// emulatedFlash is a device of milliseconds, so that timers do not matter.
+func emulatedFlash() devicemodels.Flash {
+	return devicemodels.Flash{
+		Servers: 6, LTFB: 2 * units.Millisecond, ServerRate: 4 * units.MBps, LinkRate: 5 * units.MBps, Align: 512,
+		Engines: map[string]devicemodels.EngineCost{string(flashio.EngineEmulated): {}},
+	}
+}
+
+// Emulated checks the simulator on a device of known specification with real threads that really wait.
+func Emulated(ctx context.Context, opt SuiteOptions) (*SuiteResult, error) {
+	s, image, err := newSuite(ctx, opt, suiteShape(512, 3), 32)
+	if err != nil {
+		return nil, err
+	}
+	defer image.Close()
+	s.Device = &devicemodels.Device{
+		Version: devicemodels.FormatVersion, Name: "emulated", Source: "specification of the validation suite", Flash: emulatedFlash(),
+		Host: devicemodels.Host{Cores: runtime.NumCPU()},
+	}
+	s.Engine = string(flashio.EngineEmulated)
+	s.Open = func(parallel int) (flashio.Reader, error) {
+		f, err := os.Open(image.Path)
+		if err != nil {
+			return nil, err
+		}
+		return emulated.New(f, f.Close, emulatedFlash(), parallel)
+	}
+	calibration := suiteCalibration(image.Geometry().Record)
+	if err := s.CalibrateBatch(ctx, calibration); err != nil {
+		return nil, err
+	}
+	r := &SuiteResult{Name: "emulated device", Kind: "emulated", Tolerance: or(opt.Tolerance, 3), Device: s.Device,
+		What: "replay in real time on a device of known specification, host costs calibrated on " + calibration.String()}
+	return s.finish(ctx, r, opt)
+}
+
+// ThrottledRate is the limit of the throttled suite: slow against any disk, so that the limit is the device. Its records are
+// 8 KiB, since the kernel hands out credit in slices and many tiny reads do not use it up.
+const ThrottledRate = 8 * units.MBps
+
+// Throttled checks the simulator with real direct reads of a real file through a block-I/O limit. It needs root.
+func Throttled(ctx context.Context, opt SuiteOptions) (result *SuiteResult, err error) {
+	s, image, err := newSuite(ctx, opt, suiteShape(2048, 2), 32)
+	if err != nil {
+		return nil, err
+	}
+	defer image.Close()
+	s.Device = &devicemodels.Device{
+		Version: devicemodels.FormatVersion, Name: "throttled disk",
+		Source: fmt.Sprintf("block-I/O limit of %v; latencies of a disk are negligible beside it", ThrottledRate),
+		Flash: devicemodels.Flash{
+			Servers: 64, LTFB: 100 * units.Microsecond, LinkRate: ThrottledRate, Align: 512,
+			Engines: map[string]devicemodels.EngineCost{string(flashio.EnginePread): {}},
+		},
+		Host: devicemodels.Host{Cores: runtime.NumCPU()},
+	}
+	s.Engine = string(flashio.EnginePread)
+	s.Open = func(parallel int) (flashio.Reader, error) {
+		return flashio.Open(image.Path, flashio.Options{Engine: flashio.EnginePread, Direct: flashio.DirectOn, Parallel: parallel})
+	}
+	leave, err := throttle.Enter(image.Path, throttle.Limit{Rate: ThrottledRate})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, leave()) }()
+	calibration := suiteCalibration(image.Geometry().Record)
+	if err := s.CalibrateHost(ctx, calibration); err != nil {
+		return nil, err
+	}
+	r := &SuiteResult{Name: "throttled disk", Kind: "measured", Tolerance: or(opt.Tolerance, 10), Device: s.Device,
+		What: fmt.Sprintf("direct reads through a block-I/O limit of %v, host costs calibrated on %v", ThrottledRate, calibration)}
+	return s.finish(ctx, r, opt)
+}
+
+// newSuite makes the synthetic model and trace.
+func newSuite(ctx context.Context, opt SuiteOptions, shape model.Shape, tokens int) (*Setup, *model.Image, error) {
+	path := filepath.Join(opt.Dir, "suite.flash.safetensors")
+	if err := model.Synth(ctx, shape, "validation", opt.Seed, path, model.SynthOptions{}); err != nil {
+		return nil, nil, err
+	}
+	if opt.Tokens > 0 {
+		tokens = opt.Tokens
+	}
+	trace, err := synth.Collect(synth.Options{Like: "opt-6.7b", Shape: traces.Shape(shape), Tokens: tokens, Seed: opt.Seed, ActiveShare: 0.08})
+	if err != nil {
+		return nil, nil, err
+	}
+	image, err := model.OpenImage(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	weights, err := image.Weights()
+	if err != nil {
+		image.Close()
+		return nil, nil, err
+	}
+	return &Setup{Source: trace, Weights: weights, Geometry: image.Geometry(), Seed: opt.Seed, Progress: opt.Progress}, image, nil
+}
+
+// finish runs the cases and sums them up.
+func (s *Setup) finish(ctx context.Context, r *SuiteResult, opt SuiteOptions) (*SuiteResult, error) {
+	cases := opt.Cases
+	if cases == nil {
+		cases = suiteCases(s.Geometry.Record)
+	}
+	// Percentiles of a few dozen tokens are single tokens: the suites judge tokens/s.
+	s.Compare.Tolerance = compare.Tolerance{TokensPerS: r.Tolerance, P50: 1e3, P99: 1e3}
+	var err error
+	if r.Outcomes, err = s.Suite(ctx, cases); err != nil {
+		return nil, err
+	}
+	var simulated, measured []float64
+	for _, o := range r.Outcomes {
+		e := math.Abs(o.Comparison.ErrorPercent)
+		r.MeanAbs += e / float64(len(r.Outcomes))
+		r.WorstAbs = max(r.WorstAbs, e)
+		if o.Comparison.Verdict != compare.Pass {
+			r.Failed++
+		}
+		simulated = append(simulated, o.Comparison.SimulatedTokensPerS)
+		measured = append(measured, o.Comparison.MeasuredTokensPerS)
+	}
+	r.Rank = compare.RankOrder(simulated, measured)
+	return r, nil
+}
+
+func or(value, otherwise float64) float64 {
+	if value != 0 {
+		return value
+	}
+	return otherwise
+}

@@ -1,0 +1,153 @@
+// Package validate checks the simulator against replay: the same trace, configuration by configuration, simulated on a device
+// model and measured on the device, compared part by part with counters compared exactly.
+//
+// Start with Setup.Case for one configuration and Setup.Suite for a grid of them. It is the one package that sees both the
+// simulator and the engine.
+package validate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/engine/layout"
+	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/replay"
+	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/traces"
+	"github.com/windrow-sim/windrow/traces/compare"
+)
+
+// Setup is what all configurations of a check have in common.
+type Setup struct {
+	Source   traces.Source
+	Weights  *model.Weights
+	Geometry layout.Geometry
+	Device   *devicemodels.Device
+	Engine   string // the I/O engine's name in Device.Flash.Engines
+	// Open opens the device for reading with the given number of threads or queue depth.
+	Open func(parallel int) (flashio.Reader, error)
+
+	Tokens         int // 0 = the whole trace
+	Threads        int // compute threads; 0 = all cores
+	ReferenceEvery int // tokens between reference reads; 0 = no drift is measured
+	Seed           uint64
+	Compare        compare.Options
+	Progress       func(label string, done, total int)
+}
+
+// Case is one configuration: the axes of a check.
+type Case struct {
+	Window   int         `json:"window"`
+	Parallel int         `json:"parallel"`
+	Chunk    units.Bytes `json:"chunk"` // 0 = no limit
+}
+
+// String names a case in tables.
+func (c Case) String() string { return fmt.Sprintf("k=%d ×%d %v", c.Window, c.Parallel, c.Chunk) }
+
+// Outcome is a configuration simulated and measured.
+type Outcome struct {
+	Case       Case                `json:"case"`
+	Comparison *compare.Comparison `json:"comparison"`
+	Simulated  *traces.Run         `json:"-"`
+	Measured   *traces.Run         `json:"-"`
+	Drift      replay.Drift        `json:"drift"`
+	Mode       flashio.Mode        `json:"mode"`
+}
+
+// Grid lists all combinations.
+func Grid(windows, parallel []int, chunks []units.Bytes) []Case {
+	var cases []Case
+	for _, k := range windows {
+		for _, p := range parallel {
+			for _, c := range chunks {
+				cases = append(cases, Case{k, p, c})
+			}
+		}
+	}
+	return cases
+}
+
+// Case simulates and measures one configuration.
+func (s *Setup) Case(ctx context.Context, c Case) (*Outcome, error) {
+	reader, err := s.Open(c.Parallel)
+	if err != nil {
+		return nil, err
+	}
+	options := layout.Options{Coalesce: true, MaxRequest: c.Chunk, Align: max(reader.Mode().Align, 1)}
+	result, err := replay.Run(ctx, s.Source, s.Weights, s.Geometry, reader, replay.Config{
+		Window: c.Window, Layout: options, Threads: s.Threads, MaxTokens: s.Tokens, ReferenceEvery: s.ReferenceEvery, Seed: s.Seed,
+		Progress: func(done, total int) {
+			if s.Progress != nil {
+				s.Progress(c.String(), done, total)
+			}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	simulated, err := sim.Run(s.Source, sim.Config{
+		Window: c.Window, Engine: s.Engine, Parallel: c.Parallel, MaxTokens: s.Tokens, Layout: options, Device: s.Device, Geometry: s.Geometry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	compareBy := s.Compare
+	compareBy.DriftPercent = result.Drift.Percent
+	comparison, err := compare.Compare(simulated, result.Run, compareBy)
+	if err != nil {
+		return nil, err
+	}
+	return &Outcome{Case: c, Comparison: comparison, Simulated: simulated, Measured: result.Run, Drift: result.Drift, Mode: result.Mode}, nil
+}
+
+// Suite runs every case. An error ends it; the outcomes so far are returned with it.
+func (s *Setup) Suite(ctx context.Context, cases []Case) ([]*Outcome, error) {
+	var out []*Outcome
+	for _, c := range cases {
+		o, err := s.Case(ctx, c)
+		if err != nil {
+			return out, fmt.Errorf("validate: %v: %w", c, err)
+		}
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// CalibrateHost measures one configuration and sets the host constants of the device model from everything in it but the reads.
+// The configuration should not be one of those that are checked afterwards.
+func (s *Setup) CalibrateHost(ctx context.Context, c Case) error {
+	o, err := s.Case(ctx, c)
+	if err != nil {
+		return fmt.Errorf("validate: calibration: %w", err)
+	}
+	return replay.Calibrate(&s.Device.Host, o.Measured, s.Source.Header())
+}
+
+// CalibrateBatch also sets the host's cost per batch of reads (waking the threads, and being woken by the last one) to what
+// the measured I/O of one configuration took beyond the simulated. It is for devices whose flash is known and whose host is
+// not: the emulated ones.
+func (s *Setup) CalibrateBatch(ctx context.Context, c Case) error {
+	o, err := s.Case(ctx, c)
+	if err != nil {
+		return fmt.Errorf("validate: calibration: %w", err)
+	}
+	batches := 0
+	for _, r := range o.Measured.Rows {
+		if r.Part == traces.PartIO && r.Requests > 0 {
+			batches++
+		}
+	}
+	if batches == 0 {
+		return errors.New("validate: calibration: the configuration reads nothing")
+	}
+	beyond := o.Measured.Meta.Totals.PartNanos[traces.PartIO] - o.Simulated.Meta.Totals.PartNanos[traces.PartIO]
+	cost := s.Device.Flash.Engines[s.Engine]
+	cost.Batch = max(cost.Batch+beyond/units.Nanos(batches), 0)
+	s.Device.Flash.Engines[s.Engine] = cost
+	return replay.Calibrate(&s.Device.Host, o.Measured, s.Source.Header())
+}
