@@ -9,7 +9,7 @@ BUILD    := -trimpath -tags='$(TAGS)' -ldflags='$(LDFLAGS)'
 FUZZTIME ?= 30s
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz lint bench golden demo validate interop clean
+.PHONY: help build test race fuzz lint bench golden demo validate clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -55,7 +55,7 @@ type Host struct {
 	CopyFixed  units.Nanos `yaml:"copy_fixed" json:"copy_fixed"`   // per copied row
 	KVRate     units.Rate  `yaml:"kv_rate" json:"kv_rate"`         // reading keys and values in attention
 	LayerFixed units.Nanos `yaml:"layer_fixed" json:"layer_fixed"` // norms, residuals, bookkeeping per layer
-	TokenFixed units.Nanos `yaml:"token_fixed" json:"token_fixed"` // embedding, final norm, sampling per token
+	TokenFixed units.Nanos `yaml:"token_fixed" json:"token_fixed"` // final norm and what else the output head's mat-vec does not explain, per token
 	// Policy and layout decisions: per layer, and per unit that the layer needs.
 	DecideFixed units.Nanos `yaml:"decide_fixed" json:"decide_fixed"`
 	DecideUnit  units.Nanos `yaml:"decide_unit" json:"decide_unit"`

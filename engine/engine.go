@@ -117,9 +117,9 @@ func (e *Engine) Forward(t Token) ([]float32, error) {
 		if err != nil {
 			return nil, fmt.Errorf("engine: sequence %d, position %d, layer %d: %w", t.Seq, t.Pos, l, err)
 		}
-		ev.FFN.Start = e.now()
+		ev.FFN.Start = ev.Memory.Start + ev.Memory.Dur
 		layerNorm(e.h, e.x, &layer.FFNNorm)
-		e.ffn(rows, layer.DownBias)
+		e.ffn(rows, layer.DownBias, t.Masks != nil)
 		add(e.x, e.out)
 		lap = e.now()
 		ev.FFN.Dur = lap - ev.FFN.Start
@@ -163,7 +163,10 @@ type row struct {
 // ffn computes out = downBias + Σ relu(up_i·h + bias_i)·down_i over the given rows, which ascend by unit, and sets mask to the
 // units whose value is above zero. The sum over rows is in neuron order for every element of out, whatever the number
 // of threads, which is what makes flash-resident and dense runs bit-equal.
-func (e *Engine) ffn(rows []row, downBias []float32) {
+//
+// With all set, rows of value zero are added like the others, as the paper's engine does with every predicted row: what a
+// mask costs does not depend on the weights. With true masks there is no such row.
+func (e *Engine) ffn(rows []row, downBias []float32, all bool) {
 	d := e.shape.DModel
 	const grainBytes = 128 << 10 // less work than this is faster on one thread
 	e.pool.Run(len(rows), max(1, grainBytes/(2*d)), func(lo, hi int) {
@@ -175,8 +178,11 @@ func (e *Engine) ffn(rows []row, downBias []float32) {
 	clear(e.mask)
 	e.active, e.values = e.active[:0], e.values[:0]
 	for i := range rows {
-		if v := e.act[i]; v > 0 {
+		v := max(e.act[i], 0)
+		if v > 0 {
 			e.mask[rows[i].unit/64] |= 1 << (rows[i].unit % 64)
+		}
+		if v > 0 || all {
 			e.active, e.values = append(e.active, rows[i]), append(e.values, v)
 		}
 	}

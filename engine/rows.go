@@ -66,6 +66,8 @@ type FlashConfig struct {
 	Layout layout.Options
 	// Capacity is the number of rows that each layer's cache holds (the paper's Req_i); nil = room for every unit.
 	Capacity []int
+	// Staging is the size of the buffer that reads arrive in. It grows when a layer needs more, which takes time.
+	Staging int64
 }
 
 // Flash keeps the rows of the last tokens in a row cache per layer and reads the others from flash.
@@ -88,17 +90,23 @@ type flashLayer struct {
 	pending []uint32 // evicted by the policy after the last token; deleted together with the next insertions
 }
 
-// NewFlash returns rows that are read by reader, which it owns from now on. The layout's alignment is the reader's.
+// NewFlash returns rows that are read by reader, which it owns from now on. Requests are aligned to the reader's needs.
+//
+// On an error the reader stays the caller's.
 func NewFlash(w *model.Weights, g layout.Geometry, reader flashio.Reader, cfg FlashConfig) (*Flash, error) {
 	cfg.Layout.Align = max(cfg.Layout.Align, reader.Mode().Align)
 	planner, err := layout.NewPlanner(g, cfg.Layout)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Window < 0 {
-		return nil, fmt.Errorf("engine: window of %d tokens: it must be 0 or more", cfg.Window)
+	if cfg.Window < 0 || cfg.Capacity != nil && len(cfg.Capacity) != len(w.Layers) {
+		return nil, fmt.Errorf("engine: window of %d tokens and row caches for %d layers: a window is 0 or more, the model has %d layers",
+			cfg.Window, len(cfg.Capacity), len(w.Layers))
 	}
 	f := &Flash{reader: reader, planner: planner, layers: make([]flashLayer, len(w.Layers))}
+	if err := f.grow(cfg.Staging); err != nil {
+		return nil, err
+	}
 	for l := range f.layers {
 		capacity := g.Units
 		if cfg.Capacity != nil {
@@ -122,7 +130,9 @@ func (f *Flash) Layer(layer int, masks [][]uint64, now func() units.Nanos, ev *L
 	start := now()
 	s.policy.Step(masks[layer], &f.decision)
 	f.planner.Plan(layer, f.decision.Load, &f.plan)
-	f.prepare()
+	if err := f.prepare(); err != nil {
+		return nil, err
+	}
 	decided := now()
 	if err := f.reader.ReadBatch(f.requests); err != nil {
 		return nil, err
@@ -140,10 +150,10 @@ func (f *Flash) Layer(layer int, masks [][]uint64, now func() units.Nanos, ev *L
 		}
 	}
 	s.pending = append(s.pending[:0], f.decision.Evict...)
+	end := now()
 	if err := f.collect(s, masks[layer]); err != nil {
 		return nil, err
 	}
-	end := now()
 
 	ev.Predict, ev.IO, ev.Memory = Span{start, decided - start}, Span{decided, read - decided}, Span{read, end - read}
 	ev.Hits, ev.Misses, ev.Evictions = f.decision.Hits, len(f.decision.Load), len(f.decision.Evict)
@@ -152,16 +162,31 @@ func (f *Flash) Layer(layer int, masks [][]uint64, now func() units.Nanos, ev *L
 	return f.rows, nil
 }
 
-// prepare turns the plan into requests on the staging buffer, which grows to the largest plan seen.
-func (f *Flash) prepare() {
-	if need := int(f.plan.Staging); need > len(f.staging) {
-		flashio.FreeBuffer(f.staging)
-		f.staging = flashio.AlignedBuffer(need+need/4, stagingAlign)
+// prepare turns the plan into requests on the staging buffer.
+func (f *Flash) prepare() error {
+	if f.plan.Staging > int64(len(f.staging)) {
+		if err := f.grow(f.plan.Staging + f.plan.Staging/4); err != nil {
+			return err
+		}
 	}
 	f.requests = f.requests[:0]
 	for _, r := range f.plan.Requests {
 		f.requests = append(f.requests, flashio.Request{Offset: r.Offset, Buf: f.staging[r.Buf : r.Buf+r.Length]})
 	}
+	return nil
+}
+
+// grow replaces the staging buffer by one of size bytes and touches it, so that no read pays for page faults.
+func (f *Flash) grow(size int64) error {
+	if size == 0 {
+		return nil
+	}
+	flashio.FreeBuffer(f.staging)
+	if f.staging = flashio.AlignedBuffer(int(size), stagingAlign); f.staging == nil {
+		return fmt.Errorf("engine: no memory for a staging buffer of %v: %w; use a smaller window or --chunk", units.Bytes(size), flashio.ErrEnvironment)
+	}
+	clear(f.staging)
+	return nil
 }
 
 // stagingAlign suits every direct reader: no file system asks for more than a page.

@@ -27,8 +27,10 @@ func Calibrate(host *devicemodels.Host, run *traces.Run, h *traces.Header) error
 		return fmt.Errorf("replay: calibration: %d measured layers, %d are needed; replay more tokens", len(s.need), fewest)
 	}
 	record := float64(h.UnitBytes)
-	if fixed, slope := line(s.need, s.ffn); slope > 0 {
-		host.RowFixed, host.RowRate = units.Nanos(fixed), units.Rate(record*1e9/slope)
+	rowFixed, perUnit := line(s.need, s.ffn)
+	host.RowFixed = units.Nanos(rowFixed)
+	if host.RowRate = 0; perUnit > 0 { // all in the fixed part, when every layer needed the same
+		host.RowRate = units.Rate(record * 1e9 / perUnit)
 	}
 	if _, slope := line(s.copies, s.memory); slope > 0 {
 		perRow := max(slope-float64(host.CopyRate.Time(h.UnitBytes)), 0)
@@ -53,6 +55,9 @@ type samples struct {
 func collect(run *traces.Run, record units.Bytes) samples {
 	var s samples
 	for _, r := range run.Rows {
+		if r.Token == run.Rows[0].Token {
+			continue // the first token warms caches up
+		}
 		dur := float64(r.Dur)
 		switch r.Part {
 		case traces.PartAttention:

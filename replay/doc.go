@@ -3,6 +3,6 @@
 // result is a traces.Run like a simulation's.
 //
 // Reading guide: Run in replay.go, drift.go for the reference reads between slices, calibrate.go for the host constants of
-// a device model, suite.go for the checks of the simulator against replay. Subpackages: probe measures a device, emulated
-// is a device of known specification.
+// a device model. Subpackages: probe measures a device, emulated is a device of known specification, throttle slows a real
+// one down, validate checks the simulator against replay.
 package replay

@@ -21,6 +21,7 @@ const (
 // seconds; a comparison made while they did is worth nothing, and says so.
 type Drift struct {
 	Rates   []units.Rate `json:"rates"` // of the reference pattern, in order
+	Known   bool         `json:"known"` // there are enough readings to say
 	Percent float64      `json:"percent"`
 }
 
@@ -30,26 +31,39 @@ type reference struct {
 	requests []flashio.Request
 	buffer   []byte
 	rates    []units.Rate
+	warm     bool
 }
 
-func newReference(reader flashio.Reader, mode flashio.Mode, geo layout.Geometry, seed uint64) *reference {
+func newReference(reader flashio.Reader, mode flashio.Mode, geo layout.Geometry, cfg Config) (*reference, error) {
 	align := max(int64(mode.Align), 4096)
 	size := (int64(referenceBytes) + align - 1) / align * align
-	r := &reference{reader: reader, buffer: flashio.AlignedBuffer(int(size*referenceReads), stagingAlign)}
-	random := rng.Stream(seed, "replay/reference")
+	r := &reference{reader: reader, buffer: flashio.AlignedBuffer(int(size)*cfg.ReferenceReads, stagingAlign)}
+	if r.buffer == nil {
+		return nil, fmt.Errorf("replay: no memory for the reference reads: %w", flashio.ErrEnvironment)
+	}
+	random := rng.Stream(cfg.Seed, "replay/reference")
 	if places := geo.Size / size; places > 0 {
-		for i := range int64(referenceReads) {
+		for i := range int64(cfg.ReferenceReads) {
 			r.requests = append(r.requests, flashio.Request{Offset: random.Int64N(places) * size, Buf: r.buffer[i*size : (i+1)*size]})
 		}
 	}
-	return r
+	return r, nil
 }
 
 const stagingAlign = 4096
 
+// read takes one reading. The first is made twice and counts once: a device that was idle has caches, credit or power states
+// to use up that it will not have again.
 func (r *reference) read() error {
 	if len(r.requests) == 0 {
 		return nil
+	}
+	if !r.warm {
+		r.warm = true
+		if err := r.read(); err != nil {
+			return err
+		}
+		r.rates = r.rates[:0]
 	}
 	begin := time.Now()
 	if err := r.reader.ReadBatch(r.requests); err != nil {
@@ -67,6 +81,7 @@ func (r *reference) drift() Drift {
 	if n < 3 {
 		return d
 	}
+	d.Known = true
 	low, high := units.Rate(1<<62), units.Rate(0)
 	for third := range 3 {
 		m := median(r.rates[third*n/3 : (third+1)*n/3])

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/flashio"
@@ -24,6 +26,7 @@ type Config struct {
 	MaxTokens int            `json:"max_tokens,omitempty"`
 	// ReferenceEvery is the number of tokens between two readings of the reference pattern; 0 = none.
 	ReferenceEvery int    `json:"reference_every"`
+	ReferenceReads int    `json:\"reference_reads\"` // of one reading; 0 = 128
 	Seed           uint64 `json:"seed"`
 
 	Progress func(done, total int) `json:"-"`
@@ -34,7 +37,7 @@ type Result struct {
 	Run   *traces.Run
 	Drift Drift
 	Mode  flashio.Mode
-	Rows  []int // rows that each layer's cache was given: the largest number needed
+	Need  *Need // what memory the run was given
 }
 
 // Run replays src on the image's geometry with resident weights w, reading through reader, which it closes. On cancellation it
@@ -48,21 +51,32 @@ func Run(ctx context.Context, src traces.Source, w *model.Weights, geo layout.Ge
 	if cfg.MaxTokens > 0 {
 		tokens = min(tokens, cfg.MaxTokens)
 	}
-	rows, context, err := requirements(src, tokens, cfg)
+	mode := reader.Mode()
+	cfg.Layout.Align = max(cfg.Layout.Align, mode.Align)
+	if cfg.Threads == 0 {
+		cfg.Threads = runtime.GOMAXPROCS(0)
+	}
+	if cfg.ReferenceReads == 0 {
+		cfg.ReferenceReads = referenceReads
+	}
+	need, err := Requirements(src, tokens, geo, cfg)
 	if err != nil {
 		reader.Close()
 		return nil, err
 	}
-	mode := reader.Mode()
-	reference := newReference(reader, mode, geo, cfg.Seed)
+	reference, err := newReference(reader, mode, geo, cfg)
+	if err != nil {
+		reader.Close()
+		return nil, err
+	}
 	defer reference.close()
-	flash, err := engine.NewFlash(w, geo, reader, engine.FlashConfig{Window: cfg.Window, Layout: cfg.Layout, Capacity: rows})
+	flash, err := engine.NewFlash(w, geo, reader, need.FlashConfig(cfg))
 	if err != nil {
 		reader.Close()
 		return nil, err
 	}
 	defer flash.Close()
-	eng, err := engine.New(w, flash, engine.Config{Threads: cfg.Threads, Context: context})
+	eng, err := engine.New(w, flash, engine.Config{Threads: cfg.Threads, Context: need.Positions})
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +85,8 @@ func Run(ctx context.Context, src traces.Source, w *model.Weights, geo layout.Ge
 	m := &meter{rows: make([]traces.RunRow, 0, tokens*(src.Header().Layers*(traces.Parts-1)+1))}
 	eng.Observe(m)
 	err = drive(ctx, src, tokens, eng, m, reference, cfg)
-	result := &Result{Mode: mode, Rows: rows, Drift: reference.drift(), Run: &traces.Run{Rows: m.rows}}
-	result.Run.Meta = meta(src.Header(), mode, cfg)
+	result := &Result{Mode: mode, Need: need, Drift: reference.drift(), Run: &traces.Run{Rows: m.rows}}
+	result.Run.Meta = meta(src.Header(), mode, result.Drift, cfg)
 	result.Run.Meta.Totals = traces.ComputeTotals(m.rows)
 	return result, err
 }
@@ -89,7 +103,6 @@ func drive(ctx context.Context, src traces.Source, tokens int, eng *engine.Engin
 			if err := ref.read(); err != nil {
 				return err
 			}
-			m.pause = true
 		}
 		if err := src.Token(i, &t); err != nil {
 			return err
@@ -140,11 +153,26 @@ func fits(h *traces.Header, w *model.Weights, geo layout.Geometry, cfg Config) e
 	return nil
 }
 
-// requirements runs the policy over the trace and returns the largest number of rows each layer needs at once (the paper's
-// Req_i, here of this very trace) and the number of positions of the longest sequence.
-func requirements(src traces.Source, tokens int, cfg Config) (rows []int, positions int, err error) {
+// Need is the memory that a trace needs under a configuration: known before the first token, so that nothing grows later.
+type Need struct {
+	Rows      []int // per layer: the largest number of rows at once (the paper's Req_i, here of this very trace)
+	Staging   int64 // bytes of the largest plan
+	Positions int   // of the longest sequence
+}
+
+// FlashConfig is cfg with the memory that n says.
+func (n *Need) FlashConfig(cfg Config) engine.FlashConfig {
+	return engine.FlashConfig{Window: cfg.Window, Layout: cfg.Layout, Capacity: n.Rows, Staging: n.Staging}
+}
+
+// Requirements runs policy and layout over the first tokens of a trace and returns what memory they need.
+func Requirements(src traces.Source, tokens int, geo layout.Geometry, cfg Config) (*Need, error) {
+	planner, err := layout.NewPlanner(geo, cfg.Layout)
+	if err != nil {
+		return nil, err
+	}
 	h := src.Header()
-	rows = make([]int, h.Layers)
+	n := &Need{Rows: make([]int, h.Layers)}
 	inUse := make([]int, h.Layers)
 	windows := make([]*policy.Window, h.Layers)
 	for l := range windows {
@@ -152,12 +180,13 @@ func requirements(src traces.Source, tokens int, cfg Config) (rows []int, positi
 	}
 	var t traces.Token
 	var d policy.Decision
+	var plan layout.Plan
 	seq := uint32(0)
 	for i := range tokens {
 		if err := src.Token(i, &t); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		positions = max(positions, int(t.Pos)+1)
+		n.Positions = max(n.Positions, int(t.Pos)+1)
 		masks := cfg.masks(&t)
 		for l, w := range windows {
 			if i > 0 && t.Seq != seq {
@@ -165,40 +194,55 @@ func requirements(src traces.Source, tokens int, cfg Config) (rows []int, positi
 				inUse[l] = 0
 			}
 			w.Step(masks[l], &d)
-			rows[l] = max(rows[l], inUse[l]+len(d.Load))
+			planner.Plan(l, d.Load, &plan)
+			n.Staging = max(n.Staging, plan.Staging)
+			n.Rows[l] = max(n.Rows[l], inUse[l]+len(d.Load))
 			inUse[l] += len(d.Load) - len(d.Evict)
 		}
 		seq = t.Seq
 	}
-	return rows, positions, nil
+	return n, nil
 }
 
-func meta(h *traces.Header, mode flashio.Mode, cfg Config) traces.RunMeta {
+// meta describes a measured run, with what taints it.
+func meta(h *traces.Header, mode flashio.Mode, drift Drift, cfg Config) traces.RunMeta {
 	resolved, _ := json.Marshal(struct { // cannot fail: plain data
 		Config
 		Mode flashio.Mode `json:"mode"`
 	}{cfg, mode})
-	return traces.RunMeta{
+	m := traces.RunMeta{
 		SchemaVersion: traces.SchemaVersion, Emulated: mode.Engine == flashio.EngineEmulated, Model: h.Model,
-		Seed: cfg.Seed, Config: resolved, Warnings: mode.Notes,
+		Seed: cfg.Seed, Config: resolved, Warnings: slices.Clone(mode.Notes),
 	}
+	if !m.Emulated && (!mode.Direct || mode.MemoryBacked) {
+		m.Warnings = append(m.Warnings, "reads were not direct: memory may have served them, so that I/O times say nothing about flash")
+	}
+	if drift.Known {
+		m.DriftPercent = &drift.Percent
+	}
+	if drift.Percent > tooRestless {
+		m.Warnings = append(m.Warnings, fmt.Sprintf("the device drifted by %.3g %% while it was measured; times are worth no more than that", drift.Percent))
+	}
+	return m
 }
 
-// meter is the Observer that turns engine events into rows of a Run. Time spent between tokens on reference reads is cut out.
+// tooRestless is the drift in percent from which a measurement is tainted.
+const tooRestless = 10
+
+// meter is the Observer that turns engine events into rows of a Run. Time between tokens is cut out: there the driver reads the
+// trace and the reference pattern, and the engine does nothing.
 type meter struct {
 	rows  []traces.RunRow
 	index uint32
 	layer []traces.RunRow // rows of the current token, without its identity
 	shift units.Nanos     // subtracted from the engine's clock
 	end   units.Nanos     // of the last row, on the engine's clock
-	pause bool            // time before the next row is not part of the run
 }
 
 // Layer implements engine.Observer.
 func (m *meter) Layer(ev *engine.LayerEvent) error {
-	if m.pause || len(m.rows) == 0 && ev.Layer == 0 {
+	if ev.Layer == 0 {
 		m.shift += ev.Attention.Start - m.end
-		m.pause = false
 	}
 	row := func(part traces.Part, s engine.Span) *traces.RunRow {
 		m.layer = append(m.layer, traces.RunRow{Layer: uint16(ev.Layer), Part: part, Start: s.Start - m.shift, Dur: s.Dur})

@@ -2,10 +2,12 @@ package replay
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/windrow-sim/windrow/devicemodels"
@@ -276,34 +278,57 @@ func TestDriftIsOfMedians(t *testing.T) {
 	}
 }
 
-// The reference reads happen, and their time is not part of the run.
+// The reference reads happen, and neither they nor the driver's own work between tokens is part of the run.
 func TestReferenceReadsAreCutOut(t *testing.T) {
 	src, image, w := syntheticTrace(t)
 	reader, err := flashio.Open(image.Path, flashio.Options{Engine: flashio.EngineMem})
 	if err != nil {
 		t.Fatal(err)
 	}
-	slow, err := flashio.WithFaults(reader, "spike 1ms p=0.01")
+	result, err := Run(context.Background(), src, w, image.Geometry(), reader, Config{Window: 2, ReferenceEvery: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := Run(context.Background(), src, w, image.Geometry(), slow, Config{Window: 2, ReferenceEvery: 4})
-	if err != nil {
-		t.Fatal(err)
+	if want := src.Tokens()/4 + 1; len(result.Drift.Rates) != want || !result.Drift.Known {
+		t.Errorf("%d reference readings, known %v; want %d", len(result.Drift.Rates), result.Drift.Known, want)
 	}
-	if want := src.Tokens()/4 + 1; len(result.Drift.Rates) != want {
-		t.Errorf("%d reference readings, want %d", len(result.Drift.Rates), want)
-	}
-	var busy, end units.Nanos
+	var end units.Nanos
 	for _, r := range result.Run.Rows {
-		if r.Start < end {
-			t.Fatalf("token %d, layer %d, %v starts at %v, before %v", r.Token, r.Layer, r.Part, r.Start, end)
+		first := r.Layer == 0 && r.Part == traces.PartAttention
+		if first && r.Start != end || r.Start < end {
+			t.Fatalf("token %d, layer %d, %v starts at %v, where the rows before it end at %v", r.Token, r.Layer, r.Part, r.Start, end)
 		}
 		end = r.Start + r.Dur
-		busy += r.Dur
 	}
-	if result.Run.Rows[0].Start != 0 {
-		t.Errorf("the run starts at %v", result.Run.Rows[0].Start)
+}
+
+// What taints a measurement travels with it.
+func TestRunSaysWhatTaintsIt(t *testing.T) {
+	src, image, w := syntheticTrace(t)
+	run := func(io flashio.Options, every int) *traces.RunMeta {
+		reader, err := flashio.Open(image.Path, io)
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := Run(context.Background(), src, w, image.Geometry(), reader, Config{Window: 2, ReferenceEvery: every})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &result.Run.Meta
+	}
+	m := run(flashio.Options{Engine: flashio.EnginePread, Direct: flashio.DirectOff}, 0)
+	if m.DriftPercent != nil || !slices.ContainsFunc(m.Warnings, func(s string) bool { return strings.Contains(s, "not direct") }) {
+		t.Errorf("a buffered run without reference reads: drift %v, warnings %q", m.DriftPercent, m.Warnings)
+	}
+	var config struct {
+		Threads int            `json:"threads"`
+		Layout  layout.Options `json:"layout"`
+	}
+	if err := json.Unmarshal(m.Config, &config); err != nil || config.Threads == 0 || config.Layout.Align == 0 {
+		t.Errorf("the configuration is not resolved: %s, %v", m.Config, err)
+	}
+	if m := run(flashio.Options{Engine: flashio.EngineMem}, 4); m.DriftPercent == nil {
+		t.Error("a run with reference reads does not say how far the device drifted")
 	}
 }
 
@@ -346,11 +371,11 @@ func TestRunStopsAndRefuses(t *testing.T) {
 func TestRequirementsAreTight(t *testing.T) {
 	src, image, _ := syntheticTrace(t)
 	for _, window := range []int{0, 3} {
-		rows, positions, err := requirements(src, src.Tokens(), Config{Window: window})
-		if err != nil || positions != 20 {
-			t.Fatalf("%d positions, %v; want 20", positions, err)
+		need, err := Requirements(src, src.Tokens(), image.Geometry(), Config{Window: window})
+		if err != nil || need.Positions != 20 {
+			t.Fatalf("%+v, %v; want 20 positions", need, err)
 		}
-		for l, n := range rows {
+		for l, n := range need.Rows {
 			most := 0
 			for i := range src.Tokens() {
 				union := map[uint32]bool{}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/bits"
@@ -13,6 +14,15 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
+
+// ErrConfig marks a configuration that cannot be simulated.
+var ErrConfig = errors.New("sim: the configuration cannot be simulated")
+
+// configError is an error of kind ErrConfig that reads as the error it wraps.
+type configError struct{ error }
+
+func (configError) Is(target error) bool { return target == ErrConfig }
+func (e configError) Unwrap() error      { return e.error }
 
 // Config is one configuration to simulate. It is written whole into the Run.
 type Config struct {
@@ -78,34 +88,42 @@ func Run(src traces.Source, cfg Config) (*traces.Run, error) {
 	return r.run, nil
 }
 
-func newRunner(src traces.Source, cfg Config) (*runner, error) {
-	head := src.Header()
+// check refuses configurations that the trace or the device model does not allow.
+func (cfg *Config) check(head *traces.Header) error {
 	if cfg.Device == nil {
-		return nil, fmt.Errorf("sim: no device model given")
+		return fmt.Errorf("sim: no device model given")
 	}
 	if cfg.Window < 0 {
-		return nil, fmt.Errorf("sim: window of %d tokens: it must be 0 or more", cfg.Window)
+		return fmt.Errorf("sim: window of %d tokens: it must be 0 or more", cfg.Window)
 	}
 	if cfg.Predicted && !head.HasPredicted {
-		return nil, fmt.Errorf("sim: the trace of %s holds no predicted masks; simulate the true ones", head.Model)
+		return fmt.Errorf("sim: the trace of %s holds no predicted masks; simulate the true ones", head.Model)
 	}
+	if cfg.Geometry.Units != head.Units || len(cfg.Geometry.Base) != head.Layers || cfg.Geometry.Record != head.UnitBytes {
+		return fmt.Errorf("sim: the trace has %d layers of %d units of %v, the image %d of %d of %v; they are not of one model",
+			head.Layers, head.Units, head.UnitBytes, len(cfg.Geometry.Base), cfg.Geometry.Units, cfg.Geometry.Record)
+	}
+	return nil
+}
+
+func newRunner(src traces.Source, cfg Config) (*runner, error) {
+	head := src.Header()
 	if cfg.Geometry.Units == 0 {
 		cfg.Geometry = layout.Uniform(head.Layers, head.Units, head.UnitBytes)
 	}
-	if cfg.Geometry.Units != head.Units || len(cfg.Geometry.Base) != head.Layers || cfg.Geometry.Record != head.UnitBytes {
-		return nil, fmt.Errorf("sim: the trace has %d layers of %d units of %v, the image %d of %d of %v; they are not of one model",
-			head.Layers, head.Units, head.UnitBytes, len(cfg.Geometry.Base), cfg.Geometry.Units, cfg.Geometry.Record)
+	if err := cfg.check(head); err != nil {
+		return nil, configError{err}
 	}
 	if cfg.Layout.Align == 0 {
 		cfg.Layout.Align = max(cfg.Device.Flash.Align, 1)
 	}
 	planner, err := layout.NewPlanner(cfg.Geometry, cfg.Layout)
 	if err != nil {
-		return nil, err
+		return nil, configError{err}
 	}
 	station, err := NewStation(cfg.Device.Flash, cfg.Engine, cfg.Parallel, cfg.Device.Host.Cores)
 	if err != nil {
-		return nil, err
+		return nil, configError{err}
 	}
 	r := &runner{cfg: cfg, head: head, planner: planner, station: station, layers: make([]layerState, head.Layers)}
 	for l := range r.layers {

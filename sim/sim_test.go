@@ -1,10 +1,12 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
-	"math"
+	"errors"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/windrow-sim/windrow/devicemodels"
@@ -128,30 +130,45 @@ func TestOneTokenByHand(t *testing.T) {
 	}
 }
 
-// Invariant 3: for every batch, throughput × mean latency = mean depth; the depth never exceeds the slots.
+// Invariant 3: for every batch, throughput × mean latency = mean number in flight. The number in flight is counted apart, as
+// a step function of time whose area is compared with the sum of the latencies.
 func TestLittlesLaw(t *testing.T) {
 	for _, engine := range []string{"pread", "uring"} {
 		s, err := NewStation(testDevice().Flash, engine, 16, 4)
 		if err != nil {
 			t.Fatal(err)
 		}
+		type step struct {
+			at     units.Nanos
+			change int
+		}
+		var steps []step
+		s.hook = func(at units.Nanos, change int) { steps = append(steps, step{at, change}) }
 		random := rand.New(rand.NewPCG(31, 32))
 		var now units.Nanos
 		for range 50 {
-			n := 1 + random.IntN(200)
-			reqs := make([]layout.Request, n)
+			reqs := make([]layout.Request, 1+random.IntN(200))
 			for i := range reqs {
 				reqs[i].Length = 4096 * int64(1+random.IntN(8))
 			}
+			steps = steps[:0]
 			b, err := s.Batch(now, reqs)
 			if err != nil {
 				t.Fatal(err)
 			}
-			took := float64(b.End - now)
-			depth := float64(b.Sojourn) / took
-			throughput, latency := float64(n)/took, float64(b.Sojourn)/float64(n)
-			if math.Abs(throughput*latency-depth) > 1e-9*depth || depth > 16 || depth <= 0 {
-				t.Fatalf("%s: throughput %g × latency %g = %g, depth %g", engine, throughput, latency, throughput*latency, depth)
+			slices.SortStableFunc(steps, func(x, y step) int { return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.change, y.change)) })
+			var area units.Nanos
+			inFlight, at := 0, now
+			for _, p := range steps {
+				area += units.Nanos(inFlight) * (p.at - at)
+				inFlight, at = inFlight+p.change, p.at
+				if inFlight < 0 || inFlight > 16 {
+					t.Fatalf("%s: %d requests in flight at %v with 16 slots", engine, inFlight, at)
+				}
+			}
+			if area != b.Sojourn || inFlight != 0 || at != b.End || len(steps) != 2*len(reqs) {
+				t.Fatalf("%s: the area below the number in flight is %v, the latencies add up to %v; %d in flight at %v, the end is %v",
+					engine, area, b.Sojourn, inFlight, at, b.End)
 			}
 			now = b.End
 		}
@@ -244,8 +261,8 @@ func TestRunRefuses(t *testing.T) {
 	} {
 		c := testConfig()
 		breakIt(&c)
-		if _, err := Run(src, c); err == nil {
-			t.Errorf("%s: no error", name)
+		if _, err := Run(src, c); !errors.Is(err, ErrConfig) {
+			t.Errorf("%s: error %v, want one of kind ErrConfig", name, err)
 		}
 	}
 }

@@ -35,6 +35,8 @@ type Station struct {
 	done     int
 	moved    units.Bytes
 	sojourn  units.Nanos // sum over requests of completion − pick
+
+	hook func(at units.Nanos, change int) // of the number in flight; nil outside tests
 }
 
 // The kinds of events of a Station; the argument is the slot.
@@ -113,6 +115,9 @@ func (s *Station) Handle(k *des.Kernel, e des.Event) error {
 		}
 		s.current[slot], s.picked[slot] = int32(s.nextReq), now
 		s.nextReq++
+		if s.hook != nil {
+			s.hook(now, 1)
+		}
 		_, submitted := s.host.Serve(now, s.cost.Submit)
 		k.Schedule(submitted, des.ClassArrive, kindAtFlash, slot)
 	case kindAtFlash:
@@ -132,6 +137,9 @@ func (s *Station) Handle(k *des.Kernel, e des.Event) error {
 		s.done++
 		s.moved += s.size(slot)
 		s.sojourn += complete - s.picked[slot]
+		if s.hook != nil {
+			s.hook(complete, -1)
+		}
 		k.Schedule(complete, des.ClassPlan, kindPick, slot)
 	default:
 		return fmt.Errorf("sim: station: event of unknown kind %d: %w", e.Kind, des.ErrInvariant)

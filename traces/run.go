@@ -18,7 +18,7 @@ const (
 	PartIO                    // flash reads, from the first submission to the last completion
 	PartMemory                // row-cache copies: insert, delete by swap
 	PartFFN                   // mat-vecs on the rows in the cache
-	PartOther                 // embedding, final norm, output head, sampling
+	PartOther                 // final norm and output head
 	Parts         = 6
 )
 
@@ -64,7 +64,7 @@ type RunMeta struct {
 	Device        string          `json:"device"`
 	Model         string          `json:"model"`
 	Seed          uint64          `json:"seed"`
-	DriftPercent  float64         `json:"drift_percent"` // by how much the device changed its speed during a measured run
+	DriftPercent  *float64        `json:"drift_percent"` // by how much the device changed its speed during a measured run; nil = not measured
 	Warnings      []string        `json:"warnings"`
 	Config        json.RawMessage `json:"config"` // the whole resolved configuration
 	Totals        Totals          `json:"totals"`

@@ -127,16 +127,26 @@ func checkVersion(v string) error {
 
 // checkHeader checks what the reader and the writer rely on.
 func checkHeader(h *Header) error {
-	const maxUnits = 1 << 24
+	const (
+		maxUnits     = 1 << 24
+		maxUnitBytes = 1 << 34 // the largest experts are far below that
+		maxDimension = 1 << 24
+	)
 	switch {
 	case h.Layers < 1 || h.Layers >= NoLayer:
 		return fmt.Errorf("header: %d layers, need 1..%d", h.Layers, NoLayer-1)
 	case h.Units < 1 || h.Units > maxUnits:
 		return fmt.Errorf("header: %d units per layer, need 1..%d", h.Units, maxUnits)
-	case h.UnitBytes < 0:
-		return fmt.Errorf("header: %d bytes per unit", int64(h.UnitBytes))
+	case h.UnitBytes < 0 || h.UnitBytes > maxUnitBytes:
+		return fmt.Errorf("header: %d bytes per unit, need 0..%d", int64(h.UnitBytes), int64(maxUnitBytes))
 	case h.UnitKind != Neuron && h.UnitKind != Expert:
 		return fmt.Errorf("header: unit kind %q, need %q or %q", h.UnitKind, Neuron, Expert)
+	}
+	s := &h.Shape
+	for _, v := range []int{s.DModel, s.Layers, s.DFFN, s.Heads, s.KVHeads, s.HeadDim, s.Vocab, s.MaxPos, s.Rows, s.DTypeSize} {
+		if v < 0 || v > maxDimension {
+			return fmt.Errorf("header: shape %+v: every dimension is 0..%d", *s, maxDimension)
+		}
 	}
 	return nil
 }

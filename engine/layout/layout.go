@@ -14,11 +14,11 @@ import (
 // Geometry is the place of every unit in a flash image: layer l's bundles are one array of Units records of Stride
 // bytes that starts at Base[l]; the first Record bytes of each are the data.
 type Geometry struct {
-	Base   []int64     // file offset of each layer's bundles
-	Units  int         // per layer
-	Record units.Bytes // P·d_model·bytes
-	Stride units.Bytes // ≥ Record
-	Size   int64       // of the file: an aligned read never goes beyond it
+	Base   []int64     `json:"base"`   // file offset of each layer's bundles
+	Units  int         `json:"units"`  // per layer
+	Record units.Bytes `json:"record"` // P·d_model·bytes
+	Stride units.Bytes `json:"stride"` // ≥ Record
+	Size   int64       `json:"size"`   // of the file: an aligned read never goes beyond it
 }
 
 // Uniform is the geometry of layers laid one after the other from base: what a trace without an image is simulated on.
@@ -35,14 +35,14 @@ func Uniform(layers, perLayer int, record units.Bytes) Geometry {
 // Options shape the requests.
 type Options struct {
 	// Align rounds every request's ends outwards; 1 for none. It must divide MaxRequest.
-	Align units.Bytes
+	Align units.Bytes `json:"align"`
 	// MaxRequest is the largest request (the chunk size): longer stretches are split. 0 = no limit.
-	MaxRequest units.Bytes
+	MaxRequest units.Bytes `json:"max_request"`
 	// Coalesce joins neighbouring units into one stretch. Without it each unit is read on its own.
-	Coalesce bool
+	Coalesce bool `json:"coalesce"`
 	// Gap joins units that are at most Gap records apart, reading and discarding what is between ("read more than
 	// needed", LLM in a flash section 3.2). Only with Coalesce.
-	Gap int
+	Gap int `json:"gap"`
 }
 
 // Request is one read: Length bytes of the file at Offset, to be put at Buf in the staging buffer.
@@ -74,7 +74,10 @@ func NewPlanner(geo Geometry, opt Options) (*Planner, error) {
 	if opt.Align == 0 {
 		opt.Align = 1
 	}
+	const most = 1 << 50 // bytes of one layer: beyond that offsets would overflow
 	switch {
+	case geo.Stride > most || int64(geo.Units) > most/max(int64(geo.Stride), 1):
+		return nil, fmt.Errorf("layout: geometry: %d units of %d bytes with stride %d is larger than any device", geo.Units, geo.Record, geo.Stride)
 	case geo.Record <= 0 || geo.Stride < geo.Record || geo.Units <= 0:
 		return nil, fmt.Errorf("layout: geometry: %d units of %d bytes with stride %d is not a layout", geo.Units, geo.Record, geo.Stride)
 	case opt.Align < 0 || opt.MaxRequest < 0 || opt.Gap < 0:

@@ -21,9 +21,6 @@ type Policy interface {
 	Step(need []uint64, d *Decision)
 	// Reset forgets everything: the next token finds nothing in memory. A new sequence starts so.
 	Reset()
-	// Capacity is the largest number of units that can be in memory at once: what the row cache must hold (the paper's
-	// Req_i, LLM in a flash section 3.3). It is the number of units where the policy knows no smaller bound.
-	Capacity() int
 }
 
 // Window keeps the units active in the last K tokens (LLM in a flash, section 3.1): before token t memory holds the units
@@ -34,7 +31,6 @@ type Policy interface {
 // O(active), not O(units).
 type Window struct {
 	k          int
-	units      int
 	now        int32
 	resident   []uint64
 	lastActive []int32
@@ -43,16 +39,13 @@ type Window struct {
 
 // NewWindow returns a Window of k ≥ 0 tokens over the given number of units.
 func NewWindow(units, k int) *Window {
-	w := &Window{k: k, units: units}
+	w := &Window{k: k}
 	words := (units + 63) / 64
 	w.resident = make([]uint64, words)
 	w.lastActive = make([]int32, units)
 	w.Reset()
 	return w
 }
-
-// Capacity returns the number of units: k+1 tokens can together need all of them.
-func (w *Window) Capacity() int { return w.units }
 
 // Reset empties the window.
 func (w *Window) Reset() {

@@ -37,9 +37,6 @@ func New(units, capacity, record int) (*Cache, error) {
 // Len is the number of rows in use.
 func (c *Cache) Len() int { return c.slots.Len() }
 
-// Capacity is the number of rows that fit.
-func (c *Cache) Capacity() int { return len(c.bias) }
-
 // Reset empties the cache.
 func (c *Cache) Reset() { c.slots.Reset() }
 

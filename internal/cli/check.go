@@ -78,6 +78,11 @@ func checkOutput(path, suffix string) error {
 	if !strings.HasSuffix(path, suffix) {
 		return usageError("%s: the name must end in %s", path, suffix)
 	}
+	for _, manifest := range []string{".trace.json", ".run.json"} {
+		if strings.HasSuffix(path, manifest) {
+			return usageError("%s: names in %s belong to traces and runs, which need theirs; take another", path, manifest)
+		}
+	}
 	dir := filepath.Dir(path)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return usageError("%s: there is no folder %s to write to", path, dir)

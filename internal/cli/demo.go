@@ -181,8 +181,9 @@ func (d *demo) checkExact(m *openedModel, path string) error {
 	if err != nil {
 		return err
 	}
-	flash, err := engine.NewFlash(m.weights, m.image.Geometry(), reader, engine.FlashConfig{Window: d.window, Layout: layout.Options{Coalesce: true}})
+	flash, err := newFlash(m, reader, tr, replay.Config{Window: d.window, Layout: layout.Options{Coalesce: true}})
 	if err != nil {
+		reader.Close()
 		return err
 	}
 	defer flash.Close()
@@ -349,8 +350,10 @@ func (d *demo) measure(budget time.Duration) error {
 const (
 	// anyDrift keeps a restless disk: the demo goes on, and the verdict says what the disk did.
 	anyDrift = 1e6
-	// calibrationTokens are replayed first, to learn what the host itself takes.
+	// calibrationTokens are replayed first, to learn what the host itself takes; calibrationLayers is how many layers of
+	// tokens that has to be at least.
 	calibrationTokens = 6
+	calibrationLayers = 48
 	// demoParallel is the number of threads, or the queue depth, of the demo.
 	demoParallel = 32
 )
@@ -372,7 +375,8 @@ func (d *demo) predictAndRun() error {
 		return replay.Run(d.ctx, d.trace, w, d.image.Geometry(), reader, replay.Config{
 			Window: window, Layout: options, MaxTokens: tokens, ReferenceEvery: every, Seed: d.seed, Progress: p.update})
 	}
-	calibration, err := run(d.window+1, calibrationTokens, 0, "calibrate")
+	tokens := min(max(calibrationTokens, 1+calibrationLayers/d.image.Shape.Layers), d.tokens)
+	calibration, err := run(d.window+1, tokens, 0, "calibrate")
 	if err != nil {
 		return err
 	}
@@ -401,7 +405,7 @@ func (d *demo) predictAndRun() error {
 // report compares and writes report.html with its twins.
 func (d *demo) report() error {
 	drift := d.measured.Drift.Percent
-	comparison, err := compare.Compare(d.simulated, d.measured.Run, compare.Options{SkipTokens: 1, DriftPercent: drift})
+	comparison, err := compare.Compare(d.simulated, d.measured.Run, compare.Options{SkipTokens: 1})
 	if err != nil {
 		return err
 	}
@@ -412,7 +416,7 @@ func (d *demo) report() error {
 	r.Mode, r.Report = modeLine(d.measured.Mode), filepath.Join(d.dir, "report.html")
 	data := &report.Data{
 		Title: "windrow demo", Tool: Tool, Comparison: comparison, Trace: d.stats, FlashRate: d.device.Flash.LinkRate,
-		Warnings: d.measured.Mode.Notes,
+		Warnings: d.measured.Run.Meta.Warnings,
 		Runs:     []report.LabeledRun{{Label: "simulated", Run: d.simulated}, {Label: "measured", Run: d.measured.Run}},
 		Facts: []report.KV{
 			{Key: "trace statistics", Value: "recorded on " + r.Model}, {Key: "model of the runs", Value: r.Large},
@@ -420,9 +424,6 @@ func (d *demo) report() error {
 			{Key: "flash-resident equals dense", Value: fmt.Sprint(r.DenseEqual)},
 			{Key: "device model", Value: fmt.Sprintf("%s, mean fit error %s %%, drift during the probe %s %%", d.device.Name, report.Sig3(d.device.Fit.MeanAbsPct), report.Sig3(d.device.Fit.DriftPct))},
 		},
-	}
-	if drift > maxDrift {
-		data.Warnings = append(data.Warnings, driftWarning(drift))
 	}
 	quiet := *d.e
 	quiet.stdout = io.Discard // the path goes to the end of the demo

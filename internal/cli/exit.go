@@ -12,6 +12,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
 	"github.com/windrow-sim/windrow/replay"
+	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -59,7 +60,7 @@ func classify(ctx context.Context, err error) (code int, text string) {
 		// The library's own words add nothing.
 		text = strings.TrimSuffix(strings.TrimSuffix(text, context.Canceled.Error()), ": ")
 		return exitInterrupted, strings.TrimSuffix("interrupted: "+text, ": ")
-	case errors.Is(err, errUsage), errors.Is(err, replay.ErrMismatch):
+	case errors.Is(err, errUsage), errors.Is(err, replay.ErrMismatch), errors.Is(err, sim.ErrConfig):
 		return exitUsage, text
 	case errors.Is(err, errValidation):
 		return exitValidation, text

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -60,19 +62,18 @@ func generateCommand(e *env) *cli.Command {
 
 // generated is the result of a generation. Field names follow llama-bench where it has them.
 type generated struct {
-	Model      string        `json:"model"`
-	Text       string        `json:"text"`
-	Tokens     []uint32      `json:"tokens"`
-	NPrompt    int           `json:"n_prompt"`
-	NGen       int           `json:"n_gen"`
-	AvgTS      float64       `json:"avg_ts"` // generated tokens per second, prompt excluded
-	TTFT       float64       `json:"ttft_ms"`
-	FlashBytes units.Bytes   `json:"-"`
-	Bytes      int64         `json:"flash_bytes_read"`
-	HitRatio   float64       `json:"hit_ratio"`
-	Sampling   string        `json:"sampling"`
-	Resident   bool          `json:"resident"` // all rows in memory
-	Mode       *flashio.Mode `json:"io_mode,omitempty"`
+	Model    string        `json:"model"`
+	Text     string        `json:"text"`
+	Tokens   []uint32      `json:"tokens"`
+	NPrompt  int           `json:"n_prompt"`
+	NGen     int           `json:"n_gen"`
+	AvgTS    float64       `json:"avg_ts"` // generated tokens per second, prompt excluded
+	TTFT     float64       `json:"ttft_ms"`
+	Bytes    int64         `json:"flash_bytes_read"`
+	HitRatio float64       `json:"hit_ratio"`
+	Sampling string        `json:"sampling"`
+	Resident bool          `json:"resident"` // all rows in memory
+	Mode     *flashio.Mode `json:"io_mode,omitempty"`
 }
 
 func (e *env) generate(c *cli.Context) error {
@@ -146,10 +147,11 @@ func (e *env) runGeneration(c *cli.Context, m *openedModel, rows engine.Rows, pr
 		show(stream.Next(id))
 	}
 	begin := time.Now()
-	var first time.Time
+	var first, last time.Time
 	g.Tokens, err = eng.Generate(c.Context, prompt, opt, func(id uint32) error {
+		last = time.Now()
 		if first.IsZero() {
-			first = time.Now()
+			first = last
 		}
 		g.NGen++
 		show(stream.Next(id))
@@ -159,6 +161,9 @@ func (e *env) runGeneration(c *cli.Context, m *openedModel, rows engine.Rows, pr
 	if !c.Bool("json") {
 		fmt.Fprintln(e.stdout)
 	}
+	if err == nil && g.NGen < opt.MaxTokens {
+		err = check(g.NGen, endOfText)
+	}
 	if err != nil {
 		return err
 	}
@@ -166,9 +171,11 @@ func (e *env) runGeneration(c *cli.Context, m *openedModel, rows engine.Rows, pr
 	if count.hits+count.misses > 0 {
 		g.HitRatio = float64(count.hits) / float64(count.hits+count.misses)
 	}
-	if g.NGen > 1 {
-		g.AvgTS = float64(g.NGen-1) / time.Since(first).Seconds()
+	if g.NGen > 0 {
 		g.TTFT = first.Sub(begin).Seconds() * 1e3
+	}
+	if g.NGen > 1 {
+		g.AvgTS = float64(g.NGen-1) / last.Sub(first).Seconds()
 	}
 	if c.Bool("json") {
 		return printJSON(e.stdout, g)
@@ -212,17 +219,14 @@ func (e *env) openOracle(c *cli.Context, m *openedModel) (*oracle, error) {
 		return nil, err
 	}
 	o := &oracle{trace: tr, first: -1}
-	if err := o.find(uint32(c.Int("sequence")), m); err == nil {
-		o.rows, err = e.openFlash(c, m)
-		if err == nil {
-			return o, nil
-		}
-		tr.Close()
-		return nil, err
-	} else {
+	if err = o.find(uint32(c.Int("sequence")), m); err == nil {
+		o.rows, err = e.openFlash(c, m, tr)
+	}
+	if err != nil {
 		tr.Close()
 		return nil, err
 	}
+	return o, nil
 }
 
 // find reads the ids of the sequence and refuses a trace of another model.
@@ -242,6 +246,9 @@ func (o *oracle) find(seq uint32, m *openedModel) error {
 		if o.first < 0 {
 			o.first = i
 		}
+		if int(o.token.Pos) != i-o.first {
+			return inputError("%s: sequence %d has position %d where %d should be; oracle masks need every position from 0", o.trace.Header().Model, seq, o.token.Pos, i-o.first)
+		}
 		o.ids = append(o.ids, o.token.ID)
 		if o.token.Phase == traces.Prefill {
 			o.prompt = append(o.prompt, o.token.ID)
@@ -260,18 +267,25 @@ func (o *oracle) masks(pos int) ([][]uint64, error) {
 	return o.token.Active, nil
 }
 
+// endOfText stands for the end of the text where a token could be: no vocabulary is that large.
+const endOfText = math.MaxUint32
+
 // check compares a chosen token with the recorded one.
 func (o *oracle) check(i int, id uint32) error {
 	at := len(o.prompt) + i
 	if at < len(o.ids) && o.ids[at] != id {
+		if id == endOfText {
+			return fmt.Errorf("the text ends at position %d, where the trace has token %d; use the sampling the trace was recorded with (%s)",
+				at, o.ids[at], o.trace.Header().Sampling)
+		}
 		return fmt.Errorf("the text departs from the trace at position %d: it has token %d, the engine chose %d; use the sampling the trace was recorded with (%s)",
 			at, o.ids[at], id, o.trace.Header().Sampling)
 	}
 	return nil
 }
 
-// openFlash opens the image for reading rows as the flags say.
-func (e *env) openFlash(c *cli.Context, m *openedModel) (*engine.Flash, error) {
+// openFlash opens the image for reading rows as the flags say, with as much memory as the trace needs.
+func (e *env) openFlash(c *cli.Context, m *openedModel, tr *traces.Reader) (*engine.Flash, error) {
 	opt, err := readOptions(c)
 	if err != nil {
 		return nil, err
@@ -284,7 +298,7 @@ func (e *env) openFlash(c *cli.Context, m *openedModel) (*engine.Flash, error) {
 	if err != nil {
 		return nil, err
 	}
-	flash, err := engine.NewFlash(m.weights, m.image.Geometry(), reader, engine.FlashConfig{Window: c.Int("window"), Layout: lay})
+	flash, err := newFlash(m, reader, tr, replay.Config{Window: c.Int("window"), Layout: lay})
 	if err != nil {
 		reader.Close()
 		return nil, err
@@ -293,6 +307,16 @@ func (e *env) openFlash(c *cli.Context, m *openedModel) (*engine.Flash, error) {
 		e.note("note: %s", n)
 	}
 	return flash, nil
+}
+
+// newFlash gives a flash-resident engine's rows the memory that the trace needs, and no more.
+func newFlash(m *openedModel, reader flashio.Reader, tr *traces.Reader, cfg replay.Config) (*engine.Flash, error) {
+	cfg.Layout.Align = max(cfg.Layout.Align, reader.Mode().Align)
+	need, err := replay.Requirements(tr, tr.Tokens(), m.image.Geometry(), cfg)
+	if err != nil {
+		return nil, err
+	}
+	return engine.NewFlash(m.weights, m.image.Geometry(), reader, need.FlashConfig(cfg))
 }
 
 // readPrompts reads one prompt per line; blank lines are skipped.

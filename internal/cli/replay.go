@@ -67,10 +67,10 @@ func (e *env) replay(c *cli.Context) error {
 	}
 	run := result.Run
 	run.Meta.Tool, run.Meta.Trace, run.Meta.TraceSHA256, run.Meta.Device = Tool, filepath.Base(c.String("trace")), tr.SHA256(), modeLine(mode)
-	run.Meta.DriftPercent = result.Drift.Percent
-	if d := result.Drift.Percent; d > maxDrift {
-		run.Meta.Warnings = append(run.Meta.Warnings, driftWarning(d))
+	if h := tr.Header(); !h.Synthetic && h.ModelSHA256 != m.image.Hash {
+		run.Meta.Warnings = append(run.Meta.Warnings, fmt.Sprintf("the trace was recorded on %s, replayed on %s of the same shape: times hold, values do not", h.Model, m.image.Name))
 	}
+	run.Meta.Model = m.image.Name
 	out := c.String("out")
 	if errors.Is(err, context.Canceled) && len(run.Rows) > 0 {
 		run.Meta.Warnings = append(run.Meta.Warnings, "interrupted: this run is not whole")

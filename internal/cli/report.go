@@ -19,7 +19,7 @@ func reportCommand(e *env) *cli.Command {
 		Name:      "report",
 		Usage:     "one self-contained page from one or two Runs",
 		ArgsUsage: "RUN [RUN]",
-		Description: "The format follows the name: report.html, .md, .json, .csv; *.trace.json is a Chrome trace for Perfetto. With a simulated and a\n" +
+		Description: "The format follows the name: report.html, .md, .json, .csv; *.perfetto.json is a Chrome trace for Perfetto. With a simulated and a\n" +
 			"measured run of one trace the report compares them.\n\n" +
 			examples("windrow report opt.run.arrow --trace opt.trace.arrow -o report.html", "windrow report opt.run.arrow -o report.md"),
 		Flags: []cli.Flag{
@@ -48,7 +48,7 @@ func (e *env) report(c *cli.Context) error {
 	}
 	data.Facts = []report.KV{{Key: "model", Value: runs[0].Meta.Model}, {Key: "device", Value: runs[0].Meta.Device}, {Key: "trace", Value: runs[0].Meta.Trace}}
 	if len(runs) == 2 && runs[0].Meta.Simulated && !runs[1].Meta.Simulated {
-		if data.Comparison, err = compare.Compare(runs[0], runs[1], compare.Options{DriftPercent: runs[1].Meta.DriftPercent}); err != nil {
+		if data.Comparison, err = compare.Compare(runs[0], runs[1], compare.Options{}); err != nil {
 			return usageError("%v", err)
 		}
 	}
@@ -123,14 +123,14 @@ func (e *env) writeReport(data *report.Data, out string) error {
 }
 
 func unknownReport(out string) error {
-	return usageError("%s: a report ends in .html, .md, .json, .csv, .txt or .trace.json", out)
+	return usageError("%s: a report ends in .html, .md, .json, .csv, .txt or .perfetto.json", out)
 }
 
 func formatOf(path string) (string, bool) {
 	if path == "-" || strings.HasSuffix(path, ".html") {
 		return "html", true
 	}
-	if strings.HasSuffix(path, ".trace.json") {
+	if strings.HasSuffix(path, ".perfetto.json") {
 		return "perfetto", true
 	}
 	format, ok := map[string]string{".md": "md", ".json": "json", ".csv": "csv", ".txt": "text"}[filepath.Ext(path)]

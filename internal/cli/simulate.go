@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -48,6 +47,7 @@ func simCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true, Usage: "`DEVICE` file or preset"},
 			&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "flash image `IMG` whose layout to use"},
 			&cli.BoolFlag{Name: "predicted", Usage: "load by the predicted masks instead of the true ones"},
+			&cli.StringFlag{Name: "align", Usage: "round requests to `SIZE`; 1B for buffered reads (default: the device's alignment)"},
 		}, flashFlags()...), outputFlags()...),
 		Action: e.simulate,
 	}
@@ -70,6 +70,11 @@ func (e *env) simulate(c *cli.Context) error {
 	if cfg.Layout, err = layoutOptions(c); err != nil {
 		return err
 	}
+	if s := c.String("align"); s != "" {
+		if cfg.Layout.Align, err = units.ParseBytes(s); err != nil || cfg.Layout.Align < 1 {
+			return usageError("--align %q: a size of 1B or more is wanted", s)
+		}
+	}
 	if cfg.Engine, err = engineOf(device, c.String("io")); err != nil {
 		return err
 	}
@@ -88,18 +93,10 @@ func (e *env) simulate(c *cli.Context) error {
 	}
 	run, err := sim.Run(tr, cfg)
 	if err != nil {
-		return usageOr(err)
+		return err
 	}
 	run.Meta.Tool, run.Meta.Trace, run.Meta.TraceSHA256 = Tool, filepath.Base(c.String("trace")), tr.SHA256()
 	return e.putRun(c, run, c.String("out"), device.Flash.LinkRate)
-}
-
-// usageOr marks an error of a pure function of the flags as one of usage, unless it already has a kind.
-func usageOr(err error) error {
-	if errors.Is(err, traces.ErrFormat) || errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return usageError("%v", err)
 }
 
 // loadDevice reads a device file, or a preset when there is no such file and no extension.

@@ -104,6 +104,14 @@ func (t *totals) rate() float64 { return float64(len(t.latency)) / t.wall.Second
 
 func (t *totals) perToken(v float64) float64 { return v / float64(t.tokens) }
 
+// depth formats a mean number of requests in flight. A measured run does not see it and says 0.
+func depth(v float64) string {
+	if v == 0 {
+		return "n/a"
+	}
+	return Sig3(v)
+}
+
 func (d *Data) runsSection(runs []series) Section {
 	t := Table{Columns: []Column{
 		{Name: "run"}, {Name: "kind"}, {"tokens", "", Right}, {"warm-up", "", Right}, {"rate", "tokens/s", Right},
@@ -117,7 +125,7 @@ func (d *Data) runsSection(runs []series) Section {
 		t.Add(s.label, s.kind, count(int64(k.tokens)), count(int64(skip)), Sig3(k.rate()),
 			ms(compare.Percentile(k.latency, 50)), ms(compare.Percentile(k.latency, 90)), ms(compare.Percentile(k.latency, 99)),
 			Sig3(k.perToken(float64(k.bytes))/1e6), Sig3(k.perToken(float64(k.requests))),
-			Sig3(100*float64(k.hits)/float64(k.hits+k.misses)), Sig3(k.depth))
+			Sig3(100*float64(k.hits)/float64(k.hits+k.misses)), depth(k.depth))
 	}
 	return Section{"Runs", "Latency is the time from the completion of the tokens before to a token's own. " +
 		"Rate and latencies are without the warm-up tokens, counters are with them. Depth is the mean number of requests in flight during reads.", t}
@@ -139,7 +147,10 @@ func errorsSection(c *compare.Comparison) Section {
 	}
 	t.Add("correlation of latencies, Pearson r", "", "", "", "")
 	t.Rows[len(t.Rows)-1][1] = Sig3(float64(c.PearsonR))
-	note := fmt.Sprintf("Error is (simulated − measured) / measured. The device drifted by %s %% (limit %s %%).", Sig3(c.DriftPercent), Sig3(c.MaxDrift))
+	note := "Error is (simulated − measured) / measured. How far the device drifted was not measured."
+	if c.DriftPercent.Defined() {
+		note = fmt.Sprintf("Error is (simulated − measured) / measured. The device drifted by %s %% (limit %s %%).", Sig3(float64(c.DriftPercent)), Sig3(c.MaxDrift))
+	}
 	return Section{"Simulated against measured", note, t}
 }
 

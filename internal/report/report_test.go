@@ -24,6 +24,10 @@ func makeRun(seed, noise uint64, tokens, layers int, simulated bool) *traces.Run
 		SchemaVersion: traces.SchemaVersion, Tool: "windrow 0.1.0", Simulated: simulated,
 		Trace: "story.trace.arrow", Device: "test drive", Model: "opt-6.7b", Seed: seed, Config: json.RawMessage(`{"window":5}`),
 	}}
+	if !simulated {
+		drift := 2.5
+		r.Meta.DriftPercent = &drift
+	}
 	var now units.Nanos
 	for t := range tokens {
 		base := traces.RunRow{Token: uint32(t), Pos: uint32(t), Phase: traces.Decode}

@@ -2,14 +2,16 @@
 // that are already in memory. It exists to check the simulator where no steady device is at hand: the replay on it runs the
 // whole engine in real time, and the simulation of the same specification must agree. A Run measured on it says "emulated".
 //
-// It shares no code with the simulator's station: servers are tokens in a channel, the link is a lock, and time is the
-// wall clock. A thread that wakes late does not make the device slower: the next service starts when the last one should
-// have ended, so only the last wake-up of a batch shows. Use specifications of milliseconds.
+// It shares no code with the simulator's station: servers are tokens in a channel, the link is a queue behind a lock, and time
+// is the wall clock. Go's timers are late by up to a millisecond. A thread that wakes late does not make the device slower:
+// the next service starts when the last one should have ended, and transfers keep the order in which they should have begun, so
+// only the last wake-up of a batch shows. Use specifications of milliseconds.
 package emulated
 
 import (
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,7 +31,8 @@ type Device struct {
 
 	servers chan time.Time // one token per server: when it is next free
 	mu      sync.Mutex
-	link    time.Time // when the link is next free
+	link    time.Time   // when the link is next free
+	waiting []*transfer // begun services whose transfer is not yet settled, by first byte
 
 	next atomic.Int64
 	errs []error // by request
@@ -67,7 +70,8 @@ func (d *Device) ReadBatch(reqs []flashio.Request) error {
 	if len(reqs) == 0 {
 		return nil
 	}
-	d.errs = append(d.errs[:0], make([]error, len(reqs))...)
+	d.errs = slices.Grow(d.errs[:0], len(reqs))[:len(reqs)]
+	clear(d.errs)
 	d.next.Store(0)
 	start := time.Now()
 	for range min(d.parallel, len(reqs)) {
@@ -109,17 +113,46 @@ func (d *Device) serve(ready time.Time, size units.Bytes) time.Time {
 	begin := later(ready, <-d.servers)
 	first := begin.Add(time.Duration(d.flash.LTFB))
 	end := first.Add(time.Duration(d.flash.ServerRate.Time(size)))
+	t := &transfer{first: first, takes: time.Duration(d.flash.LinkRate.Time(size))}
+	d.begin(t)
 	time.Sleep(time.Until(first))
-
-	d.mu.Lock()
-	d.link = later(d.link, first).Add(time.Duration(d.flash.LinkRate.Time(size)))
-	over := d.link
-	d.mu.Unlock()
-
+	d.settle(first)
 	time.Sleep(time.Until(end))
 	d.servers <- end
-	time.Sleep(time.Until(over))
-	return later(end, over)
+	time.Sleep(time.Until(t.over))
+	return later(end, t.over)
+}
+
+// transfer is the use of the link by one request.
+type transfer struct {
+	first time.Time // when its first byte is there
+	takes time.Duration
+	over  time.Time // when the link is done with it; known once settled
+}
+
+// begin announces a transfer, an LTFB before its first byte: late wake-ups are shorter than that, so that every transfer is
+// announced before its turn.
+func (d *Device) begin(t *transfer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at, _ := slices.BinarySearchFunc(d.waiting, t.first, func(w *transfer, first time.Time) int { return w.first.Compare(first) })
+	d.waiting = slices.Insert(d.waiting, at, t)
+}
+
+// settle gives the link to all transfers whose first byte is there at a time, in order.
+func (d *Device) settle(at time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := 0
+	for _, t := range d.waiting {
+		if t.first.After(at) {
+			break
+		}
+		d.link = later(d.link, t.first).Add(t.takes)
+		t.over = d.link
+		n++
+	}
+	d.waiting = slices.Delete(d.waiting, 0, n)
 }
 
 func later(a, b time.Time) time.Time {

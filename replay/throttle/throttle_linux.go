@@ -29,6 +29,9 @@ func enter(path string, l Limit) (*group, error) {
 		return nil, err
 	}
 	g := &group{dir: filepath.Join(place.parent, fmt.Sprintf("windrow-%d", os.Getpid())), home: filepath.Join(place.home, "cgroup.procs")}
+	if _, err := os.Stat(g.home); err != nil {
+		return nil, fmt.Errorf("the way back is missing: %w; control groups of this process are not mounted where /proc/self/cgroup says", err)
+	}
 	if place.v2 {
 		if err := os.WriteFile(filepath.Join(place.parent, "cgroup.subtree_control"), []byte("+io"), 0); err != nil {
 			return nil, fmt.Errorf("the io controller cannot be switched on in %s (%w); run as root on a host whose cgroup v2 has it", place.parent, err)

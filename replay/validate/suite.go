@@ -22,12 +22,13 @@ import (
 
 // SuiteOptions say where and on what a suite runs.
 type SuiteOptions struct {
-	Dir       string // for the synthetic model; on the disk to be checked
-	Seed      uint64
-	Tokens    int     // per configuration; 0 = the suite's own number
-	Cases     []Case  // nil = the suite's 12
-	Tolerance float64 // of tokens/s in percent; 0 = the suite's own
-	Progress  func(label string, done, total int)
+	Dir         string // for the synthetic model; on the disk to be checked
+	Seed        uint64
+	Tokens      int     // per configuration; 0 = the suite's own number
+	Cases       []Case  // nil = the suite's 12
+	Tolerance   float64 // of tokens/s in percent; 0 = the suite's own
+	NoReference bool    // measure no drift, which takes seconds per configuration
+	Progress    func(label string, done, total int)
 }
 
 // SuiteResult is a table of outcomes.
@@ -37,10 +38,11 @@ type SuiteResult struct {
 	Kind      string               `json:"kind"` // "emulated" or "measured"
 	Tolerance float64              `json:"tolerance_percent"`
 	Outcomes  []*Outcome           `json:"outcomes"`
+	Complete  bool                 `json:"complete"` // false: interrupted or failed, with the outcomes so far
 	Failed    int                  `json:"failed"`
 	MeanAbs   float64              `json:"mean_abs_error_percent"`
 	WorstAbs  float64              `json:"worst_abs_error_percent"`
-	Rank      float64              `json:"rank_order"`
+	Rank      compare.Stat         `json:"rank_order"` // Spearman's, of tokens/s
 	Device    *devicemodels.Device `json:"device"`
 }
 
@@ -83,7 +85,12 @@ func Emulated(ctx context.Context, opt SuiteOptions) (*SuiteResult, error) {
 		if err != nil {
 			return nil, err
 		}
-		return emulated.New(f, f.Close, emulatedFlash(), parallel)
+		d, err := emulated.New(f, f.Close, emulatedFlash(), parallel)
+		if err != nil {
+			f.Close()
+			return nil, err
+		}
+		return d, nil
 	}
 	calibration := suiteCalibration(image.Geometry().Record)
 	if err := s.CalibrateBatch(ctx, calibration); err != nil {
@@ -94,13 +101,17 @@ func Emulated(ctx context.Context, opt SuiteOptions) (*SuiteResult, error) {
 	return s.finish(ctx, r, opt)
 }
 
-// ThrottledRate is the limit of the throttled suite: slow against any disk, so that the limit is the device. Its records are
-// 8 KiB, since the kernel hands out credit in slices and many tiny reads do not use it up.
-const ThrottledRate = 8 * units.MBps
+// The throttled suite: a limit that is slow against any disk, so that the limit is the device, and so slow that the credit
+// which the kernel gives for the time of the engine's own work matters little. Its records are 8 KiB, since credit comes in slices
+// of 0.1 s and many tiny reads do not use it up; a reading of the reference pattern lasts about 20 slices.
+const (
+	ThrottledRate           = 4 * units.MBps
+	throttledReferenceReads = 512
+)
 
 // Throttled checks the simulator with real direct reads of a real file through a block-I/O limit. It needs root.
 func Throttled(ctx context.Context, opt SuiteOptions) (result *SuiteResult, err error) {
-	s, image, err := newSuite(ctx, opt, suiteShape(2048, 2), 32)
+	s, image, err := newSuite(ctx, opt, suiteShape(2048, 2), 24)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +125,7 @@ func Throttled(ctx context.Context, opt SuiteOptions) (result *SuiteResult, err 
 		},
 		Host: devicemodels.Host{Cores: runtime.NumCPU()},
 	}
-	s.Engine = string(flashio.EnginePread)
+	s.Engine, s.ReferenceReads = string(flashio.EnginePread), throttledReferenceReads
 	s.Open = func(parallel int) (flashio.Reader, error) {
 		return flashio.Open(image.Path, flashio.Options{Engine: flashio.EnginePread, Direct: flashio.DirectOn, Parallel: parallel})
 	}
@@ -141,6 +152,10 @@ func newSuite(ctx context.Context, opt SuiteOptions, shape model.Shape, tokens i
 	if opt.Tokens > 0 {
 		tokens = opt.Tokens
 	}
+	every := max(tokens/2, 1) // at the start, in the middle and at the end
+	if opt.NoReference {
+		every = 0
+	}
 	trace, err := synth.Collect(synth.Options{Like: "opt-6.7b", Shape: traces.Shape(shape), Tokens: tokens, Seed: opt.Seed, ActiveShare: 0.08})
 	if err != nil {
 		return nil, nil, err
@@ -154,7 +169,7 @@ func newSuite(ctx context.Context, opt SuiteOptions, shape model.Shape, tokens i
 		image.Close()
 		return nil, nil, err
 	}
-	return &Setup{Source: trace, Weights: weights, Geometry: image.Geometry(), Seed: opt.Seed, Progress: opt.Progress}, image, nil
+	return &Setup{Source: trace, Weights: weights, Geometry: image.Geometry(), Seed: opt.Seed, ReferenceEvery: every, Progress: opt.Progress}, image, nil
 }
 
 // finish runs the cases and sums them up.
@@ -166,9 +181,8 @@ func (s *Setup) finish(ctx context.Context, r *SuiteResult, opt SuiteOptions) (*
 	// Percentiles of a few dozen tokens are single tokens: the suites judge tokens/s.
 	s.Compare.Tolerance = compare.Tolerance{TokensPerS: r.Tolerance, P50: 1e3, P99: 1e3}
 	var err error
-	if r.Outcomes, err = s.Suite(ctx, cases); err != nil {
-		return nil, err
-	}
+	r.Outcomes, err = s.Suite(ctx, cases)
+	r.Complete = err == nil
 	var simulated, measured []float64
 	for _, o := range r.Outcomes {
 		e := math.Abs(o.Comparison.ErrorPercent)
@@ -180,8 +194,8 @@ func (s *Setup) finish(ctx context.Context, r *SuiteResult, opt SuiteOptions) (*
 		simulated = append(simulated, o.Comparison.SimulatedTokensPerS)
 		measured = append(measured, o.Comparison.MeasuredTokensPerS)
 	}
-	r.Rank = compare.RankOrder(simulated, measured)
-	return r, nil
+	r.Rank = compare.Stat(compare.RankOrder(simulated, measured))
+	return r, err
 }
 
 func or(value, otherwise float64) float64 {

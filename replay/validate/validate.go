@@ -34,6 +34,7 @@ type Setup struct {
 	Tokens         int // 0 = the whole trace
 	Threads        int // compute threads; 0 = all cores
 	ReferenceEvery int // tokens between reference reads; 0 = no drift is measured
+	ReferenceReads int // of one reading; 0 = replay's own number
 	Seed           uint64
 	Compare        compare.Options
 	Progress       func(label string, done, total int)
@@ -80,7 +81,7 @@ func (s *Setup) Case(ctx context.Context, c Case) (*Outcome, error) {
 	}
 	options := layout.Options{Coalesce: true, MaxRequest: c.Chunk, Align: max(reader.Mode().Align, 1)}
 	result, err := replay.Run(ctx, s.Source, s.Weights, s.Geometry, reader, replay.Config{
-		Window: c.Window, Layout: options, Threads: s.Threads, MaxTokens: s.Tokens, ReferenceEvery: s.ReferenceEvery, Seed: s.Seed,
+		Window: c.Window, Layout: options, Threads: s.Threads, MaxTokens: s.Tokens, ReferenceEvery: s.ReferenceEvery, ReferenceReads: s.ReferenceReads, Seed: s.Seed,
 		Progress: func(done, total int) {
 			if s.Progress != nil {
 				s.Progress(c.String(), done, total)
@@ -96,9 +97,7 @@ func (s *Setup) Case(ctx context.Context, c Case) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	compareBy := s.Compare
-	compareBy.DriftPercent = result.Drift.Percent
-	comparison, err := compare.Compare(simulated, result.Run, compareBy)
+	comparison, err := compare.Compare(simulated, result.Run, s.Compare)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func TestThrottledDisk(t *testing.T) {
 
 func checkSuite(t *testing.T, suite func(context.Context, SuiteOptions) (*SuiteResult, error)) {
 	t.Helper()
-	r, err := suite(context.Background(), SuiteOptions{Dir: t.TempDir(), Seed: 42, Tokens: 16, Cases: shortCases(), Tolerance: shortTolerance})
+	r, err := suite(context.Background(), SuiteOptions{Dir: t.TempDir(), Seed: 42, Tokens: 18, Cases: shortCases(), Tolerance: shortTolerance, NoReference: true})
 	if errors.Is(err, flashio.ErrEnvironment) {
 		t.Skipf("not on this host: %v", err)
 	}

@@ -14,8 +14,6 @@ type Options struct {
 	SkipTokens int
 	// Tolerance is the largest error that passes; the zero Tolerance stands for DefaultTolerance.
 	Tolerance Tolerance
-	// DriftPercent is by how much the device changed its speed during the measurement, in either direction.
-	DriftPercent float64
 	// MaxDrift is the largest drift in percent of which a verdict is possible; 0 stands for DefaultMaxDrift.
 	MaxDrift float64
 	// MaxDifferences is how many differing counters are listed; 0 stands for DefaultMaxDifferences. All are counted.
@@ -58,7 +56,7 @@ type Comparison struct {
 	ErrorPercent        float64 `json:"tokens_per_s_error_percent"`
 
 	Tolerance    Tolerance `json:"tolerance"`
-	DriftPercent float64   `json:"drift_percent"`
+	DriftPercent Stat      `json:"drift_percent"` // of the measured run; undefined when it was not measured
 	MaxDrift     float64   `json:"max_drift_percent"`
 	Verdict      Verdict   `json:"verdict"`
 	Reasons      []string  `json:"reasons"`  // why the verdict is not "pass"
@@ -107,8 +105,14 @@ func Compare(sim, measured *traces.Run, opt Options) (*Comparison, error) {
 	}
 	c := &Comparison{
 		Tokens: len(s.tokens), SkippedTokens: opt.SkipTokens,
-		Tolerance: opt.Tolerance, DriftPercent: opt.DriftPercent, MaxDrift: opt.MaxDrift,
+		Tolerance: opt.Tolerance, DriftPercent: Stat(math.NaN()), MaxDrift: opt.MaxDrift,
 		Differences: []Difference{}, Reasons: []string{}, Warnings: warnings(sim, measured),
+	}
+	if d := measured.Meta.DriftPercent; d != nil {
+		if math.IsNaN(*d) || math.IsInf(*d, 0) {
+			return nil, fmt.Errorf("compare: the measured run drifted by %v %%: want a finite number", *d)
+		}
+		c.DriftPercent = Stat(*d)
 	}
 	if err := c.counters(s.cells, m.cells, opt.MaxDifferences); err != nil {
 		return nil, err
@@ -119,7 +123,7 @@ func Compare(sim, measured *traces.Run, opt Options) (*Comparison, error) {
 	if err := c.times(s.tokens[opt.SkipTokens:], m.tokens[opt.SkipTokens:]); err != nil {
 		return nil, err
 	}
-	c.judge()
+	c.judge(requestShapes(sim, measured))
 	return c, nil
 }
 
@@ -141,9 +145,6 @@ func (o Options) resolve() (Options, error) {
 		if math.IsNaN(p) || math.IsInf(p, 0) || p < 0 {
 			return o, fmt.Errorf("compare: limit of %v %%: want a finite number, 0 or more", p)
 		}
-	}
-	if math.IsNaN(o.DriftPercent) || math.IsInf(o.DriftPercent, 0) {
-		return o, fmt.Errorf("compare: drift of %v %%: want a finite number", o.DriftPercent)
 	}
 	return o, nil
 }

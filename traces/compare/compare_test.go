@@ -286,29 +286,49 @@ func TestVerdict(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		io      units.Nanos // simulated; 900 measured, so that 10 ns are 1 % of the latency
+		drift   float64     // of the measured run; 0 = not measured
 		opt     Options
 		verdict Verdict
 		reasons int
 	}{
-		{"equal", 900, Options{}, Pass, 0},
-		{"within", 940, Options{}, Pass, 0},
-		{"rate outside", 960, Options{}, Outside, 1},
-		{"rate and P50 outside", 1000, Options{}, Outside, 2},
-		{"all outside", 1100, Options{}, Outside, 3},
-		{"too fast", 700, Options{}, Outside, 3},
-		{"wide tolerance", 1100, Options{Tolerance: Tolerance{30, 30, 30}}, Pass, 0},
-		{"only one limit given", 910, Options{Tolerance: Tolerance{TokensPerS: 5}}, Outside, 2},
-		{"noisy and equal", 900, Options{DriftPercent: 10.1}, Noisy, 1},
-		{"noisy downwards", 900, Options{DriftPercent: -10.1}, Noisy, 1},
-		{"noisy and outside", 1100, Options{DriftPercent: 40}, Noisy, 4},
-		{"drift at the limit", 900, Options{DriftPercent: 10}, Pass, 0},
-		{"stricter drift", 900, Options{DriftPercent: 3, MaxDrift: 2}, Noisy, 1},
-		{"looser drift", 900, Options{DriftPercent: 30, MaxDrift: 50}, Pass, 0},
+		{"equal", 900, 0, Options{}, Pass, 0},
+		{"within", 940, 0, Options{}, Pass, 0},
+		{"rate outside", 960, 0, Options{}, Outside, 1},
+		{"rate and P50 outside", 1000, 0, Options{}, Outside, 2},
+		{"all outside", 1100, 0, Options{}, Outside, 3},
+		{"too fast", 700, 0, Options{}, Outside, 3},
+		{"wide tolerance", 1100, 0, Options{Tolerance: Tolerance{30, 30, 30}}, Pass, 0},
+		{"only one limit given", 910, 0, Options{Tolerance: Tolerance{TokensPerS: 5}}, Outside, 2},
+		{"noisy and equal", 900, 10.1, Options{}, Noisy, 1},
+		{"noisy downwards", 900, -10.1, Options{}, Noisy, 1},
+		{"noisy and outside", 1100, 40, Options{}, Noisy, 4},
+		{"drift at the limit", 900, 10, Options{}, Pass, 0},
+		{"stricter drift", 900, 3, Options{MaxDrift: 2}, Noisy, 1},
+		{"looser drift", 900, 30, Options{MaxDrift: 50}, Pass, 0},
 	} {
-		c := must(t, tiny(true, tc.io, tc.io), tiny(false, 900, 900), tc.opt)
+		measured := tiny(false, 900, 900)
+		if tc.drift != 0 {
+			measured.Meta.DriftPercent = &tc.drift
+		}
+		c := must(t, tiny(true, tc.io, tc.io), measured, tc.opt)
+		if c.DriftPercent.Defined() != (tc.drift != 0) {
+			t.Errorf("%s: drift %v", tc.name, c.DriftPercent)
+		}
 		if c.Verdict != tc.verdict || len(c.Reasons) != tc.reasons {
 			t.Errorf("%s: %q %q, want %q and %d reasons", tc.name, c.Verdict, c.Reasons, tc.verdict, tc.reasons)
 		}
+	}
+}
+
+// Runs whose requests are shaped differently differ for that reason, and the verdict says so.
+func TestVerdictNamesTheShapeOfRequests(t *testing.T) {
+	sim, measured := tiny(true, 900, 900), tiny(false, 900, 900)
+	sim.Meta.Config = json.RawMessage(`{"layout":{"align":4096,"gap":0}}`)
+	measured.Meta.Config = json.RawMessage(`{"layout":{"align":1,"gap":0}}`)
+	measured.Rows[slices.IndexFunc(measured.Rows, func(r traces.RunRow) bool { return r.Part == traces.PartIO })].Requests++
+	c := must(t, sim, measured, Options{})
+	if c.Verdict != Outside || !strings.Contains(strings.Join(c.Reasons, "\n"), "align is 4096 in the simulated and 1 in the measured") {
+		t.Errorf("%s: %q", c.Verdict, c.Reasons)
 	}
 }
 
@@ -351,7 +371,7 @@ func TestErrors(t *testing.T) {
 		{"skip all", base, Options{SkipTokens: 4}, "4 warm-up tokens of 4: none is left"},
 		{"skip negative", base, Options{SkipTokens: -1}, "a count is 0 or more"},
 		{"tolerance", base, Options{Tolerance: Tolerance{P50: math.NaN()}}, "limit of NaN"},
-		{"drift", base, Options{DriftPercent: math.Inf(1)}, "drift of +Inf"},
+		{"drift", edit(func(r *traces.Run) { d := math.Inf(1); r.Meta.DriftPercent = &d }), Options{}, "drifted by +Inf"},
 		{"no time", edit(func(r *traces.Run) {
 			for i := range r.Rows {
 				r.Rows[i].Start, r.Rows[i].Dur = 0, 0
@@ -414,10 +434,14 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal(b, &back); err != nil {
 		t.Fatal(err)
 	}
-	equal := cmp.Comparer(func(a, b Stat) bool { return a == b || !a.Defined() && !b.Defined() })
-	if diff := cmp.Diff(c, &back, equal); diff != "" {
+	if diff := cmp.Diff(c, &back, equalStats()); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// equalStats takes two undefined Stats for equal.
+func equalStats() cmp.Option {
+	return cmp.Comparer(func(a, b Stat) bool { return a == b || !a.Defined() && !b.Defined() })
 }
 
 // Compare only reads its arguments.
@@ -425,7 +449,7 @@ func TestPure(t *testing.T) {
 	a, b := random(1, 6, 2), random(2, 6, 2)
 	a2, b2 := clone(a), clone(b)
 	x, y := must(t, a, b, Options{}), must(t, a, b, Options{})
-	if diff := cmp.Diff(x, y); diff != "" {
+	if diff := cmp.Diff(x, y, equalStats()); diff != "" {
 		t.Error(diff)
 	}
 	if !cmp.Equal(a, a2) || !cmp.Equal(b, b2) {

@@ -1,8 +1,13 @@
 package compare
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+
+	"github.com/windrow-sim/windrow/traces"
 )
 
 // Verdict is the outcome of a comparison.
@@ -16,9 +21,9 @@ const (
 )
 
 // judge fills in Verdict and Reasons from everything else.
-func (c *Comparison) judge() {
+func (c *Comparison) judge(shapes string) {
 	if !c.CountersEqual || !c.BytesEqual {
-		c.Reasons = append(c.Reasons, c.differenceReason())
+		c.Reasons = append(c.Reasons, c.differenceReason(shapes))
 	}
 	c.limit("tokens/s", Stat(c.ErrorPercent), c.Tolerance.TokensPerS)
 	for _, p := range c.Percentiles {
@@ -33,7 +38,7 @@ func (c *Comparison) judge() {
 	if len(c.Reasons) > 0 {
 		c.Verdict = Outside
 	}
-	if drift := math.Abs(c.DriftPercent); drift > c.MaxDrift {
+	if drift := math.Abs(float64(c.DriftPercent)); drift > c.MaxDrift {
 		c.Verdict = Noisy
 		noise := fmt.Sprintf("the device drifted by %s %% during the measurement (limit %s %%); measure again on an idle machine", Stat(drift), Stat(c.MaxDrift))
 		c.Reasons = append([]string{noise}, c.Reasons...)
@@ -41,14 +46,35 @@ func (c *Comparison) judge() {
 }
 
 // differenceReason names the first difference. One is always listed: resolve leaves MaxDifferences at 1 or more.
-func (c *Comparison) differenceReason() string {
+func (c *Comparison) differenceReason(shapes string) string {
 	d := c.Differences[0]
 	where := fmt.Sprintf("token %d layer %d", d.Token, d.Layer)
 	if d.Layer == TokenLevel {
 		where = fmt.Sprintf("token %d", d.Token)
 	}
-	return fmt.Sprintf("%d counters differ, first %s of %s: simulated %d, measured %d; decisions must be equal",
-		c.DifferencesTotal, d.Counter, where, d.Simulated, d.Measured)
+	why := "decisions must be equal"
+	if shapes != "" {
+		why = shapes
+	}
+	return fmt.Sprintf("%d counters differ, first %s of %s: simulated %d, measured %d; %s",
+		c.DifferencesTotal, d.Counter, where, d.Simulated, d.Measured, why)
+}
+
+// requestShapes compares the layout options that both runs record, since other alignments or chunks make other requests
+// of the same decisions.
+func requestShapes(sim, measured *traces.Run) string {
+	var a, b struct {
+		Layout map[string]any `json:"layout"`
+	}
+	if json.Unmarshal(sim.Meta.Config, &a) != nil || json.Unmarshal(measured.Meta.Config, &b) != nil || a.Layout == nil || b.Layout == nil {
+		return ""
+	}
+	for _, key := range slices.Sorted(maps.Keys(a.Layout)) {
+		if x, y := a.Layout[key], b.Layout[key]; x != y {
+			return fmt.Sprintf("the runs shape requests differently: %s is %v in the simulated and %v in the measured one; simulate with the measured one's", key, x, y)
+		}
+	}
+	return ""
 }
 
 func (c *Comparison) limit(what string, err Stat, limit float64) {
