@@ -26,7 +26,7 @@ type Config struct {
 	MaxTokens int            `json:"max_tokens,omitempty"`
 	// ReferenceEvery is the number of tokens between two readings of the reference pattern; 0 = none.
 	ReferenceEvery int    `json:"reference_every"`
-	ReferenceReads int    `json:\"reference_reads\"` // of one reading; 0 = 128
+	ReferenceReads int    `json:"reference_reads"` // of one reading; 0 = 128
 	Seed           uint64 `json:"seed"`
 
 	Progress func(done, total int) `json:"-"`
