@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/windrow-sim/windrow/devicemodels"
@@ -32,11 +33,11 @@ func Calibrate(host *devicemodels.Host, run *traces.Run, h *traces.Header) error
 	if host.RowRate = 0; perUnit > 0 { // all in the fixed part, when every layer needed the same
 		host.RowRate = units.Rate(record * 1e9 / perUnit)
 	}
-	if _, slope := line(s.copies, s.memory); slope > 0 {
-		perRow := max(slope-float64(host.CopyRate.Time(h.UnitBytes)), 0)
-		host.CopyFixed = units.Nanos(perRow)
-		if perRow == 0 {
-			host.CopyRate = units.Rate(record * 1e9 / slope)
+	if copies := floats.Sum(s.copies); copies > 0 {
+		perRow := floats.Sum(s.memory) / copies
+		host.CopyFixed = max(units.Nanos(perRow)-host.CopyRate.Time(h.UnitBytes), 0)
+		if host.CopyFixed == 0 {
+			host.CopyRate = units.Rate(record * 1e9 / perRow)
 		}
 	}
 	fixed, slope := line(s.need, s.predict)
@@ -95,14 +96,20 @@ func calibrateDense(host *devicemodels.Host, s *samples, h *traces.Header) {
 	if host.KVRate > 0 {
 		fixed -= (stat.Mean(s.pos, nil) + 1) * perPosition * 1e9 / float64(host.KVRate) // position p reads p+1
 	}
-	rest := units.Nanos(fixed) - 4*host.DenseFixed
-	if layer := rest - host.DenseRate.Time(weights); layer >= 0 {
-		host.LayerFixed = layer
-	} else if rest > 0 {
-		host.LayerFixed, host.DenseRate = 0, weights.Over(rest)
+	other := units.Nanos(stat.Mean(s.other, nil)) - host.DenseFixed
+	head := units.Bytes(shape.Vocab * shape.DModel * shape.DTypeSize)
+	if head > weights && other > 0 { // one large mat-vec and little else: the best measure of the rate
+		host.DenseRate = head.Over(other)
 	}
-	head := host.DenseFixed + host.DenseRate.Time(units.Bytes(shape.Vocab*shape.DModel*shape.DTypeSize))
-	host.TokenFixed = max(units.Nanos(stat.Mean(s.other, nil))-head, 0)
+	rest := units.Nanos(fixed) - 4*host.DenseFixed
+	host.LayerFixed = rest - host.DenseRate.Time(weights)
+	if host.LayerFixed < 0 {
+		host.LayerFixed = 0
+		if rest > 0 {
+			host.DenseRate = weights.Over(rest)
+		}
+	}
+	host.TokenFixed = max(other-host.DenseRate.Time(head), 0)
 }
 
 // line fits y = fixed + slope·x with neither below zero. The slope is Theil and Sen's, the median over pairs of points, which

@@ -325,8 +325,9 @@ func (d *demo) measure(budget time.Duration) error {
 	cfg := probe.DefaultConfig(d.image.Path)
 	cfg.Budget, cfg.Seed, cfg.MaxDriftPct = budget, d.seed, anyDrift
 	record := d.image.Geometry().Record
-	cfg.Chunks = []units.Bytes{max(4*units.KiB, record/2), record * 2, record * 8}
-	cfg.Depths = []int{1, 8, 32}
+	least := max(4*units.KiB, record/2)
+	cfg.Chunks = []units.Bytes{least, 2 * least, 4 * least, 8 * least} // about the sizes that will be read
+	cfg.Depths = []int{1, demoParallel / 2, demoParallel, 2 * demoParallel}
 	p := d.e.startProgress("probe")
 	cfg.Progress = func(stage string, done, total int) {
 		p.label = "probe " + stage
@@ -352,7 +353,7 @@ const (
 	anyDrift = 1e6
 	// calibrationTokens are replayed first, to learn what the host itself takes; calibrationLayers is how many layers of
 	// tokens that has to be at least.
-	calibrationTokens = 6
+	calibrationTokens = 8
 	calibrationLayers = 48
 	// demoParallel is the number of threads, or the queue depth, of the demo.
 	demoParallel = 32
@@ -376,7 +377,11 @@ func (d *demo) predictAndRun() error {
 			Window: window, Layout: options, MaxTokens: tokens, ReferenceEvery: every, Seed: d.seed, Progress: p.update})
 	}
 	tokens := min(max(calibrationTokens, 1+calibrationLayers/d.image.Shape.Layers), d.tokens)
-	calibration, err := run(d.window+1, tokens, 0, "calibrate")
+	window := d.window - 1 // shorter, so that rows leave within the few tokens
+	if window < 1 {
+		window = d.window + 1
+	}
+	calibration, err := run(window, tokens, 0, "calibrate")
 	if err != nil {
 		return err
 	}

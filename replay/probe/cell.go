@@ -44,6 +44,7 @@ type prober struct {
 	t      *target
 	engine flashio.Engine
 	random *rand.Rand
+	span   units.Bytes       // reads of a batch lie in a stretch of this size; 0 = anywhere
 	slab   []byte            // memory that reads go to
 	reqs   []flashio.Request // reused by all batches
 	order  map[units.Bytes]*positions
@@ -52,7 +53,7 @@ type prober struct {
 func newProber(cfg Config, m *machine, t *target, mode flashio.Mode) *prober {
 	size := max(slabSize, slices.Max(cfg.Chunks))
 	return &prober{
-		m: m, t: t, engine: cfg.Engine,
+		m: m, t: t, engine: cfg.Engine, span: cfg.Span,
 		random: rng.Stream(cfg.Seed, "probe/offsets"),
 		slab:   flashio.AlignedBuffer(int(size), int(mode.Align)),
 		order:  make(map[units.Bytes]*positions),
@@ -143,27 +144,43 @@ func (p *prober) most(chunk units.Bytes) int {
 	return int(min(units.Bytes(len(p.slab)), p.t.size) / chunk)
 }
 
-// batch reads n chunks at positions not read yet and returns how long the reads took.
+// batch reads n chunks in ascending order, as the engine does, and returns how long the reads took.
 func (p *prober) batch(r flashio.Reader, chunk units.Bytes, n int) (units.Nanos, error) {
 	n = min(n, p.most(chunk))
-	at := p.order[chunk]
-	if at == nil {
-		at = newPositions(int64(p.t.size/chunk), p.random)
-		p.order[chunk] = at
-	}
 	p.reqs = p.reqs[:0]
-	for i := range n {
+	for i, at := range p.places(chunk, n) {
 		lo := i * int(chunk)
-		p.reqs = append(p.reqs, flashio.Request{
-			Offset: at.next(n-i) * int64(chunk),
-			Buf:    p.slab[lo : lo+int(chunk) : lo+int(chunk)],
-		})
+		p.reqs = append(p.reqs, flashio.Request{Offset: at * int64(chunk), Buf: p.slab[lo : lo+int(chunk) : lo+int(chunk)]})
 	}
 	start := p.m.now()
 	if err := r.ReadBatch(p.reqs); err != nil {
 		return 0, fmt.Errorf("probe: %w", err)
 	}
 	return p.m.now() - start, nil
+}
+
+// places returns n different places of the file in ascending order, in units of chunks: in one stretch of the span's size (or
+// twice the reads, if that is more), or anywhere.
+func (p *prober) places(chunk units.Bytes, n int) []int64 {
+	total := int64(p.t.size / chunk)
+	list := make([]int64, n)
+	if within := max(int64(p.span/chunk), 2*int64(n)); p.span > 0 && within < total {
+		first := p.random.Int64N(total - within + 1)
+		for i, at := range p.random.Perm(int(within))[:n] {
+			list[i] = first + int64(at)
+		}
+	} else {
+		at := p.order[chunk]
+		if at == nil {
+			at = newPositions(total, p.random)
+			p.order[chunk] = at
+		}
+		for i := range list {
+			list[i] = at.next(n - i)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // batchCost estimates what a batch costs besides its reads: a batch of one read on all threads, less a lone read of a loop

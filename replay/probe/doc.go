@@ -1,7 +1,7 @@
 // Package probe measures the machine it runs on and describes it as a device for the simulator.
 //
 // The flash is measured as a grid of closed loops, chunk size by depth: each cell opens the file with that many threads
-// (or that ring depth) and reads batches of random aligned chunks, none twice before all were read. One reference
+// (or that ring depth) and reads batches of random aligned chunks, ascending and within a stretch of the file, as the engine reads a layer. One reference
 // cell is measured again and again between the others; its spread is the drift of the device during the probe. The cells go
 // through devicemodels.FitFlash. The host is timed with the kernels the engine computes with.
 //

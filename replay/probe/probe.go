@@ -23,6 +23,9 @@ type Config struct {
 	Budget time.Duration
 	Chunks []units.Bytes // read sizes; multiples of the device's alignment
 	Depths []int         // threads or ring depth
+	// Span is the stretch of the file that the reads of one batch lie in: the engine reads one layer at a time. 0 = the whole
+	// file, each place once before any comes again.
+	Span units.Bytes
 	// FileSize is the size of the temporary file. When the disk has less than four times as much space, the file is a quarter of the space.
 	FileSize units.Bytes
 
@@ -39,6 +42,7 @@ func DefaultConfig(path string) Config {
 		Path: path, Engine: flashio.EngineAuto, Budget: 15 * time.Second,
 		Chunks:   []units.Bytes{4 * units.KiB, 16 * units.KiB, 64 * units.KiB, 256 * units.KiB},
 		Depths:   []int{1, 4, 16, 32},
+		Span:     64 * units.MiB,
 		FileSize: 256 * units.MiB, Seed: rng.DefaultSeed,
 	}
 }
