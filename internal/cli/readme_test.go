@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -48,5 +49,37 @@ func TestReadmeCommands(t *testing.T) {
 	}
 	if ran < 8 {
 		t.Errorf("only %d commands were found in the README", ran)
+	}
+}
+
+// TestDocLinks checks that every relative link of the README and the documents leads to a file.
+func TestDocLinks(t *testing.T) {
+	root, err := repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := regexp.MustCompile(`\]\(([^)#]+)\)`)
+	checked := 0
+	for _, doc := range append(docs, filepath.Join(root, "README.md"), filepath.Join(root, "examples/models/tales/README.md")) {
+		text, err := os.ReadFile(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range links.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			checked++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(doc), m[1])); err != nil {
+				t.Errorf("%s: link to %s: %v", filepath.Base(doc), m[1], err)
+			}
+		}
+	}
+	if checked < 5 {
+		t.Errorf("only %d links were found", checked)
 	}
 }

@@ -107,15 +107,13 @@ func (e *env) validateSuites(c *cli.Context, name string) error {
 		return err
 	}
 	defer os.RemoveAll(work)
-	p := e.startProgress("validate")
-	defer p.done()
 	var results []*validate.SuiteResult
 	for _, suite := range suites {
 		opt := validate.SuiteOptions{Dir: filepath.Join(work, suite), Seed: c.Uint64("seed")}
 		if c.IsSet("tolerance") {
 			opt.Tolerance = c.Float64("tolerance")
 		}
-		result, runErr := e.runSuite(c.Context, suite, opt, p)
+		result, runErr := e.runSuite(c.Context, suite, opt)
 		if errors.Is(runErr, flashio.ErrEnvironment) && name == "all" {
 			e.note("the %s suite is left out: %v", suite, runErr)
 			continue
@@ -151,10 +149,12 @@ func (e *env) validateSuites(c *cli.Context, name string) error {
 }
 
 // runSuite runs one suite in a folder of its own. An interrupted one returns what it has with the error.
-func (e *env) runSuite(ctx context.Context, name string, opt validate.SuiteOptions, p *progress) (*validate.SuiteResult, error) {
+func (e *env) runSuite(ctx context.Context, name string, opt validate.SuiteOptions) (*validate.SuiteResult, error) {
 	if err := os.Mkdir(opt.Dir, 0o755); err != nil {
 		return nil, err
 	}
+	p := e.startProgress(name)
+	defer p.done()
 	opt.Progress = func(label string, done, total int) {
 		p.label = name + " " + label + " (tokens)"
 		p.update(done, total)

@@ -107,8 +107,14 @@ func (s *Setup) Case(ctx context.Context, c Case) (*Outcome, error) {
 // Suite runs every case. An error ends it; the outcomes so far are returned with it.
 func (s *Setup) Suite(ctx context.Context, cases []Case) ([]*Outcome, error) {
 	var out []*Outcome
-	for _, c := range cases {
-		o, err := s.Case(ctx, c)
+	one := *s
+	for i, c := range cases {
+		one.Progress = func(label string, done, total int) { // of the whole suite
+			if s.Progress != nil {
+				s.Progress(label, i*total+done, len(cases)*total)
+			}
+		}
+		o, err := one.Case(ctx, c)
 		if err != nil {
 			return out, fmt.Errorf("validate: %v: %w", c, err)
 		}
