@@ -82,8 +82,6 @@ func (f *Folder) open(opt FolderOptions) error {
 	return f.noWeights()
 }
 
-func dir(f *Folder) string { return filepath.Clean(f.dir) }
-
 // noWeights says which other kind of weights is there, if any.
 func (f *Folder) noWeights() error {
 	others, err := f.list(".bin", ".pt", ".pth", ".gguf")

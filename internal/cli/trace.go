@@ -61,11 +61,16 @@ func traceCommand(e *env) *cli.Command {
 	}
 }
 
-func (e *env) traceInfo(c *cli.Context) error {
+// traceArgument opens the trace that is a verb's only argument.
+func (e *env) traceArgument(c *cli.Context) (*traces.Reader, error) {
 	if err := needArgs(c, 1, "one trace"); err != nil {
-		return err
+		return nil, err
 	}
-	r, err := e.openTrace(c.Args().First())
+	return e.openTrace(c.Args().First())
+}
+
+func (e *env) traceInfo(c *cli.Context) error {
+	r, err := e.traceArgument(c)
 	if err != nil {
 		return err
 	}
@@ -129,10 +134,7 @@ func (e *env) traceCheck(c *cli.Context) error {
 }
 
 func (e *env) traceStats(c *cli.Context) error {
-	if err := needArgs(c, 1, "one trace"); err != nil {
-		return err
-	}
-	r, err := e.openTrace(c.Args().First())
+	r, err := e.traceArgument(c)
 	if err != nil {
 		return err
 	}
@@ -257,10 +259,7 @@ func (e *env) printStats(s *stats.Stats) error {
 }
 
 func (e *env) traceCat(c *cli.Context) error {
-	if err := needArgs(c, 1, "one trace"); err != nil {
-		return err
-	}
-	r, err := e.openTrace(c.Args().First())
+	r, err := e.traceArgument(c)
 	if err != nil {
 		return err
 	}

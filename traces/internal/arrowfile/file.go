@@ -56,7 +56,7 @@ func Parse(data []byte) (*File, error) {
 	f.foot.b = data[footer : len(data)-tailBytes]
 	root := f.foot.root()
 	if v := root.i16(0); f.foot.err == nil && (v < versionV4 || v > versionV5) {
-		return nil, fmt.Errorf("Arrow metadata version number %d, need V4 or V5: %w", v, ErrUnsupported)
+		return nil, fmt.Errorf("metadata of Arrow version number %d, need V4 or V5: %w", v, ErrUnsupported)
 	}
 	schema, ok := root.sub(1)
 	if f.foot.err != nil {
