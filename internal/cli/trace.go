@@ -77,7 +77,7 @@ func (e *env) traceInfo(c *cli.Context) error {
 	defer r.Close()
 	h := r.Header()
 	if c.Bool("json") {
-		return printJSON(e.stdout, map[string]any{"header": h, "tokens": r.Tokens(), "sha256": r.SHA256(), "verified": r.Verified(), "complete": r.Complete(), "warnings": r.Warnings()})
+		return printJSON(e.stdout, map[string]any{"header": h, "tokens": r.Tokens(), "sha256": r.SHA256(), "verified": r.Verified(), "complete": r.Complete(), "warnings": append([]string{}, r.Warnings()...)})
 	}
 	t := &report.Table{Columns: []report.Column{{Name: "trace"}, {Name: c.Args().First()}}}
 	kind := "recorded"
