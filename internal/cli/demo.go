@@ -128,7 +128,7 @@ func (e *env) demo(c *cli.Context) error {
 func (d *demo) small(source, prompts string) error {
 	tok, err := tokenizer.Load(source)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("demo: %w; run it in the repository's folder, or name a model with --source", err)
+		return fmt.Errorf("demo: there is no model in %s; run the demo in the repository's folder, or name a model with --source: %w", source, fs.ErrNotExist)
 	} else if err != nil {
 		return err
 	}
