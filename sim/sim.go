@@ -85,7 +85,24 @@ func Run(src traces.Source, cfg Config) (*traces.Run, error) {
 		}
 	}
 	r.run.Meta.Totals = traces.ComputeTotals(r.run.Rows)
+	r.run.Meta.Warnings = cfg.extrapolations(&r.run.Meta.Totals)
 	return r.run, nil
+}
+
+// extrapolations says where the run went beyond what the device model was fitted to.
+func (cfg *Config) extrapolations(t *traces.Totals) []string {
+	fit := cfg.Device.Fit
+	if fit == nil || t.Requests == 0 {
+		return nil
+	}
+	var list []string
+	if mean := t.Bytes / units.Bytes(t.Requests); mean < fit.ChunkMin || mean > fit.ChunkMax {
+		list = append(list, fmt.Sprintf("extrapolated: requests are of %v on average, the device model was fitted to %v to %v", mean, fit.ChunkMin, fit.ChunkMax))
+	}
+	if t.MeanDepth > float64(fit.DepthMax) {
+		list = append(list, fmt.Sprintf("extrapolated: %.3g requests in flight on average, the device model was fitted to %d at most", t.MeanDepth, fit.DepthMax))
+	}
+	return list
 }
 
 // check refuses configurations that the trace or the device model does not allow.

@@ -248,6 +248,25 @@ func TestSequencesStartCold(t *testing.T) {
 	}
 }
 
+func TestExtrapolationIsSaid(t *testing.T) {
+	src := testTrace(1, 300, 10, 0.2)
+	for _, c := range []struct {
+		fit  *devicemodels.Fit
+		want int
+	}{
+		{nil, 0},
+		{&devicemodels.Fit{ChunkMin: 4096, ChunkMax: 65536, DepthMin: 1, DepthMax: 32}, 0},
+		{&devicemodels.Fit{ChunkMin: 65536, ChunkMax: 262144, DepthMin: 1, DepthMax: 32}, 1},
+		{&devicemodels.Fit{ChunkMin: 512, ChunkMax: 1024, DepthMin: 1, DepthMax: 1}, 2},
+	} {
+		cfg := testConfig()
+		cfg.Device.Fit = c.fit
+		if w := mustRun(t, src, cfg).Meta.Warnings; len(w) != c.want {
+			t.Errorf("fit %+v: warnings %q, want %d", c.fit, w, c.want)
+		}
+	}
+}
+
 func TestRunRefuses(t *testing.T) {
 	src := testTrace(1, 64, 2, 0.1)
 	for name, breakIt := range map[string]func(c *Config){

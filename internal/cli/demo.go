@@ -324,9 +324,10 @@ func writeRate(dir string) (units.Rate, error) {
 func (d *demo) measure(budget time.Duration) error {
 	cfg := probe.DefaultConfig(d.image.Path)
 	cfg.Budget, cfg.Seed, cfg.MaxDriftPct = budget, d.seed, anyDrift
-	record := d.image.Geometry().Record
-	least := max(4*units.KiB, record/2)
-	cfg.Chunks = []units.Bytes{least, 2 * least, 4 * least, 8 * least} // about the sizes that will be read
+	var err error
+	if cfg.Chunks, err = chunksAbout(d.image.Path, d.image.Geometry().Record); err != nil {
+		return err
+	}
 	cfg.Depths = []int{1, demoParallel / 2, demoParallel, 2 * demoParallel}
 	p := d.e.startProgress("probe")
 	cfg.Progress = func(stage string, done, total int) {
@@ -351,10 +352,6 @@ func (d *demo) measure(budget time.Duration) error {
 const (
 	// anyDrift keeps a restless disk: the demo goes on, and the verdict says what the disk did.
 	anyDrift = 1e6
-	// calibrationTokens are replayed first, to learn what the host itself takes; calibrationLayers is how many layers of
-	// tokens that has to be at least.
-	calibrationTokens = 8
-	calibrationLayers = 48
 	// demoParallel is the number of threads, or the queue depth, of the demo.
 	demoParallel = 32
 )
@@ -366,26 +363,12 @@ func (d *demo) predictAndRun() error {
 		return err
 	}
 	options := layout.Options{Coalesce: true, Align: 4096}
-	run := func(window, tokens, every int, label string) (*replay.Result, error) {
-		reader, err := flashio.Open(d.image.Path, flashio.Options{Engine: d.engine, Parallel: demoParallel})
-		if err != nil {
-			return nil, err
-		}
-		p := d.e.startProgress(label + " (tokens)")
-		defer p.done()
-		return replay.Run(d.ctx, d.trace, w, d.image.Geometry(), reader, replay.Config{
-			Window: window, Layout: options, MaxTokens: tokens, ReferenceEvery: every, Seed: d.seed, Progress: p.update})
-	}
-	tokens := min(max(calibrationTokens, 1+calibrationLayers/d.image.Shape.Layers), d.tokens)
 	window := d.window - 1 // shorter, so that rows leave within the few tokens
 	if window < 1 {
 		window = d.window + 1
 	}
-	calibration, err := run(window, tokens, 0, "calibrate")
-	if err != nil {
-		return err
-	}
-	if err := replay.Calibrate(&d.device.Host, calibration.Run, &d.trace.Head); err != nil {
+	io := flashio.Options{Engine: d.engine, Parallel: demoParallel}
+	if err := calibrateHost(d.ctx, &d.device.Host, d.trace, d.image, w, io, window); err != nil {
 		return err
 	}
 	if err := devicemodels.Save(filepath.Join(d.dir, "this.device.yaml"), d.device); err != nil {
@@ -396,7 +379,15 @@ func (d *demo) predictAndRun() error {
 	if err != nil {
 		return err
 	}
-	if d.measured, err = run(d.window, d.tokens, 4, "replay"); err != nil {
+	reader, err := flashio.Open(d.image.Path, io)
+	if err != nil {
+		return err
+	}
+	p := d.e.startProgress("replay (tokens)")
+	d.measured, err = replay.Run(d.ctx, d.trace, w, d.image.Geometry(), reader, replay.Config{
+		Window: d.window, Layout: options, MaxTokens: d.tokens, ReferenceEvery: 4, Seed: d.seed, Progress: p.update})
+	p.done()
+	if err != nil {
 		return err
 	}
 	d.simulated.Meta.Tool, d.measured.Run.Meta.Tool = Tool, Tool

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/report"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay/probe"
@@ -21,7 +23,9 @@ func probeCommand(e *env) *cli.Command {
 		Description: "PATH is a folder on the disk to measure (a temporary file is made there and removed) or a file, which is only read. Measures a grid of\n" +
 			"chunk sizes and depths with direct reads, and the host with the engine's kernels; fits the flash model and says how well it fits.\n" +
 			"A disk that the page cache or memory served is refused, and so is one whose speed drifts while it is measured: --max-drift says by how much.\n\n" +
-			examples("windrow probe . --budget 3s --file-size 64MiB --max-drift 1000 -o here.device.yaml", "windrow device show here.device.yaml"),
+			"Given a flash image, it measures the read sizes of its records; with --trace also what the engine costs on this host.\n\n" +
+			examples("windrow probe . --budget 3s --file-size 64MiB --max-drift 1000 -o here.device.yaml", "windrow probe tales.flash.safetensors -t tales.trace.arrow --budget 3s --max-drift 1000 -o tales.device.yaml",
+				"windrow device show here.device.yaml"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`DEVICE` file to write (*.device.yaml)"},
 			&cli.DurationFlag{Name: "budget", Value: probe.DefaultConfig("").Budget, Usage: "time to measure, `DURATION`"},
@@ -30,6 +34,7 @@ func probeCommand(e *env) *cli.Command {
 			&cli.IntSliceFlag{Name: "depth", Usage: "threads or queue depth `N`, repeated or with commas", DefaultText: "1,4,16,32"},
 			&cli.StringFlag{Name: "file-size", Value: "256MiB", Usage: "`SIZE` of the temporary file"},
 			&cli.Float64Flag{Name: "max-drift", Usage: "refuse a device that drifts by more than `PERCENT`", DefaultText: "the fit's limit"},
+			&cli.StringFlag{Name: "trace", Aliases: []string{"t"}, Usage: "also replay the start of `TRACE` on the image PATH, to learn what the engine itself costs here"},
 			&cli.StringFlag{Name: "name", Usage: "`NAME` of the device", DefaultText: "the host's"},
 			jsonFlag(), seedFlag(),
 		},
@@ -56,13 +61,24 @@ func (e *env) probe(c *cli.Context) error {
 			cfg.Chunks = append(cfg.Chunks, v)
 		}
 	}
+	image, err := model.OpenImage(cfg.Path)
+	if err != nil && c.String("trace") != "" {
+		return fmt.Errorf("probe --trace: PATH must be the flash image of the trace: %w", err)
+	}
+	if err == nil {
+		defer image.Close()
+		if !c.IsSet("chunk") {
+			if cfg.Chunks, err = chunksAbout(cfg.Path, image.Geometry().Record); err != nil {
+				return err
+			}
+		}
+	}
 	if list := c.IntSlice("depth"); len(list) > 0 {
 		cfg.Depths = slices.Clone(list)
 		if slices.Min(list) < 1 {
 			return usageError("--depth %d: it must be 1 or more", slices.Min(list))
 		}
 	}
-	var err error
 	if cfg.FileSize, err = units.ParseBytes(c.String("file-size")); err != nil {
 		return usageError("--file-size: %v", err)
 	}
@@ -76,6 +92,11 @@ func (e *env) probe(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if path := c.String("trace"); path != "" {
+		if err := e.calibrateOn(c.Context, device, image, path); err != nil {
+			return err
+		}
+	}
 	if name := c.String("name"); name != "" {
 		device.Name = name
 	}
@@ -86,6 +107,32 @@ func (e *env) probe(c *cli.Context) error {
 		return printJSON(e.stdout, device)
 	}
 	return e.printDevice(device)
+}
+
+// calibrateOn sets the host constants by the start of a trace, replayed on its image.
+func (e *env) calibrateOn(ctx context.Context, device *devicemodels.Device, image *model.Image, path string) error {
+	tr, err := e.openTrace(path)
+	if err != nil {
+		return err
+	}
+	defer tr.Close()
+	w, err := image.Weights()
+	if err != nil {
+		return err
+	}
+	engineName, err := engineOf(device, string(flashio.EngineAuto))
+	if err != nil {
+		return err
+	}
+	const window = 3
+	if err := calibrateHost(ctx, &device.Host, tr, image, w, flashio.Options{Engine: flashio.Engine(engineName)}, window); err != nil {
+		return err
+	}
+	if device.Sources == nil {
+		device.Sources = map[string]string{}
+	}
+	device.Sources["host"] = fmt.Sprintf("the start of a trace of %s replayed on %s; memory_rate by a timed kernel", tr.Header().Model, image.Name)
+	return nil
 }
 
 // printDevice prints the measured grid beside the fit.

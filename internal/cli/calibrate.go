@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/engine/layout"
+	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/replay"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+const (
+	// calibrationTokens are replayed to learn what the host itself takes; calibrationLayers is how many layers of tokens
+	// that has to be at least. A small model's tokens are cheap: then there are more of them, over which attention grows.
+	calibrationTokens = 8
+	calibrationLayers = 48
+	smallModel        = 256 * units.MiB
+	smallTokens       = 64
+)
+
+// calibrateHost replays the first tokens of a trace and sets what the engine itself costs on this host. The reads happen and their
+// time is not looked at.
+func calibrateHost(ctx context.Context, host *devicemodels.Host, src traces.Source, image *model.Image, w *model.Weights, io flashio.Options, window int) error {
+	reader, err := flashio.Open(image.Path, io)
+	if err != nil {
+		return err
+	}
+	tokens := max(calibrationTokens, 1+calibrationLayers/image.Shape.Layers)
+	if image.BundleBytes() < smallModel {
+		tokens = max(tokens, smallTokens)
+	}
+	tokens = min(tokens, src.Tokens())
+	result, err := replay.Run(ctx, src, w, image.Geometry(), reader, replay.Config{Window: window, Layout: layout.Options{Coalesce: true}, MaxTokens: tokens})
+	if err != nil {
+		return fmt.Errorf("calibration: %w", err)
+	}
+	return replay.Calibrate(host, result.Run, src.Header())
+}
+
+// chunksAbout returns the read sizes to probe for records of a size: about those that a replay asks for.
+func chunksAbout(path string, record units.Bytes) ([]units.Bytes, error) {
+	info, err := flashio.Describe(path)
+	if err != nil {
+		return nil, err
+	}
+	least := max(info.DirectOff, 512)
+	if !info.DirectKnown {
+		least = 4 * units.KiB
+	}
+	least = max(least, record/2/least*least)
+	return []units.Bytes{least, 2 * least, 4 * least, 8 * least}, nil
+}
