@@ -33,6 +33,7 @@ type Engine struct {
 	w        *model.Weights
 	shape    model.Shape
 	rows     Rows
+	masked   bool // rows are those of a mask, not all
 	pool     *cpu.Pool
 	observer Observer
 	began    time.Time
@@ -65,8 +66,9 @@ func New(w *model.Weights, rows Rows, cfg Config) (*Engine, error) {
 	}
 	d := s.DModel
 	floats := func(n int) []float32 { return make([]float32, n) }
+	_, masked := rows.(*Flash)
 	return &Engine{
-		w: w, shape: s, rows: rows, pool: cpu.NewPool(cfg.Threads), observer: cfg.Observer, began: time.Now(),
+		w: w, shape: s, rows: rows, masked: masked, pool: cpu.NewPool(cfg.Threads), observer: cfg.Observer, began: time.Now(),
 		x: floats(d), h: floats(d), out: floats(d), qkv: floats(3 * d), logits: floats(s.Vocab), act: floats(s.DFFN),
 		mask:   make([]uint64, (s.DFFN+63)/64),
 		scores: floats(s.Heads * cfg.Context),
@@ -91,7 +93,7 @@ func (e *Engine) Observe(o Observer) { e.observer = o }
 func (e *Engine) now() units.Nanos { return units.Nanos(time.Since(e.began)) }
 
 // Forward runs one token through the model and returns the logits over the vocabulary, valid until the next call. Tokens of
-// a sequence come in order of position.
+// a sequence come in order of position. After an error the sequence must start again with Reset.
 func (e *Engine) Forward(t Token) ([]float32, error) {
 	switch {
 	case t.Pos != e.next:
@@ -119,7 +121,7 @@ func (e *Engine) Forward(t Token) ([]float32, error) {
 		}
 		ev.FFN.Start = ev.Memory.Start + ev.Memory.Dur
 		layerNorm(e.h, e.x, &layer.FFNNorm)
-		e.ffn(rows, layer.DownBias, t.Masks != nil)
+		e.ffn(rows, layer.DownBias)
 		add(e.x, e.out)
 		lap = e.now()
 		ev.FFN.Dur = lap - ev.FFN.Start
@@ -164,9 +166,9 @@ type row struct {
 // units whose value is above zero. The sum over rows is in neuron order for every element of out, whatever the number
 // of threads, which is what makes flash-resident and dense runs bit-equal.
 //
-// With all set, rows of value zero are added like the others, as the paper's engine does with every predicted row: what a
-// mask costs does not depend on the weights. With true masks there is no such row.
-func (e *Engine) ffn(rows []row, downBias []float32, all bool) {
+// A flash-resident engine adds rows of value zero like the others, as the paper's does with every predicted row: what a mask
+// costs does not depend on the weights. With true masks there is no such row.
+func (e *Engine) ffn(rows []row, downBias []float32) {
 	d := e.shape.DModel
 	const grainBytes = 128 << 10 // less work than this is faster on one thread
 	e.pool.Run(len(rows), max(1, grainBytes/(2*d)), func(lo, hi int) {
@@ -182,7 +184,7 @@ func (e *Engine) ffn(rows []row, downBias []float32, all bool) {
 		if v > 0 {
 			e.mask[rows[i].unit/64] |= 1 << (rows[i].unit % 64)
 		}
-		if v > 0 || all {
+		if v > 0 || e.masked {
 			e.active, e.values = append(e.active, rows[i]), append(e.values, v)
 		}
 	}

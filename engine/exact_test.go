@@ -141,6 +141,35 @@ func TestFlashEqualsDense(t *testing.T) {
 	}
 }
 
+// Masks that name more rows than are active cost time and change no value, and the true mask is still found.
+func TestWiderMasksChangeNothing(t *testing.T) {
+	e, want := memoryFlash(t, "", FlashConfig{Window: 2, Layout: layout.Options{Coalesce: true}})
+	seen := &recorded{}
+	e.Observe(seen)
+	for pos := range want.logits {
+		var wide [][]uint64
+		for _, mask := range want.masks[pos] {
+			wider := slices.Clone(mask)
+			for i := range wider {
+				wider[i] |= 0x8040201008040201 << (pos % 8)
+			}
+			wide = append(wide, wider)
+		}
+		logits, err := e.Forward(Token{Pos: pos, ID: want.ids[pos], Masks: wide})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(logits, want.logits[pos]) {
+			t.Fatalf("position %d: logits differ", pos)
+		}
+		for l, mask := range seen.masks[pos] {
+			if !slices.Equal(mask, want.masks[pos][l]) {
+				t.Fatalf("position %d, layer %d: the true mask was not found", pos, l)
+			}
+		}
+	}
+}
+
 func TestDenseIsTheSameForAnyThreads(t *testing.T) {
 	a, b := recordDense(t, 1, 16), recordDense(t, 5, 16)
 	for pos := range a.logits {
