@@ -38,11 +38,12 @@ func synthCommand(e *env) *cli.Command {
 			{
 				Name:  "trace",
 				Usage: "activation masks of a real shape, matched to published statistics",
-				Description: "Generating process: every neuron is switched on and off by independent Markov chains of several time scales, with a\n" +
-					"heavy-tailed popularity over neurons; their parameters are fitted so that the active share per layer, the share of distinct\n" +
-					"neurons in five consecutive tokens and the new ones per token equal the published values (LLM in a flash, Table 6 and\n" +
-					"appendix C.1 for OPT-6.7B; other models keep its time scales at their own active share, and say so).\n" +
-					"Predicted masks follow the published false-positive and false-negative rates. \"windrow trace stats\" shows the match.\n\n" +
+				Description: "Generating process: neurons are independent. Each is in topic or out of it, by a two-state Markov chain with a mean stay of\n" +
+					"43 tokens; how often is its popularity, log-normal over the neurons, and 4 % always are. A neuron in topic is predicted in a\n" +
+					"token with probability 0.22 (0.95 if it always is in topic), and active such that false positives and negatives are as published.\n" +
+					"The parameters are fitted to OPT-6.7B: active share per layer (LLM in a flash, Table 6), 24 % of the neurons predicted in five\n" +
+					"consecutive tokens and 2.4 % new per token (appendix C.1). Other models have their own active share and these time scales. There is\n" +
+					"no co-activation beyond popularity. \"windrow trace stats --predicted\" shows the match.\n\n" +
 					examples("windrow synth trace --like opt-6.7b --layers 4 --tokens 64 -o opt.trace.arrow",
 						"windrow trace stats opt.trace.arrow --predicted"),
 				Flags: []cli.Flag{
