@@ -45,9 +45,6 @@ func (r *Recorder) Layer(ev *engine.LayerEvent) error {
 func (r *Recorder) Token(ev *engine.TokenEvent) error {
 	r.next = 0
 	r.token.Seq, r.token.Pos, r.token.ID = uint32(ev.Token.Seq), uint32(ev.Token.Pos), ev.Token.ID
-	r.token.Phase = traces.Decode
-	if ev.Token.Prefill {
-		r.token.Phase = traces.Prefill
-	}
+	r.token.Phase = traces.PhaseOf(ev.Token.Prefill)
 	return r.out.Append(&r.token)
 }

@@ -83,10 +83,8 @@ const fewestPositions = 32
 
 // calibrateDense splits what attention and the output head took into fixed parts and weights.
 func calibrateDense(host *devicemodels.Host, s *samples, h *traces.Header) {
-	shape := &h.Shape
-	q, kv := shape.Heads*shape.HeadDim, shape.KVHeads*shape.HeadDim
-	weights := units.Bytes((2*q + 2*kv) * shape.DModel * shape.DTypeSize)
-	perPosition := float64(2 * kv * 4) // bytes of keys and values
+	weights, head := h.Shape.AttentionBytes(), h.Shape.HeadBytes()
+	perPosition := float64(h.Shape.KVBytes())
 	fixed := stat.Mean(s.attention, nil)
 	if slices.Max(s.pos)-slices.Min(s.pos) >= fewestPositions {
 		if _, slope := line(s.pos, s.attention); slope > 0 {
@@ -97,7 +95,6 @@ func calibrateDense(host *devicemodels.Host, s *samples, h *traces.Header) {
 		fixed -= (stat.Mean(s.pos, nil) + 1) * perPosition * 1e9 / float64(host.KVRate) // position p reads p+1
 	}
 	other := units.Nanos(stat.Mean(s.other, nil)) - host.DenseFixed
-	head := units.Bytes(shape.Vocab * shape.DModel * shape.DTypeSize)
 	if head > weights && other > 0 { // one large mat-vec and little else: the best measure of the rate
 		host.DenseRate = head.Over(other)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/policy"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
+	"github.com/windrow-sim/windrow/traces/compare"
 )
 
 // Config is one configuration to measure. It is written whole into the Run.
@@ -37,7 +38,6 @@ type Result struct {
 	Run   *traces.Run
 	Drift Drift
 	Mode  flashio.Mode
-	Need  *Need // what memory the run was given
 }
 
 // Run replays src on the image's geometry with resident weights w, reading through reader, which it closes. On cancellation it
@@ -59,24 +59,19 @@ func Run(ctx context.Context, src traces.Source, w *model.Weights, geo layout.Ge
 	if cfg.ReferenceReads == 0 {
 		cfg.ReferenceReads = referenceReads
 	}
-	need, err := Requirements(src, tokens, geo, cfg)
-	if err != nil {
-		reader.Close()
-		return nil, err
-	}
 	reference, err := newReference(reader, mode, geo, cfg)
 	if err != nil {
 		reader.Close()
 		return nil, err
 	}
 	defer reference.close()
-	flash, err := engine.NewFlash(w, geo, reader, need.FlashConfig(cfg))
+	flash, positions, err := NewFlash(src, tokens, w, geo, reader, cfg)
 	if err != nil {
 		reader.Close()
 		return nil, err
 	}
 	defer flash.Close()
-	eng, err := engine.New(w, flash, engine.Config{Threads: cfg.Threads, Context: need.Positions})
+	eng, err := engine.New(w, flash, engine.Config{Threads: cfg.Threads, Context: positions})
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +80,7 @@ func Run(ctx context.Context, src traces.Source, w *model.Weights, geo layout.Ge
 	m := &meter{rows: make([]traces.RunRow, 0, tokens*(src.Header().Layers*(traces.Parts-1)+1))}
 	eng.Observe(m)
 	err = drive(ctx, src, tokens, eng, m, reference, cfg)
-	result := &Result{Mode: mode, Need: need, Drift: reference.drift(), Run: &traces.Run{Rows: m.rows}}
+	result := &Result{Mode: mode, Drift: reference.drift(), Run: &traces.Run{Rows: m.rows}}
 	result.Run.Meta = meta(src.Header(), mode, result.Drift, cfg)
 	result.Run.Meta.Totals = traces.ComputeTotals(m.rows)
 	return result, err
@@ -153,26 +148,33 @@ func fits(h *traces.Header, w *model.Weights, geo layout.Geometry, cfg Config) e
 	return nil
 }
 
-// Need is the memory that a trace needs under a configuration: known before the first token, so that nothing grows later.
-type Need struct {
-	Rows      []int // per layer: the largest number of rows at once (the paper's Req_i, here of this very trace)
-	Staging   int64 // bytes of the largest plan
-	Positions int   // of the longest sequence
+// NewFlash returns flash-resident rows with the memory that the first tokens of a trace need, and no more, and the number of
+// positions of the longest sequence. On an error the reader stays the caller's.
+func NewFlash(src traces.Source, tokens int, w *model.Weights, geo layout.Geometry, reader flashio.Reader, cfg Config) (*engine.Flash, int, error) {
+	cfg.Layout.Align = max(cfg.Layout.Align, reader.Mode().Align)
+	n, err := requirements(src, tokens, geo, cfg)
+	if err != nil {
+		return nil, 0, err
+	}
+	flash, err := engine.NewFlash(w, geo, reader, engine.FlashConfig{Window: cfg.Window, Layout: cfg.Layout, Capacity: n.rows, Staging: n.staging})
+	return flash, n.positions, err
 }
 
-// FlashConfig is cfg with the memory that n says.
-func (n *Need) FlashConfig(cfg Config) engine.FlashConfig {
-	return engine.FlashConfig{Window: cfg.Window, Layout: cfg.Layout, Capacity: n.Rows, Staging: n.Staging}
+// need is the memory that a trace needs under a configuration: known before the first token, so that nothing grows later.
+type need struct {
+	rows      []int // per layer: the largest number of rows at once (the paper's Req_i, here of this very trace)
+	staging   int64 // bytes of the largest plan
+	positions int   // of the longest sequence
 }
 
-// Requirements runs policy and layout over the first tokens of a trace and returns what memory they need.
-func Requirements(src traces.Source, tokens int, geo layout.Geometry, cfg Config) (*Need, error) {
+// requirements runs policy and layout over the first tokens of a trace and returns what memory they need.
+func requirements(src traces.Source, tokens int, geo layout.Geometry, cfg Config) (*need, error) {
 	planner, err := layout.NewPlanner(geo, cfg.Layout)
 	if err != nil {
 		return nil, err
 	}
 	h := src.Header()
-	n := &Need{Rows: make([]int, h.Layers)}
+	n := &need{rows: make([]int, h.Layers)}
 	inUse := make([]int, h.Layers)
 	windows := make([]*policy.Window, h.Layers)
 	for l := range windows {
@@ -186,7 +188,7 @@ func Requirements(src traces.Source, tokens int, geo layout.Geometry, cfg Config
 		if err := src.Token(i, &t); err != nil {
 			return nil, err
 		}
-		n.Positions = max(n.Positions, int(t.Pos)+1)
+		n.positions = max(n.positions, int(t.Pos)+1)
 		masks := cfg.masks(&t)
 		for l, w := range windows {
 			if i > 0 && t.Seq != seq {
@@ -195,8 +197,8 @@ func Requirements(src traces.Source, tokens int, geo layout.Geometry, cfg Config
 			}
 			w.Step(masks[l], &d)
 			planner.Plan(l, d.Load, &plan)
-			n.Staging = max(n.Staging, plan.Staging)
-			n.Rows[l] = max(n.Rows[l], inUse[l]+len(d.Load))
+			n.staging = max(n.staging, plan.Staging)
+			n.rows[l] = max(n.rows[l], inUse[l]+len(d.Load))
 			inUse[l] += len(d.Load) - len(d.Evict)
 		}
 		seq = t.Seq
@@ -220,14 +222,11 @@ func meta(h *traces.Header, mode flashio.Mode, drift Drift, cfg Config) traces.R
 	if drift.Known {
 		m.DriftPercent = &drift.Percent
 	}
-	if drift.Percent > tooRestless {
+	if drift.Percent > compare.DefaultMaxDrift {
 		m.Warnings = append(m.Warnings, fmt.Sprintf("the device drifted by %.3g %% while it was measured; times are worth no more than that", drift.Percent))
 	}
 	return m
 }
-
-// tooRestless is the drift in percent from which a measurement is tainted.
-const tooRestless = 10
 
 // meter is the Observer that turns engine events into rows of a Run. Time between tokens is cut out: there the driver reads the
 // trace and the reference pattern, and the engine does nothing.
@@ -262,10 +261,7 @@ func (m *meter) Layer(ev *engine.LayerEvent) error {
 func (m *meter) Token(ev *engine.TokenEvent) error {
 	m.layer = append(m.layer, traces.RunRow{Layer: traces.NoLayer, Part: traces.PartOther, Start: ev.Other.Start - m.shift, Dur: ev.Other.Dur})
 	m.end = ev.Other.Start + ev.Other.Dur
-	phase := traces.Decode
-	if ev.Token.Prefill {
-		phase = traces.Prefill
-	}
+	phase := traces.PhaseOf(ev.Token.Prefill)
 	for _, r := range m.layer {
 		r.Token, r.Seq, r.Pos, r.Phase = m.index, uint32(ev.Token.Seq), uint32(ev.Token.Pos), phase
 		m.rows = append(m.rows, r)

@@ -371,11 +371,11 @@ func TestRunStopsAndRefuses(t *testing.T) {
 func TestRequirementsAreTight(t *testing.T) {
 	src, image, _ := syntheticTrace(t)
 	for _, window := range []int{0, 3} {
-		need, err := Requirements(src, src.Tokens(), image.Geometry(), Config{Window: window})
-		if err != nil || need.Positions != 20 {
+		need, err := requirements(src, src.Tokens(), image.Geometry(), Config{Window: window})
+		if err != nil || need.positions != 20 {
 			t.Fatalf("%+v, %v; want 20 positions", need, err)
 		}
-		for l, n := range need.Rows {
+		for l, n := range need.rows {
 			most := 0
 			for i := range src.Tokens() {
 				union := map[uint32]bool{}

@@ -244,16 +244,14 @@ func (r *runner) spend(row traces.RunRow, part traces.Part, dur units.Nanos) {
 // (float32 in the engine's cache).
 func (r *runner) attentionTime(pos int) units.Nanos {
 	host, s := &r.cfg.Device.Host, &r.head.Shape
-	q, kv := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
-	weights := units.Bytes((2*q + 2*kv) * s.DModel * s.DTypeSize)
-	cache := units.Bytes(2 * kv * 4 * (pos + 1))
-	return host.LayerFixed + 4*host.DenseFixed + host.DenseRate.Time(weights) + host.KVRate.Time(cache)
+	cache := s.KVBytes() * units.Bytes(pos+1)
+	return host.LayerFixed + 4*host.DenseFixed + host.DenseRate.Time(s.AttentionBytes()) + host.KVRate.Time(cache)
 }
 
 // headTime charges the output head and what else happens once per token.
 func (r *runner) headTime() units.Nanos {
-	host, s := &r.cfg.Device.Host, &r.head.Shape
-	return host.TokenFixed + host.DenseFixed + host.DenseRate.Time(units.Bytes(s.Vocab*s.DModel*s.DTypeSize))
+	host := &r.cfg.Device.Host
+	return host.TokenFixed + host.DenseFixed + host.DenseRate.Time(r.head.Shape.HeadBytes())
 }
 
 func engineNames(f devicemodels.Flash) []string { return slices.Sorted(maps.Keys(f.Engines)) }

@@ -42,6 +42,25 @@ type Shape struct {
 // RecordBytes is the size of one unit's bundle: P·d_model·bytes.
 func (s Shape) RecordBytes() units.Bytes { return units.Bytes(s.Rows * s.DModel * s.DTypeSize) }
 
+// AttentionBytes is the size of one layer's four projections: q, k, v and out.
+func (s Shape) AttentionBytes() units.Bytes {
+	return units.Bytes(2 * (s.Heads + s.KVHeads) * s.HeadDim * s.DModel * s.DTypeSize)
+}
+
+// KVBytes is the size of one position's keys and values in one layer, which the engine keeps as float32.
+func (s Shape) KVBytes() units.Bytes { return units.Bytes(2 * s.KVHeads * s.HeadDim * 4) }
+
+// HeadBytes is the size of the output head.
+func (s Shape) HeadBytes() units.Bytes { return units.Bytes(s.Vocab * s.DModel * s.DTypeSize) }
+
+// PhaseOf returns the phase of a token that is part of the prompt, or is not.
+func PhaseOf(prompt bool) Phase {
+	if prompt {
+		return Prefill
+	}
+	return Decode
+}
+
 // Header describes a whole trace; it is stored as schema metadata of the Arrow file.
 type Header struct {
 	SchemaVersion string            `json:"schema_version"`

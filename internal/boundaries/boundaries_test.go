@@ -49,7 +49,7 @@ var allowed = map[string][]string{
 	"sim/des": {"internal/units"},
 	"sim":     {"internal/units", "sim/des", "engine/policy", "engine/layout", "devicemodels", "traces"},
 
-	"replay":          {"internal/units", "internal/rng", "engine", "engine/policy", "engine/layout", "engine/flashio", "engine/model", "traces", "devicemodels"},
+	"replay":          {"internal/units", "internal/rng", "engine", "engine/policy", "engine/layout", "engine/flashio", "engine/model", "traces", "traces/compare", "devicemodels"},
 	"replay/emulated": {"internal/units", "engine/flashio", "devicemodels"},
 	"replay/throttle": {"internal/units", "engine/flashio"},
 	"replay/probe":    {"internal/units", "internal/rng", "engine/flashio", "devicemodels", "kernels/cpu"},

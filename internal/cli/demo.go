@@ -181,7 +181,7 @@ func (d *demo) checkExact(m *openedModel, path string) error {
 	if err != nil {
 		return err
 	}
-	flash, err := newFlash(m, reader, tr, replay.Config{Window: d.window, Layout: layout.Options{Coalesce: true}})
+	flash, _, err := replay.NewFlash(tr, tr.Tokens(), m.weights, m.image.Geometry(), reader, replay.Config{Window: d.window, Layout: layout.Options{Coalesce: true}})
 	if err != nil {
 		reader.Close()
 		return err
@@ -242,7 +242,7 @@ func (d *demo) large(like, path string) error {
 	if err != nil {
 		return err
 	}
-	layers, why, err := affordableLayers(d.dir, model.Shape(shape))
+	layers, why, err := affordableLayers(d.dir, shape)
 	if err != nil {
 		return err
 	}
@@ -257,13 +257,7 @@ func (d *demo) large(like, path string) error {
 		d.e.note("%s: %d of %d layers, since %s", info.Name, layers, shape.Layers, why)
 	}
 	shape.Layers = layers
-	p := d.e.startProgress("synth model (MiB)")
-	err = model.Synth(d.ctx, model.Shape(shape), "synthetic "+info.Name, d.seed, path, model.SynthOptions{Progress: func(done, total int64) { p.update(int(done>>20), int(total>>20)) }})
-	p.done()
-	if err != nil {
-		return err
-	}
-	if d.image, err = model.OpenImage(path); err != nil {
+	if d.image, err = d.e.synthImage(d.ctx, shape, info.Name, d.seed, path); err != nil {
 		return err
 	}
 	d.result.Large = fmt.Sprintf("%s, %d layers", d.image.Name, layers)
@@ -283,7 +277,7 @@ const assumedShare = 0.033
 
 // affordableLayers bounds the size of the large model by space and by what can be written in a few seconds; why says which
 // of the two. Less than one means that not even a layer fits.
-func affordableLayers(dir string, s model.Shape) (layers int, why string, err error) {
+func affordableLayers(dir string, s traces.Shape) (layers int, why string, err error) {
 	rate, err := writeRate(dir)
 	if err != nil {
 		return 0, "", err
@@ -293,8 +287,8 @@ func affordableLayers(dir string, s model.Shape) (layers int, why string, err er
 	if free, ok := freeSpace(dir); ok && free/3 < limit {
 		limit, why = free/3, fmt.Sprintf("%v are free", free)
 	}
-	perLayer := units.Bytes(s.DFFN)*s.RecordBytes() + units.Bytes(4*s.DModel*s.DModel*s.DTypeSize)
-	fixed := units.Bytes((s.Vocab + s.MaxPos) * s.DModel * s.DTypeSize)
+	perLayer := units.Bytes(s.DFFN)*s.RecordBytes() + s.AttentionBytes()
+	fixed := s.HeadBytes() + units.Bytes(s.MaxPos*s.DModel*s.DTypeSize)
 	return min(int((limit-fixed)/perLayer), s.Layers), why, nil
 }
 
@@ -329,13 +323,7 @@ func (d *demo) measure(budget time.Duration) error {
 		return err
 	}
 	cfg.Depths = []int{1, demoParallel / 2, demoParallel, 2 * demoParallel}
-	p := d.e.startProgress("probe")
-	cfg.Progress = func(stage string, done, total int) {
-		p.label = "probe " + stage
-		p.update(done, total)
-	}
-	device, err := probe.Run(d.ctx, cfg)
-	p.done()
+	device, err := d.e.probeDevice(d.ctx, cfg)
 	if err != nil {
 		return err
 	}

@@ -298,7 +298,7 @@ func (e *env) openFlash(c *cli.Context, m *openedModel, tr *traces.Reader) (*eng
 	if err != nil {
 		return nil, err
 	}
-	flash, err := newFlash(m, reader, tr, replay.Config{Window: c.Int("window"), Layout: lay})
+	flash, _, err := replay.NewFlash(tr, tr.Tokens(), m.weights, m.image.Geometry(), reader, replay.Config{Window: c.Int("window"), Layout: lay})
 	if err != nil {
 		reader.Close()
 		return nil, err
@@ -307,16 +307,6 @@ func (e *env) openFlash(c *cli.Context, m *openedModel, tr *traces.Reader) (*eng
 		e.note("note: %s", n)
 	}
 	return flash, nil
-}
-
-// newFlash gives a flash-resident engine's rows the memory that the trace needs, and no more.
-func newFlash(m *openedModel, reader flashio.Reader, tr *traces.Reader, cfg replay.Config) (*engine.Flash, error) {
-	cfg.Layout.Align = max(cfg.Layout.Align, reader.Mode().Align)
-	need, err := replay.Requirements(tr, tr.Tokens(), m.image.Geometry(), cfg)
-	if err != nil {
-		return nil, err
-	}
-	return engine.NewFlash(m.weights, m.image.Geometry(), reader, need.FlashConfig(cfg))
 }
 
 // readPrompts reads one prompt per line; blank lines are skipped.

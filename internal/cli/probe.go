@@ -82,13 +82,7 @@ func (e *env) probe(c *cli.Context) error {
 	if cfg.FileSize, err = units.ParseBytes(c.String("file-size")); err != nil {
 		return usageError("--file-size: %v", err)
 	}
-	p := e.startProgress("probe")
-	cfg.Progress = func(stage string, done, total int) {
-		p.label = "probe " + stage
-		p.update(done, total)
-	}
-	device, err := probe.Run(c.Context, cfg)
-	p.done()
+	device, err := e.probeDevice(c.Context, cfg)
 	if err != nil {
 		return err
 	}
@@ -107,6 +101,17 @@ func (e *env) probe(c *cli.Context) error {
 		return printJSON(e.stdout, device)
 	}
 	return e.printDevice(device)
+}
+
+// probeDevice runs a probe with progress.
+func (e *env) probeDevice(ctx context.Context, cfg probe.Config) (*devicemodels.Device, error) {
+	p := e.startProgress("probe")
+	defer p.done()
+	cfg.Progress = func(stage string, done, total int) {
+		p.label = "probe " + stage
+		p.update(done, total)
+	}
+	return probe.Run(ctx, cfg)
 }
 
 // calibrateOn sets the host constants by the start of a trace, replayed on its image.

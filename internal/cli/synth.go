@@ -103,24 +103,24 @@ func (e *env) synthModel(c *cli.Context) error {
 		return usageError("--scale %g: it must be above 0 and at most 1", scale)
 	}
 	shape.Layers = max(1, int(float64(shape.Layers)*scale+0.5))
-	return e.writeSynthModel(c.Context, shape, name, c.Uint64("seed"), c.String("out"))
-}
-
-// writeSynthModel writes an image and prints what it is.
-func (e *env) writeSynthModel(ctx context.Context, shape traces.Shape, name string, seed uint64, out string) error {
-	p := e.startProgress("synth model (MiB)")
-	opt := model.SynthOptions{Progress: func(done, total int64) { p.update(int(done>>20), int(total>>20)) }}
-	err := model.Synth(ctx, model.Shape(shape), "synthetic "+name, seed, out, opt)
-	p.done()
-	if err != nil {
-		return err
-	}
-	image, err := model.OpenImage(out)
+	image, err := e.synthImage(c.Context, shape, name, c.Uint64("seed"), c.String("out"))
 	if err != nil {
 		return err
 	}
 	defer image.Close()
 	return imageTable(image.Name, image.Shape, units.Bytes(image.Geometry().Size), image.ResidentBytes(), image.BundleBytes()).Text(e.stdout)
+}
+
+// synthImage writes a random image with progress and opens it.
+func (e *env) synthImage(ctx context.Context, shape traces.Shape, name string, seed uint64, out string) (*model.Image, error) {
+	p := e.startProgress("synth model (MiB)")
+	opt := model.SynthOptions{Progress: func(done, total int64) { p.update(int(done>>20), int(total>>20)) }}
+	err := model.Synth(ctx, model.Shape(shape), "synthetic "+name, seed, out, opt)
+	p.done()
+	if err != nil {
+		return nil, err
+	}
+	return model.OpenImage(out)
 }
 
 func (e *env) synthTrace(c *cli.Context) error {
