@@ -1,6 +1,7 @@
 package devicemodels
 
 import (
+	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -11,45 +12,20 @@ type Device struct {
 	Name    string            `yaml:"name" json:"name"`
 	Source  string            `yaml:"source" json:"source"`
 	Sources map[string]string `yaml:"sources,omitempty" json:"sources,omitempty"`
-	Flash   Flash             `yaml:"flash" json:"flash"`
+	Flash   flash.Spec        `yaml:"flash" json:"flash"`
 	Host    Host              `yaml:"host" json:"host"`
 	Fit     *Fit              `yaml:"fit,omitempty" json:"fit,omitempty"`
 }
 
-// Flash is a station of k parallel servers behind one shared link:
-//
-//	a request waits for a free server (first come, first served), keeps it for LTFB + bytes/ServerRate,
-//	and moves its bytes over the link (one request at a time, at LinkRate) as they come: it is done when both are.
-//
-// LTFB is the latency to first byte, the part of a read's time that does not depend on its size (LLM in a flash, 2.1).
-type Flash struct {
-	Servers    int         `yaml:"servers" json:"servers"`
-	LTFB       units.Nanos `yaml:"ltfb" json:"ltfb"`
-	ServerRate units.Rate  `yaml:"server_rate" json:"server_rate"` // per server; 0 = no limit
-	LinkRate   units.Rate  `yaml:"link_rate" json:"link_rate"`     // shared; 0 = no limit
-	MaxIOPS    int64       `yaml:"max_iops,omitempty" json:"max_iops,omitempty"`
-	Align      units.Bytes `yaml:"align" json:"align"` // smallest direct read
-	// Engines gives the host's cost of using the device, by engine name ("pread", "uring", ...).
-	Engines map[string]EngineCost `yaml:"engines" json:"engines"`
-}
-
-// EngineCost is host time spent per batch and per request. A pread pool spends the per-request cost on as many cores as the
-// host has; a ring spends it on one.
-type EngineCost struct {
-	Batch    units.Nanos `yaml:"batch" json:"batch"`       // once per batch: waking the workers, or one system call
-	Submit   units.Nanos `yaml:"submit" json:"submit"`     // per request, before the device sees it
-	Complete units.Nanos `yaml:"complete" json:"complete"` // per request, after the device is done
-	Serial   bool        `yaml:"serial,omitempty" json:"serial,omitempty"`
-}
-
 // Host is how fast memory and arithmetic are. Rates count bytes of weights (or of rows copied) per second as measured with
-// the engine's own kernels, so they contain their arithmetic.
+// the engine's own kernels, so they contain their arithmetic. Host.At makes times of them (see host.go); a rate of 0 is not
+// known, and the roofline stands in for it where there is one.
 type Host struct {
 	Cores      int         `yaml:"cores" json:"cores"`
 	MemoryRate units.Rate  `yaml:"memory_rate" json:"memory_rate"` // plain streaming read, all cores: the roofline
 	DenseRate  units.Rate  `yaml:"dense_rate" json:"dense_rate"`   // mat-vec over resident fp16 weights
 	DenseFixed units.Nanos `yaml:"dense_fixed" json:"dense_fixed"` // per mat-vec call
-	RowRate    units.Rate  `yaml:"row_rate" json:"row_rate"`       // FFN over scattered rows: dot and axpy
+	RowRate    units.Rate  `yaml:"row_rate" json:"row_rate"`       // FFN over scattered fp16 rows: dot and axpy
 	RowFixed   units.Nanos `yaml:"row_fixed" json:"row_fixed"`     // per layer
 	CopyRate   units.Rate  `yaml:"copy_rate" json:"copy_rate"`     // row-cache copies, bytes moved once
 	CopyFixed  units.Nanos `yaml:"copy_fixed" json:"copy_fixed"`   // per copied row
@@ -59,6 +35,30 @@ type Host struct {
 	// Policy and layout decisions: per layer, and per unit that the layer needs.
 	DecideFixed units.Nanos `yaml:"decide_fixed" json:"decide_fixed"`
 	DecideUnit  units.Nanos `yaml:"decide_unit" json:"decide_unit"`
+
+	// The rest is optional: 0 means that the machine does not have it, or does not need it.
+
+	// Precisions gives the rates for other weights than fp16, by name: "bf16", "f32", "q8".
+	Precisions map[string]Precision `yaml:"precisions,omitempty" json:"precisions,omitempty"`
+	// ComputeGFLOPS is the peak of arithmetic in 10⁹ operations per second, a multiply-add being two: the roofline's other side.
+	ComputeGFLOPS float64 `yaml:"compute_gflops,omitempty" json:"compute_gflops,omitempty"`
+	// PredictorRate is the mat-vec over a predictor's weights, which are small; 0 = as the dense ones.
+	PredictorRate units.Rate `yaml:"predictor_rate,omitempty" json:"predictor_rate,omitempty"`
+	// An accelerator with memory of its own gets loaded rows over a bus: TransferFixed per batch, and the bytes at TransferRate.
+	TransferRate  units.Rate  `yaml:"transfer_rate,omitempty" json:"transfer_rate,omitempty"`
+	TransferFixed units.Nanos `yaml:"transfer_fixed,omitempty" json:"transfer_fixed,omitempty"`
+	// SyncFixed is how long host and accelerator wait for each other, per layer.
+	SyncFixed units.Nanos `yaml:"sync_fixed,omitempty" json:"sync_fixed,omitempty"`
+	// HeldRate is how fast cached rows are kept visible to an accelerator, once per token and for all rows held, used or not.
+	HeldRate units.Rate `yaml:"held_rate,omitempty" json:"held_rate,omitempty"`
+	// IOContention is the memory traffic that compute loses to one byte of I/O; 0 = I/O goes to another memory. See Host.Overlap.
+	IOContention float64 `yaml:"io_contention,omitempty" json:"io_contention,omitempty"`
+}
+
+// Precision is how fast weights of one precision are, in bytes of these weights per second; 0 = not measured.
+type Precision struct {
+	DenseRate units.Rate `yaml:"dense_rate,omitempty" json:"dense_rate,omitempty"`
+	RowRate   units.Rate `yaml:"row_rate,omitempty" json:"row_rate,omitempty"`
 }
 
 // Fit says where a fitted model holds and how well.
@@ -71,20 +71,35 @@ type Fit struct {
 	DepthMax    int         `yaml:"depth_max" json:"depth_max"`
 	MeanAbsPct  float64     `yaml:"mean_abs_percent" json:"mean_abs_percent"` // residuals of the throughput
 	WorstAbsPct float64     `yaml:"worst_abs_percent" json:"worst_abs_percent"`
-	DriftPct    float64     `yaml:"drift_percent" json:"drift_percent"` // of a reference cell during the probe
-	Warnings    []string    `yaml:"warnings,omitempty" json:"warnings,omitempty"`
-	Cells       []Cell      `yaml:"cells" json:"cells"`
+	// LeaveOneOutPct is the mean absolute error of cells as predicted by fits that were made without them; nil with fewer than three.
+	LeaveOneOutPct *float64 `yaml:"leave_one_out_percent,omitempty" json:"leave_one_out_percent"`
+	// IntervalPct: nine of ten throughputs inside the range are expected within this of the model; nil = not known.
+	IntervalPct *float64 `yaml:"interval_percent,omitempty" json:"interval_percent"`
+	// HostPct is the same for the times of the host; nil = not known.
+	HostPct  *float64 `yaml:"host_interval_percent,omitempty" json:"host_interval_percent"`
+	Fixed    []string `yaml:"fixed,omitempty" json:"fixed,omitempty"`       // fields that were given to the fit, "flash.link_rate"
+	Unfitted string   `yaml:"unfitted,omitempty" json:"unfitted,omitempty"` // why there is no fit, where there is none
+	DriftPct float64  `yaml:"drift_percent" json:"drift_percent"`           // of a reference cell during the probe
+	Warnings []string `yaml:"warnings,omitempty" json:"warnings,omitempty"`
+	Cells    []Cell   `yaml:"cells" json:"cells"`
 }
 
 // Cell is one measured point of the grid, and what the fitted model says of it.
 type Cell struct {
-	Engine  string      `yaml:"engine" json:"engine"`
-	Chunk   units.Bytes `yaml:"chunk" json:"chunk"`
-	Depth   int         `yaml:"depth" json:"depth"`
-	Reads   int         `yaml:"reads" json:"reads"`
-	Rate    units.Rate  `yaml:"rate" json:"rate"`   // measured
-	Model   units.Rate  `yaml:"model" json:"model"` // closed form of the fit
-	P50     units.Nanos `yaml:"p50" json:"p50"`     // of one read, as its thread saw it
-	P99     units.Nanos `yaml:"p99" json:"p99"`
-	Tainted string      `yaml:"tainted,omitempty" json:"tainted,omitempty"` // why the cell was left out of the fit
+	Engine string      `yaml:"engine" json:"engine"`
+	Chunk  units.Bytes `yaml:"chunk" json:"chunk"`
+	Depth  int         `yaml:"depth" json:"depth"`
+	Reads  int         `yaml:"reads" json:"reads"`
+	Rate   units.Rate  `yaml:"rate" json:"rate"` // measured
+	// RateLow and RateHigh are the 95 % confidence interval of the mean rate; 0 = not known.
+	RateLow  units.Rate  `yaml:"rate_low,omitempty" json:"rate_low"`
+	RateHigh units.Rate  `yaml:"rate_high,omitempty" json:"rate_high"`
+	Model    units.Rate  `yaml:"model" json:"model"` // closed form of the fit
+	P50      units.Nanos `yaml:"p50" json:"p50"`     // of one read, as its thread saw it; 0 = not known
+	P99      units.Nanos `yaml:"p99" json:"p99"`
+	// Times are those of single reads, as their threads saw them; empty = not kept. They are not part of a file.
+	Times   flash.Histogram `yaml:"-" json:"-"`
+	Source  string          `yaml:"source,omitempty" json:"source,omitempty"`
+	Quality string          `yaml:"quality,omitempty" json:"quality,omitempty"` // of a published number: measured, table, derived, ...
+	Tainted string          `yaml:"tainted,omitempty" json:"tainted,omitempty"` // why the cell was left out of the fit
 }

@@ -4,23 +4,17 @@
 // A Device is a specification: immutable, read from a *.device.yaml file, an embedded preset, or a fit of
 // measured cells. It holds no state; the moving parts (free servers, the busy link) belong to the simulator.
 //
-// The model of the flash has three stations in series with a host:
-//
-//	host: submit ──▶ k servers: LTFB + b/ServerRate ──▶ shared link: b/LinkRate ──▶ host: complete
-//
-// The link moves bytes while the server produces them, so a lone request of b bytes takes
-//
-//	submit + LTFB + max(b/ServerRate, b/LinkRate) + complete
-//
-// and a closed loop of many requests is limited by the slowest station (asymptotic bounds of operational
-// analysis: Denning and Buzen, "The Operational Analysis of Queueing Network Models", 1978).
+// The flash has a package of its own, devicemodels/flash: its specification, its closed form and its event model. A fit finds the
+// specification whose closed form is nearest to measured cells, says how well it predicts cells that it has not seen, and
+// refuses where the cells do not determine it.
 //
 // Reading guide:
 //
 //	device.go    the types: what a device file says
-//	closed.go    throughput and latency of the model in closed form
-//	fit.go       measured cells to a Flash
-//	fit_search.go the search inside the fit: parameters, starts, objective
+//	fit.go       measured cells to a flash.Spec
+//	fit_search.go the search inside the fit: parameters, starts, objective, cells left out
+//	fit_spec.go  what the search found, as a flash.Spec
+//	check.go     a device file against its own cells
 //	yaml.go      files: load, parse, save
 //	strict.go    the strict half of parsing: unknown keys, positions, nearest names
 //	validate.go  what a device must satisfy
@@ -29,8 +23,6 @@
 // Invariants:
 //
 //  1. A device that Load, Parse, Preset or FitFlash returned is valid.
-//  2. Throughput(e, c, b, d) · Latency(e, c, b, d) = d requests (Little's law).
-//  3. Throughput never falls when a rate, the number of servers or the depth grows, or a latency shrinks.
-//  4. Save then Load gives the same Device, to the nanosecond and the byte per second.
-//  5. A fit never uses a tainted cell.
+//  2. Save then Load gives the same Device, to the nanosecond and the byte per second.
+//  3. A fit never uses a tainted cell.
 package devicemodels

@@ -1,38 +1,56 @@
 package devicemodels
 
 import (
-	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/optimize"
+	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/rng"
-	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// search minimises the log error over the number of servers (scanned, an integer) and, for each, over the logarithms of
-//
-//	θ[0] LTFB (s), θ[1] seconds per byte of one server, θ[2] seconds per byte of the link,
-//	θ[3+i] host seconds per request of the i-th engine whose cost is not known.
-//
-// Logarithms keep every parameter positive and give all of them the same scale.
+// search minimises the log error over the logarithms of the parameters that are not given. Logarithms keep every parameter positive
+// and give all of them the same scale. The number of servers is a real number until the end.
 type search struct {
 	points  []point
 	engines []hostCost // in order of name
-	free    int        // engines with a fitted cost
-	start   []float64  // θ before any search
+	params  []param    // the five of the device, then one for each engine whose cost is not known
 	most    int        // deepest loop measured
+	base    flash.Loop // what the fit does not move
+	extra   float64    // s; what reads spread over all of the device add to LTFB, from Known.Spans
+	spread  bool       // the request limit of such reads is known from there
 	opt     FitOptions
+}
+
+// The parameters of the device, in order of search.params.
+const (
+	paramLTFB     = iota // s
+	paramPerByte         // s/B of one server
+	paramLinkByte        // s/B of the link
+	paramServers
+	paramPerIO // s per request at the request limit
+	deviceParams
+)
+
+// param is one parameter: where it starts, and whether it is given.
+type param struct {
+	start float64 // logarithm
+	fixed bool
 }
 
 // point is a clean cell in the units of the closed form.
 type point struct {
 	engine         int
 	chunk, depth   float64
-	logRequestRate float64
+	logRequestRate float64 // what the device did, between the stalls of a limit
+	logLimited     float64 // what was measured, limit and all
+	weight         float64
 }
 
 type hostCost struct {
@@ -40,63 +58,109 @@ type hostCost struct {
 	cores  float64
 	serial bool
 	known  float64 // s; used when param < 0
-	param  int     // index in θ
+	param  int     // index in params
+	fixed  bool    // the whole cost is that of Known
 }
 
-// candidate is the best θ found for a number of servers.
+// shape is one of the structures that are tried.
+type shape struct {
+	byAddress, ceiling bool
+}
+
+// candidate is the best θ found for a shape.
 type candidate struct {
-	servers int
-	theta   []float64
-	loss    float64
+	shape
+	theta []float64 // of all params
+	loss  float64
 }
 
-// Weights of the two priors, against a mean squared log error that is 1e-4 for 1 % noise. The first keeps a parameter
-// that no cell depends on where it started; the second prefers to blame the device, not the host, for latency that
-// the cells cannot assign.
+// Weights of the priors, against a mean squared log error that is 1e-4 for 1 % noise. The first keeps a parameter that no cell
+// depends on where it started; the second prefers to blame the device, not the host, for latency that the cells cannot assign; the
+// third prefers fewer servers: what cannot be seen must not be promised.
 const (
-	priorStart = 1e-6
-	priorHost  = 1e-4
+	priorStart   = 1e-6
+	priorHost    = 1e-4
+	priorServers = 1e-6
 )
 
-func newSearch(clean []Cell, cores int, opt FitOptions) *search {
-	s := &search{opt: opt}
-	serial := opt.Serial
-	if serial == nil {
-		serial = []string{"uring"}
+// noiseFloor is the mean squared log error that repeated measurements of one cell have at best (0.5 %): a shape that is better
+// by less than that is not better.
+const noiseFloor = 2.5e-5
+
+// weightNoise is the relative error, in a cell's confidence interval, that halves its weight.
+const weightNoise = 0.02
+
+func newSearch(clean []Cell, cores int, opt FitOptions) (*search, error) {
+	s := &search{opt: opt, base: opt.Known.Loop(1, true)}
+	// Cells that a limit held back take part with what the device did between its stalls; judge puts the limit back.
+	s.base.LimitByte, s.base.LimitIO = 0, 0
+	for _, span := range opt.Known.Spans {
+		if span.Within == 0 {
+			s.extra, s.spread = span.ExtraLTFB.Seconds(), span.MaxIOPS > 0
+		}
 	}
 	index := map[string]int{}
 	for _, c := range clean {
 		index[c.Engine] = 0
 		s.most = max(s.most, c.Depth)
 	}
+	costs := 0
 	for i, name := range slices.Sorted(maps.Keys(index)) {
 		index[name] = i
-		h := hostCost{name: name, param: -1, serial: slices.Contains(serial, name)}
-		h.cores = hostServers(h.serial, cores)
-		if cost, ok := opt.HostCost[name]; ok {
-			h.known = cost.Seconds()
-		} else {
-			h.param = 3 + s.free
-			s.free++
+		h, known := opt.hostCost(name, cores)
+		if !known {
+			h.param = deviceParams + costs
+			costs++
 		}
 		s.engines = append(s.engines, h)
 	}
 	for _, c := range clean {
-		s.points = append(s.points, point{
+		relative := 0.0
+		if c.RateLow > 0 && c.RateHigh > c.RateLow {
+			relative = float64(c.RateHigh-c.RateLow) / float64(c.Rate) / (2 * 1.96)
+		}
+		p := point{
 			engine: index[c.Engine], chunk: float64(c.Chunk), depth: float64(c.Depth),
 			logRequestRate: math.Log(float64(c.Rate) / float64(c.Chunk)),
-		})
+			weight:         weightNoise * weightNoise / (weightNoise*weightNoise + relative*relative),
+		}
+		p.logLimited = p.logRequestRate
+		if stalled, ok := stallsOf(&c); ok && opt.Known.Limit != nil {
+			p.logRequestRate = math.Log(stalled.burst(&c) / float64(c.Chunk))
+		}
+		s.points = append(s.points, p)
 	}
-	s.start = s.guess()
-	return s
+	s.guess(costs)
+	return s, s.fix()
 }
 
-// guess reads a first θ off the cells: the shallowest loops show a lone request, the fastest cell shows the link.
-func (s *search) guess() []float64 {
+// hostCost returns what the options say about an engine, and whether its cost is known.
+func (o *FitOptions) hostCost(name string, cores int) (h hostCost, known bool) {
+	serial := o.Serial
+	if serial == nil {
+		serial = []string{"uring"}
+	}
+	h = hostCost{name: name, param: -1, serial: slices.Contains(serial, name), cores: 1}
+	cost, known := o.HostCost[name]
+	h.known = cost.Seconds()
+	if fixed, given := o.fixedEngine(name); given {
+		h.fixed, known = true, true
+		h.serial, h.known = fixed.Serial, (fixed.Submit + fixed.Complete).Seconds()
+	}
+	if !h.serial {
+		h.cores = float64(max(cores, 1))
+	}
+	return h, known
+}
+
+// guess reads a first θ off the cells: the shallowest loops show a lone request, the fastest cell shows the link, the most requests
+// in a second the request limit.
+func (s *search) guess(costs int) {
 	small, large := s.points[0], s.points[0]
-	fastest := 0.0
+	fastest, most := 0.0, 0.0
 	for _, p := range s.points {
 		fastest = max(fastest, math.Exp(p.logRequestRate)*p.chunk)
+		most = max(most, math.Exp(p.logRequestRate))
 		if p.depth < small.depth || p.depth == small.depth && p.chunk < small.chunk {
 			small = p
 		}
@@ -110,19 +174,98 @@ func (s *search) guess() []float64 {
 		perByte = (large.depth/math.Exp(large.logRequestRate) - lone) / (large.chunk - small.chunk)
 	}
 	ltfb := max(lone-small.chunk*max(perByte, 0), lone/10)
-	theta := []float64{math.Log(ltfb), math.Log(max(perByte, 0.1/fastest)), math.Log(1 / fastest)}
-	for range s.free {
-		theta = append(theta, math.Log(0.02*ltfb))
+	for _, v := range []float64{ltfb, max(perByte, 0.1/fastest), 1 / fastest, 1, 1 / most} {
+		s.params = append(s.params, param{start: math.Log(v)})
 	}
-	return theta
+	for range costs {
+		s.params = append(s.params, param{start: math.Log(0.02 * ltfb)})
+	}
 }
 
-// model returns the closed form at θ, without the host.
-func model(servers int, theta []float64) closedForm {
-	return closedForm{
-		servers: float64(servers), ltfb: math.Exp(theta[0]),
-		perByte: math.Exp(theta[1]), linkByte: math.Exp(theta[2]),
+// fix holds the parameters that opt.Fixed names at their known values.
+func (s *search) fix() error {
+	known := s.opt.Known
+	values := map[string]struct {
+		param int
+		value float64
+	}{
+		"flash.ltfb":        {paramLTFB, known.LTFB.Seconds()},
+		"flash.server_rate": {paramPerByte, 1 / float64(known.ServerRate)},
+		"flash.link_rate":   {paramLinkByte, 1 / float64(known.LinkRate)},
+		"flash.servers":     {paramServers, float64(known.Servers)},
+		"flash.max_iops":    {paramPerIO, 1 / float64(known.MaxIOPS)},
 	}
+	for _, name := range s.opt.Fixed {
+		if name == "flash.placement" {
+			continue // shapes looks at it
+		}
+		if engine, ok := strings.CutPrefix(name, enginePrefix); ok {
+			if _, known := s.opt.Known.Engines[engine]; !known {
+				return fmt.Errorf("devicemodels: fit: %q is fixed, but no cost of it is known: %w", name, ErrFit)
+			}
+			continue // newSearch looks at it
+		}
+		v, ok := values[name]
+		if !ok {
+			return fmt.Errorf("devicemodels: fit: %q cannot be fixed; flash.placement, %sNAME, %v can: %w", name, enginePrefix, slices.Sorted(maps.Keys(values)), ErrFit)
+		}
+		if !(v.value > 0) {
+			return fmt.Errorf("devicemodels: fit: %q is fixed at no value: %w", name, ErrFit)
+		}
+		// No limit is written 0 and is an infinite time: so short a time is the same.
+		s.params[v.param] = param{start: math.Log(v.value), fixed: true}
+		if math.IsInf(v.value, 1) {
+			s.params[v.param].start = math.Log(1e-18)
+		}
+	}
+	return nil
+}
+
+// shapes are the structures to try: as many as the cells can tell apart.
+func (s *search) shapes() []shape {
+	placements := []bool{false, true}
+	if slices.Contains(s.opt.Fixed, "flash.placement") {
+		placements = []bool{s.opt.Known.Placement == flash.PlaceByAddress}
+	}
+	var list []shape
+	for _, byAddress := range placements {
+		if s.params[paramPerIO].fixed || s.spread {
+			list = append(list, shape{byAddress, !s.spread})
+			continue
+		}
+		list = append(list, shape{byAddress, false})
+		const enough = 8 // cells, for six parameters
+		if len(s.points) >= enough {
+			list = append(list, shape{byAddress, true})
+		}
+	}
+	return list
+}
+
+// free returns the indices of the parameters that a shape moves.
+func (s *search) free(sh shape) []int {
+	var list []int
+	for i, p := range s.params {
+		if !p.fixed && (i != paramPerIO || sh.ceiling) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// loop returns the closed form at θ, without the host.
+func (s *search) loop(sh shape, theta []float64) flash.Loop {
+	l := s.base
+	l.ByAddress = sh.byAddress
+	l.LTFB, l.PerByte, l.LinkByte = s.extra+math.Exp(theta[paramLTFB]), math.Exp(theta[paramPerByte]), math.Exp(theta[paramLinkByte])
+	l.Servers = math.Exp(theta[paramServers])
+	switch {
+	case sh.ceiling:
+		l.PerIO = math.Exp(theta[paramPerIO])
+	case !s.spread:
+		l.PerIO = 0
+	}
+	return l
 }
 
 func (h *hostCost) seconds(theta []float64) float64 {
@@ -132,70 +275,115 @@ func (h *hostCost) seconds(theta []float64) float64 {
 	return math.Exp(theta[h.param])
 }
 
-// loss is the mean squared log error plus the priors.
-func (s *search) loss(servers int, theta []float64) float64 {
-	m := model(servers, theta)
-	var sum float64
-	for _, p := range s.points {
-		h := &s.engines[p.engine]
-		m.hostCores = h.cores
-		off := math.Log(m.rate(h.seconds(theta), p.chunk, p.depth)) - p.logRequestRate
-		sum += off * off
-	}
-	sum /= float64(len(s.points))
+// off is the log error of the model at a point.
+func (s *search) off(l flash.Loop, theta []float64, p *point) float64 {
+	return s.logRate(l, theta, p) - p.logRequestRate
+}
+
+func (s *search) logRate(l flash.Loop, theta []float64, p *point) float64 {
+	h := &s.engines[p.engine]
+	l.HostCores = h.cores
+	return math.Log(l.Rate(h.seconds(theta), p.chunk, p.depth))
+}
+
+// loss is the weighted mean squared log error plus the priors.
+func (s *search) loss(sh shape, theta []float64) float64 {
+	sum := s.meanSquare(candidate{shape: sh, theta: theta})
 	for i, v := range theta {
-		away := v - s.start[i]
+		away := v - s.params[i].start
 		sum += priorStart * away * away
 	}
-	for i := 3; i < len(theta); i++ {
-		sum += priorHost * math.Exp(theta[i]-theta[0])
+	for i := deviceParams; i < len(theta); i++ {
+		sum += priorHost * math.Exp(theta[i]-theta[paramLTFB])
+	}
+	if servers := theta[paramServers]; servers < 0 { // less than one server
+		sum += servers * servers
+	} else {
+		sum += priorServers * servers
 	}
 	return sum
 }
 
-// run scans the number of servers coarsely, then every number near the three best, and returns the best of all. Ties go
-// to fewer servers: more of them than the deepest loop cannot be seen, and must not be promised.
+// run tries every shape from a few numbers of servers and returns the best of all, with whole servers.
 func (s *search) run() candidate {
-	coarse := serverGrid(2 * s.most)
-	found := make([]candidate, len(coarse))
-	for i, servers := range coarse {
-		found[i] = s.descend(servers, s.start)
-	}
-	ranked := slices.Clone(found)
-	slices.SortStableFunc(ranked, func(a, b candidate) int { return cmp.Compare(a.loss, b.loss) })
 	random := rng.Stream(s.opt.Seed, "devicemodels/fit")
-	for _, near := range ranked[:min(3, len(ranked))] {
-		i, _ := slices.BinarySearch(coarse, near.servers)
-		low, high := coarse[max(i-1, 0)], coarse[min(i+1, len(coarse)-1)]
-		for servers := low; servers <= high; servers += 1 + (high-low)/16 {
-			found = append(found, s.descend(servers, near.theta), s.descend(servers, shaken(near.theta, random)))
+	var best candidate
+	bestScore := math.Inf(1)
+	for _, sh := range s.shapes() {
+		c := s.whole(s.explore(sh, random))
+		n := float64(len(s.points))
+		// The Bayesian information criterion: a parameter more must pay for itself.
+		score := n*math.Log(s.meanSquare(c)+noiseFloor) + float64(len(s.free(sh)))*math.Log(n)
+		if score < bestScore-1e-9 {
+			best, bestScore = c, score
 		}
 	}
-	return fewest(found)
+	return best
 }
 
-// shaken returns theta with every parameter moved by a factor of about 1.6 up or down, to leave a local minimum.
-func shaken(theta []float64, random *rand.Rand) []float64 {
+// meanSquare is the weighted mean squared log error alone.
+func (s *search) meanSquare(c candidate) float64 {
+	l := s.loop(c.shape, c.theta)
+	var sum, weights float64
+	for i := range s.points {
+		off := s.off(l, c.theta, &s.points[i])
+		sum += s.points[i].weight * off * off
+		weights += s.points[i].weight
+	}
+	return sum / weights
+}
+
+// explore searches one shape from numbers of servers a factor of three apart, and again from shaken results, to leave local minima.
+func (s *search) explore(sh shape, random *rand.Rand) candidate {
+	best := candidate{loss: math.Inf(1)}
+	keep := func(c candidate) {
+		if c.loss < best.loss {
+			best = c
+		}
+	}
+	start := make([]float64, len(s.params))
+	for i, p := range s.params {
+		start[i] = p.start
+	}
+	if s.params[paramServers].fixed {
+		keep(s.descend(sh, start))
+	} else {
+		for servers := 1.0; servers <= 2*float64(s.most); servers *= 3 {
+			from := slices.Clone(start)
+			from[paramServers] = math.Log(servers)
+			keep(s.descend(sh, from))
+		}
+	}
+	for range 2 {
+		keep(s.descend(sh, s.shaken(sh, best.theta, random)))
+	}
+	return best
+}
+
+// shaken returns theta with every free parameter moved by a factor of about 1.6 up or down.
+func (s *search) shaken(sh shape, theta []float64, random *rand.Rand) []float64 {
 	moved := slices.Clone(theta)
-	for i := range moved {
+	for _, i := range s.free(sh) {
 		moved[i] += 0.5 * random.NormFloat64()
 	}
 	return moved
 }
 
-// fewest returns the candidate with the fewest servers among those whose loss is the least but for search noise.
-func fewest(found []candidate) candidate {
-	least := math.Inf(1)
-	for _, c := range found {
-		least = min(least, c.loss)
+// whole moves the number of servers to the better of the whole numbers beside it.
+func (s *search) whole(c candidate) candidate {
+	if s.params[paramServers].fixed {
+		return c
 	}
-	var best candidate
-	for _, c := range found {
-		if c.loss > least*(1+1e-3)+1e-9 {
-			continue
-		}
-		if best.theta == nil || c.servers < best.servers || c.servers == best.servers && c.loss < best.loss {
-			best = c
+	servers := math.Exp(c.theta[paramServers])
+	best := candidate{loss: math.Inf(1)}
+	held := *s
+	held.params = slices.Clone(s.params)
+	held.params[paramServers].fixed = true
+	for _, n := range []float64{math.Floor(servers), math.Ceil(servers)} {
+		from := slices.Clone(c.theta)
+		from[paramServers] = math.Log(max(n, 1))
+		if near := held.descend(c.shape, from); near.loss < best.loss {
+			best = near
 		}
 	}
 	return best
@@ -203,10 +391,10 @@ func fewest(found []candidate) candidate {
 
 // descend minimises from start, and again from where it stopped: a simplex that has collapsed on an edge of the
 // objective gets going with a fresh one.
-func (s *search) descend(servers int, start []float64) candidate {
-	best := s.minimise(servers, start)
-	for range 5 {
-		next := s.minimise(servers, best.theta)
+func (s *search) descend(sh shape, start []float64) candidate {
+	best := s.minimise(sh, start)
+	for range 4 {
+		next := s.minimise(sh, best.theta)
 		if next.loss > best.loss*0.99-1e-12 {
 			break
 		}
@@ -215,69 +403,80 @@ func (s *search) descend(servers int, start []float64) candidate {
 	return best
 }
 
-// serverGrid returns 1..8, then steps of about a fifth, up to most or a little more.
-func serverGrid(most int) []int {
-	var grid []int
-	for n := 1; ; n += max(1, n/5) {
-		grid = append(grid, n)
-		if n >= most {
-			return grid
-		}
-	}
-}
-
 // minimise runs the downhill simplex of Nelder and Mead, which needs no derivative: the closed form has corners
 // wherever the bottleneck moves.
-func (s *search) minimise(servers int, start []float64) candidate {
-	problem := optimize.Problem{Func: func(theta []float64) float64 { return s.loss(servers, theta) }}
+func (s *search) minimise(sh shape, start []float64) candidate {
+	free := s.free(sh)
+	theta := slices.Clone(start)
+	full := func(x []float64) []float64 {
+		for i, at := range free {
+			theta[at] = x[i]
+		}
+		return theta
+	}
+	stay := candidate{shape: sh, theta: slices.Clone(start), loss: s.loss(sh, start)}
+	if len(free) == 0 {
+		return stay
+	}
+	x := make([]float64, len(free))
+	for i, at := range free {
+		x[i] = start[at]
+	}
+	problem := optimize.Problem{Func: func(x []float64) float64 { return s.loss(sh, full(x)) }}
 	settings := &optimize.Settings{
-		FuncEvaluations: 300 * len(start),
+		FuncEvaluations: 200 * len(free),
 		Converger:       &optimize.FunctionConverge{Absolute: 1e-10, Relative: 1e-6, Iterations: 40},
 	}
-	result, err := optimize.Minimize(problem, start, settings, &optimize.NelderMead{SimplexSize: 0.2})
+	result, err := optimize.Minimize(problem, x, settings, &optimize.NelderMead{SimplexSize: 0.2})
 	// Running out of evaluations is reported as a status, not an error; a result with an error is no candidate.
 	if err != nil || result == nil || math.IsNaN(result.F) {
-		return candidate{servers: servers, theta: start, loss: s.loss(servers, start)}
+		return stay
 	}
-	return candidate{servers: servers, theta: result.X, loss: result.F}
+	return candidate{shape: sh, theta: slices.Clone(full(result.X)), loss: result.F}
 }
 
-// flash writes a candidate as a Flash.
-func (s *search) flash(c candidate, opt FitOptions) Flash {
-	m := model(c.servers, c.theta)
-	f := Flash{
-		Servers: c.servers, LTFB: toNanos(m.ltfb), Align: opt.Align,
-		ServerRate: toRate(1 / m.perByte), LinkRate: toRate(1 / m.linkByte),
-		Engines: make(map[string]EngineCost, len(s.engines)),
+// judge predicts every cell by a fit without it. The errors are those of cells nobody has seen, so that their spread, with
+// Student's factor for the degrees of freedom that are left, is the interval of a prediction.
+func (s *search) judge(c candidate, fit *Fit) {
+	n := len(s.points)
+	if n < 3 {
+		return
 	}
-	if f.Align == 0 {
-		f.Align = 4096
+	var sum, squares float64
+	limited := s.opt.Known.Loop(1, true)
+	for i := range s.points {
+		best := s.without(i, c)
+		l := s.loop(c.shape, best.theta)
+		l.LimitByte, l.LimitIO = limited.LimitByte, limited.LimitIO
+		off := s.logRate(l, best.theta, &s.points[i]) - s.points[i].logLimited
+		sum += math.Abs(math.Exp(off) - 1)
+		squares += off * off
 	}
-	for i := range s.engines {
-		h := &s.engines[i]
-		cost := toNanos(h.seconds(c.theta))
-		f.Engines[h.name] = EngineCost{Submit: cost / 2, Complete: cost - cost/2, Serial: h.serial}
-	}
-	return f
+	loo := round3(100 * sum / float64(n))
+	fit.LeaveOneOutPct = &loo
+	left := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(max(n-len(s.free(c.shape)), 1))}
+	interval := round3(100 * math.Expm1(left.Quantile(0.95)*math.Sqrt(squares/float64(n))))
+	fit.IntervalPct = &interval
 }
 
-// toRate rounds a fitted rate; beyond a petabyte per second it is no limit.
-func toRate(r float64) units.Rate {
-	if r > 1e15 {
-		return 0
+// without fits the shape of c to all points but one. What the others say is all that it starts from and is drawn to: a parameter that
+// only the missing point shows must not be known from it.
+func (s *search) without(missing int, c candidate) candidate {
+	rest := *s
+	rest.points = slices.Delete(slices.Clone(s.points), missing, missing+1)
+	rest.params = nil
+	rest.guess(len(s.params) - deviceParams)
+	start := make([]float64, len(rest.params))
+	for i, p := range s.params {
+		if p.fixed {
+			rest.params[i] = p
+		}
+		start[i] = rest.params[i].start
 	}
-	return units.Rate(max(1, digits4(r)))
-}
-
-func toNanos(seconds float64) units.Nanos {
-	return units.Nanos(digits4(seconds * 1e9))
-}
-
-// digits4 keeps four significant digits, more than any measurement has, so that a device file can be read by people.
-func digits4(v float64) float64 {
-	if v < 1 {
-		return math.Round(v)
+	start[paramServers] = c.theta[paramServers]
+	fresh, near := rest.descend(c.shape, start), rest.descend(c.shape, c.theta)
+	if near.loss < fresh.loss {
+		return near
 	}
-	scale := math.Pow(10, math.Floor(math.Log10(v))-3)
-	return math.Round(math.Round(v/scale) * scale)
+	return fresh
 }

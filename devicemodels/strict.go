@@ -128,6 +128,9 @@ func fields(t reflect.Type) (names []string, types map[string]reflect.Type) {
 	types = make(map[string]reflect.Type, t.NumField())
 	for f := range t.Fields() {
 		key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		if key == "-" {
+			continue
+		}
 		names = append(names, key)
 		types[key] = f.Type
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -24,6 +25,9 @@ func sample() *Device {
 			RowRate: 12 * units.GBps, RowFixed: 1234, CopyRate: 8 * units.GBps, CopyFixed: 55, KVRate: 9 * units.GBps,
 			LayerFixed: 10 * units.Microsecond, TokenFixed: 1 * units.Millisecond,
 			DecideFixed: 700, DecideUnit: 9,
+			Precisions:    map[string]Precision{"f32": {DenseRate: 18 * units.GBps, RowRate: 13 * units.GBps}, "q8": {RowRate: 7_654_321_000}},
+			ComputeGFLOPS: 123.5, PredictorRate: 14 * units.GBps, TransferRate: 25 * units.GBps, TransferFixed: 8 * units.Microsecond,
+			SyncFixed: 4321, HeldRate: 900 * units.GBps, IOContention: 1.75,
 		},
 		Fit: &Fit{
 			When: "2025-03-01T12:00:00Z", Mode: "pread direct ext4", ChunkMin: 4096, ChunkMax: 262144, DepthMin: 1, DepthMax: 32,
@@ -172,7 +176,7 @@ func TestField_H5_UnitsAreMandatory(t *testing.T) {
 func TestValidateNamesEveryFault(t *testing.T) {
 	d := sample()
 	d.Name, d.Flash.LTFB, d.Flash.Align = "", -5, 3
-	d.Flash.Engines["pread"] = EngineCost{Submit: -1}
+	d.Flash.Engines["pread"] = flash.EngineCost{Submit: -1}
 	d.Host.Cores, d.Host.KVRate = 0, -1
 	d.Fit.When, d.Fit.ChunkMax, d.Fit.Cells[0].Depth = "yesterday", 1, 0
 	err := d.Validate()
@@ -241,4 +245,27 @@ func TestFieldType(t *testing.T) {
 			t.Errorf("fieldType(%q) = %v", path, got)
 		}
 	}
+}
+
+// known is a device with every part that a file can hold.
+func known() flash.Spec {
+	f := flash.Spec{
+		Servers: 8, Placement: flash.PlaceByAddress, Stripe: 16 * units.KiB,
+		LTFB: 80 * units.Microsecond, ServerRate: 400 * units.MBps, LinkRate: 2 * units.GBps,
+		MaxIOPS: 90_000, QueueDepth: 32, Align: 4096, Page: 4096, MaxTransfer: 128 * units.KiB,
+		Limit:      &flash.Limit{Rate: 200 * units.MBps, IOPS: 3000, Interval: 100 * units.Millisecond, Burst: 20 * units.MiB},
+		Spans:      []flash.Span{{Within: 128 * units.MiB, MaxIOPS: 240_000}, {MaxIOPS: 110_000, ExtraLTFB: 4 * units.Microsecond}},
+		Sustained:  &flash.Sustained{Cliff: 60 * units.Second, Factor: 0.6, Cool: 120 * units.Second},
+		Background: &flash.Background{Rate: 10 * units.MBps, Chunk: 64 * units.KiB},
+		PageCache:  &flash.PageCache{Capacity: units.GiB, ReadAhead: 128 * units.KiB, Fault: 3 * units.Microsecond, HitRate: 8 * units.GBps},
+		Engines: map[string]flash.EngineCost{
+			"pread": {Submit: 4 * units.Microsecond, Complete: 6 * units.Microsecond},
+			"uring": {Submit: 1 * units.Microsecond, Complete: 1 * units.Microsecond, Serial: true},
+			"mmap":  {Submit: 500, Cached: true},
+		},
+	}
+	for _, at := range []units.Nanos{60_000, 75_000, 80_000, 300_000} {
+		f.LTFBShape.Add(at, 3)
+	}
+	return f
 }

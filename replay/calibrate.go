@@ -91,8 +91,8 @@ func calibrateDense(host *devicemodels.Host, s *samples, h *traces.Header) {
 			host.KVRate = units.Rate(perPosition * 1e9 / slope)
 		}
 	}
-	if host.KVRate > 0 {
-		fixed -= (stat.Mean(s.pos, nil) + 1) * perPosition * 1e9 / float64(host.KVRate) // position p reads p+1
+	if rate := host.At(h.DType).KV.Rate; rate > 0 { // what the simulator will charge, be it measured or the roofline
+		fixed -= (stat.Mean(s.pos, nil) + 1) * perPosition * 1e9 / float64(rate) // position p reads p+1
 	}
 	other := units.Nanos(stat.Mean(s.other, nil)) - host.DenseFixed
 	if head > weights && other > 0 { // one large mat-vec and little else: the best measure of the rate

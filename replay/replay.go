@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/flashio"
@@ -26,9 +27,12 @@ type Config struct {
 	Predicted bool           `json:"predicted"` // load and compute by the predicted masks instead of the true ones
 	MaxTokens int            `json:"max_tokens,omitempty"`
 	// ReferenceEvery is the number of tokens between two readings of the reference pattern; 0 = none.
-	ReferenceEvery int    `json:"reference_every"`
-	ReferenceReads int    `json:"reference_reads"` // of one reading; 0 = 128
-	Seed           uint64 `json:"seed"`
+	ReferenceEvery int `json:"reference_every"`
+	ReferenceReads int `json:"reference_reads"` // of one reading; 0 = 128
+	// ReferencePause is waited after every reading: a device with credit to spend (a cloud volume, a control group) has spent it on
+	// the reference pattern and needs it for the next token.
+	ReferencePause time.Duration `json:"reference_pause_ns"`
+	Seed           uint64        `json:"seed"`
 
 	Progress func(done, total int) `json:"-"`
 }
@@ -98,6 +102,9 @@ func drive(ctx context.Context, src traces.Source, tokens int, eng *engine.Engin
 			if err := ref.read(); err != nil {
 				return err
 			}
+			if err := pause(ctx, cfg.ReferencePause); err != nil {
+				return err
+			}
 		}
 		if err := src.Token(i, &t); err != nil {
 			return err
@@ -119,6 +126,19 @@ func drive(ctx context.Context, src traces.Source, tokens int, eng *engine.Engin
 		return ref.read()
 	}
 	return nil
+}
+
+// pause waits for d, or until ctx is done.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // ErrMismatch marks a trace, an image and a configuration that do not belong together.

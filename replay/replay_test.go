@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/layout"
@@ -111,8 +112,8 @@ func syntheticTrace(t *testing.T) (traces.Source, *model.Image, *model.Weights) 
 func anyDevice() *devicemodels.Device {
 	return &devicemodels.Device{
 		Version: "1", Name: "any", Source: "made up for tests",
-		Flash: devicemodels.Flash{Servers: 4, LTFB: 100 * units.Microsecond, ServerRate: 200 * units.MBps, LinkRate: units.GBps, Align: 1,
-			Engines: map[string]devicemodels.EngineCost{"pread": {Submit: 1000}, "uring": {Submit: 500, Serial: true}, "mem": {}, "mmap": {}}},
+		Flash: flash.Spec{Servers: 4, LTFB: 100 * units.Microsecond, ServerRate: 200 * units.MBps, LinkRate: units.GBps, Align: 1,
+			Engines: map[string]flash.EngineCost{"pread": {Submit: 1000}, "uring": {Submit: 500, Serial: true}, "mem": {}, "mmap": {}}},
 		Host: devicemodels.Host{Cores: 2, MemoryRate: 10 * units.GBps, DenseRate: 8 * units.GBps, RowRate: 6 * units.GBps, CopyRate: 6 * units.GBps, KVRate: 6 * units.GBps},
 	}
 }

@@ -6,13 +6,13 @@
 //
 //	attention   resident mat-vecs and reading keys and values
 //	predict     mask, policy and layout decisions
-//	io          the layer's read requests through the flash station, as discrete events (station.go)
+//	io          the layer's read requests through the flash station, as discrete events (devicemodels/flash)
 //	memory      row-cache copies: rows evicted after the previous token are overwritten, new rows appended
 //	ffn         dot products and updates over the rows of the active units
 //
 // and once per token "other": final norm and output head. The embedding, a thousandth of a layer, is in the first layer's
 // attention; sampling is not part of a Run.
 //
-// Reading guide: Run in sim.go, then Station in station.go. Invariants tested here: same decisions as the engine (1, in
+// Reading guide: Run in sim.go, then Station in devicemodels/flash. Invariants tested here: same decisions as the engine (1, in
 // package replay), conservation and drained at the end (2), Little's law (3), monotone (4), determinism (5).
 package sim

@@ -4,11 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math/bits"
-	"slices"
 
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/engine/layout"
 	"github.com/windrow-sim/windrow/engine/policy"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -26,13 +25,15 @@ func (e configError) Unwrap() error      { return e.error }
 
 // Config is one configuration to simulate. It is written whole into the Run.
 type Config struct {
-	Window    int                  `json:"window"`               // tokens of the sliding window
-	Engine    string               `json:"engine"`               // I/O engine, a key of the device's flash.engines
-	Parallel  int                  `json:"parallel"`             // threads or queue depth
-	Predicted bool                 `json:"predicted"`            // use the predicted masks instead of the true ones
-	MaxTokens int                  `json:"max_tokens,omitempty"` // 0 = all
-	Layout    layout.Options       `json:"layout"`
-	Device    *devicemodels.Device `json:"device"`
+	Window    int    `json:"window"`               // tokens of the sliding window
+	Engine    string `json:"engine"`               // I/O engine, a key of the device's flash.engines
+	Parallel  int    `json:"parallel"`             // threads or queue depth
+	Predicted bool   `json:"predicted"`            // use the predicted masks instead of the true ones
+	MaxTokens int    `json:"max_tokens,omitempty"` // 0 = all
+	// PredictorRank is the inner dimension of a low-rank predictor that computes the predicted masks; 0 = they cost nothing.
+	PredictorRank int                  `json:"predictor_rank,omitempty"`
+	Layout        layout.Options       `json:"layout"`
+	Device        *devicemodels.Device `json:"device"`
 	// Geometry of the image that the trace is simulated on; the zero value lays the trace's units out densely.
 	Geometry layout.Geometry `json:"geometry"`
 }
@@ -41,11 +42,14 @@ type Config struct {
 type runner struct {
 	cfg     Config
 	head    *traces.Header
+	compute devicemodels.Compute
 	planner *layout.Planner
-	station *Station
+	station *flash.Station
+	reads   []flash.Read // of one batch, reused
 	layers  []layerState
 	now     units.Nanos
 	run     *traces.Run
+	overlap overlap
 	plan    layout.Plan
 	dec     policy.Decision
 }
@@ -85,24 +89,8 @@ func Run(src traces.Source, cfg Config) (*traces.Run, error) {
 		}
 	}
 	r.run.Meta.Totals = traces.ComputeTotals(r.run.Rows)
-	r.run.Meta.Warnings = cfg.extrapolations(&r.run.Meta.Totals)
+	r.run.Meta.Prediction, r.run.Meta.Warnings = r.predict()
 	return r.run, nil
-}
-
-// extrapolations says where the run went beyond what the device model was fitted to.
-func (cfg *Config) extrapolations(t *traces.Totals) []string {
-	fit := cfg.Device.Fit
-	if fit == nil || t.Requests == 0 {
-		return nil
-	}
-	var list []string
-	if mean := t.Bytes / units.Bytes(t.Requests); mean < fit.ChunkMin || mean > fit.ChunkMax {
-		list = append(list, fmt.Sprintf("extrapolated: requests are of %v on average, the device model was fitted to %v to %v", mean, fit.ChunkMin, fit.ChunkMax))
-	}
-	if t.MeanDepth > float64(fit.DepthMax) {
-		list = append(list, fmt.Sprintf("extrapolated: %.3g requests in flight on average, the device model was fitted to %d at most", t.MeanDepth, fit.DepthMax))
-	}
-	return list
 }
 
 // check refuses configurations that the trace or the device model does not allow.
@@ -112,6 +100,9 @@ func (cfg *Config) check(head *traces.Header) error {
 	}
 	if cfg.Window < 0 {
 		return fmt.Errorf("sim: window of %d tokens: it must be 0 or more", cfg.Window)
+	}
+	if cfg.PredictorRank > 0 && !cfg.Predicted {
+		return fmt.Errorf("sim: a predictor of rank %d, but the true masks are used; use the predicted ones", cfg.PredictorRank)
 	}
 	if cfg.Predicted && !head.HasPredicted {
 		return fmt.Errorf("sim: the trace of %s holds no predicted masks; simulate the true ones", head.Model)
@@ -138,11 +129,13 @@ func newRunner(src traces.Source, cfg Config) (*runner, error) {
 	if err != nil {
 		return nil, configError{err}
 	}
-	station, err := NewStation(cfg.Device.Flash, cfg.Engine, cfg.Parallel, cfg.Device.Host.Cores)
+	station, err := flash.NewStation(cfg.Device.Flash, flash.Config{
+		Engine: cfg.Engine, Parallel: cfg.Parallel, Cores: cfg.Device.Host.Cores, Span: cfg.span(), Seed: head.Seed,
+	})
 	if err != nil {
 		return nil, configError{err}
 	}
-	r := &runner{cfg: cfg, head: head, planner: planner, station: station, layers: make([]layerState, head.Layers)}
+	r := &runner{cfg: cfg, head: head, compute: cfg.Device.Host.At(head.DType), planner: planner, station: station, layers: make([]layerState, head.Layers)}
 	for l := range r.layers {
 		r.layers[l] = layerState{window: policy.NewWindow(head.Units, cfg.Window), slots: policy.NewSlots(head.Units)}
 	}
@@ -180,6 +173,7 @@ func (r *runner) token(index uint32, t *traces.Token) error {
 	}
 	row.Layer = traces.NoLayer
 	r.spend(row, traces.PartOther, r.headTime())
+	r.overlap.end(&r.cfg.Device.Host, r.now)
 	return nil
 }
 
@@ -194,27 +188,34 @@ func (r *runner) layer(row traces.RunRow, mask []uint64) error {
 	}
 	state.window.Step(mask, &r.dec)
 	r.planner.Plan(int(row.Layer), r.dec.Load, &r.plan)
-	r.spend(row, traces.PartPredict, host.DecideFixed+units.Nanos(need)*host.DecideUnit)
+	r.spend(row, traces.PartPredict, host.Decide(need)+r.predictorTime())
 
 	io := row
 	io.Bytes, io.Requests = r.plan.Bytes, uint32(len(r.plan.Requests))
 	io.Hits, io.Misses = uint32(r.dec.Hits), uint32(len(r.dec.Load))
-	batch, err := r.station.Batch(r.now, r.plan.Requests)
+	r.reads = r.reads[:0]
+	for _, q := range r.plan.Requests {
+		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset), Length: units.Bytes(q.Length)})
+	}
+	batch, err := r.station.Batch(r.now, r.reads)
 	if err != nil {
 		return err
 	}
 	if took := batch.End - r.now; took > 0 {
 		io.Depth = float32(float64(batch.Sojourn) / float64(took))
 	}
+	r.overlap.read(batch.End-r.now, batch.Moved)
 	r.spend(io, traces.PartIO, batch.End-r.now)
 
 	mem := row
 	copies := state.apply(r.dec.Load, r.dec.Evict)
 	mem.Bytes = units.Bytes(copies) * r.head.UnitBytes
 	mem.Evictions = uint32(len(r.dec.Evict))
-	r.spend(mem, traces.PartMemory, host.CopyRate.Time(mem.Bytes)+units.Nanos(copies)*host.CopyFixed)
+	r.spend(mem, traces.PartMemory, r.compute.Copy.Time(mem.Bytes, copies)+r.transferTime(len(r.dec.Load)))
 
-	r.spend(row, traces.PartFFN, host.RowFixed+host.RowRate.Time(units.Bytes(need)*r.head.UnitBytes))
+	used := units.Bytes(need) * r.head.UnitBytes
+	r.overlap.compute(used)
+	r.spend(row, traces.PartFFN, r.compute.Rows.Time(used, 1))
 	return nil
 }
 
@@ -244,14 +245,46 @@ func (r *runner) spend(row traces.RunRow, part traces.Part, dur units.Nanos) {
 // (float32 in the engine's cache).
 func (r *runner) attentionTime(pos int) units.Nanos {
 	host, s := &r.cfg.Device.Host, &r.head.Shape
-	cache := s.KVBytes() * units.Bytes(pos+1)
-	return host.LayerFixed + 4*host.DenseFixed + host.DenseRate.Time(s.AttentionBytes()) + host.KVRate.Time(cache)
+	weights, cache := s.AttentionBytes(), s.KVBytes()*units.Bytes(pos+1)
+	r.overlap.compute(weights + cache)
+	return host.LayerFixed + host.SyncFixed + r.compute.Dense.Time(weights, 4) + r.compute.KV.Time(cache, 1)
 }
 
-// headTime charges the output head and what else happens once per token.
+// predictorTime charges the two mat-vecs of a low-rank predictor: d_model × rank, then rank × units (LLM in a flash, 3.1).
+func (r *runner) predictorTime() units.Nanos {
+	if r.cfg.PredictorRank == 0 {
+		return 0
+	}
+	s := &r.head.Shape
+	weights := units.Bytes(r.cfg.PredictorRank) * units.Bytes(s.DModel+r.head.Units) * units.Bytes(s.DTypeSize)
+	r.overlap.compute(weights)
+	return r.compute.Predictor.Time(weights, 2)
+}
+
+// transferTime charges the way of loaded rows to an accelerator with its own memory.
+func (r *runner) transferTime(rows int) units.Nanos {
+	if rows == 0 {
+		return 0
+	}
+	return r.compute.Transfer.Time(units.Bytes(rows)*r.head.UnitBytes, 1)
+}
+
+// headTime charges the output head, what else happens once per token, and what holding the cached rows costs.
 func (r *runner) headTime() units.Nanos {
-	host := &r.cfg.Device.Host
-	return host.TokenFixed + host.DenseFixed + host.DenseRate.Time(r.head.Shape.HeadBytes())
+	rows := 0
+	for l := range r.layers {
+		rows += r.layers[l].slots.Len()
+	}
+	weights := r.head.Shape.HeadBytes()
+	r.overlap.compute(weights)
+	return r.cfg.Device.Host.TokenFixed + r.compute.Dense.Time(weights, 1) + r.compute.Held.Time(units.Bytes(rows)*r.head.UnitBytes, 1)
 }
 
-func engineNames(f devicemodels.Flash) []string { return slices.Sorted(maps.Keys(f.Engines)) }
+// span is the stretch of the image that holds the units: what a drive's mapping table must cover.
+func (cfg *Config) span() units.Bytes {
+	low, high := cfg.Geometry.Base[0], cfg.Geometry.Base[0]
+	for _, base := range cfg.Geometry.Base {
+		low, high = min(low, base), max(high, base)
+	}
+	return units.Bytes(high-low) + units.Bytes(cfg.Geometry.Units)*units.Bytes(cfg.Geometry.Stride)
+}

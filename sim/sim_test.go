@@ -1,15 +1,15 @@
 package sim
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"reflect"
-	"slices"
 	"testing"
 
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/engine/layout"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
@@ -18,9 +18,9 @@ import (
 func testDevice() *devicemodels.Device {
 	return &devicemodels.Device{
 		Version: "1", Name: "test", Source: "made up for tests",
-		Flash: devicemodels.Flash{
+		Flash: flash.Spec{
 			Servers: 8, LTFB: 90 * units.Microsecond, ServerRate: 400 * units.MBps, LinkRate: 2 * units.GBps, Align: 4096,
-			Engines: map[string]devicemodels.EngineCost{
+			Engines: map[string]flash.EngineCost{
 				"pread": {Batch: 5000, Submit: 4000, Complete: 2000},
 				"uring": {Batch: 3000, Submit: 1500, Complete: 500, Serial: true},
 			},
@@ -130,79 +130,6 @@ func TestOneTokenByHand(t *testing.T) {
 	}
 }
 
-// Invariant 3: for every batch, throughput × mean latency = mean number in flight. The number in flight is counted apart, as
-// a step function of time whose area is compared with the sum of the latencies.
-func TestLittlesLaw(t *testing.T) {
-	for _, engine := range []string{"pread", "uring"} {
-		s, err := NewStation(testDevice().Flash, engine, 16, 4)
-		if err != nil {
-			t.Fatal(err)
-		}
-		type step struct {
-			at     units.Nanos
-			change int
-		}
-		var steps []step
-		s.hook = func(at units.Nanos, change int) { steps = append(steps, step{at, change}) }
-		random := rand.New(rand.NewPCG(31, 32))
-		var now units.Nanos
-		for range 50 {
-			reqs := make([]layout.Request, 1+random.IntN(200))
-			for i := range reqs {
-				reqs[i].Length = 4096 * int64(1+random.IntN(8))
-			}
-			steps = steps[:0]
-			b, err := s.Batch(now, reqs)
-			if err != nil {
-				t.Fatal(err)
-			}
-			slices.SortStableFunc(steps, func(x, y step) int { return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.change, y.change)) })
-			var area units.Nanos
-			inFlight, at := 0, now
-			for _, p := range steps {
-				area += units.Nanos(inFlight) * (p.at - at)
-				inFlight, at = inFlight+p.change, p.at
-				if inFlight < 0 || inFlight > 16 {
-					t.Fatalf("%s: %d requests in flight at %v with 16 slots", engine, inFlight, at)
-				}
-			}
-			if area != b.Sojourn || inFlight != 0 || at != b.End || len(steps) != 2*len(reqs) {
-				t.Fatalf("%s: the area below the number in flight is %v, the latencies add up to %v; %d in flight at %v, the end is %v",
-					engine, area, b.Sojourn, inFlight, at, b.End)
-			}
-			now = b.End
-		}
-	}
-}
-
-// A long batch approaches the closed form of the device model; the start and the end of a batch are what is left.
-func TestStationApproachesClosedForm(t *testing.T) {
-	flash := testDevice().Flash
-	for _, engine := range []string{"pread", "uring"} {
-		for _, slots := range []int{1, 4, 32, 128} {
-			for _, chunk := range []int64{4096, 16384, 262144} {
-				s, err := NewStation(flash, engine, slots, 4)
-				if err != nil {
-					t.Fatal(err)
-				}
-				reqs := make([]layout.Request, 20000)
-				for i := range reqs {
-					reqs[i].Length = chunk
-				}
-				b, err := s.Batch(0, reqs)
-				if err != nil {
-					t.Fatal(err)
-				}
-				got := units.Bytes(20000 * chunk).Over(b.End)
-				want := flash.Throughput(engine, 4, units.Bytes(chunk), slots)
-				if ratio := float64(got) / float64(want); ratio < 0.98 || ratio > 1.02 {
-					t.Errorf("%s, %d slots, %d bytes: station %v, closed form %v", engine, slots, chunk, got, want)
-				}
-			}
-		}
-	}
-}
-
 // Invariant 4: more bandwidth, less LTFB, a larger window or more slots never make a run slower.
 func TestMonotone(t *testing.T) {
 	src := testTrace(2, 400, 40, 0.1)
@@ -248,21 +175,53 @@ func TestSequencesStartCold(t *testing.T) {
 	}
 }
 
-func TestExtrapolationIsSaid(t *testing.T) {
-	src := testTrace(1, 300, 10, 0.2)
+// TestPredictionSaysWhatItRestsOn: the reads of the configuration are of about 8 KiB, about 16 in flight.
+func TestPredictionSaysWhatItRestsOn(t *testing.T) {
+	src := testTrace(1, 2000, 10, 0.2)
+	ten, five := 10.0, 5.0
+	fit := func(chunkMin, chunkMax units.Bytes, depthMin, depthMax int, cells ...devicemodels.Cell) *devicemodels.Fit {
+		return &devicemodels.Fit{ChunkMin: chunkMin, ChunkMax: chunkMax, DepthMin: depthMin, DepthMax: depthMax, IntervalPct: &ten, HostPct: &five, Cells: cells}
+	}
+	mean := mustRun(t, src, testConfig()).Meta.Totals
+	cell := devicemodels.Cell{Engine: "pread", Chunk: mean.Bytes / units.Bytes(mean.Requests), Depth: int(mean.MeanDepth + 0.5)}
+	other := cell
+	other.Engine = "uring"
 	for _, c := range []struct {
-		fit  *devicemodels.Fit
-		want int
+		name     string
+		fit      *devicemodels.Fit
+		want     traces.Basis
+		warnings int
 	}{
-		{nil, 0},
-		{&devicemodels.Fit{ChunkMin: 4096, ChunkMax: 65536, DepthMin: 1, DepthMax: 32}, 0},
-		{&devicemodels.Fit{ChunkMin: 65536, ChunkMax: 262144, DepthMin: 1, DepthMax: 32}, 1},
-		{&devicemodels.Fit{ChunkMin: 512, ChunkMax: 1024, DepthMin: 1, DepthMax: 1}, 2},
+		{"no fit", nil, traces.Bound, 0},
+		{"unfitted", &devicemodels.Fit{ChunkMin: 1, ChunkMax: 1 << 30, DepthMin: 1, DepthMax: 64, Unfitted: "one row."}, traces.Bound, 0},
+		{"between cells", fit(4096, 65536, 1, 32), traces.Interpolated, 0},
+		{"at a cell", fit(4096, 65536, 1, 32, cell), traces.Measured, 0},
+		{"another engine", fit(4096, 65536, 1, 32, other), traces.Extrapolated, 1},
+		{"larger chunks", fit(65536, 262144, 1, 32), traces.Extrapolated, 1},
+		{"smaller and alone", fit(512, 1024, 1, 1), traces.Extrapolated, 2},
 	} {
 		cfg := testConfig()
 		cfg.Device.Fit = c.fit
-		if w := mustRun(t, src, cfg).Meta.Warnings; len(w) != c.want {
-			t.Errorf("fit %+v: warnings %q, want %d", c.fit, w, c.want)
+		m := mustRun(t, src, cfg).Meta
+		p := m.Prediction
+		if p.Basis != c.want || len(m.Warnings) != c.warnings {
+			t.Errorf("%s: %s with warnings %q, want %s and %d", c.name, p.Basis, m.Warnings, c.want, c.warnings)
+		}
+		if c.want == traces.Bound {
+			if p.TokensPerSLow != nil || *p.TokensPerSHigh != m.Totals.TokensPerS || len(p.Notes) == 0 {
+				t.Errorf("%s: %+v", c.name, p)
+			}
+			continue
+		}
+		// The interval by hand: I/O off by 10 % (20 % beyond the range), the rest by 5 %, in the same direction.
+		io, rest := m.Totals.PartNanos[traces.PartIO].Seconds(), (m.Totals.Wall - m.Totals.PartNanos[traces.PartIO]).Seconds()
+		factor := 1.1
+		if c.want == traces.Extrapolated {
+			factor = 1.2
+		}
+		low, high := 10/(io*factor+rest*1.05), 10/(io/factor+rest/1.05)
+		if math.Abs(*p.TokensPerSLow/low-1) > 1e-9 || math.Abs(*p.TokensPerSHigh/high-1) > 1e-9 {
+			t.Errorf("%s: %.4g to %.4g tokens/s, want %.4g to %.4g", c.name, *p.TokensPerSLow, *p.TokensPerSHigh, low, high)
 		}
 	}
 }

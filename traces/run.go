@@ -64,10 +64,38 @@ type RunMeta struct {
 	Device        string          `json:"device"`
 	Model         string          `json:"model"`
 	Seed          uint64          `json:"seed"`
-	DriftPercent  *float64        `json:"drift_percent"` // by how much the device changed its speed during a measured run; nil = not measured
+	DriftPercent  *float64        `json:"drift_percent"`        // by how much the device changed its speed during a measured run; nil = not measured
+	Prediction    *Prediction     `json:"prediction,omitempty"` // of a simulated run: how far it can be trusted; nil = not stated
 	Warnings      []string        `json:"warnings"`
 	Config        json.RawMessage `json:"config"` // the whole resolved configuration
 	Totals        Totals          `json:"totals"`
+}
+
+// Basis says what the device model behind a prediction knows of the configuration.
+type Basis string
+
+// The bases, from the best to the worst.
+const (
+	Measured     Basis = "measured"     // reads of this size, at this depth, by this engine are a cell of the fit
+	Interpolated Basis = "interpolated" // they lie between cells of the fit
+	Extrapolated Basis = "extrapolated" // they lie outside its range
+	Bound        Basis = "bound"        // some part of the device is known by its limits alone: the rate is an upper bound
+)
+
+// Prediction says how far a simulated Run can be trusted. Intervals hold nine of ten results.
+type Prediction struct {
+	Basis Basis `json:"basis"`
+	// IOPercent and HostPercent are half-widths of the intervals of the times of the flash and of the host; nil = not known.
+	IOPercent   *float64 `json:"io_interval_percent"`
+	HostPercent *float64 `json:"host_interval_percent"`
+	// TokensPerSLow and TokensPerSHigh follow from them, with both times off in the same direction; a nil end is not known.
+	TokensPerSLow  *float64 `json:"tokens_per_s_low"`
+	TokensPerSHigh *float64 `json:"tokens_per_s_high"`
+	// TokensPerSPrefetched is the rate if the reads of every token went on during its compute, at the memory's expense: more than
+	// any prefetching reaches; nil = not known.
+	TokensPerSPrefetched *float64 `json:"tokens_per_s_prefetched"`
+	Compute              []string `json:"compute"` // what the times of the host are, part by part
+	Notes                []string `json:"notes,omitempty"`
 }
 
 // Totals are sums over the rows of a Run. ComputeTotals makes them; a file whose totals disagree with its rows is refused.

@@ -136,6 +136,8 @@ func TestConformance(t *testing.T) {
 			t.Run("closed", func(t *testing.T) { conformClosed(t, openSubject(t, s, path)) })
 			t.Run("cut", func(t *testing.T) { conformCut(t, s) })
 			t.Run("allocs", func(t *testing.T) { conformAllocs(t, openSubject(t, s, path)) })
+			t.Run("timed", func(t *testing.T) { conformTimed(t, openSubject(t, s, path)) })
+			t.Run("timed allocs", func(t *testing.T) { conformTimedAllocs(t, openSubject(t, s, path)) })
 		})
 	}
 }

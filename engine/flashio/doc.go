@@ -11,6 +11,7 @@
 //   - open.go: Open, the choice of engine, and the fall-backs; host.go: what it asks of the system, replaceable in tests.
 //   - direct.go: FileInfo and the decision for direct reads, a pure function.
 //   - pread.go, mmap.go, mem.go, uring.go: the engines; the io_uring itself is in the package uring.
+//   - timing.go: how long single reads take, where somebody asks.
 //   - faults.go, counter.go: Readers around Readers; readfull.go, buffer_unix.go, cache_linux.go: small helpers.
 //
 // Invariants, all tested by one conformance suite over every engine: the bytes equal the file's; the error is the first

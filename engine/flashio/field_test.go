@@ -220,6 +220,7 @@ func TestRingNotBuilt(t *testing.T) {
 type fakeRing struct{ err error }
 
 func (f fakeRing) Read(uring.Batch) (int, error) { return 0, nil }
+func (f fakeRing) Time([]units.Nanos)            {}
 func (f fakeRing) Register([][]byte) error       { return f.err }
 func (f fakeRing) Close() error                  { return nil }
 

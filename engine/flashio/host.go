@@ -26,6 +26,7 @@ type host struct {
 // ring is what the uring engine needs of a uring.Ring.
 type ring interface {
 	Read(b uring.Batch) (int, error)
+	Time(into []units.Nanos)
 	Register(bufs [][]byte) error
 	Close() error
 }

@@ -3,6 +3,7 @@ package flashio
 // memReader serves reads from a byte slice.
 type memReader struct {
 	file
+	stopwatch
 	data []byte
 }
 
@@ -19,7 +20,9 @@ func (m *memReader) ReadBatch(reqs []Request) error {
 		return err
 	}
 	for i := range reqs {
+		started := m.start(i)
 		copy(reqs[i].Buf, m.data[reqs[i].Offset:])
+		m.stop(i, started)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 // mmapReader copies from a shared mapping of the file: what a program without its own reads would get.
 type mmapReader struct {
 	file
+	stopwatch
 	data []byte
 }
 
@@ -36,9 +37,11 @@ func (m *mmapReader) ReadBatch(reqs []Request) error {
 		return err
 	}
 	for i := range reqs {
+		started := m.start(i)
 		if err := m.copyOut(reqs[i]); err != nil {
 			return requestError(EngineMmap, m.path, reqs[i], err)
 		}
+		m.stop(i, started)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 // which needs one call for many reads, has no such limit.
 type preadReader struct {
 	file
+	stopwatch
 	src     io.ReaderAt // the file; tests put faults here
 	helpers int
 	wake    chan struct{} // one value wakes one helper
@@ -85,10 +86,12 @@ func (p *preadReader) work() {
 			p.wake <- struct{}{}
 		}
 		// ReadAt goes on after short reads and EINTR.
+		started := p.start(int(i))
 		if _, err := p.src.ReadAt(p.reqs[i].Buf, p.reqs[i].Offset); err != nil {
 			p.fail(int(i), err)
 			p.next.Store(n)
 		}
+		p.stop(int(i), started)
 	}
 }
 

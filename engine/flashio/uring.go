@@ -61,6 +61,12 @@ func (u *uringReader) ReadBatch(reqs []Request) error {
 	return requestError(EngineUring, u.path, reqs[index], err)
 }
 
+// TimeReads makes the reader a timer.
+func (u *uringReader) TimeReads(into []units.Nanos) bool {
+	u.ring.Time(into)
+	return true
+}
+
 // Close implements Reader.
 func (u *uringReader) Close() error {
 	if u.closed {

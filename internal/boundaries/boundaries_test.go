@@ -31,7 +31,11 @@ var allowed = map[string][]string{
 	"traces/synth":   {"internal/units", "internal/rng", "traces", "traces/shapes"},
 	"traces/compare": {"internal/units", "traces"},
 
-	"devicemodels": {"internal/units", "internal/rng", "internal/nearest"},
+	"devicemodels":        {"internal/units", "internal/rng", "internal/nearest", "devicemodels/flash"},
+	"devicemodels/flash":  {"internal/units", "internal/rng", "sim/des"},
+	"devicemodels/energy": {"internal/units"},
+	"devicemodels/fio":    {"internal/units", "internal/rng", "devicemodels", "devicemodels/flash"},
+	"devicemodels/wear":   {"internal/units"},
 
 	"engine/policy":        {"internal/units"},
 	"engine/layout":        {"internal/units"},
@@ -47,15 +51,15 @@ var allowed = map[string][]string{
 	"record": {"engine", "traces"},
 
 	"sim/des": {"internal/units"},
-	"sim":     {"internal/units", "sim/des", "engine/policy", "engine/layout", "devicemodels", "traces"},
+	"sim":     {"internal/units", "engine/policy", "engine/layout", "devicemodels", "devicemodels/flash", "traces"},
 
 	"replay":          {"internal/units", "internal/rng", "engine", "engine/policy", "engine/layout", "engine/flashio", "engine/model", "traces", "traces/compare", "devicemodels"},
-	"replay/emulated": {"internal/units", "engine/flashio", "devicemodels"},
+	"replay/emulated": {"internal/units", "internal/rng", "engine/flashio", "devicemodels/flash"},
 	"replay/throttle": {"internal/units", "engine/flashio"},
-	"replay/probe":    {"internal/units", "internal/rng", "engine/flashio", "devicemodels", "kernels/cpu"},
+	"replay/probe":    {"internal/units", "internal/rng", "engine/flashio", "devicemodels", "devicemodels/flash", "kernels/cpu"},
 	// The one place that sees both the simulator and the engine.
-	"replay/validate": {"internal/units", "replay", "replay/emulated", "replay/throttle", "sim", "engine/flashio", "engine/layout", "engine/model",
-		"devicemodels", "traces", "traces/synth", "traces/compare"},
+	"replay/validate": {"internal/units", "replay", "replay/emulated", "replay/probe", "replay/throttle", "sim", "devicemodels/fio", "engine/flashio", "engine/layout", "engine/model",
+		"devicemodels", "devicemodels/flash", "traces", "traces/synth", "traces/compare"},
 
 	"internal/report": {"internal/units", "traces", "traces/compare"},
 }

@@ -65,6 +65,8 @@ func TestExamplesRun(t *testing.T) {
 	t.Setenv(asProgram, "1") // of the children that "trace check" starts
 	t.Chdir(t.TempDir())
 	linkExamples(t)
+	linkFixture(t, "devicemodels/fio/testdata/jsonplus.json", "device.json")
+	linkFixture(t, "devicemodels/fio/testdata/grid.json", "grid.json")
 	list, _ := allExamples(commandsOf(), "windrow")
 	done := map[string]bool{} // several verbs show the same line
 	noDirect := ""

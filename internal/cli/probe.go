@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -15,27 +16,36 @@ import (
 	"github.com/windrow-sim/windrow/replay/probe"
 )
 
+// probeBudget is enough for most of the grid, with both engines, on a drive.
+const probeBudget = time.Minute
+
 func probeCommand(e *env) *cli.Command {
 	return &cli.Command{
 		Name:      "probe",
 		Usage:     "measure this machine and write a device model",
 		ArgsUsage: "PATH",
-		Description: "PATH is a folder on the disk to measure (a temporary file is made there and removed) or a file, which is only read. Measures a grid of\n" +
-			"chunk sizes and depths with direct reads, and the host with the engine's kernels; fits the flash model and says how well it fits.\n" +
+		Description: "PATH is a folder on the disk to measure (a temporary file is made there and removed) or a file, which is only read. Reads directly, in chunks\n" +
+			"of 4 KiB to 1 MiB at depths of 1 to 256, where it tells most, or exactly as --chunk and --depth say; measures the host with the engine's kernels;\n" +
+			"fits the flash model and says how well it fits. Also found are a limit on the rate (of a cloud volume or a control group), the distribution of the\n" +
+			"latency, and whether reads all over the file are slower than close ones.\n\n" +
 			"A disk that the page cache or memory served is refused, and so is one whose speed drifts while it is measured: --max-drift says by how much.\n\n" +
+			"--samples keeps every batch as it was measured; an interrupted probe of a file goes on from it with --resume.\n\n" +
 			"Given a flash image, it measures the read sizes of its records; with --trace also what the engine costs on this host.\n\n" +
 			examples("windrow probe . --budget 3s --file-size 64MiB --max-drift 1000 -o here.device.yaml", "windrow probe tales.flash.safetensors -t tales.trace.arrow --budget 3s --max-drift 1000 -o tales.device.yaml",
+				"windrow probe tales.flash.safetensors --io pread --budget 3s --max-drift 1000 --samples tales.samples.jsonl -o again.device.yaml",
 				"windrow device show here.device.yaml"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`DEVICE` file to write (*.device.yaml)"},
-			&cli.DurationFlag{Name: "budget", Value: probe.DefaultConfig("").Budget, Usage: "time to measure, `DURATION`"},
-			&cli.StringFlag{Name: "io", Value: "auto", Usage: "`ENGINE` that reads: auto, pread, uring"},
-			&cli.StringSliceFlag{Name: "chunk", Usage: "read `SIZE`, repeated or with commas", DefaultText: "4KiB,16KiB,64KiB,256KiB"},
-			&cli.IntSliceFlag{Name: "depth", Usage: "threads or queue depth `N`, repeated or with commas", DefaultText: "1,4,16,32"},
+			&cli.DurationFlag{Name: "budget", Value: probeBudget, Usage: "time to measure, `DURATION`"},
+			&cli.StringSliceFlag{Name: "io", Usage: "`ENGINE` that reads, pread or uring, repeated or with commas", DefaultText: "all that work here"},
+			&cli.StringSliceFlag{Name: "chunk", Usage: "read `SIZE`, repeated or with commas", DefaultText: "from 4KiB to 1MiB, or about the image's records"},
+			&cli.IntSliceFlag{Name: "depth", Usage: "threads or queue depth `N`, repeated or with commas", DefaultText: "from 1 to 256"},
 			&cli.StringFlag{Name: "file-size", Value: "256MiB", Usage: "`SIZE` of the temporary file"},
 			&cli.Float64Flag{Name: "max-drift", Usage: "refuse a device that drifts by more than `PERCENT`", DefaultText: "the fit's limit"},
 			&cli.StringFlag{Name: "trace", Aliases: []string{"t"}, Usage: "also replay the start of `TRACE` on the image PATH, to learn what the engine itself costs here"},
 			&cli.StringFlag{Name: "name", Usage: "`NAME` of the device", DefaultText: "the host's"},
+			&cli.StringFlag{Name: "samples", Usage: "new `FILE` for every batch as it was measured (JSON lines)"},
+			&cli.BoolFlag{Name: "resume", Usage: "go on with the --samples of an interrupted probe"},
 			jsonFlag(), seedFlag(),
 		},
 		Action: e.probe,
@@ -49,17 +59,9 @@ func (e *env) probe(c *cli.Context) error {
 	if err := checkOutput(c.String("out"), ""); err != nil {
 		return err
 	}
-	cfg := probe.DefaultConfig(c.Args().First())
-	cfg.Engine, cfg.Budget, cfg.Seed, cfg.MaxDriftPct = flashio.Engine(c.String("io")), c.Duration("budget"), c.Uint64("seed"), c.Float64("max-drift")
-	if list := c.StringSlice("chunk"); len(list) > 0 {
-		cfg.Chunks = nil
-		for _, s := range list {
-			v, err := units.ParseBytes(s)
-			if err != nil {
-				return usageError("--chunk: %v", err)
-			}
-			cfg.Chunks = append(cfg.Chunks, v)
-		}
+	cfg, err := probeConfig(c)
+	if err != nil {
+		return err
 	}
 	image, err := model.OpenImage(cfg.Path)
 	if err != nil && c.String("trace") != "" {
@@ -72,15 +74,6 @@ func (e *env) probe(c *cli.Context) error {
 				return err
 			}
 		}
-	}
-	if list := c.IntSlice("depth"); len(list) > 0 {
-		cfg.Depths = slices.Clone(list)
-		if slices.Min(list) < 1 {
-			return usageError("--depth %d: it must be 1 or more", slices.Min(list))
-		}
-	}
-	if cfg.FileSize, err = units.ParseBytes(c.String("file-size")); err != nil {
-		return usageError("--file-size: %v", err)
 	}
 	device, err := e.probeDevice(c.Context, cfg)
 	if err != nil {
@@ -101,6 +94,33 @@ func (e *env) probe(c *cli.Context) error {
 		return printJSON(e.stdout, device)
 	}
 	return e.printDevice(device)
+}
+
+// probeConfig reads the flags.
+func probeConfig(c *cli.Context) (cfg probe.Config, err error) {
+	cfg = probe.DefaultConfig(c.Args().First())
+	cfg.Budget, cfg.Seed, cfg.MaxDriftPct = c.Duration("budget"), c.Uint64("seed"), c.Float64("max-drift")
+	cfg.Samples, cfg.Resume = c.String("samples"), c.Bool("resume")
+	if cfg.Resume && cfg.Samples == "" {
+		return cfg, usageError("--resume goes on with a file of --samples; name it")
+	}
+	for _, name := range c.StringSlice("io") {
+		cfg.Engines = append(cfg.Engines, flashio.Engine(name))
+	}
+	for _, s := range c.StringSlice("chunk") {
+		v, err := units.ParseBytes(s)
+		if err != nil {
+			return cfg, usageError("--chunk: %v", err)
+		}
+		cfg.Chunks = append(cfg.Chunks, v)
+	}
+	if cfg.Depths = slices.Clone(c.IntSlice("depth")); len(cfg.Depths) > 0 && slices.Min(cfg.Depths) < 1 {
+		return cfg, usageError("--depth %d: it must be 1 or more", slices.Min(cfg.Depths))
+	}
+	if cfg.FileSize, err = units.ParseBytes(c.String("file-size")); err != nil {
+		return cfg, usageError("--file-size: %v", err)
+	}
+	return cfg, nil
 }
 
 // probeDevice runs a probe with progress.
@@ -150,12 +170,20 @@ func (e *env) printDevice(d *devicemodels.Device) error {
 	}
 	right := report.Right
 	t := &report.Table{Columns: []report.Column{
-		{Name: "engine"}, {Name: "chunk", Align: right}, {Name: "depth", Align: right}, {Name: "measured", Unit: "MB/s", Align: right},
-		{Name: "model", Unit: "MB/s", Align: right}, {Name: "P50", Unit: "us", Align: right}, {Name: "P99", Unit: "us", Align: right}, {Name: "left out"},
+		{Name: "engine"}, {Name: "chunk", Align: right}, {Name: "depth", Align: right}, {Name: "measured", Unit: "MB/s", Align: right}, {Name: "+/-", Unit: "%", Align: right},
+		{Name: "model", Unit: "MB/s", Align: right}, {Name: "P50", Unit: "us", Align: right}, {Name: "P99", Unit: "us", Align: right}, {Name: "note"},
 	}}
 	mb := func(r units.Rate) string { return report.Sig3(float64(r) / 1e6) }
 	for _, c := range d.Fit.Cells {
-		t.Add(c.Engine, c.Chunk.String(), fmt.Sprint(c.Depth), mb(c.Rate), mb(c.Model), report.Sig3(float64(c.P50)/1e3), report.Sig3(float64(c.P99)/1e3), c.Tainted)
+		interval := ""
+		if c.RateLow > 0 && c.Rate > 0 {
+			interval = report.Sig3(50 * float64(c.RateHigh-c.RateLow) / float64(c.Rate))
+		}
+		note := c.Quality
+		if c.Tainted != "" {
+			note = "left out: " + c.Tainted
+		}
+		t.Add(c.Engine, c.Chunk.String(), fmt.Sprint(c.Depth), mb(c.Rate), interval, mb(c.Model), report.Sig3(float64(c.P50)/1e3), report.Sig3(float64(c.P99)/1e3), note)
 	}
 	if err := t.Text(e.stdout); err != nil {
 		return err
@@ -163,8 +191,23 @@ func (e *env) printDevice(d *devicemodels.Device) error {
 	f, h := &d.Flash, &d.Host
 	fmt.Fprintf(e.stdout, "\n%s: %s\n", d.Name, d.Fit.Mode)
 	fmt.Fprintf(e.stdout, "flash: %d servers, LTFB %v, %v per server, link %v\n", f.Servers, f.LTFB, f.ServerRate, f.LinkRate)
+	if l := f.Limit; l != nil {
+		rate := fmt.Sprintf("%d reads/s", l.IOPS)
+		if l.Rate > 0 {
+			rate = l.Rate.String()
+		}
+		fmt.Fprintf(e.stdout, "limit: %s, credit every %v, burst %v (0 = one interval's)\n", rate, l.Interval, l.Burst)
+	}
+	for _, s := range f.Spans {
+		if s.Within == 0 {
+			fmt.Fprintf(e.stdout, "span: reads all over the file take %v longer\n", s.ExtraLTFB)
+		}
+	}
 	fmt.Fprintf(e.stdout, "host: %d cores, memory %v, dense mat-vec %v, rows %v, copies %v\n", h.Cores, h.MemoryRate, h.DenseRate, h.RowRate, h.CopyRate)
 	fmt.Fprintf(e.stdout, "fit: mean |error| %s %%, worst %s %%, drift during the probe %s %%\n",
 		report.Sig3(d.Fit.MeanAbsPct), report.Sig3(d.Fit.WorstAbsPct), report.Sig3(d.Fit.DriftPct))
+	if loo, interval := d.Fit.LeaveOneOutPct, d.Fit.IntervalPct; loo != nil && interval != nil {
+		fmt.Fprintf(e.stdout, "unseen cells: mean |error| %s %%, nine of ten within %s %%\n", report.Sig3(*loo), report.Sig3(*interval))
+	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -47,6 +46,7 @@ func simCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true, Usage: "`DEVICE` file or preset"},
 			&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "flash image `IMG` whose layout to use"},
 			&cli.BoolFlag{Name: "predicted", Usage: "load by the predicted masks instead of the true ones"},
+			&cli.IntFlag{Name: "predictor-rank", Usage: "charge a low-rank predictor of inner dimension `R` for the predicted masks", DefaultText: "masks cost nothing"},
 			&cli.StringFlag{Name: "align", Usage: "round requests to `SIZE`; 1B for buffered reads (default: the device's alignment)"},
 		}, flashFlags()...), outputFlags()...),
 		Action: e.simulate,
@@ -66,7 +66,7 @@ func (e *env) simulate(c *cli.Context) error {
 		return err
 	}
 	defer tr.Close()
-	cfg := sim.Config{Window: c.Int("window"), Predicted: c.Bool("predicted"), MaxTokens: c.Int("max-tokens"), Device: device}
+	cfg := sim.Config{Window: c.Int("window"), Predicted: c.Bool("predicted"), MaxTokens: c.Int("max-tokens"), PredictorRank: c.Int("predictor-rank"), Device: device}
 	if cfg.Layout, err = layoutOptions(c); err != nil {
 		return err
 	}
@@ -215,16 +215,4 @@ func formats() []string {
 
 func unknownFormat(name string) error {
 	return usageError("--format %q: known are %s", name, strings.Join(formats(), ", "))
-}
-
-func presetTable(names []string) (*report.Table, error) {
-	t := &report.Table{Columns: []report.Column{{Name: "preset"}, {Name: "servers", Align: report.Right}, {Name: "LTFB", Align: report.Right}, {Name: "link", Align: report.Right}, {Name: "source"}}}
-	for _, n := range names {
-		d, err := devicemodels.Preset(n)
-		if err != nil {
-			return nil, err
-		}
-		t.Add(n, fmt.Sprint(d.Flash.Servers), d.Flash.LTFB.String(), d.Flash.LinkRate.String(), d.Source)
-	}
-	return t, nil
 }

@@ -23,14 +23,18 @@ func validateCommand(e *env) *cli.Command {
 		ArgsUsage: "SIMULATED MEASURED",
 		Description: "Compares two Runs of one trace: counters exactly, times by part, percentile and rank. Exit code 5 when outside tolerance.\n" +
 			"--suite emulated: 12 configurations on an emulated device. --suite throttled: the same on this disk behind a block-I/O limit\n" +
-			"(as root). --suite all: both.\n\n" +
+			"(as root). --suite all: both. --suite fitted-emulated and fitted-throttled: the device is probed first, and 24 configurations that\n" +
+			"were not measured are predicted from the fit; the same from fio's JSON alone.\n\n" +
 			examples("windrow replay -t tales.trace.arrow -m tales.flash.safetensors --window 4 -o tales.run.arrow",
 				"windrow validate tales.run.arrow tales.run.arrow --max-drift 100"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "suite", Usage: "`SUITE`: emulated, throttled or all"},
+			&cli.StringFlag{Name: "suite", Usage: "`SUITE`: emulated, throttled, all, fitted-emulated or fitted-throttled"},
 			&cli.StringFlag{Name: "dir", Usage: "`DIR` on the disk to check, for the throttled suite", DefaultText: "the temporary folder"},
 			&cli.Float64Flag{Name: "tolerance", Value: compare.DefaultTolerance().TokensPerS, Usage: "largest error of tokens/s in `PERCENT`"},
 			&cli.Float64Flag{Name: "max-drift", Value: compare.DefaultMaxDrift, Usage: "no verdict when the device drifted by more, in `PERCENT`"},
+			&cli.DurationFlag{Name: "probe-budget", Usage: "time for the probe of a fitted suite `DURATION`", DefaultText: "1m0s"},
+			&cli.StringSliceFlag{Name: "fio-json", Usage: "`FILE` that fio wrote about the same device, for a fitted suite"},
+			&cli.StringFlag{Name: "keep-devices", Usage: "write the device models of a fitted suite to `DIR`"},
 			&cli.IntFlag{Name: "skip", Usage: "leave the first `N` tokens out of the times"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text, md, json, csv or html"},
 			jsonFlag(), seedFlag(),
@@ -48,6 +52,9 @@ func (e *env) validate(c *cli.Context) error {
 		}
 		if c.NArg() > 0 {
 			return usageError("a suite makes its own runs; leave %q out", c.Args().First())
+		}
+		if fittedSuites()[suite] != nil {
+			return e.validateFitted(c, suite)
 		}
 		return e.validateSuites(c, suite)
 	}
@@ -96,7 +103,7 @@ func verdictError(v compare.Verdict, reasons []string) error {
 func (e *env) validateSuites(c *cli.Context, name string) error {
 	suites := map[string][]string{"emulated": {"emulated"}, "throttled": {"throttled"}, "all": {"emulated", "throttled"}}[name]
 	if suites == nil {
-		return usageError("--suite %q: it is emulated, throttled or all", name)
+		return usageError("--suite %q: it is emulated, throttled, all, fitted-emulated or fitted-throttled", name)
 	}
 	dir := c.String("dir")
 	if dir == "" {

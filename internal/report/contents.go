@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
@@ -30,7 +31,7 @@ func (d *Data) Contents() (*Contents, error) {
 }
 
 func (d *Data) contents(runs []series) *Contents {
-	c := &Contents{Warnings: d.warnings(runs), Facts: d.Facts}
+	c := &Contents{Warnings: d.warnings(runs), Facts: append(d.Facts[:len(d.Facts):len(d.Facts)], predictions(runs)...)}
 	for _, s := range d.sanity(runs) {
 		c.Sanity = append(c.Sanity, s.line())
 		if w := s.warning(); w != "" {
@@ -55,6 +56,41 @@ func (d *Data) contents(runs []series) *Contents {
 	}
 	c.Details = append(c.Details, d.Tables...)
 	return c
+}
+
+// predictions says of every simulated run how far to trust it.
+func predictions(runs []series) (facts []KV) {
+	for _, s := range runs {
+		p := s.run.Meta.Prediction
+		if p == nil {
+			continue
+		}
+		key := func(what string) string {
+			if len(runs) > 1 {
+				return what + " of " + s.name()
+			}
+			return what
+		}
+		facts = append(facts, KV{key("prediction"), rangeOf(p)}, KV{key("compute"), strings.Join(p.Compute, "; ")})
+		if p.TokensPerSPrefetched != nil {
+			facts = append(facts, KV{key("with all reads during compute"), "at most " + Sig3(*p.TokensPerSPrefetched) + " tokens/s"})
+		}
+		for _, n := range p.Notes {
+			facts = append(facts, KV{key("note"), n})
+		}
+	}
+	return facts
+}
+
+// rangeOf is the interval of a prediction in words, with what it rests on.
+func rangeOf(p *traces.Prediction) string {
+	switch {
+	case p.TokensPerSHigh == nil:
+		return string(p.Basis)
+	case p.TokensPerSLow == nil:
+		return fmt.Sprintf("at most %s tokens/s (%s)", Sig3(*p.TokensPerSHigh), p.Basis)
+	}
+	return fmt.Sprintf("%s to %s tokens/s, nine times in ten (%s)", Sig3(*p.TokensPerSLow), Sig3(*p.TokensPerSHigh), p.Basis)
 }
 
 // warmUp is the number of tokens at the start of a run that are left out of times.

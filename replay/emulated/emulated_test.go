@@ -2,17 +2,24 @@ package emulated
 
 import (
 	"bytes"
+	"errors"
+	"io"
+	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-func testFlash() devicemodels.Flash {
-	return devicemodels.Flash{Servers: 3, LTFB: 2 * units.Millisecond, ServerRate: 4 * units.MBps, LinkRate: 3 * units.MBps, Align: 512}
+func testFlash() flash.Spec {
+	return flash.Spec{Servers: 3, LTFB: 2 * units.Millisecond, ServerRate: 4 * units.MBps, LinkRate: 3 * units.MBps, Align: 512}
 }
 
 func requests(data []byte, n int) []flashio.Request {
@@ -31,7 +38,7 @@ func TestBatch(t *testing.T) {
 		data[i] = byte(i * 7)
 	}
 	flash := testFlash()
-	d, err := New(bytes.NewReader(data), nil, flash, 5)
+	d, err := New(bytes.NewReader(data), nil, flash, Options{Parallel: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,58 +60,176 @@ func TestBatch(t *testing.T) {
 	if floor := max(servers/units.Nanos(flash.Servers), link); took < floor {
 		t.Errorf("the batch took %v, the busiest stage alone needs %v", took, floor)
 	}
-	if len(d.waiting) != 0 || len(d.servers) != flash.Servers {
-		t.Errorf("%d transfers and %d of %d servers are left over", len(d.waiting), flash.Servers-len(d.servers), flash.Servers)
-	}
-}
-
-// Transfers use the link in the order of their first bytes, whoever wakes first, and the link never rests while one waits.
-func TestLinkKeepsOrder(t *testing.T) {
-	d, err := New(bytes.NewReader(nil), nil, testFlash(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	zero := time.Now()
-	at := func(ms int) time.Time { return zero.Add(time.Duration(ms) * time.Millisecond) }
-	var all []*transfer
-	for _, first := range []int{30, 10, 11, 50} { // announced out of order
-		x := &transfer{first: at(first), takes: 5 * time.Millisecond}
-		all = append(all, x)
-		d.begin(x)
-	}
-	d.settle(at(30)) // the one of 30 wakes before those of 10 and 11
-	for i, want := range []int{35, 15, 20} {
-		if !all[i].over.Equal(at(want)) {
-			t.Errorf("transfer %d is over %v after the start, want %d ms", i, all[i].over.Sub(zero), want)
-		}
-	}
-	if !all[3].over.IsZero() || len(d.waiting) != 1 {
-		t.Error("a transfer was settled before its first byte")
+	if len(d.drive.events) != 0 || d.drive.inside != 0 {
+		t.Errorf("%d events and %d requests are left over", len(d.drive.events), d.drive.inside)
 	}
 }
 
 func TestRefuses(t *testing.T) {
-	d, err := New(bytes.NewReader(make([]byte, 4096)), nil, testFlash(), 2)
-	if err != nil {
-		t.Fatal(err)
+	for _, ring := range []bool{false, true} {
+		d, err := New(bytes.NewReader(make([]byte, 4096)), nil, testFlash(), Options{Parallel: 2, Ring: ring})
+		if err != nil {
+			t.Fatal(err)
+		}
+		good := flashio.Request{Buf: make([]byte, 512)}
+		misaligned, beyond := flashio.Request{Offset: 3, Buf: make([]byte, 512)}, flashio.Request{Offset: 4096, Buf: make([]byte, 512)}
+		if err := d.ReadBatch([]flashio.Request{good, misaligned, beyond, good}); !errors.Is(err, ErrAlign) {
+			t.Errorf("a misaligned read gave %v", err)
+		}
+		if err := d.ReadBatch([]flashio.Request{good, beyond, misaligned}); !errors.Is(err, io.EOF) {
+			t.Errorf("a read beyond the end gave %v", err)
+		}
+		if err := d.ReadBatch(nil); err != nil {
+			t.Errorf("an empty batch: %v", err)
+		}
+		if _, err := d.ReadAt(make([]byte, 511), 0); !errors.Is(err, ErrAlign) {
+			t.Errorf("a misaligned single read gave %v", err)
+		}
+		if n, err := d.ReadAt(make([]byte, 1024), 3584); n != 512 || !errors.Is(err, io.EOF) {
+			t.Errorf("a single read across the end gave %d bytes, %v", n, err)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
 	}
-	if err := d.ReadBatch([]flashio.Request{{Offset: 3, Buf: make([]byte, 512)}}); err == nil {
-		t.Error("a misaligned read gave no error")
+}
+
+// TestRefusesWhatItDoesNotEmulate: the error names the field.
+func TestRefusesWhatItDoesNotEmulate(t *testing.T) {
+	for field, change := range map[string]func(f *flash.Spec){
+		"servers":          func(f *flash.Spec) { f.Servers = 0 },
+		"flash.placement":  func(f *flash.Spec) { f.Placement = "moon" },
+		"flash.sustained":  func(f *flash.Spec) { f.Sustained = &flash.Sustained{} },
+		"flash.background": func(f *flash.Spec) { f.Background = &flash.Background{} },
+		"flash.page_cache": func(f *flash.Spec) { f.PageCache = &flash.PageCache{} },
+	} {
+		f := testFlash()
+		change(&f)
+		if _, err := New(bytes.NewReader(nil), nil, f, Options{Parallel: 1}); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v", field, err)
+		}
 	}
-	if err := d.ReadBatch([]flashio.Request{{Offset: 4096, Buf: make([]byte, 512)}}); err == nil {
-		t.Error("a read beyond the end gave no error")
+	if _, err := New(bytes.NewReader(nil), nil, testFlash(), Options{}); err == nil {
+		t.Error("no threads gave no error")
 	}
-	if err := d.ReadBatch(nil); err != nil {
-		t.Errorf("an empty batch: %v", err)
+}
+
+func batch(reads []flash.Read) []flashio.Request {
+	reqs := make([]flashio.Request, len(reads))
+	for i, r := range reads {
+		reqs[i] = flashio.Request{Offset: int64(r.Offset), Buf: make([]byte, r.Length)}
 	}
-	if err := d.Close(); err != nil {
-		t.Error(err)
+	return reqs
+}
+
+// zeros is endless data.
+type zeros struct{}
+
+func (zeros) ReadAt(p []byte, _ int64) (int, error) { clear(p); return len(p), nil }
+
+// TestRealTimeAgreesWithStation: threads, a ring and the callers of ReadAt take as long as the simulator says, by the wall clock. They
+// cannot be faster; a machine that is busy otherwise makes them slower, so that the best of some attempts counts and may be a quarter off
+// (on an idle machine it is 1 %).
+func TestRealTimeAgreesWithStation(t *testing.T) {
+	spec := variants()["everything"]
+	spec.LTFBShape, spec.Placement = flash.Histogram{}, flash.PlaceAny // what is drawn agrees only in the mean
+	reads := random(60)
+	want := station(t, spec, reads, 5).End
+	for name, read := range map[string]func(d *Device) error{
+		"threads": func(d *Device) error { return d.ReadBatch(batch(reads)) },
+		"ring":    func(d *Device) error { d.opt.Ring = true; return d.ReadBatch(batch(reads)) },
+		"callers": func(d *Device) error { return callers(d, reads, 5) },
+	} {
+		best := units.Nanos(math.MaxInt64)
+		for range 6 {
+			d, err := New(zeros{}, nil, spec, Options{Parallel: 5})
+			if err != nil {
+				t.Fatal(err)
+			}
+			begin := time.Now()
+			if err := read(d); err != nil {
+				t.Fatal(err)
+			}
+			took := units.Nanos(time.Since(begin))
+			if took < want*97/100 {
+				t.Fatalf("%s: %v, but the simulator needs %v", name, took, want)
+			}
+			if best = min(best, took); best <= want*110/100 {
+				break
+			}
+		}
+		t.Logf("%s: %v, %+.2f %%", name, best, 100*(float64(best)/float64(want)-1))
+		if best > want*125/100 {
+			t.Errorf("%s: never faster than %v, but the simulator needs %v", name, best, want)
+		}
 	}
-	iops := testFlash()
-	iops.MaxIOPS = 5
-	for _, f := range []devicemodels.Flash{{}, iops} {
-		if _, err := New(bytes.NewReader(nil), nil, f, 1); err == nil {
-			t.Errorf("%+v gave no error", f)
+}
+
+// callers read with ReadAt, each the next when its last is done.
+func callers(d *Device, reads []flash.Read, n int) error {
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	errs := make([]error, n)
+	for c := range n {
+		wait.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(reads)) && errs[c] == nil; i = next.Add(1) - 1 {
+				_, errs[c] = d.ReadAt(make([]byte, reads[i].Length), int64(reads[i].Offset))
+			}
+		})
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}
+
+// TestTimesAreTheDevices: as long as nobody waits for another, a request takes the latency that is drawn for it, to the nanosecond, whatever
+// the clock and the threads did.
+func TestTimesAreTheDevices(t *testing.T) {
+	spec := flash.Spec{Servers: 6, LTFB: 300 * units.Microsecond, LTFBShape: shape(), ServerRate: 100 * units.MBps}
+	reads := random(40)
+	_, _, want := loop(newDrive(spec, 7), reads, 1)
+	for _, opt := range []Options{{Parallel: 1, Seed: 7}, {Parallel: 6, Seed: 7}, {Parallel: 6, Seed: 7, Ring: true}} {
+		d, err := New(zeros{}, nil, spec, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		times := make([]units.Nanos, len(reads))
+		if !d.TimeReads(times) {
+			t.Fatal("it says that it cannot time reads")
+		}
+		if err := d.ReadBatch(batch(reads)); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "timed reads", times, want...)
+		d.TimeReads(nil)
+		clear(times)
+		if err := d.ReadBatch(batch(reads[:3])); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Max(times) != 0 {
+			t.Error("times were written after they were ended")
+		}
+	}
+}
+
+// TestLateCallersAreBackOnTime: what a caller came too late is counted once, for one caller, and soon or never.
+func TestLateCallersAreBackOnTime(t *testing.T) {
+	d := &Device{late: []lateness{{at: 10 * ms, by: 3 * ms}, {at: 12 * ms, by: ms}, {at: 12 * ms, by: 2 * ms}}}
+	for _, c := range []struct{ now, want units.Nanos }{{12*ms + 1000, 11*ms + 1000}, {12*ms + 2000, 10*ms + 2000}, {12*ms + 3000, 12*ms + 3000}} {
+		if got := d.came(c.now); got != c.want {
+			t.Errorf("a read at %v counts from %v, want %v", c.now, got, c.want)
+		}
+	}
+}
+
+func TestMode(t *testing.T) {
+	for _, ring := range []bool{false, true} {
+		d, err := New(zeros{}, nil, testFlash(), Options{Parallel: 3, Ring: ring})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := d.Mode()
+		if m.Engine != flashio.EngineEmulated || m.Parallel != 3 || m.Align != 512 || strings.Contains(strings.Join(m.Notes, " "), "ring") != ring {
+			t.Errorf("ring %v: %+v", ring, m)
 		}
 	}
 }

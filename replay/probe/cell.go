@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 
+	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -14,96 +14,197 @@ import (
 
 const (
 	maxChunk = 4 * units.MiB
-	slabSize = 32 * units.MiB // all buffers of the largest batch
+	slabSize = 128 * units.MiB // all buffers of the largest batch
 	// maxRounds bounds the reads of a batch by this many for each thread: enough that starting and draining the loop do not count.
 	maxRounds = 64
-	minRounds = 4
+	minRounds = 8
 	// warmRounds are read before a cell is measured.
 	warmRounds = 2
-	// batchesPerCell is how many batches a cell's time is cut into where reads are fast enough; P50 and P99 are over batches.
+	// batchesPerCell is how many batches a cell's time is cut into where reads are fast enough.
 	batchesPerCell = 8
-	// maxPositions bounds the memory for positions in a large file.
-	maxPositions = 1 << 20
 	// servedShare is the least part of a cell's bytes that storage must have served.
 	servedShare = 0.95
+	// freeReads is how many reads of a loop that a limit holds must have found credit, so that they show the device behind it.
+	freeReads = 30
+	// intervalsPerBatch and intervalsPerCell are how long a limited loop is read, in intervals of the limit.
+	intervalsPerBatch, intervalsPerCell = 2, 12
 )
 
-// result is one measured loop.
+// kind says what a loop is measured for.
+type kind string
+
+const (
+	kindCell      kind = "cell"
+	kindReference kind = "reference"
+	kindNarrow    kind = "narrow" // reads within one stretch, for the effect of the span
+	kindWide      kind = "wide"   // the same all over the file
+)
+
+// loop is one thing to measure.
+type loop struct {
+	Kind   kind           `json:"kind"`
+	Engine flashio.Engine `json:"engine"`
+	Chunk  units.Bytes    `json:"chunk"`
+	Depth  int            `json:"depth"`
+}
+
+// result is one measured loop, as it is written with the samples.
 type result struct {
-	reads      int
-	rate       units.Rate
-	p50, p99   units.Nanos // of one read: depth × batch time / reads of the batch (Little's law), over batches
-	cpuPerRead units.Nanos // 0 when not known
-	counted    bool        // the system counts bytes served by storage
-	tainted    string
+	loop
+	Reads      int             `json:"reads"`
+	Rate       units.Rate      `json:"rate"`
+	RateLow    units.Rate      `json:"rate_low"` // 95 % confidence interval of the mean; 0 = not known
+	RateHigh   units.Rate      `json:"rate_high"`
+	Unsteady   bool            `json:"unsteady"`
+	CPUPerRead units.Nanos     `json:"cpu_per_read"` // 0 when not known
+	Counted    bool            `json:"counted"`      // the system counts bytes served by storage
+	Tainted    string          `json:"tainted"`
+	Times      flash.Histogram `json:"times"` // of all reads, one by one; empty when the engine cannot tell
 }
 
 // prober measures loops on one file.
 type prober struct {
-	m      *machine
-	t      *target
-	engine flashio.Engine
-	random *rand.Rand
-	span   units.Bytes       // reads of a batch lie in a stretch of this size; 0 = anywhere
-	slab   []byte            // memory that reads go to
-	reqs   []flashio.Request // reused by all batches
-	order  map[units.Bytes]*positions
+	m       *machine
+	t       *target
+	random  *rand.Rand
+	span    units.Bytes       // reads of a batch lie in a stretch of this size; 0 = anywhere
+	slab    []byte            // memory that reads go to
+	reqs    []flashio.Request // reused by all batches
+	times   []units.Nanos     // of the reads of a batch
+	order   map[units.Bytes]*positions
+	limit   *flash.Limit // what holds the reads back; nil = nothing
+	samples *samples
 }
 
-func newProber(cfg Config, m *machine, t *target, mode flashio.Mode) *prober {
-	size := max(slabSize, slices.Max(cfg.Chunks))
+func newProber(cfg Config, m *machine, t *target, align units.Bytes, s *samples) *prober {
 	return &prober{
-		m: m, t: t, engine: cfg.Engine, span: cfg.Span,
+		m: m, t: t, span: cfg.Span, samples: s,
 		random: rng.Stream(cfg.Seed, "probe/offsets"),
-		slab:   flashio.AlignedBuffer(int(size), int(mode.Align)),
+		slab:   flashio.AlignedBuffer(int(slabSize), int(align)),
 		order:  make(map[units.Bytes]*positions),
 	}
 }
 
-// measure runs the loop l until the time end: a first batch that is not counted, to start the threads and to learn how long a
-// batch may be, then as many as fit, one at least.
-func (p *prober) measure(ctx context.Context, l loop, end units.Nanos) (res result, err error) {
-	r, err := p.m.open(p.t.path, flashio.Options{Engine: p.engine, Direct: flashio.DirectAuto, Parallel: l.depth})
+func (p *prober) open(engine flashio.Engine, depth int) (flashio.Reader, error) {
+	r, err := p.m.open(p.t.path, flashio.Options{Engine: engine, Direct: flashio.DirectAuto, Parallel: depth})
 	if err != nil {
-		return res, fmt.Errorf("probe: %w", err)
+		return nil, fmt.Errorf("probe: %w", err)
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
+	return r, nil
+}
 
-	warm, err := p.batch(r, l.chunk, warmRounds*l.depth)
+// measure runs the loop l until it is settled or the time is end: a first batch that is not counted, to start the threads and to
+// learn how long a batch may be, then one at least. A loop that the samples hold already is not run.
+func (p *prober) measure(ctx context.Context, l loop, end units.Nanos) (res result, err error) {
+	if res, ok := p.samples.take(l); ok {
+		return res, nil
+	}
+	r, err := p.open(l.Engine, l.Depth)
 	if err != nil {
 		return res, err
 	}
-	n := p.batchSize(l, warm, end-p.m.now())
-	served, counted := p.m.readBytes()
-	cpu, cpuKnown := p.m.cpuTime()
-	var times []units.Nanos
-	var busy units.Nanos
+	defer func() { err = errors.Join(err, r.Close()) }()
+
+	begin := p.m.now()
+	warm, err := p.batch(r, l, warmRounds*l.Depth)
+	if err != nil {
+		return res, err
+	}
+	run := &running{result: result{loop: l}, p: p, n: p.batchSize(l, warm, end-p.m.now())}
+	if p.limit != nil {
+		end = max(end, begin+intervalsPerCell*p.limit.Interval)
+	}
+	run.timed = flashio.TimeReads(r, p.timesOf(run.n))
 	for {
 		if err := ctx.Err(); err != nil {
 			return res, fmt.Errorf("probe: %w", err)
 		}
-		took, err := p.batch(r, l.chunk, n)
+		took, err := run.batch(r)
 		if err != nil {
 			return res, err
 		}
-		times = append(times, took)
-		busy += took
-		if p.m.now()+took > end {
+		if p.m.now()+took > end || p.limit == nil && settled(run.took) {
 			break
 		}
 	}
-	res.reads = n * len(times)
-	bytes := units.Bytes(res.reads) * l.chunk
-	res.rate = bytes.Over(busy)
-	if after, ok := p.m.cpuTime(); ok && cpuKnown {
-		res.cpuPerRead = (after - cpu) / units.Nanos(res.reads)
+	return run.finish(), p.samples.cell(&run.result)
+}
+
+// timesOf returns room for the times of n reads.
+func (p *prober) timesOf(n int) []units.Nanos {
+	if len(p.times) < n {
+		p.times = make([]units.Nanos, n)
 	}
-	if after, ok := p.m.readBytes(); ok && counted {
-		res.counted = true
-		res.tainted = judge(units.Bytes(after-served), bytes)
+	return p.times[:n]
+}
+
+// running is a loop while it is measured.
+type running struct {
+	result
+	p     *prober
+	n     int // reads of a batch
+	timed bool
+	took  []units.Nanos // by batch
+
+	served     int64
+	notCounted bool
+	cpu        units.Nanos
+	cpuUnknown bool
+	free       int // reads that no limit held
+}
+
+// batch reads one batch and notes all there is to know of it.
+func (r *running) batch(reader flashio.Reader) (units.Nanos, error) {
+	p := r.p
+	served, counted := p.m.readBytes()
+	cpu, cpuKnown := p.m.cpuTime()
+	start := p.m.now()
+	took, err := p.batch(reader, r.loop, r.n)
+	if err != nil {
+		return 0, err
 	}
-	res.p50, res.p99 = perRead(times, l.depth, n)
-	return res, nil
+	cpuAfter, _ := p.m.cpuTime()
+	servedAfter, _ := p.m.readBytes()
+	r.took = append(r.took, took)
+	r.served += servedAfter - served
+	r.cpu += cpuAfter - cpu
+	r.notCounted, r.cpuUnknown = r.notCounted || !counted, r.cpuUnknown || !cpuKnown
+	if r.timed {
+		for _, t := range p.times[:r.n] {
+			r.Times.Add(t, 1)
+			if p.limit != nil && t < p.limit.Interval/4 {
+				r.free++
+			}
+		}
+	}
+	return took, p.samples.batch(sampleBatch{loop: r.loop, Start: start, Took: took, Reads: r.n, Served: servedAfter - served, CPU: cpuAfter - cpu})
+}
+
+// finish works out the result. A steady end of the batches is what counts; without one, all of them, and the cell says so.
+func (r *running) finish() result {
+	from, ok := steadyFrom(r.took)
+	r.Unsteady = !ok
+	mean, half := interval(r.took[from:])
+	bytes := float64(r.n) * float64(r.Chunk)
+	rate := func(nanos float64) units.Rate { return units.Rate(bytes / nanos * 1e9) }
+	if mean > 0 {
+		r.Rate = rate(mean)
+		if half < mean/2 {
+			r.RateLow, r.RateHigh = rate(mean+half), rate(mean-half)
+		}
+	}
+	r.Reads = r.n * len(r.took)
+	if !r.cpuUnknown {
+		r.CPUPerRead = r.cpu / units.Nanos(r.Reads)
+	}
+	if !r.notCounted {
+		r.Counted = true
+		r.Tainted = judge(units.Bytes(r.served), units.Bytes(r.Reads)*r.Chunk)
+	}
+	if r.Tainted == "" && r.free < freeReads && r.p.held(&r.result) {
+		r.Tainted = "every read waited for the limit, so that the loop says nothing about the device behind it"
+	}
+	return r.result
 }
 
 // judge says why a cell cannot be a measurement of the device; empty when it can.
@@ -115,28 +216,21 @@ func judge(served, asked units.Bytes) string {
 	return fmt.Sprintf("storage served %.0f %% of the bytes, the rest came from a cache in memory", 100*share)
 }
 
-// perRead turns batch times into the time of one read as its thread saw it.
-func perRead(times []units.Nanos, depth, n int) (p50, p99 units.Nanos) {
-	slices.Sort(times)
-	at := func(share float64) units.Nanos {
-		t := times[int(share*float64(len(times)-1)+0.5)]
-		return t * units.Nanos(min(depth, n)) / units.Nanos(n)
-	}
-	return at(0.50), at(0.99)
-}
-
 // batchSize returns how many reads make a batch: a part of the time that is left, of a few rounds at least, because a batch of
-// one round measures the slowest of its reads and not the rate of a loop. The result is a multiple of the depth where memory
-// and file are large enough.
+// one round measures the slowest of its reads and not the rate of a loop; behind a limit, the credit of a few whole intervals.
+// The result is a multiple of the depth where memory and file are large enough.
 func (p *prober) batchSize(l loop, warm, left units.Nanos) int {
+	most := p.most(l.Chunk)
+	if p.limit != nil {
+		return min(max(p.credit(l.Chunk, intervalsPerBatch), min(l.Depth, most)), most)
+	}
 	rounds := maxRounds
 	if perRound := warm / warmRounds; perRound > 0 {
 		fit := int(left / perRound)
 		rounds = min(maxRounds, max(fit/batchesPerCell, min(fit, minRounds), 1))
 	}
-	most := p.most(l.chunk)
-	n := min(rounds*l.depth, most)
-	return max(n-n%l.depth, min(l.depth, most))
+	n := min(rounds*l.Depth, most)
+	return max(n-n%l.Depth, min(l.Depth, most))
 }
 
 // most returns the largest batch that memory and file allow.
@@ -145,12 +239,12 @@ func (p *prober) most(chunk units.Bytes) int {
 }
 
 // batch reads n chunks in ascending order, as the engine does, and returns how long the reads took.
-func (p *prober) batch(r flashio.Reader, chunk units.Bytes, n int) (units.Nanos, error) {
-	n = min(n, p.most(chunk))
+func (p *prober) batch(r flashio.Reader, l loop, n int) (units.Nanos, error) {
+	n = min(n, p.most(l.Chunk))
 	p.reqs = p.reqs[:0]
-	for i, at := range p.places(chunk, n) {
-		lo := i * int(chunk)
-		p.reqs = append(p.reqs, flashio.Request{Offset: at * int64(chunk), Buf: p.slab[lo : lo+int(chunk) : lo+int(chunk)]})
+	for i, at := range p.places(l, n) {
+		lo := i * int(l.Chunk)
+		p.reqs = append(p.reqs, flashio.Request{Offset: at * int64(l.Chunk), Buf: p.slab[lo : lo+int(l.Chunk) : lo+int(l.Chunk)]})
 	}
 	start := p.m.now()
 	if err := r.ReadBatch(p.reqs); err != nil {
@@ -159,40 +253,16 @@ func (p *prober) batch(r flashio.Reader, chunk units.Bytes, n int) (units.Nanos,
 	return p.m.now() - start, nil
 }
 
-// places returns n different places of the file in ascending order, in units of chunks: in one stretch of the span's size (or
-// twice the reads, if that is more), or anywhere.
-func (p *prober) places(chunk units.Bytes, n int) []int64 {
-	total := int64(p.t.size / chunk)
-	list := make([]int64, n)
-	if within := max(int64(p.span/chunk), 2*int64(n)); p.span > 0 && within < total {
-		first := p.random.Int64N(total - within + 1)
-		for i, at := range p.random.Perm(int(within))[:n] {
-			list[i] = first + int64(at)
-		}
-	} else {
-		at := p.order[chunk]
-		if at == nil {
-			at = newPositions(total, p.random)
-			p.order[chunk] = at
-		}
-		for i := range list {
-			list[i] = at.next(n - i)
-		}
-	}
-	slices.Sort(list)
-	return list
-}
-
 // batchCost estimates what a batch costs besides its reads: a batch of one read on all threads, less a lone read of a loop
 // of one. It is the difference of two medians and never negative.
-func (p *prober) batchCost(ctx context.Context, chunk units.Bytes, depth int, end units.Nanos) (units.Nanos, error) {
+func (p *prober) batchCost(ctx context.Context, engine flashio.Engine, chunk units.Bytes, depth int, end units.Nanos) (units.Nanos, error) {
 	now := p.m.now()
-	single, err := p.medianBatch(ctx, chunk, depth, 1, now+(end-now)/2)
+	single, err := p.medianBatch(ctx, loop{Engine: engine, Chunk: chunk, Depth: depth}, 1, now+(end-now)/2)
 	if err != nil {
 		return 0, err
 	}
 	const lone = 16
-	many, err := p.medianBatch(ctx, chunk, 1, lone, end)
+	many, err := p.medianBatch(ctx, loop{Engine: engine, Chunk: chunk, Depth: 1}, lone, end)
 	if err != nil {
 		return 0, err
 	}
@@ -200,12 +270,12 @@ func (p *prober) batchCost(ctx context.Context, chunk units.Bytes, depth int, en
 	return max(0, (lone*single-many)/(lone-1)), nil
 }
 
-// medianBatch returns the median time of batches of n reads on a reader with depth threads.
-func (p *prober) medianBatch(ctx context.Context, chunk units.Bytes, depth, n int, end units.Nanos) (t units.Nanos, err error) {
+// medianBatch returns the median time of batches of n reads on a reader with the loop's number of threads.
+func (p *prober) medianBatch(ctx context.Context, l loop, n int, end units.Nanos) (t units.Nanos, err error) {
 	const most = 200
-	r, err := p.m.open(p.t.path, flashio.Options{Engine: p.engine, Direct: flashio.DirectAuto, Parallel: depth})
+	r, err := p.open(l.Engine, l.Depth)
 	if err != nil {
-		return 0, fmt.Errorf("probe: %w", err)
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	var times []units.Nanos
@@ -213,46 +283,11 @@ func (p *prober) medianBatch(ctx context.Context, chunk units.Bytes, depth, n in
 		if err := ctx.Err(); err != nil {
 			return 0, fmt.Errorf("probe: %w", err)
 		}
-		took, err := p.batch(r, chunk, n)
+		took, err := p.batch(r, l, n)
 		if err != nil {
 			return 0, err
 		}
 		times = append(times, took)
 	}
-	slices.Sort(times)
-	return times[len(times)/2], nil
-}
-
-// positions hands out the places of a file in a random order, each once before any comes again. A file with more
-// places than maxPositions is cut into that many equal parts, and one random place stands for each.
-type positions struct {
-	order []int64
-	used  int
-	again *rand.Rand
-}
-
-func newPositions(places int64, random *rand.Rand) *positions {
-	n := min(places, maxPositions)
-	p := &positions{order: make([]int64, n), again: random}
-	for i := range p.order {
-		lo, hi := places/n*int64(i)+min(int64(i), places%n), places/n*int64(i+1)+min(int64(i+1), places%n)
-		p.order[i] = lo + random.Int64N(hi-lo)
-	}
-	p.shuffle()
-	return p
-}
-
-func (p *positions) shuffle() {
-	p.again.Shuffle(len(p.order), func(i, j int) { p.order[i], p.order[j] = p.order[j], p.order[i] })
-	p.used = 0
-}
-
-// next returns the next place. A batch that needs more places than are left before the end of the order starts it anew, so
-// that no place is in one batch twice; need is how many places the batch still takes.
-func (p *positions) next(need int) int64 {
-	if p.used+min(need, len(p.order)) > len(p.order) {
-		p.shuffle()
-	}
-	p.used++
-	return p.order[p.used-1]
+	return median(times), nil
 }

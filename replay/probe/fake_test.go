@@ -1,14 +1,18 @@
 package probe
 
 import (
+	"context"
 	"errors"
+	"math"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -16,8 +20,15 @@ import (
 type fake struct {
 	t     *testing.T
 	clock units.Nanos
-	flash devicemodels.Flash
+	flash flash.Spec
 	mode  flashio.Mode
+
+	engines []flashio.Engine
+
+	limit  *bucket     // in front of the flash
+	noise  float64     // relative, of the LTFB
+	spread units.Nanos // added to a read that is far from the one before
+	mute   bool        // the reader cannot tell times of reads
 
 	served float64     // share of the bytes that storage counts
 	slower func() bool // the flash takes three times as long while this holds
@@ -34,15 +45,17 @@ type fake struct {
 	onBatch   func() error // called before every batch
 	badBatch  string       // the first batch that broke a rule, and how
 	offsets   []int64      // of every read, in order
+	dice      *rand.Rand
 	hostRuns  int
 	hostFixed units.Nanos
 	hostRate  units.Rate
 }
 
-func newFake(t *testing.T, flash devicemodels.Flash) *fake {
+func newFake(t *testing.T, flash flash.Spec) *fake {
 	return &fake{
 		t: t, flash: flash, served: 1, free: 1 << 40, hostFixed: 5 * units.Microsecond, hostRate: 10 * units.GBps,
-		mode: flashio.Mode{Engine: flashio.EnginePread, Direct: true, WantDirect: true, Align: 512, FileSystem: "ext4"},
+		mode:    flashio.Mode{Direct: true, WantDirect: true, Align: 512, FileSystem: "ext4"},
+		engines: []flashio.Engine{flashio.EnginePread}, dice: rng.Stream(1, "probe/fake"),
 	}
 }
 
@@ -56,8 +69,10 @@ func (f *fake) machine() *machine {
 			}
 			f.opened = append(f.opened, opt)
 			f.open++
-			return &fakeReader{fake: f, depth: opt.Parallel, requested: opt.Engine, size: info.Size()}, nil
+			return &fakeReader{fake: f, depth: opt.Parallel, engine: opt.Engine, size: info.Size()}, nil
 		},
+		engines:   func() []flashio.Engine { return f.engines },
+		sleep:     func(ctx context.Context, t units.Nanos) error { f.clock += t; return ctx.Err() },
 		dropCache: func(path string) error { f.dropped = append(f.dropped, path); return nil },
 		readBytes: func() (int64, bool) { return f.read, !f.noIO },
 		cpuTime:   func() (units.Nanos, bool) { return f.cpu, !f.noCPU },
@@ -82,15 +97,51 @@ func (f *fake) workload() *workload {
 
 type fakeReader struct {
 	*fake
-	depth     int
-	requested flashio.Engine
-	size      int64
-	closed    bool
+	depth  int
+	engine flashio.Engine
+	size   int64
+	times  []units.Nanos
+	closed bool
+}
+
+// TimeReads makes the reader one that flashio.TimeReads knows.
+func (r *fakeReader) TimeReads(into []units.Nanos) bool {
+	if !r.mute {
+		r.times = into
+	}
+	return !r.mute
+}
+
+// bucket lets credit bytes (or as many reads, when perRead) pass in every interval, and keeps up to burst while nothing is read.
+type bucket struct {
+	interval      units.Nanos
+	credit, burst int64
+	perRead       bool
+
+	left int64
+	next units.Nanos // when more comes
+}
+
+// pass returns when a read of size bytes at time now has its credit.
+func (b *bucket) pass(now units.Nanos, size int64) units.Nanos {
+	if b.perRead {
+		size = 1
+	}
+	for b.next <= now || b.left < size {
+		waited := b.next > now
+		if b.left += b.credit; !waited { // what a waiting read leaves is not lost
+			b.left = min(b.left, max(b.burst, b.credit))
+		}
+		now = max(now, b.next)
+		b.next += b.interval
+	}
+	b.left -= size
+	return now
 }
 
 func (r *fakeReader) Mode() flashio.Mode {
 	m := r.mode
-	m.Requested, m.Parallel = r.requested, r.depth
+	m.Engine, m.Requested, m.Parallel = r.engine, r.engine, r.depth
 	return m
 }
 
@@ -112,7 +163,7 @@ func (r *fakeReader) ReadBatch(reqs []flashio.Request) error {
 		}
 	}
 	r.check(reqs)
-	cost := r.flash.Engines[string(r.mode.Engine)]
+	cost := r.flash.Engines[string(r.engine)]
 	threads := full(r.depth, r.clock+cost.Batch)
 	cores, servers := full(2, r.clock), full(r.flash.Servers, r.clock)
 	if cost.Serial {
@@ -123,22 +174,42 @@ func (r *fakeReader) ReadBatch(reqs []flashio.Request) error {
 		slow = 3
 	}
 	link, end := r.clock, r.clock
-	for _, q := range reqs {
+	for i, q := range reqs {
 		b := units.Bytes(len(q.Buf))
 		thread, core := first(threads), first(cores)
-		submitted := max(threads[thread], cores[core]) + cost.Submit + cost.Complete
+		picked := threads[thread]
+		submitted := max(picked, cores[core]) + cost.Submit + cost.Complete
 		cores[core] = submitted
+		if r.limit != nil {
+			submitted = r.limit.pass(submitted, int64(b))
+		}
+		ltfb := slow * r.firstByte(q.Offset)
 		server := first(servers)
 		begin := max(submitted, servers[server])
-		servers[server] = begin + slow*(r.flash.LTFB+r.flash.ServerRate.Time(b))
-		link = max(link, begin+slow*r.flash.LTFB) + slow*r.flash.LinkRate.Time(b)
+		servers[server] = begin + ltfb + slow*r.flash.ServerRate.Time(b)
+		link = max(link, begin+ltfb) + slow*r.flash.LinkRate.Time(b)
 		threads[thread] = max(servers[server], link)
 		end = max(end, threads[thread])
+		if i < len(r.times) {
+			r.times[i] = threads[thread] - picked
+		}
 		r.cpu += cost.Submit + cost.Complete
 		r.read += int64(float64(b) * r.served)
 	}
 	r.clock = end
 	return nil
+}
+
+// firstByte is the latency of a read at an offset: with noise, and longer when it lies beyond the first 64 MiB.
+func (r *fakeReader) firstByte(offset int64) units.Nanos {
+	t := float64(r.flash.LTFB)
+	if r.noise > 0 {
+		t *= math.Exp(r.noise*r.dice.NormFloat64() - r.noise*r.noise/2)
+	}
+	if offset >= 64<<20 {
+		t += float64(r.spread)
+	}
+	return units.Nanos(t)
 }
 
 // check records the first broken rule of a batch.
@@ -182,10 +253,10 @@ func first(times []units.Nanos) int {
 var errBroken = errors.New("broken drive")
 
 // nvme is a plausible drive: 24 servers of 70 µs behind a 3.4 GB/s link.
-func nvme() devicemodels.Flash {
-	return devicemodels.Flash{
+func nvme() flash.Spec {
+	return flash.Spec{
 		Servers: 24, LTFB: 70 * units.Microsecond, ServerRate: 900 * units.MBps, LinkRate: 3400 * units.MBps, Align: 512,
-		Engines: map[string]devicemodels.EngineCost{
+		Engines: map[string]flash.EngineCost{
 			"pread": {Batch: 3 * units.Microsecond, Submit: 1 * units.Microsecond, Complete: 1 * units.Microsecond},
 			"uring": {Batch: 2 * units.Microsecond, Submit: 1 * units.Microsecond, Complete: 1 * units.Microsecond, Serial: true},
 		},

@@ -37,9 +37,15 @@ func (t *target) remove() error {
 
 // openTarget finds the file of cfg.Path, or makes one when it is a folder.
 func openTarget(ctx context.Context, cfg Config, m *machine) (*target, error) {
+	if cfg.Open != nil && cfg.Path == "" {
+		return &target{size: cfg.FileSize}, nil
+	}
 	info, err := os.Stat(cfg.Path)
 	if err != nil {
 		return nil, fmt.Errorf("probe: %w", err)
+	}
+	if cfg.Open != nil {
+		return &target{path: cfg.Path, size: units.Bytes(info.Size())}, nil
 	}
 	if info.IsDir() {
 		return makeFile(ctx, cfg, m)

@@ -1,12 +1,14 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"os"
 
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -18,151 +20,280 @@ const (
 	referenceChunk = 16 * units.KiB
 	referenceDepth = 16
 	referenceEvery = 4
+	// firstShare of the flash's time is for the first reference cell.
+	firstShare = 1.0 / 40
+	// costShare of the flash's time is for what a batch costs.
+	costShare = 0.04
+	costDepth = 32
+	// provingReads are the first reads of all.
+	provingReads = 32
 )
 
-// loop is one thing to measure.
-type loop struct {
-	chunk     units.Bytes
-	depth     int
-	reference bool
-}
-
-// grid is what measureGrid found.
+// grid is what measureFlash found.
 type grid struct {
-	mode      flashio.Mode
-	cells     []devicemodels.Cell // in order of chunk, then depth
-	reference []units.Rate        // of the reference cell, in order of time
-	batch     units.Nanos         // cost of a batch besides its reads
-	cpu       []units.Nanos       // processor time per read of the smallest chunks, where it is known
-	unproven  bool                // nobody counts the bytes that storage served
-	skipped   int                 // cells left out because the budget was used up
-	note      string              // target.note
+	modes     []flashio.Mode // in order of Config.Engines
+	cells     []result       // in order of time, later sorted
+	reference []units.Rate   // of the reference cell, in order of time
+	limit     *flash.Limit
+	extra     units.Nanos // of a read that is spread over the file
+	costs     map[flashio.Engine]units.Nanos
+	uncounted bool   // nobody counts the bytes that storage served
+	skipped   int    // cells left out because the budget was used up
+	held      int    // cells left out because a limit makes them too slow
+	note      string // target.note
+	path      string
+	emulated  bool
 }
 
-// measureGrid measures every loop of cfg on t until end. A cell that does not get its turn before end is left out.
-func measureGrid(ctx context.Context, cfg Config, m *machine, t *target, end units.Nanos) (*grid, error) {
-	g := &grid{note: t.note}
-	mode, err := inspect(cfg, m, t)
+// measureFlash measures what cfg asks for on t until end. A cell that does not get its turn before end is left out.
+func measureFlash(ctx context.Context, cfg Config, m *machine, t *target, end units.Nanos) (g *grid, err error) {
+	if cfg.Open != nil {
+		own := *m
+		own.open = func(_ string, opt flashio.Options) (flashio.Reader, error) { return cfg.Open(opt.Parallel, opt.Engine) }
+		m = &own
+	}
+	g = &grid{note: t.note, path: cfg.Path, emulated: cfg.Open != nil, costs: map[flashio.Engine]units.Nanos{}}
+	if g.modes, err = inspect(cfg, m, t); err != nil {
+		return nil, err
+	}
+	s, err := openSamples(cfg, g.header(cfg, m, t))
 	if err != nil {
 		return nil, err
 	}
-	g.mode = mode
-	p := newProber(cfg, m, t, mode)
+	defer func() { err = errors.Join(err, s.close()) }()
+	p := newProber(cfg, m, t, alignment(g.modes), s)
 	if p.slab == nil {
 		return nil, fmt.Errorf("probe: no memory for a buffer of %v: %w", slabSize, flashio.ErrEnvironment)
 	}
 	defer func() { _ = flashio.FreeBuffer(p.slab) }() // fails only for memory that is not a whole buffer
+	return g, g.measure(ctx, cfg, p, end)
+}
 
-	loops := schedule(cfg)
+// header describes the measurement for the samples.
+func (g *grid) header(cfg Config, m *machine, t *target) sampleHeader {
+	h := sampleHeader{
+		Version: samplesVersion, Host: m.hostname, Path: cfg.Path, Size: t.size, Mode: modeText(g.modes), Engines: cfg.Engines,
+		Chunks: cfg.Chunks, Depths: cfg.Depths, Span: cfg.Span, Seed: cfg.Seed,
+	}
+	if info, err := os.Stat(t.path); err == nil && !t.temporary {
+		h.Changed = info.ModTime().UnixNano()
+	}
+	return h
+}
+
+// measure is the whole probe of the flash, in order: is it flash, is it limited, does it matter how far reads are spread, then the
+// cells, and what a batch costs.
+func (g *grid) measure(ctx context.Context, cfg Config, p *prober, end units.Nanos) error {
+	plan := newPlan(cfg, p, alignment(g.modes))
+	now := p.m.now()
+	total := end - now
+	share := func(part float64, most units.Nanos) units.Nanos { return min(units.Nanos(part*float64(total)), most) }
+
+	if err := g.prove(p, plan); err != nil {
+		return err
+	}
+	fastest := plan.engines[len(plan.engines)-1]
+	large := plan.chunks[0]
+	for _, c := range plan.chunks {
+		if c <= largeLook {
+			large = c
+		}
+	}
+	var err error
+	if g.limit, err = p.findLimit(ctx, fastest, plan.chunks[0], large, share(limitShare, limitMost)); err != nil {
+		return err
+	}
+	p.limit = g.limit
+	if first := share(firstShare, units.Second); p.holds(plan.reference, first) {
+		plan.reference.Chunk, plan.reference.Depth = plan.chunks[0], plan.depths[0]
+	}
+	if err := g.refer(ctx, p, plan, p.m.now()+share(firstShare, units.Second)); err != nil {
+		return err
+	}
+	if g.extra, err = p.spanEffect(ctx, fastest, plan.chunks[0], share(spanShare, spanMost)); err != nil {
+		return err
+	}
+	if g.extra > 0 {
+		p.span = 0
+	}
+	costs := share(costShare, units.Second) * units.Nanos(len(plan.engines))
 	step := progress(cfg, "flash")
+	if plan.exact {
+		err = g.all(ctx, p, plan, end-costs, step)
+	} else {
+		err = g.adapt(ctx, p, plan, end-costs, total, step)
+	}
+	if err != nil {
+		return err
+	}
+	return g.batchCosts(ctx, p, plan, end)
+}
+
+// plan says what may be measured.
+type plan struct {
+	engines   []flashio.Engine
+	chunks    []units.Bytes
+	depths    []int
+	exact     bool // every combination, and no other
+	reference loop
+	seed      uint64
+}
+
+// Bounds of what is searched: reads in flight beyond mostInFlight bytes tell nothing that fewer do not.
+const (
+	leastSearched, mostSearched = 4 * units.KiB, units.MiB
+	deepest                     = 256
+	mostInFlight                = 16 * units.MiB
+)
+
+func newPlan(cfg Config, p *prober, align units.Bytes) *plan {
+	pl := &plan{engines: cfg.Engines, chunks: cfg.Chunks, depths: cfg.Depths, seed: cfg.Seed}
+	pl.exact = len(pl.chunks) > 0 && len(pl.depths) > 0
+	if len(pl.chunks) == 0 {
+		for c := leastSearched; c <= mostSearched; c *= 2 {
+			if c%align == 0 && 8*c <= p.t.size {
+				pl.chunks = append(pl.chunks, c)
+			}
+		}
+	}
+	if len(pl.chunks) == 0 { // a tiny file, or blocks larger than all of them
+		pl.chunks = []units.Bytes{align}
+	}
+	if len(pl.depths) == 0 {
+		for d := 1; d <= deepest; d *= 2 {
+			pl.depths = append(pl.depths, d)
+		}
+	}
+	pl.reference = loop{Kind: kindReference, Engine: pl.engines[0], Chunk: nearest(pl.chunks, referenceChunk), Depth: nearest(pl.depths, referenceDepth)}
+	return pl
+}
+
+// cells returns every combination.
+func (pl *plan) cells() []loop {
+	var cells []loop
+	for _, engine := range pl.engines {
+		for _, chunk := range pl.chunks {
+			for _, depth := range pl.depths {
+				if pl.exact || chunk*units.Bytes(depth) <= mostInFlight {
+					cells = append(cells, loop{Kind: kindCell, Engine: engine, Chunk: chunk, Depth: depth})
+				}
+			}
+		}
+	}
+	return cells
+}
+
+// schedule returns the loops of an exact grid in the order of measuring: in a random order, so that a drift does not look like an
+// effect of size or depth, with the reference cell between. The first reference cell was measured before.
+func (pl *plan) schedule() []loop {
+	cells := pl.cells()
+	rng.Stream(pl.seed, "probe/order").Shuffle(len(cells), func(i, j int) { cells[i], cells[j] = cells[j], cells[i] })
+	var order []loop
+	for i, c := range cells {
+		order = append(order, c)
+		if (i+1)%referenceEvery == 0 && i+1 < len(cells) {
+			order = append(order, pl.reference)
+		}
+	}
+	return append(order, pl.reference)
+}
+
+// all measures an exact grid.
+func (g *grid) all(ctx context.Context, p *prober, pl *plan, end units.Nanos, step func(done, total int)) error {
+	loops := pl.schedule()
 	for i, l := range loops {
-		now := m.now()
+		now := p.m.now()
 		if now >= end {
 			g.skipped += len(loops) - i
 			break
 		}
 		// What one loop does not use is for the others.
-		share := (end - now) / units.Nanos(len(loops)-i+1) // one share for the cost of a batch
-		r, err := p.measure(ctx, l, min(now+share, end))
-		if err != nil {
-			return nil, err
-		}
-		if err := g.add(cfg, l, r); err != nil {
-			return nil, err
+		share := (end - now) / units.Nanos(len(loops)-i)
+		switch {
+		case p.holds(l, share):
+			g.held++
+		case l.Kind == kindReference:
+			if err := g.refer(ctx, p, pl, now+share); err != nil {
+				return err
+			}
+		default:
+			if err := g.cell(ctx, p, l, min(now+share, end)); err != nil {
+				return err
+			}
 		}
 		step(i+1, len(loops))
 	}
-	if m.now() < end {
-		if g.batch, err = p.batchCost(ctx, slices.Min(cfg.Chunks), slices.Max(cfg.Depths), end); err != nil {
-			return nil, err
-		}
-	}
-	slices.SortFunc(g.cells, byChunkThenDepth)
-	return g, nil
-}
-
-// add files a result.
-func (g *grid) add(cfg Config, l loop, r result) error {
-	g.unproven = g.unproven || !r.counted
-	if l.reference {
-		// Nothing after it can be trusted more, so the first reference cell decides for the whole probe.
-		if r.tainted != "" && len(g.reference) == 0 {
-			return fmt.Errorf("probe: %s: %w: %s; %s", cfg.Path, flashio.ErrEnvironment, r.tainted, cacheRemedy)
-		}
-		g.reference = append(g.reference, r.rate)
-		return nil
-	}
-	if l.chunk == slices.Min(cfg.Chunks) && r.cpuPerRead > 0 {
-		g.cpu = append(g.cpu, r.cpuPerRead)
-	}
-	g.cells = append(g.cells, devicemodels.Cell{
-		Engine: string(g.mode.Engine), Chunk: l.chunk, Depth: l.depth, Reads: r.reads, Rate: r.rate,
-		P50: r.p50, P99: r.p99, Tainted: r.tainted,
-	})
 	return nil
 }
 
-const cacheRemedy = "give a file on a local drive (ext4 or xfs), not one that is cached, compressed or on a network"
-
-// inspect opens the file once and refuses what is no flash, and sizes that do not fit.
-func inspect(cfg Config, m *machine, t *target) (flashio.Mode, error) {
-	r, err := m.open(t.path, flashio.Options{Engine: cfg.Engine, Direct: flashio.DirectAuto, Parallel: 1})
+// prove reads a little and refuses a file that a cache serves: nothing after it can be trusted more.
+func (g *grid) prove(p *prober, pl *plan) (err error) {
+	l := loop{Engine: pl.engines[0], Chunk: pl.chunks[0], Depth: pl.depths[0]}
+	r, err := p.open(l.Engine, l.Depth)
 	if err != nil {
-		return flashio.Mode{}, fmt.Errorf("probe: %w", err)
+		return err
 	}
-	mode := r.Mode()
-	if err := r.Close(); err != nil {
-		return mode, fmt.Errorf("probe: %w", err)
+	defer func() { err = errors.Join(err, r.Close()) }()
+	served, counted := p.m.readBytes()
+	n := min(provingReads, p.most(l.Chunk))
+	if _, err := p.batch(r, l, n); err != nil {
+		return err
 	}
-	switch {
-	case mode.MemoryBacked:
-		return mode, fmt.Errorf("probe: %s: %w: %s is memory and not flash; give a path on the drive to measure",
-			cfg.Path, flashio.ErrEnvironment, mode.FileSystem)
-	case !mode.Direct:
-		return mode, fmt.Errorf("probe: %s: %w: asked for direct reads with engine %s, got buffered ones with %s on %s, which measure "+
-			"the page cache (%s); %s", cfg.Path, flashio.ErrEnvironment, mode.Requested, mode.Engine, mode.FileSystem, sentences(mode.Notes), cacheRemedy)
+	after, _ := p.m.readBytes()
+	if why := judge(units.Bytes(after-served), units.Bytes(n)*l.Chunk); counted && !g.emulated && why != "" {
+		return fmt.Errorf("probe: %s: %w: %s; %s", g.path, flashio.ErrEnvironment, why, cacheRemedy)
 	}
-	for _, chunk := range cfg.Chunks {
-		if chunk%mode.Align != 0 {
-			return mode, fmt.Errorf("probe: chunks: %v is not a multiple of %v, the smallest direct read of this device", chunk, mode.Align)
-		}
-		if chunk > t.size {
-			return mode, fmt.Errorf("probe: chunks: %v is larger than the file of %v", chunk, t.size)
-		}
-	}
-	return mode, nil
+	return nil
 }
 
-func sentences(notes []string) string {
-	if len(notes) == 0 {
-		return "no reason given"
+// refer measures the reference cell.
+func (g *grid) refer(ctx context.Context, p *prober, pl *plan, end units.Nanos) error {
+	r, err := p.measure(ctx, pl.reference, end)
+	if err != nil {
+		return err
 	}
-	text := notes[0]
-	for _, n := range notes[1:] {
-		text += " " + n
-	}
-	return text
+	g.uncounted = g.uncounted || !r.Counted
+	g.reference = append(g.reference, r.Rate)
+	return nil
 }
 
-// schedule returns the loops in the order of measuring: the grid in a random order, so that a drift does not look like an
-// effect of size or depth, with the reference cell between.
-func schedule(cfg Config) []loop {
-	var cells []loop
-	for _, chunk := range cfg.Chunks {
-		for _, depth := range cfg.Depths {
-			cells = append(cells, loop{chunk: chunk, depth: depth})
+// cell measures a cell.
+func (g *grid) cell(ctx context.Context, p *prober, l loop, end units.Nanos) error {
+	r, err := p.measure(ctx, l, end)
+	if err != nil {
+		return err
+	}
+	if g.emulated {
+		r.Tainted, r.Counted = "", true // storage has no part in it
+	}
+	g.uncounted = g.uncounted || !r.Counted
+	g.cells = append(g.cells, r)
+	return nil
+}
+
+// batchCosts measures what a batch costs with every engine, in the time that is left.
+func (g *grid) batchCosts(ctx context.Context, p *prober, pl *plan, end units.Nanos) error {
+	depth := min(pl.depths[len(pl.depths)-1], costDepth)
+	for i, engine := range pl.engines {
+		if cost, ok := p.samples.cost(engine); ok {
+			g.costs[engine] = cost
+			continue
+		}
+		now := p.m.now()
+		if now >= end {
+			return nil
+		}
+		share := min((end-now)/units.Nanos(len(pl.engines)-i), units.Second)
+		cost, err := p.batchCost(ctx, engine, pl.chunks[0], depth, now+share)
+		if err != nil {
+			return err
+		}
+		g.costs[engine] = cost
+		if err := p.samples.batchCost(sampleCost{engine, cost}); err != nil {
+			return err
 		}
 	}
-	rng.Stream(cfg.Seed, "probe/order").Shuffle(len(cells), func(i, j int) { cells[i], cells[j] = cells[j], cells[i] })
-	reference := loop{chunk: nearest(cfg.Chunks, referenceChunk), depth: nearest(cfg.Depths, referenceDepth), reference: true}
-	order := []loop{reference}
-	for i, c := range cells {
-		order = append(order, c)
-		if (i+1)%referenceEvery == 0 && i+1 < len(cells) {
-			order = append(order, reference)
-		}
-	}
-	return append(order, reference)
+	return nil
 }
 
 // nearest returns wish if it is in sorted, else the first larger value, else the last.
@@ -175,82 +306,6 @@ func nearest[T units.Bytes | int](sorted []T, wish T) T {
 	return sorted[len(sorted)-1]
 }
 
-func byChunkThenDepth(a, b devicemodels.Cell) int {
-	if a.Chunk != b.Chunk {
-		return int(a.Chunk - b.Chunk)
-	}
-	return a.Depth - b.Depth
-}
-
-// driftPct is the spread of the reference cell, as a percentage of its median.
-func (g *grid) driftPct() float64 {
-	if len(g.reference) < 2 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(g.reference))
-	return 100 * float64(sorted[len(sorted)-1]-sorted[0]) / float64(sorted[len(sorted)/2])
-}
-
-// hostCost is the processor time of one read: the least over the cells of the smallest chunks, because time that other parts
-// of the process used counts as well. For a serial engine it cannot be more than the time per read of the fastest cell.
-func (g *grid) hostCost(cores int) (units.Nanos, bool) {
-	if len(g.cpu) == 0 {
-		return 0, false
-	}
-	cost := slices.Min(g.cpu)
-	for _, c := range g.cells {
-		if c.Tainted == "" && c.Rate > 0 {
-			perRead := c.Rate.Time(c.Chunk)
-			if g.mode.Engine != flashio.EngineUring {
-				perRead *= units.Nanos(max(cores, 1))
-			}
-			cost = min(cost, perRead)
-		}
-	}
-	return cost, true
-}
-
-func (g *grid) reads() (n int) {
-	for _, c := range g.cells {
-		n += c.Reads
-	}
-	return n
-}
-
-// blame adds to an error of the fit what the probe knows about its cause.
-func (g *grid) blame(err error) error {
-	if !errors.Is(err, devicemodels.ErrFit) {
-		return err
-	}
-	tainted := 0
-	for _, c := range g.cells {
-		if c.Tainted != "" {
-			tainted++
-		}
-	}
-	switch {
-	case tainted > 0 && len(g.cells)-tainted < tainted:
-		return fmt.Errorf("%w: %w; %s", flashio.ErrEnvironment, err, cacheRemedy)
-	case g.skipped > 0:
-		return fmt.Errorf("%w; the time was up before %d measurements: give a larger budget", err, g.skipped)
-	}
-	return err
-}
-
-// warnings are what the reader of the device should know about its measurement.
-func (g *grid) warnings() []string {
-	w := slices.Clone(g.mode.Notes)
-	if g.note != "" {
-		w = append(w, g.note)
-	}
-	if g.unproven {
-		w = append(w, "This system does not count bytes read from storage, so nothing proves that no cache served these reads.")
-	}
-	if g.skipped > 0 {
-		w = append(w, fmt.Sprintf("The time was up before %d measurements; a larger budget measures more.", g.skipped))
-	}
-	if len(g.reference) < 2 {
-		w = append(w, "The reference cell was measured only once, so the drift is not known.")
-	}
-	return w
+func byEngineChunkDepth(a, b devicemodels.Cell) int {
+	return cmp.Or(cmp.Compare(a.Engine, b.Engine), cmp.Compare(a.Chunk, b.Chunk), cmp.Compare(a.Depth, b.Depth))
 }

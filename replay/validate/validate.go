@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/engine/flashio"
@@ -27,14 +28,15 @@ type Setup struct {
 	Weights  *model.Weights
 	Geometry layout.Geometry
 	Device   *devicemodels.Device
-	Engine   string // the I/O engine's name in Device.Flash.Engines
-	// Open opens the device for reading with the given number of threads or queue depth.
-	Open func(parallel int) (flashio.Reader, error)
+	Engine   string // the I/O engine's name in Device.Flash.Engines, of cases that name none
+	// Open opens the device for reading by an engine, with the given number of threads or queue depth.
+	Open func(engine string, parallel int) (flashio.Reader, error)
 
 	Tokens         int // 0 = the whole trace
 	Threads        int // compute threads; 0 = all cores
 	ReferenceEvery int // tokens between reference reads; 0 = no drift is measured
 	ReferenceReads int // of one reading; 0 = replay's own number
+	ReferencePause time.Duration
 	Seed           uint64
 	Compare        compare.Options
 	Progress       func(label string, done, total int)
@@ -42,13 +44,20 @@ type Setup struct {
 
 // Case is one configuration: the axes of a check.
 type Case struct {
+	Engine   string      `json:"engine,omitempty"` // empty = the setup's
 	Window   int         `json:"window"`
 	Parallel int         `json:"parallel"`
 	Chunk    units.Bytes `json:"chunk"` // 0 = no limit
 }
 
 // String names a case in tables.
-func (c Case) String() string { return fmt.Sprintf("k=%d ×%d %v", c.Window, c.Parallel, c.Chunk) }
+func (c Case) String() string {
+	text := fmt.Sprintf("k=%d ×%d %v", c.Window, c.Parallel, c.Chunk)
+	if c.Engine != "" {
+		text = c.Engine + " " + text
+	}
+	return text
+}
 
 // Outcome is a configuration simulated and measured.
 type Outcome struct {
@@ -66,7 +75,7 @@ func Grid(windows, parallel []int, chunks []units.Bytes) []Case {
 	for _, k := range windows {
 		for _, p := range parallel {
 			for _, c := range chunks {
-				cases = append(cases, Case{k, p, c})
+				cases = append(cases, Case{Window: k, Parallel: p, Chunk: c})
 			}
 		}
 	}
@@ -75,13 +84,13 @@ func Grid(windows, parallel []int, chunks []units.Bytes) []Case {
 
 // Case simulates and measures one configuration.
 func (s *Setup) Case(ctx context.Context, c Case) (*Outcome, error) {
-	reader, err := s.Open(c.Parallel)
+	reader, err := s.Open(s.engine(c), c.Parallel)
 	if err != nil {
 		return nil, err
 	}
-	options := layout.Options{Coalesce: true, MaxRequest: c.Chunk, Align: max(reader.Mode().Align, 1)}
 	result, err := replay.Run(ctx, s.Source, s.Weights, s.Geometry, reader, replay.Config{
-		Window: c.Window, Layout: options, Threads: s.Threads, MaxTokens: s.Tokens, ReferenceEvery: s.ReferenceEvery, ReferenceReads: s.ReferenceReads, Seed: s.Seed,
+		Window: c.Window, Layout: c.layout(reader.Mode()), Threads: s.Threads, MaxTokens: s.Tokens,
+		ReferenceEvery: s.ReferenceEvery, ReferenceReads: s.ReferenceReads, ReferencePause: s.ReferencePause, Seed: s.Seed,
 		Progress: func(done, total int) {
 			if s.Progress != nil {
 				s.Progress(c.String(), done, total)
@@ -91,17 +100,33 @@ func (s *Setup) Case(ctx context.Context, c Case) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	o := &Outcome{Case: c, Measured: result.Run, Drift: result.Drift, Mode: result.Mode}
+	o.Simulated, o.Comparison, err = s.against(s.Device, o)
+	return o, err
+}
+
+// against simulates the configuration of an outcome on a device model and compares it with what was measured.
+func (s *Setup) against(device *devicemodels.Device, o *Outcome) (*traces.Run, *compare.Comparison, error) {
+	c := o.Case
 	simulated, err := sim.Run(s.Source, sim.Config{
-		Window: c.Window, Engine: s.Engine, Parallel: c.Parallel, MaxTokens: s.Tokens, Layout: options, Device: s.Device, Geometry: s.Geometry,
+		Window: c.Window, Engine: s.engine(c), Parallel: c.Parallel, MaxTokens: s.Tokens, Layout: c.layout(o.Mode), Device: device, Geometry: s.Geometry,
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	comparison, err := compare.Compare(simulated, result.Run, s.Compare)
-	if err != nil {
-		return nil, err
+	comparison, err := compare.Compare(simulated, o.Measured, s.Compare)
+	return simulated, comparison, err
+}
+
+func (s *Setup) engine(c Case) string {
+	if c.Engine != "" {
+		return c.Engine
 	}
-	return &Outcome{Case: c, Comparison: comparison, Simulated: simulated, Measured: result.Run, Drift: result.Drift, Mode: result.Mode}, nil
+	return s.Engine
+}
+
+func (c Case) layout(mode flashio.Mode) layout.Options {
+	return layout.Options{Coalesce: true, MaxRequest: c.Chunk, Align: max(mode.Align, 1)}
 }
 
 // Suite runs every case. An error ends it; the outcomes so far are returned with it.

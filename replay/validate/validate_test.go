@@ -57,7 +57,7 @@ func checkSuite(t *testing.T, suite func(context.Context, SuiteOptions) (*SuiteR
 
 func TestGrid(t *testing.T) {
 	cases := Grid([]int{0, 4}, []int{8}, []units.Bytes{4096, 8192, 0})
-	if len(cases) != 6 || cases[5] != (Case{4, 8, 0}) || cases[0] != (Case{0, 8, 4096}) {
+	if len(cases) != 6 || cases[5] != (Case{Window: 4, Parallel: 8}) || cases[0] != (Case{Window: 0, Parallel: 8, Chunk: 4096}) {
 		t.Fatalf("grid %v", cases)
 	}
 	if len(suiteCases(8192)) != 12 {

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io"
 	"syscall"
+	"time"
+
+	"github.com/windrow-sim/windrow/internal/units"
 )
 
 // Batch is the list of reads of one call.
@@ -37,9 +40,10 @@ const (
 
 // flight is the state of one read in flight.
 type flight struct {
-	index int // in the batch
-	done  int // bytes already read
-	tries int // interrupted attempts since the last progress
+	index int       // in the batch
+	done  int       // bytes already read
+	tries int       // interrupted attempts since the last progress
+	since time.Time // when it was queued, if it is timed
 }
 
 // loop runs batches over a kernel. Its memory is allocated once, for depth reads.
@@ -47,10 +51,13 @@ type loop struct {
 	k       kernel
 	flights []flight // by tag
 	free    []int    // tags not in flight
+
+	times []units.Nanos // of the reads of a batch, by index; those behind its end are not timed
+	now   func() time.Time
 }
 
 func newLoop(k kernel, depth int) *loop {
-	l := &loop{k: k, flights: make([]flight, depth), free: make([]int, depth)}
+	l := &loop{k: k, flights: make([]flight, depth), free: make([]int, depth), now: time.Now}
 	for i := range l.free {
 		l.free[i] = depth - 1 - i
 	}
@@ -108,21 +115,30 @@ func (l *loop) read(b Batch) (int, error) {
 // worthWaiting says for how many completions to sleep. With nothing left to start only the last one matters; else an
 // eighth of what is in flight keeps the device busy at an eighth of the system calls.
 func (l *loop) worthWaiting(inFlight, left int) int {
-	if left <= 0 { // below 0 after a failure
-		return inFlight
+	switch {
+	case left > 0:
+		return max(1, inFlight/8)
+	case len(l.times) > 0:
+		return 1 // every one matters that is timed
 	}
-	return max(1, inFlight/8)
+	return inFlight // left is below 0 after a failure
 }
 
 // start puts read i in flight; an empty read is complete at once.
 func (l *loop) start(b Batch, i int) error {
 	offset, buf := b.At(i)
 	if len(buf) == 0 {
+		if i < len(l.times) {
+			l.times[i] = 0
+		}
 		return nil
 	}
 	tag := l.free[len(l.free)-1]
 	l.free = l.free[:len(l.free)-1]
 	l.flights[tag] = flight{index: i}
+	if i < len(l.times) {
+		l.flights[tag].since = l.now()
+	}
 	return l.k.push(tag, offset, buf[:min(len(buf), maxPiece)])
 }
 
@@ -159,7 +175,11 @@ func (l *loop) finish(b Batch, tag int, result int32) (int, error) {
 // end frees a tag and returns the index of its read.
 func (l *loop) end(tag int) int {
 	l.free = append(l.free, tag)
-	return l.flights[tag].index
+	f := &l.flights[tag]
+	if f.index < len(l.times) {
+		l.times[f.index] = units.Nanos(l.now().Sub(f.since))
+	}
+	return f.index
 }
 
 // transient says whether the same call can succeed when repeated.

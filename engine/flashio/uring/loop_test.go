@@ -9,6 +9,9 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/windrow-sim/windrow/internal/units"
 )
 
 // fakeKernel serves reads from data, in random order, and misbehaves as a real kernel may.
@@ -193,6 +196,51 @@ func TestLoopReturnsTheFirstErrorInRequestOrder(t *testing.T) {
 			if !bytes.Equal(b[i].buf, k.data[b[i].offset:][:200]) {
 				t.Fatalf("seed %d: read %d before the failed one is not complete", seed, i)
 			}
+		}
+	}
+}
+
+// TestLoopTimesReads: a clock that moves a millisecond with every look at it bounds each time by the looks between its read's push
+// and its pop, and reads that are not asked about cost no look.
+func TestLoopTimesReads(t *testing.T) {
+	for _, depth := range []int{1, 8} {
+		k := newFake(t, 1, depth)
+		k.unwell = 0.3
+		l := newLoop(k, depth)
+		looks := 0
+		l.now = func() time.Time {
+			looks++
+			return time.Unix(0, int64(looks)*int64(units.Millisecond))
+		}
+		const n, timed = 40, 25
+		b := k.batch(n)
+		(*b)[4].buf = nil
+		l.times = make([]units.Nanos, timed)
+		for i := range l.times {
+			l.times[i] = -1
+		}
+		if _, err := l.read(b); err != nil {
+			t.Fatal(err)
+		}
+		empty := 0
+		for i, at := range l.times {
+			if len((*b)[i].buf) == 0 {
+				empty++
+				if at != 0 {
+					t.Errorf("the empty read %d took %v", i, at)
+				}
+			} else if at < units.Millisecond || at > units.Nanos(2*depth)*units.Millisecond*8 {
+				t.Errorf("depth %d: read %d took %v", depth, i, at)
+			} else if depth == 1 && at != units.Millisecond {
+				t.Errorf("read %d took %v, want 1 ms", i, at)
+			}
+		}
+		if looks != 2*(timed-empty) {
+			t.Errorf("depth %d: %d looks at the clock for %d reads", depth, looks, timed-empty)
+		}
+		l.times = nil
+		if _, err := l.read(k.batch(n)); err != nil || looks != 2*(timed-empty) {
+			t.Errorf("without times: %v, %d looks", err, looks)
 		}
 	}
 }

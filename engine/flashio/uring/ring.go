@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+
+	"github.com/windrow-sim/windrow/internal/units"
 )
 
 // ErrNotBuilt says that the program holds no io_uring code.
@@ -18,12 +20,14 @@ const MaxDepth = 32768
 type Ring struct {
 	work   chan job
 	answer chan outcome
+	times  []units.Nanos
 	closed bool
 }
 
 // job is one order to the ring's thread: a batch to read, or buffers to register.
 type job struct {
 	batch Batch
+	times []units.Nanos // of the batch's reads
 	bufs  [][]byte
 }
 
@@ -76,6 +80,7 @@ func (r *Ring) serve(depth int, openKernel func() (kernel, error)) {
 			r.answer <- outcome{-1, broken}
 		case j.batch != nil:
 			o := outcome{}
+			l.times = j.times
 			if o.index, o.err = l.read(j.batch); o.err != nil && o.index < 0 {
 				broken = o.err
 			}
@@ -93,10 +98,14 @@ func (r *Ring) Read(b Batch) (int, error) {
 	if r.closed {
 		return -1, os.ErrClosed
 	}
-	r.work <- job{batch: b}
+	r.work <- job{batch: b, times: r.times}
 	o := <-r.answer
 	return o.index, o.err
 }
+
+// Time makes the next calls of Read tell in into[i] how long read i took, from being queued for the kernel until the ring saw
+// its end. Reads behind the end of into are not timed; nil ends it.
+func (r *Ring) Time(into []units.Nanos) { r.times = into }
 
 // Register makes reads into bufs cheaper: their pages are pinned once, not per read. It is meant for a few large
 // buffers outside the Go heap, and replaces an earlier registration. On an error, typically ENOMEM under

@@ -1,4 +1,4 @@
-package devicemodels
+package flash
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 )
 
 // known is a device whose every station is the bottleneck of some loop: the tests read its answers off by hand.
-func known() Flash {
-	return Flash{
+func known() Spec {
+	return Spec{
 		Servers: 8, LTFB: 80 * units.Microsecond, ServerRate: 400 * units.MBps, LinkRate: 2 * units.GBps,
 		MaxIOPS: 90_000, Align: 4096,
 		Engines: map[string]EngineCost{
@@ -33,9 +33,9 @@ func TestThroughputIsTheSlowestStation(t *testing.T) {
 		depth   int
 		seconds float64 // per request
 	}{
-		// 10 µs of host, 80 µs to the first byte, 4096 B at the slower of 400 MB/s and 2 GB/s.
-		{"a lone request", "pread", 4096, 1, 10e-6 + 80e-6 + 4096/400e6},
-		{"four in flight", "pread", 4096, 4, (10e-6 + 80e-6 + 4096/400e6) / 4},
+		// 10 µs of host, a 90,000th of a second at the request limit, 80 µs to the first byte, 4096 B at the slower of 400 MB/s and 2 GB/s.
+		{"a lone request", "pread", 4096, 1, 10e-6 + 1.0/90_000 + 80e-6 + 4096/400e6},
+		{"four in flight", "pread", 4096, 4, (10e-6 + 1.0/90_000 + 80e-6 + 4096/400e6) / 4},
 		{"the servers", "pread", 16384, 64, (80e-6 + 16384/400e6) / 8},
 		{"the link", "pread", 1 << 20, 64, (1 << 20) / 2e9},
 		{"the drive's request limit", "", 512, 64, 1.0 / 90_000},
@@ -56,7 +56,7 @@ func TestThroughputIsTheSlowestStation(t *testing.T) {
 }
 
 func TestPreadSpendsItsCostOnEveryCore(t *testing.T) {
-	f := Flash{Servers: 1000, LTFB: 1000, Engines: map[string]EngineCost{"pread": {Submit: 10_000, Complete: 10_000}}}
+	f := Spec{Servers: 1000, LTFB: 1000, Engines: map[string]EngineCost{"pread": {Submit: 10_000, Complete: 10_000}}}
 	for cores := 1; cores <= 8; cores *= 2 {
 		want := units.Rate(float64(cores) * 4096 / 20e-6)
 		if got := f.Throughput("pread", cores, 4096, 500); max(got-want, want-got) > 1 {
@@ -75,7 +75,7 @@ func TestThroughputOfNothing(t *testing.T) {
 			t.Errorf("chunk %d depth %d: %v, %v; want 0, 0", c.chunk, c.depth, r, l)
 		}
 	}
-	free := Flash{Servers: 1}
+	free := Spec{Servers: 1}
 	if r := free.Throughput("", 1, 4096, 1); r != math.MaxInt64 {
 		t.Errorf("a device that takes no time reads at %v", r)
 	}
@@ -100,18 +100,21 @@ func TestLittlesLaw(t *testing.T) {
 // TestMonotone is design invariant 4 for the closed form.
 func TestMonotone(t *testing.T) {
 	random := rng.Stream(rng.DefaultSeed, "monotone")
-	better := map[string]func(*Flash){
-		"one more server": func(f *Flash) { f.Servers++ },
-		"less LTFB":       func(f *Flash) { f.LTFB = f.LTFB * 9 / 10 },
-		"faster servers":  func(f *Flash) { f.ServerRate = f.ServerRate * 11 / 10 },
-		"faster link":     func(f *Flash) { f.LinkRate = f.LinkRate * 11 / 10 },
-		"more requests":   func(f *Flash) { f.MaxIOPS = f.MaxIOPS * 11 / 10 },
-		"cheaper engine": func(f *Flash) {
+	better := map[string]func(*Spec){
+		"one more server": func(f *Spec) { f.Servers++ },
+		"less LTFB":       func(f *Spec) { f.LTFB = f.LTFB * 9 / 10 },
+		"faster servers":  func(f *Spec) { f.ServerRate = f.ServerRate * 11 / 10 },
+		"faster link":     func(f *Spec) { f.LinkRate = f.LinkRate * 11 / 10 },
+		"more requests":   func(f *Spec) { f.MaxIOPS = f.MaxIOPS * 11 / 10 },
+		"cheaper engine": func(f *Spec) {
 			f.Engines = map[string]EngineCost{"pread": {Submit: 3 * units.Microsecond, Complete: 3 * units.Microsecond}}
 		},
 	}
-	for range 300 {
+	for i := range 300 {
 		f, engine, chunk, depth := randomLoop(random)
+		if i%2 == 1 {
+			f.Placement = PlaceByAddress
+		}
 		before := f.Throughput(engine, 2, chunk, depth)
 		for what, improve := range better {
 			g := f
@@ -126,8 +129,8 @@ func TestMonotone(t *testing.T) {
 	}
 }
 
-func randomLoop(random *rand.Rand) (Flash, string, units.Bytes, int) {
-	f := Flash{
+func randomLoop(random *rand.Rand) (Spec, string, units.Bytes, int) {
+	f := Spec{
 		Servers:    1 + random.IntN(64),
 		LTFB:       units.Nanos(10_000 + random.IntN(200_000)),
 		ServerRate: units.Rate(5e7 + random.Float64()*2e9),
@@ -158,7 +161,7 @@ func TestClosedFormAgainstQueue(t *testing.T) {
 }
 
 // queueRate runs a closed loop of depth requests through first-come-first-served servers and link, one by one.
-func queueRate(f *Flash, chunk units.Bytes, depth int) float64 {
+func queueRate(f *Spec, chunk units.Bytes, depth int) float64 {
 	const requests = 40_000
 	servers := make([]units.Nanos, f.Servers)
 	loop := make([]units.Nanos, depth) // when each of the depth requests may be issued again

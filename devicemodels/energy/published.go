@@ -1,0 +1,183 @@
+package energy
+
+import (
+	_ "embed"
+	"encoding/csv"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+//go:embed energy.csv
+var table string
+
+// The units of constants.
+const (
+	PicojoulePerBit = "pJ/bit"
+	Watt            = "W"
+)
+
+// Quantity names a kind of constant.
+type Quantity string
+
+// The quantities with published constants.
+const (
+	FlashRead Quantity = "flash"      // pJ/bit
+	DRAM      Quantity = "dram"       // pJ/bit
+	DriveIdle Quantity = "drive-idle" // W
+)
+
+// Value is one published value as its source has it.
+type Value struct {
+	Item    string  `json:"item"`
+	Value   float64 `json:"value"`
+	Source  string  `json:"source"`
+	Quality string  `json:"quality"` // "vendor-spec", "measured", "derived" or "secondary": the primary source was not seen
+	Note    string  `json:"note,omitempty"`
+	// What a whole-drive value was derived from: power in W over rate in MB/s (decimal). 0 = none.
+	RatedW    float64 `json:"rated_w,omitempty"`
+	RatedMBps float64 `json:"rated_mbps,omitempty"`
+}
+
+// Constant is a named technology's constant with the values it comes from.
+type Constant struct {
+	Name     string   `json:"name"`
+	Unit     string   `json:"unit"`
+	Interval Interval `json:"interval"`
+	Rule     string   `json:"rule"`   // how the interval came about
+	Values   []Value  `json:"values"` // none when the caller gave the interval
+}
+
+// rated returns the rates in bytes per second and the powers in watts that the values were derived from; 0 when none was.
+func (c *Constant) rated() (rates, watts Interval) {
+	for _, v := range c.Values {
+		if v.RatedMBps == 0 {
+			continue
+		}
+		rate := v.RatedMBps * 1e6
+		if rates.High == 0 {
+			rates, watts = Interval{Low: rate, High: rate}, Interval{Low: v.RatedW, High: v.RatedW}
+		}
+		rates.Low, rates.High = min(rates.Low, rate), max(rates.High, rate)
+		watts.Low, watts.High = min(watts.Low, v.RatedW), max(watts.High, v.RatedW)
+	}
+	return rates, watts
+}
+
+// Technologies returns the names that Published knows for q, in the order of the table.
+func Technologies(q Quantity) []string {
+	rows, err := parse(table)
+	if err != nil {
+		return nil // the table is part of the program; a test reads it whole
+	}
+	return namesOf(rows, q)
+}
+
+// Published returns the constant of a named technology. The error for an unknown one lists the known.
+func Published(q Quantity, technology string) (*Constant, error) {
+	rows, err := parse(table)
+	if err != nil {
+		return nil, err
+	}
+	c := &Constant{Name: technology}
+	for _, r := range rows {
+		if r.quantity == q && r.technology == technology {
+			c.Unit = r.unit
+			c.Values = append(c.Values, r.Value)
+		}
+	}
+	if len(c.Values) == 0 {
+		return nil, fmt.Errorf("energy: %s: no published value is known for %q; known are %s: %w", q, technology, strings.Join(namesOf(rows, q), ", "), ErrInput)
+	}
+	c.Interval, c.Rule = spread(c.Values)
+	return c, nil
+}
+
+// Given is a constant of the caller's own knowledge, between low and high.
+func Given(low, high float64, unit string) (*Constant, error) {
+	i := Interval{low, low + (high-low)/2, high}
+	if !i.valid() {
+		return nil, fmt.Errorf("energy: %g to %g %s: an interval goes from a number of 0 or more to one not below it: %w", low, high, unit, ErrInput)
+	}
+	return &Constant{Name: "given", Unit: unit, Interval: i, Rule: "given by the caller", Values: []Value{}}, nil
+}
+
+// spread is the interval of published values: see the package's doc.
+func spread(values []Value) (Interval, string) {
+	var list []float64
+	for _, v := range values {
+		list = append(list, v.Value)
+	}
+	slices.Sort(list)
+	n := len(list)
+	if n == 1 {
+		const factor = 2
+		return Interval{list[0] / factor, list[0], list[0] * factor}, "one value, a factor of 2 either way by convention"
+	}
+	return Interval{list[0], (list[(n-1)/2] + list[n/2]) / 2, list[n-1]}, fmt.Sprintf("least, median and greatest of %d values", n)
+}
+
+// row is one line of the table.
+type row struct {
+	quantity   Quantity
+	technology string
+	unit       string
+	Value
+}
+
+var columns = []string{"quantity", "technology", "item", "value", "unit", "rated_W", "rated_MBps", "source", "quality", "note"}
+
+// parse reads the table strictly: unknown columns, empty sources, other units and values that are not positive are errors.
+func parse(text string) ([]row, error) {
+	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("energy: energy.csv: %w", err)
+	}
+	if len(lines) == 0 || !slices.Equal(lines[0], columns) {
+		return nil, fmt.Errorf("energy: energy.csv: the columns are not %s", strings.Join(columns, ","))
+	}
+	rows := make([]row, 0, len(lines)-1)
+	for i, l := range lines[1:] {
+		r := row{quantity: Quantity(l[0]), technology: l[1], unit: l[4], Value: Value{Item: l[2], Source: l[7], Quality: l[8], Note: l[9]}}
+		for _, number := range []struct {
+			text string
+			to   *float64
+		}{{l[3], &r.Value.Value}, {l[5], &r.RatedW}, {l[6], &r.RatedMBps}} {
+			if number.text == "" && number.to != &r.Value.Value {
+				continue
+			}
+			v, err := strconv.ParseFloat(number.text, 64)
+			if err != nil || !(v > 0) || math.IsInf(v, 1) {
+				return nil, fmt.Errorf("energy: energy.csv:%d: %q is not a number above 0", i+2, number.text)
+			}
+			*number.to = v
+		}
+		if want := unitOf(r.quantity); r.unit != want || want == "" || r.technology == "" || r.Source == "" || r.Quality == "" {
+			return nil, fmt.Errorf("energy: energy.csv:%d: a quantity, its unit, a technology, a source or a quality is missing or unknown", i+2)
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+func unitOf(q Quantity) string {
+	switch q {
+	case FlashRead, DRAM:
+		return PicojoulePerBit
+	case DriveIdle:
+		return Watt
+	}
+	return ""
+}
+
+func namesOf(rows []row, q Quantity) []string {
+	var names []string
+	for _, r := range rows {
+		if r.quantity == q && !slices.Contains(names, r.technology) {
+			names = append(names, r.technology)
+		}
+	}
+	return names
+}

@@ -1,0 +1,186 @@
+package fio
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// ErrFormat is wrapped by every error about a file that is not an output of fio.
+var ErrFormat = errors.New("not the JSON output of fio")
+
+// File is one output of fio.
+type File struct {
+	Name     string // as given to Parse
+	Version  string // "fio-3.33"; "" = not said
+	Entries  []Entry
+	Errors   []string // lines around the JSON that report an error
+	Warnings []string
+}
+
+// HasErrors says whether fio reported an error, in the JSON or around it. Such a file should only be used on request.
+func (f *File) HasErrors() bool {
+	return len(f.Errors) > 0 || slices.ContainsFunc(f.Entries, func(e Entry) bool { return e.Error != 0 })
+}
+
+// Entry is what a file says of one job in one direction. A nil field is one that the file does not say.
+type Entry struct {
+	File      string // name of the file
+	Job       string
+	Host      string // of client/server runs; "" otherwise
+	Group     int    // entries of one group ran at the same time, those of different groups after each other
+	Direction string // "read", "write", "trim" or "mixed"
+
+	RW     string // the option rw: "randread", "read", …
+	Engine string // the option ioengine
+	Direct *bool  // the options direct and buffered
+	Block  *units.Bytes
+	Depth  *int // the option iodepth, which synchronous engines do not obey
+	Jobs   *int // the option numjobs
+
+	Error     int    // error number of the job; 0 = none
+	Short     *int64 // requests that moved less than they should
+	Dropped   *int64
+	IOs       *int64
+	Bytes     *units.Bytes
+	IOPS      *float64
+	Bandwidth *units.Rate
+	Runtime   *units.Nanos
+
+	Submit, Complete, Total Latency // slat, clat, lat
+
+	Warnings []string
+
+	given     options // what was set; empty = the file holds no options
+	complete  bool    // options that are not given have fio's default
+	run       int     // of the file's JSON documents, counted from 0
+	withWrite bool    // the job also wrote or trimmed
+	twice     bool    // the same requests are in another entry
+}
+
+// Latency is one of the three times that fio takes of every request. The zero value means that it was not taken.
+type Latency struct {
+	Mean        *units.Nanos
+	Samples     *int64
+	Percentiles []Percentile // by rising P; nil = none
+	Bins        []Bin        // histogram of json+, by rising At; nil = none
+}
+
+// Percentile says that P percent of the requests took At or less.
+type Percentile struct {
+	P  float64 // above 0, at most 100
+	At units.Nanos
+}
+
+// Bin counts the requests that took about At.
+type Bin struct {
+	At    units.Nanos
+	Count int64
+}
+
+// Percentile returns the time under which p percent of the requests were, where fio printed that percentile or the histogram; else nil.
+func (l *Latency) Percentile(p float64) *units.Nanos {
+	for _, q := range l.Percentiles {
+		if q.P == p {
+			return &q.At
+		}
+	}
+	return percentileOf(l.Bins, p)
+}
+
+// percentileOf returns the first bin at or below which p percent of the requests are, as fio computes it; nil without bins.
+func percentileOf(bins []Bin, p float64) *units.Nanos {
+	var all, sum float64
+	for _, b := range bins {
+		all += float64(b.Count)
+	}
+	for _, b := range bins {
+		if sum += float64(b.Count); sum >= p/100*all {
+			return &b.At
+		}
+	}
+	return nil
+}
+
+// Failed says why the entry measured nothing that can be relied on; "" when it did. Only faults count: a valid measurement
+// of something else than a device fit needs has not failed.
+func (e *Entry) Failed() string {
+	switch {
+	case e.Error != 0:
+		return fmt.Sprintf("the job failed with error %d", e.Error)
+	case positive(e.Short):
+		return fmt.Sprintf("%d requests were short", *e.Short)
+	case positive(e.Dropped):
+		return fmt.Sprintf("%d requests were dropped", *e.Dropped)
+	case e.IOs != nil && *e.IOs == 0, e.IOs == nil && e.Bytes != nil && *e.Bytes == 0:
+		return "no requests were made"
+	}
+	return ""
+}
+
+// Usable says why the entry cannot be used for a device fit; "" when it can, as far as the entry alone tells. Cells also
+// looks at what ran beside it.
+func (e *Entry) Usable() string {
+	if e.Direction != "read" && e.Direction != "mixed" {
+		return "it is a " + e.Direction + "; a fit needs rw=randread"
+	}
+	if why := e.Failed(); why != "" {
+		return why
+	}
+	if why := e.workload(); why != "" {
+		return why
+	}
+	if e.Bandwidth == nil || *e.Bandwidth == 0 {
+		return "the file gives no rate"
+	}
+	s, why := e.shape()
+	if why == "" {
+		why = e.contradiction(s)
+	}
+	return why
+}
+
+// workload says why what the job did is not what a fit needs.
+func (e *Entry) workload() string {
+	if e.twice {
+		return "the same requests are in the entry of the reads"
+	}
+	if e.withWrite {
+		return "the job also wrote; a fit needs rw=randread"
+	}
+	rw, _, _ := strings.Cut(e.RW, ":")
+	switch {
+	case rw == "" && !e.complete:
+		return "the file does not give rw, so the reads may be sequential; " + wantOptions
+	case rw == "", rw == "read":
+		return "the reads are sequential, which a device reads ahead; a fit needs rw=randread"
+	case rw != "randread":
+		return fmt.Sprintf("rw=%s is not reads alone; a fit needs rw=randread", rw)
+	}
+	for _, name := range limiting {
+		if v := e.given[name]; v != "" && strings.Trim(v, "0,") != "" {
+			return fmt.Sprintf("%s=%s limits the job, not the device; remove it", name, v)
+		}
+	}
+	if e.Engine == "mmap" {
+		return "ioengine=mmap reads through the page cache; use psync or io_uring with direct=1"
+	}
+	if e.Direct == nil && !e.complete {
+		return "the file does not say whether the reads were direct; " + wantOptions
+	}
+	if e.Direct == nil || !*e.Direct {
+		return "the reads are buffered, so the page cache may have served them; add direct=1"
+	}
+	return ""
+}
+
+// wantOptions is the remedy where options are missing.
+const wantOptions = "fio 2.17 and later list the options of their jobs, save for some jobs of a client with group_reporting"
+
+// limiting are the options that hold a job below what the device gives.
+var limiting = []string{"rate", "rate_iops", "thinktime", "latency_target"}
+
+func positive(n *int64) bool { return n != nil && *n > 0 }

@@ -1,0 +1,321 @@
+package fio
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// MaxBytes is the size of the largest file that is read.
+const MaxBytes = 256 * units.MiB
+
+// maxTries bounds how many lines that begin with a brace are tried as the start of the JSON.
+const maxTries = 16
+
+// Read reads one output of fio, at most MaxBytes of it. Errors are those of the file system, or wrap ErrFormat.
+func Read(path string) (*File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("fio: %w", err)
+	}
+	defer f.Close()
+	var data bytes.Buffer
+	if info, err := f.Stat(); err == nil {
+		data.Grow(int(min(info.Size(), int64(MaxBytes))) + bytes.MinRead)
+	}
+	if _, err := data.ReadFrom(io.LimitReader(f, int64(MaxBytes)+1)); err != nil {
+		return nil, fmt.Errorf("fio: %w", err)
+	}
+	return Parse(path, data.Bytes())
+}
+
+// Parse reads one output of fio: JSON with any text around it, which becomes warnings and errors of the File. name is
+// used in messages and as the Entries' File. Errors wrap ErrFormat.
+func Parse(name string, data []byte) (*File, error) {
+	fail := func(format string, args ...any) (*File, error) {
+		return nil, fmt.Errorf("fio: %s: %s: %w", name, fmt.Sprintf(format, args...), ErrFormat)
+	}
+	if len(data) > int(MaxBytes) {
+		return fail("is larger than %v", MaxBytes)
+	}
+	if bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff}) {
+		return fail("is UTF-16, as PowerShell redirects; let fio write the file itself with --output=FILE")
+	}
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	found, around, err := find(data)
+	if len(found) == 0 && err == nil && bytes.Contains(data, []byte("> {")) {
+		found, around, err = find(withoutHosts(data))
+	}
+	if len(found) == 0 && err != nil {
+		return fail("%v", err)
+	}
+	if len(found) == 0 {
+		said := ""
+		if lines := quotable(data); len(lines) > 0 {
+			said = fmt.Sprintf(" (it says %s)", quote(lines[0].text))
+		}
+		return fail("holds no JSON object of fio%s; run fio with --output-format=json+ --output=FILE", said)
+	}
+	f := &File{Name: name}
+	f.addNoise(around)
+	f.addDocuments(found)
+	return f, nil
+}
+
+// around is the text before, between and after the JSON objects.
+type around struct {
+	where string
+	text  []byte
+}
+
+// find returns the JSON objects of fio that begin at the start of a line, and the text around them. The error says why
+// what looked like one is none.
+func find(data []byte) (found []document, texts []around, firstErr error) {
+	where, from := "before", 0
+	for at, tries := 0, 0; at < len(data) && tries < maxTries; {
+		if data[at] == '{' {
+			tries++
+			d, size, err := parseDocument(data[at:])
+			if err == nil && d.isFio() {
+				texts = append(texts, around{where, data[from:at]})
+				found = append(found, d)
+				where, from, at = "after", at+size, at+size
+				tries = 0
+			} else if err != nil && firstErr == nil {
+				firstErr = fmt.Errorf("the JSON that begins at byte %d cannot be read: %w", at, err)
+			}
+		}
+		next := bytes.IndexByte(data[at:], '\n')
+		if next < 0 {
+			break
+		}
+		at += next + 1
+	}
+	return found, append(texts, around{where, data[from:]}), firstErr
+}
+
+// isFio tells fio's JSON from other JSON in the same file.
+func (d *document) isFio() bool { return d.Version != "" || d.Jobs != nil || d.Clients != nil }
+
+// parseDocument reads the JSON object at the start of data and returns its length.
+func parseDocument(data []byte) (document, int, error) {
+	read := func(data []byte) (d document, size int, err error) {
+		dec := json.NewDecoder(bytes.NewReader(data))
+		err = decode(dec, &d)
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			err = errors.New("the file is cut off; run fio again")
+		}
+		return d, int(dec.InputOffset()), err
+	}
+	d, size, err := read(data)
+	if syntax := new(json.SyntaxError); errors.As(err, &syntax) {
+		if clean := withoutNaN(data); clean != nil {
+			return read(clean)
+		}
+	}
+	return d, size, err
+}
+
+// withoutNaN returns data with the nan and inf that C prints, and JSON does not know, as empty strings of the same length; nil
+// when there are none.
+func withoutNaN(data []byte) []byte {
+	var clean []byte
+	quoted := false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == 'n' || c == 'i' || c == 'N' || c == 'I') && i+3 <= len(data):
+			word := strings.ToLower(string(data[i : i+3]))
+			if word != "nan" && word != "inf" {
+				continue
+			}
+			if clean == nil {
+				clean = bytes.Clone(data)
+			}
+			copy(clean[i:], `"" `)
+			if i > 0 && data[i-1] == '-' {
+				copy(clean[i-1:], ` ""`)
+				clean[i+2] = ' '
+			}
+			i += 2
+		}
+	}
+	return clean
+}
+
+// withoutHosts removes the "<host> " that a client puts before every line of a server.
+func withoutHosts(data []byte) []byte {
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	for i, line := range lines {
+		if end := bytes.Index(line, []byte("> ")); end > 0 && line[0] == '<' && end < 256 {
+			lines[i] = line[end+2:]
+		}
+	}
+	return bytes.Join(lines, nil)
+}
+
+// line is a distinct line of the text around the JSON.
+type line struct {
+	text  string
+	error bool
+}
+
+// quotable returns the distinct lines of text that are not blank.
+func quotable(text []byte) []line {
+	const most = 10_000 // of lines that are told apart
+	var lines []line
+	seen := map[string]bool{}
+	for raw := range bytes.Lines(text) {
+		raw = bytes.TrimSpace(raw)
+		if len(raw) > 500 {
+			raw = raw[:500]
+		}
+		if s := string(raw); s != "" && !seen[s] && len(seen) < most {
+			seen[s] = true
+			lines = append(lines, line{s, saysError(s)})
+		}
+	}
+	return lines
+}
+
+// saysError tells a report of an error from fio's normal text, which has "err= 0" and "errors: total=0" in it.
+func saysError(s string) bool {
+	s = strings.ToLower(s)
+	for _, fine := range []string{"err= 0", "err=0", "error=0", "errors=0"} {
+		s = strings.ReplaceAll(s, fine, "")
+	}
+	if strings.HasPrefix(s, "errors") && strings.Contains(s, "total=0") {
+		return false
+	}
+	return strings.Contains(s, "error") || strings.Contains(s, "err=") || strings.Contains(s, "fio:") && strings.Contains(s, "failed")
+}
+
+func quote(s string) string {
+	if r := []rune(s); len(r) > 160 {
+		s = string(r[:160]) + "…"
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+// addNoise turns the text around the JSON into errors and warnings. Every error is quoted, of the rest the first line.
+func (f *File) addNoise(texts []around) {
+	const most = 20 // errors that are quoted
+	for _, part := range texts {
+		first, more := "", 0
+		for _, l := range quotable(part.text) {
+			switch {
+			case l.error && len(f.Errors) < most:
+				f.Errors = append(f.Errors, l.text)
+				f.warn("text %s the JSON reports an error: %s", part.where, quote(l.text))
+			case first == "" && !l.error:
+				first = l.text
+			default:
+				more++
+			}
+		}
+		switch {
+		case first != "" && more > 0:
+			f.warn("text %s the JSON: %s and %d more lines", part.where, quote(first), more)
+		case first != "":
+			f.warn("text %s the JSON: %s", part.where, quote(first))
+		}
+	}
+}
+
+func (f *File) warn(format string, args ...any) {
+	f.Warnings = append(f.Warnings, fmt.Sprintf(format, args...))
+}
+
+// addDocuments adds the entries of all JSON objects but those that a later one repeats with newer numbers.
+func (f *File) addDocuments(found []document) {
+	old := 0
+	var traits traits
+	for i := range found {
+		d := &found[i]
+		if i+1 < len(found) && found[i+1].continues(d) {
+			old++
+			continue
+		}
+		if f.Version == "" {
+			f.Version = string(d.Version)
+		}
+		for _, list := range []jobs{d.Jobs, d.Clients} {
+			for k := range list {
+				if list[k].Name == allClients && len(list) > 1 {
+					traits.sum = true
+					continue
+				}
+				f.Entries = append(f.Entries, f.entries(&list[k], d.Global, i, &traits)...)
+			}
+		}
+	}
+	if old > 0 {
+		f.warn("%d intermediate reports (--status-interval) are left out; the last one counts", old)
+	}
+	if len(f.Entries) == 0 {
+		f.warn("the JSON holds no jobs")
+	}
+	traits.report(f)
+}
+
+// allClients is the name of the entry in which a client adds up those of its servers.
+const allClients = "All clients"
+
+// continues says whether d is a later report of the same run as before: the same jobs of a fio that started at the same time.
+func (d *document) continues(before *document) bool {
+	same := func(a, b jobs) bool {
+		if len(a) != len(b) {
+			return false
+		}
+		for i := range a {
+			if a[i].Name != b[i].Name || a[i].Host != b[i].Host || a[i].Group != b[i].Group {
+				return false
+			}
+		}
+		return true
+	}
+	const rounding = 2 // seconds: the timestamp and the time since the start are both cut to seconds
+	started, known := d.start()
+	startedBefore, knownBefore := before.start()
+	return known && knownBefore && math.Abs(started-startedBefore) <= rounding && same(d.Jobs, before.Jobs) && same(d.Clients, before.Clients)
+}
+
+// start is when fio started, in seconds since 1970.
+func (d *document) start() (float64, bool) {
+	for _, list := range []jobs{d.Jobs, d.Clients} {
+		if len(list) > 0 {
+			return d.Timestamp.v - list[0].Elapsed.v, d.Timestamp.set && list[0].Elapsed.set
+		}
+	}
+	return 0, false
+}
+
+// traits are what is said once of a file, however often it is met.
+type traits struct {
+	microseconds, emptyPercentiles, oldBins, sum bool
+}
+
+func (t *traits) report(f *File) {
+	if t.microseconds {
+		f.warn("latencies are in microseconds, as fio 2 writes them; converted to nanoseconds")
+	}
+	if t.emptyPercentiles {
+		f.warn("percentiles named 0 are left out: fio wrote slots that it had not filled")
+	}
+	if t.oldBins {
+		f.warn("the histograms of fio 2 are left out: their keys are slots, not times")
+	}
+	if t.sum {
+		f.warn("the entry %q is left out: it adds up the others", allClients)
+	}
+}

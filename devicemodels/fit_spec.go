@@ -1,0 +1,84 @@
+package devicemodels
+
+import (
+	"maps"
+	"math"
+
+	"github.com/windrow-sim/windrow/devicemodels/flash"
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// spec writes a candidate as a device.
+func (s *search) spec(c candidate) flash.Spec {
+	l := s.loop(c.shape, c.theta)
+	f := *s.opt.Known
+	f.Servers, f.LTFB, f.Align = int(math.Round(l.Servers)), toNanos(math.Exp(c.theta[paramLTFB])), s.opt.Align
+	f.ServerRate, f.LinkRate = toRate(1/l.PerByte), toRate(1/l.LinkByte)
+	switch {
+	case c.ceiling:
+		f.MaxIOPS = int64(digits4(1 / l.PerIO))
+	case !s.spread:
+		f.MaxIOPS = 0
+	}
+	f.Placement = ""
+	if c.byAddress {
+		f.Placement = flash.PlaceByAddress
+	}
+	s.keepFixed(&f)
+	if f.Align == 0 {
+		f.Align = 4096
+	}
+	f.Engines = make(map[string]flash.EngineCost, len(s.engines))
+	maps.Copy(f.Engines, s.opt.Known.Engines)
+	for i := range s.engines {
+		h := &s.engines[i]
+		if h.fixed {
+			continue
+		}
+		cost := toNanos(h.seconds(c.theta))
+		f.Engines[h.name] = flash.EngineCost{Submit: cost / 2, Complete: cost - cost/2, Serial: h.serial}
+	}
+	return f
+}
+
+// keepFixed writes what was given as it was given, not rounded.
+func (s *search) keepFixed(f *flash.Spec) {
+	known := s.opt.Known
+	for _, name := range s.opt.Fixed {
+		switch name {
+		case "flash.ltfb":
+			f.LTFB = known.LTFB
+		case "flash.server_rate":
+			f.ServerRate = known.ServerRate
+		case "flash.link_rate":
+			f.LinkRate = known.LinkRate
+		case "flash.servers":
+			f.Servers = known.Servers
+		case "flash.max_iops":
+			f.MaxIOPS = known.MaxIOPS
+		case "flash.placement":
+			f.Placement = known.Placement
+		}
+	}
+}
+
+// toRate rounds a fitted rate; beyond a petabyte per second it is no limit.
+func toRate(r float64) units.Rate {
+	if r > 1e15 {
+		return 0
+	}
+	return units.Rate(max(1, digits4(r)))
+}
+
+func toNanos(seconds float64) units.Nanos {
+	return units.Nanos(digits4(seconds * 1e9))
+}
+
+// digits4 keeps four significant digits, more than any measurement has, so that a device file can be read by people.
+func digits4(v float64) float64 {
+	if v < 1 {
+		return math.Round(v)
+	}
+	scale := math.Pow(10, math.Floor(math.Log10(v))-3)
+	return math.Round(math.Round(v/scale) * scale)
+}

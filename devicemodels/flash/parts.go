@@ -1,0 +1,193 @@
+package flash
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/windrow-sim/windrow/internal/rng"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim/des"
+)
+
+// servers are the places that reads wait for.
+type servers struct {
+	any    *des.Station  // PlaceAny
+	free   []units.Nanos // PlaceByAddress: when each is next free
+	stripe units.Bytes
+}
+
+func newServers(spec *Spec) servers {
+	if spec.Placement != PlaceByAddress {
+		return servers{any: des.NewStation(spec.Servers)}
+	}
+	stripe := spec.Stripe
+	if stripe < 1 {
+		stripe = defaultStripe
+	}
+	return servers{free: make([]units.Nanos, max(spec.Servers, 1)), stripe: stripe}
+}
+
+// serve gives a read that arrives at time at to its server.
+func (s *servers) serve(at units.Nanos, offset units.Bytes, service units.Nanos) (begin, end units.Nanos) {
+	if s.any != nil {
+		return s.any.Serve(at, service)
+	}
+	i := scatter(uint64(offset/s.stripe)) % uint64(len(s.free))
+	begin = max(at, s.free[i])
+	s.free[i] = begin + service
+	return begin, s.free[i]
+}
+
+// scatter spreads stripe numbers evenly: the finaliser of splitmix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
+// Generators", 2014). A drive's own mapping is as good as random to a reader.
+func scatter(v uint64) uint64 {
+	v += 0x9e3779b97f4a7c15
+	v = (v ^ v>>30) * 0xbf58476d1ce4e5b9
+	v = (v ^ v>>27) * 0x94d049bb133111eb
+	return v ^ v>>31
+}
+
+// bucket is the state of a Limit. Credit is counted in nanoseconds of its rates, so that bytes and requests are two numbers of one
+// kind and nothing is rounded away.
+type bucket struct {
+	spec         Limit
+	credit, most float64     // ns; of bytes
+	slots, many  float64     // ns; of requests
+	at           units.Nanos // when credit last arrived
+	last         units.Nanos // when the last request passed: later ones do not overtake it
+	used         bool
+}
+
+func newBucket(spec Limit) *bucket {
+	b := &bucket{spec: spec}
+	b.most = float64(spec.Interval)
+	if spec.Rate > 0 && spec.Burst > 0 {
+		b.most = math.Max(b.most, 1e9*float64(spec.Burst)/float64(spec.Rate))
+	}
+	b.many = float64(spec.Interval)
+	if spec.IOPS > 0 { // at least one request
+		b.many = math.Max(b.many, 1e9/float64(spec.IOPS))
+	}
+	return b
+}
+
+// pass returns when a request of size bytes that arrives at time now may go on: when there is credit for it, or for as much of it
+// as the bucket can hold; the rest is owed.
+func (b *bucket) pass(now units.Nanos, size units.Bytes) units.Nanos {
+	now = max(now, b.last)
+	b.refill(now)
+	bytes, request := 0.0, 0.0
+	if b.spec.Rate > 0 {
+		bytes = 1e9 * float64(size) / float64(b.spec.Rate)
+	}
+	if b.spec.IOPS > 0 {
+		request = 1e9 / float64(b.spec.IOPS)
+	}
+	if short := math.Max(math.Min(bytes, b.most)-b.credit, math.Min(request, b.many)-b.slots); short > 0 {
+		wait := units.Nanos(math.Ceil(short))
+		if b.spec.Interval > 0 { // credit comes whole intervals at a time
+			wait = (wait + b.spec.Interval - 1) / b.spec.Interval * b.spec.Interval
+		}
+		// Nothing is lost while requests wait: what is left of the last interval adds to the next.
+		b.credit += float64(wait)
+		b.slots += float64(wait)
+		b.at += wait
+		now = max(now, b.at)
+	}
+	b.credit -= bytes
+	b.slots -= request
+	b.last = now
+	return now
+}
+
+// refill adds the credit of the time since the last one. A bucket that was full when it was used again starts its intervals then.
+func (b *bucket) refill(now units.Nanos) {
+	passed := now - b.at
+	if b.spec.Interval > 0 {
+		passed -= passed % b.spec.Interval
+	}
+	b.credit = math.Min(b.credit+float64(passed), b.most)
+	b.slots = math.Min(b.slots+float64(passed), b.many)
+	b.at += passed
+	if full := b.credit == b.most && b.slots == b.many; !b.used || full {
+		b.used, b.at = true, now
+		b.credit, b.slots = b.most, b.many
+	}
+}
+
+// heat is the state of Sustained. It rises with every nanosecond that the device is busy, up to Cliff, and falls while it is idle.
+type heat struct {
+	spec   Sustained
+	at     units.Nanos
+	heat   units.Nanos
+	inside int
+}
+
+func (h *heat) until(now units.Nanos) {
+	if passed := now - h.at; h.inside > 0 {
+		h.heat = min(h.heat+passed, h.spec.Cliff)
+	} else if h.spec.Cool > 0 {
+		h.heat = max(h.heat-units.Nanos(float64(passed)*float64(h.spec.Cliff)/float64(h.spec.Cool)), 0)
+	}
+	h.at = now
+}
+
+func (h *heat) idleUntil(now units.Nanos) { h.until(now) }
+
+func (h *heat) enter(now units.Nanos) { h.until(now); h.inside++ }
+
+func (h *heat) leave(now units.Nanos) { h.until(now); h.inside-- }
+
+func (h *heat) stretch(t units.Nanos) units.Nanos {
+	if h.heat < h.spec.Cliff || h.spec.Factor <= 0 {
+		return t
+	}
+	return units.Nanos(float64(t) / h.spec.Factor)
+}
+
+// background makes the reads of others, as they are due.
+type background struct {
+	spec   Background
+	random *rand.Rand
+	next   units.Nanos   // arrival of the next read
+	moves  []units.Nanos // first bytes of reads whose transfer is yet to come, in order
+}
+
+func newBackground(spec Background, seed uint64) *background {
+	b := &background{spec: spec, random: rng.Stream(seed, "flash/background")}
+	b.next = b.gap()
+	return b
+}
+
+// gap is exponential: others do not know of each other.
+func (b *background) gap() units.Nanos {
+	return units.Nanos(b.random.ExpFloat64() * 1e9 * float64(b.spec.Chunk) / float64(b.spec.Rate))
+}
+
+// forgotten is how far back reads of others can still matter: a device whose others leave any of it has caught up since.
+const forgotten = 100 * units.Millisecond
+
+// arrive gives every read of others that arrives up to now to its server.
+func (b *background) arrive(now units.Nanos, s *Station) {
+	if b.next < now-forgotten { // a long pause: what came first is long done
+		b.next, b.moves = now-forgotten+b.gap(), b.moves[:0]
+	}
+	for b.next <= now {
+		ltfb := s.firstByte()
+		begin, _ := s.servers.serve(b.next, units.Bytes(b.random.Int64()), ltfb+s.spec.ServerRate.Time(b.spec.Chunk))
+		at, _ := slices.BinarySearch(b.moves, begin+ltfb)
+		b.moves = slices.Insert(b.moves, at, begin+ltfb)
+		b.next += b.gap()
+	}
+}
+
+// move gives the link to all reads of others whose first byte is there at time now.
+func (b *background) move(now units.Nanos, s *Station) {
+	n := 0
+	for n < len(b.moves) && b.moves[n] <= now {
+		s.link.Serve(b.moves[n], s.spec.LinkRate.Time(b.spec.Chunk))
+		n++
+	}
+	b.moves = slices.Delete(b.moves, 0, n)
+}

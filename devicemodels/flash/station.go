@@ -1,0 +1,372 @@
+package flash
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/windrow-sim/windrow/internal/rng"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim/des"
+)
+
+// Read asks for Length bytes at Offset.
+type Read struct {
+	Offset, Length units.Bytes
+}
+
+// Config says how a Station is used.
+type Config struct {
+	Engine   string      // a key of Spec.Engines
+	Parallel int         // slots: threads of a pool or depth of a ring
+	Cores    int         // of the host
+	Span     units.Bytes // stretch of addresses that the reads are spread over; 0 = not known
+	Seed     uint64      // of the draws from LTFBShape and Background
+}
+
+// Station is a flash device with the host threads that drive it, as discrete events. Config.Parallel slots each take the next
+// request of a batch and carry it through:
+//
+//	host (submit) ─▶ limit (credit) ─▶ queue (depth) ─▶ controller (IOPS) ─▶ server (LTFB + bytes/rate) ─▶ host (complete)
+//	                                                                         link (bytes/rate) ─┘
+//
+// Every stage is first come, first served. Requests larger than Spec.MaxTransfer go through in pieces, in flight together; reads
+// of a cached engine go through the page cache and come to the device as faults, one after the other. Its counters are integers,
+// so that conservation and Little's law hold exactly.
+type Station struct {
+	spec   Spec
+	cost   EngineCost
+	slots  int
+	kernel des.Kernel
+
+	host, controller, link *des.Station
+	servers                servers
+	limit                  *bucket
+	heat                   *heat
+	others                 *background
+	cache                  *pageCache
+	ltfb                   *sampler
+	draws                  *rand.Rand
+
+	reads   []Read
+	next    int
+	flights []flight // by slot
+	pieces  []piece
+	idle    []int32 // indices of pieces not in use
+	inside  int     // pieces in the device
+	outside []int32 // pieces that wait to get in, in order
+	asked   units.Bytes
+	done    int
+	result  BatchResult
+
+	hook func(at units.Nanos, change int) // of the number of requests in flight; nil outside tests
+}
+
+// flight is the request that a slot carries.
+type flight struct {
+	read   int
+	picked units.Nanos
+	left   int         // pieces not yet done
+	at     units.Bytes // cached engines: how far the copying has come
+}
+
+// piece is a request as the device sees it.
+type piece struct {
+	slot         int32
+	offset, size units.Bytes
+	finished     units.Nanos // when its server is done with it
+}
+
+// The kinds of events; the argument is the slot for the first and the last, the piece for the others.
+const (
+	kindPick     int32 = iota // the slot is free: take the next request
+	kindArrive                // the piece reaches the limit
+	kindAdmit                 // the piece has its credit and reaches the device
+	kindLink                  // its first byte is there: the transfer begins
+	kindDone                  // the device is done with the piece
+	kindComplete              // the host is done with the request
+)
+
+// NewStation returns an idle Station. Errors name what cfg lacks.
+func NewStation(spec Spec, cfg Config) (*Station, error) {
+	cost, ok := spec.Engines[cfg.Engine]
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("flash: no costs for I/O engine %q; the device model knows %v", cfg.Engine, slices.Sorted(maps.Keys(spec.Engines)))
+	case cfg.Parallel < 1:
+		return nil, fmt.Errorf("flash: %d threads (or queue depth): at least 1 is needed", cfg.Parallel)
+	case cost.Cached && (spec.PageCache == nil || spec.PageCache.ReadAhead < 1):
+		return nil, fmt.Errorf("flash: engine %q reads through a page cache, which the device model does not describe (flash.page_cache)", cfg.Engine)
+	}
+	cores := cfg.Cores
+	if cost.Serial {
+		cores = 1
+	}
+	s := &Station{
+		spec: spec.Within(cfg.Span), cost: cost, slots: cfg.Parallel,
+		host: des.NewStation(cores), controller: des.NewStation(1), link: des.NewStation(1),
+		draws: rng.Stream(cfg.Seed, "flash/ltfb"),
+	}
+	if cost.Cached {
+		s.cache, s.slots = newPageCache(*spec.PageCache), 1 // a copying thread faults alone
+	}
+	s.servers = newServers(&s.spec)
+	if !s.spec.LTFBShape.IsZero() {
+		s.ltfb = newSampler(&s.spec.LTFBShape, float64(s.spec.LTFB))
+	}
+	if s.spec.Limit != nil {
+		s.limit = newBucket(*s.spec.Limit)
+	}
+	if s.spec.Sustained != nil {
+		s.heat = &heat{spec: *s.spec.Sustained}
+	}
+	if b := s.spec.Background; b != nil && b.Rate > 0 && b.Chunk > 0 {
+		s.others = newBackground(*b, cfg.Seed)
+	}
+	s.flights = make([]flight, s.slots)
+	return s, nil
+}
+
+// BatchResult is what happened to one batch of reads.
+type BatchResult struct {
+	End     units.Nanos // when the last read was complete
+	Sojourn units.Nanos // sum over reads of the time from being taken by a slot to completion
+	Pieces  int         // requests as the device saw them
+	Moved   units.Bytes // over the link: the bytes asked for, or what the page cache fetched for them
+	Medium  units.Bytes // read from the medium: whole pages
+}
+
+// Batch runs reads from time start until the last is complete. An empty batch takes no time.
+func (s *Station) Batch(start units.Nanos, reads []Read) (BatchResult, error) {
+	if len(reads) == 0 {
+		return BatchResult{End: start}, nil
+	}
+	if err := s.kernel.Advance(start); err != nil {
+		return BatchResult{}, err
+	}
+	s.reads, s.next, s.done, s.asked, s.result = reads, 0, 0, 0, BatchResult{}
+	if s.heat != nil {
+		s.heat.idleUntil(start)
+	}
+	begin := start + s.cost.Batch
+	for slot := range min(s.slots, len(reads)) {
+		s.kernel.Schedule(begin, des.ClassPlan, kindPick, int32(slot))
+	}
+	if err := s.kernel.Run(s); err != nil {
+		return BatchResult{}, err
+	}
+	s.result.End = s.kernel.Now()
+	return s.result, s.drained()
+}
+
+// drained checks conservation: all that was requested has completed and nothing is in flight (design invariant 2).
+func (s *Station) drained() error {
+	if s.done != len(s.reads) || s.result.Moved != s.asked || s.inside != 0 || len(s.outside) != 0 || len(s.idle) != len(s.pieces) {
+		return fmt.Errorf("flash: station: %d of %d requests and %d of %d bytes completed at %v, %d inside: %w",
+			s.done, len(s.reads), s.result.Moved, s.asked, s.kernel.Now(), s.inside, des.ErrInvariant)
+	}
+	return nil
+}
+
+// Handle implements des.Handler.
+func (s *Station) Handle(k *des.Kernel, e des.Event) error {
+	switch e.Kind {
+	case kindPick:
+		s.pick(e.Arg)
+	case kindArrive:
+		at := k.Now()
+		if s.limit != nil {
+			at = s.limit.pass(at, s.pieces[e.Arg].size)
+		}
+		k.Schedule(at, des.ClassArrive, kindAdmit, e.Arg)
+	case kindAdmit:
+		if s.spec.QueueDepth > 0 && s.inside >= s.spec.QueueDepth {
+			s.outside = append(s.outside, e.Arg)
+			return nil
+		}
+		s.enter(e.Arg)
+	case kindLink:
+		p := &s.pieces[e.Arg]
+		if s.others != nil {
+			s.others.move(k.Now(), s)
+		}
+		_, over := s.link.Serve(k.Now(), s.slowed(s.spec.LinkRate.Time(p.size)))
+		k.Schedule(max(over, p.finished), des.ClassDone, kindDone, e.Arg)
+	case kindDone:
+		s.leave(e.Arg)
+	case kindComplete:
+		s.complete(e.Arg)
+	default:
+		return fmt.Errorf("flash: station: event of unknown kind %d: %w", e.Kind, des.ErrInvariant)
+	}
+	return nil
+}
+
+// pick gives the next read to a free slot.
+func (s *Station) pick(slot int32) {
+	if s.next == len(s.reads) {
+		return
+	}
+	now := s.kernel.Now()
+	r := s.reads[s.next]
+	s.flights[slot] = flight{read: s.next, picked: now, at: r.Offset}
+	s.next++
+	if s.hook != nil {
+		s.hook(now, 1)
+	}
+	_, submitted := s.host.Serve(now, s.cost.Submit)
+	if s.cache != nil {
+		s.walk(slot, submitted)
+		return
+	}
+	most := s.spec.MaxTransfer
+	if most <= 0 {
+		most = max(r.Length, 1)
+	}
+	for done := units.Bytes(0); done < r.Length || done == 0; done += most {
+		s.issue(slot, submitted, r.Offset+done, min(most, r.Length-done))
+	}
+}
+
+// issue sends a piece to the device at time at.
+func (s *Station) issue(slot int32, at units.Nanos, offset, size units.Bytes) {
+	i := int32(len(s.pieces))
+	if n := len(s.idle); n > 0 {
+		i, s.idle = s.idle[n-1], s.idle[:n-1]
+	} else {
+		s.pieces = append(s.pieces, piece{})
+	}
+	s.pieces[i] = piece{slot: slot, offset: offset, size: size}
+	s.flights[slot].left++
+	s.asked += size
+	s.result.Pieces++
+	s.kernel.Schedule(at, des.ClassArrive, kindArrive, i)
+}
+
+// enter takes a piece into the device.
+func (s *Station) enter(i int32) {
+	now, p := s.kernel.Now(), &s.pieces[i]
+	if s.heat != nil {
+		s.heat.enter(now)
+	}
+	s.inside++
+	accepted := now
+	if s.spec.MaxIOPS > 0 {
+		_, accepted = s.controller.Serve(now, s.slowed(units.Second/units.Nanos(s.spec.MaxIOPS)))
+	}
+	if s.others != nil {
+		s.others.arrive(accepted, s)
+	}
+	medium := s.spec.Medium(p.offset, p.size)
+	s.result.Medium += medium
+	ltfb := s.slowed(s.firstByte())
+	begin, end := s.servers.serve(accepted, p.offset, ltfb+s.slowed(s.spec.ServerRate.Time(medium)))
+	p.finished = end
+	s.kernel.Schedule(begin+ltfb, des.ClassArrive, kindLink, i)
+}
+
+// firstByte draws a latency to first byte.
+func (s *Station) firstByte() units.Nanos {
+	if s.ltfb == nil {
+		return s.spec.LTFB
+	}
+	return s.ltfb.at(s.draws.Float64())
+}
+
+// slowed stretches a time of the device while it is throttled for heat.
+func (s *Station) slowed(t units.Nanos) units.Nanos {
+	if s.heat == nil {
+		return t
+	}
+	return s.heat.stretch(t)
+}
+
+// leave takes a piece out of the device and lets the next one in.
+func (s *Station) leave(i int32) {
+	now, p := s.kernel.Now(), s.pieces[i]
+	s.inside--
+	if s.heat != nil {
+		s.heat.leave(now)
+	}
+	s.result.Moved += p.size
+	s.idle = append(s.idle, i)
+	if len(s.outside) > 0 {
+		first := s.outside[0]
+		s.outside = s.outside[:copy(s.outside, s.outside[1:])]
+		s.enter(first)
+	}
+	f := &s.flights[p.slot]
+	if f.left--; f.left > 0 {
+		return
+	}
+	if s.cache != nil {
+		s.walk(p.slot, now)
+		return
+	}
+	_, complete := s.host.Serve(now, s.cost.Complete)
+	s.kernel.Schedule(complete, des.ClassPlan, kindComplete, p.slot)
+}
+
+// walk copies what the page cache holds of a read, from where the copying stands, until a block is missing or the read is whole.
+func (s *Station) walk(slot int32, at units.Nanos) {
+	f := &s.flights[slot]
+	r := s.reads[f.read]
+	hit, fault, fetch := s.cache.walk(f.at, r.Offset+r.Length)
+	f.at += hit
+	cost := s.cache.spec.HitRate.Time(hit)
+	if !fault {
+		_, complete := s.host.Serve(at, cost+s.cost.Complete)
+		s.kernel.Schedule(complete, des.ClassPlan, kindComplete, slot)
+		return
+	}
+	_, missed := s.host.Serve(at, cost+s.cache.spec.Fault)
+	s.issue(slot, missed, fetch.Offset, fetch.Length)
+}
+
+// complete ends the request of a slot, which takes the next.
+func (s *Station) complete(slot int32) {
+	now := s.kernel.Now()
+	s.done++
+	s.result.Sojourn += now - s.flights[slot].picked
+	if s.hook != nil {
+		s.hook(now, -1)
+	}
+	s.pick(slot)
+}
+
+// Measure runs a closed loop of the device: reads of chunk bytes at random aligned places of span bytes, as many in flight as
+// cfg has slots, and returns the rate of the middle of the run, when every slot is busy. It is the event model's answer to what
+// Throughput says in closed form.
+func Measure(spec Spec, cfg Config, chunk, span units.Bytes, reads int) (units.Rate, error) {
+	s, err := NewStation(spec, cfg)
+	if err != nil {
+		return 0, err
+	}
+	random := rng.Stream(cfg.Seed, "flash/measure")
+	places := max(int64(span/chunk), 1)
+	warm := make([]Read, min(reads/4, 8*cfg.Parallel)+cfg.Parallel)
+	list := make([]Read, len(warm)+reads)
+	for i := range list {
+		list[i] = Read{units.Bytes(random.Int64N(places)) * chunk, chunk}
+	}
+	// The loop is one batch; its rate is counted between two completions with all slots busy.
+	var first, last units.Nanos
+	completed := 0
+	s.hook = func(at units.Nanos, change int) {
+		if change > 0 {
+			return
+		}
+		completed++
+		switch completed {
+		case len(warm):
+			first = at
+		case len(list) - cfg.Parallel:
+			last = at
+		}
+	}
+	if _, err := s.Batch(0, list); err != nil {
+		return 0, err
+	}
+	return (units.Bytes(len(list)-cfg.Parallel-len(warm)) * chunk).Over(last - first), nil
+}

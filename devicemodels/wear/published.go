@@ -1,0 +1,201 @@
+package wear
+
+import (
+	_ "embed"
+	"encoding/csv"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+//go:embed wear.csv
+var table string
+
+//go:embed drives.csv
+var driveTable string
+
+// Value is one published value: the text as its source has it, and the range that it is read as.
+type Value struct {
+	Item    string  `json:"item"`
+	Text    string  `json:"text"`
+	Low     float64 `json:"low"`
+	High    float64 `json:"high"`
+	Unit    string  `json:"unit"`
+	Source  string  `json:"source"`
+	Quality string  `json:"quality"` // "text", "secondary" (the primary source was not seen) or "sim-default" (no measurement)
+	Note    string  `json:"note,omitempty"`
+}
+
+// Constant is a number with the values it comes from.
+type Constant struct {
+	Name     string   `json:"name"`
+	Interval Interval `json:"interval"`
+	Rule     string   `json:"rule"`   // how the interval came about
+	Values   []Value  `json:"values"` // none when the caller gave the interval
+}
+
+// The names of the published constants.
+const (
+	ReadDisturb   = "read-disturb"    // reads per block before it is rewritten
+	CyclesTLC     = "tlc-qlc"         // program/erase cycles
+	CyclesMLC     = "mlc"             // program/erase cycles
+	pageSize      = "page"            // bytes
+	pagesPerBlock = "pages-per-block" // pages
+)
+
+// CycleNames are the flash technologies whose program/erase cycles are published.
+func CycleNames() []string { return []string{CyclesTLC, CyclesMLC} }
+
+// Published returns the constant of a name.
+func Published(name string) (*Constant, error) {
+	all, err := parse(table)
+	if err != nil {
+		return nil, err
+	}
+	values := all[name]
+	if len(values) == 0 {
+		return nil, fmt.Errorf("wear: no published value is known for %q: %w", name, ErrInput)
+	}
+	i := Interval{Low: math.Inf(1)}
+	var mids []float64
+	for _, v := range values {
+		i.Low, i.High = min(i.Low, v.Low), max(i.High, v.High)
+		mids = append(mids, math.Sqrt(v.Low*v.High))
+	}
+	slices.Sort(mids)
+	n := len(mids)
+	i.Mid = (mids[(n-1)/2] + mids[n/2]) / 2
+	rule := "as published, the geometric mean in the middle"
+	if n > 1 {
+		rule = fmt.Sprintf("least, median and greatest of %d values, ranges as their geometric mean", n)
+	}
+	return &Constant{Name: name, Interval: i, Rule: rule, Values: values}, nil
+}
+
+// Given is a constant of the caller's own knowledge, between low and high, with the geometric mean in the middle.
+func Given(low, high float64) (*Constant, error) {
+	i := Interval{low, max(low, min(high, math.Sqrt(low)*math.Sqrt(high))), high}
+	if !i.positive() {
+		return nil, fmt.Errorf("wear: %g to %g: an interval goes from a number above 0 to one not below it: %w", low, high, ErrInput)
+	}
+	return &Constant{Name: "given", Interval: i, Rule: "given by the caller", Values: []Value{}}, nil
+}
+
+// Geometry returns the size of a page and of an erase block that are taken where nothing better is known: a simulator's
+// defaults, with their source.
+func Geometry() (page, block units.Bytes, source string, err error) {
+	size, err := Published(pageSize)
+	if err != nil {
+		return 0, 0, "", err
+	}
+	pages, err := Published(pagesPerBlock)
+	if err != nil {
+		return 0, 0, "", err
+	}
+	page = units.Bytes(size.Interval.Mid)
+	v := size.Values[0]
+	return page, page * units.Bytes(pages.Interval.Mid), v.Source + " (" + v.Quality + ")", nil
+}
+
+// Drives returns the names of the drives with a published endurance.
+func Drives() []string {
+	lines, err := records("drives.csv", driveTable, driveColumns)
+	if err != nil {
+		return nil // the table is part of the program; a test reads it whole
+	}
+	names := make([]string, len(lines))
+	for i, l := range lines {
+		names[i] = driveName(l)
+	}
+	return names
+}
+
+// LookupDrive returns a drive by name, upper and lower case alike, with the published thresholds and geometry; Data is the
+// caller's to fill in. Its cycles are not known unless the drive's kind of flash has published ones. The error for an
+// unknown name lists the known.
+func LookupDrive(name string) (Drive, error) {
+	lines, err := records("drives.csv", driveTable, driveColumns)
+	if err != nil {
+		return Drive{}, err
+	}
+	for i, l := range lines {
+		if !strings.EqualFold(driveName(l), strings.TrimSpace(name)) {
+			continue
+		}
+		d, err := Unnamed()
+		if err != nil {
+			return Drive{}, err
+		}
+		d.Name, d.Source, d.Quality = driveName(l), l[5], l[6]
+		if d.Capacity, err = units.ParseBytes(l[2]); err != nil {
+			return Drive{}, fmt.Errorf("wear: drives.csv:%d: capacity: %w", i+2, err)
+		}
+		if d.Endurance, err = units.ParseBytes(l[3] + "TB"); err != nil {
+			return Drive{}, fmt.Errorf("wear: drives.csv:%d: endurance: %w", i+2, err)
+		}
+		if l[4] != "" {
+			if d.Cycles, err = Published(l[4]); err != nil {
+				return Drive{}, fmt.Errorf("wear: drives.csv:%d: %w", i+2, err)
+			}
+		}
+		return d, nil
+	}
+	return Drive{}, fmt.Errorf("wear: drive %q: no endurance is published here; known are %s: %w", name, strings.Join(Drives(), ", "), ErrInput)
+}
+
+// Unnamed is a drive of which nothing is known but the published thresholds and the default geometry.
+func Unnamed() (Drive, error) {
+	d := Drive{Name: "not named"}
+	var err error
+	if d.Page, d.Block, _, err = Geometry(); err != nil {
+		return Drive{}, err
+	}
+	d.Disturb, err = Published(ReadDisturb)
+	return d, err
+}
+
+func driveName(line []string) string { return line[0] + " " + line[2] }
+
+var (
+	columns      = []string{"quantity", "item", "value", "low", "high", "unit", "source", "quality", "note"}
+	driveColumns = []string{"device", "media", "capacity", "endurance_TBW", "cycles", "source", "quality"}
+)
+
+// records reads a table with the columns it must have.
+func records(name, text string, want []string) ([][]string, error) {
+	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("wear: %s: %w", name, err)
+	}
+	if len(lines) == 0 || !slices.Equal(lines[0], want) {
+		return nil, fmt.Errorf("wear: %s: the columns are not %s", name, strings.Join(want, ","))
+	}
+	return lines[1:], nil
+}
+
+// parse reads the table of constants strictly: empty sources and ranges that are none are errors.
+func parse(text string) (map[string][]Value, error) {
+	lines, err := records("wear.csv", text, columns)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string][]Value)
+	for i, l := range lines {
+		v := Value{Item: l[1], Text: l[2], Unit: l[5], Source: l[6], Quality: l[7], Note: l[8]}
+		low, lowErr := strconv.ParseFloat(l[3], 64)
+		high, highErr := strconv.ParseFloat(l[4], 64)
+		if lowErr != nil || highErr != nil || !(low > 0 && low <= high) || math.IsInf(high, 1) {
+			return nil, fmt.Errorf("wear: wear.csv:%d: %q to %q is no range of numbers above 0", i+2, l[3], l[4])
+		}
+		if l[0] == "" || v.Text == "" || v.Source == "" || v.Quality == "" {
+			return nil, fmt.Errorf("wear: wear.csv:%d: the quantity, the value, its source or its quality is missing", i+2)
+		}
+		v.Low, v.High = low, high
+		all[l[0]] = append(all[l[0]], v)
+	}
+	return all, nil
+}

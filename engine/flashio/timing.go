@@ -1,0 +1,66 @@
+package flashio
+
+import (
+	"time"
+
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// timer is a Reader that can tell how long single reads take.
+type timer interface {
+	TimeReads(into []units.Nanos) bool
+}
+
+// TimeReads makes the engine below r tell how long single reads take: from the next ReadBatch on, into[i] receives the time of
+// request i, from when its thread (or the ring) started it until that saw it complete. Requests behind the end of into are
+// not timed, those of a failed batch have undefined times, and an empty request takes none. nil ends it. The result is
+// false, and into stays untouched, when the engine cannot tell. Readers of other packages join in with a method of this name.
+//
+// A ring looks for completions an eighth of its depth at a time, so that its times include the wait until it looked. Delays that
+// WithFaults injects are not included: they come before the batch.
+func TimeReads(r Reader, into []units.Nanos) bool {
+	for {
+		switch inner := r.(type) {
+		case timer:
+			return inner.TimeReads(into)
+		case interface{ Unwrap() Reader }:
+			r = inner.Unwrap()
+		default:
+			return false
+		}
+	}
+}
+
+// stopwatch times the reads of an engine that does one at a time in each thread.
+type stopwatch struct {
+	into []units.Nanos
+	now  func() time.Time // a seam for tests; nil = time.Now
+}
+
+// TimeReads makes a reader with a stopwatch a timer.
+func (s *stopwatch) TimeReads(into []units.Nanos) bool {
+	s.into = into
+	return true
+}
+
+// start returns the time when read i starts, if it is timed.
+func (s *stopwatch) start(i int) (at time.Time) {
+	if i < len(s.into) {
+		at = s.clock()
+	}
+	return at
+}
+
+// stop notes the time of read i, if it is timed.
+func (s *stopwatch) stop(i int, start time.Time) {
+	if i < len(s.into) {
+		s.into[i] = units.Nanos(s.clock().Sub(start))
+	}
+}
+
+func (s *stopwatch) clock() time.Time {
+	if s.now == nil {
+		return time.Now()
+	}
+	return s.now()
+}

@@ -1,0 +1,211 @@
+package probe
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/windrow-sim/windrow/devicemodels/flash"
+	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// samplesVersion is that of the file of samples: JSON, one object a line. The first line is a header, then follow batches as they
+// were measured and a line for each loop that is whole, which is what a resumed probe does not measure again.
+const samplesVersion = 1
+
+// sampleLine is one line; one of its fields is set.
+type sampleLine struct {
+	Header *sampleHeader `json:"header,omitempty"`
+	Batch  *sampleBatch  `json:"batch,omitempty"`
+	Cell   *result       `json:"cell,omitempty"`
+	Limit  *limitFound   `json:"limit,omitempty"`
+	Cost   *sampleCost   `json:"batch_cost,omitempty"`
+}
+
+// sampleHeader says what was measured. Samples of another header are not gone on with.
+type sampleHeader struct {
+	Version int              `json:"version"`
+	Host    string           `json:"host"`
+	Path    string           `json:"path"`
+	Size    units.Bytes      `json:"size"`
+	Changed int64            `json:"changed"` // modification time of a given file, ns since 1970
+	Mode    string           `json:"mode"`
+	Engines []flashio.Engine `json:"engines"`
+	Chunks  []units.Bytes    `json:"chunks"`
+	Depths  []int            `json:"depths"`
+	Span    units.Bytes      `json:"span"`
+	Seed    uint64           `json:"seed"`
+}
+
+// sampleBatch is one measured batch.
+type sampleBatch struct {
+	loop
+	Start  units.Nanos `json:"start_ns"` // since the probe started
+	Took   units.Nanos `json:"took_ns"`
+	Reads  int         `json:"reads"`
+	Served int64       `json:"served"` // bytes, by storage; 0 where nobody counts
+	CPU    units.Nanos `json:"cpu_ns"`
+}
+
+// sampleCost is what a batch costs besides its reads.
+type sampleCost struct {
+	Engine flashio.Engine `json:"engine"`
+	Cost   units.Nanos    `json:"cost_ns"`
+}
+
+// samples writes a file of samples, and holds what an earlier one had. A nil samples keeps nothing.
+type samples struct {
+	f     *os.File
+	w     *bufio.Writer
+	path  string
+	cells map[loop][]result
+	lim   *limitFound
+	costs map[flashio.Engine]units.Nanos
+}
+
+// openSamples begins the file of cfg.Samples, or goes on with it. It never writes to a file that holds anything else.
+func openSamples(cfg Config, header sampleHeader) (*samples, error) {
+	if cfg.Samples == "" {
+		return nil, nil
+	}
+	s := &samples{path: cfg.Samples, cells: map[loop][]result{}, costs: map[flashio.Engine]units.Nanos{}}
+	f, err := os.OpenFile(cfg.Samples, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	fresh := err == nil
+	if errors.Is(err, fs.ErrExist) && cfg.Resume {
+		f, err = os.OpenFile(cfg.Samples, os.O_RDWR, 0)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("probe: samples: %s exists already; give another name, or resume it: %w", cfg.Samples, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("probe: samples: %w", err)
+	}
+	s.f, s.w = f, bufio.NewWriter(f)
+	if !fresh {
+		if fresh, err = s.load(header); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
+	if fresh {
+		if err := s.write(sampleLine{Header: &header}, true); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
+	return s, nil
+}
+
+// load reads an earlier file up to its last whole line, and cuts off what is behind it. It is fresh when there is no line.
+func (s *samples) load(want sampleHeader) (fresh bool, err error) {
+	r := bufio.NewReader(s.f)
+	var whole int64
+	for n := 1; ; n++ {
+		text, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			break // a line without an end was cut while it was written
+		}
+		if err != nil {
+			return false, fmt.Errorf("probe: samples: %w", err)
+		}
+		if err := s.take1(text, n, want); err != nil {
+			return false, fmt.Errorf("probe: samples: %s, line %d: %w", s.path, n, err)
+		}
+		whole += int64(len(text))
+	}
+	if err := s.f.Truncate(whole); err != nil {
+		return false, fmt.Errorf("probe: samples: %w", err)
+	}
+	_, err = s.f.Seek(whole, io.SeekStart)
+	return whole == 0, err
+}
+
+// take1 keeps what a line says.
+func (s *samples) take1(text []byte, n int, want sampleHeader) error {
+	var line sampleLine
+	if err := json.Unmarshal(text, &line); err != nil {
+		return fmt.Errorf("not a line of samples: %w; give a file that a probe wrote", err)
+	}
+	if n == 1 {
+		have, _ := json.Marshal(line.Header)
+		if wanted, _ := json.Marshal(want); line.Header == nil || !bytes.Equal(have, wanted) {
+			return fmt.Errorf("these are samples of %s and not of %s; probe as before, or give another name", have, wanted)
+		}
+	}
+	switch {
+	case line.Cell != nil:
+		s.cells[line.Cell.loop] = append(s.cells[line.Cell.loop], *line.Cell)
+	case line.Limit != nil:
+		s.lim = line.Limit
+	case line.Cost != nil:
+		s.costs[line.Cost.Engine] = line.Cost.Cost
+	}
+	return nil
+}
+
+// take returns the next earlier result of a loop.
+func (s *samples) take(l loop) (result, bool) {
+	if s == nil || len(s.cells[l]) == 0 {
+		return result{}, false
+	}
+	r := s.cells[l][0]
+	s.cells[l] = s.cells[l][1:]
+	return r, true
+}
+
+// limit returns what an earlier search for a limit found.
+func (s *samples) limit() (*flash.Limit, bool) {
+	if s == nil || s.lim == nil {
+		return nil, false
+	}
+	return s.lim.Limit, true
+}
+
+// cost returns an earlier batch cost.
+func (s *samples) cost(engine flashio.Engine) (units.Nanos, bool) {
+	if s == nil {
+		return 0, false
+	}
+	c, ok := s.costs[engine]
+	return c, ok
+}
+
+func (s *samples) batch(b sampleBatch) error { return s.write(sampleLine{Batch: &b}, false) }
+
+func (s *samples) cell(r *result) error { return s.write(sampleLine{Cell: r}, true) }
+
+func (s *samples) found(l limitFound) error { return s.write(sampleLine{Limit: &l}, true) }
+
+func (s *samples) batchCost(c sampleCost) error { return s.write(sampleLine{Cost: &c}, true) }
+
+func (s *samples) write(line sampleLine, flush bool) error {
+	if s == nil {
+		return nil
+	}
+	text, err := json.Marshal(line)
+	if err != nil {
+		return fmt.Errorf("probe: samples: %w", err)
+	}
+	_, err = s.w.Write(append(text, '\n'))
+	if err == nil && flush {
+		err = s.w.Flush()
+	}
+	if err != nil {
+		return fmt.Errorf("probe: samples: %w", err)
+	}
+	return nil
+}
+
+func (s *samples) close() error {
+	if s == nil {
+		return nil
+	}
+	if err := errors.Join(s.w.Flush(), s.f.Close()); err != nil {
+		return fmt.Errorf("probe: samples: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+const (
+	// near is how far apart, as a factor, two sizes or depths may be that count as one.
+	near = 1.1
+	// beyond widens the interval of the fit for reads outside its range. Nothing was measured there, so the factor is a convention.
+	beyond = 2
+)
+
+// predict says how far the run can be trusted, and warns where it went beyond what the device model knows.
+func (r *runner) predict() (*traces.Prediction, []string) {
+	p, t := &traces.Prediction{Basis: traces.Measured}, &r.run.Meta.Totals
+	var warnings []string
+	if t.Requests > 0 {
+		warnings = r.cfg.judgeReads(p, t)
+	}
+	warnings = append(warnings, r.judgeHost(p)...)
+	interval(p, t)
+	if t.Requests > 0 && r.overlap.wall > 0 && r.cfg.Device.Host.Cores > 0 {
+		rate := float64(t.Tokens) / r.overlap.wall.Seconds()
+		p.TokensPerSPrefetched = &rate
+	}
+	return p, warnings
+}
+
+// overlap adds up what a run would take if the reads of a token went on during its compute: a bound on what prefetching can gain.
+type overlap struct {
+	start            units.Nanos // of the token
+	io               units.Nanos
+	moved, computing units.Bytes // of memory traffic
+	wall             units.Nanos // of all tokens so far
+}
+
+func (o *overlap) read(took units.Nanos, bytes units.Bytes) { o.io, o.moved = o.io+took, o.moved+bytes }
+
+func (o *overlap) compute(bytes units.Bytes) { o.computing += bytes }
+
+// end closes the token that ended at now.
+func (o *overlap) end(host *devicemodels.Host, now units.Nanos) {
+	o.wall += host.Overlap(o.io, o.moved, now-o.start-o.io, o.computing)
+	*o = overlap{start: now, wall: o.wall}
+}
+
+// judgeReads compares the mean read of a run with the cells of the fit.
+func (cfg *Config) judgeReads(p *traces.Prediction, t *traces.Totals) (warnings []string) {
+	fit := cfg.Device.Fit
+	if fit == nil || fit.IntervalPct == nil {
+		p.Basis = traces.Bound
+		p.Notes = append(p.Notes, "The flash is known by published limits alone, not by a fit of measurements: "+whyUnfitted(fit))
+		return nil
+	}
+	chunk, depth := t.Bytes/units.Bytes(t.Requests), max(t.MeanDepth, 1)
+	if chunk < fit.ChunkMin || chunk > fit.ChunkMax {
+		warnings = append(warnings, fmt.Sprintf("extrapolated: requests are of %v on average, the device model was fitted to %v to %v", chunk, fit.ChunkMin, fit.ChunkMax))
+	}
+	if depth > float64(fit.DepthMax)*near || depth < float64(fit.DepthMin)/near {
+		warnings = append(warnings, fmt.Sprintf("extrapolated: %.3g requests in flight on average, the device model was fitted to %d to %d", depth, fit.DepthMin, fit.DepthMax))
+	}
+	own := func(c devicemodels.Cell) bool { return c.Tainted == "" && c.Engine == cfg.Engine }
+	if len(fit.Cells) > 0 && !slices.ContainsFunc(fit.Cells, own) {
+		warnings = append(warnings, fmt.Sprintf("extrapolated: no cell of the device model was measured with engine %s", cfg.Engine))
+	}
+	percent := math.Hypot(*fit.IntervalPct, fit.DriftPct)
+	switch {
+	case len(warnings) > 0:
+		p.Basis = traces.Extrapolated
+		percent *= beyond
+		p.Notes = append(p.Notes, fmt.Sprintf("Outside the range of the fit the interval of the flash is taken %d times as wide.", beyond))
+	case !slices.ContainsFunc(fit.Cells, func(c devicemodels.Cell) bool {
+		return own(c) && about(float64(c.Chunk), float64(chunk)) && about(float64(c.Depth), depth)
+	}):
+		p.Basis = traces.Interpolated
+	}
+	p.IOPercent = &percent
+	return warnings
+}
+
+func whyUnfitted(fit *devicemodels.Fit) string {
+	if fit == nil || fit.Unfitted == "" {
+		return "its model holds no fit."
+	}
+	return fit.Unfitted
+}
+
+func about(a, b float64) bool { return a <= b*near && b <= a*near }
+
+// judgeHost says what the times of the host rest on.
+func (r *runner) judgeHost(p *traces.Prediction) (warnings []string) {
+	host, fit := &r.cfg.Device.Host, r.cfg.Device.Fit
+	if host.Cores == 0 {
+		p.Basis, p.Compute = traces.Bound, []string{"none: the device is a drive alone"}
+		return nil
+	}
+	for _, t := range r.terms() {
+		p.Compute = append(p.Compute, t.String())
+		if t.Basis <= devicemodels.Roofline {
+			p.Basis = traces.Bound
+		}
+	}
+	if fit != nil {
+		p.HostPercent = fit.HostPct
+	}
+	if p.HostPercent == nil && p.Basis != traces.Bound {
+		p.Notes = append(p.Notes, "The interval leaves out the host: how well its times are known is not stated.")
+	}
+	return r.compute.Warnings()
+}
+
+// terms are those that this run charges.
+func (r *runner) terms() []devicemodels.Term {
+	return slices.DeleteFunc(r.compute.Terms(), func(t devicemodels.Term) bool {
+		return t.Name == r.compute.Predictor.Name && r.cfg.PredictorRank == 0
+	})
+}
+
+// interval computes the ends of tokens/s from those of the times. Both are taken to be off in the same direction, which is the worst
+// case. A bound has no lower end.
+func interval(p *traces.Prediction, t *traces.Totals) {
+	if t.Wall <= 0 {
+		return
+	}
+	if p.Basis == traces.Bound {
+		high := t.TokensPerS
+		p.TokensPerSHigh = &high
+		return
+	}
+	io := t.PartNanos[traces.PartIO]
+	ends := func(sign float64) *float64 {
+		wall := float64(io)*widened(p.IOPercent, sign) + float64(t.Wall-io)*widened(p.HostPercent, sign)
+		rate := float64(t.Tokens) * 1e9 / wall
+		return &rate
+	}
+	p.TokensPerSLow, p.TokensPerSHigh = ends(1), ends(-1)
+}
+
+// widened is the factor of a time at an end of its interval: intervals are of logarithms, so that no time becomes negative.
+func widened(percent *float64, sign float64) float64 {
+	if percent == nil {
+		return 1
+	}
+	return math.Pow(1+*percent/100, sign)
+}
