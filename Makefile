@@ -10,10 +10,10 @@ BUILD    := -trimpath -tags='$(TAGS)' -ldflags='$(LDFLAGS)'
 FUZZTIME ?= 30000x
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz lint bench golden demo validate clean
+.PHONY: help build test race fuzz lint bench golden demo validate validate-fitted clean
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## bin/windrow
 	$(GO) build $(BUILD) -o bin/windrow .
@@ -51,6 +51,12 @@ demo: build ## the whole loop on the shipped model and this machine's own disk
 
 validate: build ## simulation against replay: 12 configurations on an emulated device, and a throttled disk as root
 	./bin/windrow validate --suite all
+
+validate-fitted: build ## models fitted by probe and by fio, 24 configurations they did not measure each; as root, with fio
+	cd tools/emufs && $(GO) build -o ../../bin/emufs .
+	tools/emufs/measure.sh bin/windrow bin/emufs replay/validate/emulated.device.yaml bin/emulated-fio.json
+	./bin/windrow validate --suite fitted-emulated --fio-json bin/emulated-fio.json
+	./bin/windrow validate --suite fitted-throttled
 
 clean: ## remove what make and demo made
 	rm -rf bin demo

@@ -64,7 +64,8 @@ type hostCost struct {
 
 // shape is one of the structures that are tried.
 type shape struct {
-	byAddress, ceiling bool
+	placement flash.Placement
+	ceiling   bool
 }
 
 // candidate is the best θ found for a shape.
@@ -223,20 +224,25 @@ func (s *search) fix() error {
 
 // shapes are the structures to try: as many as the cells can tell apart.
 func (s *search) shapes() []shape {
-	placements := []bool{false, true}
+	placements := []flash.Placement{flash.PlaceAny, flash.PlaceByAddress, flash.PlaceInRounds}
 	if slices.Contains(s.opt.Fixed, "flash.placement") {
-		placements = []bool{s.opt.Known.Placement == flash.PlaceByAddress}
+		placements = []flash.Placement{s.opt.Known.Placement}
+	} else if s.params[paramServers].fixed || s.params[paramPerByte].fixed {
+		placements = placements[:2] // rounds have no servers
 	}
 	var list []shape
-	for _, byAddress := range placements {
-		if s.params[paramPerIO].fixed || s.spread {
-			list = append(list, shape{byAddress, !s.spread})
-			continue
-		}
-		list = append(list, shape{byAddress, false})
+	for _, p := range placements {
 		const enough = 8 // cells, for six parameters
-		if len(s.points) >= enough {
-			list = append(list, shape{byAddress, true})
+		switch {
+		case s.params[paramPerIO].fixed || s.spread:
+			list = append(list, shape{p, !s.spread})
+		case p == flash.PlaceInRounds:
+			list = append(list, shape{p, true}) // the service of a request is its limit
+		default:
+			list = append(list, shape{p, false})
+			if len(s.points) >= enough {
+				list = append(list, shape{p, true})
+			}
 		}
 	}
 	return list
@@ -246,7 +252,8 @@ func (s *search) shapes() []shape {
 func (s *search) free(sh shape) []int {
 	var list []int
 	for i, p := range s.params {
-		if !p.fixed && (i != paramPerIO || sh.ceiling) {
+		inRounds := sh.placement == flash.PlaceInRounds && (i == paramServers || i == paramPerByte)
+		if !p.fixed && !inRounds && (i != paramPerIO || sh.ceiling) {
 			list = append(list, i)
 		}
 	}
@@ -256,7 +263,7 @@ func (s *search) free(sh shape) []int {
 // loop returns the closed form at θ, without the host.
 func (s *search) loop(sh shape, theta []float64) flash.Loop {
 	l := s.base
-	l.ByAddress = sh.byAddress
+	l.Placement = sh.placement
 	l.LTFB, l.PerByte, l.LinkByte = s.extra+math.Exp(theta[paramLTFB]), math.Exp(theta[paramPerByte]), math.Exp(theta[paramLinkByte])
 	l.Servers = math.Exp(theta[paramServers])
 	switch {
@@ -264,6 +271,9 @@ func (s *search) loop(sh shape, theta []float64) flash.Loop {
 		l.PerIO = math.Exp(theta[paramPerIO])
 	case !s.spread:
 		l.PerIO = 0
+	}
+	if sh.placement == flash.PlaceInRounds {
+		l.Servers, l.PerByte = 1, 0
 	}
 	return l
 }

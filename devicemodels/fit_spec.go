@@ -20,9 +20,12 @@ func (s *search) spec(c candidate) flash.Spec {
 	case !s.spread:
 		f.MaxIOPS = 0
 	}
-	f.Placement = ""
-	if c.byAddress {
-		f.Placement = flash.PlaceByAddress
+	f.Placement = c.placement
+	if f.Placement == flash.PlaceAny {
+		f.Placement = ""
+	}
+	if f.Placement == flash.PlaceInRounds {
+		f.ServerRate = 0
 	}
 	s.keepFixed(&f)
 	if f.Align == 0 {

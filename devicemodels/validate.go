@@ -56,8 +56,8 @@ func (v *validator) flash(f *flash.Spec) {
 	v.want(f.MaxIOPS >= 0, "flash.max_iops", f.MaxIOPS, "is negative; write 0 for no limit")
 	v.want(f.LTFB > 0 || f.ServerRate > 0 || f.LinkRate > 0 || f.MaxIOPS > 0,
 		"flash", f.LTFB, "of latency and no limit at all: reads would take no time")
-	v.want(f.Placement == "" || f.Placement == flash.PlaceAny || f.Placement == flash.PlaceByAddress,
-		"flash.placement", string(f.Placement), "is not a placement; write any or address")
+	v.want(f.Placement == "" || f.Placement == flash.PlaceAny || f.Placement == flash.PlaceByAddress || f.Placement == flash.PlaceInRounds,
+		"flash.placement", string(f.Placement), "is not a placement; write any, address or rounds")
 	v.bytes("flash.stripe", f.Stripe)
 	v.want(f.QueueDepth >= 0, "flash.queue_depth", f.QueueDepth, "is negative; write 0 for no limit")
 	v.bytes("flash.page", f.Page)

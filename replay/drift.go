@@ -73,12 +73,28 @@ func (r *reference) read() error {
 	return nil
 }
 
+// fewestReadings tell a drift.
+const fewestReadings = 3
+
+// finish takes the reading after the last token, and more where there are too few.
+func (r *reference) finish(cfg Config) error {
+	if cfg.ReferenceEvery <= 0 || len(r.requests) == 0 {
+		return nil
+	}
+	for again := true; again; again = len(r.rates) < fewestReadings {
+		if err := r.read(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // drift compares the medians of thirds of the run: single readings are as noisy as single reads, but when the middle of
 // one third differs from another's, the device has moved.
 func (r *reference) drift() Drift {
 	d := Drift{Rates: r.rates}
 	n := len(r.rates)
-	if n < 3 {
+	if n < fewestReadings {
 		return d
 	}
 	d.Known = true

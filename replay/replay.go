@@ -122,10 +122,7 @@ func drive(ctx context.Context, src traces.Source, tokens int, eng *engine.Engin
 			cfg.Progress(i+1, tokens)
 		}
 	}
-	if cfg.ReferenceEvery > 0 {
-		return ref.read()
-	}
-	return nil
+	return ref.finish(cfg)
 }
 
 // pause waits for d, or until ctx is done.

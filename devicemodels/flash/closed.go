@@ -19,7 +19,8 @@ import (
 //	loop      depth / (submit + LTFB + max(b/ServerRate, b/LinkRate) + complete)
 //
 // With PlaceByAddress reads wait for busy servers while others are idle, and the result is approximate mean value analysis
-// (see meanValue) below those bounds. An engine the device has no costs for costs nothing, so the empty name gives the device alone.
+// (see meanValue) below those bounds. PlaceInRounds gives depth / (submit + LTFB + depth·(1/MaxIOPS + b/ServerRate + b/LinkRate) + complete).
+// An engine the device has no costs for costs nothing, so the empty name gives the device alone.
 // Batch costs are not included: a closed loop has no batches. Cached engines are not a closed loop of the device: for them it is
 // the rate of reads that all miss. The result is 0 when chunk or depth is not positive.
 func (s *Spec) Throughput(engine string, cores int, chunk units.Bytes, depth int) units.Rate {
@@ -66,7 +67,7 @@ func (s *Spec) faultRate(cost EngineCost, chunk units.Bytes) float64 {
 // error that a device file later shows. Its fields may be moved by a fit.
 type Loop struct {
 	Servers   float64
-	ByAddress bool
+	Placement Placement
 	LTFB      float64 // s, mean
 	LTFBCV2   float64 // squared coefficient of variation of the LTFB
 	PerByte   float64 // s/B of one server
@@ -86,7 +87,7 @@ func (s *Spec) Loop(cores int, serial bool) Loop {
 	wide := s.Within(0)
 	_, cv2 := s.LTFBShape.Moments()
 	l := Loop{
-		Servers: float64(s.Servers), ByAddress: s.Placement == PlaceByAddress, LTFB: wide.LTFB.Seconds(), LTFBCV2: cv2,
+		Servers: float64(s.Servers), Placement: s.Placement, LTFB: wide.LTFB.Seconds(), LTFBCV2: cv2,
 		PerByte: inverse(float64(s.ServerRate)), LinkByte: inverse(float64(s.LinkRate)), PerIO: inverse(float64(wide.MaxIOPS)),
 		HostCores: hostServers(serial, cores), Most: float64(s.QueueDepth), Page: float64(s.Page), MaxTransfer: float64(s.MaxTransfer),
 	}
@@ -117,7 +118,12 @@ func (l Loop) Rate(host, b, depth float64) float64 {
 		bound = max(bound, (d.lone()-d.host)/l.Most)
 		d.host = 0 // it is spent outside
 	}
-	if !l.ByAddress || bound == 0 {
+	switch {
+	case l.Placement == PlaceInRounds:
+		service := d.perIO + d.transfer + d.link
+		round := d.host + d.ltfb + inside*service
+		return min(inside/round, 1/max(d.limit, host/pieces/l.HostCores)) / pieces
+	case l.Placement != PlaceByAddress || bound == 0:
 		return 1 / bound / pieces
 	}
 	return min(l.meanValue(d, inside), 1/bound) / pieces
@@ -171,6 +177,7 @@ func (l Loop) meanValue(d demands, depth float64) float64 {
 	var rate, irregular, best float64
 	// Seidmann's approximation of the cores: one core of k-fold speed and a delay for the rest.
 	core, delay := d.host/l.HostCores, d.host*(l.HostCores-1)/l.HostCores
+	most := l.most(d, core)
 	wait := func(service, queue float64) float64 {
 		return max(service*(queue-rate*service/2), 0) * irregular
 	}
@@ -181,16 +188,25 @@ func (l Loop) meanValue(d demands, depth float64) float64 {
 		// The link moves the bytes while the server produces them.
 		link := wait(d.link, qLink) + d.link
 		total := wHost + delay + wIO + server + d.ltfb + max(d.transfer, link)
-		rate = min(n/total, l.most(d, core))
+		rate = min(n/total, most)
 		// One request more never makes a loop slower; the correction, past its peak, would.
-		best = max(best, rate/(1+sharper(n, k)*(1-d.serverCV2)*min(1, rate*d.server/k)))
+		best = max(best, l.sharpened(d, rate, n))
 		if n >= depth {
 			return best
+		}
+		if rate == most { // more requests change nothing but the correction
+			return max(best, l.sharpened(d, rate, depth))
 		}
 		qHost, qIO, qLink = rate*wHost, rate*wIO, rate*link
 		qServer = rate / k * (server + d.server)
 		irregular = min(1, irregularity*server/d.server+math.Sqrt(d.serverCV2))
 	}
+}
+
+// sharpened corrects a rate of mean value analysis for constant service.
+func (l Loop) sharpened(d demands, rate, n float64) float64 {
+	k := l.Servers
+	return rate / (1 + sharper(n, k)*max(1-d.serverCV2, 0)*min(1, rate*d.server/k))
 }
 
 // irregularity is how many times their mean wait, in services, the arrivals behind the servers are irregular; fitted to the event model.

@@ -48,6 +48,51 @@ func scatter(v uint64) uint64 {
 	return v ^ v>>31
 }
 
+// rounds is the state of a device that works in rounds.
+type rounds struct {
+	waiting []int32 // pieces
+	busy    bool    // a look or a round is under way
+}
+
+// queue adds a piece to those that wait, and wakes a device that sleeps.
+func (s *Station) queue(i int32) {
+	s.rounds.waiting = append(s.rounds.waiting, i)
+	if !s.rounds.busy {
+		s.rounds.busy = true
+		s.kernel.Schedule(s.kernel.Now()+s.slowed(s.firstByte()), des.ClassPlan, kindLook, 0)
+	}
+}
+
+// look takes all pieces that wait, and those of others, and serves them one after the other.
+func (s *Station) look() {
+	now := s.kernel.Now()
+	request := units.Nanos(0)
+	if s.spec.MaxIOPS > 0 {
+		request = units.Second / units.Nanos(s.spec.MaxIOPS)
+	}
+	if s.others != nil {
+		n := s.others.count(now)
+		one := request + s.spec.ServerRate.Time(s.others.spec.Chunk) + s.spec.LinkRate.Time(s.others.spec.Chunk)
+		now += units.Nanos(n) * one
+	}
+	for _, i := range s.rounds.waiting {
+		p := &s.pieces[i]
+		medium := s.spec.Medium(p.offset, p.size)
+		s.result.Medium += medium
+		now += s.slowed(request + s.spec.ServerRate.Time(medium) + s.spec.LinkRate.Time(p.size))
+		s.kernel.Schedule(now, des.ClassDone, kindDone, i)
+	}
+	s.rounds.waiting = s.rounds.waiting[:0]
+	s.kernel.Schedule(now, des.ClassPlan, kindServed, 0)
+}
+
+// served ends a round: the device looks again, or sleeps.
+func (s *Station) served() {
+	if s.rounds.busy = len(s.rounds.waiting) > 0; s.rounds.busy {
+		s.kernel.Schedule(s.kernel.Now()+s.slowed(s.firstByte()), des.ClassPlan, kindLook, 0)
+	}
+}
+
 // bucket is the state of a Limit. Credit is counted in nanoseconds of its rates, so that bytes and requests are two numbers of one
 // kind and nothing is rounded away.
 type bucket struct {
@@ -180,6 +225,17 @@ func (b *background) arrive(now units.Nanos, s *Station) {
 		b.moves = slices.Insert(b.moves, at, begin+ltfb)
 		b.next += b.gap()
 	}
+}
+
+// count returns how many reads of others have arrived since it was last asked.
+func (b *background) count(now units.Nanos) (n int) {
+	if b.next < now-forgotten {
+		b.next = now - forgotten + b.gap()
+	}
+	for ; b.next <= now; b.next += b.gap() {
+		n++
+	}
+	return n
 }
 
 // move gives the link to all reads of others whose first byte is there at time now.

@@ -40,10 +40,13 @@ type Spec struct {
 type Placement string
 
 // The placements. A drive's dies hold fixed addresses, so that two reads may want the same die while others are idle: its
-// throughput rises softly with depth. Servers that can serve any read bend it at one depth.
+// throughput rises softly with depth. Servers that can serve any read bend it at one depth. A virtual disk is often one thread
+// that wakes up an LTFB after the first request of an idle queue, takes all requests that wait by then, serves them one after
+// the other at MaxIOPS and LinkRate, and only then looks again: n requests take LTFB and n services.
 const (
 	PlaceAny       Placement = "any"     // the first to be free
 	PlaceByAddress Placement = "address" // the one that holds the address
+	PlaceInRounds  Placement = "rounds"  // one, which takes all that wait, in rounds; Servers does not count
 )
 
 // defaultStripe spreads reads of the usual sizes over all servers.

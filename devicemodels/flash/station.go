@@ -42,6 +42,7 @@ type Station struct {
 
 	host, controller, link *des.Station
 	servers                servers
+	rounds                 *rounds // PlaceInRounds
 	limit                  *bucket
 	heat                   *heat
 	others                 *background
@@ -86,6 +87,8 @@ const (
 	kindLink                  // its first byte is there: the transfer begins
 	kindDone                  // the device is done with the piece
 	kindComplete              // the host is done with the request
+	kindLook                  // PlaceInRounds: the device takes what waits
+	kindServed                // and has served it
 )
 
 // NewStation returns an idle Station. Errors name what cfg lacks.
@@ -112,6 +115,9 @@ func NewStation(spec Spec, cfg Config) (*Station, error) {
 		s.cache, s.slots = newPageCache(*spec.PageCache), 1 // a copying thread faults alone
 	}
 	s.servers = newServers(&s.spec)
+	if s.spec.Placement == PlaceInRounds {
+		s.rounds = &rounds{}
+	}
 	if !s.spec.LTFBShape.IsZero() {
 		s.ltfb = newSampler(&s.spec.LTFBShape, float64(s.spec.LTFB))
 	}
@@ -197,6 +203,10 @@ func (s *Station) Handle(k *des.Kernel, e des.Event) error {
 		s.leave(e.Arg)
 	case kindComplete:
 		s.complete(e.Arg)
+	case kindLook:
+		s.look()
+	case kindServed:
+		s.served()
 	default:
 		return fmt.Errorf("flash: station: event of unknown kind %d: %w", e.Kind, des.ErrInvariant)
 	}
@@ -251,6 +261,10 @@ func (s *Station) enter(i int32) {
 		s.heat.enter(now)
 	}
 	s.inside++
+	if s.rounds != nil {
+		s.queue(i)
+		return
+	}
 	accepted := now
 	if s.spec.MaxIOPS > 0 {
 		_, accepted = s.controller.Serve(now, s.slowed(units.Second/units.Nanos(s.spec.MaxIOPS)))

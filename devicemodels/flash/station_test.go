@@ -2,6 +2,7 @@ package flash
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -55,8 +56,12 @@ func randomReads(random *rand.Rand, n int) []Read {
 // TestLittlesLawOfBatches: the number in flight is counted apart, as a step function of time whose area is compared with the sum of
 // the latencies.
 func TestLittlesLawOfBatches(t *testing.T) {
-	for engine := range full().Engines {
-		s := mustStation(t, full(), Config{Engine: engine, Parallel: 16, Cores: 4})
+	spec := full()
+	for round, engine := range slices.Repeat(slices.Sorted(maps.Keys(spec.Engines)), 2) {
+		if round == len(spec.Engines) {
+			spec.Placement = PlaceInRounds
+		}
+		s := mustStation(t, spec, Config{Engine: engine, Parallel: 16, Cores: 4})
 		type step struct {
 			at     units.Nanos
 			change int
@@ -140,6 +145,28 @@ func TestExactClosedForms(t *testing.T) {
 		if got := float64(exponential.Throughput("pread", 2, 16*units.KiB, depth)); math.Abs(got/want-1) > 0.01 {
 			t.Errorf("depth %d: %.4g B/s, product form %.4g", depth, got, want)
 		}
+	}
+}
+
+// TestRounds: n requests take an LTFB and n services, whoever asks for them.
+func TestRounds(t *testing.T) {
+	spec := Spec{Servers: 1, Placement: PlaceInRounds, LTFB: 36_000, MaxIOPS: 150_000, LinkRate: 1500 * units.MBps, Align: 512,
+		Engines: map[string]EngineCost{"pread": {Submit: 500, Complete: 500}}}
+	for _, chunk := range []units.Bytes{4096, 65536} {
+		service := 1/150e3 + float64(chunk)/1500e6
+		for _, depth := range []int{1, 2, 8, 32, 256} {
+			closed, measured := spec.Throughput("pread", 2, chunk, depth), mustMeasure(t, spec, chunk, depth)
+			byHand := float64(depth) * float64(chunk) / (1e-6 + 36e-6 + float64(depth)*service)
+			if math.Abs(float64(closed)/byHand-1) > 1e-6 || math.Abs(float64(closed)/float64(measured)-1) > 0.02 {
+				t.Errorf("%v at depth %d: closed form %v, events %v, by hand %.4g B/s", chunk, depth, closed, measured, byHand)
+			}
+		}
+	}
+	// A lone batch by hand: three reads wait for one look.
+	s := mustStation(t, spec, Config{Engine: "pread", Parallel: 4, Cores: 4})
+	b := mustBatch(t, s, 0, []Read{{0, 3000}, {4096, 3000}, {8192, 3000}})
+	if want := units.Nanos(500 + 36_000 + 3*(6666+2000) + 500); b.End != want {
+		t.Errorf("three reads end at %v, want %v", b.End, want)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/internal/units"
 )
@@ -49,6 +50,9 @@ func TestAdaptiveGridNeedsFewCells(t *testing.T) {
 
 // TestSearchIsDeterministic: the same measurements lead the same way.
 func TestSearchIsDeterministic(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fits many times")
+	}
 	cfg := adaptive(t)
 	cfg.Chunks = []units.Bytes{4 * units.KiB, 64 * units.KiB} // the depths are searched
 	var ways [2][]flashio.Options
@@ -134,6 +138,27 @@ func TestBothEnginesAreMeasured(t *testing.T) {
 		got, want := d.Flash.Engines[name], nvme().Engines[name]
 		if got.Serial != want.Serial || got.Batch < want.Batch-100 || got.Batch > want.Batch+100 || got.Submit+got.Complete != want.Submit+want.Complete {
 			t.Errorf("%s costs %+v, want %+v", name, got, want)
+		}
+	}
+}
+
+// TestAPoolThatReadsAsOneThread: what few cores make of pread must not be blamed on the drive.
+func TestAPoolThatReadsAsOneThread(t *testing.T) {
+	truth := nvme()
+	truth.Engines["pread"] = flash.EngineCost{Submit: 13 * units.Microsecond, Complete: 13 * units.Microsecond, Serial: true}
+	f, cfg := newFake(t, truth), config(t)
+	f.engines = []flashio.Engine{flashio.EnginePread, flashio.EngineUring}
+	d, err := run(context.Background(), cfg, f.machine())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cost := d.Flash.Engines["pread"]
+	if sum := cost.Submit + cost.Complete; !cost.Serial || sum < 23*units.Microsecond || sum > 29*units.Microsecond {
+		t.Errorf("pread costs %+v", cost)
+	}
+	for _, c := range d.Fit.Cells {
+		if off := math.Abs(float64(c.Model)/float64(c.Rate) - 1); off > 0.08 {
+			t.Errorf("%s %v depth %d: %v measured, %v modelled", c.Engine, c.Chunk, c.Depth, c.Rate, c.Model)
 		}
 	}
 }

@@ -17,11 +17,11 @@ const (
 	slabSize = 128 * units.MiB // all buffers of the largest batch
 	// maxRounds bounds the reads of a batch by this many for each thread: enough that starting and draining the loop do not count.
 	maxRounds = 64
-	minRounds = 8
+	minRounds = 16
 	// warmRounds are read before a cell is measured.
 	warmRounds = 2
 	// batchesPerCell is how many batches a cell's time is cut into where reads are fast enough.
-	batchesPerCell = 8
+	batchesPerCell = 6
 	// servedShare is the least part of a cell's bytes that storage must have served.
 	servedShare = 0.95
 	// freeReads is how many reads of a loop that a limit holds must have found credit, so that they show the device behind it.
@@ -144,7 +144,7 @@ type running struct {
 	p     *prober
 	n     int // reads of a batch
 	timed bool
-	took  []units.Nanos // by batch
+	took  []units.Nanos // by batch, as if it had neither beginning nor end (fullLoop)
 
 	served     int64
 	notCounted bool
@@ -165,7 +165,11 @@ func (r *running) batch(reader flashio.Reader) (units.Nanos, error) {
 	}
 	cpuAfter, _ := p.m.cpuTime()
 	servedAfter, _ := p.m.readBytes()
-	r.took = append(r.took, took)
+	full := took
+	if r.timed && p.limit == nil { // a limit stops all threads at once
+		full = fullLoop(p.times[:r.n], r.Depth, took)
+	}
+	r.took = append(r.took, full)
 	r.served += servedAfter - served
 	r.cpu += cpuAfter - cpu
 	r.notCounted, r.cpuUnknown = r.notCounted || !counted, r.cpuUnknown || !cpuKnown

@@ -63,8 +63,12 @@ type Errors struct {
 	WorstP99        float64 `json:"worst_p99"`
 }
 
-// fittedRate makes tokens shorter and longer than a slice of credit.
-const fittedRate = 16 * units.MBps
+// The limit of the throttled suite makes tokens shorter and longer than a slice of credit. Readings of the reference pattern last twenty
+// slices, since the last may be one more or less, and none is taken between tokens: credit comes back while the engine waits.
+const (
+	fittedRate           = 16 * units.MBps
+	fittedReferenceReads = 2048
+)
 
 // The grid that is measured, and the configurations that are predicted: none of these is a cell of the grid.
 var (
@@ -138,7 +142,10 @@ func FittedThrottled(ctx context.Context, opt FittedOptions) (result *FittedResu
 		return nil, err
 	}
 	defer image.Close()
-	s.ReferenceReads, s.ReferencePause = throttledReferenceReads, throttledPause
+	s.ReferenceReads, s.ReferencePause = fittedReferenceReads, throttledPause
+	if s.ReferenceEvery > 0 {
+		s.ReferenceEvery = s.Source.Tokens()
+	}
 	s.Open = func(engine string, parallel int) (flashio.Reader, error) {
 		return flashio.Open(image.Path, flashio.Options{Engine: flashio.Engine(engine), Direct: flashio.DirectOn, Parallel: parallel})
 	}
