@@ -84,6 +84,9 @@ type Fit struct {
 	Cells    []Cell   `yaml:"cells" json:"cells"`
 }
 
+// Unsteady is the Quality of a cell whose device did not come to rest while it was measured. Its rate is worth little.
+const Unsteady = "not steady"
+
 // Cell is one measured point of the grid, and what the fitted model says of it.
 type Cell struct {
 	Engine string      `yaml:"engine" json:"engine"`

@@ -88,6 +88,9 @@ const (
 // by less than that is not better.
 const noiseFloor = 2.5e-5
 
+// unsteadyWeight is what an unsteady cell counts beside a steady one.
+const unsteadyWeight = 0.05
+
 // weightNoise is the relative error, in a cell's confidence interval, that halves its weight.
 const weightNoise = 0.02
 
@@ -124,6 +127,9 @@ func newSearch(clean []Cell, cores int, opt FitOptions) (*search, error) {
 			engine: index[c.Engine], chunk: float64(c.Chunk), depth: float64(c.Depth),
 			logRequestRate: math.Log(float64(c.Rate) / float64(c.Chunk)),
 			weight:         weightNoise * weightNoise / (weightNoise*weightNoise + relative*relative),
+		}
+		if c.Quality == Unsteady {
+			p.weight *= unsteadyWeight
 		}
 		p.logLimited = p.logRequestRate
 		if stalled, ok := stallsOf(&c); ok && opt.Known.Limit != nil {
@@ -323,12 +329,22 @@ func (s *search) run() candidate {
 		c := s.whole(s.explore(sh, random))
 		n := float64(len(s.points))
 		// The Bayesian information criterion: a parameter more must pay for itself.
-		score := n*math.Log(s.meanSquare(c)+noiseFloor) + float64(len(s.free(sh)))*math.Log(n)
+		score := n*math.Log(s.meanSquare(c)+noiseFloor) + s.complexity(sh)*math.Log(n)
 		if score < bestScore-1e-9 {
 			best, bestScore = c, score
 		}
 	}
 	return best
+}
+
+// complexity is the number of parameters that a shape pays for. Rounds pay for the number of servers that they do not have: one server
+// that serves reads as they come does the same at every depth, and is the plainer thing.
+func (s *search) complexity(sh shape) float64 {
+	n := len(s.free(sh))
+	if sh.placement == flash.PlaceInRounds {
+		n++
+	}
+	return float64(n)
 }
 
 // meanSquare is the weighted mean squared log error alone.
@@ -446,26 +462,28 @@ func (s *search) minimise(sh shape, start []float64) candidate {
 }
 
 // judge predicts every cell by a fit without it. The errors are those of cells nobody has seen, so that their spread, with
-// Student's factor for the degrees of freedom that are left, is the interval of a prediction.
+// Student's factor for the degrees of freedom that are left, is the interval of a prediction. A cell counts as much as it is known.
 func (s *search) judge(c candidate, fit *Fit) {
 	n := len(s.points)
 	if n < 3 {
 		return
 	}
-	var sum, squares float64
+	var sum, squares, weights float64
 	limited := s.opt.Known.Loop(1, true)
 	for i := range s.points {
+		p := &s.points[i]
 		best := s.without(i, c)
 		l := s.loop(c.shape, best.theta)
 		l.LimitByte, l.LimitIO = limited.LimitByte, limited.LimitIO
-		off := s.logRate(l, best.theta, &s.points[i]) - s.points[i].logLimited
-		sum += math.Abs(math.Exp(off) - 1)
-		squares += off * off
+		off := s.logRate(l, best.theta, p) - p.logLimited
+		sum += p.weight * math.Abs(math.Exp(off)-1)
+		squares += p.weight * off * off
+		weights += p.weight
 	}
-	loo := round3(100 * sum / float64(n))
+	loo := round3(100 * sum / weights)
 	fit.LeaveOneOutPct = &loo
 	left := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(max(n-len(s.free(c.shape)), 1))}
-	interval := round3(100 * math.Expm1(left.Quantile(0.95)*math.Sqrt(squares/float64(n))))
+	interval := round3(100 * math.Expm1(left.Quantile(0.95)*math.Sqrt(squares/weights)))
 	fit.IntervalPct = &interval
 }
 

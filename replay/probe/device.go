@@ -12,9 +12,6 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// notSteady is the quality of a cell that did not come to rest in its time.
-const notSteady = "not steady"
-
 // device fits the cells and puts the device together.
 func (g *grid) device(cfg Config, m *machine, h measuredHost) (*devicemodels.Device, error) {
 	when := m.wall().UTC().Format(time.RFC3339)
@@ -131,7 +128,7 @@ func (r *result) cell() devicemodels.Cell {
 		P50: r.Times.Quantile(0.50), P99: r.Times.Quantile(0.99), Times: r.Times, Tainted: r.Tainted,
 	}
 	if r.Unsteady {
-		c.Quality = notSteady
+		c.Quality = devicemodels.Unsteady
 	}
 	return c
 }

@@ -46,8 +46,14 @@ func fullLoop(times []units.Nanos, depth int, took units.Nanos) units.Nanos {
 		return took
 	}
 	lost := max(float64(took)/float64(all), 1)
+	if lost > mostLost {
+		return took // the threads did not all read all the time
+	}
 	return units.Nanos(float64(last-first) * lost * float64(n) / float64(counted))
 }
+
+// mostLost is how much longer than its reads a batch may be to be taken for a loop whose threads are all at work.
+const mostLost = 1.1
 
 // fullRounds is the least number of reads per thread for which a full stretch is looked for; warmReads of them do not count, or a
 // quarter.
