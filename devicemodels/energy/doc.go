@@ -25,8 +25,8 @@
 // of how the errors of two constants go together, so the ends of the total are the sums of the ends: the widest interval.
 //
 // The whole-drive constants are power over rate at full sequential speed. A drive that reads more slowly, in small
-// requests, draws hardly less power and so takes more energy per bit: the Report warns and says what the rated power over
-// the whole I/O time comes to.
+// requests, may draw hardly less power and so take more energy per bit: the upper end is then the rated power over the whole
+// I/O time, and the Report warns.
 //
 // Not included: writes, activations (they stay in caches), the embedding's one row, the page cache's extra copy of buffered
 // reads, losses of power supplies, display and radio.
@@ -35,7 +35,7 @@
 //
 // Invariants:
 //
-//  1. Joules of a part are linear in its bytes or time and in its constant.
+//  1. Joules of a part are linear in its bytes or time and in its constant, but for the upper end of slow flash reads.
 //  2. Low ≤ Mid ≤ High for every part and the total; every number is finite.
 //  3. A part whose constant or amount is not known has no joules, and the total is marked as a lower bound; a part with
 //     nothing to charge is 0 J whether its constant is known or not.

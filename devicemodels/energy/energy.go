@@ -81,6 +81,7 @@ func PerToken(u Use, m Model) (*Report, error) {
 	const bit = 8 * 1e-12 // joules per byte of one pJ/bit
 	r := &Report{Tokens: u.Tokens, NotKnown: []string{}, Warnings: []string{}}
 	r.bytes("flash read", &u.FlashBytes, m.Flash, bit)
+	r.drawn(&u, m.Flash)
 	r.bytes("DRAM", u.DRAMBytes, m.DRAM, bit)
 	r.time("compute", u.ComputeTime, m.Compute)
 	r.time("drive idle", u.Wall-u.IOTime, m.DriveIdle)
@@ -101,6 +102,21 @@ func (r *Report) bytes(part string, amount *units.Bytes, c *Constant, scale floa
 	}
 	perToken := float64(*amount) / float64(r.Tokens)
 	r.add(PartJoules{Part: part, Unit: "bytes", Amount: &perToken}, c, scale)
+}
+
+// drawn raises the upper end of the flash read, which was added last, to what a drive takes that draws its rated power during the
+// whole I/O time: reads slower than those that the constant was derived at do not make it draw less in proportion.
+func (r *Report) drawn(u *Use, c *Constant) {
+	if c == nil || u.FlashBytes == 0 {
+		return
+	}
+	_, watts := c.rated()
+	part := &r.Parts[len(r.Parts)-1]
+	more := watts.High*u.IOTime.Seconds()/float64(u.Tokens) - part.Joules.High
+	if more > 0 {
+		part.Joules.High += more
+		r.Total.High += more
+	}
 }
 
 func (r *Report) time(part string, amount units.Nanos, c *Constant) {
@@ -164,8 +180,7 @@ func (m *Model) check() error {
 	return nil
 }
 
-// rateWarning says when flash was read at another rate than those that a whole-drive constant was derived at, and for
-// slower reads what the rated power comes to.
+// rateWarning says when flash was read at another rate than those that a whole-drive constant was derived at.
 func (u *Use) rateWarning(c *Constant) string {
 	if c == nil || u.IOTime == 0 || u.FlashBytes == 0 {
 		return ""
@@ -178,7 +193,6 @@ func (u *Use) rateWarning(c *Constant) string {
 	case float64(rate) > rates.High:
 		return fmt.Sprintf("extrapolated: flash is read at %v, the constants of %s are of %v to %v", rate, c.Name, units.Rate(rates.Low), units.Rate(rates.High))
 	}
-	seconds := u.IOTime.Seconds() / float64(u.Tokens)
-	return fmt.Sprintf("extrapolated: flash is read at %v, the constants of %s are of %v to %v; a drive that draws its rated %.3g to %.3g W during the whole I/O time takes %.3g to %.3g J/token for it",
-		rate, c.Name, units.Rate(rates.Low), units.Rate(rates.High), watts.Low, watts.High, watts.Low*seconds, watts.High*seconds)
+	return fmt.Sprintf("extrapolated: flash is read at %v, the constants of %s are of %v to %v; the upper end is that of a drive that draws its rated %.3g W during the whole I/O time",
+		rate, c.Name, units.Rate(rates.Low), units.Rate(rates.High), watts.High)
 }

@@ -322,7 +322,11 @@ func (d *demo) measure(budget time.Duration) error {
 	if cfg.Chunks, err = chunksAbout(d.image.Path, d.image.Geometry().Record); err != nil {
 		return err
 	}
-	cfg.Depths = []int{1, demoParallel / 2, demoParallel, 2 * demoParallel}
+	cfg.Depths = []int{1, demoParallel / 4, demoParallel, 2 * demoParallel}
+	cfg.Engines = []flashio.Engine{flashio.EnginePread}
+	if ok, _ := flashio.UringStatus(); ok {
+		cfg.Engines = []flashio.Engine{flashio.EngineUring}
+	}
 	device, err := d.e.probeDevice(d.ctx, cfg)
 	if err != nil {
 		return err

@@ -150,6 +150,7 @@ func printFit(e *env, d *devicemodels.Device, path string) error {
 	if f.IntervalPct != nil {
 		t.Add("nine of ten predictions within", report.Sig3(*f.IntervalPct)+" %")
 	}
+	t.Add("flash", flashText(&d.Flash))
 	if l := d.Flash.Limit; l != nil {
 		t.Add("limit", limitText(l))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/report"
@@ -160,6 +161,21 @@ func (e *env) calibrateOn(ctx context.Context, device *devicemodels.Device, imag
 	return nil
 }
 
+// flashText is the shape of a flash device in words.
+func flashText(f *flash.Spec) string {
+	text := fmt.Sprintf("%d servers, LTFB %v, %v per server, link %v", f.Servers, f.LTFB, f.ServerRate, f.LinkRate)
+	switch f.Placement {
+	case flash.PlaceByAddress:
+		text = fmt.Sprintf("%d servers chosen by address, LTFB %v, %v per server, link %v", f.Servers, f.LTFB, f.ServerRate, f.LinkRate)
+	case flash.PlaceInRounds:
+		text = fmt.Sprintf("one server that works in rounds, LTFB %v, link %v", f.LTFB, f.LinkRate)
+	}
+	if f.MaxIOPS > 0 {
+		text += fmt.Sprintf(", at most %d reads/s", f.MaxIOPS)
+	}
+	return text
+}
+
 // printDevice prints the measured grid beside the fit.
 func (e *env) printDevice(d *devicemodels.Device) error {
 	if d.Fit == nil {
@@ -190,7 +206,7 @@ func (e *env) printDevice(d *devicemodels.Device) error {
 	}
 	f, h := &d.Flash, &d.Host
 	fmt.Fprintf(e.stdout, "\n%s: %s\n", d.Name, d.Fit.Mode)
-	fmt.Fprintf(e.stdout, "flash: %d servers, LTFB %v, %v per server, link %v\n", f.Servers, f.LTFB, f.ServerRate, f.LinkRate)
+	fmt.Fprintf(e.stdout, "flash: %s\n", flashText(f))
 	if l := f.Limit; l != nil {
 		rate := fmt.Sprintf("%d reads/s", l.IOPS)
 		if l.Rate > 0 {
