@@ -15,6 +15,8 @@ const (
 	near = 1.1
 	// beyond widens the interval of the fit for reads outside its range. Nothing was measured there, so the factor is a convention.
 	beyond = 2
+	// mostBounded is the share of a run's time that may rest on the roofline without making the whole a bound.
+	mostBounded = 0.02
 )
 
 // predict says how far the run can be trusted, and warns where it went beyond what the device model knows.
@@ -103,9 +105,9 @@ func (r *runner) judgeHost(p *traces.Prediction) (warnings []string) {
 	}
 	for _, t := range r.terms() {
 		p.Compute = append(p.Compute, t.String())
-		if t.Basis <= devicemodels.Roofline {
-			p.Basis = traces.Bound
-		}
+	}
+	if r.unknown || float64(r.bounded) > mostBounded*float64(r.run.Meta.Totals.Wall) {
+		p.Basis = traces.Bound
 	}
 	if fit != nil {
 		p.HostPercent = fit.HostPct

@@ -50,6 +50,8 @@ type runner struct {
 	now     units.Nanos
 	run     *traces.Run
 	overlap overlap
+	bounded units.Nanos // of the host, at the roofline
+	unknown bool        // work of the host was charged as no time
 	plan    layout.Plan
 	dec     policy.Decision
 }
@@ -211,11 +213,11 @@ func (r *runner) layer(row traces.RunRow, mask []uint64) error {
 	copies := state.apply(r.dec.Load, r.dec.Evict)
 	mem.Bytes = units.Bytes(copies) * r.head.UnitBytes
 	mem.Evictions = uint32(len(r.dec.Evict))
-	r.spend(mem, traces.PartMemory, r.compute.Copy.Time(mem.Bytes, copies)+r.transferTime(len(r.dec.Load)))
+	r.spend(mem, traces.PartMemory, r.charge(r.compute.Copy, mem.Bytes, copies)+r.transferTime(len(r.dec.Load)))
 
 	used := units.Bytes(need) * r.head.UnitBytes
 	r.overlap.compute(used)
-	r.spend(row, traces.PartFFN, r.compute.Rows.Time(used, 1))
+	r.spend(row, traces.PartFFN, r.charge(r.compute.Rows, used, 1))
 	return nil
 }
 
@@ -241,13 +243,25 @@ func (r *runner) spend(row traces.RunRow, part traces.Part, dur units.Nanos) {
 	r.run.Rows = append(r.run.Rows, row)
 }
 
+// charge returns what a term takes, and notes times that are bounds.
+func (r *runner) charge(t devicemodels.Term, bytes units.Bytes, calls int) units.Nanos {
+	took := t.Time(bytes, calls)
+	switch {
+	case t.Basis == devicemodels.Roofline:
+		r.bounded += took
+	case t.Basis == devicemodels.Unknown && t.Name != "":
+		r.unknown = true
+	}
+	return took
+}
+
 // attentionTime charges the four projections (q, k, v, out) as resident mat-vecs and the reading of pos+1 keys and values
 // (float32 in the engine's cache).
 func (r *runner) attentionTime(pos int) units.Nanos {
 	host, s := &r.cfg.Device.Host, &r.head.Shape
 	weights, cache := s.AttentionBytes(), s.KVBytes()*units.Bytes(pos+1)
 	r.overlap.compute(weights + cache)
-	return host.LayerFixed + host.SyncFixed + r.compute.Dense.Time(weights, 4) + r.compute.KV.Time(cache, 1)
+	return host.LayerFixed + host.SyncFixed + r.charge(r.compute.Dense, weights, 4) + r.charge(r.compute.KV, cache, 1)
 }
 
 // predictorTime charges the two mat-vecs of a low-rank predictor: d_model × rank, then rank × units (LLM in a flash, 3.1).
@@ -258,7 +272,7 @@ func (r *runner) predictorTime() units.Nanos {
 	s := &r.head.Shape
 	weights := units.Bytes(r.cfg.PredictorRank) * units.Bytes(s.DModel+r.head.Units) * units.Bytes(s.DTypeSize)
 	r.overlap.compute(weights)
-	return r.compute.Predictor.Time(weights, 2)
+	return r.charge(r.compute.Predictor, weights, 2)
 }
 
 // transferTime charges the way of loaded rows to an accelerator with its own memory.
@@ -266,7 +280,7 @@ func (r *runner) transferTime(rows int) units.Nanos {
 	if rows == 0 {
 		return 0
 	}
-	return r.compute.Transfer.Time(units.Bytes(rows)*r.head.UnitBytes, 1)
+	return r.charge(r.compute.Transfer, units.Bytes(rows)*r.head.UnitBytes, 1)
 }
 
 // headTime charges the output head, what else happens once per token, and what holding the cached rows costs.
@@ -277,7 +291,7 @@ func (r *runner) headTime() units.Nanos {
 	}
 	weights := r.head.Shape.HeadBytes()
 	r.overlap.compute(weights)
-	return r.cfg.Device.Host.TokenFixed + r.compute.Dense.Time(weights, 1) + r.compute.Held.Time(units.Bytes(rows)*r.head.UnitBytes, 1)
+	return r.cfg.Device.Host.TokenFixed + r.charge(r.compute.Dense, weights, 1) + r.charge(r.compute.Held, units.Bytes(rows)*r.head.UnitBytes, 1)
 }
 
 // span is the stretch of the image that holds the units: what a drive's mapping table must cover.

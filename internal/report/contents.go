@@ -84,13 +84,23 @@ func predictions(runs []series) (facts []KV) {
 
 // rangeOf is the interval of a prediction in words, with what it rests on.
 func rangeOf(p *traces.Prediction) string {
+	text := string(p.Basis)
 	switch {
 	case p.TokensPerSHigh == nil:
-		return string(p.Basis)
 	case p.TokensPerSLow == nil:
-		return fmt.Sprintf("at most %s tokens/s (%s)", Sig3(*p.TokensPerSHigh), p.Basis)
+		text = fmt.Sprintf("at most %s tokens/s (%s)", Sig3(*p.TokensPerSHigh), p.Basis)
+	default:
+		text = fmt.Sprintf("%s to %s tokens/s, nine times in ten (%s)", Sig3(*p.TokensPerSLow), Sig3(*p.TokensPerSHigh), p.Basis)
 	}
-	return fmt.Sprintf("%s to %s tokens/s, nine times in ten (%s)", Sig3(*p.TokensPerSLow), Sig3(*p.TokensPerSHigh), p.Basis)
+	for _, part := range []struct {
+		name    string
+		percent *float64
+	}{{"flash", p.IOPercent}, {"host", p.HostPercent}} {
+		if part.percent != nil {
+			text += fmt.Sprintf("; times of the %s within %s %%", part.name, Sig3(*part.percent))
+		}
+	}
+	return text
 }
 
 // warmUp is the number of tokens at the start of a run that are left out of times.
