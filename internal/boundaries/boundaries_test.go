@@ -25,11 +25,13 @@ var allowed = map[string][]string{
 	"kernels/ref": {},
 	"kernels/cpu": {"kernels/ref"},
 
-	"traces":         {"internal/units", "internal/rng"},
-	"traces/shapes":  {"internal/units", "internal/nearest", "traces"},
-	"traces/stats":   {"internal/units", "traces"},
-	"traces/synth":   {"internal/units", "internal/rng", "traces", "traces/shapes"},
-	"traces/compare": {"internal/units", "traces"},
+	"traces":          {"internal/units", "internal/rng"},
+	"traces/shapes":   {"internal/units", "internal/nearest", "traces"},
+	"traces/batch":    {"traces"},
+	"traces/stats":    {"internal/units", "traces", "traces/batch"},
+	"traces/synth":    {"internal/units", "internal/rng", "traces", "traces/shapes"},
+	"traces/compare":  {"internal/units", "traces"},
+	"traces/arrivals": {"internal/units"},
 
 	"devicemodels":        {"internal/units", "internal/rng", "internal/nearest", "devicemodels/flash"},
 	"devicemodels/flash":  {"internal/units", "internal/rng", "sim/des"},
@@ -37,7 +39,7 @@ var allowed = map[string][]string{
 	"devicemodels/fio":    {"internal/units", "internal/rng", "devicemodels", "devicemodels/flash"},
 	"devicemodels/wear":   {"internal/units"},
 
-	"engine/policy":        {"internal/units"},
+	"engine/policy":        {"internal/units", "internal/nearest"},
 	"engine/layout":        {"internal/units"},
 	"engine/flashio":       {"internal/units", "internal/rng", "engine/layout", "engine/flashio/uring"},
 	"engine/flashio/uring": {"internal/units"},
@@ -52,6 +54,9 @@ var allowed = map[string][]string{
 
 	"sim/des": {"internal/units"},
 	"sim":     {"internal/units", "engine/policy", "engine/layout", "devicemodels", "devicemodels/flash", "traces"},
+	// Decisions and times are the simulator's; it adds the sequential baseline.
+	"sim/batching": {"internal/units", "engine/layout", "devicemodels", "sim", "traces", "traces/batch"},
+	"sim/answers": {"internal/units", "internal/rng", "engine/layout", "devicemodels", "devicemodels/flash", "sim", "traces", "traces/shapes", "traces/stats", "traces/synth"},
 
 	"replay":          {"internal/units", "internal/rng", "engine", "engine/policy", "engine/layout", "engine/flashio", "engine/model", "traces", "traces/compare", "devicemodels"},
 	"replay/emulated": {"internal/units", "internal/rng", "engine/flashio", "devicemodels/flash"},

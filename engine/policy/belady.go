@@ -1,0 +1,126 @@
+package policy
+
+import (
+	"fmt"
+	"iter"
+	"math/bits"
+)
+
+// Belady keeps the units that are needed again the soonest (Belady, 1966, MIN): when there are too many, loaded ones included,
+// the unit whose next use is the farthest leaves, among equals the one used longest ago, among those of the same token the lower
+// one. No policy that keeps as many units between tokens loads less: the stay of a unit from one use to the next is an interval, and
+// dropping the interval that ends last whenever too many overlap keeps the most of them.
+//
+// It needs the future, so it is a bound to compare with and not a policy to run.
+type Belady struct {
+	cache
+	now   int
+	first []int   // by unit: its uses are use[first[u]:first[u+1]]
+	use   []int32 // tokens that need the unit, ascending
+	at    []int   // by unit: the place in use of its next one
+	key   []int32 // by unit in memory: its next use, or never
+	never int     // one past the last token
+	byUse buckets // units in memory, by next use
+	fresh []uint64
+
+	unforeseen int
+}
+
+func newBelady(s Spec, units int, future iter.Seq[[]uint64]) (Policy, error) {
+	if future == nil {
+		return nil, fmt.Errorf("policy: %s: needs the masks of all tokens to come, which only a trace has; simulate a trace, or use another policy: %w", s, ErrSpec)
+	}
+	b := &Belady{cache: newCache(units, s.Capacity), first: make([]int, units+1), at: make([]int, units), key: make([]int32, units), fresh: make([]uint64, words(units))}
+	var needed []uint32 // of all tokens, one after the other
+	var ends []int      // of the tokens in needed
+	for mask := range future {
+		if len(mask) != words(units) || units%64 != 0 && mask[units/64]>>(units%64) != 0 {
+			return nil, fmt.Errorf("policy: %s: token %d of the future has a mask that is not one of %d units: %w", s, len(ends), units, ErrSpec)
+		}
+		for i, word := range mask {
+			needed = appendBits(needed, i, word)
+		}
+		ends = append(ends, len(needed))
+	}
+	b.index(needed, ends)
+	b.never = len(ends)
+	b.byUse = newBuckets(units, b.never+1)
+	return b, nil
+}
+
+// index sorts the uses by unit, then token.
+func (b *Belady) index(needed []uint32, ends []int) {
+	for _, u := range needed {
+		b.first[u+1]++
+	}
+	for u := range b.at {
+		b.first[u+1] += b.first[u]
+	}
+	copy(b.at, b.first)
+	b.use = make([]int32, len(needed))
+	start := 0
+	for token, end := range ends {
+		for _, u := range needed[start:end] {
+			b.use[b.at[u]] = int32(token)
+			b.at[u]++
+		}
+		start = end
+	}
+	copy(b.at, b.first)
+}
+
+// Reset empties the cache. Time goes on: the next Step is still the next token of the future, of a new sequence.
+func (b *Belady) Reset() {
+	b.clear()
+	b.byUse.clear()
+}
+
+// Unforeseen is the number of needed units so far that the future did not have at that token. Unless it is 0 the loads are no bound.
+func (b *Belady) Unforeseen() int { return b.unforeseen }
+
+// Step implements Policy.
+func (b *Belady) Step(need []uint64, d *Decision) {
+	d.demand(need, b.resident)
+	for i, word := range need {
+		b.fresh[i] = word &^ b.resident[i]
+		b.resident[i] |= word
+		for ; word != 0; word &= word - 1 {
+			u := uint32(i*64 + bits.TrailingZeros64(word))
+			if !has(b.fresh, u) {
+				b.byUse.remove(int(b.key[u]), u)
+			}
+			b.key[u] = int32(b.next(u))
+			b.byUse.add(int(b.key[u]), u)
+		}
+	}
+	b.held += len(d.Load)
+	for ; b.held > b.capacity; b.held-- {
+		key := b.byUse.highestKey()
+		u := b.byUse.front(key)
+		b.byUse.remove(key, u)
+		b.evict(u)
+		if has(b.fresh, u) {
+			d.Overflow++
+		}
+	}
+	b.finish(need, d)
+	b.now++
+}
+
+// next returns the first use of a unit after the current token, which uses it.
+func (b *Belady) next(u uint32) int {
+	at, end := b.at[u], b.first[u+1]
+	for at < end && int(b.use[at]) < b.now {
+		at++
+	}
+	if at < end && int(b.use[at]) == b.now {
+		at++
+	} else {
+		b.unforeseen++
+	}
+	b.at[u] = at
+	if at == end {
+		return b.never
+	}
+	return int(b.use[at])
+}

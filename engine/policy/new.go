@@ -1,0 +1,47 @@
+package policy
+
+import (
+	"fmt"
+	"iter"
+	"math"
+)
+
+// Options is what some policies must know about the layer beside their Spec.
+type Options struct {
+	// Hot lists units from the hottest down, each at most once; hot needs as many as it pins.
+	Hot []uint32
+	// Future yields the masks of all tokens that Step will see, in that order, over the limits of sequences; belady needs it and
+	// goes through it once, in New.
+	Future iter.Seq[[]uint64]
+}
+
+// New returns the policy of a layer with so many units. Errors wrap ErrSpec.
+func New(s Spec, units int, opt Options) (Policy, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	if units <= 0 || units > math.MaxInt32/2 {
+		return nil, fmt.Errorf("policy: %s: a layer of %d units; a layer has 1 to %d: %w", s, units, math.MaxInt32/2, ErrSpec)
+	}
+	switch s.Kind {
+	case KindAll, KindHybrid:
+		return newSequential(units, s.Capacity), nil
+	case KindWindow:
+		if s.Capacity > 0 {
+			return newBounded(units, s.Window, s.Capacity), nil
+		}
+		return NewWindow(units, s.Window), nil
+	case KindDelta:
+		return newDelta(units, s.Capacity), nil
+	case KindLRU:
+		return newLRU(units, s.Capacity), nil
+	case KindLFU:
+		return newLFU(units, s.Capacity), nil
+	case KindHot:
+		return newHot(s, units, opt.Hot)
+	case KindBelady:
+		return newBelady(s, units, opt.Future)
+	default:
+		return NewWindow(units, 0), nil
+	}
+}

@@ -1,0 +1,229 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/windrow-sim/windrow/internal/nearest"
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// ErrSpec is wrapped by every error about a policy that cannot be read or built.
+var ErrSpec = errors.New("not a usable policy")
+
+// The kinds of policies.
+const (
+	KindAll    = "all"
+	KindHybrid = "hybrid"
+	KindNone   = "none"
+	KindWindow = "window"
+	KindDelta  = "delta"
+	KindLRU    = "lru"
+	KindLFU    = "lfu"
+	KindHot    = "hot"
+	KindBelady = "belady"
+)
+
+// Spec names a policy. Its text form is KIND or KIND:NUMBERS, see Kinds. All numbers are per layer. The zero value means
+// "none": nothing is kept from one token to the next.
+//
+// A field that the kind does not use must be zero. In JSON and YAML a Spec is its text.
+type Spec struct {
+	Kind     string
+	Window   int // tokens: window
+	Capacity int // units kept from one token to the next: hybrid, delta, lru, lfu, belady; of hot beside the pinned ones; of window 0 = no limit
+	Pinned   int // units: hot
+}
+
+// Kind describes a kind of policy for people.
+type Kind struct {
+	Name    string
+	Form    string // of the text: "lru:CAPACITY"
+	Summary string
+}
+
+// Kinds returns all kinds, from the simplest to the bound.
+func Kinds() []Kind {
+	return []Kind{
+		{KindAll, "all", "every unit is read for every token, needed or not (naive)"},
+		{KindHybrid, "hybrid:CAPACITY", "the first CAPACITY units stay in memory, the others are read for every token, needed or not"},
+		{KindNone, "none", "what a token needs is read, and nothing is kept (predictor only)"},
+		{KindWindow, "window:TOKENS or window:TOKENS,capacity:CAPACITY", "units that the last TOKENS tokens needed stay, at most CAPACITY of them"},
+		{KindDelta, "delta:CAPACITY", "units that the last token needed stay, in CAPACITY fixed slots (K_max of NeuroPrefetcher)"},
+		{KindLRU, "lru:CAPACITY", "the unit used longest ago leaves"},
+		{KindLFU, "lfu:CAPACITY", "the unit used by the fewest tokens since it was loaded leaves"},
+		{KindHot, "hot:PINNED+CAPACITY", "the PINNED hottest units stay, lru:CAPACITY for the others"},
+		{KindBelady, "belady:CAPACITY", "the unit needed again the latest leaves: the fewest loads that any policy can have, known only afterwards"},
+	}
+}
+
+// Parse reads the text form of a Spec. Every Spec that is usable has exactly one text: no spaces, signs or leading zeros.
+func Parse(text string) (Spec, error) {
+	const longest = 64
+	if len(text) > longest {
+		return Spec{}, fmt.Errorf("policy: %.16q… is %d characters long; the policies are %s: %w", text, len(text), forms(), ErrSpec)
+	}
+	name, args, numbers := strings.Cut(text, ":")
+	kind, known := find(name)
+	if !known {
+		return Spec{}, fmt.Errorf("policy: %q: there is no policy %q; did you mean %s? The policies are %s: %w",
+			text, name, kind.Form, forms(), ErrSpec)
+	}
+	s := Spec{Kind: kind.Name}
+	if !numbers {
+		args = ""
+	}
+	if !s.read(args) || s.text() != text {
+		return Spec{}, fmt.Errorf("policy: %q: write %s, with whole numbers from 0 to %d: %w", text, kind.Form, math.MaxInt32, ErrSpec)
+	}
+	if err := s.Check(); err != nil {
+		return Spec{}, err
+	}
+	return s, nil
+}
+
+// read fills the numbers from the text behind the colon and says whether it had the right form.
+func (s *Spec) read(args string) bool {
+	switch s.Kind {
+	case KindAll, KindNone:
+		return args == ""
+	case KindWindow:
+		tokens, capacity, limited := strings.Cut(args, ",capacity:")
+		return number(tokens, &s.Window) && (!limited || number(capacity, &s.Capacity))
+	case KindHot:
+		pinned, capacity, _ := strings.Cut(args, "+")
+		return number(pinned, &s.Pinned) && number(capacity, &s.Capacity)
+	default:
+		return number(args, &s.Capacity)
+	}
+}
+
+func number(text string, to *int) bool {
+	v, err := strconv.ParseInt(text, 10, 32)
+	*to = int(v)
+	return err == nil && v >= 0
+}
+
+// text is the text form, whether the numbers make sense or not.
+func (s Spec) text() string {
+	switch s.Kind {
+	case "":
+		return KindNone
+	case KindAll, KindNone:
+		return s.Kind
+	case KindWindow:
+		if s.Capacity != 0 {
+			return fmt.Sprintf("%s:%d,capacity:%d", s.Kind, s.Window, s.Capacity)
+		}
+		return fmt.Sprintf("%s:%d", s.Kind, s.Window)
+	case KindHot:
+		return fmt.Sprintf("%s:%d+%d", s.Kind, s.Pinned, s.Capacity)
+	default:
+		return fmt.Sprintf("%s:%d", s.Kind, s.Capacity)
+	}
+}
+
+// String returns the text form. That of a Spec which Check refuses is for error messages only.
+func (s Spec) String() string { return s.text() }
+
+// Check returns an error, which wraps ErrSpec, when no policy can be built from s for any number of units.
+func (s Spec) Check() error {
+	kind, known := find(s.Kind)
+	if s.Kind == "" {
+		kind, known = Kind{Name: KindNone, Form: KindNone}, true
+	}
+	used := Spec{Kind: s.Kind}
+	switch kind.Name {
+	case KindAll, KindNone:
+	case KindWindow:
+		used.Window, used.Capacity = s.Window, s.Capacity
+	case KindHot:
+		used.Pinned, used.Capacity = s.Pinned, s.Capacity
+	default:
+		used.Capacity = s.Capacity
+	}
+	switch {
+	case !known:
+		return fmt.Errorf("policy: there is no policy %q; did you mean %s? The policies are %s: %w", s.Kind, kind.Form, forms(), ErrSpec)
+	case s != used:
+		return fmt.Errorf("policy: %s with window %d, capacity %d, pinned %d: a number is set that %s does not use; its form is %s: %w",
+			kind.Name, s.Window, s.Capacity, s.Pinned, kind.Name, kind.Form, ErrSpec)
+	case min(s.Window, s.Capacity, s.Pinned) < 0 || max(s.Window, s.Capacity, s.Pinned) > math.MaxInt32:
+		return fmt.Errorf("policy: %s: numbers are from 0 to %d: %w", s, math.MaxInt32, ErrSpec)
+	case kind.Name == KindWindow && s.Window == 0 && s.Capacity != 0:
+		return fmt.Errorf("policy: %s: a window of 0 tokens keeps nothing, so a capacity has no meaning; write none: %w", s, ErrSpec)
+	}
+	return nil
+}
+
+// Kept returns the largest number of units that the policy keeps in memory from one token to the next, out of so many units
+// of a layer. While a token is computed, memory also holds what it loads.
+func (s Spec) Kept(units int) int {
+	switch s.Kind {
+	case "", KindNone, KindAll:
+		return 0
+	case KindWindow:
+		switch {
+		case s.Window == 0:
+			return 0
+		case s.Capacity == 0:
+			return units
+		}
+	}
+	return min(min(s.Pinned, units)+min(s.Capacity, units), units)
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Spec) MarshalText() ([]byte, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	return []byte(s.text()), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *Spec) UnmarshalText(text []byte) error {
+	parsed, err := Parse(string(text))
+	if err != nil {
+		return err
+	}
+	*s = parsed
+	return nil
+}
+
+// Units returns how many whole records fit into a budget of bytes; 0 when either is not positive.
+func Units(budget, record units.Bytes) int {
+	if budget <= 0 || record <= 0 {
+		return 0
+	}
+	return int(min(budget/record, math.MaxInt32))
+}
+
+// find returns the kind of that name, or the nearest one.
+func find(name string) (kind Kind, known bool) {
+	kinds := Kinds()
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		if k.Name == name {
+			return k, true
+		}
+		names[i] = k.Name
+	}
+	best, _ := nearest.Name(name, names)
+	return kinds[slices.Index(names, best)], false
+}
+
+func forms() string {
+	var b strings.Builder
+	for i, k := range Kinds() {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(k.Form)
+	}
+	return b.String()
+}

@@ -1,0 +1,82 @@
+package policy
+
+import "math/bits"
+
+// Window keeps the units active in the last K tokens (LLM in a flash, section 3.1): before token t memory holds the units
+// active in tokens t−K…t−1; t loads what it needs beyond them, then the units not active in t−K+1…t leave. K = 0 keeps
+// nothing from one token to the next.
+//
+// lastActive is the paper's last_k_active: eviction looks only at the units that were active K tokens ago, so a step costs
+// O(active), not O(units).
+type Window struct {
+	k          int
+	now        int32
+	resident   []uint64
+	lastActive []int32
+	ring       [][]uint64 // masks of the last K tokens, by token index mod K; grows with the first K tokens
+}
+
+// NewWindow returns a Window of k ≥ 0 tokens over the given number of units.
+func NewWindow(units, k int) *Window {
+	w := &Window{k: k}
+	words := (units + 63) / 64
+	w.resident = make([]uint64, words)
+	w.lastActive = make([]int32, units)
+	w.Reset()
+	return w
+}
+
+// Reset empties the window.
+func (w *Window) Reset() {
+	w.now = 0
+	clear(w.resident)
+	for i := range w.lastActive {
+		w.lastActive[i] = -1
+	}
+	w.ring = w.ring[:0]
+}
+
+// Step implements Policy.
+func (w *Window) Step(need []uint64, d *Decision) {
+	d.reset()
+	for i, word := range need {
+		d.Hits += bits.OnesCount64(word & w.resident[i])
+		d.Load = appendBits(d.Load, i, word&^w.resident[i])
+		w.resident[i] |= word
+		for rest := word; rest != 0; rest &= rest - 1 {
+			w.lastActive[i*64+bits.TrailingZeros64(rest)] = w.now
+		}
+	}
+	for i, word := range w.leaving(need) {
+		for rest := word; rest != 0; rest &= rest - 1 {
+			u := i*64 + bits.TrailingZeros64(rest)
+			if w.lastActive[u] == w.now-int32(w.k) {
+				d.Evict = append(d.Evict, uint32(u))
+				w.resident[i] &^= rest & -rest
+			}
+		}
+	}
+	if w.k > 0 {
+		copy(w.ring[int(w.now)%w.k], need)
+	}
+	w.now++
+}
+
+// leaving returns the mask of token now−K, whose units may leave: the oldest of the ring, which the current one will
+// replace. During the first K tokens there is none, and the ring gets one more place.
+func (w *Window) leaving(need []uint64) []uint64 {
+	switch {
+	case w.k == 0:
+		return need
+	case int(w.now) >= w.k:
+		return w.ring[int(w.now)%w.k]
+	case len(w.ring) < cap(w.ring): // of a sequence before
+		w.ring = w.ring[:len(w.ring)+1]
+	default:
+		w.ring = append(w.ring, nil)
+	}
+	if last := &w.ring[len(w.ring)-1]; *last == nil {
+		*last = make([]uint64, len(w.resident))
+	}
+	return nil
+}
