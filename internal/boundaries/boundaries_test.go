@@ -56,7 +56,11 @@ var allowed = map[string][]string{
 	"sim":     {"internal/units", "engine/policy", "engine/layout", "devicemodels", "devicemodels/flash", "traces"},
 	// Decisions and times are the simulator's; it adds the sequential baseline.
 	"sim/batching": {"internal/units", "engine/layout", "devicemodels", "sim", "traces", "traces/batch"},
-	"sim/answers": {"internal/units", "internal/rng", "engine/layout", "devicemodels", "devicemodels/flash", "sim", "traces", "traces/shapes", "traces/stats", "traces/synth"},
+	"sim/answers":  {"internal/units", "internal/rng", "engine/layout", "devicemodels", "devicemodels/flash", "sim", "traces", "traces/shapes", "traces/stats", "traces/synth"},
+
+	"sim/sweep": {"internal/units", "internal/rng", "internal/nearest", "engine/policy", "engine/layout", "devicemodels", "devicemodels/flash", "traces", "traces/synth", "sim"},
+
+	"sim/reproduce": {"internal/units", "engine/layout", "devicemodels", "devicemodels/flash", "sim", "traces", "traces/shapes", "traces/synth"},
 
 	"replay":          {"internal/units", "internal/rng", "engine", "engine/policy", "engine/layout", "engine/flashio", "engine/model", "traces", "traces/compare", "devicemodels"},
 	"replay/emulated": {"internal/units", "internal/rng", "engine/flashio", "devicemodels/flash"},
@@ -76,7 +80,7 @@ var homes = map[string][]string{
 	"github.com/klauspost/compress":      {"traces"},
 	"github.com/pawelgaczynski/giouring": {"engine/flashio/uring"},
 	"github.com/urfave/cli/v2":           {"internal/cli"},
-	"go.yaml.in/yaml/v3":                 {"devicemodels"},
+	"go.yaml.in/yaml/v3":                 {"devicemodels", "sim/sweep"},
 	"gonum.org/v1/gonum":                 {"devicemodels", "replay", "traces"},
 	"golang.org/x/sys":                   {"engine/flashio", "kernels/cpu", "traces", "replay", "internal/cli"},
 	"golang.org/x/term":                  {"internal/cli"},

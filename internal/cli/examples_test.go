@@ -67,6 +67,8 @@ func TestExamplesRun(t *testing.T) {
 	linkExamples(t)
 	linkFixture(t, "devicemodels/fio/testdata/jsonplus.json", "device.json")
 	linkFixture(t, "devicemodels/fio/testdata/grid.json", "grid.json")
+	linkFixture(t, "traces/arrivals/testdata/azure-2024.csv", "azure.csv")
+	linkFixture(t, "traces/arrivals/testdata/sharegpt.json", "chats.json")
 	list, _ := allExamples(commandsOf(), "windrow")
 	done := map[string]bool{} // several verbs show the same line
 	noDirect := ""

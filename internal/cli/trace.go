@@ -57,6 +57,7 @@ func traceCommand(e *env) *cli.Command {
 				Flags:       []cli.Flag{&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`TRACE` to write"}},
 				Action:      e.traceMerge,
 			},
+			arrivalsCommand(e),
 		},
 	}
 }

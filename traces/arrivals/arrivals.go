@@ -1,0 +1,169 @@
+package arrivals
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// Request is one request to a server of a language model.
+type Request struct {
+	At      units.Nanos // when it came, since the first request; 0 where the source has no times
+	Prompt  int         // tokens of the whole context that the model is given
+	Output  int         // tokens that were generated
+	History int         // tokens of Prompt that the earlier turns of the session make up; 0 where the source does not tell
+	Session string      // conversation that it belongs to; "" where the source does not tell
+	Turn    int         // number in the session, from 1; 0 where the source does not tell
+}
+
+// Limits of what is read.
+const (
+	// MaxTokens is the largest number of tokens of a request.
+	MaxTokens = 1<<31 - 1
+	// MaxLine is the longest line in bytes.
+	MaxLine = 256 << 10
+	// MaxConversation is the longest conversation in bytes of JSON.
+	MaxConversation = 64 << 20
+	// MaxSort is the largest number of requests that Options.Sort takes: they are held in memory, up to 1 GiB while the list grows.
+	MaxSort = 4 << 20
+)
+
+// Format is the layout of a file.
+type Format string
+
+// The formats; doc.go describes them.
+const (
+	Detect    Format = "" // by the first bytes
+	Azure2023 Format = "azure-2023"
+	Azure2024 Format = "azure-2024"
+	BurstGPT  Format = "burstgpt"
+	Mooncake  Format = "mooncake"
+	Vidur     Format = "vidur"
+	ShareGPT  Format = "sharegpt"
+)
+
+// Formats lists the names of the formats.
+func Formats() []Format { return []Format{Azure2023, Azure2024, BurstGPT, Mooncake, Vidur, ShareGPT} }
+
+// ParseFormat returns the format of a name. The error lists the names.
+func ParseFormat(name string) (Format, error) {
+	if slices.Contains(Formats(), Format(name)) {
+		return Format(name), nil
+	}
+	var names []string
+	for _, f := range Formats() {
+		names = append(names, string(f))
+	}
+	return Detect, fmt.Errorf("arrivals: there is no format %q; the formats are %s", name, strings.Join(names, ", "))
+}
+
+// HasTimes reports whether the format tells when requests came.
+func (f Format) HasTimes() bool { return f != ShareGPT }
+
+// Options are how to read. The zero value detects the format and refuses the first bad line.
+type Options struct {
+	Format  Format                // Detect finds it out
+	Sort    bool                  // sort by time, in memory, at most MaxSort requests; ignored for formats without times
+	SkipBad int                   // number of bad lines that are left out and counted before one is an error; below 0 is 0
+	Count   func(text string) int // tokens of a text; needed for ShareGPT and only there
+}
+
+// Stats is what became of the lines so far.
+type Stats struct {
+	Format   Format           `json:"format"`
+	Lines    int64            `json:"lines"`    // data lines, or conversations, without the header
+	Requests int64            `json:"requests"` // that were read; with Sort all of them from the first Next on
+	Bad      int64            `json:"bad"`      // lines that SkipBad tolerated; they are in Skipped too
+	Skipped  map[Reason]int64 `json:"skipped"`  // what was left out, by reason
+	// SingleToken is the number of requests with one output token. They have no time per output token, which is a mean over the tokens
+	// after the first: leave them out of it.
+	SingleToken int64    `json:"single_token"`
+	Ignored     []string `json:"ignored"` // columns, or keys of the first line, that are not used
+}
+
+// Reason is why a line is bad or left out.
+type Reason string
+
+// Reasons for which a line is bad.
+const (
+	Unsorted   Reason = "unsorted"               // earlier than a line before it
+	Negative   Reason = "negative"               // below zero
+	NotANumber Reason = "not a number"           // NaN, inf, words
+	Blank      Reason = "blank"                  // nothing where a number should be, or an empty line
+	Exponent   Reason = "exponent"               // 1e3
+	Separator  Reason = "thousands separator"    // 1,000 in quotes, 1_000, 1'000 or 1 000
+	Fraction   Reason = "fraction"               // 1.5 tokens
+	TooLarge   Reason = "too large"              // beyond MaxTokens, or beyond the range of units.Nanos
+	BadTime    Reason = "time in another layout" // not the format's date and time, or no such date
+	Fields     Reason = "number of fields"       // not that of the header
+	OpenQuote  Reason = "open quote"             // a field that does not end where its quote does
+	LongLine   Reason = "long line"              // beyond MaxLine
+	NotJSON    Reason = "not JSON"               // a line that is no JSON object
+	TwiceKey   Reason = "key twice"              // a key of which only one value can be right
+	WrongType  Reason = "wrong type"             // of a value in a conversation
+)
+
+// Reasons for which something is left out that is not bad.
+const (
+	NoPrompt     Reason = "no prompt tokens"
+	NoOutput     Reason = "no output tokens" // BurstGPT: the request failed
+	Empty        Reason = "empty conversation"
+	OneTurn      Reason = "one turn"           // a question without an answer
+	GPTFirst     Reason = "gpt first"          // an answer without its question
+	NullValue    Reason = "null value"         // a message whose text is null or missing
+	EmptyMessage Reason = "empty message"      // a message of no tokens
+	UnknownRole  Reason = "unknown role"       // a message of neither side
+	Unanswered   Reason = "unanswered message" // the last one of a conversation that is otherwise kept
+)
+
+// Kinds of errors, for errors.Is. Errors of the operating system keep their own kind.
+var (
+	// ErrFormat is wrapped by errors about a file that is not a trace of requests, or has a bad line.
+	ErrFormat = errors.New("malformed trace of requests")
+	// ErrUnsupported is wrapped by errors about a file that may be right but cannot be read in this way.
+	ErrUnsupported = errors.New("unsupported trace of requests")
+)
+
+// LineError is a bad line. It wraps ErrFormat.
+type LineError struct {
+	File   string
+	Unit   string // "line" or "conversation"
+	Line   int64  // from 1, the header included
+	Field  string // column or key; "" when the line as a whole is bad
+	Value  string // its text, shortened
+	Reason Reason
+	Detail string // more about it; "" when the reason says all
+	Before int64  // bad lines before it that were tolerated
+}
+
+// Error says file, line, field, value and reason.
+func (e *LineError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "arrivals: %s: %s %d: ", e.File, e.Unit, e.Line)
+	if e.Field != "" {
+		fmt.Fprintf(&b, "%s %q: ", e.Field, e.Value)
+	}
+	b.WriteString(string(e.Reason))
+	if e.Detail != "" {
+		b.WriteString(": " + e.Detail)
+	}
+	if e.Before > 0 {
+		fmt.Fprintf(&b, "; bad lines before it that were left out: %d", e.Before)
+	}
+	return b.String() + ": " + ErrFormat.Error()
+}
+
+// Unwrap returns ErrFormat.
+func (e *LineError) Unwrap() error { return ErrFormat }
+
+// shorten returns text for a message.
+func shorten(b []byte) string {
+	const most = 60
+	if len(b) > most {
+		return string(b[:most]) + "…"
+	}
+	return string(b)
+}

@@ -1,0 +1,160 @@
+package arrivals
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"iter"
+	"slices"
+)
+
+// Keys of a line of Mooncake's traces.
+const (
+	keyTime   = "timestamp"
+	keyPrompt = "input_length"
+	keyOutput = "output_length"
+)
+
+// jsonLines reads files of one JSON object a line.
+type jsonLines struct {
+	in *lines
+}
+
+func (j *jsonLines) line() int64 { return j.in.n }
+
+func (j *jsonLines) next(req *Request, stats *Stats) error {
+	line, err := j.in.next()
+	if err == nil || errors.Is(err, ErrFormat) {
+		stats.Lines++
+	}
+	if err != nil {
+		return err
+	}
+	if bad := j.parse(line, req); bad != nil {
+		return bad
+	}
+	if stats.Lines == 1 {
+		stats.Ignored = unusedKeys(line)
+	}
+	return nil
+}
+
+func (j *jsonLines) parse(line []byte, req *Request) *LineError {
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 {
+		return j.in.bad(Blank)
+	}
+	if line[0] != '{' || !json.Valid(line) {
+		return j.in.bad(NotJSON)
+	}
+	*req = Request{}
+	var at, prompt, output []byte
+	for key, value := range members(line) {
+		place := &at
+		switch string(key) {
+		case keyTime:
+		case keyPrompt:
+			place = &prompt
+		case keyOutput:
+			place = &output
+		default:
+			continue
+		}
+		if *place != nil {
+			return j.in.badField(string(key), value, TwiceKey)
+		}
+		*place = value
+	}
+	var why Reason
+	if req.At, why = parseMillis(orBlank(at)); why != "" {
+		return j.in.badField(keyTime, at, why)
+	}
+	if req.Prompt, why = parseCount(orBlank(prompt)); why != "" {
+		return j.in.badField(keyPrompt, prompt, why)
+	}
+	if req.Output, why = parseCount(orBlank(output)); why != "" {
+		return j.in.badField(keyOutput, output, why)
+	}
+	return nil
+}
+
+// orBlank takes null for nothing.
+func orBlank(value []byte) []byte {
+	if string(value) == "null" {
+		return nil
+	}
+	return value
+}
+
+// unusedKeys returns the keys of a valid line that are not read.
+func unusedKeys(line []byte) []string {
+	var list []string
+	for key := range members(bytes.TrimSpace(line)) {
+		if name := string(key); !slices.Contains([]string{keyTime, keyPrompt, keyOutput}, name) && !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// members yields the keys and values of a valid JSON object as they are written. Escapes in keys stay, which no key that is
+// looked for has.
+func members(object []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
+		rest := object[1:] // behind the brace or a comma
+		for {
+			open := bytes.IndexByte(rest, '"')
+			if open < 0 {
+				return
+			}
+			rest = rest[open:]
+			end := stringEnd(rest)
+			key := rest[1 : end-1]
+			rest = rest[end+bytes.IndexByte(rest[end:], ':')+1:]
+			end = valueEnd(rest)
+			if !yield(key, bytes.TrimSpace(rest[:end])) {
+				return
+			}
+			if end == len(rest) || rest[end] != ',' {
+				return
+			}
+			rest = rest[end+1:]
+		}
+	}
+}
+
+// stringEnd returns where the string at the beginning of valid JSON ends, behind its quote.
+func stringEnd(b []byte) int {
+	for i := 1; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(b)
+}
+
+// valueEnd returns where the value of a member ends in valid JSON: at the comma or brace behind it.
+func valueEnd(b []byte) int {
+	depth := 0
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			i += stringEnd(b[i:]) - 1
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return i
+			}
+			depth--
+		case ',':
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+	return len(b)
+}

@@ -1,0 +1,260 @@
+package arrivals
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// Reader yields the requests of a file in order of their arrival. It is not for concurrent use.
+type Reader struct {
+	name   string
+	file   io.Closer // nil when the bytes come from elsewhere
+	opts   Options
+	src    source
+	stats  Stats
+	sorted *sorted // with Sort, from the first Next on
+	err    error   // of the end, repeated by every later Next
+
+	began      bool
+	first      units.Nanos // clock of the file at the first request
+	last       units.Nanos // clock of the file at the last line that has its place in the order
+	lastOfLine int64
+}
+
+// source reads one kind of file.
+type source interface {
+	// next reads the next request, with At on the clock of the file. A *LineError is a line that may be left out and the next
+	// call goes on after it; io.EOF and other errors are the end. It counts in stats what it leaves out by itself.
+	next(req *Request, stats *Stats) error
+	// line is the number of the line or conversation that next read last.
+	line() int64
+}
+
+// Open opens a file. The caller closes the Reader. Errors are those of the file system or wrap ErrFormat or ErrUnsupported.
+func Open(path string, o Options) (*Reader, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("arrivals: %w", err)
+	}
+	r, err := New(f, path, o)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	r.file = f
+	return r, nil
+}
+
+// New reads from in, which name stands for in messages. Errors are those of in or wrap ErrFormat or ErrUnsupported.
+func New(in io.Reader, name string, o Options) (*Reader, error) {
+	r := &Reader{name: name, opts: o}
+	r.stats.Skipped = map[Reason]int64{}
+	buf := bufio.NewReaderSize(in, MaxLine)
+	if err := r.begin(buf); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// begin finds the format and reads the header.
+func (r *Reader) begin(buf *bufio.Reader) error {
+	head, err := buf.Peek(headBytes)
+	if err != nil && err != io.EOF { // a short file is no error
+		return r.fail(err)
+	}
+	if err = foreign(head); err != nil {
+		return r.fail(err)
+	}
+	skip := byteOrderMark(head)
+	head = head[skip:]
+	if _, err = buf.Discard(skip); err != nil {
+		return r.fail(err)
+	}
+	format := r.opts.Format
+	if format == Detect {
+		if format, err = detect(head); err != nil {
+			return r.fail(err)
+		}
+	} else if _, err := ParseFormat(string(format)); err != nil {
+		return err
+	}
+	r.stats.Format = format
+	switch in := (&lines{r: buf}); format {
+	case ShareGPT:
+		r.src, err = newShareGPT(buf, r.opts.Count)
+	case Mooncake:
+		r.src = &jsonLines{in: in}
+	default:
+		r.src, r.stats.Ignored, err = newCSV(in, format)
+	}
+	return r.fail(err)
+}
+
+// fail puts the file's name before an error.
+func (r *Reader) fail(err error) error {
+	if err == nil {
+		return nil
+	}
+	if bad, ok := errors.AsType[*LineError](err); ok {
+		bad.File = r.name
+		return bad
+	}
+	return fmt.Errorf("arrivals: %s: %w", r.name, err)
+}
+
+// Next reads the next request into req, which holds nothing of use after an error. It returns io.EOF after the last request. Other errors are those of the file system or
+// wrap ErrFormat (a *LineError for a bad line) or ErrUnsupported; after any error every later call returns the same one.
+func (r *Reader) Next(req *Request) error {
+	if r.err == nil {
+		r.err = r.step(req)
+	}
+	return r.err
+}
+
+func (r *Reader) step(req *Request) error {
+	if !r.opts.Sort || !r.stats.Format.HasTimes() {
+		return r.read(req)
+	}
+	if r.sorted == nil {
+		var err error
+		if r.sorted, err = r.sort(MaxSort); err != nil {
+			return err
+		}
+	}
+	return r.sorted.next(req)
+}
+
+// read reads the next request of the file.
+func (r *Reader) read(req *Request) error {
+	for {
+		err := r.src.next(req, &r.stats)
+		if err == io.EOF {
+			return err
+		}
+		if err == nil {
+			err = r.order(req)
+		}
+		if err != nil {
+			if err := r.tolerate(err); err != nil {
+				return err
+			}
+			continue
+		}
+		if req.Prompt == 0 {
+			r.stats.Skipped[NoPrompt]++
+			continue
+		}
+		if req.Output == 0 {
+			r.stats.Skipped[NoOutput]++
+			continue
+		}
+		if !r.began {
+			r.began, r.first = true, req.At
+		}
+		if !r.opts.Sort {
+			req.At -= r.first
+		}
+		r.stats.Requests++
+		if req.Output == 1 {
+			r.stats.SingleToken++
+		}
+		return nil
+	}
+}
+
+// order checks that the line is not earlier than the lines before it.
+func (r *Reader) order(req *Request) error {
+	if r.opts.Sort {
+		return nil
+	}
+	if req.At < r.last {
+		return &LineError{Unit: "line", Line: r.src.line(), Reason: Unsorted, Detail: fmt.Sprintf("%v before line %d", r.last-req.At, r.lastOfLine)}
+	}
+	r.last, r.lastOfLine = req.At, r.src.line()
+	return nil
+}
+
+// tolerate counts a bad line, or returns the error that it is.
+func (r *Reader) tolerate(err error) error {
+	bad, ok := errors.AsType[*LineError](err)
+	if !ok {
+		return r.fail(err)
+	}
+	if r.stats.Bad >= int64(r.opts.SkipBad) {
+		bad.Before = r.stats.Bad
+		return r.fail(bad)
+	}
+	r.stats.Bad++
+	r.stats.Skipped[bad.Reason]++
+	return nil
+}
+
+// Stats returns what became of the lines so far.
+func (r *Reader) Stats() Stats {
+	s := r.stats
+	s.Skipped = maps.Clone(s.Skipped)
+	s.Ignored = append([]string{}, s.Ignored...) // [] and not null in JSON
+	return s
+}
+
+// Close closes the file that Open opened.
+func (r *Reader) Close() error {
+	if r.file == nil {
+		return nil
+	}
+	if err := r.file.Close(); err != nil {
+		return fmt.Errorf("arrivals: %w", err)
+	}
+	return nil
+}
+
+// lines reads line by line.
+type lines struct {
+	r *bufio.Reader
+	n int64 // number of the line that next returned last, from 1
+}
+
+// next returns the next line without its end, valid until the next call. It returns io.EOF after the last line, and a
+// *LineError for a line that is too long, after which it goes on.
+func (l *lines) next() ([]byte, error) {
+	b, err := l.r.ReadSlice('\n')
+	if err == nil {
+		l.n++
+		b = b[:len(b)-1]
+		if len(b) > 0 && b[len(b)-1] == '\r' {
+			b = b[:len(b)-1]
+		}
+		return b, nil
+	}
+	switch {
+	case err == io.EOF && len(b) > 0: // the last line has no end
+		l.n++
+		return b, nil
+	case err == bufio.ErrBufferFull:
+		l.n++
+		for err == bufio.ErrBufferFull {
+			_, err = l.r.ReadSlice('\n')
+		}
+		if err != nil && err != io.EOF {
+			return nil, err
+		}
+		return nil, l.bad(LongLine)
+	}
+	return nil, err
+}
+
+// bad is a LineError about the line as a whole.
+func (l *lines) bad(reason Reason) *LineError {
+	return &LineError{Unit: "line", Line: l.n, Reason: reason}
+}
+
+// badField is a LineError about one value of the line.
+func (l *lines) badField(field string, value []byte, reason Reason) *LineError {
+	return &LineError{Unit: "line", Line: l.n, Field: field, Value: shorten(value), Reason: reason}
+}

@@ -1,0 +1,190 @@
+package arrivals
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// shareGPT reads a JSON list of conversations, one after the other.
+type shareGPT struct {
+	in      *allowance
+	dec     *json.Decoder
+	count   func(string) int
+	n       int64     // conversations that were read
+	pending []Request // turns of the last one that are still to be handed out
+}
+
+// conversation is what is read of one.
+type conversation struct {
+	ID       json.RawMessage `json:"id"`
+	Messages []message       `json:"conversations"`
+}
+
+type message struct {
+	From  string  `json:"from"`
+	Value *string `json:"value"`
+}
+
+// newShareGPT reads the bracket that begins the list.
+func newShareGPT(r io.Reader, count func(string) int) (*shareGPT, error) {
+	if count == nil {
+		return nil, fmt.Errorf("the file holds texts, whose tokens only a tokenizer can count; none was given: %w", ErrUnsupported)
+	}
+	in := &allowance{r: r, left: MaxConversation}
+	s := &shareGPT{in: in, dec: json.NewDecoder(in), count: count}
+	token, err := s.dec.Token()
+	if err != nil {
+		return nil, s.broken(err)
+	}
+	if token != json.Delim('[') {
+		return nil, fmt.Errorf("the file does not begin with a list of conversations: %w", ErrFormat)
+	}
+	return s, nil
+}
+
+func (s *shareGPT) line() int64 { return s.n }
+
+func (s *shareGPT) next(req *Request, stats *Stats) error {
+	for len(s.pending) == 0 {
+		s.in.left = MaxConversation
+		if !s.dec.More() {
+			return s.end()
+		}
+		s.n++
+		var c conversation
+		err := s.dec.Decode(&c)
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			stats.Lines++
+			return &LineError{Unit: "conversation", Line: s.n, Field: wrong.Field, Value: wrong.Value, Reason: WrongType}
+		}
+		if err != nil {
+			return s.broken(err)
+		}
+		stats.Lines++
+		turns, why, bad := s.turns(&c)
+		if bad != nil {
+			return bad
+		}
+		if why != "" {
+			stats.Skipped[why]++
+		}
+		s.pending = turns
+	}
+	*req = s.pending[0]
+	s.pending = s.pending[1:]
+	return nil
+}
+
+// turns returns the answered turns of a conversation. The reason is why there are none, or Unanswered when the last message has
+// no answer but others have.
+func (s *shareGPT) turns(c *conversation) ([]Request, Reason, *LineError) {
+	session := s.session(c.ID)
+	var list []Request
+	history, prompt, output := 0, 0, 0
+	turn := func() {
+		list = append(list, Request{Prompt: history + prompt, Output: output, History: history, Session: session, Turn: len(list) + 1})
+		history, prompt, output = history+prompt+output, 0, 0
+	}
+	for i := range c.Messages {
+		m := &c.Messages[i]
+		if m.Value == nil {
+			return nil, NullValue, nil
+		}
+		n := s.count(*m.Value)
+		if n < 0 || n > MaxTokens || history+prompt+output > MaxTokens-n {
+			return nil, "", &LineError{Unit: "conversation", Line: s.n, Field: "value", Value: shorten([]byte(*m.Value)), Reason: TooLarge,
+				Detail: fmt.Sprintf("the tokenizer counts %d tokens", n)}
+		}
+		if n == 0 {
+			return nil, EmptyMessage, nil
+		}
+		switch m.From {
+		case "human", "user", "system":
+			if output > 0 {
+				turn()
+			}
+			prompt += n
+		case "gpt", "chatgpt", "bing", "bard", "assistant":
+			if i == 0 || i == 1 && c.Messages[0].From == "system" {
+				return nil, GPTFirst, nil
+			}
+			output += n
+		default:
+			return nil, UnknownRole, nil
+		}
+	}
+	if output > 0 {
+		turn()
+	}
+	switch {
+	case len(c.Messages) == 0:
+		return nil, Empty, nil
+	case len(list) == 0:
+		return nil, OneTurn, nil
+	case prompt > 0:
+		return list, Unanswered, nil
+	}
+	return list, "", nil
+}
+
+// session is the name of a conversation: its id, or its number where it has none.
+func (s *shareGPT) session(id json.RawMessage) string {
+	var text string
+	switch {
+	case json.Unmarshal(id, &text) == nil && text != "":
+		return text
+	case len(id) > 0 && id[0] != '"' && id[0] != '{' && id[0] != '[' && string(id) != "null":
+		return string(id)
+	}
+	return fmt.Sprintf("conversation %d", s.n)
+}
+
+// end reads what stands behind the last conversation.
+func (s *shareGPT) end() error {
+	if _, err := s.dec.Token(); err != nil {
+		return s.broken(err)
+	}
+	if _, err := s.dec.Token(); err == nil {
+		return fmt.Errorf("behind the list of %d conversations there is more: %w", s.n, ErrFormat)
+	} else if err != io.EOF {
+		return s.broken(err)
+	}
+	return io.EOF
+}
+
+// broken says what ended the JSON. Reading cannot go on behind it.
+func (s *shareGPT) broken(err error) error {
+	syntax, bad := errors.AsType[*json.SyntaxError](err)
+	wrong, misfit := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("conversation %d: the file is cut off: %w", s.n, ErrFormat)
+	case bad:
+		return fmt.Errorf("conversation %d: not JSON: byte %d: %w: %w", s.n, syntax.Offset, syntax, ErrFormat)
+	case misfit: // a number beyond float64, where none belongs
+		return fmt.Errorf("conversation %d: %w: %w", s.n, wrong, ErrFormat)
+	case errors.Is(err, errLong):
+		return fmt.Errorf("conversation %d: is longer than %d bytes: %w", s.n, MaxConversation, ErrUnsupported)
+	}
+	return err
+}
+
+// errLong is what an allowance says that is used up.
+var errLong = errors.New("too long")
+
+// allowance passes on at most left bytes. Without it the decoder would hold a string of any length.
+type allowance struct {
+	r    io.Reader
+	left int
+}
+
+func (a *allowance) Read(b []byte) (int, error) {
+	if a.left <= 0 {
+		return 0, errLong
+	}
+	n, err := a.r.Read(b[:min(len(b), a.left)])
+	a.left -= n
+	return n, err
+}
