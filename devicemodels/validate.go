@@ -105,6 +105,7 @@ func (v *validator) parts(f *flash.Spec) {
 		v.bytes("flash.page_cache.capacity", p.Capacity)
 		v.want(p.ReadAhead >= 1, "flash.page_cache.read_ahead", p.ReadAhead, "is too small; write a page (4KiB) or more")
 		v.duration("flash.page_cache.fault", p.Fault)
+		v.rate("flash.page_cache.fill_rate", p.FillRate)
 		v.rate("flash.page_cache.hit_rate", p.HitRate)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Engines)) {

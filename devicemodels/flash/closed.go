@@ -58,8 +58,8 @@ func (s *Spec) faultRate(cost EngineCost, chunk units.Bytes) float64 {
 	if cache == nil || cache.ReadAhead <= 0 {
 		return math.Inf(1)
 	}
-	faults := float64((chunk + cache.ReadAhead - 1) / cache.ReadAhead)
-	one := s.Loop(1, true).Rate(cache.Fault.Seconds(), float64(cache.ReadAhead), 1)
+	faults := cache.faults(chunk)
+	one := s.Loop(1, true).Rate((cache.Fault + cache.FillRate.Time(cache.ReadAhead)).Seconds(), float64(cache.ReadAhead), 1)
 	return 1 / (faults/one + cost.Submit.Seconds() + cost.Complete.Seconds() + cache.HitRate.Time(chunk).Seconds())
 }
 

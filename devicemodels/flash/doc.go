@@ -11,8 +11,14 @@
 // pages (Page), splitting of large reads (MaxTransfer), the effect of spread addresses (Spans), heat (Sustained), other readers
 // (Background) and the page cache of mapped files (PageCache).
 //
+// A mapped file is read through the page cache of Linux: a fault fetches what memory lacks of a window around it and waits for all of it, and
+// pages go by the two lists that Linux keeps.
+//
 // Not modelled: writes and the garbage collection that follows them; the competition of several issuing cores for one queue of a
-// UFS device (up to 40 % in PowerInfer-2, section 2).
+// UFS device (up to 40 % in PowerInfer-2, section 2). Of mapped files: reading ahead while the copying goes on, so that reads longer than
+// half a window are predicted too slow; the time to free memory, which a fault pays when the cache is full; the mapping of pages that are in
+// memory already, 16 at once (a few µs each time); end of reading ahead after many misses; other kernels' ways to choose what goes
+// (the multi-generational lists of Linux, macOS), and windows that are a large part of the capacity, where Linux keeps more than the two lists.
 //
 // Reading guide: spec.go for what a device file says, closed.go for Throughput, station.go for the events (parts.go and pagecache.go hold
 // what is plugged in), histogram.go for distributions.

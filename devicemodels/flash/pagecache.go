@@ -4,90 +4,191 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// pageCache keeps the blocks of a mapped file that are in memory, least recently used first to go. A block is what one fault brings.
-type pageCache struct {
-	spec   PageCache
-	most   int // blocks; 0 = no limit
-	index  map[int64]int32
-	blocks []block // a ring of two: most recent first, through before and after
-	head   int32   // most recent; -1 when empty
-	tail   int32
+// A page cache is kept in blocks: pages, or a blocksPerWindow-th of what one fault brings where that is more, so that a wide window costs
+// no more to follow than one of the usual 128 KiB.
+const (
+	cachePage       = 4 * units.KiB
+	blocksPerWindow = 32
+)
+
+// blocks returns the unit in which the cache is kept, and how many of them one fault brings.
+func (p *PageCache) blocks() (block units.Bytes, window int64) {
+	block = max((p.ReadAhead/blocksPerWindow+cachePage-1)/cachePage*cachePage, cachePage)
+	return block, int64((p.ReadAhead-1)/block + 1)
 }
 
-type block struct {
+// faults is how often a read of chunk bytes faults that finds none of them in memory: half of the first window lies before it, the
+// windows that follow are in one piece.
+func (p *PageCache) faults(chunk units.Bytes) float64 {
+	block, window := p.blocks()
+	first := units.Bytes(window-window/2) * block
+	whole := units.Bytes(window) * block
+	return float64(1 + max(chunk-first+whole-1, 0)/whole)
+}
+
+// pageCache keeps the blocks of a mapped file that are in memory.
+//
+// A fault brings what is missing of the window around it, half before and half behind, as Linux reads around a fault in a mapped file
+// (do_sync_mmap_readahead in mm/filemap.c). Where the copying runs out of a window, the next one follows it.
+//
+// What has to go is found as Linux finds it (mm/vmscan.c), which is not the least recently used: an access is but a mark. New blocks
+// enter the inactive list, and are looked at when they come to its end: those without a mark go, those with one lose it and get a
+// second round, or become active when it is their second. The active list is no longer than the other; its last go back.
+type pageCache struct {
+	spec    PageCache
+	block   units.Bytes
+	window  int64 // blocks
+	most    int   // blocks; 0 = no limit
+	index   map[int64]int32
+	blocks  []cached
+	lists   [2]list // inactive, active
+	behind  int64   // the block behind the last window
+	missing []int64 // of one fault, reused
+}
+
+// cached is a block in memory.
+type cached struct {
 	number        int64
-	before, after int32
+	before, after int32 // in its list; -1 = none
+	list          uint8
+	used, again   bool // accessed since it was looked at; had a second round
+}
+
+// The lists of a pageCache.
+const (
+	inactive = iota
+	active
+)
+
+// list is a list of blocks through cached.before and after.
+type list struct {
+	head, tail int32 // -1 when empty
+	length     int
 }
 
 func newPageCache(spec PageCache) *pageCache {
-	c := &pageCache{spec: spec, index: map[int64]int32{}, head: -1, tail: -1}
+	c := &pageCache{spec: spec, index: map[int64]int32{}, lists: [2]list{{head: -1, tail: -1}, {head: -1, tail: -1}}, behind: -1}
+	c.block, c.window = spec.blocks()
 	if spec.Capacity > 0 {
-		c.most = max(int(spec.Capacity/spec.ReadAhead), 1)
+		c.most = int(max(int64(spec.Capacity/c.block), c.window))
 	}
 	return c
 }
 
-// walk goes through the bytes from at to end. It returns how many of them are in memory before the first block that is not, whether
-// there is such a block, and the read that fetches it; the block is then counted as present.
-func (c *pageCache) walk(at, end units.Bytes) (hit units.Bytes, fault bool, fetch Read) {
+// walk goes through the bytes from at to end. It returns how many of them are in memory before the first block that is not, and
+// whether there is such a block.
+func (c *pageCache) walk(at, end units.Bytes) (hit units.Bytes, fault bool) {
 	for from := at; from < end; {
-		number := int64(from / c.spec.ReadAhead)
-		start := units.Bytes(number) * c.spec.ReadAhead
-		if i, ok := c.index[number]; ok {
-			c.touch(i)
-			next := min(start+c.spec.ReadAhead, end)
-			hit += next - from
-			from = next
-			continue
+		number := int64(from / c.block)
+		i, ok := c.index[number]
+		if !ok {
+			return hit, true
 		}
-		c.insert(number)
-		return hit, true, Read{start, c.spec.ReadAhead}
+		c.blocks[i].used = true
+		next := min(units.Bytes(number+1)*c.block, end)
+		hit += next - from
+		from = next
 	}
-	return hit, false, Read{}
+	return hit, false
 }
 
-// insert adds a block as the most recent, in the place of the least recent when the cache is full.
+// fault appends to reads what a fault at a byte that is not in memory fetches, and counts it as present.
+func (c *pageCache) fault(at units.Bytes, reads []Read) []Read {
+	number := int64(at / c.block)
+	first := max(number-c.window/2, 0)
+	if number == c.behind {
+		first = number
+	}
+	c.behind = first + c.window
+	c.missing = c.missing[:0]
+	for n := first; n < c.behind; n++ {
+		if _, ok := c.index[n]; ok {
+			continue
+		}
+		if k := len(c.missing); k > 0 && c.missing[k-1] == n-1 {
+			reads[len(reads)-1].Length += c.block
+		} else {
+			reads = append(reads, Read{units.Bytes(n) * c.block, c.block})
+		}
+		c.missing = append(c.missing, n)
+	}
+	for _, n := range c.missing {
+		if n != number {
+			c.insert(n)
+		}
+	}
+	c.insert(number) // last, so that none of the others takes its place
+	return reads
+}
+
+// insert adds a block, in the place of another when the cache is full.
 func (c *pageCache) insert(number int64) {
 	i := int32(len(c.blocks))
 	if c.most > 0 && len(c.blocks) == c.most {
-		i = c.tail
-		delete(c.index, c.blocks[i].number)
-		c.unlink(i)
+		i = c.evict()
 	} else {
-		c.blocks = append(c.blocks, block{})
+		c.blocks = append(c.blocks, cached{})
 	}
-	c.blocks[i].number = number
+	c.blocks[i] = cached{number: number}
 	c.index[number] = i
-	c.link(i)
+	c.link(i, inactive)
 }
 
-func (c *pageCache) touch(i int32) {
-	if i != c.head {
-		c.unlink(i)
-		c.link(i)
+// evict takes a block out and returns its place.
+func (c *pageCache) evict() int32 {
+	for {
+		for c.lists[active].length > c.lists[inactive].length {
+			i := c.lists[active].tail
+			c.blocks[i].used = false
+			c.move(i, inactive)
+		}
+		i := c.lists[inactive].tail
+		b := &c.blocks[i]
+		switch {
+		case !b.used:
+			delete(c.index, b.number)
+			c.unlink(i)
+			return i
+		case b.again:
+			b.used, b.again = false, false
+			c.move(i, active)
+		default:
+			b.used, b.again = false, true
+			c.move(i, inactive)
+		}
 	}
 }
 
-func (c *pageCache) link(i int32) {
-	c.blocks[i].before, c.blocks[i].after = -1, c.head
-	if c.head >= 0 {
-		c.blocks[c.head].before = i
+func (c *pageCache) move(i int32, to uint8) {
+	c.unlink(i)
+	c.link(i, to)
+}
+
+// link puts a block at the head of a list.
+func (c *pageCache) link(i int32, to uint8) {
+	b, l := &c.blocks[i], &c.lists[to]
+	b.list, b.before, b.after = to, -1, l.head
+	if l.head >= 0 {
+		c.blocks[l.head].before = i
 	} else {
-		c.tail = i
+		l.tail = i
 	}
-	c.head = i
+	l.head = i
+	l.length++
 }
 
 func (c *pageCache) unlink(i int32) {
-	b := c.blocks[i]
+	b := &c.blocks[i]
+	l := &c.lists[b.list]
 	if b.before >= 0 {
 		c.blocks[b.before].after = b.after
 	} else {
-		c.head = b.after
+		l.head = b.after
 	}
 	if b.after >= 0 {
 		c.blocks[b.after].before = b.before
 	} else {
-		c.tail = b.before
+		l.tail = b.before
 	}
+	l.length--
 }

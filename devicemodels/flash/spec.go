@@ -96,13 +96,15 @@ type Background struct {
 	Chunk units.Bytes `yaml:"chunk" json:"chunk"`
 }
 
-// PageCache is the path of a mapped file: pages in memory are copied, others fault one by one, each bringing ReadAhead bytes,
-// and push out the least recently used when Capacity is full.
+// PageCache is the path of a mapped file: pages in memory are copied, others fault one by one, each bringing what memory lacks of
+// ReadAhead bytes around it. When Capacity is full, others go for them: of those accessed once sooner than of those accessed again.
 type PageCache struct {
 	Capacity  units.Bytes `yaml:"capacity" json:"capacity"`     // memory for cached pages; 0 = no limit
-	ReadAhead units.Bytes `yaml:"read_ahead" json:"read_ahead"` // brought in by one fault
+	ReadAhead units.Bytes `yaml:"read_ahead" json:"read_ahead"` // brought in by one fault, at most
 	Fault     units.Nanos `yaml:"fault" json:"fault"`           // host time per fault
-	HitRate   units.Rate  `yaml:"hit_rate" json:"hit_rate"`     // of copying cached bytes; 0 = no time
+	// FillRate is that of the host time for bytes that a fault brings in, besides the device's; 0 = no time.
+	FillRate units.Rate `yaml:"fill_rate,omitempty" json:"fill_rate,omitempty"`
+	HitRate  units.Rate `yaml:"hit_rate" json:"hit_rate"` // of copying cached bytes; 0 = no time
 }
 
 // Within returns the device as a workload sees it whose reads are spread over span bytes: the first of Spans that is wide

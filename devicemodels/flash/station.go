@@ -47,6 +47,7 @@ type Station struct {
 	heat                   *heat
 	others                 *background
 	cache                  *pageCache
+	fetches                []Read // of one fault, reused
 	ltfb                   *sampler
 	draws                  *rand.Rand
 
@@ -230,12 +231,17 @@ func (s *Station) pick(slot int32) {
 		s.walk(slot, submitted)
 		return
 	}
+	s.split(slot, submitted, r)
+}
+
+// split sends a read to the device at time at, in pieces when it is larger than the device takes.
+func (s *Station) split(slot int32, at units.Nanos, r Read) {
 	most := s.spec.MaxTransfer
 	if most <= 0 {
 		most = max(r.Length, 1)
 	}
 	for done := units.Bytes(0); done < r.Length || done == 0; done += most {
-		s.issue(slot, submitted, r.Offset+done, min(most, r.Length-done))
+		s.issue(slot, at, r.Offset+done, min(most, r.Length-done))
 	}
 }
 
@@ -322,11 +328,12 @@ func (s *Station) leave(i int32) {
 	s.kernel.Schedule(complete, des.ClassPlan, kindComplete, p.slot)
 }
 
-// walk copies what the page cache holds of a read, from where the copying stands, until a block is missing or the read is whole.
+// walk copies what the page cache holds of a read, from where the copying stands, until a block is missing or the read is whole. A
+// fault waits for all that it fetches.
 func (s *Station) walk(slot int32, at units.Nanos) {
 	f := &s.flights[slot]
 	r := s.reads[f.read]
-	hit, fault, fetch := s.cache.walk(f.at, r.Offset+r.Length)
+	hit, fault := s.cache.walk(f.at, r.Offset+r.Length)
 	f.at += hit
 	cost := s.cache.spec.HitRate.Time(hit)
 	if !fault {
@@ -334,8 +341,12 @@ func (s *Station) walk(slot int32, at units.Nanos) {
 		s.kernel.Schedule(complete, des.ClassPlan, kindComplete, slot)
 		return
 	}
-	_, missed := s.host.Serve(at, cost+s.cache.spec.Fault)
-	s.issue(slot, missed, fetch.Offset, fetch.Length)
+	s.fetches = s.cache.fault(f.at, s.fetches[:0])
+	cost += s.cache.spec.Fault + s.cache.spec.FillRate.Time(units.Bytes(len(s.cache.missing))*s.cache.block)
+	_, missed := s.host.Serve(at, cost)
+	for _, fetch := range s.fetches {
+		s.split(slot, missed, fetch)
+	}
 }
 
 // complete ends the request of a slot, which takes the next.

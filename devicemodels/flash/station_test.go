@@ -340,52 +340,6 @@ func TestBackgroundTakesItsShare(t *testing.T) {
 	}
 }
 
-// TestPageCacheByHand follows four reads: two faults, a hit, and a fault again after the memory was full.
-func TestPageCacheByHand(t *testing.T) {
-	spec := Spec{Servers: 1, LTFB: 1000, Align: 512, Engines: map[string]EngineCost{"mmap": {Submit: 10, Complete: 20, Cached: true}},
-		PageCache: &PageCache{Capacity: 2 * 4096, ReadAhead: 4096, Fault: 100, HitRate: 4096 * units.MBps}}
-	s := mustStation(t, spec, Config{Engine: "mmap", Parallel: 64, Cores: 4})
-	const hit = 1000 // 4096 B at 4.096 GB/s
-	at := units.Nanos(0)
-	for i, tt := range []struct {
-		read   Read
-		faults int
-		hits   units.Nanos // whole blocks copied
-	}{
-		{Read{0, 4096}, 1, 1},
-		{Read{4096, 8192}, 2, 2}, // pushes block 0 out
-		{Read{8192, 4096}, 0, 1},
-		{Read{0, 4096}, 1, 1},
-	} {
-		b := mustBatch(t, s, at, []Read{tt.read})
-		if want := 30 + units.Nanos(tt.faults)*(100+1000) + tt.hits*hit; b.End-at != want || b.Pieces != tt.faults {
-			t.Errorf("read %d: %d faults in %v, want %d in %v", i, b.Pieces, b.End-at, tt.faults, want)
-		}
-		at = b.End
-	}
-}
-
-// TestPageCacheAgainstPlainLRU compares the linked ring with a list that is searched.
-func TestPageCacheAgainstPlainLRU(t *testing.T) {
-	c := newPageCache(PageCache{Capacity: 7 * 4096, ReadAhead: 4096})
-	random := rand.New(rand.NewPCG(1, 2))
-	var list []int64 // most recent first
-	for range 5000 {
-		number := int64(random.IntN(12))
-		_, fault, _ := c.walk(units.Bytes(number)*4096, units.Bytes(number+1)*4096)
-		at := slices.Index(list, number)
-		if fault != (at < 0) {
-			t.Fatalf("block %d: fault %v, but the plain list has %v", number, fault, list)
-		}
-		if at >= 0 {
-			list = slices.Delete(list, at, at+1)
-		}
-		if list = slices.Insert(list, 0, number); len(list) > 7 {
-			list = list[:7]
-		}
-	}
-}
-
 func TestStationIsDeterministic(t *testing.T) {
 	run := func(seed uint64) (ends []units.Nanos) {
 		s := mustStation(t, full(), Config{Engine: "pread", Parallel: 16, Cores: 4, Seed: seed})

@@ -44,6 +44,7 @@ func probeCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "file-size", Value: "256MiB", Usage: "`SIZE` of the temporary file"},
 			&cli.Float64Flag{Name: "max-drift", Usage: "refuse a device that drifts by more than `PERCENT`", DefaultText: "the fit's limit"},
 			&cli.StringFlag{Name: "trace", Aliases: []string{"t"}, Usage: "also replay the start of `TRACE` on the image PATH, to learn what the engine itself costs here"},
+			&cli.BoolFlag{Name: "mmap", Usage: "also measure mapped files: what a fault fetches and costs, for sim --io mmap"},
 			&cli.StringFlag{Name: "name", Usage: "`NAME` of the device", DefaultText: "the host's"},
 			&cli.StringFlag{Name: "samples", Usage: "new `FILE` for every batch as it was measured (JSON lines)"},
 			&cli.BoolFlag{Name: "resume", Usage: "go on with the --samples of an interrupted probe"},
@@ -101,7 +102,7 @@ func (e *env) probe(c *cli.Context) error {
 func probeConfig(c *cli.Context) (cfg probe.Config, err error) {
 	cfg = probe.DefaultConfig(c.Args().First())
 	cfg.Budget, cfg.Seed, cfg.MaxDriftPct = c.Duration("budget"), c.Uint64("seed"), c.Float64("max-drift")
-	cfg.Samples, cfg.Resume = c.String("samples"), c.Bool("resume")
+	cfg.Samples, cfg.Resume, cfg.Mapped = c.String("samples"), c.Bool("resume"), c.Bool("mmap")
 	if cfg.Resume && cfg.Samples == "" {
 		return cfg, usageError("--resume goes on with a file of --samples; name it")
 	}
@@ -218,6 +219,9 @@ func (e *env) printDevice(d *devicemodels.Device) error {
 		if s.Within == 0 {
 			fmt.Fprintf(e.stdout, "span: reads all over the file take %v longer\n", s.ExtraLTFB)
 		}
+	}
+	if m := f.PageCache; m != nil {
+		fmt.Fprintf(e.stdout, "mapped: a fault fetches %v and costs %v and %v, copies from memory %v, memory %v (0 = not known)\n", m.ReadAhead, m.Fault, m.FillRate, m.HitRate, m.Capacity)
 	}
 	fmt.Fprintf(e.stdout, "host: %d cores, memory %v, dense mat-vec %v, rows %v, copies %v\n", h.Cores, h.MemoryRate, h.DenseRate, h.RowRate, h.CopyRate)
 	fmt.Fprintf(e.stdout, "fit: mean |error| %s %%, worst %s %%, drift during the probe %s %%\n",

@@ -24,7 +24,7 @@ func replayCommand(e *env) *cli.Command {
 		Flags: append(append([]cli.Flag{
 			traceFlag(), modelFlag(), seedFlag(),
 			&cli.BoolFlag{Name: "predicted", Usage: "load and compute by the predicted masks instead of the true ones"},
-			&cli.IntFlag{Name: "reference-every", Value: 16, Usage: "read the reference pattern every `N` tokens, to see drift; 0 = never"},
+			&cli.IntFlag{Name: "reference-every", Value: 16, Usage: "read the reference pattern every `N` tokens, to see drift; 0 = never, as for reads through the page cache"},
 		}, readFlags()...), outputFlags()...),
 		Action: e.replay,
 	}
@@ -58,6 +58,12 @@ func (e *env) replay(c *cli.Context) error {
 	}
 	mode := reader.Mode()
 	e.note("%s: %s", m.image.Name, modeLine(mode))
+	state := ""
+	if !mode.Direct && !mode.MemoryBacked {
+		if state = coldStart(m.image.Path); !c.IsSet("reference-every") {
+			cfg.ReferenceEvery = 0 // its reads would bring the image into memory
+		}
+	}
 	p := e.startProgress("replay (tokens)")
 	cfg.Progress = p.update
 	result, err := replay.Run(c.Context, tr, m.weights, m.image.Geometry(), reader, cfg)
@@ -71,6 +77,9 @@ func (e *env) replay(c *cli.Context) error {
 		run.Meta.Warnings = append(run.Meta.Warnings, fmt.Sprintf("the trace was recorded on %s, replayed on %s of the same shape: times hold, values do not", h.Model, m.image.Name))
 	}
 	run.Meta.Model = m.image.Name
+	if state != "" {
+		run.Meta.Warnings = append(run.Meta.Warnings, state)
+	}
 	out := c.String("out")
 	if errors.Is(err, context.Canceled) && len(run.Rows) > 0 {
 		run.Meta.Warnings = append(run.Meta.Warnings, "interrupted: this run is not whole")
@@ -85,6 +94,14 @@ func (e *env) replay(c *cli.Context) error {
 		return put
 	}
 	return err
+}
+
+// coldStart drops the pages of an image that is read through the page cache, and says in which state the run begins.
+func coldStart(path string) string {
+	if err := flashio.DropCache(path); err != nil {
+		return fmt.Sprintf("cache state unknown: the pages of the image that are in memory stayed there (%v)", err)
+	}
+	return "cold: the image's pages were dropped from memory before the run; what is read again may come from memory"
 }
 
 // readRuns loads Run files with the labels of a report.

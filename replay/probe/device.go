@@ -35,6 +35,7 @@ func (g *grid) device(cfg Config, m *machine, h measuredHost) (*devicemodels.Dev
 		},
 		Flash: spec, Host: h.Host, Fit: &fit,
 	}
+	g.addMapped(d)
 	g.cite(d)
 	if err := d.Validate(); err != nil {
 		return nil, fmt.Errorf("probe: measured an impossible device: %w", err)
@@ -252,6 +253,7 @@ func (g *grid) warnings() []string {
 	add(g.skipped > 0, "The time was up before %d measurements; a larger budget measures more.", g.skipped)
 	add(g.held > 0, "A limit makes %d loops too slow for this budget; they are not measured.", g.held)
 	add(unsteady > 0, "%d of %d cells did not come to rest in their time; their intervals are wide, or not known.", unsteady, len(g.cells))
+	add(g.missing() != "", "The path of mapped files is not measured. %s", g.missing())
 	add(len(g.reference) < 2, "The reference cell was measured only once, so the drift is not known.")
 	return w
 }

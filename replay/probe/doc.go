@@ -16,6 +16,9 @@
 // reads that found credit; a loop without such reads is left out of the fit, and one that would take longer than its time is not
 // measured. A bucket that is larger than what the search reads, or never empty under its loops, is not found.
 //
+// The path of mapped files is measured on request, with the engine's own reader for it, when all else is: what a fault in a file that
+// is not in memory fetches and takes, by the system's count of bytes, and the copying of what is in memory.
+//
 // Reading guide:
 //
 //	probe.go    Config and Run: the whole probe, top to bottom
@@ -26,6 +29,7 @@
 //	cell.go     one cell: batches, rates, latencies, and whether storage served them; places.go: where it reads
 //	steady.go   when a cell is steady, and its confidence interval
 //	limit.go    the search for a limit; span.go: the effect of spread addresses
+//	mapped.go   the path of mapped files; mappedfit.go: what it says; memory.go: how much the page cache may use
 //	samples.go  every batch as it was measured, and going on after an interruption
 //	device.go   from the cells to the device, and its warnings
 //	host.go     the host constants

@@ -31,8 +31,10 @@ type fake struct {
 	mute   bool        // the reader cannot tell times of reads
 
 	served float64     // share of the bytes that storage counts
+	stuck  bool        // pages stay in memory
 	slower func() bool // the flash takes three times as long while this holds
 	free   units.Bytes
+	memory units.Bytes // for the page cache
 	noCPU  bool
 	noIO   bool
 
@@ -71,15 +73,16 @@ func (f *fake) machine() *machine {
 			f.open++
 			return &fakeReader{fake: f, depth: opt.Parallel, engine: opt.Engine, size: info.Size()}, nil
 		},
-		engines:   func() []flashio.Engine { return f.engines },
-		sleep:     func(ctx context.Context, t units.Nanos) error { f.clock += t; return ctx.Err() },
-		dropCache: func(path string) error { f.dropped = append(f.dropped, path); return nil },
-		readBytes: func() (int64, bool) { return f.read, !f.noIO },
-		cpuTime:   func() (units.Nanos, bool) { return f.cpu, !f.noCPU },
-		freeSpace: func(string) (units.Bytes, bool) { return f.free, true },
-		now:       func() units.Nanos { return f.clock },
-		wall:      func() time.Time { return time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC) },
-		workload:  func(int, uint64) (*workload, error) { return f.workload(), nil },
+		engines:     func() []flashio.Engine { return f.engines },
+		sleep:       func(ctx context.Context, t units.Nanos) error { f.clock += t; return ctx.Err() },
+		dropCache:   func(path string) error { f.dropped = append(f.dropped, path); return nil },
+		readBytes:   func() (int64, bool) { return f.read, !f.noIO },
+		cpuTime:     func() (units.Nanos, bool) { return f.cpu, !f.noCPU },
+		freeSpace:   func(string) (units.Bytes, bool) { return f.free, true },
+		cacheMemory: func() units.Bytes { return f.memory },
+		now:         func() units.Nanos { return f.clock },
+		wall:        func() time.Time { return time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC) },
+		workload:    func(int, uint64) (*workload, error) { return f.workload(), nil },
 	}
 }
 
@@ -101,6 +104,7 @@ type fakeReader struct {
 	engine flashio.Engine
 	size   int64
 	times  []units.Nanos
+	mapped *flash.Station // engine mmap
 	closed bool
 }
 
@@ -161,6 +165,9 @@ func (r *fakeReader) ReadBatch(reqs []flashio.Request) error {
 		if err := r.onBatch(); err != nil {
 			return err
 		}
+	}
+	if r.engine == flashio.EngineMmap {
+		return r.copyMapped(reqs)
 	}
 	r.check(reqs)
 	cost := r.flash.Engines[string(r.engine)]

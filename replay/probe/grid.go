@@ -37,10 +37,11 @@ type grid struct {
 	limit     *flash.Limit
 	extra     units.Nanos // of a read that is spread over the file
 	costs     map[flashio.Engine]units.Nanos
-	uncounted bool   // nobody counts the bytes that storage served
-	skipped   int    // cells left out because the budget was used up
-	held      int    // cells left out because a limit makes them too slow
-	note      string // target.note
+	mapped    *mappedFound // nil = not asked for
+	uncounted bool         // nobody counts the bytes that storage served
+	skipped   int          // cells left out because the budget was used up
+	held      int          // cells left out because a limit makes them too slow
+	note      string       // target.note
 	path      string
 	emulated  bool
 }
@@ -82,7 +83,7 @@ func (g *grid) header(cfg Config, m *machine, t *target) sampleHeader {
 }
 
 // measure is the whole probe of the flash, in order: is it flash, is it limited, does it matter how far reads are spread, then the
-// cells, and what a batch costs.
+// cells, what a batch costs, and the path of mapped files.
 func (g *grid) measure(ctx context.Context, cfg Config, p *prober, end units.Nanos) error {
 	plan := newPlan(cfg, p, alignment(g.modes))
 	now := p.m.now()
@@ -91,6 +92,10 @@ func (g *grid) measure(ctx context.Context, cfg Config, p *prober, end units.Nan
 
 	if err := g.prove(p, plan); err != nil {
 		return err
+	}
+	last := end
+	if cfg.Mapped {
+		end -= share(mappedShare, mappedMost)
 	}
 	fastest := plan.engines[len(plan.engines)-1]
 	large := plan.chunks[0]
@@ -126,7 +131,10 @@ func (g *grid) measure(ctx context.Context, cfg Config, p *prober, end units.Nan
 	if err != nil {
 		return err
 	}
-	return g.batchCosts(ctx, p, plan, end)
+	if err := g.batchCosts(ctx, p, plan, end); err != nil || !cfg.Mapped {
+		return err
+	}
+	return g.mappedFile(ctx, p, cfg.Seed, last)
 }
 
 // plan says what may be measured.

@@ -27,9 +27,11 @@ type machine struct {
 	cpuTime func() (units.Nanos, bool)
 	// freeSpace is what an ordinary user may still write in a folder; false where it is unknown.
 	freeSpace func(dir string) (units.Bytes, bool)
-	now       func() units.Nanos // monotonic
-	sleep     func(ctx context.Context, t units.Nanos) error
-	wall      func() time.Time
+	// cacheMemory is what the page cache may use; 0 where it is unknown.
+	cacheMemory func() units.Bytes
+	now         func() units.Nanos // monotonic
+	sleep       func(ctx context.Context, t units.Nanos) error
+	wall        func() time.Time
 	// workload makes the timed kernels; it may take long, and is told the seed of their data.
 	workload func(cores int, seed uint64) (*workload, error)
 }
@@ -44,10 +46,11 @@ func thisMachine() *machine {
 		hostname: hostname, cores: runtime.GOMAXPROCS(0),
 		open: flashio.Open, engines: workingEngines, dropCache: flashio.DropCache, readBytes: flashio.ProcessReadBytes,
 		cpuTime: processTime, freeSpace: freeSpace,
-		now:      func() units.Nanos { return units.Nanos(time.Since(start)) },
-		sleep:    sleep,
-		wall:     time.Now,
-		workload: newKernels,
+		cacheMemory: func() units.Bytes { return cacheMemory("/") },
+		now:         func() units.Nanos { return units.Nanos(time.Since(start)) },
+		sleep:       sleep,
+		wall:        time.Now,
+		workload:    newKernels,
 	}
 }
 

@@ -33,6 +33,10 @@ type Config struct {
 	// FileSize is the size of the temporary file. When the disk has less than four times as much space, the file is a quarter of the space.
 	FileSize units.Bytes
 
+	// Mapped asks for the path of mapped files as well: flash.page_cache and engine mmap. The file is then read through the page cache
+	// and dropped from it. What cannot be measured is left out with a warning.
+	Mapped bool
+
 	Seed        uint64
 	MaxDriftPct float64 // refuse a device that drifts more; 0 = the limit of devicemodels.FitFlash
 
@@ -119,6 +123,8 @@ func resolve(cfg Config, m *machine) (Config, error) {
 		return cfg, fmt.Errorf("probe: budget: %v is negative", cfg.Budget)
 	case cfg.FileSize < 0:
 		return cfg, fmt.Errorf("probe: file size: %v is negative", cfg.FileSize)
+	case cfg.Mapped && cfg.Open != nil:
+		return cfg, errors.New("probe: mapped: a device that is not below a file system has no mapped files; leave it out")
 	case cfg.Resume && cfg.Samples == "":
 		return cfg, errors.New("probe: resume: no file of samples is given to go on with")
 	}

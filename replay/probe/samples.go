@@ -26,6 +26,7 @@ type sampleLine struct {
 	Cell   *result       `json:"cell,omitempty"`
 	Limit  *limitFound   `json:"limit,omitempty"`
 	Cost   *sampleCost   `json:"batch_cost,omitempty"`
+	Mapped *mappedFound  `json:"mapped,omitempty"`
 }
 
 // sampleHeader says what was measured. Samples of another header are not gone on with.
@@ -67,6 +68,7 @@ type samples struct {
 	cells map[loop][]result
 	lim   *limitFound
 	costs map[flashio.Engine]units.Nanos
+	maps  *mappedFound
 }
 
 // openSamples begins the file of cfg.Samples, or goes on with it. It never writes to a file that holds anything else.
@@ -143,6 +145,8 @@ func (s *samples) take1(text []byte, n int, want sampleHeader) error {
 		s.lim = line.Limit
 	case line.Cost != nil:
 		s.costs[line.Cost.Engine] = line.Cost.Cost
+	case line.Mapped != nil:
+		s.maps = line.Mapped
 	}
 	return nil
 }
@@ -174,6 +178,14 @@ func (s *samples) cost(engine flashio.Engine) (units.Nanos, bool) {
 	return c, ok
 }
 
+// mappedFile returns what an earlier probe found of mapped files.
+func (s *samples) mappedFile() (*mappedFound, bool) {
+	if s == nil || s.maps == nil {
+		return nil, false
+	}
+	return s.maps, true
+}
+
 func (s *samples) batch(b sampleBatch) error { return s.write(sampleLine{Batch: &b}, false) }
 
 func (s *samples) cell(r *result) error { return s.write(sampleLine{Cell: r}, true) }
@@ -181,6 +193,8 @@ func (s *samples) cell(r *result) error { return s.write(sampleLine{Cell: r}, tr
 func (s *samples) found(l limitFound) error { return s.write(sampleLine{Limit: &l}, true) }
 
 func (s *samples) batchCost(c sampleCost) error { return s.write(sampleLine{Cost: &c}, true) }
+
+func (s *samples) mapped(f *mappedFound) error { return s.write(sampleLine{Mapped: f}, true) }
 
 func (s *samples) write(line sampleLine, flush bool) error {
 	if s == nil {
