@@ -13,6 +13,10 @@
 // and once per token "other": final norm and output head. The embedding, a thousandth of a layer, is in the first layer's
 // attention; sampling is not part of a Run.
 //
-// Reading guide: Run in sim.go, then Station in devicemodels/flash. Invariants tested here: same decisions as the engine (1, in
-// package replay), conservation and drained at the end (2), Little's law (3), monotone (4), determinism (5).
+// Layer and Cache (decide.go) are the decisions, Host (host.go) the times of the host, Config.NewStation the flash: package sweep puts the same three
+// together for many configurations at once.
+//
+// Reading guide: Run in sim.go, decide.go, host.go, then Station in devicemodels/flash; prediction.go says how far a result can be
+// trusted. Invariants tested here: same decisions as the engine (1, in package replay), conservation and drained at the end (2), Little's
+// law (3), monotone (4), determinism (5).
 package sim

@@ -19,38 +19,27 @@ const (
 	mostBounded = 0.02
 )
 
-// predict says how far the run can be trusted, and warns where it went beyond what the device model knows.
-func (r *runner) predict() (*traces.Prediction, []string) {
-	p, t := &traces.Prediction{Basis: traces.Measured}, &r.run.Meta.Totals
+// Summary is what a prediction is judged by.
+type Summary struct {
+	Totals     traces.Totals
+	Bounded    units.Nanos // of the host's times, at the roofline
+	Prefetched units.Nanos // what all tokens take if the reads of each go on during its compute
+}
+
+// Predict says how far a run of a configuration can be trusted, and warns where it went beyond what the device model knows.
+func (cfg *Config) Predict(host *Host, s *Summary) (*traces.Prediction, []string) {
+	p, t := &traces.Prediction{Basis: traces.Measured}, &s.Totals
 	var warnings []string
 	if t.Requests > 0 {
-		warnings = r.cfg.judgeReads(p, t)
+		warnings = cfg.judgeReads(p, t)
 	}
-	warnings = append(warnings, r.judgeHost(p)...)
+	warnings = append(warnings, cfg.judgeHost(host, p, s)...)
 	interval(p, t)
-	if t.Requests > 0 && r.overlap.wall > 0 && r.cfg.Device.Host.Cores > 0 {
-		rate := float64(t.Tokens) / r.overlap.wall.Seconds()
+	if t.Requests > 0 && s.Prefetched > 0 && cfg.Device.Host.Cores > 0 {
+		rate := float64(t.Tokens) / s.Prefetched.Seconds()
 		p.TokensPerSPrefetched = &rate
 	}
 	return p, warnings
-}
-
-// overlap adds up what a run would take if the reads of a token went on during its compute: a bound on what prefetching can gain.
-type overlap struct {
-	start            units.Nanos // of the token
-	io               units.Nanos
-	moved, computing units.Bytes // of memory traffic
-	wall             units.Nanos // of all tokens so far
-}
-
-func (o *overlap) read(took units.Nanos, bytes units.Bytes) { o.io, o.moved = o.io+took, o.moved+bytes }
-
-func (o *overlap) compute(bytes units.Bytes) { o.computing += bytes }
-
-// end closes the token that ended at now.
-func (o *overlap) end(host *devicemodels.Host, now units.Nanos) {
-	o.wall += host.Overlap(o.io, o.moved, now-o.start-o.io, o.computing)
-	*o = overlap{start: now, wall: o.wall}
 }
 
 // judgeReads compares the mean read of a run with the cells of the fit.
@@ -97,16 +86,16 @@ func whyUnfitted(fit *devicemodels.Fit) string {
 func about(a, b float64) bool { return a <= b*near && b <= a*near }
 
 // judgeHost says what the times of the host rest on.
-func (r *runner) judgeHost(p *traces.Prediction) (warnings []string) {
-	host, fit := &r.cfg.Device.Host, r.cfg.Device.Fit
-	if host.Cores == 0 {
+func (cfg *Config) judgeHost(host *Host, p *traces.Prediction, s *Summary) (warnings []string) {
+	fit := cfg.Device.Fit
+	if cfg.Device.Host.Cores == 0 {
 		p.Basis, p.Compute = traces.Bound, []string{"none: the device is a drive alone"}
 		return nil
 	}
-	for _, t := range r.terms() {
+	for _, t := range host.terms() {
 		p.Compute = append(p.Compute, t.String())
 	}
-	if r.unknown || float64(r.bounded) > mostBounded*float64(r.run.Meta.Totals.Wall) {
+	if host.unknown() || float64(s.Bounded) > mostBounded*float64(s.Totals.Wall) {
 		p.Basis = traces.Bound
 	}
 	if fit != nil {
@@ -115,14 +104,7 @@ func (r *runner) judgeHost(p *traces.Prediction) (warnings []string) {
 	if p.HostPercent == nil && p.Basis != traces.Bound {
 		p.Notes = append(p.Notes, "The interval leaves out the host: how well its times are known is not stated.")
 	}
-	return r.compute.Warnings()
-}
-
-// terms are those that this run charges.
-func (r *runner) terms() []devicemodels.Term {
-	return slices.DeleteFunc(r.compute.Terms(), func(t devicemodels.Term) bool {
-		return t.Name == r.compute.Predictor.Name && r.cfg.PredictorRank == 0
-	})
+	return host.compute.Warnings()
 }
 
 // interval computes the ends of tokens/s from those of the times. Both are taken to be off in the same direction, which is the worst

@@ -6,11 +6,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/engine/layout"
+	"github.com/windrow-sim/windrow/engine/policy"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -162,6 +164,36 @@ func TestMonotone(t *testing.T) {
 	}
 }
 
+// Every policy can be simulated; a window is itself by either name, and none loads less than the bound of as many rows.
+func TestPolicies(t *testing.T) {
+	src := testTrace(2, 400, 40, 0.1)
+	misses := map[string]int64{}
+	for _, text := range []string{"all", "hybrid:200", "none", "window:3", "window:3,capacity:60", "delta:60", "lru:60", "lfu:60", "hot:20+40", "belady:60"} {
+		spec, err := policy.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := testConfig()
+		cfg.Window, cfg.Policy = 0, spec
+		run := mustRun(t, src, cfg)
+		misses[text] = run.Meta.Totals.Misses
+		if !strings.Contains(string(run.Meta.Config), `"policy":"`+text+`"`) {
+			t.Errorf("%s: the Run does not say so: %s", text, run.Meta.Config)
+		}
+		if text == "window:3" && !reflect.DeepEqual(run.Rows, mustRun(t, src, testConfig()).Rows) {
+			t.Error("window:3 is another simulation than a window of 3 tokens")
+		}
+	}
+	for _, text := range []string{"lru:60", "lfu:60", "hot:20+40", "window:3,capacity:60", "delta:60"} {
+		if misses[text] < misses["belady:60"] || misses[text] > misses["none"] {
+			t.Errorf("%s loads %d units, belady:60 %d and none %d", text, misses[text], misses["belady:60"], misses["none"])
+		}
+	}
+	if want := int64(2 * 40 * 400); misses["all"] != want {
+		t.Errorf("all loads %d units, want %d", misses["all"], want)
+	}
+}
+
 func TestSequencesStartCold(t *testing.T) {
 	src := testTrace(1, 300, 20, 0.1)
 	run := mustRun(t, src, testConfig())
@@ -235,6 +267,9 @@ func TestRunRefuses(t *testing.T) {
 		"no threads":         func(c *Config) { c.Parallel = 0 },
 		"no predicted masks": func(c *Config) { c.Predicted = true },
 		"another geometry":   func(c *Config) { c.Geometry = layout.Uniform(1, 65, 8192) },
+		"two policies":       func(c *Config) { c.Policy = policy.Spec{Kind: policy.KindNone} },
+		"broken policy":      func(c *Config) { c.Window, c.Policy = 0, policy.Spec{Kind: policy.KindLRU, Window: 3} },
+		"much is hot":        func(c *Config) { c.Window, c.Policy = 0, policy.Spec{Kind: policy.KindHot, Pinned: 65} },
 		"odd chunk":          func(c *Config) { c.Layout.MaxRequest = 5000 },
 	} {
 		c := testConfig()

@@ -74,7 +74,10 @@ func newApp(e *env) *cli.App {
 		},
 		Commands: []*cli.Command{
 			demoCommand(e), packCommand(e), synthCommand(e), generateCommand(e), recordCommand(e), traceCommand(e),
-			probeCommand(e), deviceCommand(e), simCommand(e), replayCommand(e), validateCommand(e), reportCommand(e),
+			probeCommand(e), deviceCommand(e), simCommand(e), batchCommand(e), replayCommand(e), validateCommand(e), reportCommand(e),
+			breakevenCommand(e), planCommand(e),
+			sweepCommand(e),
+			reproduceCommand(e),
 			doctorCommand(e), versionCommand(e),
 		},
 		Action: func(c *cli.Context) error {

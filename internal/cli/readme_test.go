@@ -62,6 +62,11 @@ func TestDocLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	studies, err := filepath.Glob(filepath.Join(root, "docs", "studies", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs = append(docs, studies...)
 	links := regexp.MustCompile(`\]\(([^)#]+)\)`)
 	checked := 0
 	for _, doc := range append(docs, filepath.Join(root, "README.md"), filepath.Join(root, "examples/models/tales/README.md")) {

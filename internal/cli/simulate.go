@@ -13,6 +13,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/layout"
 	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/engine/policy"
 	"github.com/windrow-sim/windrow/internal/report"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
@@ -40,13 +41,15 @@ func simCommand(e *env) *cli.Command {
 		Description: "The device is a *.device.yaml from probe or the name of a preset (windrow device list). With --model the layout is the image's;\n" +
 			"without it, units lie densely. Residency and requests are decided by the engine's own code; only time is modelled.\n\n" +
 			examples("windrow sim -t opt.trace.arrow -d m1-max --predicted",
-				"windrow sim -t opt.trace.arrow -d m1-max --predicted --window 8 --parallel 64 -o opt.run.arrow"),
+				"windrow sim -t opt.trace.arrow -d m1-max --predicted --window 8 --parallel 64 -o opt.run.arrow",
+				"windrow sim -t opt.trace.arrow -d m1-max --predicted --policy lru:2000"),
 		Flags: append(append([]cli.Flag{
 			traceFlag(),
 			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true, Usage: "`DEVICE` file or preset"},
 			&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "flash image `IMG` whose layout to use"},
 			&cli.BoolFlag{Name: "predicted", Usage: "load by the predicted masks instead of the true ones"},
 			&cli.IntFlag{Name: "predictor-rank", Usage: "charge a low-rank predictor of inner dimension `R` for the predicted masks", DefaultText: "masks cost nothing"},
+			&cli.StringFlag{Name: "policy", Usage: "keep rows by `POLICY` in place of a window: window:TOKENS,capacity:N, lru:N, lfu:N, delta:N, hot:N+M, belady:N, hybrid:N, all or none; N rows per layer"},
 			&cli.StringFlag{Name: "align", Usage: "round requests to `SIZE`; 1B for buffered reads (default: the device's alignment)"},
 		}, flashFlags()...), outputFlags()...),
 		Action: e.simulate,
@@ -66,7 +69,10 @@ func (e *env) simulate(c *cli.Context) error {
 		return err
 	}
 	defer tr.Close()
-	cfg := sim.Config{Window: c.Int("window"), Predicted: c.Bool("predicted"), MaxTokens: c.Int("max-tokens"), PredictorRank: c.Int("predictor-rank"), Device: device}
+	cfg := sim.Config{Predicted: c.Bool("predicted"), MaxTokens: c.Int("max-tokens"), PredictorRank: c.Int("predictor-rank"), Device: device}
+	if cfg.Policy, cfg.Window, err = residency(c); err != nil {
+		return err
+	}
 	if cfg.Layout, err = layoutOptions(c); err != nil {
 		return err
 	}
@@ -97,6 +103,21 @@ func (e *env) simulate(c *cli.Context) error {
 	}
 	run.Meta.Tool, run.Meta.Trace, run.Meta.TraceSHA256 = Tool, filepath.Base(c.String("trace")), tr.SHA256()
 	return e.putRun(c, run, c.String("out"), device.Flash.LinkRate)
+}
+
+// residency reads --policy, or else --window.
+func residency(c *cli.Context) (spec policy.Spec, window int, err error) {
+	text := c.String("policy")
+	switch {
+	case text == "":
+		return spec, c.Int("window"), nil
+	case c.IsSet("window"):
+		return spec, 0, usageError("--policy %s and --window %d: give one of them", text, c.Int("window"))
+	}
+	if spec, err = policy.Parse(text); err != nil {
+		return spec, 0, usageError("--policy: %v", err)
+	}
+	return spec, 0, nil
 }
 
 // loadDevice reads a device file, or a preset when there is no such file and no extension.

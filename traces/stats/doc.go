@@ -1,5 +1,5 @@
-// Package stats measures a trace in one pass: how sparse it is, how much of it repeats from token to token, and what every
-// window of 0 to 64 tokens would hit and miss.
+// Package stats measures a trace in one pass: how sparse it is, how much of it repeats from token to token, what every
+// window of 0 to 64 tokens would hit and miss, and what batches of 1 to 64 sequences need together.
 //
 // # Model
 //
@@ -23,7 +23,19 @@
 // The pass keeps one token index per unit and layer, and a few numbers per window. Its memory does not depend on the length
 // of the trace, and the result does not depend on the number of workers.
 //
+// # Unions
+//
+// A batch of B sequences needs in a step the units that at least one of them needs. ComputeUnions forms batches of all sizes from the lanes of a trace
+// (traces/batch) and counts how many of the masks each unit is in. With least(M) the number of units in at least M of the masks, leaving out those
+// in fewer than M drops this many of the activations, which are all pairs of a sequence and a unit that it needs:
+//
+//	dropped(M) = Σ_{m<M} least(m) − (M−1)·least(M)
+//
+// since the sum counts min(c, M−1) of a unit in c masks. A larger batch contains a smaller one, so that unions are monotone in B. ComputeChunks is
+// the same over tokens that follow each other, which is what a prompt needs that is computed several tokens at a time.
+//
 // # Reading guide
 //
-// compute.go: Compute, batches and workers. pass.go: the pass over one layer, the formulas above. stats.go: the result.
+// compute.go: Compute, its batches of tokens and workers. pass.go: the pass over one layer, the formulas above. stats.go: the result. unions.go:
+// batches of sequences. groups.go: what choosing the sequences gains. chunks.go: prompts.
 package stats

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+)
+
+// TestBreakevenAgreesWithItself checks the relations that hold whatever the numbers are.
+func TestBreakevenAgreesWithItself(t *testing.T) {
+	workspace(t)
+	args := []string{"breakeven", "-d", "jetson-orin-990pro", "-t", "tiny.trace.arrow", "--layers", "2", "--batch", "4", "--window", "2", "--dram", "60%"}
+	var doc struct {
+		List []struct {
+			Model   float64 `json:"model_bytes"`
+			Budget  float64 `json:"budget_bytes"`
+			Missing float64 `json:"hybrid_bytes_per_token"`
+			Rate    float64 `json:"sequential_bytes_per_s"`
+			Hybrid  float64 `json:"hybrid_closed_ns"`
+			Active  float64 `json:"active_share"`
+			Fitted  bool    `json:"fitted"`
+			Share   struct {
+				Closed    *float64 `json:"closed_form"`
+				Simulated *float64 `json:"simulated"`
+			} `json:"share"`
+		} `json:"break_even"`
+	}
+	text := must(t, append(args, "--json")...)
+	if err := json.Unmarshal([]byte(text), &doc); err != nil || len(doc.List) != 1 {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	b := doc.List[0]
+	if math.Abs(b.Budget/b.Model-0.6) > 1e-6 || b.Missing != b.Model-b.Budget || math.Abs(b.Hybrid*b.Rate/1e9/b.Missing-1) > 1e-3 {
+		t.Errorf("%+v", b)
+	}
+	if b.Share.Closed == nil || b.Share.Simulated == nil || math.Abs(*b.Share.Closed/(*b.Share.Simulated)-1) > 0.1 {
+		t.Errorf("closed form and simulation disagree by more than a tenth:\n%s", text)
+	}
+	accesses := float64(activeUnits(t, "tiny.trace.arrow"))
+	if want := accesses / (6 * 2 * 16384); math.Abs(b.Active/want-1) > 1e-6 {
+		t.Errorf("active share %g, the trace has %g", b.Active, want)
+	}
+	if b.Fitted {
+		t.Error("the preset is not fitted")
+	}
+	if again := must(t, append(args, "--json")...); again != text {
+		t.Error("two runs differ")
+	}
+	table := must(t, args...)
+	for _, want := range []string{"jetson-orin-990pro", "closed form", "simulated", "bound", "is not fitted"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("the table does not say %q:\n%s", want, table)
+		}
+	}
+}
+
+func TestPlanPrintsEverySection(t *testing.T) {
+	workspace(t)
+	args := []string{"plan", "-t", "tiny.trace.arrow", "-d", "m1-max", "--dram", "90%", "--target", "1000", "--others", "m2-ultra", "--energy"}
+	text := must(t, args...)
+	for _, want := range []string{"is not reached", "row cache", "KV cache", "The best windows", "and energy", "Needed for the target", "not enough alone", "elasticity", "m2-ultra"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the plan does not say %q:\n%s", want, text)
+		}
+	}
+	var doc struct {
+		Best struct {
+			Memory int64 `json:"memory_bytes"`
+		} `json:"best"`
+		Budget int64 `json:"budget_bytes"`
+		Memory struct {
+			Parts []struct {
+				Bytes int64 `json:"bytes"`
+			} `json:"parts"`
+		} `json:"memory"`
+	}
+	if err := json.Unmarshal([]byte(must(t, append(args, "--json")...)), &doc); err != nil {
+		t.Fatal(err)
+	}
+	sum := int64(0)
+	for _, p := range doc.Memory.Parts {
+		sum += p.Bytes
+	}
+	if sum != doc.Best.Memory || sum > doc.Budget || sum == 0 {
+		t.Errorf("parts of %d B, total %d, budget %d", sum, doc.Best.Memory, doc.Budget)
+	}
+}
+
+// TestAnswersRefuse names the flag or says what to do.
+func TestAnswersRefuse(t *testing.T) {
+	workspace(t)
+	for line, want := range map[string]string{
+		"breakeven --like opt-6.7b":                                            "--device",
+		"breakeven -d m1-max --like opt-6.8b":                                  "OPT-6.7B",
+		"breakeven -d m1-max --dram 10%":                                       "below the floor",
+		"breakeven -d m1-max --dram 100%":                                      "nothing has to be read",
+		"breakeven -d m1-max --dram many":                                      "--dram",
+		"breakeven -d m1-max --parallel 0":                                     "--parallel",
+		"breakeven -d m1-max --batch 1000":                                     "--batch",
+		"breakeven -d m1-max --predicted":                                      "-t",
+		"breakeven -d m1-max -t tiny.trace.arrow --window 9 --dram 60%":        "smaller window",
+		"plan -t tiny.trace.arrow -d m1-max --dram 1MiB":                       "below the floor",
+		"plan -t tiny.trace.arrow -d m1-max --target=-1":                       "--target",
+		"plan -t tiny.trace.arrow -d m1-max --prefix=-1":                       "--prefix",
+		"plan -t tiny.trace.arrow -d m1-max --io uring":                        "--io",
+		"plan -t tiny.trace.arrow -d nothing":                                  "nothing",
+		"plan -t tiny.trace.arrow -d m1-max --others m1-maxx":                  "m1-maxx",
+		"plan -t tiny.trace.arrow -d m1-max --dram 90% --predictor-rank 1":     "predictor",
+		"breakeven -d m1-max --active 0.95 --layers 1 --batch 1 --window 0 -q": "active share",
+	} {
+		o := command(words(t, line)...)
+		if o.code != exitUsage || !strings.Contains(o.stderr, want) || o.stdout != "" {
+			t.Errorf("%s: exit %d, %q; want a refusal that says %q", line, o.code, o.stderr, want)
+		}
+	}
+}

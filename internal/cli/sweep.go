@@ -1,0 +1,297 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/report"
+	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/sim/sweep"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+const (
+	sweepSuffix = ".jsonl"
+	csvSuffix   = ".csv"
+	// bestShown is how many configurations of a device the table shows.
+	bestShown = 3
+)
+
+func sweepCommand(e *env) *cli.Command {
+	return &cli.Command{
+		Name:      "sweep",
+		Usage:     "simulate many configurations on one trace",
+		ArgsUsage: "SCENARIO",
+		Description: "A scenario is a YAML file of lists: windows, policies, chunks, gaps, devices, engines, depths, whose every combination is simulated on one\n" +
+			"trace (a file, or a synthetic one that the sweep makes itself). Results are lines of JSON, the first of which holds the whole scenario;\n" +
+			"the same for any number of workers. Until it is whole the file is called RESULTS.partial, and --resume goes on with it. Reads are timed by a\n" +
+			"table of the event model where that is within a hundredth, else as events; every result says which. The table shows\n" +
+			"the fastest configurations of every device.\n\n" +
+			examples("windrow sweep examples/scenarios/windows.yaml -o windows.jsonl --csv windows.csv",
+				"windrow sweep examples/scenarios/windows.yaml -o half.jsonl --shard 1/2 --workers 2"),
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`RESULTS` to write (*.jsonl)"},
+			&cli.StringFlag{Name: "csv", Usage: "also write the results as a table to `FILE` (*.csv)"},
+			&cli.IntFlag{Name: "workers", Usage: "`N` threads", DefaultText: "all cores"},
+			&cli.StringFlag{Name: "shard", Usage: "only part `I/N` of the configurations, for example 1/4"},
+			&cli.BoolFlag{Name: "resume", Usage: "go on with what an interrupted sweep left"},
+			jsonFlag(),
+		},
+		Action: e.sweep,
+	}
+}
+
+func (e *env) sweep(c *cli.Context) error {
+	if err := needArgs(c, 1, "the scenario"); err != nil {
+		return err
+	}
+	out := c.String("out")
+	if err := checkSweepOutput(c); err != nil {
+		return err
+	}
+	s, err := readScenario(c.Args().First())
+	if err != nil {
+		return err
+	}
+	head := &sweep.Header{Format: sweep.FormatVersion, Tool: Tool}
+	if text := c.String("shard"); text != "" {
+		if head.Shard, err = sweep.ParseShard(text); err != nil {
+			return usageError("--shard: %v", err)
+		}
+	}
+	configs, err := s.Configurations(resolverFor(c.Args().First()))
+	if err != nil {
+		return err
+	}
+	t, sha, err := e.sweepTrace(s, c.Args().First())
+	if err != nil {
+		return err
+	}
+	if closer, ok := t.Source.(io.Closer); ok {
+		defer closer.Close()
+	}
+	head.Model, head.TraceSHA256, head.Tokens, head.Configurations, head.Scenario = t.Header().Model, sha, t.Tokens(), len(configs), *s
+	if err := e.runSweep(c, head, t, configs); err != nil {
+		return err
+	}
+	if path := c.String("csv"); path != "" {
+		if err := writeSweepCSV(out, path); err != nil {
+			return err
+		}
+	}
+	return e.putBest(c, out)
+}
+
+func checkSweepOutput(c *cli.Context) error {
+	if err := checkOutput(c.String("out"), sweepSuffix); err != nil {
+		return err
+	}
+	if c.IsSet("csv") {
+		if err := checkOutput(c.String("csv"), csvSuffix); err != nil {
+			return err
+		}
+	}
+	if n := c.Int("workers"); c.IsSet("workers") && (n < 1 || n > maxParallel) {
+		return usageError("--workers %d: it is 1 to %d", n, maxParallel)
+	}
+	return nil
+}
+
+func readScenario(path string) (*sweep.Scenario, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		if info, stat := os.Stat(path); stat == nil && info.IsDir() {
+			return nil, inputError("%s is a folder; name a scenario file", path)
+		}
+		return nil, fmt.Errorf("sweep: %w", err)
+	}
+	s, err := sweep.ParseScenario(path, data)
+	if errors.Is(err, sweep.ErrScenario) {
+		return nil, inputError("%v", err)
+	}
+	return s, err
+}
+
+// beside is a path that a scenario names, seen from here.
+func beside(scenario, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(scenario), path)
+}
+
+// resolverFor finds what a scenario names; devices that are not presets lie beside it.
+func resolverFor(scenario string) sweep.Resolver {
+	return sweep.Resolver{
+		Device: func(name string) (*devicemodels.Device, error) {
+			if strings.HasSuffix(name, ".yaml") || strings.ContainsAny(name, "/\\") {
+				name = beside(scenario, name)
+			}
+			d, err := loadDevice(name)
+			if errors.Is(err, errUsage) { // in a file, what was no usage
+				err = inputError("sweep: %s: devices: %v", scenario, err)
+			}
+			return d, err
+		},
+		Engine: func(d *devicemodels.Device, name string) (string, error) {
+			engine, err := engineOf(d, name)
+			if err != nil {
+				err = inputError("sweep: %s: engines: %s", scenario, strings.TrimPrefix(err.Error(), "--io "))
+			}
+			return engine, err
+		},
+		Parallel: defaultParallel,
+	}
+}
+
+// sweepTrace opens or describes the trace of a scenario.
+func (e *env) sweepTrace(s *sweep.Scenario, scenario string) (*sweep.Trace, string, error) {
+	if s.Trace.File != "" {
+		r, err := e.openTrace(beside(scenario, s.Trace.File))
+		if err != nil {
+			return nil, "", err
+		}
+		return sweep.FromSource(r, s.MaxTokens), r.SHA256(), nil
+	}
+	t, err := sweep.FromSynth(s.Trace.Options(slices.Contains(s.Predicted, true)), s.MaxTokens)
+	if err != nil {
+		return nil, "", inputError("sweep: %s: trace: %v", scenario, err)
+	}
+	return t, "", nil
+}
+
+// runSweep simulates what the file does not hold yet.
+func (e *env) runSweep(c *cli.Context, head *sweep.Header, t *sweep.Trace, configs []sim.Config) error {
+	file, err := sweep.Create(c.String("out"), head, c.Bool("resume"))
+	if errors.Is(err, sweep.ErrResults) {
+		return usageError("%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Abort()
+	from, to := head.Shard.Range(len(configs))
+	p := e.startProgress("sweep (configurations)")
+	opt := sweep.Options{Workers: c.Int("workers"), Base: from, First: file.Done(), Progress: p.update}
+	err = sweep.Run(c.Context, t, configs[from:to], opt, file.Write)
+	p.done()
+	if errors.Is(err, context.Canceled) && file.Done() > 0 {
+		return fmt.Errorf("%s holds %d results; go on with --resume: %w", sweep.Partial(c.String("out")), file.Done(), err)
+	}
+	if err != nil {
+		return err
+	}
+	return file.Finish()
+}
+
+// writeSweepCSV makes a table of a whole file of results.
+func writeSweepCSV(results, path string) (err error) {
+	in, err := os.Open(results)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".windrow-*.partial")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(sweep.WriteCSV(tmp, in), tmp.Chmod(0o644), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(tmp.Name()))
+	}
+	return nil
+}
+
+// sweepBest is the document of --json.
+type sweepBest struct {
+	Tool           string         `json:"tool"`
+	Results        string         `json:"results"`
+	Configurations int            `json:"configurations"` // in the file
+	ByTable        int            `json:"timed_by_table"`
+	Best           []sweep.Result `json:"best"` // of every device, the fastest first
+}
+
+// putBest prints the fastest configurations of every device in a file of results.
+func (e *env) putBest(c *cli.Context, results string) error {
+	in, err := os.Open(results)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	doc := &sweepBest{Tool: Tool, Results: filepath.Base(results), Best: []sweep.Result{}}
+	best := map[string][]sweep.Result{}
+	var devices []string
+	head, err := sweep.Read(in, func(r *sweep.Result) error {
+		doc.Configurations++
+		if r.Timing == sweep.ByTable {
+			doc.ByTable++
+		}
+		if best[r.Device] == nil {
+			devices = append(devices, r.Device)
+		}
+		best[r.Device] = fastest(best[r.Device], r)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, d := range devices {
+		doc.Best = append(doc.Best, best[d]...)
+	}
+	if c.Bool("json") {
+		return printJSON(e.stdout, doc)
+	}
+	e.note("%d of %d configurations timed by table, the others as events", doc.ByTable, doc.Configurations)
+	fmt.Fprintf(e.stdout, "%s, %d tokens, %d configurations; the fastest of every device:\n", head.Model, head.Tokens, doc.Configurations)
+	return bestTable(doc.Best).Text(e.stdout)
+}
+
+// fastest keeps the bestShown fastest of a list and one more; among equals the first.
+func fastest(list []sweep.Result, r *sweep.Result) []sweep.Result {
+	at := len(list)
+	for at > 0 && list[at-1].TokensPerS < r.TokensPerS {
+		at--
+	}
+	if at == bestShown {
+		return list
+	}
+	list = slices.Insert(list, at, *r)
+	return list[:min(len(list), bestShown)]
+}
+
+func bestTable(best []sweep.Result) *report.Table {
+	t := &report.Table{Columns: []report.Column{
+		{Name: "device"}, {Name: "policy"}, {Name: "masks"}, {Name: "I/O"}, {Name: "depth", Align: report.Right}, {Name: "chunk", Align: report.Right},
+		{Name: "gap", Align: report.Right}, {Name: "tokens/s", Align: report.Right}, {Name: "I/O share", Align: report.Right},
+		{Name: "hits", Align: report.Right}, {Name: "row cache", Align: report.Right}, {Name: "basis"},
+	}}
+	for i := range best {
+		r := &best[i]
+		masks, chunk := "true", "no limit"
+		if r.Predicted {
+			masks = "predicted"
+		}
+		if r.Chunk > 0 {
+			chunk = r.Chunk.String()
+		}
+		io := 0.0
+		if r.Wall > 0 {
+			io = 100 * float64(r.Parts[traces.PartIO].Nanos) / float64(r.Wall)
+		}
+		t.Add(r.Device, r.Policy, masks, r.Engine, fmt.Sprint(r.Parallel), chunk, fmt.Sprint(r.Gap), fmt.Sprintf("%.3g", r.TokensPerS),
+			fmt.Sprintf("%.3g %%", io), fmt.Sprintf("%.3g %%", 100*r.HitRatio), report.IEC(r.CachedBytes), string(r.Basis))
+	}
+	return t
+}

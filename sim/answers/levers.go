@@ -1,0 +1,138 @@
+package answers
+
+import (
+	"maps"
+	"math"
+
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/devicemodels/flash"
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// lever is something of a device that can be better or worse.
+type lever struct {
+	name string
+	unit string // "B/s", "ns", "IOPS", times, or "" for a number
+	// value is what is moved; 0 = the device does not have it, or it is no limit.
+	value func(d *devicemodels.Device) float64
+	// inverse levers are better when smaller.
+	inverse bool
+	whole   bool // only whole numbers
+	// set moves it to factor times what it is, on a copy.
+	set func(d *devicemodels.Device, factor float64)
+}
+
+// The units of levers that have no physical one: a multiple of what there is, and a share of 1.
+const (
+	times = "times"
+	share = "share"
+)
+
+// levers are what can be moved, in the order of reports.
+func levers() []lever {
+	link := func(d *devicemodels.Device, f float64) { scaleRate(&d.Flash.LinkRate, f) }
+	server := func(d *devicemodels.Device, f float64) { scaleRate(&d.Flash.ServerRate, f) }
+	ltfb := func(d *devicemodels.Device, f float64) { scaleTime(&d.Flash.LTFB, f) } // its distribution is relative to it
+	iops := func(d *devicemodels.Device, f float64) { scaleIOPS(&d.Flash, f) }
+	return []lever{
+		{name: "link rate", unit: "B/s", set: link, value: func(d *devicemodels.Device) float64 { return float64(d.Flash.LinkRate) }},
+		{name: "rate of a server", unit: "B/s", set: server, value: func(d *devicemodels.Device) float64 { return float64(d.Flash.ServerRate) }},
+		{name: "LTFB", unit: "ns", inverse: true, set: ltfb, value: func(d *devicemodels.Device) float64 { return float64(d.Flash.LTFB) }},
+		{name: "servers", whole: true, value: func(d *devicemodels.Device) float64 {
+			if d.Flash.Placement == flash.PlaceInRounds {
+				return 0 // they do not count
+			}
+			return float64(d.Flash.Servers)
+		}, set: func(d *devicemodels.Device, f float64) {
+			d.Flash.Servers = max(int(math.Round(float64(d.Flash.Servers)*f)), 1)
+		}},
+		{name: "request limit", unit: "IOPS", set: iops, value: func(d *devicemodels.Device) float64 { return float64(d.Flash.MaxIOPS) }},
+		{name: "processor time per read", unit: "ns", inverse: true, set: scaleEngines, value: func(d *devicemodels.Device) float64 {
+			most := units.Nanos(0)
+			for _, c := range d.Flash.Engines {
+				most = max(most, c.Submit+c.Complete)
+			}
+			return float64(most)
+		}},
+		{name: "all of the flash", unit: times, value: func(*devicemodels.Device) float64 { return 1 }, set: func(d *devicemodels.Device, f float64) {
+			link(d, f)
+			server(d, f)
+			iops(d, f)
+			ltfb(d, 1/f)
+			scaleEngines(d, 1/f)
+		}},
+		{name: "compute", unit: times, value: func(d *devicemodels.Device) float64 { return min(float64(d.Host.Cores), 1) }, set: func(d *devicemodels.Device, f float64) {
+			scaleHost(&d.Host, f)
+		}},
+		{name: "row copies", unit: "B/s", value: func(d *devicemodels.Device) float64 { return float64(d.Host.CopyRate) }, set: func(d *devicemodels.Device, f float64) {
+			scaleRate(&d.Host.CopyRate, f)
+		}},
+	}
+}
+
+// ends are the two factors, one step below and above, between which a lever is differentiated. Whole numbers move by at least one.
+func (l *lever) ends(now, step float64) (low, high float64) {
+	if !l.whole {
+		return 1 - step, 1 + step
+	}
+	by := max(math.Round(now*step), 1)
+	return max(now-by, 1) / now, (now + by) / now
+}
+
+// moved returns a copy of the device with the lever at factor times its value.
+func (l *lever) moved(d *devicemodels.Device, factor float64) *devicemodels.Device {
+	out := *d
+	out.Flash.Engines = maps.Clone(d.Flash.Engines)
+	out.Flash.Spans = append([]flash.Span(nil), d.Flash.Spans...)
+	out.Host.Precisions = maps.Clone(d.Host.Precisions)
+	l.set(&out, factor)
+	return &out
+}
+
+// scaleRate leaves "no limit" alone and never makes one of a limit.
+func scaleRate(r *units.Rate, f float64) {
+	if *r > 0 {
+		*r = units.Rate(max(math.Round(float64(*r)*f), 1))
+	}
+}
+
+// scaleIOPS also moves what a short stretch of the device allows.
+func scaleIOPS(s *flash.Spec, f float64) {
+	scale := func(v *int64) {
+		if *v > 0 {
+			*v = int64(max(math.Round(float64(*v)*f), 1))
+		}
+	}
+	scale(&s.MaxIOPS)
+	for i := range s.Spans {
+		scale(&s.Spans[i].MaxIOPS)
+	}
+}
+
+func scaleTime(t *units.Nanos, f float64) { *t = units.Nanos(math.Round(float64(*t) * f)) }
+
+// scaleEngines moves the host's time per request and batch, of all engines.
+func scaleEngines(d *devicemodels.Device, f float64) {
+	for name, c := range d.Flash.Engines {
+		scaleTime(&c.Batch, f)
+		scaleTime(&c.Submit, f)
+		scaleTime(&c.Complete, f)
+		d.Flash.Engines[name] = c
+	}
+}
+
+// scaleHost makes all computing of a host f times as fast, copies and decisions included.
+func scaleHost(h *devicemodels.Host, f float64) {
+	for _, r := range []*units.Rate{&h.MemoryRate, &h.DenseRate, &h.RowRate, &h.CopyRate, &h.KVRate, &h.PredictorRate, &h.TransferRate, &h.HeldRate} {
+		scaleRate(r, f)
+	}
+	for _, t := range []*units.Nanos{&h.DenseFixed, &h.RowFixed, &h.CopyFixed, &h.LayerFixed, &h.TokenFixed, &h.DecideFixed, &h.DecideUnit, &h.TransferFixed, &h.SyncFixed} {
+		scaleTime(t, 1/f)
+	}
+	h.ComputeGFLOPS *= f
+	for name, p := range h.Precisions {
+		scaleRate(&p.DenseRate, f)
+		scaleRate(&p.RowRate, f)
+		h.Precisions[name] = p
+	}
+}

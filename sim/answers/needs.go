@@ -1,0 +1,350 @@
+package answers
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/windrow-sim/windrow/internal/rng"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// Need is how far one thing alone would have to move for the target, everything else left as it is; a value that is worse than the
+// present one says how much room there is.
+type Need struct {
+	Name   string   `json:"name"`
+	Unit   string   `json:"unit"`
+	Now    float64  `json:"now"`
+	Needed *float64 `json:"needed"`      // nil = it alone cannot reach the target
+	Factor *float64 `json:"improvement"` // how many times as good; below 1 = room
+	// Beyond says that even the worst value that was tried (mostFactor times as bad) is enough: Needed is that one.
+	Beyond bool `json:"even_worse_is_enough,omitempty"`
+	// Ceiling is the speed at the best value that was tried, where the target is not reached.
+	Ceiling *float64 `json:"ceiling_tokens_per_s,omitempty"`
+}
+
+// Sensitivity is the elasticity of speed: by how many percent it rises when something rises by one percent, by central differences
+// of logarithms.
+type Sensitivity struct {
+	Name       string  `json:"name"`
+	Unit       string  `json:"unit"`
+	Now        float64 `json:"now"`
+	Elasticity float64 `json:"elasticity"` // d log(tokens/s) / d log(value)
+	OneSided   bool    `json:"one_sided,omitempty"`
+}
+
+// Purchase is another drive in the same machine.
+type Purchase struct {
+	Name       string  `json:"flash"`
+	Engine     string  `json:"engine"`
+	Parallel   int     `json:"parallel"`
+	TokensPerS float64 `json:"tokens_per_s"`
+	Ratio      float64 `json:"ratio"` // to the present drive
+	Fitted     bool    `json:"fitted"`
+}
+
+const (
+	mostFactor      = 1024 // of a rate or a time, either way
+	mostServers     = 64
+	needTolerance   = 0.005
+	elasticityStep  = 0.05
+	nameMemory      = "memory"
+	nameActiveShare = "active share"
+)
+
+// needs moves each lever, the memory and the active share by themselves.
+func (p *planner) needs() ([]Need, error) {
+	list := levers()
+	progress := p.stage("needed values")
+	var out []Need
+	for i := range list {
+		if progress != nil {
+			progress(i, len(list)+2)
+		}
+		l := &list[i]
+		now := l.value(p.Device)
+		if now == 0 {
+			continue
+		}
+		n, err := p.needOf(l, now)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, n)
+	}
+	for i, of := range []func() (Need, error){p.needOfMemory, p.needOfShare} {
+		if progress != nil {
+			progress(len(list)+i, len(list)+2)
+		}
+		n, err := of()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+// needOf finds the least improvement of a lever that reaches the target.
+func (p *planner) needOf(l *lever, now float64) (Need, error) {
+	out := Need{Name: l.name, Unit: l.unit, Now: now}
+	direction := 1.0
+	if l.inverse {
+		direction = -1
+	}
+	var last float64
+	enough := func(better float64) (bool, error) {
+		rate, _, err := p.simulate(p.prefix, l.moved(p.Device, math.Pow(better, direction)), p.best, 0)
+		last = rate
+		return rate >= p.Target, err
+	}
+	var better float64
+	var found bool
+	var err error
+	if l.whole {
+		var n int
+		n, found, err = leastInt(1, int(now)*mostServers, func(n int) (bool, error) { return enough(float64(n) / now) })
+		better = float64(n) / now
+		out.Beyond = n == 1
+	} else {
+		better, found, err = least(1.0/mostFactor, mostFactor, needTolerance, enough)
+		out.Beyond = better == 1.0/mostFactor
+	}
+	if err != nil {
+		return out, err
+	}
+	if !found {
+		out.Beyond, out.Ceiling = false, &last
+		return out, nil
+	}
+	needed := now * math.Pow(better, direction)
+	out.Needed, out.Factor = &needed, &better
+	return out, nil
+}
+
+// needOfMemory finds the shortest window that reaches the target, budget or not.
+func (p *planner) needOfMemory() (Need, error) {
+	memory := func(k int) float64 { return float64(p.Model.Account(p.rows, k, p.hold).Total) }
+	out := Need{Name: nameMemory, Unit: "B", Now: memory(p.best.Window)}
+	var last float64
+	k, found, err := leastInt(0, p.windows[len(p.windows)-1], func(k int) (bool, error) {
+		s := p.best
+		s.Window = k
+		rate, _, err := p.simulate(p.prefix, p.Device, s, 0)
+		last = rate
+		return rate >= p.Target, err
+	})
+	if err != nil {
+		return out, err
+	}
+	if !found {
+		out.Ceiling = &last
+		return out, nil
+	}
+	needed := memory(k)
+	factor := needed / out.Now
+	out.Needed, out.Factor, out.Beyond = &needed, &factor, k == 0
+	return out, nil
+}
+
+// needOfShare thins the trace until it reaches the target.
+func (p *planner) needOfShare() (Need, error) {
+	out := Need{Name: nameActiveShare, Unit: share, Now: activeShare(p.prefix, p.Predicted)}
+	var last float64
+	better, found, err := least(1, mostFactor, needTolerance, func(better float64) (bool, error) {
+		rate, _, err := p.simulate(thin(p.prefix, 1/better), p.Device, p.best, 0)
+		last = rate
+		return rate >= p.Target, err
+	})
+	if err != nil {
+		return out, err
+	}
+	if !found {
+		out.Ceiling = &last
+		return out, nil
+	}
+	needed := out.Now / better
+	out.Needed, out.Factor, out.Beyond = &needed, &better, better == 1
+	return out, nil
+}
+
+// sensitivities differentiates the speed of the best setting, by magnitude. What does not matter at all is left out.
+func (p *planner) sensitivities() ([]Sensitivity, error) {
+	list := levers()
+	progress := p.stage("sensitivities")
+	var out []Sensitivity
+	add := func(s Sensitivity, low, high, slow, fast float64) {
+		if s.Elasticity = math.Log(fast/slow) / math.Log(high/low); s.Elasticity != 0 && !math.IsNaN(s.Elasticity) && !math.IsInf(s.Elasticity, 0) {
+			out = append(out, s)
+		}
+	}
+	for i := range list {
+		if progress != nil {
+			progress(i, len(list)+2)
+		}
+		l := &list[i]
+		now := l.value(p.Device)
+		if now == 0 {
+			continue
+		}
+		low, high := l.ends(now, elasticityStep)
+		slow, _, err := p.simulate(p.prefix, l.moved(p.Device, low), p.best, 0)
+		if err != nil {
+			return nil, err
+		}
+		fast, _, err := p.simulate(p.prefix, l.moved(p.Device, high), p.best, 0)
+		if err != nil {
+			return nil, err
+		}
+		add(Sensitivity{Name: l.name, Unit: l.unit, Now: now, OneSided: low == 1}, low, high, slow, fast)
+	}
+	if err := p.otherSensitivities(add); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(out, func(a, b Sensitivity) int {
+		switch x, y := math.Abs(a.Elasticity), math.Abs(b.Elasticity); {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return out, nil
+}
+
+// otherSensitivities are those of the memory, by a window of one token more and one less, and of the active share, which can only be
+// thinned and so has a difference to one side.
+func (p *planner) otherSensitivities(add func(s Sensitivity, low, high, slow, fast float64)) error {
+	at := func(k int) (memory, rate float64, err error) {
+		s := p.best
+		s.Window = k
+		rate, _, err = p.simulate(p.prefix, p.Device, s, 0)
+		return float64(p.Model.Account(p.rows, k, p.hold).Total), rate, err
+	}
+	shorter, longer := max(p.best.Window-1, 0), min(p.best.Window+1, MaxWindow)
+	low, slow, err := at(shorter)
+	if err != nil {
+		return err
+	}
+	high, fast, err := at(longer)
+	if err != nil {
+		return err
+	}
+	now := float64(p.Model.Account(p.rows, p.best.Window, p.hold).Total)
+	add(Sensitivity{Name: nameMemory, Unit: "B", Now: now, OneSided: longer-shorter < 2}, low, high, slow, fast)
+	const kept = 1 - 2*elasticityStep
+	_, own, err := at(p.best.Window)
+	if err != nil {
+		return err
+	}
+	thinned := thin(p.prefix, kept)
+	rate, _, err := p.simulate(thinned, p.Device, p.best, 0)
+	if err != nil {
+		return err
+	}
+	active := activeShare(p.prefix, p.Predicted)
+	add(Sensitivity{Name: nameActiveShare, Unit: share, Now: active, OneSided: true}, activeShare(thinned, p.Predicted), active, rate, own)
+	return nil
+}
+
+// purchases puts the flash of other devices into this machine and chooses their engine and reads in flight.
+func (p *planner) purchases() ([]Purchase, error) {
+	progress := p.stage("other drives")
+	own, _, err := p.simulate(p.prefix, p.Device, p.best, 0)
+	if err != nil {
+		return nil, err
+	}
+	out := []Purchase{}
+	for i, other := range p.Others {
+		if progress != nil {
+			progress(i, len(p.Others))
+		}
+		mixed := *p.Device
+		mixed.Flash, mixed.Fit = other.Flash, other.Fit
+		best := Purchase{Name: other.Name, Fitted: other.Fit != nil && other.Fit.IntervalPct != nil}
+		for _, engine := range enginesOf(other) {
+			for _, parallel := range p.Parallel {
+				s := p.best
+				s.Engine, s.Parallel = engine, parallel
+				if align := max(other.Flash.Align, 1); s.Chunk%align != 0 {
+					s.Chunk = 0
+				}
+				rate, _, err := p.simulate(p.prefix, &mixed, s, 0)
+				if err != nil {
+					return nil, err
+				}
+				if rate > best.TokensPerS*(1+negligible) {
+					best.Engine, best.Parallel, best.TokensPerS = engine, parallel, rate
+				}
+			}
+		}
+		if best.Engine != "" {
+			best.Ratio = best.TokensPerS / own
+			out = append(out, best)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Purchase) int {
+		switch {
+		case a.TokensPerS > b.TokensPerS:
+			return -1
+		case a.TokensPerS < b.TokensPerS:
+			return 1
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return out, nil
+}
+
+// thin is a trace in which each unit is kept with a probability, for good, so that active share, misses and hits shrink in proportion
+// and the repetition from token to token stays. What a smaller probability keeps, a larger one keeps as well.
+func thin(m *traces.Memory, keep float64) *traces.Memory {
+	kept := make([][]uint64, m.Head.Layers)
+	for l := range kept {
+		kept[l] = make([]uint64, m.Head.Words())
+		random := rng.Stream(m.Head.Seed, fmt.Sprintf("answers/thin/%d", l))
+		for u := range m.Head.Units {
+			if random.Float64() < keep {
+				kept[l][u/64] |= 1 << (u % 64)
+			}
+		}
+	}
+	masked := func(masks [][]uint64) [][]uint64 {
+		if masks == nil {
+			return nil
+		}
+		out := make([][]uint64, len(masks))
+		for l, mask := range masks {
+			out[l] = make([]uint64, len(mask))
+			for w, word := range mask {
+				out[l][w] = word & kept[l][w]
+			}
+		}
+		return out
+	}
+	out := &traces.Memory{Head: m.Head, List: slices.Clone(m.List)}
+	for i := range out.List {
+		t := &out.List[i]
+		t.Active, t.Predicted = masked(t.Active), masked(t.Predicted)
+	}
+	return out
+}
+
+// activeShare is the mean share of the units that a token needs.
+func activeShare(m *traces.Memory, predicted bool) float64 {
+	active := 0
+	for i := range m.List {
+		masks := m.List[i].Active
+		if predicted {
+			masks = m.List[i].Predicted
+		}
+		for _, mask := range masks {
+			for _, word := range mask {
+				active += bits.OnesCount64(word)
+			}
+		}
+	}
+	return float64(active) / float64(len(m.List)*m.Head.Layers*m.Head.Units)
+}

@@ -1,0 +1,427 @@
+package answers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/engine/layout"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// PlanConfig asks for the best configuration of a trace on a device.
+//
+// Speed is tokens per second of the tokens after the first Warm of each sequence, which fill the window; all tokens where a
+// sequence has no more. The grid, needed values and elasticities are simulated on the first Prefix tokens, the winners on MaxTokens.
+type PlanConfig struct {
+	Trace         traces.Source
+	Model         Model // ModelOf the trace's header, or better known
+	Device        *devicemodels.Device
+	Budget        units.Bytes // of all memory, see Memory
+	Target        float64     // tokens/s; 0 = none
+	Predicted     bool
+	PredictorRank int
+	Positions     int // of the KV cache; 0 = those of the trace
+
+	Engines  []string // to choose from; empty = all of the device that are not cached by the page cache, in alphabetical order
+	Parallel []int    // to choose from; empty = 8, 32, 128
+	Chunks   []units.Bytes
+	Prefix   int // 0 = 48, or twice the longest window that fits
+	Winners  int // 0 = 3
+	// MaxTokens is where the winners' simulations stop; 0 = the whole trace.
+	MaxTokens int
+	// Others are devices whose flash is tried in place of the device's own, with their names.
+	Others []*devicemodels.Device
+	// Energy returns joules per token of a simulated run, if they are known; nil = the Pareto front is of memory and speed.
+	Energy   func(*traces.Run) (float64, bool)
+	Progress func(stage string, done, total int)
+}
+
+// Setting is one configuration of the grid.
+type Setting struct {
+	Window   int         `json:"window_tokens"`
+	Engine   string      `json:"engine"`
+	Parallel int         `json:"parallel"`
+	Chunk    units.Bytes `json:"chunk_bytes"` // largest request; 0 = no limit
+}
+
+// Point is a Setting with its memory and its speed.
+type Point struct {
+	Setting
+	Memory     units.Bytes `json:"memory_bytes"`
+	Fits       bool        `json:"fits_budget"`
+	TokensPerS float64     `json:"tokens_per_s"`
+	Joules     *float64    `json:"joules_per_token,omitempty"`
+}
+
+// Winner is a Point simulated on the whole trace.
+type Winner struct {
+	Point
+	// Prediction is how well the speed is known, of the whole run with its first tokens; Run is that run's own rate.
+	Prediction *traces.Prediction `json:"prediction"`
+	Run        float64            `json:"tokens_per_s_whole_run"`
+}
+
+// Plan is the answer.
+type Plan struct {
+	Model  string      `json:"model"`
+	Device string      `json:"device"`
+	Budget units.Bytes `json:"budget_bytes"`
+	Target float64     `json:"target_tokens_per_s,omitempty"`
+	Tokens int         `json:"prefix_tokens"`
+	Warm   int         `json:"warm_tokens"`
+	Memory Memory      `json:"memory"` // of Best
+	Best   Winner      `json:"best"`   // the fastest that fits
+	Meets  bool        `json:"meets_target"`
+	// Leanest is the Point with the least memory that reaches the target, whether or not it fits; nil = none does, or there is no target.
+	Leanest       *Point        `json:"leanest,omitempty"`
+	Winners       []Winner      `json:"winners"`
+	Pareto        []Point       `json:"pareto"` // by memory
+	Needs         []Need        `json:"needs"`
+	Sensitivities []Sensitivity `json:"sensitivities"` // by magnitude
+	Purchases     []Purchase    `json:"purchases"`     // by speed
+	Warnings      []string      `json:"warnings"`
+}
+
+// negligible is the difference in speed, as a share, below which the simpler of two settings is preferred.
+const negligible = 1e-3
+
+// MakePlan answers a PlanConfig. Errors are of kind ErrInput, ErrBudget, or those of package sim.
+func MakePlan(ctx context.Context, cfg PlanConfig) (*Plan, error) {
+	p, err := newPlanner(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	out := &Plan{
+		Model: p.Model.Name, Device: p.Device.Name, Budget: p.Budget, Target: p.Target, Tokens: p.prefix.Tokens(), Warm: p.warm,
+		Needs: []Need{}, Sensitivities: []Sensitivity{}, Purchases: []Purchase{}, Warnings: []string{},
+	}
+	points, err := p.grid()
+	if err != nil {
+		return nil, err
+	}
+	out.Pareto = pareto(points)
+	if out.Winners, err = p.winners(points); err != nil {
+		return nil, err
+	}
+	out.Best = out.Winners[0]
+	out.Memory = p.Model.Account(p.rows, out.Best.Window, p.hold)
+	out.Meets = p.Target > 0 && out.Best.TokensPerS >= p.Target
+	for i := range points {
+		if pt := &points[i]; p.Target > 0 && pt.TokensPerS >= p.Target && (out.Leanest == nil || better(pt, out.Leanest, true)) {
+			out.Leanest = pt
+		}
+	}
+	p.best = out.Best.Setting
+	if p.Target > 0 {
+		if out.Needs, err = p.needs(); err != nil {
+			return nil, err
+		}
+	}
+	if out.Sensitivities, err = p.sensitivities(); err != nil {
+		return nil, err
+	}
+	if out.Purchases, err = p.purchases(); err != nil {
+		return nil, err
+	}
+	out.Warnings = append(out.Warnings, p.warnings...)
+	return out, nil
+}
+
+// planner is a checked PlanConfig.
+type planner struct {
+	PlanConfig
+	ctx      context.Context
+	prefix   *traces.Memory
+	rows     *Rows
+	hold     Holding
+	windows  []int
+	fits     int // of the windows, the longest that fits
+	warm     int
+	best     Setting
+	warnings []string
+}
+
+func newPlanner(ctx context.Context, cfg PlanConfig) (*planner, error) {
+	if err := cfg.Model.check(); err != nil {
+		return nil, err
+	}
+	if cfg.Device == nil || cfg.Trace == nil || cfg.Budget < 0 || !(cfg.Target >= 0) || cfg.Prefix < 0 || cfg.Winners < 0 || cfg.Positions < 0 || cfg.PredictorRank < 0 {
+		return nil, fmt.Errorf("answers: plan: a trace, a device, a budget of 0 B or more and a target of 0 tokens/s or more are wanted: %w", ErrInput)
+	}
+	if len(cfg.Engines) == 0 {
+		cfg.Engines = enginesOf(cfg.Device)
+	}
+	if len(cfg.Engines) == 0 {
+		return nil, fmt.Errorf("answers: plan: the device %s names no I/O engine that reads past the page cache: %w", cfg.Device.Name, ErrInput)
+	}
+	if len(cfg.Parallel) == 0 {
+		cfg.Parallel = []int{8, 32, 128}
+	}
+	if len(cfg.Chunks) == 0 {
+		cfg.Chunks = []units.Bytes{0, 64 * units.KiB}
+	}
+	if cfg.Winners == 0 {
+		cfg.Winners = 3
+	}
+	p := &planner{PlanConfig: cfg, ctx: ctx}
+	p.hold = Holding{PredictorRank: cfg.PredictorRank, Positions: cfg.Positions, Align: cfg.Device.Flash.Align}
+	var err error
+	if p.rows, err = RowsOf(ctx, cfg.Trace, cfg.Predicted, p.stage("rows of the trace")); err != nil {
+		return nil, err
+	}
+	mem, err := cfg.Model.LargestWindow(p.rows, p.hold, cfg.Budget)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Prefix == 0 {
+		cfg.Prefix = max(48, 2*mem.Window)
+	}
+	if p.prefix, err = prefixOf(cfg.Trace, cfg.Prefix); err != nil {
+		return nil, err
+	}
+	// A window longer than what the prefix has before its last half cannot be told from a shorter one there.
+	longest := max(longestRun(p.prefix)/2, 1)
+	p.fits = min(mem.Window, longest)
+	for _, k := range []int{0, 1, 2, 4, 8, 16, 32, MaxWindow, p.fits} {
+		if k <= longest {
+			p.windows = append(p.windows, k)
+		}
+	}
+	slices.Sort(p.windows)
+	p.windows = slices.Compact(p.windows)
+	p.warm = p.windows[len(p.windows)-1]
+	if longestRun(p.prefix) <= p.warm {
+		p.warm = 0
+	}
+	return p, nil
+}
+
+// stage is the progress of one stage, or nil.
+func (p *planner) stage(name string) func(done, total int) {
+	if p.Progress == nil {
+		return nil
+	}
+	return func(done, total int) { p.Progress(name, done, total) }
+}
+
+// enginesOf lists the engines of a device that do not read through the page cache, in alphabetical order.
+func enginesOf(d *devicemodels.Device) []string {
+	var list []string
+	for name, c := range d.Flash.Engines {
+		if !c.Cached {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// prefixOf copies the first tokens of a trace into memory.
+func prefixOf(src traces.Source, tokens int) (*traces.Memory, error) {
+	m := &traces.Memory{Head: *src.Header()}
+	for i := range min(tokens, src.Tokens()) {
+		var t traces.Token
+		if err := src.Token(i, &t); err != nil {
+			return nil, fmt.Errorf("answers: token %d: %w", i, err)
+		}
+		m.List = append(m.List, t)
+	}
+	return m, nil
+}
+
+// longestRun is the largest number of tokens of one sequence.
+func longestRun(m *traces.Memory) int {
+	longest, n := 0, 0
+	for i := range m.List {
+		if n++; i > 0 && m.List[i].Seq != m.List[i-1].Seq {
+			n = 1
+		}
+		longest = max(longest, n)
+	}
+	return longest
+}
+
+// simulate runs a setting and returns its speed.
+func (p *planner) simulate(src traces.Source, d *devicemodels.Device, s Setting, tokens int) (float64, *traces.Run, error) {
+	if err := p.ctx.Err(); err != nil {
+		return 0, nil, err
+	}
+	run, err := sim.Run(src, sim.Config{
+		Window: s.Window, Engine: s.Engine, Parallel: s.Parallel, Predicted: p.Predicted, PredictorRank: p.PredictorRank, MaxTokens: tokens,
+		Layout: layout.Options{Coalesce: true, MaxRequest: s.Chunk}, Device: d,
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	return speed(run, p.warm), run, nil
+}
+
+// speed is the rate of the tokens after the first warm of each sequence, or of all where there are none.
+func speed(run *traces.Run, warm int) float64 {
+	tokens, wall, index := 0, units.Nanos(0), 0
+	for i := range run.Rows {
+		r := &run.Rows[i]
+		switch {
+		case i == 0 || r.Seq != run.Rows[i-1].Seq:
+			index = 0
+		case r.Token != run.Rows[i-1].Token:
+			index++
+		}
+		if index < warm {
+			continue
+		}
+		if i == 0 || r.Token != run.Rows[i-1].Token {
+			tokens++
+		}
+		wall += r.Dur
+	}
+	if tokens == 0 || wall <= 0 {
+		return run.Meta.Totals.TokensPerS
+	}
+	return float64(tokens) / wall.Seconds()
+}
+
+// grid simulates all settings whose window fits, and longer windows with the reads that were best for the longest that does.
+func (p *planner) grid() ([]Point, error) {
+	var reads []Setting
+	for _, engine := range p.Engines {
+		for _, parallel := range p.Parallel {
+			for _, chunk := range p.Chunks {
+				reads = append(reads, Setting{Engine: engine, Parallel: parallel, Chunk: chunk})
+			}
+		}
+	}
+	var points []Point
+	total := 0
+	for _, k := range p.windows {
+		if total++; k <= p.fits {
+			total += len(reads) - 1
+		}
+	}
+	progress := p.stage("grid")
+	for _, k := range p.windows {
+		tried := reads
+		if k > p.fits {
+			best := fastest(points)
+			tried = []Setting{best.Setting}
+		}
+		for _, s := range tried {
+			s.Window = k
+			pt, err := p.point(s)
+			if err != nil {
+				return nil, err
+			}
+			points = append(points, pt)
+			if progress != nil {
+				progress(len(points), total)
+			}
+		}
+	}
+	return points, nil
+}
+
+// point simulates a setting on the prefix.
+func (p *planner) point(s Setting) (Point, error) {
+	rate, run, err := p.simulate(p.prefix, p.Device, s, 0)
+	if err != nil {
+		return Point{}, err
+	}
+	pt := Point{Setting: s, Memory: p.Model.Account(p.rows, s.Window, p.hold).Total, TokensPerS: rate}
+	pt.Fits = pt.Memory <= p.Budget
+	if p.Energy != nil {
+		if joules, ok := p.Energy(run); ok {
+			pt.Joules = &joules
+		}
+	}
+	return pt, nil
+}
+
+// better reports whether a is to be preferred to b: faster, or with less memory when lean. Where they are equal in that, the other
+// decides, then fewer reads in flight; the order of the grid last.
+func better(a, b *Point, lean bool) bool {
+	faster, slower := a.TokensPerS > b.TokensPerS*(1+negligible), b.TokensPerS > a.TokensPerS*(1+negligible)
+	if lean {
+		return a.Memory < b.Memory || a.Memory == b.Memory && (faster || !slower && a.Parallel < b.Parallel)
+	}
+	return faster || !slower && (a.Memory < b.Memory || a.Memory == b.Memory && a.Parallel < b.Parallel)
+}
+
+// fastest returns the best of the points that fit.
+func fastest(points []Point) *Point {
+	var best *Point
+	for i := range points {
+		if pt := &points[i]; pt.Fits && (best == nil || better(pt, best, false)) {
+			best = pt
+		}
+	}
+	return best
+}
+
+// winners simulates the best setting of each of the fastest windows that fit on the whole trace, and orders them by what that shows.
+func (p *planner) winners(points []Point) ([]Winner, error) {
+	left := slices.Clone(points)
+	var list []Winner
+	progress := p.stage("winners")
+	for len(list) < p.Winners {
+		best := fastest(left)
+		if best == nil {
+			break
+		}
+		w := Winner{Point: *best}
+		for i := range left {
+			left[i].Fits = left[i].Fits && left[i].Window != w.Window // one of each window
+		}
+		rate, run, err := p.simulate(p.Trace, p.Device, w.Setting, p.MaxTokens)
+		if err != nil {
+			return nil, err
+		}
+		w.TokensPerS, w.Run, w.Prediction = rate, run.Meta.Totals.TokensPerS, run.Meta.Prediction
+		if len(list) == 0 {
+			p.warnings = append(p.warnings, run.Meta.Warnings...)
+		}
+		list = append(list, w)
+		if progress != nil {
+			progress(len(list), p.Winners)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Winner) int {
+		switch {
+		case better(&a.Point, &b.Point, false):
+			return -1
+		case better(&b.Point, &a.Point, false):
+			return 1
+		}
+		return 0
+	})
+	return list, nil
+}
+
+// pareto keeps the points that no other beats in one of memory, speed and (where all have them) joules without losing in another, one of
+// several equal ones, by memory.
+func pareto(points []Point) []Point {
+	energy := !slices.ContainsFunc(points, func(p Point) bool { return p.Joules == nil })
+	dominates := func(a, b *Point) bool {
+		no := a.Memory > b.Memory || a.TokensPerS < b.TokensPerS || energy && *a.Joules > *b.Joules
+		yes := a.Memory < b.Memory || a.TokensPerS > b.TokensPerS || energy && *a.Joules < *b.Joules
+		return !no && yes
+	}
+	same := func(a, b *Point) bool {
+		return a.Memory == b.Memory && a.TokensPerS == b.TokensPerS && (!energy || *a.Joules == *b.Joules)
+	}
+	front := []Point{}
+	for i := range points {
+		beaten := false
+		for j := range points {
+			beaten = beaten || dominates(&points[j], &points[i]) || j < i && same(&points[j], &points[i])
+		}
+		if !beaten {
+			front = append(front, points[i])
+		}
+	}
+	slices.SortStableFunc(front, func(a, b Point) int { return int(min(max(a.Memory-b.Memory, -1), 1)) })
+	return front
+}

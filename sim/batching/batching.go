@@ -1,0 +1,202 @@
+package batching
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/traces"
+	"github.com/windrow-sim/windrow/traces/batch"
+)
+
+// ErrConfig marks sizes that the trace cannot form.
+var ErrConfig = errors.New("batching: the batches cannot be simulated")
+
+// Config says what to simulate.
+type Config struct {
+	Sim   sim.Config // of every step; its window counts steps
+	Sizes []int      // numbers of sequences, ascending
+	// AtLeast leaves out units that fewer sequences of the batch need; 1 = none. What that does to the output is not simulated.
+	AtLeast int
+	// Progress, if not nil, is called with the number of sizes done and of all.
+	Progress func(done, total int)
+}
+
+// Row is what a token costs in a batch. Times are of one token: those of a step divided by Size.
+type Row struct {
+	Size  int    `json:"batch_count"`
+	Steps int    `json:"steps_count"`
+	Warm  int    `json:"warm_steps_count"` // with a full window before them; all else is the mean of these, and 0 when there are none
+	Basis string `json:"basis"`            // of the simulation: traces.Basis
+
+	Needed   float64     `json:"needed_share"` // of all units, by a step
+	Held     float64     `json:"held_share"`   // of all units, in memory between steps
+	Bytes    float64     `json:"bytes_per_token"`
+	Requests float64     `json:"requests_per_token"`
+	Decide   units.Nanos `json:"decide_ns"`
+	IO       units.Nanos `json:"io_ns"`
+	Memory   units.Nanos `json:"memory_ns"`
+	Compute  units.Nanos `json:"compute_ns"`
+
+	Flash      units.Nanos `json:"flash_ns"`       // sum of the four
+	Hybrid     units.Nanos `json:"hybrid_ns"`      // nothing kept in memory
+	HybridHeld units.Nanos `json:"hybrid_held_ns"` // a share of Held kept in memory
+}
+
+// Result is a row for every size.
+type Result struct {
+	Window    int         `json:"window_steps"`
+	AtLeast   int         `json:"at_least_count"`
+	FFNBytes  units.Bytes `json:"ffn_bytes"`            // of all layers
+	FFNRead   units.Nanos `json:"ffn_sequential_ns"`    // to read them all
+	Rows      []Row       `json:"batches"`              // in order of Size
+	StopsAt   int         `json:"stops_paying_at"`      // smallest size at which flash is no faster than Hybrid; 0 = none
+	StopsHeld int         `json:"stops_paying_held"`    // than HybridHeld
+	Warnings  []string    `json:"warnings"`             // of all simulations
+	NotWarm   int         `json:"sizes_not_warm_count"` // rows without a warm step
+}
+
+// Run simulates every size on its own batches (see batch.Stream.Union): a batch of B goes through the trace in a B-th of its steps.
+func Run(stream *batch.Stream, cfg Config) (*Result, error) {
+	h := stream.Header()
+	if err := check(stream, &cfg); err != nil {
+		return nil, err
+	}
+	whole, err := sequentialRead(h, cfg.Sim)
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{Window: cfg.Sim.Window, AtLeast: cfg.AtLeast, FFNBytes: units.Bytes(h.Layers*h.Units) * h.UnitBytes, FFNRead: whole}
+	r.Warnings = []string{}
+	for i, size := range cfg.Sizes {
+		src, err := stream.Union(size, cfg.AtLeast)
+		if err != nil {
+			return nil, fmt.Errorf("batching: %w", err)
+		}
+		run, err := sim.Run(src, cfg.Sim)
+		if err != nil {
+			return nil, err
+		}
+		row := rowOf(src, run, cfg.Sim)
+		row.sum(whole)
+		r.add(row, run.Meta.Warnings)
+		if cfg.Progress != nil {
+			cfg.Progress(i+1, len(cfg.Sizes))
+		}
+	}
+	return r, nil
+}
+
+func check(stream *batch.Stream, cfg *Config) error {
+	last := 0
+	for _, b := range cfg.Sizes {
+		if b <= last {
+			return fmt.Errorf("batching: batches of %v sequences: sizes must ascend, from 1 or more: %w", cfg.Sizes, ErrConfig)
+		}
+		last = b
+	}
+	if last == 0 || last > stream.Tokens() {
+		return fmt.Errorf("batching: batches of %v sequences of %d tokens: every step needs a token of each; record more, or name smaller batches: %w", cfg.Sizes, stream.Tokens(), ErrConfig)
+	}
+	if cfg.AtLeast < 1 || cfg.AtLeast > batch.MaxAtLeast {
+		return fmt.Errorf("batching: units of at least %d sequences: 1 to %d are possible: %w", cfg.AtLeast, batch.MaxAtLeast, ErrConfig)
+	}
+	if cfg.Sizes[0] < cfg.AtLeast {
+		return fmt.Errorf("batching: a batch of %d: it has no units of at least %d sequences: %w", cfg.Sizes[0], cfg.AtLeast, ErrConfig)
+	}
+	return nil
+}
+
+// add appends a row and keeps what is said once for all.
+func (r *Result) add(row Row, warnings []string) {
+	r.Rows = append(r.Rows, row)
+	for _, w := range warnings {
+		if w = fmt.Sprintf("batch of %d: %s", row.Size, w); !slices.Contains(r.Warnings, w) {
+			r.Warnings = append(r.Warnings, w)
+		}
+	}
+	if row.Warm == 0 {
+		r.NotWarm++
+		return
+	}
+	if r.StopsAt == 0 && row.Flash >= row.Hybrid {
+		r.StopsAt = row.Size
+	}
+	if r.StopsHeld == 0 && row.Flash >= row.HybridHeld {
+		r.StopsHeld = row.Size
+	}
+}
+
+// sums are of the warm steps of a run.
+type sums struct {
+	part         [traces.Parts]units.Nanos
+	bytes        units.Bytes
+	requests     int64
+	needed, held int64
+	steps        int64
+}
+
+// rowOf averages the warm steps of a run.
+func rowOf(src *batch.Source, run *traces.Run, cfg sim.Config) Row {
+	var s sums
+	held := int64(0) // units in memory after the rows so far
+	for i := range run.Rows {
+		r := &run.Rows[i]
+		held += int64(r.Misses) - int64(r.Evictions)
+		if int(r.Token) < cfg.Window {
+			continue
+		}
+		s.part[r.Part] += r.Dur
+		s.needed += int64(r.Hits) + int64(r.Misses)
+		if r.Part == traces.PartIO {
+			s.bytes += r.Bytes
+			s.requests += int64(r.Requests)
+		}
+		if r.Layer == traces.NoLayer {
+			s.steps++
+			s.held += held
+		}
+	}
+	lanes := src.Lanes()
+	row := Row{Size: lanes.Count, Steps: lanes.Steps, Warm: int(s.steps), Basis: string(run.Meta.Prediction.Basis)}
+	if s.steps == 0 {
+		return row
+	}
+	h := src.Header()
+	tokens := s.steps * int64(lanes.Count)
+	all := float64(s.steps) * float64(h.Layers) * float64(h.Units)
+	row.Needed, row.Held = float64(s.needed)/all, float64(s.held)/all
+	row.Bytes, row.Requests = float64(s.bytes)/float64(tokens), float64(s.requests)/float64(tokens)
+	row.Decide, row.IO, row.Memory = mean(s.part[traces.PartPredict], tokens), mean(s.part[traces.PartIO], tokens), mean(s.part[traces.PartMemory], tokens)
+	compute := s.part[traces.PartAttention] + s.part[traces.PartFFN] + s.part[traces.PartOther]
+	for step := lanes.Steps - row.Warm; step < lanes.Steps; step++ {
+		compute += otherKeys(src, cfg.Device, step)
+	}
+	row.Compute = mean(compute, tokens)
+	return row
+}
+
+// otherKeys is the time of the keys and values of all sequences of a step beyond those of one that is as long as the batch has steps, which
+// is what the simulator sees and charges; negative where the sequences are shorter.
+func otherKeys(src *batch.Source, device *devicemodels.Device, step int) units.Nanos {
+	h, lanes := src.Header(), src.Lanes()
+	kv := device.Host.At(h.DType).KV
+	at := func(positions int) units.Nanos { return kv.Time(h.Shape.KVBytes()*units.Bytes(positions), 1) }
+	return units.Nanos(h.Layers) * (at(lanes.Positions(step)) - at(step+1))
+}
+
+// mean rounds to the nearest nanosecond.
+func mean(sum units.Nanos, n int64) units.Nanos { return (sum + units.Nanos(n)/2) / units.Nanos(n) }
+
+// sum adds up the parts for flash and hybrid. whole is the sequential read of all units.
+func (row *Row) sum(whole units.Nanos) {
+	if row.Warm == 0 {
+		return
+	}
+	row.Flash = row.Decide + row.IO + row.Memory + row.Compute
+	row.Hybrid = row.Compute + mean(whole, int64(row.Size))
+	row.HybridHeld = row.Compute + mean(units.Nanos(float64(whole)*(1-row.Held)), int64(row.Size))
+}

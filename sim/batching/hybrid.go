@@ -1,0 +1,44 @@
+package batching
+
+import (
+	"fmt"
+
+	"github.com/windrow-sim/windrow/engine/layout"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// sequentialChunk is the request of sequential reading: large enough that no device's latency matters, and many of them at once, so that
+// devices which serve one read at the rate of one server reach their best.
+const sequentialChunk = units.MiB
+
+// sequentialRead is how long the flash takes to read all units of all layers, layer by layer.
+func sequentialRead(h *traces.Header, cfg sim.Config) (units.Nanos, error) {
+	cfg.Window, cfg.Predicted, cfg.PredictorRank, cfg.MaxTokens = 0, false, 0, 0
+	cfg.Layout = layout.Options{Align: cfg.Layout.Align, MaxRequest: sequentialChunk, Coalesce: true}
+	run, err := sim.Run(everything{h}, cfg)
+	if err != nil {
+		return 0, fmt.Errorf("batching: sequential read: %w", err)
+	}
+	return run.Meta.Totals.PartNanos[traces.PartIO], nil
+}
+
+// everything is a trace of one token that needs all units.
+type everything struct{ head *traces.Header }
+
+func (e everything) Header() *traces.Header { return e.head }
+
+func (e everything) Tokens() int { return 1 }
+
+func (e everything) Token(_ int, t *traces.Token) error {
+	mask := make([]uint64, e.head.Words())
+	for u := range e.head.Units {
+		mask[u/64] |= 1 << (u % 64)
+	}
+	*t = traces.Token{Phase: traces.Decode, Active: t.Active[:0]}
+	for range e.head.Layers {
+		t.Active = append(t.Active, mask)
+	}
+	return nil
+}

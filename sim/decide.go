@@ -1,0 +1,154 @@
+package sim
+
+import (
+	"fmt"
+	"iter"
+	"math/bits"
+	"slices"
+
+	"github.com/windrow-sim/windrow/engine/policy"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// Layer decides for one layer: which units are read, which leave, and what that means for its row cache. It is neither aware of time
+// nor safe for concurrent use.
+type Layer struct {
+	policy policy.Policy
+	cache  Cache
+	dec    policy.Decision
+}
+
+// NewLayer returns a layer with nothing in memory.
+func NewLayer(p policy.Policy, units int) *Layer {
+	return &Layer{policy: p, cache: NewCache(units)}
+}
+
+// Step advances by one token that needs the units of a mask. It returns the counts and the units to load, ascending and valid until
+// the next Step.
+func (l *Layer) Step(mask []uint64) (w Work, load []uint32) {
+	l.policy.Step(mask, &l.dec)
+	for _, word := range mask {
+		w.Need += bits.OnesCount64(word)
+	}
+	w.Hits, w.Loads, w.Evictions = l.dec.Hits, len(l.dec.Load), len(l.dec.Evict)
+	w.Copies, w.Held = l.cache.Turn(l.dec.Load, l.dec.Evict)
+	return w, l.dec.Load
+}
+
+// Reset forgets everything, as a new sequence does.
+func (l *Layer) Reset() {
+	l.policy.Reset()
+	l.cache.Reset()
+}
+
+// Cache is the row cache of one layer as far as it takes time: evictions decided after a token are applied with the next token's
+// copies, as in the engine.
+type Cache struct {
+	slots   *policy.Slots
+	pending []uint32
+}
+
+// NewCache returns an empty cache for so many units.
+func NewCache(units int) Cache { return Cache{slots: policy.NewSlots(units)} }
+
+// Turn removes what the last Turn was told to evict, inserts load and keeps evict for the next Turn. It returns the number of rows copied
+// (rows that fill gaps, and loaded rows) and of rows held until then.
+func (c *Cache) Turn(load, evict []uint32) (copies, held int) {
+	for _, u := range c.pending {
+		if from, to := c.slots.Delete(u); from != to {
+			copies++
+		}
+	}
+	for _, u := range load {
+		c.slots.Insert(u)
+	}
+	c.pending = append(c.pending[:0], evict...)
+	return copies + len(load), c.slots.Len()
+}
+
+// Reset empties the cache.
+func (c *Cache) Reset() {
+	c.slots.Reset()
+	c.pending = c.pending[:0]
+}
+
+// Residency is the policy of a configuration: Policy, or else a window of Window tokens.
+func (cfg *Config) Residency() policy.Spec {
+	if cfg.Policy == (policy.Spec{}) {
+		return policy.Spec{Kind: policy.KindWindow, Window: cfg.Window}
+	}
+	return cfg.Policy
+}
+
+// Policies builds the policy of every layer. What some of them must know beforehand (which units are hot, what will be needed) is
+// read from src itself: they are bounds for this very trace.
+func (cfg *Config) Policies(src traces.Source) ([]policy.Policy, error) {
+	head, spec := src.Header(), cfg.Residency()
+	list := make([]policy.Policy, head.Layers)
+	for l := range list {
+		var opt policy.Options
+		var failed error
+		masks := cfg.masks(src, l, &failed)
+		switch spec.Kind {
+		case policy.KindHot:
+			opt.Hot = ranked(masks, head.Units)
+		case policy.KindBelady:
+			opt.Future = masks
+		}
+		p, err := policy.New(spec, head.Units, opt)
+		if failed != nil {
+			return nil, failed
+		}
+		if err != nil {
+			return nil, configError{fmt.Errorf("sim: layer %d: %w", l, err)}
+		}
+		list[l] = p
+	}
+	return list, nil
+}
+
+// masks yields what every token needs of a layer. It ends at a token that cannot be read and leaves the error in failed.
+func (cfg *Config) masks(src traces.Source, layer int, failed *error) iter.Seq[[]uint64] {
+	return func(yield func([]uint64) bool) {
+		var t traces.Token
+		for i := range cfg.tokens(src) {
+			if *failed = src.Token(i, &t); *failed != nil || !yield(cfg.needed(&t)[layer]) {
+				return
+			}
+		}
+	}
+}
+
+// needed are the masks of a token that a configuration goes by.
+func (cfg *Config) needed(t *traces.Token) [][]uint64 {
+	if cfg.Predicted {
+		return t.Predicted
+	}
+	return t.Active
+}
+
+// tokens is the number of tokens of src that are simulated.
+func (cfg *Config) tokens(src traces.Source) int {
+	if n := src.Tokens(); cfg.MaxTokens <= 0 || n < cfg.MaxTokens {
+		return n
+	}
+	return cfg.MaxTokens
+}
+
+// ranked lists units by how many tokens need them, the most needed first, among equals the lower one.
+func ranked(masks iter.Seq[[]uint64], units int) []uint32 {
+	uses := make([]int, units)
+	for mask := range masks {
+		for i, word := range mask {
+			for ; word != 0; word &= word - 1 {
+				uses[i*64+bits.TrailingZeros64(word)]++
+			}
+		}
+	}
+	list := make([]uint32, units)
+	for u := range list {
+		list[u] = uint32(u)
+	}
+	slices.SortStableFunc(list, func(a, b uint32) int { return uses[b] - uses[a] })
+	return list
+}

@@ -1,0 +1,125 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// Work is what one layer of one token has to do, in counts: the decisions as the host's clock sees them.
+type Work struct {
+	Need      int // units whose rows the layer uses
+	Hits      int // of them in memory
+	Loads     int // and not: read before the layer computes
+	Evictions int // units that leave after it
+	Copies    int // rows copied inside memory: those that fill gaps, and loaded ones
+	Held      int // rows in memory while the layer computes
+}
+
+// LayerTimes is what one layer of one token costs the host; its reads lie between Predict and Memory.
+type LayerTimes struct {
+	Attention, Predict, Memory, FFN units.Nanos
+
+	Bounded units.Nanos // of them, at the roofline
+	Traffic units.Bytes // of memory while computing, for devicemodels.Host.Overlap
+}
+
+// Sum is the time of all parts.
+func (t LayerTimes) Sum() units.Nanos { return t.Attention + t.Predict + t.Memory + t.FFN }
+
+// Add returns the sum of two of them, part by part.
+func (t LayerTimes) Add(o LayerTimes) LayerTimes {
+	return LayerTimes{
+		Attention: t.Attention + o.Attention, Predict: t.Predict + o.Predict, Memory: t.Memory + o.Memory, FFN: t.FFN + o.FFN,
+		Bounded: t.Bounded + o.Bounded, Traffic: t.Traffic + o.Traffic,
+	}
+}
+
+// TokenTimes is what the host spends once per token: the output head, and what holding the cached rows costs.
+type TokenTimes struct {
+	Other, Bounded units.Nanos
+	Traffic        units.Bytes
+}
+
+// Host charges the times of a device's host on traces of one model. It is immutable and safe for concurrent use.
+type Host struct {
+	spec    devicemodels.Host
+	compute devicemodels.Compute
+	head    *traces.Header
+	rank    int // of the predictor; 0 = masks cost nothing
+}
+
+// NewHost returns the host of a device; predictorRank is Config.PredictorRank.
+func NewHost(device *devicemodels.Device, head *traces.Header, predictorRank int) *Host {
+	return &Host{spec: device.Host, compute: device.Host.At(head.DType), head: head, rank: predictorRank}
+}
+
+// Layer charges one layer of the token at a position.
+func (h *Host) Layer(pos int, w *Work) (t LayerTimes) {
+	t.Attention = h.attention(pos, &t)
+	t.Predict = h.spec.Decide(w.Need) + h.predictor(&t)
+	t.Memory = t.charge(h.compute.Copy, units.Bytes(w.Copies)*h.head.UnitBytes, w.Copies)
+	if w.Loads > 0 { // to an accelerator with memory of its own
+		t.Memory += t.charge(h.compute.Transfer, units.Bytes(w.Loads)*h.head.UnitBytes, 1)
+	}
+	used := units.Bytes(w.Need) * h.head.UnitBytes
+	t.Traffic += used
+	t.FFN = t.charge(h.compute.Rows, used, 1)
+	return t
+}
+
+// attention charges the four projections (q, k, v, out) as resident mat-vecs and the reading of pos+1 keys and values (float32 in
+// the engine's cache).
+func (h *Host) attention(pos int, t *LayerTimes) units.Nanos {
+	s := &h.head.Shape
+	weights, cache := s.AttentionBytes(), s.KVBytes()*units.Bytes(pos+1)
+	t.Traffic += weights + cache
+	return h.spec.LayerFixed + h.spec.SyncFixed + t.charge(h.compute.Dense, weights, 4) + t.charge(h.compute.KV, cache, 1)
+}
+
+// predictor charges the two mat-vecs of a low-rank predictor: d_model × rank, then rank × units (LLM in a flash, 3.1).
+func (h *Host) predictor(t *LayerTimes) units.Nanos {
+	if h.rank == 0 {
+		return 0
+	}
+	s := &h.head.Shape
+	weights := units.Bytes(h.rank) * units.Bytes(s.DModel+h.head.Units) * units.Bytes(s.DTypeSize)
+	t.Traffic += weights
+	return t.charge(h.compute.Predictor, weights, 2)
+}
+
+// charge returns what a term takes, and adds up times that are bounds.
+func (t *LayerTimes) charge(term devicemodels.Term, bytes units.Bytes, calls int) units.Nanos {
+	took := term.Time(bytes, calls)
+	if term.Basis == devicemodels.Roofline {
+		t.Bounded += took
+	}
+	return took
+}
+
+// Token charges the output head, what else happens once per token, and what holding rows costs.
+func (h *Host) Token(held int) TokenTimes {
+	var t LayerTimes
+	weights := h.head.Shape.HeadBytes()
+	took := h.spec.TokenFixed + t.charge(h.compute.Dense, weights, 1) + t.charge(h.compute.Held, units.Bytes(held)*h.head.UnitBytes, 1)
+	return TokenTimes{Other: took, Bounded: t.Bounded, Traffic: weights}
+}
+
+// Overlap is how long a token takes whose reads go on during its compute; see devicemodels.Host.Overlap.
+func (h *Host) Overlap(io units.Nanos, moved units.Bytes, computing units.Nanos, traffic units.Bytes) units.Nanos {
+	return h.spec.Overlap(io, moved, computing, traffic)
+}
+
+// terms are those that are charged.
+func (h *Host) terms() []devicemodels.Term {
+	return slices.DeleteFunc(h.compute.Terms(), func(t devicemodels.Term) bool {
+		return t.Name == h.compute.Predictor.Name && h.rank == 0
+	})
+}
+
+// unknown reports whether work is charged as no time.
+func (h *Host) unknown() bool {
+	return slices.ContainsFunc(h.terms(), func(t devicemodels.Term) bool { return t.Basis == devicemodels.Unknown })
+}

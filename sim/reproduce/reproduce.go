@@ -1,0 +1,267 @@
+package reproduce
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// ErrTable marks the name of a table that there is not.
+var ErrTable = errors.New("reproduce: no such table")
+
+// Status says what a row proves.
+type Status string
+
+// The kinds of rows; see the package documentation.
+const (
+	Calibrated Status = "calibrated"
+	Predicted  Status = "predicted"
+	Miss       Status = "miss"
+)
+
+// Input is something that our number was computed from.
+type Input struct {
+	Name  string `json:"name"`
+	Value string `json:"value"` // with its unit
+	// From is the id of the published number that it is or was calibrated on; else what it rests on, in words.
+	From string `json:"from"`
+	// Calibrated says that the value was chosen so that the number From comes out.
+	Calibrated bool `json:"calibrated"`
+}
+
+// Row is one published number beside ours.
+type Row struct {
+	ID        string    `json:"id"`
+	Table     string    `json:"table"`
+	What      string    `json:"what"`
+	Published Published `json:"published"`
+	Ours      float64   `json:"ours"` // in the unit of Published
+	// ErrorPercent is (ours − published)/published; of an interval the nearer end counts, and inside it is 0.
+	ErrorPercent     float64 `json:"error_percent"`
+	TolerancePercent float64 `json:"tolerance_percent"`
+	Status           Status  `json:"status"`
+	Fixes            string  `json:"fixes,omitempty"`  // calibrated rows: the parameter that the number fixes
+	Reason           string  `json:"reason,omitempty"` // misses: why, and what was tried
+	Inputs           []Input `json:"inputs"`
+	Note             string  `json:"note,omitempty"`
+}
+
+// Within says whether the row is inside its tolerance.
+func (r *Row) Within() bool { return math.Abs(r.ErrorPercent) <= r.TolerancePercent }
+
+// Table names one group of rows.
+type Table struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+}
+
+// tables are the groups in the order of the output, with what makes their rows.
+func tables() []struct {
+	Table
+	make func(*study) error
+} {
+	return []struct {
+		Table
+		make func(*study) error
+	}{
+		{Table{"flash", "LLM in a flash, Figure 2b and appendix C: throughput"}, (*study).flash},
+		{Table{"table2", "LLM in a flash, Table 2: I/O of OPT-6.7B, fp16, M1 Max"}, (*study).table2},
+		{Table{"table3", "LLM in a flash, Table 3: time per token"}, (*study).table3},
+		{Table{"table5", "LLM in a flash, Table 5: time per token, with standard deviations"}, (*study).table5},
+		{Table{"windowing", "LLM in a flash, appendix C: what a window keeps and loads"}, (*study).windowing},
+		{Table{"dram", "LLM in a flash, appendix C: share of the model in DRAM"}, (*study).dram},
+		{Table{"figures", "LLM in a flash, Figures 4a, 7, 8 and 12: shapes"}, (*study).figures},
+		{Table{"claims", "LLM in a flash: speedups and break-even shares"}, (*study).claims},
+		{Table{"neuro", "NeuroPrefetcher: Mistral-7B on a Jetson AGX Orin"}, (*study).neuro},
+	}
+}
+
+// Tables lists the groups of rows in the order of the output.
+func Tables() []Table {
+	var list []Table
+	for _, t := range tables() {
+		list = append(list, t.Table)
+	}
+	return list
+}
+
+// Options say what to compute.
+type Options struct {
+	Table string // name of one table; empty = all
+	Seed  uint64 // of the synthetic traces
+}
+
+// Result is what Run makes.
+type Result struct {
+	Seed   uint64  `json:"seed"`
+	Tokens int     `json:"tokens"` // of a synthetic trace
+	Tables []Table `json:"tables"`
+	Rows   []Row   `json:"rows"` // grouped by table
+}
+
+// Outside lists the rows that are outside their tolerance and not known misses.
+func (r *Result) Outside() []Row {
+	return slices.DeleteFunc(slices.Clone(r.Rows), func(row Row) bool { return row.Status == Miss || row.Within() })
+}
+
+// Count is the number of rows of a status.
+func (r *Result) Count(s Status) int {
+	n := 0
+	for i := range r.Rows {
+		if r.Rows[i].Status == s {
+			n++
+		}
+	}
+	return n
+}
+
+// Run computes the tables. The same options give the same result. The error for an unknown table is of kind ErrTable.
+func Run(opt Options) (*Result, error) {
+	published, err := parsePublished(publishedTable)
+	if err != nil {
+		return nil, err
+	}
+	return run(opt, published)
+}
+
+func run(opt Options, published map[string]Published) (*Result, error) {
+	s, err := newStudy(opt.Seed, published)
+	if err != nil {
+		return nil, err
+	}
+	return s.run(opt)
+}
+
+// run makes the rows of the tables that opt asks for.
+func (s *study) run(opt Options) (*Result, error) {
+	result := &Result{Seed: opt.Seed, Tokens: traceTokens}
+	for _, t := range tables() {
+		if opt.Table != "" && opt.Table != t.Name {
+			continue
+		}
+		s.table = t.Name
+		if err := t.make(s); err != nil {
+			return nil, fmt.Errorf("reproduce: %s: %w", t.Name, err)
+		}
+		result.Tables = append(result.Tables, t.Table)
+	}
+	if len(result.Tables) == 0 {
+		var names []string
+		for _, t := range Tables() {
+			names = append(names, t.Name)
+		}
+		return nil, fmt.Errorf("%w as %q; known are %s", ErrTable, opt.Table, strings.Join(names, ", "))
+	}
+	if s.err != nil {
+		return nil, s.err
+	}
+	result.Rows = s.rows
+	return result, nil
+}
+
+// study is the state of one Run.
+type study struct {
+	published map[string]Published
+	used      map[string]bool // published numbers that were read
+	misses    map[string]string
+	seed      uint64
+	table     string
+	rows      []Row
+	err       error // the first unknown id
+
+	machines  *machines
+	workloads map[workload]*measured
+	traces    map[traceKey]*traces.Memory
+}
+
+func newStudy(seed uint64, published map[string]Published) (*study, error) {
+	s := &study{published: published, used: map[string]bool{}, misses: knownMisses(), seed: seed,
+		workloads: map[workload]*measured{}, traces: map[traceKey]*traces.Memory{}}
+	m, err := s.calibrateMachines()
+	if err != nil {
+		return nil, err
+	}
+	s.machines = m
+	return s, s.err
+}
+
+// pub returns a published number; an id that is not in the table is an error of the whole run.
+func (s *study) pub(id string) Published {
+	p, ok := s.published[id]
+	if !ok && s.err == nil {
+		s.err = fmt.Errorf("reproduce: published.csv has no %q", id)
+	}
+	s.used[id] = true
+	return p
+}
+
+// val is the published number, or the middle of its interval.
+func (s *study) val(id string) float64 { return s.pub(id).Mid() }
+
+// ms is a published time.
+func (s *study) ms(id string) units.Nanos { return units.FromSeconds(s.val(id) / 1e3) }
+
+// rate is a published rate in GB/s.
+func (s *study) rate(id string) units.Rate { return units.Rate(s.val(id) * 1e9) }
+
+// given is a published number as an input.
+func (s *study) given(name, id string) Input {
+	p := s.pub(id)
+	return Input{Name: name, Value: strings.TrimSpace(p.String() + " " + p.Unit), From: id}
+}
+
+// calibrated is an input that was chosen so that the published number id comes out.
+func calibrated(name, value, id string) Input {
+	return Input{Name: name, Value: value, From: id, Calibrated: true}
+}
+
+// other is an input that rests on what from says.
+func other(name, value, from string) Input { return Input{Name: name, Value: value, From: from} }
+
+// predict adds a row for the published number id. A known miss becomes one here.
+func (s *study) predict(id, what string, ours, tolerance float64, inputs ...Input) *Row {
+	return s.predictAgainst(id, s.pub(id), what, ours, tolerance, inputs...)
+}
+
+// predictAgainst adds a row whose published number is derived from others, or which is a second row for the same number.
+func (s *study) predictAgainst(id string, p Published, what string, ours, tolerance float64, inputs ...Input) *Row {
+	row := Row{ID: id, Table: s.table, What: what, Published: p, Ours: ours, TolerancePercent: tolerance, Status: Predicted, Inputs: inputs}
+	if reason, known := s.misses[id]; known {
+		row.Status, row.Reason = Miss, reason
+	}
+	return s.add(row)
+}
+
+// calibrate adds a row whose published number fixes a parameter. Its tolerance is that of a printed number: Table 3 rounds what Table 5 prints.
+func (s *study) calibrate(id, what string, ours float64, fixes string, inputs ...Input) *Row {
+	const printed = 2
+	return s.add(Row{ID: id, Table: s.table, What: what, Published: s.pub(id), Ours: ours, TolerancePercent: printed, Status: Calibrated, Fixes: fixes, Inputs: inputs})
+}
+
+func (s *study) add(row Row) *Row {
+	row.ErrorPercent = row.Published.errorPercent(row.Ours)
+	if row.Inputs == nil {
+		row.Inputs = []Input{}
+	}
+	s.rows = append(s.rows, row)
+	return &s.rows[len(s.rows)-1]
+}
+
+// derived is a published number made of others, of the weakest quality among them.
+func derived(id string, low, high float64, unit string, from ...Published) Published {
+	p := Published{ID: id, Low: low, High: high, Unit: unit, Quality: "derived"}
+	for _, f := range from {
+		if !strings.Contains(p.Source, f.Source) {
+			p.Source = strings.TrimPrefix(p.Source+"; "+f.Source, "; ")
+		}
+		if f.Quality == "figure-read" || f.Quality == "secondary" {
+			p.Quality = f.Quality
+		}
+	}
+	return p
+}

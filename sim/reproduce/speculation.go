@@ -1,0 +1,99 @@
+package reproduce
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// Speculation is speculative decoding on top of a window (LLM in a flash, section 5.2): a small model drafts tokens, the large one verifies
+// them and one more in one pass, and keeps those up to the first that it would not have chosen.
+type Speculation struct {
+	Draft      int     // λ: drafted tokens per verification
+	Acceptance float64 // α: probability that a drafted token is accepted, given that those before it were; in [0, 1]
+	Window     int     // k: tokens whose rows stay in memory
+}
+
+// Tokens is the mean number of tokens that one verification yields, λ+1 of them at most:
+// 1 + α + … + α^λ = (1 − α^(λ+1))/(1 − α) (Leviathan, Kalman and Matias, 2023, equation 1).
+func (s Speculation) Tokens() float64 {
+	sum, power := 0.0, 1.0
+	for range s.Draft + 1 {
+		sum += power
+		power *= s.Acceptance
+	}
+	return sum
+}
+
+// acceptanceFor is the α at which a token loads the given number of units. loads is what a verification loads, by Last; fewer where the window ends
+// later. The more is accepted, the less a token loads.
+func acceptanceFor(draft int, wanted float64, loads func(last int) float64) float64 {
+	low, high := 0.0, 1.0
+	for range 60 {
+		mid := Speculation{Draft: draft, Acceptance: (low + high) / 2}
+		if loads(mid.Last())/mid.Tokens() > wanted {
+			low = mid.Acceptance
+		} else {
+			high = mid.Acceptance
+		}
+	}
+	return (low + high) / 2
+}
+
+// Last is the position of a batch, counted from 1, with which the kept window ends: α·(λ+1), the conjecture of section 5.2.
+func (s Speculation) Last() int {
+	return min(max(int(math.Round(s.Acceptance*float64(s.Draft+1))), 1), s.Draft+1)
+}
+
+// Loads is the mean number of units that a verification loads, all layers together: those that any of its λ+1 tokens needs by the predicted masks and
+// that are not of the window of k tokens that ends with token last of the batch before. Batches are consecutive tokens of the trace: a rejected
+// token stands for its successor, which shares its topics. The first two batches, which find an empty window, are left out; an error says that
+// none is left.
+func (s Speculation) Loads(trace *traces.Memory, last int) (float64, error) {
+	batch := s.Draft + 1
+	words := trace.Head.Words()
+	resident := make([][]uint64, trace.Head.Layers)
+	need := make([]uint64, words)
+	loads, counted := 0, 0
+	for from, round := 0, 0; from+batch <= len(trace.List); from, round = from+batch, round+1 {
+		end := from + last
+		for l := range resident {
+			union(need, trace.List[from:from+batch], l)
+			if round >= 2 {
+				loads += missing(need, resident[l])
+			}
+			if resident[l] == nil {
+				resident[l] = make([]uint64, words)
+			}
+			union(resident[l], trace.List[max(end-s.Window, 0):end], l)
+		}
+		if round >= 2 {
+			counted++
+		}
+	}
+	if counted == 0 {
+		return 0, fmt.Errorf("%d tokens are too few for batches of %d", len(trace.List), batch)
+	}
+	return float64(loads) / float64(counted), nil
+}
+
+// union sets into to the units that any of the tokens is predicted to need in a layer.
+func union(into []uint64, tokens []traces.Token, layer int) {
+	clear(into)
+	for i := range tokens {
+		for w, v := range tokens[i].Predicted[layer] {
+			into[w] |= v
+		}
+	}
+}
+
+// missing counts the units of need that are not in have.
+func missing(need, have []uint64) int {
+	n := 0
+	for w, v := range need {
+		n += bits.OnesCount64(v &^ have[w])
+	}
+	return n
+}

@@ -1,0 +1,398 @@
+package sweep
+
+import (
+	"context"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/devicemodels/flash"
+	"github.com/windrow-sim/windrow/engine/layout"
+	"github.com/windrow-sim/windrow/engine/policy"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+const (
+	// blockTokens is the number of tokens that are read before the layers are stepped: a layer's caches stay in the processor's for as long.
+	blockTokens = 16
+	// auditCells batches of a trace are timed as events beside the table.
+	auditCells = 128
+)
+
+// pass simulates configurations in one pass over the trace, block of tokens by block. A cell is one layer of one token of a block: cell
+// layer*block+token. Everything is computed by cell and added up in order afterwards, so that workers cannot change a result.
+type pass struct {
+	head    *traces.Header
+	tokens  int // of the trace
+	block   int
+	workers int
+	sets    []*masks
+	configs []*running
+
+	first   int // token of the block
+	count   int // tokens in it
+	list    []traces.Token
+	starts  []int    // of token first−1+i, the first token of its sequence
+	nothing []uint64 // an empty mask
+	stride  int      // of the audit
+}
+
+// masks is one kind of masks with all that is decided by them.
+type masks struct {
+	predicted bool
+	history   *history
+	need      []int // by cell
+	windows   []*decisions
+	others    []*decisions // by other policies
+}
+
+// decisions are those of one policy.
+type decisions struct {
+	spec     policy.Spec
+	windowed              // of windows
+	layers   []*sim.Layer // of others
+	work     []sim.Work   // by cell
+	layouts  []*requests
+	hosts    []*hostTimes
+
+	hits, misses, evictions int64
+	heldMost                int
+}
+
+// requests is what a layout makes of decisions.
+type requests struct {
+	planner *layout.Planner // of whole stretches
+	options layout.Options  // but for the chunk
+	bytes   []units.Bytes   // by cell
+	sum     units.Bytes
+	chunks  []*chunk
+}
+
+// chunk cuts stretches into reads.
+type chunk struct {
+	most   int64   // 0 = does not
+	count  []int32 // reads by cell
+	sum    int64
+	tables []*running
+	events bool
+	reads  [][]flash.Read // by cell, when a configuration is timed as events
+}
+
+// hostTimes are those of one device's host on decisions.
+type hostTimes struct {
+	device *devicemodels.Device
+	rank   int
+	host   *sim.Host
+	cells  []sim.LayerTimes
+	sums   []sim.LayerTimes // by token
+	last   []sim.TokenTimes // by token
+}
+
+// running is one configuration.
+type running struct {
+	cfg       *sim.Config
+	table     *Table         // nil: as events
+	station   *flash.Station // of events
+	now       units.Nanos
+	decisions *decisions
+	requests  *requests
+	chunk     *chunk
+	host      *hostTimes
+	audits    []audit // by layer
+
+	io, sojourn []units.Nanos // by cell
+	moved       []units.Bytes // by cell, of events
+	total       totals
+}
+
+// audit compares a table with events.
+type audit struct{ table, events units.Nanos }
+
+// worker is what a goroutine needs for itself.
+type worker struct {
+	covers covers
+	dec    policy.Decision
+	plan   layout.Plan
+	reads  []flash.Read
+}
+
+// run goes through the trace and calls progress with the number of tokens done.
+func (p *pass) run(ctx context.Context, t *Trace, progress func(done int)) error {
+	err := t.each(ctx, p.predicted(), func(token *traces.Token) error {
+		start := p.starts[p.count]
+		if p.first+p.count == 0 || token.Seq != p.list[(p.first+p.count-1)%p.block].Seq {
+			start = p.first + p.count
+		}
+		take(&p.list[p.count], token)
+		p.count++
+		p.starts[p.count] = start
+		if p.count < p.block && p.first+p.count < p.tokens {
+			return nil
+		}
+		if err := p.step(ctx); err != nil {
+			return err
+		}
+		p.first += p.count
+		p.starts[0] = p.starts[p.count]
+		p.count = 0
+		progress(p.first)
+		return nil
+	})
+	return err
+}
+
+// take copies a token, but not its masks.
+func take(to, from *traces.Token) {
+	active, predicted := append(to.Active[:0], from.Active...), append(to.Predicted[:0], from.Predicted...)
+	*to = *from
+	to.Active, to.Predicted = active, predicted
+}
+
+// predicted reports whether the pass looks at predicted masks.
+func (p *pass) predicted() bool {
+	for _, g := range p.sets {
+		if g.predicted {
+			return true
+		}
+	}
+	return false
+}
+
+// step simulates the block.
+func (p *pass) step(ctx context.Context) error {
+	scratch := make([]worker, p.workers)
+	if err := p.parallel(ctx, p.head.Layers, func(w, layer int) error { return p.layer(layer, &scratch[w]) }); err != nil {
+		return err
+	}
+	for _, g := range p.sets {
+		for _, list := range [][]*decisions{g.windows, g.others} {
+			if err := p.parallel(ctx, len(list), func(_, i int) error { p.addUp(list[i]); return nil }); err != nil {
+				return err
+			}
+		}
+	}
+	return p.parallel(ctx, len(p.configs), func(_, i int) error {
+		r := p.configs[i]
+		if r.table == nil {
+			if err := p.events(r); err != nil {
+				return err
+			}
+		}
+		p.finish(r)
+		return nil
+	})
+}
+
+// parallel calls do for 0 … n−1 on all workers and returns the first error in that order.
+func (p *pass) parallel(ctx context.Context, n int, do func(worker, i int) error) error {
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	failed := make([]error, n)
+	for w := range min(p.workers, n) {
+		wait.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				failed[i] = do(w, i)
+			}
+		})
+	}
+	wait.Wait()
+	for _, err := range failed {
+		if err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// layer takes one layer through the block: all windows, from the shortest, then all other policies.
+func (p *pass) layer(l int, w *worker) error {
+	for _, g := range p.sets {
+		for i := range p.count {
+			mask := p.list[i].Active[l]
+			if g.predicted {
+				mask = p.list[i].Predicted[l]
+			}
+			g.need[l*p.block+i] = count(mask)
+			copy(g.history.at(l, p.first+i), mask)
+		}
+		w.covers.begin(p.first, p.block, p.head.Words())
+		for _, d := range g.windows {
+			w.covers.widen(d.k, g.history, l, p.starts[:p.count+1])
+			for i := range p.count {
+				work := d.step(p, g, l, i, &w.covers, &w.dec)
+				if err := p.account(d, l, i, work, w.dec.Load, w); err != nil {
+					return err
+				}
+			}
+		}
+		for _, d := range g.others {
+			for i := range p.count {
+				if token := p.first + i; token > 0 && token == p.starts[i+1] {
+					d.layers[l].Reset()
+				}
+				work, load := d.layers[l].Step(g.history.at(l, p.first+i))
+				if err := p.account(d, l, i, work, load, w); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func count(mask []uint64) (n int) {
+	for _, word := range mask {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+// account notes the decisions of a cell and what host and flash make of them.
+func (p *pass) account(d *decisions, l, i int, work sim.Work, load []uint32, w *worker) error {
+	cell := l*p.block + i
+	d.work[cell] = work
+	for _, h := range d.hosts {
+		h.cells[cell] = h.host.Layer(int(p.list[i].Pos), &work)
+	}
+	audited := ((p.first+i)*p.head.Layers+l)%p.stride == p.stride/2
+	for _, q := range d.layouts {
+		q.planner.Plan(l, load, &w.plan)
+		q.bytes[cell] = w.plan.Bytes
+		for _, c := range q.chunks {
+			n := c.reads32(w.plan.Requests)
+			c.count[cell] = n
+			if c.events {
+				c.reads[cell] = c.cut(c.reads[cell][:0], w.plan.Requests)
+			}
+			if audited && len(c.tables) > 0 {
+				w.reads = c.cut(w.reads[:0], w.plan.Requests)
+			}
+			for _, r := range c.tables {
+				if err := r.look(p, cell, int(n), w.plan.Bytes); err != nil {
+					return err
+				}
+				if audited && n > 0 {
+					if err := r.audit(p, cell, w.reads); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// reads32 is the number of reads of a list of stretches.
+func (c *chunk) reads32(stretches []layout.Request) (n int32) {
+	if c.most == 0 {
+		return int32(len(stretches))
+	}
+	for i := range stretches {
+		n += int32((stretches[i].Length + c.most - 1) / c.most)
+	}
+	return n
+}
+
+// cut appends the reads of a list of stretches, as layout.Planner cuts them.
+func (c *chunk) cut(reads []flash.Read, stretches []layout.Request) []flash.Read {
+	for _, s := range stretches {
+		for at, end := s.Offset, s.Offset+s.Length; at < end; {
+			n := end - at
+			if c.most > 0 {
+				n = min(n, c.most)
+			}
+			reads = append(reads, flash.Read{Offset: units.Bytes(at), Length: units.Bytes(n)})
+			at += n
+		}
+	}
+	return reads
+}
+
+// look times the reads of a cell by the table.
+func (r *running) look(p *pass, cell, n int, bytes units.Bytes) (err error) {
+	r.io[cell], r.sojourn[cell] = 0, 0
+	if n > 0 {
+		r.io[cell], r.sojourn[cell], err = r.table.Time(n, bytes)
+	}
+	return err
+}
+
+// audit times the reads of a cell as events beside it.
+func (r *running) audit(p *pass, cell int, reads []flash.Read) error {
+	station, err := r.cfg.NewStation(uint64(p.first*p.head.Layers + cell))
+	if err != nil {
+		return err
+	}
+	batch, err := station.Batch(0, reads)
+	a := &r.audits[cell/p.block]
+	a.table += r.io[cell]
+	a.events += batch.End
+	return err
+}
+
+// addUp adds up a block of decisions, and the times of hosts, token by token.
+func (p *pass) addUp(d *decisions) {
+	for i := range p.count {
+		held := 0
+		for l := range p.head.Layers {
+			w := &d.work[l*p.block+i]
+			held += w.Held
+			d.hits += int64(w.Hits)
+			d.misses += int64(w.Loads)
+			d.evictions += int64(w.Evictions)
+			for _, q := range d.layouts {
+				q.sum += q.bytes[l*p.block+i]
+				for _, c := range q.chunks {
+					c.sum += int64(c.count[l*p.block+i])
+				}
+			}
+		}
+		d.heldMost = max(d.heldMost, held)
+		for _, h := range d.hosts {
+			h.last[i] = h.host.Token(held)
+			h.sums[i] = sim.LayerTimes{}
+			for l := range p.head.Layers {
+				h.sums[i] = h.sums[i].Add(h.cells[l*p.block+i])
+			}
+		}
+	}
+}
+
+// events times a block of a configuration as events, in the order of sim.Run.
+func (p *pass) events(r *running) error {
+	for i := range p.count {
+		for l := range p.head.Layers {
+			cell := l*p.block + i
+			host := &r.host.cells[cell]
+			r.now += host.Attention + host.Predict
+			batch, err := r.station.Batch(r.now, r.chunk.reads[cell])
+			if err != nil {
+				return err
+			}
+			r.io[cell], r.sojourn[cell], r.moved[cell] = batch.End-r.now, batch.Sojourn, batch.Moved
+			r.now = batch.End + host.Memory + host.FFN
+		}
+		r.now += r.host.last[i].Other
+	}
+	return nil
+}
+
+// finish adds a block to the totals of a configuration.
+func (p *pass) finish(r *running) {
+	moved := r.moved
+	if r.table != nil {
+		moved = r.requests.bytes
+	}
+	for i := range p.count {
+		var io, sojourn units.Nanos
+		var bytes units.Bytes
+		for l := range p.head.Layers {
+			cell := l*p.block + i
+			io, sojourn, bytes = io+r.io[cell], sojourn+r.sojourn[cell], bytes+moved[cell]
+		}
+		r.total.add(r.host, i, io, sojourn, bytes)
+	}
+}

@@ -1,0 +1,284 @@
+package sweep
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// FormatVersion of files of results: major.minor.
+const FormatVersion = "1.0"
+
+// ErrResults is wrapped by errors about a file of results that cannot be continued.
+var ErrResults = errors.New("not results of this sweep")
+
+// Header is the first line of a file of results: everything that the others follow from. The lines after it are Results in order.
+type Header struct {
+	Format         string   `json:"windrow_sweep"`
+	Tool           string   `json:"tool"`
+	Model          string   `json:"model"`
+	TraceSHA256    string   `json:"trace_sha256"` // empty for a synthetic trace
+	Tokens         int      `json:"tokens"`
+	Configurations int      `json:"configurations"` // of the whole sweep
+	Shard          Shard    `json:"shard"`
+	Scenario       Scenario `json:"scenario"`
+}
+
+// Shard is part Index of Count, from 1; the zero value is the whole.
+type Shard struct {
+	Index int `json:"index"`
+	Count int `json:"count"`
+}
+
+// ParseShard reads "i/n".
+func ParseShard(text string) (Shard, error) {
+	index, count, ok := strings.Cut(text, "/")
+	i, err1 := strconv.Atoi(index)
+	n, err2 := strconv.Atoi(count)
+	if !ok || err1 != nil || err2 != nil || i < 1 || n < i {
+		return Shard{}, fmt.Errorf("sweep: shard %q: write it as 1/4, 2/4, …", text)
+	}
+	return Shard{i, n}, nil
+}
+
+// Range returns the configurations of a shard: neighbours, which share decisions.
+func (s Shard) Range(all int) (from, to int) {
+	if s.Count == 0 {
+		return 0, all
+	}
+	part := func(i int) int { return int(int64(all) * int64(i) / int64(s.Count)) }
+	return part(s.Index - 1), part(s.Index)
+}
+
+// File is a file of results that is being written. Until it is whole its name ends in ".partial", and it consists of whole lines.
+type File struct {
+	path string
+	out  *os.File
+	done int // results in it
+}
+
+// Partial is the name of an unfinished file.
+func Partial(path string) string { return path + ".partial" }
+
+// Create begins a file. With resume, what an interrupted sweep with the same header left is continued, and a file that is whole is not
+// made again; without it, an unfinished file is an error, so that hours of work are not lost by one forgotten flag.
+func Create(path string, h *Header, resume bool) (*File, error) {
+	head, err := json.Marshal(h)
+	if err != nil {
+		return nil, fmt.Errorf("sweep: header: %w", err)
+	}
+	head = append(head, '\n')
+	partial := Partial(path)
+	flags := os.O_RDWR | os.O_CREATE
+	if !resume {
+		flags |= os.O_EXCL
+	} else if whole, err := whole(path, head, h); whole || err != nil {
+		return &File{path: path, done: h.results()}, err
+	}
+	out, err := os.OpenFile(partial, flags, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("sweep: %s is left of an interrupted sweep; continue it with --resume, or remove it: %w", partial, ErrResults)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sweep: %w", err)
+	}
+	f := &File{path: path, out: out}
+	if err := f.begin(head, h); err != nil {
+		return nil, errors.Join(err, out.Close())
+	}
+	return f, nil
+}
+
+// results is the number of results of a whole file.
+func (h *Header) results() int {
+	from, to := h.Shard.Range(h.Configurations)
+	return to - from
+}
+
+// whole reports whether path is a finished file with this header.
+func whole(path string, head []byte, h *Header) (bool, error) {
+	in, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("sweep: %w", err)
+	}
+	defer in.Close()
+	done, _, err := scan(path, in, head, h)
+	return done == h.results(), err
+}
+
+// begin goes to the end of the last whole result, or writes the header of a new file.
+func (f *File) begin(head []byte, h *Header) error {
+	done, end, err := scan(Partial(f.path), f.out, head, h)
+	if err != nil {
+		return err
+	}
+	if err := f.out.Truncate(end); err != nil {
+		return fmt.Errorf("sweep: %w", err)
+	}
+	if _, err := f.out.Seek(end, io.SeekStart); err != nil {
+		return fmt.Errorf("sweep: %w", err)
+	}
+	f.done = done
+	if end == 0 {
+		if _, err := f.out.Write(head); err != nil {
+			return fmt.Errorf("sweep: %w", err)
+		}
+	}
+	return nil
+}
+
+// scan returns the number of results that follow one another from the start of a file with this header, and where the last ends. A
+// file without even a whole header counts as empty.
+func scan(name string, r io.Reader, head []byte, h *Header) (done int, end int64, err error) {
+	in := bufio.NewReader(r)
+	line, err := in.ReadBytes('\n')
+	if errors.Is(err, io.EOF) {
+		return 0, 0, nil
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("sweep: %w", err)
+	}
+	if !bytes.Equal(line, head) {
+		return 0, 0, fmt.Errorf("sweep: %s holds results of another scenario, trace, shard or version; name another file: %w", name, ErrResults)
+	}
+	end = int64(len(line))
+	from, to := h.Shard.Range(h.Configurations)
+	for from+done < to {
+		line, err := in.ReadBytes('\n')
+		var result Result
+		if err != nil || json.Unmarshal(line, &result) != nil || result.Index != from+done {
+			return done, end, nil
+		}
+		end += int64(len(line))
+		done++
+	}
+	return done, end, nil
+}
+
+// Done is the number of results in the file.
+func (f *File) Done() int { return f.done }
+
+// Write appends a result.
+func (f *File) Write(r *Result) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("sweep: result %d: %w", r.Index, err)
+	}
+	if _, err := f.out.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("sweep: %w", err)
+	}
+	f.done++
+	return nil
+}
+
+// Finish gives a whole file its name.
+func (f *File) Finish() error {
+	if f.out == nil { // it was whole before
+		return nil
+	}
+	if err := errors.Join(f.out.Sync(), f.out.Close()); err != nil {
+		return fmt.Errorf("sweep: %w", err)
+	}
+	if err := os.Rename(Partial(f.path), f.path); err != nil {
+		return fmt.Errorf("sweep: %w", err)
+	}
+	return nil
+}
+
+// Abort leaves what there is, to be resumed; a file without results is removed. After Finish it does nothing.
+func (f *File) Abort() {
+	if f.out == nil || f.out.Close() != nil { // closed by Finish
+		return
+	}
+	if f.done == 0 {
+		os.Remove(Partial(f.path)) // nothing is lost if it stays
+	}
+}
+
+// Read hands the results of a file to each, in order.
+func Read(r io.Reader, each func(*Result) error) (*Header, error) {
+	in := bufio.NewReaderSize(r, 1<<16)
+	var h Header
+	for n := 0; ; n++ {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) && len(line) == 0 && n > 0 {
+			return &h, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("sweep: results: line %d is not whole: %w", n+1, ErrResults)
+		}
+		if n == 0 {
+			if err := json.Unmarshal(line, &h); err != nil || h.Format != FormatVersion {
+				return nil, fmt.Errorf("sweep: results: line 1 is not the header of version %s: %w", FormatVersion, ErrResults)
+			}
+			continue
+		}
+		var result Result
+		if err := json.Unmarshal(line, &result); err != nil {
+			return nil, fmt.Errorf("sweep: results: line %d: %w: %w", n+1, err, ErrResults)
+		}
+		if err := each(&result); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// WriteCSV turns a file of results into a table: one line of names with units, then one line per configuration.
+func WriteCSV(w io.Writer, r io.Reader) error {
+	out := csv.NewWriter(w)
+	if err := out.Write(csvNames()); err != nil {
+		return fmt.Errorf("sweep: %w", err)
+	}
+	if _, err := Read(r, func(r *Result) error { return out.Write(csvValues(r)) }); err != nil {
+		return err
+	}
+	out.Flush()
+	if err := out.Error(); err != nil {
+		return fmt.Errorf("sweep: %w", err)
+	}
+	return nil
+}
+
+func csvNames() []string {
+	return []string{
+		"configuration", "device", "predicted", "predictor_rank", "policy", "gap_records", "coalesce", "align_bytes", "chunk_bytes", "engine", "parallel",
+		"timing", "audit_percent", "tokens", "tokens_per_s", "tokens_per_s_low", "tokens_per_s_high", "tokens_per_s_prefetched", "basis",
+		"token_p50_ns", "token_p99_ns", "wall_ns", "attention_ns", "predict_ns", "io_ns", "memory_ns", "ffn_ns", "other_ns",
+		"flash_bytes_read", "requests", "mean_depth", "hits", "misses", "evictions", "hit_ratio", "cached_bytes_max", "warnings",
+	}
+}
+
+func csvValues(r *Result) []string {
+	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+	known := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return number(*v)
+	}
+	size := func(b units.Bytes) string { return strconv.FormatInt(int64(b), 10) }
+	time := func(t units.Nanos) string { return strconv.FormatInt(int64(t), 10) }
+	list := []string{
+		strconv.Itoa(r.Index), r.Device, strconv.FormatBool(r.Predicted), strconv.Itoa(r.PredictorRank), r.Policy, strconv.Itoa(r.Gap), strconv.FormatBool(r.Coalesce),
+		size(r.Align), size(r.Chunk), r.Engine, strconv.Itoa(r.Parallel), string(r.Timing), known(r.AuditPercent), strconv.Itoa(r.Tokens), number(r.TokensPerS),
+		known(r.Low), known(r.High), known(r.Prefetched), string(r.Basis), time(r.TokenP50), time(r.TokenP99), time(r.Wall),
+	}
+	for _, p := range r.Parts {
+		list = append(list, time(p.Nanos))
+	}
+	return append(list, size(r.Bytes), strconv.FormatInt(r.Requests, 10), number(r.MeanDepth), strconv.FormatInt(r.Hits, 10), strconv.FormatInt(r.Misses, 10),
+		strconv.FormatInt(r.Evictions, 10), number(r.HitRatio), size(r.CachedBytes), strings.Join(r.Warnings, "; "))
+}

@@ -1,0 +1,174 @@
+package sweep
+
+import (
+	"maps"
+	"math/bits"
+	"slices"
+
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// Timing says how the reads of a configuration were timed.
+type Timing string
+
+// The timings.
+const (
+	ByTable  Timing = "table"
+	ByEvents Timing = "events"
+)
+
+// Result is one configuration with what it comes to. Times are of the whole trace where nothing else is said.
+type Result struct {
+	Index         int         `json:"configuration"` // in the whole sweep, from 0
+	Device        string      `json:"device"`
+	Predicted     bool        `json:"predicted"`
+	PredictorRank int         `json:"predictor_rank"`
+	Policy        string      `json:"policy"` // in the text form of engine/policy
+	Gap           int         `json:"gap_records"`
+	Coalesce      bool        `json:"coalesce"`
+	Align         units.Bytes `json:"align_bytes"`
+	Chunk         units.Bytes `json:"chunk_bytes"` // 0 = no limit
+	Engine        string      `json:"engine"`
+	Parallel      int         `json:"parallel"`
+
+	Timing Timing `json:"timing"`
+	// AuditPercent is by how much the table is off on the audited batches; nil where it was not used.
+	AuditPercent *float64 `json:"audit_percent"`
+
+	Tokens      int                `json:"tokens"`
+	TokensPerS  float64            `json:"tokens_per_s"`
+	Low         *float64           `json:"tokens_per_s_low"` // ends of the interval of nine of ten; nil = not known
+	High        *float64           `json:"tokens_per_s_high"`
+	Prefetched  *float64           `json:"tokens_per_s_prefetched"` // a bound, see traces.Prediction
+	Basis       traces.Basis       `json:"basis"`
+	TokenP50    units.Nanos        `json:"token_p50_ns"` // of the latency of one token, within 0.4 %
+	TokenP99    units.Nanos        `json:"token_p99_ns"`
+	Wall        units.Nanos        `json:"wall_ns"`
+	Parts       [traces.Parts]Part `json:"parts"`
+	Bytes       units.Bytes        `json:"flash_bytes_read"`
+	Requests    int64              `json:"requests"`
+	MeanDepth   float64            `json:"mean_depth"`
+	Hits        int64              `json:"hits"`
+	Misses      int64              `json:"misses"`
+	Evictions   int64              `json:"evictions"`
+	HitRatio    float64            `json:"hit_ratio"`
+	CachedBytes units.Bytes        `json:"cached_bytes_max"` // largest row cache of all layers together, during a token
+	Warnings    []string           `json:"warnings,omitempty"`
+}
+
+// Part is the time of one part of all tokens.
+type Part struct {
+	Name  string      `json:"part"`
+	Nanos units.Nanos `json:"ns"`
+}
+
+// totals adds up one configuration, token by token.
+type totals struct {
+	tokens  int
+	sojourn units.Nanos
+	summary sim.Summary
+	latency latencies
+}
+
+func (t *totals) add(h *hostTimes, token int, io, sojourn units.Nanos, moved units.Bytes) {
+	host, last := &h.sums[token], &h.last[token]
+	parts := &t.summary.Totals.PartNanos
+	parts[traces.PartAttention] += host.Attention
+	parts[traces.PartPredict] += host.Predict
+	parts[traces.PartIO] += io
+	parts[traces.PartMemory] += host.Memory
+	parts[traces.PartFFN] += host.FFN
+	parts[traces.PartOther] += last.Other
+	t.sojourn += sojourn
+	t.summary.Bounded += host.Bounded + last.Bounded
+	rest := host.Sum() + last.Other
+	t.summary.Prefetched += h.host.Overlap(io, moved, rest, host.Traffic+last.Traffic)
+	t.summary.Totals.Wall += io + rest
+	t.latency.add(io + rest)
+	t.tokens++
+}
+
+// result judges a finished configuration.
+func (r *running) result(index int, unit units.Bytes) Result {
+	d, s, t := r.decisions, &r.total.summary, &r.total.summary.Totals
+	t.Tokens, t.Bytes, t.Requests = r.total.tokens, r.requests.sum, r.chunk.sum
+	t.Hits, t.Misses, t.Evictions = d.hits, d.misses, d.evictions
+	if t.Wall > 0 {
+		t.TokensPerS = float64(t.Tokens) / t.Wall.Seconds()
+	}
+	if io := t.PartNanos[traces.PartIO]; io > 0 {
+		t.MeanDepth = float64(r.total.sojourn) / float64(io)
+	}
+	if n := t.Hits + t.Misses; n > 0 {
+		t.HitRatio = float64(t.Hits) / float64(n)
+	}
+	p, warnings := r.cfg.Predict(r.host.host, s)
+	out := Result{
+		Index: index, Device: r.cfg.Device.Name, Predicted: r.cfg.Predicted, PredictorRank: r.cfg.PredictorRank, Policy: r.cfg.Residency().String(),
+		Gap: r.cfg.Layout.Gap, Coalesce: r.cfg.Layout.Coalesce, Align: r.cfg.Layout.Align, Chunk: r.cfg.Layout.MaxRequest,
+		Engine: r.cfg.Engine, Parallel: r.cfg.Parallel, Timing: ByEvents,
+		Tokens: t.Tokens, TokensPerS: t.TokensPerS, Low: p.TokensPerSLow, High: p.TokensPerSHigh, Prefetched: p.TokensPerSPrefetched, Basis: p.Basis,
+		TokenP50: r.total.latency.quantile(0.5), TokenP99: r.total.latency.quantile(0.99), Wall: t.Wall,
+		Bytes: t.Bytes, Requests: t.Requests, MeanDepth: t.MeanDepth, Hits: t.Hits, Misses: t.Misses, Evictions: t.Evictions, HitRatio: t.HitRatio,
+		CachedBytes: units.Bytes(d.heldMost) * unit, Warnings: warnings,
+	}
+	for i := range out.Parts {
+		out.Parts[i] = Part{traces.Part(i).String(), t.PartNanos[i]}
+	}
+	if r.table != nil {
+		off := r.off()
+		out.Timing, out.AuditPercent = ByTable, &off
+	}
+	return out
+}
+
+// off is by how many percent the table is off on the audited batches.
+func (r *running) off() float64 {
+	var sum audit
+	for _, a := range r.audits {
+		sum.table += a.table
+		sum.events += a.events
+	}
+	if sum.events == 0 {
+		return 0
+	}
+	return 100 * (float64(sum.table)/float64(sum.events) - 1)
+}
+
+// latencies counts times in log-linear bins of at most 1/128 of a time, so that memory does not grow with the trace.
+type latencies struct {
+	bins  map[int]int
+	total int
+}
+
+const latencySteps = 7 // bits
+
+func (l *latencies) add(t units.Nanos) {
+	if l.bins == nil {
+		l.bins = map[int]int{}
+	}
+	bin := int(t)
+	if octave := bits.Len64(uint64(t)) - 1 - latencySteps; octave > 0 {
+		bin = (octave << latencySteps) + int(t>>octave)
+	}
+	l.bins[bin]++
+	l.total++
+}
+
+// quantile is the middle of the bin with a share q of all below or in it.
+func (l *latencies) quantile(q float64) units.Nanos {
+	left := q * float64(l.total)
+	for _, bin := range slices.Sorted(maps.Keys(l.bins)) {
+		if left -= float64(l.bins[bin]); left > 0 {
+			continue
+		}
+		octave := bin>>latencySteps - 1
+		if octave <= 0 {
+			return units.Nanos(bin)
+		}
+		return units.Nanos(bin-octave<<latencySteps)<<octave + 1<<octave>>1
+	}
+	return 0
+}

@@ -1,0 +1,173 @@
+package batch
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// Stream is the tokens of a trace that batches are formed of, in the order of the trace. It is immutable.
+type Stream struct {
+	src    traces.Source
+	phase  string
+	index  []int32  // in the trace
+	pos    []uint32 // in the sequence
+	starts []int32  // tokens of the stream that begin a sequence
+	last   uint32   // sequence of the last token added
+}
+
+// NewStream reads a trace once to choose its tokens: those that were generated, or all if none was.
+func NewStream(src traces.Source) (*Stream, error) {
+	total := src.Tokens()
+	if total > math.MaxInt32 {
+		return nil, fmt.Errorf("batch: %d tokens: more than 2³¹; split the trace", total)
+	}
+	all, decode := &Stream{src: src, phase: "all"}, &Stream{src: src, phase: "decode"}
+	var t traces.Token
+	for i := range total {
+		if err := src.Token(i, &t); err != nil {
+			return nil, fmt.Errorf("batch: token %d: %w", i, err)
+		}
+		if err := checkToken(src.Header(), &t); err != nil {
+			return nil, fmt.Errorf("batch: token %d: %w", i, err)
+		}
+		all.add(i, &t)
+		if t.Phase == traces.Decode {
+			decode.add(i, &t)
+		}
+	}
+	if decode.Tokens() > 0 {
+		return decode, nil
+	}
+	return all, nil
+}
+
+// checkToken makes sure that all masks can be united.
+func checkToken(h *traces.Header, t *traces.Token) error {
+	if err := checkMasks(h, "active", t.Active); err != nil {
+		return err
+	}
+	if h.HasPredicted {
+		return checkMasks(h, "predicted", t.Predicted)
+	}
+	return nil
+}
+
+func checkMasks(h *traces.Header, name string, masks [][]uint64) error {
+	if len(masks) != h.Layers {
+		return fmt.Errorf("%s masks of %d layers: the header says %d", name, len(masks), h.Layers)
+	}
+	words, rest := h.Words(), h.Units%64
+	for l, m := range masks {
+		if len(m) != words {
+			return fmt.Errorf("%s mask of layer %d: %d words for %d units: must be %d", name, l, len(m), h.Units, words)
+		}
+		if rest != 0 && m[words-1]>>rest != 0 {
+			return fmt.Errorf("%s mask of layer %d: a bit beyond unit %d is set", name, l, h.Units-1)
+		}
+	}
+	return nil
+}
+
+// add appends token i of the trace.
+func (s *Stream) add(i int, t *traces.Token) {
+	if n := len(s.pos); n == 0 || t.Seq != s.last {
+		s.starts = append(s.starts, int32(n))
+	}
+	s.index, s.pos, s.last = append(s.index, int32(i)), append(s.pos, t.Pos), t.Seq
+}
+
+// Header is that of the trace.
+func (s *Stream) Header() *traces.Header { return s.src.Header() }
+
+// Tokens is the number of tokens of the stream.
+func (s *Stream) Tokens() int { return len(s.index) }
+
+// Sequences is the number of sequences that the tokens are of.
+func (s *Stream) Sequences() int { return len(s.starts) }
+
+// Phase is "decode" when the tokens are the generated ones, and "all" when the trace has none.
+func (s *Stream) Phase() string { return s.phase }
+
+// Lanes are equal pieces of a stream, one behind the other: lane i is tokens i·Steps to (i+1)·Steps − 1.
+type Lanes struct {
+	Count int
+	Steps int // tokens of each
+	// Formed says in words what the lanes are.
+	Formed string
+	stream *Stream
+}
+
+// Lanes cuts the stream into count lanes. The tokens that are left over, fewer than count, are not used.
+func (s *Stream) Lanes(count int) (Lanes, error) {
+	if count < 1 || count > s.Tokens() {
+		return Lanes{}, fmt.Errorf("batch: %d lanes of %d tokens: between one lane and one for each token is possible; record more tokens", count, s.Tokens())
+	}
+	l := Lanes{Count: count, Steps: s.Tokens() / count, stream: s}
+	l.Formed = l.formed()
+	return l, nil
+}
+
+func (l *Lanes) formed() string {
+	tokens, sequences := "generated tokens", l.stream.Sequences()
+	if l.stream.phase == "all" {
+		tokens = "tokens"
+	}
+	switch whole := l.whole(); {
+	case whole:
+		return fmt.Sprintf("%d sequences of %d %s", l.Count, l.Steps, tokens)
+	case l.Count <= sequences:
+		return fmt.Sprintf("%d lanes of %d %s, one sequence after the other (%d sequences)", l.Count, l.Steps, tokens, sequences)
+	}
+	return fmt.Sprintf("%d evenly spaced places of %d sequences, %d %s from each", l.Count, sequences, l.Steps, tokens)
+}
+
+// whole reports whether every lane is one sequence.
+func (l *Lanes) whole() bool {
+	if l.stream.Sequences() != l.Count || l.Count*l.Steps != l.stream.Tokens() {
+		return false
+	}
+	for i, start := range l.stream.starts {
+		if int(start) != i*l.Steps {
+			return false
+		}
+	}
+	return true
+}
+
+// Used is the number of tokens that are in a lane.
+func (l *Lanes) Used() int { return l.Count * l.Steps }
+
+// Read fills t with the token of a lane at a step.
+func (l *Lanes) Read(lane, step int, t *traces.Token) error {
+	i := l.stream.index[lane*l.Steps+step]
+	if err := l.stream.src.Token(int(i), t); err != nil {
+		return fmt.Errorf("batch: token %d: %w", i, err)
+	}
+	return nil
+}
+
+// Positions is the number of positions that a step attends to, over all lanes: each token sees those before it and itself.
+func (l *Lanes) Positions(step int) int {
+	sum := 0
+	for lane := range l.Count {
+		sum += int(l.stream.pos[lane*l.Steps+step]) + 1
+	}
+	return sum
+}
+
+// Order lists all lanes in such an order that the first few are about evenly spaced, however many they are (the van der Corput
+// sequence; exactly so for a power of two of lanes out of another). Neighbouring lanes of one sequence are more alike than distant ones.
+func (l *Lanes) Order() []int {
+	width := bits.Len(uint(l.Count - 1)) // of the reversed numbers
+	order, taken := make([]int, 0, l.Count), make([]bool, l.Count)
+	for j := range 1 << width {
+		lane := int(bits.Reverse64(uint64(j))>>(64-width)) * l.Count >> width
+		if !taken[lane] {
+			order, taken[lane] = append(order, lane), true
+		}
+	}
+	return order
+}

@@ -1,0 +1,77 @@
+package batch
+
+import (
+	"fmt"
+
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// Source presents the steps of a batch as the tokens of one sequence. Its masks are what the batch needs. A token's position is
+// its step, and its id is 0: what else the tokens of a batch have is not one token's.
+type Source struct {
+	lanes   Lanes
+	atLeast int
+	head    traces.Header
+	counts  *Counts
+}
+
+// Union returns the steps of a batch of size sequences, cut from the stream (see Lanes), with the units that at least atLeast
+// of them need: 1 for the union. True and predicted masks are united alike.
+func (s *Stream) Union(size, atLeast int) (*Source, error) {
+	if atLeast < 1 || atLeast > MaxAtLeast {
+		return nil, fmt.Errorf("batch: needed by at least %d sequences: 1 to %d are possible", atLeast, MaxAtLeast)
+	}
+	lanes, err := s.Lanes(size)
+	if err != nil {
+		return nil, err
+	}
+	u := &Source{lanes: lanes, atLeast: atLeast, head: *s.Header(), counts: NewCounts(s.Header().Words())}
+	u.head.Sampling = fmt.Sprintf("steps of a batch of %d, units of at least %d; %s", size, atLeast, u.head.Sampling)
+	return u, nil
+}
+
+// Lanes says what the batch is made of; their Count is its size.
+func (u *Source) Lanes() Lanes { return u.lanes }
+
+// Header implements traces.Source.
+func (u *Source) Header() *traces.Header { return &u.head }
+
+// Tokens implements traces.Source: the number of steps.
+func (u *Source) Tokens() int { return u.lanes.Steps }
+
+// Token implements traces.Source. The masks are made for each call and stay valid for ever.
+func (u *Source) Token(i int, t *traces.Token) error {
+	if i < 0 || i >= u.lanes.Steps {
+		return fmt.Errorf("batch: step %d: the batch has %d", i, u.lanes.Steps)
+	}
+	lanes := make([]traces.Token, u.lanes.Count)
+	for lane := range lanes {
+		if err := u.lanes.Read(lane, i, &lanes[lane]); err != nil {
+			return err
+		}
+	}
+	*t = traces.Token{Pos: uint32(i), Phase: lanes[0].Phase, Active: t.Active[:0], Predicted: t.Predicted[:0]}
+	t.Active = u.unite(t.Active, lanes, func(t *traces.Token) [][]uint64 { return t.Active })
+	if u.head.HasPredicted {
+		t.Predicted = u.unite(t.Predicted, lanes, func(t *traces.Token) [][]uint64 { return t.Predicted })
+	} else {
+		t.Predicted = nil
+	}
+	return nil
+}
+
+// unite appends the mask of every layer.
+func (u *Source) unite(masks [][]uint64, lanes []traces.Token, of func(*traces.Token) [][]uint64) [][]uint64 {
+	words := u.head.Words()
+	slab := make([]uint64, words*u.head.Layers)
+	for l := range u.head.Layers {
+		u.counts.Reset()
+		for lane := range lanes {
+			u.counts.Add(of(&lanes[lane])[l])
+		}
+		into := slab[l*words : (l+1)*words : (l+1)*words]
+		copy(into, u.counts.AtLeast(u.atLeast))
+		masks = append(masks, into)
+	}
+	return masks
+}

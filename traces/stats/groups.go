@@ -1,0 +1,144 @@
+package stats
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// Group says what choosing the sequences of a batch gains. In every step but the first all lanes are split into batches of
+// one size; lanes that are left over are left out of all three ways of doing it. Shares are means of the union's share of the units.
+type Group struct {
+	Size    int     `json:"batch_count"`
+	Batches int     `json:"batches_per_step_count"`
+	InOrder float64 `json:"in_order_share"` // lanes as they come: distant ones together
+	// Known: chosen anew in every step by its own masks, which nobody knows before the step. No choice by this rule gains more.
+	Known float64 `json:"grouped_by_this_step_share"`
+	// Before: chosen anew in every step by the masks of the step before, as a server could.
+	Before float64 `json:"grouped_by_last_step_share"`
+}
+
+// grouping measures Groups step by step. The rule is greedy: a batch starts with the first lane that is in none, and then
+// always takes the lane that makes its union grow least, over all layers together; the first of equals.
+type grouping struct {
+	head   *traces.Header
+	sizes  []int
+	order  []int
+	before [][][]uint64 // masks of the step before, (lane, layer, word)
+	sums   [][3]int64   // by size: units in order, known, before
+	steps  int64
+	acc    [][]uint64 // (layer, word)
+}
+
+// newGrouping measures the sizes that leave a choice.
+func newGrouping(h *traces.Header, order, sizes []int) *grouping {
+	g := &grouping{head: h, order: order, acc: make([][]uint64, h.Layers)}
+	for _, b := range sizes {
+		if b > 1 && 2*b <= len(order) {
+			g.sizes = append(g.sizes, b)
+		}
+	}
+	for l := range g.acc {
+		g.acc[l] = make([]uint64, h.Words())
+	}
+	g.sums = make([][3]int64, len(g.sizes))
+	return g
+}
+
+func (g *grouping) step(masks [][][]uint64) {
+	if g.before != nil {
+		g.steps++
+		for i, b := range g.sizes {
+			pool := g.order[:len(g.order)/b*b]
+			for way, lanes := range [3][]int{pool, g.choose(masks, pool, b), g.choose(g.before, pool, b)} {
+				g.sums[i][way] += g.measure(masks, lanes, b)
+			}
+		}
+	}
+	// Tokens are read into the same slices step by step; the masks that these point to stay.
+	g.before = make([][][]uint64, len(masks))
+	for lane := range masks {
+		g.before[lane] = slices.Clone(masks[lane])
+	}
+}
+
+// choose orders the lanes of the pool so that every size of them are a batch.
+func (g *grouping) choose(masks [][][]uint64, pool []int, size int) []int {
+	left, chosen := slices.Clone(pool), make([]int, 0, len(pool))
+	for len(left) > 0 {
+		g.clear()
+		at := 0
+		for range size {
+			g.add(masks[left[at]])
+			chosen, left = append(chosen, left[at]), slices.Delete(left, at, at+1)
+			at = g.closest(masks, left)
+		}
+	}
+	return chosen
+}
+
+// closest is the index of the lane that makes the union grow least; 0 when none is left.
+func (g *grouping) closest(masks [][][]uint64, left []int) (at int) {
+	best := math.MaxInt
+	for i, lane := range left {
+		if n := g.growth(masks[lane], best); n < best {
+			at, best = i, n
+		}
+	}
+	return at
+}
+
+// growth is how many units a lane adds; it may stop counting at limit.
+func (g *grouping) growth(masks [][]uint64, limit int) (n int) {
+	for l, mask := range masks {
+		for w, m := range mask {
+			n += bits.OnesCount64(m &^ g.acc[l][w])
+		}
+		if n >= limit {
+			return n
+		}
+	}
+	return n
+}
+
+func (g *grouping) clear() {
+	for l := range g.acc {
+		clear(g.acc[l])
+	}
+}
+
+func (g *grouping) add(masks [][]uint64) {
+	for l, mask := range masks {
+		for w, m := range mask {
+			g.acc[l][w] |= m
+		}
+	}
+}
+
+// measure is the number of units of the unions of all batches.
+func (g *grouping) measure(masks [][][]uint64, lanes []int, size int) (sum int64) {
+	for batch := range slices.Chunk(lanes, size) {
+		g.clear()
+		for _, lane := range batch {
+			g.add(masks[lane])
+		}
+		for l := range g.acc {
+			for _, w := range g.acc[l] {
+				sum += int64(bits.OnesCount64(w))
+			}
+		}
+	}
+	return sum
+}
+
+func (g *grouping) result() []Group {
+	list := []Group{}
+	for i, b := range g.sizes {
+		n := len(g.order) / b
+		all := g.steps * int64(n) * int64(g.head.Layers) * int64(g.head.Units)
+		list = append(list, Group{Size: b, Batches: n, InOrder: ratio(g.sums[i][0], all), Known: ratio(g.sums[i][1], all), Before: ratio(g.sums[i][2], all)})
+	}
+	return list
+}
