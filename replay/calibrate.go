@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -8,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -43,6 +45,29 @@ func Calibrate(host *devicemodels.Host, run *traces.Run, h *traces.Header) error
 	fixed, slope := line(s.need, s.predict)
 	host.DecideFixed, host.DecideUnit = units.Nanos(fixed), units.Nanos(slope)
 	calibrateDense(host, &s, h)
+	return nil
+}
+
+// CalibrateBatch sets what a batch of reads costs the host besides its reads (waking threads and being woken, a processor that slept
+// while the drive was idle) to what the measured I/O took beyond the simulated: two Runs of one configuration, the simulated one on the
+// device as it is. The cost is not below zero.
+func CalibrateBatch(spec *flash.Spec, engine string, simulated, measured *traces.Run) error {
+	batches := 0
+	for _, r := range measured.Rows {
+		if r.Part == traces.PartIO && r.Requests > 0 {
+			batches++
+		}
+	}
+	if batches == 0 {
+		return errors.New("replay: calibration: the configuration reads nothing")
+	}
+	cost, known := spec.Engines[engine]
+	if !known {
+		return fmt.Errorf("replay: calibration: the device model has no costs for engine %q", engine)
+	}
+	beyond := measured.Meta.Totals.PartNanos[traces.PartIO] - simulated.Meta.Totals.PartNanos[traces.PartIO]
+	cost.Batch = max(cost.Batch+beyond/units.Nanos(batches), 0)
+	spec.Engines[engine] = cost
 	return nil
 }
 

@@ -402,3 +402,36 @@ func TestRequirementsAreTight(t *testing.T) {
 		}
 	}
 }
+
+// TestCalibrateBatch: what the measured I/O took beyond the simulated is spread over the batches, and never makes a cost negative.
+func TestCalibrateBatch(t *testing.T) {
+	run := func(io units.Nanos, batches int) *traces.Run {
+		r := &traces.Run{}
+		for i := range batches {
+			r.Rows = append(r.Rows, traces.RunRow{Token: uint32(i), Part: traces.PartIO, Requests: 3, Dur: io / units.Nanos(batches)})
+		}
+		r.Meta.Totals.PartNanos[traces.PartIO] = io
+		return r
+	}
+	for _, c := range []struct {
+		before, simulated, measured, want units.Nanos
+	}{
+		{1000, 40_000, 48_000, 3000},
+		{1000, 40_000, 38_000, 500},
+		{1000, 40_000, 30_000, 0},
+	} {
+		spec := flash.Spec{Engines: map[string]flash.EngineCost{"pread": {Batch: c.before, Submit: 7}}}
+		if err := CalibrateBatch(&spec, "pread", run(c.simulated, 4), run(c.measured, 4)); err != nil {
+			t.Fatal(err)
+		}
+		if got := spec.Engines["pread"]; got.Batch != c.want || got.Submit != 7 {
+			t.Errorf("%v simulated, %v measured: batch %v, want %v", c.simulated, c.measured, got.Batch, c.want)
+		}
+	}
+	if err := CalibrateBatch(&flash.Spec{}, "pread", run(1, 1), run(1, 1)); err == nil {
+		t.Error("an engine that the model does not know was calibrated")
+	}
+	if err := CalibrateBatch(&flash.Spec{}, "pread", run(1, 1), &traces.Run{}); err == nil {
+		t.Error("a run without reads calibrated a batch")
+	}
+}

@@ -27,10 +27,8 @@ func NewLayer(p policy.Policy, units int) *Layer {
 // the next Step.
 func (l *Layer) Step(mask []uint64) (w Work, load []uint32) {
 	l.policy.Step(mask, &l.dec)
-	for _, word := range mask {
-		w.Need += bits.OnesCount64(word)
-	}
 	w.Hits, w.Loads, w.Evictions = l.dec.Hits, len(l.dec.Load), len(l.dec.Evict)
+	w.Need = w.Hits + w.Loads // more than the mask where a policy brings every unit, which is then computed
 	w.Copies, w.Held = l.cache.Turn(l.dec.Load, l.dec.Evict)
 	return w, l.dec.Load
 }

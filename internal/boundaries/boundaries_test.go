@@ -62,7 +62,7 @@ var allowed = map[string][]string{
 
 	"sim/reproduce": {"internal/units", "engine/layout", "devicemodels", "devicemodels/flash", "sim", "traces", "traces/shapes", "traces/synth"},
 
-	"replay":          {"internal/units", "internal/rng", "engine", "engine/policy", "engine/layout", "engine/flashio", "engine/model", "traces", "traces/compare", "devicemodels"},
+	"replay":          {"internal/units", "internal/rng", "engine", "engine/policy", "engine/layout", "engine/flashio", "engine/model", "traces", "traces/compare", "devicemodels", "devicemodels/flash"},
 	"replay/emulated": {"internal/units", "internal/rng", "engine/flashio", "devicemodels/flash"},
 	"replay/throttle": {"internal/units", "engine/flashio"},
 	"replay/probe":    {"internal/units", "internal/rng", "engine/flashio", "devicemodels", "devicemodels/flash", "kernels/cpu"},

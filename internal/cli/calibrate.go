@@ -10,6 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay"
+	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -22,23 +23,37 @@ const (
 	smallTokens       = 64
 )
 
-// calibrateHost replays the first tokens of a trace and sets what the engine itself costs on this host. The reads happen and their
-// time is not looked at.
-func calibrateHost(ctx context.Context, host *devicemodels.Host, src traces.Source, image *model.Image, w *model.Weights, io flashio.Options, window int) error {
+// calibrateHost replays the first tokens of a trace and sets what the engine itself costs on this host: all that is not reads, and what a
+// batch of reads takes beyond the reads as the device model has them.
+func calibrateHost(ctx context.Context, device *devicemodels.Device, src traces.Source, image *model.Image, w *model.Weights, io flashio.Options, window int) error {
 	reader, err := flashio.Open(image.Path, io)
 	if err != nil {
 		return err
 	}
+	mode := reader.Mode()
 	tokens := max(calibrationTokens, 1+calibrationLayers/image.Shape.Layers)
 	if image.BundleBytes() < smallModel {
 		tokens = max(tokens, smallTokens)
 	}
 	tokens = min(tokens, src.Tokens())
-	result, err := replay.Run(ctx, src, w, image.Geometry(), reader, replay.Config{Window: window, Layout: layout.Options{Coalesce: true}, MaxTokens: tokens})
+	options := layout.Options{Coalesce: true, Align: max(mode.Align, 1)}
+	result, err := replay.Run(ctx, src, w, image.Geometry(), reader, replay.Config{Window: window, Layout: options, MaxTokens: tokens})
 	if err != nil {
 		return fmt.Errorf("calibration: %w", err)
 	}
-	return replay.Calibrate(host, result.Run, src.Header())
+	if err := replay.Calibrate(&device.Host, result.Run, src.Header()); err != nil {
+		return err
+	}
+	if device.Flash.Limit != nil {
+		return nil // the few tokens would show more of the limit's slices than of the host
+	}
+	simulated, err := sim.Run(src, sim.Config{
+		Window: window, Engine: string(mode.Engine), Parallel: mode.Parallel, MaxTokens: tokens, Layout: options, Device: device, Geometry: image.Geometry(),
+	})
+	if err != nil {
+		return fmt.Errorf("calibration: %w", err)
+	}
+	return replay.CalibrateBatch(&device.Flash, string(mode.Engine), simulated, result.Run)
 }
 
 // chunksAbout returns the read sizes to probe for records of a size: about those that a replay asks for.

@@ -360,7 +360,7 @@ func (d *demo) predictAndRun() error {
 		window = d.window + 1
 	}
 	io := flashio.Options{Engine: d.engine, Parallel: demoParallel}
-	if err := calibrateHost(d.ctx, &d.device.Host, d.trace, d.image, w, io, window); err != nil {
+	if err := calibrateHost(d.ctx, d.device, d.trace, d.image, w, io, window); err != nil {
 		return err
 	}
 	if err := devicemodels.Save(filepath.Join(d.dir, "this.device.yaml"), d.device); err != nil {

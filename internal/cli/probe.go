@@ -152,13 +152,14 @@ func (e *env) calibrateOn(ctx context.Context, device *devicemodels.Device, imag
 		return err
 	}
 	const window = 3
-	if err := calibrateHost(ctx, &device.Host, tr, image, w, flashio.Options{Engine: flashio.Engine(engineName)}, window); err != nil {
+	if err := calibrateHost(ctx, device, tr, image, w, flashio.Options{Engine: flashio.Engine(engineName)}, window); err != nil {
 		return err
 	}
 	if device.Sources == nil {
 		device.Sources = map[string]string{}
 	}
 	device.Sources["host"] = fmt.Sprintf("the start of a trace of %s replayed on %s; memory_rate by a timed kernel", tr.Header().Model, image.Name)
+	device.Sources["flash.engines."+engineName+".batch"] = "what reads of that replay took beyond the fit, per batch"
 	return nil
 }
 

@@ -183,8 +183,14 @@ func (s *Setup) fitted(ctx context.Context, r *FittedResult, engines []string, c
 	if s.Device, err = probe.Run(ctx, cfg); err != nil {
 		return nil, err
 	}
-	if err := s.CalibrateHost(ctx, fittedCalibration(engines[0])); err != nil {
-		return nil, err
+	for _, engine := range engines {
+		calibrate := s.CalibrateHost
+		if r.Kind == "emulated" { // a limit would show more of its slices than of the host
+			calibrate = s.CalibrateBatch
+		}
+		if err := calibrate(ctx, fittedCalibration(engine)); err != nil {
+			return nil, err
+		}
 	}
 	r.Device = s.Device
 	if err := s.fromFio(r, opt.FioResults, measureFio); err != nil {

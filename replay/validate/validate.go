@@ -7,7 +7,6 @@ package validate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -158,26 +157,15 @@ func (s *Setup) CalibrateHost(ctx context.Context, c Case) error {
 	return replay.Calibrate(&s.Device.Host, o.Measured, s.Source.Header())
 }
 
-// CalibrateBatch also sets the host's cost per batch of reads (waking the threads, and being woken by the last one) to what
-// the measured I/O of one configuration took beyond the simulated. It is for devices whose flash is known and whose host is
-// not: the emulated ones.
+// CalibrateBatch also sets the host's cost per batch of reads, by what the measured I/O of one configuration took beyond the simulated.
+// It is for devices whose flash is known better than what the host adds: the emulated ones.
 func (s *Setup) CalibrateBatch(ctx context.Context, c Case) error {
 	o, err := s.Case(ctx, c)
 	if err != nil {
 		return fmt.Errorf("validate: calibration: %w", err)
 	}
-	batches := 0
-	for _, r := range o.Measured.Rows {
-		if r.Part == traces.PartIO && r.Requests > 0 {
-			batches++
-		}
+	if err := replay.CalibrateBatch(&s.Device.Flash, s.engine(c), o.Simulated, o.Measured); err != nil {
+		return err
 	}
-	if batches == 0 {
-		return errors.New("validate: calibration: the configuration reads nothing")
-	}
-	beyond := o.Measured.Meta.Totals.PartNanos[traces.PartIO] - o.Simulated.Meta.Totals.PartNanos[traces.PartIO]
-	cost := s.Device.Flash.Engines[s.Engine]
-	cost.Batch = max(cost.Batch+beyond/units.Nanos(batches), 0)
-	s.Device.Flash.Engines[s.Engine] = cost
 	return replay.Calibrate(&s.Device.Host, o.Measured, s.Source.Header())
 }
