@@ -20,9 +20,10 @@ func (g *grid) device(cfg Config, m *machine, h measuredHost) (*devicemodels.Dev
 		return nil, fmt.Errorf("probe: %s: %w", cfg.Path, g.blame(err))
 	}
 	for engine, cost := range g.costs {
-		e := spec.Engines[string(engine)]
-		e.Batch = cost
-		spec.Engines[string(engine)] = e
+		if e, fitted := spec.Engines[string(engine)]; fitted {
+			e.Batch = cost
+			spec.Engines[string(engine)] = e
+		}
 	}
 	fit.HostPct = h.interval
 	fit.Warnings = append(fit.Warnings, g.warnings()...)
@@ -66,11 +67,14 @@ func (g *grid) cite(d *devicemodels.Device) {
 const (
 	goodFit   = 4
 	betterFit = 0.9
+	// A fit that misses unseen cells by more than badFit percent with both engines is tried with the ring alone.
+	badFit = 10
 )
 
 // fit finds the flash. Where it fits badly, a second try takes the threads of pread for one: Go's runtime takes a processor back from
 // a thread in a system call only after a while, so that on few cores the pool delivers a number of reads per second that neither the
-// drive nor the processor time explains (see flashio's preadReader). The cost of a read is then fitted too.
+// drive nor the processor time explains (see flashio's preadReader). The cost of a read is then fitted too. Where that is no good either, the
+// pool's cells are left out, and the device has no costs for it.
 func (g *grid) fit(cfg Config, cores int, when string) (flash.Spec, devicemodels.Fit, error) {
 	known := g.known()
 	known.LTFBShape = g.shape(cores)
@@ -81,13 +85,30 @@ func (g *grid) fit(cfg Config, cores int, when string) (flash.Spec, devicemodels
 	if err != nil || !g.uses(flashio.EnginePread) || fit.LeaveOneOutPct == nil || *fit.LeaveOneOutPct <= goodFit {
 		return spec, fit, err
 	}
+	better := func(cells []devicemodels.Cell) {
+		second, secondFit, err := devicemodels.FitFlash(cells, cores, opt)
+		if err == nil && secondFit.LeaveOneOutPct != nil && *secondFit.LeaveOneOutPct < betterFit**fit.LeaveOneOutPct {
+			spec, fit = second, secondFit
+		}
+	}
 	delete(opt.HostCost, string(flashio.EnginePread))
 	opt.Serial = []string{string(flashio.EnginePread), string(flashio.EngineUring)}
-	second, secondFit, err := devicemodels.FitFlash(cells, cores, opt)
-	if err == nil && secondFit.LeaveOneOutPct != nil && *secondFit.LeaveOneOutPct < betterFit**fit.LeaveOneOutPct {
-		return second, secondFit, nil
+	better(cells)
+	if *fit.LeaveOneOutPct > badFit && g.uses(flashio.EngineUring) {
+		better(withoutPool(cells))
 	}
 	return spec, fit, nil
+}
+
+// withoutPool leaves out the cells of pread.
+func withoutPool(cells []devicemodels.Cell) []devicemodels.Cell {
+	rest := slices.Clone(cells)
+	for i := range rest {
+		if c := &rest[i]; c.Engine == string(flashio.EnginePread) && c.Tainted == "" {
+			c.Tainted = "on this host the pool of threads is held back by something else than the drive"
+		}
+	}
+	return rest
 }
 
 func (g *grid) uses(engine flashio.Engine) bool {
