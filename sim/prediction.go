@@ -52,7 +52,7 @@ func (cfg *Config) judgeReads(p *traces.Prediction, t *traces.Totals) (warnings 
 	}
 	chunk, depth := t.Bytes/units.Bytes(t.Requests), max(t.MeanDepth, 1)
 	if chunk < fit.ChunkMin || chunk > fit.ChunkMax {
-		warnings = append(warnings, fmt.Sprintf("extrapolated: requests are of %v on average, the device model was fitted to %v to %v", chunk, fit.ChunkMin, fit.ChunkMax))
+		warnings = append(warnings, fmt.Sprintf("extrapolated: requests are of %.3g KiB on average, the device model was fitted to %v to %v", float64(chunk)/float64(units.KiB), fit.ChunkMin, fit.ChunkMax))
 	}
 	if depth > float64(fit.DepthMax)*near || depth < float64(fit.DepthMin)/near {
 		warnings = append(warnings, fmt.Sprintf("extrapolated: %.3g requests in flight on average, the device model was fitted to %d to %d", depth, fit.DepthMin, fit.DepthMax))

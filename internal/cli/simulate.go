@@ -39,7 +39,8 @@ func simCommand(e *env) *cli.Command {
 		Name:  "sim",
 		Usage: "predict how a trace runs on a device",
 		Description: "The device is a *.device.yaml from probe or the name of a preset (windrow device list). With --model the layout is the image's;\n" +
-			"without it, units lie densely. Residency and requests are decided by the engine's own code; only time is modelled.\n\n" +
+			"without it, units lie densely. Residency and requests are decided by the engine's own code; only time is modelled.\n" +
+			"Every prediction carries an interval that holds nine of ten results, and says whether it is measured, interpolated, extrapolated or a bound.\n\n" +
 			examples("windrow sim -t opt.trace.arrow -d m1-max --predicted",
 				"windrow sim -t opt.trace.arrow -d m1-max --predicted --window 8 --parallel 64 -o opt.run.arrow",
 				"windrow sim -t opt.trace.arrow -d m1-max --predicted --policy lru:2000"),
