@@ -329,7 +329,7 @@ func TestOverlapByHand(t *testing.T) {
 }
 
 // TestPrefetchCanGainNothing: on the M3 Max of github.com/danveloper/flash-moe, commit 3601d41882 (400 GB/s of unified memory, cold reads
-// of 5.5 GB/s, docs/io-and-gpu-exploration.md; the remark on overlap is in CLAUDE.md), overlapping reads with
+// of 5.5 GB/s, docs/io-and-gpu-exploration.md; the remark on overlap is in its notes), overlapping reads with
 // a kernel that uses all of memory did not pay off. Bytes alone do not explain that: at two bytes of traffic per byte read, hiding the
 // reads would gain 97 % of them. At 400/5.5 it gains nothing; there, reads that were guessed and not needed are a loss.
 func TestPrefetchCanGainNothing(t *testing.T) {
