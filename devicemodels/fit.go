@@ -49,7 +49,7 @@ type FitOptions struct {
 
 // FitFlash finds the device whose closed form is nearest to the cells, in the sense of least squares of the logarithm of
 // the throughput, so that a slow cell counts as much as a fast one, and a cell less the wider its own confidence interval is.
-// Both placements are tried, with and without a request limit where there are cells enough; a part that explains no more than
+// Every placement is tried, with and without a request limit where there are cells enough; a part that explains no more than
 // noise is left out. The same arguments give the same result.
 //
 // Tainted cells are kept in Fit.Cells but not used. At least three clean cells are needed, of two chunk sizes unless the server's rate

@@ -34,7 +34,7 @@ func stallsOf(c *Cell) (s stalls, ok bool) {
 	if h.Total() == 0 || c.Tainted != "" {
 		return s, false
 	}
-	least := max(stallLeast, stallFactor*h.Quantile(0.5))
+	least := stalledFrom(h)
 	var fast, slow float64
 	var slowCount int64
 	for at, n := range h.All() {
@@ -51,6 +51,9 @@ func stallsOf(c *Cell) (s stalls, ok bool) {
 	}
 	return stalls{fast / float64(fastCount), units.Nanos((fast + slow) / float64(slowCount))}, true
 }
+
+// stalledFrom is the least time of a read that has stalled.
+func stalledFrom(h *flash.Histogram) units.Nanos { return max(stallLeast, stallFactor*h.Quantile(0.5)) }
 
 // findLimit returns the token bucket that limited cells have in common; nil when there is none. They must agree on bytes or on
 // requests per second; with one chunk size alone it is taken to be bytes. The interval is that of the shallowest cell: with many
@@ -121,7 +124,7 @@ func spreadOf(cells []Cell) (h flash.Histogram) {
 	if _, stalled := stallsOf(from); !stalled {
 		return from.Times.Clone()
 	}
-	least := max(stallLeast, stallFactor*from.Times.Quantile(0.5))
+	least := stalledFrom(&from.Times)
 	for at, n := range from.Times.All() {
 		if at < least {
 			h.Add(at, n)

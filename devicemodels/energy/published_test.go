@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/windrow-sim/windrow/internal/reference"
 )
 
 func TestPublishedIntervals(t *testing.T) {
@@ -93,7 +93,7 @@ func TestParseIsStrict(t *testing.T) {
 
 // Where the collection of published numbers is at hand, the table is a copy of its rows.
 func TestTableIsACopy(t *testing.T) {
-	published := reference(t, "energy.csv")
+	published := reference.Table(t, "devices", "energy.csv")
 	rows, err := csv.NewReader(strings.NewReader(table)).ReadAll()
 	if err != nil {
 		t.Fatal(err)
@@ -104,27 +104,4 @@ func TestTableIsACopy(t *testing.T) {
 			t.Errorf("not published as it is here: %q", copied)
 		}
 	}
-}
-
-// reference reads a table of the collection of published numbers, or skips.
-func reference(t *testing.T, name string) [][]string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		f, err := os.Open(filepath.Join(dir, "shared", "reference", "devices", name))
-		if err != nil {
-			continue
-		}
-		defer f.Close()
-		rows, err := csv.NewReader(f).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return rows
-	}
-	t.Skip("the collection of published numbers is not here")
-	return nil
 }

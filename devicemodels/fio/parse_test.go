@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windrow-sim/windrow/internal/reference"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -39,20 +40,7 @@ func TestExpected(t *testing.T) { checkExpected(t, "testdata", 14) }
 
 // TestSamples compares outputs of fio 2.1.4 to 3.33, where they are at hand, with what an independent script read from them.
 func TestSamples(t *testing.T) {
-	dir, err := filepath.Abs(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ; ; dir = filepath.Dir(dir) {
-		samples := filepath.Join(dir, "shared", "reference", "fio")
-		if _, err := os.Stat(filepath.Join(samples, "expected.csv")); err == nil {
-			checkExpected(t, samples, 19)
-			return
-		}
-		if dir == filepath.Dir(dir) {
-			t.Skip("no folder of samples here")
-		}
-	}
+	checkExpected(t, reference.Path(t, "fio"), 19)
 }
 
 // checkExpected compares every cell of expected.csv with the files beside it.

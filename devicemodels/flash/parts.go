@@ -178,8 +178,6 @@ func (h *heat) until(now units.Nanos) {
 	h.at = now
 }
 
-func (h *heat) idleUntil(now units.Nanos) { h.until(now) }
-
 func (h *heat) enter(now units.Nanos) { h.until(now); h.inside++ }
 
 func (h *heat) leave(now units.Nanos) { h.until(now); h.inside-- }

@@ -154,7 +154,7 @@ func (s *Station) Batch(start units.Nanos, reads []Read) (BatchResult, error) {
 	}
 	s.reads, s.next, s.done, s.asked, s.result = reads, 0, 0, 0, BatchResult{}
 	if s.heat != nil {
-		s.heat.idleUntil(start)
+		s.heat.until(start)
 	}
 	begin := start + s.cost.Batch
 	for slot := range min(s.slots, len(reads)) {

@@ -1,15 +1,13 @@
 package wear
 
 import (
-	"encoding/csv"
 	"errors"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/windrow-sim/windrow/internal/reference"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -105,7 +103,7 @@ func TestParseIsStrict(t *testing.T) {
 
 // Where the collection of published numbers is at hand, the tables are copies of its rows.
 func TestTablesAreCopies(t *testing.T) {
-	endurance := append(reference(t, "endurance_read_disturb.csv"), reference(t, "nand_sim_defaults.csv")...)
+	endurance := append(reference.Table(t, "devices", "endurance_read_disturb.csv"), reference.Table(t, "devices", "nand_sim_defaults.csv")...)
 	for _, p := range endurance { // the collection names a commentary by its file
 		p[3] = strings.Replace(p[3], "llm-in-a-flash.txt section", "a commentary on LLM in a flash, section", 1)
 	}
@@ -119,7 +117,7 @@ func TestTablesAreCopies(t *testing.T) {
 			t.Errorf("not published as it is here: %q", copied)
 		}
 	}
-	specs := reference(t, "device_specs.csv")
+	specs := reference.Table(t, "devices", "device_specs.csv")
 	if lines, err = records("drives.csv", driveTable, driveColumns); err != nil {
 		t.Fatal(err)
 	}
@@ -130,27 +128,4 @@ func TestTablesAreCopies(t *testing.T) {
 			t.Errorf("not published as it is here: %q", l)
 		}
 	}
-}
-
-// reference reads a table of the collection of published numbers, or skips.
-func reference(t *testing.T, name string) [][]string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		f, err := os.Open(filepath.Join(dir, "shared", "reference", "devices", name))
-		if err != nil {
-			continue
-		}
-		defer f.Close()
-		rows, err := csv.NewReader(f).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return rows
-	}
-	t.Skip("the collection of published numbers is not here")
-	return nil
 }

@@ -21,6 +21,7 @@ var allowed = map[string][]string{
 	"internal/rng":        {},
 	"internal/nearest":    {},
 	"internal/boundaries": {},
+	"internal/reference":  {},
 
 	"kernels/ref": {},
 	"kernels/cpu": {"kernels/ref"},

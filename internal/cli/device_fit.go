@@ -160,9 +160,13 @@ func printFit(e *env, d *devicemodels.Device, path string) error {
 
 // limitText is a token bucket in words.
 func limitText(l *flash.Limit) string {
-	rate := l.Rate.String()
-	if l.Rate == 0 {
-		rate = fmt.Sprintf("%d reads/s", l.IOPS)
+	return fmt.Sprintf("%s in credits every %v", limitRate(l), l.Interval)
+}
+
+// limitRate is what a token bucket lets pass.
+func limitRate(l *flash.Limit) string {
+	if l.Rate > 0 {
+		return l.Rate.String()
 	}
-	return fmt.Sprintf("%s in credits every %v", rate, l.Interval)
+	return fmt.Sprintf("%d reads/s", l.IOPS)
 }

@@ -210,11 +210,7 @@ func (e *env) printDevice(d *devicemodels.Device) error {
 	fmt.Fprintf(e.stdout, "\n%s: %s\n", d.Name, d.Fit.Mode)
 	fmt.Fprintf(e.stdout, "flash: %s\n", flashText(f))
 	if l := f.Limit; l != nil {
-		rate := fmt.Sprintf("%d reads/s", l.IOPS)
-		if l.Rate > 0 {
-			rate = l.Rate.String()
-		}
-		fmt.Fprintf(e.stdout, "limit: %s, credit every %v, burst %v (0 = one interval's)\n", rate, l.Interval, l.Burst)
+		fmt.Fprintf(e.stdout, "limit: %s, credit every %v, burst %v (0 = one interval's)\n", limitRate(l), l.Interval, l.Burst)
 	}
 	for _, s := range f.Spans {
 		if s.Within == 0 {

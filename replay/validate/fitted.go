@@ -95,14 +95,14 @@ func fittedCalibration(engine string) Case {
 //go:embed emulated.device.yaml
 var emulatedDevice []byte
 
-// EmulatedDevice returns the specification of the device that FittedEmulated emulates.
-func EmulatedDevice() (*devicemodels.Device, error) {
+// emulatedTruth returns the specification of the device that FittedEmulated emulates.
+func emulatedTruth() (*devicemodels.Device, error) {
 	return devicemodels.Parse("emulated.device.yaml", emulatedDevice)
 }
 
 // FittedEmulated probes an emulated device, which knows nothing of the model, and checks what the fit predicts.
 func FittedEmulated(ctx context.Context, opt FittedOptions) (*FittedResult, error) {
-	truth, err := EmulatedDevice()
+	truth, err := emulatedTruth()
 	if err != nil {
 		return nil, err
 	}
@@ -183,14 +183,8 @@ func (s *Setup) fitted(ctx context.Context, r *FittedResult, engines []string, c
 	if s.Device, err = probe.Run(ctx, cfg); err != nil {
 		return nil, err
 	}
-	for _, engine := range engines {
-		calibrate := s.CalibrateHost
-		if r.Kind == "emulated" { // a limit would show more of its slices than of the host
-			calibrate = s.CalibrateBatch
-		}
-		if err := calibrate(ctx, fittedCalibration(engine)); err != nil {
-			return nil, err
-		}
+	if err := s.calibrate(ctx, r.Kind, engines); err != nil {
+		return nil, err
 	}
 	r.Device = s.Device
 	if err := s.fromFio(r, opt.FioResults, measureFio); err != nil {
@@ -211,6 +205,20 @@ func (s *Setup) fitted(ctx context.Context, r *FittedResult, engines []string, c
 		}
 	}
 	return r, err
+}
+
+// calibrate sets the host's constants, and on an emulated device what a batch costs with each engine. Behind a limit the latter would
+// show more of its slices than of the host.
+func (s *Setup) calibrate(ctx context.Context, kind string, engines []string) error {
+	if kind != "emulated" {
+		return s.CalibrateHost(ctx, fittedCalibration(engines[0]))
+	}
+	for _, engine := range engines {
+		if err := s.CalibrateBatch(ctx, fittedCalibration(engine)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fromFio fits a second model to outputs of fio alone. Its host is the same: fio says nothing of that.

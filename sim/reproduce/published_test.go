@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/windrow-sim/windrow/internal/reference"
 )
 
 // Where the collection of published numbers is at hand, the table is a copy of its cells.
 func TestPublishedIsACopy(t *testing.T) {
-	dir := referenceDir(t)
+	dir := reference.Path(t)
 	lines, err := csv.NewReader(strings.NewReader(publishedTable)).ReadAll()
 	if err != nil {
 		t.Fatal(err)
@@ -71,23 +73,6 @@ func readReference(t *testing.T, path string) []map[string]string {
 		rows = append(rows, row)
 	}
 	return rows
-}
-
-// referenceDir finds the collection of published numbers beside the repository, or skips.
-func referenceDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		path := filepath.Join(dir, "shared", "reference")
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-	}
-	t.Skip("the collection of published numbers is not here")
-	return ""
 }
 
 func TestParsePublishedIsStrict(t *testing.T) {
