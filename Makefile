@@ -10,7 +10,7 @@ BUILD    := -trimpath -tags='$(TAGS)' -ldflags='$(LDFLAGS)'
 FUZZTIME ?= 30000x
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz lint bench golden demo validate validate-fitted clean
+.PHONY: help build test race fuzz lint bench golden demo validate validate-fitted peers clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ validate-fitted: build ## models fitted by probe and by fio, 24 configurations t
 	tools/emufs/measure.sh bin/windrow bin/emufs replay/validate/emulated.device.yaml bin/emulated-fio.json
 	./bin/windrow validate --suite fitted-emulated --fio-json bin/emulated-fio.json
 	./bin/windrow validate --suite fitted-throttled
+
+peers: ## our residency pass beside libCacheSim's LRU; CACHESIM names its program
+	$(GO) run ./tools/peers/libcachesim --cachesim '$(CACHESIM)'
 
 clean: ## remove what make and demo made
 	rm -rf bin demo
