@@ -1,73 +1,21 @@
 package checkpoint
 
-import (
-	"fmt"
-	"math"
-	"math/bits"
-)
+import "github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
 
 // DType is an element type as safetensors spells it, for example "F16".
-type DType string
+type DType = tensor.DType
 
-// The element types that a model's weights come in; Size knows the others.
+// The element types that a model's weights come in; DType.Size knows the others.
 const (
-	F16  DType = "F16"
-	BF16 DType = "BF16"
-	F32  DType = "F32"
-	U8   DType = "U8"
+	F16  = tensor.F16
+	BF16 = tensor.BF16
+	F32  = tensor.F32
+	U8   = tensor.U8
 )
 
-// Size is the number of bytes of one element, 0 for an unknown type and for the types of less than a byte.
-func (d DType) Size() int64 {
-	switch d {
-	case "BOOL", U8, "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0":
-		return 1
-	case "I16", "U16", F16, BF16:
-		return 2
-	case "I32", "U32", F32:
-		return 4
-	case "I64", "U64", "F64", "C64":
-		return 8
-	}
-	return 0
-}
+// TensorInfo describes one tensor of a file, whatever the format: its name, type and shape as it is read, its place, and
+// how it is encoded there if not plainly.
+type TensorInfo = tensor.Info
 
-// TensorInfo describes one tensor of a file.
-type TensorInfo struct {
-	Name  string
-	DType DType
-	Shape []int64 // empty for a scalar; a dimension may be 0
-	// Offset is the place of the first byte, counted from the start of the file. NewWriter ignores it.
-	Offset int64
-	// Size in bytes, the product of the shape times the element size. NewWriter ignores it.
-	Size int64
-}
-
-// Elements is the number of elements.
-func (t TensorInfo) Elements() int64 {
-	if n := t.DType.Size(); n > 0 {
-		return t.Size / n
-	}
-	return 0
-}
-
-// byteSize multiplies shape and element size without overflow. Every dimension must be ≥ 0.
-func byteSize(dtype DType, shape []int64) (int64, error) {
-	size := uint64(dtype.Size())
-	if size == 0 {
-		return 0, fmt.Errorf("%w: dtype %q; save the tensor in another type", ErrUnsupported, dtype)
-	}
-	for _, dim := range shape {
-		if dim == 0 {
-			return 0, nil
-		}
-	}
-	for _, dim := range shape {
-		hi, lo := bits.Mul64(size, uint64(dim))
-		if dim < 0 || hi != 0 || lo > math.MaxInt64 {
-			return 0, fmt.Errorf("%w: shape %v of %s is more than a file can hold", ErrFormat, shape, dtype)
-		}
-		size = lo
-	}
-	return int64(size), nil
-}
+// byteSize multiplies shape and element size without overflow.
+func byteSize(dtype DType, shape []int64) (int64, error) { return tensor.ByteSize(dtype, shape) }

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
 )
 
 // raw makes a file from the text of a header and n bytes of data.
@@ -26,7 +28,7 @@ func raw(header string, n int) []byte {
 }
 
 func openBytes(b []byte) (*File, error) {
-	return newFile("test", bytes.NewReader(b), int64(len(b)))
+	return newFile(tensor.NewRaw("checkpoint", "test", bytes.NewReader(b), int64(len(b))))
 }
 
 // refused demands an error of a kind that contains every one of the texts.

@@ -11,37 +11,63 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/windrow-sim/windrow/engine/checkpoint/torch"
 )
 
-// The names that every Hugging Face folder uses.
+// configName is the configuration of every Hugging Face folder.
+const configName = "config.json"
+
+// The names of weights as safetensors.
 const (
-	configName = "config.json"
 	singleName = "model.safetensors"
 	indexName  = "model.safetensors.index.json"
 )
+
+// format is a format of the weights of a folder.
+type format struct {
+	single, index string
+	prefix, ext   string // of the names of all files
+	open          func(path string) (Tensors, error)
+}
+
+// formats lists the formats, the one that is preferred first: safetensors say the same with less that can go wrong.
+func formats() []format {
+	return []format{
+		{singleName, indexName, "", ".safetensors", func(path string) (Tensors, error) { return result(Open(path)) }},
+		// The prefix leaves out what a training run stores beside the model, such as optimizer.bin.
+		{"pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model", ".bin", func(path string) (Tensors, error) { return result(torch.Open(path)) }},
+	}
+}
+
+func (w format) owns(name string) bool {
+	return strings.HasPrefix(name, w.prefix) && filepath.Ext(name) == w.ext
+}
 
 // maxJSON bounds the size of config.json and of the index; the index of the largest public model has a few MB.
 const maxJSON = 64 << 20
 
 // FolderOptions say how to open a folder.
 type FolderOptions struct {
-	// IgnoreIndex takes every *.safetensors file of the folder instead of those that the index names.
+	// IgnoreIndex takes every *.safetensors file of the folder, or without those every pytorch_model*.bin, instead of the
+	// files that the index names.
 	IgnoreIndex bool
 }
 
-// Folder is an open Hugging Face folder: a configuration and the tensors of one or more safetensors files. Its methods
+// Folder is an open Hugging Face folder: a configuration and the tensors of one or more files of one format. Its methods
 // may be called from several goroutines.
 type Folder struct {
 	dir    string
 	config Object
-	files  []*File
+	format format
+	files  []Tensors
 	where  map[string]int // tensor → index of its file
 	notes  []string
 }
 
 // OpenFolder opens config.json and the weights: the shards that model.safetensors.index.json names, or else
-// model.safetensors. It fails when a shard is missing, when the index and the shards contradict each other, and when a
-// shard is broken; files that the index does not name are left out with a note.
+// model.safetensors, or else the same of pytorch_model.bin. It fails when a shard is missing, when the index and the shards
+// contradict each other, and when a shard is broken; files that are not part of what was chosen are left out with a note.
 func OpenFolder(dir string, opt FolderOptions) (*Folder, error) {
 	f := &Folder{dir: dir, where: map[string]int{}}
 	if err := f.open(opt); err != nil {
@@ -56,57 +82,74 @@ func (f *Folder) open(opt FolderOptions) error {
 	if f.config, err = f.readObject(configName); err != nil {
 		return err
 	}
-	present, err := f.list(".safetensors")
+	all, err := f.list()
 	if err != nil {
 		return err
 	}
-	if opt.IgnoreIndex {
-		if len(present) == 0 {
-			return f.noWeights()
+	var present []string // of all formats, the preferred first
+	for _, w := range formats() {
+		present = append(present, only(all, w)...)
+	}
+	for _, f.format = range formats() {
+		mine := only(all, f.format)
+		if opt.IgnoreIndex {
+			if len(mine) > 0 {
+				f.noteStray(present, mine, "files ending in "+f.format.ext+" are preferred")
+				return f.openFiles(mine, nil)
+			}
+			continue
 		}
-		return f.openFiles(present, nil)
+		index, err := f.readObject(f.format.index)
+		switch {
+		case err == nil:
+			return f.openIndex(index, mine, present)
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		case slices.Contains(mine, f.format.single):
+			f.noteStray(present, []string{f.format.single}, f.format.single+" was followed")
+			return f.openFiles([]string{f.format.single}, nil)
+		}
 	}
-	index, err := f.readObject(indexName)
-	switch {
-	case err == nil:
-		return f.openIndex(index, present)
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
-	case slices.Contains(present, singleName):
-		f.noteStray(present, []string{singleName}, singleName)
-		return f.openFiles([]string{singleName}, nil)
-	case len(present) > 0:
-		return fmt.Errorf("checkpoint: %s: %w: %s but neither %s nor %s; incomplete download? Ignore the index to take all files",
-			f.dir, ErrFormat, strings.Join(present, ", "), indexName, singleName)
-	}
-	return f.noWeights()
+	return f.noWeights(all, present)
+}
+
+// only returns the names of one format.
+func only(names []string, w format) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !w.owns(name) })
 }
 
 // noWeights says which other kind of weights is there, if any.
-func (f *Folder) noWeights() error {
-	others, err := f.list(".bin", ".pt", ".pth", ".gguf")
-	if err != nil {
-		return err
+func (f *Folder) noWeights(all, present []string) error {
+	if len(present) > 0 {
+		w := formats()[slices.IndexFunc(formats(), func(w format) bool { return w.owns(present[0]) })]
+		return fmt.Errorf("checkpoint: %s: %w: %s but neither %s nor %s; incomplete download? Ignore the index to take all files",
+			f.dir, ErrFormat, strings.Join(present, ", "), w.index, w.single)
+	}
+	var others []string
+	for _, name := range all {
+		switch filepath.Ext(name) {
+		case ".gguf":
+			return fmt.Errorf("checkpoint: %s: %w: weights as %s; name the file itself", f.dir, ErrUnsupported, name)
+		case ".bin", ".pt", ".pth":
+			others = append(others, name)
+		}
 	}
 	if len(others) > 0 {
-		return fmt.Errorf("checkpoint: %s: %w: weights as %s; save them as safetensors", f.dir, ErrUnsupported, strings.Join(others, ", "))
+		return fmt.Errorf("checkpoint: %s: %w: weights as %s; save them as safetensors or pytorch_model.bin", f.dir, ErrUnsupported, strings.Join(others, ", "))
 	}
 	return fmt.Errorf("checkpoint: %s: %w: no %s", f.dir, fs.ErrNotExist, singleName)
 }
 
-// list returns the names of the files with one of the given endings, sorted.
-func (f *Folder) list(endings ...string) ([]string, error) {
+// list returns the names of the files, sorted.
+func (f *Folder) list() ([]string, error) {
 	entries, err := os.ReadDir(f.dir)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	var names []string
 	for _, e := range entries {
-		if slices.Contains(endings, filepath.Ext(e.Name())) {
-			names = append(names, e.Name())
-		}
+		names = append(names, e.Name())
 	}
-	slices.Sort(names)
 	return names, nil
 }
 
@@ -130,36 +173,37 @@ func (f *Folder) readObject(name string) (Object, error) {
 	return o, nil
 }
 
-// openIndex opens the shards that the index names and compares what they hold with what it says.
-func (f *Folder) openIndex(index Object, present []string) error {
+// openIndex opens the shards that the index names and compares what they hold with what it says. mine are the files of the
+// index's format, present those of all formats.
+func (f *Folder) openIndex(index Object, mine, present []string) error {
 	weightMap := map[string]string{}
 	ok, err := index.Get("weight_map", &weightMap)
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: no weight_map", ErrFormat)
 	}
 	if err != nil {
-		return fmt.Errorf("checkpoint: %s: %w", filepath.Join(f.dir, indexName), err)
+		return fmt.Errorf("checkpoint: %s: %w", filepath.Join(f.dir, f.format.index), err)
 	}
 	var shards, missing []string
 	for _, tensor := range slices.Sorted(maps.Keys(weightMap)) {
 		file := weightMap[tensor]
-		if file != filepath.Base(file) || strings.ContainsAny(file, `/\`) || filepath.Ext(file) != ".safetensors" {
-			return fmt.Errorf("checkpoint: %s: %w: tensor %q in %q, which is not a safetensors file of this folder",
-				filepath.Join(f.dir, indexName), ErrFormat, tensor, file)
+		if file != filepath.Base(file) || strings.ContainsAny(file, `/\`) || !f.format.owns(file) {
+			return fmt.Errorf("checkpoint: %s: %w: tensor %q in %q, which is not a file %s*%s of this folder",
+				filepath.Join(f.dir, f.format.index), ErrFormat, tensor, file, f.format.prefix, f.format.ext)
 		}
 		shards = append(shards, file)
 	}
 	slices.Sort(shards)
 	shards = slices.Compact(shards)
 	for _, s := range shards {
-		if !slices.Contains(present, s) {
+		if !slices.Contains(mine, s) {
 			missing = append(missing, s)
 		}
 	}
 	if len(missing) > 0 {
-		return f.missingShards(missing, len(shards), present, shards)
+		return f.missingShards(missing, len(shards), mine, shards)
 	}
-	f.noteStray(present, shards, "the index")
+	f.noteStray(present, shards, "the index was followed")
 	return f.openFiles(shards, weightMap)
 }
 
@@ -179,7 +223,7 @@ func without(list, remove []string) []string {
 
 func (f *Folder) noteStray(present, used []string, why string) {
 	if stray := without(present, used); len(stray) > 0 {
-		f.notes = append(f.notes, fmt.Sprintf("%s: not read, because %s was followed", strings.Join(stray, ", "), why))
+		f.notes = append(f.notes, fmt.Sprintf("%s: not read, because %s", strings.Join(stray, ", "), why))
 	}
 }
 
@@ -188,12 +232,17 @@ func (f *Folder) noteStray(present, used []string, why string) {
 func (f *Folder) openFiles(names []string, weightMap map[string]string) error {
 	var unlisted []string
 	for i, name := range names {
-		file, err := Open(filepath.Join(f.dir, name))
+		file, err := f.format.open(filepath.Join(f.dir, name))
 		if err != nil {
 			return err
 		}
 		f.files = append(f.files, file)
-		for _, t := range file.tensors {
+		if noted, ok := file.(interface{ Notes() []string }); ok {
+			for _, note := range noted.Notes() {
+				f.notes = append(f.notes, name+": "+note)
+			}
+		}
+		for _, t := range file.Tensors() {
 			if _, listed := weightMap[t.Name]; weightMap != nil && !listed {
 				unlisted = append(unlisted, t.Name)
 				continue
@@ -258,7 +307,7 @@ func (f *Folder) Tensor(name string) (TensorInfo, bool) {
 	return f.files[i].Tensor(name)
 }
 
-// Section returns a reader over the bytes of one tensor. It must not be used after Close.
+// Section returns a reader over the elements of one tensor, as Tensors says. It must not be used after Close.
 func (f *Folder) Section(name string) (*io.SectionReader, error) {
 	i, ok := f.where[name]
 	if !ok {
@@ -269,11 +318,15 @@ func (f *Folder) Section(name string) (*io.SectionReader, error) {
 
 // ReadTensor fills dst, which must have the tensor's size.
 func (f *Folder) ReadTensor(name string, dst []byte) error {
-	i, ok := f.where[name]
-	if !ok {
-		return fmt.Errorf("checkpoint: %s: tensor %q: %w", f.dir, name, fs.ErrNotExist)
+	s, err := f.Section(name)
+	if err != nil {
+		return err
 	}
-	return f.files[i].ReadTensor(name, dst)
+	if s.Size() != int64(len(dst)) {
+		return fmt.Errorf("checkpoint: %s: tensor %q has %d bytes, the buffer %d", f.dir, name, s.Size(), len(dst))
+	}
+	_, err = io.ReadFull(s, dst)
+	return err
 }
 
 // Close closes all files.

@@ -137,7 +137,9 @@ func TestFolderSaysWhatIsWrong(t *testing.T) {
 	}{
 		"empty":          {nil, fs.ErrNotExist, "config.json"},
 		"no weights":     {map[string]string{"config.json": "{}"}, fs.ErrNotExist, "model.safetensors"},
-		"only bin":       {map[string]string{"config.json": "{}", "pytorch_model.bin": "x"}, ErrUnsupported, "pytorch_model.bin"},
+		"only bin":       {map[string]string{"config.json": "{}", "pytorch_model.bin": "x"}, ErrFormat, "not a file of torch.save"},
+		"only pt":        {map[string]string{"config.json": "{}", "model.pt": "x", "training_args.bin": "x"}, ErrUnsupported, "model.pt, training_args.bin; save them as"},
+		"only gguf":      {map[string]string{"config.json": "{}", "a.gguf": "x"}, ErrUnsupported, "a.gguf; name the file itself"},
 		"no index":       {map[string]string{"config.json": "{}", shard1: "a"}, ErrFormat, "incomplete download"},
 		"config":         {map[string]string{"config.json": "[]", "model.safetensors": "a"}, ErrFormat, "config.json"},
 		"deep config":    {map[string]string{"config.json": `{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "}"}, ErrFormat, "nested"},

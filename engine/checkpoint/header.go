@@ -190,7 +190,7 @@ func (p *tokens) tensor(name string) (TensorInfo, error) {
 		return err
 	})
 	if err == nil {
-		err = t.check(offsets)
+		err = checkTensor(&t, offsets)
 	}
 	if err != nil {
 		return t, fmt.Errorf("tensor %q: %w", name, err)
@@ -198,8 +198,8 @@ func (p *tokens) tensor(name string) (TensorInfo, error) {
 	return t, nil
 }
 
-// check completes t from its offsets and demands that they agree with dtype and shape.
-func (t *TensorInfo) check(offsets []int64) error {
+// checkTensor completes t from its offsets and demands that they agree with dtype and shape.
+func checkTensor(t *TensorInfo, offsets []int64) error {
 	if t.DType == "" || t.Shape == nil || len(offsets) != 2 {
 		return fmt.Errorf("%w: dtype, shape and data_offsets [begin, end] are needed", ErrFormat)
 	}

@@ -45,9 +45,12 @@ var allowed = map[string][]string{
 	"engine/flashio":       {"internal/units", "internal/rng", "engine/layout", "engine/flashio/uring"},
 	"engine/flashio/uring": {"internal/units"},
 	"engine/rowcache":      {"engine/policy"},
-	"engine/checkpoint":    {"internal/units"},
-	"engine/tokenizer":     {},
-	"engine/model":         {"internal/units", "internal/rng", "engine/checkpoint", "engine/layout", "kernels/ref"},
+	"engine/checkpoint":    {"internal/units", "kernels/ref", "engine/checkpoint/gguf", "engine/checkpoint/torch"},
+	// What the formats share is inside engine/checkpoint, which shows it to everyone else.
+	"engine/checkpoint/gguf":  {"engine/checkpoint/internal/tensor", "kernels/ref"},
+	"engine/checkpoint/torch": {"engine/checkpoint/internal/tensor"},
+	"engine/tokenizer":        {},
+	"engine/model":            {"internal/units", "internal/rng", "engine/checkpoint", "engine/layout", "kernels/ref"},
 	"engine": {"internal/units", "internal/rng", "engine/policy", "engine/layout", "engine/flashio", "engine/rowcache", "engine/model",
 		"kernels/ref", "kernels/cpu"},
 
@@ -57,11 +60,12 @@ var allowed = map[string][]string{
 	"sim":     {"internal/units", "engine/policy", "engine/layout", "devicemodels", "devicemodels/flash", "traces"},
 	// Decisions and times are the simulator's; it adds the sequential baseline.
 	"sim/batching": {"internal/units", "engine/layout", "devicemodels", "sim", "traces", "traces/batch"},
-	"sim/answers":  {"internal/units", "internal/rng", "engine/layout", "devicemodels", "devicemodels/flash", "sim", "traces", "traces/shapes", "traces/stats", "traces/synth"},
+	// Batches that requests form by when they come.
+	"sim/answers": {"internal/units", "internal/rng", "engine/layout", "devicemodels", "devicemodels/flash", "sim", "traces", "traces/shapes", "traces/stats", "traces/synth"},
 
-	"sim/sweep": {"internal/units", "internal/rng", "internal/nearest", "engine/policy", "engine/layout", "devicemodels", "devicemodels/flash", "traces", "traces/synth", "sim"},
+	"sim/sweep": {"internal/units", "internal/rng", "internal/nearest", "engine/policy", "engine/layout", "devicemodels", "devicemodels/flash", "traces", "traces/batch", "traces/synth", "traces/table", "traces/whatif", "sim"},
 
-	"sim/reproduce": {"internal/units", "engine/layout", "devicemodels", "devicemodels/flash", "sim", "traces", "traces/shapes", "traces/synth"},
+	"sim/reproduce": {"internal/units", "engine/layout", "devicemodels", "devicemodels/flash", "sim", "sim/speculative", "traces", "traces/shapes", "traces/synth"},
 
 	"replay":          {"internal/units", "internal/rng", "engine", "engine/policy", "engine/layout", "engine/flashio", "engine/model", "traces", "traces/compare", "devicemodels", "devicemodels/flash"},
 	"replay/emulated": {"internal/units", "internal/rng", "engine/flashio", "devicemodels/flash"},

@@ -75,8 +75,7 @@ func newApp(e *env) *cli.App {
 		Commands: []*cli.Command{
 			demoCommand(e), packCommand(e), synthCommand(e), generateCommand(e), recordCommand(e), traceCommand(e),
 			probeCommand(e), deviceCommand(e), simCommand(e), batchCommand(e), replayCommand(e), validateCommand(e), reportCommand(e),
-			breakevenCommand(e), planCommand(e),
-			sweepCommand(e),
+			breakevenCommand(e), planCommand(e), sweepCommand(e),
 			reproduceCommand(e),
 			doctorCommand(e), versionCommand(e),
 		},

@@ -1,0 +1,177 @@
+package checkpoint
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"github.com/windrow-sim/windrow/engine/checkpoint/gguf"
+	"github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
+	"github.com/windrow-sim/windrow/engine/checkpoint/torch"
+	"github.com/windrow-sim/windrow/kernels/ref"
+)
+
+// Tensors is an open checkpoint of any format. Its methods may be called from several goroutines.
+type Tensors interface {
+	// Tensors returns all tensors in an order that depends on the checkpoint alone.
+	Tensors() []TensorInfo
+	// Tensor finds a tensor by its exact name.
+	Tensor(name string) (TensorInfo, bool)
+	// Section returns a reader over the elements of a tensor: TensorInfo.Size bytes of type TensorInfo.DType, row-major,
+	// little-endian. Reading a range needs memory in proportion to the range. It must not be used after Close. A name
+	// that is not there is an fs.ErrNotExist.
+	Section(name string) (*io.SectionReader, error)
+	Close() error
+}
+
+// Model is a checkpoint with the configuration and under the names of a Hugging Face model.
+type Model interface {
+	Tensors
+	// Config returns config.json, or what a file without one knows of it. The caller must not change it.
+	Config() Object
+	// Notes are whole sentences about what was left out or looks odd; they belong above the results.
+	Notes() []string
+}
+
+// OpenAny opens a folder, or a file of any format, which its first bytes tell. The names are those of the file.
+func OpenAny(path string, opt FolderOptions) (Tensors, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	if st.IsDir() {
+		return result(OpenFolder(path, opt))
+	}
+	raw, err := tensor.Open("checkpoint", path)
+	if err != nil {
+		return nil, err
+	}
+	start, err := raw.Start(4)
+	raw.Close()
+	switch {
+	case err != nil:
+		return nil, err
+	case string(start) == "GGUF":
+		return result(gguf.Open(path))
+	case string(start) == "PK\x03\x04", string(start) == "\x80\x02\x8A\x0A":
+		// The latter is how files from before PyTorch 1.6 begin; torch says what to do with them.
+		return result(torch.Open(path))
+	}
+	return result(Open(path))
+}
+
+// result makes an interface without a value of a pointer without one.
+func result[T Tensors](t T, err error) (Tensors, error) {
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// OpenModel opens a Hugging Face folder, or a GGUF file as the model it was made of.
+func OpenModel(path string, opt FolderOptions) (Model, error) {
+	t, err := OpenAny(path, opt)
+	if err != nil {
+		return nil, err
+	}
+	switch t := t.(type) {
+	case *Folder:
+		return t, nil
+	case *gguf.File:
+		m, err := newGGUFModel(t)
+		if err != nil {
+			t.Close()
+			return nil, err
+		}
+		return m, nil
+	}
+	t.Close()
+	return nil, fmt.Errorf("checkpoint: %s: %w: tensors without a config.json; name the folder that holds both", path, ErrUnsupported)
+}
+
+// ggufModel gives a GGUF file the configuration in the form of a folder's.
+type ggufModel struct {
+	*gguf.Llama
+	config Object
+}
+
+func newGGUFModel(f *gguf.File) (*ggufModel, error) {
+	llama, err := gguf.NewLlama(f)
+	if err != nil {
+		return nil, err
+	}
+	m := &ggufModel{llama, Object{}}
+	for name, value := range llama.Config() {
+		if m.config[name], err = json.Marshal(value); err != nil {
+			return nil, fmt.Errorf("checkpoint: %s: %s: %w", f.Name(), name, err)
+		}
+	}
+	return m, nil
+}
+
+// Config implements Model.
+func (m *ggufModel) Config() Object { return m.config }
+
+// readRowsBlock bounds the buffer of ReadRows.
+const readRowsBlock = 256 << 10
+
+// ReadRows reads rows from…to−1 of a tensor of type F32, F16 or BF16 into dst, which must have room for exactly their
+// elements. A row is all that shares the first index; the tensor must have one. Its memory does not depend on the
+// number of rows.
+func ReadRows(t Tensors, name string, from, to int64, dst []float32) error {
+	info, ok := t.Tensor(name)
+	if ok && len(info.Shape) == 0 {
+		return fmt.Errorf("checkpoint: tensor %q: a scalar has no rows", name)
+	}
+	section, err := t.Section(name)
+	if err != nil {
+		return err
+	}
+	if from < 0 || to < from || to > info.Shape[0] {
+		return fmt.Errorf("checkpoint: tensor %q: rows %d to %d of %d", name, from, to, info.Shape[0])
+	}
+	row := int64(1)
+	for _, dim := range info.Shape[1:] {
+		row *= dim
+	}
+	if int64(len(dst)) != (to-from)*row {
+		return fmt.Errorf("checkpoint: tensor %q: %d rows have %d elements, the buffer %d", name, to-from, (to-from)*row, len(dst))
+	}
+	elem := info.DType.Size()
+	buf := make([]byte, min(readRowsBlock, int64(len(dst))*elem))
+	for at := from * row * elem; len(dst) > 0; {
+		n := min(int64(len(dst)), int64(len(buf))/elem)
+		if _, err := section.ReadAt(buf[:n*elem], at); err != nil {
+			return err
+		}
+		if err := widen(dst[:n], info.DType, buf); err != nil {
+			return fmt.Errorf("checkpoint: tensor %q: %w", name, err)
+		}
+		dst, at = dst[n:], at+n*elem
+	}
+	return nil
+}
+
+// widen converts the first elements of src, exactly.
+func widen(dst []float32, dtype DType, src []byte) error {
+	switch dtype {
+	case F32:
+		for i := range dst {
+			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
+		}
+	case BF16:
+		for i := range dst {
+			dst[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(src[2*i:])) << 16)
+		}
+	case F16:
+		for i := range dst {
+			dst[i] = ref.F16ToF32(binary.LittleEndian.Uint16(src[2*i:]))
+		}
+	default:
+		return fmt.Errorf("%w: dtype %s; F16, BF16 and F32 are", ErrUnsupported, dtype)
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+package gguf
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
+)
+
+const (
+	magic            = "GGUF"
+	alignmentKey     = "general.alignment"
+	defaultAlignment = 32 // docs/gguf.md
+)
+
+// File is an open GGUF file. Its methods may be called from several goroutines; the results of Tensors and Metadata are
+// copies.
+type File struct {
+	raw     *tensor.Raw
+	version int
+	meta    map[string]any
+	tensors []stored // in the order of their data
+	byName  map[string]int
+	notes   []string
+}
+
+// Open opens a GGUF file and checks its header against the size of the file; it reads no tensor. A file that breaks the
+// format is a checkpoint.ErrFormat; another version, byte order or type of tensor and one part of a split model are a
+// checkpoint.ErrUnsupported.
+func Open(path string) (*File, error) {
+	raw, err := tensor.Open("gguf", path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := newFile(raw)
+	if err != nil {
+		raw.Close()
+		return nil, fmt.Errorf("gguf: %s: %w", path, err)
+	}
+	return f, nil
+}
+
+func newFile(raw *tensor.Raw) (*File, error) {
+	p := newParser(raw, raw.Size())
+	version, err := p.start()
+	if err != nil {
+		return nil, err
+	}
+	tensors, err := p.u64()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := p.u64()
+	if err != nil {
+		return nil, err
+	}
+	f := &File{raw: raw, version: int(version)}
+	if f.meta, err = p.metadata(keys); err != nil {
+		return nil, err
+	}
+	if err := f.refuseParts(); err != nil {
+		return nil, err
+	}
+	align, err := f.alignment()
+	if err != nil {
+		return nil, err
+	}
+	if f.tensors, err = p.tensors(tensors); err != nil {
+		return nil, err
+	}
+	if err := f.place(p.at, align); err != nil {
+		return nil, err
+	}
+	f.byName = make(map[string]int, len(f.tensors))
+	for i, t := range f.tensors {
+		f.byName[t.Name] = i
+	}
+	return f, nil
+}
+
+// refuseParts refuses one file of a model that is split over several.
+func (f *File) refuseParts() error {
+	n, ok, err := f.Int("split.count")
+	if err == nil && ok && n > 1 {
+		err = fmt.Errorf("%w: one of the %d parts of a model; join them with llama-gguf-split --merge", errUnsupported, n)
+	}
+	return err
+}
+
+func (f *File) alignment() (int64, error) {
+	v, ok := f.meta[alignmentKey]
+	if !ok {
+		return defaultAlignment, nil
+	}
+	n, ok := v.(uint32)
+	if !ok || n < 8 || n&(n-1) != 0 {
+		return 0, fmt.Errorf("%w: %s is %v, not a power of two from 8 on", errFormat, alignmentKey, v)
+	}
+	return int64(n), nil
+}
+
+// place sorts the tensors by offset, demands that each starts where the padding behind the one before ends, makes the
+// offsets absolute, and compares the end with the file.
+func (f *File) place(header, align int64) error {
+	up := func(n int64) int64 { return (n + align - 1) / align * align }
+	slices.SortFunc(f.tensors, func(a, b stored) int {
+		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Name, b.Name))
+	})
+	start, end := up(header), int64(0)
+	for i := range f.tensors {
+		t := &f.tensors[i]
+		want := up(end)
+		switch {
+		case t.Offset%align != 0:
+			return fmt.Errorf("%w: tensor %q at %d, which is no multiple of the alignment %d", errFormat, tensor.Clip(t.Name), t.Offset, align)
+		case t.Offset < want:
+			return fmt.Errorf("%w: tensor %q at %d overlaps the one before, which ends at %d", errFormat, tensor.Clip(t.Name), t.Offset, end)
+		case t.Offset > want:
+			return fmt.Errorf("%w: %d bytes before tensor %q at %d belong to no tensor", errFormat, t.Offset-want, tensor.Clip(t.Name), t.Offset)
+		case t.bytes > math.MaxInt64-start-align-t.Offset:
+			return fmt.Errorf("%w: tensor %q ends behind what a file can hold", errFormat, tensor.Clip(t.Name))
+		}
+		end = t.Offset + t.bytes
+		t.Offset += start
+	}
+	size := f.raw.Size()
+	switch {
+	case len(f.tensors) > 0 && start+end > size:
+		return fmt.Errorf("%w: truncated: the header promises %d bytes, the file has %d; download it again", errFormat, start+end, size)
+	case start+up(end) < size:
+		f.notes = append(f.notes, fmt.Sprintf("%s: %d bytes after the last tensor belong to no tensor and were not read", f.Name(), size-start-up(end)))
+	}
+	return nil
+}
+
+// Name is the path the file was opened by.
+func (f *File) Name() string { return f.raw.Name() }
+
+// Version is the version of the format, 2 or 3.
+func (f *File) Version() int { return f.version }
+
+// Notes are whole sentences about what looks odd; they belong above the results.
+func (f *File) Notes() []string { return slices.Clone(f.notes) }
+
+// Metadata returns all values by key: numbers as the Go type of their size, bool, string, slices of these, and []any for
+// arrays of arrays. The slices must not be changed.
+func (f *File) Metadata() map[string]any { return maps.Clone(f.meta) }
+
+// Int returns a whole number of any size, and whether the key is there. Another type is a checkpoint.ErrFormat.
+func (f *File) Int(key string) (int64, bool, error) {
+	v, ok := f.meta[key]
+	if !ok {
+		return 0, false, nil
+	}
+	switch v := v.(type) {
+	case uint8:
+		return int64(v), true, nil
+	case int8:
+		return int64(v), true, nil
+	case uint16:
+		return int64(v), true, nil
+	case int16:
+		return int64(v), true, nil
+	case uint32:
+		return int64(v), true, nil
+	case int32:
+		return int64(v), true, nil
+	case int64:
+		return v, true, nil
+	case uint64:
+		if v <= math.MaxInt64 {
+			return int64(v), true, nil
+		}
+	}
+	return 0, false, f.wrongType(key, "a whole number")
+}
+
+// Get returns the value of a key if it has the type T, and whether the key is there. Another type is a
+// checkpoint.ErrFormat.
+func Get[T any](f *File, key string) (T, bool, error) {
+	v, ok := f.meta[key]
+	if !ok {
+		var none T
+		return none, false, nil
+	}
+	x, ok := v.(T)
+	if !ok {
+		return x, false, f.wrongType(key, fmt.Sprintf("of type %T", x))
+	}
+	return x, true, nil
+}
+
+func (f *File) wrongType(key, want string) error {
+	return fmt.Errorf("gguf: %s: %w: %s is of type %T, not %s", f.Name(), errFormat, key, f.meta[key], want)
+}
+
+// Tensors returns all tensors, in the order of their data.
+func (f *File) Tensors() []tensor.Info {
+	list := make([]tensor.Info, len(f.tensors))
+	for i, t := range f.tensors {
+		list[i] = t.Info
+	}
+	return list
+}
+
+// Tensor finds a tensor by its exact name.
+func (f *File) Tensor(name string) (tensor.Info, bool) {
+	i, ok := f.byName[name]
+	if !ok {
+		return tensor.Info{}, false
+	}
+	return f.tensors[i].Info, true
+}
+
+// Section returns a reader over the elements of one tensor, decoded and little-endian. It must not be used after Close.
+func (f *File) Section(name string) (*io.SectionReader, error) {
+	i, ok := f.byName[name]
+	if !ok {
+		return nil, fmt.Errorf("gguf: %s: tensor %q: %w", f.Name(), name, fs.ErrNotExist)
+	}
+	t := f.tensors[i]
+	if t.encoding.decode == nil {
+		return io.NewSectionReader(f.raw, t.Offset, t.Size), nil
+	}
+	return io.NewSectionReader(t.encoding.blocks(f.raw, t.Offset, t.Size), 0, t.Size), nil
+}
+
+// Close closes the file.
+func (f *File) Close() error { return f.raw.Close() }

@@ -1,0 +1,95 @@
+package gguf
+
+import (
+	"fmt"
+	"io/fs"
+)
+
+// Vocabulary is the tokenizer that a GGUF file carries.
+type Vocabulary struct {
+	Model  string // "gpt2" for byte-level BPE, "llama" for SentencePiece
+	Pre    string // how text is split first; empty when the file does not say
+	Tokens []string
+	Merges []string  // pairs of tokens with a space between them, best first; BPE only
+	Scores []float32 // of the tokens; nil when there are none
+	Types  []int32   // llama.cpp's kinds of tokens (1 normal, 2 unknown, 3 control, 6 byte); nil when there are none
+	// The ids of special tokens, −1 for those that the file does not name.
+	BOS, EOS, Unknown, Padding int64
+	AddBOS                     bool // put BOS in front; false when the file does not say
+}
+
+// Vocabulary returns the tokenizer. A file without one is an fs.ErrNotExist. One that cannot work, such as byte-level
+// BPE without merges, which would fall apart into single bytes when it is used, is a checkpoint.ErrFormat: call this
+// when a model is imported.
+func (f *File) Vocabulary() (Vocabulary, error) {
+	v, err := f.readVocabulary()
+	if err == nil {
+		err = v.check()
+	}
+	if err != nil {
+		return Vocabulary{}, fmt.Errorf("gguf: %s: tokenizer: %w", f.Name(), err)
+	}
+	return v, nil
+}
+
+func (f *File) readVocabulary() (v Vocabulary, err error) {
+	const prefix = "tokenizer.ggml."
+	var hasModel, hasTokens bool
+	if v.Model, hasModel, err = Get[string](f, prefix+"model"); err != nil {
+		return v, err
+	}
+	if v.Tokens, hasTokens, err = Get[[]string](f, prefix+"tokens"); err != nil {
+		return v, err
+	}
+	if !hasModel || !hasTokens {
+		return v, fmt.Errorf("%w: no %smodel with %stokens; take the tokenizer of the original model", fs.ErrNotExist, prefix, prefix)
+	}
+	if v.Pre, _, err = Get[string](f, prefix+"pre"); err != nil {
+		return v, err
+	}
+	if v.Merges, _, err = Get[[]string](f, prefix+"merges"); err != nil {
+		return v, err
+	}
+	if v.Scores, _, err = Get[[]float32](f, prefix+"scores"); err != nil {
+		return v, err
+	}
+	if v.Types, _, err = Get[[]int32](f, prefix+"token_type"); err != nil {
+		return v, err
+	}
+	if v.AddBOS, _, err = Get[bool](f, prefix+"add_bos_token"); err != nil {
+		return v, err
+	}
+	for _, id := range []struct {
+		key string
+		dst *int64
+	}{{"bos", &v.BOS}, {"eos", &v.EOS}, {"unknown", &v.Unknown}, {"padding", &v.Padding}} {
+		n, ok, err := f.Int(prefix + id.key + "_token_id")
+		switch {
+		case err != nil:
+			return v, err
+		case !ok || n == 1<<32-1: // llama.cpp's −1
+			n = -1
+		case n < 0 || n >= int64(len(v.Tokens)):
+			return v, fmt.Errorf("%w: %s token %d of %d", errFormat, id.key, n, len(v.Tokens))
+		}
+		*id.dst = n
+	}
+	return v, nil
+}
+
+// check demands what a tokenizer needs in order to work.
+func (v Vocabulary) check() error {
+	switch n := len(v.Tokens); {
+	case n == 0:
+		return fmt.Errorf("%w: no tokens", errFormat)
+	case v.Scores != nil && len(v.Scores) != n:
+		return fmt.Errorf("%w: %d tokens, %d scores", errFormat, n, len(v.Scores))
+	case v.Types != nil && len(v.Types) != n:
+		return fmt.Errorf("%w: %d tokens, %d types", errFormat, n, len(v.Types))
+	case v.Model == "gpt2" && len(v.Merges) == 0:
+		return fmt.Errorf("%w: byte-level BPE without merges; convert the model again with its merges.txt or tokenizer.json beside it", errFormat)
+	case v.Model == "llama" && v.Scores == nil:
+		return fmt.Errorf("%w: SentencePiece without scores; convert the model again with its tokenizer.model beside it", errFormat)
+	}
+	return nil
+}

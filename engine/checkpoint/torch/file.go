@@ -1,0 +1,137 @@
+package torch
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
+)
+
+// File is an open file of torch.save with a dictionary of tensors. Its methods may be called from several goroutines; the
+// result of Tensors is a copy.
+type File struct {
+	raw       *tensor.Raw
+	bigEndian bool
+	tensors   []tensor.Info
+	views     map[string]*view
+	notes     []string
+}
+
+// Open opens a file and runs its pickle; it reads no tensor. A file that is broken is a checkpoint.ErrFormat; one that is
+// older than the zip format, holds something else than a dictionary of tensors or asks for any code is a
+// checkpoint.ErrUnsupported.
+func Open(path string) (*File, error) {
+	raw, err := tensor.Open("torch", path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := newFile(raw)
+	if err != nil {
+		raw.Close()
+		return nil, fmt.Errorf("torch: %s: %w", path, err)
+	}
+	return f, nil
+}
+
+// zipMagic starts the first entry of a zip archive.
+const zipMagic = "PK\x03\x04"
+
+func newFile(raw *tensor.Raw) (*File, error) {
+	if err := checkStart(raw); err != nil {
+		return nil, err
+	}
+	a, err := openArchive(raw, maxDirectory)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{raw: raw, views: map[string]*view{}}
+	if f.bigEndian, err = a.bigEndian(); err != nil {
+		return nil, err
+	}
+	code, err := a.read("data.pkl", maxPickle)
+	if err != nil {
+		return nil, err
+	}
+	top, err := (&machine{code: code, place: a.place}).run()
+	if err != nil {
+		return nil, err
+	}
+	return f, f.fill(top)
+}
+
+// checkStart tells other kinds of files from truncated ones.
+func checkStart(raw *tensor.Raw) error {
+	start, err := raw.Start(16)
+	switch {
+	case err != nil:
+		return err
+	case bytes.HasPrefix(start, []byte(zipMagic)):
+		return nil
+	case len(start) > 1 && start[0] == opProto && start[1] <= 5:
+		return fmt.Errorf("%w: a file of PyTorch before 1.6 or a bare pickle; load it there and torch.save it again with a current version", errUnsupported)
+	}
+	return fmt.Errorf("%w: %d bytes that start with %q, not a file of torch.save", errFormat, raw.Size(), start)
+}
+
+// fill takes the tensors out of the dictionary.
+func (f *File) fill(top any) error {
+	d, ok := top.(*dict)
+	if !ok {
+		return fmt.Errorf("%w: the file holds %s, not a dictionary of tensors; save the state dict of the model", errUnsupported, kind(top))
+	}
+	var other []string
+	for _, key := range d.keys {
+		switch v := d.values[key].(type) {
+		case *view:
+			info := tensor.Info{Name: key, DType: v.dtype, Shape: v.shape, Offset: v.offset + v.start*v.dtype.Size(), Size: v.size}
+			info.Encoding = v.encoding(f.bigEndian)
+			f.tensors, f.views[key] = append(f.tensors, info), v
+		case *dict:
+			return fmt.Errorf("%w: %q is a dictionary inside the dictionary; save it alone", errUnsupported, tensor.Clip(key))
+		default:
+			other = append(other, tensor.Clip(key))
+		}
+	}
+	if len(other) > 0 {
+		slices.Sort(other)
+		f.notes = append(f.notes, fmt.Sprintf("not read, because it is not a tensor: %s", strings.Join(other, ", ")))
+	}
+	slices.SortFunc(f.tensors, func(a, b tensor.Info) int { return cmp.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// Name is the path the file was opened by.
+func (f *File) Name() string { return f.raw.Name() }
+
+// Notes are whole sentences about what was left out; they belong above the results.
+func (f *File) Notes() []string { return slices.Clone(f.notes) }
+
+// Tensors returns all tensors, sorted by name. Several may share their bytes.
+func (f *File) Tensors() []tensor.Info { return slices.Clone(f.tensors) }
+
+// Tensor finds a tensor by its exact name.
+func (f *File) Tensor(name string) (tensor.Info, bool) {
+	i, ok := slices.BinarySearchFunc(f.tensors, name, func(t tensor.Info, name string) int { return cmp.Compare(t.Name, name) })
+	if !ok {
+		return tensor.Info{}, false
+	}
+	return f.tensors[i], true
+}
+
+// Section returns a reader over the elements of one tensor in row-major order, little-endian. It must not be used after
+// Close. A transposed matrix is read with one access per column for each piece, so pieces should be of many rows.
+func (f *File) Section(name string) (*io.SectionReader, error) {
+	v, ok := f.views[name]
+	if !ok {
+		return nil, fmt.Errorf("torch: %s: tensor %q: %w", f.raw.Name(), name, fs.ErrNotExist)
+	}
+	return io.NewSectionReader(v.reader(f.raw, f.bigEndian), 0, v.size), nil
+}
+
+// Close closes the file.
+func (f *File) Close() error { return f.raw.Close() }
