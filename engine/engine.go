@@ -127,7 +127,7 @@ func (e *Engine) Forward(t Token) ([]float32, error) {
 		ev.FFN.Dur = lap - ev.FFN.Start
 
 		if e.observer != nil {
-			ev.Active = e.mask
+			ev.Active, ev.Values = e.mask, e.values
 			if err := e.observer.Layer(&ev); err != nil {
 				return nil, err
 			}

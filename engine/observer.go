@@ -11,6 +11,9 @@ type LayerEvent struct {
 	// Active is the true mask of the units that were computed: bit u is set when unit u's value is above zero. It is valid
 	// during the call only.
 	Active []uint64
+	// Values are the values of the computed units, ascending by unit; those above zero are the units of Active. Valid during the
+	// call only.
+	Values []float32
 
 	Attention, Predict, IO, Memory, FFN Span
 

@@ -1,5 +1,5 @@
 // Package record turns what an engine does into a trace: an engine.Observer that captures the true activation mask of
-// every layer and token. It knows engine and traces, which know nothing of each other.
+// every layer and token and, when asked to, the magnitudes of the active units. It knows engine and traces, which know nothing of each other.
 package record
 
 import (
@@ -21,12 +21,19 @@ type Recorder struct {
 	next  int // layer expected next
 }
 
-// New returns a Recorder of masks of layers × words.
+// New returns a Recorder of masks of layers × words, without magnitudes.
 func New(out Appender, layers, words int) *Recorder {
 	r := &Recorder{out: out, token: traces.Token{Active: make([][]uint64, layers)}}
 	for l := range r.token.Active {
 		r.token.Active[l] = make([]uint64, words)
 	}
+	return r
+}
+
+// NewMagnitudes returns a Recorder of masks and of the magnitude of every active unit.
+func NewMagnitudes(out Appender, layers, words int) *Recorder {
+	r := New(out, layers, words)
+	r.token.Magnitude = make([][]byte, layers)
 	return r
 }
 
@@ -37,6 +44,15 @@ func (r *Recorder) Layer(ev *engine.LayerEvent) error {
 			ev.Layer, len(ev.Active), len(r.token.Active), r.next)
 	}
 	copy(r.token.Active[ev.Layer], ev.Active)
+	if r.token.Magnitude != nil {
+		codes := r.token.Magnitude[ev.Layer][:0]
+		for _, v := range ev.Values {
+			if v > 0 { // a flash-resident engine computes units that turn out to be zero
+				codes = append(codes, traces.MagnitudeCode(v))
+			}
+		}
+		r.token.Magnitude[ev.Layer] = codes
+	}
 	r.next++
 	return nil
 }

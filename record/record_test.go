@@ -67,3 +67,56 @@ func TestRecorderRefusesWrongShapes(t *testing.T) {
 		t.Error("a layer beyond the trace gave no error")
 	}
 }
+
+func TestRecorderOfMagnitudes(t *testing.T) {
+	var magnitudes [][]byte
+	r := NewMagnitudes(appendFunc(func(tok *traces.Token) error {
+		for _, m := range tok.Magnitude {
+			magnitudes = append(magnitudes, slices.Clone(m))
+		}
+		return nil
+	}), 2, 1)
+	for _, values := range [][]float32{{1, 0, 2}, {}, {0.5}, {8, 1, 1, 1}} { // two tokens of two layers; the value of zero is no active unit
+		mask := uint64(1)<<len(slices.DeleteFunc(slices.Clone(values), func(v float32) bool { return v == 0 })) - 1
+		if err := r.Layer(&engine.LayerEvent{Layer: r.next, Active: []uint64{mask}, Values: values}); err != nil {
+			t.Fatal(err)
+		}
+		if r.next == 2 {
+			if err := r.Token(&engine.TokenEvent{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	want := [][]byte{
+		{traces.MagnitudeCode(1), traces.MagnitudeCode(2)}, {}, {traces.MagnitudeCode(0.5)},
+		{traces.MagnitudeCode(8), traces.MagnitudeCode(1), traces.MagnitudeCode(1), traces.MagnitudeCode(1)},
+	}
+	if !slices.EqualFunc(magnitudes, want, slices.Equal[[]byte]) {
+		t.Errorf("recorded %v, want %v", magnitudes, want)
+	}
+}
+
+// Without magnitudes nothing is kept of the values, and a token costs no allocation.
+func TestRecorderWithoutMagnitudesCostsNothing(t *testing.T) {
+	r := New(appendFunc(func(tok *traces.Token) error {
+		if tok.Magnitude != nil {
+			t.Error("magnitudes that nobody asked for")
+		}
+		return nil
+	}), 1, 1)
+	layer, token := engine.LayerEvent{Active: []uint64{1}, Values: []float32{1}}, engine.TokenEvent{}
+	if n := testing.AllocsPerRun(10, func() {
+		if err := r.Layer(&layer); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Token(&token); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations per token", n)
+	}
+}
+
+type appendFunc func(*traces.Token) error
+
+func (f appendFunc) Append(t *traces.Token) error { return f(t) }

@@ -12,7 +12,7 @@ import (
 type CatOptions struct {
 	From  int  // first token
 	Count int  // tokens; 0 means all from From on
-	Units bool // also the indices of the active (and predicted) units
+	Units bool // also the indices of the active (and predicted) units and the codes of the magnitudes
 }
 
 // span returns the half-open range of tokens.
@@ -28,9 +28,10 @@ func (o CatOptions) span(src Source) (from, to int, err error) {
 }
 
 // WriteCSV prints one line per token and layer: seq, pos, phase, token, layer, active_count and, as far as the trace
-// has them, predicted_count; with Units also active and predicted, as unit indices with spaces between.
+// has them, predicted_count; with Units also active and predicted, as unit indices with spaces between, and magnitude, the
+// MagnitudeCodes of the active units in the same order.
 func WriteCSV(w io.Writer, src Source, opt CatOptions) error {
-	predicted := src.Header().HasPredicted
+	predicted, magnitude := src.Header().HasPredicted, src.Header().HasMagnitude && opt.Units
 	head := "seq,pos,phase,token,layer,active_count"
 	if predicted {
 		head += ",predicted_count"
@@ -40,6 +41,9 @@ func WriteCSV(w io.Writer, src Source, opt CatOptions) error {
 		if predicted {
 			head += ",predicted"
 		}
+	}
+	if magnitude {
+		head += ",magnitude"
 	}
 	return eachRow(w, head+"\n", src, opt, func(b []byte, t *Token, l int) []byte {
 		b = strconv.AppendUint(b, uint64(t.Seq), 10)
@@ -57,13 +61,16 @@ func WriteCSV(w io.Writer, src Source, opt CatOptions) error {
 				b = appendUnits(append(b, ','), t.Predicted[l], ' ')
 			}
 		}
+		if magnitude {
+			b = appendCodes(append(b, ','), t.Magnitude[l], ' ')
+		}
 		return b
 	})
 }
 
 // WriteJSONL prints the rows of WriteCSV as one JSON object per line; unit lists are arrays of numbers.
 func WriteJSONL(w io.Writer, src Source, opt CatOptions) error {
-	predicted := src.Header().HasPredicted
+	predicted, magnitude := src.Header().HasPredicted, src.Header().HasMagnitude && opt.Units
 	return eachRow(w, "", src, opt, func(b []byte, t *Token, l int) []byte {
 		b = strconv.AppendUint(append(b, `{"seq":`...), uint64(t.Seq), 10)
 		b = strconv.AppendUint(append(b, `,"pos":`...), uint64(t.Pos), 10)
@@ -79,6 +86,9 @@ func WriteJSONL(w io.Writer, src Source, opt CatOptions) error {
 			if predicted {
 				b = append(appendUnits(append(b, `,"predicted":[`...), t.Predicted[l], ','), ']')
 			}
+		}
+		if magnitude {
+			b = append(appendCodes(append(b, `,"magnitude":[`...), t.Magnitude[l], ','), ']')
 		}
 		return append(b, '}')
 	})
@@ -124,6 +134,17 @@ func appendUnits(b []byte, mask []uint64, sep byte) []byte {
 			first = false
 			b = strconv.AppendInt(b, int64(64*i+bits.TrailingZeros64(word)), 10)
 		}
+	}
+	return b
+}
+
+// appendCodes appends codes with sep between them.
+func appendCodes(b, codes []byte, sep byte) []byte {
+	for i, c := range codes {
+		if i > 0 {
+			b = append(b, sep)
+		}
+		b = strconv.AppendUint(b, uint64(c), 10)
 	}
 	return b
 }

@@ -18,6 +18,7 @@ type Report struct {
 	Compress  string   `json:"compress"`
 	Active    int64    `json:"active_units"`    // set bits of all active masks
 	Predicted int64    `json:"predicted_units"` // of all predicted masks
+	Magnitude int64    `json:"magnitudes,omitempty"`
 	Warnings  []string `json:"warnings"`
 }
 
@@ -52,6 +53,9 @@ func CheckFile(path string) (rep Report, err error) {
 		}
 		for _, m := range t.Predicted {
 			rep.Predicted += int64(count(m))
+		}
+		for _, m := range t.Magnitude {
+			rep.Magnitude += int64(len(m))
 		}
 		rep.Tokens++
 	}

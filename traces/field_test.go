@@ -36,7 +36,7 @@ func readAll(path string) error {
 // the file when only values changed.
 func TestField_A1_MutatedFilesAreErrors(t *testing.T) {
 	for _, compress := range []string{"none", "zstd"} {
-		good, err := os.ReadFile(save(t, testTrace(2, true), WriteOptions{Compress: compress}))
+		good, err := os.ReadFile(save(t, withMagnitudes(testTrace(2, true)), WriteOptions{Compress: compress}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,6 +100,11 @@ func FuzzOpen(f *testing.F) {
 		}
 		f.Add(b)
 		f.Add(b[:len(b)/2])
+		sized, err := os.ReadFile(save(f, withMagnitudes(testTrace(2, opt.BatchBytes == 1)), opt))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(sized)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		path := filepath.Join(t.TempDir(), "f.trace.arrow")

@@ -30,6 +30,9 @@ type Manifest struct {
 	Units         int    `json:"units"`
 	Compress      string `json:"compress"`
 	Model         string `json:"model"`
+	HasMagnitude  bool   `json:"has_magnitude,omitempty"`
+	DerivedFrom   string `json:"derived_from_sha256,omitempty"`
+	DerivedBy     string `json:"derived_by,omitempty"`
 }
 
 // ManifestPath returns the path of the manifest of a trace.

@@ -96,6 +96,8 @@ func difference(a, b *Header) (name string, va, vb any) {
 		{"dtype", a.DType, b.DType},
 		{"synthetic", a.Synthetic, b.Synthetic},
 		{"has_predicted", a.HasPredicted, b.HasPredicted},
+		{"has_magnitude", a.HasMagnitude, b.HasMagnitude},
+		{"derived_by", a.DerivedBy, b.DerivedBy},
 	}
 	for _, f := range fields {
 		if f.a != f.b {

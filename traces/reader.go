@@ -46,7 +46,7 @@ type Reader struct {
 type loaded struct {
 	index int
 	rows  int
-	cols  [colPredicted + 1][]byte
+	cols  [numBuffers][]byte
 }
 
 // Open opens a trace and checks its SHA-256 against the manifest.
@@ -161,12 +161,12 @@ func (r *Reader) parse() (err error) {
 
 // load fills l.cols.
 func (r *Reader) load(l *loaded) error {
-	n := colActive + 1
-	if r.head.HasPredicted {
-		n++
-	}
-	if err := r.file.Load(&r.file.Batches()[l.index], l.cols[:n]); err != nil {
+	if err := r.file.Load(&r.file.Batches()[l.index], l.cols[:]); err != nil {
 		return fmt.Errorf("batch %d: %w", l.index, err)
+	}
+	if r.head.HasMagnitude && !r.head.HasPredicted { // found where predicted masks would be
+		l.cols[colMagOffsets], l.cols[colMagCodes] = l.cols[colPredicted], l.cols[colPredicted+1]
+		l.cols[colPredicted] = nil
 	}
 	return nil
 }
@@ -258,6 +258,11 @@ func (r *Reader) Token(i int, t *Token) error {
 	} else {
 		t.Predicted = nil
 	}
+	if r.head.HasMagnitude {
+		t.Magnitude = grow(t.Magnitude, layers)
+	} else {
+		t.Magnitude = nil
+	}
 	row := i * layers
 	if i > 0 {
 		// the row before, so that the first row can be checked to come after it
@@ -313,6 +318,16 @@ func (r *Reader) readRow(b *loaded, k, l int, hasPrev bool, t *Token) string {
 			return "predicted has bits beyond the last unit"
 		}
 	}
+	if r.head.HasMagnitude {
+		codes, ok := arrowfile.Value(b.cols[colMagOffsets], b.cols[colMagCodes], k)
+		if !ok {
+			return "magnitude has offsets outside its values"
+		}
+		if len(codes) != count(t.Active[l]) {
+			return "magnitude does not have one byte per active unit"
+		}
+		t.Magnitude[l] = codes
+	}
 	return ""
 }
 
@@ -361,10 +376,10 @@ func (r *Reader) mask(col []byte, k int) []uint64 {
 	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(row))), words)
 }
 
-// grow returns a slice of n masks, reusing s when it has room.
-func grow(s [][]uint64, n int) [][]uint64 {
+// grow returns a slice of n masks or magnitudes, reusing s when it has room.
+func grow[E any](s [][]E, n int) [][]E {
 	if cap(s) < n {
-		return make([][]uint64, n)
+		return make([][]E, n)
 	}
 	return s[:n]
 }

@@ -211,7 +211,7 @@ func TestManifestSaysWhatTheFileIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "manifest", Manifest{
-		SchemaVersion: "1.0", Tool: "windrow test", File: "x.trace.arrow", Bytes: info.Size(), SHA256: open(t, path).SHA256(),
+		SchemaVersion: "1.1", Tool: "windrow test", File: "x.trace.arrow", Bytes: info.Size(), SHA256: open(t, path).SHA256(),
 		Complete: true, Tokens: 12, Sequences: 3, Layers: 3, Units: 150, Compress: "none", Model: "tiny",
 	}, m)
 	equal(t, "files", []string{"x.trace.arrow", "x.trace.json"}, names(t, filepath.Dir(path)))

@@ -66,6 +66,8 @@ type RunMeta struct {
 	Seed          uint64          `json:"seed"`
 	DriftPercent  *float64        `json:"drift_percent"`        // by how much the device changed its speed during a measured run; nil = not measured
 	Prediction    *Prediction     `json:"prediction,omitempty"` // of a simulated run: how far it can be trusted; nil = not stated
+	Ahead         *Ahead          `json:"ahead,omitempty"`      // of a simulated run that read ahead; nil = on demand
+	Headroom      *Headroom       `json:"headroom,omitempty"`   // of a simulated run; nil = not computed
 	Warnings      []string        `json:"warnings"`
 	Config        json.RawMessage `json:"config"` // the whole resolved configuration
 	Totals        Totals          `json:"totals"`
@@ -96,6 +98,33 @@ type Prediction struct {
 	TokensPerSPrefetched *float64 `json:"tokens_per_s_prefetched"`
 	Compute              []string `json:"compute"` // what the times of the host are, part by part
 	Notes                []string `json:"notes,omitempty"`
+}
+
+// Ahead is what reading ahead did in a Run, whose I/O rows then hold only the time that compute waited.
+type Ahead struct {
+	Schedule string      `json:"schedule"`     // "lookahead" or "token"
+	Hidden   units.Nanos `json:"hidden_io_ns"` // time of reads beside compute
+	Slowed   units.Nanos `json:"slowed_ns"`    // by which they, and moving their rows, stretched it; part of the rows
+	Bytes    units.Bytes `json:"ahead_bytes"`  // read ahead; part of the rows
+	Wasted   units.Bytes `json:"wasted_bytes"` // records of them that were not needed
+	Named    int64       `json:"named_units"`  // loads that were foreseen
+	Missed   int64       `json:"missed_units"` // and were not, where something was foreseen: read on demand
+	Chunks   int64       `json:"chunks"`       // submissions of the staging buffer
+}
+
+// Headroom is what a policy reads beside the least that any policy could which keeps as many units between two tokens and knows the
+// future (package policy, Bound). Counted are loaded units, also those that a policy reads without need: the bound is on reads, not on waits.
+type Headroom struct {
+	Policy string `json:"policy"`
+	Kept   int    `json:"kept_units"`   // that both may keep between tokens: the most that the policy ever keeps of each layer, summed
+	Needed int64  `json:"needed_units"` // by the masks, of all tokens and layers
+
+	Loads      int64       `json:"loads"`
+	Bytes      units.Bytes `json:"bytes"` // of Loads: whole units, without what a layout reads between them
+	Least      int64       `json:"least_loads"`
+	LeastBytes units.Bytes `json:"least_bytes"`
+	// Ratio is Loads / Least: 1 = no other policy reads less. 0 when nothing is needed.
+	Ratio float64 `json:"ratio"`
 }
 
 // Totals are sums over the rows of a Run. ComputeTotals makes them; a file whose totals disagree with its rows is refused.

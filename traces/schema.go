@@ -16,7 +16,7 @@ const metaKey = "windrow"
 // maxMeta bounds the JSON that is read from a file's metadata or a manifest.
 const maxMeta = 16 << 20
 
-// Columns of a trace, by index.
+// Buffers of the columns of a trace, by index.
 const (
 	colSeq = iota
 	colPos
@@ -25,6 +25,9 @@ const (
 	colLayer
 	colActive
 	colPredicted
+	colMagOffsets
+	colMagCodes
+	numBuffers
 )
 
 // traceColumns are the columns of a trace with header h.
@@ -41,6 +44,9 @@ func traceColumns(h *Header) []arrowfile.Column {
 	if h.HasPredicted {
 		cols = append(cols, arrowfile.Column{Name: "predicted", Type: arrowfile.Fixed, Size: mask})
 	}
+	if h.HasMagnitude {
+		cols = append(cols, arrowfile.Column{Name: "magnitude", Type: arrowfile.Binary, Size: h.Units})
+	}
 	return cols
 }
 
@@ -55,7 +61,7 @@ func headerMeta(h *Header) ([]arrowfile.Pair, error) {
 	if err != nil {
 		return nil, fmt.Errorf("header: host: %w", err)
 	}
-	return []arrowfile.Pair{
+	pairs := []arrowfile.Pair{
 		{Key: metaKey, Value: string(text)},
 		{Key: "schema_version", Value: h.SchemaVersion},
 		{Key: "tool", Value: h.Tool},
@@ -73,8 +79,13 @@ func headerMeta(h *Header) ([]arrowfile.Pair, error) {
 		{Key: "sampling", Value: h.Sampling},
 		{Key: "synthetic", Value: strconv.FormatBool(h.Synthetic)},
 		{Key: "has_predicted", Value: strconv.FormatBool(h.HasPredicted)},
+		{Key: "has_magnitude", Value: strconv.FormatBool(h.HasMagnitude)},
 		{Key: "host", Value: string(host)},
-	}, nil
+	}
+	if h.DerivedBy != "" {
+		pairs = append(pairs, arrowfile.Pair{Key: "derived_from_sha256", Value: h.DerivedFrom}, arrowfile.Pair{Key: "derived_by", Value: h.DerivedBy})
+	}
+	return pairs, nil
 }
 
 // readHeader finds and checks the header in a parsed file.

@@ -4,8 +4,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// SchemaVersion of trace and Run files: major.minor. A reader refuses a newer major.
-const SchemaVersion = "1.0"
+// SchemaVersion of trace and Run files: major.minor. A reader refuses a newer major. 1.1 added the column "magnitude" and the
+// derivation of traces.
+const SchemaVersion = "1.1"
 
 // Phase says whether a token was part of the prompt.
 type Phase uint8
@@ -80,6 +81,9 @@ type Header struct {
 	Sampling      string            `json:"sampling"`
 	Synthetic     bool              `json:"synthetic"` // made by "synth trace", not recorded
 	HasPredicted  bool              `json:"has_predicted"`
+	HasMagnitude  bool              `json:"has_magnitude"`
+	DerivedFrom   string            `json:"derived_from_sha256,omitempty"` // of the trace that this one was made from
+	DerivedBy     string            `json:"derived_by,omitempty"`          // how it was changed; "" for a trace that was not
 	Host          map[string]string `json:"host"`
 }
 
@@ -96,6 +100,9 @@ type Token struct {
 	Active [][]uint64
 	// Predicted is like Active, nil when the trace holds no predicted masks.
 	Predicted [][]uint64
+	// Magnitude[l] holds the MagnitudeCode of every active unit of layer l, ascending by unit: as many bytes as Active[l] has
+	// bits. It is nil when the trace holds no magnitudes. The slices may point into a mapped file: read only.
+	Magnitude [][]byte
 }
 
 // Source is a trace that can be read token by token, in order of (sequence, position). *Reader and *Memory are Sources.

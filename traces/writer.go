@@ -16,6 +16,8 @@ type WriteOptions struct {
 	Compress string
 	// BatchBytes is the size of a batch before compression, 2 MiB when 0. A batch holds whole tokens, at least one.
 	BatchBytes int
+	// Incomplete makes the manifest of a trace that Close completes say so: it was made from one that is not whole.
+	Incomplete bool
 }
 
 const (
@@ -29,12 +31,14 @@ type Writer struct {
 	path     string
 	head     Header
 	compress string
+	whole    bool // what Close says in the manifest
 	file     *partialFile
 	arrow    *arrowfile.Writer
 	cols     []arrowfile.Column
-	bufs     [][]byte // one batch, by column
-	rows     int      // rows in bufs
+	bufs     [numBuffers][]byte // one batch
+	rows     int                // rows in bufs
 	maxRows  int
+	maxCodes int // bytes of magnitudes after which a batch ends
 	spare    uint64
 	tokens   int
 	seqs     int
@@ -60,7 +64,7 @@ func newWriter(path string, h Header, opt WriteOptions, create func(string) (sin
 	if err := errors.Join(checkHeader(&h), checkVersion(h.SchemaVersion)); err != nil {
 		return nil, fmt.Errorf("traces: %s: %w", path, err)
 	}
-	w := &Writer{path: path, head: h, compress: opt.Compress, cols: traceColumns(&h), spare: spareBits(h.Units)}
+	w := &Writer{path: path, head: h, compress: opt.Compress, whole: !opt.Incomplete, cols: traceColumns(&h), spare: spareBits(h.Units)}
 	codec := arrowfile.None
 	switch opt.Compress {
 	case "":
@@ -95,18 +99,24 @@ func (w *Writer) sizeBatches(target int) error {
 	if target < 0 || target > maxBatchBytes {
 		return fmt.Errorf("batches of %d bytes, need 1..%d", target, maxBatchBytes)
 	}
-	rowBytes := 0
+	rowBytes, codes := 0, 0
 	for _, c := range w.cols {
 		rowBytes += c.Width()
 	}
+	if w.head.HasMagnitude {
+		codes = w.head.Units
+	}
 	tokenBytes := int64(rowBytes) * int64(w.head.Layers)
-	if tokenBytes > maxBatchBytes {
-		return fmt.Errorf("one token takes %d bytes, more than %d", tokenBytes, maxBatchBytes)
+	if most := tokenBytes + int64(codes)*int64(w.head.Layers); most > maxBatchBytes {
+		return fmt.Errorf("one token takes up to %d bytes, more than %d", most, maxBatchBytes)
 	}
 	w.maxRows = max(1, target/int(tokenBytes)) * w.head.Layers
-	w.bufs = make([][]byte, len(w.cols))
-	for i, c := range w.cols {
+	w.maxCodes = target
+	for i, c := range w.cols[:colPredicted] {
 		w.bufs[i] = make([]byte, 0, w.maxRows*c.Width())
+	}
+	if w.head.HasPredicted {
+		w.bufs[colPredicted] = make([]byte, 0, w.maxRows*w.cols[colPredicted].Width())
 	}
 	return nil
 }
@@ -131,14 +141,14 @@ func (w *Writer) Append(t *Token) error {
 	}
 	w.tokens++
 	w.lastSeq, w.lastPos = t.Seq, t.Pos
-	if w.rows >= w.maxRows {
+	if w.rows >= w.maxRows || len(w.bufs[colMagCodes]) >= w.maxCodes {
 		return w.flush()
 	}
 	return nil
 }
 
 func (w *Writer) appendRow(t *Token, l int) {
-	b := w.bufs
+	b := &w.bufs
 	b[colSeq] = binary.LittleEndian.AppendUint32(b[colSeq], t.Seq)
 	b[colPos] = binary.LittleEndian.AppendUint32(b[colPos], t.Pos)
 	b[colPhase] = append(b[colPhase], uint8(t.Phase))
@@ -147,6 +157,13 @@ func (w *Writer) appendRow(t *Token, l int) {
 	b[colActive] = appendMask(b[colActive], t.Active[l])
 	if w.head.HasPredicted {
 		b[colPredicted] = appendMask(b[colPredicted], t.Predicted[l])
+	}
+	if w.head.HasMagnitude {
+		if w.rows == 0 {
+			b[colMagOffsets] = append(b[colMagOffsets], 0, 0, 0, 0)
+		}
+		b[colMagCodes] = append(b[colMagCodes], t.Magnitude[l]...)
+		b[colMagOffsets] = binary.LittleEndian.AppendUint32(b[colMagOffsets], uint32(len(b[colMagCodes])))
 	}
 	w.rows++
 }
@@ -167,6 +184,9 @@ func (w *Writer) check(t *Token) error {
 		return fmt.Errorf("comes after sequence %d, position %d: tokens must ascend", w.lastSeq, w.lastPos)
 	}
 	if err := w.checkMasks("active", t.Active); err != nil {
+		return err
+	}
+	if err := w.checkMagnitudes(t); err != nil {
 		return err
 	}
 	if !w.head.HasPredicted {
@@ -199,12 +219,31 @@ func (w *Writer) checkMasks(name string, masks [][]uint64) error {
 	return nil
 }
 
+// checkMagnitudes holds the magnitudes of a token against invariant 4 of the package.
+func (w *Writer) checkMagnitudes(t *Token) error {
+	if !w.head.HasMagnitude {
+		if t.Magnitude != nil {
+			return errors.New("has magnitudes, but the header says has_magnitude false")
+		}
+		return nil
+	}
+	if len(t.Magnitude) != w.head.Layers {
+		return fmt.Errorf("magnitudes of %d layers for %d", len(t.Magnitude), w.head.Layers)
+	}
+	for l, codes := range t.Magnitude {
+		if n := count(t.Active[l]); len(codes) != n {
+			return fmt.Errorf("layer %d: %d magnitudes for %d active units", l, len(codes), n)
+		}
+	}
+	return nil
+}
+
 // flush writes the batch.
 func (w *Writer) flush() error {
 	if w.rows == 0 || w.err != nil {
 		return w.err
 	}
-	if err := w.arrow.Write(w.rows, w.bufs); err != nil {
+	if err := w.arrow.Write(w.rows, w.used()); err != nil {
 		w.err = fmt.Errorf("traces: %s: write: %w", w.path, err)
 		return w.err
 	}
@@ -215,9 +254,21 @@ func (w *Writer) flush() error {
 	return nil
 }
 
+// used are the buffers that this trace's columns have, in order.
+func (w *Writer) used() [][]byte {
+	out := append(make([][]byte, 0, numBuffers), w.bufs[:colPredicted]...)
+	if w.head.HasPredicted {
+		out = append(out, w.bufs[colPredicted])
+	}
+	if w.head.HasMagnitude {
+		out = append(out, w.bufs[colMagOffsets], w.bufs[colMagCodes])
+	}
+	return out
+}
+
 // Close completes the trace: footer, sync, manifest, and the final name as the last step. After an error there is no
 // new file under the final name; a trace without tokens is such an error.
-func (w *Writer) Close() error { return w.finish(w.path, true) }
+func (w *Writer) Close() error { return w.finish(w.path, w.whole) }
 
 // Interrupt completes what was appended so far as a readable trace under another name, NAME.partial.trace.arrow, with a
 // manifest that says complete: false, and returns its path.
@@ -268,6 +319,7 @@ func (w *Writer) manifest(path string, complete bool) *Manifest {
 	return &Manifest{
 		SchemaVersion: w.head.SchemaVersion, Tool: w.head.Tool, File: filepath.Base(path), Bytes: w.file.size,
 		SHA256: w.file.sum(), Complete: complete, Tokens: w.tokens, Sequences: w.seqs, Layers: w.head.Layers,
-		Units: w.head.Units, Compress: w.compress, Model: w.head.Model,
+		Units: w.head.Units, Compress: w.compress, Model: w.head.Model, HasMagnitude: w.head.HasMagnitude,
+		DerivedFrom: w.head.DerivedFrom, DerivedBy: w.head.DerivedBy,
 	}
 }

@@ -32,6 +32,7 @@ var allowed = map[string][]string{
 	"traces/stats":    {"internal/units", "traces", "traces/batch"},
 	"traces/synth":    {"internal/units", "internal/rng", "traces", "traces/shapes"},
 	"traces/compare":  {"internal/units", "traces"},
+	"traces/whatif":   {"internal/rng", "traces"},
 	"traces/arrivals": {"internal/units"},
 
 	"devicemodels":        {"internal/units", "internal/rng", "internal/nearest", "devicemodels/flash"},

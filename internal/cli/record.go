@@ -27,6 +27,7 @@ func recordCommand(e *env) *cli.Command {
 			&cli.IntFlag{Name: "n", Value: 64, Usage: "`N` tokens to generate per prompt"},
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`TRACE` to write (*.trace.arrow)"},
 			&cli.StringFlag{Name: "compress", Value: "none", Usage: "`CODEC`: none (can be mapped without copies) or zstd"},
+			&cli.BoolFlag{Name: "magnitudes", Usage: "also the size of every active value, so that \"trace whatif\" can ask what a threshold would leave out"},
 			threadsFlag(), jsonFlag(),
 		}, samplingFlags()...),
 		Action: e.record,
@@ -52,6 +53,7 @@ func (e *env) record(c *cli.Context) error {
 	defer m.close()
 	n, err := e.recordTrace(c.Context, m, recordJob{
 		prompts: prompts, tokens: c.Int("n"), sampling: sampling, threads: c.Int("threads"), out: c.String("out"), compress: c.String("compress"),
+		magnitudes: c.Bool("magnitudes"),
 	})
 	if err != nil {
 		return err
@@ -71,6 +73,8 @@ type recordJob struct {
 	threads  int
 	out      string
 	compress string
+	// magnitudes asks for one byte more per active unit.
+	magnitudes bool
 }
 
 // recordTrace runs the prompts densely and writes the trace. It returns the number of tokens in it.
@@ -92,13 +96,18 @@ func (e *env) recordTrace(ctx context.Context, m *openedModel, job recordJob) (i
 		}
 	}
 	head := traceHeader(m.image, job.sampling)
+	head.HasMagnitude = job.magnitudes
 	w, err := traces.Create(job.out, head, traces.WriteOptions{Compress: job.compress})
 	if err != nil {
 		return 0, err
 	}
 	defer w.Abort()
 	count := &countingAppender{to: w}
-	eng, err := engine.New(m.weights, rows, engine.Config{Threads: job.threads, Observer: record.New(count, head.Layers, head.Words())})
+	recorder := record.New
+	if job.magnitudes {
+		recorder = record.NewMagnitudes
+	}
+	eng, err := engine.New(m.weights, rows, engine.Config{Threads: job.threads, Observer: recorder(count, head.Layers, head.Words())})
 	if err != nil {
 		return 0, err
 	}

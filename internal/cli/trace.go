@@ -47,7 +47,7 @@ func traceCommand(e *env) *cli.Command {
 				Description: examples("windrow trace cat tales.trace.arrow --count 2", "windrow trace cat tales.trace.arrow --count 1 --units --jsonl"),
 				Flags: []cli.Flag{
 					&cli.IntFlag{Name: "from", Usage: "first token `N`"}, &cli.IntFlag{Name: "count", Usage: "`N` tokens", DefaultText: "all"},
-					&cli.BoolFlag{Name: "units", Usage: "list the active units"}, &cli.BoolFlag{Name: "jsonl", Usage: "JSON lines instead of CSV"},
+					&cli.BoolFlag{Name: "units", Usage: "list the active units, and the codes of their magnitudes"}, &cli.BoolFlag{Name: "jsonl", Usage: "JSON lines instead of CSV"},
 				},
 				Action: e.traceCat,
 			},
@@ -57,6 +57,7 @@ func traceCommand(e *env) *cli.Command {
 				Flags:       []cli.Flag{&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`TRACE` to write"}},
 				Action:      e.traceMerge,
 			},
+			whatifCommand(e),
 			arrivalsCommand(e),
 		},
 	}
@@ -85,6 +86,9 @@ func (e *env) traceInfo(c *cli.Context) error {
 	if h.Synthetic {
 		kind = "synthetic"
 	}
+	if h.DerivedBy != "" {
+		kind += ", derived"
+	}
 	t.Add("kind", kind)
 	t.Add("model", h.Model)
 	t.Add("tokens", fmt.Sprint(r.Tokens()))
@@ -95,6 +99,11 @@ func (e *env) traceInfo(c *cli.Context) error {
 	t.Add("sampling", h.Sampling)
 	t.Add("seed", fmt.Sprint(h.Seed))
 	t.Add("predicted masks", fmt.Sprint(h.HasPredicted))
+	t.Add("magnitudes", fmt.Sprint(h.HasMagnitude))
+	if h.DerivedBy != "" {
+		t.Add("derived by", h.DerivedBy)
+		t.Add("derived from sha256", h.DerivedFrom)
+	}
 	t.Add("complete", fmt.Sprint(r.Complete()))
 	t.Add("verified by manifest", fmt.Sprint(r.Verified()))
 	t.Add("sha256", r.SHA256())
@@ -152,7 +161,7 @@ func (e *env) traceStats(c *cli.Context) error {
 	if err := e.printStats(s); err != nil {
 		return err
 	}
-	if h := r.Header(); h.Synthetic {
+	if h := r.Header(); h.Synthetic && h.DerivedBy == "" {
 		return e.printTargets(strings.TrimPrefix(h.Model, "synthetic "), s)
 	}
 	return nil

@@ -29,6 +29,8 @@ def expected_schema(header):
     }
     if header["has_predicted"]:
         columns["predicted"] = mask
+    if header.get("has_magnitude"):
+        columns["magnitude"] = pa.binary()
     return columns
 
 

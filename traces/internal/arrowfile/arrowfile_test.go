@@ -20,11 +20,35 @@ import (
 func testColumns() []Column {
 	return []Column{
 		{Name: "a", Type: Uint8}, {Name: "b", Type: Uint16}, {Name: "c", Type: Uint32}, {Name: "d", Type: Int64},
-		{Name: "e", Type: Float32}, {Name: "f", Type: Fixed, Size: 16},
+		{Name: "e", Type: Float32}, {Name: "f", Type: Fixed, Size: 16}, {Name: "g", Type: Binary, Size: 5},
 	}
 }
 
-// testBytes writes batches of the given numbers of rows; byte i of a column's batch is i·7 + the batch.
+// testBuffers makes n rows of every column; byte i of a column is i·7 + salt, and row i of a binary column has i%6 bytes.
+func testBuffers(n, salt int) [][]byte {
+	var bufs [][]byte
+	fill := func(size int) (b []byte) {
+		for k := range size {
+			b = append(b, byte(7*k+salt))
+		}
+		return b
+	}
+	for _, c := range testColumns() {
+		if c.Type != Binary {
+			bufs = append(bufs, fill(n*c.Width()))
+			continue
+		}
+		offsets, end := make([]byte, 4), uint32(0)
+		for i := range n {
+			end += uint32(i % 6)
+			offsets = binary.LittleEndian.AppendUint32(offsets, end)
+		}
+		bufs = append(bufs, offsets, fill(int(end)))
+	}
+	return bufs
+}
+
+// testBytes writes batches of the given numbers of rows.
 func testBytes(tb testing.TB, codec Codec, rows ...int) []byte {
 	tb.Helper()
 	var out bytes.Buffer
@@ -34,13 +58,7 @@ func testBytes(tb testing.TB, codec Codec, rows ...int) []byte {
 		tb.Fatal(err)
 	}
 	for b, n := range rows {
-		bufs := make([][]byte, len(cols))
-		for i, c := range cols {
-			for k := range n * c.Width() {
-				bufs[i] = append(bufs[i], byte(7*k+b))
-			}
-		}
-		if err := w.Write(n, bufs); err != nil {
+		if err := w.Write(n, testBuffers(n, b)); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -53,7 +71,8 @@ func testBytes(tb testing.TB, codec Codec, rows ...int) []byte {
 	return data
 }
 
-// load parses, binds and loads everything: the bytes of each column, all batches after one another.
+// load parses, binds and loads everything: the bytes of each column, all batches after one another; of a binary column every
+// value with its length before it.
 func load(data []byte, cols []Column) ([][]byte, error) {
 	f, err := Parse(data)
 	if err != nil {
@@ -63,13 +82,26 @@ func load(data []byte, cols []Column) ([][]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	all, part := make([][]byte, len(cols)), make([][]byte, len(cols))
+	all, part := make([][]byte, len(cols)), make([][]byte, 2*len(cols))
 	for i := range f.Batches() {
 		if err := f.Load(&f.Batches()[i], part); err != nil {
 			return nil, err
 		}
-		for k := range part {
-			all[k] = append(all[k], part[k]...)
+		at := 0
+		for k, c := range cols {
+			if c.Type != Binary {
+				all[k] = append(all[k], part[at]...)
+				at++
+				continue
+			}
+			for row := range f.Batches()[i].Rows {
+				v, ok := Value(part[at], part[at+1], row)
+				if !ok {
+					return nil, fmt.Errorf("value %d: %w", row, ErrFormat)
+				}
+				all[k] = append(append(all[k], byte(len(v))), v...)
+			}
+			at += 2
 		}
 	}
 	return all, nil
@@ -116,6 +148,8 @@ func columnBytes(tb testing.TB, col arrow.Array) []byte {
 			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(c.Value(i)))
 		case *array.FixedSizeBinary:
 			b = append(b, c.Value(i)...)
+		case *array.Binary:
+			b = append(append(b, byte(len(c.Value(i)))), c.Value(i)...)
 		default:
 			tb.Fatalf("column of type %T", col)
 		}
@@ -164,7 +198,7 @@ func TestMeta(t *testing.T) {
 	if _, ok := f.Meta("none"); ok {
 		t.Error("a key that is not there was found")
 	}
-	if !f.Has("c") || f.Has("g") {
+	if !f.Has("c") || f.Has("h") {
 		t.Error("Has")
 	}
 }
@@ -178,7 +212,7 @@ func TestLoadDoesNotCopy(t *testing.T) {
 	if err := f.Bind(testColumns()); err != nil {
 		t.Fatal(err)
 	}
-	cols := make([][]byte, len(testColumns()))
+	cols := make([][]byte, len(testColumns())+1)
 	if n := testing.AllocsPerRun(10, func() {
 		if err := f.Load(&f.Batches()[0], cols); err != nil {
 			t.Fatal(err)
@@ -202,6 +236,7 @@ type place struct {
 	buffer int // position of the first entry of the buffer list of the first batch
 	fields int // position of the vector of columns
 	codecs int // position of the first compressed buffer
+	binary int // position of the entries of the offsets and the values of the binary column in the buffer list
 }
 
 func places(t *testing.T, data []byte) place {
@@ -228,6 +263,7 @@ func places(t *testing.T, data []byte) place {
 	p.rows = int(b.offset) + 8 + rows
 	p.buffer = int(b.offset) + 8 + bufs
 	p.codecs = int(b.offset + b.meta)
+	p.binary = p.buffer + 16*(f.fields[6].buffer+1)
 	return p
 }
 
@@ -264,6 +300,11 @@ func TestField_A1_Crashers(t *testing.T) {
 		{"buffer too long", "of a body of", None, func(p place) int { return p.buffer + 24 }, i64(math.MaxInt64)},
 		{"buffer too short", "1 bytes, need 5", None, func(p place) int { return p.buffer + 24 }, i64(1)},
 		{"buffer not aligned", "or unaligned", None, func(p place) int { return p.buffer + 16 }, i64(1)},
+		{"offsets too short", "bytes, need 24 for 5 rows", None, func(p place) int { return p.binary + 8 }, i64(20)},
+		{"offsets not aligned", "or unaligned", None, func(p place) int { return p.binary }, i64(4)},
+		{"values beyond the body", "of a body of", None, func(p place) int { return p.binary + 16 }, i64(1 << 40)},
+		{"values too short", "value 4", None, func(p place) int { return p.binary + 24 }, i64(8)},
+		{"values too long", "of a body of", None, func(p place) int { return p.binary + 24 }, i64(math.MaxInt64)},
 		{"bomb", "bytes when decompressed", Zstd, func(p place) int { return p.codecs }, i64(1 << 50)},
 		{"negative size", "bytes when decompressed", Zstd, func(p place) int { return p.codecs }, i64(-2)},
 		{"not zstd", "zstd:", Zstd, func(p place) int { return p.codecs + 8 }, u32(0)},
@@ -315,10 +356,7 @@ func TestField_A2_ErrorsStick(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bufs := make([][]byte, len(testColumns()))
-		for i, c := range testColumns() {
-			bufs[i] = make([]byte, c.Width())
-		}
+		bufs := testBuffers(1, 0)
 		_ = w.Write(1, bufs)
 		_ = w.Write(1, bufs)
 		if err := w.Close(); !errors.Is(err, full) {
@@ -334,6 +372,42 @@ func TestField_A2_ErrorsStick(t *testing.T) {
 	}
 	if err := w.Write(2, make([][]byte, len(testColumns()))); err == nil {
 		t.Error("two rows without values: no error")
+	}
+}
+
+func TestWriteRefusesBuffersThatDoNotFit(t *testing.T) {
+	for want, edit := range map[string]func([][]byte) [][]byte{
+		"no values":                     func(b [][]byte) [][]byte { return b[:6] },
+		"8 bytes of offsets for 2 rows": func(b [][]byte) [][]byte { b[6] = b[6][:8]; return b },
+		"offsets that end at 1":         func(b [][]byte) [][]byte { b[7] = b[7][:0]; return b },
+	} {
+		w, err := NewWriter(io.Discard, testColumns(), nil, None)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Write(2, edit(testBuffers(2, 0))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error with %q, got %v", want, err)
+		}
+	}
+	if _, err := NewWriter(io.Discard, []Column{{Name: "x", Type: Binary}}, nil, None); err == nil {
+		t.Error("a binary column without a most: no error")
+	}
+}
+
+// Values of a binary column are bounded by what its rows can hold, so that a small compressed file cannot ask for memory.
+func TestField_A1_BinaryBomb(t *testing.T) {
+	data := testBytes(t, Zstd, 5)
+	p := places(t, data)
+	f, err := Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := int(f.blocks[0].offset+f.blocks[0].meta) + int(binary.LittleEndian.Uint64(data[p.binary+16:]))
+	for _, size := range []int64{5*5 + 65, 1 << 40, -2} {
+		binary.LittleEndian.PutUint64(data[values:], uint64(size))
+		if _, err := load(data, testColumns()); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "when decompressed") {
+			t.Errorf("%d bytes of values for 5 rows of at most 5: %v", size, err)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package arrowfile
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"unsafe"
 )
 
@@ -31,7 +32,7 @@ func (f *File) readBatch(b block, picked []field) (Batch, error) {
 // readRecord cuts the columns of one record batch out of its body.
 func readRecord(msg *flat, rec table, body []byte, picked []field, cols []Column) (Batch, error) {
 	rows := rec.i64(0)
-	out := Batch{cols: make([][]byte, len(cols))}
+	var out Batch
 	if c, ok := rec.sub(3); ok {
 		if c.u8(0) != codecZstd {
 			return out, fmt.Errorf("bodies compressed with codec %d (LZ4 is 0), need none or zstd: %w", c.u8(0), ErrUnsupported)
@@ -46,22 +47,25 @@ func readRecord(msg *flat, rec table, body []byte, picked []field, cols []Column
 			return out, msg.err
 		}
 		name := cols[i].Name
-		if fd.node >= nNodes || fd.buffer+1 >= nBufs {
+		if fd.node >= nNodes || fd.buffer+cols[i].Buffers() >= nBufs {
 			return out, fmt.Errorf("column %q has no data: %w", name, ErrFormat)
 		}
-		node, buf := nodes+pairBytes*fd.node, bufs+pairBytes*(fd.buffer+1)
+		node := nodes + pairBytes*fd.node
 		if n, nulls := msg.i64(node), msg.i64(node+8); n != rows || nulls != 0 {
 			return out, fmt.Errorf("column %q has %d rows of %d and %d nulls: %w", name, n, rows, nulls, ErrFormat)
 		}
-		off, n := msg.i64(buf), msg.i64(buf+8)
-		if off < 0 || n < 0 || off > int64(len(body)) || n > int64(len(body))-off || off%8 != 0 {
-			return out, fmt.Errorf("column %q: bytes %d+%d of a body of %d, or unaligned: %w", name, off, n, len(body), ErrFormat)
+		for k := range cols[i].Buffers() {
+			buf := bufs + pairBytes*(fd.buffer+1+k) // 0 is the validity bitmap
+			off, n := msg.i64(buf), msg.i64(buf+8)
+			if off < 0 || n < 0 || off > int64(len(body)) || n > int64(len(body))-off || off%8 != 0 {
+				return out, fmt.Errorf("column %q: bytes %d+%d of a body of %d, or unaligned: %w", name, off, n, len(body), ErrFormat)
+			}
+			col := body[off : off+n : off+n]
+			if err := checkBuffer(col, rows, cols[i], k, out.zstd); err != nil {
+				return out, fmt.Errorf("column %q: %w", name, err)
+			}
+			out.cols = append(out.cols, col)
 		}
-		col := body[off : off+n : off+n]
-		if err := checkColumn(col, rows, cols[i], out.zstd); err != nil {
-			return out, fmt.Errorf("column %q: %w", name, err)
-		}
-		out.cols[i] = col
 	}
 	if msg.err != nil {
 		return out, msg.err
@@ -70,19 +74,33 @@ func readRecord(msg *flat, rec table, body []byte, picked []field, cols []Column
 	return out, nil
 }
 
-// checkColumn checks that a column buffer holds (or, compressed, says it holds) the given number of rows.
-func checkColumn(col []byte, rows int64, c Column, compressed bool) error {
-	if rows < 0 {
+// need returns the least and the most bytes that buffer k of the column holds for a number of rows. The values of a Binary
+// column have no least: how many there are is in the offsets, which nobody believes before they are used (Value).
+func (c Column) need(k int, rows int64) (least, most int64) {
+	switch {
+	case c.Type != Binary:
+		least = product(rows, int64(c.Width()))
+	case k == 0 && rows > 0:
+		least = product(rows, offsetWidth) + offsetWidth
+	case k == 1:
+		return 0, product(rows, int64(c.Size))
+	}
+	return least, least
+}
+
+// checkBuffer checks that buffer k of a column holds (or, compressed, says it holds) the given number of rows.
+func checkBuffer(col []byte, rows int64, c Column, k int, compressed bool) error {
+	if rows < 0 || rows > math.MaxInt64/offsetWidth-1 {
 		return fmt.Errorf("%d rows: %w", rows, ErrFormat)
 	}
-	need := product(rows, int64(c.Width()))
+	need, most := c.need(k, rows)
 	if !compressed {
 		if int64(len(col)) < need {
 			return fmt.Errorf("%d bytes, need %d for %d rows: %w", len(col), need, rows, ErrFormat)
 		}
 		return nil
 	}
-	if rows == 0 {
+	if rows == 0 || need == 0 && len(col) == 0 {
 		return nil
 	}
 	if need > maxInflated {
@@ -95,35 +113,59 @@ func checkColumn(col []byte, rows int64, c Column, compressed bool) error {
 	if size == -1 { // stored as it is
 		size = int64(len(col) - 8)
 	}
-	if size < need || size > need+64 { // writers may count the padding to 64 bytes
-		return fmt.Errorf("%d bytes when decompressed, need %d for %d rows: %w", size, need, rows, ErrFormat)
+	if size < need || size > min(most, maxInflated)+64 { // writers may count the padding to 64 bytes
+		return fmt.Errorf("%d bytes when decompressed, need %d for %d rows: %w", size, max(need, most), rows, ErrFormat)
 	}
 	return nil
 }
 
-// Load fills dst with the columns of a batch in the order of Bind, Rows × width bytes each, 8-aligned. Without
-// compression they are slices of the file and Load does not allocate; with it they are new memory.
+// Load fills dst with the buffers of a batch's columns in the order of Bind, Rows × width bytes each, 8-aligned; the values
+// of a Binary column are as long as they are, and are cut by Value. Without compression they are slices of the file and
+// Load does not allocate; with it they are new memory.
 func (f *File) Load(b *Batch, dst [][]byte) error {
-	for i, c := range f.cols {
-		need := b.Rows * c.Width()
-		if !b.zstd || b.Rows == 0 {
-			dst[i] = b.cols[i][:need:need]
-			continue
+	i := 0
+	for _, c := range f.cols {
+		for k := range c.Buffers() {
+			least, most := c.need(k, int64(b.Rows))
+			var err error
+			if dst[i], err = f.inflated(b, b.cols[i], int(least), least < most); err != nil {
+				return fmt.Errorf("column %q: %w", c.Name, err)
+			}
+			i++
 		}
-		out, err := f.decompress(b.cols[i], need)
-		if err != nil {
-			return fmt.Errorf("column %q: %w", c.Name, err)
-		}
-		dst[i] = out
 	}
 	return nil
 }
 
-// decompress inflates one buffer to at least need bytes and returns need of them.
-func (f *File) decompress(col []byte, need int) ([]byte, error) {
+// Value returns value i of a Binary column from its two buffers, and whether the offsets lie inside the values.
+func Value(offsets, values []byte, i int) ([]byte, bool) {
+	from := binary.LittleEndian.Uint32(offsets[offsetWidth*i:])
+	to := binary.LittleEndian.Uint32(offsets[offsetWidth*(i+1):])
+	if from > to || uint64(to) > uint64(len(values)) {
+		return nil, false
+	}
+	return values[from:to:to], true
+}
+
+// inflated returns the first need bytes of a buffer, or all of them.
+func (f *File) inflated(b *Batch, col []byte, need int, all bool) ([]byte, error) {
+	if b.zstd && b.Rows > 0 && len(col) > 0 {
+		var err error
+		if col, err = f.decompress(col); err != nil {
+			return nil, err
+		}
+	}
+	if all {
+		need = len(col)
+	}
+	return col[:need:need], nil
+}
+
+// decompress inflates one buffer.
+func (f *File) decompress(col []byte) ([]byte, error) {
 	size := int64(binary.LittleEndian.Uint64(col))
 	if size == -1 {
-		return col[8 : 8+need : 8+need], nil
+		return col[8:], nil
 	}
 	out, err := f.inflate.DecodeAll(col[8:], aligned(int(size))[:0])
 	if err != nil {
@@ -132,7 +174,7 @@ func (f *File) decompress(col []byte, need int) ([]byte, error) {
 	if int64(len(out)) != size {
 		return nil, fmt.Errorf("%d bytes after decompression, %d expected: %w", len(out), size, ErrFormat)
 	}
-	return out[:need:need], nil
+	return out, nil
 }
 
 // aligned returns n bytes that start on an 8-byte boundary.

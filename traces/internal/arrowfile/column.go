@@ -16,17 +16,30 @@ const (
 	Uint32
 	Int64
 	Float32
-	Fixed // Column.Size bytes per value
+	Fixed  // Column.Size bytes per value
+	Binary // at most Column.Size bytes per value
 )
 
 // Column is a column of a table: not nullable, not a dictionary.
 type Column struct {
 	Name string
 	Type Type
-	Size int // bytes per value, for Fixed only
+	Size int // bytes per value, for Fixed; the most of any value, for Binary
 }
 
-// Width is the number of bytes of one value.
+// offsetWidth is the number of bytes of one offset of a Binary column.
+const offsetWidth = 4
+
+// Buffers is the number of buffers of a column that Write takes and Load gives: its values, and for Binary the offsets
+// before them. The offsets are one i32 more than there are rows: value i is the bytes from offset i to offset i+1.
+func (c Column) Buffers() int {
+	if c.Type == Binary {
+		return 2
+	}
+	return 1
+}
+
+// Width is the number of bytes of one value; for Binary of one offset, as its values have none.
 func (c Column) Width() int {
 	switch c.Type {
 	case Uint8:
@@ -37,6 +50,8 @@ func (c Column) Width() int {
 		return 4
 	case Int64:
 		return 8
+	case Binary:
+		return offsetWidth
 	default:
 		return c.Size
 	}
@@ -55,6 +70,8 @@ func (c Column) TypeName() string {
 		return "int64"
 	case Float32:
 		return "float32"
+	case Binary:
+		return "binary"
 	default:
 		return fmt.Sprintf("fixed_size_binary[%d]", c.Size)
 	}
@@ -72,6 +89,8 @@ func (c Column) arrowType() arrow.DataType {
 		return arrow.PrimitiveTypes.Int64
 	case Float32:
 		return arrow.PrimitiveTypes.Float32
+	case Binary:
+		return arrow.BinaryTypes.Binary
 	default:
 		return &arrow.FixedSizeBinaryType{ByteWidth: c.Size}
 	}

@@ -38,7 +38,7 @@ type block struct {
 // Batch is one batch of the bound columns.
 type Batch struct {
 	Rows int
-	// cols are the bytes of each bound column: values, or a length and a zstd frame.
+	// cols are the buffers of the bound columns: values, or a length and a zstd frame.
 	cols [][]byte
 	zstd bool
 }

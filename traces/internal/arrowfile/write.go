@@ -1,6 +1,7 @@
 package arrowfile
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -24,8 +25,8 @@ type Writer struct {
 func NewWriter(w io.Writer, cols []Column, meta []Pair, codec Codec) (*Writer, error) {
 	fields := make([]arrow.Field, len(cols))
 	for i, c := range cols {
-		if c.Width() <= 0 {
-			return nil, fmt.Errorf("column %q has %d bytes per value", c.Name, c.Width())
+		if c.Width() <= 0 || c.Type == Binary && c.Size <= 0 {
+			return nil, fmt.Errorf("column %q has %d bytes per value", c.Name, min(c.Width(), c.Size))
 		}
 		fields[i] = arrow.Field{Name: c.Name, Type: c.arrowType()}
 	}
@@ -46,7 +47,8 @@ func NewWriter(w io.Writer, cols []Column, meta []Pair, codec Codec) (*Writer, e
 	return &Writer{cols: cols, schema: schema, out: out}, nil
 }
 
-// Write appends a batch: bufs[i] holds the rows values of column i. The buffers are free for reuse afterwards.
+// Write appends a batch of rows. bufs holds the buffers of each column in order (Column.Buffers says how many); they are free for
+// reuse afterwards.
 func (w *Writer) Write(rows int, bufs [][]byte) error {
 	if w.err == nil {
 		w.err = w.write(rows, bufs)
@@ -58,10 +60,14 @@ func (w *Writer) write(rows int, bufs [][]byte) (err error) {
 	defer recovered(&err)
 	arrs := make([]arrow.Array, len(w.cols))
 	for i, c := range w.cols {
-		if len(bufs[i]) != rows*c.Width() {
-			return fmt.Errorf("column %q: %d bytes for %d rows of %d", c.Name, len(bufs[i]), rows, c.Width())
+		if len(bufs) < c.Buffers() {
+			return fmt.Errorf("column %q: no values", c.Name)
 		}
-		values := []*memory.Buffer{nil, memory.NewBufferBytes(bufs[i])}
+		values, err := c.values(rows, bufs[:c.Buffers()])
+		if err != nil {
+			return fmt.Errorf("column %q: %w", c.Name, err)
+		}
+		bufs = bufs[c.Buffers():]
 		data := array.NewData(c.arrowType(), rows, values, nil, 0, 0)
 		arrs[i] = array.MakeFromData(data)
 		data.Release()
@@ -72,6 +78,23 @@ func (w *Writer) write(rows int, bufs [][]byte) (err error) {
 		a.Release()
 	}
 	return w.out.Write(rec)
+}
+
+// values checks the buffers of a column of rows values and makes them Arrow's, without a validity bitmap.
+func (c Column) values(rows int, bufs [][]byte) ([]*memory.Buffer, error) {
+	if c.Type != Binary {
+		if len(bufs[0]) != rows*c.Width() {
+			return nil, fmt.Errorf("%d bytes for %d rows of %d", len(bufs[0]), rows, c.Width())
+		}
+		return []*memory.Buffer{nil, memory.NewBufferBytes(bufs[0])}, nil
+	}
+	if len(bufs[0]) != (rows+1)*offsetWidth {
+		return nil, fmt.Errorf("%d bytes of offsets for %d rows", len(bufs[0]), rows)
+	}
+	if last := binary.LittleEndian.Uint32(bufs[0][rows*offsetWidth:]); int(last) != len(bufs[1]) {
+		return nil, fmt.Errorf("offsets that end at %d for %d bytes", last, len(bufs[1]))
+	}
+	return []*memory.Buffer{nil, memory.NewBufferBytes(bufs[0]), memory.NewBufferBytes(bufs[1])}, nil
 }
 
 // Close writes the footer. It does not close the underlying writer.

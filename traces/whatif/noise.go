@@ -1,0 +1,146 @@
+package whatif
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"math/bits"
+	"slices"
+
+	"github.com/windrow-sim/windrow/internal/rng"
+)
+
+// holdTokens is how many tokens the slow part of a score keeps its value, the E of the package documentation.
+const holdTokens = 64
+
+// levels is the number of different scores.
+const levels = 1 << 16
+
+// weights are the parts of a score in sixteenths; they add up to 16.
+type weights struct{ hot, held, fast uint32 }
+
+// The weights of the package documentation. A unit that is active stays or goes by noise alone; one that is not is the
+// likelier to be added the more often it is active elsewhere.
+func thinWeights() weights    { return weights{held: 8, fast: 8} }
+func thickenWeights() weights { return weights{hot: 3, held: 6, fast: 7} }
+
+// scorer gives scores to the units of one layer: pure functions of (seed, sequence, position, unit) and of how often the
+// unit is active in the whole trace.
+type scorer struct {
+	weights
+	heldKey, fastKey, phaseKey uint64
+	hot                        []uint16 // by unit: its rank, the most active last; nil when it has no weight
+}
+
+// newScorer names its random numbers after what they are for, so that different uses of one seed are independent.
+func newScorer(seed uint64, use string, layer int, w weights, counts []uint32) scorer {
+	r := rng.Stream(seed, fmt.Sprintf("whatif/%s/layer/%d", use, layer))
+	s := scorer{weights: w, heldKey: r.Uint64(), fastKey: r.Uint64(), phaseKey: r.Uint64()}
+	if w.hot > 0 {
+		s.hot = ranks(counts, s.phaseKey)
+	}
+	return s
+}
+
+// ranks spreads the units over 0 … levels−1 in the order of their counts; equal ones are in random order.
+func ranks(counts []uint32, key uint64) []uint16 {
+	order := make([]int, len(counts))
+	for u := range order {
+		order[u] = u
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(counts[a], counts[b]), cmp.Compare(mix(key^uint64(a)), mix(key^uint64(b))), cmp.Compare(a, b))
+	})
+	rank := make([]uint16, len(counts))
+	for i, u := range order {
+		rank[u] = uint16((2*i + 1) * levels / (2 * len(order)))
+	}
+	return rank
+}
+
+// draw gives the scores of the units at one token. Four units share a random word.
+type draw struct {
+	*scorer
+	seq, pos   uint64
+	group      int
+	held, fast uint64
+}
+
+func (s *scorer) at(seq, pos uint32) draw {
+	return draw{scorer: s, seq: uint64(seq) << 32, pos: uint64(pos), group: -1}
+}
+
+// score is in 0 … levels−1.
+func (d *draw) score(u int) uint32 {
+	if g := u >> 2; g != d.group {
+		d.group = g
+		id := uint64(g)
+		// units renew their slow part at different tokens, so that none of them is a seam in the trace
+		epoch := (d.pos + mix(d.phaseKey^id)%holdTokens) / holdTokens
+		d.held = mix(mix(d.heldKey^d.seq^epoch) + id)
+		d.fast = mix(mix(d.fastKey^d.seq^d.pos) + id)
+	}
+	shift := 16 * (u & 3)
+	sum := d.weights.held*uint32(uint16(d.held>>shift)) + d.weights.fast*uint32(uint16(d.fast>>shift))
+	if d.hot != nil {
+		sum += d.weights.hot * uint32(d.hot[u])
+	}
+	return sum / 16
+}
+
+// mix is a fixed hash of 64 bits (splitmix64).
+func mix(x uint64) uint64 {
+	x += 0x9E3779B97F4A7C15
+	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
+	x = (x ^ x>>27) * 0x94D049BB133111EB
+	return x ^ x>>31
+}
+
+// unitsOf yields the indices of the set bits, ascending.
+func unitsOf(mask []uint64) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i, word := range mask {
+			for ; word != 0; word &= word - 1 {
+				if !yield(64*i + bits.TrailingZeros64(word)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// othersOf yields the indices below n whose bits are not set, ascending.
+func othersOf(mask []uint64, n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i, word := range mask {
+			word = ^word
+			if rest := n - 64*i; rest < 64 {
+				word &= 1<<rest - 1
+			}
+			for ; word != 0; word &= word - 1 {
+				if !yield(64*i + bits.TrailingZeros64(word)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// tally counts scores.
+type tally []int64
+
+func newTally() tally { return make(tally, levels) }
+
+// highest returns the cutoff c for which as near to want units as possible have a score of c or more, and how many have. A larger
+// want never has a larger cutoff, which is why what is kept nests.
+func (t tally) highest(want int64) (cutoff uint32, got int64) {
+	sum := int64(0)
+	for c := levels; c > 0; c-- {
+		more := sum + t[c-1]
+		if more > want && more-want > want-sum {
+			return uint32(c), sum
+		}
+		sum = more
+	}
+	return 0, sum
+}

@@ -1,0 +1,54 @@
+package whatif
+
+import "github.com/windrow-sim/windrow/traces"
+
+// Ways to choose the units of a layer, as LayerReport names them.
+const (
+	same        = "same"
+	byMagnitude = "magnitude"
+	thin        = "thin"
+	thicken     = "thicken"
+)
+
+// rule chooses units of one layer: those with a score of cutoff or more, of the active ones or of the others.
+type rule struct {
+	method string
+	scorer scorer
+	cutoff uint32
+}
+
+// scores calls f with the score of every unit that the rule chooses from. magnitude is nil where the rule needs none.
+func (r *rule) scores(t *traces.Token, l, units int, f func(u int, score uint32)) {
+	d := r.scorer.at(t.Seq, t.Pos)
+	switch r.method {
+	case byMagnitude:
+		i := 0
+		for u := range unitsOf(t.Active[l]) {
+			// within one code the order of the values is not known: noise decides
+			f(u, uint32(t.Magnitude[l][i])<<8|d.score(u)>>8)
+			i++
+		}
+	case thin:
+		for u := range unitsOf(t.Active[l]) {
+			f(u, d.score(u))
+		}
+	case thicken:
+		for u := range othersOf(t.Active[l], units) {
+			f(u, d.score(u))
+		}
+	}
+}
+
+// count adds the scores of a token to a tally.
+func (r *rule) count(t *traces.Token, l, units int, into tally) {
+	r.scores(t, l, units, func(_ int, score uint32) { into[score]++ })
+}
+
+// mark sets the bits of the chosen units.
+func (r *rule) mark(t *traces.Token, l, units int, mask []uint64) {
+	r.scores(t, l, units, func(u int, score uint32) {
+		if score >= r.cutoff {
+			mask[u/64] |= 1 << (u % 64)
+		}
+	})
+}
