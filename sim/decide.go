@@ -28,7 +28,7 @@ func NewLayer(p policy.Policy, units int) *Layer {
 func (l *Layer) Step(mask []uint64) (w Work, load []uint32) {
 	l.policy.Step(mask, &l.dec)
 	w.Hits, w.Loads, w.Evictions = l.dec.Hits, len(l.dec.Load), len(l.dec.Evict)
-	w.Need = w.Hits + w.Loads // more than the mask where a policy brings every unit, which is then computed
+	w.Need = w.Hits + w.Loads - l.dec.Ahead // more than the mask where a policy brings every unit, which is then computed
 	w.Copies, w.Held = l.cache.Turn(l.dec.Load, l.dec.Evict)
 	return w, l.dec.Load
 }
@@ -84,7 +84,7 @@ func (cfg *Config) Policies(src traces.Source) ([]policy.Policy, error) {
 	head, spec := src.Header(), cfg.Residency()
 	list := make([]policy.Policy, head.Layers)
 	for l := range list {
-		var opt policy.Options
+		opt := policy.Options{Layer: l}
 		var failed error
 		masks := cfg.masks(src, l, &failed)
 		switch spec.Kind {
@@ -149,4 +149,12 @@ func ranked(masks iter.Seq[[]uint64], units int) []uint32 {
 	}
 	slices.SortStableFunc(list, func(a, b uint32) int { return uses[b] - uses[a] })
 	return list
+}
+
+// count is the number of units of a mask.
+func count(mask []uint64) (n int) {
+	for _, word := range mask {
+		n += bits.OnesCount64(word)
+	}
+	return n
 }

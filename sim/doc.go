@@ -13,10 +13,34 @@
 // and once per token "other": final norm and output head. The embedding, a thousandth of a layer, is in the first layer's
 // attention; sampling is not part of a Run.
 //
+// That is on demand. A Schedule moves reads ahead of their need, behind compute; it changes when things are read and what is read in vain, never
+// what is needed, kept and evicted:
+//
+//	lookahead   as layer l begins, what a prediction names for layer l+1 is submitted. After the attention of l+1 its need is known, and what
+//	            was not named is read on demand. Layer 0 of a token reads on demand, since nothing of it is known before
+//	token       layers 0 … Dense−1 are dense and in memory. Once layer 0 has computed, all later layers are predicted and decided (in the
+//	            "predict" of layer 0), and what they lack is submitted at once. The first sparse layer waits for all of it before its attention
+//	            (NeuroPrefetcher, sections 3 and 4), or each layer for its own after its attention
+//
+// A reader in the background submits one staging buffer of reads after the other and moves the rows that came to their places, in order, while the next
+// layer's are read; this takes the copies off the layer's "memory". Reads ahead and on demand share the slots, demand first, but a read in
+// the drive is not called back. A layer waits for all that was read ahead for it, also in vain. The first token of a sequence finds nothing in memory,
+// so that its reads are the largest.
+//
+// Compute beside reads is stretched as devicemodels.Host.Overlap says, over each part with the bytes that moved meanwhile. Where no accelerator
+// computes (the device has no transfer, waiting for each other or holding of rows), it is stretched also by the share of the cores that the reads take, if that is
+// more, and by the whole time of moving rows, which then gains nothing from the background. Compute that lost time makes up for it at its own rate and
+// may lose again. A layer's memory traffic is taken to be spread evenly over its parts. Predicting the next layer costs nothing; PredictorRank is of
+// the masks that say what is needed.
+//
+// An I/O row of such a Run is the time that compute waited, with the counts and bytes of all reads for the layer; traces.Ahead has what was hidden. The
+// first sparse layer has two I/O rows when it waits for the whole token.
+//
 // Layer and Cache (decide.go) are the decisions, Host (host.go) the times of the host, Config.NewStation the flash: package sweep puts the same three
 // together for many configurations at once.
 //
-// Reading guide: Run in sim.go, decide.go, host.go, then Station in devicemodels/flash; prediction.go says how far a result can be
-// trusted. Invariants tested here: same decisions as the engine (1, in package replay), conservation and drained at the end (2), Little's
-// law (3), monotone (4), determinism (5).
+// Reading guide: Run in sim.go, decide.go, host.go, then Station in devicemodels/flash; schedule.go, reader.go and ahead.go for reading ahead;
+// prediction.go says how far a result can be trusted. Invariants tested here: same decisions as the engine (1, in package replay), conservation and drained
+// at the end (2), Little's law (3), monotone (4), determinism (5), the same decisions under every schedule, and the closed form of
+// sim/reproduce where times are constant.
 package sim

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -105,6 +106,38 @@ func (h *Host) Token(held int) TokenTimes {
 	weights := h.head.Shape.HeadBytes()
 	took := h.spec.TokenFixed + t.charge(h.compute.Dense, weights, 1) + t.charge(h.compute.Held, units.Bytes(held)*h.head.UnitBytes, 1)
 	return TokenTimes{Other: took, Bounded: t.Bounded, Traffic: weights}
+}
+
+// Dense charges a layer whose units are all in memory and all used: one mat-vec for every row of a unit. It decides and moves nothing.
+func (h *Host) Dense(pos int) (t LayerTimes) {
+	t.Attention = h.attention(pos, &t)
+	weights := units.Bytes(h.head.Units) * h.head.UnitBytes
+	t.Traffic += weights
+	t.FFN = t.charge(h.compute.Dense, weights, max(h.head.Shape.Rows, 1))
+	return t
+}
+
+// Scatter is how long rows take from the staging buffer to their places, apart from compute.
+func (h *Host) Scatter(rows int) units.Nanos {
+	if rows == 0 {
+		return 0
+	}
+	bytes := units.Bytes(rows) * h.head.UnitBytes
+	return h.compute.Copy.Time(bytes, rows) + h.compute.Transfer.Time(bytes, 1)
+}
+
+// lost is what compute of a time and a traffic loses to what goes on beside it: reads (for no longer than the compute, moving bytes and taking some
+// time of single cores) and the moving of rows. Memory is shared as devicemodels.Host.Overlap says. A host without an accelerator computes on
+// all of its cores: it lacks those that reads take, and moves rows with the memory and the cores that it would compute with.
+func (h *Host) lost(computing units.Nanos, traffic units.Bytes, beside flash.Progress, moving units.Nanos) units.Nanos {
+	lost := h.spec.Overlap(beside.Busy, beside.Moved, computing, traffic) - computing
+	if h.spec.TransferRate > 0 || h.spec.SyncFixed > 0 || h.spec.HeldRate > 0 {
+		return lost // what an accelerator's memory gets, it gets beside its compute
+	}
+	if h.spec.Cores > 0 {
+		lost = max(lost, min(beside.Host/units.Nanos(h.spec.Cores), computing))
+	}
+	return lost + moving
 }
 
 // Overlap is how long a token takes whose reads go on during its compute; see devicemodels.Host.Overlap.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -23,7 +24,11 @@ const (
 type Summary struct {
 	Totals     traces.Totals
 	Bounded    units.Nanos // of the host's times, at the roofline
-	Prefetched units.Nanos // what all tokens take if the reads of each go on during its compute
+	Prefetched units.Nanos // what all tokens take if the reads of each go on during its compute; 0 = not computed
+
+	// Of schedules that read ahead:
+	Hidden units.Nanos // reads beside compute, which are not in Totals
+	Depth  float64     // mean number of requests in flight, over all reads; 0 = that of Totals
 }
 
 // Predict says how far a run of a configuration can be trusted, and warns where it went beyond what the device model knows.
@@ -31,10 +36,10 @@ func (cfg *Config) Predict(host *Host, s *Summary) (*traces.Prediction, []string
 	p, t := &traces.Prediction{Basis: traces.Measured}, &s.Totals
 	var warnings []string
 	if t.Requests > 0 {
-		warnings = cfg.judgeReads(p, t)
+		warnings = cfg.judgeReads(p, t, cmp.Or(s.Depth, t.MeanDepth))
 	}
 	warnings = append(warnings, cfg.judgeHost(host, p, s)...)
-	interval(p, t)
+	interval(p, t, s.Hidden)
 	if t.Requests > 0 && s.Prefetched > 0 && cfg.Device.Host.Cores > 0 {
 		rate := float64(t.Tokens) / s.Prefetched.Seconds()
 		p.TokensPerSPrefetched = &rate
@@ -43,14 +48,15 @@ func (cfg *Config) Predict(host *Host, s *Summary) (*traces.Prediction, []string
 }
 
 // judgeReads compares the mean read of a run with the cells of the fit.
-func (cfg *Config) judgeReads(p *traces.Prediction, t *traces.Totals) (warnings []string) {
+func (cfg *Config) judgeReads(p *traces.Prediction, t *traces.Totals, depth float64) (warnings []string) {
 	fit := cfg.Device.Fit
 	if fit == nil || fit.IntervalPct == nil {
 		p.Basis = traces.Bound
 		p.Notes = append(p.Notes, "The flash is known by published limits alone, not by a fit of measurements: "+whyUnfitted(fit))
 		return nil
 	}
-	chunk, depth := t.Bytes/units.Bytes(t.Requests), max(t.MeanDepth, 1)
+	chunk := t.Bytes / units.Bytes(t.Requests)
+	depth = max(depth, 1)
 	if chunk < fit.ChunkMin || chunk > fit.ChunkMax {
 		warnings = append(warnings, fmt.Sprintf("extrapolated: requests are of %.3g KiB on average, the device model was fitted to %v to %v", float64(chunk)/float64(units.KiB), fit.ChunkMin, fit.ChunkMax))
 	}
@@ -108,8 +114,8 @@ func (cfg *Config) judgeHost(host *Host, p *traces.Prediction, s *Summary) (warn
 }
 
 // interval computes the ends of tokens/s from those of the times. Both are taken to be off in the same direction, which is the worst
-// case. A bound has no lower end.
-func interval(p *traces.Prediction, t *traces.Totals) {
+// case. Reads that were hidden beside compute stay so for as long as that takes. A bound has no lower end.
+func interval(p *traces.Prediction, t *traces.Totals, hidden units.Nanos) {
 	if t.Wall <= 0 {
 		return
 	}
@@ -120,7 +126,9 @@ func interval(p *traces.Prediction, t *traces.Totals) {
 	}
 	io := t.PartNanos[traces.PartIO]
 	ends := func(sign float64) *float64 {
-		wall := float64(io)*widened(p.IOPercent, sign) + float64(t.Wall-io)*widened(p.HostPercent, sign)
+		host := widened(p.HostPercent, sign)
+		exposed := float64(float64(io+hidden)*widened(p.IOPercent, sign)) - float64(float64(hidden)*host)
+		wall := max(exposed, 0) + float64(float64(t.Wall-io)*host)
 		rate := float64(t.Tokens) * 1e9 / wall
 		return &rate
 	}

@@ -32,9 +32,11 @@ type Config struct {
 	// Policy decides what stays in memory; the zero value stands for a window of Window tokens.
 	Policy policy.Spec `json:"policy,omitzero"`
 	// PredictorRank is the inner dimension of a low-rank predictor that computes the predicted masks; 0 = they cost nothing.
-	PredictorRank int                  `json:"predictor_rank,omitempty"`
-	Layout        layout.Options       `json:"layout"`
-	Device        *devicemodels.Device `json:"device"`
+	PredictorRank int `json:"predictor_rank,omitempty"`
+	// Schedule says when reads are submitted; the zero value stands for on demand.
+	Schedule Schedule             `json:"schedule,omitzero"`
+	Layout   layout.Options       `json:"layout"`
+	Device   *devicemodels.Device `json:"device"`
 	// Geometry of the image that the trace is simulated on; the zero value lays the trace's units out densely.
 	Geometry layout.Geometry `json:"geometry"`
 }
@@ -48,6 +50,7 @@ type runner struct {
 	station *flash.Station
 	reads   []flash.Read // of one batch, reused
 	layers  []*Layer
+	ahead   *ahead // nil on demand
 	now     units.Nanos
 	run     *traces.Run
 	token   tokenSum
@@ -82,7 +85,16 @@ func Run(src traces.Source, cfg Config) (*traces.Run, error) {
 			r.reset()
 		}
 		seq = t.Seq
-		if err := r.step(uint32(i), &t); err != nil {
+		step := r.step
+		if r.ahead != nil {
+			step = r.ahead.token
+		}
+		if err := step(uint32(i), &t); err != nil {
+			return nil, err
+		}
+	}
+	if r.ahead != nil {
+		if err := r.ahead.finish(); err != nil {
 			return nil, err
 		}
 	}
@@ -107,6 +119,9 @@ func (cfg *Config) Check(head *traces.Header) error {
 			cfg.Layout.Align = 1 // reads through the page cache need no alignment
 		}
 	}
+	if s := cfg.Schedule.Staging; s > 0 && s < cfg.Layout.Align {
+		return configError{fmt.Errorf("sim: a staging buffer of %v; reads take at least %v here", s, cfg.Layout.Align)}
+	}
 	return nil
 }
 
@@ -128,6 +143,9 @@ func (cfg *Config) check(head *traces.Header) error {
 	}
 	if cfg.Predicted && !head.HasPredicted {
 		return fmt.Errorf("sim: the trace of %s holds no predicted masks; simulate the true ones", head.Model)
+	}
+	if err := cfg.Schedule.check(head, cfg.Predicted); err != nil {
+		return err
 	}
 	if cfg.Geometry.Units != head.Units || len(cfg.Geometry.Base) != head.Layers || cfg.Geometry.Record != head.UnitBytes {
 		return fmt.Errorf("sim: the trace has %d layers of %d units of %v, the image %d of %d of %v; they are not of one model",
@@ -164,6 +182,11 @@ func newRunner(src traces.Source, cfg Config) (*runner, error) {
 	r.run = &traces.Run{Meta: traces.RunMeta{
 		SchemaVersion: traces.SchemaVersion, Simulated: true, Model: head.Model, Device: cfg.Device.Name, Seed: head.Seed, Config: resolved,
 	}}
+	if cfg.Schedule.Kind != OnDemand {
+		if r.ahead, err = newAhead(r); err != nil {
+			return nil, err
+		}
+	}
 	return r, nil
 }
 
@@ -181,6 +204,9 @@ func (cfg *Config) NewStation(seed uint64) (*flash.Station, error) {
 func (r *runner) reset() {
 	for _, l := range r.layers {
 		l.Reset()
+	}
+	if r.ahead != nil {
+		r.ahead.reset()
 	}
 }
 

@@ -78,7 +78,7 @@ func (s *Station) look() {
 	for _, i := range s.rounds.waiting {
 		p := &s.pieces[i]
 		medium := s.spec.Medium(p.offset, p.size)
-		s.result.Medium += medium
+		s.flights[p.slot].group.result.Medium += medium
 		now += s.slowed(request + s.spec.ServerRate.Time(medium) + s.spec.LinkRate.Time(p.size))
 		s.kernel.Schedule(now, des.ClassDone, kindDone, i)
 	}

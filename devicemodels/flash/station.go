@@ -51,26 +51,34 @@ type Station struct {
 	ltfb                   *sampler
 	draws                  *rand.Rand
 
-	reads   []Read
-	next    int
-	flights []flight // by slot
+	groups  []*group          // by Group
+	unused  []Group           // indices of groups not in use
+	waiting [classes][]*group // with reads that no slot has taken
+	turn    *group            // the one whose reads the next slot takes; nil when none waits
+	open    int               // groups that are not complete
+	flights []flight          // by slot
+	resting []int32           // slots with nothing to carry
 	pieces  []piece
 	idle    []int32 // indices of pieces not in use
 	inside  int     // pieces in the device
 	outside []int32 // pieces that wait to get in, in order
-	asked   units.Bytes
-	done    int
-	result  BatchResult
+
+	asked     units.Bytes // of the device, by groups that were taken
+	moved     Progress
+	inFlight  int   // requests
+	stops     int32 // the kindStop that counts
+	completed bool  // a group, since Next was called
 
 	hook func(at units.Nanos, change int) // of the number of requests in flight; nil outside tests
 }
 
 // flight is the request that a slot carries.
 type flight struct {
-	read   int
+	group  *group
 	picked units.Nanos
 	left   int         // pieces not yet done
 	at     units.Bytes // cached engines: how far the copying has come
+	end    units.Bytes // and where it ends
 }
 
 // piece is a request as the device sees it.
@@ -80,9 +88,10 @@ type piece struct {
 	finished     units.Nanos // when its server is done with it
 }
 
-// The kinds of events; the argument is the slot for the first and the last, the piece for the others.
+// The kinds of events; the argument is the group for the first, the slot for the next and kindComplete, the piece for the others.
 const (
-	kindPick     int32 = iota // the slot is free: take the next request
+	kindOpen     int32 = iota // the group can be read
+	kindPick                  // the slot is free: take the next request
 	kindArrive                // the piece reaches the limit
 	kindAdmit                 // the piece has its credit and reaches the device
 	kindLink                  // its first byte is there: the transfer begins
@@ -90,6 +99,7 @@ const (
 	kindComplete              // the host is done with the request
 	kindLook                  // PlaceInRounds: the device takes what waits
 	kindServed                // and has served it
+	kindStop                  // the end of a Next, the argument says of which
 )
 
 // NewStation returns an idle Station. Errors name what cfg lacks.
@@ -131,7 +141,10 @@ func NewStation(spec Spec, cfg Config) (*Station, error) {
 	if b := s.spec.Background; b != nil && b.Rate > 0 && b.Chunk > 0 {
 		s.others = newBackground(*b, cfg.Seed)
 	}
-	s.flights = make([]flight, s.slots)
+	s.flights, s.resting = make([]flight, s.slots), make([]int32, s.slots)
+	for slot := range s.resting {
+		s.resting[slot] = int32(slot)
+	}
 	return s, nil
 }
 
@@ -144,41 +157,11 @@ type BatchResult struct {
 	Medium  units.Bytes // read from the medium: whole pages
 }
 
-// Batch runs reads from time start until the last is complete. An empty batch takes no time.
-func (s *Station) Batch(start units.Nanos, reads []Read) (BatchResult, error) {
-	if len(reads) == 0 {
-		return BatchResult{End: start}, nil
-	}
-	if err := s.kernel.Advance(start); err != nil {
-		return BatchResult{}, err
-	}
-	s.reads, s.next, s.done, s.asked, s.result = reads, 0, 0, 0, BatchResult{}
-	if s.heat != nil {
-		s.heat.until(start)
-	}
-	begin := start + s.cost.Batch
-	for slot := range min(s.slots, len(reads)) {
-		s.kernel.Schedule(begin, des.ClassPlan, kindPick, int32(slot))
-	}
-	if err := s.kernel.Run(s); err != nil {
-		return BatchResult{}, err
-	}
-	s.result.End = s.kernel.Now()
-	return s.result, s.drained()
-}
-
-// drained checks conservation: all that was requested has completed and nothing is in flight (design invariant 2).
-func (s *Station) drained() error {
-	if s.done != len(s.reads) || s.result.Moved != s.asked || s.inside != 0 || len(s.outside) != 0 || len(s.idle) != len(s.pieces) {
-		return fmt.Errorf("flash: station: %d of %d requests and %d of %d bytes completed at %v, %d inside: %w",
-			s.done, len(s.reads), s.result.Moved, s.asked, s.kernel.Now(), s.inside, des.ErrInvariant)
-	}
-	return nil
-}
-
 // Handle implements des.Handler.
 func (s *Station) Handle(k *des.Kernel, e des.Event) error {
 	switch e.Kind {
+	case kindOpen:
+		s.start(s.groups[e.Arg])
 	case kindPick:
 		s.pick(e.Arg)
 	case kindArrive:
@@ -203,11 +186,15 @@ func (s *Station) Handle(k *des.Kernel, e des.Event) error {
 	case kindDone:
 		s.leave(e.Arg)
 	case kindComplete:
-		s.complete(e.Arg)
+		return s.complete(e.Arg)
 	case kindLook:
 		s.look()
 	case kindServed:
 		s.served()
+	case kindStop:
+		if e.Arg == s.stops {
+			return errStop
+		}
 	default:
 		return fmt.Errorf("flash: station: event of unknown kind %d: %w", e.Kind, des.ErrInvariant)
 	}
@@ -216,22 +203,30 @@ func (s *Station) Handle(k *des.Kernel, e des.Event) error {
 
 // pick gives the next read to a free slot.
 func (s *Station) pick(slot int32) {
-	if s.next == len(s.reads) {
+	g := s.turn
+	if g == nil {
+		s.resting = append(s.resting, slot)
 		return
 	}
-	now := s.kernel.Now()
-	r := s.reads[s.next]
-	s.flights[slot] = flight{read: s.next, picked: now, at: r.Offset}
-	s.next++
+	now, r, f := s.kernel.Now(), &g.reads[g.next], &s.flights[slot]
+	if g.next++; g.next == len(g.reads) {
+		s.finish(g)
+	}
+	f.group, f.picked = g, now
+	s.moved.Area -= now
+	if s.inFlight++; s.inFlight == 1 {
+		s.moved.Busy -= now
+	}
 	if s.hook != nil {
 		s.hook(now, 1)
 	}
 	_, submitted := s.host.Serve(now, s.cost.Submit)
 	if s.cache != nil {
+		f.at, f.end = r.Offset, r.Offset+r.Length
 		s.walk(slot, submitted)
 		return
 	}
-	s.split(slot, submitted, r)
+	s.split(slot, submitted, *r)
 }
 
 // split sends a read to the device at time at, in pieces when it is larger than the device takes.
@@ -254,9 +249,11 @@ func (s *Station) issue(slot int32, at units.Nanos, offset, size units.Bytes) {
 		s.pieces = append(s.pieces, piece{})
 	}
 	s.pieces[i] = piece{slot: slot, offset: offset, size: size}
-	s.flights[slot].left++
-	s.asked += size
-	s.result.Pieces++
+	f := &s.flights[slot]
+	f.left++
+	g := f.group
+	g.asked += size
+	g.result.Pieces++
 	s.kernel.Schedule(at, des.ClassArrive, kindArrive, i)
 }
 
@@ -279,7 +276,7 @@ func (s *Station) enter(i int32) {
 		s.others.arrive(accepted, s)
 	}
 	medium := s.spec.Medium(p.offset, p.size)
-	s.result.Medium += medium
+	s.flights[p.slot].group.result.Medium += medium
 	ltfb := s.slowed(s.firstByte())
 	begin, end := s.servers.serve(accepted, p.offset, ltfb+s.slowed(s.spec.ServerRate.Time(medium)))
 	p.finished = end
@@ -309,7 +306,7 @@ func (s *Station) leave(i int32) {
 	if s.heat != nil {
 		s.heat.leave(now)
 	}
-	s.result.Moved += p.size
+	s.moved.Moved += p.size
 	s.idle = append(s.idle, i)
 	if len(s.outside) > 0 {
 		first := s.outside[0]
@@ -317,6 +314,7 @@ func (s *Station) leave(i int32) {
 		s.enter(first)
 	}
 	f := &s.flights[p.slot]
+	f.group.result.Moved += p.size
 	if f.left--; f.left > 0 {
 		return
 	}
@@ -332,8 +330,7 @@ func (s *Station) leave(i int32) {
 // fault waits for all that it fetches.
 func (s *Station) walk(slot int32, at units.Nanos) {
 	f := &s.flights[slot]
-	r := s.reads[f.read]
-	hit, fault := s.cache.walk(f.at, r.Offset+r.Length)
+	hit, fault := s.cache.walk(f.at, f.end)
 	f.at += hit
 	cost := s.cache.spec.HitRate.Time(hit)
 	if !fault {
@@ -350,14 +347,26 @@ func (s *Station) walk(slot int32, at units.Nanos) {
 }
 
 // complete ends the request of a slot, which takes the next.
-func (s *Station) complete(slot int32) {
-	now := s.kernel.Now()
-	s.done++
-	s.result.Sojourn += now - s.flights[slot].picked
+func (s *Station) complete(slot int32) error {
+	now, f := s.kernel.Now(), &s.flights[slot]
+	g := f.group
+	g.done++
+	g.result.Sojourn += now - f.picked
+	s.moved.Area += now
+	if s.inFlight--; s.inFlight == 0 {
+		s.moved.Busy += now
+	}
 	if s.hook != nil {
 		s.hook(now, -1)
 	}
 	s.pick(slot)
+	if g.done < len(g.reads) {
+		return nil
+	}
+	g.result.End = now
+	s.open--
+	s.completed = true
+	return errStop
 }
 
 // Measure runs a closed loop of the device: reads of chunk bytes at random aligned places of span bytes, as many in flight as

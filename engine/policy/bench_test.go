@@ -47,7 +47,7 @@ func benchStep(b *testing.B, p Policy, masks [][]uint64) {
 }
 
 func benchSpecs() []string {
-	return []string{"all", "none", "window:5", "window:5,capacity:2500", "delta:900", "lru:2500", "lfu:2500", "hot:1000+1500", "belady:2500"}
+	return []string{"all", "none", "window:5", "window:5,capacity:2500", "delta:900", "pages:2500,ahead:8", "lru:2500", "lfu:2500", "hot:1000+1500", "belady:2500"}
 }
 
 func benchPolicy(tb testing.TB, text string, masks [][]uint64, repeat int) Policy {

@@ -8,6 +8,8 @@ import (
 
 // Options is what some policies must know about the layer beside their Spec.
 type Options struct {
+	// Layer is the index of the layer in its model, from 0; tensors needs it.
+	Layer int
 	// Hot lists units from the hottest down, each at most once; hot needs as many as it pins.
 	Hot []uint32
 	// Future yields the masks of all tokens that Step will see, in that order, over the limits of sequences; belady needs it and
@@ -26,6 +28,13 @@ func New(s Spec, units int, opt Options) (Policy, error) {
 	switch s.Kind {
 	case KindAll, KindHybrid:
 		return newSequential(units, s.Capacity), nil
+	case KindTensors:
+		if opt.Layer < s.Layers {
+			return newSequential(units, units), nil
+		}
+		return newSequential(units, 0), nil
+	case KindCyclic:
+		return newCyclic(units, s.Capacity), nil
 	case KindWindow:
 		if s.Capacity > 0 {
 			return newBounded(units, s.Window, s.Capacity), nil
@@ -33,6 +42,8 @@ func New(s Spec, units int, opt Options) (Policy, error) {
 		return NewWindow(units, s.Window), nil
 	case KindDelta:
 		return newDelta(units, s.Capacity), nil
+	case KindPages:
+		return newPages(units, s.Capacity, s.Ahead), nil
 	case KindLRU:
 		return newLRU(units, s.Capacity), nil
 	case KindLFU:

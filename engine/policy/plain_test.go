@@ -17,7 +17,7 @@ type plain struct {
 	future  [][]uint32 // by token
 	now     int
 	memory  map[uint32]bool
-	last    map[uint32]int // token that used the unit last
+	last    map[uint32]int // twice the token that used the unit last, and 1 more when it needed it
 	uses    map[uint32]int // tokens that used it since it was loaded
 	history [][]uint32     // since Reset
 }
@@ -27,7 +27,7 @@ func (p *plain) reset() {
 }
 
 func (p *plain) step(need []uint32) (d Decision) {
-	if p.spec.Kind == KindAll || p.spec.Kind == KindHybrid {
+	if everything(p.spec) {
 		need = nil
 		for u := range uint32(p.units) {
 			need = append(need, u)
@@ -43,13 +43,20 @@ func (p *plain) step(need []uint32) (d Decision) {
 			d.Load = append(d.Load, u)
 			p.uses[u] = 1
 		}
-		p.last[u] = p.now
+		p.last[u] = 2*p.now + 1
 	}
 	d.Hits = len(hits)
+	along := p.along(need, d.Load)
+	for _, u := range along {
+		p.last[u] = 2 * p.now
+	}
+	d.Ahead = len(along)
 	keep := map[uint32]bool{}
-	for _, u := range p.keep(hits, d.Load) {
+	for _, u := range p.keep(hits, d.Load, along) {
 		keep[u] = true
 	}
+	d.Load = append(d.Load, along...)
+	slices.Sort(d.Load)
 	for _, u := range d.Load {
 		p.memory[u] = true
 		if limited(p.spec) && !keep[u] {
@@ -67,17 +74,36 @@ func (p *plain) step(need []uint32) (d Decision) {
 	return d
 }
 
+// along is what a page cache reads with the missing units: those in a group with one of them, neither needed nor in memory.
+func (p *plain) along(need, missing []uint32) (list []uint32) {
+	if p.spec.Kind != KindPages {
+		return nil
+	}
+	for u := range uint32(p.units) {
+		near := slices.ContainsFunc(missing, func(m uint32) bool { return int(m)/p.spec.Ahead == int(u)/p.spec.Ahead })
+		if near && !p.memory[u] && !slices.Contains(need, u) {
+			list = append(list, u)
+		}
+	}
+	return list
+}
+
+// everything says whether every unit is needed, whatever the token needs.
+func everything(s Spec) bool {
+	return slices.Contains([]string{KindAll, KindHybrid, KindTensors, KindCyclic}, s.Kind)
+}
+
 // limited says whether Overflow counts for the policy.
 func limited(s Spec) bool {
 	switch s.Kind {
-	case KindDelta, KindLRU, KindLFU, KindHot, KindBelady:
+	case KindDelta, KindLRU, KindLFU, KindHot, KindBelady, KindPages, KindCyclic:
 		return true
 	}
 	return s.Kind == KindWindow && s.Capacity > 0
 }
 
 // keep is the rule of each policy; memory still is what it was before the token.
-func (p *plain) keep(hits, load []uint32) (keep []uint32) {
+func (p *plain) keep(hits, load, along []uint32) (keep []uint32) {
 	var idle []uint32 // in memory and not needed
 	for u := range p.memory {
 		if !slices.Contains(hits, u) {
@@ -90,6 +116,14 @@ func (p *plain) keep(hits, load []uint32) (keep []uint32) {
 	case KindHybrid:
 		for u := range uint32(min(p.units, p.spec.Capacity)) {
 			keep = append(keep, u)
+		}
+	case KindTensors:
+		if testLayer < p.spec.Layers {
+			keep = slices.Concat(hits, load)
+		}
+	case KindCyclic:
+		if p.spec.Capacity >= p.units {
+			keep = slices.Concat(hits, load)
 		}
 	case KindWindow:
 		young := map[uint32]bool{}
@@ -111,10 +145,11 @@ func (p *plain) keep(hits, load []uint32) (keep []uint32) {
 	case KindDelta:
 		keep = append(keep, hits...)
 		keep = append(keep, first(load, room(p.spec.Capacity))...)
-	case KindLRU, KindLFU:
+	case KindLRU, KindLFU, KindPages:
 		p.worstFirst(idle)
 		keep = append(keep, hits...)
 		keep = append(keep, first(load, room(p.spec.Capacity))...)
+		keep = append(keep, first(along, room(p.spec.Capacity))...)
 		keep = append(keep, idle[len(idle)-min(len(idle), room(p.spec.Capacity)):]...)
 	case KindHot:
 		pinned := p.hot[:p.spec.Pinned]
@@ -123,7 +158,7 @@ func (p *plain) keep(hits, load []uint32) (keep []uint32) {
 		rest.spec = Spec{Kind: KindLRU, Capacity: p.spec.Capacity}
 		rest.memory = maps.Clone(p.memory)
 		maps.DeleteFunc(rest.memory, func(u uint32, _ bool) bool { return hot(u) })
-		keep = rest.keep(slices.DeleteFunc(slices.Clone(hits), hot), slices.DeleteFunc(slices.Clone(load), hot))
+		keep = rest.keep(slices.DeleteFunc(slices.Clone(hits), hot), slices.DeleteFunc(slices.Clone(load), hot), nil)
 		return append(keep, pinned...)
 	case KindBelady:
 		all := slices.Concat(hits, load, idle)
@@ -230,14 +265,20 @@ func masksOf(units int, tokens [][]uint32) [][]uint64 {
 	return masks
 }
 
+// testLayer is the layer that every test's policy is of.
+const testLayer = 3
+
 // specs are all kinds with numbers around the edges of so many units.
 func specs(units int) []Spec {
-	list := []Spec{{}, {Kind: KindNone}, {Kind: KindAll}}
+	list := []Spec{{}, {Kind: KindNone}, {Kind: KindAll}, {Kind: KindTensors}, {Kind: KindTensors, Layers: testLayer}, {Kind: KindTensors, Layers: testLayer + 1}}
 	for _, k := range []int{0, 1, 2, 3, 5, 17, 64} {
 		list = append(list, Spec{Kind: KindWindow, Window: k})
 	}
 	for _, c := range []int{0, 1, 2, units / 4, units / 2, units - 1, units, units + 7} {
-		for _, kind := range []string{KindHybrid, KindDelta, KindLRU, KindLFU, KindBelady} {
+		for _, ahead := range []int{1, 3, units + 1} {
+			list = append(list, Spec{Kind: KindPages, Capacity: c, Ahead: ahead})
+		}
+		for _, kind := range []string{KindHybrid, KindCyclic, KindDelta, KindLRU, KindLFU, KindBelady} {
 			list = append(list, Spec{Kind: kind, Capacity: c})
 		}
 		list = append(list, Spec{Kind: KindHot, Pinned: units / 3, Capacity: c}, Spec{Kind: KindHot, Capacity: c})
@@ -295,7 +336,7 @@ func TestLongTracesAgainstPlain(t *testing.T) {
 func againstPlain(t *testing.T, source string, spec Spec, units int, hot []uint32, trace [][]uint32) {
 	t.Helper()
 	masks := masksOf(units, trace)
-	p, twin := mustNew(t, spec, units, Options{Hot: hot, Future: slices.Values(masks)}), &plain{spec: spec, units: units, hot: hot, future: trace}
+	p, twin := mustNew(t, spec, units, Options{Layer: testLayer, Hot: hot, Future: slices.Values(masks)}), &plain{spec: spec, units: units, hot: hot, future: trace}
 	if spec.Kind == "" {
 		twin.spec.Kind = KindNone
 	}

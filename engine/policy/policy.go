@@ -6,7 +6,8 @@ import "math/bits"
 // Step into the same Decision. The zero value is ready for use.
 type Decision struct {
 	Hits     int      // units that were needed and in memory
-	Load     []uint32 // needed and not in memory: read before the layer computes
+	Load     []uint32 // not in memory and needed, or brought with a needed one: read before the layer computes
+	Ahead    int      // units of Load that are not needed
 	Evict    []uint32 // leave memory after the layer has computed
 	Overflow int      // units of Load that would have been kept had there been room: read for this token only, so they are in Evict too
 }
@@ -21,7 +22,7 @@ type Policy interface {
 }
 
 func (d *Decision) reset() {
-	d.Hits, d.Overflow, d.Load, d.Evict = 0, 0, d.Load[:0], d.Evict[:0]
+	d.Hits, d.Overflow, d.Ahead, d.Load, d.Evict = 0, 0, 0, d.Load[:0], d.Evict[:0]
 }
 
 // demand splits the needed units into hits and loads.

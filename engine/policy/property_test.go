@@ -22,47 +22,58 @@ func newChecker(spec Spec, units int) *checker {
 }
 
 func (c *checker) step(need []uint64, d *Decision) error {
-	if c.spec.Kind == KindAll || c.spec.Kind == KindHybrid {
+	if everything(c.spec) {
 		need = full(c.units)
 	}
 	needed := 0
 	for _, word := range need {
 		needed += bits.OnesCount64(word)
 	}
-	if d.Hits+len(d.Load) != needed {
-		return fmt.Errorf("%d hits and %d loads for %d needed units", d.Hits, len(d.Load), needed)
+	if d.Hits+len(d.Load)-d.Ahead != needed {
+		return fmt.Errorf("%d hits and %d loads, %d of them ahead, for %d needed units", d.Hits, len(d.Load), d.Ahead, needed)
 	}
 	if !ascending(d.Load) || !ascending(d.Evict) {
 		return fmt.Errorf("not ascending: load %v evict %v", d.Load, d.Evict)
 	}
-	evictedNeeded := 0
+	used := slices.Clone(need) // needed or loaded
+	for _, u := range d.Load {
+		set(used, u)
+	}
+	evictedUsed := 0
 	for _, u := range d.Evict {
-		if !has(need, u) { // invariant 5: freed before the reads
+		if !has(used, u) { // invariant 5: freed before the reads
 			c.slotMap.Delete(u)
 		} else {
-			evictedNeeded++
+			evictedUsed++
 		}
 	}
+	ahead := 0
 	for _, u := range d.Load {
-		if c.memory[u] || !has(need, u) {
-			return fmt.Errorf("unit %d is loaded; in memory %v, needed %v", u, c.memory[u], has(need, u))
+		if c.memory[u] || int(u) >= c.units {
+			return fmt.Errorf("unit %d is loaded; in memory %v", u, c.memory[u])
+		}
+		if !has(need, u) {
+			ahead++
 		}
 		c.memory[u] = true
 		c.slots.Insert(u)
 		c.slotMap.Insert(u)
 	}
-	if rows := c.spec.Kept(c.units) + evictedNeeded; c.slotMap.Len() > rows {
-		return fmt.Errorf("%d rows while the layer computes, more than the %d kept and the %d needed ones that leave", c.slotMap.Len(), c.spec.Kept(c.units), evictedNeeded)
+	if ahead != d.Ahead || ahead != 0 && c.spec.Kind != KindPages {
+		return fmt.Errorf("%d loaded units are not needed, counted as %d", ahead, d.Ahead)
+	}
+	if rows := c.spec.Kept(c.units) + evictedUsed; c.slotMap.Len() > rows {
+		return fmt.Errorf("%d rows while the layer computes, more than the %d kept and the %d used ones that leave", c.slotMap.Len(), c.spec.Kept(c.units), evictedUsed)
 	}
 	for _, u := range listOf(need) {
 		if !c.memory[u] {
 			return fmt.Errorf("unit %d is needed but not in memory", u)
 		}
 	}
-	return c.leave(need, d)
+	return c.leave(used, d)
 }
 
-func (c *checker) leave(need []uint64, d *Decision) error {
+func (c *checker) leave(used []uint64, d *Decision) error {
 	overflow := 0
 	for _, u := range d.Evict {
 		if !c.memory[u] {
@@ -70,7 +81,7 @@ func (c *checker) leave(need []uint64, d *Decision) error {
 		}
 		delete(c.memory, u)
 		c.slots.Delete(u)
-		if has(need, u) {
+		if has(used, u) {
 			c.slotMap.Delete(u)
 		}
 		if _, loaded := slices.BinarySearch(d.Load, u); loaded && limited(c.spec) {
@@ -172,6 +183,54 @@ func mostKept(p Policy, masks [][]uint64) (most int) {
 		most = max(most, kept)
 	}
 	return most
+}
+
+// The dense pass through a page cache decides as a list of units does that is gone through unit by unit.
+func TestCyclicUnitByUnit(t *testing.T) {
+	const units, tokens = 12, 5
+	for capacity := range units + 3 {
+		p := mustNew(t, Spec{Kind: KindCyclic, Capacity: capacity}, units, Options{})
+		var cached []uint32 // from the unit used longest ago to the last one
+		for token := range tokens {
+			hits := 0
+			for u := range uint32(units) {
+				if i := slices.Index(cached, u); i >= 0 {
+					hits++
+					cached = slices.Delete(cached, i, i+1)
+				}
+				cached = append(cached, u)
+				cached = cached[max(0, len(cached)-capacity):]
+			}
+			var d Decision
+			if p.Step(make([]uint64, 1), &d); d.Hits != hits || len(d.Load) != units-hits {
+				t.Fatalf("capacity %d, token %d: %d hits and %d loads, unit by unit %d hits", capacity, token, d.Hits, len(d.Load), hits)
+			}
+		}
+	}
+}
+
+// Neighbours that come along turn misses into hits where the tokens need neighbours, and cost loads where they do not.
+func TestReadAheadHelpsNeighboursOnly(t *testing.T) {
+	const units = 256
+	count := func(ahead int, need func(token int) []uint32) (misses, loads int) {
+		p := mustNew(t, Spec{Kind: KindPages, Capacity: 64, Ahead: ahead}, units, Options{})
+		for token := range 32 {
+			var d Decision
+			p.Step(maskOf(units, need(token)), &d)
+			misses, loads = misses+len(d.Load)-d.Ahead, loads+len(d.Load)
+		}
+		return misses, loads
+	}
+	row := func(token int) []uint32 { return []uint32{uint32(token)} }
+	apart := func(token int) []uint32 { return []uint32{uint32(token * 97 % units)} }
+	if misses, loads := count(8, row); misses != 4 || loads != 32 {
+		t.Errorf("32 neighbours in groups of 8: %d misses and %d loads, want 4 and 32", misses, loads)
+	}
+	misses, loads := count(8, apart)
+	alone, _ := count(1, apart)
+	if loads < 5*alone || misses > alone {
+		t.Errorf("units apart: %d misses and %d loads with read-ahead, %d without", misses, loads, alone)
+	}
 }
 
 // Belady's loads are the fewest possible: on small traces all choices of what to keep are tried.
@@ -280,6 +339,11 @@ func TestSpecialCases(t *testing.T) {
 			{"lfu:130", "lru:130"},
 			{"hot:0+20", "lru:20"},
 			{"hot:130+0", "lru:130"},
+			{"pages:20,ahead:1", "lru:20"},
+			{"pages:130,ahead:1", "window:1000"},
+			{"tensors:0", "all"},
+			{"tensors:1", "hybrid:130"},
+			{"cyclic:130", "hybrid:130"},
 		} {
 			var texts [2]string
 			for side, text := range pair {

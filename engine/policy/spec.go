@@ -17,26 +17,31 @@ var ErrSpec = errors.New("not a usable policy")
 
 // The kinds of policies.
 const (
-	KindAll    = "all"
-	KindHybrid = "hybrid"
-	KindNone   = "none"
-	KindWindow = "window"
-	KindDelta  = "delta"
-	KindLRU    = "lru"
-	KindLFU    = "lfu"
-	KindHot    = "hot"
-	KindBelady = "belady"
+	KindAll     = "all"
+	KindHybrid  = "hybrid"
+	KindTensors = "tensors"
+	KindCyclic  = "cyclic"
+	KindNone    = "none"
+	KindWindow  = "window"
+	KindDelta   = "delta"
+	KindPages   = "pages"
+	KindLRU     = "lru"
+	KindLFU     = "lfu"
+	KindHot     = "hot"
+	KindBelady  = "belady"
 )
 
-// Spec names a policy. Its text form is KIND or KIND:NUMBERS, see Kinds. All numbers are per layer. The zero value means
+// Spec names a policy. Its text form is KIND or KIND:NUMBERS, see Kinds. All numbers but Layers are per layer. The zero value means
 // "none": nothing is kept from one token to the next.
 //
 // A field that the kind does not use must be zero. In JSON and YAML a Spec is its text.
 type Spec struct {
 	Kind     string
 	Window   int // tokens: window
-	Capacity int // units kept from one token to the next: hybrid, delta, lru, lfu, belady; of hot beside the pinned ones; of window 0 = no limit
+	Capacity int // units kept from one token to the next: hybrid, cyclic, delta, pages, lru, lfu, belady; of hot beside the pinned ones; of window 0 = no limit
 	Pinned   int // units: hot
+	Ahead    int // units that one miss brings, itself included: pages
+	Layers   int // of the model that are in memory whole: tensors
 }
 
 // Kind describes a kind of policy for people.
@@ -51,9 +56,12 @@ func Kinds() []Kind {
 	return []Kind{
 		{KindAll, "all", "every unit is read for every token, needed or not (naive)"},
 		{KindHybrid, "hybrid:CAPACITY", "the first CAPACITY units stay in memory, the others are read for every token, needed or not"},
+		{KindTensors, "tensors:LAYERS", "the first LAYERS layers stay in memory whole, the others are read whole for every token (whole-tensor offload; 0 = all on disk)"},
+		{KindCyclic, "cyclic:CAPACITY", "every unit is used for every token, in order, through a page cache that drops the unit used longest ago (a mapped file, dense)"},
 		{KindNone, "none", "what a token needs is read, and nothing is kept (predictor only)"},
 		{KindWindow, "window:TOKENS or window:TOKENS,capacity:CAPACITY", "units that the last TOKENS tokens needed stay, at most CAPACITY of them"},
 		{KindDelta, "delta:CAPACITY", "units that the last token needed stay, in CAPACITY fixed slots (K_max of NeuroPrefetcher)"},
+		{KindPages, "pages:CAPACITY,ahead:UNITS", "a page cache: a miss reads the aligned group of UNITS neighbours, the unit used longest ago leaves"},
 		{KindLRU, "lru:CAPACITY", "the unit used longest ago leaves"},
 		{KindLFU, "lfu:CAPACITY", "the unit used by the fewest tokens since it was loaded leaves"},
 		{KindHot, "hot:PINNED+CAPACITY", "the PINNED hottest units stay, lru:CAPACITY for the others"},
@@ -97,6 +105,11 @@ func (s *Spec) read(args string) bool {
 	case KindHot:
 		pinned, capacity, _ := strings.Cut(args, "+")
 		return number(pinned, &s.Pinned) && number(capacity, &s.Capacity)
+	case KindPages:
+		capacity, ahead, _ := strings.Cut(args, ",ahead:")
+		return number(capacity, &s.Capacity) && number(ahead, &s.Ahead)
+	case KindTensors:
+		return number(args, &s.Layers)
 	default:
 		return number(args, &s.Capacity)
 	}
@@ -122,6 +135,10 @@ func (s Spec) text() string {
 		return fmt.Sprintf("%s:%d", s.Kind, s.Window)
 	case KindHot:
 		return fmt.Sprintf("%s:%d+%d", s.Kind, s.Pinned, s.Capacity)
+	case KindPages:
+		return fmt.Sprintf("%s:%d,ahead:%d", s.Kind, s.Capacity, s.Ahead)
+	case KindTensors:
+		return fmt.Sprintf("%s:%d", s.Kind, s.Layers)
 	default:
 		return fmt.Sprintf("%s:%d", s.Kind, s.Capacity)
 	}
@@ -143,6 +160,10 @@ func (s Spec) Check() error {
 		used.Window, used.Capacity = s.Window, s.Capacity
 	case KindHot:
 		used.Pinned, used.Capacity = s.Pinned, s.Capacity
+	case KindPages:
+		used.Capacity, used.Ahead = s.Capacity, s.Ahead
+	case KindTensors:
+		used.Layers = s.Layers
 	default:
 		used.Capacity = s.Capacity
 	}
@@ -150,21 +171,28 @@ func (s Spec) Check() error {
 	case !known:
 		return fmt.Errorf("policy: there is no policy %q; did you mean %s? The policies are %s: %w", s.Kind, kind.Form, forms(), ErrSpec)
 	case s != used:
-		return fmt.Errorf("policy: %s with window %d, capacity %d, pinned %d: a number is set that %s does not use; its form is %s: %w",
-			kind.Name, s.Window, s.Capacity, s.Pinned, kind.Name, kind.Form, ErrSpec)
-	case min(s.Window, s.Capacity, s.Pinned) < 0 || max(s.Window, s.Capacity, s.Pinned) > math.MaxInt32:
+		return fmt.Errorf("policy: %s with window %d, capacity %d, pinned %d, ahead %d, layers %d: a number is set that %s does not use; its form is %s: %w",
+			kind.Name, s.Window, s.Capacity, s.Pinned, s.Ahead, s.Layers, kind.Name, kind.Form, ErrSpec)
+	case min(s.Window, s.Capacity, s.Pinned, s.Ahead, s.Layers) < 0 || max(s.Window, s.Capacity, s.Pinned, s.Ahead, s.Layers) > math.MaxInt32:
 		return fmt.Errorf("policy: %s: numbers are from 0 to %d: %w", s, math.MaxInt32, ErrSpec)
 	case kind.Name == KindWindow && s.Window == 0 && s.Capacity != 0:
 		return fmt.Errorf("policy: %s: a window of 0 tokens keeps nothing, so a capacity has no meaning; write none: %w", s, ErrSpec)
+	case kind.Name == KindPages && s.Ahead == 0:
+		return fmt.Errorf("policy: %s: a miss brings at least the unit itself; write ahead:1 for no read-ahead: %w", s, ErrSpec)
 	}
 	return nil
 }
 
 // Kept returns the largest number of units that the policy keeps in memory from one token to the next, out of so many units
-// of a layer. While a token is computed, memory also holds what it loads.
+// of a layer; of tensors, in a layer that is in memory. While a token is computed, memory also holds what it loads.
 func (s Spec) Kept(units int) int {
 	switch s.Kind {
 	case "", KindNone, KindAll:
+		return 0
+	case KindTensors:
+		if s.Layers > 0 {
+			return units
+		}
 		return 0
 	case KindWindow:
 		switch {

@@ -24,6 +24,10 @@ func TestParse(t *testing.T) {
 		"lru:2000":               {Kind: KindLRU, Capacity: 2000},
 		"lfu:2147483647":         {Kind: KindLFU, Capacity: 2147483647},
 		"hot:500+1500":           {Kind: KindHot, Pinned: 500, Capacity: 1500},
+		"tensors:0":              {Kind: KindTensors},
+		"tensors:12":             {Kind: KindTensors, Layers: 12},
+		"cyclic:2000":            {Kind: KindCyclic, Capacity: 2000},
+		"pages:2000,ahead:8":     {Kind: KindPages, Capacity: 2000, Ahead: 8},
 		"belady:2000":            {Kind: KindBelady, Capacity: 2000},
 	} {
 		got, err := Parse(text)
@@ -59,6 +63,12 @@ func TestParseErrors(t *testing.T) {
 		"window:5,capacity:0":    "write window:TOKENS",
 		"window:5,size:3":        "write window:TOKENS",
 		"window:0,capacity:3":    "write none",
+		"pages:5":                "write pages:CAPACITY,ahead:UNITS",
+		"pages:5,ahead:":         "write pages:CAPACITY,ahead:UNITS",
+		"pages:5,ahead:0":        "write ahead:1",
+		"page:5,ahead:1":         "did you mean pages:CAPACITY,ahead:UNITS",
+		"tensors":                "write tensors:LAYERS",
+		"cyclic:-1":              "write cyclic:CAPACITY",
 		"hot:5":                  "write hot:PINNED+CAPACITY",
 		"hot:5+":                 "write hot:PINNED+CAPACITY",
 		"hot:5+6+7":              "write hot:PINNED+CAPACITY",
@@ -74,6 +84,7 @@ func TestParseErrors(t *testing.T) {
 func TestCheckRefusesNumbersThatAreNotUsed(t *testing.T) {
 	for _, s := range []Spec{
 		{Window: 5}, {Kind: KindNone, Capacity: 1}, {Kind: KindLRU, Window: 1}, {Kind: KindWindow, Window: 1, Pinned: 1}, {Kind: KindDelta, Pinned: 3},
+		{Kind: KindLRU, Ahead: 1}, {Kind: KindTensors, Capacity: 1}, {Kind: KindCyclic, Layers: 1}, {Kind: KindPages, Capacity: 1}, {Kind: KindPages, Ahead: -1},
 		{Kind: KindLRU, Capacity: -1}, {Kind: KindWindow, Window: -1}, {Kind: KindLRU, Capacity: 1 << 31}, {Kind: "clock", Capacity: 1},
 	} {
 		if err := s.Check(); !errors.Is(err, ErrSpec) {
@@ -108,7 +119,7 @@ func TestKinds(t *testing.T) {
 	masks := [][]uint64{{1}}
 	for _, k := range Kinds() {
 		for form := range strings.SplitSeq(k.Form, " or ") {
-			text := strings.NewReplacer("TOKENS", "3", "CAPACITY", "7", "PINNED", "2").Replace(form)
+			text := strings.NewReplacer("TOKENS", "3", "CAPACITY", "7", "PINNED", "2", "UNITS", "4", "LAYERS", "1").Replace(form)
 			s, err := Parse(text)
 			if err != nil || s.Kind != k.Name || k.Summary == "" {
 				t.Errorf("%s: %+v, %v", text, s, err)
@@ -165,7 +176,7 @@ func TestUnits(t *testing.T) {
 
 // Whatever is accepted is written as it was read, and is usable; nothing panics.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"", "all", "none", "none:", "window:5", "window:5,capacity:2000", "window:0,capacity:1", "delta:5500", "lru:01", "lfu:9", "hot:500+1500", "belady:99999999999", "hybrid:-1"} {
+	for _, text := range []string{"", "all", "none", "none:", "window:5", "window:5,capacity:2000", "window:0,capacity:1", "delta:5500", "lru:01", "lfu:9", "hot:500+1500", "belady:99999999999", "hybrid:-1", "pages:9,ahead:2", "pages:0,ahead:0", "tensors:3", "cyclic:7"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

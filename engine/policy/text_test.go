@@ -79,7 +79,7 @@ func (s *script) line(i int, text string) (err error) {
 	return s.step(text)
 }
 
-// start reads "policy SPEC units N", optionally with "ranked U U …".
+// start reads "policy SPEC units N", optionally with "ranked U U …" or "layer L".
 func (s *script) start(i int, text string) (err error) {
 	words := strings.Fields(text)
 	field := fields(words[2:])
@@ -90,7 +90,11 @@ func (s *script) start(i int, text string) (err error) {
 		return err
 	}
 	s.units = int(field["units"][0])
-	s.policy, err = New(s.spec, s.units, Options{Hot: field["ranked"], Future: slices.Values(s.future(i + 1))})
+	opt := Options{Hot: field["ranked"], Future: slices.Values(s.future(i + 1))}
+	if layer := field["layer"]; len(layer) == 1 {
+		opt.Layer = int(layer[0])
+	}
+	s.policy, err = New(s.spec, s.units, opt)
 	return err
 }
 
@@ -113,8 +117,10 @@ func (s *script) step(text string) error {
 		return fmt.Errorf("%q has no number of hits", text)
 	}
 	want := Decision{Hits: int(field["hits"][0]), Load: field["load"], Evict: field["evict"]}
-	if over := field["overflow"]; len(over) == 1 {
-		want.Overflow = int(over[0])
+	for name, to := range map[string]*int{"overflow": &want.Overflow, "ahead": &want.Ahead} {
+		if n := field[name]; len(n) == 1 {
+			*to = int(n[0])
+		}
 	}
 	var got Decision
 	s.policy.Step(maskOf(s.units, field["need"]), &got)
@@ -140,7 +146,7 @@ func fields(words []string) map[string][]uint32 {
 }
 
 func show(d *Decision) string {
-	return fmt.Sprintf("hits %d load %v evict %v overflow %d", d.Hits, d.Load, d.Evict, d.Overflow)
+	return fmt.Sprintf("hits %d load %v evict %v overflow %d ahead %d", d.Hits, d.Load, d.Evict, d.Overflow, d.Ahead)
 }
 
 func maskOf(units int, list []uint32) []uint64 {

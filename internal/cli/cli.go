@@ -75,7 +75,8 @@ func newApp(e *env) *cli.App {
 		Commands: []*cli.Command{
 			demoCommand(e), packCommand(e), synthCommand(e), generateCommand(e), recordCommand(e), traceCommand(e),
 			probeCommand(e), deviceCommand(e), simCommand(e), batchCommand(e), replayCommand(e), validateCommand(e), reportCommand(e),
-			breakevenCommand(e), planCommand(e), sweepCommand(e),
+			breakevenCommand(e), planCommand(e), feasibleCommand(e),
+			sweepCommand(e),
 			reproduceCommand(e),
 			doctorCommand(e), versionCommand(e),
 		},

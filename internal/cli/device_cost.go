@@ -139,6 +139,9 @@ func (e *env) deviceEnergy(c *cli.Context) error {
 	}
 	t := &run.Meta.Totals
 	use := energy.Use{Tokens: t.Tokens, Wall: t.Wall, IOTime: t.PartNanos[traces.PartIO], FlashBytes: t.Bytes}
+	if ahead := run.Meta.Ahead; ahead != nil { // the drive works beside compute too
+		use.IOTime += ahead.Hidden
+	}
 	for part, took := range t.PartNanos {
 		if traces.Part(part) != traces.PartIO {
 			use.ComputeTime += took

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -43,18 +44,81 @@ func simCommand(e *env) *cli.Command {
 			"Every prediction carries an interval that holds nine of ten results, and says whether it is measured, interpolated, extrapolated or a bound.\n\n" +
 			examples("windrow sim -t opt.trace.arrow -d m1-max --predicted",
 				"windrow sim -t opt.trace.arrow -d m1-max --predicted --window 8 --parallel 64 -o opt.run.arrow",
-				"windrow sim -t opt.trace.arrow -d m1-max --predicted --policy lru:2000"),
+				"windrow sim -t opt.trace.arrow -d m1-max --predicted --policy lru:2000",
+				"windrow sim -t opt.trace.arrow -d m1-max --predicted --schedule lookahead --recall 0.9 --false-positives 0.02",
+				"windrow sim -t opt.trace.arrow -d m1-max --predicted --policy delta:2000 --schedule token --dense-prefix 8 --staging 64MiB"),
 		Flags: append(append([]cli.Flag{
 			traceFlag(),
 			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true, Usage: "`DEVICE` file or preset"},
 			&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "flash image `IMG` whose layout to use"},
 			&cli.BoolFlag{Name: "predicted", Usage: "load by the predicted masks instead of the true ones"},
 			&cli.IntFlag{Name: "predictor-rank", Usage: "charge a low-rank predictor of inner dimension `R` for the predicted masks", DefaultText: "masks cost nothing"},
-			&cli.StringFlag{Name: "policy", Usage: "keep rows by `POLICY` in place of a window: window:TOKENS,capacity:N, lru:N, lfu:N, delta:N, hot:N+M, belady:N, hybrid:N, all or none; N rows per layer"},
+			&cli.StringFlag{Name: "policy", Usage: "keep rows by `POLICY` in place of a window: window:TOKENS,capacity:N, lru:N, lfu:N, delta:N, hot:N+M, pages:N,ahead:M, belady:N, hybrid:N, cyclic:N, tensors:LAYERS, all or none; N rows per layer, or a size for all layers (lru:1GiB)"},
 			&cli.StringFlag{Name: "align", Usage: "round requests to `SIZE`; 1B for buffered reads (default: the device's alignment)"},
-		}, flashFlags()...), outputFlags()...),
+		}, append(readAheadFlags(), flashFlags()...)...), outputFlags()...),
 		Action: e.simulate,
 	}
+}
+
+// readAheadFlags say when reads are submitted.
+func readAheadFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "schedule", Value: "demand", Usage: "submit reads by `SCHEDULE`: demand (a layer's, after its attention), lookahead (the next layer's, while one computes) " +
+			"or token (all layers' at once after layer 0, in the background)"},
+		&cli.StringFlag{Name: "recall", Usage: "read ahead this `SHARE` of the needed units, 0 to 1, or what the trace's predicted masks name (trace); the rest is read on demand", DefaultText: "1"},
+		&cli.Float64Flag{Name: "false-positives", Usage: "read ahead this `SHARE` of the other units too, for nothing", DefaultText: "0"},
+		&cli.IntFlag{Name: "dense-prefix", Usage: "keep all units of the first `N` layers in memory and multiply with all of them", DefaultText: "1 with --schedule token, else 0"},
+		&cli.StringFlag{Name: "staging", Usage: "read ahead at most `SIZE` before the rows are moved to their places", DefaultText: "no limit"},
+		&cli.StringFlag{Name: "wait", Usage: "with --schedule token, layers wait for the reads of the whole token or of their own: `WHAT` is token or layer", DefaultText: "token"},
+	}
+}
+
+// readAheadOf reads the flags of readAheadFlags.
+func readAheadOf(c *cli.Context) (s sim.Schedule, err error) {
+	if s.Kind, err = sim.ParseSchedule(c.String("schedule")); err != nil {
+		return s, usageError("--schedule: %v", err)
+	}
+	if s.Kind == sim.OnDemand {
+		for _, name := range []string{"recall", "false-positives", "dense-prefix", "staging", "wait"} {
+			if c.IsSet(name) {
+				return s, usageError("--%s: nothing is read ahead on demand; add --schedule lookahead or --schedule token", name)
+			}
+		}
+		return s, nil
+	}
+	switch text := c.String("recall"); text {
+	case "":
+		s.Recall = 1
+	case "trace":
+		if s.Traced = true; c.IsSet("false-positives") {
+			return s, usageError("--recall trace and --false-positives: the trace's predicted masks say what is read for nothing; leave one out")
+		}
+	default:
+		if s.Recall, err = strconv.ParseFloat(text, 64); err != nil || !(s.Recall >= 0 && s.Recall <= 1) {
+			return s, usageError("--recall %q: a share from 0 to 1 is wanted, or trace", text)
+		}
+	}
+	if s.FalsePositives = c.Float64("false-positives"); !(s.FalsePositives >= 0 && s.FalsePositives <= 1) {
+		return s, usageError("--false-positives %g: a share from 0 to 1 is wanted", s.FalsePositives)
+	}
+	if s.Dense = c.Int("dense-prefix"); s.Kind == sim.WholeToken && !c.IsSet("dense-prefix") {
+		s.Dense = 1
+	}
+	if s.Kind == sim.WholeToken && s.Dense < 1 {
+		return s, usageError("--dense-prefix %d: --schedule token predicts from layer 0, which must be dense; give 1 or more", s.Dense)
+	}
+	if text := c.String("staging"); text != "" {
+		if s.Staging, err = units.ParseBytes(text); err != nil || s.Staging < 1 {
+			return s, usageError("--staging %q: a size of 1B or more is wanted; leave it out for no limit", text)
+		}
+	}
+	if s.Wait, err = sim.ParseWait(c.String("wait")); err != nil {
+		return s, usageError("--wait: %v", err)
+	}
+	if s.Kind == sim.LookAhead && c.IsSet("wait") {
+		return s, usageError("--wait: with --schedule lookahead every layer waits for its own reads; leave it out, or take --schedule token")
+	}
+	return s, nil
 }
 
 func (e *env) simulate(c *cli.Context) error {
@@ -71,10 +135,13 @@ func (e *env) simulate(c *cli.Context) error {
 	}
 	defer tr.Close()
 	cfg := sim.Config{Predicted: c.Bool("predicted"), MaxTokens: c.Int("max-tokens"), PredictorRank: c.Int("predictor-rank"), Device: device}
-	if cfg.Policy, cfg.Window, err = residency(c); err != nil {
+	if cfg.Policy, cfg.Window, err = residency(c, tr.Header()); err != nil {
 		return err
 	}
 	if cfg.Layout, err = layoutOptions(c); err != nil {
+		return err
+	}
+	if cfg.Schedule, err = readAheadOf(c); err != nil {
 		return err
 	}
 	if s := c.String("align"); s != "" {
@@ -102,12 +169,17 @@ func (e *env) simulate(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	headroom, err := cfg.Headroom(tr)
+	if err != nil {
+		return err
+	}
+	run.Meta.Headroom = &headroom
 	run.Meta.Tool, run.Meta.Trace, run.Meta.TraceSHA256 = Tool, filepath.Base(c.String("trace")), tr.SHA256()
 	return e.putRun(c, run, c.String("out"), device.Flash.LinkRate)
 }
 
 // residency reads --policy, or else --window.
-func residency(c *cli.Context) (spec policy.Spec, window int, err error) {
+func residency(c *cli.Context, head *traces.Header) (spec policy.Spec, window int, err error) {
 	text := c.String("policy")
 	switch {
 	case text == "":
@@ -115,7 +187,7 @@ func residency(c *cli.Context) (spec policy.Spec, window int, err error) {
 	case c.IsSet("window"):
 		return spec, 0, usageError("--policy %s and --window %d: give one of them", text, c.Int("window"))
 	}
-	if spec, err = policy.Parse(text); err != nil {
+	if spec, err = policy.ParseBudget(text, head.UnitBytes, head.Layers); err != nil {
 		return spec, 0, usageError("--policy: %v", err)
 	}
 	return spec, 0, nil

@@ -43,9 +43,13 @@ func synthCommand(e *env) *cli.Command {
 					"token with probability 0.22 (0.95 if it always is in topic), and active such that false positives and negatives are as published.\n" +
 					"The parameters are fitted to OPT-6.7B: active share per layer (LLM in a flash, Table 6), 24 % of the neurons predicted in five\n" +
 					"consecutive tokens and 2.4 % new per token (appendix C.1). Other models have their own active share and these time scales. There is\n" +
-					"no co-activation beyond popularity. \"windrow trace stats --predicted\" shows the match.\n\n" +
+					"no co-activation beyond popularity. \"windrow trace stats --predicted\" shows the match.\n" +
+					"Of a mixture of experts (mixtral-8x7b, qwen3-30b-a3b) the units are whole experts, and every token uses exactly K of N. An expert is\n" +
+					"kept for the next token as often as makes the published repetitions of Mixtral-8x7B by depth (Mixtral of Experts, Table 5); the others\n" +
+					"are drawn by popularity, log-normal with 0.2 (assumed). Such traces hold no predicted masks.\n\n" +
 					examples("windrow synth trace --like opt-6.7b --layers 4 --tokens 64 -o opt.trace.arrow",
-						"windrow trace stats opt.trace.arrow --predicted"),
+						"windrow trace stats opt.trace.arrow --predicted",
+						"windrow synth trace --like mixtral-8x7b --tokens 64 -o mixtral.trace.arrow"),
 				Flags: []cli.Flag{
 					like, layers,
 					&cli.IntFlag{Name: "tokens", Aliases: []string{"n"}, Value: 256, Usage: "`N` tokens per sequence"},
@@ -63,23 +67,23 @@ func synthCommand(e *env) *cli.Command {
 }
 
 // lookup finds a shape or prints the list of names.
-func (e *env) lookup(c *cli.Context) (shape traces.Shape, name string, done bool, err error) {
+func (e *env) lookup(c *cli.Context) (shape traces.Shape, info shapes.Info, done bool, err error) {
 	if c.String("like") == "list" {
 		for _, n := range shapes.Names() {
 			fmt.Fprintln(e.stdout, n)
 		}
-		return shape, "", true, nil
+		return shape, info, true, nil
 	}
-	shape, info, err := shapes.Lookup(c.String("like"))
+	shape, info, err = shapes.Lookup(c.String("like"))
 	if err != nil {
-		return shape, "", false, usageError("%v", err)
+		return shape, info, false, usageError("%v", err)
 	}
 	if n := c.Int("layers"); n < 0 || n > shape.Layers {
-		return shape, "", false, usageError("--layers %d: %s has %d", n, info.Name, shape.Layers)
+		return shape, info, false, usageError("--layers %d: %s has %d", n, info.Name, shape.Layers)
 	} else if n > 0 {
 		shape.Layers = n
 	}
-	return shape, info.Name, false, nil
+	return shape, info, false, nil
 }
 
 // needOutput asks for --out; a list of names needs none.
@@ -91,7 +95,7 @@ func needOutput(c *cli.Context, suffix string) error {
 }
 
 func (e *env) synthModel(c *cli.Context) error {
-	shape, name, done, err := e.lookup(c)
+	shape, info, done, err := e.lookup(c)
 	if err != nil || done {
 		return err
 	}
@@ -103,7 +107,7 @@ func (e *env) synthModel(c *cli.Context) error {
 		return usageError("--scale %g: it must be above 0 and at most 1", scale)
 	}
 	shape.Layers = max(1, int(float64(shape.Layers)*scale+0.5))
-	image, err := e.synthImage(c.Context, shape, name, c.Uint64("seed"), c.String("out"))
+	image, err := e.synthImage(c.Context, shape, info.Name, c.Uint64("seed"), c.String("out"))
 	if err != nil {
 		return err
 	}
@@ -124,7 +128,7 @@ func (e *env) synthImage(ctx context.Context, shape traces.Shape, name string, s
 }
 
 func (e *env) synthTrace(c *cli.Context) error {
-	_, name, done, err := e.lookup(c)
+	_, info, done, err := e.lookup(c)
 	if err != nil || done {
 		return err
 	}
@@ -132,8 +136,8 @@ func (e *env) synthTrace(c *cli.Context) error {
 		return err
 	}
 	opt := synth.Options{
-		Like: name, Layers: c.Int("layers"), Tokens: c.Int("tokens"), Prompt: c.Int("prompt"), Sequences: c.Int("sequences"),
-		Seed: c.Uint64("seed"), ActiveShare: c.Float64("active"), Predicted: !c.Bool("no-predicted"),
+		Like: info.Name, Layers: c.Int("layers"), Tokens: c.Int("tokens"), Prompt: c.Int("prompt"), Sequences: c.Int("sequences"),
+		Seed: c.Uint64("seed"), ActiveShare: c.Float64("active"), Predicted: !c.Bool("no-predicted") && info.Experts == 0,
 	}
 	if err := e.writeSynthTrace(c.Context, opt, c.String("out")); err != nil {
 		return err

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,7 +32,7 @@ func (d *Data) Contents() (*Contents, error) {
 }
 
 func (d *Data) contents(runs []series) *Contents {
-	c := &Contents{Warnings: d.warnings(runs), Facts: append(d.Facts[:len(d.Facts):len(d.Facts)], predictions(runs)...)}
+	c := &Contents{Warnings: d.warnings(runs), Facts: append(d.Facts[:len(d.Facts):len(d.Facts)], slices.Concat(predictions(runs), readAhead(runs), headroom(runs))...)}
 	for _, s := range d.sanity(runs) {
 		c.Sanity = append(c.Sanity, s.line())
 		if w := s.warning(); w != "" {
@@ -78,6 +79,51 @@ func predictions(runs []series) (facts []KV) {
 		for _, n := range p.Notes {
 			facts = append(facts, KV{key("note"), n})
 		}
+	}
+	return facts
+}
+
+// readAhead says of every run with a schedule what reading ahead did.
+func readAhead(runs []series) (facts []KV) {
+	for i := range runs {
+		s := &runs[i]
+		a := s.run.Meta.Ahead
+		if a == nil {
+			continue
+		}
+		key := "reading ahead"
+		if len(runs) > 1 {
+			key += " of " + s.name()
+		}
+		tokens := float64(len(s.tokens))
+		text := fmt.Sprintf("%s; %s ms/token of reads beside compute, which loses %s ms to them and to moving their rows; %s MB/token in %s chunks/token",
+			a.Schedule, ms(float64(a.Hidden)/tokens), ms(float64(a.Slowed)/tokens), Sig3(float64(a.Bytes)/tokens/1e6), Sig3(float64(a.Chunks)/tokens))
+		if a.Wasted > 0 {
+			text += fmt.Sprintf(", %s MB of them for nothing", Sig3(float64(a.Wasted)/tokens/1e6))
+		}
+		if n := a.Named + a.Missed; a.Missed > 0 {
+			text += fmt.Sprintf("; %s %% of the loads were not foreseen", Sig3(100*float64(a.Missed)/float64(n)))
+		}
+		facts = append(facts, KV{key, text})
+	}
+	return facts
+}
+
+// headroom says of every run what its policy read beside the least possible.
+func headroom(runs []series) (facts []KV) {
+	for i := range runs {
+		s := &runs[i]
+		h := s.run.Meta.Headroom
+		if h == nil || h.Least == 0 {
+			continue
+		}
+		key := "head-room"
+		if len(runs) > 1 {
+			key += " of " + s.name()
+		}
+		tokens := float64(len(s.tokens))
+		facts = append(facts, KV{key, fmt.Sprintf("%s loads %s units/token; knowing the future, in the same memory, %s would do (1/%s of it)",
+			h.Policy, Sig3(float64(h.Loads)/tokens), Sig3(float64(h.Least)/tokens), Sig3(h.Ratio))})
 	}
 	return facts
 }

@@ -30,6 +30,9 @@ func (d *Data) sanity(runs []series) []Sanity {
 		s.BytesPerToken = t.perToken(float64(t.bytes))
 		s.NanosPerToken = s.BytesPerToken / float64(d.FlashRate) * 1e9
 		s.IONanos = t.perToken(float64(t.parts[traces.PartIO]))
+		if ahead := runs[i].run.Meta.Ahead; ahead != nil { // its rows hold only what compute waited for
+			s.IONanos += float64(ahead.Hidden) / float64(len(runs[i].tokens))
+		}
 		if t.wall > 0 {
 			s.TokensPerS = t.rate()
 		}

@@ -22,11 +22,14 @@ func Generate(opt Options, emit func(*traces.Token) error) (traces.Header, error
 	if err != nil {
 		return traces.Header{}, err
 	}
+	if p.routed != nil {
+		return p.header, p.route(emit)
+	}
 	gens := make([]layerGen, len(p.layers))
 	for l := range gens {
 		gens[l] = newLayerGen(&p.layers[l], p.header.Units, rng.Stream(p.opt.Seed, fmt.Sprintf("synth/layer/%d", l)))
 	}
-	for seq := range p.opt.Sequences {
+	for seq := p.opt.First; seq < p.opt.First+p.opt.Sequences; seq++ {
 		for l := range gens {
 			gens[l].start(rng.Stream(p.opt.Seed, fmt.Sprintf("synth/sequence/%d/layer/%d", seq, l)))
 		}

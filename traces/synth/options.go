@@ -18,17 +18,20 @@ type Options struct {
 	Like string
 	// Shape replaces the shape of Like when its DFFN is not 0.
 	Shape traces.Shape
-	// Layers and Units replace the shape's number of layers and of units per layer; 0 keeps them. A trace with fewer layers
+	// Layers and Units replace the shape's number of layers and of units per layer (neurons, or experts); 0 keeps them. A trace with fewer layers
 	// still runs through the whole depth of the model.
 	Layers, Units int
 	// Tokens is the length of each sequence, of which the first Prompt are of the phase prefill.
 	Tokens, Prompt int
 	// Sequences is the number of sequences; 0 means 1.
 	Sequences int
-	Seed      uint64
-	// ActiveShare replaces the published mean share of active units when it is not 0: 0.033 for 3.3 %.
+	// First is the number of the first sequence: sequences are the same whether those before them are made or not.
+	First int
+	Seed  uint64
+	// ActiveShare replaces the published mean share of active units when it is not 0: 0.033 for 3.3 %. Experts have none: a router picks
+	// a fixed number.
 	ActiveShare float64
-	// Predicted adds predicted masks. The true masks do not depend on it.
+	// Predicted adds predicted masks. The true masks do not depend on it. There are none of experts: no error of a predictor is published.
 	Predicted bool
 }
 
@@ -36,7 +39,8 @@ type Options struct {
 type plan struct {
 	opt    Options
 	header traces.Header
-	layers []layer
+	layers []layer   // of neurons
+	routed []routing // of experts; one of the two is empty
 }
 
 // HeaderOf returns the header that Generate returns, so that a file can be begun before the first token.
@@ -48,11 +52,14 @@ func HeaderOf(opt Options) (traces.Header, error) {
 	return p.header, nil
 }
 
-// Expect returns the averages that a trace made from opt has, without generating it.
+// Expect returns the averages that a trace made from opt has, without generating it. There is no closed form for experts.
 func Expect(opt Options) (*Expected, error) {
 	p, err := newPlan(opt)
 	if err != nil {
 		return nil, err
+	}
+	if p.routed != nil {
+		return nil, fmt.Errorf("synth: model %s: its router picks whole experts, of which there is no closed form; generate a trace, or name a dense model", opt.Like)
 	}
 	return expect(p.layers), nil
 }
@@ -62,16 +69,13 @@ func newPlan(opt Options) (*plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("synth: options: %w", err)
 	}
-	if info.Experts > 0 {
-		return nil, fmt.Errorf("synth: model %s: its router picks whole experts, which the process does not model; name a dense model", info.Name)
-	}
 	if opt.Shape.DFFN != 0 {
 		shape = opt.Shape
 	}
 	if opt.Layers != 0 {
 		shape.Layers = opt.Layers
 	}
-	if opt.Units != 0 {
+	if opt.Units != 0 && info.Experts == 0 {
 		shape.DFFN = opt.Units
 	}
 	if opt.Sequences == 0 {
@@ -79,6 +83,9 @@ func newPlan(opt Options) (*plan, error) {
 	}
 	if err := check(&opt, shape); err != nil {
 		return nil, err
+	}
+	if info.Experts > 0 {
+		return expertPlan(opt, shape, &info)
 	}
 	stats, err := statisticsOf(info.Name, opt.ActiveShare)
 	if err != nil {
@@ -96,8 +103,8 @@ func check(opt *Options, shape traces.Shape) error {
 	switch {
 	case opt.Tokens <= 0 || opt.Tokens > math.MaxInt32:
 		return fmt.Errorf("synth: options: %d tokens per sequence: at least 1 is needed", opt.Tokens)
-	case opt.Sequences < 0 || opt.Sequences > math.MaxInt32:
-		return fmt.Errorf("synth: options: %d sequences: at least 1 is needed", opt.Sequences)
+	case opt.Sequences < 0 || opt.First < 0 || opt.Sequences > math.MaxInt32-opt.First:
+		return fmt.Errorf("synth: options: %d sequences from number %d: at least 1 is needed, from 0 on", opt.Sequences, opt.First)
 	case opt.Prompt < 0 || opt.Prompt > opt.Tokens:
 		return fmt.Errorf("synth: options: a prompt of %d tokens does not fit into sequences of %d", opt.Prompt, opt.Tokens)
 	case !(opt.ActiveShare >= 0 && opt.ActiveShare <= maxActiveShare):

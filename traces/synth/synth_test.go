@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"math"
 	"math/bits"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -270,5 +271,27 @@ func TestBadOptions(t *testing.T) {
 		if _, err := synth.Expect(opt); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "synth: ") {
 			t.Errorf("%+v: error %v, want %q", opt, err, want)
 		}
+	}
+}
+
+// TestFirstSequence makes sequences without those before them: they are the same.
+func TestFirstSequence(t *testing.T) {
+	for _, like := range []string{"opt-6.7b", "mixtral-8x7b"} {
+		opt := synth.Options{Like: like, Layers: 2, Tokens: 70, Sequences: 4, Seed: 3}
+		all, err := synth.Collect(opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opt.First, opt.Sequences = 2, 2
+		last, err := synth.Collect(opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(last.List, all.List[140:]) {
+			t.Errorf("%s: sequences 2 and 3 made alone differ", like)
+		}
+	}
+	if _, err := synth.Collect(synth.Options{Like: "opt-6.7b", Layers: 1, Tokens: 1, First: -1}); err == nil {
+		t.Error("a first sequence of -1 gave no error")
 	}
 }

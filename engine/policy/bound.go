@@ -1,0 +1,101 @@
+package policy
+
+import "math/bits"
+
+// Bound counts the fewest loads that any policy can have which keeps so many units between tokens: those of Belady, without
+// saying which units stay. It needs neither the future nor lists of units and is several times faster.
+//
+// The stay of a unit from one use to the next is an interval, and a load saved. Intervals are seen when they end, in that order, and the one
+// that ends first is never the wrong one to take; it goes to the place in memory that has been empty for the shortest time before the interval
+// begins, so that those empty for longer are left for intervals that began earlier. Places that became empty at the same token are
+// alike, so that counts by token are enough.
+type Bound struct {
+	capacity int
+	loads    int64
+	last     []int32  // by unit: the token that used it last, or -1
+	begun    []int32  // by token: intervals that began there and end now; clear between steps
+	begins   []uint64 // mask of the tokens in begun
+	free     []int32  // by token: places that are empty since then
+	empty    []uint64 // mask of the tokens in free
+}
+
+// NewBound returns the bound of a layer with so many units, for a policy that keeps capacity ≥ 0 units between tokens.
+func NewBound(units, capacity int) *Bound {
+	b := &Bound{capacity: capacity, last: make([]int32, units)}
+	b.Reset()
+	return b
+}
+
+// Reset empties the memory, as a new sequence does. The count goes on.
+func (b *Bound) Reset() {
+	for u := range b.last {
+		b.last[u] = -1
+	}
+	b.begun, b.begins, b.free, b.empty = b.begun[:0], b.begins[:0], b.free[:0], b.empty[:0]
+}
+
+// Loads is the fewest loads for the tokens so far.
+func (b *Bound) Loads() int64 { return b.loads }
+
+// Step advances by one token that needs the units of a mask. Tokens since the last Reset cost 8 bytes each.
+func (b *Bound) Step(need []uint64) {
+	now := len(b.free)
+	b.begun, b.free = append(b.begun, 0), append(b.free, 0)
+	if now%64 == 0 {
+		b.begins, b.empty = append(b.begins, 0), append(b.empty, 0)
+	}
+	for i, word := range need {
+		b.loads += int64(bits.OnesCount64(word))
+		for ; word != 0; word &= word - 1 {
+			u := i*64 + bits.TrailingZeros64(word)
+			if from := b.last[u]; from >= 0 {
+				b.begun[from]++
+				b.begins[from/64] |= 1 << (from % 64)
+			}
+			b.last[u] = int32(now)
+		}
+	}
+	kept := b.stays()
+	if now == 0 {
+		kept = b.capacity // all places are empty, none is taken yet
+	} else {
+		b.loads -= int64(kept)
+	}
+	if kept > 0 {
+		b.free[now] = int32(kept)
+		b.empty[now/64] |= 1 << (now % 64)
+	}
+}
+
+// stays finds places for the intervals that end now, the latest first, and returns how many get one.
+func (b *Bound) stays() (kept int) {
+	for w := len(b.begins) - 1; w >= 0; w-- {
+		for b.begins[w] != 0 {
+			bit := 63 - bits.LeadingZeros64(b.begins[w])
+			b.begins[w] &^= 1 << bit
+			from := w*64 + bit
+			kept += b.take(from, int(b.begun[from]))
+			b.begun[from] = 0
+		}
+	}
+	return kept
+}
+
+// take fills up to n places that are empty since a token or longer, the latest first, and returns how many there were.
+func (b *Bound) take(token, n int) (taken int) {
+	keep := uint64(2)<<(token%64) - 1
+	for w := token / 64; w >= 0 && taken < n; w-- {
+		for word := b.empty[w] & keep; word != 0 && taken < n; {
+			bit := 63 - bits.LeadingZeros64(word)
+			word &^= 1 << bit
+			at := &b.free[w*64+bit]
+			got := min(n-taken, int(*at))
+			taken += got
+			if *at -= int32(got); *at == 0 {
+				b.empty[w] &^= 1 << bit
+			}
+		}
+		keep = ^uint64(0)
+	}
+	return taken
+}

@@ -1,0 +1,90 @@
+package policy
+
+import "math/bits"
+
+// pages is the page cache of an operating system under a runtime that touches only what it needs: a miss reads the whole aligned
+// group of neighbours that are not in memory yet (read-ahead, or records smaller than a page), and the units used longest ago make room.
+// Groups matter for reading only; afterwards every unit ages alone. With groups of one unit it is lru.
+//
+// Who stays is decided as by lru. What came with a needed unit counts as used just before the token: it is younger than what the token before
+// used and older than what this one needs, and where there is no room for all of it, the lowest stay.
+type pages struct {
+	cache
+	ahead    int   // units of a group
+	order    lists // one, from the unit used longest ago to the last one
+	units    int
+	brought  []uint64 // with needed units, of the current token
+	touched  []uint64 // needed or brought
+	fromRead []uint32 // the brought ones as a list
+}
+
+func newPages(units, capacity, ahead int) *pages {
+	return &pages{cache: newCache(units, capacity), ahead: ahead, order: newLists(units, 1), units: units,
+		brought: make([]uint64, words(units)), touched: make([]uint64, words(units))}
+}
+
+// Reset empties the cache.
+func (p *pages) Reset() {
+	p.clear()
+	p.order.clear()
+}
+
+// Step implements Policy.
+func (p *pages) Step(need []uint64, d *Decision) {
+	d.demand(need, p.resident)
+	p.readAhead(need, d.Load)
+	stay := min(len(d.Load), p.capacity-d.Hits)
+	room := min(len(p.fromRead), p.capacity-d.Hits-stay)
+	leave := max(0, p.held+stay+room-p.capacity)
+	p.held += stay + room - leave
+	d.Ahead = len(p.fromRead)
+	d.Overflow = len(d.Load) - stay + d.Ahead - room
+	for _, u := range p.fromRead[:room] {
+		set(p.resident, u)
+		p.order.push(0, u)
+	}
+	for i, word := range need {
+		for ; word != 0; word &= word - 1 {
+			u := uint32(i*64 + bits.TrailingZeros64(word))
+			switch {
+			case has(p.resident, u):
+				p.order.unlink(u)
+			case stay > 0:
+				stay--
+				set(p.resident, u)
+			default:
+				continue
+			}
+			p.order.push(0, u)
+		}
+	}
+	for ; leave > 0; leave-- { // units that this token has not touched: those it has are behind them
+		u := p.order.front(0)
+		p.order.unlink(u)
+		p.evict(u)
+	}
+	d.Load = merge(d.Load, p.fromRead)
+	p.finish(p.touched, d)
+}
+
+// readAhead finds what comes with the missing units, which are ascending.
+func (p *pages) readAhead(need []uint64, missing []uint32) {
+	clear(p.brought)
+	next := 0 // group
+	for _, u := range missing {
+		group := int(u) / p.ahead
+		if group < next {
+			continue
+		}
+		next = group + 1
+		for v := group * p.ahead; v < min(p.units, next*p.ahead); v++ {
+			set(p.brought, uint32(v))
+		}
+	}
+	p.fromRead = p.fromRead[:0]
+	for i, word := range p.brought {
+		word &^= need[i] | p.resident[i]
+		p.fromRead = appendBits(p.fromRead, i, word)
+		p.touched[i] = need[i] | word
+	}
+}

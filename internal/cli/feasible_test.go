@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/windrow-sim/windrow/sim/feasible"
+)
+
+// The table and the document say the same, and the document holds the verdicts of the library.
+func TestFeasible(t *testing.T) {
+	line := []string{"feasible", "--like", "Mistral-7B-v0.1", "-d", "jetson-orin-990pro", "--dram", "11.9GiB"}
+	text, document := command(line...), command(append(line, "--json")...)
+	if text.code != exitOK || document.code != exitOK {
+		t.Fatalf("%+v, %+v", text, document)
+	}
+	var a feasible.Assessment
+	if err := json.Unmarshal([]byte(document.stdout), &a); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]feasible.Verdict{
+		feasible.Resident: feasible.AllocFails, feasible.Offload: feasible.NoCapacity, feasible.Mapped: feasible.Pages,
+		feasible.Placed: feasible.AllDisk, feasible.Flash: feasible.Fits,
+	}
+	for _, r := range a.Rows {
+		if r.Verdict != want[r.Class] {
+			t.Errorf("%s: %s, want %s", r.Class, r.Verdict, want[r.Class])
+		}
+		if !strings.Contains(text.stdout, string(r.Verdict)) || !strings.Contains(text.stdout, r.Class+": "+r.Reason+"\n") {
+			t.Errorf("the table has no %s, %s:\n%s", r.Class, r.Verdict, text.stdout)
+		}
+	}
+	if len(a.Rows) != len(want) || a.Device != "jetson-orin-990pro" || a.Machine.Context != 2048 || !strings.Contains(text.stdout, "llama.cpp, Ollama") {
+		t.Errorf("%+v", a)
+	}
+	if plain := command("feasible", "--like", "opt-13b"); plain.code != exitOK || strings.Contains(plain.stdout, "tokens/s") {
+		t.Errorf("without a device there are rates: %+v", plain)
+	}
+	if list := command("feasible", "--like", "list"); list.code != exitOK || !strings.Contains(list.stdout, "Qwen3-30B-A3B\n") {
+		t.Errorf("%+v", list)
+	}
+}
+
+func TestFeasibleRefuses(t *testing.T) {
+	for says, line := range map[string][]string{
+		"did you mean":             {"--like", "mistral-7"},
+		"--dram \"half\"":          {"--dram", "half"},
+		"--vram \"0B\"":            {"--vram", "0B"},
+		"--parallel 0":             {"--parallel", "0"},
+		"known are f16":            {"--dtype", "q2"},
+		"memory and positions":     {"--context", "0"},
+		"write 0.033":              {"--active", "3.3"},
+		"has costs for uring only": {"-d", "jetson-orin-990pro", "--io", "pread"},
+	} {
+		o := command(append([]string{"feasible"}, line...)...)
+		if o.code != exitUsage || o.stdout != "" || !strings.Contains(o.stderr, says) {
+			t.Errorf("%v: code %d, %q; want %q", line, o.code, o.stderr, says)
+		}
+	}
+}

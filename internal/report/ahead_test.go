@@ -1,0 +1,42 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// TestReadingAheadIsReported: with its numbers, and without a warning that reads were faster than the device, which wait less than they take.
+func TestReadingAheadIsReported(t *testing.T) {
+	run := makeRun(1, 10, 10, 4, true)
+	d := &Data{Title: "t", Runs: []LabeledRun{{"", run}}}
+	plain := render(t, WriteText, d)
+	if strings.Contains(plain, "reading ahead") {
+		t.Errorf("a run on demand reads ahead:\n%s", plain)
+	}
+	run.Meta.Ahead = &traces.Ahead{
+		Schedule: "lookahead", Hidden: 25 * units.Millisecond, Slowed: units.Millisecond, Bytes: 40_000_000, Wasted: 2_000_000, Named: 90, Missed: 10, Chunks: 40,
+	}
+	const want = "reading ahead: lookahead; 2.50 ms/token of reads beside compute, which loses 0.100 ms to them and to moving their rows; 4.00 MB/token in 4.00 chunks/token, " +
+		"0.200 MB of them for nothing; 10.0 % of the loads were not foreseen\n"
+	if text := render(t, WriteText, d); !strings.Contains(text, want) {
+		t.Errorf("no %q in\n%s", want, text)
+	}
+
+	const suspicion = "was the page cache cold"
+	for i := range run.Rows {
+		if run.Rows[i].Part == traces.PartIO {
+			run.Rows[i].Dur = 0
+		}
+	}
+	d.FlashRate = 6 * units.GBps
+	if text := render(t, WriteText, d); strings.Contains(text, suspicion) {
+		t.Errorf("hidden reads are suspicious:\n%s", text)
+	}
+	run.Meta.Ahead.Hidden = 0
+	if text := render(t, WriteText, d); !strings.Contains(text, suspicion) {
+		t.Errorf("reads that take no time are not suspicious:\n%s", text)
+	}
+}

@@ -1,0 +1,145 @@
+package feasible
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/devicemodels/flash"
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// ErrInput marks a question that has no answer because of what was given.
+var ErrInput = errors.New("feasible: the question cannot be answered")
+
+// Verdict says how a runtime of a class fares, in the words of the report.
+type Verdict string
+
+// The verdicts.
+const (
+	Fits       Verdict = "fits"
+	Pages      Verdict = "survives by paging"
+	Mixed      Verdict = "part of it on disk"
+	AllDisk    Verdict = "all-disk placement"
+	AllocFails Verdict = "allocation fails"
+	NoCapacity Verdict = "host offload adds no capacity on unified memory"
+	Unknown    Verdict = "not known"
+)
+
+// Runs says whether tokens come out.
+func (v Verdict) Runs() bool { return v == Fits || v == Pages || v == Mixed || v == AllDisk }
+
+// Machine is the memory that a runtime finds.
+type Machine struct {
+	Memory      units.Bytes `json:"memory_bytes"`                // available to the process; on unified memory of CPU and accelerator together
+	Accelerator units.Bytes `json:"accelerator_bytes,omitempty"` // memory of its own; 0 = memory is unified
+	Context     int         `json:"context"`                     // positions of the KV cache
+	// Device gives the rates; nil = verdicts only. Engine is a key of its flash.engines, Parallel the reads in flight.
+	Device   *devicemodels.Device `json:"-"`
+	Engine   string               `json:"engine,omitempty"`
+	Parallel int                  `json:"parallel,omitempty"`
+}
+
+// Unified says whether CPU and accelerator share one memory.
+func (m *Machine) Unified() bool { return m.Accelerator == 0 }
+
+// Row is what becomes of one class.
+type Row struct {
+	Class   string  `json:"class"`
+	Systems string  `json:"systems"` // of the study; "" = none is named
+	Verdict Verdict `json:"verdict"`
+	Reason  string  `json:"reason"`
+	// ReadLeast and ReadMost are read from flash for a token. The rates are the tokens per second that reads and memory allow at most:
+	// with ReadLeast, and with ReadMost or (class flash) reads of single records; 0 = not known, or it does not run.
+	ReadLeast units.Bytes `json:"read_least_bytes"`
+	ReadMost  units.Bytes `json:"read_most_bytes"`
+	RateMost  float64     `json:"bound_tokens_per_s"`
+	RateLeast float64     `json:"bound_of_worst_reads_tokens_per_s"`
+}
+
+// Assessment is the answer for a model on a machine.
+type Assessment struct {
+	Model   Model       `json:"model"`
+	Machine Machine     `json:"machine"`
+	KV      units.Bytes `json:"kv_bytes"`
+	Device  string      `json:"device,omitempty"`
+	Rows    []Row       `json:"classes"`
+}
+
+// Assess judges every class. Errors wrap ErrInput.
+func Assess(model Model, machine Machine) (*Assessment, error) {
+	if model.Bytes <= 0 || model.FFN <= 0 || model.FFN > model.Bytes || model.Layers <= 0 {
+		return nil, fmt.Errorf("feasible: model %s: %v of weights, %v of them FFN, in %d layers: not a model: %w", model.Name, model.Bytes, model.FFN, model.Layers, ErrInput)
+	}
+	const most = 1 << 24 // positions, and with them bytes that fit
+	if machine.Memory <= 0 || machine.Accelerator < 0 || machine.Context < 1 || machine.Context > most {
+		return nil, fmt.Errorf("feasible: %v of memory, %v of the accelerator, %d positions: memory and positions must be positive: %w", machine.Memory, machine.Accelerator, machine.Context, ErrInput)
+	}
+	q := question{model: model, machine: machine, kv: model.KV * units.Bytes(machine.Context)}
+	if err := q.rates(); err != nil {
+		return nil, err
+	}
+	known, err := classes()
+	if err != nil {
+		return nil, err
+	}
+	a := &Assessment{Model: model, Machine: machine, KV: q.kv}
+	if machine.Device != nil {
+		a.Device = machine.Device.Name
+	}
+	for _, c := range known {
+		row := c.judge(&q)
+		row.Class, row.Systems = c.name, c.systems
+		a.Rows = append(a.Rows, row)
+	}
+	return a, nil
+}
+
+// question is a model on a machine with everything that several classes need.
+type question struct {
+	model   Model
+	machine Machine
+	kv      units.Bytes
+	// Rates are 0 when they are not known.
+	long   units.Rate // of reads of 1 MiB
+	short  units.Rate // of single records
+	faults units.Rate // of a mapped file whose pages are all missing
+	memory units.Rate
+	bus    units.Rate // to an accelerator
+}
+
+// readAhead is what one fault of a mapped file brings (read_ahead_kb of Linux, 128 by default).
+const readAhead = 128 * units.KiB
+
+// rates takes the rates of the device.
+func (q *question) rates() error {
+	d := q.machine.Device
+	if d == nil {
+		return nil
+	}
+	if _, ok := d.Flash.Engines[q.machine.Engine]; !ok || q.machine.Parallel < 1 {
+		return fmt.Errorf("feasible: device %s: I/O engine %q with %d reads in flight: not in its model: %w", d.Name, q.machine.Engine, q.machine.Parallel, ErrInput)
+	}
+	q.long = d.Flash.Throughput(q.machine.Engine, d.Host.Cores, units.MiB, q.machine.Parallel)
+	q.short = d.Flash.Throughput(q.machine.Engine, d.Host.Cores, q.model.Record, q.machine.Parallel)
+	spec := d.Flash
+	if spec.PageCache == nil || !spec.Engines["mmap"].Cached {
+		spec.Engines = map[string]flash.EngineCost{"mmap": {Cached: true}}
+		spec.PageCache = &flash.PageCache{ReadAhead: readAhead} // the host's time per fault is not known: a bound
+	}
+	q.faults = spec.Throughput("mmap", 1, units.GiB, 1)
+	q.memory, q.bus = d.Host.MemoryRate, d.Host.TransferRate
+	return nil
+}
+
+// tokens is the rate that reads from flash and the use of memory allow at most, when one goes on during the other.
+func (q *question) tokens(read units.Bytes, flash units.Rate, used units.Bytes) float64 {
+	if q.memory <= 0 || read > 0 && flash <= 0 {
+		return 0
+	}
+	slowest := float64(used) / float64(q.memory)
+	if read > 0 {
+		slowest = max(slowest, float64(read)/float64(flash))
+	}
+	return 1 / slowest
+}

@@ -1,0 +1,100 @@
+package sim
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/windrow-sim/windrow/engine/policy"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// Headroom compares the policy of a configuration with the bound on the masks that it goes by. Of the configuration only Window, Policy,
+// Predicted and MaxTokens matter. It streams the trace twice and keeps, per layer, the policy and 4 bytes per unit and 8 per token
+// of the longest sequence. Errors are those of the trace, or of kind ErrConfig.
+//
+// How much a policy keeps is measured: a window without a capacity has no other limit than the trace, and of whole tensors a layer is kept
+// whole or not at all. Only a cyclic cache counts as its capacity, for it is full although it finds nothing.
+func (cfg *Config) Headroom(src traces.Source) (traces.Headroom, error) {
+	head, spec := src.Header(), cfg.Residency()
+	if cfg.Predicted && !head.HasPredicted {
+		return traces.Headroom{}, configError{fmt.Errorf("sim: the trace of %s holds no predicted masks; compare on the true ones", head.Model)}
+	}
+	policies, err := cfg.Policies(src)
+	if err != nil {
+		return traces.Headroom{}, err
+	}
+	h := traces.Headroom{Policy: spec.String()}
+	most, err := cfg.loads(src, policies, &h)
+	if err != nil {
+		return traces.Headroom{}, err
+	}
+	bounds := make([]*policy.Bound, head.Layers)
+	for l, kept := range most {
+		if spec.Kind == policy.KindCyclic {
+			kept = spec.Kept(head.Units)
+		}
+		h.Kept += kept
+		bounds[l] = policy.NewBound(head.Units, kept)
+	}
+	if err := bound(cfg, src, bounds); err != nil {
+		return traces.Headroom{}, err
+	}
+	for _, b := range bounds {
+		h.Least += b.Loads()
+	}
+	h.Bytes, h.LeastBytes = units.Bytes(h.Loads)*head.UnitBytes, units.Bytes(h.Least)*head.UnitBytes
+	if h.Least > 0 {
+		h.Ratio = float64(h.Loads) / float64(h.Least)
+	}
+	return h, nil
+}
+
+// loads counts what the policies load, and returns the most units that each keeps between two tokens.
+func (cfg *Config) loads(src traces.Source, policies []policy.Policy, h *traces.Headroom) (most []int, err error) {
+	most = make([]int, len(policies))
+	kept := make([]int, len(policies))
+	var dec policy.Decision
+	err = cfg.each(src, func(masks [][]uint64, fresh bool) {
+		for l, p := range policies {
+			if fresh {
+				p.Reset()
+				kept[l] = 0
+			}
+			p.Step(masks[l], &dec)
+			kept[l] += len(dec.Load) - len(dec.Evict)
+			most[l] = max(most[l], kept[l])
+			h.Loads += int64(len(dec.Load))
+			for _, word := range masks[l] {
+				h.Needed += int64(bits.OnesCount64(word))
+			}
+		}
+	})
+	return most, err
+}
+
+// bound runs the bounds of all layers.
+func bound(cfg *Config, src traces.Source, bounds []*policy.Bound) error {
+	return cfg.each(src, func(masks [][]uint64, fresh bool) {
+		for l, b := range bounds {
+			if fresh {
+				b.Reset()
+			}
+			b.Step(masks[l])
+		}
+	})
+}
+
+// each goes through the tokens that are simulated; fresh says that a token starts a sequence other than the first.
+func (cfg *Config) each(src traces.Source, step func(masks [][]uint64, fresh bool)) error {
+	var t traces.Token
+	seq := uint32(0)
+	for i := range cfg.tokens(src) {
+		if err := src.Token(i, &t); err != nil {
+			return err
+		}
+		step(cfg.needed(&t), i > 0 && t.Seq != seq)
+		seq = t.Seq
+	}
+	return nil
+}
