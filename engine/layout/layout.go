@@ -2,11 +2,17 @@
 // requests. It is pure (no I/O, no clock) and a leaf, shared by the engine and the simulator, so that both ask for the
 // same bytes by construction.
 //
-// Start with Geometry, then Planner.Plan.
+// A layer is an array of parts. Bundled, a part is a whole record and the array has Units of them; split over n, it has n·Units
+// parts of an n-th of a record, first those of all units' first rows. Where in its run of Units a unit lies is its own number, or
+// what an Order says. Everything else (alignment, neighbours, gaps, chunks) is the same for all of them.
+//
+// Start with Geometry, then Planner.Plan; order.go for units in another order than their own.
 package layout
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/windrow-sim/windrow/internal/units"
 )
@@ -19,7 +25,15 @@ type Geometry struct {
 	Record units.Bytes `json:"record"` // P·d_model·bytes
 	Stride units.Bytes `json:"stride"` // ≥ Record
 	Size   int64       `json:"size"`   // of the file: an aligned read never goes beyond it
+	// Split lays the Split equal parts of every record apart, as in a checkpoint with a matrix for each kind of row: part r of unit u
+	// is number r·Units+u of an array of Split·Units parts with an n-th of the stride. 0 or 1: bundled.
+	Split int `json:"split,omitempty"`
+	// Order is where units lie; nil: in the order of their numbers.
+	Order *Order `json:"order,omitempty"`
 }
+
+// parts is the number of places that the record of a unit is spread over.
+func (g *Geometry) parts() int { return max(g.Split, 1) }
 
 // Uniform is the geometry of layers laid one after the other from base: what a trace without an image is simulated on.
 func Uniform(layers, perLayer int, record units.Bytes) Geometry {
@@ -41,7 +55,7 @@ type Options struct {
 	// Coalesce joins neighbouring units into one stretch. Without it each unit is read on its own.
 	Coalesce bool `json:"coalesce"`
 	// Gap joins units that are at most Gap records apart, reading and discarding what is between ("read more than
-	// needed", LLM in a flash section 3.2). Only with Coalesce.
+	// needed", LLM in a flash section 3.2); of a split geometry, parts of records. Only with Coalesce.
 	Gap int `json:"gap"`
 }
 
@@ -55,12 +69,17 @@ type Request struct {
 // Plan is what must be read for one layer of one token.
 type Plan struct {
 	Requests []Request
-	// Records[i] is where the record of the i-th unit starts in the staging buffer.
+	// Records[i] is where the record of the i-th unit starts in the staging buffer. Of a split geometry it is where its first part
+	// starts; part r, an n-th of the record, starts at Records[r·n+i] with n the number of units.
 	Records []int64
 	// Staging is the number of bytes of staging buffer that the plan uses.
 	Staging int64
 	// Bytes is the sum of the requests' lengths: what the device is asked for.
 	Bytes units.Bytes
+
+	keys   []uint64 // place and number of every part, by place
+	places []uint32 // of every part, ascending
+	placed []int64  // Records by place
 }
 
 // Planner turns unit sets into Plans. It is immutable and safe for concurrent use.
@@ -84,6 +103,13 @@ func NewPlanner(geo Geometry, opt Options) (*Planner, error) {
 		return nil, fmt.Errorf("layout: options: align %d, chunk %d and gap %d must not be negative", opt.Align, opt.MaxRequest, opt.Gap)
 	case opt.MaxRequest%opt.Align != 0:
 		return nil, fmt.Errorf("layout: options: chunk %v is not a multiple of the %v that direct reads need here; use a multiple", opt.MaxRequest, opt.Align)
+	case geo.Split < 0 || geo.Record%units.Bytes(geo.parts()) != 0 || geo.Stride%units.Bytes(geo.parts()) != 0:
+		return nil, fmt.Errorf("layout: geometry: records of %d bytes with stride %d cannot be split into %d equal parts", geo.Record, geo.Stride, geo.Split)
+	case geo.Split > 1 && geo.Units > math.MaxUint32/geo.Split:
+		return nil, fmt.Errorf("layout: geometry: %d parts of %d units are more than can be numbered", geo.Split, geo.Units)
+	}
+	if err := geo.Order.fits(len(geo.Base), geo.Units); err != nil {
+		return nil, err
 	}
 	return &Planner{geo, opt}, nil
 }
@@ -96,7 +122,39 @@ func (p *Planner) Geometry() Geometry { return p.geo }
 func (p *Planner) Plan(layer int, want []uint32, plan *Plan) {
 	plan.Requests, plan.Records = plan.Requests[:0], plan.Records[:0]
 	plan.Staging, plan.Bytes = 0, 0
-	align, stride, record := int64(p.opt.Align), int64(p.geo.Stride), int64(p.geo.Record)
+	if p.geo.Order == nil && p.geo.Split <= 1 {
+		p.read(layer, want, plan)
+		return
+	}
+	p.place(layer, want, plan)
+	p.read(layer, plan.places, plan)
+	plan.placed = append(plan.placed[:0], plan.Records...)
+	for i, key := range plan.keys {
+		plan.Records[uint32(key)] = plan.placed[i]
+	}
+}
+
+// place finds the parts of the wanted units and sorts them by where they lie.
+func (p *Planner) place(layer int, want []uint32, plan *Plan) {
+	plan.keys, plan.places = plan.keys[:0], plan.places[:0]
+	number := uint64(0)
+	for part := range p.geo.parts() {
+		first := uint32(part * p.geo.Units)
+		for _, u := range want {
+			plan.keys = append(plan.keys, uint64(first+p.geo.Order.place(layer, u))<<32|number)
+			number++
+		}
+	}
+	slices.Sort(plan.keys)
+	for _, key := range plan.keys {
+		plan.places = append(plan.places, uint32(key>>32))
+	}
+}
+
+// read appends the reads that bring the parts at the given places of a layer, ascending.
+func (p *Planner) read(layer int, want []uint32, plan *Plan) {
+	align, parts := int64(p.opt.Align), int64(p.geo.parts())
+	stride, record := int64(p.geo.Stride)/parts, int64(p.geo.Record)/parts
 	base, gap := p.geo.Base[layer], int64(p.opt.Gap)*stride
 	for i := 0; i < len(want); {
 		start := base + int64(want[i])*stride

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -24,19 +26,14 @@ func TestPlanText(t *testing.T) {
 		}
 		left, want, _ := strings.Cut(line, "=>")
 		setup, list, _ := strings.Cut(left, "|")
-		var record, align, chunk units.Bytes
-		var coalesce bool
-		var gap int
-		if _, err := fmt.Sscanf(setup, "record=%d align=%d chunk=%d coalesce=%t gap=%d", &record, &align, &chunk, &coalesce, &gap); err != nil {
-			t.Fatalf("line %d: %v", n+1, err)
-		}
+		geo, opt := setupOf(t, setup)
 		var set []uint32
 		for _, f := range strings.Fields(list) {
 			var u uint32
 			fmt.Sscan(f, &u)
 			set = append(set, u)
 		}
-		p, err := NewPlanner(Uniform(1, 64, record), Options{Align: align, MaxRequest: chunk, Coalesce: coalesce, Gap: gap})
+		p, err := NewPlanner(geo, opt)
 		if err != nil {
 			t.Fatalf("line %d: %v", n+1, err)
 		}
@@ -56,6 +53,71 @@ func TestPlanText(t *testing.T) {
 	}
 }
 
+// setupOf reads "key=value ..." of a layer of 64 units. first=4,2,0 is an order that begins with these units; the others follow by number.
+func setupOf(t *testing.T, text string) (Geometry, Options) {
+	t.Helper()
+	value := map[string]int{}
+	var first []uint32
+	for _, f := range strings.Fields(text) {
+		key, v, _ := strings.Cut(f, "=")
+		var err error
+		switch key {
+		case "first":
+			for u := range strings.SplitSeq(v, ",") {
+				n, err := strconv.ParseUint(u, 10, 32)
+				if err != nil {
+					t.Fatalf("%s: %v", f, err)
+				}
+				first = append(first, uint32(n))
+			}
+		case "record", "align", "chunk", "gap", "split":
+			value[key], err = strconv.Atoi(v)
+		case "coalesce":
+			if v == "true" {
+				value[key] = 1
+			}
+		default:
+			t.Fatalf("unknown %s", f)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", f, err)
+		}
+	}
+	const perLayer = 64
+	geo := Uniform(1, perLayer, units.Bytes(value["record"]))
+	geo.Split = value["split"]
+	if first != nil {
+		for u := range uint32(perLayer) {
+			if !slices.Contains(first, u) {
+				first = append(first, u)
+			}
+		}
+		var err error
+		if geo.Order, err = NewOrder("text", [][]uint32{first}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return geo, Options{
+		Align: units.Bytes(value["align"]), MaxRequest: units.Bytes(value["chunk"]), Coalesce: value["coalesce"] == 1, Gap: value["gap"],
+	}
+}
+
+// shuffled is an order at random.
+func shuffled(t *testing.T, random *rand.Rand, layers, perLayer int) *Order {
+	t.Helper()
+	lists := make([][]uint32, layers)
+	for l := range lists {
+		for _, u := range random.Perm(perLayer) {
+			lists[l] = append(lists[l], uint32(u))
+		}
+	}
+	o, err := NewOrder("shuffled", lists)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
 // TestPlanBringsEveryRecord reads a fake file by random plans and finds every record where the plan says it is.
 func TestPlanBringsEveryRecord(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
@@ -71,6 +133,12 @@ func TestPlanBringsEveryRecord(t *testing.T) {
 				geo.Size = geo.Base[l] + int64(perLayer)*int64(geo.Stride)
 			}
 			geo.Size = (geo.Size + 4095) / 4096 * 4096
+		}
+		if n := 1 + random.IntN(3); geo.Record%units.Bytes(n) == 0 && geo.Stride%units.Bytes(n) == 0 {
+			geo.Split = n
+		}
+		if random.IntN(2) == 0 {
+			geo.Order = shuffled(t, random, layers, perLayer)
 		}
 		align := units.Bytes(1) << random.IntN(13)
 		opt := Options{Align: align, Coalesce: random.IntN(2) == 0, Gap: random.IntN(4), MaxRequest: align * units.Bytes(random.IntN(20))}
@@ -113,19 +181,38 @@ func checkPlan(t *testing.T, geo Geometry, opt Options, plan *Plan, file []byte,
 		copy(staging[r.Buf:r.Buf+r.Length], file[r.Offset:])
 		total += r.Length
 	}
-	if total != int64(plan.Bytes) || len(plan.Records) != len(set) {
-		t.Fatalf("plan says %d bytes, %d records; requests have %d, want %d records", plan.Bytes, len(plan.Records), total, len(set))
+	parts := geo.parts()
+	if total != int64(plan.Bytes) || len(plan.Records) != len(set)*parts {
+		t.Fatalf("plan says %d bytes, %d records; requests have %d, want %d records of %d parts", plan.Bytes, len(plan.Records), total, len(set), parts)
 	}
-	for i, u := range set {
-		at := geo.Base[layer] + int64(u)*int64(geo.Stride)
-		if !bytes.Equal(staging[plan.Records[i]:plan.Records[i]+int64(geo.Record)], file[at:at+int64(geo.Record)]) {
-			t.Fatalf("record of unit %d is not at staging offset %d", u, plan.Records[i])
+	for r := range parts {
+		for i, u := range set {
+			at := partAt(&geo, layer, r, u)
+			got, n := plan.Records[r*len(set)+i], int64(geo.Record)/int64(parts)
+			if !bytes.Equal(staging[got:got+n], file[at:at+n]) {
+				t.Fatalf("part %d of the record of unit %d is not at staging offset %d", r, u, got)
+			}
 		}
 	}
 }
 
+// partAt is where a part of a record lies in the file, in the words of Geometry.
+func partAt(geo *Geometry, layer, part int, unit uint32) int64 {
+	place := int64(unit)
+	if geo.Order != nil {
+		place = int64(geo.Order.places[layer][unit])
+	}
+	return geo.Base[layer] + (int64(part)*int64(geo.Units)+place)*(int64(geo.Stride)/int64(geo.parts()))
+}
+
 func TestNewPlannerRefuses(t *testing.T) {
 	good := Uniform(1, 8, 100)
+	with := func(change func(*Geometry)) Geometry {
+		g := Uniform(1, 8, 100)
+		change(&g)
+		return g
+	}
+	order := shuffled(t, rand.New(rand.NewPCG(1, 1)), 1, 9)
 	for name, c := range map[string]struct {
 		geo Geometry
 		opt Options
@@ -135,6 +222,12 @@ func TestNewPlannerRefuses(t *testing.T) {
 		"chunk not aligned":         {good, Options{Align: 512, MaxRequest: 1000}},
 		"negative gap":              {good, Options{Gap: -1}},
 		"negative chunk is refused": {good, Options{MaxRequest: -512}},
+		"parts that differ":         {with(func(g *Geometry) { g.Split = 3 }), Options{}},
+		"stride of uneven parts":    {with(func(g *Geometry) { g.Split, g.Stride = 2, 101 }), Options{}},
+		"negative split":            {with(func(g *Geometry) { g.Split = -2 }), Options{}},
+		"too many parts":            {with(func(g *Geometry) { g.Split, g.Units = 4, 1<<30 }), Options{}},
+		"order of another layer":    {with(func(g *Geometry) { g.Order = order }), Options{}},
+		"order without places":      {with(func(g *Geometry) { g.Order = &Order{Name: "of a result"} }), Options{}},
 	} {
 		if _, err := NewPlanner(c.geo, c.opt); err == nil {
 			t.Errorf("%s: no error", name)

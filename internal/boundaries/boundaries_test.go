@@ -64,6 +64,8 @@ var allowed = map[string][]string{
 	// Batches that requests form by when they come.
 	"sim/answers": {"internal/units", "internal/rng", "engine/layout", "devicemodels", "devicemodels/flash", "sim", "traces", "traces/shapes", "traces/stats", "traces/synth"},
 
+	"sim/placing": {"internal/units", "engine/layout", "devicemodels/flash", "sim", "traces"},
+
 	"sim/feasible": {"internal/units", "devicemodels", "devicemodels/flash", "traces", "traces/shapes", "traces/synth"},
 
 	"sim/sweep": {"internal/units", "internal/rng", "internal/nearest", "engine/policy", "engine/layout", "devicemodels", "devicemodels/flash", "traces", "traces/batch", "traces/synth", "traces/table", "traces/whatif", "sim"},

@@ -76,6 +76,7 @@ func newApp(e *env) *cli.App {
 			demoCommand(e), packCommand(e), synthCommand(e), generateCommand(e), recordCommand(e), traceCommand(e),
 			probeCommand(e), deviceCommand(e), simCommand(e), batchCommand(e), replayCommand(e), validateCommand(e), reportCommand(e),
 			breakevenCommand(e), planCommand(e), feasibleCommand(e),
+			layoutCommand(e),
 			sweepCommand(e),
 			reproduceCommand(e),
 			doctorCommand(e), versionCommand(e),
