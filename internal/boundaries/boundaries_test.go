@@ -62,6 +62,7 @@ var allowed = map[string][]string{
 	// Decisions and times are the simulator's; it adds the sequential baseline.
 	"sim/batching": {"internal/units", "engine/layout", "devicemodels", "sim", "traces", "traces/batch"},
 	// Batches that requests form by when they come.
+	"sim/serving": {"internal/units", "internal/rng", "engine/layout", "engine/policy", "devicemodels", "devicemodels/flash", "sim", "sim/sweep", "traces", "traces/arrivals", "traces/batch"},
 	"sim/answers": {"internal/units", "internal/rng", "engine/layout", "devicemodels", "devicemodels/flash", "sim", "traces", "traces/shapes", "traces/stats", "traces/synth"},
 
 	"sim/placing": {"internal/units", "engine/layout", "devicemodels/flash", "sim", "traces"},
@@ -69,6 +70,9 @@ var allowed = map[string][]string{
 	"sim/feasible": {"internal/units", "devicemodels", "devicemodels/flash", "traces", "traces/shapes", "traces/synth"},
 
 	"sim/sweep": {"internal/units", "internal/rng", "internal/nearest", "engine/policy", "engine/layout", "devicemodels", "devicemodels/flash", "traces", "traces/batch", "traces/synth", "traces/table", "traces/whatif", "sim"},
+
+	"sim/adaptive":    {"internal/units", "engine/policy", "engine/layout", "devicemodels/flash", "sim", "sim/answers", "traces", "traces/compare"},
+	"sim/speculative": {"internal/units", "internal/rng", "engine/policy", "engine/layout", "devicemodels", "devicemodels/flash", "sim", "traces"},
 
 	"sim/reproduce": {"internal/units", "engine/layout", "devicemodels", "devicemodels/flash", "sim", "sim/speculative", "traces", "traces/shapes", "traces/synth"},
 

@@ -74,9 +74,11 @@ func newApp(e *env) *cli.App {
 		},
 		Commands: []*cli.Command{
 			demoCommand(e), packCommand(e), synthCommand(e), generateCommand(e), recordCommand(e), traceCommand(e),
-			probeCommand(e), deviceCommand(e), simCommand(e), batchCommand(e), replayCommand(e), validateCommand(e), reportCommand(e),
+			probeCommand(e), deviceCommand(e), simCommand(e), batchCommand(e), trafficCommand(e), replayCommand(e), validateCommand(e), reportCommand(e),
 			breakevenCommand(e), planCommand(e), feasibleCommand(e),
 			layoutCommand(e),
+			adaptiveCommand(e),
+			speculateCommand(e),
 			sweepCommand(e),
 			reproduceCommand(e),
 			doctorCommand(e), versionCommand(e),

@@ -113,6 +113,14 @@ type Holding struct {
 	Gap           int         `json:"gap"`            // layout.Options.Gap
 }
 
+// The parts of Account that depend on the window or on the context.
+const (
+	PartRowCache    = "row cache"
+	PartKV          = "KV cache"
+	PartStaging     = "staging"
+	PartBookkeeping = "bookkeeping"
+)
+
 // Part is one part of the memory.
 type Part struct {
 	Name  string      `json:"part"`
@@ -129,6 +137,39 @@ type Memory struct {
 	// MeanRows is the size of the rows that are in use on average; the part "row cache" is for the fullest moment of each layer.
 	MeanRows units.Bytes `json:"mean_row_bytes"`
 }
+
+// Of returns the size of a part, 0 for one that there is not.
+func (mem *Memory) Of(name string) units.Bytes {
+	for _, p := range mem.Parts {
+		if p.Name == name {
+			return p.Bytes
+		}
+	}
+	return 0
+}
+
+// Check returns an error of kind ErrBudget that lists the parts when a budget is smaller than they are; mem should be of the shortest window
+// that the question allows.
+func (mem *Memory) Check(model string, budget units.Bytes) error {
+	if mem.Total <= budget {
+		return nil
+	}
+	var parts []string
+	for _, p := range mem.Parts {
+		if p.Bytes > 0 {
+			parts = append(parts, fmt.Sprintf("%s %v", p.Name, p.Bytes))
+		}
+	}
+	window := "without a window"
+	if mem.Window > 0 {
+		window = fmt.Sprintf("with a window of %d tokens", mem.Window)
+	}
+	return fmt.Errorf("%w: %v for %s, which needs %v even %s (%s); give it more, or take fewer positions or a smaller model",
+		ErrBudget, budget, model, mem.Total, window, strings.Join(parts, ", "))
+}
+
+// RowBytes is the size of a cached row: its record, and a bias as float32.
+func (m *Model) RowBytes() units.Bytes { return m.UnitBytes + 4 }
 
 // Account lists the memory of a window of k tokens, 0 … MaxWindow:
 //
@@ -149,12 +190,12 @@ func (m *Model) Account(rows *Rows, k int, h Holding) Memory {
 		mem.Parts = append(mem.Parts, Part{name, bytes, float64(bytes) / model})
 		mem.Total += bytes
 	}
-	const bias, index = 4, 4 // bytes of a float32, and of a unit's or row's number
+	const index = 4 // bytes of a unit's or row's number
 	var cached, most, book units.Bytes
 	mean, words := 0.0, units.Bytes(m.Units+63)/64*8
 	for l := range rows.Layers {
 		r := &rows.Layers[l]
-		cached += units.Bytes(r.Max[k]) * (m.UnitBytes + bias)
+		cached += units.Bytes(r.Max[k]) * m.RowBytes()
 		most = max(most, units.Bytes(r.Loads[k]))
 		mean += r.Mean[k]
 		// Slots: a row per unit, a unit per row. Window: last use per unit, what is resident, and one mask per token.
@@ -168,10 +209,10 @@ func (m *Model) Account(rows *Rows, k int, h Holding) Memory {
 	add("attention", m.AttentionBytes())
 	add("other", m.otherBytes())
 	add("predictor", m.PredictorBytes(h.PredictorRank))
-	add("row cache", cached)
-	add("KV cache", units.Bytes(m.Shape.Layers)*m.Shape.KVBytes()*units.Bytes(positions))
-	add("staging", most*m.read(h))
-	add("bookkeeping", book)
+	add(PartRowCache, cached)
+	add(PartKV, units.Bytes(m.Shape.Layers)*m.Shape.KVBytes()*units.Bytes(positions))
+	add(PartStaging, most*m.read(h))
+	add(PartBookkeeping, book)
 	mem.Share, mem.MeanRows = float64(mem.Total)/model, units.Bytes(mean*float64(m.UnitBytes))
 	return mem
 }
@@ -194,12 +235,5 @@ func (m *Model) LargestWindow(rows *Rows, h Holding, budget units.Bytes) (Memory
 		}
 	}
 	floor := m.Account(rows, 0, h)
-	var parts []string
-	for _, p := range floor.Parts {
-		if p.Bytes > 0 {
-			parts = append(parts, fmt.Sprintf("%s %v", p.Name, p.Bytes))
-		}
-	}
-	return floor, fmt.Errorf("%w: %v for %s, which needs %v even without a window (%s); give it more, or take fewer positions or a smaller model",
-		ErrBudget, budget, m.Name, floor.Total, strings.Join(parts, ", "))
+	return floor, floor.Check(m.Name, budget)
 }

@@ -43,42 +43,6 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-func TestSpeculation(t *testing.T) {
-	s := Speculation{Draft: 2, Acceptance: 0.5, Window: 1}
-	if got := s.Tokens(); got != 1.75 {
-		t.Errorf("1 + 1/2 + 1/4 = %g", got)
-	}
-	if got := (Speculation{Draft: 4, Acceptance: 1}).Tokens(); got != 5 {
-		t.Errorf("all accepted: %g tokens of 5", got)
-	}
-	for acceptance, want := range map[float64]int{0: 1, 0.5: 2, 1: 3} { // 0, 1.5 and 3 of 3
-		if got := (Speculation{Draft: 2, Acceptance: acceptance}).Last(); got != want {
-			t.Errorf("α = %g: the window ends with token %d, want %d", acceptance, got, want)
-		}
-	}
-	// Six tokens a verification, of which half are accepted, are two a token.
-	if got := acceptanceFor(2, 6/1.75, func(int) float64 { return 6 }); math.Abs(got-0.5) > 1e-6 {
-		t.Errorf("α = %g, want 0.5", got)
-	}
-}
-
-// Batches of two: {0,1}, {2,3}, {4,5} … Token i needs units i and i+1, so that a batch needs three of which the first was the last of the batch before.
-func TestSpeculationLoads(t *testing.T) {
-	trace := &traces.Memory{Head: traces.Header{Layers: 1, Units: 64}}
-	for i := range 10 {
-		trace.List = append(trace.List, traces.Token{Predicted: [][]uint64{{3 << i}}})
-	}
-	s := Speculation{Draft: 1, Window: 1}
-	for last, want := range map[int]float64{2: 2, 1: 3} {
-		if got, err := s.Loads(trace, last); err != nil || got != want {
-			t.Errorf("window ends with token %d of a batch: %g loads, %v; want %g", last, got, err, want)
-		}
-	}
-	if _, err := s.Loads(&traces.Memory{Head: trace.Head, List: trace.List[:4]}, 1); err == nil {
-		t.Error("two batches are too few")
-	}
-}
-
 func TestCyclicMiss(t *testing.T) {
 	for _, c := range []struct {
 		size, capacity float64

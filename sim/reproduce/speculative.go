@@ -4,11 +4,12 @@ import (
 	"fmt"
 
 	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim/speculative"
 )
 
 // speculation is the speculative run of the RTX 4090.
 type speculation struct {
-	Speculation
+	speculative.Speculation
 	volume units.Bytes // read per token
 	alpha  Input
 }
@@ -20,7 +21,7 @@ func (s *study) calibrateSpeculation(reads units.Rate) (*speculation, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec := &speculation{Speculation: Speculation{Draft: int(s.val("speculative/lambda")), Window: s.optWindow()}}
+	spec := &speculation{Speculation: speculative.Speculation{Draft: int(s.val("speculative/lambda")), Window: s.optWindow()}}
 	loads := make([]float64, spec.Draft+2) // by last
 	for last := 1; last < len(loads); last++ {
 		if loads[last], err = spec.Loads(trace, last); err != nil {
@@ -30,7 +31,7 @@ func (s *study) calibrateSpeculation(reads units.Rate) (*speculation, error) {
 	const id = "table5/opt/gpu/speculative/io"
 	record := float64(trace.Head.UnitBytes)
 	wanted := float64(reads) * s.ms(id).Seconds() / record
-	spec.Acceptance = acceptanceFor(spec.Draft, wanted, func(last int) float64 { return loads[last] })
+	spec.Acceptance = speculative.AcceptanceFor(spec.Draft, wanted, func(last int) float64 { return loads[last] })
 	spec.volume = units.Bytes(loads[spec.Last()] / spec.Tokens() * record)
 	spec.alpha = calibrated("α", fmt.Sprintf("%.3f: %.3g tokens per verification", spec.Acceptance, spec.Tokens()), id)
 	return spec, nil

@@ -1,4 +1,4 @@
-package reproduce
+package speculative
 
 import (
 	"fmt"
@@ -9,11 +9,11 @@ import (
 )
 
 // Speculation is speculative decoding on top of a window (LLM in a flash, section 5.2): a small model drafts tokens, the large one verifies
-// them and one more in one pass, and keeps those up to the first that it would not have chosen.
+// them and one more in one pass, and keeps those up to the first that it would not have chosen. The zero value drafts nothing.
 type Speculation struct {
-	Draft      int     // λ: drafted tokens per verification
-	Acceptance float64 // α: probability that a drafted token is accepted, given that those before it were; in [0, 1]
-	Window     int     // k: tokens whose rows stay in memory
+	Draft      int     `json:"draft_count"`   // λ: drafted tokens per verification
+	Acceptance float64 `json:"acceptance"`    // α: probability that a drafted token is accepted, given that those before it were; in [0, 1]
+	Window     int     `json:"window_tokens"` // k: tokens whose rows stay in memory
 }
 
 // Tokens is the mean number of tokens that one verification yields, λ+1 of them at most:
@@ -27,13 +27,13 @@ func (s Speculation) Tokens() float64 {
 	return sum
 }
 
-// acceptanceFor is the α at which a token loads the given number of units. loads is what a verification loads, by Last; fewer where the window ends
-// later. The more is accepted, the less a token loads.
-func acceptanceFor(draft int, wanted float64, loads func(last int) float64) float64 {
+// AcceptanceFor is the α at which a token costs what is wanted. cost is that of a verification, by Last; less where the window ends
+// later. The more is accepted, the less a token costs: where it costs less for every α the answer is 0, where it costs more, 1.
+func AcceptanceFor(draft int, wanted float64, cost func(last int) float64) float64 {
 	low, high := 0.0, 1.0
 	for range 60 {
 		mid := Speculation{Draft: draft, Acceptance: (low + high) / 2}
-		if loads(mid.Last())/mid.Tokens() > wanted {
+		if cost(mid.Last())/mid.Tokens() > wanted {
 			low = mid.Acceptance
 		} else {
 			high = mid.Acceptance
@@ -51,6 +51,9 @@ func (s Speculation) Last() int {
 // that are not of the window of k tokens that ends with token last of the batch before. Batches are consecutive tokens of the trace: a rejected
 // token stands for its successor, which shares its topics. The first two batches, which find an empty window, are left out; an error says that
 // none is left.
+//
+// It counts as the paper's conjecture is worded: all of the window is in memory, also tokens of a batch before the last one that lay behind
+// that batch's own window. Run keeps only what is still there.
 func (s Speculation) Loads(trace *traces.Memory, last int) (float64, error) {
 	batch := s.Draft + 1
 	words := trace.Head.Words()
@@ -59,31 +62,41 @@ func (s Speculation) Loads(trace *traces.Memory, last int) (float64, error) {
 	loads, counted := 0, 0
 	for from, round := 0, 0; from+batch <= len(trace.List); from, round = from+batch, round+1 {
 		end := from + last
+		tokens, window := predicted(trace.List[from:from+batch]), predicted(trace.List[max(end-s.Window, 0):end])
 		for l := range resident {
-			union(need, trace.List[from:from+batch], l)
+			union(need, tokens, l)
 			if round >= 2 {
 				loads += missing(need, resident[l])
 			}
 			if resident[l] == nil {
 				resident[l] = make([]uint64, words)
 			}
-			union(resident[l], trace.List[max(end-s.Window, 0):end], l)
+			union(resident[l], window, l)
 		}
 		if round >= 2 {
 			counted++
 		}
 	}
 	if counted == 0 {
-		return 0, fmt.Errorf("%d tokens are too few for batches of %d", len(trace.List), batch)
+		return 0, fmt.Errorf("speculative: %d tokens are too few for batches of %d; at least three are needed", len(trace.List), batch)
 	}
 	return float64(loads) / float64(counted), nil
 }
 
-// union sets into to the units that any of the tokens is predicted to need in a layer.
-func union(into []uint64, tokens []traces.Token, layer int) {
-	clear(into)
+// predicted are the predicted masks of tokens, by token and layer.
+func predicted(tokens []traces.Token) [][][]uint64 {
+	masks := make([][][]uint64, len(tokens))
 	for i := range tokens {
-		for w, v := range tokens[i].Predicted[layer] {
+		masks[i] = tokens[i].Predicted
+	}
+	return masks
+}
+
+// union sets into to the units that any of the tokens needs in a layer.
+func union(into []uint64, tokens [][][]uint64, layer int) {
+	clear(into)
+	for _, masks := range tokens {
+		for w, v := range masks[layer] {
 			into[w] |= v
 		}
 	}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/windrow-sim/windrow/traces"
+)
+
+func TestSpeculate(t *testing.T) {
+	workspace(t)
+	args := []string{"speculate", "-t", "tiny.trace.arrow", "-d", "m1-max", "--window", "1", "--draft", "1", "--most", "2", "--acceptance", "1"}
+	var doc speculateResult
+	text := must(t, append(args, "--skip", "0", "--json")...)
+	if err := json.Unmarshal([]byte(text), &doc); err != nil {
+		t.Fatal(err)
+	}
+	// Four generated tokens are two verifications of two, or one of three.
+	if len(doc.Rows) != 2 || doc.Rows[0].Verifications != 2 || doc.Rows[1].Verifications != 1 || doc.Asked.Tokens != 2 || doc.Best == 0 || doc.SHA256 == "" {
+		t.Fatalf("%s", text)
+	}
+	// Without drafts a token takes what it takes in a simulation of the same window.
+	must(t, "sim", "-t", "tiny.trace.arrow", "-d", "m1-max", "--window", "1", "-o", "plain.run.arrow")
+	run, err := traces.ReadRun("plain.run.arrow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wall := 0.0
+	for _, row := range run.Rows {
+		if row.Phase == traces.Decode {
+			wall += float64(row.Dur)
+		}
+	}
+	if math.Abs(float64(doc.Plain.Total)-wall/4) > 3 {
+		t.Errorf("%v without drafts, sim says %g ns", doc.Plain.Total, wall/4)
+	}
+	table := must(t, append(args, "--draft-time", "1ms", "--drawn")...)
+	for _, says := range []string{"drawn with seed 42, 1.00 ms per drafted token", "break-even α", "window ends at", "fastest: "} {
+		if !strings.Contains(table, says) {
+			t.Errorf("%q is not in\n%s", says, table)
+		}
+	}
+}
+
+func TestSpeculateRefusals(t *testing.T) {
+	workspace(t)
+	const start = "speculate -t tiny.trace.arrow -d m1-max --window 1 --most 0 "
+	for line, says := range map[string]string{
+		start + "--draft 65":                                   "65 drafted tokens",
+		start + "--draft 4":                                    "no sequence has 5 generated ones",
+		start + "--draft 1 --acceptance 1.1":                   "acceptance 1.1",
+		start + "--draft 1 --draft-time 5":                     `--draft-time "5"`,
+		start + "--draft 1 --draft-time 9999h":                 `--draft-time "9999h"`,
+		start + "--draft 1 --draft-ratio -1":                   "--draft-ratio -1",
+		start + "--draft 1 --draft-time 1ms --draft-ratio 1":   "give one of them",
+		start + "--draft 1 --skip -1":                          "--skip -1",
+		start + "--draft 1 --window 5000":                      "--window 5000: at most 4096",
+		start + "--draft 1 --window -1":                        "--window -1",
+		start + "--draft 1 --io abacus":                        "--io abacus",
+		"speculate -t tales.trace.arrow -d m1-max --predicted": "holds no predicted masks",
+	} {
+		if o := command(words(t, line)...); o.code != exitUsage || o.stdout != "" || !strings.Contains(o.stderr, says) {
+			t.Errorf("%s: exit %d, %q, want %q", line, o.code, o.stderr, says)
+		}
+	}
+	if o := command("speculate", "-t", "cut.trace.arrow", "-d", "m1-max"); o.code != exitInput {
+		t.Errorf("a damaged trace: exit %d, %q", o.code, o.stderr)
+	}
+}

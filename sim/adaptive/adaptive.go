@@ -1,0 +1,297 @@
+package adaptive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/windrow-sim/windrow/engine/policy"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/sim/answers"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// ErrConfig marks a question that has no answer because of what was given.
+var ErrConfig = errors.New("adaptive: the configuration cannot be simulated")
+
+// configError is an error of kind ErrConfig that reads as the error it wraps.
+type configError struct{ error }
+
+func (configError) Is(target error) bool { return target == ErrConfig }
+func (e configError) Unwrap() error      { return e.error }
+
+// Config says what to simulate.
+type Config struct {
+	Sim       sim.Config // device, engine, layout and masks; no window and no policy
+	Model     answers.Model
+	Positions int // reserved for the KV cache; 0 lets it grow with the context
+	Budget    *Schedule
+	Bounds    policy.Bounds
+	Fraction  float64 // of the room, of the strategy "fraction"; in (0, 1]
+	Skip      int     // the first tokens of every sequence, which fill the window, are left out of speeds and percentiles
+	// Progress, if not nil, is called with the number of tokens done and of all, all strategies together.
+	Progress func(done, total int)
+}
+
+// The strategies, in the order of a Result.
+const (
+	Adaptive = "adaptive"
+	Fraction = "fraction"
+	Static   = "static"
+	Oracle   = "oracle"
+)
+
+// Phase is one budget of the schedule.
+type Phase struct {
+	Change
+	Tokens int         `json:"tokens_count"` // that begin in it, with the strategy "adaptive"
+	Floor  units.Bytes `json:"floor_bytes"`  // at its last token
+	Oracle int         `json:"oracle_window_tokens"`
+}
+
+// Result compares the strategies.
+type Result struct {
+	Budget   *Schedule      `json:"budget"`
+	Min      int            `json:"min_window_tokens"`
+	Max      int            `json:"max_window_tokens"`
+	Calm     int            `json:"hysteresis_tokens"`
+	Fraction float64        `json:"fraction"`
+	Skip     int            `json:"skip_tokens"`
+	Floor    answers.Memory `json:"floor"` // of the longest context
+	Phases   []Phase        `json:"phases"`
+	Outcomes []Outcome      `json:"strategies"`
+	Warnings []string       `json:"warnings"`
+}
+
+// study is what all strategies share.
+type study struct {
+	cfg   *Config
+	src   traces.Source
+	rows  *answers.Rows
+	use   [][]int       // by token and window: rows in use with each window, as Elastic.Use
+	pos   []uint32      // by token: its position
+	floor []units.Bytes // by position: memory of the shortest window
+	cache units.Bytes   // of it, the row cache
+}
+
+// Run simulates all strategies on a trace. It is deterministic. Errors about what was given are of kind ErrConfig, answers.ErrBudget,
+// answers.ErrInput or sim.ErrConfig.
+func Run(ctx context.Context, src traces.Source, cfg Config) (*Result, error) {
+	s, err := newStudy(ctx, src, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	controller, err := policy.NewController(cfg.Bounds)
+	if err != nil {
+		return nil, err
+	}
+	static, err := s.static()
+	if err != nil {
+		return nil, err
+	}
+	oracle, err := s.oracle()
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{Budget: cfg.Budget, Min: cfg.Bounds.Min, Max: cfg.Bounds.Max, Calm: cfg.Bounds.Calm, Fraction: cfg.Fraction, Skip: cfg.Skip}
+	r.Floor = s.memory(s.rows.Positions)
+	done, total := 0, 4*src.Tokens()
+	for _, strategy := range []strategy{
+		{Adaptive, controller.Reset, func(m moment) int { return controller.Next(m.room, m.held, m.use) }},
+		{Fraction, nil, func(m moment) int { return s.fraction(m) }},
+		{Static, nil, func(moment) int { return static }},
+		{Oracle, nil, func(m moment) int { return oracle[m.phase] }},
+	} {
+		steps, summary, err := s.simulate(ctx, strategy, func() {
+			if done++; cfg.Progress != nil {
+				cfg.Progress(done, total)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		o, err := s.outcome(strategy.name, steps)
+		if err != nil {
+			return nil, err
+		}
+		prediction, warnings := cfg.Sim.Predict(sim.NewHost(cfg.Sim.Device, src.Header(), cfg.Sim.PredictorRank), summary)
+		o.Basis = prediction.Basis
+		for _, w := range warnings {
+			r.Warnings = append(r.Warnings, strategy.name+": "+w)
+		}
+		r.Outcomes = append(r.Outcomes, o)
+	}
+	r.compare()
+	r.Phases = s.phases(r.Outcomes[0].Steps, oracle)
+	return r, nil
+}
+
+func newStudy(ctx context.Context, src traces.Source, cfg *Config) (*study, error) {
+	switch {
+	case cfg.Budget == nil || len(cfg.Budget.Changes) == 0:
+		return nil, fmt.Errorf("adaptive: no budget given: %w", ErrConfig)
+	case cfg.Bounds.Max > answers.MaxWindow:
+		return nil, fmt.Errorf("adaptive: a window of up to %d tokens: %d are possible: %w", cfg.Bounds.Max, answers.MaxWindow, ErrConfig)
+	case !(cfg.Fraction > 0 && cfg.Fraction <= 1):
+		return nil, fmt.Errorf("adaptive: a fraction of %g of the room: it is above 0, up to 1: %w", cfg.Fraction, ErrConfig)
+	case cfg.Skip < 0 || cfg.Positions < 0:
+		return nil, fmt.Errorf("adaptive: %d tokens to leave out and %d positions: 0 or more are possible: %w", cfg.Skip, cfg.Positions, ErrConfig)
+	case cfg.Sim.Window != 0 || cfg.Sim.Policy != (policy.Spec{}) || cfg.Sim.MaxTokens != 0:
+		return nil, fmt.Errorf("adaptive: a window of %d tokens, policy %s, first %d tokens: the strategies choose the window, on all of the trace: %w", cfg.Sim.Window, cfg.Sim.Policy, cfg.Sim.MaxTokens, ErrConfig)
+	}
+	if err := cfg.Bounds.Check(); err != nil {
+		return nil, configError{err}
+	}
+	if err := cfg.Sim.Check(src.Header()); err != nil {
+		return nil, err
+	}
+	rows, err := answers.RowsOf(ctx, src, cfg.Sim.Predicted, nil)
+	if err != nil {
+		return nil, err
+	}
+	s := &study{cfg: cfg, src: src, rows: rows}
+	for n := range rows.Positions {
+		m := s.memory(n + 1)
+		s.floor, s.cache = append(s.floor, m.Total), m.Of(answers.PartRowCache)
+	}
+	return s, s.measure(ctx)
+}
+
+// memory is that of the shortest window with so many positions in the context. Bookkeeping is for the longest window, since it does not grow
+// and shrink with the window.
+func (s *study) memory(positions int) answers.Memory {
+	cfg := &s.cfg.Sim
+	h := answers.Holding{PredictorRank: cfg.PredictorRank, Positions: max(positions, s.cfg.Positions), Align: cfg.Layout.Align, Gap: cfg.Layout.Gap}
+	m := s.cfg.Model.Account(s.rows, s.cfg.Bounds.Min, h)
+	longest := s.cfg.Model.Account(s.rows, s.cfg.Bounds.Max, h)
+	for i := range m.Parts {
+		if p := &m.Parts[i]; p.Name == answers.PartBookkeeping {
+			more := longest.Of(answers.PartBookkeeping) - p.Bytes
+			share := float64(more) / float64(s.cfg.Model.Bytes())
+			p.Bytes, p.Share, m.Total, m.Share = p.Bytes+more, p.Share+share, m.Total+more, m.Share+share
+		}
+	}
+	return m
+}
+
+// room is the number of rows that a budget has room for at a position; an error of kind answers.ErrBudget says that the shortest window
+// does not fit.
+func (s *study) room(budget units.Bytes, pos uint32) (int, error) {
+	floor := s.floor[pos]
+	if floor > budget {
+		m := s.memory(int(pos) + 1)
+		return 0, fmt.Errorf("adaptive: at position %d: %w", pos, m.Check(s.cfg.Model.Name, budget))
+	}
+	return int((budget - floor + s.cache) / s.cfg.Model.RowBytes()), nil
+}
+
+// measure finds what every window uses with every token.
+func (s *study) measure(ctx context.Context) error {
+	head := s.src.Header()
+	e := policy.NewElastic(head.Layers, head.Units, s.cfg.Bounds.Max)
+	all := head.Layers * head.Units
+	var d policy.Decision
+	var t traces.Token
+	seq := uint32(0)
+	for i := range s.src.Tokens() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.src.Token(i, &t); err != nil {
+			return err
+		}
+		if i > 0 && t.Seq != seq {
+			e.Reset()
+		}
+		seq = t.Seq
+		e.Begin(s.cfg.Bounds.Max)
+		for l, mask := range s.masks(&t) {
+			e.Step(l, mask, all, &d)
+		}
+		s.use, s.pos = append(s.use, e.Use(nil)), append(s.pos, t.Pos)
+	}
+	return nil
+}
+
+func (s *study) masks(t *traces.Token) [][]uint64 {
+	if s.cfg.Sim.Predicted {
+		return t.Predicted
+	}
+	return t.Active
+}
+
+// budgeted calls f with the room of every token under every budget that it may meet: by tokens, the one in force; by time, which does not say when a
+// token begins, all budgets in the longest context.
+func (s *study) budgeted(f func(phase, token, room int)) error {
+	b := s.cfg.Budget
+	for i, pos := range s.pos {
+		if !b.ByTime {
+			p := b.phase(i, 0)
+			room, err := s.room(b.Changes[p].Budget, pos)
+			if err != nil {
+				return err
+			}
+			f(p, i, room)
+			continue
+		}
+		for p, c := range b.Changes {
+			room, err := s.room(c.Budget, uint32(s.rows.Positions-1))
+			if err != nil {
+				return err
+			}
+			f(p, i, room)
+		}
+	}
+	return nil
+}
+
+// static is the longest window whose row cache, reserved for every layer's fullest moment, always fits.
+func (s *study) static() (int, error) {
+	least := math.MaxInt
+	if err := s.budgeted(func(_, _, room int) { least = min(least, room) }); err != nil {
+		return 0, err
+	}
+	for k := s.cfg.Bounds.Max; k > s.cfg.Bounds.Min; k-- {
+		rows := 0
+		for l := range s.rows.Layers {
+			rows += s.rows.Layers[l].Max[k]
+		}
+		if rows <= least {
+			return k, nil
+		}
+	}
+	return s.cfg.Bounds.Min, nil
+}
+
+// oracle is, for every budget, the longest window that fits with all tokens that may begin under it.
+func (s *study) oracle() ([]int, error) {
+	windows := make([]int, len(s.cfg.Budget.Changes))
+	for p := range windows {
+		windows[p] = s.cfg.Bounds.Max
+	}
+	err := s.budgeted(func(p, token, room int) {
+		windows[p] = longest(s.use[token], room, windows[p], s.cfg.Bounds.Min)
+	})
+	return windows, err
+}
+
+// fraction is the longest window that took the fraction of the room with the last token.
+func (s *study) fraction(m moment) int {
+	if len(m.use) == 0 {
+		return s.cfg.Bounds.Max
+	}
+	return longest(m.use, int(s.cfg.Fraction*float64(m.room)), s.cfg.Bounds.Max, s.cfg.Bounds.Min)
+}
+
+// longest is the longest window from least to most whose rows have room; least where none has. Windows longer than the sequence so far use as
+// many rows as the longest that is known.
+func longest(use []int, room, most, least int) int {
+	for k := most; k > least; k-- {
+		if use[min(k, len(use)-1)] <= room {
+			return k
+		}
+	}
+	return least
+}

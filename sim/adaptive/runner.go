@@ -1,0 +1,192 @@
+package adaptive
+
+import (
+	"context"
+
+	"github.com/windrow-sim/windrow/devicemodels/flash"
+	"github.com/windrow-sim/windrow/engine/layout"
+	"github.com/windrow-sim/windrow/engine/policy"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// moment is what a strategy may look at before a token.
+type moment struct {
+	phase int   // of the schedule
+	room  int   // rows
+	held  int   // window that the last token ended with
+	use   []int // rows that every window would have used with the last token; empty for the first of a sequence
+}
+
+// strategy chooses windows.
+type strategy struct {
+	name  string
+	reset func() // a new sequence; may be nil
+	next  func(moment) int
+}
+
+// runner is the state of one simulation.
+type runner struct {
+	s       *study
+	head    *traces.Header
+	host    *sim.Host
+	planner *layout.Planner
+	station *flash.Station
+	window  *policy.Elastic
+	caches  []sim.Cache
+	copied  []int // by layer: rows copied since its last turn
+	now     units.Nanos
+	plan    layout.Plan
+	reads   []flash.Read
+	dec     policy.Decision
+	sum     sim.Summary
+	flight  units.Nanos // sum over requests of their time in flight
+}
+
+// simulate runs the trace with one strategy.
+func (s *study) simulate(ctx context.Context, by strategy, tick func()) ([]Step, *sim.Summary, error) {
+	r, err := s.newRunner()
+	if err != nil {
+		return nil, nil, err
+	}
+	var t traces.Token
+	var use []int
+	steps := make([]Step, 0, s.src.Tokens())
+	for i := range s.src.Tokens() {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		if err := s.src.Token(i, &t); err != nil {
+			return nil, nil, err
+		}
+		if i == 0 || t.Seq != steps[i-1].Seq {
+			r.reset()
+			if by.reset != nil {
+				by.reset()
+			}
+		}
+		phase := s.cfg.Budget.phase(i, r.now)
+		step := Step{Token: i, Seq: t.Seq, Pos: t.Pos, Budget: s.cfg.Budget.Changes[phase].Budget}
+		room, err := s.room(step.Budget, t.Pos)
+		if err != nil {
+			return nil, nil, err
+		}
+		use = r.window.Use(use[:0])
+		step.Chosen = by.next(moment{phase: phase, room: room, held: r.window.Window(), use: use})
+		if err := r.token(&t, room, &step); err != nil {
+			return nil, nil, err
+		}
+		steps = append(steps, step)
+		tick()
+	}
+	totals := &r.sum.Totals
+	totals.Tokens, totals.Wall = len(steps), r.now
+	if r.now > 0 {
+		totals.TokensPerS = float64(totals.Tokens) / r.now.Seconds()
+	}
+	if io := totals.PartNanos[traces.PartIO]; io > 0 {
+		totals.MeanDepth = float64(r.flight) / float64(io)
+	}
+	return steps, &r.sum, nil
+}
+
+func (s *study) newRunner() (*runner, error) {
+	cfg, head := &s.cfg.Sim, s.src.Header()
+	planner, err := layout.NewPlanner(cfg.Geometry, cfg.Layout)
+	if err != nil {
+		return nil, configError{err}
+	}
+	station, err := cfg.NewStation(head.Seed)
+	if err != nil {
+		return nil, err
+	}
+	r := &runner{
+		s: s, head: head, host: sim.NewHost(cfg.Device, head, cfg.PredictorRank), planner: planner, station: station,
+		window: policy.NewElastic(head.Layers, head.Units, s.cfg.Bounds.Max), copied: make([]int, head.Layers),
+	}
+	for range head.Layers {
+		r.caches = append(r.caches, sim.NewCache(head.Units))
+	}
+	return r, nil
+}
+
+func (r *runner) reset() {
+	r.window.Reset()
+	for l := range r.caches {
+		r.caches[l].Reset()
+		r.copied[l] = 0
+	}
+}
+
+// token simulates one token, top to bottom, with the window that was chosen.
+func (r *runner) token(t *traces.Token, room int, step *Step) error {
+	began := r.now
+	for l, n := range r.shed(r.window.Begin(step.Chosen), step) {
+		r.copied[l] += n
+	}
+	held, most := 0, 0
+	for l, mask := range r.s.masks(t) {
+		rows, err := r.layer(l, mask, t.Pos, room, step)
+		if err != nil {
+			return err
+		}
+		held, most = held+rows, max(most, r.window.InUse())
+	}
+	last := r.host.Token(held)
+	r.now += last.Other
+	r.sum.Bounded += last.Bounded
+	model := &r.s.cfg.Model
+	step.Window, step.Latency = r.window.Window(), r.now-began
+	step.Memory = r.s.floor[t.Pos] - r.s.cache + units.Bytes(most)*model.RowBytes()
+	return nil
+}
+
+// shed lets rows leave before anything is read, those that were evicted with the last token first. It returns the rows copied, by layer.
+func (r *runner) shed(early [][]uint32, step *Step) (copies []int) {
+	copies = make([]int, len(early))
+	for l, units := range early {
+		copies[l], _ = r.caches[l].Turn(nil, units)
+		if len(units) > 0 {
+			more, _ := r.caches[l].Turn(nil, nil)
+			copies[l] += more
+			step.Shed += len(units)
+		}
+	}
+	return copies
+}
+
+// layer simulates one layer of a token. It returns the number of rows in memory.
+func (r *runner) layer(l int, mask []uint64, pos uint32, room int, step *Step) (held int, err error) {
+	if early := r.window.Step(l, mask, room, &r.dec); early != nil {
+		for _, n := range r.shed(early, step) {
+			r.copied[l] += n
+		}
+	}
+	work := sim.Work{Need: r.dec.Hits + len(r.dec.Load), Hits: r.dec.Hits, Loads: len(r.dec.Load), Evictions: len(r.dec.Evict)}
+	work.Copies, work.Held = r.caches[l].Turn(r.dec.Load, r.dec.Evict)
+	work.Copies += r.copied[l]
+	r.copied[l] = 0
+
+	r.planner.Plan(l, r.dec.Load, &r.plan)
+	times := r.host.Layer(int(pos), &work)
+	r.now += times.Attention + times.Predict
+	r.reads = r.reads[:0]
+	for _, q := range r.plan.Requests {
+		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset), Length: units.Bytes(q.Length)})
+	}
+	batch, err := r.station.Batch(r.now, r.reads)
+	if err != nil {
+		return 0, err
+	}
+	totals := &r.sum.Totals
+	totals.PartNanos[traces.PartIO] += batch.End - r.now
+	totals.Bytes += r.plan.Bytes
+	totals.Requests += int64(len(r.plan.Requests))
+	r.flight += batch.Sojourn
+	r.sum.Bounded += times.Bounded
+	r.now = batch.End + times.Memory + times.FFN
+	step.Loads += work.Loads
+	step.Needed += work.Need
+	return work.Held, nil
+}

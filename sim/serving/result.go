@@ -1,0 +1,212 @@
+package serving
+
+import (
+	"fmt"
+
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// Stop is why a run ended before its requests did.
+type Stop string
+
+// The reasons. GivenUp is FindRate's alone.
+const (
+	Deadline    Stop = "deadline"
+	Interrupted Stop = "interrupted"
+	GivenUp     Stop = "given up"
+)
+
+// Result is what a load was served like. Names are those of vLLM's benchmark where it has one.
+type Result struct {
+	Arrived    int64      `json:"arrived"` // read from the source, at a deadline those before it
+	Completed  int64      `json:"completed"`
+	Unfinished Unfinished `json:"unfinished"`
+	Stopped    Stop       `json:"stopped,omitempty"`
+
+	Duration units.Nanos `json:"duration_ns"` // from the first arrival to the end of the last step
+	Busy     units.Nanos `json:"busy_ns"`     // in steps
+	Steps    int64       `json:"steps"`
+
+	Input  int64 `json:"total_input"`   // prompt tokens computed
+	Decode int64 `json:"total_decode"`  // output tokens that were computed on, each to yield the next
+	Output int64 `json:"total_output"`  // output tokens delivered
+	Single int64 `json:"single_token"`  // finished requests of one output token, which are not in TPOT
+	Good   int64 `json:"good_requests"` // that meet the objectives
+
+	RequestThroughput float64 `json:"request_throughput"` // per second of Duration, as are the next three
+	RequestGoodput    float64 `json:"request_goodput"`
+	OutputThroughput  float64 `json:"output_throughput"`
+	TokenThroughput   float64 `json:"total_token_throughput"` // prompt and output
+	// Attainment is the share that met the objectives of the requests that arrived and were not refused.
+	Attainment  float64 `json:"slo_attainment"`
+	Utilisation float64 `json:"utilisation"` // Busy/Duration
+	PeakBatch   int     `json:"peak_batch"`
+	MeanBatch   float64 `json:"mean_batch"`   // sequences per step
+	MeanWaiting float64 `json:"mean_waiting"` // of those that were admitted, over Duration (Little's law)
+
+	PeakKV         units.Bytes `json:"peak_kv_bytes"` // keys and values in use after a step
+	Bytes          units.Bytes `json:"flash_bytes_read"`
+	PeakHeld       units.Bytes `json:"peak_held_bytes"`              // rows in memory during a step
+	HeldShare      float64     `json:"held_share"`                   // of all units, on average
+	BytesPerToken  float64     `json:"flash_bytes_per_token"`        // computed, prompt or not
+	BytesPerOutput float64     `json:"flash_bytes_per_output_token"` // delivered
+	NeededShare    float64     `json:"needed_share"`                 // of all units, by a step
+	HitRatio       float64     `json:"hit_ratio"`
+	Parts          Parts       `json:"parts"`
+
+	TTFT     Latency `json:"ttft"`
+	TPOT     Latency `json:"tpot"`
+	ITL      Latency `json:"itl"`
+	E2E      Latency `json:"e2el"`
+	Queueing Latency `json:"queueing"`
+
+	Compute   Compute      `json:"compute"`
+	Reads     string       `json:"reads"` // "events", or "table" of the event model
+	Basis     traces.Basis `json:"basis"`
+	IOPercent *float64     `json:"io_interval_percent"` // of the flash's times; nil = not known
+	HostParts []string     `json:"host"`                // what the host's times rest on
+	Notes     []string     `json:"notes"`
+	Warnings  []string     `json:"warnings"`
+}
+
+// Unfinished are requests by why they are.
+type Unfinished struct {
+	Running  int64 `json:"running"`   // when the simulation stopped
+	Waiting  int64 `json:"waiting"`   // then
+	TooLong  int64 `json:"too_long"`  // for the model's context: refused
+	TooLarge int64 `json:"too_large"` // for the memory of keys and values: refused
+}
+
+// Total is their sum.
+func (u *Unfinished) Total() int64 { return u.Running + u.Waiting + u.TooLong + u.TooLarge }
+
+// Parts is where the time of the steps went.
+type Parts struct {
+	Attention units.Nanos `json:"attention_ns"`
+	Decide    units.Nanos `json:"decide_ns"`
+	IO        units.Nanos `json:"io_ns"`
+	Memory    units.Nanos `json:"memory_ns"`
+	FFN       units.Nanos `json:"ffn_ns"`
+	Other     units.Nanos `json:"other_ns"`
+}
+
+// Latency describes durations. Percentiles are of the nearest rank and within 0.1 %; all are 0 when Count is.
+type Latency struct {
+	Count int64       `json:"count"`
+	Mean  units.Nanos `json:"mean_ns"`
+	P50   units.Nanos `json:"p50_ns"`
+	P90   units.Nanos `json:"p90_ns"`
+	P95   units.Nanos `json:"p95_ns"`
+	P99   units.Nanos `json:"p99_ns"`
+	Max   units.Nanos `json:"max_ns"`
+}
+
+func (h *histogram) latency() Latency {
+	l := Latency{Count: h.count, P50: h.percentile(50), P90: h.percentile(90), P95: h.percentile(95), P99: h.percentile(99), Max: h.max}
+	if h.count > 0 {
+		l.Mean = units.Nanos(h.sum/float64(h.count) + 0.5)
+	}
+	return l
+}
+
+// sums add up a run.
+type sums struct {
+	arrived, finished, tooLong, tooLarge, queued int64
+	good, singleToken                            int64
+	promptTokens, decodeTokens, outputTokens     int64
+	steps, batches                               int64 // sequences over all steps
+	peakBatch                                    int
+	peakKV                                       units.Bytes
+	held                                         int64 // rows, over all steps
+	peakHeld                                     int
+	busy, bounded                                units.Nanos
+	longestPrompt                                int
+	part                                         [traces.Parts]units.Nanos
+	bytes                                        units.Bytes
+	requests, hits, misses, evictions            int64
+	sojourn                                      float64
+	ttft, tpot, itl, e2e, queueing               histogram
+	stopped                                      Stop
+}
+
+// add counts a step.
+func (s *sums) add(sequences int, took units.Nanos) {
+	s.steps++
+	s.batches += int64(sequences)
+	s.busy += took
+}
+
+// per is a rate, or 0 where nothing is divided by.
+func per(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+func (r *run) result() *Result {
+	s := &r.sum
+	t := &Result{
+		Arrived: s.arrived, Completed: s.finished, Stopped: s.stopped, Duration: r.now, Busy: s.busy, Steps: s.steps,
+		Unfinished: Unfinished{Running: int64(len(r.running)), Waiting: s.queued, TooLong: s.tooLong, TooLarge: s.tooLarge},
+		Input:      s.promptTokens, Decode: s.decodeTokens, Output: s.outputTokens, Single: s.singleToken, Good: s.good,
+		PeakBatch: s.peakBatch, PeakKV: s.peakKV, Bytes: s.bytes, Compute: r.cfg.Compute, Reads: "events",
+		TTFT: s.ttft.latency(), TPOT: s.tpot.latency(), ITL: s.itl.latency(), E2E: s.e2e.latency(), Queueing: s.queueing.latency(),
+		Parts: Parts{s.part[traces.PartAttention], s.part[traces.PartPredict], s.part[traces.PartIO], s.part[traces.PartMemory], s.part[traces.PartFFN], s.part[traces.PartOther]},
+	}
+	switch {
+	case r.waiting && r.next.At > r.now:
+		t.Arrived-- // read, but not come yet
+	case r.waiting:
+		t.Unfinished.Waiting++
+	}
+	if r.table != nil {
+		t.Reads = "table"
+	}
+	seconds := t.Duration.Seconds()
+	t.RequestThroughput, t.RequestGoodput = per(float64(t.Completed), seconds), per(float64(t.Good), seconds)
+	t.OutputThroughput, t.TokenThroughput = per(float64(t.Output), seconds), per(float64(t.Input+t.Output), seconds)
+	t.Attainment = per(float64(t.Good), float64(t.Arrived-t.Unfinished.TooLong-t.Unfinished.TooLarge))
+	t.Utilisation = per(float64(t.Busy), float64(t.Duration))
+	t.MeanBatch, t.MeanWaiting = per(float64(s.batches), float64(s.steps)), per(s.queueing.sum, float64(t.Duration))
+	t.BytesPerToken, t.BytesPerOutput = per(float64(t.Bytes), float64(t.Input+t.Decode)), per(float64(t.Bytes), float64(t.Output))
+	needed, all := float64(s.hits+s.misses), float64(s.steps)*float64(r.head.Layers)*float64(r.head.Units)
+	t.NeededShare, t.HeldShare = per(needed, all), per(float64(s.held), all)
+	t.PeakHeld = units.Bytes(s.peakHeld) * r.head.UnitBytes
+	t.HitRatio = per(float64(s.hits), needed)
+	r.judge(t)
+	return t
+}
+
+// judge says how far the times can be trusted, by the means of sim.
+func (r *run) judge(t *Result) {
+	s := &r.sum
+	totals := traces.Totals{
+		Tokens: int(t.Input + t.Decode), Wall: t.Busy, PartNanos: s.part, Bytes: s.bytes, Requests: s.requests,
+		Hits: s.hits, Misses: s.misses, Evictions: s.evictions, HitRatio: t.HitRatio, MeanDepth: per(s.sojourn, float64(t.Parts.IO)),
+	}
+	p, warnings := r.cfg.Sim.Predict(r.host, &sim.Summary{Totals: totals, Bounded: s.bounded})
+	t.Basis, t.IOPercent, t.HostParts = p.Basis, p.IOPercent, p.Compute
+	t.Notes = append([]string{}, p.Notes...)
+	t.Warnings = append(append([]string{}, r.warnings...), warnings...)
+	if t.Input+t.Decode > t.Steps && r.cfg.Sim.Device.Host.Cores > 0 {
+		t.Notes = append(t.Notes, fmt.Sprintf("Compute of several tokens is a bound (%s): %s.", r.cfg.Compute, r.cfg.Compute.meaning()))
+		t.Basis = traces.Bound
+	}
+	if r.sum.longestPrompt > r.prompt.tokens() {
+		t.Warnings = append(t.Warnings, fmt.Sprintf("prompts of up to %d tokens walk more than once through the trace's %d rows for prompts", r.sum.longestPrompt, r.prompt.tokens()))
+	}
+}
+
+// meaning is the bound in words.
+func (c Compute) meaning() string {
+	switch c {
+	case Peak:
+		return "no faster than the device's peak of arithmetic allows, and real programs are slower"
+	case Once:
+		return "weights pass once per step and arithmetic is free, so that real times are longer"
+	}
+	return "every token is computed alone, so that a program which shares weights between tokens is faster"
+}

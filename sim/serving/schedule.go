@@ -1,0 +1,276 @@
+package serving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/windrow-sim/windrow/devicemodels/flash"
+	"github.com/windrow-sim/windrow/engine/layout"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/traces/arrivals"
+)
+
+// sequence is a running request.
+type sequence struct {
+	came, first, last units.Nanos // arrival; first and last output token so far
+	prompt, output    int
+	computed          int // prompt tokens that are
+	given             int // output tokens that are
+	promptAt          int // places in the circles
+	decodeAt          int
+	kv                units.Bytes // reserved
+}
+
+// run is the state of one simulation.
+type run struct {
+	*Server
+	src     Source
+	station *flash.Station
+	layers  []*sim.Layer
+	unions  [][]uint64 // of a step, by layer
+	step    step       // reused
+	plan    layout.Plan
+	reads   []flash.Read
+
+	now     units.Nanos
+	running []sequence // in the order of their admission
+	next    arrivals.Request
+	waiting bool // next holds a request
+	ended   bool // the source does
+	number  int64
+	kv      units.Bytes // reserved
+
+	sum  sums
+	most int64 // requests that may miss the objectives before the run is given up; below 0: all
+}
+
+// Run simulates a load. When the context ends it returns what it has so far and an error that wraps the context's cause; after other errors,
+// which are those of the source and of the flash model, it returns nothing.
+func (s *Server) Run(ctx context.Context, src Source) (*Result, error) {
+	return s.run(ctx, src, -1)
+}
+
+func (s *Server) run(ctx context.Context, src Source, most int64) (*Result, error) {
+	r, err := s.begin(src, most)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if ctx.Err() != nil {
+			r.sum.stopped = Interrupted
+			return r.result(), fmt.Errorf("serving: %d requests had been served: %w", r.sum.finished, context.Cause(ctx))
+		}
+		if err := r.admit(); err != nil {
+			return nil, err
+		}
+		switch {
+		case r.sum.stopped != "": // it was given up
+			return r.result(), nil
+		case len(r.running) == 0 && !r.waiting:
+			return r.result(), nil
+		case len(r.running) == 0:
+			r.idle()
+		}
+		if s.cfg.Deadline > 0 && r.now >= s.cfg.Deadline {
+			return r.late(ctx)
+		}
+		if len(r.running) == 0 {
+			continue
+		}
+		if err := r.advance(); err != nil {
+			return nil, err
+		}
+		if s.cfg.Progress != nil {
+			s.cfg.Progress(r.sum.finished + r.sum.tooLong + r.sum.tooLarge)
+		}
+	}
+}
+
+// idle lets the clock go on to the next request, or to the deadline.
+func (r *run) idle() {
+	r.now = max(r.now, r.next.At)
+	if d := r.cfg.Deadline; d > 0 {
+		r.now = min(r.now, d)
+	}
+}
+
+func (s *Server) begin(src Source, most int64) (*run, error) {
+	station, err := s.cfg.Sim.NewStation(s.cfg.Seed)
+	if err != nil {
+		return nil, err
+	}
+	policies, err := s.cfg.Sim.Policies(s.src)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{Server: s, src: src, station: station, most: most}
+	for _, p := range policies {
+		r.layers = append(r.layers, sim.NewLayer(p, s.head.Units))
+		r.unions = append(r.unions, make([]uint64, s.head.Words()))
+	}
+	return r, nil
+}
+
+// admit lets requests in that have come, until the batch or the memory is full. Requests that can never run are refused.
+func (r *run) admit() error {
+	for len(r.running) < r.cfg.MaxBatch {
+		if err := r.peek(); err != nil {
+			return err
+		}
+		if !r.waiting || r.next.At > r.now {
+			return nil
+		}
+		positions := int64(r.next.Prompt) + int64(r.next.Output) - 1 // the last output token is not computed
+		kv := units.Bytes(positions) * r.positionBytes()
+		switch {
+		case r.head.Shape.MaxPos > 0 && positions > int64(r.head.Shape.MaxPos):
+			r.sum.tooLong++
+		case r.cfg.KV > 0 && kv > r.cfg.KV:
+			r.sum.tooLarge++
+		case r.cfg.KV > 0 && r.kv+kv > r.cfg.KV:
+			return nil
+		default:
+			r.start(kv)
+		}
+		r.number++
+		r.waiting = false
+	}
+	return nil
+}
+
+// positionBytes is the size of the keys and values of a position in all layers.
+func (s *Server) positionBytes() units.Bytes {
+	return units.Bytes(s.head.Layers) * s.head.Shape.KVBytes()
+}
+
+// peek reads the next request unless one waits.
+func (r *run) peek() error {
+	if r.waiting || r.ended {
+		return nil
+	}
+	last := r.next.At
+	err := r.src.Next(&r.next)
+	if errors.Is(err, io.EOF) {
+		r.ended = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if r.next.Prompt < 1 || r.next.Output < 1 || r.next.At < last {
+		return fmt.Errorf("serving: request %d of %d prompt and %d output tokens at %v, after one at %v: at least one token of each, and order, are needed: %w",
+			r.sum.arrived+1, r.next.Prompt, r.next.Output, r.next.At, last, ErrConfig)
+	}
+	r.waiting = true
+	r.sum.arrived++
+	return nil
+}
+
+// start admits the request that waits.
+func (r *run) start(kv units.Bytes) {
+	q := sequence{came: r.next.At, prompt: r.next.Prompt, output: r.next.Output, kv: kv}
+	q.promptAt, q.decodeAt = r.place(r.number)
+	r.kv += kv
+	r.running = append(r.running, q)
+	r.sum.queueing.add(r.now-q.came, 1)
+	r.sum.longestPrompt = max(r.sum.longestPrompt, q.prompt)
+	r.sum.peakBatch = max(r.sum.peakBatch, len(r.running))
+}
+
+// latest is the last time of the clock, so that sums of a few times fit as well.
+const latest = units.Forever / 2
+
+// advance computes one step and gives its tokens to the sequences.
+func (r *run) advance() error {
+	r.compose()
+	took, err := r.execute()
+	if err != nil {
+		return err
+	}
+	if took < 0 || r.now > latest-took {
+		return fmt.Errorf("serving: a step at %v takes %v: beyond the clock: %w", r.now, took, ErrConfig)
+	}
+	r.now += took
+	r.sum.add(len(r.running), took)
+	for i := range r.step.stretches {
+		r.credit(&r.step.stretches[i])
+	}
+	kept, positions := r.running[:0], int64(0)
+	for i := range r.running {
+		q := &r.running[i]
+		positions += int64(q.computed + max(q.given-1, 0))
+		if q.given < q.output {
+			kept = append(kept, *q)
+			continue
+		}
+		r.kv -= q.kv
+		r.finish(q)
+	}
+	r.running = kept
+	r.sum.peakKV = max(r.sum.peakKV, units.Bytes(positions)*r.positionBytes())
+	return nil
+}
+
+// credit gives a sequence what a stretch of the step computed for it.
+func (r *run) credit(s *stretch) {
+	q := &r.running[s.sequence]
+	if !s.decoding {
+		q.computed += s.tokens
+		r.sum.promptTokens += int64(s.tokens)
+	} else {
+		r.sum.itl.add(r.now-q.last, 1)
+		r.sum.decodeTokens++
+	}
+	if s.output {
+		if q.given == 0 {
+			q.first = r.now
+			r.sum.ttft.add(q.first-q.came, 1)
+		}
+		q.given++
+		q.last = r.now
+		r.sum.outputTokens++
+	}
+}
+
+// finish counts a request that has all its tokens.
+func (r *run) finish(q *sequence) {
+	r.sum.finished++
+	r.sum.e2e.add(q.last-q.came, 1)
+	good := r.cfg.TTFT == 0 || q.first-q.came <= r.cfg.TTFT
+	if q.output == 1 {
+		r.sum.singleToken++
+	} else {
+		perToken := (q.last - q.first) / units.Nanos(q.output-1)
+		r.sum.tpot.add(perToken, 1)
+		good = good && (r.cfg.TPOT == 0 || perToken <= r.cfg.TPOT)
+	}
+	if good {
+		r.sum.good++
+	} else if missed := r.sum.finished - r.sum.good; r.most >= 0 && missed > r.most {
+		r.sum.stopped = GivenUp
+	}
+}
+
+// late ends a run at its deadline and counts who else waits by then.
+func (r *run) late(ctx context.Context) (*Result, error) {
+	r.sum.stopped = Deadline
+	for {
+		if err := r.peek(); err != nil {
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			return r.result(), fmt.Errorf("serving: %d requests had been served: %w", r.sum.finished, context.Cause(ctx))
+		}
+		if !r.waiting {
+			return r.result(), nil
+		}
+		if r.next.At > r.now {
+			return r.result(), nil // who did not come in time is not counted
+		}
+		r.sum.queued++
+		r.waiting = false
+	}
+}

@@ -1,0 +1,158 @@
+package serving
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/engine/layout"
+	"github.com/windrow-sim/windrow/engine/policy"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/sim/sweep"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// ErrConfig marks a server or a load that cannot be simulated. What package sim refuses is of its kind sim.ErrConfig.
+var ErrConfig = errors.New("the load cannot be simulated")
+
+// Compute is how the arithmetic of several tokens in a step is charged; doc.go has the formulas.
+type Compute string
+
+// The ways to charge it.
+const (
+	Auto Compute = ""     // Peak where the device states one, else Each
+	Peak Compute = "peak" // bounded by the device's peak
+	Once Compute = "once" // weights pass once, arithmetic is free
+	Each Compute = "each" // every token alone
+)
+
+// Limits of a configuration: every running sequence and every chunk token costs time in every step.
+const (
+	MaxBatch = 4096
+	MaxChunk = 1 << 20
+)
+
+// Config is a server.
+type Config struct {
+	Sim      sim.Config  // of every step; its window counts steps
+	MaxBatch int         // sequences that run together, 1 to MaxBatch
+	Chunk    int         // prompt tokens of a step, 1 to MaxChunk
+	KV       units.Bytes // memory for keys and values, reserved for a whole request when it is admitted; 0 = no limit
+	TTFT     units.Nanos // objective for the time to the first token; 0 = none
+	TPOT     units.Nanos // objective for the time per output token; 0 = none
+	Deadline units.Nanos // no step begins at this time or later; 0 = none
+	Compute  Compute
+	Events   bool   // time every read as an event, also where a table of the event model is exact enough
+	Seed     uint64 // of the places where requests begin in the trace
+
+	// Progress, if not nil, is called after every step with the number of requests that are done with: finished or refused.
+	Progress func(done int64)
+}
+
+// Server is a checked configuration on one trace, ready to run any number of loads. It is not safe for concurrent use.
+type Server struct {
+	cfg      Config
+	head     *traces.Header
+	src      traces.Source
+	host     *sim.Host
+	costs    devicemodels.Compute
+	peak     units.Rate // of arithmetic, in bytes of weights; 0 = not charged
+	planner  *layout.Planner
+	table    *sweep.Table // nil when reads are events
+	prompt   *circle
+	decode   *circle
+	bringAll bool // the policy brings units that nobody needs, which are then computed
+	warnings []string
+}
+
+// New returns a server. It reads the trace once and keeps its masks, which must stay valid as long as the server is used. Errors are of kind ErrConfig or
+// sim.ErrConfig, or the trace's.
+func New(src traces.Source, cfg Config) (*Server, error) {
+	if err := cfg.check(src); err != nil {
+		return nil, err
+	}
+	planner, err := layout.NewPlanner(cfg.Sim.Geometry, cfg.Sim.Layout)
+	if err != nil {
+		return nil, fmt.Errorf("serving: %w: %w", ErrConfig, err)
+	}
+	if _, err := cfg.Sim.NewStation(cfg.Seed); err != nil {
+		return nil, err
+	}
+	head := src.Header()
+	s := &Server{cfg: cfg, head: head, src: src, planner: planner, host: sim.NewHost(cfg.Sim.Device, head, 0)}
+	s.costs = cfg.Sim.Device.Host.At(head.DType)
+	if cfg.Compute == Peak {
+		s.peak = units.Rate(cfg.Sim.Device.Host.ComputeGFLOPS * 1e9 / 2 * float64(head.Shape.DTypeSize)) // a weight is a multiply-add
+	}
+	if !cfg.Events && sweep.Tabular(&cfg.Sim) {
+		s.table = sweep.NewTable(cfg.Sim)
+	}
+	kind := cfg.Sim.Residency().Kind
+	s.bringAll = kind == policy.KindAll || kind == policy.KindHybrid
+	if s.prompt, s.decode, err = readCircles(src, cfg.Sim.Predicted); err != nil {
+		return nil, err
+	}
+	s.warnings = s.doubts()
+	return s, nil
+}
+
+// check refuses what cannot be simulated and fills in defaults.
+func (cfg *Config) check(src traces.Source) error {
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf("serving: %s: %w", fmt.Sprintf(format, args...), ErrConfig)
+	}
+	switch {
+	case cfg.MaxBatch < 1 || cfg.MaxBatch > MaxBatch:
+		return refuse("batches of %d sequences: 1 to %d are possible", cfg.MaxBatch, MaxBatch)
+	case cfg.Chunk < 1 || cfg.Chunk > MaxChunk:
+		return refuse("%d prompt tokens in a step: 1 to %d are possible", cfg.Chunk, MaxChunk)
+	case cfg.KV < 0 || cfg.TTFT < 0 || cfg.TPOT < 0 || cfg.Deadline < 0:
+		return refuse("memory of %v, objectives of %v and %v, a deadline of %v: none may be below 0", cfg.KV, cfg.TTFT, cfg.TPOT, cfg.Deadline)
+	case cfg.Sim.MaxTokens != 0:
+		return refuse("a limit of %d tokens of the trace: requests walk through all of it", cfg.Sim.MaxTokens)
+	case cfg.Sim.PredictorRank != 0:
+		return refuse("a predictor of rank %d: what it costs for several tokens is not known; take predicted masks without one", cfg.Sim.PredictorRank)
+	case cfg.Sim.Policy.Kind == policy.KindBelady:
+		return refuse("the policy %s: what steps will need depends on when requests come, and is not known beforehand; use lru", cfg.Sim.Policy)
+	case !slices.Contains([]Compute{Auto, Peak, Once, Each}, cfg.Compute):
+		return refuse("compute %q: it is peak, once or each", cfg.Compute)
+	case src.Tokens() == 0:
+		return refuse("the trace has no tokens")
+	}
+	if err := cfg.Sim.Check(src.Header()); err != nil {
+		return err
+	}
+	known := cfg.Sim.Device.Host.ComputeGFLOPS > 0
+	switch {
+	case cfg.Compute == Peak && !known:
+		return refuse("compute at the peak of %s: the device states none (host.compute_gflops)", cfg.Sim.Device.Name)
+	case cfg.Compute == Auto && known:
+		cfg.Compute = Peak
+	case cfg.Compute == Auto:
+		cfg.Compute = Each
+	}
+	return nil
+}
+
+// doubts are what the trace cannot give.
+func (s *Server) doubts() (list []string) {
+	if s.prompt == s.decode {
+		phase := "generated"
+		if s.prompt.phase == traces.Prefill {
+			phase = "prompt"
+		}
+		list = append(list, fmt.Sprintf("the trace has %s tokens only: prompts and outputs take their masks from the same rows", phase))
+	}
+	if n := s.prompt.tokens(); s.cfg.Chunk > n {
+		list = append(list, fmt.Sprintf("the trace has %d rows for prompts and a step takes up to %d prompt tokens: masks repeat and the union stays too small; record more, or take a smaller chunk", n, s.cfg.Chunk))
+	}
+	if n := s.decode.sequences; s.cfg.MaxBatch > n {
+		list = append(list, fmt.Sprintf("the masks of up to %d requests come from %d recorded sequences: those of one sequence have more in common than independent requests, and unions may be too small", s.cfg.MaxBatch, n))
+	}
+	return list
+}
+
+// Compute says how arithmetic is charged, with Auto resolved.
+func (s *Server) Compute() Compute { return s.cfg.Compute }

@@ -1,0 +1,177 @@
+package serving
+
+import (
+	"github.com/windrow-sim/windrow/devicemodels/flash"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// stretch is consecutive tokens of one sequence in a step.
+type stretch struct {
+	sequence int // index of running
+	circle   *circle
+	at       int // place of the first token in the circle
+	tokens   int
+	position int  // of the first token in the sequence
+	decoding bool // an output token is computed, and not the prompt
+	output   bool // the last token yields an output token
+}
+
+// step is what is computed together.
+type step struct {
+	stretches []stretch
+	tokens    int
+	outputs   int
+	positions int // keys and values that are read, in positions of all sequences
+}
+
+// compose chooses the tokens of the next step: one of every sequence that has its prompt, and prompt tokens of the others, the
+// earliest admitted first.
+func (r *run) compose() {
+	st := &r.step
+	*st = step{stretches: st.stretches[:0]}
+	left := r.cfg.Chunk
+	for i := range r.running {
+		q := &r.running[i]
+		s := stretch{sequence: i}
+		if q.computed == q.prompt {
+			s.circle, s.tokens, s.position, s.decoding, s.output = r.decode, 1, q.prompt+q.given-1, true, true
+			s.at = (q.decodeAt + q.given - 1) % r.decode.tokens()
+		} else if left > 0 {
+			s.circle, s.tokens, s.position = r.prompt, min(left, q.prompt-q.computed), q.computed
+			s.at = (q.promptAt + q.computed) % r.prompt.tokens()
+			s.output = q.computed+s.tokens == q.prompt
+			left -= s.tokens
+		} else {
+			continue
+		}
+		st.add(s, r.cfg.Compute)
+	}
+}
+
+func (st *step) add(s stretch, compute Compute) {
+	st.stretches = append(st.stretches, s)
+	st.tokens += s.tokens
+	if s.output {
+		st.outputs++
+	}
+	last := s.position + s.tokens // positions that the last token sees
+	if compute == Each {
+		st.positions += s.tokens*s.position + s.tokens*(s.tokens+1)/2
+	} else {
+		st.positions += last
+	}
+}
+
+// execute charges the step and returns how long it takes.
+func (r *run) execute() (units.Nanos, error) {
+	for l := range r.unions {
+		clear(r.unions[l])
+	}
+	for i := range r.step.stretches {
+		s := &r.step.stretches[i]
+		s.circle.unite(r.unions, s.at, s.tokens)
+	}
+	took, held := units.Nanos(0), 0
+	for l := range r.layers {
+		spent, rows, err := r.layer(l, r.now+took)
+		if err != nil {
+			return 0, err
+		}
+		took += spent
+		held += rows
+	}
+	r.sum.held += int64(held)
+	r.sum.peakHeld = max(r.sum.peakHeld, held)
+	last := r.host.Token(held)
+	extra := r.headArithmetic()
+	r.sum.part[traces.PartOther] += last.Other + extra
+	r.sum.bounded += last.Bounded + extra
+	return took + last.Other + extra, nil
+}
+
+// layer charges one layer of the step that starts at now, as sim does for a token, and adds the arithmetic of the other tokens. It returns the
+// number of rows in memory.
+func (r *run) layer(l int, now units.Nanos) (took units.Nanos, held int, err error) {
+	work, load := r.layers[l].Step(r.unions[l])
+	r.Server.planner.Plan(l, load, &r.plan)
+	times := r.host.Layer(r.step.positions-1, &work)
+	attention, ffn := r.arithmetic(l, &work, &times)
+	io, err := r.read(now + times.Attention + attention + times.Predict)
+	if err != nil {
+		return 0, 0, err
+	}
+	part := &r.sum.part
+	part[traces.PartAttention] += times.Attention + attention
+	part[traces.PartPredict] += times.Predict
+	part[traces.PartIO] += io
+	part[traces.PartMemory] += times.Memory
+	part[traces.PartFFN] += times.FFN + ffn
+	r.sum.bounded += times.Bounded + attention + ffn
+	r.sum.hits += int64(work.Hits)
+	r.sum.misses += int64(work.Loads)
+	r.sum.evictions += int64(work.Evictions)
+	return times.Sum() + attention + ffn + io, work.Held, nil
+}
+
+// read sends the planned requests to the flash and returns how long they take.
+func (r *run) read(now units.Nanos) (units.Nanos, error) {
+	n := len(r.plan.Requests)
+	if n == 0 {
+		return 0, nil
+	}
+	r.sum.bytes += r.plan.Bytes
+	r.sum.requests += int64(n)
+	if r.table != nil {
+		took, sojourn, err := r.table.Time(n, r.plan.Bytes)
+		r.sum.sojourn += float64(sojourn)
+		return took, err
+	}
+	r.reads = r.reads[:0]
+	for _, q := range r.plan.Requests {
+		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset), Length: units.Bytes(q.Length)})
+	}
+	batch, err := r.station.Batch(now, r.reads)
+	if err != nil {
+		return 0, err
+	}
+	r.sum.sojourn += float64(batch.Sojourn)
+	return batch.End - now, nil
+}
+
+// arithmetic is what the tokens of a layer take beyond the pass over the weights that times holds.
+func (r *run) arithmetic(l int, work *sim.Work, times *sim.LayerTimes) (attention, ffn units.Nanos) {
+	n := r.step.tokens
+	if n == 1 || r.cfg.Compute == Once {
+		return 0, 0
+	}
+	rows := int64(n) * int64(work.Need)
+	if !r.bringAll {
+		rows = 0
+		for i := range r.step.stretches {
+			s := &r.step.stretches[i]
+			rows += s.circle.needs(l, s.at, s.tokens)
+		}
+	}
+	weights, used := r.head.Shape.AttentionBytes(), units.Bytes(rows)*r.head.UnitBytes
+	pass := r.costs.Dense.Time(weights, 4) // q, k, v, out
+	if r.cfg.Compute == Peak {
+		return max(r.peak.Time(units.Bytes(n)*weights)-pass, 0), max(r.peak.Time(used)-times.FFN, 0)
+	}
+	others := units.Nanos(n-1) * (r.cfg.Sim.Device.Host.LayerFixed + pass)
+	return others, max(r.costs.Rows.Time(used, n)-times.FFN, 0)
+}
+
+// headArithmetic is what the output head takes beyond one pass.
+func (r *run) headArithmetic() units.Nanos {
+	n, weights := r.step.outputs, r.head.Shape.HeadBytes()
+	if n <= 1 || r.cfg.Compute == Once {
+		return 0
+	}
+	pass := r.costs.Dense.Time(weights, 1)
+	if r.cfg.Compute == Peak {
+		return max(r.peak.Time(units.Bytes(n)*weights)-pass, 0)
+	}
+	return units.Nanos(n-1) * (r.cfg.Sim.Device.Host.TokenFixed + pass)
+}

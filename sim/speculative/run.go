@@ -1,0 +1,314 @@
+package speculative
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/windrow-sim/windrow/engine/policy"
+	"github.com/windrow-sim/windrow/internal/rng"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// ErrConfig marks a question that has no answer because of what was given.
+var ErrConfig = errors.New("speculative: the speculation cannot be simulated")
+
+// configError is an error of kind ErrConfig that reads as the error it wraps.
+type configError struct{ error }
+
+func (configError) Is(target error) bool { return target == ErrConfig }
+func (e configError) Unwrap() error      { return e.error }
+
+// MaxDraft is the largest λ that is simulated.
+const MaxDraft = 64
+
+// Config says what to simulate.
+type Config struct {
+	Sim        sim.Config // its Window is k; no other policy
+	Draft      int        // λ of the answer, 0 … MaxDraft
+	Most       int        // the table goes from λ = 1 to Most; 0 = no table, Draft alone
+	Acceptance float64    // α, in [0, 1]
+	Drawn      bool       // draw whether each drafted token is accepted, instead of the mean
+	Seed       uint64     // of the draws
+	Skip       int        // verifications that begin within the first Skip tokens of a sequence fill the window and do not count
+	DraftTime  units.Nanos
+	// DraftRatio, where not 0, is the time of a drafted token as a share of the large model's own compute per token, in place of DraftTime.
+	DraftRatio float64
+	// Progress, if not nil, is called with the number of λ done and of all.
+	Progress func(done, total int)
+}
+
+// Row is one λ. Times, bytes and loads are per token that is kept.
+type Row struct {
+	Draft         int         `json:"draft_count"`
+	Last          int         `json:"window_ends_at"` // token of the batch, from 1
+	Verifications int         `json:"verifications_count"`
+	Tokens        float64     `json:"tokens_per_verification"`
+	Union         float64     `json:"union_share"` // of all units, by a verification
+	Loads         float64     `json:"loads_per_token"`
+	Bytes         float64     `json:"bytes_per_token"`
+	IO            units.Nanos `json:"io_ns"`
+	Memory        units.Nanos `json:"memory_ns"`
+	Compute       units.Nanos `json:"compute_ns"` // decisions included
+	Drafting      units.Nanos `json:"drafting_ns"`
+	Total         units.Nanos `json:"token_ns"` // sum of the four
+	Speedup       float64     `json:"speedup"`  // over λ = 0
+	// BreakEven is the mean α at which speculation takes as long as none; nil where it is slower for every α, 0 where it never is.
+	BreakEven *float64     `json:"break_even_acceptance"`
+	Basis     traces.Basis `json:"basis"`
+}
+
+// Result is the answer for one α.
+type Result struct {
+	Acceptance float64     `json:"acceptance"`
+	Drawn      bool        `json:"drawn"`
+	Seed       uint64      `json:"seed"`
+	Window     int         `json:"window_tokens"`
+	Skip       int         `json:"skip_tokens"`
+	DraftTime  units.Nanos `json:"draft_ns"` // of a drafted token
+	Plain      Row         `json:"plain"`    // λ = 0
+	Asked      Row         `json:"asked"`
+	Rows       []Row       `json:"table"`
+	Best       int         `json:"best_draft_count"` // λ of the fastest of all that were simulated, 0 if that is none
+	Warnings   []string    `json:"warnings"`
+}
+
+// Run simulates every λ of a table on a trace. It is deterministic. Errors about cfg are of kind ErrConfig or sim.ErrConfig.
+func Run(ctx context.Context, src traces.Source, cfg Config) (*Result, error) {
+	if err := cfg.check(src); err != nil {
+		return nil, err
+	}
+	r := &Result{Acceptance: cfg.Acceptance, Drawn: cfg.Drawn, Seed: cfg.Seed, Window: cfg.Sim.Window, Skip: cfg.Skip, DraftTime: cfg.DraftTime}
+	plain, err := cfg.simulate(ctx, src, 0, 1, nil)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.DraftRatio > 0 {
+		r.DraftTime = units.Nanos(cfg.DraftRatio * float64(plain.compute) / float64(plain.verifications))
+	}
+	r.Plain = cfg.row(r, src.Header(), 0, 1, plain)
+	r.Plain.Speedup = 1
+	drafts := cfg.drafts()
+	for i, draft := range drafts {
+		row, err := cfg.answer(ctx, src, r, draft)
+		if err != nil {
+			return nil, err
+		}
+		if draft == cfg.Draft {
+			r.Asked = row
+		}
+		if draft > 0 && draft <= cfg.Most {
+			r.Rows = append(r.Rows, row)
+		}
+		if cfg.Progress != nil {
+			cfg.Progress(i+1, len(drafts))
+		}
+	}
+	best := r.Plain.Total
+	for _, row := range append(slices.Clone(r.Rows), r.Asked) {
+		if row.Total < best {
+			best, r.Best = row.Total, row.Draft
+		}
+	}
+	return r, nil
+}
+
+// drafts are the λ to simulate.
+func (cfg *Config) drafts() (list []int) {
+	for d := range cfg.Most {
+		list = append(list, d+1)
+	}
+	if cfg.Draft == 0 || cfg.Draft > cfg.Most {
+		list = append(list, cfg.Draft)
+	}
+	return list
+}
+
+func (cfg *Config) check(src traces.Source) error {
+	if err := cfg.Sim.Check(src.Header()); err != nil {
+		return err
+	}
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("speculative: "+format+": %w", append(args, ErrConfig)...)
+	}
+	switch {
+	case cfg.Draft < 0 || cfg.Draft > MaxDraft || cfg.Most < 0 || cfg.Most > MaxDraft:
+		return bad("%d drafted tokens, in a table up to %d: 0 to %d are possible", cfg.Draft, cfg.Most, MaxDraft)
+	case !(cfg.Acceptance >= 0 && cfg.Acceptance <= 1):
+		return bad("acceptance %g: it is a probability, from 0 to 1", cfg.Acceptance)
+	case cfg.Skip < 0:
+		return bad("%d tokens to leave out: 0 or more are possible", cfg.Skip)
+	case cfg.DraftTime < 0 || !(cfg.DraftRatio >= 0 && cfg.DraftRatio < 1e6):
+		return bad("a drafted token in %v or %g of the compute of one: 0 or more are possible", cfg.DraftTime, cfg.DraftRatio)
+	case cfg.DraftTime > 0 && cfg.DraftRatio > 0:
+		return bad("a drafted token in %v and in %g of the compute of one: give one of them", cfg.DraftTime, cfg.DraftRatio)
+	case cfg.Sim.Policy != (policy.Spec{}):
+		return bad("policy %s: the paper's rule is about windows; give a window", cfg.Sim.Policy)
+	}
+	return nil
+}
+
+// answer makes the row of one λ, with its break-even acceptance.
+func (cfg *Config) answer(ctx context.Context, src traces.Source, r *Result, draft int) (Row, error) {
+	means := make(map[int]*sums) // by last
+	var failed error
+	mean := func(last int) *sums {
+		if means[last] == nil && failed == nil {
+			means[last], failed = cfg.simulate(ctx, src, draft, last, nil)
+		}
+		return means[last]
+	}
+	last := Speculation{Draft: draft, Acceptance: cfg.Acceptance}.Last()
+	var s *sums
+	if cfg.Drawn {
+		s, failed = cfg.simulate(ctx, src, draft, last, rng.Stream(cfg.Seed, fmt.Sprintf("speculative/%d", draft)))
+	} else {
+		s = mean(last)
+	}
+	if failed != nil {
+		return Row{}, failed
+	}
+	row := cfg.row(r, src.Header(), draft, last, s)
+	row.Speedup = float64(r.Plain.Total) / float64(row.Total)
+	cost := func(last int) float64 {
+		s := mean(last)
+		if failed != nil {
+			return 0
+		}
+		return float64(s.wall())/float64(s.verifications) + float64(draft)*float64(r.DraftTime)
+	}
+	plain := float64(r.Plain.Total)
+	switch {
+	case draft == 0:
+	case cost(1) <= plain:
+		row.BreakEven = new(float64)
+	case cost(draft+1)/float64(draft+1) <= plain:
+		alpha := AcceptanceFor(draft, plain, cost)
+		row.BreakEven = &alpha
+	}
+	return row, failed
+}
+
+// row turns sums into means per token, and keeps what the simulator warns of.
+func (cfg *Config) row(r *Result, head *traces.Header, draft, last int, s *sums) Row {
+	tokens := Speculation{Draft: draft, Acceptance: cfg.Acceptance}.Tokens()
+	if s.tokens > 0 {
+		tokens = float64(s.tokens) / float64(s.verifications)
+	}
+	n := tokens * float64(s.verifications)
+	mean := func(sum units.Nanos) units.Nanos { return units.Nanos(float64(sum)/n + 0.5) }
+	row := Row{
+		Draft: draft, Last: last, Verifications: s.verifications, Tokens: tokens,
+		Union: float64(s.needed) / float64(s.verifications) / float64(head.Layers*head.Units),
+		Loads: float64(s.loads) / n, Bytes: float64(s.bytes) / n,
+		IO: mean(s.io), Memory: mean(s.memory), Compute: mean(s.compute), Drafting: units.Nanos(float64(draft)*float64(r.DraftTime)/tokens + 0.5),
+	}
+	row.Total = row.IO + row.Memory + row.Compute + row.Drafting
+	prediction, warnings := cfg.Sim.Predict(sim.NewHost(cfg.Sim.Device, head, cfg.Sim.PredictorRank), s.summary())
+	row.Basis = prediction.Basis
+	for _, w := range warnings {
+		if w = fmt.Sprintf("%d drafted tokens: %s", draft, w); !slices.Contains(r.Warnings, w) {
+			r.Warnings = append(r.Warnings, w)
+		}
+	}
+	return row
+}
+
+// summary is what the simulator judges a prediction by.
+func (s *sums) summary() *sim.Summary {
+	t := traces.Totals{Tokens: s.verifications, Wall: s.wall(), Bytes: s.bytes, Requests: s.requests, Misses: s.loads, Hits: s.needed - s.loads}
+	t.PartNanos[traces.PartIO], t.PartNanos[traces.PartMemory] = s.io, s.memory
+	if t.Wall > 0 {
+		t.TokensPerS = float64(t.Tokens) / t.Wall.Seconds()
+	}
+	if s.io > 0 {
+		t.MeanDepth = float64(s.inFlight) / float64(s.io)
+	}
+	return &sim.Summary{Totals: t, Bounded: s.bounded}
+}
+
+// simulate runs a whole trace with one λ and one end of the window. With draws, the next verification begins behind the last accepted token; without
+// (nil), behind the batch.
+func (cfg *Config) simulate(ctx context.Context, src traces.Source, draft, last int, draws *rand.Rand) (*sums, error) {
+	r, err := newRunner(src, &cfg.Sim, draft)
+	if err != nil {
+		return nil, err
+	}
+	total := src.Tokens()
+	if cfg.Sim.MaxTokens > 0 {
+		total = min(total, cfg.Sim.MaxTokens)
+	}
+	sum := &sums{}
+	seq, start := uint32(0), 0
+	for from := 0; from < total; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		t, err := r.tokens.at(from)
+		if err != nil {
+			return nil, err
+		}
+		if from == 0 || t.Seq != seq {
+			seq, start = t.Seq, from
+			r.reset()
+		}
+		prompt, size, step := t.Phase == traces.Prefill, draft+1, draft+1
+		switch {
+		case prompt:
+			size, step = 1, 1
+		case draws != nil:
+			step = accepted(draws, draft, cfg.Acceptance) + 1
+		}
+		if left, err := r.left(from, size, total, seq); err != nil {
+			return nil, err
+		} else if left < size { // the sequence ends before the verification does
+			from += left
+			continue
+		}
+		one, err := r.verify(start, from, size, min(last, size))
+		if err != nil {
+			return nil, err
+		}
+		if !prompt && from-start >= cfg.Skip {
+			sum.add(&one)
+			if draws != nil {
+				sum.tokens += step
+			}
+		}
+		from += step
+	}
+	if sum.verifications == 0 {
+		return nil, fmt.Errorf("speculative: %d tokens: no sequence has %d generated ones after its first %d; record more, or leave out fewer: %w", total, draft+1, cfg.Skip, ErrConfig)
+	}
+	return sum, nil
+}
+
+// left counts the tokens that a sequence has from one on, up to size.
+func (r *runner) left(from, size, total int, seq uint32) (int, error) {
+	for n := range size {
+		if from+n >= total {
+			return n, nil
+		}
+		if t, err := r.tokens.at(from + n); err != nil || t.Seq != seq {
+			return n, err
+		}
+	}
+	return size, nil
+}
+
+// accepted draws how many of the drafted tokens are accepted. It takes λ draws whatever their outcome, so that a higher α accepts
+// no fewer in any verification of the same number.
+func accepted(draws *rand.Rand, draft int, alpha float64) int {
+	n, open := 0, true
+	for range draft {
+		open = draws.Float64() < alpha && open
+		if open {
+			n++
+		}
+	}
+	return n
+}

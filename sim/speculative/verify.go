@@ -1,0 +1,224 @@
+package speculative
+
+import (
+	"math/bits"
+
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/devicemodels/flash"
+	"github.com/windrow-sim/windrow/engine/layout"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// layer is what one layer keeps in memory.
+type layer struct {
+	resident    []uint64
+	cache       sim.Cache
+	load, evict []uint32 // of one verification, reused
+}
+
+// runner is the state of one simulation of one λ.
+type runner struct {
+	cfg     *sim.Config
+	head    *traces.Header
+	host    *sim.Host
+	kv      devicemodels.Term
+	planner *layout.Planner
+	station *flash.Station
+	tokens  *recent
+	layers  []layer
+	now     units.Nanos
+	plan    layout.Plan
+	reads   []flash.Read
+	batch   [][][]uint64 // masks of a verification, reused
+	window  [][][]uint64 // of the window that it leaves, reused
+	need    []uint64     // union of a layer
+	keep    []uint64
+}
+
+// sums are of the verifications that count.
+type sums struct {
+	verifications int
+	tokens        int // yielded, by draws; 0 with a mean acceptance
+	io, memory    units.Nanos
+	compute       units.Nanos
+	bounded       units.Nanos
+	bytes         units.Bytes
+	needed, loads int64
+	requests      int64
+	inFlight      units.Nanos // sum over requests of their time in flight
+}
+
+func (s *sums) wall() units.Nanos { return s.io + s.memory + s.compute }
+
+// add adds a verification.
+func (s *sums) add(o *sums) {
+	s.verifications++
+	s.io, s.memory, s.compute, s.bounded = s.io+o.io, s.memory+o.memory, s.compute+o.compute, s.bounded+o.bounded
+	s.bytes, s.needed, s.loads, s.requests = s.bytes+o.bytes, s.needed+o.needed, s.loads+o.loads, s.requests+o.requests
+	s.inFlight += o.inFlight
+}
+
+func newRunner(src traces.Source, cfg *sim.Config, draft int) (*runner, error) {
+	head := src.Header()
+	planner, err := layout.NewPlanner(cfg.Geometry, cfg.Layout)
+	if err != nil {
+		return nil, configError{err}
+	}
+	station, err := cfg.NewStation(head.Seed)
+	if err != nil {
+		return nil, err
+	}
+	r := &runner{
+		cfg: cfg, head: head, host: sim.NewHost(cfg.Device, head, cfg.PredictorRank), kv: cfg.Device.Host.At(head.DType).KV,
+		planner: planner, station: station, tokens: newRecent(src, cfg.Window+draft+1),
+		layers: make([]layer, head.Layers), need: make([]uint64, head.Words()), keep: make([]uint64, head.Words()),
+	}
+	for l := range r.layers {
+		r.layers[l] = layer{resident: make([]uint64, head.Words()), cache: sim.NewCache(head.Units)}
+	}
+	return r, nil
+}
+
+func (r *runner) reset() {
+	for l := range r.layers {
+		clear(r.layers[l].resident)
+		r.layers[l].cache.Reset()
+	}
+}
+
+// verify simulates one verification of the tokens from, from+1, … of a sequence that began with token start. The window that it leaves
+// ends with its token last, counted from 1.
+func (r *runner) verify(start, from, size, last int) (sums, error) {
+	var s sums
+	positions, err := r.gather(start, from, size, last)
+	if err != nil {
+		return s, err
+	}
+	began, held := r.now, 0
+	for l := range r.layers {
+		rows, err := r.layer(l, positions, &s)
+		if err != nil {
+			return s, err
+		}
+		held += rows
+	}
+	token := r.host.Token(held)
+	s.bounded += token.Bounded
+	r.now += token.Other
+	s.compute = r.now - began - s.io - s.memory
+	return s, nil
+}
+
+// gather collects the masks of a verification and of its window, and returns the positions of its tokens.
+func (r *runner) gather(start, from, size, last int) (positions []uint32, err error) {
+	masks := func(into [][][]uint64, from, end int) ([][][]uint64, error) {
+		for i := from; i < end; i++ {
+			t, err := r.tokens.at(i)
+			if err != nil {
+				return nil, err
+			}
+			if r.cfg.Predicted {
+				into = append(into, t.Predicted)
+			} else {
+				into = append(into, t.Active)
+			}
+		}
+		return into, nil
+	}
+	if r.batch, err = masks(r.batch[:0], from, from+size); err != nil {
+		return nil, err
+	}
+	if r.window, err = masks(r.window[:0], max(from+last-r.cfg.Window, start), from+last); err != nil {
+		return nil, err
+	}
+	for i := from; i < from+size; i++ {
+		t, err := r.tokens.at(i)
+		if err != nil {
+			return nil, err
+		}
+		positions = append(positions, t.Pos)
+	}
+	return positions, nil
+}
+
+// layer simulates one layer of a verification of tokens at the given positions. It returns the number of rows in memory.
+func (r *runner) layer(l int, positions []uint32, s *sums) (held int, err error) {
+	work := r.decide(l)
+	y := &r.layers[l]
+	r.planner.Plan(l, y.load, &r.plan)
+	at := len(positions) - 1
+	times := r.host.Layer(int(positions[at]), &work)
+	for _, pos := range positions[:at] {
+		times.Attention += r.kv.Time(r.head.Shape.KVBytes()*units.Bytes(pos+1), 1)
+	}
+	r.now += times.Attention + times.Predict
+	r.reads = r.reads[:0]
+	for _, q := range r.plan.Requests {
+		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset), Length: units.Bytes(q.Length)})
+	}
+	batch, err := r.station.Batch(r.now, r.reads)
+	if err != nil {
+		return 0, err
+	}
+	took := batch.End - r.now
+	r.now = batch.End + times.Memory + times.FFN
+	s.io, s.memory, s.bounded = s.io+took, s.memory+times.Memory, s.bounded+times.Bounded
+	s.bytes, s.requests, s.inFlight = s.bytes+r.plan.Bytes, s.requests+int64(len(r.plan.Requests)), s.inFlight+batch.Sojourn
+	s.needed, s.loads = s.needed+int64(work.Need), s.loads+int64(work.Loads)
+	return work.Held, nil
+}
+
+// decide says what a layer loads and what leaves: all that is not of the window. What the window wants and memory has lost since stays lost.
+func (r *runner) decide(l int) (work sim.Work) {
+	y := &r.layers[l]
+	union(r.need, r.batch, l)
+	union(r.keep, r.window, l)
+	y.load, y.evict = y.load[:0], y.evict[:0]
+	for w, need := range r.need {
+		have := y.resident[w]
+		work.Need += bits.OnesCount64(need)
+		work.Hits += bits.OnesCount64(need & have)
+		y.load = appendUnits(y.load, w, need&^have)
+		y.evict = appendUnits(y.evict, w, (need|have)&^r.keep[w])
+		y.resident[w] = (need | have) & r.keep[w]
+	}
+	work.Loads, work.Evictions = len(y.load), len(y.evict)
+	work.Copies, work.Held = y.cache.Turn(y.load, y.evict)
+	return work
+}
+
+func appendUnits(list []uint32, word int, mask uint64) []uint32 {
+	for ; mask != 0; mask &= mask - 1 {
+		list = append(list, uint32(word*64+bits.TrailingZeros64(mask)))
+	}
+	return list
+}
+
+// recent reads tokens of a trace and keeps the last few, so that a verification and its window need not be read twice.
+type recent struct {
+	src    traces.Source
+	tokens []traces.Token // by index modulo its length
+	index  []int          // −1 = none
+}
+
+func newRecent(src traces.Source, n int) *recent {
+	r := &recent{src: src, tokens: make([]traces.Token, n), index: make([]int, n)}
+	for i := range r.index {
+		r.index[i] = -1
+	}
+	return r
+}
+
+// at returns token i, valid until n tokens further on are asked for.
+func (r *recent) at(i int) (*traces.Token, error) {
+	slot := i % len(r.tokens)
+	if r.index[slot] != i {
+		if err := r.src.Token(i, &r.tokens[slot]); err != nil {
+			return nil, err
+		}
+		r.index[slot] = i
+	}
+	return &r.tokens[slot], nil
+}
