@@ -13,8 +13,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/engine/layout"
+	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/report"
-	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/sim/sweep"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -22,6 +23,8 @@ import (
 const (
 	sweepSuffix = ".jsonl"
 	csvSuffix   = ".csv"
+	// parquetSuffix is that of the format of DuckDB, pandas and Polars.
+	parquetSuffix = ".parquet"
 	// bestShown is how many configurations of a device the table shows.
 	bestShown = 3
 )
@@ -31,16 +34,21 @@ func sweepCommand(e *env) *cli.Command {
 		Name:      "sweep",
 		Usage:     "simulate many configurations on one trace",
 		ArgsUsage: "SCENARIO",
-		Description: "A scenario is a YAML file of lists: windows, policies, chunks, gaps, devices, engines, depths, whose every combination is simulated on one\n" +
-			"trace (a file, or a synthetic one that the sweep makes itself). Results are lines of JSON, the first of which holds the whole scenario;\n" +
-			"the same for any number of workers. Until it is whole the file is called RESULTS.partial, and --resume goes on with it. Reads are timed by a\n" +
-			"table of the event model where that is within a hundredth, else as events; every result says which. The table shows\n" +
-			"the fastest configurations of every device.\n\n" +
+		Description: "A scenario is a YAML file of lists whose every combination is simulated on one trace. A list is one value, [a, b], or a range like 1..64\n" +
+			"or 1..64/3; max_tokens, image, predictor_rank and headroom have one value. Keys, of which trace, devices and windows or policies must be given:\n\n" + sweep.Describe() + "\n" +
+			"Results are lines of JSON, the first of which holds the whole scenario; the same for any number of workers. Until it is whole the file is\n" +
+			"called RESULTS.partial, and --resume goes on with it. Reads are timed by a table of the event model where that is within a hundredth, else\n" +
+			"as events; every result says which. What is printed are the fastest configurations of every device.\n\n" +
+			"A batch of B is cut from a file as windrow batch does it; of a synthetic trace it is the union of B independent sequences, each of so many\n" +
+			"tokens. Results count the tokens of all sequences; p50 and p99 are those of a step. Compute is charged once per step, keys and values\n" +
+			"for every sequence.\n\n" +
 			examples("windrow sweep examples/scenarios/windows.yaml -o windows.jsonl --csv windows.csv",
-				"windrow sweep examples/scenarios/windows.yaml -o half.jsonl --shard 1/2 --workers 2"),
+				"windrow sweep examples/scenarios/windows.yaml -o half.jsonl --shard 1/2 --workers 2",
+				"windrow sweep examples/scenarios/batches.yaml -o batches.jsonl --parquet batches.parquet"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`RESULTS` to write (*.jsonl)"},
 			&cli.StringFlag{Name: "csv", Usage: "also write the results as a table to `FILE` (*.csv)"},
+			&cli.StringFlag{Name: "parquet", Usage: "also write the results as a Parquet table to `FILE` (*.parquet)"},
 			&cli.IntFlag{Name: "workers", Usage: "`N` threads", DefaultText: "all cores"},
 			&cli.StringFlag{Name: "shard", Usage: "only part `I/N` of the configurations, for example 1/4"},
 			&cli.BoolFlag{Name: "resume", Usage: "go on with what an interrupted sweep left"},
@@ -83,21 +91,35 @@ func (e *env) sweep(c *cli.Context) error {
 	if err := e.runSweep(c, head, t, configs); err != nil {
 		return err
 	}
-	if path := c.String("csv"); path != "" {
-		if err := writeSweepCSV(out, path); err != nil {
-			return err
+	for _, t := range sweepTables() {
+		if path := c.String(t.flag); path != "" {
+			if err := writeSweepTable(out, path, t.write); err != nil {
+				return err
+			}
 		}
 	}
 	return e.putBest(c, out)
+}
+
+// sweepTable is a form in which the results can be had beside the lines of JSON.
+type sweepTable struct {
+	flag, suffix string
+	write        func(w io.Writer, results io.Reader) error
+}
+
+func sweepTables() []sweepTable {
+	return []sweepTable{{"csv", csvSuffix, sweep.WriteCSV}, {"parquet", parquetSuffix, sweep.WriteParquet}}
 }
 
 func checkSweepOutput(c *cli.Context) error {
 	if err := checkOutput(c.String("out"), sweepSuffix); err != nil {
 		return err
 	}
-	if c.IsSet("csv") {
-		if err := checkOutput(c.String("csv"), csvSuffix); err != nil {
-			return err
+	for _, t := range sweepTables() {
+		if c.IsSet(t.flag) {
+			if err := checkOutput(c.String(t.flag), t.suffix); err != nil {
+				return err
+			}
 		}
 	}
 	if n := c.Int("workers"); c.IsSet("workers") && (n < 1 || n > maxParallel) {
@@ -150,6 +172,13 @@ func resolverFor(scenario string) sweep.Resolver {
 			return engine, err
 		},
 		Parallel: defaultParallel,
+		Image: func(name string) (layout.Geometry, error) {
+			image, err := model.OpenImage(beside(scenario, name))
+			if err != nil {
+				return layout.Geometry{}, err
+			}
+			return image.Geometry(), image.Close()
+		},
 	}
 }
 
@@ -170,7 +199,7 @@ func (e *env) sweepTrace(s *sweep.Scenario, scenario string) (*sweep.Trace, stri
 }
 
 // runSweep simulates what the file does not hold yet.
-func (e *env) runSweep(c *cli.Context, head *sweep.Header, t *sweep.Trace, configs []sim.Config) error {
+func (e *env) runSweep(c *cli.Context, head *sweep.Header, t *sweep.Trace, configs []sweep.Config) error {
 	file, err := sweep.Create(c.String("out"), head, c.Bool("resume"))
 	if errors.Is(err, sweep.ErrResults) {
 		return usageError("%v", err)
@@ -181,7 +210,7 @@ func (e *env) runSweep(c *cli.Context, head *sweep.Header, t *sweep.Trace, confi
 	defer file.Abort()
 	from, to := head.Shard.Range(len(configs))
 	p := e.startProgress("sweep (configurations)")
-	opt := sweep.Options{Workers: c.Int("workers"), Base: from, First: file.Done(), Progress: p.update}
+	opt := sweep.Options{Workers: c.Int("workers"), Base: from, First: file.Done(), Headroom: head.Scenario.Headroom, Progress: p.update}
 	err = sweep.Run(c.Context, t, configs[from:to], opt, file.Write)
 	p.done()
 	if errors.Is(err, context.Canceled) && file.Done() > 0 {
@@ -193,8 +222,8 @@ func (e *env) runSweep(c *cli.Context, head *sweep.Header, t *sweep.Trace, confi
 	return file.Finish()
 }
 
-// writeSweepCSV makes a table of a whole file of results.
-func writeSweepCSV(results, path string) (err error) {
+// writeSweepTable makes a table of a whole file of results.
+func writeSweepTable(results, path string, write func(w io.Writer, results io.Reader) error) (err error) {
 	in, err := os.Open(results)
 	if err != nil {
 		return err
@@ -204,7 +233,7 @@ func writeSweepCSV(results, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(sweep.WriteCSV(tmp, in), tmp.Chmod(0o644), tmp.Close())
+	err = errors.Join(write(tmp, in), tmp.Chmod(0o644), tmp.Close())
 	if err == nil {
 		err = os.Rename(tmp.Name(), path)
 	}
@@ -272,11 +301,15 @@ func fastest(list []sweep.Result, r *sweep.Result) []sweep.Result {
 }
 
 func bestTable(best []sweep.Result) *report.Table {
+	batches := slices.ContainsFunc(best, func(r sweep.Result) bool { return r.Batch > 0 })
 	t := &report.Table{Columns: []report.Column{
 		{Name: "device"}, {Name: "policy"}, {Name: "masks"}, {Name: "I/O"}, {Name: "depth", Align: report.Right}, {Name: "chunk", Align: report.Right},
 		{Name: "gap", Align: report.Right}, {Name: "tokens/s", Align: report.Right}, {Name: "I/O share", Align: report.Right},
 		{Name: "hits", Align: report.Right}, {Name: "row cache", Align: report.Right}, {Name: "basis"},
 	}}
+	if batches {
+		t.Columns = append(t.Columns, report.Column{Name: "batch", Align: report.Right})
+	}
 	for i := range best {
 		r := &best[i]
 		masks, chunk := "true", "no limit"
@@ -290,8 +323,12 @@ func bestTable(best []sweep.Result) *report.Table {
 		if r.Wall > 0 {
 			io = 100 * float64(r.Parts[traces.PartIO].Nanos) / float64(r.Wall)
 		}
-		t.Add(r.Device, r.Policy, masks, r.Engine, fmt.Sprint(r.Parallel), chunk, fmt.Sprint(r.Gap), fmt.Sprintf("%.3g", r.TokensPerS),
-			fmt.Sprintf("%.3g %%", io), fmt.Sprintf("%.3g %%", 100*r.HitRatio), report.IEC(r.CachedBytes), string(r.Basis))
+		line := []string{r.Device, r.Policy, masks, r.Engine, fmt.Sprint(r.Parallel), chunk, fmt.Sprint(r.Gap), fmt.Sprintf("%.3g", r.TokensPerS),
+			fmt.Sprintf("%.3g %%", io), fmt.Sprintf("%.3g %%", 100*r.HitRatio), report.IEC(r.CachedBytes), string(r.Basis)}
+		if batches {
+			line = append(line, fmt.Sprint(r.Batch))
+		}
+		t.Add(line...)
 	}
 	return t
 }

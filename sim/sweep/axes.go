@@ -10,6 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/policy"
 	"github.com/windrow-sim/windrow/internal/nearest"
 	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/traces/whatif"
 )
 
 // mostValues bounds one list of a scenario.
@@ -47,8 +48,9 @@ func (r *reader) mapping(n *yaml.Node, path string, keys []key) {
 
 // key is what a mapping may hold.
 type key struct {
-	name string
-	read func(n *yaml.Node, path string)
+	name  string
+	about string
+	read  func(n *yaml.Node, path string)
 }
 
 func (r *reader) key(name, value *yaml.Node, path string, keys []key) {
@@ -153,6 +155,17 @@ func number(r *reader, least, most int, to *int) func(n *yaml.Node, path string)
 	}
 }
 
+// toggle reads a single switch.
+func (r *reader) toggle(to *bool) func(n *yaml.Node, path string) {
+	return func(n *yaml.Node, path string) {
+		v, err := strconv.ParseBool(r.text(n, path))
+		if r.err == nil && err != nil {
+			r.fail(n, path, "%q is neither true nor false", n.Value)
+		}
+		*to = v
+	}
+}
+
 func switches(text string) ([]bool, error) {
 	v, err := strconv.ParseBool(text)
 	if err != nil {
@@ -181,6 +194,17 @@ func depths(text string) ([]int, error) {
 		return []int{0}, nil
 	}
 	return numbers(1, mostParallel)(text)
+}
+
+// shares reads a share, 5% or 0.05.
+func shares(least, most float64) func(text string) ([]float64, error) {
+	return func(text string) ([]float64, error) {
+		v, err := whatif.ParseShare(text)
+		if err == nil && (v < least || v > most) {
+			err = fmt.Errorf("%q: the shares are from %g to %g", text, least, most)
+		}
+		return []float64{v}, err
+	}
 }
 
 func policies(text string) ([]policy.Spec, error) {

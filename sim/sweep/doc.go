@@ -4,7 +4,7 @@
 //
 // It is the simulation of package sim, taken apart so that nothing is done twice:
 //
-//	decisions   once per (masks, policy) and layout; all windows from one pass over the masks (window.go)
+//	decisions   once per (batch, masks, policy) and layout; all windows from one pass over the masks (window.go)
 //	host        once per (decisions, device)
 //	reads       once per configuration: looked up in a table (table.go), or as events
 //
@@ -14,15 +14,25 @@
 // auditPercent on them is timed as events altogether. So is one whose device remembers earlier batches: a limit, heat, others' reads, a
 // page cache.
 //
+// # Batches
+//
+// With B sequences in step, a token is a step, and its masks are the unions of the sequences': of a file, those of lanes cut from its
+// generated tokens (traces/batch); of a synthetic trace, those of B sequences of it, which are made side by side (lanes.go). They are
+// independent, but for the popularity of units, which belongs to the model. A step charges the keys and values of all sequences, all other
+// compute once (see sim/batching), and counts as B tokens.
+//
 // # Reading guide
 //
-// scenario.go reads a file, axes.go its lists; sweep.go cuts the configurations into passes; pass.go is one pass, block of tokens by block;
-// results.go is the file of results.
+// scenario.go reads a file, axes.go its lists; trace.go and lanes.go are what is run on; sweep.go cuts the configurations into passes;
+// pass.go is one pass, block of tokens by block, headroom.go another for the bound on misses; results.go is the file of results, export.go its tables.
 //
 // # Invariants
 //
 //  1. A configuration has the decisions of sim.Run exactly, and its times exactly where they are events.
 //  2. I/O time of a table is within auditPercent of sim.Run's, on the audited batches and as tested on whole runs.
 //  3. A result depends on its configuration and the trace alone: not on workers, shards, interruptions, or the other configurations.
-//  4. Memory does not depend on the length of the trace.
+//  4. Memory does not depend on the length of the trace, but for 8 bytes per token of a file that batches are cut from, and 8 per
+//     token, layer and policy for the headroom, if that is asked for.
+//  5. A batch has the decisions of sim.Run on batch.Stream.Union exactly, its times exactly where they are events, and what package
+//     batching adds for keys and values.
 package sweep

@@ -29,15 +29,17 @@ type pass struct {
 	tokens  int // of the trace
 	block   int
 	workers int
+	scratch []worker
 	sets    []*masks
 	configs []*running
 
-	first   int // token of the block
-	count   int // tokens in it
-	list    []traces.Token
-	starts  []int    // of token first−1+i, the first token of its sequence
-	nothing []uint64 // an empty mask
-	stride  int      // of the audit
+	first    int // token of the block
+	count    int // tokens in it
+	list     []traces.Token
+	starts   []int    // of token first−1+i, the first token of its sequence
+	attended []int    // by token, the positions it attends to
+	nothing  []uint64 // an empty mask
+	stride   int      // of the audit
 }
 
 // masks is one kind of masks with all that is decided by them.
@@ -55,11 +57,13 @@ type decisions struct {
 	windowed              // of windows
 	layers   []*sim.Layer // of others
 	work     []sim.Work   // by cell
+	loads    []uint64     // by cell, a mask of what is read, when a configuration is timed as events
 	layouts  []*requests
 	hosts    []*hostTimes
 
 	hits, misses, evictions int64
 	heldMost                int
+	kept, most              []int // by layer, units between tokens, now and at most
 }
 
 // requests is what a layout makes of decisions.
@@ -77,8 +81,6 @@ type chunk struct {
 	count  []int32 // reads by cell
 	sum    int64
 	tables []*running
-	events bool
-	reads  [][]flash.Read // by cell, when a configuration is timed as events
 }
 
 // hostTimes are those of one device's host on decisions.
@@ -127,6 +129,7 @@ func (p *pass) run(ctx context.Context, t *Trace, progress func(done int)) error
 			start = p.first + p.count
 		}
 		take(&p.list[p.count], token)
+		p.attended[p.count] = t.positions(p.first+p.count, token)
 		p.count++
 		p.starts[p.count] = start
 		if p.count < p.block && p.first+p.count < p.tokens {
@@ -163,21 +166,20 @@ func (p *pass) predicted() bool {
 
 // step simulates the block.
 func (p *pass) step(ctx context.Context) error {
-	scratch := make([]worker, p.workers)
-	if err := p.parallel(ctx, p.head.Layers, func(w, layer int) error { return p.layer(layer, &scratch[w]) }); err != nil {
+	if err := parallel(ctx, p.workers, p.head.Layers, func(w, layer int) error { return p.layer(layer, &p.scratch[w]) }); err != nil {
 		return err
 	}
 	for _, g := range p.sets {
 		for _, list := range [][]*decisions{g.windows, g.others} {
-			if err := p.parallel(ctx, len(list), func(_, i int) error { p.addUp(list[i]); return nil }); err != nil {
+			if err := parallel(ctx, p.workers, len(list), func(_, i int) error { p.addUp(list[i]); return nil }); err != nil {
 				return err
 			}
 		}
 	}
-	return p.parallel(ctx, len(p.configs), func(_, i int) error {
+	return parallel(ctx, p.workers, len(p.configs), func(w, i int) error {
 		r := p.configs[i]
 		if r.table == nil {
-			if err := p.events(r); err != nil {
+			if err := p.events(r, &p.scratch[w]); err != nil {
 				return err
 			}
 		}
@@ -186,12 +188,12 @@ func (p *pass) step(ctx context.Context) error {
 	})
 }
 
-// parallel calls do for 0 … n−1 on all workers and returns the first error in that order.
-func (p *pass) parallel(ctx context.Context, n int, do func(worker, i int) error) error {
+// parallel calls do for 0 … n−1 on so many workers and returns the first error in that order.
+func parallel(ctx context.Context, workers, n int, do func(worker, i int) error) error {
 	var next atomic.Int64
 	var wait sync.WaitGroup
 	failed := make([]error, n)
-	for w := range min(p.workers, n) {
+	for w := range min(workers, n) {
 		wait.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				failed[i] = do(w, i)
@@ -250,10 +252,22 @@ func count(mask []uint64) (n int) {
 	return n
 }
 
+// mark makes mask that of a list of units.
+func mark(mask []uint64, list []uint32) {
+	clear(mask)
+	for _, u := range list {
+		mask[u/64] |= 1 << (u % 64)
+	}
+}
+
 // account notes the decisions of a cell and what host and flash make of them.
 func (p *pass) account(d *decisions, l, i int, work sim.Work, load []uint32, w *worker) error {
 	cell := l*p.block + i
 	d.work[cell] = work
+	d.keep(l, p.first+i == p.starts[i+1], work.Loads, work.Evictions)
+	if d.loads != nil {
+		mark(d.loads[cell*p.head.Words():(cell+1)*p.head.Words()], load)
+	}
 	for _, h := range d.hosts {
 		h.cells[cell] = h.host.Layer(int(p.list[i].Pos), &work)
 	}
@@ -264,9 +278,6 @@ func (p *pass) account(d *decisions, l, i int, work sim.Work, load []uint32, w *
 		for _, c := range q.chunks {
 			n := c.reads32(w.plan.Requests)
 			c.count[cell] = n
-			if c.events {
-				c.reads[cell] = c.cut(c.reads[cell][:0], w.plan.Requests)
-			}
 			if audited && len(c.tables) > 0 {
 				w.reads = c.cut(w.reads[:0], w.plan.Requests)
 			}
@@ -357,18 +368,35 @@ func (p *pass) addUp(d *decisions) {
 			for l := range p.head.Layers {
 				h.sums[i] = h.sums[i].Add(h.cells[l*p.block+i])
 			}
+			h.attend(p, i)
 		}
 	}
 }
 
+// attend adds the keys and values that a step of a batch reads beyond those of the one sequence that its position stands for: the
+// start of the step's reads is that of sim.Run, which does not know of them.
+func (h *hostTimes) attend(p *pass, i int) {
+	if p.attended[i] == int(p.list[i].Pos)+1 {
+		return
+	}
+	all, one := h.host.Layer(p.attended[i]-1, &sim.Work{}), h.host.Layer(int(p.list[i].Pos), &sim.Work{})
+	sum, layers := &h.sums[i], p.head.Layers
+	sum.Attention += units.Nanos(layers) * (all.Attention - one.Attention)
+	sum.Bounded += units.Nanos(layers) * (all.Bounded - one.Bounded)
+	sum.Traffic += units.Bytes(layers) * (all.Traffic - one.Traffic)
+}
+
 // events times a block of a configuration as events, in the order of sim.Run.
-func (p *pass) events(r *running) error {
+func (p *pass) events(r *running, w *worker) error {
 	for i := range p.count {
 		for l := range p.head.Layers {
 			cell := l*p.block + i
 			host := &r.host.cells[cell]
 			r.now += host.Attention + host.Predict
-			batch, err := r.station.Batch(r.now, r.chunk.reads[cell])
+			w.dec.Load = without(w.dec.Load[:0], r.decisions.loads[cell*p.head.Words():(cell+1)*p.head.Words()], p.nothing)
+			r.requests.planner.Plan(l, w.dec.Load, &w.plan)
+			w.reads = r.chunk.cut(w.reads[:0], w.plan.Requests)
+			batch, err := r.station.Batch(r.now, w.reads)
 			if err != nil {
 				return err
 			}

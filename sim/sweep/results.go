@@ -3,7 +3,6 @@ package sweep
 import (
 	"bufio"
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,12 +11,10 @@ import (
 	"os"
 	"strconv"
 	"strings"
-
-	"github.com/windrow-sim/windrow/internal/units"
 )
 
 // FormatVersion of files of results: major.minor.
-const FormatVersion = "1.0"
+const FormatVersion = "1.1"
 
 // ErrResults is wrapped by errors about a file of results that cannot be continued.
 var ErrResults = errors.New("not results of this sweep")
@@ -234,51 +231,4 @@ func Read(r io.Reader, each func(*Result) error) (*Header, error) {
 			return nil, err
 		}
 	}
-}
-
-// WriteCSV turns a file of results into a table: one line of names with units, then one line per configuration.
-func WriteCSV(w io.Writer, r io.Reader) error {
-	out := csv.NewWriter(w)
-	if err := out.Write(csvNames()); err != nil {
-		return fmt.Errorf("sweep: %w", err)
-	}
-	if _, err := Read(r, func(r *Result) error { return out.Write(csvValues(r)) }); err != nil {
-		return err
-	}
-	out.Flush()
-	if err := out.Error(); err != nil {
-		return fmt.Errorf("sweep: %w", err)
-	}
-	return nil
-}
-
-func csvNames() []string {
-	return []string{
-		"configuration", "device", "predicted", "predictor_rank", "policy", "gap_records", "coalesce", "align_bytes", "chunk_bytes", "engine", "parallel",
-		"timing", "audit_percent", "tokens", "tokens_per_s", "tokens_per_s_low", "tokens_per_s_high", "tokens_per_s_prefetched", "basis",
-		"token_p50_ns", "token_p99_ns", "wall_ns", "attention_ns", "predict_ns", "io_ns", "memory_ns", "ffn_ns", "other_ns",
-		"flash_bytes_read", "requests", "mean_depth", "hits", "misses", "evictions", "hit_ratio", "cached_bytes_max", "warnings",
-	}
-}
-
-func csvValues(r *Result) []string {
-	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
-	known := func(v *float64) string {
-		if v == nil {
-			return ""
-		}
-		return number(*v)
-	}
-	size := func(b units.Bytes) string { return strconv.FormatInt(int64(b), 10) }
-	time := func(t units.Nanos) string { return strconv.FormatInt(int64(t), 10) }
-	list := []string{
-		strconv.Itoa(r.Index), r.Device, strconv.FormatBool(r.Predicted), strconv.Itoa(r.PredictorRank), r.Policy, strconv.Itoa(r.Gap), strconv.FormatBool(r.Coalesce),
-		size(r.Align), size(r.Chunk), r.Engine, strconv.Itoa(r.Parallel), string(r.Timing), known(r.AuditPercent), strconv.Itoa(r.Tokens), number(r.TokensPerS),
-		known(r.Low), known(r.High), known(r.Prefetched), string(r.Basis), time(r.TokenP50), time(r.TokenP99), time(r.Wall),
-	}
-	for _, p := range r.Parts {
-		list = append(list, time(p.Nanos))
-	}
-	return append(list, size(r.Bytes), strconv.FormatInt(r.Requests, 10), number(r.MeanDepth), strconv.FormatInt(r.Hits, 10), strconv.FormatInt(r.Misses, 10),
-		strconv.FormatInt(r.Evictions, 10), number(r.HitRatio), size(r.CachedBytes), strings.Join(r.Warnings, "; "))
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/csv"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/traces/table"
+	"github.com/windrow-sim/windrow/traces/table/tabletest"
 )
 
 var errStop = errors.New("stop here")
@@ -40,9 +42,11 @@ func sweepTo(t *testing.T, path string, h *Header, resume bool, most int) error 
 	return f.Finish()
 }
 
-func smallSweep(t *testing.T) []sim.Config {
+// smallSweep is a few configurations, then batches.
+func smallSweep(t *testing.T) []Config {
 	t.Helper()
-	return mixed(testDevice("servers", nil))[30:]
+	list := mixed(testDevice("servers", nil))[40:]
+	return append(list[3:], inBatches(list[:14], 1, 3)...)
 }
 
 func read(t *testing.T, path string) string {
@@ -145,7 +149,39 @@ func TestResume(t *testing.T) {
 	}
 }
 
-func TestCSVHoldsEveryResult(t *testing.T) {
+// An interruption in the second pass keeps the results of the first, and going on makes the same file.
+func TestInterruptedSecondPass(t *testing.T) {
+	dir := t.TempDir()
+	whole, path := filepath.Join(dir, "whole"), filepath.Join(dir, "results")
+	if err := sweepTo(t, whole, &Header{}, false, 1000); err != nil {
+		t.Fatal(err)
+	}
+	configs := smallSweep(t)
+	first := slices.IndexFunc(configs, func(c Config) bool { return c.Batch > 0 })
+	f, err := Create(path, &Header{Format: FormatVersion, Configurations: len(configs)}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	opt := Options{Progress: func(done, total int) {
+		if done > first {
+			cancel()
+		}
+	}}
+	err = Run(ctx, FromSource(smallTrace(t), 0), configs, opt, f.Write)
+	f.Abort()
+	if !errors.Is(err, context.Canceled) || f.Done() != first {
+		t.Fatalf("%d results after an interruption behind %d: %v", f.Done(), first, err)
+	}
+	if err := sweepTo(t, path, &Header{}, true, 1000); err != nil {
+		t.Fatal(err)
+	}
+	if read(t, path) != read(t, whole) {
+		t.Error("the resumed file differs")
+	}
+}
+
+func TestTablesHoldEveryResult(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results")
 	if err := sweepTo(t, path, &Header{}, false, 1000); err != nil {
 		t.Fatal(err)
@@ -175,9 +211,31 @@ func TestCSVHoldsEveryResult(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The same values in Parquet, where what is not known is null.
+	var parquet, again bytes.Buffer
+	if err := errors.Join(WriteParquet(&parquet, strings.NewReader(text)), WriteParquet(&again, strings.NewReader(text))); err != nil || !bytes.Equal(parquet.Bytes(), again.Bytes()) {
+		t.Fatalf("other bytes the second time, or %v", err)
+	}
+	back, err := tabletest.Read(parquet.Bytes())
+	if err != nil || len(back.Rows) != len(rows)-1 || len(back.Columns) != len(rows[0]) {
+		t.Fatalf("%v, %d lines of CSV: %v", back, len(rows), err)
+	}
+	for i, row := range back.Rows {
+		for c, v := range row {
+			if got := csvText(v); got != rows[i+1][c] || back.Columns[c].Name != rows[0][c] || v == nil && !back.Columns[c].Optional {
+				t.Errorf("row %d, column %s: %v in Parquet, %s in CSV", i, back.Columns[c].Name, v, rows[i+1][c])
+			}
+		}
+	}
+	head, _, _ := strings.Cut(text, "\n")
+	if want := []table.Entry{{Key: "windrow_sweep", Value: head}}; !slices.Equal(back.Metadata, want) {
+		t.Errorf("metadata %v, want %v", back.Metadata, want)
+	}
 	for _, bad := range []string{"", "{}\n", text[:len(text)-5], text + "x\n"} {
-		if err := WriteCSV(&out, strings.NewReader(bad)); !errors.Is(err, ErrResults) {
-			t.Errorf("a broken file of %d bytes: error %v", len(bad), err)
+		for _, write := range []func(io.Writer, io.Reader) error{WriteCSV, WriteParquet} {
+			if err := write(io.Discard, strings.NewReader(bad)); !errors.Is(err, ErrResults) {
+				t.Errorf("a broken file of %d bytes: error %v", len(bad), err)
+			}
 		}
 	}
 }

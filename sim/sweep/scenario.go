@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces/synth"
+	"github.com/windrow-sim/windrow/traces/whatif"
 )
 
 // ErrScenario is wrapped by every error about the contents of a scenario.
@@ -27,28 +30,38 @@ const (
 	// mostConfigurations bounds what the lists multiply to.
 	mostConfigurations = 1_000_000
 	mostParallel       = 4096
+	mostBatch          = 1024
+	maxShare           = 0.9 // beyond it a model is dense
 	mostGap            = 1 << 20
 	mostTokens         = 1 << 30
 )
 
-// Scenario is a sweep with its lists written out. Configurations are in the order of its fields, the first changing slowest: masks, then
-// Windows followed by Policies, then Gaps, …
+// Scenario is a sweep with its lists written out. Configurations are in the order of its fields, the first changing slowest: Shares,
+// predictors, Batches, masks, then Windows followed by Policies, then Gaps, …
 type Scenario struct {
-	Trace     TraceSpec     `json:"trace"`
-	MaxTokens int           `json:"max_tokens"` // 0 = the whole trace
-	Predicted []bool        `json:"predicted"`
-	Rank      int           `json:"predictor_rank"` // of predicted masks
-	Windows   []int         `json:"windows"`
-	Policies  []policy.Spec `json:"policies"`
-	Gaps      []int         `json:"gaps"`
-	Coalesce  []bool        `json:"coalesce"`
-	Chunks    []units.Bytes `json:"chunks"` // 0 = no limit
-	Devices   []string      `json:"devices"`
-	Engines   []string      `json:"engines"`
-	Parallel  []int         `json:"parallel"` // 0 = the engine's own
+	Trace     TraceSpec `json:"trace"`
+	MaxTokens int       `json:"max_tokens"` // or steps of a batch; 0 = the whole trace
+	Image     string    `json:"image,omitempty"`
+	Shares    []float64 `json:"shares,omitempty"` // of active units; none = the trace's own
+	// FalseNegatives and FalsePositives are shares of a predictor; none of both = the trace's own predicted masks.
+	FalseNegatives []float64     `json:"false_negatives,omitempty"`
+	FalsePositives []float64     `json:"false_positives,omitempty"`
+	Batches        []int         `json:"batches,omitempty"` // none = the trace as it is, token by token
+	Predicted      []bool        `json:"predicted"`
+	Rank           int           `json:"predictor_rank"` // of predicted masks
+	Windows        []int         `json:"windows"`
+	Policies       []policy.Spec `json:"policies"`
+	Gaps           []int         `json:"gaps"`
+	Coalesce       []bool        `json:"coalesce"`
+	Chunks         []units.Bytes `json:"chunks"` // 0 = no limit
+	Devices        []string      `json:"devices"`
+	Engines        []string      `json:"engines"`
+	Parallel       []int         `json:"parallel"` // 0 = the engine's own
+	Headroom       bool          `json:"headroom,omitempty"`
 
-	// Resolve fills Models with the devices of those names.
-	Models []*devicemodels.Device `json:"device_models"`
+	// Configurations fills these: the devices of those names, and the geometry of the image.
+	Models   []*devicemodels.Device `json:"device_models"`
+	Geometry *layout.Geometry       `json:"geometry,omitempty"`
 }
 
 // TraceSpec says what trace a scenario is for: a file, or one like a model.
@@ -103,44 +116,66 @@ func defaults() *Scenario {
 	}
 }
 
+// keys are those of a scenario, in the order in which Describe lists them.
 func (s *Scenario) keys(r *reader) []key {
 	return []key{
-		{"trace", func(n *yaml.Node, path string) { r.mapping(n, path, s.Trace.keys(r)) }},
-		{"max_tokens", number(r, 1, mostTokens, &s.MaxTokens)},
-		{"predicted", func(n *yaml.Node, path string) { s.Predicted = values(r, n, path, switches) }},
-		{"predictor_rank", number(r, 1, 1<<20, &s.Rank)},
-		{"windows", func(n *yaml.Node, path string) { s.Windows = values(r, n, path, numbers(0, longestWindow)) }},
-		{"policies", func(n *yaml.Node, path string) { s.Policies = values(r, n, path, policies) }},
-		{"gaps", func(n *yaml.Node, path string) { s.Gaps = values(r, n, path, numbers(0, mostGap)) }},
-		{"coalesce", func(n *yaml.Node, path string) { s.Coalesce = values(r, n, path, switches) }},
-		{"chunks", func(n *yaml.Node, path string) { s.Chunks = values(r, n, path, chunks) }},
-		{"devices", func(n *yaml.Node, path string) { s.Devices = values(r, n, path, names) }},
-		{"engines", func(n *yaml.Node, path string) { s.Engines = values(r, n, path, names) }},
-		{"parallel", func(n *yaml.Node, path string) { s.Parallel = values(r, n, path, depths) }},
+		{"trace", "what to run on: {file: NAME.trace.arrow}, or {like: MODEL, tokens: N}, made on the way", func(n *yaml.Node, path string) { r.mapping(n, path, s.Trace.keys(r)) }},
+		{"max_tokens", "stop after so many tokens (of batches: steps)", number(r, 1, mostTokens, &s.MaxTokens)},
+		{"image", "flash image whose layout to use; without it, units lie densely", func(n *yaml.Node, path string) { s.Image = r.text(n, path) }},
+		{"shares", "what if so many units were active, such as 2%; a file is thinned or thickened, a synthetic trace is made so", func(n *yaml.Node, path string) { s.Shares = values(r, n, path, shares(1e-6, maxShare)) }},
+		{"false_negatives", "what if the predictor missed such a share of active units; of a file only", func(n *yaml.Node, path string) { s.FalseNegatives = values(r, n, path, shares(0, 1)) }},
+		{"false_positives", "what if the predictor named such a share of inactive units; of a file only", func(n *yaml.Node, path string) { s.FalsePositives = values(r, n, path, shares(0, 1)) }},
+		{"batches", "numbers of sequences in step, each step on the union of their masks; without it, the trace token by token", func(n *yaml.Node, path string) { s.Batches = values(r, n, path, numbers(1, mostBatch)) }},
+		{"predicted", "load by the predicted masks, true or false", func(n *yaml.Node, path string) { s.Predicted = values(r, n, path, switches) }},
+		{"predictor_rank", "inner dimension of the low-rank predictor that is charged for predicted masks", number(r, 1, 1<<20, &s.Rank)},
+		{"windows", "tokens (of batches: steps) whose rows stay in memory", func(n *yaml.Node, path string) { s.Windows = values(r, n, path, numbers(0, longestWindow)) }},
+		{"policies", "other policies, as sim --policy names them: \"lru:2000\"", func(n *yaml.Node, path string) { s.Policies = values(r, n, path, policies) }},
+		{"gaps", "records that are read and thrown away between two wanted ones, at most", func(n *yaml.Node, path string) { s.Gaps = values(r, n, path, numbers(0, mostGap)) }},
+		{"coalesce", "neighbours in one request, true or false", func(n *yaml.Node, path string) { s.Coalesce = values(r, n, path, switches) }},
+		{"chunks", "largest request, a size or none", func(n *yaml.Node, path string) { s.Chunks = values(r, n, path, chunks) }},
+		{"devices", "presets, or device files beside the scenario", func(n *yaml.Node, path string) { s.Devices = values(r, n, path, names) }},
+		{"engines", "I/O engines of the devices, or auto", func(n *yaml.Node, path string) { s.Engines = values(r, n, path, names) }},
+		{"parallel", "threads or queue depth, or auto for the engine's own", func(n *yaml.Node, path string) { s.Parallel = values(r, n, path, depths) }},
+		{"headroom", "true: beside the misses of every policy, the fewest that any could have with as much memory", r.toggle(&s.Headroom)},
 	}
 }
 
 func (t *TraceSpec) keys(r *reader) []key {
 	return []key{
-		{"file", func(n *yaml.Node, path string) { t.File = r.text(n, path) }},
-		{"like", func(n *yaml.Node, path string) { t.Like = r.text(n, path) }},
-		{"layers", number(r, 1, 1<<16, &t.Layers)},
-		{"tokens", number(r, 1, mostTokens, &t.Tokens)},
-		{"prompt", number(r, 0, mostTokens, &t.Prompt)},
-		{"sequences", number(r, 1, 1<<20, &t.Sequences)},
-		{"active", func(n *yaml.Node, path string) {
+		{"file", "a trace, beside the scenario", func(n *yaml.Node, path string) { t.File = r.text(n, path) }},
+		{"like", "or a model that a synthetic trace is like", func(n *yaml.Node, path string) { t.Like = r.text(n, path) }},
+		{"layers", "fewer than the model's", number(r, 1, 1<<16, &t.Layers)},
+		{"tokens", "of each sequence, its prompt among them", number(r, 1, mostTokens, &t.Tokens)},
+		{"prompt", "how many of them are the prompt", number(r, 0, mostTokens, &t.Prompt)},
+		{"sequences", "one after the other; not with batches, which have as many as they are large", number(r, 1, 1<<20, &t.Sequences)},
+		{"active", "mean share of active units in place of the published one", func(n *yaml.Node, path string) {
 			var err error
 			if t.Active, err = strconv.ParseFloat(r.text(n, path), 64); r.err == nil && (err != nil || !(t.Active > 0 && t.Active < 1)) {
 				r.fail(n, path, "%q is not a share above 0 and below 1", n.Value)
 			}
 		}},
-		{"seed", func(n *yaml.Node, path string) {
+		{"seed", "of its random numbers", func(n *yaml.Node, path string) {
 			var err error
 			if t.Seed, err = strconv.ParseUint(r.text(n, path), 10, 64); r.err == nil && err != nil {
 				r.fail(n, path, "%q is not a whole number", n.Value)
 			}
 		}},
 	}
+}
+
+// Describe lists all keys of a scenario with what they mean, a line each.
+func Describe() string {
+	var text strings.Builder
+	s := defaults()
+	for _, k := range s.keys(nil) {
+		fmt.Fprintf(&text, "  %-15s %s\n", k.name, k.about)
+		if k.name == "trace" {
+			for _, t := range s.Trace.keys(nil) {
+				fmt.Fprintf(&text, "    %-13s %s\n", t.name, t.about)
+			}
+		}
+	}
+	return text.String()
 }
 
 // check refuses what no single key shows, and fills in the trace's defaults.
@@ -157,6 +192,14 @@ func (s *Scenario) check(r *reader, root *yaml.Node) {
 		r.fail(root, "trace", "tokens: is missing")
 	case len(s.Devices) == 0:
 		r.fail(root, "devices", "is missing; name presets or files, \"windrow device list\" shows the presets")
+	case t.Sequences > 1 && len(s.Batches) > 0:
+		r.fail(root, "trace", "sequences: and batches: are given; a batch of a synthetic trace has as many sequences as it is large, so give no sequences")
+	case t.Active > 0 && len(s.Shares) > 0:
+		r.fail(root, "shares", "active: of the trace is given, too; give one of them")
+	case s.predictors() && t.Like != "":
+		r.fail(root, "false_negatives", "a synthetic trace has the predictor that it is made with; write it with \"windrow synth trace\" and name the file")
+	case s.predictors() && !slices.Contains(s.Predicted, true):
+		r.fail(root, "false_negatives", "a predictor is described, but no predicted masks are used; add predicted: true")
 	case len(s.Windows)+len(s.Policies) == 0:
 		r.fail(root, "windows", "is missing; give windows: 1..64, or policies:")
 	case s.Count() > mostConfigurations:
@@ -173,7 +216,11 @@ func (s *Scenario) check(r *reader, root *yaml.Node) {
 // Count is the number of configurations.
 func (s *Scenario) Count() int {
 	n := 1
-	for _, length := range []int{len(s.Predicted), len(s.Windows) + len(s.Policies), len(s.Gaps), len(s.Coalesce), len(s.Chunks), len(s.Devices), len(s.Engines), len(s.Parallel)} {
+	lengths := []int{
+		max(len(s.Shares), 1), max(len(s.FalseNegatives), 1), max(len(s.FalsePositives), 1), max(len(s.Batches), 1), len(s.Predicted),
+		len(s.Windows) + len(s.Policies), len(s.Gaps), len(s.Coalesce), len(s.Chunks), len(s.Devices), len(s.Engines), len(s.Parallel),
+	}
+	for _, length := range lengths {
 		if n *= length; n > mostConfigurations {
 			return n
 		}
@@ -186,10 +233,11 @@ type Resolver struct {
 	Device   func(name string) (*devicemodels.Device, error)
 	Engine   func(device *devicemodels.Device, name string) (string, error) // of a device, also for auto
 	Parallel func(engine string) int                                        // of auto
+	Image    func(name string) (layout.Geometry, error)                     // of a flash image
 }
 
-// Configurations resolves the devices and returns the configurations in order.
-func (s *Scenario) Configurations(find Resolver) ([]sim.Config, error) {
+// Configurations resolves the devices and the image, and returns the configurations in order.
+func (s *Scenario) Configurations(find Resolver) ([]Config, error) {
 	s.Models = nil
 	for _, name := range s.Devices {
 		d, err := find.Device(name)
@@ -198,12 +246,15 @@ func (s *Scenario) Configurations(find Resolver) ([]sim.Config, error) {
 		}
 		s.Models = append(s.Models, d)
 	}
-	list := make([]sim.Config, 0, s.Count())
-	for _, predicted := range s.Predicted {
-		base := sim.Config{Predicted: predicted}
-		if predicted {
-			base.PredictorRank = s.Rank
+	if s.Image != "" {
+		geometry, err := find.Image(s.Image)
+		if err != nil {
+			return nil, err
 		}
+		s.Geometry = &geometry
+	}
+	list := make([]Config, 0, s.Count())
+	for _, base := range s.masks() {
 		for _, window := range s.Windows {
 			cfg := base
 			cfg.Window = window
@@ -218,8 +269,53 @@ func (s *Scenario) Configurations(find Resolver) ([]sim.Config, error) {
 	return s.onDevices(list, find)
 }
 
+// predictors reports whether another predictor than the trace's is asked for.
+func (s *Scenario) predictors() bool { return len(s.FalseNegatives)+len(s.FalsePositives) > 0 }
+
+// variants are what the trace is made into.
+func (s *Scenario) variants() (list []Variant) {
+	for _, share := range orZero(s.Shares) {
+		for _, missed := range orZero(s.FalseNegatives) {
+			for _, mistaken := range orZero(s.FalsePositives) {
+				for _, batch := range orZero(s.Batches) {
+					list = append(list, Variant{Batch: batch, WhatIf: whatif.Options{
+						Share: share, FalseNegatives: missed, FalsePositives: mistaken, Predictor: s.predictors(),
+					}})
+				}
+			}
+		}
+	}
+	return list
+}
+
+// orZero is a list, or a zero where it is empty.
+func orZero[T int | float64](list []T) []T {
+	if len(list) == 0 {
+		return make([]T, 1)
+	}
+	return list
+}
+
+// masks is a configuration for every variant and kind of masks.
+func (s *Scenario) masks() (list []Config) {
+	for _, variant := range s.variants() {
+		for _, predicted := range s.Predicted {
+			cfg := Config{Variant: variant}
+			cfg.Predicted = predicted
+			if predicted {
+				cfg.PredictorRank = s.Rank
+			}
+			if s.Geometry != nil {
+				cfg.Geometry = *s.Geometry
+			}
+			list = append(list, cfg)
+		}
+	}
+	return list
+}
+
 // layouts appends cfg with every layout.
-func (s *Scenario) layouts(list []sim.Config, cfg sim.Config) []sim.Config {
+func (s *Scenario) layouts(list []Config, cfg Config) []Config {
 	for _, gap := range s.Gaps {
 		for _, coalesce := range s.Coalesce {
 			for _, chunk := range s.Chunks {
@@ -232,7 +328,7 @@ func (s *Scenario) layouts(list []sim.Config, cfg sim.Config) []sim.Config {
 }
 
 // onDevices returns each of the configurations on every device, engine and depth.
-func (s *Scenario) onDevices(list []sim.Config, find Resolver) ([]sim.Config, error) {
+func (s *Scenario) onDevices(list []Config, find Resolver) ([]Config, error) {
 	var flashes []sim.Config
 	for _, device := range s.Models {
 		for _, name := range s.Engines {
@@ -248,7 +344,7 @@ func (s *Scenario) onDevices(list []sim.Config, find Resolver) ([]sim.Config, er
 			}
 		}
 	}
-	all := make([]sim.Config, 0, len(list)*len(flashes))
+	all := make([]Config, 0, len(list)*len(flashes))
 	for _, cfg := range list {
 		for _, f := range flashes {
 			cfg.Device, cfg.Engine, cfg.Parallel = f.Device, f.Engine, f.Parallel

@@ -10,8 +10,10 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/engine/layout"
 	"github.com/windrow-sim/windrow/engine/policy"
 	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/traces/whatif"
 )
 
 // resolver knows presets only.
@@ -28,12 +30,15 @@ func resolver() Resolver {
 			return name, nil
 		},
 		Parallel: func(engine string) int { return len(engine) },
+		Image:    func(string) (layout.Geometry, error) { return layout.Uniform(2, 16384, 16384), nil },
 	}
 }
 
 const fullScenario = `
-trace: {like: opt-6.7b, layers: 2, tokens: 8, prompt: 2, sequences: 3, active: 0.05, seed: 7}
+trace: {like: opt-6.7b, layers: 2, tokens: 8, prompt: 2, active: 0.05, seed: 7}
 max_tokens: 20
+image: some.flash.safetensors
+batches: [1, 2..8/3]
 predicted: [true, false]
 predictor_rank: 32
 windows: [0, 2..4, 10..16/3]
@@ -44,6 +49,7 @@ chunks: [none, 64KiB]
 devices: [m1-max, ufs40-8gen3]
 engines: [auto]
 parallel: [auto, 7]
+headroom: true
 `
 
 func TestScenarioIsReadWhole(t *testing.T) {
@@ -52,11 +58,11 @@ func TestScenarioIsReadWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Scenario{
-		Trace:     TraceSpec{Like: "opt-6.7b", Layers: 2, Tokens: 8, Prompt: 2, Sequences: 3, Active: 0.05, Seed: 7},
-		MaxTokens: 20, Predicted: []bool{true, false}, Rank: 32, Windows: []int{0, 2, 3, 4, 10, 13, 16},
+		Trace:     TraceSpec{Like: "opt-6.7b", Layers: 2, Tokens: 8, Prompt: 2, Sequences: 1, Active: 0.05, Seed: 7},
+		MaxTokens: 20, Image: "some.flash.safetensors", Batches: []int{1, 2, 5, 8}, Predicted: []bool{true, false}, Rank: 32, Windows: []int{0, 2, 3, 4, 10, 13, 16},
 		Policies: []policy.Spec{{Kind: "lru", Capacity: 100}, {Kind: "window", Window: 4, Capacity: 50}},
 		Gaps:     []int{0, 2}, Coalesce: []bool{true}, Chunks: []units.Bytes{0, 64 * units.KiB},
-		Devices: []string{"m1-max", "ufs40-8gen3"}, Engines: []string{"auto"}, Parallel: []int{0, 7},
+		Devices: []string{"m1-max", "ufs40-8gen3"}, Engines: []string{"auto"}, Parallel: []int{0, 7}, Headroom: true,
 	}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("%+v, want %+v", s, want)
@@ -65,10 +71,13 @@ func TestScenarioIsReadWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := 2 * 9 * 2 * 2 * 2 * 2; len(configs) != want || s.Count() != want {
+	if want := 4 * 2 * 9 * 2 * 2 * 2 * 2; len(configs) != want || s.Count() != want {
 		t.Fatalf("%d configurations, counted as %d, want %d", len(configs), s.Count(), want)
 	}
 	first, last := configs[0], configs[len(configs)-1]
+	if first.Batch != 1 || last.Batch != 8 || first.Geometry.Units != 16384 || last.Geometry.Units != 16384 || s.Geometry.Units != 16384 {
+		t.Errorf("the first is a batch of %d on %+v, the last one of %d", first.Batch, first.Geometry, last.Batch)
+	}
 	if !first.Predicted || first.PredictorRank != 32 || first.Window != 0 || first.Parallel != len("pread") || first.Device.Name != "m1-max" || first.Layout.MaxRequest != 0 {
 		t.Errorf("the first is %+v", first)
 	}
@@ -77,7 +86,7 @@ func TestScenarioIsReadWhole(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, c := range configs {
-		seen[fmt.Sprint(c.Predicted, c.Residency(), c.Layout, c.Device.Name, c.Engine, c.Parallel)] = true
+		seen[fmt.Sprint(c.Batch, c.Predicted, c.Residency(), c.Layout, c.Device.Name, c.Engine, c.Parallel)] = true
 	}
 	if len(seen) != len(configs) {
 		t.Errorf("%d different configurations among %d", len(seen), len(configs))
@@ -106,6 +115,8 @@ func TestScenarioErrorsNameTheirLine(t *testing.T) {
 		{good + "chunks: 64\n", "s.yaml:4: chunks:"},
 		{good + "chunks: 0KiB\n", "write none"},
 		{good + "parallel: 5000\n", "the numbers are from 1 to 4096"},
+		{good + "headroom: [true]\n", "headroom: is not one value"},
+		{good + "headroom: much\n", `headroom: "much" is neither`},
 		{good + "predicted: maybe\n", `"maybe" is neither true nor false`},
 		{good + "policies: [lfo:4]\n", "s.yaml:4: policies: policy:"},
 		{good + "predictor_rank: [1]\n", "predictor_rank: is not one value"},
@@ -115,6 +126,14 @@ func TestScenarioErrorsNameTheirLine(t *testing.T) {
 		{"trace: {like: opt-6.7b, tokns: 8}\nwindows: 1\ndevices: [m1-max]\n", `s.yaml:1: trace: unknown key "tokns"; did you mean "tokens"?`},
 		{"trace: {like: opt-6.7b, tokens: 8, active: 2}\nwindows: 1\ndevices: [m1-max]\n", "is not a share"},
 		{"windows: 1\ndevices: [m1-max]\n", "trace: is missing"},
+		{good + "shares: 2\n", "shares: \"2\" is not between"},
+		{good + "shares: [2%, 0]\n", "the shares are from 1e-06"},
+		{good + "false_positives: 2%\n", "the predictor that it is made with"},
+		{"trace: {file: a}\nwindows: 1\ndevices: [m1-max]\nfalse_positives: 2%\n", "add predicted: true"},
+		{"trace: {like: opt-6.7b, tokens: 8, active: 0.1}\nwindows: 1\ndevices: [m1-max]\nshares: 2%\n", "give one of them"},
+		{good + "batches: 0\n", "batches: 0: the numbers are from 1"},
+		{good + "image: [a]\n", "image: is not one value"},
+		{"trace: {like: opt-6.7b, tokens: 8, sequences: 2}\nbatches: 2\nwindows: 1\ndevices: [m1-max]\n", "give no sequences"},
 		{"trace: {file: a}\nwindows: 1\n", "devices: is missing"},
 		{"trace: {file: a}\ndevices: [m1-max]\n", "windows: is missing"},
 		{good + "gaps: 0..1000\nparallel: 1..1000\n", "configurations; at most"},
@@ -123,6 +142,41 @@ func TestScenarioErrorsNameTheirLine(t *testing.T) {
 		_, err := ParseScenario("s.yaml", []byte(c.text))
 		if !errors.Is(err, ErrScenario) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.60q: error %v, want %q", c.text, err, c.want)
+		}
+	}
+}
+
+// What-ifs of a file multiply with all else.
+func TestScenarioOfWhatIfs(t *testing.T) {
+	s, err := ParseScenario("s.yaml", []byte("trace: {file: a}\nwindows: [1, 2]\ndevices: [m1-max]\npredicted: true\nshares: [2%, 0.05]\nfalse_negatives: [0, 5%, 10%]\nbatches: [1, 2]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	configs, err := s.Configurations(resolver())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[Variant]int{}
+	for _, c := range configs {
+		seen[c.Variant]++
+	}
+	last := Variant{WhatIf: whatif.Options{Share: 0.05, FalseNegatives: 0.1, Predictor: true}, Batch: 2}
+	if len(configs) != 24 || s.Count() != 24 || len(seen) != 12 || seen[last] != 2 || configs[23].Variant != last {
+		t.Errorf("%d configurations, counted as %d, of variants %v; the last is %+v", len(configs), s.Count(), seen, configs[23].Variant)
+	}
+}
+
+// Every key is described, and none without words.
+func TestDescribeKnowsEveryKey(t *testing.T) {
+	text := Describe()
+	for line := range strings.Lines(fullScenario + "shares:\nfalse_negatives:\nfalse_positives:\n") {
+		if name, _, ok := strings.Cut(line, ":"); ok && !strings.Contains(text, "  "+name+" ") {
+			t.Errorf("key %s is not described", name)
+		}
+	}
+	for line := range strings.Lines(text) {
+		if len(strings.Fields(line)) < 3 {
+			t.Errorf("%q says too little", line)
 		}
 	}
 }

@@ -2,20 +2,18 @@ package sweep
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
 	"slices"
 
 	"github.com/windrow-sim/windrow/devicemodels"
-	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/engine/layout"
 	"github.com/windrow-sim/windrow/engine/policy"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
-	"github.com/windrow-sim/windrow/traces/synth"
+	"github.com/windrow-sim/windrow/traces/whatif"
 )
 
 const (
@@ -23,84 +21,14 @@ const (
 	auditPercent = 0.7
 	// passMemory bounds the state of one pass; a sweep that needs more goes through the trace again.
 	passMemory = 512 << 20
-	// passWork bounds its configurations times cells, so that an interruption loses minutes at most.
-	passWork = 1 << 29
+	// passWork bounds its configurations times cells, so that an interruption loses a minute or so. One that is timed as events counts as
+	// eventWork by table; and reading or making the trace costs as much as leastShared, which every pass may have.
+	passWork    = 1 << 26
+	eventWork   = 100
+	leastShared = 128
 	// longestWindow bounds the history of masks.
 	longestWindow = 4096
 )
-
-// Trace is what a sweep runs on: a Source, or else a synthetic trace that is made anew for every pass.
-type Trace struct {
-	Source traces.Source
-	Synth  synth.Options
-	head   traces.Header
-	tokens int
-}
-
-// FromSource returns the first most tokens of a trace; 0 = all.
-func FromSource(src traces.Source, most int) *Trace {
-	t := &Trace{Source: src, head: *src.Header(), tokens: src.Tokens()}
-	if most > 0 {
-		t.tokens = min(most, t.tokens)
-	}
-	return t
-}
-
-// FromSynth returns the trace that options describe.
-func FromSynth(opt synth.Options, most int) (*Trace, error) {
-	head, err := synth.HeaderOf(opt)
-	if err != nil {
-		return nil, err
-	}
-	t := &Trace{Synth: opt, head: head, tokens: opt.Tokens * max(opt.Sequences, 1)}
-	if most > 0 {
-		t.tokens = min(most, t.tokens)
-	}
-	return t, nil
-}
-
-// Header describes the trace.
-func (t *Trace) Header() *traces.Header { return &t.head }
-
-// Tokens is the number of tokens that are simulated.
-func (t *Trace) Tokens() int { return t.tokens }
-
-// errEnough ends a synthetic trace before its last token.
-var errEnough = errors.New("sweep: enough tokens")
-
-// each hands every token to emit, which may keep the masks.
-func (t *Trace) each(ctx context.Context, predicted bool, emit func(*traces.Token) error) error {
-	if t.Source != nil {
-		var token traces.Token
-		for i := range t.tokens {
-			if err := t.Source.Token(i, &token); err != nil {
-				return err
-			}
-			if err := emit(&token); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	opt, done := t.Synth, 0
-	opt.Predicted = predicted
-	_, err := synth.Generate(opt, func(token *traces.Token) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := emit(token); err != nil {
-			return err
-		}
-		if done++; done == t.tokens {
-			return errEnough
-		}
-		return nil
-	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
-}
 
 // Options say how to run.
 type Options struct {
@@ -109,14 +37,32 @@ type Options struct {
 	Base int
 	// First is the configuration to begin with, counted from the first; what comes before is done already.
 	First int
+	// Headroom adds the fewest loads of any policy to every result, in one more pass over the trace that takes 8 bytes for each token, layer
+	// and policy.
+	Headroom bool
 	// Progress, if not nil, is called with the number of configurations done and of all; configurations that are timed twice count twice.
 	Progress func(done, total int)
 }
 
+// Config is one configuration of a sweep: what is simulated, and on what of the trace.
+type Config struct {
+	sim.Config
+	Variant
+}
+
+// Variant is what a trace is made into. The zero value leaves it as it is.
+type Variant struct {
+	WhatIf whatif.Options // see Trace.Under
+	Batch  int            // sequences in step, see Trace.InStep; 0 = token by token
+}
+
 // Run simulates configurations on a trace and hands the results to emit in order. Checked configurations are changed in place: what
 // their zero values stand for is filled in. Errors about a configuration are of kind sim.ErrConfig.
-func Run(ctx context.Context, t *Trace, configs []sim.Config, opt Options, emit func(*Result) error) error {
-	s := &sweeper{trace: t, configs: configs, opt: opt, tables: map[tableKey]*Table{}, done: opt.First, total: len(configs)}
+func Run(ctx context.Context, t *Trace, configs []Config, opt Options, emit func(*Result) error) error {
+	s := &sweeper{
+		trace: t, variants: map[Variant]*Trace{{}: t}, configs: configs, opt: opt,
+		tables: map[tableKey]*Table{}, least: map[leastKey]int64{}, done: opt.First, total: len(configs),
+	}
 	if s.opt.Workers <= 0 {
 		s.opt.Workers = runtime.GOMAXPROCS(0)
 	}
@@ -135,12 +81,14 @@ func Run(ctx context.Context, t *Trace, configs []sim.Config, opt Options, emit 
 
 // sweeper is the state of one Run.
 type sweeper struct {
-	trace   *Trace
-	configs []sim.Config
-	opt     Options
-	tables  map[tableKey]*Table
-	done    int // configurations, for progress
-	total   int
+	trace    *Trace
+	variants map[Variant]*Trace
+	configs  []Config
+	opt      Options
+	tables   map[tableKey]*Table
+	least    map[leastKey]int64
+	done     int // configurations, for progress
+	total    int
 }
 
 // tableKey is all that a table depends on; a trace has one geometry.
@@ -151,69 +99,131 @@ type tableKey struct {
 	align    units.Bytes
 }
 
+// check checks the configurations that are not done yet, and makes what they need.
 func (s *sweeper) check() error {
 	head := s.trace.Header()
 	if head.Layers <= 0 || head.Units <= 0 {
 		return fmt.Errorf("sweep: header: %d layers of %d units: nothing to simulate", head.Layers, head.Units)
 	}
-	for i := range s.configs {
-		cfg := &s.configs[i]
-		if cfg.Geometry.Units == 0 {
-			cfg.Geometry = s.configs[0].Geometry
-		}
-		if err := cfg.Check(head); err != nil {
+	left := s.configs[min(s.opt.First, len(s.configs)):]
+	for i := range left {
+		if err := s.checkOne(&left[i], &left[0].Geometry); err != nil {
 			return err
-		}
-		if first := &s.configs[0].Geometry; !slices.Equal(cfg.Geometry.Base, first.Base) || cfg.Geometry.Stride != first.Stride || cfg.Geometry.Size != first.Size {
-			return fmt.Errorf("sweep: configurations %d and 0 are of different images; sweep each of them: %w", i, sim.ErrConfig)
-		}
-		if _, err := layout.NewPlanner(cfg.Geometry, cfg.Layout); err != nil {
-			return fmt.Errorf("sweep: %w: %w", err, sim.ErrConfig)
-		}
-		spec := cfg.Residency()
-		switch {
-		case spec.Window > longestWindow:
-			return fmt.Errorf("sweep: a window of %d tokens: at most %d: %w", spec.Window, longestWindow, sim.ErrConfig)
-		case s.trace.Source == nil && (spec.Kind == policy.KindBelady || spec.Kind == policy.KindHot):
-			return fmt.Errorf("sweep: policy %s looks through the trace beforehand; write it with \"windrow synth trace\" and name the file: %w", spec, sim.ErrConfig)
-		}
-		if !Tabular(cfg) {
-			continue
-		}
-		key := tableKey{cfg.Device, cfg.Engine, cfg.Parallel, cfg.Layout.Align}
-		if s.tables[key] == nil {
-			if _, err := cfg.NewStation(0); err != nil {
-				return err
-			}
-			s.tables[key] = NewTable(*cfg)
 		}
 	}
 	return nil
 }
 
-// fits returns the end of the configurations from one on that fit into one pass.
+// checkOne checks a configuration, whose image has to be the first one's.
+func (s *sweeper) checkOne(cfg *Config, first *layout.Geometry) error {
+	if cfg.Geometry.Units == 0 {
+		cfg.Geometry = *first
+	}
+	t, err := s.variant(cfg.Variant)
+	if err != nil {
+		return err
+	}
+	if err := cfg.Check(t.Header()); err != nil {
+		return err
+	}
+	if !slices.Equal(cfg.Geometry.Base, first.Base) || cfg.Geometry.Stride != first.Stride || cfg.Geometry.Size != first.Size {
+		return fmt.Errorf("sweep: configurations of different images; sweep each of them: %w", sim.ErrConfig)
+	}
+	if _, err := layout.NewPlanner(cfg.Geometry, cfg.Layout); err != nil {
+		return fmt.Errorf("sweep: %w: %w", err, sim.ErrConfig)
+	}
+	spec := cfg.Residency()
+	switch {
+	case cfg.Schedule != (sim.Schedule{}):
+		return fmt.Errorf("sweep: the schedule %s: a sweep reads on demand; simulate it with \"windrow sim\": %w", cfg.Schedule.Kind, sim.ErrConfig)
+	case spec.Window > longestWindow:
+		return fmt.Errorf("sweep: a window of %d tokens: at most %d: %w", spec.Window, longestWindow, sim.ErrConfig)
+	case s.trace.Source == nil && (spec.Kind == policy.KindBelady || spec.Kind == policy.KindHot):
+		return fmt.Errorf("sweep: policy %s looks through the trace beforehand; write it with \"windrow synth trace\" and name the file: %w", spec, sim.ErrConfig)
+	}
+	if !Tabular(&cfg.Config) {
+		return nil
+	}
+	key := tableKey{cfg.Device, cfg.Engine, cfg.Parallel, cfg.Layout.Align}
+	if s.tables[key] == nil {
+		if _, err := cfg.NewStation(0); err != nil {
+			return err
+		}
+		s.tables[key] = NewTable(cfg.Config)
+	}
+	return nil
+}
+
+// variant makes a variant of the trace, once.
+func (s *sweeper) variant(v Variant) (t *Trace, err error) {
+	if t := s.variants[v]; t != nil {
+		return t, nil
+	}
+	if v.Batch == 0 {
+		t, err = s.trace.Under(v.WhatIf)
+	} else if t, err = s.variant(Variant{WhatIf: v.WhatIf}); err == nil { // all batches of a what-if share its stream
+		t, err = t.InStep(v.Batch)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.variants[v] = t
+	return t, nil
+}
+
+// fits returns the end of the configurations from one on that fit into one pass: of the same variant.
 func (s *sweeper) fits(from int) int {
+	list := s.configs[from:]
+	for i := range list {
+		if list[i].Variant != list[0].Variant {
+			list = list[:i]
+			break
+		}
+	}
+	indices := make([]int, len(list))
+	for i := range indices {
+		indices[i] = from + i
+	}
+	return from + s.fit(indices, true)
+}
+
+// fit returns how many of some configurations of the same variant fit into one pass: the first, however large it is.
+func (s *sweeper) fit(indices []int, tables bool) int {
 	head := s.trace.Header()
 	cells := head.Layers * blockTokens
 	perPolicy := head.Layers * head.Units * 8 // slots; what other policies keep is of the same order
-	used := map[setKey]bool{}
+	used, loads := map[setKey]bool{}, map[setKey]bool{}
 	memory, work := 0, 0
-	for i := from; i < len(s.configs); i++ {
+	tokens := s.variants[s.configs[indices[0]].Variant].Tokens()
+	all := tokens * head.Layers
+	for n, i := range indices {
 		cfg := &s.configs[i]
-		if key := (setKey{cfg.Predicted, cfg.Residency()}); !used[key] {
+		key := setKey{cfg.Predicted, cfg.Residency()}
+		if !used[key] {
 			used[key] = true
 			memory += perPolicy + cells*100
 			if !plainWindow(key.spec) {
 				memory += perPolicy
 			}
+			if s.opt.Headroom {
+				memory += head.Layers * (4*head.Units + 8*tokens)
+			}
 		}
 		memory += cells * 24
-		work += s.trace.Tokens() * head.Layers
-		if (memory > passMemory || work > passWork) && i > from {
-			return i
+		if tables && Tabular(&cfg.Config) {
+			work += all
+		} else {
+			work += all * eventWork
+			if !loads[key] {
+				loads[key] = true
+				memory += cells * head.Words() * 8
+			}
+		}
+		if (memory > passMemory || work > max(passWork, all*leastShared)) && n > 0 {
+			return n
 		}
 	}
-	return len(s.configs)
+	return len(indices)
 }
 
 // setKey is what decisions depend on.
@@ -227,7 +237,8 @@ func plainWindow(s policy.Spec) bool {
 	return s.Kind == policy.KindNone || s.Kind == policy.KindWindow && s.Capacity == 0
 }
 
-// segment simulates configurations from one to another: in one pass, and in a second those whose tables are off.
+// segment simulates configurations from one to another: in one pass, and those whose tables are off in others. Results are handed on
+// as soon as all before them are.
 func (s *sweeper) segment(ctx context.Context, from, to int, emit func(*Result) error) error {
 	var all []int
 	for i := from; i < to; i++ {
@@ -237,42 +248,73 @@ func (s *sweeper) segment(ctx context.Context, from, to int, emit func(*Result) 
 	if err != nil {
 		return err
 	}
+	if s.opt.Headroom {
+		if err := s.bound(ctx, all, runs); err != nil {
+			return err
+		}
+	}
 	var again []int
 	for i, r := range runs {
 		if r.table != nil && math.Abs(r.off()) > auditPercent {
 			again = append(again, from+i)
 		}
 	}
-	if len(again) > 0 {
-		s.total += len(again)
-		exact, err := s.pass(ctx, again, false)
+	s.total += len(again)
+	for next := from; next < to; {
+		ready := to
+		if len(again) > 0 {
+			ready = again[0]
+		}
+		for ; next < ready; next++ {
+			result := s.result(runs[next-from], next)
+			if err := emit(&result); err != nil {
+				return err
+			}
+		}
+		if len(again) == 0 {
+			return nil
+		}
+		some := again[:s.fit(again, false)]
+		exact, err := s.pass(ctx, some, false)
 		if err != nil {
 			return err
 		}
 		for i, r := range exact {
-			runs[again[i]-from] = r
+			runs[some[i]-from] = r
 		}
-	}
-	unit := s.trace.Header().UnitBytes
-	for i, r := range runs {
-		result := r.result(s.opt.Base+from+i, unit)
-		if err := emit(&result); err != nil {
-			return err
-		}
+		again = again[len(some):]
 	}
 	return nil
 }
 
+func (s *sweeper) result(r *running, at int) Result {
+	v := s.configs[at].Variant
+	result := r.result(s.opt.Base+at, s.variants[v])
+	result.Batch = v.Batch
+	if v.WhatIf.Share > 0 {
+		result.Share = &v.WhatIf.Share
+	}
+	if v.WhatIf.Predictor {
+		result.FalseNegatives, result.FalsePositives = &v.WhatIf.FalseNegatives, &v.WhatIf.FalsePositives
+	}
+	if s.opt.Headroom {
+		least := s.least[leastKey{v, setKey{r.cfg.Predicted, r.decisions.spec}}]
+		result.Least = &least
+	}
+	return result
+}
+
 // pass simulates some configurations in one pass.
 func (s *sweeper) pass(ctx context.Context, indices []int, tables bool) ([]*running, error) {
-	p := newPass(s.trace, s.opt.Workers)
+	t := s.variants[s.configs[indices[0]].Variant]
+	p := newPass(t, s.opt.Workers)
 	for _, i := range indices {
-		cfg := &s.configs[i]
+		cfg := &s.configs[i].Config
 		var table *Table
 		if tables && Tabular(cfg) {
 			table = s.tables[tableKey{cfg.Device, cfg.Engine, cfg.Parallel, cfg.Layout.Align}]
 		}
-		if err := p.add(s.trace, cfg, table); err != nil {
+		if err := p.add(t, cfg, table); err != nil {
 			return nil, err
 		}
 	}
@@ -283,16 +325,17 @@ func (s *sweeper) pass(ctx context.Context, indices []int, tables bool) ([]*runn
 		}
 	}
 	report(0)
-	err := p.run(ctx, s.trace, report)
+	err := p.run(ctx, t, report)
 	s.done += len(indices)
 	return p.configs, err
 }
 
 func newPass(t *Trace, workers int) *pass {
 	head := t.Header()
-	p := &pass{head: head, tokens: t.Tokens(), block: blockTokens, workers: workers, nothing: make([]uint64, head.Words())}
+	p := &pass{head: head, tokens: t.Tokens(), block: blockTokens, workers: workers, scratch: make([]worker, workers)}
+	p.nothing = make([]uint64, head.Words())
 	p.list = make([]traces.Token, p.block)
-	p.starts = make([]int, p.block+1)
+	p.starts, p.attended = make([]int, p.block+1), make([]int, p.block)
 	p.stride = max(p.tokens*head.Layers/auditCells, 1)
 	for common(p.stride, head.Layers) > 1 { // every layer has its turn
 		p.stride++
@@ -325,9 +368,9 @@ func (p *pass) add(t *Trace, cfg *sim.Config, table *Table) error {
 		if r.station, err = cfg.NewStation(p.head.Seed); err != nil {
 			return err
 		}
-		r.chunk.events, r.moved = true, make([]units.Bytes, cells)
-		if r.chunk.reads == nil {
-			r.chunk.reads = make([][]flash.Read, cells)
+		r.moved = make([]units.Bytes, cells)
+		if d.loads == nil {
+			d.loads = make([]uint64, cells*p.head.Words())
 		}
 	}
 	p.configs = append(p.configs, r)
@@ -354,7 +397,7 @@ func (p *pass) decisions(t *Trace, cfg *sim.Config) (*decisions, error) {
 			}
 		}
 	}
-	d := &decisions{spec: spec, work: make([]sim.Work, p.head.Layers*p.block)}
+	d := &decisions{spec: spec, work: make([]sim.Work, p.head.Layers*p.block), kept: make([]int, p.head.Layers), most: make([]int, p.head.Layers)}
 	if plainWindow(spec) {
 		d.k = spec.Window
 		for range p.head.Layers {

@@ -61,7 +61,7 @@ func smallTrace(t testing.TB) *traces.Memory {
 	return m
 }
 
-func run(t testing.TB, src *Trace, configs []sim.Config, opt Options) []Result {
+func run(t testing.TB, src *Trace, configs []Config, opt Options) []Result {
 	t.Helper()
 	var list []Result
 	err := Run(context.Background(), src, configs, opt, func(r *Result) error {
@@ -75,16 +75,16 @@ func run(t testing.TB, src *Trace, configs []sim.Config, opt Options) []Result {
 }
 
 // mixed is configurations of every kind: all windows of a range, other policies, both masks, chunks and gaps.
-func mixed(device *devicemodels.Device) (list []sim.Config) {
+func mixed(device *devicemodels.Device) (list []Config) {
 	add := func(c sim.Config) {
 		c.Device, c.Engine, c.Parallel = device, "pread", 16
-		list = append(list, c)
+		list = append(list, Config{Config: c})
 	}
 	for window := range 25 {
 		add(sim.Config{Window: window, Layout: layout.Options{Coalesce: true}})
 		add(sim.Config{Window: window, Predicted: true, PredictorRank: 16, Layout: layout.Options{Coalesce: true, Gap: 2, MaxRequest: 8192}})
 	}
-	for _, text := range []string{"all", "hybrid:300", "none", "window:4,capacity:100", "delta:80", "lru:100", "lfu:100", "hot:50+60", "belady:100"} {
+	for _, text := range []string{"all", "hybrid:300", "none", "window:4,capacity:100", "delta:80", "lru:100", "lfu:100", "hot:50+60", "belady:100", "tensors:1", "cyclic:100", "pages:100,ahead:8"} {
 		spec, err := policy.Parse(text)
 		if err != nil {
 			panic(err)
@@ -103,7 +103,7 @@ func TestEventsEqualSingleRuns(t *testing.T) {
 	src := smallTrace(t)
 	configs := mixed(device)
 	for i, r := range run(t, FromSource(src, 0), configs, Options{}) {
-		single, err := sim.Run(src, configs[i])
+		single, err := sim.Run(src, configs[i].Config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,18 +157,18 @@ func TestTableErrorIsSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var configs []sim.Config
+	var configs []Config
 	for _, d := range tableDevices(t) {
 		for _, parallel := range []int{1, 6, 64} {
 			for i, l := range []layout.Options{{Coalesce: true}, {}, {Coalesce: true, MaxRequest: 8192}, {Coalesce: true, Gap: 3}} {
 				window := []int{0, 1, 5}[(i+parallel)%3]
-				configs = append(configs, sim.Config{Device: d, Engine: engineOf(d), Parallel: parallel, Window: window, Predicted: i%2 == 0, Layout: l})
+				configs = append(configs, Config{Config: sim.Config{Device: d, Engine: engineOf(d), Parallel: parallel, Window: window, Predicted: i%2 == 0, Layout: l}})
 			}
 		}
 	}
 	tables := 0
 	for i, r := range run(t, FromSource(src, 0), configs, Options{}) {
-		single, err := sim.Run(src, configs[i])
+		single, err := sim.Run(src, configs[i].Config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,8 +249,9 @@ func meanOfEvents(t *testing.T, cfg *sim.Config, n int, size units.Bytes, drawn 
 // Invariant 3: a result depends on its configuration and the trace alone.
 func TestResultsDependOnNothingElse(t *testing.T) {
 	src := smallTrace(t)
-	fresh := func() []sim.Config {
+	fresh := func() []Config {
 		list := mixed(testDevice("servers", nil))
+		list = append(list, inBatches(list[40:55], 1, 4)...)
 		return append(list, mixed(testDevice("dies", func(f *flash.Spec) { f.Placement = flash.PlaceByAddress }))[:10]...)
 	}
 	whole := lines(t, run(t, FromSource(src, 0), fresh(), Options{Workers: 1}))
@@ -260,9 +261,11 @@ func TestResultsDependOnNothingElse(t *testing.T) {
 	if got := lines(t, run(t, FromSource(src, 0), fresh(), Options{First: 31})); !slices.Equal(got, whole[31:]) {
 		t.Error("from configuration 31 on: other results than in the whole")
 	}
-	alone := fresh()[:13]
-	if got := lines(t, run(t, FromSource(src, 0), alone, Options{})); !slices.Equal(got, whole[:13]) {
-		t.Error("13 configurations: other results than among all")
+	for _, part := range [][2]int{{0, 13}, {85, 90}} {
+		alone := fresh()[part[0]:part[1]]
+		if got := lines(t, run(t, FromSource(src, 0), alone, Options{Base: part[0]})); !slices.Equal(got, whole[part[0]:part[1]]) {
+			t.Errorf("configurations %v: other results than among all", part)
+		}
 	}
 }
 
@@ -318,20 +321,21 @@ func TestRunRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := sim.Config{Device: device, Engine: "pread", Parallel: 4, Window: 2, Layout: layout.Options{Coalesce: true}}
-	for name, breakIt := range map[string]func(c *sim.Config){
-		"engine":         func(c *sim.Config) { c.Engine = "floppy" },
-		"no threads":     func(c *sim.Config) { c.Parallel = 0 },
-		"no predicted":   func(c *sim.Config) { c.Predicted = true },
-		"odd chunk":      func(c *sim.Config) { c.Layout.MaxRequest = 5000 },
-		"long window":    func(c *sim.Config) { c.Window = longestWindow + 1 },
-		"other geometry": func(c *sim.Config) { c.Geometry = layout.Uniform(1, 65, 8192) },
-		"future":         func(c *sim.Config) { c.Window, c.Policy = 0, policy.Spec{Kind: policy.KindBelady, Capacity: 5} },
-		"two policies":   func(c *sim.Config) { c.Policy = policy.Spec{Kind: policy.KindLRU, Capacity: 5} },
+	good := Config{Config: sim.Config{Device: device, Engine: "pread", Parallel: 4, Window: 2, Layout: layout.Options{Coalesce: true}}}
+	for name, breakIt := range map[string]func(c *Config){
+		"engine":         func(c *Config) { c.Engine = "floppy" },
+		"no threads":     func(c *Config) { c.Parallel = 0 },
+		"no predicted":   func(c *Config) { c.Predicted = true },
+		"odd chunk":      func(c *Config) { c.Layout.MaxRequest = 5000 },
+		"long window":    func(c *Config) { c.Window = longestWindow + 1 },
+		"other geometry": func(c *Config) { c.Geometry = layout.Uniform(1, 65, 8192) },
+		"future":         func(c *Config) { c.Window, c.Policy = 0, policy.Spec{Kind: policy.KindBelady, Capacity: 5} },
+		"read ahead":     func(c *Config) { c.Schedule = sim.Schedule{Kind: sim.LookAhead, Recall: 1} },
+		"two policies":   func(c *Config) { c.Policy = policy.Spec{Kind: policy.KindLRU, Capacity: 5} },
 	} {
 		bad := good
 		breakIt(&bad)
-		err := Run(context.Background(), src, []sim.Config{good, bad}, Options{}, func(*Result) error { return nil })
+		err := Run(context.Background(), src, []Config{good, bad}, Options{}, func(*Result) error { return nil })
 		if !errors.Is(err, sim.ErrConfig) {
 			t.Errorf("%s: error %v, want one of kind sim.ErrConfig", name, err)
 		}

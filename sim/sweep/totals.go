@@ -21,29 +21,34 @@ const (
 
 // Result is one configuration with what it comes to. Times are of the whole trace where nothing else is said.
 type Result struct {
-	Index         int         `json:"configuration"` // in the whole sweep, from 0
-	Device        string      `json:"device"`
-	Predicted     bool        `json:"predicted"`
-	PredictorRank int         `json:"predictor_rank"`
-	Policy        string      `json:"policy"` // in the text form of engine/policy
-	Gap           int         `json:"gap_records"`
-	Coalesce      bool        `json:"coalesce"`
-	Align         units.Bytes `json:"align_bytes"`
-	Chunk         units.Bytes `json:"chunk_bytes"` // 0 = no limit
-	Engine        string      `json:"engine"`
-	Parallel      int         `json:"parallel"`
+	Index int      `json:"configuration"` // in the whole sweep, from 0
+	Batch int      `json:"batch"`         // sequences in step; 0 = the trace as it is, token by token
+	Share *float64 `json:"active_share"`  // of a what-if, for which the trace was changed; nil = the trace's own
+	// FalseNegatives and FalsePositives are those of a what-if's predictor; nil = the trace's own predicted masks.
+	FalseNegatives *float64    `json:"false_negatives"`
+	FalsePositives *float64    `json:"false_positives"`
+	Device         string      `json:"device"`
+	Predicted      bool        `json:"predicted"`
+	PredictorRank  int         `json:"predictor_rank"`
+	Policy         string      `json:"policy"` // in the text form of engine/policy
+	Gap            int         `json:"gap_records"`
+	Coalesce       bool        `json:"coalesce"`
+	Align          units.Bytes `json:"align_bytes"`
+	Chunk          units.Bytes `json:"chunk_bytes"` // 0 = no limit
+	Engine         string      `json:"engine"`
+	Parallel       int         `json:"parallel"`
 
 	Timing Timing `json:"timing"`
 	// AuditPercent is by how much the table is off on the audited batches; nil where it was not used.
 	AuditPercent *float64 `json:"audit_percent"`
 
-	Tokens      int                `json:"tokens"`
+	Tokens      int                `json:"tokens"` // of all sequences of a batch
 	TokensPerS  float64            `json:"tokens_per_s"`
 	Low         *float64           `json:"tokens_per_s_low"` // ends of the interval of nine of ten; nil = not known
 	High        *float64           `json:"tokens_per_s_high"`
 	Prefetched  *float64           `json:"tokens_per_s_prefetched"` // a bound, see traces.Prediction
 	Basis       traces.Basis       `json:"basis"`
-	TokenP50    units.Nanos        `json:"token_p50_ns"` // of the latency of one token, within 0.4 %
+	TokenP50    units.Nanos        `json:"token_p50_ns"` // of the latency of one token, or step, within 0.4 %
 	TokenP99    units.Nanos        `json:"token_p99_ns"`
 	Wall        units.Nanos        `json:"wall_ns"`
 	Parts       [traces.Parts]Part `json:"parts"`
@@ -52,6 +57,7 @@ type Result struct {
 	MeanDepth   float64            `json:"mean_depth"`
 	Hits        int64              `json:"hits"`
 	Misses      int64              `json:"misses"`
+	Least       *int64             `json:"least_misses"` // of any policy that keeps as many units and knows the future, see sim.Headroom; nil = not asked for
 	Evictions   int64              `json:"evictions"`
 	HitRatio    float64            `json:"hit_ratio"`
 	CachedBytes units.Bytes        `json:"cached_bytes_max"` // largest row cache of all layers together, during a token
@@ -66,7 +72,7 @@ type Part struct {
 
 // totals adds up one configuration, token by token.
 type totals struct {
-	tokens  int
+	tokens  int // or steps
 	sojourn units.Nanos
 	summary sim.Summary
 	latency latencies
@@ -91,9 +97,9 @@ func (t *totals) add(h *hostTimes, token int, io, sojourn units.Nanos, moved uni
 }
 
 // result judges a finished configuration.
-func (r *running) result(index int, unit units.Bytes) Result {
+func (r *running) result(index int, trace *Trace) Result {
 	d, s, t := r.decisions, &r.total.summary, &r.total.summary.Totals
-	t.Tokens, t.Bytes, t.Requests = r.total.tokens, r.requests.sum, r.chunk.sum
+	t.Tokens, t.Bytes, t.Requests = r.total.tokens*trace.perToken(), r.requests.sum, r.chunk.sum
 	t.Hits, t.Misses, t.Evictions = d.hits, d.misses, d.evictions
 	if t.Wall > 0 {
 		t.TokensPerS = float64(t.Tokens) / t.Wall.Seconds()
@@ -112,7 +118,7 @@ func (r *running) result(index int, unit units.Bytes) Result {
 		Tokens: t.Tokens, TokensPerS: t.TokensPerS, Low: p.TokensPerSLow, High: p.TokensPerSHigh, Prefetched: p.TokensPerSPrefetched, Basis: p.Basis,
 		TokenP50: r.total.latency.quantile(0.5), TokenP99: r.total.latency.quantile(0.99), Wall: t.Wall,
 		Bytes: t.Bytes, Requests: t.Requests, MeanDepth: t.MeanDepth, Hits: t.Hits, Misses: t.Misses, Evictions: t.Evictions, HitRatio: t.HitRatio,
-		CachedBytes: units.Bytes(d.heldMost) * unit, Warnings: warnings,
+		CachedBytes: units.Bytes(d.heldMost) * trace.Header().UnitBytes, Warnings: warnings,
 	}
 	for i := range out.Parts {
 		out.Parts[i] = Part{traces.Part(i).String(), t.PartNanos[i]}

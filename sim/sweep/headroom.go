@@ -1,0 +1,81 @@
+package sweep
+
+import (
+	"context"
+
+	"github.com/windrow-sim/windrow/engine/policy"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// leastKey is what the fewest loads depend on.
+type leastKey struct {
+	variant Variant
+	set     setKey
+}
+
+// bounded is the fewest loads of one policy's decisions, by layer; see sim.Headroom.
+type bounded struct {
+	key    leastKey
+	layers []*policy.Bound
+}
+
+// bound finds the fewest loads for the decisions of some configurations, of one variant, in one more pass over the trace.
+func (s *sweeper) bound(ctx context.Context, indices []int, runs []*running) error {
+	var list []*bounded
+	predicted := false
+	t := s.variants[s.configs[indices[0]].Variant]
+	head := t.Header()
+	for n, i := range indices {
+		cfg, d := &s.configs[i], runs[n].decisions
+		key := leastKey{cfg.Variant, setKey{cfg.Predicted, d.spec}}
+		if _, known := s.least[key]; known {
+			continue
+		}
+		s.least[key] = 0
+		predicted = predicted || cfg.Predicted
+		b := &bounded{key: key}
+		for _, most := range d.most {
+			if d.spec.Kind == policy.KindCyclic { // full, although it finds nothing
+				most = d.spec.Kept(head.Units)
+			}
+			b.layers = append(b.layers, policy.NewBound(head.Units, most))
+		}
+		list = append(list, b)
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	first, seq := true, uint32(0)
+	err := t.each(ctx, predicted, func(token *traces.Token) error {
+		fresh := !first && token.Seq != seq
+		first, seq = false, token.Seq
+		return parallel(ctx, s.opt.Workers, head.Layers, func(_, l int) error {
+			for _, b := range list {
+				if fresh {
+					b.layers[l].Reset()
+				}
+				if b.key.set.predicted {
+					b.layers[l].Step(token.Predicted[l])
+				} else {
+					b.layers[l].Step(token.Active[l])
+				}
+			}
+			return nil
+		})
+	})
+	for _, b := range list {
+		for _, l := range b.layers {
+			s.least[b.key] += l.Loads()
+		}
+	}
+	return err
+}
+
+// keep notes how many units a policy holds after a token of a layer.
+func (d *decisions) keep(layer int, fresh bool, loads, evictions int) {
+	if fresh {
+		d.kept[layer] = 0
+	}
+	d.kept[layer] += loads - evictions
+	d.most[layer] = max(d.most[layer], d.kept[layer])
+}
