@@ -46,7 +46,7 @@ func simCommand(e *env) *cli.Command {
 				"windrow sim -t opt.trace.arrow -d m1-max --predicted --window 8 --parallel 64 -o opt.run.arrow",
 				"windrow sim -t opt.trace.arrow -d m1-max --predicted --policy lru:2000",
 				"windrow sim -t opt.trace.arrow -d m1-max --predicted --schedule lookahead --recall 0.9 --false-positives 0.02",
-				"windrow sim -t opt.trace.arrow -d m1-max --predicted --policy delta:2000 --schedule token --dense-prefix 8 --staging 64MiB"),
+				"windrow sim -t opt.trace.arrow -d m1-max --predicted --policy delta:2000 --schedule token --dense-prefix 2 --staging 64MiB"),
 		Flags: append(append([]cli.Flag{
 			traceFlag(),
 			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true, Usage: "`DEVICE` file or preset"},
