@@ -8,19 +8,24 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/cpu"
-	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
 // Config says how to run a model. The zero value is usable.
 type Config struct {
-	Threads  int      // compute threads; 0 = all cores
-	Context  int      // positions to keep keys and values for; 0 = as many as the model has
-	Observer Observer // may be nil
+	Threads   int      // compute threads; 0 = all cores
+	Context   int      // positions to keep keys and values for; 0 = as many as the model has
+	Sequences int      // that are run side by side; 0 = 1
+	Batch     int      // tokens of a step; 0 = Sequences
+	Observer  Observer // may be nil
+	// Cut, by layer, drops the neurons whose value (what their down row is multiplied with) is not above it in magnitude: it makes a model without
+	// exact zeros sparse, at a loss, as CATS and TEAL do. nil = none is dropped.
+	Cut []float32
 }
 
 // Token is one input of the model.
 type Token struct {
-	Seq     int
+	Seq     int    // number of the sequence, for observers
+	Slot    int    // which of the engine's sequences it belongs to, from 0
 	Pos     int    // position in the sequence, from 0
 	ID      uint32 // vocabulary id
 	Prefill bool   // part of the prompt
@@ -28,63 +33,112 @@ type Token struct {
 	Masks [][]uint64
 }
 
-// Engine holds the state of one sequence. It is not safe for concurrent use.
+// Engine holds the state of its sequences. It is not safe for concurrent use.
 type Engine struct {
 	w        *model.Weights
+	arch     *model.Arch
 	shape    model.Shape
 	rows     Rows
 	masked   bool // rows are those of a mask, not all
 	pool     *cpu.Pool
 	observer Observer
 	began    time.Time
+	cut      []float32
+	turns    []float64 // angles per position of rotary positions
 
-	// One token's activations, all float32: x, h, out (d), qkv (3, d), logits (vocab), act (d_ffn).
-	x, h, out, qkv, logits, act []float32
-	values                      []float32 // values of the active units, ascending
-	active                      []row     // their rows
-	mask                        []uint64
-	scores                      []float32 // (heads, context)
-	keys, vals                  []float32 // (layer, context, d)
-	context, next               int
+	lanes   []lane // activations, one for each token of the largest step
+	slots   []slot // by sequence
+	context int
+	scores  []float32 // (heads, context)
+	need    []uint64  // union of the masks of a step
+	logits  [][]float32
+}
+
+// lane is what one token of a step computes with, all float32.
+type lane struct {
+	x, h, out  []float32 // (d_model)
+	q, att     []float32 // (heads, head_dim)
+	k, v       []float32 // (kv_heads, head_dim)
+	act, gate  []float32 // (d_ffn), by row of the step
+	values     []float32 // of the rows to add up
+	active     []int32   // which these are
+	mask       []uint64  // units whose value is not zero
+	wide, head []float32 // embedding and logits
+}
+
+// slot is one sequence: its keys and values, and how far it is.
+type slot struct {
+	keys, vals []float32 // (layer, context, kv_heads, head_dim)
+	next       int
+}
+
+// step is the tokens that go through the model together.
+type step struct {
+	tokens []Token
+	lanes  []lane
+	l      int
+	layer  *model.Layer
+	rows   []row
+	ev     LayerEvent
+	lap    units.Nanos
 }
 
 // New returns an engine over the resident weights and the given rows. Close the engine, then the rows.
 func New(w *model.Weights, rows Rows, cfg Config) (*Engine, error) {
 	s := w.Shape
+	cfg.Sequences = max(cfg.Sequences, 1)
+	cfg.Batch = max(cfg.Batch, cfg.Sequences)
 	if cfg.Context == 0 {
 		cfg.Context = s.MaxPos
 	}
-	if cfg.Context < 1 || cfg.Context > s.MaxPos {
+	const mostThreads, mostLanes = 1024, 4096 // beyond that only the waking costs, and a step's activations
+	switch {
+	case cfg.Context < 1 || cfg.Context > s.MaxPos:
 		return nil, fmt.Errorf("engine: context of %d positions: the model has 1 to %d", cfg.Context, s.MaxPos)
-	}
-	const mostThreads = 1024 // beyond that only the waking costs
-	if cfg.Threads < 0 || cfg.Threads > mostThreads {
+	case cfg.Threads < 0 || cfg.Threads > mostThreads:
 		return nil, fmt.Errorf("engine: %d threads: it must be 0 (all cores) to %d", cfg.Threads, mostThreads)
+	case cfg.Batch > mostLanes:
+		return nil, fmt.Errorf("engine: %d tokens in a step: at most %d are possible", cfg.Batch, mostLanes)
+	case cfg.Cut != nil && len(cfg.Cut) != s.Layers:
+		return nil, fmt.Errorf("engine: thresholds for %d layers: the model has %d", len(cfg.Cut), s.Layers)
 	}
 	if cfg.Threads == 0 {
 		cfg.Threads = runtime.GOMAXPROCS(0)
 	}
-	d := s.DModel
-	floats := func(n int) []float32 { return make([]float32, n) }
 	_, masked := rows.(*Flash)
-	return &Engine{
-		w: w, shape: s, rows: rows, masked: masked, pool: cpu.NewPool(cfg.Threads), observer: cfg.Observer, began: time.Now(),
-		x: floats(d), h: floats(d), out: floats(d), qkv: floats(3 * d), logits: floats(s.Vocab), act: floats(s.DFFN),
-		mask:   make([]uint64, (s.DFFN+63)/64),
-		scores: floats(s.Heads * cfg.Context),
-		keys:   floats(s.Layers * cfg.Context * d), vals: floats(s.Layers * cfg.Context * d),
-		context: cfg.Context,
-	}, nil
+	e := &Engine{
+		w: w, arch: &w.Arch, shape: s, rows: rows, masked: masked, pool: cpu.NewPool(cfg.Threads), observer: cfg.Observer, began: time.Now(),
+		cut: cfg.Cut, turns: w.Arch.Rotary.Frequencies(),
+		lanes: make([]lane, cfg.Batch), slots: make([]slot, cfg.Sequences), context: cfg.Context,
+		scores: make([]float32, s.Heads*cfg.Context), need: make([]uint64, (s.DFFN+63)/64), logits: make([][]float32, cfg.Batch),
+	}
+	qDim, kvDim := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
+	floats := func(n int) []float32 { return make([]float32, n) }
+	for i := range e.lanes {
+		e.lanes[i] = lane{
+			x: floats(s.DModel), h: floats(s.DModel), out: floats(s.DModel), q: floats(qDim), att: floats(qDim), k: floats(kvDim), v: floats(kvDim),
+			act: floats(s.DFFN), gate: floats(s.DFFN), mask: make([]uint64, (s.DFFN+63)/64), wide: floats(w.Arch.Embed), head: floats(s.Vocab),
+		}
+	}
+	for i := range e.slots {
+		e.slots[i] = slot{keys: floats(s.Layers * cfg.Context * kvDim), vals: floats(s.Layers * cfg.Context * kvDim)}
+	}
+	return e, nil
 }
 
 // Close stops the worker threads.
 func (e *Engine) Close() { e.pool.Close() }
 
-// Reset starts a new sequence: positions begin at 0 and the rows in memory are forgotten.
+// Reset starts all sequences anew: positions begin at 0 and the rows in memory are forgotten.
 func (e *Engine) Reset() {
-	e.next = 0
+	for i := range e.slots {
+		e.slots[i].next = 0
+	}
 	e.rows.Reset()
 }
+
+// Rewind forgets the positions of a sequence from pos on, as a rejected draft demands. The rows in memory stay.
+func (e *Engine) Rewind(slot, pos int) { e.slots[slot].next = min(e.slots[slot].next, pos) }
 
 // Observe replaces the observer.
 func (e *Engine) Observe(o Observer) { e.observer = o }
@@ -95,105 +149,111 @@ func (e *Engine) now() units.Nanos { return units.Nanos(time.Since(e.began)) }
 // Forward runs one token through the model and returns the logits over the vocabulary, valid until the next call. Tokens of
 // a sequence come in order of position. After an error the sequence must start again with Reset.
 func (e *Engine) Forward(t Token) ([]float32, error) {
-	switch {
-	case t.Pos != e.next:
-		return nil, fmt.Errorf("engine: token at position %d, but the sequence is at %d", t.Pos, e.next)
-	case t.Pos >= e.context:
-		return nil, fmt.Errorf("engine: position %d is beyond the context of %d; ask for fewer tokens or a larger context", t.Pos, e.context)
-	case int(t.ID) >= e.shape.Vocab:
-		return nil, fmt.Errorf("engine: token id %d is outside the vocabulary of %d; the prompt was made for another tokenizer", t.ID, e.shape.Vocab)
+	logits, err := e.Step([]Token{t})
+	if err != nil {
+		return nil, err
 	}
-	lap := e.now()
-	e.embed(t.ID, t.Pos)
+	return logits[0], nil
+}
+
+// Step runs tokens through the model together: one of each of several sequences, or several of one in order of position, or both. What a layer needs from
+// flash is read once for all of them. It returns the logits of each, valid until the next call; they are bit-equal to those of single steps.
+func (e *Engine) Step(tokens []Token) ([][]float32, error) {
+	if err := e.check(tokens); err != nil {
+		return nil, err
+	}
+	s := &step{tokens: tokens, lanes: e.lanes[:len(tokens)], lap: e.now()}
+	e.embed(s)
 	for l := range e.w.Layers {
-		layer := &e.w.Layers[l]
-		ev := LayerEvent{Layer: l, Attention: Span{Start: lap}}
-
-		layerNorm(e.h, e.x, &layer.AttnNorm)
-		e.attention(l, t.Pos)
-		add(e.x, e.out)
-		lap = e.now()
-		ev.Attention.Dur = lap - ev.Attention.Start
-
-		rows, err := e.rows.Layer(l, t.Masks, e.now, &ev)
-		if err != nil {
+		s.l, s.layer, s.ev = l, &e.w.Layers[l], LayerEvent{Layer: l, Attention: Span{Start: s.lap}}
+		if err := e.layer(s); err != nil {
+			t := tokens[0]
 			return nil, fmt.Errorf("engine: sequence %d, position %d, layer %d: %w", t.Seq, t.Pos, l, err)
 		}
-		ev.FFN.Start = ev.Memory.Start + ev.Memory.Dur
-		layerNorm(e.h, e.x, &layer.FFNNorm)
-		e.ffn(rows, layer.DownBias)
-		add(e.x, e.out)
-		lap = e.now()
-		ev.FFN.Dur = lap - ev.FFN.Start
+		s.lap = e.now()
+		s.ev.FFN.Dur = s.lap - s.ev.FFN.Start
+		if err := e.observeLayer(s); err != nil {
+			return nil, err
+		}
+	}
+	e.head(s)
+	for i := range tokens {
+		e.slots[tokens[i].Slot].next++
+		e.logits[i] = s.lanes[i].head
+	}
+	return e.logits[:len(tokens)], e.observeTokens(s)
+}
 
-		if e.observer != nil {
-			ev.Active, ev.Values = e.mask, e.values
-			if err := e.observer.Layer(&ev); err != nil {
-				return nil, err
+// layer computes one layer for all tokens of a step.
+func (e *Engine) layer(s *step) error {
+	switch e.arch.Family {
+	case model.OPT:
+		return e.opt(s)
+	case model.Falcon:
+		return e.falcon(s)
+	case model.Persimmon:
+		return e.persimmon(s)
+	case model.Phi:
+		return e.phi(s)
+	}
+	return e.llama(s)
+}
+
+// check refuses tokens that do not continue their sequences.
+func (e *Engine) check(tokens []Token) error {
+	if len(tokens) == 0 || len(tokens) > len(e.lanes) {
+		return fmt.Errorf("engine: a step of %d tokens: 1 to %d are possible; make the engine with a larger Batch", len(tokens), len(e.lanes))
+	}
+	for i, t := range tokens {
+		if t.Slot < 0 || t.Slot >= len(e.slots) {
+			return fmt.Errorf("engine: sequence %d in slot %d: there are %d", t.Seq, t.Slot, len(e.slots))
+		}
+		next := e.slots[t.Slot].next
+		for _, before := range tokens[:i] {
+			if before.Slot == t.Slot {
+				next++
 			}
-			lap = e.now()
+		}
+		switch {
+		case t.Pos != next:
+			return fmt.Errorf("engine: token at position %d, but the sequence is at %d", t.Pos, next)
+		case t.Pos >= e.context:
+			return fmt.Errorf("engine: position %d is beyond the context of %d; ask for fewer tokens or a larger context", t.Pos, e.context)
+		case int(t.ID) >= e.shape.Vocab:
+			return fmt.Errorf("engine: token id %d is outside the vocabulary of %d; the prompt was made for another tokenizer", t.ID, e.shape.Vocab)
 		}
 	}
-	layerNorm(e.h, e.x, &e.w.FinalNorm)
-	e.pool.MatVec(e.w.Embed, e.shape.Vocab, e.shape.DModel, e.h, e.logits)
-	e.next++
-	if e.observer != nil {
-		return e.logits, e.observer.Token(&TokenEvent{Token: t, Other: Span{lap, e.now() - lap}})
-	}
-	return e.logits, nil
+	return nil
 }
 
-// positionOffset is OPT's: row 2 of the position table is position 0.
-const positionOffset = 2
-
-func (e *Engine) embed(id uint32, pos int) {
-	d := e.shape.DModel
-	word := e.w.Embed[int(id)*d : (int(id)+1)*d]
-	place := e.w.Pos[(pos+positionOffset)*d : (pos+positionOffset+1)*d]
-	for i := range e.x {
-		e.x[i] = ref.F16ToF32(word[i]) + ref.F16ToF32(place[i])
+// observeLayer hands a layer's event to the observer, once for each token: the times and counters, which belong to the step, with the first.
+func (e *Engine) observeLayer(s *step) error {
+	if e.observer == nil {
+		return nil
 	}
-}
-
-// row is one unit to compute: its record is the up row then the down row, each d_model long.
-type row struct {
-	unit   uint32
-	record []uint16
-	bias   float32
-}
-
-// ffn computes out = downBias + Σ relu(up_i·h + bias_i)·down_i over the given rows, which ascend by unit, and sets mask to the
-// units whose value is above zero. The sum over rows is in neuron order for every element of out, whatever the number
-// of threads, which is what makes flash-resident and dense runs bit-equal.
-//
-// A flash-resident engine adds rows of value zero like the others, as the paper's does with every predicted row: what a mask
-// costs does not depend on the weights. With true masks there is no such row.
-func (e *Engine) ffn(rows []row, downBias []float32) {
-	d := e.shape.DModel
-	const grainBytes = 128 << 10 // less work than this is faster on one thread
-	e.pool.Run(len(rows), max(1, grainBytes/(2*d)), func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			next := rows[min(i+1, len(rows)-1)].record // scattered rows: ask the cache for the next one early
-			e.act[i] = cpu.DotNext(rows[i].record[:d], e.h, next[:d]) + rows[i].bias
+	for i := range s.lanes {
+		if i > 0 {
+			s.ev = LayerEvent{Layer: s.l, Lane: i}
 		}
-	})
-	clear(e.mask)
-	e.active, e.values = e.active[:0], e.values[:0]
-	for i := range rows {
-		v := max(e.act[i], 0)
-		if v > 0 {
-			e.mask[rows[i].unit/64] |= 1 << (rows[i].unit % 64)
-		}
-		if v > 0 || e.masked {
-			e.active, e.values = append(e.active, rows[i]), append(e.values, v)
+		s.ev.Active, s.ev.Values = s.lanes[i].mask, s.lanes[i].values
+		if err := e.observer.Layer(&s.ev); err != nil {
+			return err
 		}
 	}
-	copy(e.out, downBias)
-	columns := max(64, grainBytes/(2*max(len(e.active), 1)))
-	e.pool.Run(d, columns, func(lo, hi int) {
-		for i := range e.active {
-			next := e.active[min(i+1, len(e.active)-1)].record
-			cpu.AxpyNext(e.values[i], e.active[i].record[d+lo:d+hi], e.out[lo:hi], next[d+lo:d+hi])
+	s.lap = e.now()
+	return nil
+}
+
+func (e *Engine) observeTokens(s *step) error {
+	if e.observer == nil {
+		return nil
+	}
+	other := Span{s.lap, e.now() - s.lap}
+	for i, t := range s.tokens {
+		if err := e.observer.Token(&TokenEvent{Token: t, Lane: i, Other: other}); err != nil {
+			return err
 		}
-	})
+		other = Span{}
+	}
+	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/layout"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
+	"github.com/windrow-sim/windrow/internal/units"
 )
 
 const talesDir = "../examples/models/tales"
@@ -24,7 +25,7 @@ func tales(t testing.TB) (*model.Weights, [][]byte, layout.Geometry) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w, bundles, layout.Uniform(w.Shape.Layers, w.Shape.DFFN, w.Shape.RecordBytes())
+	return w, bundles, layout.Uniform(w.Shape.Layers, w.Shape.DFFN, units.Bytes(w.RecordBytes()))
 }
 
 func denseEngine(t testing.TB, threads int) *Engine {

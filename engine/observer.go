@@ -8,10 +8,11 @@ type Span struct{ Start, Dur units.Nanos }
 // LayerEvent is what happened in one layer for one token.
 type LayerEvent struct {
 	Layer int
-	// Active is the true mask of the units that were computed: bit u is set when unit u's value is above zero. It is valid
+	Lane  int // which token of the step, from 0; times and counters are the whole step's and come with the first
+	// Active is the true mask of the units that were computed: bit u is set when unit u's value is not zero. It is valid
 	// during the call only.
 	Active []uint64
-	// Values are the values of the computed units, ascending by unit; those above zero are the units of Active. Valid during the
+	// Values are the values of the computed units, ascending by unit; those that are not zero are the units of Active. Valid during the
 	// call only.
 	Values []float32
 
@@ -25,6 +26,7 @@ type LayerEvent struct {
 // TokenEvent ends a token.
 type TokenEvent struct {
 	Token Token
+	Lane  int
 	Other Span // final norm and output head
 }
 

@@ -15,9 +15,9 @@ import (
 
 // Rows brings the feed-forward rows of a layer to memory. The two kinds are Resident and Flash.
 type Rows interface {
-	// Layer returns the rows to compute, ascending by unit and valid until the next call, and fills the Predict, IO and Memory spans
-	// and the counters of ev.
-	Layer(layer int, masks [][]uint64, now func() units.Nanos, ev *LayerEvent) ([]row, error)
+	// Layer returns the rows of the needed units, ascending by unit and valid until the next call, and fills the Predict, IO and Memory spans
+	// and the counters of ev. Resident rows are all of them, whatever is needed.
+	Layer(layer int, need []uint64, now func() units.Nanos, ev *LayerEvent) ([]row, error)
 	// Reset forgets what is in memory, at the start of a sequence.
 	Reset()
 	// Close frees the memory and the file.
@@ -29,6 +29,9 @@ type Resident struct{ rows [][]row }
 
 // NewResident takes each layer's bundles as bytes (units × stride) in g's geometry.
 func NewResident(w *model.Weights, bundles [][]byte, g layout.Geometry) (*Resident, error) {
+	if err := checkRecords(w, g); err != nil {
+		return nil, err
+	}
 	r := &Resident{rows: make([][]row, len(bundles))}
 	for l, data := range bundles {
 		if len(data) < g.Units*int(g.Stride) {
@@ -37,18 +40,34 @@ func NewResident(w *model.Weights, bundles [][]byte, g layout.Geometry) (*Reside
 		r.rows[l] = make([]row, g.Units)
 		for u := range r.rows[l] {
 			at := u * int(g.Stride)
-			record, err := ref.Bytes16(data[at : at+int(g.Record)])
-			if err != nil {
-				return nil, fmt.Errorf("engine: layer %d: bundle of unit %d: %w", l, u, err)
-			}
-			r.rows[l][u] = row{uint32(u), record, w.Layers[l].UpBias[u]}
+			r.rows[l][u] = row{uint32(u), data[at : at+int(g.Record)], upBias(&w.Layers[l], u)}
 		}
 	}
 	return r, nil
 }
 
+// upBias is the bias of a unit's up row.
+func upBias(l *model.Layer, unit int) float32 {
+	if l.UpBias == nil {
+		return 0
+	}
+	return l.UpBias[unit]
+}
+
+// checkRecords demands a geometry whose records are the model's, whole and in its order, and a host that can use them in place.
+func checkRecords(w *model.Weights, g layout.Geometry) error {
+	if g.Split > 1 || g.Order != nil {
+		return fmt.Errorf("engine: a layout of %d parts per record, or of another order: the engine reads bundles in the model's order", g.Split)
+	}
+	if int(g.Record) != w.RecordBytes() || g.Units != w.Shape.DFFN {
+		return fmt.Errorf("engine: %d units of %v per layer: the model has %d of %v", g.Units, g.Record, w.Shape.DFFN, units.Bytes(w.RecordBytes()))
+	}
+	_, err := ref.Bytes16(make([]byte, 2))
+	return err
+}
+
 // Layer implements Rows.
-func (r *Resident) Layer(layer int, _ [][]uint64, now func() units.Nanos, ev *LayerEvent) ([]row, error) {
+func (r *Resident) Layer(layer int, _ []uint64, now func() units.Nanos, ev *LayerEvent) ([]row, error) {
 	t := now()
 	ev.Predict, ev.IO, ev.Memory = Span{Start: t}, Span{Start: t}, Span{Start: t}
 	return r.rows[layer], nil
@@ -86,7 +105,7 @@ type Flash struct {
 type flashLayer struct {
 	policy  policy.Policy
 	cache   *rowcache.Cache
-	bias    []float32
+	layer   *model.Layer
 	pending []uint32 // evicted by the policy after the last token; deleted together with the next insertions
 }
 
@@ -97,6 +116,9 @@ func NewFlash(w *model.Weights, g layout.Geometry, reader flashio.Reader, cfg Fl
 	cfg.Layout.Align = max(cfg.Layout.Align, reader.Mode().Align)
 	planner, err := layout.NewPlanner(g, cfg.Layout)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkRecords(w, g); err != nil {
 		return nil, err
 	}
 	if cfg.Window < 0 || cfg.Capacity != nil && len(cfg.Capacity) != len(w.Layers) {
@@ -112,23 +134,20 @@ func NewFlash(w *model.Weights, g layout.Geometry, reader flashio.Reader, cfg Fl
 		if cfg.Capacity != nil {
 			capacity = cfg.Capacity[l]
 		}
-		cache, err := rowcache.New(g.Units, capacity, int(g.Record)/2)
+		cache, err := rowcache.New(g.Units, capacity, int(g.Record))
 		if err != nil {
 			return nil, fmt.Errorf("engine: layer %d: %w", l, err)
 		}
-		f.layers[l] = flashLayer{policy: policy.NewWindow(g.Units, cfg.Window), cache: cache, bias: w.Layers[l].UpBias}
+		f.layers[l] = flashLayer{policy: policy.NewWindow(g.Units, cfg.Window), cache: cache, layer: &w.Layers[l]}
 	}
 	return f, nil
 }
 
 // Layer implements Rows: decide, read, copy.
-func (f *Flash) Layer(layer int, masks [][]uint64, now func() units.Nanos, ev *LayerEvent) ([]row, error) {
+func (f *Flash) Layer(layer int, need []uint64, now func() units.Nanos, ev *LayerEvent) ([]row, error) {
 	s := &f.layers[layer]
-	if len(masks) <= layer {
-		return nil, fmt.Errorf("no mask: a flash-resident engine needs the masks of a recorded trace of the same tokens")
-	}
 	start := now()
-	s.policy.Step(masks[layer], &f.decision)
+	s.policy.Step(need, &f.decision)
 	f.planner.Plan(layer, f.decision.Load, &f.plan)
 	if err := f.prepare(); err != nil {
 		return nil, err
@@ -141,17 +160,13 @@ func (f *Flash) Layer(layer int, masks [][]uint64, now func() units.Nanos, ev *L
 	copied := s.cache.Delete(s.pending)
 	for i, u := range f.decision.Load {
 		at, record := f.plan.Records[i], int64(f.planner.Geometry().Record)
-		weights, err := ref.Bytes16(f.staging[at : at+record])
-		if err != nil {
-			return nil, err
-		}
-		if err := s.cache.Insert(u, weights, s.bias[u]); err != nil {
+		if err := s.cache.Insert(u, f.staging[at:at+record], upBias(s.layer, int(u))); err != nil {
 			return nil, err
 		}
 	}
 	s.pending = append(s.pending[:0], f.decision.Evict...)
 	end := now()
-	if err := f.collect(s, masks[layer]); err != nil {
+	if err := f.collect(s, need); err != nil {
 		return nil, err
 	}
 
@@ -227,3 +242,26 @@ func (f *Flash) Close() error {
 
 // Mode says how the reads are really done.
 func (f *Flash) Mode() flashio.Mode { return f.reader.Mode() }
+
+// bring fetches the rows that the tokens of a step need of its layer, and notes the times.
+func (e *Engine) bring(s *step) error {
+	s.ev.Attention.Dur = e.now() - s.ev.Attention.Start
+	if e.masked {
+		clear(e.need)
+		for i := range s.tokens {
+			if len(s.tokens[i].Masks) <= s.l {
+				return fmt.Errorf("no mask: a flash-resident engine needs the masks of a recorded trace of the same tokens")
+			}
+			for j, word := range s.tokens[i].Masks[s.l] {
+				e.need[j] |= word
+			}
+		}
+	}
+	rows, err := e.rows.Layer(s.l, e.need, e.now, &s.ev)
+	if err != nil {
+		return err
+	}
+	s.rows = rows
+	s.ev.FFN.Start = s.ev.Memory.Start + s.ev.Memory.Dur
+	return nil
+}

@@ -14,53 +14,71 @@ type Appender interface {
 	Append(t *traces.Token) error
 }
 
-// Recorder collects the masks of one token and appends it when the token ends.
+// Recorder collects the masks of the tokens of a step and appends each when it ends.
 type Recorder struct {
-	out   Appender
+	out           Appender
+	layers, words int
+	magnitudes    bool
+	lanes         []lane // by token of a step
+}
+
+// lane is one token in the making.
+type lane struct {
 	token traces.Token
 	next  int // layer expected next
 }
 
 // New returns a Recorder of masks of layers × words, without magnitudes.
 func New(out Appender, layers, words int) *Recorder {
-	r := &Recorder{out: out, token: traces.Token{Active: make([][]uint64, layers)}}
-	for l := range r.token.Active {
-		r.token.Active[l] = make([]uint64, words)
-	}
-	return r
+	return &Recorder{out: out, layers: layers, words: words}
 }
 
 // NewMagnitudes returns a Recorder of masks and of the magnitude of every active unit.
 func NewMagnitudes(out Appender, layers, words int) *Recorder {
-	r := New(out, layers, words)
-	r.token.Magnitude = make([][]byte, layers)
-	return r
+	return &Recorder{out: out, layers: layers, words: words, magnitudes: true}
+}
+
+// lane returns that of a token of the step.
+func (r *Recorder) lane(i int) *lane {
+	for i >= len(r.lanes) {
+		t := traces.Token{Active: make([][]uint64, r.layers)}
+		for l := range t.Active {
+			t.Active[l] = make([]uint64, r.words)
+		}
+		if r.magnitudes {
+			t.Magnitude = make([][]byte, r.layers)
+		}
+		r.lanes = append(r.lanes, lane{token: t})
+	}
+	return &r.lanes[i]
 }
 
 // Layer implements engine.Observer.
 func (r *Recorder) Layer(ev *engine.LayerEvent) error {
-	if ev.Layer != r.next || ev.Layer >= len(r.token.Active) || len(ev.Active) != len(r.token.Active[ev.Layer]) {
+	a := r.lane(ev.Lane)
+	if ev.Layer != a.next || ev.Layer >= r.layers || len(ev.Active) != r.words {
 		return fmt.Errorf("record: layer %d with %d mask words does not fit a trace of %d layers (layer %d is next)",
-			ev.Layer, len(ev.Active), len(r.token.Active), r.next)
+			ev.Layer, len(ev.Active), r.layers, a.next)
 	}
-	copy(r.token.Active[ev.Layer], ev.Active)
-	if r.token.Magnitude != nil {
-		codes := r.token.Magnitude[ev.Layer][:0]
+	copy(a.token.Active[ev.Layer], ev.Active)
+	if r.magnitudes {
+		codes := a.token.Magnitude[ev.Layer][:0]
 		for _, v := range ev.Values {
-			if v > 0 { // a flash-resident engine computes units that turn out to be zero
+			if v != 0 { // a flash-resident engine computes units that turn out to be zero
 				codes = append(codes, traces.MagnitudeCode(v))
 			}
 		}
-		r.token.Magnitude[ev.Layer] = codes
+		a.token.Magnitude[ev.Layer] = codes
 	}
-	r.next++
+	a.next++
 	return nil
 }
 
 // Token implements engine.Observer.
 func (r *Recorder) Token(ev *engine.TokenEvent) error {
-	r.next = 0
-	r.token.Seq, r.token.Pos, r.token.ID = uint32(ev.Token.Seq), uint32(ev.Token.Pos), ev.Token.ID
-	r.token.Phase = traces.PhaseOf(ev.Token.Prefill)
-	return r.out.Append(&r.token)
+	a := r.lane(ev.Lane)
+	a.next = 0
+	a.token.Seq, a.token.Pos, a.token.ID = uint32(ev.Token.Seq), uint32(ev.Token.Pos), ev.Token.ID
+	a.token.Phase = traces.PhaseOf(ev.Token.Prefill)
+	return r.out.Append(&a.token)
 }

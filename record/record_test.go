@@ -1,6 +1,7 @@
 package record
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -76,12 +77,12 @@ func TestRecorderOfMagnitudes(t *testing.T) {
 		}
 		return nil
 	}), 2, 1)
-	for _, values := range [][]float32{{1, 0, 2}, {}, {0.5}, {8, 1, 1, 1}} { // two tokens of two layers; the value of zero is no active unit
+	for i, values := range [][]float32{{1, 0, 2}, {}, {-0.5}, {8, 1, 1, 1}} { // two tokens of two layers; the value of zero is no active unit
 		mask := uint64(1)<<len(slices.DeleteFunc(slices.Clone(values), func(v float32) bool { return v == 0 })) - 1
-		if err := r.Layer(&engine.LayerEvent{Layer: r.next, Active: []uint64{mask}, Values: values}); err != nil {
+		if err := r.Layer(&engine.LayerEvent{Layer: i % 2, Active: []uint64{mask}, Values: values}); err != nil {
 			t.Fatal(err)
 		}
-		if r.next == 2 {
+		if i%2 == 1 {
 			if err := r.Token(&engine.TokenEvent{}); err != nil {
 				t.Fatal(err)
 			}
@@ -120,3 +121,28 @@ func TestRecorderWithoutMagnitudesCostsNothing(t *testing.T) {
 type appendFunc func(*traces.Token) error
 
 func (f appendFunc) Append(t *traces.Token) error { return f(t) }
+
+// TestRecorderOfSteps records tokens that went through the model together, layer by layer.
+func TestRecorderOfSteps(t *testing.T) {
+	var got []string
+	r := New(appendFunc(func(tok *traces.Token) error {
+		got = append(got, fmt.Sprint(tok.Seq, tok.Pos, tok.ID, tok.Active))
+		return nil
+	}), 2, 1)
+	for layer := range 2 {
+		for lane := range 3 {
+			if err := r.Layer(&engine.LayerEvent{Layer: layer, Lane: lane, Active: []uint64{uint64(10*layer + lane)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for lane := range 3 {
+		if err := r.Token(&engine.TokenEvent{Lane: lane, Token: engine.Token{Pos: lane, ID: uint32(7 + lane)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"0 0 7 [[0] [10]]", "0 1 8 [[1] [11]]", "0 2 9 [[2] [12]]"}
+	if !slices.Equal(got, want) {
+		t.Errorf("recorded %v, want %v", got, want)
+	}
+}

@@ -88,7 +88,7 @@ func openImage(t *testing.T, path string) (*model.Image, *model.Weights) {
 func headerOf(image *model.Image) traces.Header {
 	s := image.Shape
 	return traces.Header{
-		SchemaVersion: traces.SchemaVersion, UnitKind: traces.Neuron, Layers: s.Layers, Units: s.DFFN, UnitBytes: s.RecordBytes(),
+		SchemaVersion: traces.SchemaVersion, UnitKind: traces.Neuron, Layers: s.Layers, Units: s.DFFN, UnitBytes: image.RecordBytes(),
 		Model: image.Name, ModelSHA256: image.Hash, Shape: traces.Shape(s),
 	}
 }

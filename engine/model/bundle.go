@@ -4,50 +4,81 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
+	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
 // bundleMemory bounds the buffers of a bundler. Larger blocks read longer stretches of the matrix that is transposed.
 const bundleMemory = 32 << 20
 
-// bundler turns fc1 (d_ffn, d_model) and fc2 (d_model, d_ffn) of one layer after the other into records: row i of fc1, column
-// i of fc2, zeros up to the stride. It works on blocks of neurons, so its memory does not depend on d_ffn.
+// bundler turns the FFN's matrices of one layer after the other into records: row i of gate (where there is one) and up (d_ffn, d_model), column
+// i of down (d_model, d_ffn), zeros up to the stride. It works on blocks of neurons, so its memory does not depend on d_ffn.
+//
+// Quantised records are made from float32 ones.
 type bundler struct {
-	d, ffn, stride int
-	block          int    // neurons at once
-	raw            []byte // as read: block rows of fc1, or a row of a block of columns of fc2
-	down           []byte // the block's columns of fc2, float16 (d_model, block)
-	out            []byte // (block, stride)
+	d, ffn, parts, stride int
+	format                ref.Format       // of the records
+	carrier               checkpoint.DType // that the source is converted to
+	block                 int              // neurons at once
+	raw                   []byte           // as read: block rows of gate or up, or a row of a block of columns of down
+	down                  []byte           // the block's columns of down, in the carrier (d_model, block)
+	wide                  []byte           // records in the carrier (block, parts, d_model); nil when that is the format
+	row                   []float32        // one row of wide
+	out                   []byte           // (block, stride)
 }
 
 // newBundler returns a bundler for matrices with elements of at most elem bytes whose buffers need at most limit bytes, or
 // what one neuron needs.
-func newBundler(s Shape, stride, elem, limit int) *bundler {
-	perNeuron := stride + 2*s.DModel + elem*s.DModel
-	block := min(max(1, limit/perNeuron), s.DFFN)
-	if block > 64 {
-		block = block / 64 * 64 // whole cache lines of fc2
+func newBundler(f facts, elem, limit int) *bundler {
+	s := f.arch.Shape
+	b := &bundler{d: s.DModel, ffn: s.DFFN, parts: s.Rows, stride: f.stride, format: f.precision.Bundles, carrier: dtypeOf(f.precision.Bundles)}
+	quantised := b.format.Group() > 1
+	if quantised {
+		b.carrier = checkpoint.F32
 	}
-	return &bundler{
-		d: s.DModel, ffn: s.DFFN, stride: stride, block: block,
-		raw:  make([]byte, block*s.DModel*elem),
-		down: make([]byte, block*s.DModel*2),
-		out:  make([]byte, block*stride),
+	es := int(b.carrier.Size())
+	perNeuron := b.stride + es*b.d + elem*b.d
+	if quantised {
+		perNeuron += b.parts * es * b.d
 	}
+	b.block = min(max(1, limit/perNeuron), b.ffn)
+	if b.block > 64 {
+		b.block = b.block / 64 * 64 // whole cache lines of down
+	}
+	b.raw, b.down, b.out = make([]byte, b.block*b.d*elem), make([]byte, b.block*b.d*es), make([]byte, b.block*b.stride)
+	if quantised {
+		b.wide, b.row = make([]byte, b.block*b.parts*es*b.d), make([]float32, b.d)
+	}
+	return b
 }
 
-// layer hands the records of one layer to emit, in order; what it gets is overwritten afterwards.
-func (b *bundler) layer(ctx context.Context, up, down tensor, emit func([]byte) error) error {
+// records returns where records in the carrier go, and their distance.
+func (b *bundler) records() (to []byte, stride int) {
+	if b.wide != nil {
+		return b.wide, b.parts * int(b.carrier.Size()) * b.d
+	}
+	return b.out, b.stride
+}
+
+// layer hands the records of one layer to emit, in order; what it gets is overwritten afterwards. The last of the matrices is down.
+func (b *bundler) layer(ctx context.Context, matrices []tensor, emit func([]byte) error) error {
+	down := matrices[len(matrices)-1]
 	if err := b.readAhead(ctx, down); err != nil {
 		return err
 	}
 	for first := 0; first < b.ffn; first += b.block {
 		n := min(b.block, b.ffn-first)
-		if err := b.rows(up, first, n); err != nil {
-			return err
+		for part, m := range matrices[:len(matrices)-1] {
+			if err := b.rows(m, part, first, n); err != nil {
+				return err
+			}
 		}
 		if err := b.columns(ctx, down, first, n); err != nil {
+			return err
+		}
+		if err := b.quantise(matrices, first, n); err != nil {
 			return err
 		}
 		if err := emit(b.out[:n*b.stride]); err != nil {
@@ -57,7 +88,7 @@ func (b *bundler) layer(ctx context.Context, up, down tensor, emit func([]byte) 
 	return nil
 }
 
-// readAhead reads fc2 once from front to back, so that the system has it in memory, as far as it fits, when columns jumps
+// readAhead reads down once from front to back, so that the system has it in memory, as far as it fits, when columns jumps
 // through it: flash serves one long read far faster than many short ones.
 func (b *bundler) readAhead(ctx context.Context, down tensor) error {
 	for at := int64(0); at < down.Size; at += int64(len(b.raw)) {
@@ -72,25 +103,26 @@ func (b *bundler) readAhead(ctx context.Context, down tensor) error {
 	return nil
 }
 
-// rows puts rows first…first+n−1 of fc1 into the fronts of the records.
-func (b *bundler) rows(up tensor, first, n int) error {
-	size := int(up.DType.Size()) * b.d
+// rows puts rows first…first+n−1 of a matrix into the records, as their part of that number.
+func (b *bundler) rows(m tensor, part, first, n int) error {
+	size, es := int(m.DType.Size())*b.d, int(b.carrier.Size())
 	raw := b.raw[:n*size]
-	if _, err := up.r.ReadAt(raw, int64(first)*int64(size)); err != nil {
-		return fmt.Errorf("model: tensor %q: %w", up.Name, err)
+	if _, err := m.r.ReadAt(raw, int64(first)*int64(size)); err != nil {
+		return fmt.Errorf("model: tensor %q: %w", m.Name, err)
 	}
+	to, stride := b.records()
 	for i := range n {
-		dst := b.out[i*b.stride:][:2*b.d]
-		if err := up.convert(dst, checkpoint.F16, raw[i*size:][:size], int64(first+i)*int64(b.d)); err != nil {
+		dst := to[i*stride+part*es*b.d:][:es*b.d]
+		if err := m.convert(dst, b.carrier, raw[i*size:][:size], int64(first+i)*int64(b.d)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// columns puts columns first…first+n−1 of fc2 behind the rows.
+// columns puts columns first…first+n−1 of down behind the rows.
 func (b *bundler) columns(ctx context.Context, down tensor, first, n int) error {
-	size := down.DType.Size()
+	size, es := down.DType.Size(), int(b.carrier.Size())
 	for i := range b.d {
 		if i%256 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -100,25 +132,51 @@ func (b *bundler) columns(ctx context.Context, down tensor, first, n int) error 
 		if _, err := down.r.ReadAt(raw, at*size); err != nil {
 			return fmt.Errorf("model: tensor %q: %w", down.Name, err)
 		}
-		if err := down.convert(b.down[i*n*2:][:n*2], checkpoint.F16, raw, at); err != nil {
+		if err := down.convert(b.down[i*n*es:][:n*es], b.carrier, raw, at); err != nil {
 			return err
 		}
 	}
-	transpose(b.out, b.stride, 2*b.d, b.down, b.d, n)
+	to, stride := b.records()
+	transpose(to, stride, (b.parts-1)*es*b.d, b.down, b.d, n, es)
 	return nil
 }
 
-// transpose writes element (i, j) of src, float16 (d, n), to byte offset + 2·i of record j of dst. Tiles keep both sides
+// quantise turns the block's wide records into those of the format.
+func (b *bundler) quantise(matrices []tensor, first, n int) error {
+	if b.wide == nil {
+		return nil
+	}
+	size := b.format.Size(b.d)
+	for i := range n {
+		for part := range b.parts {
+			wide := b.wide[(i*b.parts+part)*4*b.d:]
+			for j := range b.row {
+				b.row[j] = math.Float32frombits(binary.LittleEndian.Uint32(wide[4*j:]))
+			}
+			if at := b.format.Encode(b.out[i*b.stride+part*size:][:size], b.row); at >= 0 {
+				return fmt.Errorf("model: tensor %q: %w: a weight of neuron %d is beyond the range of %s", matrices[part].Name, checkpoint.ErrFormat, first+i, b.format)
+			}
+		}
+	}
+	return nil
+}
+
+// transpose writes element (i, j) of src (d, n), of es bytes, to byte offset + es·i of record j of dst. Tiles keep both sides
 // in the cache.
-func transpose(dst []byte, stride, offset int, src []byte, d, n int) {
+func transpose(dst []byte, stride, offset int, src []byte, d, n, es int) {
 	const tile = 32
 	for j0 := 0; j0 < n; j0 += tile {
 		for i0 := 0; i0 < d; i0 += tile {
 			width := min(tile, d-i0)
 			for j := j0; j < min(j0+tile, n); j++ {
-				record := dst[j*stride+offset+2*i0:][:2*width]
+				record := dst[j*stride+offset+es*i0:][:es*width]
 				for i := range width {
-					binary.LittleEndian.PutUint16(record[2*i:], binary.LittleEndian.Uint16(src[((i0+i)*n+j)*2:]))
+					from := src[((i0+i)*n+j)*es:]
+					if es == 2 {
+						binary.LittleEndian.PutUint16(record[2*i:], binary.LittleEndian.Uint16(from))
+					} else {
+						binary.LittleEndian.PutUint32(record[4*i:], binary.LittleEndian.Uint32(from))
+					}
 				}
 			}
 		}

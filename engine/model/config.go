@@ -11,47 +11,29 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint"
 )
 
-// Arch is the architecture that this package knows.
-const Arch = "opt"
-
-// Activation is the activation function of OPT's FFN: a neuron is active when its value before it is above 0.
-const Activation = "relu"
-
-// Config is what config.json of an OPT model says about the computation.
+// Config is what config.json says about the computation.
 type Config struct {
-	Shape      Shape
-	Activation string
-	// Tied says that the output head is the embedding, the default.
-	Tied bool
+	Arch Arch
 	// DType is the torch_dtype (or dtype) that the file claims, empty when it claims none. Only a hint: the tensors'
 	// own types count.
 	DType string
 }
 
-// fixed lists the fields that change the computation and have one supported value, as JSON. An absent field and null mean
-// that value, which is also the default of the reference implementation.
-func fixed() map[string][]string {
-	return map[string][]string{
-		"activation_function":           {`"relu"`},
-		"do_layer_norm_before":          {"true"}, // false: OPT-350M
-		"enable_bias":                   {"true"},
-		"layer_norm_elementwise_affine": {"true"},
-		"_remove_final_layer_norm":      {"false"},
-		"is_encoder_decoder":            {"false"},
-		"add_cross_attention":           {"false"},
-		"cross_attention_hidden_size":   {},
-		"pruned_heads":                  {"{}"},
-		"use_bfloat16":                  {"false"},
+// families are the model types of config.json with what reads them.
+func families() map[string]func(*fields) Arch {
+	return map[string]func(*fields) Arch{
+		"opt": readOPT, "llama": readLlama, "mistral": readLlama, "bamboo": readLlama, "sparsellama": readLlama,
+		"falcon": readFalcon, "RefinedWebModel": readFalcon, "RefinedWeb": readFalcon, "persimmon": readPersimmon, "phi": readPhi,
 	}
 }
 
 // harmless lists fields that do not change what a trained model computes: training, generation defaults, bookkeeping.
 func harmless() []string {
 	return []string{
-		"_name_or_path", "_commit_hash", "_attn_implementation_autoset", "transformers_version", "model_type", "architectures", "torch_dtype", "dtype",
-		"dropout", "attention_dropout", "activation_dropout", "layerdrop", "init_std", "gradient_checkpointing",
-		"use_cache", "output_projection", "share_decoder_input_output_embed", "chunk_size_feed_forward",
-		"bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "decoder_start_token_id", "prefix", "tokenizer_class",
+		"_name_or_path", "_commit_hash", "_attn_implementation_autoset", "transformers_version", "model_type", "architectures", "torch_dtype", "dtype", "auto_map",
+		"dropout", "attention_dropout", "activation_dropout", "hidden_dropout", "resid_pdrop", "embd_pdrop", "layerdrop", "init_std", "initializer_range", "gradient_checkpointing",
+		"use_cache", "output_projection", "share_decoder_input_output_embed", "chunk_size_feed_forward", "pretraining_tp",
+		"bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "unk_token_id", "decoder_start_token_id", "prefix", "tokenizer_class",
 		"is_decoder", "tie_encoder_decoder", "return_dict", "output_hidden_states", "output_attentions", "torchscript", "tf_legacy_loss",
 		"finetuning_task", "id2label", "label2id", "num_labels", "task_specific_params", "problem_type",
 		"max_length", "min_length", "do_sample", "early_stopping", "num_beams", "num_beam_groups", "diversity_penalty", "temperature",
@@ -61,7 +43,7 @@ func harmless() []string {
 	}
 }
 
-// ParseConfig reads config.json of an OPT model. Every field that could change the computation and is not honoured is an
+// ParseConfig reads config.json. Every field that could change the computation and is not honoured is an
 // ErrUnsupported that names it with its value, and so is every field that is not known to be harmless: a field ignored
 // in silence is a model computed wrongly.
 func ParseConfig(o checkpoint.Object) (Config, error) {
@@ -73,108 +55,194 @@ func ParseConfig(o checkpoint.Object) (Config, error) {
 }
 
 func parseConfig(o checkpoint.Object) (Config, error) {
-	c := Config{Activation: Activation, Tied: true}
-	if err := c.parse(o); err != nil {
+	c, err := readConfig(o)
+	if err != nil {
 		return c, fmt.Errorf("config.json: %w", err)
 	}
 	return c, nil
 }
 
-func (c *Config) parse(o checkpoint.Object) error {
+func readConfig(o checkpoint.Object) (c Config, err error) {
 	var kind string
 	if _, err := o.Get("model_type", &kind); err != nil {
-		return err
+		return c, err
 	}
-	if kind != Arch {
-		return fmt.Errorf("%w: model_type %q; only %q is", checkpoint.ErrUnsupported, kind, Arch)
+	read, ok := families()[kind]
+	if !ok {
+		return c, fmt.Errorf("%w: model_type %q; these are: %s", checkpoint.ErrUnsupported, kind, strings.Join(slices.Sorted(maps.Keys(families())), ", "))
 	}
-	if err := c.readShape(o); err != nil {
-		return err
-	}
-	if err := refuse(o, c.Shape); err != nil {
-		return err
-	}
-	if _, err := o.Get("tie_word_embeddings", &c.Tied); err != nil {
-		return err
-	}
+	f := newFields(o)
+	c.Arch = read(f)
 	for _, name := range []string{"dtype", "torch_dtype"} { // the older name wins when a file has both
-		if _, err := o.Get(name, &c.DType); err != nil {
-			return err
+		f.optional(name, &c.DType)
+	}
+	if err := f.finish(); err != nil {
+		return c, err
+	}
+	return c, c.Arch.check()
+}
+
+// fields reads the fields of a config.json and keeps the first error. What was not asked for in the end is refused.
+type fields struct {
+	object  checkpoint.Object
+	known   map[string]bool
+	missing []string
+	refused []string // "name = value"
+	err     error
+}
+
+func newFields(o checkpoint.Object) *fields {
+	f := &fields{object: o, known: map[string]bool{}}
+	for _, name := range harmless() {
+		f.known[name] = true
+	}
+	return f
+}
+
+// optional reads a field; absent and null leave dst alone.
+func (f *fields) optional(name string, dst any) (given bool) {
+	f.known[name] = true
+	given, err := f.object.Get(name, dst)
+	if err != nil && f.err == nil {
+		f.err = err
+	}
+	return given
+}
+
+// want reads a field that must be there.
+func (f *fields) want(name string, dst any) {
+	if !f.optional(name, dst) && f.err == nil {
+		f.missing = append(f.missing, name)
+	}
+}
+
+// only refuses a field whose value is none of those. Absent and null mean the supported one, which is also the default of
+// the reference implementation.
+func (f *fields) only(name string, values ...string) {
+	f.known[name] = true
+	raw, ok := f.object[name]
+	if !ok {
+		return
+	}
+	if text := compact(raw); text != "null" && !slices.Contains(values, text) {
+		f.refuse(name, text)
+	}
+}
+
+func (f *fields) refuse(name, value string) {
+	if len(value) > 40 {
+		value = value[:40] + "..."
+	}
+	f.refused = append(f.refused, name+" = "+value)
+}
+
+func compact(raw json.RawMessage) string {
+	var text bytes.Buffer
+	if err := json.Compact(&text, raw); err != nil {
+		return string(raw)
+	}
+	return text.String()
+}
+
+// architectures refuses models that are not language models of the family.
+func (f *fields) architectures(known ...string) {
+	var list []string
+	f.optional("architectures", &list)
+	for _, a := range list {
+		if !slices.Contains(known, a) {
+			f.refuse("architectures", a)
 		}
+	}
+}
+
+// heads fills the heads' size from hidden_size where no field gives it.
+func (f *fields) heads(s *Shape) {
+	if s.HeadDim != 0 || f.err != nil || len(f.missing) > 0 {
+		return
+	}
+	if s.Heads < 1 || s.DModel%s.Heads != 0 {
+		f.err = fmt.Errorf("%w: hidden_size %d is not a multiple of num_attention_heads %d", checkpoint.ErrFormat, s.DModel, s.Heads)
+		return
+	}
+	s.HeadDim = s.DModel / s.Heads
+}
+
+// finish returns what was wrong: a field that cannot be read, those that are missing, those that are not honoured.
+func (f *fields) finish() error {
+	switch {
+	case f.err != nil:
+		return f.err
+	case len(f.missing) > 0:
+		slices.Sort(f.missing)
+		return fmt.Errorf("%w: missing: %s", checkpoint.ErrFormat, strings.Join(f.missing, ", "))
+	}
+	// What every configuration of the reference implementation may hold, with the values that change nothing.
+	f.only("is_encoder_decoder", "false")
+	f.only("add_cross_attention", "false")
+	f.only("cross_attention_hidden_size")
+	f.only("pruned_heads", "{}")
+	f.only("use_bfloat16", "false")
+	for _, name := range f.object.Names() {
+		if !f.known[name] {
+			f.refuse(name, compact(f.object[name]))
+		}
+	}
+	if len(f.refused) > 0 {
+		return fmt.Errorf("%w: these fields would change the computation or are not known: %s", checkpoint.ErrUnsupported, strings.Join(f.refused, ", "))
 	}
 	return nil
 }
 
-// sizes pairs the names of config.json with the fields of a Shape.
-func sizes(s *Shape) map[string]*int {
-	return map[string]*int{
-		"hidden_size": &s.DModel, "num_hidden_layers": &s.Layers, "ffn_dim": &s.DFFN, "num_attention_heads": &s.Heads,
-		"vocab_size": &s.Vocab, "max_position_embeddings": &s.MaxPos,
+// rotary reads rope_theta, rope_scaling and what share of a head is turned.
+func (f *fields) rotary(headDim int, theta, share float64) Rotary {
+	r := Rotary{Theta: theta}
+	f.optional("rope_theta", &r.Theta)
+	f.optional("partial_rotary_factor", &share)
+	if share > 0 && share <= 1 {
+		r.Dim = int(share * float64(headDim))
 	}
+	var scaling struct {
+		Type     string  `json:"type"`
+		RopeType string  `json:"rope_type"`
+		Factor   float64 `json:"factor"`
+		Low      float64 `json:"low_freq_factor"`
+		High     float64 `json:"high_freq_factor"`
+		Original int     `json:"original_max_position_embeddings"`
+	}
+	if !f.optional("rope_scaling", &scaling) {
+		return r
+	}
+	if scaling.RopeType == "" {
+		scaling.RopeType = scaling.Type
+	}
+	switch scaling.RopeType {
+	case "default":
+	case "linear":
+		r.Factor = scaling.Factor
+	case "llama3":
+		r.Factor, r.LowFactor, r.HighFactor, r.Original = scaling.Factor, scaling.Low, scaling.High, scaling.Original
+		if r.Original < 1 {
+			f.refuse("rope_scaling", compact(f.object["rope_scaling"]))
+		}
+	default:
+		f.refuse("rope_scaling", compact(f.object["rope_scaling"]))
+	}
+	return r
 }
 
-func (c *Config) readShape(o checkpoint.Object) error {
-	fields := sizes(&c.Shape)
-	var missing []string
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		ok, err := o.Get(name, fields[name])
-		if err != nil {
-			return err
-		}
-		if !ok {
-			missing = append(missing, name)
-		}
+// activation maps the reference implementation's names.
+func (f *fields) activation(field, absent string) Activation {
+	name := absent
+	f.optional(field, &name)
+	kind, ok := map[string]Kind{
+		"relu": ReLU, "relu2": ReLU2, "silu": SiLU, "swish": SiLU, "gelu": GELU, "gelu_new": GELUNew, "gelu_pytorch_tanh": GELUNew, "fatrelu": FATReLU,
+	}[name]
+	if !ok && f.err == nil {
+		f.refuse(field, compact(f.object[field]))
 	}
-	if len(missing) > 0 {
-		return fmt.Errorf("%w: missing: %s", checkpoint.ErrFormat, strings.Join(missing, ", "))
+	a := Activation{Kind: kind}
+	if kind == FATReLU {
+		f.want("hidden_act_param", &a.Threshold)
 	}
-	s := &c.Shape
-	s.KVHeads, s.Rows, s.DTypeSize = s.Heads, 2, 2
-	if s.Heads > 0 && s.DModel%s.Heads == 0 {
-		s.HeadDim = s.DModel / s.Heads
-	} else {
-		return fmt.Errorf("%w: hidden_size %d is not a multiple of num_attention_heads %d", checkpoint.ErrFormat, s.DModel, s.Heads)
-	}
-	return s.check()
-}
-
-// refuse collects every field that the engine would not honour.
-func refuse(o checkpoint.Object, s Shape) error {
-	only := fixed()
-	only["word_embed_proj_dim"] = []string{fmt.Sprint(s.DModel)}
-	only["num_key_value_heads"] = []string{fmt.Sprint(s.Heads)}
-	known := append(harmless(), "tie_word_embeddings")
-	shape := sizes(&s)
-	var bad []string
-	for _, name := range o.Names() {
-		var text bytes.Buffer
-		if err := json.Compact(&text, o[name]); err != nil {
-			return err
-		}
-		value := text.String()
-		allowed, isFixed := only[name]
-		if _, ok := shape[name]; ok || slices.Contains(known, name) {
-			continue
-		}
-		if isFixed && (value == "null" || slices.Contains(allowed, value)) {
-			continue
-		}
-		if len(value) > 40 {
-			value = value[:40] + "..."
-		}
-		bad = append(bad, name+" = "+value)
-	}
-	var archs []string
-	if _, err := o.Get("architectures", &archs); err != nil {
-		return err
-	}
-	for _, a := range archs {
-		if a != "OPTForCausalLM" && a != "OPTModel" {
-			bad = append(bad, "architectures = "+a)
-		}
-	}
-	if len(bad) > 0 {
-		return fmt.Errorf("%w: these fields would change the computation or are not known: %s", checkpoint.ErrUnsupported, strings.Join(bad, ", "))
-	}
-	return nil
+	return a
 }

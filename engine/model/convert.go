@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
-	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
 // streamBlock is how many elements are read at once: enough for full speed, little enough for the cache.
@@ -113,64 +112,66 @@ func firstNonFinite(dtype checkpoint.DType, p []byte) int {
 }
 
 // convert changes src from one element type to another, both F16, BF16 or F32, and returns −1, or the index of the first
-// number that is too large for F16. Widening is exact; F16 rounds to nearest even. dst has room for exactly as many elements; it
+// number that is too large for the type. Widening is exact, all else rounds to nearest even. dst has room for exactly as many elements; it
 // may be src when the types are the same.
 func convert(dst []byte, to checkpoint.DType, src []byte, from checkpoint.DType) int {
 	if from == to {
 		copy(dst, src)
 		return -1
 	}
-	size := int(from.Size())
-	for i := 0; i*size < len(src); i++ {
-		var v float32
-		switch from {
-		case checkpoint.F16:
-			v = ref.F16ToF32(binary.LittleEndian.Uint16(src[2*i:]))
-		case checkpoint.BF16:
-			v = math.Float32frombits(uint32(binary.LittleEndian.Uint16(src[2*i:])) << 16)
-		default:
-			v = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
+	const block = 256
+	var wide [block]float32
+	in, _ := formatOf(from)
+	out, _ := formatOf(to)
+	for at := 0; len(src) > 0; at += block {
+		n := min(block, len(src)/in.Size(1))
+		in.Decode(wide[:n], src)
+		if i := out.Encode(dst[:out.Size(n)], wide[:n]); i >= 0 {
+			return at + i
 		}
-		if to == checkpoint.F32 {
-			binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(v))
-			continue
-		}
-		h := ref.F32ToF16(v)
-		if firstNonFinite(checkpoint.F16, []byte{byte(h), byte(h >> 8)}) == 0 {
-			return i
-		}
-		binary.LittleEndian.PutUint16(dst[2*i:], h)
+		src, dst = src[in.Size(n):], dst[out.Size(n):]
 	}
 	return -1
 }
 
 // load reads a resident tensor into memory. The source may have another type than the Weights.
 func (r resident) load(ctx context.Context, t tensor) error {
-	n := t.Elements()
-	if r.half != nil {
-		dst := make([]uint16, 0, n)
-		err := t.stream(ctx, checkpoint.F16, func(p []byte) error {
-			if words, err := ref.Bytes16(p); err == nil {
-				dst = append(dst, words...)
-				return nil
-			}
-			for ; len(p) >= 2; p = p[2:] { // a big-endian host
-				dst = append(dst, binary.LittleEndian.Uint16(p))
-			}
+	if r.matrix != nil {
+		dst := make([]byte, 0, r.elements()*r.dtype.Size())
+		err := t.rowsOf(ctx, r, func(p []byte) error {
+			dst = append(dst, p...)
 			return nil
 		})
-		*r.half = dst
+		r.matrix.Data = dst
 		return err
 	}
-	dst := make([]float32, 0, n)
-	err := t.stream(ctx, checkpoint.F32, func(p []byte) error {
+	dst := make([]float32, 0, r.elements())
+	err := t.rowsOf(ctx, r, func(p []byte) error {
 		for ; len(p) >= 4; p = p[4:] {
 			dst = append(dst, math.Float32frombits(binary.LittleEndian.Uint32(p)))
 		}
 		return nil
 	})
-	*r.full = dst
+	*r.vector = dst
 	return err
+}
+
+// rowsOf streams the rows of t that make up a resident tensor.
+func (t tensor) rowsOf(ctx context.Context, r resident, emit func([]byte) error) error {
+	if r.rows == nil {
+		return t.stream(ctx, r.dtype, emit)
+	}
+	row := t.Elements() / t.Shape[0]
+	for _, part := range r.rows {
+		section := t
+		section.Shape = append([]int64{part.count}, t.Shape[1:]...)
+		section.Size = part.count * row * t.DType.Size()
+		section.r = io.NewSectionReader(t.r, part.first*row*t.DType.Size(), section.Size)
+		if err := section.stream(ctx, r.dtype, emit); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // equal says whether two tensors have the same type, shape and bytes.

@@ -9,18 +9,21 @@ import (
 	"strconv"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
+	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
 // What the metadata of every image says first.
 const (
 	imageFormat  = "windrow flash image"
-	imageVersion = "1"
+	imageVersion = "2" // 1: OPT models in F16 only
 )
 
 // facts is what an image's metadata says:
 //
 //	format, format_version      constants
-//	arch, activation, dtype     "opt", "relu", "F16"
+//	arch, activation, dtype     "opt", "relu", "F16": the family, the activation function, and the type of the resident matrices
+//	architecture                all that changes the computation, as JSON; "model, shape" below repeat some of it for people and other tools
+//	bundle_format               "F16", "BF16", "F32", "Q8" or "Q4"
 //	model, origin               a name to show; "huggingface", or how the weights were synthesised
 //	rows_per_unit (P), d_model, layers, d_ffn, heads, kv_heads, head_dim, vocab, max_positions, dtype_bytes
 //	record_bytes, stride        of one neuron, in bytes; record_bytes = P·d_model·dtype_bytes ≤ stride
@@ -30,9 +33,13 @@ type facts struct {
 	name, origin string
 	source       string // SHA-256, hex
 	tokenizer    []byte
-	shape        Shape
+	arch         Arch
+	precision    Precision
 	stride       int
 }
+
+// record is the size of one neuron's record without padding.
+func (f facts) record() int { return int(f.arch.Shape.RecordBytes(f.precision.Bundles)) }
 
 // dimensions pairs the names in the metadata with the fields of a Shape.
 func dimensions(s *Shape) map[string]*int {
@@ -50,11 +57,12 @@ func digest(p []byte) string {
 func (f facts) encode() map[string]string {
 	meta := map[string]string{
 		"format": imageFormat, "format_version": imageVersion,
-		"arch": Arch, "activation": Activation, "dtype": string(checkpoint.F16),
+		"arch": f.arch.Family, "activation": f.arch.Activation.String(), "dtype": f.precision.Resident.String(),
+		"architecture": f.arch.encode(), "bundle_format": f.precision.Bundles.String(),
 		"model": f.name, "origin": f.origin, "source_sha256": f.source,
-		"record_bytes": strconv.Itoa(int(f.shape.RecordBytes())), "stride": strconv.Itoa(f.stride),
+		"record_bytes": strconv.Itoa(f.record()), "stride": strconv.Itoa(f.stride),
 	}
-	for name, value := range dimensions(&f.shape) {
+	for name, value := range dimensions(&f.arch.Shape) {
 		meta[name] = strconv.Itoa(*value)
 	}
 	if len(f.tokenizer) > 0 {
@@ -70,15 +78,12 @@ func decodeFacts(meta map[string]string) (facts, error) {
 	if meta["format"] != imageFormat {
 		return f, fmt.Errorf("%w: not a flash image; make one with windrow pack", checkpoint.ErrFormat)
 	}
-	for _, c := range [][2]string{
-		{"format_version", imageVersion}, {"arch", Arch}, {"activation", Activation}, {"dtype", string(checkpoint.F16)},
-	} {
-		if got := meta[c[0]]; got != c[1] {
-			return f, fmt.Errorf("%w: %s is %q; this program knows %q", checkpoint.ErrUnsupported, c[0], got, c[1])
-		}
+	if err := f.decodeArch(meta); err != nil {
+		return f, err
 	}
-	fields := dimensions(&f.shape)
-	record := 0
+	shape, record := f.arch.Shape, 0
+	var stated Shape
+	fields := dimensions(&stated)
 	fields["record_bytes"], fields["stride"] = &record, &f.stride
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		v, err := strconv.Atoi(meta[name])
@@ -87,13 +92,22 @@ func decodeFacts(meta map[string]string) (facts, error) {
 		}
 		*fields[name] = v
 	}
-	if err := f.shape.check(); err != nil {
+	if meta["format_version"] == "1" {
+		f.arch, shape = versionOne(stated), stated
+		if err := f.arch.check(); err != nil {
+			return f, err
+		}
+	}
+	if stated != shape {
+		return f, fmt.Errorf("%w: the metadata's dimensions %+v are not those of its architecture", checkpoint.ErrFormat, stated)
+	}
+	if err := f.precision.check(shape); err != nil {
 		return f, err
 	}
-	if record != int(f.shape.RecordBytes()) {
-		return f, fmt.Errorf("%w: record_bytes is %d, the shape makes %d", checkpoint.ErrFormat, record, int(f.shape.RecordBytes()))
+	if record != f.record() {
+		return f, fmt.Errorf("%w: record_bytes is %d, the shape makes %d", checkpoint.ErrFormat, record, f.record())
 	}
-	if err := checkStride(f.shape, f.stride); err != nil {
+	if err := f.checkStride(); err != nil {
 		return f, err
 	}
 	if raw, err := hex.DecodeString(f.source); err != nil || len(raw) != sha256.Size {
@@ -105,13 +119,53 @@ func decodeFacts(meta map[string]string) (facts, error) {
 	return f, nil
 }
 
+// versionOne is the architecture of images that do not state it.
+func versionOne(s Shape) Arch {
+	return Arch{
+		Family: OPT, Shape: s, Activation: Activation{Kind: ReLU}, Epsilon: 1e-5, Positions: true, Tied: true, FinalNorm: true,
+		AttnBias: true, OutBias: true, FFNBias: true, Embed: s.DModel,
+	}
+}
+
+// decodeArch reads the architecture and the formats.
+func (f *facts) decodeArch(meta map[string]string) (err error) {
+	switch version := meta["format_version"]; version {
+	case "1":
+		f.precision = Precision{ref.F16, ref.F16}
+		for _, c := range [][2]string{{"arch", OPT}, {"activation", string(ReLU)}, {"dtype", ref.F16.String()}} {
+			if got := meta[c[0]]; got != c[1] {
+				return fmt.Errorf("%w: %s is %q in an image of version 1; this program knows %q", checkpoint.ErrUnsupported, c[0], got, c[1])
+			}
+		}
+		return nil
+	case imageVersion:
+	default:
+		return fmt.Errorf("%w: format_version is %q; this program knows 1 and %s", checkpoint.ErrUnsupported, version, imageVersion)
+	}
+	if f.arch, err = decodeArch(meta["architecture"]); err != nil {
+		return err
+	}
+	if meta["arch"] != f.arch.Family || meta["activation"] != f.arch.Activation.String() {
+		return fmt.Errorf("%w: arch %q and activation %q are not those of the architecture", checkpoint.ErrFormat, meta["arch"], meta["activation"])
+	}
+	var known bool
+	if f.precision.Resident, known = ref.ParseFormat(meta["dtype"]); !known {
+		return fmt.Errorf("%w: dtype is %q", checkpoint.ErrUnsupported, meta["dtype"])
+	}
+	if f.precision.Bundles, known = ref.ParseFormat(meta["bundle_format"]); !known {
+		return fmt.Errorf("%w: bundle_format is %q", checkpoint.ErrUnsupported, meta["bundle_format"])
+	}
+	return nil
+}
+
 // maxStride bounds the padding of a record.
 const maxStride = 64 << 20
 
-func checkStride(s Shape, stride int) error {
-	if stride < int(s.RecordBytes()) || stride%2 != 0 || stride > maxStride {
-		return fmt.Errorf("%w: stride %d; an even number from the record's %d to %d is needed",
-			checkpoint.ErrFormat, stride, int(s.RecordBytes()), maxStride)
+func (f facts) checkStride() error {
+	align := max(2, int(dtypeOf(f.precision.Bundles).Size())) // keeps elements and scales aligned
+	if f.stride < f.record() || f.stride%align != 0 || f.stride > maxStride {
+		return fmt.Errorf("%w: stride %d; a multiple of %d from the record's %d to %d is needed",
+			checkpoint.ErrFormat, f.stride, align, f.record(), maxStride)
 	}
 	return nil
 }

@@ -23,6 +23,25 @@ func tiny() Shape {
 	return Shape{DModel: 16, Layers: 2, DFFN: 64, Heads: 4, KVHeads: 4, HeadDim: 4, Vocab: 40, MaxPos: 24, Rows: 2, DTypeSize: 2}
 }
 
+// Names of OPT's tensors, without prefix.
+const (
+	embedSource = "embed_tokens.weight"
+	headSource  = "lm_head.weight"
+)
+
+func upSource(layer int) string   { return fmt.Sprintf("layers.%d.fc1.weight", layer) }
+func downSource(layer int) string { return fmt.Sprintf("layers.%d.fc2.weight", layer) }
+
+// factsOf are those of an OPT model of a shape in F16.
+func factsOf(s Shape) facts {
+	f := facts{arch: versionOne(s), precision: Precision{ref.F16, ref.F16}}
+	f.stride = f.record()
+	return f
+}
+
+// format is for PackOptions.
+func format(f ref.Format) *ref.Format { return &f }
+
 // fixture is a Hugging Face folder to be.
 type fixture struct {
 	shape   Shape

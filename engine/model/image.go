@@ -14,9 +14,11 @@ import (
 type Image struct {
 	Path          string
 	Name          string
-	Shape         Shape
+	Arch          Arch
+	Shape         Shape // Arch.Shape
+	Precision     Precision
 	Activation    string
-	DType         string // of the weights in the bundles, "F16"
+	DType         string // of the weights in the bundles: "F16", "Q4"
 	Hash          string // source_sha256: identity of the weights
 	Origin        string // "huggingface", or how the weights were synthesised
 	TokenizerJSON []byte // text form of the tokenizer; empty when the image has none
@@ -51,10 +53,10 @@ func newImage(path string, file *checkpoint.File) (*Image, error) {
 		return nil, fmt.Errorf("%w: the length %d is not a multiple of %d", checkpoint.ErrFormat, file.Size(), imageAlign)
 	}
 	// Every layer has more than ten tensors: this bounds the list below by the file, not by what it claims.
-	if n := len(file.Tensors()); f.shape.Layers > n {
-		return nil, fmt.Errorf("%w: %d layers, but only %d tensors", checkpoint.ErrFormat, f.shape.Layers, n)
+	if n := len(file.Tensors()); f.arch.Shape.Layers > n {
+		return nil, fmt.Errorf("%w: %d layers, but only %d tensors", checkpoint.ErrFormat, f.arch.Shape.Layers, n)
 	}
-	for _, want := range imageTensors(f.shape, f.stride) {
+	for _, want := range f.tensors() {
 		t, ok := file.Tensor(want.Name)
 		if !ok {
 			return nil, fmt.Errorf("%w: tensor %q is missing", checkpoint.ErrFormat, want.Name)
@@ -65,8 +67,8 @@ func newImage(path string, file *checkpoint.File) (*Image, error) {
 		}
 	}
 	img := &Image{
-		Path: path, Name: f.name, Shape: f.shape, Activation: Activation, DType: string(checkpoint.F16), Hash: f.source, Origin: f.origin,
-		file: file, stride: f.stride, base: make([]int64, f.shape.Layers),
+		Path: path, Name: f.name, Arch: f.arch, Shape: f.arch.Shape, Precision: f.precision, Activation: f.arch.Activation.String(), DType: f.precision.Bundles.String(), Hash: f.source, Origin: f.origin,
+		file: file, stride: f.stride, base: make([]int64, f.arch.Shape.Layers),
 	}
 	if len(f.tokenizer) > 0 {
 		img.TokenizerJSON, img.TokenizerHash = f.tokenizer, digest(f.tokenizer)
@@ -84,15 +86,18 @@ func newImage(path string, file *checkpoint.File) (*Image, error) {
 // Geometry says where every record is.
 func (img *Image) Geometry() layout.Geometry {
 	return layout.Geometry{
-		Base: slices.Clone(img.base), Units: img.Shape.DFFN, Record: img.Shape.RecordBytes(), Stride: units.Bytes(img.stride), Size: img.file.Size(),
+		Base: slices.Clone(img.base), Units: img.Shape.DFFN, Record: img.RecordBytes(), Stride: units.Bytes(img.stride), Size: img.file.Size(),
 	}
 }
+
+// RecordBytes is the size of one neuron's record without padding.
+func (img *Image) RecordBytes() units.Bytes { return img.Shape.RecordBytes(img.Precision.Bundles) }
 
 // ResidentBytes is what the Weights take in memory.
 func (img *Image) ResidentBytes() units.Bytes {
 	total := int64(0)
-	for _, r := range newWeights(img.Shape).residents() {
-		total += r.elements() * r.dtype().Size()
+	for _, r := range newWeights(img.Arch, img.Precision).residents() {
+		total += r.elements() * r.dtype.Size()
 	}
 	return units.Bytes(total)
 }
@@ -107,9 +112,10 @@ func (img *Image) BundleBytes() units.Bytes { return units.Bytes(img.Shape.Layer
 
 // Weights loads the resident tensors into memory.
 func (img *Image) Weights() (*Weights, error) {
-	w, buf := newWeights(img.Shape), &scratch{}
+	w, buf := newWeights(img.Arch, img.Precision), &scratch{}
 	for _, r := range w.residents() {
 		t, err := img.tensor(r.name, buf)
+		r.rows = nil // an image holds it as one
 		if err == nil {
 			err = r.load(context.Background(), t)
 		}
@@ -129,7 +135,7 @@ func (img *Image) Bundles(layer int, dst []byte) error {
 	if err := img.file.ReadTensor(name, dst); err != nil {
 		return err
 	}
-	if i := firstNonFinite(checkpoint.F16, dst); i >= 0 {
+	if i := firstNonFinite(dtypeOf(img.Precision.Bundles), dst); i >= 0 {
 		return fmt.Errorf("model: %s: tensor %q: %w: the weight at index %d is not finite", img.Path, name, checkpoint.ErrFormat, i)
 	}
 	return nil

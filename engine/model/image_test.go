@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -16,7 +17,9 @@ import (
 
 // goodFacts are those of a synthetic image of the tiny shape.
 func goodFacts() facts {
-	return facts{name: "m", origin: "test", source: strings.Repeat("0", 64), tokenizer: []byte("{}"), shape: tiny(), stride: 64}
+	f := factsOf(tiny())
+	f.name, f.origin, f.source, f.tokenizer = "m", "test", strings.Repeat("0", 64), []byte("{}")
+	return f
 }
 
 func TestFactsRoundTrip(t *testing.T) {
@@ -33,19 +36,20 @@ func TestMetadataThatContradictsItself(t *testing.T) {
 		want       string
 	}{
 		{"format", "pt", checkpoint.ErrFormat, "not a flash image"},
-		{"format_version", "2", checkpoint.ErrUnsupported, `format_version is "2"`},
-		{"arch", "llama", checkpoint.ErrUnsupported, "arch"},
-		{"activation", "silu", checkpoint.ErrUnsupported, "activation"},
-		{"dtype", "BF16", checkpoint.ErrUnsupported, "dtype"},
+		{"format_version", "3", checkpoint.ErrUnsupported, `format_version is "3"`},
+		{"architecture", "{}", checkpoint.ErrFormat, "d_model is 0"},
+		{"architecture", `{"family":"opt","moe":true}`, checkpoint.ErrFormat, "moe"},
+		{"arch", "llama", checkpoint.ErrFormat, "arch"},
+		{"activation", "silu", checkpoint.ErrFormat, "activation"},
+		{"dtype", "F32", checkpoint.ErrUnsupported, "F32 of 2 bytes"},
+		{"dtype", "I8", checkpoint.ErrUnsupported, "dtype"},
+		{"bundle_format", "Q5", checkpoint.ErrUnsupported, "bundle_format"},
+		{"bundle_format", "Q4", checkpoint.ErrUnsupported, "multiple of 32"},
 		{"d_model", "sixteen", checkpoint.ErrFormat, "not a number"},
-		{"d_model", "32", checkpoint.ErrFormat, "heads"},
-		{"layers", "0", checkpoint.ErrFormat, "layers is 0"},
-		{"layers", "99999999", checkpoint.ErrFormat, "layers is"},
+		{"d_model", "32", checkpoint.ErrFormat, "not those of its architecture"},
 		{"record_bytes", "128", checkpoint.ErrFormat, "record_bytes is 128"},
 		{"stride", "32", checkpoint.ErrFormat, "stride 32"},
 		{"stride", "65", checkpoint.ErrFormat, "stride 65"},
-		{"kv_heads", "2", checkpoint.ErrUnsupported, "kv_heads"},
-		{"rows_per_unit", "3", checkpoint.ErrUnsupported, "3 rows"},
 		{"source_sha256", "none", checkpoint.ErrFormat, "source_sha256"},
 		{"tokenizer", "{ }", checkpoint.ErrFormat, "tokenizer_sha256"},
 	} {
@@ -53,6 +57,25 @@ func TestMetadataThatContradictsItself(t *testing.T) {
 		meta[c.key] = c.value
 		_, err := decodeFacts(meta)
 		refused(t, err, c.kind, c.want)
+	}
+}
+
+// TestVersionOne reads the metadata of images that were written before there were families.
+func TestVersionOne(t *testing.T) {
+	meta := goodFacts().encode()
+	meta["format_version"] = "1"
+	delete(meta, "architecture")
+	delete(meta, "bundle_format")
+	got, err := decodeFacts(meta)
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(goodFacts()) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	for _, c := range [][2]string{{"layers", "0"}, {"layers", "99999999"}, {"kv_heads", "3"}, {"rows_per_unit", "4"}, {"dtype", "BF16"}} {
+		changed := maps.Clone(meta)
+		changed[c[0]] = c[1]
+		if _, err := decodeFacts(changed); err == nil {
+			t.Errorf("%s = %s was taken", c[0], c[1])
+		}
 	}
 }
 
@@ -83,7 +106,7 @@ func TestOpenImageChecksTheTensors(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			list := imageTensors(tiny(), 64)
+			list := factsOf(tiny()).tensors()
 			if c.change != nil {
 				list = c.change(list)
 			}
@@ -184,7 +207,7 @@ func TestSynthIsRandomSmallAndRepeatable(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	record := int(s.RecordBytes())
+	record := int(s.RecordBytes(ref.F16))
 	for i := range s.DFFN {
 		r := string(narrow[i*record:][:record])
 		if string(padded[i*4096:][:record]) != r {
@@ -204,9 +227,12 @@ func checkSynthWeights(t *testing.T, img *Image) {
 		t.Fatal(err)
 	}
 	var sum, squares float64
-	lists := [][]uint16{w.Embed, w.Pos, w.Layers[1].O.W}
 	n := 0
-	for _, list := range lists {
+	for _, m := range []Matrix{w.Embed, w.Pos, w.Layers[1].O.W} {
+		list, err := ref.Bytes16(m.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for i, h := range list {
 			v := math.Abs(float64(ref.F16ToF32(h)))
 			if v >= 0.05 || v < 1.0/512 {
@@ -328,18 +354,18 @@ func FuzzTranspose(f *testing.F) {
 	f.Add(uint8(33), uint8(65), uint8(3))
 	f.Add(uint8(1), uint8(1), uint8(0))
 	f.Fuzz(func(t *testing.T, d8, n8, extra uint8) {
-		d, n := int(d8)+1, int(n8)+1
-		stride, offset := 4*d+2*int(extra), 2*d
-		src := make([]byte, 2*d*n)
+		d, n, es := int(d8)+1, int(n8)+1, 2+int(extra)%2*2
+		stride, offset := 2*es*d+es*int(extra), es*d
+		src := make([]byte, es*d*n)
 		for i := range src {
 			src[i] = byte(i*7 + i>>8)
 		}
 		got := make([]byte, n*stride)
-		transpose(got, stride, offset, src, d, n)
+		transpose(got, stride, offset, src, d, n, es)
 		want := make([]byte, n*stride)
 		for i := range d {
 			for j := range n {
-				copy(want[j*stride+offset+2*i:][:2], src[(i*n+j)*2:])
+				copy(want[j*stride+offset+es*i:][:es], src[(i*n+j)*es:])
 			}
 		}
 		if string(got) != string(want) {
@@ -355,7 +381,7 @@ func (d *discard) Write(p []byte) (int, error) { d.n += int64(len(p)); return le
 
 func BenchmarkSynthBundles(b *testing.B) {
 	s := Shape{DModel: 4096, Layers: 1, DFFN: 4096, Rows: 2, DTypeSize: 2}
-	fill := &synthFiller{shape: s, stride: int(s.RecordBytes()), seed: 1}
+	fill := &synthFiller{shape: s, stride: int(s.RecordBytes(ref.F16)), seed: 1}
 	out := &discard{}
 	b.SetBytes(int64(s.DFFN * fill.stride))
 	for b.Loop() {
@@ -391,10 +417,10 @@ func BenchmarkBundler(b *testing.B) {
 		}
 		return tensor{info, r, &scratch{}}
 	}
-	bundler := newBundler(s, int(s.RecordBytes()), 4, bundleMemory)
-	b.SetBytes(int64(s.DFFN) * int64(s.RecordBytes()))
+	bundler := newBundler(factsOf(s), 4, bundleMemory)
+	b.SetBytes(int64(s.DFFN) * int64(s.RecordBytes(ref.F16)))
 	for b.Loop() {
-		if err := bundler.layer(b.Context(), open(upSource(0)), open(downSource(0)), func([]byte) error { return nil }); err != nil {
+		if err := bundler.layer(b.Context(), []tensor{open(upSource(0)), open(downSource(0))}, func([]byte) error { return nil }); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -7,16 +7,18 @@ import (
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
 	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// PackOptions say how to pack. The zero value packs F16 weights as they are, records without padding, no tokenizer.
+// PackOptions say how to pack. The zero value packs weights as they are, records without padding, no tokenizer.
 type PackOptions struct {
 	// Name of the model; empty means the folder's.
 	Name string
 	// Tokenizer is the text form of the model's tokenizer, to be stored in the image.
 	Tokenizer []byte
-	// Convert rounds F32 and BF16 matrices to F16. Without it they are refused.
-	Convert bool
+	// Format converts all matrices: to F16, BF16 or F32, which may round, or with Q8 and Q4 the rows on flash to these, in groups of 32 with a
+	// scale, and the others to F16. nil keeps the type they have.
+	Format *ref.Format
 	// IgnoreIndex takes every safetensors file of the folder, whatever the index says.
 	IgnoreIndex bool
 	// Stride is the distance between records; 0 means the size of a record. 4096 makes the 3,072 B records of OPT-125M
@@ -33,7 +35,9 @@ type PackOptions struct {
 type PackReport struct {
 	Path         string
 	Name         string
-	Shape        Shape
+	Arch         Arch
+	Precision    Precision
+	Record       units.Bytes // of one neuron, without padding
 	Bytes        units.Bytes // of the whole image
 	Resident     units.Bytes // of the tensors that are always in memory
 	Bundles      units.Bytes // of the records, padding included
@@ -41,7 +45,7 @@ type PackReport struct {
 	Notes        []string // whole sentences about what was odd in the folder
 }
 
-// Pack writes the OPT model of a Hugging Face folder as a flash image. It reads the weights twice, first to hash and check
+// Pack writes the model of a Hugging Face folder as a flash image. It reads the weights twice, first to hash and check
 // them, and needs memory for a few blocks only. The image appears at out when it is complete; when packing fails or ctx
 // ends, nothing is left and an older image at out stays.
 func Pack(ctx context.Context, dir, out string, opt PackOptions) (*PackReport, error) {
@@ -50,28 +54,31 @@ func Pack(ctx context.Context, dir, out string, opt PackOptions) (*PackReport, e
 		return nil, err
 	}
 	defer src.Close()
-	if err := src.checkTypes(opt.Convert); err != nil {
+	precision, err := src.precision(opt.Format)
+	if err != nil {
 		return nil, err
 	}
-	s := src.config.Shape
-	f := facts{name: opt.Name, origin: "huggingface", tokenizer: opt.Tokenizer, shape: s, stride: int(opt.Stride)}
+	f := facts{name: opt.Name, origin: "huggingface", tokenizer: opt.Tokenizer, arch: src.config.Arch, precision: precision, stride: int(opt.Stride)}
 	if f.name == "" {
 		if f.name, err = folderName(dir); err != nil {
 			return nil, err
 		}
 	}
 	if f.stride == 0 {
-		f.stride = int(s.RecordBytes())
+		f.stride = f.record()
 	}
-	if err := checkStride(s, f.stride); err != nil {
+	if err := f.checkStride(); err != nil {
 		return nil, fmt.Errorf("model: pack %s: %w", dir, err)
 	}
-	size := dataSize(s, f.stride)
+	size := f.dataSize()
 	moved := meter(opt.Progress, src.bytes()+size)
 	if f.source, err = src.hash(ctx, moved); err != nil {
 		return nil, err
 	}
-	if err := writeImage(ctx, out, f, newSourceFiller(src, f.stride, opt.memory), opt.create, moved); err != nil {
+	if opt.Format != nil && !src.stored(*opt.Format) {
+		f.source = digest(fmt.Appendf(nil, "%s as %s", f.source, *opt.Format)) // other weights, other masks
+	}
+	if err := writeImage(ctx, out, f, newSourceFiller(src, f, opt.memory), opt.create, moved); err != nil {
 		return nil, err
 	}
 	img, err := OpenImage(out)
@@ -80,7 +87,7 @@ func Pack(ctx context.Context, dir, out string, opt PackOptions) (*PackReport, e
 	}
 	defer img.Close()
 	return &PackReport{
-		Path: out, Name: f.name, Shape: s, Bytes: units.Bytes(img.file.Size()), Resident: img.ResidentBytes(), Bundles: img.BundleBytes(),
+		Path: out, Name: f.name, Arch: f.arch, Precision: f.precision, Record: units.Bytes(f.record()), Bytes: units.Bytes(img.file.Size()), Resident: img.ResidentBytes(), Bundles: img.BundleBytes(),
 		SourceSHA256: f.source, Notes: src.notes,
 	}, nil
 }
@@ -99,12 +106,12 @@ type sourceFiller struct {
 	bundler *bundler
 }
 
-func newSourceFiller(src *source, stride, memory int) *sourceFiller {
+func newSourceFiller(src *source, f facts, memory int) *sourceFiller {
 	if memory == 0 {
 		memory = bundleMemory
 	}
 	const widest = 4 // bytes of an F32
-	return &sourceFiller{src, newBundler(src.config.Shape, stride, widest, memory)}
+	return &sourceFiller{src, newBundler(f, widest, memory)}
 }
 
 func (f *sourceFiller) resident(ctx context.Context, r resident, emit func([]byte) error) error {
@@ -112,24 +119,23 @@ func (f *sourceFiller) resident(ctx context.Context, r resident, emit func([]byt
 	if err != nil {
 		return err
 	}
-	return t.stream(ctx, r.dtype(), emit)
+	return t.rowsOf(ctx, r, emit)
 }
 
 func (f *sourceFiller) bundles(ctx context.Context, layer int, emit func([]byte) error) error {
-	up, err := f.src.tensor(upSource(layer))
-	if err != nil {
-		return err
+	var matrices []tensor
+	for _, name := range f.src.config.Arch.ffnSources(layer) {
+		t, err := f.src.tensor(name)
+		if err != nil {
+			return err
+		}
+		matrices = append(matrices, t)
 	}
-	down, err := f.src.tensor(downSource(layer))
-	if err != nil {
-		return err
-	}
-	return f.bundler.layer(ctx, up, down, emit)
+	return f.bundler.layer(ctx, matrices, emit)
 }
 
-// LoadFolder loads a whole OPT model into memory: the resident weights and, for each layer, the bytes of its records without
-// padding. They are the same bits that Pack puts into an image, by the same code. Weights must be F16; pack a model
-// of another type with Convert.
+// LoadFolder loads a whole model into memory: the resident weights and, for each layer, the bytes of its records without
+// padding. They are the same bits that Pack puts into an image, by the same code, with the weights' own types.
 func LoadFolder(dir string) (*Weights, [][]byte, Config, error) {
 	ctx := context.Background()
 	src, err := openSource(dir, checkpoint.FolderOptions{})
@@ -137,14 +143,17 @@ func LoadFolder(dir string) (*Weights, [][]byte, Config, error) {
 		return nil, nil, Config{}, err
 	}
 	defer src.Close()
-	if err := src.checkTypes(false); err != nil {
+	precision, err := src.precision(nil)
+	if err != nil {
 		return nil, nil, Config{}, err
 	}
 	if err := src.checkHead(ctx); err != nil {
 		return nil, nil, Config{}, err
 	}
-	s := src.config.Shape
-	w := newWeights(s)
+	f := facts{arch: src.config.Arch, precision: precision}
+	f.stride = f.record()
+	w := newWeights(f.arch, precision)
+	fill := newSourceFiller(src, f, 0)
 	for _, r := range w.residents() {
 		t, err := src.tensor(r.source)
 		if err == nil {
@@ -154,11 +163,9 @@ func LoadFolder(dir string) (*Weights, [][]byte, Config, error) {
 			return nil, nil, Config{}, err
 		}
 	}
-	record := int(s.RecordBytes())
-	fill := newSourceFiller(src, record, 0)
-	bundles := make([][]byte, s.Layers)
+	bundles := make([][]byte, w.Shape.Layers)
 	for l := range bundles {
-		bundles[l] = make([]byte, 0, s.DFFN*record)
+		bundles[l] = make([]byte, 0, w.Shape.DFFN*f.stride)
 		err := fill.bundles(ctx, l, func(p []byte) error {
 			bundles[l] = append(bundles[l], p...)
 			return nil

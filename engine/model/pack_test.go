@@ -93,7 +93,7 @@ func TestPackPutsRowsAndColumnsTogether(t *testing.T) {
 					t.Errorf("%s starts at %d, not aligned to its elements", x.Name, x.Offset)
 				}
 			}
-			if img.Shape != c.shape || report.Shape != c.shape {
+			if img.Shape != c.shape || report.Arch.Shape != c.shape {
 				t.Errorf("shape %+v", img.Shape)
 			}
 			if want := units.Bytes(c.shape.Layers*c.shape.DFFN) * geo.Stride; img.BundleBytes() != want || report.Bundles != want {
@@ -117,7 +117,7 @@ func TestFolderEqualsImage(t *testing.T) {
 	if !reflect.DeepEqual(w, fromImage) {
 		t.Error("resident weights differ")
 	}
-	if config.Shape != img.Shape || config.Activation != img.Activation {
+	if config.Arch != img.Arch {
 		t.Errorf("config %+v", config)
 	}
 	for l, want := range bundles {
@@ -131,10 +131,10 @@ func TestFolderEqualsImage(t *testing.T) {
 	}
 	memory := 0
 	for _, r := range w.residents() {
-		if r.half != nil {
-			memory += 2 * len(*r.half)
+		if r.matrix != nil {
+			memory += len(r.matrix.Data)
 		} else {
-			memory += 4 * len(*r.full)
+			memory += 4 * len(*r.vector)
 		}
 	}
 	if img.ResidentBytes() != units.Bytes(memory) || report.Resident != units.Bytes(memory) {
@@ -148,16 +148,12 @@ func TestWeightsGoWhereTheyBelong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	half := func(source string, got []uint16) {
+	half := func(source string, m Matrix) {
 		t.Helper()
-		if want := f.tensors[source]; len(got) != len(want) {
-			t.Errorf("%s: %d elements, want %d", source, len(got), len(want))
-		} else {
-			for i := range want {
-				if ref.F16ToF32(got[i]) != want[i] {
-					t.Fatalf("%s: element %d is %v, want %v", source, i, ref.F16ToF32(got[i]), want[i])
-				}
-			}
+		got := make([]float32, m.Rows*m.Cols)
+		ref.F16.Decode(got, m.Data)
+		if !reflect.DeepEqual(got, f.tensors[source]) {
+			t.Errorf("%s differs", source)
 		}
 	}
 	full := func(source string, got []float32) {
@@ -227,11 +223,10 @@ func TestConversionIsAskedFor(t *testing.T) {
 				f.tensors["layers.0.fc2.weight"][3] = 0.1
 			}
 			dir := f.write(t, 1)
-			_, err := Pack(t.Context(), dir, filepath.Join(t.TempDir(), "x"), PackOptions{})
-			refused(t, err, checkpoint.ErrUnsupported, string(dtype), "conversion")
-			_, _, _, err = LoadFolder(dir)
-			refused(t, err, checkpoint.ErrUnsupported, string(dtype))
-			img, _ := pack(t, dir, PackOptions{Convert: true})
+			if img, _ := pack(t, dir, PackOptions{}); img.DType != string(dtype) {
+				t.Errorf("%s became %s", dtype, img.DType)
+			}
+			img, _ := pack(t, dir, PackOptions{Format: format(ref.F16)})
 			checkRecords(t, f, img)
 			w, err := img.Weights()
 			if err != nil {
@@ -265,7 +260,7 @@ func TestNonFiniteWeightsAreNamed(t *testing.T) {
 			f.dtype = c.dtype
 			f.tensors[c.tensor][13] = c.value
 			out := t.TempDir()
-			_, err := Pack(t.Context(), f.write(t, 1), filepath.Join(out, "x"), PackOptions{Convert: true})
+			_, err := Pack(t.Context(), f.write(t, 1), filepath.Join(out, "x"), PackOptions{Format: format(ref.F16)})
 			refused(t, err, checkpoint.ErrFormat, "model.decoder."+c.tensor, "index 13", c.want)
 			folderIsEmpty(t, out)
 			if c.dtype == checkpoint.F16 {
@@ -389,7 +384,7 @@ func TestPackMemoryIsBounded(t *testing.T) {
 func TestBundlerFitsForEveryModel(t *testing.T) {
 	for _, d := range []int{768, 4096, 9216, 12288} {
 		s := Shape{DModel: d, DFFN: 4 * d, Rows: 2, DTypeSize: 2}
-		b := newBundler(s, int(s.RecordBytes()), 4, bundleMemory)
+		b := newBundler(factsOf(s), 4, bundleMemory)
 		if n := len(b.raw) + len(b.down) + len(b.out); n > bundleMemory || n < bundleMemory/3 && b.block < b.ffn {
 			t.Errorf("d_model %d: %d bytes of buffers", d, n)
 		}

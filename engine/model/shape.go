@@ -5,6 +5,7 @@ import (
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
 	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
 // Shape is the shape of a model. It has the same fields as the Shape of package traces, in the same order, so that one
@@ -18,12 +19,14 @@ type Shape struct {
 	HeadDim   int `json:"head_dim"`
 	Vocab     int `json:"vocab"`
 	MaxPos    int `json:"max_positions"`
-	Rows      int `json:"rows_per_unit"` // P: 2 for OPT (up, down)
-	DTypeSize int `json:"dtype_bytes"`   // bytes per weight
+	Rows      int `json:"rows_per_unit"` // P: 2 (up, down) or 3 (gate, up, down)
+	DTypeSize int `json:"dtype_bytes"`   // bytes per resident weight
 }
 
-// RecordBytes is the size of one neuron's record without padding: P·d_model·bytes.
-func (s Shape) RecordBytes() units.Bytes { return units.Bytes(s.Rows * s.DModel * s.DTypeSize) }
+// RecordBytes is the size of one neuron's record without padding, its rows stored in a format.
+func (s Shape) RecordBytes(bundles ref.Format) units.Bytes {
+	return units.Bytes(s.Rows * bundles.Size(s.DModel))
+}
 
 // positionOffset is how many rows OPT's position table has before that of position 0.
 const positionOffset = 2
@@ -35,7 +38,7 @@ const (
 	maxLayers = 1 << 12
 )
 
-// check demands a shape that the OPT engine can run.
+// check demands a shape that the engine can run.
 func (s Shape) check() error {
 	for _, d := range []struct {
 		name       string
@@ -50,12 +53,14 @@ func (s Shape) check() error {
 		}
 	}
 	switch {
-	case s.Heads*s.HeadDim != s.DModel:
-		return fmt.Errorf("%w: %d heads of %d do not make d_model %d", checkpoint.ErrFormat, s.Heads, s.HeadDim, s.DModel)
-	case s.KVHeads != s.Heads:
-		return fmt.Errorf("%w: kv_heads %d of %d heads; OPT has as many", checkpoint.ErrUnsupported, s.KVHeads, s.Heads)
-	case s.Rows != 2 || s.DTypeSize != 2:
-		return fmt.Errorf("%w: %d rows of %d-byte weights per neuron; OPT has 2 rows of F16", checkpoint.ErrUnsupported, s.Rows, s.DTypeSize)
+	case s.KVHeads < 1 || s.KVHeads > s.Heads || s.Heads%s.KVHeads != 0:
+		return fmt.Errorf("%w: kv_heads %d of %d heads; a divisor is wanted", checkpoint.ErrFormat, s.KVHeads, s.Heads)
+	case s.Heads*s.HeadDim > maxDim:
+		return fmt.Errorf("%w: %d heads of %d", checkpoint.ErrFormat, s.Heads, s.HeadDim)
+	case s.Rows != 2 && s.Rows != 3:
+		return fmt.Errorf("%w: %d rows per neuron; 2 (up, down) and 3 (gate, up, down) are known", checkpoint.ErrUnsupported, s.Rows)
+	case s.DTypeSize != 2 && s.DTypeSize != 4:
+		return fmt.Errorf("%w: weights of %d bytes; 2 and 4 are known", checkpoint.ErrUnsupported, s.DTypeSize)
 	}
 	return nil
 }

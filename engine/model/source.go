@@ -10,11 +10,12 @@ import (
 	"strings"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
+	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// source is a Hugging Face folder with an OPT model in it.
+// source is a Hugging Face folder, or a GGUF file, with a model in it.
 type source struct {
-	folder *checkpoint.Folder
+	folder checkpoint.Model
 	config Config
 	names  map[string]string // name without prefix → name in the folder, for the tensors that are used
 	notes  []string
@@ -23,7 +24,7 @@ type source struct {
 
 // openSource opens a folder and demands that it holds exactly the tensors of the model that its config.json describes.
 func openSource(dir string, opt checkpoint.FolderOptions) (*source, error) {
-	folder, err := checkpoint.OpenFolder(dir, opt)
+	folder, err := checkpoint.OpenModel(dir, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -40,27 +41,34 @@ func openSource(dir string, opt checkpoint.FolderOptions) (*source, error) {
 
 // used lists the tensors that the computation needs with their shapes, by name without prefix.
 func (s *source) used() map[string][]int64 {
-	shape := s.config.Shape
-	d, ffn := int64(shape.DModel), int64(shape.DFFN)
+	a := &s.config.Arch
+	d, ffn := int64(a.Shape.DModel), int64(a.Shape.DFFN)
 	list := map[string][]int64{}
-	for _, r := range newWeights(shape).residents() {
-		list[r.source] = r.shape
+	for _, r := range newWeights(*a, Precision{}).residents() {
+		list[r.source] = r.sourceShape()
 	}
-	for l := range shape.Layers {
-		list[upSource(l)] = []int64{ffn, d}
-		list[downSource(l)] = []int64{d, ffn}
+	for l := range a.Shape.Layers {
+		for _, name := range a.ffnSources(l) {
+			list[name] = []int64{ffn, d}
+		}
+		names := a.ffnSources(l)
+		list[names[len(names)-1]] = []int64{d, ffn}
 	}
 	return list
 }
 
-// bind finds every tensor under either prefix and refuses what is missing, misshapen or left over.
+// bind finds every tensor under one of the prefixes and refuses what is missing, misshapen or left over.
 func (s *source) bind() error {
-	used := s.used()
+	if err := s.adapt(); err != nil {
+		return err
+	}
+	names, used := namesOf(&s.config.Arch), s.used()
+	head := names.head + ".weight"
 	var unknown []string
 	for _, t := range s.folder.Tensors() {
-		bare, prefixed := strings.CutPrefix(strings.TrimPrefix(t.Name, "model."), "decoder.")
+		bare, prefixed := s.bare(t.Name)
 		switch {
-		case t.Name == headSource || prefixed && bare == "version": // the latter is a relic without meaning
+		case t.Name == head && s.config.Arch.Tied || prefixed && s.relic(bare):
 		case !prefixed || used[bare] == nil:
 			unknown = append(unknown, t.Name)
 		case s.names[bare] != "":
@@ -70,9 +78,9 @@ func (s *source) bind() error {
 		}
 	}
 	if len(unknown) > 0 {
-		return fmt.Errorf("%w: tensors that no part of an OPT model uses: %s", checkpoint.ErrUnsupported, shorten(unknown))
+		return fmt.Errorf("%w: tensors that no part of a model of family %s uses: %s", checkpoint.ErrUnsupported, s.config.Arch.Family, shorten(unknown))
 	}
-	if err := s.bindHead(); err != nil {
+	if err := s.bindHead(names); err != nil {
 		return err
 	}
 	var missing []string
@@ -86,22 +94,61 @@ func (s *source) bind() error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("%w: missing tensors (after the prefix model.decoder. or decoder.): %s", checkpoint.ErrFormat, shorten(missing))
+		return fmt.Errorf("%w: missing tensors (after the prefix %s): %s", checkpoint.ErrFormat, strings.Join(names.prefixes, " or "), shorten(missing))
+	}
+	return nil
+}
+
+// bare is a tensor's name without the family's prefix; the head has none.
+func (s *source) bare(name string) (bare string, prefixed bool) {
+	names := namesOf(&s.config.Arch)
+	if strings.HasPrefix(name, names.head+".") {
+		return name, true
+	}
+	for _, prefix := range names.prefixes {
+		if bare, ok := strings.CutPrefix(name, prefix); ok {
+			return bare, true
+		}
+	}
+	return name, false
+}
+
+// relic says whether a tensor means nothing.
+func (s *source) relic(bare string) bool {
+	return slices.ContainsFunc(namesOf(&s.config.Arch).relics, func(r string) bool { return bare == r || strings.HasSuffix(bare, "."+r) })
+}
+
+// adapt lets the tensors decide what config.json may leave open or say wrongly: whether there is a final norm (OPT checkpoints lacked it once).
+func (s *source) adapt() error {
+	a := &s.config.Arch
+	if a.Family != OPT || a.PostNorm {
+		return nil
+	}
+	names, there := namesOf(a), false
+	for _, prefix := range names.prefixes {
+		_, ok := s.folder.Tensor(prefix + names.finalNorm + ".weight")
+		there = there || ok
+	}
+	if there != a.FinalNorm {
+		s.notes = append(s.notes, fmt.Sprintf("config.json says _remove_final_layer_norm %v, but a final norm is there: %v; the tensors were followed", !a.FinalNorm, there))
+		a.FinalNorm = there
 	}
 	return nil
 }
 
 // bindHead applies the tie of embedding and output head.
-func (s *source) bindHead() error {
+func (s *source) bindHead(names naming) error {
+	headSource, embedSource := names.head+".weight", names.embed+".weight"
 	head, hasHead := s.folder.Tensor(headSource)
-	switch embed := s.names[embedSource]; {
+	embed := s.names[embedSource]
+	switch {
 	case embed == "" && !hasHead:
 		return fmt.Errorf("%w: neither %s nor %s is there; one of them is needed as embedding and output head",
 			checkpoint.ErrFormat, embedSource, headSource)
-	case embed == "" && s.config.Tied:
+	case embed == "" && s.config.Arch.Tied:
 		s.names[embedSource] = head.Name
 		s.notes = append(s.notes, headSource+" serves as embedding too, because there is no "+embedSource)
-	case !s.config.Tied && !hasHead:
+	case !s.config.Arch.Tied && !hasHead:
 		return fmt.Errorf("%w: tie_word_embeddings is false, but there is no %s", checkpoint.ErrFormat, headSource)
 	}
 	return nil
@@ -116,30 +163,56 @@ func shorten(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// checkTypes demands F16 matrices unless they may be converted. Vectors may be of any float type: they become F32 exactly.
-func (s *source) checkTypes(conv bool) error {
-	types := map[checkpoint.DType]bool{}
+// precision decides how weights are stored. Matrices keep their type; with a type asked for they are converted to it, and with a quantised one the
+// bundles are quantised and all else becomes F16. Vectors may be of any float type: they become F32 exactly.
+func (s *source) precision(want *ref.Format) (Precision, error) {
+	types := map[checkpoint.DType]string{} // with an example
 	for _, name := range s.sorted() {
 		t, _ := s.folder.Tensor(s.names[name])
-		switch t.DType {
-		case checkpoint.F16, checkpoint.BF16, checkpoint.F32:
-		default:
-			return fmt.Errorf("model: tensor %q: %w: dtype %s; F16, BF16 and F32 are", t.Name, checkpoint.ErrUnsupported, t.DType)
+		if _, ok := formatOf(t.DType); !ok {
+			return Precision{}, fmt.Errorf("model: tensor %q: %w: dtype %s; F16, BF16 and F32 are", t.Name, checkpoint.ErrUnsupported, t.DType)
 		}
-		if len(t.Shape) < 2 {
-			continue
-		}
-		types[t.DType] = true
-		if t.DType != checkpoint.F16 && !conv {
-			return fmt.Errorf("model: tensor %q: %w: dtype %s; ask for conversion to F16, which rounds the weights",
-				t.Name, checkpoint.ErrUnsupported, t.DType)
+		if len(t.Shape) >= 2 {
+			types[t.DType] = t.Name
 		}
 	}
 	hint := map[string]checkpoint.DType{"float16": checkpoint.F16, "bfloat16": checkpoint.BF16, "float32": checkpoint.F32}[s.config.DType]
-	if s.config.DType != "" && (len(types) != 1 || !types[hint]) {
+	if s.config.DType != "" && (len(types) != 1 || types[hint] == "") {
 		s.notes = append(s.notes, fmt.Sprintf("config.json says dtype %s, the tensors differ; theirs was used", s.config.DType))
 	}
-	return nil
+	p := Precision{}
+	switch {
+	case want != nil && want.Group() > 1:
+		p = Precision{ref.F16, *want}
+	case want != nil:
+		p = Precision{*want, *want}
+	case len(types) > 1:
+		var list []string
+		for _, dtype := range slices.Sorted(maps.Keys(types)) {
+			list = append(list, fmt.Sprintf("%q is %s", types[dtype], dtype))
+		}
+		return p, fmt.Errorf("model: %w: matrices of several types: %s; ask for one of F16, BF16 and F32 for all", checkpoint.ErrUnsupported, strings.Join(list, ", "))
+	default:
+		for dtype := range types {
+			f, _ := formatOf(dtype)
+			p = Precision{f, f}
+		}
+	}
+	s.config.Arch.Shape.DTypeSize = p.Resident.Size(1)
+	if err := p.check(s.config.Arch.Shape); err != nil {
+		return p, fmt.Errorf("model: %w", err)
+	}
+	return p, nil
+}
+
+// stored says whether all matrices have a format already.
+func (s *source) stored(f ref.Format) bool {
+	for _, full := range s.names {
+		if t, _ := s.folder.Tensor(full); len(t.Shape) >= 2 && t.DType != dtypeOf(f) {
+			return false
+		}
+	}
+	return true
 }
 
 // sorted returns the names without prefix of the used tensors.
@@ -185,11 +258,13 @@ func (s *source) hash(ctx context.Context, moved func(int64)) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), s.checkHead(ctx)
 }
 
-// checkHead compares an output head that is there besides the embedding with it. An untied head that differs is not
-// supported; a tied one is ignored, as the reference implementation does.
+// checkHead looks at an output head that is there besides the embedding although config.json ties them: it is ignored, as the reference
+// implementation does, with a note when it differs.
 func (s *source) checkHead(ctx context.Context) error {
+	names := namesOf(&s.config.Arch)
+	headSource, embedSource := names.head+".weight", names.embed+".weight"
 	info, ok := s.folder.Tensor(headSource)
-	if !ok || s.names[embedSource] == headSource {
+	if !ok || !s.config.Arch.Tied || s.names[embedSource] == headSource {
 		return nil
 	}
 	embed, err := s.tensor(embedSource)
@@ -201,11 +276,8 @@ func (s *source) checkHead(ctx context.Context) error {
 		return err
 	}
 	same, err := equal(ctx, tensor{info, r, &s.buf}, embed)
-	switch {
-	case err != nil || same:
+	if err != nil || same {
 		return err
-	case !s.config.Tied:
-		return fmt.Errorf("model: tensor %q: %w: it differs from %s; only a tied head is", headSource, checkpoint.ErrUnsupported, embedSource)
 	}
 	s.notes = append(s.notes, headSource+" differs from "+embedSource+" and was ignored, because config.json ties them")
 	return nil

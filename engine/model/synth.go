@@ -10,6 +10,7 @@ import (
 
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
 // SynthOptions say what the random model is like. In the zero value about half of the neurons are active.
@@ -31,7 +32,12 @@ type SynthOptions struct {
 // model without being one. Each tensor has its own random stream, so its bytes depend on the seed, its name and its size
 // only. Writing is atomic as in Pack.
 func Synth(ctx context.Context, shape Shape, name string, seed uint64, out string, opt SynthOptions) error {
-	if err := shape.check(); err != nil {
+	arch := versionOne(shape)
+	err := arch.check()
+	if err == nil {
+		err = Precision{ref.F16, ref.F16}.check(shape)
+	}
+	if err != nil {
 		return fmt.Errorf("model: synth %s: %w", name, err)
 	}
 	if opt.ActiveShare == 0 {
@@ -40,11 +46,11 @@ func Synth(ctx context.Context, shape Shape, name string, seed uint64, out strin
 	if !(opt.ActiveShare > 0 && opt.ActiveShare < 1) {
 		return fmt.Errorf("model: synth %s: active share %v is not between 0 and 1", name, opt.ActiveShare)
 	}
-	f := facts{name: name, tokenizer: opt.Tokenizer, shape: shape, stride: int(opt.Stride)}
+	f := facts{name: name, tokenizer: opt.Tokenizer, arch: arch, precision: Precision{ref.F16, ref.F16}, stride: int(opt.Stride)}
 	if f.stride == 0 {
-		f.stride = int(shape.RecordBytes())
+		f.stride = f.record()
 	}
-	if err := checkStride(shape, f.stride); err != nil {
+	if err := f.checkStride(); err != nil {
 		return fmt.Errorf("model: synth %s: %w", name, err)
 	}
 	f.origin = fmt.Sprintf("synth seed=%d active=%v", seed, opt.ActiveShare)
@@ -54,7 +60,7 @@ func Synth(ctx context.Context, shape Shape, name string, seed uint64, out strin
 	// a grid of 2^-16, machines that fuse multiplications differently still agree.
 	bias := -quantile(opt.ActiveShare) * weightDeviation * math.Sqrt(float64(shape.DModel))
 	fill.bias = math.Round(bias*(1<<16)) / (1 << 16)
-	return writeImage(ctx, out, f, fill, opt.create, meter(opt.Progress, dataSize(shape, f.stride)))
+	return writeImage(ctx, out, f, fill, opt.create, meter(opt.Progress, f.dataSize()))
 }
 
 // quantile is the z that a standard normal number exceeds with probability p.
@@ -74,7 +80,7 @@ type synthFiller struct {
 
 func (f *synthFiller) resident(_ context.Context, r resident, emit func([]byte) error) error {
 	stream := rng.Stream(f.seed, "synth/"+r.name)
-	if r.half != nil {
+	if r.matrix != nil {
 		return f.matrix(stream, 2*r.elements(), emit)
 	}
 	buf := make([]byte, 0, 4*r.elements())
@@ -109,7 +115,7 @@ func (f *synthFiller) matrix(stream *rand.Rand, n int64, emit func([]byte) error
 // bundles generates record by record, so that the weights do not depend on the stride.
 func (f *synthFiller) bundles(_ context.Context, layer int, emit func([]byte) error) error {
 	stream := rng.Stream(f.seed, "synth/"+bundlesName(layer))
-	record := int(f.shape.RecordBytes())
+	record := int(f.shape.RecordBytes(ref.F16))
 	buf := make([]byte, max(1, synthBlock/f.stride)*f.stride)
 	for left := f.shape.DFFN; left > 0; {
 		n := min(left, len(buf)/f.stride)

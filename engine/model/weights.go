@@ -4,62 +4,122 @@ import (
 	"fmt"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
+	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// Linear is y = W·x + B.
+// Matrix is a resident matrix, row by row, in the format of its Weights.
+type Matrix struct {
+	Rows, Cols int
+	Data       []byte
+}
+
+// Linear is y = W·x + B; B is nil where there is no bias.
 type Linear struct {
-	W []uint16  // (out, in) float16
-	B []float32 // (out)
+	W Matrix
+	B []float32 // (rows)
 }
 
-// Norm is a layer norm's weight and bias.
+// Norm is a norm's weight and bias; B is nil for RMS norms.
 type Norm struct {
-	W []float32 // (d_model)
-	B []float32 // (d_model)
+	W []float32
+	B []float32
 }
 
-// Layer is the resident part of one decoder layer: everything but the FFN's two matrices.
+// Layer is the resident part of one decoder layer: everything but the FFN's matrices. What an architecture does not have is empty.
 type Layer struct {
-	AttnNorm   Norm
-	Q, K, V, O Linear // (d_model, d_model)
-	FFNNorm    Norm
-	UpBias     []float32 // (d_ffn), of fc1: decides with the up row whether a neuron is active
-	DownBias   []float32 // (d_model), of fc2: added once per token
+	AttnNorm     Norm
+	Q, K, V, O   Linear
+	QNorm, KNorm Norm // (head_dim), over each head
+	FFNNorm      Norm // empty where AttnNorm serves both
+	GateBias     []float32
+	UpBias       []float32 // (d_ffn): decides with the up row whether a neuron without a gate is active
+	DownBias     []float32 // (d_model): added once per token
 }
 
-// Weights are the resident weights of an OPT model. The output head is Embed: OPT ties them. The slices are read only
-// and shared by everyone who uses the Weights.
+// Weights are the resident weights of a model. The slices are read only and shared by everyone who uses the Weights.
 type Weights struct {
-	Shape     Shape
-	Embed     []uint16 // (vocab, d_model) float16
-	Pos       []uint16 // (max_positions+2, d_model) float16: position p is row p+2
+	Arch      Arch
+	Shape     Shape      // Arch.Shape
+	Resident  ref.Format // of all matrices here
+	Bundles   ref.Format // of the rows on flash
+	Embed     Matrix     // (vocab, embed_dim)
+	Pos       Matrix     // OPT: (max_positions+2, d_model), position p is row p+2
+	In, Out   Matrix     // OPT-350M: embed_dim to d_model and back, without bias
 	Layers    []Layer
 	FinalNorm Norm
+	Head      Linear // empty where it is Embed
 }
 
 // newWeights returns Weights without any data.
-func newWeights(s Shape) *Weights { return &Weights{Shape: s, Layers: make([]Layer, s.Layers)} }
-
-// embedSource is the embedding's name in a Hugging Face folder, without prefix; a tied model may have only headSource.
-const (
-	embedSource = "embed_tokens.weight"
-	headSource  = "lm_head.weight"
-)
-
-// resident is one resident tensor: its names, its shape and where it goes. Exactly one of half and full is set.
-type resident struct {
-	name   string // in an image
-	source string // in a Hugging Face folder, without the prefix "model.decoder." or "decoder."
-	shape  []int64
-	half   *[]uint16  // float16
-	full   *[]float32 // float32
+func newWeights(a Arch, p Precision) *Weights {
+	return &Weights{Arch: a, Shape: a.Shape, Resident: p.Resident, Bundles: p.Bundles, Layers: make([]Layer, a.Shape.Layers)}
 }
 
-func (r resident) dtype() checkpoint.DType {
-	if r.half != nil {
-		return checkpoint.F16
+// RecordBytes is the size of one neuron's record without padding.
+func (w *Weights) RecordBytes() int { return int(w.Shape.RecordBytes(w.Bundles)) }
+
+// Precision is how an image stores weights. Vectors (norms, biases) are always F32.
+type Precision struct {
+	Resident ref.Format // F16, BF16 or F32
+	Bundles  ref.Format // the same, or Q8 or Q4
+}
+
+func (p Precision) check(s Shape) error {
+	switch {
+	case p.Resident.Group() != 1 || p.Resident.Size(1) != s.DTypeSize:
+		return fmt.Errorf("%w: resident weights in %s of %d bytes", checkpoint.ErrUnsupported, p.Resident, s.DTypeSize)
+	case p.Bundles != p.Resident && p.Bundles.Group() == 1:
+		return fmt.Errorf("%w: bundles in %s beside resident weights in %s", checkpoint.ErrUnsupported, p.Bundles, p.Resident)
+	case s.DModel%p.Bundles.Group() != 0:
+		return fmt.Errorf("%w: %s needs rows of a multiple of %d weights; d_model is %d", checkpoint.ErrUnsupported, p.Bundles, p.Bundles.Group(), s.DModel)
 	}
-	return checkpoint.F32
+	return nil
+}
+
+// naming is how a family's Hugging Face folders name tensors: paths without prefix and without ".weight" and ".bias". An empty path means that
+// there is no such tensor.
+type naming struct {
+	prefixes []string // one of which is in front of all names but head's, or none
+	layer    string   // in front of the paths of a layer, "layers.%d."
+
+	embed, pos, projIn, projOut, finalNorm, head string
+
+	attnNorm, ffnNorm string
+	q, k, v, out      string
+	fused             string // q, k and v in one
+	split             func() (q, k, v []rowRange)
+	qNorm, kNorm      string
+	gate, up, down    string   // of the FFN: not resident but for their biases
+	relics            []string // tensors of a layer, or of the model, that mean nothing
+}
+
+func namesOf(a *Arch) naming {
+	switch a.Family {
+	case OPT:
+		return optNames(a)
+	case Falcon:
+		return falconNames(a)
+	case Persimmon:
+		return persimmonNames(a)
+	case Phi:
+		return phiNames(a)
+	}
+	return llamaNames(a)
+}
+
+// rowRange is a stretch of rows.
+type rowRange struct{ first, count int64 }
+
+// resident is one resident tensor: its names, its shape and where it goes. Exactly one of matrix and vector is set.
+type resident struct {
+	name   string     // in an image
+	source string     // in a Hugging Face folder, without prefix
+	whole  []int64    // shape of the source; nil = shape
+	rows   []rowRange // of the source that make up the tensor; nil = all
+	shape  []int64
+	dtype  checkpoint.DType
+	matrix *Matrix
+	vector *[]float32
 }
 
 func (r resident) elements() int64 {
@@ -70,51 +130,160 @@ func (r resident) elements() int64 {
 	return n
 }
 
+// sourceShape is the shape of the tensor that it is read from.
+func (r resident) sourceShape() []int64 {
+	if r.whole != nil {
+		return r.whole
+	}
+	return r.shape
+}
+
 // residents lists the resident tensors in the order of an image: the float32 vectors come first, so that all tensors
 // are aligned to their elements.
 func (w *Weights) residents() []resident {
-	d, ffn := int64(w.Shape.DModel), int64(w.Shape.DFFN)
-	var list []resident
-	full := func(name, source string, dst *[]float32, n int64) {
-		list = append(list, resident{name: name, source: source, shape: []int64{n}, full: dst})
-	}
-	half := func(name, source string, dst *[]uint16, rows int64) {
-		list = append(list, resident{name: name, source: source, shape: []int64{rows, d}, half: dst})
-	}
-	norm := func(name, source string, n *Norm) {
-		full(name+".weight", source+".weight", &n.W, d)
-		full(name+".bias", source+".bias", &n.B, d)
-	}
+	a, s, n := &w.Arch, &w.Shape, namesOf(&w.Arch)
+	d, ffn, hd := int64(s.DModel), int64(s.DFFN), int64(s.HeadDim)
+	qDim, kvDim := int64(s.Heads)*hd, int64(s.KVHeads)*hd
+	b := &tensorList{dtype: dtypeOf(w.Resident)}
 	for i := range w.Layers {
-		l, name, source := &w.Layers[i], fmt.Sprintf("layers.%d.", i), fmt.Sprintf("layers.%d.", i)
-		norm(name+"attn_norm", source+"self_attn_layer_norm", &l.AttnNorm)
-		for _, p := range l.projections() {
-			full(name+"attn."+p.name+".bias", source+"self_attn."+p.source+".bias", &p.to.B, d)
+		l, name, source := &w.Layers[i], fmt.Sprintf("layers.%d.", i), fmt.Sprintf(n.layer, i)
+		b.norm(name+"attn_norm", source+n.attnNorm, &l.AttnNorm, d, a.RMSNorm)
+		for _, p := range l.projections(n, qDim, kvDim, d) {
+			if p.bias(a) {
+				b.vector(name+"attn."+p.name+".bias", source+p.source+".bias", &p.to.B, p.out, p.whole, p.rows)
+			}
 		}
-		norm(name+"ffn_norm", source+"final_layer_norm", &l.FFNNorm)
-		full(name+"ffn.up_bias", source+"fc1.bias", &l.UpBias, ffn)
-		full(name+"ffn.down_bias", source+"fc2.bias", &l.DownBias, d)
+		if a.QKNorm {
+			b.norm(name+"attn.q_norm", source+n.qNorm, &l.QNorm, hd, false)
+			b.norm(name+"attn.k_norm", source+n.kNorm, &l.KNorm, hd, false)
+		}
+		if n.ffnNorm != "" && !a.SharedNorm {
+			b.norm(name+"ffn_norm", source+n.ffnNorm, &l.FFNNorm, d, a.RMSNorm)
+		}
+		if a.FFNBias {
+			if a.gated() {
+				b.vector(name+"ffn.gate_bias", source+n.gate+".bias", &l.GateBias, ffn, 0, nil)
+			}
+			b.vector(name+"ffn.up_bias", source+n.up+".bias", &l.UpBias, ffn, 0, nil)
+			b.vector(name+"ffn.down_bias", source+n.down+".bias", &l.DownBias, d, 0, nil)
+		}
 	}
-	norm("final_norm", "final_layer_norm", &w.FinalNorm)
-	half("embed", embedSource, &w.Embed, int64(w.Shape.Vocab))
-	half("pos", "embed_positions.weight", &w.Pos, int64(w.Shape.MaxPos+positionOffset))
+	if a.FinalNorm {
+		b.norm("final_norm", n.finalNorm, &w.FinalNorm, d, a.RMSNorm)
+	}
+	if a.HeadBias {
+		b.vector("head.bias", n.head+".bias", &w.Head.B, int64(s.Vocab), 0, nil)
+	}
+	b.matrix("embed", n.embed+".weight", &w.Embed, int64(s.Vocab), int64(a.Embed), 0, nil)
+	if a.Positions {
+		b.matrix("pos", n.pos+".weight", &w.Pos, int64(s.MaxPos+positionOffset), d, 0, nil)
+	}
+	if a.Embed != s.DModel {
+		b.matrix("project_in", n.projIn+".weight", &w.In, d, int64(a.Embed), 0, nil)
+		b.matrix("project_out", n.projOut+".weight", &w.Out, int64(a.Embed), d, 0, nil)
+	}
 	for i := range w.Layers {
-		for _, p := range w.Layers[i].projections() {
-			half(fmt.Sprintf("layers.%d.attn.%s.weight", i, p.name), fmt.Sprintf("layers.%d.self_attn.%s.weight", i, p.source), &p.to.W, d)
+		l, source := &w.Layers[i], fmt.Sprintf(n.layer, i)
+		for _, p := range l.projections(n, qDim, kvDim, d) {
+			b.matrix(fmt.Sprintf("layers.%d.attn.%s.weight", i, p.name), source+p.source+".weight", &p.to.W, p.out, p.in, p.whole, p.rows)
+		}
+	}
+	if !a.Tied {
+		b.matrix("head.weight", n.head+".weight", &w.Head.W, int64(s.Vocab), int64(a.Embed), 0, nil)
+	}
+	return b.list
+}
+
+// tensorList is a list of residents in the making.
+type tensorList struct {
+	list  []resident
+	dtype checkpoint.DType
+}
+
+func (b *tensorList) vector(name, source string, to *[]float32, n, whole int64, rows []rowRange) {
+	r := resident{name: name, source: source, rows: rows, shape: []int64{n}, dtype: checkpoint.F32, vector: to}
+	if rows != nil {
+		r.whole = []int64{whole}
+	}
+	b.list = append(b.list, r)
+}
+
+func (b *tensorList) matrix(name, source string, to *Matrix, out, in, whole int64, rows []rowRange) {
+	to.Rows, to.Cols = int(out), int(in)
+	r := resident{name: name, source: source, rows: rows, shape: []int64{out, in}, dtype: b.dtype, matrix: to}
+	if rows != nil {
+		r.whole = []int64{whole, in}
+	}
+	b.list = append(b.list, r)
+}
+
+func (b *tensorList) norm(name, source string, to *Norm, n int64, rms bool) {
+	b.vector(name+".weight", source+".weight", &to.W, n, 0, nil)
+	if !rms {
+		b.vector(name+".bias", source+".bias", &to.B, n, 0, nil)
+	}
+}
+
+// projection is one of the four of attention.
+type projection struct {
+	name, source   string
+	out, in, whole int64
+	rows           []rowRange
+	to             *Linear
+}
+
+func (p *projection) bias(a *Arch) bool {
+	if p.name == "o" {
+		return a.OutBias
+	}
+	return a.AttnBias
+}
+
+func (l *Layer) projections(n naming, qDim, kvDim, d int64) []projection {
+	list := []projection{
+		{"q", n.q, qDim, d, 0, nil, &l.Q}, {"k", n.k, kvDim, d, 0, nil, &l.K}, {"v", n.v, kvDim, d, 0, nil, &l.V}, {"o", n.out, d, qDim, 0, nil, &l.O},
+	}
+	if n.fused != "" {
+		q, k, v := n.split()
+		for i, rows := range [][]rowRange{q, k, v} {
+			list[i].source, list[i].rows, list[i].whole = n.fused, rows, qDim+2*kvDim
 		}
 	}
 	return list
 }
 
-type projection struct {
-	name, source string
-	to           *Linear
+// ffnSources are the names of the FFN's matrices in the order of a record's rows; the last is stored by columns.
+func (a *Arch) ffnSources(layer int) []string {
+	n := namesOf(a)
+	at := fmt.Sprintf(n.layer, layer)
+	var list []string
+	if a.gated() {
+		list = append(list, at+n.gate+".weight")
+	}
+	return append(list, at+n.up+".weight", at+n.down+".weight")
 }
 
-func (l *Layer) projections() []projection {
-	return []projection{{"q", "q_proj", &l.Q}, {"k", "k_proj", &l.K}, {"v", "v_proj", &l.V}, {"o", "out_proj", &l.O}}
+// dtypeOf is the element type of a tensor in a format; quantised rows are bytes.
+func dtypeOf(f ref.Format) checkpoint.DType {
+	switch f {
+	case ref.F16:
+		return checkpoint.F16
+	case ref.BF16:
+		return checkpoint.BF16
+	case ref.F32:
+		return checkpoint.F32
+	}
+	return checkpoint.U8
 }
 
-// upSource and downSource are the names of the FFN's matrices in a Hugging Face folder, without prefix.
-func upSource(layer int) string   { return fmt.Sprintf("layers.%d.fc1.weight", layer) }
-func downSource(layer int) string { return fmt.Sprintf("layers.%d.fc2.weight", layer) }
+func formatOf(d checkpoint.DType) (ref.Format, bool) {
+	switch d {
+	case checkpoint.F16:
+		return ref.F16, true
+	case checkpoint.BF16:
+		return ref.BF16, true
+	case checkpoint.F32:
+		return ref.F32, true
+	}
+	return 0, false
+}

@@ -15,13 +15,14 @@ func bundlesName(layer int) string { return fmt.Sprintf("layers.%d.ffn.bundles",
 // residentPad makes the resident tensors a multiple of 8 bytes, so that the data starts at one too; rarely needed.
 const residentPad = "resident.pad"
 
-// imageTensors lists all tensors of an image in the order of its data.
-func imageTensors(s Shape, stride int) []checkpoint.TensorInfo {
+// tensors lists all tensors of an image in the order of its data.
+func (f facts) tensors() []checkpoint.TensorInfo {
+	s, stride := f.arch.Shape, int64(f.stride)
 	var list []checkpoint.TensorInfo
 	size := int64(0)
-	for _, r := range newWeights(s).residents() {
-		list = append(list, checkpoint.TensorInfo{Name: r.name, DType: r.dtype(), Shape: r.shape})
-		size += r.elements() * r.dtype().Size()
+	for _, r := range newWeights(f.arch, f.precision).residents() {
+		list = append(list, checkpoint.TensorInfo{Name: r.name, DType: r.dtype, Shape: r.shape})
+		size += r.elements() * r.dtype.Size()
 	}
 	pad := func(name string, n int64) {
 		if n > 0 {
@@ -30,8 +31,9 @@ func imageTensors(s Shape, stride int) []checkpoint.TensorInfo {
 	}
 	pad(residentPad, -size&7)
 	for l := range s.Layers {
-		list = append(list, checkpoint.TensorInfo{Name: bundlesName(l), DType: checkpoint.F16, Shape: []int64{int64(s.DFFN), int64(stride / 2)}})
-		pad(fmt.Sprintf("layers.%d.ffn.pad", l), -int64(s.DFFN)*int64(stride)&(imageAlign-1))
+		dtype := dtypeOf(f.precision.Bundles)
+		list = append(list, checkpoint.TensorInfo{Name: bundlesName(l), DType: dtype, Shape: []int64{int64(s.DFFN), stride / dtype.Size()}})
+		pad(fmt.Sprintf("layers.%d.ffn.pad", l), -int64(s.DFFN)*stride&(imageAlign-1))
 	}
 	return list
 }
@@ -46,7 +48,7 @@ type filler interface {
 
 // writeImage writes a whole image or nothing. moved is told of every block that was written.
 func writeImage(ctx context.Context, out string, f facts, from filler, create createFunc, moved func(int64)) error {
-	w, err := checkpoint.NewWriter(out, imageTensors(f.shape, f.stride), f.encode(), checkpoint.WriterOptions{
+	w, err := checkpoint.NewWriter(out, f.tensors(), f.encode(), checkpoint.WriterOptions{
 		HeaderAlign: imageAlign, AlignTensor: bundlesName(0), Create: create,
 	})
 	if err != nil {
@@ -61,7 +63,7 @@ func writeImage(ctx context.Context, out string, f facts, from filler, create cr
 		moved(int64(n))
 		return err
 	}
-	residents, next := newWeights(f.shape).residents(), 0
+	residents, next := newWeights(f.arch, f.precision).residents(), 0
 	layer := 0
 	for _, t := range w.Tensors() {
 		if err := w.Begin(t.Name); err != nil {
@@ -71,7 +73,7 @@ func writeImage(ctx context.Context, out string, f facts, from filler, create cr
 		case next < len(residents) && t.Name == residents[next].name:
 			err = from.resident(ctx, residents[next], emit)
 			next++
-		case layer < f.shape.Layers && t.Name == bundlesName(layer):
+		case layer < f.arch.Shape.Layers && t.Name == bundlesName(layer):
 			err = from.bundles(ctx, layer, emit)
 			layer++
 		default:
@@ -102,9 +104,9 @@ func meter(p Progress, total int64) func(int64) {
 }
 
 // dataSize is the number of bytes behind the header.
-func dataSize(s Shape, stride int) int64 {
+func (f facts) dataSize() int64 {
 	total := int64(0)
-	for _, t := range imageTensors(s, stride) {
+	for _, t := range f.tensors() {
 		n := t.DType.Size()
 		for _, dim := range t.Shape {
 			n *= dim

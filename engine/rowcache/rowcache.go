@@ -15,19 +15,19 @@ import (
 // Cache holds up to a fixed number of records of one layer. It is not safe for concurrent use.
 type Cache struct {
 	slots  *policy.Slots
-	matrix []uint16  // (capacity, record): fp16 bit patterns
+	matrix []byte    // (capacity, record)
 	bias   []float32 // (capacity)
 	record int
 }
 
-// New returns an empty Cache for capacity records of record weights each, out of units neurons. All its memory is touched now,
+// New returns an empty Cache for capacity records of record bytes each, out of units neurons. All its memory is touched now,
 // so that no token pays for page faults and a machine that is too small shows it before the first one.
 func New(units, capacity, record int) (*Cache, error) {
 	if units <= 0 || capacity < 0 || capacity > units || record <= 0 {
-		return nil, fmt.Errorf("rowcache: %d rows of %d weights for %d units is not a cache", capacity, record, units)
+		return nil, fmt.Errorf("rowcache: %d rows of %d bytes for %d units is not a cache", capacity, record, units)
 	}
-	c := &Cache{slots: policy.NewSlots(units), matrix: make([]uint16, capacity*record), bias: make([]float32, capacity), record: record}
-	const page = 4096 / 2
+	c := &Cache{slots: policy.NewSlots(units), matrix: make([]byte, capacity*record), bias: make([]float32, capacity), record: record}
+	const page = 4096
 	for i := 0; i < len(c.matrix); i += page {
 		c.matrix[i] = 0
 	}
@@ -56,7 +56,7 @@ func (c *Cache) Delete(units []uint32) (copied int) {
 }
 
 // Insert appends the record and bias of an absent unit. A full cache is an error: the stated memory is never exceeded.
-func (c *Cache) Insert(unit uint32, record []uint16, bias float32) error {
+func (c *Cache) Insert(unit uint32, record []byte, bias float32) error {
 	if c.slots.Len() == len(c.bias) {
 		return fmt.Errorf("rowcache: all %d rows are in use and unit %d needs one more; give the cache more rows or the policy a smaller window", len(c.bias), unit)
 	}
@@ -66,9 +66,9 @@ func (c *Cache) Insert(unit uint32, record []uint16, bias float32) error {
 	return nil
 }
 
-// Row returns the record of a present unit as fp16 bit patterns, and its bias. The record is valid until the next
+// Row returns the record of a present unit, and its bias. The record is valid until the next
 // Delete or Insert. ok is false when the unit is not in the cache.
-func (c *Cache) Row(unit uint32) (record []uint16, bias float32, ok bool) {
+func (c *Cache) Row(unit uint32) (record []byte, bias float32, ok bool) {
 	row := c.slots.Row(unit)
 	if row < 0 {
 		return nil, 0, false
@@ -76,4 +76,4 @@ func (c *Cache) Row(unit uint32) (record []uint16, bias float32, ok bool) {
 	return c.at(row), c.bias[row], true
 }
 
-func (c *Cache) at(row int) []uint16 { return c.matrix[row*c.record : (row+1)*c.record] }
+func (c *Cache) at(row int) []byte { return c.matrix[row*c.record : (row+1)*c.record] }

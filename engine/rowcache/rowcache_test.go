@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-func record(unit uint32, size int) []uint16 {
-	r := make([]uint16, size)
+func record(unit uint32, size int) []byte {
+	r := make([]byte, size)
 	for i := range r {
-		r[i] = uint16(unit*31) + uint16(i)
+		r[i] = byte(unit*31) + byte(i)
 	}
 	return r
 }
@@ -47,7 +47,7 @@ func TestAgainstMap(t *testing.T) {
 		}
 		for v := range uint32(units) {
 			row, bias, ok := c.Row(v)
-			if ok != want[v] || ok && (bias != float32(v) || row[3] != uint16(v*31)+3) {
+			if ok != want[v] || ok && (bias != float32(v) || row[3] != byte(v*31)+3) {
 				t.Fatalf("step %d: unit %d: present %v, bias %v, row %v", step, v, ok, bias, row)
 			}
 		}

@@ -57,6 +57,8 @@ var allowed = map[string][]string{
 	"engine": {"internal/units", "internal/rng", "engine/policy", "engine/layout", "engine/flashio", "engine/rowcache", "engine/model",
 		"kernels/ref", "kernels/cpu"},
 
+	"engine/eval": {"engine"},
+
 	"record": {"engine", "traces"},
 
 	"sim/des": {"internal/units"},

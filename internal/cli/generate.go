@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -25,15 +26,21 @@ func modelFlag() *cli.StringFlag {
 func samplingFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.Float64Flag{Name: "temp", Usage: "`TEMPERATURE`; 0 takes the most likely token"},
+		&cli.IntFlag{Name: "top-k", Usage: "only the `K` most likely tokens", DefaultText: "all"},
 		&cli.Float64Flag{Name: "top-p", Value: 1, Usage: "nucleus: the smallest set of tokens with probability `P`"},
+		&cli.Float64Flag{Name: "min-p", Usage: "only tokens at least `P` times as likely as the most likely one"},
+		&cli.Float64Flag{Name: "repeat-penalty", Value: 1, Usage: "divide the logits of tokens that were there before by `R`"},
 		seedFlag(),
 	}
 }
 
 func samplingOf(c *cli.Context) (engine.Sampling, error) {
-	s := engine.Sampling{Temperature: c.Float64("temp"), TopP: c.Float64("top-p"), Seed: c.Uint64("seed")}
-	if s.TopP > 1 {
-		return s, usageError("--top-p %v: it is a probability, at most 1", s.TopP)
+	s := engine.Sampling{
+		Temperature: c.Float64("temp"), TopK: c.Int("top-k"), TopP: c.Float64("top-p"), MinP: c.Float64("min-p"), Penalty: c.Float64("repeat-penalty"),
+		Seed: c.Uint64("seed"),
+	}
+	if _, err := engine.NewSampler(s, 0); err != nil {
+		return s, usageError("%v", err)
 	}
 	return s, nil
 }
@@ -46,7 +53,9 @@ func generateCommand(e *env) *cli.Command {
 		Description: "Without --oracle all rows are in memory (dense). With --oracle the feed-forward rows stay on flash and are read as needed;\n" +
 			"until predictors exist, which rows are needed comes from a trace that was recorded on the same tokens, and the output is checked\n" +
 			"against it. The prompt is then the trace's own.\n\n" +
+			"With --draft the text is what the model alone would write: exactly when greedy, in distribution when sampled.\n\n" +
 			examples(`windrow generate -m tales.flash.safetensors -n 32 "Once upon a time"`,
+				`windrow generate -m tales.flash.safetensors -n 32 --temp 0.8 --top-k 40 --stop "." "Once upon a time"`,
 				"windrow record -m tales.flash.safetensors --prompts examples/prompts/tales.txt --limit 2 -n 24 -o tales.trace.arrow",
 				"windrow generate -m tales.flash.safetensors --oracle tales.trace.arrow --window 4 --io pread"),
 		Flags: append(append([]cli.Flag{
@@ -54,6 +63,10 @@ func generateCommand(e *env) *cli.Command {
 			&cli.IntFlag{Name: "n", Value: 64, Usage: "`N` tokens to generate"},
 			&cli.StringFlag{Name: "oracle", Usage: "`TRACE` with the masks of the same tokens: run flash-resident"},
 			&cli.IntFlag{Name: "sequence", Usage: "`N`th sequence of the trace"},
+			&cli.StringSliceFlag{Name: "stop", Usage: "end before this `TEXT`; may be given several times"},
+			&cli.IntFlag{Name: "prefill-chunk", Value: 1, Usage: "run `N` tokens of the prompt through the model together"},
+			&cli.StringFlag{Name: "draft", Usage: "flash image `IMG` of a smaller model with the same tokenizer that drafts (speculative decoding)"},
+			&cli.IntFlag{Name: "lambda", Value: 4, Usage: "tokens that --draft proposes at once, `N`"},
 			jsonFlag(),
 		}, samplingFlags()...), readFlags()...),
 		Action: e.generate,
@@ -74,6 +87,17 @@ type generated struct {
 	Sampling string        `json:"sampling"`
 	Resident bool          `json:"resident"` // all rows in memory
 	Mode     *flashio.Mode `json:"io_mode,omitempty"`
+	Draft    *drafted      `json:"draft,omitempty"`
+}
+
+// drafted says what speculative decoding did.
+type drafted struct {
+	Model      string  `json:"model"`
+	Lambda     int     `json:"lambda"`
+	Verified   int     `json:"verifications"`
+	Proposed   int     `json:"drafted"`
+	Accepted   int     `json:"accepted"`
+	Acceptance float64 `json:"acceptance_ratio"`
 }
 
 func (e *env) generate(c *cli.Context) error {
@@ -91,7 +115,15 @@ func (e *env) generate(c *cli.Context) error {
 		return err
 	}
 	g := generated{Model: m.image.Name, Sampling: sampling.String(), Resident: c.String("oracle") == ""}
-	opt := engine.GenerateOptions{MaxTokens: c.Int("n"), Sampling: sampling, Seq: c.Int("sequence"), Stop: map[uint32]bool{}, Vocab: tok.VocabSize()}
+	opt := engine.GenerateOptions{
+		MaxTokens: c.Int("n"), Sampling: sampling, Seq: c.Int("sequence"), Stop: map[uint32]bool{}, Vocab: tok.VocabSize(), Chunk: c.Int("prefill-chunk"),
+	}
+	if opt.Chunk < 1 {
+		return usageError("--prefill-chunk %d: 1 or more is wanted", opt.Chunk)
+	}
+	if c.IsSet("draft") && !g.Resident {
+		return usageError("--draft and --oracle: a trace holds no masks of drafted tokens; give one of them")
+	}
 	if id, ok := tok.EOS(); ok {
 		opt.Stop[id] = true
 	}
@@ -129,7 +161,13 @@ func (e *env) generate(c *cli.Context) error {
 func (e *env) runGeneration(c *cli.Context, m *openedModel, rows engine.Rows, prompt []uint32, opt engine.GenerateOptions,
 	check func(i int, id uint32) error, g *generated) error {
 	count := &counter{}
-	eng, err := engine.New(m.weights, rows, engine.Config{Threads: c.Int("threads"), Context: min(len(prompt)+opt.MaxTokens, m.weights.Shape.MaxPos), Observer: count})
+	lambda := 0
+	if c.IsSet("draft") {
+		lambda = c.Int("lambda")
+	}
+	eng, err := engine.New(m.weights, rows, engine.Config{
+		Threads: c.Int("threads"), Context: min(len(prompt)+opt.MaxTokens, m.weights.Shape.MaxPos), Batch: max(opt.Chunk, lambda+1), Observer: count,
+	})
 	if err != nil {
 		return err
 	}
@@ -146,22 +184,37 @@ func (e *env) runGeneration(c *cli.Context, m *openedModel, rows engine.Rows, pr
 	for _, id := range prompt {
 		show(stream.Next(id))
 	}
+	stop := newStopper(c.StringSlice("stop"))
 	begin := time.Now()
 	var first, last time.Time
-	g.Tokens, err = eng.Generate(c.Context, prompt, opt, func(id uint32) error {
+	emit := func(id uint32) error {
 		last = time.Now()
 		if first.IsZero() {
 			first = last
 		}
 		g.NGen++
-		show(stream.Next(id))
-		return check(g.NGen-1, id)
-	})
-	show(stream.Flush())
+		show(stop.next(stream.Next(id)))
+		if err := check(g.NGen-1, id); err != nil {
+			return err
+		}
+		if stop.over {
+			return errStopped
+		}
+		return nil
+	}
+	if lambda > 0 {
+		g.Tokens, err = e.drafting(c, m, eng, prompt, opt, g, emit)
+	} else {
+		g.Tokens, err = eng.Generate(c.Context, prompt, opt, emit)
+	}
+	show(stop.next(stream.Flush()))
+	show(stop.flush())
 	if !c.Bool("json") {
 		fmt.Fprintln(e.stdout)
 	}
-	if err == nil && g.NGen < opt.MaxTokens {
+	if errors.Is(err, errStopped) {
+		err = nil
+	} else if err == nil && g.NGen < opt.MaxTokens {
 		err = check(g.NGen, endOfText)
 	}
 	if err != nil {
@@ -182,8 +235,42 @@ func (e *env) runGeneration(c *cli.Context, m *openedModel, rows engine.Rows, pr
 	}
 	e.note("%d prompt tokens, %d generated, %.4g tokens/s, first token after %.3g ms, %v read from flash, hit ratio %.3g",
 		g.NPrompt, g.NGen, g.AvgTS, g.TTFT, count.bytes, g.HitRatio)
+	if d := g.Draft; d != nil {
+		e.note("%s drafted %d tokens, %d were accepted, in %d verifications", d.Model, d.Proposed, d.Accepted, d.Verified)
+	}
 	return nil
 }
+
+// drafting generates with the draft model of the flags.
+func (e *env) drafting(c *cli.Context, m *openedModel, eng *engine.Engine, prompt []uint32, opt engine.GenerateOptions, g *generated, emit func(uint32) error) ([]uint32, error) {
+	d, err := openModel(c.String("draft"))
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	if d.image.TokenizerHash != m.image.TokenizerHash {
+		return nil, usageError("--draft: %s and %s have different tokenizers: a draft must speak in the same tokens", d.image.Name, m.image.Name)
+	}
+	rows, err := d.resident()
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	small, err := engine.New(d.weights, rows, engine.Config{Threads: c.Int("threads"), Context: min(len(prompt)+opt.MaxTokens, d.weights.Shape.MaxPos)})
+	if err != nil {
+		return nil, err
+	}
+	defer small.Close()
+	ids, count, err := engine.Speculate(c.Context, eng, small, prompt, engine.SpeculateOptions{GenerateOptions: opt, Draft: c.Int("lambda")}, emit)
+	g.Draft = &drafted{Model: d.image.Name, Lambda: c.Int("lambda"), Verified: count.Verified, Proposed: count.Drafted, Accepted: count.Accepted}
+	if count.Drafted > 0 {
+		g.Draft.Acceptance = float64(count.Accepted) / float64(count.Drafted)
+	}
+	return ids, err
+}
+
+// errStopped ends a generation at a stop text.
+var errStopped = errors.New("stop text")
 
 // counter adds up what the layers did.
 type counter struct {
@@ -260,7 +347,7 @@ func (o *oracle) find(seq uint32, m *openedModel) error {
 	return nil
 }
 
-func (o *oracle) masks(pos int) ([][]uint64, error) {
+func (o *oracle) masks(_, pos int) ([][]uint64, error) {
 	if err := o.trace.Token(o.first+pos, &o.token); err != nil {
 		return nil, err
 	}
@@ -309,23 +396,32 @@ func (e *env) openFlash(c *cli.Context, m *openedModel, tr *traces.Reader) (*eng
 	return flash, nil
 }
 
-// readPrompts reads one prompt per line; blank lines are skipped.
-func readPrompts(path string, limit int) ([]string, error) {
+// readText reads a text file.
+func readText(path string) (string, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return nil, inputError("%s is a folder; name a file with one prompt per line", path)
+		return "", inputError("%s is a folder; name a text file", path)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
-		return nil, inputError("%s is not a text file; write one prompt per line", path)
+		return "", inputError("%s is not a text file", path)
 	}
 	if bytes.HasPrefix(data, []byte("version https://git-lfs")) {
-		return nil, inputError("%s is a Git LFS pointer, not the prompts; run git lfs pull", path)
+		return "", inputError("%s is a Git LFS pointer, not the text; run git lfs pull", path)
+	}
+	return string(data), nil
+}
+
+// readPrompts reads one prompt per line; blank lines are skipped.
+func readPrompts(path string, limit int) ([]string, error) {
+	text, err := readText(path)
+	if err != nil {
+		return nil, err
 	}
 	var prompts []string
-	for line := range strings.Lines(string(data)) {
+	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" && (limit == 0 || len(prompts) < limit) {
 			prompts = append(prompts, line)
 		}

@@ -170,7 +170,7 @@ func hostFacts() map[string]string {
 func traceHeader(img *model.Image, s engine.Sampling) traces.Header {
 	return traces.Header{
 		SchemaVersion: traces.SchemaVersion, Tool: Tool, UnitKind: traces.Neuron,
-		Layers: img.Shape.Layers, Units: img.Shape.DFFN, UnitBytes: img.Shape.RecordBytes(),
+		Layers: img.Shape.Layers, Units: img.Shape.DFFN, UnitBytes: img.RecordBytes(),
 		Model: img.Name, ModelSHA256: img.Hash, Shape: traces.Shape(img.Shape), Tokenizer: img.TokenizerHash,
 		Activation: img.Activation, DType: img.DType, Seed: s.Seed, Sampling: s.String(), Host: hostFacts(),
 	}

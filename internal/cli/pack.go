@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/tokenizer"
 	"github.com/windrow-sim/windrow/internal/report"
 	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
 func packCommand(e *env) *cli.Command {
@@ -18,14 +20,15 @@ func packCommand(e *env) *cli.Command {
 		Name:      "pack",
 		Usage:     "turn a Hugging Face folder into a flash image",
 		ArgsUsage: "DIR",
-		Description: "Writes a valid safetensors file: the tensors that stay in memory first, then each layer's neurons as bundles (up row and\n" +
-			"down column together), on 4096-byte boundaries. Memory stays bounded for any model size, and the image appears only when it is whole.\n" +
-			"Architectures: OPT.\n\n" +
-			examples("windrow pack examples/models/tales -o tales.flash.safetensors"),
+		Description: "Writes a valid safetensors file: the tensors that stay in memory first, then each layer's neurons as bundles (gate and up rows and\n" +
+			"the down column together), on 4096-byte boundaries. Memory stays bounded for any model size, and the image appears only when it is whole.\n" +
+			"Families: OPT, Llama (Mistral, ReluLLaMA, ProSparse, Bamboo), Falcon, Persimmon, Phi; a field of config.json that is not honoured is an error.\n\n" +
+			examples("windrow pack examples/models/tales -o tales.flash.safetensors",
+				"windrow pack examples/models/tales -o tales.q8.flash.safetensors --dtype q8"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`IMG` to write (*.flash.safetensors)"},
 			&cli.StringFlag{Name: "name", Usage: "`NAME` of the model", DefaultText: "the folder's"},
-			&cli.BoolFlag{Name: "convert", Usage: "round F32 and BF16 weights to F16 instead of refusing them"},
+			&cli.StringFlag{Name: "dtype", Usage: "convert weights to `TYPE`: f16, bf16, f32, or the rows on flash to q8 or q4 (a scale per 32 weights)", DefaultText: "as they are stored"},
 			&cli.BoolFlag{Name: "ignore-index", Usage: "take every safetensors file of the folder, whatever its index says"},
 			&cli.StringFlag{Name: "stride", Usage: "`SIZE` between records, for example 4KiB", DefaultText: "no padding"},
 			jsonFlag(),
@@ -55,7 +58,7 @@ func (e *env) pack(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	opt := model.PackOptions{Name: c.String("name"), Tokenizer: text, Convert: c.Bool("convert"), IgnoreIndex: c.Bool("ignore-index")}
+	opt := model.PackOptions{Name: c.String("name"), Tokenizer: text, IgnoreIndex: c.Bool("ignore-index")}
 	if opt.Name == "" {
 		opt.Name = filepath.Base(filepath.Clean(dir))
 	}
@@ -63,6 +66,13 @@ func (e *env) pack(c *cli.Context) error {
 		if opt.Stride, err = units.ParseBytes(s); err != nil {
 			return usageError("--stride: %v", err)
 		}
+	}
+	if name := c.String("dtype"); name != "" {
+		f, known := ref.ParseFormat(strings.ToUpper(name))
+		if !known {
+			return usageError("--dtype %s: f16, bf16, f32, q8 and q4 are known", name)
+		}
+		opt.Format = &f
 	}
 	p := e.startProgress("pack (MiB)")
 	opt.Progress = func(done, total int64) { p.update(int(done>>20), int(total>>20)) }
@@ -76,20 +86,21 @@ func (e *env) pack(c *cli.Context) error {
 	}
 	if c.Bool("json") {
 		return printJSON(e.stdout, map[string]any{
-			"path": r.Path, "model": r.Name, "shape": r.Shape, "bytes": r.Bytes, "resident_bytes": int64(r.Resident),
-			"bundle_bytes": int64(r.Bundles), "record_bytes": int64(r.Shape.RecordBytes()), "source_sha256": r.SourceSHA256,
+			"path": r.Path, "model": r.Name, "family": r.Arch.Family, "activation": r.Arch.Activation.String(), "shape": r.Arch.Shape,
+			"dtype": r.Precision.Resident.String(), "bundle_format": r.Precision.Bundles.String(), "bytes": r.Bytes, "resident_bytes": int64(r.Resident),
+			"bundle_bytes": int64(r.Bundles), "record_bytes": int64(r.Record), "source_sha256": r.SourceSHA256,
 		})
 	}
-	return imageTable(r.Name, r.Shape, r.Bytes, r.Resident, r.Bundles).Text(e.stdout)
+	return imageTable(r.Name, r.Arch.Shape, r.Record, r.Bytes, r.Resident, r.Bundles).Text(e.stdout)
 }
 
 // imageTable describes an image.
-func imageTable(name string, s model.Shape, total, resident, bundles units.Bytes) *report.Table {
+func imageTable(name string, s model.Shape, record, total, resident, bundles units.Bytes) *report.Table {
 	t := &report.Table{Columns: []report.Column{
 		{Name: "model"}, {Name: "layers", Align: report.Right}, {Name: "d_model", Align: report.Right}, {Name: "d_ffn", Align: report.Right},
 		{Name: "record", Align: report.Right}, {Name: "image", Align: report.Right}, {Name: "in memory", Align: report.Right}, {Name: "on flash", Align: report.Right},
 	}}
-	t.Add(name, fmt.Sprint(s.Layers), fmt.Sprint(s.DModel), fmt.Sprint(s.DFFN), s.RecordBytes().String(),
+	t.Add(name, fmt.Sprint(s.Layers), fmt.Sprint(s.DModel), fmt.Sprint(s.DFFN), record.String(),
 		report.IEC(total), report.IEC(resident), report.IEC(bundles))
 	return t
 }

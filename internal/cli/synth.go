@@ -112,7 +112,7 @@ func (e *env) synthModel(c *cli.Context) error {
 		return err
 	}
 	defer image.Close()
-	return imageTable(image.Name, image.Shape, units.Bytes(image.Geometry().Size), image.ResidentBytes(), image.BundleBytes()).Text(e.stdout)
+	return imageTable(image.Name, image.Shape, image.RecordBytes(), units.Bytes(image.Geometry().Size), image.ResidentBytes(), image.BundleBytes()).Text(e.stdout)
 }
 
 // synthImage writes a random image with progress and opens it.

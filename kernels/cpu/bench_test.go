@@ -71,8 +71,9 @@ func processTime() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// against runs kernel and the roofline alternately on successive matrices of w.
-func against(b *testing.B, p *Pool, w []uint16, kernel func(matrix int)) {
+// against runs kernel and the roofline alternately on successive matrices of w. It returns the kernel's median GB/s, 0 when it
+// cannot say.
+func against(b *testing.B, p *Pool, w []uint16, kernel func(matrix int)) float64 {
 	var rates, roofs, ratios []float64
 	all := asBytes(w)
 	roofline := func(m int) {
@@ -93,11 +94,13 @@ func against(b *testing.B, p *Pool, w []uint16, kernel func(matrix int)) {
 	}
 	b.ReportMetric(0, "ns/op") // of both together: means nothing
 	b.ReportMetric(float64(len(ratios))/float64(passes), "full-passes")
-	if len(ratios) >= minFull {
-		b.ReportMetric(median(rates), "GB/s")
-		b.ReportMetric(median(roofs), "roof-GB/s")
-		b.ReportMetric(median(ratios), "of-roof")
+	if len(ratios) < minFull {
+		return 0
 	}
+	b.ReportMetric(median(rates), "GB/s")
+	b.ReportMetric(median(roofs), "roof-GB/s")
+	b.ReportMetric(median(ratios), "of-roof")
+	return median(rates)
 }
 
 func median(v []float64) float64 {
@@ -148,6 +151,55 @@ func BenchmarkCold(b *testing.B) {
 		}
 		for _, c := range cases {
 			b.Run(fmt.Sprintf("%s/workers=%d", c.name, workers), func(b *testing.B) { against(b, p, w, c.kernel) })
+		}
+	}
+}
+
+// BenchmarkColdFormats is BenchmarkCold for every format. All take the same bytes for rows of 4096 weights, as many as a pass holds:
+// the float16 patterns of weights are harmless numbers and scales in the other formats too.
+func BenchmarkColdFormats(b *testing.B) {
+	w := weights()
+	all := asBytes(w)
+	x, y := floats(rng.Stream(rng.DefaultSeed, "x"), benchCols), make([]float32, passBytes/ref.Q4.Size(benchCols))
+	for _, f := range ref.Formats() {
+		size := f.Size(benchCols)
+		rows := passBytes / size
+		order := rng.Stream(rng.DefaultSeed, "order").Perm(matrices * rows)
+		scattered := func(m, i int) []byte {
+			at := order[m*rows+min(i, rows-1)] * size
+			return all[at : at+size]
+		}
+		for _, workers := range []int{1, 2} {
+			p := NewPool(workers)
+			defer p.Close()
+			cases := []struct {
+				name   string
+				kernel func(matrix int)
+			}{
+				{"MatVec", func(m int) { p.MatVecFormat(f, all[m*passBytes:][:rows*size], rows, benchCols, x, y[:rows]) }},
+				{"RandomDot", func(m int) {
+					p.Run(rows, 64, func(lo, hi int) {
+						for i := lo; i < hi; i++ {
+							y[i] = DotFormat(f, scattered(m, i), x, scattered(m, min(i+1, hi-1)))
+						}
+					})
+				}},
+				{"RandomAxpy", func(m int) {
+					p.Run(benchCols, benchCols/workers, func(lo, hi int) {
+						first, last := f.Size(lo), f.Size(hi)
+						for i := range rows {
+							AxpyFormat(f, 1e-9, scattered(m, i)[first:last], x[lo:hi], scattered(m, i+1)[first:last])
+						}
+					})
+				}},
+			}
+			for _, c := range cases {
+				b.Run(fmt.Sprintf("%s/%s/workers=%d", c.name, f, workers), func(b *testing.B) {
+					if rate := against(b, p, w, c.kernel); rate > 0 {
+						b.ReportMetric(rate*benchCols/float64(size), "Gweights/s")
+					}
+				})
+			}
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
@@ -46,18 +48,83 @@ func advance(c *build.Context, p reg.Register, bytes int) { c.ADDQ(operand.U32(b
 
 func at(p reg.Register, offset int) operand.Mem { return operand.Mem{Base: p, Disp: offset} }
 
-// scalarHalf widens the one float16 at p into the lowest lane of a register. The other lanes are zero.
-func scalarHalf(c *build.Context, p reg.Register) reg.VecVirtual {
-	h, x := c.GP32(), c.XMM()
-	c.MOVWLZX(at(p, 0), h)
-	c.VMOVD(h, x)
-	c.VCVTPH2PS(x, x)
-	return x
+// weights is how a format with one number per weight is read.
+type weights struct {
+	goType string // of one weight
+	size   int    // bytes of one weight
+	// vector loads the lanes weights at p+offset as float32, single the one at p, with zeros in the other lanes.
+	vector func(c *build.Context, p reg.Register, offset int) reg.VecVirtual
+	single func(c *build.Context, p reg.Register) reg.VecVirtual
 }
 
-// sums returns zeroed accumulators.
-func sums(c *build.Context) []reg.VecVirtual {
-	acc := make([]reg.VecVirtual, accumulators)
+func half() weights {
+	return weights{
+		goType: "uint16",
+		size:   halfLen,
+		vector: func(c *build.Context, p reg.Register, offset int) reg.VecVirtual {
+			v := c.YMM()
+			c.VCVTPH2PS(at(p, offset), v)
+			return v
+		},
+		single: func(c *build.Context, p reg.Register) reg.VecVirtual {
+			h, v := c.GP32(), c.XMM()
+			c.MOVWLZX(at(p, 0), h)
+			c.VMOVD(h, v)
+			c.VCVTPH2PS(v, v)
+			return v
+		},
+	}
+}
+
+// bfloat is the upper half of a float32.
+func bfloat() weights {
+	return weights{
+		goType: "uint16",
+		size:   halfLen,
+		vector: func(c *build.Context, p reg.Register, offset int) reg.VecVirtual {
+			v := c.YMM()
+			c.VPMOVZXWD(at(p, offset), v)
+			c.VPSLLD(operand.Imm(16), v, v)
+			return v
+		},
+		single: func(c *build.Context, p reg.Register) reg.VecVirtual {
+			h, v := c.GP32(), c.XMM()
+			c.MOVWLZX(at(p, 0), h)
+			c.SHLL(operand.Imm(16), h)
+			c.VMOVD(h, v)
+			return v
+		},
+	}
+}
+
+func float() weights {
+	return weights{
+		goType: "float32",
+		size:   f32Len,
+		vector: func(c *build.Context, p reg.Register, offset int) reg.VecVirtual {
+			v := c.YMM()
+			c.VMOVUPS(at(p, offset), v)
+			return v
+		},
+		single: func(c *build.Context, p reg.Register) reg.VecVirtual {
+			v := c.XMM()
+			c.VMOVSS(at(p, 0), v)
+			return v
+		},
+	}
+}
+
+// prefetch brings the lines of the bytes that begin ahead bytes beyond p. Steps of at most a line miss none, wherever p lies.
+func prefetch(c *build.Context, p, ahead reg.Register, bytes int) {
+	lines := (bytes + line - 1) / line
+	for i := range lines {
+		c.PREFETCHT0(operand.Mem{Base: p, Index: ahead, Scale: 1, Disp: i * bytes / lines})
+	}
+}
+
+// sums returns n zeroed accumulators.
+func sums(c *build.Context, n int) []reg.VecVirtual {
+	acc := make([]reg.VecVirtual, n)
 	for i := range acc {
 		acc[i] = c.YMM()
 		c.VXORPS(acc[i], acc[i], acc[i])
@@ -80,37 +147,30 @@ func reduce(c *build.Context, acc []reg.VecVirtual) reg.Register {
 	return low
 }
 
-func dotF16(c *build.Context) {
-	begin(c, "dotAVX2", "func(w *uint16, x *float32, n int, ahead int) float32",
-		"dotAVX2 returns the sum of w[i]*x[i] for i in [0,n). While it reads w it prefetches the memory that lies",
-		"ahead bytes beyond it, line by line; an address that is not mapped is harmless.")
+func dot(c *build.Context, name string, k weights, doc ...string) {
+	begin(c, name, fmt.Sprintf("func(w *%s, x *float32, n int, ahead int) float32", k.goType), doc...)
 	w, x, n, ahead := param(c, "w"), param(c, "x"), param(c, "n"), param(c, "ahead")
-	acc := sums(c)
+	acc := sums(c, accumulators)
+	step := func(elements int) {
+		advance(c, w, elements*k.size)
+		advance(c, x, elements*f32Len)
+	}
 	block := accumulators * lanes
 	counted(c, "block", n, block, func() {
-		for off := 0; off < block*halfLen; off += line {
-			c.PREFETCHT0(operand.Mem{Base: w, Index: ahead, Scale: 1, Disp: off})
-		}
+		prefetch(c, w, ahead, block*k.size)
 		for i, a := range acc {
-			v := c.YMM()
-			c.VCVTPH2PS(at(w, i*lanes*halfLen), v)
-			c.VFMADD231PS(at(x, i*lanes*f32Len), v, a)
+			c.VFMADD231PS(at(x, i*lanes*f32Len), k.vector(c, w, i*lanes*k.size), a)
 		}
-		advance(c, w, block*halfLen)
-		advance(c, x, block*f32Len)
+		step(block)
 	})
 	counted(c, "vector", n, lanes, func() {
-		v := c.YMM()
-		c.VCVTPH2PS(at(w, 0), v)
-		c.VFMADD231PS(at(x, 0), v, acc[0])
-		advance(c, w, lanes*halfLen)
-		advance(c, x, lanes*f32Len)
+		c.VFMADD231PS(at(x, 0), k.vector(c, w, 0), acc[0])
+		step(lanes)
 	})
 	sum := reduce(c, acc)
 	counted(c, "single", n, 1, func() {
-		c.VFMADD231SS(at(x, 0), scalarHalf(c, w), sum)
-		advance(c, w, halfLen)
-		advance(c, x, f32Len)
+		c.VFMADD231SS(at(x, 0), k.single(c, w), sum)
+		step(1)
 	})
 	finish(c, sum)
 }
@@ -121,86 +181,6 @@ func finish(c *build.Context, sum reg.Register) {
 	c.RET()
 }
 
-func dotF32(c *build.Context) {
-	begin(c, "dotF32AVX2", "func(a *float32, b *float32, n int) float32",
-		"dotF32AVX2 returns the sum of a[i]*b[i] for i in [0,n).")
-	a, b, n := param(c, "a"), param(c, "b"), param(c, "n")
-	acc := sums(c)
-	block := accumulators * lanes
-	step := func(elements int) {
-		advance(c, a, elements*f32Len)
-		advance(c, b, elements*f32Len)
-	}
-	counted(c, "block", n, block, func() {
-		for i, s := range acc {
-			v := c.YMM()
-			c.VMOVUPS(at(a, i*lanes*f32Len), v)
-			c.VFMADD231PS(at(b, i*lanes*f32Len), v, s)
-		}
-		step(block)
-	})
-	counted(c, "vector", n, lanes, func() {
-		v := c.YMM()
-		c.VMOVUPS(at(a, 0), v)
-		c.VFMADD231PS(at(b, 0), v, acc[0])
-		step(lanes)
-	})
-	sum := reduce(c, acc)
-	counted(c, "single", n, 1, func() {
-		v := c.XMM()
-		c.VMOVSS(at(a, 0), v)
-		c.VFMADD231SS(at(b, 0), v, sum)
-		step(1)
-	})
-	finish(c, sum)
-}
-
-// axpyLoops emits y[i] += factor*source[i]. vector loads lanes elements of the source at a byte offset of its i-th vector,
-// single loads one; advanceSource moves the source on by a number of elements.
-type axpyLoops struct {
-	factor        reg.VecVirtual
-	y, n          reg.Register
-	prefetch      func()
-	vector        func(i int) reg.VecVirtual
-	single        func() reg.VecVirtual
-	advanceSource func(elements int)
-}
-
-// axpyVectors is the number of vectors in one round of an axpy's main loop: one line of float16.
-const axpyVectors = line / halfLen / lanes
-
-func (l axpyLoops) emit(c *build.Context) {
-	step := func(elements int) {
-		l.advanceSource(elements)
-		advance(c, l.y, elements*f32Len)
-	}
-	// v = factor·v + y, stored to y: one rounding for each element, in the vector loops and in the last one.
-	update := func(i int) {
-		v := l.vector(i)
-		c.VFMADD213PS(at(l.y, i*lanes*f32Len), l.factor, v)
-		c.VMOVUPS(v, at(l.y, i*lanes*f32Len))
-	}
-	counted(c, "block", l.n, axpyVectors*lanes, func() {
-		l.prefetch()
-		for i := range axpyVectors {
-			update(i)
-		}
-		step(axpyVectors * lanes)
-	})
-	counted(c, "vector", l.n, lanes, func() {
-		update(0)
-		step(lanes)
-	})
-	counted(c, "single", l.n, 1, func() {
-		v := l.single()
-		c.VFMADD213SS(at(l.y, 0), l.factor.AsX(), v)
-		c.VMOVSS(v, at(l.y, 0))
-		step(1)
-	})
-	c.VZEROUPPER()
-	c.RET()
-}
-
 func broadcast(c *build.Context, name string) reg.VecVirtual {
 	v := c.YMM()
 	c.Load(c.Param(name), v.AsX())
@@ -208,46 +188,42 @@ func broadcast(c *build.Context, name string) reg.VecVirtual {
 	return v
 }
 
-func axpyF16(c *build.Context) {
-	begin(c, "axpyAVX2", "func(a float32, w *uint16, y *float32, n int, ahead int)",
-		"axpyAVX2 adds a*w[i] to y[i] for i in [0,n), rounding once. It prefetches as dotAVX2 does.")
-	w, ahead := param(c, "w"), param(c, "ahead")
-	axpyLoops{
-		factor:   broadcast(c, "a"),
-		y:        param(c, "y"),
-		n:        param(c, "n"),
-		prefetch: func() { c.PREFETCHT0(operand.Mem{Base: w, Index: ahead, Scale: 1}) },
-		vector: func(i int) reg.VecVirtual {
-			v := c.YMM()
-			c.VCVTPH2PS(at(w, i*lanes*halfLen), v)
-			return v
-		},
-		single:        func() reg.VecVirtual { return scalarHalf(c, w) },
-		advanceSource: func(elements int) { advance(c, w, elements*halfLen) },
-	}.emit(c)
-}
+// axpyVectors is the number of vectors in one round of an axpy's main loop: one line of 16-bit weights.
+const axpyVectors = line / halfLen / lanes
 
-func axpyF32(c *build.Context) {
-	begin(c, "axpyF32AVX2", "func(a float32, x *float32, y *float32, n int)",
-		"axpyF32AVX2 adds a*x[i] to y[i] for i in [0,n), rounding once.")
-	x := param(c, "x")
-	axpyLoops{
-		factor:   broadcast(c, "a"),
-		y:        param(c, "y"),
-		n:        param(c, "n"),
-		prefetch: func() {}, // the KV cache is read in order: the hardware sees it coming
-		vector: func(i int) reg.VecVirtual {
-			v := c.YMM()
-			c.VMOVUPS(at(x, i*lanes*f32Len), v)
-			return v
-		},
-		single: func() reg.VecVirtual {
-			v := c.XMM()
-			c.VMOVSS(at(x, 0), v)
-			return v
-		},
-		advanceSource: func(elements int) { advance(c, x, elements*f32Len) },
-	}.emit(c)
+// axpy rounds each element once, in the vector loops and in the last one.
+func axpy(c *build.Context, name string, k weights, doc ...string) {
+	begin(c, name, fmt.Sprintf("func(a float32, w *%s, y *float32, n int, ahead int)", k.goType), doc...)
+	factor := broadcast(c, "a")
+	w, y, n, ahead := param(c, "w"), param(c, "y"), param(c, "n"), param(c, "ahead")
+	step := func(elements int) {
+		advance(c, w, elements*k.size)
+		advance(c, y, elements*f32Len)
+	}
+	update := func(i int) {
+		v := k.vector(c, w, i*lanes*k.size)
+		c.VFMADD213PS(at(y, i*lanes*f32Len), factor, v)
+		c.VMOVUPS(v, at(y, i*lanes*f32Len))
+	}
+	counted(c, "block", n, axpyVectors*lanes, func() {
+		prefetch(c, w, ahead, axpyVectors*lanes*k.size)
+		for i := range axpyVectors {
+			update(i)
+		}
+		step(axpyVectors * lanes)
+	})
+	counted(c, "vector", n, lanes, func() {
+		update(0)
+		step(lanes)
+	})
+	counted(c, "single", n, 1, func() {
+		v := k.single(c, w)
+		c.VFMADD213SS(at(y, 0), factor.AsX(), v)
+		c.VMOVSS(v, at(y, 0))
+		step(1)
+	})
+	c.VZEROUPPER()
+	c.RET()
 }
 
 func widenF16(c *build.Context) {
@@ -258,11 +234,8 @@ func widenF16(c *build.Context) {
 		advance(c, src, elements*halfLen)
 		advance(c, dst, elements*f32Len)
 	}
-	convert := func(i int) {
-		v := c.YMM()
-		c.VCVTPH2PS(at(src, i*lanes*halfLen), v)
-		c.VMOVUPS(v, at(dst, i*lanes*f32Len))
-	}
+	k := half()
+	convert := func(i int) { c.VMOVUPS(k.vector(c, src, i*lanes*halfLen), at(dst, i*lanes*f32Len)) }
 	const vectors = line / halfLen / lanes
 	counted(c, "block", n, vectors*lanes, func() {
 		for i := range vectors {
@@ -275,7 +248,7 @@ func widenF16(c *build.Context) {
 		step(lanes)
 	})
 	counted(c, "single", n, 1, func() {
-		c.VMOVSS(scalarHalf(c, src), at(dst, 0))
+		c.VMOVSS(k.single(c, src), at(dst, 0))
 		step(1)
 	})
 	c.VZEROUPPER()
@@ -286,7 +259,7 @@ func streamRead(c *build.Context) {
 	begin(c, "streamAVX2", "func(p *byte, blocks int) uint64",
 		"streamAVX2 returns the sum of the 64-bit words of blocks*256 bytes.")
 	p, n := param(c, "p"), param(c, "blocks")
-	acc := sums(c)
+	acc := sums(c, accumulators)
 	const vector = 32 // bytes
 	counted(c, "block", n, 1, func() {
 		for i, a := range acc {

@@ -45,10 +45,28 @@ func run(dir string) error {
 func generate() (map[string][]byte, error) {
 	c := build.NewContext()
 	c.ConstraintExpr("!purego")
-	dotF16(c)
-	dotF32(c)
-	axpyF16(c)
-	axpyF32(c)
+	dot(c, "dotAVX2", half(),
+		"dotAVX2 returns the sum of w[i]*x[i] for float16 weights and i in [0,n). While it reads w it prefetches the memory",
+		"that lies ahead bytes beyond it, line by line; an address that is not mapped is harmless. All kernels that take",
+		"ahead do so.")
+	dot(c, "dotBF16AVX2", bfloat(),
+		"dotBF16AVX2 is dotAVX2 for bfloat16 weights.")
+	dot(c, "dotF32AVX2", float(),
+		"dotF32AVX2 is dotAVX2 for float32 weights.")
+	axpy(c, "axpyAVX2", half(),
+		"axpyAVX2 adds a*w[i] to y[i] for float16 weights and i in [0,n), rounding once.")
+	axpy(c, "axpyBF16AVX2", bfloat(),
+		"axpyBF16AVX2 is axpyAVX2 for bfloat16 weights.")
+	axpy(c, "axpyF32AVX2", float(),
+		"axpyF32AVX2 is axpyAVX2 for float32 weights.")
+	dotQuantised(c, "dotQ8AVX2", eightBits,
+		"dotQ8AVX2 returns the sum of w[i]*x[i] for groups of 32 weights of 8 bits behind their float16 scale.")
+	dotQuantised(c, "dotQ4AVX2", fourBits,
+		"dotQ4AVX2 is dotQ8AVX2 for weights of 4 bits.")
+	axpyQuantised(c, "axpyQ8AVX2", eightBits,
+		"axpyQ8AVX2 adds a*w[i] to y[i] for groups of weights as in dotQ8AVX2, rounding once.")
+	axpyQuantised(c, "axpyQ4AVX2", fourBits,
+		"axpyQ4AVX2 is axpyQ8AVX2 for weights of 4 bits.")
 	widenF16(c)
 	streamRead(c)
 	f, err := c.Result()

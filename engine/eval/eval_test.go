@@ -1,0 +1,142 @@
+package eval
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/windrow-sim/windrow/engine"
+	"github.com/windrow-sim/windrow/engine/layout"
+	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/engine/tokenizer"
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+const talesDir = "../../examples/models/tales"
+
+func tales(t *testing.T, chunk int) (*engine.Engine, *tokenizer.Tokenizer) {
+	t.Helper()
+	w, bundles, _, err := model.LoadFolder(talesDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := engine.NewResident(w, bundles, layout.Uniform(w.Shape.Layers, w.Shape.DFFN, units.Bytes(w.RecordBytes())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.New(w, rows, engine.Config{Batch: chunk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	tok, err := tokenizer.Load(talesDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, tok
+}
+
+// TestPerplexityIsTransformers compares with what tools/goldens/perplexity.py computed. The held-out book is not part of the repository.
+func TestPerplexityIsTransformers(t *testing.T) {
+	data, err := os.ReadFile("testdata/perplexity.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var golden struct {
+		Cases []struct {
+			Text, SHA256      string
+			Context, Stride   int
+			Tokens, Predicted int
+			Perplexity        float64
+		}
+	}
+	if err := json.Unmarshal(data, &golden); err != nil {
+		t.Fatal(err)
+	}
+	const chunk = 32
+	e, tok := tales(t, chunk)
+	for _, c := range golden.Cases {
+		path := filepath.Join("../../examples", c.Text)
+		if c.Text == "held-out" {
+			path = "../../../shared/corpus/the_wonderful_wizard_of_oz.txt"
+		}
+		text, err := os.ReadFile(path)
+		if os.IsNotExist(err) && c.Text == "held-out" {
+			t.Logf("%s is not there: skipped", c.Text)
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum := sha256.Sum256(text); hex.EncodeToString(sum[:]) != c.SHA256 {
+			t.Errorf("%s is another text than the one that was measured; run tools/goldens/perplexity.py again", c.Text)
+			continue
+		}
+		r, err := Run(t.Context(), e, tok.Encode(string(text))[:c.Tokens], Options{Context: c.Context, Stride: c.Stride, Chunk: chunk})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Predicted != c.Predicted || math.Abs(r.Perplexity/c.Perplexity-1) > 1e-3 {
+			t.Errorf("%s, context %d, stride %d: perplexity %.5f over %d tokens, transformers %.5f over %d", c.Text, c.Context, c.Stride, r.Perplexity, r.Predicted, c.Perplexity, c.Predicted)
+		}
+		t.Logf("%s: %.5f, transformers %.5f", c.Text, r.Perplexity, c.Perplexity)
+	}
+}
+
+// TestEveryTokenIsPredictedOnce checks the windows against a plain definition.
+func TestEveryTokenIsPredictedOnce(t *testing.T) {
+	for n := 2; n < 40; n++ {
+		for context := 2; context < 12; context++ {
+			for stride := 1; stride <= context; stride++ {
+				var got, want []int
+				o := Options{Context: context, Stride: stride}
+				if err := o.windows(n, func(from, to, first int) error {
+					for target := max(first, from+1); target < to; target++ {
+						got = append(got, target)
+					}
+					return nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+				for target := 1; target < n; target++ {
+					first := 0 // of the windows that hold the token
+					for first+context <= target {
+						first += stride
+					}
+					if first < target {
+						want = append(want, target)
+					}
+				}
+				if !slices.Equal(got, want) {
+					t.Fatalf("%d tokens, context %d, stride %d: %v, want %v", n, context, stride, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestAgreementAndRefusals(t *testing.T) {
+	e, tok := tales(t, 8)
+	ids := tok.Encode("Once upon a time there was a king who had three daughters, and the youngest was the fairest of them all.")
+	first, err := Run(t.Context(), e, ids, Options{Context: 16, Chunk: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := Run(t.Context(), e, ids, Options{Context: 16, Against: first.Argmax})
+	if err != nil || second.NLL != first.NLL || second.Agreed != second.Predicted || second.Predicted == 0 {
+		t.Errorf("again, token by token: %+v, %v; at first %+v", second, err, first)
+	}
+	for _, o := range []Options{{Context: 1}, {Context: 8, Stride: 9}, {Context: 8, Stride: -1}} {
+		if _, err := Run(t.Context(), e, ids, o); err == nil {
+			t.Errorf("%+v gave no error", o)
+		}
+	}
+	if _, err := Run(t.Context(), e, ids[:1], Options{Context: 8}); err == nil {
+		t.Error("a text of one token gave no error")
+	}
+}

@@ -1,0 +1,86 @@
+package ref
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+func TestFormatNames(t *testing.T) {
+	for _, f := range Formats() {
+		if got, ok := ParseFormat(f.String()); !ok || got != f {
+			t.Errorf("%s does not come back: %v", f, got)
+		}
+	}
+	if _, ok := ParseFormat("Q5"); ok {
+		t.Error("Q5 is known")
+	}
+}
+
+// TestFormatErrors encodes and decodes random weights of many sizes and bounds the error: half a unit in the last place, or half a step of the group's
+// scale and the rounding of that scale to float16.
+func TestFormatErrors(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		n := QuantGroup * (1 + random.IntN(4))
+		src, dst := make([]float32, n), make([]float32, n)
+		size := math.Exp(random.NormFloat64() * 2)
+		for i := range src {
+			src[i] = float32(random.NormFloat64() * size)
+		}
+		for _, f := range Formats() {
+			code := make([]byte, f.Size(n))
+			if at := f.Encode(code, src); at >= 0 {
+				t.Fatalf("%s: weight %d (%v) does not fit", f, at, src[at])
+			}
+			f.Decode(dst, code)
+			for g := 0; g < n; g += QuantGroup {
+				top := 0.0
+				for _, v := range src[g : g+QuantGroup] {
+					top = max(top, math.Abs(float64(v)))
+				}
+				for i := g; i < g+QuantGroup; i++ {
+					bound := map[Format]float64{F16: math.Abs(float64(src[i]))/2048 + 1e-7, BF16: math.Abs(float64(src[i])) / 256, F32: 0,
+						Q8: top/127*0.5 + top/2048, Q4: top/8 + top/2048}[f] // Q4: the largest step of the other sign is clipped to 7
+					if diff := math.Abs(float64(dst[i] - src[i])); diff > bound {
+						t.Fatalf("%s: %v became %v, the bound is %v", f, src[i], dst[i], bound)
+					}
+				}
+			}
+			again := make([]byte, len(code))
+			if f.Encode(again, dst); f.Group() == 1 && string(again) != string(code) {
+				t.Fatalf("%s: decoded weights encode differently", f)
+			}
+		}
+	}
+}
+
+func TestEncodeRefusesWhatIsTooLarge(t *testing.T) {
+	for _, c := range []struct {
+		f    Format
+		v    float32
+		fits bool
+	}{
+		{F16, 65504, true}, {F16, 65520, false}, {BF16, math.MaxFloat32, false}, {F32, math.MaxFloat32, true},
+		{Q8, 127 * 65504, true}, {Q8, 127 * 65600, false}, {Q4, 8 * 65504, true}, {Q4, -8 * 65600, false},
+	} {
+		src := make([]float32, QuantGroup)
+		src[5] = c.v
+		at := c.f.Encode(make([]byte, c.f.Size(len(src))), src)
+		if want := map[bool]int{true: -1, false: 5}[c.fits]; at != want {
+			t.Errorf("%s of %v: %d, want %d", c.f, c.v, at, want)
+		}
+	}
+	zero := make([]float32, QuantGroup)
+	for _, f := range Formats() {
+		code := make([]byte, f.Size(len(zero)))
+		if f.Encode(code, zero) >= 0 {
+			t.Errorf("%s: zeros do not fit", f)
+		}
+		got := make([]float32, len(zero))
+		got[3] = 1
+		if f.Decode(got, code); got[3] != 0 {
+			t.Errorf("%s: zero became %v", f, got[3])
+		}
+	}
+}

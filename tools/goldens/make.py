@@ -1,0 +1,167 @@
+"""Makes the tiny checkpoints of engine/testdata/families and what transformers computes with them.
+
+    pip install -r requirements.txt
+    python make.py ../../engine/testdata/families
+
+Each folder is saved by transformers itself; golden.safetensors holds two prompts (ids_0, ids_1) and their logits in float32. The weights
+are random, with biases and norms too, so that a forward pass which leaves one out is caught. Two activation functions are not part of
+transformers: FATReLU (ProSparse) and dReLU (Bamboo) replace the module's, and their names are written into config.json.
+"""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from transformers import (
+    FalconConfig, FalconForCausalLM, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, OPTConfig, OPTForCausalLM,
+    PersimmonConfig, PersimmonForCausalLM, PhiConfig, PhiForCausalLM,
+)
+
+VOCAB = 96
+PROMPTS = (12, 17)
+
+
+class FATReLU(torch.nn.Module):
+    def __init__(self, threshold):
+        super().__init__()
+        self.threshold = threshold
+
+    def forward(self, x):
+        return torch.where(x > self.threshold, x, torch.zeros_like(x))
+
+
+def drelu_forward(mlp):
+    relu = torch.nn.functional.relu
+    return lambda x: mlp.down_proj(relu(mlp.gate_proj(x)) * relu(mlp.up_proj(x)))
+
+
+def opt(**more):
+    return OPTForCausalLM, OPTConfig(**{**dict(
+        vocab_size=VOCAB, hidden_size=32, num_hidden_layers=3, ffn_dim=64, num_attention_heads=4, max_position_embeddings=40,
+        word_embed_proj_dim=32, pad_token_id=1, bos_token_id=2, eos_token_id=2, dropout=0.0, attention_dropout=0.0), **more})
+
+
+def llama(cls=LlamaForCausalLM, config=LlamaConfig, **more):
+    return cls, config(**{**dict(
+        vocab_size=VOCAB, hidden_size=32, num_hidden_layers=3, intermediate_size=64, num_attention_heads=4, num_key_value_heads=2,
+        max_position_embeddings=40, rms_norm_eps=1e-5, tie_word_embeddings=False, pad_token_id=None), **more})
+
+
+def falcon(**more):
+    return FalconForCausalLM, FalconConfig(**{**dict(
+        vocab_size=VOCAB, hidden_size=32, num_hidden_layers=3, num_attention_heads=4, ffn_hidden_size=64, max_position_embeddings=40,
+        hidden_dropout=0.0, attention_dropout=0.0), **more})
+
+
+def persimmon(**more):
+    return PersimmonForCausalLM, PersimmonConfig(**{**dict(
+        vocab_size=VOCAB, hidden_size=32, num_hidden_layers=3, intermediate_size=64, num_attention_heads=4, max_position_embeddings=40,
+        pad_token_id=None), **more})
+
+
+def phi(**more):
+    return PhiForCausalLM, PhiConfig(**{**dict(
+        vocab_size=VOCAB, hidden_size=32, num_hidden_layers=3, intermediate_size=64, num_attention_heads=4, max_position_embeddings=40,
+        tie_word_embeddings=False, pad_token_id=None), **more})
+
+
+MISTRAL = dict(cls=MistralForCausalLM, config=MistralConfig)
+
+# name -> (model, options of saving)
+CASES = {
+    "opt": (opt(), {}),
+    "opt-f16-sharded": (opt(), dict(dtype=torch.float16, max_shard_size="40KB")),
+    "opt-350m": (opt(do_layer_norm_before=False, word_embed_proj_dim=16), {}),
+    "opt-no-bias": (opt(enable_bias=False), {}),
+    "opt-bin": (opt(), dict(dtype=torch.float16, safe_serialization=False)),
+    "opt-bin-sharded": (opt(), dict(dtype=torch.bfloat16, safe_serialization=False, max_shard_size="40KB")),
+    "llama": (llama(), {}),
+    "llama-relu": (llama(hidden_act="relu"), dict(dtype=torch.float16)),
+    "llama-bf16": (llama(), dict(dtype=torch.bfloat16)),
+    "llama-tied-bias": (llama(tie_word_embeddings=True, attention_bias=True, mlp_bias=True, hidden_act="relu"), {}),
+    "llama-head-size": (llama(head_dim=14, num_attention_heads=3, num_key_value_heads=1), {}),
+    "llama-no-kv-heads": (llama(num_key_value_heads=4), dict(drop=["num_key_value_heads"])),
+    "llama-linear-rope": (llama(rope_scaling={"rope_type": "linear", "factor": 4.0}, rope_theta=500.0), {}),
+    "llama-llama3-rope": (llama(rope_theta=50.0, rope_scaling={
+        "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 24}), {}),
+    "llama-fatrelu": (llama(), dict(fatrelu=0.05)),
+    "mistral": (llama(**MISTRAL, head_dim=8, sliding_window=None), {}),
+    "mistral-window": (llama(**MISTRAL, head_dim=8, sliding_window=5), {}),
+    "mistral-drelu": (llama(**MISTRAL, head_dim=8, sliding_window=None), dict(drelu=True)),
+    "falcon-7b": (falcon(), {}),
+    "falcon-7b-relu": (falcon(activation="relu"), dict(dtype=torch.bfloat16)),
+    "falcon-40b": (falcon(new_decoder_architecture=True, num_kv_heads=2), {}),
+    "falcon-one-norm": (falcon(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1, activation="relu"), {}),
+    "falcon-rw": (falcon(multi_query=False, parallel_attn=False, bias=True), {}),
+    "persimmon": (persimmon(), {}),
+    "persimmon-plain": (persimmon(qk_layernorm=False, partial_rotary_factor=0.25), dict(dtype=torch.float16)),
+    "phi": (phi(), {}),
+    "phi-relu": (phi(hidden_act="relu", num_key_value_heads=2), dict(dtype=torch.float16)),
+}
+
+
+def randomise(model):
+    for name, p in model.named_parameters():
+        if p.dim() > 1:
+            p.data = torch.randn_like(p) * 0.25
+        elif "norm" in name or "ln_" in name:
+            p.data = (torch.ones_like(p) if name.endswith("weight") else torch.zeros_like(p)) + 0.2 * torch.randn_like(p)
+        else:
+            p.data = 0.2 * torch.randn_like(p)
+
+
+def edit(path, change):
+    config = json.loads(path.read_text())
+    change(config)
+    path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
+def make(out, name, cls, config, dtype=torch.float32, fatrelu=None, drelu=False, drop=(), **save):
+    torch.manual_seed(sum(map(ord, name)))
+    config._attn_implementation = "eager"
+    model = cls(config).eval()
+    randomise(model)
+    model.to(dtype)
+    folder = out / name
+    shutil.rmtree(folder, ignore_errors=True)
+    model.save_pretrained(folder, **save)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    # Loaded anew: a model cast to 16 bits would have lost bits of its rotary frequencies too.
+    model = cls.from_pretrained(folder, torch_dtype=torch.float32, attn_implementation="eager").eval()
+    for module in model.modules():
+        if fatrelu is not None and hasattr(module, "act_fn"):
+            module.act_fn = FATReLU(fatrelu)
+        if drelu and hasattr(module, "gate_proj"):
+            module.forward = drelu_forward(module)
+    tensors = {}
+    for i, length in enumerate(PROMPTS):
+        ids = torch.randint(3, VOCAB, (1, length))
+        with torch.no_grad():
+            logits = model(ids).logits[0].float().contiguous()
+        tensors[f"ids_{i}"], tensors[f"logits_{i}"] = ids[0].to(torch.int32).contiguous(), logits
+    save_file(tensors, folder / "golden.safetensors")
+
+    def change(config):
+        if fatrelu is not None:
+            config.update(model_type="sparsellama", architectures=["SparseLlamaForCausalLM"], hidden_act="fatrelu", hidden_act_param=fatrelu)
+        if drelu:
+            config.update(model_type="bamboo", architectures=["BambooForCausalLM"], hidden_act="relu")
+        for key in drop:
+            del config[key]
+    edit(folder / "config.json", change)
+    size = sum(f.stat().st_size for f in folder.iterdir())
+    print(f"{name}: {size >> 10} KiB")
+    assert size <= 300 << 10, name
+
+
+def main():
+    out = Path(sys.argv[1])
+    out.mkdir(parents=True, exist_ok=True)
+    for name, ((cls, config), options) in CASES.items():
+        make(out, name, cls, config, **options)
+
+
+main()
