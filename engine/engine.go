@@ -59,7 +59,7 @@ type lane struct {
 	x, h, out  []float32 // (d_model)
 	q, att     []float32 // (heads, head_dim)
 	k, v       []float32 // (kv_heads, head_dim)
-	act, gate  []float32 // (d_ffn), by row of the step
+	act        []float32 // (d_ffn), by row of the step
 	values     []float32 // of the rows to add up
 	active     []int32   // which these are
 	mask       []uint64  // units whose value is not zero
@@ -117,7 +117,7 @@ func New(w *model.Weights, rows Rows, cfg Config) (*Engine, error) {
 	for i := range e.lanes {
 		e.lanes[i] = lane{
 			x: floats(s.DModel), h: floats(s.DModel), out: floats(s.DModel), q: floats(qDim), att: floats(qDim), k: floats(kvDim), v: floats(kvDim),
-			act: floats(s.DFFN), gate: floats(s.DFFN), mask: make([]uint64, (s.DFFN+63)/64), wide: floats(w.Arch.Embed), head: floats(s.Vocab),
+			act: floats(s.DFFN), mask: make([]uint64, (s.DFFN+63)/64), wide: floats(w.Arch.Embed), head: floats(s.Vocab),
 		}
 	}
 	for i := range e.slots {

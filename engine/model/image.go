@@ -95,11 +95,7 @@ func (img *Image) RecordBytes() units.Bytes { return img.Shape.RecordBytes(img.P
 
 // ResidentBytes is what the Weights take in memory.
 func (img *Image) ResidentBytes() units.Bytes {
-	total := int64(0)
-	for _, r := range newWeights(img.Arch, img.Precision).residents() {
-		total += r.elements() * r.dtype.Size()
-	}
-	return units.Bytes(total)
+	return newWeights(img.Arch, img.Precision).Bytes()
 }
 
 // LayerBytes is the size of one layer's bundles as stored, with the padding of the records: what Bundles fills.

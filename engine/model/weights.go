@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
+	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
@@ -57,6 +58,15 @@ func newWeights(a Arch, p Precision) *Weights {
 
 // RecordBytes is the size of one neuron's record without padding.
 func (w *Weights) RecordBytes() int { return int(w.Shape.RecordBytes(w.Bundles)) }
+
+// Bytes is what the resident tensors take.
+func (w *Weights) Bytes() units.Bytes {
+	total := int64(0)
+	for _, r := range newWeights(w.Arch, Precision{w.Resident, w.Bundles}).residents() {
+		total += r.elements() * r.dtype.Size()
+	}
+	return units.Bytes(total)
+}
 
 // Precision is how an image stores weights. Vectors (norms, biases) are always F32.
 type Precision struct {

@@ -56,6 +56,7 @@ func generateCommand(e *env) *cli.Command {
 			"With --draft the text is what the model alone would write: exactly when greedy, in distribution when sampled.\n\n" +
 			examples(`windrow generate -m tales.flash.safetensors -n 32 "Once upon a time"`,
 				`windrow generate -m tales.flash.safetensors -n 32 --temp 0.8 --top-k 40 --stop "." "Once upon a time"`,
+				"windrow generate -m tales.flash.safetensors -n 16 --prompts examples/prompts/tales.txt --batch 4",
 				"windrow record -m tales.flash.safetensors --prompts examples/prompts/tales.txt --limit 2 -n 24 -o tales.trace.arrow",
 				"windrow generate -m tales.flash.safetensors --oracle tales.trace.arrow --window 4 --io pread"),
 		Flags: append(append([]cli.Flag{
@@ -63,6 +64,8 @@ func generateCommand(e *env) *cli.Command {
 			&cli.IntFlag{Name: "n", Value: 64, Usage: "`N` tokens to generate"},
 			&cli.StringFlag{Name: "oracle", Usage: "`TRACE` with the masks of the same tokens: run flash-resident"},
 			&cli.IntFlag{Name: "sequence", Usage: "`N`th sequence of the trace"},
+			&cli.StringFlag{Name: "prompts", Usage: "`FILE` with one prompt per line, in place of PROMPT"},
+			&cli.IntFlag{Name: "batch", Value: 8, Usage: "with --prompts, run `B` texts side by side"},
 			&cli.StringSliceFlag{Name: "stop", Usage: "end before this `TEXT`; may be given several times"},
 			&cli.IntFlag{Name: "prefill-chunk", Value: 1, Usage: "run `N` tokens of the prompt through the model together"},
 			&cli.StringFlag{Name: "draft", Usage: "flash image `IMG` of a smaller model with the same tokenizer that drafts (speculative decoding)"},
@@ -120,6 +123,9 @@ func (e *env) generate(c *cli.Context) error {
 	}
 	if opt.Chunk < 1 {
 		return usageError("--prefill-chunk %d: 1 or more is wanted", opt.Chunk)
+	}
+	if c.IsSet("prompts") {
+		return e.generateBatches(c, m, opt)
 	}
 	if c.IsSet("draft") && !g.Resident {
 		return usageError("--draft and --oracle: a trace holds no masks of drafted tokens; give one of them")
@@ -385,7 +391,13 @@ func (e *env) openFlash(c *cli.Context, m *openedModel, tr *traces.Reader) (*eng
 	if err != nil {
 		return nil, err
 	}
-	flash, _, err := replay.NewFlash(tr, tr.Tokens(), m.weights, m.image.Geometry(), reader, replay.Config{Window: c.Int("window"), Layout: lay})
+	cfg := replay.Config{Layout: lay}
+	cfg.Layout.Align = max(lay.Align, reader.Mode().Align)
+	if cfg.Window, err = e.budgetWindow(c, m, tr, tr.Tokens(), cfg); err != nil {
+		reader.Close()
+		return nil, err
+	}
+	flash, _, err := replay.NewFlash(tr, tr.Tokens(), m.weights, m.image.Geometry(), reader, cfg)
 	if err != nil {
 		reader.Close()
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -15,6 +16,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/tokenizer"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/cpu"
+	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -107,6 +109,7 @@ const maxParallel = 4096
 // readFlags add what only real reads know.
 func readFlags() []cli.Flag {
 	return append(flashFlags(),
+		&cli.StringFlag{Name: "dram", Usage: "take the largest window that fits into `SIZE` of memory, all parts counted: bytes (2GiB) or percent of the model (52%)"},
 		&cli.StringFlag{Name: "direct", Value: "auto", Usage: "bypass the page cache, `WHEN`: auto, on, off"},
 		threadsFlag())
 }
@@ -145,6 +148,44 @@ func readOptions(c *cli.Context) (flashio.Options, error) {
 		return opt, usageError("--direct %q: it is auto, on or off", opt.Direct)
 	}
 	return opt, nil
+}
+
+// budgetWindow is the largest window that --dram allows for the first tokens of a trace, or that of --window.
+func (e *env) budgetWindow(c *cli.Context, m *openedModel, tr traces.Source, tokens int, cfg replay.Config) (int, error) {
+	text := c.String("dram")
+	if text == "" {
+		return c.Int("window"), nil
+	}
+	if c.IsSet("window") {
+		return 0, usageError("--dram %s and --window %d: give one of them", text, c.Int("window"))
+	}
+	budget, err := memoryBudget(text, m)
+	if err != nil {
+		return 0, err
+	}
+	memory, err := replay.LargestWindow(tr, tokens, m.weights, m.image.Geometry(), cfg, budget)
+	if err != nil {
+		return 0, err
+	}
+	e.note("window %d: %v of %v (%s)", memory.Window, memory.Total, budget, memory)
+	return memory.Window, nil
+}
+
+// memoryBudget reads a size, or a share of the model.
+func memoryBudget(text string, m *openedModel) (units.Bytes, error) {
+	number, percent := strings.CutSuffix(text, "%")
+	if !percent {
+		budget, err := units.ParseBytes(text)
+		if err != nil || budget < 1 {
+			return 0, usageError("--dram %q: a size (2GiB) or a percentage of the model (52%%) is wanted", text)
+		}
+		return budget, nil
+	}
+	share, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(share > 0 && share <= 1000) {
+		return 0, usageError("--dram %q: a percentage above 0 is wanted", text)
+	}
+	return units.Bytes(share / 100 * float64(m.image.ResidentBytes()+m.image.BundleBytes())), nil
 }
 
 // modeLine says in one line how reads were really done.

@@ -20,7 +20,8 @@ func replayCommand(e *env) *cli.Command {
 		Usage: "drive the real engine from a trace and measure it",
 		Description: "Reads, row-cache copies, mat-vecs and attention really happen; the masks come from the trace. The result says how the reads\n" +
 			"were done (direct or buffered) and how far the device drifted meanwhile.\n\n" +
-			examples("windrow replay -t tales.trace.arrow -m tales.flash.safetensors --window 4 -o tales.run.arrow"),
+			examples("windrow replay -t tales.trace.arrow -m tales.flash.safetensors --window 4 -o tales.run.arrow",
+				"windrow replay -t tales.trace.arrow -m tales.flash.safetensors --dram 75%"),
 		Flags: append(append([]cli.Flag{
 			traceFlag(), modelFlag(), seedFlag(),
 			&cli.BoolFlag{Name: "predicted", Usage: "load and compute by the predicted masks instead of the true ones"},
@@ -58,6 +59,16 @@ func (e *env) replay(c *cli.Context) error {
 	}
 	mode := reader.Mode()
 	e.note("%s: %s", m.image.Name, modeLine(mode))
+	tokens := tr.Tokens()
+	if cfg.MaxTokens > 0 {
+		tokens = min(tokens, cfg.MaxTokens)
+	}
+	sized := cfg
+	sized.Layout.Align = max(sized.Layout.Align, mode.Align)
+	if cfg.Window, err = e.budgetWindow(c, m, tr, tokens, sized); err != nil {
+		reader.Close()
+		return err
+	}
 	state := ""
 	if !mode.Direct && !mode.MemoryBacked {
 		if state = coldStart(m.image.Path); !c.IsSet("reference-every") {

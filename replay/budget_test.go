@@ -1,0 +1,45 @@
+package replay
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/windrow-sim/windrow/engine/layout")
+
+// TestLargestWindow tries every budget between the floor and what a long window needs: the window grows with it, what it needs fits, and one token more does
+// not unless the reads in between need a larger buffer.
+func TestLargestWindow(t *testing.T) {
+	m, image, w := syntheticTrace(t)
+	cfg := Config{Layout: layout.Options{Align: 512, Coalesce: true}}
+	need := func(k int) Memory {
+		cfg.Window = k
+		memory, err := MemoryOf(m, m.Tokens(), w, image.Geometry(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return memory
+	}
+	floor, most := need(0), need(longestWindow)
+	if floor.Total >= most.Total {
+		t.Fatalf("a window of %d needs %v, none %v", longestWindow, most.Total, floor.Total)
+	}
+	last := 0
+	for budget := floor.Total; budget <= most.Total; budget += (most.Total-floor.Total)/40 + 1 {
+		got, err := LargestWindow(m, m.Tokens(), w, image.Geometry(), cfg, budget)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Total > budget || got.Window < last || need(got.Window).Total != got.Total {
+			t.Errorf("budget %v: window %d needs %v, with less it was %d", budget, got.Window, got.Total, last)
+		}
+		if more := need(got.Window + 1); got.Window < longestWindow && more.Total <= budget {
+			t.Errorf("budget %v: window %d, but %d needs %v", budget, got.Window, got.Window+1, more.Total)
+		}
+		last = got.Window
+	}
+	_, err := LargestWindow(m, m.Tokens(), w, image.Geometry(), cfg, floor.Total-1)
+	if !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), floor.Total.String()) || !strings.Contains(err.Error(), "row caches") {
+		t.Errorf("below the floor of %v: %v", floor.Total, err)
+	}
+}
