@@ -235,7 +235,8 @@ func (e *Engine) observeLayer(s *step) error {
 		if i > 0 {
 			s.ev = LayerEvent{Layer: s.l, Lane: i}
 		}
-		s.ev.Active, s.ev.Values = s.lanes[i].mask, s.lanes[i].values
+		a := &s.lanes[i]
+		s.ev.Active, s.ev.Values, s.ev.Input = a.mask, a.values, a.h
 		if err := e.observer.Layer(&s.ev); err != nil {
 			return err
 		}

@@ -9,10 +9,10 @@ func (e *Engine) opt(s *step) error {
 		e.attention(s)
 		e.addOut(s)
 		e.normInPlace(s, &s.layer.AttnNorm)
+		e.copyState(s)
 		if err := e.bring(s); err != nil {
 			return err
 		}
-		e.copyState(s)
 		e.ffn(s)
 		e.addOut(s)
 		e.normInPlace(s, &s.layer.FFNNorm)
@@ -32,10 +32,10 @@ func (e *Engine) serial(s *step) error {
 	e.norm(s, &s.layer.AttnNorm)
 	e.attention(s)
 	e.addOut(s)
+	e.norm(s, &s.layer.FFNNorm)
 	if err := e.bring(s); err != nil {
 		return err
 	}
-	e.norm(s, &s.layer.FFNNorm)
 	e.ffn(s)
 	e.addOut(s)
 	return nil

@@ -15,6 +15,8 @@ type LayerEvent struct {
 	// Values are the values of the computed units, ascending by unit; those that are not zero are the units of Active. Valid during the
 	// call only.
 	Values []float32
+	// Input is what the feed-forward part was computed from, behind its norm (d_model): the features of predictors. Valid during the call only.
+	Input []float32
 
 	Attention, Predict, IO, Memory, FFN Span
 
