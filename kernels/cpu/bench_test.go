@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -44,10 +43,6 @@ func weights() []uint16 {
 
 func row(w []uint16, i int) []uint16 { return w[i*benchCols : (i+1)*benchCols] }
 
-func asBytes(w []uint16) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(w))), len(w)*halfBytes)
-}
-
 // usage is the wall and processor time of one pass.
 type usage struct{ wall, cpu time.Duration }
 
@@ -75,7 +70,7 @@ func processTime() time.Duration {
 // cannot say.
 func against(b *testing.B, p *Pool, w []uint16, kernel func(matrix int)) float64 {
 	var rates, roofs, ratios []float64
-	all := asBytes(w)
+	all := bytesOf(w)
 	roofline := func(m int) {
 		p.Run(benchRows, 64, func(lo, hi int) {
 			StreamRead(all[m*passBytes+lo*benchCols*halfBytes : m*passBytes+hi*benchCols*halfBytes])
@@ -145,7 +140,7 @@ func BenchmarkCold(b *testing.B) {
 			{"MatVec", func(m int) { p.MatVec(w[m*benchRows*benchCols:][:benchRows*benchCols], benchRows, benchCols, x, y) }},
 			{"RandomDot", scattered(func(row, _ []uint16, i int) { y[i] = Dot(row, x) })},
 			{"RandomDotNext", scattered(func(row, next []uint16, i int) { y[i] = DotNext(row, x, next) })},
-			{"RandomStream", scattered(func(row, _ []uint16, _ int) { StreamRead(asBytes(row)) })},
+			{"RandomStream", scattered(func(row, _ []uint16, _ int) { StreamRead(bytesOf(row)) })},
 			{"RandomAxpy", columns(func(w []uint16, y []float32, _ []uint16) { Axpy(1e-9, w, y) })},
 			{"RandomAxpyNext", columns(func(w []uint16, y []float32, next []uint16) { AxpyNext(1e-9, w, y, next) })},
 		}
@@ -159,7 +154,7 @@ func BenchmarkCold(b *testing.B) {
 // the float16 patterns of weights are harmless numbers and scales in the other formats too.
 func BenchmarkColdFormats(b *testing.B) {
 	w := weights()
-	all := asBytes(w)
+	all := bytesOf(w)
 	x, y := floats(rng.Stream(rng.DefaultSeed, "x"), benchCols), make([]float32, passBytes/ref.Q4.Size(benchCols))
 	for _, f := range ref.Formats() {
 		size := f.Size(benchCols)
@@ -206,7 +201,7 @@ func BenchmarkColdFormats(b *testing.B) {
 
 // BenchmarkStreamRead is the roofline by itself, over 256 MiB.
 func BenchmarkStreamRead(b *testing.B) {
-	all := asBytes(weights())
+	all := bytesOf(weights())
 	b.SetBytes(int64(len(all)))
 	for b.Loop() {
 		StreamRead(all)

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
 // values cuts fuzz input into float16 patterns and as many float32 patterns: any bits, so also subnormals, Inf and NaN. The
@@ -77,7 +79,7 @@ func FuzzMatVec(f *testing.F) {
 			}
 		}
 		MatVec(w, rows, cols, x, y)
-		pool.matVecBy(1, w, rows, cols, x, parallel)
+		pool.matVecBy(1, ref.F16, bytesOf(w), rows, cols, x, parallel)
 		for r := range y {
 			if !sameClass(y[r], parallel[r]) {
 				t.Fatalf("row %d of %d×%d: %g alone, %g in the pool", r, rows, cols, y[r], parallel[r])

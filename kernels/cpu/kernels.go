@@ -1,6 +1,10 @@
 package cpu
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/windrow-sim/windrow/kernels/ref"
+)
 
 // Slices are cut as x[:n:len(x)]: that panics when x has fewer than n elements, where x[:n] would reach into its capacity.
 
@@ -30,32 +34,26 @@ func AxpyNext(a float32, w []uint16, y []float32, next []uint16) {
 
 // MatVec sets y[r] = Dot(row r of w, x) for a row-major float16 w of rows × cols, an x of cols and a y of rows values.
 func MatVec(w []uint16, rows, cols int, x, y []float32) {
-	w, x = w[:rows*cols:len(w)], x[:cols:len(x)]
-	for r := range rows {
-		ahead := sequentialAhead
-		if (rows-r)*cols*halfBytes <= ahead {
-			ahead = 0 // what lies beyond the matrix is nobody's business
-		}
-		y[r] = dot(w[r*cols:(r+1)*cols], x, ahead)
-	}
+	w, x, y = w[:rows*cols:len(w)], x[:cols:len(x)], y[:rows:len(y)]
+	matVecFormat(ref.F16, bytesOf(w), rows, cols, x, y)
 }
 
 const (
 	// sequentialAhead is how far MatVec prefetches in bytes. The processor's own prefetcher keeps pace with a loop that only
 	// loads, but the conversions here fill the instruction window before it has seen enough loads. 8 to 12 KiB measured best
-	// on Zen 5; it is two pages, and small enough to leave x in a 32 KiB cache.
+	// on Zen 5, for all formats; it is two pages, and small enough to leave x in a 32 KiB cache.
 	sequentialAhead = 8 << 10
 	halfBytes       = 2
 )
 
 // DotF32 returns the sum of a[i]·b[i]. len(b) must equal len(a).
 func DotF32(a, b []float32) float32 {
-	return dotF32(a, b[:len(a):len(b)])
+	return dotF32(a, b[:len(a):len(b)], 0)
 }
 
 // AxpyF32 adds a·x[i] to y[i]. len(y) must equal len(x).
 func AxpyF32(a float32, x, y []float32) {
-	axpyF32(a, x, y[:len(x):len(y)])
+	axpyF32(a, x, y[:len(x):len(y)], 0)
 }
 
 // F16SliceToF32 sets dst[i] to the value of the float16 src[i]. len(dst) must equal len(src). The conversion is exact.
@@ -70,7 +68,7 @@ func StreamRead(b []byte) uint64 {
 }
 
 // distance returns how many bytes next lies beyond w, the form in which the assembly takes a prefetch target; 0 for none.
-func distance(w, next []uint16) int {
+func distance[T any](w, next []T) int {
 	if len(next) == 0 {
 		return 0
 	}

@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/cpu"
+
+	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
 // hasAVX2 is set once, when the program starts, and never changes.
@@ -33,19 +35,64 @@ func axpy(a float32, w []uint16, y []float32, ahead int) {
 	axpyAVX2(a, unsafe.SliceData(w), unsafe.SliceData(y), len(w), ahead)
 }
 
-func dotF32(a, b []float32) float32 {
+func dotBF16(w []uint16, x []float32, ahead int) float32 {
+	if !hasAVX2 {
+		return dotBF16Generic(w, x)
+	}
+	return dotBF16AVX2(unsafe.SliceData(w), unsafe.SliceData(x), len(w), ahead)
+}
+
+func axpyBF16(a float32, w []uint16, y []float32, ahead int) {
+	if !hasAVX2 {
+		axpyBF16Generic(a, w, y)
+		return
+	}
+	axpyBF16AVX2(a, unsafe.SliceData(w), unsafe.SliceData(y), len(w), ahead)
+}
+
+func dotF32(a, b []float32, ahead int) float32 {
 	if !hasAVX2 {
 		return dotF32Generic(a, b)
 	}
-	return dotF32AVX2(unsafe.SliceData(a), unsafe.SliceData(b), len(a))
+	return dotF32AVX2(unsafe.SliceData(a), unsafe.SliceData(b), len(a), ahead)
 }
 
-func axpyF32(a float32, x, y []float32) {
+func axpyF32(a float32, x, y []float32, ahead int) {
 	if !hasAVX2 {
 		axpyF32Generic(a, x, y)
 		return
 	}
-	axpyF32AVX2(a, unsafe.SliceData(x), unsafe.SliceData(y), len(x))
+	axpyF32AVX2(a, unsafe.SliceData(x), unsafe.SliceData(y), len(x), ahead)
+}
+
+func dotQ8(w []byte, x []float32, ahead int) float32 {
+	if !hasAVX2 {
+		return dotQ8Generic(w, x)
+	}
+	return dotQ8AVX2(unsafe.SliceData(w), unsafe.SliceData(x), len(x)/ref.QuantGroup, ahead)
+}
+
+func axpyQ8(a float32, w []byte, y []float32, ahead int) {
+	if !hasAVX2 {
+		axpyQ8Generic(a, w, y)
+		return
+	}
+	axpyQ8AVX2(a, unsafe.SliceData(w), unsafe.SliceData(y), len(y)/ref.QuantGroup, ahead)
+}
+
+func dotQ4(w []byte, x []float32, ahead int) float32 {
+	if !hasAVX2 {
+		return dotQ4Generic(w, x)
+	}
+	return dotQ4AVX2(unsafe.SliceData(w), unsafe.SliceData(x), len(x)/ref.QuantGroup, ahead)
+}
+
+func axpyQ4(a float32, w []byte, y []float32, ahead int) {
+	if !hasAVX2 {
+		axpyQ4Generic(a, w, y)
+		return
+	}
+	axpyQ4AVX2(a, unsafe.SliceData(w), unsafe.SliceData(y), len(y)/ref.QuantGroup, ahead)
 }
 
 func widen(dst []float32, src []uint16) {

@@ -22,8 +22,12 @@ TEXT ·dotAVX2(SB), NOSPLIT, $0-36
 	JMP    block_check
 
 block:
-	PREFETCHT0  (AX)(BX*1)
-	PREFETCHT0  64(AX)(BX*1)
+	TESTQ      BX, BX
+	JZ         here
+	PREFETCHT0 (AX)(BX*1)
+	PREFETCHT0 64(AX)(BX*1)
+
+here:
 	VCVTPH2PS   (AX), Y8
 	VFMADD231PS (CX), Y8, Y0
 	VCVTPH2PS   16(AX), Y8
@@ -88,12 +92,13 @@ single_check:
 	MOVSS X0, ret+32(FP)
 	RET
 
-// func dotF32AVX2(a *float32, b *float32, n int) float32
-// Requires: AVX, FMA3, SSE
-TEXT ·dotF32AVX2(SB), NOSPLIT, $0-28
-	MOVQ   a+0(FP), AX
-	MOVQ   b+8(FP), CX
+// func dotBF16AVX2(w *uint16, x *float32, n int, ahead int) float32
+// Requires: AVX, AVX2, FMA3, MMX+, SSE
+TEXT ·dotBF16AVX2(SB), NOSPLIT, $0-36
+	MOVQ   w+0(FP), AX
+	MOVQ   x+8(FP), CX
 	MOVQ   n+16(FP), DX
+	MOVQ   ahead+24(FP), BX
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -105,6 +110,111 @@ TEXT ·dotF32AVX2(SB), NOSPLIT, $0-28
 	JMP    block_check
 
 block:
+	TESTQ      BX, BX
+	JZ         here
+	PREFETCHT0 (AX)(BX*1)
+	PREFETCHT0 64(AX)(BX*1)
+
+here:
+	VPMOVZXWD   (AX), Y8
+	VPSLLD      $0x10, Y8, Y8
+	VFMADD231PS (CX), Y8, Y0
+	VPMOVZXWD   16(AX), Y8
+	VPSLLD      $0x10, Y8, Y8
+	VFMADD231PS 32(CX), Y8, Y1
+	VPMOVZXWD   32(AX), Y8
+	VPSLLD      $0x10, Y8, Y8
+	VFMADD231PS 64(CX), Y8, Y2
+	VPMOVZXWD   48(AX), Y8
+	VPSLLD      $0x10, Y8, Y8
+	VFMADD231PS 96(CX), Y8, Y3
+	VPMOVZXWD   64(AX), Y8
+	VPSLLD      $0x10, Y8, Y8
+	VFMADD231PS 128(CX), Y8, Y4
+	VPMOVZXWD   80(AX), Y8
+	VPSLLD      $0x10, Y8, Y8
+	VFMADD231PS 160(CX), Y8, Y5
+	VPMOVZXWD   96(AX), Y8
+	VPSLLD      $0x10, Y8, Y8
+	VFMADD231PS 192(CX), Y8, Y6
+	VPMOVZXWD   112(AX), Y8
+	VPSLLD      $0x10, Y8, Y8
+	VFMADD231PS 224(CX), Y8, Y7
+	ADDQ        $0x00000080, AX
+	ADDQ        $0x00000100, CX
+	SUBQ        $0x00000040, DX
+
+block_check:
+	CMPQ DX, $0x00000040
+	JGE  block
+	JMP  vector_check
+
+vector:
+	VPMOVZXWD   (AX), Y8
+	VPSLLD      $0x10, Y8, Y8
+	VFMADD231PS (CX), Y8, Y0
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000020, CX
+	SUBQ        $0x00000008, DX
+
+vector_check:
+	CMPQ         DX, $0x00000008
+	JGE          vector
+	VADDPS       Y4, Y0, Y0
+	VADDPS       Y5, Y1, Y1
+	VADDPS       Y6, Y2, Y2
+	VADDPS       Y7, Y3, Y3
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VHADDPS      X0, X0, X0
+	VHADDPS      X0, X0, X0
+	JMP          single_check
+
+single:
+	MOVWLZX     (AX), BX
+	SHLL        $0x10, BX
+	VMOVD       BX, X1
+	VFMADD231SS (CX), X1, X0
+	ADDQ        $0x00000002, AX
+	ADDQ        $0x00000004, CX
+	SUBQ        $0x00000001, DX
+
+single_check:
+	CMPQ  DX, $0x00000001
+	JGE   single
+	VZEROUPPER
+	MOVSS X0, ret+32(FP)
+	RET
+
+// func dotF32AVX2(w *float32, x *float32, n int, ahead int) float32
+// Requires: AVX, FMA3, MMX+, SSE
+TEXT ·dotF32AVX2(SB), NOSPLIT, $0-36
+	MOVQ   w+0(FP), AX
+	MOVQ   x+8(FP), CX
+	MOVQ   n+16(FP), DX
+	MOVQ   ahead+24(FP), BX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	JMP    block_check
+
+block:
+	TESTQ      BX, BX
+	JZ         here
+	PREFETCHT0 (AX)(BX*1)
+	PREFETCHT0 64(AX)(BX*1)
+	PREFETCHT0 128(AX)(BX*1)
+	PREFETCHT0 192(AX)(BX*1)
+
+here:
 	VMOVUPS     (AX), Y8
 	VFMADD231PS (CX), Y8, Y0
 	VMOVUPS     32(AX), Y8
@@ -164,83 +274,198 @@ single_check:
 	CMPQ  DX, $0x00000001
 	JGE   single
 	VZEROUPPER
-	MOVSS X0, ret+24(FP)
+	MOVSS X0, ret+32(FP)
 	RET
 
 // func axpyAVX2(a float32, w *uint16, y *float32, n int, ahead int)
 // Requires: AVX, AVX2, F16C, FMA3, MMX+, SSE
 TEXT ·axpyAVX2(SB), NOSPLIT, $0-40
-	MOVQ         w+8(FP), AX
-	MOVQ         ahead+32(FP), CX
 	MOVSS        a+0(FP), X0
 	VBROADCASTSS X0, Y0
-	MOVQ         y+16(FP), DX
-	MOVQ         n+24(FP), BX
+	MOVQ         w+8(FP), AX
+	MOVQ         y+16(FP), CX
+	MOVQ         n+24(FP), DX
+	MOVQ         ahead+32(FP), BX
 	JMP          block_check
 
 block:
-	PREFETCHT0  (AX)(CX*1)
+	TESTQ      BX, BX
+	JZ         here
+	PREFETCHT0 (AX)(BX*1)
+	PREFETCHT0 64(AX)(BX*1)
+
+here:
 	VCVTPH2PS   (AX), Y1
-	VFMADD213PS (DX), Y0, Y1
-	VMOVUPS     Y1, (DX)
+	VFMADD213PS (CX), Y0, Y1
+	VMOVUPS     Y1, (CX)
 	VCVTPH2PS   16(AX), Y1
-	VFMADD213PS 32(DX), Y0, Y1
-	VMOVUPS     Y1, 32(DX)
+	VFMADD213PS 32(CX), Y0, Y1
+	VMOVUPS     Y1, 32(CX)
 	VCVTPH2PS   32(AX), Y1
-	VFMADD213PS 64(DX), Y0, Y1
-	VMOVUPS     Y1, 64(DX)
+	VFMADD213PS 64(CX), Y0, Y1
+	VMOVUPS     Y1, 64(CX)
 	VCVTPH2PS   48(AX), Y1
-	VFMADD213PS 96(DX), Y0, Y1
-	VMOVUPS     Y1, 96(DX)
-	ADDQ        $0x00000040, AX
-	ADDQ        $0x00000080, DX
-	SUBQ        $0x00000020, BX
+	VFMADD213PS 96(CX), Y0, Y1
+	VMOVUPS     Y1, 96(CX)
+	VCVTPH2PS   64(AX), Y1
+	VFMADD213PS 128(CX), Y0, Y1
+	VMOVUPS     Y1, 128(CX)
+	VCVTPH2PS   80(AX), Y1
+	VFMADD213PS 160(CX), Y0, Y1
+	VMOVUPS     Y1, 160(CX)
+	VCVTPH2PS   96(AX), Y1
+	VFMADD213PS 192(CX), Y0, Y1
+	VMOVUPS     Y1, 192(CX)
+	VCVTPH2PS   112(AX), Y1
+	VFMADD213PS 224(CX), Y0, Y1
+	VMOVUPS     Y1, 224(CX)
+	ADDQ        $0x00000080, AX
+	ADDQ        $0x00000100, CX
+	SUBQ        $0x00000040, DX
 
 block_check:
-	CMPQ BX, $0x00000020
+	CMPQ DX, $0x00000040
 	JGE  block
 	JMP  vector_check
 
 vector:
 	VCVTPH2PS   (AX), Y1
-	VFMADD213PS (DX), Y0, Y1
-	VMOVUPS     Y1, (DX)
+	VFMADD213PS (CX), Y0, Y1
+	VMOVUPS     Y1, (CX)
 	ADDQ        $0x00000010, AX
-	ADDQ        $0x00000020, DX
-	SUBQ        $0x00000008, BX
+	ADDQ        $0x00000020, CX
+	SUBQ        $0x00000008, DX
 
 vector_check:
-	CMPQ BX, $0x00000008
+	CMPQ DX, $0x00000008
 	JGE  vector
 	JMP  single_check
 
 single:
-	MOVWLZX     (AX), CX
-	VMOVD       CX, X1
+	MOVWLZX     (AX), BX
+	VMOVD       BX, X1
 	VCVTPH2PS   X1, X1
-	VFMADD213SS (DX), X0, X1
-	VMOVSS      X1, (DX)
+	VFMADD213SS (CX), X0, X1
+	VMOVSS      X1, (CX)
 	ADDQ        $0x00000002, AX
-	ADDQ        $0x00000004, DX
-	SUBQ        $0x00000001, BX
+	ADDQ        $0x00000004, CX
+	SUBQ        $0x00000001, DX
 
 single_check:
-	CMPQ BX, $0x00000001
+	CMPQ DX, $0x00000001
 	JGE  single
 	VZEROUPPER
 	RET
 
-// func axpyF32AVX2(a float32, x *float32, y *float32, n int)
-// Requires: AVX, AVX2, FMA3, SSE
-TEXT ·axpyF32AVX2(SB), NOSPLIT, $0-32
-	MOVQ         x+8(FP), AX
+// func axpyBF16AVX2(a float32, w *uint16, y *float32, n int, ahead int)
+// Requires: AVX, AVX2, FMA3, MMX+, SSE
+TEXT ·axpyBF16AVX2(SB), NOSPLIT, $0-40
 	MOVSS        a+0(FP), X0
 	VBROADCASTSS X0, Y0
+	MOVQ         w+8(FP), AX
 	MOVQ         y+16(FP), CX
 	MOVQ         n+24(FP), DX
+	MOVQ         ahead+32(FP), BX
 	JMP          block_check
 
 block:
+	TESTQ      BX, BX
+	JZ         here
+	PREFETCHT0 (AX)(BX*1)
+	PREFETCHT0 64(AX)(BX*1)
+
+here:
+	VPMOVZXWD   (AX), Y1
+	VPSLLD      $0x10, Y1, Y1
+	VFMADD213PS (CX), Y0, Y1
+	VMOVUPS     Y1, (CX)
+	VPMOVZXWD   16(AX), Y1
+	VPSLLD      $0x10, Y1, Y1
+	VFMADD213PS 32(CX), Y0, Y1
+	VMOVUPS     Y1, 32(CX)
+	VPMOVZXWD   32(AX), Y1
+	VPSLLD      $0x10, Y1, Y1
+	VFMADD213PS 64(CX), Y0, Y1
+	VMOVUPS     Y1, 64(CX)
+	VPMOVZXWD   48(AX), Y1
+	VPSLLD      $0x10, Y1, Y1
+	VFMADD213PS 96(CX), Y0, Y1
+	VMOVUPS     Y1, 96(CX)
+	VPMOVZXWD   64(AX), Y1
+	VPSLLD      $0x10, Y1, Y1
+	VFMADD213PS 128(CX), Y0, Y1
+	VMOVUPS     Y1, 128(CX)
+	VPMOVZXWD   80(AX), Y1
+	VPSLLD      $0x10, Y1, Y1
+	VFMADD213PS 160(CX), Y0, Y1
+	VMOVUPS     Y1, 160(CX)
+	VPMOVZXWD   96(AX), Y1
+	VPSLLD      $0x10, Y1, Y1
+	VFMADD213PS 192(CX), Y0, Y1
+	VMOVUPS     Y1, 192(CX)
+	VPMOVZXWD   112(AX), Y1
+	VPSLLD      $0x10, Y1, Y1
+	VFMADD213PS 224(CX), Y0, Y1
+	VMOVUPS     Y1, 224(CX)
+	ADDQ        $0x00000080, AX
+	ADDQ        $0x00000100, CX
+	SUBQ        $0x00000040, DX
+
+block_check:
+	CMPQ DX, $0x00000040
+	JGE  block
+	JMP  vector_check
+
+vector:
+	VPMOVZXWD   (AX), Y1
+	VPSLLD      $0x10, Y1, Y1
+	VFMADD213PS (CX), Y0, Y1
+	VMOVUPS     Y1, (CX)
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000020, CX
+	SUBQ        $0x00000008, DX
+
+vector_check:
+	CMPQ DX, $0x00000008
+	JGE  vector
+	JMP  single_check
+
+single:
+	MOVWLZX     (AX), BX
+	SHLL        $0x10, BX
+	VMOVD       BX, X1
+	VFMADD213SS (CX), X0, X1
+	VMOVSS      X1, (CX)
+	ADDQ        $0x00000002, AX
+	ADDQ        $0x00000004, CX
+	SUBQ        $0x00000001, DX
+
+single_check:
+	CMPQ DX, $0x00000001
+	JGE  single
+	VZEROUPPER
+	RET
+
+// func axpyF32AVX2(a float32, w *float32, y *float32, n int, ahead int)
+// Requires: AVX, AVX2, FMA3, MMX+, SSE
+TEXT ·axpyF32AVX2(SB), NOSPLIT, $0-40
+	MOVSS        a+0(FP), X0
+	VBROADCASTSS X0, Y0
+	MOVQ         w+8(FP), AX
+	MOVQ         y+16(FP), CX
+	MOVQ         n+24(FP), DX
+	MOVQ         ahead+32(FP), BX
+	JMP          block_check
+
+block:
+	TESTQ      BX, BX
+	JZ         here
+	PREFETCHT0 (AX)(BX*1)
+	PREFETCHT0 64(AX)(BX*1)
+	PREFETCHT0 128(AX)(BX*1)
+	PREFETCHT0 192(AX)(BX*1)
+
+here:
 	VMOVUPS     (AX), Y1
 	VFMADD213PS (CX), Y0, Y1
 	VMOVUPS     Y1, (CX)
@@ -253,12 +478,24 @@ block:
 	VMOVUPS     96(AX), Y1
 	VFMADD213PS 96(CX), Y0, Y1
 	VMOVUPS     Y1, 96(CX)
-	ADDQ        $0x00000080, AX
-	ADDQ        $0x00000080, CX
-	SUBQ        $0x00000020, DX
+	VMOVUPS     128(AX), Y1
+	VFMADD213PS 128(CX), Y0, Y1
+	VMOVUPS     Y1, 128(CX)
+	VMOVUPS     160(AX), Y1
+	VFMADD213PS 160(CX), Y0, Y1
+	VMOVUPS     Y1, 160(CX)
+	VMOVUPS     192(AX), Y1
+	VFMADD213PS 192(CX), Y0, Y1
+	VMOVUPS     Y1, 192(CX)
+	VMOVUPS     224(AX), Y1
+	VFMADD213PS 224(CX), Y0, Y1
+	VMOVUPS     Y1, 224(CX)
+	ADDQ        $0x00000100, AX
+	ADDQ        $0x00000100, CX
+	SUBQ        $0x00000040, DX
 
 block_check:
-	CMPQ DX, $0x00000020
+	CMPQ DX, $0x00000040
 	JGE  block
 	JMP  vector_check
 
@@ -286,6 +523,618 @@ single:
 single_check:
 	CMPQ DX, $0x00000001
 	JGE  single
+	VZEROUPPER
+	RET
+
+// func dotQ8AVX2(w *byte, x *float32, groups int, ahead int) float32
+// Requires: AVX, AVX2, F16C, FMA3, MMX+, SSE
+TEXT ·dotQ8AVX2(SB), NOSPLIT, $0-36
+	MOVQ   w+0(FP), AX
+	MOVQ   x+8(FP), CX
+	MOVQ   groups+16(FP), DX
+	MOVQ   ahead+24(FP), BX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	JMP    block_check
+
+block:
+	TESTQ      BX, BX
+	JZ         here
+	PREFETCHT0 (AX)(BX*1)
+	PREFETCHT0 45(AX)(BX*1)
+	PREFETCHT0 90(AX)(BX*1)
+
+here:
+	VPMOVSXBD    2(AX), Y4
+	VCVTDQ2PS    Y4, Y4
+	VPMOVSXBD    10(AX), Y5
+	VCVTDQ2PS    Y5, Y5
+	VPMOVSXBD    18(AX), Y6
+	VCVTDQ2PS    Y6, Y6
+	VPMOVSXBD    26(AX), Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       (CX), Y4, Y4
+	VFMADD231PS  32(CX), Y5, Y4
+	VFMADD231PS  64(CX), Y6, Y4
+	VFMADD231PS  96(CX), Y7, Y4
+	VPBROADCASTW (AX), X5
+	VCVTPH2PS    X5, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VPMOVSXBD    36(AX), Y4
+	VCVTDQ2PS    Y4, Y4
+	VPMOVSXBD    44(AX), Y5
+	VCVTDQ2PS    Y5, Y5
+	VPMOVSXBD    52(AX), Y6
+	VCVTDQ2PS    Y6, Y6
+	VPMOVSXBD    60(AX), Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       128(CX), Y4, Y4
+	VFMADD231PS  160(CX), Y5, Y4
+	VFMADD231PS  192(CX), Y6, Y4
+	VFMADD231PS  224(CX), Y7, Y4
+	VPBROADCASTW 34(AX), X5
+	VCVTPH2PS    X5, Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VPMOVSXBD    70(AX), Y4
+	VCVTDQ2PS    Y4, Y4
+	VPMOVSXBD    78(AX), Y5
+	VCVTDQ2PS    Y5, Y5
+	VPMOVSXBD    86(AX), Y6
+	VCVTDQ2PS    Y6, Y6
+	VPMOVSXBD    94(AX), Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       256(CX), Y4, Y4
+	VFMADD231PS  288(CX), Y5, Y4
+	VFMADD231PS  320(CX), Y6, Y4
+	VFMADD231PS  352(CX), Y7, Y4
+	VPBROADCASTW 68(AX), X5
+	VCVTPH2PS    X5, Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VPMOVSXBD    104(AX), Y4
+	VCVTDQ2PS    Y4, Y4
+	VPMOVSXBD    112(AX), Y5
+	VCVTDQ2PS    Y5, Y5
+	VPMOVSXBD    120(AX), Y6
+	VCVTDQ2PS    Y6, Y6
+	VPMOVSXBD    128(AX), Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       384(CX), Y4, Y4
+	VFMADD231PS  416(CX), Y5, Y4
+	VFMADD231PS  448(CX), Y6, Y4
+	VFMADD231PS  480(CX), Y7, Y4
+	VPBROADCASTW 102(AX), X5
+	VCVTPH2PS    X5, Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         $0x00000088, AX
+	ADDQ         $0x00000200, CX
+	SUBQ         $0x00000004, DX
+
+block_check:
+	CMPQ DX, $0x00000004
+	JGE  block
+	JMP  group_check
+
+group:
+	VPMOVSXBD    2(AX), Y4
+	VCVTDQ2PS    Y4, Y4
+	VPMOVSXBD    10(AX), Y5
+	VCVTDQ2PS    Y5, Y5
+	VPMOVSXBD    18(AX), Y6
+	VCVTDQ2PS    Y6, Y6
+	VPMOVSXBD    26(AX), Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       (CX), Y4, Y4
+	VFMADD231PS  32(CX), Y5, Y4
+	VFMADD231PS  64(CX), Y6, Y4
+	VFMADD231PS  96(CX), Y7, Y4
+	VPBROADCASTW (AX), X5
+	VCVTPH2PS    X5, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	ADDQ         $0x00000022, AX
+	ADDQ         $0x00000080, CX
+	SUBQ         $0x00000001, DX
+
+group_check:
+	CMPQ         DX, $0x00000001
+	JGE          group
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VHADDPS      X0, X0, X0
+	VHADDPS      X0, X0, X0
+	VZEROUPPER
+	MOVSS        X0, ret+32(FP)
+	RET
+
+// func dotQ4AVX2(w *byte, x *float32, groups int, ahead int) float32
+// Requires: AVX, AVX2, F16C, FMA3, MMX+, SSE
+TEXT ·dotQ4AVX2(SB), NOSPLIT, $0-36
+	MOVQ     w+0(FP), AX
+	MOVQ     x+8(FP), CX
+	MOVQ     groups+16(FP), DX
+	MOVQ     ahead+24(FP), BX
+	VXORPS   Y0, Y0, Y0
+	VXORPS   Y1, Y1, Y1
+	VXORPS   Y2, Y2, Y2
+	VXORPS   Y3, Y3, Y3
+	VPCMPEQD Y4, Y4, Y4
+	VPSRLD   $0x1f, Y4, Y5
+	VPSLLD   $0x03, Y5, Y5
+	VPSRLD   $0x1c, Y4, Y4
+	JMP      block_check
+
+block:
+	TESTQ      BX, BX
+	JZ         here
+	PREFETCHT0 (AX)(BX*1)
+	PREFETCHT0 36(AX)(BX*1)
+
+here:
+	VPMOVZXBD    2(AX), Y6
+	VPSRLD       $0x04, Y6, Y7
+	VPAND        Y4, Y6, Y6
+	VPMOVZXBD    10(AX), Y8
+	VPSRLD       $0x04, Y8, Y9
+	VPAND        Y4, Y8, Y8
+	VPSUBD       Y5, Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VPSUBD       Y5, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VPSUBD       Y5, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VPSUBD       Y5, Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VMULPS       (CX), Y6, Y6
+	VFMADD231PS  32(CX), Y8, Y6
+	VFMADD231PS  64(CX), Y7, Y6
+	VFMADD231PS  96(CX), Y9, Y6
+	VPBROADCASTW (AX), X7
+	VCVTPH2PS    X7, Y7
+	VFMADD231PS  Y7, Y6, Y0
+	VPMOVZXBD    20(AX), Y6
+	VPSRLD       $0x04, Y6, Y7
+	VPAND        Y4, Y6, Y6
+	VPMOVZXBD    28(AX), Y8
+	VPSRLD       $0x04, Y8, Y9
+	VPAND        Y4, Y8, Y8
+	VPSUBD       Y5, Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VPSUBD       Y5, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VPSUBD       Y5, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VPSUBD       Y5, Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VMULPS       128(CX), Y6, Y6
+	VFMADD231PS  160(CX), Y8, Y6
+	VFMADD231PS  192(CX), Y7, Y6
+	VFMADD231PS  224(CX), Y9, Y6
+	VPBROADCASTW 18(AX), X7
+	VCVTPH2PS    X7, Y7
+	VFMADD231PS  Y7, Y6, Y1
+	VPMOVZXBD    38(AX), Y6
+	VPSRLD       $0x04, Y6, Y7
+	VPAND        Y4, Y6, Y6
+	VPMOVZXBD    46(AX), Y8
+	VPSRLD       $0x04, Y8, Y9
+	VPAND        Y4, Y8, Y8
+	VPSUBD       Y5, Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VPSUBD       Y5, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VPSUBD       Y5, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VPSUBD       Y5, Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VMULPS       256(CX), Y6, Y6
+	VFMADD231PS  288(CX), Y8, Y6
+	VFMADD231PS  320(CX), Y7, Y6
+	VFMADD231PS  352(CX), Y9, Y6
+	VPBROADCASTW 36(AX), X7
+	VCVTPH2PS    X7, Y7
+	VFMADD231PS  Y7, Y6, Y2
+	VPMOVZXBD    56(AX), Y6
+	VPSRLD       $0x04, Y6, Y7
+	VPAND        Y4, Y6, Y6
+	VPMOVZXBD    64(AX), Y8
+	VPSRLD       $0x04, Y8, Y9
+	VPAND        Y4, Y8, Y8
+	VPSUBD       Y5, Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VPSUBD       Y5, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VPSUBD       Y5, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VPSUBD       Y5, Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VMULPS       384(CX), Y6, Y6
+	VFMADD231PS  416(CX), Y8, Y6
+	VFMADD231PS  448(CX), Y7, Y6
+	VFMADD231PS  480(CX), Y9, Y6
+	VPBROADCASTW 54(AX), X7
+	VCVTPH2PS    X7, Y7
+	VFMADD231PS  Y7, Y6, Y3
+	ADDQ         $0x00000048, AX
+	ADDQ         $0x00000200, CX
+	SUBQ         $0x00000004, DX
+
+block_check:
+	CMPQ DX, $0x00000004
+	JGE  block
+	JMP  group_check
+
+group:
+	VPMOVZXBD    2(AX), Y6
+	VPSRLD       $0x04, Y6, Y7
+	VPAND        Y4, Y6, Y6
+	VPMOVZXBD    10(AX), Y8
+	VPSRLD       $0x04, Y8, Y9
+	VPAND        Y4, Y8, Y8
+	VPSUBD       Y5, Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VPSUBD       Y5, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VPSUBD       Y5, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VPSUBD       Y5, Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VMULPS       (CX), Y6, Y6
+	VFMADD231PS  32(CX), Y8, Y6
+	VFMADD231PS  64(CX), Y7, Y6
+	VFMADD231PS  96(CX), Y9, Y6
+	VPBROADCASTW (AX), X7
+	VCVTPH2PS    X7, Y7
+	VFMADD231PS  Y7, Y6, Y0
+	ADDQ         $0x00000012, AX
+	ADDQ         $0x00000080, CX
+	SUBQ         $0x00000001, DX
+
+group_check:
+	CMPQ         DX, $0x00000001
+	JGE          group
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VHADDPS      X0, X0, X0
+	VHADDPS      X0, X0, X0
+	VZEROUPPER
+	MOVSS        X0, ret+32(FP)
+	RET
+
+// func axpyQ8AVX2(a float32, w *byte, y *float32, groups int, ahead int)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+, SSE
+TEXT ·axpyQ8AVX2(SB), NOSPLIT, $0-40
+	MOVSS        a+0(FP), X0
+	VBROADCASTSS X0, Y0
+	MOVQ         w+8(FP), AX
+	MOVQ         y+16(FP), CX
+	MOVQ         groups+24(FP), DX
+	MOVQ         ahead+32(FP), BX
+	JMP          block_check
+
+block:
+	TESTQ      BX, BX
+	JZ         here
+	PREFETCHT0 (AX)(BX*1)
+	PREFETCHT0 45(AX)(BX*1)
+	PREFETCHT0 90(AX)(BX*1)
+
+here:
+	VPBROADCASTW (AX), X1
+	VCVTPH2PS    X1, Y1
+	VPMOVSXBD    2(AX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VPMOVSXBD    10(AX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVSXBD    18(AX), Y4
+	VCVTDQ2PS    Y4, Y4
+	VPMOVSXBD    26(AX), Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       Y1, Y2, Y2
+	VFMADD213PS  (CX), Y0, Y2
+	VMOVUPS      Y2, (CX)
+	VMULPS       Y1, Y3, Y3
+	VFMADD213PS  32(CX), Y0, Y3
+	VMOVUPS      Y3, 32(CX)
+	VMULPS       Y1, Y4, Y4
+	VFMADD213PS  64(CX), Y0, Y4
+	VMOVUPS      Y4, 64(CX)
+	VMULPS       Y1, Y5, Y5
+	VFMADD213PS  96(CX), Y0, Y5
+	VMOVUPS      Y5, 96(CX)
+	VPBROADCASTW 34(AX), X1
+	VCVTPH2PS    X1, Y1
+	VPMOVSXBD    36(AX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VPMOVSXBD    44(AX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVSXBD    52(AX), Y4
+	VCVTDQ2PS    Y4, Y4
+	VPMOVSXBD    60(AX), Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       Y1, Y2, Y2
+	VFMADD213PS  128(CX), Y0, Y2
+	VMOVUPS      Y2, 128(CX)
+	VMULPS       Y1, Y3, Y3
+	VFMADD213PS  160(CX), Y0, Y3
+	VMOVUPS      Y3, 160(CX)
+	VMULPS       Y1, Y4, Y4
+	VFMADD213PS  192(CX), Y0, Y4
+	VMOVUPS      Y4, 192(CX)
+	VMULPS       Y1, Y5, Y5
+	VFMADD213PS  224(CX), Y0, Y5
+	VMOVUPS      Y5, 224(CX)
+	VPBROADCASTW 68(AX), X1
+	VCVTPH2PS    X1, Y1
+	VPMOVSXBD    70(AX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VPMOVSXBD    78(AX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVSXBD    86(AX), Y4
+	VCVTDQ2PS    Y4, Y4
+	VPMOVSXBD    94(AX), Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       Y1, Y2, Y2
+	VFMADD213PS  256(CX), Y0, Y2
+	VMOVUPS      Y2, 256(CX)
+	VMULPS       Y1, Y3, Y3
+	VFMADD213PS  288(CX), Y0, Y3
+	VMOVUPS      Y3, 288(CX)
+	VMULPS       Y1, Y4, Y4
+	VFMADD213PS  320(CX), Y0, Y4
+	VMOVUPS      Y4, 320(CX)
+	VMULPS       Y1, Y5, Y5
+	VFMADD213PS  352(CX), Y0, Y5
+	VMOVUPS      Y5, 352(CX)
+	VPBROADCASTW 102(AX), X1
+	VCVTPH2PS    X1, Y1
+	VPMOVSXBD    104(AX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VPMOVSXBD    112(AX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVSXBD    120(AX), Y4
+	VCVTDQ2PS    Y4, Y4
+	VPMOVSXBD    128(AX), Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       Y1, Y2, Y2
+	VFMADD213PS  384(CX), Y0, Y2
+	VMOVUPS      Y2, 384(CX)
+	VMULPS       Y1, Y3, Y3
+	VFMADD213PS  416(CX), Y0, Y3
+	VMOVUPS      Y3, 416(CX)
+	VMULPS       Y1, Y4, Y4
+	VFMADD213PS  448(CX), Y0, Y4
+	VMOVUPS      Y4, 448(CX)
+	VMULPS       Y1, Y5, Y5
+	VFMADD213PS  480(CX), Y0, Y5
+	VMOVUPS      Y5, 480(CX)
+	ADDQ         $0x00000088, AX
+	ADDQ         $0x00000200, CX
+	SUBQ         $0x00000004, DX
+
+block_check:
+	CMPQ DX, $0x00000004
+	JGE  block
+	JMP  group_check
+
+group:
+	VPBROADCASTW (AX), X1
+	VCVTPH2PS    X1, Y1
+	VPMOVSXBD    2(AX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VPMOVSXBD    10(AX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVSXBD    18(AX), Y4
+	VCVTDQ2PS    Y4, Y4
+	VPMOVSXBD    26(AX), Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       Y1, Y2, Y2
+	VFMADD213PS  (CX), Y0, Y2
+	VMOVUPS      Y2, (CX)
+	VMULPS       Y1, Y3, Y3
+	VFMADD213PS  32(CX), Y0, Y3
+	VMOVUPS      Y3, 32(CX)
+	VMULPS       Y1, Y4, Y4
+	VFMADD213PS  64(CX), Y0, Y4
+	VMOVUPS      Y4, 64(CX)
+	VMULPS       Y1, Y5, Y5
+	VFMADD213PS  96(CX), Y0, Y5
+	VMOVUPS      Y5, 96(CX)
+	ADDQ         $0x00000022, AX
+	ADDQ         $0x00000080, CX
+	SUBQ         $0x00000001, DX
+
+group_check:
+	CMPQ DX, $0x00000001
+	JGE  group
+	VZEROUPPER
+	RET
+
+// func axpyQ4AVX2(a float32, w *byte, y *float32, groups int, ahead int)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+, SSE
+TEXT ·axpyQ4AVX2(SB), NOSPLIT, $0-40
+	MOVSS        a+0(FP), X0
+	VBROADCASTSS X0, Y0
+	MOVQ         w+8(FP), AX
+	MOVQ         y+16(FP), CX
+	MOVQ         groups+24(FP), DX
+	MOVQ         ahead+32(FP), BX
+	VPCMPEQD     Y1, Y1, Y1
+	VPSRLD       $0x1f, Y1, Y2
+	VPSLLD       $0x03, Y2, Y2
+	VPSRLD       $0x1c, Y1, Y1
+	JMP          block_check
+
+block:
+	TESTQ      BX, BX
+	JZ         here
+	PREFETCHT0 (AX)(BX*1)
+	PREFETCHT0 36(AX)(BX*1)
+
+here:
+	VPBROADCASTW (AX), X3
+	VCVTPH2PS    X3, Y3
+	VPMOVZXBD    2(AX), Y4
+	VPSRLD       $0x04, Y4, Y5
+	VPAND        Y1, Y4, Y4
+	VPMOVZXBD    10(AX), Y6
+	VPSRLD       $0x04, Y6, Y7
+	VPAND        Y1, Y6, Y6
+	VPSUBD       Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VPSUBD       Y2, Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VPSUBD       Y2, Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VPSUBD       Y2, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       Y3, Y4, Y4
+	VFMADD213PS  (CX), Y0, Y4
+	VMOVUPS      Y4, (CX)
+	VMULPS       Y3, Y6, Y6
+	VFMADD213PS  32(CX), Y0, Y6
+	VMOVUPS      Y6, 32(CX)
+	VMULPS       Y3, Y5, Y5
+	VFMADD213PS  64(CX), Y0, Y5
+	VMOVUPS      Y5, 64(CX)
+	VMULPS       Y3, Y7, Y7
+	VFMADD213PS  96(CX), Y0, Y7
+	VMOVUPS      Y7, 96(CX)
+	VPBROADCASTW 18(AX), X3
+	VCVTPH2PS    X3, Y3
+	VPMOVZXBD    20(AX), Y4
+	VPSRLD       $0x04, Y4, Y5
+	VPAND        Y1, Y4, Y4
+	VPMOVZXBD    28(AX), Y6
+	VPSRLD       $0x04, Y6, Y7
+	VPAND        Y1, Y6, Y6
+	VPSUBD       Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VPSUBD       Y2, Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VPSUBD       Y2, Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VPSUBD       Y2, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       Y3, Y4, Y4
+	VFMADD213PS  128(CX), Y0, Y4
+	VMOVUPS      Y4, 128(CX)
+	VMULPS       Y3, Y6, Y6
+	VFMADD213PS  160(CX), Y0, Y6
+	VMOVUPS      Y6, 160(CX)
+	VMULPS       Y3, Y5, Y5
+	VFMADD213PS  192(CX), Y0, Y5
+	VMOVUPS      Y5, 192(CX)
+	VMULPS       Y3, Y7, Y7
+	VFMADD213PS  224(CX), Y0, Y7
+	VMOVUPS      Y7, 224(CX)
+	VPBROADCASTW 36(AX), X3
+	VCVTPH2PS    X3, Y3
+	VPMOVZXBD    38(AX), Y4
+	VPSRLD       $0x04, Y4, Y5
+	VPAND        Y1, Y4, Y4
+	VPMOVZXBD    46(AX), Y6
+	VPSRLD       $0x04, Y6, Y7
+	VPAND        Y1, Y6, Y6
+	VPSUBD       Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VPSUBD       Y2, Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VPSUBD       Y2, Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VPSUBD       Y2, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       Y3, Y4, Y4
+	VFMADD213PS  256(CX), Y0, Y4
+	VMOVUPS      Y4, 256(CX)
+	VMULPS       Y3, Y6, Y6
+	VFMADD213PS  288(CX), Y0, Y6
+	VMOVUPS      Y6, 288(CX)
+	VMULPS       Y3, Y5, Y5
+	VFMADD213PS  320(CX), Y0, Y5
+	VMOVUPS      Y5, 320(CX)
+	VMULPS       Y3, Y7, Y7
+	VFMADD213PS  352(CX), Y0, Y7
+	VMOVUPS      Y7, 352(CX)
+	VPBROADCASTW 54(AX), X3
+	VCVTPH2PS    X3, Y3
+	VPMOVZXBD    56(AX), Y4
+	VPSRLD       $0x04, Y4, Y5
+	VPAND        Y1, Y4, Y4
+	VPMOVZXBD    64(AX), Y6
+	VPSRLD       $0x04, Y6, Y7
+	VPAND        Y1, Y6, Y6
+	VPSUBD       Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VPSUBD       Y2, Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VPSUBD       Y2, Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VPSUBD       Y2, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       Y3, Y4, Y4
+	VFMADD213PS  384(CX), Y0, Y4
+	VMOVUPS      Y4, 384(CX)
+	VMULPS       Y3, Y6, Y6
+	VFMADD213PS  416(CX), Y0, Y6
+	VMOVUPS      Y6, 416(CX)
+	VMULPS       Y3, Y5, Y5
+	VFMADD213PS  448(CX), Y0, Y5
+	VMOVUPS      Y5, 448(CX)
+	VMULPS       Y3, Y7, Y7
+	VFMADD213PS  480(CX), Y0, Y7
+	VMOVUPS      Y7, 480(CX)
+	ADDQ         $0x00000048, AX
+	ADDQ         $0x00000200, CX
+	SUBQ         $0x00000004, DX
+
+block_check:
+	CMPQ DX, $0x00000004
+	JGE  block
+	JMP  group_check
+
+group:
+	VPBROADCASTW (AX), X3
+	VCVTPH2PS    X3, Y3
+	VPMOVZXBD    2(AX), Y4
+	VPSRLD       $0x04, Y4, Y5
+	VPAND        Y1, Y4, Y4
+	VPMOVZXBD    10(AX), Y6
+	VPSRLD       $0x04, Y6, Y7
+	VPAND        Y1, Y6, Y6
+	VPSUBD       Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VPSUBD       Y2, Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VPSUBD       Y2, Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VPSUBD       Y2, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       Y3, Y4, Y4
+	VFMADD213PS  (CX), Y0, Y4
+	VMOVUPS      Y4, (CX)
+	VMULPS       Y3, Y6, Y6
+	VFMADD213PS  32(CX), Y0, Y6
+	VMOVUPS      Y6, 32(CX)
+	VMULPS       Y3, Y5, Y5
+	VFMADD213PS  64(CX), Y0, Y5
+	VMOVUPS      Y5, 64(CX)
+	VMULPS       Y3, Y7, Y7
+	VFMADD213PS  96(CX), Y0, Y7
+	VMOVUPS      Y7, 96(CX)
+	ADDQ         $0x00000012, AX
+	ADDQ         $0x00000080, CX
+	SUBQ         $0x00000001, DX
+
+group_check:
+	CMPQ DX, $0x00000001
+	JGE  group
 	VZEROUPPER
 	RET
 

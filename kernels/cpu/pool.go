@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
 // Pool runs loops over persistent workers. A Run costs a few microseconds and no allocation, which matters because one token is
@@ -47,7 +49,8 @@ type worker struct {
 }
 
 type matVecArgs struct {
-	w    []uint16
+	f    ref.Format
+	w    []byte
 	cols int
 	x, y []float32
 }
@@ -70,7 +73,8 @@ func NewPool(workers int) *Pool {
 	p := &Pool{left: make(chan struct{}, 1)}
 	p.matVec = func(lo, hi int) {
 		a := &p.mv
-		MatVec(a.w[lo*a.cols:hi*a.cols], hi-lo, a.cols, a.x, a.y[lo:hi])
+		size := a.f.Size(a.cols)
+		matVecFormat(a.f, a.w[lo*size:hi*size], hi-lo, a.cols, a.x, a.y[lo:hi])
 	}
 	if workers > 1 {
 		p.workers = make([]worker, workers-1)
@@ -119,18 +123,18 @@ func (p *Pool) Run(n, grain int, f func(lo, hi int)) {
 
 // MatVec is the function MatVec with the rows divided among the workers. It gives the same bits for any number of them.
 func (p *Pool) MatVec(w []uint16, rows, cols int, x, y []float32) {
-	p.matVecBy(matVecGrain/max(cols*halfBytes, 1)+1, w, rows, cols, x, y)
+	p.MatVecFormat(ref.F16, bytesOf(w), rows, cols, x, y)
 }
 
-// matVecBy is MatVec in pieces of at least grain rows.
-func (p *Pool) matVecBy(grain int, w []uint16, rows, cols int, x, y []float32) {
-	w, x, y = w[:rows*cols:len(w)], x[:cols:len(x)], y[:rows:len(y)] // a wrong shape panics here, in the caller
+// matVecBy is MatVecFormat in pieces of at least grain rows.
+func (p *Pool) matVecBy(grain int, f ref.Format, w []byte, rows, cols int, x, y []float32) {
+	w, x, y = w[:rows*f.Size(cols):len(w)], x[:cols:len(x)], y[:rows:len(y)] // a wrong shape panics here, in the caller
 	pieces := p.split(rows, grain)
 	if pieces < 2 || !p.acquire() {
-		MatVec(w, rows, cols, x, y)
+		matVecFormat(f, w, rows, cols, x, y)
 		return
 	}
-	p.mv = matVecArgs{w: w, cols: cols, x: x, y: y}
+	p.mv = matVecArgs{f: f, w: w, cols: cols, x: x, y: y}
 	p.run(rows, pieces, p.matVec)
 	p.mv = matVecArgs{}
 	p.busy.Unlock()

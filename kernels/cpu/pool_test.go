@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/internal/rng"
+	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
 // Every element is covered exactly once, by pieces of at least grain, for many shapes in a row on one pool.
@@ -216,7 +217,7 @@ func TestPoolMatVecIsBitEqual(t *testing.T) {
 				t.Fatalf("%d workers, %d×%d: MatVec differs", workers, rows, cols)
 			}
 			clear(got)
-			p.matVecBy(1, w, rows, cols, x, got)
+			p.matVecBy(1, ref.F16, bytesOf(w), rows, cols, x, got)
 			if !slices.Equal(got, want) {
 				t.Fatalf("%d workers, %d×%d: MatVec in the smallest pieces differs", workers, rows, cols)
 			}

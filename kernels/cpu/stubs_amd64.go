@@ -4,26 +4,57 @@
 
 package cpu
 
-// dotAVX2 returns the sum of w[i]*x[i] for i in [0,n). While it reads w it prefetches the memory that lies
-// ahead bytes beyond it, line by line; an address that is not mapped is harmless.
+// dotAVX2 returns the sum of w[i]*x[i] for float16 weights and i in [0,n). While it reads w it prefetches the memory
+// that lies ahead bytes beyond it, line by line; an address that is not mapped is harmless. All kernels that take
+// ahead do so.
 //
 //go:noescape
 func dotAVX2(w *uint16, x *float32, n int, ahead int) float32
 
-// dotF32AVX2 returns the sum of a[i]*b[i] for i in [0,n).
+// dotBF16AVX2 is dotAVX2 for bfloat16 weights.
 //
 //go:noescape
-func dotF32AVX2(a *float32, b *float32, n int) float32
+func dotBF16AVX2(w *uint16, x *float32, n int, ahead int) float32
 
-// axpyAVX2 adds a*w[i] to y[i] for i in [0,n), rounding once. It prefetches as dotAVX2 does.
+// dotF32AVX2 is dotAVX2 for float32 weights.
+//
+//go:noescape
+func dotF32AVX2(w *float32, x *float32, n int, ahead int) float32
+
+// axpyAVX2 adds a*w[i] to y[i] for float16 weights and i in [0,n), rounding once.
 //
 //go:noescape
 func axpyAVX2(a float32, w *uint16, y *float32, n int, ahead int)
 
-// axpyF32AVX2 adds a*x[i] to y[i] for i in [0,n), rounding once.
+// axpyBF16AVX2 is axpyAVX2 for bfloat16 weights.
 //
 //go:noescape
-func axpyF32AVX2(a float32, x *float32, y *float32, n int)
+func axpyBF16AVX2(a float32, w *uint16, y *float32, n int, ahead int)
+
+// axpyF32AVX2 is axpyAVX2 for float32 weights.
+//
+//go:noescape
+func axpyF32AVX2(a float32, w *float32, y *float32, n int, ahead int)
+
+// dotQ8AVX2 returns the sum of w[i]*x[i] for groups of 32 weights of 8 bits behind their float16 scale.
+//
+//go:noescape
+func dotQ8AVX2(w *byte, x *float32, groups int, ahead int) float32
+
+// dotQ4AVX2 is dotQ8AVX2 for weights of 4 bits.
+//
+//go:noescape
+func dotQ4AVX2(w *byte, x *float32, groups int, ahead int) float32
+
+// axpyQ8AVX2 adds a*w[i] to y[i] for groups of weights as in dotQ8AVX2, rounding once.
+//
+//go:noescape
+func axpyQ8AVX2(a float32, w *byte, y *float32, groups int, ahead int)
+
+// axpyQ4AVX2 is axpyQ8AVX2 for weights of 4 bits.
+//
+//go:noescape
+func axpyQ4AVX2(a float32, w *byte, y *float32, groups int, ahead int)
 
 // widenAVX2 converts n float16 values to float32.
 //

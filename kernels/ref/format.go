@@ -71,7 +71,8 @@ func (f Format) Size(n int) int {
 	return 2 * n
 }
 
-// Decode sets dst to the weights in src; len(src) must be Size(len(dst)). All conversions to float32 but that of Q4's and Q8's product are exact.
+// Decode sets dst to the weights in src; len(src) must be Size(len(dst)). All conversions to float32 are exact: the products of Q8 and Q4 have
+// 11 and 8 bits.
 func (f Format) Decode(dst []float32, src []byte) {
 	src = src[:f.Size(len(dst)):len(src)]
 	switch f {

@@ -55,6 +55,33 @@ func TestFormatErrors(t *testing.T) {
 	}
 }
 
+// TestDecodeIsExact takes every finite scale, and compares with products in float64.
+func TestDecodeIsExact(t *testing.T) {
+	for _, f := range []Format{Q8, Q4} {
+		code, got := make([]byte, f.Size(QuantGroup)), make([]float32, QuantGroup)
+		for i := 2; i < len(code); i++ {
+			code[i] = byte(i*37 + 100) // among them −128, or 0 and 15
+		}
+		for scale := range 1 << 16 {
+			if scale&halfInf == halfInf {
+				continue
+			}
+			code[0], code[1] = byte(scale), byte(scale>>8)
+			f.Decode(got, code)
+			for i, v := range got {
+				b := code[2+i%(len(code)-2)]
+				q := int(int8(b))
+				if f == Q4 {
+					q = int(b>>(i/(QuantGroup/2)*4)&15) - 8
+				}
+				if want := value(uint16(scale)) * float64(q); float64(v) != want {
+					t.Fatalf("%s, scale %#04x, weight %d: %v, want %v", f, scale, i, v, want)
+				}
+			}
+		}
+	}
+}
+
 func TestEncodeRefusesWhatIsTooLarge(t *testing.T) {
 	for _, c := range []struct {
 		f    Format

@@ -5,7 +5,7 @@
 //
 //	cd tools/avo && go run .
 //
-// Every kernel takes raw pointers and an element count, and leaves bounds checks to its Go caller. Start with dotF16 in
+// Every kernel takes raw pointers and an element count, and leaves bounds checks to its Go caller. Start with dot in
 // kernels.go: the others have the same three parts (a main loop over full blocks, a loop over single vectors, a loop over single
-// elements). The test generates again and compares with what is committed.
+// elements); those in quant.go have two, for blocks and for groups. The test generates again and compares with what is committed.
 package main

@@ -114,12 +114,16 @@ func float() weights {
 	}
 }
 
-// prefetch brings the lines of the bytes that begin ahead bytes beyond p. Steps of at most a line miss none, wherever p lies.
+// prefetch brings the lines of the bytes that begin ahead bytes beyond p, unless ahead is 0. Steps of at most a line miss none,
+// wherever p lies.
 func prefetch(c *build.Context, p, ahead reg.Register, bytes int) {
+	c.TESTQ(ahead, ahead)
+	c.JZ(operand.LabelRef("here"))
 	lines := (bytes + line - 1) / line
 	for i := range lines {
 		c.PREFETCHT0(operand.Mem{Base: p, Index: ahead, Scale: 1, Disp: i * bytes / lines})
 	}
+	c.Label("here")
 }
 
 // sums returns n zeroed accumulators.
@@ -189,7 +193,7 @@ func broadcast(c *build.Context, name string) reg.VecVirtual {
 }
 
 // axpyVectors is the number of vectors in one round of an axpy's main loop: one line of 16-bit weights.
-const axpyVectors = line / halfLen / lanes
+const axpyVectors = 8
 
 // axpy rounds each element once, in the vector loops and in the last one.
 func axpy(c *build.Context, name string, k weights, doc ...string) {
