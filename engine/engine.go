@@ -20,6 +20,12 @@ type Config struct {
 	// Cut, by layer, drops the neurons whose value (what their down row is multiplied with) is not above it in magnitude: it makes a model without
 	// exact zeros sparse, at a loss, as CATS and TEAL do. nil = none is dropped.
 	Cut []float32
+	// Schedule says when rows on flash are asked for.
+	Schedule Schedule
+	// Predictor names what a layer needs from that layer's input; LookAhead what the next layer needs (it is asked with the index of the layer whose input it gets);
+	// WholeToken what all layers after the first need. nil: tokens bring their masks. With rows in memory only what is named is computed.
+	Predictor, LookAhead Predictor
+	WholeToken           TokenPredictor
 }
 
 // Token is one input of the model.
@@ -35,35 +41,41 @@ type Token struct {
 
 // Engine holds the state of its sequences. It is not safe for concurrent use.
 type Engine struct {
-	w        *model.Weights
-	arch     *model.Arch
-	shape    model.Shape
-	rows     Rows
-	masked   bool // rows are those of a mask, not all
-	pool     *cpu.Pool
-	observer Observer
-	began    time.Time
-	cut      []float32
-	turns    []float64 // angles per position of rotary positions
+	w          *model.Weights
+	arch       *model.Arch
+	shape      model.Shape
+	rows       Rows
+	schedule   Schedule
+	predictor  Predictor // of OnDemand
+	lookAhead  Predictor
+	wholeToken TokenPredictor
+	pool       *cpu.Pool
+	observer   Observer
+	began      time.Time
+	cut        []float32
+	turns      []float64 // angles per position of rotary positions
 
 	lanes   []lane // activations, one for each token of the largest step
 	slots   []slot // by sequence
 	context int
-	scores  []float32 // (heads, context)
-	need    []uint64  // union of the masks of a step
+	scores  []float32  // (heads, context)
+	unions  [][]uint64 // of the masks of a step, by layer
+	masks   [][]uint64 // what was announced
 	logits  [][]float32
 }
 
 // lane is what one token of a step computes with, all float32.
 type lane struct {
-	x, h, out  []float32 // (d_model)
-	q, att     []float32 // (heads, head_dim)
-	k, v       []float32 // (kv_heads, head_dim)
-	act        []float32 // (d_ffn), by row of the step
-	values     []float32 // of the rows to add up
-	active     []int32   // which these are
-	mask       []uint64  // units whose value is not zero
-	wide, head []float32 // embedding and logits
+	x, h, out  []float32  // (d_model)
+	q, att     []float32  // (heads, head_dim)
+	k, v       []float32  // (kv_heads, head_dim)
+	act        []float32  // (d_ffn), by row of the step
+	values     []float32  // of the rows to add up
+	active     []int32    // which these are
+	mask       []uint64   // units whose value is not zero
+	need       [][]uint64 // by layer: what is computed; nil = all
+	own        [][]uint64 // memory of predicted masks
+	wide, head []float32  // embedding and logits
 }
 
 // slot is one sequence: its keys and values, and how far it is.
@@ -105,18 +117,19 @@ func New(w *model.Weights, rows Rows, cfg Config) (*Engine, error) {
 	if cfg.Threads == 0 {
 		cfg.Threads = runtime.GOMAXPROCS(0)
 	}
-	_, masked := rows.(*Flash)
 	e := &Engine{
-		w: w, arch: &w.Arch, shape: s, rows: rows, masked: masked, pool: cpu.NewPool(cfg.Threads), observer: cfg.Observer, began: time.Now(),
+		schedule: cfg.Schedule, predictor: cfg.Predictor, lookAhead: cfg.LookAhead, wholeToken: cfg.WholeToken,
+		w: w, arch: &w.Arch, shape: s, rows: rows, pool: cpu.NewPool(cfg.Threads), observer: cfg.Observer, began: time.Now(),
 		cut: cfg.Cut, turns: w.Arch.Rotary.Frequencies(),
 		lanes: make([]lane, cfg.Batch), slots: make([]slot, cfg.Sequences), context: cfg.Context,
-		scores: make([]float32, s.Heads*cfg.Context), need: make([]uint64, (s.DFFN+63)/64), logits: make([][]float32, cfg.Batch),
+		scores: make([]float32, s.Heads*cfg.Context), unions: masksOf(s.Layers, s.DFFN), masks: make([][]uint64, s.Layers), logits: make([][]float32, cfg.Batch),
 	}
 	qDim, kvDim := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
 	floats := func(n int) []float32 { return make([]float32, n) }
 	for i := range e.lanes {
 		e.lanes[i] = lane{
 			x: floats(s.DModel), h: floats(s.DModel), out: floats(s.DModel), q: floats(qDim), att: floats(qDim), k: floats(kvDim), v: floats(kvDim),
+			need: make([][]uint64, s.Layers), own: masksOf(s.Layers, s.DFFN),
 			act: floats(s.DFFN), mask: make([]uint64, (s.DFFN+63)/64), wide: floats(w.Arch.Embed), head: floats(s.Vocab),
 		}
 	}
@@ -163,6 +176,9 @@ func (e *Engine) Step(tokens []Token) ([][]float32, error) {
 		return nil, err
 	}
 	s := &step{tokens: tokens, lanes: e.lanes[:len(tokens)], lap: e.now()}
+	for i := range s.lanes {
+		clear(s.lanes[i].need)
+	}
 	e.embed(s)
 	for l := range e.w.Layers {
 		s.l, s.layer, s.ev = l, &e.w.Layers[l], LayerEvent{Layer: l, Attention: Span{Start: s.lap}}

@@ -21,7 +21,7 @@ const grainBytes = 128 << 10
 // units whose value is not zero. Without a gate value_i = f(up_i·h + bias_i), with one f(gate_i·h)·(up_i·h). The sum over rows is in neuron order for every
 // element of out, whatever the number of threads and of tokens, which is what makes flash-resident and dense runs bit-equal, and batches and single runs.
 //
-// A flash-resident engine adds rows of value zero like the others, as the paper's does with every predicted row: what a mask
+// Where a token has a mask, rows of value zero are added like the others, as the paper's engine does with every predicted row: what a mask
 // costs does not depend on the weights. With true masks there is no such row.
 func (e *Engine) ffn(s *step) {
 	d, part := e.shape.DModel, e.w.Bundles.Size(e.shape.DModel)
@@ -29,8 +29,8 @@ func (e *Engine) ffn(s *step) {
 		for i := lo; i < hi; i++ {
 			next := s.rows[min(i+1, len(s.rows)-1)].record // scattered rows: ask the cache for the next one early
 			for j := range s.lanes {
-				if e.wants(&s.tokens[j], s.l, s.rows[i].unit) {
-					e.value(s, &s.lanes[j], i, next)
+				if a := &s.lanes[j]; a.wants(s.l, s.rows[i].unit) {
+					e.value(s, a, i, next)
 				}
 			}
 		}
@@ -56,11 +56,6 @@ func (e *Engine) ffn(s *step) {
 	})
 }
 
-// wants says whether a token's mask has a unit; without a mask all are wanted.
-func (e *Engine) wants(t *Token, l int, unit uint32) bool {
-	return !e.masked || t.Masks[l][unit/64]>>(unit%64)&1 != 0
-}
-
 // value computes row i of a step for one token: act is what its down row is multiplied with, zero where the activation function (or a cut) makes it so.
 func (e *Engine) value(s *step, a *lane, i int, next []byte) {
 	r, part := &s.rows[i], e.w.Bundles.Size(e.shape.DModel)
@@ -72,7 +67,7 @@ func (e *Engine) value(s *step, a *lane, i int, next []byte) {
 	if s.layer.GateBias != nil {
 		gate += s.layer.GateBias[r.unit]
 	}
-	if gate = activation(e.arch.Activation, gate); gate == 0 && !e.masked {
+	if gate = activation(e.arch.Activation, gate); gate == 0 && a.need[s.l] == nil {
 		a.act[i] = 0
 		return
 	}
@@ -90,14 +85,14 @@ func (e *Engine) collect(s *step, j int) {
 	a.active, a.values = a.active[:0], a.values[:0]
 	for i := range s.rows {
 		unit := s.rows[i].unit
-		if !e.wants(&s.tokens[j], s.l, unit) {
+		if !a.wants(s.l, unit) {
 			continue
 		}
 		v := a.act[i]
 		if v != 0 {
 			a.mask[unit/64] |= 1 << (unit % 64)
 		}
-		if v != 0 || e.masked {
+		if v != 0 || a.need[s.l] != nil {
 			a.active, a.values = append(a.active, int32(i)), append(a.values, v)
 		}
 	}

@@ -23,6 +23,8 @@ type LayerEvent struct {
 	Hits, Misses, Evictions, Requests int
 	Bytes                             units.Bytes // asked from flash
 	Copied                            units.Bytes // moved in the row cache
+	// Ahead is how long reads and copies of this layer took in the background, where they were announced; IO is then what was waited for.
+	Ahead units.Nanos
 }
 
 // TokenEvent ends a token.

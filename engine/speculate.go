@@ -32,7 +32,7 @@ func Speculate(ctx context.Context, target, draft *Engine, prompt []uint32, opt 
 		return nil, count, fmt.Errorf("engine: %d drafted tokens: 1 to %d are possible; make the target's engine with a larger Batch", opt.Draft, len(target.lanes)-1)
 	case target.shape.Vocab != draft.shape.Vocab:
 		return nil, count, fmt.Errorf("engine: the draft model has a vocabulary of %d, the target of %d: they must be the same", draft.shape.Vocab, target.shape.Vocab)
-	case target.masked || draft.masked:
+	case target.needsMasks() || draft.needsMasks():
 		return nil, count, fmt.Errorf("engine: speculation with rows on flash needs a predictor: recorded masks are of other tokens")
 	}
 	list, err := target.sequences([][]uint32{prompt}, opt.GenerateOptions)
@@ -168,4 +168,9 @@ func (r *speculation) take(id uint32) bool {
 	}
 	r.s.append(id, r.opt.GenerateOptions)
 	return !r.s.over
+}
+
+// needsMasks says whether tokens must bring masks.
+func (e *Engine) needsMasks() bool {
+	return e.rows.Masked(e.shape.Layers-1) && e.predictor == nil && e.lookAhead == nil && e.wholeToken == nil
 }

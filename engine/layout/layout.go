@@ -114,6 +114,9 @@ func NewPlanner(geo Geometry, opt Options) (*Planner, error) {
 	return &Planner{geo, opt}, nil
 }
 
+// Align is what requests are aligned to.
+func (p *Planner) Align() units.Bytes { return p.opt.Align }
+
 // Geometry returns the geometry the Planner was made with.
 func (p *Planner) Geometry() Geometry { return p.geo }
 

@@ -1,0 +1,259 @@
+package engine
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/engine/layout"
+	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/engine/policy"
+	"github.com/windrow-sim/windrow/engine/rowcache"
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// FlashConfig says how rows are brought from flash.
+type FlashConfig struct {
+	Window int         // tokens whose rows stay in memory; 0 when Policy is given
+	Policy policy.Spec // in place of a window
+	Layout layout.Options
+	// Capacity is the number of rows that each layer's cache holds (the paper's Req_i); nil = room for every unit.
+	Capacity []int
+	// Staging is the size of the buffer that reads arrive in. What a layer needs beyond it goes in chunks where reads are announced; else the buffer grows,
+	// which takes time.
+	Staging int64
+	// Dense are the bundles of the first layers, whose rows are all in memory for good (the dense prefix).
+	Dense [][]byte
+}
+
+// residency is the policy of a configuration.
+func (c *FlashConfig) residency() policy.Spec {
+	if c.Policy == (policy.Spec{}) {
+		return policy.Spec{Kind: policy.KindWindow, Window: c.Window}
+	}
+	return c.Policy
+}
+
+// Flash keeps the rows of the last tokens in a row cache per layer and reads the others from flash: a layer's when it needs them, or earlier, in the background,
+// when they are announced (ahead.go). The first layers may be dense.
+type Flash struct {
+	reader  flashio.Reader
+	planner *layout.Planner
+	layers  []flashLayer
+	dense   [][]row
+	limit   int64 // bytes of staging that announced reads take at once; 0 = no limit
+
+	rows     []row
+	requests []flashio.Request
+	staging  []byte
+	plan     layout.Plan
+	decision policy.Decision
+	ahead    *ahead // nil until something is announced
+}
+
+type flashLayer struct {
+	policy  policy.Policy
+	cache   *rowcache.Cache
+	layer   *model.Layer
+	pending []uint32 // evicted by the policy after the last token; deleted together with the next insertions
+}
+
+// NewFlash returns rows that are read by reader, which it owns from now on. Requests are aligned to the reader's needs.
+//
+// On an error the reader stays the caller's.
+func NewFlash(w *model.Weights, g layout.Geometry, reader flashio.Reader, cfg FlashConfig) (*Flash, error) {
+	cfg.Layout.Align = max(cfg.Layout.Align, reader.Mode().Align)
+	planner, err := layout.NewPlanner(g, cfg.Layout)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkRecords(w, g); err != nil {
+		return nil, err
+	}
+	layers := len(w.Layers)
+	if cfg.Window < 0 || cfg.Capacity != nil && len(cfg.Capacity) != layers || len(cfg.Dense) > layers {
+		return nil, fmt.Errorf("engine: window of %d tokens, row caches for %d layers, %d dense layers: a window is 0 or more, the model has %d layers",
+			cfg.Window, len(cfg.Capacity), len(cfg.Dense), layers)
+	}
+	f := &Flash{reader: reader, planner: planner, layers: make([]flashLayer, layers), limit: cfg.Staging}
+	for l, data := range cfg.Dense {
+		rows, err := residentRows(w, l, data, g)
+		if err != nil {
+			return nil, err
+		}
+		f.dense = append(f.dense, rows)
+	}
+	for l := len(f.dense); l < layers; l++ {
+		if err := f.addLayer(w, l, g, &cfg); err != nil {
+			return nil, fmt.Errorf("engine: layer %d: %w", l, err)
+		}
+	}
+	return f, f.grow(cfg.Staging)
+}
+
+// addLayer prepares the policy and the cache of a layer on flash.
+func (f *Flash) addLayer(w *model.Weights, l int, g layout.Geometry, cfg *FlashConfig) error {
+	capacity := g.Units
+	if cfg.Capacity != nil {
+		capacity = cfg.Capacity[l]
+	}
+	cache, err := rowcache.New(g.Units, capacity, int(g.Record))
+	if err != nil {
+		return err
+	}
+	p, err := policy.New(cfg.residency(), g.Units, policy.Options{Layer: l})
+	if err != nil {
+		return err
+	}
+	f.layers[l] = flashLayer{policy: p, cache: cache, layer: &w.Layers[l]}
+	return nil
+}
+
+// Masked implements Rows.
+func (f *Flash) Masked(layer int) bool { return layer >= len(f.dense) }
+
+// Layer implements Rows: decide, read, copy. What was announced is waited for.
+func (f *Flash) Layer(layer int, need []uint64, now func() units.Nanos, ev *LayerEvent) ([]row, error) {
+	start := now()
+	ev.Predict, ev.IO, ev.Memory = Span{Start: start}, Span{Start: start}, Span{Start: start}
+	if layer < len(f.dense) {
+		return f.dense[layer], nil
+	}
+	s := &f.layers[layer]
+	if f.ahead != nil {
+		announced, err := f.ahead.take(layer, now, ev)
+		if err != nil {
+			return nil, err
+		}
+		if announced {
+			err := f.collect(s, need)
+			return f.rows, err
+		}
+	}
+	s.policy.Step(need, &f.decision)
+	f.planner.Plan(layer, f.decision.Load, &f.plan)
+	if err := f.prepare(); err != nil {
+		return nil, err
+	}
+	decided := now()
+	if err := f.read(f.requests); err != nil {
+		return nil, err
+	}
+	read := now()
+	copied, err := s.update(&f.decision, f.plan.Records, f.staging, f.planner.Geometry().Record)
+	if err != nil {
+		return nil, err
+	}
+	end := now()
+	ev.Predict, ev.IO, ev.Memory = Span{start, decided - start}, Span{decided, read - decided}, Span{read, end - read}
+	ev.count(&f.decision, &f.plan)
+	ev.Copied = units.Bytes(copied+len(f.decision.Load)) * f.planner.Geometry().Record
+	err = f.collect(s, need)
+	return f.rows, err
+}
+
+// read reads on the caller's goroutine, after what the background is reading just now.
+func (f *Flash) read(requests []flashio.Request) error {
+	if f.ahead == nil {
+		return f.reader.ReadBatch(requests)
+	}
+	return f.ahead.demand(requests)
+}
+
+// count notes the decisions of a layer.
+func (ev *LayerEvent) count(d *policy.Decision, plan *layout.Plan) {
+	ev.Hits, ev.Misses, ev.Evictions = d.Hits, len(d.Load), len(d.Evict)
+	ev.Requests, ev.Bytes = len(plan.Requests), plan.Bytes
+}
+
+// update deletes what was evicted after the last token, inserts what was read, and keeps what is evicted after this one.
+func (s *flashLayer) update(d *policy.Decision, records []int64, staging []byte, record units.Bytes) (copied int, err error) {
+	copied = s.cache.Delete(s.pending)
+	for i, u := range d.Load {
+		at := records[i]
+		if err := s.cache.Insert(u, staging[at:at+int64(record)], upBias(s.layer, int(u))); err != nil {
+			return copied, err
+		}
+	}
+	s.pending = append(s.pending[:0], d.Evict...)
+	return copied, nil
+}
+
+// prepare turns the plan into requests on the staging buffer.
+func (f *Flash) prepare() error {
+	if f.plan.Staging > int64(len(f.staging)) {
+		if err := f.grow(f.plan.Staging + f.plan.Staging/4); err != nil {
+			return err
+		}
+	}
+	f.requests = f.requests[:0]
+	for _, r := range f.plan.Requests {
+		f.requests = append(f.requests, flashio.Request{Offset: r.Offset, Buf: f.staging[r.Buf : r.Buf+r.Length]})
+	}
+	return nil
+}
+
+// grow replaces the staging buffer by one of size bytes and touches it, so that no read pays for page faults.
+func (f *Flash) grow(size int64) error {
+	if size == 0 {
+		return nil
+	}
+	flashio.FreeBuffer(f.staging)
+	var err error
+	f.staging, err = newStaging(size)
+	return err
+}
+
+func newStaging(size int64) ([]byte, error) {
+	buf := flashio.AlignedBuffer(int(size), stagingAlign)
+	if buf == nil {
+		return nil, fmt.Errorf("engine: no memory for a staging buffer of %v: %w; use a smaller window or --chunk", units.Bytes(size), flashio.ErrEnvironment)
+	}
+	clear(buf)
+	return buf, nil
+}
+
+// stagingAlign suits every direct reader: no file system asks for more than a page.
+const stagingAlign = 4096
+
+// collect lists the rows of the mask in neuron order.
+func (f *Flash) collect(s *flashLayer, mask []uint64) error {
+	f.rows = f.rows[:0]
+	for i, word := range mask {
+		for ; word != 0; word &= word - 1 {
+			u := uint32(i*64 + bits.TrailingZeros64(word))
+			record, bias, ok := s.cache.Row(u)
+			if !ok {
+				return fmt.Errorf("unit %d is needed but not in the row cache", u)
+			}
+			f.rows = append(f.rows, row{u, record, bias})
+		}
+	}
+	return nil
+}
+
+// Reset implements Rows.
+func (f *Flash) Reset() {
+	if f.ahead != nil {
+		f.ahead.drain()
+	}
+	for l := len(f.dense); l < len(f.layers); l++ {
+		s := &f.layers[l]
+		s.policy.Reset()
+		s.cache.Reset()
+		s.pending = s.pending[:0]
+	}
+}
+
+// Close ends what goes on in the background, frees the staging buffers and closes the reader.
+func (f *Flash) Close() error {
+	if f.ahead != nil {
+		f.ahead.close()
+	}
+	flashio.FreeBuffer(f.staging)
+	f.staging = nil
+	return f.reader.Close()
+}
+
+// Mode says how the reads are really done.
+func (f *Flash) Mode() flashio.Mode { return f.reader.Mode() }

@@ -1,0 +1,145 @@
+package engine
+
+import "fmt"
+
+// Predictor says which units a layer is going to need. It sets the bits of mask, which it finds clear; input is what the feed-forward part of a layer is computed
+// from (d_model). A set bit may be wrong either way: what is not named is not computed, at a loss.
+type Predictor interface {
+	Predict(layer int, input []float32, mask []uint64) error
+}
+
+// TokenPredictor names the units of all layers at once, from the input of layer 0's feed-forward part; masks are by layer and clear.
+type TokenPredictor interface {
+	PredictToken(input []float32, masks [][]uint64) error
+}
+
+// Schedule says when rows on flash are asked for.
+type Schedule uint8
+
+// The schedules.
+const (
+	OnDemand   Schedule = iota // when their layer needs them
+	NextLayer                  // while the layer before computes
+	WholeToken                 // all layers' at once, while layer 0 computes (NeuroPrefetcher)
+)
+
+// bring fetches the rows that the tokens of a step need of its layer, after announcing those of later layers, and notes the times.
+func (e *Engine) bring(s *step) error {
+	s.ev.Attention.Dur = e.now() - s.ev.Attention.Start
+	start := e.now()
+	if err := e.announce(s); err != nil {
+		return err
+	}
+	if err := e.want(s, s.l, e.predictor); err != nil {
+		return err
+	}
+	decided := e.now() - start
+	rows, err := e.rows.Layer(s.l, e.union(s, s.l), e.now, &s.ev)
+	if err != nil {
+		return err
+	}
+	s.rows = rows
+	s.ev.Predict.Start = start
+	s.ev.Predict.Dur += decided
+	s.ev.FFN.Start = s.ev.Memory.Start + s.ev.Memory.Dur
+	return nil
+}
+
+// announce starts the reads of later layers, as the schedule has it.
+func (e *Engine) announce(s *step) error {
+	flash, onFlash := e.rows.(*Flash)
+	last := e.shape.Layers
+	switch {
+	case e.schedule == NextLayer && s.l+1 < last:
+		if err := e.want(s, s.l+1, e.lookAhead); err != nil || !onFlash {
+			return err
+		}
+		e.masks[s.l+1] = e.union(s, s.l+1)
+		return flash.Announce(s.l+1, s.l+2, e.masks)
+	case e.schedule == WholeToken && s.l == 0:
+		if e.wholeToken != nil {
+			if err := e.predictToken(s); err != nil {
+				return err
+			}
+		}
+		for l := 1; l < last; l++ {
+			if err := e.want(s, l, nil); err != nil {
+				return err
+			}
+			e.masks[l] = e.union(s, l)
+		}
+		if onFlash {
+			return flash.Announce(1, last, e.masks)
+		}
+	}
+	return nil
+}
+
+// predictToken asks the predictor of whole tokens.
+func (e *Engine) predictToken(s *step) error {
+	for i := range s.lanes {
+		a := &s.lanes[i]
+		for l := range a.own {
+			clear(a.own[l])
+		}
+		if err := e.wholeToken.PredictToken(a.h, a.own); err != nil {
+			return err
+		}
+		for l := 1; l < len(a.own); l++ {
+			a.need[l] = a.own[l]
+		}
+	}
+	return nil
+}
+
+// want sees to it that every token knows what it needs of a layer: from earlier in the step, from a predictor, or from the masks that it came with. Where all rows are
+// in memory and nobody predicts, it needs all.
+func (e *Engine) want(s *step, l int, p Predictor) error {
+	for i := range s.lanes {
+		a, t := &s.lanes[i], &s.tokens[i]
+		switch {
+		case a.need[l] != nil:
+		case p != nil:
+			clear(a.own[l])
+			if err := p.Predict(s.l, a.h, a.own[l]); err != nil {
+				return err
+			}
+			a.need[l] = a.own[l]
+		case len(t.Masks) > l:
+			a.need[l] = t.Masks[l]
+		case e.rows.Masked(l):
+			return fmt.Errorf("no mask: a flash-resident engine needs a predictor, or the masks of a recorded trace of the same tokens")
+		}
+	}
+	return nil
+}
+
+// union is what the tokens of a step need of a layer together; nil where they need all.
+func (e *Engine) union(s *step, l int) []uint64 {
+	if s.lanes[0].need[l] == nil || len(s.lanes) == 1 {
+		return s.lanes[0].need[l]
+	}
+	all := e.unions[l]
+	clear(all)
+	for i := range s.lanes {
+		for j, word := range s.lanes[i].need[l] {
+			all[j] |= word
+		}
+	}
+	return all
+}
+
+// wants says whether a token needs a unit of the layer that is computed.
+func (a *lane) wants(l int, unit uint32) bool {
+	return a.need[l] == nil || a.need[l][unit/64]>>(unit%64)&1 != 0
+}
+
+// masksOf returns clear masks by layer.
+func masksOf(layers, unitsPerLayer int) [][]uint64 {
+	words := (unitsPerLayer + 63) / 64
+	all, list := make([]uint64, layers*words), make([][]uint64, layers)
+	for l := range list {
+		list[l] = all[l*words : (l+1)*words : (l+1)*words]
+	}
+	return list
+}
