@@ -68,6 +68,9 @@ func (f *Flash) Announce(first, end int, masks [][]uint64) error {
 	return f.ahead.submit(pieces)
 }
 
+// announced says whether a layer was announced and not taken.
+func (f *Flash) announced(layer int) bool { return f.ahead != nil && f.ahead.layers[layer].active }
+
 // decide asks the policy, and cuts the loads into pieces.
 func (a *ahead) decide(l int, need []uint64) (pieces []piece) {
 	f, s, n := a.f, &a.f.layers[l], &a.layers[l]

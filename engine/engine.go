@@ -186,8 +186,11 @@ func (e *Engine) Step(tokens []Token) ([][]float32, error) {
 			t := tokens[0]
 			return nil, fmt.Errorf("engine: sequence %d, position %d, layer %d: %w", t.Seq, t.Pos, l, err)
 		}
+		s.ev.FFN.Dur = e.now() - s.ev.FFN.Start
+		if err := e.announceToken(s); err != nil {
+			return nil, fmt.Errorf("engine: sequence %d, position %d: %w", tokens[0].Seq, tokens[0].Pos, err)
+		}
 		s.lap = e.now()
-		s.ev.FFN.Dur = s.lap - s.ev.FFN.Start
 		if err := e.observeLayer(s); err != nil {
 			return nil, err
 		}

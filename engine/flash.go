@@ -117,6 +117,9 @@ func (f *Flash) Layer(layer int, need []uint64, now func() units.Nanos, ev *Laye
 	start := now()
 	ev.Predict, ev.IO, ev.Memory = Span{Start: start}, Span{Start: start}, Span{Start: start}
 	if layer < len(f.dense) {
+		for _, word := range need {
+			ev.Hits += bits.OnesCount64(word)
+		}
 		return f.dense[layer], nil
 	}
 	s := &f.layers[layer]

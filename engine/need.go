@@ -8,7 +8,7 @@ type Predictor interface {
 	Predict(layer int, input []float32, mask []uint64) error
 }
 
-// TokenPredictor names the units of all layers at once, from the input of layer 0's feed-forward part; masks are by layer and clear.
+// TokenPredictor names the units of all layers behind the first at once, from the input of layer 0's feed-forward part; masks are by layer and clear.
 type TokenPredictor interface {
 	PredictToken(input []float32, masks [][]uint64) error
 }
@@ -20,18 +20,23 @@ type Schedule uint8
 const (
 	OnDemand   Schedule = iota // when their layer needs them
 	NextLayer                  // while the layer before computes
-	WholeToken                 // all layers' at once, while layer 0 computes (NeuroPrefetcher)
+	WholeToken                 // all layers' at once, when layer 0 has computed (NeuroPrefetcher)
 )
 
-// bring fetches the rows that the tokens of a step need of its layer, after announcing those of later layers, and notes the times.
+// bring fetches the rows that the tokens of a step need of its layer, and notes the times. Those of the next layer are announced before the wait for what is
+// under way, but after what has to be read on demand.
 func (e *Engine) bring(s *step) error {
 	s.ev.Attention.Dur = e.now() - s.ev.Attention.Start
+	flash, onFlash := e.rows.(*Flash)
 	start := e.now()
-	if err := e.announce(s); err != nil {
-		return err
-	}
 	if err := e.want(s, s.l, e.predictor); err != nil {
 		return err
+	}
+	early := onFlash && flash.announced(s.l)
+	if early {
+		if err := e.announceNext(s); err != nil {
+			return err
+		}
 	}
 	decided := e.now() - start
 	rows, err := e.rows.Layer(s.l, e.union(s, s.l), e.now, &s.ev)
@@ -42,36 +47,51 @@ func (e *Engine) bring(s *step) error {
 	s.ev.Predict.Start = start
 	s.ev.Predict.Dur += decided
 	s.ev.FFN.Start = s.ev.Memory.Start + s.ev.Memory.Dur
+	if early {
+		return nil
+	}
+	return e.announceNext(s) // in the time of the feed-forward part
+}
+
+// announceNext starts the reads of the next layer, where the schedule wants them now.
+func (e *Engine) announceNext(s *step) error {
+	next := s.l + 1
+	if e.schedule != NextLayer || next >= e.shape.Layers {
+		return nil
+	}
+	if err := e.want(s, next, e.lookAhead); err != nil {
+		return err
+	}
+	if flash, ok := e.rows.(*Flash); ok {
+		e.masks[next] = e.union(s, next)
+		return flash.Announce(next, next+1, e.masks)
+	}
 	return nil
 }
 
-// announce starts the reads of later layers, as the schedule has it.
-func (e *Engine) announce(s *step) error {
-	flash, onFlash := e.rows.(*Flash)
-	last := e.shape.Layers
-	switch {
-	case e.schedule == NextLayer && s.l+1 < last:
-		if err := e.want(s, s.l+1, e.lookAhead); err != nil || !onFlash {
+// announceToken starts the reads of all layers after the first, once that has computed.
+func (e *Engine) announceToken(s *step) error {
+	if e.schedule != WholeToken || s.l != 0 {
+		return nil
+	}
+	start := e.now()
+	if e.wholeToken != nil {
+		if err := e.predictToken(s); err != nil {
 			return err
 		}
-		e.masks[s.l+1] = e.union(s, s.l+1)
-		return flash.Announce(s.l+1, s.l+2, e.masks)
-	case e.schedule == WholeToken && s.l == 0:
-		if e.wholeToken != nil {
-			if err := e.predictToken(s); err != nil {
-				return err
-			}
+	}
+	for l := 1; l < e.shape.Layers; l++ {
+		if err := e.want(s, l, nil); err != nil {
+			return err
 		}
-		for l := 1; l < last; l++ {
-			if err := e.want(s, l, nil); err != nil {
-				return err
-			}
-			e.masks[l] = e.union(s, l)
-		}
-		if onFlash {
-			return flash.Announce(1, last, e.masks)
+		e.masks[l] = e.union(s, l)
+	}
+	if flash, ok := e.rows.(*Flash); ok {
+		if err := flash.Announce(1, e.shape.Layers, e.masks); err != nil {
+			return err
 		}
 	}
+	s.ev.Predict.Dur += e.now() - start
 	return nil
 }
 

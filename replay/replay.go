@@ -22,6 +22,8 @@ import (
 // Config is one configuration to measure. It is written whole into the Run.
 type Config struct {
 	Window    int            `json:"window"`
+	Policy    policy.Spec    `json:"policy,omitzero"` // in place of a window
+	Schedule  Schedule       `json:"schedule,omitzero"`
 	Layout    layout.Options `json:"layout"`
 	Threads   int            `json:"threads"`   // compute threads; 0 = all cores
 	Predicted bool           `json:"predicted"` // load and compute by the predicted masks instead of the true ones
@@ -34,7 +36,39 @@ type Config struct {
 	ReferencePause time.Duration `json:"reference_pause_ns"`
 	Seed           uint64        `json:"seed"`
 
-	Progress func(done, total int) `json:"-"`
+	// Bundles reads a layer's bundles, for the dense prefix of a schedule.
+	Bundles  func(layer int) ([]byte, error) `json:"-"`
+	Progress func(done, total int)           `json:"-"`
+}
+
+// Schedule says when reads are asked for, and what is dense; the zero value reads on demand.
+type Schedule struct {
+	Kind    ScheduleKind `json:"kind"`
+	Dense   int          `json:"dense"`             // layers at the start whose units are all in memory
+	Staging units.Bytes  `json:"staging,omitempty"` // read ahead at most so much before rows are moved; 0 = no limit
+}
+
+// ScheduleKind names a schedule, with the words of package sim.
+type ScheduleKind string
+
+// The schedules.
+const (
+	OnDemand   ScheduleKind = ""
+	LookAhead  ScheduleKind = "lookahead"
+	WholeToken ScheduleKind = "token"
+)
+
+// engine is the engine's word for a kind.
+func (k ScheduleKind) engine() (engine.Schedule, error) {
+	switch k {
+	case OnDemand:
+		return engine.OnDemand, nil
+	case LookAhead:
+		return engine.NextLayer, nil
+	case WholeToken:
+		return engine.WholeToken, nil
+	}
+	return 0, fmt.Errorf("replay: schedule %q: lookahead, token and none are known: %w", k, ErrMismatch)
 }
 
 // Result is a measured Run with what is needed to judge it.
@@ -75,7 +109,11 @@ func Run(ctx context.Context, src traces.Source, w *model.Weights, geo layout.Ge
 		return nil, err
 	}
 	defer flash.Close()
-	eng, err := engine.New(w, flash, engine.Config{Threads: cfg.Threads, Context: positions})
+	schedule, err := cfg.Schedule.Kind.engine()
+	if err != nil {
+		return nil, err
+	}
+	eng, err := engine.New(w, flash, engine.Config{Threads: cfg.Threads, Context: positions, Schedule: schedule})
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +125,10 @@ func Run(ctx context.Context, src traces.Source, w *model.Weights, geo layout.Ge
 	result := &Result{Mode: mode, Drift: reference.drift(), Run: &traces.Run{Rows: m.rows}}
 	result.Run.Meta = meta(src.Header(), mode, result.Drift, cfg)
 	result.Run.Meta.Totals = traces.ComputeTotals(m.rows)
+	if cfg.Schedule.Kind != OnDemand {
+		m.ahead.Schedule = string(cfg.Schedule.Kind)
+		result.Run.Meta.Ahead = &m.ahead
+	}
 	return result, err
 }
 
@@ -151,8 +193,12 @@ func (c *Config) masks(t *traces.Token) [][]uint64 {
 
 // fits refuses a trace of another model, and a configuration that is none.
 func fits(h *traces.Header, w *model.Weights, geo layout.Geometry, cfg Config) error {
-	if cfg.Window < 0 {
-		return fmt.Errorf("replay: window of %d tokens: it must be 0 or more: %w", cfg.Window, ErrMismatch)
+	if cfg.Window < 0 || cfg.Window > 0 && cfg.Policy != (policy.Spec{}) {
+		return fmt.Errorf("replay: window of %d tokens and policy %s: one of them, and 0 tokens or more: %w", cfg.Window, cfg.Policy, ErrMismatch)
+	}
+	if d := cfg.Schedule.Dense; d < 0 || d > h.Layers || d == 0 && cfg.Schedule.Kind == WholeToken || d > 0 && cfg.Schedule.Kind == OnDemand || cfg.Schedule.Staging < 0 {
+		return fmt.Errorf("replay: schedule %q with a dense prefix of %d of %d layers and a staging buffer of %v: on demand has none, token has one layer at least: %w",
+			cfg.Schedule.Kind, d, h.Layers, cfg.Schedule.Staging, ErrMismatch)
 	}
 	if cfg.Predicted && !h.HasPredicted {
 		return fmt.Errorf("replay: the trace of %s holds no predicted masks; replay the true ones: %w", h.Model, ErrMismatch)
@@ -173,8 +219,40 @@ func NewFlash(src traces.Source, tokens int, w *model.Weights, geo layout.Geomet
 	if err != nil {
 		return nil, 0, err
 	}
-	flash, err := engine.NewFlash(w, geo, reader, engine.FlashConfig{Window: cfg.Window, Layout: cfg.Layout, Capacity: n.rows, Staging: n.staging})
+	dense, err := cfg.dense()
+	if err != nil {
+		return nil, 0, err
+	}
+	if cfg.Schedule.Staging > 0 {
+		n.staging = int64(cfg.Schedule.Staging)
+	}
+	flash, err := engine.NewFlash(w, geo, reader, engine.FlashConfig{
+		Window: cfg.Window, Policy: cfg.Policy, Layout: cfg.Layout, Capacity: n.rows, Staging: n.staging, Dense: dense,
+	})
 	return flash, n.positions, err
+}
+
+// dense reads the bundles of the dense prefix.
+func (c *Config) dense() (list [][]byte, err error) {
+	for l := range c.Schedule.Dense {
+		if c.Bundles == nil {
+			return nil, fmt.Errorf("replay: a dense prefix of %d layers: nobody gives their bundles: %w", c.Schedule.Dense, ErrMismatch)
+		}
+		data, err := c.Bundles(l)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, data)
+	}
+	return list, nil
+}
+
+// residency is the policy of a configuration.
+func (c *Config) residency() policy.Spec {
+	if c.Policy == (policy.Spec{}) {
+		return policy.Spec{Kind: policy.KindWindow, Window: c.Window}
+	}
+	return c.Policy
 }
 
 // need is the memory that a trace needs under a configuration: known before the first token, so that nothing grows later.
@@ -193,9 +271,11 @@ func requirements(src traces.Source, tokens int, geo layout.Geometry, cfg Config
 	h := src.Header()
 	n := &need{rows: make([]int, h.Layers)}
 	inUse := make([]int, h.Layers)
-	windows := make([]*policy.Window, h.Layers)
-	for l := range windows {
-		windows[l] = policy.NewWindow(h.Units, cfg.Window)
+	policies := make([]policy.Policy, h.Layers)
+	for l := range policies {
+		if policies[l], err = policy.New(cfg.residency(), h.Units, policy.Options{Layer: l}); err != nil {
+			return nil, fmt.Errorf("replay: %w: %w", err, ErrMismatch)
+		}
 	}
 	var t traces.Token
 	var d policy.Decision
@@ -207,7 +287,10 @@ func requirements(src traces.Source, tokens int, geo layout.Geometry, cfg Config
 		}
 		n.positions = max(n.positions, int(t.Pos)+1)
 		masks := cfg.masks(&t)
-		for l, w := range windows {
+		for l, w := range policies {
+			if l < cfg.Schedule.Dense {
+				continue
+			}
 			if i > 0 && t.Seq != seq {
 				w.Reset()
 				inUse[l] = 0
@@ -253,6 +336,7 @@ type meter struct {
 	layer []traces.RunRow // rows of the current token, without its identity
 	shift units.Nanos     // subtracted from the engine's clock
 	end   units.Nanos     // of the last row, on the engine's clock
+	ahead traces.Ahead    // of schedules
 }
 
 // Layer implements engine.Observer.
@@ -271,6 +355,11 @@ func (m *meter) Layer(ev *engine.LayerEvent) error {
 	mem := row(traces.PartMemory, ev.Memory)
 	mem.Bytes, mem.Evictions = ev.Copied, uint32(ev.Evictions)
 	row(traces.PartFFN, ev.FFN)
+	if ev.Ahead > 0 {
+		m.ahead.Hidden += max(ev.Ahead-ev.IO.Dur, 0)
+		m.ahead.Bytes += ev.Bytes
+		m.ahead.Named += int64(ev.Misses)
+	}
 	return nil
 }
 

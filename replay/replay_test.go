@@ -16,6 +16,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/layout"
 	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/engine/policy"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/record"
 	"github.com/windrow-sim/windrow/sim"
@@ -138,8 +139,24 @@ func TestSameDecisions(t *testing.T) {
 					checkSameDecisions(t, src, image, w, Config{Window: window, Layout: lay}, io)
 				}
 			}
+			for _, schedule := range []Schedule{{Kind: LookAhead}, {Kind: LookAhead, Dense: 2}, {Kind: WholeToken, Dense: 1}, {Kind: WholeToken, Dense: 2}} {
+				for _, text := range []string{"window:3", "delta:60", "lru:90", "none"} {
+					spec, err := policy.Parse(text)
+					if err != nil {
+						t.Fatal(err)
+					}
+					cfg := Config{Policy: spec, Schedule: schedule, Layout: layout.Options{Coalesce: true}}
+					cfg.Bundles = func(l int) ([]byte, error) { return bundlesOf(image, l) }
+					checkSameDecisions(t, src, image, w, cfg, flashio.Options{Engine: flashio.EngineMem})
+				}
+			}
 		})
 	}
+}
+
+func bundlesOf(image *model.Image, layer int) ([]byte, error) {
+	data := make([]byte, image.LayerBytes())
+	return data, image.Bundles(layer, data)
 }
 
 func checkSameDecisions(t *testing.T, src traces.Source, image *model.Image, w *model.Weights, cfg Config, io flashio.Options) {
@@ -154,8 +171,16 @@ func checkSameDecisions(t *testing.T, src traces.Source, image *model.Image, w *
 	if err != nil {
 		t.Fatal(err)
 	}
+	schedule := sim.Schedule{Kind: sim.ScheduleKind(cfg.Schedule.Kind), Dense: cfg.Schedule.Dense}
+	if schedule.Kind != sim.OnDemand {
+		schedule.Recall = 1
+	}
+	if schedule.Kind == sim.WholeToken {
+		schedule.Wait = sim.WaitLayer
+	}
 	simulated, err := sim.Run(src, sim.Config{
-		Window: cfg.Window, Engine: "pread", Parallel: 4, Predicted: cfg.Predicted, Layout: cfg.Layout, Device: anyDevice(), Geometry: image.Geometry()})
+		Window: cfg.Window, Policy: cfg.Policy, Schedule: schedule,
+		Engine: "pread", Parallel: 4, Predicted: cfg.Predicted, Layout: cfg.Layout, Device: anyDevice(), Geometry: image.Geometry()})
 	if err != nil {
 		t.Fatal(err)
 	}

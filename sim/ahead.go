@@ -71,10 +71,6 @@ func (a *ahead) token(index uint32, t *traces.Token) error {
 	for l := range a.layers {
 		row.Layer = uint16(l)
 		begin := len(r.run.Rows)
-		if next := l + 1; a.plan.Kind == LookAhead && next >= first && next < len(a.layers) {
-			a.reader.open()
-			a.read(next)
-		}
 		simulate := a.sparse
 		if l < first {
 			simulate = a.prefix
@@ -141,12 +137,22 @@ func (a *ahead) read(layer int) {
 	a.reader.add(layer, a.r.now, &a.r.plan, len(p.reads.named))
 }
 
+// lookAhead reads what a prediction names for the layer behind one whose attention is done: the prediction is made from what its feed-forward part is
+// computed from.
+func (a *ahead) lookAhead(layer int) {
+	if next := layer + 1; a.plan.Kind == LookAhead && next >= a.plan.Dense && next < len(a.layers) {
+		a.reader.open()
+		a.read(next)
+	}
+}
+
 // prefix simulates a dense layer. After layer 0 the whole token is predicted, decided and submitted.
 func (a *ahead) prefix(row traces.RunRow) error {
 	r, d := a.r, &a.dense
 	if err := a.compute(row, traces.PartAttention, d.Attention, d.Traffic, d.Sum()); err != nil {
 		return err
 	}
+	a.lookAhead(int(row.Layer))
 	if err := a.compute(row, traces.PartFFN, d.FFN, d.Traffic, d.Sum()); err != nil {
 		return err
 	}
@@ -213,6 +219,7 @@ func (a *ahead) demand(row traces.RunRow, p *layerAhead) error {
 	row.Bytes, row.Requests = p.bytes+r.plan.Bytes, uint32(p.requests+len(r.plan.Requests))
 	row.Hits, row.Misses = uint32(p.work.Hits), uint32(p.work.Loads)
 	if len(r.plan.Requests) == 0 {
+		a.lookAhead(int(row.Layer))
 		return a.wait(row, int(row.Layer), nil)
 	}
 	r.reads = r.reads[:0]
@@ -223,6 +230,7 @@ func (a *ahead) demand(row traces.RunRow, p *layerAhead) error {
 	if err != nil {
 		return err
 	}
+	a.lookAhead(int(row.Layer))
 	return a.wait(row, int(row.Layer), &group)
 }
 

@@ -16,7 +16,7 @@
 // That is on demand. A Schedule moves reads ahead of their need, behind compute; it changes when things are read and what is read in vain, never
 // what is needed, kept and evicted:
 //
-//	lookahead   as layer l begins, what a prediction names for layer l+1 is submitted. After the attention of l+1 its need is known, and what
+//	lookahead   when the attention of layer l is done, what a prediction names for layer l+1 is submitted. After the attention of l+1 its need is known, and what
 //	            was not named is read on demand. Layer 0 of a token reads on demand, since nothing of it is known before
 //	token       layers 0 … Dense−1 are dense and in memory. Once layer 0 has computed, all later layers are predicted and decided (in the
 //	            "predict" of layer 0), and what they lack is submitted at once. The first sparse layer waits for all of it before its attention

@@ -67,12 +67,18 @@ func (m *openedModel) roomFor(prompt, tokens int) error {
 	return nil
 }
 
+// bundles reads one layer's bundles.
+func (m *openedModel) bundles(layer int) ([]byte, error) {
+	data := make([]byte, m.image.LayerBytes())
+	return data, m.image.Bundles(layer, data)
+}
+
 // resident loads all rows into memory: the dense engine.
 func (m *openedModel) resident() (engine.Rows, error) {
 	bundles := make([][]byte, m.image.Shape.Layers)
 	for l := range bundles {
-		bundles[l] = make([]byte, m.image.LayerBytes())
-		if err := m.image.Bundles(l, bundles[l]); err != nil {
+		var err error
+		if bundles[l], err = m.bundles(l); err != nil {
 			return nil, err
 		}
 	}

@@ -10,7 +10,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay"
+	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -25,6 +27,10 @@ func replayCommand(e *env) *cli.Command {
 		Flags: append(append([]cli.Flag{
 			traceFlag(), modelFlag(), seedFlag(),
 			&cli.BoolFlag{Name: "predicted", Usage: "load and compute by the predicted masks instead of the true ones"},
+			&cli.StringFlag{Name: "policy", Usage: "keep rows by `POLICY` in place of a window, as in sim"},
+			&cli.StringFlag{Name: "schedule", Value: "demand", Usage: "ask for reads by `SCHEDULE`: demand, lookahead (the next layer's while one computes) or token (all layers' after layer 0)"},
+			&cli.IntFlag{Name: "dense-prefix", Usage: "keep all units of the first `N` layers in memory", DefaultText: "1 with --schedule token, else 0"},
+			&cli.StringFlag{Name: "staging", Usage: "read ahead at most `SIZE` before rows are moved to their places", DefaultText: "no limit"},
 			&cli.IntFlag{Name: "reference-every", Value: 16, Usage: "read the reference pattern every `N` tokens, to see drift; 0 = never, as for reads through the page cache"},
 		}, readFlags()...), outputFlags()...),
 		Action: e.replay,
@@ -45,8 +51,14 @@ func (e *env) replay(c *cli.Context) error {
 		return err
 	}
 	defer tr.Close()
-	cfg := replay.Config{Window: c.Int("window"), Threads: c.Int("threads"), MaxTokens: c.Int("max-tokens"), ReferenceEvery: c.Int("reference-every"), Seed: c.Uint64("seed"), Predicted: c.Bool("predicted")}
+	cfg := replay.Config{Bundles: m.bundles, Threads: c.Int("threads"), MaxTokens: c.Int("max-tokens"), ReferenceEvery: c.Int("reference-every"), Seed: c.Uint64("seed"), Predicted: c.Bool("predicted")}
 	if cfg.Layout, err = layoutOptions(c); err != nil {
+		return err
+	}
+	if cfg.Policy, cfg.Window, err = residency(c, tr.Header()); err != nil {
+		return err
+	}
+	if cfg.Schedule, err = replaySchedule(c); err != nil {
 		return err
 	}
 	opt, err := readOptions(c)
@@ -65,9 +77,11 @@ func (e *env) replay(c *cli.Context) error {
 	}
 	sized := cfg
 	sized.Layout.Align = max(sized.Layout.Align, mode.Align)
-	if cfg.Window, err = e.budgetWindow(c, m, tr, tokens, sized); err != nil {
-		reader.Close()
-		return err
+	if c.IsSet("dram") {
+		if cfg.Window, err = e.budgetWindow(c, m, tr, tokens, sized); err != nil {
+			reader.Close()
+			return err
+		}
 	}
 	state := ""
 	if !mode.Direct && !mode.MemoryBacked {
@@ -105,6 +119,27 @@ func (e *env) replay(c *cli.Context) error {
 		return put
 	}
 	return err
+}
+
+// replaySchedule reads the flags of a schedule.
+func replaySchedule(c *cli.Context) (s replay.Schedule, err error) {
+	kind, err := sim.ParseSchedule(c.String("schedule"))
+	if err != nil {
+		return s, usageError("--schedule: %v", err)
+	}
+	s.Kind, s.Dense = replay.ScheduleKind(kind), c.Int("dense-prefix")
+	if s.Kind == replay.WholeToken && !c.IsSet("dense-prefix") {
+		s.Dense = 1
+	}
+	if s.Kind == replay.OnDemand && (c.IsSet("dense-prefix") || c.IsSet("staging")) {
+		return s, usageError("--dense-prefix and --staging: nothing is read ahead on demand; add --schedule lookahead or --schedule token")
+	}
+	if text := c.String("staging"); text != "" {
+		if s.Staging, err = units.ParseBytes(text); err != nil || s.Staging < 1 {
+			return s, usageError("--staging %q: a size of 1B or more is wanted; leave it out for no limit", text)
+		}
+	}
+	return s, nil
 }
 
 // coldStart drops the pages of an image that is read through the page cache, and says in which state the run begins.
