@@ -1,15 +1,21 @@
-// Package record turns what an engine does into a trace: an engine.Observer that captures the true activation mask of
-// every layer and token and, when asked to, the magnitudes of the active units. It knows engine and traces, which know nothing of each other.
+// Package record turns what an engine does into a trace: an engine.Observer that captures the true activation mask of every layer and
+// token and, when the trace's header asks for them, the magnitudes of the active units and the features that predictors learn from. It
+// knows engine and traces, which know nothing of each other.
+//
+// Tokens arrive in the order in which the engine computes them. Of sequences that run side by side that is not the order of a trace:
+// InOrder stands between Recorder and trace and holds back what comes too early.
 package record
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/windrow-sim/windrow/engine"
+	"github.com/windrow-sim/windrow/kernels/ref"
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Appender takes whole tokens: *traces.Writer, or a slice in tests.
+// Appender takes whole tokens: *traces.Writer, or a slice in tests. The token is valid during the call only.
 type Appender interface {
 	Append(t *traces.Token) error
 }
@@ -19,6 +25,7 @@ type Recorder struct {
 	out           Appender
 	layers, words int
 	magnitudes    bool
+	width         int    // numbers of a feature; 0 = no features
 	lanes         []lane // by token of a step
 }
 
@@ -28,14 +35,21 @@ type lane struct {
 	next  int // layer expected next
 }
 
-// New returns a Recorder of masks of layers × words, without magnitudes.
+// New returns a Recorder of masks of layers × words and of nothing else.
 func New(out Appender, layers, words int) *Recorder {
 	return &Recorder{out: out, layers: layers, words: words}
 }
 
-// NewMagnitudes returns a Recorder of masks and of the magnitude of every active unit.
-func NewMagnitudes(out Appender, layers, words int) *Recorder {
-	return &Recorder{out: out, layers: layers, words: words, magnitudes: true}
+// NewFor returns a Recorder of what the header of a trace promises: masks of its layers and units, magnitudes, features. The engine tells
+// the inputs of its feed-forward parts (traces.FFNInput) and no other kind of feature; predicted masks it does not tell.
+func NewFor(out Appender, h *traces.Header) (*Recorder, error) {
+	if h.FeatureKind != "" && h.FeatureKind != traces.FFNInput {
+		return nil, fmt.Errorf("record: features of kind %q: the engine tells %q only", h.FeatureKind, traces.FFNInput)
+	}
+	if h.HasPredicted {
+		return nil, fmt.Errorf("record: the header promises predicted masks: the engine tells true ones only")
+	}
+	return &Recorder{out: out, layers: h.Layers, words: h.Words(), magnitudes: h.HasMagnitude, width: h.FeatureWidth}, nil
 }
 
 // lane returns that of a token of the step.
@@ -47,6 +61,12 @@ func (r *Recorder) lane(i int) *lane {
 		}
 		if r.magnitudes {
 			t.Magnitude = make([][]byte, r.layers)
+		}
+		if r.width > 0 {
+			t.Feature = make([][]byte, r.layers)
+			for l := range t.Feature {
+				t.Feature[l] = make([]byte, 2*r.width)
+			}
 		}
 		r.lanes = append(r.lanes, lane{token: t})
 	}
@@ -70,8 +90,22 @@ func (r *Recorder) Layer(ev *engine.LayerEvent) error {
 		}
 		a.token.Magnitude[ev.Layer] = codes
 	}
+	if r.width > 0 {
+		if len(ev.Input) != r.width {
+			return fmt.Errorf("record: layer %d has an input of %d numbers: features of the trace have %d", ev.Layer, len(ev.Input), r.width)
+		}
+		halves(a.token.Feature[ev.Layer], ev.Input)
+	}
 	a.next++
 	return nil
+}
+
+// halves writes numbers as little-endian float16, rounded to the nearest; what is too large for one becomes infinite, and a check of the
+// trace says so.
+func halves(dst []byte, src []float32) {
+	for i, v := range src {
+		binary.LittleEndian.PutUint16(dst[2*i:], ref.F32ToF16(v))
+	}
 }
 
 // Token implements engine.Observer.

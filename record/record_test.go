@@ -71,12 +71,12 @@ func TestRecorderRefusesWrongShapes(t *testing.T) {
 
 func TestRecorderOfMagnitudes(t *testing.T) {
 	var magnitudes [][]byte
-	r := NewMagnitudes(appendFunc(func(tok *traces.Token) error {
+	r := newFor(t, traces.Header{Layers: 2, Units: 64, HasMagnitude: true}, func(tok *traces.Token) error {
 		for _, m := range tok.Magnitude {
 			magnitudes = append(magnitudes, slices.Clone(m))
 		}
 		return nil
-	}), 2, 1)
+	})
 	for i, values := range [][]float32{{1, 0, 2}, {}, {-0.5}, {8, 1, 1, 1}} { // two tokens of two layers; the value of zero is no active unit
 		mask := uint64(1)<<len(slices.DeleteFunc(slices.Clone(values), func(v float32) bool { return v == 0 })) - 1
 		if err := r.Layer(&engine.LayerEvent{Layer: i % 2, Active: []uint64{mask}, Values: values}); err != nil {
@@ -97,25 +97,39 @@ func TestRecorderOfMagnitudes(t *testing.T) {
 	}
 }
 
-// Without magnitudes nothing is kept of the values, and a token costs no allocation.
-func TestRecorderWithoutMagnitudesCostsNothing(t *testing.T) {
-	r := New(appendFunc(func(tok *traces.Token) error {
-		if tok.Magnitude != nil {
-			t.Error("magnitudes that nobody asked for")
+// What the header does not ask for is not kept, and a token costs no allocation, not even with everything.
+func TestRecorderAllocatesNothing(t *testing.T) {
+	for _, head := range []traces.Header{
+		{Layers: 1, Units: 64},
+		{Layers: 1, Units: 64, HasMagnitude: true, FeatureKind: traces.FFNInput, FeatureWidth: 3},
+	} {
+		r := newFor(t, head, func(tok *traces.Token) error {
+			if (tok.Magnitude != nil) != head.HasMagnitude || (tok.Feature != nil) != (head.FeatureWidth > 0) {
+				t.Errorf("magnitudes %v, features %v", tok.Magnitude, tok.Feature)
+			}
+			return nil
+		})
+		layer, token := engine.LayerEvent{Active: []uint64{1}, Values: []float32{1}, Input: []float32{1, 2, 3}}, engine.TokenEvent{}
+		if n := testing.AllocsPerRun(10, func() {
+			if err := r.Layer(&layer); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Token(&token); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%v allocations per token", n)
 		}
-		return nil
-	}), 1, 1)
-	layer, token := engine.LayerEvent{Active: []uint64{1}, Values: []float32{1}}, engine.TokenEvent{}
-	if n := testing.AllocsPerRun(10, func() {
-		if err := r.Layer(&layer); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Token(&token); err != nil {
-			t.Fatal(err)
-		}
-	}); n != 0 {
-		t.Errorf("%v allocations per token", n)
 	}
+}
+
+func newFor(t *testing.T, head traces.Header, f appendFunc) *Recorder {
+	t.Helper()
+	r, err := NewFor(f, &head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 type appendFunc func(*traces.Token) error

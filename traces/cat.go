@@ -29,7 +29,7 @@ func (o CatOptions) span(src Source) (from, to int, err error) {
 
 // WriteCSV prints one line per token and layer: seq, pos, phase, token, layer, active_count and, as far as the trace
 // has them, predicted_count; with Units also active and predicted, as unit indices with spaces between, and magnitude, the
-// MagnitudeCodes of the active units in the same order.
+// MagnitudeCodes of the active units in the same order. Features, thousands of numbers a line, are not printed.
 func WriteCSV(w io.Writer, src Source, opt CatOptions) error {
 	predicted, magnitude := src.Header().HasPredicted, src.Header().HasMagnitude && opt.Units
 	head := "seq,pos,phase,token,layer,active_count"

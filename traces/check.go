@@ -1,6 +1,9 @@
 package traces
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Report is what a full scan of a trace found.
 type Report struct {
@@ -19,6 +22,8 @@ type Report struct {
 	Active    int64    `json:"active_units"`    // set bits of all active masks
 	Predicted int64    `json:"predicted_units"` // of all predicted masks
 	Magnitude int64    `json:"magnitudes,omitempty"`
+	Feature   int64    `json:"feature_numbers,omitempty"` // of all features
+	NotFinite int64    `json:"feature_numbers_not_finite,omitempty"`
 	Warnings  []string `json:"warnings"`
 }
 
@@ -57,7 +62,15 @@ func CheckFile(path string) (rep Report, err error) {
 		for _, m := range t.Magnitude {
 			rep.Magnitude += int64(len(m))
 		}
+		for _, f := range t.Feature {
+			rep.Feature += int64(len(f) / featureNumberBytes)
+			rep.NotFinite += int64(notFinite(f))
+		}
 		rep.Tokens++
+	}
+	if rep.NotFinite > 0 {
+		rep.Warnings = append(rep.Warnings, fmt.Sprintf("%d of %d numbers of features are infinite or not a number: too large for float16, or wrong in the model",
+			rep.NotFinite, rep.Feature))
 	}
 	return rep, nil
 }

@@ -36,7 +36,7 @@ func readAll(path string) error {
 // the file when only values changed.
 func TestField_A1_MutatedFilesAreErrors(t *testing.T) {
 	for _, compress := range []string{"none", "zstd"} {
-		good, err := os.ReadFile(save(t, withMagnitudes(testTrace(2, true)), WriteOptions{Compress: compress}))
+		good, err := os.ReadFile(save(t, every(2), WriteOptions{Compress: compress}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,6 +105,11 @@ func FuzzOpen(f *testing.F) {
 			f.Fatal(err)
 		}
 		f.Add(sized)
+		full, err := os.ReadFile(save(f, every(2), opt))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(full)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		path := filepath.Join(t.TempDir(), "f.trace.arrow")

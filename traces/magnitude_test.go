@@ -283,8 +283,8 @@ func TestOpenSchema10(t *testing.T) {
 		for _, m := range tok.Active {
 			active += count(m)
 		}
-		if tok.Magnitude != nil {
-			t.Error("a trace of schema 1.0 has magnitudes")
+		if tok.Magnitude != nil || tok.Feature != nil {
+			t.Error("a trace of schema 1.0 has magnitudes or features")
 		}
 	}
 	if want := 3841; active != want { // of the program that wrote it

@@ -31,6 +31,8 @@ type Manifest struct {
 	Compress      string `json:"compress"`
 	Model         string `json:"model"`
 	HasMagnitude  bool   `json:"has_magnitude,omitempty"`
+	FeatureKind   string `json:"feature_kind,omitempty"`
+	FeatureWidth  int    `json:"feature_width,omitempty"`
 	DerivedFrom   string `json:"derived_from_sha256,omitempty"`
 	DerivedBy     string `json:"derived_by,omitempty"`
 }

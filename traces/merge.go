@@ -97,6 +97,8 @@ func difference(a, b *Header) (name string, va, vb any) {
 		{"synthetic", a.Synthetic, b.Synthetic},
 		{"has_predicted", a.HasPredicted, b.HasPredicted},
 		{"has_magnitude", a.HasMagnitude, b.HasMagnitude},
+		{"feature_kind", a.FeatureKind, b.FeatureKind},
+		{"feature_width", a.FeatureWidth, b.FeatureWidth},
 		{"derived_by", a.DerivedBy, b.DerivedBy},
 	}
 	for _, f := range fields {

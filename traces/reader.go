@@ -161,12 +161,12 @@ func (r *Reader) parse() (err error) {
 
 // load fills l.cols.
 func (r *Reader) load(l *loaded) error {
-	if err := r.file.Load(&r.file.Batches()[l.index], l.cols[:]); err != nil {
+	var found [numBuffers][]byte // one after the other, whichever columns there are
+	if err := r.file.Load(&r.file.Batches()[l.index], found[:]); err != nil {
 		return fmt.Errorf("batch %d: %w", l.index, err)
 	}
-	if r.head.HasMagnitude && !r.head.HasPredicted { // found where predicted masks would be
-		l.cols[colMagOffsets], l.cols[colMagCodes] = l.cols[colPredicted], l.cols[colPredicted+1]
-		l.cols[colPredicted] = nil
+	for i, at := range traceBuffers(&r.head) {
+		l.cols[at] = found[i]
 	}
 	return nil
 }
@@ -263,6 +263,11 @@ func (r *Reader) Token(i int, t *Token) error {
 	} else {
 		t.Magnitude = nil
 	}
+	if r.head.FeatureKind != "" {
+		t.Feature = grow(t.Feature, layers)
+	} else {
+		t.Feature = nil
+	}
 	row := i * layers
 	if i > 0 {
 		// the row before, so that the first row can be checked to come after it
@@ -328,6 +333,10 @@ func (r *Reader) readRow(b *loaded, k, l int, hasPrev bool, t *Token) string {
 		}
 		t.Magnitude[l] = codes
 	}
+	if r.head.FeatureKind != "" {
+		size := r.head.featureBytes()
+		t.Feature[l] = b.cols[colFeature][size*k : size*(k+1) : size*(k+1)]
+	}
 	return ""
 }
 
@@ -376,7 +385,7 @@ func (r *Reader) mask(col []byte, k int) []uint64 {
 	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(row))), words)
 }
 
-// grow returns a slice of n masks or magnitudes, reusing s when it has room.
+// grow returns a slice of n masks, magnitudes or features, reusing s when it has room.
 func grow[E any](s [][]E, n int) [][]E {
 	if cap(s) < n {
 		return make([][]E, n)

@@ -27,6 +27,7 @@ const (
 	colPredicted
 	colMagOffsets
 	colMagCodes
+	colFeature
 	numBuffers
 )
 
@@ -47,7 +48,25 @@ func traceColumns(h *Header) []arrowfile.Column {
 	if h.HasMagnitude {
 		cols = append(cols, arrowfile.Column{Name: "magnitude", Type: arrowfile.Binary, Size: h.Units})
 	}
+	if h.FeatureKind != "" {
+		cols = append(cols, arrowfile.Column{Name: "feature", Type: arrowfile.Fixed, Size: h.featureBytes()})
+	}
 	return cols
+}
+
+// traceBuffers are the buffers of those columns, in their order.
+func traceBuffers(h *Header) []int {
+	bufs := []int{colSeq, colPos, colPhase, colToken, colLayer, colActive}
+	if h.HasPredicted {
+		bufs = append(bufs, colPredicted)
+	}
+	if h.HasMagnitude {
+		bufs = append(bufs, colMagOffsets, colMagCodes)
+	}
+	if h.FeatureKind != "" {
+		bufs = append(bufs, colFeature)
+	}
+	return bufs
 }
 
 // headerMeta is the schema metadata of a trace: the header as JSON, and its facts once more as flat keys for tools that
@@ -81,6 +100,9 @@ func headerMeta(h *Header) ([]arrowfile.Pair, error) {
 		{Key: "has_predicted", Value: strconv.FormatBool(h.HasPredicted)},
 		{Key: "has_magnitude", Value: strconv.FormatBool(h.HasMagnitude)},
 		{Key: "host", Value: string(host)},
+	}
+	if h.FeatureKind != "" {
+		pairs = append(pairs, arrowfile.Pair{Key: "feature_kind", Value: h.FeatureKind}, arrowfile.Pair{Key: "feature_width", Value: strconv.Itoa(h.FeatureWidth)})
 	}
 	if h.DerivedBy != "" {
 		pairs = append(pairs, arrowfile.Pair{Key: "derived_from_sha256", Value: h.DerivedFrom}, arrowfile.Pair{Key: "derived_by", Value: h.DerivedBy})
@@ -152,6 +174,10 @@ func checkHeader(h *Header) error {
 		return fmt.Errorf("header: %d bytes per unit, need 0..%d", int64(h.UnitBytes), int64(maxUnitBytes))
 	case h.UnitKind != Neuron && h.UnitKind != Expert:
 		return fmt.Errorf("header: unit kind %q, need %q or %q", h.UnitKind, Neuron, Expert)
+	case h.FeatureKind == "" && h.FeatureWidth != 0:
+		return fmt.Errorf("header: features of %d numbers, but feature_kind does not say what they are", h.FeatureWidth)
+	case h.FeatureKind != "" && (h.FeatureWidth < 1 || h.FeatureWidth > maxFeatureWidth):
+		return fmt.Errorf("header: features of %d numbers, need 1..%d", h.FeatureWidth, maxFeatureWidth)
 	}
 	s := &h.Shape
 	for _, v := range []int{s.DModel, s.Layers, s.DFFN, s.Heads, s.KVHeads, s.HeadDim, s.Vocab, s.MaxPos, s.Rows, s.DTypeSize} {

@@ -4,8 +4,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// SchemaVersion of trace and Run files: major.minor. A reader refuses a newer major. 1.1 added the column "magnitude" and the
-// derivation of traces.
+// SchemaVersion of trace and Run files: major.minor. A reader refuses a newer major. 1.1 added the columns "magnitude" and
+// "feature" and the derivation of traces; who does not know a column reads the others.
 const SchemaVersion = "1.1"
 
 // Phase says whether a token was part of the prompt.
@@ -82,6 +82,8 @@ type Header struct {
 	Synthetic     bool              `json:"synthetic"` // made by "synth trace", not recorded
 	HasPredicted  bool              `json:"has_predicted"`
 	HasMagnitude  bool              `json:"has_magnitude"`
+	FeatureKind   string            `json:"feature_kind,omitempty"`        // what the features are (FFNInput); "": the trace holds none
+	FeatureWidth  int               `json:"feature_width,omitempty"`       // numbers of a feature, usually d_model
 	DerivedFrom   string            `json:"derived_from_sha256,omitempty"` // of the trace that this one was made from
 	DerivedBy     string            `json:"derived_by,omitempty"`          // how it was changed; "" for a trace that was not
 	Host          map[string]string `json:"host"`
@@ -103,6 +105,9 @@ type Token struct {
 	// Magnitude[l] holds the MagnitudeCode of every active unit of layer l, ascending by unit: as many bytes as Active[l] has
 	// bits. It is nil when the trace holds no magnitudes. The slices may point into a mapped file: read only.
 	Magnitude [][]byte
+	// Feature[l] holds the feature of layer l: FeatureWidth float16 numbers, little-endian. It is nil when the trace holds no
+	// features. The slices may point into a mapped file: read only.
+	Feature [][]byte
 }
 
 // Source is a trace that can be read token by token, in order of (sequence, position). *Reader and *Memory are Sources.

@@ -14,7 +14,8 @@ import (
 type WriteOptions struct {
 	// Compress is "none" (or ""), which readers can map without copying, or "zstd".
 	Compress string
-	// BatchBytes is the size of a batch before compression, 2 MiB when 0. A batch holds whole tokens, at least one.
+	// BatchBytes is the size of a batch before compression, 2 MiB when 0. A batch holds whole tokens, at least one; magnitudes, whose
+	// number differs from token to token, may double it.
 	BatchBytes int
 	// Incomplete makes the manifest of a trace that Close completes say so: it was made from one that is not whole.
 	Incomplete bool
@@ -99,24 +100,22 @@ func (w *Writer) sizeBatches(target int) error {
 	if target < 0 || target > maxBatchBytes {
 		return fmt.Errorf("batches of %d bytes, need 1..%d", target, maxBatchBytes)
 	}
-	rowBytes, codes := 0, 0
-	for _, c := range w.cols {
-		rowBytes += c.Width()
-	}
+	codes := 0
 	if w.head.HasMagnitude {
 		codes = w.head.Units
 	}
-	tokenBytes := int64(rowBytes) * int64(w.head.Layers)
+	tokenBytes := w.head.TokenBytes()
 	if most := tokenBytes + int64(codes)*int64(w.head.Layers); most > maxBatchBytes {
 		return fmt.Errorf("one token takes up to %d bytes, more than %d", most, maxBatchBytes)
 	}
 	w.maxRows = max(1, target/int(tokenBytes)) * w.head.Layers
 	w.maxCodes = target
-	for i, c := range w.cols[:colPredicted] {
-		w.bufs[i] = make([]byte, 0, w.maxRows*c.Width())
-	}
-	if w.head.HasPredicted {
-		w.bufs[colPredicted] = make([]byte, 0, w.maxRows*w.cols[colPredicted].Width())
+	buffers := traceBuffers(&w.head)
+	for _, c := range w.cols {
+		if c.Type != arrowfile.Binary {
+			w.bufs[buffers[0]] = make([]byte, 0, w.maxRows*c.Width())
+		}
+		buffers = buffers[c.Buffers():]
 	}
 	return nil
 }
@@ -165,6 +164,9 @@ func (w *Writer) appendRow(t *Token, l int) {
 		b[colMagCodes] = append(b[colMagCodes], t.Magnitude[l]...)
 		b[colMagOffsets] = binary.LittleEndian.AppendUint32(b[colMagOffsets], uint32(len(b[colMagCodes])))
 	}
+	if w.head.FeatureKind != "" {
+		b[colFeature] = append(b[colFeature], t.Feature[l]...)
+	}
 	w.rows++
 }
 
@@ -186,7 +188,7 @@ func (w *Writer) check(t *Token) error {
 	if err := w.checkMasks("active", t.Active); err != nil {
 		return err
 	}
-	if err := w.checkMagnitudes(t); err != nil {
+	if err := errors.Join(w.checkMagnitudes(t), w.checkFeatures(t)); err != nil {
 		return err
 	}
 	if !w.head.HasPredicted {
@@ -238,6 +240,25 @@ func (w *Writer) checkMagnitudes(t *Token) error {
 	return nil
 }
 
+// checkFeatures holds the features of a token against invariant 6 of the package.
+func (w *Writer) checkFeatures(t *Token) error {
+	if w.head.FeatureKind == "" {
+		if t.Feature != nil {
+			return errors.New("has features, but the header names no feature_kind")
+		}
+		return nil
+	}
+	if len(t.Feature) != w.head.Layers {
+		return fmt.Errorf("features of %d layers for %d", len(t.Feature), w.head.Layers)
+	}
+	for l, f := range t.Feature {
+		if len(f) != w.head.featureBytes() {
+			return fmt.Errorf("layer %d: a feature of %d bytes, need %d for %d numbers", l, len(f), w.head.featureBytes(), w.head.FeatureWidth)
+		}
+	}
+	return nil
+}
+
 // flush writes the batch.
 func (w *Writer) flush() error {
 	if w.rows == 0 || w.err != nil {
@@ -256,12 +277,9 @@ func (w *Writer) flush() error {
 
 // used are the buffers that this trace's columns have, in order.
 func (w *Writer) used() [][]byte {
-	out := append(make([][]byte, 0, numBuffers), w.bufs[:colPredicted]...)
-	if w.head.HasPredicted {
-		out = append(out, w.bufs[colPredicted])
-	}
-	if w.head.HasMagnitude {
-		out = append(out, w.bufs[colMagOffsets], w.bufs[colMagCodes])
+	out := make([][]byte, 0, numBuffers)
+	for _, at := range traceBuffers(&w.head) {
+		out = append(out, w.bufs[at])
 	}
 	return out
 }
@@ -320,6 +338,6 @@ func (w *Writer) manifest(path string, complete bool) *Manifest {
 		SchemaVersion: w.head.SchemaVersion, Tool: w.head.Tool, File: filepath.Base(path), Bytes: w.file.size,
 		SHA256: w.file.sum(), Complete: complete, Tokens: w.tokens, Sequences: w.seqs, Layers: w.head.Layers,
 		Units: w.head.Units, Compress: w.compress, Model: w.head.Model, HasMagnitude: w.head.HasMagnitude,
-		DerivedFrom: w.head.DerivedFrom, DerivedBy: w.head.DerivedBy,
+		FeatureKind: w.head.FeatureKind, FeatureWidth: w.head.FeatureWidth, DerivedFrom: w.head.DerivedFrom, DerivedBy: w.head.DerivedBy,
 	}
 }

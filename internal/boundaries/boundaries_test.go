@@ -59,7 +59,7 @@ var allowed = map[string][]string{
 
 	"engine/eval": {"engine"},
 
-	"record": {"engine", "traces"},
+	"record": {"engine", "traces", "kernels/ref"},
 
 	"sim/des": {"internal/units"},
 	"sim":     {"internal/units", "engine/policy", "engine/layout", "devicemodels", "devicemodels/flash", "traces"},

@@ -124,14 +124,14 @@ func (e *env) generate(c *cli.Context) error {
 	if opt.Chunk < 1 {
 		return usageError("--prefill-chunk %d: 1 or more is wanted", opt.Chunk)
 	}
-	if c.IsSet("prompts") {
-		return e.generateBatches(c, m, opt)
-	}
 	if c.IsSet("draft") && !g.Resident {
 		return usageError("--draft and --oracle: a trace holds no masks of drafted tokens; give one of them")
 	}
 	if id, ok := tok.EOS(); ok {
 		opt.Stop[id] = true
+	}
+	if c.IsSet("prompts") {
+		return e.generateBatches(c, m, opt)
 	}
 	var rows engine.Rows
 	var prompt []uint32

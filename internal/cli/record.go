@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/engine"
+	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/record"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -18,8 +20,13 @@ func recordCommand(e *env) *cli.Command {
 		Usage: "run a model on prompts and capture its activation trace",
 		Description: "Captures the true mask of every layer for every token, prompt and generated, in one sequence per prompt. The trace is streamed;\n" +
 			"when interrupted, what was recorded is kept under *.partial.trace.arrow and says that it is not whole.\n\n" +
+			"With --features it also keeps what the feed-forward part of every layer was computed from, which is what predictors learn from: 2 bytes\n" +
+			"times the width of the model for every token and layer (OPT-6.7B: 256 KiB a token).\n\n" +
+			"With --batch the rows of the trace are the same, in the same order, and the header says how it was recorded. Tokens of all but the\n" +
+			"first text of a batch wait in memory until the batch is complete, each as large as in the trace.\n\n" +
 			examples("windrow record -m tales.flash.safetensors --prompts examples/prompts/tales.txt --limit 4 -n 32 -o tales.trace.arrow",
-				"windrow trace info tales.trace.arrow"),
+				"windrow trace info tales.trace.arrow",
+				"windrow record -m tales.flash.safetensors --prompts examples/prompts/tales.txt --limit 8 -n 16 --batch 4 --magnitudes --features -o learn.trace.arrow"),
 		Flags: append([]cli.Flag{
 			modelFlag(),
 			&cli.StringFlag{Name: "prompts", Required: true, Usage: "`FILE` with one prompt per line"},
@@ -28,6 +35,9 @@ func recordCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`TRACE` to write (*.trace.arrow)"},
 			&cli.StringFlag{Name: "compress", Value: "none", Usage: "`CODEC`: none (can be mapped without copies) or zstd"},
 			&cli.BoolFlag{Name: "magnitudes", Usage: "also the size of every active value, so that \"trace whatif\" can ask what a threshold would leave out"},
+			&cli.BoolFlag{Name: "features", Usage: "also what every feed-forward part was computed from (float16), to train predictors on"},
+			&cli.IntFlag{Name: "batch", Value: 1, Usage: "run `B` prompts side by side"},
+			&cli.IntFlag{Name: "prefill-chunk", Value: 1, Usage: "run `N` tokens of a prompt through the model together"},
 			threadsFlag(), jsonFlag(),
 		}, samplingFlags()...),
 		Action: e.record,
@@ -42,6 +52,11 @@ func (e *env) record(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, flag := range []string{"batch", "prefill-chunk"} {
+		if c.Int(flag) < 1 {
+			return usageError("--%s %d: 1 or more is wanted", flag, c.Int(flag))
+		}
+	}
 	prompts, err := readPrompts(c.String("prompts"), c.Int("limit"))
 	if err != nil {
 		return err
@@ -53,7 +68,7 @@ func (e *env) record(c *cli.Context) error {
 	defer m.close()
 	n, err := e.recordTrace(c.Context, m, recordJob{
 		prompts: prompts, tokens: c.Int("n"), sampling: sampling, threads: c.Int("threads"), out: c.String("out"), compress: c.String("compress"),
-		magnitudes: c.Bool("magnitudes"),
+		magnitudes: c.Bool("magnitudes"), features: c.Bool("features"), batch: c.Int("batch"), chunk: c.Int("prefill-chunk"),
 	})
 	if err != nil {
 		return err
@@ -73,9 +88,33 @@ type recordJob struct {
 	threads  int
 	out      string
 	compress string
-	// magnitudes asks for one byte more per active unit.
-	magnitudes bool
+	// magnitudes asks for one byte more per active unit, features for two per number of a layer's input.
+	magnitudes, features bool
+	batch                int // prompts side by side; 0 = 1
+	chunk                int // prompt tokens of a step; 0 = 1
 }
+
+// header describes the trace to record. Batches and chunks do not change its rows; that they were used is among the facts of the host.
+func (job *recordJob) header(m *openedModel) traces.Header {
+	head := traceHeader(m.image, job.sampling)
+	head.HasMagnitude = job.magnitudes
+	if job.features {
+		head.FeatureKind, head.FeatureWidth = traces.FFNInput, head.Shape.DModel
+	}
+	if job.batch > 1 {
+		head.Host[hostBatch] = strconv.Itoa(job.batch)
+	}
+	if job.chunk > 1 {
+		head.Host[hostChunk] = strconv.Itoa(job.chunk)
+	}
+	return head
+}
+
+// Facts of the host that say how a trace was recorded, when not token by token.
+const (
+	hostBatch = "batch"
+	hostChunk = "prefill_chunk"
+)
 
 // recordTrace runs the prompts densely and writes the trace. It returns the number of tokens in it.
 func (e *env) recordTrace(ctx context.Context, m *openedModel, job recordJob) (int, error) {
@@ -88,44 +127,40 @@ func (e *env) recordTrace(ctx context.Context, m *openedModel, job recordJob) (i
 		return 0, err
 	}
 	defer rows.Close()
-	ids := make([][]uint32, len(job.prompts))
+	ids, longest := make([][]uint32, len(job.prompts)), 0
 	for i, prompt := range job.prompts {
 		ids[i] = tok.Encode(prompt)
 		if err := m.roomFor(len(ids[i]), job.tokens); err != nil {
 			return 0, fmt.Errorf("prompt %d: %w", i+1, err)
 		}
+		longest = max(longest, len(ids[i]))
 	}
-	head := traceHeader(m.image, job.sampling)
-	head.HasMagnitude = job.magnitudes
+	job.batch, job.chunk = min(max(job.batch, 1), len(ids)), max(job.chunk, 1)
+	head := job.header(m)
 	w, err := traces.Create(job.out, head, traces.WriteOptions{Compress: job.compress})
 	if err != nil {
 		return 0, err
 	}
 	defer w.Abort()
 	count := &countingAppender{to: w}
-	recorder := record.New
-	if job.magnitudes {
-		recorder = record.NewMagnitudes
-	}
-	eng, err := engine.New(m.weights, rows, engine.Config{Threads: job.threads, Observer: recorder(count, head.Layers, head.Words())})
+	order := record.NewInOrder(count)
+	recorder, err := record.NewFor(order, &head)
 	if err != nil {
 		return 0, err
 	}
+	eng, err := engine.New(m.weights, rows, engine.Config{
+		Threads: job.threads, Context: min(longest+job.tokens, m.weights.Shape.MaxPos), Sequences: job.batch, Batch: job.batch - 1 + job.chunk, Observer: recorder,
+	})
+	if err != nil {
+		return 0, usageError("%v", err)
+	}
 	defer eng.Close()
-	opt := engine.GenerateOptions{MaxTokens: job.tokens, Sampling: job.sampling, Stop: map[uint32]bool{}, Vocab: tok.VocabSize()}
+	e.tellSize(&head, ids, longest, &job)
+	opt := engine.GenerateOptions{MaxTokens: job.tokens, Sampling: job.sampling, Stop: map[uint32]bool{}, Vocab: tok.VocabSize(), Chunk: job.chunk}
 	if id, ok := tok.EOS(); ok {
 		opt.Stop[id] = true
 	}
-	p := e.startProgress("record (prompts)")
-	for i := range ids {
-		opt.Seq = i
-		_, err = eng.Generate(ctx, ids[i], opt, func(uint32) error { return nil })
-		if err != nil {
-			break
-		}
-		p.update(i+1, len(ids))
-	}
-	p.done()
+	err = e.recordBatches(ctx, eng, ids, job.batch, opt, order)
 	if errors.Is(err, context.Canceled) {
 		return count.n, e.keepPartial(w, err)
 	}
@@ -133,6 +168,49 @@ func (e *env) recordTrace(ctx context.Context, m *openedModel, job recordJob) (i
 		return count.n, err
 	}
 	return count.n, w.Close()
+}
+
+// recordBatches runs the prompts, so many at once. What a batch held back is passed on also when it was interrupted.
+func (e *env) recordBatches(ctx context.Context, eng *engine.Engine, ids [][]uint32, size int, opt engine.GenerateOptions, order *record.InOrder) error {
+	p := e.startProgress("record (prompts)")
+	defer p.done()
+	for from := 0; from < len(ids); from += size {
+		to := min(from+size, len(ids))
+		opt.Seq = from
+		_, err := eng.GenerateBatch(ctx, ids[from:to], opt, func(int, uint32) error { return nil })
+		if err == nil || errors.Is(err, context.Canceled) {
+			err = errors.Join(err, order.Flush())
+		}
+		if err != nil {
+			return err
+		}
+		p.update(to, len(ids))
+	}
+	return nil
+}
+
+// tellSize says what features make of the trace, and of the memory that batches need.
+func (e *env) tellSize(head *traces.Header, ids [][]uint32, longest int, job *recordJob) {
+	if !job.features {
+		return
+	}
+	tokens, behind := int64(0), int64(max(job.tokens-1, 0)) // the last new token is not run
+	for _, prompt := range ids {
+		tokens += int64(len(prompt)) + behind
+	}
+	features, token := units.Bytes(2*head.FeatureWidth*head.Layers), units.Bytes(head.TokenBytes())
+	text := fmt.Sprintf("features take %v of a token's %v", features, token)
+	if job.magnitudes {
+		text += ", magnitudes aside"
+	}
+	text += fmt.Sprintf("; up to %d tokens, %v", tokens, units.Bytes(tokens)*token)
+	if job.compress == "zstd" {
+		text += " before compression"
+	}
+	if held := int64(job.batch-1) * (int64(longest) + behind); held > 0 {
+		text += fmt.Sprintf("; batches hold back up to %v in memory", units.Bytes(held)*token)
+	}
+	e.note("%s", text)
 }
 
 // keepPartial finishes an interrupted trace under a name and a manifest that say so.

@@ -47,7 +47,7 @@ func traceCommand(e *env) *cli.Command {
 				Description: examples("windrow trace cat tales.trace.arrow --count 2", "windrow trace cat tales.trace.arrow --count 1 --units --jsonl"),
 				Flags: []cli.Flag{
 					&cli.IntFlag{Name: "from", Usage: "first token `N`"}, &cli.IntFlag{Name: "count", Usage: "`N` tokens", DefaultText: "all"},
-					&cli.BoolFlag{Name: "units", Usage: "list the active units, and the codes of their magnitudes"}, &cli.BoolFlag{Name: "jsonl", Usage: "JSON lines instead of CSV"},
+					&cli.BoolFlag{Name: "units", Usage: "list the active units, and the codes of their magnitudes (features are not printed)"}, &cli.BoolFlag{Name: "jsonl", Usage: "JSON lines instead of CSV"},
 				},
 				Action: e.traceCat,
 			},
@@ -100,6 +100,15 @@ func (e *env) traceInfo(c *cli.Context) error {
 	t.Add("seed", fmt.Sprint(h.Seed))
 	t.Add("predicted masks", fmt.Sprint(h.HasPredicted))
 	t.Add("magnitudes", fmt.Sprint(h.HasMagnitude))
+	if h.FeatureKind != "" {
+		t.Add("features", fmt.Sprintf("%s, %d numbers (float16) per layer", h.FeatureKind, h.FeatureWidth))
+	}
+	if batch := h.Host[hostBatch]; batch != "" {
+		t.Add("recorded in batches of", batch)
+	}
+	if chunk := h.Host[hostChunk]; chunk != "" {
+		t.Add("prompts in chunks of", chunk)
+	}
 	if h.DerivedBy != "" {
 		t.Add("derived by", h.DerivedBy)
 		t.Add("derived from sha256", h.DerivedFrom)

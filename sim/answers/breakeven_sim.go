@@ -203,6 +203,7 @@ func union(m *traces.Memory, n int) *traces.Memory {
 	}
 	out := &traces.Memory{Head: m.Head}
 	out.Head.HasPredicted, out.Head.HasMagnitude = false, false
+	out.Head.FeatureKind, out.Head.FeatureWidth = "", 0
 	for i := range sequences[0] {
 		t := traces.Token{Pos: sequences[0][i].Pos, Phase: sequences[0][i].Phase, ID: sequences[0][i].ID}
 		for l := range sequences[0][i].Active {

@@ -10,6 +10,7 @@ rows and metadata in pyarrow's own encoding and no manifest; `windrow trace chec
 
 import argparse
 import json
+import struct
 import sys
 
 import pyarrow as pa
@@ -31,6 +32,8 @@ def expected_schema(header):
         columns["predicted"] = mask
     if header.get("has_magnitude"):
         columns["magnitude"] = pa.binary()
+    if header.get("feature_kind"):
+        columns["feature"] = pa.binary(2 * header["feature_width"])  # little-endian float16
     return columns
 
 
@@ -67,6 +70,18 @@ def popcounts(reader, header):
     return layers
 
 
+def feature_sums(reader, header):
+    """Sum of the numbers of all features by layer, or None. One batch is in memory at a time."""
+    if not header.get("feature_kind"):
+        return None
+    sums = [0.0] * header["layers"]
+    for i in range(reader.num_record_batches):
+        batch = reader.get_batch(i)
+        for l, feature in zip(batch.column("layer").to_pylist(), batch.column("feature").to_pylist()):
+            sums[l] += sum(struct.unpack(f"<{header['feature_width']}e", feature))
+    return sums
+
+
 def rewrite(reader, path, batch_rows, compress):
     options = ipc.IpcWriteOptions(compression=compress)
     with ipc.new_file(path, reader.schema, options=options) as out:
@@ -87,6 +102,7 @@ def main():
         header = json.loads(metadata["windrow"])
         problems = schema_problems(reader.schema, header)
         counts = popcounts(reader, header) if not problems else []
+        features = feature_sums(reader, header) if not problems else None
         json.dump(
             {
                 "pyarrow": pa.__version__,
@@ -95,6 +111,7 @@ def main():
                 "columns": {f.name: {"type": str(f.type), "nullable": f.nullable} for f in reader.schema},
                 "metadata": metadata,
                 "layers": counts,
+                "feature_sums": features,
                 "problems": problems,
             },
             sys.stdout,

@@ -288,3 +288,28 @@ func TestErrors(t *testing.T) {
 		t.Error("a lane of an empty trace: no error")
 	}
 }
+
+// A step of several sequences has several magnitudes and features, so that the union of a trace which holds them promises neither.
+func TestUnionLeavesOutWhatIsOfOneSequence(t *testing.T) {
+	m := random(5, 1, 70, 4, 4)
+	m.Head.HasMagnitude, m.Head.FeatureKind, m.Head.FeatureWidth = true, traces.FFNInput, 1
+	for i := range m.List {
+		k := &m.List[i]
+		n := 0
+		for _, word := range k.Active[0] {
+			n += bits.OnesCount64(word)
+		}
+		k.Magnitude, k.Feature = [][]byte{make([]byte, n)}, [][]byte{{1, 2}}
+	}
+	u := union(t, stream(t, m), 2, 1)
+	if h := u.Header(); h.HasMagnitude || h.FeatureKind != "" || h.FeatureWidth != 0 {
+		t.Errorf("the header promises %+v", h)
+	}
+	got := m.List[0] // of another source
+	if err := u.Token(0, &got); err != nil || got.Magnitude != nil || got.Feature != nil {
+		t.Errorf("a step has magnitudes %v and features %v: %v", got.Magnitude, got.Feature, err)
+	}
+	if m.Head.FeatureWidth != 1 || !m.Head.HasMagnitude {
+		t.Error("the trace itself was changed")
+	}
+}

@@ -26,7 +26,8 @@ func (s *Stream) Union(size, atLeast int) (*Source, error) {
 		return nil, err
 	}
 	u := &Source{lanes: lanes, atLeast: atLeast, head: *s.Header(), counts: NewCounts(s.Header().Words())}
-	u.head.HasMagnitude = false // several sequences have several
+	u.head.HasMagnitude = false // several sequences have several, and several features
+	u.head.FeatureKind, u.head.FeatureWidth = "", 0
 	u.head.Sampling = fmt.Sprintf("steps of a batch of %d, units of at least %d; %s", size, atLeast, u.head.Sampling)
 	return u, nil
 }

@@ -48,6 +48,11 @@
 // scores are those of thin and thicken under random numbers of their own, since what it names wrongly is what was nearly active. With
 // SmallFirst it misses the smallest activations first, as predictors trained on them do.
 //
+// # Features
+//
+// The features of a recording stay as they are, under other masks too: what a layer was computed from is what a predictor of the changed
+// masks would be given. In a model that is really sparser, later layers would be computed from something else; record that one for training.
+//
 // # Reading guide
 //
 // apply.go: Apply and its Report. options.go: what can be asked. sparsity.go and predictor.go: the two changes, each a

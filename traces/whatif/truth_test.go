@@ -67,7 +67,11 @@ func recording(t *testing.T) *traces.Memory {
 		t.Fatal(err)
 	}
 	m := &keeper{traces.Memory{Head: traces.Header{UnitKind: traces.Neuron, Layers: image.Shape.Layers, Units: image.Shape.DFFN, HasMagnitude: true}}}
-	e, err := engine.New(w, rows, engine.Config{Threads: 1, Observer: record.NewMagnitudes(m, m.Head.Layers, m.Head.Words())})
+	recorder, err := record.NewFor(m, &m.Head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.New(w, rows, engine.Config{Threads: 1, Observer: recorder})
 	if err != nil {
 		t.Fatal(err)
 	}

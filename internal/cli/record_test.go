@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windrow-sim/windrow/engine"
+	"github.com/windrow-sim/windrow/record"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// TestRecordFeatures: the recorded features are in the file, and what is said of them is so.
+func TestRecordFeatures(t *testing.T) {
+	workspace(t)
+	record := []string{"record", "-m", "tales.flash.safetensors", "--prompts", "words.txt", "-n", "5", "--features"}
+	o := command(append(record, "-o", "learn.trace.arrow")...)
+	if o.code != exitOK {
+		t.Fatalf("exit %d: %s", o.code, o.stderr)
+	}
+	rep, err := traces.CheckFile("learn.trace.arrow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &rep.Header
+	if h.FeatureKind != traces.FFNInput || h.FeatureWidth != h.Shape.DModel || rep.Feature != int64(rep.Rows*h.FeatureWidth) || rep.NotFinite != 0 || rep.Feature == 0 || h.HasMagnitude {
+		t.Errorf("%d numbers of features in %d rows, header %+v", rep.Feature, rep.Rows, h)
+	}
+	if !strings.Contains(o.stderr, "features take ") || strings.Contains(o.stderr, "magnitudes") || strings.Contains(o.stderr, "hold back") {
+		t.Errorf("said of the size: %s", o.stderr)
+	}
+	info := strings.Join(strings.Fields(must(t, "trace", "info", "learn.trace.arrow")), " ")
+	if !strings.Contains(info, fmt.Sprintf("features ffn_input, %d numbers (float16) per layer", h.Shape.DModel)) || strings.Contains(info, "batches of") {
+		t.Errorf("trace info says %s", info)
+	}
+	both := command(append(record, "--magnitudes", "--compress", "zstd", "--quiet", "-o", "both.trace.arrow")...)
+	if both.code != exitOK || both.stderr != "" {
+		t.Fatalf("exit %d: %s", both.code, both.stderr)
+	}
+	with, err := traces.CheckFile("both.trace.arrow")
+	if err != nil || with.Feature != rep.Feature || with.Magnitude != rep.Active || with.Active != rep.Active {
+		t.Errorf("with magnitudes: %d numbers of features, %d magnitudes for %d active units, %v", with.Feature, with.Magnitude, rep.Active, err)
+	}
+	// an answer that needs masks only takes the trace as any other
+	must(t, "sim", "--trace", "learn.trace.arrow", "-d", "m1-max")
+	thin := must(t, "trace", "whatif", "learn.trace.arrow", "--share", "2%", "-o", "thin.trace.arrow")
+	if changed, err := traces.CheckFile("thin.trace.arrow"); err != nil || changed.Feature != rep.Feature {
+		t.Errorf("a thinner trace has %d numbers of features, %v\n%s", changed.Feature, err, thin)
+	}
+	must(t, "trace", "merge", "learn.trace.arrow", "learn.trace.arrow", "-o", "twice.trace.arrow")
+	if twice, err := traces.CheckFile("twice.trace.arrow"); err != nil || twice.Feature != 2*rep.Feature {
+		t.Errorf("a merged trace has %d numbers of features, %v", twice.Feature, err)
+	}
+}
+
+// TestRecordBatches: prompts side by side and in chunks give the rows that single prompts give, and the trace says how it was made.
+func TestRecordBatches(t *testing.T) {
+	workspace(t)
+	record := func(out string, more ...string) outcome {
+		o := command(append([]string{"record", "-m", "tales.flash.safetensors", "--prompts", "examples/prompts/tales.txt", "--limit", "5", "-n", "6",
+			"--temp", "0.7", "--magnitudes", "--features", "-o", out}, more...)...)
+		if o.code != exitOK {
+			t.Fatalf("%v: exit %d: %s", more, o.code, o.stderr)
+		}
+		return o
+	}
+	single := record("single.trace.arrow")
+	want, wantHead := readTokens(t, "single.trace.arrow")
+	if len(want) < 5*6 || wantHead.Host[hostBatch] != "" || wantHead.Host[hostChunk] != "" {
+		t.Fatalf("%d tokens, host %v", len(want), wantHead.Host)
+	}
+	for _, c := range []struct{ batch, chunk, batchFact, chunkFact string }{{"2", "1", "2", ""}, {"3", "4", "3", "4"}, {"64", "1", "5", ""}, {"1", "8", "", "8"}} {
+		o := record("batch.trace.arrow", "--batch", c.batch, "--prefill-chunk", c.chunk)
+		if single, side := strings.Fields(single.stdout)[1:], strings.Fields(o.stdout)[1:]; !slices.Equal(single, side) {
+			t.Errorf("batch %s: printed %v, single prompts %v", c.batch, side, single)
+		}
+		if says := strings.Contains(o.stderr, "batches hold back up to"); says != (c.batch != "1") {
+			t.Errorf("batch %s: said of the memory: %s", c.batch, o.stderr)
+		}
+		got, head := readTokens(t, "batch.trace.arrow")
+		if head.Host[hostBatch] != c.batchFact || head.Host[hostChunk] != c.chunkFact {
+			t.Errorf("batch %s, chunks of %s: host %v", c.batch, c.chunk, head.Host)
+		}
+		head.Host = wantHead.Host
+		if !reflect.DeepEqual(head, wantHead) {
+			t.Errorf("batch %s: header %+v, single prompts %+v", c.batch, head, wantHead)
+		}
+		if len(got) != len(want) {
+			t.Fatalf("batch %s: %d tokens, single prompts %d", c.batch, len(got), len(want))
+		}
+		for i := range got {
+			if !reflect.DeepEqual(got[i], want[i]) {
+				t.Fatalf("batch %s, chunks of %s: token %d (sequence %d, position %d) differs", c.batch, c.chunk, i, got[i].Seq, got[i].Pos)
+			}
+		}
+	}
+	if info := strings.Join(strings.Fields(must(t, "trace", "info", "batch.trace.arrow")), " "); !strings.Contains(info, "prompts in chunks of 8") {
+		t.Errorf("trace info says %s", info)
+	}
+}
+
+// readTokens returns copies of all tokens of a trace, and its header.
+func readTokens(t *testing.T, path string) ([]traces.Token, traces.Header) {
+	t.Helper()
+	r, err := traces.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var list []traces.Token
+	for i := range r.Tokens() {
+		var tok traces.Token
+		if err := r.Token(i, &tok); err != nil {
+			t.Fatal(err)
+		}
+		for l := range tok.Active {
+			tok.Active[l], tok.Magnitude[l], tok.Feature[l] = slices.Clone(tok.Active[l]), slices.Clone(tok.Magnitude[l]), slices.Clone(tok.Feature[l])
+		}
+		list = append(list, tok)
+	}
+	return list, *r.Header()
+}
+
+func TestRecordRefusesBatches(t *testing.T) {
+	workspace(t)
+	for want, more := range map[string][]string{
+		"--batch 0":             {"--batch", "0"},
+		"--prefill-chunk -3":    {"--prefill-chunk", "-3"},
+		"5000 tokens in a step": {"--prefill-chunk", "5000"},
+	} {
+		o := command(append([]string{"record", "-m", "tales.flash.safetensors", "--prompts", "words.txt", "-n", "2", "-o", "x.trace.arrow"}, more...)...)
+		if o.code != exitUsage || !strings.Contains(o.stderr, want) {
+			t.Errorf("%v: exit %d: %s", more, o.code, o.stderr)
+		}
+	}
+	if _, err := os.Stat("x.trace.arrow"); err == nil {
+		t.Error("a refused recording left a trace")
+	}
+}
+
+// appendFunc is an Appender that is a function.
+type appendFunc func(*traces.Token) error
+
+func (f appendFunc) Append(t *traces.Token) error { return f(t) }
+
+// TestInterruptedBatch: what a batch held back when it was interrupted is passed on, in order.
+func TestInterruptedBatch(t *testing.T) {
+	workspace(t)
+	m, err := openModel("tales.flash.safetensors")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.close()
+	rows, err := m.resident()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	head := traceHeader(m.image, engine.Sampling{})
+	var got []string
+	order := record.NewInOrder(appendFunc(func(tok *traces.Token) error {
+		if got = append(got, fmt.Sprintf("%d.%d", tok.Seq, tok.Pos)); len(got) == 2 {
+			cancel()
+		}
+		return nil
+	}))
+	recorder, err := record.NewFor(order, &head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eng, err := engine.New(m.weights, rows, engine.Config{Threads: 1, Context: 16, Sequences: 3, Observer: recorder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	e := &env{stdout: io.Discard, stderr: io.Discard, quiet: true, now: time.Now}
+	ids := [][]uint32{{5, 6, 7}, {8, 9, 10}, {11, 12, 13}, {14, 15, 16}}
+	err = e.recordBatches(ctx, eng, ids, 3, engine.GenerateOptions{MaxTokens: 4}, order)
+	if want := []string{"0.0", "0.1", "1.0", "1.1", "2.0", "2.1"}; !errors.Is(err, context.Canceled) || !slices.Equal(got, want) {
+		t.Errorf("passed on %v, want %v; %v", got, want, err)
+	}
+}
