@@ -45,6 +45,28 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
+// BenchmarkFamilies gives the speed of each kind, with the cache of words full. Vocabularies of a few hundred tokens make
+// more tokens and more merges of a text than real ones, so these are lower ends.
+func BenchmarkFamilies(b *testing.B) {
+	text := benchText(b)
+	for _, name := range families(b) {
+		tok := load(b, filepath.Join(familiesDir, name))
+		ids := tok.EncodePlain(text)
+		b.Run(name+"/encode", func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				ids = tok.appendText(ids[:0], text)
+			}
+		})
+		b.Run(name+"/decode", func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				tok.Decode(ids)
+			}
+		})
+	}
+}
+
 func BenchmarkDecode(b *testing.B) {
 	text := benchText(b)
 	tok := loadOPT(b)

@@ -1,6 +1,9 @@
 package tokenizer
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 const (
 	shortWord   = 24      // bytes up to which the quadratic loop beats the heap (BenchmarkMerge)
@@ -31,27 +34,65 @@ type span struct{ from, to int32 }
 
 // appendWord appends the ids of one word. The result depends on the word alone, so it is kept.
 func (t *Tokenizer) appendWord(dst []uint32, word string) []uint32 {
-	if len(word) == 1 {
+	if t.model.bytes && len(word) == 1 {
 		return append(dst, t.base[word[0]])
 	}
 	e := &t.bpe
 	if at, ok := e.words[word]; ok {
 		return append(dst, e.arena[at.from:at.to]...)
 	}
-	e.symbols = e.symbols[:0]
-	for i := range len(word) {
-		e.symbols = append(e.symbols, t.base[word[i]])
-	}
-	var ids []uint32
-	if len(word) <= shortWord {
-		ids = t.mergeShort(e.symbols)
-	} else {
-		ids = t.mergeLong(e.symbols)
-	}
+	from := len(dst)
+	dst = t.appendNewWord(dst, word)
 	if len(word) <= cachedBytes {
-		e.keep(word, ids)
+		e.keep(word, dst[from:])
 	}
-	return append(dst, ids...)
+	return dst
+}
+
+// appendNewWord is appendWord without the cache.
+func (t *Tokenizer) appendNewWord(dst []uint32, word string) []uint32 {
+	if t.uni != nil {
+		return t.appendUnigram(dst, word)
+	}
+	if id, ok := t.model.whole[word]; ok {
+		return append(dst, id)
+	}
+	e := &t.bpe
+	e.symbols = t.appendSymbols(e.symbols[:0], word)
+	if len(e.symbols) <= shortWord {
+		return append(dst, t.mergeShort(e.symbols)...)
+	}
+	return append(dst, t.mergeLong(e.symbols)...)
+}
+
+// appendSymbols appends what is merged: the tokens of the bytes of a word or, for a model over characters, those of its
+// characters.
+func (t *Tokenizer) appendSymbols(dst []uint32, word string) []uint32 {
+	if t.model.bytes {
+		for i := range len(word) {
+			dst = append(dst, t.base[word[i]])
+		}
+		return dst
+	}
+	unknown := false
+	for i := 0; i < len(word); {
+		r, width := utf8.DecodeRuneInString(word[i:])
+		id, ok := t.model.chars[r]
+		ok = ok && (r != utf8.RuneError || width > 1)
+		switch {
+		case ok:
+			dst = append(dst, id)
+		case t.model.fallback:
+			for j := range width {
+				dst = append(dst, t.base[word[i+j]])
+			}
+		case !unknown || !t.spec.Model.FuseUnknown:
+			dst = append(dst, t.model.unk)
+		}
+		unknown = !ok
+		i += width
+	}
+	return dst
 }
 
 // keep puts a word into the cache.

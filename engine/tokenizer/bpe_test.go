@@ -12,14 +12,15 @@ import (
 // plainMerge is BPE on strings, without ids, tables or lists: the specification of mergeShort and mergeLong.
 func plainMerge(t *Tokenizer, word string) []string {
 	alpha := newAlphabet()
+	merges := mergeList(t)
 	var parts []string
 	for i := range len(word) {
 		parts = append(parts, string(alpha.char[word[i]]))
 	}
 	for {
-		best, at := len(t.merges), -1
+		best, at := len(merges), -1
 		for i := 1; i < len(parts); i++ {
-			if r := slices.Index(t.merges, parts[i-1]+" "+parts[i]); r >= 0 && r < best {
+			if r := slices.Index(merges, parts[i-1]+" "+parts[i]); r >= 0 && r < best {
 				best, at = r, i-1
 			}
 		}
@@ -28,6 +29,15 @@ func plainMerge(t *Tokenizer, word string) []string {
 		}
 		parts = slices.Replace(parts, at, at+2, parts[at]+parts[at+1])
 	}
+}
+
+// mergeList returns the merges as merges.txt has them.
+func mergeList(t *Tokenizer) []string {
+	var out []string
+	for _, p := range t.order {
+		out = append(out, t.vocab[p.left]+" "+t.vocab[p.right])
+	}
+	return out
 }
 
 // spell returns the spelling of ids.
@@ -85,7 +95,7 @@ func tangled(t testing.TB) *Tokenizer {
 
 // bytesOnly is a source with the 256 bytes and nothing else.
 func bytesOnly() source {
-	src := source{name: "test"}
+	src := source{name: "test", spec: plainPipeline(false)}
 	for b, r := range newAlphabet().char {
 		src.vocab = append(src.vocab, entry{text: string(r), id: uint32(b)})
 	}

@@ -11,17 +11,23 @@ const endOfText = "<|endoftext|>"
 
 // settings is what the files beside the vocabulary say. Each can be said in two files, which must then agree.
 type settings struct {
-	fromJSON    bool              // the vocabulary came from tokenizer.json
+	form        string            // the file that the vocabulary comes from
+	class       string            // tokenizer_class, "" when it is not said
 	tokens      map[string]string // role ("bos_token") → text, "" for an explicit null
 	said        map[string]value  // role → where
+	flagged     map[string]entry  // role → the token as an object
 	additional  []entry           // further special tokens, without ids
 	added       []entry           // tokens with ids
+	decoder     bool              // tokenizer_config.json lists the added tokens with their flags
 	addBOS      *bool
+	addEOS      value // where add_eos_token is true
 	prefixSpace *bool
+	legacy      *bool
+	template    *template // of tokenizer.json
 }
 
 func newSettings() *settings {
-	return &settings{tokens: make(map[string]string), said: make(map[string]value)}
+	return &settings{tokens: make(map[string]string), said: make(map[string]value), flagged: make(map[string]entry)}
 }
 
 // tokenRoles are the names under which the files keep single special tokens.
@@ -29,12 +35,16 @@ func tokenRoles() []string {
 	return []string{"bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token", "mask_token"}
 }
 
-// harmless are the settings that cannot change ids: they concern batches, other programs, or how Python decodes.
+// harmless are the settings that cannot change ids: they concern batches, other programs, or how Python decodes. A
+// chat_template stays where it is: it is a program in Jinja that makes a text of messages, and what it makes can be
+// encoded like any text.
 func harmless() []string {
 	return []string{
 		"model_max_length", "max_len", "name_or_path", "special_tokens_map_file", "tokenizer_file", "vocab_file", "merges_file",
 		"padding_side", "truncation_side", "model_input_names", "chat_template", "processor_class", "trim_offsets", "use_fast",
 		"clean_up_tokenization_spaces", "transformers_version", "backend", "is_local", "init_inputs",
+		"use_default_system_prompt", "spaces_between_special_tokens", "return_token_type_ids",
+		"max_length", "stride", "truncation_strategy", "pad_to_multiple_of", "pad_token_type_id",
 	}
 }
 
@@ -63,7 +73,7 @@ func (s *settings) readFolder(dir string) error {
 		if err != nil {
 			return err
 		}
-		s.added = append(s.added, entry{m.name, id, added, m.pos})
+		s.added = append(s.added, entry{text: m.name, id: id, kind: added, pos: m.pos})
 	}
 	return nil
 }
@@ -95,20 +105,55 @@ func (s *settings) readConfig(m value) (known bool, err error) {
 		return true, m.setFlag(&s.addBOS)
 	case m.name == "add_prefix_space":
 		return true, m.setFlag(&s.prefixSpace)
-	case slices.Contains([]string{"add_eos_token", "do_lower_case", "split_special_tokens"}, m.name):
+	case m.name == "legacy":
+		return true, m.setFlag(&s.legacy)
+	case m.name == "add_eos_token":
+		if string(m.raw) == "true" {
+			s.addEOS = m
+		}
+		return true, m.expectRaw("null", "false", "true")
+	case slices.Contains([]string{"do_lower_case", "split_special_tokens"}, m.name):
 		return true, m.expectRaw("null", "false")
 	case m.name == "errors":
 		return true, m.expectRaw(`"replace"`)
-	case m.name == "extra_special_tokens":
+	case m.name == "extra_special_tokens" || m.name == "sp_model_kwargs":
 		return true, m.expectRaw("null", "{}", "[]")
-	case m.name == "tokenizer_class" && s.fromJSON:
-		return true, m.expectRaw(`"GPT2Tokenizer"`, `"GPT2TokenizerFast"`, `"PreTrainedTokenizerFast"`)
 	case m.name == "tokenizer_class":
-		return true, m.expectRaw(`"GPT2Tokenizer"`, `"GPT2TokenizerFast"`)
+		return true, s.readClass(m)
 	case m.name == "added_tokens_decoder":
 		return true, s.readDecoder(m)
 	}
 	return s.readSpecial(m)
+}
+
+// classes are the tokenizers of transformers that the forms may belong to. What they do to the ids is known; others might
+// do something else.
+func classes(form string) []string {
+	switch form {
+	case vocabFile:
+		return []string{`"GPT2Tokenizer"`, `"GPT2TokenizerFast"`, `"CodeGenTokenizer"`, `"CodeGenTokenizerFast"`}
+	case modelFile:
+		return []string{`"LlamaTokenizer"`, `"LlamaTokenizerFast"`}
+	}
+	return append(append(classes(vocabFile), classes(modelFile)...), `"PreTrainedTokenizerFast"`)
+}
+
+func (s *settings) readClass(m value) error {
+	if m.null() {
+		return nil
+	}
+	if err := m.expectRaw(classes(s.form)...); err != nil {
+		return err
+	}
+	var err error
+	s.class, err = m.text()
+	return err
+}
+
+// llama reports whether the tokenizer is transformers' LlamaTokenizer or its fast twin, which put BOS first unless they
+// are told not to, whatever tokenizer.json says.
+func (s *settings) llama() bool {
+	return s.class == "LlamaTokenizer" || s.class == "LlamaTokenizerFast" || s.form == modelFile
 }
 
 // setFlag stores a boolean; null leaves it unsaid. Another file may have said the same, but not the opposite.
@@ -147,7 +192,8 @@ func (s *settings) readSpecial(m value) (known bool, err error) {
 			if err != nil {
 				return true, err
 			}
-			s.additional = append(s.additional, entry{text: tok.text, kind: control, pos: el.pos})
+			tok.kind, tok.flagged = control, tok.flagged && s.counts(el)
+			s.additional = append(s.additional, tok)
 		}
 		return true, nil
 	}
@@ -164,11 +210,19 @@ func (s *settings) readSpecial(m value) (known bool, err error) {
 		return true, m.pos.malformed("%s is %q, but %q at %v", m.name, tok.text, s.tokens[m.name], before.pos)
 	}
 	s.tokens[m.name], s.said[m.name] = tok.text, m
+	if tok.flagged && s.counts(m) {
+		s.flagged[m.name] = tok
+	}
 	return true, nil
 }
 
+// counts reports whether the flags of a token at m count: special_tokens_map.json only names tokens, where
+// tokenizer_config.json lists them.
+func (s *settings) counts(m value) bool { return m.pos.file == configFile || !s.decoder }
+
 // readDecoder reads added_tokens_decoder: {"id": token, …}.
 func (s *settings) readDecoder(m value) error {
+	s.decoder = true
 	members, err := m.object()
 	if err != nil {
 		return err
@@ -188,8 +242,7 @@ func (s *settings) readDecoder(m value) error {
 	return nil
 }
 
-// addedToken reads a token that is a string or an object with flags. The flags that make it swallow blanks or look at
-// the characters around it are refused; "normalized" has no meaning here, since nothing is normalized.
+// addedToken reads a token that is a string or an object with flags.
 func (m value) addedToken() (entry, error) {
 	tok := entry{kind: added, pos: m.pos}
 	if len(m.raw) > 0 && m.raw[0] == '"' {
@@ -201,6 +254,8 @@ func (m value) addedToken() (entry, error) {
 	if err != nil {
 		return tok, err
 	}
+	normalized := false
+	tok.flagged = true
 	for _, f := range members {
 		switch f.name {
 		case "content":
@@ -213,9 +268,14 @@ func (m value) addedToken() (entry, error) {
 				tok.kind = control
 			}
 		case "normalized":
-			_, err = f.flag()
-		case "lstrip", "rstrip", "single_word":
-			err = f.expectRaw("false")
+			normalized = true
+			tok.flags.normalized, err = f.flag()
+		case "lstrip":
+			tok.flags.lstrip, err = f.flag()
+		case "rstrip":
+			tok.flags.rstrip, err = f.flag()
+		case "single_word":
+			tok.flags.singleWord, err = f.flag()
 		case "__type":
 			err = f.expectRaw(`"AddedToken"`)
 		default:
@@ -225,29 +285,32 @@ func (m value) addedToken() (entry, error) {
 			return tok, err
 		}
 	}
+	if !normalized {
+		tok.flags.normalized = tok.kind == added
+	}
 	return tok, nil
 }
 
 // apply puts the settings into a source whose vocabulary has been read.
 func (s *settings) apply(src *source) error {
 	ids := make(map[string]uint32, len(src.vocab))
-	for _, e := range slices.Concat(src.vocab, s.added) {
+	for _, e := range slices.Concat(src.vocab, src.extra, s.added) {
 		ids[e.text] = e.id
 	}
 	src.extra = append(src.extra, s.added...)
-	src.roles.addBOS = s.addBOS != nil && *s.addBOS
-	src.roles.prefixSpace = s.prefixSpace != nil && *s.prefixSpace
 	for _, role := range tokenRoles() {
 		text, said := s.tokens[role]
-		if !said && (role == "bos_token" || role == "eos_token") {
-			if _, ok := ids[endOfText]; ok {
-				text = endOfText
-			}
+		if !said {
+			text = s.defaultToken(role, ids)
 		}
 		if text == "" {
 			continue
 		}
-		s.additional = append(s.additional, entry{text: text, kind: control, pos: s.said[role].pos})
+		e := entry{text: text, kind: control, pos: s.said[role].pos}
+		if tok, ok := s.flagged[role]; ok {
+			e.flags, e.flagged = tok.flags, true
+		}
+		s.additional = append(s.additional, e)
 		id := ids[text]
 		switch role {
 		case "bos_token":
@@ -266,5 +329,74 @@ func (s *settings) apply(src *source) error {
 		e.id = id
 		src.extra = append(src.extra, e)
 	}
+	if s.form == modelFile {
+		if err := cutAsWritten(src.extra); err != nil {
+			return err
+		}
+	}
+	return s.putAround(src, ids)
+}
+
+// defaultToken returns what transformers takes for a role that no file names, if the vocabulary has it.
+func (s *settings) defaultToken(role string, ids map[string]uint32) string {
+	text := map[string]string{"bos_token": endOfText, "eos_token": endOfText}[role]
+	if s.llama() {
+		text = map[string]string{"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}[role]
+	}
+	if s.template != nil && role == "bos_token" && len(s.template.prefix) > 0 {
+		text = s.template.prefix[0]
+	}
+	if _, ok := ids[text]; !ok {
+		return ""
+	}
+	return text
+}
+
+// cutAsWritten gives the special tokens of tokenizer.model the flags that count for transformers' LlamaTokenizer, which
+// cuts all of them out of the text before the model sees it. Those that no file names keep theirs.
+func cutAsWritten(list []entry) error {
+	for i := range list {
+		e := &list[i]
+		if e.flags.uncut || e.flags.frozen {
+			continue
+		}
+		if e.flags.singleWord {
+			return e.pos.unsupported("special token %q with single_word beside %s", e.text, modelFile)
+		}
+		e.flags.normalized, e.flagged = false, true
+	}
 	return nil
+}
+
+// putAround finds out what Encode puts around a text: what the class does (Llama), or the template of tokenizer.json and
+// add_bos_token.
+func (s *settings) putAround(src *source, ids map[string]uint32) error {
+	r := &src.roles
+	if s.llama() {
+		if s.addEOS.raw != nil {
+			if r.eos == nil {
+				return s.addEOS.pos.malformed("add_eos_token is true, but there is no eos_token")
+			}
+			r.suffix = []uint32{*r.eos}
+		}
+		return r.putBOSFirst(s.addBOS == nil || *s.addBOS, src.name)
+	}
+	if s.template != nil {
+		var err error
+		if r.prefix, err = s.template.resolve(s.template.prefix, ids); err != nil {
+			return err
+		}
+		if r.suffix, err = s.template.resolve(s.template.suffix, ids); err != nil {
+			return err
+		}
+	}
+	switch {
+	case s.addEOS.raw != nil && len(r.suffix) == 0:
+		return s.addEOS.pos.unsupported("add_eos_token is true for a %s; supported: for a LlamaTokenizer", s.class)
+	case s.addBOS != nil && !*s.addBOS && len(r.prefix) > 0:
+		return position{file: configFile}.malformed("add_bos_token is false, but %s says the opposite", jsonForm)
+	case len(r.prefix) > 0:
+		return nil
+	}
+	return r.putBOSFirst(s.addBOS != nil && *s.addBOS, src.name)
 }

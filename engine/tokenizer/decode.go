@@ -1,13 +1,85 @@
 package tokenizer
 
-import "unicode/utf8"
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
 
 // replacement stands for bytes that are no UTF-8 and for ids that are no tokens.
 const replacement = "\uFFFD"
 
-// Decode returns the text of ids, special tokens included, so that it is the inverse of EncodePlain (of Encode, but for
-// BOS). A model can generate bytes that are no UTF-8: each longest beginning of a character that is not completed, and
-// each byte that cannot begin one, becomes one U+FFFD, and so does an id outside the vocabulary.
+// decoderSpec says how tokens become text again.
+type decoderSpec struct {
+	Type    string       `json:"type"`            // decodeBytes or decodeTokens
+	Replace []respelling `json:"replace"`         // decodeTokens: in every token, in this order
+	Bytes   string       `json:"bytes,omitempty"` // decodeTokens: what tokens "<0xNN>" are
+	First   string       `json:"first,omitempty"` // decodeTokens: dropped wherever it stands in the first token
+	Strip   int          `json:"strip,omitempty"` // decodeTokens: spaces dropped at the beginning, at most
+	Marks   string       `json:"marks,omitempty"` // decodeTokens: what tokens that begin with "▁" lose at the beginning
+}
+
+// respelling is a text in a token that stands for another in the text.
+type respelling struct {
+	Old string `json:"old"`
+	New string `json:"new"`
+}
+
+// The kinds of decoderSpec, and of its Bytes. A run of byte tokens is one text for the tokenizers library: when a single
+// byte of it is wrong, every byte of it becomes U+FFFD. SentencePiece goes character by character.
+const (
+	decodeBytes  = "byte_level"
+	decodeTokens = "tokens"
+
+	bytesByRun       = "run"
+	bytesByCharacter = "character"
+
+	marksOne = "one"  // SentencePiece's: the first token with text loses its mark
+	marksAll = "each" // and, where the model removes white space, every token before it that is a mark alone
+)
+
+func (d *decoderSpec) check(at position) error {
+	if d.Type != decodeBytes && d.Type != decodeTokens {
+		return at.unsupported("decoder %q", d.Type)
+	}
+	if d.Bytes != "" && d.Bytes != bytesByRun && d.Bytes != bytesByCharacter {
+		return at.unsupported("decoder of bytes %q", d.Bytes)
+	}
+	if d.Marks != "" && d.Marks != marksOne && d.Marks != marksAll {
+		return at.unsupported("decoder of marks %q", d.Marks)
+	}
+	if len(d.Replace) > maxSteps || d.Strip < 0 || d.Strip > maxStep {
+		return at.unsupported("decoder with %d replacements that strips %d characters", len(d.Replace), d.Strip)
+	}
+	for _, r := range d.Replace {
+		if r.Old == "" || len(r.Old) > maxStep || len(r.New) > len(r.Old) {
+			return at.unsupported("decoder that replaces %.60q by a longer text %.60q", r.Old, r.New)
+		}
+	}
+	return nil
+}
+
+// tokenText returns what a token of a decodeTokens decoder stands for.
+func (d *decoderSpec) tokenText(spelling string) string {
+	for _, r := range d.Replace {
+		spelling = strings.ReplaceAll(spelling, r.Old, r.New)
+	}
+	return spelling
+}
+
+// byteToken returns the byte that a token like "<0x0A>" stands for.
+func byteToken(spelling string) (byte, bool) {
+	if len(spelling) != 6 || !strings.HasPrefix(spelling, "<0x") || spelling[5] != '>' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(spelling[3:5], 16, 8)
+	return byte(n), err == nil
+}
+
+// Decode returns the text of ids, special tokens included, so that for a model over bytes it is the inverse of
+// EncodePlain (of Encode, but for what Encode adds). A model can generate bytes that are no UTF-8: each longest beginning
+// of a character that is not completed, and each byte that cannot begin one, becomes one U+FFFD, and so does an id
+// outside the vocabulary. With byte fallback ("<0xNN>") it is each byte of the run of byte tokens.
 func (t *Tokenizer) Decode(ids []uint32) string {
 	return t.decode(ids, false)
 }
@@ -18,7 +90,8 @@ func (t *Tokenizer) DecodeText(ids []uint32) string {
 }
 
 func (t *Tokenizer) decode(ids []uint32, skipControl bool) string {
-	s := Stream{t: t, SkipControl: skipControl}
+	s := t.NewStream()
+	s.SkipControl = skipControl
 	var out []byte
 	for _, id := range ids {
 		out = s.appendNext(out, id)
@@ -33,45 +106,127 @@ type Stream struct {
 	SkipControl bool
 
 	t       *Tokenizer
-	pending []byte // the beginning of a character, at most 3 bytes between calls
+	pending []byte // the beginning of a character, at most 3 bytes between calls; with byte fallback a run of byte tokens
+	begun   bool   // a token has been decoded
+	strip   int    // spaces that are still to be dropped
 }
 
 // NewStream returns a Stream that shows all tokens.
-func (t *Tokenizer) NewStream() *Stream { return &Stream{t: t} }
+func (t *Tokenizer) NewStream() *Stream { return &Stream{t: t, strip: t.spec.Decoder.Strip} }
 
-// Next returns the characters that id completes: "" while a character that several tokens share is unfinished.
+// Next returns the characters that id completes: "" while a character that several tokens share is unfinished. With byte
+// fallback it is unfinished until a token comes that is no byte, because only then is it known whether the bytes are text.
 func (s *Stream) Next(id uint32) string {
 	return string(s.appendNext(nil, id))
 }
 
-// Flush ends the text: it returns U+FFFD when a character was left unfinished, else "", and the Stream begins anew.
+// Flush ends the text: it returns what was held back, with U+FFFD for an unfinished character, and the Stream begins
+// anew.
 func (s *Stream) Flush() string {
 	return string(s.appendFlush(nil))
 }
 
 func (s *Stream) appendNext(dst []byte, id uint32) []byte {
 	if int(id) >= len(s.t.text) {
-		return append(s.appendFlush(dst), replacement...)
+		dst = append(s.appendPending(dst), replacement...)
+		s.begun, s.strip = true, 0
+		return dst
 	}
 	if s.SkipControl && s.t.kinds[id] == control {
 		return dst
 	}
+	if s.t.spec.Decoder.Type == decodeTokens {
+		return s.appendToken(dst, id)
+	}
 	s.pending = append(s.pending, s.t.text[id]...)
-	dst, rest := appendWhole(dst, s.pending)
+	dst, rest := appendWhole(dst, s.pending, invalidLen)
 	s.pending = append(s.pending[:0], rest...)
 	return dst
 }
 
-func (s *Stream) appendFlush(dst []byte) []byte {
-	if len(s.pending) > 0 {
-		dst = append(dst, replacement...) // what is pending is always one unfinished character
-		s.pending = s.pending[:0]
+// appendToken is appendNext for tokens that spell text.
+func (s *Stream) appendToken(dst []byte, id uint32) []byte {
+	d := &s.t.spec.Decoder
+	first := !s.begun
+	s.begun = true
+	if d.Bytes != "" {
+		if b, ok := byteToken(s.t.text[id]); ok {
+			s.pending = append(s.pending, b)
+			if d.Bytes == bytesByRun {
+				return dst
+			}
+			s.strip = 0
+			whole, rest := appendWhole(dst, s.pending, oneByte)
+			s.pending = append(s.pending[:0], rest...)
+			return whole
+		}
 	}
+	dst = s.appendPending(dst)
+	text := s.t.text[id]
+	if first && d.First != "" {
+		text = strings.ReplaceAll(s.t.vocab[id], d.First, "")
+	}
+	if d.Marks != "" {
+		return append(dst, s.unmarked(text, strings.HasPrefix(s.t.vocab[id], spaceMark))...)
+	}
+	return append(dst, s.stripped(text)...)
+}
+
+// unmarked drops the mark that text, which has been respelled, began with. Spaces that are no marks stay.
+func (s *Stream) unmarked(text string, marked bool) string {
+	if s.strip == 0 || text == "" {
+		return text
+	}
+	if marked {
+		text = strings.TrimPrefix(text, " ")
+	}
+	if text != "" || s.t.spec.Decoder.Marks == marksOne {
+		s.strip = 0
+	}
+	return text
+}
+
+// stripped drops the spaces at the beginning of the whole text.
+func (s *Stream) stripped(text string) string {
+	for s.strip > 0 && text != "" {
+		if text[0] != ' ' {
+			s.strip = 0
+			break
+		}
+		text = text[1:]
+		s.strip--
+	}
+	return text
+}
+
+func (s *Stream) appendFlush(dst []byte) []byte {
+	dst = s.appendPending(dst)
+	s.begun, s.strip = false, s.t.spec.Decoder.Strip
+	return dst
+}
+
+// appendPending appends what was held back, because nothing can complete it any more.
+func (s *Stream) appendPending(dst []byte) []byte {
+	switch {
+	case len(s.pending) == 0:
+		return dst
+	case s.t.spec.Decoder.Type == decodeBytes:
+		dst = append(dst, replacement...) // what is pending is always one unfinished character
+	case s.t.spec.Decoder.Bytes == bytesByRun && utf8.Valid(s.pending):
+		dst = append(dst, s.stripped(string(s.pending))...)
+	default:
+		s.strip = 0
+		for range s.pending {
+			dst = append(dst, replacement...)
+		}
+	}
+	s.pending = s.pending[:0]
 	return dst
 }
 
 // appendWhole appends src to dst with invalid bytes replaced, and returns the unfinished character that ends src.
-func appendWhole(dst, src []byte) (whole, rest []byte) {
+// One U+FFFD replaces as many bytes as skip says.
+func appendWhole(dst, src []byte, skip func([]byte) int) (whole, rest []byte) {
 	for len(src) > 0 {
 		r, width := utf8.DecodeRune(src)
 		if r != utf8.RuneError || width > 1 {
@@ -83,10 +238,13 @@ func appendWhole(dst, src []byte) (whole, rest []byte) {
 			return dst, src
 		}
 		dst = append(dst, replacement...)
-		src = src[invalidLen(src):]
+		src = src[skip(src):]
 	}
 	return dst, nil
 }
+
+// oneByte is SentencePiece's answer to bytes that are no UTF-8: a U+FFFD for each.
+func oneByte([]byte) int { return 1 }
 
 // invalidLen returns how many of the first bytes of src, which do not begin a character, one U+FFFD replaces: the longest
 // beginning of a character ("maximal subpart", Unicode 15.0 section 3.9), at least one byte.

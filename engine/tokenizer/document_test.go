@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -56,6 +58,66 @@ func TestDocumentIsStable(t *testing.T) {
 	doc := marshal(t, loadOPT(t))
 	if bytes.Contains(doc, []byte("\n")) {
 		t.Error("the document is not one line")
+	}
+}
+
+// TestOverlapOfTwoPasses: where the order of the passes counts, the plain form has no place for it. A document in the plain
+// form keeps its one pass.
+func TestOverlapOfTwoPasses(t *testing.T) {
+	change := replaced(t, configFile, `"1": {`, `"1000": {"content": "<x>", "special": true}, "1001": {"content": "a<x", "special": false}, "1": {`)
+	tok := load(t, folder(t, change))
+	if got, want := tok.EncodePlain("a<x>"), []uint32{tok.base['a'], 1000}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v: <x> is cut out in the first pass", got, want)
+	}
+	if doc := marshal(t, tok); !bytes.Contains(doc, []byte(generalFormat)) {
+		t.Errorf("the document begins with %.40s", doc)
+	}
+	old := strings.Replace(string(marshal(t, loadOPT(t))), `"added":[]`, `"added":[3]`, 1)
+	old = strings.Replace(old, `"<unk>"`, `"a</"`, 1)
+	tok, err := Parse([]byte(old))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := tok.EncodePlain("a</s>"), []uint32{3, tok.base['s'], tok.base['>']}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v: the leftmost in one pass", got, want)
+	}
+	if string(marshal(t, tok)) != old {
+		t.Error("the document changes when it is read and written")
+	}
+}
+
+func TestGeneralDocumentErrors(t *testing.T) {
+	doc := string(marshal(t, load(t, familiesDir+"/sp_unigram")))
+	merges := string(marshal(t, load(t, familiesDir+"/sp_llama")))
+	for _, c := range []struct {
+		name, doc, old, with string
+		kind                 error
+		want                 []string
+	}{
+		{"version", doc, `"version":1`, `"version":2`, ErrUnsupported, []string{"version is 2"}},
+		{"field", doc, `"ties":[],`, ``, ErrFormat, []string{"fields"}},
+		{"unknown in pipeline", doc, `"fuse_unk":true`, `"fuse":true`, ErrFormat, []string{"pipeline", "fuse"}},
+		{"step", doc, `"type":"sentencepiece"`, `"type":"nfc"`, ErrUnsupported, []string{"normalizer", "nfc"}},
+		{"scheme", doc, `"prefix":"always"`, `"prefix":"often"`, ErrUnsupported, []string{"often"}},
+		{"model", merges, `"type":"bpe"`, `"type":"wordpiece"`, ErrUnsupported, []string{"wordpiece"}},
+		{"scores", doc, `"scores":[null,`, `"scores":[`, ErrFormat, []string{"scores"}},
+		{"decoder", doc, `"bytes":"character"`, `"bytes":"bit"`, ErrUnsupported, []string{"bit"}},
+		{"marks", doc, `"marks":"one"`, `"marks":"two"`, ErrUnsupported, []string{"two"}},
+		{"special outside", doc, `"specials":[{"id":0`, `"specials":[{"id":7000`, ErrFormat, []string{"specials[0]", "7000"}},
+		{"order of specials", doc, `"specials":[{"id":0`, `"specials":[{"id":1`, ErrFormat, []string{"specials[1]"}},
+		{"half a merge", merges, `"merges":[`, `"merges":[5,`, ErrFormat, []string{"no pairs"}},
+		{"merge outside", merges, `"merges":[`, `"merges":[5,70000,`, ErrFormat, []string{"merges[0]", "70000"}},
+		{"tie", merges, `"ties":[`, `"ties":[0,`, ErrFormat, []string{"ties[0]"}},
+		{"template", doc, `"prefix":[1]`, `"prefix":[7000]`, ErrFormat, []string{"7000 is outside"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bad := strings.Replace(c.doc, c.old, c.with, 1)
+			if bad == c.doc {
+				t.Fatalf("the document does not contain %q", c.old)
+			}
+			_, err := Parse([]byte(bad))
+			checkError(t, err, c.kind, c.want)
+		})
 	}
 }
 
@@ -115,6 +177,9 @@ func TestParseErrors(t *testing.T) {
 // FuzzParse checks that no document makes Parse panic, and that what it accepts it writes and reads back unchanged.
 func FuzzParse(f *testing.F) {
 	f.Add(marshal(f, loadOPT(f)))
+	for _, name := range families(f) {
+		f.Add(marshal(f, load(f, filepath.Join(familiesDir, name))))
+	}
 	f.Add([]byte(`{"format":"windrow byte-level bpe","version":1,"vocab":[],"merges":[["a","b"]]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		tok, err := Parse(data)

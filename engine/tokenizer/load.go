@@ -21,47 +21,85 @@ const (
 	configFile  = "tokenizer_config.json"
 	specialFile = "special_tokens_map.json"
 	addedFile   = "added_tokens.json"
+	modelFile   = "tokenizer.model"
 )
 
 // maxFile is the size beyond which a file is refused unread; the largest byte-level vocabularies take a few MiB.
 const maxFile = 256 << 20
 
-// Load reads the tokenizer of a Hugging Face folder: vocab.json and merges.txt or, where there is no vocab.json,
-// tokenizer.json; and tokenizer_config.json, special_tokens_map.json and added_tokens.json, as far as they are there.
-// Without any of the last three no token is special but "<|endoftext|>", as for GPT-2.
+// Load reads the tokenizer of a Hugging Face folder: tokenizer.json or, where there is none, vocab.json and merges.txt
+// or, where there are neither, tokenizer.model; and tokenizer_config.json, special_tokens_map.json and added_tokens.json,
+// as far as they are there. A folder with nothing but vocab.json and merges.txt has no special token but
+// "<|endoftext|>", as for GPT-2; one with nothing but tokenizer.model is taken for Llama's.
 //
 // Errors are ErrFormat (a file contradicts itself or another) or ErrUnsupported (a setting or kind of tokenizer that this
 // package does not have), with file and line; others come from reading the files.
 func Load(dir string) (*Tokenizer, error) {
-	src := source{name: dir}
 	set := newSettings()
-	vocab, err := readFile(dir, vocabFile)
-	switch {
-	case err == nil:
-		if err := readModelFiles(&src, dir, vocab); err != nil {
-			return nil, err
-		}
-	case errors.Is(err, fs.ErrNotExist):
-		data, err := readFile(dir, jsonForm)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("tokenizer: %s: neither %s nor %s: give the folder of a model with a GPT-2 or OPT tokenizer: %w", dir, vocabFile, jsonForm, err)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if err := readTokenizerJSON(&src, set, data); err != nil {
-			return nil, err
-		}
-	default:
+	src := source{name: dir}
+	data, err := set.choose(dir)
+	if err != nil {
+		return nil, err
+	}
+	switch set.form {
+	case jsonForm:
+		err = readTokenizerJSON(&src, set, data)
+	case vocabFile:
+		err = readModelFiles(&src, dir, data)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := set.readFolder(dir); err != nil {
 		return nil, err
 	}
+	switch set.form {
+	case vocabFile:
+		src.spec = plainPipeline(set.prefixSpace != nil && *set.prefixSpace)
+	case modelFile:
+		if err := set.readModel(&src, data); err != nil {
+			return nil, err
+		}
+	}
 	if err := set.apply(&src); err != nil {
 		return nil, err
 	}
 	return build(src)
+}
+
+// choose finds the file that has the vocabulary, and reads it.
+func (s *settings) choose(dir string) ([]byte, error) {
+	var missing error
+	for _, form := range []string{jsonForm, vocabFile, modelFile} {
+		data, err := readFile(dir, form)
+		if !errors.Is(err, fs.ErrNotExist) {
+			s.form = form
+			return data, err
+		}
+		if missing == nil {
+			missing = err
+		}
+	}
+	return nil, fmt.Errorf("tokenizer: %s: neither %s, %s nor %s: give the folder of a model with its tokenizer: %w", dir, jsonForm, vocabFile, modelFile, missing)
+}
+
+// readModel reads tokenizer.model, which depends on the settings.
+func (s *settings) readModel(src *source, data []byte) error {
+	file, err := readPieces(data)
+	if err != nil {
+		return err
+	}
+	scheme := prefixAlways
+	blank := s.prefixSpace == nil || *s.prefixSpace
+	switch legacy := s.legacy == nil || *s.legacy; {
+	case legacy && !blank:
+		return position{file: configFile}.unsupported("add_prefix_space is false, but legacy is not, for %s; supported: legacy false", modelFile)
+	case !legacy && blank:
+		scheme = prefixFirst
+	case !legacy:
+		scheme = prefixNever
+	}
+	return file.fill(src, scheme)
 }
 
 // readModelFiles reads vocab.json, already in memory, and merges.txt.
@@ -86,19 +124,13 @@ func readModelFiles(src *source, dir string, vocab []byte) error {
 
 // readVocab reads an object {"token": id, …}.
 func readVocab(v value) ([]entry, error) {
-	members, err := v.object()
-	if err != nil {
-		return nil, err
-	}
-	out := make([]entry, 0, len(members))
-	for _, m := range members {
+	var out []entry
+	err := v.eachMember(func(m value) error {
 		id, err := m.id()
-		if err != nil {
-			return nil, err
-		}
 		out = append(out, entry{text: m.name, id: id, pos: m.pos})
-	}
-	return out, nil
+		return err
+	})
+	return out, err
 }
 
 // readMerges reads merges.txt: "left right" per line, in the order of rank, after an optional "#version" line.
@@ -132,7 +164,7 @@ func splitMerge(text string, pos position) (rule, error) {
 	if !ok || left == "" || right == "" || strings.Contains(right, " ") {
 		return rule{}, pos.malformed("%.60q is not two tokens with one space between them", text)
 	}
-	return rule{left, right, pos}, nil
+	return rule{left: left, right: right, pos: pos}, nil
 }
 
 // readFile returns a file of the folder, if it is not absurdly large.

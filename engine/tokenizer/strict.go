@@ -85,8 +85,17 @@ func invalidAt(data []byte) int {
 // anything after the object.
 func (v value) object() ([]value, error) {
 	var out []value
+	err := v.eachMember(func(m value) error {
+		out = append(out, m)
+		return nil
+	})
+	return out, err
+}
+
+// eachMember calls read for every member of a JSON object, without keeping them: a vocabulary has many.
+func (v value) eachMember(read func(value) error) error {
 	seen := make(map[string]bool)
-	err := v.walk('{', func(dec *json.Decoder, at position) error {
+	return v.walk('{', func(dec *json.Decoder, at position) error {
 		key, err := dec.Token()
 		if err != nil {
 			return err
@@ -96,26 +105,37 @@ func (v value) object() ([]value, error) {
 			return at.malformed("%q occurs twice; which of the two is meant cannot be known", m.name)
 		}
 		seen[m.name] = true
-		err = dec.Decode((*json.RawMessage)(&m.raw))
-		out = append(out, m)
-		return err
+		if err := dec.Decode((*json.RawMessage)(&m.raw)); err != nil {
+			return err
+		}
+		return read(m)
 	})
-	return out, err
 }
 
 // array returns the elements of a JSON array. Their position is list[i], or the line when list is "".
 func (v value) array(list string) ([]value, error) {
 	var out []value
-	err := v.walk('[', func(dec *json.Decoder, at position) error {
-		m := value{name: v.name, pos: at}
-		if list != "" {
-			m.pos = position{v.pos.file, list, len(out)}
-		}
-		err := dec.Decode((*json.RawMessage)(&m.raw))
-		out = append(out, m)
-		return err
+	err := v.eachElement(list, func(el value) error {
+		out = append(out, el)
+		return nil
 	})
 	return out, err
+}
+
+// eachElement calls read for every element of a JSON array, without keeping them.
+func (v value) eachElement(list string, read func(value) error) error {
+	n := 0
+	return v.walk('[', func(dec *json.Decoder, at position) error {
+		m := value{name: v.name, pos: at}
+		if list != "" {
+			m.pos = position{v.pos.file, list, n}
+		}
+		n++
+		if err := dec.Decode((*json.RawMessage)(&m.raw)); err != nil {
+			return err
+		}
+		return read(m)
+	})
 }
 
 // walk calls next before each element of the object or array that v must be.

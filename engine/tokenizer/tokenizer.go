@@ -5,58 +5,66 @@ import (
 	"sync"
 )
 
-// Tokenizer is an immutable vocabulary with its merges and special tokens. It is safe for concurrent use; concurrent
-// calls of Encode wait for each other, because they share the cache of words. The zero value is not usable.
+// Tokenizer is an immutable vocabulary with its merges or scores, its special tokens and what happens to a text before
+// and after. It is safe for concurrent use; concurrent calls of Encode wait for each other, because they share the cache
+// of words. The zero value is not usable.
 type Tokenizer struct {
-	vocab    []string // spelling in the byte alphabet, by id
-	text     []string // the bytes each id stands for
-	merges   []string // "left right", by rank
+	spec     pipeline
+	vocab    []string // spelling, by id
+	text     []string // what each id stands for in a text
+	order    []pair   // the pairs that merge, by rank
+	ties     []uint32 // positions in order of the pairs that rank with the one before
+	scores   []float64
 	specials []special
 	kinds    []kind           // by id
-	starts   [256][]special   // by first byte, the longest first
+	cuts     [2]*cutter       // of the text as it stands, and of the normalized one
 	base     [256]uint32      // the token of each byte
 	pairs    map[pair]product // what two neighbours become
+	model    model
+	uni      *unigram // nil: pairs merge
 	roles    roles
 	sha256   string
 
 	mu  sync.Mutex
-	bpe encoder // guarded by mu
+	bpe encoder // guarded by mu, like the working memory of uni
+}
+
+// model is what the loops need to know of spec.Model.
+type model struct {
+	bytes    bool              // words are bytes, base is their tokens
+	fallback bool              // base is the tokens of the bytes of unknown characters
+	chars    map[rune]uint32   // words are characters, which have these tokens
+	marked   bool              // every merge stays within a word that begins with "▁", which is a token
+	whole    map[string]uint32 // words that are tokens, where the merges are to be ignored for them
+	unk      uint32            // the token of unknown characters; an id beyond the vocabulary when there is none
 }
 
 // roles says which token does what, and what Encode adds to a text.
 type roles struct {
-	bos, eos, pad *uint32 // nil: there is none
-	addBOS        bool
-	prefixSpace   bool
+	bos, eos, pad  *uint32 // nil: there is none
+	prefix, suffix []uint32
 }
 
 // kind says how a token gets into a text.
 type kind uint8
 
 const (
-	merged  kind = iota // by merging bytes
+	merged  kind = iota // by merging, or by the model's choice
 	added               // written in the text as it stands, and a part of the text
 	control             // written in the text as it stands, and left out by DecodeText
 )
 
-// special is a token that is added or control.
-type special struct {
-	id   uint32
-	text string
-	kind kind
-}
-
-// Encode returns the ids of text, with BOS first when the model was trained so (OPT: id 2, "</s>").
-// An empty text gives BOS alone, or nothing. Invalid UTF-8 is encoded byte by byte.
+// Encode returns the ids of text with what the model was trained to see around it: for OPT and Llama the token that
+// begins a sequence first (OPT: id 2, "</s>"), for some models the one that ends it last. An empty text gives these
+// alone, or nothing. Invalid UTF-8 is encoded byte by byte, where the model has tokens for bytes.
 func (t *Tokenizer) Encode(text string) []uint32 {
 	var ids []uint32
-	if t.roles.addBOS {
-		ids = append(ids, *t.roles.bos)
-	}
-	return t.appendText(ids, text)
+	ids = append(ids, t.roles.prefix...)
+	ids = t.appendText(ids, text)
+	return append(ids, t.roles.suffix...)
 }
 
-// EncodePlain returns the ids of text without BOS. It is nil for the empty text.
+// EncodePlain returns the ids of text alone. It is nil for the empty text.
 func (t *Tokenizer) EncodePlain(text string) []uint32 {
 	return t.appendText(nil, text)
 }
@@ -65,40 +73,78 @@ func (t *Tokenizer) EncodePlain(text string) []uint32 {
 func (t *Tokenizer) appendText(dst []uint32, text string) []uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for text != "" {
-		at, sp := t.findSpecial(text)
-		dst = t.appendPiece(dst, text[:at])
-		if at == len(text) {
+	done, search := 0, 0
+	for done < len(text) {
+		f, ok := t.cuts[0].find(text, search, done)
+		if !ok {
 			break
 		}
-		dst = append(dst, sp.id)
-		text = text[at+len(sp.text):]
+		if done < f.from {
+			dst = t.appendRaw(dst, text[done:f.from], done == 0)
+		}
+		dst = append(dst, f.id)
+		done, search = f.to, f.next
+	}
+	if done < len(text) {
+		dst = t.appendRaw(dst, text[done:], done == 0)
 	}
 	return dst
 }
 
-// findSpecial returns the leftmost special token of text, the longest where several begin at one place, and its
-// position; len(text) when there is none.
-func (t *Tokenizer) findSpecial(text string) (int, special) {
-	for i := range len(text) {
-		for _, sp := range t.starts[text[i]] {
-			if strings.HasPrefix(text[i:], sp.text) {
-				return i, sp
-			}
+// appendRaw normalizes a piece, cuts out the special tokens that are sought in the result and encodes what is between
+// them. first says that the piece begins the whole text.
+func (t *Tokenizer) appendRaw(dst []uint32, piece string, first bool) []uint32 {
+	piece = t.spec.normalize(piece, first)
+	done, search := 0, 0
+	for done < len(piece) {
+		f, ok := t.cuts[1].find(piece, search, done)
+		if !ok {
+			break
 		}
+		if done < f.from {
+			dst = t.appendPiece(dst, piece[done:f.from], 0, first && done == 0)
+		}
+		dst = append(dst, f.id)
+		done, search = f.to, f.next
 	}
-	return len(text), special{}
+	if done < len(piece) {
+		dst = t.appendPiece(dst, piece[done:], 0, first && done == 0)
+	}
+	return dst
 }
 
-// appendPiece encodes a text without special tokens.
-func (t *Tokenizer) appendPiece(dst []uint32, piece string) []uint32 {
-	if t.roles.prefixSpace && piece != "" && piece[0] != ' ' {
-		piece = " " + piece
+// appendPiece cuts a text without special tokens into words, step after step, and encodes them.
+func (t *Tokenizer) appendPiece(dst []uint32, piece string, step int, first bool) []uint32 {
+	if step == len(t.spec.PreTokenizer) {
+		if t.model.marked {
+			return t.appendMarked(dst, piece)
+		}
+		return t.appendWord(dst, piece)
 	}
-	for piece != "" {
-		n := wordLen(piece)
-		dst = t.appendWord(dst, piece[:n])
+	s := &t.spec.PreTokenizer[step]
+	for piece = s.prepare(piece, first); piece != ""; first = false {
+		n := s.next(piece)
+		dst = t.appendPiece(dst, piece[:n], step+1, first)
 		piece = piece[n:]
+	}
+	return dst
+}
+
+// appendMarked encodes a whole text that nothing has cut, word by word, so that the words come from the cache. No merge
+// goes over the beginning of a word, so the ids are those of the whole.
+func (t *Tokenizer) appendMarked(dst []uint32, text string) []uint32 {
+	for text != "" {
+		n := 0
+		for strings.HasPrefix(text[n:], spaceMark) {
+			n += len(spaceMark)
+		}
+		if i := strings.Index(text[n:], spaceMark); i >= 0 {
+			n += i
+		} else {
+			n = len(text)
+		}
+		dst = t.appendWord(dst, text[:n])
+		text = text[n:]
 	}
 	return dst
 }
@@ -107,8 +153,8 @@ func (t *Tokenizer) appendPiece(dst []uint32, piece string) []uint32 {
 // embedding (OPT: 50272 rows, 50265 tokens): those ids must not be sampled.
 func (t *Tokenizer) VocabSize() int { return len(t.vocab) }
 
-// Token returns the spelling of a token in vocab.json, where "Ġ" stands for a space, and "" for an id that does not
-// exist. For the text use Decode.
+// Token returns the spelling of a token in the model's own files, where "Ġ" or "▁" stands for a space, and "" for an id
+// that does not exist. For the text use Decode.
 func (t *Tokenizer) Token(id uint32) string {
 	if int(id) >= len(t.vocab) {
 		return ""
@@ -116,7 +162,8 @@ func (t *Tokenizer) Token(id uint32) string {
 	return t.vocab[id]
 }
 
-// IsSpecial reports whether id is cut out of a text as it stands ("</s>") instead of being merged.
+// IsSpecial reports whether id is cut out of a text as it stands ("</s>") instead of being merged, or is a control token
+// that no text has.
 func (t *Tokenizer) IsSpecial(id uint32) bool {
 	return int(id) < len(t.kinds) && t.kinds[id] != merged
 }
@@ -132,7 +179,9 @@ func (t *Tokenizer) EOS() (uint32, bool) { return optional(t.roles.eos) }
 func (t *Tokenizer) Pad() (uint32, bool) { return optional(t.roles.pad) }
 
 // AddsBOS reports whether Encode puts BOS first.
-func (t *Tokenizer) AddsBOS() bool { return t.roles.addBOS }
+func (t *Tokenizer) AddsBOS() bool {
+	return t.roles.bos != nil && len(t.roles.prefix) > 0 && t.roles.prefix[0] == *t.roles.bos
+}
 
 // SHA256 returns the hash of the document that MarshalText returns, in hexadecimal. Two tokenizers with one hash give
 // the same ids for every text.

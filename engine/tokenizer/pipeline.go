@@ -1,0 +1,326 @@
+package tokenizer
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// pipeline is what happens to a text around the merging, in the order in which it happens. The zero value is not valid:
+// plainPipeline is GPT-2's. Its JSON is a part of the document, where the order of the fields counts.
+type pipeline struct {
+	Normalizer   []normalStep `json:"normalizer"`
+	PreTokenizer []preStep    `json:"pre_tokenizer"`
+	Model        modelSpec    `json:"model"`
+	Decoder      decoderSpec  `json:"decoder"`
+}
+
+// normalStep is a change of the whole text between special tokens.
+type normalStep struct {
+	Type   string `json:"type"`             // one of the normal constants
+	Text   string `json:"text"`             // what is put first, or what is replaced
+	With   string `json:"with,omitempty"`   // by what
+	Prefix string `json:"prefix,omitempty"` // normalPieces: a scheme
+	Trim   bool   `json:"trim,omitempty"`   // normalPieces: white space at the ends is dropped, runs of spaces become one
+}
+
+// The kinds of normalStep.
+const (
+	normalPrepend = "prepend"       // Text is put before a text that is not empty
+	normalReplace = "replace"       // every Text becomes With
+	normalPieces  = "sentencepiece" // SentencePiece's white space: spaces become "▁", with one more in front
+)
+
+// preStep cuts a text into words. The joined words are the text, but for blanks put first and spaces respelled.
+type preStep struct {
+	Type        string `json:"type"`                   // one of the pre constants
+	PrefixSpace bool   `json:"prefix_space,omitempty"` // preBytes: a space is put before a text that does not begin with one
+	Regex       bool   `json:"regex,omitempty"`        // preBytes: GPT-2's pattern cuts
+	Pattern     string `json:"pattern,omitempty"`      // preSplit: one of the known patterns
+	Each        bool   `json:"each,omitempty"`         // preDigits, prePunctuation: every one is a word, instead of every run
+	Replacement string `json:"replacement,omitempty"`  // preSpaces: what spaces become
+	Prefix      string `json:"prefix,omitempty"`       // preSpaces: a scheme
+	Cut         bool   `json:"cut,omitempty"`          // preSpaces: every Replacement begins a word
+
+	spelled bool                  // after preBytes: a byte counts as the character that spells it
+	length  func(text string) int // preSplit: the scanner of Pattern
+}
+
+// The kinds of preStep.
+const (
+	preBytes       = "byte_level"
+	preSplit       = "split"
+	preDigits      = "digits"
+	prePunctuation = "punctuation"
+	preSpaces      = "metaspace"
+)
+
+// The schemes of a blank in front: at every piece between special tokens, only at the beginning of the whole text, or
+// nowhere.
+const (
+	prefixAlways = "always"
+	prefixFirst  = "first"
+	prefixNever  = "never"
+)
+
+// modelSpec says how words become ids.
+type modelSpec struct {
+	Type         string  `json:"type"`             // modelBPE or modelUnigram
+	ByteFallback bool    `json:"byte_fallback"`    // a character that is no token becomes the tokens "<0xNN>" of its bytes
+	FuseUnknown  bool    `json:"fuse_unk"`         // unknown characters in a row become one token
+	IgnoreMerges bool    `json:"ignore_merges"`    // a word that is a token is that token, whatever the merges say
+	Unknown      *uint32 `json:"unk"`              // the token of unknown characters
+	UnknownScore float64 `json:"unk_score"`        // modelUnigram: the score of an unknown character
+	Single       bool    `json:"single_precision"` // modelUnigram: paths are compared in single precision, as SentencePiece does
+}
+
+// The kinds of modelSpec.
+const (
+	modelBPE     = "bpe"
+	modelUnigram = "unigram"
+)
+
+// spaceMark is what SentencePiece spells a space with.
+const spaceMark = "▁"
+
+// Limits on what a pipeline may hold. Real ones have a handful of steps and replace single characters; the limits keep
+// what a hostile file can cost in proportion to its size.
+const (
+	maxSteps = 16
+	maxStep  = 64   // bytes of a text that a step adds or replaces
+	maxPiece = 1024 // bytes of a token that is sought in a text
+)
+
+// plainPipeline is GPT-2's: bytes, its pattern, merges.
+func plainPipeline(prefixSpace bool) pipeline {
+	return pipeline{
+		PreTokenizer: []preStep{{Type: preBytes, PrefixSpace: prefixSpace, Regex: true}},
+		Model:        modelSpec{Type: modelBPE},
+		Decoder:      decoderSpec{Type: decodeBytes},
+	}
+}
+
+// byteLevel reports whether tokens spell bytes in GPT-2's alphabet.
+func (p *pipeline) byteLevel() bool {
+	return slices.ContainsFunc(p.PreTokenizer, func(s preStep) bool { return s.Type == preBytes })
+}
+
+// check refuses what the rest of the package does not do, and prepares the steps.
+func (p *pipeline) check(at position) error {
+	if len(p.Normalizer) > maxSteps || len(p.PreTokenizer) > maxSteps {
+		return at.unsupported("more than %d steps", maxSteps)
+	}
+	for _, s := range p.Normalizer {
+		if err := s.check(at); err != nil {
+			return err
+		}
+	}
+	bytes := false
+	for i := range p.PreTokenizer {
+		s := &p.PreTokenizer[i]
+		s.spelled = bytes
+		if err := s.check(at); err != nil {
+			return err
+		}
+		bytes = bytes || s.Type == preBytes
+	}
+	switch p.Model.Type {
+	case modelBPE:
+	case modelUnigram:
+		if bytes {
+			return at.unsupported("a Unigram model over bytes; supported: over characters")
+		}
+		if p.Model.Unknown == nil {
+			return at.unsupported("a Unigram model without an unknown token")
+		}
+	default:
+		return at.unsupported("model %q; supported: %s, %s", p.Model.Type, modelBPE, modelUnigram)
+	}
+	if err := p.Decoder.check(at); err != nil {
+		return err
+	}
+	if bytes != (p.Decoder.Type == decodeBytes) {
+		return at.unsupported("one of pre_tokenizer and decoder is ByteLevel and the other is not")
+	}
+	if bytes { // nothing is unknown
+		p.Model.ByteFallback, p.Model.FuseUnknown, p.Model.Unknown = false, false, nil
+	}
+	return nil
+}
+
+func (s normalStep) check(at position) error {
+	switch s.Type {
+	case normalPrepend, normalReplace:
+		if s.Text == "" || len(s.Text) > maxStep || len(s.With) > maxStep {
+			return at.unsupported("normalizer %s of an empty text or one of more than %d bytes", s.Type, maxStep)
+		}
+		return nil
+	case normalPieces:
+		return checkScheme(s.Prefix, at)
+	}
+	return at.unsupported("normalizer %q", s.Type)
+}
+
+func checkScheme(scheme string, at position) error {
+	if scheme != prefixAlways && scheme != prefixFirst && scheme != prefixNever {
+		return at.unsupported("prepend_scheme %q; supported: %s, %s, %s", scheme, prefixAlways, prefixFirst, prefixNever)
+	}
+	return nil
+}
+
+func (s *preStep) check(at position) error {
+	switch s.Type {
+	case preBytes:
+		if s.spelled {
+			return at.unsupported("pre_tokenizer ByteLevel after ByteLevel")
+		}
+		return nil
+	case preDigits, prePunctuation:
+		return nil
+	case preSpaces:
+		if s.spelled {
+			return at.unsupported("pre_tokenizer Metaspace after ByteLevel")
+		}
+		if r, width := utf8.DecodeRuneInString(s.Replacement); width != len(s.Replacement) || r == utf8.RuneError {
+			return at.unsupported("pre_tokenizer Metaspace with the replacement %.40q; supported: one character", s.Replacement)
+		}
+		return checkScheme(s.Prefix, at)
+	case preSplit:
+		known, ok := scanners()[s.Pattern]
+		if !ok || s.spelled && !known.bytes {
+			return at.unsupported("pre_tokenizer Split with the pattern %.200q, which has no scanner here", s.Pattern)
+		}
+		s.length = known.length
+		return nil
+	}
+	return at.unsupported("pre_tokenizer %q", s.Type)
+}
+
+// normalize returns the text as the model sees it. first says that it begins the whole text.
+func (p *pipeline) normalize(text string, first bool) string {
+	for _, s := range p.Normalizer {
+		switch s.Type {
+		case normalPrepend:
+			if text != "" {
+				text = s.Text + text
+			}
+		case normalReplace:
+			text = strings.ReplaceAll(text, s.Text, s.With)
+		case normalPieces:
+			text = s.pieces(text, first)
+		}
+	}
+	return text
+}
+
+// pieces does what SentencePiece's normalizer does without a table of characters.
+func (s normalStep) pieces(text string, first bool) string {
+	if s.Trim {
+		text = strings.TrimLeft(text, " ")
+	}
+	if text == "" {
+		return ""
+	}
+	var out strings.Builder
+	out.Grow(len(text) + len(text)/2)
+	if s.Prefix == prefixAlways || s.Prefix == prefixFirst && first {
+		out.WriteString(spaceMark)
+	}
+	blank := s.Trim
+	for i := range len(text) {
+		switch {
+		case text[i] != ' ':
+			out.WriteByte(text[i])
+		case !blank:
+			out.WriteString(spaceMark)
+		}
+		blank = s.Trim && text[i] == ' '
+	}
+	if s.Trim {
+		return trimMarks(out.String())
+	}
+	return out.String()
+}
+
+// trimMarks drops the marks at the end, those that were written as such in the text too.
+func trimMarks(text string) string {
+	for strings.HasSuffix(text, spaceMark) {
+		text = text[:len(text)-len(spaceMark)]
+	}
+	return text
+}
+
+// prepare puts a blank first and respells spaces, where the step says so.
+func (s *preStep) prepare(text string, first bool) string {
+	switch s.Type {
+	case preBytes:
+		if s.PrefixSpace && text != "" && text[0] != ' ' {
+			return " " + text
+		}
+	case preSpaces:
+		text = strings.ReplaceAll(text, " ", s.Replacement)
+		if (s.Prefix == prefixAlways || s.Prefix == prefixFirst && first) && !strings.HasPrefix(text, s.Replacement) {
+			return s.Replacement + text
+		}
+	}
+	return text
+}
+
+// next returns the length in bytes of the first word of text, which is not empty.
+func (s *preStep) next(text string) int {
+	switch s.Type {
+	case preBytes:
+		if s.Regex {
+			return wordLen(text)
+		}
+	case preSplit:
+		return s.length(text)
+	case preDigits:
+		return s.run(text, isDigit)
+	case prePunctuation:
+		return s.run(text, isPunctuation)
+	case preSpaces:
+		if s.Cut {
+			return cutBefore(text, s.Replacement)
+		}
+	}
+	return len(text)
+}
+
+// run returns the length of the longest beginning of text whose characters are all in or all out of a class; of one
+// character when every member of the class is a word.
+func (s *preStep) run(text string, class func(rune) bool) int {
+	r, n := s.rune(text)
+	in := class(r)
+	if in && s.Each {
+		return n
+	}
+	for n < len(text) {
+		r, width := s.rune(text[n:])
+		if class(r) != in {
+			break
+		}
+		n += width
+	}
+	return n
+}
+
+// rune returns the first character of text, which for a step after ByteLevel is the spelling of its first byte.
+func (s *preStep) rune(text string) (rune, int) {
+	if s.spelled {
+		return byteRune(text[0]), 1
+	}
+	return utf8.DecodeRuneInString(text)
+}
+
+// cutBefore returns the length of the text before the next mark, one at the very beginning not counted.
+func cutBefore(text, mark string) int {
+	from := 0
+	if strings.HasPrefix(text, mark) {
+		from = len(mark)
+	}
+	if i := strings.Index(text[from:], mark); i >= 0 {
+		return from + i
+	}
+	return len(text)
+}
