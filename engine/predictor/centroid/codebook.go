@@ -1,0 +1,311 @@
+package centroid
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"sync"
+
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/kernels/cpu"
+)
+
+// Codebook holds the vocabularies of all predicted layers and how often each unit was active. It is immutable.
+type Codebook struct {
+	shape  Shape
+	vocabs []*Vocabulary // by Shape.head
+	hot    [][]uint32    // (layer − 1, unit): tokens of the training samples for which it was active in every projection
+	made   Clustering
+	order  [][]uint32 // (layer − 1, rank): the units, the most often active first, of equal ones the lowest
+}
+
+// Clustering are the options that a codebook was made with, as in ClusterOptions.
+type Clustering struct {
+	Tokens     int         `json:"tokens"` // of the samples
+	Count      int         `json:"count"`
+	Iterations int         `json:"iterations"`
+	Distance   string      `json:"distance"`
+	MissCost   int         `json:"miss_cost"`
+	ExtraCost  int         `json:"extra_cost"`
+	Size       int         `json:"size"`
+	Memory     units.Bytes `json:"memory"` // bytes
+	Seed       uint64      `json:"seed"`
+}
+
+// BuildOptions say how a codebook is made.
+type BuildOptions struct {
+	ClusterOptions // of each vocabulary; its Progress is not used
+	// Progress, if not nil, is called after each iteration of each clustering, from one goroutine.
+	Progress func(BuildStep)
+}
+
+// BuildStep is where the making of a codebook stands.
+type BuildStep struct {
+	Vocabulary, Vocabularies int // from 1
+	Layer, Projection        int
+	ClusterStep
+}
+
+// Build clusters the masks of every predicted layer and projection. Samples that will judge the result must not be among s (Split).
+func Build(ctx context.Context, s Samples, opt BuildOptions) (*Codebook, error) {
+	shape := s.Shape()
+	if err := checkSamples(s); err != nil {
+		return nil, err
+	}
+	cluster, err := opt.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	b := &Codebook{shape: shape, made: Clustering{
+		Tokens: s.Len(), Count: cluster.Count, Iterations: cluster.Iterations, Distance: cluster.Distance.String(),
+		MissCost: cluster.MissCost, ExtraCost: cluster.ExtraCost, Size: cluster.Size, Memory: cluster.Memory, Seed: cluster.Seed,
+	}}
+	cluster.Progress = nil
+	for layer := 1; layer < shape.Layers; layer++ {
+		for projection := range shape.Projections {
+			if opt.Progress != nil {
+				cluster.Progress = func(step ClusterStep) {
+					opt.Progress(BuildStep{shape.head(layer, projection) + 1, shape.heads(), layer, projection, step})
+				}
+			}
+			v, err := Cluster(ctx, layerMasks{s, layer, projection}, cluster)
+			if err != nil {
+				return nil, err
+			}
+			b.vocabs = append(b.vocabs, v)
+		}
+	}
+	pool := cpu.NewPool(cluster.Workers)
+	defer pool.Close()
+	if b.hot, err = countActive(ctx, s, pool); err != nil {
+		return nil, err
+	}
+	b.rank()
+	return b, nil
+}
+
+func checkSamples(s Samples) error {
+	if err := s.Shape().check(); err != nil {
+		return fmt.Errorf("centroid: %w: %w", ErrSamples, err)
+	}
+	if s.Len() < 1 {
+		return fmt.Errorf("centroid: %w: there are no tokens", ErrSamples)
+	}
+	return nil
+}
+
+// layerMasks are the masks of one layer and projection.
+type layerMasks struct {
+	s                 Samples
+	layer, projection int
+}
+
+func (m layerMasks) Len() int   { return m.s.Len() }
+func (m layerMasks) Units() int { return m.s.Shape().Units }
+func (m layerMasks) Mask(i int, dst []uint64) error {
+	return readMask(m.s, i, m.layer, m.projection, dst)
+}
+
+// countActive counts the tokens for which each unit is active.
+func countActive(ctx context.Context, s Samples, pool *cpu.Pool) ([][]uint32, error) {
+	shape := s.Shape()
+	hot := make([][]uint32, shape.Layers-1)
+	var first firstError
+	pool.Run(len(hot), 1, func(lo, hi int) {
+		mask, scratch := make([]uint64, shape.words()), make([]uint64, shape.words())
+		for l := lo; l < hi; l++ {
+			hot[l] = make([]uint32, shape.Units)
+			first.set(l, inBlocks(ctx, s.Len(), func(from, to int) error {
+				for i := from; i < to; i++ {
+					if err := readTruth(s, i, l+1, mask, scratch); err != nil {
+						return err
+					}
+					for u := range eachBit(mask) {
+						hot[l][u]++
+					}
+				}
+				return nil
+			}))
+		}
+	})
+	return hot, first.err
+}
+
+// firstError keeps the error of the lowest index, so that it does not depend on who came first.
+type firstError struct {
+	mu  sync.Mutex
+	at  int
+	err error
+}
+
+func (f *firstError) set(at int, err error) {
+	if err == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil || at < f.at {
+		f.at, f.err = at, err
+	}
+}
+
+// rank orders the units of every layer by how often they are active.
+func (b *Codebook) rank() {
+	b.order = make([][]uint32, len(b.hot))
+	for l, hot := range b.hot {
+		b.order[l] = byVotes(hot)
+	}
+}
+
+// Shape is the shape of the samples that the codebook was made from.
+func (b *Codebook) Shape() Shape { return b.shape }
+
+// Vocabulary is that of a layer (1 to Layers−1) and projection.
+func (b *Codebook) Vocabulary(layer, projection int) *Vocabulary {
+	return b.vocabs[b.shape.head(layer, projection)]
+}
+
+// Hottest returns the units of a layer (1 to Layers−1), the most often active first. The result must not be changed.
+func (b *Codebook) Hottest(layer int) []uint32 { return b.order[layer-1] }
+
+// Filled says how an active set came to its size.
+type Filled struct {
+	Agreed    int `json:"agreed"`    // units in the intersection of the centroids
+	Padded    int `json:"padded"`    // units added to it
+	Truncated int `json:"truncated"` // units removed from it
+}
+
+// Active writes the active set of a layer (1 to Layers−1) for the centroid ids of its projections: their intersection, padded or
+// truncated to kMax units; kMax 0 leaves it as it is. Units come and go by how often they were active in training, the lower unit
+// first among equals:
+//
+//   - more than kMax units in the intersection: the kMax hottest of them stay;
+//   - fewer: the hottest units that one of the centroids has are added, and when there are no more, the hottest of all others.
+//
+// dst has a word for every 64 units, rounded up. Units lists it in ascending order.
+func (b *Codebook) Active(layer int, ids []int, kMax int, dst []uint64) (Filled, error) {
+	if layer < 1 || layer >= b.shape.Layers || len(ids) != b.shape.Projections || len(dst) != b.shape.words() {
+		return Filled{}, fmt.Errorf("centroid: %w: layer %d, %d ids, %d words: the codebook has layers 1 to %d, %d projections, %d words",
+			ErrOptions, layer, len(ids), len(dst), b.shape.Layers-1, b.shape.Projections, b.shape.words())
+	}
+	if err := b.checkKMax(kMax); err != nil {
+		return Filled{}, err
+	}
+	for p, id := range ids {
+		if n := b.Vocabulary(layer, p).Count(); id < 0 || id >= n {
+			return Filled{}, fmt.Errorf("centroid: %w: centroid %d of layer %d, projection %d: there are %d", ErrOptions, id, layer, p, n)
+		}
+	}
+	return b.active(layer, ids, kMax, dst), nil
+}
+
+func (b *Codebook) checkKMax(kMax int) error {
+	if kMax < 0 || kMax > b.shape.Units {
+		return fmt.Errorf("centroid: %w: K_max %d: it must be 0 (the intersection as it is) or 1 to %d, the units of a layer", ErrOptions, kMax, b.shape.Units)
+	}
+	return nil
+}
+
+// active is Active without the checks.
+func (b *Codebook) active(layer int, ids []int, kMax int, dst []uint64) Filled {
+	gate, up := b.pair(layer, ids)
+	return fill(gate, up, b.order[layer-1], kMax, dst)
+}
+
+// pair returns the two centroid masks, which are one and the same without a gate.
+func (b *Codebook) pair(layer int, ids []int) (gate, up []uint64) {
+	gate = b.Vocabulary(layer, 0).Mask(ids[0])
+	if b.shape.Projections == 1 {
+		return gate, gate
+	}
+	return gate, b.Vocabulary(layer, 1).Mask(ids[1])
+}
+
+// fill is the K_max rule. order lists all units, the hottest first.
+func fill(gate, up []uint64, order []uint32, kMax int, dst []uint64) Filled {
+	for i := range dst {
+		dst[i] = gate[i] & up[i]
+	}
+	agreed := count(dst)
+	f := Filled{Agreed: agreed}
+	if kMax == 0 {
+		return f
+	}
+	for i := len(order) - 1; agreed-f.Truncated > kMax; i-- {
+		if u := order[i]; has(dst, u) {
+			dst[u/64] &^= 1 << (u % 64)
+			f.Truncated++
+		}
+	}
+	for _, u := range order {
+		if agreed+f.Padded >= kMax {
+			return f
+		}
+		if (has(gate, u) || has(up, u)) && !has(dst, u) {
+			dst[u/64] |= 1 << (u % 64)
+			f.Padded++
+		}
+	}
+	for _, u := range order {
+		if agreed+f.Padded >= kMax {
+			return f
+		}
+		if !has(dst, u) {
+			dst[u/64] |= 1 << (u % 64)
+			f.Padded++
+		}
+	}
+	return f
+}
+
+// places says for every unit of order where it stands in the sequence by which fill takes units: the active set of kMax units is the
+// first kMax of it. It calls f for every unit, with its place from 0.
+func places(gate, up []uint64, order []uint32, f func(u uint32, place int)) {
+	either := 0
+	for i, w := range gate {
+		either += bits.OnesCount64(w | up[i])
+	}
+	agreed := overlap(gate, up)
+	at := [3]int{0, agreed, either} // in both, in one, in none
+	for _, u := range order {
+		class := 2
+		if has(gate, u) {
+			class--
+		}
+		if has(up, u) {
+			class--
+		}
+		f(u, at[class])
+		at[class]++
+	}
+}
+
+// labels returns the nearest centroids of every token, what the predictor should say: Shape.heads ids a token.
+func (b *Codebook) labels(ctx context.Context, s Samples, pool *cpu.Pool) ([]int32, error) {
+	heads := b.shape.heads()
+	ids := make([]int32, s.Len()*heads)
+	var first firstError
+	err := inBlocks(ctx, s.Len(), func(from, to int) error {
+		pool.Run(to-from, 8, func(lo, hi int) {
+			mask := make([]uint64, b.shape.words())
+			for i := from + lo; i < from+hi; i++ {
+				first.set(i, b.label(s, i, ids[i*heads:(i+1)*heads], mask))
+			}
+		})
+		return first.err
+	})
+	return ids, err
+}
+
+func (b *Codebook) label(s Samples, i int, ids []int32, mask []uint64) error {
+	for layer := 1; layer < b.shape.Layers; layer++ {
+		for p := range b.shape.Projections {
+			if err := readMask(s, i, layer, p, mask); err != nil {
+				return err
+			}
+			id, _ := b.Vocabulary(layer, p).Nearest(mask)
+			ids[b.shape.head(layer, p)] = int32(id)
+		}
+	}
+	return nil
+}

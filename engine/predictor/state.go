@@ -1,0 +1,78 @@
+package predictor
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/windrow-sim/windrow/engine/checkpoint"
+)
+
+// state is the folder in which a training keeps its finished layers: one predictor file each, of that layer alone, with the fingerprint of
+// the training and the layer's report in the metadata. Without a folder it does nothing.
+type state struct {
+	dir         string
+	fingerprint string // of settings, identities and samples
+}
+
+// openState makes the folder, if one is named.
+func openState(dir string, s Samples, facts Facts) (*state, error) {
+	if dir == "" {
+		return &state{}, nil
+	}
+	samples, err := digest(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, fmt.Errorf("predictor: state: %w", err)
+	}
+	sum := sha256.Sum256(fmt.Appendln(nil, samples, facts.Model, facts.Trace, facts.Settings))
+	return &state{dir: dir, fingerprint: hex.EncodeToString(sum[:])}, nil
+}
+
+func (st *state) path(layer int) string {
+	return filepath.Join(st.dir, fmt.Sprintf("layer-%04d.safetensors", layer))
+}
+
+// load brings a finished layer and says whether there is one.
+func (st *state) load(layer int, l *Layer, rep *LayerReport) (bool, error) {
+	if st.dir == "" {
+		return false, nil
+	}
+	p, meta, err := load(st.path(layer))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("%w; delete the file to train the layer again", err)
+	case meta["fingerprint"] != st.fingerprint:
+		return false, fmt.Errorf("%s: %w: it was trained with other settings or samples; delete the folder or use another", st.path(layer), ErrMismatch)
+	case len(p.layers) != 1:
+		return false, fmt.Errorf("%s: %w: %d layers in the state of one", st.path(layer), checkpoint.ErrFormat, len(p.layers))
+	}
+	if err := json.Unmarshal([]byte(meta["report"]), rep); err != nil {
+		return false, fmt.Errorf("%s: %w: report: %w", st.path(layer), checkpoint.ErrFormat, err)
+	}
+	*l = p.layers[0]
+	return true, nil
+}
+
+// save keeps a finished layer.
+func (st *state) save(layer int, p *Predictor, rep *LayerReport) error {
+	if st.dir == "" {
+		return nil
+	}
+	report, err := json.Marshal(rep)
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	one := *p
+	one.layers = p.layers[layer : layer+1]
+	return one.save(st.path(layer), map[string]string{"fingerprint": st.fingerprint, "report": string(report)})
+}
