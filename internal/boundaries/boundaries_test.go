@@ -26,6 +26,9 @@ var allowed = map[string][]string{
 	"kernels/ref": {},
 	"kernels/cpu": {"kernels/ref"},
 	// The device code is text; the stand-in for a device is for tests.
+	"kernels/cuda":         {"kernels/ref", "internal/units"},
+	"kernels/cuda/source":  {},
+	"kernels/cuda/standin": {"kernels/cuda", "kernels/cuda/source"},
 
 	"traces":                 {"internal/units", "internal/rng"},
 	"traces/shapes":          {"internal/units", "internal/nearest", "traces"},

@@ -1,0 +1,181 @@
+//go:build unix
+
+package cuda_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/windrow-sim/windrow/kernels/cuda"
+)
+
+// TestCopies brings bytes to the device, across it and back, through each kind of host memory.
+func TestCopies(t *testing.T) {
+	b := newBench(t, 40)
+	const size = 5000
+	pinned, err := b.d.HostAlloc(size, true)
+	b.must(err)
+	registered, err := syscall.Mmap(-1, 0, 2*os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	b.must(err)
+	defer func() { b.must(syscall.Munmap(registered)) }()
+	b.must(b.d.HostRegister(registered))
+	if err := b.d.HostRegister(registered); err == nil {
+		t.Error("memory was registered twice")
+	}
+	for name, host := range map[string][]byte{"pinned": pinned, "registered": registered[:size], "plain": make([]byte, size)} {
+		content := b.bytesOf(size)
+		copy(host, content)
+		one, two, got := b.room(size), b.room(size), make([]byte, size)
+		b.must(b.d.ToDevice(one.Ptr, host, b.stream))
+		b.must(b.d.OnDevice(two.Ptr, one.Ptr, size, b.stream))
+		b.must(b.d.Fill(one.Ptr, 7, size-1, b.stream))
+		b.must(b.d.ToHost(got, two.Ptr, b.stream))
+		b.must(b.d.SyncStream(b.stream))
+		if !bytes.Equal(got, content) {
+			t.Errorf("%s memory: the bytes changed on their way", name)
+		}
+		b.must(b.d.ToHost(host, one.Ptr, b.stream))
+		b.must(b.d.Synchronize())
+		if !bytes.Equal(host[:size-1], bytes.Repeat([]byte{7}, size-1)) || host[size-1] != content[size-1] {
+			t.Errorf("%s memory: Fill was not read back", name)
+		}
+	}
+	b.must(b.d.HostUnregister(registered))
+	if _, err := b.d.Mapped(registered); err == nil && b.library != nil { // a device that shares the host's page tables may well have one
+		t.Error("memory that is not registered has an address on the device")
+	}
+}
+
+// TestEventsOrderStreams: a stream that waits for an event of another sees its work.
+func TestEventsOrderStreams(t *testing.T) {
+	b := newBench(t, 41)
+	const n = 1000
+	other, err := b.d.NewStream()
+	b.must(err)
+	event, err := b.d.NewEvent(false)
+	b.must(err)
+	b.must(b.d.Wait(other, event)) // of an event that was never recorded: nothing to wait for
+	x, y := put(b, b.floats(n)), put(b, b.floats(n))
+	b.must(b.d.Fill(y.Ptr, 0, y.Size, b.stream))
+	b.must(b.Add(b.stream, y, x, n))
+	b.must(b.d.Record(event, b.stream))
+	b.must(b.d.Wait(other, event))
+	b.must(b.Add(other, y, x, n))
+	b.must(b.d.Record(event, other))
+	b.must(b.d.SyncEvent(event))
+	sum, once := get[float32](b, y, n), get[float32](b, x, n)
+	for i := range sum {
+		if sum[i] != 2*once[i] {
+			t.Fatalf("element %d is %g, want %g", i, sum[i], 2*once[i])
+		}
+	}
+	b.must(b.d.DestroyEvent(event))
+	b.must(b.d.DestroyStream(other))
+}
+
+// TestMissingWait: without the event the stand-in gives the old data, every time.
+func TestMissingWait(t *testing.T) {
+	d, _ := emulated(t)
+	one, err := d.NewStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := d.NewStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := d.Alloc(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 4)
+	err = errors.Join(d.Fill(m.Ptr, 1, 4, one), d.ToHost(got, m.Ptr, two), d.SyncStream(two))
+	if err != nil || got[0] != 0xff {
+		t.Errorf("a stream that does not wait got %v, %v; want memory as it was: 0xff", got, err)
+	}
+}
+
+// TestElapsed: a real device has times, the stand-in has none.
+func TestElapsed(t *testing.T) {
+	d, library := open(t)
+	s, err := d.NewStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var events [2]cuda.Event
+	for i := range events {
+		if events[i], err = d.NewEvent(true); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Record(events[i], s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.SyncStream(s); err != nil {
+		t.Fatal(err)
+	}
+	took, err := d.Elapsed(events[0], events[1])
+	if library == nil {
+		if err != nil || took < 0 {
+			t.Errorf("elapsed: %v, %v", took, err)
+		}
+		return
+	}
+	var failed *cuda.Error
+	if !errors.As(err, &failed) || failed.Code != 801 || took != 0 {
+		t.Errorf("the stand-in gave a time: %v, %v", took, err)
+	}
+}
+
+// TestAnyGoroutine calls from threads that have never seen the device.
+func TestAnyGoroutine(t *testing.T) {
+	d, _ := open(t)
+	done := make(chan error)
+	const callers = 8
+	for range callers {
+		go func() {
+			m, err := d.Alloc(100)
+			if err == nil {
+				err = d.Free(m)
+			}
+			done <- err
+		}()
+	}
+	for range callers {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestRefusals: what the driver refuses comes back with its call and code.
+func TestRefusals(t *testing.T) {
+	d, _ := open(t)
+	m, err := d.Load(".version 8.0\n.target sm_70\n.address_size 64\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The stand-in's codes; a driver may say of text that it is no image at all.
+	refusals := map[string]struct {
+		err  error
+		call string
+		code cuda.Result
+	}{
+		"no such kernel": {second(d.Function(m, "nothing")), "cuModuleGetFunction", 500},
+		"not PTX":        {second(d.Load("this is not PTX")), "cuModuleLoadDataEx", 218},
+		"foreign memory": {d.Driver.HostFree(make([]byte, 8)), "cuMemFreeHost", 1},
+		"too large":      {second(d.Alloc(1 << 50)), "cuMemAlloc_v2", 2},
+	}
+	for name, r := range refusals {
+		var failed *cuda.Error
+		if !errors.As(r.err, &failed) || failed.Call != r.call || failed.Code != r.code && !(r.code == 218 && failed.Code == 200) {
+			t.Errorf("%s: %v; want %s with code %d", name, r.err, r.call, r.code)
+		}
+	}
+	if !errors.Is(refusals["too large"].err, cuda.ErrMemory) {
+		t.Errorf("too large: %v is not ErrMemory", refusals["too large"].err)
+	}
+}

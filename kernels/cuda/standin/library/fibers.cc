@@ -1,0 +1,187 @@
+// fibers.cc runs a grid: its blocks one after the other, the threads of a block as fibers.
+//
+// A warp's fibers are run in turn until each waits for its warp, waits for its block, or has ended. When all wait for the warp at the same line they go
+// on. When all warps have come to the block's barrier, at the same line, they go on. Anything else would hang or be undefined on a
+// device and is an error here.
+#include "emulate.h"
+#include <csetjmp>
+#include <csignal>
+#include <cstdlib>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+namespace standin {
+
+Place here;
+
+namespace {
+
+const int warpSize = 32, mostThreads = 1024;
+const size_t stackBytes = 64 << 10;
+
+enum State { ready, atWarp, atBlock, ended, wild };
+
+struct Fiber {
+	ucontext_t first; // how it starts
+	jmp_buf rest;     // where it was left
+	char *stack = nullptr;
+	bool started = false;
+	State state = ended;
+	int line = 0, exchanges = 0;
+};
+
+Fiber fibers[mostThreads];
+Fiber *current;
+jmp_buf home;
+int warpEnd; // of the warp that runs now
+unsigned words[mostThreads / warpSize][2][warpSize]; // by warp, by parity of the exchange
+const std::function<void()> *job;
+
+// go continues a fiber, which does not come back here.
+void live();
+[[noreturn]] void go(int thread) {
+	Fiber *f = current = &fibers[thread];
+	here.thread = thread;
+	if (f->started)
+		_longjmp(f->rest, 1);
+	f->started = true;
+	getcontext(&f->first);
+	if (f->stack == nullptr)
+		f->stack = (char *)mmap(nullptr, stackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	f->first.uc_stack.ss_sp = f->stack, f->first.uc_stack.ss_size = stackBytes, f->first.uc_link = nullptr;
+	makecontext(&f->first, live, 0);
+	setcontext(&f->first);
+	abort();
+}
+
+// goOn continues the next fiber of the warp that is ready, or when there is none, runWarp.
+[[noreturn]] void goOn(int thread) {
+	for (; thread < warpEnd; thread++)
+		if (fibers[thread].state == ready)
+			go(thread);
+	_longjmp(home, 1);
+}
+
+void leave(State state, int line) {
+	current->state = state, current->line = line;
+	if (_setjmp(current->rest) == 0)
+		goOn(state == wild ? warpEnd : here.thread + 1);
+}
+
+// Segments is in force while a grid runs: a fiber that uses an address which the process does not have is left where it is, and its state says so. Faults of
+// other threads go to whoever handled them before, which is Go.
+class Segments {
+	struct sigaction before;
+	static Segments *now;
+	pthread_t runner = pthread_self();
+
+	static void handle(int number, siginfo_t *info, void *context) {
+		if (pthread_equal(pthread_self(), now->runner))
+			leave(wild, 0);
+		now->before.sa_sigaction(number, info, context);
+	}
+
+public:
+	Segments() {
+		struct sigaction ours = {};
+		ours.sa_sigaction = handle, ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+		now = this;
+		sigaction(SIGSEGV, &ours, &before);
+	}
+	~Segments() { sigaction(SIGSEGV, &before, nullptr); }
+};
+Segments *Segments::now;
+
+// A fiber lives on from block to block, which is cheaper than making it anew.
+void live() {
+	for (;;) {
+		(*job)();
+		leave(ended, 0);
+	}
+}
+
+// together says whether all fibers from lo to hi are in one state at one line.
+bool together(int lo, int hi, State state) {
+	for (int i = lo; i < hi; i++)
+		if (fibers[i].state != state || fibers[i].line != fibers[lo].line)
+			return false;
+	return true;
+}
+
+void release(int lo, int hi) {
+	for (int i = lo; i < hi; i++)
+		fibers[i].state = ready;
+}
+
+std::string apart(const char *who, int lo, int hi) {
+	std::string text = std::string("threads of one ") + who + " wait at different places: lines";
+	int last = -1;
+	for (int i = lo; i < hi; i++)
+		if (fibers[i].line != last)
+			last = fibers[i].line, text += " " + (fibers[i].state == ended ? "(ended)" : std::to_string(last));
+	return text;
+}
+
+std::string runWarp(int lo, int hi) {
+	for (;;) {
+		warpEnd = hi;
+		if (_setjmp(home) == 0)
+			goOn(lo);
+		if (current->state == wild)
+			return "thread " + std::to_string(here.thread) + " used an address that there is not";
+		if (together(lo, hi, ended) || together(lo, hi, atBlock))
+			return "";
+		if (hi - lo < warpSize || !together(lo, hi, atWarp))
+			return apart("warp", lo, hi);
+		release(lo, hi);
+	}
+}
+
+std::string runBlock(int threads) {
+	for (int i = 0; i < threads; i++)
+		fibers[i].state = ready, fibers[i].exchanges = 0;
+	for (;;) {
+		for (int lo = 0; lo < threads; lo += warpSize) {
+			const std::string error = runWarp(lo, lo + warpSize < threads ? lo + warpSize : threads);
+			if (error != "")
+				return error;
+		}
+		if (together(0, threads, ended))
+			return "";
+		if (!together(0, threads, atBlock))
+			return apart("block", 0, threads);
+		release(0, threads);
+	}
+}
+
+} // namespace
+
+void barrier(int line) { leave(atBlock, line); }
+
+const unsigned *exchange(unsigned word, int line) {
+	unsigned *place = words[here.thread / warpSize][current->exchanges++ % 2];
+	place[here.thread % warpSize] = word;
+	leave(atWarp, line);
+	return place;
+}
+
+std::string run(const int grid[3], int threads, const std::function<void()> &kernel) {
+	const Segments segments;
+	job = &kernel, here.threads = threads;
+	memcpy(here.blocks, grid, sizeof here.blocks);
+	for (int z = 0; z < grid[2]; z++)
+		for (int y = 0; y < grid[1]; y++)
+			for (int x = 0; x < grid[0]; x++) {
+				here.block[0] = x, here.block[1] = y, here.block[2] = z;
+				const std::string error = runBlock(threads);
+				if (error == "")
+					continue;
+				for (int i = 0; i < threads; i++)
+					fibers[i].started = fibers[i].state == ended && fibers[i].started; // who is in the middle of a kernel cannot live on
+				return error;
+			}
+	return "";
+}
+
+} // namespace standin

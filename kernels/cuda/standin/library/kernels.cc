@@ -1,0 +1,3 @@
+// kernels.cc is the device's code, compiled for the host.
+#define WINDROW_STANDIN
+#include "kernels.cu"

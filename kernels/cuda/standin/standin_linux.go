@@ -1,0 +1,215 @@
+//go:build amd64 || arm64
+
+package standin
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/ebitengine/purego"
+	"github.com/windrow-sim/windrow/kernels/cuda"
+	"github.com/windrow-sim/windrow/kernels/cuda/source"
+)
+
+//go:embed library/*.cc library/*.h
+var library embed.FS
+
+// Library is the stand-in, loaded. There is one device in a process, so tests that use it must not run in parallel.
+type Library struct {
+	path    string
+	fail    func(name string, nth, code, lose int32)
+	live    func(kind int32) int32
+	calls   func(name string) int32
+	limit   func(bytes uint64)
+	trouble func(text []byte, size int32)
+	reset   func()
+}
+
+// Open builds the library unless the user's cache has it, loads it and gives it a new device. When the test is over, all that was made on the device must
+// be gone again. The test is skipped where there is no C++ compiler.
+func Open(t testing.TB) *Library {
+	t.Helper()
+	path := build(t)
+	t.Logf("emulated device: %s", path)
+	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		t.Fatalf("standin: %s cannot be loaded: %v", path, err)
+	}
+	l := &Library{path: path}
+	purego.RegisterLibFunc(&l.fail, handle, "standin_fail")
+	purego.RegisterLibFunc(&l.live, handle, "standin_live")
+	purego.RegisterLibFunc(&l.calls, handle, "standin_calls")
+	purego.RegisterLibFunc(&l.limit, handle, "standin_limit")
+	purego.RegisterLibFunc(&l.trouble, handle, "standin_trouble")
+	purego.RegisterLibFunc(&l.reset, handle, "standin_reset")
+	l.reset()
+	t.Cleanup(func() {
+		if left := l.Left(); left != "" {
+			t.Errorf("left on the device after the test: %s", left)
+		}
+		l.reset() // the library stays loaded, for the next test
+	})
+	return l
+}
+
+// Path is the library's file, for cuda.OpenLibrary.
+func (l *Library) Path() string { return l.path }
+
+// Fail lets the nth next call of a function of the driver fail. With lose every call after it fails in the same way.
+func (l *Library) Fail(call string, nth int, code cuda.Result, lose bool) {
+	var all int32
+	if lose {
+		all = 1
+	}
+	l.fail(call, int32(nth), int32(code), all)
+}
+
+// Calls is how often a function was called.
+func (l *Library) Calls(call string) int { return int(l.calls(call)) }
+
+// Limit sets the size of the device's memory in bytes; it has 1 GiB at first.
+func (l *Library) Limit(bytes uint64) { l.limit(bytes) }
+
+// Trouble is what the last kernel that failed did wrong.
+func (l *Library) Trouble() string {
+	text := make([]byte, 512)
+	l.trouble(text, int32(len(text)))
+	said, _, _ := strings.Cut(string(text), "\x00")
+	return said
+}
+
+// Left lists what has been made on the device and is still there; "" is nothing.
+func (l *Library) Left() string {
+	var left []string
+	for kind, name := range []string{"pieces of device memory", "pieces of pinned memory", "registrations", "streams", "events", "modules", "contexts"} {
+		if n := l.live(int32(kind)); n != 0 {
+			left = append(left, fmt.Sprintf("%d %s", n, name))
+		}
+	}
+	return strings.Join(left, ", ")
+}
+
+// Forget gives the test a new device in place of one on which something is left.
+func (l *Library) Forget() { l.reset() }
+
+// build compiles the library into the user's cache, under a name made of its source, and returns its path.
+func build(t testing.TB) string {
+	t.Helper()
+	compiler := ""
+	for _, name := range []string{os.Getenv("CXX"), "g++", "clang++"} {
+		if found, err := exec.LookPath(name); err == nil && compiler == "" {
+			compiler = found
+		}
+	}
+	if compiler == "" {
+		t.Skip("the stand-in for a CUDA device needs a C++ compiler: install g++")
+	}
+	files := map[string]fs.FS{}
+	hash := sha256.New()
+	for _, folder := range []fs.FS{sub(t, library, "library"), source.Files} {
+		names, err := fs.Glob(folder, "*.*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			text, err := fs.ReadFile(folder, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(hash, "%s %d\n%s", name, len(text), text)
+			files[name] = folder
+		}
+	}
+	flags := []string{"-std=c++17", "-O1", "-fPIC", "-shared", "-U_FORTIFY_SOURCE", "-ffp-contract=off", "-fvisibility=hidden", "-Wno-unknown-pragmas"}
+	fmt.Fprint(hash, compiler, flags)
+	path := filepath.Join(cache(t), "standin-"+hex.EncodeToString(hash.Sum(nil)[:12])+".so")
+	lock, err := os.OpenFile(filepath.Join(filepath.Dir(path), "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	// Packages are tested side by side: one of them compiles.
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	compile(t, compiler, flags, files, path)
+	return path
+}
+
+func compile(t testing.TB, compiler string, flags []string, files map[string]fs.FS, path string) {
+	t.Helper()
+	folder := t.TempDir()
+	args := append(flags, "-o", filepath.Join(folder, "standin.so"))
+	for name, from := range files {
+		text, err := fs.ReadFile(from, name)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Ext(name) == ".cc" {
+			args = append(args, filepath.Join(folder, name))
+		}
+	}
+	if out, err := exec.CommandContext(t.Context(), compiler, args...).CombinedOutput(); err != nil {
+		t.Fatalf("standin: %s: %v\n%s", compiler, err, out)
+	}
+	// A file under its final name is whole, whenever the test is stopped.
+	text, err := os.ReadFile(filepath.Join(folder, "standin.so"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.CreateTemp(filepath.Dir(path), "standin-*.part")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = whole.Write(text)
+	if err := firstError(err, whole.Close(), os.Rename(whole.Name(), path)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sub(t testing.TB, from fs.FS, folder string) fs.FS {
+	t.Helper()
+	inner, err := fs.Sub(from, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inner
+}
+
+// cache is the user's, or where there is none the test's own.
+func cache(t testing.TB) string {
+	t.Helper()
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return t.TempDir()
+	}
+	folder := filepath.Join(user, "windrow-tests")
+	if os.MkdirAll(folder, 0o700) != nil {
+		return t.TempDir()
+	}
+	return folder
+}
