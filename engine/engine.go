@@ -22,10 +22,11 @@ type Config struct {
 	Cut []float32
 	// Schedule says when rows on flash are asked for.
 	Schedule Schedule
-	// Predictor names what a layer needs from that layer's input; LookAhead what the next layer needs (it is asked with the index of the layer whose input it gets);
-	// WholeToken what all layers after the first need. nil: tokens bring their masks. With rows in memory only what is named is computed.
-	Predictor, LookAhead Predictor
-	WholeToken           TokenPredictor
+	// Predictors, if not nil, makes the predictors, which may use the engine's threads. Without them tokens bring their masks. With all rows in
+	// memory only what is named is computed.
+	Predictors func(pool *cpu.Pool) (Predictors, error)
+	// Check counts what is really active: all its rows, which are those of the model, are computed beside the others, and observers get the true masks.
+	Check *Resident
 }
 
 // Token is one input of the model.
@@ -41,19 +42,18 @@ type Token struct {
 
 // Engine holds the state of its sequences. It is not safe for concurrent use.
 type Engine struct {
-	w          *model.Weights
-	arch       *model.Arch
-	shape      model.Shape
-	rows       Rows
-	schedule   Schedule
-	predictor  Predictor // of OnDemand
-	lookAhead  Predictor
-	wholeToken TokenPredictor
-	pool       *cpu.Pool
-	observer   Observer
-	began      time.Time
-	cut        []float32
-	turns      []float64 // angles per position of rotary positions
+	w        *model.Weights
+	arch     *model.Arch
+	shape    model.Shape
+	rows     Rows
+	schedule Schedule
+	predict  Predictors
+	verify   *Resident
+	pool     *cpu.Pool
+	observer Observer
+	began    time.Time
+	cut      []float32
+	turns    []float64 // angles per position of rotary positions
 
 	lanes   []lane // activations, one for each token of the largest step
 	slots   []slot // by sequence
@@ -61,6 +61,7 @@ type Engine struct {
 	scores  []float32  // (heads, context)
 	unions  [][]uint64 // of the masks of a step, by layer
 	masks   [][]uint64 // what was announced
+	dropped []int      // units of a step that there was no room for, by layer
 	logits  [][]float32
 }
 
@@ -73,6 +74,7 @@ type lane struct {
 	values     []float32  // of the rows to add up
 	active     []int32    // which these are
 	mask       []uint64   // units whose value is not zero
+	truth      []uint64   // with Check: units that all rows would have made active
 	need       [][]uint64 // by layer: what is computed; nil = all
 	own        [][]uint64 // memory of predicted masks
 	wide, head []float32  // embedding and logits
@@ -118,19 +120,26 @@ func New(w *model.Weights, rows Rows, cfg Config) (*Engine, error) {
 		cfg.Threads = runtime.GOMAXPROCS(0)
 	}
 	e := &Engine{
-		schedule: cfg.Schedule, predictor: cfg.Predictor, lookAhead: cfg.LookAhead, wholeToken: cfg.WholeToken,
+		schedule: cfg.Schedule, verify: cfg.Check,
 		w: w, arch: &w.Arch, shape: s, rows: rows, pool: cpu.NewPool(cfg.Threads), observer: cfg.Observer, began: time.Now(),
 		cut: cfg.Cut, turns: w.Arch.Rotary.Frequencies(),
 		lanes: make([]lane, cfg.Batch), slots: make([]slot, cfg.Sequences), context: cfg.Context,
-		scores: make([]float32, s.Heads*cfg.Context), unions: masksOf(s.Layers, s.DFFN), masks: make([][]uint64, s.Layers), logits: make([][]float32, cfg.Batch),
+		scores: make([]float32, s.Heads*cfg.Context), unions: masksOf(s.Layers, s.DFFN), masks: make([][]uint64, s.Layers), dropped: make([]int, s.Layers), logits: make([][]float32, cfg.Batch),
 	}
 	qDim, kvDim := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
 	floats := func(n int) []float32 { return make([]float32, n) }
 	for i := range e.lanes {
 		e.lanes[i] = lane{
 			x: floats(s.DModel), h: floats(s.DModel), out: floats(s.DModel), q: floats(qDim), att: floats(qDim), k: floats(kvDim), v: floats(kvDim),
-			need: make([][]uint64, s.Layers), own: masksOf(s.Layers, s.DFFN),
+			need: make([][]uint64, s.Layers), own: masksOf(s.Layers, s.DFFN), truth: make([]uint64, (s.DFFN+63)/64),
 			act: floats(s.DFFN), mask: make([]uint64, (s.DFFN+63)/64), wide: floats(w.Arch.Embed), head: floats(s.Vocab),
+		}
+	}
+	if cfg.Predictors != nil {
+		var err error
+		if e.predict, err = cfg.Predictors(e.pool); err != nil {
+			e.pool.Close()
+			return nil, err
 		}
 	}
 	for i := range e.slots {
@@ -179,6 +188,7 @@ func (e *Engine) Step(tokens []Token) ([][]float32, error) {
 	for i := range s.lanes {
 		clear(s.lanes[i].need)
 	}
+	clear(e.dropped)
 	e.embed(s)
 	for l := range e.w.Layers {
 		s.l, s.layer, s.ev = l, &e.w.Layers[l], LayerEvent{Layer: l, Attention: Span{Start: s.lap}}
@@ -250,12 +260,16 @@ func (e *Engine) observeLayer(s *step) error {
 	if e.observer == nil {
 		return nil
 	}
+	s.ev.Dropped = e.dropped[s.l]
 	for i := range s.lanes {
 		if i > 0 {
 			s.ev = LayerEvent{Layer: s.l, Lane: i}
 		}
 		a := &s.lanes[i]
-		s.ev.Active, s.ev.Values, s.ev.Input = a.mask, a.values, a.h
+		s.ev.Active, s.ev.Values, s.ev.Input, s.ev.Need = a.mask, a.values, a.h, a.need[s.l]
+		if e.verify != nil {
+			s.ev.True = a.truth
+		}
 		if err := e.observer.Layer(&s.ev); err != nil {
 			return err
 		}

@@ -35,6 +35,9 @@ func (e *Engine) ffn(s *step) {
 			}
 		}
 	})
+	if e.verify != nil {
+		e.findTruth(s)
+	}
 	most := 1
 	for j := range s.lanes {
 		e.collect(s, j)
@@ -58,24 +61,46 @@ func (e *Engine) ffn(s *step) {
 
 // value computes row i of a step for one token: act is what its down row is multiplied with, zero where the activation function (or a cut) makes it so.
 func (e *Engine) value(s *step, a *lane, i int, next []byte) {
-	r, part := &s.rows[i], e.w.Bundles.Size(e.shape.DModel)
+	a.act[i] = e.valueOf(s, a, &s.rows[i], next)
+}
+
+// valueOf is the value of a row for a token.
+func (e *Engine) valueOf(s *step, a *lane, r *row, next []byte) float32 {
+	part := e.w.Bundles.Size(e.shape.DModel)
 	if e.shape.Rows == 2 {
-		a.act[i] = e.kept(s.l, activation(e.arch.Activation, cpu.DotFormat(e.w.Bundles, r.record[:part], a.h, next[:part])+r.bias))
-		return
+		return e.kept(s.l, activation(e.arch.Activation, cpu.DotFormat(e.w.Bundles, r.record[:part], a.h, next[:part])+r.bias))
 	}
 	gate := cpu.DotFormat(e.w.Bundles, r.record[:part], a.h, next[:part])
 	if s.layer.GateBias != nil {
 		gate += s.layer.GateBias[r.unit]
 	}
 	if gate = activation(e.arch.Activation, gate); gate == 0 && a.need[s.l] == nil {
-		a.act[i] = 0
-		return
+		return 0
 	}
 	up := cpu.DotFormat(e.w.Bundles, r.record[part:2*part], a.h, next[part:2*part]) + r.bias
 	if e.arch.Activation.Kind == model.DReLU {
 		up = max(up, 0)
 	}
-	a.act[i] = e.kept(s.l, gate*up)
+	return e.kept(s.l, gate*up)
+}
+
+// findTruth finds what would be active of all rows.
+func (e *Engine) findTruth(s *step) {
+	rows := e.verify.rows[s.l]
+	words := (len(rows) + 63) / 64
+	e.pool.Run(words, 1, func(lo, hi int) {
+		for j := range s.lanes {
+			a := &s.lanes[j]
+			for w := lo; w < hi; w++ {
+				a.truth[w] = 0
+				for i := w * 64; i < min(len(rows), (w+1)*64); i++ {
+					if e.valueOf(s, a, &rows[i], rows[i].record) != 0 {
+						a.truth[w] |= 1 << (i % 64)
+					}
+				}
+			}
+		}
+	})
 }
 
 // collect lists the rows to add up for a token and marks those that are active.

@@ -19,6 +19,9 @@ type FlashConfig struct {
 	Layout layout.Options
 	// Capacity is the number of rows that each layer's cache holds (the paper's Req_i); nil = room for every unit.
 	Capacity []int
+	// Room is the most units of a layer that a step may need at once; what goes beyond is left out and counted. 0 = no limit. With Room and a policy that
+	// keeps K units, caches of K + Room rows never overflow.
+	Room int
 	// Staging is the size of the buffer that reads arrive in. What a layer needs beyond it goes in chunks where reads are announced; else the buffer grows,
 	// which takes time.
 	Staging int64
@@ -41,6 +44,7 @@ type Flash struct {
 	planner *layout.Planner
 	layers  []flashLayer
 	dense   [][]row
+	room    int   // units that a step may need of a layer; 0 = no limit
 	limit   int64 // bytes of staging that announced reads take at once; 0 = no limit
 
 	rows     []row
@@ -75,7 +79,7 @@ func NewFlash(w *model.Weights, g layout.Geometry, reader flashio.Reader, cfg Fl
 		return nil, fmt.Errorf("engine: window of %d tokens, row caches for %d layers, %d dense layers: a window is 0 or more, the model has %d layers",
 			cfg.Window, len(cfg.Capacity), len(cfg.Dense), layers)
 	}
-	f := &Flash{reader: reader, planner: planner, layers: make([]flashLayer, layers), limit: cfg.Staging}
+	f := &Flash{reader: reader, planner: planner, layers: make([]flashLayer, layers), limit: cfg.Staging, room: cfg.Room}
 	for l, data := range cfg.Dense {
 		rows, err := residentRows(w, l, data, g)
 		if err != nil {

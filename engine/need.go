@@ -1,6 +1,9 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+	"math/bits"
+)
 
 // Predictor says which units a layer is going to need. It sets the bits of mask, which it finds clear; input is what the feed-forward part of a layer is computed
 // from (d_model). A set bit may be wrong either way: what is not named is not computed, at a loss.
@@ -11,6 +14,13 @@ type Predictor interface {
 // TokenPredictor names the units of all layers behind the first at once, from the input of layer 0's feed-forward part; masks are by layer and clear.
 type TokenPredictor interface {
 	PredictToken(input []float32, masks [][]uint64) error
+}
+
+// Predictors name what is needed. Layer names what a layer needs from that layer's input; LookAhead what the next layer needs (it is asked with the index of
+// the layer whose input it gets); Token what all layers behind the first need.
+type Predictors struct {
+	Layer, LookAhead Predictor
+	Token            TokenPredictor
 }
 
 // Schedule says when rows on flash are asked for.
@@ -29,7 +39,7 @@ func (e *Engine) bring(s *step) error {
 	s.ev.Attention.Dur = e.now() - s.ev.Attention.Start
 	flash, onFlash := e.rows.(*Flash)
 	start := e.now()
-	if err := e.want(s, s.l, e.predictor); err != nil {
+	if err := e.want(s, s.l, e.predict.Layer); err != nil {
 		return err
 	}
 	early := onFlash && flash.announced(s.l)
@@ -59,7 +69,7 @@ func (e *Engine) announceNext(s *step) error {
 	if e.schedule != NextLayer || next >= e.shape.Layers {
 		return nil
 	}
-	if err := e.want(s, next, e.lookAhead); err != nil {
+	if err := e.want(s, next, e.predict.LookAhead); err != nil {
 		return err
 	}
 	if flash, ok := e.rows.(*Flash); ok {
@@ -75,7 +85,7 @@ func (e *Engine) announceToken(s *step) error {
 		return nil
 	}
 	start := e.now()
-	if e.wholeToken != nil {
+	if e.predict.Token != nil {
 		if err := e.predictToken(s); err != nil {
 			return err
 		}
@@ -102,7 +112,7 @@ func (e *Engine) predictToken(s *step) error {
 		for l := range a.own {
 			clear(a.own[l])
 		}
-		if err := e.wholeToken.PredictToken(a.h, a.own); err != nil {
+		if err := e.predict.Token.PredictToken(a.h, a.own); err != nil {
 			return err
 		}
 		for l := 1; l < len(a.own); l++ {
@@ -134,19 +144,54 @@ func (e *Engine) want(s *step, l int, p Predictor) error {
 	return nil
 }
 
-// union is what the tokens of a step need of a layer together; nil where they need all.
+// union is what the tokens of a step need of a layer together; nil where they need all. Where rows on flash have no room for all of it, the units
+// with the highest numbers are left out, of the tokens' masks too.
 func (e *Engine) union(s *step, l int) []uint64 {
-	if s.lanes[0].need[l] == nil || len(s.lanes) == 1 {
-		return s.lanes[0].need[l]
+	if s.lanes[0].need[l] == nil {
+		return nil
 	}
-	all := e.unions[l]
-	clear(all)
-	for i := range s.lanes {
-		for j, word := range s.lanes[i].need[l] {
-			all[j] |= word
+	all := s.lanes[0].need[l]
+	if len(s.lanes) > 1 {
+		all = e.unions[l]
+		clear(all)
+		for i := range s.lanes {
+			for j, word := range s.lanes[i].need[l] {
+				all[j] |= word
+			}
 		}
 	}
-	return all
+	flash, ok := e.rows.(*Flash)
+	if !ok || flash.room == 0 || !flash.Masked(l) {
+		return all
+	}
+	over := -flash.room
+	for _, word := range all {
+		over += bits.OnesCount64(word)
+	}
+	if over <= 0 {
+		return all
+	}
+	e.dropped[l] = over
+	return e.leaveOut(s, l, all, over)
+}
+
+// leaveOut takes the last units out of a union and out of the masks that it is made of, which may belong to a trace and are copied.
+func (e *Engine) leaveOut(s *step, l int, all []uint64, over int) []uint64 {
+	kept := e.unions[l]
+	copy(kept, all)
+	for j := len(kept) - 1; over > 0; j-- {
+		for ; kept[j] != 0 && over > 0; over-- {
+			kept[j] &^= 1 << (63 - bits.LeadingZeros64(kept[j]))
+		}
+	}
+	for i := range s.lanes {
+		a := &s.lanes[i]
+		for j, word := range a.need[l] {
+			a.own[l][j] = word & kept[j]
+		}
+		a.need[l] = a.own[l]
+	}
+	return kept
 }
 
 // wants says whether a token needs a unit of the layer that is computed.

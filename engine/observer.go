@@ -18,11 +18,16 @@ type LayerEvent struct {
 	// Input is what the feed-forward part was computed from, behind its norm (d_model): the features of predictors. Valid during the call only.
 	Input []float32
 
+	// Need is what the token was given to compute, nil = everything; True what would have been active had all been computed, with Config.Check. Valid
+	// during the call only.
+	Need, True []uint64
+
 	Attention, Predict, IO, Memory, FFN Span
 
 	Hits, Misses, Evictions, Requests int
 	Bytes                             units.Bytes // asked from flash
 	Copied                            units.Bytes // moved in the row cache
+	Dropped                           int         // needed units for which there was no room: they were left out, at a loss
 	// Ahead is how long reads and copies of this layer took in the background, where they were announced; IO is then what was waited for.
 	Ahead units.Nanos
 }

@@ -172,5 +172,5 @@ func (r *speculation) take(id uint32) bool {
 
 // needsMasks says whether tokens must bring masks.
 func (e *Engine) needsMasks() bool {
-	return e.rows.Masked(e.shape.Layers-1) && e.predictor == nil && e.lookAhead == nil && e.wholeToken == nil
+	return e.rows.Masked(e.shape.Layers-1) && e.predict == (Predictors{})
 }
