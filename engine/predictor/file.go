@@ -24,7 +24,8 @@ import (
 //	cuts                                    JSON, one number for each layer
 //	model_sha256, trace_sha256              identities, possibly empty
 const (
-	fileFormat  = "windrow low-rank predictor"
+	// Format is what the metadata of a predictor's file says first.
+	Format      = "windrow low-rank predictor"
 	fileVersion = "1"
 )
 
@@ -87,7 +88,7 @@ func (p *Predictor) save(path string, more map[string]string) error {
 		return fmt.Errorf("predictor: write %s: %w", path, err)
 	}
 	meta := map[string]string{
-		"format": fileFormat, "format_version": fileVersion, "kind": string(p.kind), "cuts": string(text),
+		"format": Format, "format_version": fileVersion, "kind": string(p.kind), "cuts": string(text),
 		"layers": strconv.Itoa(len(p.layers)), "width": strconv.Itoa(p.width), "units": strconv.Itoa(p.units),
 		"origin": p.facts.Origin, "feature": string(p.facts.Feature), "settings": p.facts.Settings,
 		"model_sha256": p.facts.Model, "trace_sha256": p.facts.Trace,
@@ -140,7 +141,7 @@ func load(path string) (*Predictor, map[string]string, error) {
 
 func decode(f *checkpoint.File) (*Predictor, error) {
 	meta := f.Metadata()
-	if meta["format"] != fileFormat {
+	if meta["format"] != Format {
 		return nil, fmt.Errorf("%w: not a low-rank predictor; make one with windrow train", checkpoint.ErrUnsupported)
 	}
 	if meta["format_version"] != fileVersion {

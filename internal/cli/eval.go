@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"os"
 	"slices"
 	"strconv"
@@ -32,7 +33,7 @@ func evalCommand(e *env) *cli.Command {
 			"per token; with --device also the simulated time. This is lossy: a share is a trade, and the table shows its price.\n\n" +
 			examples("windrow eval -m tales.flash.safetensors --text examples/prompts/scenes.txt",
 				"windrow eval -m tales.flash.safetensors --text examples/prompts/scenes.txt --shares 5%,2%,1% --max-tokens 256 -d m1-max --plot pareto.svg"),
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			modelFlag(),
 			&cli.StringFlag{Name: "text", Required: true, Usage: "`FILE` of text to predict"},
 			&cli.IntFlag{Name: "context", Usage: "windows of `N` tokens", DefaultText: "512, or as many as the model has"},
@@ -44,7 +45,7 @@ func evalCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Usage: "also simulate the time per token on this `DEVICE`"},
 			&cli.StringFlag{Name: "plot", Usage: "draw perplexity over bytes per token to this `FILE.svg`"},
 			threadsFlag(), jsonFlag(),
-		},
+		}, predictorFlags()...),
 		Action: e.eval,
 	}
 }
@@ -73,6 +74,12 @@ type evalRow struct {
 	PerToken   *units.Nanos `json:"simulated_ns_per_token,omitempty"`
 	Cut        []float32    `json:"thresholds,omitempty"` // by layer
 	Lossy      bool         `json:"lossy"`
+	// Of a predictor: its kind, the active units that it did not name, the others that it did, and named over active.
+	Predictor      string      `json:"predictor,omitempty"`
+	PredictorBytes units.Bytes `json:"predictor_bytes,omitempty"`
+	FalseNegatives *float64    `json:"false_negatives,omitempty"`
+	FalsePositives *float64    `json:"false_positives,omitempty"`
+	Ratio          *float64    `json:"named_over_active,omitempty"`
 }
 
 func (e *env) eval(c *cli.Context) error {
@@ -100,12 +107,16 @@ func (e *env) eval(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	named, err := openPredictor(c, m)
+	if err != nil {
+		return err
+	}
 	rows, err := m.resident()
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	run := &evaluator{e: e, c: c, m: m, rows: rows, ids: ids, device: device, window: c.Int("window")}
+	run := &evaluator{e: e, c: c, m: m, named: named, rows: rows, ids: ids, device: device, window: c.Int("window")}
 	run.opt = eval.Options{Context: c.Int("context"), Stride: c.Int("stride"), Chunk: c.Int("chunk")}
 	if run.opt.Context == 0 {
 		run.opt.Context = min(512, m.weights.Shape.MaxPos)
@@ -132,6 +143,12 @@ func (e *env) eval(c *cli.Context) error {
 		return printJSON(e.stdout, doc)
 	}
 	e.note("%d tokens predicted, context %d, stride %d", doc.Predicted, doc.Context, doc.Stride)
+	for _, r := range doc.Rows {
+		if r.Predictor != "" {
+			e.note("the predictor (%v) misses %s of the active neurons, names %s of the others, %.3g times as many as are active",
+				r.PredictorBytes, shareText(*r.FalseNegatives), shareText(*r.FalsePositives), *r.Ratio)
+		}
+	}
 	return evalTable(doc).Text(e.stdout)
 }
 
@@ -177,7 +194,8 @@ type evaluator struct {
 	e      *env
 	c      *cli.Context
 	m      *openedModel
-	rows   engine.Rows
+	named  *openedPredictor // nil = none
+	rows   *engine.Resident
 	ids    []uint32
 	opt    eval.Options
 	device *devicemodels.Device
@@ -187,16 +205,21 @@ type evaluator struct {
 // all fills the rows: the dense one, then the shares.
 func (r *evaluator) all(doc *evaluation, shares []float64) error {
 	dense := newCounts(r.m)
-	row, result, err := r.run("eval (dense)", dense, nil)
+	row, result, err := r.run("eval (dense)", dense, engine.Config{})
 	if err != nil {
 		return err
 	}
 	row.Agreement = 1
 	doc.Predicted, doc.Rows = result.Predicted, append(doc.Rows, row)
 	r.opt.Against = result.Argmax
+	if r.named != nil {
+		if err := r.predicted(doc); err != nil {
+			return err
+		}
+	}
 	for _, share := range shares {
 		cut := dense.cut(share)
-		row, result, err := r.run(fmt.Sprintf("eval (%s)", shareText(share)), newCounts(r.m), cut)
+		row, result, err := r.run(fmt.Sprintf("eval (%s)", shareText(share)), newCounts(r.m), engine.Config{Cut: cut})
 		if err != nil {
 			return err
 		}
@@ -207,11 +230,32 @@ func (r *evaluator) all(doc *evaluation, shares []float64) error {
 	return nil
 }
 
+// predicted adds the row of a predictor: only what it names is computed, and what it should have named is counted beside.
+func (r *evaluator) predicted(doc *evaluation) error {
+	counts := newCounts(r.m)
+	row, result, err := r.run("eval (predictor)", counts, engine.Config{Predictors: r.named.make, Schedule: r.named.schedule, Check: r.rows})
+	if err != nil {
+		return err
+	}
+	row.Lossy, row.Predictor, row.PredictorBytes = true, r.named.kind, r.named.bytes
+	row.Agreement = float64(result.Agreed) / float64(result.Predicted)
+	ratio := func(a, b int64) *float64 {
+		v := 0.0
+		if b > 0 {
+			v = float64(a) / float64(b)
+		}
+		return &v
+	}
+	row.FalseNegatives, row.FalsePositives = ratio(counts.missed, counts.truly), ratio(counts.spurious, counts.asked-counts.truly)
+	row.Ratio = ratio(counts.truly-counts.missed+counts.spurious, counts.truly)
+	doc.Rows = append(doc.Rows, row)
+	return nil
+}
+
 // run measures one setting; counts sees what the engine does.
-func (r *evaluator) run(label string, counts *counts, cut []float32) (evalRow, *eval.Result, error) {
-	eng, err := engine.New(r.m.weights, r.rows, engine.Config{
-		Threads: r.c.Int("threads"), Context: r.opt.Context, Batch: r.opt.Chunk, Observer: counts, Cut: cut,
-	})
+func (r *evaluator) run(label string, counts *counts, cfg engine.Config) (evalRow, *eval.Result, error) {
+	cfg.Threads, cfg.Context, cfg.Batch, cfg.Observer = r.c.Int("threads"), r.opt.Context, r.opt.Chunk, counts
+	eng, err := engine.New(r.m.weights, r.rows, cfg)
 	if err != nil {
 		return evalRow{}, nil, usageError("%v", err)
 	}
@@ -273,6 +317,8 @@ type counts struct {
 	units  int
 	layers []([256]int64) // values by magnitude code
 	active int64
+
+	asked, truly, missed, spurious int64 // of a predictor: units that could be named, that were active, and its errors
 }
 
 func newCounts(m *openedModel) *counts {
@@ -290,7 +336,20 @@ func (n *counts) Layer(ev *engine.LayerEvent) error {
 			n.active++
 		}
 	}
-	return n.Recorder.Layer(ev)
+	if ev.Need == nil || ev.True == nil {
+		return n.Recorder.Layer(ev)
+	}
+	n.asked += int64(n.units)
+	for i, named := range ev.Need {
+		truth := ev.True[i]
+		n.truly += int64(bits.OnesCount64(truth))
+		n.missed += int64(bits.OnesCount64(truth &^ named))
+		n.spurious += int64(bits.OnesCount64(named &^ truth))
+	}
+	// What is read is what was named.
+	named := *ev
+	named.Active = ev.Need
+	return n.Recorder.Layer(&named)
 }
 
 // Append implements record.Appender: every window of the text is a sequence.
@@ -340,7 +399,10 @@ func evalTable(doc *evaluation) *report.Table {
 	}
 	for _, r := range doc.Rows {
 		name := "all that are not zero"
-		if r.Lossy {
+		switch {
+		case r.Predictor != "":
+			name = "named by a " + r.Predictor + " predictor (lossy)"
+		case r.Lossy:
 			name = "largest " + shareText(r.Share) + " (lossy)"
 		}
 		cells := []string{
@@ -360,7 +422,9 @@ func plotEval(path string, doc *evaluation) error {
 	var points []report.Point
 	for _, r := range doc.Rows {
 		label := "dense"
-		if r.Lossy {
+		if r.Predictor != "" {
+			label = "predictor"
+		} else if r.Lossy {
 			label = shareText(r.Share)
 		}
 		points = append(points, report.Point{X: r.Bytes / 1e6, Y: r.Perplexity, Label: label})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"os"
 	"strings"
 	"time"
@@ -70,8 +71,10 @@ func generateCommand(e *env) *cli.Command {
 			&cli.IntFlag{Name: "prefill-chunk", Value: 1, Usage: "run `N` tokens of the prompt through the model together"},
 			&cli.StringFlag{Name: "draft", Usage: "flash image `IMG` of a smaller model with the same tokenizer that drafts (speculative decoding)"},
 			&cli.IntFlag{Name: "lambda", Value: 4, Usage: "tokens that --draft proposes at once, `N`"},
+			&cli.IntFlag{Name: "dense-prefix", Usage: "with --predictor, keep all rows of the first `N` layers in memory", DefaultText: "0, or 1 with a centroid predictor"},
+			&cli.BoolFlag{Name: "check", Usage: "with --predictor, also compute every row in memory and count the active ones that were missed"},
 			jsonFlag(),
-		}, samplingFlags()...), readFlags()...),
+		}, append(predictorFlags(), samplingFlags()...)...), readFlags()...),
 		Action: e.generate,
 	}
 }
@@ -91,6 +94,10 @@ type generated struct {
 	Resident bool          `json:"resident"` // all rows in memory
 	Mode     *flashio.Mode `json:"io_mode,omitempty"`
 	Draft    *drafted      `json:"draft,omitempty"`
+	// Of a predictor: its kind, the rows that there was no room for, and with --check the active neurons that were not computed.
+	Predictor string   `json:"predictor,omitempty"`
+	Dropped   int      `json:"dropped_rows,omitempty"`
+	Missed    *float64 `json:"missed_share,omitempty"`
 }
 
 // drafted says what speculative decoding did.
@@ -117,14 +124,21 @@ func (e *env) generate(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	g := generated{Model: m.image.Name, Sampling: sampling.String(), Resident: c.String("oracle") == ""}
+	named, err := openPredictor(c, m)
+	if err != nil {
+		return err
+	}
+	if named != nil && (c.IsSet("oracle") || c.IsSet("draft") || c.IsSet("prompts")) {
+		return usageError("--predictor runs one text from flash; leave out --oracle, --draft and --prompts")
+	}
+	g := generated{Model: m.image.Name, Sampling: sampling.String(), Resident: c.String("oracle") == "" && named == nil}
 	opt := engine.GenerateOptions{
 		MaxTokens: c.Int("n"), Sampling: sampling, Seq: c.Int("sequence"), Stop: map[uint32]bool{}, Vocab: tok.VocabSize(), Chunk: c.Int("prefill-chunk"),
 	}
 	if opt.Chunk < 1 {
 		return usageError("--prefill-chunk %d: 1 or more is wanted", opt.Chunk)
 	}
-	if c.IsSet("draft") && !g.Resident {
+	if c.IsSet("draft") && c.IsSet("oracle") {
 		return usageError("--draft and --oracle: a trace holds no masks of drafted tokens; give one of them")
 	}
 	if id, ok := tok.EOS(); ok {
@@ -136,14 +150,27 @@ func (e *env) generate(c *cli.Context) error {
 	var rows engine.Rows
 	var prompt []uint32
 	check := func(int, uint32) error { return nil }
-	if g.Resident {
+	if !c.IsSet("oracle") {
 		if err := needArgs(c, 1, "one prompt, in quotes"); err != nil {
 			return err
 		}
 		prompt = tok.Encode(c.Args().First())
+		if err := m.roomFor(len(prompt), opt.MaxTokens); err != nil {
+			return err
+		}
+	}
+	if g.Resident {
 		if rows, err = m.resident(); err != nil {
 			return err
 		}
+	} else if named != nil {
+		flash, err := e.flashRows(c, m, named, min(len(prompt)+opt.MaxTokens, m.weights.Shape.MaxPos), opt.Chunk)
+		if err != nil {
+			return err
+		}
+		mode := flash.Mode()
+		rows, g.Mode, g.Predictor = flash, &mode, named.kind
+		e.note("%s: %s; %s", m.image.Name, modeLine(mode), predictorNote(named))
 	} else {
 		oracle, err := e.openOracle(c, m)
 		if err != nil {
@@ -160,20 +187,31 @@ func (e *env) generate(c *cli.Context) error {
 	if err := m.roomFor(len(prompt), opt.MaxTokens); err != nil {
 		return err
 	}
-	return e.runGeneration(c, m, rows, prompt, opt, check, &g)
+	return e.runGeneration(c, m, rows, named, prompt, opt, check, &g)
 }
 
 // runGeneration prints the text as it comes, or one JSON document.
-func (e *env) runGeneration(c *cli.Context, m *openedModel, rows engine.Rows, prompt []uint32, opt engine.GenerateOptions,
+func (e *env) runGeneration(c *cli.Context, m *openedModel, rows engine.Rows, named *openedPredictor, prompt []uint32, opt engine.GenerateOptions,
 	check func(i int, id uint32) error, g *generated) error {
 	count := &counter{}
 	lambda := 0
 	if c.IsSet("draft") {
 		lambda = c.Int("lambda")
 	}
-	eng, err := engine.New(m.weights, rows, engine.Config{
+	cfg := engine.Config{
 		Threads: c.Int("threads"), Context: min(len(prompt)+opt.MaxTokens, m.weights.Shape.MaxPos), Batch: max(opt.Chunk, lambda+1), Observer: count,
-	})
+	}
+	if named != nil {
+		cfg.Predictors, cfg.Schedule = named.make, named.schedule
+		if c.Bool("check") {
+			check, err := m.resident()
+			if err != nil {
+				return err
+			}
+			cfg.Check = check
+		}
+	}
+	eng, err := engine.New(m.weights, rows, cfg)
 	if err != nil {
 		return err
 	}
@@ -236,11 +274,24 @@ func (e *env) runGeneration(c *cli.Context, m *openedModel, rows engine.Rows, pr
 	if g.NGen > 1 {
 		g.AvgTS = float64(g.NGen-1) / last.Sub(first).Seconds()
 	}
+	if named != nil {
+		g.Dropped = count.dropped
+		if c.Bool("check") && count.truly > 0 {
+			share := float64(count.missed) / float64(count.truly)
+			g.Missed = &share
+		}
+	}
 	if c.Bool("json") {
 		return printJSON(e.stdout, g)
 	}
 	e.note("%d prompt tokens, %d generated, %.4g tokens/s, first token after %.3g ms, %v read from flash, hit ratio %.3g",
 		g.NPrompt, g.NGen, g.AvgTS, g.TTFT, count.bytes, g.HitRatio)
+	if g.Dropped > 0 {
+		e.note("warning: there was no room for %d rows that were needed; give more --dram", g.Dropped)
+	}
+	if g.Missed != nil {
+		e.note("%s of the active neurons were not computed", shareText(*g.Missed))
+	}
 	if d := g.Draft; d != nil {
 		e.note("%s drafted %d tokens, %d were accepted, in %d verifications", d.Model, d.Proposed, d.Accepted, d.Verified)
 	}
@@ -280,14 +331,22 @@ var errStopped = errors.New("stop text")
 
 // counter adds up what the layers did.
 type counter struct {
-	bytes        units.Bytes
-	hits, misses int
+	bytes                  units.Bytes
+	hits, misses           int
+	dropped, missed, truly int // rows without room; with Check, active units that were not asked for, and all of them
 }
 
 func (n *counter) Layer(ev *engine.LayerEvent) error {
 	n.bytes += ev.Bytes
 	n.hits += ev.Hits
 	n.misses += ev.Misses
+	n.dropped += ev.Dropped
+	for i, truth := range ev.True {
+		n.truly += bits.OnesCount64(truth)
+		if ev.Need != nil {
+			n.missed += bits.OnesCount64(truth &^ ev.Need[i])
+		}
+	}
 	return nil
 }
 

@@ -74,7 +74,7 @@ func (m *openedModel) bundles(layer int) ([]byte, error) {
 }
 
 // resident loads all rows into memory: the dense engine.
-func (m *openedModel) resident() (engine.Rows, error) {
+func (m *openedModel) resident() (*engine.Resident, error) {
 	bundles := make([][]byte, m.image.Shape.Layers)
 	for l := range bundles {
 		var err error

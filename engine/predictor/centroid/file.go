@@ -20,7 +20,8 @@ import (
 //
 // and metadata: format, version, and as JSON shape, hidden (widths of the trunk), clustering (its options) and facts.
 const (
-	fileFormat  = "windrow.centroid"
+	// Format is what the metadata of a predictor's file says first.
+	Format      = "windrow.centroid"
 	fileVersion = "1"
 )
 
@@ -61,7 +62,7 @@ func (p *Predictor) metadata() (map[string]string, error) {
 	for _, d := range p.layers[:len(p.layers)-1] {
 		hidden = append(hidden, d.out)
 	}
-	meta := map[string]string{"format": fileFormat, "version": fileVersion}
+	meta := map[string]string{"format": Format, "version": fileVersion}
 	for name, v := range map[string]any{
 		"shape": p.book.shape, "hidden": hidden, "facts": p.facts,
 		"clustering": p.book.made,
@@ -136,8 +137,8 @@ func Load(path string) (*Predictor, error) {
 
 func load(f *checkpoint.File) (*Predictor, error) {
 	meta := f.Metadata()
-	if got := meta["format"]; got != fileFormat {
-		return nil, fmt.Errorf("%w: format %q is not a centroid predictor (%q)", ErrUnsupported, got, fileFormat)
+	if got := meta["format"]; got != Format {
+		return nil, fmt.Errorf("%w: format %q is not a centroid predictor (%q)", ErrUnsupported, got, Format)
 	}
 	if got := meta["version"]; got != fileVersion {
 		return nil, fmt.Errorf("%w: version %q, this program reads %q; train the predictor again", ErrUnsupported, got, fileVersion)
