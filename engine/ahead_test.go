@@ -52,7 +52,7 @@ func TestAnnouncedReadsChangeNothingButTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows, err := NewFlash(w, image.Geometry(), reader, FlashConfig{Policy: spec, Layout: layout.Options{Coalesce: true}, Staging: staging, Dense: bundles[:dense]})
+		rows, err := NewFlash(w, image.Geometry(), reader, FlashConfig{Policy: spec, Layout: layout.Options{Coalesce: true}, Ahead: staging, Dense: bundles[:dense]})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +130,7 @@ func TestAnnouncedReadsThatFail(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rows, err := NewFlash(w, image.Geometry(), &failing{reader, n}, FlashConfig{Window: 2, Layout: layout.Options{Coalesce: true}, Staging: 1 << 16})
+			rows, err := NewFlash(w, image.Geometry(), &failing{reader, n}, FlashConfig{Window: 2, Layout: layout.Options{Coalesce: true}, Ahead: 1 << 16})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -22,9 +22,10 @@ type FlashConfig struct {
 	// Room is the most units of a layer that a step may need at once; what goes beyond is left out and counted. 0 = no limit. With Room and a policy that
 	// keeps K units, caches of K + Room rows never overflow.
 	Room int
-	// Staging is the size of the buffer that reads arrive in. What a layer needs beyond it goes in chunks where reads are announced; else the buffer grows,
-	// which takes time.
+	// Staging is the size of the buffer that reads on demand arrive in. It grows when a layer needs more, which takes time.
 	Staging int64
+	// Ahead bounds the buffer of announced reads: what a layer needs beyond it goes in chunks, each moved to its rows before the next is read. 0 = no limit.
+	Ahead int64
 	// Dense are the bundles of the first layers, whose rows are all in memory for good (the dense prefix).
 	Dense [][]byte
 }
@@ -79,7 +80,7 @@ func NewFlash(w *model.Weights, g layout.Geometry, reader flashio.Reader, cfg Fl
 		return nil, fmt.Errorf("engine: window of %d tokens, row caches for %d layers, %d dense layers: a window is 0 or more, the model has %d layers",
 			cfg.Window, len(cfg.Capacity), len(cfg.Dense), layers)
 	}
-	f := &Flash{reader: reader, planner: planner, layers: make([]flashLayer, layers), limit: cfg.Staging, room: cfg.Room}
+	f := &Flash{reader: reader, planner: planner, layers: make([]flashLayer, layers), limit: cfg.Ahead, room: cfg.Room}
 	for l, data := range cfg.Dense {
 		rows, err := residentRows(w, l, data, g)
 		if err != nil {

@@ -223,11 +223,8 @@ func NewFlash(src traces.Source, tokens int, w *model.Weights, geo layout.Geomet
 	if err != nil {
 		return nil, 0, err
 	}
-	if cfg.Schedule.Staging > 0 {
-		n.staging = int64(cfg.Schedule.Staging)
-	}
 	flash, err := engine.NewFlash(w, geo, reader, engine.FlashConfig{
-		Window: cfg.Window, Policy: cfg.Policy, Layout: cfg.Layout, Capacity: n.rows, Staging: n.staging, Dense: dense,
+		Window: cfg.Window, Policy: cfg.Policy, Layout: cfg.Layout, Capacity: n.rows, Staging: n.staging, Ahead: int64(cfg.Schedule.Staging), Dense: dense,
 	})
 	return flash, n.positions, err
 }

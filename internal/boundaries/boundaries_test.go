@@ -91,7 +91,7 @@ var allowed = map[string][]string{
 	"replay/throttle": {"internal/units", "engine/flashio"},
 	"replay/probe":    {"internal/units", "internal/rng", "engine/flashio", "devicemodels", "devicemodels/flash", "kernels/cpu"},
 	// The one place that sees both the simulator and the engine.
-	"replay/validate": {"internal/units", "replay", "replay/emulated", "replay/probe", "replay/throttle", "sim", "devicemodels/fio", "engine/flashio", "engine/layout", "engine/model",
+	"replay/validate": {"internal/units", "engine/policy", "replay", "replay/emulated", "replay/probe", "replay/throttle", "sim", "devicemodels/fio", "engine/flashio", "engine/layout", "engine/model",
 		"devicemodels", "devicemodels/flash", "traces", "traces/synth", "traces/compare"},
 
 	"internal/report": {"internal/units", "traces", "traces/compare"},

@@ -23,12 +23,12 @@ func validateCommand(e *env) *cli.Command {
 		ArgsUsage: "SIMULATED MEASURED",
 		Description: "Compares two Runs of one trace: counters exactly, times by part, percentile and rank. Exit code 5 when outside tolerance.\n" +
 			"--suite emulated: 12 configurations on an emulated device. --suite throttled: the same on this disk behind a block-I/O limit\n" +
-			"(as root). --suite all: both. --suite fitted-emulated and fitted-throttled: the device is probed first, and 24 configurations that\n" +
+			"(as root). --suite all: both. --suite ahead-emulated and ahead-throttled: 12 configurations that read ahead. --suite fitted-emulated and fitted-throttled: the device is probed first, and 24 configurations that\n" +
 			"were not measured are predicted from the fit; the same from fio's JSON alone.\n\n" +
 			examples("windrow replay -t tales.trace.arrow -m tales.flash.safetensors --window 4 -o tales.run.arrow",
 				"windrow validate tales.run.arrow tales.run.arrow --max-drift 100"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "suite", Usage: "`SUITE`: emulated, throttled, all, fitted-emulated or fitted-throttled"},
+			&cli.StringFlag{Name: "suite", Usage: "`SUITE`: emulated, throttled, all, ahead-emulated, ahead-throttled, fitted-emulated or fitted-throttled"},
 			&cli.StringFlag{Name: "dir", Usage: "`DIR` on the disk to check, for the throttled suite", DefaultText: "the temporary folder"},
 			&cli.Float64Flag{Name: "tolerance", Value: compare.DefaultTolerance().TokensPerS, Usage: "largest error of tokens/s in `PERCENT`"},
 			&cli.Float64Flag{Name: "max-drift", Value: compare.DefaultMaxDrift, Usage: "no verdict when the device drifted by more, in `PERCENT`"},
@@ -101,9 +101,13 @@ func verdictError(v compare.Verdict, reasons []string) error {
 
 // validateSuites runs the built-in suites and prints one table each.
 func (e *env) validateSuites(c *cli.Context, name string) error {
-	suites := map[string][]string{"emulated": {"emulated"}, "throttled": {"throttled"}, "all": {"emulated", "throttled"}}[name]
-	if suites == nil {
-		return usageError("--suite %q: it is emulated, throttled, all, fitted-emulated or fitted-throttled", name)
+	suites := []string{name}
+	switch name {
+	case "all":
+		suites = []string{"emulated", "throttled"}
+	case "emulated", "throttled", "ahead-emulated", "ahead-throttled":
+	default:
+		return usageError("--suite %q: it is emulated, throttled, all, ahead-emulated, ahead-throttled, fitted-emulated or fitted-throttled", name)
 	}
 	dir := c.String("dir")
 	if dir == "" {
@@ -166,7 +170,9 @@ func (e *env) runSuite(ctx context.Context, name string, opt validate.SuiteOptio
 		p.label = name + " " + label + " (tokens)"
 		p.update(done, total)
 	}
-	if name == "throttled" {
+	kind, ahead := strings.CutPrefix(name, "ahead-")
+	opt.Ahead = ahead
+	if kind == "throttled" {
 		return validate.Throttled(ctx, opt)
 	}
 	return validate.Emulated(ctx, opt)

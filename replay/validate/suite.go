@@ -14,7 +14,9 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/engine/policy"
 	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/replay/emulated"
 	"github.com/windrow-sim/windrow/replay/throttle"
 	"github.com/windrow-sim/windrow/traces"
@@ -29,6 +31,7 @@ type SuiteOptions struct {
 	Tokens      int     // per configuration; 0 = the suite's own number
 	Cases       []Case  // nil = the suite's 12
 	Tolerance   float64 // of tokens/s in percent; 0 = the suite's own
+	Ahead       bool    // configurations that read ahead, on a deeper model
 	NoReference bool    // measure no drift, which takes seconds per configuration
 	Progress    func(label string, done, total int)
 }
@@ -62,6 +65,21 @@ func suiteCalibration(record units.Bytes) Case {
 	return Case{Window: 4, Parallel: 8, Chunk: 2 * record}
 }
 
+// aheadCases are 12 configurations that read ahead: a window and K_max, for the next layer and for the whole token behind one and two dense layers, at two depths.
+func aheadCases(units int) []Case {
+	var list []Case
+	for _, kept := range []Case{{Window: 4}, {Policy: policy.Spec{Kind: policy.KindDelta, Capacity: units / 8}}} {
+		for _, schedule := range []replay.Schedule{{Kind: replay.LookAhead}, {Kind: replay.WholeToken, Dense: 1}, {Kind: replay.WholeToken, Dense: 2}} {
+			for _, parallel := range []int{4, 16} {
+				c := kept
+				c.Schedule, c.Parallel = schedule, parallel
+				list = append(list, c)
+			}
+		}
+	}
+	return list
+}
+
 // emulatedFlash is a device of milliseconds, so that timers do not matter.
 func emulatedFlash() flash.Spec {
 	return flash.Spec{
@@ -72,7 +90,11 @@ func emulatedFlash() flash.Spec {
 
 // Emulated checks the simulator on a device of known specification with real threads that really wait.
 func Emulated(ctx context.Context, opt SuiteOptions) (*SuiteResult, error) {
-	s, image, err := newSuite(ctx, opt, suiteShape(512, 3), 32)
+	layers := 3
+	if opt.Ahead {
+		layers = 6
+	}
+	s, image, err := newSuite(ctx, opt, suiteShape(512, layers), 32)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +137,11 @@ const (
 
 // Throttled checks the simulator with real direct reads of a real file through a block-I/O limit. It needs root.
 func Throttled(ctx context.Context, opt SuiteOptions) (result *SuiteResult, err error) {
-	s, image, err := newSuite(ctx, opt, suiteShape(2048, 2), 24)
+	layers := 2
+	if opt.Ahead {
+		layers = 4
+	}
+	s, image, err := newSuite(ctx, opt, suiteShape(2048, layers), 24)
 	if err != nil {
 		return nil, err
 	}
@@ -173,13 +199,20 @@ func newSuite(ctx context.Context, opt SuiteOptions, shape model.Shape, tokens i
 		image.Close()
 		return nil, nil, err
 	}
-	return &Setup{Source: trace, Weights: weights, Geometry: image.Geometry(), Seed: opt.Seed, ReferenceEvery: every, Progress: opt.Progress}, image, nil
+	bundles := func(layer int) ([]byte, error) {
+		data := make([]byte, image.LayerBytes())
+		return data, image.Bundles(layer, data)
+	}
+	return &Setup{Source: trace, Weights: weights, Geometry: image.Geometry(), Bundles: bundles, Seed: opt.Seed, ReferenceEvery: every, Progress: opt.Progress}, image, nil
 }
 
 // finish runs the cases and sums them up.
 func (s *Setup) finish(ctx context.Context, r *SuiteResult, opt SuiteOptions) (*SuiteResult, error) {
 	cases := opt.Cases
-	if cases == nil {
+	if cases == nil && opt.Ahead {
+		cases = aheadCases(s.Geometry.Units)
+		r.Name += ", reading ahead"
+	} else if cases == nil {
 		cases = suiteCases(s.Geometry.Record)
 	}
 	// Percentiles of a few dozen tokens are single tokens: the suites judge tokens/s.

@@ -14,6 +14,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/layout"
 	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/engine/policy"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/sim"
@@ -30,6 +31,8 @@ type Setup struct {
 	Engine   string // the I/O engine's name in Device.Flash.Engines, of cases that name none
 	// Open opens the device for reading by an engine, with the given number of threads or queue depth.
 	Open func(engine string, parallel int) (flashio.Reader, error)
+	// Bundles reads a layer's bundles, for cases with a dense prefix.
+	Bundles func(layer int) ([]byte, error)
 
 	Tokens         int // 0 = the whole trace
 	Threads        int // compute threads; 0 = all cores
@@ -47,11 +50,20 @@ type Case struct {
 	Window   int         `json:"window"`
 	Parallel int         `json:"parallel"`
 	Chunk    units.Bytes `json:"chunk"` // 0 = no limit
+	// Policy is in place of a window; Schedule reads ahead.
+	Policy   policy.Spec     `json:"policy,omitzero"`
+	Schedule replay.Schedule `json:"schedule,omitzero"`
 }
 
 // String names a case in tables.
 func (c Case) String() string {
 	text := fmt.Sprintf("k=%d ×%d %v", c.Window, c.Parallel, c.Chunk)
+	if c.Policy != (policy.Spec{}) {
+		text = fmt.Sprintf("%s ×%d %v", c.Policy, c.Parallel, c.Chunk)
+	}
+	if c.Schedule.Kind != replay.OnDemand {
+		text += fmt.Sprintf(" %s d=%d", c.Schedule.Kind, c.Schedule.Dense)
+	}
 	if c.Engine != "" {
 		text = c.Engine + " " + text
 	}
@@ -88,7 +100,7 @@ func (s *Setup) Case(ctx context.Context, c Case) (*Outcome, error) {
 		return nil, err
 	}
 	result, err := replay.Run(ctx, s.Source, s.Weights, s.Geometry, reader, replay.Config{
-		Window: c.Window, Layout: c.layout(reader.Mode()), Threads: s.Threads, MaxTokens: s.Tokens,
+		Window: c.Window, Policy: c.Policy, Schedule: c.Schedule, Bundles: s.Bundles, Layout: c.layout(reader.Mode()), Threads: s.Threads, MaxTokens: s.Tokens,
 		ReferenceEvery: s.ReferenceEvery, ReferenceReads: s.ReferenceReads, ReferencePause: s.ReferencePause, Seed: s.Seed,
 		Progress: func(done, total int) {
 			if s.Progress != nil {
@@ -107,8 +119,15 @@ func (s *Setup) Case(ctx context.Context, c Case) (*Outcome, error) {
 // against simulates the configuration of an outcome on a device model and compares it with what was measured.
 func (s *Setup) against(device *devicemodels.Device, o *Outcome) (*traces.Run, *compare.Comparison, error) {
 	c := o.Case
+	schedule := sim.Schedule{Kind: sim.ScheduleKind(c.Schedule.Kind), Dense: c.Schedule.Dense, Staging: c.Schedule.Staging}
+	if schedule.Kind != sim.OnDemand {
+		schedule.Recall = 1 // the engine is told by the trace
+	}
+	if schedule.Kind == sim.WholeToken {
+		schedule.Wait = sim.WaitLayer
+	}
 	simulated, err := sim.Run(s.Source, sim.Config{
-		Window: c.Window, Engine: s.engine(c), Parallel: c.Parallel, MaxTokens: s.Tokens, Layout: c.layout(o.Mode), Device: device, Geometry: s.Geometry,
+		Window: c.Window, Policy: c.Policy, Schedule: schedule, Engine: s.engine(c), Parallel: c.Parallel, MaxTokens: s.Tokens, Layout: c.layout(o.Mode), Device: device, Geometry: s.Geometry,
 	})
 	if err != nil {
 		return nil, nil, err
