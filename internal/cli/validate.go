@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/internal/report"
+	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/replay/validate"
 	"github.com/windrow-sim/windrow/traces/compare"
 )
@@ -181,20 +183,28 @@ func (e *env) runSuite(ctx context.Context, name string, opt validate.SuiteOptio
 // printSuite prints one line per configuration.
 func printSuite(e *env, s *validate.SuiteResult) error {
 	right := report.Right
-	t := &report.Table{Columns: []report.Column{
-		{Name: "window", Align: right}, {Name: "threads", Align: right}, {Name: "chunk", Align: right},
+	ahead := slices.ContainsFunc(s.Outcomes, func(o *validate.Outcome) bool { return o.Case.Schedule.Kind != replay.OnDemand })
+	first := []report.Column{{Name: "window", Align: right}, {Name: "threads", Align: right}, {Name: "chunk", Align: right}}
+	if ahead {
+		first = []report.Column{{Name: "configuration"}}
+	}
+	t := &report.Table{Columns: append(first, []report.Column{
 		{Name: s.Kind, Unit: "tokens/s", Align: right}, {Name: "simulated", Unit: "tokens/s", Align: right}, {Name: "error", Unit: "%", Align: right},
 		{Name: "P50 error", Unit: "%", Align: right}, {Name: "P99 error", Unit: "%", Align: right}, {Name: "drift", Unit: "%", Align: right},
 		{Name: "counters"}, {Name: "verdict"},
-	}}
+	}...)}
 	for _, o := range s.Outcomes {
 		cmp := o.Comparison
 		counters := "equal"
 		if !cmp.CountersEqual || !cmp.BytesEqual {
 			counters = "DIFFER"
 		}
-		t.Add(fmt.Sprint(o.Case.Window), fmt.Sprint(o.Case.Parallel), o.Case.Chunk.String(), report.Sig3(cmp.MeasuredTokensPerS), report.Sig3(cmp.SimulatedTokensPerS),
-			fmt.Sprintf("%+.2f", cmp.ErrorPercent), percentileError(cmp, 50), percentileError(cmp, 99), cmp.DriftPercent.String(), counters, string(cmp.Verdict))
+		cells := []string{fmt.Sprint(o.Case.Window), fmt.Sprint(o.Case.Parallel), o.Case.Chunk.String()}
+		if ahead {
+			cells = []string{o.Case.String()}
+		}
+		t.Add(append(cells, report.Sig3(cmp.MeasuredTokensPerS), report.Sig3(cmp.SimulatedTokensPerS),
+			fmt.Sprintf("%+.2f", cmp.ErrorPercent), percentileError(cmp, 50), percentileError(cmp, 99), cmp.DriftPercent.String(), counters, string(cmp.Verdict))...)
 	}
 	fmt.Fprintf(e.stdout, "%s: %s\n\n", s.Name, s.What)
 	if err := t.Text(e.stdout); err != nil {
