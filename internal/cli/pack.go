@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/windrow-sim/windrow/engine/checkpoint/gguf"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
 	"github.com/windrow-sim/windrow/internal/report"
@@ -18,8 +19,8 @@ import (
 func packCommand(e *env) *cli.Command {
 	return &cli.Command{
 		Name:      "pack",
-		Usage:     "turn a Hugging Face folder into a flash image",
-		ArgsUsage: "DIR",
+		Usage:     "turn a Hugging Face folder, or a GGUF file, into a flash image",
+		ArgsUsage: "DIR or FILE.gguf",
 		Description: "Writes a valid safetensors file: the tensors that stay in memory first, then each layer's neurons as bundles (gate and up rows and\n" +
 			"the down column together), on 4096-byte boundaries. Memory stays bounded for any model size, and the image appears only when it is whole.\n" +
 			"Families: OPT, Llama (Mistral, ReluLLaMA, ProSparse, Bamboo), Falcon, Persimmon, Phi; a field of config.json that is not honoured is an error.\n\n" +
@@ -29,7 +30,8 @@ func packCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`IMG` to write (*.flash.safetensors)"},
 			&cli.StringFlag{Name: "name", Usage: "`NAME` of the model", DefaultText: "the folder's"},
 			&cli.StringFlag{Name: "dtype", Usage: "convert weights to `TYPE`: f16, bf16, f32, or the rows on flash to q8 or q4 (a scale per 32 weights)", DefaultText: "as they are stored"},
-			&cli.BoolFlag{Name: "ignore-index", Usage: "take every safetensors file of the folder, whatever its index says"},
+			&cli.StringFlag{Name: "tokenizer", Usage: "`DIR` with the tokenizer", DefaultText: "the model's folder"},
+			&cli.BoolFlag{Name: "ignore-index", Usage: "take every weights file of the folder, whatever its index says"},
 			&cli.StringFlag{Name: "stride", Usage: "`SIZE` between records, for example 4KiB", DefaultText: "no padding"},
 			jsonFlag(),
 		},
@@ -44,17 +46,13 @@ func (e *env) pack(c *cli.Context) error {
 	dir, out := c.Args().First(), c.String("out")
 	if info, err := os.Stat(dir); err != nil {
 		return fmt.Errorf("pack: %w", err)
-	} else if !info.IsDir() {
-		return inputError("pack: %s is not a folder; name the one that holds the model's config.json", dir)
+	} else if !info.IsDir() && !isGGUF(dir) {
+		return inputError("pack: %s is not a folder; name the one that holds the model's config.json, or a GGUF file", dir)
 	}
 	if err := checkOutput(out, ""); err != nil {
 		return err
 	}
-	tok, err := tokenizer.Load(dir)
-	if err != nil {
-		return fmt.Errorf("pack: %w", err)
-	}
-	text, err := tok.MarshalText()
+	text, err := e.packTokenizer(c, dir)
 	if err != nil {
 		return err
 	}
@@ -92,6 +90,33 @@ func (e *env) pack(c *cli.Context) error {
 		})
 	}
 	return imageTable(r.Name, r.Arch.Shape, r.Record, r.Bytes, r.Resident, r.Bundles).Text(e.stdout)
+}
+
+func isGGUF(path string) bool { return strings.EqualFold(filepath.Ext(path), ".gguf") }
+
+// packTokenizer is the text form of the tokenizer: that of the folder, or of the one that --tokenizer names. A GGUF file's own is checked, but not kept.
+func (e *env) packTokenizer(c *cli.Context, dir string) ([]byte, error) {
+	from := c.String("tokenizer")
+	if from == "" && isGGUF(dir) {
+		f, err := gguf.Open(dir)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		if _, err := f.Vocabulary(); err != nil {
+			return nil, err
+		}
+		e.note("note: the tokenizer inside a GGUF file is not kept: the image cannot read text; name the folder of the original with --tokenizer")
+		return nil, nil
+	}
+	if from == "" {
+		from = dir
+	}
+	tok, err := tokenizer.Load(from)
+	if err != nil {
+		return nil, fmt.Errorf("pack: %w", err)
+	}
+	return tok.MarshalText()
 }
 
 // imageTable describes an image.
