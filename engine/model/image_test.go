@@ -425,3 +425,24 @@ func BenchmarkBundler(b *testing.B) {
 		}
 	}
 }
+
+// TestSynthGated makes a random model with gates and loads it: Llama's architecture with grouped queries.
+func TestSynthGated(t *testing.T) {
+	s := tiny()
+	s.Rows, s.KVHeads = 3, 2
+	path := filepath.Join(t.TempDir(), "x")
+	if err := Synth(t.Context(), s, "gated", 1, path, SynthOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	img, err := OpenImage(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer img.Close()
+	if img.Arch.Family != Llama || img.RecordBytes() != 96 || img.Arch.Shape != s {
+		t.Errorf("%+v, records of %v", img.Arch, img.RecordBytes())
+	}
+	if _, err := img.Weights(); err != nil {
+		t.Error(err)
+	}
+}

@@ -20,7 +20,7 @@ type SynthOptions struct {
 	// Stride is the distance between records; 0 means the size of a record.
 	Stride units.Bytes
 	// ActiveShare is the share of the neurons that are active on average, set by the FFN's biases: 0.03 for a model
-	// as sparse as OPT-6.7B. 0 means 0.5.
+	// as sparse as OPT-6.7B. 0 means 0.5. A gated model has no biases: half of its neurons are active, whatever is asked for.
 	ActiveShare float64
 	// Progress may be nil.
 	Progress Progress
@@ -32,7 +32,7 @@ type SynthOptions struct {
 // model without being one. Each tensor has its own random stream, so its bytes depend on the seed, its name and its size
 // only. Writing is atomic as in Pack.
 func Synth(ctx context.Context, shape Shape, name string, seed uint64, out string, opt SynthOptions) error {
-	arch := versionOne(shape)
+	arch := synthArch(shape)
 	err := arch.check()
 	if err == nil {
 		err = Precision{ref.F16, ref.F16}.check(shape)
@@ -61,6 +61,17 @@ func Synth(ctx context.Context, shape Shape, name string, seed uint64, out strin
 	bias := -quantile(opt.ActiveShare) * weightDeviation * math.Sqrt(float64(shape.DModel))
 	fill.bias = math.Round(bias*(1<<16)) / (1 << 16)
 	return writeImage(ctx, out, f, fill, opt.create, meter(opt.Progress, f.dataSize()))
+}
+
+// synthArch is the architecture of a random model: OPT's, or with three rows per neuron Llama's with ReLU.
+func synthArch(s Shape) Arch {
+	if s.Rows != 3 {
+		return versionOne(s)
+	}
+	return Arch{
+		Family: Llama, Shape: s, Activation: Activation{Kind: ReLU}, Epsilon: 1e-5, RMSNorm: true, FinalNorm: true, Embed: s.DModel,
+		Rotary: Rotary{Dim: s.HeadDim, Theta: 10000},
+	}
 }
 
 // quantile is the z that a standard normal number exceeds with probability p.
