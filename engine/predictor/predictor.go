@@ -26,9 +26,10 @@ type Feature string
 const (
 	AttentionOutput Feature = "attention_output" // of the same layer, before it is added to the residual
 	FFNInput        Feature = "ffn_input"        // of the same layer: the residual with the attention added, after the norm
-	// PreviousFFNInput is FFNInput of the layer before, in layer 0 of its own: known while there is still time to read.
-	PreviousFFNInput Feature = "previous_ffn_input"
-	UnknownFeature   Feature = "" // an import does not say
+	// NextLayer is of a predictor that looks ahead: entry l takes FFNInput of layer l and names the units of layer l+1. The last entry has rank 0, since no layer
+	// follows, and the units of layer 0 have no entry.
+	NextLayer      Feature = "ffn_input_for_next_layer"
+	UnknownFeature Feature = "" // an import does not say
 )
 
 // Layer is the predictor of one layer. Matrices are row-major float16 bit patterns.

@@ -73,7 +73,7 @@ func newApp(e *env) *cli.App {
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress and no notes on stderr", Destination: &e.quiet},
 		},
 		Commands: []*cli.Command{
-			demoCommand(e), packCommand(e), synthCommand(e), generateCommand(e), recordCommand(e), evalCommand(e), traceCommand(e),
+			demoCommand(e), packCommand(e), synthCommand(e), generateCommand(e), recordCommand(e), trainCommand(e), evalCommand(e), traceCommand(e),
 			probeCommand(e), deviceCommand(e), simCommand(e), batchCommand(e), trafficCommand(e), replayCommand(e), validateCommand(e), reportCommand(e),
 			breakevenCommand(e), planCommand(e), feasibleCommand(e),
 			layoutCommand(e),

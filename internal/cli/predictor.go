@@ -26,7 +26,7 @@ func predictorFlags() []cli.Flag {
 
 // openedPredictor is a predictor's file, ready for an engine.
 type openedPredictor struct {
-	kind     string // "low-rank" or "centroid"
+	kind     string // "low-rank", "low-rank look-ahead" or "centroid"
 	bytes    units.Bytes
 	schedule engine.Schedule // that its kind asks for
 	make     func(pool *cpu.Pool) (engine.Predictors, error)
@@ -70,9 +70,20 @@ func openPredictor(c *cli.Context, m *openedModel) (*openedPredictor, error) {
 		if err := p.For(s.Layers, s.DModel, s.DFFN, m.image.Hash); err != nil {
 			return nil, inputError("%v", err)
 		}
-		return &openedPredictor{kind: "low-rank", bytes: p.Bytes(), make: func(pool *cpu.Pool) (engine.Predictors, error) {
+		opened := &openedPredictor{kind: "low-rank", bytes: p.Bytes(), make: func(pool *cpu.Pool) (engine.Predictors, error) {
 			return engine.Predictors{Layer: p.Runner(pool)}, nil
-		}}, nil
+		}}
+		switch p.Facts().Feature {
+		case predictor.FFNInput:
+		case predictor.NextLayer:
+			opened.kind, opened.schedule = "low-rank look-ahead", engine.NextLayer
+			opened.make = func(pool *cpu.Pool) (engine.Predictors, error) {
+				return engine.Predictors{LookAhead: p.Runner(pool)}, nil
+			}
+		default:
+			return nil, inputError("%s was trained on %q, which the engine does not hand to predictors; train one on ffn_input", path, p.Facts().Feature)
+		}
+		return opened, nil
 	}
 	return nil, inputError("%s is no predictor (its format is %q); make one with windrow train", path, format)
 }
@@ -104,15 +115,15 @@ func (e *env) flashRows(c *cli.Context, m *openedModel, named *openedPredictor, 
 	}
 	cfg := engine.FlashConfig{Layout: lay}
 	dense := 0
-	if named.schedule == engine.WholeToken {
+	if named.schedule != engine.OnDemand { // nobody names what the first layer needs
 		dense = 1
 	}
 	if c.IsSet("dense-prefix") {
 		dense = c.Int("dense-prefix")
 	}
 	s, geo := m.weights.Shape, m.image.Geometry()
-	if dense < 0 || dense > s.Layers || named.schedule == engine.WholeToken && dense < 1 {
-		return nil, usageError("--dense-prefix %d: the model has %d layers, and a predictor of whole tokens needs the first to be dense", dense, s.Layers)
+	if dense < 0 || dense > s.Layers || named.schedule != engine.OnDemand && dense < 1 {
+		return nil, usageError("--dense-prefix %d: the model has %d layers, and a predictor that looks ahead needs the first to be dense", dense, s.Layers)
 	}
 	rowsPerLayer, err := e.rowRoom(c, m, named, dense, positions, batch)
 	if err != nil {
