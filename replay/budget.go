@@ -37,7 +37,13 @@ func MemoryOf(src traces.Source, tokens int, w *model.Weights, geo layout.Geomet
 	if err != nil {
 		return Memory{}, err
 	}
-	parts := append(engine.Memory(w, engine.Config{Context: n.positions}), engine.FlashMemory(geo, n.rows, n.staging)...)
+	parts := append(engine.Memory(w, engine.Config{Context: n.positions}), engine.FlashMemory(geo, n.rows[cfg.Schedule.Dense:], n.staging)...)
+	if d := cfg.Schedule.Dense; d > 0 {
+		parts = append(parts, engine.Part{Name: "dense prefix", Bytes: units.Bytes(d*geo.Units) * geo.Stride})
+	}
+	if cfg.Schedule.Kind != OnDemand { // announced reads have a buffer of their own
+		parts = append(parts, engine.Part{Name: "staging buffer of reads ahead", Bytes: max(cfg.Schedule.Staging, units.Bytes(n.staging))})
+	}
 	return Memory{Window: cfg.Window, Parts: parts, Total: engine.Sum(parts)}, nil
 }
 

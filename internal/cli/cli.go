@@ -74,7 +74,7 @@ func newApp(e *env) *cli.App {
 		},
 		Commands: []*cli.Command{
 			demoCommand(e), packCommand(e), synthCommand(e), generateCommand(e), recordCommand(e), trainCommand(e), evalCommand(e), traceCommand(e),
-			probeCommand(e), deviceCommand(e), simCommand(e), batchCommand(e), trafficCommand(e), replayCommand(e), validateCommand(e), reportCommand(e),
+			probeCommand(e), deviceCommand(e), simCommand(e), batchCommand(e), trafficCommand(e), replayCommand(e), calibrateCommand(e), validateCommand(e), reportCommand(e),
 			breakevenCommand(e), planCommand(e), feasibleCommand(e),
 			layoutCommand(e),
 			adaptiveCommand(e),
