@@ -29,6 +29,9 @@ var allowed = map[string][]string{
 	"kernels/cuda":         {"kernels/ref", "internal/units"},
 	"kernels/cuda/source":  {},
 	"kernels/cuda/standin": {"kernels/cuda", "kernels/cuda/source"},
+	// A driver beneath kernels/cuda, with the same kernels.
+	"kernels/metal":        {"kernels/cuda", "kernels/metal/source", "internal/units"},
+	"kernels/metal/source": {"kernels/cuda/source"},
 
 	"traces":                 {"internal/units", "internal/rng"},
 	"traces/shapes":          {"internal/units", "internal/nearest", "traces"},

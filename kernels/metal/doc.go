@@ -1,0 +1,27 @@
+// Package metal runs the kernels of kernels/cuda on the GPU of a Mac with Apple silicon: it is the driver beneath cuda.Device and cuda.Kernels there,
+// so that whoever uses those uses either kind of device. There is no cgo: the Objective-C runtime is called through purego, and the kernels are compiled
+// when a program starts, from text that the program carries.
+//
+// The model is that of kernels/cuda, with one memory: what Alloc and HostAlloc reserve is a shared buffer, which the host and the device use
+// at one place. Rows that are read from flash into pinned memory are at once where the device finds them; only their scatter to the row buffers is a copy.
+// A Stream is a command queue with a command buffer that is being filled. It is handed to the device when somebody waits for it, when an Event is
+// recorded, and when it is long.
+//
+// Reading order: source/port.h (what the words of the kernels mean here), arguments.go (how a launch hands over its arguments), then driver.go,
+// memory.go and streams.go. objects.go says how Objective-C is spoken, and objc_darwin.go speaks it.
+//
+// What is emulated: all but objc_darwin.go runs in the tests on Linux. They compile source.Text with testdata/shim in place of the language's own
+// header, so that kernels run on the host, their threads as the fibers of kernels/cuda/standin; and they have a runtime of their own with Metal's objects,
+// strict about what its documentation forbids, about what is released, and about order (fake_linux_test.go). That shows wrong arithmetic,
+// shapes, order and leaks. It does not show what Metal's compiler thinks of the text, for which TestSource and TestAddressSpaces look as far as they
+// can, and nothing about time or about the real objects. go test ./kernels/metal -run Device shows that, on a Mac.
+//
+// Invariants:
+//
+//  1. Those of kernels/cuda: a fixed order of summation, no atomic operations, FFN sums in order of units.
+//  2. The text of a kernel is the same for both kinds of device. What differs is in port.h, and there is no other device code here.
+//  3. Gelu's error function, which the language has not, is within 1e-6 of the exact one.
+//  4. An error names the message that failed, with the text that the system gives. Once a command buffer has failed, all calls but those that give
+//     something back return its error.
+//  5. What a driver has made is released with it, once.
+package metal

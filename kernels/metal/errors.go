@@ -1,0 +1,35 @@
+package metal
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrEnvironment is the kind of error for a machine without a device that can be used. Other kinds are those of kernels/cuda: cuda.ErrMemory,
+// cuda.ErrLost and cuda.ErrShape.
+var ErrEnvironment = errors.New("no usable Metal device")
+
+const remedy = "use the CPU backend"
+
+// environment is an error about this machine.
+func environment(format string, args ...any) error {
+	return fmt.Errorf("metal: %w: %s; %s", ErrEnvironment, fmt.Sprintf(format, args...), remedy)
+}
+
+// Error is a message to an object of Metal that failed.
+type Error struct {
+	Message string // the method's name: "newLibraryWithSource:options:error:"
+	Text    string // what the system says
+	Kind    error  // cuda.ErrMemory, cuda.ErrLost or nil
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.Kind != nil {
+		return fmt.Sprintf("metal: %s: %v: %s", e.Message, e.Kind, e.Text)
+	}
+	return fmt.Sprintf("metal: %s: %s", e.Message, e.Text)
+}
+
+// Unwrap gives the kind.
+func (e *Error) Unwrap() error { return e.Kind }

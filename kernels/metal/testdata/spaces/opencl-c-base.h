@@ -1,0 +1,1 @@
+// Empty, in place of the compiler's own: metal_stdlib has the types.
