@@ -2,8 +2,7 @@ package cli
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
 
 	"github.com/urfave/cli/v2"
 
@@ -30,7 +29,7 @@ func calibrateCommand(e *env) *cli.Command {
 			&cli.IntFlag{Name: "step", Value: 1, Usage: "try every `N`th prefix, and the largest that fits"},
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "also write the result to `FILE` (*.json)"},
 			jsonFlag(),
-		}, readFlags()...),
+		}, readFlags("try only prefixes that fit into `SIZE` of memory, all parts counted: bytes (2GiB) or percent of the model (52%)")...),
 		Action: e.calibrate,
 	}
 }
@@ -101,7 +100,7 @@ func (e *env) calibrate(c *cli.Context) error {
 		return err
 	}
 	if path := c.String("out"); path != "" {
-		if err := writeFile(path, func(f *os.File) error { return printJSON(f, doc) }); err != nil {
+		if err := writeFile(path, func(w io.Writer) error { return printJSON(w, doc) }); err != nil {
 			return err
 		}
 	}
@@ -109,23 +108,6 @@ func (e *env) calibrate(c *cli.Context) error {
 		return printJSON(e.stdout, doc)
 	}
 	return prefixTable(e, doc)
-}
-
-// writeFile writes a file that becomes visible whole or not at all.
-func writeFile(path string, write func(*os.File) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".windrow-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	err = write(f)
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }
 
 // prefixes measures every prefix that fits, and finds the fastest.

@@ -74,7 +74,7 @@ func generateCommand(e *env) *cli.Command {
 			&cli.IntFlag{Name: "dense-prefix", Usage: "with --predictor, keep all rows of the first `N` layers in memory", DefaultText: "0, or 1 with a centroid predictor"},
 			&cli.BoolFlag{Name: "check", Usage: "with --predictor, also compute every row in memory and count the active ones that were missed"},
 			jsonFlag(),
-		}, append(predictorFlags(), samplingFlags()...)...), readFlags()...),
+		}, append(predictorFlags(), samplingFlags()...)...), readFlags(largestWindow)...),
 		Action: e.generate,
 	}
 }

@@ -112,10 +112,13 @@ func flashFlags() []cli.Flag {
 // maxParallel is flashio's limit; a simulation of more would simulate nothing that can be run.
 const maxParallel = 4096
 
+// largestWindow is what --dram does where nothing else is chosen by memory.
+const largestWindow = "take the largest window that fits into `SIZE` of memory, all parts counted: bytes (2GiB) or percent of the model (52%)"
+
 // readFlags add what only real reads know.
-func readFlags() []cli.Flag {
+func readFlags(dram string) []cli.Flag {
 	return append(flashFlags(),
-		&cli.StringFlag{Name: "dram", Usage: "take the largest window that fits into `SIZE` of memory, all parts counted: bytes (2GiB) or percent of the model (52%)"},
+		&cli.StringFlag{Name: "dram", Usage: dram},
 		&cli.StringFlag{Name: "direct", Value: "auto", Usage: "bypass the page cache, `WHEN`: auto, on, off"},
 		threadsFlag())
 }

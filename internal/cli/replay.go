@@ -32,7 +32,7 @@ func replayCommand(e *env) *cli.Command {
 			&cli.IntFlag{Name: "dense-prefix", Usage: "keep all units of the first `N` layers in memory", DefaultText: "1 with --schedule token, else 0"},
 			&cli.StringFlag{Name: "staging", Usage: "read ahead at most `SIZE` before rows are moved to their places", DefaultText: "no limit"},
 			&cli.IntFlag{Name: "reference-every", Value: 16, Usage: "read the reference pattern every `N` tokens, to see drift; 0 = never, as for reads through the page cache"},
-		}, readFlags()...), outputFlags()...),
+		}, readFlags(largestWindow)...), outputFlags()...),
 		Action: e.replay,
 	}
 }

@@ -2,7 +2,7 @@ package cli
 
 import (
 	"fmt"
-	"os"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -100,22 +100,7 @@ func (e *env) writeReport(data *report.Data, out string) error {
 	if err := checkOutput(out, ""); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(out), ".windrow-report-*")
-	if err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	defer os.Remove(f.Name()) // of nothing, once it is renamed
-	defer f.Close()
-	if err := e.render(f, data, format); err != nil {
-		return err
-	}
-	if err := f.Chmod(0o644); err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	if err := os.Rename(f.Name(), out); err != nil {
+	if err := writeFile(out, func(w io.Writer) error { return e.render(w, data, format) }); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	fmt.Fprintln(e.stdout, out)

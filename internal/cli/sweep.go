@@ -223,24 +223,13 @@ func (e *env) runSweep(c *cli.Context, head *sweep.Header, t *sweep.Trace, confi
 }
 
 // writeSweepTable makes a table of a whole file of results.
-func writeSweepTable(results, path string, write func(w io.Writer, results io.Reader) error) (err error) {
+func writeSweepTable(results, path string, write func(w io.Writer, results io.Reader) error) error {
 	in, err := os.Open(results)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".windrow-*.partial")
-	if err != nil {
-		return err
-	}
-	err = errors.Join(write(tmp, in), tmp.Chmod(0o644), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
-	}
-	return nil
+	return writeFile(path, func(w io.Writer) error { return write(w, in) })
 }
 
 // sweepBest is the document of --json.

@@ -19,8 +19,15 @@ func TestReadingAheadIsReported(t *testing.T) {
 	run.Meta.Ahead = &traces.Ahead{
 		Schedule: "lookahead", Hidden: 25 * units.Millisecond, Slowed: units.Millisecond, Bytes: 40_000_000, Wasted: 2_000_000, Named: 90, Missed: 10, Chunks: 40,
 	}
-	const want = "reading ahead: lookahead; 2.50 ms/token of reads beside compute, which loses 0.100 ms to them and to moving their rows; 4.00 MB/token in 4.00 chunks/token, " +
-		"0.200 MB of them for nothing; 10.0 % of the loads were not foreseen\n"
+	parts := &run.Meta.Totals.PartNanos
+	parts[traces.PartIO] = 15 * units.Millisecond
+	total := units.Nanos(0)
+	for _, part := range parts {
+		total += part
+	}
+	want := "reading ahead: lookahead; 2.50 ms/token of reads beside compute, which loses 0.100 ms to them and to moving their rows; 4.00 MB/token in 4.00 chunks/token, " +
+		"0.200 MB of them for nothing; 10.0 % of the loads were not foreseen; the reader is busy " + Sig3(float64(100*40*units.Millisecond)/float64(total)) + " % of the time, compute " + Sig3(100-float64(100*15*units.Millisecond)/float64(total)) +
+		" %\n"
 	if text := render(t, WriteText, d); !strings.Contains(text, want) {
 		t.Errorf("no %q in\n%s", want, text)
 	}

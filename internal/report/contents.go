@@ -104,9 +104,24 @@ func readAhead(runs []series) (facts []KV) {
 		if n := a.Named + a.Missed; a.Missed > 0 {
 			text += fmt.Sprintf("; %s %% of the loads were not foreseen", Sig3(100*float64(a.Missed)/float64(n)))
 		}
+		reader, compute := busy(s.run)
+		text += fmt.Sprintf("; the reader is busy %s %% of the time, compute %s %%", Sig3(100*reader), Sig3(100*compute))
 		facts = append(facts, KV{key, text})
 	}
 	return facts
+}
+
+// busy is the share of a run's time in which its reader reads, and in which something is computed or moved instead of waited for.
+func busy(run *traces.Run) (reader, compute float64) {
+	var total units.Nanos
+	for _, part := range run.Meta.Totals.PartNanos {
+		total += part
+	}
+	if total == 0 {
+		return 0, 0
+	}
+	waited := run.Meta.Totals.PartNanos[traces.PartIO]
+	return float64(waited+run.Meta.Ahead.Hidden) / float64(total), float64(total-waited) / float64(total)
 }
 
 // headroom says of every run what its policy read beside the least possible.
