@@ -10,10 +10,10 @@ BUILD    := -trimpath -tags='$(TAGS)' -ldflags='$(LDFLAGS)'
 FUZZTIME ?= 30000x
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz lint bench golden demo validate validate-fitted peers clean
+.PHONY: help build test race fuzz lint bench golden demo validate validate-fitted gpu-check gpu-check-bundle gpu-check-emulated peers clean
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## bin/windrow
 	$(GO) build $(BUILD) -o bin/windrow .
@@ -57,6 +57,15 @@ validate-fitted: build ## models fitted by probe and by fio, 24 configurations t
 	tools/emufs/measure.sh bin/windrow bin/emufs replay/validate/emulated.device.yaml bin/emulated-fio.json
 	./bin/windrow validate --suite fitted-emulated --fio-json bin/emulated-fio.json
 	./bin/windrow validate --suite fitted-throttled
+
+gpu-check: ## everything that needs a GPU, on this machine's; writes bin/gpu-check/out
+	GO='$(GO)' scripts/gpu-check
+
+gpu-check-bundle: ## bin/gpu-check.tgz: the programs of gpu-check for a machine without Go
+	GO='$(GO)' scripts/gpu-check -bundle
+
+gpu-check-emulated: ## gpu-check on the stand-in for a GPU, without times; needs a C++ compiler
+	GO='$(GO)' scripts/gpu-check -emulated
 
 peers: ## our residency pass beside libCacheSim's LRU; CACHESIM names its program
 	$(GO) run ./tools/peers/libcachesim --cachesim '$(CACHESIM)'

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -110,9 +111,7 @@ func (a *ahead) submit(pieces []piece) error {
 		for a.busy || len(a.queue) > 0 {
 			a.changed.Wait()
 		}
-		flashio.FreeBuffer(a.staging)
-		var err error
-		if a.staging, err = newStaging(room); err != nil {
+		if err := replaceStaging(a.f.store, &a.staging, room); err != nil {
 			return err
 		}
 	}
@@ -152,7 +151,10 @@ func (a *ahead) work() {
 			}
 		}
 		a.reading.Lock()
-		err := a.f.reader.ReadBatch(requests)
+		err := a.f.store.Settle()
+		if err == nil {
+			err = a.f.reader.ReadBatch(requests)
+		}
 		a.reading.Unlock()
 		a.finish(group, staging, clock()-start, clock, err)
 	}
@@ -177,7 +179,6 @@ func (a *ahead) next(group []piece) []piece {
 
 // finish copies the rows of a group to their caches and says so.
 func (a *ahead) finish(group []piece, staging []byte, read units.Nanos, clock func() units.Nanos, err error) {
-	record := a.f.planner.Geometry().Record
 	total := 0
 	for i := range group {
 		total += len(group[i].units)
@@ -190,12 +191,8 @@ func (a *ahead) finish(group []piece, staging []byte, read units.Nanos, clock fu
 			n.copied = s.cache.Delete(s.pending)
 			s.pending = append(s.pending[:0], n.decision.Evict...)
 		}
-		for j, u := range p.units {
-			if err != nil {
-				break
-			}
-			at := p.offset + p.plan.Records[j]
-			err = s.cache.Insert(u, staging[at:at+int64(record)], upBias(s.layer, int(u)))
+		if err == nil {
+			err = s.cache.Insert(p.units, staging[p.offset:], p.plan.Records)
 		}
 		took := clock() - start + read*units.Nanos(len(p.units))/units.Nanos(total)
 		a.mu.Lock()
@@ -254,13 +251,14 @@ func (a *ahead) drain() {
 }
 
 // close ends the background.
-func (a *ahead) close() {
+func (a *ahead) close() error {
 	a.drain()
 	a.mu.Lock()
 	a.closed = true
 	a.changed.Broadcast()
 	a.mu.Unlock()
 	<-a.stopped
-	flashio.FreeBuffer(a.staging)
+	err := errors.Join(a.f.store.Settle(), a.f.store.FreeStaging(a.staging))
 	a.staging = nil
+	return err
 }

@@ -5,44 +5,45 @@ import "github.com/windrow-sim/windrow/engine/model"
 // positionOffset is OPT's: row 2 of the position table is position 0.
 const positionOffset = 2
 
-// embed sets x to the embedding of each token, widened by OPT-350M's projection, plus OPT's learned position.
-func (e *Engine) embed(s *step) {
-	for i := range s.lanes {
-		a, t := &s.lanes[i], &s.tokens[i]
-		e.decode(a.wide, &e.w.Embed, int(t.ID))
-		if e.arch.Embed == e.shape.DModel {
+// Embed begins a step: it sets x to the embedding of each token, widened by OPT-350M's projection, plus OPT's learned position.
+func (p *processor) Embed(s *Step) {
+	p.lanes = p.all[:len(s.Tokens)]
+	for i := range p.lanes {
+		a, t := &p.lanes[i], &s.Tokens[i]
+		p.decode(a.wide, &p.w.Embed, int(t.ID))
+		if p.arch.Embed == p.shape.DModel {
 			copy(a.x, a.wide)
 		} else {
-			e.pool.MatVecFormat(e.w.Resident, e.w.In.Data, e.w.In.Rows, e.w.In.Cols, a.wide, a.x)
+			p.pool.MatVecFormat(p.w.Resident, p.w.In.Data, p.w.In.Rows, p.w.In.Cols, a.wide, a.x)
 		}
-		if e.arch.Positions {
-			e.decode(a.h, &e.w.Pos, t.Pos+positionOffset)
+		if p.arch.Positions {
+			p.decode(a.h, &p.w.Pos, t.Pos+positionOffset)
 			add(a.x, a.h)
 		}
 	}
 }
 
 // decode sets dst to a row of a matrix.
-func (e *Engine) decode(dst []float32, m *model.Matrix, row int) {
-	size := e.w.Resident.Size(m.Cols)
-	e.w.Resident.Decode(dst, m.Data[row*size:(row+1)*size])
+func (p *processor) decode(dst []float32, m *model.Matrix, row int) {
+	size := p.w.Resident.Size(m.Cols)
+	p.w.Resident.Decode(dst, m.Data[row*size:(row+1)*size])
 }
 
-// head computes the logits: final norm, OPT-350M's projection back, and the output head, which is the embedding where they are tied.
-func (e *Engine) head(s *step) {
-	if e.arch.FinalNorm {
-		e.norm(s, &e.w.FinalNorm)
+// Head computes the logits: final norm, OPT-350M's projection back, and the output head, which is the embedding where they are tied.
+func (p *processor) Head(s *Step) {
+	if p.arch.FinalNorm {
+		p.Norm(s, FinalNorm)
 	} else {
-		e.copyState(s)
+		p.CopyState(s)
 	}
-	of := func(a *lane) (x, y []float32) { return a.h, a.head }
-	if e.arch.Embed != e.shape.DModel {
-		e.linear(s, &model.Linear{W: e.w.Out}, func(a *lane) (x, y []float32) { return a.h, a.wide })
-		of = func(a *lane) (x, y []float32) { return a.wide, a.head }
+	of := func(a *activations) (x, y []float32) { return a.h, a.head }
+	if p.arch.Embed != p.shape.DModel {
+		p.linear(s, &model.Linear{W: p.w.Out}, func(a *activations) (x, y []float32) { return a.h, a.wide })
+		of = func(a *activations) (x, y []float32) { return a.wide, a.head }
 	}
-	w := e.w.Head
-	if e.arch.Tied {
-		w.W = e.w.Embed
+	w := p.w.Head
+	if p.arch.Tied {
+		w.W = p.w.Embed
 	}
-	e.linear(s, &w, of)
+	p.linear(s, &w, of)
 }

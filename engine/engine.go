@@ -25,6 +25,9 @@ type Config struct {
 	// Predictors, if not nil, makes the predictors, which may use the engine's threads. Without them tokens bring their masks. With all rows in
 	// memory only what is named is computed.
 	Predictors func(pool *cpu.Pool) (Predictors, error)
+	// Backend does the arithmetic; nil = this machine's CPU. Rows on flash must be kept by it too (FlashConfig.Store). It stays the caller's, to be closed
+	// after the engine and the rows.
+	Backend Backend
 	// Check counts what is really active: all its rows, which are those of the model, are computed beside the others, and observers get the true masks.
 	Check *Resident
 }
@@ -48,53 +51,31 @@ type Engine struct {
 	rows     Rows
 	schedule Schedule
 	predict  Predictors
-	verify   *Resident
+	checked  bool
 	pool     *cpu.Pool
+	backend  Backend
 	observer Observer
+	timed    bool // the observer wants times, or more
+	shown    bool // it wants what is computed
 	began    time.Time
-	cut      []float32
-	turns    []float64 // angles per position of rotary positions
 
-	lanes   []lane // activations, one for each token of the largest step
-	slots   []slot // by sequence
+	lanes   []lane // one for each token of the largest step
+	next    []int  // positions that are computed, by sequence
 	context int
-	scores  []float32  // (heads, context)
 	unions  [][]uint64 // of the masks of a step, by layer
 	masks   [][]uint64 // what was announced
 	dropped []int      // units of a step that there was no room for, by layer
 	logits  [][]float32
 }
 
-// lane is what one token of a step computes with, all float32.
+// lane is what one token of a step needs, and what of it turned out to be active.
 type lane struct {
-	x, h, out  []float32  // (d_model)
-	q, att     []float32  // (heads, head_dim)
-	k, v       []float32  // (kv_heads, head_dim)
-	act        []float32  // (d_ffn), by row of the step
-	values     []float32  // of the rows to add up
-	active     []int32    // which these are
-	mask       []uint64   // units whose value is not zero
-	truth      []uint64   // with Check: units that all rows would have made active
-	need       [][]uint64 // by layer: what is computed; nil = all
-	own        [][]uint64 // memory of predicted masks
-	wide, head []float32  // embedding and logits
-}
-
-// slot is one sequence: its keys and values, and how far it is.
-type slot struct {
-	keys, vals []float32 // (layer, context, kv_heads, head_dim)
-	next       int
-}
-
-// step is the tokens that go through the model together.
-type step struct {
-	tokens []Token
-	lanes  []lane
-	l      int
-	layer  *model.Layer
-	rows   []row
-	ev     LayerEvent
-	lap    units.Nanos
+	need   [][]uint64 // by layer: what is computed; nil = all
+	own    [][]uint64 // memory of predicted masks
+	mask   []uint64   // units whose value is not zero
+	values []float32  // of the rows to add up
+	active []int32    // which these are
+	truth  []uint64   // with Check: units that all rows would have made active
 }
 
 // New returns an engine over the resident weights and the given rows. Close the engine, then the rows.
@@ -120,50 +101,68 @@ func New(w *model.Weights, rows Rows, cfg Config) (*Engine, error) {
 		cfg.Threads = runtime.GOMAXPROCS(0)
 	}
 	e := &Engine{
-		schedule: cfg.Schedule, verify: cfg.Check,
-		w: w, arch: &w.Arch, shape: s, rows: rows, pool: cpu.NewPool(cfg.Threads), observer: cfg.Observer, began: time.Now(),
-		cut: cfg.Cut, turns: w.Arch.Rotary.Frequencies(),
-		lanes: make([]lane, cfg.Batch), slots: make([]slot, cfg.Sequences), context: cfg.Context,
-		scores: make([]float32, s.Heads*cfg.Context), unions: masksOf(s.Layers, s.DFFN), masks: make([][]uint64, s.Layers), dropped: make([]int, s.Layers), logits: make([][]float32, cfg.Batch),
+		w: w, arch: &w.Arch, shape: s, rows: rows, schedule: cfg.Schedule, checked: cfg.Check != nil, pool: cpu.NewPool(cfg.Threads), backend: cfg.Backend,
+		began: time.Now(), lanes: make([]lane, cfg.Batch), next: make([]int, cfg.Sequences), context: cfg.Context,
+		unions: masksOf(s.Layers, s.DFFN), masks: make([][]uint64, s.Layers), dropped: make([]int, s.Layers), logits: make([][]float32, cfg.Batch),
 	}
-	qDim, kvDim := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
-	floats := func(n int) []float32 { return make([]float32, n) }
+	words := (s.DFFN + 63) / 64
 	for i := range e.lanes {
-		e.lanes[i] = lane{
-			x: floats(s.DModel), h: floats(s.DModel), out: floats(s.DModel), q: floats(qDim), att: floats(qDim), k: floats(kvDim), v: floats(kvDim),
-			need: make([][]uint64, s.Layers), own: masksOf(s.Layers, s.DFFN), truth: make([]uint64, (s.DFFN+63)/64),
-			act: floats(s.DFFN), mask: make([]uint64, (s.DFFN+63)/64), wide: floats(w.Arch.Embed), head: floats(s.Vocab),
-		}
+		e.lanes[i] = lane{need: make([][]uint64, s.Layers), own: masksOf(s.Layers, s.DFFN), mask: make([]uint64, words), truth: make([]uint64, words)}
 	}
-	if cfg.Predictors != nil {
-		var err error
-		if e.predict, err = cfg.Predictors(e.pool); err != nil {
-			e.pool.Close()
-			return nil, err
-		}
-	}
-	for i := range e.slots {
-		e.slots[i] = slot{keys: floats(s.Layers * cfg.Context * kvDim), vals: floats(s.Layers * cfg.Context * kvDim)}
+	if err := e.prepare(&cfg); err != nil {
+		e.pool.Close()
+		return nil, err
 	}
 	return e, nil
 }
 
-// Close stops the worker threads.
-func (e *Engine) Close() { e.pool.Close() }
+// prepare readies the backend and the predictors.
+func (e *Engine) prepare(cfg *Config) (err error) {
+	if flash, ok := e.rows.(*Flash); ok && flash.elsewhere(cfg.Backend) {
+		return fmt.Errorf("engine: rows on flash are kept where the backend does not compute: give FlashConfig.Store and Config.Backend the same one")
+	}
+	if cfg.Predictors != nil {
+		if e.predict, err = cfg.Predictors(e.pool); err != nil {
+			return err
+		}
+	}
+	if e.backend == nil {
+		e.backend = &processor{pool: e.pool}
+	}
+	setup := &Setup{Weights: e.w, Context: cfg.Context, Sequences: cfg.Sequences, Batch: cfg.Batch, Cut: cfg.Cut, Resident: e.rows.resident()}
+	if cfg.Check != nil {
+		setup.Check = cfg.Check.rows
+	}
+	if err := e.backend.Prepare(setup); err != nil {
+		return err
+	}
+	e.Observe(cfg.Observer)
+	return nil
+}
+
+// Close stops the worker threads and gives back what the backend holds for this engine.
+func (e *Engine) Close() {
+	e.pool.Close()
+	_ = e.backend.Release() // what a device says when it takes back memory; Close of the backend says it again
+}
 
 // Reset starts all sequences anew: positions begin at 0 and the rows in memory are forgotten.
 func (e *Engine) Reset() {
-	for i := range e.slots {
-		e.slots[i].next = 0
-	}
+	clear(e.next)
 	e.rows.Reset()
+	e.backend.Reset()
 }
 
 // Rewind forgets the positions of a sequence from pos on, as a rejected draft demands. The rows in memory stay.
-func (e *Engine) Rewind(slot, pos int) { e.slots[slot].next = min(e.slots[slot].next, pos) }
+func (e *Engine) Rewind(slot, pos int) { e.next[slot] = min(e.next[slot], pos) }
 
 // Observe replaces the observer.
-func (e *Engine) Observe(o Observer) { e.observer = o }
+func (e *Engine) Observe(o Observer) {
+	e.observer = o
+	_, counting := o.(Counting)
+	e.timed, e.shown = o != nil && !counting, o != nil && (!counting || e.checked)
+	e.backend.Clock(e.timed)
+}
 
 // now is the monotonic time since the engine was made.
 func (e *Engine) now() units.Nanos { return units.Nanos(time.Since(e.began)) }
@@ -184,19 +183,25 @@ func (e *Engine) Step(tokens []Token) ([][]float32, error) {
 	if err := e.check(tokens); err != nil {
 		return nil, err
 	}
-	s := &step{tokens: tokens, lanes: e.lanes[:len(tokens)], lap: e.now()}
+	s := &Step{Tokens: tokens, lanes: e.lanes[:len(tokens)], lap: e.now()}
 	for i := range s.lanes {
 		clear(s.lanes[i].need)
 	}
 	clear(e.dropped)
-	e.embed(s)
+	e.backend.Embed(s)
 	for l := range e.w.Layers {
-		s.l, s.layer, s.ev = l, &e.w.Layers[l], LayerEvent{Layer: l, Attention: Span{Start: s.lap}}
+		s.Layer, s.ev = l, LayerEvent{Layer: l, Attention: Span{Start: s.lap}}
 		if err := e.layer(s); err != nil {
 			t := tokens[0]
 			return nil, fmt.Errorf("engine: sequence %d, position %d, layer %d: %w", t.Seq, t.Pos, l, err)
 		}
+		if err := e.settle(); err != nil {
+			return nil, fmt.Errorf("engine: sequence %d, position %d, layer %d: %w", tokens[0].Seq, tokens[0].Pos, l, err)
+		}
 		s.ev.FFN.Dur = e.now() - s.ev.FFN.Start
+		if e.timed {
+			s.ev.Device = e.backend.Times()
+		}
 		if err := e.announceToken(s); err != nil {
 			return nil, fmt.Errorf("engine: sequence %d, position %d: %w", tokens[0].Seq, tokens[0].Pos, err)
 		}
@@ -205,16 +210,19 @@ func (e *Engine) Step(tokens []Token) ([][]float32, error) {
 			return nil, err
 		}
 	}
-	e.head(s)
-	for i := range tokens {
-		e.slots[tokens[i].Slot].next++
-		e.logits[i] = s.lanes[i].head
+	e.backend.Head(s)
+	for i, t := range tokens {
+		var err error
+		if e.logits[i], err = e.backend.Logits(s, i); err != nil {
+			return nil, fmt.Errorf("engine: sequence %d, position %d: %w", t.Seq, t.Pos, err)
+		}
+		e.next[t.Slot]++
 	}
 	return e.logits[:len(tokens)], e.observeTokens(s)
 }
 
 // layer computes one layer for all tokens of a step.
-func (e *Engine) layer(s *step) error {
+func (e *Engine) layer(s *Step) error {
 	switch e.arch.Family {
 	case model.OPT:
 		return e.opt(s)
@@ -234,10 +242,10 @@ func (e *Engine) check(tokens []Token) error {
 		return fmt.Errorf("engine: a step of %d tokens: 1 to %d are possible; make the engine with a larger Batch", len(tokens), len(e.lanes))
 	}
 	for i, t := range tokens {
-		if t.Slot < 0 || t.Slot >= len(e.slots) {
-			return fmt.Errorf("engine: sequence %d in slot %d: there are %d", t.Seq, t.Slot, len(e.slots))
+		if t.Slot < 0 || t.Slot >= len(e.next) {
+			return fmt.Errorf("engine: sequence %d in slot %d: there are %d", t.Seq, t.Slot, len(e.next))
 		}
-		next := e.slots[t.Slot].next
+		next := e.next[t.Slot]
 		for _, before := range tokens[:i] {
 			if before.Slot == t.Slot {
 				next++
@@ -256,19 +264,22 @@ func (e *Engine) check(tokens []Token) error {
 }
 
 // observeLayer hands a layer's event to the observer, once for each token: the times and counters, which belong to the step, with the first.
-func (e *Engine) observeLayer(s *step) error {
+func (e *Engine) observeLayer(s *Step) error {
 	if e.observer == nil {
 		return nil
 	}
-	s.ev.Dropped = e.dropped[s.l]
+	if e.shown {
+		if err := e.backend.Collect(s); err != nil {
+			return err
+		}
+	}
+	s.ev.Dropped = e.dropped[s.Layer]
 	for i := range s.lanes {
 		if i > 0 {
-			s.ev = LayerEvent{Layer: s.l, Lane: i}
+			s.ev = LayerEvent{Layer: s.Layer, Lane: i}
 		}
-		a := &s.lanes[i]
-		s.ev.Active, s.ev.Values, s.ev.Input, s.ev.Need = a.mask, a.values, a.h, a.need[s.l]
-		if e.verify != nil {
-			s.ev.True = a.truth
+		if err := e.show(s, i); err != nil {
+			return err
 		}
 		if err := e.observer.Layer(&s.ev); err != nil {
 			return err
@@ -278,12 +289,35 @@ func (e *Engine) observeLayer(s *step) error {
 	return nil
 }
 
-func (e *Engine) observeTokens(s *step) error {
+// show fills in what was computed for a token.
+func (e *Engine) show(s *Step, i int) (err error) {
+	a := &s.lanes[i]
+	s.ev.Need = a.need[s.Layer]
+	if !e.shown {
+		return nil
+	}
+	s.ev.Active, s.ev.Values = a.mask, a.values
+	if e.checked {
+		s.ev.True = a.truth
+	}
+	s.ev.Input, err = e.backend.Input(s, i)
+	return err
+}
+
+// settle waits for what is under way if somebody looks at the time.
+func (e *Engine) settle() error {
+	if !e.timed {
+		return nil
+	}
+	return e.backend.Wait()
+}
+
+func (e *Engine) observeTokens(s *Step) error {
 	if e.observer == nil {
 		return nil
 	}
 	other := Span{s.lap, e.now() - s.lap}
-	for i, t := range s.tokens {
+	for i, t := range s.Tokens {
 		if err := e.observer.Token(&TokenEvent{Token: t, Lane: i, Other: other}); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 
@@ -8,7 +9,6 @@ import (
 	"github.com/windrow-sim/windrow/engine/layout"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/policy"
-	"github.com/windrow-sim/windrow/engine/rowcache"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -26,6 +26,8 @@ type FlashConfig struct {
 	Staging int64
 	// Ahead bounds the buffer of announced reads: what a layer needs beyond it goes in chunks, each moved to its rows before the next is read. 0 = no limit.
 	Ahead int64
+	// Store keeps the rows; nil = main memory, for the CPU. It stays the caller's.
+	Store Store
 	// Dense are the bundles of the first layers, whose rows are all in memory for good (the dense prefix).
 	Dense [][]byte
 }
@@ -44,11 +46,12 @@ type Flash struct {
 	reader  flashio.Reader
 	planner *layout.Planner
 	layers  []flashLayer
-	dense   [][]row
+	store   Store
+	dense   [][]Row
 	room    int   // units that a step may need of a layer; 0 = no limit
 	limit   int64 // bytes of staging that announced reads take at once; 0 = no limit
 
-	rows     []row
+	rows     []Row
 	requests []flashio.Request
 	staging  []byte
 	plan     layout.Plan
@@ -58,8 +61,7 @@ type Flash struct {
 
 type flashLayer struct {
 	policy  policy.Policy
-	cache   *rowcache.Cache
-	layer   *model.Layer
+	cache   Cache
 	pending []uint32 // evicted by the policy after the last token; deleted together with the next insertions
 }
 
@@ -80,7 +82,10 @@ func NewFlash(w *model.Weights, g layout.Geometry, reader flashio.Reader, cfg Fl
 		return nil, fmt.Errorf("engine: window of %d tokens, row caches for %d layers, %d dense layers: a window is 0 or more, the model has %d layers",
 			cfg.Window, len(cfg.Capacity), len(cfg.Dense), layers)
 	}
-	f := &Flash{reader: reader, planner: planner, layers: make([]flashLayer, layers), limit: cfg.Ahead, room: cfg.Room}
+	if cfg.Store == nil {
+		cfg.Store = &mainMemory{w, g.Record}
+	}
+	f := &Flash{reader: reader, planner: planner, layers: make([]flashLayer, layers), store: cfg.Store, limit: cfg.Ahead, room: cfg.Room}
 	for l, data := range cfg.Dense {
 		rows, err := residentRows(w, l, data, g)
 		if err != nil {
@@ -89,7 +94,7 @@ func NewFlash(w *model.Weights, g layout.Geometry, reader flashio.Reader, cfg Fl
 		f.dense = append(f.dense, rows)
 	}
 	for l := len(f.dense); l < layers; l++ {
-		if err := f.addLayer(w, l, g, &cfg); err != nil {
+		if err := f.addLayer(l, g, &cfg); err != nil {
 			return nil, fmt.Errorf("engine: layer %d: %w", l, err)
 		}
 	}
@@ -97,12 +102,12 @@ func NewFlash(w *model.Weights, g layout.Geometry, reader flashio.Reader, cfg Fl
 }
 
 // addLayer prepares the policy and the cache of a layer on flash.
-func (f *Flash) addLayer(w *model.Weights, l int, g layout.Geometry, cfg *FlashConfig) error {
+func (f *Flash) addLayer(l int, g layout.Geometry, cfg *FlashConfig) error {
 	capacity := g.Units
 	if cfg.Capacity != nil {
 		capacity = cfg.Capacity[l]
 	}
-	cache, err := rowcache.New(g.Units, capacity, int(g.Record))
+	cache, err := cfg.Store.Cache(l, capacity)
 	if err != nil {
 		return err
 	}
@@ -110,7 +115,7 @@ func (f *Flash) addLayer(w *model.Weights, l int, g layout.Geometry, cfg *FlashC
 	if err != nil {
 		return err
 	}
-	f.layers[l] = flashLayer{policy: p, cache: cache, layer: &w.Layers[l]}
+	f.layers[l] = flashLayer{policy: p, cache: cache}
 	return nil
 }
 
@@ -118,7 +123,7 @@ func (f *Flash) addLayer(w *model.Weights, l int, g layout.Geometry, cfg *FlashC
 func (f *Flash) Masked(layer int) bool { return layer >= len(f.dense) }
 
 // Layer implements Rows: decide, read, copy. What was announced is waited for.
-func (f *Flash) Layer(layer int, need []uint64, now func() units.Nanos, ev *LayerEvent) ([]row, error) {
+func (f *Flash) Layer(layer int, need []uint64, now func() units.Nanos, ev *LayerEvent) ([]Row, error) {
 	start := now()
 	ev.Predict, ev.IO, ev.Memory = Span{Start: start}, Span{Start: start}, Span{Start: start}
 	if layer < len(f.dense) {
@@ -148,7 +153,7 @@ func (f *Flash) Layer(layer int, need []uint64, now func() units.Nanos, ev *Laye
 		return nil, err
 	}
 	read := now()
-	copied, err := s.update(&f.decision, f.plan.Records, f.staging, f.planner.Geometry().Record)
+	copied, err := s.update(&f.decision, f.plan.Records, f.staging)
 	if err != nil {
 		return nil, err
 	}
@@ -162,6 +167,9 @@ func (f *Flash) Layer(layer int, need []uint64, now func() units.Nanos, ev *Laye
 
 // read reads on the caller's goroutine, after what the background is reading just now.
 func (f *Flash) read(requests []flashio.Request) error {
+	if err := f.store.Settle(); err != nil {
+		return err
+	}
 	if f.ahead == nil {
 		return f.reader.ReadBatch(requests)
 	}
@@ -175,13 +183,10 @@ func (ev *LayerEvent) count(d *policy.Decision, plan *layout.Plan) {
 }
 
 // update deletes what was evicted after the last token, inserts what was read, and keeps what is evicted after this one.
-func (s *flashLayer) update(d *policy.Decision, records []int64, staging []byte, record units.Bytes) (copied int, err error) {
+func (s *flashLayer) update(d *policy.Decision, records []int64, staging []byte) (copied int, err error) {
 	copied = s.cache.Delete(s.pending)
-	for i, u := range d.Load {
-		at := records[i]
-		if err := s.cache.Insert(u, staging[at:at+int64(record)], upBias(s.layer, int(u))); err != nil {
-			return copied, err
-		}
+	if err := s.cache.Insert(d.Load, staging, records); err != nil {
+		return copied, err
 	}
 	s.pending = append(s.pending[:0], d.Evict...)
 	return copied, nil
@@ -201,24 +206,22 @@ func (f *Flash) prepare() error {
 	return nil
 }
 
-// grow replaces the staging buffer by one of size bytes and touches it, so that no read pays for page faults.
+// grow replaces the staging buffer by one of size bytes.
 func (f *Flash) grow(size int64) error {
 	if size == 0 {
 		return nil
 	}
-	flashio.FreeBuffer(f.staging)
-	var err error
-	f.staging, err = newStaging(size)
-	return err
+	return replaceStaging(f.store, &f.staging, size)
 }
 
-func newStaging(size int64) ([]byte, error) {
-	buf := flashio.AlignedBuffer(int(size), stagingAlign)
-	if buf == nil {
-		return nil, fmt.Errorf("engine: no memory for a staging buffer of %v: %w; use a smaller window or --chunk", units.Bytes(size), flashio.ErrEnvironment)
+// replaceStaging gives a buffer back, when nothing uses it any more, and takes a larger one.
+func replaceStaging(s Store, buf *[]byte, size int64) error {
+	err := errors.Join(s.Settle(), s.FreeStaging(*buf))
+	if *buf = nil; err != nil {
+		return err
 	}
-	clear(buf)
-	return buf, nil
+	*buf, err = s.Staging(size)
+	return err
 }
 
 // stagingAlign suits every direct reader: no file system asks for more than a page.
@@ -226,18 +229,22 @@ const stagingAlign = 4096
 
 // collect lists the rows of the mask in neuron order.
 func (f *Flash) collect(s *flashLayer, mask []uint64) error {
-	f.rows = f.rows[:0]
-	for i, word := range mask {
-		for ; word != 0; word &= word - 1 {
-			u := uint32(i*64 + bits.TrailingZeros64(word))
-			record, bias, ok := s.cache.Row(u)
-			if !ok {
-				return fmt.Errorf("unit %d is needed but not in the row cache", u)
-			}
-			f.rows = append(f.rows, row{u, record, bias})
-		}
-	}
-	return nil
+	var err error
+	f.rows, err = s.cache.Rows(f.rows[:0], mask)
+	return err
+}
+
+// resident implements Rows.
+func (f *Flash) resident() [][]Row {
+	all := make([][]Row, len(f.layers))
+	copy(all, f.dense)
+	return all
+}
+
+// elsewhere says whether the rows are kept where a backend cannot compute with them.
+func (f *Flash) elsewhere(b Backend) bool {
+	_, here := f.store.(*mainMemory)
+	return here != (b == nil) || !here && any(f.store) != any(b)
 }
 
 // Reset implements Rows.
@@ -255,12 +262,16 @@ func (f *Flash) Reset() {
 
 // Close ends what goes on in the background, frees the staging buffers and closes the reader.
 func (f *Flash) Close() error {
+	var err error
 	if f.ahead != nil {
-		f.ahead.close()
+		err = f.ahead.close()
 	}
-	flashio.FreeBuffer(f.staging)
+	err = errors.Join(err, f.store.Settle(), f.store.FreeStaging(f.staging))
 	f.staging = nil
-	return f.reader.Close()
+	for l := len(f.dense); l < len(f.layers); l++ {
+		err = errors.Join(err, f.layers[l].cache.Close())
+	}
+	return errors.Join(err, f.reader.Close())
 }
 
 // Mode says how the reads are really done.

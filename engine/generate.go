@@ -76,8 +76,8 @@ func (e *Engine) GenerateBatch(ctx context.Context, prompts [][]uint32, opt Gene
 
 // sequences checks the prompts and prepares a sequence for each.
 func (e *Engine) sequences(prompts [][]uint32, opt GenerateOptions) ([]sequence, error) {
-	if len(prompts) == 0 || len(prompts) > len(e.slots) {
-		return nil, fmt.Errorf("engine: %d prompts: 1 to %d are possible; make the engine with more Sequences", len(prompts), len(e.slots))
+	if len(prompts) == 0 || len(prompts) > len(e.next) {
+		return nil, fmt.Errorf("engine: %d prompts: 1 to %d are possible; make the engine with more Sequences", len(prompts), len(e.next))
 	}
 	list := make([]sequence, len(prompts))
 	for i, prompt := range prompts {

@@ -11,7 +11,7 @@ type Predictor interface {
 	Predict(layer int, input []float32, mask []uint64) error
 }
 
-// TokenPredictor names the units of all layers behind the first at once, from the input of layer 0's feed-forward part; masks are by layer and clear.
+// TokenPredictor names the units of all layers behind the first at once, from the input of layer 0's feed-forward part; masks are by layer, and those behind the first are clear.
 type TokenPredictor interface {
 	PredictToken(input []float32, masks [][]uint64) error
 }
@@ -35,25 +35,34 @@ const (
 
 // bring fetches the rows that the tokens of a step need of its layer, and notes the times. Those of the next layer are announced before the wait for what is
 // under way, but after what has to be read on demand.
-func (e *Engine) bring(s *step) error {
+func (e *Engine) bring(s *Step) error {
+	if err := e.settle(); err != nil {
+		return err
+	}
 	s.ev.Attention.Dur = e.now() - s.ev.Attention.Start
 	flash, onFlash := e.rows.(*Flash)
 	start := e.now()
-	if err := e.want(s, s.l, e.predict.Layer); err != nil {
+	if err := e.want(s, s.Layer, e.predict.Layer); err != nil {
 		return err
 	}
-	early := onFlash && flash.announced(s.l)
+	early := onFlash && flash.announced(s.Layer)
 	if early {
 		if err := e.announceNext(s); err != nil {
 			return err
 		}
 	}
 	decided := e.now() - start
-	rows, err := e.rows.Layer(s.l, e.union(s, s.l), e.now, &s.ev)
+	rows, err := e.rows.Layer(s.Layer, e.union(s, s.Layer), e.now, &s.ev)
 	if err != nil {
 		return err
 	}
-	s.rows = rows
+	s.Rows = rows
+	if onFlash && e.timed {
+		if err := flash.store.Settle(); err != nil {
+			return err
+		}
+		s.ev.Memory.Dur = e.now() - s.ev.Memory.Start
+	}
 	s.ev.Predict.Start = start
 	s.ev.Predict.Dur += decided
 	s.ev.FFN.Start = s.ev.Memory.Start + s.ev.Memory.Dur
@@ -64,8 +73,8 @@ func (e *Engine) bring(s *step) error {
 }
 
 // announceNext starts the reads of the next layer, where the schedule wants them now.
-func (e *Engine) announceNext(s *step) error {
-	next := s.l + 1
+func (e *Engine) announceNext(s *Step) error {
+	next := s.Layer + 1
 	if e.schedule != NextLayer || next >= e.shape.Layers {
 		return nil
 	}
@@ -80,8 +89,8 @@ func (e *Engine) announceNext(s *step) error {
 }
 
 // announceToken starts the reads of all layers after the first, once that has computed.
-func (e *Engine) announceToken(s *step) error {
-	if e.schedule != WholeToken || s.l != 0 {
+func (e *Engine) announceToken(s *Step) error {
+	if e.schedule != WholeToken || s.Layer != 0 {
 		return nil
 	}
 	start := e.now()
@@ -106,13 +115,17 @@ func (e *Engine) announceToken(s *step) error {
 }
 
 // predictToken asks the predictor of whole tokens.
-func (e *Engine) predictToken(s *step) error {
+func (e *Engine) predictToken(s *Step) error {
 	for i := range s.lanes {
 		a := &s.lanes[i]
-		for l := range a.own {
+		for l := 1; l < len(a.own); l++ { // that of layer 0 is what it has just computed
 			clear(a.own[l])
 		}
-		if err := e.predict.Token.PredictToken(a.h, a.own); err != nil {
+		input, err := e.backend.Input(s, i)
+		if err != nil {
+			return err
+		}
+		if err := e.predict.Token.PredictToken(input, a.own); err != nil {
 			return err
 		}
 		for l := 1; l < len(a.own); l++ {
@@ -124,14 +137,18 @@ func (e *Engine) predictToken(s *step) error {
 
 // want sees to it that every token knows what it needs of a layer: from earlier in the step, from a predictor, or from the masks that it came with. Where all rows are
 // in memory and nobody predicts, it needs all.
-func (e *Engine) want(s *step, l int, p Predictor) error {
+func (e *Engine) want(s *Step, l int, p Predictor) error {
 	for i := range s.lanes {
-		a, t := &s.lanes[i], &s.tokens[i]
+		a, t := &s.lanes[i], &s.Tokens[i]
 		switch {
 		case a.need[l] != nil:
 		case p != nil:
 			clear(a.own[l])
-			if err := p.Predict(s.l, a.h, a.own[l]); err != nil {
+			input, err := e.backend.Input(s, i)
+			if err != nil {
+				return err
+			}
+			if err := p.Predict(s.Layer, input, a.own[l]); err != nil {
 				return err
 			}
 			a.need[l] = a.own[l]
@@ -146,7 +163,7 @@ func (e *Engine) want(s *step, l int, p Predictor) error {
 
 // union is what the tokens of a step need of a layer together; nil where they need all. Where rows on flash have no room for all of it, the units
 // with the highest numbers are left out, of the tokens' masks too.
-func (e *Engine) union(s *step, l int) []uint64 {
+func (e *Engine) union(s *Step, l int) []uint64 {
 	if s.lanes[0].need[l] == nil {
 		return nil
 	}
@@ -176,7 +193,7 @@ func (e *Engine) union(s *step, l int) []uint64 {
 }
 
 // leaveOut takes the last units out of a union and out of the masks that it is made of, which may belong to a trace and are copied.
-func (e *Engine) leaveOut(s *step, l int, all []uint64, over int) []uint64 {
+func (e *Engine) leaveOut(s *Step, l int, all []uint64, over int) []uint64 {
 	kept := e.unions[l]
 	copy(kept, all)
 	for j := len(kept) - 1; over > 0; j-- {

@@ -22,7 +22,9 @@ type LayerEvent struct {
 	// during the call only.
 	Need, True []uint64
 
+	// Attention, Predict, IO, Memory, FFN are by the host's clock, which waits for a device at the end of Attention, Memory and FFN. Device is by that device's own, where it has one.
 	Attention, Predict, IO, Memory, FFN Span
+	Device                              DeviceTimes
 
 	Hits, Misses, Evictions, Requests int
 	Bytes                             units.Bytes // asked from flash
@@ -44,4 +46,11 @@ type TokenEvent struct {
 type Observer interface {
 	Layer(ev *LayerEvent) error
 	Token(ev *TokenEvent) error
+}
+
+// Counting is an Observer that looks at counters only, unless there is a Config.Check: a backend elsewhere need not bring back what was computed, nor wait for it, so that
+// times are not those of the work.
+type Counting interface {
+	Observer
+	CountsOnly()
 }

@@ -13,24 +13,26 @@ import (
 type Rows interface {
 	// Layer returns the rows of the needed units, ascending by unit and valid until the next call, and fills the Predict, IO and Memory spans
 	// and the counters of ev. Resident rows are all of them, whatever is needed.
-	Layer(layer int, need []uint64, now func() units.Nanos, ev *LayerEvent) ([]row, error)
+	Layer(layer int, need []uint64, now func() units.Nanos, ev *LayerEvent) ([]Row, error)
 	// Masked says whether the rows of a layer are those that are needed, or all of them.
 	Masked(layer int) bool
 	// Reset forgets what is in memory, at the start of a sequence.
 	Reset()
 	// Close frees the memory and the file.
 	Close() error
+	// resident are the rows that are all in memory, by layer; nil for a layer that they are read for.
+	resident() [][]Row
 }
 
 // Resident holds every row in memory: the dense engine, which computes all units of each layer.
-type Resident struct{ rows [][]row }
+type Resident struct{ rows [][]Row }
 
 // NewResident takes each layer's bundles as bytes (units × stride) in g's geometry.
 func NewResident(w *model.Weights, bundles [][]byte, g layout.Geometry) (*Resident, error) {
 	if err := checkRecords(w, g); err != nil {
 		return nil, err
 	}
-	r := &Resident{rows: make([][]row, len(bundles))}
+	r := &Resident{rows: make([][]Row, len(bundles))}
 	for l, data := range bundles {
 		var err error
 		if r.rows[l], err = residentRows(w, l, data, g); err != nil {
@@ -41,14 +43,14 @@ func NewResident(w *model.Weights, bundles [][]byte, g layout.Geometry) (*Reside
 }
 
 // residentRows are the rows of a layer whose bundles are in memory.
-func residentRows(w *model.Weights, layer int, data []byte, g layout.Geometry) ([]row, error) {
+func residentRows(w *model.Weights, layer int, data []byte, g layout.Geometry) ([]Row, error) {
 	if len(data) < g.Units*int(g.Stride) {
 		return nil, fmt.Errorf("engine: layer %d: bundles are %d bytes, want %d", layer, len(data), g.Units*int(g.Stride))
 	}
-	rows := make([]row, g.Units)
+	rows := make([]Row, g.Units)
 	for u := range rows {
 		at := u * int(g.Stride)
-		rows[u] = row{uint32(u), data[at : at+int(g.Record)], upBias(&w.Layers[layer], u)}
+		rows[u] = Row{Unit: uint32(u), Slot: int32(u), bias: upBias(&w.Layers[layer], u), record: data[at : at+int(g.Record)]}
 	}
 	return rows, nil
 }
@@ -74,11 +76,13 @@ func checkRecords(w *model.Weights, g layout.Geometry) error {
 }
 
 // Layer implements Rows.
-func (r *Resident) Layer(layer int, _ []uint64, now func() units.Nanos, ev *LayerEvent) ([]row, error) {
+func (r *Resident) Layer(layer int, _ []uint64, now func() units.Nanos, ev *LayerEvent) ([]Row, error) {
 	t := now()
 	ev.Predict, ev.IO, ev.Memory = Span{Start: t}, Span{Start: t}, Span{Start: t}
 	return r.rows[layer], nil
 }
+
+func (r *Resident) resident() [][]Row { return r.rows }
 
 // Masked implements Rows.
 func (r *Resident) Masked(int) bool { return false }

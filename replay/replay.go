@@ -36,6 +36,9 @@ type Config struct {
 	ReferencePause time.Duration `json:"reference_pause_ns"`
 	Seed           uint64        `json:"seed"`
 
+	// Backend computes and Store keeps the rows; both nil for the CPU, or both of one device.
+	Backend engine.Backend `json:"-"`
+	Store   engine.Store   `json:"-"`
 	// Bundles reads a layer's bundles, for the dense prefix of a schedule.
 	Bundles  func(layer int) ([]byte, error) `json:"-"`
 	Progress func(done, total int)           `json:"-"`
@@ -113,7 +116,7 @@ func Run(ctx context.Context, src traces.Source, w *model.Weights, geo layout.Ge
 	if err != nil {
 		return nil, err
 	}
-	eng, err := engine.New(w, flash, engine.Config{Threads: cfg.Threads, Context: positions, Schedule: schedule})
+	eng, err := engine.New(w, flash, engine.Config{Threads: cfg.Threads, Context: positions, Schedule: schedule, Backend: cfg.Backend})
 	if err != nil {
 		return nil, err
 	}
@@ -225,6 +228,7 @@ func NewFlash(src traces.Source, tokens int, w *model.Weights, geo layout.Geomet
 	}
 	flash, err := engine.NewFlash(w, geo, reader, engine.FlashConfig{
 		Window: cfg.Window, Policy: cfg.Policy, Layout: cfg.Layout, Capacity: n.rows, Staging: n.staging, Ahead: int64(cfg.Schedule.Staging), Dense: dense,
+		Store: cfg.Store,
 	})
 	return flash, n.positions, err
 }

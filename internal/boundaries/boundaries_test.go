@@ -63,6 +63,8 @@ var allowed = map[string][]string{
 	"engine/model":            {"internal/units", "internal/rng", "engine/checkpoint", "engine/layout", "kernels/ref"},
 	"engine": {"internal/units", "internal/rng", "engine/policy", "engine/layout", "engine/flashio", "engine/rowcache", "engine/model",
 		"kernels/ref", "kernels/cpu"},
+	// The engine does not know what devices there are: who runs it brings one.
+	"engine/cuda": {"internal/units", "engine", "engine/model", "engine/policy", "kernels/ref", "kernels/cuda"},
 
 	"engine/eval":               {"engine"},
 	"engine/predictor":          {"internal/units", "internal/rng", "engine/checkpoint", "engine/checkpoint/torch", "kernels/ref", "kernels/cpu"},

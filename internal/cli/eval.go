@@ -44,7 +44,7 @@ func evalCommand(e *env) *cli.Command {
 			&cli.IntFlag{Name: "window", Aliases: []string{"k"}, Value: 5, Usage: "count reads with the rows of the last `K` tokens in memory"},
 			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Usage: "also simulate the time per token on this `DEVICE`"},
 			&cli.StringFlag{Name: "plot", Usage: "draw perplexity over bytes per token to this `FILE.svg`"},
-			threadsFlag(), jsonFlag(),
+			backendFlag(), threadsFlag(), jsonFlag(),
 		}, predictorFlags()...),
 		Action: e.eval,
 	}
@@ -103,6 +103,9 @@ func (e *env) eval(c *cli.Context) error {
 		return err
 	}
 	defer m.close()
+	if err := e.useBackend(c, m); err != nil {
+		return err
+	}
 	ids, err := evalTokens(c, m)
 	if err != nil {
 		return err
@@ -255,9 +258,10 @@ func (r *evaluator) predicted(doc *evaluation) error {
 // run measures one setting; counts sees what the engine does.
 func (r *evaluator) run(label string, counts *counts, cfg engine.Config) (evalRow, *eval.Result, error) {
 	cfg.Threads, cfg.Context, cfg.Batch, cfg.Observer = r.c.Int("threads"), r.opt.Context, r.opt.Chunk, counts
+	cfg.Backend = r.m.backend()
 	eng, err := engine.New(r.m.weights, r.rows, cfg)
 	if err != nil {
-		return evalRow{}, nil, usageError("%v", err)
+		return evalRow{}, nil, refusal(r.m, err)
 	}
 	defer eng.Close()
 	p := r.e.startProgress(label)

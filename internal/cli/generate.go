@@ -73,7 +73,7 @@ func generateCommand(e *env) *cli.Command {
 			&cli.IntFlag{Name: "lambda", Value: 4, Usage: "tokens that --draft proposes at once, `N`"},
 			&cli.IntFlag{Name: "dense-prefix", Usage: "with --predictor, keep all rows of the first `N` layers in memory", DefaultText: "0, or 1 with a centroid predictor"},
 			&cli.BoolFlag{Name: "check", Usage: "with --predictor, also compute every row in memory and count the active ones that were missed"},
-			jsonFlag(),
+			backendFlag(), jsonFlag(),
 		}, append(predictorFlags(), samplingFlags()...)...), readFlags(largestWindow)...),
 		Action: e.generate,
 	}
@@ -122,6 +122,9 @@ func (e *env) generate(c *cli.Context) error {
 	defer m.close()
 	tok, err := m.text()
 	if err != nil {
+		return err
+	}
+	if err := e.useBackend(c, m); err != nil {
 		return err
 	}
 	named, err := openPredictor(c, m)
@@ -200,6 +203,7 @@ func (e *env) runGeneration(c *cli.Context, m *openedModel, rows engine.Rows, na
 	}
 	cfg := engine.Config{
 		Threads: c.Int("threads"), Context: min(len(prompt)+opt.MaxTokens, m.weights.Shape.MaxPos), Batch: max(opt.Chunk, lambda+1), Observer: count,
+		Backend: m.backend(),
 	}
 	if named != nil {
 		cfg.Predictors, cfg.Schedule = named.make, named.schedule
@@ -308,12 +312,15 @@ func (e *env) drafting(c *cli.Context, m *openedModel, eng *engine.Engine, promp
 	if d.image.TokenizerHash != m.image.TokenizerHash {
 		return nil, usageError("--draft: %s and %s have different tokenizers: a draft must speak in the same tokens", d.image.Name, m.image.Name)
 	}
+	if err := e.useBackend(c, d); err != nil {
+		return nil, err
+	}
 	rows, err := d.resident()
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	small, err := engine.New(d.weights, rows, engine.Config{Threads: c.Int("threads"), Context: min(len(prompt)+opt.MaxTokens, d.weights.Shape.MaxPos)})
+	small, err := engine.New(d.weights, rows, engine.Config{Threads: c.Int("threads"), Context: min(len(prompt)+opt.MaxTokens, d.weights.Shape.MaxPos), Backend: d.backend()})
 	if err != nil {
 		return nil, err
 	}
@@ -351,6 +358,9 @@ func (n *counter) Layer(ev *engine.LayerEvent) error {
 }
 
 func (n *counter) Token(*engine.TokenEvent) error { return nil }
+
+// CountsOnly implements engine.Counting.
+func (n *counter) CountsOnly() {}
 
 // oracle is a flash-resident engine's rows with the masks of one recorded sequence.
 type oracle struct {
@@ -450,7 +460,7 @@ func (e *env) openFlash(c *cli.Context, m *openedModel, tr *traces.Reader) (*eng
 	if err != nil {
 		return nil, err
 	}
-	cfg := replay.Config{Layout: lay}
+	cfg := replay.Config{Layout: lay, Store: m.store()}
 	cfg.Layout.Align = max(lay.Align, reader.Mode().Align)
 	if cfg.Window, err = e.budgetWindow(c, m, tr, tr.Tokens(), cfg); err != nil {
 		reader.Close()

@@ -61,10 +61,10 @@ func (e *env) generateBatches(c *cli.Context, m *openedModel, opt engine.Generat
 	defer rows.Close()
 	size = min(size, len(prompts))
 	eng, err := engine.New(m.weights, rows, engine.Config{
-		Threads: c.Int("threads"), Context: min(longest+opt.MaxTokens, m.weights.Shape.MaxPos), Sequences: size, Batch: size - 1 + opt.Chunk,
+		Threads: c.Int("threads"), Context: min(longest+opt.MaxTokens, m.weights.Shape.MaxPos), Sequences: size, Batch: size - 1 + opt.Chunk, Backend: m.backend(),
 	})
 	if err != nil {
-		return usageError("%v", err)
+		return refusal(m, err)
 	}
 	defer eng.Close()
 	doc := batchGenerated{Model: m.image.Name, Sampling: opt.Sampling.String(), Batch: size}

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/engine"
+	"github.com/windrow-sim/windrow/engine/cuda"
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/layout"
 	"github.com/windrow-sim/windrow/engine/model"
@@ -25,6 +26,7 @@ type openedModel struct {
 	image     *model.Image
 	weights   *model.Weights
 	tokenizer *tokenizer.Tokenizer // nil when the image has none
+	device    *cuda.Backend        // nil = the CPU
 }
 
 func openModel(path string) (*openedModel, error) {
@@ -49,7 +51,12 @@ func openModel(path string) (*openedModel, error) {
 	return m, nil
 }
 
-func (m *openedModel) close() { m.image.Close() }
+func (m *openedModel) close() {
+	m.image.Close()
+	if m.device != nil {
+		_ = m.device.Close() // an error of giving back; what was computed is right, and ending the program gives back too
+	}
+}
 
 // text returns the tokenizer or says why there is none.
 func (m *openedModel) text() (*tokenizer.Tokenizer, error) {

@@ -113,7 +113,7 @@ func (e *env) flashRows(c *cli.Context, m *openedModel, named *openedPredictor, 
 	if err != nil {
 		return nil, err
 	}
-	cfg := engine.FlashConfig{Layout: lay}
+	cfg := engine.FlashConfig{Layout: lay, Store: m.store()}
 	dense := 0
 	if named.schedule != engine.OnDemand { // nobody names what the first layer needs
 		dense = 1

@@ -38,7 +38,7 @@ func recordCommand(e *env) *cli.Command {
 			&cli.BoolFlag{Name: "features", Usage: "also what every feed-forward part was computed from (float16), to train predictors on"},
 			&cli.IntFlag{Name: "batch", Value: 1, Usage: "run `B` prompts side by side"},
 			&cli.IntFlag{Name: "prefill-chunk", Value: 1, Usage: "run `N` tokens of a prompt through the model together"},
-			threadsFlag(), jsonFlag(),
+			backendFlag(), threadsFlag(), jsonFlag(),
 		}, samplingFlags()...),
 		Action: e.record,
 	}
@@ -66,6 +66,9 @@ func (e *env) record(c *cli.Context) error {
 		return err
 	}
 	defer m.close()
+	if err := e.useBackend(c, m); err != nil {
+		return err
+	}
 	n, err := e.recordTrace(c.Context, m, recordJob{
 		prompts: prompts, tokens: c.Int("n"), sampling: sampling, threads: c.Int("threads"), out: c.String("out"), compress: c.String("compress"),
 		magnitudes: c.Bool("magnitudes"), features: c.Bool("features"), batch: c.Int("batch"), chunk: c.Int("prefill-chunk"),
@@ -104,6 +107,9 @@ func (job *recordJob) header(m *openedModel) traces.Header {
 	if job.batch > 1 {
 		head.Host[hostBatch] = strconv.Itoa(job.batch)
 	}
+	if m.device != nil {
+		head.Host[hostBackend] = m.device.Device().Name
+	}
 	if job.chunk > 1 {
 		head.Host[hostChunk] = strconv.Itoa(job.chunk)
 	}
@@ -114,6 +120,8 @@ func (job *recordJob) header(m *openedModel) traces.Header {
 const (
 	hostBatch = "batch"
 	hostChunk = "prefill_chunk"
+	// A device rounds otherwise than the CPU: near zero another unit may be active.
+	hostBackend = "backend"
 )
 
 // recordTrace runs the prompts densely and writes the trace. It returns the number of tokens in it.
@@ -149,10 +157,10 @@ func (e *env) recordTrace(ctx context.Context, m *openedModel, job recordJob) (i
 		return 0, err
 	}
 	eng, err := engine.New(m.weights, rows, engine.Config{
-		Threads: job.threads, Context: min(longest+job.tokens, m.weights.Shape.MaxPos), Sequences: job.batch, Batch: job.batch - 1 + job.chunk, Observer: recorder,
+		Threads: job.threads, Context: min(longest+job.tokens, m.weights.Shape.MaxPos), Sequences: job.batch, Batch: job.batch - 1 + job.chunk, Observer: recorder, Backend: m.backend(),
 	})
 	if err != nil {
-		return 0, usageError("%v", err)
+		return 0, refusal(m, err)
 	}
 	defer eng.Close()
 	e.tellSize(&head, ids, longest, &job)

@@ -31,6 +31,7 @@ func replayCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "schedule", Value: "demand", Usage: "ask for reads by `SCHEDULE`: demand, lookahead (the next layer's while one computes) or token (all layers' after layer 0)"},
 			&cli.IntFlag{Name: "dense-prefix", Usage: "keep all units of the first `N` layers in memory", DefaultText: "1 with --schedule token, else 0"},
 			&cli.StringFlag{Name: "staging", Usage: "read ahead at most `SIZE` before rows are moved to their places", DefaultText: "no limit"},
+			backendFlag(),
 			&cli.IntFlag{Name: "reference-every", Value: 16, Usage: "read the reference pattern every `N` tokens, to see drift; 0 = never, as for reads through the page cache"},
 		}, readFlags(largestWindow)...), outputFlags()...),
 		Action: e.replay,
@@ -46,12 +47,16 @@ func (e *env) replay(c *cli.Context) error {
 		return err
 	}
 	defer m.close()
+	if err := e.useBackend(c, m); err != nil {
+		return err
+	}
 	tr, err := e.openTrace(c.String("trace"))
 	if err != nil {
 		return err
 	}
 	defer tr.Close()
 	cfg := replay.Config{Bundles: m.bundles, Threads: c.Int("threads"), MaxTokens: c.Int("max-tokens"), ReferenceEvery: c.Int("reference-every"), Seed: c.Uint64("seed"), Predicted: c.Bool("predicted")}
+	cfg.Backend, cfg.Store = m.backend(), m.store()
 	if cfg.Layout, err = layoutOptions(c); err != nil {
 		return err
 	}
@@ -102,6 +107,9 @@ func (e *env) replay(c *cli.Context) error {
 		run.Meta.Warnings = append(run.Meta.Warnings, fmt.Sprintf("the trace was recorded on %s, replayed on %s of the same shape: times hold, values do not", h.Model, m.image.Name))
 	}
 	run.Meta.Model = m.image.Name
+	if m.device != nil {
+		run.Meta.Warnings = append(run.Meta.Warnings, computedOn(m.device))
+	}
 	if state != "" {
 		run.Meta.Warnings = append(run.Meta.Warnings, state)
 	}

@@ -235,7 +235,19 @@ func (d *Device) Close() error {
 	for m := range d.module {
 		errs = append(errs, d.Unload(m))
 	}
-	return errors.Join(append(errs, d.Driver.Close())...)
+	return errors.Join(distinct(append(errs, d.Driver.Close()))...)
+}
+
+// distinct leaves out errors that say what one before them says: on a lost device every call fails in the same way.
+func distinct(errs []error) (list []error) {
+	said := map[string]bool{}
+	for _, err := range errs {
+		if err != nil && !said[err.Error()] {
+			said[err.Error()] = true
+			list = append(list, err)
+		}
+	}
+	return list
 }
 
 func note[K comparable, V any](d *Device, to map[K]V, key K, value V) {

@@ -2,6 +2,7 @@ package cuda_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -15,6 +16,21 @@ import (
 
 // libraryVariable names a real driver library (libcuda.so.1) to run the tests of kernels and conformance on, instead of the stand-in.
 const libraryVariable = "WINDROW_CUDA_LIBRARY"
+
+// TestMain holds the context of a real device for as long as tests run: making one takes long, and then it is made once.
+func TestMain(m *testing.M) {
+	if name := os.Getenv(libraryVariable); name != "" {
+		driver, err := openDriver(name)
+		if err == nil {
+			err = driver.Use(0)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	os.Exit(m.Run())
+}
 
 // open gives a device and its stand-in, which is nil on a real device. The device is closed with the test, and nothing may be left on it.
 func open(t testing.TB) (*cuda.Device, *standin.Library) {

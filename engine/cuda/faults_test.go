@@ -1,0 +1,190 @@
+package cuda_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/windrow-sim/windrow/engine"
+	"github.com/windrow-sim/windrow/engine/cuda"
+	"github.com/windrow-sim/windrow/engine/flashio"
+	kernels "github.com/windrow-sim/windrow/kernels/cuda"
+	"github.com/windrow-sim/windrow/kernels/cuda/standin"
+)
+
+// session runs two tokens dense and two from flash, and closes everything; all errors come back.
+func session(library *standin.Library, t *testing.T, m *loaded, masks [][][]uint64) (err error) {
+	driver, err := kernels.OpenLibrary(library.Path())
+	if err != nil {
+		return err
+	}
+	d, err := kernels.Open(driver, 0)
+	if err != nil {
+		return err
+	}
+	b, err := cuda.New(d, m.w, cuda.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	if err := tokens(m, m.resident(t), b, nil); err != nil {
+		return err
+	}
+	rows, err := m.openFlash(t, engine.FlashConfig{Store: b})
+	if err != nil {
+		return err
+	}
+	return errors.Join(tokens(m, rows, b, masks), rows.Close())
+}
+
+func tokens(m *loaded, rows engine.Rows, b *cuda.Backend, masks [][][]uint64) error {
+	e, err := engine.New(m.w, rows, engine.Config{Threads: 1, Context: 3, Backend: b, Observer: &seen{}})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	for pos := range 3 {
+		token := engine.Token{Pos: pos, ID: uint32(5 + 9*pos)}
+		if masks != nil {
+			token.Masks = masks[pos]
+		}
+		if _, err := e.Forward(token); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestEveryCallFails: whichever call fails, early or late, the error names it and its code, and nothing is left on the device.
+func TestEveryCallFails(t *testing.T) {
+	if os.Getenv(libraryVariable) != "" {
+		t.Skip("this is about the stand-in")
+	}
+	gated, projected := pack(t, filepath.Join(familiesDir, "llama-relu"), nil), pack(t, filepath.Join(familiesDir, "opt-350m"), nil)
+	const out, unknown = 2, 999
+	for _, c := range []struct {
+		call string
+		code kernels.Result
+		kind error
+	}{
+		{"cuMemAlloc_v2", out, kernels.ErrMemory}, {"cuMemHostAlloc", out, kernels.ErrMemory}, {"cuModuleLoadDataEx", 218, nil}, {"cuStreamCreate", out, kernels.ErrMemory},
+		{"cuEventCreate", out, kernels.ErrMemory}, {"cuLaunchKernel", 701, nil}, {"cuMemcpyHtoDAsync_v2", unknown, kernels.ErrLost},
+		{"cuMemcpyDtoHAsync_v2", unknown, kernels.ErrLost}, {"cuMemcpyDtoDAsync_v2", unknown, kernels.ErrLost}, {"cuStreamSynchronize", 719, kernels.ErrLost},
+		{"cuStreamWaitEvent", unknown, kernels.ErrLost}, {"cuEventRecord", unknown, kernels.ErrLost}, {"cuMemHostGetDevicePointer_v2", 1, nil},
+	} {
+		t.Run(c.call, func(t *testing.T) {
+			library := standin.Open(t)
+			m := gated
+			if c.call == "cuMemcpyDtoDAsync_v2" { // which only a model without a last norm calls
+				m = projected
+			}
+			e := made(t, m, m.resident(t), engine.Config{Context: 3})
+			masks := run(t, e, []uint32{5, 14, 23}, 3, nil).masks
+			e.Close()
+			if err := session(library, t, m, masks); err != nil {
+				t.Fatal(err)
+			}
+			calls := library.Calls(c.call)
+			if calls == 0 {
+				t.Fatalf("%s is not called at all", c.call)
+			}
+			for _, nth := range []int{1, calls / 2, calls * 4 / 5, calls} {
+				if nth < 1 {
+					continue
+				}
+				for _, lose := range []bool{false, true} {
+					library.Forget()
+					library.Fail(c.call, nth, c.code, lose)
+					err := session(library, t, m, masks)
+					var failed *kernels.Error
+					if !errors.As(err, &failed) || failed.Call != c.call || !strings.Contains(err.Error(), fmt.Sprintf("%s: %v", c.call, c.code)) || c.kind != nil && !errors.Is(err, c.kind) {
+						t.Errorf("call %d of %d, lost %v: %v", nth, calls, lose, err)
+					}
+					if left := library.Left(); left != "" {
+						t.Errorf("call %d of %d, lost %v: left on the device: %s", nth, calls, lose, left)
+					}
+				}
+			}
+			library.Forget()
+		})
+	}
+}
+
+// failing is a reader whose n-th batch fails.
+type failing struct {
+	flashio.Reader
+	left int
+}
+
+var errBroken = errors.New("broken")
+
+func (f *failing) ReadBatch(reqs []flashio.Request) error {
+	if f.left--; f.left < 0 {
+		return errBroken
+	}
+	return f.Reader.ReadBatch(reqs)
+}
+
+// TestReadsThatFail end the token with the reader's error, on demand and in the background, and leave nothing on the device.
+func TestReadsThatFail(t *testing.T) {
+	m := pack(t, filepath.Join(familiesDir, "opt"), nil)
+	e := made(t, m, m.resident(t), engine.Config{Context: 4})
+	want := run(t, e, []uint32{5, 6, 7}, 4, nil)
+	e.Close()
+	for _, schedule := range []engine.Schedule{engine.OnDemand, engine.NextLayer} {
+		t.Run(fmt.Sprint(schedule), func(t *testing.T) {
+			b := m.backend(t)
+			for n := range 5 {
+				reader, err := flashio.Open(m.path, flashio.Options{Engine: flashio.EngineMem})
+				if err != nil {
+					t.Fatal(err)
+				}
+				rows, err := engine.NewFlash(m.w, m.geo, &failing{reader, n}, engine.FlashConfig{Window: 1, Store: b})
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := b.Bytes()
+				e := made(t, m, rows, engine.Config{Context: 4, Backend: b, Schedule: schedule})
+				var failed error
+				for pos := 0; pos < 4 && failed == nil; pos++ {
+					_, failed = e.Forward(engine.Token{Pos: pos, ID: want.ids[pos], Masks: want.masks[pos]})
+				}
+				if !errors.Is(failed, errBroken) {
+					t.Errorf("batch %d fails: %v", n, failed)
+				}
+				if e.Close(); b.Bytes() != before {
+					t.Errorf("the engine left %v on the device", b.Bytes()-before)
+				}
+				if err := rows.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// TestGoesOnAfterAnError: a launch that failed once is over with Reset.
+func TestGoesOnAfterAnError(t *testing.T) {
+	m := pack(t, filepath.Join(familiesDir, "opt"), nil)
+	d, library := emulated(t)
+	b, err := cuda.New(d, m.w, cuda.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	e := made(t, m, m.resident(t), engine.Config{Context: 4, Backend: b})
+	defer e.Close()
+	want := run(t, e, []uint32{5, 6, 7}, 4, nil)
+	library.Fail("cuLaunchKernel", 20, 701, false)
+	e.Reset()
+	if _, err := e.Forward(engine.Token{ID: 5}); err == nil || !strings.Contains(err.Error(), "position 0") {
+		t.Fatalf("%v: want an error that says where", err)
+	}
+	if _, err := e.Forward(engine.Token{ID: 5}); err == nil {
+		t.Error("it went on without Reset")
+	}
+	near(t, "after Reset", run(t, e, []uint32{5, 6, 7}, 4, nil), want, true)
+}

@@ -1,0 +1,143 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/windrow-sim/windrow/internal/units"
+	kernels "github.com/windrow-sim/windrow/kernels/cuda"
+)
+
+// scope is what was made on the device for one purpose and goes together. After the first error it makes nothing more.
+type scope struct {
+	b      *Backend
+	memory []kernels.Mem
+	host   [][]byte
+	events []kernels.Event
+	err    error
+}
+
+// room is device memory with undefined content.
+func (s *scope) room(bytes int64) kernels.Mem {
+	if s.err != nil || bytes == 0 {
+		return kernels.Mem{}
+	}
+	if limit := int64(s.b.opt.Memory); limit > 0 && s.b.used.Load()+bytes > limit {
+		s.err = fmt.Errorf("engine/cuda: %v of device memory on top of %v: %w: the budget is %v; give more of it, or use a smaller context, batch or row cache",
+			units.Bytes(bytes), units.Bytes(s.b.used.Load()), kernels.ErrMemory, s.b.opt.Memory)
+		return kernels.Mem{}
+	}
+	m, err := s.b.device.Alloc(bytes)
+	if s.err = err; err != nil {
+		return kernels.Mem{}
+	}
+	s.b.used.Add(bytes)
+	s.memory = append(s.memory, m)
+	return m
+}
+
+// floats is room for so many float32.
+func (s *scope) floats(n ...int) kernels.Mem {
+	size := int64(4)
+	for _, v := range n {
+		size *= int64(v)
+	}
+	return s.room(size)
+}
+
+// bytes puts data on the device.
+func (s *scope) bytes(data []byte) kernels.Mem {
+	m := s.room(int64(len(data)))
+	if s.err == nil && len(data) > 0 {
+		s.err = s.b.device.ToDevice(m.Ptr, data, s.b.compute)
+	}
+	return m
+}
+
+// pinned is host memory that the device can use.
+func (s *scope) pinned(bytes int64) []byte {
+	if s.err != nil {
+		return nil
+	}
+	var b []byte
+	if b, s.err = s.b.device.HostAlloc(bytes, false); s.err == nil && b != nil {
+		s.host = append(s.host, b)
+	}
+	return b
+}
+
+// event marks points of a stream, with times if wanted.
+func (s *scope) event(timed bool) kernels.Event {
+	if s.err != nil {
+		return 0
+	}
+	var e kernels.Event
+	if e, s.err = s.b.device.NewEvent(timed); s.err == nil {
+		s.events = append(s.events, e)
+	}
+	return e
+}
+
+// free gives everything back, when the device has done its work on it.
+func (s *scope) free() error {
+	errs := []error{s.b.device.Synchronize()}
+	for _, m := range s.memory {
+		s.b.used.Add(-m.Size)
+		errs = append(errs, s.b.device.Free(m))
+	}
+	for _, h := range s.host {
+		errs = append(errs, s.b.device.HostFree(h))
+	}
+	for _, e := range s.events {
+		errs = append(errs, s.b.device.DestroyEvent(e))
+	}
+	*s = scope{b: s.b}
+	return errors.Join(errs...)
+}
+
+// lists takes what the host knows to the device: small lists that kernels of one stream use. They are written to pinned memory, so that no copy waits for the stream. When it is full,
+// the host waits until all of it has been used.
+type lists struct {
+	device *kernels.Device
+	stream kernels.Stream
+	host   []byte
+	there  kernels.Mem
+	used   int64
+}
+
+// lists makes room for so many bytes, all of which may be on their way at once.
+func (s *scope) lists(stream kernels.Stream, bytes int64) *lists {
+	return &lists{device: s.b.device, stream: stream, host: s.pinned(bytes), there: s.room(bytes)}
+}
+
+// put takes data to the device.
+func (l *lists) put(data []byte) (kernels.Mem, error) {
+	const align = 16
+	size := (int64(len(data)) + align - 1) / align * align
+	if size == 0 {
+		return kernels.Mem{}, nil
+	}
+	if size > int64(len(l.host)) {
+		return kernels.Mem{}, fmt.Errorf("engine/cuda: a list of %d bytes: there is room for %d", len(data), len(l.host))
+	}
+	if l.used+size > int64(len(l.host)) {
+		if err := l.device.SyncStream(l.stream); err != nil {
+			return kernels.Mem{}, err
+		}
+		l.used = 0
+	}
+	here, there := l.host[l.used:l.used+int64(len(data))], l.there.Slice(l.used, int64(len(data)))
+	l.used += size
+	copy(here, data)
+	return there, l.device.ToDevice(there.Ptr, here, l.stream)
+}
+
+// floats and words are pinned memory as numbers: it is aligned to more than these need.
+func floats(b []byte) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
+}
+
+func words(b []byte) []uint64 {
+	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8)
+}

@@ -1,0 +1,306 @@
+package cuda
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/windrow-sim/windrow/engine"
+	kernels "github.com/windrow-sim/windrow/kernels/cuda"
+	"github.com/windrow-sim/windrow/kernels/ref"
+)
+
+// positionOffset is OPT's: row 2 of the position table is position 0.
+const positionOffset = 2
+
+// did notes the first error.
+func (b *Backend) did(err error) {
+	if b.err == nil {
+		b.err = err
+	}
+}
+
+// Embed begins a step: it takes the tokens to the device.
+func (b *Backend) Embed(s *engine.Step) {
+	w, n := b.work, len(s.Tokens)
+	w.haveLogits, w.haveInput, w.longest = false, false, 0
+	ids, positions, slots := make([]int32, n), make([]int32, n), make([]int32, n)
+	for i, t := range s.Tokens {
+		ids[i], positions[i], slots[i] = int32(t.ID), int32(t.Pos), int32(t.Slot)
+		w.longest = max(w.longest, t.Pos+1)
+	}
+	w.ids, w.positions, w.slots = b.put(ids), b.put(positions), b.put(slots)
+	if b.err != nil {
+		return
+	}
+	embed, m := &b.weights.embed, w.x
+	if w.wide != (kernels.Mem{}) {
+		m = w.wide
+	}
+	b.did(b.kernels.Embed(b.compute, &kernels.Embed{Format: b.w.Resident, Table: embed.w, IDs: w.ids, X: m, Rows: embed.rows, Dim: embed.cols, Tokens: n}))
+	if w.wide != (kernels.Mem{}) {
+		b.linear(&b.weights.in, w.wide, w.x, n)
+	}
+	if pos := &b.weights.pos; b.w.Arch.Positions {
+		b.did(b.kernels.Embed(b.compute, &kernels.Embed{Format: b.w.Resident, Table: pos.w, IDs: w.positions, X: w.x, Rows: pos.rows, Dim: pos.cols, Tokens: n,
+			Offset: positionOffset, Onto: true}))
+	}
+}
+
+// put takes a list to the device, for kernels of this step.
+func (b *Backend) put(list []int32) kernels.Mem {
+	if b.err != nil {
+		return kernels.Mem{}
+	}
+	m, err := b.work.lists.put(kernels.AsBytes(list))
+	b.did(err)
+	return m
+}
+
+// linear launches y = W·x + bias for n tokens.
+func (b *Backend) linear(m *matrix, x, y kernels.Mem, n int) {
+	if b.err != nil {
+		return
+	}
+	b.did(b.kernels.MatVec(b.compute, &kernels.MatVec{Format: b.w.Resident, W: m.w, X: x, Bias: m.bias, Y: y, Rows: m.rows, Cols: m.cols, Tokens: n}))
+}
+
+// normed launches y = norm(x) of so many rows.
+func (b *Backend) normed(n *norm, x, y kernels.Mem, rows, dim int, rms bool) {
+	if b.err != nil {
+		return
+	}
+	b.did(b.kernels.Norm(b.compute, &kernels.Norm{X: x, Y: y, W: n.w, B: n.b, Rows: rows, Dim: dim, Epsilon: float32(b.w.Arch.Epsilon), RMS: rms}))
+}
+
+// normOf is a norm of the layer of a step.
+func (b *Backend) normOf(s *engine.Step, n engine.NormOf) *norm {
+	if n == engine.FinalNorm {
+		return &b.weights.finalNorm
+	}
+	return &b.weights.layers[s.Layer].norms[n]
+}
+
+// Norm sets H to a norm of X.
+func (b *Backend) Norm(s *engine.Step, n engine.NormOf) {
+	b.work.haveInput = false
+	b.normed(b.normOf(s, n), b.work.x, b.work.h, len(s.Tokens), b.w.Shape.DModel, b.w.Arch.RMSNorm)
+}
+
+// NormInPlace replaces X by its norm.
+func (b *Backend) NormInPlace(s *engine.Step, n engine.NormOf) {
+	b.normed(b.normOf(s, n), b.work.x, b.work.x, len(s.Tokens), b.w.Shape.DModel, b.w.Arch.RMSNorm)
+}
+
+// CopyState sets H to X.
+func (b *Backend) CopyState(s *engine.Step) {
+	b.work.haveInput = false
+	if b.err == nil {
+		b.did(b.device.OnDevice(b.work.h.Ptr, b.work.x.Ptr, int64(4*len(s.Tokens)*b.w.Shape.DModel), b.compute))
+	}
+}
+
+// AddOut adds Out to X.
+func (b *Backend) AddOut(s *engine.Step) {
+	if b.err == nil {
+		b.did(b.kernels.Add(b.compute, b.work.x, b.work.out, len(s.Tokens)*b.w.Shape.DModel))
+	}
+}
+
+// Attention stores the keys and values of all tokens, then computes each token's heads over the positions up to its own.
+func (b *Backend) Attention(s *engine.Step) {
+	w, shape, layer, n := b.work, b.w.Shape, &b.weights.layers[s.Layer], len(s.Tokens)
+	b.did(b.clock.mark(attentionFrom, b.compute))
+	b.linear(&layer.q, w.h, w.q, n)
+	b.linear(&layer.k, w.h, w.k, n)
+	b.linear(&layer.v, w.h, w.v, n)
+	if b.w.Arch.QKNorm {
+		b.normed(&layer.qNorm, w.q, w.q, n*shape.Heads, shape.HeadDim, false)
+		b.normed(&layer.kNorm, w.k, w.k, n*shape.KVHeads, shape.HeadDim, false)
+	}
+	b.turn(w.q, shape.Heads, n)
+	b.turn(w.k, shape.KVHeads, n)
+	if b.err != nil {
+		return
+	}
+	one := w.setup.Context * shape.KVHeads * shape.HeadDim
+	size := int64(4 * w.setup.Sequences * one)
+	a := &kernels.Attention{
+		Cache: kernels.Cache{
+			Format: ref.F32, Keys: w.keys.Slice(int64(s.Layer)*size, size), Vals: w.vals.Slice(int64(s.Layer)*size, size),
+			Sequences: w.setup.Sequences, Context: w.setup.Context, KVHeads: shape.KVHeads, Dim: shape.HeadDim, Stride: one,
+		},
+		Q: w.q, Out: w.att, Seqs: w.slots, Positions: w.positions, Scratch: w.heads, Heads: shape.Heads, Tokens: n, Longest: w.longest,
+		Window: b.w.Arch.Window, Scale: float32(1 / math.Sqrt(float64(shape.HeadDim))),
+	}
+	if b.did(b.kernels.StoreKV(b.compute, a, w.k, w.v)); b.err != nil {
+		return
+	}
+	b.did(b.kernels.Attention(b.compute, a))
+	b.linear(&layer.o, w.att, w.out, n)
+	b.did(b.clock.mark(attentionTo, b.compute))
+}
+
+// turn applies rotary positions.
+func (b *Backend) turn(x kernels.Mem, heads, n int) {
+	half := len(b.w.Arch.Rotary.Frequencies())
+	if b.err != nil || half == 0 {
+		return
+	}
+	b.did(b.kernels.Rotary(b.compute, &kernels.Rotary{X: x, Turns: b.work.turns, Positions: b.work.positions, Heads: heads, Dim: b.w.Shape.HeadDim, Half: half,
+		Tokens: n, Context: b.work.setup.Context}))
+}
+
+// FFN waits, on the device, until the layer's rows have arrived.
+func (b *Backend) FFN(s *engine.Step) {
+	w, r := b.work, b.rows[s.Layer]
+	if r == nil {
+		b.did(fmt.Errorf("engine/cuda: layer %d has no rows on the device", s.Layer))
+	}
+	if b.err != nil {
+		return
+	}
+	a := b.ffn(s, r)
+	a.Act, a.Out = w.act, w.out
+	a.Wanted, a.Every = b.wanted(s)
+	if !w.keeps(s.Layer) {
+		places, list := make([]int32, len(s.Rows)), make([]int32, len(s.Rows))
+		for i := range s.Rows {
+			places[i], list[i] = s.Rows[i].Slot, int32(s.Rows[i].Unit)
+		}
+		a.Rows, a.Slots, a.Units = len(s.Rows), b.put(places), b.put(list)
+	}
+	if b.err != nil {
+		return
+	}
+	b.did(b.device.Wait(b.compute, r.arrived))
+	b.did(b.clock.mark(ffnFrom, b.compute))
+	b.did(b.kernels.FFN(b.compute, a))
+	b.did(b.clock.mark(ffnTo, b.compute))
+	b.did(b.device.Record(r.used, b.compute))
+	if w.check != nil && b.err == nil {
+		a := b.ffn(s, w.check[s.Layer])
+		a.Act, a.Out = w.all, w.spare
+		b.did(b.kernels.FFN(b.compute, a))
+	}
+}
+
+// keeps says whether the rows of a layer are all there, each at the place of its number.
+func (w *work) keeps(layer int) bool { return w.setup.Resident[layer] != nil }
+
+// ffn is the feed-forward part of a layer over all its units.
+func (b *Backend) ffn(s *engine.Step, r *rows) *kernels.FFN {
+	layer, shape := &b.weights.layers[s.Layer], b.w.Shape
+	a := &kernels.FFN{
+		Format: b.w.Bundles, Gate: r.Gate, Up: r.Up, Down: r.Down, GateBias: layer.gateBias, UpBias: layer.upBias, DownBias: layer.downBias,
+		X: b.work.h, Scratch: b.work.sums, Rows: shape.DFFN, Dim: shape.DModel, Total: shape.DFFN, Tokens: len(s.Tokens),
+		Activation: b.f, Threshold: float32(b.w.Arch.Activation.Threshold),
+	}
+	if b.work.setup.Cut != nil {
+		a.Cut = b.work.setup.Cut[s.Layer]
+	}
+	return a
+}
+
+// wanted is the masks of the tokens, where one of them does not need all rows of the step; masked says that they have any: rows of value zero then cost like others, as on the CPU.
+func (b *Backend) wanted(s *engine.Step) (m kernels.Mem, masked bool) {
+	words := (b.w.Shape.DFFN + 63) / 64
+	for i := range s.Tokens {
+		masked = masked || s.Need(i) != nil
+	}
+	if !masked || len(s.Tokens) == 1 && !b.work.keeps(s.Layer) {
+		return kernels.Mem{}, masked
+	}
+	all := make([]uint64, len(s.Tokens)*words)
+	for i := range s.Tokens {
+		mask := all[i*words : (i+1)*words]
+		if need := s.Need(i); need != nil {
+			copy(mask, need)
+			continue
+		}
+		for j := range mask {
+			mask[j] = math.MaxUint64
+		}
+	}
+	m, err := b.work.lists.put(kernels.AsBytes(all))
+	b.did(err)
+	return m, true
+}
+
+// Head computes the logits.
+func (b *Backend) Head(s *engine.Step) {
+	w, n := b.work, len(s.Tokens)
+	if b.w.Arch.FinalNorm {
+		b.Norm(s, engine.FinalNorm)
+	} else {
+		b.CopyState(s)
+	}
+	from := w.h
+	if w.wide != (kernels.Mem{}) {
+		b.linear(&b.weights.out, w.h, w.wide, n)
+		from = w.wide
+	}
+	b.linear(&b.weights.head, from, w.logits, n)
+}
+
+// Wait waits for the stream that computes.
+func (b *Backend) Wait() error {
+	if b.err == nil {
+		b.did(b.device.SyncStream(b.compute))
+	}
+	return b.err
+}
+
+// fetch brings the first bytes of m to the host and waits for them.
+func (b *Backend) fetch(to []byte, m kernels.Mem) error {
+	if b.err == nil && len(to) > 0 {
+		b.did(b.device.ToHost(to, m.Ptr, b.compute))
+	}
+	return b.Wait()
+}
+
+// Input brings H of all tokens when that of the first is asked for.
+func (b *Backend) Input(s *engine.Step, i int) ([]float32, error) {
+	w, d := b.work, b.w.Shape.DModel
+	if !w.haveInput {
+		if err := b.fetch(w.hostInput[:4*len(s.Tokens)*d], w.h); err != nil {
+			return nil, err
+		}
+		w.haveInput = true
+	}
+	return floats(w.hostInput)[i*d : (i+1)*d], nil
+}
+
+// Collect brings the values of all tokens.
+func (b *Backend) Collect(s *engine.Step) error {
+	w, n := b.work, len(s.Rows)
+	if err := b.fetch(w.hostAct[:4*len(s.Tokens)*n], w.act); err != nil {
+		return err
+	}
+	for i := range s.Tokens {
+		s.Collect(i, floats(w.hostAct)[i*n:(i+1)*n])
+	}
+	if w.check == nil {
+		return nil
+	}
+	size := int(kernels.MaskBytes(b.w.Shape.DFFN))
+	b.did(b.kernels.MaskAtLeast(b.compute, &kernels.MaskAtLeast{Scores: w.all, Mask: w.truth, N: b.w.Shape.DFFN, Tokens: len(s.Tokens), NonZero: true}))
+	if err := b.fetch(w.hostTruth[:size*len(s.Tokens)], w.truth); err != nil {
+		return err
+	}
+	for i := range s.Tokens {
+		s.SetTrue(i, words(w.hostTruth[i*size:(i+1)*size]))
+	}
+	return nil
+}
+
+// Logits brings those of all tokens when those of the first are asked for.
+func (b *Backend) Logits(s *engine.Step, i int) ([]float32, error) {
+	w, n := b.work, b.w.Shape.Vocab
+	if !w.haveLogits {
+		if err := b.fetch(w.hostLogits[:4*len(s.Tokens)*n], w.logits); err != nil {
+			return nil, err
+		}
+		w.haveLogits = true
+	}
+	return floats(w.hostLogits)[i*n : (i+1)*n], nil
+}

@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/kernels/cpu"
+)
+
+// processor is the Backend of the CPU: everything is done at once. attention.go, ffn.go and ends.go have its parts.
+type processor struct {
+	w     *model.Weights
+	arch  *model.Arch
+	shape model.Shape
+	pool  *cpu.Pool // the engine's
+	cut   []float32
+	turns []float64 // angles per position of rotary positions
+	check [][]Row
+
+	all, lanes []activations // those of the largest step, and of the one under way
+	slots      []slot        // by sequence
+	context    int
+	scores     []float32 // (heads, context)
+}
+
+// activations are what one token of a step is computed with, all float32.
+type activations struct {
+	x, h, out  []float32 // (d_model)
+	q, att     []float32 // (heads, head_dim)
+	k, v       []float32 // (kv_heads, head_dim)
+	act        []float32 // (d_ffn), by row of the step
+	wide, head []float32 // embedding and logits
+}
+
+// slot is the keys and values of one sequence.
+type slot struct {
+	keys, vals []float32 // (layer, context, kv_heads, head_dim)
+}
+
+// Prepare implements Backend, like all that follow.
+func (p *processor) Prepare(s *Setup) error {
+	w := s.Weights
+	*p = processor{
+		w: w, arch: &w.Arch, shape: w.Shape, pool: p.pool, cut: s.Cut, turns: w.Arch.Rotary.Frequencies(), check: s.Check,
+		all: make([]activations, s.Batch), slots: make([]slot, s.Sequences), context: s.Context, scores: make([]float32, w.Shape.Heads*s.Context),
+	}
+	d, qDim, kvDim := w.Shape.DModel, w.Shape.Heads*w.Shape.HeadDim, w.Shape.KVHeads*w.Shape.HeadDim
+	floats := func(n int) []float32 { return make([]float32, n) }
+	for i := range p.all {
+		p.all[i] = activations{
+			x: floats(d), h: floats(d), out: floats(d), q: floats(qDim), att: floats(qDim), k: floats(kvDim), v: floats(kvDim),
+			act: floats(w.Shape.DFFN), wide: floats(w.Arch.Embed), head: floats(w.Shape.Vocab),
+		}
+	}
+	for i := range p.slots {
+		n := w.Shape.Layers * s.Context * kvDim
+		p.slots[i] = slot{floats(n), floats(n)}
+	}
+	return nil
+}
+
+// Release leaves the memory to the garbage collector.
+func (p *processor) Release() error { return nil }
+
+// Reset has nothing to wait for.
+func (p *processor) Reset() {}
+
+// Wait has nothing to wait for.
+func (p *processor) Wait() error { return nil }
+
+// Clock has no clock but the host's.
+func (p *processor) Clock(bool) {}
+
+// Times has none.
+func (p *processor) Times() DeviceTimes { return DeviceTimes{} }
+
+// Input is the token's own vector.
+func (p *processor) Input(_ *Step, i int) ([]float32, error) { return p.lanes[i].h, nil }
+
+// Collect has happened in FFN.
+func (p *processor) Collect(*Step) error { return nil }
+
+// Logits are the token's own.
+func (p *processor) Logits(_ *Step, i int) ([]float32, error) { return p.lanes[i].head, nil }

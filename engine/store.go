@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/engine/rowcache"
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// mainMemory is the Store of rows that the CPU computes with.
+type mainMemory struct {
+	w      *model.Weights
+	record units.Bytes
+}
+
+// Staging is touched, so that no read pays for page faults.
+func (m *mainMemory) Staging(size int64) ([]byte, error) {
+	buf := flashio.AlignedBuffer(int(size), stagingAlign)
+	if buf == nil {
+		return nil, fmt.Errorf("engine: no memory for a staging buffer of %v: %w; use a smaller window or --chunk", units.Bytes(size), flashio.ErrEnvironment)
+	}
+	clear(buf)
+	return buf, nil
+}
+
+// FreeStaging implements Store, like all that follow.
+func (m *mainMemory) FreeStaging(b []byte) error { return flashio.FreeBuffer(b) }
+
+// Settle has nothing to wait for: what is inserted is copied.
+func (m *mainMemory) Settle() error { return nil }
+
+// Cache implements Store.
+func (m *mainMemory) Cache(layer, capacity int) (Cache, error) {
+	c, err := rowcache.New(m.w.Shape.DFFN, capacity, int(m.record))
+	return &memoryCache{c, &m.w.Layers[layer], int64(m.record)}, err
+}
+
+// memoryCache is a rowcache of a layer.
+type memoryCache struct {
+	*rowcache.Cache
+	layer  *model.Layer
+	record int64
+}
+
+// Insert implements Cache.
+func (c *memoryCache) Insert(list []uint32, staging []byte, at []int64) error {
+	for i, u := range list {
+		if err := c.Cache.Insert(u, staging[at[i]:at[i]+c.record], upBias(c.layer, int(u))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Rows implements Cache.
+func (c *memoryCache) Rows(to []Row, mask []uint64) ([]Row, error) {
+	for i, word := range mask {
+		for ; word != 0; word &= word - 1 {
+			u := uint32(i*64 + bits.TrailingZeros64(word))
+			record, bias, ok := c.Row(u)
+			if !ok {
+				return nil, errAbsent(u)
+			}
+			to = append(to, Row{Unit: u, bias: bias, record: record})
+		}
+	}
+	return to, nil
+}
+
+// Close leaves the memory to the garbage collector.
+func (c *memoryCache) Close() error { return nil }

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/windrow-sim/windrow/engine"
+	"github.com/windrow-sim/windrow/engine/cuda"
+	kernels "github.com/windrow-sim/windrow/kernels/cuda"
+)
+
+// libraryVariable names a driver library by file, in place of the system's own: one that lies elsewhere, or a stand-in.
+const libraryVariable = "WINDROW_CUDA_LIBRARY"
+
+func backendFlag() *cli.StringFlag {
+	return &cli.StringFlag{Name: "backend", Value: "cpu", Usage: "compute on `WHERE`: cpu, cuda (an NVIDIA GPU), auto (cuda where there is one)"}
+}
+
+// useBackend puts the resident weights of a model where --backend wants them; close of the model takes them back.
+func (e *env) useBackend(c *cli.Context, m *openedModel) error {
+	name := c.String("backend")
+	switch name {
+	case "cpu":
+		return nil
+	case "cuda", "auto":
+	default:
+		return usageError("--backend %q: it is cpu, cuda or auto", name)
+	}
+	b, err := cuda.Open(m.weights, cuda.Options{Library: os.Getenv(libraryVariable)})
+	if name == "auto" && errors.Is(err, kernels.ErrEnvironment) {
+		e.note("note: computing on the CPU: %v", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	m.device = b
+	e.note("%s: %v of weights on %s", m.image.Name, b.Bytes(), b.Device().Name)
+	return nil
+}
+
+// computedOn is what a Run says of the device that computed it.
+func computedOn(b *cuda.Backend) string {
+	text := "computed on " + b.Device().Name
+	if strings.Contains(text, "emulat") {
+		text += ": its times mean nothing"
+	}
+	return text
+}
+
+// refusal is an error of an engine that was asked for what it cannot do; on a device it can also be the device's.
+func refusal(m *openedModel, err error) error {
+	if m.device != nil {
+		return err
+	}
+	return usageError("%v", err)
+}
+
+// backend and store are where a model is computed and its rows are kept: nil for the CPU.
+func (m *openedModel) backend() engine.Backend {
+	if m.device == nil {
+		return nil
+	}
+	return m.device
+}
+
+func (m *openedModel) store() engine.Store {
+	if m.device == nil {
+		return nil
+	}
+	return m.device
+}

@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/windrow-sim/windrow/kernels/cuda/standin"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// TestNoDevice: a machine without a driver says so, with the exit code of what the host lacks; auto goes on without.
+func TestNoDevice(t *testing.T) {
+	workspace(t)
+	t.Setenv(libraryVariable, "/nowhere/libcuda.so.1")
+	const line = "-m tales.flash.safetensors --backend "
+	for _, c := range []struct {
+		line string
+		code int
+		says string
+	}{
+		{"generate -n 2 " + line + "cuda Once", exitHost, "use the CPU backend"},
+		{"record -n 1 --limit 1 --prompts prompts.txt -o x.trace.arrow " + line + "cuda", exitHost, "no usable CUDA device"},
+		{"replay -t tales.trace.arrow " + line + "cuda", exitHost, "no usable CUDA device"},
+		{"eval --text prompts.txt " + line + "cuda", exitHost, "no usable CUDA device"},
+		{"generate -n 2 " + line + "auto Once", exitOK, "computing on the CPU"},
+		{"generate -n 2 " + line + "gpu Once", exitUsage, "cpu, cuda or auto"},
+	} {
+		write(t, "prompts.txt", "Once upon a time\n")
+		if o := command(words(t, c.line)...); o.code != c.code || !strings.Contains(o.stderr, c.says) {
+			t.Errorf("%s: exit %d, want %d and %q:\n%s", c.line, o.code, c.code, c.says, o.stderr)
+		}
+	}
+}
+
+// TestBackendCUDA runs the verbs on the stand-in for a device: the texts, masks and counters of the CPU.
+func TestBackendCUDA(t *testing.T) {
+	workspace(t)
+	library := os.Getenv(libraryVariable)
+	if library == "" {
+		library = standin.Open(t).Path()
+	}
+	t.Setenv(libraryVariable, library)
+	const model = " -m tales.flash.safetensors"
+	write(t, "prompts.txt", "Once upon\nThe fox\n")
+	both := func(line, argument string) (cpu, cuda string) {
+		t.Helper()
+		return must(t, words(t, line+argument)...), must(t, words(t, line+" --backend cuda"+argument)...)
+	}
+	for _, line := range []string{
+		"generate -n 3" + model + "|Once",
+		"generate -n 3 --prompts prompts.txt --batch 2 --prefill-chunk 2" + model,
+	} {
+		line, argument, _ := strings.Cut(line, "|")
+		if cpu, cuda := both(line, " "+argument); cpu != cuda {
+			t.Errorf("%s: on the device %q, on the CPU %q", line, cuda, cpu)
+		}
+	}
+	var perplexity [2]float64
+	cpu, cuda := both("eval --json --text prompts.txt --max-tokens 4 --context 4 --chunk 3"+model, "")
+	for i, text := range []string{cpu, cuda} {
+		var doc evaluation
+		if err := json.Unmarshal([]byte(text), &doc); err != nil {
+			t.Fatal(err)
+		}
+		perplexity[i] = doc.Rows[0].Perplexity
+	}
+	if !(math.Abs(perplexity[0]/perplexity[1]-1) < 1e-4) {
+		t.Errorf("perplexity %g on the CPU, %g on the device", perplexity[0], perplexity[1])
+	}
+	both("record -n 3 --limit 1 --prompts prompts.txt -o device.trace.arrow"+model, "")
+	both("generate -n 3 --oracle device.trace.arrow --window 1 --io pread"+model, "")
+	both("replay -t device.trace.arrow --window 1 --io pread --reference-every 0 -o device.run.arrow"+model, "")
+	run, err := traces.ReadRun("device.run.arrow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(strings.Join(run.Meta.Warnings, "\n"), "computed on") {
+		t.Errorf("the run does not say what computed it: %q", run.Meta.Warnings)
+	}
+}

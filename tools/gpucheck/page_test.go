@@ -1,0 +1,48 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/windrow-sim/windrow/kernels/cuda"
+)
+
+const benchmarks = `goos: linux
+BenchmarkKernels/copy-16         	     200	        12 ns/op	      3200 GB/s	        84.00 us/op
+BenchmarkKernels/matvec-F16-16   	     200	        12 ns/op	      2560.5 GB/s	        13.10 us/op
+BenchmarkKernels/scatter-pinned-16	     200	        12 ns/op	        50.1 GB/s	       167 us/op
+PASS
+`
+
+func TestRates(t *testing.T) {
+	list, err := rates(benchmarks)
+	if err != nil || len(list) != 3 || list[1].Name != "matvec-F16" || list[1].Rate != 2560.5 || list[1].Share < 0.80 || list[1].Share > 0.801 || list[2].Name != "scatter-pinned" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if _, err := rates("PASS\n"); err == nil {
+		t.Error("no benchmarks, and no error")
+	}
+}
+
+func TestTotals(t *testing.T) {
+	got, err := totals([]byte(`{"runs": [{"meta": {"totals": {"tokens_per_s": 5.5, "hits": 3, "misses": 4, "requests": 2, "flash_bytes_read": 4096}}}]}`))
+	if err != nil || got.Rate != 5.5 || got.counters() != [5]int64{3, 4, 0, 2, 4096} {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := totals([]byte(`{"runs": []}`)); err == nil {
+		t.Error("a report without a run gave no error")
+	}
+}
+
+func TestPageSaysWhatFailedAndWhatIsEmulated(t *testing.T) {
+	d := &document{Emulated: true, Device: &cuda.Facts{Name: "some device", Driver: 12040}, Steps: []step{{Name: "a", OK: true}, {Name: "b", Says: "because\n| of"}}}
+	page := d.page()
+	for _, want := range []string{"some device", "CUDA 12.4", "This was an emulation", "| a | passed | – |", `| b | **failed** | – | because \| of |`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	if d.failed() != 1 {
+		t.Errorf("%d steps failed", d.failed())
+	}
+}
