@@ -160,15 +160,15 @@ func format(v int64, table []unit) string {
 			pick = u
 		}
 	}
-	return strconv.FormatFloat(f/pick.scale, 'g', digits(f/pick.scale), 64) + pick.name
-}
-
-// digits keeps three significant digits, and all digits of a whole number.
-func digits(v float64) int {
-	if v == math.Trunc(v) || math.Abs(v) >= 1000 {
-		return -1
+	f /= pick.scale
+	if math.Abs(f) >= 1000 {
+		f = math.Round(f) // below the next unit of a table in steps of 1024, or beyond the last
 	}
-	return 3
+	digits := 3
+	if f == math.Trunc(f) {
+		digits = -1
+	}
+	return strconv.FormatFloat(f, 'g', digits, 64) + pick.name
 }
 
 // String formats with three significant digits in IEC units, or exactly when the number is whole.

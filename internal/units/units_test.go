@@ -38,6 +38,17 @@ func TestFieldH5UnitsDiffer(t *testing.T) {
 	}
 }
 
+// TestBytesInWords: three digits, all of a whole number, and no fraction of what is almost the next unit.
+func TestBytesInWords(t *testing.T) {
+	for v, want := range map[Bytes]string{
+		0: "0B", 1023: "1023B", 1536: "1.5KiB", 3 << 20: "3MiB", 1061792973: "1013MiB", 1<<30 + 1<<25: "1.03GiB", 3000<<40 + 1<<39: "3001TiB", -1061792973: "-1013MiB",
+	} {
+		if got := v.String(); got != want {
+			t.Errorf("%d is %s, want %s", int64(v), got, want)
+		}
+	}
+}
+
 func TestTextRoundTrip(t *testing.T) {
 	roundTrip := func(v int64) bool {
 		if v < 0 {
