@@ -23,6 +23,8 @@ type Options struct {
 	Context int // tokens of a window
 	Stride  int // tokens from one window to the next; 0 = Context
 	Chunk   int // tokens that go through the model together; 0 = 1. It changes speed alone.
+	// Begin replaces the first tokens of every window: what the tokenizer puts in front of a text, so that a window looks like the beginning of one. Nil = the text as it is.
+	Begin []uint32
 	// Against are the most likely tokens of another engine on the same text with the same windows, as Result.Argmax gives them; nil = none.
 	Against []uint32
 	// Progress, if not nil, is called with the number of tokens done and of all that will be computed.
@@ -86,7 +88,11 @@ func Run(ctx context.Context, e *engine.Engine, ids []uint32, opt Options) (*Res
 			}
 			var tokens []engine.Token
 			for pos := at; pos < min(at+opt.Chunk, to-1); pos++ {
-				tokens = append(tokens, engine.Token{Pos: pos - from, ID: ids[pos], Prefill: true})
+				t := engine.Token{Pos: pos - from, ID: ids[pos], Prefill: true}
+				if t.Pos < len(opt.Begin) {
+					t.ID = opt.Begin[t.Pos]
+				}
+				tokens = append(tokens, t)
 			}
 			logits, err := e.Step(tokens)
 			if err != nil {

@@ -88,6 +88,39 @@ func TestPerplexityIsTransformers(t *testing.T) {
 	}
 }
 
+// TestBegin: windows that begin like texts are as good as texts of their own.
+func TestBegin(t *testing.T) {
+	const context = 16
+	e, tok := tales(t, 8)
+	begin := tok.Encode("")
+	if len(begin) == 0 {
+		t.Fatal("the tokenizer begins texts with nothing")
+	}
+	ids := tok.Encode("There was once a miller who was poor, but he had one beautiful daughter. It happened one day that he came to speak with the king, and, to give " +
+		"himself consequence, he told him that he had a daughter who could spin gold out of straw.")[:3*context]
+	got, err := Run(t.Context(), e, ids, Options{Context: context, Chunk: 8, Begin: begin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 0.0
+	for window := range slices.Chunk(ids, context) {
+		window = slices.Clone(window)
+		copy(window, begin)
+		r, err := Run(t.Context(), e, window, Options{Context: context, Chunk: 8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want += r.NLL
+	}
+	if math.Abs(got.NLL-want) > 1e-9*want {
+		t.Errorf("%.9g nats, %.9g as texts of their own", got.NLL, want)
+	}
+	plain, err := Run(t.Context(), e, ids, Options{Context: context, Chunk: 8})
+	if err != nil || plain.NLL == got.NLL {
+		t.Errorf("%.9g nats with and without a beginning: %v", plain.NLL, err)
+	}
+}
+
 // TestEveryTokenIsPredictedOnce checks the windows against a plain definition.
 func TestEveryTokenIsPredictedOnce(t *testing.T) {
 	for n := 2; n < 40; n++ {

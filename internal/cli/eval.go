@@ -38,6 +38,7 @@ func evalCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "text", Required: true, Usage: "`FILE` of text to predict"},
 			&cli.IntFlag{Name: "context", Usage: "windows of `N` tokens", DefaultText: "512, or as many as the model has"},
 			&cli.IntFlag{Name: "stride", Usage: "from one window to the next, `N` tokens", DefaultText: "the context"},
+			&cli.BoolFlag{Name: "begin", Usage: "begin every window as texts begin: with the tokenizer's first token in place of its own, if it has one"},
 			&cli.IntFlag{Name: "max-tokens", Usage: "only the first `N` tokens", DefaultText: "all"},
 			&cli.IntFlag{Name: "chunk", Value: 32, Usage: "run `N` tokens through the model together"},
 			&cli.StringFlag{Name: "shares", Usage: "also with these shares of the neurons, `S,S,…`, for example 20%,5%"},
@@ -106,7 +107,7 @@ func (e *env) eval(c *cli.Context) error {
 	if err := e.useBackend(c, m); err != nil {
 		return err
 	}
-	ids, err := evalTokens(c, m)
+	ids, begin, err := evalTokens(c, m)
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (e *env) eval(c *cli.Context) error {
 	}
 	defer rows.Close()
 	run := &evaluator{e: e, c: c, m: m, named: named, rows: rows, ids: ids, device: device, window: c.Int("window")}
-	run.opt = eval.Options{Context: c.Int("context"), Stride: c.Int("stride"), Chunk: c.Int("chunk")}
+	run.opt = eval.Options{Context: c.Int("context"), Stride: c.Int("stride"), Chunk: c.Int("chunk"), Begin: begin}
 	if run.opt.Context == 0 {
 		run.opt.Context = min(512, m.weights.Shape.MaxPos)
 	}
@@ -175,21 +176,24 @@ func parseShares(text string) (list []float64, err error) {
 	return slices.Compact(list), nil
 }
 
-// evalTokens reads the text of the flags.
-func evalTokens(c *cli.Context, m *openedModel) ([]uint32, error) {
+// evalTokens reads the text of the flags, and with --begin what texts begin with.
+func evalTokens(c *cli.Context, m *openedModel) (ids, begin []uint32, err error) {
 	tok, err := m.text()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	lines, err := readText(c.String("text"))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	ids := tok.Encode(lines)
+	ids = tok.Encode(lines)
+	if c.Bool("begin") {
+		begin = tok.Encode("")
+	}
 	if n := c.Int("max-tokens"); n > 0 {
 		ids = ids[:min(n, len(ids))]
 	}
-	return ids, nil
+	return ids, begin, nil
 }
 
 // evaluator runs one model on one text, dense and with thresholds.
