@@ -1,9 +1,5 @@
 package model
 
-import "strconv"
-
-func itoa(n int) string { return strconv.Itoa(n) }
-
 // readLlama reads the config.json of Llama, Mistral and what was made of them: ReluLLaMA (relu), ProSparse (fatrelu), Bamboo and TurboSparse (relu on
 // gate and up row, which their config.json does not say: the model type does).
 func readLlama(f *fields) Arch {

@@ -1,5 +1,7 @@
 package model
 
+import "strconv"
+
 // readOPT reads the config.json of an OPT model. OPT-350M has norms behind the residual additions and embeddings of half the width.
 func readOPT(f *fields) Arch {
 	a := Arch{Family: OPT, Epsilon: 1e-5, Positions: true, Tied: true, AttnBias: true, OutBias: true, FFNBias: true, Activation: f.activation("activation_function", "relu")}
@@ -24,7 +26,7 @@ func readOPT(f *fields) Arch {
 	f.optional("enable_bias", &bias)
 	a.AttnBias, a.OutBias, a.FFNBias = bias, bias, bias
 	f.only("layer_norm_elementwise_affine", "true")
-	f.only("num_key_value_heads", itoa(s.Heads))
+	f.only("num_key_value_heads", strconv.Itoa(s.Heads))
 	f.architectures("OPTForCausalLM", "OPTModel")
 	return a
 }

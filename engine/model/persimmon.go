@@ -1,5 +1,7 @@
 package model
 
+import "strconv"
+
 // readPersimmon reads the config.json of a Persimmon model.
 func readPersimmon(f *fields) Arch {
 	a := Arch{Family: Persimmon, Epsilon: 1e-5, FinalNorm: true, QKNorm: true, AttnBias: true, OutBias: true, FFNBias: true, Activation: f.activation("hidden_act", "relu2")}
@@ -18,7 +20,7 @@ func readPersimmon(f *fields) Arch {
 	f.optional("qk_layernorm", &a.QKNorm)
 	f.optional("tie_word_embeddings", &a.Tied)
 	a.Rotary = f.rotary(s.HeadDim, 25000, 0.5)
-	f.only("num_key_value_heads", itoa(s.Heads))
+	f.only("num_key_value_heads", strconv.Itoa(s.Heads))
 	f.architectures("PersimmonForCausalLM", "PersimmonModel")
 	return a
 }

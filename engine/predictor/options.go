@@ -96,9 +96,9 @@ func Ranks(layers, rank, last int) []int {
 	return ranks
 }
 
-// startRank is where a layer begins whose rank nobody gave: the paper's 128, or an eighth of a feature too short for that. The goal
+// StartRank is where a layer begins whose rank nobody gave: the paper's 128, or an eighth of a feature too short for that. The goal
 // then raises it where the layer needs more, as the paper does by hand.
-func startRank(s Samples) int {
+func StartRank(s Samples) int {
 	const paperRank, share = 128, 8
 	return min(paperRank, max(1, s.Width()/share), s.Units())
 }
@@ -134,7 +134,7 @@ func (o *Options) resolve(s Samples) error {
 	}
 	switch len(o.Ranks) {
 	case 0:
-		o.Ranks = Ranks(s.Layers(), startRank(s), startRank(s))
+		o.Ranks = Ranks(s.Layers(), StartRank(s), StartRank(s))
 		if o.GoalFP == 0 {
 			o.GoalFP = DefaultGoal
 		}

@@ -64,8 +64,8 @@ func (e *env) batch(c *cli.Context) error {
 		return err
 	}
 	defer tr.Close()
-	if cfg.Sim.Predicted && !tr.Header().HasPredicted {
-		return usageError("--predicted: %s holds no predicted masks", c.String("trace"))
+	if err := needPredicted(c, tr); err != nil {
+		return err
 	}
 	stream, err := batch.NewStream(tr)
 	if err != nil {

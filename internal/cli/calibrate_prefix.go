@@ -100,7 +100,7 @@ func (e *env) calibrate(c *cli.Context) error {
 		return err
 	}
 	if path := c.String("out"); path != "" {
-		if err := writeFile(path, func(w io.Writer) error { return printJSON(w, doc) }); err != nil {
+		if err := writeWhole(path, func(w io.Writer) error { return printJSON(w, doc) }); err != nil {
 			return err
 		}
 	}

@@ -71,8 +71,8 @@ func (e *env) layout(c *cli.Context) error {
 		return err
 	}
 	defer tr.Close()
-	if cfg.Sim.Predicted && !tr.Header().HasPredicted {
-		return usageError("--predicted: %s holds no predicted masks", c.String("trace"))
+	if err := needPredicted(c, tr); err != nil {
+		return err
 	}
 	r := layoutResult{
 		Tool: Tool, Trace: filepath.Base(c.String("trace")), SHA256: tr.SHA256(), Model: tr.Header().Model, Device: cfg.Sim.Device.Name,

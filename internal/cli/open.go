@@ -92,6 +92,14 @@ func (m *openedModel) resident() (*engine.Resident, error) {
 	return engine.NewResident(m.weights, bundles, m.image.Geometry())
 }
 
+// needPredicted refuses --predicted for a trace without such masks.
+func needPredicted(c *cli.Context, tr *traces.Reader) error {
+	if c.Bool("predicted") && !tr.Header().HasPredicted {
+		return usageError("--predicted: %s holds no predicted masks", c.String("trace"))
+	}
+	return nil
+}
+
 // openTrace opens a trace file and prints its warnings.
 func (e *env) openTrace(path string) (*traces.Reader, error) {
 	r, err := traces.Open(path)

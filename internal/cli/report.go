@@ -100,7 +100,7 @@ func (e *env) writeReport(data *report.Data, out string) error {
 	if err := checkOutput(out, ""); err != nil {
 		return err
 	}
-	if err := writeFile(out, func(w io.Writer) error { return e.render(w, data, format) }); err != nil {
+	if err := writeWhole(out, func(w io.Writer) error { return e.render(w, data, format) }); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	fmt.Fprintln(e.stdout, out)

@@ -229,7 +229,7 @@ func writeSweepTable(results, path string, write func(w io.Writer, results io.Re
 		return err
 	}
 	defer in.Close()
-	return writeFile(path, func(w io.Writer) error { return write(w, in) })
+	return writeWhole(path, func(w io.Writer) error { return write(w, in) })
 }
 
 // sweepBest is the document of --json.

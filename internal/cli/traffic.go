@@ -151,8 +151,8 @@ func (e *env) traffic(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if cfg.Sim.Predicted && !tr.Header().HasPredicted {
-		return usageError("--predicted: %s holds no predicted masks", c.String("trace"))
+	if err := needPredicted(c, tr); err != nil {
+		return err
 	}
 	doc := &trafficResult{Tool: Tool, Trace: filepath.Base(c.String("trace")), SHA256: tr.SHA256(), Model: tr.Header().Model, Device: cfg.Sim.Device.Name}
 	residency := cfg.Sim.Residency()

@@ -227,9 +227,8 @@ func lowRankOptions(c *cli.Context, s *traceSamples) (predictor.Options, error) 
 
 // aheadRanks leaves the last entry, which no layer follows, without a predictor; the others begin where the library would begin.
 func aheadRanks(s *traceSamples, rank int, goal float64) ([]int, float64) {
-	const paperRank, share = 128, 8
 	if rank == 0 {
-		rank = min(paperRank, max(1, s.Width()/share), s.Units())
+		rank = predictor.StartRank(s)
 		if goal == 0 {
 			goal = predictor.DefaultGoal
 		}
