@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/apache/arrow/go/v15 v15.0.2
 	github.com/ebitengine/purego v0.11.1
+	github.com/go-json-experiment/json v1.27.2
 	github.com/google/flatbuffers v23.5.26+incompatible
 	github.com/google/go-cmp v0.7.0
 	github.com/klauspost/compress v1.20.2

@@ -11,15 +11,6 @@ const (
 	cachedWords = 1 << 14 // words in the cache, which is emptied when full: about 2 MB
 )
 
-// pair is two neighbouring tokens.
-type pair struct{ left, right uint32 }
-
-// product is what a pair becomes, and when: the lowest rank first.
-type product struct{ rank, id uint32 }
-
-// noRank is the rank of a pair that does not merge.
-const noRank = ^uint32(0)
-
 // encoder is the working memory of appendWord.
 type encoder struct {
 	symbols []uint32
@@ -54,8 +45,10 @@ func (t *Tokenizer) appendNewWord(dst []uint32, word string) []uint32 {
 	if t.uni != nil {
 		return t.appendUnigram(dst, word)
 	}
-	if id, ok := t.model.whole[word]; ok {
-		return append(dst, id)
+	if t.spec.Model.IgnoreMerges {
+		if id, ok := t.wordToken(word); ok {
+			return append(dst, id)
+		}
 	}
 	e := &t.bpe
 	e.symbols = t.appendSymbols(e.symbols[:0], word)
@@ -63,6 +56,24 @@ func (t *Tokenizer) appendNewWord(dst []uint32, word string) []uint32 {
 		return append(dst, t.mergeShort(e.symbols)...)
 	}
 	return append(dst, t.mergeLong(e.symbols)...)
+}
+
+// wordToken returns the token that is a whole word, if the model has it.
+func (t *Tokenizer) wordToken(word string) (uint32, bool) {
+	var short [128]byte
+	spelling := short[:0]
+	if t.model.bytes {
+		for i := range len(word) {
+			spelling = utf8.AppendRune(spelling, byteRune(word[i]))
+		}
+	} else {
+		spelling = append(spelling, word...)
+	}
+	id, ok := t.lex.findBytes(spelling)
+	if !ok || t.kinds[id] != merged && t.special(id).flags.has(outside) {
+		return noToken, false
+	}
+	return id, true
 }
 
 // appendSymbols appends what is merged: the tokens of the bytes of a word or, for a model over characters, those of its
@@ -77,7 +88,7 @@ func (t *Tokenizer) appendSymbols(dst []uint32, word string) []uint32 {
 	unknown := false
 	for i := 0; i < len(word); {
 		r, width := utf8.DecodeRuneInString(word[i:])
-		id, ok := t.model.chars[r]
+		id, ok := t.wordToken(word[i : i+width])
 		ok = ok && (r != utf8.RuneError || width > 1)
 		switch {
 		case ok:
@@ -108,10 +119,8 @@ func (e *encoder) keep(word string, ids []uint32) {
 
 // rank returns the rank of a pair, or noRank.
 func (t *Tokenizer) rank(left, right uint32) uint32 {
-	if p, ok := t.pairs[pair{left, right}]; ok {
-		return p.rank
-	}
-	return noRank
+	p, _ := t.merges.find(left, right)
+	return p.rank
 }
 
 // mergeShort merges in place: find the pair of lowest rank, the leftmost of equals; merge it; again. It keeps the ranks
@@ -132,7 +141,8 @@ func (t *Tokenizer) mergeShort(s []uint32) []uint32 {
 		if at < 0 {
 			return s
 		}
-		s[at] = t.pairs[pair{s[at], s[at+1]}].id
+		p, _ := t.merges.find(s[at], s[at+1])
+		s[at] = p.id
 		s = append(s[:at+1], s[at+2:]...)
 		ranks = append(ranks[:at], ranks[at+1:]...)
 		if at > 0 {
@@ -159,7 +169,7 @@ func (t *Tokenizer) mergeLong(s []uint32) []uint32 {
 		if right == gone || right == int32(len(s)) {
 			continue
 		}
-		if p, ok := t.pairs[pair{s[top.at], s[right]}]; !ok || p.id != top.id {
+		if p, ok := t.merges.find(s[top.at], s[right]); !ok || p.id != top.id {
 			continue
 		}
 		s[top.at] = top.id
@@ -180,7 +190,7 @@ func (t *Tokenizer) mergeLong(s []uint32) []uint32 {
 
 // push puts the pair at two positions on the heap, if it merges.
 func (t *Tokenizer) push(l *linked, s []uint32, left, right int32) {
-	if p, ok := t.pairs[pair{s[left], s[right]}]; ok {
+	if p, ok := t.merges.find(s[left], s[right]); ok {
 		l.push(candidate{p.rank, left, p.id})
 	}
 }

@@ -11,11 +11,10 @@ import (
 
 // plainMerge is BPE on strings, without ids, tables or lists: the specification of mergeShort and mergeLong.
 func plainMerge(t *Tokenizer, word string) []string {
-	alpha := newAlphabet()
 	merges := mergeList(t)
 	var parts []string
 	for i := range len(word) {
-		parts = append(parts, string(alpha.char[word[i]]))
+		parts = append(parts, string(byteRune(word[i])))
 	}
 	for {
 		best, at := len(merges), -1
@@ -34,8 +33,8 @@ func plainMerge(t *Tokenizer, word string) []string {
 // mergeList returns the merges as merges.txt has them.
 func mergeList(t *Tokenizer) []string {
 	var out []string
-	for _, p := range t.order {
-		out = append(out, t.vocab[p.left]+" "+t.vocab[p.right])
+	for _, p := range t.merges.pairs {
+		out = append(out, t.Token(p.left)+" "+t.Token(p.right))
 	}
 	return out
 }
@@ -69,37 +68,33 @@ func checkMerge(t *testing.T, tok *Tokenizer, word string) {
 func tangled(t testing.TB) *Tokenizer {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
-	src := bytesOnly()
-	known := []string{"a", "b"}
-	seen := make(map[rule]bool)
-	for len(src.merges) < 60 {
-		r := rule{left: known[rng.IntN(len(known))], right: known[rng.IntN(len(known))]}
-		text := r.left + r.right
-		if seen[r] || len(text) > 9 {
+	tokens, known := byteTokens(), []string{"a", "b"}
+	var merges []string
+	for len(merges) < 60 {
+		left, right := known[rng.IntN(len(known))], known[rng.IntN(len(known))]
+		text := left + right
+		if slices.Contains(merges, left+" "+right) || len(text) > 9 {
 			continue
 		}
-		seen[r] = true
-		src.merges = append(src.merges, r)
+		merges = append(merges, left+" "+right)
 		if !slices.Contains(known, text) {
 			known = append(known, text)
-			src.vocab = append(src.vocab, entry{text: text, id: uint32(len(src.vocab))})
+			tokens = append(tokens, text)
 		}
 	}
-	rng.Shuffle(len(src.merges), func(i, j int) { src.merges[i], src.merges[j] = src.merges[j], src.merges[i] })
-	tok, err := build(src)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tok
+	rng.Shuffle(len(merges), func(i, j int) { merges[i], merges[j] = merges[j], merges[i] })
+	dir := t.TempDir()
+	writeModel(t, dir, tokens, strings.Join(merges, "\n"))
+	return load(t, dir)
 }
 
-// bytesOnly is a source with the 256 bytes and nothing else.
-func bytesOnly() source {
-	src := source{name: "test", spec: plainPipeline(false)}
-	for b, r := range newAlphabet().char {
-		src.vocab = append(src.vocab, entry{text: string(r), id: uint32(b)})
+// byteTokens are the 256 bytes.
+func byteTokens() []string {
+	var out []string
+	for b := range 256 {
+		out = append(out, string(byteRune(byte(b))))
 	}
-	return src
+	return out
 }
 
 func TestMergeLoopsAgreeOnTangledMerges(t *testing.T) {

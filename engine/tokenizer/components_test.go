@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // changed loads a family's tokenizer.json with its parts replaced: "part" or "model.part", each by JSON or, where it is
@@ -118,8 +119,8 @@ func TestMalformedComponents(t *testing.T) {
 func TestField_T2_MergesAsPairsOrStringsWithoutByteLevel(t *testing.T) {
 	want := load(t, filepath.Join(familiesDir, "llama2"))
 	var asText, asPairs []string
-	for _, p := range want.order {
-		left, right := want.vocab[p.left], want.vocab[p.right]
+	for _, p := range want.merges.pairs {
+		left, right := want.Token(p.left), want.Token(p.right)
 		text, _ := json.Marshal(left + " " + right)
 		pair, _ := json.Marshal([]string{left, right})
 		asText, asPairs = append(asText, string(text)), append(asPairs, string(pair))
@@ -166,10 +167,25 @@ func TestRemovedInverted(t *testing.T) {
 	}
 }
 
-func TestByteRuneIsTheAlphabet(t *testing.T) {
-	for b, want := range newAlphabet().char {
+// TestAlphabet compares with GPT-2's own construction, and both directions with each other.
+func TestAlphabet(t *testing.T) {
+	next := rune(0x100)
+	for b := range 256 {
+		want := rune(b)
+		if printable := '!' <= want && want <= '~' || 0xA1 <= want && want <= 0xAC || 0xAE <= want && want <= 0xFF; !printable {
+			want = next
+			next++
+		}
 		if got := byteRune(byte(b)); got != want {
 			t.Errorf("byte 0x%02X: %q, want %q", b, got, want)
+		}
+		if back, ok := runeByte(want); !ok || int(back) != b {
+			t.Errorf("%q: 0x%02X %v, want 0x%02X", want, back, ok, b)
+		}
+	}
+	for _, r := range []rune{-1, 0, ' ', 0x7F, 0xA0, 0xAD, next, 0x2581, utf8.MaxRune} {
+		if b, ok := runeByte(r); ok {
+			t.Errorf("%q: 0x%02X, want none", r, b)
 		}
 	}
 }

@@ -50,32 +50,31 @@ func harmless() []string {
 
 // readFolder reads tokenizer_config.json, special_tokens_map.json and added_tokens.json, as far as they are there.
 func (s *settings) readFolder(dir string) error {
-	config, err := readOptional(dir, configFile)
-	if err != nil {
-		return err
-	}
-	if err := s.readMembers(config, s.readConfig); err != nil {
-		return err
-	}
-	specials, err := readOptional(dir, specialFile)
-	if err != nil {
-		return err
-	}
-	if err := s.readMembers(specials, s.readSpecial); err != nil {
-		return err
+	for _, file := range []struct {
+		name string
+		read func(value) (known bool, err error)
+	}{{configFile, s.readConfig}, {specialFile, s.readSpecial}} {
+		v, err := readOptional(dir, file.name)
+		if err != nil {
+			return err
+		}
+		members, err := v.object()
+		if err != nil {
+			return err
+		}
+		if err := s.readMembers(members, file.read); err != nil {
+			return err
+		}
 	}
 	list, err := readOptional(dir, addedFile)
 	if err != nil {
 		return err
 	}
-	for _, m := range list {
+	return list.eachMember(func(m value) error {
 		id, err := m.id()
-		if err != nil {
-			return err
-		}
 		s.added = append(s.added, entry{text: m.name, id: id, kind: added, pos: m.pos})
-	}
-	return nil
+		return err
+	})
 }
 
 // readMembers reads each setting, and collects the names of those that read does not know.
@@ -91,7 +90,7 @@ func (s *settings) readMembers(members []value, read func(value) (known bool, er
 		}
 	}
 	if len(unknown) > 0 {
-		return position{file: members[0].pos.file}.unsupported("unknown settings, which may change the ids: %s; if they do not, take them out of the file", strings.Join(unknown, ", "))
+		return inFile(members[0].pos.in.file).unsupported("unknown settings, which may change the ids: %s; if they do not, take them out of the file", strings.Join(unknown, ", "))
 	}
 	return nil
 }
@@ -183,24 +182,17 @@ func (s *settings) readSpecial(m value) (known bool, err error) {
 		if m.null() {
 			return true, nil
 		}
-		list, err := m.array("")
-		if err != nil {
-			return true, err
-		}
-		for _, el := range list {
+		return true, m.eachElement("", func(el value) error {
 			tok, err := el.addedToken()
-			if err != nil {
-				return true, err
-			}
 			tok.kind, tok.flagged = control, tok.flagged && s.counts(el)
-			s.additional = append(s.additional, tok)
-		}
-		return true, nil
+			s.additional = append(s.additional, tok.entry)
+			return err
+		})
 	}
 	if !slices.Contains(tokenRoles(), m.name) {
 		return false, nil
 	}
-	var tok entry
+	var tok listed
 	if !m.null() {
 		if tok, err = m.addedToken(); err != nil {
 			return true, err
@@ -211,56 +203,57 @@ func (s *settings) readSpecial(m value) (known bool, err error) {
 	}
 	s.tokens[m.name], s.said[m.name] = tok.text, m
 	if tok.flagged && s.counts(m) {
-		s.flagged[m.name] = tok
+		s.flagged[m.name] = tok.entry
 	}
 	return true, nil
 }
 
 // counts reports whether the flags of a token at m count: special_tokens_map.json only names tokens, where
 // tokenizer_config.json lists them.
-func (s *settings) counts(m value) bool { return m.pos.file == configFile || !s.decoder }
+func (s *settings) counts(m value) bool { return m.pos.in.file == configFile || !s.decoder }
 
 // readDecoder reads added_tokens_decoder: {"id": token, …}.
 func (s *settings) readDecoder(m value) error {
 	s.decoder = true
-	members, err := m.object()
-	if err != nil {
-		return err
-	}
-	for _, el := range members {
+	return m.eachMember(func(el value) error {
 		id, err := strconv.ParseUint(el.name, 10, 32)
 		if err != nil {
 			return el.pos.malformed("added_tokens_decoder: %q is not a token id", el.name)
 		}
 		tok, err := el.addedToken()
-		if err != nil {
-			return err
-		}
 		tok.id = uint32(id)
-		s.added = append(s.added, tok)
-	}
-	return nil
+		s.added = append(s.added, tok.entry)
+		return err
+	})
+}
+
+// listed is a special token in a list, which may or may not say its id.
+type listed struct {
+	entry
+	numbered bool
 }
 
 // addedToken reads a token that is a string or an object with flags.
-func (m value) addedToken() (entry, error) {
-	tok := entry{kind: added, pos: m.pos}
-	if len(m.raw) > 0 && m.raw[0] == '"' {
+func (m value) addedToken() (listed, error) {
+	tok := listed{entry: entry{kind: added, pos: m.pos}}
+	if m.raw[0] == '"' {
 		var err error
 		tok.text, err = m.text()
 		return tok, err
 	}
-	members, err := m.object()
-	if err != nil {
-		return tok, err
-	}
-	normalized := false
+	said := false // whether it is normalized
 	tok.flagged = true
-	for _, f := range members {
+	set := func(flag flags, f value) error {
+		yes, err := f.flag()
+		tok.flags = tok.flags.with(flag, yes)
+		return err
+	}
+	err := m.eachMember(func(f value) (err error) {
 		switch f.name {
 		case "content":
 			tok.text, err = f.text()
 		case "id":
+			tok.numbered = true
 			tok.id, err = f.id()
 		case "special":
 			var yes bool
@@ -268,40 +261,42 @@ func (m value) addedToken() (entry, error) {
 				tok.kind = control
 			}
 		case "normalized":
-			normalized = true
-			tok.flags.normalized, err = f.flag()
+			said = true
+			err = set(normalized, f)
 		case "lstrip":
-			tok.flags.lstrip, err = f.flag()
+			err = set(lstrip, f)
 		case "rstrip":
-			tok.flags.rstrip, err = f.flag()
+			err = set(rstrip, f)
 		case "single_word":
-			tok.flags.singleWord, err = f.flag()
+			err = set(singleWord, f)
 		case "__type":
 			err = f.expectRaw(`"AddedToken"`)
 		default:
 			err = f.pos.unsupported("special token with the unknown flag %q", f.name)
 		}
-		if err != nil {
-			return tok, err
-		}
+		return err
+	})
+	if !said {
+		tok.flags = tok.flags.with(normalized, tok.kind == added)
 	}
-	if !normalized {
-		tok.flags.normalized = tok.kind == added
-	}
-	return tok, nil
+	return tok, err
 }
 
 // apply puts the settings into a source whose vocabulary has been read.
 func (s *settings) apply(src *source) error {
-	ids := make(map[string]uint32, len(src.vocab))
-	for _, e := range slices.Concat(src.vocab, src.extra, s.added) {
-		ids[e.text] = e.id
+	if src.extra == nil {
+		src.extra = s.added // the many tokens of tokenizer.json are not copied
+	} else {
+		src.extra = append(src.extra, s.added...)
 	}
-	src.extra = append(src.extra, s.added...)
+	lex, err := src.lexicon()
+	if err != nil {
+		return err
+	}
 	for _, role := range tokenRoles() {
 		text, said := s.tokens[role]
 		if !said {
-			text = s.defaultToken(role, ids)
+			text = s.defaultToken(role, lex)
 		}
 		if text == "" {
 			continue
@@ -311,7 +306,7 @@ func (s *settings) apply(src *source) error {
 			e.flags, e.flagged = tok.flags, true
 		}
 		s.additional = append(s.additional, e)
-		id := ids[text]
+		id, _ := lex.find(text) // that there is one is checked below
 		switch role {
 		case "bos_token":
 			src.roles.bos = &id
@@ -322,7 +317,7 @@ func (s *settings) apply(src *source) error {
 		}
 	}
 	for _, e := range s.additional {
-		id, ok := ids[e.text]
+		id, ok := lex.find(e.text)
 		if !ok {
 			return e.pos.malformed("special token %q has no id: it is neither in the vocabulary nor among the added tokens; add it to %s", e.text, addedFile)
 		}
@@ -334,11 +329,11 @@ func (s *settings) apply(src *source) error {
 			return err
 		}
 	}
-	return s.putAround(src, ids)
+	return s.putAround(src, lex)
 }
 
 // defaultToken returns what transformers takes for a role that no file names, if the vocabulary has it.
-func (s *settings) defaultToken(role string, ids map[string]uint32) string {
+func (s *settings) defaultToken(role string, lex *lexicon) string {
 	text := map[string]string{"bos_token": endOfText, "eos_token": endOfText}[role]
 	if s.llama() {
 		text = map[string]string{"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}[role]
@@ -346,7 +341,7 @@ func (s *settings) defaultToken(role string, ids map[string]uint32) string {
 	if s.template != nil && role == "bos_token" && len(s.template.prefix) > 0 {
 		text = s.template.prefix[0]
 	}
-	if _, ok := ids[text]; !ok {
+	if _, ok := lex.find(text); !ok {
 		return ""
 	}
 	return text
@@ -357,20 +352,20 @@ func (s *settings) defaultToken(role string, ids map[string]uint32) string {
 func cutAsWritten(list []entry) error {
 	for i := range list {
 		e := &list[i]
-		if e.flags.uncut || e.flags.frozen {
+		if e.flags.has(uncut | frozen) {
 			continue
 		}
-		if e.flags.singleWord {
+		if e.flags.has(singleWord) {
 			return e.pos.unsupported("special token %q with single_word beside %s", e.text, modelFile)
 		}
-		e.flags.normalized, e.flagged = false, true
+		e.flags, e.flagged = e.flags.with(normalized, false), true
 	}
 	return nil
 }
 
 // putAround finds out what Encode puts around a text: what the class does (Llama), or the template of tokenizer.json and
 // add_bos_token.
-func (s *settings) putAround(src *source, ids map[string]uint32) error {
+func (s *settings) putAround(src *source, lex *lexicon) error {
 	r := &src.roles
 	if s.llama() {
 		if s.addEOS.raw != nil {
@@ -383,10 +378,10 @@ func (s *settings) putAround(src *source, ids map[string]uint32) error {
 	}
 	if s.template != nil {
 		var err error
-		if r.prefix, err = s.template.resolve(s.template.prefix, ids); err != nil {
+		if r.prefix, err = s.template.resolve(s.template.prefix, lex); err != nil {
 			return err
 		}
-		if r.suffix, err = s.template.resolve(s.template.suffix, ids); err != nil {
+		if r.suffix, err = s.template.resolve(s.template.suffix, lex); err != nil {
 			return err
 		}
 	}
@@ -394,7 +389,7 @@ func (s *settings) putAround(src *source, ids map[string]uint32) error {
 	case s.addEOS.raw != nil && len(r.suffix) == 0:
 		return s.addEOS.pos.unsupported("add_eos_token is true for a %s; supported: for a LlamaTokenizer", s.class)
 	case s.addBOS != nil && !*s.addBOS && len(r.prefix) > 0:
-		return position{file: configFile}.malformed("add_bos_token is false, but %s says the opposite", jsonForm)
+		return inFile(configFile).malformed("add_bos_token is false, but %s says the opposite", jsonForm)
 	case len(r.prefix) > 0:
 		return nil
 	}

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -59,20 +60,34 @@ func (d *decoderSpec) check(at position) error {
 	return nil
 }
 
-// tokenText returns what a token of a decodeTokens decoder stands for.
-func (d *decoderSpec) tokenText(spelling string) string {
+// respell changes in place what a token of a decodeTokens decoder stands for: no replacement is longer than what it
+// replaces.
+func (d *decoderSpec) respell(text []byte) []byte {
 	for _, r := range d.Replace {
-		spelling = strings.ReplaceAll(spelling, r.Old, r.New)
+		text = replaceInPlace(text, r.Old, r.New)
 	}
-	return spelling
+	return text
+}
+
+// replaceInPlace is strings.ReplaceAll for a new text that is not longer than the old one.
+func replaceInPlace(text []byte, old, with string) []byte {
+	out := text[:0] // never ahead of what has been read
+	for {
+		i := bytes.Index(text, []byte(old))
+		if i < 0 {
+			return append(out, text...)
+		}
+		out = append(append(out, text[:i]...), with...)
+		text = text[i+len(old):]
+	}
 }
 
 // byteToken returns the byte that a token like "<0x0A>" stands for.
-func byteToken(spelling string) (byte, bool) {
-	if len(spelling) != 6 || !strings.HasPrefix(spelling, "<0x") || spelling[5] != '>' {
+func byteToken(spelling []byte) (byte, bool) {
+	if len(spelling) != 6 || !bytes.HasPrefix(spelling, []byte("<0x")) || spelling[5] != '>' {
 		return 0, false
 	}
-	n, err := strconv.ParseUint(spelling[3:5], 16, 8)
+	n, err := strconv.ParseUint(string(spelling[3:5]), 16, 8)
 	return byte(n), err == nil
 }
 
@@ -107,6 +122,7 @@ type Stream struct {
 
 	t       *Tokenizer
 	pending []byte // the beginning of a character, at most 3 bytes between calls; with byte fallback a run of byte tokens
+	text    []byte // working memory
 	begun   bool   // a token has been decoded
 	strip   int    // spaces that are still to be dropped
 }
@@ -127,7 +143,7 @@ func (s *Stream) Flush() string {
 }
 
 func (s *Stream) appendNext(dst []byte, id uint32) []byte {
-	if int(id) >= len(s.t.text) {
+	if int(id) >= s.t.lex.size() {
 		dst = append(s.appendPending(dst), replacement...)
 		s.begun, s.strip = true, 0
 		return dst
@@ -138,19 +154,39 @@ func (s *Stream) appendNext(dst []byte, id uint32) []byte {
 	if s.t.spec.Decoder.Type == decodeTokens {
 		return s.appendToken(dst, id)
 	}
-	s.pending = append(s.pending, s.t.text[id]...)
+	s.pending = s.t.appendBytes(s.pending, id)
 	dst, rest := appendWhole(dst, s.pending, invalidLen)
 	s.pending = append(s.pending[:0], rest...)
+	return dst
+}
+
+// appendBytes appends what a token of a byte-level vocabulary stands for. A token that is no spelling of bytes, and every
+// special one, stands for itself.
+func (t *Tokenizer) appendBytes(dst []byte, id uint32) []byte {
+	spelling, from := t.lex.text(id), len(dst)
+	if t.kinds[id] != merged {
+		return append(dst, spelling...)
+	}
+	for _, r := range spelling {
+		b, ok := runeByte(r)
+		if !ok {
+			return append(dst[:from], spelling...)
+		}
+		dst = append(dst, b)
+	}
 	return dst
 }
 
 // appendToken is appendNext for tokens that spell text.
 func (s *Stream) appendToken(dst []byte, id uint32) []byte {
 	d := &s.t.spec.Decoder
+	spelling := s.t.lex.text(id)
+	s.text = append(s.text[:0], spelling...)
+	text := d.respell(s.text)
 	first := !s.begun
 	s.begun = true
 	if d.Bytes != "" {
-		if b, ok := byteToken(s.t.text[id]); ok {
+		if b, ok := byteToken(text); ok {
 			s.pending = append(s.pending, b)
 			if d.Bytes == bytesByRun {
 				return dst
@@ -162,33 +198,32 @@ func (s *Stream) appendToken(dst []byte, id uint32) []byte {
 		}
 	}
 	dst = s.appendPending(dst)
-	text := s.t.text[id]
 	if first && d.First != "" {
-		text = strings.ReplaceAll(s.t.vocab[id], d.First, "")
+		text = replaceInPlace(append(s.text[:0], spelling...), d.First, "")
 	}
 	if d.Marks != "" {
-		return append(dst, s.unmarked(text, strings.HasPrefix(s.t.vocab[id], spaceMark))...)
+		return append(dst, s.unmarked(text, strings.HasPrefix(spelling, spaceMark))...)
 	}
 	return append(dst, s.stripped(text)...)
 }
 
 // unmarked drops the mark that text, which has been respelled, began with. Spaces that are no marks stay.
-func (s *Stream) unmarked(text string, marked bool) string {
-	if s.strip == 0 || text == "" {
+func (s *Stream) unmarked(text []byte, marked bool) []byte {
+	if s.strip == 0 || len(text) == 0 {
 		return text
 	}
 	if marked {
-		text = strings.TrimPrefix(text, " ")
+		text = bytes.TrimPrefix(text, []byte(" "))
 	}
-	if text != "" || s.t.spec.Decoder.Marks == marksOne {
+	if len(text) > 0 || s.t.spec.Decoder.Marks == marksOne {
 		s.strip = 0
 	}
 	return text
 }
 
 // stripped drops the spaces at the beginning of the whole text.
-func (s *Stream) stripped(text string) string {
-	for s.strip > 0 && text != "" {
+func (s *Stream) stripped(text []byte) []byte {
+	for s.strip > 0 && len(text) > 0 {
 		if text[0] != ' ' {
 			s.strip = 0
 			break
@@ -213,7 +248,7 @@ func (s *Stream) appendPending(dst []byte) []byte {
 	case s.t.spec.Decoder.Type == decodeBytes:
 		dst = append(dst, replacement...) // what is pending is always one unfinished character
 	case s.t.spec.Decoder.Bytes == bytesByRun && utf8.Valid(s.pending):
-		dst = append(dst, s.stripped(string(s.pending))...)
+		dst = append(dst, s.stripped(s.pending)...)
 	default:
 		s.strip = 0
 		for range s.pending {

@@ -1,11 +1,5 @@
 package tokenizer
 
-import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-)
-
 // The document that MarshalText writes. A change that older programs would misread needs a new version.
 const (
 	documentName    = "tokenizer document"
@@ -13,23 +7,8 @@ const (
 	documentVersion = "1"
 )
 
-// document is the form of a tokenizer in JSON. The order of the fields is part of the form, because the hash is.
-type document struct {
-	Format      string          `json:"format"`
-	Version     json.RawMessage `json:"version"`
-	AddBOS      bool            `json:"add_bos"`
-	PrefixSpace bool            `json:"add_prefix_space"`
-	BOS         *uint32         `json:"bos"`
-	EOS         *uint32         `json:"eos"`
-	Pad         *uint32         `json:"pad"`
-	Control     []uint32        `json:"control"` // cut out of the text, left out by DecodeText
-	Added       []uint32        `json:"added"`   // cut out of the text
-	Vocab       []string        `json:"vocab"`   // by id
-	Merges      []string        `json:"merges"`  // "left right", by rank
-}
-
-// plain reports whether the document has a place for everything that the tokenizer does: GPT-2's pipeline, special
-// tokens without flags, and nothing but BOS around a text. Everything else is a generalDocument.
+// plain reports whether the first form of the document has a place for everything that the tokenizer does: GPT-2's
+// pipeline, special tokens without flags, and nothing but BOS around a text.
 func (t *Tokenizer) plain() bool {
 	p := t.spec.PreTokenizer
 	if len(t.spec.Normalizer) > 0 || len(p) != 1 || p[0].Type != preBytes || !p[0].Regex || t.spec.Model != (modelSpec{Type: modelBPE}) {
@@ -39,48 +18,45 @@ func (t *Tokenizer) plain() bool {
 		return false
 	}
 	for _, sp := range t.specials {
-		f := sp.flags
-		f.normalized, f.outside = false, false
-		if f != (flags{}) {
+		if sp.flags&^(normalized|outside) != 0 {
 			return false
 		}
 	}
-	return !overlap(t.specials)
+	return !t.overlap()
 }
 
-// MarshalText returns the tokenizer as one line of JSON that depends on nothing but what the tokenizer does. Parse reads
-// it. The error is always nil; it is there for encoding.TextMarshaler.
-func (t *Tokenizer) MarshalText() ([]byte, error) {
-	if !t.plain() {
-		return marshalLine(t.general())
-	}
-	doc := document{
-		Format: documentFormat, Version: json.RawMessage(documentVersion),
-		AddBOS: t.AddsBOS(), PrefixSpace: t.spec.PreTokenizer[0].PrefixSpace,
-		BOS: t.roles.bos, EOS: t.roles.eos, Pad: t.roles.pad,
-		Control: []uint32{}, Added: []uint32{}, Vocab: t.vocab, Merges: make([]string, len(t.order)),
-	}
-	for rank, p := range t.order {
-		doc.Merges[rank] = t.vocab[p.left] + " " + t.vocab[p.right]
-	}
-	for _, sp := range t.specials {
-		if sp.kind == control {
-			doc.Control = append(doc.Control, sp.id)
-		} else {
-			doc.Added = append(doc.Added, sp.id)
+// writePlain writes the first form. The order of the members is part of the form, because the hash is.
+func (t *Tokenizer) writePlain(w *documentWriter) {
+	w.open("{")
+	w.value("format", documentFormat)
+	w.member("version")
+	w.raw(documentVersion)
+	w.value("add_bos", t.AddsBOS())
+	w.value("add_prefix_space", t.spec.PreTokenizer[0].PrefixSpace)
+	w.value("bos", t.roles.bos)
+	w.value("eos", t.roles.eos)
+	w.value("pad", t.roles.pad)
+	for _, list := range []struct {
+		name string
+		kind kind
+	}{{"control", control}, {"added", added}} { // cut out of the text; control is also left out by DecodeText
+		w.member(list.name)
+		w.open("[")
+		for _, sp := range t.specials {
+			if sp.kind == list.kind {
+				w.number(sp.id)
+			}
 		}
+		w.end("]")
 	}
-	return marshalLine(doc)
-}
-
-func marshalLine(doc any) ([]byte, error) {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(doc); err != nil {
-		return nil, fmt.Errorf("tokenizer: %s: %w", documentName, err)
+	w.tokens(t.lex) // by id
+	w.member("merges")
+	w.open("[")
+	for _, p := range t.merges.pairs { // by rank
+		w.quoted(t.lex.text(p.left), " ", t.lex.text(p.right))
 	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+	w.end("]")
+	w.end("}")
 }
 
 // Parse reads what MarshalText wrote, with the checks of Load. An error is ErrFormat, or ErrUnsupported for a later
@@ -98,7 +74,6 @@ func Parse(data []byte) (*Tokenizer, error) {
 		return parseGeneral(members)
 	}
 	src := source{name: documentName}
-	var specials []entry
 	var addBOS, prefixSpace bool
 	err = readFields(members, map[string]func(value) error{
 		"format":           func(m value) error { return m.expectRaw(`"`+documentFormat+`"`, `"`+generalFormat+`"`) },
@@ -108,8 +83,8 @@ func Parse(data []byte) (*Tokenizer, error) {
 		"bos":              func(m value) error { return m.setID(&src.roles.bos) },
 		"eos":              func(m value) error { return m.setID(&src.roles.eos) },
 		"pad":              func(m value) error { return m.setID(&src.roles.pad) },
-		"control":          func(m value) error { return m.appendSpecials(&specials, control) },
-		"added":            func(m value) error { return m.appendSpecials(&specials, added) },
+		"control":          func(m value) error { return m.appendSpecials(&src.extra, control) },
+		"added":            func(m value) error { return m.appendSpecials(&src.extra, added) },
 		"vocab":            func(m value) (err error) { src.vocab, err = readVocabList(m); return },
 		"merges":           func(m value) (err error) { src.merges, err = readMergeList(m); return },
 	})
@@ -120,12 +95,12 @@ func Parse(data []byte) (*Tokenizer, error) {
 	if err := src.roles.putBOSFirst(addBOS, documentName); err != nil {
 		return nil, err
 	}
-	for _, e := range specials {
-		if int64(e.id) >= int64(len(src.vocab)) {
-			return nil, e.pos.malformed("special token %d is outside the vocabulary of %d", e.id, len(src.vocab))
+	for i := range src.extra {
+		e := &src.extra[i]
+		if int64(e.id) >= int64(src.vocab.len()) {
+			return nil, e.pos.malformed("special token %d is outside the vocabulary of %d", e.id, src.vocab.len())
 		}
-		e.text = src.vocab[e.id].text
-		src.extra = append(src.extra, e)
+		e.text = src.vocab.at(int(e.id))
 	}
 	return build(src)
 }
@@ -142,7 +117,7 @@ func readFields(members []value, read map[string]func(value) error) error {
 		}
 	}
 	if len(members) != len(read) {
-		return position{file: documentName}.malformed("%d of %d fields; it was cut or written by another program", len(members), len(read))
+		return inFile(documentName).malformed("%d of %d fields; it was cut or written by another program", len(members), len(read))
 	}
 	return nil
 }
@@ -153,7 +128,7 @@ func (r *roles) putBOSFirst(yes bool, file string) error {
 	case !yes:
 		return nil
 	case r.bos == nil:
-		return position{file: file}.malformed("add_bos_token is true, but there is no bos_token; name it in tokenizer_config.json")
+		return inFile(file).malformed("add_bos_token is true, but there is no bos_token; name it in tokenizer_config.json")
 	}
 	r.prefix = []uint32{*r.bos}
 	return nil
@@ -171,12 +146,8 @@ func (m value) setID(into **uint32) error {
 
 // appendSpecials reads a list of ids without repetitions.
 func (m value) appendSpecials(into *[]entry, k kind) error {
-	list, err := m.array(m.name)
-	if err != nil {
-		return err
-	}
-	seen := make(map[uint32]bool, len(list))
-	for _, el := range list {
+	seen := make(map[uint32]bool)
+	return m.eachElement(m.name, func(el value) error {
 		id, err := el.id()
 		if err != nil {
 			return err
@@ -186,17 +157,27 @@ func (m value) appendSpecials(into *[]entry, k kind) error {
 		}
 		seen[id] = true
 		*into = append(*into, entry{id: id, kind: k, flagged: true, pos: el.pos}) // this form has one pass: no flags
-	}
-	return nil
+		return nil
+	})
 }
 
 // readVocabList reads ["token", …], by id.
-func readVocabList(m value) ([]entry, error) {
-	var out []entry
+func readVocabList(m value) (vocabulary, error) {
+	count, length := 0, 0
 	err := m.eachElement(m.name, func(el value) error {
-		text, err := el.text()
-		out = append(out, entry{text: text, id: uint32(len(out)), pos: el.pos})
+		count++
+		length += len(el.raw)
+		return nil
+	})
+	if err != nil {
+		return vocabulary{}, err
+	}
+	list, scratch := newTextsBuilder(count, length), []byte(nil)
+	err = m.eachElement(m.name, func(el value) error {
+		var err error
+		scratch, err = el.appendText(scratch[:0])
+		list.add(scratch)
 		return err
 	})
-	return out, err
+	return vocabulary{texts: list.texts(), pos: m.pos.list(m.name).entry}, err
 }

@@ -1,34 +1,37 @@
 package tokenizer
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/metrics"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
 )
 
-// Loading may allocate this much: a token takes a few words in the tables for every byte or two that it takes in the
-// shortest file that has it.
+// Loading a file of n bytes may allocate this much in all, the n bytes of the file among them.
 const (
-	allocPerByte = 400
-	allocFixed   = 4 << 20
+	allocPerByte      = 4       // tokenizer.json
+	allocPerByteModel = 8       // tokenizer.model, whose shortest entry has six bytes
+	allocFixed        = 1 << 18 // buffers of the reader and writer, components of the pipeline
 )
 
-// allocated returns the bytes that have been allocated on the heap so far.
+// allocated returns the bytes that have been allocated on the heap so far, to the byte: package metrics would be off by
+// what every size class has in reserve.
 func allocated() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.TotalAlloc
 }
 
 // checkLoaded checks what a hostile file gave: little memory, and a tokenizer that works and can be stored.
-func checkLoaded(t *testing.T, size int, loadIt func() (*Tokenizer, error)) {
+func checkLoaded(t *testing.T, size, perByte int, loadIt func() (*Tokenizer, error)) {
 	t.Helper()
 	before := allocated()
 	tok, err := loadIt()
-	if used := allocated() - before; used > uint64(size)*allocPerByte+allocFixed {
+	if used := allocated() - before + uint64(size); used > uint64(size*perByte+allocFixed) {
 		t.Errorf("%d bytes allocated for a file of %d", used, size)
 	}
 	if err != nil {
@@ -59,18 +62,90 @@ func FuzzTokenizerJSON(f *testing.F) {
 	}
 	f.Add([]byte(`{"decoder":{"type":"Fuse"},"model":{"type":"Unigram","unk_id":0,"vocab":[["a",-1],["b",-2]]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		checkLoaded(t, len(data), func() (*Tokenizer, error) {
-			set, src := newSettings(), source{name: "fuzz"}
-			set.form = jsonForm
-			if err := readTokenizerJSON(&src, set, data); err != nil {
-				return nil, err
-			}
-			if err := set.apply(&src); err != nil {
-				return nil, err
-			}
-			return build(src)
-		})
+		checkLoaded(t, len(data), allocPerByte, func() (*Tokenizer, error) { return loadJSON(data) })
 	})
+}
+
+// loadJSON is Load of a folder with nothing but tokenizer.json, without the file.
+func loadJSON(data []byte) (*Tokenizer, error) {
+	set, src := newSettings(), source{name: "test"}
+	set.form = jsonForm
+	if err := readTokenizerJSON(&src, set, data); err != nil {
+		return nil, err
+	}
+	if err := set.apply(&src); err != nil {
+		return nil, err
+	}
+	return build(src)
+}
+
+// TestLoadingTakesMemoryInProportion loads files that hold as many tokens, merges, scores and added tokens in their bytes
+// as JSON can.
+func TestLoadingTakesMemoryInProportion(t *testing.T) {
+	const n = 1 << 17
+	word := func(i int) string { return strconv.FormatInt(int64(i), 36) }
+	list := func(n int, element func(i int) string) string {
+		var out strings.Builder
+		for i := range n {
+			if i > 0 {
+				out.WriteByte(',')
+			}
+			out.WriteString(element(i))
+		}
+		return out.String()
+	}
+	bpe := func(vocab, merges, rest string) string {
+		return `{"decoder":{"type":"Fuse"},"model":{"type":"BPE","byte_fallback":false,"unk_token":"0","vocab":{"0":0,` + vocab + `},"merges":[` + merges + `]}` + rest + `}`
+	}
+	vocab := list(n-1, func(i int) string { return fmt.Sprintf(`"%s":%d`, word(i+1), i+1) })
+	reversed := list(n-1, func(i int) string { return fmt.Sprintf(`"%s":%d`, word(i+1), n-1-i) })
+	splits := func(format string) string { // every way to make a word of two or three
+		var all []string
+		for i := 36; i < n; i++ {
+			w := word(i)
+			for cut := 1; cut < len(w); cut++ {
+				if w[cut] != '0' || cut == len(w)-1 {
+					all = append(all, fmt.Sprintf(format, w[:cut], w[cut:]))
+				}
+			}
+		}
+		return strings.Join(all, ",")
+	}
+	extra := list(n, func(i int) string { return fmt.Sprintf(`{"id":%d,"content":"%s"}`, i, word(i)) })
+	outside := list(n, func(i int) string { return fmt.Sprintf(`{"id":%d,"content":"+%s"}`, n+i, word(i)) })
+	longer := `{"type":"Replace","pattern":{"String":"a"},"content":"` + strings.Repeat("a", maxStep) + `"}`
+	for name, c := range map[string]struct{ doc, refusal string }{
+		"vocabulary":     {bpe(vocab, `"1 0"`, ""), ""},
+		"order":          {bpe(reversed, `"1 0"`, ""), ""},
+		"merges":         {bpe(vocab, splits(`"%s %s"`), ""), ""},
+		"pairs":          {bpe(vocab, splits(`["%s","%s"]`), ""), ""},
+		"added":          {bpe(`"00":`+strconv.Itoa(n), `"0 0"`, `,"added_tokens":[`+extra+`]`), ""},
+		"added twice":    {bpe(vocab, `"1 0"`, `,"added_tokens":[`+extra+`]`), ""},
+		"added outside":  {bpe(vocab, `"1 0"`, `,"added_tokens":[`+outside+`]`), ""},
+		"added mark":     {bpe(vocab, `"1 0"`, `,"normalizer":{"type":"Prepend","prepend":"▁"},"added_tokens":[`+outside+`]`), ""},
+		"order, outside": {bpe(reversed, `"1 0"`, `,"added_tokens":[`+outside+`]`), ""},
+		"scores":         {`{"decoder":{"type":"Fuse"},"model":{"type":"Unigram","unk_id":0,"vocab":[` + list(n, func(i int) string { return fmt.Sprintf(`["%s",%d]`, word(i), i%10) }) + `]}}`, ""},
+		"escapes":        {bpe(`"00":1,`+list(n-2, func(i int) string { return fmt.Sprintf(`"\u%04x\u%04x":%d`, 0x100+i%0x400, 0x100+i/0x400, i+2) }), `"0 0"`, ""), ""},
+		"one token":      {bpe(`"00":1,"`+strings.Repeat("ab ", n)+`":2`, `"0 0"`, ""), ""},
+		"components":     {`{"normalizer":{"type":"Sequence","normalizers":[` + list(n, func(int) string { return `{"type":"Prepend","prepend":"a"}` }) + `]}}`, "normalizers with more than 32"},
+		"settings":       {`{"normalizer":{` + list(n, func(i int) string { return `"` + word(i) + `":0` }) + `}}`, "normalizer with more than 256"},
+		"growth":         {bpe(vocab, `"1 0"`, `,"normalizer":{"type":"Sequence","normalizers":[`+list(4, func(int) string { return longer })+`]}`), "times as long"},
+		"template":       {`{"post_processor":{"type":"TemplateProcessing","single":[` + list(n, func(int) string { return `{"Sequence":{"id":"A"}}` }) + `]}}`, "single with more than 32"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := []byte(c.doc)
+			before := allocated()
+			_, err := loadJSON(data)
+			used := allocated() - before + uint64(len(data))
+			t.Logf("%d bytes, %.2f times that allocated", len(data), float64(used)/float64(len(data)))
+			if ok := err == nil && c.refusal == "" || err != nil && c.refusal != "" && strings.Contains(err.Error(), c.refusal); !ok {
+				t.Errorf("error %.300v, want %q", err, c.refusal)
+			}
+			if used > uint64(allocPerByte*len(data)) {
+				t.Errorf("%d bytes allocated for a file of %d", used, len(data))
+			}
+		})
+	}
 }
 
 // FuzzSentencePiece does the same for tokenizer.model.
@@ -82,7 +157,7 @@ func FuzzSentencePiece(f *testing.F) {
 	}
 	f.Add([]byte(smallModel()))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		checkLoaded(t, len(data), func() (*Tokenizer, error) {
+		checkLoaded(t, len(data), allocPerByteModel, func() (*Tokenizer, error) {
 			set, src := newSettings(), source{name: "fuzz"}
 			set.form = modelFile
 			if err := set.readModel(&src, data); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"strconv"
 )
 
 // The form of a tokenizer that is more than GPT-2's.
@@ -11,23 +12,6 @@ const (
 	generalFormat  = "windrow tokenizer"
 	generalVersion = "1"
 )
-
-// generalDocument holds any tokenizer of this package. The order of the fields is part of the form.
-type generalDocument struct {
-	Format   string          `json:"format"`
-	Version  json.RawMessage `json:"version"`
-	Pipeline pipeline        `json:"pipeline"`
-	BOS      *uint32         `json:"bos"`
-	EOS      *uint32         `json:"eos"`
-	Pad      *uint32         `json:"pad"`
-	Prefix   []uint32        `json:"prefix"`   // what Encode puts before a text
-	Suffix   []uint32        `json:"suffix"`   // and after it
-	Specials []generalToken  `json:"specials"` // by id
-	Vocab    []string        `json:"vocab"`    // by id
-	Merges   []uint32        `json:"merges"`   // left, right, left, right, …, by rank
-	Ties     []uint32        `json:"ties"`     // the merges, by position from 0, that rank with the one before
-	Scores   []*float64      `json:"scores"`   // by id, null for a token that is never chosen; empty unless the model is Unigram
-}
 
 // generalToken is a special token with its flags.
 type generalToken struct {
@@ -42,39 +26,66 @@ type generalToken struct {
 	Outside    bool   `json:"outside,omitempty"`
 }
 
-// general returns the document of t.
-func (t *Tokenizer) general() generalDocument {
-	doc := generalDocument{
-		Format: generalFormat, Version: json.RawMessage(generalVersion), Pipeline: t.spec,
-		BOS: t.roles.bos, EOS: t.roles.eos, Pad: t.roles.pad,
-		Prefix: append([]uint32{}, t.roles.prefix...), Suffix: append([]uint32{}, t.roles.suffix...),
-		Specials: []generalToken{}, Vocab: t.vocab, Merges: []uint32{}, Ties: append([]uint32{}, t.ties...), Scores: make([]*float64, len(t.scores)),
-	}
-	doc.Pipeline.Normalizer = append([]normalStep{}, t.spec.Normalizer...)
-	doc.Pipeline.PreTokenizer = append([]preStep{}, t.spec.PreTokenizer...)
-	doc.Pipeline.Decoder.Replace = append([]respelling{}, t.spec.Decoder.Replace...)
+// writeGeneral writes the form that has a place for everything. The order of the members is part of the form.
+func (t *Tokenizer) writeGeneral(w *documentWriter) {
+	spec := t.spec // lists of it must not be null
+	spec.Normalizer = append([]normalStep{}, spec.Normalizer...)
+	spec.PreTokenizer = append([]preStep{}, spec.PreTokenizer...)
+	spec.Decoder.Replace = append([]respelling{}, spec.Decoder.Replace...)
+	w.open("{")
+	w.value("format", generalFormat)
+	w.member("version")
+	w.raw(generalVersion)
+	w.value("pipeline", spec)
+	w.value("bos", t.roles.bos)
+	w.value("eos", t.roles.eos)
+	w.value("pad", t.roles.pad)
+	w.numbers("prefix", t.roles.prefix) // what Encode puts before a text
+	w.numbers("suffix", t.roles.suffix) // and after it
+	w.member("specials")                // by id
+	w.open("[")
+	var token generalToken
 	for _, sp := range t.specials {
 		f := sp.flags
-		doc.Specials = append(doc.Specials, generalToken{sp.id, sp.kind == control, f.lstrip, f.rstrip, f.singleWord, f.normalized, f.uncut, f.frozen, f.outside})
+		token = generalToken{
+			sp.id, sp.kind == control, f.has(lstrip), f.has(rstrip), f.has(singleWord), f.has(normalized), f.has(uncut), f.has(frozen), f.has(outside),
+		}
+		w.element()
+		w.encode(&token)
 	}
-	for _, p := range t.order {
-		doc.Merges = append(doc.Merges, p.left, p.right)
+	w.end("]")
+	w.tokens(t.lex) // by id
+	var pairs []pair
+	if t.merges != nil {
+		pairs = t.merges.pairs
 	}
-	for id, s := range t.scores {
-		if !math.IsNaN(s) {
-			doc.Scores[id] = &t.scores[id]
+	w.member("merges") // left, right, left, right, …, by rank
+	w.open("[")
+	for _, p := range pairs {
+		w.number(p.left)
+		w.number(p.right)
+	}
+	w.end("]")
+	w.member("ties") // the merges, by place from 0, that rank with the one before
+	w.open("[")
+	for i := range pairs {
+		if t.merges.tied(i) {
+			w.number(uint32(i))
 		}
 	}
-	return doc
+	w.end("]")
+	size := 0
+	if t.uni != nil {
+		size = t.lex.size()
+	}
+	w.scores("scores", t.scores, size) // by id; empty unless the model is Unigram
+	w.end("}")
 }
 
-// parseGeneral reads the members of a generalDocument.
+// parseGeneral reads the members of the general form.
 func parseGeneral(members []value) (*Tokenizer, error) {
 	src := source{name: documentName}
-	var specials []generalToken
-	var vocab []entry
-	var merges, ties []uint32
-	var scores []*float64
+	var ids, ties []uint32
 	err := readFields(members, map[string]func(value) error{
 		"format":   func(value) error { return nil },
 		"version":  func(m value) error { return m.expectRaw(generalVersion) },
@@ -84,100 +95,138 @@ func parseGeneral(members []value) (*Tokenizer, error) {
 		"pad":      func(m value) error { return m.setID(&src.roles.pad) },
 		"prefix":   func(m value) error { return m.strict(&src.roles.prefix) },
 		"suffix":   func(m value) error { return m.strict(&src.roles.suffix) },
-		"specials": func(m value) error { return m.strict(&specials) },
-		"vocab":    func(m value) (err error) { vocab, err = readVocabList(m); return },
-		"merges":   func(m value) error { return m.strict(&merges) },
-		"ties":     func(m value) error { return m.strict(&ties) },
-		"scores":   func(m value) error { return m.strict(&scores) },
+		"specials": func(m value) (err error) { src.extra, err = readSpecials(m); return },
+		"vocab":    func(m value) (err error) { src.vocab, err = readVocabList(m); return },
+		"merges":   func(m value) (err error) { ids, err = readNumbers(m); return },
+		"ties":     func(m value) (err error) { ties, err = readNumbers(m); return },
+		"scores":   func(m value) (err error) { src.scores, err = readScores(m); return },
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := src.splitVocab(vocab, specials); err != nil {
+	for i := range src.extra {
+		e := &src.extra[i]
+		if int64(e.id) >= int64(src.vocab.len()) {
+			return nil, e.pos.malformed("special token %d is outside the vocabulary of %d", e.id, src.vocab.len())
+		}
+		if i > 0 && e.id <= src.extra[i-1].id {
+			return nil, e.pos.malformed("token %d does not follow %d: the list must be by id", e.id, src.extra[i-1].id)
+		}
+		e.text = src.vocab.at(int(e.id))
+	}
+	if src.merges, err = joinMerges(src.vocab, ids, ties); err != nil {
 		return nil, err
 	}
-	if err := src.joinMerges(vocab, merges, ties); err != nil {
-		return nil, err
+	want := 0
+	if src.spec.Model.Type == modelUnigram {
+		want = src.vocab.len()
 	}
-	if err := src.joinScores(scores, len(vocab)); err != nil {
-		return nil, err
+	if len(src.scores) != want {
+		return nil, inFile(documentName).malformed("scores: %d for %d tokens", len(src.scores), want)
 	}
 	return build(src)
 }
 
-// splitVocab tells the tokens of the model from those beside it.
-func (src *source) splitVocab(vocab []entry, specials []generalToken) error {
-	outside := make(map[uint32]bool)
-	for i, s := range specials {
-		at := position{documentName, "specials", i}
-		if int64(s.ID) >= int64(len(vocab)) {
-			return at.malformed("special token %d is outside the vocabulary of %d", s.ID, len(vocab))
+// readSpecials reads the list of special tokens, without their texts.
+func readSpecials(m value) ([]entry, error) {
+	n, err := m.count('[')
+	if err != nil {
+		return nil, err
+	}
+	out := make([]entry, 0, n)
+	err = m.eachElement(m.name, func(el value) error {
+		var s generalToken
+		if err := el.strict(&s); err != nil {
+			return err
 		}
-		if i > 0 && s.ID <= specials[i-1].ID {
-			return at.malformed("token %d does not follow %d: the list must be by id", s.ID, specials[i-1].ID)
-		}
-		e := entry{text: vocab[s.ID].text, id: s.ID, kind: added, flagged: true, pos: at}
-		e.flags = flags{s.LStrip, s.RStrip, s.SingleWord, s.Normalized, s.Uncut, s.Frozen, s.Outside}
+		e := entry{id: s.ID, kind: added, flagged: true, pos: el.pos}
+		e.flags = e.flags.with(lstrip, s.LStrip).with(rstrip, s.RStrip).with(singleWord, s.SingleWord).with(normalized, s.Normalized).
+			with(uncut, s.Uncut).with(frozen, s.Frozen).with(outside, s.Outside)
 		if s.Control {
 			e.kind = control
 		}
-		outside[s.ID] = s.Outside
-		src.extra = append(src.extra, e)
+		out = append(out, e)
+		return nil
+	})
+	return out, err
+}
+
+// readNumbers reads a list of ids or places.
+func readNumbers(m value) ([]uint32, error) {
+	n, err := m.count('[')
+	if err != nil {
+		return nil, err
 	}
-	for _, e := range vocab {
-		if !outside[e.id] {
-			src.vocab = append(src.vocab, e)
+	out := make([]uint32, 0, n)
+	err = m.eachElement(m.name, func(el value) error {
+		id, err := el.id()
+		out = append(out, id)
+		return err
+	})
+	return out, err
+}
+
+// readScores reads a list of numbers, null for none.
+func readScores(m value) ([]float64, error) {
+	n, err := m.count('[')
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float64, 0, n)
+	err = m.eachElement(m.name, func(el value) error {
+		s := math.NaN()
+		if !el.null() {
+			if s, err = strconv.ParseFloat(string(el.raw), 64); err != nil {
+				return el.isNot("a score")
+			}
 		}
-	}
-	return nil
+		out = append(out, s)
+		return nil
+	})
+	return out, err
 }
 
 // joinMerges turns the ids of the merges into their texts.
-func (src *source) joinMerges(vocab []entry, merges, ties []uint32) error {
-	if len(merges)%2 != 0 {
-		return position{file: documentName}.malformed("merges: %d ids, which are no pairs", len(merges))
+func joinMerges(v vocabulary, ids, ties []uint32) (ruleList, error) {
+	at := inList(documentName, "merges")
+	list := ruleList{count: fixed(len(ids) / 2), pos: func(i int) position { return at.entry(2 * i) }}
+	if len(ids)%2 != 0 {
+		return list, inFile(documentName).malformed("merges: %d ids, which are no pairs", len(ids))
 	}
-	for i := 0; i < len(merges); i += 2 {
-		at := position{documentName, "merges", i}
-		left, right := merges[i], merges[i+1]
-		if int64(max(left, right)) >= int64(len(vocab)) {
-			return at.malformed("token %d is outside the vocabulary of %d", max(left, right), len(vocab))
+	for i, id := range ids {
+		if int64(id) >= int64(v.len()) {
+			return list, list.pos(i/2).malformed("token %d is outside the vocabulary of %d", id, v.len())
 		}
-		src.merges = append(src.merges, rule{left: vocab[left].text, right: vocab[right].text, pos: at})
 	}
-	for i, rank := range ties {
-		if rank == 0 || int64(rank) >= int64(len(src.merges)) || i > 0 && rank <= ties[i-1] {
-			return position{documentName, "ties", i}.malformed("merge %d is out of place", rank)
+	for i, place := range ties {
+		if place == 0 || int64(place) >= int64(len(ids)/2) || i > 0 && place <= ties[i-1] {
+			return list, inList(documentName, "ties").entry(i).malformed("merge %d is out of place", place)
 		}
-		src.merges[rank].tied = true
 	}
-	return nil
+	list.each = func(_ *lexicon, use func(left, right []byte, tied bool) error) error {
+		var left, right []byte
+		next := 0 // of ties
+		for i := range len(ids) / 2 {
+			tied := next < len(ties) && ties[next] == uint32(i)
+			if tied {
+				next++
+			}
+			left = append(left[:0], v.at(int(ids[2*i]))...)
+			right = append(right[:0], v.at(int(ids[2*i+1]))...)
+			if err := use(left, right, tied); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return list, nil
 }
 
-// joinScores puts the scores beside the tokens of the model.
-func (src *source) joinScores(scores []*float64, size int) error {
-	want := 0
-	if src.spec.Model.Type == modelUnigram {
-		want = size
-	}
-	if len(scores) != want {
-		return position{file: documentName}.malformed("scores: %d for %d tokens", len(scores), want)
-	}
-	for _, e := range src.vocab {
-		if want == 0 {
-			break
-		}
-		s := math.NaN()
-		if scores[e.id] != nil {
-			s = *scores[e.id]
-		}
-		src.scores = append(src.scores, s)
-	}
-	return nil
-}
-
-// strict reads a value whose fields are all known.
+// strict reads a small value whose fields are all known.
 func (m value) strict(into any) error {
+	if len(m.raw) > maxStrict {
+		return m.pos.unsupported("%s of %d bytes; supported: up to %d", m.name, len(m.raw), maxStrict)
+	}
 	dec := json.NewDecoder(bytes.NewReader(m.raw))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
@@ -185,3 +234,6 @@ func (m value) strict(into any) error {
 	}
 	return nil
 }
+
+// maxStrict is the size of the largest value that is read at once; a pipeline has a few hundred bytes.
+const maxStrict = 16 << 10

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -93,7 +92,7 @@ func (s *settings) readModel(src *source, data []byte) error {
 	blank := s.prefixSpace == nil || *s.prefixSpace
 	switch legacy := s.legacy == nil || *s.legacy; {
 	case legacy && !blank:
-		return position{file: configFile}.unsupported("add_prefix_space is false, but legacy is not, for %s; supported: legacy false", modelFile)
+		return inFile(configFile).unsupported("add_prefix_space is false, but legacy is not, for %s; supported: legacy false", modelFile)
 	case !legacy && blank:
 		scheme = prefixFirst
 	case !legacy:
@@ -123,48 +122,86 @@ func readModelFiles(src *source, dir string, vocab []byte) error {
 }
 
 // readVocab reads an object {"token": id, …}.
-func readVocab(v value) ([]entry, error) {
-	var out []entry
-	err := v.eachMember(func(m value) error {
-		id, err := m.id()
-		out = append(out, entry{text: m.name, id: id, pos: m.pos})
-		return err
+func readVocab(v value) (vocabulary, error) {
+	count, length := 0, 0
+	err := v.walk('{', func(name, _ []byte, _ position) error {
+		count++
+		length += len(name)
+		return nil
 	})
+	if err != nil {
+		return vocabulary{}, err
+	}
+	list, scratch := newTextsBuilder(count, length), []byte(nil)
+	out := vocabulary{pos: v.memberPos}
+	err = v.walk('{', func(name, raw []byte, at position) error {
+		var err error
+		if scratch, err = (value{name: "token", raw: name, pos: at}).appendText(scratch[:0]); err != nil {
+			return err
+		}
+		id, err := value{name: "token", raw: raw, pos: at}.id()
+		if err != nil {
+			return at.malformed("%s is %.40s, not a token id", name, raw)
+		}
+		out.ids = extendIdentity(out.ids, len(list.ends), count, id)
+		list.add(scratch)
+		return nil
+	})
+	out.texts = list.texts()
 	return out, err
 }
 
+// memberPos returns where the i-th member of an object stands: by walking it again, because only errors ask.
+func (v value) memberPos(i int) position {
+	found := v.pos
+	_ = v.walk('{', func(_, _ []byte, at position) error { // it has been walked without an error before
+		if i--; i >= -1 {
+			found = at
+		}
+		return nil
+	})
+	return found
+}
+
 // readMerges reads merges.txt: "left right" per line, in the order of rank, after an optional "#version" line.
-func readMerges(data []byte) ([]rule, error) {
+func readMerges(data []byte) (ruleList, error) {
+	at := inFile(mergesFile)
 	if !utf8.Valid(data) {
-		return nil, position{file: mergesFile}.malformed("not UTF-8")
+		return ruleList{}, at.malformed("not UTF-8")
 	}
-	var out []rule
-	lines := bytes.Split(bytes.TrimRight(data, "\r\n"), []byte("\n"))
-	for i, line := range lines {
-		pos := position{file: mergesFile, entry: i + 1}
-		text := strings.TrimSuffix(string(line), "\r") // a checkout on Windows
-		if i == 0 && (text == "" || strings.HasPrefix(text, "#version")) {
-			continue
+	data = bytes.TrimRight(data, "\r\n")
+	begin := 1 // line of the first merge
+	if line, rest, _ := bytes.Cut(data, []byte("\n")); len(bytes.TrimSuffix(line, []byte("\r"))) == 0 || bytes.HasPrefix(line, []byte("#version")) {
+		data, begin = rest, 2
+	}
+	if len(data) == 0 {
+		return ruleList{}, at.malformed("no merges: every text would fall into single bytes; get the whole file")
+	}
+	list := ruleList{count: fixed(1 + bytes.Count(data, []byte("\n"))), pos: func(i int) position { return at.line(begin + i) }}
+	list.each = func(_ *lexicon, use func(left, right []byte, tied bool) error) error {
+		i := 0
+		for line := range bytes.SplitSeq(data, []byte("\n")) {
+			left, right, err := splitMerge(bytes.TrimSuffix(line, []byte("\r")), list.pos(i)) // a checkout on Windows
+			if err != nil {
+				return err
+			}
+			if err := use(left, right, false); err != nil {
+				return err
+			}
+			i++
 		}
-		r, err := splitMerge(text, pos)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, r)
+		return nil
 	}
-	if len(out) == 0 {
-		return nil, position{file: mergesFile}.malformed("no merges: every text would fall into single bytes; get the whole file")
-	}
-	return out, nil
+	return list, nil
 }
 
 // splitMerge reads "left right".
-func splitMerge(text string, pos position) (rule, error) {
-	left, right, ok := strings.Cut(text, " ")
-	if !ok || left == "" || right == "" || strings.Contains(right, " ") {
-		return rule{}, pos.malformed("%.60q is not two tokens with one space between them", text)
+func splitMerge(text []byte, pos position) (left, right []byte, err error) {
+	left, right, ok := bytes.Cut(text, []byte(" "))
+	if !ok || len(left) == 0 || len(right) == 0 || bytes.Contains(right, []byte(" ")) {
+		return nil, nil, pos.malformed("%.60q is not two tokens with one space between them", text)
 	}
-	return rule{left: left, right: right, pos: pos}, nil
+	return left, right, nil
 }
 
 // readFile returns a file of the folder, if it is not absurdly large.
@@ -174,30 +211,31 @@ func readFile(dir, name string) ([]byte, error) {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	info, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
-	if len(data) > maxFile {
-		return nil, position{file: name}.unsupported("larger than %d MiB, which no tokenizer is; check what the file is", maxFile>>20)
+	var data bytes.Buffer
+	data.Grow(int(min(info.Size(), maxFile)) + bytes.MinRead)
+	if _, err := data.ReadFrom(io.LimitReader(f, maxFile+1)); err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
-	return data, nil
+	if data.Len() > maxFile {
+		return nil, inFile(name).unsupported("larger than %d MiB, which no tokenizer is; check what the file is", maxFile>>20)
+	}
+	return data.Bytes(), nil
 }
 
-// readOptional returns the members of a JSON object in a file that may be missing.
-func readOptional(dir, name string) ([]value, error) {
+// readOptional reads a file of JSON that may be missing: an empty object then.
+func readOptional(dir, name string) (value, error) {
 	data, err := readFile(dir, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		data, err = []byte("{}"), nil
 	}
 	if err != nil {
-		return nil, err
+		return value{}, err
 	}
-	v, err := jsonFile(name, data)
-	if err != nil {
-		return nil, err
-	}
-	return v.object()
+	return jsonFile(name, data)
 }
 
 // find returns the member of that name, or false.

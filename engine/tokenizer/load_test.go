@@ -19,24 +19,23 @@ const optSettings = `{"errors": "replace", "unk_token": {"content": "</s>", "sin
  "name_or_path": "x", "tokenizer_class": "GPT2Tokenizer"}`
 
 func TestField_T4_BOSFirst(t *testing.T) {
-	src := bytesOnly()
-	src.vocab = nil
-	first := map[uint32]string{0: "<s>", 1: "<pad>", 2: "</s>", 3: "<unk>", 4: ".", 47: "Ġyou", 100: "I", 101: "Ġlike"} // as in OPT
+	first := map[int]string{0: "<s>", 1: "<pad>", 2: "</s>", 3: "<unk>", 4: ".", 47: "Ġyou", 100: "I", 101: "Ġlike"} // as in OPT
 	rest := []string{"Ġy", "ou", "Ġl", "ik", "ike"}
-	for _, r := range newAlphabet().char {
-		if r != 'I' && r != '.' {
-			rest = append(rest, string(r))
+	for _, text := range byteTokens() {
+		if text != "I" && text != "." {
+			rest = append(rest, text)
 		}
 	}
-	for id := uint32(0); len(rest) > 0; id++ {
-		text, ok := first[id]
+	var tokens []string
+	for len(rest) > 0 {
+		text, ok := first[len(tokens)]
 		if !ok {
 			text, rest = rest[0], rest[1:]
 		}
-		src.vocab = append(src.vocab, entry{text: text, id: id})
+		tokens = append(tokens, text)
 	}
 	dir := t.TempDir()
-	writeModel(t, dir, src.vocab, "#version: 0.2\no u\nĠ y\nĠy ou\ni k\nik e\nĠ l\nĠl ike\n")
+	writeModel(t, dir, tokens, "#version: 0.2\no u\nĠ y\nĠy ou\ni k\nik e\nĠ l\nĠl ike\n")
 	write(t, dir, configFile, optSettings)
 	tok := load(t, dir)
 	if got, want := tok.Encode("I like you."), []uint32{2, 100, 101, 47, 4}; !slices.Equal(got, want) {
@@ -257,23 +256,24 @@ func TestTokenizerJSONTemplateAddsBOS(t *testing.T) {
 func tokenizerJSON(t *testing.T, tok *Tokenizer, pairs bool, change func(map[string]any)) string {
 	t.Helper()
 	vocab := make(map[string]int)
-	for id, text := range tok.vocab {
-		vocab[text] = id
+	for id := range tok.VocabSize() {
+		vocab[tok.Token(uint32(id))] = id
 	}
-	merges := make([]any, len(tok.order))
-	for i, m := range mergeList(tok) {
+	list := mergeList(tok)
+	merges := make([]any, len(list))
+	for i, m := range list {
 		merges[i] = m
 		if pairs {
 			merges[i] = strings.Split(m, " ")
 		}
 	}
-	var list []map[string]any
+	var added []map[string]any
 	for _, sp := range tok.specials {
-		list = append(list, map[string]any{"id": sp.id, "content": sp.text, "special": true, "normalized": true, "lstrip": false, "rstrip": false, "single_word": false})
+		added = append(added, map[string]any{"id": sp.id, "content": tok.Token(sp.id), "special": true, "normalized": true, "lstrip": false, "rstrip": false, "single_word": false})
 	}
 	level := map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}
 	doc := map[string]any{
-		"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": list, "normalizer": nil,
+		"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": added, "normalizer": nil,
 		"pre_tokenizer": level, "post_processor": level, "decoder": level,
 		"model": map[string]any{
 			"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": "", "end_of_word_suffix": "",
@@ -290,15 +290,16 @@ func tokenizerJSON(t *testing.T, tok *Tokenizer, pairs bool, change func(map[str
 	return string(data)
 }
 
-func writeModel(t *testing.T, dir string, vocab []entry, merges string) {
+// writeModel writes vocab.json, the tokens by id, and merges.txt.
+func writeModel(t testing.TB, dir string, tokens []string, merges string) {
 	t.Helper()
 	var lines []string
-	for _, e := range vocab {
-		key, err := json.Marshal(e.text)
+	for id, text := range tokens {
+		key, err := json.Marshal(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines = append(lines, fmt.Sprintf("%s: %d", key, e.id))
+		lines = append(lines, fmt.Sprintf("%s: %d", key, id))
 	}
 	write(t, dir, vocabFile, "{"+strings.Join(lines, ",\n")+"}")
 	write(t, dir, mergesFile, merges)

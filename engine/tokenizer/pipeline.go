@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -86,9 +87,10 @@ const spaceMark = "▁"
 // Limits on what a pipeline may hold. Real ones have a handful of steps and replace single characters; the limits keep
 // what a hostile file can cost in proportion to its size.
 const (
-	maxSteps = 16
-	maxStep  = 64   // bytes of a text that a step adds or replaces
-	maxPiece = 1024 // bytes of a token that is sought in a text
+	maxSteps  = 16
+	maxStep   = 64   // bytes of a text that a step adds or replaces
+	maxGrowth = 1024 // times by which a normalizer can lengthen a text
+	maxPiece  = 1024 // bytes of a token that is sought in a text
 )
 
 // plainPipeline is GPT-2's: bytes, its pattern, merges.
@@ -110,9 +112,16 @@ func (p *pipeline) check(at position) error {
 	if len(p.Normalizer) > maxSteps || len(p.PreTokenizer) > maxSteps {
 		return at.unsupported("more than %d steps", maxSteps)
 	}
+	growth := 1
 	for _, s := range p.Normalizer {
 		if err := s.check(at); err != nil {
 			return err
+		}
+		if s.Type == normalReplace {
+			growth *= max(1, (len(s.With)+len(s.Text)-1)/len(s.Text))
+		}
+		if growth > maxGrowth {
+			return at.unsupported("a normalizer that can make a text %d times as long; supported: up to %d", growth, maxGrowth)
 		}
 	}
 	bytes := false
@@ -196,58 +205,65 @@ func (s *preStep) check(at position) error {
 	return at.unsupported("pre_tokenizer %q", s.Type)
 }
 
-// normalize returns the text as the model sees it. first says that it begins the whole text.
-func (p *pipeline) normalize(text string, first bool) string {
+// normalizing is the working memory of a normalization.
+type normalizing struct{ in, out []byte }
+
+// normalize returns the text as the model sees it, until the next call. first says that it begins the whole text.
+func (n *normalizing) normalize(p *pipeline, text string, first bool) []byte {
+	n.in = append(n.in[:0], text...)
 	for _, s := range p.Normalizer {
-		switch s.Type {
-		case normalPrepend:
-			if text != "" {
-				text = s.Text + text
-			}
-		case normalReplace:
-			text = strings.ReplaceAll(text, s.Text, s.With)
-		case normalPieces:
-			text = s.pieces(text, first)
-		}
+		n.out = s.appendTo(n.out[:0], n.in, first)
+		n.in, n.out = n.out, n.in
 	}
-	return text
+	return n.in
 }
 
-// pieces does what SentencePiece's normalizer does without a table of characters.
-func (s normalStep) pieces(text string, first bool) string {
+// appendTo appends the changed text to dst.
+func (s normalStep) appendTo(dst, text []byte, first bool) []byte {
+	switch s.Type {
+	case normalPrepend:
+		if len(text) > 0 {
+			dst = append(dst, s.Text...)
+		}
+		return append(dst, text...)
+	case normalReplace:
+		for {
+			i := bytes.Index(text, []byte(s.Text))
+			if i < 0 {
+				return append(dst, text...)
+			}
+			dst = append(append(dst, text[:i]...), s.With...)
+			text = text[i+len(s.Text):]
+		}
+	}
+	return s.appendPieces(dst, text, first)
+}
+
+// appendPieces does what SentencePiece's normalizer does without a table of characters.
+func (s normalStep) appendPieces(dst, text []byte, first bool) []byte {
 	if s.Trim {
-		text = strings.TrimLeft(text, " ")
+		text = bytes.TrimLeft(text, " ")
 	}
-	if text == "" {
-		return ""
+	if len(text) == 0 {
+		return dst
 	}
-	var out strings.Builder
-	out.Grow(len(text) + len(text)/2)
 	if s.Prefix == prefixAlways || s.Prefix == prefixFirst && first {
-		out.WriteString(spaceMark)
+		dst = append(dst, spaceMark...)
 	}
 	blank := s.Trim
-	for i := range len(text) {
+	for _, b := range text {
 		switch {
-		case text[i] != ' ':
-			out.WriteByte(text[i])
+		case b != ' ':
+			dst = append(dst, b)
 		case !blank:
-			out.WriteString(spaceMark)
+			dst = append(dst, spaceMark...)
 		}
-		blank = s.Trim && text[i] == ' '
+		blank = s.Trim && b == ' '
 	}
-	if s.Trim {
-		return trimMarks(out.String())
+	for s.Trim && bytes.HasSuffix(dst, []byte(spaceMark)) { // those that were written as such in the text too
+		dst = dst[:len(dst)-len(spaceMark)]
 	}
-	return out.String()
-}
-
-// trimMarks drops the marks at the end, those that were written as such in the text too.
-func trimMarks(text string) string {
-	for strings.HasSuffix(text, spaceMark) {
-		text = text[:len(text)-len(spaceMark)]
-	}
-	return text
+	return dst
 }
 
 // prepare puts a blank first and respells spaces, where the step says so.

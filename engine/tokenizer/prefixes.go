@@ -3,34 +3,25 @@ package tokenizer
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"strings"
 )
 
 // prefixes finds which strings of a set a text begins with. It is a sorted list that narrows with every byte of the
-// text, so it holds no more than the strings themselves: a trie of hostile strings could be many times as large.
+// text, so it holds no more than a number for each string: a trie of hostile strings could be many times as large.
 type prefixes struct {
-	keys  []string
-	ids   []uint32   // of keys
-	first [257]int32 // the keys that begin with byte b are first[b] to first[b+1]
+	texts *lexicon
+	ids   []uint32   // of the strings in texts, sorted by them
+	first [257]int32 // the strings that begin with byte b are first[b] to first[b+1]
 }
 
-// prefixKey is one string of the set.
-type prefixKey struct {
-	text string
-	id   uint32
-}
-
-// newPrefixes sorts keys, none of them empty. Of equal ones the first counts.
-func newPrefixes(keys []prefixKey) *prefixes {
-	sorted := slices.Clone(keys)
-	slices.SortStableFunc(sorted, func(a, b prefixKey) int { return cmp.Compare(a.text, b.text) })
-	p := &prefixes{}
-	for _, k := range sorted {
-		if n := len(p.keys); n > 0 && p.keys[n-1] == k.text {
-			continue
-		}
-		p.keys, p.ids = append(p.keys, k.text), append(p.ids, k.id)
-		p.first[k.text[0]]++ // counted here, summed up below
+// newPrefixes makes the set of the texts of ids, none of them empty. Of equal ones the first counts. It keeps ids.
+func newPrefixes(texts *lexicon, ids []uint32) *prefixes {
+	p := &prefixes{texts: texts, ids: ids}
+	slices.SortStableFunc(p.ids, func(a, b uint32) int { return cmp.Compare(texts.text(a), texts.text(b)) })
+	p.ids = slices.CompactFunc(p.ids, func(a, b uint32) bool { return texts.text(a) == texts.text(b) })
+	for _, id := range p.ids {
+		p.first[texts.text(id)[0]]++ // counted here, summed up below
 	}
 	sum := int32(0)
 	for b, n := range p.first {
@@ -40,17 +31,11 @@ func newPrefixes(keys []prefixKey) *prefixes {
 	return p
 }
 
-// empty reports whether no text can begin with a key.
-func (p *prefixes) empty() bool { return len(p.keys) == 0 }
+// empty reports whether no text can begin with a string of the set.
+func (p *prefixes) empty() bool { return len(p.ids) == 0 }
 
-// find returns the id of a key.
-func (p *prefixes) find(key string) (uint32, bool) {
-	i, ok := slices.BinarySearch(p.keys, key)
-	if !ok {
-		return 0, false
-	}
-	return p.ids[i], true
-}
+// key returns the i-th string in order.
+func (p *prefixes) key(i int) string { return p.texts.text(p.ids[i]) }
 
 // walk is the search for the keys that one text begins with, the shortest first.
 type walk struct {
@@ -69,7 +54,7 @@ func (p *prefixes) walk(text string) walk {
 // next returns the number of the next key.
 func (w *walk) next() (key int, ok bool) {
 	for w.lo < w.hi {
-		if len(w.p.keys[w.lo]) == w.depth {
+		if len(w.p.key(w.lo)) == w.depth {
 			w.lo++
 			return w.lo - 1, true
 		}
@@ -83,10 +68,10 @@ func (w *walk) next() (key int, ok bool) {
 
 // narrow leaves the keys whose byte at depth is b. All of them are longer than depth.
 func (w *walk) narrow(b byte) {
-	keys, depth := w.p.keys, w.depth
+	depth := w.depth
 	w.depth++
 	if w.hi-w.lo == 1 { // the most frequent case by far
-		key := keys[w.lo]
+		key := w.p.key(w.lo)
 		if rest := key[depth:]; strings.HasPrefix(w.text[depth:], rest) {
 			w.depth = len(key)
 			return
@@ -94,21 +79,8 @@ func (w *walk) narrow(b byte) {
 		w.lo = w.hi
 		return
 	}
-	lo, hi := w.lo, w.hi
-	for lo < hi {
-		if mid := int(uint(lo+hi) / 2); keys[mid][depth] < b {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	w.lo, hi = lo, w.hi
-	for lo < hi {
-		if mid := int(uint(lo+hi) / 2); keys[mid][depth] <= b {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	w.hi = lo
+	n := w.hi - w.lo
+	from := sort.Search(n, func(i int) bool { return w.p.key(w.lo + i)[depth] >= b })
+	to := sort.Search(n, func(i int) bool { return w.p.key(w.lo + i)[depth] > b })
+	w.lo, w.hi = w.lo+from, w.lo+to
 }

@@ -93,4 +93,4 @@ func (f field) expect(wire uint64) error {
 func (f field) float() float32 { return math.Float32frombits(uint32(f.bits)) }
 
 // modelAt is a position in the file by its offset.
-func modelAt(offset int) position { return position{modelFile, "byte", offset} }
+func modelAt(offset int) position { return inList(modelFile, "byte").entry(offset) }

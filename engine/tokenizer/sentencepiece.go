@@ -1,15 +1,16 @@
 package tokenizer
 
 import (
+	"bytes"
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 	"unicode/utf8"
 )
 
 // pieceFile is what is read of a SentencePiece model (sentencepiece_model.proto).
 type pieceFile struct {
+	data         []byte
 	pieces       []piece
 	modelType    uint64 // of trainer_spec
 	byteFallback bool
@@ -21,13 +22,15 @@ type pieceFile struct {
 	escape       bool // escape_whitespaces
 }
 
-// piece is a token with its score.
+// piece is a token with its score. Its text is data[from:to] of the file.
 type piece struct {
-	text  string
-	score float32
-	kind  uint64
-	at    int
+	score    float32
+	from, to uint32
+	at       uint32 // where it stands
+	kind     uint8
 }
+
+func (p *pieceFile) text(el piece) []byte { return p.data[el.from:el.to] }
 
 // The kinds of pieces and of models, in the numbers of the file.
 const (
@@ -46,7 +49,21 @@ const maxMergedPiece = 256
 
 // readPieces reads tokenizer.model. Fields that are not known are skipped: they say how the model was trained.
 func readPieces(data []byte) (pieceFile, error) {
-	p := pieceFile{modelType: typeUnigram, prefix: true, trim: true, escape: true}
+	p := pieceFile{data: data, modelType: typeUnigram, prefix: true, trim: true, escape: true}
+	count := 0
+	for m := (message{data: data}); ; {
+		f, ok, err := m.next()
+		if err != nil {
+			return p, err
+		}
+		if !ok {
+			break
+		}
+		if f.number == 1 {
+			count++
+		}
+	}
+	p.pieces = make([]piece, 0, count)
 	m := message{data: data}
 	for {
 		f, ok, err := m.next()
@@ -87,28 +104,30 @@ func (f field) flag(into *bool) error {
 }
 
 func (p *pieceFile) readPiece(f field) error {
-	el := piece{kind: pieceNormal, at: f.at}
+	el := piece{kind: pieceNormal, at: uint32(f.at)}
 	err := f.each(func(f field) error {
 		switch f.number {
 		case 1:
-			el.text = string(f.data)
+			el.from, el.to = uint32(f.at), uint32(f.at+len(f.data))
 			return f.expect(wireBytes)
 		case 2:
 			el.score = f.float()
 			return f.expect(wireFixed32)
 		case 3:
-			el.kind = f.bits
+			el.kind = uint8(min(f.bits, math.MaxUint8))
 			return f.expect(wireVarint)
 		}
 		return nil
 	})
-	switch {
+	switch text := p.text(el); {
 	case err != nil:
 		return err
-	case !utf8.ValidString(el.text):
-		return modelAt(f.at).malformed("piece %q is not UTF-8", el.text)
+	case len(text) == 0:
+		return modelAt(f.at).malformed("a piece is the empty text")
+	case !utf8.Valid(text):
+		return modelAt(f.at).malformed("piece %q is not UTF-8", text)
 	case math.IsNaN(float64(el.score)) || math.IsInf(float64(el.score), 0):
-		return modelAt(f.at).malformed("piece %q has the score %v", el.text, el.score)
+		return modelAt(f.at).malformed("piece %q has the score %v", text, el.score)
 	}
 	p.pieces = append(p.pieces, el)
 	return nil
@@ -161,7 +180,7 @@ func (p *pieceFile) readDenormalizer(f field) error {
 
 // fill makes a source of the file. prefix is where a space is put in front, if the model does so at all.
 func (p *pieceFile) fill(src *source, prefix string) error {
-	at := position{file: modelFile}
+	at := inFile(modelFile)
 	switch {
 	case len(p.pieces) == 0:
 		return at.malformed("no pieces")
@@ -198,72 +217,95 @@ func (p *pieceFile) fill(src *source, prefix string) error {
 		return err
 	}
 	if p.modelType == typeBPE {
-		return p.fillMerges(src)
+		src.merges = p.merges()
+		return nil
 	}
 	p.fillScores(src)
 	return nil
 }
 
-// fillVocab sorts the pieces by what they do.
+// fillVocab lists the pieces, and sorts out those that the model itself does not give.
 func (p *pieceFile) fillVocab(src *source) error {
+	length := 0
+	for _, el := range p.pieces {
+		length += int(el.to - el.from)
+	}
+	list := newTextsBuilder(len(p.pieces), length)
+	at := inList(modelFile, "pieces")
 	for i, el := range p.pieces {
-		e := entry{text: el.text, id: uint32(i), pos: position{modelFile, "pieces", i}}
+		list.add(p.text(el))
+		e := entry{id: uint32(i), pos: at.entry(i), kind: control, flags: uncut | outside, flagged: true}
 		switch el.kind {
 		case pieceNormal, pieceByte:
-			src.vocab = append(src.vocab, e)
-		case pieceUnknown, pieceControl:
-			e.kind, e.flags, e.flagged = control, flags{uncut: true}, true
-			src.extra = append(src.extra, e)
-			if el.kind == pieceControl {
-				break
-			}
+			continue
+		case pieceControl:
+		case pieceUnknown:
 			if src.spec.Model.Unknown != nil {
-				return e.pos.malformed("%q is a second unknown piece", el.text)
+				return e.pos.malformed("%q is a second unknown piece", p.text(el))
 			}
-			src.spec.Model.Unknown = &e.id
+			id := e.id
+			src.spec.Model.Unknown = &id
 		case pieceUserDefined:
-			if p.trim && strings.Contains(el.text, "  ") {
-				return e.pos.unsupported("user-defined piece %q with two spaces, which the model removes from a text", el.text)
+			if p.trim && bytes.Contains(p.text(el), []byte("  ")) {
+				return e.pos.unsupported("user-defined piece %q with two spaces, which the model removes from a text", p.text(el))
 			}
 			if p.modelType == typeUnigram {
-				src.vocab = append(src.vocab, e)
-				break
+				continue
 			}
-			e.kind, e.flags, e.flagged = added, flags{frozen: true}, true
-			src.extra = append(src.extra, e)
+			e.kind, e.flags = added, frozen|outside
 		default:
-			return e.pos.unsupported("piece %q of kind %d; supported: normal, unknown, control, user-defined, byte", el.text, el.kind)
+			return e.pos.unsupported("piece %q of kind %d; supported: normal, unknown, control, user-defined, byte", p.text(el), el.kind)
 		}
+		e.text = string(p.text(el))
+		src.extra = append(src.extra, e)
 	}
+	src.vocab = vocabulary{texts: list.texts(), pos: at.entry}
 	return nil
 }
 
-// fillMerges finds the pairs that merge: SentencePiece has no list of them, it merges whatever gives a piece, that of the
+// merges finds the pairs that merge: SentencePiece has no list of them, it merges whatever gives a piece, that of the
 // greatest score first and the leftmost of equals.
-func (p *pieceFile) fillMerges(src *source) error {
-	known := make(map[string]bool, len(p.pieces))
-	var byScore []piece
-	for _, el := range p.pieces {
+func (p *pieceFile) merges() ruleList {
+	byScore := make([]uint32, 0, len(p.pieces))
+	for i, el := range p.pieces {
 		if el.kind == pieceNormal {
-			known[el.text] = true
-			byScore = append(byScore, el)
+			byScore = append(byScore, uint32(i))
 		}
 	}
-	slices.SortStableFunc(byScore, func(a, b piece) int { return cmp.Compare(b.score, a.score) })
-	last := float32(math.NaN())
-	for _, el := range byScore {
-		if len(el.text) > maxMergedPiece {
-			return modelAt(el.at).unsupported("piece %.40q… of %d bytes; supported: up to %d", el.text, len(el.text), maxMergedPiece)
+	slices.SortStableFunc(byScore, func(a, b uint32) int { return cmp.Compare(p.pieces[b].score, p.pieces[a].score) })
+	list := ruleList{pos: func(int) position { return inFile(modelFile) }} // pairs of different pieces differ: none is wrong
+	list.each = func(lex *lexicon, use func(left, right []byte, tied bool) error) error {
+		normal := func(text []byte) bool {
+			id, ok := lex.findBytes(text)
+			return ok && int(id) < len(p.pieces) && p.pieces[id].kind == pieceNormal
 		}
-		for cut := range el.text {
-			if cut == 0 || !known[el.text[:cut]] || !known[el.text[cut:]] {
-				continue
+		last := float32(math.NaN())
+		for _, i := range byScore {
+			el := p.pieces[i]
+			text := p.text(el)
+			if len(text) > maxMergedPiece {
+				return modelAt(int(el.at)).unsupported("piece %.40q… of %d bytes; supported: up to %d", text, len(text), maxMergedPiece)
 			}
-			src.merges = append(src.merges, rule{left: el.text[:cut], right: el.text[cut:], tied: el.score == last, pos: modelAt(el.at)})
-			last = el.score
+			for cut := 1; cut < len(text); cut++ {
+				if !utf8.RuneStart(text[cut]) || !normal(text[:cut]) || !normal(text[cut:]) {
+					continue
+				}
+				if err := use(text[:cut], text[cut:], el.score == last); err != nil {
+					return err
+				}
+				last = el.score
+			}
 		}
+		return nil
 	}
-	return nil
+	list.count = func(lex *lexicon) int {
+		n := 0
+		if err := list.each(lex, func(_, _ []byte, _ bool) error { n++; return nil }); err != nil {
+			return 1 // of at least one, so that each tells the error again
+		}
+		return n
+	}
+	return list
 }
 
 // fillScores computes what a Unigram model compares: an unknown character is worse than every piece, and a user-defined
@@ -276,15 +318,15 @@ func (p *pieceFile) fillScores(src *source) {
 		}
 	}
 	src.spec.Model.UnknownScore = float64(least - unknownPenalty)
-	for _, e := range src.vocab {
-		el := p.pieces[e.id]
-		score := float64(el.score)
+	src.scores = make([]float64, len(p.pieces))
+	for i, el := range p.pieces {
 		switch el.kind {
-		case pieceByte:
-			score = math.NaN()
+		case pieceNormal:
+			src.scores[i] = float64(el.score)
 		case pieceUserDefined:
-			score = float64(len(el.text))*float64(greatest) - 0.1
+			src.scores[i] = float64(el.to-el.from)*float64(greatest) - 0.1
+		default:
+			src.scores[i] = math.NaN()
 		}
-		src.scores = append(src.scores, score)
 	}
 }

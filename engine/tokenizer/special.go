@@ -1,6 +1,8 @@
 package tokenizer
 
 import (
+	"cmp"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 )
@@ -8,37 +10,39 @@ import (
 // special is a token that is added or control.
 type special struct {
 	id    uint32
-	text  string
 	kind  kind
 	flags flags
 }
 
 // flags say how a special token is found in a text, in the words of the tokenizers library.
-type flags struct {
-	lstrip     bool // it swallows the white space before it
-	rstrip     bool // it swallows the white space after it
-	singleWord bool // it counts only where no letter, number, mark or "_" touches it
-	normalized bool // it is sought in the normalized text
-	uncut      bool // it is never sought: only the model or a template puts it there
-	frozen     bool // it is sought in the normalized text, but is not itself normalized (SentencePiece's user-defined pieces)
-	outside    bool // it is not a token of the model, which would otherwise know it too
+type flags uint8
+
+const (
+	lstrip     flags = 1 << iota // it swallows the white space before it
+	rstrip                       // it swallows the white space after it
+	singleWord                   // it counts only where no letter, number, mark or "_" touches it
+	normalized                   // it is sought in the normalized text
+	uncut                        // it is never sought: only the model or a template puts it there
+	frozen                       // it is sought in the normalized text, but is not itself normalized (SentencePiece's user-defined pieces)
+	outside                      // it is not a token of the model, which would otherwise know it too
+)
+
+// has reports whether any of the flags is set.
+func (f flags) has(any flags) bool { return f&any != 0 }
+
+// with returns f and the flag, if it is set.
+func (f flags) with(flag flags, set bool) flags {
+	if set {
+		return f | flag
+	}
+	return f &^ flag
 }
 
 // cutter finds special tokens in a text: the leftmost first and of those the longest.
 type cutter struct {
 	patterns *prefixes
-	specials []special // by the ids of patterns, which are positions in this list
-}
-
-// newCutter makes a cutter; pattern says what to look for.
-func newCutter(list []special, pattern func(special) string) *cutter {
-	keys := make([]prefixKey, 0, len(list))
-	for i, sp := range list {
-		if text := pattern(sp); text != "" {
-			keys = append(keys, prefixKey{text, uint32(i)})
-		}
-	}
-	return &cutter{newPrefixes(keys), list}
+	ids      []uint32  // of the tokens that the patterns stand for; nil: the patterns are the tokens
+	specials []special // by id
 }
 
 // found is a special token in a text.
@@ -59,21 +63,21 @@ func (c *cutter) find(text string, search, done int) (found, bool) {
 			i++
 			continue
 		}
-		sp, length, ok := c.at(text[i:])
-		if !ok {
+		sp, length := c.at(text[i:])
+		if sp == nil {
 			i++
 			continue
 		}
 		end := i + length
-		if sp.flags.singleWord && (touchesBefore(text[:i]) || touchesAfter(text[end:])) {
+		if sp.flags.has(singleWord) && (touchesBefore(text[:i]) || touchesAfter(text[end:])) {
 			i = end
 			continue
 		}
 		f := found{id: sp.id, from: i, to: end, next: end}
-		if sp.flags.lstrip {
+		if sp.flags.has(lstrip) {
 			f.from = max(done, blankBefore(text, i, done))
 		}
-		if sp.flags.rstrip {
+		if sp.flags.has(rstrip) {
 			f.to = blankAfter(text, max(end, done))
 		}
 		return f, true
@@ -81,8 +85,8 @@ func (c *cutter) find(text string, search, done int) (found, bool) {
 	return found{}, false
 }
 
-// at returns the longest special token that text begins with, and the length of its pattern.
-func (c *cutter) at(text string) (special, int, bool) {
+// at returns the longest special token that text begins with, and the length of its pattern; nil when there is none.
+func (c *cutter) at(text string) (*special, int) {
 	best := -1
 	w := c.patterns.walk(text)
 	for {
@@ -93,9 +97,22 @@ func (c *cutter) at(text string) (special, int, bool) {
 		best = key
 	}
 	if best < 0 {
-		return special{}, 0, false
+		return nil, 0
 	}
-	return c.specials[c.patterns.ids[best]], len(c.patterns.keys[best]), true
+	id := c.patterns.ids[best]
+	if c.ids != nil {
+		id = c.ids[id]
+	}
+	return findSpecial(c.specials, id), len(c.patterns.key(best))
+}
+
+// findSpecial returns the special token of an id, nil when it is none.
+func findSpecial(list []special, id uint32) *special {
+	i, ok := slices.BinarySearchFunc(list, id, func(sp special, id uint32) int { return cmp.Compare(sp.id, id) })
+	if !ok {
+		return nil
+	}
+	return &list[i]
 }
 
 // blankBefore returns where the white space that ends at end begins, not before from.
@@ -142,24 +159,25 @@ func isWord(r rune) bool {
 
 // overlap reports whether two special tokens that are sought in different passes can compete for the same characters:
 // then the order of the passes decides. More than compared pairs of bytes are taken to overlap.
-func overlap(list []special) bool {
-	var byPass [2][]string
+func (t *Tokenizer) overlap() bool {
 	var length [2]int
-	for _, sp := range list {
-		pass := 0
-		if sp.flags.normalized {
-			pass = 1
+	for _, sp := range t.specials {
+		if sp.flags.has(normalized) {
+			length[1] += len(t.lex.text(sp.id))
+		} else {
+			length[0] += len(t.lex.text(sp.id))
 		}
-		byPass[pass] = append(byPass[pass], sp.text)
-		length[pass] += len(sp.text)
 	}
 	const compared = 1 << 22 // pairs of bytes
 	if length[0]*length[1] > compared {
 		return true
 	}
-	for _, a := range byPass[0] {
-		for _, b := range byPass[1] {
-			if meet(a, b) || meet(b, a) {
+	for _, one := range t.specials {
+		for _, other := range t.specials {
+			if one.flags.has(normalized) || !other.flags.has(normalized) {
+				continue
+			}
+			if a, b := t.lex.text(one.id), t.lex.text(other.id); meet(a, b) || meet(b, a) {
 				return true
 			}
 		}

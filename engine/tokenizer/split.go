@@ -176,16 +176,3 @@ func newPunctuation(r rune) bool {
 	}
 	return false
 }
-
-// byteRune returns the character that spells a byte.
-func byteRune(b byte) rune {
-	switch {
-	case '!' <= b && b <= '~', 0xA1 <= b && b <= 0xAC, 0xAE <= b:
-		return rune(b)
-	case b <= ' ':
-		return 0x100 + rune(b)
-	case b <= 0xA0:
-		return 0x121 + rune(b-0x7F)
-	}
-	return 0x143 // 0xAD, the soft hyphen
-}

@@ -10,33 +10,29 @@ import (
 // of words. The zero value is not usable.
 type Tokenizer struct {
 	spec     pipeline
-	vocab    []string // spelling, by id
-	text     []string // what each id stands for in a text
-	order    []pair   // the pairs that merge, by rank
-	ties     []uint32 // positions in order of the pairs that rank with the one before
-	scores   []float64
-	specials []special
-	kinds    []kind           // by id
-	cuts     [2]*cutter       // of the text as it stands, and of the normalized one
-	base     [256]uint32      // the token of each byte
-	pairs    map[pair]product // what two neighbours become
+	lex      *lexicon    // the spellings
+	merges   *merges     // nil for a Unigram model
+	scores   []float64   // by id, of a Unigram model; a token is never chosen without one
+	specials []special   // by id
+	kinds    []kind      // by id
+	cuts     [2]*cutter  // of the text as it stands, and of the normalized one
+	base     [256]uint32 // the token of each byte
 	model    model
 	uni      *unigram // nil: pairs merge
 	roles    roles
 	sha256   string
 
-	mu  sync.Mutex
-	bpe encoder // guarded by mu, like the working memory of uni
+	mu   sync.Mutex  // guards the working memory of encoding: below, and in uni
+	bpe  encoder
+	norm normalizing
 }
 
 // model is what the loops need to know of spec.Model.
 type model struct {
-	bytes    bool              // words are bytes, base is their tokens
-	fallback bool              // base is the tokens of the bytes of unknown characters
-	chars    map[rune]uint32   // words are characters, which have these tokens
-	marked   bool              // every merge stays within a word that begins with "▁", which is a token
-	whole    map[string]uint32 // words that are tokens, where the merges are to be ignored for them
-	unk      uint32            // the token of unknown characters; an id beyond the vocabulary when there is none
+	bytes    bool   // words are bytes, base is their tokens
+	fallback bool   // base is the tokens of the bytes of unknown characters
+	marked   bool   // every merge stays within a word that begins with "▁", which is a token
+	unk      uint32 // the token of unknown characters; an id beyond the vocabulary when there is none
 }
 
 // roles says which token does what, and what Encode adds to a text.
@@ -94,7 +90,9 @@ func (t *Tokenizer) appendText(dst []uint32, text string) []uint32 {
 // appendRaw normalizes a piece, cuts out the special tokens that are sought in the result and encodes what is between
 // them. first says that the piece begins the whole text.
 func (t *Tokenizer) appendRaw(dst []uint32, piece string, first bool) []uint32 {
-	piece = t.spec.normalize(piece, first)
+	if len(t.spec.Normalizer) > 0 {
+		piece = string(t.norm.normalize(&t.spec, piece, first))
+	}
 	done, search := 0, 0
 	for done < len(piece) {
 		f, ok := t.cuts[1].find(piece, search, done)
@@ -151,15 +149,15 @@ func (t *Tokenizer) appendMarked(dst []uint32, text string) []uint32 {
 
 // VocabSize returns the number of tokens; ids are 0 … VocabSize()-1. A model may have more rows than that in its
 // embedding (OPT: 50272 rows, 50265 tokens): those ids must not be sampled.
-func (t *Tokenizer) VocabSize() int { return len(t.vocab) }
+func (t *Tokenizer) VocabSize() int { return t.lex.size() }
 
 // Token returns the spelling of a token in the model's own files, where "Ġ" or "▁" stands for a space, and "" for an id
 // that does not exist. For the text use Decode.
 func (t *Tokenizer) Token(id uint32) string {
-	if int(id) >= len(t.vocab) {
+	if int(id) >= t.lex.size() {
 		return ""
 	}
-	return t.vocab[id]
+	return t.lex.text(id)
 }
 
 // IsSpecial reports whether id is cut out of a text as it stands ("</s>") instead of being merged, or is a control token

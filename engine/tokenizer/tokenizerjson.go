@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"encoding/json"
 	"math"
 	"strconv"
 	"strings"
@@ -43,8 +42,8 @@ func readTokenizerJSON(src *source, set *settings, data []byte) error {
 			return err
 		}
 	}
-	if len(src.vocab) == 0 {
-		return position{file: jsonForm}.malformed("no vocabulary")
+	if src.vocab.len() == 0 {
+		return inFile(jsonForm).malformed("no vocabulary")
 	}
 	set.prefixSpace = src.spec.prefixSpace()
 	return readDecoder(decoder, &src.spec)
@@ -114,17 +113,15 @@ func (t *template) readSingle(m value) error {
 	}
 	text := false
 	for _, el := range list {
-		var part map[string]struct{ ID string }
-		if err := json.Unmarshal(el.raw, &part); err != nil {
-			return m.pos.malformed("single is no template: %v", err)
-		}
-		token, special := part["SpecialToken"]
+		kind, id, err := el.templatePart()
 		switch {
-		case special && !text:
-			t.prefix = append(t.prefix, token.ID)
-		case special:
-			t.suffix = append(t.suffix, token.ID)
-		case text || part["Sequence"].ID != "A":
+		case err != nil:
+			return err
+		case kind == "SpecialToken" && !text:
+			t.prefix = append(t.prefix, id)
+		case kind == "SpecialToken":
+			t.suffix = append(t.suffix, id)
+		case text || kind != "Sequence" || id != "A":
 			return m.pos.unsupported("a template other than tokens, the text, tokens")
 		default:
 			text = true
@@ -136,6 +133,27 @@ func (t *template) readSingle(m value) error {
 	return nil
 }
 
+// templatePart reads {kind: {"id": …, "type_id": …}}.
+func (m value) templatePart() (kind, id string, err error) {
+	parts, err := m.object()
+	if err != nil {
+		return "", "", err
+	}
+	if len(parts) != 1 {
+		return "", "", m.pos.malformed("single is no template: %.60s has %d kinds", m.raw, len(parts))
+	}
+	members, err := parts[0].object()
+	if err != nil {
+		return "", "", err
+	}
+	named, ok := find(members, "id")
+	if !ok {
+		return "", "", m.pos.malformed("single is no template: %.60s has no id", m.raw)
+	}
+	id, err = named.text()
+	return parts[0].name, id, err
+}
+
 // readTokens reads the ids of the tokens of a template.
 func (t *template) readTokens(m value) error {
 	members, err := m.object()
@@ -143,24 +161,37 @@ func (t *template) readTokens(m value) error {
 		return err
 	}
 	for _, el := range members {
-		var tok struct{ IDs []uint32 }
-		if err := json.Unmarshal(el.raw, &tok); err != nil || len(tok.IDs) > maxSteps {
-			return el.pos.malformed("special_tokens: %q has no list of ids, or a long one", el.name)
+		about, err := el.object()
+		if err != nil {
+			return err
 		}
-		t.ids[el.name] = tok.IDs
+		list, ok := find(about, "ids")
+		if !ok {
+			return el.pos.malformed("special_tokens: %q has no list of ids", el.name)
+		}
+		ids, err := list.array("")
+		if err != nil {
+			return err
+		}
+		t.ids[el.name] = make([]uint32, len(ids))
+		for i, id := range ids {
+			if t.ids[el.name][i], err = id.id(); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
 // resolve returns the ids of the tokens of a template.
-func (t *template) resolve(names []string, ids map[string]uint32) ([]uint32, error) {
+func (t *template) resolve(names []string, lex *lexicon) ([]uint32, error) {
 	var out []uint32
 	for _, name := range names {
 		if list, ok := t.ids[name]; ok {
 			out = append(out, list...)
 			continue
 		}
-		id, ok := ids[name]
+		id, ok := lex.find(name)
 		if !ok {
 			return nil, t.pos.malformed("the template names %q, which is no token", name)
 		}
@@ -169,19 +200,24 @@ func (t *template) resolve(names []string, ids map[string]uint32) ([]uint32, err
 	return out, nil
 }
 
+// readAddedTokens reads the list of added tokens, which have flags and ids.
 func readAddedTokens(m value, set *settings) error {
-	list, err := m.array("added_tokens")
+	n, err := m.count('[')
 	if err != nil {
 		return err
 	}
-	for _, el := range list {
+	set.added = make([]entry, 0, n+len(tokenRoles())) // the roles come to them
+	return m.eachElement("added_tokens", func(el value) error {
 		tok, err := el.addedToken()
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case !tok.numbered:
+			return el.pos.malformed("added token %q has no id", tok.text)
 		}
-		set.added = append(set.added, tok)
-	}
-	return nil
+		set.added = append(set.added, tok.entry)
+		return nil
+	})
 }
 
 func readModel(m value, src *source) error {
@@ -226,9 +262,13 @@ func readBPE(c component, src *source) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range src.vocab {
-		if e.text == text {
-			spec.Unknown = &e.id
+	for i := range src.vocab.len() {
+		if src.vocab.at(i) == text {
+			id := uint32(i)
+			if src.vocab.ids != nil {
+				id = src.vocab.ids[i]
+			}
+			spec.Unknown = &id
 		}
 	}
 	if spec.Unknown == nil && !src.spec.byteLevel() && !spec.ByteFallback {
@@ -245,14 +285,7 @@ func readUnigram(c component, src *source) error {
 	err := c.fields(map[string]func(value) error{
 		"unk_id":        func(m value) error { return m.setID(&spec.Unknown) },
 		"byte_fallback": intoFlag(&spec.ByteFallback),
-		"vocab": func(m value) error {
-			return m.eachElement("vocab", func(el value) error {
-				e, score, err := el.scored()
-				e.id = uint32(len(src.vocab))
-				src.vocab, src.scores = append(src.vocab, e), append(src.scores, score)
-				return err
-			})
-		},
+		"vocab":         func(m value) (err error) { src.vocab, src.scores, err = readScored(m); return },
 	})
 	least := math.Inf(1)
 	for _, s := range src.scores {
@@ -264,28 +297,60 @@ func readUnigram(c component, src *source) error {
 	return err
 }
 
-// scored reads ["token", score].
-func (m value) scored() (entry, float64, error) {
-	e := entry{pos: m.pos}
-	var pair []json.RawMessage
-	if err := json.Unmarshal(m.raw, &pair); err != nil || len(pair) != 2 {
-		return e, 0, m.pos.malformed("%.60s is no token with its score", m.raw)
+// readScored reads a list of ["token", score], by id.
+func readScored(m value) (vocabulary, []float64, error) {
+	count, length := 0, 0
+	err := m.eachElement("vocab", func(el value) error {
+		token, _, err := el.pair("token with its score")
+		count++
+		length += len(token.raw)
+		return err
+	})
+	if err != nil {
+		return vocabulary{}, nil, err
 	}
-	var err error
-	if e.text, err = (value{name: "token", raw: pair[0], pos: m.pos}).text(); err != nil {
-		return e, 0, err
+	list, scratch := newTextsBuilder(count, length), []byte(nil)
+	scores := make([]float64, 0, count)
+	err = m.eachElement("vocab", func(el value) error {
+		token, number, err := el.pair("token with its score")
+		if err != nil {
+			return err
+		}
+		if scratch, err = token.appendText(scratch[:0]); err != nil {
+			return err
+		}
+		list.add(scratch)
+		score, err := number.score()
+		scores = append(scores, score)
+		return err
+	})
+	return vocabulary{texts: list.texts(), pos: m.pos.list("vocab").entry}, scores, err
+}
+
+// pair reads a list of two values.
+func (m value) pair(what string) (first, second value, err error) {
+	n := 0
+	err = m.walk('[', func(_, raw []byte, _ position) error {
+		if n == 0 {
+			first = value{name: "token", raw: raw, pos: m.pos}
+		} else {
+			second = value{name: "score", raw: raw, pos: m.pos}
+		}
+		n++
+		return nil
+	})
+	if err == nil && n != 2 {
+		err = m.pos.malformed("%.60s is no %s", m.raw, what)
 	}
-	score, err := value{name: "score", raw: pair[1], pos: m.pos}.score()
-	return e, score, err
+	return first, second, err
 }
 
 // score reads a number as serde_json does, which the reference uses: the digits as an integer, then one multiplication or
 // division by a power of ten. The result can be off by the last bit, which decides between paths that are equally good
 // but for rounding. Digits that do not fit into 64 bits are dropped.
 func (m value) score() (float64, error) {
-	var exact float64
-	if err := m.scalar(&exact, "a score"); err != nil {
-		return 0, err
+	if _, err := strconv.ParseFloat(string(m.raw), 64); err != nil {
+		return 0, m.isNot("a score")
 	}
 	mantissa, tail, _ := strings.Cut(strings.ToLower(string(m.raw)), "e")
 	exponent := 0
@@ -330,24 +395,38 @@ func (m value) score() (float64, error) {
 }
 
 // readMergeList reads a list of merges in either spelling.
-func readMergeList(m value) ([]rule, error) {
-	var out []rule
-	err := m.eachElement("merges", func(el value) error {
-		if el.raw[0] != '[' {
-			text, err := el.text()
+func readMergeList(m value) (ruleList, error) {
+	n, err := m.count('[')
+	if err != nil {
+		return ruleList{}, err
+	}
+	list := ruleList{count: fixed(n), pos: m.pos.list("merges").entry}
+	list.each = func(_ *lexicon, use func(left, right []byte, tied bool) error) error {
+		var left, right []byte
+		return m.eachElement("merges", func(el value) error {
+			if el.raw[0] != '[' {
+				var err error
+				if left, err = el.appendText(left[:0]); err != nil {
+					return err
+				}
+				before, after, err := splitMerge(left, el.pos)
+				if err != nil {
+					return err
+				}
+				return use(before, after, false)
+			}
+			first, second, err := el.pair("pair of tokens")
 			if err != nil {
 				return err
 			}
-			r, err := splitMerge(text, el.pos)
-			out = append(out, r)
-			return err
-		}
-		var p []string
-		if err := json.Unmarshal(el.raw, &p); err != nil || len(p) != 2 {
-			return el.pos.malformed("%.60s is not a pair of tokens", el.raw)
-		}
-		out = append(out, rule{left: p[0], right: p[1], pos: el.pos})
-		return nil
-	})
-	return out, err
+			if left, err = first.appendText(left[:0]); err != nil {
+				return err
+			}
+			if right, err = second.appendText(right[:0]); err != nil {
+				return err
+			}
+			return use(left, right, false)
+		})
+	}
+	return list, nil
 }

@@ -8,8 +8,7 @@ import (
 // unigram is a model in which every token has a score and a word becomes the tokens with the greatest sum of scores.
 type unigram struct {
 	pieces *prefixes
-	scores []float64 // of the keys of pieces
-	best   []node    // working memory, by position
+	best   []node // working memory, by position
 }
 
 // node is the best way to a position in the word.
@@ -23,18 +22,14 @@ type node struct {
 const unknownPenalty = 10
 
 // newUnigram makes the model of the tokens that have a score; the scores are by id, not a number where there is none.
-func newUnigram(vocab []string, scores []float64) *unigram {
-	var keys []prefixKey
+func newUnigram(lex *lexicon, scores []float64) *unigram {
+	ids := make([]uint32, 0, len(scores))
 	for id, s := range scores {
 		if !math.IsNaN(s) {
-			keys = append(keys, prefixKey{vocab[id], uint32(id)})
+			ids = append(ids, uint32(id))
 		}
 	}
-	u := &unigram{pieces: newPrefixes(keys)}
-	for _, id := range u.pieces.ids {
-		u.scores = append(u.scores, scores[id])
-	}
-	return u
+	return &unigram{pieces: newPrefixes(lex, ids)}
 }
 
 // appendUnigram appends the ids of one word.
@@ -64,7 +59,7 @@ func (t *Tokenizer) appendUnigram(dst []uint32, word string) []uint32 {
 
 // appendUnknown appends the tokens of a run of unknown characters, the last first.
 func (t *Tokenizer) appendUnknown(dst []uint32, run string) []uint32 {
-	if id, ok := t.uni.pieces.find(run); ok {
+	if id, ok := t.lex.find(run); ok && int(id) < len(t.scores) && !math.IsNaN(t.scores[id]) {
 		return append(dst, id)
 	}
 	if !t.model.fallback {
@@ -93,9 +88,9 @@ func (t *Tokenizer) findPaths(word string) {
 			if !ok {
 				break
 			}
-			length := len(u.pieces.keys[key])
+			length, id := len(u.pieces.key(key)), u.pieces.ids[key]
 			single = single || length == width
-			t.offer(at, at+length, u.scores[key]+here, u.pieces.ids[key])
+			t.offer(at, at+length, t.scores[id]+here, id)
 		}
 		if !single {
 			score := t.spec.Model.UnknownScore + here

@@ -109,6 +109,7 @@ var homes = map[string][]string{
 	"github.com/klauspost/compress":      {"traces"},
 	"github.com/pawelgaczynski/giouring": {"engine/flashio/uring"},
 	"github.com/ebitengine/purego":       {"kernels/cuda", "kernels/metal"},
+	"github.com/go-json-experiment/json": {"engine/tokenizer", "engine/checkpoint"},
 	"gorgonia.org/cu":                    {"kernels/cuda"},
 	"github.com/urfave/cli/v2":           {"internal/cli"},
 	"go.yaml.in/yaml/v3":                 {"devicemodels", "sim/sweep"},

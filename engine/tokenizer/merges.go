@@ -1,0 +1,80 @@
+package tokenizer
+
+import (
+	"math/bits"
+	"math/rand/v2"
+)
+
+// pair is two neighbouring tokens.
+type pair struct{ left, right uint32 }
+
+// product is what a pair becomes, and when: the lowest rank first.
+type product struct{ rank, id uint32 }
+
+// noRank is the rank of a pair that does not merge.
+const noRank = ^uint32(0)
+
+// merges is the table of the pairs that merge.
+type merges struct {
+	pairs []pair   // by place: in the order of rank
+	ids   []uint32 // what each becomes
+	ranks []uint32 // by place; nil: the place, nothing is tied
+	seed  [2]uint64
+	index index // of places
+}
+
+// newMerges makes a table with room for n pairs.
+func newMerges(n int) *merges {
+	return &merges{pairs: make([]pair, 0, n), ids: make([]uint32, 0, n), index: newIndex(n), seed: [2]uint64{rand.Uint64(), rand.Uint64()}}
+}
+
+// add appends a pair, which must be new. A tied one ranks with the one before.
+func (m *merges) add(p pair, id uint32, tied bool) {
+	place := len(m.pairs)
+	rank := uint32(place)
+	if tied {
+		rank = m.rank(place - 1)
+	}
+	m.ranks = extendIdentity(m.ranks, place, cap(m.pairs), rank)
+	m.pairs, m.ids = append(m.pairs, p), append(m.ids, id)
+	m.index.add(m.hash(p.left, p.right), place)
+}
+
+// hash mixes two ids with numbers that no file can know, so that none can make all pairs collide.
+func (m *merges) hash(left, right uint32) uint64 {
+	hi, lo := bits.Mul64(uint64(left)^m.seed[0], uint64(right)^m.seed[1])
+	return hi ^ lo
+}
+
+// place returns where a pair stands.
+func (m *merges) place(left, right uint32) (int, bool) {
+	for slot := m.index.first(m.hash(left, right)); ; slot = m.index.next(slot) {
+		n := m.index.slots[slot]
+		if n == 0 {
+			return 0, false
+		}
+		if m.pairs[n-1] == (pair{left, right}) {
+			return int(n - 1), true
+		}
+	}
+}
+
+// find returns what two tokens become.
+func (m *merges) find(left, right uint32) (product, bool) {
+	place, ok := m.place(left, right)
+	if !ok {
+		return product{noRank, noToken}, false
+	}
+	return product{m.rank(place), m.ids[place]}, true
+}
+
+// rank returns the rank of the pair at a place.
+func (m *merges) rank(place int) uint32 {
+	if m.ranks == nil {
+		return uint32(place)
+	}
+	return m.ranks[place]
+}
+
+// tied reports whether the pair at a place ranks with the one before.
+func (m *merges) tied(place int) bool { return m.rank(place) != uint32(place) }
