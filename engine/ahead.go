@@ -11,9 +11,6 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// mostAhead is the number of requests that the background submits at once: a read on demand waits for no more.
-const mostAhead = 256
-
 // ahead reads what was announced, in the background: one goroutine, piece by piece. A piece is read into the staging buffer and its rows are then
 // copied to their caches, before the next is submitted (submit and scatter). The caches of announced layers belong to it until they are taken.
 //
@@ -165,11 +162,11 @@ func (a *ahead) next(group []piece) []piece {
 	offset, requests := int64(0), 0
 	for len(a.queue) > 0 {
 		p := a.queue[0]
-		if len(group) > 0 && (offset+p.plan.Staging > int64(len(a.staging)) || requests+len(p.plan.Requests) > mostAhead) {
+		if len(group) > 0 && (offset+p.plan.Staging > int64(len(a.staging)) || requests+len(p.plan.Requests) > layout.MostAhead) {
 			break
 		}
 		p.offset = offset
-		offset += (p.plan.Staging + stagingAlign - 1) / stagingAlign * stagingAlign
+		offset += (p.plan.Staging + layout.StagingAlign - 1) / layout.StagingAlign * layout.StagingAlign
 		requests += len(p.plan.Requests)
 		group = append(group, p)
 		a.queue = a.queue[1:]

@@ -49,7 +49,7 @@ type Flash struct {
 	store   Store
 	dense   [][]Row
 	room    int   // units that a step may need of a layer; 0 = no limit
-	limit   int64 // bytes of staging that announced reads take at once; 0 = no limit
+	limit   int64 // bytes of staging that announced reads take at once; 0 = the largest layer's
 
 	rows     []Row
 	requests []flashio.Request
@@ -223,9 +223,6 @@ func replaceStaging(s Store, buf *[]byte, size int64) error {
 	*buf, err = s.Staging(size)
 	return err
 }
-
-// stagingAlign suits every direct reader: no file system asks for more than a page.
-const stagingAlign = 4096
 
 // collect lists the rows of the mask in neuron order.
 func (f *Flash) collect(s *flashLayer, mask []uint64) error {

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/engine/layout"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/rowcache"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -18,7 +19,7 @@ type mainMemory struct {
 
 // Staging is touched, so that no read pays for page faults.
 func (m *mainMemory) Staging(size int64) ([]byte, error) {
-	buf := flashio.AlignedBuffer(int(size), stagingAlign)
+	buf := flashio.AlignedBuffer(int(size), layout.StagingAlign)
 	if buf == nil {
 		return nil, fmt.Errorf("engine: no memory for a staging buffer of %v: %w; use a smaller window or --chunk", units.Bytes(size), flashio.ErrEnvironment)
 	}

@@ -48,7 +48,7 @@ type Config struct {
 type Schedule struct {
 	Kind    ScheduleKind `json:"kind"`
 	Dense   int          `json:"dense"`             // layers at the start whose units are all in memory
-	Staging units.Bytes  `json:"staging,omitempty"` // read ahead at most so much before rows are moved; 0 = no limit
+	Staging units.Bytes  `json:"staging,omitempty"` // read ahead at most so much before rows are moved; 0 = the largest layer's reads
 }
 
 // ScheduleKind names a schedule, with the words of package sim.

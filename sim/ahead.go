@@ -42,7 +42,7 @@ func newAhead(r *runner) (*ahead, error) {
 		a.layers[l].resident = make([]uint64, r.head.Words())
 	}
 	options := r.cfg.Layout
-	if room := a.plan.Staging / options.Align * options.Align; a.plan.Staging > 0 && (options.MaxRequest == 0 || options.MaxRequest > room) {
+	if room := a.plan.Staging / options.Align * options.Align; a.plan.Staging > 0 && a.plan.Staging < Unlimited && (options.MaxRequest == 0 || options.MaxRequest > room) {
 		options.MaxRequest = room
 	}
 	var err error
@@ -143,6 +143,7 @@ func (a *ahead) lookAhead(layer int) {
 	if next := layer + 1; a.plan.Kind == LookAhead && next >= a.plan.Dense && next < len(a.layers) {
 		a.reader.open()
 		a.read(next)
+		a.reader.share()
 	}
 }
 
@@ -170,6 +171,7 @@ func (a *ahead) prefix(row traces.RunRow) error {
 		for l := a.plan.Dense; l < len(a.layers); l++ {
 			a.read(l)
 		}
+		a.reader.share()
 	}
 	io := row
 	io.Hits = uint32(a.layers[row.Layer].work.Hits)

@@ -55,14 +55,18 @@ func TestSchedulesByHand(t *testing.T) {
 		{"demand", Schedule{}, 163, 80, 0, 80, 0},
 		// Layer 0's own is read 20-30, and then three for layer 1, 30-60, in place at 63; 30+1+5 = 36. Layer 1's attention ends at 56; it waits until 63, 68.
 		// Layer 2 is read 60-100, in place at 104, while attention ends at 88.
-		{"look-ahead", ahead(LookAhead, 0, 0, ""), 109, 33, 51, 29, 2},
+		{"look-ahead", ahead(LookAhead, 0, Unlimited, ""), 109, 33, 51, 29, 2},
+		// The engine reads layer 2 when layer 1 is in place: 63-103, in place at 107.
+		{"look-ahead, as the engine", ahead(LookAhead, 0, 0, ""), 112, 36, 51, 29, 2},
 		// Layer 0 is dense: 20. Layer 1 is read 20-50 and in place at 53; its attention ends at 40, its ffn at 58. Layer 2 is read 50-90, in place at 94;
 		// attention ends at 78.
-		{"look-ahead, dense prefix", ahead(LookAhead, 1, 0, ""), 99, 29, 45, 25, 2},
+		{"look-ahead, dense prefix", ahead(LookAhead, 1, Unlimited, ""), 99, 29, 45, 25, 2},
 		// The seven are read 20-90: layer 1 in place at 53, layer 2 at 94. The suffix takes 50.
-		{"token", ahead(WholeToken, 1, 0, ""), 144, 74, 0, 70, 1},
+		{"token", ahead(WholeToken, 1, Unlimited, ""), 144, 74, 0, 70, 1},
+		// The buffer holds the four reads of layer 2, so that layer 1's go first: 20-50, in place at 53; 53-93, in place at 97.
+		{"token, as the engine", ahead(WholeToken, 1, 0, ""), 147, 77, 0, 70, 2},
 		// Layer 1 computes 20-40, waits until 53, 58; layer 2 until 78, waits until 94, 99. The drive reads until 90.
-		{"token, by layer", ahead(WholeToken, 1, 0, WaitLayer), 99, 13 + 16, 45, 13 + 12, 1},
+		{"token, by layer", ahead(WholeToken, 1, Unlimited, WaitLayer), 99, 13 + 16, 45, 13 + 12, 1},
 		// Of layers 0 and 1, which take 20 each, layer 1 hides two of the four reads, 20-60, in place at 64.
 		{"token, two dense layers", ahead(WholeToken, 2, 0, ""), 89, 24, 20, 20, 1},
 		// Two at a time: 20-40, 42; one of each layer 42-62, 63 (the first of them moves while the second is read); 63-83, 85; 85-95, 96.
@@ -332,7 +336,7 @@ func TestReadingAheadHelps(t *testing.T) {
 			t.Errorf("%s: look-ahead takes %v, demand %v", text, ahead, demand)
 		}
 		previous := units.Forever
-		for _, staging := range []units.Bytes{16 * units.KiB, 64 * units.KiB, 256 * units.KiB, units.MiB, 64 * units.MiB, 0} {
+		for _, staging := range []units.Bytes{16 * units.KiB, 64 * units.KiB, 256 * units.KiB, units.MiB, 64 * units.MiB, Unlimited} {
 			now := wall(Schedule{Kind: WholeToken, Recall: 1, Dense: 1, Staging: staging})
 			if now > previous {
 				t.Errorf("%s: %v with a staging buffer of %v, %v with less", text, now, staging, previous)

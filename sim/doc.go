@@ -22,8 +22,9 @@
 //	            "predict" of layer 0), and what they lack is submitted at once. The first sparse layer waits for all of it before its attention
 //	            (NeuroPrefetcher, sections 3 and 4), or each layer for its own after its attention
 //
-// A reader in the background submits one staging buffer of reads after the other and moves the rows that came to their places, in order, while the next
-// layer's are read; this takes the copies off the layer's "memory". Reads ahead and on demand share the slots, demand first, but a read in
+// A reader in the background submits one staging buffer of reads after the other: when all of one has come it moves the rows to their places, in order,
+// and submits the next, as the engine's does; this takes the copies off the layer's "memory". The next layer's reads of a lookahead so wait for those under
+// way; with Unlimited they do not, and rows are moved while later reads go on. Reads ahead and on demand share the slots, demand first, but a read in
 // the drive is not called back. A layer waits for all that was read ahead for it, also in vain. The first token of a sequence finds nothing in memory,
 // so that its reads are the largest.
 //

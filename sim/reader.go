@@ -8,19 +8,22 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// reader is the thread that reads ahead. It submits what it is given, one staging buffer after the other, and moves the rows that have come to
-// their places, in order, while later reads go on.
+// reader is the thread that reads ahead. It submits what it is given, one staging buffer after the other: when all of one has come it moves the rows
+// to their places, in order, and then submits the next. Without a limit it submits everything when it is due, and moves rows while later reads go on.
 type reader struct {
 	station *flash.Station
 	host    *Host
-	staging units.Bytes // 0 = no limit
+	staging units.Bytes // Schedule.Staging
+	room    units.Bytes // of the buffer, where Schedule.Staging is 0
 
 	reads       []flash.Read // of the token
 	groups      []readGroup  // of the token, in order of layers
 	first, next int          // groups that are under way
 	waited      int          // groups before were waited for
+	opened      int          // the first group since open
 	chunk       int          // of the group added last
 	fill        units.Bytes  // of that chunk
+	requests    int          // of that chunk
 	free        units.Nanos  // when all rows that have come are in their places
 	moving      units.Nanos  // time of moving rows so far
 	chunks      int64        // submitted so far
@@ -31,7 +34,8 @@ type readGroup struct {
 	layer, chunk int
 	due          units.Nanos // when it was added
 	reads        []flash.Read
-	rows         int // that it brings
+	size         units.Bytes // of the whole layer in the buffer
+	rows         int         // that it brings
 	ticket       flash.Group
 	ready        units.Nanos // when they are in their places
 }
@@ -47,10 +51,13 @@ func (r *reader) reset() error {
 }
 
 // open starts a chunk: what was added before is submitted apart.
-func (r *reader) open() { r.chunk, r.fill = r.chunk+1, 0 }
+func (r *reader) open() { r.chunk, r.fill, r.requests, r.opened = r.chunk+1, 0, 0, len(r.groups) }
 
 // add gives the reader the reads that bring rows of a layer, none larger than the staging buffer, to submit from time due on.
 func (r *reader) add(layer int, due units.Nanos, plan *layout.Plan, rows int) {
+	if r.staging > 0 && r.staging < Unlimited && r.requests > 0 && r.requests+len(plan.Requests) > layout.MostAhead {
+		r.open()
+	}
 	start, through := len(r.reads), 0
 	cut := func(end int64) {
 		if start == len(r.reads) {
@@ -58,19 +65,46 @@ func (r *reader) add(layer int, due units.Nanos, plan *layout.Plan, rows int) {
 		}
 		// Rows are counted by bytes: they are all of one size, but a chunk may end within one.
 		upTo := int(int64(rows) * end / plan.Staging)
-		r.groups = append(r.groups, readGroup{layer: layer, chunk: r.chunk, due: due, reads: r.reads[start:len(r.reads):len(r.reads)], rows: upTo - through})
+		r.groups = append(r.groups, readGroup{
+			layer: layer, chunk: r.chunk, due: due, reads: r.reads[start:len(r.reads):len(r.reads)], rows: upTo - through,
+			size: (units.Bytes(plan.Staging) + layout.StagingAlign - 1) / layout.StagingAlign * layout.StagingAlign,
+		})
 		start, through = len(r.reads), upTo
 	}
 	for _, q := range plan.Requests {
 		length := units.Bytes(q.Length)
-		if r.staging > 0 && r.fill+length > r.staging {
+		if r.staging > 0 && r.fill > r.staging-length {
 			cut(q.Buf)
 			r.open()
 		}
 		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset), Length: length})
-		r.fill += length
+		r.requests++
+		if r.staging > 0 {
+			r.fill += length
+		}
 	}
 	cut(plan.Staging)
+}
+
+// share puts the layers that were added since open together, as far as they fit into a buffer for the largest: what the engine does without a limit.
+func (r *reader) share() {
+	if r.staging > 0 {
+		return
+	}
+	added := r.groups[r.opened:]
+	for i := range added {
+		r.room = max(r.room, added[i].size)
+	}
+	fill, requests := units.Bytes(0), 0
+	for i := range added {
+		g := &added[i]
+		if fill += g.size; requests > 0 && (fill > r.room || requests+len(g.reads) > layout.MostAhead) {
+			r.chunk++
+			fill, requests = g.size, 0
+		}
+		requests += len(g.reads)
+		g.chunk = r.chunk
+	}
 }
 
 // advance goes on until a time.
@@ -93,12 +127,12 @@ func (r *reader) step(to units.Nanos) (early bool, err error) {
 	return early, r.retire()
 }
 
-// turn is when the next chunk is submitted. A limited buffer has to be empty.
+// turn is when the next chunk is submitted. A buffer with an end has to be empty.
 func (r *reader) turn() (at units.Nanos, ok bool) {
 	switch {
 	case r.next == len(r.groups):
 		return 0, false
-	case r.staging == 0:
+	case r.staging == Unlimited:
 		return r.groups[r.next].due, true
 	}
 	return max(r.groups[r.next].due, r.free), r.first == r.next
@@ -115,9 +149,9 @@ func (r *reader) submit(at units.Nanos) (err error) {
 	return nil
 }
 
-// retire moves the rows of complete groups.
+// retire moves the rows of complete groups; those of a buffer with an end when all of it is complete.
 func (r *reader) retire() error {
-	for r.first < r.next && r.station.Done(r.groups[r.first].ticket) {
+	for r.first < r.next && r.complete() {
 		g := &r.groups[r.first]
 		batch, err := r.station.Take(g.ticket)
 		if err != nil {
@@ -130,6 +164,20 @@ func (r *reader) retire() error {
 		r.first++
 	}
 	return nil
+}
+
+// complete reports whether the rows of the first group can be moved.
+func (r *reader) complete() bool {
+	last := r.first + 1
+	if r.staging < Unlimited {
+		last = r.next
+	}
+	for i := r.first; i < last; i++ {
+		if !r.station.Done(r.groups[i].ticket) {
+			return false
+		}
+	}
+	return true
 }
 
 // wait goes on until the reads up to a layer are in their places, and those of a demand group, if there is one, are complete. It returns when

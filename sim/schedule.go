@@ -21,10 +21,14 @@ type Schedule struct {
 	// Dense is the number of layers at the start whose units are all in memory for good: they read nothing and multiply with everything.
 	Dense int `json:"dense"`
 	// Staging is the size of the buffer that reads ahead land in. What exceeds it goes in chunks: one is read and moved to its rows before the
-	// next is submitted. 0 = no limit.
+	// next is submitted. 0 stands for a buffer that holds the largest layer's reads so far and never parts a layer, as the engine's without a
+	// limit. Unlimited submits everything when it is known, however much is under way.
 	Staging units.Bytes `json:"staging,omitempty"`
 	Wait    Wait        `json:"wait,omitempty"`
 }
+
+// Unlimited is a staging buffer without end.
+const Unlimited units.Bytes = math.MaxInt64
 
 // ScheduleKind names a schedule.
 type ScheduleKind string
@@ -108,7 +112,7 @@ func (s *Schedule) check(head *traces.Header, predicted bool) error {
 	case s.Dense == 0 && s.Kind == WholeToken:
 		return fmt.Errorf("sim: the schedule %s predicts from layer 0, which reads nothing itself; give a dense prefix of 1 layer or more", WholeToken)
 	case s.Staging < 0:
-		return fmt.Errorf("sim: a staging buffer of %d bytes: it must not be negative; 0 stands for no limit", s.Staging)
+		return fmt.Errorf("sim: a staging buffer of %d bytes: it must not be negative; 0 stands for the largest layer's reads", s.Staging)
 	}
 	return nil
 }

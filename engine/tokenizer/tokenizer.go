@@ -22,7 +22,7 @@ type Tokenizer struct {
 	roles    roles
 	sha256   string
 
-	mu   sync.Mutex  // guards the working memory of encoding: below, and in uni
+	mu   sync.Mutex // guards the working memory of encoding: below, and in uni
 	bpe  encoder
 	norm normalizing
 }

@@ -30,7 +30,7 @@ func replayCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "policy", Usage: "keep rows by `POLICY` in place of a window, as in sim"},
 			&cli.StringFlag{Name: "schedule", Value: "demand", Usage: "ask for reads by `SCHEDULE`: demand, lookahead (the next layer's while one computes) or token (all layers' after layer 0)"},
 			&cli.IntFlag{Name: "dense-prefix", Usage: "keep all units of the first `N` layers in memory", DefaultText: "1 with --schedule token, else 0"},
-			&cli.StringFlag{Name: "staging", Usage: "read ahead at most `SIZE` before rows are moved to their places", DefaultText: "no limit"},
+			&cli.StringFlag{Name: "staging", Usage: "read ahead at most `SIZE` before rows are moved to their places", DefaultText: "the largest layer's reads"},
 			backendFlag(),
 			&cli.IntFlag{Name: "reference-every", Value: 16, Usage: "read the reference pattern every `N` tokens, to see drift; 0 = never, as for reads through the page cache"},
 		}, readFlags(largestWindow)...), outputFlags()...),
@@ -144,7 +144,7 @@ func replaySchedule(c *cli.Context) (s replay.Schedule, err error) {
 	}
 	if text := c.String("staging"); text != "" {
 		if s.Staging, err = units.ParseBytes(text); err != nil || s.Staging < 1 {
-			return s, usageError("--staging %q: a size of 1B or more is wanted; leave it out for no limit", text)
+			return s, usageError("--staging %q: a size of 1B or more is wanted; leave it out for the largest layer's reads", text)
 		}
 	}
 	return s, nil

@@ -68,7 +68,7 @@ func readAheadFlags() []cli.Flag {
 		&cli.StringFlag{Name: "recall", Usage: "read ahead this `SHARE` of the needed units, 0 to 1, or what the trace's predicted masks name (trace); the rest is read on demand", DefaultText: "1"},
 		&cli.Float64Flag{Name: "false-positives", Usage: "read ahead this `SHARE` of the other units too, for nothing", DefaultText: "0"},
 		&cli.IntFlag{Name: "dense-prefix", Usage: "keep all units of the first `N` layers in memory and multiply with all of them", DefaultText: "1 with --schedule token, else 0"},
-		&cli.StringFlag{Name: "staging", Usage: "read ahead at most `SIZE` before the rows are moved to their places", DefaultText: "no limit"},
+		&cli.StringFlag{Name: "staging", Usage: "read ahead at most `SIZE` before the rows are moved to their places, or unlimited: all at once", DefaultText: "the largest layer's reads"},
 		&cli.StringFlag{Name: "wait", Usage: "with --schedule token, layers wait for the reads of the whole token or of their own: `WHAT` is token or layer", DefaultText: "token"},
 	}
 }
@@ -107,9 +107,11 @@ func readAheadOf(c *cli.Context) (s sim.Schedule, err error) {
 	if s.Kind == sim.WholeToken && s.Dense < 1 {
 		return s, usageError("--dense-prefix %d: --schedule token predicts from layer 0, which must be dense; give 1 or more", s.Dense)
 	}
-	if text := c.String("staging"); text != "" {
+	if text := c.String("staging"); text == "unlimited" {
+		s.Staging = sim.Unlimited
+	} else if text != "" {
 		if s.Staging, err = units.ParseBytes(text); err != nil || s.Staging < 1 {
-			return s, usageError("--staging %q: a size of 1B or more is wanted; leave it out for no limit", text)
+			return s, usageError("--staging %q: a size of 1B or more is wanted; or unlimited", text)
 		}
 	}
 	if s.Wait, err = sim.ParseWait(c.String("wait")); err != nil {
