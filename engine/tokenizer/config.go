@@ -192,7 +192,7 @@ func (s *settings) readSpecial(m value) (known bool, err error) {
 	if !slices.Contains(tokenRoles(), m.name) {
 		return false, nil
 	}
-	var tok listed
+	var tok listedToken
 	if !m.null() {
 		if tok, err = m.addedToken(); err != nil {
 			return true, err
@@ -227,15 +227,15 @@ func (s *settings) readDecoder(m value) error {
 	})
 }
 
-// listed is a special token in a list, which may or may not say its id.
-type listed struct {
+// listedToken is a special token in a list, which may or may not say its id.
+type listedToken struct {
 	entry
 	numbered bool
 }
 
 // addedToken reads a token that is a string or an object with flags.
-func (m value) addedToken() (listed, error) {
-	tok := listed{entry: entry{kind: added, pos: m.pos}}
+func (m value) addedToken() (listedToken, error) {
+	tok := listedToken{entry: entry{kind: added, pos: m.pos}}
 	if m.raw[0] == '"' {
 		var err error
 		tok.text, err = m.text()

@@ -10,8 +10,10 @@ import (
 
 // pieceFile is what is read of a SentencePiece model (sentencepiece_model.proto).
 type pieceFile struct {
+	name         string // of the file
 	data         []byte
 	pieces       []piece
+	fillers      bool   // pieces of no use fill holes in the ids
 	modelType    uint64 // of trainer_spec
 	byteFallback bool
 	suffixSpace  bool // treat_whitespace_as_suffix
@@ -26,7 +28,6 @@ type pieceFile struct {
 type piece struct {
 	score    float32
 	from, to uint32
-	at       uint32 // where it stands
 	kind     uint8
 }
 
@@ -38,6 +39,7 @@ const (
 	pieceUnknown     = 2
 	pieceControl     = 3
 	pieceUserDefined = 4
+	pieceUnused      = 5
 	pieceByte        = 6
 
 	typeUnigram = 1
@@ -49,7 +51,7 @@ const maxMergedPiece = 256
 
 // readPieces reads tokenizer.model. Fields that are not known are skipped: they say how the model was trained.
 func readPieces(data []byte) (pieceFile, error) {
-	p := pieceFile{data: data, modelType: typeUnigram, prefix: true, trim: true, escape: true}
+	p := pieceFile{name: modelFile, data: data, modelType: typeUnigram, prefix: true, trim: true, escape: true}
 	count := 0
 	for m := (message{data: data}); ; {
 		f, ok, err := m.next()
@@ -104,7 +106,7 @@ func (f field) flag(into *bool) error {
 }
 
 func (p *pieceFile) readPiece(f field) error {
-	el := piece{kind: pieceNormal, at: uint32(f.at)}
+	el := piece{kind: pieceNormal}
 	err := f.each(func(f field) error {
 		switch f.number {
 		case 1:
@@ -119,17 +121,23 @@ func (p *pieceFile) readPiece(f field) error {
 		}
 		return nil
 	})
-	switch text := p.text(el); {
-	case err != nil:
-		return err
-	case len(text) == 0:
-		return modelAt(f.at).malformed("a piece is the empty text")
-	case !utf8.Valid(text):
-		return modelAt(f.at).malformed("piece %q is not UTF-8", text)
-	case math.IsNaN(float64(el.score)) || math.IsInf(float64(el.score), 0):
-		return modelAt(f.at).malformed("piece %q has the score %v", text, el.score)
+	if err == nil {
+		err = p.check(el, modelAt(f.at))
 	}
 	p.pieces = append(p.pieces, el)
+	return err
+}
+
+// check refuses a piece that cannot be one.
+func (p *pieceFile) check(el piece, at position) error {
+	switch text := p.text(el); {
+	case len(text) == 0:
+		return at.malformed("a piece is the empty text")
+	case !utf8.Valid(text):
+		return at.malformed("piece %q is not UTF-8", text)
+	case math.IsNaN(float64(el.score)) || math.IsInf(float64(el.score), 0):
+		return at.malformed("piece %q has the score %v", text, el.score)
+	}
 	return nil
 }
 
@@ -180,7 +188,7 @@ func (p *pieceFile) readDenormalizer(f field) error {
 
 // fill makes a source of the file. prefix is where a space is put in front, if the model does so at all.
 func (p *pieceFile) fill(src *source, prefix string) error {
-	at := inFile(modelFile)
+	at := inFile(p.name)
 	switch {
 	case len(p.pieces) == 0:
 		return at.malformed("no pieces")
@@ -231,21 +239,21 @@ func (p *pieceFile) fillVocab(src *source) error {
 		length += int(el.to - el.from)
 	}
 	list := newTextsBuilder(len(p.pieces), length)
-	at := inList(modelFile, "pieces")
+	at := inList(p.name, "pieces")
 	for i, el := range p.pieces {
 		list.add(p.text(el))
 		e := entry{id: uint32(i), pos: at.entry(i), kind: control, flags: uncut | outside, flagged: true}
-		switch el.kind {
-		case pieceNormal, pieceByte:
+		switch {
+		case el.kind == pieceNormal || el.kind == pieceByte:
 			continue
-		case pieceControl:
-		case pieceUnknown:
+		case el.kind == pieceControl || el.kind == pieceUnused && p.fillers:
+		case el.kind == pieceUnknown:
 			if src.spec.Model.Unknown != nil {
 				return e.pos.malformed("%q is a second unknown piece", p.text(el))
 			}
 			id := e.id
 			src.spec.Model.Unknown = &id
-		case pieceUserDefined:
+		case el.kind == pieceUserDefined:
 			if p.trim && bytes.Contains(p.text(el), []byte("  ")) {
 				return e.pos.unsupported("user-defined piece %q with two spaces, which the model removes from a text", p.text(el))
 			}
@@ -273,7 +281,7 @@ func (p *pieceFile) merges() ruleList {
 		}
 	}
 	slices.SortStableFunc(byScore, func(a, b uint32) int { return cmp.Compare(p.pieces[b].score, p.pieces[a].score) })
-	list := ruleList{pos: func(int) position { return inFile(modelFile) }} // pairs of different pieces differ: none is wrong
+	list := ruleList{pos: func(int) position { return inFile(p.name) }} // pairs of different pieces differ: none is wrong
 	list.each = func(lex *lexicon, use func(left, right []byte, tied bool) error) error {
 		normal := func(text []byte) bool {
 			id, ok := lex.findBytes(text)
@@ -284,7 +292,7 @@ func (p *pieceFile) merges() ruleList {
 			el := p.pieces[i]
 			text := p.text(el)
 			if len(text) > maxMergedPiece {
-				return modelAt(int(el.at)).unsupported("piece %.40q… of %d bytes; supported: up to %d", text, len(text), maxMergedPiece)
+				return inList(p.name, "pieces").entry(int(i)).unsupported("piece %.40q… of %d bytes; supported: up to %d", text, len(text), maxMergedPiece)
 			}
 			for cut := 1; cut < len(text); cut++ {
 				if !utf8.RuneStart(text[cut]) || !normal(text[:cut]) || !normal(text[cut:]) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,7 +31,7 @@ func packCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`IMG` to write (*.flash.safetensors)"},
 			&cli.StringFlag{Name: "name", Usage: "`NAME` of the model", DefaultText: "the folder's"},
 			&cli.StringFlag{Name: "dtype", Usage: "convert weights to `TYPE`: f16, bf16, f32, or the rows on flash to q8 or q4 (a scale per 32 weights)", DefaultText: "as they are stored"},
-			&cli.StringFlag{Name: "tokenizer", Usage: "`DIR` with the tokenizer", DefaultText: "the model's folder"},
+			&cli.StringFlag{Name: "tokenizer", Usage: "`DIR` or GGUF file with the tokenizer", DefaultText: "the model's own"},
 			&cli.BoolFlag{Name: "ignore-index", Usage: "take every weights file of the folder, whatever its index says"},
 			&cli.StringFlag{Name: "stride", Usage: "`SIZE` between records, for example 4KiB", DefaultText: "no padding"},
 			jsonFlag(),
@@ -94,29 +95,41 @@ func (e *env) pack(c *cli.Context) error {
 
 func isGGUF(path string) bool { return strings.EqualFold(filepath.Ext(path), ".gguf") }
 
-// packTokenizer is the text form of the tokenizer: that of the folder, or of the one that --tokenizer names. A GGUF file's own is checked, but not kept.
-func (e *env) packTokenizer(c *cli.Context, dir string) ([]byte, error) {
-	from := c.String("tokenizer")
-	if from == "" && isGGUF(dir) {
-		f, err := gguf.Open(dir)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		if _, err := f.Vocabulary(); err != nil {
-			return nil, err
-		}
-		e.note("note: the tokenizer inside a GGUF file is not kept: the image cannot read text; name the folder of the original with --tokenizer")
+// packTokenizer is the text form of the tokenizer: that of the folder or GGUF file, or of the folder that --tokenizer names.
+func (e *env) packTokenizer(c *cli.Context, from string) ([]byte, error) {
+	if named := c.String("tokenizer"); named != "" {
+		from = named
+	}
+	load := tokenizer.Load
+	if isGGUF(from) {
+		load = loadListed
+	}
+	tok, err := load(from)
+	if isGGUF(from) && errors.Is(err, tokenizer.ErrUnsupported) {
+		e.note("note: the tokenizer inside the GGUF file is not one that this program has, so that the image cannot read text; name the folder of the original with --tokenizer (%v)", err)
 		return nil, nil
 	}
-	if from == "" {
-		from = dir
-	}
-	tok, err := tokenizer.Load(from)
 	if err != nil {
 		return nil, fmt.Errorf("pack: %w", err)
 	}
 	return tok.MarshalText()
+}
+
+// loadListed makes the tokenizer that a GGUF file lists.
+func loadListed(path string) (*tokenizer.Tokenizer, error) {
+	f, err := gguf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	v, err := f.Vocabulary()
+	if err != nil {
+		return nil, err
+	}
+	return tokenizer.FromList(tokenizer.Listed{
+		File: filepath.Base(path), Model: v.Model, Pre: v.Pre, Tokens: v.Tokens, Types: v.Types, Merges: v.Merges, Scores: v.Scores,
+		BOS: v.BOS, EOS: v.EOS, Padding: v.Padding, AddBOS: v.AddBOS, AddEOS: v.AddEOS, SpacePrefix: v.SpacePrefix,
+	})
 }
 
 // imageTable describes an image.

@@ -83,7 +83,8 @@ func TestField_G5_NoMerges(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v.Model != "gpt2" || v.Pre != "default" || len(v.Tokens) != 12 || v.Tokens[3] != "t3" || !slices.Equal(v.Merges, []string{"a b", "c d"}) ||
-		len(v.Types) != 12 || v.Scores != nil || v.BOS != 1 || v.EOS != 2 || v.Unknown != -1 || v.Padding != -1 || !v.AddBOS {
+		len(v.Types) != 12 || v.Scores != nil || v.BOS != 1 || v.EOS != 2 || v.Unknown != -1 || v.Padding != -1 ||
+		v.AddBOS == nil || !*v.AddBOS || v.AddEOS != nil || v.SpacePrefix != nil {
 		t.Errorf("%+v", v)
 	}
 }

@@ -15,7 +15,8 @@ type Vocabulary struct {
 	Types  []int32   // llama.cpp's kinds of tokens (1 normal, 2 unknown, 3 control, 6 byte); nil when there are none
 	// The ids of special tokens, −1 for those that the file does not name.
 	BOS, EOS, Unknown, Padding int64
-	AddBOS                     bool // put BOS in front; false when the file does not say
+	AddBOS, AddEOS             *bool // put BOS in front, EOS at the end; nil when the file does not say
+	SpacePrefix                *bool // put a space in front; nil when the file does not say
 }
 
 // Vocabulary returns the tokenizer. A file without one is an fs.ErrNotExist. One that cannot work, such as byte-level
@@ -56,8 +57,17 @@ func (f *File) readVocabulary() (v Vocabulary, err error) {
 	if v.Types, _, err = Get[[]int32](f, prefix+"token_type"); err != nil {
 		return v, err
 	}
-	if v.AddBOS, _, err = Get[bool](f, prefix+"add_bos_token"); err != nil {
-		return v, err
+	for _, flag := range []struct {
+		key string
+		dst **bool
+	}{{"add_bos_token", &v.AddBOS}, {"add_eos_token", &v.AddEOS}, {"add_space_prefix", &v.SpacePrefix}} {
+		yes, ok, err := Get[bool](f, prefix+flag.key)
+		if err != nil {
+			return v, err
+		}
+		if ok {
+			*flag.dst = &yes
+		}
 	}
 	for _, id := range []struct {
 		key string

@@ -1,0 +1,178 @@
+package tokenizer
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Listed is a tokenizer as a GGUF file lists it, in the words of llama.cpp (docs/gguf.md, src/llama-vocab.cpp).
+type Listed struct {
+	File   string   // for errors
+	Model  string   // ListedBytes or ListedPieces
+	Pre    string   // ListedBytes: how a text is cut into words
+	Tokens []string // by id
+	Types  []int32  // of the tokens, in the numbers of SentencePiece; nil where all are normal
+	Merges []string // ListedBytes: "left right", best first
+	Scores []float32
+	// The ids of special tokens, −1 where there is none.
+	BOS, EOS, Padding int64
+	// What the file says of them; nil where it says nothing and llama.cpp's default holds.
+	AddBOS, AddEOS, SpacePrefix *bool
+}
+
+// The kinds of Listed.Model.
+const (
+	ListedBytes  = "gpt2"  // byte-level BPE
+	ListedPieces = "llama" // SentencePiece's BPE
+)
+
+// listedCuts are the ways of cutting by their names. Those of Llama 3 take a word that is a token as it is, and put BOS first
+// if the file does not say otherwise.
+var listedCuts = map[string]struct {
+	pattern string
+	llama3  bool
+}{
+	"llama-bpe": {patternLlama3, true}, "llama3": {patternLlama3, true}, "llama-v3": {patternLlama3, true},
+	"qwen2": {patternQwen2, false}, "gpt-2": {"", false}, "phi-2": {"", false},
+}
+
+// FromList makes a tokenizer of what a GGUF file lists. Special tokens are cut out of a text as they are written. Errors are
+// ErrFormat and ErrUnsupported.
+func FromList(l Listed) (*Tokenizer, error) {
+	at := inFile(l.File)
+	if len(l.Types) != len(l.Tokens) && l.Types != nil || len(l.Scores) != len(l.Tokens) && l.Scores != nil {
+		return nil, at.malformed("%d tokens with %d types and %d scores", len(l.Tokens), len(l.Types), len(l.Scores))
+	}
+	src := source{name: l.File}
+	var err error
+	addBOS := true
+	switch l.Model {
+	case ListedBytes:
+		addBOS, err = l.fillBytes(&src)
+	case ListedPieces:
+		err = l.fillPieces(&src)
+	default:
+		err = at.unsupported("tokenizer of type %.40q; supported: %s, %s", l.Model, ListedBytes, ListedPieces)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range src.extra {
+		if e := &src.extra[i]; e.kind == control && l.kind(int(e.id)) != pieceUnused {
+			e.flags = e.flags.with(uncut, false)
+		}
+	}
+	src.roles = roles{bos: role(l.BOS), eos: role(l.EOS), pad: role(l.Padding)}
+	if l.AddBOS != nil {
+		addBOS = *l.AddBOS
+	}
+	if err := src.roles.putBOSFirst(addBOS, l.File); err != nil {
+		return nil, err
+	}
+	if l.AddEOS != nil && *l.AddEOS {
+		if l.EOS < 0 {
+			return nil, at.malformed("add_eos_token is true, but there is no eos_token_id")
+		}
+		src.roles.suffix = []uint32{uint32(l.EOS)}
+	}
+	return build(src)
+}
+
+// role returns the id of a role, nil when there is none.
+func role(id int64) *uint32 {
+	if id < 0 || id > int64(noToken) {
+		return nil
+	}
+	n := uint32(id)
+	return &n
+}
+
+// kind returns the type of a token.
+func (l *Listed) kind(id int) int32 {
+	if l.Types == nil {
+		return pieceNormal
+	}
+	return l.Types[id]
+}
+
+// fillBytes reads byte-level BPE, and reports whether BOS comes first by default.
+func (l *Listed) fillBytes(src *source) (addBOS bool, err error) {
+	at := inFile(l.File)
+	cut, ok := listedCuts[l.Pre]
+	if !ok {
+		return false, at.unsupported("texts are cut as %.40q says; supported: llama-bpe, qwen2, gpt-2, phi-2; a file that says nothing must be converted again", l.Pre)
+	}
+	src.spec = plainPipeline(false)
+	if cut.pattern != "" {
+		src.spec.PreTokenizer = []preStep{{Type: preSplit, Pattern: cut.pattern}, {Type: preBytes}}
+		src.spec.Model.IgnoreMerges = cut.llama3
+	}
+	list := newTextsBuilder(len(l.Tokens), totalLen(l.Tokens))
+	tokens := inList(l.File, "tokens")
+	for i, text := range l.Tokens {
+		if !utf8.ValidString(text) {
+			return false, tokens.entry(i).malformed("token %q is not UTF-8", text)
+		}
+		list.addString(text)
+		e := entry{text: text, id: uint32(i), pos: tokens.entry(i), flagged: true}
+		switch l.kind(i) {
+		case pieceNormal, pieceByte:
+			continue
+		case pieceUserDefined:
+			e.kind = added
+		case pieceUnknown, pieceControl, pieceUnused:
+			e.kind, e.flags = control, uncut
+		default:
+			return false, e.pos.unsupported("token %.40q of type %d", text, l.kind(i))
+		}
+		src.extra = append(src.extra, e)
+	}
+	src.vocab = vocabulary{texts: list.texts(), pos: tokens.entry}
+	merges := inList(l.File, "merges")
+	src.merges = ruleList{count: fixed(len(l.Merges)), pos: merges.entry}
+	src.merges.each = func(_ *lexicon, use func(left, right []byte, tied bool) error) error {
+		for i, text := range l.Merges {
+			left, right, err := splitMerge([]byte(text), merges.entry(i))
+			if err != nil {
+				return err
+			}
+			if err := use(left, right, false); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return cut.llama3 && l.BOS >= 0, nil
+}
+
+func totalLen(list []string) int {
+	n := 0
+	for _, s := range list {
+		n += len(s)
+	}
+	return n
+}
+
+// fillPieces reads SentencePiece's BPE.
+func (l *Listed) fillPieces(src *source) error {
+	if l.Scores == nil {
+		return inFile(l.File).malformed("SentencePiece without scores")
+	}
+	p := pieceFile{name: l.File, data: []byte(strings.Join(l.Tokens, "")), modelType: typeBPE, escape: true, fillers: true}
+	p.prefix = l.SpacePrefix == nil || *l.SpacePrefix
+	from := uint32(0)
+	for i, text := range l.Tokens {
+		kind := l.kind(i)
+		if kind < pieceNormal || kind > pieceByte {
+			return inList(l.File, "tokens").entry(i).unsupported("token %.40q of type %d", text, kind)
+		}
+		p.byteFallback = p.byteFallback || kind == pieceByte
+		el := piece{score: l.Scores[i], from: from, to: from + uint32(len(text)), kind: uint8(kind)}
+		if err := p.check(el, inList(l.File, "tokens").entry(i)); err != nil {
+			return err
+		}
+		from = el.to
+		p.pieces = append(p.pieces, el)
+	}
+	return p.fill(src, prefixAlways)
+}
