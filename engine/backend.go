@@ -11,7 +11,7 @@ import (
 // H, what attention and the feed-forward part are computed from; and Out, what they give. families.go says in which order the parts come.
 //
 // Parts are given to a backend in order and may be done later, at the latest when something is asked back. So they return no error: the first one that
-// happens stays, and Wait, Input, Collect and Logits return it.
+// happens stays, and Wait, Feature, Collect and Logits return it.
 type Backend interface {
 	// Prepare makes room for an engine's steps. A backend serves one engine at a time.
 	Prepare(s *Setup) error
@@ -34,14 +34,16 @@ type Backend interface {
 	FFN(s *Step)
 	// Head computes the logits from X.
 	Head(s *Step)
+	// Keep sets aside, as a feature of the layer, what the parts that follow change: Out for AttentionOutput, X for Residual. Only kinds of Setup.Kept are asked for.
+	Keep(s *Step, k FeatureKind)
 
 	// Wait returns when everything so far is done.
 	Wait() error
 	// Clock says whether Times will be asked for; Times are those of the last layer that is done, by the device's own clock; zero where it has none.
 	Clock(on bool)
 	Times() DeviceTimes
-	// Input is H of a token, valid until the next part.
-	Input(s *Step, i int) ([]float32, error)
+	// Feature is a feature of a token in the layer, valid until the next part: H for FFNInput, otherwise what was kept.
+	Feature(s *Step, i int, k FeatureKind) ([]float32, error)
 	// Collect hands the values of the rows to Step.Collect and, with Setup.Check, what all rows would have made active to Step.SetTrue, of every token.
 	Collect(s *Step) error
 	// Logits are those of a token, valid until the next step.
@@ -79,6 +81,8 @@ type Setup struct {
 	Cut                       []float32 // as in Config
 	// Resident are the rows of layers that are all in memory, by unit; nil for a layer on flash. Check, if not nil, as in Config.
 	Resident, Check [][]Row
+	// Kept says which features Keep will be asked for.
+	Kept [FeatureKinds]bool
 }
 
 // Step is the tokens that go through the model together.

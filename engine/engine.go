@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -17,6 +18,8 @@ type Config struct {
 	Sequences int      // that are run side by side; 0 = 1
 	Batch     int      // tokens of a step; 0 = Sequences
 	Observer  Observer // may be nil
+	// FeatureKind is the kind of LayerEvent.Feature.
+	FeatureKind FeatureKind
 	// Cut, by layer, drops the neurons whose value (what their down row is multiplied with) is not above it in magnitude: it makes a model without
 	// exact zeros sparse, at a loss, as CATS and TEAL do. nil = none is dropped.
 	Cut []float32
@@ -57,6 +60,8 @@ type Engine struct {
 	observer Observer
 	timed    bool // the observer wants times, or more
 	shown    bool // it wants what is computed
+	feature  FeatureKind
+	kept     [FeatureKinds]bool // features that are set aside
 	began    time.Time
 
 	lanes   []lane // one for each token of the largest step
@@ -101,7 +106,7 @@ func New(w *model.Weights, rows Rows, cfg Config) (*Engine, error) {
 		cfg.Threads = runtime.GOMAXPROCS(0)
 	}
 	e := &Engine{
-		w: w, arch: &w.Arch, shape: s, rows: rows, schedule: cfg.Schedule, checked: cfg.Check != nil, pool: cpu.NewPool(cfg.Threads), backend: cfg.Backend,
+		w: w, arch: &w.Arch, shape: s, rows: rows, schedule: cfg.Schedule, checked: cfg.Check != nil, feature: cfg.FeatureKind, pool: cpu.NewPool(cfg.Threads), backend: cfg.Backend,
 		began: time.Now(), lanes: make([]lane, cfg.Batch), next: make([]int, cfg.Sequences), context: cfg.Context,
 		unions: masksOf(s.Layers, s.DFFN), masks: make([][]uint64, s.Layers), dropped: make([]int, s.Layers), logits: make([][]float32, cfg.Batch),
 	}
@@ -129,7 +134,11 @@ func (e *Engine) prepare(cfg *Config) (err error) {
 	if e.backend == nil {
 		e.backend = &processor{pool: e.pool}
 	}
+	if err := errors.Join(e.feature.In(e.arch), e.predict.FeatureKind.In(e.arch)); err != nil {
+		return err
+	}
 	setup := &Setup{Weights: e.w, Context: cfg.Context, Sequences: cfg.Sequences, Batch: cfg.Batch, Cut: cfg.Cut, Resident: e.rows.resident()}
+	setup.Kept[e.feature], setup.Kept[e.predict.FeatureKind], setup.Kept[FFNInput] = true, true, false
 	if cfg.Check != nil {
 		setup.Check = cfg.Check.rows
 	}
@@ -161,6 +170,9 @@ func (e *Engine) Observe(o Observer) {
 	e.observer = o
 	_, counting := o.(Counting)
 	e.timed, e.shown = o != nil && !counting, o != nil && (!counting || e.checked)
+	e.kept = [FeatureKinds]bool{}
+	e.kept[e.feature], e.kept[e.predict.FeatureKind] = e.shown, true
+	e.kept[FFNInput] = false // it stays where it is
 	e.backend.Clock(e.timed)
 }
 
@@ -300,7 +312,8 @@ func (e *Engine) show(s *Step, i int) (err error) {
 	if e.checked {
 		s.ev.True = a.truth
 	}
-	s.ev.Input, err = e.backend.Input(s, i)
+	s.ev.FeatureKind = e.feature
+	s.ev.Feature, err = e.backend.Feature(s, i, e.feature)
 	return err
 }
 

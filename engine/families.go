@@ -1,6 +1,7 @@
 package engine
 
-// One layer of each family, top to bottom. X is the residual stream; Norm writes H, Attention and FFN read it and write Out (backend.go).
+// One layer of each family, top to bottom. X is the residual stream; Norm writes H, Attention and FFN read it and write Out (backend.go). Features that
+// predictors or observers want are set aside where X or Out is theirs; FFNInput is H itself when the rows are brought.
 
 // opt is a layer of OPT: norms in front, or behind the residual additions (350M).
 func (e *Engine) opt(s *Step) error {
@@ -8,6 +9,7 @@ func (e *Engine) opt(s *Step) error {
 		b := e.backend
 		b.CopyState(s)
 		b.Attention(s)
+		e.keep(s, AttentionOutput)
 		b.AddOut(s)
 		b.NormInPlace(s, AttnNorm)
 		b.CopyState(s)
@@ -33,7 +35,9 @@ func (e *Engine) serial(s *Step) error {
 	b := e.backend
 	b.Norm(s, AttnNorm)
 	b.Attention(s)
+	e.keep(s, AttentionOutput)
 	b.AddOut(s)
+	e.keep(s, Residual)
 	b.Norm(s, FFNNorm)
 	if err := e.bring(s); err != nil {
 		return err
@@ -49,8 +53,10 @@ func (e *Engine) falcon(s *Step) error {
 		return e.serial(s)
 	}
 	b := e.backend
+	e.keep(s, Residual)
 	b.Norm(s, AttnNorm)
 	b.Attention(s)
+	e.keep(s, AttentionOutput)
 	if !e.arch.SharedNorm {
 		b.Norm(s, FFNNorm)
 	}
@@ -66,8 +72,10 @@ func (e *Engine) falcon(s *Step) error {
 // phi is a layer of Phi: attention and FFN from the same normed residual.
 func (e *Engine) phi(s *Step) error {
 	b := e.backend
+	e.keep(s, Residual)
 	b.Norm(s, AttnNorm)
 	b.Attention(s)
+	e.keep(s, AttentionOutput)
 	b.AddOut(s)
 	if err := e.bring(s); err != nil {
 		return err

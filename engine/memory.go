@@ -21,7 +21,7 @@ func Sum(parts []Part) (total units.Bytes) {
 }
 
 // Memory is what an engine with a configuration needs besides rows: the resident weights, keys and values, and the activations of a step. Zero values of the
-// configuration count as New takes them.
+// configuration count as New takes them; predictors count as an observer of the kind that they take.
 func Memory(w *model.Weights, cfg Config) []Part {
 	s := w.Shape
 	sequences := max(cfg.Sequences, 1)
@@ -31,6 +31,9 @@ func Memory(w *model.Weights, cfg Config) []Part {
 	}
 	qDim, kvDim := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
 	lane := 3*s.DModel + 2*qDim + 2*kvDim + s.DFFN + w.Arch.Embed + s.Vocab
+	if cfg.FeatureKind != FFNInput {
+		lane += s.DModel
+	}
 	const number = 4 // bytes of a float32
 	return []Part{
 		{"resident weights", w.Bytes()},

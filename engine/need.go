@@ -5,22 +5,23 @@ import (
 	"math/bits"
 )
 
-// Predictor says which units a layer is going to need. It sets the bits of mask, which it finds clear; input is what the feed-forward part of a layer is computed
-// from (d_model). A set bit may be wrong either way: what is not named is not computed, at a loss.
+// Predictor says which units a layer is going to need. It sets the bits of mask, which it finds clear; feature is of the kind of Predictors (d_model). A set bit may
+// be wrong either way: what is not named is not computed, at a loss.
 type Predictor interface {
-	Predict(layer int, input []float32, mask []uint64) error
+	Predict(layer int, feature []float32, mask []uint64) error
 }
 
-// TokenPredictor names the units of all layers behind the first at once, from the input of layer 0's feed-forward part; masks are by layer, and those behind the first are clear.
+// TokenPredictor names the units of all layers behind the first at once, from the feature of layer 0; masks are by layer, and those behind the first are clear.
 type TokenPredictor interface {
-	PredictToken(input []float32, masks [][]uint64) error
+	PredictToken(feature []float32, masks [][]uint64) error
 }
 
-// Predictors name what is needed. Layer names what a layer needs from that layer's input; LookAhead what the next layer needs (it is asked with the index of
-// the layer whose input it gets); Token what all layers behind the first need.
+// Predictors name what is needed. Layer names what a layer needs from that layer's feature; LookAhead what the next layer needs (it is asked with the index of
+// the layer whose feature it gets); Token what all layers behind the first need.
 type Predictors struct {
 	Layer, LookAhead Predictor
 	Token            TokenPredictor
+	FeatureKind      FeatureKind // what all of them predict from
 }
 
 // Schedule says when rows on flash are asked for.
@@ -121,11 +122,11 @@ func (e *Engine) predictToken(s *Step) error {
 		for l := 1; l < len(a.own); l++ { // that of layer 0 is what it has just computed
 			clear(a.own[l])
 		}
-		input, err := e.backend.Input(s, i)
+		feature, err := e.backend.Feature(s, i, e.predict.FeatureKind)
 		if err != nil {
 			return err
 		}
-		if err := e.predict.Token.PredictToken(input, a.own); err != nil {
+		if err := e.predict.Token.PredictToken(feature, a.own); err != nil {
 			return err
 		}
 		for l := 1; l < len(a.own); l++ {
@@ -144,11 +145,11 @@ func (e *Engine) want(s *Step, l int, p Predictor) error {
 		case a.need[l] != nil:
 		case p != nil:
 			clear(a.own[l])
-			input, err := e.backend.Input(s, i)
+			feature, err := e.backend.Feature(s, i, e.predict.FeatureKind)
 			if err != nil {
 				return err
 			}
-			if err := p.Predict(s.Layer, input, a.own[l]); err != nil {
+			if err := p.Predict(s.Layer, feature, a.own[l]); err != nil {
 				return err
 			}
 			a.need[l] = a.own[l]

@@ -15,8 +15,9 @@ type LayerEvent struct {
 	// Values are the values of the computed units, ascending by unit; those that are not zero are the units of Active. Valid during the
 	// call only.
 	Values []float32
-	// Input is what the feed-forward part was computed from, behind its norm (d_model): the features of predictors. Valid during the call only.
-	Input []float32
+	// Feature is what predictors predict from (d_model), of the kind of Config.FeatureKind. Valid during the call only.
+	Feature     []float32
+	FeatureKind FeatureKind
 
 	// Need is what the token was given to compute, nil = everything; True what would have been active had all been computed, with Config.Check. Valid
 	// during the call only.

@@ -23,11 +23,12 @@ type processor struct {
 
 // activations are what one token of a step is computed with, all float32.
 type activations struct {
-	x, h, out  []float32 // (d_model)
-	q, att     []float32 // (heads, head_dim)
-	k, v       []float32 // (kv_heads, head_dim)
-	act        []float32 // (d_ffn), by row of the step
-	wide, head []float32 // embedding and logits
+	x, h, out  []float32               // (d_model)
+	q, att     []float32               // (heads, head_dim)
+	k, v       []float32               // (kv_heads, head_dim)
+	act        []float32               // (d_ffn), by row of the step
+	wide, head []float32               // embedding and logits
+	kept       [FeatureKinds][]float32 // (d_model); nil for those that nobody wants
 }
 
 // slot is the keys and values of one sequence.
@@ -48,6 +49,11 @@ func (p *processor) Prepare(s *Setup) error {
 		p.all[i] = activations{
 			x: floats(d), h: floats(d), out: floats(d), q: floats(qDim), att: floats(qDim), k: floats(kvDim), v: floats(kvDim),
 			act: floats(w.Shape.DFFN), wide: floats(w.Arch.Embed), head: floats(w.Shape.Vocab),
+		}
+		for k, kept := range s.Kept {
+			if kept {
+				p.all[i].kept[k] = floats(d)
+			}
 		}
 	}
 	for i := range p.slots {
@@ -72,8 +78,25 @@ func (p *processor) Clock(bool) {}
 // Times has none.
 func (p *processor) Times() DeviceTimes { return DeviceTimes{} }
 
-// Input is the token's own vector.
-func (p *processor) Input(_ *Step, i int) ([]float32, error) { return p.lanes[i].h, nil }
+// Keep copies the token's vectors.
+func (p *processor) Keep(_ *Step, k FeatureKind) {
+	for i := range p.lanes {
+		a := &p.lanes[i]
+		if k == AttentionOutput {
+			copy(a.kept[k], a.out)
+		} else {
+			copy(a.kept[k], a.x)
+		}
+	}
+}
+
+// Feature is the token's own vector.
+func (p *processor) Feature(_ *Step, i int, k FeatureKind) ([]float32, error) {
+	if k == FFNInput {
+		return p.lanes[i].h, nil
+	}
+	return p.lanes[i].kept[k], nil
+}
 
 // Collect has happened in FFN.
 func (p *processor) Collect(*Step) error { return nil }

@@ -28,7 +28,7 @@ func TestRecorderOfFeatures(t *testing.T) {
 		return nil
 	})
 	for _, input := range [][]float32{{1, -2, 0.5}, {65504, 1e6, float32(math.Inf(-1))}} {
-		if err := r.Layer(&engine.LayerEvent{Active: []uint64{0}, Input: input}); err != nil {
+		if err := r.Layer(&engine.LayerEvent{Active: []uint64{0}, Feature: input}); err != nil {
 			t.Fatal(err)
 		}
 		clear(input) // the engine goes on with it
@@ -40,7 +40,7 @@ func TestRecorderOfFeatures(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("features (-want +got):\n%s", d)
 	}
-	err := r.Layer(&engine.LayerEvent{Active: []uint64{0}, Input: []float32{1}})
+	err := r.Layer(&engine.LayerEvent{Active: []uint64{0}, Feature: []float32{1}})
 	if err == nil || !strings.Contains(err.Error(), "layer 0 has an input of 1 numbers: features of the trace have 3") {
 		t.Errorf("an input of another width: %v", err)
 	}
@@ -151,7 +151,7 @@ type inputs struct {
 }
 
 func (o *inputs) Layer(ev *engine.LayerEvent) error {
-	o.list = append(o.list, slices.Clone(ev.Input))
+	o.list = append(o.list, slices.Clone(ev.Feature))
 	return o.Observer.Layer(ev)
 }
 

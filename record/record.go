@@ -91,10 +91,10 @@ func (r *Recorder) Layer(ev *engine.LayerEvent) error {
 		a.token.Magnitude[ev.Layer] = codes
 	}
 	if r.width > 0 {
-		if len(ev.Input) != r.width {
-			return fmt.Errorf("record: layer %d has an input of %d numbers: features of the trace have %d", ev.Layer, len(ev.Input), r.width)
+		if len(ev.Feature) != r.width {
+			return fmt.Errorf("record: layer %d has an input of %d numbers: features of the trace have %d", ev.Layer, len(ev.Feature), r.width)
 		}
-		halves(a.token.Feature[ev.Layer], ev.Input)
+		halves(a.token.Feature[ev.Layer], ev.Feature)
 	}
 	a.next++
 	return nil

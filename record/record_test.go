@@ -109,7 +109,7 @@ func TestRecorderAllocatesNothing(t *testing.T) {
 			}
 			return nil
 		})
-		layer, token := engine.LayerEvent{Active: []uint64{1}, Values: []float32{1}, Input: []float32{1, 2, 3}}, engine.TokenEvent{}
+		layer, token := engine.LayerEvent{Active: []uint64{1}, Values: []float32{1}, Feature: []float32{1, 2, 3}}, engine.TokenEvent{}
 		if n := testing.AllocsPerRun(10, func() {
 			if err := r.Layer(&layer); err != nil {
 				t.Fatal(err)

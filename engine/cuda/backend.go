@@ -44,19 +44,27 @@ type Backend struct {
 // work is what one engine's steps use.
 type work struct {
 	scope
-	setup                                     *engine.Setup
-	resident                                  []int // layers whose rows this engine has put there
-	check                                     []*rows
-	x, h, out, q, att, k, v                   kernels.Mem // (tokens, …) float32
-	act, wide, logits, spare, all             kernels.Mem
-	sums, heads                               kernels.Mem // room of FFN and Attention
-	truth, turns                              kernels.Mem
-	keys, vals                                kernels.Mem // (layer, sequence, context, kv_heads, head_dim)
-	ids, positions, slots                     kernels.Mem // (tokens) int32
-	lists                                     *lists
-	longest                                   int // above every position of the step
-	hostLogits, hostInput, hostAct, hostTruth []byte
-	haveLogits, haveInput                     bool
+	setup                          *engine.Setup
+	resident                       []int // layers whose rows this engine has put there
+	check                          []*rows
+	x, h, out, q, att, k, v        kernels.Mem // (tokens, …) float32
+	act, wide, logits, spare, all  kernels.Mem
+	sums, heads                    kernels.Mem // room of FFN and Attention
+	truth, turns                   kernels.Mem
+	keys, vals                     kernels.Mem // (layer, sequence, context, kv_heads, head_dim)
+	ids, positions, slots          kernels.Mem // (tokens) int32
+	lists                          *lists
+	longest                        int // above every position of the step
+	features                       [engine.FeatureKinds]feature
+	hostLogits, hostAct, hostTruth []byte
+	haveLogits                     bool
+}
+
+// feature is a feature of all tokens of a step, and where the host has it.
+type feature struct {
+	at   kernels.Mem // (tokens, d_model) float32; FFNInput is h itself
+	host []byte
+	have bool
 }
 
 // Open takes a device of the machine into use for a model. Where there is none the error is kernels/cuda's ErrEnvironment and says what is missing.
@@ -156,7 +164,13 @@ func (b *Backend) prepare() error {
 	w.vals = w.floats(s.Layers, w.setup.Sequences, w.setup.Context, kvDim)
 	turns := kernels.Turns(arch.Rotary.Frequencies(), w.setup.Context)
 	w.turns = w.bytes(kernels.AsBytes(turns))
-	w.hostLogits, w.hostInput, w.hostAct = w.pinned(int64(4*n*s.Vocab)), w.pinned(int64(4*n*s.DModel)), w.pinned(int64(4*n*s.DFFN))
+	w.hostLogits, w.hostAct = w.pinned(int64(4*n*s.Vocab)), w.pinned(int64(4*n*s.DFFN))
+	w.features[engine.FFNInput] = feature{at: w.h, host: w.pinned(int64(4 * n * s.DModel))}
+	for k, kept := range w.setup.Kept {
+		if kept {
+			w.features[k] = feature{at: w.floats(n, s.DModel), host: w.pinned(int64(4 * n * s.DModel))}
+		}
+	}
 	masks := int64(n) * kernels.MaskBytes(s.DFFN)
 	if w.setup.Check != nil {
 		w.all, w.truth, w.hostTruth = w.floats(n, s.DFFN), w.room(masks), w.pinned(masks)

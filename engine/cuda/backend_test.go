@@ -165,7 +165,7 @@ type seen struct {
 }
 
 func (r *seen) Layer(ev *engine.LayerEvent) error {
-	r.layer, r.input = append(r.layer, slices.Clone(ev.Active)), append(r.input, slices.Clone(ev.Input))
+	r.layer, r.input = append(r.layer, slices.Clone(ev.Active)), append(r.input, slices.Clone(ev.Feature))
 	r.values = append(r.values, slices.Clone(ev.Values))
 	r.counts = append(r.counts, [5]int{ev.Hits, ev.Misses, ev.Evictions, ev.Requests, int(ev.Copied)})
 	return nil

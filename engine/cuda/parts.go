@@ -22,7 +22,7 @@ func (b *Backend) did(err error) {
 // Embed begins a step: it takes the tokens to the device.
 func (b *Backend) Embed(s *engine.Step) {
 	w, n := b.work, len(s.Tokens)
-	w.haveLogits, w.haveInput, w.longest = false, false, 0
+	w.haveLogits, w.longest = false, 0
 	ids, positions, slots := make([]int32, n), make([]int32, n), make([]int32, n)
 	for i, t := range s.Tokens {
 		ids[i], positions[i], slots[i] = int32(t.ID), int32(t.Pos), int32(t.Slot)
@@ -82,7 +82,7 @@ func (b *Backend) normOf(s *engine.Step, n engine.NormOf) *norm {
 
 // Norm sets H to a norm of X.
 func (b *Backend) Norm(s *engine.Step, n engine.NormOf) {
-	b.work.haveInput = false
+	b.work.features[engine.FFNInput].have = false
 	b.normed(b.normOf(s, n), b.work.x, b.work.h, len(s.Tokens), b.w.Shape.DModel, b.w.Arch.RMSNorm)
 }
 
@@ -93,7 +93,7 @@ func (b *Backend) NormInPlace(s *engine.Step, n engine.NormOf) {
 
 // CopyState sets H to X.
 func (b *Backend) CopyState(s *engine.Step) {
-	b.work.haveInput = false
+	b.work.features[engine.FFNInput].have = false
 	if b.err == nil {
 		b.did(b.device.OnDevice(b.work.h.Ptr, b.work.x.Ptr, int64(4*len(s.Tokens)*b.w.Shape.DModel), b.compute))
 	}
@@ -258,16 +258,28 @@ func (b *Backend) fetch(to []byte, m kernels.Mem) error {
 	return b.Wait()
 }
 
-// Input brings H of all tokens when that of the first is asked for.
-func (b *Backend) Input(s *engine.Step, i int) ([]float32, error) {
-	w, d := b.work, b.w.Shape.DModel
-	if !w.haveInput {
-		if err := b.fetch(w.hostInput[:4*len(s.Tokens)*d], w.h); err != nil {
+// Keep copies Out or X on the device, in the order of the stream: nobody waits for it.
+func (b *Backend) Keep(s *engine.Step, k engine.FeatureKind) {
+	f, from := &b.work.features[k], b.work.x
+	if k == engine.AttentionOutput {
+		from = b.work.out
+	}
+	f.have = false
+	if b.err == nil {
+		b.did(b.device.OnDevice(f.at.Ptr, from.Ptr, int64(4*len(s.Tokens)*b.w.Shape.DModel), b.compute))
+	}
+}
+
+// Feature brings that of all tokens when that of the first is asked for.
+func (b *Backend) Feature(s *engine.Step, i int, k engine.FeatureKind) ([]float32, error) {
+	f, d := &b.work.features[k], b.w.Shape.DModel
+	if !f.have {
+		if err := b.fetch(f.host[:4*len(s.Tokens)*d], f.at); err != nil {
 			return nil, err
 		}
-		w.haveInput = true
+		f.have = true
 	}
-	return floats(w.hostInput)[i*d : (i+1)*d], nil
+	return floats(f.host)[i*d : (i+1)*d], nil
 }
 
 // Collect brings the values of all tokens.
