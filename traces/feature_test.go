@@ -52,6 +52,29 @@ func TestFeaturesRoundTrip(t *testing.T) {
 	}
 }
 
+// The kind of the features is in the file, in its flat metadata and in the manifest, and traces of two kinds are not merged.
+func TestFeatureKindsRoundTrip(t *testing.T) {
+	paths := map[string]string{}
+	for _, kind := range FeatureKinds() {
+		src := withFeatures(testTrace(3, false), 4)
+		src.Head.FeatureKind = kind
+		paths[kind] = save(t, src, WriteOptions{})
+		r := open(t, paths[kind])
+		equal(t, kind, src.Head, *r.Header())
+		equal(t, kind, collect(t, src), collect(t, r))
+		if flat, _ := r.file.Meta("feature_kind"); string(flat) != kind {
+			t.Errorf("the metadata of %s say %q", kind, flat)
+		}
+		if m, err := readManifest(paths[kind]); err != nil || m.FeatureKind != kind {
+			t.Errorf("the manifest of %s: %+v, %v", kind, m, err)
+		}
+	}
+	err := Merge(filepath.Join(t.TempDir(), "x.trace.arrow"), paths[AttentionOutput], paths[Residual])
+	if err == nil || !strings.Contains(err.Error(), "differ in feature_kind (attention_output and residual)") {
+		t.Errorf("two kinds are merged: %v", err)
+	}
+}
+
 // Wide features make rows large: a batch ends after as few tokens as keep it within its bytes, so that the writer's memory stays bounded.
 func TestFeaturesEndBatches(t *testing.T) {
 	const width, tokens = 1000, 40 // 6 KB a token
@@ -193,6 +216,7 @@ func TestAppendRefusesWrongFeatures(t *testing.T) {
 		t.Errorf("features without the header's promise: %v", err)
 	}
 	for want, edit := range map[string]func(*Header){
+		`features of kind "attention"`:   func(h *Header) { h.FeatureKind, h.FeatureWidth = "attention", 4 },
 		"features of 0 numbers, need 1":  func(h *Header) { h.FeatureKind = FFNInput },
 		"features of -1 numbers, need 1": func(h *Header) { h.FeatureKind, h.FeatureWidth = FFNInput, -1 },
 		"features of 1048577 numbers":    func(h *Header) { h.FeatureKind, h.FeatureWidth = FFNInput, 1<<20+1 },
@@ -228,6 +252,8 @@ func TestField_A8_WrongFeatures(t *testing.T) {
 		"width":    {foreign{head: func(h *Header) { h.FeatureKind = FFNInput }}, "features of 0 numbers"},
 		"huge":     {foreign{head: func(h *Header) { h.FeatureKind, h.FeatureWidth = FFNInput, 1<<40 }}, "features of 1099511627776 numbers"},
 		"no kind":  {foreign{head: func(h *Header) { h.FeatureWidth = 2 }}, "does not say what they are"},
+		"unknown":  {foreign{head: func(h *Header) { promise(h); h.FeatureKind = "key" }}, `features of kind "key", need one of ffn_input, attention_output, residual`},
+		"older":    {foreign{head: func(h *Header) { promise(h); h.FeatureKind, h.SchemaVersion = "key", "1.0" }}, `features of kind "key"`},
 	} {
 		if err := readAll(writeForeign(t, c.f)); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: want ErrFormat with %q, got %v", name, c.want, err)
@@ -236,7 +262,7 @@ func TestField_A8_WrongFeatures(t *testing.T) {
 	r := open(t, writeForeign(t, foreign{head: promise, fields: column("feature", fixed(4), false), edit: values}))
 	equal(t, "features", [][]byte{{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10, 11, 12}}, collect(t, r)[0].Feature)
 	// a kind of a later version is read, a column of that name which the header does not promise is somebody else's
-	later := func(h *Header) { promise(h); h.FeatureKind, h.SchemaVersion = "attention_output", "1.9" }
+	later := func(h *Header) { promise(h); h.FeatureKind, h.SchemaVersion = "key", "1.9" }
 	if err := readAll(writeForeign(t, foreign{head: later, fields: column("feature", fixed(4), false), edit: values})); err != nil {
 		t.Errorf("another kind: %v", err)
 	}

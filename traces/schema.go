@@ -174,6 +174,8 @@ func checkHeader(h *Header) error {
 		return fmt.Errorf("header: %d bytes per unit, need 0..%d", int64(h.UnitBytes), int64(maxUnitBytes))
 	case h.UnitKind != Neuron && h.UnitKind != Expert:
 		return fmt.Errorf("header: unit kind %q, need %q or %q", h.UnitKind, Neuron, Expert)
+	case !knownFeature(h):
+		return fmt.Errorf("header: features of kind %q, need one of %s", h.FeatureKind, strings.Join(FeatureKinds(), ", "))
 	case h.FeatureKind == "" && h.FeatureWidth != 0:
 		return fmt.Errorf("header: features of %d numbers, but feature_kind does not say what they are", h.FeatureWidth)
 	case h.FeatureKind != "" && (h.FeatureWidth < 1 || h.FeatureWidth > maxFeatureWidth):

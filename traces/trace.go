@@ -82,7 +82,7 @@ type Header struct {
 	Synthetic     bool              `json:"synthetic"` // made by "synth trace", not recorded
 	HasPredicted  bool              `json:"has_predicted"`
 	HasMagnitude  bool              `json:"has_magnitude"`
-	FeatureKind   string            `json:"feature_kind,omitempty"`        // what the features are (FFNInput); "": the trace holds none
+	FeatureKind   string            `json:"feature_kind,omitempty"`        // what the features are (FeatureKinds); "": the trace holds none
 	FeatureWidth  int               `json:"feature_width,omitempty"`       // numbers of a feature, usually d_model
 	DerivedFrom   string            `json:"derived_from_sha256,omitempty"` // of the trace that this one was made from
 	DerivedBy     string            `json:"derived_by,omitempty"`          // how it was changed; "" for a trace that was not

@@ -50,8 +50,8 @@
 //
 // # Features
 //
-// The features of a recording stay as they are, under other masks too: what a layer was computed from is what a predictor of the changed
-// masks would be given. In a model that is really sparser, later layers would be computed from something else; record that one for training.
+// The features of a recording, of whatever kind, stay as they are, under other masks too: what stood in front of a layer is what a predictor of
+// the changed masks would be given. In a model that is really sparser, later layers would be computed from something else; record that one for training.
 //
 // # Reading guide
 //

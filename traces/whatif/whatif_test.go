@@ -358,18 +358,22 @@ func TestApplyRefuses(t *testing.T) {
 
 // Features are what layers were computed from, whatever is made of the masks: they pass unchanged.
 func TestFeaturesStay(t *testing.T) {
-	for name, opt := range map[string]Options{
-		"thinner": {Share: 0.03}, "above a threshold": {Threshold: 0.5}, "thicker": {Share: 0.5}, "predicted": {FalseNegatives: 0.1, FalsePositives: 0.05},
+	for name, c := range map[string]struct {
+		opt  Options
+		kind string
+	}{
+		"thinner": {Options{Share: 0.03}, traces.FFNInput}, "above a threshold": {Options{Threshold: 0.5}, traces.AttentionOutput},
+		"thicker": {Options{Share: 0.5}, traces.Residual}, "predicted": {Options{FalseNegatives: 0.1, FalsePositives: 0.05}, traces.Residual},
 	} {
 		src := small(true)
-		src.Head.FeatureKind, src.Head.FeatureWidth = traces.FFNInput, 1
+		src.Head.FeatureKind, src.Head.FeatureWidth = c.kind, 1
 		for i := range src.List {
 			for l := range src.Head.Layers {
 				src.List[i].Feature = append(src.List[i].Feature, []byte{byte(i), byte(l)})
 			}
 		}
-		out, _ := apply(t, src, opt)
-		if h := out.Header(); h.DerivedBy == "" || h.FeatureKind != traces.FFNInput || h.FeatureWidth != 1 {
+		out, _ := apply(t, src, c.opt)
+		if h := out.Header(); h.DerivedBy == "" || h.FeatureKind != c.kind || h.FeatureWidth != 1 {
 			t.Errorf("%s: header %+v", name, h)
 		}
 		for i, tok := range collect(t, out).List {
