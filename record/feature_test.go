@@ -41,15 +41,19 @@ func TestRecorderOfFeatures(t *testing.T) {
 		t.Errorf("features (-want +got):\n%s", d)
 	}
 	err := r.Layer(&engine.LayerEvent{Active: []uint64{0}, Feature: []float32{1}})
-	if err == nil || !strings.Contains(err.Error(), "layer 0 has an input of 1 numbers: features of the trace have 3") {
-		t.Errorf("an input of another width: %v", err)
+	if err == nil || !strings.Contains(err.Error(), "layer 0 has a feature of 1 numbers of kind ffn_input: those of the trace have 3") {
+		t.Errorf("a feature of another width: %v", err)
+	}
+	err = r.Layer(&engine.LayerEvent{Active: []uint64{0}, Feature: []float32{1, 2, 3}, FeatureKind: engine.Residual})
+	if err == nil || !strings.Contains(err.Error(), "of kind residual: those of the trace have 3 and are of kind ffn_input") {
+		t.Errorf("a feature of another kind: %v", err)
 	}
 }
 
 func TestNewForRefusesWhatTheEngineDoesNotTell(t *testing.T) {
 	for want, head := range map[string]traces.Header{
-		`features of kind "attention_output"`: {Layers: 1, Units: 64, FeatureKind: "attention_output", FeatureWidth: 3},
-		"predicted masks":                     {Layers: 1, Units: 64, HasPredicted: true},
+		`features of kind "key"`: {Layers: 1, Units: 64, FeatureKind: "key", FeatureWidth: 3},
+		"predicted masks":        {Layers: 1, Units: 64, HasPredicted: true},
 	} {
 		if _, err := NewFor(nil, &head); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v", want, err)
@@ -125,7 +129,7 @@ func (m *tales) record(t *testing.T, prompts [][]uint32, size, chunk int, watch 
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(m.weights, m.rows, engine.Config{Threads: 1, Sequences: size, Batch: size - 1 + chunk, Observer: watch(r)})
+	e, err := engine.New(m.weights, m.rows, engine.Config{Threads: 1, Sequences: size, Batch: size - 1 + chunk, Observer: watch(r), FeatureKind: r.FeatureKind()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,9 +159,29 @@ func (o *inputs) Layer(ev *engine.LayerEvent) error {
 	return o.Observer.Layer(ev)
 }
 
-// The feature of every token and layer is the engine's input, to what float16 can tell, and differs from layer to layer.
-func TestFeaturesAreTheEnginesInputs(t *testing.T) {
+// The kinds that a trace can name are those that the engine can show.
+func TestKindsOfTracesAreTheEngines(t *testing.T) {
+	kinds := traces.FeatureKinds()
+	if len(kinds) != engine.FeatureKinds {
+		t.Fatalf("traces know %v, the engine %d kinds", kinds, engine.FeatureKinds)
+	}
+	for i, name := range kinds {
+		if kind, err := engine.ParseFeatureKind(name); err != nil || int(kind) != i {
+			t.Errorf("%s: %v, %v", name, kind, err)
+		}
+	}
+}
+
+// The feature of every token and layer is what the engine showed, to what float16 can tell, and differs from layer to layer.
+func TestFeaturesAreTheEngines(t *testing.T) {
+	for _, kind := range traces.FeatureKinds() {
+		t.Run(kind, func(t *testing.T) { sameAsShown(t, kind) })
+	}
+}
+
+func sameAsShown(t *testing.T, kind string) {
 	m := openTales(t)
+	m.head.FeatureKind = kind
 	seen := &inputs{}
 	trace := m.record(t, m.prompts(t, 2), 1, 1, func(o engine.Observer) engine.Observer { seen.Observer = o; return seen })
 	if len(trace.List) < 14 || len(seen.list) != len(trace.List)*m.head.Layers {
@@ -182,9 +206,16 @@ func TestFeaturesAreTheEnginesInputs(t *testing.T) {
 	}
 }
 
-// A batch gives the rows of single runs in the order of single runs: masks, magnitudes, features, whatever the chunks.
+// A batch gives the rows of single runs in the order of single runs: masks, magnitudes, features of each kind, whatever the chunks.
 func TestBatchesRecordTheRowsOfSingleRuns(t *testing.T) {
+	for _, kind := range traces.FeatureKinds() {
+		t.Run(kind, func(t *testing.T) { sameInBatches(t, kind) })
+	}
+}
+
+func sameInBatches(t *testing.T, kind string) {
 	m := openTales(t)
+	m.head.FeatureKind = kind
 	prompts := m.prompts(t, 5)
 	for i := range prompts {
 		prompts[i] = prompts[i][:max(1, len(prompts[i])-2*i)] // of several lengths, so that sequences end at several steps

@@ -25,7 +25,8 @@ type Recorder struct {
 	out           Appender
 	layers, words int
 	magnitudes    bool
-	width         int    // numbers of a feature; 0 = no features
+	width         int // numbers of a feature; 0 = no features
+	kind          engine.FeatureKind
 	lanes         []lane // by token of a step
 }
 
@@ -40,17 +41,24 @@ func New(out Appender, layers, words int) *Recorder {
 	return &Recorder{out: out, layers: layers, words: words}
 }
 
-// NewFor returns a Recorder of what the header of a trace promises: masks of its layers and units, magnitudes, features. The engine tells
-// the inputs of its feed-forward parts (traces.FFNInput) and no other kind of feature; predicted masks it does not tell.
+// NewFor returns a Recorder of what the header of a trace promises: masks of its layers and units, magnitudes, features. The engine must be
+// made with the Recorder's FeatureKind. Predicted masks it does not tell.
 func NewFor(out Appender, h *traces.Header) (*Recorder, error) {
-	if h.FeatureKind != "" && h.FeatureKind != traces.FFNInput {
-		return nil, fmt.Errorf("record: features of kind %q: the engine tells %q only", h.FeatureKind, traces.FFNInput)
+	r := &Recorder{out: out, layers: h.Layers, words: h.Words(), magnitudes: h.HasMagnitude, width: h.FeatureWidth}
+	if h.FeatureKind != "" {
+		var err error
+		if r.kind, err = engine.ParseFeatureKind(h.FeatureKind); err != nil {
+			return nil, fmt.Errorf("record: %w", err)
+		}
 	}
 	if h.HasPredicted {
 		return nil, fmt.Errorf("record: the header promises predicted masks: the engine tells true ones only")
 	}
-	return &Recorder{out: out, layers: h.Layers, words: h.Words(), magnitudes: h.HasMagnitude, width: h.FeatureWidth}, nil
+	return r, nil
 }
+
+// FeatureKind is what the engine has to show: engine.Config.FeatureKind.
+func (r *Recorder) FeatureKind() engine.FeatureKind { return r.kind }
 
 // lane returns that of a token of the step.
 func (r *Recorder) lane(i int) *lane {
@@ -91,8 +99,8 @@ func (r *Recorder) Layer(ev *engine.LayerEvent) error {
 		a.token.Magnitude[ev.Layer] = codes
 	}
 	if r.width > 0 {
-		if len(ev.Feature) != r.width {
-			return fmt.Errorf("record: layer %d has an input of %d numbers: features of the trace have %d", ev.Layer, len(ev.Feature), r.width)
+		if ev.FeatureKind != r.kind || len(ev.Feature) != r.width {
+			return fmt.Errorf("record: layer %d has a feature of %d numbers of kind %v: those of the trace have %d and are of kind %v", ev.Layer, len(ev.Feature), ev.FeatureKind, r.width, r.kind)
 		}
 		halves(a.token.Feature[ev.Layer], ev.Feature)
 	}

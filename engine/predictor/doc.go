@@ -6,8 +6,8 @@
 //	z = W2 · f(W1·h + b1) + b2        f is ReLU or nothing: the Kind, which files do not say and the importer must know
 //	predicted[u] = z[u] ≥ cut         the same as sigmoid(z[u]) ≥ threshold, with cut = log(threshold / (1 − threshold))
 //
-// h is what the predictor was trained on, the Feature: the output of the layer's attention (the paper) or the input of its
-// feed-forward part after the norm. A layer of rank 0 has no predictor: all its units are predicted (Phi-2's last layers,
+// h is what the predictor was trained on, the Feature: the output of the layer's attention (the paper), the residual with it added
+// (PowerInfer), or the input of its feed-forward part after the norm. Its file says which, and the engine hands it that. A layer of rank 0 has no predictor: all its units are predicted (Phi-2's last layers,
 // appendix C.4).
 //
 // Either kind can be trained. Whether a unit is active is a linear question about the feed-forward input, which two matrices

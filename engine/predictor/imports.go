@@ -16,28 +16,40 @@ import (
 
 // ImportOptions say what the files of others do not.
 type ImportOptions struct {
-	Layers, Width, Units int     // the model's shape
-	Model                string  // its identity, to be kept with the predictor
-	Feature              Feature // the input that the predictors were trained on, if known
+	Layers, Width, Units int    // the model's shape
+	Model                string // its identity, to be kept with the predictor
+	// Feature is the input that the predictors were trained on; UnknownFeature leaves it to what the source is known for.
+	Feature Feature
+}
+
+// orKnown is the feature of the options, or what a source is known for.
+func (o ImportOptions) orKnown(f Feature) ImportOptions {
+	if o.Feature == UnknownFeature {
+		o.Feature = f
+	}
+	return o
 }
 
 // ImportPowerInfer reads a folder of PowerInfer's predictors: model_0.pt, model_1.pt, … with fc1.weight [rank, width] and
 // fc2.weight [units, rank], ReLU between. The least value of a predicted unit is sparse_threshold of the folder's config.json,
-// compared before any sigmoid as PowerInfer does, or 0. Every layer must have a file.
+// compared before any sigmoid as PowerInfer does, or 0. Every layer must have a file. Their input is the Residual: llama.cpp's graph in PowerInfer hands
+// them ffn_inp, in front of the norm, and for Falcon the layer's input.
 func ImportPowerInfer(dir string, opt ImportOptions) (*Predictor, error) {
 	cut, err := sparseThreshold(filepath.Join(dir, "config.json"))
 	if err != nil {
 		return nil, err
 	}
 	file := regexp.MustCompile(`^model_(\d+)\.pt$`)
-	return importFolder(dir, opt, file, names{"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"}, ReLU, "powerinfer", cut)
+	return importFolder(dir, opt.orKnown(Residual), file, names{"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"}, ReLU, "powerinfer", cut)
 }
 
 // ImportDejaVu reads a folder of Deja Vu's predictors: a file for each layer, whose name says layer and its number and ends in .pt, with
-// 0.weight [rank, width] and 1.weight [units, rank] and nothing between. The threshold is 0.5. Every layer must have a file.
+// 0.weight [rank, width] and 1.weight [units, rank] and nothing between. The threshold is 0.5. Every layer must have a file. Their input is the Residual, which is
+// what hf_opt_module_save.py records for training ("mlp block input before LN"). At run time Deja Vu feeds the layer's input instead, to have the answer
+// before the attention is computed; here there is no reason to.
 func ImportDejaVu(dir string, opt ImportOptions) (*Predictor, error) {
 	file := regexp.MustCompile(`layer[_-]?(\d+)(?:\D.*)?\.pt$`)
-	return importFolder(dir, opt, file, names{"0.weight", "0.bias", "1.weight", "1.bias"}, Linear, "dejavu", 0)
+	return importFolder(dir, opt.orKnown(Residual), file, names{"0.weight", "0.bias", "1.weight", "1.bias"}, Linear, "dejavu", 0)
 }
 
 // sparseThreshold reads PowerInfer's configuration; without the file or the entry it is 0.
@@ -135,7 +147,7 @@ func firstName(all []checkpoint.TensorInfo) string {
 
 // FromCheckpoint reads the predictors inside a model's checkpoint, model.layers.N.mlp.predictor.fc1.weight and fc2.weight with ReLU
 // between, as TurboSparse has them. A layer without has no predictor; that none has one is a checkpoint.ErrUnsupported. The
-// threshold is 0.5.
+// threshold is 0.5. What they predict from the tensors do not say.
 func FromCheckpoint(t checkpoint.Tensors, opt ImportOptions) (*Predictor, error) {
 	if err := checkShape(opt.Layers, opt.Width, opt.Units); err != nil {
 		return nil, err

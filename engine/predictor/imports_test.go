@@ -91,6 +91,33 @@ func TestImportDejaVu(t *testing.T) {
 	}
 }
 
+// What a source is known for counts where nobody says otherwise.
+func TestImportedFeatures(t *testing.T) {
+	o := readOracle(t)
+	turbo, err := checkpoint.OpenAny("testdata/turbo.bin", checkpoint.FolderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer turbo.Close()
+	for name, c := range map[string]struct {
+		load   func(ImportOptions) (*Predictor, error)
+		layers int
+		want   Feature
+	}{
+		"powerinfer": {func(opt ImportOptions) (*Predictor, error) { return ImportPowerInfer("testdata/powerinfer", opt) }, 3, Residual},
+		"dejavu":     {func(opt ImportOptions) (*Predictor, error) { return ImportDejaVu("testdata/dejavu", opt) }, 2, Residual},
+		"checkpoint": {func(opt ImportOptions) (*Predictor, error) { return FromCheckpoint(turbo, opt) }, 3, UnknownFeature},
+	} {
+		for given, want := range map[Feature]Feature{UnknownFeature: c.want, AttentionOutput: AttentionOutput} {
+			opt := o.options(c.layers)
+			opt.Feature = given
+			if p, err := c.load(opt); err != nil || p.Facts().Feature != want {
+				t.Errorf("%s, given %q: %v, want %q", name, given, err, want)
+			}
+		}
+	}
+}
+
 func TestFromCheckpoint(t *testing.T) {
 	o := readOracle(t)
 	f, err := checkpoint.OpenAny("testdata/turbo.bin", checkpoint.FolderOptions{})

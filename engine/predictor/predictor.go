@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/ref"
@@ -20,17 +21,28 @@ const (
 	Linear Kind = "linear" // Deja Vu
 )
 
-// Feature names what a predictor takes as its input.
+// Feature names what a predictor takes as its input: a kind, as traces and the engine name it, of the layer whose units are named or of the one before.
 type Feature string
 
 const (
-	AttentionOutput Feature = "attention_output" // of the same layer, before it is added to the residual
-	FFNInput        Feature = "ffn_input"        // of the same layer: the residual with the attention added, after the norm
-	// NextLayer is of a predictor that looks ahead: entry l takes FFNInput of layer l and names the units of layer l+1. The last entry has rank 0, since no layer
-	// follows, and the units of layer 0 have no entry.
-	NextLayer      Feature = "ffn_input_for_next_layer"
-	UnknownFeature Feature = "" // an import does not say
+	FFNInput        Feature = "ffn_input"        // the input of the feed-forward part, behind its norm
+	AttentionOutput Feature = "attention_output" // of the same layer, before it is added to the residual (LLM in a flash, section 3.1)
+	Residual        Feature = "residual"         // in front of the norm of the feed-forward part (PowerInfer, Deja Vu)
+	UnknownFeature  Feature = ""                 // an import does not say
 )
+
+// forNext ends the names of features that look ahead.
+const forNext = "_for_next_layer"
+
+// ForNextLayer is the feature of a predictor that looks ahead: entry l takes the kind of layer l and names the units of layer l+1. The last entry has rank 0, since no
+// layer follows, and the units of layer 0 have no entry.
+func (f Feature) ForNextLayer() Feature { return f + forNext }
+
+// Kind is the feature without the layer that it is of; ahead says that it is the one before the layer whose units are named.
+func (f Feature) Kind() (kind Feature, ahead bool) {
+	name, ahead := strings.CutSuffix(string(f), forNext)
+	return Feature(name), ahead
+}
 
 // Layer is the predictor of one layer. Matrices are row-major float16 bit patterns.
 type Layer struct {

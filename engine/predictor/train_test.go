@@ -65,6 +65,31 @@ func TestPlantedRule(t *testing.T) {
 	}
 }
 
+// TestFeatureIsKept trains on the planted rule under the name of each kind, ahead or not, finds the kind in the file, and the rule learned.
+func TestFeatureIsKept(t *testing.T) {
+	for _, kind := range []Feature{FFNInput, AttentionOutput, Residual} {
+		for _, f := range []Feature{kind, kind.ForNextLayer()} {
+			set := small()
+			set.Feature, set.TargetFN = f, 0.001
+			_, rep, data := train(t, planted(600, 1, 24, 100), Options{Settings: set})
+			if s := rep.Layers[0].HeldOut; s.FalseNegatives() > 0.005 || s.FalsePositives() > 0.005 {
+				t.Errorf("%q: FN %.3g, FP %.3g", f, s.FalseNegatives(), s.FalsePositives())
+			}
+			path := filepath.Join(t.TempDir(), "p.safetensors")
+			if err := os.WriteFile(path, data, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			p, err := Load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, ahead := p.Facts().Feature.Kind(); got != kind || ahead != (f != kind) {
+				t.Errorf("trained on %q, the file says %q, ahead %v", f, got, ahead)
+			}
+		}
+	}
+}
+
 // noisy is the planted rule with a share of the elements turned over, so that no cut is perfect.
 func noisy(n, layers int) *plain {
 	m := planted(n, layers, 16, 80)

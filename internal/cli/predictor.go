@@ -14,6 +14,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/predictor/centroid"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/cpu"
+	"github.com/windrow-sim/windrow/traces"
 )
 
 // predictorFlags choose what names the rows.
@@ -28,7 +29,8 @@ func predictorFlags() []cli.Flag {
 type openedPredictor struct {
 	kind     string // "low-rank", "low-rank look-ahead" or "centroid"
 	bytes    units.Bytes
-	schedule engine.Schedule // that its kind asks for
+	feature  engine.FeatureKind // that it predicts from
+	schedule engine.Schedule    // that its kind asks for
 	make     func(pool *cpu.Pool) (engine.Predictors, error)
 }
 
@@ -47,45 +49,88 @@ func openPredictor(c *cli.Context, m *openedModel) (*openedPredictor, error) {
 	}
 	format := file.Metadata()["format"]
 	file.Close()
-	s := m.weights.Shape
 	switch format {
 	case centroid.Format:
-		p, err := centroid.Load(path)
-		if err != nil {
-			return nil, err
-		}
-		shape := p.Codebook().Shape()
-		if err := p.Fits(m.image.Hash, centroid.Shape{Layers: s.Layers, Projections: shape.Projections, Units: s.DFFN, Width: s.DModel}); err != nil {
-			return nil, inputError("%v", err)
-		}
-		return &openedPredictor{kind: "centroid", bytes: p.Bytes(), schedule: engine.WholeToken, make: func(pool *cpu.Pool) (engine.Predictors, error) {
-			r, err := p.NewRunner(c.Int("k-max"), pool)
-			return engine.Predictors{Token: tokenRunner{r}}, err
-		}}, nil
+		return openCentroids(path, m, c.Int("k-max"))
 	case predictor.Format:
-		p, err := predictor.Load(path)
-		if err != nil {
-			return nil, err
-		}
-		if err := p.For(s.Layers, s.DModel, s.DFFN, m.image.Hash); err != nil {
-			return nil, inputError("%v", err)
-		}
-		opened := &openedPredictor{kind: "low-rank", bytes: p.Bytes(), make: func(pool *cpu.Pool) (engine.Predictors, error) {
-			return engine.Predictors{Layer: p.Runner(pool)}, nil
-		}}
-		switch p.Facts().Feature {
-		case predictor.FFNInput:
-		case predictor.NextLayer:
-			opened.kind, opened.schedule = "low-rank look-ahead", engine.NextLayer
-			opened.make = func(pool *cpu.Pool) (engine.Predictors, error) {
-				return engine.Predictors{LookAhead: p.Runner(pool)}, nil
-			}
-		default:
-			return nil, inputError("%s was trained on %q, which the engine does not hand to predictors; train one on ffn_input", path, p.Facts().Feature)
-		}
-		return opened, nil
+		return openLowRank(path, m)
 	}
 	return nil, inputError("%s is no predictor (its format is %q); make one with windrow train", path, format)
+}
+
+func openCentroids(path string, m *openedModel, kMax int) (*openedPredictor, error) {
+	p, err := centroid.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	s, shape := m.weights.Shape, p.Codebook().Shape()
+	if err := p.Fits(m.image.Hash, centroid.Shape{Layers: s.Layers, Projections: shape.Projections, Units: s.DFFN, Width: s.DModel}); err != nil {
+		return nil, inputError("%v", err)
+	}
+	opened := &openedPredictor{kind: "centroid", bytes: p.Bytes(), schedule: engine.WholeToken}
+	if opened.feature, err = predictedFrom(path, centroidFeature(p), m); err != nil {
+		return nil, err
+	}
+	opened.make = func(pool *cpu.Pool) (engine.Predictors, error) {
+		r, err := p.NewRunner(kMax, pool)
+		return engine.Predictors{Token: tokenRunner{r}, FeatureKind: opened.feature}, err
+	}
+	return opened, nil
+}
+
+// centroidFeature is what a predictor names its centroids from. Files of before there were kinds do not say: it was the input of the feed-forward part.
+func centroidFeature(p *centroid.Predictor) string {
+	if f := p.Facts().Feature; f != "" {
+		return f
+	}
+	return traces.FFNInput
+}
+
+func openLowRank(path string, m *openedModel) (*openedPredictor, error) {
+	p, err := predictor.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	s := m.weights.Shape
+	if err := p.For(s.Layers, s.DModel, s.DFFN, m.image.Hash); err != nil {
+		return nil, inputError("%v", err)
+	}
+	feature, ahead := p.Facts().Feature.Kind()
+	if feature == predictor.UnknownFeature {
+		return nil, inputError("%s does not say what it predicts from; import it again with --feature-kind", path)
+	}
+	opened := &openedPredictor{kind: "low-rank", bytes: p.Bytes()}
+	if opened.feature, err = predictedFrom(path, string(feature), m); err != nil {
+		return nil, err
+	}
+	opened.make = func(pool *cpu.Pool) (engine.Predictors, error) {
+		return engine.Predictors{Layer: p.Runner(pool), FeatureKind: opened.feature}, nil
+	}
+	if ahead {
+		opened.kind, opened.schedule = "low-rank look-ahead", engine.NextLayer
+		opened.make = func(pool *cpu.Pool) (engine.Predictors, error) {
+			return engine.Predictors{LookAhead: p.Runner(pool), FeatureKind: opened.feature}, nil
+		}
+	}
+	return opened, nil
+}
+
+// predictedFrom is the kind of features that a predictor's file names, if the model has it.
+func predictedFrom(path, name string, m *openedModel) (engine.FeatureKind, error) {
+	kind, err := featureIn(m, name)
+	if err != nil {
+		return 0, inputError("%s: %v; train a predictor on a trace of another --feature-kind", path, err)
+	}
+	return kind, nil
+}
+
+// featureIn reads a kind of features that a model must have.
+func featureIn(m *openedModel, name string) (engine.FeatureKind, error) {
+	kind, err := engine.ParseFeatureKind(name)
+	if err != nil {
+		return 0, err
+	}
+	return kind, kind.In(&m.weights.Arch)
 }
 
 // tokenRunner is a centroid predictor as the engine wants it.
@@ -99,7 +144,7 @@ func (r tokenRunner) PredictToken(input []float32, masks [][]uint64) error {
 
 // predictorNote says what was opened.
 func predictorNote(p *openedPredictor) string {
-	return fmt.Sprintf("%s predictor, %v in memory: the output is lossy", p.kind, p.bytes)
+	return fmt.Sprintf("%s predictor from %v, %v in memory: the output is lossy", p.kind, p.feature, p.bytes)
 }
 
 // flashRows opens rows on flash for a predictor, whose needs nobody knows beforehand: half of the room of each layer is for what the window keeps, the other
@@ -173,7 +218,7 @@ func (e *env) rowRoom(c *cli.Context, m *openedModel, named *openedPredictor, de
 	if err != nil {
 		return 0, err
 	}
-	parts := append(engine.Memory(m.weights, engine.Config{Context: positions, Batch: batch}),
+	parts := append(engine.Memory(m.weights, engine.Config{Context: positions, Batch: batch, FeatureKind: named.feature}),
 		engine.Part{Name: "predictor", Bytes: named.bytes}, engine.Part{Name: "dense prefix", Bytes: units.Bytes(dense) * m.image.LayerBytes()},
 		engine.Part{Name: "slots", Bytes: engine.Sum(engine.FlashMemory(geo, make([]int, s.Layers-dense), 0))})
 	// A row is a record and its bias; of every second one, which a token may read at once, also its place in the staging buffer, rounded outwards to blocks.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -20,8 +21,13 @@ func recordCommand(e *env) *cli.Command {
 		Usage: "run a model on prompts and capture its activation trace",
 		Description: "Captures the true mask of every layer for every token, prompt and generated, in one sequence per prompt. The trace is streamed;\n" +
 			"when interrupted, what was recorded is kept under *.partial.trace.arrow and says that it is not whole.\n\n" +
-			"With --features it also keeps what the feed-forward part of every layer was computed from, which is what predictors learn from: 2 bytes\n" +
-			"times the width of the model for every token and layer (OPT-6.7B: 256 KiB a token).\n\n" +
+			"With --features it also keeps what predictors learn from, of every token and layer: 2 bytes times the width of the model (OPT-6.7B:\n" +
+			"256 KiB a token). --feature-kind says what, and is enough by itself:\n\n" +
+			"  ffn_input         the input of the feed-forward part, behind its norm\n" +
+			"  attention_output  the output of the attention, before it is added to the residual (LLM in a flash)\n" +
+			"  residual          the residual in front of that norm (PowerInfer, Deja Vu)\n\n" +
+			"Centroid predictors (NeuroPrefetcher) learn from the kind in layer 0 alone. Where attention and feed-forward part run side by side\n" +
+			"(Falcon, Phi) the residual is the layer's input; a model with norms behind its additions (OPT-350M) has none in front of a norm.\n\n" +
 			"With --batch the rows of the trace are the same, in the same order, and the header says how it was recorded. Tokens of all but the\n" +
 			"first text of a batch wait in memory until the batch is complete, each as large as in the trace.\n\n" +
 			examples("windrow record -m tales.flash.safetensors --prompts examples/prompts/tales.txt --limit 4 -n 32 -o tales.trace.arrow",
@@ -35,7 +41,8 @@ func recordCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`TRACE` to write (*.trace.arrow)"},
 			&cli.StringFlag{Name: "compress", Value: "none", Usage: "`CODEC`: none (can be mapped without copies) or zstd"},
 			&cli.BoolFlag{Name: "magnitudes", Usage: "also the size of every active value, so that \"trace whatif\" can ask what a threshold would leave out"},
-			&cli.BoolFlag{Name: "features", Usage: "also what every feed-forward part was computed from (float16), to train predictors on"},
+			&cli.BoolFlag{Name: "features", Usage: "also what predictors predict from (float16), to train them on"},
+			&cli.StringFlag{Name: "feature-kind", Value: traces.FFNInput, Usage: "`KIND` of the features: " + strings.Join(traces.FeatureKinds(), ", ")},
 			&cli.IntFlag{Name: "batch", Value: 1, Usage: "run `B` prompts side by side"},
 			&cli.IntFlag{Name: "prefill-chunk", Value: 1, Usage: "run `N` tokens of a prompt through the model together"},
 			backendFlag(), threadsFlag(), jsonFlag(),
@@ -66,12 +73,16 @@ func (e *env) record(c *cli.Context) error {
 		return err
 	}
 	defer m.close()
+	feature, err := recordedFeature(c, m)
+	if err != nil {
+		return err
+	}
 	if err := e.useBackend(c, m); err != nil {
 		return err
 	}
 	n, err := e.recordTrace(c.Context, m, recordJob{
 		prompts: prompts, tokens: c.Int("n"), sampling: sampling, threads: c.Int("threads"), out: c.String("out"), compress: c.String("compress"),
-		magnitudes: c.Bool("magnitudes"), features: c.Bool("features"), batch: c.Int("batch"), chunk: c.Int("prefill-chunk"),
+		magnitudes: c.Bool("magnitudes"), feature: feature, batch: c.Int("batch"), chunk: c.Int("prefill-chunk"),
 	})
 	if err != nil {
 		return err
@@ -83,26 +94,38 @@ func (e *env) record(c *cli.Context) error {
 	return nil
 }
 
+// recordedFeature is the kind of features to record; "" = none.
+func recordedFeature(c *cli.Context, m *openedModel) (string, error) {
+	if !c.Bool("features") && !c.IsSet("feature-kind") {
+		return "", nil
+	}
+	name := c.String("feature-kind")
+	if _, err := featureIn(m, name); err != nil {
+		return "", usageError("--feature-kind %s: %v", name, err)
+	}
+	return name, nil
+}
+
 // recordJob says what to record.
 type recordJob struct {
-	prompts  []string
-	tokens   int // generated per prompt
-	sampling engine.Sampling
-	threads  int
-	out      string
-	compress string
-	// magnitudes asks for one byte more per active unit, features for two per number of a layer's input.
-	magnitudes, features bool
-	batch                int // prompts side by side; 0 = 1
-	chunk                int // prompt tokens of a step; 0 = 1
+	prompts    []string
+	tokens     int // generated per prompt
+	sampling   engine.Sampling
+	threads    int
+	out        string
+	compress   string
+	magnitudes bool   // one byte more per active unit
+	feature    string // a kind of features, two bytes more per number of it; "" = none
+	batch      int    // prompts side by side; 0 = 1
+	chunk      int    // prompt tokens of a step; 0 = 1
 }
 
 // header describes the trace to record. Batches and chunks do not change its rows; that they were used is among the facts of the host.
 func (job *recordJob) header(m *openedModel) traces.Header {
 	head := traceHeader(m.image, job.sampling)
 	head.HasMagnitude = job.magnitudes
-	if job.features {
-		head.FeatureKind, head.FeatureWidth = traces.FFNInput, head.Shape.DModel
+	if job.feature != "" {
+		head.FeatureKind, head.FeatureWidth = job.feature, head.Shape.DModel
 	}
 	if job.batch > 1 {
 		head.Host[hostBatch] = strconv.Itoa(job.batch)
@@ -157,7 +180,8 @@ func (e *env) recordTrace(ctx context.Context, m *openedModel, job recordJob) (i
 		return 0, err
 	}
 	eng, err := engine.New(m.weights, rows, engine.Config{
-		Threads: job.threads, Context: min(longest+job.tokens, m.weights.Shape.MaxPos), Sequences: job.batch, Batch: job.batch - 1 + job.chunk, Observer: recorder, Backend: m.backend(),
+		Threads: job.threads, Context: min(longest+job.tokens, m.weights.Shape.MaxPos), Sequences: job.batch, Batch: job.batch - 1 + job.chunk, Observer: recorder,
+		FeatureKind: recorder.FeatureKind(), Backend: m.backend(),
 	})
 	if err != nil {
 		return 0, refusal(m, err)
@@ -199,7 +223,7 @@ func (e *env) recordBatches(ctx context.Context, eng *engine.Engine, ids [][]uin
 
 // tellSize says what features make of the trace, and of the memory that batches need.
 func (e *env) tellSize(head *traces.Header, ids [][]uint32, longest int, job *recordJob) {
-	if !job.features {
+	if job.feature == "" {
 		return
 	}
 	tokens, behind := int64(0), int64(max(job.tokens-1, 0)) // the last new token is not run

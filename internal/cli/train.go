@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/checkpoint"
 	"github.com/windrow-sim/windrow/engine/predictor"
 	"github.com/windrow-sim/windrow/engine/predictor/centroid"
@@ -35,16 +36,17 @@ func trainCommand(e *env) *cli.Command {
 		Usage:     "train, import or judge a predictor of a model's active units",
 		ArgsUsage: "[DIR, with --import]",
 		Description: "Learns from a trace with features which units of a layer will be active, before their rows are in memory. The kinds:\n\n" +
-			"  low-rank  two small matrices for each layer, on the input of its feed-forward part (LLM in a flash); with --ahead\n" +
-			"            they name the units of the layer after it, while there is still time to read them\n" +
-			"  centroid  from the input of layer 0, one active set of a small vocabulary for every later layer (NeuroPrefetcher)\n\n" +
+			"  low-rank  two small matrices for each layer, on its feature (LLM in a flash); with --ahead they name the units of\n" +
+			"            the layer after it, while there is still time to read them\n" +
+			"  centroid  from the feature of layer 0, one active set of a small vocabulary for every later layer (NeuroPrefetcher)\n\n" +
+			"What the features are (record --feature-kind) is kept in the predictor, and an engine hands it the same.\n\n" +
 			"A share of the texts is held out; it decides when training ends and where the thresholds are, so that a --test trace of other\n" +
 			"texts says more. The report gives both kinds of error: active units that were not predicted (FN: skipped, quality) and\n" +
 			"inactive ones that were (FP: read for nothing, time). With --device the thresholds weigh a read of one bundle on the device\n" +
 			"against the activation that is lost; the trace needs --magnitudes for that.\n\n" +
 			"An interrupted low-rank training keeps the layers it has finished, and the same command goes on with them. --evaluate only\n" +
-			"judges. --import takes predictors of others, with -m for their shape: powerinfer and dejavu from a folder of *.pt files,\n" +
-			"checkpoint from a model that holds its own.\n\n" +
+			"judges. --import takes predictors of others, with -m for their shape: powerinfer and dejavu from a folder of *.pt files, which\n" +
+			"predict from the residual, checkpoint from a model that holds its own; --feature-kind says what these predict from.\n\n" +
 			examples("windrow record -m tales.flash.safetensors --prompts examples/prompts/tales.txt --limit 8 -n 16 --batch 4 --magnitudes --features -o learn.trace.arrow",
 				"windrow record -m tales.flash.safetensors --prompts examples/prompts/letters.txt --limit 4 -n 8 --magnitudes --features -o judge.trace.arrow",
 				"windrow train -t learn.trace.arrow --test judge.trace.arrow --epochs 4 -o tales.predictor.safetensors",
@@ -58,6 +60,7 @@ func trainCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "evaluate", Usage: "judge `PREDICTOR` by the trace and train nothing"},
 			&cli.StringFlag{Name: "import", Usage: "`KIND` of predictors to import: powerinfer, dejavu, checkpoint"},
 			&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "flash image `IMG` that imported predictors are for"},
+			&cli.StringFlag{Name: "feature-kind", Usage: "`KIND` of features that imported predictors predict from: " + strings.Join(traces.FeatureKinds(), ", "), DefaultText: "what the source is known for"},
 			&cli.StringFlag{Name: "kind", Value: lowRank, Usage: "`KIND`: " + lowRank + " or " + centroids},
 			&cli.BoolFlag{Name: "ahead", Usage: "name the units of the next layer"},
 			&cli.BoolFlag{Name: "relu", Usage: "a ReLU between the two matrices, as in the paper; without it the same rank is more accurate"},
@@ -83,7 +86,7 @@ func (e *env) train(c *cli.Context) error {
 		return usageError("--workers %d: 0 (all cores) or more is wanted", c.Int("workers"))
 	}
 	if c.IsSet("import") {
-		if err := onlyFlags(c, "with --import", "import", "model", "out", "json"); err != nil {
+		if err := onlyFlags(c, "with --import", "import", "model", "feature-kind", "out", "json"); err != nil {
 			return err
 		}
 		return e.importPredictor(c)
@@ -173,6 +176,9 @@ func (t *trainTexts) open(e *env, ahead bool) (err error) {
 	if a.ModelSHA256 != b.ModelSHA256 || a.Layers != b.Layers || a.Units != b.Units || a.FeatureWidth != b.FeatureWidth {
 		return usageError("%s and %s are of different models (%s and %s); record both of one", t.trainPath, t.testPath, a.Model, b.Model)
 	}
+	if a.FeatureKind != b.FeatureKind {
+		return usageError("%s holds features of kind %s, %s of kind %s; record both with one --feature-kind", t.trainPath, a.FeatureKind, t.testPath, b.FeatureKind)
+	}
 	return nil
 }
 
@@ -188,7 +194,7 @@ func (t *trainTexts) samples(e *env, path string, ahead bool) (*traceSamples, er
 // lowRankOptions are the flags.
 func lowRankOptions(c *cli.Context, s *traceSamples) (predictor.Options, error) {
 	opt := predictor.Options{Workers: c.Int("workers"), State: c.String("state"), Model: s.head.ModelSHA256, Trace: s.src.SHA256()}
-	opt.Epochs, opt.Seed, opt.Feature = c.Int("epochs"), c.Uint64("seed"), predictor.FFNInput
+	opt.Epochs, opt.Seed, opt.Feature = c.Int("epochs"), c.Uint64("seed"), s.feature()
 	if opt.State == "" {
 		opt.State = strings.TrimSuffix(c.String("out"), predictorSuffix) + ".partial.predictor"
 	}
@@ -219,7 +225,6 @@ func lowRankOptions(c *cli.Context, s *traceSamples) (predictor.Options, error) 
 		opt.Ranks = []int{rank}
 	}
 	if s.ahead {
-		opt.Feature = predictor.NextLayer
 		opt.Ranks, opt.GoalFP = aheadRanks(s, rank, opt.GoalFP)
 	}
 	return opt, nil
@@ -270,13 +275,13 @@ func readCost(c *cli.Context, head *traces.Header) (*predictor.Cost, error) {
 	if err != nil {
 		return nil, err
 	}
-	engine, err := engineOf(d, "auto")
+	reader, err := engineOf(d, "auto")
 	if err != nil {
 		return nil, err
 	}
 	align := max(d.Flash.Align, 1)
 	read := (head.UnitBytes + align - 1) / align * align
-	rate := d.Flash.Throughput(engine, d.Host.Cores, read, defaultParallel(engine))
+	rate := d.Flash.Throughput(reader, d.Host.Cores, read, defaultParallel(reader))
 	if rate < 1 {
 		return nil, usageError("--device %s: the model gives no rate for reads of %v", name, read)
 	}
@@ -385,14 +390,8 @@ func (e *env) evaluatePredictor(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	switch f := p.Facts().Feature; f {
-	case predictor.FFNInput, predictor.NextLayer:
-	case predictor.UnknownFeature:
-		e.note("note: %s does not say what it predicts from; %s is taken", path, predictor.FFNInput)
-	default:
-		return usageError("%s predicts from %q, and traces hold %q", path, f, traces.FFNInput)
-	}
-	texts, err := e.openJudged(c, p.Facts().Trace, p.Facts().Feature == predictor.NextLayer)
+	feature, ahead := p.Facts().Feature.Kind()
+	texts, err := e.openJudged(c, p.Facts().Trace, string(feature), ahead)
 	if err != nil {
 		return err
 	}
@@ -410,12 +409,19 @@ func (e *env) evaluatePredictor(c *cli.Context) error {
 	return e.putTraining(c, doc)
 }
 
-// openJudged opens the trace of --evaluate; learned is the hash of the one that the predictor was trained on.
-func (e *env) openJudged(c *cli.Context, learned string, ahead bool) (t *trainTexts, err error) {
+// openJudged opens the trace of --evaluate; learned is the hash of the one that the predictor was trained on, feature the kind that it predicts from.
+func (e *env) openJudged(c *cli.Context, learned, feature string, ahead bool) (t *trainTexts, err error) {
 	t = &trainTexts{testPath: c.String("trace")}
 	if t.test, err = t.samples(e, t.testPath, ahead); err != nil {
 		t.close()
 		return nil, err
+	}
+	switch held := t.test.head.FeatureKind; {
+	case feature == "":
+		e.note("note: %s does not say what it predicts from; %s is taken", c.String("evaluate"), held)
+	case feature != held:
+		t.close()
+		return nil, usageError("%s predicts from %s, and %s holds %s; record one with --feature-kind %s", c.String("evaluate"), feature, t.testPath, held, feature)
 	}
 	if learned != "" && learned == t.test.src.SHA256() {
 		e.note("warning: the predictor was trained on this trace; other texts say more")
@@ -441,6 +447,12 @@ func (e *env) importPredictor(c *cli.Context) error {
 	defer m.close()
 	shape := m.image.Shape
 	opt := predictor.ImportOptions{Layers: shape.Layers, Width: shape.DModel, Units: shape.DFFN, Model: m.image.Hash}
+	if kind := c.String("feature-kind"); kind != "" {
+		if _, err := engine.ParseFeatureKind(kind); err != nil {
+			return usageError("--feature-kind: %v", err)
+		}
+		opt.Feature = predictor.Feature(kind)
+	}
 	p, err := importFrom(c.String("import"), c.Args().First(), opt)
 	if err != nil {
 		return trainError(err)

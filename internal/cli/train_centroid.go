@@ -21,6 +21,7 @@ type centroidResult struct {
 	Model       string            `json:"model"`
 	ModelSHA256 string            `json:"model_sha256"`
 	TraceSHA256 string            `json:"trace_sha256"` // that it was trained on
+	Feature     string            `json:"feature"`
 	Training    centroid.Training `json:"training"`
 	Centroids   int               `json:"centroids"` // in a vocabulary, at most
 	KMax        int               `json:"k_max"`
@@ -94,14 +95,14 @@ func (e *env) runCentroids(c *cli.Context, s *traceSamples, fit, held centroid.S
 	bar = e.startProgress("train (epochs)")
 	defer bar.done()
 	return centroid.Train(c.Context, fit, held, book, centroid.TrainOptions{
-		Epochs: c.Int("epochs"), Seed: c.Uint64("seed"), Workers: allCores(c.Int("workers")), Model: s.head.ModelSHA256, Trace: s.src.SHA256(),
+		Epochs: c.Int("epochs"), Seed: c.Uint64("seed"), Workers: allCores(c.Int("workers")), Model: s.head.ModelSHA256, Trace: s.src.SHA256(), Feature: s.head.FeatureKind,
 		Progress: func(s centroid.Epoch) { bar.update(s.Epoch, s.Epochs) },
 	})
 }
 
 // evaluateCentroids judges centroids by a trace.
 func (e *env) evaluateCentroids(c *cli.Context, p *centroid.Predictor) error {
-	texts, err := e.openJudged(c, p.Facts().Trace, false)
+	texts, err := e.openJudged(c, p.Facts().Trace, centroidFeature(p), false)
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func (e *env) evaluateCentroids(c *cli.Context, p *centroid.Predictor) error {
 
 func newCentroidResult(path string, s *traceSamples, p *centroid.Predictor) *centroidResult {
 	doc := &centroidResult{
-		Predictor: path, Kind: centroids, Model: s.head.Model, ModelSHA256: p.Facts().Model, TraceSHA256: p.Facts().Trace, Training: p.Facts().Training,
+		Predictor: path, Kind: centroids, Model: s.head.Model, ModelSHA256: p.Facts().Model, TraceSHA256: p.Facts().Trace, Feature: centroidFeature(p), Training: p.Facts().Training,
 		Bytes: p.Bytes(), Parameters: p.Parameters(), FLOPs: p.FLOPs(),
 	}
 	for layer := 1; layer < s.Layers(); layer++ {
@@ -148,8 +149,8 @@ func (e *env) putCentroids(c *cli.Context, doc *centroidResult) error {
 		return printJSON(e.stdout, doc)
 	}
 	t := &doc.Training
-	fmt.Fprintf(e.stdout, "%s: %s\n%s: for every layer behind the first one of %d active sets of %d units, named from the ffn_input of layer 0\n",
-		doc.Predictor, doc.Model, doc.Kind, doc.Centroids, doc.KMax)
+	fmt.Fprintf(e.stdout, "%s: %s\n%s: for every layer behind the first one of %d active sets of %d units, named from the %s of layer 0\n",
+		doc.Predictor, doc.Model, doc.Kind, doc.Centroids, doc.KMax, doc.Feature)
 	fmt.Fprintf(e.stdout, "trained on %d tokens, %d more held out, of trace %.12s; seed %d\n", t.Tokens, t.Held, doc.TraceSHA256, t.Seed)
 	fmt.Fprintf(e.stdout, "%s in memory, %s for each token\n", report.IEC(doc.Bytes), report.SI(float64(doc.FLOPs), "FLOP"))
 	for i := range doc.Texts {

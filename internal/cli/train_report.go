@@ -82,8 +82,9 @@ func newTrainResult(c *cli.Context, p *predictor.Predictor, model string) *train
 		path = c.String("evaluate")
 	}
 	f := p.Facts()
+	_, ahead := f.Feature.Kind()
 	doc := &trainResult{
-		Predictor: path, Kind: lowRank, Inner: p.Kind(), Origin: f.Origin, Feature: f.Feature, Ahead: f.Feature == predictor.NextLayer, Model: model,
+		Predictor: path, Kind: lowRank, Inner: p.Kind(), Origin: f.Origin, Feature: f.Feature, Ahead: ahead, Model: model,
 		ModelSHA256: f.Model, TraceSHA256: f.Trace, Bytes: p.Bytes(), Texts: []trainText{},
 		layers: p.Layers(), units: p.Units(), width: p.Width(),
 	}
@@ -179,12 +180,13 @@ func (e *env) putTraining(c *cli.Context, doc *trainResult) error {
 }
 
 func (d *trainResult) print(w io.Writer) error {
-	names, from := "its own units", string(d.Feature)
-	if d.Ahead {
-		names, from = "the units of the next layer", "the layer's ffn_input"
-	}
+	kind, _ := d.Feature.Kind()
+	names, from := "its own units", string(kind)
 	if from == "" {
 		from = "an input that the files do not name"
+	}
+	if d.Ahead {
+		names, from = "the units of the next layer", "the layer's "+from
 	}
 	fmt.Fprintf(w, "%s: %s, %d layers of %d units\n", d.Predictor, d.Model, d.layers, d.units)
 	fmt.Fprintf(w, "%s (%s inside, by %s): each layer names %s from %s, %d numbers\n", d.Kind, d.Inner, d.Origin, names, from, d.width)

@@ -3,8 +3,11 @@ package cli
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
+	"strings"
 	"sync"
 
+	"github.com/windrow-sim/windrow/engine/predictor"
 	"github.com/windrow-sim/windrow/engine/predictor/centroid"
 	"github.com/windrow-sim/windrow/kernels/ref"
 	"github.com/windrow-sim/windrow/traces"
@@ -30,8 +33,8 @@ func newTraceSamples(path string, src *traces.Reader, ahead bool) (*traceSamples
 	switch {
 	case head.FeatureKind == "":
 		return nil, inputError("%s holds no features to predict from; record it again: windrow record --features", path)
-	case head.FeatureKind != traces.FFNInput:
-		return nil, inputError("%s holds features of the kind %q; only %q is known; record it again: windrow record --features", path, head.FeatureKind, traces.FFNInput)
+	case !slices.Contains(traces.FeatureKinds(), head.FeatureKind): // of a later version
+		return nil, inputError("%s holds features of the kind %q; %s are known; record it again: windrow record --features", path, head.FeatureKind, strings.Join(traces.FeatureKinds(), ", "))
 	case src.Compress() != "none":
 		return nil, inputError("%s is compressed (%s), and training reads tokens in any order; record it again without --compress", path, src.Compress())
 	case ahead && head.Layers < 2:
@@ -80,7 +83,16 @@ func (s *traceSamples) with(i int, f func(t *traces.Token)) error {
 	return nil
 }
 
-// Feature fills dst with the input of the layer's feed-forward part.
+// feature is what predictors of these samples predict from.
+func (s *traceSamples) feature() predictor.Feature {
+	f := predictor.Feature(s.head.FeatureKind)
+	if s.ahead {
+		return f.ForNextLayer()
+	}
+	return f
+}
+
+// Feature fills dst with that of the layer.
 func (s *traceSamples) Feature(i, layer int, dst []float32) error {
 	return s.with(i, func(t *traces.Token) {
 		raw := t.Feature[layer]
@@ -140,7 +152,7 @@ func (s tokenSamples) Shape() centroid.Shape {
 	return centroid.Shape{Layers: s.of.Layers(), Projections: 1, Units: s.of.Units(), Width: s.of.Width()}
 }
 
-// Feature fills dst with the input of layer 0's feed-forward part.
+// Feature fills dst with that of layer 0.
 func (s tokenSamples) Feature(i int, dst []float32) error { return s.of.Feature(i, 0, dst) }
 
 // Mask fills dst with the active units of a layer.

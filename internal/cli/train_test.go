@@ -157,7 +157,7 @@ func TestTrainAhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Layers() != 6 || p.Rank(5) != 0 || p.Rank(0) != 4 || p.Facts().Feature != predictor.NextLayer || !doc.Ahead {
+	if p.Layers() != 6 || p.Rank(5) != 0 || p.Rank(0) != 4 || p.Facts().Feature != predictor.FFNInput.ForNextLayer() || !doc.Ahead {
 		t.Fatalf("%d layers, ranks %d … %d, %+v", p.Layers(), p.Rank(0), p.Rank(5), p.Facts())
 	}
 	rows := doc.Texts[1].Layers

@@ -15,7 +15,8 @@
 //	K_max   too many: the units of the intersection that were active most often in training stay.
 //	        too few: units of only one of the two centroids follow, the most often active ones first, then all others likewise.
 //
-// The feature is whatever Samples give: the hidden state after layer 0, the input of its feed-forward part, or its mask (MaskFeature).
+// The feature is whatever Samples give: the output of layer 0's attention, the residual behind it, the input of its feed-forward part, or its mask
+// (MaskFeature). Facts.Feature names it.
 //
 // So for one token the sets of growing K_max contain each other, and one pass over the test tokens gives recall for all K_max
 // (Evaluate). Tradeoffs does that for several sizes of the vocabulary.

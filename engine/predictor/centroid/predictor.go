@@ -30,8 +30,11 @@ const (
 
 // Facts say where a predictor comes from.
 type Facts struct {
-	Model    string   `json:"model"` // identifies the model, normally by a hash; "" = unknown
-	Trace    string   `json:"trace"` // and the samples
+	Model string `json:"model"` // identifies the model, normally by a hash; "" = unknown
+	Trace string `json:"trace"` // and the samples
+	// Feature names what Samples.Feature gave, and a Runner has to be given: a kind of features as traces name them. "" = the file does not say,
+	// which is of before there were several kinds: the input of the feed-forward part.
+	Feature  string   `json:"feature,omitempty"`
 	Training Training `json:"training"`
 }
 

@@ -18,7 +18,7 @@ import (
 func small(t *testing.T) (*Predictor, *memory) {
 	t.Helper()
 	s := newWorld(gated, 6, 0.02).tokens(200)
-	return trained(t, s, TrainOptions{Hidden: []int{16}, Epochs: 2, Rate: 0.01, Model: "model 1", Trace: "trace 1"}), s
+	return trained(t, s, TrainOptions{Hidden: []int{16}, Epochs: 2, Rate: 0.01, Model: "model 1", Trace: "trace 1", Feature: "residual"}), s
 }
 
 func layerMasksOf(s Shape) [][]uint64 {
@@ -211,7 +211,7 @@ func TestSaveAndLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if q.Facts() != p.Facts() || q.Facts().Model != "model 1" || q.Facts().Training.Tokens != 160 || q.Codebook().Shape() != gated {
+	if q.Facts() != p.Facts() || q.Facts().Model != "model 1" || q.Facts().Feature != "residual" || q.Facts().Training.Tokens != 160 || q.Codebook().Shape() != gated {
 		t.Errorf("facts %+v, shape %+v", q.Facts(), q.Codebook().Shape())
 	}
 	if q.book.made != p.book.made || q.book.vocabs[0].metric != p.book.vocabs[0].metric || !slices.Equal(q.book.Hottest(3), p.book.Hottest(3)) || q.Bytes() != p.Bytes() {

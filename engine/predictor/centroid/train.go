@@ -23,8 +23,8 @@ type TrainOptions struct {
 	Workers  int // 0 and 1 = no threads besides the caller's
 	// Progress, if not nil, is called after each epoch, from one goroutine.
 	Progress func(Epoch)
-	// Model and Trace identify what the samples come from, normally as hashes. They are kept in the predictor's file.
-	Model, Trace string
+	// Model and Trace identify what the samples come from, normally as hashes, and Feature names the kind of their features. They are kept in the predictor's file.
+	Model, Trace, Feature string
 }
 
 // Epoch is where a training stands. Losses are in nats per head; accuracies are shares of heads whose most likely centroid is the
@@ -289,7 +289,7 @@ func (t *trainer) keep() {
 
 // predictor rounds the best weights.
 func (t *trainer) predictor() (*Predictor, error) {
-	p := &Predictor{book: t.book, mean: t.mean, scale: t.scale, facts: Facts{Model: t.opt.Model, Trace: t.opt.Trace, Training: t.record()}}
+	p := &Predictor{book: t.book, mean: t.mean, scale: t.scale, facts: Facts{Model: t.opt.Model, Trace: t.opt.Trace, Feature: t.opt.Feature, Training: t.record()}}
 	for i, l := range t.net.layers {
 		d := dense{in: l.in, out: l.out, w: make([]uint16, len(l.w)), b: slices.Clone(t.best[2*i+1])}
 		for j, v := range t.best[2*i] {
