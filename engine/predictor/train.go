@@ -25,7 +25,8 @@ type LayerReport struct {
 
 // Report says how a training went.
 type Report struct {
-	Trained, HeldOut int // samples
+	Trained, HeldOut int   // samples
+	Held             []int // the held-out ones, ascending
 	Layers           []LayerReport
 }
 
@@ -48,7 +49,7 @@ func Train(ctx context.Context, s Samples, opt Options) (*Predictor, *Report, er
 	if t.train, t.held, err = split(s, opt.HoldOut, opt.Seed); err != nil {
 		return nil, nil, err
 	}
-	t.rep.Trained, t.rep.HeldOut = len(t.train), len(t.held)
+	t.rep.Trained, t.rep.HeldOut, t.rep.Held = len(t.train), len(t.held), t.held
 	if t.state, err = openState(opt.State, s, facts); err != nil {
 		return nil, nil, err
 	}

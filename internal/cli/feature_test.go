@@ -88,11 +88,7 @@ func TestPredictorsOfEveryKind(t *testing.T) {
 			"centroid": {"--kind", "centroid", "--centroids", "8", "--epochs", "1"},
 		} {
 			text := must(t, append([]string{"train", "--json", "-t", "learn.trace.arrow", "--test", "judge.trace.arrow", "-o", "a.predictor.safetensors"}, flags...)...)
-			open := openLowRank
-			if name == "centroid" {
-				open = func(path string, m *openedModel) (*openedPredictor, error) { return openCentroids(path, m, 0) }
-			}
-			opened, err := open("a.predictor.safetensors", m)
+			opened, err := openPredictorFile("a.predictor.safetensors", m, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -43,6 +43,11 @@ func openPredictor(c *cli.Context, m *openedModel) (*openedPredictor, error) {
 		}
 		return nil, nil
 	}
+	return openPredictorFile(path, m, c.Int("k-max"))
+}
+
+// openPredictorFile opens one of either kind; kMax is of centroids.
+func openPredictorFile(path string, m *openedModel, kMax int) (*openedPredictor, error) {
 	file, err := checkpoint.Open(path)
 	if err != nil {
 		return nil, err
@@ -51,7 +56,7 @@ func openPredictor(c *cli.Context, m *openedModel) (*openedPredictor, error) {
 	file.Close()
 	switch format {
 	case centroid.Format:
-		return openCentroids(path, m, c.Int("k-max"))
+		return openCentroids(path, m, kMax)
 	case predictor.Format:
 		return openLowRank(path, m)
 	}

@@ -44,6 +44,9 @@ func trainCommand(e *env) *cli.Command {
 			"texts says more. The report gives both kinds of error: active units that were not predicted (FN: skipped, quality) and\n" +
 			"inactive ones that were (FP: read for nothing, time). With --device the thresholds weigh a read of one bundle on the device\n" +
 			"against the activation that is lost; the trace needs --magnitudes for that.\n\n" +
+			"With --device the report also has simulated tokens/s of each text: with what the predictor names, charged at its mean rank, and\n" +
+			"with the true masks. With -m it has those of a short run from the image on this machine. Memory is not bounded: what names many\n" +
+			"rows keeps many, and may read fewer. To weigh nothing and only ask for the speed, use --evaluate.\n\n" +
 			"An interrupted low-rank training keeps the layers it has finished, and the same command goes on with them. --evaluate only\n" +
 			"judges. --import takes predictors of others, with -m for their shape: powerinfer and dejavu from a folder of *.pt files, which\n" +
 			"predict from the residual, checkpoint from a model that holds its own; --feature-kind says what these predict from.\n\n" +
@@ -52,14 +55,15 @@ func trainCommand(e *env) *cli.Command {
 				"windrow train -t learn.trace.arrow --test judge.trace.arrow --epochs 4 -o tales.predictor.safetensors",
 				"windrow train -t learn.trace.arrow --ahead --rank 16 --epochs 2 -o ahead.predictor.safetensors",
 				"windrow train -t learn.trace.arrow --kind centroid --centroids 16 --k-max 128 --epochs 4 -o sets.predictor.safetensors",
-				"windrow train -t judge.trace.arrow --evaluate tales.predictor.safetensors"),
+				"windrow train -t judge.trace.arrow --evaluate tales.predictor.safetensors",
+				"windrow train -t judge.trace.arrow --evaluate tales.predictor.safetensors --device m1-max -m tales.flash.safetensors"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "trace", Aliases: []string{"t"}, Usage: "`TRACE` to learn from, or to judge by, recorded with --features"},
 			&cli.StringFlag{Name: "test", Usage: "also judge by `TRACE`, of other texts"},
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "`PREDICTOR` to write (*" + predictorSuffix + ")"},
 			&cli.StringFlag{Name: "evaluate", Usage: "judge `PREDICTOR` by the trace and train nothing"},
 			&cli.StringFlag{Name: "import", Usage: "`KIND` of predictors to import: powerinfer, dejavu, checkpoint"},
-			&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "flash image `IMG` that imported predictors are for"},
+			&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "flash image `IMG` to run the judged text from, or that imported predictors are for"},
 			&cli.StringFlag{Name: "feature-kind", Usage: "`KIND` of features that imported predictors predict from: " + strings.Join(traces.FeatureKinds(), ", "), DefaultText: "what the source is known for"},
 			&cli.StringFlag{Name: "kind", Value: lowRank, Usage: "`KIND`: " + lowRank + " or " + centroids},
 			&cli.BoolFlag{Name: "ahead", Usage: "name the units of the next layer"},
@@ -67,7 +71,8 @@ func trainCommand(e *env) *cli.Command {
 			&cli.IntFlag{Name: "rank", Usage: "`N` inner values in every layer", DefaultText: "as many as --goal-fp needs"},
 			&cli.StringFlag{Name: "goal-fp", Usage: "double a layer's rank while more than `SHARE` of the inactive units is predicted", DefaultText: "10%, with --rank none"},
 			&cli.StringFlag{Name: "target-fn", Usage: "thresholds that miss at most `SHARE` of the active units of the held-out part", DefaultText: "4%, with --device none"},
-			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Usage: "thresholds that cost least on `DEVICE`: file or preset"},
+			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Usage: "thresholds that cost least on `DEVICE` (file or preset), of low-rank ones; the report has its tokens/s"},
+			&cli.IntFlag{Name: "window", Value: 5, Usage: "with --device or -m, rows stay in memory for `K` tokens"},
 			&cli.Float64Flag{Name: "worth", Value: 10, Usage: "with --device, an active unit of mean size is worth `N` reads"},
 			&cli.IntFlag{Name: "centroids", Value: 256, Usage: "`N` active sets in the vocabulary of a layer"},
 			&cli.IntFlag{Name: "k-max", Usage: "`N` units in an active set", DefaultText: "twice the mean"},
@@ -97,8 +102,11 @@ func (e *env) train(c *cli.Context) error {
 	if c.String("trace") == "" {
 		return usageError("train needs --trace, a trace recorded with --features; see \"windrow train --help\"")
 	}
+	if err := checkSpeed(c); err != nil {
+		return err
+	}
 	if c.IsSet("evaluate") {
-		if err := onlyFlags(c, "with --evaluate", "evaluate", "trace", "workers", "json"); err != nil {
+		if err := onlyFlags(c, "with --evaluate", "evaluate", "trace", "device", "model", "window", "workers", "json"); err != nil {
 			return err
 		}
 		return e.evaluatePredictor(c)
@@ -106,10 +114,10 @@ func (e *env) train(c *cli.Context) error {
 	if err := checkOutput(c.String("out"), predictorSuffix); err != nil {
 		return err
 	}
-	common := []string{"kind", "trace", "test", "out", "epochs", "seed", "workers", "json"}
+	common := []string{"kind", "trace", "test", "out", "epochs", "device", "model", "window", "seed", "workers", "json"}
 	switch kind := c.String("kind"); kind {
 	case lowRank:
-		if err := onlyFlags(c, "of low-rank predictors", append(common, "ahead", "relu", "rank", "goal-fp", "target-fn", "device", "worth", "state")...); err != nil {
+		if err := onlyFlags(c, "of low-rank predictors", append(common, "ahead", "relu", "rank", "goal-fp", "target-fn", "worth", "state")...); err != nil {
 			return err
 		}
 		return e.trainLowRank(c)
@@ -326,6 +334,14 @@ func (e *env) trainLowRank(c *cli.Context) error {
 		return err
 	}
 	clearState(opt.State, texts.train.Layers())
+	if doc.Texts[0].Speed, err = e.speed(c, texts.train, rep.Held, lowRankNamer(p), c.String("out")); err != nil {
+		return err
+	}
+	if texts.test != nil {
+		if doc.Texts[1].Speed, err = e.speed(c, texts.test, texts.test.all(), lowRankNamer(p), c.String("out")); err != nil {
+			return err
+		}
+	}
 	return e.putTraining(c, doc)
 }
 
@@ -406,6 +422,9 @@ func (e *env) evaluatePredictor(c *cli.Context) error {
 	}
 	doc := newTrainResult(c, p, s.head.Model)
 	doc.add(filepath.Base(texts.testPath), p, scores)
+	if doc.Texts[0].Speed, err = e.speed(c, s, s.all(), lowRankNamer(p), path); err != nil {
+		return err
+	}
 	return e.putTraining(c, doc)
 }
 

@@ -35,6 +35,7 @@ type centroidResult struct {
 type centroidText struct {
 	Text   string           `json:"text"`
 	Report *centroid.Report `json:"report"`
+	Speed  *trainSpeed      `json:"speed,omitempty"`
 }
 
 // trainCentroids trains, writes and reports.
@@ -65,6 +66,18 @@ func (e *env) trainCentroids(c *cli.Context) error {
 	}
 	if err := p.Save(c.String("out")); err != nil {
 		return err
+	}
+	n, err := centroidNamer(p)
+	if err != nil {
+		return err
+	}
+	if doc.Texts[0].Speed, err = e.speed(c, texts.train, texts.train.all()[fit.Len():], n, c.String("out")); err != nil {
+		return err
+	}
+	if texts.test != nil {
+		if doc.Texts[1].Speed, err = e.speed(c, texts.test, texts.test.all(), n, c.String("out")); err != nil {
+			return err
+		}
 	}
 	return e.putCentroids(c, doc)
 }
@@ -115,6 +128,13 @@ func (e *env) evaluateCentroids(c *cli.Context, p *centroid.Predictor) error {
 	if err := e.judgeCentroids(c, doc, p, filepath.Base(texts.testPath), judged); err != nil {
 		return err
 	}
+	n, err := centroidNamer(p)
+	if err != nil {
+		return err
+	}
+	if doc.Texts[0].Speed, err = e.speed(c, texts.test, texts.test.all(), n, c.String("evaluate")); err != nil {
+		return err
+	}
 	return e.putCentroids(c, doc)
 }
 
@@ -140,7 +160,7 @@ func (e *env) judgeCentroids(c *cli.Context, doc *centroidResult, p *centroid.Pr
 	if err != nil {
 		return trainError(err)
 	}
-	doc.Texts = append(doc.Texts, centroidText{name, r})
+	doc.Texts = append(doc.Texts, centroidText{Text: name, Report: r})
 	return nil
 }
 
@@ -159,7 +179,7 @@ func (e *env) putCentroids(c *cli.Context, doc *centroidResult) error {
 		if err := text.Report.WriteText(e.stdout); err != nil {
 			return err
 		}
-		fmt.Fprint(e.stdout, text.remarks(doc.KMax))
+		fmt.Fprint(e.stdout, text.remarks(doc.KMax), text.Speed.text())
 	}
 	return nil
 }

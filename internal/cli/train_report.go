@@ -51,6 +51,7 @@ type trainText struct {
 	Layers []trainRow  `json:"layers"`
 	Total  trainRow    `json:"total"` // over the units and tokens of all layers
 	Missed []trainMiss `json:"missed_goals"`
+	Speed  *trainSpeed `json:"speed,omitempty"`
 }
 
 // trainRow is a layer, the one whose units are named.
@@ -225,7 +226,7 @@ func (t *trainText) print(w io.Writer) error {
 	if err := table.Text(w); err != nil {
 		return err
 	}
-	_, err := fmt.Fprint(w, t.goals())
+	_, err := fmt.Fprint(w, t.goals(), t.Speed.text())
 	return err
 }
 

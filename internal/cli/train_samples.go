@@ -94,12 +94,23 @@ func (s *traceSamples) feature() predictor.Feature {
 
 // Feature fills dst with that of the layer.
 func (s *traceSamples) Feature(i, layer int, dst []float32) error {
-	return s.with(i, func(t *traces.Token) {
-		raw := t.Feature[layer]
-		for k := range dst {
-			dst[k] = ref.F16ToF32(binary.LittleEndian.Uint16(raw[2*k:]))
-		}
-	})
+	return s.with(i, func(t *traces.Token) { fromHalves(t.Feature[layer], dst) })
+}
+
+// fromHalves reads little-endian float16 numbers.
+func fromHalves(raw []byte, dst []float32) {
+	for k := range dst {
+		dst[k] = ref.F16ToF32(binary.LittleEndian.Uint16(raw[2*k:]))
+	}
+}
+
+// all are the indices of the tokens.
+func (s *traceSamples) all() []int {
+	list := make([]int, s.Len())
+	for i := range list {
+		list[i] = i
+	}
+	return list
 }
 
 // named is the layer whose units an entry names; the number of layers if there is none.
