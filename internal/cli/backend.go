@@ -3,20 +3,23 @@ package cli
 import (
 	"errors"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/cuda"
+	"github.com/windrow-sim/windrow/engine/model"
 	kernels "github.com/windrow-sim/windrow/kernels/cuda"
+	"github.com/windrow-sim/windrow/kernels/metal"
 )
 
 // libraryVariable names a driver library by file, in place of the system's own: one that lies elsewhere, or a stand-in.
 const libraryVariable = "WINDROW_CUDA_LIBRARY"
 
 func backendFlag() *cli.StringFlag {
-	return &cli.StringFlag{Name: "backend", Value: "cpu", Usage: "compute on `WHERE`: cpu, cuda (an NVIDIA GPU), auto (cuda where there is one)"}
+	return &cli.StringFlag{Name: "backend", Value: "cpu", Usage: "compute on `WHERE`: cpu, cuda (an NVIDIA GPU), metal (the GPU of a Mac), auto (a GPU where there is one)"}
 }
 
 // useBackend puts the resident weights of a model where --backend wants them; close of the model takes them back.
@@ -25,12 +28,12 @@ func (e *env) useBackend(c *cli.Context, m *openedModel) error {
 	switch name {
 	case "cpu":
 		return nil
-	case "cuda", "auto":
+	case "cuda", "metal", "auto":
 	default:
-		return usageError("--backend %q: it is cpu, cuda or auto", name)
+		return usageError("--backend %q: it is cpu, cuda, metal or auto", name)
 	}
-	b, err := cuda.Open(m.weights, cuda.Options{Library: os.Getenv(libraryVariable)})
-	if name == "auto" && errors.Is(err, kernels.ErrEnvironment) {
+	b, err := openDevice(name, m.weights, cuda.Options{Library: os.Getenv(libraryVariable)})
+	if name == "auto" && noDevice(err) {
 		e.note("note: computing on the CPU: %v", err)
 		return nil
 	}
@@ -40,6 +43,23 @@ func (e *env) useBackend(c *cli.Context, m *openedModel) error {
 	m.device = b
 	e.note("%s: %v of weights on %s", m.image.Name, b.Bytes(), b.Device().Name)
 	return nil
+}
+
+// openDevice takes a GPU into use: with auto the one that this system can have.
+func openDevice(name string, w *model.Weights, opt cuda.Options) (*cuda.Backend, error) {
+	if name == "cuda" || name == "auto" && runtime.GOOS != "darwin" {
+		return cuda.Open(w, opt)
+	}
+	d, err := metal.Open()
+	if err != nil {
+		return nil, err
+	}
+	return cuda.New(d, w, opt)
+}
+
+// noDevice says that an error is about a machine without a GPU that can be used.
+func noDevice(err error) bool {
+	return errors.Is(err, kernels.ErrEnvironment) || errors.Is(err, metal.ErrEnvironment)
 }
 
 // computedOn is what a Run says of the device that computed it.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -26,11 +27,30 @@ func TestNoDevice(t *testing.T) {
 		{"replay -t tales.trace.arrow " + line + "cuda", exitHost, "no usable CUDA device"},
 		{"eval --text prompts.txt " + line + "cuda", exitHost, "no usable CUDA device"},
 		{"generate -n 2 " + line + "auto Once", exitOK, "computing on the CPU"},
-		{"generate -n 2 " + line + "gpu Once", exitUsage, "cpu, cuda or auto"},
+		{"generate -n 2 " + line + "gpu Once", exitUsage, "cpu, cuda, metal or auto"},
 	} {
+		if runtime.GOOS == "darwin" && strings.Contains(c.line, "auto") {
+			continue // that is about Metal there
+		}
 		write(t, "prompts.txt", "Once upon a time\n")
 		if o := command(words(t, c.line)...); o.code != c.code || !strings.Contains(o.stderr, c.says) {
 			t.Errorf("%s: exit %d, want %d and %q:\n%s", c.line, o.code, c.code, c.says, o.stderr)
+		}
+	}
+}
+
+// TestNoMetal: a system that is not a Mac's says so, too.
+func TestNoMetal(t *testing.T) {
+	if runtime.GOOS == "darwin" {
+		t.Skip("this is about systems without Metal")
+	}
+	workspace(t)
+	write(t, "prompts.txt", "Once upon a time\n")
+	for _, line := range []string{"generate -n 2|Once", "record -n 1 --limit 1 --prompts prompts.txt -o x.trace.arrow", "replay -t tales.trace.arrow", "eval --text prompts.txt"} {
+		verb, argument, _ := strings.Cut(line, "|")
+		o := command(words(t, verb+" -m tales.flash.safetensors --backend metal "+argument)...)
+		if o.code != exitHost || !strings.Contains(o.stderr, "no usable Metal device: Metal is for macOS on Apple silicon") || !strings.Contains(o.stderr, "use the CPU backend") {
+			t.Errorf("%s: exit %d, want %d and what is missing:\n%s", line, o.code, exitHost, o.stderr)
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint"
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
-	"github.com/windrow-sim/windrow/kernels/cuda"
 	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -65,7 +64,7 @@ func classify(ctx context.Context, err error) (code int, text string) {
 		return exitUsage, text
 	case errors.Is(err, errValidation):
 		return exitValidation, text
-	case errors.Is(err, flashio.ErrEnvironment), errors.Is(err, cuda.ErrEnvironment):
+	case errors.Is(err, flashio.ErrEnvironment), noDevice(err):
 		return exitHost, text
 	case errors.Is(err, traces.ErrFormat), errors.Is(err, traces.ErrUnsupported),
 		errors.Is(err, checkpoint.ErrFormat), errors.Is(err, checkpoint.ErrUnsupported),
