@@ -29,6 +29,7 @@ var allowed = map[string][]string{
 	"kernels/cuda":         {"kernels/ref", "internal/units"},
 	"kernels/cuda/source":  {},
 	"kernels/cuda/standin": {"kernels/cuda", "kernels/cuda/source"},
+	"kernels/cuda/suite":   {"kernels/cuda", "kernels/ref"},
 	// A driver beneath kernels/cuda, with the same kernels.
 	"kernels/metal":        {"kernels/cuda", "kernels/metal/source", "internal/units"},
 	"kernels/metal/source": {"kernels/cuda/source"},

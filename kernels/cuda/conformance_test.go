@@ -10,70 +10,45 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/kernels/cuda"
+	"github.com/windrow-sim/windrow/kernels/cuda/suite"
 )
 
 // TestCopies brings bytes to the device, across it and back, through each kind of host memory.
 func TestCopies(t *testing.T) {
-	b := newBench(t, 40)
+	d, library := open(t)
+	b := suite.New(t, d, 40)
 	const size = 5000
-	pinned, err := b.d.HostAlloc(size, true)
-	b.must(err)
+	pinned, err := b.Device.HostAlloc(size, true)
+	b.Must(err)
 	registered, err := syscall.Mmap(-1, 0, 2*os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
-	b.must(err)
-	defer func() { b.must(syscall.Munmap(registered)) }()
-	b.must(b.d.HostRegister(registered))
-	if err := b.d.HostRegister(registered); err == nil {
+	b.Must(err)
+	defer func() { b.Must(syscall.Munmap(registered)) }()
+	b.Must(b.Device.HostRegister(registered))
+	if err := b.Device.HostRegister(registered); err == nil {
 		t.Error("memory was registered twice")
 	}
 	for name, host := range map[string][]byte{"pinned": pinned, "registered": registered[:size], "plain": make([]byte, size)} {
-		content := b.bytesOf(size)
+		content := b.Bytes(size)
 		copy(host, content)
-		one, two, got := b.room(size), b.room(size), make([]byte, size)
-		b.must(b.d.ToDevice(one.Ptr, host, b.stream))
-		b.must(b.d.OnDevice(two.Ptr, one.Ptr, size, b.stream))
-		b.must(b.d.Fill(one.Ptr, 7, size-1, b.stream))
-		b.must(b.d.ToHost(got, two.Ptr, b.stream))
-		b.must(b.d.SyncStream(b.stream))
+		one, two, got := b.Room(size), b.Room(size), make([]byte, size)
+		b.Must(b.Device.ToDevice(one.Ptr, host, b.Stream))
+		b.Must(b.Device.OnDevice(two.Ptr, one.Ptr, size, b.Stream))
+		b.Must(b.Device.Fill(one.Ptr, 7, size-1, b.Stream))
+		b.Must(b.Device.ToHost(got, two.Ptr, b.Stream))
+		b.Must(b.Device.SyncStream(b.Stream))
 		if !bytes.Equal(got, content) {
 			t.Errorf("%s memory: the bytes changed on their way", name)
 		}
-		b.must(b.d.ToHost(host, one.Ptr, b.stream))
-		b.must(b.d.Synchronize())
+		b.Must(b.Device.ToHost(host, one.Ptr, b.Stream))
+		b.Must(b.Device.Synchronize())
 		if !bytes.Equal(host[:size-1], bytes.Repeat([]byte{7}, size-1)) || host[size-1] != content[size-1] {
 			t.Errorf("%s memory: Fill was not read back", name)
 		}
 	}
-	b.must(b.d.HostUnregister(registered))
-	if _, err := b.d.Mapped(registered); err == nil && b.library != nil { // a device that shares the host's page tables may well have one
+	b.Must(b.Device.HostUnregister(registered))
+	if _, err := b.Device.Mapped(registered); err == nil && library != nil { // a device that shares the host's page tables may well have one
 		t.Error("memory that is not registered has an address on the device")
 	}
-}
-
-// TestEventsOrderStreams: a stream that waits for an event of another sees its work.
-func TestEventsOrderStreams(t *testing.T) {
-	b := newBench(t, 41)
-	const n = 1000
-	other, err := b.d.NewStream()
-	b.must(err)
-	event, err := b.d.NewEvent(false)
-	b.must(err)
-	b.must(b.d.Wait(other, event)) // of an event that was never recorded: nothing to wait for
-	x, y := put(b, b.floats(n)), put(b, b.floats(n))
-	b.must(b.d.Fill(y.Ptr, 0, y.Size, b.stream))
-	b.must(b.Add(b.stream, y, x, n))
-	b.must(b.d.Record(event, b.stream))
-	b.must(b.d.Wait(other, event))
-	b.must(b.Add(other, y, x, n))
-	b.must(b.d.Record(event, other))
-	b.must(b.d.SyncEvent(event))
-	sum, once := get[float32](b, y, n), get[float32](b, x, n)
-	for i := range sum {
-		if sum[i] != 2*once[i] {
-			t.Fatalf("element %d is %g, want %g", i, sum[i], 2*once[i])
-		}
-	}
-	b.must(b.d.DestroyEvent(event))
-	b.must(b.d.DestroyStream(other))
 }
 
 // TestMissingWait: without the event the stand-in gives the old data, every time.

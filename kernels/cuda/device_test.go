@@ -3,15 +3,13 @@ package cuda_test
 import (
 	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/windrow-sim/windrow/kernels/cuda"
 	"github.com/windrow-sim/windrow/kernels/cuda/standin"
-	"github.com/windrow-sim/windrow/kernels/ref"
+	"github.com/windrow-sim/windrow/kernels/cuda/suite"
 )
 
 // libraryVariable names a real driver library (libcuda.so.1) to run the tests of kernels and conformance on, instead of the stand-in.
@@ -65,116 +63,17 @@ func emulated(t testing.TB) (*cuda.Device, *standin.Library) {
 	return open(t)
 }
 
-// bench is a device with kernels, a stream and short ways to fill and read memory.
-type bench struct {
-	testing.TB
-	*cuda.Kernels
-	d       *cuda.Device
-	library *standin.Library // nil on a real device
-	stream  cuda.Stream
-	random  *rand.Rand
-}
-
-func newBench(t testing.TB, seed uint64) *bench {
+// newBench is a bench on a device of its own, seeded.
+func newBench(t testing.TB, seed uint64) *suite.Bench {
 	t.Helper()
-	d, library := open(t)
-	k, err := cuda.NewKernels(d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &bench{TB: t, Kernels: k, d: d, library: library, random: rand.New(rand.NewPCG(seed, 1))}
-	b.stream, err = d.NewStream()
-	b.must(err)
-	return b
+	d, _ := open(t)
+	return suite.New(t, d, seed)
 }
 
-func (b *bench) must(err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
-}
-
-// room is device memory of some bytes.
-func (b *bench) room(bytes int64) cuda.Mem {
-	b.Helper()
-	m, err := b.d.Alloc(bytes)
-	b.must(err)
-	return m
-}
-
-func put[T uint16 | uint32 | uint64 | int32 | float32](b *bench, values []T) cuda.Mem {
-	b.Helper()
-	bytes := cuda.AsBytes(values)
-	m := b.room(int64(len(bytes)))
-	b.must(b.d.ToDevice(m.Ptr, bytes, b.stream))
-	return m
-}
-
-func get[T uint16 | uint32 | uint64 | int32 | float32](b *bench, m cuda.Mem, n int) []T {
-	b.Helper()
-	values := make([]T, n)
-	b.must(b.d.ToHost(cuda.AsBytes(values), m.Ptr, b.stream))
-	b.must(b.d.SyncStream(b.stream))
-	return values
-}
-
-// floats are n numbers around 0.
-func (b *bench) floats(n int) []float32 {
-	list := make([]float32, n)
-	for i := range list {
-		list[i] = float32(b.random.NormFloat64())
-	}
-	return list
-}
-
-// ints are n different numbers below limit, in random order.
-func (b *bench) ints(n, limit int) []int32 {
-	list := make([]int32, n)
-	for i, v := range b.random.Perm(limit)[:n] {
-		list[i] = int32(v)
-	}
-	return list
-}
-
-// length is the nearest that a row can have in a format.
-func length(f ref.Format, n int) int { return (n + f.Group() - 1) / f.Group() * f.Group() }
-
-// weights are n weights on the device, and their exact values.
-func (b *bench) weights(f ref.Format, n int) (cuda.Mem, []float32) {
-	b.Helper()
-	values := b.floats(n)
-	return put(b, encode(f, values)), values
-}
-
-// encode stores values as weights, which it replaces by what is stored.
-func encode(f ref.Format, values []float32) []uint16 {
-	words := make([]uint16, f.Size(len(values))/2)
-	bytes := cuda.AsBytes(words)
-	f.Encode(bytes, values)
-	f.Decode(values, bytes)
-	return words
-}
-
-// sum is a sum and the sum of its terms' magnitudes, which says how far another order of summation may lead.
-type sum struct{ value, size float64 }
-
-func (s *sum) add(v float64) { s.value, s.size = s.value+v, s.size+math.Abs(v) }
-
-// dot is the plain twin of dot products, in float64.
-func dot(w, x []float32) (s sum) {
-	for i, v := range w {
-		s.add(float64(v) * float64(x[i]))
-	}
-	return s
-}
-
-// near demands a relative error of 1e-3, or one of rounding where large terms cancel.
-func (b *bench) near(what string, got float32, want sum) {
-	b.Helper()
-	if !(math.Abs(float64(got)-want.value) <= 1e-3*math.Abs(want.value)+1e-6*want.size+1e-12) {
-		b.Fatalf("%s: got %g, want %g (of terms %g)", what, got, want.value, want.size)
-	}
+// TestKernels compares every kernel with plain Go.
+func TestKernels(t *testing.T) {
+	d, _ := open(t)
+	suite.Run(t, d)
 }
 
 func TestFacts(t *testing.T) {

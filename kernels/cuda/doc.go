@@ -11,8 +11,9 @@
 // tools/cuda/ptx.sh and committed; the driver compiles it for the device at hand.
 //
 // What is emulated: package standin builds a library with the driver's symbols that runs the same kernel text on the CPU, threads as fibers. All tests
-// here run on it. It shows wrong arithmetic, shapes, addresses, lost order between streams, leaks and unhandled errors; it shows nothing about
-// time, about caches, or about races between the threads of a block that do not cross a barrier.
+// here run on it; those that compare kernels with plain Go are package suite, which kernels/metal runs as well. The stand-in shows wrong arithmetic, shapes,
+// addresses, lost order between streams, leaks and unhandled errors; it shows nothing about time, about caches, or about races between the threads of a
+// block that do not cross a barrier.
 //
 // Invariants:
 //

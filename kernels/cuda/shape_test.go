@@ -13,7 +13,7 @@ import (
 // TestShapes: operands that do not fit are refused before anything is launched, by operation and operand.
 func TestShapes(t *testing.T) {
 	b := newBench(t, 50)
-	m, small := b.room(4096), b.room(2)
+	m, small := b.Room(4096), b.Room(2)
 	vec := cuda.MatVec{W: m, X: m, Y: m, Rows: 8, Cols: 8, Tokens: 1}
 	ffn := cuda.FFN{Up: m, Down: m, X: m, Act: m, Scratch: m, Out: m, Rows: 4, Dim: 8, Total: 4, Tokens: 1}
 	attention := cuda.Attention{Cache: cuda.Cache{Keys: m, Vals: m, Sequences: 1, Context: 4, KVHeads: 2, Dim: 4},

@@ -1,24 +1,14 @@
-package cuda_test
+package suite
 
 import (
 	"bytes"
 	"fmt"
-	"testing"
 
 	"github.com/windrow-sim/windrow/kernels/cuda"
 )
 
-// bytesOf are n random bytes.
-func (b *bench) bytesOf(n int) []byte {
-	list := make([]byte, n)
-	for i := range list {
-		list[i] = byte(b.random.Uint32())
-	}
-	return list
-}
-
 // buffers are row buffers filled with random rows, which are also returned, by kind.
-func (b *bench) buffers(places, size int, gated bool) (*cuda.RowBuffers, [3][]byte) {
+func (b *Bench) buffers(places, size int, gated bool) (*cuda.RowBuffers, [3][]byte) {
 	b.Helper()
 	var rows [3][]byte
 	var mem [3]cuda.Mem
@@ -26,28 +16,27 @@ func (b *bench) buffers(places, size int, gated bool) (*cuda.RowBuffers, [3][]by
 		if kind == 0 && !gated {
 			continue
 		}
-		rows[kind] = b.bytesOf(places * size)
-		mem[kind] = b.room(int64(places * size))
-		b.must(b.d.ToDevice(mem[kind].Ptr, rows[kind], b.stream))
+		rows[kind] = b.Bytes(places * size)
+		mem[kind] = b.Room(int64(places * size))
+		b.Must(b.Device.ToDevice(mem[kind].Ptr, rows[kind], b.Stream))
 	}
 	return &cuda.RowBuffers{Gate: mem[0], Up: mem[1], Down: mem[2], Places: places, Size: size}, rows
 }
 
-func (b *bench) same(what string, a *cuda.RowBuffers, want [3][]byte) {
+func (b *Bench) same(what string, a *cuda.RowBuffers, want [3][]byte) {
 	b.Helper()
 	for kind, m := range []cuda.Mem{a.Gate, a.Up, a.Down} {
 		got := make([]byte, len(want[kind]))
-		b.must(b.d.ToHost(got, m.Ptr, b.stream))
-		b.must(b.d.SyncStream(b.stream))
+		b.Must(b.Device.ToHost(got, m.Ptr, b.Stream))
+		b.Must(b.Device.SyncStream(b.Stream))
 		if !bytes.Equal(got, want[kind]) {
 			b.Fatalf("%s: buffer %d is not what it should be", what, kind)
 		}
 	}
 }
 
-// TestScatter takes records out of mapped pinned memory, from aligned offsets and others.
-func TestScatter(t *testing.T) {
-	b := newBench(t, 30)
+// scatters takes records out of mapped pinned memory, from aligned offsets and others.
+func (b *Bench) scatters() {
 	for _, size := range []int{2, 64, 66, 8192} {
 		for _, gated := range []bool{false, true} {
 			for _, n := range []int{0, 1, 7} {
@@ -57,12 +46,12 @@ func TestScatter(t *testing.T) {
 				if gated {
 					first, kinds = 0, 3
 				}
-				staging, err := b.d.HostAlloc(int64(8*(kinds*size+skip)), false)
-				b.must(err)
-				copy(staging, b.bytesOf(len(staging)))
-				mapped, err := b.d.Mapped(staging)
-				b.must(err)
-				slots, offsets := b.ints(n, places), make([]uint64, n)
+				staging, err := b.Device.HostAlloc(int64(8*(kinds*size+skip)), false)
+				b.Must(err)
+				copy(staging, b.Bytes(len(staging)))
+				mapped, err := b.Device.Mapped(staging)
+				b.Must(err)
+				slots, offsets := b.Ints(n, places), make([]uint64, n)
 				for i := range offsets {
 					offsets[i] = uint64(i * (kinds*size + i%2*skip))
 					for kind := first; kind < 3; kind++ {
@@ -70,21 +59,20 @@ func TestScatter(t *testing.T) {
 						copy(want[kind][int(slots[i])*size:], staging[from:from+size])
 					}
 				}
-				b.must(b.Scatter(b.stream, a, mapped, put(b, offsets), put(b, slots), n))
+				b.Must(b.Scatter(b.Stream, a, mapped, Put(b, offsets), Put(b, slots), n))
 				b.same(fmt.Sprintf("size %d gated %v n %d", size, gated, n), a, want)
-				b.must(b.d.HostFree(staging))
+				b.Must(b.Device.HostFree(staging))
 			}
 		}
 	}
 }
 
-func TestMove(t *testing.T) {
-	b := newBench(t, 31)
+func (b *Bench) moves() {
 	for _, size := range []int{2, 48, 4096} {
 		for _, gated := range []bool{false, true} {
 			const places = 20
 			a, want := b.buffers(places, size, gated)
-			order := b.ints(places, places)
+			order := b.Ints(places, places)
 			from, to := order[:6], order[6:12]
 			for kind := range want {
 				for i := range from {
@@ -93,8 +81,8 @@ func TestMove(t *testing.T) {
 					}
 				}
 			}
-			b.must(b.Move(b.stream, a, put(b, from), put(b, to), len(from)))
-			b.must(b.Move(b.stream, a, cuda.Mem{}, cuda.Mem{}, 0))
+			b.Must(b.Move(b.Stream, a, Put(b, from), Put(b, to), len(from)))
+			b.Must(b.Move(b.Stream, a, cuda.Mem{}, cuda.Mem{}, 0))
 			b.same(fmt.Sprintf("size %d gated %v", size, gated), a, want)
 		}
 	}

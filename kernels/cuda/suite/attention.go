@@ -1,16 +1,14 @@
-package cuda_test
+package suite
 
 import (
 	"fmt"
 	"math"
-	"testing"
 
 	"github.com/windrow-sim/windrow/kernels/cuda"
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-func TestRotary(t *testing.T) {
-	b := newBench(t, 20)
+func (b *Bench) rotaries() {
 	const context = 40
 	for _, s := range [][4]int{{1, 2, 1, 1}, {4, 64, 32, 2}, {3, 80, 16, 3}, {2, 8, 0, 1}, {5, 6, 3, 0}} {
 		heads, dim, half, tokens := s[0], s[1], s[2], s[3]
@@ -18,11 +16,11 @@ func TestRotary(t *testing.T) {
 		for i := range frequencies {
 			frequencies[i] = math.Pow(10000, -float64(i)/float64(half))
 		}
-		x, positions := b.floats(tokens*heads*dim), b.ints(tokens, context)
-		a := &cuda.Rotary{X: put(b, x), Turns: put(b, cuda.Turns(frequencies, context)), Positions: put(b, positions),
+		x, positions := b.Floats(tokens*heads*dim), b.Ints(tokens, context)
+		a := &cuda.Rotary{X: Put(b, x), Turns: Put(b, cuda.Turns(frequencies, context)), Positions: Put(b, positions),
 			Heads: heads, Dim: dim, Half: half, Tokens: tokens, Context: context}
-		b.must(b.Rotary(b.stream, a))
-		for j, v := range get[float32](b, a.X, len(x)) {
+		b.Must(b.Rotary(b.Stream, a))
+		for j, v := range Get[float32](b, a.X, len(x)) {
 			at := j % dim
 			want := sum{}
 			switch {
@@ -48,27 +46,27 @@ type history struct {
 	keys, vals []float32 // (sequence, position, kv_heads, dim)
 }
 
-func (b *bench) history(f ref.Format, sequences, context, heads, kvHeads, dim int) *history {
+func (b *Bench) history(f ref.Format, sequences, context, heads, kvHeads, dim int) *history {
 	width := kvHeads * dim
 	h := &history{}
 	h.a = cuda.Attention{Heads: heads, Scale: float32(1 / math.Sqrt(float64(dim))),
 		Cache: cuda.Cache{Format: f, Sequences: sequences, Context: context, KVHeads: kvHeads, Dim: dim, Stride: context*width + 16}}
 	size := int64(sequences * f.Size(h.a.Cache.Stride))
-	h.a.Cache.Keys, h.a.Cache.Vals = b.room(size), b.room(size)
+	h.a.Cache.Keys, h.a.Cache.Vals = b.Room(size), b.Room(size)
 	for _, m := range []cuda.Mem{h.a.Cache.Keys, h.a.Cache.Vals} {
-		b.must(b.d.Fill(m.Ptr, 0xff, m.Size, b.stream))
+		b.Must(b.Device.Fill(m.Ptr, 0xff, m.Size, b.Stream))
 	}
 	h.keys, h.vals = make([]float32, sequences*context*width), make([]float32, sequences*context*width)
 	return h
 }
 
 // store puts the keys and values of every position up to each token's own into the cache.
-func (b *bench) store(h *history, seqs, positions []int32) {
+func (b *Bench) store(h *history, seqs, positions []int32) {
 	b.Helper()
 	width := h.a.Cache.KVHeads * h.a.Cache.Dim
 	for i, seq := range seqs {
 		n := int(positions[i]) + 1
-		k, v := b.floats(n*width), b.floats(n*width)
+		k, v := b.Floats(n*width), b.Floats(n*width)
 		at := int(seq) * h.a.Cache.Context * width
 		copy(h.keys[at:], k)
 		copy(h.vals[at:], v)
@@ -77,8 +75,8 @@ func (b *bench) store(h *history, seqs, positions []int32) {
 			all[p], same[p] = int32(p), seq
 		}
 		a := h.a
-		a.Tokens, a.Seqs, a.Positions = n, put(b, same), put(b, all)
-		b.must(b.StoreKV(b.stream, &a, put(b, k), put(b, v)))
+		a.Tokens, a.Seqs, a.Positions = n, Put(b, same), Put(b, all)
+		b.Must(b.StoreKV(b.Stream, &a, Put(b, k), Put(b, v)))
 	}
 	if h.a.Cache.Format == ref.F16 {
 		for i := range h.keys {
@@ -117,8 +115,7 @@ type attentionCase struct {
 	positions                            []int32
 }
 
-func TestAttention(t *testing.T) {
-	b := newBench(t, 21)
+func (b *Bench) attentions() {
 	for _, f := range []ref.Format{ref.F16, ref.F32} {
 		for _, c := range []attentionCase{
 			{1, 1, 1, 1, 0, []int32{0}},
@@ -135,19 +132,19 @@ func TestAttention(t *testing.T) {
 }
 
 // checkAttention stores random keys and values and compares the attention over them with the plain twin.
-func (b *bench) checkAttention(f ref.Format, c attentionCase) {
+func (b *Bench) checkAttention(f ref.Format, c attentionCase) {
 	b.Helper()
 	tokens := len(c.positions)
 	h := b.history(f, max(tokens, 1), c.context, c.heads, c.kvHeads, c.dim)
-	seqs := b.ints(tokens, tokens)
+	seqs := b.Ints(tokens, tokens)
 	b.store(h, seqs, c.positions)
-	q := b.floats(tokens * c.heads * c.dim)
+	q := b.Floats(tokens * c.heads * c.dim)
 	a := &h.a
-	a.Tokens, a.Longest, a.Window, a.Q, a.Seqs, a.Positions = tokens, c.context, c.window, put(b, q), put(b, seqs), put(b, c.positions)
-	a.Out = b.room(int64(4 * len(q)))
-	a.Scratch = b.room(cuda.AttentionScratch(c.heads, c.dim, tokens, c.context))
-	b.must(b.Attention(b.stream, a))
-	for j, v := range get[float32](b, a.Out, len(q)) {
+	a.Tokens, a.Longest, a.Window, a.Q, a.Seqs, a.Positions = tokens, c.context, c.window, Put(b, q), Put(b, seqs), Put(b, c.positions)
+	a.Out = b.Room(int64(4 * len(q)))
+	a.Scratch = b.Room(cuda.AttentionScratch(c.heads, c.dim, tokens, c.context))
+	b.Must(b.Attention(b.Stream, a))
+	for j, v := range Get[float32](b, a.Out, len(q)) {
 		token, head := j/(c.heads*c.dim), j/c.dim%c.heads
 		want := h.attended(q[j/c.dim*c.dim:], int(seqs[token]), int(c.positions[token]), head, j%c.dim)
 		b.near(fmt.Sprintf("%v %+v: token %d head %d element %d", f, c, token, head, j%c.dim), v, want)

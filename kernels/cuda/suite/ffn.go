@@ -1,10 +1,9 @@
-package cuda_test
+package suite
 
 import (
 	"fmt"
 	"math"
 	"slices"
-	"testing"
 
 	"github.com/windrow-sim/windrow/kernels/cuda"
 	"github.com/windrow-sim/windrow/kernels/ref"
@@ -20,7 +19,7 @@ type layer struct {
 	threshold                  float32
 }
 
-func (b *bench) layer(f ref.Format, dim, units int, gated, biased bool, activation cuda.Activation) *layer {
+func (b *Bench) layer(f ref.Format, dim, units int, gated, biased bool, activation cuda.Activation) *layer {
 	l := &layer{dim: dim, units: units, activation: activation, threshold: 0.4}
 	a := &l.onDevice
 	*a = cuda.FFN{Format: f, Rows: units, Dim: dim, Total: units, Activation: activation, Threshold: l.threshold}
@@ -31,8 +30,8 @@ func (b *bench) layer(f ref.Format, dim, units int, gated, biased bool, activati
 	a.Down, l.down = b.weights(f, units*dim)
 	l.gateBias, l.upBias, l.downBias = make([]float32, units), make([]float32, units), make([]float32, dim)
 	if biased {
-		l.gateBias, l.upBias, l.downBias = b.floats(units), b.floats(units), b.floats(dim)
-		a.GateBias, a.UpBias, a.DownBias = put(b, l.gateBias), put(b, l.upBias), put(b, l.downBias)
+		l.gateBias, l.upBias, l.downBias = b.Floats(units), b.Floats(units), b.Floats(dim)
+		a.GateBias, a.UpBias, a.DownBias = Put(b, l.gateBias), Put(b, l.upBias), Put(b, l.downBias)
 	}
 	return l
 }
@@ -73,17 +72,17 @@ func activate(f cuda.Activation, threshold float32, x float64) float64 {
 }
 
 // run computes a for tokens and returns act and out.
-func (b *bench) run(a cuda.FFN, x []float32, tokens int) (act, out []float32) {
+func (b *Bench) run(a cuda.FFN, x []float32, tokens int) (act, out []float32) {
 	b.Helper()
-	a.Tokens, a.X = tokens, put(b, x)
-	a.Act, a.Out = b.room(int64(4*tokens*a.Rows)), b.room(int64(4*tokens*a.Dim))
-	a.Scratch = b.room(cuda.FFNScratch(a.Total, a.Dim, tokens))
-	b.must(b.FFN(b.stream, &a))
-	return get[float32](b, a.Act, tokens*a.Rows), get[float32](b, a.Out, tokens*a.Dim)
+	a.Tokens, a.X = tokens, Put(b, x)
+	a.Act, a.Out = b.Room(int64(4*tokens*a.Rows)), b.Room(int64(4*tokens*a.Dim))
+	a.Scratch = b.Room(cuda.FFNScratch(a.Total, a.Dim, tokens))
+	b.Must(b.FFN(b.Stream, &a))
+	return Get[float32](b, a.Act, tokens*a.Rows), Get[float32](b, a.Out, tokens*a.Dim)
 }
 
 // check compares with the plain twin; units lists what the rows are.
-func (b *bench) check(what string, l *layer, units []int32, wanted func(token int, unit int32) bool, x, act, out []float32) {
+func (b *Bench) check(what string, l *layer, units []int32, wanted func(token int, unit int32) bool, x, act, out []float32) {
 	b.Helper()
 	tokens := len(x) / l.dim
 	for token := range tokens {
@@ -112,8 +111,7 @@ func (b *bench) check(what string, l *layer, units []int32, wanted func(token in
 
 func all(int, int32) bool { return true }
 
-func TestFFNDense(t *testing.T) {
-	b := newBench(t, 10)
+func (b *Bench) ffnDense() {
 	activations := []cuda.Activation{cuda.ReLU, cuda.ReLU2, cuda.FATReLU, cuda.DReLU, cuda.SiLU, cuda.GELU, cuda.GELUNew}
 	for _, f := range ref.Formats() {
 		for i, activation := range activations {
@@ -121,9 +119,9 @@ func TestFFNDense(t *testing.T) {
 				if activation == cuda.DReLU && !gated {
 					continue
 				}
-				dim, units, tokens := length(f, []int{8, 33, 64, 1, 130}[i%5]), 1+b.random.IntN(60), []int{1, 3, 0, 2}[i%4]
+				dim, units, tokens := length(f, []int{8, 33, 64, 1, 130}[i%5]), 1+b.Random.IntN(60), []int{1, 3, 0, 2}[i%4]
 				l := b.layer(f, dim, units, gated, i%2 == 0, activation)
-				x := b.floats(tokens * dim)
+				x := b.Floats(tokens * dim)
 				act, out := b.run(l.onDevice, x, tokens)
 				list := make([]int32, units)
 				for u := range list {
@@ -135,15 +133,14 @@ func TestFFNDense(t *testing.T) {
 	}
 }
 
-// TestFFNManyUnits has several parts, and columns for several blocks.
-func TestFFNManyUnits(t *testing.T) {
-	b := newBench(t, 11)
+// ffnManyUnits has several parts, and columns for several blocks.
+func (b *Bench) ffnManyUnits() {
 	const dim, units = 1040, 300
 	if cuda.FFNParts(units) < 2 {
-		t.Fatal("one part only")
+		b.Fatal("one part only")
 	}
 	l := b.layer(ref.F16, dim, units, false, true, cuda.ReLU)
-	x := b.floats(dim)
+	x := b.Floats(dim)
 	act, out := b.run(l.onDevice, x, 1)
 	list := make([]int32, units)
 	for u := range list {
@@ -152,8 +149,7 @@ func TestFFNManyUnits(t *testing.T) {
 	b.check("many", l, list, all, x, act, out)
 }
 
-func TestFFNSparse(t *testing.T) {
-	b := newBench(t, 12)
+func (b *Bench) ffnSparse() {
 	for _, f := range ref.Formats() {
 		for _, rows := range []int{0, 1, 5, 130} {
 			b.checkSparse(b.layer(f, length(f, 40), 270, true, true, cuda.ReLU), rows, 140, 3)
@@ -162,12 +158,12 @@ func TestFFNSparse(t *testing.T) {
 }
 
 // checkSparse has some of a layer's rows at random places, of which each token wants some.
-func (b *bench) checkSparse(l *layer, rows, places, tokens int) {
+func (b *Bench) checkSparse(l *layer, rows, places, tokens int) {
 	b.Helper()
-	units, slots := b.ints(rows, l.units), b.ints(rows, places)
+	units, slots := b.Ints(rows, l.units), b.Ints(rows, places)
 	slices.Sort(units)
 	a := l.onDevice
-	a.Rows, a.Units, a.Slots = rows, put(b, units), put(b, slots)
+	a.Rows, a.Units, a.Slots = rows, Put(b, units), Put(b, slots)
 	a.Up, a.Down = b.placed(a.Format, l.up, l.dim, places, units, slots), b.placed(a.Format, l.down, l.dim, places, units, slots)
 	if l.gate != nil {
 		a.Gate = b.placed(a.Format, l.gate, l.dim, places, units, slots)
@@ -175,11 +171,11 @@ func (b *bench) checkSparse(l *layer, rows, places, tokens int) {
 	words := (l.units + 63) / 64
 	masks := make([]uint64, tokens*words)
 	for i := range masks {
-		masks[i] = b.random.Uint64()
+		masks[i] = b.Random.Uint64()
 	}
-	a.Wanted = put(b, masks)
+	a.Wanted = Put(b, masks)
 	wanted := func(token int, u int32) bool { return masks[token*words+int(u)/64]>>(u%64)&1 != 0 }
-	x := b.floats(tokens * l.dim)
+	x := b.Floats(tokens * l.dim)
 	act, out := b.run(a, x, tokens)
 	what := fmt.Sprintf("%v, %d rows of %d units, dim %d, activation %d", a.Format, rows, l.units, l.dim, a.Activation)
 	b.check(what, l, units, wanted, x, act, out)
@@ -190,7 +186,7 @@ func (b *bench) checkSparse(l *layer, rows, places, tokens int) {
 }
 
 // placed is a row buffer in which row i of units is at slots[i]; the other places are not numbers.
-func (b *bench) placed(f ref.Format, values []float32, dim, places int, units, slots []int32) cuda.Mem {
+func (b *Bench) placed(f ref.Format, values []float32, dim, places int, units, slots []int32) cuda.Mem {
 	b.Helper()
 	words := f.Size(dim) / 2
 	buffer := make([]uint16, places*words)
@@ -200,16 +196,15 @@ func (b *bench) placed(f ref.Format, values []float32, dim, places int, units, s
 	for i, u := range units {
 		copy(buffer[int(slots[i])*words:], encode(f, slices.Clone(values[int(u)*dim:(int(u)+1)*dim])))
 	}
-	return put(b, buffer)
+	return Put(b, buffer)
 }
 
-// TestFlashEqualsDense: the sum over the rows with an effect, wherever they lie, has the bits of the sum over all rows (invariant 2).
-func TestFlashEqualsDense(t *testing.T) {
-	b := newBench(t, 13)
+// flashEqualsDense: the sum over the rows with an effect, wherever they lie, has the bits of the sum over all rows (invariant 2).
+func (b *Bench) flashEqualsDense() {
 	const dim, units = 64, 600
 	for _, activation := range []cuda.Activation{cuda.ReLU, cuda.FATReLU, cuda.DReLU} {
 		l := b.layer(ref.F16, dim, units, true, true, activation)
-		x := b.floats(dim)
+		x := b.Floats(dim)
 		act, dense := b.run(l.onDevice, x, 1)
 		var active []int32
 		for u, v := range act {
@@ -218,24 +213,23 @@ func TestFlashEqualsDense(t *testing.T) {
 			}
 		}
 		if len(active) < 10 || len(active) == units {
-			t.Fatalf("%d of %d units are active: that shows nothing", len(active), units)
+			b.Fatalf("%d of %d units are active: that shows nothing", len(active), units)
 		}
-		slots := b.ints(len(active), units)
+		slots := b.Ints(len(active), units)
 		a := l.onDevice
-		a.Rows, a.Units, a.Slots = len(active), put(b, active), put(b, slots)
+		a.Rows, a.Units, a.Slots = len(active), Put(b, active), Put(b, slots)
 		a.Gate = b.placed(ref.F16, l.gate, dim, units, active, slots)
 		a.Up, a.Down = b.placed(ref.F16, l.up, dim, units, active, slots), b.placed(ref.F16, l.down, dim, units, active, slots)
 		if _, flash := b.run(a, x, 1); !slices.Equal(flash, dense) {
-			t.Errorf("activation %d: a flash-resident layer differs from a dense one", activation)
+			b.Errorf("activation %d: a flash-resident layer differs from a dense one", activation)
 		}
 	}
 }
 
-// TestFFNCut: values up to the cut are dropped, others stay as they are.
-func TestFFNCut(t *testing.T) {
-	b := newBench(t, 14)
+// ffnCut: values up to the cut are dropped, others stay as they are.
+func (b *Bench) ffnCut() {
 	l := b.layer(ref.F16, 32, 50, true, false, cuda.SiLU)
-	x := b.floats(32)
+	x := b.Floats(32)
 	whole, _ := b.run(l.onDevice, x, 1)
 	a := l.onDevice
 	a.Cut = 3
@@ -248,10 +242,31 @@ func TestFFNCut(t *testing.T) {
 			dropped++
 		}
 		if cut[i] != want {
-			t.Fatalf("unit %d: %g with a cut, %g without", i, cut[i], v)
+			b.Fatalf("unit %d: %g with a cut, %g without", i, cut[i], v)
 		}
 	}
 	if dropped == 0 || dropped == len(whole) {
-		t.Fatalf("%d of %d dropped: that shows nothing", dropped, len(whole))
+		b.Fatalf("%d of %d dropped: that shows nothing", dropped, len(whole))
+	}
+}
+
+// gelus bounds the error of the error function, which a language may not have: units are points x, of which the kernel gives x·½·(1 + erf(x/√2)).
+func (b *Bench) gelus() {
+	const units, bound = 4001, 1e-6
+	points := make([]float32, units)
+	for u := range points {
+		points[u] = float32(u-units/2) / 200
+	}
+	up := Put(b, points)
+	act, _ := b.run(cuda.FFN{Format: ref.F32, Up: up, Down: up, Rows: units, Dim: 1, Total: units, Activation: cuda.GELU}, []float32{1}, 1)
+	worst := 0.0
+	for u, x := range points {
+		if x != 0 {
+			worst = max(worst, math.Abs(float64(act[u])-activate(cuda.GELU, 0, float64(x)))/(math.Abs(float64(x))/2))
+		}
+	}
+	b.Logf("the error function is off by %.2g at most", worst)
+	if !(worst <= bound) {
+		b.Errorf("the error function is off by %g, more than %g", worst, bound)
 	}
 }
