@@ -31,8 +31,9 @@ var allowed = map[string][]string{
 	"kernels/cuda/standin": {"kernels/cuda", "kernels/cuda/source"},
 	"kernels/cuda/suite":   {"kernels/cuda", "kernels/ref"},
 	// A driver beneath kernels/cuda, with the same kernels.
-	"kernels/metal":        {"kernels/cuda", "kernels/metal/source", "internal/units"},
-	"kernels/metal/source": {"kernels/cuda/source"},
+	"kernels/metal":         {"kernels/cuda", "kernels/metal/source", "internal/units"},
+	"kernels/metal/source":  {"kernels/cuda/source"},
+	"kernels/metal/standin": {"kernels/cuda", "kernels/cuda/standin", "kernels/metal", "kernels/metal/source"},
 
 	"traces":                 {"internal/units", "internal/rng"},
 	"traces/shapes":          {"internal/units", "internal/nearest", "traces"},

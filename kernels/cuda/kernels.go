@@ -11,6 +11,9 @@ import (
 //go:embed kernels.ptx
 var ptx string
 
+// PTX is the kernels as a Driver gets them, for those who stand in for one.
+func PTX() string { return ptx }
+
 // kernel numbers the entry points. Those for weights come in the order of ref.Format, those for the cache as f16 and f32.
 type kernel int
 

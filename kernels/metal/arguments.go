@@ -59,7 +59,7 @@ type piece struct {
 	device uint64
 	host   uintptr
 	size   uint64
-	buffer id // the object
+	buffer ID // the object
 	kind   kind
 }
 

@@ -3,18 +3,18 @@
 // when a program starts, from text that the program carries.
 //
 // The model is that of kernels/cuda, with one memory: what Alloc and HostAlloc reserve is a shared buffer, which the host and the device use
-// at one place. Rows that are read from flash into pinned memory are at once where the device finds them; only their scatter to the row buffers is a copy.
+// at one place. Rows that are read from flash into pinned memory are at once where the device finds them; only their scatter to the row buffers is a copy. Memory
+// of Go is copied to a buffer once, by the host, while the stream rests.
 // A Stream is a command queue with a command buffer that is being filled. It is handed to the device when somebody waits for it, when an Event is
 // recorded, and when it is long.
 //
 // Reading order: source/port.h (what the words of the kernels mean here), arguments.go (how a launch hands over its arguments), then driver.go,
 // memory.go and streams.go. objects.go says how Objective-C is spoken, and objc_darwin.go speaks it.
 //
-// What is emulated: all but objc_darwin.go runs in the tests on Linux. They compile source.Text with testdata/shim in place of the language's own
-// header, so that kernels run on the host, their threads as the fibers of kernels/cuda/standin; and they have a runtime of their own with Metal's objects,
-// strict about what its documentation forbids, about what is released, and about order (fake_linux_test.go). That shows wrong arithmetic,
-// shapes, order and leaks. It does not show what Metal's compiler thinks of the text, for which TestSource and TestAddressSpaces look as far as they
-// can, and nothing about time or about the real objects. go test ./kernels/metal -run Device shows that, on a Mac.
+// What is emulated: all but objc_darwin.go runs in the tests on Linux, over package standin, which has an Objective-C runtime with Metal's objects and compiles
+// source.Text for the host. It is strict about what Metal's documentation forbids, about what is released, and about order. That shows wrong arithmetic, shapes,
+// order and leaks. It does not show what Metal's compiler thinks of the text, for which TestSource and TestAddressSpaces look as far as they can, and nothing
+// about time or about the real objects. go test ./kernels/metal ./engine/cuda shows that, on a Mac.
 //
 // Invariants:
 //

@@ -26,29 +26,30 @@ const (
 // care of themselves, but a command buffer is one thread's.
 type driver struct {
 	messages
-	device id
+	device ID
 
 	mutex   sync.Mutex
 	lost    error // why nothing works any more
 	pieces  pieces
 	streams map[cuda.Stream]*stream
 	events  map[cuda.Event]*event
-	modules map[cuda.Module]id
+	modules map[cuda.Module]ID
 	// pipelines belong to their modules; those of all are released together, when the driver is closed.
 	pipelines map[cuda.Function]pipeline
 	last      uintptr // handle given out
 }
 
 type pipeline struct {
-	state   id
+	state   ID
 	threads int // the most of a threadgroup
 }
 
-// newDriver takes the system's default device. Where that is not Apple silicon with macOS 13 or newer the error is ErrEnvironment.
-func newDriver(o objects, device id) (*driver, error) {
+// OpenOn takes a device, an MTLDevice of o, into use; the Driver releases it, and it is released on an error too. Where it is not Apple silicon with
+// macOS 13 or newer the error is ErrEnvironment.
+func OpenOn(o Objects, device ID) (cuda.Driver, error) {
 	d := &driver{
 		messages: messages{o}, device: device,
-		streams: map[cuda.Stream]*stream{}, events: map[cuda.Event]*event{}, modules: map[cuda.Module]id{}, pipelines: map[cuda.Function]pipeline{},
+		streams: map[cuda.Stream]*stream{}, events: map[cuda.Event]*event{}, modules: map[cuda.Module]ID{}, pipelines: map[cuda.Function]pipeline{},
 	}
 	if device == 0 {
 		return nil, environment("the system has no default device")
@@ -58,7 +59,7 @@ func newDriver(o objects, device id) (*driver, error) {
 		return nil, err
 	}
 	if d.family() < leastApple || !d.supports(familyMetal3) {
-		d.send(d.device, "release")
+		d.Send(d.device, "release")
 		return nil, environment("%s is not of Apple silicon with Metal 3, which M1 and macOS 13 are the first to have", name)
 	}
 	return d, nil
@@ -81,7 +82,7 @@ func (d *driver) handle() uintptr {
 }
 
 func (d *driver) supports(family int) bool {
-	return byte(d.send(d.device, "supportsFamily:", family)) != 0 // a BOOL
+	return byte(d.Send(d.device, "supportsFamily:", family)) != 0 // a BOOL
 }
 
 // Version is 3000 for Metal 3.0, the language that the kernels are compiled as.
@@ -91,7 +92,7 @@ func (d *driver) Devices() (int, error) { return 1, nil }
 
 func (d *driver) Name(int) (name string, err error) {
 	err = d.pooled(func() error {
-		name = d.string(d.send(d.device, "name"))
+		name = d.string(d.Send(d.device, "name"))
 		return nil
 	})
 	return name, err
@@ -99,7 +100,7 @@ func (d *driver) Name(int) (name string, err error) {
 
 // Memory is how much of the machine's memory the device can use without getting slower.
 func (d *driver) Memory(int) (units.Bytes, error) {
-	return units.Bytes(d.send(d.device, "recommendedMaxWorkingSetSize")), nil
+	return units.Bytes(d.Send(d.device, "recommendedMaxWorkingSetSize")), nil
 }
 
 // Attribute answers as an NVIDIA device would. The number of processors is not known, 0; the major capability is the family of the Apple GPU, 7 for M1.
@@ -131,7 +132,7 @@ func (d *driver) MemInfo() (free, total units.Bytes, err error) {
 	if total, err = d.Memory(0); err != nil {
 		return 0, 0, err
 	}
-	used := units.Bytes(d.send(d.device, "currentAllocatedSize"))
+	used := units.Bytes(d.Send(d.device, "currentAllocatedSize"))
 	return max(total-used, 0), total, nil
 }
 
@@ -142,7 +143,9 @@ func (d *driver) Use(int) error {
 			return errors.New("metal: the device is in use; Release it first")
 		}
 		s, err := d.queue()
-		d.streams[0] = s
+		if err == nil {
+			d.streams[0] = s
+		}
 		return err
 	})
 }
@@ -167,23 +170,23 @@ func (d *driver) Load(ptx string) (m cuda.Module, err error) {
 		return 0, err
 	}
 	err = d.do(false, func() error {
-		options := d.send(d.class("MTLCompileOptions"), "new")
-		defer d.send(options, "release")
-		d.send(options, "setLanguageVersion:", uintptr(language3))
+		options := d.Send(d.Class("MTLCompileOptions"), "new")
+		defer d.Send(options, "release")
+		d.Send(options, "setLanguageVersion:", uintptr(language3))
 		// Fast mathematics takes NaN for impossible and sums in an order of its own.
-		d.send(options, "setFastMathEnabled:", false)
-		var failure id
-		library := d.send(d.device, message, d.nsString(text), options, unsafe.Pointer(&failure))
+		d.Send(options, "setFastMathEnabled:", false)
+		var failure ID
+		library := d.Send(d.device, message, d.nsString(text), options, unsafe.Pointer(&failure))
 		if library == 0 {
 			return &Error{Message: message, Text: d.describe(failure)}
 		}
 		for _, name := range entries(ptx) {
-			function := d.send(library, "newFunctionWithName:", d.nsString(name))
+			function := d.Send(library, "newFunctionWithName:", d.nsString(name))
 			if function == 0 {
-				d.send(library, "release")
+				d.Send(library, "release")
 				return &Error{Message: "newFunctionWithName:", Text: name + " is not among the kernels"}
 			}
-			d.send(function, "release")
+			d.Send(function, "release")
 		}
 		m = cuda.Module(d.handle())
 		d.modules[m] = library
@@ -199,7 +202,7 @@ func (d *driver) Unload(m cuda.Module) error {
 			return fmt.Errorf("metal: there is no module %d", m)
 		}
 		delete(d.modules, m)
-		d.send(library, "release")
+		d.Send(library, "release")
 		return nil
 	})
 }
@@ -212,22 +215,22 @@ func (d *driver) Function(m cuda.Module, name string) (f cuda.Function, err erro
 		if !ok {
 			return fmt.Errorf("metal: there is no module %d", m)
 		}
-		function := d.send(library, "newFunctionWithName:", d.nsString(name))
+		function := d.Send(library, "newFunctionWithName:", d.nsString(name))
 		if function == 0 {
 			return &Error{Message: "newFunctionWithName:", Text: name + " is not among the kernels"}
 		}
-		defer d.send(function, "release")
-		var failure id
-		state := d.send(d.device, message, function, unsafe.Pointer(&failure))
+		defer d.Send(function, "release")
+		var failure ID
+		state := d.Send(d.device, message, function, unsafe.Pointer(&failure))
 		if state == 0 {
 			return &Error{Message: message, Text: name + ": " + d.describe(failure)}
 		}
-		if width := int(d.send(state, "threadExecutionWidth")); width != lanes {
-			d.send(state, "release")
+		if width := int(d.Send(state, "threadExecutionWidth")); width != lanes {
+			d.Send(state, "release")
 			return environment("SIMD groups of %d threads: the kernels are for %d", width, lanes)
 		}
 		f = cuda.Function(d.handle())
-		d.pipelines[f] = pipeline{state, int(d.send(state, "maxTotalThreadsPerThreadgroup"))}
+		d.pipelines[f] = pipeline{state, int(d.Send(state, "maxTotalThreadsPerThreadgroup"))}
 		return nil
 	})
 	return f, err
@@ -238,10 +241,10 @@ func (d *driver) Close() error {
 	err := d.Release()
 	return errors.Join(err, d.do(true, func() error {
 		for _, p := range d.pipelines {
-			d.send(p.state, "release")
+			d.Send(p.state, "release")
 		}
 		clear(d.pipelines)
-		d.send(d.device, "release")
+		d.Send(d.device, "release")
 		d.device = 0
 		return nil
 	}))

@@ -3,7 +3,6 @@ package metal
 import (
 	"fmt"
 	"os"
-	"structs"
 	"unsafe"
 
 	"github.com/windrow-sim/windrow/internal/units"
@@ -17,7 +16,7 @@ const storageShared = uintptr(0)
 func (d *driver) reserve(size int64, kind kind) (p piece, err error) {
 	const message = "newBufferWithLength:options:"
 	err = d.do(false, func() error {
-		buffer := d.send(d.device, message, uintptr(size), storageShared)
+		buffer := d.Send(d.device, message, uintptr(size), storageShared)
 		if buffer == 0 {
 			return &Error{Message: message, Kind: cuda.ErrMemory, Text: units.Bytes(size).String() + "; use a smaller budget, context or batch"}
 		}
@@ -28,8 +27,8 @@ func (d *driver) reserve(size int64, kind kind) (p piece, err error) {
 }
 
 // note takes a new buffer into the list.
-func (d *driver) note(buffer id, size uint64, kind kind) piece {
-	p := piece{device: uint64(d.send(buffer, "gpuAddress")), host: uintptr(d.memory(buffer, "contents")), size: size,
+func (d *driver) note(buffer ID, size uint64, kind kind) piece {
+	p := piece{device: uint64(d.Send(buffer, "gpuAddress")), host: uintptr(d.Pointer(buffer, "contents")), size: size,
 		buffer: buffer, kind: kind}
 	d.pieces.add(p)
 	return p
@@ -42,14 +41,14 @@ func (d *driver) forget(address uint64, kind kind) error {
 		if !ok {
 			return fmt.Errorf("metal: no memory was given out at %#x", address)
 		}
-		d.send(p.buffer, "release")
+		d.Send(p.buffer, "release")
 		return nil
 	})
 }
 
 // view is the host's memory of a piece from an offset on.
 func (d *driver) view(p piece, offset, size uint64) []byte {
-	start := d.memory(p.buffer, "contents")
+	start := d.Pointer(p.buffer, "contents")
 	return unsafe.Slice((*byte)(unsafe.Add(start, offset)), size)
 }
 
@@ -82,7 +81,7 @@ func (d *driver) HostRegister(b []byte) error {
 		if _, ok := d.pieces.findHost(address(b), 1); ok {
 			return fmt.Errorf("metal: memory at %#x is registered already", address(b))
 		}
-		buffer := d.send(d.device, message, unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b)), storageShared, uintptr(0))
+		buffer := d.Send(d.device, message, unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b)), storageShared, uintptr(0))
 		if buffer == 0 {
 			return &Error{Message: message, Kind: cuda.ErrMemory, Text: units.Bytes(len(b)).String()}
 		}
@@ -113,7 +112,8 @@ func (d *driver) HostPointer(b []byte) (at cuda.Ptr, err error) {
 	return at, err
 }
 
-// ToDevice copies when the stream comes to it. Memory that is not the device's is copied at once to a buffer of its own.
+// ToDevice copies when the stream comes to it. Memory that is not the device's is copied at once: to its place where the stream rests, else to a buffer of its
+// own, from where the stream copies it.
 func (d *driver) ToDevice(to cuda.Ptr, from []byte, s cuda.Stream) error {
 	if len(from) == 0 {
 		return nil
@@ -127,12 +127,20 @@ func (d *driver) ToDevice(to cuda.Ptr, from []byte, s cuda.Stream) error {
 		if p, ok := d.pieces.findHost(address(from), uint64(len(from))); ok {
 			return d.copy(s, target, offset, p, uint64(address(from)-p.host), uint64(len(from)))
 		}
+		rests, err := d.rests(s)
+		if err != nil {
+			return err
+		}
+		if rests {
+			copy(d.view(target, offset, uint64(len(from))), from)
+			return nil
+		}
 		const message = "newBufferWithBytes:length:options:"
-		buffer := d.send(d.device, message, unsafe.Pointer(unsafe.SliceData(from)), uintptr(len(from)), storageShared)
+		buffer := d.Send(d.device, message, unsafe.Pointer(unsafe.SliceData(from)), uintptr(len(from)), storageShared)
 		if buffer == 0 {
 			return &Error{Message: message, Kind: cuda.ErrMemory, Text: units.Bytes(len(from)).String()}
 		}
-		defer d.send(buffer, "release")
+		defer d.Send(buffer, "release")
 		return d.copy(s, target, offset, piece{buffer: buffer}, 0, uint64(len(from)))
 	})
 }
@@ -205,15 +213,9 @@ func (d *driver) Fill(to cuda.Ptr, value byte, size int64, s cuda.Stream) error 
 		if err != nil {
 			return err
 		}
-		d.send(encoder, "fillBuffer:range:value:", target.buffer, span{from: offset, size: uint64(size)}, value)
+		d.Send(encoder, "fillBuffer:range:value:", target.buffer, Range{From: offset, Size: uint64(size)}, value)
 		return nil
 	})
-}
-
-// span is an NSRange.
-type span struct {
-	_          structs.HostLayout
-	from, size uint64
 }
 
 // wordBytes is what offsets and sizes of the device's own copies are multiples of on macOS.
@@ -232,7 +234,7 @@ func (d *driver) copy(s cuda.Stream, target piece, to uint64, source piece, from
 	if err != nil {
 		return err
 	}
-	d.send(encoder, "copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:",
+	d.Send(encoder, "copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:",
 		source.buffer, uintptr(from), target.buffer, uintptr(to), uintptr(size))
 	return nil
 }

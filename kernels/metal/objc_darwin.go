@@ -24,18 +24,14 @@ func OpenDriver() (cuda.Driver, error) {
 	}
 	var create func() objc.ID
 	purego.RegisterLibFunc(&create, library, "MTLCreateSystemDefaultDevice")
-	d, err := newDriver(&native{selectors: map[string]objc.SEL{}, classes: map[string]id{}}, id(create()))
-	if err != nil {
-		return nil, err // not a driver that is nil
-	}
-	return d, nil
+	return OpenOn(&native{selectors: map[string]objc.SEL{}, classes: map[string]ID{}}, ID(create()))
 }
 
 // native is the system's own runtime. It looks up names once each: that takes a lock of the whole runtime.
 type native struct {
 	mutex     sync.Mutex
 	selectors map[string]objc.SEL
-	classes   map[string]id
+	classes   map[string]ID
 }
 
 func (n *native) selector(name string) objc.SEL {
@@ -49,33 +45,33 @@ func (n *native) selector(name string) objc.SEL {
 	return s
 }
 
-func (n *native) class(name string) id {
+func (n *native) Class(name string) ID {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
 	c, ok := n.classes[name]
 	if !ok {
-		c = id(objc.GetClass(name))
+		c = ID(objc.GetClass(name))
 		n.classes[name] = c
 	}
 	return c
 }
 
-func (n *native) send(to id, message string, args ...any) id {
-	return id(objc.ID(to).Send(n.selector(message), args...))
+func (n *native) Send(to ID, message string, args ...any) ID {
+	return ID(objc.ID(to).Send(n.selector(message), args...))
 }
 
-func (n *native) float(to id, message string) float64 {
+func (n *native) Float(to ID, message string) float64 {
 	return objc.Send[float64](objc.ID(to), n.selector(message))
 }
 
-func (n *native) memory(to id, message string) unsafe.Pointer {
+func (n *native) Pointer(to ID, message string) unsafe.Pointer {
 	return objc.Send[unsafe.Pointer](objc.ID(to), n.selector(message))
 }
 
-func (n *native) chars(to id, message string) string {
+func (n *native) Text(to ID, message string) string {
 	return objc.Send[string](objc.ID(to), n.selector(message))
 }
 
-func (n *native) utf8(to id, message, text string) id {
-	return n.send(to, message, text)
+func (n *native) SendText(to ID, message, text string) ID {
+	return n.Send(to, message, text)
 }

@@ -2,56 +2,69 @@ package metal
 
 import (
 	"runtime"
+	"structs"
 	"unsafe"
 )
 
-// id is an object of Objective-C. 0 is none; messages to it do nothing.
-type id = uintptr
+// ID is an object of Objective-C. 0 is none; messages to it do nothing.
+type ID = uintptr
 
-// objects is the Objective-C runtime, as far as this package uses it. The tests have one of their own.
-type objects interface {
-	// class is a class, to send messages to.
-	class(name string) id
-	// send sends a message whose answer is an object, an integer or nothing. Arguments are integers, objects, booleans, pointers and structs.
-	send(to id, message string, args ...any) id
-	// float, memory and chars are send for answers of other kinds. chars is a copy of a C string.
-	float(to id, message string) float64
-	memory(to id, message string) unsafe.Pointer
-	chars(to id, message string) string
-	// utf8 is send with a C string as the argument.
-	utf8(to id, message, text string) id
+// Objects is the Objective-C runtime, as far as this package uses it. Package standin has one of its own. Several goroutines may use it.
+type Objects interface {
+	// Class is a class, to send messages to.
+	Class(name string) ID
+	// Send sends a message whose answer is an object, an integer or nothing. Arguments are integers, objects, booleans, pointers, Size and Range.
+	Send(to ID, message string, args ...any) ID
+	// Float, Pointer and Text are Send for answers of other kinds. Text is a copy of a C string.
+	Float(to ID, message string) float64
+	Pointer(to ID, message string) unsafe.Pointer
+	Text(to ID, message string) string
+	// SendText is Send with a C string as the argument.
+	SendText(to ID, message, text string) ID
+}
+
+// Size is an MTLSize.
+type Size struct {
+	_       structs.HostLayout
+	X, Y, Z uint64
+}
+
+// Range is an NSRange, in bytes.
+type Range struct {
+	_          structs.HostLayout
+	From, Size uint64
 }
 
 // messages is what one says often.
-type messages struct{ objects }
+type messages struct{ Objects }
 
 // pooled runs f on one thread of the system with a pool that releases what methods return without being named new, alloc or copy. Those objects are
 // gone after f unless they are retained.
 func (m messages) pooled(f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	pool := m.send(m.class("NSAutoreleasePool"), "new")
-	defer m.send(pool, "drain")
+	pool := m.Send(m.Class("NSAutoreleasePool"), "new")
+	defer m.Send(pool, "drain")
 	return f()
 }
 
 // string is the content of an NSString; none has "".
-func (m messages) string(s id) string {
+func (m messages) string(s ID) string {
 	if s == 0 {
 		return ""
 	}
-	return m.chars(s, "UTF8String")
+	return m.Text(s, "UTF8String")
 }
 
 // describe is the text of an NSError.
-func (m messages) describe(e id) string {
+func (m messages) describe(e ID) string {
 	if e == 0 {
 		return "no reason was given"
 	}
-	return m.string(m.send(e, "localizedDescription"))
+	return m.string(m.Send(e, "localizedDescription"))
 }
 
 // nsString makes an NSString, which lives as long as the pool.
-func (m messages) nsString(s string) id {
-	return m.utf8(m.class("NSString"), "stringWithUTF8String:", s)
+func (m messages) nsString(s string) ID {
+	return m.SendText(m.Class("NSString"), "stringWithUTF8String:", s)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windrow-sim/windrow/kernels/cuda"
 	cudasource "github.com/windrow-sim/windrow/kernels/cuda/source"
 	"github.com/windrow-sim/windrow/kernels/metal/source"
 )
@@ -27,16 +28,6 @@ func text(t *testing.T) string {
 
 // bare is a text without comments.
 func bare(s string) string { return regexp.MustCompile(`//[^\n]*`).ReplaceAllString(s, "") }
-
-// ptx are the kernels of kernels/cuda as they are given to a driver.
-func ptx(t *testing.T) string {
-	t.Helper()
-	content, err := os.ReadFile("../cuda/kernels.ptx")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
-}
 
 // TestText: every file of kernels/cuda/source that has kernels is in the text once, and port.h is the one for Metal.
 func TestText(t *testing.T) {
@@ -62,7 +53,7 @@ func TestKernels(t *testing.T) {
 		names = append(names, m[1])
 	}
 	slices.Sort(names)
-	if want := entries(ptx(t)); len(want) == 0 || !slices.Equal(names, want) {
+	if want := entries(cuda.PTX()); len(want) == 0 || !slices.Equal(names, want) {
 		t.Errorf("kernels %q, want %q", names, want)
 	}
 }
@@ -247,7 +238,7 @@ func TestCompiler(t *testing.T) {
 	}
 }
 
-// withoutAttributes leaves out what says where a kernel's parameters come from: the shims give them by place.
+// withoutAttributes leaves out what says where a kernel's parameters come from, which other compilers do not know.
 func withoutAttributes(s string) string {
 	return regexp.MustCompile(` \[\[\w+(\(\d+\))?\]\]`).ReplaceAllString(s, "")
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"runtime"
 	"slices"
-	"structs"
 	"unsafe"
 
 	"github.com/windrow-sim/windrow/internal/units"
@@ -31,22 +30,22 @@ const (
 
 // stream is a command queue, the command buffer that is being filled, and those that were handed over and not yet looked at.
 type stream struct {
-	queue, buffer, encoder id
+	queue, buffer, encoder ID
 	work                   work
 	encoded                int
-	committed              []id
+	committed              []ID
 }
 
 // event is a point in a stream: the end of the command buffer that signals the value.
 type event struct {
-	object id
+	object ID
 	value  uint64
-	buffer id // 0 = never recorded
+	buffer ID // 0 = never recorded
 }
 
 // queue makes a stream.
 func (d *driver) queue() (*stream, error) {
-	q := d.send(d.device, "newCommandQueue")
+	q := d.Send(d.device, "newCommandQueue")
 	if q == 0 {
 		return nil, &Error{Message: "newCommandQueue", Kind: cuda.ErrMemory, Text: "there are too many"}
 	}
@@ -82,9 +81,9 @@ func (d *driver) DestroyStream(s cuda.Stream) error {
 		}
 		d.commit(st)
 		for _, b := range st.committed {
-			d.send(b, "release")
+			d.Send(b, "release")
 		}
-		d.send(st.queue, "release")
+		d.Send(st.queue, "release")
 		delete(d.streams, s)
 		return nil
 	}))
@@ -95,16 +94,16 @@ func (d *driver) open(st *stream) error {
 	if st.buffer != 0 {
 		return nil
 	}
-	b := d.send(st.queue, "commandBuffer")
+	b := d.Send(st.queue, "commandBuffer")
 	if b == 0 {
 		return &Error{Message: "commandBuffer", Kind: cuda.ErrMemory, Text: "the queue has none"}
 	}
-	st.buffer = d.send(b, "retain")
+	st.buffer = d.Send(b, "retain")
 	return nil
 }
 
 // encoder is the stream's encoder for a kind of work. Commands of one encoder follow each other, and so do encoders that use the same memory.
-func (d *driver) encoder(s cuda.Stream, want work) (id, error) {
+func (d *driver) encoder(s cuda.Stream, want work) (ID, error) {
 	st, err := d.stream(s)
 	if err != nil {
 		return 0, err
@@ -129,11 +128,11 @@ func (d *driver) encoder(s cuda.Stream, want work) (id, error) {
 	if want == blit {
 		message = "blitCommandEncoder"
 	}
-	e := d.send(st.buffer, message)
+	e := d.Send(st.buffer, message)
 	if e == 0 {
 		return 0, &Error{Message: message, Kind: cuda.ErrMemory, Text: "none was made"}
 	}
-	st.encoder, st.work = d.send(e, "retain"), want
+	st.encoder, st.work = d.Send(e, "retain"), want
 	return st.encoder, nil
 }
 
@@ -160,8 +159,8 @@ func (d *driver) end(st *stream) {
 	if st.work == nothing {
 		return
 	}
-	d.send(st.encoder, "endEncoding")
-	d.send(st.encoder, "release")
+	d.Send(st.encoder, "endEncoding")
+	d.Send(st.encoder, "release")
 	st.encoder, st.work = 0, nothing
 }
 
@@ -171,31 +170,51 @@ func (d *driver) commit(st *stream) {
 		return
 	}
 	d.end(st)
-	d.send(st.buffer, "commit")
+	d.Send(st.buffer, "commit")
 	st.committed = append(st.committed, st.buffer)
 	st.buffer, st.encoded = 0, 0
-	// Who waits for events only never waits for the stream.
+	d.lookAround(st) // who waits for events only never waits for the stream
+}
+
+// lookAround looks at the command buffers that are done.
+func (d *driver) lookAround(st *stream) {
 	done := 0
-	for done < len(st.committed) && d.send(st.committed[done], "status") >= statusCompleted {
+	for done < len(st.committed) && d.Send(st.committed[done], "status") >= statusCompleted {
 		done++
 	}
 	d.look(st, done)
 }
 
+// rests says whether a stream has nothing to do, and with the default one whether none has.
+func (d *driver) rests(s cuda.Stream) (bool, error) {
+	if _, err := d.stream(s); err != nil {
+		return false, err
+	}
+	for other, st := range d.streams {
+		if s != 0 && other != s {
+			continue
+		}
+		if d.lookAround(st); st.buffer != 0 || len(st.committed) > 0 {
+			return false, d.lost
+		}
+	}
+	return true, d.lost
+}
+
 // wait waits for command buffers of one queue, which are done in order.
-func (d *driver) wait(buffers []id) {
+func (d *driver) wait(buffers []ID) {
 	if len(buffers) > 0 {
-		d.send(buffers[len(buffers)-1], "waitUntilCompleted")
+		d.Send(buffers[len(buffers)-1], "waitUntilCompleted")
 	}
 }
 
 // look asks the first n command buffers that were handed over how it went; they must be done. The first that failed takes the device with it.
 func (d *driver) look(st *stream, n int) {
 	for _, b := range st.committed[:n] {
-		if d.send(b, "status") == statusError && d.lost == nil {
-			d.lost = &Error{Message: "commit", Kind: cuda.ErrLost, Text: d.describe(d.send(b, "error")) + "; start the program again"}
+		if d.Send(b, "status") == statusError && d.lost == nil {
+			d.lost = &Error{Message: "commit", Kind: cuda.ErrLost, Text: d.describe(d.Send(b, "error")) + "; start the program again"}
 		}
-		d.send(b, "release")
+		d.Send(b, "release")
 	}
 	st.committed = slices.Delete(st.committed, 0, n)
 }
@@ -209,7 +228,7 @@ func (d *driver) SyncStream(s cuda.Stream) error {
 }
 
 func (d *driver) sync(s cuda.Stream) error {
-	var last id
+	var last ID
 	err := d.do(true, func() error {
 		st, err := d.stream(s)
 		if err != nil {
@@ -217,7 +236,7 @@ func (d *driver) sync(s cuda.Stream) error {
 		}
 		d.commit(st)
 		if n := len(st.committed); n > 0 {
-			last = d.send(st.committed[n-1], "retain")
+			last = d.Send(st.committed[n-1], "retain")
 		}
 		return nil
 	})
@@ -225,7 +244,7 @@ func (d *driver) sync(s cuda.Stream) error {
 		return err
 	}
 	err = d.pooled(func() error {
-		d.send(last, "waitUntilCompleted")
+		d.Send(last, "waitUntilCompleted")
 		return nil
 	})
 	return errors.Join(err, d.do(true, func() error {
@@ -233,7 +252,7 @@ func (d *driver) sync(s cuda.Stream) error {
 		if st := d.streams[s]; st != nil {
 			d.look(st, slices.Index(st.committed, last)+1)
 		}
-		d.send(last, "release")
+		d.Send(last, "release")
 		return d.lost
 	}))
 }
@@ -257,7 +276,7 @@ func (d *driver) Synchronize() error {
 // NewEvent makes an event. All have times.
 func (d *driver) NewEvent(bool) (e cuda.Event, err error) {
 	err = d.do(false, func() error {
-		object := d.send(d.device, "newEvent")
+		object := d.Send(d.device, "newEvent")
 		if object == 0 {
 			return &Error{Message: "newEvent", Kind: cuda.ErrMemory, Text: "none was made"}
 		}
@@ -281,8 +300,8 @@ func (d *driver) DestroyEvent(e cuda.Event) error {
 		if err != nil {
 			return err
 		}
-		d.send(ev.buffer, "release")
-		d.send(ev.object, "release")
+		d.Send(ev.buffer, "release")
+		d.Send(ev.object, "release")
 		delete(d.events, e)
 		return nil
 	})
@@ -304,9 +323,9 @@ func (d *driver) Record(e cuda.Event, s cuda.Stream) error {
 		}
 		d.end(st)
 		ev.value++
-		d.send(st.buffer, "encodeSignalEvent:value:", ev.object, ev.value)
-		d.send(ev.buffer, "release")
-		ev.buffer = d.send(st.buffer, "retain")
+		d.Send(st.buffer, "encodeSignalEvent:value:", ev.object, ev.value)
+		d.Send(ev.buffer, "release")
+		ev.buffer = d.Send(st.buffer, "retain")
 		d.commit(st)
 		return nil
 	})
@@ -326,18 +345,18 @@ func (d *driver) Wait(s cuda.Stream, e cuda.Event) error {
 			return err
 		}
 		d.end(st)
-		d.send(st.buffer, "encodeWaitForEvent:value:", ev.object, ev.value)
+		d.Send(st.buffer, "encodeWaitForEvent:value:", ev.object, ev.value)
 		return nil
 	})
 }
 
 // SyncEvent waits for what an event has marked. Failures are for the stream to tell, but for those that are known.
 func (d *driver) SyncEvent(e cuda.Event) error {
-	var buffer id
+	var buffer ID
 	err := d.do(false, func() error {
 		ev, err := d.event(e)
 		if err == nil {
-			buffer = d.send(ev.buffer, "retain")
+			buffer = d.Send(ev.buffer, "retain")
 		}
 		return err
 	})
@@ -345,10 +364,10 @@ func (d *driver) SyncEvent(e cuda.Event) error {
 		return err
 	}
 	return d.pooled(func() error {
-		defer d.send(buffer, "release")
-		d.send(buffer, "waitUntilCompleted")
-		if d.send(buffer, "status") == statusError {
-			return &Error{Message: "commit", Kind: cuda.ErrLost, Text: d.describe(d.send(buffer, "error"))}
+		defer d.Send(buffer, "release")
+		d.Send(buffer, "waitUntilCompleted")
+		if d.Send(buffer, "status") == statusError {
+			return &Error{Message: "commit", Kind: cuda.ErrLost, Text: d.describe(d.Send(buffer, "error"))}
 		}
 		return nil
 	})
@@ -366,7 +385,7 @@ func (d *driver) Elapsed(from, to cuda.Event) (took units.Nanos, err error) {
 			if ev.buffer == 0 {
 				return fmt.Errorf("metal: event %d was not recorded", e)
 			}
-			if ends[i] = d.float(ev.buffer, "GPUEndTime"); ends[i] == 0 {
+			if ends[i] = d.Float(ev.buffer, "GPUEndTime"); ends[i] == 0 {
 				return fmt.Errorf("metal: event %d has not happened; wait for it first", e)
 			}
 		}
@@ -374,12 +393,6 @@ func (d *driver) Elapsed(from, to cuda.Event) (took units.Nanos, err error) {
 		return nil
 	})
 	return took, err
-}
-
-// size is an MTLSize.
-type size struct {
-	_       structs.HostLayout
-	x, y, z uint64
 }
 
 // Launch encodes a kernel. Its arguments hold addresses, so Metal is told which buffers are behind them.
@@ -400,17 +413,28 @@ func (d *driver) Launch(f cuda.Function, grid cuda.Grid, threads int, s cuda.Str
 		if err != nil {
 			return err
 		}
-		d.send(encoder, "setComputePipelineState:", p.state)
-		d.send(encoder, "setBytes:length:atIndex:", unsafe.Pointer(unsafe.SliceData(packed)), uintptr(len(packed)), uintptr(0))
+		d.Send(encoder, "setComputePipelineState:", p.state)
+		d.Send(encoder, "setBytes:length:atIndex:", unsafe.Pointer(unsafe.SliceData(packed)), uintptr(len(packed)), uintptr(0))
 		runtime.KeepAlive(packed)
-		d.send(encoder, "setThreadgroupMemoryLength:atIndex:", uintptr(roomBytes), uintptr(0))
-		for _, a := range args {
-			// A number of 64 bits that is not an address is in no buffer.
-			if at, ok := d.pieces.find(a.Bits(), 1); ok && a.Kind() == cuda.Word64 {
-				d.send(encoder, "useResource:usage:", at.buffer, readWrite)
-			}
+		d.Send(encoder, "setThreadgroupMemoryLength:atIndex:", uintptr(roomBytes), uintptr(0))
+		// In one message: a second one could be read as taking the first back.
+		if used := d.used(args); len(used) > 0 {
+			d.Send(encoder, "useResources:count:usage:", unsafe.Pointer(unsafe.SliceData(used)), uintptr(len(used)), readWrite)
+			runtime.KeepAlive(used)
 		}
-		d.send(encoder, "dispatchThreadgroups:threadsPerThreadgroup:", size{x: uint64(grid.X), y: uint64(grid.Y), z: uint64(grid.Z)}, size{x: uint64(threads), y: 1, z: 1})
+		d.Send(encoder, "dispatchThreadgroups:threadsPerThreadgroup:", Size{X: uint64(grid.X), Y: uint64(grid.Y), Z: uint64(grid.Z)}, Size{X: uint64(threads), Y: 1, Z: 1})
 		return nil
 	})
+}
+
+// used is the buffers behind the addresses among a kernel's arguments, each once.
+func (d *driver) used(args []cuda.Arg) []ID {
+	var list []ID
+	for _, a := range args {
+		// A number of 64 bits that is not an address is in no buffer.
+		if at, ok := d.pieces.find(a.Bits(), 1); ok && a.Kind() == cuda.Word64 && !slices.Contains(list, at.buffer) {
+			list = append(list, at.buffer)
+		}
+	}
+	return list
 }

@@ -8,9 +8,12 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -101,8 +104,42 @@ func (l *Library) Left() string {
 // Forget gives the test a new device in place of one on which something is left.
 func (l *Library) Forget() { l.reset() }
 
-// build compiles the library into the user's cache, under a name made of its source, and returns its path.
+// build compiles the library and returns its path.
 func build(t testing.TB) string {
+	t.Helper()
+	files := Emulator(t)
+	read(t, files, library, "library", "kernels.cc", "selftest.cc")
+	names, err := fs.Glob(source.Files, "*.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read(t, files, source.Files, ".", names...)
+	return Build(t, "standin", files)
+}
+
+// Emulator is the text, by the name of the file, of what runs kernels and has the driver's symbols. It is for a library with other kernels.
+func Emulator(t testing.TB) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	read(t, files, library, "library", "driver.cc", "emulate.h", "fibers.cc")
+	return files
+}
+
+// read adds files of a folder.
+func read(t testing.TB, to map[string]string, from fs.FS, folder string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		text, err := fs.ReadFile(from, path.Join(folder, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		to[name] = string(text)
+	}
+}
+
+// Build compiles the C++ of some files into the user's cache, under a name made of their text and of what else says what becomes of it, unless it is there,
+// and returns the library's path. The test is skipped where there is no compiler.
+func Build(t testing.TB, name string, files map[string]string, more ...string) string {
 	t.Helper()
 	compiler := ""
 	for _, name := range []string{os.Getenv("CXX"), "g++", "clang++"} {
@@ -111,27 +148,15 @@ func build(t testing.TB) string {
 		}
 	}
 	if compiler == "" {
-		t.Skip("the stand-in for a CUDA device needs a C++ compiler: install g++")
+		t.Skip("the stand-in for a device needs a C++ compiler: install g++")
 	}
-	files := map[string]fs.FS{}
+	flags := append([]string{"-std=c++17", "-O1", "-fPIC", "-shared", "-U_FORTIFY_SOURCE", "-ffp-contract=off", "-fvisibility=hidden", "-Wno-unknown-pragmas"}, more...)
 	hash := sha256.New()
-	for _, folder := range []fs.FS{sub(t, library, "library"), source.Files} {
-		names, err := fs.Glob(folder, "*.*")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range names {
-			text, err := fs.ReadFile(folder, name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			fmt.Fprintf(hash, "%s %d\n%s", name, len(text), text)
-			files[name] = folder
-		}
-	}
-	flags := []string{"-std=c++17", "-O1", "-fPIC", "-shared", "-U_FORTIFY_SOURCE", "-ffp-contract=off", "-fvisibility=hidden", "-Wno-unknown-pragmas"}
 	fmt.Fprint(hash, compiler, flags)
-	path := filepath.Join(cache(t), "standin-"+hex.EncodeToString(hash.Sum(nil)[:12])+".so")
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(hash, "%s %d\n%s", file, len(files[file]), files[file])
+	}
+	path := filepath.Join(cache(t), name+"-"+hex.EncodeToString(hash.Sum(nil)[:12])+".so")
 	lock, err := os.OpenFile(filepath.Join(filepath.Dir(path), "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		t.Fatal(err)
@@ -148,16 +173,12 @@ func build(t testing.TB) string {
 	return path
 }
 
-func compile(t testing.TB, compiler string, flags []string, files map[string]fs.FS, path string) {
+func compile(t testing.TB, compiler string, flags []string, files map[string]string, path string) {
 	t.Helper()
 	folder := t.TempDir()
-	args := append(flags, "-o", filepath.Join(folder, "standin.so"))
-	for name, from := range files {
-		text, err := fs.ReadFile(from, name)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(folder, name), text, 0o600)
-		}
-		if err != nil {
+	args := append(flags, "-I"+folder, "-o", filepath.Join(folder, "standin.so"))
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if filepath.Ext(name) == ".cc" {
@@ -189,15 +210,6 @@ func firstError(errs ...error) error {
 		}
 	}
 	return nil
-}
-
-func sub(t testing.TB, from fs.FS, folder string) fs.FS {
-	t.Helper()
-	inner, err := fs.Sub(from, folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return inner
 }
 
 // cache is the user's, or where there is none the test's own.

@@ -13,9 +13,11 @@ typedef ushort u16;
 typedef uint u32;
 typedef ulong u64;
 
-// Where a thread is, and what of its threadgroup's memory has not been given away.
+// Where a thread is, and what of its threadgroup's memory has not been given away. Its number is made of those of its SIMD group and its place in that,
+// as the language does not say that groups follow from the position.
 struct Place {
-	uint3 at, size, block, blocks;
+	uint number;
+	uint3 size, block, blocks;
 	threadgroup char *room;
 
 	threadgroup char *take(uint bytes) {
@@ -31,10 +33,10 @@ struct Place {
 		void run(Place here); \
 	}; \
 	kernel void name(constant name##_arguments &arguments [[buffer(0)]], threadgroup char *room [[threadgroup(0)]], \
-	                 uint3 at [[thread_position_in_threadgroup]], uint3 size [[threads_per_threadgroup]], \
+	                 uint lane [[thread_index_in_simdgroup]], uint group [[simdgroup_index_in_threadgroup]], uint3 size [[threads_per_threadgroup]], \
 	                 uint3 block [[threadgroup_position_in_grid]], uint3 blocks [[threadgroups_per_grid]]) { \
 		name##_arguments own = arguments; \
-		const Place here = {at, size, block, blocks, room}; \
+		const Place here = {group * WARP + lane, size, block, blocks, room}; \
 		own.run(here); \
 	} \
 	inline void name##_arguments::run(Place here)
@@ -67,7 +69,7 @@ struct Place {
 #define HERE here,
 #define VALUE(type, name) type name
 #define SHARED(type, name, n) threadgroup type *name = (threadgroup type *)here.take((n) * sizeof(type))
-#define THREAD_X ((int)here.at.x)
+#define THREAD_X ((int)here.number)
 #define THREADS ((int)here.size.x)
 #define BLOCK_X ((int)here.block.x)
 #define BLOCK_Y ((int)here.block.y)

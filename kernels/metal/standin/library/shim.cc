@@ -10,7 +10,7 @@ namespace {
 alignas(16) char room[ROOM + 16]; // one block runs at a time; behind ROOM is a fence
 const char fence = 0x55;
 
-template <class A> using Entry = void (*)(const A &, char *, uint3, uint3, uint3, uint3);
+template <class A> using Entry = void (*)(const A &, char *, uint, uint, uint3, uint3, uint3);
 
 // A Packer takes arguments as a kernel's struct has them, and gives what each thread does. There is nothing to do for a struct of another size.
 using Packer = std::function<std::function<void()>(const void *, size_t)>;
@@ -29,8 +29,9 @@ template <class A> Packer packer(Entry<A> entry) {
 		return [=] {
 			const standin::Place p = standin::here;
 			memset(room + ROOM, fence, sizeof room - ROOM);
-			entry(arguments, room, {(uint)p.thread, 0, 0}, {(uint)p.threads, 1, 1}, {(uint)p.block[0], (uint)p.block[1], (uint)p.block[2]},
-			      {(uint)p.blocks[0], (uint)p.blocks[1], (uint)p.blocks[2]});
+			// SIMD groups are counted from behind, for who takes them to follow from the position.
+			entry(arguments, room, p.thread % 32, (p.threads - 1 - p.thread) / 32, {(uint)p.threads, 1, 1},
+			      {(uint)p.block[0], (uint)p.block[1], (uint)p.block[2]}, {(uint)p.blocks[0], (uint)p.blocks[1], (uint)p.blocks[2]});
 			for (size_t i = ROOM; i < sizeof room; i++)
 				if (room[i] != fence)
 					abort(); // more than ROOM is in use
