@@ -67,7 +67,7 @@ type feature struct {
 	have bool
 }
 
-// Open takes a device of the machine into use for a model. Where there is none the error is kernels/cuda's ErrEnvironment and says what is missing.
+// Open takes an NVIDIA device of the machine into use for a model. Where there is none the error is kernels/cuda's ErrEnvironment and says what is missing.
 func Open(w *model.Weights, opt Options) (*Backend, error) {
 	open := kernels.OpenDriver
 	if opt.Library != "" {
@@ -84,7 +84,7 @@ func Open(w *model.Weights, opt Options) (*Backend, error) {
 	return New(d, w, opt)
 }
 
-// New puts a model's resident weights on a device, which is the Backend's from now on, and closed on an error too.
+// New puts a model's resident weights on a device of any driver, which is the Backend's from now on, and closed on an error too.
 func New(d *kernels.Device, w *model.Weights, opt Options) (*Backend, error) {
 	b := &Backend{device: d, opt: opt, w: w, rows: make([]*rows, w.Shape.Layers)}
 	b.lasting.b = b

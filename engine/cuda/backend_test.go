@@ -15,12 +15,8 @@ import (
 	"github.com/windrow-sim/windrow/engine/layout"
 	"github.com/windrow-sim/windrow/engine/model"
 	kernels "github.com/windrow-sim/windrow/kernels/cuda"
-	"github.com/windrow-sim/windrow/kernels/cuda/standin"
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
-
-// libraryVariable names a real driver library (libcuda.so.1) to run these tests on, instead of the stand-in.
-const libraryVariable = "WINDROW_CUDA_LIBRARY"
 
 const (
 	familiesDir = "../testdata/families"
@@ -29,7 +25,7 @@ const (
 
 // TestMain holds the context of a real device for as long as tests run: making one takes long, and then it is made once.
 func TestMain(m *testing.M) {
-	if name := os.Getenv(libraryVariable); name != "" {
+	if name := os.Getenv(cuda.LibraryVariable); name != "" {
 		driver, err := kernels.OpenLibrary(name)
 		if err == nil {
 			err = driver.Use(0)
@@ -42,36 +38,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// device gives a device and its stand-in, which is nil on a real one.
-func device(t testing.TB) (*kernels.Device, *standin.Library) {
-	t.Helper()
-	name, library := os.Getenv(libraryVariable), (*standin.Library)(nil)
-	if name == "" {
-		library = standin.Open(t)
-		name = library.Path()
-	}
-	driver, err := kernels.OpenLibrary(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := kernels.Open(driver, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d, library
-}
-
-// emulated gives a device of the stand-in, for what a real one does not show.
-func emulated(t testing.TB) (*kernels.Device, *standin.Library) {
-	t.Helper()
-	if os.Getenv(libraryVariable) != "" {
-		t.Skip("this is about the stand-in")
-	}
-	return device(t)
-}
-
-// loaded is a model in memory and as a flash image.
+// loaded is a model in memory and as a flash image, for devices of a kind.
 type loaded struct {
+	on      *cuda.TestDriver
 	w       *model.Weights
 	bundles [][]byte
 	geo     layout.Geometry
@@ -79,9 +48,9 @@ type loaded struct {
 }
 
 // pack makes a flash image of a checkpoint and loads it.
-func pack(t testing.TB, dir string, format *ref.Format) *loaded {
+func pack(t testing.TB, on *cuda.TestDriver, dir string, format *ref.Format) *loaded {
 	t.Helper()
-	m := &loaded{path: filepath.Join(t.TempDir(), "x.flash.safetensors")}
+	m := &loaded{on: on, path: filepath.Join(t.TempDir(), "x.flash.safetensors")}
 	if _, err := model.Pack(t.Context(), dir, m.path, model.PackOptions{Format: format}); err != nil {
 		t.Fatal(err)
 	}
@@ -139,8 +108,7 @@ func (m *loaded) openFlash(t testing.TB, cfg engine.FlashConfig) (*engine.Flash,
 // backend puts a model on the device; it is closed with the test.
 func (m *loaded) backend(t testing.TB) *cuda.Backend {
 	t.Helper()
-	d, _ := device(t)
-	b, err := cuda.New(d, m.w, cuda.Options{})
+	b, err := cuda.New(m.on.Device(t), m.w, cuda.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,10 +201,10 @@ func otherUnits(a, b []uint64, valuesA, valuesB []float32) float64 {
 }
 
 // near compares two runs: tokens and masks are the same, and numbers up to 1e-3 of the largest. sparse says that the activation function has exact zeros: the masks are then
-// exactly the same on the stand-in; a device rounds otherwise, and other functions have values that are zero in float32 and not in float64.
+// exactly the same on a stand-in; a device rounds otherwise, and other functions have values that are zero in float32 and not in float64.
 func near(t *testing.T, what string, got, want *seen, sparse bool) {
 	t.Helper()
-	exact := sparse && os.Getenv(libraryVariable) == ""
+	exact := sparse && cuda.Emulated()
 	if !slices.Equal(got.ids, want.ids) {
 		t.Fatalf("%s: tokens %v, want %v", what, got.ids, want.ids)
 	}
@@ -280,7 +248,9 @@ func made(t testing.TB, m *loaded, rows engine.Rows, cfg engine.Config) *engine.
 }
 
 // TestFamilies runs every tiny checkpoint and the shipped model on the CPU and on the device: dense, then from flash with the true masks.
-func TestFamilies(t *testing.T) {
+func TestFamilies(t *testing.T) { cuda.EachDriver(t, testFamilies) }
+
+func testFamilies(t *testing.T, on *cuda.TestDriver) {
 	entries, err := os.ReadDir(familiesDir)
 	if err != nil {
 		t.Fatal(err)
@@ -290,18 +260,18 @@ func TestFamilies(t *testing.T) {
 		cases[e.Name()] = filepath.Join(familiesDir, e.Name())
 	}
 	for name, dir := range cases {
-		t.Run(name, func(t *testing.T) { sameAsCPU(t, dir, nil) })
+		t.Run(name, func(t *testing.T) { sameAsCPU(t, on, dir, nil) })
 	}
 	for _, c := range []struct {
 		name   string
 		format ref.Format
 	}{{"opt", ref.Q8}, {"llama-relu", ref.Q4}, {"phi-relu", ref.BF16}, {"falcon-7b-relu", ref.F16}} {
-		t.Run(c.name+"-"+c.format.String(), func(t *testing.T) { sameAsCPU(t, filepath.Join(familiesDir, c.name), &c.format) })
+		t.Run(c.name+"-"+c.format.String(), func(t *testing.T) { sameAsCPU(t, on, filepath.Join(familiesDir, c.name), &c.format) })
 	}
 }
 
-func sameAsCPU(t *testing.T, dir string, format *ref.Format) {
-	m := pack(t, dir, format)
+func sameAsCPU(t *testing.T, on *cuda.TestDriver, dir string, format *ref.Format) {
+	m := pack(t, on, dir, format)
 	const positions = 6
 	prompt := []uint32{5, 40, 17, 62}
 	e := made(t, m, m.resident(t), engine.Config{Context: positions})

@@ -3,7 +3,6 @@ package cuda_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,17 +10,11 @@ import (
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/cuda"
 	"github.com/windrow-sim/windrow/engine/flashio"
-	kernels "github.com/windrow-sim/windrow/kernels/cuda"
-	"github.com/windrow-sim/windrow/kernels/cuda/standin"
 )
 
 // session runs two tokens dense and two from flash, and closes everything; all errors come back.
-func session(library *standin.Library, t *testing.T, m *loaded, masks [][][]uint64) (err error) {
-	driver, err := kernels.OpenLibrary(library.Path())
-	if err != nil {
-		return err
-	}
-	d, err := kernels.Open(driver, 0)
+func session(t *testing.T, m *loaded, masks [][][]uint64) (err error) {
+	d, err := m.on.Open()
 	if err != nil {
 		return err
 	}
@@ -59,56 +52,47 @@ func tokens(m *loaded, rows engine.Rows, b *cuda.Backend, masks [][][]uint64) er
 }
 
 // TestEveryCallFails: whichever call fails, early or late, the error names it and its code, and nothing is left on the device.
-func TestEveryCallFails(t *testing.T) {
-	if os.Getenv(libraryVariable) != "" {
-		t.Skip("this is about the stand-in")
+func TestEveryCallFails(t *testing.T) { cuda.EachDriver(t, testEveryCallFails) }
+
+func testEveryCallFails(t *testing.T, on *cuda.TestDriver) {
+	if on.StandIn == nil {
+		t.Skip("this is about stand-ins")
 	}
-	gated, projected := pack(t, filepath.Join(familiesDir, "llama-relu"), nil), pack(t, filepath.Join(familiesDir, "opt-350m"), nil)
-	const out, unknown = 2, 999
-	for _, c := range []struct {
-		call string
-		code kernels.Result
-		kind error
-	}{
-		{"cuMemAlloc_v2", out, kernels.ErrMemory}, {"cuMemHostAlloc", out, kernels.ErrMemory}, {"cuModuleLoadDataEx", 218, nil}, {"cuStreamCreate", out, kernels.ErrMemory},
-		{"cuEventCreate", out, kernels.ErrMemory}, {"cuLaunchKernel", 701, nil}, {"cuMemcpyHtoDAsync_v2", unknown, kernels.ErrLost},
-		{"cuMemcpyDtoHAsync_v2", unknown, kernels.ErrLost}, {"cuMemcpyDtoDAsync_v2", unknown, kernels.ErrLost}, {"cuStreamSynchronize", 719, kernels.ErrLost},
-		{"cuStreamWaitEvent", unknown, kernels.ErrLost}, {"cuEventRecord", unknown, kernels.ErrLost}, {"cuMemHostGetDevicePointer_v2", 1, nil},
-	} {
-		t.Run(c.call, func(t *testing.T) {
-			library := standin.Open(t)
+	gated, projected := pack(t, on, filepath.Join(familiesDir, "llama-relu"), nil), pack(t, on, filepath.Join(familiesDir, "opt-350m"), nil)
+	for _, c := range on.Faults {
+		t.Run(c.Call, func(t *testing.T) {
+			on.StandIn.Forget()
 			m := gated
-			if c.call == "cuMemcpyDtoDAsync_v2" { // which only a model without a last norm calls
+			if c.Call == "cuMemcpyDtoDAsync_v2" { // which only a model without a last norm calls
 				m = projected
 			}
 			e := made(t, m, m.resident(t), engine.Config{Context: 3})
 			masks := run(t, e, []uint32{5, 14, 23}, 3, nil).masks
 			e.Close()
-			if err := session(library, t, m, masks); err != nil {
+			if err := session(t, m, masks); err != nil {
 				t.Fatal(err)
 			}
-			calls := library.Calls(c.call)
+			calls := on.StandIn.Calls(c.Call)
 			if calls == 0 {
-				t.Fatalf("%s is not called at all", c.call)
+				t.Fatalf("%s is not called at all", c.Call)
 			}
 			for _, nth := range []int{1, calls / 2, calls * 4 / 5, calls} {
 				if nth < 1 {
 					continue
 				}
 				for _, lose := range []bool{false, true} {
-					library.Forget()
-					library.Fail(c.call, nth, c.code, lose)
-					err := session(library, t, m, masks)
-					var failed *kernels.Error
-					if !errors.As(err, &failed) || failed.Call != c.call || !strings.Contains(err.Error(), fmt.Sprintf("%s: %v", c.call, c.code)) || c.kind != nil && !errors.Is(err, c.kind) {
+					on.StandIn.Forget()
+					c.Fail(nth, lose)
+					err := session(t, m, masks)
+					if err == nil || !strings.Contains(err.Error(), c.Text) || c.Kind != nil && !errors.Is(err, c.Kind) {
 						t.Errorf("call %d of %d, lost %v: %v", nth, calls, lose, err)
 					}
-					if left := library.Left(); left != "" {
+					if left := on.StandIn.Left(); left != "" {
 						t.Errorf("call %d of %d, lost %v: left on the device: %s", nth, calls, lose, left)
 					}
 				}
 			}
-			library.Forget()
+			on.StandIn.Forget()
 		})
 	}
 }
@@ -129,8 +113,10 @@ func (f *failing) ReadBatch(reqs []flashio.Request) error {
 }
 
 // TestReadsThatFail end the token with the reader's error, on demand and in the background, and leave nothing on the device.
-func TestReadsThatFail(t *testing.T) {
-	m := pack(t, filepath.Join(familiesDir, "opt"), nil)
+func TestReadsThatFail(t *testing.T) { cuda.EachDriver(t, testReadsThatFail) }
+
+func testReadsThatFail(t *testing.T, on *cuda.TestDriver) {
+	m := pack(t, on, filepath.Join(familiesDir, "opt"), nil)
 	e := made(t, m, m.resident(t), engine.Config{Context: 4})
 	want := run(t, e, []uint32{5, 6, 7}, 4, nil)
 	e.Close()
@@ -167,10 +153,14 @@ func TestReadsThatFail(t *testing.T) {
 }
 
 // TestGoesOnAfterAnError: a launch that failed once is over with Reset.
-func TestGoesOnAfterAnError(t *testing.T) {
-	m := pack(t, filepath.Join(familiesDir, "opt"), nil)
-	d, library := emulated(t)
-	b, err := cuda.New(d, m.w, cuda.Options{})
+func TestGoesOnAfterAnError(t *testing.T) { cuda.EachDriver(t, testGoesOnAfterAnError) }
+
+func testGoesOnAfterAnError(t *testing.T, on *cuda.TestDriver) {
+	if on.StandIn == nil {
+		t.Skip("this is about stand-ins")
+	}
+	m := pack(t, on, filepath.Join(familiesDir, "opt"), nil)
+	b, err := cuda.New(on.Device(t), m.w, cuda.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +168,7 @@ func TestGoesOnAfterAnError(t *testing.T) {
 	e := made(t, m, m.resident(t), engine.Config{Context: 4, Backend: b})
 	defer e.Close()
 	want := run(t, e, []uint32{5, 6, 7}, 4, nil)
-	library.Fail("cuLaunchKernel", 20, 701, false)
+	on.Launch.Fail(2, false)
 	e.Reset()
 	if _, err := e.Forward(engine.Token{ID: 5}); err == nil || !strings.Contains(err.Error(), "position 0") {
 		t.Fatalf("%v: want an error that says where", err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/engine"
+	"github.com/windrow-sim/windrow/engine/cuda"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
@@ -32,10 +33,12 @@ func (h *heard) Predict(_ int, feature []float32, mask []uint64) error {
 }
 
 // TestFeatures compares each kind of feature with the CPU's, of chunks of a prompt and of single tokens; predictors on rows from flash are handed another kind meanwhile.
-func TestFeatures(t *testing.T) {
+func TestFeatures(t *testing.T) { cuda.EachDriver(t, testFeatures) }
+
+func testFeatures(t *testing.T, on *cuda.TestDriver) {
 	for _, name := range []string{"opt", "opt-350m", "falcon-40b", "phi-relu", "llama-relu"} {
 		t.Run(name, func(t *testing.T) {
-			m := pack(t, filepath.Join(familiesDir, name), nil)
+			m := pack(t, on, filepath.Join(familiesDir, name), nil)
 			b := m.backend(t)
 			for kind := range engine.FeatureKind(engine.FeatureKinds) {
 				other := (kind + 1) % engine.FeatureKind(engine.FeatureKinds)

@@ -16,10 +16,12 @@ import (
 
 // TestStepsOfSeveralTokens runs sequences side by side, prompts in chunks, dense and with the masks of each token from flash: the bits of single tokens. Then
 // a sequence goes back, as after a rejected draft.
-func TestStepsOfSeveralTokens(t *testing.T) {
+func TestStepsOfSeveralTokens(t *testing.T) { cuda.EachDriver(t, testStepsOfSeveralTokens) }
+
+func testStepsOfSeveralTokens(t *testing.T, on *cuda.TestDriver) {
 	for _, name := range []string{"opt", "mistral-window", "falcon-40b", "persimmon"} {
 		t.Run(name, func(t *testing.T) {
-			m := pack(t, filepath.Join(familiesDir, name), nil)
+			m := pack(t, on, filepath.Join(familiesDir, name), nil)
 			const sequences, length, chunk = 3, 6, 2
 			cfg := engine.Config{Context: length, Sequences: sequences, Batch: sequences * chunk, Backend: m.backend(t)}
 			e := made(t, m, m.resident(t), cfg)
@@ -108,8 +110,10 @@ func (c *truths) Layer(ev *engine.LayerEvent) error {
 func (c *truths) Token(*engine.TokenEvent) error { return nil }
 
 // TestPredictorsAndSchedules lets predictors that know name the rows, from flash and in memory, under every schedule, with reads in the background.
-func TestPredictorsAndSchedules(t *testing.T) {
-	m := pack(t, filepath.Join(familiesDir, "llama-relu"), nil)
+func TestPredictorsAndSchedules(t *testing.T) { cuda.EachDriver(t, testPredictorsAndSchedules) }
+
+func testPredictorsAndSchedules(t *testing.T, on *cuda.TestDriver) {
+	m := pack(t, on, filepath.Join(familiesDir, "llama-relu"), nil)
 	const positions = 8
 	b := m.backend(t)
 	e := made(t, m, m.resident(t), engine.Config{Context: positions, Backend: b})
@@ -149,8 +153,10 @@ func TestPredictorsAndSchedules(t *testing.T) {
 }
 
 // TestPoliciesMoveRows runs policies that keep little and evict much from caches that are just large enough: dense bits, and the CPU's counters.
-func TestPoliciesMoveRows(t *testing.T) {
-	m := pack(t, filepath.Join(familiesDir, "opt"), nil)
+func TestPoliciesMoveRows(t *testing.T) { cuda.EachDriver(t, testPoliciesMoveRows) }
+
+func testPoliciesMoveRows(t *testing.T, on *cuda.TestDriver) {
+	m := pack(t, on, filepath.Join(familiesDir, "opt"), nil)
 	const positions = 12
 	b := m.backend(t)
 	e := made(t, m, m.resident(t), engine.Config{Context: positions, Backend: b})
@@ -213,8 +219,10 @@ func unseen(t *testing.T, e *engine.Engine, want *seen) {
 }
 
 // TestCutsAreTheCPUs drops small values.
-func TestCutsAreTheCPUs(t *testing.T) {
-	m := pack(t, filepath.Join(familiesDir, "llama"), nil)
+func TestCutsAreTheCPUs(t *testing.T) { cuda.EachDriver(t, testCutsAreTheCPUs) }
+
+func testCutsAreTheCPUs(t *testing.T, on *cuda.TestDriver) {
+	m := pack(t, on, filepath.Join(familiesDir, "llama"), nil)
 	const positions = 4
 	cut := make([]float32, m.w.Shape.Layers)
 	for l := range cut {
@@ -234,8 +242,10 @@ func TestCutsAreTheCPUs(t *testing.T) {
 }
 
 // TestRefuses: what does not belong together is said before anything runs.
-func TestRefuses(t *testing.T) {
-	m, other := pack(t, filepath.Join(familiesDir, "opt"), nil), pack(t, filepath.Join(familiesDir, "phi-relu"), nil)
+func TestRefuses(t *testing.T) { cuda.EachDriver(t, testRefuses) }
+
+func testRefuses(t *testing.T, on *cuda.TestDriver) {
+	m, other := pack(t, on, filepath.Join(familiesDir, "opt"), nil), pack(t, on, filepath.Join(familiesDir, "phi-relu"), nil)
 	b := m.backend(t)
 	refused := func(what string, rows engine.Rows, w *loaded, cfg engine.Config, text string) {
 		t.Helper()
@@ -262,8 +272,10 @@ func TestRefuses(t *testing.T) {
 }
 
 // TestBudget: memory of the device never exceeds what was given.
-func TestBudget(t *testing.T) {
-	m := pack(t, filepath.Join(familiesDir, "opt"), nil)
+func TestBudget(t *testing.T) { cuda.EachDriver(t, testBudget) }
+
+func testBudget(t *testing.T, on *cuda.TestDriver) {
+	m := pack(t, on, filepath.Join(familiesDir, "opt"), nil)
 	var need units.Bytes
 	t.Run("measure", func(t *testing.T) { need = m.backend(t).Bytes() })
 	for _, c := range []struct {
@@ -272,8 +284,7 @@ func TestBudget(t *testing.T) {
 		where string
 	}{{"no room for weights", -1, "new"}, {"no room for activations", 1024, "engine"}} {
 		t.Run(c.name, func(t *testing.T) {
-			d, _ := device(t)
-			b, err := cuda.New(d, m.w, cuda.Options{Memory: need + c.extra})
+			b, err := cuda.New(on.Device(t), m.w, cuda.Options{Memory: need + c.extra})
 			if c.where == "new" {
 				if err == nil || !strings.Contains(err.Error(), "budget") {
 					t.Errorf("%v: want the budget", err)
@@ -295,8 +306,10 @@ func TestBudget(t *testing.T) {
 }
 
 // TestSmallCacheIsSaid: rows that there is no room for are an error, not wrong logits.
-func TestSmallCacheIsSaid(t *testing.T) {
-	m := pack(t, filepath.Join(familiesDir, "opt"), nil)
+func TestSmallCacheIsSaid(t *testing.T) { cuda.EachDriver(t, testSmallCacheIsSaid) }
+
+func testSmallCacheIsSaid(t *testing.T, on *cuda.TestDriver) {
+	m := pack(t, on, filepath.Join(familiesDir, "opt"), nil)
 	b := m.backend(t)
 	rows := m.flash(t, engine.FlashConfig{Window: 1, Store: b, Capacity: make([]int, m.w.Shape.Layers)})
 	defer rows.Close()

@@ -3,26 +3,20 @@ package cuda
 import (
 	"bytes"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/windrow-sim/windrow/engine/model"
 	kernels "github.com/windrow-sim/windrow/kernels/cuda"
-	"github.com/windrow-sim/windrow/kernels/cuda/standin"
 )
 
 // onDevice puts a tiny model on a device.
-func onDevice(t *testing.T) *Backend {
+func onDevice(t *testing.T, on *TestDriver) *Backend {
 	t.Helper()
-	name := os.Getenv("WINDROW_CUDA_LIBRARY")
-	if name == "" {
-		name = standin.Open(t).Path()
-	}
 	w, _, _, err := model.LoadFolder("../testdata/families/llama-relu")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := Open(w, Options{Library: name})
+	b, err := New(on.Device(t), w, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,8 +29,10 @@ func onDevice(t *testing.T) *Backend {
 }
 
 // TestCacheAgainstMap inserts and deletes many units at once, at random, and finds every row as a map would have it.
-func TestCacheAgainstMap(t *testing.T) {
-	b := onDevice(t)
+func TestCacheAgainstMap(t *testing.T) { EachDriver(t, testCacheAgainstMap) }
+
+func testCacheAgainstMap(t *testing.T, on *TestDriver) {
+	b := onDevice(t, on)
 	const capacity = 24
 	made, err := b.Cache(1, capacity)
 	if err != nil {
@@ -112,8 +108,10 @@ func TestCacheAgainstMap(t *testing.T) {
 }
 
 // TestListsWrap puts more into a list's memory than it has: what was put is there until it is used.
-func TestListsWrap(t *testing.T) {
-	b := onDevice(t)
+func TestListsWrap(t *testing.T) { EachDriver(t, testListsWrap) }
+
+func testListsWrap(t *testing.T, on *TestDriver) {
+	b := onDevice(t, on)
 	l := b.lasting.lists(b.compute, 64)
 	if b.lasting.err != nil {
 		t.Fatal(b.lasting.err)

@@ -99,7 +99,7 @@ func (c *check) all(ctx context.Context) *document {
 	})
 	which := "."
 	if c.emulated { // the rest runs with all tests
-		which = "TestFamilies/(opt|llama-relu)$|TestPoliciesMoveRows"
+		which = "TestFamilies/cuda/(opt|llama-relu)$|TestPoliciesMoveRows/cuda"
 	}
 	c.step(ctx, d, "backend", 90*time.Second, func(ctx context.Context, _ *document) (string, error) {
 		return c.tests(ctx, "backend.test", "engine/cuda", which)
