@@ -96,8 +96,8 @@ func (s *scope) free() error {
 	return errors.Join(errs...)
 }
 
-// lists takes what the host knows to the device: small lists that kernels of one stream use. They are written to pinned memory, so that no copy waits for the stream. When it is full,
-// the host waits until all of it has been used.
+// lists takes what the host knows to the device: small lists that kernels of one stream use. They are written to pinned memory, so that no copy waits for the stream; where
+// that is the device's own memory, kernels read them there. When it is full, the host waits until all of it has been used.
 type lists struct {
 	device *kernels.Device
 	stream kernels.Stream
@@ -108,7 +108,13 @@ type lists struct {
 
 // lists makes room for so many bytes, all of which may be on their way at once.
 func (s *scope) lists(stream kernels.Stream, bytes int64) *lists {
-	return &lists{device: s.b.device, stream: stream, host: s.pinned(bytes), there: s.room(bytes)}
+	l := &lists{device: s.b.device, stream: stream, host: s.pinned(bytes)}
+	if !l.device.Facts.Integrated {
+		l.there = s.room(bytes)
+	} else if s.err == nil {
+		l.there, s.err = l.device.Mapped(l.host)
+	}
+	return l
 }
 
 // put takes data to the device.
@@ -130,6 +136,9 @@ func (l *lists) put(data []byte) (kernels.Mem, error) {
 	here, there := l.host[l.used:l.used+int64(len(data))], l.there.Slice(l.used, int64(len(data)))
 	l.used += size
 	copy(here, data)
+	if l.device.Facts.Integrated {
+		return there, nil
+	}
 	return there, l.device.ToDevice(there.Ptr, here, l.stream)
 }
 

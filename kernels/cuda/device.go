@@ -50,6 +50,7 @@ type Facts struct {
 	Processors int    // multiprocessors
 	Capability [2]int // compute capability, major and minor
 	Driver     int    // newest CUDA of the driver: 12040 is 12.4
+	Integrated bool   // the host's memory is the device's: pinned memory is as near as any
 }
 
 // leastCapability is what the PTX is compiled for: Volta.
@@ -99,7 +100,11 @@ func (d *Device) describe(device int) (err error) {
 	if f.Capability[0], err = d.Attribute(device, ComputeMajor); err != nil {
 		return err
 	}
-	f.Capability[1], err = d.Attribute(device, ComputeMinor)
+	if f.Capability[1], err = d.Attribute(device, ComputeMinor); err != nil {
+		return err
+	}
+	integrated, err := d.Attribute(device, Integrated)
+	f.Integrated = integrated != 0
 	return err
 }
 

@@ -90,6 +90,7 @@ const (
 	MaxThreads       Attribute = 1  // of a block
 	WarpSize         Attribute = 10 // threads
 	Processors       Attribute = 16 // multiprocessors
+	Integrated       Attribute = 18 // 0 or 1: the host's memory is the device's
 	MapsHostMemory   Attribute = 19 // 0 or 1
 	CopyEngines      Attribute = 40
 	UnifiedAddresses Attribute = 41 // 0 or 1

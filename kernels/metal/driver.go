@@ -16,9 +16,9 @@ const (
 	familyApple     = 1000 // MTLGPUFamilyApple1 is 1001
 	familyMetal3    = 5001 // MTLGPUFamilyMetal3: addresses of buffers can be passed in memory; macOS 13
 	language3       = 3 << 16
-	newestApple     = 32 // families up to this are asked for
-	leastApple      = 7  // M1
-	mostThreads     = 1024
+	newestApple     = 32   // families up to this are asked for
+	leastApple      = 7    // M1
+	mostThreads     = 512  // of a threadgroup, as source/port.h has it
 	languageVersion = 3000 // as Driver.Version has it: 3.0
 )
 
@@ -110,7 +110,7 @@ func (d *driver) Attribute(_ int, a cuda.Attribute) (int, error) {
 		return mostThreads, nil
 	case cuda.WarpSize:
 		return lanes, nil
-	case cuda.MapsHostMemory, cuda.UnifiedAddresses, cuda.CopyEngines:
+	case cuda.MapsHostMemory, cuda.UnifiedAddresses, cuda.CopyEngines, cuda.Integrated:
 		return 1, nil
 	case cuda.ComputeMajor:
 		return d.family(), nil

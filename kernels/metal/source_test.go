@@ -240,5 +240,5 @@ func TestCompiler(t *testing.T) {
 
 // withoutAttributes leaves out what says where a kernel's parameters come from, which other compilers do not know.
 func withoutAttributes(s string) string {
-	return regexp.MustCompile(` \[\[\w+(\(\d+\))?\]\]`).ReplaceAllString(s, "")
+	return regexp.MustCompile(` ?\[\[\w+(\(\d+\))?\]\]`).ReplaceAllString(s, "")
 }

@@ -27,12 +27,13 @@ struct Place {
 	}
 };
 
+// No launch has more threads in a group than KERNEL says, and the compiler may not make a kernel that so many are too much for.
 #define KERNEL(name, ...) \
 	struct name##_arguments { \
 		MEMBERS(__VA_ARGS__) \
 		void run(Place here); \
 	}; \
-	kernel void name(constant name##_arguments &arguments [[buffer(0)]], threadgroup char *room [[threadgroup(0)]], \
+	[[max_total_threads_per_threadgroup(512)]] kernel void name(constant name##_arguments &arguments [[buffer(0)]], threadgroup char *room [[threadgroup(0)]], \
 	                 uint lane [[thread_index_in_simdgroup]], uint group [[simdgroup_index_in_threadgroup]], uint3 size [[threads_per_threadgroup]], \
 	                 uint3 block [[threadgroup_position_in_grid]], uint3 blocks [[threadgroups_per_grid]]) { \
 		name##_arguments own = arguments; \

@@ -133,7 +133,7 @@ func (r *Runtime) compiling() map[string]method {
 			return o.self
 		},
 		"MTLComputePipelineState threadExecutionWidth":          number(32),
-		"MTLComputePipelineState maxTotalThreadsPerThreadgroup": number(1024),
+		"MTLComputePipelineState maxTotalThreadsPerThreadgroup": number(512),
 	}
 }
 
@@ -348,7 +348,7 @@ func (r *Runtime) copy(e *object, a arguments) id {
 // dispatch runs a kernel. It may use those of the buffers alone that the encoder was told of.
 func (r *Runtime) dispatch(e *object, a arguments) id {
 	grid, group := argument[metal.Size](a, 0), argument[metal.Size](a, 1)
-	if e.pipeline == nil || e.bytes == nil || e.room != roomBytes || grid.X*grid.Y*grid.Z == 0 || group.X == 0 || group.X > 1024 || group.Y != 1 || group.Z != 1 {
+	if e.pipeline == nil || e.bytes == nil || e.room != roomBytes || grid.X*grid.Y*grid.Z == 0 || group.X == 0 || group.X > 512 || group.Y != 1 || group.Z != 1 {
 		r.stop("a dispatch of %v × %v without all that it needs: %+v", grid, group, e.gpu)
 	}
 	for i := 0; i < len(e.bytes); i += 8 {

@@ -83,5 +83,5 @@ func parameters(t testing.TB) string {
 
 // withoutAttributes leaves out what says where a kernel's parameters come from: here they are given by place.
 func withoutAttributes(text string) string {
-	return regexp.MustCompile(` \[\[\w+(\(\d+\))?\]\]`).ReplaceAllString(text, "")
+	return regexp.MustCompile(` ?\[\[\w+(\(\d+\))?\]\]`).ReplaceAllString(text, "")
 }

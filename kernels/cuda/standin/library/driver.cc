@@ -282,7 +282,7 @@ int cuDeviceTotalMem_v2(size_t *bytes, int dev) {
 // Numbers as in cuda.h's CUdevice_attribute.
 int cuDeviceGetAttribute(int *value, int attribute, int dev) {
 	ENTER(false);
-	static const std::map<int, int> values = {{1, 1024}, {10, 32}, {16, 4}, {19, 1}, {40, 1}, {41, 1}, {75, 7}, {76, 0}};
+	static const std::map<int, int> values = {{1, 1024}, {10, 32}, {16, 4}, {18, 0}, {19, 1}, {40, 1}, {41, 1}, {75, 7}, {76, 0}};
 	const auto it = values.find(attribute);
 	if (dev != 0 || it == values.end())
 		return invalidValue;
