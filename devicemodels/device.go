@@ -5,7 +5,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Device is everything the simulator knows about a machine: its flash, and how fast the host computes. It is immutable
+// Device is everything the simulator knows about a machine: its flash, and how fast the host and its GPU compute. It is immutable
 // and is what a `*.device.yaml` says. Every number has a source: Source for all of them, Sources["flash.ltfb"] for one.
 type Device struct {
 	Version string            `yaml:"version" json:"version"` // format version, "1"
@@ -14,6 +14,7 @@ type Device struct {
 	Sources map[string]string `yaml:"sources,omitempty" json:"sources,omitempty"`
 	Flash   flash.Spec        `yaml:"flash" json:"flash"`
 	Host    Host              `yaml:"host" json:"host"`
+	GPU     *GPU              `yaml:"gpu,omitempty" json:"gpu,omitempty"` // nil = not measured, or there is none
 	Fit     *Fit              `yaml:"fit,omitempty" json:"fit,omitempty"`
 }
 

@@ -1,4 +1,4 @@
-// Package devicemodels describes the machines windrow simulates: one flash device and one host, as plain
+// Package devicemodels describes the machines windrow simulates: one flash device, one host and perhaps a GPU, as plain
 // numbers with units and sources.
 //
 // A Device is a specification: immutable, read from a *.device.yaml file, an embedded preset, or a fit of
@@ -11,6 +11,7 @@
 // Reading guide:
 //
 //	device.go    the types: what a device file says
+//	host.go      times of the host; gpu.go: of a GPU, what probe --backend cuda measures
 //	fit.go       measured cells to a flash.Spec
 //	fit_search.go the search inside the fit: parameters, starts, objective, cells left out
 //	fit_spec.go  what the search found, as a flash.Spec

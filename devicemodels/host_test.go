@@ -457,7 +457,9 @@ func TestSampleSetsEveryHostField(t *testing.T) {
 // TestOldFilesStayAsTheyAre: a host without the optional parts is written without them, in files and in Runs.
 func TestOldFilesStayAsTheyAre(t *testing.T) {
 	d := sample()
-	d.Host = probed()
+	d.Host, d.GPU = probed(), nil
+	delete(d.Sources, "gpu")
+	delete(d.Sources, "gpu.dense_rate")
 	file, err := Marshal(d)
 	if err != nil {
 		t.Fatal(err)
@@ -466,7 +468,7 @@ func TestOldFilesStayAsTheyAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"precisions", "gflops", "predictor", "transfer_rate", "transfer_fixed", "sync_fixed", "held_rate", "io_contention"} {
+	for _, name := range []string{"precisions", "gflops", "predictor", "transfer_rate", "transfer_fixed", "sync_fixed", "held_rate", "io_contention", "gpu"} {
 		if strings.Contains(string(file), name) || strings.Contains(string(run), name) {
 			t.Errorf("%q is written though it is not set:\n%s\n%s", name, file, run)
 		}

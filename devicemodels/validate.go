@@ -27,6 +27,10 @@ func (d *Device) Validate() error {
 	}
 	v.flash(&d.Flash)
 	v.host(&d.Host)
+	if d.GPU != nil {
+		v.gpu(d.GPU)
+		v.want(d.Sources["gpu"] != "", "sources", "gpu", "is missing; say where the numbers of the GPU come from")
+	}
 	if d.Fit != nil {
 		v.fit(d.Fit)
 	}
@@ -135,10 +139,15 @@ func (v *validator) host(h *Host) {
 	v.duration("host.decide_fixed", h.DecideFixed)
 	v.duration("host.decide_unit", h.DecideUnit)
 	v.accelerator(h)
-	for _, name := range slices.Sorted(maps.Keys(h.Precisions)) {
-		path, p := "host.precisions."+name, h.Precisions[name]
+	v.precisions("host", h.Precisions)
+}
+
+// precisions checks the rates for other weights of a host or a GPU.
+func (v *validator) precisions(of string, list map[string]Precision) {
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		path, p := of+".precisions."+name, list[name]
 		_, known := weightBytes(name)
-		v.want(known && name != basePrecision, "host.precisions", name, "is not another precision than f16; write bf16, f32 or q8")
+		v.want(known && name != basePrecision, of+".precisions", name, "is not another precision than f16; write bf16, f32 or q8")
 		v.rate(path+".dense_rate", p.DenseRate)
 		v.rate(path+".row_rate", p.RowRate)
 		v.want(p != (Precision{}), path, p.DenseRate, "and no row_rate either: leave it out")

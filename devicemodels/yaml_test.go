@@ -18,7 +18,7 @@ import (
 // sample is a device with every field set, so that a round trip can lose none unseen.
 func sample() *Device {
 	return &Device{
-		Version: "1", Name: "bench", Source: "made up", Sources: map[string]string{"flash.ltfb": "made up", "host": "made up"},
+		Version: "1", Name: "bench", Source: "made up", Sources: map[string]string{"flash.ltfb": "made up", "host": "made up", "gpu": "made up", "gpu.dense_rate": "made up"},
 		Flash: known(),
 		Host: Host{
 			Cores: 2, MemoryRate: 20_123_456_789, DenseRate: 16 * units.GBps, DenseFixed: 3 * units.Microsecond,
@@ -29,6 +29,7 @@ func sample() *Device {
 			ComputeGFLOPS: 123.5, PredictorRate: 14 * units.GBps, TransferRate: 25 * units.GBps, TransferFixed: 8 * units.Microsecond,
 			SyncFixed: 4321, HeldRate: 900 * units.GBps, IOContention: 1.75,
 		},
+		GPU: sampleGPU(),
 		Fit: &Fit{
 			When: "2025-03-01T12:00:00Z", Mode: "pread direct ext4", ChunkMin: 4096, ChunkMax: 262144, DepthMin: 1, DepthMax: 32,
 			MeanAbsPct: 1.25, WorstAbsPct: 4.5, DriftPct: 0.125, Warnings: []string{"one: two"},

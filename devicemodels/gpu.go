@@ -1,0 +1,128 @@
+package devicemodels
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// GPU is a device with memory of its own that computes for the host, as the engine's kernels find it. Rates count bytes of weights, rows, or keys and
+// values per second by the device's clock; a fixed time is what a call takes besides its bytes. The host's share of a call is LaunchFixed and SyncFixed.
+type GPU struct {
+	Model  string      `yaml:"model" json:"model"`   // as its driver calls it
+	Memory units.Bytes `yaml:"memory" json:"memory"` // all of it
+
+	TransferRate  units.Rate  `yaml:"transfer_rate" json:"transfer_rate"`   // copies between pinned host memory and the device
+	TransferFixed units.Nanos `yaml:"transfer_fixed" json:"transfer_fixed"` // per copy
+	ScatterRate   units.Rate  `yaml:"scatter_rate" json:"scatter_rate"`     // fetching records from pinned host memory to their places
+	ScatterFixed  units.Nanos `yaml:"scatter_fixed" json:"scatter_fixed"`   // per batch of records
+	MoveRate      units.Rate  `yaml:"move_rate" json:"move_rate"`           // rows moved inside its memory, each byte counted once
+	MoveFixed     units.Nanos `yaml:"move_fixed" json:"move_fixed"`         // per batch of rows
+	DenseRate     units.Rate  `yaml:"dense_rate" json:"dense_rate"`         // mat-vec over fp16 weights
+	DenseFixed    units.Nanos `yaml:"dense_fixed" json:"dense_fixed"`       // per mat-vec
+	RowRate       units.Rate  `yaml:"row_rate" json:"row_rate"`             // feed-forward part over scattered fp16 rows
+	RowFixed      units.Nanos `yaml:"row_fixed" json:"row_fixed"`           // per layer
+	KVRate        units.Rate  `yaml:"kv_rate" json:"kv_rate"`               // reading keys and values in attention
+	KVFixed       units.Nanos `yaml:"kv_fixed" json:"kv_fixed"`             // per layer
+
+	KernelFixed units.Nanos `yaml:"kernel_fixed" json:"kernel_fixed"` // a small kernel, such as a norm, on the device
+	LaunchFixed units.Nanos `yaml:"launch_fixed" json:"launch_fixed"` // of the host, per kernel or copy that it asks for
+	SyncFixed   units.Nanos `yaml:"sync_fixed" json:"sync_fixed"`     // from the end of a stream's work until the host goes on
+
+	// Precisions gives the rates for other weights than fp16, by name: "bf16", "f32", "q8".
+	Precisions map[string]Precision `yaml:"precisions,omitempty" json:"precisions,omitempty"`
+	// Samples are what the numbers above rest on.
+	Samples []GPUSample `yaml:"samples,omitempty" json:"samples,omitempty"`
+}
+
+// SampleKind says where a sample comes from.
+type SampleKind string
+
+// The kinds of samples.
+const (
+	SampleMeasured  SampleKind = "measured"  // timed on the device
+	SamplePublished SampleKind = "published" // by others
+)
+
+// GPUSample is one thing that was timed.
+type GPUSample struct {
+	Of        string      `yaml:"of" json:"of"` // the numbers that rest on it: "dense", "scatter", …
+	Kind      SampleKind  `yaml:"kind" json:"kind"`
+	Shape     string      `yaml:"shape" json:"shape"`
+	Bytes     units.Bytes `yaml:"bytes" json:"bytes"`                   // that one call moves; 0 = it is a fixed time
+	Time      units.Nanos `yaml:"time" json:"time"`                     // of one call: the median of Runs
+	SpreadPct float64     `yaml:"spread_percent" json:"spread_percent"` // nine of ten times are within this of the median
+	Runs      int         `yaml:"runs" json:"runs"`                     // each of many calls
+	Model     units.Nanos `yaml:"model" json:"model"`                   // what the numbers above say of it
+}
+
+// Rate is the sample's bytes per second; 0 for a fixed time.
+func (s *GPUSample) Rate() units.Rate { return s.Bytes.Over(s.Time) }
+
+// GPUTerms are what samples can be of.
+func GPUTerms() []string {
+	return []string{"transfer", "scatter", "move", "dense", "rows", "kv", "kernel", "launch", "sync"}
+}
+
+// At returns the costs on the device for weights of a precision, as Host.At does for the host. Predictors run on the host, whose costs of them are kept.
+func (g *GPU) At(precision string, host *Host) Compute {
+	name := strings.ToLower(precision)
+	if name == "" {
+		name = basePrecision
+	}
+	base, own := name == basePrecision, g.Precisions[name]
+	if base {
+		own = Precision{DenseRate: g.DenseRate, RowRate: g.RowRate}
+	}
+	return Compute{
+		Dense:     term("dense on the GPU", g.DenseFixed, own.DenseRate, g.DenseRate, 0, base),
+		Rows:      term("rows on the GPU", g.RowFixed, own.RowRate, g.RowRate, 0, base),
+		Copy:      term("moves on the GPU", g.MoveFixed, g.MoveRate, 0, 0, true),
+		KV:        term("keys and values on the GPU", g.KVFixed, g.KVRate, 0, 0, true),
+		Transfer:  term("scatter to the GPU", g.ScatterFixed, g.ScatterRate, 0, 0, true),
+		Predictor: host.At(precision).Predictor,
+	}
+}
+
+// Bounds of what a GPU can be: beyond them a number has a wrong unit.
+const (
+	mostGPURate  = 1_000_000 * units.GBps
+	mostGPUFixed = 1_000_000 * units.Microsecond
+)
+
+func (v *validator) gpu(g *GPU) {
+	v.want(g.Model != "", "gpu.model", g.Model, "is empty; write what its driver calls it")
+	v.want(g.Memory > 0, "gpu.memory", g.Memory, "is too small; write what the device has")
+	for _, r := range []struct {
+		name string
+		rate units.Rate
+	}{
+		{"transfer_rate", g.TransferRate}, {"scatter_rate", g.ScatterRate}, {"move_rate", g.MoveRate}, {"dense_rate", g.DenseRate},
+		{"row_rate", g.RowRate}, {"kv_rate", g.KVRate},
+	} {
+		v.want(r.rate > 0 && r.rate <= mostGPURate, "gpu."+r.name, r.rate, fmt.Sprintf("is not above 0 and at most %v; all rates of a GPU are needed", mostGPURate))
+	}
+	for _, f := range []struct {
+		name string
+		time units.Nanos
+	}{
+		{"transfer_fixed", g.TransferFixed}, {"scatter_fixed", g.ScatterFixed}, {"move_fixed", g.MoveFixed}, {"dense_fixed", g.DenseFixed},
+		{"row_fixed", g.RowFixed}, {"kv_fixed", g.KVFixed}, {"kernel_fixed", g.KernelFixed}, {"launch_fixed", g.LaunchFixed}, {"sync_fixed", g.SyncFixed},
+	} {
+		v.want(f.time >= 0 && f.time <= mostGPUFixed, "gpu."+f.name, f.time, fmt.Sprintf("is negative or more than %v", mostGPUFixed))
+	}
+	v.precisions("gpu", g.Precisions)
+	for i := range g.Samples {
+		s, path := &g.Samples[i], fmt.Sprintf("gpu.samples[%d]", i)
+		v.want(slices.Contains(GPUTerms(), s.Of), path+".of", s.Of, "is none of "+strings.Join(GPUTerms(), ", "))
+		v.want(s.Kind == SampleMeasured || s.Kind == SamplePublished, path+".kind", string(s.Kind), "is neither measured nor published")
+		v.bytes(path+".bytes", s.Bytes)
+		v.want(s.Time > 0, path+".time", s.Time, "is no measurement")
+		v.want(s.SpreadPct >= 0 && !math.IsInf(s.SpreadPct, 0), path+".spread_percent", s.SpreadPct, "is not a percentage of 0 or more")
+		v.want(s.Runs >= 1, path+".runs", s.Runs, "is too few; write 1 or more")
+		v.duration(path+".model", s.Model)
+	}
+}
