@@ -97,6 +97,8 @@ var allowed = map[string][]string{
 	"replay/emulated": {"internal/units", "internal/rng", "engine/flashio", "devicemodels/flash"},
 	"replay/throttle": {"internal/units", "engine/flashio"},
 	"replay/probe":    {"internal/units", "internal/rng", "engine/flashio", "devicemodels", "devicemodels/flash", "kernels/cpu"},
+	// A GPU is measured by the kernels alone, without an engine.
+	"replay/probe/gpu": {"internal/units", "devicemodels", "kernels/ref", "kernels/cuda"},
 	// The one place that sees both the simulator and the engine.
 	"replay/validate": {"internal/units", "engine/policy", "replay", "replay/emulated", "replay/probe", "replay/throttle", "sim", "devicemodels/fio", "engine/flashio", "engine/layout", "engine/model",
 		"devicemodels", "devicemodels/flash", "traces", "traces/synth", "traces/compare"},

@@ -101,3 +101,43 @@ func TestBackendCUDA(t *testing.T) {
 		t.Errorf("the run does not say what computed it: %q", run.Meta.Warnings)
 	}
 }
+
+// TestProbeGPU: no GPU is exit 4; a stand-in is gone through without a number, and nothing is written of it.
+func TestProbeGPU(t *testing.T) {
+	t.Chdir(t.TempDir())
+	preset := must(t, "device", "show", "m1-max")
+	write(t, "here.device.yaml", preset)
+	t.Setenv(libraryVariable, "/nowhere/libcuda.so.1")
+	for _, c := range []struct {
+		line string
+		code int
+		says string
+	}{
+		{"probe --backend cuda", exitHost, "no usable CUDA device"},
+		{"probe --backend cuda -o here.device.yaml", exitHost, "no usable CUDA device"},
+		{"probe . --backend cuda -o new.device.yaml", exitHost, "no usable CUDA device"},
+		{"probe --backend cuda -o new.device.yaml", exitUsage, "give PATH too"},
+		{"probe --backend cuda --budget 3s", exitUsage, "--budget is about the flash"},
+		{"probe --backend gpu", exitUsage, "--backend"},
+		{"probe .", exitUsage, "-o names the device file"},
+	} {
+		if o := command(words(t, c.line)...); o.code != c.code || !strings.Contains(o.stderr, c.says) || o.stdout != "" {
+			t.Errorf("%s: exit %d, want %d and %q:\n%s%s", c.line, o.code, c.code, c.says, o.stdout, o.stderr)
+		}
+	}
+	t.Setenv(libraryVariable, standin.Open(t).Path())
+	if out := must(t, "probe", "--backend", "cuda"); !strings.Contains(out, "emulated, no timings") || strings.Contains(out, "GB/s") {
+		t.Errorf("on the stand-in: %q", out)
+	}
+	for _, line := range []string{"probe --backend cuda -o here.device.yaml", "probe . --backend cuda -o new.device.yaml"} {
+		if o := command(words(t, line)...); o.code != exitHost || !strings.Contains(o.stderr, "has no clock") {
+			t.Errorf("%s: exit %d: %s", line, o.code, o.stderr)
+		}
+	}
+	if data, err := os.ReadFile("here.device.yaml"); err != nil || string(data) != preset {
+		t.Errorf("a refused probe changed the file: %v\n%s", err, data)
+	}
+	if left := names(t, "."); len(left) != 1 {
+		t.Errorf("refused probes left %v", left)
+	}
+}

@@ -32,11 +32,15 @@ func probeCommand(e *env) *cli.Command {
 			"A disk that the page cache or memory served is refused, and so is one whose speed drifts while it is measured: --max-drift says by how much.\n\n" +
 			"--samples keeps every batch as it was measured; an interrupted probe of a file goes on from it with --resume.\n\n" +
 			"Given a flash image, it measures the read sizes of its records; with --trace also what the engine costs on this host.\n\n" +
+			"With --backend cuda it also measures the GPU, for sim --backend cuda: transfers, the scatter of rows, mat-vecs and sparse feed-forward parts by the\n" +
+			"device's own clock, and what a launch and a wait cost the host. Without PATH the GPU is added to the device file -o, which stays as it is otherwise,\n" +
+			"or only shown. A stand-in for a GPU has no clock: nothing is written of it.\n\n" +
 			examples("windrow probe . --budget 3s --file-size 64MiB --max-drift 1000 -o here.device.yaml", "windrow probe tales.flash.safetensors -t tales.trace.arrow --budget 3s --max-drift 1000 -o tales.device.yaml",
 				"windrow probe tales.flash.safetensors --io pread --budget 3s --max-drift 1000 --samples tales.samples.jsonl -o again.device.yaml",
 				"windrow device show here.device.yaml"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`DEVICE` file to write (*.device.yaml)"},
+			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "`DEVICE` file to write (*.device.yaml); needed with PATH"},
+			&cli.StringFlag{Name: "backend", Value: "cpu", Usage: "measure `WHERE` to compute: cpu, or cuda for an NVIDIA GPU besides"},
 			&cli.DurationFlag{Name: "budget", Value: probeBudget, Usage: "time to measure, `DURATION`"},
 			&cli.StringSliceFlag{Name: "io", Usage: "`ENGINE` that reads, pread or uring, repeated or with commas", DefaultText: "all that work here"},
 			&cli.StringSliceFlag{Name: "chunk", Usage: "read `SIZE`, repeated or with commas", DefaultText: "from 4KiB to 1MiB, or about the image's records"},
@@ -55,8 +59,18 @@ func probeCommand(e *env) *cli.Command {
 }
 
 func (e *env) probe(c *cli.Context) error {
+	withGPU, err := probesGPU(c)
+	if err != nil {
+		return err
+	}
+	if withGPU && c.NArg() == 0 {
+		return e.probeGPUAlone(c)
+	}
 	if err := needArgs(c, 1, "a folder or a file"); err != nil {
 		return err
+	}
+	if !c.IsSet("out") {
+		return usageError("-o names the device file to write; give it")
 	}
 	if err := checkOutput(c.String("out"), ""); err != nil {
 		return err
@@ -77,9 +91,18 @@ func (e *env) probe(c *cli.Context) error {
 			}
 		}
 	}
+	var g *devicemodels.GPU
+	if withGPU {
+		if g, err = e.probeGPU(c); err != nil {
+			return err
+		}
+	}
 	device, err := e.probeDevice(c.Context, cfg)
 	if err != nil {
 		return err
+	}
+	if g != nil {
+		addGPU(device, g, e.now())
 	}
 	if path := c.String("trace"); path != "" {
 		if err := e.calibrateOn(c.Context, device, image, path); err != nil {
@@ -95,7 +118,11 @@ func (e *env) probe(c *cli.Context) error {
 	if c.Bool("json") {
 		return printJSON(e.stdout, device)
 	}
-	return e.printDevice(device)
+	if err := e.printDevice(device); err != nil || g == nil {
+		return err
+	}
+	fmt.Fprintln(e.stdout)
+	return e.printGPU(g)
 }
 
 // probeConfig reads the flags.
