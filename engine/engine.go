@@ -169,7 +169,8 @@ func (e *Engine) Rewind(slot, pos int) { e.next[slot] = min(e.next[slot], pos) }
 func (e *Engine) Observe(o Observer) {
 	e.observer = o
 	_, counting := o.(Counting)
-	e.timed, e.shown = o != nil && !counting, o != nil && (!counting || e.checked)
+	_, timing := o.(Timing)
+	e.timed, e.shown = o != nil && !counting, o != nil && (!counting && !timing || e.checked)
 	e.kept = [FeatureKinds]bool{}
 	e.kept[e.feature], e.kept[e.predict.FeatureKind] = e.shown, true
 	e.kept[FFNInput] = false // it stays where it is

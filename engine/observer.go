@@ -55,3 +55,10 @@ type Counting interface {
 	Observer
 	CountsOnly()
 }
+
+// Timing is an Observer that looks at counters and times only, unless there is a Config.Check: what was computed is not brought back, which would lie between the
+// times of a device.
+type Timing interface {
+	Observer
+	TimesOnly()
+}

@@ -340,6 +340,9 @@ type meter struct {
 	ahead traces.Ahead    // of schedules
 }
 
+// TimesOnly implements engine.Timing.
+func (m *meter) TimesOnly() {}
+
 // Layer implements engine.Observer.
 func (m *meter) Layer(ev *engine.LayerEvent) error {
 	if ev.Layer == 0 {
