@@ -87,6 +87,23 @@ func (g *GPU) At(precision string, host *Host) Compute {
 	}
 }
 
+// IntervalPct is within how many percent nine of ten times of the device are expected of the numbers: by how much these miss the samples and how far single
+// runs spread, both as root mean squares. nil without samples.
+func (g *GPU) IntervalPct() *float64 {
+	if len(g.Samples) == 0 {
+		return nil
+	}
+	const ninety = 1.645 // standard deviations
+	sum := 0.0
+	for i := range g.Samples {
+		s := &g.Samples[i]
+		off := ninety * 100 * (float64(s.Model)/float64(s.Time) - 1)
+		sum += float64(off*off) + float64(s.SpreadPct*s.SpreadPct)
+	}
+	percent := math.Round(1e3*math.Sqrt(sum/float64(len(g.Samples)))) / 1e3
+	return &percent
+}
+
 // Bounds of what a GPU can be: beyond them a number has a wrong unit.
 const (
 	mostGPURate  = 1_000_000 * units.GBps

@@ -171,8 +171,8 @@ func term(name string, fixed units.Nanos, own, other, bound units.Rate, fixedOwn
 
 // Terms returns what the host charges, always in the same order, without what it does not have.
 func (c Compute) Terms() []Term {
-	list := []Term{c.Dense, c.Rows, c.Copy, c.KV, c.Predictor}
-	for _, t := range []Term{c.Transfer, c.Held} {
+	list := []Term{c.Dense, c.Rows, c.Copy, c.KV}
+	for _, t := range []Term{c.Predictor, c.Transfer, c.Held} {
 		if t.Name != "" {
 			list = append(list, t)
 		}

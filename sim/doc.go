@@ -37,10 +37,31 @@
 // An I/O row of such a Run is the time that compute waited, with the counts and bytes of all reads for the layer; traces.Ahead has what was hidden. The
 // first sparse layer has two I/O rows when it waits for the whole token.
 //
+// With the backend "cuda" the GPU of the device model (devicemodels.GPU) computes, as package engine/cuda lets it. The host asks for kernels and
+// lists on two streams, compute and moves; engine/launch has their number. A stage of n calls that is asked for at the host's time t, of work w, on a stream that
+// is through at s:
+//
+//	host    t + n·launch
+//	stream  max(max(s, t + launch) + w, t + n·launch)
+//	waited  stream + reply + sync, where the host waits; reply is the copy of what it waits for
+//
+// The work of the stages is, with the rates and fixed times of the GPU (a mat-vec, say, takes dense_fixed + bytes/dense_rate),
+//
+//	attention  4 mat-vecs, keys and values of pos+1 positions, and a kernel each for norms, additions, storing and turning
+//	arrive     on moves: rows that close gaps (move), rows that were read (scatter), and a transfer for each list
+//	ffn        the rows of the units; it begins when compute and moves are both through
+//	ends       the embedding and the output head, with the logits as reply
+//
+// In turn: attention is asked for, the host decides, waits until moves is through with the staging buffer, reads, asks for arrive and ffn. It waits for attention
+// only where a predictor on the host wants the input, and else for nothing but the logits: then the device computes while the host reads. With Observed it waits
+// after attention, arrive and ffn, as package replay makes the engine do. Rows of a Run are on the host's clock, so that they tile the time: what it did not
+// wait for earlier is in "other". Under a schedule that reads ahead the streams are not followed: a stage takes max(w, n·launch), with its wait if there is
+// one, and the wait for rows begins when attention is done. Several tokens in a step, and predictors on the GPU, are not modelled.
+//
 // Layer and Cache (decide.go) are the decisions, Host (host.go) the times of the host, Config.NewStation the flash: package sweep puts the same three
 // together for many configurations at once.
 //
-// Reading guide: Run in sim.go, decide.go, host.go, then Station in devicemodels/flash; schedule.go, reader.go and ahead.go for reading ahead;
+// Reading guide: Run in sim.go, decide.go, host.go, gpu.go, then Station in devicemodels/flash; schedule.go, reader.go and ahead.go for reading ahead;
 // prediction.go says how far a result can be trusted. Invariants tested here: same decisions as the engine (1, in package replay), conservation and drained
 // at the end (2), Little's law (3), monotone (4), determinism (5), the same decisions under every schedule, and the closed form of
 // sim/reproduce where times are constant.

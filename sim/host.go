@@ -5,6 +5,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
+	"github.com/windrow-sim/windrow/engine/launch"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -25,12 +26,14 @@ type LayerTimes struct {
 
 	Bounded units.Nanos // of them, at the roofline
 	Traffic units.Bytes // of memory while computing, for devicemodels.Host.Overlap
+
+	GPU GPUWork // what of it is asked of a GPU; Streams makes times of that
 }
 
 // Sum is the time of all parts.
 func (t LayerTimes) Sum() units.Nanos { return t.Attention + t.Predict + t.Memory + t.FFN }
 
-// Add returns the sum of two of them, part by part.
+// Add returns the sum of two of them, part by part, without what is asked of a GPU.
 func (t LayerTimes) Add(o LayerTimes) LayerTimes {
 	return LayerTimes{
 		Attention: t.Attention + o.Attention, Predict: t.Predict + o.Predict, Memory: t.Memory + o.Memory, FFN: t.FFN + o.FFN,
@@ -42,6 +45,8 @@ func (t LayerTimes) Add(o LayerTimes) LayerTimes {
 type TokenTimes struct {
 	Other, Bounded units.Nanos
 	Traffic        units.Bytes
+
+	GPU Stage // the embedding and the output head; Streams makes a time of that
 }
 
 // Host charges the times of a device's host on traces of one model. It is immutable and safe for concurrent use.
@@ -49,7 +54,8 @@ type Host struct {
 	spec    devicemodels.Host
 	compute devicemodels.Compute
 	head    *traces.Header
-	rank    int // of the predictor; 0 = masks cost nothing
+	rank    int  // of the predictor; 0 = masks cost nothing
+	gpu     *gpu // nil = the host computes
 }
 
 // NewHost returns the host of a device; predictorRank is Config.PredictorRank.
@@ -57,8 +63,29 @@ func NewHost(device *devicemodels.Device, head *traces.Header, predictorRank int
 	return &Host{spec: device.Host, compute: device.Host.At(head.DType), head: head, rank: predictorRank}
 }
 
+// NewHost returns the host of a checked configuration, with the GPU that computes for it if one does.
+func (cfg *Config) NewHost(head *traces.Header) *Host {
+	h := NewHost(cfg.Device, head, cfg.PredictorRank)
+	if cfg.Backend == OnHost {
+		return h
+	}
+	predictor := h.compute.Predictor
+	h.compute = cfg.Device.GPU.At(head.DType, &cfg.Device.Host)
+	if h.compute.Predictor = predictor; h.rank == 0 {
+		h.compute.Predictor = devicemodels.Term{}
+	}
+	h.gpu = &gpu{
+		spec: cfg.Device.GPU, compute: h.compute, family: launch.Of(head.Shape.Rows), observed: cfg.Observed,
+		asked: h.rank > 0,
+	}
+	return h
+}
+
 // Layer charges one layer of the token at a position.
 func (h *Host) Layer(pos int, w *Work) (t LayerTimes) {
+	if h.gpu != nil {
+		return h.gpu.layer(h, pos, w)
+	}
 	t.Attention = h.attention(pos, &t)
 	t.Predict = h.spec.Decide(w.Need) + h.predictor(&t)
 	t.Memory = t.charge(h.compute.Copy, units.Bytes(w.Copies)*h.head.UnitBytes, w.Copies)
@@ -102,6 +129,10 @@ func (t *LayerTimes) charge(term devicemodels.Term, bytes units.Bytes, calls int
 
 // Token charges the output head, what else happens once per token, and what holding rows costs.
 func (h *Host) Token(held int) TokenTimes {
+	if h.gpu != nil {
+		ends := h.gpu.ends(h)
+		return TokenTimes{Other: h.gpu.inTurn(ends), GPU: ends}
+	}
 	var t LayerTimes
 	weights := h.head.Shape.HeadBytes()
 	took := h.spec.TokenFixed + t.charge(h.compute.Dense, weights, 1) + t.charge(h.compute.Held, units.Bytes(held)*h.head.UnitBytes, 1)
@@ -110,6 +141,9 @@ func (h *Host) Token(held int) TokenTimes {
 
 // Dense charges a layer whose units are all in memory and all used: one mat-vec for every row of a unit. It decides and moves nothing.
 func (h *Host) Dense(pos int) (t LayerTimes) {
+	if h.gpu != nil {
+		return h.gpu.dense(h, pos)
+	}
 	t.Attention = h.attention(pos, &t)
 	weights := units.Bytes(h.head.Units) * h.head.UnitBytes
 	t.Traffic += weights
@@ -122,6 +156,9 @@ func (h *Host) Scatter(rows int) units.Nanos {
 	if rows == 0 {
 		return 0
 	}
+	if h.gpu != nil {
+		return h.gpu.inTurn(h.gpu.arrive(h, 0, rows))
+	}
 	bytes := units.Bytes(rows) * h.head.UnitBytes
 	return h.compute.Copy.Time(bytes, rows) + h.compute.Transfer.Time(bytes, 1)
 }
@@ -131,7 +168,7 @@ func (h *Host) Scatter(rows int) units.Nanos {
 // all of its cores: it lacks those that reads take, and moves rows with the memory and the cores that it would compute with.
 func (h *Host) lost(computing units.Nanos, traffic units.Bytes, beside flash.Progress, moving units.Nanos) units.Nanos {
 	lost := h.spec.Overlap(beside.Busy, beside.Moved, computing, traffic) - computing
-	if h.spec.TransferRate > 0 || h.spec.SyncFixed > 0 || h.spec.HeldRate > 0 {
+	if h.gpu != nil || h.spec.TransferRate > 0 || h.spec.SyncFixed > 0 || h.spec.HeldRate > 0 {
 		return lost // what an accelerator's memory gets, it gets beside its compute
 	}
 	if h.spec.Cores > 0 {

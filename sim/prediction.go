@@ -40,7 +40,7 @@ func (cfg *Config) Predict(host *Host, s *Summary) (*traces.Prediction, []string
 	}
 	warnings = append(warnings, cfg.judgeHost(host, p, s)...)
 	interval(p, t, s.Hidden)
-	if t.Requests > 0 && s.Prefetched > 0 && cfg.Device.Host.Cores > 0 {
+	if t.Requests > 0 && s.Prefetched > 0 && cfg.Device.Host.Cores > 0 && cfg.Backend == OnHost {
 		rate := float64(t.Tokens) / s.Prefetched.Seconds()
 		p.TokensPerSPrefetched = &rate
 	}
@@ -94,6 +94,9 @@ func about(a, b float64) bool { return a <= b*near && b <= a*near }
 // judgeHost says what the times of the host rest on.
 func (cfg *Config) judgeHost(host *Host, p *traces.Prediction, s *Summary) (warnings []string) {
 	fit := cfg.Device.Fit
+	if cfg.Backend != OnHost {
+		return cfg.judgeGPU(host, p)
+	}
 	if cfg.Device.Host.Cores == 0 {
 		p.Basis, p.Compute = traces.Bound, []string{"none: the device is a drive alone"}
 		return nil
@@ -109,6 +112,24 @@ func (cfg *Config) judgeHost(host *Host, p *traces.Prediction, s *Summary) (warn
 	}
 	if p.HostPercent == nil && p.Basis != traces.Bound {
 		p.Notes = append(p.Notes, "The interval leaves out the host: how well its times are known is not stated.")
+	}
+	return host.compute.Warnings()
+}
+
+// judgeGPU says what the times of a GPU rest on, and how it is driven.
+func (cfg *Config) judgeGPU(host *Host, p *traces.Prediction) []string {
+	for _, t := range host.compute.Terms() {
+		p.Compute = append(p.Compute, t.String())
+	}
+	p.HostPercent = cfg.Device.GPU.IntervalPct()
+	how := "A token is asked of the GPU without waiting, as generate does; a replay waits after every part, which --observed simulates."
+	if cfg.Observed {
+		how = "The host waits for the GPU after every part, as a replay does."
+	}
+	p.Notes = append(p.Notes, how)
+	if cfg.Device.Host.Cores == 0 {
+		p.Basis = traces.Bound
+		p.Notes = append(p.Notes, "Nothing is known of the host: its decisions are charged as no time.")
 	}
 	return host.compute.Warnings()
 }

@@ -33,6 +33,11 @@ type Config struct {
 	Policy policy.Spec `json:"policy,omitzero"`
 	// PredictorRank is the inner dimension of a low-rank predictor that computes the predicted masks; 0 = they cost nothing.
 	PredictorRank int `json:"predictor_rank,omitempty"`
+	// Backend says what computes; OnCUDA is the device model's GPU.
+	Backend Backend `json:"backend,omitempty"`
+	// Observed lets the host wait for the GPU at the end of every part, as a replay does to time it. Without it a token is asked for without waiting, as
+	// generate does: the host waits for the logits, and with a predictor for its input.
+	Observed bool `json:"observed,omitempty"`
 	// Schedule says when reads are submitted; the zero value stands for on demand.
 	Schedule Schedule             `json:"schedule,omitzero"`
 	Layout   layout.Options       `json:"layout"`
@@ -46,6 +51,7 @@ type runner struct {
 	cfg     Config
 	head    *traces.Header
 	host    *Host
+	streams *Streams // of a GPU; nil without one
 	planner *layout.Planner
 	station *flash.Station
 	reads   []flash.Read // of one batch, reused
@@ -129,6 +135,9 @@ func (cfg *Config) check(head *traces.Header) error {
 	if cfg.Device == nil {
 		return fmt.Errorf("sim: no device model given")
 	}
+	if err := cfg.checkBackend(); err != nil {
+		return err
+	}
 	if cfg.Window < 0 {
 		return fmt.Errorf("sim: window of %d tokens: it must be 0 or more", cfg.Window)
 	}
@@ -154,6 +163,23 @@ func (cfg *Config) check(head *traces.Header) error {
 	return nil
 }
 
+func (cfg *Config) checkBackend() error {
+	switch cfg.Backend {
+	case OnHost:
+		if cfg.Observed {
+			return fmt.Errorf("sim: observed, but the host computes: it has nothing to wait for; choose the backend %s, or leave it out", OnCUDA)
+		}
+		return nil
+	case OnCUDA:
+	default:
+		return fmt.Errorf("sim: backend %q; known are %s and the empty one, the host", cfg.Backend, OnCUDA)
+	}
+	if cfg.Device.GPU == nil {
+		return fmt.Errorf("sim: the device model %s has no GPU; run \"windrow probe --backend cuda -o DEVICE\" on that machine", cfg.Device.Name)
+	}
+	return nil
+}
+
 func newRunner(src traces.Source, cfg Config) (*runner, error) {
 	head := src.Header()
 	if err := cfg.Check(head); err != nil {
@@ -171,7 +197,8 @@ func newRunner(src traces.Source, cfg Config) (*runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{cfg: cfg, head: head, host: NewHost(cfg.Device, head, cfg.PredictorRank), planner: planner, station: station}
+	r := &runner{cfg: cfg, head: head, host: cfg.NewHost(head), planner: planner, station: station}
+	r.streams = r.host.NewStreams()
 	for _, p := range policies {
 		r.layers = append(r.layers, NewLayer(p, head.Units))
 	}
@@ -226,8 +253,11 @@ func (r *runner) step(index uint32, t *traces.Token) error {
 	}
 	row.Layer = traces.NoLayer
 	last := r.host.Token(held)
-	r.spend(row, traces.PartOther, last.Other)
+	r.spent(row, traces.PartOther, r.streams.Token(r.now, &last))
 	r.summary.Bounded += last.Bounded
+	if r.streams != nil { // it computes beside reads as it is
+		return nil
+	}
 	r.summary.Prefetched += r.host.Overlap(r.token.io, r.token.moved, r.now-r.token.start-r.token.io, r.token.traffic+last.Traffic)
 	return nil
 }
@@ -237,7 +267,7 @@ func (r *runner) layer(row traces.RunRow, mask []uint64) (held int, err error) {
 	work, load := r.layers[row.Layer].Step(mask)
 	r.planner.Plan(int(row.Layer), load, &r.plan)
 	times := r.host.Layer(int(row.Pos), &work)
-	r.spend(row, traces.PartAttention, times.Attention)
+	r.spent(row, traces.PartAttention, r.streams.Attention(r.now, &times))
 	r.spend(row, traces.PartPredict, times.Predict)
 
 	io := row
@@ -247,7 +277,8 @@ func (r *runner) layer(row traces.RunRow, mask []uint64) (held int, err error) {
 	for _, q := range r.plan.Requests {
 		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset), Length: units.Bytes(q.Length)})
 	}
-	batch, err := r.station.Batch(r.now, r.reads)
+	settled := r.now + r.streams.Settle(r.now)
+	batch, err := r.station.Batch(settled, r.reads)
 	if err != nil {
 		return 0, err
 	}
@@ -260,8 +291,8 @@ func (r *runner) layer(row traces.RunRow, mask []uint64) (held int, err error) {
 	mem := row
 	mem.Bytes = units.Bytes(work.Copies) * r.head.UnitBytes
 	mem.Evictions = uint32(work.Evictions)
-	r.spend(mem, traces.PartMemory, times.Memory)
-	r.spend(row, traces.PartFFN, times.FFN)
+	r.spent(mem, traces.PartMemory, r.streams.Memory(r.now, &times))
+	r.spent(row, traces.PartFFN, r.streams.FFN(r.now, &times))
 
 	r.token.io, r.token.moved, r.token.traffic = r.token.io+took, r.token.moved+batch.Moved, r.token.traffic+times.Traffic
 	r.summary.Bounded += times.Bounded
@@ -273,6 +304,11 @@ func (r *runner) spend(row traces.RunRow, part traces.Part, dur units.Nanos) {
 	row.Part, row.Start, row.Dur = part, r.now, dur
 	r.now += dur
 	r.run.Rows = append(r.run.Rows, row)
+}
+
+// spent appends a part of the host's clock.
+func (r *runner) spent(row traces.RunRow, part traces.Part, s Spent) {
+	r.spend(row, part, s.Took)
 }
 
 // span is the stretch of the image that holds the units: what a drive's mapping table must cover.

@@ -75,7 +75,7 @@ var allowed = map[string][]string{
 	"record": {"engine", "traces", "kernels/ref"},
 
 	"sim/des": {"internal/units"},
-	"sim":     {"internal/units", "engine/policy", "engine/layout", "devicemodels", "devicemodels/flash", "traces"},
+	"sim":     {"internal/units", "engine/launch", "engine/policy", "engine/layout", "devicemodels", "devicemodels/flash", "traces"},
 	// Decisions and times are the simulator's; it adds the sequential baseline.
 	"sim/batching": {"internal/units", "engine/layout", "devicemodels", "sim", "traces", "traces/batch"},
 	// Batches that requests form by when they come.

@@ -29,6 +29,7 @@ func planCommand(e *env) *cli.Command {
 		Flags: []cli.Flag{
 			traceFlag(),
 			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true, Usage: "`DEVICE` file or preset"},
+			simBackendFlag(),
 			dramFlag("60%", "all memory"),
 			&cli.Float64Flag{Name: "target", Usage: "`TOKENS/s` to reach", DefaultText: "none"},
 			&cli.BoolFlag{Name: "predicted", Usage: "load by the predicted masks instead of the true ones"},
@@ -60,6 +61,9 @@ func (e *env) plan(c *cli.Context) error {
 	}
 	var err error
 	if cfg.Device, err = loadDevice(c.String("device")); err != nil {
+		return err
+	}
+	if cfg.Backend, err = simBackend(c, cfg.Device); err != nil {
 		return err
 	}
 	if io := c.String("io"); io != "auto" {

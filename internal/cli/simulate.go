@@ -54,6 +54,8 @@ func simCommand(e *env) *cli.Command {
 			&cli.BoolFlag{Name: "predicted", Usage: "load by the predicted masks instead of the true ones"},
 			&cli.IntFlag{Name: "predictor-rank", Usage: "charge a low-rank predictor of inner dimension `R` for the predicted masks", DefaultText: "masks cost nothing"},
 			&cli.StringFlag{Name: "policy", Usage: "keep rows by `POLICY` in place of a window: window:TOKENS,capacity:N, lru:N, lfu:N, delta:N, hot:N+M, pages:N,ahead:M, belady:N, hybrid:N, cyclic:N, tensors:LAYERS, all or none; N rows per layer, or a size for all layers (lru:1GiB)"},
+			simBackendFlag(),
+			&cli.BoolFlag{Name: "observed", Usage: "with --backend cuda: wait for the GPU after every part, as replay does to time it"},
 			&cli.StringFlag{Name: "align", Usage: "round requests to `SIZE`; 1B for buffered reads (default: the device's alignment)"},
 		}, append(readAheadFlags(), flashFlags()...)...), outputFlags()...),
 		Action: e.simulate,
@@ -140,6 +142,10 @@ func (e *env) simulate(c *cli.Context) error {
 	if cfg.Policy, cfg.Window, err = residency(c, tr.Header()); err != nil {
 		return err
 	}
+	if cfg.Backend, err = simBackend(c, device); err != nil {
+		return err
+	}
+	cfg.Observed = c.Bool("observed")
 	if cfg.Layout, err = layoutOptions(c); err != nil {
 		return err
 	}
@@ -178,6 +184,22 @@ func (e *env) simulate(c *cli.Context) error {
 	run.Meta.Headroom = &headroom
 	run.Meta.Tool, run.Meta.Trace, run.Meta.TraceSHA256 = Tool, filepath.Base(c.String("trace")), tr.SHA256()
 	return e.putRun(c, run, c.String("out"), device.Flash.LinkRate)
+}
+
+func simBackendFlag() *cli.StringFlag {
+	return &cli.StringFlag{Name: "backend", Value: "cpu", Usage: "compute on `WHERE`: cpu, or cuda for the GPU of the device model (windrow probe --backend cuda)"}
+}
+
+// simBackend reads --backend of verbs that simulate.
+func simBackend(c *cli.Context, device *devicemodels.Device) (sim.Backend, error) {
+	backend, err := sim.ParseBackend(c.String("backend"))
+	if err != nil {
+		return "", usageError("--backend: %v", err)
+	}
+	if backend == sim.OnCUDA && device.GPU == nil {
+		return "", usageError("--backend cuda: the device model %s has no GPU; run \"windrow probe --backend cuda -o DEVICE\" on that machine", device.Name)
+	}
+	return backend, nil
 }
 
 // residency reads --policy, or else --window.

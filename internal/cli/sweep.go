@@ -16,6 +16,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/layout"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/report"
+	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/sim/sweep"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -250,23 +251,24 @@ func (e *env) putBest(c *cli.Context, results string) error {
 	defer in.Close()
 	doc := &sweepBest{Tool: Tool, Results: filepath.Base(results), Best: []sweep.Result{}}
 	best := map[string][]sweep.Result{}
-	var devices []string
+	var machines []string
 	head, err := sweep.Read(in, func(r *sweep.Result) error {
 		doc.Configurations++
 		if r.Timing == sweep.ByTable {
 			doc.ByTable++
 		}
-		if best[r.Device] == nil {
-			devices = append(devices, r.Device)
+		machine := machineOf(r)
+		if best[machine] == nil {
+			machines = append(machines, machine)
 		}
-		best[r.Device] = fastest(best[r.Device], r)
+		best[machine] = fastest(best[machine], r)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	for _, d := range devices {
-		doc.Best = append(doc.Best, best[d]...)
+	for _, m := range machines {
+		doc.Best = append(doc.Best, best[m]...)
 	}
 	if c.Bool("json") {
 		return printJSON(e.stdout, doc)
@@ -274,6 +276,14 @@ func (e *env) putBest(c *cli.Context, results string) error {
 	e.note("%d of %d configurations timed by table, the others as events", doc.ByTable, doc.Configurations)
 	fmt.Fprintf(e.stdout, "%s, %d tokens, %d configurations; the fastest of every device:\n", head.Model, head.Tokens, doc.Configurations)
 	return bestTable(doc.Best).Text(e.stdout)
+}
+
+// machineOf is a device with what computes on it.
+func machineOf(r *sweep.Result) string {
+	if r.Backend == sim.OnHost {
+		return r.Device
+	}
+	return fmt.Sprintf("%s (%s)", r.Device, r.Backend)
 }
 
 // fastest keeps the bestShown fastest of a list and one more; among equals the first.
@@ -312,7 +322,7 @@ func bestTable(best []sweep.Result) *report.Table {
 		if r.Wall > 0 {
 			io = 100 * float64(r.Parts[traces.PartIO].Nanos) / float64(r.Wall)
 		}
-		line := []string{r.Device, r.Policy, masks, r.Engine, fmt.Sprint(r.Parallel), chunk, fmt.Sprint(r.Gap), fmt.Sprintf("%.3g", r.TokensPerS),
+		line := []string{machineOf(r), r.Policy, masks, r.Engine, fmt.Sprint(r.Parallel), chunk, fmt.Sprint(r.Gap), fmt.Sprintf("%.3g", r.TokensPerS),
 			fmt.Sprintf("%.3g %%", io), fmt.Sprintf("%.3g %%", 100*r.HitRatio), report.IEC(r.CachedBytes), string(r.Basis)}
 		if batches {
 			line = append(line, fmt.Sprint(r.Batch))

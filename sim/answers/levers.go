@@ -3,10 +3,12 @@ package answers
 import (
 	"maps"
 	"math"
+	"slices"
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim"
 )
 
 // lever is something of a device that can be better or worse.
@@ -20,6 +22,16 @@ type lever struct {
 	whole   bool // only whole numbers
 	// set moves it to factor times what it is, on a copy.
 	set func(d *devicemodels.Device, factor float64)
+	// on is the one backend that it matters to; anyBackend = all.
+	on sim.Backend
+}
+
+// anyBackend marks levers that matter whatever computes.
+const anyBackend sim.Backend = "any"
+
+// leversOf are those that matter to a backend.
+func leversOf(backend sim.Backend) []lever {
+	return slices.DeleteFunc(levers(), func(l lever) bool { return l.on != anyBackend && l.on != backend })
 }
 
 // The units of levers that have no physical one: a multiple of what there is, and a share of 1.
@@ -35,10 +47,10 @@ func levers() []lever {
 	ltfb := func(d *devicemodels.Device, f float64) { scaleTime(&d.Flash.LTFB, f) } // its distribution is relative to it
 	iops := func(d *devicemodels.Device, f float64) { scaleIOPS(&d.Flash, f) }
 	return []lever{
-		{name: "link rate", unit: "B/s", set: link, value: func(d *devicemodels.Device) float64 { return float64(d.Flash.LinkRate) }},
-		{name: "rate of a server", unit: "B/s", set: server, value: func(d *devicemodels.Device) float64 { return float64(d.Flash.ServerRate) }},
-		{name: "LTFB", unit: "ns", inverse: true, set: ltfb, value: func(d *devicemodels.Device) float64 { return float64(d.Flash.LTFB) }},
-		{name: "servers", whole: true, value: func(d *devicemodels.Device) float64 {
+		{name: "link rate", on: anyBackend, unit: "B/s", set: link, value: func(d *devicemodels.Device) float64 { return float64(d.Flash.LinkRate) }},
+		{name: "rate of a server", on: anyBackend, unit: "B/s", set: server, value: func(d *devicemodels.Device) float64 { return float64(d.Flash.ServerRate) }},
+		{name: "LTFB", on: anyBackend, unit: "ns", inverse: true, set: ltfb, value: func(d *devicemodels.Device) float64 { return float64(d.Flash.LTFB) }},
+		{name: "servers", on: anyBackend, whole: true, value: func(d *devicemodels.Device) float64 {
 			if d.Flash.Placement == flash.PlaceInRounds {
 				return 0 // they do not count
 			}
@@ -46,15 +58,15 @@ func levers() []lever {
 		}, set: func(d *devicemodels.Device, f float64) {
 			d.Flash.Servers = max(int(math.Round(float64(d.Flash.Servers)*f)), 1)
 		}},
-		{name: "request limit", unit: "IOPS", set: iops, value: func(d *devicemodels.Device) float64 { return float64(d.Flash.MaxIOPS) }},
-		{name: "processor time per read", unit: "ns", inverse: true, set: scaleEngines, value: func(d *devicemodels.Device) float64 {
+		{name: "request limit", on: anyBackend, unit: "IOPS", set: iops, value: func(d *devicemodels.Device) float64 { return float64(d.Flash.MaxIOPS) }},
+		{name: "processor time per read", on: anyBackend, unit: "ns", inverse: true, set: scaleEngines, value: func(d *devicemodels.Device) float64 {
 			most := units.Nanos(0)
 			for _, c := range d.Flash.Engines {
 				most = max(most, c.Submit+c.Complete)
 			}
 			return float64(most)
 		}},
-		{name: "all of the flash", unit: times, value: func(*devicemodels.Device) float64 { return 1 }, set: func(d *devicemodels.Device, f float64) {
+		{name: "all of the flash", on: anyBackend, unit: times, value: func(*devicemodels.Device) float64 { return 1 }, set: func(d *devicemodels.Device, f float64) {
 			link(d, f)
 			server(d, f)
 			iops(d, f)
@@ -66,6 +78,13 @@ func levers() []lever {
 		}},
 		{name: "row copies", unit: "B/s", value: func(d *devicemodels.Device) float64 { return float64(d.Host.CopyRate) }, set: func(d *devicemodels.Device, f float64) {
 			scaleRate(&d.Host.CopyRate, f)
+		}},
+		{name: "compute of host and GPU", unit: times, on: sim.OnCUDA, value: func(*devicemodels.Device) float64 { return 1 }, set: func(d *devicemodels.Device, f float64) {
+			scaleHost(&d.Host, f)
+			scaleGPU(d.GPU, f)
+		}},
+		{name: "scatter to the GPU", unit: "B/s", on: sim.OnCUDA, value: func(d *devicemodels.Device) float64 { return float64(d.GPU.ScatterRate) }, set: func(d *devicemodels.Device, f float64) {
+			scaleRate(&d.GPU.ScatterRate, f)
 		}},
 	}
 }
@@ -85,6 +104,11 @@ func (l *lever) moved(d *devicemodels.Device, factor float64) *devicemodels.Devi
 	out.Flash.Engines = maps.Clone(d.Flash.Engines)
 	out.Flash.Spans = append([]flash.Span(nil), d.Flash.Spans...)
 	out.Host.Precisions = maps.Clone(d.Host.Precisions)
+	if d.GPU != nil {
+		gpu := *d.GPU
+		gpu.Precisions = maps.Clone(gpu.Precisions)
+		out.GPU = &gpu
+	}
 	l.set(&out, factor)
 	return &out
 }
@@ -130,9 +154,26 @@ func scaleHost(h *devicemodels.Host, f float64) {
 		scaleTime(t, 1/f)
 	}
 	h.ComputeGFLOPS *= f
-	for name, p := range h.Precisions {
+	scalePrecisions(h.Precisions, f)
+}
+
+func scalePrecisions(list map[string]devicemodels.Precision, f float64) {
+	for name, p := range list {
 		scaleRate(&p.DenseRate, f)
 		scaleRate(&p.RowRate, f)
-		h.Precisions[name] = p
+		list[name] = p
 	}
+}
+
+// scaleGPU makes all of a GPU f times as fast, the bus and asking for its work included.
+func scaleGPU(g *devicemodels.GPU, f float64) {
+	for _, r := range []*units.Rate{&g.TransferRate, &g.ScatterRate, &g.MoveRate, &g.DenseRate, &g.RowRate, &g.KVRate} {
+		scaleRate(r, f)
+	}
+	for _, t := range []*units.Nanos{
+		&g.TransferFixed, &g.ScatterFixed, &g.MoveFixed, &g.DenseFixed, &g.RowFixed, &g.KVFixed, &g.KernelFixed, &g.LaunchFixed, &g.SyncFixed,
+	} {
+		scaleTime(t, 1/f)
+	}
+	scalePrecisions(g.Precisions, f)
 }

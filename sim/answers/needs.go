@@ -56,7 +56,7 @@ const (
 
 // needs moves each lever, the memory and the active share by themselves.
 func (p *planner) needs() ([]Need, error) {
-	list := levers()
+	list := leversOf(p.Backend)
 	progress := p.stage("needed values")
 	var out []Need
 	for i := range list {
@@ -172,7 +172,7 @@ func (p *planner) needOfShare() (Need, error) {
 
 // sensitivities differentiates the speed of the best setting, by magnitude. What does not matter at all is left out.
 func (p *planner) sensitivities() ([]Sensitivity, error) {
-	list := levers()
+	list := leversOf(p.Backend)
 	progress := p.stage("sensitivities")
 	var out []Sensitivity
 	add := func(s Sensitivity, low, high, slow, fast float64) {

@@ -20,6 +20,7 @@ type PlanConfig struct {
 	Trace         traces.Source
 	Model         Model // ModelOf the trace's header, or better known
 	Device        *devicemodels.Device
+	Backend       sim.Backend // what computes
 	Budget        units.Bytes // of all memory, see Memory
 	Target        float64     // tokens/s; 0 = none
 	Predicted     bool
@@ -252,7 +253,7 @@ func (p *planner) simulate(src traces.Source, d *devicemodels.Device, s Setting,
 	}
 	run, err := sim.Run(src, sim.Config{
 		Window: s.Window, Engine: s.Engine, Parallel: s.Parallel, Predicted: p.Predicted, PredictorRank: p.PredictorRank, MaxTokens: tokens,
-		Layout: layout.Options{Coalesce: true, MaxRequest: s.Chunk}, Device: d,
+		Layout: layout.Options{Coalesce: true, MaxRequest: s.Chunk}, Device: d, Backend: p.Backend,
 	})
 	if err != nil {
 		return 0, nil, err

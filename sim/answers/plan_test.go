@@ -9,6 +9,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/synth"
 )
@@ -82,7 +83,7 @@ func TestNeedsAreEnoughAndNeeded(t *testing.T) {
 		t.Fatal(err)
 	}
 	reached := 0
-	for _, l := range levers() {
+	for _, l := range leversOf(sim.OnHost) {
 		n := needNamed(plan.Needs, l.name)
 		if n == nil || n.Needed == nil {
 			if n != nil && !(*n.Ceiling < cfg.Target) {

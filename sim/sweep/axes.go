@@ -10,6 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/policy"
 	"github.com/windrow-sim/windrow/internal/nearest"
 	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces/whatif"
 )
 
@@ -172,6 +173,12 @@ func switches(text string) ([]bool, error) {
 		return nil, fmt.Errorf("%q is neither true nor false", text)
 	}
 	return []bool{v}, nil
+}
+
+// backends reads what computes.
+func backends(text string) ([]sim.Backend, error) {
+	backend, err := sim.ParseBackend(text)
+	return []sim.Backend{backend}, err
 }
 
 func names(text string) ([]string, error) { return []string{text}, nil }

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -27,6 +28,7 @@ func fields() []field {
 		known("false_negatives", func(r *Result) *float64 { return r.FalseNegatives }),
 		known("false_positives", func(r *Result) *float64 { return r.FalsePositives }),
 		text("device", func(r *Result) string { return r.Device }),
+		text("backend", func(r *Result) string { return cmp.Or(string(r.Backend), "cpu") }),
 		boolean("predicted", func(r *Result) bool { return r.Predicted }),
 		integer("predictor_rank", func(r *Result) int64 { return int64(r.PredictorRank) }),
 		text("policy", func(r *Result) string { return r.Policy }),

@@ -85,12 +85,14 @@ type chunk struct {
 
 // hostTimes are those of one device's host on decisions.
 type hostTimes struct {
-	device *devicemodels.Device
-	rank   int
-	host   *sim.Host
-	cells  []sim.LayerTimes
-	sums   []sim.LayerTimes // by token
-	last   []sim.TokenTimes // by token
+	device   *devicemodels.Device
+	rank     int
+	backend  sim.Backend
+	observed bool
+	host     *sim.Host
+	cells    []sim.LayerTimes
+	sums     []sim.LayerTimes // by token
+	last     []sim.TokenTimes // by token
 }
 
 // running is one configuration.
@@ -98,7 +100,8 @@ type running struct {
 	cfg       *sim.Config
 	table     *Table         // nil: as events
 	station   *flash.Station // of events
-	now       units.Nanos
+	streams   *sim.Streams   // of a GPU
+	now       units.Nanos    // of events, and of the host beside a GPU
 	decisions *decisions
 	requests  *requests
 	chunk     *chunk
@@ -178,6 +181,9 @@ func (p *pass) step(ctx context.Context) error {
 	}
 	return parallel(ctx, p.workers, len(p.configs), func(w, i int) error {
 		r := p.configs[i]
+		if r.streams != nil {
+			return p.streamed(r, &p.scratch[w])
+		}
 		if r.table == nil {
 			if err := p.events(r, &p.scratch[w]); err != nil {
 				return err
@@ -393,17 +399,55 @@ func (p *pass) events(r *running, w *worker) error {
 			cell := l*p.block + i
 			host := &r.host.cells[cell]
 			r.now += host.Attention + host.Predict
-			w.dec.Load = without(w.dec.Load[:0], r.decisions.loads[cell*p.head.Words():(cell+1)*p.head.Words()], p.nothing)
-			r.requests.planner.Plan(l, w.dec.Load, &w.plan)
-			w.reads = r.chunk.cut(w.reads[:0], w.plan.Requests)
-			batch, err := r.station.Batch(r.now, w.reads)
-			if err != nil {
+			if err := p.batch(r, w, l, cell); err != nil {
 				return err
 			}
-			r.io[cell], r.sojourn[cell], r.moved[cell] = batch.End-r.now, batch.Sojourn, batch.Moved
-			r.now = batch.End + host.Memory + host.FFN
+			r.now += r.io[cell] + host.Memory + host.FFN
 		}
 		r.now += r.host.last[i].Other
+	}
+	return nil
+}
+
+// batch times the reads of a cell as events from now on.
+func (p *pass) batch(r *running, w *worker, l, cell int) error {
+	w.dec.Load = without(w.dec.Load[:0], r.decisions.loads[cell*p.head.Words():(cell+1)*p.head.Words()], p.nothing)
+	r.requests.planner.Plan(l, w.dec.Load, &w.plan)
+	w.reads = r.chunk.cut(w.reads[:0], w.plan.Requests)
+	batch, err := r.station.Batch(r.now, w.reads)
+	r.io[cell], r.sojourn[cell], r.moved[cell] = batch.End-r.now, batch.Sojourn, batch.Moved
+	return err
+}
+
+// streamed times a block of a configuration on a GPU, in the order of sim.Run, and adds it to the totals.
+func (p *pass) streamed(r *running, w *worker) error {
+	for i := range p.count {
+		start, parts, sojourn := r.now, [traces.Parts]units.Nanos{}, units.Nanos(0)
+		spend := func(part traces.Part, took units.Nanos) {
+			parts[part] += took
+			r.now += took
+		}
+		for l := range p.head.Layers {
+			cell := l*p.block + i
+			t := &r.host.cells[cell]
+			spend(traces.PartAttention, r.streams.Attention(r.now, t).Took)
+			spend(traces.PartPredict, t.Predict)
+			spend(traces.PartIO, r.streams.Settle(r.now))
+			if r.table == nil {
+				if err := p.batch(r, w, l, cell); err != nil {
+					return err
+				}
+			}
+			spend(traces.PartIO, r.io[cell])
+			spend(traces.PartMemory, r.streams.Memory(r.now, t).Took)
+			spend(traces.PartFFN, r.streams.FFN(r.now, t).Took)
+			sojourn += r.sojourn[cell]
+		}
+		spend(traces.PartOther, r.streams.Token(r.now, &r.host.last[i]).Took)
+		for part, took := range parts {
+			r.total.summary.Totals.PartNanos[part] += took
+		}
+		r.total.whole(r.now-start, sojourn)
 	}
 	return nil
 }

@@ -55,6 +55,7 @@ type Scenario struct {
 	Coalesce       []bool        `json:"coalesce"`
 	Chunks         []units.Bytes `json:"chunks"` // 0 = no limit
 	Devices        []string      `json:"devices"`
+	Backends       []sim.Backend `json:"backends,omitempty"` // none = the host
 	Engines        []string      `json:"engines"`
 	Parallel       []int         `json:"parallel"` // 0 = the engine's own
 	Headroom       bool          `json:"headroom,omitempty"`
@@ -134,6 +135,7 @@ func (s *Scenario) keys(r *reader) []key {
 		{"coalesce", "neighbours in one request, true or false", func(n *yaml.Node, path string) { s.Coalesce = values(r, n, path, switches) }},
 		{"chunks", "largest request, a size or none", func(n *yaml.Node, path string) { s.Chunks = values(r, n, path, chunks) }},
 		{"devices", "presets, or device files beside the scenario", func(n *yaml.Node, path string) { s.Devices = values(r, n, path, names) }},
+		{"backends", "what computes: cpu, or cuda for the GPU of the devices' models", func(n *yaml.Node, path string) { s.Backends = values(r, n, path, backends) }},
 		{"engines", "I/O engines of the devices, or auto", func(n *yaml.Node, path string) { s.Engines = values(r, n, path, names) }},
 		{"parallel", "threads or queue depth, or auto for the engine's own", func(n *yaml.Node, path string) { s.Parallel = values(r, n, path, depths) }},
 		{"headroom", "true: beside the misses of every policy, the fewest that any could have with as much memory", r.toggle(&s.Headroom)},
@@ -218,7 +220,7 @@ func (s *Scenario) Count() int {
 	n := 1
 	lengths := []int{
 		max(len(s.Shares), 1), max(len(s.FalseNegatives), 1), max(len(s.FalsePositives), 1), max(len(s.Batches), 1), len(s.Predicted),
-		len(s.Windows) + len(s.Policies), len(s.Gaps), len(s.Coalesce), len(s.Chunks), len(s.Devices), len(s.Engines), len(s.Parallel),
+		len(s.Windows) + len(s.Policies), len(s.Gaps), len(s.Coalesce), len(s.Chunks), len(s.Devices), max(len(s.Backends), 1), len(s.Engines), len(s.Parallel),
 	}
 	for _, length := range lengths {
 		if n *= length; n > mostConfigurations {
@@ -327,10 +329,25 @@ func (s *Scenario) layouts(list []Config, cfg Config) []Config {
 	return list
 }
 
-// onDevices returns each of the configurations on every device, engine and depth.
-func (s *Scenario) onDevices(list []Config, find Resolver) ([]Config, error) {
-	var flashes []sim.Config
+// computing is every device with every backend.
+func (s *Scenario) computing() (list []sim.Config) {
+	backends := s.Backends
+	if len(backends) == 0 {
+		backends = []sim.Backend{sim.OnHost}
+	}
 	for _, device := range s.Models {
+		for _, backend := range backends {
+			list = append(list, sim.Config{Device: device, Backend: backend})
+		}
+	}
+	return list
+}
+
+// onDevices returns each of the configurations on every device, backend, engine and depth.
+func (s *Scenario) onDevices(list []Config, find Resolver) ([]Config, error) {
+	var machines []sim.Config
+	for _, on := range s.computing() {
+		device, backend := on.Device, on.Backend
 		for _, name := range s.Engines {
 			engine, err := find.Engine(device, name)
 			if err != nil {
@@ -340,14 +357,14 @@ func (s *Scenario) onDevices(list []Config, find Resolver) ([]Config, error) {
 				if parallel == 0 {
 					parallel = find.Parallel(engine)
 				}
-				flashes = append(flashes, sim.Config{Device: device, Engine: engine, Parallel: parallel})
+				machines = append(machines, sim.Config{Device: device, Backend: backend, Engine: engine, Parallel: parallel})
 			}
 		}
 	}
-	all := make([]Config, 0, len(list)*len(flashes))
+	all := make([]Config, 0, len(list)*len(machines))
 	for _, cfg := range list {
-		for _, f := range flashes {
-			cfg.Device, cfg.Engine, cfg.Parallel = f.Device, f.Engine, f.Parallel
+		for _, m := range machines {
+			cfg.Device, cfg.Backend, cfg.Engine, cfg.Parallel = m.Device, m.Backend, m.Engine, m.Parallel
 			all = append(all, cfg)
 		}
 	}

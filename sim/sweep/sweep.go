@@ -134,6 +134,8 @@ func (s *sweeper) checkOne(cfg *Config, first *layout.Geometry) error {
 	}
 	spec := cfg.Residency()
 	switch {
+	case cfg.Batch > 0 && cfg.Backend != sim.OnHost:
+		return fmt.Errorf("sweep: a batch of %d on backend %s: what several tokens of a step cost a GPU is not modelled; sweep token by token: %w", cfg.Batch, cfg.Backend, sim.ErrConfig)
 	case cfg.Schedule != (sim.Schedule{}):
 		return fmt.Errorf("sweep: the schedule %s: a sweep reads on demand; simulate it with \"windrow sim\": %w", cfg.Schedule.Kind, sim.ErrConfig)
 	case spec.Window > longestWindow:
@@ -358,6 +360,7 @@ func (p *pass) add(t *Trace, cfg *sim.Config, table *Table) error {
 	}
 	cells := p.head.Layers * p.block
 	r := &running{cfg: cfg, table: table, decisions: d, host: p.hostOf(d, cfg), audits: make([]audit, p.head.Layers)}
+	r.streams = r.host.host.NewStreams()
 	r.io, r.sojourn = make([]units.Nanos, cells), make([]units.Nanos, cells)
 	if r.requests, r.chunk, err = p.chunkOf(d, cfg); err != nil {
 		return err
@@ -429,11 +432,11 @@ func (p *pass) policies(t *Trace, cfg *sim.Config) ([]policy.Policy, error) {
 
 func (p *pass) hostOf(d *decisions, cfg *sim.Config) *hostTimes {
 	for _, h := range d.hosts {
-		if h.device == cfg.Device && h.rank == cfg.PredictorRank {
+		if h.device == cfg.Device && h.rank == cfg.PredictorRank && h.backend == cfg.Backend && h.observed == cfg.Observed {
 			return h
 		}
 	}
-	h := &hostTimes{device: cfg.Device, rank: cfg.PredictorRank, host: sim.NewHost(cfg.Device, p.head, cfg.PredictorRank)}
+	h := &hostTimes{device: cfg.Device, rank: cfg.PredictorRank, backend: cfg.Backend, observed: cfg.Observed, host: cfg.NewHost(p.head)}
 	h.cells = make([]sim.LayerTimes, p.head.Layers*p.block)
 	h.sums, h.last = make([]sim.LayerTimes, p.block), make([]sim.TokenTimes, p.block)
 	d.hosts = append(d.hosts, h)

@@ -356,3 +356,45 @@ func TestInterruptedRunStops(t *testing.T) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 }
+
+// TestGPUEqualsSingleRuns: on a GPU, whose streams go on from token to token, as events and by table, observed and not.
+func TestGPUEqualsSingleRuns(t *testing.T) {
+	limited := testDevice("limited", func(f *flash.Spec) {
+		f.Limit = &flash.Limit{Rate: 300 * units.MBps, Interval: 20 * units.Millisecond}
+	})
+	plain := testDevice("servers", nil)
+	fixture, err := devicemodels.Load("../../devicemodels/testdata/made-up-gpu.device.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := smallTrace(t)
+	for _, device := range []*devicemodels.Device{limited, plain} {
+		device.GPU = fixture.GPU
+		configs := mixed(device)
+		for i := range configs {
+			configs[i].Backend, configs[i].Observed = sim.OnCUDA, i%2 == 0
+		}
+		for i, r := range run(t, FromSource(src, 0), configs, Options{Workers: 2}) {
+			single, err := sim.Run(src, configs[i].Config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := single.Meta.Totals
+			sameDecisions(t, &r, &want)
+			if r.Backend != sim.OnCUDA || r.Prefetched != nil {
+				t.Errorf("%d: %+v", i, r)
+			}
+			if r.Timing == ByEvents && r.Wall != want.Wall || math.Abs(float64(r.Wall)/float64(want.Wall)-1) > 0.01 {
+				t.Errorf("%d, %s, %s: %v, in a run of its own %v", i, r.Policy, r.Timing, r.Wall, want.Wall)
+			}
+		}
+	}
+	_, err = sim.Run(src, sim.Config{Device: testDevice("none", nil), Engine: "pread", Parallel: 1, Backend: sim.OnCUDA})
+	if !errors.Is(err, sim.ErrConfig) {
+		t.Errorf("a device without a GPU: %v", err)
+	}
+	batch := Config{Config: sim.Config{Device: plain, Engine: "pread", Parallel: 1, Backend: sim.OnCUDA}, Variant: Variant{Batch: 2}}
+	if err := Run(t.Context(), FromSource(src, 0), []Config{batch}, Options{}, func(*Result) error { return nil }); !errors.Is(err, sim.ErrConfig) {
+		t.Errorf("a batch on a GPU: %v", err)
+	}
+}

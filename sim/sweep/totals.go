@@ -28,6 +28,7 @@ type Result struct {
 	FalseNegatives *float64    `json:"false_negatives"`
 	FalsePositives *float64    `json:"false_positives"`
 	Device         string      `json:"device"`
+	Backend        sim.Backend `json:"backend,omitempty"` // empty = the host computes
 	Predicted      bool        `json:"predicted"`
 	PredictorRank  int         `json:"predictor_rank"`
 	Policy         string      `json:"policy"` // in the text form of engine/policy
@@ -87,12 +88,17 @@ func (t *totals) add(h *hostTimes, token int, io, sojourn units.Nanos, moved uni
 	parts[traces.PartMemory] += host.Memory
 	parts[traces.PartFFN] += host.FFN
 	parts[traces.PartOther] += last.Other
-	t.sojourn += sojourn
 	t.summary.Bounded += host.Bounded + last.Bounded
 	rest := host.Sum() + last.Other
 	t.summary.Prefetched += h.host.Overlap(io, moved, rest, host.Traffic+last.Traffic)
-	t.summary.Totals.Wall += io + rest
-	t.latency.add(io + rest)
+	t.whole(io+rest, sojourn)
+}
+
+// whole adds a token that took so long.
+func (t *totals) whole(took, sojourn units.Nanos) {
+	t.sojourn += sojourn
+	t.summary.Totals.Wall += took
+	t.latency.add(took)
 	t.tokens++
 }
 
@@ -112,7 +118,7 @@ func (r *running) result(index int, trace *Trace) Result {
 	}
 	p, warnings := r.cfg.Predict(r.host.host, s)
 	out := Result{
-		Index: index, Device: r.cfg.Device.Name, Predicted: r.cfg.Predicted, PredictorRank: r.cfg.PredictorRank, Policy: r.cfg.Residency().String(),
+		Index: index, Device: r.cfg.Device.Name, Backend: r.cfg.Backend, Predicted: r.cfg.Predicted, PredictorRank: r.cfg.PredictorRank, Policy: r.cfg.Residency().String(),
 		Gap: r.cfg.Layout.Gap, Coalesce: r.cfg.Layout.Coalesce, Align: r.cfg.Layout.Align, Chunk: r.cfg.Layout.MaxRequest,
 		Engine: r.cfg.Engine, Parallel: r.cfg.Parallel, Timing: ByEvents,
 		Tokens: t.Tokens, TokensPerS: t.TokensPerS, Low: p.TokensPerSLow, High: p.TokensPerSHigh, Prefetched: p.TokensPerSPrefetched, Basis: p.Basis,
