@@ -17,7 +17,7 @@ type counted struct{ list []LayerEvent }
 func (c *counted) Layer(ev *LayerEvent) error {
 	e := *ev
 	e.Active, e.Values, e.Feature = nil, nil, nil
-	e.Attention, e.Predict, e.IO, e.Memory, e.FFN, e.Ahead = Span{}, Span{}, Span{}, Span{}, Span{}, 0
+	e.Attention, e.Predict, e.IO, e.Memory, e.FFN, e.Ahead, e.Wait = Span{}, Span{}, Span{}, Span{}, Span{}, 0, DeviceTimes{}
 	c.list = append(c.list, e)
 	return nil
 }

@@ -39,7 +39,7 @@ type Backend interface {
 
 	// Wait returns when everything so far is done.
 	Wait() error
-	// Clock says whether Times will be asked for; Times are those of the last layer that is done, by the device's own clock; zero where it has none.
+	// Clock says whether Times will be asked for; Times are those of the last layer or output head that is done, by the device's own clock; zero where it has none.
 	Clock(on bool)
 	Times() DeviceTimes
 	// Feature is a feature of a token in the layer, valid until the next part: H for FFNInput, otherwise what was kept.
@@ -50,8 +50,8 @@ type Backend interface {
 	Logits(s *Step, i int) ([]float32, error)
 }
 
-// DeviceTimes is how long a device worked on the parts of a layer, without what the host took to ask for it.
-type DeviceTimes struct{ Attention, Scatter, FFN units.Nanos }
+// DeviceTimes is how long a device worked on the parts of a layer, or on the output head, without what the host took to ask for it.
+type DeviceTimes struct{ Attention, Scatter, FFN, Head units.Nanos }
 
 // NormOf names a norm of a model.
 type NormOf uint8

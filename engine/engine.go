@@ -208,7 +208,7 @@ func (e *Engine) Step(tokens []Token) ([][]float32, error) {
 			t := tokens[0]
 			return nil, fmt.Errorf("engine: sequence %d, position %d, layer %d: %w", t.Seq, t.Pos, l, err)
 		}
-		if err := e.settle(); err != nil {
+		if err := e.settle(&s.ev.Wait.FFN); err != nil {
 			return nil, fmt.Errorf("engine: sequence %d, position %d, layer %d: %w", tokens[0].Seq, tokens[0].Pos, l, err)
 		}
 		s.ev.FFN.Dur = e.now() - s.ev.FFN.Start
@@ -318,24 +318,30 @@ func (e *Engine) show(s *Step, i int) (err error) {
 	return err
 }
 
-// settle waits for what is under way if somebody looks at the time.
-func (e *Engine) settle() error {
+// settle waits for what is under way if somebody looks at the time, and notes how long.
+func (e *Engine) settle(took *units.Nanos) error {
 	if !e.timed {
 		return nil
 	}
-	return e.backend.Wait()
+	start := e.now()
+	err := e.backend.Wait()
+	*took = e.now() - start
+	return err
 }
 
 func (e *Engine) observeTokens(s *Step) error {
 	if e.observer == nil {
 		return nil
 	}
-	other := Span{s.lap, e.now() - s.lap}
+	other, device := Span{s.lap, e.now() - s.lap}, DeviceTimes{}
+	if e.timed {
+		device = e.backend.Times()
+	}
 	for i, t := range s.Tokens {
-		if err := e.observer.Token(&TokenEvent{Token: t, Lane: i, Other: other}); err != nil {
+		if err := e.observer.Token(&TokenEvent{Token: t, Lane: i, Other: other, Device: device}); err != nil {
 			return err
 		}
-		other = Span{}
+		other, device = Span{}, DeviceTimes{}
 	}
 	return nil
 }

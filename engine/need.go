@@ -37,7 +37,7 @@ const (
 // bring fetches the rows that the tokens of a step need of its layer, and notes the times. Those of the next layer are announced before the wait for what is
 // under way, but after what has to be read on demand.
 func (e *Engine) bring(s *Step) error {
-	if err := e.settle(); err != nil {
+	if err := e.settle(&s.ev.Wait.Attention); err != nil {
 		return err
 	}
 	s.ev.Attention.Dur = e.now() - s.ev.Attention.Start
@@ -59,10 +59,12 @@ func (e *Engine) bring(s *Step) error {
 	}
 	s.Rows = rows
 	if onFlash && e.timed {
+		waiting := e.now()
 		if err := flash.store.Settle(); err != nil {
 			return err
 		}
-		s.ev.Memory.Dur = e.now() - s.ev.Memory.Start
+		end := e.now()
+		s.ev.Wait.Scatter, s.ev.Memory.Dur = end-waiting, end-s.ev.Memory.Start
 	}
 	s.ev.Predict.Start = start
 	s.ev.Predict.Dur += decided

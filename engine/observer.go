@@ -26,6 +26,8 @@ type LayerEvent struct {
 	// Attention, Predict, IO, Memory, FFN are by the host's clock, which waits for a device at the end of Attention, Memory and FFN. Device is by that device's own, where it has one.
 	Attention, Predict, IO, Memory, FFN Span
 	Device                              DeviceTimes
+	// Wait is how long the host waited for a device at those ends: part of the spans. Zero where nobody looks at times.
+	Wait DeviceTimes
 
 	Hits, Misses, Evictions, Requests int
 	Bytes                             units.Bytes // asked from flash
@@ -40,6 +42,8 @@ type TokenEvent struct {
 	Token Token
 	Lane  int
 	Other Span // final norm and output head
+	// Device has the time of the output head by a device's own clock, where it has one.
+	Device DeviceTimes
 }
 
 // Observer sees what the engine does, in order: every layer of a token, then the token. An error stops the run. Recorders

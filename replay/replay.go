@@ -128,6 +128,9 @@ func Run(ctx context.Context, src traces.Source, w *model.Weights, geo layout.Ge
 	result := &Result{Mode: mode, Drift: reference.drift(), Run: &traces.Run{Rows: m.rows}}
 	result.Run.Meta = meta(src.Header(), mode, result.Drift, cfg)
 	result.Run.Meta.Totals = traces.ComputeTotals(m.rows)
+	if m.clocked {
+		result.Run.Meta.Phases = traces.ComputePhases(m.rows, traces.ClockEvents)
+	}
 	if cfg.Schedule.Kind != OnDemand {
 		m.ahead.Schedule = string(cfg.Schedule.Kind)
 		result.Run.Meta.Ahead = &m.ahead
@@ -338,6 +341,8 @@ type meter struct {
 	shift units.Nanos     // subtracted from the engine's clock
 	end   units.Nanos     // of the last row, on the engine's clock
 	ahead traces.Ahead    // of schedules
+	// clocked says that a device told times of its own: a stand-in for one tells none, and then waits for it mean nothing either.
+	clocked bool
 }
 
 // TimesOnly implements engine.Timing.
@@ -352,13 +357,16 @@ func (m *meter) Layer(ev *engine.LayerEvent) error {
 		m.layer = append(m.layer, traces.RunRow{Layer: uint16(ev.Layer), Part: part, Start: s.Start - m.shift, Dur: s.Dur})
 		return &m.layer[len(m.layer)-1]
 	}
-	row(traces.PartAttention, ev.Attention)
+	m.clocked = m.clocked || ev.Device != engine.DeviceTimes{}
+	device := func(r *traces.RunRow, worked, waited units.Nanos) { r.Device, r.Wait = worked, waited }
+	device(row(traces.PartAttention, ev.Attention), ev.Device.Attention, ev.Wait.Attention)
 	row(traces.PartPredict, ev.Predict)
 	io := row(traces.PartIO, ev.IO)
 	io.Bytes, io.Requests, io.Hits, io.Misses = ev.Bytes, uint32(ev.Requests), uint32(ev.Hits), uint32(ev.Misses)
 	mem := row(traces.PartMemory, ev.Memory)
 	mem.Bytes, mem.Evictions = ev.Copied, uint32(ev.Evictions)
-	row(traces.PartFFN, ev.FFN)
+	device(mem, ev.Device.Scatter, ev.Wait.Scatter)
+	device(row(traces.PartFFN, ev.FFN), ev.Device.FFN, ev.Wait.FFN)
 	if ev.Ahead > 0 {
 		m.ahead.Hidden += max(ev.Ahead-ev.IO.Dur, 0)
 		m.ahead.Bytes += ev.Bytes
@@ -369,7 +377,7 @@ func (m *meter) Layer(ev *engine.LayerEvent) error {
 
 // Token implements engine.Observer.
 func (m *meter) Token(ev *engine.TokenEvent) error {
-	m.layer = append(m.layer, traces.RunRow{Layer: traces.NoLayer, Part: traces.PartOther, Start: ev.Other.Start - m.shift, Dur: ev.Other.Dur})
+	m.layer = append(m.layer, traces.RunRow{Layer: traces.NoLayer, Part: traces.PartOther, Start: ev.Other.Start - m.shift, Dur: ev.Other.Dur, Device: ev.Device.Head})
 	m.end = ev.Other.Start + ev.Other.Dur
 	phase := traces.PhaseOf(ev.Token.Prefill)
 	for _, r := range m.layer {

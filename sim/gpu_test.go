@@ -207,3 +207,26 @@ func TestGPUPredictionSaysHow(t *testing.T) {
 		t.Errorf("computed by %s", text)
 	}
 }
+
+// TestGPUPhases: observed, they add up to the wall time without the decisions; a host that computes has none.
+func TestGPUPhases(t *testing.T) {
+	src := testTrace(2, 300, 10, 0.1)
+	run := mustRun(t, src, gpuConfig(true))
+	p := run.Meta.Phases
+	if p == nil || p.Clock != traces.ClockModel {
+		t.Fatalf("phases %+v", p)
+	}
+	var sum units.Nanos
+	for _, took := range p.All() {
+		sum += took
+	}
+	if want := run.Meta.Totals.Wall - run.Meta.Totals.PartNanos[traces.PartPredict]; sum != want || p.Read != run.Meta.Totals.PartNanos[traces.PartIO] {
+		t.Errorf("phases %+v are %v, the parts %v", p, sum, want)
+	}
+	if free := mustRun(t, src, gpuConfig(false)).Meta.Phases; free.Compute != p.Compute || free.Scatter != p.Scatter {
+		t.Errorf("the device works otherwise without being waited for: %+v and %+v", free, p)
+	}
+	if mustRun(t, src, testConfig()).Meta.Phases != nil {
+		t.Error("the host has phases of a GPU")
+	}
+}

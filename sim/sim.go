@@ -106,6 +106,9 @@ func Run(src traces.Source, cfg Config) (*traces.Run, error) {
 	}
 	r.summary.Totals = traces.ComputeTotals(r.run.Rows)
 	r.run.Meta.Totals = r.summary.Totals
+	if r.streams != nil && r.ahead == nil { // the streams were followed
+		r.run.Meta.Phases = traces.ComputePhases(r.run.Rows, traces.ClockModel)
+	}
 	r.run.Meta.Prediction, r.run.Meta.Warnings = r.cfg.Predict(r.host, &r.summary)
 	return r.run, nil
 }
@@ -306,8 +309,9 @@ func (r *runner) spend(row traces.RunRow, part traces.Part, dur units.Nanos) {
 	r.run.Rows = append(r.run.Rows, row)
 }
 
-// spent appends a part of the host's clock.
+// spent appends a part, with what a GPU did of it.
 func (r *runner) spent(row traces.RunRow, part traces.Part, s Spent) {
+	row.Device, row.Wait = s.Device, s.Wait
 	r.spend(row, part, s.Took)
 }
 

@@ -51,6 +51,9 @@ type RunRow struct {
 	Evictions uint32      // PartMemory
 	// Depth is the mean number of requests in flight during a PartIO row; 0 elsewhere.
 	Depth float32
+	// Device is how long a GPU worked on the part, by its own clock, and Wait how long the host waited for it; Dur and Start are the host's. Both are kept and
+	// mean something only where RunMeta.Phases is there.
+	Device, Wait units.Nanos
 }
 
 // RunMeta is everything about a Run that is not a row; it is the `*.run.json` and the metadata of `*.run.arrow`.
@@ -68,6 +71,7 @@ type RunMeta struct {
 	Prediction    *Prediction     `json:"prediction,omitempty"` // of a simulated run: how far it can be trusted; nil = not stated
 	Ahead         *Ahead          `json:"ahead,omitempty"`      // of a simulated run that read ahead; nil = on demand
 	Headroom      *Headroom       `json:"headroom,omitempty"`   // of a simulated run; nil = not computed
+	Phases        *Phases         `json:"phases,omitempty"`     // of a run on a GPU that has a clock; nil = there was none
 	Warnings      []string        `json:"warnings"`
 	Config        json.RawMessage `json:"config"` // the whole resolved configuration
 	Totals        Totals          `json:"totals"`
@@ -110,6 +114,54 @@ type Ahead struct {
 	Named    int64       `json:"named_units"`  // loads that were foreseen
 	Missed   int64       `json:"missed_units"` // and were not, where something was foreseen: read on demand
 	Chunks   int64       `json:"chunks"`       // submissions of the staging buffer
+}
+
+// Phases are what a run on a GPU did, summed over its rows. ComputePhases makes them. Without what was decided on the host they add up to the wall time where the host
+// waits for every part; where it does not, they overlap and add up to more.
+type Phases struct {
+	Clock   PhaseClock  `json:"clock"`
+	Read    units.Nanos `json:"read_ns"`    // flash reads into pinned memory, on the host's clock
+	Stage   units.Nanos `json:"stage_ns"`   // the host's work between reads and rows on the device: lists and launches
+	Scatter units.Nanos `json:"scatter_ns"` // rows from pinned memory to their places, on the device's clock
+	Compute units.Nanos `json:"compute_ns"` // attention, feed-forward parts and the output head, on the device's clock
+	Sync    units.Nanos `json:"sync_ns"`    // what those, and waiting for the scatter, took the host beyond the device's time: launches and waits
+}
+
+// PhaseClock says where the device's times come from.
+type PhaseClock string
+
+// The clocks.
+const (
+	ClockEvents PhaseClock = "events" // of the device itself
+	ClockModel  PhaseClock = "model"  // simulated
+)
+
+// PhaseNames are the phases in order, and All their times.
+func PhaseNames() []string { return []string{"read", "stage", "scatter", "compute", "sync"} }
+
+// All are the times by PhaseNames.
+func (p *Phases) All() [5]units.Nanos {
+	return [...]units.Nanos{p.Read, p.Stage, p.Scatter, p.Compute, p.Sync}
+}
+
+// ComputePhases sums up the rows of a run whose Device and Wait are known.
+func ComputePhases(rows []RunRow, clock PhaseClock) *Phases {
+	p := &Phases{Clock: clock}
+	for i := range rows {
+		switch r := &rows[i]; r.Part {
+		case PartPredict:
+		case PartIO:
+			p.Read += r.Dur
+		case PartMemory:
+			p.Stage += max(r.Dur-r.Wait, 0)
+			p.Scatter += r.Device
+			p.Sync += max(r.Wait-r.Device, 0)
+		default:
+			p.Compute += r.Device
+			p.Sync += max(r.Dur-r.Device, 0)
+		}
+	}
+	return p
 }
 
 // Headroom is what a policy reads beside the least that any policy could which keeps as many units between two tokens and knows the

@@ -219,3 +219,88 @@ func TestWriteRunText(t *testing.T) {
 {"token":1,"seq":3,"pos":9,"phase":"decode","layer":null,"part":"other","start_ns":1800,"dur_ns":100,"bytes":0,"requests":0,"hits":0,"misses":0,"evictions":0,"depth":0}
 `, b.String())
 }
+
+// phasedRun is a run of one token and layer on a GPU.
+func phasedRun() *Run {
+	r := &Run{Meta: testRun().Meta}
+	row := func(layer uint16, part Part, start, dur, device, wait units.Nanos) {
+		r.Rows = append(r.Rows, RunRow{Layer: layer, Part: part, Start: start, Dur: dur, Device: device, Wait: wait})
+	}
+	row(0, PartAttention, 0, 100, 70, 60)
+	row(0, PartPredict, 100, 10, 0, 0)
+	row(0, PartIO, 110, 500, 0, 0)
+	row(0, PartMemory, 610, 90, 45, 50)
+	row(0, PartFFN, 700, 60, 55, 20)
+	row(NoLayer, PartOther, 760, 40, 30, 0)
+	r.Meta.Phases = ComputePhases(r.Rows, ClockEvents)
+	return r
+}
+
+// TestPhasesByHand: they add up to the wall time without the decisions.
+func TestPhasesByHand(t *testing.T) {
+	r := phasedRun()
+	want := &Phases{Clock: ClockEvents, Read: 500, Stage: 90 - 50, Scatter: 45, Compute: 70 + 55 + 30, Sync: (100 - 70) + (60 - 55) + (40 - 30) + (50 - 45)}
+	equal(t, "phases", want, r.Meta.Phases)
+	var sum units.Nanos
+	for _, took := range want.All() {
+		sum += took
+	}
+	if wall := ComputeTotals(r.Rows).Wall; sum != wall-10 {
+		t.Errorf("phases are %v, the wall time is %v with 10 ns of decisions", sum, wall)
+	}
+}
+
+// TestPhasesAreKept: with them come two columns and a newer version, without them nothing changes.
+func TestPhasesAreKept(t *testing.T) {
+	t.Chdir(t.TempDir())
+	r := phasedRun()
+	if err := WriteRun("a.run.arrow", r); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadRun("a.run.arrow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "rows", r.Rows, got.Rows)
+	equal(t, "phases", r.Meta.Phases, got.Meta.Phases)
+	if got.Meta.SchemaVersion != "1.2" {
+		t.Errorf("version %s", got.Meta.SchemaVersion)
+	}
+	var csv, lines bytes.Buffer
+	if err := WriteRunCSV(&csv, r); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteRunJSONL(&lines, r); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(csv.String(), "depth,device_ns,wait_ns\n") || !strings.Contains(csv.String(), ",0,70,60\n") || !strings.Contains(lines.String(), `"device_ns":70,"wait_ns":60`) {
+		t.Errorf("%s\n%s", csv.String(), lines.String())
+	}
+
+	plain := phasedRun()
+	plain.Meta.Phases = nil
+	if err := WriteRun("b.run.arrow", plain); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = ReadRun("b.run.arrow"); err != nil {
+		t.Fatal(err)
+	}
+	if got.Meta.Phases != nil || got.Meta.SchemaVersion != SchemaVersion || got.Rows[0].Device != 0 || got.Rows[0].Wait != 0 {
+		t.Errorf("a run without a clock: %+v", got.Rows[0])
+	}
+	data, err := os.ReadFile("b.run.json")
+	if err != nil || strings.Contains(string(data), "phases") {
+		t.Errorf("%v\n%s", err, data)
+	}
+
+	wrong := phasedRun()
+	wrong.Meta.Phases.Sync++
+	if err := WriteRun("c.run.arrow", wrong); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "sync is 51 ns, the rows 50") {
+		t.Errorf("phases that are not those of the rows: %v", err)
+	}
+	wrong = phasedRun()
+	wrong.Meta.Phases.Clock = "sundial"
+	if err := WriteRun("c.run.arrow", wrong); !errors.Is(err, ErrFormat) {
+		t.Errorf("an unknown clock: %v", err)
+	}
+}

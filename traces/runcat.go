@@ -13,7 +13,7 @@ import (
 func WriteRunCSV(w io.Writer, r *Run) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	var b []byte
-	for i, c := range runColumns() {
+	for i, c := range runColumns(r.Meta.Phases != nil) {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -24,7 +24,7 @@ func WriteRunCSV(w io.Writer, r *Run) error {
 		if _, err := out.Write(b); err != nil {
 			return fmt.Errorf("traces: run csv: %w", err)
 		}
-		b = appendRunCSV(b[:0], &r.Rows[i])
+		b = appendRunCSV(b[:0], &r.Rows[i], r.Meta.Phases != nil)
 	}
 	if _, err := out.Write(b); err != nil {
 		return fmt.Errorf("traces: run csv: %w", err)
@@ -35,7 +35,7 @@ func WriteRunCSV(w io.Writer, r *Run) error {
 	return nil
 }
 
-func appendRunCSV(b []byte, r *RunRow) []byte {
+func appendRunCSV(b []byte, r *RunRow, phases bool) []byte {
 	for _, v := range [...]uint32{r.Token, r.Seq, r.Pos} {
 		b = append(strconv.AppendUint(b, uint64(v), 10), ',')
 	}
@@ -48,7 +48,12 @@ func appendRunCSV(b []byte, r *RunRow) []byte {
 		int64(r.Misses), int64(r.Evictions)} {
 		b = append(strconv.AppendInt(b, v, 10), ',')
 	}
-	return append(strconv.AppendFloat(b, float64(r.Depth), 'g', -1, 32), '\n')
+	b = strconv.AppendFloat(b, float64(r.Depth), 'g', -1, 32)
+	if phases {
+		b = strconv.AppendInt(append(b, ','), int64(r.Device), 10)
+		b = strconv.AppendInt(append(b, ','), int64(r.Wait), 10)
+	}
+	return append(b, '\n')
 }
 
 // partName is Part.String for rows that nobody checked.
@@ -75,6 +80,8 @@ type runLine struct {
 	Misses    uint32  `json:"misses"`
 	Evictions uint32  `json:"evictions"`
 	Depth     float32 `json:"depth"`
+	Device    *int64  `json:"device_ns,omitempty"` // of runs with phases
+	Wait      *int64  `json:"wait_ns,omitempty"`
 }
 
 // WriteRunJSONL prints the rows of a Run as one JSON object per line.
@@ -90,6 +97,9 @@ func WriteRunJSONL(w io.Writer, r *Run) error {
 		}
 		if row.Layer != NoLayer {
 			line.Layer = &row.Layer
+		}
+		if r.Meta.Phases != nil {
+			line.Device, line.Wait = (*int64)(&row.Device), (*int64)(&row.Wait)
 		}
 		if err := enc.Encode(&line); err != nil {
 			return fmt.Errorf("traces: run jsonl: row %d: %w", i, err)

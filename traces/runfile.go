@@ -34,16 +34,23 @@ type runManifest struct {
 // RunMetaPath returns the path of the JSON beside a Run.
 func RunMetaPath(run string) string { return strings.TrimSuffix(run, runExt) + runMetaExt }
 
-// runColumns are the columns of a Run, in the order of RunRow.
-func runColumns() []arrowfile.Column {
+// phasesVersion is that of Runs with phases: older programs read the rest of them.
+const phasesVersion = "1.2"
+
+// runColumns are the columns of a Run, in the order of RunRow; those of a GPU come last, in runs with phases.
+func runColumns(phases bool) []arrowfile.Column {
 	u32, i64 := arrowfile.Uint32, arrowfile.Int64
-	return []arrowfile.Column{
+	list := []arrowfile.Column{
 		{Name: "token", Type: u32}, {Name: "seq", Type: u32}, {Name: "pos", Type: u32},
 		{Name: "phase", Type: arrowfile.Uint8}, {Name: "layer", Type: arrowfile.Uint16}, {Name: "part", Type: arrowfile.Uint8},
 		{Name: "start_ns", Type: i64}, {Name: "dur_ns", Type: i64}, {Name: "bytes", Type: i64},
 		{Name: "requests", Type: u32}, {Name: "hits", Type: u32}, {Name: "misses", Type: u32}, {Name: "evictions", Type: u32},
 		{Name: "depth", Type: arrowfile.Float32},
 	}
+	if phases {
+		list = append(list, arrowfile.Column{Name: "device_ns", Type: i64}, arrowfile.Column{Name: "wait_ns", Type: i64})
+	}
+	return list
 }
 
 // WriteRun writes r to path, which must end in ".run.arrow", and its RunMeta to the ".run.json" beside it. Each of the
@@ -59,6 +66,12 @@ func WriteRun(path string, r *Run) error {
 	}
 	if err := checkRows(r.Rows); err != nil {
 		return fmt.Errorf("traces: %s: %w", path, err)
+	}
+	if meta.Phases != nil {
+		meta.SchemaVersion = phasesVersion
+		if err := samePhases(meta.Phases, r.Rows); err != nil {
+			return fmt.Errorf("traces: %s: %w", path, err)
+		}
 	}
 	totals := ComputeTotals(r.Rows)
 	if meta.Totals == (Totals{}) {
@@ -109,7 +122,7 @@ func writeRows(path string, m *RunMeta, rows []RunRow) (*partialFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	cols := runColumns()
+	cols := runColumns(m.Phases != nil)
 	w, err := arrowfile.NewWriter(p, cols, pairs, arrowfile.None)
 	const batch = 1 << 15 // rows; about 2 MiB
 	bufs := make([][]byte, len(cols))
@@ -150,13 +163,17 @@ func encodeRows(b [][]byte, rows []RunRow) {
 		b[11] = le.AppendUint32(b[11], r.Misses)
 		b[12] = le.AppendUint32(b[12], r.Evictions)
 		b[13] = le.AppendUint32(b[13], math.Float32bits(r.Depth))
+		if len(b) > 14 {
+			b[14] = le.AppendUint64(b[14], uint64(r.Device))
+			b[15] = le.AppendUint64(b[15], uint64(r.Wait))
+		}
 	}
 }
 
 // decodeRow reads row k of the column buffers.
 func decodeRow(b [][]byte, k int) RunRow {
 	le := binary.LittleEndian
-	return RunRow{
+	r := RunRow{
 		Token: le.Uint32(b[0][4*k:]), Seq: le.Uint32(b[1][4*k:]), Pos: le.Uint32(b[2][4*k:]),
 		Phase: Phase(b[3][k]), Layer: le.Uint16(b[4][2*k:]), Part: Part(b[5][k]),
 		Start: units.Nanos(le.Uint64(b[6][8*k:])), Dur: units.Nanos(le.Uint64(b[7][8*k:])),
@@ -164,6 +181,10 @@ func decodeRow(b [][]byte, k int) RunRow {
 		Requests: le.Uint32(b[9][4*k:]), Hits: le.Uint32(b[10][4*k:]), Misses: le.Uint32(b[11][4*k:]),
 		Evictions: le.Uint32(b[12][4*k:]), Depth: math.Float32frombits(le.Uint32(b[13][4*k:])),
 	}
+	if len(b) > 14 {
+		r.Device, r.Wait = units.Nanos(le.Uint64(b[14][8*k:])), units.Nanos(le.Uint64(b[15][8*k:]))
+	}
+	return r
 }
 
 // checkRows checks that rows are ordered by (token, layer, part) and hold no impossible values.
@@ -182,6 +203,8 @@ func checkRows(rows []RunRow) error {
 		case r.Start < 0 || r.Start > most || r.Dur < 0 || r.Dur > most || r.Bytes < 0:
 			return fmt.Errorf("row %d: start_ns %d, dur_ns %d, bytes %d: negative or too large: %w",
 				i, int64(r.Start), int64(r.Dur), int64(r.Bytes), ErrFormat)
+		case r.Device < 0 || r.Device > most || r.Wait < 0 || r.Wait > most:
+			return fmt.Errorf("row %d: device_ns %d, wait_ns %d: negative or too large: %w", i, int64(r.Device), int64(r.Wait), ErrFormat)
 		case !(r.Depth >= 0 && r.Depth <= math.MaxFloat32):
 			return fmt.Errorf("row %d: depth %g: %w", i, r.Depth, ErrFormat)
 		case i > 0 && rowOrder(r) < rowOrder(&rows[i-1]):
@@ -231,14 +254,20 @@ func readRun(path string) (run *Run, err error) {
 	if err := checkVersion(run.Meta.SchemaVersion); err != nil {
 		return nil, err
 	}
-	if err := file.Bind(runColumns()); err != nil {
+	cols := runColumns(run.Meta.Phases != nil)
+	if err := file.Bind(cols); err != nil {
 		return nil, err
 	}
-	if run.Rows, err = readRows(file); err != nil {
+	if run.Rows, err = readRows(file, len(cols)); err != nil {
 		return nil, err
 	}
 	if err := checkRows(run.Rows); err != nil {
 		return nil, err
+	}
+	if run.Meta.Phases != nil {
+		if err := samePhases(run.Meta.Phases, run.Rows); err != nil {
+			return nil, err
+		}
 	}
 	totals := ComputeTotals(run.Rows)
 	if err := sameTotals(run.Meta.Totals, totals); err != nil {
@@ -292,9 +321,9 @@ func readRunManifest(path string, data []byte) (*runManifest, error) {
 	return &m, nil
 }
 
-func readRows(file *arrowfile.File) ([]RunRow, error) {
+func readRows(file *arrowfile.File, columns int) ([]RunRow, error) {
 	var rows []RunRow
-	cols := make([][]byte, len(runColumns()))
+	cols := make([][]byte, columns)
 	for i := range file.Batches() {
 		b := &file.Batches()[i]
 		if err := file.Load(b, cols); err != nil {

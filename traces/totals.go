@@ -88,3 +88,17 @@ func sameTotals(stored, rows Totals) error {
 	}
 	return nil
 }
+
+// samePhases returns an error when the stored phases are not those of the rows.
+func samePhases(stored *Phases, rows []RunRow) error {
+	if stored.Clock != ClockEvents && stored.Clock != ClockModel {
+		return fmt.Errorf("phases by the clock %q; known are %s and %s: %w", stored.Clock, ClockEvents, ClockModel, ErrFormat)
+	}
+	of := ComputePhases(rows, stored.Clock).All()
+	for i, took := range stored.All() {
+		if took != of[i] {
+			return fmt.Errorf("phases say %s is %d ns, the rows %d: %w", PhaseNames()[i], int64(took), int64(of[i]), ErrFormat)
+		}
+	}
+	return nil
+}

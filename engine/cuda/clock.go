@@ -19,6 +19,8 @@ const (
 	scatterTo
 	ffnFrom
 	ffnTo
+	headFrom
+	headTo
 	marks
 )
 
@@ -58,7 +60,7 @@ func (b *Backend) Times() engine.DeviceTimes {
 		}
 		return took
 	}
-	return engine.DeviceTimes{Attention: span(attentionFrom, attentionTo), Scatter: span(scatterFrom, scatterTo), FFN: span(ffnFrom, ffnTo)}
+	return engine.DeviceTimes{Attention: span(attentionFrom, attentionTo), Scatter: span(scatterFrom, scatterTo), FFN: span(ffnFrom, ffnTo), Head: span(headFrom, headTo)}
 }
 
 // notSupported is CUDA_ERROR_NOT_SUPPORTED.

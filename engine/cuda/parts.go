@@ -229,6 +229,7 @@ func (b *Backend) wanted(s *engine.Step) (m kernels.Mem, masked bool) {
 // Head computes the logits.
 func (b *Backend) Head(s *engine.Step) {
 	w, n := b.work, len(s.Tokens)
+	b.did(b.clock.mark(headFrom, b.compute))
 	if b.w.Arch.FinalNorm {
 		b.Norm(s, engine.FinalNorm)
 	} else {
@@ -240,6 +241,7 @@ func (b *Backend) Head(s *engine.Step) {
 		from = w.wide
 	}
 	b.linear(&b.weights.head, from, w.logits, n)
+	b.did(b.clock.mark(headTo, b.compute))
 }
 
 // Wait waits for the stream that computes.

@@ -52,6 +52,9 @@ func (d *Data) contents(runs []series) *Contents {
 	} else if len(runs) > 0 {
 		c.Summary = append(c.Summary, partsSection(runs))
 	}
+	if slices.ContainsFunc(runs, func(s series) bool { return s.run.Meta.Phases != nil }) {
+		c.Summary = append(c.Summary, d.phasesSection(runs))
+	}
 	if d.Trace != nil {
 		c.Details = d.Trace.sections()
 	}
@@ -294,6 +297,43 @@ func partsSection(runs []series) Section {
 	}
 	t.Add(row...)
 	return Section{"Parts of a token", "A part's time is the sum of its work; parts that overlap add up to more than the total, which is the latency.", t}
+}
+
+// phasesSection shows what runs on a GPU did by that device's clock; a run without one has none.
+func (d *Data) phasesSection(runs []series) Section {
+	t := Table{Columns: []Column{{Name: "phase"}}}
+	clocks := []string{}
+	for i := range runs {
+		t.Columns = append(t.Columns, Column{runs[i].name(), "ms/token", Right})
+		if p := runs[i].run.Meta.Phases; p != nil {
+			clocks = append(clocks, fmt.Sprintf("%s: %s", runs[i].name(), p.Clock))
+		}
+	}
+	compared := d.Comparison != nil && runs[0].run.Meta.Phases != nil && runs[1].run.Meta.Phases != nil
+	if compared {
+		t.Columns = append(t.Columns, Column{"error", "%", Right})
+	}
+	for i, name := range traces.PhaseNames() {
+		row := []string{name}
+		for k := range runs {
+			cell := "n/a"
+			if p := runs[k].run.Meta.Phases; p != nil {
+				cell = ms(float64(p.All()[i]) / float64(len(runs[k].tokens)))
+			}
+			row = append(row, cell)
+		}
+		if compared {
+			s, m := runs[0].run.Meta.Phases.All()[i], runs[1].run.Meta.Phases.All()[i]
+			off := "n/a"
+			if m > 0 {
+				off = signed(compare.Stat(100 * (float64(s)/float64(m) - 1)))
+			}
+			row = append(row, off)
+		}
+		t.Add(row...)
+	}
+	return Section{"Phases on the GPU", "Scatter and compute are by the device's clock (" + strings.Join(clocks, ", ") + "), the others by the host's. " +
+		"Sync is what the host spends on asking and waiting beyond the device's time.", t}
 }
 
 func (d *Data) countersSection(runs []series) Section {
