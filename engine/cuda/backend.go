@@ -177,10 +177,20 @@ func (b *Backend) prepare() error {
 	}
 	// Of a layer: units, places and masks; of a step three numbers of each token.
 	w.lists = w.scope.lists(b.compute, roomy(int64(8*s.DFFN)+masks+int64(3*4*n)+256, s.Layers))
-	if w.err != nil {
+	if w.allows(b.rowBytes()); w.err != nil {
 		return w.err
 	}
 	return b.bringRows()
+}
+
+// rowBytes is what bringRows takes of the device.
+func (b *Backend) rowBytes() (sum int64) {
+	for _, layers := range [][][]engine.Row{b.work.setup.Resident, b.work.setup.Check} {
+		for _, list := range layers {
+			sum += int64(len(list)) * int64(b.w.RecordBytes())
+		}
+	}
+	return sum
 }
 
 // bringRows puts the rows of layers that are all in memory, and those to check with, to the device.

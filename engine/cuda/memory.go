@@ -18,14 +18,45 @@ type scope struct {
 	err    error
 }
 
+// ErrBudget: Options.Memory is less than what is to lie on the device. Such an error is kernels/cuda's ErrMemory, too.
+var ErrBudget = errors.New("over the budget of device memory")
+
+// budgetError is a refusal. least grows while the rest of what is wanted at the same time is counted.
+type budgetError struct{ bytes, used, budget, least units.Bytes }
+
+func (e *budgetError) Error() string {
+	return fmt.Sprintf("engine/cuda: %v of device memory on top of %v: %v: the budget is %v, and %v are needed at least; give that much, or use a smaller context, batch or row cache",
+		e.bytes, e.used, kernels.ErrMemory, e.budget, enough(e.least))
+}
+
+// enough is a size that prints as no less than is needed: texts are rounded.
+func enough(need units.Bytes) units.Bytes {
+	for size := need; ; size += size/256 + 1 {
+		if said, err := units.ParseBytes(size.String()); err != nil || said >= need {
+			return size
+		}
+	}
+}
+
+func (e *budgetError) Is(target error) bool {
+	return target == ErrBudget || target == kernels.ErrMemory
+}
+
+// allows says whether the budget allows so much more. After a refusal it goes on counting what is wanted, which nothing is made of any more.
+func (s *scope) allows(bytes int64) bool {
+	if refused := (*budgetError)(nil); errors.As(s.err, &refused) {
+		refused.least += units.Bytes(bytes)
+	}
+	used := s.b.used.Load()
+	if limit := int64(s.b.opt.Memory); s.err == nil && limit > 0 && used+bytes > limit {
+		s.err = &budgetError{units.Bytes(bytes), units.Bytes(used), s.b.opt.Memory, units.Bytes(used + bytes)}
+	}
+	return s.err == nil
+}
+
 // room is device memory with undefined content.
 func (s *scope) room(bytes int64) kernels.Mem {
-	if s.err != nil || bytes == 0 {
-		return kernels.Mem{}
-	}
-	if limit := int64(s.b.opt.Memory); limit > 0 && s.b.used.Load()+bytes > limit {
-		s.err = fmt.Errorf("engine/cuda: %v of device memory on top of %v: %w: the budget is %v; give more of it, or use a smaller context, batch or row cache",
-			units.Bytes(bytes), units.Bytes(s.b.used.Load()), kernels.ErrMemory, s.b.opt.Memory)
+	if bytes == 0 || !s.allows(bytes) {
 		return kernels.Mem{}
 	}
 	m, err := s.b.device.Alloc(bytes)

@@ -1,6 +1,7 @@
 package cuda_test
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -286,8 +287,8 @@ func testBudget(t *testing.T, on *cuda.TestDriver) {
 		t.Run(c.name, func(t *testing.T) {
 			b, err := cuda.New(on.Device(t), m.w, cuda.Options{Memory: need + c.extra})
 			if c.where == "new" {
-				if err == nil || !strings.Contains(err.Error(), "budget") {
-					t.Errorf("%v: want the budget", err)
+				if !errors.Is(err, cuda.ErrBudget) || leastOf(t, err) < need || leastOf(t, err) > need+need/100 {
+					t.Errorf("%v: want the budget and %v or little more", err, need)
 				}
 				return
 			}
@@ -297,11 +298,48 @@ func testBudget(t *testing.T, on *cuda.TestDriver) {
 			defer b.Close()
 			if _, err := engine.New(m.w, m.resident(t), engine.Config{Backend: b}); err == nil || !strings.Contains(err.Error(), kernels.ErrMemory.Error()) {
 				t.Errorf("%v: want ErrMemory", err)
+			} else if floor := leastOf(t, err); floor <= need {
+				t.Errorf("%v: weights alone are %v", err, need)
+			} else {
+				enough(t, m, floor)
 			}
 			if b.Bytes() != need {
 				t.Errorf("%v are in use after the refusal, %v before", b.Bytes(), need)
 			}
 		})
+	}
+}
+
+// leastOf is the floor that a refusal names.
+func leastOf(t *testing.T, err error) units.Bytes {
+	t.Helper()
+	_, rest, _ := strings.Cut(err.Error(), "and ")
+	text, _, _ := strings.Cut(rest, " are needed at least")
+	least, parsed := units.ParseBytes(text)
+	if parsed != nil {
+		t.Fatalf("%v names no floor", err)
+	}
+	return least
+}
+
+// enough runs a dense engine in so much device memory, and refuses two percent less: texts are rounded.
+func enough(t *testing.T, m *loaded, budget units.Bytes) {
+	t.Helper()
+	for _, less := range []units.Bytes{budget / 50, 0} {
+		b, err := cuda.New(m.on.Device(t), m.w, cuda.Options{Memory: budget - less})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := engine.New(m.w, m.resident(t), engine.Config{Backend: b})
+		if (err == nil) != (less == 0) {
+			t.Errorf("with %v: %v", budget-less, err)
+		}
+		if err == nil {
+			e.Close()
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/cuda"
 	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/internal/units"
 	kernels "github.com/windrow-sim/windrow/kernels/cuda"
 	"github.com/windrow-sim/windrow/kernels/metal"
 )
@@ -22,8 +23,33 @@ func backendFlag() *cli.StringFlag {
 	return &cli.StringFlag{Name: "backend", Value: "cpu", Usage: "compute on `WHERE`: cpu, cuda (an NVIDIA GPU), metal (the GPU of a Mac), auto (a GPU where there is one)"}
 }
 
+// deviceMemoryFlag limits what the engine takes of a GPU.
+func deviceMemoryFlag() *cli.StringFlag {
+	return &cli.StringFlag{Name: "device-memory", Usage: "with --backend cuda or metal: take at most `SIZE` of the device's memory", DefaultText: "what it has"}
+}
+
+// deviceMemory reads --device-memory; 0 is no limit.
+func deviceMemory(c *cli.Context) (units.Bytes, error) {
+	text := c.String("device-memory")
+	if text == "" {
+		return 0, nil
+	}
+	if c.String("backend") == "cpu" {
+		return 0, usageError("--device-memory %s: the CPU computes in main memory, which --dram is for; add --backend cuda, or leave it out", text)
+	}
+	limit, err := units.ParseBytes(text)
+	if err != nil || limit < 1 {
+		return 0, usageError("--device-memory %q: a size (8GiB) is wanted", text)
+	}
+	return limit, nil
+}
+
 // useBackend puts the resident weights of a model where --backend wants them; close of the model takes them back.
 func (e *env) useBackend(c *cli.Context, m *openedModel) error {
+	limit, err := deviceMemory(c)
+	if err != nil {
+		return err
+	}
 	name := c.String("backend")
 	switch name {
 	case "cpu":
@@ -32,7 +58,7 @@ func (e *env) useBackend(c *cli.Context, m *openedModel) error {
 	default:
 		return usageError("--backend %q: it is cpu, cuda, metal or auto", name)
 	}
-	b, err := openDevice(name, m.weights, cuda.Options{Library: os.Getenv(libraryVariable)})
+	b, err := openDevice(name, m.weights, cuda.Options{Library: os.Getenv(libraryVariable), Memory: limit})
 	if name == "auto" && noDevice(err) {
 		e.note("note: computing on the CPU: %v", err)
 		return nil

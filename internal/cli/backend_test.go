@@ -90,6 +90,20 @@ func TestBackendCUDA(t *testing.T) {
 	if !(math.Abs(perplexity[0]/perplexity[1]-1) < 1e-4) {
 		t.Errorf("perplexity %g on the CPU, %g on the device", perplexity[0], perplexity[1])
 	}
+	for _, line := range []string{
+		"generate -n 3" + model + " --backend cuda --device-memory 64KiB Once",
+		"eval --text prompts.txt --max-tokens 4 --context 4 --backend cuda --device-memory 64KiB" + model,
+		"record -n 3 --limit 1 --prompts prompts.txt -o x.trace.arrow --backend cuda --device-memory 64KiB" + model,
+		"replay -t tales.trace.arrow --backend cuda --device-memory 64KiB" + model,
+	} {
+		if o := command(words(t, line)...); o.code != exitUsage || !strings.Contains(o.stderr, "the budget is 64KiB, and ") || !strings.Contains(o.stderr, " are needed at least") {
+			t.Errorf("%s: exit %d: %s", line, o.code, o.stderr)
+		}
+	}
+	if o := command(words(t, "generate -n 3"+model+" --device-memory 64KiB Once")...); o.code != exitUsage || !strings.Contains(o.stderr, "--dram") {
+		t.Errorf("device memory for the CPU: exit %d: %s", o.code, o.stderr)
+	}
+	must(t, words(t, "generate -n 1"+model+" --backend cuda --device-memory 512MiB Once")...)
 	both("record -n 3 --limit 1 --prompts prompts.txt -o device.trace.arrow"+model, "")
 	both("generate -n 3 --oracle device.trace.arrow --window 1 --io pread"+model, "")
 	both("replay -t device.trace.arrow --window 1 --io pread --reference-every 0 -o device.run.arrow"+model, "")

@@ -45,7 +45,7 @@ func evalCommand(e *env) *cli.Command {
 			&cli.IntFlag{Name: "window", Aliases: []string{"k"}, Value: 5, Usage: "count reads with the rows of the last `K` tokens in memory"},
 			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Usage: "also simulate the time per token on this `DEVICE`"},
 			&cli.StringFlag{Name: "plot", Usage: "draw perplexity over bytes per token to this `FILE.svg`"},
-			backendFlag(), threadsFlag(), jsonFlag(),
+			backendFlag(), deviceMemoryFlag(), threadsFlag(), jsonFlag(),
 		}, predictorFlags()...),
 		Action: e.eval,
 	}

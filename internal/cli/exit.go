@@ -9,6 +9,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/engine/checkpoint"
+	device "github.com/windrow-sim/windrow/engine/cuda"
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
 	"github.com/windrow-sim/windrow/replay"
@@ -60,7 +61,7 @@ func classify(ctx context.Context, err error) (code int, text string) {
 		// The library's own words add nothing.
 		text = strings.TrimSuffix(strings.TrimSuffix(text, context.Canceled.Error()), ": ")
 		return exitInterrupted, strings.TrimSuffix("interrupted: "+text, ": ")
-	case errors.Is(err, errUsage), errors.Is(err, replay.ErrMismatch), errors.Is(err, sim.ErrConfig):
+	case errors.Is(err, errUsage), errors.Is(err, replay.ErrMismatch), errors.Is(err, sim.ErrConfig), errors.Is(err, device.ErrBudget):
 		return exitUsage, text
 	case errors.Is(err, errValidation):
 		return exitValidation, text

@@ -73,7 +73,7 @@ func generateCommand(e *env) *cli.Command {
 			&cli.IntFlag{Name: "lambda", Value: 4, Usage: "tokens that --draft proposes at once, `N`"},
 			&cli.IntFlag{Name: "dense-prefix", Usage: "with --predictor, keep all rows of the first `N` layers in memory", DefaultText: "0, or 1 with a centroid predictor"},
 			&cli.BoolFlag{Name: "check", Usage: "with --predictor, also compute every row in memory and count the active ones that were missed"},
-			backendFlag(), jsonFlag(),
+			backendFlag(), deviceMemoryFlag(), jsonFlag(),
 		}, append(predictorFlags(), samplingFlags()...)...), readFlags(largestWindow)...),
 		Action: e.generate,
 	}

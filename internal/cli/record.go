@@ -45,7 +45,7 @@ func recordCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "feature-kind", Value: traces.FFNInput, Usage: "`KIND` of the features: " + strings.Join(traces.FeatureKinds(), ", ")},
 			&cli.IntFlag{Name: "batch", Value: 1, Usage: "run `B` prompts side by side"},
 			&cli.IntFlag{Name: "prefill-chunk", Value: 1, Usage: "run `N` tokens of a prompt through the model together"},
-			backendFlag(), threadsFlag(), jsonFlag(),
+			backendFlag(), deviceMemoryFlag(), threadsFlag(), jsonFlag(),
 		}, samplingFlags()...),
 		Action: e.record,
 	}

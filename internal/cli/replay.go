@@ -31,7 +31,7 @@ func replayCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "schedule", Value: "demand", Usage: "ask for reads by `SCHEDULE`: demand, lookahead (the next layer's while one computes) or token (all layers' after layer 0)"},
 			&cli.IntFlag{Name: "dense-prefix", Usage: "keep all units of the first `N` layers in memory", DefaultText: "1 with --schedule token, else 0"},
 			&cli.StringFlag{Name: "staging", Usage: "read ahead at most `SIZE` before rows are moved to their places", DefaultText: "the largest layer's reads"},
-			backendFlag(),
+			backendFlag(), deviceMemoryFlag(),
 			&cli.IntFlag{Name: "reference-every", Value: 16, Usage: "read the reference pattern every `N` tokens, to see drift; 0 = never, as for reads through the page cache"},
 		}, readFlags(largestWindow)...), outputFlags()...),
 		Action: e.replay,
