@@ -18,12 +18,24 @@ import (
 
 // document is what a check found. Times are left out when the device was emulated.
 type document struct {
-	Emulated bool         `json:"emulated"`
-	Device   *cuda.Facts  `json:"device,omitempty"`
-	Steps    []step       `json:"steps"`
-	Texts    []text       `json:"generate,omitempty"`
-	Replays  []replayed   `json:"replay,omitempty"`
-	Kernels  []kernelRate `json:"kernels,omitempty"`
+	Emulated bool            `json:"emulated"`
+	Device   *cuda.Facts     `json:"device,omitempty"`
+	Steps    []step          `json:"steps"`
+	Texts    []text          `json:"generate,omitempty"`
+	Replays  []replayed      `json:"replay,omitempty"`
+	Probe    json.RawMessage `json:"probe,omitempty"` // the section gpu of a device model
+	Compared []compared      `json:"simulated,omitempty"`
+	Kernels  []kernelRate    `json:"kernels,omitempty"`
+}
+
+// compared is a simulation on the probed device beside a replay.
+type compared struct {
+	Name      string      `json:"name"`
+	Same      bool        `json:"same_counters"`
+	Simulated float64     `json:"simulated_tokens_per_s,omitempty"`
+	Measured  float64     `json:"measured_tokens_per_s,omitempty"`
+	Error     float64     `json:"error_percent,omitempty"`
+	Phases    [2][5]int64 `json:"phases_ns,omitzero"` // simulated and measured: read, stage, scatter, compute, sync
 }
 
 // step is one thing that was checked.
@@ -84,13 +96,14 @@ func (d *document) failed() (n int) {
 // check says what to run.
 type check struct {
 	bundle, repository, library, work string
+	out                               string // of what is kept
 	emulated                          bool
 }
 
 // all runs every step, also after one that failed, if there is a device.
 func (c *check) all(ctx context.Context) *document {
 	d := &document{Emulated: c.emulated}
-	// All limits together are 6 minutes.
+	// All limits together are 8 minutes.
 	if c.step(ctx, d, "device", 30*time.Second, c.device); d.Device == nil {
 		return d
 	}
@@ -106,6 +119,8 @@ func (c *check) all(ctx context.Context) *document {
 	})
 	c.step(ctx, d, "generate", 40*time.Second, c.generate)
 	c.step(ctx, d, "record and replay", 90*time.Second, c.replay)
+	c.step(ctx, d, "probe", 90*time.Second, c.probe)
+	c.step(ctx, d, "simulation", 30*time.Second, c.simulate)
 	if !c.emulated {
 		c.step(ctx, d, "benchmarks", 50*time.Second, c.benchmarks)
 	}
@@ -278,6 +293,122 @@ func (c *check) replay(ctx context.Context, d *document) (string, error) {
 		return "", errors.New("hits, misses, evictions, requests or bytes are not the CPU's")
 	}
 	return "the CPU's counters", nil
+}
+
+// deviceFile is the device model that the probe writes.
+func (c *check) deviceFile() string {
+	if c.emulated { // a stand-in has no times: what is simulated is made up
+		return filepath.Join(c.repository, "devicemodels/testdata/made-up-gpu.device.yaml")
+	}
+	return filepath.Join(c.out, "here.device.yaml")
+}
+
+// probe measures this machine, with the image and the trace that the step before it made. On a stand-in every call is made once, without a number.
+func (c *check) probe(ctx context.Context, d *document) (string, error) {
+	if c.emulated {
+		out, err := c.windrow(ctx, "probe", "--backend", "cuda")
+		if says := strings.TrimSpace(string(out)); err != nil || !strings.Contains(says, "emulated, no timings") {
+			return says, errors.Join(err, errors.New("the stand-in was not gone through as one"))
+		}
+		return strings.TrimSpace(string(out)), nil
+	}
+	out, err := c.windrow(ctx, "probe", "synth.flash.safetensors", "--trace", "synth.trace.arrow", "--io", "pread", "--backend", "cuda", "--budget", "25s", "--max-drift", "1000",
+		"-o", c.deviceFile(), "--json")
+	if err == nil {
+		d.Probe, err = section(out)
+		return "flash, host and GPU: " + filepath.Base(c.deviceFile()), err
+	}
+	// A drive that cannot be measured, such as one in memory, leaves the GPU.
+	alone, second := c.windrow(ctx, "probe", "--backend", "cuda", "--json")
+	if second == nil {
+		d.Probe = alone
+	}
+	return "", errors.Join(err, second)
+}
+
+// section is the GPU of a device model.
+func section(device []byte) (json.RawMessage, error) {
+	var doc struct {
+		GPU json.RawMessage `json:"gpu"`
+	}
+	if err := json.Unmarshal(device, &doc); err != nil {
+		return nil, err
+	}
+	if len(doc.GPU) == 0 {
+		return nil, errors.New("the device model has no GPU")
+	}
+	return doc.GPU, nil
+}
+
+// simulate compares replays with simulations on the probed device.
+func (c *check) simulate(ctx context.Context, d *document) (string, error) {
+	if _, err := os.Stat(c.deviceFile()); err != nil {
+		return "", fmt.Errorf("there is no device model to simulate: %w", err)
+	}
+	same := true
+	for _, schedule := range []string{"demand", "lookahead"} {
+		common := []string{"-m", "synth.flash.safetensors", "-t", "synth.trace.arrow", "--window", "2", "--io", "pread", "--parallel", "32", "--schedule", schedule, "--backend", "cuda"}
+		replay, simulation := []string{"replay", "-o", "measured.run.arrow"}, []string{"sim", "-d", c.deviceFile(), "--observed", "-o", "simulated.run.arrow"}
+		if c.emulated { // the made-up drive asks for another alignment than this one
+			replay, simulation = append(replay, "--direct", "off", "--reference-every", "0"), append(simulation, "--align", "1B")
+		}
+		for _, args := range [][]string{replay, simulation} {
+			if _, err := c.windrow(ctx, append(args, common...)...); err != nil {
+				return "", err
+			}
+		}
+		out, err := c.windrow(ctx, "validate", "simulated.run.arrow", "measured.run.arrow", "--json")
+		r, bad := comparison(out)
+		if bad != nil {
+			return "", errors.Join(err, bad)
+		}
+		if r.Name = schedule; c.emulated {
+			r = compared{Name: r.Name, Same: r.Same}
+		}
+		d.Compared, same = append(d.Compared, r), same && r.Same
+	}
+	if !same {
+		return "", errors.New("the simulator's hits, misses, evictions, requests or bytes are not the replay's")
+	}
+	return "the replay's counters", nil
+}
+
+// comparison reads the report of validate, whose exit code says only whether the rate is within its tolerance.
+func comparison(report []byte) (r compared, err error) {
+	var doc struct {
+		Comparison *struct {
+			Counters  bool    `json:"counters_equal"`
+			Bytes     bool    `json:"bytes_equal"`
+			Simulated float64 `json:"simulated_tokens_per_s"`
+			Measured  float64 `json:"measured_tokens_per_s"`
+			Error     float64 `json:"tokens_per_s_error_percent"`
+		} `json:"comparison"`
+		Runs []struct {
+			Meta struct {
+				Phases *struct {
+					Read    int64 `json:"read_ns"`
+					Stage   int64 `json:"stage_ns"`
+					Scatter int64 `json:"scatter_ns"`
+					Compute int64 `json:"compute_ns"`
+					Sync    int64 `json:"sync_ns"`
+				} `json:"phases"`
+			} `json:"meta"`
+		} `json:"runs"`
+	}
+	if err := json.Unmarshal(report, &doc); err != nil {
+		return r, err
+	}
+	if doc.Comparison == nil || len(doc.Runs) != 2 {
+		return r, errors.New("a report without a comparison of two runs")
+	}
+	k := doc.Comparison
+	r = compared{Same: k.Counters && k.Bytes, Simulated: k.Simulated, Measured: k.Measured, Error: k.Error}
+	for i := range doc.Runs {
+		if p := doc.Runs[i].Meta.Phases; p != nil {
+			r.Phases[i] = [5]int64{p.Read, p.Stage, p.Scatter, p.Compute, p.Sync}
+		}
+	}
+	return r, nil
 }
 
 // totals are those of the first run of a report.

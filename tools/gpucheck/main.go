@@ -1,5 +1,6 @@
 // Command gpucheck runs everything of this program that needs a GPU, on a machine that has one and nothing else: no Go, no network. It is given a
-// folder with programs that were built elsewhere (scripts/gpu-check -bundle) and this repository, and writes a JSON document and a page for docs/measured.
+// folder with programs that were built elsewhere (scripts/gpu-check -bundle) and this repository, and writes a JSON document, a page for docs/measured,
+// and here.device.yaml, the device model of the machine.
 //
 //	gpucheck -bundle bin/gpu-check -library libcuda.so.1 -o DIR
 //
@@ -37,6 +38,10 @@ func run(c *check, out string) error {
 			return err
 		}
 	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	c.out = out
 	if c.work, err = os.MkdirTemp("", "gpucheck"); err != nil {
 		return err
 	}
@@ -44,9 +49,6 @@ func run(c *check, out string) error {
 	doc := c.all(context.Background())
 	data, err := json.MarshalIndent(doc, "", " ")
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(out, "gpu-check.json"), append(data, '\n'), 0o644); err != nil {

@@ -38,7 +38,7 @@ func (d *document) page() string {
 	}
 	if d.Emulated {
 		b.WriteString("This was an emulation: it shows that everything runs and agrees with the CPU, and has no times. Still to be measured on a device: the rates of kernels beside its " +
-			"bandwidth, tokens per second, and the parts of a replay.\n\n")
+			"bandwidth, tokens per second, the parts of a replay, and the device model.\n\n")
 	}
 	b.WriteString("| step | result | seconds | |\n|---|---|---:|---|\n")
 	for _, s := range d.Steps {
@@ -61,6 +61,13 @@ func (d *document) page() string {
 			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.Name, yes(r.Same), number(r.CPURate), number(r.CUDARate))
 		}
 	}
+	if len(d.Compared) > 0 {
+		b.WriteString("\nSimulation on the probed device beside a replay:\n\n| schedule | same counters | simulated (tokens/s) | measured (tokens/s) | error (%) |\n|---|---|---:|---:|---:|\n")
+		for _, r := range d.Compared {
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.Name, yes(r.Same), number(r.Simulated), number(r.Measured), number(r.Error))
+		}
+		d.phases(&b)
+	}
 	if len(d.Kernels) > 0 {
 		b.WriteString("\nKernels at the sizes of OPT-6.7B. A copy on the device reads and writes each byte; `scatter-pinned` is limited by the bus.\n\n" +
 			"| kernel | GB/s | of the copy |\n|---|---:|---:|\n")
@@ -69,6 +76,19 @@ func (d *document) page() string {
 		}
 	}
 	return b.String()
+}
+
+// phases is what the replays on demand did, simulated and by the device's events. There are none of an emulation.
+func (d *document) phases(b *strings.Builder) {
+	for _, r := range d.Compared {
+		if r.Phases[0] == [5]int64{} || r.Phases[1] == [5]int64{} {
+			continue
+		}
+		fmt.Fprintf(b, "\nPhases of %s, all tokens:\n\n| phase | simulated (ms) | measured (ms) |\n|---|---:|---:|\n", r.Name)
+		for i, name := range []string{"read", "stage", "scatter", "compute", "sync"} {
+			fmt.Fprintf(b, "| %s | %s | %s |\n", name, number(float64(r.Phases[0][i])/1e6), number(float64(r.Phases[1][i])/1e6))
+		}
+	}
 }
 
 // number has three digits; what was not measured is a dash.

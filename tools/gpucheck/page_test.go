@@ -46,3 +46,27 @@ func TestPageSaysWhatFailedAndWhatIsEmulated(t *testing.T) {
 		t.Errorf("%d steps failed", d.failed())
 	}
 }
+
+// TestComparison: the report of validate, with phases on one side or both, and what is none.
+func TestComparison(t *testing.T) {
+	const report = `{"comparison": {"counters_equal": true, "bytes_equal": true, "simulated_tokens_per_s": 11, "measured_tokens_per_s": 10, "tokens_per_s_error_percent": 10},
+		"runs": [{"meta": {"phases": {"clock": "model", "read_ns": 1, "stage_ns": 2, "scatter_ns": 3, "compute_ns": 4, "sync_ns": 5}}}, {"meta": {}}]}`
+	r, err := comparison([]byte(report))
+	if err != nil || !r.Same || r.Error != 10 || r.Phases != [2][5]int64{{1, 2, 3, 4, 5}, {}} {
+		t.Errorf("%+v, %v", r, err)
+	}
+	d := &document{Compared: []compared{r}}
+	if page := d.page(); !strings.Contains(page, "|  | yes | 11 | 10 | 10 |") || strings.Contains(page, "Phases of") {
+		t.Errorf("one side has no phases:\n%s", page)
+	}
+	d.Compared[0].Phases[1] = [5]int64{1e6, 0, 2e6, 0, 0}
+	if page := d.page(); !strings.Contains(page, "| scatter | 3e-06 | 2 |") {
+		t.Errorf("the page lacks its phases:\n%s", page)
+	}
+	if _, err := comparison([]byte(`{"runs": []}`)); err == nil {
+		t.Error("a report without a comparison gave no error")
+	}
+	if _, err := section([]byte(`{"name": "x"}`)); err == nil {
+		t.Error("a device model without a GPU gave no error")
+	}
+}
