@@ -143,6 +143,9 @@ func TestProbeGPU(t *testing.T) {
 	if out := must(t, "probe", "--backend", "cuda"); !strings.Contains(out, "emulated, no timings") || strings.Contains(out, "GB/s") {
 		t.Errorf("on the stand-in: %q", out)
 	}
+	if out := must(t, "probe", "--backend", "cuda", "--json"); !strings.Contains(out, `"emulated": true`) {
+		t.Errorf("on the stand-in: %q", out)
+	}
 	for _, line := range []string{"probe --backend cuda -o here.device.yaml", "probe . --backend cuda -o new.device.yaml"} {
 		if o := command(words(t, line)...); o.code != exitHost || !strings.Contains(o.stderr, "has no clock") {
 			t.Errorf("%s: exit %d: %s", line, o.code, o.stderr)

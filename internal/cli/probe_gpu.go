@@ -42,15 +42,28 @@ func (e *env) probeGPU(c *cli.Context) (g *devicemodels.GPU, err error) {
 		if c.IsSet("out") {
 			return nil, fmt.Errorf("%w; without -o and PATH every call is made once as a check, and no number comes of it", err)
 		}
-		calls, err := gpu.Check(c.Context, d)
-		if err == nil {
-			fmt.Fprintf(e.stdout, "%s: emulated, no timings: %d calls work\n", d.Facts.Name, calls)
-		}
-		return nil, err
+		return nil, e.checkGPU(c, d)
 	} else if err != nil {
 		return nil, err
 	}
 	return e.measureGPU(c.Context, d)
+}
+
+// checkGPU goes through a device without a clock.
+func (e *env) checkGPU(c *cli.Context, d *kernels.Device) error {
+	calls, err := gpu.Check(c.Context, d)
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return printJSON(e.stdout, struct {
+			Device   string `json:"device"`
+			Emulated bool   `json:"emulated"`
+			Calls    int    `json:"calls"`
+		}{d.Facts.Name, true, calls})
+	}
+	_, err = fmt.Fprintf(e.stdout, "%s: emulated, no timings: %d calls work\n", d.Facts.Name, calls)
+	return err
 }
 
 // openDriver opens the driver that WINDROW_CUDA_LIBRARY names, or this machine's.

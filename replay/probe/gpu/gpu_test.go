@@ -18,17 +18,16 @@ import (
 
 // madeUp is a driver of a device that computes nothing and whose times follow from these numbers, in nanoseconds and bytes per nanosecond.
 type madeUp struct {
-	names        []string
-	host, busy   float64 // clocks of the host and of the one stream
-	launch, wait float64
-	events       []float64
-	jitter       int
-	failAfter    int // launches; 0 = never
-	cancel       func()
-	launches     int
-	allocated    int64
-	noClock      bool
-	slowGate     float64
+	names      []string
+	host, busy float64 // clocks of the host and of the one stream
+	events     []float64
+	jitter     int
+	failAfter  int // launches; 0 = never
+	cancel     func()
+	launches   int
+	allocated  int64
+	noClock    bool
+	slowGate   float64
 }
 
 // The made-up device: what the fit has to find.
