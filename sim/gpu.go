@@ -31,7 +31,7 @@ func ParseBackend(name string) (Backend, error) {
 // Stage is what one part of a layer asks of a GPU.
 type Stage struct {
 	Work   units.Nanos // of kernels that the engine's events enclose: what engine.DeviceTimes has of it
-	Around units.Nanos // of the small kernels and lists before and behind them
+	Around units.Nanos // of what else the stream does for it: small kernels, moves and lists before and behind them
 	Calls  int         // of the host
 	// Reply is how long what the host waits for takes to it; negative = it does not wait.
 	Reply units.Nanos
@@ -93,14 +93,14 @@ func (g *gpu) transfer(b units.Bytes) units.Nanos {
 
 // arrive is rows that close gaps, then rows that were read.
 func (g *gpu) arrive(h *Host, moved, loaded int) Stage {
-	var work units.Nanos
-	if moved > 0 {
-		work += g.compute.Copy.Time(units.Bytes(moved)*h.head.UnitBytes, 1)
+	s := g.stage(launch.Arrive(moved > 0, loaded > 0), 0)
+	if moved > 0 { // the engine's events enclose the scatter alone
+		s.Around += g.compute.Copy.Time(units.Bytes(moved)*h.head.UnitBytes, 1)
 	}
 	if loaded > 0 {
-		work += g.compute.Transfer.Time(units.Bytes(loaded)*h.head.UnitBytes, 1)
+		s.Work += g.compute.Transfer.Time(units.Bytes(loaded)*h.head.UnitBytes, 1)
 	}
-	return g.watch(g.stage(launch.Arrive(moved > 0, loaded > 0), work))
+	return g.watch(s)
 }
 
 // ffn is a feed-forward part over so many units.

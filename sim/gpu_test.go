@@ -48,8 +48,8 @@ const (
 	ffnWork         = 9000 + 8192/100 + 1
 	ffnAround       = 2*5000 + 2000
 	endsCalls       = 5 + 3 // ids, positions, slots, two tables; norm, head, logits
-	endsWork        = 4000 + 1000*2048*2/200
-	endsAround      = 2*2000 + 3*5000 + 2000
+	endsWork        = 4000 + 1000*2048*2/200 + 2000
+	endsAround      = 2*2000 + 3*5000
 	endsReply       = 5000 + 4*1000/10
 )
 
@@ -222,6 +222,10 @@ func TestGPUPhases(t *testing.T) {
 	}
 	if want := run.Meta.Totals.Wall - run.Meta.Totals.PartNanos[traces.PartPredict]; sum != want || p.Read != run.Meta.Totals.PartNanos[traces.PartIO] {
 		t.Errorf("phases %+v are %v, the parts %v", p, sum, want)
+	}
+	one := mustRun(t, oneToken(), gpuConfig(true)).Meta.Phases
+	if off := one.Compute - (attentionWork + ffnWork + endsWork); off < -4 || off > 4 || one.Scatter != arriveWork || one.Stage != 1000*arriveCalls {
+		t.Errorf("phases of one token: %+v", one)
 	}
 	if free := mustRun(t, src, gpuConfig(false)).Meta.Phases; free.Compute != p.Compute || free.Scatter != p.Scatter {
 		t.Errorf("the device works otherwise without being waited for: %+v and %+v", free, p)

@@ -63,4 +63,4 @@ func FFN(fromFlash bool) Calls {
 }
 
 // Head is the last norm and the output head. The logits that it brings back are a transfer of their own.
-func Head() Calls { return Calls{MatVecs: 1, Around: 1, Lists: 1} }
+func Head() Calls { return Calls{MatVecs: 1, Small: 1, Lists: 1} }

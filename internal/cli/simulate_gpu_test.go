@@ -94,7 +94,8 @@ func TestAddGPU(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := devicemodels.Load("new.device.yaml")
-	if err != nil || again.GPU == nil || !strings.Contains(again.Sources["gpu"], "1970-01-01T00:00:00Z") || !strings.Contains(again.Sources["gpu"], "missed by 0.133 %") {
+	if err != nil || again.GPU == nil || !strings.Contains(again.Sources["gpu"], "1970-01-01T00:00:00Z") || !strings.Contains(again.Sources["gpu"], "missed by 0.133 %") ||
+		again.Sources["gpu.dense_rate"] != "fit: a line over the samples of dense, of which there are 1" {
 		t.Errorf("%v: %q", err, again.Sources["gpu"])
 	}
 	var out strings.Builder
