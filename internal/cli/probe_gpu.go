@@ -91,13 +91,7 @@ func addGPU(d *devicemodels.Device, g *devicemodels.GPU, when time.Time) {
 	d.Sources["gpu"] = fmt.Sprintf("measured by windrow probe --backend cuda on %s: medians of %d runs by the device's events; the worst sample, %s of %s, is missed by %s %%",
 		when.UTC().Format(time.RFC3339), worst.Runs, worst.Of, worst.Shape, report.Sig3(off))
 	for of, name := range map[string]string{"transfer": "transfer", "scatter": "scatter", "move": "move", "dense": "dense", "rows": "row", "kv": "kv"} {
-		sizes := 0
-		for i := range g.Samples {
-			if g.Samples[i].Of == of {
-				sizes++
-			}
-		}
-		text := fmt.Sprintf("fit: a line over the samples of %s, of which there are %d", of, sizes)
+		text := fmt.Sprintf("fit: a line over the sizes of the samples of %s, of weights those in fp16", of)
 		d.Sources["gpu."+name+"_rate"], d.Sources["gpu."+name+"_fixed"] = text, text
 	}
 	d.Sources["gpu.memory"] = "what the driver says"
