@@ -103,26 +103,26 @@ type check struct {
 // all runs every step, also after one that failed, if there is a device.
 func (c *check) all(ctx context.Context) *document {
 	d := &document{Emulated: c.emulated}
-	// All limits together are 8 minutes.
-	if c.step(ctx, d, "device", 30*time.Second, c.device); d.Device == nil {
+	// All limits together are 6 minutes, with some seconds to spare for starting programs.
+	if c.step(ctx, d, "device", 20*time.Second, c.device); d.Device == nil {
 		return d
 	}
-	c.step(ctx, d, "kernels and conformance", 60*time.Second, func(ctx context.Context, _ *document) (string, error) {
+	c.step(ctx, d, "kernels and conformance", 50*time.Second, func(ctx context.Context, _ *document) (string, error) {
 		return c.tests(ctx, "kernels.test", "kernels/cuda", ".")
 	})
 	which := "."
 	if c.emulated { // the rest runs with all tests
 		which = "TestFamilies/cuda/(opt|llama-relu)$|TestPoliciesMoveRows/cuda"
 	}
-	c.step(ctx, d, "backend", 90*time.Second, func(ctx context.Context, _ *document) (string, error) {
+	c.step(ctx, d, "backend", 65*time.Second, func(ctx context.Context, _ *document) (string, error) {
 		return c.tests(ctx, "backend.test", "engine/cuda", which)
 	})
-	c.step(ctx, d, "generate", 40*time.Second, c.generate)
-	c.step(ctx, d, "record and replay", 90*time.Second, c.replay)
-	c.step(ctx, d, "probe", 90*time.Second, c.probe)
-	c.step(ctx, d, "simulation", 30*time.Second, c.simulate)
+	c.step(ctx, d, "generate", 25*time.Second, c.generate)
+	c.step(ctx, d, "record and replay", 60*time.Second, c.replay)
+	c.step(ctx, d, "probe", 70*time.Second, c.probe)
+	c.step(ctx, d, "simulation", 20*time.Second, c.simulate)
 	if !c.emulated {
-		c.step(ctx, d, "benchmarks", 50*time.Second, c.benchmarks)
+		c.step(ctx, d, "benchmarks", 40*time.Second, c.benchmarks)
 	}
 	return d
 }
