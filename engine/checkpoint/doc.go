@@ -27,7 +27,8 @@
 //
 //  1. Tensors of an open File are in range, ordered, contiguous and as long as dtype and shape say.
 //  2. A file under its final name was written completely and synced; everything else ends in ".partial".
-//  3. The same tensors, bytes and metadata give the same file, byte for byte.
+//  3. Opening a safetensors file allocates at most four times its size, whatever its header says.
+//  4. The same tensors, bytes and metadata give the same file, byte for byte.
 package checkpoint
 
 import "github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"slices"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
@@ -14,11 +13,9 @@ import (
 // File is an open safetensors file. Its methods may be called from several goroutines; the results of Tensors and
 // Metadata are copies.
 type File struct {
-	raw     *tensor.Raw
-	data    int64 // offset of the first tensor's first byte
-	tensors []TensorInfo
-	byName  map[string]int
-	meta    map[string]string
+	raw  *tensor.Raw
+	data int64 // offset of the first tensor's first byte
+	header
 }
 
 // Open opens a safetensors file and checks its header against the size of the file; it reads no tensor. A file that
@@ -38,20 +35,16 @@ func Open(path string) (*File, error) {
 
 // newFile reads the header of a file.
 func newFile(raw *tensor.Raw) (*File, error) {
-	header, err := readHeader(raw)
+	text, err := readHeader(raw)
 	if err != nil {
 		return nil, err
 	}
-	f := &File{raw: raw, data: 8 + int64(len(header))}
-	if f.tensors, f.meta, err = parseHeader(header, f.data); err != nil {
+	f := &File{raw: raw, data: 8 + int64(len(text))}
+	if f.header, err = parseHeader(text, f.data); err != nil {
 		return nil, err
 	}
 	if err := checkLength(f.tensors, f.data, raw.Size()); err != nil {
 		return nil, err
-	}
-	f.byName = make(map[string]int, len(f.tensors))
-	for i, t := range f.tensors {
-		f.byName[t.Name] = i
 	}
 	return f, nil
 }
@@ -105,14 +98,14 @@ func (f *File) Size() int64 { return f.raw.Size() }
 func (f *File) DataOffset() int64 { return f.data }
 
 // Metadata returns the strings of `__metadata__`; empty, not nil, when there are none.
-func (f *File) Metadata() map[string]string { return maps.Clone(f.meta) }
+func (f *File) Metadata() map[string]string { return f.metadata() }
 
 // Tensors returns all tensors, in the order of their data.
 func (f *File) Tensors() []TensorInfo { return slices.Clone(f.tensors) }
 
 // Tensor finds a tensor by its exact name.
 func (f *File) Tensor(name string) (TensorInfo, bool) {
-	i, ok := f.byName[name]
+	i, ok := f.find(name)
 	if !ok {
 		return TensorInfo{}, false
 	}

@@ -10,7 +10,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -90,22 +92,23 @@ func TestRefusesBrokenHeaders(t *testing.T) {
 		data   int
 		want   string
 	}{
-		"no object":       {`[]`, 0, "not a JSON object"},
-		"leading space":   {` {}`, 0, "not a JSON object"},
-		"text after":      {`{}{}`, 0, "after the end"},
-		"cut":             {`{"a":{"dtype":"U8"`, 0, "unexpected EOF"},
-		"trailing comma":  {`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},}`, 1, "invalid character"},
-		"not UTF-8":       {"{\"\xff\":{}}", 0, "UTF-8"},
-		"unknown field":   {one(`{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":1}`), 1, `unknown field "x"`},
-		"case of a field": {one(`{"DType":"U8","shape":[1],"data_offsets":[0,1]}`), 1, "unknown field"},
-		"no shape":        {one(`{"dtype":"U8","data_offsets":[0,1]}`), 1, "are needed"},
-		"three offsets":   {one(`{"dtype":"U8","shape":[1],"data_offsets":[0,1,2]}`), 1, "are needed"},
-		"fraction":        {one(`{"dtype":"U8","shape":[1.0],"data_offsets":[0,1]}`), 1, "whole number"},
-		"text as number":  {one(`{"dtype":"U8","shape":["1"],"data_offsets":[0,1]}`), 1, "whole number"},
-		"hole in front":   {one(`{"dtype":"U8","shape":[1],"data_offsets":[1,2]}`), 2, "belong to no tensor"},
-		"data after":      {one(`{"dtype":"U8","shape":[1],"data_offsets":[0,1]}`), 2, "after the last tensor"},
-		"metadata":        {`{"__metadata__":{"a":1}}`, 0, "not a string"},
-		"overlap":         {`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}`, 3, "inside tensor"},
+		"no object":        {`[]`, 0, "not a JSON object"},
+		"leading space":    {` {}`, 0, "not a JSON object"},
+		"text after":       {`{}{}`, 0, "after the end"},
+		"cut":              {`{"a":{"dtype":"U8"`, 0, "unexpected EOF"},
+		"trailing comma":   {`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},}`, 1, "invalid character"},
+		"half a character": {`{"\ud800":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 1, "surrogate"},
+		"not UTF-8":        {"{\"\xff\":{}}", 0, "UTF-8"},
+		"unknown field":    {one(`{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":1}`), 1, `unknown field "x"`},
+		"case of a field":  {one(`{"DType":"U8","shape":[1],"data_offsets":[0,1]}`), 1, "unknown field"},
+		"no shape":         {one(`{"dtype":"U8","data_offsets":[0,1]}`), 1, "are needed"},
+		"three offsets":    {one(`{"dtype":"U8","shape":[1],"data_offsets":[0,1,2]}`), 1, "are needed"},
+		"fraction":         {one(`{"dtype":"U8","shape":[1.0],"data_offsets":[0,1]}`), 1, "whole number"},
+		"text as number":   {one(`{"dtype":"U8","shape":["1"],"data_offsets":[0,1]}`), 1, "whole number"},
+		"hole in front":    {one(`{"dtype":"U8","shape":[1],"data_offsets":[1,2]}`), 2, "belong to no tensor"},
+		"data after":       {one(`{"dtype":"U8","shape":[1],"data_offsets":[0,1]}`), 2, "after the last tensor"},
+		"metadata":         {`{"__metadata__":{"a":1}}`, 0, "not a string"},
+		"overlap":          {`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}`, 3, "inside tensor"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := openBytes(raw(c.header, c.data))
@@ -210,14 +213,101 @@ func TestOpenRefusesAFolder(t *testing.T) {
 	}
 }
 
-// FuzzHeader: a header that is accepted describes the file completely, means the same to encoding/json, and survives being
+// Opening a file of n bytes may allocate this much in all. The bytes that a test holds as the file are not among them.
+const (
+	allocPerByte = 4
+	allocFixed   = 1 << 16 // the File, the scanners, the text of an error, and what the fuzzing engine does meanwhile
+)
+
+// allocated returns the bytes that have been allocated on the heap so far, to the byte: package metrics would be off by
+// what every size class has in reserve.
+func allocated() uint64 {
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.TotalAlloc
+}
+
+// TestOpeningTakesMemoryInProportion opens files that hold as many tensors, dimensions and metadata in their bytes as JSON
+// can, and files whose error has much to name.
+func TestOpeningTakesMemoryInProportion(t *testing.T) {
+	const n = 1 << 17
+	word := func(i int) string { return strconv.FormatInt(int64(i), 36) }
+	long := strings.Repeat("a", 20*n)
+	object := func(n int, member func(i int) string) string {
+		var out strings.Builder
+		for i := range n {
+			out.WriteString(",")
+			out.WriteString(member(i))
+		}
+		return "{" + out.String()[1:] + "}"
+	}
+	scalar := func(i int) string {
+		return fmt.Sprintf(`"%s":{"dtype":"U8","shape":[],"data_offsets":[%d,%d]}`, word(i), i, i+1)
+	}
+	shaped := func(shape string) func(i int) string {
+		return func(i int) string {
+			return fmt.Sprintf(`"%s":{"dtype":"U8","shape":[%s],"data_offsets":[0,0]}`, word(i), shape)
+		}
+	}
+	dims := strings.Repeat("0,", maxRank-1) + "0"
+	for name, c := range map[string]struct {
+		header string
+		data   int
+		want   string // of the error
+	}{
+		"scalars":       {object(n, scalar), n, ""},
+		"reversed":      {object(n, func(i int) string { return scalar(n - 1 - i) }), n, ""},
+		"empty":         {object(n, shaped("0")), 0, ""},
+		"dimensions":    {object(n, shaped(dims)), 0, ""},
+		"escaped names": {object(n, func(i int) string { return `"\n` + shaped("0")(i)[1:] }), 0, ""},
+		"types": {object(n, func(i int) string {
+			return strings.ReplaceAll(shaped("0")(i), "U8", []string{"F8_E4M3", "\\u00498"}[i%2])
+		}), 0, ""},
+		"metadata":          {`{"__metadata__":` + object(n, func(i int) string { return `"` + word(i) + `":""` }) + `}`, 0, ""},
+		"escaped metadata":  {`{"__metadata__":` + object(n, func(i int) string { return `"\t` + word(i) + `":"\n"` }) + `}`, 0, ""},
+		"a long value":      {`{"__metadata__":{"a":"` + long + `"}}`, 0, ""},
+		"an escaped value":  {`{"__metadata__":{"a":"` + strings.Repeat(`\"`, n) + `"}}`, 0, ""},
+		"a long name":       {`{"` + long + `":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}`, 0, ""},
+		"an escaped name":   {`{"\n` + long + `":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}`, 0, ""},
+		"a long name twice": {`{"` + long + `":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"` + long + `":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}`, 0, "occurs twice"},
+		"a name twice":      {object(n, func(i int) string { return scalar(i % (n - 1)) }), n, `"0" occurs twice`},
+		"metadata twice":    {`{"__metadata__":` + object(n, func(i int) string { return `"` + word(i%(n-1)) + `":""` }) + `}`, 0, `"0" occurs twice`},
+		"an error":          {`{"` + long + `":{"` + long + `":1}}`, 0, "unknown field"},
+		"a type":            {`{"` + long + `":{"dtype":"` + long + `","shape":[],"data_offsets":[0,0]}}`, 0, `dtype "aaa`},
+		"a number":          {`{"` + long + `":{"shape":[` + strings.Repeat("1", 20*n) + `]}}`, 0, "not a whole number"},
+		"many dimensions":   {object(1, shaped(strings.Repeat("0,", n)+"0")), 0, "more than 24 numbers"},
+		"the last brace":    {strings.TrimSuffix(object(n, scalar), "}"), n, "unexpected EOF"},
+		"nothing but lists": {strings.Repeat(`{"":`, n), 0, "unknown field"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := raw(c.header, c.data)
+			before := allocated()
+			_, err := openBytes(file)
+			used := allocated() - before
+			t.Logf("%d bytes, %.2f times that allocated", len(file), float64(used)/float64(len(file)))
+			if ok := err == nil && c.want == "" || err != nil && c.want != "" && strings.Contains(err.Error(), c.want); !ok {
+				t.Errorf("error %.300v, want %q", err, c.want)
+			}
+			if used > uint64(allocPerByte*len(file)) {
+				t.Errorf("%d bytes allocated for a file of %d", used, len(file))
+			}
+		})
+	}
+}
+
+// FuzzHeader: opening takes memory in proportion to the file; a header that is accepted describes the file completely, means the same to encoding/json, and survives being
 // written again.
 func FuzzHeader(f *testing.F) {
 	f.Add([]byte(`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"F16","shape":[1,1],"data_offsets":[2,4]}} `), uint16(4))
 	f.Add([]byte(`{"__metadata__":{"k":"v"},"s":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}`), uint16(4))
 	f.Add([]byte(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`), uint16(1))
 	f.Fuzz(func(t *testing.T, header []byte, n uint16) {
-		file, err := openBytes(raw(string(header), int(n)))
+		whole := raw(string(header), int(n))
+		before := allocated()
+		file, err := openBytes(whole)
+		if used := allocated() - before; used > uint64(allocPerByte*len(whole)+allocFixed) {
+			t.Fatalf("%d bytes allocated for a file of %d", used, len(whole))
+		}
 		if err != nil {
 			if !errors.Is(err, ErrFormat) && !errors.Is(err, ErrUnsupported) {
 				t.Fatalf("no kind: %v", err)
@@ -242,12 +332,12 @@ func FuzzHeader(f *testing.F) {
 		if len(again)%64 != 0 {
 			t.Fatalf("header of %d bytes is not aligned", len(again))
 		}
-		got, meta, err := parseHeader(again[8:], int64(len(again)))
+		got, err := parseHeader(again[8:], int64(len(again)))
 		if err != nil {
 			t.Fatalf("%v in %s", err, again)
 		}
-		if fmt.Sprint(got, meta) != fmt.Sprint(placed, file.Metadata()) {
-			t.Fatalf("wrote %v\nread  %v", placed, got)
+		if fmt.Sprint(got.tensors, got.metadata()) != fmt.Sprint(placed, file.Metadata()) {
+			t.Fatalf("wrote %v\nread  %v", placed, got.tensors)
 		}
 	})
 }

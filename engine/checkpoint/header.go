@@ -3,70 +3,90 @@ package checkpoint
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strconv"
 	"unicode/utf8"
+
+	"github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
 )
 
 // maxHeader is the largest header accepted, the limit of the reference library.
 const maxHeader = 100_000_000
 
+// maxRank is the largest number of dimensions accepted. No model comes near it. A dimension has as little as two bytes in
+// a header and takes eight in memory: without a limit, a header of nothing else would need five times its own size.
+const maxRank = 24
+
 // metadataKey is the one name in a header that is not a tensor.
 const metadataKey = "__metadata__"
 
-// parseHeader reads the JSON header of a file whose data starts at offset dataStart. The tensors come back in the order
-// of their data, with absolute offsets; that they cover the data without holes is checked, that the file is as long as
-// they say is not.
-func parseHeader(header []byte, dataStart int64) ([]TensorInfo, map[string]string, error) {
-	if len(header) == 0 || header[0] != '{' {
-		return nil, nil, fmt.Errorf("%w: the header is not a JSON object", ErrFormat)
-	}
-	if !utf8.Valid(header) {
-		return nil, nil, fmt.Errorf("%w: the header is not UTF-8", ErrFormat)
-	}
-	p := newTokens(header)
-	var tensors []TensorInfo
-	meta := map[string]string{}
-	err := p.object(func(key string) error {
-		if key == metadataKey {
-			return p.object(func(name string) (err error) {
-				meta[name], err = p.text("value of metadata " + strconv.Quote(name))
-				return err
-			})
-		}
-		t, err := p.tensor(key)
-		tensors = append(tensors, t)
-		return err
-	})
-	if err == nil {
-		err = p.end()
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("header byte %d: %w", p.dec.InputOffset(), err)
-	}
-	if err := place(tensors, dataStart); err != nil {
-		return nil, nil, err
-	}
-	return tensors, meta, nil
+// header is what the JSON header of a file says.
+type header struct {
+	tensors []TensorInfo // in the order of their data, with absolute offsets
+	byName  []uint32     // indices of tensors, sorted by name
+	// meta is the JSON object of the metadata, checked, or nil. It stays text because an entry has as little as nine bytes
+	// and takes six times that in a map.
+	meta []byte
 }
 
-// place sorts the tensors by offset, demands that each starts where the one before ends, and makes the offsets absolute.
-func place(tensors []TensorInfo, dataStart int64) error {
-	slices.SortFunc(tensors, func(a, b TensorInfo) int {
-		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Size, b.Size), cmp.Compare(a.Name, b.Name))
+// parseHeader reads the JSON header of a file whose data starts at offset dataStart. That the tensors cover the data
+// without holes is checked, that the file is as long as they say is not.
+//
+// What it allocates is at most three times the header: the header is walked twice, once to check and count, once to fill
+// lists of the exact size.
+func parseHeader(data []byte, dataStart int64) (header, error) {
+	if len(data) == 0 || data[0] != '{' {
+		return header{}, fmt.Errorf("%w: the header is not a JSON object", ErrFormat)
+	}
+	if !utf8.Valid(data) {
+		return header{}, fmt.Errorf("%w: the header is not UTF-8", ErrFormat)
+	}
+	var tensors, dims, pairs int
+	s := &scanner{data: data}
+	err := scanHeader(s, visitor{
+		tensor: func(_ []byte, d *description) error { tensors++; dims += d.rank; return nil },
+		pair:   func(int) error { pairs++; return nil },
 	})
+	if err != nil {
+		return header{}, err
+	}
+	h := header{tensors: make([]TensorInfo, 0, tensors)}
+	shapes := make([]int64, 0, dims)
+	keys := make([]uint32, 0, pairs) // where the names of the metadata start
+	err = scanHeader(s, visitor{
+		tensor: func(name []byte, d *description) error {
+			from := len(shapes)
+			shapes = append(shapes, d.shape[:d.rank]...)
+			h.tensors = append(h.tensors, TensorInfo{Name: string(s.text(name)), DType: d.dtype, Shape: shapes[from:len(shapes):len(shapes)],
+				Offset: d.offsets[0], Size: d.size})
+			return nil
+		},
+		pair: func(at int) error { keys = append(keys, uint32(at)); return nil },
+		meta: func(object []byte) { h.meta = bytes.Clone(object) },
+	})
+	if err == nil {
+		err = refuseTwice(s, keys)
+	}
+	if err == nil {
+		err = h.index(s)
+	}
+	if err == nil {
+		err = h.place(dataStart)
+	}
+	return h, err
+}
+
+// place demands that each tensor starts where the one before ends, and makes the offsets absolute.
+func (h *header) place(dataStart int64) error {
 	end := int64(0)
-	for i := range tensors {
-		t := &tensors[i]
+	for i := range h.tensors {
+		t := &h.tensors[i]
 		switch {
 		case t.Offset < end:
-			return fmt.Errorf("%w: tensor %q starts at %d, inside tensor %q that ends at %d", ErrFormat, t.Name, t.Offset, tensors[i-1].Name, end)
+			return fmt.Errorf("%w: tensor %q starts at %d, inside tensor %q that ends at %d", ErrFormat,
+				tensor.Clip(t.Name), t.Offset, tensor.Clip(h.tensors[i-1].Name), end)
 		case t.Offset > end:
-			return fmt.Errorf("%w: %d bytes before tensor %q at %d belong to no tensor", ErrFormat, t.Offset-end, t.Name, t.Offset)
+			return fmt.Errorf("%w: %d bytes before tensor %q at %d belong to no tensor", ErrFormat, t.Offset-end, tensor.Clip(t.Name), t.Offset)
 		}
 		end += t.Size
 		t.Offset += dataStart
@@ -74,145 +94,213 @@ func place(tensors []TensorInfo, dataStart int64) error {
 	return nil
 }
 
-// tokens reads JSON token by token: unlike Unmarshal it sees a repeated name and does not ignore the case of names.
-type tokens struct{ dec *json.Decoder }
-
-func newTokens(data []byte) *tokens {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	return &tokens{dec}
-}
-
-func (p *tokens) next() (json.Token, error) {
-	tok, err := p.dec.Token()
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
+// index sorts the tensors by offset, fills byName and refuses a name that two tensors have.
+func (h *header) index(s *scanner) error {
+	slices.SortFunc(h.tensors, func(a, b TensorInfo) int {
+		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Size, b.Size), cmp.Compare(a.Name, b.Name))
+	})
+	h.byName = make([]uint32, len(h.tensors))
+	for i := range h.byName {
+		h.byName[i] = uint32(i)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
-	}
-	return tok, nil
-}
-
-// end demands that only white space is left.
-func (p *tokens) end() error {
-	if tok, err := p.dec.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: %v after the end of the object", ErrFormat, tok)
+	slices.SortFunc(h.byName, func(a, b uint32) int { return cmp.Compare(h.tensors[a].Name, h.tensors[b].Name) })
+	for i, at := range h.byName[min(1, len(h.byName)):] {
+		if name := h.tensors[at].Name; name == h.tensors[h.byName[i]].Name {
+			return secondTensor(s, name)
+		}
 	}
 	return nil
 }
 
-func (p *tokens) delim(want json.Delim) error {
-	tok, err := p.next()
-	if err == nil && tok != want {
-		err = fmt.Errorf("%w: %v where %v is expected", ErrFormat, tok, want)
+// find returns the index of a tensor.
+func (h *header) find(name string) (int, bool) {
+	i, ok := slices.BinarySearchFunc(h.byName, name, func(i uint32, name string) int { return cmp.Compare(h.tensors[i].Name, name) })
+	if !ok {
+		return 0, false
+	}
+	return int(h.byName[i]), true
+}
+
+// metadata returns the strings of the metadata.
+func (h *header) metadata() map[string]string {
+	pairs := map[string]string{}
+	if h.meta == nil {
+		return pairs
+	}
+	s := scanner{data: h.meta}
+	// parseHeader has accepted the object, so there is no error.
+	_ = s.object(func(name []byte) error {
+		key := string(s.text(name))
+		value, err := s.quoted()
+		pairs[key] = string(s.text(value))
+		return err
+	})
+	return pairs
+}
+
+// twice is the error of a name that two members of one object have.
+func twice(name []byte) error {
+	return fmt.Errorf("%w: the name %q occurs twice", ErrFormat, tensor.Clip(string(name)))
+}
+
+// secondTensor is the error of a tensor that occurs twice, with the position of the second one.
+func secondTensor(s *scanner, name string) error {
+	n := 0
+	return scanHeader(s, visitor{tensor: func(quoted []byte, _ *description) error {
+		if text := s.text(quoted); string(text) == name {
+			if n++; n == 2 {
+				return twice(text)
+			}
+		}
+		return nil
+	}})
+}
+
+// refuseTwice sorts the positions of the names of the metadata by the names and refuses two equal ones.
+func refuseTwice(a *scanner, keys []uint32) error {
+	b := &scanner{data: a.data} // for the other of two names
+	compare := func(x, y uint32) int { return bytes.Compare(a.textAt(x), b.textAt(y)) }
+	slices.SortFunc(keys, compare)
+	for i := 1; i < len(keys); i++ {
+		if compare(keys[i-1], keys[i]) == 0 {
+			return fmt.Errorf("header byte %d: %w", max(keys[i-1], keys[i]), twice(a.textAt(keys[i])))
+		}
+	}
+	return nil
+}
+
+// description is what a header says of one tensor. It has no memory of its own, so that one can be used for all.
+type description struct {
+	dtype   DType
+	shape   [maxRank]int64
+	offsets [maxRank]int64 // relative to the data; more than two are an error that wants to say so
+	rank    int
+	ends    int // how many offsets there are
+	size    int64
+	has     [len(fields)]bool // the fields that were there
+}
+
+// fields are the names of what describes a tensor.
+var fields = [...]string{"dtype", "shape", "data_offsets"}
+
+// visitor is what scanHeader calls. A member that is nil is left out.
+type visitor struct {
+	// tensor is called with the quoted name of a tensor and its checked description, which must not be kept.
+	tensor func(name []byte, d *description) error
+	pair   func(at int) error  // with the position of each name of the metadata
+	meta   func(object []byte) // with the whole object of the metadata
+}
+
+// scanHeader walks a header from front to back. It checks everything but what two tensors, or two names of the metadata,
+// have to do with each other.
+func scanHeader(s *scanner, v visitor) error {
+	s.at = 0
+	var d description
+	hasMeta := false
+	err := s.object(func(name []byte) error {
+		if string(s.text(name)) == metadataKey {
+			if hasMeta {
+				return twice([]byte(metadataKey))
+			}
+			hasMeta = true
+			return s.metadata(v)
+		}
+		err := s.tensor(&d)
+		if err == nil {
+			err = d.check()
+		}
+		if err != nil {
+			return fmt.Errorf("tensor %q: %w", tensor.Clip(string(s.text(name))), err)
+		}
+		if v.tensor != nil {
+			return v.tensor(name, &d)
+		}
+		return nil
+	})
+	if err == nil {
+		err = s.end()
+	}
+	if err != nil {
+		return fmt.Errorf("header byte %d: %w", s.at, err)
+	}
+	return nil
+}
+
+// metadata reads an object whose values are strings.
+func (s *scanner) metadata(v visitor) error {
+	s.space()
+	start := s.at
+	err := s.object(func(name []byte) error {
+		if v.pair != nil {
+			if err := v.pair(s.nameAt); err != nil {
+				return err
+			}
+		}
+		if _, err := s.quoted(); err != nil {
+			return fmt.Errorf("value of metadata %q: %w", tensor.Clip(string(s.text(name))), err)
+		}
+		return nil
+	})
+	if err == nil && v.meta != nil {
+		v.meta(s.data[start:s.at])
 	}
 	return err
 }
 
-// object reads an object; member is called with each name and must read the value.
-func (p *tokens) object(member func(name string) error) error {
-	if err := p.delim('{'); err != nil {
-		return err
-	}
-	return p.members(member)
-}
-
-// members reads what follows the opening brace, with the closing one.
-func (p *tokens) members(member func(name string) error) error {
-	seen := map[string]bool{}
-	for p.dec.More() {
-		name, err := p.text("name")
-		if err != nil {
-			return err
+// tensor reads the description of one tensor.
+func (s *scanner) tensor(d *description) error {
+	d.has = [len(fields)]bool{}
+	return s.object(func(name []byte) error {
+		field := s.text(name)
+		i := slices.Index(fields[:], string(field))
+		switch {
+		case i < 0:
+			return fmt.Errorf("%w: unknown field %q", ErrFormat, tensor.Clip(string(field)))
+		case d.has[i]:
+			return twice(field)
 		}
-		if seen[name] {
-			return fmt.Errorf("%w: the name %q occurs twice", ErrFormat, name)
-		}
-		seen[name] = true
-		if err := member(name); err != nil {
-			return err
-		}
-	}
-	return p.delim('}')
-}
-
-func (p *tokens) text(what string) (string, error) {
-	tok, err := p.next()
-	if err != nil {
-		return "", err
-	}
-	s, ok := tok.(string)
-	if !ok {
-		return "", fmt.Errorf("%w: %s is %v, not a string", ErrFormat, what, tok)
-	}
-	return s, nil
-}
-
-// counts reads an array of integers from 0 to 2^63−1.
-func (p *tokens) counts(what string) ([]int64, error) {
-	if err := p.delim('['); err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	list := []int64{}
-	for p.dec.More() {
-		tok, err := p.next()
-		if err != nil {
-			return nil, err
-		}
-		num, _ := tok.(json.Number)
-		v, err := strconv.ParseInt(string(num), 10, 64)
-		if err != nil || v < 0 || num == "-0" {
-			return nil, fmt.Errorf("%w: %s: %v is not a whole number from 0 to 2^63-1", ErrFormat, what, tok)
-		}
-		list = append(list, v)
-	}
-	return list, p.delim(']')
-}
-
-// tensor reads the description of one tensor; its Offset is still relative to the data.
-func (p *tokens) tensor(name string) (TensorInfo, error) {
-	t := TensorInfo{Name: name}
-	var offsets []int64
-	err := p.object(func(key string) (err error) {
-		switch key {
+		d.has[i] = true
+		var err error
+		switch fields[i] {
 		case "dtype":
-			var s string
-			s, err = p.text("dtype")
-			t.DType = DType(s)
+			var quoted []byte
+			if quoted, err = s.quoted(); err == nil {
+				d.setType(s.text(quoted))
+			}
 		case "shape":
-			t.Shape, err = p.counts("shape")
+			d.rank, err = s.counts(&d.shape)
 		case "data_offsets":
-			offsets, err = p.counts("data_offsets")
-		default:
-			err = fmt.Errorf("%w: unknown field %q", ErrFormat, key)
+			d.ends, err = s.counts(&d.offsets)
 		}
-		return err
+		if err != nil {
+			return fmt.Errorf("%s: %w", fields[i], err)
+		}
+		return nil
 	})
-	if err == nil {
-		err = checkTensor(&t, offsets)
-	}
-	if err != nil {
-		return t, fmt.Errorf("tensor %q: %w", name, err)
-	}
-	return t, nil
 }
 
-// checkTensor completes t from its offsets and demands that they agree with dtype and shape.
-func checkTensor(t *TensorInfo, offsets []int64) error {
-	if t.DType == "" || t.Shape == nil || len(offsets) != 2 {
+// setType keeps the type of the tensor before where that is the same: a file has few types and many tensors.
+func (d *description) setType(name []byte) {
+	if string(d.dtype) != string(name) {
+		d.dtype = tensor.NamedType(name)
+	}
+}
+
+// check completes the description and demands that its parts agree.
+func (d *description) check() error {
+	if d.has != [len(fields)]bool{true, true, true} || d.dtype == "" || d.ends != 2 {
 		return fmt.Errorf("%w: dtype, shape and data_offsets [begin, end] are needed", ErrFormat)
 	}
+	shape, offsets := d.shape[:d.rank], d.offsets[:2]
 	if offsets[1] < offsets[0] {
 		return fmt.Errorf("%w: data_offsets %v are reversed", ErrFormat, offsets)
 	}
-	size, err := byteSize(t.DType, t.Shape)
-	if err != nil {
+	var err error
+	if d.size, err = byteSize(d.dtype, shape); err != nil {
 		return err
 	}
-	if got := offsets[1] - offsets[0]; got != size {
-		return fmt.Errorf("%w: %d bytes at data_offsets %v, but %s%v is %d bytes", ErrFormat, got, offsets, t.DType, t.Shape, size)
+	if got := offsets[1] - offsets[0]; got != d.size {
+		return fmt.Errorf("%w: %d bytes at data_offsets %v, but %s%v is %d bytes", ErrFormat, got, offsets, d.dtype, shape, d.size)
 	}
-	t.Offset, t.Size = offsets[0], size
 	return nil
 }

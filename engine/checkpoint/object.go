@@ -1,8 +1,11 @@
 package checkpoint
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"unicode/utf8"
@@ -38,6 +41,81 @@ func ParseObject(data []byte) (Object, error) {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	return o, nil
+}
+
+// tokens reads JSON token by token: unlike Unmarshal it sees a repeated name and does not ignore the case of names.
+type tokens struct{ dec *json.Decoder }
+
+func newTokens(data []byte) *tokens {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	return &tokens{dec}
+}
+
+func (p *tokens) next() (json.Token, error) {
+	tok, err := p.dec.Token()
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	return tok, nil
+}
+
+// end demands that only white space is left.
+func (p *tokens) end() error {
+	if tok, err := p.dec.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: %v after the end of the object", ErrFormat, tok)
+	}
+	return nil
+}
+
+func (p *tokens) delim(want json.Delim) error {
+	tok, err := p.next()
+	if err == nil && tok != want {
+		err = fmt.Errorf("%w: %v where %v is expected", ErrFormat, tok, want)
+	}
+	return err
+}
+
+// object reads an object; member is called with each name and must read the value.
+func (p *tokens) object(member func(name string) error) error {
+	if err := p.delim('{'); err != nil {
+		return err
+	}
+	return p.members(member)
+}
+
+// members reads what follows the opening brace, with the closing one.
+func (p *tokens) members(member func(name string) error) error {
+	seen := map[string]bool{}
+	for p.dec.More() {
+		name, err := p.name()
+		if err != nil {
+			return err
+		}
+		if seen[name] {
+			return fmt.Errorf("%w: the name %q occurs twice", ErrFormat, name)
+		}
+		seen[name] = true
+		if err := member(name); err != nil {
+			return err
+		}
+	}
+	return p.delim('}')
+}
+
+func (p *tokens) name() (string, error) {
+	tok, err := p.next()
+	if err != nil {
+		return "", err
+	}
+	s, ok := tok.(string)
+	if !ok {
+		return "", fmt.Errorf("%w: a name is %v, not a string", ErrFormat, tok)
+	}
+	return s, nil
 }
 
 // skip reads one value of any kind.

@@ -251,6 +251,9 @@ func pack(tensors []TensorInfo) ([]TensorInfo, error) {
 		if err == nil && size > math.MaxInt64-maxHeader-at {
 			err = fmt.Errorf("%w: the file would be larger than a file can be", ErrFormat)
 		}
+		if err == nil && len(t.Shape) > maxRank {
+			err = fmt.Errorf("%w: %d dimensions; at most %d are read", ErrUnsupported, len(t.Shape), maxRank)
+		}
 		if err == nil && seen[t.Name] {
 			err = fmt.Errorf("%w: the name is used twice or reserved", ErrFormat)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -144,6 +145,7 @@ func TestWriterRefusesBadPlans(t *testing.T) {
 		"no type":       {tensors: []TensorInfo{{Name: "a", DType: "X"}}},
 		"negative":      {tensors: []TensorInfo{{Name: "a", DType: U8, Shape: []int64{-1}}}},
 		"too large":     {tensors: []TensorInfo{{Name: "a", DType: U8, Shape: []int64{1 << 62}}, {Name: "b", DType: U8, Shape: []int64{1 << 62}}}},
+		"many dims":     {tensors: []TensorInfo{{Name: "a", DType: U8, Shape: slices.Repeat([]int64{1}, maxRank+1)}}},
 		"no such align": {tensors: []TensorInfo{u8("a")}, opt: WriterOptions{AlignTensor: "b"}},
 		"not UTF-8":     {tensors: []TensorInfo{u8("\xff")}},
 		"bad metadata":  {meta: map[string]string{"a": "\xff"}},

@@ -28,6 +28,17 @@ const (
 	U8   DType = "U8"
 )
 
+// NamedType is the type of that name. The names of the known types cost no memory, and every other one is clipped: it is
+// only good for a message.
+func NamedType(name []byte) DType {
+	for _, d := range [...]DType{F16, BF16, F32, U8, "BOOL", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0", "I16", "U16", "I32", "U32", "I64", "U64", "F64", "C64"} {
+		if string(d) == string(name) {
+			return d
+		}
+	}
+	return DType(Clip(string(name)))
+}
+
 // Size is the number of bytes of one element, 0 for an unknown type and for the types of less than a byte.
 func (d DType) Size() int64 {
 	switch d {
