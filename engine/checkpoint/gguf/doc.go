@@ -24,7 +24,7 @@
 //
 //  1. Tensors of an open File are in range, aligned, do not overlap and have no holes between them.
 //  2. Every dimension is at least 1, and rows of quantised tensors are whole blocks.
-//  3. Opening needs memory in proportion to the header, which is at most maxHeader bytes, whatever it says.
+//  3. Opening allocates at most four times the size of the file, whatever its header says, and reads at most maxHeader bytes.
 package gguf
 
 import "github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"

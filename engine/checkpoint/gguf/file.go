@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"math"
 	"slices"
 
@@ -16,6 +15,7 @@ const (
 	magic            = "GGUF"
 	alignmentKey     = "general.alignment"
 	defaultAlignment = 32 // docs/gguf.md
+	leastAlignment   = 8  // docs/gguf.md
 )
 
 // File is an open GGUF file. Its methods may be called from several goroutines; the results of Tensors and Metadata are
@@ -23,9 +23,9 @@ const (
 type File struct {
 	raw     *tensor.Raw
 	version int
-	meta    map[string]any
+	meta    []pair   // sorted by key
 	tensors []stored // in the order of their data
-	byName  map[string]int
+	byName  []uint32 // indices of tensors, sorted by name
 	notes   []string
 }
 
@@ -73,12 +73,11 @@ func newFile(raw *tensor.Raw) (*File, error) {
 	if f.tensors, err = p.tensors(tensors); err != nil {
 		return nil, err
 	}
-	if err := f.place(p.at, align); err != nil {
+	if err := f.index(); err != nil {
 		return nil, err
 	}
-	f.byName = make(map[string]int, len(f.tensors))
-	for i, t := range f.tensors {
-		f.byName[t.Name] = i
+	if err := f.place(p.at, align); err != nil {
+		return nil, err
 	}
 	return f, nil
 }
@@ -93,28 +92,64 @@ func (f *File) refuseParts() error {
 }
 
 func (f *File) alignment() (int64, error) {
-	v, ok := f.meta[alignmentKey]
+	v, ok := f.value(alignmentKey)
 	if !ok {
 		return defaultAlignment, nil
 	}
 	n, ok := v.(uint32)
-	if !ok || n < 8 || n&(n-1) != 0 {
-		return 0, fmt.Errorf("%w: %s is %v, not a power of two from 8 on", errFormat, alignmentKey, v)
+	switch {
+	case !ok: // the value of another type may be very long
+		return 0, fmt.Errorf("%w: %s is of type %T, not a uint32 that is a power of two from %d on", errFormat, alignmentKey, v, leastAlignment)
+	case n < leastAlignment || n&(n-1) != 0:
+		return 0, fmt.Errorf("%w: %s is %d, not a power of two from %d on", errFormat, alignmentKey, n, leastAlignment)
 	}
 	return int64(n), nil
 }
 
-// place sorts the tensors by offset, demands that each starts where the padding behind the one before ends, makes the
-// offsets absolute, and compares the end with the file.
-func (f *File) place(header, align int64) error {
-	up := func(n int64) int64 { return (n + align - 1) / align * align }
+// index sorts the tensors by offset, fills byName and refuses a name that two tensors have.
+func (f *File) index() error {
 	slices.SortFunc(f.tensors, func(a, b stored) int {
 		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Name, b.Name))
 	})
+	f.byName = make([]uint32, len(f.tensors))
+	for i := range f.byName {
+		f.byName[i] = uint32(i)
+	}
+	slices.SortFunc(f.byName, func(a, b uint32) int { return cmp.Compare(f.tensors[a].Name, f.tensors[b].Name) })
+	for i := range f.byName[min(1, len(f.byName)):] {
+		if name := f.tensors[f.byName[i]].Name; name == f.tensors[f.byName[i+1]].Name {
+			return fmt.Errorf("%w: the tensor %q occurs twice", errFormat, tensor.Clip(name))
+		}
+	}
+	return nil
+}
+
+// find returns a tensor.
+func (f *File) find(name string) (*stored, bool) {
+	i, ok := slices.BinarySearchFunc(f.byName, name, func(i uint32, name string) int { return cmp.Compare(f.tensors[i].Name, name) })
+	if !ok {
+		return nil, false
+	}
+	return &f.tensors[f.byName[i]], true
+}
+
+// value returns the value of a key, and whether the key is there.
+func (f *File) value(key string) (any, bool) {
+	i, ok := slices.BinarySearchFunc(f.meta, key, func(p pair, key string) int { return cmp.Compare(p.key, key) })
+	if !ok {
+		return nil, false
+	}
+	return f.meta[i].value, true
+}
+
+// place demands that each tensor starts where the padding behind the one before ends, makes the offsets absolute, and
+// compares the end with the file.
+func (f *File) place(header, align int64) error {
+	up := func(n int64) int64 { return (n + align - 1) / align * align }
 	start, end := up(header), int64(0)
 	for i := range f.tensors {
 		t := &f.tensors[i]
-		want := up(end)
+		want, bytes := up(end), t.bytes()
 		switch {
 		case t.Offset%align != 0:
 			return fmt.Errorf("%w: tensor %q at %d, which is no multiple of the alignment %d", errFormat, tensor.Clip(t.Name), t.Offset, align)
@@ -122,10 +157,10 @@ func (f *File) place(header, align int64) error {
 			return fmt.Errorf("%w: tensor %q at %d overlaps the one before, which ends at %d", errFormat, tensor.Clip(t.Name), t.Offset, end)
 		case t.Offset > want:
 			return fmt.Errorf("%w: %d bytes before tensor %q at %d belong to no tensor", errFormat, t.Offset-want, tensor.Clip(t.Name), t.Offset)
-		case t.bytes > math.MaxInt64-start-align-t.Offset:
+		case bytes > math.MaxInt64-start-align-t.Offset:
 			return fmt.Errorf("%w: tensor %q ends behind what a file can hold", errFormat, tensor.Clip(t.Name))
 		}
-		end = t.Offset + t.bytes
+		end = t.Offset + bytes
 		t.Offset += start
 	}
 	size := f.raw.Size()
@@ -149,11 +184,17 @@ func (f *File) Notes() []string { return slices.Clone(f.notes) }
 
 // Metadata returns all values by key: numbers as the Go type of their size, bool, string, slices of these, and []any for
 // arrays of arrays. The slices must not be changed.
-func (f *File) Metadata() map[string]any { return maps.Clone(f.meta) }
+func (f *File) Metadata() map[string]any {
+	meta := make(map[string]any, len(f.meta))
+	for _, p := range f.meta {
+		meta[p.key] = p.value
+	}
+	return meta
+}
 
 // Int returns a whole number of any size, and whether the key is there. Another type is a checkpoint.ErrFormat.
 func (f *File) Int(key string) (int64, bool, error) {
-	v, ok := f.meta[key]
+	v, ok := f.value(key)
 	if !ok {
 		return 0, false, nil
 	}
@@ -177,26 +218,26 @@ func (f *File) Int(key string) (int64, bool, error) {
 			return int64(v), true, nil
 		}
 	}
-	return 0, false, f.wrongType(key, "a whole number")
+	return 0, false, f.wrongType(key, v, "a whole number")
 }
 
 // Get returns the value of a key if it has the type T, and whether the key is there. Another type is a
 // checkpoint.ErrFormat.
 func Get[T any](f *File, key string) (T, bool, error) {
-	v, ok := f.meta[key]
+	v, ok := f.value(key)
 	if !ok {
 		var none T
 		return none, false, nil
 	}
 	x, ok := v.(T)
 	if !ok {
-		return x, false, f.wrongType(key, fmt.Sprintf("of type %T", x))
+		return x, false, f.wrongType(key, v, fmt.Sprintf("of type %T", x))
 	}
 	return x, true, nil
 }
 
-func (f *File) wrongType(key, want string) error {
-	return fmt.Errorf("gguf: %s: %w: %s is of type %T, not %s", f.Name(), errFormat, key, f.meta[key], want)
+func (f *File) wrongType(key string, v any, want string) error {
+	return fmt.Errorf("gguf: %s: %w: %s is of type %T, not %s", f.Name(), errFormat, key, v, want)
 }
 
 // Tensors returns all tensors, in the order of their data.
@@ -210,24 +251,24 @@ func (f *File) Tensors() []tensor.Info {
 
 // Tensor finds a tensor by its exact name.
 func (f *File) Tensor(name string) (tensor.Info, bool) {
-	i, ok := f.byName[name]
+	t, ok := f.find(name)
 	if !ok {
 		return tensor.Info{}, false
 	}
-	return f.tensors[i].Info, true
+	return t.Info, true
 }
 
 // Section returns a reader over the elements of one tensor, decoded and little-endian. It must not be used after Close.
 func (f *File) Section(name string) (*io.SectionReader, error) {
-	i, ok := f.byName[name]
+	t, ok := f.find(name)
 	if !ok {
 		return nil, fmt.Errorf("gguf: %s: tensor %q: %w", f.Name(), name, fs.ErrNotExist)
 	}
-	t := f.tensors[i]
-	if t.encoding.decode == nil {
+	e := t.encoding()
+	if e.decode == nil {
 		return io.NewSectionReader(f.raw, t.Offset, t.Size), nil
 	}
-	return io.NewSectionReader(t.encoding.blocks(f.raw, t.Offset, t.Size), 0, t.Size), nil
+	return io.NewSectionReader(e.blocks(f.raw, t.Offset, t.Size), 0, t.Size), nil
 }
 
 // Close closes the file.

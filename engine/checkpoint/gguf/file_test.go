@@ -13,7 +13,9 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -254,7 +256,115 @@ func TestReadsQ6K(t *testing.T) {
 	sameBytes(t, e, s)
 }
 
-// FuzzParse: whatever the file, no panic, an error with a kind or tensors that cover the file and can be read.
+// Opening a file of n bytes may allocate this much in all. The bytes that a test holds as the file are not among them.
+const (
+	allocPerByte = 4
+	allocFixed   = 1 << 17 // the reader's buffer is half of it; the rest is the File, errors, and what the fuzzing engine does meanwhile
+)
+
+// allocated returns the bytes that have been allocated on the heap so far, to the byte: package metrics would be off by
+// what every size class has in reserve.
+func allocated() uint64 {
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.TotalAlloc
+}
+
+// TestOpeningTakesMemoryInProportion opens files that hold as many keys, values and tensors in their bytes as the format
+// can, and files whose lengths lie.
+func TestOpeningTakesMemoryInProportion(t *testing.T) {
+	const n = 1 << 17
+	word := func(i int) string { return strconv.FormatInt(int64(i), 36) }
+	keys := func(value func(w *writer)) []byte {
+		w := header(0, n)
+		for i := range n {
+			value(w.text(word(i)))
+		}
+		return w.b
+	}
+	array := func(kind uint32, element func(w *writer)) []byte {
+		w := header(0, 1).text("a").u32(kindArray).u32(kind).u64(n)
+		for range n {
+			element(w)
+		}
+		return w.b
+	}
+	inner := func(kind uint32, data string) []byte {
+		return array(kindArray, func(w *writer) { w.u32(kind).u64(1).b = append(w.b, data...) })
+	}
+	tensors := func(at func(i int) int, dims ...uint64) []byte {
+		w := header(n, 1).keyU32(alignmentKey, leastAlignment)
+		for i := range n {
+			w.tensor(word(i), 0, uint64(at(i)*leastAlignment), dims...)
+		}
+		return w.data(leastAlignment, make([]byte, n*leastAlignment))
+	}
+	forward, backward := func(i int) int { return i }, func(i int) int { return n - 1 - i }
+	long := strings.Repeat("a", 20*n)
+	// Keys with lists in lists, each of which says that a share of the file is its own; the rest of the file is zeros.
+	const room = 64 * n
+	lies := func(share int) []byte {
+		w := header(0, uint64(room/share/leastPair)).text("a").u32(kindArray)
+		for range maxNesting - 1 {
+			w.u32(kindArray).u64(uint64(room / share / leastArray))
+		}
+		w.u32(kindText).u64(uint64(room / share / leastText))
+		return append(w.b, make([]byte, room)...)
+	}
+	for name, c := range map[string]struct {
+		file []byte
+		want string // of the error
+	}{
+		"keys of bytes":       {keys(func(w *writer) { w.u32(kindU8).b = append(w.b, 200) }), ""},
+		"keys of words":       {keys(func(w *writer) { w.u32(kindU16).b = append(w.b, 200, 200) }), ""},
+		"keys of doubles":     {keys(func(w *writer) { w.u32(kindF64).u64(1 << 62) }), ""},
+		"keys of texts":       {keys(func(w *writer) { w.u32(kindText).text("") }), ""},
+		"keys of short texts": {keys(func(w *writer) { w.u32(kindText).text("ab") }), ""},
+		"keys of arrays":      {keys(func(w *writer) { w.u32(kindArray).u32(kindU8).u64(0) }), ""},
+		"texts":               {array(kindText, func(w *writer) { w.text("") }), ""},
+		"short texts":         {array(kindText, func(w *writer) { w.text("a") }), ""},
+		"medium texts":        {array(kindText, func(w *writer) { w.text(strings.Repeat("a", 33)) }), ""},
+		"numbers":             {array(kindU64, func(w *writer) { w.u64(1) }), ""},
+		"bytes":               {array(kindU8, func(w *writer) { w.b = append(w.b, 1) }), ""},
+		"truths":              {array(kindBool, func(w *writer) { w.b = append(w.b, 1) }), ""},
+		"empty arrays":        {array(kindArray, func(w *writer) { w.u32(kindU8).u64(0) }), ""},
+		"arrays of one byte":  {inner(kindU8, "a"), ""},
+		"arrays of one truth": {inner(kindBool, "\x01"), ""},
+		"arrays of one word":  {inner(kindU16, "ab"), ""},
+		"arrays of one float": {inner(kindF32, "abcd"), ""},
+		"arrays of one text":  {inner(kindText, "\x00\x00\x00\x00\x00\x00\x00\x00"), ""},
+		"arrays of one array": {inner(kindArray, "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"), ""},
+		"tensors":             {tensors(forward), ""},
+		"tensors, backward":   {tensors(backward), ""},
+		"tensors of rank 1":   {tensors(forward, 2), ""},
+		"tensors of rank 4":   {tensors(forward, 1, 1, 1, 1), ""},
+		"one place":           {tensors(func(int) int { return 0 }), "overlaps"},
+		"one name":            {append(header(n, 0).b, bytes.Repeat(header(0, 0).tensor("a", 0, 0).b[24:], 2*n)...), "occurs twice"},
+		"one key":             {append(header(0, n).b, bytes.Repeat(header(0, 0).keyU32("a", 1).b[24:], n)...), "occurs twice"},
+		"a long key":          {header(0, 1).keyU32(long, 1).b, "too long"},
+		"a long text":         {header(0, 1).keyText("a", long).b, ""},
+		"a long alignment":    {header(0, 1).keyTexts(alignmentKey, long).b, "of type []string"},
+		"lying lengths":       {lies(maxNesting + 1), "a key of 0 bytes"},
+		"longer lists":        {lies(2), "arrays at byte"},
+		"the whole file":      {lies(1), "arrays at byte"},
+		"lying tensors":       {append(header(room/(leastTensor+leastData), 0).b, make([]byte, room)...), "empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := allocated()
+			_, err := openBytes(c.file)
+			used := allocated() - before
+			t.Logf("%d bytes, %.2f times that allocated; %.200v", len(c.file), float64(used)/float64(len(c.file)), err)
+			if ok := err == nil && c.want == "" || err != nil && c.want != "" && strings.Contains(err.Error(), c.want); !ok {
+				t.Errorf("error %.300v, want %q", err, c.want)
+			}
+			if used > uint64(allocPerByte*len(c.file)) {
+				t.Errorf("%d bytes allocated for a file of %d", used, len(c.file))
+			}
+		})
+	}
+}
+
+// FuzzParse: whatever the file, no panic, memory in proportion to it, an error with a kind or tensors that cover the file and can be read.
 func FuzzParse(f *testing.F) {
 	fixture, err := os.ReadFile("testdata/llama.gguf")
 	if err != nil {
@@ -268,7 +378,11 @@ func FuzzParse(f *testing.F) {
 	f.Add(header(1, 1).text("a").u32(kindArray).u32(kindArray).u64(1).u32(kindBool).u64(1).b)
 	f.Add(header(1, 0).tensor("s", 8, 0, 32, 1, 1, 2).data(32, make([]byte, 68)))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		before := allocated()
 		file, err := openBytes(b)
+		if used := allocated() - before; used > uint64(allocPerByte*len(b)+allocFixed) {
+			t.Fatalf("%d bytes allocated for a file of %d", used, len(b))
+		}
 		if err != nil {
 			if !errors.Is(err, errFormat) && !errors.Is(err, errUnsupported) {
 				t.Fatalf("no kind: %v", err)

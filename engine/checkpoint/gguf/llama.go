@@ -126,8 +126,8 @@ func (l *Llama) configureRest() error {
 // refuseFeatures refuses metadata of the architecture that is not part of the plain computation.
 func (l *Llama) refuseFeatures() error {
 	var unknown []string
-	for key, v := range l.file.meta {
-		name, ok := strings.CutPrefix(key, "llama.")
+	for _, p := range l.file.meta {
+		name, ok := strings.CutPrefix(p.key, "llama.")
 		if !ok {
 			continue
 		}
@@ -136,20 +136,19 @@ func (l *Llama) refuseFeatures() error {
 			"vocab_size", "attention.key_length", "attention.value_length", "attention.layer_norm_rms_epsilon", "rope.freq_base", "rope.dimension_count":
 			continue
 		case "expert_count", "expert_used_count":
-			if v == uint32(0) {
+			if p.value == uint32(0) {
 				continue
 			}
 		case "rope.scaling.type":
-			if v == "none" {
+			if p.value == "none" {
 				continue
 			}
 		}
-		unknown = append(unknown, tensor.Clip(key))
+		unknown = append(unknown, tensor.Clip(p.key))
 	}
 	if len(unknown) == 0 {
 		return nil
 	}
-	slices.Sort(unknown)
 	return fmt.Errorf("%w: features of the model that its plain architecture lacks: %s", errUnsupported, strings.Join(unknown, ", "))
 }
 

@@ -2,11 +2,14 @@ package gguf
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
@@ -20,28 +23,40 @@ const (
 	maxNesting    = 4         // of arrays in arrays, which no known writer makes
 )
 
-// The least sizes of a key with its value and of the description of a tensor.
+// The least sizes of what comes in lists. Names are not empty, and a tensor has data, which is aligned.
 const (
-	leastPair   = 8 + 4 + 1
-	leastTensor = 8 + 4 + 4 + 8
+	leastPair   = 8 + 1 + 4 + 1
+	leastTensor = 8 + 1 + 4 + 4 + 8
+	leastData   = leastAlignment
+	leastText   = 8
+	leastArray  = 4 + 8
 )
 
-// parser reads a header from front to back.
+// The buffer of a parser, and the most that is taken from it at once, a multiple of every number's size.
+const (
+	bufferSize = 1 << 16
+	pieceSize  = 1 << 15
+)
+
+// parser reads a header from front to back. A list is allocated at once, when its length is read, and the bytes that its
+// elements need at least are promised to them: no list inside it can count on them too, so that all lists together take
+// what the file's bytes can fill, at most four times their number, however the lengths lie.
 type parser struct {
-	r     *bufio.Reader
-	at    int64
-	limit int64 // of the header: the file's size or maxHeader
-	size  int64 // of the file
+	r        *bufio.Reader
+	at       int64
+	limit    int64 // of the header: the file's size or maxHeader
+	promised int64 // bytes behind at for what is still missing from the lists begun
+	size     int64 // of the file
 }
 
 func newParser(file io.ReaderAt, size int64) *parser {
 	limit := min(size, maxHeader)
-	return &parser{r: bufio.NewReaderSize(io.NewSectionReader(file, 0, limit), 1<<16), limit: limit, size: size}
+	return &parser{r: bufio.NewReaderSize(io.NewSectionReader(file, 0, limit), bufferSize), limit: limit, size: size}
 }
 
 // fits refuses n things of at least the given size each where the file has no room for them.
 func (p *parser) fits(n uint64, least int64, what string) error {
-	left := p.limit - p.at
+	left := max(0, p.limit-p.promised-p.at)
 	if n <= uint64(left/least) {
 		return nil
 	}
@@ -51,17 +66,20 @@ func (p *parser) fits(n uint64, least int64, what string) error {
 	return fmt.Errorf("%w: truncated: %d %s at byte %d, the file has %d bytes", errFormat, n, what, p.at, p.size)
 }
 
-// take reads n bytes.
-func (p *parser) take(n uint64) ([]byte, error) {
-	if err := p.fits(n, 1, "bytes"); err != nil {
+// take reads n bytes, at most pieceSize. They are valid until the next call.
+func (p *parser) take(n int) ([]byte, error) {
+	if err := p.fits(uint64(n), 1, "bytes"); err != nil {
 		return nil, err
 	}
-	b := make([]byte, n)
-	got, err := io.ReadFull(p.r, b)
-	p.at += int64(got)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = fmt.Errorf("%w: truncated at byte %d", errFormat, p.at)
+	b, err := p.r.Peek(n)
+	if errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%w: truncated at byte %d", errFormat, p.at+int64(len(b)))
 	}
+	if err != nil {
+		return nil, err
+	}
+	p.at += int64(n)
+	_, err = p.r.Discard(n)
 	return b, err
 }
 
@@ -83,11 +101,27 @@ func (p *parser) u64() (uint64, error) {
 
 func (p *parser) text() (string, error) {
 	n, err := p.u64()
+	if err == nil {
+		err = p.fits(n, 1, "bytes")
+	}
 	if err != nil {
 		return "", err
 	}
-	b, err := p.take(n)
-	return string(b), err
+	if n <= pieceSize {
+		b, err := p.take(int(n))
+		return string(b), err
+	}
+	var s strings.Builder
+	s.Grow(int(n))
+	for n > 0 {
+		b, err := p.take(int(min(n, pieceSize)))
+		if err != nil {
+			return "", err
+		}
+		s.Write(b)
+		n -= uint64(len(b))
+	}
+	return s.String(), nil
 }
 
 // key reads the name of a value or of a tensor.
@@ -119,29 +153,41 @@ func (p *parser) start() (version uint32, err error) {
 	return 0, fmt.Errorf("%w: version %d; 2 and 3 are", errUnsupported, version)
 }
 
-// metadata reads n keys with their values.
-func (p *parser) metadata(n uint64) (map[string]any, error) {
-	if err := p.fits(n, leastPair, "keys"); err != nil {
+// pair is a key with its value.
+type pair struct {
+	key   string
+	value any
+}
+
+// metadata reads n keys with their values and sorts them by key.
+func (p *parser) metadata(n uint64) ([]pair, error) {
+	meta, err := several(p, n, leastPair, "keys", p.pair)
+	if err != nil {
 		return nil, err
 	}
-	meta := map[string]any{}
-	for range n {
-		key, err := p.key("a key")
-		if err != nil {
-			return nil, err
-		}
-		if _, twice := meta[key]; twice {
-			return nil, fmt.Errorf("%w: the key %q occurs twice", errFormat, tensor.Clip(key))
-		}
-		kind, err := p.u32()
-		if err == nil {
-			meta[key], err = p.value(kind, 0)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("key %q: %w", tensor.Clip(key), err)
+	slices.SortFunc(meta, func(a, b pair) int { return cmp.Compare(a.key, b.key) })
+	for i := range meta[min(1, len(meta)):] {
+		if meta[i].key == meta[i+1].key {
+			return nil, fmt.Errorf("%w: the key %q occurs twice", errFormat, tensor.Clip(meta[i].key))
 		}
 	}
 	return meta, nil
+}
+
+func (p *parser) pair() (pair, error) {
+	key, err := p.key("a key")
+	if err != nil {
+		return pair{}, err
+	}
+	var value any
+	kind, err := p.u32()
+	if err == nil {
+		value, err = p.value(kind, 0)
+	}
+	if err != nil {
+		return pair{}, fmt.Errorf("key %q: %w", tensor.Clip(key), err)
+	}
+	return pair{key, value}, nil
 }
 
 // The types of values, from docs/gguf.md.
@@ -169,35 +215,7 @@ func (p *parser) value(kind uint32, depth int) (any, error) {
 	case kindArray:
 		return p.array(depth + 1)
 	}
-	list, err := p.numbers(kind, 1)
-	if err != nil {
-		return nil, err
-	}
-	switch list := list.(type) {
-	case []uint8:
-		return list[0], nil
-	case []int8:
-		return list[0], nil
-	case []uint16:
-		return list[0], nil
-	case []int16:
-		return list[0], nil
-	case []uint32:
-		return list[0], nil
-	case []int32:
-		return list[0], nil
-	case []float32:
-		return list[0], nil
-	case []bool:
-		return list[0], nil
-	case []uint64:
-		return list[0], nil
-	case []int64:
-		return list[0], nil
-	case []float64:
-		return list[0], nil
-	}
-	return nil, fmt.Errorf("%w: value of type %d", errFormat, kind)
+	return p.numbers(kind, 1, true)
 }
 
 func (p *parser) array(depth int) (any, error) {
@@ -214,113 +232,116 @@ func (p *parser) array(depth int) (any, error) {
 	}
 	switch kind {
 	case kindText:
-		if err := p.fits(n, 8, "texts"); err != nil {
-			return nil, err
-		}
-		return several(n, p.text)
+		return several(p, n, leastText, "texts", p.text)
 	case kindArray:
-		if err := p.fits(n, 12, "arrays"); err != nil {
-			return nil, err
-		}
-		return several(n, func() (any, error) { return p.array(depth + 1) })
+		return several(p, n, leastArray, "arrays", func() (any, error) { return p.array(depth + 1) })
 	}
-	return p.numbers(kind, n)
+	return p.numbers(kind, n, false)
 }
 
-// several reads n things one by one. The list grows with what is really there.
-func several[T any](n uint64, read func() (T, error)) ([]T, error) {
-	list := []T{}
-	for range n {
-		v, err := read()
-		if err != nil {
+// several reads n things of at least the given size each, one by one.
+func several[T any](p *parser, n uint64, least int64, what string, read func() (T, error)) ([]T, error) {
+	if err := p.fits(n, least, what); err != nil {
+		return nil, err
+	}
+	list := make([]T, n)
+	p.promised += int64(n) * least
+	for i := range list {
+		p.promised -= least
+		var err error
+		if list[i], err = read(); err != nil {
 			return nil, err
 		}
-		list = append(list, v)
 	}
 	return list, nil
 }
 
-// numbers reads n values of a type of fixed size.
-func (p *parser) numbers(kind uint32, n uint64) (any, error) {
+// numbers reads n values of a type of fixed size: a slice, or the one value alone.
+func (p *parser) numbers(kind uint32, n uint64, alone bool) (any, error) {
 	switch kind {
 	case kindU8:
-		return p.take(n)
+		return fixed(p, n, alone, 1, func(b []byte) uint8 { return b[0] })
 	case kindI8:
-		return fixed(p, n, 1, func(b []byte) int8 { return int8(b[0]) })
+		return fixed(p, n, alone, 1, func(b []byte) int8 { return int8(b[0]) })
 	case kindU16:
-		return fixed(p, n, 2, binary.LittleEndian.Uint16)
+		return fixed(p, n, alone, 2, binary.LittleEndian.Uint16)
 	case kindI16:
-		return fixed(p, n, 2, func(b []byte) int16 { return int16(binary.LittleEndian.Uint16(b)) })
+		return fixed(p, n, alone, 2, func(b []byte) int16 { return int16(binary.LittleEndian.Uint16(b)) })
 	case kindU32:
-		return fixed(p, n, 4, binary.LittleEndian.Uint32)
+		return fixed(p, n, alone, 4, binary.LittleEndian.Uint32)
 	case kindI32:
-		return fixed(p, n, 4, func(b []byte) int32 { return int32(binary.LittleEndian.Uint32(b)) })
+		return fixed(p, n, alone, 4, func(b []byte) int32 { return int32(binary.LittleEndian.Uint32(b)) })
 	case kindF32:
-		return fixed(p, n, 4, func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) })
+		return fixed(p, n, alone, 4, func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) })
 	case kindU64:
-		return fixed(p, n, 8, binary.LittleEndian.Uint64)
+		return fixed(p, n, alone, 8, binary.LittleEndian.Uint64)
 	case kindI64:
-		return fixed(p, n, 8, func(b []byte) int64 { return int64(binary.LittleEndian.Uint64(b)) })
+		return fixed(p, n, alone, 8, func(b []byte) int64 { return int64(binary.LittleEndian.Uint64(b)) })
 	case kindF64:
-		return fixed(p, n, 8, func(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) })
+		return fixed(p, n, alone, 8, func(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) })
 	case kindBool:
-		return p.bools(n)
+		largest := byte(0)
+		v, err := fixed(p, n, alone, 1, func(b []byte) bool { largest = max(largest, b[0]); return b[0] == 1 })
+		if err == nil && largest > 1 {
+			err = fmt.Errorf("%w: %d as a truth value", errFormat, largest)
+		}
+		return v, err
 	}
 	return nil, fmt.Errorf("%w: value of type %d", errFormat, kind)
 }
 
-func fixed[T any](p *parser, n uint64, size int, decode func([]byte) T) ([]T, error) {
+func fixed[T any](p *parser, n uint64, alone bool, size int, decode func([]byte) T) (any, error) {
 	if err := p.fits(n, int64(size), "numbers"); err != nil {
 		return nil, err
 	}
-	b, err := p.take(n * uint64(size))
-	if err != nil {
-		return nil, err
+	if alone {
+		b, err := p.take(size)
+		if err != nil {
+			return nil, err
+		}
+		return decode(b), nil
 	}
 	list := make([]T, n)
-	for i := range list {
-		list[i] = decode(b[i*size:])
-	}
-	return list, nil
-}
-
-func (p *parser) bools(n uint64) ([]bool, error) {
-	b, err := p.take(n)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]bool, n)
-	for i, v := range b {
-		if v > 1 {
-			return nil, fmt.Errorf("%w: %d as a truth value", errFormat, v)
+	for rest := list; len(rest) > 0; {
+		b, err := p.take(min(len(rest)*size, pieceSize))
+		if err != nil {
+			return nil, err
 		}
-		list[i] = v == 1
+		for ; len(b) > 0; b, rest = b[size:], rest[1:] {
+			rest[0] = decode(b)
+		}
 	}
 	return list, nil
 }
 
 // stored is a tensor as the header describes it.
 type stored struct {
-	tensor.Info // Offset counts from the start of the data until place makes it absolute
-	encoding    encoding
-	bytes       int64 // in the file
+	tensor.Info        // Offset counts from the start of the data until place makes it absolute
+	number      uint32 // of the encoding, which encodingOf knows
+}
+
+func (s *stored) encoding() encoding {
+	e, _ := encodingOf(s.number) // parser.tensor has asked for it before
+	return e
+}
+
+// bytes is the size in the file.
+func (s *stored) bytes() int64 {
+	e := s.encoding()
+	return s.Elements() / e.elements * e.bytes
 }
 
 // tensors reads n descriptions.
 func (p *parser) tensors(n uint64) ([]stored, error) {
-	if err := p.fits(n, leastTensor, "tensors"); err != nil {
-		return nil, err
+	// The data behind the header counts too, but for the padding of the last tensor.
+	if left := p.size - p.at - leastTensor; n > 1 && n-1 > uint64(max(0, left)/(leastTensor+leastData)) {
+		return nil, fmt.Errorf("%w: truncated: %d tensors at byte %d, the file has %d bytes", errFormat, n, p.at, p.size)
 	}
-	seen := map[string]bool{}
-	return several(n, func() (stored, error) {
+	return several(p, n, leastTensor, "tensors", func() (stored, error) {
 		name, err := p.key("the name of a tensor")
 		if err != nil {
 			return stored{}, err
 		}
-		if seen[name] {
-			return stored{}, fmt.Errorf("%w: the tensor %q occurs twice", errFormat, tensor.Clip(name))
-		}
-		seen[name] = true
 		s, err := p.tensor(name)
 		if err != nil {
 			return stored{}, fmt.Errorf("tensor %q: %w", tensor.Clip(name), err)
@@ -349,8 +370,7 @@ func (p *parser) tensor(name string) (stored, error) {
 		}
 		s.Shape[len(s.Shape)-1-i] = int64(dim)
 	}
-	number, err := p.u32()
-	if err != nil {
+	if s.number, err = p.u32(); err != nil {
 		return s, err
 	}
 	offset, err := p.u64()
@@ -361,15 +381,15 @@ func (p *parser) tensor(name string) (stored, error) {
 		return s, fmt.Errorf("%w: offset %d is more than a file can hold", errFormat, offset)
 	}
 	s.Offset = int64(offset)
-	if s.encoding, err = encodingOf(number); err != nil {
+	if _, err = encodingOf(s.number); err != nil {
 		return s, err
 	}
 	return s, s.measure()
 }
 
-// measure computes the sizes of the tensor, decoded and in the file.
+// measure computes the decoded size of the tensor and demands whole blocks.
 func (s *stored) measure() (err error) {
-	e := s.encoding
+	e := s.encoding()
 	s.DType = e.dtype
 	if s.Size, err = tensor.ByteSize(e.dtype, s.Shape); err != nil {
 		return err
@@ -384,6 +404,5 @@ func (s *stored) measure() (err error) {
 	if row%e.elements != 0 {
 		return fmt.Errorf("%w: rows of %d elements are not whole blocks of %d (%s)", errFormat, row, e.elements, e.name)
 	}
-	s.bytes = s.Elements() / e.elements * e.bytes
 	return nil
 }
