@@ -8,13 +8,13 @@
 //
 // A pickle is a program. The machine here (pickle.go) knows the opcodes that torch.save emits for dictionaries of tensors
 // and the few names that they call (names.go); each of these builds a description. Every other name is an
-// ErrUnsupported that quotes it, so nothing is ever imported or called. Opcodes, stack and memo are bounded.
+// ErrUnsupported that quotes it, so nothing is ever imported or called. Opcodes, stack, memo and memory are bounded.
 //
 // Only the pickle is read when a file is opened. Tensors are read in pieces from the entries of their storages, which
 // several tensors may share (tied weights). Views with strides and big-endian files are put in order while they are
 // read (view.go).
 //
-// Start with Open and File (file.go), then machine (pickle.go).
+// Start with Open and File (file.go), then archive (archive.go) and machine (pickle.go).
 //
 // Sources: the Python documentation of pickletools for the opcodes, torch/serialization.py and torch/_utils.py of
 // PyTorch 2.5 for the persistent ids and the arguments of _rebuild_tensor_v2.
@@ -23,7 +23,8 @@
 //
 //  1. Every element of every tensor of an open File lies inside its storage, every storage inside the file.
 //  2. A tensor has no more elements than its storage: what a small file promises is small.
-//  3. Opening needs memory for the zip directory and for at most maxOps objects, whatever the pickle says.
+//  3. Opening allocates at most four times the size of the file, or 128 KiB for a small one, whatever its directory and
+//     its pickle say: what they build is charged to a budget (budget.go).
 //
 // Checksums of the entries are not verified: that would read every byte.
 package torch

@@ -17,8 +17,7 @@ import (
 type File struct {
 	raw       *tensor.Raw
 	bigEndian bool
-	tensors   []tensor.Info
-	views     map[string]*view
+	tensors   []pair // of the dictionary, sorted by name; every value is a *view
 	notes     []string
 }
 
@@ -38,18 +37,16 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// zipMagic starts the first entry of a zip archive.
-const zipMagic = "PK\x03\x04"
-
 func newFile(raw *tensor.Raw) (*File, error) {
 	if err := checkStart(raw); err != nil {
 		return nil, err
 	}
-	a, err := openArchive(raw, maxDirectory)
+	budget := newBudget(raw.Size())
+	a, err := openArchive(raw, budget, maxDirectory)
 	if err != nil {
 		return nil, err
 	}
-	f := &File{raw: raw, views: map[string]*view{}}
+	f := &File{raw: raw}
 	if f.bigEndian, err = a.bigEndian(); err != nil {
 		return nil, err
 	}
@@ -57,7 +54,7 @@ func newFile(raw *tensor.Raw) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	top, err := (&machine{code: code, place: a.place}).run()
+	top, err := (&machine{code: code, budget: budget, archive: a}).run()
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +67,7 @@ func checkStart(raw *tensor.Raw) error {
 	switch {
 	case err != nil:
 		return err
-	case bytes.HasPrefix(start, []byte(zipMagic)):
+	case bytes.HasPrefix(start, []byte(localMagic)):
 		return nil
 	case len(start) > 1 && start[0] == opProto && start[1] <= 5:
 		return fmt.Errorf("%w: a file of PyTorch before 1.6 or a bare pickle; load it there and torch.save it again with a current version", errUnsupported)
@@ -78,32 +75,40 @@ func checkStart(raw *tensor.Raw) error {
 	return fmt.Errorf("%w: %d bytes that start with %q, not a file of torch.save", errFormat, raw.Size(), start)
 }
 
-// fill takes the tensors out of the dictionary.
+// fill takes the tensors out of the dictionary, whose pairs are sorted by name.
 func (f *File) fill(top any) error {
 	d, ok := top.(*dict)
 	if !ok {
 		return fmt.Errorf("%w: the file holds %s, not a dictionary of tensors; save the state dict of the model", errUnsupported, kind(top))
 	}
 	var other []string
-	for _, key := range d.keys {
-		switch v := d.values[key].(type) {
+	others := 0
+	for _, p := range d.pairs {
+		switch p.value.(type) {
 		case *view:
-			info := tensor.Info{Name: key, DType: v.dtype, Shape: v.shape, Offset: v.offset + v.start*v.dtype.Size(), Size: v.size}
-			info.Encoding = v.encoding(f.bigEndian)
-			f.tensors, f.views[key] = append(f.tensors, info), v
+			continue
 		case *dict:
-			return fmt.Errorf("%w: %q is a dictionary inside the dictionary; save it alone", errUnsupported, tensor.Clip(key))
-		default:
-			other = append(other, tensor.Clip(key))
+			return fmt.Errorf("%w: %q is a dictionary inside the dictionary; save it alone", errUnsupported, tensor.Clip(p.key))
+		}
+		if others++; others <= mostNamed {
+			other = append(other, tensor.Clip(p.key))
 		}
 	}
-	if len(other) > 0 {
-		slices.Sort(other)
+	f.tensors = slices.DeleteFunc(d.pairs, func(p pair) bool {
+		_, isView := p.value.(*view)
+		return !isView
+	})
+	if others > len(other) {
+		other = append(other, fmt.Sprintf("and %d more", others-len(other)))
+	}
+	if others > 0 {
 		f.notes = append(f.notes, fmt.Sprintf("not read, because it is not a tensor: %s", strings.Join(other, ", ")))
 	}
-	slices.SortFunc(f.tensors, func(a, b tensor.Info) int { return cmp.Compare(a.Name, b.Name) })
 	return nil
 }
+
+// mostNamed is how many names a note lists; no state dict has that many besides its tensors.
+const mostNamed = 20
 
 // Name is the path the file was opened by.
 func (f *File) Name() string { return f.raw.Name() }
@@ -112,22 +117,42 @@ func (f *File) Name() string { return f.raw.Name() }
 func (f *File) Notes() []string { return slices.Clone(f.notes) }
 
 // Tensors returns all tensors, sorted by name. Several may share their bytes.
-func (f *File) Tensors() []tensor.Info { return slices.Clone(f.tensors) }
+func (f *File) Tensors() []tensor.Info {
+	list := make([]tensor.Info, len(f.tensors))
+	for i, t := range f.tensors {
+		list[i] = f.info(t.key, t.value.(*view))
+	}
+	return list
+}
+
+func (f *File) info(name string, v *view) tensor.Info {
+	return tensor.Info{Name: name, DType: v.dtype, Shape: v.shape, Offset: v.offset + v.start*v.dtype.Size(), Size: v.size,
+		Encoding: v.encoding(f.bigEndian)}
+}
+
+// find returns a tensor, or nil.
+func (f *File) find(name string) *view {
+	i, ok := slices.BinarySearchFunc(f.tensors, name, func(p pair, name string) int { return cmp.Compare(p.key, name) })
+	if !ok {
+		return nil
+	}
+	return f.tensors[i].value.(*view)
+}
 
 // Tensor finds a tensor by its exact name.
 func (f *File) Tensor(name string) (tensor.Info, bool) {
-	i, ok := slices.BinarySearchFunc(f.tensors, name, func(t tensor.Info, name string) int { return cmp.Compare(t.Name, name) })
-	if !ok {
+	v := f.find(name)
+	if v == nil {
 		return tensor.Info{}, false
 	}
-	return f.tensors[i], true
+	return f.info(name, v), true
 }
 
 // Section returns a reader over the elements of one tensor in row-major order, little-endian. It must not be used after
 // Close. A transposed matrix is read with one access per column for each piece, so pieces should be of many rows.
 func (f *File) Section(name string) (*io.SectionReader, error) {
-	v, ok := f.views[name]
-	if !ok {
+	v := f.find(name)
+	if v == nil {
 		return nil, fmt.Errorf("torch: %s: tensor %q: %w", f.raw.Name(), name, fs.ErrNotExist)
 	}
 	return io.NewSectionReader(v.reader(f.raw, f.bigEndian), 0, v.size), nil

@@ -182,11 +182,41 @@ func TestRefusesWhatIsNotThePlainArchive(t *testing.T) {
 	_, err = openBytes(deflated)
 	refused(t, err, errUnsupported, "compressed or encrypted")
 
+	end := bytes.LastIndex(whole, []byte(endMagic))
+	for name, c := range map[string]struct {
+		at   int // behind the start of the last record
+		put  string
+		want string
+	}{
+		"fewer entries":      {10, "\x01\x00", "bytes behind its 1 entries"},
+		"more entries":       {10, "\x03\x00", "3 entries in"},
+		"a longer directory": {12, "\xff\xff\x00\x00", "zip directory: 65535 bytes"},
+		"another place":      {16, "\x00\x00\x00\x00", "at byte 0, but it ends at byte"},
+		"a comment":          {20, "\x01\x00", "0 bytes after the end of the zip archive, which says 1"},
+	} {
+		broken := slices.Clone(whole)
+		copy(broken[end+c.at:], c.put)
+		_, err := openBytes(broken)
+		if refused(t, err, errFormat, c.want); t.Failed() {
+			t.Log(name)
+		}
+	}
+	commented := append(slices.Clone(whole), "comment"...)
+	commented[end+20] = byte(len("comment"))
+	if _, err := openBytes(commented); err != nil {
+		t.Error(err)
+	}
+	// module.bin has the numbers in 32 and in 64 bits; the copy in front must say the same.
+	contradicting := slices.Clone(packed)
+	contradicting[bytes.Index(packed, []byte(end64Magic))+32]--
+	_, err = openBytes(contradicting)
+	refused(t, err, errFormat, "contradict each other: 9 and")
+
 	_, err = openBytes([]byte("not a checkpoint at all"))
 	refused(t, err, errFormat, "not a file of torch.save")
 	_, err = openBytes(nil)
 	refused(t, err, errFormat, "0 bytes")
-	_, err = openArchive(tensor.NewRaw("torch", "test", bytes.NewReader(whole), int64(len(whole))), 100)
+	_, err = openArchive(tensor.NewRaw("torch", "test", bytes.NewReader(whole), int64(len(whole))), newBudget(0), 100)
 	refused(t, err, errFormat, "a zip directory of more than 100 bytes")
 	_, err = openBytes(bytes.ReplaceAll(whole, []byte("data.pkl"), []byte("data.zip")))
 	refused(t, err, errFormat, "0 entries NAME/data.pkl")
@@ -194,7 +224,7 @@ func TestRefusesWhatIsNotThePlainArchive(t *testing.T) {
 	if err != nil { // of the local header only its length counts
 		t.Error(err)
 	}
-	second := bytes.LastIndex(whole, []byte(zipMagic))
+	second := bytes.LastIndex(whole, []byte(localMagic))
 	_, err = openBytes(append(append(slices.Clone(whole[:second]), "NONE"...), whole[second+4:]...))
 	refused(t, err, errFormat, `zip entry "x/data/0"`)
 	_, err = openBytes(archived(t, "", "data.pkl", ""))

@@ -68,7 +68,7 @@ func (m *machine) call(callee, args any) (any, error) {
 	}
 	switch {
 	case n == orderedDict && len(list) == 0:
-		return &dict{ordered: true}, nil
+		return m.newDict(true)
 	case n == rebuildTensor && (len(list) == 6 || len(list) == 7):
 		return m.rebuildTensor(list)
 	case n == rebuildParameter && len(list) == 3:
@@ -81,6 +81,15 @@ func (m *machine) call(callee, args any) (any, error) {
 	}
 	return nil, fmt.Errorf("%w: %q with %d arguments", errUnsupported, tensor.Clip(string(n)), len(list))
 }
+
+// storages is the folder of the storages in the archive.
+const storages = "data/"
+
+// What a storage and a view take in memory; a storage's includes the shape that its size is computed from.
+const (
+	storageMemory = 32 + 16
+	viewMemory    = 80
+)
 
 // load resolves a persistent id: ('storage', class, key, location, number of elements).
 func (m *machine) load(id any) (any, error) {
@@ -95,23 +104,32 @@ func (m *machine) load(id any) (any, error) {
 	if dtype == "" || !isText || !isInt || n < 0 {
 		return nil, fmt.Errorf("%w: a storage of class %s, key %s, elements %s", errFormat, kind(t[1]), kind(t[2]), kind(t[4]))
 	}
-	if s, known := m.storages[key]; known {
+	e := m.archive.find(storages, key)
+	if e == nil {
+		return nil, m.archive.missing(storages, key)
+	}
+	if s := e.storage; s != nil {
 		if s.dtype != dtype || s.elements != n {
 			return nil, fmt.Errorf("%w: storage %q is %d %s and %d %s", errFormat, tensor.Clip(key), s.elements, s.dtype, n, dtype)
 		}
 		return s, nil
 	}
 	size, err := tensor.ByteSize(dtype, []int64{n})
+	if err == nil {
+		err = m.budget.spend(storageMemory)
+	}
 	if err != nil {
 		return nil, err
 	}
-	at, err := m.place(key, size)
+	at, err := m.archive.locate(e)
+	if err == nil && e.size != size {
+		err = fmt.Errorf("%w: storage %q has %d bytes, the pickle says %d", errFormat, tensor.Clip(key), e.size, size)
+	}
 	if err != nil {
 		return nil, err
 	}
-	s := &storage{dtype: dtype, elements: n, offset: at}
-	m.storages[key] = s
-	return s, nil
+	e.storage = &storage{dtype: dtype, elements: n, offset: at}
+	return e.storage, nil
 }
 
 // rebuildTensor takes storage, offset, shape, strides, requires_grad, hooks and, in some versions, metadata.
@@ -121,24 +139,42 @@ func (m *machine) rebuildTensor(args tuple) (any, error) {
 		return nil, fmt.Errorf("%w: a tensor made of %s", errFormat, kind(args[0]))
 	}
 	offset, ok := args[1].(int64)
-	shape, okShape := ints(args[2])
-	strides, okStrides := ints(args[3])
+	shape, okShape, err := m.ints(args[2])
+	if err != nil {
+		return nil, err
+	}
+	strides, okStrides, err := m.ints(args[3])
+	if err == nil {
+		err = m.budget.spend(viewMemory)
+	}
+	if err != nil {
+		return nil, err
+	}
 	if !ok || !okShape || !okStrides {
 		return nil, fmt.Errorf("%w: a tensor with offset %s, shape %s, strides %s", errFormat, kind(args[1]), kind(args[2]), kind(args[3]))
 	}
 	return newView(s, offset, shape, strides)
 }
 
-// ints takes a tuple of integers apart.
-func ints(v any) ([]int64, bool) {
+// maxRank is PyTorch's own limit.
+const maxRank = 64
+
+// ints takes a tuple of integers apart, and says whether it is one.
+func (m *machine) ints(v any) ([]int64, bool, error) {
 	t, ok := v.(tuple)
+	if len(t) > maxRank {
+		return nil, false, fmt.Errorf("%w: a tensor with %d dimensions; at most %d are possible", errFormat, len(t), maxRank)
+	}
+	if err := m.budget.spend(int64(len(t)) * numberMemory); err != nil {
+		return nil, false, err
+	}
 	list := make([]int64, len(t))
 	for i, x := range t {
 		n, isInt := x.(int64)
 		ok = ok && isInt
 		list[i] = n
 	}
-	return list, ok
+	return list, ok, nil
 }
 
 // build applies the attributes of an object. An ordered dictionary has them when a module made it (its _metadata, which

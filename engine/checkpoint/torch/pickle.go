@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
+	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
 )
 
 // Limits of the machine. A tensor of a state dict costs about 35 opcodes and 150 bytes, so these admit 60,000 tensors in
@@ -55,33 +55,23 @@ const (
 	opLong1      = 0x8A
 )
 
-// The values of the machine, besides name, *storage, *view, string, int64, float64, bool and nil. No code here follows
-// a value into its parts without end, because a value may contain itself.
-type (
-	tuple []any
-	list  struct{} // its items are of no use here
-	mark  struct{} // on the stack only
-	dict  struct { // with text keys
-		ordered bool
-		keys    []string
-		values  map[string]any
-	}
-)
+// memoChunk is how many values of the memo are allocated at once: torch.save numbers them from 0, and a chunk that is never
+// moved costs half of a list that grows.
+const memoChunk = 64
 
-// machine runs one pickle.
+// machine runs one pickle. Everything that an opcode allocates is charged to the budget.
 type machine struct {
-	code     []byte
-	at       int
-	stack    []any
-	memo     map[uint32]any
-	storages map[string]*storage
-	// place finds the bytes of a storage of the given key and size in the file.
-	place func(key string, size int64) (int64, error)
+	code    string
+	budget  *budget
+	archive *archive // of the storages
+	at      int
+	stack   []any
+	memo    []*[memoChunk]any // nil where nothing is stored
+	dicts   *dict             // the last one made
 }
 
 // run executes the whole pickle and returns the value it builds.
 func (m *machine) run() (any, error) {
-	m.memo, m.storages = map[uint32]any{}, map[string]*storage{}
 	if len(m.code) < 2 || m.code[0] != opProto || m.code[1] != 2 {
 		return nil, fmt.Errorf("%w: not a pickle of protocol 2; save it with torch.save's default pickle_protocol", errUnsupported)
 	}
@@ -93,10 +83,10 @@ func (m *machine) run() (any, error) {
 			return m.end()
 		}
 		if err == nil {
-			err = m.step(op[0])
+			err = m.reserve()
 		}
-		if err == nil && (len(m.stack) > maxStack || len(m.memo) > maxMemo) {
-			err = fmt.Errorf("%w: stack or memo beyond the limits of %d and %d", errFormat, maxStack, maxMemo)
+		if err == nil {
+			err = m.step(op[0])
 		}
 		if err != nil {
 			return nil, fmt.Errorf("pickle byte %d: %w", start, err)
@@ -112,13 +102,36 @@ func (m *machine) end() (any, error) {
 	if _, isMark := m.stack[0].(mark); isMark {
 		return nil, fmt.Errorf("%w: the pickle ends with a mark", errFormat)
 	}
+	for d := m.dicts; d != nil; d = d.next {
+		if err := d.sort(); err != nil {
+			return nil, err
+		}
+	}
 	return m.stack[0], nil
 }
 
+// reserve makes room for the one value that an opcode may add to the stack.
+func (m *machine) reserve() error {
+	n := len(m.stack)
+	switch {
+	case n < cap(m.stack):
+		return nil
+	case n >= maxStack:
+		return fmt.Errorf("%w: the stack is beyond its limit of %d values", errFormat, maxStack)
+	}
+	const first = 32
+	more := max(first, 2*n)
+	if err := m.budget.spend(int64(more) * interfaceMemory); err != nil {
+		return err
+	}
+	m.stack = append(make([]any, 0, more), m.stack...)
+	return nil
+}
+
 // take returns the next n bytes of code.
-func (m *machine) take(n uint64) ([]byte, error) {
+func (m *machine) take(n uint64) (string, error) {
 	if left := len(m.code) - m.at; n > uint64(left) {
-		return nil, fmt.Errorf("%w: %d bytes are needed, the pickle has %d left", errFormat, n, left)
+		return "", fmt.Errorf("%w: %d bytes are needed, the pickle has %d left", errFormat, n, left)
 	}
 	p := m.code[m.at:][:n]
 	m.at += int(n)
@@ -139,7 +152,7 @@ func (m *machine) number(n uint64) (uint64, error) {
 // line reads up to a line feed.
 func (m *machine) line() (string, error) {
 	const most = 1024 // longer than any name
-	text, _, found := strings.Cut(string(m.code[m.at:min(len(m.code), m.at+most)]), "\n")
+	text, _, found := strings.Cut(m.code[m.at:min(len(m.code), m.at+most)], "\n")
 	if !found {
 		return "", fmt.Errorf("%w: a name without end", errFormat)
 	}
@@ -147,7 +160,19 @@ func (m *machine) line() (string, error) {
 	return text, nil
 }
 
+// push needs the room that reserve has made or that pop has left.
 func (m *machine) push(v any) { m.stack = append(m.stack, v) }
+
+// pushInt pushes a number unless reading it failed.
+func (m *machine) pushInt(n int64, err error) error {
+	if err == nil {
+		err = m.budget.spend(numberMemory)
+	}
+	if err == nil {
+		m.push(n)
+	}
+	return err
+}
 
 // pop takes the top value; a mark is not one.
 func (m *machine) pop() (any, error) {
@@ -158,6 +183,17 @@ func (m *machine) pop() (any, error) {
 	v := m.stack[n-1]
 	m.stack = m.stack[:n-1]
 	return v, nil
+}
+
+// popN takes the n top values, none of which may be a mark. The caller must not keep the slice.
+func (m *machine) popN(n int) ([]any, error) {
+	from := len(m.stack) - n
+	if from < 0 || slices.Contains(m.stack[from:], any(mark{})) {
+		return nil, fmt.Errorf("%w: nothing on the stack", errFormat)
+	}
+	items := m.stack[from:]
+	m.stack = m.stack[:from]
+	return items, nil
 }
 
 // popMark takes what lies above the last mark, and the mark. The caller must not keep it.
@@ -173,37 +209,40 @@ func (m *machine) popMark() ([]any, error) {
 }
 
 // step executes one opcode other than STOP: here those that make simple values, the others in combine.
-func (m *machine) step(op byte) (err error) {
-	var n uint64
+func (m *machine) step(op byte) error {
 	switch op {
 	case opMark:
 		m.push(mark{})
 	case opNone:
-		m.push(nil)
+		m.push(none{})
 	case opNewTrue, opNewFalse:
 		m.push(op == opNewTrue)
 	case opEmptyTuple:
-		m.push(tuple{})
+		m.push(tuple(nil))
 	case opEmptyList:
 		m.push(&list{})
 	case opEmptyDict:
-		m.push(&dict{})
+		d, err := m.newDict(false)
+		m.push(d)
+		return err
 	case opBinInt1:
-		n, err = m.number(1)
-		m.push(int64(n))
+		n, err := m.number(1)
+		return m.pushInt(int64(n), err)
 	case opBinInt2:
-		n, err = m.number(2)
-		m.push(int64(n))
+		n, err := m.number(2)
+		return m.pushInt(int64(n), err)
 	case opBinInt:
-		n, err = m.number(4)
-		m.push(int64(int32(n)))
+		n, err := m.number(4)
+		return m.pushInt(int64(int32(n)), err)
 	case opLong1:
 		return m.long()
 	case opBinFloat:
-		var p []byte
-		if p, err = m.take(8); err == nil {
-			m.push(math.Float64frombits(binary.BigEndian.Uint64(p)))
+		n, err := m.number(8)
+		if err == nil {
+			err = m.budget.spend(numberMemory)
 		}
+		m.push(math.Float64frombits(bits.ReverseBytes64(n))) // the one number that is big-endian
+		return err
 	case opBinUnicode:
 		return m.text()
 	case opGlobal:
@@ -211,7 +250,7 @@ func (m *machine) step(op byte) (err error) {
 	default:
 		return m.combine(op)
 	}
-	return err
+	return nil
 }
 
 // long reads a signed number of at most 8 bytes.
@@ -225,8 +264,7 @@ func (m *machine) long() error {
 	}
 	v, err := m.number(n)
 	shift := 64 - 8*n
-	m.push(int64(v<<shift) >> shift) // the top bit is the sign; a shift by 64 gives the 0 that no bytes mean
-	return err
+	return m.pushInt(int64(v<<shift)>>shift, err) // the top bit is the sign; a shift by 64 gives the 0 that no bytes mean
 }
 
 func (m *machine) text() error {
@@ -235,10 +273,13 @@ func (m *machine) text() error {
 		return err
 	}
 	p, err := m.take(n)
-	if err == nil && !utf8.Valid(p) {
+	if err == nil && !utf8.ValidString(p) {
 		err = fmt.Errorf("%w: text that is not UTF-8", errFormat)
 	}
-	m.push(string(p))
+	if err == nil {
+		err = m.budget.spend(textMemory)
+	}
+	m.push(p)
 	return err
 }
 
@@ -252,8 +293,14 @@ func (m *machine) global() error {
 		return err
 	}
 	n := name(module + " " + thing)
+	if err = allowed(n); err == nil {
+		err = m.budget.spend(int64(len(n)))
+	}
+	if err == nil {
+		err = m.budget.spend(textMemory)
+	}
 	m.push(n)
-	return allowed(n)
+	return err
 }
 
 // combine executes the opcodes that work on values of the stack and the memo.
@@ -271,11 +318,17 @@ func (m *machine) combine(op byte) error {
 	case opLongBinGet:
 		return m.get(4)
 	case opTuple1, opTuple2, opTuple3:
-		return m.tupleOf(int(op-opTuple1) + 1)
+		items, err := m.popN(int(op-opTuple1) + 1)
+		if err != nil {
+			return err
+		}
+		return m.tupleOf(items)
 	case opTuple:
 		items, err := m.popMark()
-		m.push(append(tuple{}, items...))
-		return err
+		if err != nil {
+			return err
+		}
+		return m.tupleOf(items)
 	case opAppend:
 		return m.extend(1, false)
 	case opAppends:
@@ -308,8 +361,28 @@ func (m *machine) put(size uint64) error {
 	}
 	v, err := m.pop()
 	m.push(v)
-	m.memo[uint32(n)] = v
-	return err
+	if err != nil {
+		return err
+	}
+	chunk := int(n / memoChunk)
+	if n >= maxMemo {
+		return fmt.Errorf("%w: memo %d is beyond the limit of %d", errFormat, n, maxMemo)
+	}
+	if chunk >= len(m.memo) {
+		more := max(chunk+1, 2*len(m.memo))
+		if err := m.budget.spend(int64(more) * pointerMemory); err != nil {
+			return err
+		}
+		m.memo = append(make([]*[memoChunk]any, 0, more), m.memo...)[:more]
+	}
+	if m.memo[chunk] == nil {
+		if err := m.budget.spend(memoChunk * interfaceMemory); err != nil {
+			return err
+		}
+		m.memo[chunk] = new([memoChunk]any)
+	}
+	m.memo[chunk][n%memoChunk] = v
+	return nil
 }
 
 func (m *machine) get(size uint64) error {
@@ -317,25 +390,26 @@ func (m *machine) get(size uint64) error {
 	if err != nil {
 		return err
 	}
-	v, ok := m.memo[uint32(n)]
-	if !ok {
+	var v any
+	if chunk := n / memoChunk; chunk < uint64(len(m.memo)) && m.memo[chunk] != nil {
+		v = m.memo[chunk][n%memoChunk]
+	}
+	if v == nil {
 		return fmt.Errorf("%w: memo %d is empty", errFormat, n)
 	}
 	m.push(v)
 	return nil
 }
 
-// tupleOf makes a tuple of the n top values.
-func (m *machine) tupleOf(n int) error {
-	t := make(tuple, n)
-	for i := n - 1; i >= 0; i-- {
-		v, err := m.pop()
-		if err != nil {
-			return err
-		}
-		t[i] = v
+// tupleOf pushes a tuple of values that were on the stack.
+func (m *machine) tupleOf(items []any) error {
+	if err := m.budget.spend(tupleMemory); err != nil {
+		return err
 	}
-	m.push(t)
+	if err := m.budget.spend(int64(len(items)) * interfaceMemory); err != nil {
+		return err
+	}
+	m.push(append(make(tuple, 0, len(items)), items...))
 	return nil
 }
 
@@ -357,19 +431,14 @@ func (m *machine) binary(f func(a, b any) (any, error)) error {
 // extend adds the n top values, or all above the mark for 0, to the list or dictionary below them.
 func (m *machine) extend(n int, pairs bool) error {
 	var items []any
+	var err error
 	if n == 0 {
-		var err error
-		if items, err = m.popMark(); err != nil {
-			return err
-		}
+		items, err = m.popMark()
 	} else {
-		for range n {
-			v, err := m.pop()
-			if err != nil {
-				return err
-			}
-			items = append([]any{v}, items...)
-		}
+		items, err = m.popN(n)
+	}
+	if err != nil {
+		return err
 	}
 	target, err := m.pop()
 	if err != nil {
@@ -378,7 +447,7 @@ func (m *machine) extend(n int, pairs bool) error {
 	switch t := target.(type) {
 	case *dict:
 		if pairs {
-			err = t.set(items)
+			err = m.set(t, items)
 			break
 		}
 		err = fmt.Errorf("%w: append to %s", errFormat, kind(target))
@@ -391,55 +460,4 @@ func (m *machine) extend(n int, pairs bool) error {
 	}
 	m.push(target)
 	return err
-}
-
-// set adds pairs of key and value. Python would keep the last of two values under one key, other readers the first.
-func (d *dict) set(items []any) error {
-	if len(items)%2 != 0 {
-		return fmt.Errorf("%w: a key without a value", errFormat)
-	}
-	for ; len(items) > 0; items = items[2:] {
-		key, ok := items[0].(string)
-		if !ok {
-			return fmt.Errorf("%w: a dictionary with a key that is %s, not text; save the state dict of the model alone", errUnsupported, kind(items[0]))
-		}
-		if _, twice := d.values[key]; twice {
-			return fmt.Errorf("%w: the name %q occurs twice", errFormat, tensor.Clip(key))
-		}
-		if d.values == nil {
-			d.values = map[string]any{}
-		}
-		d.values[key] = items[1]
-		d.keys = append(d.keys, key)
-	}
-	return nil
-}
-
-// kind describes a value without its contents, which may be large or contain itself.
-func kind(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "None"
-	case bool:
-		return "a truth value"
-	case int64:
-		return fmt.Sprintf("the number %d", v)
-	case float64:
-		return "a number"
-	case string:
-		return fmt.Sprintf("the text %q", tensor.Clip(v))
-	case name:
-		return fmt.Sprintf("the name %q", tensor.Clip(string(v)))
-	case tuple:
-		return "a tuple"
-	case *list:
-		return "a list"
-	case *dict:
-		return "a dictionary"
-	case *storage:
-		return "a storage"
-	case *view:
-		return "a tensor"
-	}
-	return "a mark"
 }

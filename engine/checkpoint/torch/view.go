@@ -84,19 +84,27 @@ func (v *view) squeezed() (shape, strides []int64) {
 	return shape, strides
 }
 
+// kind tells the form from the dimensions that squeezed keeps, without allocating: it is asked for every tensor of a file.
 func (v *view) kind() int {
-	shape, strides := v.squeezed()
 	want, whole := int64(1), true
-	for i := len(shape) - 1; i >= 0; i-- {
-		whole = whole && strides[i] == want
-		want *= shape[i]
+	n, outer, inner := 0, int64(0), int64(0) // how many dimensions, and the strides of the first and the last
+	for i := len(v.shape) - 1; i >= 0; i-- {
+		if v.shape[i] == 1 {
+			continue
+		}
+		if outer = v.strides[i]; n == 0 {
+			inner = outer
+		}
+		n++
+		whole = whole && outer == want
+		want *= v.shape[i]
 	}
-	switch n := len(shape); {
+	switch {
 	case whole || v.size == 0:
 		return contiguous
-	case strides[n-1] == 1:
+	case inner == 1:
 		return inRows
-	case n == 2 && strides[0] == 1:
+	case n == 2 && outer == 1:
 		return inColumns
 	case n == 1: // a column of a matrix: rows of one element
 		return inRows
@@ -133,17 +141,17 @@ func (v *view) reader(file io.ReaderAt, bigEndian bool) io.ReaderAt {
 
 // encoding names the form for Info.
 func (v *view) encoding(bigEndian bool) string {
-	form := ""
-	if k := v.kind(); k == inRows || k == inColumns {
-		form = "strided"
+	k := v.kind()
+	strided, swapped := k == inRows || k == inColumns, bigEndian && v.dtype.Size() > 1
+	switch {
+	case strided && swapped:
+		return "strided big-endian"
+	case strided:
+		return "strided"
+	case swapped:
+		return "big-endian"
 	}
-	if bigEndian && v.dtype.Size() > 1 {
-		if form != "" {
-			form += " "
-		}
-		form += "big-endian"
-	}
-	return form
+	return ""
 }
 
 // full reads elements from the storage.
