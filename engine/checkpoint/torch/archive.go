@@ -159,6 +159,9 @@ func (a *archive) end64(d *directory) error {
 	if err != nil || string(locator[:4]) != locator64Magic {
 		return err
 	}
+	if disk, disks := binary.LittleEndian.Uint32(locator[4:]), binary.LittleEndian.Uint32(locator[16:]); disk != 0 || disks != 1 {
+		return fmt.Errorf("%w: a zip archive whose end with 64 bits is on disk %d of %d", errFormat, disk, disks)
+	}
 	place := binary.LittleEndian.Uint64(locator[8:])
 	if place > uint64(max(0, at-end64Size)) {
 		return fmt.Errorf("%w: the end of the zip archive with 64 bits is at byte %d, behind what points to it", errFormat, place)

@@ -211,6 +211,10 @@ func TestRefusesWhatIsNotThePlainArchive(t *testing.T) {
 	contradicting[bytes.Index(packed, []byte(end64Magic))+32]--
 	_, err = openBytes(contradicting)
 	refused(t, err, errFormat, "contradict each other: 9 and")
+	several := bytes.Clone(packed)
+	several[bytes.LastIndex(packed, []byte(locator64Magic))+6] = 'Z' // of the number of the disk
+	_, err = openBytes(several)
+	refused(t, err, errFormat, "on disk 5898240 of 1")
 
 	_, err = openBytes([]byte("not a checkpoint at all"))
 	refused(t, err, errFormat, "not a file of torch.save")
