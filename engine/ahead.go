@@ -11,23 +11,33 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// ahead reads what was announced, in the background: one goroutine, piece by piece. A piece is read into the staging buffer and its rows are then
-// copied to their caches, before the next is submitted (submit and scatter). The caches of announced layers belong to it until they are taken.
+// ahead reads what was announced, in the background, group by group: one goroutine reads a group into the staging buffer, another moves the rows of the
+// group before to their caches meanwhile. The caches of announced layers belong to them until they are taken.
 //
-// Reads of both sides share the reader; one on demand waits for the piece that is being read.
+// Reads of both sides share the reader; one on demand waits for the group that is being read.
 type ahead struct {
 	f       *Flash
 	staging []byte
-	reading sync.Mutex // whoever uses the reader
+	reading sync.Mutex  // whoever uses the reader
+	read    chan *group // groups whose rows are to be moved
 
 	mu      sync.Mutex
 	changed *sync.Cond
 	queue   []piece
 	layers  []announced // by layer
-	busy    bool        // a piece is being worked on
+	room    layout.Staging
+	busy    int // groups that are read or moved
 	closed  bool
 	failed  error
 	stopped chan struct{}
+}
+
+// group is pieces that are read together.
+type group struct {
+	pieces  []piece
+	staging []byte
+	took    units.Nanos // to read
+	err     error
 }
 
 // announced is what was decided for a layer ahead of its turn.
@@ -54,10 +64,11 @@ type piece struct {
 // the next Announce of it. masks are by layer of the model.
 func (f *Flash) Announce(first, end int, masks [][]uint64) error {
 	if f.ahead == nil {
-		a := &ahead{f: f, layers: make([]announced, len(f.layers)), stopped: make(chan struct{})}
+		a := &ahead{f: f, layers: make([]announced, len(f.layers)), read: make(chan *group, 1), stopped: make(chan struct{})}
 		a.changed = sync.NewCond(&a.mu)
 		f.ahead = a
-		go a.work()
+		go a.readGroups()
+		go a.moveGroups()
 	}
 	var pieces []piece
 	for l := max(first, len(f.dense)); l < end; l++ {
@@ -78,8 +89,8 @@ func (a *ahead) decide(l int, need []uint64) (pieces []piece) {
 	// Of the pieces at least one record; the ends of a stretch are rounded outwards.
 	perRecord := int64(f.planner.Geometry().Stride) + 2*int64(f.planner.Align())
 	size := len(load)
-	if f.limit > 0 {
-		size = int(max(f.limit/perRecord, 1))
+	if half := (&layout.Staging{Room: f.limit}).Half(); f.limit > 0 {
+		size = int(max(half/perRecord, 1))
 	}
 	for from := 0; from < len(load); from += size {
 		p := piece{layer: l, first: from == 0, units: load[from:min(from+size, len(load))]}
@@ -102,108 +113,133 @@ func (a *ahead) submit(pieces []piece) error {
 	defer a.mu.Unlock()
 	largest := int64(0)
 	for i := range pieces {
-		largest = max(largest, pieces[i].plan.Staging)
+		largest = max(largest, layout.Rounded(pieces[i].plan.Staging))
 	}
-	if room := max(largest, a.f.limit); room > int64(len(a.staging)) {
-		for a.busy || len(a.queue) > 0 {
+	if room := max(largest, a.f.limit); room > a.room.Room {
+		for a.busy > 0 || len(a.queue) > 0 {
 			a.changed.Wait()
 		}
 		if err := replaceStaging(a.f.store, &a.staging, room); err != nil {
 			return err
 		}
+		a.room = layout.Staging{Room: room}
 	}
 	a.queue = append(a.queue, pieces...)
 	a.changed.Broadcast()
 	return nil
 }
 
-// work is the background.
-func (a *ahead) work() {
-	defer close(a.stopped)
-	var group []piece
+// readGroups is the part of the background that reads.
+func (a *ahead) readGroups() {
+	defer close(a.read)
+	var groups [2]group // as many are under way
 	var requests []flashio.Request
-	began := time.Now()
-	clock := func() units.Nanos { return units.Nanos(time.Since(began)) }
-	for {
-		a.mu.Lock()
-		for len(a.queue) == 0 && !a.closed {
-			a.changed.Wait()
-		}
-		if len(a.queue) == 0 {
-			a.mu.Unlock()
+	for turn := 0; ; turn = 1 - turn {
+		g := &groups[turn]
+		if !a.next(g) {
 			return
 		}
-		group = a.next(group[:0])
-		a.busy = true
-		staging := a.staging
-		a.mu.Unlock()
-
-		start := clock()
+		start := time.Now()
 		requests = requests[:0]
-		for i := range group {
-			p := &group[i]
+		for i := range g.pieces {
+			p := &g.pieces[i]
 			for _, r := range p.plan.Requests {
 				at := p.offset + r.Buf
-				requests = append(requests, flashio.Request{Offset: r.Offset, Buf: staging[at : at+r.Length]})
+				requests = append(requests, flashio.Request{Offset: r.Offset, Buf: g.staging[at : at+r.Length]})
 			}
 		}
 		a.reading.Lock()
-		err := a.f.store.Settle()
-		if err == nil {
-			err = a.f.reader.ReadBatch(requests)
-		}
+		g.err = a.f.reader.ReadBatch(requests)
 		a.reading.Unlock()
-		a.finish(group, staging, clock()-start, clock, err)
+		g.took = units.Nanos(time.Since(start))
+		a.read <- g
 	}
 }
 
-// next takes the pieces that go together; the caller holds mu.
-func (a *ahead) next(group []piece) []piece {
-	offset, requests := int64(0), 0
-	for len(a.queue) > 0 {
-		p := a.queue[0]
-		if len(group) > 0 && (offset+p.plan.Staging > int64(len(a.staging)) || requests+len(p.plan.Requests) > layout.MostAhead) {
-			break
+// next waits for pieces and for room, and takes those that go together; false when the background ends.
+func (a *ahead) next(g *group) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for {
+		n, size, requests := 0, int64(0), 0
+		for n < len(a.queue) {
+			plan := &a.queue[n].plan
+			if !a.room.Joins(size, requests, layout.Rounded(plan.Staging), len(plan.Requests)) {
+				break
+			}
+			size += layout.Rounded(plan.Staging)
+			requests += len(plan.Requests)
+			n++
 		}
-		p.offset = offset
-		offset += (p.plan.Staging + layout.StagingAlign - 1) / layout.StagingAlign * layout.StagingAlign
-		requests += len(p.plan.Requests)
-		group = append(group, p)
-		a.queue = a.queue[1:]
+		at, ok := int64(0), false
+		if n > 0 {
+			at, ok = a.room.Place(size)
+		}
+		if ok {
+			g.pieces, g.staging = append(g.pieces[:0], a.queue[:n]...), a.staging
+			for i := range g.pieces {
+				g.pieces[i].offset = at
+				at += layout.Rounded(g.pieces[i].plan.Staging)
+			}
+			a.queue = a.queue[n:]
+			a.busy++
+			return true
+		}
+		if n == 0 && a.closed {
+			return false
+		}
+		a.changed.Wait()
 	}
-	return group
+}
+
+// moveGroups is the part of the background that brings rows to their caches.
+func (a *ahead) moveGroups() {
+	defer close(a.stopped)
+	for g := range a.read {
+		err := a.finish(g)
+		if settled := a.f.store.Settle(); err == nil {
+			err = settled
+		}
+		a.mu.Lock()
+		if err != nil && a.failed == nil {
+			a.failed = err
+		}
+		a.room.Moved()
+		a.busy--
+		a.changed.Broadcast()
+		a.mu.Unlock()
+	}
 }
 
 // finish copies the rows of a group to their caches and says so.
-func (a *ahead) finish(group []piece, staging []byte, read units.Nanos, clock func() units.Nanos, err error) {
+func (a *ahead) finish(g *group) error {
 	total := 0
-	for i := range group {
-		total += len(group[i].units)
+	for i := range g.pieces {
+		total += len(g.pieces[i].units)
 	}
-	for i := range group {
-		p := &group[i]
+	err := g.err
+	for i := range g.pieces {
+		p := &g.pieces[i]
 		s, n := &a.f.layers[p.layer], &a.layers[p.layer]
-		start := clock()
+		start := time.Now()
 		if err == nil && p.first {
 			n.copied = s.cache.Delete(s.pending)
 			s.pending = append(s.pending[:0], n.decision.Evict...)
 		}
 		if err == nil {
-			err = s.cache.Insert(p.units, staging[p.offset:], p.plan.Records)
+			err = s.cache.Insert(p.units, g.staging[p.offset:], p.plan.Records)
 		}
-		took := clock() - start + read*units.Nanos(len(p.units))/units.Nanos(total)
+		took := units.Nanos(time.Since(start)) + g.took*units.Nanos(len(p.units))/units.Nanos(total)
 		a.mu.Lock()
 		n.took += took
 		n.left--
 		if err != nil && a.failed == nil {
 			a.failed = err
 		}
+		a.changed.Broadcast()
 		a.mu.Unlock()
 	}
-	a.mu.Lock()
-	a.busy = false
-	a.changed.Broadcast()
-	a.mu.Unlock()
+	return err
 }
 
 // take waits for what was announced of a layer; false when nothing was.
@@ -238,7 +274,7 @@ func (a *ahead) demand(requests []flashio.Request) error {
 func (a *ahead) drain() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for a.busy || len(a.queue) > 0 {
+	for a.busy > 0 || len(a.queue) > 0 {
 		a.changed.Wait()
 	}
 	for l := range a.layers {

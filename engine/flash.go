@@ -24,7 +24,8 @@ type FlashConfig struct {
 	Room int
 	// Staging is the size of the buffer that reads on demand arrive in. It grows when a layer needs more, which takes time.
 	Staging int64
-	// Ahead bounds the buffer of announced reads: what a layer needs beyond it goes in chunks, each moved to its rows before the next is read. 0 = no limit.
+	// Ahead bounds the buffer of announced reads: what a layer needs beyond half of it goes in chunks, each moved to its rows while the next is read. 0 = the
+	// largest layer's reads.
 	Ahead int64
 	// Store keeps the rows; nil = main memory, for the CPU. It stays the caller's.
 	Store Store
@@ -49,7 +50,7 @@ type Flash struct {
 	store   Store
 	dense   [][]Row
 	room    int   // units that a step may need of a layer; 0 = no limit
-	limit   int64 // bytes of staging that announced reads take at once; 0 = the largest layer's
+	limit   int64 // bytes of the buffer of announced reads; 0 = the largest layer's
 
 	rows     []Row
 	requests []flashio.Request

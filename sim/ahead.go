@@ -42,15 +42,15 @@ func newAhead(r *runner) (*ahead, error) {
 		a.layers[l].resident = make([]uint64, r.head.Words())
 	}
 	options := r.cfg.Layout
-	if room := a.plan.Staging / options.Align * options.Align; a.plan.Staging > 0 && a.plan.Staging < Unlimited && (options.MaxRequest == 0 || options.MaxRequest > room) {
-		options.MaxRequest = room
+	a.reader = reader{station: r.station, host: r.host, staging: a.plan.Staging, limit: a.plan.chunk(options.Align), room: layout.Staging{Room: int64(a.plan.Staging)}}
+	if limit := a.reader.limit; limit > 0 && (options.MaxRequest == 0 || options.MaxRequest > limit) {
+		options.MaxRequest = limit
 	}
 	var err error
 	if a.planner, err = layout.NewPlanner(r.cfg.Geometry, options); err != nil {
 		return nil, configError{err}
 	}
 	a.facts.Schedule = string(a.plan.Kind)
-	a.reader = reader{station: r.station, host: r.host, staging: a.plan.Staging}
 	return a, nil
 }
 

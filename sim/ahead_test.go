@@ -56,22 +56,23 @@ func TestSchedulesByHand(t *testing.T) {
 		// Layer 0's own is read 20-30, and then three for layer 1, 30-60, in place at 63; 30+1+5 = 36. Layer 1's attention ends at 56; it waits until 63, 68.
 		// Layer 2 is read 60-100, in place at 104, while attention ends at 88.
 		{"look-ahead", ahead(LookAhead, 0, Unlimited, ""), 109, 33, 51, 29, 2},
-		// The engine reads layer 2 when layer 1 is in place: 63-103, in place at 107.
+		// The engine's buffer is for layer 1's three when layer 2's four are known, and grows when it is empty: 63-103, in place at 107.
 		{"look-ahead, as the engine", ahead(LookAhead, 0, 0, ""), 112, 36, 51, 29, 2},
 		// Layer 0 is dense: 20. Layer 1 is read 20-50 and in place at 53; its attention ends at 40, its ffn at 58. Layer 2 is read 50-90, in place at 94;
 		// attention ends at 78.
 		{"look-ahead, dense prefix", ahead(LookAhead, 1, Unlimited, ""), 99, 29, 45, 25, 2},
 		// The seven are read 20-90: layer 1 in place at 53, layer 2 at 94. The suffix takes 50.
 		{"token", ahead(WholeToken, 1, Unlimited, ""), 144, 74, 0, 70, 1},
-		// The buffer holds the four reads of layer 2, so that layer 1's go first: 20-50, in place at 53; 53-93, in place at 97.
+		// The buffer holds the four reads of layer 2, so that layer 1's three leave no room for them: 20-50, in place at 53; 53-93, in place at 97.
 		{"token, as the engine", ahead(WholeToken, 1, 0, ""), 147, 77, 0, 70, 2},
 		// Layer 1 computes 20-40, waits until 53, 58; layer 2 until 78, waits until 94, 99. The drive reads until 90.
 		{"token, by layer", ahead(WholeToken, 1, Unlimited, WaitLayer), 99, 13 + 16, 45, 13 + 12, 1},
 		// Of layers 0 and 1, which take 20 each, layer 1 hides two of the four reads, 20-60, in place at 64.
 		{"token, two dense layers", ahead(WholeToken, 2, 0, ""), 89, 24, 20, 20, 1},
-		// Two at a time: 20-40, 42; one of each layer 42-62, 63 (the first of them moves while the second is read); 63-83, 85; 85-95, 96.
-		{"token, staging of two", ahead(WholeToken, 1, 2*4096, ""), 146, 76, 0, 70, 4},
-		{"token, staging of all", ahead(WholeToken, 1, 7*4096, ""), 144, 74, 0, 70, 1},
+		// One at a time, each in place while the next is read: 20-90, the last in place at 91.
+		{"token, staging of two", ahead(WholeToken, 1, 2*4096, ""), 141, 71, 0, 70, 7},
+		// Half of it are three: layer 1's 20-50, three of layer 2 50-80, the last 80-90, in place at 91.
+		{"token, staging of all", ahead(WholeToken, 1, 7*4096, ""), 141, 71, 0, 70, 3},
 		// Nothing is named: as on demand, but layer 0 is dense. 20, 20+30+3+5, 20+40+4+5.
 		{"token, no recall", Schedule{Kind: WholeToken, Dense: 1}, 147, 70, 0, 70, 0},
 		{"all dense", ahead(WholeToken, 3, 0, ""), 60, 0, 0, 0, 0},
@@ -439,8 +440,8 @@ func TestStagingSplitsRequests(t *testing.T) {
 	cfg := aheadConfig(Schedule{Kind: WholeToken, Recall: 1, Dense: 1, Staging: 20_000})
 	cfg.Window, cfg.Policy, cfg.Layout = 0, policy.Spec{Kind: policy.KindAll}, layout.Options{Coalesce: true}
 	run := mustRun(t, testTrace(2, 64, 1, 0.1), cfg)
-	// 512 KiB in reads of 16 KiB, one at a time.
-	if totals := run.Meta.Totals; totals.Requests != 32 || run.Meta.Ahead.Chunks != 32 || totals.MeanDepth > 1 {
+	// 512 KiB in reads of 8 KiB, whole pages of half the buffer, one at a time.
+	if totals := run.Meta.Totals; totals.Requests != 64 || run.Meta.Ahead.Chunks != 64 || totals.MeanDepth > 1 {
 		t.Errorf("%d requests in %d chunks, %g in flight", totals.Requests, run.Meta.Ahead.Chunks, totals.MeanDepth)
 	}
 }

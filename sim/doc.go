@@ -22,9 +22,9 @@
 //	            "predict" of layer 0), and what they lack is submitted at once. The first sparse layer waits for all of it before its attention
 //	            (NeuroPrefetcher, sections 3 and 4), or each layer for its own after its attention
 //
-// A reader in the background submits one staging buffer of reads after the other: when all of one has come it moves the rows to their places, in order,
-// and submits the next, as the engine's does; this takes the copies off the layer's "memory". The next layer's reads of a lookahead so wait for those under
-// way; with Unlimited they do not, and rows are moved while later reads go on. Reads ahead and on demand share the slots, demand first, but a read in
+// A reader in the background submits reads in chunks that share a staging buffer as the engine's do (layout.Staging): when all of one has come the next is
+// submitted, if there is room, while the rows of the first are moved to their places, in order; this takes the copies off the layer's "memory". The next layer's
+// reads of a lookahead so wait for those under way; with Unlimited they do not. Reads ahead and on demand share the slots, demand first, but a read in
 // the drive is not called back. A layer waits for all that was read ahead for it, also in vain. The first token of a sequence finds nothing in memory,
 // so that its reads are the largest.
 //

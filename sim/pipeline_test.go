@@ -96,7 +96,7 @@ func TestTokenScheduleAgainstClosedForm(t *testing.T) {
 	}
 }
 
-// TestColdStartGoesInChunks: a staging buffer that just holds what a token reads later takes four rounds for the first, 3.3 times as much.
+// TestColdStartGoesInChunks: a staging buffer whose half just holds what a token reads later takes four rounds for the first, 3.3 times as much.
 func TestColdStartGoesInChunks(t *testing.T) {
 	const layers, keep, fresh, tokens = 12, 66, 20, 6
 	src := steady(layers, 2048, keep, fresh, tokens)
@@ -105,7 +105,7 @@ func TestColdStartGoesInChunks(t *testing.T) {
 		Flash: flash.Spec{Servers: 1, ServerRate: units.GBps, Align: 4096, Engines: map[string]flash.EngineCost{"pread": {}}},
 		Host:  devicemodels.Host{Cores: 1, DenseRate: 20 * units.GBps, RowRate: 20 * units.GBps},
 	}
-	for staging, chunks := range map[units.Bytes]int64{sim.Unlimited: tokens, (layers - 1) * fresh * src.Head.UnitBytes: 4 + (tokens - 1)} {
+	for staging, chunks := range map[units.Bytes]int64{sim.Unlimited: tokens, 2 * (layers - 1) * fresh * src.Head.UnitBytes: 4 + (tokens - 1)} {
 		run, err := sim.Run(src, sim.Config{
 			Engine: "pread", Parallel: 16, Device: device, Layout: layout.Options{Coalesce: true}, Policy: policy.Spec{Kind: policy.KindDelta, Capacity: keep},
 			Schedule: sim.Schedule{Kind: sim.WholeToken, Recall: 1, Dense: 1, Staging: staging},

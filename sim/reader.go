@@ -8,25 +8,30 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// reader is the thread that reads ahead. It submits what it is given, one staging buffer after the other: when all of one has come it moves the rows
-// to their places, in order, and then submits the next. Without a limit it submits everything when it is due, and moves rows while later reads go on.
+// reader reads ahead. It submits what it is given in chunks that share the staging buffer as the engine's do (layout.Staging): when the reads of a chunk
+// have come the next is submitted, if there is room, while the rows of the first are moved to their places, in order. Without a limit everything is
+// submitted when it is due.
 type reader struct {
 	station *flash.Station
 	host    *Host
 	staging units.Bytes // Schedule.Staging
-	room    units.Bytes // of the buffer, where Schedule.Staging is 0
+	limit   units.Bytes // of a chunk; 0 = none
+	room    layout.Staging
 
-	reads       []flash.Read // of the token
-	groups      []readGroup  // of the token, in order of layers
-	first, next int          // groups that are under way
-	waited      int          // groups before were waited for
-	opened      int          // the first group since open
-	chunk       int          // of the group added last
-	fill        units.Bytes  // of that chunk
-	requests    int          // of that chunk
-	free        units.Nanos  // when all rows that have come are in their places
-	moving      units.Nanos  // time of moving rows so far
-	chunks      int64        // submitted so far
+	reads       []flash.Read   // of the token
+	groups      []readGroup    // of the token, in order of layers
+	first, next int            // groups that are under way
+	waited      int            // groups before were waited for
+	opened      int            // the first group since open
+	chunk       int            // of the group added last
+	fill        units.Bytes    // of that chunk
+	requests    int            // of that chunk
+	come        units.Nanos    // when the last chunk's reads were complete
+	free        units.Nanos    // when all rows that have come are in their places
+	moved       [2]units.Nanos // when the rows of the chunks that have room are in their places, the older first; of one under way not known yet
+	holding     int            // of them
+	moving      units.Nanos    // time of moving rows so far
+	chunks      int64          // submitted so far
 }
 
 // readGroup is the reads of one layer in one chunk.
@@ -34,8 +39,8 @@ type readGroup struct {
 	layer, chunk int
 	due          units.Nanos // when it was added
 	reads        []flash.Read
-	size         units.Bytes // of the whole layer in the buffer
-	rows         int         // that it brings
+	size         int64 // in the buffer
+	rows         int   // that it brings
 	ticket       flash.Group
 	ready        units.Nanos // when they are in their places
 }
@@ -53,12 +58,12 @@ func (r *reader) reset() error {
 // open starts a chunk: what was added before is submitted apart.
 func (r *reader) open() { r.chunk, r.fill, r.requests, r.opened = r.chunk+1, 0, 0, len(r.groups) }
 
-// add gives the reader the reads that bring rows of a layer, none larger than the staging buffer, to submit from time due on.
+// add gives the reader the reads that bring rows of a layer, none larger than what a chunk may take, to submit from time due on.
 func (r *reader) add(layer int, due units.Nanos, plan *layout.Plan, rows int) {
-	if r.staging > 0 && r.staging < Unlimited && r.requests > 0 && r.requests+len(plan.Requests) > layout.MostAhead {
+	if r.limit > 0 && r.requests > 0 && r.requests+len(plan.Requests) > layout.MostAhead {
 		r.open()
 	}
-	start, through := len(r.reads), 0
+	start, begin, through := len(r.reads), int64(0), 0
 	cut := func(end int64) {
 		if start == len(r.reads) {
 			return
@@ -66,42 +71,40 @@ func (r *reader) add(layer int, due units.Nanos, plan *layout.Plan, rows int) {
 		// Rows are counted by bytes: they are all of one size, but a chunk may end within one.
 		upTo := int(int64(rows) * end / plan.Staging)
 		r.groups = append(r.groups, readGroup{
-			layer: layer, chunk: r.chunk, due: due, reads: r.reads[start:len(r.reads):len(r.reads)], rows: upTo - through,
-			size: (units.Bytes(plan.Staging) + layout.StagingAlign - 1) / layout.StagingAlign * layout.StagingAlign,
+			layer: layer, chunk: r.chunk, due: due, reads: r.reads[start:len(r.reads):len(r.reads)], rows: upTo - through, size: layout.Rounded(end - begin),
 		})
-		start, through = len(r.reads), upTo
+		start, begin, through = len(r.reads), end, upTo
 	}
 	for _, q := range plan.Requests {
 		length := units.Bytes(q.Length)
-		if r.staging > 0 && r.fill > r.staging-length {
+		if r.limit > 0 && r.fill+length > r.limit {
 			cut(q.Buf)
 			r.open()
 		}
 		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset), Length: length})
 		r.requests++
-		if r.staging > 0 {
-			r.fill += length
-		}
+		r.fill += length
 	}
 	cut(plan.Staging)
 }
 
-// share puts the layers that were added since open together, as far as they fit into a buffer for the largest: what the engine does without a limit.
+// share puts the layers that were added since open together, without a limit: as they fit into a buffer for the largest so far.
 func (r *reader) share() {
 	if r.staging > 0 {
 		return
 	}
 	added := r.groups[r.opened:]
 	for i := range added {
-		r.room = max(r.room, added[i].size)
+		r.room.Room = max(r.room.Room, added[i].size)
 	}
-	fill, requests := units.Bytes(0), 0
+	fill, requests := int64(0), 0
 	for i := range added {
 		g := &added[i]
-		if fill += g.size; requests > 0 && (fill > r.room || requests+len(g.reads) > layout.MostAhead) {
+		if !r.room.Joins(fill, requests, g.size, len(g.reads)) {
 			r.chunk++
-			fill, requests = g.size, 0
+			fill, requests = 0, 0
 		}
+		fill += g.size
 		requests += len(g.reads)
 		g.chunk = r.chunk
 	}
@@ -127,19 +130,50 @@ func (r *reader) step(to units.Nanos) (early bool, err error) {
 	return early, r.retire()
 }
 
-// turn is when the next chunk is submitted. A buffer with an end has to be empty.
+// turn is when the next chunk is submitted: in a buffer with an end, when the reads before have come and there is room.
 func (r *reader) turn() (at units.Nanos, ok bool) {
 	switch {
 	case r.next == len(r.groups):
 		return 0, false
 	case r.staging == Unlimited:
 		return r.groups[r.next].due, true
+	case r.first < r.next:
+		return 0, false
 	}
-	return max(r.groups[r.next].due, r.free), r.first == r.next
+	at = max(r.groups[r.next].due, r.come)
+	room, held := r.room, r.moved[:r.holding]
+	for {
+		for len(held) > 0 && held[0] <= at {
+			room.Moved()
+			held = held[1:]
+		}
+		if _, ok := room.Place(r.size()); ok || len(held) == 0 {
+			return at, true
+		}
+		at = held[0]
+	}
+}
+
+// size is that of the next chunk in the buffer, at most all of it: pieces of two layers may each be rounded up.
+func (r *reader) size() (size int64) {
+	for i := r.next; i < len(r.groups) && r.groups[i].chunk == r.groups[r.next].chunk; i++ {
+		size += r.groups[i].size
+	}
+	return min(size, r.room.Room)
 }
 
 func (r *reader) submit(at units.Nanos) (err error) {
 	r.chunks++
+	if r.staging < Unlimited {
+		for r.holding > 0 && r.moved[0] <= at {
+			r.room.Moved()
+			r.moved[0] = r.moved[1]
+			r.holding--
+		}
+		r.room.Place(r.size())
+		r.moved[r.holding] = units.Forever
+		r.holding++
+	}
 	for chunk := r.groups[r.next].chunk; r.next < len(r.groups) && r.groups[r.next].chunk == chunk; r.next++ {
 		g := &r.groups[r.next]
 		if g.ticket, err = r.station.Submit(at, flash.Speculative, g.reads); err != nil {
@@ -149,7 +183,7 @@ func (r *reader) submit(at units.Nanos) (err error) {
 	return nil
 }
 
-// retire moves the rows of complete groups; those of a buffer with an end when all of it is complete.
+// retire moves the rows of complete groups; those of a buffer with an end when all of a chunk is complete.
 func (r *reader) retire() error {
 	for r.first < r.next && r.complete() {
 		g := &r.groups[r.first]
@@ -158,10 +192,13 @@ func (r *reader) retire() error {
 			return err
 		}
 		took := r.host.Scatter(g.rows)
-		r.free = max(r.free, batch.End) + took
+		r.come = max(r.come, batch.End)
+		r.free = max(r.free, r.come) + took
 		r.moving += took
 		g.ready = r.free
-		r.first++
+		if r.first++; r.first == r.next && r.holding > 0 {
+			r.moved[r.holding-1] = r.free
+		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/windrow-sim/windrow/engine/layout"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -20,15 +21,27 @@ type Schedule struct {
 	Traced bool `json:"traced,omitempty"`
 	// Dense is the number of layers at the start whose units are all in memory for good: they read nothing and multiply with everything.
 	Dense int `json:"dense"`
-	// Staging is the size of the buffer that reads ahead land in. What exceeds it goes in chunks: one is read and moved to its rows before the
-	// next is submitted. 0 stands for a buffer that holds the largest layer's reads so far and never parts a layer, as the engine's without a
-	// limit. Unlimited submits everything when it is known, however much is under way.
+	// Staging is the size of the buffer that reads ahead land in. They go in chunks of half of it: while the rows of one are moved to their places the
+	// next is read (layout.Staging). 0 stands for a buffer that holds the largest layer's reads so far and never parts a layer, as the engine's
+	// without a limit. Unlimited submits everything when it is known, however much is under way.
 	Staging units.Bytes `json:"staging,omitempty"`
 	Wait    Wait        `json:"wait,omitempty"`
 }
 
 // Unlimited is a staging buffer without end.
 const Unlimited units.Bytes = math.MaxInt64
+
+// chunk is the most that is submitted at once, in whole blocks; 0 = no limit. A buffer too small for two chunks is used for one at a time.
+func (s *Schedule) chunk(align units.Bytes) units.Bytes {
+	if s.Staging == 0 || s.Staging == Unlimited {
+		return 0
+	}
+	half := (&layout.Staging{Room: int64(s.Staging)}).Half()
+	if whole := units.Bytes(half) / align * align; whole > 0 {
+		return whole
+	}
+	return s.Staging / align * align
+}
 
 // ScheduleKind names a schedule.
 type ScheduleKind string

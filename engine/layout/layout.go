@@ -17,14 +17,6 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// How reads ahead share a staging buffer, for the engine that does it and the simulator that predicts it.
-const (
-	// StagingAlign is what the reads of a layer begin at in the buffer: no file system asks direct reads for more than a page.
-	StagingAlign = 4096
-	// MostAhead is the number of requests beyond which no further layer's are submitted together with them: a read on demand waits for no more.
-	MostAhead = 256
-)
-
 // Geometry is the place of every unit in a flash image: layer l's bundles are one array of Units records of Stride
 // bytes that starts at Base[l]; the first Record bytes of each are the data.
 type Geometry struct {

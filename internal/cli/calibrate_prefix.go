@@ -24,7 +24,7 @@ func calibrateCommand(e *env) *cli.Command {
 		Flags: append([]cli.Flag{
 			traceFlag(), modelFlag(), seedFlag(),
 			&cli.StringFlag{Name: "policy", Usage: "keep rows by `POLICY` in place of a window, for example delta:2000"},
-			&cli.StringFlag{Name: "staging", Usage: "read ahead at most `SIZE` before rows are moved to their places", DefaultText: "the largest layer's reads"},
+			&cli.StringFlag{Name: "staging", Usage: "read ahead into a buffer of `SIZE`: while the rows of one half are moved to their places the other is read", DefaultText: "the largest layer's reads"},
 			&cli.IntFlag{Name: "tokens", Value: 16, Usage: "measure `N` tokens for every prefix"},
 			&cli.IntFlag{Name: "step", Value: 1, Usage: "try every `N`th prefix, and the largest that fits"},
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "also write the result to `FILE` (*.json)"},

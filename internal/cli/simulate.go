@@ -70,7 +70,7 @@ func readAheadFlags() []cli.Flag {
 		&cli.StringFlag{Name: "recall", Usage: "read ahead this `SHARE` of the needed units, 0 to 1, or what the trace's predicted masks name (trace); the rest is read on demand", DefaultText: "1"},
 		&cli.Float64Flag{Name: "false-positives", Usage: "read ahead this `SHARE` of the other units too, for nothing", DefaultText: "0"},
 		&cli.IntFlag{Name: "dense-prefix", Usage: "keep all units of the first `N` layers in memory and multiply with all of them", DefaultText: "1 with --schedule token, else 0"},
-		&cli.StringFlag{Name: "staging", Usage: "read ahead at most `SIZE` before the rows are moved to their places, or unlimited: all at once", DefaultText: "the largest layer's reads"},
+		&cli.StringFlag{Name: "staging", Usage: "read ahead into a buffer of `SIZE`: while the rows of one half are moved to their places the other is read; or unlimited: all at once", DefaultText: "the largest layer's reads"},
 		&cli.StringFlag{Name: "wait", Usage: "with --schedule token, layers wait for the reads of the whole token or of their own: `WHAT` is token or layer", DefaultText: "token"},
 	}
 }
