@@ -161,16 +161,7 @@ func (a *ahead) next(g *group) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for {
-		n, size, requests := 0, int64(0), 0
-		for n < len(a.queue) {
-			plan := &a.queue[n].plan
-			if !a.room.Joins(size, requests, layout.Rounded(plan.Staging), len(plan.Requests)) {
-				break
-			}
-			size += layout.Rounded(plan.Staging)
-			requests += len(plan.Requests)
-			n++
-		}
+		n, size := a.room.Together(len(a.queue), func(i int) (int64, int) { return a.queue[i].plan.Staging, len(a.queue[i].plan.Requests) })
 		at, ok := int64(0), false
 		if n > 0 {
 			at, ok = a.room.Place(size)

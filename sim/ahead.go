@@ -42,7 +42,7 @@ func newAhead(r *runner) (*ahead, error) {
 		a.layers[l].resident = make([]uint64, r.head.Words())
 	}
 	options := r.cfg.Layout
-	a.reader = reader{station: r.station, host: r.host, staging: a.plan.Staging, limit: a.plan.chunk(options.Align), room: layout.Staging{Room: int64(a.plan.Staging)}}
+	a.reader = reader{station: r.station, host: r.host, staging: a.plan.Staging, limit: a.plan.piece(options.Align), room: layout.Staging{Room: int64(a.plan.Staging)}}
 	if limit := a.reader.limit; limit > 0 && (options.MaxRequest == 0 || options.MaxRequest > limit) {
 		options.MaxRequest = limit
 	}

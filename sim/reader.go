@@ -15,7 +15,7 @@ type reader struct {
 	station *flash.Station
 	host    *Host
 	staging units.Bytes // Schedule.Staging
-	limit   units.Bytes // of a chunk; 0 = none
+	limit   units.Bytes // of a piece; 0 = none
 	room    layout.Staging
 
 	reads       []flash.Read   // of the token
@@ -24,8 +24,6 @@ type reader struct {
 	waited      int            // groups before were waited for
 	opened      int            // the first group since open
 	chunk       int            // of the group added last
-	fill        units.Bytes    // of that chunk
-	requests    int            // of that chunk
 	come        units.Nanos    // when the last chunk's reads were complete
 	free        units.Nanos    // when all rows that have come are in their places
 	moved       [2]units.Nanos // when the rows of the chunks that have room are in their places, the older first; of one under way not known yet
@@ -55,58 +53,48 @@ func (r *reader) reset() error {
 	return nil
 }
 
-// open starts a chunk: what was added before is submitted apart.
-func (r *reader) open() { r.chunk, r.fill, r.requests, r.opened = r.chunk+1, 0, 0, len(r.groups) }
+// open starts an announcement: what was added before is submitted apart.
+func (r *reader) open() { r.chunk, r.opened = r.chunk+1, len(r.groups) }
 
-// add gives the reader the reads that bring rows of a layer, none larger than what a chunk may take, to submit from time due on.
+// add gives the reader the reads that bring rows of a layer, none larger than a piece may be, to submit from time due on.
 func (r *reader) add(layer int, due units.Nanos, plan *layout.Plan, rows int) {
-	if r.limit > 0 && r.requests > 0 && r.requests+len(plan.Requests) > layout.MostAhead {
-		r.open()
-	}
 	start, begin, through := len(r.reads), int64(0), 0
 	cut := func(end int64) {
 		if start == len(r.reads) {
 			return
 		}
-		// Rows are counted by bytes: they are all of one size, but a chunk may end within one.
+		// Rows are counted by bytes: they are all of one size, but a piece may end within one.
 		upTo := int(int64(rows) * end / plan.Staging)
 		r.groups = append(r.groups, readGroup{
-			layer: layer, chunk: r.chunk, due: due, reads: r.reads[start:len(r.reads):len(r.reads)], rows: upTo - through, size: layout.Rounded(end - begin),
+			layer: layer, chunk: r.chunk, due: due, reads: r.reads[start:len(r.reads):len(r.reads)], rows: upTo - through, size: end - begin,
 		})
 		start, begin, through = len(r.reads), end, upTo
 	}
 	for _, q := range plan.Requests {
-		length := units.Bytes(q.Length)
-		if r.limit > 0 && r.fill+length > r.limit {
+		if r.limit > 0 && q.Buf+q.Length-begin > int64(r.limit) {
 			cut(q.Buf)
-			r.open()
 		}
-		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset), Length: length})
-		r.requests++
-		r.fill += length
+		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset), Length: units.Bytes(q.Length)})
 	}
 	cut(plan.Staging)
 }
 
-// share puts the layers that were added since open together, without a limit: as they fit into a buffer for the largest so far.
+// share puts the pieces that were added since open together to chunks.
 func (r *reader) share() {
-	if r.staging > 0 {
+	if r.staging == Unlimited {
 		return
 	}
 	added := r.groups[r.opened:]
 	for i := range added {
-		r.room.Room = max(r.room.Room, added[i].size)
+		r.room.Room = max(r.room.Room, layout.Rounded(added[i].size))
 	}
-	fill, requests := int64(0), 0
-	for i := range added {
-		g := &added[i]
-		if !r.room.Joins(fill, requests, g.size, len(g.reads)) {
-			r.chunk++
-			fill, requests = 0, 0
+	for len(added) > 0 {
+		n, _ := r.room.Together(len(added), func(i int) (int64, int) { return added[i].size, len(added[i].reads) })
+		for i := range added[:n] {
+			added[i].chunk = r.chunk
 		}
-		fill += g.size
-		requests += len(g.reads)
-		g.chunk = r.chunk
+		added = added[n:]
+		r.chunk++
 	}
 }
 
@@ -154,12 +142,12 @@ func (r *reader) turn() (at units.Nanos, ok bool) {
 	}
 }
 
-// size is that of the next chunk in the buffer, at most all of it: pieces of two layers may each be rounded up.
+// size is that of the next chunk in the buffer.
 func (r *reader) size() (size int64) {
 	for i := r.next; i < len(r.groups) && r.groups[i].chunk == r.groups[r.next].chunk; i++ {
-		size += r.groups[i].size
+		size += layout.Rounded(r.groups[i].size)
 	}
-	return min(size, r.room.Room)
+	return size
 }
 
 func (r *reader) submit(at units.Nanos) (err error) {
@@ -186,17 +174,25 @@ func (r *reader) submit(at units.Nanos) (err error) {
 // retire moves the rows of complete groups; those of a buffer with an end when all of a chunk is complete.
 func (r *reader) retire() error {
 	for r.first < r.next && r.complete() {
-		g := &r.groups[r.first]
-		batch, err := r.station.Take(g.ticket)
-		if err != nil {
-			return err
+		end := r.first + 1
+		if r.staging < Unlimited {
+			end = r.next
 		}
-		took := r.host.Scatter(g.rows)
-		r.come = max(r.come, batch.End)
-		r.free = max(r.free, r.come) + took
-		r.moving += took
-		g.ready = r.free
-		if r.first++; r.first == r.next && r.holding > 0 {
+		for _, g := range r.groups[r.first:end] {
+			batch, err := r.station.Take(g.ticket)
+			if err != nil {
+				return err
+			}
+			r.come = max(r.come, batch.End)
+		}
+		for ; r.first < end; r.first++ {
+			g := &r.groups[r.first]
+			took := r.host.Scatter(g.rows)
+			r.free = max(r.free, r.come) + took
+			r.moving += took
+			g.ready = r.free
+		}
+		if r.holding > 0 {
 			r.moved[r.holding-1] = r.free
 		}
 	}

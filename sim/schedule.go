@@ -31,8 +31,8 @@ type Schedule struct {
 // Unlimited is a staging buffer without end.
 const Unlimited units.Bytes = math.MaxInt64
 
-// chunk is the most that is submitted at once, in whole blocks; 0 = no limit. A buffer too small for two chunks is used for one at a time.
-func (s *Schedule) chunk(align units.Bytes) units.Bytes {
+// piece is the most of one layer that goes together, in whole blocks; 0 = no limit. A buffer too small for two pieces is used for one at a time.
+func (s *Schedule) piece(align units.Bytes) units.Bytes {
 	if s.Staging == 0 || s.Staging == Unlimited {
 		return 0
 	}

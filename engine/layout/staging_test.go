@@ -54,23 +54,36 @@ func TestStagingNeverOverlaps(t *testing.T) {
 	}
 }
 
-func TestStagingJoins(t *testing.T) {
+func TestStagingTogether(t *testing.T) {
 	s := Staging{Room: 9 * StagingAlign} // half: four
-	for _, c := range []struct {
-		fill     int64
+	large := Staging{Room: 4 * SmallGroup}
+	if n, _ := large.Together(4, func(int) (int64, int) { return SmallGroup / 2, 1 }); n != 4 {
+		t.Errorf("%d of four pieces that are half of the buffer go together", n)
+	}
+	if n, _ := large.Together(5, func(int) (int64, int) { return SmallGroup / 2, 1 }); n != 4 {
+		t.Errorf("%d of five pieces that fit go together: they are not small", n)
+	}
+	type piece struct {
+		pages    int64
 		requests int
-		size     int64
-		more     int
-		want     bool
+	}
+	for _, c := range []struct {
+		pieces []piece
+		n      int
+		pages  int64
 	}{
-		{0, 0, 100, 1000, true}, // the first, whatever it is
-		{2, 10, 2, 10, true},
-		{2, 10, 3, 10, false},
-		{1, 200, 1, 56, true},
-		{1, 200, 1, 57, false},
+		{nil, 0, 0},
+		{[]piece{{9, 1000}, {1, 1}}, 1, 9},                  // the first, whatever it is
+		{[]piece{{3, 10}, {3, 10}, {3, 10}}, 3, 9},          // all that waits
+		{[]piece{{2, 10}, {2, 10}, {3, 10}, {3, 10}}, 2, 4}, // half
+		{[]piece{{5, 10}, {3, 10}, {3, 10}}, 1, 5},
+		{[]piece{{1, 200}, {1, 56}}, 2, 2},
+		{[]piece{{1, 200}, {1, 56}, {1, 1}}, 2, 2},
+		{[]piece{{1, 200}, {1, 57}}, 1, 1},
 	} {
-		if got := s.Joins(c.fill*StagingAlign, c.requests, c.size*StagingAlign, c.more); got != c.want {
-			t.Errorf("%+v: %v", c, got)
+		n, size := s.Together(len(c.pieces), func(i int) (int64, int) { return c.pieces[i].pages*StagingAlign - 5, c.pieces[i].requests })
+		if n != c.n || size != c.pages*StagingAlign {
+			t.Errorf("%v: %d pieces of %d bytes", c.pieces, n, size)
 		}
 	}
 }
