@@ -48,7 +48,7 @@ type announced struct {
 	requests int
 	bytes    units.Bytes
 	copied   int
-	took     units.Nanos // in the background
+	took     units.Nanos // to read it in the background
 }
 
 // piece is a part of one layer's loads that fits into the staging buffer.
@@ -212,7 +212,6 @@ func (a *ahead) finish(g *group) error {
 	for i := range g.pieces {
 		p := &g.pieces[i]
 		s, n := &a.f.layers[p.layer], &a.layers[p.layer]
-		start := time.Now()
 		if err == nil && p.first {
 			n.copied = s.cache.Delete(s.pending)
 			s.pending = append(s.pending[:0], n.decision.Evict...)
@@ -220,9 +219,8 @@ func (a *ahead) finish(g *group) error {
 		if err == nil {
 			err = s.cache.Insert(p.units, g.staging[p.offset:], p.plan.Records)
 		}
-		took := units.Nanos(time.Since(start)) + g.took*units.Nanos(len(p.units))/units.Nanos(total)
 		a.mu.Lock()
-		n.took += took
+		n.took += g.took * units.Nanos(len(p.units)) / units.Nanos(total)
 		n.left--
 		if err != nil && a.failed == nil {
 			a.failed = err

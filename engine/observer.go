@@ -33,7 +33,7 @@ type LayerEvent struct {
 	Bytes                             units.Bytes // asked from flash
 	Copied                            units.Bytes // moved in the row cache
 	Dropped                           int         // needed units for which there was no room: they were left out, at a loss
-	// Ahead is how long reads and copies of this layer took in the background, where they were announced; IO is then what was waited for.
+	// Ahead is how long the reads of this layer took in the background, where they were announced; IO is then what was waited for.
 	Ahead units.Nanos
 }
 
