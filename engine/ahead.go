@@ -60,15 +60,44 @@ type piece struct {
 	offset int64 // in the staging buffer
 }
 
+// readAhead starts the background, with a staging buffer as large as that of reads on demand, which is made for the largest layer, or as its limit: so that
+// no token waits for memory. It may be called again.
+func (f *Flash) readAhead() error {
+	if f.ahead != nil {
+		return nil
+	}
+	a := &ahead{f: f, layers: make([]announced, len(f.layers)), read: make(chan *group, 1), stopped: make(chan struct{})}
+	a.changed = sync.NewCond(&a.mu)
+	room := f.limit
+	if room == 0 {
+		room = layout.Rounded(int64(len(f.staging)))
+	}
+	if err := a.grow(room); err != nil {
+		return err
+	}
+	f.ahead = a
+	go a.readGroups()
+	go a.moveGroups()
+	return nil
+}
+
+// grow replaces the staging buffer, which nothing is read into, by one of size bytes if it is smaller.
+func (a *ahead) grow(size int64) error {
+	if size <= a.room.Room {
+		return nil
+	}
+	if err := replaceStaging(a.f.store, &a.staging, size); err != nil {
+		return err
+	}
+	a.room = layout.Staging{Room: size}
+	return nil
+}
+
 // Announce decides what layers from first on need, as their masks say, and starts reading it in the background. Each must be taken by Layer, in order, before
 // the next Announce of it. masks are by layer of the model.
 func (f *Flash) Announce(first, end int, masks [][]uint64) error {
-	if f.ahead == nil {
-		a := &ahead{f: f, layers: make([]announced, len(f.layers)), read: make(chan *group, 1), stopped: make(chan struct{})}
-		a.changed = sync.NewCond(&a.mu)
-		f.ahead = a
-		go a.readGroups()
-		go a.moveGroups()
+	if err := f.readAhead(); err != nil {
+		return err
 	}
 	var pieces []piece
 	for l := max(first, len(f.dense)); l < end; l++ {
@@ -115,14 +144,13 @@ func (a *ahead) submit(pieces []piece) error {
 	for i := range pieces {
 		largest = max(largest, layout.Rounded(pieces[i].plan.Staging))
 	}
-	if room := max(largest, a.f.limit); room > a.room.Room {
+	if largest > a.room.Room {
 		for a.busy > 0 || len(a.queue) > 0 {
 			a.changed.Wait()
 		}
-		if err := replaceStaging(a.f.store, &a.staging, room); err != nil {
+		if err := a.grow(largest); err != nil {
 			return err
 		}
-		a.room = layout.Staging{Room: room}
 	}
 	a.queue = append(a.queue, pieces...)
 	a.changed.Broadcast()

@@ -145,6 +145,11 @@ func (e *Engine) prepare(cfg *Config) (err error) {
 	if err := e.backend.Prepare(setup); err != nil {
 		return err
 	}
+	if flash, ok := e.rows.(*Flash); ok && e.schedule != OnDemand {
+		if err := flash.readAhead(); err != nil {
+			return err
+		}
+	}
 	e.Observe(cfg.Observer)
 	return nil
 }
