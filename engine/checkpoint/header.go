@@ -42,7 +42,7 @@ func parseHeader(data []byte, dataStart int64) (header, error) {
 		return header{}, fmt.Errorf("%w: the header is not UTF-8", ErrFormat)
 	}
 	var tensors, dims, pairs int
-	s := &scanner{data: data}
+	s := newScanner(data)
 	err := scanHeader(s, visitor{
 		tensor: func(_ []byte, d *description) error { tensors++; dims += d.rank; return nil },
 		pair:   func(int) error { pairs++; return nil },
@@ -127,7 +127,7 @@ func (h *header) metadata() map[string]string {
 	if h.meta == nil {
 		return pairs
 	}
-	s := scanner{data: h.meta}
+	s := newScanner(h.meta)
 	// parseHeader has accepted the object, so there is no error.
 	_ = s.object(func(name []byte) error {
 		key := string(s.text(name))
@@ -158,7 +158,7 @@ func secondTensor(s *scanner, name string) error {
 
 // refuseTwice sorts the positions of the names of the metadata by the names and refuses two equal ones.
 func refuseTwice(a *scanner, keys []uint32) error {
-	b := &scanner{data: a.data} // for the other of two names
+	b := newScanner(a.data) // for the other of two names
 	compare := func(x, y uint32) int { return bytes.Compare(a.textAt(x), b.textAt(y)) }
 	slices.SortFunc(keys, compare)
 	for i := 1; i < len(keys); i++ {
@@ -194,7 +194,7 @@ type visitor struct {
 // scanHeader walks a header from front to back. It checks everything but what two tensors, or two names of the metadata,
 // have to do with each other.
 func scanHeader(s *scanner, v visitor) error {
-	s.at = 0
+	s.rewind(0)
 	var d description
 	hasMeta := false
 	err := s.object(func(name []byte) error {
@@ -221,18 +221,18 @@ func scanHeader(s *scanner, v visitor) error {
 		err = s.end()
 	}
 	if err != nil {
-		return fmt.Errorf("header byte %d: %w", s.at, err)
+		return fmt.Errorf("header byte %d: %w", s.at(), err)
 	}
 	return nil
 }
 
 // metadata reads an object whose values are strings.
 func (s *scanner) metadata(v visitor) error {
-	s.space()
-	start := s.at
+	start := s.at()
+	start += max(0, bytes.IndexByte(s.data[start:], '{'))
 	err := s.object(func(name []byte) error {
 		if v.pair != nil {
-			if err := v.pair(s.nameAt); err != nil {
+			if err := v.pair(s.at() - len(name)); err != nil {
 				return err
 			}
 		}
@@ -242,7 +242,7 @@ func (s *scanner) metadata(v visitor) error {
 		return nil
 	})
 	if err == nil && v.meta != nil {
-		v.meta(s.data[start:s.at])
+		v.meta(s.data[start:s.at()])
 	}
 	return err
 }
