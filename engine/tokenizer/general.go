@@ -95,11 +95,11 @@ func parseGeneral(members []value) (*Tokenizer, error) {
 		"pad":      func(m value) error { return m.setID(&src.roles.pad) },
 		"prefix":   func(m value) error { return m.strict(&src.roles.prefix) },
 		"suffix":   func(m value) error { return m.strict(&src.roles.suffix) },
-		"specials": func(m value) (err error) { src.extra, err = readSpecials(m); return },
+		"specials": func(m value) (err error) { src.extra, err = readList(m, value.special); return },
 		"vocab":    func(m value) (err error) { src.vocab, err = readVocabList(m); return },
-		"merges":   func(m value) (err error) { ids, err = readNumbers(m); return },
-		"ties":     func(m value) (err error) { ties, err = readNumbers(m); return },
-		"scores":   func(m value) (err error) { src.scores, err = readScores(m); return },
+		"merges":   func(m value) (err error) { ids, err = readList(m, value.id); return },
+		"ties":     func(m value) (err error) { ties, err = readList(m, value.id); return },
+		"scores":   func(m value) (err error) { src.scores, err = readList(m, value.optionalScore); return },
 	})
 	if err != nil {
 		return nil, err
@@ -127,63 +127,46 @@ func parseGeneral(members []value) (*Tokenizer, error) {
 	return build(src)
 }
 
-// readSpecials reads the list of special tokens, without their texts.
-func readSpecials(m value) ([]entry, error) {
+// readList reads a list whose elements are read one by one.
+func readList[T any](m value, read func(value) (T, error)) ([]T, error) {
 	n, err := m.count('[')
 	if err != nil {
 		return nil, err
 	}
-	out := make([]entry, 0, n)
+	out := make([]T, 0, n)
 	err = m.eachElement(m.name, func(el value) error {
-		var s generalToken
-		if err := el.strict(&s); err != nil {
-			return err
-		}
-		e := entry{id: s.ID, kind: added, flagged: true, pos: el.pos}
-		e.flags = e.flags.with(lstrip, s.LStrip).with(rstrip, s.RStrip).with(singleWord, s.SingleWord).with(normalized, s.Normalized).
-			with(uncut, s.Uncut).with(frozen, s.Frozen).with(outside, s.Outside)
-		if s.Control {
-			e.kind = control
-		}
-		out = append(out, e)
-		return nil
-	})
-	return out, err
-}
-
-// readNumbers reads a list of ids or places.
-func readNumbers(m value) ([]uint32, error) {
-	n, err := m.count('[')
-	if err != nil {
-		return nil, err
-	}
-	out := make([]uint32, 0, n)
-	err = m.eachElement(m.name, func(el value) error {
-		id, err := el.id()
-		out = append(out, id)
+		v, err := read(el)
+		out = append(out, v)
 		return err
 	})
 	return out, err
 }
 
-// readScores reads a list of numbers, null for none.
-func readScores(m value) ([]float64, error) {
-	n, err := m.count('[')
-	if err != nil {
-		return nil, err
+// optionalScore reads a number, null for none.
+func (m value) optionalScore() (float64, error) {
+	if m.null() {
+		return math.NaN(), nil
 	}
-	out := make([]float64, 0, n)
-	err = m.eachElement(m.name, func(el value) error {
-		s := math.NaN()
-		if !el.null() {
-			if s, err = strconv.ParseFloat(string(el.raw), 64); err != nil {
-				return el.isNot("a score")
-			}
-		}
-		out = append(out, s)
-		return nil
-	})
-	return out, err
+	s, err := strconv.ParseFloat(string(m.raw), 64)
+	if err != nil {
+		return 0, m.isNot("a score")
+	}
+	return s, nil
+}
+
+// special reads a special token, without its text.
+func (m value) special() (entry, error) {
+	var s generalToken
+	if err := m.strict(&s); err != nil {
+		return entry{}, err
+	}
+	e := entry{id: s.ID, kind: added, flagged: true, pos: m.pos}
+	e.flags = e.flags.with(lstrip, s.LStrip).with(rstrip, s.RStrip).with(singleWord, s.SingleWord).with(normalized, s.Normalized).
+		with(uncut, s.Uncut).with(frozen, s.Frozen).with(outside, s.Outside)
+	if s.Control {
+		e.kind = control
+	}
+	return e, nil
 }
 
 // joinMerges turns the ids of the merges into their texts.
