@@ -38,6 +38,7 @@ func evalCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "text", Required: true, Usage: "`FILE` of text to predict"},
 			&cli.IntFlag{Name: "context", Usage: "windows of `N` tokens", DefaultText: "512, or as many as the model has"},
 			&cli.IntFlag{Name: "stride", Usage: "from one window to the next, `N` tokens", DefaultText: "the context"},
+			noBOSFlag(),
 			&cli.BoolFlag{Name: "begin", Usage: "begin every window as texts begin: with the tokenizer's first token in place of its own, if it has one"},
 			&cli.IntFlag{Name: "max-tokens", Usage: "only the first `N` tokens", DefaultText: "all"},
 			&cli.IntFlag{Name: "chunk", Value: 32, Usage: "run `N` tokens through the model together"},
@@ -186,7 +187,9 @@ func evalTokens(c *cli.Context, m *openedModel) (ids, begin []uint32, err error)
 	if err != nil {
 		return nil, nil, err
 	}
-	ids = tok.Encode(lines)
+	if ids, err = m.encode(lines, c.Bool("no-bos")); err != nil {
+		return nil, nil, err
+	}
 	if c.Bool("begin") {
 		begin = tok.Encode("")
 	}

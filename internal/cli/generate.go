@@ -66,6 +66,7 @@ func generateCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "oracle", Usage: "`TRACE` with the masks of the same tokens: run flash-resident"},
 			&cli.IntFlag{Name: "sequence", Usage: "`N`th sequence of the trace"},
 			&cli.StringFlag{Name: "prompts", Usage: "`FILE` with one prompt per line, in place of PROMPT"},
+			noBOSFlag(),
 			&cli.IntFlag{Name: "batch", Value: 8, Usage: "with --prompts, run `B` texts side by side"},
 			&cli.StringSliceFlag{Name: "stop", Usage: "end before this `TEXT`; may be given several times"},
 			&cli.IntFlag{Name: "prefill-chunk", Value: 1, Usage: "run `N` tokens of the prompt through the model together"},
@@ -157,7 +158,9 @@ func (e *env) generate(c *cli.Context) error {
 		if err := needArgs(c, 1, "one prompt, in quotes"); err != nil {
 			return err
 		}
-		prompt = tok.Encode(c.Args().First())
+		if prompt, err = m.encode(c.Args().First(), c.Bool("no-bos")); err != nil {
+			return err
+		}
 		if err := m.roomFor(len(prompt), opt.MaxTokens); err != nil {
 			return err
 		}

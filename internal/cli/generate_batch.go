@@ -42,13 +42,11 @@ func (e *env) generateBatches(c *cli.Context, m *openedModel, opt engine.Generat
 	if err != nil {
 		return err
 	}
-	tok, err := m.text()
-	if err != nil {
-		return err
-	}
 	ids, longest := make([][]uint32, len(prompts)), 0
 	for i, p := range prompts {
-		ids[i] = tok.Encode(p)
+		if ids[i], err = m.encode(p, c.Bool("no-bos")); err != nil {
+			return err
+		}
 		longest = max(longest, len(ids[i]))
 	}
 	if err := m.roomFor(longest, opt.MaxTokens); err != nil {

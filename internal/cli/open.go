@@ -66,6 +66,27 @@ func (m *openedModel) text() (*tokenizer.Tokenizer, error) {
 	return m.tokenizer, nil
 }
 
+// noBOSFlag leaves out what a tokenizer puts around a text.
+func noBOSFlag() *cli.BoolFlag {
+	return &cli.BoolFlag{Name: "no-bos", Usage: "take a text alone, without the token that begins texts"}
+}
+
+// encode returns the tokens of a text; bare leaves out what the tokenizer puts around it.
+func (m *openedModel) encode(text string, bare bool) ([]uint32, error) {
+	tok, err := m.text()
+	if err != nil {
+		return nil, err
+	}
+	if !bare {
+		return tok.Encode(text), nil
+	}
+	ids := tok.EncodePlain(text)
+	if len(ids) == 0 {
+		return nil, usageError("--no-bos: a text of no tokens; there is nothing to begin with")
+	}
+	return ids, nil
+}
+
 // roomFor refuses a generation that the model's context cannot hold: the last new token needs no position of its own.
 func (m *openedModel) roomFor(prompt, tokens int) error {
 	if limit := m.weights.Shape.MaxPos; tokens > limit || prompt+max(tokens-1, 0) > limit {

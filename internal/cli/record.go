@@ -40,6 +40,7 @@ func recordCommand(e *env) *cli.Command {
 			&cli.IntFlag{Name: "n", Value: 64, Usage: "`N` tokens to generate per prompt"},
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`TRACE` to write (*.trace.arrow)"},
 			&cli.StringFlag{Name: "compress", Value: "none", Usage: "`CODEC`: none (can be mapped without copies) or zstd"},
+			noBOSFlag(),
 			&cli.BoolFlag{Name: "magnitudes", Usage: "also the size of every active value, so that \"trace whatif\" can ask what a threshold would leave out"},
 			&cli.BoolFlag{Name: "features", Usage: "also what predictors predict from (float16), to train them on"},
 			&cli.StringFlag{Name: "feature-kind", Value: traces.FFNInput, Usage: "`KIND` of the features: " + strings.Join(traces.FeatureKinds(), ", ")},
@@ -82,7 +83,7 @@ func (e *env) record(c *cli.Context) error {
 	}
 	n, err := e.recordTrace(c.Context, m, recordJob{
 		prompts: prompts, tokens: c.Int("n"), sampling: sampling, threads: c.Int("threads"), out: c.String("out"), compress: c.String("compress"),
-		magnitudes: c.Bool("magnitudes"), feature: feature, batch: c.Int("batch"), chunk: c.Int("prefill-chunk"),
+		magnitudes: c.Bool("magnitudes"), feature: feature, bare: c.Bool("no-bos"), batch: c.Int("batch"), chunk: c.Int("prefill-chunk"),
 	})
 	if err != nil {
 		return err
@@ -116,6 +117,7 @@ type recordJob struct {
 	compress   string
 	magnitudes bool   // one byte more per active unit
 	feature    string // a kind of features, two bytes more per number of it; "" = none
+	bare       bool   // texts without what the tokenizer puts around them
 	batch      int    // prompts side by side; 0 = 1
 	chunk      int    // prompt tokens of a step; 0 = 1
 }
@@ -126,6 +128,9 @@ func (job *recordJob) header(m *openedModel) traces.Header {
 	head.HasMagnitude = job.magnitudes
 	if job.feature != "" {
 		head.FeatureKind, head.FeatureWidth = job.feature, head.Shape.DModel
+	}
+	if job.bare {
+		head.Host[hostBare] = "true"
 	}
 	if job.batch > 1 {
 		head.Host[hostBatch] = strconv.Itoa(job.batch)
@@ -139,20 +144,17 @@ func (job *recordJob) header(m *openedModel) traces.Header {
 	return head
 }
 
-// Facts of the host that say how a trace was recorded, when not token by token.
+// Facts of the host that say how a trace was recorded, when not token by token from the beginning of texts on the CPU.
 const (
 	hostBatch = "batch"
 	hostChunk = "prefill_chunk"
+	hostBare  = "no_bos" // texts without what the tokenizer puts around them
 	// A device rounds otherwise than the CPU: near zero another unit may be active.
 	hostBackend = "backend"
 )
 
 // recordTrace runs the prompts densely and writes the trace. It returns the number of tokens in it.
 func (e *env) recordTrace(ctx context.Context, m *openedModel, job recordJob) (int, error) {
-	tok, err := m.text()
-	if err != nil {
-		return 0, err
-	}
 	rows, err := m.resident()
 	if err != nil {
 		return 0, err
@@ -160,7 +162,9 @@ func (e *env) recordTrace(ctx context.Context, m *openedModel, job recordJob) (i
 	defer rows.Close()
 	ids, longest := make([][]uint32, len(job.prompts)), 0
 	for i, prompt := range job.prompts {
-		ids[i] = tok.Encode(prompt)
+		if ids[i], err = m.encode(prompt, job.bare); err != nil {
+			return 0, err
+		}
 		if err := m.roomFor(len(ids[i]), job.tokens); err != nil {
 			return 0, fmt.Errorf("prompt %d: %w", i+1, err)
 		}
@@ -188,6 +192,7 @@ func (e *env) recordTrace(ctx context.Context, m *openedModel, job recordJob) (i
 	}
 	defer eng.Close()
 	e.tellSize(&head, ids, longest, &job)
+	tok := m.tokenizer
 	opt := engine.GenerateOptions{MaxTokens: job.tokens, Sampling: job.sampling, Stop: map[uint32]bool{}, Vocab: tok.VocabSize(), Chunk: job.chunk}
 	if id, ok := tok.EOS(); ok {
 		opt.Stop[id] = true

@@ -60,6 +60,28 @@ func TestRecordFeatures(t *testing.T) {
 	}
 }
 
+// TestField_T4_NoBOS: --no-bos drops the token that begins texts, and the trace says so; a text of nothing else is refused.
+func TestField_T4_NoBOS(t *testing.T) {
+	workspace(t)
+	args := []string{"record", "-m", "tales.flash.safetensors", "--prompts", "examples/prompts/tales.txt", "--limit", "2", "-n", "1", "--features", "--magnitudes", "-o", "x.trace.arrow"}
+	must(t, args...)
+	whole, head := readTokens(t, "x.trace.arrow")
+	if head.Host[hostBare] != "" || whole[0].Pos != 0 {
+		t.Fatalf("host %v, first token %+v", head.Host, whole[0])
+	}
+	must(t, append(args, "--no-bos")...)
+	bare, head := readTokens(t, "x.trace.arrow")
+	if head.Host[hostBare] != "true" || len(bare) != len(whole)-2 || bare[0].ID != whole[1].ID || bare[0].ID == whole[0].ID {
+		t.Errorf("host %v, %d tokens that begin with %d; with their beginning %d: %d, %d", head.Host, len(bare), bare[0].ID, len(whole), whole[0].ID, whole[1].ID)
+	}
+	if info := must(t, "trace", "info", "x.trace.arrow"); !strings.Contains(info, "--no-bos") {
+		t.Errorf("trace info does not say it: %s", info)
+	}
+	if o := command("generate", "-m", "tales.flash.safetensors", "--no-bos", "-n", "1", ""); o.code != exitUsage || !strings.Contains(o.stderr, "no tokens") {
+		t.Errorf("an empty text: exit %d, %s", o.code, o.stderr)
+	}
+}
+
 // TestRecordBatches: prompts side by side and in chunks give the rows that single prompts give, and the trace says how it was made.
 func TestRecordBatches(t *testing.T) {
 	workspace(t)

@@ -86,6 +86,9 @@ func (e *env) traceInfo(c *cli.Context) error {
 	if h.Synthetic {
 		kind = "synthetic"
 	}
+	if h.Host[hostBare] != "" {
+		t.Add("beginning of texts", "left out (--no-bos)")
+	}
 	if h.DerivedBy != "" {
 		kind += ", derived"
 	}
