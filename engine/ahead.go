@@ -118,8 +118,8 @@ func (a *ahead) decide(l int, need []uint64) (pieces []piece) {
 	// Of the pieces at least one record; the ends of a stretch are rounded outwards.
 	perRecord := int64(f.planner.Geometry().Stride) + 2*int64(f.planner.Align())
 	size := len(load)
-	if half := (&layout.Staging{Room: f.limit}).Half(); f.limit > 0 {
-		size = int(max(half/perRecord, 1))
+	if f.limit > 0 {
+		size = int(max(layout.Half(f.limit)/perRecord, 1))
 	}
 	for from := 0; from < len(load); from += size {
 		p := piece{layer: l, first: from == 0, units: load[from:min(from+size, len(load))]}

@@ -37,7 +37,7 @@ type reference struct {
 func newReference(reader flashio.Reader, mode flashio.Mode, geo layout.Geometry, cfg Config) (*reference, error) {
 	align := max(int64(mode.Align), 4096)
 	size := (int64(referenceBytes) + align - 1) / align * align
-	r := &reference{reader: reader, buffer: flashio.AlignedBuffer(int(size)*cfg.ReferenceReads, stagingAlign)}
+	r := &reference{reader: reader, buffer: flashio.AlignedBuffer(int(size)*cfg.ReferenceReads, layout.StagingAlign)}
 	if r.buffer == nil {
 		return nil, fmt.Errorf("replay: no memory for the reference reads: %w", flashio.ErrEnvironment)
 	}
@@ -49,8 +49,6 @@ func newReference(reader flashio.Reader, mode flashio.Mode, geo layout.Geometry,
 	}
 	return r, nil
 }
-
-const stagingAlign = 4096
 
 // read takes one reading. The first is made twice and counts once: a device that was idle has caches, credit or power states
 // to use up that it will not have again.

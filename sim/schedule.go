@@ -36,8 +36,7 @@ func (s *Schedule) piece(align units.Bytes) units.Bytes {
 	if s.Staging == 0 || s.Staging == Unlimited {
 		return 0
 	}
-	half := (&layout.Staging{Room: int64(s.Staging)}).Half()
-	if whole := units.Bytes(half) / align * align; whole > 0 {
+	if whole := units.Bytes(layout.Half(int64(s.Staging))) / align * align; whole > 0 {
 		return whole
 	}
 	return s.Staging / align * align

@@ -10,13 +10,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
+	"github.com/windrow-sim/windrow/internal/alloctest"
 )
 
 // raw makes a file from the text of a header and n bytes of data.
@@ -219,14 +219,6 @@ const (
 	allocFixed   = 1 << 16 // the File, the scanners, the text of an error, and what the fuzzing engine does meanwhile
 )
 
-// allocated returns the bytes that have been allocated on the heap so far, to the byte: package metrics would be off by
-// what every size class has in reserve.
-func allocated() uint64 {
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return stats.TotalAlloc
-}
-
 // TestOpeningTakesMemoryInProportion opens files that hold as many tensors, dimensions and metadata in their bytes as JSON
 // can, and files whose error has much to name.
 func TestOpeningTakesMemoryInProportion(t *testing.T) {
@@ -281,16 +273,10 @@ func TestOpeningTakesMemoryInProportion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := raw(c.header, c.data)
-			before := allocated()
-			_, err := openBytes(file)
-			used := allocated() - before
-			t.Logf("%d bytes, %.2f times that allocated", len(file), float64(used)/float64(len(file)))
-			if ok := err == nil && c.want == "" || err != nil && c.want != "" && strings.Contains(err.Error(), c.want); !ok {
-				t.Errorf("error %.300v, want %q", err, c.want)
-			}
-			if used > uint64(allocPerByte*len(file)) {
-				t.Errorf("%d bytes allocated for a file of %d", used, len(file))
-			}
+			alloctest.InProportion(t, len(file), allocPerByte, 0, c.want, func() error {
+				_, err := openBytes(file)
+				return err
+			})
 		})
 	}
 }
@@ -303,9 +289,9 @@ func FuzzHeader(f *testing.F) {
 	f.Add([]byte(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`), uint16(1))
 	f.Fuzz(func(t *testing.T, header []byte, n uint16) {
 		whole := raw(string(header), int(n))
-		before := allocated()
-		file, err := openBytes(whole)
-		if used := allocated() - before; used > uint64(allocPerByte*len(whole)+allocFixed) {
+		var file *File
+		var err error
+		if used := alloctest.Bytes(func() { file, err = openBytes(whole) }); used > uint64(allocPerByte*len(whole)+allocFixed) {
 			t.Fatalf("%d bytes allocated for a file of %d", used, len(whole))
 		}
 		if err != nil {

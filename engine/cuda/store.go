@@ -78,14 +78,7 @@ func (b *Backend) scatter(r *rows, staging []byte, at []int64, places []int32) e
 	}
 	b.moving.Lock()
 	defer b.moving.Unlock()
-	if err := b.device.Wait(b.moves, r.used); err != nil {
-		return err
-	}
-	where, err := b.moveLists.put(kernels.AsBytes(offsets))
-	if err != nil {
-		return err
-	}
-	to, err := b.moveLists.put(kernels.AsBytes(places))
+	where, to, err := b.beginMove(r, kernels.AsBytes(offsets), kernels.AsBytes(places))
 	if err != nil {
 		return err
 	}
@@ -101,6 +94,18 @@ func (b *Backend) scatter(r *rows, staging []byte, at []int64, places []int32) e
 	return b.device.Record(r.arrived, b.moves)
 }
 
+// beginMove lets the stream of moves wait until rows are no longer used, and puts two lists on the device. The caller holds moving.
+func (b *Backend) beginMove(r *rows, from, to []byte) (source, target kernels.Mem, err error) {
+	if err := b.device.Wait(b.moves, r.used); err != nil {
+		return source, target, err
+	}
+	if source, err = b.moveLists.put(from); err != nil {
+		return source, target, err
+	}
+	target, err = b.moveLists.put(to)
+	return source, target, err
+}
+
 // move copies rows from places to others, which no list has twice.
 func (b *Backend) move(r *rows, from, to []int32) error {
 	if len(from) == 0 {
@@ -108,14 +113,7 @@ func (b *Backend) move(r *rows, from, to []int32) error {
 	}
 	b.moving.Lock()
 	defer b.moving.Unlock()
-	if err := b.device.Wait(b.moves, r.used); err != nil {
-		return err
-	}
-	source, err := b.moveLists.put(kernels.AsBytes(from))
-	if err != nil {
-		return err
-	}
-	target, err := b.moveLists.put(kernels.AsBytes(to))
+	source, target, err := b.beginMove(r, kernels.AsBytes(from), kernels.AsBytes(to))
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,8 @@ type Staging struct {
 // Rounded is the room that the reads of a layer take.
 func Rounded(size int64) int64 { return (size + StagingAlign - 1) / StagingAlign * StagingAlign }
 
-// Half is what a group of several pieces takes at most where more is waiting.
-func (s *Staging) Half() int64 { return s.Room / 2 / StagingAlign * StagingAlign }
+// Half is what a group of several pieces takes at most of a buffer where more is waiting.
+func Half(room int64) int64 { return room / 2 / StagingAlign * StagingAlign }
 
 // Together returns how many of the pieces that wait go into the next group, and its size. piece tells the bytes and requests of each.
 func (s *Staging) Together(waiting int, piece func(i int) (size int64, requests int)) (n int, size int64) {
@@ -36,7 +36,7 @@ func (s *Staging) Together(waiting int, piece func(i int) (size int64, requests 
 			break
 		}
 		size, requests = size+bytes, requests+more
-		if n == 0 || size <= s.Half() {
+		if n == 0 || size <= Half(s.Room) {
 			half, halfSize = n+1, size
 		}
 	}

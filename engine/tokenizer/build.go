@@ -267,10 +267,9 @@ func (t *Tokenizer) fillMerges(list ruleList, at position) error {
 			}
 			p[k] = id
 		}
-		if first, twice := t.merges.place(p[0], p[1]); twice {
+		if first, twice := t.merges.add(pair{p[0], p[1]}, p[2], tied); twice {
 			return list.pos(i).malformed("merge of %q and %q occurs twice, first at %v", left, right, list.pos(first))
 		}
-		t.merges.add(pair{p[0], p[1]}, p[2], tied)
 		for bytes.HasPrefix(joined, []byte(spaceMark)) {
 			joined = joined[len(spaceMark):]
 		}

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/windrow-sim/windrow/internal/alloctest"
 )
 
 // Loading a file of n bytes may allocate this much in all, the n bytes of the file among them.
@@ -18,20 +19,12 @@ const (
 	allocFixed        = 1 << 18 // buffers of the reader and writer, components of the pipeline
 )
 
-// allocated returns the bytes that have been allocated on the heap so far, to the byte: package metrics would be off by
-// what every size class has in reserve.
-func allocated() uint64 {
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return stats.TotalAlloc
-}
-
 // checkLoaded checks what a hostile file gave: little memory, and a tokenizer that works and can be stored.
 func checkLoaded(t *testing.T, size, perByte int, loadIt func() (*Tokenizer, error)) {
 	t.Helper()
-	before := allocated()
-	tok, err := loadIt()
-	if used := allocated() - before + uint64(size); used > uint64(size*perByte+allocFixed) {
+	var tok *Tokenizer
+	var err error
+	if used := alloctest.Bytes(func() { tok, err = loadIt() }) + uint64(size); used > uint64(size*perByte+allocFixed) {
 		t.Errorf("%d bytes allocated for a file of %d", used, size)
 	}
 	if err != nil {
@@ -134,16 +127,10 @@ func TestLoadingTakesMemoryInProportion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := []byte(c.doc)
-			before := allocated()
-			_, err := loadJSON(data)
-			used := allocated() - before + uint64(len(data))
-			t.Logf("%d bytes, %.2f times that allocated", len(data), float64(used)/float64(len(data)))
-			if ok := err == nil && c.refusal == "" || err != nil && c.refusal != "" && strings.Contains(err.Error(), c.refusal); !ok {
-				t.Errorf("error %.300v, want %q", err, c.refusal)
-			}
-			if used > uint64(allocPerByte*len(data)) {
-				t.Errorf("%d bytes allocated for a file of %d", used, len(data))
-			}
+			alloctest.InProportion(t, len(data), allocPerByte, len(data), c.refusal, func() error {
+				_, err := loadJSON(data)
+				return err
+			})
 		})
 	}
 }

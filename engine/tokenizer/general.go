@@ -129,7 +129,7 @@ func parseGeneral(members []value) (*Tokenizer, error) {
 
 // readList reads a list whose elements are read one by one.
 func readList[T any](m value, read func(value) (T, error)) ([]T, error) {
-	n, err := m.count('[')
+	n, err := m.count()
 	if err != nil {
 		return nil, err
 	}

@@ -71,14 +71,8 @@ func (x *index) next(slot int) int {
 	return 0
 }
 
-// add puts a number under a hash.
-func (x *index) add(hash uint64, n int) {
-	slot := x.first(hash)
-	for x.slots[slot] != 0 {
-		slot = x.next(slot)
-	}
-	x.slots[slot] = uint32(n) + 1
-}
+// put sets a free slot.
+func (x *index) put(slot, n int) { x.slots[slot] = uint32(n) + 1 }
 
 // vocabulary is what a file lists as tokens, in the order of the file.
 type vocabulary struct {
@@ -119,10 +113,11 @@ func newLexicon(v vocabulary, extra []entry) (*lexicon, error) {
 		if text == "" {
 			return nil, v.pos(i).malformed("token %d is the empty text", l.id(i))
 		}
-		if other, twice := l.place(text); twice {
+		slot, other, twice := l.search(text)
+		if twice {
 			return nil, v.pos(i).malformed("%q occurs twice, with the ids %d and %d", text, l.id(other), l.id(i))
 		}
-		l.index.add(maphash.String(l.seed, text), i)
+		l.index.put(slot, i)
 	}
 	if err := l.extend(extra); err != nil {
 		return nil, err
@@ -145,7 +140,8 @@ func (l *lexicon) extend(extra []entry) error {
 	}
 	for i := range extra {
 		e := &extra[i]
-		switch p, known := l.place(e.text); {
+		slot, p, known := l.search(e.text)
+		switch {
 		case e.text == "":
 			return e.pos.malformed("token %d is the empty text", e.id)
 		case len(e.text) > maxPiece:
@@ -156,7 +152,7 @@ func (l *lexicon) extend(extra []entry) error {
 			continue
 		}
 		l.ids = extendIdentity(l.ids, l.size(), l.main.len()+count, e.id)
-		l.index.add(maphash.String(l.seed, e.text), l.size())
+		l.index.put(slot, l.size())
 		more.addString(e.text)
 		l.more = more.texts()
 	}
@@ -227,17 +223,23 @@ func (l *lexicon) placeOf(id uint32) int {
 // outside reports whether a token is named only by files other than that of the vocabulary.
 func (l *lexicon) outside(id uint32) bool { return l.placeOf(id) >= l.main.len() }
 
-// place returns where a token is.
-func (l *lexicon) place(text string) (int, bool) {
-	for slot := l.index.first(maphash.String(l.seed, text)); ; slot = l.index.next(slot) {
+// search returns where a token is, or the free slot for it.
+func (l *lexicon) search(text string) (slot, place int, ok bool) {
+	for slot = l.index.first(maphash.String(l.seed, text)); ; slot = l.index.next(slot) {
 		n := l.index.slots[slot]
 		if n == 0 {
-			return 0, false
+			return slot, 0, false
 		}
 		if l.at(int(n-1)) == text {
-			return int(n - 1), true
+			return slot, int(n - 1), true
 		}
 	}
+}
+
+// place returns where a token is.
+func (l *lexicon) place(text string) (int, bool) {
+	_, place, ok := l.search(text)
+	return place, ok
 }
 
 // find returns the id of a token.

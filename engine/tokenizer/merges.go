@@ -28,16 +28,21 @@ func newMerges(n int) *merges {
 	return &merges{pairs: make([]pair, 0, n), ids: make([]uint32, 0, n), index: newIndex(n), seed: [2]uint64{rand.Uint64(), rand.Uint64()}}
 }
 
-// add appends a pair, which must be new. A tied one ranks with the one before.
-func (m *merges) add(p pair, id uint32, tied bool) {
-	place := len(m.pairs)
+// add appends a pair and returns false, or where it stands already and true. A tied one ranks with the one before.
+func (m *merges) add(p pair, id uint32, tied bool) (place int, twice bool) {
+	slot, place, twice := m.search(p.left, p.right)
+	if twice {
+		return place, true
+	}
+	place = len(m.pairs)
 	rank := uint32(place)
 	if tied {
 		rank = m.rank(place - 1)
 	}
 	m.ranks = extendIdentity(m.ranks, place, cap(m.pairs), rank)
 	m.pairs, m.ids = append(m.pairs, p), append(m.ids, id)
-	m.index.add(m.hash(p.left, p.right), place)
+	m.index.put(slot, place)
+	return place, false
 }
 
 // hash mixes two ids with numbers that no file can know, so that none can make all pairs collide.
@@ -46,22 +51,22 @@ func (m *merges) hash(left, right uint32) uint64 {
 	return hi ^ lo
 }
 
-// place returns where a pair stands.
-func (m *merges) place(left, right uint32) (int, bool) {
-	for slot := m.index.first(m.hash(left, right)); ; slot = m.index.next(slot) {
+// search returns where a pair stands, or the free slot for it.
+func (m *merges) search(left, right uint32) (slot, place int, ok bool) {
+	for slot = m.index.first(m.hash(left, right)); ; slot = m.index.next(slot) {
 		n := m.index.slots[slot]
 		if n == 0 {
-			return 0, false
+			return slot, 0, false
 		}
 		if m.pairs[n-1] == (pair{left, right}) {
-			return int(n - 1), true
+			return slot, int(n - 1), true
 		}
 	}
 }
 
 // find returns what two tokens become.
 func (m *merges) find(left, right uint32) (product, bool) {
-	place, ok := m.place(left, right)
+	_, place, ok := m.search(left, right)
 	if !ok {
 		return product{noRank, noToken}, false
 	}

@@ -176,10 +176,9 @@ func (v value) eachElement(list string, read func(value) error) error {
 	})
 }
 
-// count returns the number of elements of a JSON array (open is '['), or of members of an object ('{').
-func (v value) count(open byte) (int, error) {
-	n := 0
-	err := v.walk(open, func(_, _ []byte, _ position) error {
+// count returns the number of elements of a JSON array.
+func (v value) count() (n int, err error) {
+	err = v.walk('[', func(_, _ []byte, _ position) error {
 		n++
 		return nil
 	})

@@ -202,7 +202,7 @@ func (t *template) resolve(names []string, lex *lexicon) ([]uint32, error) {
 
 // readAddedTokens reads the list of added tokens, which have flags and ids.
 func readAddedTokens(m value, set *settings) error {
-	n, err := m.count('[')
+	n, err := m.count()
 	if err != nil {
 		return err
 	}
@@ -396,7 +396,7 @@ func (m value) score() (float64, error) {
 
 // readMergeList reads a list of merges in either spelling.
 func readMergeList(m value) (ruleList, error) {
-	n, err := m.count('[')
+	n, err := m.count()
 	if err != nil {
 		return ruleList{}, err
 	}

@@ -65,19 +65,22 @@ func (w *documentWriter) flush() {
 	w.buf = w.buf[:0]
 }
 
-// raw writes a piece of JSON.
-func (w *documentWriter) raw(text string) {
-	if len(w.buf)+len(text) > writerBuffer {
+// room sees to it that n more bytes fit into the buffer, if it is larger than that.
+func (w *documentWriter) room(n int) {
+	if len(w.buf)+n > writerBuffer {
 		w.flush()
 	}
+}
+
+// raw writes a piece of JSON.
+func (w *documentWriter) raw(text string) {
+	w.room(len(text))
 	w.buf = append(w.buf, text...)
 }
 
 // bytes is raw for bytes.
 func (w *documentWriter) bytes(text []byte) {
-	if len(w.buf)+len(text) > writerBuffer {
-		w.flush()
-	}
+	w.room(len(text))
 	w.buf = append(w.buf, text...)
 }
 
@@ -168,9 +171,7 @@ func (w *documentWriter) text(s string) {
 			s = s[width:]
 			continue
 		}
-		if len(w.buf)+6*len(piece) > writerBuffer-2 {
-			w.flush()
-		}
+		w.room(6*len(piece) + 2)
 		from := len(w.buf)
 		quoted, err := jsontext.AppendQuote(w.buf, piece)
 		if err != nil {

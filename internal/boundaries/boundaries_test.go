@@ -103,7 +103,8 @@ var allowed = map[string][]string{
 	"replay/validate": {"internal/units", "engine/policy", "replay", "replay/emulated", "replay/probe", "replay/throttle", "sim", "devicemodels/fio", "engine/flashio", "engine/layout", "engine/model",
 		"devicemodels", "devicemodels/flash", "traces", "traces/synth", "traces/compare"},
 
-	"internal/report": {"internal/units", "traces", "traces/compare"},
+	"internal/alloctest": {},
+	"internal/report":    {"internal/units", "traces", "traces/compare"},
 }
 
 // homes says where each library may be imported. One library, one place.

@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"testing/iotest"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
+	"github.com/windrow-sim/windrow/internal/alloctest"
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
@@ -262,14 +262,6 @@ const (
 	allocFixed   = 1 << 17 // the reader's buffer is half of it; the rest is the File, errors, and what the fuzzing engine does meanwhile
 )
 
-// allocated returns the bytes that have been allocated on the heap so far, to the byte: package metrics would be off by
-// what every size class has in reserve.
-func allocated() uint64 {
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return stats.TotalAlloc
-}
-
 // TestOpeningTakesMemoryInProportion opens files that hold as many keys, values and tensors in their bytes as the format
 // can, and files whose lengths lie.
 func TestOpeningTakesMemoryInProportion(t *testing.T) {
@@ -350,16 +342,10 @@ func TestOpeningTakesMemoryInProportion(t *testing.T) {
 		"lying tensors":       {append(header(room/(leastTensor+leastData), 0).b, make([]byte, room)...), "empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := allocated()
-			_, err := openBytes(c.file)
-			used := allocated() - before
-			t.Logf("%d bytes, %.2f times that allocated; %.200v", len(c.file), float64(used)/float64(len(c.file)), err)
-			if ok := err == nil && c.want == "" || err != nil && c.want != "" && strings.Contains(err.Error(), c.want); !ok {
-				t.Errorf("error %.300v, want %q", err, c.want)
-			}
-			if used > uint64(allocPerByte*len(c.file)) {
-				t.Errorf("%d bytes allocated for a file of %d", used, len(c.file))
-			}
+			alloctest.InProportion(t, len(c.file), allocPerByte, 0, c.want, func() error {
+				_, err := openBytes(c.file)
+				return err
+			})
 		})
 	}
 }
@@ -378,9 +364,9 @@ func FuzzParse(f *testing.F) {
 	f.Add(header(1, 1).text("a").u32(kindArray).u32(kindArray).u64(1).u32(kindBool).u64(1).b)
 	f.Add(header(1, 0).tensor("s", 8, 0, 32, 1, 1, 2).data(32, make([]byte, 68)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		before := allocated()
-		file, err := openBytes(b)
-		if used := allocated() - before; used > uint64(allocPerByte*len(b)+allocFixed) {
+		var file *File
+		var err error
+		if used := alloctest.Bytes(func() { file, err = openBytes(b) }); used > uint64(allocPerByte*len(b)+allocFixed) {
 			t.Fatalf("%d bytes allocated for a file of %d", used, len(b))
 		}
 		if err != nil {

@@ -8,13 +8,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
+	"github.com/windrow-sim/windrow/internal/alloctest"
 )
 
 func TestNothingButTensorsIsCalled(t *testing.T) {
@@ -117,9 +117,8 @@ func TestBombsStaySmall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := archived(t, c.pickle, "data/0", "", "beside", strings.Repeat("x", c.beside))
-			before := allocated()
-			_, err := openBytes(file)
-			used := allocated() - before
+			var err error
+			used := alloctest.Bytes(func() { _, err = openBytes(file) })
 			t.Logf("%d bytes, %.2f times that allocated", len(file), float64(used)/float64(len(file)))
 			refused(t, err, errFormat, c.want)
 			if used > uint64(perByte*len(file)+allocFixed) {
@@ -135,14 +134,6 @@ func TestBombsStaySmall(t *testing.T) {
 // Opening a small file may allocate allocFixed besides perByte times its size: the least budget, the File, errors, and what
 // the fuzzing engine does meanwhile. The bytes that a test holds as the file are not counted.
 const allocFixed = floor + 1<<16
-
-// allocated returns the bytes that have been allocated on the heap so far, to the byte: package metrics would be off by
-// what every size class has in reserve.
-func allocated() uint64 {
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return stats.TotalAlloc
-}
 
 // saved writes a state dict of n tensors as torch.save does, with a memo. Each has 16 elements: the 64 bytes that
 // torch.save takes for one element too, because it aligns them, which this does not.
@@ -264,16 +255,10 @@ func TestOpeningTakesMemoryInProportion(t *testing.T) {
 		"a key twice":      {archived(t, newPickle().op("}(").text(strings.Repeat("a", 20*n)).op("q\x00Nh\x00Nu.").String()), "occurs twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := allocated()
-			_, err := openBytes(c.file)
-			used := allocated() - before
-			t.Logf("%d bytes, %.2f times that allocated; %.200v", len(c.file), float64(used)/float64(len(c.file)), err)
-			if ok := err == nil && c.want == "" || err != nil && c.want != "" && strings.Contains(err.Error(), c.want); !ok {
-				t.Errorf("error %.300v, want %q", err, c.want)
-			}
-			if used > uint64(perByte*len(c.file)) {
-				t.Errorf("%d bytes allocated for a file of %d", used, len(c.file))
-			}
+			alloctest.InProportion(t, len(c.file), perByte, 0, c.want, func() error {
+				_, err := openBytes(c.file)
+				return err
+			})
 		})
 	}
 }
@@ -361,9 +346,9 @@ func FuzzUnpickle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, pickle []byte, n uint16) {
 		data := strings.Repeat("x", int(n))
 		whole := archived(t, string(pickle), "data/0", data, "data/1", data[:n/2])
-		before := allocated()
-		file, err := openBytes(whole)
-		if used := allocated() - before; used > uint64(perByte*len(whole)+allocFixed) {
+		var file *File
+		var err error
+		if used := alloctest.Bytes(func() { file, err = openBytes(whole) }); used > uint64(perByte*len(whole)+allocFixed) {
 			t.Fatalf("%d bytes allocated for a file of %d", used, len(whole))
 		}
 		if err != nil {
@@ -438,9 +423,9 @@ func FuzzOpen(f *testing.F) {
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		before := allocated()
-		file, err := openBytes(b)
-		if used := allocated() - before; used > uint64(perByte*len(b)+allocFixed) {
+		var file *File
+		var err error
+		if used := alloctest.Bytes(func() { file, err = openBytes(b) }); used > uint64(perByte*len(b)+allocFixed) {
 			t.Fatalf("%d bytes allocated for a file of %d", used, len(b))
 		}
 		if err != nil {
