@@ -11,7 +11,7 @@ FUZZTIME ?= 30000x
 
 # What lint builds for besides this system, and the packages that have other files there.
 SYSTEMS    := darwin/arm64 linux/arm64 windows/amd64
-PER_SYSTEM := ./engine/... ./internal/cli ./kernels/... ./replay/... ./traces/...
+PER_SYSTEM := ./engine/... ./cmd/windrow/cli ./kernels/... ./replay/... ./traces/...
 
 .DEFAULT_GOAL := help
 .PHONY: help build test race fuzz lint bench golden demo validate validate-fitted gpu-check gpu-check-bundle gpu-check-emulated peers clean
@@ -20,7 +20,7 @@ help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## bin/windrow
-	$(GO) build $(BUILD) -o bin/windrow .
+	$(GO) build $(BUILD) -o bin/windrow ./cmd/windrow
 
 test: ## all tests, without GPU, root or network
 	$(GO) test $(BUILD) ./...
@@ -48,7 +48,7 @@ bench: ## benchmarks of our own parts
 	$(GO) test $(BUILD) -run '^$$' -bench . -benchmem ./...
 
 golden: ## rewrite the golden files, then look at the diff
-	$(GO) test $(BUILD) ./internal/cli -update
+	$(GO) test $(BUILD) ./cmd/windrow/cli -update
 
 demo: build ## the whole loop on the shipped model and this machine's own disk
 	./bin/windrow demo

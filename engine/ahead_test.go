@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/engine/flashio"
-	"github.com/windrow-sim/windrow/engine/layout"
-	"github.com/windrow-sim/windrow/engine/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 )
 
 // counted keeps what the events of a run say, without times.

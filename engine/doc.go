@@ -3,7 +3,7 @@
 //
 // Read Engine.Step first: the tokens of a step, top to bottom, with the flash reads in it. Then families.go for the order of a layer's parts, backend.go for what these
 // are, attention.go and ffn.go for how the CPU does them, and rows.go for where the feed-forward rows come from. Everything that decides (which rows stay in memory, which bytes are read) is in
-// engine/policy and engine/layout and shared with the simulator.
+// internal/decisions/policy and internal/decisions/layout and shared with the simulator.
 //
 // Exactness (design invariant 6): both kinds of rows feed the same code (processor.FFN), which adds rows in neuron order, so with true
 // masks a flash-resident token has bit-equal logits to a dense one, for any number of threads, window, I/O engine and depth.

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/engine/flashio"
-	"github.com/windrow-sim/windrow/engine/layout"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
+	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 

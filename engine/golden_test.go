@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
-	"github.com/windrow-sim/windrow/engine/layout"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
+	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windrow-sim/windrow/engine/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/layout"
 )
 
 // TestLargestWindow tries every budget between the floor and what a long window needs: the window grows with it, what it needs fits, and one token more does

@@ -6,7 +6,7 @@ import (
 
 	"github.com/windrow-sim/windrow/engine/cuda"
 	"github.com/windrow-sim/windrow/engine/flashio"
-	"github.com/windrow-sim/windrow/engine/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/units"
 	kernels "github.com/windrow-sim/windrow/kernels/cuda"
 	"github.com/windrow-sim/windrow/kernels/cuda/standin"

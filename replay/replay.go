@@ -11,9 +11,9 @@ import (
 
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/flashio"
-	"github.com/windrow-sim/windrow/engine/layout"
 	"github.com/windrow-sim/windrow/engine/model"
-	"github.com/windrow-sim/windrow/engine/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/compare"

@@ -1,7 +1,7 @@
 // Package sim predicts how long a trace takes on a device: it replays the activation masks of a trace through the same
 // residency policy and the same flash layout as the engine, and charges time from a device model.
 //
-// Decisions (hits, misses, evictions, requests, bytes, row moves) come from engine/policy and engine/layout and are therefore the
+// Decisions (hits, misses, evictions, requests, bytes, row moves) come from internal/decisions/policy and internal/decisions/layout and are therefore the
 // engine's own; only time is modelled. For each token and layer, in this order:
 //
 //	attention   resident mat-vecs and reading keys and values
@@ -38,7 +38,7 @@
 // first sparse layer has two I/O rows when it waits for the whole token.
 //
 // With the backend "cuda" the GPU of the device model (devicemodels.GPU) computes, as package engine/cuda lets it. The host asks for kernels and
-// lists on two streams, compute and moves; engine/launch has their number. A stage of n calls that is asked for at the host's time t, of work w, on a stream that
+// lists on two streams, compute and moves; internal/decisions/launch has their number. A stage of n calls that is asked for at the host's time t, of work w, on a stream that
 // is through at s:
 //
 //	host    t + n·launch

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/windrow-sim/windrow/devicemodels"
-	"github.com/windrow-sim/windrow/engine/launch"
+	"github.com/windrow-sim/windrow/internal/decisions/launch"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 

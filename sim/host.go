@@ -5,7 +5,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
-	"github.com/windrow-sim/windrow/engine/launch"
+	"github.com/windrow-sim/windrow/internal/decisions/launch"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )

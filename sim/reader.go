@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/windrow-sim/windrow/devicemodels/flash"
-	"github.com/windrow-sim/windrow/engine/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/windrow-sim/windrow/devicemodels/des"
 	"github.com/windrow-sim/windrow/internal/units"
-	"github.com/windrow-sim/windrow/sim/des"
 )
 
 // Class says whose reads a free slot takes first. A read that a slot has taken is carried through, whatever comes after it.

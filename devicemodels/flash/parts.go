@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/windrow-sim/windrow/devicemodels/des"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
-	"github.com/windrow-sim/windrow/sim/des"
 )
 
 // servers are the places that reads wait for.

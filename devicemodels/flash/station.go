@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/windrow-sim/windrow/devicemodels/des"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
-	"github.com/windrow-sim/windrow/sim/des"
 )
 
 // Read asks for Length bytes at Offset.

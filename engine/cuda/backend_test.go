@@ -12,8 +12,8 @@ import (
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/cuda"
 	"github.com/windrow-sim/windrow/engine/flashio"
-	"github.com/windrow-sim/windrow/engine/layout"
 	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	kernels "github.com/windrow-sim/windrow/kernels/cuda"
 	"github.com/windrow-sim/windrow/kernels/ref"
 )

@@ -3,7 +3,7 @@
 //
 // The model: a Backend holds one model on one device and serves one engine at a time. Parts are launched on one stream (compute) without waiting; the host waits for logits, and
 // for what predictors and observers ask for. Rows on flash are read into pinned memory (Staging), from where a kernel on another stream (moves) fetches them to their places in the
-// row buffers of their layer. Which units these are is decided by engine/policy and policy.Slots, as on the CPU, so that hits, misses and moves are the same.
+// row buffers of their layer. Which units these are is decided by internal/decisions/policy and policy.Slots, as on the CPU, so that hits, misses and moves are the same.
 //
 // The tests run on the stand-ins for both kinds of device (drivers_test.go), or on a real one.
 //

@@ -6,7 +6,7 @@ import (
 
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/cuda"
-	"github.com/windrow-sim/windrow/engine/launch"
+	"github.com/windrow-sim/windrow/internal/decisions/launch"
 )
 
 // counts is an observer that adds up what arrives.

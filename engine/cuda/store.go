@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/windrow-sim/windrow/engine"
-	"github.com/windrow-sim/windrow/engine/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/units"
 	kernels "github.com/windrow-sim/windrow/kernels/cuda"
 )

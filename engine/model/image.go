@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
-	"github.com/windrow-sim/windrow/engine/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 

@@ -3,13 +3,13 @@
 // reallocated or shifted.
 //
 // The paper's fields are here: matrix, pointer and num_rows (policy.Slots, shared with the simulator), bias; last_k_active is
-// the residency policy's own state (policy.Window). It decides nothing: which rows come and go is engine/policy's business.
+// the residency policy's own state (policy.Window). It decides nothing: which rows come and go is internal/decisions/policy's business.
 package rowcache
 
 import (
 	"fmt"
 
-	"github.com/windrow-sim/windrow/engine/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 )
 
 // Cache holds up to a fixed number of records of one layer. It is not safe for concurrent use.

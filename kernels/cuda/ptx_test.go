@@ -11,21 +11,21 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/kernels/cuda"
-	"github.com/windrow-sim/windrow/kernels/cuda/source"
 	"github.com/windrow-sim/windrow/kernels/ref"
+	"github.com/windrow-sim/windrow/kernels/source"
 )
 
 // sources are the device code's files by name, sorted, with the hash that kernels.ptx carries.
 func sources(t *testing.T) (names []string, text map[string]string, hash string) {
 	t.Helper()
-	names, err := fs.Glob(source.Files, "*.*")
+	names, err := fs.Glob(source.CUDA, "*.*")
 	if err != nil {
 		t.Fatal(err)
 	}
 	text = map[string]string{}
 	h := sha256.New()
 	for _, name := range names {
-		content, err := fs.ReadFile(source.Files, name)
+		content, err := fs.ReadFile(source.CUDA, name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +37,7 @@ func sources(t *testing.T) (names []string, text map[string]string, hash string)
 
 // head is the first line of kernels.ptx.
 func head(hash string) string {
-	return "// Made by tools/cuda/ptx.sh from kernels/cuda/source, SHA-256 " + hash + "\n"
+	return "// Made by tools/cuda/ptx.sh from kernels/source, SHA-256 " + hash + "\n"
 }
 
 // TestPTXIsOfThisSource needs no compiler: whoever changes the source must make the PTX again.

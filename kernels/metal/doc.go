@@ -12,7 +12,7 @@
 // memory.go and streams.go. objects.go says how Objective-C is spoken, and objc_darwin.go speaks it.
 //
 // What is emulated: all but objc_darwin.go runs in the tests on Linux, over package standin, which has an Objective-C runtime with Metal's objects and compiles
-// source.Text for the host. It is strict about what Metal's documentation forbids, about what is released, and about order. That shows wrong arithmetic, shapes,
+// source.Metal for the host. It is strict about what Metal's documentation forbids, about what is released, and about order. That shows wrong arithmetic, shapes,
 // order and leaks. It does not show what Metal's compiler thinks of the text, for which TestSource and TestAddressSpaces look as far as they can, and nothing
 // about time or about the real objects. go test ./kernels/metal ./engine/cuda shows that, on a Mac.
 //

@@ -8,7 +8,7 @@ import (
 
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/cuda"
-	"github.com/windrow-sim/windrow/kernels/metal/source"
+	"github.com/windrow-sim/windrow/kernels/source"
 )
 
 // Numbers of Metal's headers.
@@ -162,10 +162,10 @@ func (d *driver) Release() error {
 }
 
 // Load compiles the kernels. A module is given as PTX, which has no meaning here: it says which kernels are wanted, and all of them must be in
-// source.Text.
+// source.Metal.
 func (d *driver) Load(ptx string) (m cuda.Module, err error) {
 	const message = "newLibraryWithSource:options:error:"
-	text, err := source.Text()
+	text, err := source.Metal()
 	if err != nil {
 		return 0, err
 	}

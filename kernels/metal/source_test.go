@@ -12,14 +12,13 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/kernels/cuda"
-	cudasource "github.com/windrow-sim/windrow/kernels/cuda/source"
-	"github.com/windrow-sim/windrow/kernels/metal/source"
+	"github.com/windrow-sim/windrow/kernels/source"
 )
 
 // text is the device code as Metal's compiler gets it.
 func text(t *testing.T) string {
 	t.Helper()
-	s, err := source.Text()
+	s, err := source.Metal()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,10 +28,10 @@ func text(t *testing.T) string {
 // bare is a text without comments.
 func bare(s string) string { return regexp.MustCompile(`//[^\n]*`).ReplaceAllString(s, "") }
 
-// TestText: every file of kernels/cuda/source that has kernels is in the text once, and port.h is the one for Metal.
+// TestText: every file of kernels/source that has kernels is in the text once, and port.h is the one for Metal.
 func TestText(t *testing.T) {
 	s := text(t)
-	files, err := fs.Glob(cudasource.Files, "*.h")
+	files, err := fs.Glob(source.CUDA, "*.h")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,12 +108,12 @@ func TestSource(t *testing.T) {
 func TestWords(t *testing.T) {
 	words := regexp.MustCompile(`\b(kernel|vertex|fragment|mesh|object|visible|device|constant|thread|threadgroup|` +
 		`ushort|uint|uchar|ulong|bfloat|sampler|texture|as_type|precise|fast)\b`)
-	files, err := fs.Glob(cudasource.Files, "*.h")
+	files, err := fs.Glob(source.CUDA, "*.h")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range files {
-		content, err := fs.ReadFile(cudasource.Files, name)
+		content, err := fs.ReadFile(source.CUDA, name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,9 +12,9 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/engine/flashio"
-	"github.com/windrow-sim/windrow/engine/layout"
 	"github.com/windrow-sim/windrow/engine/model"
-	"github.com/windrow-sim/windrow/engine/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/sim"

@@ -10,8 +10,8 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
-	"github.com/windrow-sim/windrow/engine/layout"
-	"github.com/windrow-sim/windrow/engine/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"

@@ -10,12 +10,12 @@ import (
 	"strings"
 
 	"github.com/windrow-sim/windrow/traces"
-	"github.com/windrow-sim/windrow/traces/table"
+	"github.com/windrow-sim/windrow/traces/parquet"
 )
 
 // field is one column of a table of results.
 type field struct {
-	table.Column
+	parquet.Column
 	of func(r *Result) any // nil where it is not known
 }
 
@@ -67,36 +67,36 @@ func fields() []field {
 	)
 }
 
-func column(name string, kind table.Kind, of func(r *Result) any) field {
-	return field{table.Column{Name: name, Kind: kind}, of}
+func column(name string, kind parquet.Kind, of func(r *Result) any) field {
+	return field{parquet.Column{Name: name, Kind: kind}, of}
 }
 
 func integer(name string, of func(r *Result) int64) field {
-	return column(name, table.Int, func(r *Result) any { return of(r) })
+	return column(name, parquet.Int, func(r *Result) any { return of(r) })
 }
 
 func decimal(name string, of func(r *Result) float64) field {
-	return column(name, table.Float, func(r *Result) any { return of(r) })
+	return column(name, parquet.Float, func(r *Result) any { return of(r) })
 }
 
 func text(name string, of func(r *Result) string) field {
-	return column(name, table.Text, func(r *Result) any { return of(r) })
+	return column(name, parquet.Text, func(r *Result) any { return of(r) })
 }
 
 func boolean(name string, of func(r *Result) bool) field {
-	return column(name, table.Bool, func(r *Result) any { return of(r) })
+	return column(name, parquet.Bool, func(r *Result) any { return of(r) })
 }
 
 // known is a number that is not always known, knownCount a whole one.
 func known(name string, of func(r *Result) *float64) field {
-	return optional(name, table.Float, of)
+	return optional(name, parquet.Float, of)
 }
 
 func knownCount(name string, of func(r *Result) *int64) field {
-	return optional(name, table.Int, of)
+	return optional(name, parquet.Int, of)
 }
 
-func optional[T any](name string, kind table.Kind, of func(r *Result) *T) field {
+func optional[T any](name string, kind parquet.Kind, of func(r *Result) *T) field {
 	f := column(name, kind, func(r *Result) any {
 		if v := of(r); v != nil {
 			return *v
@@ -148,11 +148,11 @@ func csvText(v any) string {
 // with the whole scenario, is the metadata "windrow_sweep".
 func WriteParquet(w io.Writer, r io.Reader) error {
 	list := fields()
-	var columns []table.Column
+	var columns []parquet.Column
 	for _, f := range list {
 		columns = append(columns, f.Column)
 	}
-	out, err := table.NewWriter(w, columns)
+	out, err := parquet.NewWriter(w, columns)
 	if err != nil {
 		return err
 	}
@@ -170,5 +170,5 @@ func WriteParquet(w io.Writer, r io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("sweep: header: %w", err)
 	}
-	return out.Close(table.Entry{Key: "windrow_sweep", Value: string(line)})
+	return out.Close(parquet.Entry{Key: "windrow_sweep", Value: string(line)})
 }

@@ -3,7 +3,7 @@ package sweep
 import (
 	"context"
 
-	"github.com/windrow-sim/windrow/engine/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/traces"
 )
 

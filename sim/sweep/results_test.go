@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windrow-sim/windrow/traces/table"
-	"github.com/windrow-sim/windrow/traces/table/tabletest"
+	"github.com/windrow-sim/windrow/traces/parquet"
+	"github.com/windrow-sim/windrow/traces/parquet/parquettest"
 )
 
 var errStop = errors.New("stop here")
@@ -212,11 +212,11 @@ func TestTablesHoldEveryResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The same values in Parquet, where what is not known is null.
-	var parquet, again bytes.Buffer
-	if err := errors.Join(WriteParquet(&parquet, strings.NewReader(text)), WriteParquet(&again, strings.NewReader(text))); err != nil || !bytes.Equal(parquet.Bytes(), again.Bytes()) {
+	var file, again bytes.Buffer
+	if err := errors.Join(WriteParquet(&file, strings.NewReader(text)), WriteParquet(&again, strings.NewReader(text))); err != nil || !bytes.Equal(file.Bytes(), again.Bytes()) {
 		t.Fatalf("other bytes the second time, or %v", err)
 	}
-	back, err := tabletest.Read(parquet.Bytes())
+	back, err := parquettest.Read(file.Bytes())
 	if err != nil || len(back.Rows) != len(rows)-1 || len(back.Columns) != len(rows[0]) {
 		t.Fatalf("%v, %d lines of CSV: %v", back, len(rows), err)
 	}
@@ -228,7 +228,7 @@ func TestTablesHoldEveryResult(t *testing.T) {
 		}
 	}
 	head, _, _ := strings.Cut(text, "\n")
-	if want := []table.Entry{{Key: "windrow_sweep", Value: head}}; !slices.Equal(back.Metadata, want) {
+	if want := []parquet.Entry{{Key: "windrow_sweep", Value: head}}; !slices.Equal(back.Metadata, want) {
 		t.Errorf("metadata %v, want %v", back.Metadata, want)
 	}
 	for _, bad := range []string{"", "{}\n", text[:len(text)-5], text + "x\n"} {

@@ -31,7 +31,7 @@ type Result struct {
 	Backend        sim.Backend `json:"backend,omitempty"` // empty = the host computes
 	Predicted      bool        `json:"predicted"`
 	PredictorRank  int         `json:"predictor_rank"`
-	Policy         string      `json:"policy"` // in the text form of engine/policy
+	Policy         string      `json:"policy"` // in the text form of internal/decisions/policy
 	Gap            int         `json:"gap_records"`
 	Coalesce       bool        `json:"coalesce"`
 	Align          units.Bytes `json:"align_bytes"`

@@ -20,7 +20,7 @@ import (
 
 	"github.com/ebitengine/purego"
 	"github.com/windrow-sim/windrow/kernels/cuda"
-	"github.com/windrow-sim/windrow/kernels/cuda/source"
+	"github.com/windrow-sim/windrow/kernels/source"
 )
 
 //go:embed library/*.cc library/*.h
@@ -109,11 +109,11 @@ func build(t testing.TB) string {
 	t.Helper()
 	files := Emulator(t)
 	read(t, files, library, "library", "kernels.cc", "selftest.cc")
-	names, err := fs.Glob(source.Files, "*.*")
+	names, err := fs.Glob(source.CUDA, "*.*")
 	if err != nil {
 		t.Fatal(err)
 	}
-	read(t, files, source.Files, ".", names...)
+	read(t, files, source.CUDA, ".", names...)
 	return Build(t, "standin", files)
 }
 

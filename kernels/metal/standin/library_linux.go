@@ -14,7 +14,7 @@ import (
 	"github.com/ebitengine/purego"
 	"github.com/windrow-sim/windrow/kernels/cuda"
 	"github.com/windrow-sim/windrow/kernels/cuda/standin"
-	"github.com/windrow-sim/windrow/kernels/metal/source"
+	"github.com/windrow-sim/windrow/kernels/source"
 )
 
 //go:embed library/shim.cc library/metal_stdlib
@@ -27,7 +27,7 @@ const roomBytes = 1024
 // path. The test is skipped where there is no C++ compiler.
 func Library(t testing.TB) string {
 	t.Helper()
-	text, err := source.Text()
+	text, err := source.Metal()
 	if err != nil {
 		t.Fatal(err)
 	}

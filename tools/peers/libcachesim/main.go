@@ -25,7 +25,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/windrow-sim/windrow/engine/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/stats"
 	"github.com/windrow-sim/windrow/traces/synth"

@@ -1,0 +1,268 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/windrow-sim/windrow/cmd/windrow/report"
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim/answers"
+	"github.com/windrow-sim/windrow/traces"
+	"github.com/windrow-sim/windrow/traces/shapes"
+	"github.com/windrow-sim/windrow/traces/stats"
+)
+
+func breakevenCommand(e *env) *cli.Command {
+	return &cli.Command{
+		Name:  "breakeven",
+		Usage: "the active share, and the batch, at which selective reads cost as much as hybrid ones",
+		Description: "Hybrid reads the weights that do not fit into --dram for every token, in reads of 1 MiB one after the other. Selective keeps all but the\n" +
+			"FFN in memory and reads the rows of the active neurons that the window does not hold. Compared is the time of the reads alone; compute\n" +
+			"is taken as equal. Three answers each: in closed form, by simulation, and simulated with the copies of rows inside memory. The closed\n" +
+			"form takes the neurons of a layer as alike, which makes the union of a batch too large; the simulation has popular ones. Simulated\n" +
+			"are synthetic traces of --like, also with -t, whose own reuse is in the closed form only.\n\n" +
+			examples("windrow breakeven -d m1-max --like opt-6.7b --layers 2 --batch 16",
+				"windrow breakeven -d emmc-64gb-sige5 -t opt.trace.arrow --no-coalesce --window 2 --batch 16 --json"),
+		Flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "device", Aliases: []string{"d"}, Usage: "`DEVICE` file or preset, repeated or with commas"},
+			&cli.BoolFlag{Name: "presets", Usage: "all presets"},
+			&cli.StringFlag{Name: "trace", Aliases: []string{"t"}, Usage: "`TRACE` whose model, active share and reuse to take (*.trace.arrow)"},
+			&cli.StringFlag{Name: "like", Value: "opt-6.7b", Usage: "`MODEL` whose shape and process to take"},
+			&cli.BoolFlag{Name: "predicted", Usage: "take the predicted masks of the trace instead of the true ones"},
+			dramFlag("50%", "weights in memory, on both sides"),
+			&cli.Float64Flag{Name: "active", Usage: "active `SHARE` that the batch is asked for, for example 0.03", DefaultText: "the trace's, or as published"},
+			&cli.IntFlag{Name: "window", Aliases: []string{"k"}, Value: 4, Usage: "also with a window of `K` tokens; 0: only without"},
+			&cli.StringFlag{Name: "io", Value: "auto", Usage: "I/O `ENGINE` of the device models"},
+			&cli.IntFlag{Name: "parallel", Value: 32, Usage: "`N` reads in flight"},
+			&cli.StringFlag{Name: "chunk", Usage: "largest selective request, `SIZE`", DefaultText: "no limit"},
+			&cli.BoolFlag{Name: "no-coalesce", Usage: "one request per neuron, even for neighbours"},
+			&cli.IntFlag{Name: "layers", Value: 4, Usage: "simulate `N` layers and scale"},
+			&cli.IntFlag{Name: "batch", Value: 64, Usage: "look at batches of up to `N` sequences"},
+			seedFlag(), jsonFlag(),
+		},
+		Action: e.breakeven,
+	}
+}
+
+func (e *env) breakeven(c *cli.Context) error {
+	devices, err := breakevenDevices(c)
+	if err != nil {
+		return err
+	}
+	cfg, err := e.breakevenQuestion(c)
+	if err != nil {
+		return err
+	}
+	list := []*answers.BreakEven{}
+	for _, d := range devices {
+		p := e.startProgress("break-even of " + d.Name)
+		one := *cfg
+		one.Device, one.Progress = d, p.update
+		if one.Engine, err = engineOf(d, c.String("io")); err != nil {
+			return err
+		}
+		b, err := answers.FindBreakEven(c.Context, one)
+		p.done()
+		if err != nil {
+			return answerError(err)
+		}
+		list = append(list, b)
+	}
+	if c.Bool("json") {
+		return printJSON(e.stdout, map[string]any{"break_even": list})
+	}
+	return printBreakEven(e.stdout, list)
+}
+
+// breakevenDevices reads the devices of the command line.
+func breakevenDevices(c *cli.Context) ([]*devicemodels.Device, error) {
+	names := c.StringSlice("device")
+	if c.Bool("presets") {
+		names = append(names, devicemodels.Presets()...)
+	}
+	if len(names) == 0 {
+		return nil, usageError("breakeven needs --device or --presets; see \"windrow breakeven --help\"")
+	}
+	var list []*devicemodels.Device
+	for _, name := range names {
+		d, err := loadDevice(name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, d)
+	}
+	return list, nil
+}
+
+// breakevenQuestion reads what is asked, all but the device.
+func (e *env) breakevenQuestion(c *cli.Context) (*answers.BreakEvenConfig, error) {
+	cfg := &answers.BreakEvenConfig{
+		Like: c.String("like"), Window: c.Int("window"), Parallel: c.Int("parallel"), Share: c.Float64("active"),
+		Layers: c.Int("layers"), MostBatch: c.Int("batch"), Seed: c.Uint64("seed"),
+	}
+	const mostSimulated = 256 // sequences, each with masks of its own in memory
+	for _, f := range []struct {
+		name string
+		most int
+	}{{"parallel", maxParallel}, {"batch", mostSimulated}, {"layers", math.MaxInt16}} {
+		if n := c.Int(f.name); n < 1 || n > f.most {
+			return nil, usageError("--%s %d: it is from 1 to %d", f.name, n, f.most)
+		}
+	}
+	var err error
+	if cfg.Layout, err = layoutOptions(c); err != nil {
+		return nil, err
+	}
+	if path := c.String("trace"); path != "" {
+		err = e.breakevenTrace(c, path, cfg)
+	} else if c.Bool("predicted") {
+		err = usageError("--predicted is about the masks of a trace; give one with -t")
+	} else if cfg.Model, err = answers.ModelLike(cfg.Like); err != nil {
+		err = usageError("--like: %v", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	cfg.Budget, err = dramOf(c, &cfg.Model)
+	return cfg, err
+}
+
+// breakevenTrace takes model, share and reuse from a trace, and the process of the model that it is of, if there is one.
+func (e *env) breakevenTrace(c *cli.Context, path string, cfg *answers.BreakEvenConfig) error {
+	tr, err := e.openTrace(path)
+	if err != nil {
+		return err
+	}
+	defer tr.Close()
+	head := tr.Header()
+	if head.UnitKind == traces.Expert {
+		return usageError("--trace %s: its units are experts, of which no process is known; give a trace of neurons", path)
+	}
+	cfg.Model = answers.ModelOf(head)
+	if name := answers.PublishedName(head.Model); !c.IsSet("like") && slices.ContainsFunc(shapes.Names(), func(n string) bool { return strings.EqualFold(n, name) }) {
+		cfg.Like = name
+	}
+	p := e.startProgress("trace stats")
+	cfg.Measured, err = stats.Compute(tr, stats.Options{Predicted: c.Bool("predicted"), Progress: p.update})
+	p.done()
+	return err
+}
+
+// dramFlag is a budget of memory.
+func dramFlag(value, what string) *cli.StringFlag {
+	return &cli.StringFlag{Name: "dram", Value: value, Usage: "budget of " + what + ", `SIZE` or a share of the model's weights, for example 52%"}
+}
+
+// dramOf reads a budget of memory.
+func dramOf(c *cli.Context, m *answers.Model) (units.Bytes, error) {
+	text := c.String("dram")
+	if share, ok := strings.CutSuffix(text, "%"); ok {
+		v, err := strconv.ParseFloat(share, 64)
+		if err != nil || !(v >= 0 && v <= 1000) {
+			return 0, usageError("--dram %q: a share is from 0%% to 1000%%", text)
+		}
+		return units.Bytes(math.Round(v / 100 * float64(m.Bytes()))), nil
+	}
+	b, err := units.ParseBytes(text)
+	if err != nil || b < 0 {
+		return 0, usageError("--dram %q: a size like 6GiB or a share like 52%% is wanted", text)
+	}
+	return b, nil
+}
+
+// answerError makes a wrong command line of a question that has no answer.
+func answerError(err error) error {
+	if errors.Is(err, answers.ErrInput) || errors.Is(err, answers.ErrBudget) {
+		return usageError("%v", err)
+	}
+	return err
+}
+
+func printBreakEven(w io.Writer, list []*answers.BreakEven) error {
+	b := list[0]
+	fmt.Fprintf(w, "%s: %s of weights, %s in memory (%s %%); hybrid reads %s for every token, in reads of 1 MiB, %d in flight\n\n",
+		b.Model, report.IEC(b.ModelBytes), report.IEC(b.Budget), report.Sig3(100*float64(b.Budget)/float64(b.ModelBytes)), report.IEC(b.Missing), b.Parallel)
+	right := report.Right
+	rates := &report.Table{Columns: []report.Column{
+		{Name: "device"}, {Name: "engine"}, {Name: "1 MiB reads", Unit: "GB/s", Align: right}, {Name: "single records", Unit: "GB/s", Align: right},
+		{Name: "hybrid", Unit: "ms/token", Align: right}, {Name: "simulated", Unit: "ms/token", Align: right}, {Name: "flash"},
+	}}
+	shares, batches := limitsTable("% active"), limitsTable("sequences")
+	notes := ""
+	for _, b := range list {
+		rates.Add(b.Device, b.Engine, report.Sig3(float64(b.SequentialRate)/1e9), report.Sig3(float64(b.RecordRate)/1e9),
+			report.Sig3(b.HybridClosed.Millis()), report.Sig3(b.HybridSim.Millis()), fitWord(b))
+		limits(shares, b, b.Share, b.ShareWindow, b.MostShare, func(v float64) string { return report.Sig3(100 * v) })
+		limits(batches, b, b.Batch, b.BatchWindow, float64(b.MostBatch), func(v float64) string { return strconv.Itoa(int(v)) })
+		for _, n := range b.Notes {
+			notes += fmt.Sprintf("%s: %s\n", b.Device, n)
+		}
+	}
+	if err := rates.Text(w); err != nil {
+		return err
+	}
+	fmt.Fprint(w, "\nSelective reads are the faster ones below this active share:\n\n")
+	if err := shares.Text(w); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\nand, at an active share of %s %%, up to this batch:\n\n", report.Sig3(100*b.ActiveShare))
+	if err := batches.Text(w); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\n> is beyond what was looked at: no break-even. \"memory holds\": more rows than that do not fit into the budget on average,\n"+
+		"so that selective would need more memory than hybrid.\n\n%s", notes)
+	return nil
+}
+
+// fitWord says what the rates of a device rest on.
+func fitWord(b *answers.BreakEven) string {
+	switch {
+	case !b.Fitted:
+		return "bound"
+	case b.Outside:
+		return "fitted, 1 MiB or depth outside"
+	}
+	return "fitted"
+}
+
+// limitsTable is a table of shares or of batches.
+func limitsTable(unit string) *report.Table {
+	t := &report.Table{Columns: []report.Column{{Name: "device"}, {Name: "window", Align: report.Right}}}
+	for _, name := range []string{"closed form", "simulated", "with row copies", "memory holds"} {
+		t.Columns = append(t.Columns, report.Column{Name: name, Unit: unit, Align: report.Right})
+	}
+	return t
+}
+
+// limits adds the rows of one device, without and with a window.
+func limits(t *report.Table, b *answers.BreakEven, plain answers.Limits, windowed *answers.Limits, most float64, format func(float64) string) {
+	row := func(window int, l *answers.Limits) {
+		cell := func(v *float64) string {
+			if v == nil {
+				return ">" + format(most)
+			}
+			return format(*v)
+		}
+		copies := cell(l.WithCopies)
+		if !b.CopiesKnown {
+			copies = notKnown
+		}
+		fits := format(l.Fits)
+		if l.Fits >= most {
+			fits = "≥" + fits
+		}
+		t.Add(b.Device, strconv.Itoa(window), cell(l.Closed), cell(l.Simulated), copies, fits)
+	}
+	row(0, &plain)
+	if windowed != nil {
+		row(b.Window, windowed)
+	}
+}

@@ -1,0 +1,263 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/windrow-sim/windrow/cmd/windrow/report"
+	"github.com/windrow-sim/windrow/devicemodels/fio"
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// deviceFioCommands are the verbs about fio: what to measure with it, and what it measured.
+func deviceFioCommands(e *env) []*cli.Command {
+	grid := fio.DefaultGrid("")
+	return []*cli.Command{
+		{
+			Name: "fio-job", Usage: "print a fio job file that measures what a device fit needs",
+			Description: "The jobs read at random offsets, every chunk size at every depth with every engine, and one cell again and again to see drift. Nothing is\n" +
+				"run: the comment at the head of the file has the commands. The defaults take some minutes.\n\n" +
+				examples("windrow device fio-job --file /data/fio.bin --size 8GiB", "windrow device fio-job --file /data/fio.bin --engines io_uring --chunks 4KiB,64KiB --depths 1,8,64 --runtime 10s"),
+			Flags: []cli.Flag{
+				&cli.StringFlag{Name: "file", Required: true, Usage: "`PATH` of the file or block device that fio reads"},
+				&cli.StringFlag{Name: "size", Value: grid.Size.String(), Usage: "`SIZE` of the file, or of the part of the device that is read"},
+				&cli.StringSliceFlag{Name: "chunks", Usage: "read `SIZE`, repeated or with commas", DefaultText: listed(grid.Chunks)},
+				&cli.IntSliceFlag{Name: "depths", Usage: "requests in flight `N`, repeated or with commas", DefaultText: listed(grid.Depths)},
+				&cli.StringSliceFlag{Name: "engines", Usage: "`ENGINE` of fio, repeated or with commas", DefaultText: listed(grid.Engines)},
+				&cli.StringFlag{Name: "runtime", Value: "4s", Usage: "`DURATION` of each measurement, after a second that does not count"},
+				seedFlag(),
+			},
+			Action: e.fioJob,
+		},
+		{
+			Name: "import-fio", Usage: "what outputs of fio hold, and what of it a device fit can use", ArgsUsage: "FILE...",
+			Description: "Reads the JSON of fio 2.1 and later, with any text around it (--output-format=json, json+ or normal,json; client and server; with or\n" +
+				"without group_reporting). Nothing is filled in: what a file does not say stays empty, and null with --json.\n\n" +
+				examples("windrow device import-fio device.json", "windrow device import-fio device.json --json"),
+			Flags:  []cli.Flag{jsonFlag()},
+			Action: e.importFio,
+		},
+	}
+}
+
+// listed joins values with commas.
+func listed[T any](values []T) string {
+	var text []string
+	for _, v := range values {
+		text = append(text, fmt.Sprint(v))
+	}
+	return strings.Join(text, ",")
+}
+
+func (e *env) fioJob(c *cli.Context) error {
+	if err := needArgs(c, 0, "no arguments"); err != nil {
+		return err
+	}
+	grid := fio.DefaultGrid(c.String("file"))
+	grid.Seed = c.Uint64("seed")
+	var err error
+	if grid.Size, err = units.ParseBytes(c.String("size")); err != nil {
+		return usageError("--size: %v", err)
+	}
+	if grid.Runtime, err = units.ParseNanos(c.String("runtime")); err != nil {
+		return usageError("--runtime: %v", err)
+	}
+	if list := c.StringSlice("chunks"); len(list) > 0 {
+		grid.Chunks = nil
+		for _, s := range list {
+			v, err := units.ParseBytes(s)
+			if err != nil {
+				return usageError("--chunks: %v", err)
+			}
+			grid.Chunks = append(grid.Chunks, v)
+		}
+	}
+	if list := c.IntSlice("depths"); len(list) > 0 {
+		grid.Depths = list
+	}
+	if list := c.StringSlice("engines"); len(list) > 0 {
+		grid.Engines = list
+	}
+	err = fio.WriteJob(e.stdout, grid)
+	if errors.Is(err, fio.ErrGrid) {
+		return usageError("%v", err)
+	}
+	return err
+}
+
+// fioEntry is one entry in the JSON of import-fio; null is what the file does not say.
+type fioEntry struct {
+	File      string       `json:"file"`
+	Job       string       `json:"job"`
+	Direction string       `json:"direction"`
+	Block     *units.Bytes `json:"block_bytes"`
+	Depth     *int         `json:"depth"`
+	Jobs      *int         `json:"jobs"`
+	IOs       *int64       `json:"ios"`
+	Bytes     *units.Bytes `json:"bytes"`
+	IOPS      *float64     `json:"iops"`
+	Bandwidth *units.Rate  `json:"bandwidth_Bps"`
+	LatMean   *units.Nanos `json:"lat_mean_ns"`
+	P50       *units.Nanos `json:"clat_p50_ns"`
+	Warnings  []string     `json:"warnings"` // of the file, of the entry, and why it is of no use to a fit
+}
+
+func (e *env) importFio(c *cli.Context) error {
+	if c.NArg() == 0 {
+		return usageError("device import-fio needs one or more outputs of fio, got none; see \"windrow device import-fio --help\"")
+	}
+	var files []*fio.File
+	for _, path := range c.Args().Slice() {
+		f, err := readFio(path)
+		if err != nil {
+			return err
+		}
+		files = append(files, f)
+	}
+	verdicts := judgeFio(files)
+	var err error
+	if c.Bool("json") {
+		err = printJSON(e.stdout, fioEntries(files, verdicts))
+	} else {
+		err = e.printFio(files, verdicts)
+	}
+	if err != nil {
+		return err
+	}
+	return e.nothingLeft(files, verdicts)
+}
+
+// readFio reads one output of fio; errors say that it is the input that is bad.
+func readFio(path string) (*fio.File, error) {
+	f, err := fio.Read(path)
+	if errors.Is(err, fio.ErrFormat) || errors.As(err, new(*fs.PathError)) {
+		return nil, inputError("%v", err)
+	}
+	return f, err
+}
+
+// fioVerdict is what is to be said of an entry.
+type fioVerdict struct {
+	why      string // a fit cannot use it; "" = it can
+	warnings []string
+}
+
+// judgeFio has the verdict on every entry.
+func judgeFio(files []*fio.File) map[*fio.Entry]fioVerdict {
+	all := map[*fio.Entry]fioVerdict{}
+	for _, f := range files {
+		for i := range f.Entries {
+			all[&f.Entries[i]] = fioVerdict{"the same requests are in another entry", f.Entries[i].Warnings}
+		}
+	}
+	cells, leftOut := fio.Cells(files)
+	for _, l := range leftOut {
+		all[l.Entry] = fioVerdict{l.Why, l.Entry.Warnings}
+	}
+	for _, c := range cells {
+		for _, n := range c.Entries {
+			all[n] = fioVerdict{"", c.Warnings}
+		}
+	}
+	return all
+}
+
+func fioEntries(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) []fioEntry {
+	list := []fioEntry{}
+	for _, f := range files {
+		for i := range f.Entries {
+			n := &f.Entries[i]
+			v := verdicts[n]
+			one := fioEntry{
+				File: n.File, Job: n.Job, Direction: n.Direction, Block: n.Block, Depth: n.Depth, Jobs: n.Jobs, IOs: n.IOs, Bytes: n.Bytes,
+				IOPS: n.IOPS, Bandwidth: n.Bandwidth, LatMean: n.Total.Mean, P50: n.Complete.Percentile(50), Warnings: append(slices.Clone(f.Warnings), v.warnings...),
+			}
+			if one.Warnings == nil {
+				one.Warnings = []string{} // [] and not null
+			}
+			if v.why != "" {
+				one.Warnings = append(one.Warnings, "not for a fit: "+v.why)
+			}
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// printFio prints a line per entry; warnings and reasons go to stderr.
+func (e *env) printFio(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) error {
+	right := report.Right
+	t := &report.Table{Columns: []report.Column{
+		{Name: "file"}, {Name: "job"}, {Name: "direction"}, {Name: "block", Align: right}, {Name: "depth", Align: right}, {Name: "jobs", Align: right},
+		{Name: "IOPS", Align: right}, {Name: "bandwidth", Unit: "MB/s", Align: right}, {Name: "mean latency", Unit: "us", Align: right},
+		{Name: "P50", Unit: "us", Align: right}, {Name: "for a fit"},
+	}}
+	micros := func(v units.Nanos) string { return report.Sig3(float64(v) / 1e3) }
+	for _, f := range files {
+		for i := range f.Entries {
+			n := &f.Entries[i]
+			use := "yes"
+			if verdicts[n].why != "" {
+				use = "no"
+			}
+			t.Add(f.Name, n.Job, n.Direction, known(n.Block, units.Bytes.String), known(n.Depth, decimal), known(n.Jobs, decimal), known(n.IOPS, report.Sig3),
+				known(n.Bandwidth, func(v units.Rate) string { return report.Sig3(float64(v) / 1e6) }), known(n.Total.Mean, micros), known(n.Complete.Percentile(50), micros), use)
+		}
+	}
+	if err := t.Text(e.stdout); err != nil {
+		return err
+	}
+	for _, f := range files {
+		for _, w := range f.Warnings {
+			e.note("warning: %s: %s", f.Name, w)
+		}
+		for i := range f.Entries {
+			n := &f.Entries[i]
+			for _, w := range verdicts[n].warnings {
+				e.note("warning: %s: %s", n.Source(), w)
+			}
+			if why := verdicts[n].why; why != "" {
+				e.note("not for a fit: %s: %s", n.Source(), why)
+			}
+		}
+	}
+	return nil
+}
+
+// nothingLeft returns an error when no entry of the files holds a measurement, and notes when none is of use to a fit.
+func (e *env) nothingLeft(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) error {
+	reason, measured := files[0].Name+": the JSON holds no jobs", false
+	for _, f := range files {
+		for i := range f.Entries {
+			n := &f.Entries[i]
+			if verdicts[n].why == "" {
+				return nil
+			}
+			if failed := n.Failed(); failed != "" {
+				reason = fmt.Sprintf("%s: %s", n.Source(), failed)
+			} else {
+				measured = true
+			}
+		}
+	}
+	if measured {
+		e.note("warning: nothing here can be used for a device fit; \"windrow device fio-job\" prints jobs that can")
+		return nil
+	}
+	return inputError("device import-fio: no measurement is left: %s", reason)
+}
+
+// known formats a value that is there; "" stands for one that is not.
+func known[T any](v *T, format func(T) string) string {
+	if v == nil {
+		return ""
+	}
+	return format(*v)
+}
+
+func decimal(n int) string { return fmt.Sprint(n) }

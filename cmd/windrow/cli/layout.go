@@ -1,0 +1,295 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/windrow-sim/windrow/cmd/windrow/report"
+	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/sim/placement"
+)
+
+func layoutCommand(e *env) *cli.Command {
+	return &cli.Command{
+		Name:  "layout",
+		Usage: "where neurons should lie on flash: split, bundled, hot first, in chains, with friends; and which gap pays",
+		Description: "The first half of the trace is learned from, the second judged. Split: the rows of a neuron lie apart. Bundled: together, what all is\n" +
+			"compared with. Joined: neighbours are one read. Gap g: up to g records between two wanted ones are read and discarded; shown is the best\n" +
+			"of --gaps. Hot first: by how often they are read. Linear: chains of neurons that are read together. Friends: every bundle is followed by\n" +
+			"copies of its closest friends'. In hindsight: chains learned from the judged half, which bounds what learning can give.\n\n" +
+			examples("windrow layout -t opt.trace.arrow -d m1-max --gaps 0..4",
+				"windrow layout -t opt.trace.arrow -d ufs40-8gen3 --predicted --window 0 --gaps 0,1,2,4 --max-tokens 16 --json"),
+		Flags: append([]cli.Flag{
+			traceFlag(),
+			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true, Usage: "`DEVICE` file or preset"},
+			&cli.BoolFlag{Name: "predicted", Usage: "load by the predicted masks instead of the true ones"},
+			&cli.StringFlag{Name: "gaps", Value: "0..16", Usage: "gaps to look at, in `RECORDS`: numbers and ranges, ascending from 0"},
+			&cli.IntFlag{Name: "friends", Value: 1, Usage: fmt.Sprintf("copies of `N` closest friends behind every bundle, 1 to %d", placement.MaxFriends)},
+			&cli.IntFlag{Name: "max-tokens", Usage: "look at the first `N` tokens", DefaultText: "the whole trace"},
+			alignFlag(),
+			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text, md, or csv (the table of layouts alone)"},
+			jsonFlag(),
+		}, flashFlags()[:4]...), // but for how neighbours are read, which is compared
+		Action: e.layout,
+	}
+}
+
+// layoutResult is the document of --json.
+type layoutResult struct {
+	Tool   string `json:"tool"`
+	Trace  string `json:"trace"`
+	SHA256 string `json:"trace_sha256"`
+	Model  string `json:"model"`
+	Device string `json:"device"`
+	Engine string `json:"engine"`
+	Depth  int    `json:"parallel"`
+	Window int    `json:"window_tokens"`
+	Synth  bool   `json:"synthetic"`
+	*placement.Result
+}
+
+func (e *env) layout(c *cli.Context) error {
+	format := c.String("format")
+	if !slices.Contains([]string{"text", "md", "csv"}, format) {
+		return usageError("--format %q: known are text, md and csv", format)
+	}
+	cfg, err := placingConfig(c)
+	if err != nil {
+		return err
+	}
+	tr, err := e.openTrace(c.String("trace"))
+	if err != nil {
+		return err
+	}
+	defer tr.Close()
+	if err := needPredicted(c, tr); err != nil {
+		return err
+	}
+	r := layoutResult{
+		Tool: Tool, Trace: filepath.Base(c.String("trace")), SHA256: tr.SHA256(), Model: tr.Header().Model, Device: cfg.Sim.Device.Name,
+		Engine: cfg.Sim.Engine, Depth: cfg.Sim.Parallel, Window: cfg.Sim.Window, Synth: tr.Header().Synthetic,
+	}
+	p := e.startProgress("layout (steps)")
+	cfg.Progress = p.update
+	r.Result, err = placement.Run(tr, cfg)
+	p.done()
+	if errors.Is(err, placement.ErrConfig) {
+		return usageError("%v", err)
+	} else if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return printJSON(e.stdout, r)
+	}
+	for _, w := range r.Warnings {
+		e.note("warning: %s", w)
+	}
+	return r.print(e.stdout, format)
+}
+
+// placingConfig reads what does not depend on the trace.
+func placingConfig(c *cli.Context) (cfg placement.Config, err error) {
+	cfg.Friends = c.Int("friends")
+	if cfg.Friends < 1 || cfg.Friends > placement.MaxFriends {
+		return cfg, usageError("--friends %d: it is 1 to %d", cfg.Friends, placement.MaxFriends)
+	}
+	if n := c.Int("max-tokens"); n < 0 {
+		return cfg, usageError("--max-tokens %d: it must be 0 or more", n)
+	}
+	if cfg.Gaps, err = gapList(c.String("gaps")); err != nil {
+		return cfg, err
+	}
+	device, err := loadDevice(c.String("device"))
+	if err != nil {
+		return cfg, err
+	}
+	cfg.Sim = sim.Config{Window: c.Int("window"), Predicted: c.Bool("predicted"), MaxTokens: c.Int("max-tokens"), Device: device}
+	if cfg.Sim.Layout, err = layoutOptions(c); err != nil {
+		return cfg, err
+	}
+	if err = alignOf(c, &cfg.Sim.Layout); err != nil {
+		return cfg, err
+	}
+	if cfg.Sim.Engine, err = engineOf(device, c.String("io")); err != nil {
+		return cfg, err
+	}
+	if cfg.Sim.Parallel = c.Int("parallel"); cfg.Sim.Parallel == 0 {
+		cfg.Sim.Parallel = defaultParallel(cfg.Sim.Engine)
+	}
+	return cfg, nil
+}
+
+// alignFlag and alignOf are as those of sim.
+func alignFlag() *cli.StringFlag {
+	return &cli.StringFlag{Name: "align", Usage: "round requests to `SIZE`; 1B for none (default: the device's alignment)"}
+}
+
+func alignOf(c *cli.Context, opt *layout.Options) (err error) {
+	s := c.String("align")
+	if s == "" {
+		return nil
+	}
+	if opt.Align, err = units.ParseBytes(s); err != nil || opt.Align < 1 {
+		return usageError("--align %q: a size of 1B or more is wanted", s)
+	}
+	return nil
+}
+
+// gapList reads numbers and ranges: "0,1,2", "0..16" or "0..4,8,16".
+func gapList(text string) (gaps []int, err error) {
+	bad := func() error {
+		return usageError("--gaps %s: numbers of records like 0,1,2 or a range like 0..16 are wanted, ascending from 0 to %d at most", text, placement.MaxGap)
+	}
+	for word := range strings.SplitSeq(text, ",") {
+		low, high, ranged := strings.Cut(strings.TrimSpace(word), "..")
+		if !ranged {
+			high = low
+		}
+		from, err := strconv.Atoi(low)
+		if err != nil {
+			return nil, bad()
+		}
+		to, err := strconv.Atoi(high)
+		if err != nil || from < 0 || from > to || to > placement.MaxGap || len(gaps) > 0 && from <= gaps[len(gaps)-1] {
+			return nil, bad()
+		}
+		for g := from; g <= to; g++ {
+			gaps = append(gaps, g)
+		}
+	}
+	if gaps[0] != 0 {
+		return nil, bad()
+	}
+	return gaps, nil
+}
+
+// print writes the tables.
+func (r *layoutResult) print(w io.Writer, format string) error {
+	if format == "csv" {
+		return r.table().CSV(w)
+	}
+	write := (*report.Table).Text
+	if format == "md" {
+		write = (*report.Table).Markdown
+	}
+	cut := "they share a sequence"
+	if r.Apart {
+		cut = "no sequence is in both"
+	}
+	fmt.Fprintf(w, "%s on %s (%s ×%d), %s masks, window of %d tokens: learned from %d tokens, judged by the %d after them; %s\n", r.Model, r.Device, r.Engine, r.Depth, r.Mask,
+		r.Window, r.Learned, r.Judged, cut)
+	fmt.Fprintf(w, "%s units are read per token\n\n", report.Sig3(r.Loads))
+	if err := write(r.table(), w); err != nil {
+		return err
+	}
+	fmt.Fprint(w, "\nI/O time by gap:\n\n")
+	if err := write(r.gapTable(), w); err != nil {
+		return err
+	}
+	fmt.Fprint(w, "\nThe gap that pays:")
+	for i, s := range r.Sweeps {
+		if i > 0 {
+			fmt.Fprint(w, ";")
+		}
+		most := s.Rows[len(s.Rows)-1].Gap
+		fmt.Fprintf(w, " %s %s (closed form %s, rule of a pair %s)", s.Layout, atMost(s.Best, most), atMost(s.Closed, most), atMost(s.Pair, most))
+	}
+	fmt.Fprint(w, "\n\n")
+	if err := write(r.copiesTable(), w); err != nil {
+		return err
+	}
+	r.printFriends(w)
+	if r.Synth {
+		fmt.Fprintln(w, "synthetic: units share nothing but popularity, so that what chains gain over hotness is chance, a sequence in both parts, or, with a window, cold starts")
+	}
+	return nil
+}
+
+// atMost marks a number that may be larger than the most that was looked at.
+func atMost(n, most int) string {
+	if n >= most && most > 0 {
+		return fmt.Sprintf("%d or more", n)
+	}
+	return fmt.Sprint(n)
+}
+
+// table compares the layouts.
+func (r *layoutResult) table() *report.Table {
+	t := numbers("layout", "neighbours", "flash|GiB", "reads/token", "read|MiB", "wasted|%", "units/read", "KiB/read", "I/O|ms", "token|ms", "I/O gain|×", "token gain|×")
+	t.Columns[0].Align, t.Columns[1].Align = report.Left, report.Left
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		wasted := 0.0
+		if row.Bytes > 0 {
+			wasted = row.Wasted / row.Bytes
+		}
+		t.Add(row.Layout, neighbours(row), report.Sig3(float64(row.Flash)/float64(units.GiB)), report.Sig3(row.Reads), report.Sig3(row.Bytes/float64(units.MiB)), percent(wasted),
+			report.Sig3(row.Run), report.Sig3(row.Read/float64(units.KiB)), milli(row.IO), milli(row.Token), report.Sig3(row.IOGain), report.Sig3(row.Gain))
+	}
+	return t
+}
+
+// neighbours says how a layout is read.
+func neighbours(row *placement.Row) string {
+	switch {
+	case !row.Joined:
+		return "apart"
+	case row.Gap == 0:
+		return "joined"
+	}
+	return fmt.Sprintf("gap %d", row.Gap)
+}
+
+// gapTable is the I/O time of every order under every gap.
+func (r *layoutResult) gapTable() *report.Table {
+	heads := []string{"gap"}
+	for _, s := range r.Sweeps {
+		heads = append(heads, s.Layout+"|ms")
+	}
+	t := numbers(heads...)
+	for i := range r.Sweeps[0].Rows {
+		line := []string{fmt.Sprint(r.Sweeps[0].Rows[i].Gap)}
+		for _, s := range r.Sweeps {
+			line = append(line, milli(s.Rows[i].IO))
+		}
+		t.Add(line...)
+	}
+	return t
+}
+
+// copiesTable says what friends bring.
+func (r *layoutResult) copiesTable() *report.Table {
+	t := numbers("records per token", "brought", "needed", "repeated", "not needed", "each of the hottest 1 %")
+	t.Columns[0].Align = report.Left
+	t.Add("bundled", report.Sig3(r.Loads), report.Sig3(r.Loads), "0", "0", report.Sig3(r.Hottest))
+	for i := range r.Rows {
+		if c := r.Rows[i].Copies; c != nil {
+			t.Add(r.Rows[i].Layout, report.Sig3(c.Brought), report.Sig3(c.Needed), report.Sig3(c.Repeated), report.Sig3(c.Unneeded), report.Sig3(c.Hottest))
+		}
+	}
+	return t
+}
+
+// printFriends says who is needed with whom.
+func (r *layoutResult) printFriends(w io.Writer) {
+	f := &r.Companion
+	if f.Units == 0 {
+		fmt.Fprint(w, "\nfriends: no unit is needed often enough to tell who its friends are\n")
+		return
+	}
+	fmt.Fprintf(w, "\nfriends, of the %d units that 8 or more of the learned tokens need: the closest is needed with %s %% of a unit's uses (%s %% at least), the fourth with %s %%, the eighth with %s %%;\n"+
+		"one unit is the closest friend of %s %% of a layer, and %s %% of the units are anybody's\n",
+		f.Units, percent(f.Closest[0]), percent(f.Least), percent(f.Closest[3]), percent(f.Closest[7]), percent(f.Popular), percent(f.Distinct))
+	if r.Sampled > 1 {
+		fmt.Fprintf(w, "pairs are counted in one of %d tokens\n", r.Sampled)
+	}
+}

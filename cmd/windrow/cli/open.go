@@ -1,0 +1,263 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/windrow-sim/windrow/engine"
+	"github.com/windrow-sim/windrow/engine/cuda"
+	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/engine/tokenizer"
+	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/kernels/cpu"
+	"github.com/windrow-sim/windrow/replay"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// openModel opens a flash image with its resident weights and, when it has one, its tokenizer.
+type openedModel struct {
+	image     *model.Image
+	weights   *model.Weights
+	tokenizer *tokenizer.Tokenizer // nil when the image has none
+	device    *cuda.Backend        // nil = the CPU
+}
+
+func openModel(path string) (*openedModel, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, inputError("%s is a folder; make a flash image of it first: windrow pack %s -o MODEL.flash.safetensors", path, path)
+	}
+	image, err := model.OpenImage(path)
+	if err != nil {
+		return nil, err
+	}
+	m := &openedModel{image: image}
+	if m.weights, err = image.Weights(); err != nil {
+		image.Close()
+		return nil, err
+	}
+	if len(image.TokenizerJSON) > 0 {
+		if m.tokenizer, err = tokenizer.Parse(image.TokenizerJSON); err != nil {
+			image.Close()
+			return nil, fmt.Errorf("%s: tokenizer: %w", path, err)
+		}
+	}
+	return m, nil
+}
+
+func (m *openedModel) close() {
+	m.image.Close()
+	if m.device != nil {
+		_ = m.device.Close() // an error of giving back; what was computed is right, and ending the program gives back too
+	}
+}
+
+// text returns the tokenizer or says why there is none.
+func (m *openedModel) text() (*tokenizer.Tokenizer, error) {
+	if m.tokenizer == nil {
+		return nil, usageError("%s holds no tokenizer (a synthetic model has none): it cannot read text; use replay with a trace", m.image.Path)
+	}
+	return m.tokenizer, nil
+}
+
+// noBOSFlag leaves out what a tokenizer puts around a text.
+func noBOSFlag() *cli.BoolFlag {
+	return &cli.BoolFlag{Name: "no-bos", Usage: "take a text alone, without the token that begins texts"}
+}
+
+// encode returns the tokens of a text; bare leaves out what the tokenizer puts around it.
+func (m *openedModel) encode(text string, bare bool) ([]uint32, error) {
+	tok, err := m.text()
+	if err != nil {
+		return nil, err
+	}
+	if !bare {
+		return tok.Encode(text), nil
+	}
+	ids := tok.EncodePlain(text)
+	if len(ids) == 0 {
+		return nil, usageError("--no-bos: a text of no tokens; there is nothing to begin with")
+	}
+	return ids, nil
+}
+
+// roomFor refuses a generation that the model's context cannot hold: the last new token needs no position of its own.
+func (m *openedModel) roomFor(prompt, tokens int) error {
+	if limit := m.weights.Shape.MaxPos; tokens > limit || prompt+max(tokens-1, 0) > limit {
+		return usageError("%d prompt tokens and %d new ones do not fit into the model's context of %d; ask for fewer with -n", prompt, tokens, limit)
+	}
+	return nil
+}
+
+// bundles reads one layer's bundles.
+func (m *openedModel) bundles(layer int) ([]byte, error) {
+	data := make([]byte, m.image.LayerBytes())
+	return data, m.image.Bundles(layer, data)
+}
+
+// resident loads all rows into memory: the dense engine.
+func (m *openedModel) resident() (*engine.Resident, error) {
+	bundles := make([][]byte, m.image.Shape.Layers)
+	for l := range bundles {
+		var err error
+		if bundles[l], err = m.bundles(l); err != nil {
+			return nil, err
+		}
+	}
+	return engine.NewResident(m.weights, bundles, m.image.Geometry())
+}
+
+// needPredicted refuses --predicted for a trace without such masks.
+func needPredicted(c *cli.Context, tr *traces.Reader) error {
+	if c.Bool("predicted") && !tr.Header().HasPredicted {
+		return usageError("--predicted: %s holds no predicted masks", c.String("trace"))
+	}
+	return nil
+}
+
+// openTrace opens a trace file and prints its warnings.
+func (e *env) openTrace(path string) (*traces.Reader, error) {
+	r, err := traces.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range r.Warnings() {
+		e.note("warning: %s", w)
+	}
+	return r, nil
+}
+
+// flashFlags are the flags of every verb that reads rows from flash, simulated or real.
+func flashFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.IntFlag{Name: "window", Aliases: []string{"k"}, Value: 5, Usage: "keep the rows of the last `K` tokens in memory"},
+		&cli.StringFlag{Name: "io", Value: "auto", Usage: "`ENGINE` that reads: auto, pread, uring, mmap, mem"},
+		&cli.IntFlag{Name: "parallel", Usage: "`N` threads (pread) or queue depth (uring)", DefaultText: "32 or 256"},
+		&cli.StringFlag{Name: "chunk", Usage: "largest request, `SIZE`, for example 64KiB; longer stretches are split", DefaultText: "no limit"},
+		&cli.IntFlag{Name: "gap", Usage: "read and discard up to `N` records between two wanted ones"},
+		&cli.BoolFlag{Name: "no-coalesce", Usage: "one request per neuron, even for neighbours"},
+	}
+}
+
+// maxParallel is flashio's limit; a simulation of more would simulate nothing that can be run.
+const maxParallel = 4096
+
+// largestWindow is what --dram does where nothing else is chosen by memory.
+const largestWindow = "take the largest window that fits into `SIZE` of memory, all parts counted: bytes (2GiB) or percent of the model (52%)"
+
+// readFlags add what only real reads know.
+func readFlags(dram string) []cli.Flag {
+	return append(flashFlags(),
+		&cli.StringFlag{Name: "dram", Usage: dram},
+		&cli.StringFlag{Name: "direct", Value: "auto", Usage: "bypass the page cache, `WHEN`: auto, on, off"},
+		threadsFlag())
+}
+
+func threadsFlag() *cli.IntFlag {
+	return &cli.IntFlag{Name: "threads", Usage: "`N` compute threads", DefaultText: "all cores"}
+}
+
+// layoutOptions reads the flags that shape requests.
+func layoutOptions(c *cli.Context) (layout.Options, error) {
+	opt := layout.Options{Coalesce: !c.Bool("no-coalesce"), Gap: c.Int("gap")}
+	if s := c.String("chunk"); s != "" {
+		chunk, err := units.ParseBytes(s)
+		if err != nil {
+			return opt, usageError("--chunk: %v", err)
+		}
+		opt.MaxRequest = chunk
+	}
+	if n := c.Int("parallel"); n > maxParallel {
+		return opt, usageError("--parallel %d: at most %d", n, maxParallel)
+	}
+	return opt, nil
+}
+
+// readOptions reads the flags that say how to read.
+func readOptions(c *cli.Context) (flashio.Options, error) {
+	opt := flashio.Options{Engine: flashio.Engine(c.String("io")), Direct: flashio.Direct(c.String("direct")), Parallel: c.Int("parallel")}
+	switch opt.Engine {
+	case flashio.EngineAuto, flashio.EnginePread, flashio.EngineUring, flashio.EngineMmap, flashio.EngineMem:
+	default:
+		return opt, usageError("--io %q: known engines are auto, pread, uring, mmap, mem", opt.Engine)
+	}
+	switch opt.Direct {
+	case flashio.DirectAuto, flashio.DirectOn, flashio.DirectOff:
+	default:
+		return opt, usageError("--direct %q: it is auto, on or off", opt.Direct)
+	}
+	return opt, nil
+}
+
+// budgetWindow is the largest window that --dram allows for the first tokens of a trace, or that of --window.
+func (e *env) budgetWindow(c *cli.Context, m *openedModel, tr traces.Source, tokens int, cfg replay.Config) (int, error) {
+	text := c.String("dram")
+	if text == "" {
+		return c.Int("window"), nil
+	}
+	if c.IsSet("window") {
+		return 0, usageError("--dram %s and --window %d: give one of them", text, c.Int("window"))
+	}
+	budget, err := memoryBudget(text, m)
+	if err != nil {
+		return 0, err
+	}
+	memory, err := replay.LargestWindow(tr, tokens, m.weights, m.image.Geometry(), cfg, budget)
+	if err != nil {
+		return 0, err
+	}
+	e.note("window %d: %v of %v (%s)", memory.Window, memory.Total, budget, memory)
+	return memory.Window, nil
+}
+
+// memoryBudget reads a size, or a share of the model.
+func memoryBudget(text string, m *openedModel) (units.Bytes, error) {
+	number, percent := strings.CutSuffix(text, "%")
+	if !percent {
+		budget, err := units.ParseBytes(text)
+		if err != nil || budget < 1 {
+			return 0, usageError("--dram %q: a size (2GiB) or a percentage of the model (52%%) is wanted", text)
+		}
+		return budget, nil
+	}
+	share, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(share > 0 && share <= 1000) {
+		return 0, usageError("--dram %q: a percentage above 0 is wanted", text)
+	}
+	return units.Bytes(share / 100 * float64(m.image.ResidentBytes()+m.image.BundleBytes())), nil
+}
+
+// modeLine says in one line how reads were really done.
+func modeLine(m flashio.Mode) string {
+	how := "buffered"
+	if m.Direct {
+		how = "direct"
+	}
+	if m.MemoryBacked {
+		how = "memory-backed"
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s ×%d, %s, %s", m.Engine, m.Parallel, how, m.FileSystem))
+}
+
+// hostFacts are what a trace says of the machine that recorded it.
+func hostFacts() map[string]string {
+	return map[string]string{
+		"os": runtime.GOOS, "arch": runtime.GOARCH, "cpus": fmt.Sprint(runtime.NumCPU()), "kernels": cpu.Features(), "go": runtime.Version(),
+	}
+}
+
+// traceHeader describes a trace recorded from an image.
+func traceHeader(img *model.Image, s engine.Sampling) traces.Header {
+	return traces.Header{
+		SchemaVersion: traces.SchemaVersion, Tool: Tool, UnitKind: traces.Neuron,
+		Layers: img.Shape.Layers, Units: img.Shape.DFFN, UnitBytes: img.RecordBytes(),
+		Model: img.Name, ModelSHA256: img.Hash, Shape: traces.Shape(img.Shape), Tokenizer: img.TokenizerHash,
+		Activation: img.Activation, DType: img.DType, Seed: s.Seed, Sampling: s.String(), Host: hostFacts(),
+	}
+}

@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/windrow-sim/windrow/cmd/windrow/report"
+	"github.com/windrow-sim/windrow/devicemodels"
+	kernels "github.com/windrow-sim/windrow/kernels/cuda"
+	"github.com/windrow-sim/windrow/replay/probe/gpu"
+)
+
+// probesGPU reads --backend of probe.
+func probesGPU(c *cli.Context) (bool, error) {
+	switch name := c.String("backend"); name {
+	case "cpu":
+		return false, nil
+	case "cuda":
+		return true, nil
+	default:
+		return false, usageError("--backend %q: probe measures the host always, and with cuda a GPU too", name)
+	}
+}
+
+// probeGPU measures the GPU of this machine. A device without a clock is gone through without numbers, which nothing may be written of: the result is nil then.
+func (e *env) probeGPU(c *cli.Context) (g *devicemodels.GPU, err error) {
+	driver, err := openDriver()
+	if err != nil {
+		return nil, err
+	}
+	d, err := kernels.Open(driver, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if err := gpu.Clock(d); errors.Is(err, gpu.ErrNoClock) {
+		if c.IsSet("out") {
+			return nil, fmt.Errorf("%w; without -o and PATH every call is made once as a check, and no number comes of it", err)
+		}
+		return nil, e.checkGPU(c, d)
+	} else if err != nil {
+		return nil, err
+	}
+	return e.measureGPU(c.Context, d)
+}
+
+// checkGPU goes through a device without a clock.
+func (e *env) checkGPU(c *cli.Context, d *kernels.Device) error {
+	calls, err := gpu.Check(c.Context, d)
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return printJSON(e.stdout, struct {
+			Device   string `json:"device"`
+			Emulated bool   `json:"emulated"`
+			Calls    int    `json:"calls"`
+		}{d.Facts.Name, true, calls})
+	}
+	_, err = fmt.Fprintf(e.stdout, "%s: emulated, no timings: %d calls work\n", d.Facts.Name, calls)
+	return err
+}
+
+// openDriver opens the driver that WINDROW_CUDA_LIBRARY names, or this machine's.
+func openDriver() (kernels.Driver, error) {
+	if library := os.Getenv(libraryVariable); library != "" {
+		return kernels.OpenLibrary(library)
+	}
+	return kernels.OpenDriver()
+}
+
+func (e *env) measureGPU(ctx context.Context, d *kernels.Device) (*devicemodels.GPU, error) {
+	e.note("%s: %v of memory", d.Facts.Name, d.Facts.Memory)
+	p := e.startProgress("probe GPU")
+	defer p.done()
+	return gpu.Measure(ctx, d, gpu.Options{Progress: p.update})
+}
+
+// addGPU puts a measured GPU into a device model.
+func addGPU(d *devicemodels.Device, g *devicemodels.GPU, when time.Time) {
+	if d.Sources == nil {
+		d.Sources = map[string]string{}
+	}
+	off, worst := gpu.Worst(g)
+	d.GPU = g
+	d.Sources["gpu"] = fmt.Sprintf("measured by windrow probe --backend cuda on %s: medians of %d runs by the device's events; the worst sample, %s of %s, is missed by %s %%",
+		when.UTC().Format(time.RFC3339), worst.Runs, worst.Of, worst.Shape, report.Sig3(off))
+	for of, name := range map[string]string{"transfer": "transfer", "scatter": "scatter", "move": "move", "dense": "dense", "rows": "row", "kv": "kv"} {
+		text := fmt.Sprintf("fit: a line over the sizes of the samples of %s, of weights those in fp16", of)
+		d.Sources["gpu."+name+"_rate"], d.Sources["gpu."+name+"_fixed"] = text, text
+	}
+	d.Sources["gpu.memory"] = "what the driver says"
+	d.Sources["gpu.kernel_fixed"] = "measured: a small kernel by the device's events"
+	d.Sources["gpu.launch_fixed"] = "measured: the host's time, by its own clock, from one launch to the next while the stream is held"
+	d.Sources["gpu.sync_fixed"] = "measured: the host's time for one small kernel and waiting for it, less the kernel and its launch"
+}
+
+// flashOnly are the flags of a probe that measure what PATH is on.
+func flashOnly() []string {
+	return []string{"budget", "io", "chunk", "depth", "file-size", "max-drift", "trace", "mmap", "samples", "resume"}
+}
+
+// probeGPUAlone is probe --backend cuda without PATH: into the device file that is there, or just shown.
+func (e *env) probeGPUAlone(c *cli.Context) error {
+	for _, name := range flashOnly() {
+		if c.IsSet(name) {
+			return usageError("--%s is about the flash: give PATH to measure that too", name)
+		}
+	}
+	var device *devicemodels.Device
+	if out := c.String("out"); c.IsSet("out") {
+		if err := checkOutput(out, ""); err != nil {
+			return err
+		}
+		if _, err := os.Stat(out); err != nil {
+			return usageError("%s does not exist yet: give PATH too, to measure the flash that it describes; without -o the GPU is only shown", out)
+		}
+		var err error
+		if device, err = devicemodels.Load(out); err != nil {
+			return err
+		}
+	}
+	g, err := e.probeGPU(c)
+	if err != nil || g == nil {
+		return err
+	}
+	if device != nil {
+		addGPU(device, g, e.now())
+		if name := c.String("name"); name != "" {
+			device.Name = name
+		}
+		if err := devicemodels.Save(c.String("out"), device); err != nil {
+			return err
+		}
+	}
+	if c.Bool("json") {
+		return printJSON(e.stdout, g)
+	}
+	return e.printGPU(g)
+}
+
+// printGPU prints the samples beside what the numbers made of them say.
+func (e *env) printGPU(g *devicemodels.GPU) error {
+	right := report.Right
+	t := &report.Table{Columns: []report.Column{
+		{Name: "of"}, {Name: "shape"}, {Name: "measured", Unit: "us", Align: right}, {Name: "+/-", Unit: "%", Align: right}, {Name: "rate", Unit: "GB/s", Align: right},
+		{Name: "model", Unit: "us", Align: right},
+	}}
+	for i := range g.Samples {
+		s := &g.Samples[i]
+		rate := ""
+		if s.Bytes > 0 {
+			rate = report.Sig3(float64(s.Rate()) / 1e9)
+		}
+		t.Add(s.Of, s.Shape, report.Sig3(float64(s.Time)/1e3), report.Sig3(s.SpreadPct), rate, report.Sig3(float64(s.Model)/1e3))
+	}
+	if err := t.Text(e.stdout); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(e.stdout, "\n%s: %v of memory; dense mat-vec %v, rows %v, keys and values %v, scatter %v, transfer %v; launch %v, wait %v\n",
+		g.Model, g.Memory, g.DenseRate, g.RowRate, g.KVRate, g.ScatterRate, g.TransferRate, g.LaunchFixed, g.SyncFixed)
+	return err
+}

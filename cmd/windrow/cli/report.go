@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/windrow-sim/windrow/cmd/windrow/report"
+	"github.com/windrow-sim/windrow/traces"
+	"github.com/windrow-sim/windrow/traces/compare"
+	"github.com/windrow-sim/windrow/traces/stats"
+)
+
+func reportCommand(e *env) *cli.Command {
+	return &cli.Command{
+		Name:      "report",
+		Usage:     "one self-contained page from one or two Runs",
+		ArgsUsage: "RUN [RUN]",
+		Description: "The format follows the name: report.html, .md, .json, .csv; *.perfetto.json is a Chrome trace for Perfetto. With a simulated and a\n" +
+			"measured run of one trace the report compares them.\n\n" +
+			examples("windrow report opt.run.arrow --trace opt.trace.arrow -o report.html", "windrow report opt.run.arrow -o report.md"),
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Value: "report.html", Usage: "`FILE` to write"},
+			&cli.StringFlag{Name: "trace", Usage: "`TRACE` whose windows to show"},
+			&cli.StringFlag{Name: "title", Value: "windrow report", Usage: "`TITLE`"},
+		},
+		Action: e.report,
+	}
+}
+
+func (e *env) report(c *cli.Context) error {
+	if c.NArg() < 1 || c.NArg() > 2 {
+		return usageError("report needs one or two runs, got %d arguments", c.NArg())
+	}
+	if _, ok := formatOf(c.String("out")); !ok {
+		return unknownReport(c.String("out"))
+	}
+	runs, err := readRuns(c.Args().Slice())
+	if err != nil {
+		return err
+	}
+	data := &report.Data{Title: c.String("title"), Tool: Tool}
+	for i, r := range runs {
+		data.Runs = append(data.Runs, report.LabeledRun{Label: strings.TrimSuffix(filepath.Base(c.Args().Get(i)), ".run.arrow"), Run: r})
+	}
+	data.Facts = []report.KV{{Key: "model", Value: runs[0].Meta.Model}, {Key: "device", Value: runs[0].Meta.Device}, {Key: "trace", Value: runs[0].Meta.Trace}}
+	if len(runs) == 2 && runs[0].Meta.Simulated && !runs[1].Meta.Simulated {
+		if data.Comparison, err = compare.Compare(runs[0], runs[1], compare.Options{}); err != nil {
+			return usageError("%v", err)
+		}
+	}
+	if path := c.String("trace"); path != "" {
+		if data.Trace, err = e.traceStatsOf(path); err != nil {
+			return err
+		}
+	}
+	return e.writeReport(data, c.String("out"))
+}
+
+func (e *env) traceStatsOf(path string) (*report.TraceStats, error) {
+	r, err := e.openTrace(path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return summarise(r)
+}
+
+// summarise computes what a report shows of a trace.
+func summarise(src traces.Source) (*report.TraceStats, error) {
+	s, err := stats.Compute(src, stats.Options{})
+	if err != nil {
+		return nil, err
+	}
+	t := &report.TraceStats{Units: s.Units}
+	for _, p := range s.PerLayer {
+		t.ActiveShare = append(t.ActiveShare, p.Active.Mean)
+	}
+	for k, full := range s.Total.Window.Full {
+		if full == 0 {
+			break // no sequence is that long
+		}
+		t.SAgg = append(t.SAgg, s.Total.Window.SAgg[k])
+	}
+	return t, nil
+}
+
+// writeReport writes a report in the format of its name, atomically.
+func (e *env) writeReport(data *report.Data, out string) error {
+	format, ok := formatOf(out)
+	if !ok {
+		return unknownReport(out)
+	}
+	if out == "-" {
+		return e.render(e.stdout, data, format)
+	}
+	if err := checkOutput(out, ""); err != nil {
+		return err
+	}
+	if err := writeWhole(out, func(w io.Writer) error { return e.render(w, data, format) }); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	fmt.Fprintln(e.stdout, out)
+	return nil
+}
+
+func unknownReport(out string) error {
+	return usageError("%s: a report ends in .html, .md, .json, .csv, .txt or .perfetto.json", out)
+}
+
+func formatOf(path string) (string, bool) {
+	if path == "-" || strings.HasSuffix(path, ".html") {
+		return "html", true
+	}
+	if strings.HasSuffix(path, ".perfetto.json") {
+		return "perfetto", true
+	}
+	format, ok := map[string]string{".md": "md", ".json": "json", ".csv": "csv", ".txt": "text"}[filepath.Ext(path)]
+	return format, ok
+}

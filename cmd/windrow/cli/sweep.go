@@ -1,0 +1,333 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/windrow-sim/windrow/cmd/windrow/report"
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/sim/sweep"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+const (
+	sweepSuffix = ".jsonl"
+	csvSuffix   = ".csv"
+	// parquetSuffix is that of the format of DuckDB, pandas and Polars.
+	parquetSuffix = ".parquet"
+	// bestShown is how many configurations of a device the table shows.
+	bestShown = 3
+)
+
+func sweepCommand(e *env) *cli.Command {
+	return &cli.Command{
+		Name:      "sweep",
+		Usage:     "simulate many configurations on one trace",
+		ArgsUsage: "SCENARIO",
+		Description: "A scenario is a YAML file of lists whose every combination is simulated on one trace. A list is one value, [a, b], or a range like 1..64\n" +
+			"or 1..64/3; max_tokens, image, predictor_rank and headroom have one value. Keys, of which trace, devices and windows or policies must be given:\n\n" + sweep.Describe() + "\n" +
+			"Results are lines of JSON, the first of which holds the whole scenario; the same for any number of workers. Until it is whole the file is\n" +
+			"called RESULTS.partial, and --resume goes on with it. Reads are timed by a table of the event model where that is within a hundredth, else\n" +
+			"as events; every result says which. What is printed are the fastest configurations of every device.\n\n" +
+			"A batch of B is cut from a file as windrow batch does it; of a synthetic trace it is the union of B independent sequences, each of so many\n" +
+			"tokens. Results count the tokens of all sequences; p50 and p99 are those of a step. Compute is charged once per step, keys and values\n" +
+			"for every sequence.\n\n" +
+			examples("windrow sweep examples/scenarios/windows.yaml -o windows.jsonl --csv windows.csv",
+				"windrow sweep examples/scenarios/windows.yaml -o half.jsonl --shard 1/2 --workers 2",
+				"windrow sweep examples/scenarios/batches.yaml -o batches.jsonl --parquet batches.parquet"),
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`RESULTS` to write (*.jsonl)"},
+			&cli.StringFlag{Name: "csv", Usage: "also write the results as a table to `FILE` (*.csv)"},
+			&cli.StringFlag{Name: "parquet", Usage: "also write the results as a Parquet table to `FILE` (*.parquet)"},
+			&cli.IntFlag{Name: "workers", Usage: "`N` threads", DefaultText: "all cores"},
+			&cli.StringFlag{Name: "shard", Usage: "only part `I/N` of the configurations, for example 1/4"},
+			&cli.BoolFlag{Name: "resume", Usage: "go on with what an interrupted sweep left"},
+			jsonFlag(),
+		},
+		Action: e.sweep,
+	}
+}
+
+func (e *env) sweep(c *cli.Context) error {
+	if err := needArgs(c, 1, "the scenario"); err != nil {
+		return err
+	}
+	out := c.String("out")
+	if err := checkSweepOutput(c); err != nil {
+		return err
+	}
+	s, err := readScenario(c.Args().First())
+	if err != nil {
+		return err
+	}
+	head := &sweep.Header{Format: sweep.FormatVersion, Tool: Tool}
+	if text := c.String("shard"); text != "" {
+		if head.Shard, err = sweep.ParseShard(text); err != nil {
+			return usageError("--shard: %v", err)
+		}
+	}
+	configs, err := s.Configurations(resolverFor(c.Args().First()))
+	if err != nil {
+		return err
+	}
+	t, sha, err := e.sweepTrace(s, c.Args().First())
+	if err != nil {
+		return err
+	}
+	if closer, ok := t.Source.(io.Closer); ok {
+		defer closer.Close()
+	}
+	head.Model, head.TraceSHA256, head.Tokens, head.Configurations, head.Scenario = t.Header().Model, sha, t.Tokens(), len(configs), *s
+	if err := e.runSweep(c, head, t, configs); err != nil {
+		return err
+	}
+	for _, t := range sweepTables() {
+		if path := c.String(t.flag); path != "" {
+			if err := writeSweepTable(out, path, t.write); err != nil {
+				return err
+			}
+		}
+	}
+	return e.putBest(c, out)
+}
+
+// sweepTable is a form in which the results can be had beside the lines of JSON.
+type sweepTable struct {
+	flag, suffix string
+	write        func(w io.Writer, results io.Reader) error
+}
+
+func sweepTables() []sweepTable {
+	return []sweepTable{{"csv", csvSuffix, sweep.WriteCSV}, {"parquet", parquetSuffix, sweep.WriteParquet}}
+}
+
+func checkSweepOutput(c *cli.Context) error {
+	if err := checkOutput(c.String("out"), sweepSuffix); err != nil {
+		return err
+	}
+	for _, t := range sweepTables() {
+		if c.IsSet(t.flag) {
+			if err := checkOutput(c.String(t.flag), t.suffix); err != nil {
+				return err
+			}
+		}
+	}
+	if n := c.Int("workers"); c.IsSet("workers") && (n < 1 || n > maxParallel) {
+		return usageError("--workers %d: it is 1 to %d", n, maxParallel)
+	}
+	return nil
+}
+
+func readScenario(path string) (*sweep.Scenario, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		if info, stat := os.Stat(path); stat == nil && info.IsDir() {
+			return nil, inputError("%s is a folder; name a scenario file", path)
+		}
+		return nil, fmt.Errorf("sweep: %w", err)
+	}
+	s, err := sweep.ParseScenario(path, data)
+	if errors.Is(err, sweep.ErrScenario) {
+		return nil, inputError("%v", err)
+	}
+	return s, err
+}
+
+// beside is a path that a scenario names, seen from here.
+func beside(scenario, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(scenario), path)
+}
+
+// resolverFor finds what a scenario names; devices that are not presets lie beside it.
+func resolverFor(scenario string) sweep.Resolver {
+	return sweep.Resolver{
+		Device: func(name string) (*devicemodels.Device, error) {
+			if strings.HasSuffix(name, ".yaml") || strings.ContainsAny(name, "/\\") {
+				name = beside(scenario, name)
+			}
+			d, err := loadDevice(name)
+			if errors.Is(err, errUsage) { // in a file, what was no usage
+				err = inputError("sweep: %s: devices: %v", scenario, err)
+			}
+			return d, err
+		},
+		Engine: func(d *devicemodels.Device, name string) (string, error) {
+			engine, err := engineOf(d, name)
+			if err != nil {
+				err = inputError("sweep: %s: engines: %s", scenario, strings.TrimPrefix(err.Error(), "--io "))
+			}
+			return engine, err
+		},
+		Parallel: defaultParallel,
+		Image: func(name string) (layout.Geometry, error) {
+			image, err := model.OpenImage(beside(scenario, name))
+			if err != nil {
+				return layout.Geometry{}, err
+			}
+			return image.Geometry(), image.Close()
+		},
+	}
+}
+
+// sweepTrace opens or describes the trace of a scenario.
+func (e *env) sweepTrace(s *sweep.Scenario, scenario string) (*sweep.Trace, string, error) {
+	if s.Trace.File != "" {
+		r, err := e.openTrace(beside(scenario, s.Trace.File))
+		if err != nil {
+			return nil, "", err
+		}
+		return sweep.FromSource(r, s.MaxTokens), r.SHA256(), nil
+	}
+	t, err := sweep.FromSynth(s.Trace.Options(slices.Contains(s.Predicted, true)), s.MaxTokens)
+	if err != nil {
+		return nil, "", inputError("sweep: %s: trace: %v", scenario, err)
+	}
+	return t, "", nil
+}
+
+// runSweep simulates what the file does not hold yet.
+func (e *env) runSweep(c *cli.Context, head *sweep.Header, t *sweep.Trace, configs []sweep.Config) error {
+	file, err := sweep.Create(c.String("out"), head, c.Bool("resume"))
+	if errors.Is(err, sweep.ErrResults) {
+		return usageError("%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Abort()
+	from, to := head.Shard.Range(len(configs))
+	p := e.startProgress("sweep (configurations)")
+	opt := sweep.Options{Workers: c.Int("workers"), Base: from, First: file.Done(), Headroom: head.Scenario.Headroom, Progress: p.update}
+	err = sweep.Run(c.Context, t, configs[from:to], opt, file.Write)
+	p.done()
+	if errors.Is(err, context.Canceled) && file.Done() > 0 {
+		return fmt.Errorf("%s holds %d results; go on with --resume: %w", sweep.Partial(c.String("out")), file.Done(), err)
+	}
+	if err != nil {
+		return err
+	}
+	return file.Finish()
+}
+
+// writeSweepTable makes a table of a whole file of results.
+func writeSweepTable(results, path string, write func(w io.Writer, results io.Reader) error) error {
+	in, err := os.Open(results)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return writeWhole(path, func(w io.Writer) error { return write(w, in) })
+}
+
+// sweepBest is the document of --json.
+type sweepBest struct {
+	Tool           string         `json:"tool"`
+	Results        string         `json:"results"`
+	Configurations int            `json:"configurations"` // in the file
+	ByTable        int            `json:"timed_by_table"`
+	Best           []sweep.Result `json:"best"` // of every device, the fastest first
+}
+
+// putBest prints the fastest configurations of every device in a file of results.
+func (e *env) putBest(c *cli.Context, results string) error {
+	in, err := os.Open(results)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	doc := &sweepBest{Tool: Tool, Results: filepath.Base(results), Best: []sweep.Result{}}
+	best := map[string][]sweep.Result{}
+	var machines []string
+	head, err := sweep.Read(in, func(r *sweep.Result) error {
+		doc.Configurations++
+		if r.Timing == sweep.ByTable {
+			doc.ByTable++
+		}
+		machine := machineOf(r)
+		if best[machine] == nil {
+			machines = append(machines, machine)
+		}
+		best[machine] = fastest(best[machine], r)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, m := range machines {
+		doc.Best = append(doc.Best, best[m]...)
+	}
+	if c.Bool("json") {
+		return printJSON(e.stdout, doc)
+	}
+	e.note("%d of %d configurations timed by table, the others as events", doc.ByTable, doc.Configurations)
+	fmt.Fprintf(e.stdout, "%s, %d tokens, %d configurations; the fastest of every device:\n", head.Model, head.Tokens, doc.Configurations)
+	return bestTable(doc.Best).Text(e.stdout)
+}
+
+// machineOf is a device with what computes on it.
+func machineOf(r *sweep.Result) string {
+	if r.Backend == sim.OnHost {
+		return r.Device
+	}
+	return fmt.Sprintf("%s (%s)", r.Device, r.Backend)
+}
+
+// fastest keeps the bestShown fastest of a list and one more; among equals the first.
+func fastest(list []sweep.Result, r *sweep.Result) []sweep.Result {
+	at := len(list)
+	for at > 0 && list[at-1].TokensPerS < r.TokensPerS {
+		at--
+	}
+	if at == bestShown {
+		return list
+	}
+	list = slices.Insert(list, at, *r)
+	return list[:min(len(list), bestShown)]
+}
+
+func bestTable(best []sweep.Result) *report.Table {
+	batches := slices.ContainsFunc(best, func(r sweep.Result) bool { return r.Batch > 0 })
+	t := &report.Table{Columns: []report.Column{
+		{Name: "device"}, {Name: "policy"}, {Name: "masks"}, {Name: "I/O"}, {Name: "depth", Align: report.Right}, {Name: "chunk", Align: report.Right},
+		{Name: "gap", Align: report.Right}, {Name: "tokens/s", Align: report.Right}, {Name: "I/O share", Align: report.Right},
+		{Name: "hits", Align: report.Right}, {Name: "row cache", Align: report.Right}, {Name: "basis"},
+	}}
+	if batches {
+		t.Columns = append(t.Columns, report.Column{Name: "batch", Align: report.Right})
+	}
+	for i := range best {
+		r := &best[i]
+		masks, chunk := "true", "no limit"
+		if r.Predicted {
+			masks = "predicted"
+		}
+		if r.Chunk > 0 {
+			chunk = r.Chunk.String()
+		}
+		io := 0.0
+		if r.Wall > 0 {
+			io = 100 * float64(r.Parts[traces.PartIO].Nanos) / float64(r.Wall)
+		}
+		line := []string{machineOf(r), r.Policy, masks, r.Engine, fmt.Sprint(r.Parallel), chunk, fmt.Sprint(r.Gap), fmt.Sprintf("%.3g", r.TokensPerS),
+			fmt.Sprintf("%.3g %%", io), fmt.Sprintf("%.3g %%", 100*r.HitRatio), report.IEC(r.CachedBytes), string(r.Basis)}
+		if batches {
+			line = append(line, fmt.Sprint(r.Batch))
+		}
+		t.Add(line...)
+	}
+	return t
+}

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/windrow-sim/windrow/cmd/windrow/report"
+	"github.com/windrow-sim/windrow/traces"
+	"github.com/windrow-sim/windrow/traces/whatif"
+)
+
+func whatifCommand(e *env) *cli.Command {
+	return &cli.Command{
+		Name: "whatif", Usage: "a trace with another sparsity or another predictor", ArgsUsage: "TRACE",
+		Description: "A share below the trace's own leaves active units out: the smallest activations where the trace holds magnitudes (record --magnitudes),\n" +
+			"otherwise by a model of how activations come and go. A larger share adds units by that model. What a smaller share keeps, a larger\n" +
+			"one keeps too. \"windrow trace info\" says of the result what it was made from.\n\n" +
+			examples("windrow record -m tales.flash.safetensors --prompts examples/prompts/tales.txt --limit 4 -n 32 --magnitudes -o sized.trace.arrow",
+				"windrow trace whatif sized.trace.arrow --share 4% -o half.trace.arrow",
+				"windrow trace whatif sized.trace.arrow --threshold 0.5 --false-negatives 5% --false-positives 3% --small-first -o guessed.trace.arrow"),
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "share", Usage: "mean `SHARE` of active units over all layers, 5% or 0.05; every layer's own is scaled alike"},
+			&cli.StringFlag{Name: "layer-share", Usage: "mean `SHARE` of active units of each layer"},
+			&cli.Float64Flag{Name: "threshold", Usage: "keep units with an activation of at least `VALUE`, to the 9 % that magnitudes are exact to"},
+			&cli.StringFlag{Name: "false-negatives", Usage: "a predictor that misses this `SHARE` of the active units"},
+			&cli.StringFlag{Name: "false-positives", Usage: "a predictor that names this `SHARE` of the inactive units"},
+			&cli.BoolFlag{Name: "predictor", Usage: "predicted masks even without errors"},
+			&cli.BoolFlag{Name: "small-first", Usage: "the predictor misses the smallest activations first"},
+			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`TRACE` to write (*.trace.arrow)"},
+			&cli.StringFlag{Name: "compress", Value: "none", Usage: "`CODEC`: none (can be mapped without copies) or zstd"},
+			jsonFlag(), seedFlag(),
+		},
+		Action: e.traceWhatif,
+	}
+}
+
+// whatifOptions reads the flags.
+func whatifOptions(c *cli.Context) (whatif.Options, error) {
+	opt := whatif.Options{Threshold: c.Float64("threshold"), Predictor: c.Bool("predictor"), SmallFirst: c.Bool("small-first"), Seed: c.Uint64("seed")}
+	asked := opt.Predictor || c.IsSet("threshold")
+	for _, f := range []struct {
+		name string
+		into *float64
+	}{
+		{"share", &opt.Share}, {"layer-share", &opt.LayerShare},
+		{"false-negatives", &opt.FalseNegatives}, {"false-positives", &opt.FalsePositives},
+	} {
+		if !c.IsSet(f.name) {
+			continue
+		}
+		asked = true
+		v, err := whatif.ParseShare(c.String(f.name))
+		if err != nil {
+			return opt, usageError("--%s: %v", f.name, err)
+		}
+		if v == 0 && (f.name == "share" || f.name == "layer-share") {
+			return opt, usageError("--%s %s: it must be above 0", f.name, c.String(f.name))
+		}
+		*f.into = v
+	}
+	if !asked {
+		return opt, usageError("trace whatif: say what to change with --share, --layer-share, --threshold, --false-negatives or --false-positives")
+	}
+	if err := opt.Check(); err != nil {
+		return opt, usageError("%v", err)
+	}
+	return opt, nil
+}
+
+func (e *env) traceWhatif(c *cli.Context) error {
+	opt, err := whatifOptions(c)
+	if err != nil {
+		return err
+	}
+	out := c.String("out")
+	if err := checkOutput(out, traceSuffix); err != nil {
+		return err
+	}
+	r, err := e.traceArgument(c)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if in := c.Args().First(); filepath.Clean(in) == filepath.Clean(out) {
+		return usageError("%s is both the trace to read and the trace to write", in)
+	}
+	changed, rep, err := whatif.Apply(r, opt)
+	if errors.Is(err, whatif.ErrOptions) {
+		return usageError("%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	if err := e.writeTrace(c.Context, changed, out, traces.WriteOptions{Compress: c.String("compress"), Incomplete: !r.Complete()}); err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return printJSON(e.stdout, map[string]any{"trace": out, "tokens": changed.Tokens(), "report": rep})
+	}
+	return e.printWhatif(out, opt, &rep)
+}
+
+// writeTrace writes all tokens of a source to a file.
+func (e *env) writeTrace(ctx context.Context, src traces.Source, out string, opt traces.WriteOptions) error {
+	head := *src.Header()
+	head.Tool = Tool
+	w, err := traces.Create(out, head, opt)
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	p := e.startProgress("whatif (tokens)")
+	defer p.done()
+	var t traces.Token
+	for i := range src.Tokens() {
+		if err := errors.Join(ctx.Err(), src.Token(i, &t)); err != nil {
+			return err
+		}
+		if err := w.Append(&t); err != nil {
+			return err
+		}
+		p.update(i+1, src.Tokens())
+	}
+	return w.Close()
+}
+
+// printWhatif prints the shares reached, by layer and in the mean.
+func (e *env) printWhatif(out string, opt whatif.Options, rep *whatif.Report) error {
+	right := report.Right
+	t := &report.Table{Columns: []report.Column{
+		{Name: "layer", Align: right}, {Name: "active before", Unit: "%", Align: right}, {Name: "asked", Unit: "%", Align: right}, {Name: "active after", Unit: "%", Align: right},
+		{Name: "chosen by"}, {Name: "threshold", Align: right}, {Name: "false neg.", Unit: "%", Align: right}, {Name: "false pos.", Unit: "%", Align: right},
+	}}
+	percent := func(v float64) string { return report.Sig3(100 * v) }
+	for l := range rep.Layers {
+		r := &rep.Layers[l]
+		threshold, missed, named := "", "", ""
+		if r.Threshold > 0 {
+			threshold = report.Sig3(r.Threshold)
+		}
+		if opt.Predicts() {
+			missed, named = percent(r.FalseNegatives), percent(r.FalsePositives)
+		}
+		t.Add(fmt.Sprint(l), percent(r.Before), percent(r.Target), percent(r.After), r.Method, threshold, missed, named)
+	}
+	if err := t.Text(e.stdout); err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stdout, "\n%s: %s %% of the units active, before %s %%\n", out, percent(rep.After), percent(rep.Before))
+	return nil
+}

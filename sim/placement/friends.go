@@ -1,0 +1,271 @@
+package placement
+
+import (
+	"github.com/windrow-sim/windrow/devicemodels/flash"
+	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// oftenEnough is the number of sets that a unit must be in for its friends to be told from chance.
+const oftenEnough = 8
+
+// Friends says who is needed with whom, over the learned tokens, as appendix D of LLM in a flash has it.
+type Friends struct {
+	// Units is the number of units that are needed often enough to tell, by 8 tokens or more; everything here is about them.
+	Units int `json:"units_count"`
+	// Closest[k] is how often, on average, a unit's (k+1)-th closest friend is needed when the unit is.
+	Closest []float64 `json:"kth_closest_share"`
+	Least   float64   `json:"closest_share_least"` // of the closest friend
+	// Popular is the share of a layer's units that have one and the same closest friend, of the unit for which it is largest; mean over layers.
+	Popular float64 `json:"units_with_the_same_closest_share"`
+	// Distinct is the number of units that are anybody's closest friend, as a share of the units.
+	Distinct float64 `json:"distinct_closest_share"`
+}
+
+// friendSums are one layer's.
+type friendSums struct {
+	units, distinct, popular int
+	closest                  [kept]float64
+	least                    float64
+}
+
+// shares measures the friends of one layer.
+func (s *sets) shares(friends []friend) (f friendSums) {
+	f.least = 1
+	in := make([]int, s.units) // the sets that were looked at, as the friends' counts are
+	for _, list := range s.lists {
+		for _, u := range list {
+			in[u]++
+		}
+	}
+	chosen := make([]int, s.units)
+	for u, n := range in {
+		if n < oftenEnough {
+			continue
+		}
+		f.units++
+		for k := range f.closest {
+			f.closest[k] += float64(friends[u*kept+k].count) / float64(n)
+		}
+		first := friends[u*kept]
+		f.least = min(f.least, float64(first.count)/float64(n))
+		if first.count > 0 {
+			if chosen[first.unit]++; chosen[first.unit] == 1 {
+				f.distinct++
+			}
+			f.popular = max(f.popular, chosen[first.unit])
+		}
+	}
+	return f
+}
+
+// companion adds up the layers; a layer without a unit that is needed often enough counts nowhere.
+func (c *comparison) companion() Friends {
+	f := Friends{Closest: make([]float64, kept)}
+	distinct, layers := 0, 0
+	for i := range c.shares {
+		s := &c.shares[i]
+		if s.units == 0 {
+			continue
+		}
+		if layers == 0 || s.least < f.Least {
+			f.Least = s.least
+		}
+		layers++
+		f.Units += s.units
+		distinct += s.distinct
+		f.Popular += float64(s.popular) / float64(s.units)
+		for k, sum := range s.closest {
+			f.Closest[k] += sum
+		}
+	}
+	if layers > 0 {
+		f.Popular /= float64(layers)
+		f.Distinct = float64(distinct) / float64(f.Units)
+		for k := range f.Closest {
+			f.Closest[k] /= float64(f.Units)
+		}
+	}
+	return f
+}
+
+// bundles lays the records of every unit's closest friends behind its own and knows what a read brings.
+type bundles struct {
+	with    [][]uint32 // by layer: the friends of unit u are u·n … u·n+n−1
+	n       int
+	stamp   []int32 // of every unit: 2·read if it is needed by it, 2·read+1 once it was brought
+	read    int32
+	chosen  []uint32
+	hottest [][]uint64
+	sum     copies
+}
+
+// copies counts records.
+type copies struct{ brought, needed, repeated, unneeded, hottest, hottestLoads int64 }
+
+// newBundles takes n friends of each unit. Who has no friend, since no token needed it, gets the hottest units, who are friends of everybody.
+func newBundles(friends [][]friend, hottest [][]uint64, units, n int) *bundles {
+	b := &bundles{with: make([][]uint32, len(friends)), n: n, stamp: make([]int32, units), hottest: hottest}
+	for l, list := range friends {
+		hot := members(nil, hottest[l])
+		for u := range units {
+			for k := range n {
+				f := list[u*kept+k]
+				if f.count == 0 {
+					f.unit = hot[k%len(hot)]
+				}
+				b.with[l] = append(b.with[l], f.unit)
+			}
+		}
+	}
+	return b
+}
+
+// choose says which bundles to read for the units of load, ascending: all of them, or with once none whose record an earlier one brought.
+func (b *bundles) choose(layer int, load []uint32, once bool) []uint32 {
+	b.read++
+	needed, brought := 2*b.read, 2*b.read+1
+	for _, u := range load {
+		b.stamp[u] = needed
+	}
+	b.sum.needed += int64(len(load))
+	b.chosen = b.chosen[:0]
+	bring := func(u uint32) {
+		b.sum.brought++
+		b.sum.hottest += b.hot(layer, u)
+		switch b.stamp[u] {
+		case needed:
+			b.stamp[u] = brought
+		case brought:
+			b.sum.repeated++
+		default:
+			b.sum.unneeded++
+		}
+	}
+	for _, u := range load {
+		b.sum.hottestLoads += b.hot(layer, u)
+		if once && b.stamp[u] == brought {
+			continue
+		}
+		b.chosen = append(b.chosen, u)
+		bring(u)
+		for _, f := range b.with[layer][int(u)*b.n:][:b.n] {
+			bring(f)
+		}
+	}
+	return b.chosen
+}
+
+// hot is 1 for a unit of the hottest 1 % of its layer.
+func (b *bundles) hot(layer int, u uint32) int64 {
+	return int64(b.hottest[layer][u/64] >> (u % 64) & 1)
+}
+
+// judgeFriends judges friends, in the order of sim.Run: what is read is another thing, what is decided and computed is not.
+func (c *comparison) judgeFriends(once bool) (Row, error) {
+	row := Row{Layout: friendsName, Joined: true}
+	if once {
+		row.Layout = friendsOnceName
+	}
+	b := newBundles(c.friends, c.hottest, c.head.Units, c.cfg.Friends)
+	p, err := c.newPass(b, once)
+	if err != nil {
+		return row, err
+	}
+	var t traces.Token
+	seq := uint32(0)
+	for i := range c.judged.count {
+		if err := c.judged.Token(i, &t); err != nil {
+			return row, err
+		}
+		if i > 0 && t.Seq != seq {
+			for _, l := range p.layers {
+				l.Reset()
+			}
+		}
+		seq = t.Seq
+		if err := p.step(&t); err != nil {
+			return row, err
+		}
+	}
+	row.Flash = flashBytes(&p.cfg.Geometry)
+	row.set(c.judged.count, b.sum.needed, p.reads, p.bytes, c.head.UnitBytes)
+	row.IO, row.Token = mean(p.io, c.judged.count), mean(p.now, c.judged.count)
+	n := float64(c.judged.count)
+	hot := 0
+	for _, mask := range c.hottest {
+		hot += len(members(nil, mask))
+	}
+	row.Copies = &Copies{
+		Brought: float64(b.sum.brought) / n, Needed: float64(b.sum.needed) / n, Repeated: float64(b.sum.repeated) / n, Unneeded: float64(b.sum.unneeded) / n,
+		Hottest: float64(b.sum.hottest) / n / float64(hot), HottestLoads: float64(b.sum.hottestLoads) / n / float64(hot),
+	}
+	return row, nil
+}
+
+// pass is sim.Run's way through a part, with the reads of bundles.
+type pass struct {
+	cfg     sim.Config
+	layers  []*sim.Layer
+	host    *sim.Host
+	station *flash.Station
+	planner *layout.Planner
+	bundles *bundles
+	once    bool
+
+	plan    layout.Plan
+	list    []flash.Read
+	now, io units.Nanos
+	reads   int64
+	bytes   units.Bytes
+}
+
+func (c *comparison) newPass(b *bundles, once bool) (*pass, error) {
+	p := &pass{cfg: c.cfg.Sim, bundles: b, once: once}
+	p.cfg.Geometry = layout.Uniform(c.head.Layers, c.head.Units, c.head.UnitBytes*units.Bytes(1+b.n))
+	p.cfg.Layout.Coalesce, p.cfg.Layout.Gap = true, 0
+	var err error
+	if p.planner, err = layout.NewPlanner(p.cfg.Geometry, p.cfg.Layout); err != nil {
+		return nil, err
+	}
+	if p.station, err = p.cfg.NewStation(c.head.Seed); err != nil {
+		return nil, err
+	}
+	policies, err := p.cfg.Policies(c.judged)
+	if err != nil {
+		return nil, err
+	}
+	for _, policy := range policies {
+		p.layers = append(p.layers, sim.NewLayer(policy, c.head.Units))
+	}
+	p.host = sim.NewHost(p.cfg.Device, c.head, p.cfg.PredictorRank)
+	return p, nil
+}
+
+// step goes through one token.
+func (p *pass) step(t *traces.Token) error {
+	masks, held := masksOf(t, &p.cfg), 0
+	for l, layer := range p.layers {
+		work, load := layer.Step(masks[l])
+		p.planner.Plan(l, p.bundles.choose(l, load, p.once), &p.plan)
+		times := p.host.Layer(int(t.Pos), &work)
+		p.now += times.Attention + times.Predict
+		p.list = p.list[:0]
+		for _, q := range p.plan.Requests {
+			p.list = append(p.list, flash.Read{Offset: units.Bytes(q.Offset), Length: units.Bytes(q.Length)})
+		}
+		batch, err := p.station.Batch(p.now, p.list)
+		if err != nil {
+			return err
+		}
+		p.io += batch.End - p.now
+		p.now = batch.End + times.Memory + times.FFN
+		p.reads += int64(len(p.plan.Requests))
+		p.bytes += p.plan.Bytes
+		held += work.Held
+	}
+	p.now += p.host.Token(held).Other
+	return nil
+}

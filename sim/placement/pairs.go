@@ -1,0 +1,104 @@
+package placement
+
+import (
+	"math/bits"
+)
+
+// members appends the units of a mask, ascending.
+func members(list []uint32, mask []uint64) []uint32 {
+	for i, word := range mask {
+		for ; word != 0; word &= word - 1 {
+			list = append(list, uint32(i*64+bits.TrailingZeros64(word)))
+		}
+	}
+	return list
+}
+
+// friend is a unit that is in sets with another one: in count of them. A count of 0 means nobody.
+type friend struct{ unit, count uint32 }
+
+// closest finds for every unit the k units that are most often in one set with it, the most frequent first, of equals the lower one:
+// friends u·k … u·k+k−1 are those of unit u. Only units of among are looked at; nil: all of them.
+//
+// Counts are exact over the lists. They are taken one unit at a time, from the sets that it is in, so that memory is one row of counts and
+// not the units² of a matrix (1 GiB for 16,384 units); the time is that of Σ |set|² increments.
+func (s *sets) closest(k int, among []bool) []friend {
+	friends := make([]friend, s.units*k)
+	sets, starts := s.memberships(among)
+	counts := make([]uint32, s.units)
+	for u := range s.units {
+		top := friends[u*k : (u+1)*k]
+		mine := sets[starts[u]:starts[u+1]]
+		touched := 0
+		for _, set := range mine {
+			for _, other := range s.lists[set] {
+				counts[other]++
+			}
+			touched += len(s.lists[set])
+		}
+		counts[u] = 0
+		if touched > s.units {
+			for other, n := range counts {
+				if n > 0 && n >= top[k-1].count && (among == nil || among[other]) {
+					insert(top, friend{uint32(other), n})
+				}
+			}
+			clear(counts)
+			continue
+		}
+		for _, set := range mine {
+			for _, other := range s.lists[set] {
+				if n := counts[other]; n > 0 && (among == nil || among[other]) {
+					insert(top, friend{other, n})
+				}
+				counts[other] = 0 // looked at once, however many sets it is in
+			}
+		}
+	}
+	return friends
+}
+
+// memberships lists for every unit of among the sets that it is in: sets[starts[u]:starts[u+1]].
+func (s *sets) memberships(among []bool) (sets []int32, starts []int) {
+	starts = make([]int, s.units+1)
+	for _, list := range s.lists {
+		for _, u := range list {
+			if among == nil || among[u] {
+				starts[u+1]++
+			}
+		}
+	}
+	for u := range s.units {
+		starts[u+1] += starts[u]
+	}
+	sets = make([]int32, starts[s.units])
+	next := append([]int(nil), starts...)
+	for i, list := range s.lists {
+		for _, u := range list {
+			if among == nil || among[u] {
+				sets[next[u]] = int32(i)
+				next[u]++
+			}
+		}
+	}
+	return sets, starts
+}
+
+// insert puts a friend into a list of the closest ones, from which the last drops out. The result does not depend on the order of insertions.
+func insert(top []friend, f friend) {
+	i := len(top) - 1
+	if !f.closer(top[i]) {
+		return
+	}
+	for ; i > 0 && f.closer(top[i-1]); i-- {
+		top[i] = top[i-1]
+	}
+	top[i] = f
+}
+
+func (f friend) closer(g friend) bool {
+	if f.count != g.count {
+		return f.count > g.count
+	}
+	return f.unit < g.unit
+}

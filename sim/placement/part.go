@@ -1,0 +1,46 @@
+package placement
+
+import (
+	"fmt"
+
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// part is a run of a trace's tokens as a trace of its own.
+type part struct {
+	traces.Source
+	first, count int
+}
+
+// Tokens implements traces.Source.
+func (p *part) Tokens() int { return p.count }
+
+// Token implements traces.Source.
+func (p *part) Token(i int, t *traces.Token) error {
+	if i < 0 || i >= p.count {
+		return fmt.Errorf("placement: token %d: the part has %d tokens", i, p.count)
+	}
+	return p.Source.Token(p.first+i, t)
+}
+
+// halves cuts the first tokens of a trace in two: the part to learn from and the part to judge by. The cut is the start of the sequence
+// nearest to the middle; where none starts in the middle half, it goes through a sequence and apart is false.
+func halves(src traces.Source, tokens int) (learn, judge *part, apart bool, err error) {
+	if tokens < 2 {
+		return nil, nil, false, fmt.Errorf("placement: %d tokens: one part is learned from, another judged by; give a longer trace: %w", tokens, ErrConfig)
+	}
+	cut := tokens / 2
+	var t traces.Token
+	seq := uint32(0)
+	best := tokens
+	for i := tokens / 4; i <= tokens*3/4 && i < tokens; i++ {
+		if err := src.Token(i, &t); err != nil {
+			return nil, nil, false, err
+		}
+		if distance := max(i-tokens/2, tokens/2-i); i > tokens/4 && t.Seq != seq && distance < best {
+			cut, best, apart = i, distance, true
+		}
+		seq = t.Seq
+	}
+	return &part{src, 0, cut}, &part{src, cut, tokens - cut}, apart, nil
+}

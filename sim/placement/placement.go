@@ -1,0 +1,268 @@
+package placement
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// ErrConfig marks a question that cannot be answered.
+var ErrConfig = errors.New("placement: the layouts cannot be compared")
+
+// MaxGap is the widest gap that is looked at, in records.
+const MaxGap = 1024
+
+// MaxFriends is the largest number of friends beside a unit.
+const MaxFriends = 8
+
+// Config says what to compare.
+type Config struct {
+	// Sim is everything but the layout. Of its Layout, Coalesce and Gap are not looked at; its Geometry and its Schedule must be empty.
+	Sim sim.Config
+	// Gaps are the gaps to look at, in records, ascending from 0.
+	Gaps []int
+	// Friends is the number of closest friends whose records follow each unit's; 0 stands for 1.
+	Friends int
+	Workers int // 0 = one for each processor
+	// Progress, if not nil, is called with the number of steps done and of all.
+	Progress func(done, total int)
+}
+
+// Row is what one layout costs. Numbers are means over the judged tokens.
+type Row struct {
+	Layout string `json:"layout"`
+	Joined bool   `json:"joined"`      // neighbours are one read
+	Gap    int    `json:"gap_records"` // over-read between two wanted records
+	// Flash is what the layout takes on the device.
+	Flash  units.Bytes `json:"flash_bytes"`
+	Reads  float64     `json:"reads_per_token"`
+	Bytes  float64     `json:"bytes_per_token"`
+	Wasted float64     `json:"wasted_bytes_per_token"`     // of them, beyond one copy of every record that was needed
+	Run    float64     `json:"needed_units_per_read"`      // below 1 where a unit takes several reads
+	Read   float64     `json:"mean_read_bytes"`            // of one request
+	IO     units.Nanos `json:"io_ns"`                      // per token
+	Token  units.Nanos `json:"token_ns"`                   // per token, all parts
+	Basis  string      `json:"basis,omitempty"`            // of the simulation: traces.Basis; of friends none is given
+	IOGain float64     `json:"io_speedup_over_bundled"`    // of bundles read one by one
+	Gain   float64     `json:"token_speedup_over_bundled"` // likewise
+
+	Copies *Copies `json:"copies,omitempty"` // of friends
+}
+
+// Copies says what a read that brings friends brings, in records per token.
+type Copies struct {
+	Brought  float64 `json:"brought_per_token"`    // = needed + repeated + not needed
+	Needed   float64 `json:"needed_per_token"`     // each once
+	Repeated float64 `json:"repeated_per_token"`   // further copies of needed ones
+	Unneeded float64 `json:"not_needed_per_token"` // not asked for: in memory already, or not active
+	// Hottest is how often a token brings a unit of the hottest 1 % of its layer, on average; HottestLoads how often it asks for one.
+	Hottest      float64 `json:"hottest_percent_brought_per_token"`
+	HottestLoads float64 `json:"hottest_percent_loads_per_token"`
+}
+
+// Sweep is an order under every gap.
+type Sweep struct {
+	Layout string `json:"layout"`
+	Rows   []Row  `json:"gaps"`
+	Best   int    `json:"best_gap_records"` // the least I/O time; the narrowest of equals
+	// Closed is the gap with the least time by the closed form of the flash: the reads of a gap, each the mean read, at full depth.
+	Closed int `json:"closed_form_gap_records"`
+	// Pair is the rule of thumb: the widest g for which g records take less time than another request, that is for which one request of two mean
+	// stretches and g records between takes less than two of a stretch each. It knows nothing of reads that overlap: where requests are the
+	// limit and the link has time to spare, over-reading costs nothing until the link is busy too. At most the widest of Gaps.
+	Pair int `json:"pair_rule_gap_records"`
+}
+
+// Result compares layouts.
+type Result struct {
+	Mask      string  `json:"mask"` // "true" or "predicted"
+	Learned   int     `json:"learned_tokens_count"`
+	Judged    int     `json:"judged_tokens_count"`
+	Apart     bool    `json:"no_sequence_in_both"`
+	Sampled   int     `json:"pairs_of_one_in_tokens"` // co-activation is counted over one in so many of the learned tokens, in the layer with most
+	Loads     float64 `json:"loads_per_token"`        // units that the policy does not hold
+	Hottest   float64 `json:"hottest_percent_loads_per_token"`
+	Companion Friends `json:"friends"`
+	Rows      []Row   `json:"layouts"`
+	Sweeps    []Sweep `json:"sweeps"`
+	// Warnings are those of the simulation of bundles and of bundles joined.
+	Warnings []string `json:"warnings"`
+}
+
+// Run learns from the first part of src, and judges by the second. Token of src must be safe for concurrent use, each with its own Token, as
+// those of *traces.Reader and *traces.Memory are. Errors about the configuration are of kind ErrConfig or sim.ErrConfig.
+func Run(src traces.Source, cfg Config) (*Result, error) {
+	if err := check(src, &cfg); err != nil {
+		return nil, err
+	}
+	tokens := src.Tokens()
+	if most := cfg.Sim.MaxTokens; most > 0 {
+		tokens = min(tokens, most)
+	}
+	cfg.Sim.MaxTokens = 0
+	learn, judged, apart, err := halves(src, tokens)
+	if err != nil {
+		return nil, err
+	}
+	c := &comparison{cfg: cfg, head: src.Header(), learn: learn, judged: judged}
+	c.total = 2*c.head.Layers + len(c.singles()) + len(c.orders())*len(cfg.Gaps) + 2
+	if err := c.learnAll(); err != nil {
+		return nil, err
+	}
+	r := &Result{Mask: "true", Learned: learn.count, Judged: judged.count, Apart: apart, Sampled: c.sampled, Companion: c.companion()}
+	if cfg.Sim.Predicted {
+		r.Mask = "predicted"
+	}
+	if err := c.judgeAll(r); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func check(src traces.Source, cfg *Config) error {
+	head := src.Header()
+	if cfg.Friends == 0 {
+		cfg.Friends = 1
+	}
+	if cfg.Workers <= 0 {
+		cfg.Workers = runtime.GOMAXPROCS(0)
+	}
+	switch {
+	case cfg.Friends < 0 || cfg.Friends > MaxFriends:
+		return fmt.Errorf("placement: %d friends beside a unit: it is 1 to %d: %w", cfg.Friends, MaxFriends, ErrConfig)
+	case len(cfg.Gaps) == 0 || cfg.Gaps[0] != 0:
+		return fmt.Errorf("placement: gaps of %v records: they must begin with 0: %w", cfg.Gaps, ErrConfig)
+	case cfg.Sim.Geometry.Units != 0:
+		return fmt.Errorf("placement: a geometry is given, but they are what is compared: %w", ErrConfig)
+	case cfg.Sim.Schedule != (sim.Schedule{}):
+		return fmt.Errorf("placement: reads are scheduled %s, but layouts are compared on demand, where the reads are all that differs: %w", cfg.Sim.Schedule.Kind, ErrConfig)
+	case head.Units < 2:
+		return fmt.Errorf("placement: layers of %d units: there is nothing to place: %w", head.Units, ErrConfig)
+	}
+	for i, g := range cfg.Gaps {
+		if g > MaxGap || i > 0 && g <= cfg.Gaps[i-1] {
+			return fmt.Errorf("placement: gaps of %v records: they must ascend, up to %d: %w", cfg.Gaps, MaxGap, ErrConfig)
+		}
+	}
+	if err := cfg.Sim.Check(head); err != nil {
+		return err
+	}
+	return nil
+}
+
+// comparison is the state of a Run.
+type comparison struct {
+	cfg           Config // its Sim is checked, and has the natural geometry
+	head          *traces.Header
+	learn, judged *part
+	sampled       int
+
+	hot, linear, hindsight *layout.Order
+	hottest                [][]uint64 // mask of the hottest 1 % of each layer's units, by what tokens need
+	friends                [][]friend // of every layer's units, kept of each
+	shares                 []friendSums
+
+	mutex       sync.Mutex
+	done, total int
+}
+
+// kept is the number of closest friends that are found of every unit.
+const kept = MaxFriends
+
+// learnAll makes the orders and the friends, layer by layer.
+func (c *comparison) learnAll() error {
+	first, err := newLearner(c.learn, &c.cfg.Sim)
+	if err != nil {
+		return err
+	}
+	second, err := newLearner(c.judged, &c.cfg.Sim)
+	if err != nil {
+		return err
+	}
+	n := c.head.Layers
+	hot, chained, future := make([][]uint32, n), make([][]uint32, n), make([][]uint32, n)
+	c.hottest, c.friends, c.shares = make([][]uint64, n), make([][]friend, n), make([]friendSums, n)
+	sampled := make([]int, n)
+	err = c.parallel(n, func(l int) error {
+		known, err := first.layer(l)
+		if err != nil {
+			return err
+		}
+		hot[l], chained[l] = hotFirst(&known.read), linear(&known.read)
+		c.hottest[l] = topPercent(&known.needed)
+		c.friends[l] = known.needed.closest(kept, nil)
+		c.shares[l] = known.needed.shares(c.friends[l])
+		sampled[l] = max(known.needed.every, known.read.every)
+		c.step()
+		if known, err = second.layer(l); err != nil {
+			return err
+		}
+		future[l] = linear(&known.read)
+		c.step()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, every := range sampled {
+		c.sampled = max(c.sampled, every)
+	}
+	for _, o := range []struct {
+		to   **layout.Order
+		name string
+		list [][]uint32
+	}{{&c.hot, hotName, hot}, {&c.linear, linearName, chained}, {&c.hindsight, hindsightName, future}} {
+		if *o.to, err = layout.NewOrder(o.name, o.list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// topPercent is the mask of the units that are in most sets, at least one.
+func topPercent(s *sets) []uint64 {
+	mask := make([]uint64, (s.units+63)/64)
+	for _, u := range hotFirst(s)[:max(s.units/100, 1)] {
+		mask[u/64] |= 1 << (u % 64)
+	}
+	return mask
+}
+
+// parallel calls do for 0 … n−1 and returns the first error in that order.
+func (c *comparison) parallel(n int, do func(i int) error) error {
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	failed := make([]error, n)
+	for range min(c.cfg.Workers, n) {
+		wait.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				failed[i] = do(i)
+			}
+		})
+	}
+	wait.Wait()
+	for _, err := range failed {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step says that one of the steps is done.
+func (c *comparison) step() {
+	if c.cfg.Progress == nil {
+		return
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.done++
+	c.cfg.Progress(c.done, c.total)
+}

@@ -1,0 +1,125 @@
+package placement
+
+import (
+	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+const (
+	// mostMembers bounds the units that are kept of one layer's sets: 32 MiB.
+	mostMembers = 1 << 23
+	// mostPairs bounds the pairs of one layer that are counted, each token's pairs twice.
+	mostPairs = 1 << 28
+)
+
+// sets are the units of one layer that belong together, a set for each token.
+type sets struct {
+	units int
+	uses  []uint32   // of every unit: sets of all tokens that it is in
+	every int        // lists are the sets of one in so many tokens
+	lists [][]uint32 // ascending
+}
+
+// add counts a set.
+func (s *sets) add(list []uint32) {
+	for _, u := range list {
+		s.uses[u]++
+	}
+}
+
+// learned is what a part of a trace says about one layer.
+type learned struct {
+	needed sets // by a token
+	read   sets // of them, what the policy did not hold
+}
+
+// learner reads the sets of a part, layer by layer.
+type learner struct {
+	src *part
+	cfg *sim.Config
+	// Policies for two passes: some know the future and cannot begin again.
+	count, keep []*sim.Layer
+	// What may be kept and counted of one layer.
+	members, pairs int64
+}
+
+func newLearner(src *part, cfg *sim.Config) (*learner, error) {
+	l := &learner{src: src, cfg: cfg, members: mostMembers, pairs: mostPairs}
+	for _, list := range []*[]*sim.Layer{&l.count, &l.keep} {
+		policies, err := cfg.Policies(src)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range policies {
+			*list = append(*list, sim.NewLayer(p, src.Header().Units))
+		}
+	}
+	return l, nil
+}
+
+// layer learns one layer: a first pass counts, and says how many of the tokens' sets the second can keep.
+func (l *learner) layer(layer int) (*learned, error) {
+	n := l.src.Header().Units
+	all := &learned{
+		needed: sets{units: n, uses: make([]uint32, n), every: 1},
+		read:   sets{units: n, uses: make([]uint32, n), every: 1},
+	}
+	var members, pairs [2]int64
+	err := l.each(l.count[layer], layer, func(_ int, needed, read []uint32) {
+		for i, list := range [2][]uint32{needed, read} {
+			all.of(i).add(list)
+			members[i] += int64(len(list))
+			pairs[i] += int64(len(list)) * int64(len(list))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range members {
+		all.of(i).every = int(max(1, (members[i]+l.members-1)/l.members, (pairs[i]+l.pairs-1)/l.pairs))
+	}
+	return all, l.each(l.keep[layer], layer, func(token int, needed, read []uint32) {
+		for i, list := range [2][]uint32{needed, read} {
+			if s := all.of(i); token%s.every == 0 {
+				s.lists = append(s.lists, append([]uint32(nil), list...))
+			}
+		}
+	})
+}
+
+// of is the set that tokens need, or that is read.
+func (l *learned) of(i int) *sets {
+	if i == 0 {
+		return &l.needed
+	}
+	return &l.read
+}
+
+// each steps a layer's policy through the part. The lists are valid until do returns.
+func (l *learner) each(step *sim.Layer, layer int, do func(token int, needed, read []uint32)) error {
+	var t traces.Token
+	var list []uint32
+	seq := uint32(0)
+	for i := range l.src.Tokens() {
+		if err := l.src.Token(i, &t); err != nil {
+			return err
+		}
+		if i > 0 && t.Seq != seq {
+			step.Reset()
+		}
+		seq = t.Seq
+		mask := masksOf(&t, l.cfg)[layer]
+		list = members(list[:0], mask)
+		_, load := step.Step(mask)
+		do(i, list, load)
+	}
+	return nil
+}
+
+// masksOf are the masks of a token that a configuration goes by.
+func masksOf(t *traces.Token, cfg *sim.Config) [][]uint64 {
+	if cfg.Predicted {
+		return t.Predicted
+	}
+	return t.Active
+}
