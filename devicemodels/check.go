@@ -8,10 +8,12 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// CheckLimitPct is the largest mean error of cells predicted by fits without them that Check passes.
+// CheckLimitPct is the largest mean error of cells predicted by fits without them that Check
+// passes.
 const CheckLimitPct = 4
 
-// statedPct is how far an error that a file states may be from the recomputed one: files are rounded, and so are their rates.
+// statedPct is how far an error that a file states may be from the recomputed one: files are
+// rounded, and so are their rates.
 const statedPct = 0.05
 
 // CheckVerdict is what Check found.
@@ -24,8 +26,8 @@ const (
 	CheckNotJudged CheckVerdict = "not judged"
 )
 
-// CheckResult says how well a device model gives back the cells in its file. Errors are in percent of the measured throughput;
-// nil is not known.
+// CheckResult says how well a device model gives back the cells in its file. Errors are in percent
+// of the measured throughput; nil is not known.
 type CheckResult struct {
 	Device  string       `json:"device"`
 	Verdict CheckVerdict `json:"verdict"`
@@ -45,17 +47,20 @@ type CheckResult struct {
 // CellResidual is a cell with the model's answer as the file's flash gives it now.
 type CellResidual struct {
 	Cell
-	ErrorPct *float64 `json:"error_percent"` // model against measurement, signed; nil without a rate
+	// model against measurement, signed; nil without a rate
+	ErrorPct *float64 `json:"error_percent"`
 }
 
-// Check computes every cell of the device anew and, where the file claims a fit of at least three clean cells, repeats the fit without
-// each of them. It fails a device whose cells are predicted worse than CheckLimitPct on average, or whose file states other errors or
-// other models than its flash gives; it does not judge a device that claims no fit. An error means that d is not valid.
+// Check computes every cell of the device anew and, where the file claims a fit of at least three
+// clean cells, repeats the fit without each of them. It fails a device whose cells are predicted
+// worse than CheckLimitPct on average, or whose file states other errors or other models than its
+// flash gives; it does not judge a device that claims no fit. An error means that d is not valid.
 func Check(d *Device) (*CheckResult, error) {
 	if err := d.Validate(); err != nil {
 		return nil, fmt.Errorf("devicemodels: check: %w", err)
 	}
-	r := &CheckResult{Device: d.Name, Verdict: CheckNotJudged, LimitPct: CheckLimitPct, Cells: []CellResidual{}}
+	r := &CheckResult{Device: d.Name, Verdict: CheckNotJudged, LimitPct: CheckLimitPct,
+		Cells: []CellResidual{}}
 	if d.Fit == nil {
 		r.Reason = "the device file holds no fit"
 		return r, nil
@@ -80,18 +85,21 @@ func Check(d *Device) (*CheckResult, error) {
 	r.LeaveOneOutPct, r.IntervalPct = fit.LeaveOneOutPct, fit.IntervalPct
 	r.Verdict = CheckPass
 	if loo := *fit.LeaveOneOutPct; !(loo <= CheckLimitPct) {
-		r.Verdict, r.Reason = CheckFail, fmt.Sprintf("cells are predicted by fits without them to %.3g %% on average, more than %d %%", loo, CheckLimitPct)
+		r.Verdict, r.Reason = CheckFail, fmt.Sprintf("cells are predicted by fits without them "+
+			"to %.3g %% on average, more than %d %%", loo, CheckLimitPct)
 	}
 	return r, nil
 }
 
-// residuals fills in the cells and their errors, and returns the first way in which the file states something else.
+// residuals fills in the cells and their errors, and returns the first way in which the file states
+// something else.
 func (r *CheckResult) residuals(d *Device) (stale string) {
 	var sum, worst float64
 	for i, c := range d.Fit.Cells {
 		model := d.Flash.Throughput(c.Engine, d.Host.Cores, c.Chunk, c.Depth)
 		if stale == "" && !sameRate(model, c.Model) {
-			stale = fmt.Sprintf("fit.cells[%d] states %v as its model, but the flash of this file gives %v", i, c.Model, model)
+			stale = fmt.Sprintf("fit.cells[%d] states %v as its model, but the flash of this "+
+				"file gives %v", i, c.Model, model)
 		}
 		c.Model = model
 		cell := CellResidual{Cell: c}
@@ -113,8 +121,10 @@ func (r *CheckResult) residuals(d *Device) (stale string) {
 	}
 	mean := round3(sum / float64(r.Clean))
 	r.MeanAbsPct, r.WorstAbsPct = &mean, &worst
-	if stale == "" && (math.Abs(mean-d.Fit.MeanAbsPct) > statedPct || math.Abs(worst-d.Fit.WorstAbsPct) > statedPct) {
-		stale = fmt.Sprintf("the file states errors of %.3g %% on average and %.3g %% at worst, but its flash gives %.3g %% and %.3g %%",
+	if stale == "" && (math.Abs(mean-d.Fit.MeanAbsPct) > statedPct ||
+		math.Abs(worst-d.Fit.WorstAbsPct) > statedPct) {
+		stale = fmt.Sprintf("the file states errors of %.3g %% on average and %.3g %% at worst, "+
+			"but its flash gives %.3g %% and %.3g %%",
 			d.Fit.MeanAbsPct, d.Fit.WorstAbsPct, mean, worst)
 	}
 	return stale
@@ -128,8 +138,10 @@ func sameRate(a, b units.Rate) bool {
 // refit repeats the fit that made a device, from the cells and the given fields of its file.
 func refit(d *Device) (spec flash.Spec, fit Fit, err error) {
 	opt := FitOptions{
-		When: d.Fit.When, Mode: d.Fit.Mode, Align: d.Flash.Align, Known: &d.Flash, Fixed: d.Fit.Fixed,
-		Serial: []string{}, DriftPct: d.Fit.DriftPct, MaxDriftPct: max(d.Fit.DriftPct, defaultMaxDriftPct),
+		When: d.Fit.When, Mode: d.Fit.Mode, Align: d.Flash.Align, Known: &d.Flash,
+		Fixed:  d.Fit.Fixed,
+		Serial: []string{}, DriftPct: d.Fit.DriftPct, MaxDriftPct: max(d.Fit.DriftPct,
+			defaultMaxDriftPct),
 	}
 	for name, cost := range d.Flash.Engines {
 		if cost.Serial {

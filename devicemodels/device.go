@@ -5,8 +5,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Device is everything the simulator knows about a machine: its flash, and how fast the host and its GPU compute. It is immutable
-// and is what a `*.device.yaml` says. Every number has a source: Source for all of them, Sources["flash.ltfb"] for one.
+// Device is everything the simulator knows about a machine: its flash, and how fast the host and
+// its GPU compute. It is immutable and is what a `*.device.yaml` says. Every number has a source:
+// Source for all of them, Sources["flash.ltfb"] for one.
 type Device struct {
 	Version string            `yaml:"version" json:"version"` // format version, "1"
 	Name    string            `yaml:"name" json:"name"`
@@ -14,25 +15,34 @@ type Device struct {
 	Sources map[string]string `yaml:"sources,omitempty" json:"sources,omitempty"`
 	Flash   flash.Spec        `yaml:"flash" json:"flash"`
 	Host    Host              `yaml:"host" json:"host"`
-	GPU     *GPU              `yaml:"gpu,omitempty" json:"gpu,omitempty"` // nil = not measured, or there is none
-	Fit     *Fit              `yaml:"fit,omitempty" json:"fit,omitempty"`
+	// nil = not measured, or there is none
+	GPU *GPU `yaml:"gpu,omitempty" json:"gpu,omitempty"`
+	Fit *Fit `yaml:"fit,omitempty" json:"fit,omitempty"`
 }
 
-// Host is how fast memory and arithmetic are. Rates count bytes of weights (or of rows copied) per second as measured with
-// the engine's own kernels, so they contain their arithmetic. Host.At makes times of them (see host.go); a rate of 0 is not
-// known, and the roofline stands in for it where there is one.
+// Host is how fast memory and arithmetic are. Rates count bytes of weights (or of rows copied) per
+// second as measured with the engine's own kernels, so they contain their arithmetic. Host.At makes
+// times of them (see host.go); a rate of 0 is not known, and the roofline stands in for it where
+// there is one.
 type Host struct {
-	Cores      int         `yaml:"cores" json:"cores"`
-	MemoryRate units.Rate  `yaml:"memory_rate" json:"memory_rate"` // plain streaming read, all cores: the roofline
-	DenseRate  units.Rate  `yaml:"dense_rate" json:"dense_rate"`   // mat-vec over resident fp16 weights
+	Cores int `yaml:"cores" json:"cores"`
+	// plain streaming read, all cores: the roofline
+	MemoryRate units.Rate `yaml:"memory_rate" json:"memory_rate"`
+	// mat-vec over resident fp16 weights
+	DenseRate  units.Rate  `yaml:"dense_rate" json:"dense_rate"`
 	DenseFixed units.Nanos `yaml:"dense_fixed" json:"dense_fixed"` // per mat-vec call
-	RowRate    units.Rate  `yaml:"row_rate" json:"row_rate"`       // FFN over scattered fp16 rows: dot and axpy
-	RowFixed   units.Nanos `yaml:"row_fixed" json:"row_fixed"`     // per layer
-	CopyRate   units.Rate  `yaml:"copy_rate" json:"copy_rate"`     // row-cache copies, bytes moved once
-	CopyFixed  units.Nanos `yaml:"copy_fixed" json:"copy_fixed"`   // per copied row
-	KVRate     units.Rate  `yaml:"kv_rate" json:"kv_rate"`         // reading keys and values in attention
-	LayerFixed units.Nanos `yaml:"layer_fixed" json:"layer_fixed"` // norms, residuals, bookkeeping per layer
-	TokenFixed units.Nanos `yaml:"token_fixed" json:"token_fixed"` // final norm and what else the output head's mat-vec does not explain, per token
+	// FFN over scattered fp16 rows: dot and axpy
+	RowRate  units.Rate  `yaml:"row_rate" json:"row_rate"`
+	RowFixed units.Nanos `yaml:"row_fixed" json:"row_fixed"` // per layer
+	// row-cache copies, bytes moved once
+	CopyRate  units.Rate  `yaml:"copy_rate" json:"copy_rate"`
+	CopyFixed units.Nanos `yaml:"copy_fixed" json:"copy_fixed"` // per copied row
+	// reading keys and values in attention
+	KVRate units.Rate `yaml:"kv_rate" json:"kv_rate"`
+	// norms, residuals, bookkeeping per layer
+	LayerFixed units.Nanos `yaml:"layer_fixed" json:"layer_fixed"`
+	// final norm and what else the output head's mat-vec does not explain, per token
+	TokenFixed units.Nanos `yaml:"token_fixed" json:"token_fixed"`
 	// Policy and layout decisions: per layer, and per unit that the layer needs.
 	DecideFixed units.Nanos `yaml:"decide_fixed" json:"decide_fixed"`
 	DecideUnit  units.Nanos `yaml:"decide_unit" json:"decide_unit"`
@@ -41,22 +51,28 @@ type Host struct {
 
 	// Precisions gives the rates for other weights than fp16, by name: "bf16", "f32", "q8".
 	Precisions map[string]Precision `yaml:"precisions,omitempty" json:"precisions,omitempty"`
-	// ComputeGFLOPS is the peak of arithmetic in 10⁹ operations per second, a multiply-add being two: the roofline's other side.
+	// ComputeGFLOPS is the peak of arithmetic in 10⁹ operations per second, a multiply-add being
+	// two: the roofline's other side.
 	ComputeGFLOPS float64 `yaml:"compute_gflops,omitempty" json:"compute_gflops,omitempty"`
-	// PredictorRate is the mat-vec over a predictor's weights, which are small; 0 = as the dense ones.
+	// PredictorRate is the mat-vec over a predictor's weights, which are small; 0 = as the dense
+	// ones.
 	PredictorRate units.Rate `yaml:"predictor_rate,omitempty" json:"predictor_rate,omitempty"`
-	// An accelerator with memory of its own gets loaded rows over a bus: TransferFixed per batch, and the bytes at TransferRate.
+	// An accelerator with memory of its own gets loaded rows over a bus: TransferFixed per batch,
+	// and the bytes at TransferRate.
 	TransferRate  units.Rate  `yaml:"transfer_rate,omitempty" json:"transfer_rate,omitempty"`
 	TransferFixed units.Nanos `yaml:"transfer_fixed,omitempty" json:"transfer_fixed,omitempty"`
 	// SyncFixed is how long host and accelerator wait for each other, per layer.
 	SyncFixed units.Nanos `yaml:"sync_fixed,omitempty" json:"sync_fixed,omitempty"`
-	// HeldRate is how fast cached rows are kept visible to an accelerator, once per token and for all rows held, used or not.
+	// HeldRate is how fast cached rows are kept visible to an accelerator, once per token and for
+	// all rows held, used or not.
 	HeldRate units.Rate `yaml:"held_rate,omitempty" json:"held_rate,omitempty"`
-	// IOContention is the memory traffic that compute loses to one byte of I/O; 0 = I/O goes to another memory. See Host.Overlap.
+	// IOContention is the memory traffic that compute loses to one byte of I/O; 0 = I/O goes to
+	// another memory. See Host.Overlap.
 	IOContention float64 `yaml:"io_contention,omitempty" json:"io_contention,omitempty"`
 }
 
-// Precision is how fast weights of one precision are, in bytes of these weights per second; 0 = not measured.
+// Precision is how fast weights of one precision are, in bytes of these weights per second; 0 = not
+// measured.
 type Precision struct {
 	DenseRate units.Rate `yaml:"dense_rate,omitempty" json:"dense_rate,omitempty"`
 	RowRate   units.Rate `yaml:"row_rate,omitempty" json:"row_rate,omitempty"`
@@ -64,28 +80,35 @@ type Precision struct {
 
 // Fit says where a fitted model holds and how well.
 type Fit struct {
-	When        string      `yaml:"when" json:"when"` // RFC 3339
-	Mode        string      `yaml:"mode" json:"mode"` // e.g. "pread direct ext4"
-	ChunkMin    units.Bytes `yaml:"chunk_min" json:"chunk_min"`
-	ChunkMax    units.Bytes `yaml:"chunk_max" json:"chunk_max"`
-	DepthMin    int         `yaml:"depth_min" json:"depth_min"`
-	DepthMax    int         `yaml:"depth_max" json:"depth_max"`
-	MeanAbsPct  float64     `yaml:"mean_abs_percent" json:"mean_abs_percent"` // residuals of the throughput
-	WorstAbsPct float64     `yaml:"worst_abs_percent" json:"worst_abs_percent"`
-	// LeaveOneOutPct is the mean absolute error of cells as predicted by fits that were made without them; nil with fewer than three.
+	When     string      `yaml:"when" json:"when"` // RFC 3339
+	Mode     string      `yaml:"mode" json:"mode"` // e.g. "pread direct ext4"
+	ChunkMin units.Bytes `yaml:"chunk_min" json:"chunk_min"`
+	ChunkMax units.Bytes `yaml:"chunk_max" json:"chunk_max"`
+	DepthMin int         `yaml:"depth_min" json:"depth_min"`
+	DepthMax int         `yaml:"depth_max" json:"depth_max"`
+	// residuals of the throughput
+	MeanAbsPct  float64 `yaml:"mean_abs_percent" json:"mean_abs_percent"`
+	WorstAbsPct float64 `yaml:"worst_abs_percent" json:"worst_abs_percent"`
+	// LeaveOneOutPct is the mean absolute error of cells as predicted by fits that were made
+	// without them; nil with fewer than three.
 	LeaveOneOutPct *float64 `yaml:"leave_one_out_percent,omitempty" json:"leave_one_out_percent"`
-	// IntervalPct: nine of ten throughputs inside the range are expected within this of the model; nil = not known.
+	// IntervalPct: nine of ten throughputs inside the range are expected within this of the model;
+	// nil = not known.
 	IntervalPct *float64 `yaml:"interval_percent,omitempty" json:"interval_percent"`
 	// HostPct is the same for the times of the host; nil = not known.
-	HostPct  *float64 `yaml:"host_interval_percent,omitempty" json:"host_interval_percent"`
-	Fixed    []string `yaml:"fixed,omitempty" json:"fixed,omitempty"`       // fields that were given to the fit, "flash.link_rate"
-	Unfitted string   `yaml:"unfitted,omitempty" json:"unfitted,omitempty"` // why there is no fit, where there is none
-	DriftPct float64  `yaml:"drift_percent" json:"drift_percent"`           // of a reference cell during the probe
+	HostPct *float64 `yaml:"host_interval_percent,omitempty" json:"host_interval_percent"`
+	// fields that were given to the fit, "flash.link_rate"
+	Fixed []string `yaml:"fixed,omitempty" json:"fixed,omitempty"`
+	// why there is no fit, where there is none
+	Unfitted string `yaml:"unfitted,omitempty" json:"unfitted,omitempty"`
+	// of a reference cell during the probe
+	DriftPct float64  `yaml:"drift_percent" json:"drift_percent"`
 	Warnings []string `yaml:"warnings,omitempty" json:"warnings,omitempty"`
 	Cells    []Cell   `yaml:"cells" json:"cells"`
 }
 
-// Unsteady is the Quality of a cell whose device did not come to rest while it was measured. Its rate is worth little.
+// Unsteady is the Quality of a cell whose device did not come to rest while it was measured. Its
+// rate is worth little.
 const Unsteady = "not steady"
 
 // Cell is one measured point of the grid, and what the fitted model says of it.
@@ -96,14 +119,18 @@ type Cell struct {
 	Reads  int         `yaml:"reads" json:"reads"`
 	Rate   units.Rate  `yaml:"rate" json:"rate"` // measured
 	// RateLow and RateHigh are the 95 % confidence interval of the mean rate; 0 = not known.
-	RateLow  units.Rate  `yaml:"rate_low,omitempty" json:"rate_low"`
-	RateHigh units.Rate  `yaml:"rate_high,omitempty" json:"rate_high"`
-	Model    units.Rate  `yaml:"model" json:"model"` // closed form of the fit
-	P50      units.Nanos `yaml:"p50" json:"p50"`     // of one read, as its thread saw it; 0 = not known
-	P99      units.Nanos `yaml:"p99" json:"p99"`
-	// Times are those of single reads, as their threads saw them; empty = not kept. They are not part of a file.
-	Times   flash.Histogram `yaml:"-" json:"-"`
-	Source  string          `yaml:"source,omitempty" json:"source,omitempty"`
-	Quality string          `yaml:"quality,omitempty" json:"quality,omitempty"` // of a published number: measured, table, derived, ...
-	Tainted string          `yaml:"tainted,omitempty" json:"tainted,omitempty"` // why the cell was left out of the fit
+	RateLow  units.Rate `yaml:"rate_low,omitempty" json:"rate_low"`
+	RateHigh units.Rate `yaml:"rate_high,omitempty" json:"rate_high"`
+	Model    units.Rate `yaml:"model" json:"model"` // closed form of the fit
+	// of one read, as its thread saw it; 0 = not known
+	P50 units.Nanos `yaml:"p50" json:"p50"`
+	P99 units.Nanos `yaml:"p99" json:"p99"`
+	// Times are those of single reads, as their threads saw them; empty = not kept. They are not
+	// part of a file.
+	Times  flash.Histogram `yaml:"-" json:"-"`
+	Source string          `yaml:"source,omitempty" json:"source,omitempty"`
+	// of a published number: measured, table, derived, ...
+	Quality string `yaml:"quality,omitempty" json:"quality,omitempty"`
+	// why the cell was left out of the fit
+	Tainted string `yaml:"tainted,omitempty" json:"tainted,omitempty"`
 }

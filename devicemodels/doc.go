@@ -1,12 +1,14 @@
-// Package devicemodels describes the machines windrow simulates: one flash device, one host and perhaps a GPU, as plain
-// numbers with units and sources.
+// Package devicemodels describes the machines windrow simulates: one flash device, one host and
+// perhaps a GPU, as plain numbers with units and sources.
 //
-// A Device is a specification: immutable, read from a *.device.yaml file, an embedded preset, or a fit of
-// measured cells. It holds no state; the moving parts (free servers, the busy link) belong to the simulator.
+// A Device is a specification: immutable, read from a *.device.yaml file, an embedded preset, or a
+// fit of measured cells. It holds no state; the moving parts (free servers, the busy link) belong
+// to the simulator.
 //
-// The flash has a package of its own, devicemodels/flash: its specification, its closed form and its event model. A fit finds the
-// specification whose closed form is nearest to measured cells, says how well it predicts cells that it has not seen, and
-// refuses where the cells do not determine it.
+// The flash has a package of its own, devicemodels/flash: its specification, its closed form and
+// its event model. A fit finds the specification whose closed form is nearest to measured cells,
+// says how well it predicts cells that it has not seen, and refuses where the cells do not
+// determine it.
 //
 // Reading guide:
 //

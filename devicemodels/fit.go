@@ -12,14 +12,15 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// ErrFit is wrapped when cells cannot be turned into a device: too few of them, or measured while the device drifted.
+// ErrFit is wrapped when cells cannot be turned into a device: too few of them, or measured while
+// the device drifted.
 var ErrFit = errors.New("cannot fit a device")
 
 // minCells is the least number of clean cells: fewer leave nothing to check a fit with.
 const minCells = 3
 
-// Limits on the drift of a reference cell. Above warnDriftPct the fit carries a warning. Above defaultMaxDriftPct one
-// device was not measured but two: a cold one and a throttled one, say.
+// Limits on the drift of a reference cell. Above warnDriftPct the fit carries a warning. Above
+// defaultMaxDriftPct one device was not measured but two: a cold one and a throttled one, say.
 const (
 	warnDriftPct       = 10
 	warnResidualPct    = 15
@@ -32,13 +33,15 @@ type FitOptions struct {
 	Mode  string      // copied to Fit.Mode
 	Align units.Bytes // smallest direct read; 0 = 4096 B
 
-	// HostCost gives the CPU time of one request where it was measured, by engine. It is then taken as known;
-	// otherwise it is fitted, and separates from LTFB only where the host is the bottleneck of some cell.
+	// HostCost gives the CPU time of one request where it was measured, by engine. It is then taken
+	// as known; otherwise it is fitted, and separates from LTFB only where the host is the
+	// bottleneck of some cell.
 	HostCost map[string]units.Nanos
 	Serial   []string // engines that spend the request cost on one core; nil = uring
 
-	// Known is what was measured or published otherwise: all of it that the fit does not find is copied (LTFBShape, Limit, Page, ...),
-	// and the fields named in Fixed ("flash.link_rate", "flash.engines.pread") keep their values.
+	// Known is what was measured or published otherwise: all of it that the fit does not find is
+	// copied (LTFBShape, Limit, Page, ...), and the fields named in Fixed ("flash.link_rate",
+	// "flash.engines.pread") keep their values.
 	Known *flash.Spec
 	Fixed []string
 
@@ -47,20 +50,21 @@ type FitOptions struct {
 	Seed        uint64  // of the search's starting points
 }
 
-// FitFlash finds the device whose closed form is nearest to the cells, in the sense of least squares of the logarithm of
-// the throughput, so that a slow cell counts as much as a fast one, and a cell less the wider its own confidence interval is.
-// Every placement is tried, with and without a request limit where there are cells enough; a part that explains no more than
-// noise is left out. The same arguments give the same result.
+// FitFlash finds the device whose closed form is nearest to the cells, in the sense of least
+// squares of the logarithm of the throughput, so that a slow cell counts as much as a fast one, and
+// a cell less the wider its own confidence interval is. Every placement is tried, with and without
+// a request limit where there are cells enough; a part that explains no more than noise is left
+// out. The same arguments give the same result.
 //
-// Tainted cells are kept in Fit.Cells but not used. At least three clean cells are needed, of two chunk sizes unless the server's rate
-// is fixed, and of two depths unless the number of servers or the LTFB is.
-// Every clean cell is also predicted by a fit without it; those errors are Fit.LeaveOneOutPct and, with Student's factor for the
-// few cells there are, Fit.IntervalPct.
-// Where the times of single reads (Cell.Times) show the stop and go of a token bucket, the device has a Limit, and what it does between
-// the stalls is what the rest is fitted to.
-// The times of single reads at depth 1 give the shape of the LTFB's distribution.
-// The request cost of an engine is split evenly between Submit and Complete: a rate does not tell them apart. Engines'
-// Batch costs stay 0: a cell is a closed loop and has no batches. Errors wrap ErrFit and say what is missing.
+// Tainted cells are kept in Fit.Cells but not used. At least three clean cells are needed, of two
+// chunk sizes unless the server's rate is fixed, and of two depths unless the number of servers or
+// the LTFB is. Every clean cell is also predicted by a fit without it; those errors are
+// Fit.LeaveOneOutPct and, with Student's factor for the few cells there are, Fit.IntervalPct. Where
+// the times of single reads (Cell.Times) show the stop and go of a token bucket, the device has a
+// Limit, and what it does between the stalls is what the rest is fitted to. The times of single
+// reads at depth 1 give the shape of the LTFB's distribution. The request cost of an engine is
+// split evenly between Submit and Complete: a rate does not tell them apart. Engines' Batch costs
+// stay 0: a cell is a closed loop and has no batches. Errors wrap ErrFit and say what is missing.
 func FitFlash(cells []Cell, cores int, opt FitOptions) (flash.Spec, Fit, error) {
 	clean, err := usable(cells, opt.Fixed)
 	if err != nil {
@@ -72,8 +76,10 @@ func FitFlash(cells []Cell, cores int, opt FitOptions) (flash.Spec, Fit, error) 
 	}
 	// Negated so that NaN is refused too.
 	if !(opt.DriftPct >= 0 && opt.DriftPct <= limit) {
-		return flash.Spec{}, Fit{}, fmt.Errorf("devicemodels: fit: the reference cell drifted by %.3g %%, more than %.3g %%; "+
-			"let the device cool down and other readers finish, then measure again: %w", opt.DriftPct, limit, ErrFit)
+		return flash.Spec{}, Fit{}, fmt.Errorf("devicemodels: fit: the reference cell drifted "+
+			"by %.3g %%, more than %.3g %%; "+
+			"let the device cool down and other readers finish, then measure again: %w",
+			opt.DriftPct, limit, ErrFit)
 	}
 	if opt.Known == nil {
 		opt.Known = &flash.Spec{}
@@ -147,7 +153,8 @@ func usable(cells []Cell, fixed []string) ([]Cell, error) {
 		missing = append(missing, fmt.Sprintf("%d of 2 chunk sizes", len(chunks)))
 		add = append(add, otherChunk(chunks))
 	}
-	if len(depths) < 2 && !slices.Contains(fixed, "flash.servers") && !slices.Contains(fixed, "flash.ltfb") {
+	if len(depths) < 2 && !slices.Contains(fixed, "flash.servers") &&
+		!slices.Contains(fixed, "flash.ltfb") {
 		missing = append(missing, fmt.Sprintf("%d of 2 depths", len(depths)))
 		add = append(add, otherDepth(depths))
 	}
@@ -161,7 +168,8 @@ func usable(cells []Cell, fixed []string) ([]Cell, error) {
 	if len(clean) < minCells {
 		add = add[:1] // the others follow from it
 	}
-	return nil, fmt.Errorf("devicemodels: fit: have only %s%s; add %s: %w", strings.Join(missing, " and "), why, strings.Join(add, ", and "), ErrFit)
+	return nil, fmt.Errorf("devicemodels: fit: have only %s%s; add %s: %w", strings.Join(missing,
+		" and "), why, strings.Join(add, ", and "), ErrFit)
 }
 
 // otherChunk names a measurement that tells the time per read from the time per byte.
@@ -186,7 +194,8 @@ func otherDepth(have map[int]bool) string {
 
 // describe fills in the model's answer for every cell, and how far it is off for the clean ones.
 func describe(f *flash.Spec, cells []Cell, cores int, opt FitOptions) Fit {
-	fit := Fit{When: opt.When, Mode: opt.Mode, DriftPct: round3(opt.DriftPct), Cells: slices.Clone(cells)}
+	fit := Fit{When: opt.When, Mode: opt.Mode, DriftPct: round3(opt.DriftPct),
+		Cells: slices.Clone(cells)}
 	var worst Cell
 	var sum float64
 	used := 0
@@ -202,7 +211,8 @@ func describe(f *flash.Spec, cells []Cell, cores int, opt FitOptions) Fit {
 			fit.WorstAbsPct, worst = off, *c
 		}
 		if used == 0 {
-			fit.ChunkMin, fit.ChunkMax, fit.DepthMin, fit.DepthMax = c.Chunk, c.Chunk, c.Depth, c.Depth
+			fit.ChunkMin, fit.ChunkMax, fit.DepthMin, fit.DepthMax = c.Chunk, c.Chunk, c.Depth,
+				c.Depth
 		}
 		fit.ChunkMin, fit.ChunkMax = min(fit.ChunkMin, c.Chunk), max(fit.ChunkMax, c.Chunk)
 		fit.DepthMin, fit.DepthMax = min(fit.DepthMin, c.Depth), max(fit.DepthMax, c.Depth)
@@ -211,15 +221,18 @@ func describe(f *flash.Spec, cells []Cell, cores int, opt FitOptions) Fit {
 	fit.MeanAbsPct = round3(sum / float64(used))
 	fit.WorstAbsPct = round3(fit.WorstAbsPct)
 	if n := len(cells) - used; n > 0 {
-		fit.Warnings = append(fit.Warnings, fmt.Sprintf("%d of %d cells are tainted and were left out.", n, len(cells)))
+		fit.Warnings = append(fit.Warnings,
+			fmt.Sprintf("%d of %d cells are tainted and were left out.", n, len(cells)))
 	}
 	if fit.DriftPct > warnDriftPct {
 		fit.Warnings = append(fit.Warnings, fmt.Sprintf(
-			"The reference cell drifted by %.3g %% during the measurement: other load, or a device that heats up.", fit.DriftPct))
+			"The reference cell drifted by %.3g %% during the measurement: other load, or a "+
+				"device that heats up.", fit.DriftPct))
 	}
 	if fit.WorstAbsPct > warnResidualPct {
-		fit.Warnings = append(fit.Warnings, fmt.Sprintf("The model is %.3g %% off at %v, depth %d (%s): %v measured, %v modelled.",
-			fit.WorstAbsPct, worst.Chunk, worst.Depth, worst.Engine, worst.Rate, worst.Model))
+		fit.Warnings = append(fit.Warnings,
+			fmt.Sprintf("The model is %.3g %% off at %v, depth %d (%s): %v measured, %v modelled.",
+				fit.WorstAbsPct, worst.Chunk, worst.Depth, worst.Engine, worst.Rate, worst.Model))
 	}
 	return fit
 }

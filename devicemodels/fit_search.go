@@ -15,8 +15,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/rng"
 )
 
-// search minimises the log error over the logarithms of the parameters that are not given. Logarithms keep every parameter positive
-// and give all of them the same scale. The number of servers is a real number until the end.
+// search minimises the log error over the logarithms of the parameters that are not given.
+// Logarithms keep every parameter positive and give all of them the same scale. The number of
+// servers is a real number until the end.
 type search struct {
 	points  []point
 	engines []hostCost // in order of name
@@ -75,17 +76,18 @@ type candidate struct {
 	loss  float64
 }
 
-// Weights of the priors, against a mean squared log error that is 1e-4 for 1 % noise. The first keeps a parameter that no cell
-// depends on where it started; the second prefers to blame the device, not the host, for latency that the cells cannot assign; the
-// third prefers fewer servers: what cannot be seen must not be promised.
+// Weights of the priors, against a mean squared log error that is 1e-4 for 1 % noise. The first
+// keeps a parameter that no cell depends on where it started; the second prefers to blame the
+// device, not the host, for latency that the cells cannot assign; the third prefers fewer servers:
+// what cannot be seen must not be promised.
 const (
 	priorStart   = 1e-6
 	priorHost    = 1e-4
 	priorServers = 1e-6
 )
 
-// noiseFloor is the mean squared log error that repeated measurements of one cell have at best (0.5 %): a shape that is better
-// by less than that is not better.
+// noiseFloor is the mean squared log error that repeated measurements of one cell have at best (0.5
+// %): a shape that is better by less than that is not better.
 const noiseFloor = 2.5e-5
 
 // unsteadyWeight is what an unsteady cell counts beside a steady one.
@@ -96,7 +98,8 @@ const weightNoise = 0.02
 
 func newSearch(clean []Cell, cores int, opt FitOptions) (*search, error) {
 	s := &search{opt: opt, base: opt.Known.Loop(1, true)}
-	// Cells that a limit held back take part with what the device did between its stalls; judge puts the limit back.
+	// Cells that a limit held back take part with what the device did between its stalls; judge
+	// puts the limit back.
 	s.base.LimitByte, s.base.LimitIO = 0, 0
 	for _, span := range opt.Known.Spans {
 		if span.Within == 0 {
@@ -126,7 +129,8 @@ func newSearch(clean []Cell, cores int, opt FitOptions) (*search, error) {
 		p := point{
 			engine: index[c.Engine], chunk: float64(c.Chunk), depth: float64(c.Depth),
 			logRequestRate: math.Log(float64(c.Rate) / float64(c.Chunk)),
-			weight:         weightNoise * weightNoise / (weightNoise*weightNoise + relative*relative),
+			weight: weightNoise * weightNoise / (weightNoise*weightNoise +
+				relative*relative),
 		}
 		if c.Quality == Unsteady {
 			p.weight *= unsteadyWeight
@@ -160,8 +164,8 @@ func (o *FitOptions) hostCost(name string, cores int) (h hostCost, known bool) {
 	return h, known
 }
 
-// guess reads a first θ off the cells: the shallowest loops show a lone request, the fastest cell shows the link, the most requests
-// in a second the request limit.
+// guess reads a first θ off the cells: the shallowest loops show a lone request, the fastest cell
+// shows the link, the most requests in a second the request limit.
 func (s *search) guess(costs int) {
 	small, large := s.points[0], s.points[0]
 	fastest, most := 0.0, 0.0
@@ -208,13 +212,15 @@ func (s *search) fix() error {
 		}
 		if engine, ok := strings.CutPrefix(name, enginePrefix); ok {
 			if _, known := s.opt.Known.Engines[engine]; !known {
-				return fmt.Errorf("devicemodels: fit: %q is fixed, but no cost of it is known: %w", name, ErrFit)
+				return fmt.Errorf("devicemodels: fit: %q is fixed, but no cost of it is known: %w",
+					name, ErrFit)
 			}
 			continue // newSearch looks at it
 		}
 		v, ok := values[name]
 		if !ok {
-			return fmt.Errorf("devicemodels: fit: %q cannot be fixed; flash.placement, %sNAME, %v can: %w", name, enginePrefix, slices.Sorted(maps.Keys(values)), ErrFit)
+			return fmt.Errorf("devicemodels: fit: %q cannot be fixed; flash.placement, %sNAME, "+
+				"%v can: %w", name, enginePrefix, slices.Sorted(maps.Keys(values)), ErrFit)
 		}
 		if !(v.value > 0) {
 			return fmt.Errorf("devicemodels: fit: %q is fixed at no value: %w", name, ErrFit)
@@ -270,7 +276,8 @@ func (s *search) free(sh shape) []int {
 func (s *search) loop(sh shape, theta []float64) flash.Loop {
 	l := s.base
 	l.Placement = sh.placement
-	l.LTFB, l.PerByte, l.LinkByte = s.extra+math.Exp(theta[paramLTFB]), math.Exp(theta[paramPerByte]), math.Exp(theta[paramLinkByte])
+	l.LTFB, l.PerByte, l.LinkByte = s.extra+math.Exp(theta[paramLTFB]),
+		math.Exp(theta[paramPerByte]), math.Exp(theta[paramLinkByte])
 	l.Servers = math.Exp(theta[paramServers])
 	switch {
 	case sh.ceiling:
@@ -320,7 +327,8 @@ func (s *search) loss(sh shape, theta []float64) float64 {
 	return sum
 }
 
-// run tries every shape from a few numbers of servers and returns the best of all, with whole servers.
+// run tries every shape from a few numbers of servers and returns the best of all, with whole
+// servers.
 func (s *search) run() candidate {
 	random := rng.Stream(s.opt.Seed, "devicemodels/fit")
 	var best candidate
@@ -337,8 +345,9 @@ func (s *search) run() candidate {
 	return best
 }
 
-// complexity is the number of parameters that a shape pays for. Rounds pay for the number of servers that they do not have: one server
-// that serves reads as they come does the same at every depth, and is the plainer thing.
+// complexity is the number of parameters that a shape pays for. Rounds pay for the number of
+// servers that they do not have: one server that serves reads as they come does the same at every
+// depth, and is the plainer thing.
 func (s *search) complexity(sh shape) float64 {
 	n := len(s.free(sh))
 	if sh.placement == flash.PlaceInRounds {
@@ -359,7 +368,8 @@ func (s *search) meanSquare(c candidate) float64 {
 	return sum / weights
 }
 
-// explore searches one shape from numbers of servers a factor of three apart, and again from shaken results, to leave local minima.
+// explore searches one shape from numbers of servers a factor of three apart, and again from shaken
+// results, to leave local minima.
 func (s *search) explore(sh shape, random *rand.Rand) candidate {
 	best := candidate{loss: math.Inf(1)}
 	keep := func(c candidate) {
@@ -415,8 +425,8 @@ func (s *search) whole(c candidate) candidate {
 	return best
 }
 
-// descend minimises from start, and again from where it stopped: a simplex that has collapsed on an edge of the
-// objective gets going with a fresh one.
+// descend minimises from start, and again from where it stopped: a simplex that has collapsed on an
+// edge of the objective gets going with a fresh one.
 func (s *search) descend(sh shape, start []float64) candidate {
 	best := s.minimise(sh, start)
 	for range 4 {
@@ -429,8 +439,8 @@ func (s *search) descend(sh shape, start []float64) candidate {
 	return best
 }
 
-// minimise runs the downhill simplex of Nelder and Mead, which needs no derivative: the closed form has corners
-// wherever the bottleneck moves.
+// minimise runs the downhill simplex of Nelder and Mead, which needs no derivative: the closed form
+// has corners wherever the bottleneck moves.
 func (s *search) minimise(sh shape, start []float64) candidate {
 	free := s.free(sh)
 	theta := slices.Clone(start)
@@ -451,18 +461,21 @@ func (s *search) minimise(sh shape, start []float64) candidate {
 	problem := optimize.Problem{Func: func(x []float64) float64 { return s.loss(sh, full(x)) }}
 	settings := &optimize.Settings{
 		FuncEvaluations: 200 * len(free),
-		Converger:       &optimize.FunctionConverge{Absolute: 1e-10, Relative: 1e-6, Iterations: 40},
+		Converger: &optimize.FunctionConverge{Absolute: 1e-10, Relative: 1e-6,
+			Iterations: 40},
 	}
 	result, err := optimize.Minimize(problem, x, settings, &optimize.NelderMead{SimplexSize: 0.2})
-	// Running out of evaluations is reported as a status, not an error; a result with an error is no candidate.
+	// Running out of evaluations is reported as a status, not an error; a result with an error is
+	// no candidate.
 	if err != nil || result == nil || math.IsNaN(result.F) {
 		return stay
 	}
 	return candidate{shape: sh, theta: slices.Clone(full(result.X)), loss: result.F}
 }
 
-// judge predicts every cell by a fit without it. The errors are those of cells nobody has seen, so that their spread, with
-// Student's factor for the degrees of freedom that are left, is the interval of a prediction. A cell counts as much as it is known.
+// judge predicts every cell by a fit without it. The errors are those of cells nobody has seen, so
+// that their spread, with Student's factor for the degrees of freedom that are left, is the
+// interval of a prediction. A cell counts as much as it is known.
 func (s *search) judge(c candidate, fit *Fit) {
 	n := len(s.points)
 	if n < 3 {
@@ -487,8 +500,8 @@ func (s *search) judge(c candidate, fit *Fit) {
 	fit.IntervalPct = &interval
 }
 
-// without fits the shape of c to all points but one. What the others say is all that it starts from and is drawn to: a parameter that
-// only the missing point shows must not be known from it.
+// without fits the shape of c to all points but one. What the others say is all that it starts from
+// and is drawn to: a parameter that only the missing point shows must not be known from it.
 func (s *search) without(missing int, c candidate) candidate {
 	rest := *s
 	rest.points = slices.Delete(slices.Clone(s.points), missing, missing+1)

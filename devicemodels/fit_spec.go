@@ -12,7 +12,8 @@ import (
 func (s *search) spec(c candidate) flash.Spec {
 	l := s.loop(c.shape, c.theta)
 	f := *s.opt.Known
-	f.Servers, f.LTFB, f.Align = int(math.Round(l.Servers)), toNanos(math.Exp(c.theta[paramLTFB])), s.opt.Align
+	f.Servers, f.LTFB, f.Align = int(math.Round(l.Servers)), toNanos(math.Exp(c.theta[paramLTFB])),
+		s.opt.Align
 	f.ServerRate, f.LinkRate = toRate(1/l.PerByte), toRate(1/l.LinkByte)
 	switch {
 	case c.ceiling:
@@ -39,7 +40,8 @@ func (s *search) spec(c candidate) flash.Spec {
 			continue
 		}
 		cost := toNanos(h.seconds(c.theta))
-		f.Engines[h.name] = flash.EngineCost{Submit: cost / 2, Complete: cost - cost/2, Serial: h.serial}
+		f.Engines[h.name] = flash.EngineCost{Submit: cost / 2, Complete: cost - cost/2,
+			Serial: h.serial}
 	}
 	return f
 }
@@ -77,7 +79,8 @@ func toNanos(seconds float64) units.Nanos {
 	return units.Nanos(digits4(seconds * 1e9))
 }
 
-// digits4 keeps four significant digits, more than any measurement has, so that a device file can be read by people.
+// digits4 keeps four significant digits, more than any measurement has, so that a device file can
+// be read by people.
 func digits4(v float64) float64 {
 	if v < 1 {
 		return math.Round(v)

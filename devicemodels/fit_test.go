@@ -19,22 +19,32 @@ var (
 
 // truths are devices of different character; none is special to the fit.
 func truths() map[string]flash.Spec {
-	engines := map[string]flash.EngineCost{"pread": {Submit: 1 * units.Microsecond, Complete: 1 * units.Microsecond}}
+	engines := map[string]flash.EngineCost{"pread": {Submit: 1 * units.Microsecond, Complete: 1 *
+		units.Microsecond}}
 	return map[string]flash.Spec{
-		"nvme": {Servers: 24, LTFB: 70 * units.Microsecond, ServerRate: 900 * units.MBps, LinkRate: 3400 * units.MBps,
+		"nvme": {Servers: 24, LTFB: 70 * units.Microsecond, ServerRate: 900 * units.MBps,
+			LinkRate: 3400 * units.MBps,
+			Align:    4096, Engines: engines},
+		"sata": {Servers: 8, LTFB: 105 * units.Microsecond, ServerRate: 300 * units.MBps,
+			LinkRate: 540 * units.MBps,
+			Align:    4096, Engines: engines},
+		"one server": {Servers: 1, LTFB: 40 * units.Microsecond, ServerRate: 330 * units.MBps,
+			Align: 512, Engines: engines},
+		"optane": {Servers: 7, LTFB: 10 * units.Microsecond, ServerRate: 2000 * units.MBps,
+			LinkRate: 7 * units.GBps,
+			Align:    4096, Engines: engines},
+		"dies": {Servers: 16, Placement: flash.PlaceByAddress, LTFB: 90 * units.Microsecond,
+			ServerRate: 500 * units.MBps, LinkRate: 3 * units.GBps,
 			Align: 4096, Engines: engines},
-		"sata": {Servers: 8, LTFB: 105 * units.Microsecond, ServerRate: 300 * units.MBps, LinkRate: 540 * units.MBps,
+		"virtual disk": {Servers: 1, Placement: flash.PlaceInRounds, LTFB: 36 * units.Microsecond,
+			MaxIOPS: 130_000, LinkRate: 1500 * units.MBps,
 			Align: 4096, Engines: engines},
-		"one server": {Servers: 1, LTFB: 40 * units.Microsecond, ServerRate: 330 * units.MBps, Align: 512, Engines: engines},
-		"optane": {Servers: 7, LTFB: 10 * units.Microsecond, ServerRate: 2000 * units.MBps, LinkRate: 7 * units.GBps,
-			Align: 4096, Engines: engines},
-		"dies": {Servers: 16, Placement: flash.PlaceByAddress, LTFB: 90 * units.Microsecond, ServerRate: 500 * units.MBps, LinkRate: 3 * units.GBps,
-			Align: 4096, Engines: engines},
-		"virtual disk": {Servers: 1, Placement: flash.PlaceInRounds, LTFB: 36 * units.Microsecond, MaxIOPS: 130_000, LinkRate: 1500 * units.MBps,
-			Align: 4096, Engines: engines},
-		"never saturated": {Servers: 500, LTFB: 300 * units.Microsecond, Align: 4096, Engines: engines},
-		"host bound": {Servers: 64, LTFB: 20 * units.Microsecond, LinkRate: 6 * units.GBps, Align: 4096,
-			Engines: map[string]flash.EngineCost{"uring": {Submit: 9 * units.Microsecond, Complete: 6 * units.Microsecond, Serial: true}}},
+		"never saturated": {Servers: 500, LTFB: 300 * units.Microsecond, Align: 4096,
+			Engines: engines},
+		"host bound": {Servers: 64, LTFB: 20 * units.Microsecond, LinkRate: 6 * units.GBps,
+			Align: 4096,
+			Engines: map[string]flash.EngineCost{"uring": {Submit: 9 * units.Microsecond,
+				Complete: 6 * units.Microsecond, Serial: true}}},
 	}
 }
 
@@ -44,17 +54,20 @@ func grid(f *flash.Spec, cores int, noise func() float64) []Cell {
 		for _, chunk := range gridChunks {
 			for _, depth := range gridDepths {
 				rate := units.Rate(float64(f.Throughput(engine, cores, chunk, depth)) * noise())
-				cells = append(cells, Cell{Engine: engine, Chunk: chunk, Depth: depth, Reads: 1000, Rate: rate})
+				cells = append(cells, Cell{Engine: engine, Chunk: chunk, Depth: depth, Reads: 1000,
+					Rate: rate})
 			}
 		}
 	}
 	return cells
 }
 
-// worstOff compares two devices at the cells of the grid and at loops between them, which no fit has seen.
+// worstOff compares two devices at the cells of the grid and at loops between them, which no fit
+// has seen.
 func worstOff(truth, fitted *flash.Spec, cores int) (worst float64) {
 	for engine := range truth.Engines {
-		for _, chunk := range []units.Bytes{4 << 10, 8 << 10, 16 << 10, 24 << 10, 48 << 10, 128 << 10, 256 << 10} {
+		for _, chunk := range []units.Bytes{4 << 10, 8 << 10, 16 << 10, 24 << 10, 48 << 10,
+			128 << 10, 256 << 10} {
 			for _, depth := range []int{1, 2, 3, 4, 8, 12, 16, 24, 32} {
 				want := float64(truth.Throughput(engine, cores, chunk, depth))
 				got := float64(fitted.Throughput(engine, cores, chunk, depth))
@@ -68,15 +81,18 @@ func worstOff(truth, fitted *flash.Spec, cores int) (worst float64) {
 func TestFitRecoversThroughput(t *testing.T) {
 	for name, truth := range truths() {
 		t.Run(name, func(t *testing.T) {
-			fitted, fit, err := FitFlash(grid(&truth, 2, func() float64 { return 1 }), 2, FitOptions{})
+			fitted, fit, err := FitFlash(grid(&truth, 2, func() float64 { return 1 }), 2,
+				FitOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			// Cells at depths 1 and 4 alone leave open how a device does at 2 and 3.
 			if off := worstOff(&truth, &fitted, 2); off > 0.04 {
-				t.Errorf("worst throughput between the cells is %.2f %% off\ntruth  %+v\nfitted %+v", 100*off, truth, fitted)
+				t.Errorf("worst throughput between the cells is %.2f %% off\ntruth  %+v\n"+
+					"fitted %+v", 100*off, truth, fitted)
 			}
-			if fit.WorstAbsPct > 2 || fit.ChunkMin != 4<<10 || fit.ChunkMax != 256<<10 || fit.DepthMin != 1 || fit.DepthMax != 32 {
+			if fit.WorstAbsPct > 2 || fit.ChunkMin != 4<<10 || fit.ChunkMax != 256<<10 ||
+				fit.DepthMin != 1 || fit.DepthMax != 32 {
 				t.Errorf("fit = %+v", fit)
 			}
 		})
@@ -88,7 +104,8 @@ func TestFitRecoversThroughputFromNoise(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			random := rng.Stream(rng.DefaultSeed, "noise/"+name)
 			noisy := grid(&truth, 2, func() float64 { return 0.97 + 0.06*random.Float64() })
-			// A probe knows the cost of a request; from noisy rates alone it can pass for a limit of the device.
+			// A probe knows the cost of a request; from noisy rates alone it can pass for a limit
+			// of the device.
 			cost := map[string]units.Nanos{}
 			for engine, c := range truth.Engines {
 				cost[engine] = c.Submit + c.Complete
@@ -98,7 +115,8 @@ func TestFitRecoversThroughputFromNoise(t *testing.T) {
 				t.Fatal(err)
 			}
 			if off := worstOff(&truth, &fitted, 2); off > 0.05 {
-				t.Errorf("worst throughput between the cells is %.2f %% off\ntruth  %+v\nfitted %+v", 100*off, truth, fitted)
+				t.Errorf("worst throughput between the cells is %.2f %% off\ntruth  %+v\n"+
+					"fitted %+v", 100*off, truth, fitted)
 			}
 			if fit.MeanAbsPct > 3 {
 				t.Errorf("mean residual %.3g %% exceeds the noise of 3 %%", fit.MeanAbsPct)
@@ -107,7 +125,8 @@ func TestFitRecoversThroughputFromNoise(t *testing.T) {
 	}
 }
 
-// TestFitWithKnownHostCost: with the CPU time measured, the parameters themselves come back, not only their effect.
+// TestFitWithKnownHostCost: with the CPU time measured, the parameters themselves come back, not
+// only their effect.
 func TestFitWithKnownHostCost(t *testing.T) {
 	truth := truths()["nvme"]
 	fitted, _, err := FitFlash(grid(&truth, 2, func() float64 { return 1 }), 2,
@@ -131,11 +150,13 @@ func TestFitWithKnownHostCost(t *testing.T) {
 	}
 }
 
-// TestFitOfAHiddenStation: two cores at 7 µs per request are slower than the 24 servers in every cell where the link is
-// not, so no fit can count the servers. The cells must still come back, and no throughput may be promised that was not seen.
+// TestFitOfAHiddenStation: two cores at 7 µs per request are slower than the 24 servers in every
+// cell where the link is not, so no fit can count the servers. The cells must still come back, and
+// no throughput may be promised that was not seen.
 func TestFitOfAHiddenStation(t *testing.T) {
 	truth := truths()["nvme"]
-	truth.Engines = map[string]flash.EngineCost{"pread": {Submit: 3 * units.Microsecond, Complete: 4 * units.Microsecond}}
+	truth.Engines = map[string]flash.EngineCost{"pread": {Submit: 3 * units.Microsecond,
+		Complete: 4 * units.Microsecond}}
 	fitted, fit, err := FitFlash(grid(&truth, 2, func() float64 { return 1 }), 2, FitOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -187,10 +208,13 @@ func TestFitRefuses(t *testing.T) {
 		want  string
 	}{
 		{"no cells", nil, FitOptions{}, "0 of 3 usable cells"},
-		{"two cells", full[:2], FitOptions{}, "2 of 3 usable cells and 1 of 2 chunk sizes; add measurements of 4 KiB"},
+		{"two cells", full[:2], FitOptions{}, "2 of 3 usable cells and 1 of 2 chunk sizes; add " +
+			"measurements of 4 KiB"},
 		{"tainted", tainted, FitOptions{}, "left out 15: served from the page cache"},
-		{"one chunk size", filter(func(c Cell) bool { return c.Chunk == 4096 }), FitOptions{}, "1 of 2 chunk sizes; add one with reads of 128 KiB"},
-		{"one depth", filter(func(c Cell) bool { return c.Depth == 4 }), FitOptions{}, "1 of 2 depths; add one at depth 1"},
+		{"one chunk size", filter(func(c Cell) bool { return c.Chunk == 4096 }), FitOptions{},
+			"1 of 2 chunk sizes; add one with reads of 128 KiB"},
+		{"one depth", filter(func(c Cell) bool { return c.Depth == 4 }), FitOptions{},
+			"1 of 2 depths; add one at depth 1"},
 		{"a cell without a rate", zero, FitOptions{}, "cell 5"},
 		{"drift", full, FitOptions{DriftPct: 60}, "drifted by 60 %"},
 		{"a tighter limit", full, FitOptions{DriftPct: 12, MaxDriftPct: 10}, "more than 10 %"},
@@ -206,14 +230,17 @@ func TestFitRefuses(t *testing.T) {
 	}
 }
 
-// TestField_O13_DriftIsReported: a device that throttles in the middle of a measurement is two devices.
+// TestField_O13_DriftIsReported: a device that throttles in the middle of a measurement is two
+// devices.
 func TestField_O13_DriftIsReported(t *testing.T) {
 	truth := truths()["nvme"]
-	_, fit, err := FitFlash(grid(&truth, 2, func() float64 { return 1 }), 2, FitOptions{DriftPct: 20})
+	_, fit, err := FitFlash(grid(&truth, 2, func() float64 { return 1 }), 2,
+		FitOptions{DriftPct: 20})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fit.DriftPct != 20 || len(fit.Warnings) != 1 || !strings.Contains(fit.Warnings[0], "drifted by 20 %") {
+	if fit.DriftPct != 20 || len(fit.Warnings) != 1 || !strings.Contains(fit.Warnings[0],
+		"drifted by 20 %") {
 		t.Errorf("fit = %+v", fit)
 	}
 }
@@ -226,7 +253,8 @@ func TestTaintedCellsDoNotMoveTheFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cached := Cell{Engine: "pread", Chunk: 1 << 20, Depth: 64, Rate: 44_670 * units.MBps, Tainted: "page cache"}
+	cached := Cell{Engine: "pread", Chunk: 1 << 20, Depth: 64, Rate: 44_670 * units.MBps,
+		Tainted: "page cache"}
 	b, fit, err := FitFlash(append(clean, cached), 2, FitOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -9,28 +9,39 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// GPU is a device with memory of its own that computes for the host, as the engine's kernels find it. Rates count bytes of weights, rows, or keys and
-// values per second by the device's clock; a fixed time is what a call takes besides its bytes. The host's share of a call is LaunchFixed and SyncFixed.
+// GPU is a device with memory of its own that computes for the host, as the engine's kernels find
+// it. Rates count bytes of weights, rows, or keys and values per second by the device's clock; a
+// fixed time is what a call takes besides its bytes. The host's share of a call is LaunchFixed and
+// SyncFixed.
 type GPU struct {
 	Model  string      `yaml:"model" json:"model"`   // as its driver calls it
 	Memory units.Bytes `yaml:"memory" json:"memory"` // all of it
 
-	TransferRate  units.Rate  `yaml:"transfer_rate" json:"transfer_rate"`   // copies between pinned host memory and the device
+	// copies between pinned host memory and the device
+	TransferRate  units.Rate  `yaml:"transfer_rate" json:"transfer_rate"`
 	TransferFixed units.Nanos `yaml:"transfer_fixed" json:"transfer_fixed"` // per copy
-	ScatterRate   units.Rate  `yaml:"scatter_rate" json:"scatter_rate"`     // fetching records from pinned host memory to their places
-	ScatterFixed  units.Nanos `yaml:"scatter_fixed" json:"scatter_fixed"`   // per batch of records
-	MoveRate      units.Rate  `yaml:"move_rate" json:"move_rate"`           // rows moved inside its memory, each byte counted once
-	MoveFixed     units.Nanos `yaml:"move_fixed" json:"move_fixed"`         // per batch of rows
-	DenseRate     units.Rate  `yaml:"dense_rate" json:"dense_rate"`         // mat-vec over fp16 weights
-	DenseFixed    units.Nanos `yaml:"dense_fixed" json:"dense_fixed"`       // per mat-vec
-	RowRate       units.Rate  `yaml:"row_rate" json:"row_rate"`             // feed-forward part over scattered fp16 rows
-	RowFixed      units.Nanos `yaml:"row_fixed" json:"row_fixed"`           // per layer
-	KVRate        units.Rate  `yaml:"kv_rate" json:"kv_rate"`               // reading keys and values in attention
-	KVFixed       units.Nanos `yaml:"kv_fixed" json:"kv_fixed"`             // per layer
+	// fetching records from pinned host memory to their places
+	ScatterRate  units.Rate  `yaml:"scatter_rate" json:"scatter_rate"`
+	ScatterFixed units.Nanos `yaml:"scatter_fixed" json:"scatter_fixed"` // per batch of records
+	// rows moved inside its memory, each byte counted once
+	MoveRate  units.Rate  `yaml:"move_rate" json:"move_rate"`
+	MoveFixed units.Nanos `yaml:"move_fixed" json:"move_fixed"` // per batch of rows
+	// mat-vec over fp16 weights
+	DenseRate  units.Rate  `yaml:"dense_rate" json:"dense_rate"`
+	DenseFixed units.Nanos `yaml:"dense_fixed" json:"dense_fixed"` // per mat-vec
+	// feed-forward part over scattered fp16 rows
+	RowRate  units.Rate  `yaml:"row_rate" json:"row_rate"`
+	RowFixed units.Nanos `yaml:"row_fixed" json:"row_fixed"` // per layer
+	// reading keys and values in attention
+	KVRate  units.Rate  `yaml:"kv_rate" json:"kv_rate"`
+	KVFixed units.Nanos `yaml:"kv_fixed" json:"kv_fixed"` // per layer
 
-	KernelFixed units.Nanos `yaml:"kernel_fixed" json:"kernel_fixed"` // a small kernel, such as a norm, on the device
-	LaunchFixed units.Nanos `yaml:"launch_fixed" json:"launch_fixed"` // of the host, per kernel or copy that it asks for
-	SyncFixed   units.Nanos `yaml:"sync_fixed" json:"sync_fixed"`     // from the end of a stream's work until the host goes on
+	// a small kernel, such as a norm, on the device
+	KernelFixed units.Nanos `yaml:"kernel_fixed" json:"kernel_fixed"`
+	// of the host, per kernel or copy that it asks for
+	LaunchFixed units.Nanos `yaml:"launch_fixed" json:"launch_fixed"`
+	// from the end of a stream's work until the host goes on
+	SyncFixed units.Nanos `yaml:"sync_fixed" json:"sync_fixed"`
 
 	// Precisions gives the rates for other weights than fp16, by name: "bf16", "f32", "q8".
 	Precisions map[string]Precision `yaml:"precisions,omitempty" json:"precisions,omitempty"`
@@ -49,14 +60,19 @@ const (
 
 // GPUSample is one thing that was timed.
 type GPUSample struct {
-	Of        string      `yaml:"of" json:"of"` // the numbers that rest on it: "dense", "scatter", …
-	Kind      SampleKind  `yaml:"kind" json:"kind"`
-	Shape     string      `yaml:"shape" json:"shape"`
-	Bytes     units.Bytes `yaml:"bytes" json:"bytes"`                   // that one call moves; 0 = it is a fixed time
-	Time      units.Nanos `yaml:"time" json:"time"`                     // of one call: the median of Runs
-	SpreadPct float64     `yaml:"spread_percent" json:"spread_percent"` // nine of ten times are within this of the median
-	Runs      int         `yaml:"runs" json:"runs"`                     // each of many calls
-	Model     units.Nanos `yaml:"model" json:"model"`                   // what the numbers above say of it
+	// the numbers that rest on it: "dense", "scatter", …
+	Of    string     `yaml:"of" json:"of"`
+	Kind  SampleKind `yaml:"kind" json:"kind"`
+	Shape string     `yaml:"shape" json:"shape"`
+	// that one call moves; 0 = it is a fixed time
+	Bytes units.Bytes `yaml:"bytes" json:"bytes"`
+	// of one call: the median of Runs
+	Time units.Nanos `yaml:"time" json:"time"`
+	// nine of ten times are within this of the median
+	SpreadPct float64 `yaml:"spread_percent" json:"spread_percent"`
+	Runs      int     `yaml:"runs" json:"runs"` // each of many calls
+	// what the numbers above say of it
+	Model units.Nanos `yaml:"model" json:"model"`
 }
 
 // Rate is the sample's bytes per second; 0 for a fixed time.
@@ -64,10 +80,12 @@ func (s *GPUSample) Rate() units.Rate { return s.Bytes.Over(s.Time) }
 
 // GPUTerms are what samples can be of.
 func GPUTerms() []string {
-	return []string{"transfer", "scatter", "move", "dense", "rows", "kv", "kernel", "launch", "sync"}
+	return []string{"transfer", "scatter", "move", "dense", "rows", "kv", "kernel", "launch",
+		"sync"}
 }
 
-// At returns the costs on the device for weights of a precision, as Host.At does for the host. Predictors run on the host, whose costs of them are kept.
+// At returns the costs on the device for weights of a precision, as Host.At does for the host.
+// Predictors run on the host, whose costs of them are kept.
 func (g *GPU) At(precision string, host *Host) Compute {
 	name := strings.ToLower(precision)
 	if name == "" {
@@ -87,8 +105,9 @@ func (g *GPU) At(precision string, host *Host) Compute {
 	}
 }
 
-// IntervalPct is within how many percent nine of ten times of the device are expected of the numbers: by how much these miss the samples and how far single
-// runs spread, both as root mean squares. nil without samples.
+// IntervalPct is within how many percent nine of ten times of the device are expected of the
+// numbers: by how much these miss the samples and how far single runs spread, both as root mean
+// squares. nil without samples.
 func (g *GPU) IntervalPct() *float64 {
 	if len(g.Samples) == 0 {
 		return nil
@@ -117,28 +136,37 @@ func (v *validator) gpu(g *GPU) {
 		name string
 		rate units.Rate
 	}{
-		{"transfer_rate", g.TransferRate}, {"scatter_rate", g.ScatterRate}, {"move_rate", g.MoveRate}, {"dense_rate", g.DenseRate},
+		{"transfer_rate", g.TransferRate}, {"scatter_rate", g.ScatterRate},
+		{"move_rate", g.MoveRate}, {"dense_rate", g.DenseRate},
 		{"row_rate", g.RowRate}, {"kv_rate", g.KVRate},
 	} {
-		v.want(r.rate > 0 && r.rate <= mostGPURate, "gpu."+r.name, r.rate, fmt.Sprintf("is not above 0 and at most %v; all rates of a GPU are needed", mostGPURate))
+		v.want(r.rate > 0 && r.rate <= mostGPURate, "gpu."+r.name, r.rate,
+			fmt.Sprintf("is not above 0 and at most %v; all rates of a GPU are needed",
+				mostGPURate))
 	}
 	for _, f := range []struct {
 		name string
 		time units.Nanos
 	}{
-		{"transfer_fixed", g.TransferFixed}, {"scatter_fixed", g.ScatterFixed}, {"move_fixed", g.MoveFixed}, {"dense_fixed", g.DenseFixed},
-		{"row_fixed", g.RowFixed}, {"kv_fixed", g.KVFixed}, {"kernel_fixed", g.KernelFixed}, {"launch_fixed", g.LaunchFixed}, {"sync_fixed", g.SyncFixed},
+		{"transfer_fixed", g.TransferFixed}, {"scatter_fixed", g.ScatterFixed}, {"move_fixed",
+			g.MoveFixed}, {"dense_fixed", g.DenseFixed},
+		{"row_fixed", g.RowFixed}, {"kv_fixed", g.KVFixed}, {"kernel_fixed", g.KernelFixed},
+		{"launch_fixed", g.LaunchFixed}, {"sync_fixed", g.SyncFixed},
 	} {
-		v.want(f.time >= 0 && f.time <= mostGPUFixed, "gpu."+f.name, f.time, fmt.Sprintf("is negative or more than %v", mostGPUFixed))
+		v.want(f.time >= 0 && f.time <= mostGPUFixed, "gpu."+f.name, f.time,
+			fmt.Sprintf("is negative or more than %v", mostGPUFixed))
 	}
 	v.precisions("gpu", g.Precisions)
 	for i := range g.Samples {
 		s, path := &g.Samples[i], fmt.Sprintf("gpu.samples[%d]", i)
-		v.want(slices.Contains(GPUTerms(), s.Of), path+".of", s.Of, "is none of "+strings.Join(GPUTerms(), ", "))
-		v.want(s.Kind == SampleMeasured || s.Kind == SamplePublished, path+".kind", string(s.Kind), "is neither measured nor published")
+		v.want(slices.Contains(GPUTerms(), s.Of), path+".of", s.Of,
+			"is none of "+strings.Join(GPUTerms(), ", "))
+		v.want(s.Kind == SampleMeasured || s.Kind == SamplePublished, path+".kind", string(s.Kind),
+			"is neither measured nor published")
 		v.bytes(path+".bytes", s.Bytes)
 		v.want(s.Time > 0, path+".time", s.Time, "is no measurement")
-		v.want(s.SpreadPct >= 0 && !math.IsInf(s.SpreadPct, 0), path+".spread_percent", s.SpreadPct, "is not a percentage of 0 or more")
+		v.want(s.SpreadPct >= 0 && !math.IsInf(s.SpreadPct, 0), path+".spread_percent", s.SpreadPct,
+			"is not a percentage of 0 or more")
 		v.want(s.Runs >= 1, path+".runs", s.Runs, "is too few; write 1 or more")
 		v.duration(path+".model", s.Model)
 	}

@@ -17,12 +17,15 @@ import (
 // probed is a host of which everything was measured that a probe measures.
 func probed() Host {
 	return Host{
-		Cores: 4, MemoryRate: 20 * units.GBps, DenseRate: 15 * units.GBps, DenseFixed: 2000, RowRate: 10 * units.GBps, RowFixed: 1000,
-		CopyRate: 8 * units.GBps, CopyFixed: 100, KVRate: 12 * units.GBps, LayerFixed: 3000, TokenFixed: 10000, DecideFixed: 500, DecideUnit: 10,
+		Cores: 4, MemoryRate: 20 * units.GBps, DenseRate: 15 * units.GBps, DenseFixed: 2000,
+		RowRate: 10 * units.GBps, RowFixed: 1000,
+		CopyRate: 8 * units.GBps, CopyFixed: 100, KVRate: 12 * units.GBps, LayerFixed: 3000,
+		TokenFixed: 10000, DecideFixed: 500, DecideUnit: 10,
 	}
 }
 
-// TestHalfPrecisionIsChargedAsTheFileSays: for fp16 every rate that a file gives is used as it is, for any roofline.
+// TestHalfPrecisionIsChargedAsTheFileSays: for fp16 every rate that a file gives is used as it is,
+// for any roofline.
 func TestHalfPrecisionIsChargedAsTheFileSays(t *testing.T) {
 	hosts := map[string]Host{"probed": probed(), "drive alone": {}}
 	for _, name := range Presets() {
@@ -38,8 +41,10 @@ func TestHalfPrecisionIsChargedAsTheFileSays(t *testing.T) {
 			for _, b := range []units.Bytes{0, 1, 16384, 134_217_728} {
 				check := func(term Term, given units.Rate, fixed units.Nanos, calls int) {
 					t.Helper()
-					if want := units.Nanos(calls)*fixed + given.Time(b); given > 0 && term.Time(b, calls) != want {
-						t.Errorf("%s at %q: %d calls of %v of %s take %v, want %v", name, precision, calls, b, term.Name, term.Time(b, calls), want)
+					if want := units.Nanos(calls)*fixed + given.Time(b); given > 0 &&
+						term.Time(b, calls) != want {
+						t.Errorf("%s at %q: %d calls of %v of %s take %v, want %v", name, precision,
+							calls, b, term.Name, term.Time(b, calls), want)
 					}
 					if given > 0 && term.Basis != Measured {
 						t.Errorf("%s: %v, but its rate is given", name, term)
@@ -79,24 +84,56 @@ func TestWhatATermRestsOn(t *testing.T) {
 		rate      units.Rate
 		text      string
 	}{
-		{"measured", with(func(*Host) {}), "f16", func(c Compute) Term { return c.Dense }, Measured, 15 * units.GBps, "dense: measured, 0.75 of the roofline"},
-		{"copies move each byte twice", with(func(*Host) {}), "f16", func(c Compute) Term { return c.Copy }, Measured, 8 * units.GBps, "copies: measured, 0.8 of the roofline"},
-		{"another precision", with(func(*Host) {}), "F32", func(c Compute) Term { return c.Dense }, Scaled, 15 * units.GBps, "dense: scaled by bytes, 0.75 of the roofline"},
-		{"a precision without a name here", with(func(*Host) {}), "q3_k", func(c Compute) Term { return c.Rows }, Scaled, 10 * units.GBps, "rows: scaled by bytes, 0.5 of the roofline"},
-		{"a rate of its own", with(func(h *Host) { h.Precisions = f32 }), "f32", func(c Compute) Term { return c.Dense }, Measured, 17 * units.GBps, "dense: measured, 0.85 of the roofline"},
-		{"the other rate is not given", with(func(h *Host) { h.Precisions = f32 }), "f32", func(c Compute) Term { return c.Rows }, Scaled, 10 * units.GBps, "rows: scaled by bytes, 0.5 of the roofline"},
-		{"no rate", with(func(h *Host) { h.KVRate = 0 }), "f16", func(c Compute) Term { return c.KV }, Roofline, 20 * units.GBps, "keys and values: roofline"},
-		{"no rate of copies", with(func(h *Host) { h.CopyRate, h.CopyFixed = 0, 0 }), "f16", func(c Compute) Term { return c.Copy }, Roofline, 10 * units.GBps, "copies: roofline"},
-		{"arithmetic bounds", with(func(h *Host) { h.DenseRate, h.DenseFixed, h.ComputeGFLOPS = 0, 0, 8 }), "f16", func(c Compute) Term { return c.Dense }, Roofline, 8 * units.GBps, "dense: roofline"},
-		{"arithmetic alone bounds", &Host{Cores: 2, ComputeGFLOPS: 8}, "f32", func(c Compute) Term { return c.Rows }, Roofline, 16 * units.GBps, "rows: roofline"},
-		{"and more so where a byte is more weights", with(func(h *Host) { h.ComputeGFLOPS = 16 }), "q8", func(c Compute) Term { return c.Dense }, Scaled, 8 * units.GBps, "dense: scaled by bytes, 1 of the roofline"},
-		{"all in the fixed part", with(func(h *Host) { h.RowRate = 0 }), "f16", func(c Compute) Term { return c.Rows }, Measured, 0, "rows: measured as a fixed time"},
-		{"a fixed part of other weights", with(func(h *Host) { h.RowRate = 0 }), "f32", func(c Compute) Term { return c.Rows }, Roofline, 20 * units.GBps, "rows: roofline"},
-		{"nothing", &Host{Cores: 2}, "f16", func(c Compute) Term { return c.Dense }, Unknown, 0, "dense: not known, charged as no time"},
-		{"no roofline", &Host{Cores: 2, DenseRate: 5}, "f16", func(c Compute) Term { return c.Dense }, Measured, 5, "dense: measured"},
-		{"a predictor as dense weights", with(func(*Host) {}), "f16", func(c Compute) Term { return c.Predictor }, Scaled, 15 * units.GBps, "predictor: scaled by bytes, 0.75 of the roofline"},
-		{"a predictor as a bound", with(func(h *Host) { h.DenseRate, h.DenseFixed = 0, 0 }), "f16", func(c Compute) Term { return c.Predictor }, Roofline, 20 * units.GBps, "predictor: roofline"},
-		{"a predictor's own rate", with(func(h *Host) { h.PredictorRate = 4 * units.GBps }), "f16", func(c Compute) Term { return c.Predictor }, Measured, 4 * units.GBps, "predictor: measured, 0.2 of the roofline"},
+		{"measured", with(func(*Host) {}), "f16", func(c Compute) Term { return c.Dense }, Measured,
+			15 * units.GBps, "dense: measured, 0.75 of the roofline"},
+		{"copies move each byte twice", with(func(*Host) {}), "f16", func(c Compute) Term {
+			return c.Copy
+		}, Measured, 8 * units.GBps, "copies: measured, 0.8 of the roofline"},
+		{"another precision", with(func(*Host) {}), "F32", func(c Compute) Term { return c.Dense },
+			Scaled, 15 * units.GBps, "dense: scaled by bytes, 0.75 of the roofline"},
+		{"a precision without a name here", with(func(*Host) {}), "q3_k", func(c Compute) Term {
+			return c.Rows
+		}, Scaled, 10 * units.GBps, "rows: scaled by bytes, 0.5 of the roofline"},
+		{"a rate of its own", with(func(h *Host) { h.Precisions = f32 }), "f32",
+			func(c Compute) Term { return c.Dense }, Measured, 17 * units.GBps,
+			"dense: measured, 0.85 of the roofline"},
+		{"the other rate is not given", with(func(h *Host) { h.Precisions = f32 }), "f32",
+			func(c Compute) Term { return c.Rows }, Scaled, 10 * units.GBps,
+			"rows: scaled by bytes, 0.5 of the roofline"},
+		{"no rate", with(func(h *Host) { h.KVRate = 0 }), "f16", func(c Compute) Term {
+			return c.KV
+		}, Roofline, 20 * units.GBps, "keys and values: roofline"},
+		{"no rate of copies", with(func(h *Host) { h.CopyRate, h.CopyFixed = 0, 0 }), "f16",
+			func(c Compute) Term { return c.Copy }, Roofline, 10 * units.GBps, "copies: roofline"},
+		{"arithmetic bounds", with(func(h *Host) {
+			h.DenseRate, h.DenseFixed, h.ComputeGFLOPS = 0,
+				0, 8
+		}), "f16", func(c Compute) Term { return c.Dense }, Roofline, 8 * units.GBps,
+			"dense: roofline"},
+		{"arithmetic alone bounds", &Host{Cores: 2, ComputeGFLOPS: 8}, "f32", func(c Compute) Term {
+			return c.Rows
+		}, Roofline, 16 * units.GBps, "rows: roofline"},
+		{"and more so where a byte is more weights", with(func(h *Host) { h.ComputeGFLOPS = 16 }),
+			"q8", func(c Compute) Term { return c.Dense }, Scaled, 8 * units.GBps,
+			"dense: scaled by bytes, 1 of the roofline"},
+		{"all in the fixed part", with(func(h *Host) { h.RowRate = 0 }), "f16",
+			func(c Compute) Term { return c.Rows }, Measured, 0, "rows: measured as a fixed time"},
+		{"a fixed part of other weights", with(func(h *Host) { h.RowRate = 0 }), "f32",
+			func(c Compute) Term { return c.Rows }, Roofline, 20 * units.GBps, "rows: roofline"},
+		{"nothing", &Host{Cores: 2}, "f16", func(c Compute) Term { return c.Dense }, Unknown, 0,
+			"dense: not known, charged as no time"},
+		{"no roofline", &Host{Cores: 2, DenseRate: 5}, "f16", func(c Compute) Term {
+			return c.Dense
+		}, Measured, 5, "dense: measured"},
+		{"a predictor as dense weights", with(func(*Host) {}), "f16", func(c Compute) Term {
+			return c.Predictor
+		}, Scaled, 15 * units.GBps, "predictor: scaled by bytes, 0.75 of the roofline"},
+		{"a predictor as a bound", with(func(h *Host) { h.DenseRate, h.DenseFixed = 0, 0 }), "f16",
+			func(c Compute) Term { return c.Predictor }, Roofline, 20 * units.GBps,
+			"predictor: roofline"},
+		{"a predictor's own rate", with(func(h *Host) { h.PredictorRate = 4 * units.GBps }), "f16",
+			func(c Compute) Term { return c.Predictor }, Measured, 4 * units.GBps,
+			"predictor: measured, 0.2 of the roofline"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -108,12 +145,17 @@ func TestWhatATermRestsOn(t *testing.T) {
 	}
 }
 
-// TestBoundsBound: what rests on the roofline, or was scaled, is never faster than the roofline; what was measured stays, and is said.
+// TestBoundsBound: what rests on the roofline, or was scaled, is never faster than the roofline;
+// what was measured stays, and is said.
 func TestBoundsBound(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
-		rate := func() units.Rate { return units.Rate(random.IntN(3)) * units.Rate(random.Int64N(40e9)) }
-		h := Host{MemoryRate: rate(), DenseRate: rate(), RowRate: rate(), CopyRate: rate(), KVRate: rate(), PredictorRate: rate(),
+		rate := func() units.Rate {
+			return units.Rate(random.IntN(3)) *
+				units.Rate(random.Int64N(40e9))
+		}
+		h := Host{MemoryRate: rate(), DenseRate: rate(), RowRate: rate(), CopyRate: rate(),
+			KVRate: rate(), PredictorRate: rate(),
 			ComputeGFLOPS: float64(random.IntN(2)) * 50 * random.Float64(), TransferRate: rate()}
 		c := h.At([]string{"f16", "f32", "bf16", "q8", "other"}[random.IntN(5)])
 		above := 0
@@ -124,11 +166,13 @@ func TestBoundsBound(t *testing.T) {
 					t.Fatalf("%+v: %v is above its bound", h, term)
 				}
 			}
-			if (term.Basis == Unknown) != (term.Rate == 0) || (term.Basis == Roofline && term.Rate != term.Bound) {
+			if (term.Basis == Unknown) != (term.Rate == 0) || (term.Basis == Roofline &&
+				term.Rate != term.Bound) {
 				t.Fatalf("%+v: %+v", h, term)
 			}
 		}
-		if said := strings.Count(strings.Join(c.Warnings(), "\n"), "times the roofline"); said != above {
+		if said := strings.Count(strings.Join(c.Warnings(), "\n"),
+			"times the roofline"); said != above {
 			t.Fatalf("%+v: %d rates are above the roofline, %d are said to be", h, above, said)
 		}
 	}
@@ -141,22 +185,26 @@ func TestWarnings(t *testing.T) {
 		t.Errorf("a probed host is warned of: %q", w)
 	}
 	c = new(Host).At("f16")
-	if w := c.Warnings(); len(w) != 1 || !strings.Contains(w[0], "dense, rows, copies, keys and values, predictor") {
+	if w := c.Warnings(); len(w) != 1 ||
+		!strings.Contains(w[0], "dense, rows, copies, keys and values, predictor") {
 		t.Errorf("a drive without a host: %q", w)
 	}
 	h.KVRate = 30 * units.GBps
 	c = h.At("f16")
-	if w := c.Warnings(); len(w) != 1 || !strings.Contains(w[0], "keys and values at 30GB/s is 1.5 times the roofline of 20GB/s") {
+	if w := c.Warnings(); len(w) != 1 ||
+		!strings.Contains(w[0], "keys and values at 30GB/s is 1.5 times the roofline of 20GB/s") {
 		t.Errorf("a rate above the memory's: %q", w)
 	}
 }
 
-// TestSmallWorkIsSlow: the fixed part gives the rate its dependence on size; half of it is reached at Rate·Fixed bytes.
+// TestSmallWorkIsSlow: the fixed part gives the rate its dependence on size; half of it is reached
+// at Rate·Fixed bytes.
 func TestSmallWorkIsSlow(t *testing.T) {
 	h := probed()
 	dense := h.At("f16").Dense
 	half := units.Bytes(float64(h.DenseRate) * h.DenseFixed.Seconds())
-	if got := float64(half.Over(dense.Time(half, 1))) / float64(h.DenseRate); math.Abs(got-0.5) > 1e-6 {
+	if got := float64(half.Over(dense.Time(half, 1))) /
+		float64(h.DenseRate); math.Abs(got-0.5) > 1e-6 {
 		t.Errorf("%v reach %.4f of the rate, want half", half, got)
 	}
 	last := units.Rate(0)
@@ -169,8 +217,9 @@ func TestSmallWorkIsSlow(t *testing.T) {
 	}
 }
 
-// TestPredictorOfThePaper: the predictors of OPT-6.7B have rank 128 in 28 layers and 1024 in 4, two matrices each (LLM in a
-// flash, appendix C.1), and take 2.75 % of the time on the M1 Max (appendix B.3). As dense weights they take 2.36 %.
+// TestPredictorOfThePaper: the predictors of OPT-6.7B have rank 128 in 28 layers and 1024 in 4, two
+// matrices each (LLM in a flash, appendix C.1), and take 2.75 % of the time on the M1 Max (appendix
+// B.3). As dense weights they take 2.36 %.
 func TestPredictorOfThePaper(t *testing.T) {
 	const model, ffn, rank, params = 4096, 16384, 28*128 + 4*1024, 6_658_473_984
 	d, err := Preset("m1-max")
@@ -178,17 +227,21 @@ func TestPredictorOfThePaper(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := d.Host.At("f16")
-	share := 100 * c.Predictor.Time(2*rank*(model+ffn), 2*32).Seconds() / c.Dense.Time(2*params, 0).Seconds()
+	share := 100 * c.Predictor.Time(2*rank*(model+ffn), 2*32).Seconds() / c.Dense.Time(2*params,
+		0).Seconds()
 	if math.Abs(share-2.36) > 0.01 || math.Abs(share/2.75-1) > 0.2 {
-		t.Errorf("the predictors take %.2f %% of the time of all weights; derived 2.36, published 2.75", share)
+		t.Errorf("the predictors take %.2f %% of the time of all weights; derived 2.36, "+
+			"published 2.75", share)
 	}
 }
 
-// TestAcceleratorOfItsOwn: rows cross a bus, and predictions say so; machines without one pay nothing and say nothing.
+// TestAcceleratorOfItsOwn: rows cross a bus, and predictions say so; machines without one pay
+// nothing and say nothing.
 func TestAcceleratorOfItsOwn(t *testing.T) {
 	h := probed()
 	c := h.At("f16")
-	if got := c.Transfer.Time(units.GiB, 9) + c.Held.Time(units.GiB, 9); got != 0 || len(c.Terms()) != 5 {
+	if got := c.Transfer.Time(units.GiB, 9) + c.Held.Time(units.GiB, 9); got != 0 ||
+		len(c.Terms()) != 5 {
 		t.Errorf("without an accelerator transfers take %v; terms %v", got, c.Terms())
 	}
 	h.TransferRate, h.TransferFixed, h.HeldRate = 10*units.GBps, 5000, 100*units.GBps
@@ -199,12 +252,14 @@ func TestAcceleratorOfItsOwn(t *testing.T) {
 	if got := c.Held.Time(1_000_000, 1); got != 10_000 {
 		t.Errorf("holding 1 MB takes %v, want 10 us", got)
 	}
-	if list := c.Terms(); len(list) != 7 || list[5].String() != "transfer: measured, 0.5 of the roofline" || list[6].String() != "held rows: measured" {
+	if list := c.Terms(); len(list) != 7 || list[5].String() != "transfer: measured, 0.5 of the "+
+		"roofline" || list[6].String() != "held rows: measured" {
 		t.Errorf("terms %v", list)
 	}
 }
 
-// overlapCase is one pair of I/O and compute that a host can do: neither wants more than the memory has.
+// overlapCase is one pair of I/O and compute that a host can do: neither wants more than the memory
+// has.
 type overlapCase struct {
 	host                  Host
 	io, compute           units.Nanos
@@ -216,15 +271,17 @@ func (o overlapCase) wall() units.Nanos {
 }
 
 func randomOverlap(random *rand.Rand) overlapCase {
-	o := overlapCase{host: Host{MemoryRate: units.Rate(1e9 + random.Int64N(400e9)), IOContention: 80 * random.Float64() * random.Float64()},
+	o := overlapCase{host: Host{MemoryRate: units.Rate(1e9 + random.Int64N(400e9)),
+		IOContention: 80 * random.Float64() * random.Float64()},
 		io: units.Nanos(1 + random.Int64N(1e8)), compute: units.Nanos(1 + random.Int64N(1e8))}
 	o.ioBytes = units.Bytes(10e9 * random.Float64() * o.io.Seconds())
-	o.computeBytes = units.Bytes(float64(o.host.MemoryRate) * random.Float64() * o.compute.Seconds())
+	o.computeBytes = units.Bytes(float64(o.host.MemoryRate) * random.Float64() *
+		o.compute.Seconds())
 	return o
 }
 
-// TestOverlapLimits: never less than the longer of the two, never more than both in turn, and never less for more contention,
-// more bytes or less memory.
+// TestOverlapLimits: never less than the longer of the two, never more than both in turn, and never
+// less for more contention, more bytes or less memory.
 func TestOverlapLimits(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	kinds := map[string]int{}
@@ -249,7 +306,10 @@ func TestOverlapLimits(t *testing.T) {
 		for name, change := range map[string]func(*overlapCase){
 			"more contention":   func(o *overlapCase) { o.host.IOContention *= 1.3 },
 			"more bytes of I/O": func(o *overlapCase) { o.ioBytes += o.ioBytes / 3 },
-			"less memory":       func(o *overlapCase) { o.host.MemoryRate -= o.host.MemoryRate / 4 },
+			"less memory": func(o *overlapCase) {
+				o.host.MemoryRate -= o.host.MemoryRate /
+					4
+			},
 			"longer I/O at the same rate": func(o *overlapCase) {
 				o.io, o.ioBytes = 2*o.io, 2*o.ioBytes
 			},
@@ -268,8 +328,8 @@ func TestOverlapLimits(t *testing.T) {
 	}
 }
 
-// TestOverlapAgainstSteps holds the closed form to a plain walk through time: in each step the I/O takes its part of the
-// memory first, and compute what is left.
+// TestOverlapAgainstSteps holds the closed form to a plain walk through time: in each step the I/O
+// takes its part of the memory first, and compute what is left.
 func TestOverlapAgainstSteps(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	for range 50 {
@@ -305,14 +365,22 @@ func TestOverlapByHand(t *testing.T) {
 		computeBytes units.Bytes
 		want         units.Nanos
 	}{
-		"compute leaves enough":               {2, 30 * ms, 300 * mb, 30 * ms},           // wants 10 of 20, the I/O takes 10
-		"compute uses all: all bytes by rate": {2, 30 * ms, 600 * mb, 35 * ms},           // (600 + 2·50 MB) / 20 GB/s
-		"a part is taken":                     {3, 30 * ms, 300 * mb, 35 * ms},           // 10 ms at half the speed
-		"the I/O takes all":                   {4, 30 * ms, 600 * mb, 40 * ms},           // one after the other
-		"the I/O outlasts compute":            {1, 2 * ms, 40 * mb, 10 * ms},             // 40 MB at 15 GB/s are done in 2.7 ms
-		"contention beyond all reason":        {1e300, 30 * ms, 300 * mb, 40 * ms},       // no worse than one after the other
-		"arithmetic alone":                    {5, 30 * ms, 0, 30 * ms},                  // no bytes, nothing to lose
-		"compute from a cache":                {2, 10 * ms, 400 * mb, 12*ms + 500*1_000}, // 40 GB/s, more than memory has: 100 MB at 40 GB/s
+		"compute leaves enough": {2, 30 * ms, 300 * mb, 30 * ms},
+		// wants 10 of 20, the I/O takes 10
+		// (600 + 2·50 MB) / 20 GB/s
+		"compute uses all: all bytes by rate": {2, 30 * ms, 600 * mb, 35 * ms},
+		// 10 ms at half the speed
+		"a part is taken": {3, 30 * ms, 300 * mb, 35 * ms},
+		// one after the other
+		"the I/O takes all": {4, 30 * ms, 600 * mb, 40 * ms},
+		// 40 MB at 15 GB/s are done in 2.7 ms
+		"the I/O outlasts compute": {1, 2 * ms, 40 * mb, 10 * ms},
+		// no worse than one after the other
+		"contention beyond all reason": {1e300, 30 * ms, 300 * mb, 40 * ms},
+		// no bytes, nothing to lose
+		"arithmetic alone": {5, 30 * ms, 0, 30 * ms},
+		// 40 GB/s, more than memory has: 100 MB at 40 GB/s
+		"compute from a cache": {2, 10 * ms, 400 * mb, 12*ms + 500*1_000},
 	} {
 		h := Host{MemoryRate: 20 * units.GBps, IOContention: tt.contention}
 		if got := h.Overlap(10*ms, 50*mb, tt.compute, tt.computeBytes); got != tt.want {
@@ -323,25 +391,33 @@ func TestOverlapByHand(t *testing.T) {
 	if got := unknown.Overlap(10*ms, 50*mb, 30*ms, 600*mb); got != 30*ms {
 		t.Errorf("memory of no known rate: %v, want the longer of both", got)
 	}
-	if got := probed(); got.Overlap(0, 0, 30*ms, mb) != 30*ms || got.Overlap(10*ms, mb, 0, 0) != 10*ms {
+	if got := probed(); got.Overlap(0, 0, 30*ms, mb) != 30*ms || got.Overlap(10*ms, mb, 0,
+		0) != 10*ms {
 		t.Error("one of two alone does not take its own time")
 	}
 }
 
-// TestPrefetchCanGainNothing: on the M3 Max of github.com/danveloper/flash-moe, commit 3601d41882 (400 GB/s of unified memory, cold reads
-// of 5.5 GB/s, docs/io-and-gpu-exploration.md; the remark on overlap is in its notes), overlapping reads with
-// a kernel that uses all of memory did not pay off. Bytes alone do not explain that: at two bytes of traffic per byte read, hiding the
-// reads would gain 97 % of them. At 400/5.5 it gains nothing; there, reads that were guessed and not needed are a loss.
+// TestPrefetchCanGainNothing: on the M3 Max of github.com/danveloper/flash-moe, commit 3601d41882
+// (400 GB/s of unified memory, cold reads of 5.5 GB/s, docs/io-and-gpu-exploration.md; the remark
+// on overlap is in its notes), overlapping reads with a kernel that uses all of memory did not pay
+// off. Bytes alone do not explain that: at two bytes of traffic per byte read, hiding the reads
+// would gain 97 % of them. At 400/5.5 it gains nothing; there, reads that were guessed and not
+// needed are a loss.
 func TestPrefetchCanGainNothing(t *testing.T) {
 	const compute, needed = 10 * units.Millisecond, units.Bytes(11e6)
 	h := Host{Cores: 16, MemoryRate: 400 * units.GBps}
 	ssd := units.Rate(5_500 * units.MBps)
-	traffic := units.Bytes(float64(h.MemoryRate) * compute.Seconds()) // the kernel uses all of memory
+	// the kernel uses all of memory
+	traffic := units.Bytes(float64(h.MemoryRate) * compute.Seconds())
 	onDemand := ssd.Time(needed) + compute
-	prefetch := func(read units.Bytes) units.Nanos { return h.Overlap(ssd.Time(read), read, compute, traffic) }
+	prefetch := func(read units.Bytes) units.Nanos {
+		return h.Overlap(ssd.Time(read), read, compute,
+			traffic)
+	}
 
 	h.IOContention = 2
-	if gain := float64(onDemand-prefetch(needed)) / float64(ssd.Time(needed)); math.Abs(gain-0.9725) > 0.001 {
+	if gain := float64(onDemand-prefetch(needed)) /
+		float64(ssd.Time(needed)); math.Abs(gain-0.9725) > 0.001 {
 		t.Errorf("by bytes alone, prefetching gains %.4f of the reads, want 0.9725", gain)
 	}
 	h.IOContention = 400 / 5.5
@@ -349,19 +425,22 @@ func TestPrefetchCanGainNothing(t *testing.T) {
 		t.Errorf("prefetching takes %v, reading on demand %v: want the same", got, onDemand)
 	}
 	if got := prefetch(needed + needed/4); got <= onDemand {
-		t.Errorf("prefetching a quarter too much takes %v, not more than %v on demand", got, onDemand)
+		t.Errorf("prefetching a quarter too much takes %v, not more than %v on demand", got,
+			onDemand)
 	}
 }
 
-// TestField_H7_BiggerCacheCanBeSlower: an expert cache made decoding slower the bigger it was, at identical output, on unified
-// memory (github.com/JustVugg/colibri issue 387). Contention cannot do that, fewer reads take no more of the memory; keeping all that is
-// held visible to the accelerator can.
+// TestField_H7_BiggerCacheCanBeSlower: an expert cache made decoding slower the bigger it was, at
+// identical output, on unified memory (github.com/JustVugg/colibri issue 387). Contention cannot do
+// that, fewer reads take no more of the memory; keeping all that is held visible to the accelerator
+// can.
 func TestField_H7_BiggerCacheCanBeSlower(t *testing.T) {
 	const model, used = 64 * units.GiB, 2 * units.GiB // of experts; per token
 	curve := func(h Host) (times []units.Nanos) {
 		c, ssd := h.At("f16"), 5*units.GBps
 		for held := units.Bytes(0); held <= model; held += model / 16 {
-			read := used - units.Bytes(float64(used)*float64(held)/float64(model)) // any expert as likely as any other
+			// any expert as likely as any other
+			read := used - units.Bytes(float64(used)*float64(held)/float64(model))
 			rows := c.Rows.Time(used, 60)
 			times = append(times, h.Overlap(ssd.Time(read), read, rows, used)+c.Held.Time(held, 1))
 		}
@@ -388,46 +467,65 @@ func TestField_H7_BiggerCacheCanBeSlower(t *testing.T) {
 	}
 	h.HeldRate = 100 * units.GBps
 	if lowest, falling := shape(curve(h)); falling || lowest != 0 {
-		t.Errorf("rows held at a price, reads cheaper than that: best with %d sixteenths held, want none: %v", lowest, curve(h))
+		t.Errorf("rows held at a price, reads cheaper than that: best with %d sixteenths held, "+
+			"want none: %v", lowest, curve(h))
 	}
 	h.HeldRate = 250 * units.GBps
 	if lowest, falling := shape(curve(h)); falling || lowest == 0 || lowest == 16 {
-		t.Errorf("rows held at a lower price: best with %d sixteenths held, want some but not all: %v", lowest, curve(h))
+		t.Errorf("rows held at a lower price: best with %d sixteenths held, want some but not "+
+			"all: %v", lowest, curve(h))
 	}
 }
 
 func TestHostIsRefused(t *testing.T) {
 	tests := map[string]func(*Host){
-		"host.precisions: \"f16\"":             func(h *Host) { h.Precisions["f16"] = Precision{DenseRate: 1} },
-		"host.precisions: \"F32\"":             func(h *Host) { h.Precisions["F32"] = Precision{DenseRate: 1} },
-		"host.precisions.bf16: 0B/s":           func(h *Host) { h.Precisions["bf16"] = Precision{} },
-		"host.precisions.q8.dense_rate: -1B/s": func(h *Host) { h.Precisions["q8"] = Precision{DenseRate: -1} },
-		"host.precisions.q8.row_rate: -1B/s":   func(h *Host) { h.Precisions["q8"] = Precision{RowRate: -1} },
-		"host.compute_gflops: -1":              func(h *Host) { h.ComputeGFLOPS = -1 },
-		"host.compute_gflops: NaN":             func(h *Host) { h.ComputeGFLOPS = math.NaN() },
-		"host.compute_gflops: 1e+10":           func(h *Host) { h.ComputeGFLOPS = 1e10 },
-		"host.predictor_rate: -1B/s":           func(h *Host) { h.PredictorRate = -1 },
-		"host.transfer_rate: -1B/s":            func(h *Host) { h.TransferRate = -1 },
-		"host.transfer_fixed: -1ns":            func(h *Host) { h.TransferFixed = -1 },
-		"host.transfer_fixed: 8us needs":       func(h *Host) { h.TransferRate = 0 },
-		"host.sync_fixed: -1ns":                func(h *Host) { h.SyncFixed = -1 },
-		"host.held_rate: -1B/s":                func(h *Host) { h.HeldRate = -1 },
-		"host.io_contention: -1":               func(h *Host) { h.IOContention = -1 },
-		"host.io_contention: NaN":              func(h *Host) { h.IOContention = math.NaN() },
-		"host.io_contention: +Inf":             func(h *Host) { h.IOContention = math.Inf(1) },
-		"host.io_contention: 1.75 needs":       func(h *Host) { h.MemoryRate = 0 },
-		"host.cores: 0":                        func(h *Host) { *h = Host{SyncFixed: 1} },
+		"host.precisions: \"f16\"": func(h *Host) {
+			h.Precisions["f16"] = Precision{
+				DenseRate: 1}
+		},
+		"host.precisions: \"F32\"": func(h *Host) {
+			h.Precisions["F32"] = Precision{
+				DenseRate: 1}
+		},
+		"host.precisions.bf16: 0B/s": func(h *Host) {
+			h.Precisions["bf16"] = Precision{}
+		},
+		"host.precisions.q8.dense_rate: -1B/s": func(h *Host) {
+			h.Precisions["q8"] = Precision{
+				DenseRate: -1}
+		},
+		"host.precisions.q8.row_rate: -1B/s": func(h *Host) {
+			h.Precisions["q8"] = Precision{
+				RowRate: -1}
+		},
+		"host.compute_gflops: -1":        func(h *Host) { h.ComputeGFLOPS = -1 },
+		"host.compute_gflops: NaN":       func(h *Host) { h.ComputeGFLOPS = math.NaN() },
+		"host.compute_gflops: 1e+10":     func(h *Host) { h.ComputeGFLOPS = 1e10 },
+		"host.predictor_rate: -1B/s":     func(h *Host) { h.PredictorRate = -1 },
+		"host.transfer_rate: -1B/s":      func(h *Host) { h.TransferRate = -1 },
+		"host.transfer_fixed: -1ns":      func(h *Host) { h.TransferFixed = -1 },
+		"host.transfer_fixed: 8us needs": func(h *Host) { h.TransferRate = 0 },
+		"host.sync_fixed: -1ns":          func(h *Host) { h.SyncFixed = -1 },
+		"host.held_rate: -1B/s":          func(h *Host) { h.HeldRate = -1 },
+		"host.io_contention: -1":         func(h *Host) { h.IOContention = -1 },
+		"host.io_contention: NaN":        func(h *Host) { h.IOContention = math.NaN() },
+		"host.io_contention: +Inf":       func(h *Host) { h.IOContention = math.Inf(1) },
+		"host.io_contention: 1.75 needs": func(h *Host) { h.MemoryRate = 0 },
+		"host.cores: 0":                  func(h *Host) { *h = Host{SyncFixed: 1} },
 	}
 	for want, change := range tests {
 		d := sample()
 		change(&d.Host)
 		err := d.Validate()
-		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("error %v, want one line of ErrFormat with %q", err, want)
 		}
 	}
 	data := minimal + "host: {cores: 1, precisions: {f32: {dense_rat: 1GB/s}}}\n"
-	if _, err := Parse("x.yaml", []byte(data)); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), `host.precisions.f32: unknown key "dense_rat"; did you mean "dense_rate"?`) {
+	if _, err := Parse("x.yaml", []byte(data)); !errors.Is(err, ErrFormat) ||
+		!strings.Contains(err.Error(),
+			`host.precisions.f32: unknown key "dense_rat"; did you mean "dense_rate"?`) {
 		t.Errorf("a misspelt rate: %v", err)
 	}
 }
@@ -454,7 +552,8 @@ func TestSampleSetsEveryHostField(t *testing.T) {
 	}
 }
 
-// TestOldFilesStayAsTheyAre: a host without the optional parts is written without them, in files and in Runs.
+// TestOldFilesStayAsTheyAre: a host without the optional parts is written without them, in files
+// and in Runs.
 func TestOldFilesStayAsTheyAre(t *testing.T) {
 	d := sample()
 	d.Host, d.GPU = probed(), nil
@@ -468,7 +567,8 @@ func TestOldFilesStayAsTheyAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"precisions", "gflops", "predictor", "transfer_rate", "transfer_fixed", "sync_fixed", "held_rate", "io_contention", "gpu"} {
+	for _, name := range []string{"precisions", "gflops", "predictor", "transfer_rate",
+		"transfer_fixed", "sync_fixed", "held_rate", "io_contention", "gpu"} {
 		if strings.Contains(string(file), name) || strings.Contains(string(run), name) {
 			t.Errorf("%q is written though it is not set:\n%s\n%s", name, file, run)
 		}

@@ -8,14 +8,16 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// A token bucket in front of a device (a control group, a cloud volume) makes reads stop and go: most are as fast as the device, and
-// now and then one waits for the next credit. The histogram of single reads shows both.
+// A token bucket in front of a device (a control group, a cloud volume) makes reads stop and go:
+// most are as fast as the device, and now and then one waits for the next credit. The histogram of
+// single reads shows both.
 const (
-	// A read has stalled when it took stallFactor times the median and at least stallLeast: what a drive's own queues and retries
-	// seldom do.
+	// A read has stalled when it took stallFactor times the median and at least stallLeast: what a
+	// drive's own queues and retries seldom do.
 	stallFactor = 10
 	stallLeast  = 2 * units.Millisecond
-	// A cell is limited when its reads spent stallShare of their time in at least stallCount stalls.
+	// A cell is limited when its reads spent stallShare of their time in at least stallCount
+	// stalls.
 	stallShare = 0.3
 	stallCount = 5
 	// Cells are of one limit when their rates are within sameLimit of each other.
@@ -53,11 +55,15 @@ func stallsOf(c *Cell) (s stalls, ok bool) {
 }
 
 // stalledFrom is the least time of a read that has stalled.
-func stalledFrom(h *flash.Histogram) units.Nanos { return max(stallLeast, stallFactor*h.Quantile(0.5)) }
+func stalledFrom(h *flash.Histogram) units.Nanos {
+	return max(stallLeast,
+		stallFactor*h.Quantile(0.5))
+}
 
-// findLimit returns the token bucket that limited cells have in common; nil when there is none. They must agree on bytes or on
-// requests per second; with one chunk size alone it is taken to be bytes. The interval is that of the shallowest cell: with many
-// threads the credit of an interval may not be enough for each of them.
+// findLimit returns the token bucket that limited cells have in common; nil when there is none.
+// They must agree on bytes or on requests per second; with one chunk size alone it is taken to be
+// bytes. The interval is that of the shallowest cell: with many threads the credit of an interval
+// may not be enough for each of them.
 func findLimit(cells []Cell) *flash.Limit {
 	var rates, iops []float64
 	chunks := map[units.Bytes]bool{}
@@ -79,7 +85,8 @@ func findLimit(cells []Cell) *flash.Limit {
 	if len(rates) < 2 {
 		return nil
 	}
-	limit := flash.Limit{Interval: units.Nanos(roundTo(float64(interval), float64(units.Millisecond)))}
+	limit := flash.Limit{Interval: units.Nanos(roundTo(float64(interval),
+		float64(units.Millisecond)))}
 	switch {
 	case agree(rates):
 		limit.Rate = units.Rate(digits4(middleOf(rates)))
@@ -109,12 +116,14 @@ func middleOf(values []float64) float64 {
 
 func roundTo(v, step float64) float64 { return math.Max(math.Round(v/step), 1) * step }
 
-// spreadOf returns the distribution of single reads where they wait for nobody: those of the shallowest cell, at depth 1, of the
-// smallest chunks, without those that a limit stalled; empty when there is no such cell.
+// spreadOf returns the distribution of single reads where they wait for nobody: those of the
+// shallowest cell, at depth 1, of the smallest chunks, without those that a limit stalled; empty
+// when there is no such cell.
 func spreadOf(cells []Cell) (h flash.Histogram) {
 	var from *Cell
 	for i := range cells {
-		if c := &cells[i]; c.Depth == 1 && c.Times.Total() > 0 && (from == nil || c.Chunk < from.Chunk) {
+		if c := &cells[i]; c.Depth == 1 && c.Times.Total() > 0 && (from == nil ||
+			c.Chunk < from.Chunk) {
 			from = c
 		}
 	}
@@ -133,5 +142,6 @@ func spreadOf(cells []Cell) (h flash.Histogram) {
 	return h
 }
 
-// burst is the rate of a cell's device between stalls: by Little's law, the requests in flight over the time of one.
+// burst is the rate of a cell's device between stalls: by Little's law, the requests in flight over
+// the time of one.
 func (s stalls) burst(c *Cell) float64 { return float64(c.Depth) * float64(c.Chunk) * 1e9 / s.fast }

@@ -16,9 +16,11 @@ func limitedCells(t *testing.T, spec flash.Spec) []Cell {
 	random := rand.New(rand.NewPCG(8, 9))
 	for _, chunk := range []units.Bytes{4096, 32 * units.KiB} {
 		for _, depth := range []int{1, 2, 8, 32} {
-			// Batches of one read per thread give the times of single reads: a thread waits for no other.
+			// Batches of one read per thread give the times of single reads: a thread waits for no
+			// other.
 			var c Cell
-			s, err := flash.NewStation(spec, flash.Config{Engine: "pread", Parallel: depth, Cores: 2, Seed: 1})
+			s, err := flash.NewStation(spec, flash.Config{Engine: "pread", Parallel: depth,
+				Cores: 2, Seed: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -26,7 +28,8 @@ func limitedCells(t *testing.T, spec flash.Spec) []Cell {
 			for now < 6*units.Second {
 				batch := make([]flash.Read, depth)
 				for i := range batch {
-					batch[i] = flash.Read{Offset: units.Bytes(random.Int64N(1<<20)) * chunk, Length: chunk}
+					batch[i] = flash.Read{Offset: units.Bytes(random.Int64N(1<<20)) * chunk,
+						Length: chunk}
 				}
 				b, err := s.Batch(now, batch)
 				if err != nil {
@@ -44,7 +47,8 @@ func limitedCells(t *testing.T, spec flash.Spec) []Cell {
 }
 
 func TestFitFindsTheLimit(t *testing.T) {
-	spec := flash.Spec{Servers: 8, LTFB: 100 * units.Microsecond, ServerRate: 300 * units.MBps, Align: 4096,
+	spec := flash.Spec{Servers: 8, LTFB: 100 * units.Microsecond, ServerRate: 300 * units.MBps,
+		Align:   4096,
 		Engines: map[string]flash.EngineCost{"pread": {Submit: 1000, Complete: 1000}}}
 	for name, limit := range map[string]flash.Limit{
 		"bytes":    {Rate: 4 * units.MBps, Interval: 100 * units.Millisecond},
@@ -61,11 +65,13 @@ func TestFitFindsTheLimit(t *testing.T) {
 		}
 		got := *fitted.Limit
 		near := func(a, b float64) bool { return a == b || math.Abs(a/b-1) < 0.05 }
-		if !near(float64(got.Rate), float64(limit.Rate)) || !near(float64(got.IOPS), float64(limit.IOPS)) || !near(float64(got.Interval), float64(limit.Interval)) {
+		if !near(float64(got.Rate), float64(limit.Rate)) || !near(float64(got.IOPS),
+			float64(limit.IOPS)) || !near(float64(got.Interval), float64(limit.Interval)) {
 			t.Errorf("%s: found %+v, want %+v", name, got, limit)
 		}
 		// The device behind the limit comes from what happens between stalls.
-		if !near(float64(fitted.LTFB+fitted.ServerRate.Time(4096)), float64(spec.LTFB+spec.ServerRate.Time(4096))) && fitted.LTFB > 2*spec.LTFB {
+		if !near(float64(fitted.LTFB+fitted.ServerRate.Time(4096)),
+			float64(spec.LTFB+spec.ServerRate.Time(4096))) && fitted.LTFB > 2*spec.LTFB {
 			t.Errorf("%s: a read of 4 KiB takes %v", name, fitted.LTFB)
 		}
 		if fit.MeanAbsPct > 5 {
@@ -82,7 +88,8 @@ func TestNoLimitWithoutStalls(t *testing.T) {
 		for range 1000 {
 			cells[i].Times.Add(100*units.Microsecond, 1)
 		}
-		cells[i].Times.Add(30*units.Millisecond, 10) // a hundredth of the reads, two thirds of the time
+		// a hundredth of the reads, two thirds of the time
+		cells[i].Times.Add(30*units.Millisecond, 10)
 	}
 	if spec, _, err := FitFlash(cells, 2, FitOptions{}); err != nil || spec.Limit != nil {
 		t.Errorf("found %+v in a device whose rates do not agree (%v)", spec.Limit, err)

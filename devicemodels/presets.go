@@ -25,10 +25,11 @@ func Presets() []string {
 	return names
 }
 
-// Preset returns a fresh copy of an embedded device. Fit.Cells holds all published throughputs of it that are known, with source and
-// quality, those that cannot be used tainted with the reason. Where at least three can be, the flash is what FitFlash makes of them and of the
-// fields in Fit.Fixed; otherwise Fit.Unfitted says why there is no fit, and Sources where each number comes from. Fit.Warnings says what is
-// not known. A preset of a drive alone has no host.
+// Preset returns a fresh copy of an embedded device. Fit.Cells holds all published throughputs of
+// it that are known, with source and quality, those that cannot be used tainted with the reason.
+// Where at least three can be, the flash is what FitFlash makes of them and of the fields in
+// Fit.Fixed; otherwise Fit.Unfitted says why there is no fit, and Sources where each number comes
+// from. Fit.Warnings says what is not known. A preset of a drive alone has no host.
 func Preset(name string) (*Device, error) {
 	data, err := presetFiles.ReadFile(path.Join(presetFolder, name+".yaml"))
 	if err != nil {

@@ -25,7 +25,8 @@ var update = flag.Bool("update", false, "rewrite the fitted numbers of the prese
 
 func TestPresets(t *testing.T) {
 	want := []string{
-		"crucial-t700-pcie5", "emmc-64gb-sige5", "h200-host", "intel-p4610-pcie3", "intel-p5800x-pcie4", "jetson-orin-990pro", "m1-max", "m2-ultra",
+		"crucial-t700-pcie5", "emmc-64gb-sige5", "h200-host", "intel-p4610-pcie3",
+		"intel-p5800x-pcie4", "jetson-orin-990pro", "m1-max", "m2-ultra",
 		"rtx4090-linux", "samsung-860pro-sata", "ufs31-8plusgen1", "ufs40-8gen3",
 	}
 	names := Presets()
@@ -55,16 +56,21 @@ func preset(t *testing.T, name string) *Device {
 	return d
 }
 
-// sourced fails when a number of a preset that is not 0 has no source of its own, or a cell has none.
+// sourced fails when a number of a preset that is not 0 has no source of its own, or a cell has
+// none.
 func sourced(t *testing.T, d *Device) {
 	t.Helper()
 	f, h := &d.Flash, &d.Host
 	given := map[string]bool{
-		"flash.servers": true, "flash.ltfb": f.LTFB > 0, "flash.server_rate": true, "flash.link_rate": f.LinkRate > 0, "flash.align": true,
-		"flash.max_iops": f.MaxIOPS > 0, "flash.placement": f.Placement != "", "flash.max_transfer": f.MaxTransfer > 0,
-		"flash.queue_depth": f.QueueDepth > 0, "flash.spans": len(f.Spans) > 0,
-		"host.cores": h.Cores > 0, "host.memory_rate": h.MemoryRate > 0, "host.dense_rate": h.DenseRate > 0,
-		"host.row_rate": h.RowRate > 0, "host.copy_rate": h.CopyRate > 0, "host.kv_rate": h.KVRate > 0,
+		"flash.servers": true, "flash.ltfb": f.LTFB > 0, "flash.server_rate": true,
+		"flash.link_rate": f.LinkRate > 0, "flash.align": true,
+		"flash.max_iops": f.MaxIOPS > 0, "flash.placement": f.Placement != "",
+		"flash.max_transfer": f.MaxTransfer > 0,
+		"flash.queue_depth":  f.QueueDepth > 0, "flash.spans": len(f.Spans) > 0,
+		"host.cores": h.Cores > 0, "host.memory_rate": h.MemoryRate > 0,
+		"host.dense_rate": h.DenseRate > 0,
+		"host.row_rate":   h.RowRate > 0, "host.copy_rate": h.CopyRate > 0,
+		"host.kv_rate": h.KVRate > 0,
 	}
 	for name := range f.Engines {
 		given["flash.engines."+name] = d.Sources["flash.engines"] == ""
@@ -87,8 +93,8 @@ func sourced(t *testing.T, d *Device) {
 	}
 }
 
-// TestPresetsAreFitsOfTheirCells repeats every fit, and every model of a cell, and compares them with the files. With -update it rewrites
-// their numbers and nothing else.
+// TestPresetsAreFitsOfTheirCells repeats every fit, and every model of a cell, and compares them
+// with the files. With -update it rewrites their numbers and nothing else.
 func TestPresetsAreFitsOfTheirCells(t *testing.T) {
 	for _, name := range Presets() {
 		t.Run(name, func(t *testing.T) {
@@ -116,11 +122,18 @@ func TestPresetsAreFitsOfTheirCells(t *testing.T) {
 				return
 			}
 			// Another processor may round the last digit of a fit otherwise.
-			near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-3*max(math.Abs(a), math.Abs(b))+2e-3 })
-			rates := cmp.Comparer(func(a, b units.Rate) bool { return math.Abs(float64(a-b)) <= 1e-3*float64(max(a, b)) })
-			times := cmp.Comparer(func(a, b units.Nanos) bool { return math.Abs(float64(a-b)) <= 1e-3*float64(max(a, b)) })
+			near := cmp.Comparer(func(a, b float64) bool {
+				return math.Abs(a-b) <= 1e-3*max(math.Abs(a), math.Abs(b))+2e-3
+			})
+			rates := cmp.Comparer(func(a, b units.Rate) bool {
+				return math.Abs(float64(a-b)) <= 1e-3*float64(max(a, b))
+			})
+			times := cmp.Comparer(func(a, b units.Nanos) bool {
+				return math.Abs(float64(a-b)) <= 1e-3*float64(max(a, b))
+			})
 			if diff := cmp.Diff(d, &want, near, rates, times); diff != "" {
-				t.Errorf("the file is not what its cells give (-file +fit); go test ./devicemodels -run FitsOfTheirCells -update writes it:\n%s", diff)
+				t.Errorf("the file is not what its cells give (-file +fit); go test "+
+					"./devicemodels -run FitsOfTheirCells -update writes it:\n%s", diff)
 			}
 		})
 	}
@@ -162,17 +175,21 @@ func rewrite(t *testing.T, name string, d *Device) {
 		return string(p)
 	}
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-	values := map[string]string{"fit.mean_abs_percent": number(fit.MeanAbsPct), "fit.worst_abs_percent": number(fit.WorstAbsPct)}
+	values := map[string]string{"fit.mean_abs_percent": number(fit.MeanAbsPct),
+		"fit.worst_abs_percent": number(fit.WorstAbsPct)}
 	for i, c := range fit.Cells {
 		values[fmt.Sprintf("fit.cells.%d.model", i)] = text(units.Rate(digits4(float64(c.Model))))
 	}
 	if fit.Unfitted == "" {
 		for path, value := range map[string]string{
-			"flash.servers": strconv.Itoa(f.Servers), "flash.placement": place(f.Placement), "flash.ltfb": text(f.LTFB),
+			"flash.servers": strconv.Itoa(f.Servers), "flash.placement": place(f.Placement),
+			"flash.ltfb":        text(f.LTFB),
 			"flash.server_rate": text(f.ServerRate), "flash.link_rate": text(f.LinkRate),
 			"fit.chunk_min": text(fit.ChunkMin), "fit.chunk_max": text(fit.ChunkMax),
-			"fit.depth_min": strconv.Itoa(fit.DepthMin), "fit.depth_max": strconv.Itoa(fit.DepthMax),
-			"fit.leave_one_out_percent": number(*fit.LeaveOneOutPct), "fit.interval_percent": number(*fit.IntervalPct),
+			"fit.depth_min":             strconv.Itoa(fit.DepthMin),
+			"fit.depth_max":             strconv.Itoa(fit.DepthMax),
+			"fit.leave_one_out_percent": number(*fit.LeaveOneOutPct),
+			"fit.interval_percent":      number(*fit.IntervalPct),
 		} {
 			values[path] = value
 		}
@@ -225,8 +242,8 @@ func shift(n, rewritten *yaml.Node, by int) {
 	}
 }
 
-// TestPresetsPassTheirCheck is what "windrow device show --all --check" asks: a fit predicts rows that it has not seen to 4 % on average, and
-// a preset that is no fit says why.
+// TestPresetsPassTheirCheck is what "windrow device show --all --check" asks: a fit predicts rows
+// that it has not seen to 4 % on average, and a preset that is no fit says why.
 func TestPresetsPassTheirCheck(t *testing.T) {
 	fitted := []string{"intel-p4610-pcie3", "intel-p5800x-pcie4", "m1-max", "samsung-860pro-sata"}
 	for _, name := range Presets() {
@@ -241,7 +258,8 @@ func TestPresetsPassTheirCheck(t *testing.T) {
 		if r.Verdict != want {
 			t.Errorf("%s: %s, want %s: %s", name, r.Verdict, want, r.Reason)
 		}
-		if want == CheckPass && (r.Clean < 4 || !(*r.LeaveOneOutPct > 0 && *r.LeaveOneOutPct <= 4)) {
+		if want == CheckPass && (r.Clean < 4 || !(*r.LeaveOneOutPct > 0 &&
+			*r.LeaveOneOutPct <= 4)) {
 			t.Errorf("%s passes with %d cells and %.3g %%", name, r.Clean, *r.LeaveOneOutPct)
 		}
 		if want == CheckNotJudged && r.Reason == "" {
@@ -268,19 +286,24 @@ func TestM1Max(t *testing.T) {
 	for _, tt := range tests {
 		got := float64(d.Flash.Throughput("pread", d.Host.Cores, tt.chunk, tt.depth)) / 1e9
 		if math.Abs(got/tt.want-1) > 0.05 {
-			t.Errorf("%s: %v at depth %d is %.3g GB/s, published %.3g", tt.name, tt.chunk, tt.depth, got, tt.want)
+			t.Errorf("%s: %v at depth %d is %.3g GB/s, published %.3g", tt.name, tt.chunk, tt.depth,
+				got, tt.want)
 		}
 	}
 }
 
-// The presets that are made of rows of testdata/random_read.csv, a part of the published table, by how the rows' devices begin.
+// The presets that are made of rows of testdata/random_read.csv, a part of the published table, by
+// how the rows' devices begin.
 var presetRows = map[string]string{
-	"emmc-64gb-sige5": "eMMC 64GB", "intel-p4610-pcie3": "Intel P4610", "intel-p5800x-pcie4": "Intel Optane P5800X", "m1-max": "Apple M1 Max",
-	"m2-ultra": "Apple M2 Ultra", "samsung-860pro-sata": "Samsung 860 PRO", "ufs40-8gen3": "UFS 4.0 (Snapdragon",
+	"emmc-64gb-sige5": "eMMC 64GB", "intel-p4610-pcie3": "Intel P4610",
+	"intel-p5800x-pcie4": "Intel Optane P5800X", "m1-max": "Apple M1 Max",
+	"m2-ultra": "Apple M2 Ultra", "samsung-860pro-sata": "Samsung 860 PRO",
+	"ufs40-8gen3": "UFS 4.0 (Snapdragon",
 }
 
-// TestPresetsHoldAllPublishedRows: every row of a device is a cell of its preset, with the published rate, size, quality and, where
-// it is stated, depth. None is left out because it does not fit.
+// TestPresetsHoldAllPublishedRows: every row of a device is a cell of its preset, with the
+// published rate, size, quality and, where it is stated, depth. None is left out because it does
+// not fit.
 func TestPresetsHoldAllPublishedRows(t *testing.T) {
 	rows := readRows(t, "testdata/random_read.csv")
 	total := 0
@@ -297,7 +320,8 @@ func TestPresetsHoldAllPublishedRows(t *testing.T) {
 			}
 			depth := atoi(t, row["queue_depth"], 0) * atoi(t, row["jobs_or_threads"], 1)
 			i := slices.IndexFunc(cells, func(c Cell) bool {
-				return math.Abs(float64(c.Rate)-rate*1e6) < 1 && (row["block_bytes"] == "" || atoi(t, row["block_bytes"], 0) == int(c.Chunk)) &&
+				return math.Abs(float64(c.Rate)-rate*1e6) < 1 && (row["block_bytes"] == "" ||
+					atoi(t, row["block_bytes"], 0) == int(c.Chunk)) &&
 					(depth == 0 || depth == c.Depth) && c.Quality == row["quality"]
 			})
 			if i < 0 {

@@ -14,8 +14,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/nearest"
 )
 
-// checkDocument reports the first way in which data is not a Device, with file, line and field path. The decoder that
-// runs after it finds the same faults, but names no line for a bad unit and no nearest key for a bad name.
+// checkDocument reports the first way in which data is not a Device, with file, line and field
+// path. The decoder that runs after it finds the same faults, but names no line for a bad unit and
+// no nearest key for a bad name.
 func checkDocument(name string, data []byte) error {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
@@ -25,7 +26,8 @@ func checkDocument(name string, data []byte) error {
 		return fmt.Errorf("devicemodels: %s: %w: %w", name, err, ErrFormat)
 	}
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("devicemodels: %s: holds more than one document; write one device per file: %w", name, ErrFormat)
+		return fmt.Errorf("devicemodels: %s: holds more than one document; write one device per "+
+			"file: %w", name, ErrFormat)
 	}
 	c := checker{name: name}
 	return c.walk(doc.Content[0], reflect.TypeFor[Device](), "")
@@ -37,7 +39,8 @@ func (c checker) fail(n *yaml.Node, path, format string, args ...any) error {
 	if path == "" {
 		path = "device"
 	}
-	return fmt.Errorf("devicemodels: %s:%d: %s: %s: %w", c.name, n.Line, path, fmt.Sprintf(format, args...), ErrFormat)
+	return fmt.Errorf("devicemodels: %s:%d: %s: %s: %w", c.name, n.Line, path, fmt.Sprintf(format,
+		args...), ErrFormat)
 }
 
 // walk checks n against the type it will be decoded into.
@@ -81,8 +84,10 @@ func (c checker) text(n *yaml.Node, t reflect.Type, path string) error {
 	return nil
 }
 
-// mapping checks every entry of n; typeOf returns the type of the value under a key, nil and the known names when there is no such key.
-func (c checker) mapping(n *yaml.Node, path string, typeOf func(key string) (reflect.Type, []string)) error {
+// mapping checks every entry of n; typeOf returns the type of the value under a key, nil and the
+// known names when there is no such key.
+func (c checker) mapping(n *yaml.Node, path string, typeOf func(key string) (reflect.Type,
+	[]string)) error {
 	if n.Kind != yaml.MappingNode {
 		return c.fail(n, path, "is not a mapping of keys to values")
 	}
@@ -137,7 +142,8 @@ func fields(t reflect.Type) (names []string, types map[string]reflect.Type) {
 	return names, types
 }
 
-// fieldType follows a dotted path from t; nil when it leads nowhere, with the keys known where it stopped.
+// fieldType follows a dotted path from t; nil when it leads nowhere, with the keys known where it
+// stopped.
 func fieldType(t reflect.Type, path string) (found reflect.Type, stopped string, known []string) {
 	for key := range strings.SplitSeq(path, ".") {
 		for t.Kind() == reflect.Pointer {

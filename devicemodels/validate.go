@@ -13,12 +13,13 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Validate reports everything about d that no machine can have: one line per field, with its path and value, wrapping
-// ErrFormat. A rate of 0 means "no limit" in the flash and "not known" in the host; a host without cores means that the
-// device is a drive alone.
+// Validate reports everything about d that no machine can have: one line per field, with its path
+// and value, wrapping ErrFormat. A rate of 0 means "no limit" in the flash and "not known" in the
+// host; a host without cores means that the device is a drive alone.
 func (d *Device) Validate() error {
 	var v validator
-	v.want(d.Version == FormatVersion, "version", d.Version, "is not supported; this program reads "+FormatVersion)
+	v.want(d.Version == FormatVersion, "version", d.Version,
+		"is not supported; this program reads "+FormatVersion)
 	v.want(d.Name != "", "name", d.Name, "is empty; give the machine a name")
 	v.want(d.Source != "", "source", d.Source, "is empty; say where the numbers come from")
 	for _, path := range slices.Sorted(maps.Keys(d.Sources)) {
@@ -29,7 +30,8 @@ func (d *Device) Validate() error {
 	v.host(&d.Host)
 	if d.GPU != nil {
 		v.gpu(d.GPU)
-		v.want(d.Sources["gpu"] != "", "sources", "gpu", "is missing; say where the numbers of the GPU come from")
+		v.want(d.Sources["gpu"] != "", "sources", "gpu", "is missing; say where the numbers of "+
+			"the GPU come from")
 	}
 	if d.Fit != nil {
 		v.fit(d.Fit)
@@ -60,15 +62,19 @@ func (v *validator) flash(f *flash.Spec) {
 	v.want(f.MaxIOPS >= 0, "flash.max_iops", f.MaxIOPS, "is negative; write 0 for no limit")
 	v.want(f.LTFB > 0 || f.ServerRate > 0 || f.LinkRate > 0 || f.MaxIOPS > 0,
 		"flash", f.LTFB, "of latency and no limit at all: reads would take no time")
-	v.want(f.Placement == "" || f.Placement == flash.PlaceAny || f.Placement == flash.PlaceByAddress || f.Placement == flash.PlaceInRounds,
+	v.want(f.Placement == "" || f.Placement == flash.PlaceAny ||
+		f.Placement == flash.PlaceByAddress || f.Placement == flash.PlaceInRounds,
 		"flash.placement", string(f.Placement), "is not a placement; write any, address or rounds")
 	v.bytes("flash.stripe", f.Stripe)
-	v.want(f.QueueDepth >= 0, "flash.queue_depth", f.QueueDepth, "is negative; write 0 for no limit")
+	v.want(f.QueueDepth >= 0, "flash.queue_depth", f.QueueDepth,
+		"is negative; write 0 for no limit")
 	v.bytes("flash.page", f.Page)
 	v.bytes("flash.max_transfer", f.MaxTransfer)
 	v.parts(f)
-	v.want(f.Align >= 1 && f.Align&(f.Align-1) == 0, "flash.align", f.Align, "is not a power of two")
-	v.want(len(f.Engines) > 0, "flash.engines", len(f.Engines), "engines; name at least one, for example pread")
+	v.want(f.Align >= 1 && f.Align&(f.Align-1) == 0, "flash.align", f.Align,
+		"is not a power of two")
+	v.want(len(f.Engines) > 0, "flash.engines", len(f.Engines),
+		"engines; name at least one, for example pread")
 	for _, name := range slices.Sorted(maps.Keys(f.Engines)) {
 		path, cost := "flash.engines."+name, f.Engines[name]
 		v.want(name != "", "flash.engines", name, "is no engine name")
@@ -83,37 +89,44 @@ func (v *validator) parts(f *flash.Spec) {
 	if l := f.Limit; l != nil {
 		v.rate("flash.limit.rate", l.Rate)
 		v.want(l.IOPS >= 0, "flash.limit.iops", l.IOPS, "is negative; write 0 for no limit")
-		v.want(l.Rate > 0 || l.IOPS > 0, "flash.limit", l.Rate, "and no limit on requests: leave it out")
+		v.want(l.Rate > 0 || l.IOPS > 0, "flash.limit", l.Rate,
+			"and no limit on requests: leave it out")
 		v.duration("flash.limit.interval", l.Interval)
 		v.bytes("flash.limit.burst", l.Burst)
 	}
 	for i, s := range f.Spans {
 		path := fmt.Sprintf("flash.spans[%d]", i)
 		v.bytes(path+".within", s.Within)
-		v.want(s.Within > 0 || i == len(f.Spans)-1, path+".within", s.Within, "stands for any spread and comes last")
-		v.want(i == 0 || s.Within == 0 || s.Within > f.Spans[i-1].Within, path+".within", s.Within, "is not larger than the one before")
+		v.want(s.Within > 0 || i == len(f.Spans)-1, path+".within", s.Within,
+			"stands for any spread and comes last")
+		v.want(i == 0 || s.Within == 0 || s.Within > f.Spans[i-1].Within, path+".within", s.Within,
+			"is not larger than the one before")
 		v.want(s.MaxIOPS >= 0, path+".max_iops", s.MaxIOPS, "is negative; write 0 for no limit")
 		v.duration(path+".extra_ltfb", s.ExtraLTFB)
 	}
 	if s := f.Sustained; s != nil {
 		v.duration("flash.sustained.cliff", s.Cliff)
-		v.want(s.Factor > 0 && s.Factor <= 1, "flash.sustained.factor", s.Factor, "is not above 0 and at most 1")
+		v.want(s.Factor > 0 && s.Factor <= 1, "flash.sustained.factor", s.Factor,
+			"is not above 0 and at most 1")
 		v.duration("flash.sustained.cool", s.Cool)
 	}
 	if b := f.Background; b != nil {
 		v.rate("flash.background.rate", b.Rate)
 		v.want(b.Chunk >= 1, "flash.background.chunk", b.Chunk, "is too small; write 1B or more")
-		v.want(f.LinkRate == 0 || b.Rate < f.LinkRate, "flash.background.rate", b.Rate, "is all of the link or more: nothing would be left")
+		v.want(f.LinkRate == 0 || b.Rate < f.LinkRate, "flash.background.rate", b.Rate,
+			"is all of the link or more: nothing would be left")
 	}
 	if p := f.PageCache; p != nil {
 		v.bytes("flash.page_cache.capacity", p.Capacity)
-		v.want(p.ReadAhead >= 1, "flash.page_cache.read_ahead", p.ReadAhead, "is too small; write a page (4KiB) or more")
+		v.want(p.ReadAhead >= 1, "flash.page_cache.read_ahead", p.ReadAhead,
+			"is too small; write a page (4KiB) or more")
 		v.duration("flash.page_cache.fault", p.Fault)
 		v.rate("flash.page_cache.fill_rate", p.FillRate)
 		v.rate("flash.page_cache.hit_rate", p.HitRate)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Engines)) {
-		v.want(!f.Engines[name].Cached || f.PageCache != nil, "flash.engines."+name+".cached", true, "needs flash.page_cache")
+		v.want(!f.Engines[name].Cached || f.PageCache != nil, "flash.engines."+name+".cached", true,
+			"needs flash.page_cache")
 	}
 }
 
@@ -147,27 +160,34 @@ func (v *validator) precisions(of string, list map[string]Precision) {
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		path, p := of+".precisions."+name, list[name]
 		_, known := weightBytes(name)
-		v.want(known && name != basePrecision, of+".precisions", name, "is not another precision than f16; write bf16, f32 or q8")
+		v.want(known && name != basePrecision, of+".precisions", name,
+			"is not another precision than f16; write bf16, f32 or q8")
 		v.rate(path+".dense_rate", p.DenseRate)
 		v.rate(path+".row_rate", p.RowRate)
 		v.want(p != (Precision{}), path, p.DenseRate, "and no row_rate either: leave it out")
 	}
 }
 
-// maxGFLOPS is more than any machine has, and small enough for rates derived from it to fit their type.
+// maxGFLOPS is more than any machine has, and small enough for rates derived from it to fit their
+// type.
 const maxGFLOPS = 1e9
 
 // accelerator checks the optional parts of a host.
 func (v *validator) accelerator(h *Host) {
-	v.want(h.ComputeGFLOPS >= 0 && h.ComputeGFLOPS <= maxGFLOPS, "host.compute_gflops", h.ComputeGFLOPS, "is not between 0 and 10⁹")
+	v.want(h.ComputeGFLOPS >= 0 && h.ComputeGFLOPS <= maxGFLOPS, "host.compute_gflops",
+		h.ComputeGFLOPS, "is not between 0 and 10⁹")
 	v.rate("host.predictor_rate", h.PredictorRate)
 	v.rate("host.transfer_rate", h.TransferRate)
 	v.duration("host.transfer_fixed", h.TransferFixed)
-	v.want(h.TransferFixed <= 0 || h.TransferRate != 0, "host.transfer_fixed", h.TransferFixed, "needs host.transfer_rate")
+	v.want(h.TransferFixed <= 0 || h.TransferRate != 0, "host.transfer_fixed", h.TransferFixed,
+		"needs host.transfer_rate")
 	v.duration("host.sync_fixed", h.SyncFixed)
 	v.rate("host.held_rate", h.HeldRate)
-	v.want(h.IOContention >= 0 && !math.IsInf(h.IOContention, 0), "host.io_contention", h.IOContention, "is not a number of 0 or more") // NaN fails >= 0
-	v.want(!(h.IOContention > 0) || h.MemoryRate > 0, "host.io_contention", h.IOContention, "needs host.memory_rate")
+	// NaN fails >= 0
+	v.want(h.IOContention >= 0 && !math.IsInf(h.IOContention, 0), "host.io_contention",
+		h.IOContention, "is not a number of 0 or more")
+	v.want(!(h.IOContention > 0) || h.MemoryRate > 0, "host.io_contention", h.IOContention,
+		"needs host.memory_rate")
 }
 
 func (v *validator) fit(f *Fit) {
@@ -182,7 +202,8 @@ func (v *validator) fit(f *Fit) {
 	v.percent("fit.mean_abs_percent", f.MeanAbsPct)
 	v.percent("fit.worst_abs_percent", f.WorstAbsPct)
 	v.percent("fit.drift_percent", f.DriftPct)
-	for path, p := range map[string]*float64{"fit.leave_one_out_percent": f.LeaveOneOutPct, "fit.interval_percent": f.IntervalPct, "fit.host_interval_percent": f.HostPct} {
+	for path, p := range map[string]*float64{"fit.leave_one_out_percent": f.LeaveOneOutPct,
+		"fit.interval_percent": f.IntervalPct, "fit.host_interval_percent": f.HostPct} {
 		if p != nil {
 			v.percent(path, *p)
 		}
@@ -195,7 +216,8 @@ func (v *validator) fit(f *Fit) {
 		v.want(c.Reads >= 0, path+".reads", c.Reads, "is negative")
 		v.want(c.Rate > 0 || c.Tainted != "", path+".rate", c.Rate, "is no measurement")
 		v.rate(path+".rate", c.Rate)
-		v.want(c.RateLow >= 0 && c.RateLow <= c.RateHigh, path+".rate_low", c.RateLow, "is negative or more than rate_high")
+		v.want(c.RateLow >= 0 && c.RateLow <= c.RateHigh, path+".rate_low", c.RateLow,
+			"is negative or more than rate_high")
 		v.rate(path+".model", c.Model)
 		v.duration(path+".p50", c.P50)
 		v.duration(path+".p99", c.P99)
@@ -211,5 +233,6 @@ func (v *validator) duration(path string, t units.Nanos) {
 }
 
 func (v *validator) percent(path string, p float64) {
-	v.want(p >= 0 && !math.IsInf(p, 0), path, p, "is not a percentage of 0 or more") // NaN fails p >= 0
+	// NaN fails p >= 0
+	v.want(p >= 0 && !math.IsInf(p, 0), path, p, "is not a percentage of 0 or more")
 }

@@ -17,11 +17,12 @@ const FormatVersion = "1"
 // maxFileSize bounds what Load reads: a device file is a few kilobytes, with cells a few hundred.
 const maxFileSize = 8 << 20
 
-// ErrFormat is wrapped by every error about the contents of a device: syntax, unknown keys, values out of range.
+// ErrFormat is wrapped by every error about the contents of a device: syntax, unknown keys, values
+// out of range.
 var ErrFormat = errors.New("not a valid device")
 
-// Load reads and validates a device file. Errors about its contents name file and line and wrap ErrFormat; errors of the
-// file system are wrapped as they are.
+// Load reads and validates a device file. Errors about its contents name file and line and wrap
+// ErrFormat; errors of the file system are wrapped as they are.
 func Load(path string) (*Device, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -37,11 +38,13 @@ func Load(path string) (*Device, error) {
 
 // Parse reads and validates a device from data; name stands for the file in errors.
 //
-// It is strict: an unknown key, a key given twice, a number without its unit, an alias or a second document is an error
-// with its line. A silently ignored key would be a simulation of another machine.
+// It is strict: an unknown key, a key given twice, a number without its unit, an alias or a second
+// document is an error with its line. A silently ignored key would be a simulation of another
+// machine.
 func Parse(name string, data []byte) (*Device, error) {
 	if len(data) > maxFileSize {
-		return nil, fmt.Errorf("devicemodels: %s: larger than %d bytes: %w", name, maxFileSize, ErrFormat)
+		return nil, fmt.Errorf("devicemodels: %s: larger than %d bytes: %w", name, maxFileSize,
+			ErrFormat)
 	}
 	if err := checkDocument(name, data); err != nil {
 		return nil, err
@@ -75,8 +78,8 @@ func Marshal(d *Device) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Save writes a valid device to path. The file appears complete or not at all: it is written beside path, synced and
-// renamed.
+// Save writes a valid device to path. The file appears complete or not at all: it is written beside
+// path, synced and renamed.
 func Save(path string, d *Device) (err error) {
 	data, err := Marshal(d)
 	if err != nil {
@@ -88,7 +91,8 @@ func Save(path string, d *Device) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("devicemodels: save: %w", errors.Join(err, tmp.Close(), os.Remove(tmp.Name())))
+			err = fmt.Errorf("devicemodels: save: %w", errors.Join(err, tmp.Close(),
+				os.Remove(tmp.Name())))
 		}
 	}()
 	if _, err = tmp.Write(data); err != nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// ahead reads what was announced, in the background, group by group: one goroutine reads a group into the staging buffer, another moves the rows of the
-// group before to their caches meanwhile. The caches of announced layers belong to them until they are taken.
+// ahead reads what was announced, in the background, group by group: one goroutine reads a group
+// into the staging buffer, another moves the rows of the group before to their caches meanwhile.
+// The caches of announced layers belong to them until they are taken.
 //
 // Reads of both sides share the reader; one on demand waits for the group that is being read.
 type ahead struct {
@@ -60,13 +61,15 @@ type piece struct {
 	offset int64 // in the staging buffer
 }
 
-// readAhead starts the background, with a staging buffer as large as that of reads on demand, which is made for the largest layer, or as its limit: so that
-// no token waits for memory. It may be called again.
+// readAhead starts the background, with a staging buffer as large as that of reads on demand, which
+// is made for the largest layer, or as its limit: so that no token waits for memory. It may be
+// called again.
 func (f *Flash) readAhead() error {
 	if f.ahead != nil {
 		return nil
 	}
-	a := &ahead{f: f, layers: make([]announced, len(f.layers)), read: make(chan *group, 1), stopped: make(chan struct{})}
+	a := &ahead{f: f, layers: make([]announced, len(f.layers)), read: make(chan *group, 1),
+		stopped: make(chan struct{})}
 	a.changed = sync.NewCond(&a.mu)
 	room := f.limit
 	if room == 0 {
@@ -81,7 +84,8 @@ func (f *Flash) readAhead() error {
 	return nil
 }
 
-// grow replaces the staging buffer, which nothing is read into, by one of size bytes if it is smaller.
+// grow replaces the staging buffer, which nothing is read into, by one of size bytes if it is
+// smaller.
 func (a *ahead) grow(size int64) error {
 	if size <= a.room.Room {
 		return nil
@@ -93,8 +97,9 @@ func (a *ahead) grow(size int64) error {
 	return nil
 }
 
-// Announce decides what layers from first on need, as their masks say, and starts reading it in the background. Each must be taken by Layer, in order, before
-// the next Announce of it. masks are by layer of the model.
+// Announce decides what layers from first on need, as their masks say, and starts reading it in the
+// background. Each must be taken by Layer, in order, before the next Announce of it. masks are by
+// layer of the model.
 func (f *Flash) Announce(first, end int, masks [][]uint64) error {
 	if err := f.readAhead(); err != nil {
 		return err
@@ -136,7 +141,8 @@ func (a *ahead) decide(l int, need []uint64) (pieces []piece) {
 	return pieces
 }
 
-// submit hands pieces to the background, several layers' together where they fit into the staging buffer.
+// submit hands pieces to the background, several layers' together where they fit into the staging
+// buffer.
 func (a *ahead) submit(pieces []piece) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -173,7 +179,8 @@ func (a *ahead) readGroups() {
 			p := &g.pieces[i]
 			for _, r := range p.plan.Requests {
 				at := p.offset + r.Buf
-				requests = append(requests, flashio.Request{Offset: r.Offset, Buf: g.staging[at : at+r.Length]})
+				requests = append(requests, flashio.Request{Offset: r.Offset,
+					Buf: g.staging[at : at+r.Length]})
 			}
 		}
 		a.reading.Lock()
@@ -184,12 +191,15 @@ func (a *ahead) readGroups() {
 	}
 }
 
-// next waits for pieces and for room, and takes those that go together; false when the background ends.
+// next waits for pieces and for room, and takes those that go together; false when the background
+// ends.
 func (a *ahead) next(g *group) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for {
-		n, size := a.room.Together(len(a.queue), func(i int) (int64, int) { return a.queue[i].plan.Staging, len(a.queue[i].plan.Requests) })
+		n, size := a.room.Together(len(a.queue), func(i int) (int64, int) {
+			return a.queue[i].plan.Staging, len(a.queue[i].plan.Requests)
+		})
 		at, ok := int64(0), false
 		if n > 0 {
 			at, ok = a.room.Place(size)

@@ -17,15 +17,17 @@ type counted struct{ list []LayerEvent }
 func (c *counted) Layer(ev *LayerEvent) error {
 	e := *ev
 	e.Active, e.Values, e.Feature = nil, nil, nil
-	e.Attention, e.Predict, e.IO, e.Memory, e.FFN, e.Ahead, e.Wait = Span{}, Span{}, Span{}, Span{}, Span{}, 0, DeviceTimes{}
+	e.Attention, e.Predict, e.IO, e.Memory, e.FFN, e.Ahead, e.Wait = Span{}, Span{}, Span{}, Span{},
+		Span{}, 0, DeviceTimes{}
 	c.list = append(c.list, e)
 	return nil
 }
 
 func (c *counted) Token(*TokenEvent) error { return nil }
 
-// TestAnnouncedReadsChangeNothingButTime runs recorded tokens under every schedule, policy, dense prefix and staging size: the bits of a dense run, and
-// on layers from flash the counters of reads on demand.
+// TestAnnouncedReadsChangeNothingButTime runs recorded tokens under every schedule, policy, dense
+// prefix and staging size: the bits of a dense run, and on layers from flash the counters of reads
+// on demand.
 func TestAnnouncedReadsChangeNothingButTime(t *testing.T) {
 	want := recordDense(t, 1, 30)
 	image := packTales(t)
@@ -52,13 +54,15 @@ func TestAnnouncedReadsChangeNothingButTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows, err := NewFlash(w, image.Geometry(), reader, FlashConfig{Policy: spec, Layout: layout.Options{Coalesce: true}, Ahead: staging, Dense: bundles[:dense]})
+		rows, err := NewFlash(w, image.Geometry(), reader, FlashConfig{Policy: spec,
+			Layout: layout.Options{Coalesce: true}, Ahead: staging, Dense: bundles[:dense]})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer rows.Close()
 		events := &counted{}
-		e, err := New(w, rows, Config{Threads: 2, Context: len(want.logits), Schedule: schedule, Observer: events})
+		e, err := New(w, rows, Config{Threads: 2, Context: len(want.logits), Schedule: schedule,
+			Observer: events})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +75,8 @@ func TestAnnouncedReadsChangeNothingButTime(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !slices.Equal(logits, want.logits[pos]) {
-					t.Fatalf("schedule %d, dense prefix %d, policy %s, staging %d: position %d of round %d has other logits", schedule, dense, spec, staging, pos, round)
+					t.Fatalf("schedule %d, dense prefix %d, policy %s, staging %d: position %d "+
+						"of round %d has other logits", schedule, dense, spec, staging, pos, round)
 				}
 			}
 		}
@@ -92,7 +97,9 @@ func TestAnnouncedReadsChangeNothingButTime(t *testing.T) {
 							got[i].Requests, got[i].Bytes = demand[i].Requests, demand[i].Bytes
 						}
 						if fmt.Sprint(got[i]) != fmt.Sprint(demand[i]) {
-							t.Fatalf("schedule %d, dense prefix %d, policy %s, staging %d, event %d: %+v, on demand %+v", schedule, dense, text, staging, i, got[i], demand[i])
+							t.Fatalf("schedule %d, dense prefix %d, policy %s, staging %d, "+
+								"event %d: %+v, on demand %+v", schedule, dense, text, staging, i,
+								got[i], demand[i])
 						}
 					}
 				}
@@ -126,11 +133,13 @@ func TestAnnouncedReadsThatFail(t *testing.T) {
 	}
 	for _, schedule := range []Schedule{NextLayer, WholeToken} {
 		for n := range 12 {
-			reader, err := flashio.Open(image.Path, flashio.Options{Engine: flashio.EnginePread, Parallel: 2})
+			reader, err := flashio.Open(image.Path, flashio.Options{Engine: flashio.EnginePread,
+				Parallel: 2})
 			if err != nil {
 				t.Fatal(err)
 			}
-			rows, err := NewFlash(w, image.Geometry(), &failing{reader, n}, FlashConfig{Window: 2, Layout: layout.Options{Coalesce: true}, Ahead: 1 << 16})
+			rows, err := NewFlash(w, image.Geometry(), &failing{reader, n}, FlashConfig{Window: 2,
+				Layout: layout.Options{Coalesce: true}, Ahead: 1 << 16})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,9 +7,10 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
-// Attention computes out = W_o·(multi-head attention of h over the positions up to each token's own) + b_o and stores the tokens' keys
-// and values, those of all tokens first: a token sees the earlier ones of its own step. The query, bias included, is scaled before the dot products,
-// as OPT does; for the others the order makes no difference beyond rounding.
+// Attention computes out = W_o·(multi-head attention of h over the positions up to each token's
+// own) + b_o and stores the tokens' keys and values, those of all tokens first: a token sees the
+// earlier ones of its own step. The query, bias included, is scaled before the dot products, as OPT
+// does; for the others the order makes no difference beyond rounding.
 func (p *processor) Attention(s *Step) {
 	layer := &p.w.Layers[s.Layer]
 	p.linear(s, &layer.Q, func(a *activations) ([]float32, []float32) { return a.h, a.q })
@@ -38,7 +39,8 @@ func (p *processor) Attention(s *Step) {
 	p.linear(s, &layer.O, func(a *activations) ([]float32, []float32) { return a.att, a.out })
 }
 
-// attend computes the heads of one token. Several queries share a key head where there are fewer of these.
+// attend computes the heads of one token. Several queries share a key head where there are fewer of
+// these.
 func (p *processor) attend(s *Step, i int) {
 	a, t, hd := &p.lanes[i], &s.Tokens[i], p.shape.HeadDim
 	kvDim, group := p.shape.KVHeads*hd, p.shape.Heads/p.shape.KVHeads
@@ -68,7 +70,8 @@ func (p *processor) attend(s *Step, i int) {
 	})
 }
 
-// turn applies rotary positions to every head: element i and i + dim/2 are a point that is turned by pos·turns[i].
+// turn applies rotary positions to every head: element i and i + dim/2 are a point that is turned
+// by pos·turns[i].
 func (p *processor) turn(heads []float32, pos int) {
 	half := len(p.turns)
 	if half == 0 {
@@ -83,7 +86,8 @@ func (p *processor) turn(heads []float32, pos int) {
 	}
 }
 
-// linear computes y = W·x + b for every token; a row of W is used for all of them while it is in the cache.
+// linear computes y = W·x + b for every token; a row of W is used for all of them while it is in
+// the cache.
 func (p *processor) linear(s *Step, w *model.Linear, of func(*activations) (x, y []float32)) {
 	if len(p.lanes) == 1 {
 		x, y := of(&p.lanes[0])

@@ -7,17 +7,20 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Backend does the arithmetic of steps: the CPU (processor), or a device (engine/cuda). A token has four vectors of d_model there: X, the residual stream;
-// H, what attention and the feed-forward part are computed from; and Out, what they give. families.go says in which order the parts come.
+// Backend does the arithmetic of steps: the CPU (processor), or a device (engine/cuda). A token has
+// four vectors of d_model there: X, the residual stream; H, what attention and the feed-forward
+// part are computed from; and Out, what they give. families.go says in which order the parts come.
 //
-// Parts are given to a backend in order and may be done later, at the latest when something is asked back. So they return no error: the first one that
-// happens stays, and Wait, Feature, Collect and Logits return it.
+// Parts are given to a backend in order and may be done later, at the latest when something is
+// asked back. So they return no error: the first one that happens stays, and Wait, Feature, Collect
+// and Logits return it.
 type Backend interface {
 	// Prepare makes room for an engine's steps. A backend serves one engine at a time.
 	Prepare(s *Setup) error
 	// Release frees what Prepare made.
 	Release() error
-	// Reset follows an error or ends sequences: it waits for what is under way and forgets errors that are over.
+	// Reset follows an error or ends sequences: it waits for what is under way and forgets errors
+	// that are over.
 	Reset()
 
 	// Embed sets X to the embeddings of the tokens.
@@ -28,29 +31,35 @@ type Backend interface {
 	// CopyState sets H to X, AddOut adds Out to X.
 	CopyState(s *Step)
 	AddOut(s *Step)
-	// Attention sets Out to the attention of H over the positions up to each token's own, and keeps the tokens' keys and values.
+	// Attention sets Out to the attention of H over the positions up to each token's own, and keeps
+	// the tokens' keys and values.
 	Attention(s *Step)
 	// FFN sets Out to the feed-forward part of H, of the rows of the step that each token needs.
 	FFN(s *Step)
 	// Head computes the logits from X.
 	Head(s *Step)
-	// Keep sets aside, as a feature of the layer, what the parts that follow change: Out for AttentionOutput, X for Residual. Only kinds of Setup.Kept are asked for.
+	// Keep sets aside, as a feature of the layer, what the parts that follow change: Out for
+	// AttentionOutput, X for Residual. Only kinds of Setup.Kept are asked for.
 	Keep(s *Step, k FeatureKind)
 
 	// Wait returns when everything so far is done.
 	Wait() error
-	// Clock says whether Times will be asked for; Times are those of the last layer or output head that is done, by the device's own clock; zero where it has none.
+	// Clock says whether Times will be asked for; Times are those of the last layer or output head
+	// that is done, by the device's own clock; zero where it has none.
 	Clock(on bool)
 	Times() DeviceTimes
-	// Feature is a feature of a token in the layer, valid until the next part: H for FFNInput, otherwise what was kept.
+	// Feature is a feature of a token in the layer, valid until the next part: H for FFNInput,
+	// otherwise what was kept.
 	Feature(s *Step, i int, k FeatureKind) ([]float32, error)
-	// Collect hands the values of the rows to Step.Collect and, with Setup.Check, what all rows would have made active to Step.SetTrue, of every token.
+	// Collect hands the values of the rows to Step.Collect and, with Setup.Check, what all rows
+	// would have made active to Step.SetTrue, of every token.
 	Collect(s *Step) error
 	// Logits are those of a token, valid until the next step.
 	Logits(s *Step, i int) ([]float32, error)
 }
 
-// DeviceTimes is how long a device worked on the parts of a layer, or on the output head, without what the host took to ask for it.
+// DeviceTimes is how long a device worked on the parts of a layer, or on the output head, without
+// what the host took to ask for it.
 type DeviceTimes struct{ Attention, Scatter, FFN, Head units.Nanos }
 
 // NormOf names a norm of a model.
@@ -79,7 +88,8 @@ type Setup struct {
 	Weights                   *model.Weights
 	Context, Sequences, Batch int       // positions, sequences, and tokens of a step at most
 	Cut                       []float32 // as in Config
-	// Resident are the rows of layers that are all in memory, by unit; nil for a layer on flash. Check, if not nil, as in Config.
+	// Resident are the rows of layers that are all in memory, by unit; nil for a layer on flash.
+	// Check, if not nil, as in Config.
 	Resident, Check [][]Row
 	// Kept says which features Keep will be asked for.
 	Kept [FeatureKinds]bool
@@ -96,7 +106,8 @@ type Step struct {
 	lap   units.Nanos
 }
 
-// Row is one unit to compute. Its record is the gate row (where there is one), the up row, then the down row, each d_model weights.
+// Row is one unit to compute. Its record is the gate row (where there is one), the up row, then the
+// down row, each d_model weights.
 type Row struct {
 	Unit   uint32
 	Slot   int32   // where a Store has it
@@ -110,7 +121,8 @@ func (r *Row) Record() []byte { return r.record }
 // Need is what a token needs of the layer that is computed; nil is every unit.
 func (s *Step) Need(i int) []uint64 { return s.lanes[i].need[s.Layer] }
 
-// Collect lists the values of the rows that a token needs and marks those that are active, which are those whose value is not zero. act is by row.
+// Collect lists the values of the rows that a token needs and marks those that are active, which
+// are those whose value is not zero. act is by row.
 func (s *Step) Collect(i int, act []float32) {
 	a := &s.lanes[i]
 	clear(a.mask)
@@ -138,17 +150,20 @@ type Store interface {
 	// Staging is a buffer for reads, at an address that is a multiple of 4096.
 	Staging(size int64) ([]byte, error)
 	FreeStaging(b []byte) error
-	// Settle waits until what was inserted has left the staging buffers, so that they can be read into again.
+	// Settle waits until what was inserted has left the staging buffers, so that they can be read
+	// into again.
 	Settle() error
 	// Cache keeps up to capacity rows of a layer.
 	Cache(layer, capacity int) (Cache, error)
 }
 
-// Cache is the rows of one layer: rowcache's contract, over lists. What comes and goes is decided elsewhere.
+// Cache is the rows of one layer: rowcache's contract, over lists. What comes and goes is decided
+// elsewhere.
 type Cache interface {
 	// Delete removes units that are there, and returns how many rows were moved to close the gaps.
 	Delete(units []uint32) (moved int)
-	// Insert adds absent units, whose records lie in a staging buffer at the given offsets. It does not grow beyond the capacity.
+	// Insert adds absent units, whose records lie in a staging buffer at the given offsets. It does
+	// not grow beyond the capacity.
 	Insert(units []uint32, staging []byte, at []int64) error
 	// Rows appends the rows of the units of a mask, in order.
 	Rows(to []Row, mask []uint64) ([]Row, error)

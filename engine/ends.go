@@ -5,7 +5,8 @@ import "github.com/windrow-sim/windrow/engine/model"
 // positionOffset is OPT's: row 2 of the position table is position 0.
 const positionOffset = 2
 
-// Embed begins a step: it sets x to the embedding of each token, widened by OPT-350M's projection, plus OPT's learned position.
+// Embed begins a step: it sets x to the embedding of each token, widened by OPT-350M's projection,
+// plus OPT's learned position.
 func (p *processor) Embed(s *Step) {
 	p.lanes = p.all[:len(s.Tokens)]
 	for i := range p.lanes {
@@ -29,7 +30,8 @@ func (p *processor) decode(dst []float32, m *model.Matrix, row int) {
 	p.w.Resident.Decode(dst, m.Data[row*size:(row+1)*size])
 }
 
-// Head computes the logits: final norm, OPT-350M's projection back, and the output head, which is the embedding where they are tied.
+// Head computes the logits: final norm, OPT-350M's projection back, and the output head, which is
+// the embedding where they are tied.
 func (p *processor) Head(s *Step) {
 	if p.arch.FinalNorm {
 		p.Norm(s, FinalNorm)
@@ -38,7 +40,10 @@ func (p *processor) Head(s *Step) {
 	}
 	of := func(a *activations) (x, y []float32) { return a.h, a.head }
 	if p.arch.Embed != p.shape.DModel {
-		p.linear(s, &model.Linear{W: p.w.Out}, func(a *activations) (x, y []float32) { return a.h, a.wide })
+		p.linear(s, &model.Linear{W: p.w.Out}, func(a *activations) (x, y []float32) {
+			return a.h,
+				a.wide
+		})
 		of = func(a *activations) (x, y []float32) { return a.wide, a.head }
 	}
 	w := p.w.Head

@@ -20,18 +20,20 @@ type Config struct {
 	Observer  Observer // may be nil
 	// FeatureKind is the kind of LayerEvent.Feature.
 	FeatureKind FeatureKind
-	// Cut, by layer, drops the neurons whose value (what their down row is multiplied with) is not above it in magnitude: it makes a model without
-	// exact zeros sparse, at a loss, as CATS and TEAL do. nil = none is dropped.
+	// Cut, by layer, drops the neurons whose value (what their down row is multiplied with) is not
+	// above it in magnitude: it makes a model without exact zeros sparse, at a loss, as CATS and
+	// TEAL do. nil = none is dropped.
 	Cut []float32
 	// Schedule says when rows on flash are asked for.
 	Schedule Schedule
-	// Predictors, if not nil, makes the predictors, which may use the engine's threads. Without them tokens bring their masks. With all rows in
-	// memory only what is named is computed.
+	// Predictors, if not nil, makes the predictors, which may use the engine's threads. Without
+	// them tokens bring their masks. With all rows in memory only what is named is computed.
 	Predictors func(pool *cpu.Pool) (Predictors, error)
-	// Backend does the arithmetic; nil = this machine's CPU. Rows on flash must be kept by it too (FlashConfig.Store). It stays the caller's, to be closed
-	// after the engine and the rows.
+	// Backend does the arithmetic; nil = this machine's CPU. Rows on flash must be kept by it too
+	// (FlashConfig.Store). It stays the caller's, to be closed after the engine and the rows.
 	Backend Backend
-	// Check counts what is really active: all its rows, which are those of the model, are computed beside the others, and observers get the true masks.
+	// Check counts what is really active: all its rows, which are those of the model, are computed
+	// beside the others, and observers get the true masks.
 	Check *Resident
 }
 
@@ -83,7 +85,8 @@ type lane struct {
 	truth  []uint64   // with Check: units that all rows would have made active
 }
 
-// New returns an engine over the resident weights and the given rows. Close the engine, then the rows.
+// New returns an engine over the resident weights and the given rows. Close the engine, then the
+// rows.
 func New(w *model.Weights, rows Rows, cfg Config) (*Engine, error) {
 	s := w.Shape
 	cfg.Sequences = max(cfg.Sequences, 1)
@@ -91,28 +94,38 @@ func New(w *model.Weights, rows Rows, cfg Config) (*Engine, error) {
 	if cfg.Context == 0 {
 		cfg.Context = s.MaxPos
 	}
-	const mostThreads, mostLanes = 1024, 4096 // beyond that only the waking costs, and a step's activations
+	// beyond that only the waking costs, and a step's activations
+	const mostThreads, mostLanes = 1024, 4096
 	switch {
 	case cfg.Context < 1 || cfg.Context > s.MaxPos:
-		return nil, fmt.Errorf("engine: context of %d positions: the model has 1 to %d", cfg.Context, s.MaxPos)
+		return nil, fmt.Errorf("engine: context of %d positions: the model has 1 to %d",
+			cfg.Context, s.MaxPos)
 	case cfg.Threads < 0 || cfg.Threads > mostThreads:
-		return nil, fmt.Errorf("engine: %d threads: it must be 0 (all cores) to %d", cfg.Threads, mostThreads)
+		return nil, fmt.Errorf("engine: %d threads: it must be 0 (all cores) to %d", cfg.Threads,
+			mostThreads)
 	case cfg.Batch > mostLanes:
-		return nil, fmt.Errorf("engine: %d tokens in a step: at most %d are possible", cfg.Batch, mostLanes)
+		return nil, fmt.Errorf("engine: %d tokens in a step: at most %d are possible", cfg.Batch,
+			mostLanes)
 	case cfg.Cut != nil && len(cfg.Cut) != s.Layers:
-		return nil, fmt.Errorf("engine: thresholds for %d layers: the model has %d", len(cfg.Cut), s.Layers)
+		return nil, fmt.Errorf("engine: thresholds for %d layers: the model has %d", len(cfg.Cut),
+			s.Layers)
 	}
 	if cfg.Threads == 0 {
 		cfg.Threads = runtime.GOMAXPROCS(0)
 	}
 	e := &Engine{
-		w: w, arch: &w.Arch, shape: s, rows: rows, schedule: cfg.Schedule, checked: cfg.Check != nil, feature: cfg.FeatureKind, pool: cpu.NewPool(cfg.Threads), backend: cfg.Backend,
-		began: time.Now(), lanes: make([]lane, cfg.Batch), next: make([]int, cfg.Sequences), context: cfg.Context,
-		unions: masksOf(s.Layers, s.DFFN), masks: make([][]uint64, s.Layers), dropped: make([]int, s.Layers), logits: make([][]float32, cfg.Batch),
+		w: w, arch: &w.Arch, shape: s, rows: rows, schedule: cfg.Schedule,
+		checked: cfg.Check != nil, feature: cfg.FeatureKind, pool: cpu.NewPool(cfg.Threads),
+		backend: cfg.Backend,
+		began:   time.Now(), lanes: make([]lane, cfg.Batch), next: make([]int, cfg.Sequences),
+		context: cfg.Context,
+		unions:  masksOf(s.Layers, s.DFFN), masks: make([][]uint64, s.Layers), dropped: make([]int,
+			s.Layers), logits: make([][]float32, cfg.Batch),
 	}
 	words := (s.DFFN + 63) / 64
 	for i := range e.lanes {
-		e.lanes[i] = lane{need: make([][]uint64, s.Layers), own: masksOf(s.Layers, s.DFFN), mask: make([]uint64, words), truth: make([]uint64, words)}
+		e.lanes[i] = lane{need: make([][]uint64, s.Layers), own: masksOf(s.Layers, s.DFFN),
+			mask: make([]uint64, words), truth: make([]uint64, words)}
 	}
 	if err := e.prepare(&cfg); err != nil {
 		e.pool.Close()
@@ -124,7 +137,8 @@ func New(w *model.Weights, rows Rows, cfg Config) (*Engine, error) {
 // prepare readies the backend and the predictors.
 func (e *Engine) prepare(cfg *Config) (err error) {
 	if flash, ok := e.rows.(*Flash); ok && flash.elsewhere(cfg.Backend) {
-		return fmt.Errorf("engine: rows on flash are kept where the backend does not compute: give FlashConfig.Store and Config.Backend the same one")
+		return fmt.Errorf("engine: rows on flash are kept where the backend does not compute: " +
+			"give FlashConfig.Store and Config.Backend the same one")
 	}
 	if cfg.Predictors != nil {
 		if e.predict, err = cfg.Predictors(e.pool); err != nil {
@@ -137,8 +151,10 @@ func (e *Engine) prepare(cfg *Config) (err error) {
 	if err := errors.Join(e.feature.In(e.arch), e.predict.FeatureKind.In(e.arch)); err != nil {
 		return err
 	}
-	setup := &Setup{Weights: e.w, Context: cfg.Context, Sequences: cfg.Sequences, Batch: cfg.Batch, Cut: cfg.Cut, Resident: e.rows.resident()}
-	setup.Kept[e.feature], setup.Kept[e.predict.FeatureKind], setup.Kept[FFNInput] = true, true, false
+	setup := &Setup{Weights: e.w, Context: cfg.Context, Sequences: cfg.Sequences, Batch: cfg.Batch,
+		Cut: cfg.Cut, Resident: e.rows.resident()}
+	setup.Kept[e.feature], setup.Kept[e.predict.FeatureKind], setup.Kept[FFNInput] = true, true,
+		false
 	if cfg.Check != nil {
 		setup.Check = cfg.Check.rows
 	}
@@ -157,7 +173,8 @@ func (e *Engine) prepare(cfg *Config) (err error) {
 // Close stops the worker threads and gives back what the backend holds for this engine.
 func (e *Engine) Close() {
 	e.pool.Close()
-	_ = e.backend.Release() // what a device says when it takes back memory; Close of the backend says it again
+	// what a device says when it takes back memory; Close of the backend says it again
+	_ = e.backend.Release()
 }
 
 // Reset starts all sequences anew: positions begin at 0 and the rows in memory are forgotten.
@@ -167,7 +184,8 @@ func (e *Engine) Reset() {
 	e.backend.Reset()
 }
 
-// Rewind forgets the positions of a sequence from pos on, as a rejected draft demands. The rows in memory stay.
+// Rewind forgets the positions of a sequence from pos on, as a rejected draft demands. The rows in
+// memory stay.
 func (e *Engine) Rewind(slot, pos int) { e.next[slot] = min(e.next[slot], pos) }
 
 // Observe replaces the observer.
@@ -185,8 +203,9 @@ func (e *Engine) Observe(o Observer) {
 // now is the monotonic time since the engine was made.
 func (e *Engine) now() units.Nanos { return units.Nanos(time.Since(e.began)) }
 
-// Forward runs one token through the model and returns the logits over the vocabulary, valid until the next call. Tokens of
-// a sequence come in order of position. After an error the sequence must start again with Reset.
+// Forward runs one token through the model and returns the logits over the vocabulary, valid until
+// the next call. Tokens of a sequence come in order of position. After an error the sequence must
+// start again with Reset.
 func (e *Engine) Forward(t Token) ([]float32, error) {
 	logits, err := e.Step([]Token{t})
 	if err != nil {
@@ -195,8 +214,10 @@ func (e *Engine) Forward(t Token) ([]float32, error) {
 	return logits[0], nil
 }
 
-// Step runs tokens through the model together: one of each of several sequences, or several of one in order of position, or both. What a layer needs from
-// flash is read once for all of them. It returns the logits of each, valid until the next call; they are bit-equal to those of single steps.
+// Step runs tokens through the model together: one of each of several sequences, or several of one
+// in order of position, or both. What a layer needs from flash is read once for all of them. It
+// returns the logits of each, valid until the next call; they are bit-equal to those of single
+// steps.
 func (e *Engine) Step(tokens []Token) ([][]float32, error) {
 	if err := e.check(tokens); err != nil {
 		return nil, err
@@ -211,17 +232,20 @@ func (e *Engine) Step(tokens []Token) ([][]float32, error) {
 		s.Layer, s.ev = l, LayerEvent{Layer: l, Attention: Span{Start: s.lap}}
 		if err := e.layer(s); err != nil {
 			t := tokens[0]
-			return nil, fmt.Errorf("engine: sequence %d, position %d, layer %d: %w", t.Seq, t.Pos, l, err)
+			return nil, fmt.Errorf("engine: sequence %d, position %d, layer %d: %w", t.Seq, t.Pos,
+				l, err)
 		}
 		if err := e.settle(&s.ev.Wait.FFN); err != nil {
-			return nil, fmt.Errorf("engine: sequence %d, position %d, layer %d: %w", tokens[0].Seq, tokens[0].Pos, l, err)
+			return nil, fmt.Errorf("engine: sequence %d, position %d, layer %d: %w", tokens[0].Seq,
+				tokens[0].Pos, l, err)
 		}
 		s.ev.FFN.Dur = e.now() - s.ev.FFN.Start
 		if e.timed {
 			s.ev.Device = e.backend.Times()
 		}
 		if err := e.announceToken(s); err != nil {
-			return nil, fmt.Errorf("engine: sequence %d, position %d: %w", tokens[0].Seq, tokens[0].Pos, err)
+			return nil, fmt.Errorf("engine: sequence %d, position %d: %w", tokens[0].Seq,
+				tokens[0].Pos, err)
 		}
 		s.lap = e.now()
 		if err := e.observeLayer(s); err != nil {
@@ -257,11 +281,13 @@ func (e *Engine) layer(s *Step) error {
 // check refuses tokens that do not continue their sequences.
 func (e *Engine) check(tokens []Token) error {
 	if len(tokens) == 0 || len(tokens) > len(e.lanes) {
-		return fmt.Errorf("engine: a step of %d tokens: 1 to %d are possible; make the engine with a larger Batch", len(tokens), len(e.lanes))
+		return fmt.Errorf("engine: a step of %d tokens: 1 to %d are possible; make the engine "+
+			"with a larger Batch", len(tokens), len(e.lanes))
 	}
 	for i, t := range tokens {
 		if t.Slot < 0 || t.Slot >= len(e.next) {
-			return fmt.Errorf("engine: sequence %d in slot %d: there are %d", t.Seq, t.Slot, len(e.next))
+			return fmt.Errorf("engine: sequence %d in slot %d: there are %d", t.Seq, t.Slot,
+				len(e.next))
 		}
 		next := e.next[t.Slot]
 		for _, before := range tokens[:i] {
@@ -271,17 +297,21 @@ func (e *Engine) check(tokens []Token) error {
 		}
 		switch {
 		case t.Pos != next:
-			return fmt.Errorf("engine: token at position %d, but the sequence is at %d", t.Pos, next)
+			return fmt.Errorf("engine: token at position %d, but the sequence is at %d", t.Pos,
+				next)
 		case t.Pos >= e.context:
-			return fmt.Errorf("engine: position %d is beyond the context of %d; ask for fewer tokens or a larger context", t.Pos, e.context)
+			return fmt.Errorf("engine: position %d is beyond the context of %d; ask for fewer "+
+				"tokens or a larger context", t.Pos, e.context)
 		case int(t.ID) >= e.shape.Vocab:
-			return fmt.Errorf("engine: token id %d is outside the vocabulary of %d; the prompt was made for another tokenizer", t.ID, e.shape.Vocab)
+			return fmt.Errorf("engine: token id %d is outside the vocabulary of %d; the prompt "+
+				"was made for another tokenizer", t.ID, e.shape.Vocab)
 		}
 	}
 	return nil
 }
 
-// observeLayer hands a layer's event to the observer, once for each token: the times and counters, which belong to the step, with the first.
+// observeLayer hands a layer's event to the observer, once for each token: the times and counters,
+// which belong to the step, with the first.
 func (e *Engine) observeLayer(s *Step) error {
 	if e.observer == nil {
 		return nil
@@ -343,7 +373,8 @@ func (e *Engine) observeTokens(s *Step) error {
 		device = e.backend.Times()
 	}
 	for i, t := range s.Tokens {
-		if err := e.observer.Token(&TokenEvent{Token: t, Lane: i, Other: other, Device: device}); err != nil {
+		if err := e.observer.Token(&TokenEvent{Token: t, Lane: i, Other: other,
+			Device: device}); err != nil {
 			return err
 		}
 		other, device = Span{}, DeviceTimes{}

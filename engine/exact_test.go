@@ -89,14 +89,15 @@ func checkEqual(t *testing.T, w *model.Weights, rows Rows, threads int, want *re
 		}
 		for j := range logits {
 			if math.Float32bits(logits[j]) != math.Float32bits(want.logits[pos][j]) {
-				t.Fatalf("position %d, logit %d: %v, dense %v", pos, j, logits[j], want.logits[pos][j])
+				t.Fatalf("position %d, logit %d: %v, dense %v", pos, j, logits[j],
+					want.logits[pos][j])
 			}
 		}
 	}
 }
 
-// TestFlashEqualsDense is invariant 6: for every window, I/O engine, depth, request shape and number of threads,
-// flash-resident logits have the bits of dense ones.
+// TestFlashEqualsDense is invariant 6: for every window, I/O engine, depth, request shape and
+// number of threads, flash-resident logits have the bits of dense ones.
 func TestFlashEqualsDense(t *testing.T) {
 	want := recordDense(t, 1, 16)
 	image := packTales(t)
@@ -111,12 +112,15 @@ func TestFlashEqualsDense(t *testing.T) {
 		threads int
 		lay     layout.Options
 	}
-	layouts := []layout.Options{{}, {Coalesce: true}, {Coalesce: true, MaxRequest: 4 * units.KiB}, {Coalesce: true, Gap: 3}, {Gap: 0, MaxRequest: 8 * units.KiB}}
+	layouts := []layout.Options{{}, {Coalesce: true}, {Coalesce: true, MaxRequest: 4 * units.KiB},
+		{Coalesce: true, Gap: 3}, {Gap: 0, MaxRequest: 8 * units.KiB}}
 	var variants []variant
 	for _, io := range []flashio.Options{
 		{Engine: flashio.EnginePread, Parallel: 1}, {Engine: flashio.EnginePread, Parallel: 32},
-		{Engine: flashio.EnginePread, Parallel: 8, Direct: flashio.DirectOff}, {Engine: flashio.EngineMmap}, {Engine: flashio.EngineMem},
-		{Engine: flashio.EngineUring, Parallel: 1}, {Engine: flashio.EngineUring, Parallel: 64}, {Engine: flashio.EngineUring, Parallel: 256},
+		{Engine: flashio.EnginePread, Parallel: 8, Direct: flashio.DirectOff},
+		{Engine: flashio.EngineMmap}, {Engine: flashio.EngineMem},
+		{Engine: flashio.EngineUring, Parallel: 1}, {Engine: flashio.EngineUring, Parallel: 64},
+		{Engine: flashio.EngineUring, Parallel: 256},
 	} {
 		for _, window := range []int{0, 1, 4, 64} {
 			for _, threads := range []int{1, 2, 5} {
@@ -126,7 +130,8 @@ func TestFlashEqualsDense(t *testing.T) {
 		}
 	}
 	for _, v := range variants {
-		name := fmt.Sprintf("%s-%d-%s-k%d-t%d", v.io.Engine, v.io.Parallel, v.io.Direct, v.window, v.threads)
+		name := fmt.Sprintf("%s-%d-%s-k%d-t%d", v.io.Engine, v.io.Parallel, v.io.Direct, v.window,
+			v.threads)
 		t.Run(name, func(t *testing.T) {
 			reader, err := flashio.Open(image.Path, v.io)
 			if errors.Is(err, flashio.ErrEnvironment) {
@@ -144,7 +149,8 @@ func TestFlashEqualsDense(t *testing.T) {
 	}
 }
 
-// Masks that name more rows than are active cost time and change no value, and the true mask is still found.
+// Masks that name more rows than are active cost time and change no value, and the true mask is
+// still found.
 func TestWiderMasksChangeNothing(t *testing.T) {
 	e, want := memoryFlash(t, "", FlashConfig{Window: 2, Layout: layout.Options{Coalesce: true}})
 	seen := &recorded{}
@@ -211,11 +217,13 @@ func TestReadErrorsStopTheToken(t *testing.T) {
 	e, want := memoryFlash(t, "eio at read 400", FlashConfig{Window: 2})
 	var failed error
 	for pos := range want.logits {
-		if _, failed = e.Forward(Token{Pos: pos, ID: want.ids[pos], Masks: want.masks[pos]}); failed != nil {
+		if _, failed = e.Forward(Token{Pos: pos, ID: want.ids[pos],
+			Masks: want.masks[pos]}); failed != nil {
 			break
 		}
 	}
-	if failed == nil || !strings.Contains(failed.Error(), "layer") || !strings.Contains(failed.Error(), "position") {
+	if failed == nil || !strings.Contains(failed.Error(), "layer") ||
+		!strings.Contains(failed.Error(), "position") {
 		t.Fatalf("error %v does not say where", failed)
 	}
 }

@@ -123,7 +123,8 @@ func TestGolden(t *testing.T) {
 						worst = max(worst, math.Abs(float64(got)-float64(run.logits[pos][j])))
 					}
 					if argmax(logits) != argmax(run.logits[pos]) {
-						t.Errorf("position %d: argmax %d, want %d", pos, argmax(logits), argmax(run.logits[pos]))
+						t.Errorf("position %d: argmax %d, want %d", pos, argmax(logits),
+							argmax(run.logits[pos]))
 					}
 				}
 			}
@@ -135,7 +136,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestFlashIsDense packs every family in every precision that its rows allow and demands bit-equal logits from flash-resident rows with true masks.
+// TestFlashIsDense packs every family in every precision that its rows allow and demands bit-equal
+// logits from flash-resident rows with true masks.
 func TestFlashIsDense(t *testing.T) {
 	formats := []*ref.Format{nil}
 	for _, f := range []ref.Format{ref.F16, ref.BF16, ref.F32, ref.Q8, ref.Q4} {
@@ -149,7 +151,8 @@ func TestFlashIsDense(t *testing.T) {
 			}
 			t.Run(label, func(t *testing.T) {
 				path := filepath.Join(t.TempDir(), "x.flash.safetensors")
-				if _, err := model.Pack(t.Context(), filepath.Join(familiesDir, name), path, model.PackOptions{Format: format}); err != nil {
+				if _, err := model.Pack(t.Context(), filepath.Join(familiesDir, name), path,
+					model.PackOptions{Format: format}); err != nil {
 					t.Fatal(err)
 				}
 				flashEqualsDense(t, path)
@@ -198,7 +201,8 @@ func flashEqualsDense(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := NewFlash(w, image.Geometry(), reader, FlashConfig{Window: 2, Layout: layout.Options{Coalesce: true}})
+	rows, err := NewFlash(w, image.Geometry(), reader, FlashConfig{Window: 2,
+		Layout: layout.Options{Coalesce: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,9 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// plain is a model computed in float64, position by position and without a cache of anything but keys and values: the twin of the engine's features. What it takes from
-// the engine is the order of rotary pairs and the activation functions, which the golden logits pin.
+// plain is a model computed in float64, position by position and without a cache of anything but
+// keys and values: the twin of the engine's features. What it takes from the engine is the order of
+// rotary pairs and the activation functions, which the golden logits pin.
 type plain struct {
 	w       *model.Weights
 	bundles [][]byte
@@ -124,7 +125,8 @@ func (p *plain) attention(l, pos int, h []float64) []float64 {
 		at := i / (s.Heads / s.KVHeads) * s.HeadDim
 		total, sum := 0.0, make([]float64, s.HeadDim)
 		for t := first; t <= pos; t++ {
-			weight := math.Exp(inner(q, p.keys[l][t][at:at+s.HeadDim]) / math.Sqrt(float64(s.HeadDim)))
+			weight := math.Exp(inner(q, p.keys[l][t][at:at+s.HeadDim]) /
+				math.Sqrt(float64(s.HeadDim)))
 			total += weight
 			for j := range sum {
 				sum[j] += weight * p.vals[l][t][at+j]
@@ -233,7 +235,8 @@ func (o *shown) Token(ev *TokenEvent) error {
 
 func newShown(kind FeatureKind) *shown { return &shown{kind: kind, layers: map[int][][]float32{}} }
 
-// TestFeaturesOfEveryFamily compares each kind of feature of each family with the plain twin, token by token and in steps of several tokens.
+// TestFeaturesOfEveryFamily compares each kind of feature of each family with the plain twin, token
+// by token and in steps of several tokens.
 func TestFeaturesOfEveryFamily(t *testing.T) {
 	for _, name := range familyCases(t) {
 		t.Run(name, func(t *testing.T) {
@@ -242,7 +245,8 @@ func TestFeaturesOfEveryFamily(t *testing.T) {
 				t.Fatal(err)
 			}
 			ids := []uint32{5, 40, 17, 62, 9, 33}
-			twin := &plain{w: w, bundles: bundles, keys: make([][][]float64, w.Shape.Layers), vals: make([][][]float64, w.Shape.Layers)}
+			twin := &plain{w: w, bundles: bundles, keys: make([][][]float64, w.Shape.Layers),
+				vals: make([][][]float64, w.Shape.Layers)}
 			var want [][]layerFeatures
 			for pos, id := range ids {
 				want = append(want, twin.features(id, pos))
@@ -254,10 +258,12 @@ func TestFeaturesOfEveryFamily(t *testing.T) {
 			for kind := range FeatureKind(FeatureKinds) {
 				for _, chunk := range []int{1, 4} {
 					seen := newShown(kind)
-					e, err := New(w, rows, Config{Threads: 2, Context: 8, Batch: chunk, Observer: seen, FeatureKind: kind})
+					e, err := New(w, rows, Config{Threads: 2, Context: 8, Batch: chunk,
+						Observer: seen, FeatureKind: kind})
 					if w.Arch.PostNorm && kind == Residual {
 						if err == nil || !strings.Contains(err.Error(), "use ffn_input") {
-							t.Fatalf("norms behind the additions have no residual in front of a norm: %v", err)
+							t.Fatalf("norms behind the additions have no residual in front of a "+
+								"norm: %v", err)
 						}
 						continue
 					}
@@ -275,7 +281,8 @@ func TestFeaturesOfEveryFamily(t *testing.T) {
 					}
 					e.Close()
 					if seen.wrong != 0 || len(seen.list) != len(ids) {
-						t.Fatalf("%v: %d events of another kind, %d tokens", kind, seen.wrong, len(seen.list))
+						t.Fatalf("%v: %d events of another kind, %d tokens", kind, seen.wrong,
+							len(seen.list))
 					}
 					sameFeatures(t, fmt.Sprintf("%v in steps of %d", kind, chunk), seen, want)
 				}
@@ -295,7 +302,8 @@ func sameFeatures(t *testing.T, what string, seen *shown, want [][]layerFeatures
 				largest, apart = max(largest, math.Abs(v)), max(apart, math.Abs(v-float64(got[j])))
 			}
 			if !(apart <= 1e-3*largest) || largest == 0 {
-				t.Errorf("%s: position %d, layer %d: apart by %.1e, the largest number is %.1e", what, seen.pos[i], l, apart, largest)
+				t.Errorf("%s: position %d, layer %d: apart by %.1e, the largest number is %.1e",
+					what, seen.pos[i], l, apart, largest)
 			}
 		}
 	}
@@ -327,7 +335,8 @@ func (p *listener) PredictToken(feature []float32, masks [][]uint64) error {
 	return nil
 }
 
-// TestPredictorsAreHandedTheirFeature lets a predictor of each kind listen under every schedule, while an observer is shown another kind, or none.
+// TestPredictorsAreHandedTheirFeature lets a predictor of each kind listen under every schedule,
+// while an observer is shown another kind, or none.
 func TestPredictorsAreHandedTheirFeature(t *testing.T) {
 	w, bundles, geo := tales(t)
 	rows, err := NewResident(w, bundles, geo)
@@ -368,14 +377,17 @@ func TestPredictorsAreHandedTheirFeature(t *testing.T) {
 					cfg.Observer, cfg.FeatureKind = newShown(0), (kind+1)%FeatureKind(FeatureKinds)
 				}
 				run(cfg)
-				layers := map[Schedule]int{OnDemand: w.Shape.Layers, NextLayer: w.Shape.Layers - 1, WholeToken: 1}[schedule]
+				layers := map[Schedule]int{OnDemand: w.Shape.Layers, NextLayer: w.Shape.Layers - 1,
+					WholeToken: 1}[schedule]
 				if len(p.heard) != layers {
-					t.Errorf("%v, schedule %d: asked in %d layers, want %d", kind, schedule, len(p.heard), layers)
+					t.Errorf("%v, schedule %d: asked in %d layers, want %d", kind, schedule,
+						len(p.heard), layers)
 				}
 				for l := range layers {
 					for pos := range ids {
 						if !slices.Equal(p.heard[l][pos], want.list[pos][l]) {
-							t.Fatalf("%v, schedule %d, observed %v: layer %d, position %d was handed something else", kind, schedule, observed, l, pos)
+							t.Fatalf("%v, schedule %d, observed %v: layer %d, position %d was "+
+								"handed something else", kind, schedule, observed, l, pos)
 						}
 					}
 				}
@@ -428,7 +440,8 @@ func TestParseFeatureKind(t *testing.T) {
 			t.Errorf("%v is read as %v, %v", kind, got, err)
 		}
 	}
-	if _, err := ParseFeatureKind("attention"); err == nil || !strings.Contains(err.Error(), "attention_output and residual") {
+	if _, err := ParseFeatureKind("attention"); err == nil || !strings.Contains(err.Error(),
+		"attention_output and residual") {
 		t.Errorf("an unknown kind: %v", err)
 	}
 	w, bundles, geo := tales(t)

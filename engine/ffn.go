@@ -10,17 +10,21 @@ import (
 // grainBytes: less work than this is faster on one thread.
 const grainBytes = 128 << 10
 
-// FFN computes out = downBias + Σ value_i·down_i over the rows of each token, which ascend by unit, and sets its mask to the
-// units whose value is not zero. Without a gate value_i = f(up_i·h + bias_i), with one f(gate_i·h)·(up_i·h). The sum over rows is in neuron order for every
-// element of out, whatever the number of threads and of tokens, which is what makes flash-resident and dense runs bit-equal, and batches and single runs.
+// FFN computes out = downBias + Σ value_i·down_i over the rows of each token, which ascend by unit,
+// and sets its mask to the units whose value is not zero. Without a gate value_i = f(up_i·h +
+// bias_i), with one f(gate_i·h)·(up_i·h). The sum over rows is in neuron order for every element of
+// out, whatever the number of threads and of tokens, which is what makes flash-resident and dense
+// runs bit-equal, and batches and single runs.
 //
-// Where a token has a mask, rows of value zero are added like the others, as the paper's engine does with every predicted row: what a mask
-// costs does not depend on the weights. With true masks there is no such row.
+// Where a token has a mask, rows of value zero are added like the others, as the paper's engine
+// does with every predicted row: what a mask costs does not depend on the weights. With true masks
+// there is no such row.
 func (p *processor) FFN(s *Step) {
 	d, part := p.shape.DModel, p.w.Bundles.Size(p.shape.DModel)
 	p.pool.Run(len(s.Rows), max(1, grainBytes/(part*(p.shape.Rows-1))), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			next := s.Rows[min(i+1, len(s.Rows)-1)].record // scattered rows: ask the cache for the next one early
+			// scattered rows: ask the cache for the next one early
+			next := s.Rows[min(i+1, len(s.Rows)-1)].record
 			for j := range p.lanes {
 				if s.lanes[j].wants(s.Layer, s.Rows[i].Unit) {
 					p.lanes[j].act[i] = p.valueOf(s, j, &s.Rows[i], next)
@@ -51,18 +55,21 @@ func (p *processor) FFN(s *Step) {
 			a, out := &s.lanes[j], p.lanes[j].out
 			for i, at := range a.active {
 				next := s.Rows[a.active[min(i+1, len(a.active)-1)]].record
-				cpu.AxpyFormat(p.w.Bundles, a.values[i], s.Rows[at].record[first:last], out[lo:hi], next[first:last])
+				cpu.AxpyFormat(p.w.Bundles, a.values[i], s.Rows[at].record[first:last], out[lo:hi],
+					next[first:last])
 			}
 		}
 	})
 }
 
-// valueOf is the value of a row for a token: what its down row is multiplied with, zero where the activation function (or a cut) makes it so.
+// valueOf is the value of a row for a token: what its down row is multiplied with, zero where the
+// activation function (or a cut) makes it so.
 func (p *processor) valueOf(s *Step, j int, r *Row, next []byte) float32 {
 	a, layer := &p.lanes[j], &p.w.Layers[s.Layer]
 	part := p.w.Bundles.Size(p.shape.DModel)
 	if p.shape.Rows == 2 {
-		return p.kept(s.Layer, activation(p.arch.Activation, cpu.DotFormat(p.w.Bundles, r.record[:part], a.h, next[:part])+r.bias))
+		return p.kept(s.Layer, activation(p.arch.Activation, cpu.DotFormat(p.w.Bundles,
+			r.record[:part], a.h, next[:part])+r.bias))
 	}
 	gate := cpu.DotFormat(p.w.Bundles, r.record[:part], a.h, next[:part])
 	if layer.GateBias != nil {

@@ -17,19 +17,23 @@ type FlashConfig struct {
 	Window int         // tokens whose rows stay in memory; 0 when Policy is given
 	Policy policy.Spec // in place of a window
 	Layout layout.Options
-	// Capacity is the number of rows that each layer's cache holds (the paper's Req_i); nil = room for every unit.
+	// Capacity is the number of rows that each layer's cache holds (the paper's Req_i); nil = room
+	// for every unit.
 	Capacity []int
-	// Room is the most units of a layer that a step may need at once; what goes beyond is left out and counted. 0 = no limit. With Room and a policy that
-	// keeps K units, caches of K + Room rows never overflow.
+	// Room is the most units of a layer that a step may need at once; what goes beyond is left out
+	// and counted. 0 = no limit. With Room and a policy that keeps K units, caches of K + Room rows
+	// never overflow.
 	Room int
-	// Staging is the size of the buffer that reads on demand arrive in. It grows when a layer needs more, which takes time.
+	// Staging is the size of the buffer that reads on demand arrive in. It grows when a layer needs
+	// more, which takes time.
 	Staging int64
-	// Ahead bounds the buffer of announced reads: what a layer needs beyond half of it goes in chunks, each moved to its rows while the next is read. 0 = the
-	// largest layer's reads.
+	// Ahead bounds the buffer of announced reads: what a layer needs beyond half of it goes in
+	// chunks, each moved to its rows while the next is read. 0 = the largest layer's reads.
 	Ahead int64
 	// Store keeps the rows; nil = main memory, for the CPU. It stays the caller's.
 	Store Store
-	// Dense are the bundles of the first layers, whose rows are all in memory for good (the dense prefix).
+	// Dense are the bundles of the first layers, whose rows are all in memory for good (the dense
+	// prefix).
 	Dense [][]byte
 }
 
@@ -41,8 +45,9 @@ func (c *FlashConfig) residency() policy.Spec {
 	return c.Policy
 }
 
-// Flash keeps the rows of the last tokens in a row cache per layer and reads the others from flash: a layer's when it needs them, or earlier, in the background,
-// when they are announced (ahead.go). The first layers may be dense.
+// Flash keeps the rows of the last tokens in a row cache per layer and reads the others from flash:
+// a layer's when it needs them, or earlier, in the background, when they are announced (ahead.go).
+// The first layers may be dense.
 type Flash struct {
 	reader  flashio.Reader
 	planner *layout.Planner
@@ -61,15 +66,18 @@ type Flash struct {
 }
 
 type flashLayer struct {
-	policy  policy.Policy
-	cache   Cache
-	pending []uint32 // evicted by the policy after the last token; deleted together with the next insertions
+	policy policy.Policy
+	cache  Cache
+	// evicted by the policy after the last token; deleted together with the next insertions
+	pending []uint32
 }
 
-// NewFlash returns rows that are read by reader, which it owns from now on. Requests are aligned to the reader's needs.
+// NewFlash returns rows that are read by reader, which it owns from now on. Requests are aligned to
+// the reader's needs.
 //
 // On an error the reader stays the caller's.
-func NewFlash(w *model.Weights, g layout.Geometry, reader flashio.Reader, cfg FlashConfig) (*Flash, error) {
+func NewFlash(w *model.Weights, g layout.Geometry, reader flashio.Reader, cfg FlashConfig) (*Flash,
+	error) {
 	cfg.Layout.Align = max(cfg.Layout.Align, reader.Mode().Align)
 	planner, err := layout.NewPlanner(g, cfg.Layout)
 	if err != nil {
@@ -79,14 +87,17 @@ func NewFlash(w *model.Weights, g layout.Geometry, reader flashio.Reader, cfg Fl
 		return nil, err
 	}
 	layers := len(w.Layers)
-	if cfg.Window < 0 || cfg.Capacity != nil && len(cfg.Capacity) != layers || len(cfg.Dense) > layers {
-		return nil, fmt.Errorf("engine: window of %d tokens, row caches for %d layers, %d dense layers: a window is 0 or more, the model has %d layers",
+	if cfg.Window < 0 || cfg.Capacity != nil && len(cfg.Capacity) != layers ||
+		len(cfg.Dense) > layers {
+		return nil, fmt.Errorf("engine: window of %d tokens, row caches for %d layers, %d dense "+
+			"layers: a window is 0 or more, the model has %d layers",
 			cfg.Window, len(cfg.Capacity), len(cfg.Dense), layers)
 	}
 	if cfg.Store == nil {
 		cfg.Store = &mainMemory{w, g.Record}
 	}
-	f := &Flash{reader: reader, planner: planner, layers: make([]flashLayer, layers), store: cfg.Store, limit: cfg.Ahead, room: cfg.Room}
+	f := &Flash{reader: reader, planner: planner, layers: make([]flashLayer, layers),
+		store: cfg.Store, limit: cfg.Ahead, room: cfg.Room}
 	for l, data := range cfg.Dense {
 		rows, err := residentRows(w, l, data, g)
 		if err != nil {
@@ -124,7 +135,8 @@ func (f *Flash) addLayer(l int, g layout.Geometry, cfg *FlashConfig) error {
 func (f *Flash) Masked(layer int) bool { return layer >= len(f.dense) }
 
 // Layer implements Rows: decide, read, copy. What was announced is waited for.
-func (f *Flash) Layer(layer int, need []uint64, now func() units.Nanos, ev *LayerEvent) ([]Row, error) {
+func (f *Flash) Layer(layer int, need []uint64, now func() units.Nanos, ev *LayerEvent) ([]Row,
+	error) {
 	start := now()
 	ev.Predict, ev.IO, ev.Memory = Span{Start: start}, Span{Start: start}, Span{Start: start}
 	if layer < len(f.dense) {
@@ -159,7 +171,8 @@ func (f *Flash) Layer(layer int, need []uint64, now func() units.Nanos, ev *Laye
 		return nil, err
 	}
 	end := now()
-	ev.Predict, ev.IO, ev.Memory = Span{start, decided - start}, Span{decided, read - decided}, Span{read, end - read}
+	ev.Predict, ev.IO, ev.Memory = Span{start, decided - start}, Span{decided, read - decided},
+		Span{read, end - read}
 	ev.count(&f.decision, &f.plan)
 	ev.Copied = units.Bytes(copied+len(f.decision.Load)) * f.planner.Geometry().Record
 	err = f.collect(s, need)
@@ -183,8 +196,10 @@ func (ev *LayerEvent) count(d *policy.Decision, plan *layout.Plan) {
 	ev.Requests, ev.Bytes = len(plan.Requests), plan.Bytes
 }
 
-// update deletes what was evicted after the last token, inserts what was read, and keeps what is evicted after this one.
-func (s *flashLayer) update(d *policy.Decision, records []int64, staging []byte) (copied int, err error) {
+// update deletes what was evicted after the last token, inserts what was read, and keeps what is
+// evicted after this one.
+func (s *flashLayer) update(d *policy.Decision, records []int64, staging []byte) (copied int,
+	err error) {
 	copied = s.cache.Delete(s.pending)
 	if err := s.cache.Insert(d.Load, staging, records); err != nil {
 		return copied, err
@@ -202,7 +217,8 @@ func (f *Flash) prepare() error {
 	}
 	f.requests = f.requests[:0]
 	for _, r := range f.plan.Requests {
-		f.requests = append(f.requests, flashio.Request{Offset: r.Offset, Buf: f.staging[r.Buf : r.Buf+r.Length]})
+		f.requests = append(f.requests, flashio.Request{Offset: r.Offset,
+			Buf: f.staging[r.Buf : r.Buf+r.Length]})
 	}
 	return nil
 }

@@ -11,15 +11,21 @@ type GenerateOptions struct {
 	MaxTokens int // tokens to generate after each prompt
 	Sampling  Sampling
 	Stop      map[uint32]bool // ids that end the text; the ending id is not part of the result
-	Vocab     int             // ids from here on are never chosen: rows of the embedding that the tokenizer has no token for; 0 = all are
-	Chunk     int             // prompt tokens that go through the model together; 0 = 1
-	// Masks gives the active units for the token of a sequence at a position, for Flash rows; nil for Resident rows.
+	// ids from here on are never chosen: rows of the embedding that the tokenizer has no token for;
+	// 0 = all are
+	Vocab int
+	Chunk int // prompt tokens that go through the model together; 0 = 1
+	// Masks gives the active units for the token of a sequence at a position, for Flash rows; nil
+	// for Resident rows.
 	Masks func(seq, pos int) ([][]uint64, error)
 }
 
 // Generate is GenerateBatch of one prompt.
-func (e *Engine) Generate(ctx context.Context, prompt []uint32, opt GenerateOptions, emit func(id uint32) error) ([]uint32, error) {
-	list, err := e.GenerateBatch(ctx, [][]uint32{prompt}, opt, func(_ int, id uint32) error { return emit(id) })
+func (e *Engine) Generate(ctx context.Context, prompt []uint32, opt GenerateOptions,
+	emit func(id uint32) error) ([]uint32, error) {
+	list, err := e.GenerateBatch(ctx, [][]uint32{prompt}, opt, func(_ int, id uint32) error {
+		return emit(id)
+	})
 	if list == nil {
 		return nil, err
 	}
@@ -36,11 +42,15 @@ type sequence struct {
 	over    bool
 }
 
-// GenerateBatch runs the prompts side by side, then up to MaxTokens chosen tokens of each, calling emit for each chosen token with its prompt's index
-// as it is known. What a layer needs from flash is read once for all sequences. It returns the chosen tokens; on cancellation those chosen so far, with ctx's error.
+// GenerateBatch runs the prompts side by side, then up to MaxTokens chosen tokens of each, calling
+// emit for each chosen token with its prompt's index as it is known. What a layer needs from flash
+// is read once for all sequences. It returns the chosen tokens; on cancellation those chosen so
+// far, with ctx's error.
 //
-// The last chosen token is not run through the model, as nothing is predicted from it. The texts are those of single runs.
-func (e *Engine) GenerateBatch(ctx context.Context, prompts [][]uint32, opt GenerateOptions, emit func(i int, id uint32) error) ([][]uint32, error) {
+// The last chosen token is not run through the model, as nothing is predicted from it. The texts
+// are those of single runs.
+func (e *Engine) GenerateBatch(ctx context.Context, prompts [][]uint32, opt GenerateOptions,
+	emit func(i int, id uint32) error) ([][]uint32, error) {
 	list, err := e.sequences(prompts, opt)
 	if err != nil {
 		return nil, err
@@ -77,7 +87,8 @@ func (e *Engine) GenerateBatch(ctx context.Context, prompts [][]uint32, opt Gene
 // sequences checks the prompts and prepares a sequence for each.
 func (e *Engine) sequences(prompts [][]uint32, opt GenerateOptions) ([]sequence, error) {
 	if len(prompts) == 0 || len(prompts) > len(e.next) {
-		return nil, fmt.Errorf("engine: %d prompts: 1 to %d are possible; make the engine with more Sequences", len(prompts), len(e.next))
+		return nil, fmt.Errorf("engine: %d prompts: 1 to %d are possible; make the engine with "+
+			"more Sequences", len(prompts), len(e.next))
 	}
 	list := make([]sequence, len(prompts))
 	for i, prompt := range prompts {
@@ -86,7 +97,8 @@ func (e *Engine) sequences(prompts [][]uint32, opt GenerateOptions) ([]sequence,
 			return nil, fmt.Errorf("engine: sequence %d: the prompt has no tokens", seq)
 		}
 		if need := len(prompt) + opt.MaxTokens - 1; need > e.context {
-			return nil, fmt.Errorf("engine: sequence %d: %d prompt tokens and %d new ones need %d positions, the context has %d; ask for fewer",
+			return nil, fmt.Errorf("engine: sequence %d: %d prompt tokens and %d new ones need "+
+				"%d positions, the context has %d; ask for fewer",
 				seq, len(prompt), opt.MaxTokens, need, e.context)
 		}
 		sampler, err := NewSampler(opt.Sampling, seq)
@@ -96,12 +108,14 @@ func (e *Engine) sequences(prompts [][]uint32, opt GenerateOptions) ([]sequence,
 		for _, id := range prompt {
 			sampler.Saw(id)
 		}
-		list[i] = sequence{seq: seq, ids: append([]uint32{}, prompt...), prompt: len(prompt), sampler: sampler}
+		list[i] = sequence{seq: seq, ids: append([]uint32{}, prompt...), prompt: len(prompt),
+			sampler: sampler}
 	}
 	return list, nil
 }
 
-// nextTokens appends the tokens of the next step: one of each sequence that goes on, or a chunk of its prompt, as far as a step has room.
+// nextTokens appends the tokens of the next step: one of each sequence that goes on, or a chunk of
+// its prompt, as far as a step has room.
 func (e *Engine) nextTokens(tokens []Token, list []sequence, opt GenerateOptions) ([]Token, error) {
 	waiting := 0
 	for i := range list {
@@ -131,7 +145,8 @@ func (e *Engine) nextTokens(tokens []Token, list []sequence, opt GenerateOptions
 	return tokens, nil
 }
 
-// choose takes the next token from the logits of the sequence's last one; more is false when there is none.
+// choose takes the next token from the logits of the sequence's last one; more is false when there
+// is none.
 func (s *sequence) choose(logits []float32, opt GenerateOptions) (id uint32, more bool) {
 	if len(s.ids)-s.prompt == opt.MaxTokens {
 		s.over = true

@@ -49,8 +49,9 @@ type goldenCase struct {
 	Argmax []uint32 `json:"argmax"`
 }
 
-// TestGoldenLogits compares with transformers' logits (testdata/tales_golden.json names its version). 2e-3 is far above the
-// rounding of float32 sums of this size and far below the distance between candidates.
+// TestGoldenLogits compares with transformers' logits (testdata/tales_golden.json names its
+// version). 2e-3 is far above the rounding of float32 sums of this size and far below the distance
+// between candidates.
 func TestGoldenLogits(t *testing.T) {
 	const tolerance = 2e-3
 	var golden struct {
@@ -94,7 +95,8 @@ func TestGoldenLogits(t *testing.T) {
 				t.Fatal(err)
 			}
 			for j, got := range logits {
-				want := math.Float32frombits(binary.LittleEndian.Uint32(raw[4*(pos*len(logits)+j):]))
+				want := math.Float32frombits(binary.LittleEndian.Uint32(
+					raw[4*(pos*len(logits)+j):]))
 				worst = max(worst, math.Abs(float64(got)-float64(want)))
 			}
 			if got := argmax(logits); got != c.Argmax[pos] {
@@ -104,6 +106,7 @@ func TestGoldenLogits(t *testing.T) {
 	}
 	t.Logf("largest absolute error %.2e", worst)
 	if worst > tolerance || len(golden.Cases) != 3 {
-		t.Errorf("largest absolute error %.2e over %d prompts, want at most %g over 3", worst, len(golden.Cases), tolerance)
+		t.Errorf("largest absolute error %.2e over %d prompts, want at most %g over 3", worst,
+			len(golden.Cases), tolerance)
 	}
 }

@@ -20,8 +20,9 @@ func Sum(parts []Part) (total units.Bytes) {
 	return total
 }
 
-// Memory is what an engine with a configuration needs besides rows: the resident weights, keys and values, and the activations of a step. Zero values of the
-// configuration count as New takes them; predictors count as an observer of the kind that they take.
+// Memory is what an engine with a configuration needs besides rows: the resident weights, keys and
+// values, and the activations of a step. Zero values of the configuration count as New takes them;
+// predictors count as an observer of the kind that they take.
 func Memory(w *model.Weights, cfg Config) []Part {
 	s := w.Shape
 	sequences := max(cfg.Sequences, 1)
@@ -37,13 +38,15 @@ func Memory(w *model.Weights, cfg Config) []Part {
 	const number = 4 // bytes of a float32
 	return []Part{
 		{"resident weights", w.Bytes()},
-		{"keys and values", units.Bytes(sequences) * units.Bytes(2*number*s.Layers) * units.Bytes(context*kvDim)},
+		{"keys and values", units.Bytes(sequences) * units.Bytes(2*number*s.Layers) *
+			units.Bytes(context*kvDim)},
 		// Of the rows of a step also their values, and which of them are added up.
 		{"activations", units.Bytes(number) * units.Bytes(batch*(lane+2*s.DFFN)+s.Heads*context)},
 	}
 }
 
-// FlashMemory is what flash-resident rows need: the row caches with so many rows per layer, and the staging buffer.
+// FlashMemory is what flash-resident rows need: the row caches with so many rows per layer, and the
+// staging buffer.
 func FlashMemory(g layout.Geometry, capacity []int, staging int64) []Part {
 	const bias, slots = 4, 8 // of a row; of a unit: where its row is, and the other way round
 	rows := units.Bytes(0)

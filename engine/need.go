@@ -5,19 +5,22 @@ import (
 	"math/bits"
 )
 
-// Predictor says which units a layer is going to need. It sets the bits of mask, which it finds clear; feature is of the kind of Predictors (d_model). A set bit may
-// be wrong either way: what is not named is not computed, at a loss.
+// Predictor says which units a layer is going to need. It sets the bits of mask, which it finds
+// clear; feature is of the kind of Predictors (d_model). A set bit may be wrong either way: what is
+// not named is not computed, at a loss.
 type Predictor interface {
 	Predict(layer int, feature []float32, mask []uint64) error
 }
 
-// TokenPredictor names the units of all layers behind the first at once, from the feature of layer 0; masks are by layer, and those behind the first are clear.
+// TokenPredictor names the units of all layers behind the first at once, from the feature of layer
+// 0; masks are by layer, and those behind the first are clear.
 type TokenPredictor interface {
 	PredictToken(feature []float32, masks [][]uint64) error
 }
 
-// Predictors name what is needed. Layer names what a layer needs from that layer's feature; LookAhead what the next layer needs (it is asked with the index of
-// the layer whose feature it gets); Token what all layers behind the first need.
+// Predictors name what is needed. Layer names what a layer needs from that layer's feature;
+// LookAhead what the next layer needs (it is asked with the index of the layer whose feature it
+// gets); Token what all layers behind the first need.
 type Predictors struct {
 	Layer, LookAhead Predictor
 	Token            TokenPredictor
@@ -34,8 +37,9 @@ const (
 	WholeToken                 // all layers' at once, when layer 0 has computed (NeuroPrefetcher)
 )
 
-// bring fetches the rows that the tokens of a step need of its layer, and notes the times. Those of the next layer are announced before the wait for what is
-// under way, but after what has to be read on demand.
+// bring fetches the rows that the tokens of a step need of its layer, and notes the times. Those of
+// the next layer are announced before the wait for what is under way, but after what has to be read
+// on demand.
 func (e *Engine) bring(s *Step) error {
 	if err := e.settle(&s.ev.Wait.Attention); err != nil {
 		return err
@@ -138,8 +142,9 @@ func (e *Engine) predictToken(s *Step) error {
 	return nil
 }
 
-// want sees to it that every token knows what it needs of a layer: from earlier in the step, from a predictor, or from the masks that it came with. Where all rows are
-// in memory and nobody predicts, it needs all.
+// want sees to it that every token knows what it needs of a layer: from earlier in the step, from a
+// predictor, or from the masks that it came with. Where all rows are in memory and nobody predicts,
+// it needs all.
 func (e *Engine) want(s *Step, l int, p Predictor) error {
 	for i := range s.lanes {
 		a, t := &s.lanes[i], &s.Tokens[i]
@@ -158,14 +163,16 @@ func (e *Engine) want(s *Step, l int, p Predictor) error {
 		case len(t.Masks) > l:
 			a.need[l] = t.Masks[l]
 		case e.rows.Masked(l):
-			return fmt.Errorf("no mask: a flash-resident engine needs a predictor, or the masks of a recorded trace of the same tokens")
+			return fmt.Errorf("no mask: a flash-resident engine needs a predictor, or the masks " +
+				"of a recorded trace of the same tokens")
 		}
 	}
 	return nil
 }
 
-// union is what the tokens of a step need of a layer together; nil where they need all. Where rows on flash have no room for all of it, the units
-// with the highest numbers are left out, of the tokens' masks too.
+// union is what the tokens of a step need of a layer together; nil where they need all. Where rows
+// on flash have no room for all of it, the units with the highest numbers are left out, of the
+// tokens' masks too.
 func (e *Engine) union(s *Step, l int) []uint64 {
 	if s.lanes[0].need[l] == nil {
 		return nil
@@ -195,7 +202,8 @@ func (e *Engine) union(s *Step, l int) []uint64 {
 	return e.leaveOut(s, l, all, over)
 }
 
-// leaveOut takes the last units out of a union and out of the masks that it is made of, which may belong to a trace and are copied.
+// leaveOut takes the last units out of a union and out of the masks that it is made of, which may
+// belong to a trace and are copied.
 func (e *Engine) leaveOut(s *Step, l int, all []uint64, over int) []uint64 {
 	kept := e.unions[l]
 	copy(kept, all)

@@ -30,7 +30,8 @@ func (p *told) PredictToken(_ []float32, masks [][]uint64) error {
 	return nil
 }
 
-// TestPredictorsDriveTheEngine lets predictors that know name the rows, from flash and in memory, under every schedule: the bits of the dense run.
+// TestPredictorsDriveTheEngine lets predictors that know name the rows, from flash and in memory,
+// under every schedule: the bits of the dense run.
 func TestPredictorsDriveTheEngine(t *testing.T) {
 	want := recordDense(t, 1, 12)
 	image := packTales(t)
@@ -45,7 +46,8 @@ func TestPredictorsDriveTheEngine(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				rows, err = NewFlash(w, image.Geometry(), reader, FlashConfig{Window: 2, Layout: layout.Options{Coalesce: true}, Dense: bundles[:dense]})
+				rows, err = NewFlash(w, image.Geometry(), reader, FlashConfig{Window: 2,
+					Layout: layout.Options{Coalesce: true}, Dense: bundles[:dense]})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -58,15 +60,16 @@ func TestPredictorsDriveTheEngine(t *testing.T) {
 				t.Fatal(err)
 			}
 			seen := &truths{}
-			e, err := New(w, rows, Config{Threads: 1, Context: 16, Schedule: schedule, Check: check, Observer: seen, Predictors: func(*cpu.Pool) (Predictors, error) {
-				switch schedule {
-				case NextLayer:
-					return Predictors{Layer: now, LookAhead: next}, nil
-				case WholeToken:
-					return Predictors{Layer: now, Token: now}, nil
-				}
-				return Predictors{Layer: now}, nil
-			}})
+			e, err := New(w, rows, Config{Threads: 1, Context: 16, Schedule: schedule, Check: check,
+				Observer: seen, Predictors: func(*cpu.Pool) (Predictors, error) {
+					switch schedule {
+					case NextLayer:
+						return Predictors{Layer: now, LookAhead: next}, nil
+					case WholeToken:
+						return Predictors{Layer: now, Token: now}, nil
+					}
+					return Predictors{Layer: now}, nil
+				}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,11 +80,13 @@ func TestPredictorsDriveTheEngine(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !slices.Equal(logits, want.logits[pos]) {
-					t.Fatalf("schedule %d, from flash %v: position %d has other logits", schedule, flash, pos)
+					t.Fatalf("schedule %d, from flash %v: position %d has other logits", schedule,
+						flash, pos)
 				}
 			}
 			if seen.wrong != 0 || seen.layers != len(want.logits)*len(w.Layers) {
-				t.Errorf("schedule %d, from flash %v: %d of %d true masks are wrong", schedule, flash, seen.wrong, seen.layers)
+				t.Errorf("schedule %d, from flash %v: %d of %d true masks are wrong", schedule,
+					flash, seen.wrong, seen.layers)
 			}
 			e.Close()
 			rows.Close()
@@ -89,7 +94,8 @@ func TestPredictorsDriveTheEngine(t *testing.T) {
 	}
 }
 
-// truths compares the true masks that Check finds with what was active, which is the same with predictors that know.
+// truths compares the true masks that Check finds with what was active, which is the same with
+// predictors that know.
 type truths struct{ layers, wrong int }
 
 func (c *truths) Layer(ev *LayerEvent) error {
@@ -119,8 +125,8 @@ func (c *crowd) Layer(ev *LayerEvent) error {
 
 func (c *crowd) Token(*TokenEvent) error { return nil }
 
-// TestRoomIsNotExceeded limits what a layer may need at once: the caches hold it with what the policy keeps, what goes beyond is counted, and is what
-// the true masks have more.
+// TestRoomIsNotExceeded limits what a layer may need at once: the caches hold it with what the
+// policy keeps, what goes beyond is counted, and is what the true masks have more.
 func TestRoomIsNotExceeded(t *testing.T) {
 	want := recordDense(t, 1, 12)
 	image := packTales(t)
@@ -141,22 +147,27 @@ func TestRoomIsNotExceeded(t *testing.T) {
 				t.Fatal(err)
 			}
 			spec := policy.Spec{Kind: policy.KindWindow, Window: 5, Capacity: kept}
-			rows, err := NewFlash(w, image.Geometry(), reader, FlashConfig{Policy: spec, Layout: layout.Options{Coalesce: true}, Capacity: capacity, Room: room})
+			rows, err := NewFlash(w, image.Geometry(), reader, FlashConfig{Policy: spec,
+				Layout: layout.Options{Coalesce: true}, Capacity: capacity, Room: room})
 			if err != nil {
 				t.Fatal(err)
 			}
 			seen := &crowd{}
-			e, err := New(w, rows, Config{Threads: 1, Context: 16, Schedule: schedule, Check: check, Observer: seen})
+			e, err := New(w, rows, Config{Threads: 1, Context: 16, Schedule: schedule, Check: check,
+				Observer: seen})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for pos := range want.logits {
-				if _, err := e.Forward(Token{Pos: pos, ID: want.ids[pos], Masks: want.masks[pos]}); err != nil {
+				if _, err := e.Forward(Token{Pos: pos, ID: want.ids[pos],
+					Masks: want.masks[pos]}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if seen.most > room || (room == 1024) != (seen.dropped == 0) || seen.dropped > 0 && seen.missing == 0 {
-				t.Errorf("schedule %d, room for %d: at most %d needed, %d left out, %d active units missing", schedule, room, seen.most, seen.dropped, seen.missing)
+			if seen.most > room || (room == 1024) != (seen.dropped == 0) || seen.dropped > 0 &&
+				seen.missing == 0 {
+				t.Errorf("schedule %d, room for %d: at most %d needed, %d left out, %d active "+
+					"units missing", schedule, room, seen.most, seen.dropped, seen.missing)
 			}
 			e.Close()
 			rows.Close()

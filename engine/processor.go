@@ -5,7 +5,8 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
-// processor is the Backend of the CPU: everything is done at once. attention.go, ffn.go and ends.go have its parts.
+// processor is the Backend of the CPU: everything is done at once. attention.go, ffn.go and ends.go
+// have its parts.
 type processor struct {
 	w     *model.Weights
 	arch  *model.Arch
@@ -40,14 +41,17 @@ type slot struct {
 func (p *processor) Prepare(s *Setup) error {
 	w := s.Weights
 	*p = processor{
-		w: w, arch: &w.Arch, shape: w.Shape, pool: p.pool, cut: s.Cut, turns: w.Arch.Rotary.Frequencies(), check: s.Check,
-		all: make([]activations, s.Batch), slots: make([]slot, s.Sequences), context: s.Context, scores: make([]float32, w.Shape.Heads*s.Context),
+		w: w, arch: &w.Arch, shape: w.Shape, pool: p.pool, cut: s.Cut,
+		turns: w.Arch.Rotary.Frequencies(), check: s.Check,
+		all: make([]activations, s.Batch), slots: make([]slot, s.Sequences), context: s.Context,
+		scores: make([]float32, w.Shape.Heads*s.Context),
 	}
 	d, qDim, kvDim := w.Shape.DModel, w.Shape.Heads*w.Shape.HeadDim, w.Shape.KVHeads*w.Shape.HeadDim
 	floats := func(n int) []float32 { return make([]float32, n) }
 	for i := range p.all {
 		p.all[i] = activations{
-			x: floats(d), h: floats(d), out: floats(d), q: floats(qDim), att: floats(qDim), k: floats(kvDim), v: floats(kvDim),
+			x: floats(d), h: floats(d), out: floats(d), q: floats(qDim), att: floats(qDim),
+			k: floats(kvDim), v: floats(kvDim),
 			act: floats(w.Shape.DFFN), wide: floats(w.Arch.Embed), head: floats(w.Shape.Vocab),
 		}
 		for k, kept := range s.Kept {

@@ -11,8 +11,9 @@ import (
 
 // Rows brings the feed-forward rows of a layer to memory. The two kinds are Resident and Flash.
 type Rows interface {
-	// Layer returns the rows of the needed units, ascending by unit and valid until the next call, and fills the Predict, IO and Memory spans
-	// and the counters of ev. Resident rows are all of them, whatever is needed.
+	// Layer returns the rows of the needed units, ascending by unit and valid until the next call,
+	// and fills the Predict, IO and Memory spans and the counters of ev. Resident rows are all of
+	// them, whatever is needed.
 	Layer(layer int, need []uint64, now func() units.Nanos, ev *LayerEvent) ([]Row, error)
 	// Masked says whether the rows of a layer are those that are needed, or all of them.
 	Masked(layer int) bool
@@ -20,7 +21,8 @@ type Rows interface {
 	Reset()
 	// Close frees the memory and the file.
 	Close() error
-	// resident are the rows that are all in memory, by layer; nil for a layer that they are read for.
+	// resident are the rows that are all in memory, by layer; nil for a layer that they are read
+	// for.
 	resident() [][]Row
 }
 
@@ -45,12 +47,14 @@ func NewResident(w *model.Weights, bundles [][]byte, g layout.Geometry) (*Reside
 // residentRows are the rows of a layer whose bundles are in memory.
 func residentRows(w *model.Weights, layer int, data []byte, g layout.Geometry) ([]Row, error) {
 	if len(data) < g.Units*int(g.Stride) {
-		return nil, fmt.Errorf("engine: layer %d: bundles are %d bytes, want %d", layer, len(data), g.Units*int(g.Stride))
+		return nil, fmt.Errorf("engine: layer %d: bundles are %d bytes, want %d", layer, len(data),
+			g.Units*int(g.Stride))
 	}
 	rows := make([]Row, g.Units)
 	for u := range rows {
 		at := u * int(g.Stride)
-		rows[u] = Row{Unit: uint32(u), Slot: int32(u), bias: upBias(&w.Layers[layer], u), record: data[at : at+int(g.Record)]}
+		rows[u] = Row{Unit: uint32(u), Slot: int32(u), bias: upBias(&w.Layers[layer], u),
+			record: data[at : at+int(g.Record)]}
 	}
 	return rows, nil
 }
@@ -63,20 +67,24 @@ func upBias(l *model.Layer, unit int) float32 {
 	return l.UpBias[unit]
 }
 
-// checkRecords demands a geometry whose records are the model's, whole and in its order, and a host that can use them in place.
+// checkRecords demands a geometry whose records are the model's, whole and in its order, and a host
+// that can use them in place.
 func checkRecords(w *model.Weights, g layout.Geometry) error {
 	if g.Split > 1 || g.Order != nil {
-		return fmt.Errorf("engine: a layout of %d parts per record, or of another order: the engine reads bundles in the model's order", g.Split)
+		return fmt.Errorf("engine: a layout of %d parts per record, or of another order: the "+
+			"engine reads bundles in the model's order", g.Split)
 	}
 	if int(g.Record) != w.RecordBytes() || g.Units != w.Shape.DFFN {
-		return fmt.Errorf("engine: %d units of %v per layer: the model has %d of %v", g.Units, g.Record, w.Shape.DFFN, units.Bytes(w.RecordBytes()))
+		return fmt.Errorf("engine: %d units of %v per layer: the model has %d of %v", g.Units,
+			g.Record, w.Shape.DFFN, units.Bytes(w.RecordBytes()))
 	}
 	_, err := ref.Bytes16(make([]byte, 2))
 	return err
 }
 
 // Layer implements Rows.
-func (r *Resident) Layer(layer int, _ []uint64, now func() units.Nanos, ev *LayerEvent) ([]Row, error) {
+func (r *Resident) Layer(layer int, _ []uint64, now func() units.Nanos, ev *LayerEvent) ([]Row,
+	error) {
 	t := now()
 	ev.Predict, ev.IO, ev.Memory = Span{Start: t}, Span{Start: t}, Span{Start: t}
 	return r.rows[layer], nil

@@ -11,15 +11,20 @@ import (
 	"github.com/windrow-sim/windrow/internal/rng"
 )
 
-// Sampling says how the next token is chosen from the logits. The steps are taken in this order, which is that of transformers: penalty, temperature,
-// top-k, top-p, min-p.
+// Sampling says how the next token is chosen from the logits. The steps are taken in this order,
+// which is that of transformers: penalty, temperature, top-k, top-p, min-p.
 type Sampling struct {
-	Temperature float64 `json:"temperature"`          // 0 = greedy: the largest logit, the lower id on a tie
-	TopK        int     `json:"top_k,omitempty"`      // the K most likely tokens; 0 = all
-	TopP        float64 `json:"top_p"`                // nucleus: the smallest set of most likely tokens with at least this probability; 0 or 1 = all
-	MinP        float64 `json:"min_p,omitempty"`      // tokens at least this times as likely as the most likely one; 0 = all
-	Penalty     float64 `json:"repetition,omitempty"` // logits of tokens that were there before are divided by it when positive, else multiplied; 0 or 1 = none (CTRL, section 4.1)
-	Seed        uint64  `json:"seed"`
+	// 0 = greedy: the largest logit, the lower id on a tie
+	Temperature float64 `json:"temperature"`
+	TopK        int     `json:"top_k,omitempty"` // the K most likely tokens; 0 = all
+	// nucleus: the smallest set of most likely tokens with at least this probability; 0 or 1 = all
+	TopP float64 `json:"top_p"`
+	// tokens at least this times as likely as the most likely one; 0 = all
+	MinP float64 `json:"min_p,omitempty"`
+	// logits of tokens that were there before are divided by it when positive, else multiplied; 0
+	// or 1 = none (CTRL, section 4.1)
+	Penalty float64 `json:"repetition,omitempty"`
+	Seed    uint64  `json:"seed"`
 }
 
 // String is the form written into traces and results.
@@ -65,7 +70,8 @@ func (s Sampling) check() error {
 	return nil
 }
 
-// Sampler chooses tokens. Each sequence has a random stream of its own, so that one more sequence changes no other.
+// Sampler chooses tokens. Each sequence has a random stream of its own, so that one more sequence
+// changes no other.
 type Sampler struct {
 	s      Sampling
 	random *rand.Rand
@@ -126,7 +132,8 @@ func (s *Sampler) penalised(logits []float32) []float32 {
 	return s.scaled
 }
 
-// weigh fills order with the tokens that can be chosen and their weights, and returns the sum of these.
+// weigh fills order with the tokens that can be chosen and their weights, and returns the sum of
+// these.
 func (s *Sampler) weigh(logits []float32) (sum float64) {
 	s.order = s.order[:0]
 	top := float64(logits[argmax(logits)])

@@ -42,7 +42,8 @@ func TestNucleusDistribution(t *testing.T) {
 }
 
 func TestSamplerRefuses(t *testing.T) {
-	for _, s := range []Sampling{{Temperature: -1}, {Temperature: math.NaN()}, {TopP: 1.5}, {TopP: -0.1}} {
+	for _, s := range []Sampling{{Temperature: -1}, {Temperature: math.NaN()}, {TopP: 1.5},
+		{TopP: -0.1}} {
 		if _, err := NewSampler(s, 0); err == nil {
 			t.Errorf("%+v gave no error", s)
 		}
@@ -54,7 +55,8 @@ func TestGenerateIsSeeded(t *testing.T) {
 	e := denseEngine(t, 2)
 	generate := func(seed uint64, seq int) []uint32 {
 		ids, err := e.Generate(context.Background(), []uint32{2, 100, 200}, GenerateOptions{
-			Seq: seq, MaxTokens: 12, Sampling: Sampling{Temperature: 1, TopP: 0.95, Seed: seed}}, func(uint32) error { return nil })
+			Seq: seq, MaxTokens: 12, Sampling: Sampling{Temperature: 1, TopP: 0.95, Seed: seed}},
+			func(uint32) error { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,24 +74,31 @@ func TestGenerateIsSeeded(t *testing.T) {
 func TestGenerateStops(t *testing.T) {
 	e := denseEngine(t, 1)
 	prompt := []uint32{2, 100, 200}
-	all, err := e.Generate(context.Background(), prompt, GenerateOptions{MaxTokens: 6}, func(uint32) error { return nil })
+	all, err := e.Generate(context.Background(), prompt, GenerateOptions{MaxTokens: 6},
+		func(uint32) error { return nil })
 	if err != nil || len(all) != 6 {
 		t.Fatalf("%d tokens, %v; want 6", len(all), err)
 	}
 	stop := map[uint32]bool{all[3]: true}
-	cut, err := e.Generate(context.Background(), prompt, GenerateOptions{MaxTokens: 6, Stop: stop}, func(uint32) error { return nil })
+	cut, err := e.Generate(context.Background(), prompt, GenerateOptions{MaxTokens: 6, Stop: stop},
+		func(uint32) error { return nil })
 	if want := all[:slices.Index(all, all[3])]; err != nil || !slices.Equal(cut, want) {
 		t.Fatalf("stopped with %v, %v; want %v", cut, err, want)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	part, err := e.Generate(ctx, prompt, GenerateOptions{MaxTokens: 6}, func(uint32) error { cancel(); return nil })
+	part, err := e.Generate(ctx, prompt, GenerateOptions{MaxTokens: 6}, func(uint32) error {
+		cancel()
+		return nil
+	})
 	if err == nil || len(part) != 1 {
 		t.Fatalf("cancelled after %d tokens with %v; want 1 and an error", len(part), err)
 	}
-	if _, err := e.Generate(context.Background(), nil, GenerateOptions{MaxTokens: 1}, nil); err == nil {
+	if _, err := e.Generate(context.Background(), nil, GenerateOptions{MaxTokens: 1},
+		nil); err == nil {
 		t.Error("an empty prompt gave no error")
 	}
-	if _, err := e.Generate(context.Background(), prompt, GenerateOptions{MaxTokens: 600}, nil); err == nil {
+	if _, err := e.Generate(context.Background(), prompt, GenerateOptions{MaxTokens: 600},
+		nil); err == nil {
 		t.Error("more tokens than positions gave no error")
 	}
 }

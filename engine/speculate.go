@@ -18,22 +18,28 @@ type Speculation struct {
 	Accepted int // of them taken
 }
 
-// Speculate generates with a draft model: it proposes λ tokens one by one, the target computes all of them and one more in a single step, and
-// the longest prefix that it agrees with is kept. A proposal x is accepted with probability min(1, p(x)/q(x)), p and q being the target's and the draft's probabilities
-// after sampling options; the first rejected one is replaced by a draw from (p − q)⁺, normalised. So every token is distributed as the target's own (Leviathan,
-// Kalman and Matias, 2023, Theorem 1), and greedy texts are equal.
+// Speculate generates with a draft model: it proposes λ tokens one by one, the target computes all
+// of them and one more in a single step, and the longest prefix that it agrees with is kept. A
+// proposal x is accepted with probability min(1, p(x)/q(x)), p and q being the target's and the
+// draft's probabilities after sampling options; the first rejected one is replaced by a draw from
+// (p − q)⁺, normalised. So every token is distributed as the target's own (Leviathan, Kalman and
+// Matias, 2023, Theorem 1), and greedy texts are equal.
 //
-// Both engines must have one slot at least and room for λ+1 tokens in the target's step. Rows are resident: a flash-resident target would need the masks of
-// tokens that nobody has recorded.
-func Speculate(ctx context.Context, target, draft *Engine, prompt []uint32, opt SpeculateOptions, emit func(id uint32) error) ([]uint32, Speculation, error) {
+// Both engines must have one slot at least and room for λ+1 tokens in the target's step. Rows are
+// resident: a flash-resident target would need the masks of tokens that nobody has recorded.
+func Speculate(ctx context.Context, target, draft *Engine, prompt []uint32, opt SpeculateOptions,
+	emit func(id uint32) error) ([]uint32, Speculation, error) {
 	var count Speculation
 	switch {
 	case opt.Draft < 1 || opt.Draft+1 > len(target.lanes):
-		return nil, count, fmt.Errorf("engine: %d drafted tokens: 1 to %d are possible; make the target's engine with a larger Batch", opt.Draft, len(target.lanes)-1)
+		return nil, count, fmt.Errorf("engine: %d drafted tokens: 1 to %d are possible; make "+
+			"the target's engine with a larger Batch", opt.Draft, len(target.lanes)-1)
 	case target.shape.Vocab != draft.shape.Vocab:
-		return nil, count, fmt.Errorf("engine: the draft model has a vocabulary of %d, the target of %d: they must be the same", draft.shape.Vocab, target.shape.Vocab)
+		return nil, count, fmt.Errorf("engine: the draft model has a vocabulary of %d, the "+
+			"target of %d: they must be the same", draft.shape.Vocab, target.shape.Vocab)
 	case target.needsMasks() || draft.needsMasks():
-		return nil, count, fmt.Errorf("engine: speculation with rows on flash needs a predictor: recorded masks are of other tokens")
+		return nil, count, fmt.Errorf("engine: speculation with rows on flash needs a " +
+			"predictor: recorded masks are of other tokens")
 	}
 	list, err := target.sequences([][]uint32{prompt}, opt.GenerateOptions)
 	if err == nil {
@@ -76,7 +82,8 @@ type speculation struct {
 
 // round drafts, verifies and appends what was accepted and one token more.
 func (r *speculation) round() error {
-	// The last token of the text is the first of the verification: it is not computed yet, nor is a prompt.
+	// The last token of the text is the first of the verification: it is not computed yet, nor is a
+	// prompt.
 	for r.s.done < len(r.s.ids)-1 {
 		n := min(len(r.target.lanes), len(r.s.ids)-1-r.s.done)
 		if _, err := r.target.Step(r.tokens(r.s.ids[r.s.done:r.s.done+n], r.s.done)); err != nil {
@@ -88,7 +95,8 @@ func (r *speculation) round() error {
 	if err := r.propose(min(r.opt.Draft, left-1)); err != nil {
 		return err
 	}
-	logits, err := r.target.Step(r.tokens(append([]uint32{r.s.ids[len(r.s.ids)-1]}, r.drafted...), r.s.done))
+	logits, err := r.target.Step(r.tokens(append([]uint32{r.s.ids[len(r.s.ids)-1]}, r.drafted...),
+		r.s.done))
 	if err != nil {
 		return err
 	}
@@ -120,7 +128,8 @@ func (r *speculation) propose(n int) error {
 		var logits []float32
 		for ; r.drafts < len(text); r.drafts++ {
 			var err error
-			if logits, err = r.draft.Forward(Token{Seq: r.s.seq, Pos: r.drafts, ID: text[r.drafts], Prefill: r.drafts < r.s.prompt}); err != nil {
+			if logits, err = r.draft.Forward(Token{Seq: r.s.seq, Pos: r.drafts, ID: text[r.drafts],
+				Prefill: r.drafts < r.s.prompt}); err != nil {
 				return err
 			}
 		}
@@ -133,7 +142,8 @@ func (r *speculation) propose(n int) error {
 	return nil
 }
 
-// accept appends the drafted tokens that the target agrees with, then one of its own, and returns how many of the first.
+// accept appends the drafted tokens that the target agrees with, then one of its own, and returns
+// how many of the first.
 func (r *speculation) accept(logits [][]float32) (kept int) {
 	for i := 0; ; i++ {
 		own := limited(logits[i], r.opt.Vocab)

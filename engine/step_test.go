@@ -23,9 +23,11 @@ func single(t *testing.T, e *Engine, sequences [][]uint32) [][][]float32 {
 	return all
 }
 
-// TestStepsOfSeveralTokens runs up to eight sequences side by side, prompts in chunks, and demands the bits of single runs.
+// TestStepsOfSeveralTokens runs up to eight sequences side by side, prompts in chunks, and demands
+// the bits of single runs.
 func TestStepsOfSeveralTokens(t *testing.T) {
-	for _, name := range []string{"opt", "opt-350m", "llama-relu", "mistral-window", "falcon-40b", "persimmon", "phi-relu"} {
+	for _, name := range []string{"opt", "opt-350m", "llama-relu", "mistral-window", "falcon-40b",
+		"persimmon", "phi-relu"} {
 		t.Run(name, func(t *testing.T) {
 			const sequences, prompt, length = 8, 6, 14
 			ids := make([][]uint32, sequences)
@@ -41,7 +43,8 @@ func TestStepsOfSeveralTokens(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e, err := New(w, rows, Config{Threads: 2, Sequences: sequences, Batch: sequences * prompt / 2})
+			e, err := New(w, rows, Config{Threads: 2, Sequences: sequences, Batch: sequences *
+				prompt / 2})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +57,8 @@ func TestStepsOfSeveralTokens(t *testing.T) {
 				}
 				for i, token := range tokens {
 					if !slices.Equal(logits[i], want[token.Slot][token.Pos]) {
-						t.Fatalf("sequence %d, position %d: the logits are not those of a single run", token.Slot, token.Pos)
+						t.Fatalf("sequence %d, position %d: the logits are not those of a "+
+							"single run", token.Slot, token.Pos)
 					}
 				}
 			}
@@ -81,9 +85,11 @@ func TestStepsOfSeveralTokens(t *testing.T) {
 }
 
 func TestStepRefuses(t *testing.T) {
-	e, _, _ := newDense(t, filepath.Join(familiesDir, "opt"), Config{Threads: 1, Sequences: 2, Context: 3})
+	e, _, _ := newDense(t, filepath.Join(familiesDir, "opt"), Config{Threads: 1, Sequences: 2,
+		Context: 3})
 	for i, tokens := range [][]Token{
-		nil, {{}, {}, {}}, {{Slot: 2}}, {{Slot: -1}}, {{Pos: 1}}, {{ID: 96}}, {{}, {Pos: 2}}, {{}, {}},
+		nil, {{}, {}, {}}, {{Slot: 2}}, {{Slot: -1}}, {{Pos: 1}}, {{ID: 96}}, {{}, {Pos: 2}},
+		{{}, {}},
 	} {
 		if _, err := e.Step(tokens); err == nil {
 			t.Errorf("step %d was taken: %v", i, tokens)

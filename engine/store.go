@@ -21,7 +21,8 @@ type mainMemory struct {
 func (m *mainMemory) Staging(size int64) ([]byte, error) {
 	buf := flashio.AlignedBuffer(int(size), layout.StagingAlign)
 	if buf == nil {
-		return nil, fmt.Errorf("engine: no memory for a staging buffer of %v: %w; use a smaller window or --chunk", units.Bytes(size), flashio.ErrEnvironment)
+		return nil, fmt.Errorf("engine: no memory for a staging buffer of %v: %w; use a smaller "+
+			"window or --chunk", units.Bytes(size), flashio.ErrEnvironment)
 	}
 	clear(buf)
 	return buf, nil
@@ -49,7 +50,8 @@ type memoryCache struct {
 // Insert implements Cache.
 func (c *memoryCache) Insert(list []uint32, staging []byte, at []int64) error {
 	for i, u := range list {
-		if err := c.Cache.Insert(u, staging[at[i]:at[i]+c.record], upBias(c.layer, int(u))); err != nil {
+		if err := c.Cache.Insert(u, staging[at[i]:at[i]+c.record], upBias(c.layer,
+			int(u))); err != nil {
 			return err
 		}
 	}

@@ -23,7 +23,8 @@ import (
 
 func TestRecorderOfFeatures(t *testing.T) {
 	var got [][]byte
-	r := newFor(t, traces.Header{Layers: 1, Units: 64, FeatureKind: traces.FFNInput, FeatureWidth: 3}, func(tok *traces.Token) error {
+	r := newFor(t, traces.Header{Layers: 1, Units: 64, FeatureKind: traces.FFNInput,
+		FeatureWidth: 3}, func(tok *traces.Token) error {
 		got = append(got, slices.Clone(tok.Feature[0]))
 		return nil
 	})
@@ -41,11 +42,14 @@ func TestRecorderOfFeatures(t *testing.T) {
 		t.Errorf("features (-want +got):\n%s", d)
 	}
 	err := r.Layer(&engine.LayerEvent{Active: []uint64{0}, Feature: []float32{1}})
-	if err == nil || !strings.Contains(err.Error(), "layer 0 has a feature of 1 numbers of kind ffn_input: those of the trace have 3") {
+	if err == nil || !strings.Contains(err.Error(), "layer 0 has a feature of 1 numbers of kind "+
+		"ffn_input: those of the trace have 3") {
 		t.Errorf("a feature of another width: %v", err)
 	}
-	err = r.Layer(&engine.LayerEvent{Active: []uint64{0}, Feature: []float32{1, 2, 3}, FeatureKind: engine.Residual})
-	if err == nil || !strings.Contains(err.Error(), "of kind residual: those of the trace have 3 and are of kind ffn_input") {
+	err = r.Layer(&engine.LayerEvent{Active: []uint64{0}, Feature: []float32{1, 2, 3},
+		FeatureKind: engine.Residual})
+	if err == nil || !strings.Contains(err.Error(), "of kind residual: those of the trace have "+
+		"3 and are of kind ffn_input") {
 		t.Errorf("a feature of another kind: %v", err)
 	}
 }
@@ -72,7 +76,8 @@ type tales struct {
 func openTales(t *testing.T) *tales {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tales.flash.safetensors")
-	if _, err := model.Pack(context.Background(), "../examples/models/tales", path, model.PackOptions{}); err != nil {
+	if _, err := model.Pack(context.Background(), "../examples/models/tales", path,
+		model.PackOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	image, err := model.OpenImage(path)
@@ -81,8 +86,9 @@ func openTales(t *testing.T) *tales {
 	}
 	t.Cleanup(func() { image.Close() })
 	m := &tales{head: traces.Header{
-		UnitKind: traces.Neuron, Layers: image.Shape.Layers, Units: image.Shape.DFFN, HasMagnitude: true,
-		FeatureKind: traces.FFNInput, FeatureWidth: image.Shape.DModel,
+		UnitKind: traces.Neuron, Layers: image.Shape.Layers, Units: image.Shape.DFFN,
+		HasMagnitude: true,
+		FeatureKind:  traces.FFNInput, FeatureWidth: image.Shape.DModel,
 	}}
 	if m.weights, err = image.Weights(); err != nil {
 		t.Fatal(err)
@@ -118,7 +124,8 @@ func (m *tales) prompts(t *testing.T, n int) [][]uint32 {
 }
 
 // record runs the prompts in batches and returns the trace.
-func (m *tales) record(t *testing.T, prompts [][]uint32, size, chunk int, watch func(engine.Observer) engine.Observer) *traces.Memory {
+func (m *tales) record(t *testing.T, prompts [][]uint32, size, chunk int,
+	watch func(engine.Observer) engine.Observer) *traces.Memory {
 	t.Helper()
 	trace := &traces.Memory{Head: m.head}
 	order := NewInOrder(appendFunc(func(tok *traces.Token) error {
@@ -129,14 +136,19 @@ func (m *tales) record(t *testing.T, prompts [][]uint32, size, chunk int, watch 
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(m.weights, m.rows, engine.Config{Threads: 1, Sequences: size, Batch: size - 1 + chunk, Observer: watch(r), FeatureKind: r.FeatureKind()})
+	e, err := engine.New(m.weights, m.rows, engine.Config{Threads: 1, Sequences: size, Batch: size -
+		1 + chunk, Observer: watch(r), FeatureKind: r.FeatureKind()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
 	for from := 0; from < len(prompts); from += size {
-		opt := engine.GenerateOptions{Seq: from, MaxTokens: 7, Sampling: engine.Sampling{Temperature: 0.8, Seed: 3}, Vocab: m.text.VocabSize(), Chunk: chunk}
-		if _, err := e.GenerateBatch(context.Background(), prompts[from:min(from+size, len(prompts))], opt, func(int, uint32) error { return nil }); err != nil {
+		opt := engine.GenerateOptions{Seq: from, MaxTokens: 7, Sampling: engine.Sampling{
+			Temperature: 0.8, Seed: 3}, Vocab: m.text.VocabSize(), Chunk: chunk}
+		if _, err := e.GenerateBatch(context.Background(),
+			prompts[from:min(from+size, len(prompts))], opt, func(int, uint32) error {
+				return nil
+			}); err != nil {
 			t.Fatal(err)
 		}
 		if err := order.Flush(); err != nil {
@@ -172,7 +184,8 @@ func TestKindsOfTracesAreTheEngines(t *testing.T) {
 	}
 }
 
-// The feature of every token and layer is what the engine showed, to what float16 can tell, and differs from layer to layer.
+// The feature of every token and layer is what the engine showed, to what float16 can tell, and
+// differs from layer to layer.
 func TestFeaturesAreTheEngines(t *testing.T) {
 	for _, kind := range traces.FeatureKinds() {
 		t.Run(kind, func(t *testing.T) { sameAsShown(t, kind) })
@@ -183,7 +196,10 @@ func sameAsShown(t *testing.T, kind string) {
 	m := openTales(t)
 	m.head.FeatureKind = kind
 	seen := &inputs{}
-	trace := m.record(t, m.prompts(t, 2), 1, 1, func(o engine.Observer) engine.Observer { seen.Observer = o; return seen })
+	trace := m.record(t, m.prompts(t, 2), 1, 1, func(o engine.Observer) engine.Observer {
+		seen.Observer = o
+		return seen
+	})
 	if len(trace.List) < 14 || len(seen.list) != len(trace.List)*m.head.Layers {
 		t.Fatalf("%d tokens, %d layers seen", len(trace.List), len(seen.list))
 	}
@@ -206,7 +222,8 @@ func sameAsShown(t *testing.T, kind string) {
 	}
 }
 
-// A batch gives the rows of single runs in the order of single runs: masks, magnitudes, features of each kind, whatever the chunks.
+// A batch gives the rows of single runs in the order of single runs: masks, magnitudes, features of
+// each kind, whatever the chunks.
 func TestBatchesRecordTheRowsOfSingleRuns(t *testing.T) {
 	for _, kind := range traces.FeatureKinds() {
 		t.Run(kind, func(t *testing.T) { sameInBatches(t, kind) })
@@ -218,7 +235,8 @@ func sameInBatches(t *testing.T, kind string) {
 	m.head.FeatureKind = kind
 	prompts := m.prompts(t, 5)
 	for i := range prompts {
-		prompts[i] = prompts[i][:max(1, len(prompts[i])-2*i)] // of several lengths, so that sequences end at several steps
+		// of several lengths, so that sequences end at several steps
+		prompts[i] = prompts[i][:max(1, len(prompts[i])-2*i)]
 	}
 	want := m.record(t, prompts, 1, 1, unwatched)
 	for _, c := range []struct{ size, chunk int }{{3, 1}, {5, 4}, {2, 16}, {1, 3}} {
@@ -229,7 +247,9 @@ func sameInBatches(t *testing.T, kind string) {
 			}
 			for i, tok := range got.List {
 				if single := &want.List[i]; !reflect.DeepEqual(tok, *single) {
-					t.Fatalf("token %d is sequence %d, position %d, of single runs sequence %d, position %d, or its layers differ", i, tok.Seq, tok.Pos, single.Seq, single.Pos)
+					t.Fatalf("token %d is sequence %d, position %d, of single runs sequence %d, "+
+						"position %d, or its layers differ", i, tok.Seq, tok.Pos, single.Seq,
+						single.Pos)
 				}
 			}
 		})
@@ -264,10 +284,12 @@ func TestInOrder(t *testing.T) {
 	if err := add(7, 0); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"4.0[[40]]", "4.1[[41]]", "5.0[[50]]", "5.1[[51]]", "6.0[[60]]", "6.1[[61]]", "7.0[[70]]"}; !slices.Equal(got, want) {
+	if want := []string{"4.0[[40]]", "4.1[[41]]", "5.0[[50]]", "5.1[[51]]", "6.0[[60]]",
+		"6.1[[61]]", "7.0[[70]]"}; !slices.Equal(got, want) {
 		t.Errorf("in all %v, want %v", got, want)
 	}
-	if err := add(6, 2); err == nil || !strings.Contains(err.Error(), "sequence 6, position 2: comes after sequence 7 has begun") {
+	if err := add(6, 2); err == nil || !strings.Contains(err.Error(),
+		"sequence 6, position 2: comes after sequence 7 has begun") {
 		t.Errorf("a token that is too late: %v", err)
 	}
 }

@@ -7,9 +7,10 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// InOrder is an Appender that brings the tokens of sequences that run side by side into the order of a trace: one sequence after the
-// other. Tokens of the first sequence pass; those of later ones are copied and wait for Flush, which the caller calls when all are
-// complete. Of B sequences of n tokens, up to (B−1)·n wait, each as large as in the trace. Single sequences never wait.
+// InOrder is an Appender that brings the tokens of sequences that run side by side into the order
+// of a trace: one sequence after the other. Tokens of the first sequence pass; those of later ones
+// are copied and wait for Flush, which the caller calls when all are complete. Of B sequences of n
+// tokens, up to (B−1)·n wait, each as large as in the trace. Single sequences never wait.
 type InOrder struct {
 	out   Appender
 	first uint32 // sequence that passes
@@ -22,15 +23,16 @@ func NewInOrder(out Appender) *InOrder {
 	return &InOrder{out: out, held: map[uint32][]traces.Token{}}
 }
 
-// Append passes a token on or keeps a copy. The first sequence is that of the first token after NewInOrder or Flush; a token of an
-// earlier one is an error, as it comes too late.
+// Append passes a token on or keeps a copy. The first sequence is that of the first token after
+// NewInOrder or Flush; a token of an earlier one is an error, as it comes too late.
 func (o *InOrder) Append(t *traces.Token) error {
 	if !o.begun {
 		o.begun, o.first = true, t.Seq
 	}
 	switch {
 	case t.Seq < o.first:
-		return fmt.Errorf("record: sequence %d, position %d: comes after sequence %d has begun: the first token of a batch must be of its first sequence", t.Seq, t.Pos, o.first)
+		return fmt.Errorf("record: sequence %d, position %d: comes after sequence %d has begun: "+
+			"the first token of a batch must be of its first sequence", t.Seq, t.Pos, o.first)
 	case t.Seq == o.first:
 		return o.out.Append(t)
 	}
@@ -38,7 +40,8 @@ func (o *InOrder) Append(t *traces.Token) error {
 	return nil
 }
 
-// Flush passes on what waits, in order, and begins anew: the next token may be of any sequence behind these.
+// Flush passes on what waits, in order, and begins anew: the next token may be of any sequence
+// behind these.
 func (o *InOrder) Flush() error {
 	order := make([]uint32, 0, len(o.held))
 	for seq := range o.held {
@@ -60,7 +63,8 @@ func (o *InOrder) Flush() error {
 // clone copies a token with all that it points to.
 func clone(t *traces.Token) traces.Token {
 	c := *t
-	c.Active, c.Predicted, c.Magnitude, c.Feature = rows(t.Active), rows(t.Predicted), rows(t.Magnitude), rows(t.Feature)
+	c.Active, c.Predicted, c.Magnitude, c.Feature = rows(t.Active), rows(t.Predicted),
+		rows(t.Magnitude), rows(t.Feature)
 	return c
 }
 

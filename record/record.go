@@ -1,9 +1,11 @@
-// Package record turns what an engine does into a trace: an engine.Observer that captures the true activation mask of every layer and
-// token and, when the trace's header asks for them, the magnitudes of the active units and the features that predictors learn from. It
-// knows engine and traces, which know nothing of each other.
+// Package record turns what an engine does into a trace: an engine.Observer that captures the true
+// activation mask of every layer and token and, when the trace's header asks for them, the
+// magnitudes of the active units and the features that predictors learn from. It knows engine and
+// traces, which know nothing of each other.
 //
-// Tokens arrive in the order in which the engine computes them. Of sequences that run side by side that is not the order of a trace:
-// InOrder stands between Recorder and trace and holds back what comes too early.
+// Tokens arrive in the order in which the engine computes them. Of sequences that run side by side
+// that is not the order of a trace: InOrder stands between Recorder and trace and holds back what
+// comes too early.
 package record
 
 import (
@@ -15,7 +17,8 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Appender takes whole tokens: *traces.Writer, or a slice in tests. The token is valid during the call only.
+// Appender takes whole tokens: *traces.Writer, or a slice in tests. The token is valid during the
+// call only.
 type Appender interface {
 	Append(t *traces.Token) error
 }
@@ -41,10 +44,12 @@ func New(out Appender, layers, words int) *Recorder {
 	return &Recorder{out: out, layers: layers, words: words}
 }
 
-// NewFor returns a Recorder of what the header of a trace promises: masks of its layers and units, magnitudes, features. The engine must be
-// made with the Recorder's FeatureKind. Predicted masks it does not tell.
+// NewFor returns a Recorder of what the header of a trace promises: masks of its layers and units,
+// magnitudes, features. The engine must be made with the Recorder's FeatureKind. Predicted masks it
+// does not tell.
 func NewFor(out Appender, h *traces.Header) (*Recorder, error) {
-	r := &Recorder{out: out, layers: h.Layers, words: h.Words(), magnitudes: h.HasMagnitude, width: h.FeatureWidth}
+	r := &Recorder{out: out, layers: h.Layers, words: h.Words(), magnitudes: h.HasMagnitude,
+		width: h.FeatureWidth}
 	if h.FeatureKind != "" {
 		var err error
 		if r.kind, err = engine.ParseFeatureKind(h.FeatureKind); err != nil {
@@ -52,7 +57,8 @@ func NewFor(out Appender, h *traces.Header) (*Recorder, error) {
 		}
 	}
 	if h.HasPredicted {
-		return nil, fmt.Errorf("record: the header promises predicted masks: the engine tells true ones only")
+		return nil, fmt.Errorf("record: the header promises predicted masks: the engine tells " +
+			"true ones only")
 	}
 	return r, nil
 }
@@ -85,7 +91,8 @@ func (r *Recorder) lane(i int) *lane {
 func (r *Recorder) Layer(ev *engine.LayerEvent) error {
 	a := r.lane(ev.Lane)
 	if ev.Layer != a.next || ev.Layer >= r.layers || len(ev.Active) != r.words {
-		return fmt.Errorf("record: layer %d with %d mask words does not fit a trace of %d layers (layer %d is next)",
+		return fmt.Errorf("record: layer %d with %d mask words does not fit a trace of %d "+
+			"layers (layer %d is next)",
 			ev.Layer, len(ev.Active), r.layers, a.next)
 	}
 	copy(a.token.Active[ev.Layer], ev.Active)
@@ -100,7 +107,9 @@ func (r *Recorder) Layer(ev *engine.LayerEvent) error {
 	}
 	if r.width > 0 {
 		if ev.FeatureKind != r.kind || len(ev.Feature) != r.width {
-			return fmt.Errorf("record: layer %d has a feature of %d numbers of kind %v: those of the trace have %d and are of kind %v", ev.Layer, len(ev.Feature), ev.FeatureKind, r.width, r.kind)
+			return fmt.Errorf("record: layer %d has a feature of %d numbers of kind %v: those "+
+				"of the trace have %d and are of kind %v", ev.Layer, len(ev.Feature),
+				ev.FeatureKind, r.width, r.kind)
 		}
 		halves(a.token.Feature[ev.Layer], ev.Feature)
 	}
@@ -108,8 +117,8 @@ func (r *Recorder) Layer(ev *engine.LayerEvent) error {
 	return nil
 }
 
-// halves writes numbers as little-endian float16, rounded to the nearest; what is too large for one becomes infinite, and a check of the
-// trace says so.
+// halves writes numbers as little-endian float16, rounded to the nearest; what is too large for one
+// becomes infinite, and a check of the trace says so.
 func halves(dst []byte, src []float32) {
 	for i, v := range src {
 		binary.LittleEndian.PutUint16(dst[2*i:], ref.F32ToF16(v))

@@ -26,11 +26,13 @@ func TestRecorderKeepsOrderAndPhase(t *testing.T) {
 	r := New(&got, 2, 1)
 	for pos := range 3 {
 		for l := range 2 {
-			if err := r.Layer(&engine.LayerEvent{Layer: l, Active: []uint64{uint64(10*pos + l)}}); err != nil {
+			if err := r.Layer(&engine.LayerEvent{Layer: l, Active: []uint64{
+				uint64(10*pos + l)}}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		ev := engine.TokenEvent{Token: engine.Token{Seq: 4, Pos: pos, ID: uint32(100 + pos), Prefill: pos < 2}}
+		ev := engine.TokenEvent{Token: engine.Token{Seq: 4, Pos: pos, ID: uint32(100 + pos),
+			Prefill: pos < 2}}
 		if err := r.Token(&ev); err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +45,8 @@ func TestRecorderKeepsOrderAndPhase(t *testing.T) {
 		if pos == 2 {
 			phase = traces.Decode
 		}
-		if tok.Seq != 4 || tok.Pos != uint32(pos) || tok.ID != uint32(100+pos) || tok.Phase != phase ||
+		if tok.Seq != 4 || tok.Pos != uint32(pos) || tok.ID != uint32(100+pos) ||
+			tok.Phase != phase ||
 			tok.Active[0][0] != uint64(10*pos) || tok.Active[1][0] != uint64(10*pos+1) {
 			t.Errorf("token %d recorded as %+v", pos, tok)
 		}
@@ -71,15 +74,20 @@ func TestRecorderRefusesWrongShapes(t *testing.T) {
 
 func TestRecorderOfMagnitudes(t *testing.T) {
 	var magnitudes [][]byte
-	r := newFor(t, traces.Header{Layers: 2, Units: 64, HasMagnitude: true}, func(tok *traces.Token) error {
-		for _, m := range tok.Magnitude {
-			magnitudes = append(magnitudes, slices.Clone(m))
-		}
-		return nil
-	})
-	for i, values := range [][]float32{{1, 0, 2}, {}, {-0.5}, {8, 1, 1, 1}} { // two tokens of two layers; the value of zero is no active unit
-		mask := uint64(1)<<len(slices.DeleteFunc(slices.Clone(values), func(v float32) bool { return v == 0 })) - 1
-		if err := r.Layer(&engine.LayerEvent{Layer: i % 2, Active: []uint64{mask}, Values: values}); err != nil {
+	r := newFor(t, traces.Header{Layers: 2, Units: 64, HasMagnitude: true},
+		func(tok *traces.Token) error {
+			for _, m := range tok.Magnitude {
+				magnitudes = append(magnitudes, slices.Clone(m))
+			}
+			return nil
+		})
+	// two tokens of two layers; the value of zero is no active unit
+	for i, values := range [][]float32{{1, 0, 2}, {}, {-0.5}, {8, 1, 1, 1}} {
+		mask := uint64(1)<<len(slices.DeleteFunc(slices.Clone(values), func(v float32) bool {
+			return v == 0
+		})) - 1
+		if err := r.Layer(&engine.LayerEvent{Layer: i % 2, Active: []uint64{mask},
+			Values: values}); err != nil {
 			t.Fatal(err)
 		}
 		if i%2 == 1 {
@@ -90,26 +98,30 @@ func TestRecorderOfMagnitudes(t *testing.T) {
 	}
 	want := [][]byte{
 		{traces.MagnitudeCode(1), traces.MagnitudeCode(2)}, {}, {traces.MagnitudeCode(0.5)},
-		{traces.MagnitudeCode(8), traces.MagnitudeCode(1), traces.MagnitudeCode(1), traces.MagnitudeCode(1)},
+		{traces.MagnitudeCode(8), traces.MagnitudeCode(1), traces.MagnitudeCode(1),
+			traces.MagnitudeCode(1)},
 	}
 	if !slices.EqualFunc(magnitudes, want, slices.Equal[[]byte]) {
 		t.Errorf("recorded %v, want %v", magnitudes, want)
 	}
 }
 
-// What the header does not ask for is not kept, and a token costs no allocation, not even with everything.
+// What the header does not ask for is not kept, and a token costs no allocation, not even with
+// everything.
 func TestRecorderAllocatesNothing(t *testing.T) {
 	for _, head := range []traces.Header{
 		{Layers: 1, Units: 64},
 		{Layers: 1, Units: 64, HasMagnitude: true, FeatureKind: traces.FFNInput, FeatureWidth: 3},
 	} {
 		r := newFor(t, head, func(tok *traces.Token) error {
-			if (tok.Magnitude != nil) != head.HasMagnitude || (tok.Feature != nil) != (head.FeatureWidth > 0) {
+			if (tok.Magnitude != nil) != head.HasMagnitude ||
+				(tok.Feature != nil) != (head.FeatureWidth > 0) {
 				t.Errorf("magnitudes %v, features %v", tok.Magnitude, tok.Feature)
 			}
 			return nil
 		})
-		layer, token := engine.LayerEvent{Active: []uint64{1}, Values: []float32{1}, Feature: []float32{1, 2, 3}}, engine.TokenEvent{}
+		layer, token := engine.LayerEvent{Active: []uint64{1}, Values: []float32{1},
+			Feature: []float32{1, 2, 3}}, engine.TokenEvent{}
 		if n := testing.AllocsPerRun(10, func() {
 			if err := r.Layer(&layer); err != nil {
 				t.Fatal(err)
@@ -145,13 +157,15 @@ func TestRecorderOfSteps(t *testing.T) {
 	}), 2, 1)
 	for layer := range 2 {
 		for lane := range 3 {
-			if err := r.Layer(&engine.LayerEvent{Layer: layer, Lane: lane, Active: []uint64{uint64(10*layer + lane)}}); err != nil {
+			if err := r.Layer(&engine.LayerEvent{Layer: layer, Lane: lane, Active: []uint64{
+				uint64(10*layer + lane)}}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	for lane := range 3 {
-		if err := r.Token(&engine.TokenEvent{Lane: lane, Token: engine.Token{Pos: lane, ID: uint32(7 + lane)}}); err != nil {
+		if err := r.Token(&engine.TokenEvent{Lane: lane, Token: engine.Token{Pos: lane,
+			ID: uint32(7 + lane)}}); err != nil {
 			t.Fatal(err)
 		}
 	}

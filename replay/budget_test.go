@@ -8,8 +8,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 )
 
-// TestLargestWindow tries every budget between the floor and what a long window needs: the window grows with it, what it needs fits, and one token more does
-// not unless the reads in between need a larger buffer.
+// TestLargestWindow tries every budget between the floor and what a long window needs: the window
+// grows with it, what it needs fits, and one token more does not unless the reads in between need a
+// larger buffer.
 func TestLargestWindow(t *testing.T) {
 	m, image, w := syntheticTrace(t)
 	cfg := Config{Layout: layout.Options{Align: 512, Coalesce: true}}
@@ -32,15 +33,18 @@ func TestLargestWindow(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got.Total > budget || got.Window < last || need(got.Window).Total != got.Total {
-			t.Errorf("budget %v: window %d needs %v, with less it was %d", budget, got.Window, got.Total, last)
+			t.Errorf("budget %v: window %d needs %v, with less it was %d", budget, got.Window,
+				got.Total, last)
 		}
 		if more := need(got.Window + 1); got.Window < longestWindow && more.Total <= budget {
-			t.Errorf("budget %v: window %d, but %d needs %v", budget, got.Window, got.Window+1, more.Total)
+			t.Errorf("budget %v: window %d, but %d needs %v", budget, got.Window, got.Window+1,
+				more.Total)
 		}
 		last = got.Window
 	}
 	_, err := LargestWindow(m, m.Tokens(), w, image.Geometry(), cfg, floor.Total-1)
-	if !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), floor.Total.String()) || !strings.Contains(err.Error(), "row caches") {
+	if !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), floor.Total.String()) ||
+		!strings.Contains(err.Error(), "row caches") {
 		t.Errorf("below the floor of %v: %v", floor.Total, err)
 	}
 }

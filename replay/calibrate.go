@@ -14,9 +14,10 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Calibrate sets the host constants that only the engine itself can measure, from the parts of a measured Run that are not
-// I/O: a few tokens on any reader will do, the time of the reads is not looked at. The kernel rates that the probe measured
-// stay, except where they contradict the engine.
+// Calibrate sets the host constants that only the engine itself can measure, from the parts of a
+// measured Run that are not I/O: a few tokens on any reader will do, the time of the reads is not
+// looked at. The kernel rates that the probe measured stay, except where they contradict the
+// engine.
 //
 //	ffn       = RowFixed + rows·record/RowRate
 //	memory    = copies·(CopyFixed + record/CopyRate)
@@ -27,7 +28,8 @@ func Calibrate(host *devicemodels.Host, run *traces.Run, h *traces.Header) error
 	s := collect(run, h.UnitBytes)
 	const fewest = 32 // layers of tokens: below that the slopes are noise
 	if len(s.need) < fewest {
-		return fmt.Errorf("replay: calibration: %d measured layers, %d are needed; replay more tokens", len(s.need), fewest)
+		return fmt.Errorf("replay: calibration: %d measured layers, %d are needed; replay more "+
+			"tokens", len(s.need), fewest)
 	}
 	record := float64(h.UnitBytes)
 	rowFixed, perUnit := line(s.need, s.ffn)
@@ -48,9 +50,10 @@ func Calibrate(host *devicemodels.Host, run *traces.Run, h *traces.Header) error
 	return nil
 }
 
-// CalibrateBatch sets what a batch of reads costs the host besides its reads (waking threads and being woken, a processor that slept
-// while the drive was idle) to what the measured I/O took beyond the simulated: two Runs of one configuration, the simulated one on the
-// device as it is. The cost is not below zero.
+// CalibrateBatch sets what a batch of reads costs the host besides its reads (waking threads and
+// being woken, a processor that slept while the drive was idle) to what the measured I/O took
+// beyond the simulated: two Runs of one configuration, the simulated one on the device as it is.
+// The cost is not below zero.
 func CalibrateBatch(spec *flash.Spec, engine string, simulated, measured *traces.Run) error {
 	batches := 0
 	for _, r := range measured.Rows {
@@ -63,9 +66,11 @@ func CalibrateBatch(spec *flash.Spec, engine string, simulated, measured *traces
 	}
 	cost, known := spec.Engines[engine]
 	if !known {
-		return fmt.Errorf("replay: calibration: the device model has no costs for engine %q", engine)
+		return fmt.Errorf("replay: calibration: the device model has no costs for engine %q",
+			engine)
 	}
-	beyond := measured.Meta.Totals.PartNanos[traces.PartIO] - simulated.Meta.Totals.PartNanos[traces.PartIO]
+	beyond := measured.Meta.Totals.PartNanos[traces.PartIO] -
+		simulated.Meta.Totals.PartNanos[traces.PartIO]
 	cost.Batch = max(cost.Batch+beyond/units.Nanos(batches), 0)
 	spec.Engines[engine] = cost
 	return nil
@@ -116,11 +121,14 @@ func calibrateDense(host *devicemodels.Host, s *samples, h *traces.Header) {
 			host.KVRate = units.Rate(perPosition * 1e9 / slope)
 		}
 	}
-	if rate := host.At(h.DType).KV.Rate; rate > 0 { // what the simulator will charge, be it measured or the roofline
-		fixed -= (stat.Mean(s.pos, nil) + 1) * perPosition * 1e9 / float64(rate) // position p reads p+1
+	// what the simulator will charge, be it measured or the roofline
+	if rate := host.At(h.DType).KV.Rate; rate > 0 {
+		// position p reads p+1
+		fixed -= (stat.Mean(s.pos, nil) + 1) * perPosition * 1e9 / float64(rate)
 	}
 	other := units.Nanos(stat.Mean(s.other, nil)) - host.DenseFixed
-	if head > weights && other > 0 { // one large mat-vec and little else: the best measure of the rate
+	// one large mat-vec and little else: the best measure of the rate
+	if head > weights && other > 0 {
 		host.DenseRate = head.Over(other)
 	}
 	rest := units.Nanos(fixed) - 4*host.DenseFixed
@@ -134,9 +142,9 @@ func calibrateDense(host *devicemodels.Host, s *samples, h *traces.Header) {
 	host.TokenFixed = max(other-host.DenseRate.Time(head), 0)
 }
 
-// line fits y = fixed + slope·x with neither below zero. The slope is Theil and Sen's, the median over pairs of points, which
-// single delays of the host do not turn; the fixed part keeps the mean of y, delays and all, since they are part of what a
-// token takes.
+// line fits y = fixed + slope·x with neither below zero. The slope is Theil and Sen's, the median
+// over pairs of points, which single delays of the host do not turn; the fixed part keeps the mean
+// of y, delays and all, since they are part of what a token takes.
 func line(x, y []float64) (fixed, slope float64) {
 	const most = 600 // points: more pairs than that tell nothing new
 	step := len(x)/most + 1

@@ -13,14 +13,16 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// clocked is a driver whose device says that everything took a microsecond: a stand-in has no clock.
+// clocked is a driver whose device says that everything took a microsecond: a stand-in has no
+// clock.
 type clocked struct{ kernels.Driver }
 
 func (clocked) Elapsed(kernels.Event, kernels.Event) (units.Nanos, error) {
 	return units.Microsecond, nil
 }
 
-// TestPhasesComeFromTheDevice: a device with a clock gives a run its phases, one without gives none.
+// TestPhasesComeFromTheDevice: a device with a clock gives a run its phases, one without gives
+// none.
 func TestPhasesComeFromTheDevice(t *testing.T) {
 	if os.Getenv("WINDROW_CUDA_LIBRARY") != "" {
 		t.Skip("this is about the stand-in")
@@ -46,7 +48,8 @@ func TestPhasesComeFromTheDevice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		result, err := Run(t.Context(), src, w, image.Geometry(), reader, Config{Window: 1, Layout: layout.Options{Coalesce: true}, Backend: b, Store: b})
+		result, err := Run(t.Context(), src, w, image.Geometry(), reader, Config{Window: 1,
+			Layout: layout.Options{Coalesce: true}, Backend: b, Store: b})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,8 +70,11 @@ func TestPhasesComeFromTheDevice(t *testing.T) {
 			}
 		}
 		tokens, layers := units.Nanos(src.Tokens()), units.Nanos(w.Shape.Layers)
-		if p == nil || p.Clock != traces.ClockEvents || p.Compute != tokens*(2*layers+1)*units.Microsecond || p.Scatter != units.Nanos(loads)*units.Microsecond || p.Read == 0 {
-			t.Errorf("phases %+v of %d tokens in %d layers, %d of them with reads", p, tokens, layers, loads)
+		if p == nil || p.Clock != traces.ClockEvents ||
+			p.Compute != tokens*(2*layers+1)*units.Microsecond ||
+			p.Scatter != units.Nanos(loads)*units.Microsecond || p.Read == 0 {
+			t.Errorf("phases %+v of %d tokens in %d layers, %d of them with reads", p, tokens,
+				layers, loads)
 		}
 	}
 }

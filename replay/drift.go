@@ -11,14 +11,15 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// The reference pattern: the same reads every time, so that a change of their speed is a change of the device.
+// The reference pattern: the same reads every time, so that a change of their speed is a change of
+// the device.
 const (
 	referenceReads = 128
 	referenceBytes = 16 * units.KiB
 )
 
-// Drift says how steady the device was while it was measured. Shared and virtual disks move by tens of per cent within
-// seconds; a comparison made while they did is worth nothing, and says so.
+// Drift says how steady the device was while it was measured. Shared and virtual disks move by tens
+// of per cent within seconds; a comparison made while they did is worth nothing, and says so.
 type Drift struct {
 	Rates   []units.Rate `json:"rates"` // of the reference pattern, in order
 	Known   bool         `json:"known"` // there are enough readings to say
@@ -34,24 +35,28 @@ type reference struct {
 	warm     bool
 }
 
-func newReference(reader flashio.Reader, mode flashio.Mode, geo layout.Geometry, cfg Config) (*reference, error) {
+func newReference(reader flashio.Reader, mode flashio.Mode, geo layout.Geometry,
+	cfg Config) (*reference, error) {
 	align := max(int64(mode.Align), 4096)
 	size := (int64(referenceBytes) + align - 1) / align * align
-	r := &reference{reader: reader, buffer: flashio.AlignedBuffer(int(size)*cfg.ReferenceReads, layout.StagingAlign)}
+	r := &reference{reader: reader, buffer: flashio.AlignedBuffer(int(size)*cfg.ReferenceReads,
+		layout.StagingAlign)}
 	if r.buffer == nil {
-		return nil, fmt.Errorf("replay: no memory for the reference reads: %w", flashio.ErrEnvironment)
+		return nil, fmt.Errorf("replay: no memory for the reference reads: %w",
+			flashio.ErrEnvironment)
 	}
 	random := rng.Stream(cfg.Seed, "replay/reference")
 	if places := geo.Size / size; places > 0 {
 		for i := range int64(cfg.ReferenceReads) {
-			r.requests = append(r.requests, flashio.Request{Offset: random.Int64N(places) * size, Buf: r.buffer[i*size : (i+1)*size]})
+			r.requests = append(r.requests, flashio.Request{Offset: random.Int64N(places) * size,
+				Buf: r.buffer[i*size : (i+1)*size]})
 		}
 	}
 	return r, nil
 }
 
-// read takes one reading. The first is made twice and counts once: a device that was idle has caches, credit or power states
-// to use up that it will not have again.
+// read takes one reading. The first is made twice and counts once: a device that was idle has
+// caches, credit or power states to use up that it will not have again.
 func (r *reference) read() error {
 	if len(r.requests) == 0 {
 		return nil
@@ -87,8 +92,8 @@ func (r *reference) finish(cfg Config) error {
 	return nil
 }
 
-// drift compares the medians of thirds of the run: single readings are as noisy as single reads, but when the middle of
-// one third differs from another's, the device has moved.
+// drift compares the medians of thirds of the run: single readings are as noisy as single reads,
+// but when the middle of one third differs from another's, the device has moved.
 func (r *reference) drift() Drift {
 	d := Drift{Rates: r.rates}
 	n := len(r.rates)

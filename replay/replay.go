@@ -21,18 +21,20 @@ import (
 
 // Config is one configuration to measure. It is written whole into the Run.
 type Config struct {
-	Window    int            `json:"window"`
-	Policy    policy.Spec    `json:"policy,omitzero"` // in place of a window
-	Schedule  Schedule       `json:"schedule,omitzero"`
-	Layout    layout.Options `json:"layout"`
-	Threads   int            `json:"threads"`   // compute threads; 0 = all cores
-	Predicted bool           `json:"predicted"` // load and compute by the predicted masks instead of the true ones
-	MaxTokens int            `json:"max_tokens,omitempty"`
-	// ReferenceEvery is the number of tokens between two readings of the reference pattern; 0 = none.
+	Window   int            `json:"window"`
+	Policy   policy.Spec    `json:"policy,omitzero"` // in place of a window
+	Schedule Schedule       `json:"schedule,omitzero"`
+	Layout   layout.Options `json:"layout"`
+	Threads  int            `json:"threads"` // compute threads; 0 = all cores
+	// load and compute by the predicted masks instead of the true ones
+	Predicted bool `json:"predicted"`
+	MaxTokens int  `json:"max_tokens,omitempty"`
+	// ReferenceEvery is the number of tokens between two readings of the reference pattern; 0 =
+	// none.
 	ReferenceEvery int `json:"reference_every"`
 	ReferenceReads int `json:"reference_reads"` // of one reading; 0 = 128
-	// ReferencePause is waited after every reading: a device with credit to spend (a cloud volume, a control group) has spent it on
-	// the reference pattern and needs it for the next token.
+	// ReferencePause is waited after every reading: a device with credit to spend (a cloud volume,
+	// a control group) has spent it on the reference pattern and needs it for the next token.
 	ReferencePause time.Duration `json:"reference_pause_ns"`
 	Seed           uint64        `json:"seed"`
 
@@ -46,9 +48,11 @@ type Config struct {
 
 // Schedule says when reads are asked for, and what is dense; the zero value reads on demand.
 type Schedule struct {
-	Kind    ScheduleKind `json:"kind"`
-	Dense   int          `json:"dense"`             // layers at the start whose units are all in memory
-	Staging units.Bytes  `json:"staging,omitempty"` // read ahead at most so much before rows are moved; 0 = the largest layer's reads
+	Kind ScheduleKind `json:"kind"`
+	// layers at the start whose units are all in memory
+	Dense int `json:"dense"`
+	// read ahead at most so much before rows are moved; 0 = the largest layer's reads
+	Staging units.Bytes `json:"staging,omitempty"`
 }
 
 // ScheduleKind names a schedule, with the words of package sim.
@@ -71,7 +75,8 @@ func (k ScheduleKind) engine() (engine.Schedule, error) {
 	case WholeToken:
 		return engine.WholeToken, nil
 	}
-	return 0, fmt.Errorf("replay: schedule %q: lookahead, token and none are known: %w", k, ErrMismatch)
+	return 0, fmt.Errorf("replay: schedule %q: lookahead, token and none are known: %w", k,
+		ErrMismatch)
 }
 
 // Result is a measured Run with what is needed to judge it.
@@ -81,9 +86,10 @@ type Result struct {
 	Mode  flashio.Mode
 }
 
-// Run replays src on the image's geometry with resident weights w, reading through reader, which it closes. On cancellation it
-// returns what was measured so far together with ctx's error.
-func Run(ctx context.Context, src traces.Source, w *model.Weights, geo layout.Geometry, reader flashio.Reader, cfg Config) (*Result, error) {
+// Run replays src on the image's geometry with resident weights w, reading through reader, which it
+// closes. On cancellation it returns what was measured so far together with ctx's error.
+func Run(ctx context.Context, src traces.Source, w *model.Weights, geo layout.Geometry,
+	reader flashio.Reader, cfg Config) (*Result, error) {
 	if err := fits(src.Header(), w, geo, cfg); err != nil {
 		reader.Close()
 		return nil, err
@@ -116,7 +122,8 @@ func Run(ctx context.Context, src traces.Source, w *model.Weights, geo layout.Ge
 	if err != nil {
 		return nil, err
 	}
-	eng, err := engine.New(w, flash, engine.Config{Threads: cfg.Threads, Context: positions, Schedule: schedule, Backend: cfg.Backend})
+	eng, err := engine.New(w, flash, engine.Config{Threads: cfg.Threads, Context: positions,
+		Schedule: schedule, Backend: cfg.Backend})
 	if err != nil {
 		return nil, err
 	}
@@ -138,8 +145,10 @@ func Run(ctx context.Context, src traces.Source, w *model.Weights, geo layout.Ge
 	return result, err
 }
 
-// drive feeds the tokens to the engine, with readings of the reference pattern between slices of tokens.
-func drive(ctx context.Context, src traces.Source, tokens int, eng *engine.Engine, m *meter, ref *reference, cfg Config) error {
+// drive feeds the tokens to the engine, with readings of the reference pattern between slices of
+// tokens.
+func drive(ctx context.Context, src traces.Source, tokens int, eng *engine.Engine, m *meter,
+	ref *reference, cfg Config) error {
 	var t traces.Token
 	seq := uint32(0)
 	for i := range tokens {
@@ -162,7 +171,8 @@ func drive(ctx context.Context, src traces.Source, tokens int, eng *engine.Engin
 		}
 		seq = t.Seq
 		m.index = uint32(i)
-		token := engine.Token{Seq: int(t.Seq), Pos: int(t.Pos), ID: t.ID, Prefill: t.Phase == traces.Prefill, Masks: cfg.masks(&t)}
+		token := engine.Token{Seq: int(t.Seq), Pos: int(t.Pos), ID: t.ID,
+			Prefill: t.Phase == traces.Prefill, Masks: cfg.masks(&t)}
 		if _, err := eng.Forward(token); err != nil {
 			return err
 		}
@@ -200,26 +210,36 @@ func (c *Config) masks(t *traces.Token) [][]uint64 {
 // fits refuses a trace of another model, and a configuration that is none.
 func fits(h *traces.Header, w *model.Weights, geo layout.Geometry, cfg Config) error {
 	if cfg.Window < 0 || cfg.Window > 0 && cfg.Policy != (policy.Spec{}) {
-		return fmt.Errorf("replay: window of %d tokens and policy %s: one of them, and 0 tokens or more: %w", cfg.Window, cfg.Policy, ErrMismatch)
+		return fmt.Errorf("replay: window of %d tokens and policy %s: one of them, and 0 tokens "+
+			"or more: %w", cfg.Window, cfg.Policy, ErrMismatch)
 	}
-	if d := cfg.Schedule.Dense; d < 0 || d > h.Layers || d == 0 && cfg.Schedule.Kind == WholeToken || d > 0 && cfg.Schedule.Kind == OnDemand || cfg.Schedule.Staging < 0 {
-		return fmt.Errorf("replay: schedule %q with a dense prefix of %d of %d layers and a staging buffer of %v: on demand has none, token has one layer at least: %w",
+	if d := cfg.Schedule.Dense; d < 0 || d > h.Layers || d == 0 &&
+		cfg.Schedule.Kind == WholeToken || d > 0 && cfg.Schedule.Kind == OnDemand ||
+		cfg.Schedule.Staging < 0 {
+		return fmt.Errorf("replay: schedule %q with a dense prefix of %d of %d layers and a "+
+			"staging buffer of %v: on demand has none, token has one layer at least: %w",
 			cfg.Schedule.Kind, d, h.Layers, cfg.Schedule.Staging, ErrMismatch)
 	}
 	if cfg.Predicted && !h.HasPredicted {
-		return fmt.Errorf("replay: the trace of %s holds no predicted masks; replay the true ones: %w", h.Model, ErrMismatch)
+		return fmt.Errorf("replay: the trace of %s holds no predicted masks; replay the true "+
+			"ones: %w", h.Model, ErrMismatch)
 	}
 	s := w.Shape
-	if h.Layers != s.Layers || h.Units != geo.Units || h.UnitBytes != geo.Record || h.Shape.Vocab > s.Vocab {
-		return fmt.Errorf("replay: the trace of %s (%d layers of %d units of %v, vocabulary %d) does not fit the image (%d of %d of %v, %d): %w",
-			h.Model, h.Layers, h.Units, h.UnitBytes, h.Shape.Vocab, s.Layers, geo.Units, geo.Record, s.Vocab, ErrMismatch)
+	if h.Layers != s.Layers || h.Units != geo.Units || h.UnitBytes != geo.Record ||
+		h.Shape.Vocab > s.Vocab {
+		return fmt.Errorf("replay: the trace of %s (%d layers of %d units of %v, vocabulary %d) "+
+			"does not fit the image (%d of %d of %v, %d): %w",
+			h.Model, h.Layers, h.Units, h.UnitBytes, h.Shape.Vocab, s.Layers, geo.Units, geo.Record,
+			s.Vocab, ErrMismatch)
 	}
 	return nil
 }
 
-// NewFlash returns flash-resident rows with the memory that the first tokens of a trace need, and no more, and the number of
-// positions of the longest sequence. On an error the reader stays the caller's.
-func NewFlash(src traces.Source, tokens int, w *model.Weights, geo layout.Geometry, reader flashio.Reader, cfg Config) (*engine.Flash, int, error) {
+// NewFlash returns flash-resident rows with the memory that the first tokens of a trace need, and
+// no more, and the number of positions of the longest sequence. On an error the reader stays the
+// caller's.
+func NewFlash(src traces.Source, tokens int, w *model.Weights, geo layout.Geometry,
+	reader flashio.Reader, cfg Config) (*engine.Flash, int, error) {
 	cfg.Layout.Align = max(cfg.Layout.Align, reader.Mode().Align)
 	n, err := requirements(src, tokens, geo, cfg)
 	if err != nil {
@@ -230,7 +250,8 @@ func NewFlash(src traces.Source, tokens int, w *model.Weights, geo layout.Geomet
 		return nil, 0, err
 	}
 	flash, err := engine.NewFlash(w, geo, reader, engine.FlashConfig{
-		Window: cfg.Window, Policy: cfg.Policy, Layout: cfg.Layout, Capacity: n.rows, Staging: n.staging, Ahead: int64(cfg.Schedule.Staging), Dense: dense,
+		Window: cfg.Window, Policy: cfg.Policy, Layout: cfg.Layout, Capacity: n.rows,
+		Staging: n.staging, Ahead: int64(cfg.Schedule.Staging), Dense: dense,
 		Store: cfg.Store,
 	})
 	return flash, n.positions, err
@@ -240,7 +261,8 @@ func NewFlash(src traces.Source, tokens int, w *model.Weights, geo layout.Geomet
 func (c *Config) dense() (list [][]byte, err error) {
 	for l := range c.Schedule.Dense {
 		if c.Bundles == nil {
-			return nil, fmt.Errorf("replay: a dense prefix of %d layers: nobody gives their bundles: %w", c.Schedule.Dense, ErrMismatch)
+			return nil, fmt.Errorf("replay: a dense prefix of %d layers: nobody gives their "+
+				"bundles: %w", c.Schedule.Dense, ErrMismatch)
 		}
 		data, err := c.Bundles(l)
 		if err != nil {
@@ -259,14 +281,17 @@ func (c *Config) residency() policy.Spec {
 	return c.Policy
 }
 
-// need is the memory that a trace needs under a configuration: known before the first token, so that nothing grows later.
+// need is the memory that a trace needs under a configuration: known before the first token, so
+// that nothing grows later.
 type need struct {
-	rows      []int // per layer: the largest number of rows at once (the paper's Req_i, here of this very trace)
+	// per layer: the largest number of rows at once (the paper's Req_i, here of this very trace)
+	rows      []int
 	staging   int64 // bytes of the largest plan
 	positions int   // of the longest sequence
 }
 
-// requirements runs policy and layout over the first tokens of a trace and returns what memory they need.
+// requirements runs policy and layout over the first tokens of a trace and returns what memory they
+// need.
 func requirements(src traces.Source, tokens int, geo layout.Geometry, cfg Config) (*need, error) {
 	planner, err := layout.NewPlanner(geo, cfg.Layout)
 	if err != nil {
@@ -277,7 +302,8 @@ func requirements(src traces.Source, tokens int, geo layout.Geometry, cfg Config
 	inUse := make([]int, h.Layers)
 	policies := make([]policy.Policy, h.Layers)
 	for l := range policies {
-		if policies[l], err = policy.New(cfg.residency(), h.Units, policy.Options{Layer: l}); err != nil {
+		if policies[l], err = policy.New(cfg.residency(), h.Units, policy.Options{
+			Layer: l}); err != nil {
 			return nil, fmt.Errorf("replay: %w: %w", err, ErrMismatch)
 		}
 	}
@@ -317,23 +343,26 @@ func meta(h *traces.Header, mode flashio.Mode, drift Drift, cfg Config) traces.R
 		Mode flashio.Mode `json:"mode"`
 	}{cfg, mode})
 	m := traces.RunMeta{
-		SchemaVersion: traces.SchemaVersion, Emulated: mode.Engine == flashio.EngineEmulated, Model: h.Model,
-		Seed: cfg.Seed, Config: resolved, Warnings: slices.Clone(mode.Notes),
+		SchemaVersion: traces.SchemaVersion, Emulated: mode.Engine == flashio.EngineEmulated,
+		Model: h.Model,
+		Seed:  cfg.Seed, Config: resolved, Warnings: slices.Clone(mode.Notes),
 	}
 	if !m.Emulated && (!mode.Direct || mode.MemoryBacked) {
-		m.Warnings = append(m.Warnings, "reads were not direct: memory may have served them, so that I/O times say nothing about flash")
+		m.Warnings = append(m.Warnings, "reads were not direct: memory may have served them, so "+
+			"that I/O times say nothing about flash")
 	}
 	if drift.Known {
 		m.DriftPercent = &drift.Percent
 	}
 	if drift.Percent > compare.DefaultMaxDrift {
-		m.Warnings = append(m.Warnings, fmt.Sprintf("the device drifted by %.3g %% while it was measured; times are worth no more than that", drift.Percent))
+		m.Warnings = append(m.Warnings, fmt.Sprintf("the device drifted by %.3g %% while it was "+
+			"measured; times are worth no more than that", drift.Percent))
 	}
 	return m
 }
 
-// meter is the Observer that turns engine events into rows of a Run. Time between tokens is cut out: there the driver reads the
-// trace and the reference pattern, and the engine does nothing.
+// meter is the Observer that turns engine events into rows of a Run. Time between tokens is cut
+// out: there the driver reads the trace and the reference pattern, and the engine does nothing.
 type meter struct {
 	rows  []traces.RunRow
 	index uint32
@@ -341,7 +370,8 @@ type meter struct {
 	shift units.Nanos     // subtracted from the engine's clock
 	end   units.Nanos     // of the last row, on the engine's clock
 	ahead traces.Ahead    // of schedules
-	// clocked says that a device told times of its own: a stand-in for one tells none, and then waits for it mean nothing either.
+	// clocked says that a device told times of its own: a stand-in for one tells none, and then
+	// waits for it mean nothing either.
 	clocked bool
 }
 
@@ -354,15 +384,20 @@ func (m *meter) Layer(ev *engine.LayerEvent) error {
 		m.shift += ev.Attention.Start - m.end
 	}
 	row := func(part traces.Part, s engine.Span) *traces.RunRow {
-		m.layer = append(m.layer, traces.RunRow{Layer: uint16(ev.Layer), Part: part, Start: s.Start - m.shift, Dur: s.Dur})
+		m.layer = append(m.layer, traces.RunRow{Layer: uint16(ev.Layer), Part: part,
+			Start: s.Start - m.shift, Dur: s.Dur})
 		return &m.layer[len(m.layer)-1]
 	}
 	m.clocked = m.clocked || ev.Device != engine.DeviceTimes{}
-	device := func(r *traces.RunRow, worked, waited units.Nanos) { r.Device, r.Wait = worked, waited }
+	device := func(r *traces.RunRow, worked, waited units.Nanos) {
+		r.Device, r.Wait = worked,
+			waited
+	}
 	device(row(traces.PartAttention, ev.Attention), ev.Device.Attention, ev.Wait.Attention)
 	row(traces.PartPredict, ev.Predict)
 	io := row(traces.PartIO, ev.IO)
-	io.Bytes, io.Requests, io.Hits, io.Misses = ev.Bytes, uint32(ev.Requests), uint32(ev.Hits), uint32(ev.Misses)
+	io.Bytes, io.Requests, io.Hits, io.Misses = ev.Bytes, uint32(ev.Requests), uint32(ev.Hits),
+		uint32(ev.Misses)
 	mem := row(traces.PartMemory, ev.Memory)
 	mem.Bytes, mem.Evictions = ev.Copied, uint32(ev.Evictions)
 	device(mem, ev.Device.Scatter, ev.Wait.Scatter)
@@ -377,7 +412,8 @@ func (m *meter) Layer(ev *engine.LayerEvent) error {
 
 // Token implements engine.Observer.
 func (m *meter) Token(ev *engine.TokenEvent) error {
-	m.layer = append(m.layer, traces.RunRow{Layer: traces.NoLayer, Part: traces.PartOther, Start: ev.Other.Start - m.shift, Dur: ev.Other.Dur, Device: ev.Device.Head})
+	m.layer = append(m.layer, traces.RunRow{Layer: traces.NoLayer, Part: traces.PartOther,
+		Start: ev.Other.Start - m.shift, Dur: ev.Other.Dur, Device: ev.Device.Head})
 	m.end = ev.Other.Start + ev.Other.Dur
 	phase := traces.PhaseOf(ev.Token.Prefill)
 	for _, r := range m.layer {

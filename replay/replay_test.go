@@ -42,7 +42,8 @@ func (m *memoryTrace) Append(t *traces.Token) error {
 func talesTrace(t *testing.T, tokens int) (traces.Source, *model.Image, *model.Weights) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tales.flash.safetensors")
-	if _, err := model.Pack(context.Background(), "../examples/models/tales", path, model.PackOptions{}); err != nil {
+	if _, err := model.Pack(context.Background(), "../examples/models/tales", path,
+		model.PackOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	image, w := openImage(t, path)
@@ -58,14 +59,18 @@ func talesTrace(t *testing.T, tokens int) (traces.Source, *model.Image, *model.W
 		t.Fatal(err)
 	}
 	m := &memoryTrace{traces.Memory{Head: headerOf(image)}}
-	e, err := engine.New(w, rows, engine.Config{Observer: record.New(m, image.Shape.Layers, m.Head.Words())})
+	e, err := engine.New(w, rows, engine.Config{Observer: record.New(m, image.Shape.Layers,
+		m.Head.Words())})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
 	for seq, prompt := range [][]uint32{{2, 100, 200, 300}, {2, 400}} {
-		opt := engine.GenerateOptions{Seq: seq, MaxTokens: tokens, Sampling: engine.Sampling{Temperature: 1, TopP: 0.9, Seed: 1}}
-		if _, err := e.Generate(context.Background(), prompt, opt, func(uint32) error { return nil }); err != nil {
+		opt := engine.GenerateOptions{Seq: seq, MaxTokens: tokens, Sampling: engine.Sampling{
+			Temperature: 1, TopP: 0.9, Seed: 1}}
+		if _, err := e.Generate(context.Background(), prompt, opt, func(uint32) error {
+			return nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -89,20 +94,25 @@ func openImage(t *testing.T, path string) (*model.Image, *model.Weights) {
 func headerOf(image *model.Image) traces.Header {
 	s := image.Shape
 	return traces.Header{
-		SchemaVersion: traces.SchemaVersion, UnitKind: traces.Neuron, Layers: s.Layers, Units: s.DFFN, UnitBytes: image.RecordBytes(),
+		SchemaVersion: traces.SchemaVersion, UnitKind: traces.Neuron, Layers: s.Layers,
+		Units: s.DFFN, UnitBytes: image.RecordBytes(),
 		Model: image.Name, ModelSHA256: image.Hash, Shape: traces.Shape(s),
 	}
 }
 
-// syntheticTrace is a small random model with a generated trace. Its records of 768 bytes fit no block.
+// syntheticTrace is a small random model with a generated trace. Its records of 768 bytes fit no
+// block.
 func syntheticTrace(t *testing.T) (traces.Source, *model.Image, *model.Weights) {
 	t.Helper()
-	shape := model.Shape{DModel: 192, Layers: 3, DFFN: 640, Heads: 3, KVHeads: 3, HeadDim: 64, Vocab: 96, MaxPos: 64, Rows: 2, DTypeSize: 2}
+	shape := model.Shape{DModel: 192, Layers: 3, DFFN: 640, Heads: 3, KVHeads: 3, HeadDim: 64,
+		Vocab: 96, MaxPos: 64, Rows: 2, DTypeSize: 2}
 	path := filepath.Join(t.TempDir(), "synth.flash.safetensors")
-	if err := model.Synth(context.Background(), shape, "synthetic", 3, path, model.SynthOptions{}); err != nil {
+	if err := model.Synth(context.Background(), shape, "synthetic", 3, path,
+		model.SynthOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	trace, err := synth.Collect(synth.Options{Like: "opt-6.7b", Shape: traces.Shape(shape), Tokens: 20, Sequences: 2, Seed: 5, ActiveShare: 0.1, Predicted: true})
+	trace, err := synth.Collect(synth.Options{Like: "opt-6.7b", Shape: traces.Shape(shape),
+		Tokens: 20, Sequences: 2, Seed: 5, ActiveShare: 0.1, Predicted: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,41 +123,54 @@ func syntheticTrace(t *testing.T) (traces.Source, *model.Image, *model.Weights) 
 func anyDevice() *devicemodels.Device {
 	return &devicemodels.Device{
 		Version: "1", Name: "any", Source: "made up for tests",
-		Flash: flash.Spec{Servers: 4, LTFB: 100 * units.Microsecond, ServerRate: 200 * units.MBps, LinkRate: units.GBps, Align: 1,
-			Engines: map[string]flash.EngineCost{"pread": {Submit: 1000}, "uring": {Submit: 500, Serial: true}, "mem": {}, "mmap": {}}},
-		Host: devicemodels.Host{Cores: 2, MemoryRate: 10 * units.GBps, DenseRate: 8 * units.GBps, RowRate: 6 * units.GBps, CopyRate: 6 * units.GBps, KVRate: 6 * units.GBps},
+		Flash: flash.Spec{Servers: 4, LTFB: 100 * units.Microsecond, ServerRate: 200 * units.MBps,
+			LinkRate: units.GBps, Align: 1,
+			Engines: map[string]flash.EngineCost{"pread": {Submit: 1000}, "uring": {Submit: 500,
+				Serial: true}, "mem": {}, "mmap": {}}},
+		Host: devicemodels.Host{Cores: 2, MemoryRate: 10 * units.GBps, DenseRate: 8 * units.GBps,
+			RowRate: 6 * units.GBps, CopyRate: 6 * units.GBps, KVRate: 6 * units.GBps},
 	}
 }
 
-// TestSameDecisions is invariant 1: on one trace, the simulator's hits, misses, evictions, requests and bytes equal the engine's,
-// per token and layer, for every window, request shape and way to read.
+// TestSameDecisions is invariant 1: on one trace, the simulator's hits, misses, evictions, requests
+// and bytes equal the engine's, per token and layer, for every window, request shape and way to
+// read.
 func TestSameDecisions(t *testing.T) {
 	type source func(*testing.T) (traces.Source, *model.Image, *model.Weights)
 	for name, make := range map[string]source{
-		"tales":     func(t *testing.T) (traces.Source, *model.Image, *model.Weights) { return talesTrace(t, 12) },
+		"tales": func(t *testing.T) (traces.Source, *model.Image, *model.Weights) {
+			return talesTrace(t, 12)
+		},
 		"synthetic": syntheticTrace,
 	} {
 		t.Run(name, func(t *testing.T) {
 			src, image, w := make(t)
 			if src.Header().HasPredicted {
 				lay := layout.Options{Coalesce: true}
-				checkSameDecisions(t, src, image, w, Config{Window: 2, Layout: lay, Predicted: true}, flashio.Options{Engine: flashio.EngineMem})
+				checkSameDecisions(t, src, image, w, Config{Window: 2, Layout: lay,
+					Predicted: true}, flashio.Options{Engine: flashio.EngineMem})
 			}
 			for i, window := range []int{0, 1, 3, 16} {
-				for _, io := range []flashio.Options{{Engine: flashio.EngineMem}, {Engine: flashio.EnginePread, Parallel: 4}, {Engine: flashio.EnginePread, Direct: flashio.DirectOff}} {
-					lay := []layout.Options{{}, {Coalesce: true}, {Coalesce: true, MaxRequest: 4 * units.KiB}, {Coalesce: true, Gap: 2}}[i]
+				for _, io := range []flashio.Options{{Engine: flashio.EngineMem},
+					{Engine: flashio.EnginePread, Parallel: 4}, {Engine: flashio.EnginePread,
+						Direct: flashio.DirectOff}} {
+					lay := []layout.Options{{}, {Coalesce: true}, {Coalesce: true, MaxRequest: 4 *
+						units.KiB}, {Coalesce: true, Gap: 2}}[i]
 					checkSameDecisions(t, src, image, w, Config{Window: window, Layout: lay}, io)
 				}
 			}
-			for _, schedule := range []Schedule{{Kind: LookAhead}, {Kind: LookAhead, Dense: 2}, {Kind: WholeToken, Dense: 1}, {Kind: WholeToken, Dense: 2}} {
+			for _, schedule := range []Schedule{{Kind: LookAhead}, {Kind: LookAhead, Dense: 2},
+				{Kind: WholeToken, Dense: 1}, {Kind: WholeToken, Dense: 2}} {
 				for _, text := range []string{"window:3", "delta:60", "lru:90", "none"} {
 					spec, err := policy.Parse(text)
 					if err != nil {
 						t.Fatal(err)
 					}
-					cfg := Config{Policy: spec, Schedule: schedule, Layout: layout.Options{Coalesce: true}}
+					cfg := Config{Policy: spec, Schedule: schedule, Layout: layout.Options{
+						Coalesce: true}}
 					cfg.Bundles = func(l int) ([]byte, error) { return bundlesOf(image, l) }
-					checkSameDecisions(t, src, image, w, cfg, flashio.Options{Engine: flashio.EngineMem})
+					checkSameDecisions(t, src, image, w, cfg, flashio.Options{
+						Engine: flashio.EngineMem})
 				}
 			}
 		})
@@ -159,7 +182,8 @@ func bundlesOf(image *model.Image, layer int) ([]byte, error) {
 	return data, image.Bundles(layer, data)
 }
 
-func checkSameDecisions(t *testing.T, src traces.Source, image *model.Image, w *model.Weights, cfg Config, io flashio.Options) {
+func checkSameDecisions(t *testing.T, src traces.Source, image *model.Image, w *model.Weights,
+	cfg Config, io flashio.Options) {
 	t.Helper()
 	reader, err := flashio.Open(image.Path, io)
 	if err != nil {
@@ -180,7 +204,8 @@ func checkSameDecisions(t *testing.T, src traces.Source, image *model.Image, w *
 	}
 	simulated, err := sim.Run(src, sim.Config{
 		Window: cfg.Window, Policy: cfg.Policy, Schedule: schedule,
-		Engine: "pread", Parallel: 4, Predicted: cfg.Predicted, Layout: cfg.Layout, Device: anyDevice(), Geometry: image.Geometry()})
+		Engine: "pread", Parallel: 4, Predicted: cfg.Predicted, Layout: cfg.Layout,
+		Device: anyDevice(), Geometry: image.Geometry()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,13 +219,15 @@ func checkSameDecisions(t *testing.T, src traces.Source, image *model.Image, w *
 	// Copies are not compared by Compare, which looks at flash alone; here they must agree as well.
 	for i, r := range simulated.Rows {
 		if m := result.Run.Rows[i]; r.Part == traces.PartMemory && m.Bytes != r.Bytes {
-			t.Fatalf("%+v: token %d, layer %d: %d bytes copied, simulated %d", cfg, r.Token, r.Layer, m.Bytes, r.Bytes)
+			t.Fatalf("%+v: token %d, layer %d: %d bytes copied, simulated %d", cfg, r.Token,
+				r.Layer, m.Bytes, r.Bytes)
 		}
 	}
 	// Conservation: what the run says was read is what the reader was asked for.
 	total := result.Run.Meta.Totals
 	if got := counter.Completed(); got.Requests != total.Requests || got.Bytes != total.Bytes {
-		t.Fatalf("the reader saw %+v, the run says %d requests, %d bytes", got, total.Requests, total.Bytes)
+		t.Fatalf("the reader saw %+v, the run says %d requests, %d bytes", got, total.Requests,
+			total.Bytes)
 	}
 	if total.Hits+total.Misses == 0 || total.Misses == 0 || cfg.Window > 0 && total.Hits == 0 {
 		t.Fatalf("nothing happened: %+v", total)
@@ -212,15 +239,20 @@ func TestCalibrateRecoversTheHost(t *testing.T) {
 	src, image := longTrace(t)
 	truth := anyDevice()
 	truth.Host = devicemodels.Host{
-		Cores: 2, MemoryRate: 20 * units.GBps, DenseRate: 8 * units.GBps, DenseFixed: 3000, RowRate: 4 * units.GBps, RowFixed: 5000, CopyRate: 6 * units.GBps,
-		CopyFixed: 70, KVRate: 5 * units.GBps, LayerFixed: 9000, TokenFixed: 20000, DecideFixed: 800, DecideUnit: 12,
+		Cores: 2, MemoryRate: 20 * units.GBps, DenseRate: 8 * units.GBps, DenseFixed: 3000,
+		RowRate: 4 * units.GBps, RowFixed: 5000, CopyRate: 6 * units.GBps,
+		CopyFixed: 70, KVRate: 5 * units.GBps, LayerFixed: 9000, TokenFixed: 20000,
+		DecideFixed: 800, DecideUnit: 12,
 	}
-	run, err := sim.Run(src, sim.Config{Window: 2, Engine: "pread", Parallel: 4, Device: truth, Geometry: image.Geometry()})
+	run, err := sim.Run(src, sim.Config{Window: 2, Engine: "pread", Parallel: 4, Device: truth,
+		Geometry: image.Geometry()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// What the probe knows stays; the rest is to be found.
-	host := devicemodels.Host{Cores: 2, MemoryRate: truth.Host.MemoryRate, DenseRate: truth.Host.DenseRate, DenseFixed: truth.Host.DenseFixed, CopyRate: truth.Host.CopyRate, RowRate: units.GBps}
+	host := devicemodels.Host{Cores: 2, MemoryRate: truth.Host.MemoryRate,
+		DenseRate: truth.Host.DenseRate, DenseFixed: truth.Host.DenseFixed,
+		CopyRate: truth.Host.CopyRate, RowRate: units.GBps}
 	if err := Calibrate(&host, run, src.Header()); err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +287,8 @@ func TestCalibrateRecoversTheHost(t *testing.T) {
 func longTrace(t *testing.T) (traces.Source, *model.Image) {
 	t.Helper()
 	_, image, _ := syntheticTrace(t)
-	trace, err := synth.Collect(synth.Options{Like: "opt-6.7b", Shape: traces.Shape(image.Shape), Tokens: 48, Seed: 5, ActiveShare: 0.1})
+	trace, err := synth.Collect(synth.Options{Like: "opt-6.7b", Shape: traces.Shape(image.Shape),
+		Tokens: 48, Seed: 5, ActiveShare: 0.1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,25 +337,29 @@ func TestDriftIsOfMedians(t *testing.T) {
 	}
 }
 
-// The reference reads happen, and neither they nor the driver's own work between tokens is part of the run.
+// The reference reads happen, and neither they nor the driver's own work between tokens is part of
+// the run.
 func TestReferenceReadsAreCutOut(t *testing.T) {
 	src, image, w := syntheticTrace(t)
 	reader, err := flashio.Open(image.Path, flashio.Options{Engine: flashio.EngineMem})
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := Run(context.Background(), src, w, image.Geometry(), reader, Config{Window: 2, ReferenceEvery: 4})
+	result, err := Run(context.Background(), src, w, image.Geometry(), reader, Config{Window: 2,
+		ReferenceEvery: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := src.Tokens()/4 + 1; len(result.Drift.Rates) != want || !result.Drift.Known {
-		t.Errorf("%d reference readings, known %v; want %d", len(result.Drift.Rates), result.Drift.Known, want)
+		t.Errorf("%d reference readings, known %v; want %d", len(result.Drift.Rates),
+			result.Drift.Known, want)
 	}
 	var end units.Nanos
 	for _, r := range result.Run.Rows {
 		first := r.Layer == 0 && r.Part == traces.PartAttention
 		if first && r.Start != end || r.Start < end {
-			t.Fatalf("token %d, layer %d, %v starts at %v, where the rows before it end at %v", r.Token, r.Layer, r.Part, r.Start, end)
+			t.Fatalf("token %d, layer %d, %v starts at %v, where the rows before it end at %v",
+				r.Token, r.Layer, r.Part, r.Start, end)
 		}
 		end = r.Start + r.Dur
 	}
@@ -336,21 +373,26 @@ func TestRunSaysWhatTaintsIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		result, err := Run(context.Background(), src, w, image.Geometry(), reader, Config{Window: 2, ReferenceEvery: every})
+		result, err := Run(context.Background(), src, w, image.Geometry(), reader, Config{Window: 2,
+			ReferenceEvery: every})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return &result.Run.Meta
 	}
 	m := run(flashio.Options{Engine: flashio.EnginePread, Direct: flashio.DirectOff}, 0)
-	if m.DriftPercent != nil || !slices.ContainsFunc(m.Warnings, func(s string) bool { return strings.Contains(s, "not direct") }) {
-		t.Errorf("a buffered run without reference reads: drift %v, warnings %q", m.DriftPercent, m.Warnings)
+	if m.DriftPercent != nil || !slices.ContainsFunc(m.Warnings, func(s string) bool {
+		return strings.Contains(s, "not direct")
+	}) {
+		t.Errorf("a buffered run without reference reads: drift %v, warnings %q", m.DriftPercent,
+			m.Warnings)
 	}
 	var config struct {
 		Threads int            `json:"threads"`
 		Layout  layout.Options `json:"layout"`
 	}
-	if err := json.Unmarshal(m.Config, &config); err != nil || config.Threads == 0 || config.Layout.Align == 0 {
+	if err := json.Unmarshal(m.Config, &config); err != nil || config.Threads == 0 ||
+		config.Layout.Align == 0 {
 		t.Errorf("the configuration is not resolved: %s, %v", m.Config, err)
 	}
 	if m := run(flashio.Options{Engine: flashio.EngineMem}, 4); m.DriftPercent == nil {
@@ -368,7 +410,8 @@ func TestRunStopsAndRefuses(t *testing.T) {
 		return r
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	result, err := Run(ctx, src, w, image.Geometry(), open(), Config{Window: 2, Progress: func(done, _ int) {
+	result, err := Run(ctx, src, w, image.Geometry(), open(), Config{Window: 2, Progress: func(done,
+		_ int) {
 		if done == 5 {
 			cancel()
 		}
@@ -378,17 +421,20 @@ func TestRunStopsAndRefuses(t *testing.T) {
 	}
 	other := *src.Header()
 	other.Units++
-	if _, err := Run(context.Background(), &traces.Memory{Head: other}, w, image.Geometry(), open(), Config{}); err == nil {
+	if _, err := Run(context.Background(), &traces.Memory{Head: other}, w, image.Geometry(), open(),
+		Config{}); err == nil {
 		t.Error("a trace of another model gave no error")
 	}
 	faulty, err := flashio.WithFaults(open(), "eio at read 30")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(context.Background(), src, w, image.Geometry(), faulty, Config{Window: 2}); err == nil {
+	if _, err := Run(context.Background(), src, w, image.Geometry(), faulty,
+		Config{Window: 2}); err == nil {
 		t.Error("a failing read gave no error")
 	}
-	if _, err := Run(context.Background(), src, w, image.Geometry(), open(), Config{Window: -1}); err == nil {
+	if _, err := Run(context.Background(), src, w, image.Geometry(), open(),
+		Config{Window: -1}); err == nil {
 		t.Error("a negative window gave no error")
 	}
 }
@@ -422,18 +468,21 @@ func TestRequirementsAreTight(t *testing.T) {
 				most = max(most, len(union))
 			}
 			if n != most {
-				t.Errorf("window %d, layer %d: %d rows, the largest union of %d tokens is %d", window, l, n, window+1, most)
+				t.Errorf("window %d, layer %d: %d rows, the largest union of %d tokens is %d",
+					window, l, n, window+1, most)
 			}
 		}
 	}
 }
 
-// TestCalibrateBatch: what the measured I/O took beyond the simulated is spread over the batches, and never makes a cost negative.
+// TestCalibrateBatch: what the measured I/O took beyond the simulated is spread over the batches,
+// and never makes a cost negative.
 func TestCalibrateBatch(t *testing.T) {
 	run := func(io units.Nanos, batches int) *traces.Run {
 		r := &traces.Run{}
 		for i := range batches {
-			r.Rows = append(r.Rows, traces.RunRow{Token: uint32(i), Part: traces.PartIO, Requests: 3, Dur: io / units.Nanos(batches)})
+			r.Rows = append(r.Rows, traces.RunRow{Token: uint32(i), Part: traces.PartIO,
+				Requests: 3, Dur: io / units.Nanos(batches)})
 		}
 		r.Meta.Totals.PartNanos[traces.PartIO] = io
 		return r
@@ -445,12 +494,15 @@ func TestCalibrateBatch(t *testing.T) {
 		{1000, 40_000, 38_000, 500},
 		{1000, 40_000, 30_000, 0},
 	} {
-		spec := flash.Spec{Engines: map[string]flash.EngineCost{"pread": {Batch: c.before, Submit: 7}}}
-		if err := CalibrateBatch(&spec, "pread", run(c.simulated, 4), run(c.measured, 4)); err != nil {
+		spec := flash.Spec{Engines: map[string]flash.EngineCost{"pread": {Batch: c.before,
+			Submit: 7}}}
+		if err := CalibrateBatch(&spec, "pread", run(c.simulated, 4), run(c.measured,
+			4)); err != nil {
 			t.Fatal(err)
 		}
 		if got := spec.Engines["pread"]; got.Batch != c.want || got.Submit != 7 {
-			t.Errorf("%v simulated, %v measured: batch %v, want %v", c.simulated, c.measured, got.Batch, c.want)
+			t.Errorf("%v simulated, %v measured: batch %v, want %v", c.simulated, c.measured,
+				got.Batch, c.want)
 		}
 	}
 	if err := CalibrateBatch(&flash.Spec{}, "pread", run(1, 1), run(1, 1)); err == nil {

@@ -10,11 +10,13 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// resolution is the shortest compute that is followed through contention: what is left below it runs at full speed.
+// resolution is the shortest compute that is followed through contention: what is left below it
+// runs at full speed.
 const resolution = units.Microsecond
 
-// ahead simulates tokens under a schedule that reads ahead. Compute and the reader share the station; compute goes from one part to the next,
-// and the reader and the station catch up with it (reader.advance) before anything is submitted.
+// ahead simulates tokens under a schedule that reads ahead. Compute and the reader share the
+// station; compute goes from one part to the next, and the reader and the station catch up with it
+// (reader.advance) before anything is submitted.
 type ahead struct {
 	r       *runner
 	plan    Schedule
@@ -42,8 +44,10 @@ func newAhead(r *runner) (*ahead, error) {
 		a.layers[l].resident = make([]uint64, r.head.Words())
 	}
 	options := r.cfg.Layout
-	a.reader = reader{station: r.station, host: r.host, staging: a.plan.Staging, limit: a.plan.piece(options.Align), room: layout.Staging{Room: int64(a.plan.Staging)}}
-	if limit := a.reader.limit; limit > 0 && (options.MaxRequest == 0 || options.MaxRequest > limit) {
+	a.reader = reader{station: r.station, host: r.host, staging: a.plan.Staging,
+		limit: a.plan.piece(options.Align), room: layout.Staging{Room: int64(a.plan.Staging)}}
+	if limit := a.reader.limit; limit > 0 && (options.MaxRequest == 0 ||
+		options.MaxRequest > limit) {
 		options.MaxRequest = limit
 	}
 	var err error
@@ -79,7 +83,9 @@ func (a *ahead) token(index uint32, t *traces.Token) error {
 			return err
 		}
 		// The rows of a layer stand in the order of parts, whatever the order in time.
-		slices.SortStableFunc(r.run.Rows[begin:], func(x, y traces.RunRow) int { return cmp.Compare(x.Part, y.Part) })
+		slices.SortStableFunc(r.run.Rows[begin:], func(x, y traces.RunRow) int {
+			return cmp.Compare(x.Part, y.Part)
+		})
 	}
 	row.Layer = traces.NoLayer
 	last := r.host.Token(held)
@@ -87,7 +93,8 @@ func (a *ahead) token(index uint32, t *traces.Token) error {
 	return a.compute(row, traces.PartOther, last.Other, last.Traffic, last.Other)
 }
 
-// decide asks the policies of all sparse layers what the token reads, and shares it out. It returns the rows in memory.
+// decide asks the policies of all sparse layers what the token reads, and shares it out. It returns
+// the rows in memory.
 func (a *ahead) decide(t *traces.Token) (held int) {
 	r, masks := a.r, a.r.cfg.needed(t)
 	a.dense = r.host.Dense(int(t.Pos))
@@ -101,7 +108,8 @@ func (a *ahead) decide(t *traces.Token) (held int) {
 		p.work, load = r.layers[l].Step(masks[l])
 		held += p.work.Held
 		if l == 0 { // nothing is known of it before
-			p.reads = speculation{named: p.reads.named[:0], missed: append(p.reads.missed[:0], load...)}
+			p.reads = speculation{named: p.reads.named[:0], missed: append(p.reads.missed[:0],
+				load...)}
 		} else {
 			var traced []uint64
 			if a.plan.Traced {
@@ -137,8 +145,8 @@ func (a *ahead) read(layer int) {
 	a.reader.add(layer, a.r.now, &a.r.plan, len(p.reads.named))
 }
 
-// lookAhead reads what a prediction names for the layer behind one whose attention is done: the prediction is made from what its feed-forward part is
-// computed from.
+// lookAhead reads what a prediction names for the layer behind one whose attention is done: the
+// prediction is made from what its feed-forward part is computed from.
 func (a *ahead) lookAhead(layer int) {
 	if next := layer + 1; a.plan.Kind == LookAhead && next >= a.plan.Dense && next < len(a.layers) {
 		a.reader.open()
@@ -147,7 +155,8 @@ func (a *ahead) lookAhead(layer int) {
 	}
 }
 
-// prefix simulates a dense layer. After layer 0 the whole token is predicted, decided and submitted.
+// prefix simulates a dense layer. After layer 0 the whole token is predicted, decided and
+// submitted.
 func (a *ahead) prefix(row traces.RunRow) error {
 	r, d := a.r, &a.dense
 	if err := a.compute(row, traces.PartAttention, d.Attention, d.Traffic, d.Sum()); err != nil {
@@ -188,14 +197,16 @@ func (a *ahead) sparse(row traces.RunRow) error {
 			return err
 		}
 	}
-	if err := a.compute(row, traces.PartAttention, p.times.Attention, p.times.Traffic, p.times.Sum()); err != nil {
+	if err := a.compute(row, traces.PartAttention, p.times.Attention, p.times.Traffic,
+		p.times.Sum()); err != nil {
 		return err
 	}
 	predict := p.times.Predict
 	if whole {
 		predict = 0 // all layers' came after layer 0
 	}
-	if err := a.compute(row, traces.PartPredict, predict, p.times.Traffic, p.times.Sum()); err != nil {
+	if err := a.compute(row, traces.PartPredict, predict, p.times.Traffic,
+		p.times.Sum()); err != nil {
 		return err
 	}
 	if err := a.demand(row, p); err != nil {
@@ -204,14 +215,16 @@ func (a *ahead) sparse(row traces.RunRow) error {
 	mem := row
 	mem.Bytes = units.Bytes(p.work.Copies) * r.head.UnitBytes
 	mem.Evictions = uint32(p.work.Evictions)
-	if err := a.compute(mem, traces.PartMemory, p.times.Memory, p.times.Traffic, p.times.Sum()); err != nil {
+	if err := a.compute(mem, traces.PartMemory, p.times.Memory, p.times.Traffic,
+		p.times.Sum()); err != nil {
 		return err
 	}
 	r.summary.Bounded += p.times.Bounded
 	return a.compute(row, traces.PartFFN, p.times.FFN, p.times.Traffic, p.times.Sum())
 }
 
-// demand reads what a layer lacks and nobody foresaw, and waits for that and for what was read ahead.
+// demand reads what a layer lacks and nobody foresaw, and waits for that and for what was read
+// ahead.
 func (a *ahead) demand(row traces.RunRow, p *layerAhead) error {
 	r := a.r
 	if err := a.reader.advance(r.now); err != nil {
@@ -226,7 +239,8 @@ func (a *ahead) demand(row traces.RunRow, p *layerAhead) error {
 	}
 	r.reads = r.reads[:0]
 	for _, q := range r.plan.Requests {
-		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset), Length: units.Bytes(q.Length)})
+		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset),
+			Length: units.Bytes(q.Length)})
 	}
 	group, err := r.station.Submit(r.now, flash.Demand, r.reads)
 	if err != nil {
@@ -236,7 +250,8 @@ func (a *ahead) demand(row traces.RunRow, p *layerAhead) error {
 	return a.wait(row, int(row.Layer), &group)
 }
 
-// wait spends the time until what was read ahead for the layers up to one is in its places, and a demand group is complete.
+// wait spends the time until what was read ahead for the layers up to one is in its places, and a
+// demand group is complete.
 func (a *ahead) wait(row traces.RunRow, layer int, demand *flash.Group) error {
 	r := a.r
 	if err := a.reader.advance(r.now); err != nil {
@@ -260,9 +275,10 @@ func (a *ahead) wait(row traces.RunRow, layer int, demand *flash.Group) error {
 	return nil
 }
 
-// compute spends a part of a token beside the reads that are under way, which stretch it. Of the traffic, the part has the share that it has
-// of the time in which the traffic arises.
-func (a *ahead) compute(row traces.RunRow, part traces.Part, took units.Nanos, traffic units.Bytes, in units.Nanos) error {
+// compute spends a part of a token beside the reads that are under way, which stretch it. Of the
+// traffic, the part has the share that it has of the time in which the traffic arises.
+func (a *ahead) compute(row traces.RunRow, part traces.Part, took units.Nanos, traffic units.Bytes,
+	in units.Nanos) error {
 	r, end := a.r, a.r.now
 	before, moved := r.station.Progress(), a.reader.moving
 	for left := took; left > 0; {

@@ -18,21 +18,26 @@ import (
 
 const us = units.Microsecond
 
-// handDevice has times that are easily added: a read takes 10 µs, one after the other; attention 20 µs on an accelerator, a sparse feed-forward 5 µs, a dense one
-// nothing, and moving a row 1 µs.
+// handDevice has times that are easily added: a read takes 10 µs, one after the other; attention 20
+// µs on an accelerator, a sparse feed-forward 5 µs, a dense one nothing, and moving a row 1 µs.
 func handDevice() *devicemodels.Device {
 	return &devicemodels.Device{
 		Version: "1", Name: "by hand",
-		Flash: flash.Spec{Servers: 1, LTFB: 10 * us, Align: 4096, Engines: map[string]flash.EngineCost{"pread": {}}},
-		Host:  devicemodels.Host{Cores: 2, LayerFixed: 15 * us, SyncFixed: 5 * us, RowFixed: 5 * us, CopyFixed: us}, // SyncFixed: an accelerator
+		Flash: flash.Spec{Servers: 1, LTFB: 10 * us, Align: 4096,
+			Engines: map[string]flash.EngineCost{"pread": {}}},
+		// SyncFixed: an accelerator
+		Host: devicemodels.Host{Cores: 2, LayerFixed: 15 * us, SyncFixed: 5 * us, RowFixed: 5 * us,
+			CopyFixed: us},
 	}
 }
 
 // handTrace is one token that needs so many units of each layer.
 func handTrace(need ...uint) *traces.Memory {
 	m := &traces.Memory{Head: traces.Header{
-		SchemaVersion: traces.SchemaVersion, UnitKind: traces.Neuron, Layers: len(need), Units: 8, UnitBytes: 4096, Model: "by hand",
-		Shape: traces.Shape{DModel: 512, Layers: len(need), DFFN: 8, Heads: 8, KVHeads: 8, HeadDim: 64, Rows: 2, DTypeSize: 4},
+		SchemaVersion: traces.SchemaVersion, UnitKind: traces.Neuron, Layers: len(need), Units: 8,
+		UnitBytes: 4096, Model: "by hand",
+		Shape: traces.Shape{DModel: 512, Layers: len(need), DFFN: 8, Heads: 8, KVHeads: 8,
+			HeadDim: 64, Rows: 2, DTypeSize: 4},
 	}, List: []traces.Token{{Phase: traces.Decode}}}
 	for _, n := range need {
 		m.List[0].Active = append(m.List[0].Active, []uint64{1<<n - 1})
@@ -53,23 +58,30 @@ func TestSchedulesByHand(t *testing.T) {
 	}{
 		// 20+10+1+5, 20+30+3+5 and 20+40+4+5.
 		{"demand", Schedule{}, 163, 80, 0, 80, 0},
-		// Layer 0's own is read 20-30, and then three for layer 1, 30-60, in place at 63; 30+1+5 = 36. Layer 1's attention ends at 56; it waits until 63, 68.
-		// Layer 2 is read 60-100, in place at 104, while attention ends at 88.
+		// Layer 0's own is read 20-30, and then three for layer 1, 30-60, in place at 63; 30+1+5 =
+		// 36. Layer 1's attention ends at 56; it waits until 63, 68. Layer 2 is read 60-100, in
+		// place at 104, while attention ends at 88.
 		{"look-ahead", ahead(LookAhead, 0, Unlimited, ""), 109, 33, 51, 29, 2},
-		// The engine's buffer is for layer 1's three when layer 2's four are known, and grows when it is empty: 63-103, in place at 107.
+		// The engine's buffer is for layer 1's three when layer 2's four are known, and grows when
+		// it is empty: 63-103, in place at 107.
 		{"look-ahead, as the engine", ahead(LookAhead, 0, 0, ""), 112, 36, 51, 29, 2},
-		// Layer 0 is dense: 20. Layer 1 is read 20-50 and in place at 53; its attention ends at 40, its ffn at 58. Layer 2 is read 50-90, in place at 94;
-		// attention ends at 78.
+		// Layer 0 is dense: 20. Layer 1 is read 20-50 and in place at 53; its attention ends at 40,
+		// its ffn at 58. Layer 2 is read 50-90, in place at 94; attention ends at 78.
 		{"look-ahead, dense prefix", ahead(LookAhead, 1, Unlimited, ""), 99, 29, 45, 25, 2},
 		// The seven are read 20-90: layer 1 in place at 53, layer 2 at 94. The suffix takes 50.
 		{"token", ahead(WholeToken, 1, Unlimited, ""), 144, 74, 0, 70, 1},
-		// The buffer holds the four reads of layer 2, so that layer 1's three leave no room for them: 20-50, in place at 53; 53-93, in place at 97.
+		// The buffer holds the four reads of layer 2, so that layer 1's three leave no room for
+		// them: 20-50, in place at 53; 53-93, in place at 97.
 		{"token, as the engine", ahead(WholeToken, 1, 0, ""), 147, 77, 0, 70, 2},
-		// Layer 1 computes 20-40, waits until 53, 58; layer 2 until 78, waits until 94, 99. The drive reads until 90.
-		{"token, by layer", ahead(WholeToken, 1, Unlimited, WaitLayer), 99, 13 + 16, 45, 13 + 12, 1},
-		// Of layers 0 and 1, which take 20 each, layer 1 hides two of the four reads, 20-60, in place at 64.
+		// Layer 1 computes 20-40, waits until 53, 58; layer 2 until 78, waits until 94, 99. The
+		// drive reads until 90.
+		{"token, by layer", ahead(WholeToken, 1, Unlimited, WaitLayer), 99, 13 + 16, 45, 13 + 12,
+			1},
+		// Of layers 0 and 1, which take 20 each, layer 1 hides two of the four reads, 20-60, in
+		// place at 64.
 		{"token, two dense layers", ahead(WholeToken, 2, 0, ""), 89, 24, 20, 20, 1},
-		// One at a time, each in place while the next is read, 20-70; the last two go together when the buffer is empty: 71-91, in place at 93.
+		// One at a time, each in place while the next is read, 20-70; the last two go together when
+		// the buffer is empty: 71-91, in place at 93.
 		{"token, staging of two", ahead(WholeToken, 1, 2*4096, ""), 143, 73, 0, 70, 6},
 		// Together, being few: 20-90, in place at 97.
 		{"token, staging of all", ahead(WholeToken, 1, 7*4096, ""), 147, 77, 0, 70, 1},
@@ -77,11 +89,13 @@ func TestSchedulesByHand(t *testing.T) {
 		{"token, no recall", Schedule{Kind: WholeToken, Dense: 1}, 147, 70, 0, 70, 0},
 		{"all dense", ahead(WholeToken, 3, 0, ""), 60, 0, 0, 0, 0},
 	} {
-		cfg := Config{Engine: "pread", Parallel: 1, Device: handDevice(), Policy: policy.Spec{Kind: policy.KindNone}, Schedule: c.schedule}
+		cfg := Config{Engine: "pread", Parallel: 1, Device: handDevice(), Policy: policy.Spec{
+			Kind: policy.KindNone}, Schedule: c.schedule}
 		run := mustRun(t, handTrace(1, 3, 4), cfg)
 		totals, facts := run.Meta.Totals, run.Meta.Ahead
 		if totals.Wall != c.wall*us || totals.PartNanos[traces.PartIO] != c.io*us {
-			t.Errorf("%s: %v with %v of waiting, want %d µs and %d µs", c.name, totals.Wall, totals.PartNanos[traces.PartIO], c.wall, c.io)
+			t.Errorf("%s: %v with %v of waiting, want %d µs and %d µs", c.name, totals.Wall,
+				totals.PartNanos[traces.PartIO], c.wall, c.io)
 		}
 		if facts == nil {
 			if c.schedule.Kind != OnDemand {
@@ -89,11 +103,13 @@ func TestSchedulesByHand(t *testing.T) {
 			}
 			continue
 		}
-		if facts.Hidden != c.hidden*us || facts.Chunks != c.chunks || facts.Wasted != 0 || facts.Slowed != 0 {
+		if facts.Hidden != c.hidden*us || facts.Chunks != c.chunks || facts.Wasted != 0 ||
+			facts.Slowed != 0 {
 			t.Errorf("%s: %+v, want %d µs hidden and %d chunks", c.name, *facts, c.hidden, c.chunks)
 		}
 		if reads := units.Nanos(totals.Requests) * 10; c.hidden+c.exposed != reads {
-			t.Errorf("%s: %d requests, which take %d µs; %d were hidden and %d waited for", c.name, totals.Requests, reads, c.hidden, c.exposed)
+			t.Errorf("%s: %d requests, which take %d µs; %d were hidden and %d waited for", c.name,
+				totals.Requests, reads, c.hidden, c.exposed)
 		}
 		checkTiled(t, c.name, run)
 	}
@@ -109,7 +125,8 @@ func checkTiled(t *testing.T, name string, run *traces.Run) {
 	}
 	for _, r := range run.Rows {
 		if !starts[r.Start] {
-			t.Errorf("%s: a row of %v, layer %d, starts at %v, where none ends", name, r.Part, r.Layer, r.Start)
+			t.Errorf("%s: a row of %v, layer %d, starts at %v, where none ends", name, r.Part,
+				r.Layer, r.Start)
 		}
 	}
 	if sum != run.Meta.Totals.Wall {
@@ -117,7 +134,8 @@ func checkTiled(t *testing.T, name string, run *traces.Run) {
 	}
 }
 
-// TestContentionByHand: three reads of 10 µs beside the 20 µs of attention of layer 1, whose 2·(8+8)·64·512·4 = 4 MiB are its whole traffic.
+// TestContentionByHand: three reads of 10 µs beside the 20 µs of attention of layer 1, whose
+// 2·(8+8)·64·512·4 = 4 MiB are its whole traffic.
 func TestContentionByHand(t *testing.T) {
 	const traffic = 4 * units.MiB
 	// The memory gives just what attention wants.
@@ -131,10 +149,17 @@ func TestContentionByHand(t *testing.T) {
 	}{
 		// Layer 0 20 µs, dense layer 1 20-40; the reads end at 50; layer 2 70, 75.
 		{"none", func(*devicemodels.Device) {}, 75 * us, 0},
-		{"memory to spare", func(d *devicemodels.Device) { d.Host.MemoryRate, d.Host.IOContention = 2*full, 100 }, 75 * us, 0},
+		{"memory to spare", func(d *devicemodels.Device) {
+			d.Host.MemoryRate,
+				d.Host.IOContention = 2*full, 100
+		}, 75 * us, 0},
 		// The reads take all of the memory: layer 1 computes when they are through, 50-70.
-		{"all of the memory", func(d *devicemodels.Device) { d.Host.MemoryRate, d.Host.IOContention = full, 1e6 }, 95 * us, 30 * us},
-		// The reads now take 10 µs of one of two cores each: 20-30, 30-40 and 40-50. Attention loses 10 of its 20 µs, then 5 of the 10.
+		{"all of the memory", func(d *devicemodels.Device) {
+			d.Host.MemoryRate,
+				d.Host.IOContention = full, 1e6
+		}, 95 * us, 30 * us},
+		// The reads now take 10 µs of one of two cores each: 20-30, 30-40 and 40-50. Attention
+		// loses 10 of its 20 µs, then 5 of the 10.
 		{"the cores", func(d *devicemodels.Device) {
 			d.Flash.Engines["pread"] = flash.EngineCost{Submit: 10 * us}
 			d.Flash.LTFB, d.Host.LayerFixed, d.Host.SyncFixed = 0, 20*us, 0
@@ -145,9 +170,11 @@ func TestContentionByHand(t *testing.T) {
 		}, 75 * us, 0},
 	} {
 		device := handDevice()
-		device.Host.CopyFixed, device.Host.DenseRate, device.Host.RowRate, device.Host.CopyRate, device.Host.KVRate = 0, free, free, free, free
+		device.Host.CopyFixed, device.Host.DenseRate, device.Host.RowRate, device.Host.CopyRate,
+			device.Host.KVRate = 0, free, free, free, free
 		c.edit(device)
-		cfg := Config{Engine: "pread", Parallel: 1, Device: device, Policy: policy.Spec{Kind: policy.KindNone}, Schedule: Schedule{Kind: WholeToken, Recall: 1, Dense: 2}}
+		cfg := Config{Engine: "pread", Parallel: 1, Device: device, Policy: policy.Spec{
+			Kind: policy.KindNone}, Schedule: Schedule{Kind: WholeToken, Recall: 1, Dense: 2}}
 		run := mustRun(t, handTrace(0, 0, 3), cfg)
 		var attention units.Nanos
 		for _, r := range run.Rows {
@@ -157,16 +184,19 @@ func TestContentionByHand(t *testing.T) {
 		}
 		// Times round up: even free bytes take a nanosecond.
 		near := func(a, b units.Nanos) bool { return a-b >= 0 && a-b < us/10 }
-		if got := run.Meta.Totals.Wall; !near(got, c.wall) || !near(run.Meta.Ahead.Slowed, c.slow) || !near(attention, 20*us+c.slow) {
-			t.Errorf("%s: %v, slowed by %v, attention %v; want %v and %v", c.name, got, run.Meta.Ahead.Slowed, attention, c.wall, c.slow)
+		if got := run.Meta.Totals.Wall; !near(got, c.wall) || !near(run.Meta.Ahead.Slowed,
+			c.slow) || !near(attention, 20*us+c.slow) {
+			t.Errorf("%s: %v, slowed by %v, attention %v; want %v and %v", c.name, got,
+				run.Meta.Ahead.Slowed, attention, c.wall, c.slow)
 		}
 	}
 }
 
-// TestMovingRowsTakesFromCompute where no accelerator computes. Layers 1 and 2 are dense, 20-40 and 40-60. Three reads end at 50, and their rows
-// take 3 µs. Layer 3 takes 25.
+// TestMovingRowsTakesFromCompute where no accelerator computes. Layers 1 and 2 are dense, 20-40 and
+// 40-60. Three reads end at 50, and their rows take 3 µs. Layer 3 takes 25.
 func TestMovingRowsTakesFromCompute(t *testing.T) {
-	cfg := Config{Engine: "pread", Parallel: 1, Device: handDevice(), Policy: policy.Spec{Kind: policy.KindNone}, Schedule: Schedule{Kind: WholeToken, Recall: 1, Dense: 3}}
+	cfg := Config{Engine: "pread", Parallel: 1, Device: handDevice(), Policy: policy.Spec{
+		Kind: policy.KindNone}, Schedule: Schedule{Kind: WholeToken, Recall: 1, Dense: 3}}
 	if wall := mustRun(t, handTrace(0, 0, 0, 3), cfg).Meta.Totals.Wall; wall != 85*us {
 		t.Errorf("%v with an accelerator, want 85 µs", wall)
 	}
@@ -176,7 +206,8 @@ func TestMovingRowsTakesFromCompute(t *testing.T) {
 	}
 }
 
-// TestNoScheduleBeatsTheBound that a run on demand states: the reads of every token all hidden behind its compute.
+// TestNoScheduleBeatsTheBound that a run on demand states: the reads of every token all hidden
+// behind its compute.
 func TestNoScheduleBeatsTheBound(t *testing.T) {
 	src := testTrace(4, 300, 12, 0.1)
 	for _, cores := range []int{1, 4, 64} {
@@ -185,35 +216,45 @@ func TestNoScheduleBeatsTheBound(t *testing.T) {
 			cfg.Device.Host.Cores, cfg.Device.Host.IOContention = cores, contention
 			demand := mustRun(t, src, cfg).Meta
 			cfg.Schedule = Schedule{Kind: LookAhead, Recall: 1}
-			rate, bound := mustRun(t, src, cfg).Meta.Totals.TokensPerS, *demand.Prediction.TokensPerSPrefetched
-			// Bytes count when their read is through, so that a part may not see those of its last moments. Where reads slow compute that much, hiding
-			// only some of them is better than hiding all, which is what the bound has.
+			rate, bound := mustRun(t, src, cfg).Meta.Totals.TokensPerS,
+				*demand.Prediction.TokensPerSPrefetched
+			// Bytes count when their read is through, so that a part may not see those of its last
+			// moments. Where reads slow compute that much, hiding only some of them is better than
+			// hiding all, which is what the bound has.
 			slack := 1.005
 			if contention > 2 {
 				slack = 1.015
 			}
 			if rate > slack*bound || rate <= demand.Totals.TokensPerS {
-				t.Errorf("%d cores, contention %g: %.4g tokens/s, on demand %.4g, at most %.4g", cores, contention, rate, demand.Totals.TokensPerS, bound)
+				t.Errorf("%d cores, contention %g: %.4g tokens/s, on demand %.4g, at most %.4g",
+					cores, contention, rate, demand.Totals.TokensPerS, bound)
 			}
 		}
 	}
 }
 
-// TestContentionAgainstOverlap: reads that end within one part of compute cost it what the closed form says of the two.
+// TestContentionAgainstOverlap: reads that end within one part of compute cost it what the closed
+// form says of the two.
 func TestContentionAgainstOverlap(t *testing.T) {
 	const free, layer = units.Rate(1e18), 5 * units.Millisecond
 	src := testTrace(3, 400, 1, 1)
 	device := handDevice()
-	device.Flash = flash.Spec{Servers: 1, ServerRate: units.GBps, Align: 4096, Engines: map[string]flash.EngineCost{"pread": {}}}
-	device.Host = devicemodels.Host{Cores: 1, LayerFixed: layer, DenseRate: free, RowRate: free, CopyRate: free, KVRate: free, MemoryRate: 9 * units.GBps}
+	device.Flash = flash.Spec{Servers: 1, ServerRate: units.GBps, Align: 4096,
+		Engines: map[string]flash.EngineCost{"pread": {}}}
+	device.Host = devicemodels.Host{Cores: 1, LayerFixed: layer, DenseRate: free, RowRate: free,
+		CopyRate: free, KVRate: free, MemoryRate: 9 * units.GBps}
 	for _, contention := range []float64{0, 1, 2, 4, 6, 1000} {
 		device.Host.IOContention = contention
-		cfg := Config{Engine: "pread", Parallel: 4, Device: device, Policy: policy.Spec{Kind: policy.KindNone}, Schedule: Schedule{Kind: WholeToken, Recall: 1, Dense: 2}}
+		cfg := Config{Engine: "pread", Parallel: 4, Device: device, Policy: policy.Spec{
+			Kind: policy.KindNone}, Schedule: Schedule{Kind: WholeToken, Recall: 1, Dense: 2}}
 		run := mustRun(t, src, cfg)
 		times := NewHost(device, &src.Head, 0).Dense(0)
-		want := device.Host.Overlap(run.Meta.Ahead.Hidden, run.Meta.Totals.Bytes, times.Sum(), times.Traffic) - times.Sum()
-		if got := run.Meta.Ahead.Slowed; math.Abs(float64(got-want)) > 0.02*float64(want)+10 || run.Meta.Totals.PartNanos[traces.PartIO] != 0 {
-			t.Errorf("contention %g: slowed by %v, closed form %v; %v of waiting", contention, got, want, run.Meta.Totals.PartNanos[traces.PartIO])
+		want := device.Host.Overlap(run.Meta.Ahead.Hidden, run.Meta.Totals.Bytes, times.Sum(),
+			times.Traffic) - times.Sum()
+		if got := run.Meta.Ahead.Slowed; math.Abs(float64(got-want)) > 0.02*float64(want)+10 ||
+			run.Meta.Totals.PartNanos[traces.PartIO] != 0 {
+			t.Errorf("contention %g: slowed by %v, closed form %v; %v of waiting", contention, got,
+				want, run.Meta.Totals.PartNanos[traces.PartIO])
 		}
 	}
 }
@@ -227,17 +268,19 @@ func aheadConfig(s Schedule) Config {
 }
 
 var schedules = map[string]Schedule{
-	"look-ahead":         {Kind: LookAhead, Recall: 1},
-	"uncertain":          {Kind: LookAhead, Recall: 0.8, FalsePositives: 0.02},
-	"dense prefix":       {Kind: LookAhead, Recall: 0.9, Dense: 2},
-	"token":              {Kind: WholeToken, Recall: 1, Dense: 2},
-	"token by layer":     {Kind: WholeToken, Recall: 1, Dense: 1, Wait: WaitLayer},
-	"staging":            {Kind: WholeToken, Recall: 1, Dense: 2, Staging: 256 * units.KiB},
-	"staging, uncertain": {Kind: WholeToken, Recall: 0.7, FalsePositives: 0.05, Dense: 1, Staging: 100_000, Wait: WaitLayer},
-	"small staging":      {Kind: LookAhead, Recall: 0.9, FalsePositives: 0.01, Staging: 4096},
+	"look-ahead":     {Kind: LookAhead, Recall: 1},
+	"uncertain":      {Kind: LookAhead, Recall: 0.8, FalsePositives: 0.02},
+	"dense prefix":   {Kind: LookAhead, Recall: 0.9, Dense: 2},
+	"token":          {Kind: WholeToken, Recall: 1, Dense: 2},
+	"token by layer": {Kind: WholeToken, Recall: 1, Dense: 1, Wait: WaitLayer},
+	"staging":        {Kind: WholeToken, Recall: 1, Dense: 2, Staging: 256 * units.KiB},
+	"staging, uncertain": {Kind: WholeToken, Recall: 0.7, FalsePositives: 0.05, Dense: 1,
+		Staging: 100_000, Wait: WaitLayer},
+	"small staging": {Kind: LookAhead, Recall: 0.9, FalsePositives: 0.01, Staging: 4096},
 }
 
-// TestSchedulesDecideAlike: schedules move reads in time; hits, misses and evictions of the layers that read are those of demand.
+// TestSchedulesDecideAlike: schedules move reads in time; hits, misses and evictions of the layers
+// that read are those of demand.
 func TestSchedulesDecideAlike(t *testing.T) {
 	src := testTrace(5, 300, 16, 0.1)
 	for name, s := range schedules {
@@ -251,12 +294,14 @@ func TestSchedulesDecideAlike(t *testing.T) {
 			t.Errorf("%s: other decisions than on demand", name)
 		}
 		for _, row := range run.Rows {
-			if int(row.Layer) < s.Dense && row.Part == traces.PartIO && (row.Misses != 0 || row.Requests != 0 || row.Hits == 0 || row.Dur != 0) {
+			if int(row.Layer) < s.Dense && row.Part == traces.PartIO && (row.Misses != 0 ||
+				row.Requests != 0 || row.Hits == 0 || row.Dur != 0) {
 				t.Errorf("%s: layer %d is dense, %+v", name, row.Layer, row)
 			}
 		}
 		facts := run.Meta.Ahead
-		if oracle := s.Recall == 1; oracle != (facts.Missed == 0) || (s.FalsePositives > 0) != (facts.Wasted > 0) {
+		if oracle := s.Recall == 1; oracle != (facts.Missed == 0) ||
+			(s.FalsePositives > 0) != (facts.Wasted > 0) {
 			t.Errorf("%s: %d units missed, %v wasted", name, facts.Missed, facts.Wasted)
 		}
 		if facts.Named == 0 || facts.Hidden <= 0 || facts.Bytes > run.Meta.Totals.Bytes {
@@ -264,33 +309,43 @@ func TestSchedulesDecideAlike(t *testing.T) {
 		}
 		if path := t.TempDir() + "/a.run.arrow"; traces.WriteRun(path, run) != nil {
 			t.Errorf("%s: the Run cannot be written", name)
-		} else if back, err := traces.ReadRun(path); err != nil || !reflect.DeepEqual(back.Meta.Ahead, facts) {
+		} else if back, err := traces.ReadRun(path); err != nil ||
+			!reflect.DeepEqual(back.Meta.Ahead, facts) {
 			t.Errorf("%s: written %+v, read %+v, %v", name, facts, back.Meta.Ahead, err)
 		}
 	}
 }
 
-// TestSchedulesHoldEverywhere: conservation (which every Run checks), tiled time and the decisions of demand, over configurations chosen at random.
+// TestSchedulesHoldEverywhere: conservation (which every Run checks), tiled time and the decisions
+// of demand, over configurations chosen at random.
 func TestSchedulesHoldEverywhere(t *testing.T) {
 	random := rand.New(rand.NewPCG(12, 4))
 	pick := func(list ...string) string { return list[random.IntN(len(list))] }
 	for range 80 {
-		src := testTrace(1+random.IntN(5), 100+random.IntN(100), 1+random.IntN(8), random.Float64()/2)
+		src := testTrace(1+random.IntN(5), 100+random.IntN(100), 1+random.IntN(8),
+			random.Float64()/2)
 		cfg := testConfig()
 		cfg.Window, cfg.Engine, cfg.Parallel = 0, pick("pread", "uring", "mmap"), 1+random.IntN(40)
 		cfg.Device.Flash.Placement = flash.Placement(pick("", "address", "rounds"))
-		cfg.Device.Flash.Engines["mmap"] = flash.EngineCost{Submit: 300, Complete: 200, Cached: true}
-		cfg.Device.Flash.PageCache = &flash.PageCache{Capacity: 4 * units.MiB, ReadAhead: 64 * units.KiB, Fault: 2000, HitRate: units.GBps}
+		cfg.Device.Flash.Engines["mmap"] = flash.EngineCost{Submit: 300, Complete: 200,
+			Cached: true}
+		cfg.Device.Flash.PageCache = &flash.PageCache{Capacity: 4 * units.MiB, ReadAhead: 64 *
+			units.KiB, Fault: 2000, HitRate: units.GBps}
 		cfg.Device.Host.IOContention = float64(random.IntN(3)) * 20
-		cfg.Layout = layout.Options{Coalesce: random.IntN(2) == 0, Gap: random.IntN(3), MaxRequest: units.Bytes(random.IntN(3)) * 16 * units.KiB}
+		cfg.Layout = layout.Options{Coalesce: random.IntN(2) == 0, Gap: random.IntN(3),
+			MaxRequest: units.Bytes(random.IntN(3)) * 16 * units.KiB}
 		var err error
-		if cfg.Policy, err = policy.Parse(pick("all", "hybrid:50", "none", "window:3", "window:3,capacity:30", "delta:30", "lru:30", "lfu:30", "hot:10+20", "belady:30")); err != nil {
+		if cfg.Policy, err = policy.Parse(pick("all", "hybrid:50", "none", "window:3",
+			"window:3,capacity:30", "delta:30", "lru:30", "lfu:30", "hot:10+20",
+			"belady:30")); err != nil {
 			t.Fatal(err)
 		}
 		demand := mustRun(t, src, cfg)
 		cfg.Schedule = Schedule{
-			Kind: ScheduleKind(pick("lookahead", "token")), Recall: float64(random.IntN(5)) / 4, FalsePositives: float64(random.IntN(3)) / 20,
-			Dense: 1 + random.IntN(src.Head.Layers), Staging: units.Bytes(random.IntN(3)*random.IntN(200)) * 4096,
+			Kind: ScheduleKind(pick("lookahead", "token")), Recall: float64(random.IntN(5)) / 4,
+			FalsePositives: float64(random.IntN(3)) / 20,
+			Dense:          1 + random.IntN(src.Head.Layers),
+			Staging:        units.Bytes(random.IntN(3)*random.IntN(200)) * 4096,
 		}
 		if cfg.Schedule.Kind == WholeToken {
 			cfg.Schedule.Wait = Wait(pick("", "layer"))
@@ -298,10 +353,12 @@ func TestSchedulesHoldEverywhere(t *testing.T) {
 		name := fmt.Sprintf("%s, %s, %+v", cfg.Engine, cfg.Policy, cfg.Schedule)
 		run := mustRun(t, src, cfg)
 		checkTiled(t, name, run)
-		if !reflect.DeepEqual(decisions(run, cfg.Schedule.Dense), decisions(demand, cfg.Schedule.Dense)) {
+		if !reflect.DeepEqual(decisions(run, cfg.Schedule.Dense), decisions(demand,
+			cfg.Schedule.Dense)) {
 			t.Errorf("%s: other decisions than on demand", name)
 		}
-		if f := run.Meta.Ahead; f.Hidden < 0 || f.Slowed < 0 || f.Bytes > run.Meta.Totals.Bytes || f.Wasted > 0 && f.Bytes == 0 {
+		if f := run.Meta.Ahead; f.Hidden < 0 || f.Slowed < 0 || f.Bytes > run.Meta.Totals.Bytes ||
+			f.Wasted > 0 && f.Bytes == 0 {
 			t.Errorf("%s: %+v", name, *f)
 		}
 	}
@@ -318,8 +375,8 @@ func decisions(run *traces.Run, from int) map[[2]uint32][3]uint32 {
 	return m
 }
 
-// TestReadingAheadHelps where nothing limits overlap: an oracle is never slower than demand, of any policy, and never waits longer with
-// a larger staging buffer.
+// TestReadingAheadHelps where nothing limits overlap: an oracle is never slower than demand, of any
+// policy, and never waits longer with a larger staging buffer.
 func TestReadingAheadHelps(t *testing.T) {
 	src := testTrace(4, 300, 12, 0.1)
 	for _, text := range []string{"none", "window:3", "lru:40", "delta:40", "hybrid:200", "all"} {
@@ -337,17 +394,20 @@ func TestReadingAheadHelps(t *testing.T) {
 			t.Errorf("%s: look-ahead takes %v, demand %v", text, ahead, demand)
 		}
 		previous := units.Forever
-		for _, staging := range []units.Bytes{16 * units.KiB, 64 * units.KiB, 256 * units.KiB, units.MiB, 64 * units.MiB, Unlimited} {
+		for _, staging := range []units.Bytes{16 * units.KiB, 64 * units.KiB, 256 * units.KiB,
+			units.MiB, 64 * units.MiB, Unlimited} {
 			now := wall(Schedule{Kind: WholeToken, Recall: 1, Dense: 1, Staging: staging})
 			if now > previous {
-				t.Errorf("%s: %v with a staging buffer of %v, %v with less", text, now, staging, previous)
+				t.Errorf("%s: %v with a staging buffer of %v, %v with less", text, now, staging,
+					previous)
 			}
 			previous = now
 		}
 	}
 }
 
-// TestNamesNest: a larger recall names the same units and more, so that no more is read on demand; the shares are kept.
+// TestNamesNest: a larger recall names the same units and more, so that no more is read on demand;
+// the shares are kept.
 func TestNamesNest(t *testing.T) {
 	const n = 40_000
 	previous := map[uint32]bool{}
@@ -381,12 +441,14 @@ func TestNamesNest(t *testing.T) {
 	}
 }
 
-// TestTracedNames: the trace's predictions say what is named; of the true masks, they name all and more here.
+// TestTracedNames: the trace's predictions say what is named; of the true masks, they name all and
+// more here.
 func TestTracedNames(t *testing.T) {
 	src := handTrace(1, 3, 4)
 	src.Head.HasPredicted = true
 	src.List[0].Predicted = [][]uint64{{0}, {0b110101}, {0b1111}}
-	cfg := Config{Engine: "pread", Parallel: 1, Device: handDevice(), Policy: policy.Spec{Kind: policy.KindNone}, Schedule: Schedule{Kind: WholeToken, Traced: true, Dense: 1}}
+	cfg := Config{Engine: "pread", Parallel: 1, Device: handDevice(), Policy: policy.Spec{
+		Kind: policy.KindNone}, Schedule: Schedule{Kind: WholeToken, Traced: true, Dense: 1}}
 	facts := *mustRun(t, src, cfg).Meta.Ahead
 	// Layer 1 needs 0, 1, 2 and is named 0, 2, 4, 5.
 	if facts.Missed != 1 || facts.Named != 2+4 || facts.Wasted != 2*4096 || facts.Bytes != 8*4096 {
@@ -399,7 +461,8 @@ func TestResidentIsNotReadAgain(t *testing.T) {
 	src := handTrace(1, 3)
 	src.List = append(src.List, src.List[0])
 	src.List[1].Pos, src.List[1].Active = 1, [][]uint64{{1}, {0b1}}
-	cfg := Config{Engine: "pread", Parallel: 1, Window: 5, Device: handDevice(), Schedule: Schedule{Kind: WholeToken, Recall: 1, FalsePositives: 1, Dense: 1}}
+	cfg := Config{Engine: "pread", Parallel: 1, Window: 5, Device: handDevice(), Schedule: Schedule{
+		Kind: WholeToken, Recall: 1, FalsePositives: 1, Dense: 1}}
 	run := mustRun(t, src, cfg)
 	// Everything is named: 8 units, 3 of which stay; then the other 5 again.
 	if f := run.Meta.Ahead; f.Bytes != 13*4096 || f.Wasted != 10*4096 {
@@ -438,10 +501,14 @@ func TestScheduleRefuses(t *testing.T) {
 // TestStagingSplitsRequests: without a chunk size a request may be larger than the buffer.
 func TestStagingSplitsRequests(t *testing.T) {
 	cfg := aheadConfig(Schedule{Kind: WholeToken, Recall: 1, Dense: 1, Staging: 20_000})
-	cfg.Window, cfg.Policy, cfg.Layout = 0, policy.Spec{Kind: policy.KindAll}, layout.Options{Coalesce: true}
+	cfg.Window, cfg.Policy, cfg.Layout = 0, policy.Spec{Kind: policy.KindAll}, layout.Options{
+		Coalesce: true}
 	run := mustRun(t, testTrace(2, 64, 1, 0.1), cfg)
-	// 512 KiB in reads of 8 KiB, whole pages of half the buffer, one at a time but for the last two.
-	if totals := run.Meta.Totals; totals.Requests != 64 || run.Meta.Ahead.Chunks != 63 || totals.MeanDepth > 1 {
-		t.Errorf("%d requests in %d chunks, %g in flight", totals.Requests, run.Meta.Ahead.Chunks, totals.MeanDepth)
+	// 512 KiB in reads of 8 KiB, whole pages of half the buffer, one at a time but for the last
+	// two.
+	if totals := run.Meta.Totals; totals.Requests != 64 || run.Meta.Ahead.Chunks != 63 ||
+		totals.MeanDepth > 1 {
+		t.Errorf("%d requests in %d chunks, %g in flight", totals.Requests, run.Meta.Ahead.Chunks,
+			totals.MeanDepth)
 	}
 }

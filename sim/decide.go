@@ -10,8 +10,8 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Layer decides for one layer: which units are read, which leave, and what that means for its row cache. It is neither aware of time
-// nor safe for concurrent use.
+// Layer decides for one layer: which units are read, which leave, and what that means for its row
+// cache. It is neither aware of time nor safe for concurrent use.
 type Layer struct {
 	policy policy.Policy
 	cache  Cache
@@ -23,12 +23,13 @@ func NewLayer(p policy.Policy, units int) *Layer {
 	return &Layer{policy: p, cache: NewCache(units)}
 }
 
-// Step advances by one token that needs the units of a mask. It returns the counts and the units to load, ascending and valid until
-// the next Step.
+// Step advances by one token that needs the units of a mask. It returns the counts and the units to
+// load, ascending and valid until the next Step.
 func (l *Layer) Step(mask []uint64) (w Work, load []uint32) {
 	l.policy.Step(mask, &l.dec)
 	w.Hits, w.Loads, w.Evictions = l.dec.Hits, len(l.dec.Load), len(l.dec.Evict)
-	w.Need = w.Hits + w.Loads - l.dec.Ahead // more than the mask where a policy brings every unit, which is then computed
+	// more than the mask where a policy brings every unit, which is then computed
+	w.Need = w.Hits + w.Loads - l.dec.Ahead
 	w.Copies, w.Held = l.cache.Turn(l.dec.Load, l.dec.Evict)
 	return w, l.dec.Load
 }
@@ -39,8 +40,8 @@ func (l *Layer) Reset() {
 	l.cache.Reset()
 }
 
-// Cache is the row cache of one layer as far as it takes time: evictions decided after a token are applied with the next token's
-// copies, as in the engine.
+// Cache is the row cache of one layer as far as it takes time: evictions decided after a token are
+// applied with the next token's copies, as in the engine.
 type Cache struct {
 	slots   *policy.Slots
 	pending []uint32
@@ -49,8 +50,9 @@ type Cache struct {
 // NewCache returns an empty cache for so many units.
 func NewCache(units int) Cache { return Cache{slots: policy.NewSlots(units)} }
 
-// Turn removes what the last Turn was told to evict, inserts load and keeps evict for the next Turn. It returns the number of rows copied
-// (rows that fill gaps, and loaded rows) and of rows held until then.
+// Turn removes what the last Turn was told to evict, inserts load and keeps evict for the next
+// Turn. It returns the number of rows copied (rows that fill gaps, and loaded rows) and of rows
+// held until then.
 func (c *Cache) Turn(load, evict []uint32) (copies, held int) {
 	for _, u := range c.pending {
 		if from, to := c.slots.Delete(u); from != to {
@@ -78,8 +80,8 @@ func (cfg *Config) Residency() policy.Spec {
 	return cfg.Policy
 }
 
-// Policies builds the policy of every layer. What some of them must know beforehand (which units are hot, what will be needed) is
-// read from src itself: they are bounds for this very trace.
+// Policies builds the policy of every layer. What some of them must know beforehand (which units
+// are hot, what will be needed) is read from src itself: they are bounds for this very trace.
 func (cfg *Config) Policies(src traces.Source) ([]policy.Policy, error) {
 	head, spec := src.Header(), cfg.Residency()
 	list := make([]policy.Policy, head.Layers)
@@ -105,7 +107,8 @@ func (cfg *Config) Policies(src traces.Source) ([]policy.Policy, error) {
 	return list, nil
 }
 
-// masks yields what every token needs of a layer. It ends at a token that cannot be read and leaves the error in failed.
+// masks yields what every token needs of a layer. It ends at a token that cannot be read and leaves
+// the error in failed.
 func (cfg *Config) masks(src traces.Source, layer int, failed *error) iter.Seq[[]uint64] {
 	return func(yield func([]uint64) bool) {
 		var t traces.Token
@@ -133,7 +136,8 @@ func (cfg *Config) tokens(src traces.Source) int {
 	return cfg.MaxTokens
 }
 
-// ranked lists units by how many tokens need them, the most needed first, among equals the lower one.
+// ranked lists units by how many tokens need them, the most needed first, among equals the lower
+// one.
 func ranked(masks iter.Seq[[]uint64], units int) []uint32 {
 	uses := make([]int, units)
 	for mask := range masks {

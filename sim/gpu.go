@@ -30,9 +30,11 @@ func ParseBackend(name string) (Backend, error) {
 
 // Stage is what one part of a layer asks of a GPU.
 type Stage struct {
-	Work   units.Nanos // of kernels that the engine's events enclose: what engine.DeviceTimes has of it
-	Around units.Nanos // of what else the stream does for it: small kernels, moves and lists before and behind them
-	Calls  int         // of the host
+	// of kernels that the engine's events enclose: what engine.DeviceTimes has of it
+	Work units.Nanos
+	// of what else the stream does for it: small kernels, moves and lists before and behind them
+	Around units.Nanos
+	Calls  int // of the host
 	// Reply is how long what the host waits for takes to it; negative = it does not wait.
 	Reply units.Nanos
 }
@@ -55,12 +57,14 @@ type gpu struct {
 	asked    bool // a predictor on the host wants the input of every feed-forward part
 }
 
-// stage is the host's calls beside what they take on the device: work is that of mat-vecs and fused kernels.
+// stage is the host's calls beside what they take on the device: work is that of mat-vecs and fused
+// kernels.
 func (g *gpu) stage(c launch.Calls, work units.Nanos) Stage {
 	return Stage{
-		Work:   work + units.Nanos(c.Small)*g.spec.KernelFixed,
-		Around: units.Nanos(c.Around)*g.spec.KernelFixed + units.Nanos(c.Lists)*g.spec.TransferFixed,
-		Calls:  c.All(), Reply: noReply,
+		Work: work + units.Nanos(c.Small)*g.spec.KernelFixed,
+		Around: units.Nanos(c.Around)*g.spec.KernelFixed +
+			units.Nanos(c.Lists)*g.spec.TransferFixed,
+		Calls: c.All(), Reply: noReply,
 	}
 }
 
@@ -75,7 +79,8 @@ func (g *gpu) watch(s Stage) Stage {
 // attention is the four projections and the keys and values of all positions.
 func (g *gpu) attention(h *Host, pos int) Stage {
 	shape := &h.head.Shape
-	s := g.stage(g.family.Attention(), g.compute.Dense.Time(shape.AttentionBytes(), 4)+g.compute.KV.Time(shape.KVBytes()*units.Bytes(pos+1), 1))
+	s := g.stage(g.family.Attention(), g.compute.Dense.Time(shape.AttentionBytes(),
+		4)+g.compute.KV.Time(shape.KVBytes()*units.Bytes(pos+1), 1))
 	if g.asked {
 		s.Calls++
 		s.Reply = g.transfer(units.Bytes(shape.DModel) * floatBytes)
@@ -105,24 +110,31 @@ func (g *gpu) arrive(h *Host, moved, loaded int) Stage {
 
 // ffn is a feed-forward part over so many units.
 func (g *gpu) ffn(h *Host, need int, fromFlash bool) Stage {
-	return g.watch(g.stage(launch.FFN(fromFlash), g.compute.Rows.Time(units.Bytes(need)*h.head.UnitBytes, 1)))
+	return g.watch(g.stage(launch.FFN(fromFlash),
+		g.compute.Rows.Time(units.Bytes(need)*h.head.UnitBytes, 1)))
 }
 
 // ends are the embedding and the output head, whose logits the host waits for.
 func (g *gpu) ends(h *Host) Stage {
-	begin, head := g.stage(g.family.Begin(), 0), g.stage(launch.Head(), g.compute.Dense.Time(h.head.Shape.HeadBytes(), 1))
+	begin, head := g.stage(g.family.Begin(), 0), g.stage(launch.Head(),
+		g.compute.Dense.Time(h.head.Shape.HeadBytes(), 1))
 	return Stage{
-		Work: begin.Work + head.Work, Around: begin.Around + head.Around - g.spec.TransferFixed, // that list is the logits
-		Calls: begin.Calls + head.Calls, Reply: g.transfer(units.Bytes(h.head.Shape.Vocab) * floatBytes),
+		// that list is the logits
+		Work: begin.Work + head.Work, Around: begin.Around + head.Around - g.spec.TransferFixed,
+		Calls: begin.Calls + head.Calls, Reply: g.transfer(units.Bytes(h.head.Shape.Vocab) *
+			floatBytes),
 	}
 }
 
-// layer charges a layer. The host's parts are those of a token whose stages follow each other, for who does not follow the streams.
+// layer charges a layer. The host's parts are those of a token whose stages follow each other, for
+// who does not follow the streams.
 func (g *gpu) layer(h *Host, pos int, w *Work) (t LayerTimes) {
-	t.GPU = GPUWork{Attention: g.attention(h, pos), Arrive: g.arrive(h, w.Copies-w.Loads, w.Loads), FFN: g.ffn(h, w.Need, true)}
+	t.GPU = GPUWork{Attention: g.attention(h, pos), Arrive: g.arrive(h, w.Copies-w.Loads, w.Loads),
+		FFN: g.ffn(h, w.Need, true)}
 	t.Predict = h.spec.Decide(w.Need) + h.predictor(&t)
 	t.Traffic = 0 // of the host's memory
-	t.Attention, t.Memory, t.FFN = g.inTurn(t.GPU.Attention), g.inTurn(t.GPU.Arrive), g.inTurn(t.GPU.FFN)
+	t.Attention, t.Memory, t.FFN = g.inTurn(t.GPU.Attention), g.inTurn(t.GPU.Arrive),
+		g.inTurn(t.GPU.FFN)
 	return t
 }
 
@@ -133,7 +145,8 @@ func (g *gpu) dense(h *Host, pos int) (t LayerTimes) {
 	return t
 }
 
-// inTurn is what a stage takes beside others of its stream: the device's time or that of asking for it, whichever is longer, and with a reply all of the way.
+// inTurn is what a stage takes beside others of its stream: the device's time or that of asking for
+// it, whichever is longer, and with a reply all of the way.
 func (g *gpu) inTurn(s Stage) units.Nanos {
 	device, asking := s.Work+s.Around, units.Nanos(s.Calls)*g.spec.LaunchFixed
 	if s.Reply == noReply {
@@ -145,8 +158,9 @@ func (g *gpu) inTurn(s Stage) units.Nanos {
 	return max(device+g.spec.LaunchFixed, asking) + s.Reply + g.spec.SyncFixed
 }
 
-// Streams are the clocks of a GPU beside the host's: when each of its streams is through with what it has been asked for. A nil *Streams is a machine
-// without a GPU, whose parts take what LayerTimes says.
+// Streams are the clocks of a GPU beside the host's: when each of its streams is through with what
+// it has been asked for. A nil *Streams is a machine without a GPU, whose parts take what
+// LayerTimes says.
 type Streams struct {
 	spec           *devicemodels.GPU
 	compute, moves units.Nanos
@@ -160,11 +174,12 @@ func (h *Host) NewStreams() *Streams {
 	return &Streams{spec: h.gpu.spec}
 }
 
-// Spent is a part on the host's clock: how long it took, and of that how long the host waited for the device. Device is the device's own time.
+// Spent is a part on the host's clock: how long it took, and of that how long the host waited for
+// the device. Device is the device's own time.
 type Spent struct{ Took, Wait, Device units.Nanos }
 
-// ask gives a stage to a stream at a time of the host. The stream begins when the first call has come to it and ends neither before the work is done nor before
-// the last call came.
+// ask gives a stage to a stream at a time of the host. The stream begins when the first call has
+// come to it and ends neither before the work is done nor before the last call came.
 func (s *Streams) ask(stream *units.Nanos, now units.Nanos, g *Stage) (p Spent) {
 	if g.Calls == 0 {
 		return p

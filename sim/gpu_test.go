@@ -10,12 +10,15 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// testGPU is made up, with round numbers: 1 byte takes so many nanoseconds that sums can be done by hand.
+// testGPU is made up, with round numbers: 1 byte takes so many nanoseconds that sums can be done by
+// hand.
 func testGPU() *devicemodels.GPU {
 	return &devicemodels.GPU{
 		Model: "made up", Memory: 8 * units.GiB,
-		TransferRate: 10 * units.GBps, TransferFixed: 5000, ScatterRate: 8 * units.GBps, ScatterFixed: 6000, MoveRate: 100 * units.GBps, MoveFixed: 3000,
-		DenseRate: 200 * units.GBps, DenseFixed: 4000, RowRate: 100 * units.GBps, RowFixed: 9000, KVRate: 100 * units.GBps, KVFixed: 7000,
+		TransferRate: 10 * units.GBps, TransferFixed: 5000, ScatterRate: 8 * units.GBps,
+		ScatterFixed: 6000, MoveRate: 100 * units.GBps, MoveFixed: 3000,
+		DenseRate: 200 * units.GBps, DenseFixed: 4000, RowRate: 100 * units.GBps, RowFixed: 9000,
+		KVRate: 100 * units.GBps, KVFixed: 7000,
 		KernelFixed: 2000, LaunchFixed: 1000, SyncFixed: 8000,
 	}
 }
@@ -26,7 +29,8 @@ func gpuConfig(observed bool) Config {
 	return cfg
 }
 
-// oneToken is a trace of one layer, one token and one active unit of 8192 B, on a model of 2048 and a vocabulary of 1000.
+// oneToken is a trace of one layer, one token and one active unit of 8192 B, on a model of 2048 and
+// a vocabulary of 1000.
 func oneToken() *traces.Memory {
 	src := testTrace(1, 64, 2, 0)
 	src.List = src.List[:1]
@@ -36,7 +40,8 @@ func oneToken() *traces.Memory {
 
 // Times of the stages of oneToken, in nanoseconds.
 const (
-	attentionCalls = 10                           // norm, 3 mat-vecs, store, 2 of attention, mat-vec, add, norm
+	// norm, 3 mat-vecs, store, 2 of attention, mat-vec, add, norm
+	attentionCalls = 10
 	attentionWork  = 4*4000 + 4*2048*2048*2/200 + // mat-vecs of 33,554,432 B at 200 B/ns
 		7000 + 2*2048*4/100 + // keys and values of one position: 16,384 B at 100 B/ns
 		2000 // storing them
@@ -61,7 +66,8 @@ func durations(run *traces.Run) (list [traces.Parts]units.Nanos) {
 	return list
 }
 
-// TestGPUObservedByHand: every part is the launch that reaches the device first, the device's work, and the wait.
+// TestGPUObservedByHand: every part is the launch that reaches the device first, the device's work,
+// and the wait.
 func TestGPUObservedByHand(t *testing.T) {
 	cfg := gpuConfig(true)
 	got := durations(mustRun(t, oneToken(), cfg))
@@ -70,10 +76,11 @@ func TestGPUObservedByHand(t *testing.T) {
 	want := [traces.Parts]units.Nanos{
 		traces.PartAttention: 1000 + attentionWork + attentionAround + 8000,
 		traces.PartPredict:   h.DecideFixed + h.DecideUnit,
-		traces.PartIO:        cost.Batch + cost.Submit + f.LTFB + f.ServerRate.Time(8192) + cost.Complete,
-		traces.PartMemory:    1000 + arriveWork + arriveAround + 8000,
-		traces.PartFFN:       1000 + ffnWork + ffnAround + 8000,
-		traces.PartOther:     1000 + endsWork + endsAround + endsReply + 8000,
+		traces.PartIO: cost.Batch + cost.Submit + f.LTFB + f.ServerRate.Time(8192) +
+			cost.Complete,
+		traces.PartMemory: 1000 + arriveWork + arriveAround + 8000,
+		traces.PartFFN:    1000 + ffnWork + ffnAround + 8000,
+		traces.PartOther:  1000 + endsWork + endsAround + endsReply + 8000,
 	}
 	for part, d := range want {
 		// A division of bytes by a rate may round once per term.
@@ -83,13 +90,15 @@ func TestGPUObservedByHand(t *testing.T) {
 	}
 }
 
-// TestGPUUnobservedByHand: the host only asks, and reads while the device computes; at the end it waits for all that is left.
+// TestGPUUnobservedByHand: the host only asks, and reads while the device computes; at the end it
+// waits for all that is left.
 func TestGPUUnobservedByHand(t *testing.T) {
 	cfg := gpuConfig(false)
 	run := mustRun(t, oneToken(), cfg)
 	got := durations(run)
 	const asked = 1000 * attentionCalls
-	read := asked + got[traces.PartPredict] + got[traces.PartIO] // when the rows are in pinned memory
+	// when the rows are in pinned memory
+	read := asked + got[traces.PartPredict] + got[traces.PartIO]
 	attention := units.Nanos(1000 + attentionWork + attentionAround)
 	arrived := read + 1000 + arriveWork + arriveAround
 	ffnAsked := read + 1000*arriveCalls
@@ -99,8 +108,10 @@ func TestGPUUnobservedByHand(t *testing.T) {
 	if attention <= read {
 		t.Fatal("the device is through before the read: the test shows nothing")
 	}
-	if got[traces.PartAttention] != asked || got[traces.PartMemory] != 1000*arriveCalls || got[traces.PartFFN] != 1000*ffnCalls {
-		t.Errorf("asking takes %v, %v and %v", got[traces.PartAttention], got[traces.PartMemory], got[traces.PartFFN])
+	if got[traces.PartAttention] != asked || got[traces.PartMemory] != 1000*arriveCalls ||
+		got[traces.PartFFN] != 1000*ffnCalls {
+		t.Errorf("asking takes %v, %v and %v", got[traces.PartAttention], got[traces.PartMemory],
+			got[traces.PartFFN])
 	}
 	if off := run.Meta.Totals.Wall - end; off < -6 || off > 6 {
 		t.Errorf("the token takes %v, want %v", run.Meta.Totals.Wall, end)
@@ -115,7 +126,8 @@ func TestGPUUnobservedByHand(t *testing.T) {
 func TestGPUPartsTileTheTime(t *testing.T) {
 	src := testTrace(3, 300, 20, 0.1)
 	host := mustRun(t, src, testConfig()).Meta.Totals
-	for _, schedule := range []Schedule{{}, {Kind: LookAhead, Recall: 1}, {Kind: WholeToken, Recall: 1, Dense: 1}} {
+	for _, schedule := range []Schedule{{}, {Kind: LookAhead, Recall: 1}, {Kind: WholeToken,
+		Recall: 1, Dense: 1}} {
 		for _, observed := range []bool{false, true} {
 			cfg := gpuConfig(observed)
 			cfg.Schedule = schedule
@@ -125,9 +137,11 @@ func TestGPUPartsTileTheTime(t *testing.T) {
 				sum += part
 			}
 			if sum != run.Meta.Totals.Wall {
-				t.Errorf("%q, observed %v: parts are %v, the wall time %v", schedule.Kind, observed, sum, run.Meta.Totals.Wall)
+				t.Errorf("%q, observed %v: parts are %v, the wall time %v", schedule.Kind, observed,
+					sum, run.Meta.Totals.Wall)
 			}
-			if schedule.Kind == OnDemand && (run.Meta.Totals.Hits != host.Hits || run.Meta.Totals.Requests != host.Requests || run.Meta.Totals.Bytes != host.Bytes) {
+			if schedule.Kind == OnDemand && (run.Meta.Totals.Hits != host.Hits ||
+				run.Meta.Totals.Requests != host.Requests || run.Meta.Totals.Bytes != host.Bytes) {
 				t.Error("the GPU decides otherwise than the host")
 			}
 		}
@@ -157,14 +171,16 @@ func TestGPUIsMonotone(t *testing.T) {
 				cfg.Schedule = schedule
 				better(cfg.Device.GPU)
 				if fast := mustRun(t, src, cfg).Meta.Totals.Wall; fast > slow {
-					t.Errorf("%q, observed %v, better %s: %v, before %v", schedule.Kind, observed, name, fast, slow)
+					t.Errorf("%q, observed %v, better %s: %v, before %v", schedule.Kind, observed,
+						name, fast, slow)
 				}
 			}
 		}
 	}
 }
 
-// TestGPUPredictorIsWaitedFor: a predictor on the host needs the input of every layer, so that nothing is asked for in advance.
+// TestGPUPredictorIsWaitedFor: a predictor on the host needs the input of every layer, so that
+// nothing is asked for in advance.
 func TestGPUPredictorIsWaitedFor(t *testing.T) {
 	src := testTrace(2, 300, 10, 0.1)
 	src.Head.HasPredicted = true
@@ -176,7 +192,8 @@ func TestGPUPredictorIsWaitedFor(t *testing.T) {
 	free := durations(mustRun(t, src, cfg))
 	cfg.PredictorRank = 64
 	asked := durations(mustRun(t, src, cfg))
-	if asked[traces.PartAttention] <= free[traces.PartAttention]+20*8000 || asked[traces.PartPredict] <= free[traces.PartPredict] {
+	if asked[traces.PartAttention] <= free[traces.PartAttention]+20*8000 ||
+		asked[traces.PartPredict] <= free[traces.PartPredict] {
 		t.Errorf("with a predictor %v, without %v", asked, free)
 	}
 }
@@ -189,7 +206,8 @@ func TestGPUIsRefused(t *testing.T) {
 	} {
 		cfg := gpuConfig(true)
 		spoil(&cfg)
-		if _, err := Run(oneToken(), cfg); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), says) {
+		if _, err := Run(oneToken(), cfg); !errors.Is(err, ErrConfig) ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", says, err)
 		}
 	}
@@ -198,17 +216,22 @@ func TestGPUIsRefused(t *testing.T) {
 // TestGPUPredictionSaysHow: notes name the way of driving, and the interval is that of the samples.
 func TestGPUPredictionSaysHow(t *testing.T) {
 	cfg := gpuConfig(false)
-	cfg.Device.GPU.Samples = []devicemodels.GPUSample{{Of: "dense", Kind: devicemodels.SampleMeasured, Shape: "x", Time: 1000, Model: 1000, SpreadPct: 3, Runs: 15}}
+	cfg.Device.GPU.Samples = []devicemodels.GPUSample{
+		{Of: "dense", Kind: devicemodels.SampleMeasured, Shape: "x", Time: 1000, Model: 1000,
+			SpreadPct: 3, Runs: 15}}
 	p := mustRun(t, oneToken(), cfg).Meta.Prediction
-	if p.HostPercent == nil || *p.HostPercent != 3 || !strings.Contains(strings.Join(p.Notes, " "), "--observed") || p.TokensPerSPrefetched != nil {
+	if p.HostPercent == nil || *p.HostPercent != 3 || !strings.Contains(strings.Join(p.Notes, " "),
+		"--observed") || p.TokensPerSPrefetched != nil {
 		t.Errorf("%+v", p)
 	}
-	if text := strings.Join(p.Compute, "; "); !strings.Contains(text, "rows on the GPU: measured") || strings.Contains(text, "predictor") {
+	if text := strings.Join(p.Compute, "; "); !strings.Contains(text,
+		"rows on the GPU: measured") || strings.Contains(text, "predictor") {
 		t.Errorf("computed by %s", text)
 	}
 }
 
-// TestGPUPhases: observed, they add up to the wall time without the decisions; a host that computes has none.
+// TestGPUPhases: observed, they add up to the wall time without the decisions; a host that computes
+// has none.
 func TestGPUPhases(t *testing.T) {
 	src := testTrace(2, 300, 10, 0.1)
 	run := mustRun(t, src, gpuConfig(true))
@@ -220,14 +243,17 @@ func TestGPUPhases(t *testing.T) {
 	for _, took := range p.All() {
 		sum += took
 	}
-	if want := run.Meta.Totals.Wall - run.Meta.Totals.PartNanos[traces.PartPredict]; sum != want || p.Read != run.Meta.Totals.PartNanos[traces.PartIO] {
+	if want := run.Meta.Totals.Wall - run.Meta.Totals.PartNanos[traces.PartPredict]; sum != want ||
+		p.Read != run.Meta.Totals.PartNanos[traces.PartIO] {
 		t.Errorf("phases %+v are %v, the parts %v", p, sum, want)
 	}
 	one := mustRun(t, oneToken(), gpuConfig(true)).Meta.Phases
-	if off := one.Compute - (attentionWork + ffnWork + endsWork); off < -4 || off > 4 || one.Scatter != arriveWork || one.Stage != 1000*arriveCalls {
+	if off := one.Compute - (attentionWork + ffnWork + endsWork); off < -4 || off > 4 ||
+		one.Scatter != arriveWork || one.Stage != 1000*arriveCalls {
 		t.Errorf("phases of one token: %+v", one)
 	}
-	if free := mustRun(t, src, gpuConfig(false)).Meta.Phases; free.Compute != p.Compute || free.Scatter != p.Scatter {
+	if free := mustRun(t, src, gpuConfig(false)).Meta.Phases; free.Compute != p.Compute ||
+		free.Scatter != p.Scatter {
 		t.Errorf("the device works otherwise without being waited for: %+v and %+v", free, p)
 	}
 	if mustRun(t, src, testConfig()).Meta.Phases != nil {

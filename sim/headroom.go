@@ -9,16 +9,20 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Headroom compares the policy of a configuration with the bound on the masks that it goes by. Of the configuration only Window, Policy,
-// Predicted and MaxTokens matter. It streams the trace twice and keeps, per layer, the policy and 4 bytes per unit and 8 per token
-// of the longest sequence. Errors are those of the trace, or of kind ErrConfig.
+// Headroom compares the policy of a configuration with the bound on the masks that it goes by. Of
+// the configuration only Window, Policy, Predicted and MaxTokens matter. It streams the trace twice
+// and keeps, per layer, the policy and 4 bytes per unit and 8 per token of the longest sequence.
+// Errors are those of the trace, or of kind ErrConfig.
 //
-// How much a policy keeps is measured: a window without a capacity has no other limit than the trace, and of whole tensors a layer is kept
-// whole or not at all. Only a cyclic cache counts as its capacity, for it is full although it finds nothing.
+// How much a policy keeps is measured: a window without a capacity has no other limit than the
+// trace, and of whole tensors a layer is kept whole or not at all. Only a cyclic cache counts as
+// its capacity, for it is full although it finds nothing.
 func (cfg *Config) Headroom(src traces.Source) (traces.Headroom, error) {
 	head, spec := src.Header(), cfg.Residency()
 	if cfg.Predicted && !head.HasPredicted {
-		return traces.Headroom{}, configError{fmt.Errorf("sim: the trace of %s holds no predicted masks; compare on the true ones", head.Model)}
+		return traces.Headroom{}, configError{
+			fmt.Errorf("sim: the trace of %s holds no predicted masks; compare on the true ones",
+				head.Model)}
 	}
 	policies, err := cfg.Policies(src)
 	if err != nil {
@@ -50,8 +54,10 @@ func (cfg *Config) Headroom(src traces.Source) (traces.Headroom, error) {
 	return h, nil
 }
 
-// loads counts what the policies load, and returns the most units that each keeps between two tokens.
-func (cfg *Config) loads(src traces.Source, policies []policy.Policy, h *traces.Headroom) (most []int, err error) {
+// loads counts what the policies load, and returns the most units that each keeps between two
+// tokens.
+func (cfg *Config) loads(src traces.Source, policies []policy.Policy,
+	h *traces.Headroom) (most []int, err error) {
 	most = make([]int, len(policies))
 	kept := make([]int, len(policies))
 	var dec policy.Decision
@@ -85,7 +91,8 @@ func bound(cfg *Config, src traces.Source, bounds []*policy.Bound) error {
 	})
 }
 
-// each goes through the tokens that are simulated; fresh says that a token starts a sequence other than the first.
+// each goes through the tokens that are simulated; fresh says that a token starts a sequence other
+// than the first.
 func (cfg *Config) each(src traces.Source, step func(masks [][]uint64, fresh bool)) error {
 	var t traces.Token
 	seq := uint32(0)

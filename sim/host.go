@@ -10,7 +10,8 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Work is what one layer of one token has to do, in counts: the decisions as the host's clock sees them.
+// Work is what one layer of one token has to do, in counts: the decisions as the host's clock sees
+// them.
 type Work struct {
 	Need      int // units whose rows the layer uses
 	Hits      int // of them in memory
@@ -20,7 +21,8 @@ type Work struct {
 	Held      int // rows in memory while the layer computes
 }
 
-// LayerTimes is what one layer of one token costs the host; its reads lie between Predict and Memory.
+// LayerTimes is what one layer of one token costs the host; its reads lie between Predict and
+// Memory.
 type LayerTimes struct {
 	Attention, Predict, Memory, FFN units.Nanos
 
@@ -36,12 +38,14 @@ func (t LayerTimes) Sum() units.Nanos { return t.Attention + t.Predict + t.Memor
 // Add returns the sum of two of them, part by part, without what is asked of a GPU.
 func (t LayerTimes) Add(o LayerTimes) LayerTimes {
 	return LayerTimes{
-		Attention: t.Attention + o.Attention, Predict: t.Predict + o.Predict, Memory: t.Memory + o.Memory, FFN: t.FFN + o.FFN,
+		Attention: t.Attention + o.Attention, Predict: t.Predict + o.Predict, Memory: t.Memory +
+			o.Memory, FFN: t.FFN + o.FFN,
 		Bounded: t.Bounded + o.Bounded, Traffic: t.Traffic + o.Traffic,
 	}
 }
 
-// TokenTimes is what the host spends once per token: the output head, and what holding the cached rows costs.
+// TokenTimes is what the host spends once per token: the output head, and what holding the cached
+// rows costs.
 type TokenTimes struct {
 	Other, Bounded units.Nanos
 	Traffic        units.Bytes
@@ -49,7 +53,8 @@ type TokenTimes struct {
 	GPU Stage // the embedding and the output head; Streams makes a time of that
 }
 
-// Host charges the times of a device's host on traces of one model. It is immutable and safe for concurrent use.
+// Host charges the times of a device's host on traces of one model. It is immutable and safe for
+// concurrent use.
 type Host struct {
 	spec    devicemodels.Host
 	compute devicemodels.Compute
@@ -60,10 +65,12 @@ type Host struct {
 
 // NewHost returns the host of a device; predictorRank is Config.PredictorRank.
 func NewHost(device *devicemodels.Device, head *traces.Header, predictorRank int) *Host {
-	return &Host{spec: device.Host, compute: device.Host.At(head.DType), head: head, rank: predictorRank}
+	return &Host{spec: device.Host, compute: device.Host.At(head.DType), head: head,
+		rank: predictorRank}
 }
 
-// NewHost returns the host of a checked configuration, with the GPU that computes for it if one does.
+// NewHost returns the host of a checked configuration, with the GPU that computes for it if one
+// does.
 func (cfg *Config) NewHost(head *traces.Header) *Host {
 	h := NewHost(cfg.Device, head, cfg.PredictorRank)
 	if cfg.Backend == OnHost {
@@ -75,8 +82,9 @@ func (cfg *Config) NewHost(head *traces.Header) *Host {
 		h.compute.Predictor = devicemodels.Term{}
 	}
 	h.gpu = &gpu{
-		spec: cfg.Device.GPU, compute: h.compute, family: launch.Of(head.Shape.Rows), observed: cfg.Observed,
-		asked: h.rank > 0,
+		spec: cfg.Device.GPU, compute: h.compute, family: launch.Of(head.Shape.Rows),
+		observed: cfg.Observed,
+		asked:    h.rank > 0,
 	}
 	return h
 }
@@ -98,16 +106,18 @@ func (h *Host) Layer(pos int, w *Work) (t LayerTimes) {
 	return t
 }
 
-// attention charges the four projections (q, k, v, out) as resident mat-vecs and the reading of pos+1 keys and values (float32 in
-// the engine's cache).
+// attention charges the four projections (q, k, v, out) as resident mat-vecs and the reading of
+// pos+1 keys and values (float32 in the engine's cache).
 func (h *Host) attention(pos int, t *LayerTimes) units.Nanos {
 	s := &h.head.Shape
 	weights, cache := s.AttentionBytes(), s.KVBytes()*units.Bytes(pos+1)
 	t.Traffic += weights + cache
-	return h.spec.LayerFixed + h.spec.SyncFixed + t.charge(h.compute.Dense, weights, 4) + t.charge(h.compute.KV, cache, 1)
+	return h.spec.LayerFixed + h.spec.SyncFixed + t.charge(h.compute.Dense, weights, 4) +
+		t.charge(h.compute.KV, cache, 1)
 }
 
-// predictor charges the two mat-vecs of a low-rank predictor: d_model × rank, then rank × units (LLM in a flash, 3.1).
+// predictor charges the two mat-vecs of a low-rank predictor: d_model × rank, then rank × units
+// (LLM in a flash, 3.1).
 func (h *Host) predictor(t *LayerTimes) units.Nanos {
 	if h.rank == 0 {
 		return 0
@@ -135,11 +145,13 @@ func (h *Host) Token(held int) TokenTimes {
 	}
 	var t LayerTimes
 	weights := h.head.Shape.HeadBytes()
-	took := h.spec.TokenFixed + t.charge(h.compute.Dense, weights, 1) + t.charge(h.compute.Held, units.Bytes(held)*h.head.UnitBytes, 1)
+	took := h.spec.TokenFixed + t.charge(h.compute.Dense, weights, 1) + t.charge(h.compute.Held,
+		units.Bytes(held)*h.head.UnitBytes, 1)
 	return TokenTimes{Other: took, Bounded: t.Bounded, Traffic: weights}
 }
 
-// Dense charges a layer whose units are all in memory and all used: one mat-vec for every row of a unit. It decides and moves nothing.
+// Dense charges a layer whose units are all in memory and all used: one mat-vec for every row of a
+// unit. It decides and moves nothing.
 func (h *Host) Dense(pos int) (t LayerTimes) {
 	if h.gpu != nil {
 		return h.gpu.dense(h, pos)
@@ -163,10 +175,13 @@ func (h *Host) Scatter(rows int) units.Nanos {
 	return h.compute.Copy.Time(bytes, rows) + h.compute.Transfer.Time(bytes, 1)
 }
 
-// lost is what compute of a time and a traffic loses to what goes on beside it: reads (for no longer than the compute, moving bytes and taking some
-// time of single cores) and the moving of rows. Memory is shared as devicemodels.Host.Overlap says. A host without an accelerator computes on
-// all of its cores: it lacks those that reads take, and moves rows with the memory and the cores that it would compute with.
-func (h *Host) lost(computing units.Nanos, traffic units.Bytes, beside flash.Progress, moving units.Nanos) units.Nanos {
+// lost is what compute of a time and a traffic loses to what goes on beside it: reads (for no
+// longer than the compute, moving bytes and taking some time of single cores) and the moving of
+// rows. Memory is shared as devicemodels.Host.Overlap says. A host without an accelerator computes
+// on all of its cores: it lacks those that reads take, and moves rows with the memory and the cores
+// that it would compute with.
+func (h *Host) lost(computing units.Nanos, traffic units.Bytes, beside flash.Progress,
+	moving units.Nanos) units.Nanos {
 	lost := h.spec.Overlap(beside.Busy, beside.Moved, computing, traffic) - computing
 	if h.gpu != nil || h.spec.TransferRate > 0 || h.spec.SyncFixed > 0 || h.spec.HeldRate > 0 {
 		return lost // what an accelerator's memory gets, it gets beside its compute
@@ -177,8 +192,10 @@ func (h *Host) lost(computing units.Nanos, traffic units.Bytes, beside flash.Pro
 	return lost + moving
 }
 
-// Overlap is how long a token takes whose reads go on during its compute; see devicemodels.Host.Overlap.
-func (h *Host) Overlap(io units.Nanos, moved units.Bytes, computing units.Nanos, traffic units.Bytes) units.Nanos {
+// Overlap is how long a token takes whose reads go on during its compute; see
+// devicemodels.Host.Overlap.
+func (h *Host) Overlap(io units.Nanos, moved units.Bytes, computing units.Nanos,
+	traffic units.Bytes) units.Nanos {
 	return h.spec.Overlap(io, moved, computing, traffic)
 }
 
@@ -191,5 +208,7 @@ func (h *Host) terms() []devicemodels.Term {
 
 // unknown reports whether work is charged as no time.
 func (h *Host) unknown() bool {
-	return slices.ContainsFunc(h.terms(), func(t devicemodels.Term) bool { return t.Basis == devicemodels.Unknown })
+	return slices.ContainsFunc(h.terms(), func(t devicemodels.Term) bool {
+		return t.Basis == devicemodels.Unknown
+	})
 }

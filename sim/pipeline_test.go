@@ -14,11 +14,14 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// steady is a trace in which every token needs keep units of every layer, moved on by fresh: after the first, each layer reads just those.
+// steady is a trace in which every token needs keep units of every layer, moved on by fresh: after
+// the first, each layer reads just those.
 func steady(layers, perLayer, keep, fresh, tokens int) *traces.Memory {
 	m := &traces.Memory{Head: traces.Header{
-		SchemaVersion: traces.SchemaVersion, UnitKind: traces.Neuron, Layers: layers, Units: perLayer, UnitBytes: 24 * units.KiB, Model: "steady",
-		Shape: traces.Shape{DModel: 2048, Layers: layers, DFFN: perLayer, Heads: 16, KVHeads: 4, HeadDim: 128, Vocab: 8000, MaxPos: 512, Rows: 6, DTypeSize: 2},
+		SchemaVersion: traces.SchemaVersion, UnitKind: traces.Neuron, Layers: layers,
+		Units: perLayer, UnitBytes: 24 * units.KiB, Model: "steady",
+		Shape: traces.Shape{DModel: 2048, Layers: layers, DFFN: perLayer, Heads: 16, KVHeads: 4,
+			HeadDim: 128, Vocab: 8000, MaxPos: 512, Rows: 6, DTypeSize: 2},
 	}}
 	for i := range tokens {
 		t := traces.Token{Pos: uint32(i), Phase: traces.Decode}
@@ -36,20 +39,23 @@ func steady(layers, perLayer, keep, fresh, tokens int) *traces.Memory {
 	return m
 }
 
-// TestTokenScheduleAgainstClosedForm: where times are constant, the events are the pipeline of sim/reproduce, for every dense prefix, and the
-// regimes of the sweep are the same: more dense layers are faster until they hide the reads, and slower from there on.
+// TestTokenScheduleAgainstClosedForm: where times are constant, the events are the pipeline of
+// sim/reproduce, for every dense prefix, and the regimes of the sweep are the same: more dense
+// layers are faster until they hide the reads, and slower from there on.
 func TestTokenScheduleAgainstClosedForm(t *testing.T) {
 	const layers, perLayer, keep, fresh = 12, 2048, 200, 60
 	rate, reads := 20*units.GBps, units.GBps
 	device := &devicemodels.Device{
 		Version: "1", Name: "steady",
-		Flash: flash.Spec{Servers: 1, ServerRate: reads, Align: 4096, Engines: map[string]flash.EngineCost{"pread": {}}},
-		Host:  devicemodels.Host{Cores: 1, DenseRate: rate, RowRate: rate},
+		Flash: flash.Spec{Servers: 1, ServerRate: reads, Align: 4096,
+			Engines: map[string]flash.EngineCost{"pread": {}}},
+		Host: devicemodels.Host{Cores: 1, DenseRate: rate, RowRate: rate},
 	}
 	src := steady(layers, perLayer, keep, fresh, 6)
 	head := src.Header()
 	closed := reproduce.Pipeline{
-		Layers: layers, Attention: head.Shape.AttentionBytes(), MLP: units.Bytes(perLayer) * head.UnitBytes, Rows: keep * head.UnitBytes,
+		Layers: layers, Attention: head.Shape.AttentionBytes(), MLP: units.Bytes(perLayer) *
+			head.UnitBytes, Rows: keep * head.UnitBytes,
 		Head: head.Shape.HeadBytes(), New: func(int) units.Bytes { return fresh * head.UnitBytes },
 		Compute: devicemodels.Term{Rate: rate}, Reads: reads,
 	}
@@ -75,20 +81,24 @@ func TestTokenScheduleAgainstClosedForm(t *testing.T) {
 			}
 		}
 		got := end - begin
-		t.Logf("%d dense layers: %v, closed form %v (%+.4f %%), bound by %s", d, got, want.Total, 100*(float64(got)/float64(want.Total)-1), want.Regime())
+		t.Logf("%d dense layers: %v, closed form %v (%+.4f %%), bound by %s", d, got, want.Total,
+			100*(float64(got)/float64(want.Total)-1), want.Regime())
 		if math.Abs(float64(got)/float64(want.Total)-1) > 0.001 {
 			t.Errorf("%d dense layers: %v, closed form %v", d, got, want.Total)
 		}
-		if exposed := max(want.IO-want.Prefix, 0); math.Abs(float64(waited-exposed)) > 0.01*float64(want.Total) {
+		if exposed := max(want.IO-want.Prefix, 0); math.Abs(float64(waited-exposed)) > 0.01*float64(
+			want.Total) {
 			t.Errorf("%d dense layers: waits %v, closed form %v", d, waited, exposed)
 		}
 		regime := want.Regime()
-		if regime == reproduce.ReadBound && got >= previous || bound[reproduce.ComputeBound] > 0 && got <= previous {
+		if regime == reproduce.ReadBound && got >= previous || bound[reproduce.ComputeBound] > 0 &&
+			got <= previous {
 			t.Errorf("%d dense layers, bound by %s: %v, with one less %v", d, regime, got, previous)
 		}
 		previous = got
 		if bound[regime]++; (waited > 0) != (regime == reproduce.ReadBound) {
-			t.Errorf("%d dense layers: waits %v where the closed form is bound by %s", d, waited, regime)
+			t.Errorf("%d dense layers: waits %v where the closed form is bound by %s", d, waited,
+				regime)
 		}
 	}
 	if bound[reproduce.ReadBound] < 3 || bound[reproduce.ComputeBound] < 2 {
@@ -96,25 +106,30 @@ func TestTokenScheduleAgainstClosedForm(t *testing.T) {
 	}
 }
 
-// TestColdStartGoesInChunks: a staging buffer whose half just holds what a token reads later takes four rounds for the first, 3.3 times as much.
+// TestColdStartGoesInChunks: a staging buffer whose half just holds what a token reads later takes
+// four rounds for the first, 3.3 times as much.
 func TestColdStartGoesInChunks(t *testing.T) {
 	const layers, keep, fresh, tokens = 12, 66, 20, 6
 	src := steady(layers, 2048, keep, fresh, tokens)
 	device := &devicemodels.Device{
 		Version: "1", Name: "steady",
-		Flash: flash.Spec{Servers: 1, ServerRate: units.GBps, Align: 4096, Engines: map[string]flash.EngineCost{"pread": {}}},
-		Host:  devicemodels.Host{Cores: 1, DenseRate: 20 * units.GBps, RowRate: 20 * units.GBps},
+		Flash: flash.Spec{Servers: 1, ServerRate: units.GBps, Align: 4096,
+			Engines: map[string]flash.EngineCost{"pread": {}}},
+		Host: devicemodels.Host{Cores: 1, DenseRate: 20 * units.GBps, RowRate: 20 * units.GBps},
 	}
-	for staging, chunks := range map[units.Bytes]int64{sim.Unlimited: tokens, 2 * (layers - 1) * fresh * src.Head.UnitBytes: 4 + (tokens - 1)} {
+	for staging, chunks := range map[units.Bytes]int64{sim.Unlimited: tokens, 2 * (layers - 1) *
+		fresh * src.Head.UnitBytes: 4 + (tokens - 1)} {
 		run, err := sim.Run(src, sim.Config{
-			Engine: "pread", Parallel: 16, Device: device, Layout: layout.Options{Coalesce: true}, Policy: policy.Spec{Kind: policy.KindDelta, Capacity: keep},
+			Engine: "pread", Parallel: 16, Device: device, Layout: layout.Options{Coalesce: true},
+			Policy:   policy.Spec{Kind: policy.KindDelta, Capacity: keep},
 			Schedule: sim.Schedule{Kind: sim.WholeToken, Recall: 1, Dense: 1, Staging: staging},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if run.Meta.Ahead.Chunks != chunks {
-			t.Errorf("%d chunks with a staging buffer of %v, want %d", run.Meta.Ahead.Chunks, staging, chunks)
+			t.Errorf("%d chunks with a staging buffer of %v, want %d", run.Meta.Ahead.Chunks,
+				staging, chunks)
 		}
 	}
 }

@@ -14,24 +14,28 @@ import (
 const (
 	// near is how far apart, as a factor, two sizes or depths may be that count as one.
 	near = 1.1
-	// beyond widens the interval of the fit for reads outside its range. Nothing was measured there, so the factor is a convention.
+	// beyond widens the interval of the fit for reads outside its range. Nothing was measured
+	// there, so the factor is a convention.
 	beyond = 2
-	// mostBounded is the share of a run's time that may rest on the roofline without making the whole a bound.
+	// mostBounded is the share of a run's time that may rest on the roofline without making the
+	// whole a bound.
 	mostBounded = 0.02
 )
 
 // Summary is what a prediction is judged by.
 type Summary struct {
-	Totals     traces.Totals
-	Bounded    units.Nanos // of the host's times, at the roofline
-	Prefetched units.Nanos // what all tokens take if the reads of each go on during its compute; 0 = not computed
+	Totals  traces.Totals
+	Bounded units.Nanos // of the host's times, at the roofline
+	// what all tokens take if the reads of each go on during its compute; 0 = not computed
+	Prefetched units.Nanos
 
 	// Of schedules that read ahead:
 	Hidden units.Nanos // reads beside compute, which are not in Totals
 	Depth  float64     // mean number of requests in flight, over all reads; 0 = that of Totals
 }
 
-// Predict says how far a run of a configuration can be trusted, and warns where it went beyond what the device model knows.
+// Predict says how far a run of a configuration can be trusted, and warns where it went beyond what
+// the device model knows.
 func (cfg *Config) Predict(host *Host, s *Summary) (*traces.Prediction, []string) {
 	p, t := &traces.Prediction{Basis: traces.Measured}, &s.Totals
 	var warnings []string
@@ -48,31 +52,38 @@ func (cfg *Config) Predict(host *Host, s *Summary) (*traces.Prediction, []string
 }
 
 // judgeReads compares the mean read of a run with the cells of the fit.
-func (cfg *Config) judgeReads(p *traces.Prediction, t *traces.Totals, depth float64) (warnings []string) {
+func (cfg *Config) judgeReads(p *traces.Prediction, t *traces.Totals,
+	depth float64) (warnings []string) {
 	fit := cfg.Device.Fit
 	if fit == nil || fit.IntervalPct == nil {
 		p.Basis = traces.Bound
-		p.Notes = append(p.Notes, "The flash is known by published limits alone, not by a fit of measurements: "+whyUnfitted(fit))
+		p.Notes = append(p.Notes, "The flash is known by published limits alone, not by a fit "+
+			"of measurements: "+whyUnfitted(fit))
 		return nil
 	}
 	chunk := t.Bytes / units.Bytes(t.Requests)
 	depth = max(depth, 1)
 	if chunk < fit.ChunkMin || chunk > fit.ChunkMax {
-		warnings = append(warnings, fmt.Sprintf("extrapolated: requests are of %.3g KiB on average, the device model was fitted to %v to %v", float64(chunk)/float64(units.KiB), fit.ChunkMin, fit.ChunkMax))
+		warnings = append(warnings, fmt.Sprintf("extrapolated: requests are of %.3g KiB on "+
+			"average, the device model was fitted to %v to %v", float64(chunk)/float64(units.KiB),
+			fit.ChunkMin, fit.ChunkMax))
 	}
 	if depth > float64(fit.DepthMax)*near || depth < float64(fit.DepthMin)/near {
-		warnings = append(warnings, fmt.Sprintf("extrapolated: %.3g requests in flight on average, the device model was fitted to %d to %d", depth, fit.DepthMin, fit.DepthMax))
+		warnings = append(warnings, fmt.Sprintf("extrapolated: %.3g requests in flight on "+
+			"average, the device model was fitted to %d to %d", depth, fit.DepthMin, fit.DepthMax))
 	}
 	own := func(c devicemodels.Cell) bool { return c.Tainted == "" && c.Engine == cfg.Engine }
 	if len(fit.Cells) > 0 && !slices.ContainsFunc(fit.Cells, own) {
-		warnings = append(warnings, fmt.Sprintf("extrapolated: no cell of the device model was measured with engine %s", cfg.Engine))
+		warnings = append(warnings, fmt.Sprintf("extrapolated: no cell of the device model was "+
+			"measured with engine %s", cfg.Engine))
 	}
 	percent := math.Hypot(*fit.IntervalPct, fit.DriftPct)
 	switch {
 	case len(warnings) > 0:
 		p.Basis = traces.Extrapolated
 		percent *= beyond
-		p.Notes = append(p.Notes, fmt.Sprintf("Outside the range of the fit the interval of the flash is taken %d times as wide.", beyond))
+		p.Notes = append(p.Notes, fmt.Sprintf("Outside the range of the fit the interval of the "+
+			"flash is taken %d times as wide.", beyond))
 	case !slices.ContainsFunc(fit.Cells, func(c devicemodels.Cell) bool {
 		return own(c) && about(float64(c.Chunk), float64(chunk)) && about(float64(c.Depth), depth)
 	}):
@@ -111,7 +122,8 @@ func (cfg *Config) judgeHost(host *Host, p *traces.Prediction, s *Summary) (warn
 		p.HostPercent = fit.HostPct
 	}
 	if p.HostPercent == nil && p.Basis != traces.Bound {
-		p.Notes = append(p.Notes, "The interval leaves out the host: how well its times are known is not stated.")
+		p.Notes = append(p.Notes, "The interval leaves out the host: how well its times are "+
+			"known is not stated.")
 	}
 	return host.compute.Warnings()
 }
@@ -122,20 +134,23 @@ func (cfg *Config) judgeGPU(host *Host, p *traces.Prediction) []string {
 		p.Compute = append(p.Compute, t.String())
 	}
 	p.HostPercent = cfg.Device.GPU.IntervalPct()
-	how := "A token is asked of the GPU without waiting, as generate does; a replay waits after every part, which --observed simulates."
+	how := "A token is asked of the GPU without waiting, as generate does; a replay waits after " +
+		"every part, which --observed simulates."
 	if cfg.Observed {
 		how = "The host waits for the GPU after every part, as a replay does."
 	}
 	p.Notes = append(p.Notes, how)
 	if cfg.Device.Host.Cores == 0 {
 		p.Basis = traces.Bound
-		p.Notes = append(p.Notes, "Nothing is known of the host: its decisions are charged as no time.")
+		p.Notes = append(p.Notes, "Nothing is known of the host: its decisions are charged as "+
+			"no time.")
 	}
 	return host.compute.Warnings()
 }
 
-// interval computes the ends of tokens/s from those of the times. Both are taken to be off in the same direction, which is the worst
-// case. Reads that were hidden beside compute stay so for as long as that takes. A bound has no lower end.
+// interval computes the ends of tokens/s from those of the times. Both are taken to be off in the
+// same direction, which is the worst case. Reads that were hidden beside compute stay so for as
+// long as that takes. A bound has no lower end.
 func interval(p *traces.Prediction, t *traces.Totals, hidden units.Nanos) {
 	if t.Wall <= 0 {
 		return
@@ -148,7 +163,8 @@ func interval(p *traces.Prediction, t *traces.Totals, hidden units.Nanos) {
 	io := t.PartNanos[traces.PartIO]
 	ends := func(sign float64) *float64 {
 		host := widened(p.HostPercent, sign)
-		exposed := float64(float64(io+hidden)*widened(p.IOPercent, sign)) - float64(float64(hidden)*host)
+		exposed := float64(float64(io+hidden)*widened(p.IOPercent, sign)) -
+			float64(float64(hidden)*host)
 		wall := max(exposed, 0) + float64(float64(t.Wall-io)*host)
 		rate := float64(t.Tokens) * 1e9 / wall
 		return &rate
@@ -156,7 +172,8 @@ func interval(p *traces.Prediction, t *traces.Totals, hidden units.Nanos) {
 	p.TokensPerSLow, p.TokensPerSHigh = ends(1), ends(-1)
 }
 
-// widened is the factor of a time at an end of its interval: intervals are of logarithms, so that no time becomes negative.
+// widened is the factor of a time at an end of its interval: intervals are of logarithms, so that
+// no time becomes negative.
 func widened(percent *float64, sign float64) float64 {
 	if percent == nil {
 		return 1

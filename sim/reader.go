@@ -8,9 +8,10 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// reader reads ahead. It submits what it is given in chunks that share the staging buffer as the engine's do (layout.Staging): when the reads of a chunk
-// have come the next is submitted, if there is room, while the rows of the first are moved to their places, in order. Without a limit everything is
-// submitted when it is due.
+// reader reads ahead. It submits what it is given in chunks that share the staging buffer as the
+// engine's do (layout.Staging): when the reads of a chunk have come the next is submitted, if there
+// is room, while the rows of the first are moved to their places, in order. Without a limit
+// everything is submitted when it is due.
 type reader struct {
 	station *flash.Station
 	host    *Host
@@ -18,18 +19,20 @@ type reader struct {
 	limit   units.Bytes // of a piece; 0 = none
 	room    layout.Staging
 
-	reads       []flash.Read   // of the token
-	groups      []readGroup    // of the token, in order of layers
-	first, next int            // groups that are under way
-	waited      int            // groups before were waited for
-	opened      int            // the first group since open
-	chunk       int            // of the group added last
-	come        units.Nanos    // when the last chunk's reads were complete
-	free        units.Nanos    // when all rows that have come are in their places
-	moved       [2]units.Nanos // when the rows of the chunks that have room are in their places, the older first; of one under way not known yet
-	holding     int            // of them
-	moving      units.Nanos    // time of moving rows so far
-	chunks      int64          // submitted so far
+	reads       []flash.Read // of the token
+	groups      []readGroup  // of the token, in order of layers
+	first, next int          // groups that are under way
+	waited      int          // groups before were waited for
+	opened      int          // the first group since open
+	chunk       int          // of the group added last
+	come        units.Nanos  // when the last chunk's reads were complete
+	free        units.Nanos  // when all rows that have come are in their places
+	// when the rows of the chunks that have room are in their places, the older first; of one under
+	// way not known yet
+	moved   [2]units.Nanos
+	holding int         // of them
+	moving  units.Nanos // time of moving rows so far
+	chunks  int64       // submitted so far
 }
 
 // readGroup is the reads of one layer in one chunk.
@@ -46,7 +49,8 @@ type readGroup struct {
 // reset starts a token.
 func (r *reader) reset() error {
 	if r.first != len(r.groups) {
-		return fmt.Errorf("sim: %d groups of reads are left over from a token: %w", len(r.groups)-r.first, flash.ErrInvariant)
+		return fmt.Errorf("sim: %d groups of reads are left over from a token: %w",
+			len(r.groups)-r.first, flash.ErrInvariant)
 	}
 	r.reads, r.groups = r.reads[:0], r.groups[:0]
 	r.first, r.next, r.waited = 0, 0, 0
@@ -56,7 +60,8 @@ func (r *reader) reset() error {
 // open starts an announcement: what was added before is submitted apart.
 func (r *reader) open() { r.chunk, r.opened = r.chunk+1, len(r.groups) }
 
-// add gives the reader the reads that bring rows of a layer, none larger than a piece may be, to submit from time due on.
+// add gives the reader the reads that bring rows of a layer, none larger than a piece may be, to
+// submit from time due on.
 func (r *reader) add(layer int, due units.Nanos, plan *layout.Plan, rows int) {
 	start, begin, through := len(r.reads), int64(0), 0
 	cut := func(end int64) {
@@ -66,7 +71,8 @@ func (r *reader) add(layer int, due units.Nanos, plan *layout.Plan, rows int) {
 		// Rows are counted by bytes: they are all of one size, but a piece may end within one.
 		upTo := int(int64(rows) * end / plan.Staging)
 		r.groups = append(r.groups, readGroup{
-			layer: layer, chunk: r.chunk, due: due, reads: r.reads[start:len(r.reads):len(r.reads)], rows: upTo - through, size: end - begin,
+			layer: layer, chunk: r.chunk, due: due, reads: r.reads[start:len(r.reads):len(r.reads)],
+			rows: upTo - through, size: end - begin,
 		})
 		start, begin, through = len(r.reads), end, upTo
 	}
@@ -74,7 +80,8 @@ func (r *reader) add(layer int, due units.Nanos, plan *layout.Plan, rows int) {
 		if r.limit > 0 && q.Buf+q.Length-begin > int64(r.limit) {
 			cut(q.Buf)
 		}
-		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset), Length: units.Bytes(q.Length)})
+		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset),
+			Length: units.Bytes(q.Length)})
 	}
 	cut(plan.Staging)
 }
@@ -89,7 +96,10 @@ func (r *reader) share() {
 		r.room.Room = max(r.room.Room, layout.Rounded(added[i].size))
 	}
 	for len(added) > 0 {
-		n, _ := r.room.Together(len(added), func(i int) (int64, int) { return added[i].size, len(added[i].reads) })
+		n, _ := r.room.Together(len(added), func(i int) (int64, int) {
+			return added[i].size,
+				len(added[i].reads)
+		})
 		for i := range added[:n] {
 			added[i].chunk = r.chunk
 		}
@@ -107,7 +117,8 @@ func (r *reader) advance(to units.Nanos) error {
 	}
 }
 
-// step goes on until a time, but stops early when a chunk is submitted or reads of any class are complete.
+// step goes on until a time, but stops early when a chunk is submitted or reads of any class are
+// complete.
 func (r *reader) step(to units.Nanos) (early bool, err error) {
 	if at, ok := r.turn(); ok && at <= to {
 		return true, r.submit(at)
@@ -118,7 +129,8 @@ func (r *reader) step(to units.Nanos) (early bool, err error) {
 	return early, r.retire()
 }
 
-// turn is when the next chunk is submitted: in a buffer with an end, when the reads before have come and there is room.
+// turn is when the next chunk is submitted: in a buffer with an end, when the reads before have
+// come and there is room.
 func (r *reader) turn() (at units.Nanos, ok bool) {
 	switch {
 	case r.next == len(r.groups):
@@ -162,7 +174,8 @@ func (r *reader) submit(at units.Nanos) (err error) {
 		r.moved[r.holding] = units.Forever
 		r.holding++
 	}
-	for chunk := r.groups[r.next].chunk; r.next < len(r.groups) && r.groups[r.next].chunk == chunk; r.next++ {
+	for chunk := r.groups[r.next].chunk; r.next < len(r.groups) &&
+		r.groups[r.next].chunk == chunk; r.next++ {
 		g := &r.groups[r.next]
 		if g.ticket, err = r.station.Submit(at, flash.Speculative, g.reads); err != nil {
 			return err
@@ -171,7 +184,8 @@ func (r *reader) submit(at units.Nanos) (err error) {
 	return nil
 }
 
-// retire moves the rows of complete groups; those of a buffer with an end when all of a chunk is complete.
+// retire moves the rows of complete groups; those of a buffer with an end when all of a chunk is
+// complete.
 func (r *reader) retire() error {
 	for r.first < r.next && r.complete() {
 		end := r.first + 1
@@ -213,16 +227,18 @@ func (r *reader) complete() bool {
 	return true
 }
 
-// wait goes on until the reads up to a layer are in their places, and those of a demand group, if there is one, are complete. It returns when
-// that is, which may be past.
+// wait goes on until the reads up to a layer are in their places, and those of a demand group, if
+// there is one, are complete. It returns when that is, which may be past.
 func (r *reader) wait(layer int, demand *flash.Group) (ready units.Nanos, err error) {
-	for r.first < len(r.groups) && r.groups[r.first].layer <= layer || demand != nil && !r.station.Done(*demand) {
+	for r.first < len(r.groups) && r.groups[r.first].layer <= layer || demand != nil &&
+		!r.station.Done(*demand) {
 		early, err := r.step(units.Forever)
 		if err != nil {
 			return 0, err
 		}
 		if !early {
-			return 0, fmt.Errorf("sim: layer %d waits for reads that never come: %w", layer, flash.ErrInvariant)
+			return 0, fmt.Errorf("sim: layer %d waits for reads that never come: %w", layer,
+				flash.ErrInvariant)
 		}
 	}
 	for ; r.waited < r.first && r.groups[r.waited].layer <= layer; r.waited++ {

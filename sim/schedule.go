@@ -9,21 +9,26 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Schedule says when the reads of a token are submitted. It moves reads in time and adds those that a prediction names in vain; what is needed,
-// kept and evicted stays the policy's decision on the needed masks. The zero value reads on demand.
+// Schedule says when the reads of a token are submitted. It moves reads in time and adds those that
+// a prediction names in vain; what is needed, kept and evicted stays the policy's decision on the
+// needed masks. The zero value reads on demand.
 type Schedule struct {
 	Kind ScheduleKind `json:"kind"`
-	// Recall is the share, by number, of the needed units that a prediction names, and FalsePositives that of the units that are not
-	// needed; 1 and 0 are an oracle. Which units they are is drawn from the seed, so that a larger share names the same units and more.
+	// Recall is the share, by number, of the needed units that a prediction names, and
+	// FalsePositives that of the units that are not needed; 1 and 0 are an oracle. Which units they
+	// are is drawn from the seed, so that a larger share names the same units and more.
 	Recall         float64 `json:"recall"`
 	FalsePositives float64 `json:"false_positives"`
 	// Traced takes the trace's predicted masks as what is named, in place of the two shares.
 	Traced bool `json:"traced,omitempty"`
-	// Dense is the number of layers at the start whose units are all in memory for good: they read nothing and multiply with everything.
+	// Dense is the number of layers at the start whose units are all in memory for good: they read
+	// nothing and multiply with everything.
 	Dense int `json:"dense"`
-	// Staging is the size of the buffer that reads ahead land in. They go in chunks of half of it: while the rows of one are moved to their places the
-	// next is read (layout.Staging). 0 stands for a buffer that holds the largest layer's reads so far and never parts a layer, as the engine's
-	// without a limit. Unlimited submits everything when it is known, however much is under way.
+	// Staging is the size of the buffer that reads ahead land in. They go in chunks of half of it:
+	// while the rows of one are moved to their places the next is read (layout.Staging). 0 stands
+	// for a buffer that holds the largest layer's reads so far and never parts a layer, as the
+	// engine's without a limit. Unlimited submits everything when it is known, however much is
+	// under way.
 	Staging units.Bytes `json:"staging,omitempty"`
 	Wait    Wait        `json:"wait,omitempty"`
 }
@@ -31,7 +36,8 @@ type Schedule struct {
 // Unlimited is a staging buffer without end.
 const Unlimited units.Bytes = math.MaxInt64
 
-// piece is the most of one layer that goes together, in whole blocks; 0 = no limit. A buffer too small for two pieces is used for one at a time.
+// piece is the most of one layer that goes together, in whole blocks; 0 = no limit. A buffer too
+// small for two pieces is used for one at a time.
 func (s *Schedule) piece(align units.Bytes) units.Bytes {
 	if s.Staging == 0 || s.Staging == Unlimited {
 		return 0
@@ -49,10 +55,12 @@ type ScheduleKind string
 const (
 	// OnDemand reads what a layer lacks when its attention is done, and waits for it.
 	OnDemand ScheduleKind = ""
-	// LookAhead reads, while a layer computes, what a prediction names for the next. After the next layer's attention its true need is known, and
-	// what is missing is read on demand. Nothing is known of a token before the token before it is complete, so that layer 0 reads on demand.
+	// LookAhead reads, while a layer computes, what a prediction names for the next. After the next
+	// layer's attention its true need is known, and what is missing is read on demand. Nothing is
+	// known of a token before the token before it is complete, so that layer 0 reads on demand.
 	LookAhead ScheduleKind = "lookahead"
-	// WholeToken predicts all layers once layer 0 has computed, and reads what they lack in one submission, in the background (NeuroPrefetcher).
+	// WholeToken predicts all layers once layer 0 has computed, and reads what they lack in one
+	// submission, in the background (NeuroPrefetcher).
 	WholeToken ScheduleKind = "token"
 )
 
@@ -64,7 +72,8 @@ func ParseSchedule(name string) (ScheduleKind, error) {
 	case OnDemand, LookAhead, WholeToken:
 		return kind, nil
 	}
-	return "", fmt.Errorf("sim: no schedule is called %q; known are demand, %s and %s", name, LookAhead, WholeToken)
+	return "", fmt.Errorf("sim: no schedule is called %q; known are demand, %s and %s", name,
+		LookAhead, WholeToken)
 }
 
 // Wait says what a layer waits for under WholeToken.
@@ -92,39 +101,49 @@ func (s *Schedule) check(head *traces.Header, predicted bool) error {
 	switch s.Kind {
 	case OnDemand:
 		if *s != (Schedule{}) {
-			return fmt.Errorf("sim: reading on demand has no recall, dense prefix, staging or wait; choose the schedule %s or %s", LookAhead, WholeToken)
+			return fmt.Errorf("sim: reading on demand has no recall, dense prefix, staging or "+
+				"wait; choose the schedule %s or %s", LookAhead, WholeToken)
 		}
 		return nil
 	case LookAhead, WholeToken:
 	default:
-		return fmt.Errorf("sim: schedule %q; known are %s, %s and the empty one, on demand", s.Kind, LookAhead, WholeToken)
+		return fmt.Errorf("sim: schedule %q; known are %s, %s and the empty one, on demand", s.Kind,
+			LookAhead, WholeToken)
 	}
 	if s.Wait != WaitToken && s.Wait != WaitLayer {
-		return fmt.Errorf("sim: layers wait for %q; known are %s and the empty one, the whole token", s.Wait, WaitLayer)
+		return fmt.Errorf("sim: layers wait for %q; known are %s and the empty one, the whole "+
+			"token", s.Wait, WaitLayer)
 	}
 	for _, share := range []struct {
 		name  string
 		value float64
 	}{{"recall", s.Recall}, {"share of false positives", s.FalsePositives}} {
 		if !(share.value >= 0 && share.value <= 1) {
-			return fmt.Errorf("sim: a %s of %g: it is a share, from 0 to 1", share.name, share.value)
+			return fmt.Errorf("sim: a %s of %g: it is a share, from 0 to 1", share.name,
+				share.value)
 		}
 	}
 	switch {
 	case s.Traced && (s.Recall != 0 || s.FalsePositives != 0):
 		return fmt.Errorf("sim: a recall and the trace's own predictions; give one of them")
 	case s.Traced && !head.HasPredicted:
-		return fmt.Errorf("sim: the trace of %s holds no predicted masks to read ahead by; give a recall", head.Model)
+		return fmt.Errorf("sim: the trace of %s holds no predicted masks to read ahead by; give "+
+			"a recall", head.Model)
 	case s.Traced && predicted:
-		return fmt.Errorf("sim: the predicted masks are what is needed, so that they name all of it; read ahead with a recall of 1, or simulate the true masks")
+		return fmt.Errorf("sim: the predicted masks are what is needed, so that they name all " +
+			"of it; read ahead with a recall of 1, or simulate the true masks")
 	case s.Wait != WaitToken && s.Kind != WholeToken:
-		return fmt.Errorf("sim: with the schedule %s every layer waits for its own reads; leave out the wait, or choose %s", s.Kind, WholeToken)
+		return fmt.Errorf("sim: with the schedule %s every layer waits for its own reads; leave "+
+			"out the wait, or choose %s", s.Kind, WholeToken)
 	case s.Dense < 0 || s.Dense > head.Layers:
-		return fmt.Errorf("sim: a dense prefix of %d layers; the model has %d", s.Dense, head.Layers)
+		return fmt.Errorf("sim: a dense prefix of %d layers; the model has %d", s.Dense,
+			head.Layers)
 	case s.Dense == 0 && s.Kind == WholeToken:
-		return fmt.Errorf("sim: the schedule %s predicts from layer 0, which reads nothing itself; give a dense prefix of 1 layer or more", WholeToken)
+		return fmt.Errorf("sim: the schedule %s predicts from layer 0, which reads nothing "+
+			"itself; give a dense prefix of 1 layer or more", WholeToken)
 	case s.Staging < 0:
-		return fmt.Errorf("sim: a staging buffer of %d bytes: it must not be negative; 0 stands for the largest layer's reads", s.Staging)
+		return fmt.Errorf("sim: a staging buffer of %d bytes: it must not be negative; 0 stands "+
+			"for the largest layer's reads", s.Staging)
 	}
 	return nil
 }
@@ -143,10 +162,12 @@ type guess struct {
 	traced           []uint64
 }
 
-// guess returns the draws of a layer; traced is its predicted mask, nil unless the trace's predictions are used.
+// guess returns the draws of a layer; traced is its predicted mask, nil unless the trace's
+// predictions are used.
 func (s *Schedule) guess(seed uint64, seq, pos uint32, layer int, traced []uint64) guess {
 	key := mix(mix(mix(seed)^uint64(seq)<<32^uint64(pos)) ^ uint64(layer))
-	return guess{key: key, recall: threshold(s.Recall), mistaken: threshold(s.FalsePositives), traced: traced}
+	return guess{key: key, recall: threshold(s.Recall), mistaken: threshold(s.FalsePositives),
+		traced: traced}
 }
 
 // names reports whether a unit is named.
@@ -163,7 +184,8 @@ func (g *guess) names(unit uint32, needed bool) bool {
 // threshold is the number of the 2⁵³ draws that fall into a share.
 func threshold(share float64) uint64 { return uint64(math.Round(share * (1 << 53))) }
 
-// mix is the finaliser of splitmix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
+// mix is the finaliser of splitmix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
+// Generators", 2014).
 func mix(v uint64) uint64 {
 	v += 0x9e3779b97f4a7c15
 	v = (v ^ v>>30) * 0xbf58476d1ce4e5b9
@@ -171,8 +193,9 @@ func mix(v uint64) uint64 {
 	return v ^ v>>31
 }
 
-// split shares out the reads of a layer: load is what the policy reads for the needed mask, resident what is in memory before. What a policy brings
-// whatever a token needs is known without a prediction.
+// split shares out the reads of a layer: load is what the policy reads for the needed mask,
+// resident what is in memory before. What a policy brings whatever a token needs is known without a
+// prediction.
 func (s *speculation) split(g *guess, need, resident []uint64, load []uint32, units int) {
 	s.named, s.missed, s.wasted = s.named[:0], s.missed[:0], 0
 	guesses := g.traced != nil || g.mistaken > 0

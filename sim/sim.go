@@ -24,25 +24,31 @@ func (e configError) Unwrap() error      { return e.error }
 
 // Config is one configuration to simulate. It is written whole into the Run.
 type Config struct {
-	Window    int    `json:"window"`               // tokens of the sliding window; 0 when Policy is given
-	Engine    string `json:"engine"`               // I/O engine, a key of the device's flash.engines
-	Parallel  int    `json:"parallel"`             // threads or queue depth
-	Predicted bool   `json:"predicted"`            // use the predicted masks instead of the true ones
-	MaxTokens int    `json:"max_tokens,omitempty"` // 0 = all
+	// tokens of the sliding window; 0 when Policy is given
+	Window int `json:"window"`
+	// I/O engine, a key of the device's flash.engines
+	Engine   string `json:"engine"`
+	Parallel int    `json:"parallel"` // threads or queue depth
+	// use the predicted masks instead of the true ones
+	Predicted bool `json:"predicted"`
+	MaxTokens int  `json:"max_tokens,omitempty"` // 0 = all
 	// Policy decides what stays in memory; the zero value stands for a window of Window tokens.
 	Policy policy.Spec `json:"policy,omitzero"`
-	// PredictorRank is the inner dimension of a low-rank predictor that computes the predicted masks; 0 = they cost nothing.
+	// PredictorRank is the inner dimension of a low-rank predictor that computes the predicted
+	// masks; 0 = they cost nothing.
 	PredictorRank int `json:"predictor_rank,omitempty"`
 	// Backend says what computes; OnCUDA is the device model's GPU.
 	Backend Backend `json:"backend,omitempty"`
-	// Observed lets the host wait for the GPU at the end of every part, as a replay does to time it. Without it a token is asked for without waiting, as
-	// generate does: the host waits for the logits, and with a predictor for its input.
+	// Observed lets the host wait for the GPU at the end of every part, as a replay does to time
+	// it. Without it a token is asked for without waiting, as generate does: the host waits for the
+	// logits, and with a predictor for its input.
 	Observed bool `json:"observed,omitempty"`
 	// Schedule says when reads are submitted; the zero value stands for on demand.
 	Schedule Schedule             `json:"schedule,omitzero"`
 	Layout   layout.Options       `json:"layout"`
 	Device   *devicemodels.Device `json:"device"`
-	// Geometry of the image that the trace is simulated on; the zero value lays the trace's units out densely.
+	// Geometry of the image that the trace is simulated on; the zero value lays the trace's units
+	// out densely.
 	Geometry layout.Geometry `json:"geometry"`
 }
 
@@ -72,8 +78,8 @@ type tokenSum struct {
 	traffic units.Bytes // of memory, by compute
 }
 
-// Run simulates src under cfg. It is deterministic, streams the trace, and returns an error for an impossible
-// configuration or a trace that the geometry cannot serve.
+// Run simulates src under cfg. It is deterministic, streams the trace, and returns an error for an
+// impossible configuration or a trace that the geometry cannot serve.
 func Run(src traces.Source, cfg Config) (*traces.Run, error) {
 	r, err := newRunner(src, cfg)
 	if err != nil {
@@ -113,8 +119,8 @@ func Run(src traces.Source, cfg Config) (*traces.Run, error) {
 	return r.run, nil
 }
 
-// Check refuses configurations that a trace with this header or the device model does not allow; errors are of kind ErrConfig. It
-// also fills in what the zero values of the layout stand for.
+// Check refuses configurations that a trace with this header or the device model does not allow;
+// errors are of kind ErrConfig. It also fills in what the zero values of the layout stand for.
 func (cfg *Config) Check(head *traces.Header) error {
 	if cfg.Geometry.Units == 0 {
 		cfg.Geometry = layout.Uniform(head.Layers, head.Units, head.UnitBytes)
@@ -129,7 +135,8 @@ func (cfg *Config) Check(head *traces.Header) error {
 		}
 	}
 	if s := cfg.Schedule.Staging; s > 0 && s < cfg.Layout.Align {
-		return configError{fmt.Errorf("sim: a staging buffer of %v; reads take at least %v here", s, cfg.Layout.Align)}
+		return configError{fmt.Errorf("sim: a staging buffer of %v; reads take at least %v here", s,
+			cfg.Layout.Align)}
 	}
 	return nil
 }
@@ -145,23 +152,29 @@ func (cfg *Config) check(head *traces.Header) error {
 		return fmt.Errorf("sim: window of %d tokens: it must be 0 or more", cfg.Window)
 	}
 	if cfg.Window > 0 && cfg.Policy != (policy.Spec{}) {
-		return fmt.Errorf("sim: a window of %d tokens and the policy %s; give one of them", cfg.Window, cfg.Policy)
+		return fmt.Errorf("sim: a window of %d tokens and the policy %s; give one of them",
+			cfg.Window, cfg.Policy)
 	}
 	if err := cfg.Policy.Check(); err != nil {
 		return fmt.Errorf("sim: %w", err)
 	}
 	if cfg.PredictorRank > 0 && !cfg.Predicted {
-		return fmt.Errorf("sim: a predictor of rank %d, but the true masks are used; use the predicted ones", cfg.PredictorRank)
+		return fmt.Errorf("sim: a predictor of rank %d, but the true masks are used; use the "+
+			"predicted ones", cfg.PredictorRank)
 	}
 	if cfg.Predicted && !head.HasPredicted {
-		return fmt.Errorf("sim: the trace of %s holds no predicted masks; simulate the true ones", head.Model)
+		return fmt.Errorf("sim: the trace of %s holds no predicted masks; simulate the true ones",
+			head.Model)
 	}
 	if err := cfg.Schedule.check(head, cfg.Predicted); err != nil {
 		return err
 	}
-	if cfg.Geometry.Units != head.Units || len(cfg.Geometry.Base) != head.Layers || cfg.Geometry.Record != head.UnitBytes {
-		return fmt.Errorf("sim: the trace has %d layers of %d units of %v, the image %d of %d of %v; they are not of one model",
-			head.Layers, head.Units, head.UnitBytes, len(cfg.Geometry.Base), cfg.Geometry.Units, cfg.Geometry.Record)
+	if cfg.Geometry.Units != head.Units || len(cfg.Geometry.Base) != head.Layers ||
+		cfg.Geometry.Record != head.UnitBytes {
+		return fmt.Errorf("sim: the trace has %d layers of %d units of %v, the image %d of %d "+
+			"of %v; they are not of one model",
+			head.Layers, head.Units, head.UnitBytes, len(cfg.Geometry.Base), cfg.Geometry.Units,
+			cfg.Geometry.Record)
 	}
 	return nil
 }
@@ -170,15 +183,18 @@ func (cfg *Config) checkBackend() error {
 	switch cfg.Backend {
 	case OnHost:
 		if cfg.Observed {
-			return fmt.Errorf("sim: observed, but the host computes: it has nothing to wait for; choose the backend %s, or leave it out", OnCUDA)
+			return fmt.Errorf("sim: observed, but the host computes: it has nothing to wait "+
+				"for; choose the backend %s, or leave it out", OnCUDA)
 		}
 		return nil
 	case OnCUDA:
 	default:
-		return fmt.Errorf("sim: backend %q; known are %s and the empty one, the host", cfg.Backend, OnCUDA)
+		return fmt.Errorf("sim: backend %q; known are %s and the empty one, the host", cfg.Backend,
+			OnCUDA)
 	}
 	if cfg.Device.GPU == nil {
-		return fmt.Errorf("sim: the device model %s has no GPU; run \"windrow probe --backend cuda -o DEVICE\" on that machine", cfg.Device.Name)
+		return fmt.Errorf("sim: the device model %s has no GPU; run \"windrow probe --backend "+
+			"cuda -o DEVICE\" on that machine", cfg.Device.Name)
 	}
 	return nil
 }
@@ -210,7 +226,8 @@ func newRunner(src traces.Source, cfg Config) (*runner, error) {
 		return nil, fmt.Errorf("sim: configuration: %w", err)
 	}
 	r.run = &traces.Run{Meta: traces.RunMeta{
-		SchemaVersion: traces.SchemaVersion, Simulated: true, Model: head.Model, Device: cfg.Device.Name, Seed: head.Seed, Config: resolved,
+		SchemaVersion: traces.SchemaVersion, Simulated: true, Model: head.Model,
+		Device: cfg.Device.Name, Seed: head.Seed, Config: resolved,
 	}}
 	if cfg.Schedule.Kind != OnDemand {
 		if r.ahead, err = newAhead(r); err != nil {
@@ -223,7 +240,8 @@ func newRunner(src traces.Source, cfg Config) (*runner, error) {
 // NewStation returns the flash of a checked configuration, idle.
 func (cfg *Config) NewStation(seed uint64) (*flash.Station, error) {
 	station, err := flash.NewStation(cfg.Device.Flash, flash.Config{
-		Engine: cfg.Engine, Parallel: cfg.Parallel, Cores: cfg.Device.Host.Cores, Span: cfg.span(), Seed: seed,
+		Engine: cfg.Engine, Parallel: cfg.Parallel, Cores: cfg.Device.Host.Cores, Span: cfg.span(),
+		Seed: seed,
 	})
 	if err != nil {
 		return nil, configError{err}
@@ -261,11 +279,13 @@ func (r *runner) step(index uint32, t *traces.Token) error {
 	if r.streams != nil { // it computes beside reads as it is
 		return nil
 	}
-	r.summary.Prefetched += r.host.Overlap(r.token.io, r.token.moved, r.now-r.token.start-r.token.io, r.token.traffic+last.Traffic)
+	r.summary.Prefetched += r.host.Overlap(r.token.io, r.token.moved,
+		r.now-r.token.start-r.token.io, r.token.traffic+last.Traffic)
 	return nil
 }
 
-// layer simulates one layer of one token; row carries the token's identity. It returns the number of rows in memory.
+// layer simulates one layer of one token; row carries the token's identity. It returns the number
+// of rows in memory.
 func (r *runner) layer(row traces.RunRow, mask []uint64) (held int, err error) {
 	work, load := r.layers[row.Layer].Step(mask)
 	r.planner.Plan(int(row.Layer), load, &r.plan)
@@ -278,7 +298,8 @@ func (r *runner) layer(row traces.RunRow, mask []uint64) (held int, err error) {
 	io.Hits, io.Misses = uint32(work.Hits), uint32(work.Loads)
 	r.reads = r.reads[:0]
 	for _, q := range r.plan.Requests {
-		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset), Length: units.Bytes(q.Length)})
+		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset),
+			Length: units.Bytes(q.Length)})
 	}
 	settled := r.now + r.streams.Settle(r.now)
 	batch, err := r.station.Batch(settled, r.reads)
@@ -297,7 +318,8 @@ func (r *runner) layer(row traces.RunRow, mask []uint64) (held int, err error) {
 	r.spent(mem, traces.PartMemory, r.streams.Memory(r.now, &times))
 	r.spent(row, traces.PartFFN, r.streams.FFN(r.now, &times))
 
-	r.token.io, r.token.moved, r.token.traffic = r.token.io+took, r.token.moved+batch.Moved, r.token.traffic+times.Traffic
+	r.token.io, r.token.moved, r.token.traffic = r.token.io+took, r.token.moved+batch.Moved,
+		r.token.traffic+times.Traffic
 	r.summary.Bounded += times.Bounded
 	return work.Held, nil
 }

@@ -21,15 +21,18 @@ func testDevice() *devicemodels.Device {
 	return &devicemodels.Device{
 		Version: "1", Name: "test", Source: "made up for tests",
 		Flash: flash.Spec{
-			Servers: 8, LTFB: 90 * units.Microsecond, ServerRate: 400 * units.MBps, LinkRate: 2 * units.GBps, Align: 4096,
+			Servers: 8, LTFB: 90 * units.Microsecond, ServerRate: 400 * units.MBps, LinkRate: 2 *
+				units.GBps, Align: 4096,
 			Engines: map[string]flash.EngineCost{
 				"pread": {Batch: 5000, Submit: 4000, Complete: 2000},
 				"uring": {Batch: 3000, Submit: 1500, Complete: 500, Serial: true},
 			},
 		},
 		Host: devicemodels.Host{
-			Cores: 4, MemoryRate: 20 * units.GBps, DenseRate: 15 * units.GBps, DenseFixed: 2000, RowRate: 10 * units.GBps, RowFixed: 1000,
-			CopyRate: 8 * units.GBps, CopyFixed: 100, KVRate: 10 * units.GBps, LayerFixed: 3000, TokenFixed: 10000, DecideFixed: 500, DecideUnit: 10,
+			Cores: 4, MemoryRate: 20 * units.GBps, DenseRate: 15 * units.GBps, DenseFixed: 2000,
+			RowRate: 10 * units.GBps, RowFixed: 1000,
+			CopyRate: 8 * units.GBps, CopyFixed: 100, KVRate: 10 * units.GBps, LayerFixed: 3000,
+			TokenFixed: 10000, DecideFixed: 500, DecideUnit: 10,
 		},
 	}
 }
@@ -38,8 +41,10 @@ func testDevice() *devicemodels.Device {
 func testTrace(layers, perLayer, tokens int, share float64) *traces.Memory {
 	random := rand.New(rand.NewPCG(21, 22))
 	m := &traces.Memory{Head: traces.Header{
-		SchemaVersion: traces.SchemaVersion, UnitKind: traces.Neuron, Layers: layers, Units: perLayer, UnitBytes: 8192, Model: "test",
-		Shape: traces.Shape{DModel: 2048, Layers: layers, DFFN: perLayer, Heads: 32, KVHeads: 32, HeadDim: 64, Vocab: 1000, MaxPos: 512, Rows: 2, DTypeSize: 2},
+		SchemaVersion: traces.SchemaVersion, UnitKind: traces.Neuron, Layers: layers,
+		Units: perLayer, UnitBytes: 8192, Model: "test",
+		Shape: traces.Shape{DModel: 2048, Layers: layers, DFFN: perLayer, Heads: 32, KVHeads: 32,
+			HeadDim: 64, Vocab: 1000, MaxPos: 512, Rows: 2, DTypeSize: 2},
 	}}
 	on := make([][]bool, layers)
 	for l := range on {
@@ -66,7 +71,8 @@ func testTrace(layers, perLayer, tokens int, share float64) *traces.Memory {
 }
 
 func testConfig() Config {
-	return Config{Window: 3, Engine: "pread", Parallel: 16, Device: testDevice(), Layout: layout.Options{Coalesce: true}}
+	return Config{Window: 3, Engine: "pread", Parallel: 16, Device: testDevice(),
+		Layout: layout.Options{Coalesce: true}}
 }
 
 func mustRun(t *testing.T, src traces.Source, cfg Config) *traces.Run {
@@ -98,7 +104,8 @@ func TestPartsTileTheTime(t *testing.T) {
 	var now units.Nanos
 	for i, r := range run.Rows {
 		if r.Start != now || r.Dur < 0 {
-			t.Fatalf("row %d (%v) starts at %v for %v, want a start at %v", i, r.Part, r.Start, r.Dur, now)
+			t.Fatalf("row %d (%v) starts at %v for %v, want a start at %v", i, r.Part, r.Start,
+				r.Dur, now)
 		}
 		now += r.Dur
 	}
@@ -117,10 +124,12 @@ func TestOneTokenByHand(t *testing.T) {
 	f, h := cfg.Device.Flash, cfg.Device.Host
 	cost := f.Engines["pread"]
 	want := map[traces.Part]units.Nanos{
-		traces.PartAttention: h.LayerFixed + 4*h.DenseFixed + h.DenseRate.Time(4*2048*2048*2) + h.KVRate.Time(2*2048*4),
-		traces.PartPredict:   h.DecideFixed + h.DecideUnit,
+		traces.PartAttention: h.LayerFixed + 4*h.DenseFixed + h.DenseRate.Time(4*2048*2048*2) +
+			h.KVRate.Time(2*2048*4),
+		traces.PartPredict: h.DecideFixed + h.DecideUnit,
 		// One read: the transfer over the link overlaps the server's.
-		traces.PartIO:     cost.Batch + cost.Submit + f.LTFB + f.ServerRate.Time(8192) + cost.Complete,
+		traces.PartIO: cost.Batch + cost.Submit + f.LTFB + f.ServerRate.Time(8192) +
+			cost.Complete,
 		traces.PartMemory: h.CopyFixed + h.CopyRate.Time(8192),
 		traces.PartFFN:    h.RowFixed + h.RowRate.Time(8192),
 		traces.PartOther:  h.TokenFixed + h.DenseFixed + h.DenseRate.Time(1000*2048*2),
@@ -137,14 +146,17 @@ func TestMonotone(t *testing.T) {
 	src := testTrace(2, 400, 40, 0.1)
 	base := mustRun(t, src, testConfig()).Meta.Totals.Wall
 	for name, better := range map[string]func(c *Config){
-		"less LTFB":         func(c *Config) { c.Device.Flash.LTFB /= 2 },
-		"faster servers":    func(c *Config) { c.Device.Flash.ServerRate *= 2 },
-		"faster link":       func(c *Config) { c.Device.Flash.LinkRate *= 2 },
-		"more servers":      func(c *Config) { c.Device.Flash.Servers *= 2 },
-		"larger window":     func(c *Config) { c.Window = 8 },
-		"more threads":      func(c *Config) { c.Parallel = 64 },
-		"faster arithmetic": func(c *Config) { c.Device.Host.DenseRate *= 2; c.Device.Host.RowRate *= 2 },
-		"faster copies":     func(c *Config) { c.Device.Host.CopyRate *= 2 },
+		"less LTFB":      func(c *Config) { c.Device.Flash.LTFB /= 2 },
+		"faster servers": func(c *Config) { c.Device.Flash.ServerRate *= 2 },
+		"faster link":    func(c *Config) { c.Device.Flash.LinkRate *= 2 },
+		"more servers":   func(c *Config) { c.Device.Flash.Servers *= 2 },
+		"larger window":  func(c *Config) { c.Window = 8 },
+		"more threads":   func(c *Config) { c.Parallel = 64 },
+		"faster arithmetic": func(c *Config) {
+			c.Device.Host.DenseRate *= 2
+			c.Device.Host.RowRate *= 2
+		},
+		"faster copies": func(c *Config) { c.Device.Host.CopyRate *= 2 },
 	} {
 		c := testConfig()
 		better(&c)
@@ -158,17 +170,20 @@ func TestMonotone(t *testing.T) {
 		c.Window = window
 		wall := mustRun(t, src, c).Meta.Totals.PartNanos[traces.PartIO]
 		if wall > previous {
-			t.Errorf("window %d: I/O takes %v, more than %v with a smaller one", window, wall, previous)
+			t.Errorf("window %d: I/O takes %v, more than %v with a smaller one", window, wall,
+				previous)
 		}
 		previous = wall
 	}
 }
 
-// Every policy can be simulated; a window is itself by either name, and none loads less than the bound of as many rows.
+// Every policy can be simulated; a window is itself by either name, and none loads less than the
+// bound of as many rows.
 func TestPolicies(t *testing.T) {
 	src := testTrace(2, 400, 40, 0.1)
 	misses := map[string]int64{}
-	for _, text := range []string{"all", "hybrid:200", "none", "window:3", "window:3,capacity:60", "delta:60", "lru:60", "lfu:60", "hot:20+40", "belady:60"} {
+	for _, text := range []string{"all", "hybrid:200", "none", "window:3", "window:3,capacity:60",
+		"delta:60", "lru:60", "lfu:60", "hot:20+40", "belady:60"} {
 		spec, err := policy.Parse(text)
 		if err != nil {
 			t.Fatal(err)
@@ -184,9 +199,11 @@ func TestPolicies(t *testing.T) {
 			t.Error("window:3 is another simulation than a window of 3 tokens")
 		}
 	}
-	for _, text := range []string{"lru:60", "lfu:60", "hot:20+40", "window:3,capacity:60", "delta:60"} {
+	for _, text := range []string{"lru:60", "lfu:60", "hot:20+40", "window:3,capacity:60",
+		"delta:60"} {
 		if misses[text] < misses["belady:60"] || misses[text] > misses["none"] {
-			t.Errorf("%s loads %d units, belady:60 %d and none %d", text, misses[text], misses["belady:60"], misses["none"])
+			t.Errorf("%s loads %d units, belady:60 %d and none %d", text, misses[text],
+				misses["belady:60"], misses["none"])
 		}
 	}
 	if want := int64(2 * 40 * 400); misses["all"] != want {
@@ -207,15 +224,19 @@ func TestSequencesStartCold(t *testing.T) {
 	}
 }
 
-// TestPredictionSaysWhatItRestsOn: the reads of the configuration are of about 8 KiB, about 16 in flight.
+// TestPredictionSaysWhatItRestsOn: the reads of the configuration are of about 8 KiB, about 16 in
+// flight.
 func TestPredictionSaysWhatItRestsOn(t *testing.T) {
 	src := testTrace(1, 2000, 10, 0.2)
 	ten, five := 10.0, 5.0
-	fit := func(chunkMin, chunkMax units.Bytes, depthMin, depthMax int, cells ...devicemodels.Cell) *devicemodels.Fit {
-		return &devicemodels.Fit{ChunkMin: chunkMin, ChunkMax: chunkMax, DepthMin: depthMin, DepthMax: depthMax, IntervalPct: &ten, HostPct: &five, Cells: cells}
+	fit := func(chunkMin, chunkMax units.Bytes, depthMin, depthMax int,
+		cells ...devicemodels.Cell) *devicemodels.Fit {
+		return &devicemodels.Fit{ChunkMin: chunkMin, ChunkMax: chunkMax, DepthMin: depthMin,
+			DepthMax: depthMax, IntervalPct: &ten, HostPct: &five, Cells: cells}
 	}
 	mean := mustRun(t, src, testConfig()).Meta.Totals
-	cell := devicemodels.Cell{Engine: "pread", Chunk: mean.Bytes / units.Bytes(mean.Requests), Depth: int(mean.MeanDepth + 0.5)}
+	cell := devicemodels.Cell{Engine: "pread", Chunk: mean.Bytes / units.Bytes(mean.Requests),
+		Depth: int(mean.MeanDepth + 0.5)}
 	other := cell
 	other.Engine = "uring"
 	for _, c := range []struct {
@@ -225,7 +246,8 @@ func TestPredictionSaysWhatItRestsOn(t *testing.T) {
 		warnings int
 	}{
 		{"no fit", nil, traces.Bound, 0},
-		{"unfitted", &devicemodels.Fit{ChunkMin: 1, ChunkMax: 1 << 30, DepthMin: 1, DepthMax: 64, Unfitted: "one row."}, traces.Bound, 0},
+		{"unfitted", &devicemodels.Fit{ChunkMin: 1, ChunkMax: 1 << 30, DepthMin: 1, DepthMax: 64,
+			Unfitted: "one row."}, traces.Bound, 0},
 		{"between cells", fit(4096, 65536, 1, 32), traces.Interpolated, 0},
 		{"at a cell", fit(4096, 65536, 1, 32, cell), traces.Measured, 0},
 		{"another engine", fit(4096, 65536, 1, 32, other), traces.Extrapolated, 1},
@@ -237,23 +259,28 @@ func TestPredictionSaysWhatItRestsOn(t *testing.T) {
 		m := mustRun(t, src, cfg).Meta
 		p := m.Prediction
 		if p.Basis != c.want || len(m.Warnings) != c.warnings {
-			t.Errorf("%s: %s with warnings %q, want %s and %d", c.name, p.Basis, m.Warnings, c.want, c.warnings)
+			t.Errorf("%s: %s with warnings %q, want %s and %d", c.name, p.Basis, m.Warnings, c.want,
+				c.warnings)
 		}
 		if c.want == traces.Bound {
-			if p.TokensPerSLow != nil || *p.TokensPerSHigh != m.Totals.TokensPerS || len(p.Notes) == 0 {
+			if p.TokensPerSLow != nil || *p.TokensPerSHigh != m.Totals.TokensPerS ||
+				len(p.Notes) == 0 {
 				t.Errorf("%s: %+v", c.name, p)
 			}
 			continue
 		}
-		// The interval by hand: I/O off by 10 % (20 % beyond the range), the rest by 5 %, in the same direction.
-		io, rest := m.Totals.PartNanos[traces.PartIO].Seconds(), (m.Totals.Wall - m.Totals.PartNanos[traces.PartIO]).Seconds()
+		// The interval by hand: I/O off by 10 % (20 % beyond the range), the rest by 5 %, in the
+		// same direction.
+		io, rest := m.Totals.PartNanos[traces.PartIO].Seconds(),
+			(m.Totals.Wall - m.Totals.PartNanos[traces.PartIO]).Seconds()
 		factor := 1.1
 		if c.want == traces.Extrapolated {
 			factor = 1.2
 		}
 		low, high := 10/(io*factor+rest*1.05), 10/(io/factor+rest/1.05)
 		if math.Abs(*p.TokensPerSLow/low-1) > 1e-9 || math.Abs(*p.TokensPerSHigh/high-1) > 1e-9 {
-			t.Errorf("%s: %.4g to %.4g tokens/s, want %.4g to %.4g", c.name, *p.TokensPerSLow, *p.TokensPerSHigh, low, high)
+			t.Errorf("%s: %.4g to %.4g tokens/s, want %.4g to %.4g", c.name, *p.TokensPerSLow,
+				*p.TokensPerSHigh, low, high)
 		}
 	}
 }
@@ -268,9 +295,15 @@ func TestRunRefuses(t *testing.T) {
 		"no predicted masks": func(c *Config) { c.Predicted = true },
 		"another geometry":   func(c *Config) { c.Geometry = layout.Uniform(1, 65, 8192) },
 		"two policies":       func(c *Config) { c.Policy = policy.Spec{Kind: policy.KindNone} },
-		"broken policy":      func(c *Config) { c.Window, c.Policy = 0, policy.Spec{Kind: policy.KindLRU, Window: 3} },
-		"much is hot":        func(c *Config) { c.Window, c.Policy = 0, policy.Spec{Kind: policy.KindHot, Pinned: 65} },
-		"odd chunk":          func(c *Config) { c.Layout.MaxRequest = 5000 },
+		"broken policy": func(c *Config) {
+			c.Window, c.Policy = 0, policy.Spec{
+				Kind: policy.KindLRU, Window: 3}
+		},
+		"much is hot": func(c *Config) {
+			c.Window, c.Policy = 0, policy.Spec{
+				Kind: policy.KindHot, Pinned: 65}
+		},
+		"odd chunk": func(c *Config) { c.Layout.MaxRequest = 5000 },
 	} {
 		c := testConfig()
 		breakIt(&c)

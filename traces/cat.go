@@ -8,18 +8,21 @@ import (
 	"strconv"
 )
 
-// CatOptions choose what WriteCSV and WriteJSONL print; the zero value prints all tokens without unit lists.
+// CatOptions choose what WriteCSV and WriteJSONL print; the zero value prints all tokens without
+// unit lists.
 type CatOptions struct {
-	From  int  // first token
-	Count int  // tokens; 0 means all from From on
-	Units bool // also the indices of the active (and predicted) units and the codes of the magnitudes
+	From  int // first token
+	Count int // tokens; 0 means all from From on
+	// also the indices of the active (and predicted) units and the codes of the magnitudes
+	Units bool
 }
 
 // span returns the half-open range of tokens.
 func (o CatOptions) span(src Source) (from, to int, err error) {
 	n := src.Tokens()
 	if o.From < 0 || o.Count < 0 || o.From > n {
-		return 0, 0, fmt.Errorf("traces: cat: from token %d, %d tokens: the trace has %d tokens", o.From, o.Count, n)
+		return 0, 0, fmt.Errorf("traces: cat: from token %d, %d tokens: the trace has %d tokens",
+			o.From, o.Count, n)
 	}
 	if o.Count == 0 || o.Count > n-o.From {
 		return o.From, n, nil
@@ -27,9 +30,10 @@ func (o CatOptions) span(src Source) (from, to int, err error) {
 	return o.From, o.From + o.Count, nil
 }
 
-// WriteCSV prints one line per token and layer: seq, pos, phase, token, layer, active_count and, as far as the trace
-// has them, predicted_count; with Units also active and predicted, as unit indices with spaces between, and magnitude, the
-// MagnitudeCodes of the active units in the same order. Features, thousands of numbers a line, are not printed.
+// WriteCSV prints one line per token and layer: seq, pos, phase, token, layer, active_count and, as
+// far as the trace has them, predicted_count; with Units also active and predicted, as unit indices
+// with spaces between, and magnitude, the MagnitudeCodes of the active units in the same order.
+// Features, thousands of numbers a line, are not printed.
 func WriteCSV(w io.Writer, src Source, opt CatOptions) error {
 	predicted, magnitude := src.Header().HasPredicted, src.Header().HasMagnitude && opt.Units
 	head := "seq,pos,phase,token,layer,active_count"
@@ -68,7 +72,8 @@ func WriteCSV(w io.Writer, src Source, opt CatOptions) error {
 	})
 }
 
-// WriteJSONL prints the rows of WriteCSV as one JSON object per line; unit lists are arrays of numbers.
+// WriteJSONL prints the rows of WriteCSV as one JSON object per line; unit lists are arrays of
+// numbers.
 func WriteJSONL(w io.Writer, src Source, opt CatOptions) error {
 	predicted, magnitude := src.Header().HasPredicted, src.Header().HasMagnitude && opt.Units
 	return eachRow(w, "", src, opt, func(b []byte, t *Token, l int) []byte {
@@ -79,7 +84,8 @@ func WriteJSONL(w io.Writer, src Source, opt CatOptions) error {
 		b = strconv.AppendInt(append(b, `,"layer":`...), int64(l), 10)
 		b = strconv.AppendInt(append(b, `,"active_count":`...), int64(count(t.Active[l])), 10)
 		if predicted {
-			b = strconv.AppendInt(append(b, `,"predicted_count":`...), int64(count(t.Predicted[l])), 10)
+			b = strconv.AppendInt(append(b, `,"predicted_count":`...), int64(count(t.Predicted[l])),
+				10)
 		}
 		if opt.Units {
 			b = append(appendUnits(append(b, `,"active":[`...), t.Active[l], ','), ']')
@@ -95,7 +101,8 @@ func WriteJSONL(w io.Writer, src Source, opt CatOptions) error {
 }
 
 // eachRow prints the head and then one line per token and layer.
-func eachRow(w io.Writer, head string, src Source, opt CatOptions, line func([]byte, *Token, int) []byte) error {
+func eachRow(w io.Writer, head string, src Source, opt CatOptions, line func([]byte, *Token,
+	int) []byte) error {
 	from, to, err := opt.span(src)
 	if err != nil {
 		return err

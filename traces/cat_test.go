@@ -17,7 +17,8 @@ func twoTokens() *Memory {
 	m.Head.Layers, m.Head.Units = 2, 70
 	m.List = []Token{
 		{Seq: 0, Pos: 4, Phase: Prefill, ID: 11,
-			Active: [][]uint64{{1<<0 | 1<<63, 1 << 5}, {0, 0}}, Predicted: [][]uint64{{1, 0}, {2, 1}}},
+			Active: [][]uint64{{1<<0 | 1<<63, 1 << 5}, {0, 0}}, Predicted: [][]uint64{{1, 0},
+				{2, 1}}},
 		{Seq: 2, Pos: 0, Phase: Decode, ID: 12,
 			Active: [][]uint64{{4, 0}, {8, 0}}, Predicted: [][]uint64{{0, 0}, {8, 0}}},
 	}
@@ -41,7 +42,8 @@ func TestWriteCSV(t *testing.T) {
 	if err := WriteCSV(&b, m, CatOptions{From: 1, Count: 9}); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "csv", "seq,pos,phase,token,layer,active_count\n2,0,decode,12,0,1\n2,0,decode,12,1,1\n", b.String())
+	equal(t, "csv", "seq,pos,phase,token,layer,active_count\n2,0,decode,12,0,1\n"+
+		"2,0,decode,12,1,1\n", b.String())
 }
 
 func TestWriteJSONL(t *testing.T) {
@@ -65,8 +67,10 @@ func TestWriteJSONL(t *testing.T) {
 		rows = append(rows, r)
 	}
 	equal(t, "rows", []row{
-		{Pos: 4, Token: 11, Phase: "prefill", Active_Count: 3, Predicted_Count: 1, Active: []int{0, 63, 69}, Predicted: []int{0}},
-		{Pos: 4, Token: 11, Layer: 1, Phase: "prefill", Predicted_Count: 2, Active: []int{}, Predicted: []int{1, 64}},
+		{Pos: 4, Token: 11, Phase: "prefill", Active_Count: 3, Predicted_Count: 1, Active: []int{
+			0, 63, 69}, Predicted: []int{0}},
+		{Pos: 4, Token: 11, Layer: 1, Phase: "prefill", Predicted_Count: 2, Active: []int{},
+			Predicted: []int{1, 64}},
 	}, rows)
 }
 
@@ -79,7 +83,8 @@ func TestCatIsTheSameFromFileAndMemory(t *testing.T) {
 	}
 	for _, compress := range []string{"none", "zstd"} {
 		var got bytes.Buffer
-		if err := WriteCSV(&got, open(t, save(t, src, WriteOptions{Compress: compress})), CatOptions{Units: true}); err != nil {
+		if err := WriteCSV(&got, open(t, save(t, src, WriteOptions{Compress: compress})),
+			CatOptions{Units: true}); err != nil {
 			t.Fatal(err)
 		}
 		equal(t, compress, want.String(), got.String())
@@ -91,7 +96,8 @@ type failingWriter struct{}
 func (failingWriter) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
 func TestCatReportsErrors(t *testing.T) {
-	if err := WriteCSV(failingWriter{}, twoTokens(), CatOptions{}); !errors.Is(err, io.ErrShortWrite) {
+	if err := WriteCSV(failingWriter{}, twoTokens(), CatOptions{}); !errors.Is(err,
+		io.ErrShortWrite) {
 		t.Errorf("want ErrShortWrite, got %v", err)
 	}
 	for _, o := range []CatOptions{{From: 3}, {From: -1}, {Count: -1}} {
@@ -120,7 +126,8 @@ func TestMerge(t *testing.T) {
 	}
 	r := open(t, dst)
 	equal(t, "tokens", want, collect(t, r))
-	if h := r.Header(); h.Seed != a.Head.Seed || len(strings.Fields(h.Host["merged"])) != 2 || h.Host["os"] != "test" || !r.Complete() {
+	if h := r.Header(); h.Seed != a.Head.Seed || len(strings.Fields(h.Host["merged"])) != 2 ||
+		h.Host["os"] != "test" || !r.Complete() {
 		t.Errorf("header %+v, complete %t", h, r.Complete())
 	}
 }
@@ -178,7 +185,9 @@ func TestMergeRefuses(t *testing.T) {
 	if err := Merge(base, base, base); err == nil {
 		t.Error("merge onto a source: no error")
 	}
-	if err := Merge(dst, writeForeign(t, foreign{edit: func(v map[string][]any) { v["layer"][2] = 7 }})); !errors.Is(err, ErrFormat) {
+	if err := Merge(dst, writeForeign(t, foreign{edit: func(v map[string][]any) {
+		v["layer"][2] = 7
+	}})); !errors.Is(err, ErrFormat) {
 		t.Errorf("a source with a bad row: %v", err)
 	}
 	if left := names(t, dir); len(left) != 0 {

@@ -27,8 +27,8 @@ type Report struct {
 	Warnings  []string `json:"warnings"`
 }
 
-// CheckFile opens a trace and reads every row, so that all invariants of the package are checked. The returned Report
-// is complete only when the error is nil.
+// CheckFile opens a trace and reads every row, so that all invariants of the package are checked.
+// The returned Report is complete only when the error is nil.
 func CheckFile(path string) (rep Report, err error) {
 	rep.Path = path
 	r, err := Open(path)
@@ -37,8 +37,10 @@ func CheckFile(path string) (rep Report, err error) {
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	rep = Report{
-		Path: path, Bytes: int64(len(r.data)), SHA256: r.SHA256(), Verified: r.Verified(), Complete: r.Complete(),
-		Header: *r.Header(), Rows: r.rows, Batches: r.Batches(), Compress: r.Compress(), Warnings: r.Warnings(),
+		Path: path, Bytes: int64(len(r.data)), SHA256: r.SHA256(), Verified: r.Verified(),
+		Complete: r.Complete(),
+		Header:   *r.Header(), Rows: r.rows, Batches: r.Batches(), Compress: r.Compress(),
+		Warnings: r.Warnings(),
 	}
 	var t Token
 	var last uint32
@@ -69,8 +71,10 @@ func CheckFile(path string) (rep Report, err error) {
 		rep.Tokens++
 	}
 	if rep.NotFinite > 0 {
-		rep.Warnings = append(rep.Warnings, fmt.Sprintf("%d of %d numbers of features are infinite or not a number: too large for float16, or wrong in the model",
-			rep.NotFinite, rep.Feature))
+		rep.Warnings = append(rep.Warnings,
+			fmt.Sprintf("%d of %d numbers of features are infinite or not a number: too large "+
+				"for float16, or wrong in the model",
+				rep.NotFinite, rep.Feature))
 	}
 	return rep, nil
 }

@@ -10,7 +10,8 @@ import (
 var (
 	// ErrFormat is wrapped by errors about a file that breaks the format or its checksum.
 	ErrFormat = arrowfile.ErrFormat
-	// ErrUnsupported is wrapped by errors about a file that may be right but that this version cannot read.
+	// ErrUnsupported is wrapped by errors about a file that may be right but that this version
+	// cannot read.
 	ErrUnsupported = arrowfile.ErrUnsupported
 )
 

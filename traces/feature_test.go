@@ -15,7 +15,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 )
 
-// withFeatures gives every layer of a trace a feature of its own: patterns of float16 numbers that are finite.
+// withFeatures gives every layer of a trace a feature of its own: patterns of float16 numbers that
+// are finite.
 func withFeatures(m *Memory, width int) *Memory {
 	m.Head.FeatureKind, m.Head.FeatureWidth = FFNInput, width
 	for i := range m.List {
@@ -43,16 +44,19 @@ func TestFeaturesRoundTrip(t *testing.T) {
 		"with all":        every(11),
 	} {
 		want := collect(t, src)
-		for _, opt := range []WriteOptions{{}, {BatchBytes: 1}, {BatchBytes: 700}, {Compress: "zstd"}, {Compress: "zstd", BatchBytes: 700}} {
+		for _, opt := range []WriteOptions{{}, {BatchBytes: 1}, {BatchBytes: 700},
+			{Compress: "zstd"}, {Compress: "zstd", BatchBytes: 700}} {
 			r := open(t, save(t, src, opt))
 			equal(t, name+": header", src.Head, *r.Header())
 			equal(t, name+": tokens", want, collect(t, r))
-			equal(t, name+": tokens cut by batches", want, collect(t, open(t, rebatch(t, r.path, 4))))
+			equal(t, name+": tokens cut by batches", want,
+				collect(t, open(t, rebatch(t, r.path, 4))))
 		}
 	}
 }
 
-// The kind of the features is in the file, in its flat metadata and in the manifest, and traces of two kinds are not merged.
+// The kind of the features is in the file, in its flat metadata and in the manifest, and traces of
+// two kinds are not merged.
 func TestFeatureKindsRoundTrip(t *testing.T) {
 	paths := map[string]string{}
 	for _, kind := range FeatureKinds() {
@@ -69,13 +73,16 @@ func TestFeatureKindsRoundTrip(t *testing.T) {
 			t.Errorf("the manifest of %s: %+v, %v", kind, m, err)
 		}
 	}
-	err := Merge(filepath.Join(t.TempDir(), "x.trace.arrow"), paths[AttentionOutput], paths[Residual])
-	if err == nil || !strings.Contains(err.Error(), "differ in feature_kind (attention_output and residual)") {
+	err := Merge(filepath.Join(t.TempDir(), "x.trace.arrow"), paths[AttentionOutput],
+		paths[Residual])
+	if err == nil || !strings.Contains(err.Error(), "differ in feature_kind (attention_output "+
+		"and residual)") {
 		t.Errorf("two kinds are merged: %v", err)
 	}
 }
 
-// Wide features make rows large: a batch ends after as few tokens as keep it within its bytes, so that the writer's memory stays bounded.
+// Wide features make rows large: a batch ends after as few tokens as keep it within its bytes, so
+// that the writer's memory stays bounded.
 func TestFeaturesEndBatches(t *testing.T) {
 	const width, tokens = 1000, 40 // 6 KB a token
 	src := withFeatures(testTrace(tokens, false), width)
@@ -108,7 +115,8 @@ func TestFeaturesEndBatches(t *testing.T) {
 	}
 }
 
-// The Arrow library is the plain twin of our reader: column "feature" is an ordinary column of bytes.
+// The Arrow library is the plain twin of our reader: column "feature" is an ordinary column of
+// bytes.
 func TestLibraryReadsFeatures(t *testing.T) {
 	for _, compress := range []string{"none", "zstd"} {
 		src := every(9)
@@ -168,7 +176,8 @@ func TestTokenOfSeveralSources(t *testing.T) {
 	full, plain := every(2), testTrace(2, false)
 	want := bytes.Clone(full.List[0].Feature[0])
 	var tok Token
-	for _, src := range []Source{full, open(t, save(t, every(2), WriteOptions{})), plain, open(t, save(t, plain, WriteOptions{}))} {
+	for _, src := range []Source{full, open(t, save(t, every(2), WriteOptions{})), plain,
+		open(t, save(t, plain, WriteOptions{}))} {
 		if err := src.Token(0, &tok); err != nil {
 			t.Fatal(err)
 		}
@@ -194,12 +203,24 @@ func TestAppendRefusesWrongFeatures(t *testing.T) {
 	}
 	defer w.Abort()
 	for want, edit := range map[string]func(*Token){
-		"features of 0 layers for 3":                              func(k *Token) { k.Feature = nil },
-		"features of 2 layers for 3":                              func(k *Token) { k.Feature = k.Feature[:2] },
-		"layer 1: a feature of 6 bytes, need 8 for 4 numbers":     func(k *Token) { k.Feature[1] = k.Feature[1][:6] },
-		"layer 2: a feature of 9 bytes, need 8 for 4 numbers":     func(k *Token) { k.Feature[2] = append(k.Feature[2], 0) },
-		"layer 0: a feature of 0 bytes, need 8 for 4 numbers":     func(k *Token) { k.Feature[0] = nil },
-		"has magnitudes, but the header says has_magnitude false": func(k *Token) { k.Magnitude = [][]byte{} },
+		"features of 0 layers for 3": func(k *Token) {
+			k.Feature = nil
+		},
+		"features of 2 layers for 3": func(k *Token) {
+			k.Feature = k.Feature[:2]
+		},
+		"layer 1: a feature of 6 bytes, need 8 for 4 numbers": func(k *Token) {
+			k.Feature[1] = k.Feature[1][:6]
+		},
+		"layer 2: a feature of 9 bytes, need 8 for 4 numbers": func(k *Token) {
+			k.Feature[2] = append(k.Feature[2], 0)
+		},
+		"layer 0: a feature of 0 bytes, need 8 for 4 numbers": func(k *Token) {
+			k.Feature[0] = nil
+		},
+		"has magnitudes, but the header says has_magnitude false": func(k *Token) {
+			k.Magnitude = [][]byte{}
+		},
 	} {
 		bad := withFeatures(testTrace(1, false), 4).List[0]
 		edit(&bad)
@@ -212,16 +233,29 @@ func TestAppendRefusesWrongFeatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer plain.Abort()
-	if err := plain.Append(&withFeatures(testTrace(1, false), 4).List[0]); err == nil || !strings.Contains(err.Error(), "names no feature_kind") {
+	if err := plain.Append(&withFeatures(testTrace(1, false), 4).List[0]); err == nil ||
+		!strings.Contains(err.Error(), "names no feature_kind") {
 		t.Errorf("features without the header's promise: %v", err)
 	}
 	for want, edit := range map[string]func(*Header){
-		`features of kind "attention"`:   func(h *Header) { h.FeatureKind, h.FeatureWidth = "attention", 4 },
-		"features of 0 numbers, need 1":  func(h *Header) { h.FeatureKind = FFNInput },
-		"features of -1 numbers, need 1": func(h *Header) { h.FeatureKind, h.FeatureWidth = FFNInput, -1 },
-		"features of 1048577 numbers":    func(h *Header) { h.FeatureKind, h.FeatureWidth = FFNInput, 1<<20+1 },
-		"does not say what they are":     func(h *Header) { h.FeatureWidth = 8 },
-		"one token takes up to":          func(h *Header) { h.FeatureKind, h.FeatureWidth, h.Layers = FFNInput, 1<<20, 300 },
+		`features of kind "attention"`: func(h *Header) {
+			h.FeatureKind,
+				h.FeatureWidth = "attention", 4
+		},
+		"features of 0 numbers, need 1": func(h *Header) { h.FeatureKind = FFNInput },
+		"features of -1 numbers, need 1": func(h *Header) {
+			h.FeatureKind,
+				h.FeatureWidth = FFNInput, -1
+		},
+		"features of 1048577 numbers": func(h *Header) {
+			h.FeatureKind,
+				h.FeatureWidth = FFNInput, 1<<20+1
+		},
+		"does not say what they are": func(h *Header) { h.FeatureWidth = 8 },
+		"one token takes up to": func(h *Header) {
+			h.FeatureKind, h.FeatureWidth,
+				h.Layers = FFNInput, 1<<20, 300
+		},
 	} {
 		if _, err := create(edit); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v", want, err)
@@ -232,7 +266,8 @@ func TestAppendRefusesWrongFeatures(t *testing.T) {
 // A8 for this column: wrong types and sizes, and headers that promise what is not there.
 func TestField_A8_WrongFeatures(t *testing.T) {
 	promise := func(h *Header) { h.FeatureKind, h.FeatureWidth = FFNInput, 2 }
-	column := func(name string, kind arrow.DataType, nullable bool) func([]arrow.Field) []arrow.Field {
+	column := func(name string, kind arrow.DataType,
+		nullable bool) func([]arrow.Field) []arrow.Field {
 		return func(in []arrow.Field) []arrow.Field {
 			return append([]arrow.Field{{Name: name, Type: kind, Nullable: nullable}}, in...)
 		}
@@ -245,28 +280,47 @@ func TestField_A8_WrongFeatures(t *testing.T) {
 		f    foreign
 		want string
 	}{
-		"missing":  {foreign{head: promise}, `column "feature" (fixed_size_binary[4]) is missing`},
-		"narrow":   {foreign{head: promise, fields: column("feature", fixed(2), false), edit: values}, `has type fixed_size_binary[2], need fixed_size_binary[4]`},
-		"binary":   {foreign{head: promise, fields: column("feature", arrow.BinaryTypes.Binary, false), edit: values}, `has type binary, need fixed_size_binary[4]`},
-		"nullable": {foreign{head: promise, fields: column("feature", fixed(4), true), edit: values}, `column "feature" is nullable`},
-		"width":    {foreign{head: func(h *Header) { h.FeatureKind = FFNInput }}, "features of 0 numbers"},
-		"huge":     {foreign{head: func(h *Header) { h.FeatureKind, h.FeatureWidth = FFNInput, 1<<40 }}, "features of 1099511627776 numbers"},
-		"no kind":  {foreign{head: func(h *Header) { h.FeatureWidth = 2 }}, "does not say what they are"},
-		"unknown":  {foreign{head: func(h *Header) { promise(h); h.FeatureKind = "key" }}, `features of kind "key", need one of ffn_input, attention_output, residual`},
-		"older":    {foreign{head: func(h *Header) { promise(h); h.FeatureKind, h.SchemaVersion = "key", "1.0" }}, `features of kind "key"`},
+		"missing": {foreign{head: promise}, `column "feature" (fixed_size_binary[4]) is missing`},
+		"narrow": {foreign{head: promise, fields: column("feature", fixed(2), false),
+			edit: values}, `has type fixed_size_binary[2], need fixed_size_binary[4]`},
+		"binary": {foreign{head: promise, fields: column("feature", arrow.BinaryTypes.Binary,
+			false), edit: values}, `has type binary, need fixed_size_binary[4]`},
+		"nullable": {foreign{head: promise, fields: column("feature", fixed(4), true),
+			edit: values}, `column "feature" is nullable`},
+		"width": {foreign{head: func(h *Header) { h.FeatureKind = FFNInput }},
+			"features of 0 numbers"},
+		"huge": {foreign{head: func(h *Header) {
+			h.FeatureKind, h.FeatureWidth = FFNInput,
+				1<<40
+		}}, "features of 1099511627776 numbers"},
+		"no kind": {foreign{head: func(h *Header) { h.FeatureWidth = 2 }},
+			"does not say what they are"},
+		"unknown": {foreign{head: func(h *Header) { promise(h); h.FeatureKind = "key" }},
+			`features of kind "key", need one of ffn_input, attention_output, residual`},
+		"older": {foreign{head: func(h *Header) {
+			promise(h)
+			h.FeatureKind,
+				h.SchemaVersion = "key", "1.0"
+		}}, `features of kind "key"`},
 	} {
-		if err := readAll(writeForeign(t, c.f)); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), c.want) {
+		if err := readAll(writeForeign(t, c.f)); !errors.Is(err, ErrFormat) ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: want ErrFormat with %q, got %v", name, c.want, err)
 		}
 	}
-	r := open(t, writeForeign(t, foreign{head: promise, fields: column("feature", fixed(4), false), edit: values}))
-	equal(t, "features", [][]byte{{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10, 11, 12}}, collect(t, r)[0].Feature)
-	// a kind of a later version is read, a column of that name which the header does not promise is somebody else's
+	r := open(t, writeForeign(t, foreign{head: promise, fields: column("feature", fixed(4), false),
+		edit: values}))
+	equal(t, "features", [][]byte{{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10, 11, 12}},
+		collect(t, r)[0].Feature)
+	// a kind of a later version is read, a column of that name which the header does not promise is
+	// somebody else's
 	later := func(h *Header) { promise(h); h.FeatureKind, h.SchemaVersion = "key", "1.9" }
-	if err := readAll(writeForeign(t, foreign{head: later, fields: column("feature", fixed(4), false), edit: values})); err != nil {
+	if err := readAll(writeForeign(t, foreign{head: later, fields: column("feature", fixed(4),
+		false), edit: values})); err != nil {
 		t.Errorf("another kind: %v", err)
 	}
-	if err := readAll(writeForeign(t, foreign{fields: column("feature", fixed(4), false), edit: values})); err != nil {
+	if err := readAll(writeForeign(t, foreign{fields: column("feature", fixed(4), false),
+		edit: values})); err != nil {
 		t.Errorf("a column that the header does not know: %v", err)
 	}
 }
@@ -303,7 +357,8 @@ func TestCheckAndManifestKnowFeatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	if rep.Feature != 6*3*5 || rep.NotFinite != 0 || len(rep.Warnings) != 0 {
-		t.Errorf("%d numbers of features, %d not finite, warnings %q", rep.Feature, rep.NotFinite, rep.Warnings)
+		t.Errorf("%d numbers of features, %d not finite, warnings %q", rep.Feature, rep.NotFinite,
+			rep.Warnings)
 	}
 	for k, bits := range []uint16{0x7C00, 0xFC00, 0x7E01} { // +Inf, −Inf, NaN
 		binary.LittleEndian.PutUint16(src.List[k].Feature[k][2*k:], bits)
@@ -312,7 +367,8 @@ func TestCheckAndManifestKnowFeatures(t *testing.T) {
 	if rep, err = CheckFile(path); err != nil {
 		t.Fatal(err)
 	}
-	if rep.NotFinite != 3 || len(rep.Warnings) != 1 || !strings.HasPrefix(rep.Warnings[0], "3 of 90 numbers of features are infinite") {
+	if rep.NotFinite != 3 || len(rep.Warnings) != 1 || !strings.HasPrefix(rep.Warnings[0],
+		"3 of 90 numbers of features are infinite") {
 		t.Errorf("%d not finite, warnings %q", rep.NotFinite, rep.Warnings)
 	}
 	m, err := readManifest(path)
@@ -342,7 +398,8 @@ func TestTracesWithoutFeaturesSayNothingOfThem(t *testing.T) {
 func TestCatLeavesFeaturesOut(t *testing.T) {
 	for _, write := range []func(io.Writer, Source, CatOptions) error{WriteCSV, WriteJSONL} {
 		var with, without bytes.Buffer
-		if err := errors.Join(write(&with, every(3), CatOptions{Units: true}), write(&without, withMagnitudes(testTrace(3, true)), CatOptions{Units: true})); err != nil {
+		if err := errors.Join(write(&with, every(3), CatOptions{Units: true}), write(&without,
+			withMagnitudes(testTrace(3, true)), CatOptions{Units: true})); err != nil {
 			t.Fatal(err)
 		}
 		if with.Len() == 0 || with.String() != without.String() {
@@ -354,7 +411,8 @@ func TestCatLeavesFeaturesOut(t *testing.T) {
 func TestMergeKeepsFeatures(t *testing.T) {
 	a, b := every(4), every(3)
 	dst := filepath.Join(t.TempDir(), "all.trace.arrow")
-	if err := Merge(dst, save(t, a, WriteOptions{}), save(t, b, WriteOptions{Compress: "zstd"})); err != nil {
+	if err := Merge(dst, save(t, a, WriteOptions{}),
+		save(t, b, WriteOptions{Compress: "zstd"})); err != nil {
 		t.Fatal(err)
 	}
 	var want, got [][][]byte
@@ -368,9 +426,11 @@ func TestMergeKeepsFeatures(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "no.trace.arrow")
 	for want, c := range map[string]*Memory{
 		"differ in feature_kind (ffn_input and )": withMagnitudes(testTrace(3, true)),
-		"differ in feature_width (9 and 8)":       withFeatures(withMagnitudes(testTrace(3, true)), 8),
+		"differ in feature_width (9 and 8)": withFeatures(withMagnitudes(testTrace(3, true)),
+			8),
 	} {
-		if err := Merge(other, save(t, a, WriteOptions{}), save(t, c, WriteOptions{})); err == nil || !strings.Contains(err.Error(), want) {
+		if err := Merge(other, save(t, a, WriteOptions{}),
+			save(t, c, WriteOptions{})); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v", want, err)
 		}
 	}

@@ -32,8 +32,8 @@ func readAll(path string) error {
 	return r.Close()
 }
 
-// A1: small mutations of a file made the Arrow reader panic or run out of memory. Ours gives a kind of error, or reads
-// the file when only values changed.
+// A1: small mutations of a file made the Arrow reader panic or run out of memory. Ours gives a kind
+// of error, or reads the file when only values changed.
 func TestField_A1_MutatedFilesAreErrors(t *testing.T) {
 	for _, compress := range []string{"none", "zstd"} {
 		good, err := os.ReadFile(save(t, every(2), WriteOptions{Compress: compress}))
@@ -58,15 +58,16 @@ func TestField_A1_MutatedFilesAreErrors(t *testing.T) {
 				}
 			}
 		}
-		// Most of the bytes of a small file are metadata or masks with spare bits; a reader that accepts nearly
-		// everything does not look.
+		// Most of the bytes of a small file are metadata or masks with spare bits; a reader that
+		// accepts nearly everything does not look.
 		if refused < 15 {
 			t.Errorf("%s: only %d of 150 mutations were refused", compress, refused)
 		}
 	}
 }
 
-// A1: a file without a checksum is never reported as verified; one with a checksum does not open after any change.
+// A1: a file without a checksum is never reported as verified; one with a checksum does not open
+// after any change.
 func TestField_A1_ChecksumFindsEveryMutation(t *testing.T) {
 	path := save(t, testTrace(3, false), WriteOptions{})
 	good, err := os.ReadFile(path)
@@ -84,10 +85,12 @@ func TestField_A1_ChecksumFindsEveryMutation(t *testing.T) {
 			t.Fatalf("a changed file opened: %v", err)
 		}
 	}
-	if err := errors.Join(os.WriteFile(path, good, 0o600), os.Remove(ManifestPath(path))); err != nil {
+	if err := errors.Join(os.WriteFile(path, good, 0o600),
+		os.Remove(ManifestPath(path))); err != nil {
 		t.Fatal(err)
 	}
-	if r := open(t, path); r.Verified() || len(r.Warnings()) != 1 || !strings.HasPrefix(r.Warnings()[0], "unverified") {
+	if r := open(t, path); r.Verified() || len(r.Warnings()) != 1 ||
+		!strings.HasPrefix(r.Warnings()[0], "unverified") {
 		t.Errorf("verified %t, warnings %q", r.Verified(), r.Warnings())
 	}
 }
@@ -116,7 +119,8 @@ func FuzzOpen(f *testing.F) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := readAll(path); err != nil && !errors.Is(err, ErrFormat) && !errors.Is(err, ErrUnsupported) {
+		if err := readAll(path); err != nil && !errors.Is(err, ErrFormat) &&
+			!errors.Is(err, ErrUnsupported) {
 			t.Fatalf("error without a kind: %v", err)
 		}
 	})
@@ -143,8 +147,8 @@ func (d *fullDisk) Sync() error { return errors.Join(d.sink.Sync(), d.syncErr) }
 
 func (d *fullDisk) Close() error { return errors.Join(d.sink.Close(), d.closErr) }
 
-// A2: after a failed write, the Arrow library's Close can return nil and leave a file that looks whole. Wherever the
-// disk fills up, there must be an error and no file.
+// A2: after a failed write, the Arrow library's Close can return nil and leave a file that looks
+// whole. Wherever the disk fills up, there must be an error and no file.
 func TestField_A2_FailedWriteLeavesNothing(t *testing.T) {
 	src := testTrace(9, true)
 	whole, err := os.Stat(save(t, src, WriteOptions{BatchBytes: 700}))
@@ -175,9 +179,11 @@ func TestField_A2_FailedWriteLeavesNothing(t *testing.T) {
 	}
 }
 
-// recordOn writes a trace to a disk as a caller that drops the errors of Append: it must still not get a file.
+// recordOn writes a trace to a disk as a caller that drops the errors of Append: it must still not
+// get a file.
 func recordOn(disk fullDisk, path string, src *Memory, interrupt bool) error {
-	w, err := newWriter(path, src.Head, WriteOptions{BatchBytes: 700}, func(name string) (sink, error) {
+	w, err := newWriter(path, src.Head, WriteOptions{BatchBytes: 700}, func(name string) (sink,
+		error) {
 		s, err := createSink(name)
 		disk.sink = s
 		return &disk, err
@@ -215,11 +221,12 @@ func TestField_A2_OldTraceSurvives(t *testing.T) {
 	equal(t, "tokens", src.List, collect(t, open(t, path)))
 }
 
-// A4: LZ4 bodies are refused by common readers: ours are uncompressed by default, zstd on request, and a foreign LZ4
-// file is refused by name.
+// A4: LZ4 bodies are refused by common readers: ours are uncompressed by default, zstd on request,
+// and a foreign LZ4 file is refused by name.
 func TestField_A4_LZ4IsRefused(t *testing.T) {
 	path := writeForeign(t, foreign{opts: []ipc.Option{ipc.WithLZ4()}})
-	if err := readAll(path); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "LZ4") {
+	if err := readAll(path); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(),
+		"LZ4") {
 		t.Errorf("want ErrUnsupported naming LZ4, got %v", err)
 	}
 	if r := open(t, save(t, testTrace(2, false), WriteOptions{})); r.Compress() != "none" {
@@ -294,42 +301,66 @@ func TestField_A8_WrongSchemas(t *testing.T) {
 	}{
 		"missing column": {foreign{fields: func(in []arrow.Field) []arrow.Field { return in[1:] }},
 			ErrFormat, `column "seq" (uint32) is missing`},
-		"renamed column": {foreign{fields: replace("token", arrow.Field{Name: "token_id", Type: arrow.PrimitiveTypes.Uint32})},
+		"renamed column": {foreign{fields: replace("token", arrow.Field{Name: "token_id",
+			Type: arrow.PrimitiveTypes.Uint32})},
 			ErrFormat, `column "token" (uint32) is missing`},
 		"signed": {foreign{fields: replace("pos", arrow.Field{Name: "pos", Type: i32})},
 			ErrFormat, `column "pos" has type int32, need uint32`},
 		"wider": {foreign{fields: replace("layer", arrow.Field{Name: "layer", Type: i64})},
 			ErrFormat, `column "layer" has type int64, need uint16`},
-		"timestamp": {foreign{fields: replace("pos", arrow.Field{Name: "pos", Type: arrow.FixedWidthTypes.Timestamp_ns}),
-			edit: func(v map[string][]any) { v["pos"] = []any{"2024-01-01", "2024-01-01", "2024-01-01"} }},
+		"timestamp": {foreign{fields: replace("pos", arrow.Field{Name: "pos",
+			Type: arrow.FixedWidthTypes.Timestamp_ns}),
+			edit: func(v map[string][]any) {
+				v["pos"] = []any{"2024-01-01", "2024-01-01",
+					"2024-01-01"}
+			}},
 			ErrFormat, `column "pos" has type timestamp, need uint32`},
-		"mask width": {foreign{fields: replace("active", arrow.Field{Name: "active", Type: &arrow.FixedSizeBinaryType{ByteWidth: 16}})},
-			ErrFormat, `column "active" has type fixed_size_binary[16], need fixed_size_binary[24]`},
-		"nullable": {foreign{fields: replace("seq", arrow.Field{Name: "seq", Type: arrow.PrimitiveTypes.Uint32, Nullable: true})},
+		"mask width": {foreign{fields: replace("active", arrow.Field{Name: "active",
+			Type: &arrow.FixedSizeBinaryType{ByteWidth: 16}})},
+			ErrFormat,
+			`column "active" has type fixed_size_binary[16], need fixed_size_binary[24]`},
+		"nullable": {foreign{fields: replace("seq", arrow.Field{Name: "seq",
+			Type: arrow.PrimitiveTypes.Uint32, Nullable: true})},
 			ErrFormat, `column "seq" is nullable, need uint32 not null`},
 		"nulls": {foreign{edit: func(v map[string][]any) { v["seq"][1] = nil }},
 			ErrFormat, `column "seq" has 3 rows of 3 and 1 nulls`},
-		"twice": {foreign{fields: func(in []arrow.Field) []arrow.Field { return append(in, in[0]) }},
+		"twice": {foreign{fields: func(in []arrow.Field) []arrow.Field {
+			return append(in,
+				in[0])
+		}},
 			ErrFormat, `column "seq" is there 2 times`},
 		"predicted promised": {foreign{head: func(h *Header) { h.HasPredicted = true }},
 			ErrFormat, `column "predicted" (fixed_size_binary[24]) is missing`},
 		"predicted denied": {foreign{fields: func(in []arrow.Field) []arrow.Field {
 			return append(in, arrow.Field{Name: "predicted", Type: in[5].Type})
 		}}, ErrFormat, `column "predicted" but the header says has_predicted false`},
-		"no batches":     {foreign{empty: true}, ErrFormat, "no rows"},
-		"newer major":    {foreign{head: func(h *Header) { h.SchemaVersion = "2.0" }}, ErrUnsupported, "schema_version 2.0, this program reads 1.x"},
-		"no version":     {foreign{head: func(h *Header) { h.SchemaVersion = "" }}, ErrFormat, `schema_version "" is not major.minor`},
-		"no header":      {foreign{meta: func(m map[string]string) { delete(m, metaKey) }}, ErrFormat, `no key "windrow"`},
-		"broken header":  {foreign{meta: func(m map[string]string) { m[metaKey] = "{" }}, ErrFormat, `metadata "windrow"`},
-		"layers too few": {foreign{head: func(h *Header) { h.Layers = 2 }}, ErrFormat, "3 rows are not a multiple of 2 layers"},
-		"no layers":      {foreign{head: func(h *Header) { h.Layers = 0 }}, ErrFormat, "0 layers"},
-		"layer order": {foreign{edit: func(v map[string][]any) { v["layer"][1], v["layer"][2] = 2, 1 }},
+		"no batches": {foreign{empty: true}, ErrFormat, "no rows"},
+		"newer major": {foreign{head: func(h *Header) { h.SchemaVersion = "2.0" }},
+			ErrUnsupported, "schema_version 2.0, this program reads 1.x"},
+		"no version": {foreign{head: func(h *Header) { h.SchemaVersion = "" }}, ErrFormat,
+			`schema_version "" is not major.minor`},
+		"no header": {foreign{meta: func(m map[string]string) { delete(m, metaKey) }},
+			ErrFormat, `no key "windrow"`},
+		"broken header": {foreign{meta: func(m map[string]string) { m[metaKey] = "{" }}, ErrFormat,
+			`metadata "windrow"`},
+		"layers too few": {foreign{head: func(h *Header) { h.Layers = 2 }}, ErrFormat,
+			"3 rows are not a multiple of 2 layers"},
+		"no layers": {foreign{head: func(h *Header) { h.Layers = 0 }}, ErrFormat, "0 layers"},
+		"layer order": {foreign{edit: func(v map[string][]any) {
+			v["layer"][1], v["layer"][2] = 2,
+				1
+		}},
 			ErrFormat, "row 1 (token 0, layer 1): layers are not 0..layers-1 in order"},
-		"phase":        {foreign{edit: func(v map[string][]any) { v["phase"][0] = 9 }}, ErrFormat, "row 0 (token 0, layer 0): phase"},
-		"half a token": {foreign{edit: func(v map[string][]any) { v["pos"][2] = 1 }}, ErrFormat, "row 2 (token 0, layer 2): seq, pos"},
-		"not ascending": {foreign{head: func(h *Header) { h.Layers = 1 }, edit: func(v map[string][]any) { v["layer"] = []any{0, 0, 0} }},
+		"phase": {foreign{edit: func(v map[string][]any) { v["phase"][0] = 9 }}, ErrFormat,
+			"row 0 (token 0, layer 0): phase"},
+		"half a token": {foreign{edit: func(v map[string][]any) { v["pos"][2] = 1 }}, ErrFormat,
+			"row 2 (token 0, layer 2): seq, pos"},
+		"not ascending": {foreign{head: func(h *Header) { h.Layers = 1 },
+			edit: func(v map[string][]any) { v["layer"] = []any{0, 0, 0} }},
 			ErrFormat, "row 1 (token 1, layer 0): sequence and position do not ascend"},
-		"spare bits": {foreign{edit: func(v map[string][]any) { v["active"][2].([]byte)[23] = 0x80 }},
+		"spare bits": {foreign{edit: func(v map[string][]any) {
+			v["active"][2].([]byte)[23] = 0x80
+		}},
 			ErrFormat, "row 2 (token 0, layer 2): active has bits beyond the last unit"},
 	}
 	for name, c := range cases {
@@ -340,8 +371,9 @@ func TestField_A8_WrongSchemas(t *testing.T) {
 	}
 }
 
-// A8: what is harmless is accepted: columns in another order, further columns of any common type (also before ours, so
-// that buffers must be counted right), a newer minor version, several batches that cut a token in two.
+// A8: what is harmless is accepted: columns in another order, further columns of any common type
+// (also before ours, so that buffers must be counted right), a newer minor version, several batches
+// that cut a token in two.
 func TestField_A8_HarmlessDifferences(t *testing.T) {
 	extra := []arrow.Field{
 		{Name: "note", Type: arrow.BinaryTypes.String, Nullable: true},
@@ -350,13 +382,21 @@ func TestField_A8_HarmlessDifferences(t *testing.T) {
 		{Name: "flag", Type: arrow.FixedWidthTypes.Boolean},
 	}
 	cases := map[string]foreign{
-		"as ours":      {},
-		"reordered":    {fields: func(in []arrow.Field) []arrow.Field { slices.Reverse(in); return in }},
-		"extra after":  {fields: func(in []arrow.Field) []arrow.Field { return append(in, extra...) }},
-		"extra before": {fields: func(in []arrow.Field) []arrow.Field { return append(slices.Clone(extra), in...) }},
-		"newer minor":  {head: func(h *Header) { h.SchemaVersion = "1.7" }},
-		"zstd":         {opts: []ipc.Option{ipc.WithZstd()}},
-		"zstd or not":  {opts: []ipc.Option{ipc.WithZstd(), ipc.WithMinSpaceSavings(0.9)}},
+		"as ours": {},
+		"reordered": {fields: func(in []arrow.Field) []arrow.Field {
+			slices.Reverse(in)
+			return in
+		}},
+		"extra after": {fields: func(in []arrow.Field) []arrow.Field {
+			return append(in,
+				extra...)
+		}},
+		"extra before": {fields: func(in []arrow.Field) []arrow.Field {
+			return append(slices.Clone(extra), in...)
+		}},
+		"newer minor": {head: func(h *Header) { h.SchemaVersion = "1.7" }},
+		"zstd":        {opts: []ipc.Option{ipc.WithZstd()}},
+		"zstd or not": {opts: []ipc.Option{ipc.WithZstd(), ipc.WithMinSpaceSavings(0.9)}},
 	}
 	want := Token{Phase: Decode, ID: 7, Active: [][]uint64{{0, 0, 0}, {0, 0, 0}, {1 << 63, 0, 1}}}
 	for name, f := range cases {
@@ -385,6 +425,7 @@ func TestBatchesMayCutTokens(t *testing.T) {
 	src := testTrace(11, true)
 	whole := save(t, src, WriteOptions{})
 	for _, rows := range []int{1, 2, 4, 7} {
-		equal(t, fmt.Sprintf("%d rows per batch", rows), src.List, collect(t, open(t, rebatch(t, whole, rows))))
+		equal(t, fmt.Sprintf("%d rows per batch", rows), src.List,
+			collect(t, open(t, rebatch(t, whole, rows))))
 	}
 }

@@ -13,10 +13,13 @@ import (
 // testHeader is a small model whose last mask word is partly used.
 func testHeader(predicted bool) Header {
 	return Header{
-		SchemaVersion: SchemaVersion, Tool: "windrow test", UnitKind: Neuron, Layers: 3, Units: 150, UnitBytes: 16 * units.KiB,
-		Model: "tiny", ModelSHA256: "ab", Shape: Shape{DModel: 8, Layers: 3, DFFN: 150, Rows: 2, DTypeSize: 2},
-		Activation: "relu", Threshold: 0.25, DType: "f16", Seed: 1<<63 + 1, Sampling: "greedy", HasPredicted: predicted,
-		Host: map[string]string{"os": "test", "cpu": "x"},
+		SchemaVersion: SchemaVersion, Tool: "windrow test", UnitKind: Neuron, Layers: 3, Units: 150,
+		UnitBytes: 16 * units.KiB,
+		Model:     "tiny", ModelSHA256: "ab", Shape: Shape{DModel: 8, Layers: 3, DFFN: 150, Rows: 2,
+			DTypeSize: 2},
+		Activation: "relu", Threshold: 0.25, DType: "f16", Seed: 1<<63 + 1, Sampling: "greedy",
+		HasPredicted: predicted,
+		Host:         map[string]string{"os": "test", "cpu": "x"},
 	}
 }
 

@@ -24,7 +24,8 @@ type foreign struct {
 	edit   func(rec map[string][]any) // values by column, one per row
 }
 
-// writeForeign writes one token of the test model that way and returns the path. Values follow the type of the field.
+// writeForeign writes one token of the test model that way and returns the path. Values follow the
+// type of the field.
 func writeForeign(t *testing.T, f foreign) string {
 	t.Helper()
 	h := testHeader(false)
@@ -33,7 +34,8 @@ func writeForeign(t *testing.T, f foreign) string {
 	}
 	u32 := arrow.PrimitiveTypes.Uint32
 	fields := []arrow.Field{
-		{Name: "seq", Type: u32}, {Name: "pos", Type: u32}, {Name: "phase", Type: arrow.PrimitiveTypes.Uint8},
+		{Name: "seq", Type: u32}, {Name: "pos", Type: u32}, {Name: "phase",
+			Type: arrow.PrimitiveTypes.Uint8},
 		{Name: "token", Type: u32}, {Name: "layer", Type: arrow.PrimitiveTypes.Uint16},
 		{Name: "active", Type: &arrow.FixedSizeBinaryType{ByteWidth: 24}},
 	}
@@ -161,7 +163,8 @@ func rebatch(t *testing.T, path string, rows int) string {
 		}
 		for from := int64(0); from < rec.NumRows(); from += int64(rows) {
 			parts := []arrow.Record{rec.NewSlice(from, min(from+int64(rows), rec.NumRows()))}
-			if !r.Schema().HasField("magnitude") { // of a binary column, the library cannot write an empty slice
+			// of a binary column, the library cannot write an empty slice
+			if !r.Schema().HasField("magnitude") {
 				parts = append(parts, rec.NewSlice(from, from))
 			}
 			for _, part := range parts {

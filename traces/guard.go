@@ -17,8 +17,8 @@ import (
 // limitEnv carries the child's memory limit in bytes from GuardedCheck to ServeCheck.
 const limitEnv = "WINDROW_CHECK_LIMIT"
 
-// guardBase is what a checking child may use beyond the size of the file: the Go runtime reserves address space
-// well beyond what it uses.
+// guardBase is what a checking child may use beyond the size of the file: the Go runtime reserves
+// address space well beyond what it uses.
 const guardBase = 4 << 30
 
 // reply is what ServeCheck prints for GuardedCheck.
@@ -28,10 +28,11 @@ type reply struct {
 	Kind   string `json:"kind"` // "", "format", "unsupported" or "other"
 }
 
-// GuardedCheck runs CheckFile for a file that nobody vouches for in a child process with a memory limit, so that whatever
-// the file makes a parser do ends there. argv starts the child: this program again, with arguments that lead it to
-// ServeCheck(path, stdout). A child that crashes, is killed or talks nonsense is an ErrFormat. The limit is on address
-// space and holds on Linux; elsewhere the child is a separate process without one.
+// GuardedCheck runs CheckFile for a file that nobody vouches for in a child process with a memory
+// limit, so that whatever the file makes a parser do ends there. argv starts the child: this
+// program again, with arguments that lead it to ServeCheck(path, stdout). A child that crashes, is
+// killed or talks nonsense is an ErrFormat. The limit is on address space and holds on Linux;
+// elsewhere the child is a separate process without one.
 func GuardedCheck(ctx context.Context, path string, argv []string) (Report, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -60,7 +61,8 @@ func guarded(ctx context.Context, path string, argv []string, limit int64) (Repo
 	var rep reply
 	if err != nil || json.Unmarshal(stdout.Bytes(), &rep) != nil {
 		first, _, _ := strings.Cut(stderr.String(), "\n")
-		return Report{}, formatError(path, "the file made the checking process fail (%v): %s", cmd.ProcessState, first)
+		return Report{}, formatError(path, "the file made the checking process fail (%v): %s",
+			cmd.ProcessState, first)
 	}
 	return rep.Report, rep.err()
 }
@@ -72,14 +74,16 @@ func (r *reply) err() error {
 	case r.Kind == "":
 		return nil
 	case kinds[r.Kind] != nil:
-		return fmt.Errorf("%s: %w", strings.TrimSuffix(r.Error, ": "+kinds[r.Kind].Error()), kinds[r.Kind])
+		return fmt.Errorf("%s: %w", strings.TrimSuffix(r.Error, ": "+kinds[r.Kind].Error()),
+			kinds[r.Kind])
 	default:
 		return errors.New(r.Error)
 	}
 }
 
-// ServeCheck is the child's half of GuardedCheck: it limits this process's memory, scans the file and prints the result
-// to w. Its error is about the printing alone; what is wrong with the file is in the result.
+// ServeCheck is the child's half of GuardedCheck: it limits this process's memory, scans the file
+// and prints the result to w. Its error is about the printing alone; what is wrong with the file is
+// in the result.
 func ServeCheck(path string, w io.Writer) error {
 	if text, ok := os.LookupEnv(limitEnv); ok {
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -106,7 +110,8 @@ func ServeCheck(path string, w io.Writer) error {
 	return json.NewEncoder(w).Encode(out)
 }
 
-// limited keeps the first MiB of what is written to it, so that a child cannot fill this process's memory.
+// limited keeps the first MiB of what is written to it, so that a child cannot fill this process's
+// memory.
 type limited struct{ bytes.Buffer }
 
 // Write implements io.Writer; it never fails.

@@ -52,8 +52,10 @@ func TestCheckFileCounts(t *testing.T) {
 		}
 	}
 	equal(t, "report", Report{
-		Path: path, Bytes: rep.Bytes, SHA256: rep.SHA256, Verified: true, Complete: true, Header: src.Head, Tokens: 13,
-		Prefill: 6, Sequences: 3, Rows: 39, Batches: 13, Compress: "none", Active: active, Predicted: predicted,
+		Path: path, Bytes: rep.Bytes, SHA256: rep.SHA256, Verified: true, Complete: true,
+		Header: src.Head, Tokens: 13,
+		Prefill: 6, Sequences: 3, Rows: 39, Batches: 13, Compress: "none", Active: active,
+		Predicted: predicted,
 	}, rep)
 }
 
@@ -91,17 +93,20 @@ func TestField_A1_GuardedCheck(t *testing.T) {
 	if err := os.WriteFile(bad, []byte("ARROW1 and nothing else, ARROW1"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := guard("check", bad); !errors.Is(err, ErrFormat) || strings.Count(err.Error(), ErrFormat.Error()) != 1 {
+	if _, err := guard("check", bad); !errors.Is(err, ErrFormat) || strings.Count(err.Error(),
+		ErrFormat.Error()) != 1 {
 		t.Errorf("want one ErrFormat, got %v", err)
 	}
 	lz4 := writeForeign(t, foreign{head: func(h *Header) { h.SchemaVersion = "9.0" }})
 	if _, err := guard("check", lz4); !errors.Is(err, ErrUnsupported) || errors.Is(err, ErrFormat) {
 		t.Errorf("want ErrUnsupported, got %v", err)
 	}
-	if _, err := guard("panic", good); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "as the Arrow library does") {
+	if _, err := guard("panic", good); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(),
+		"as the Arrow library does") {
 		t.Errorf("a child that panics: want ErrFormat with its words, got %v", err)
 	}
-	if _, err := GuardedCheck(context.Background(), good, []string{filepath.Join(t.TempDir(), "none")}); err == nil || errors.Is(err, ErrFormat) {
+	if _, err := GuardedCheck(context.Background(), good, []string{filepath.Join(t.TempDir(),
+		"none")}); err == nil || errors.Is(err, ErrFormat) {
 		t.Errorf("a child that cannot start says nothing about the file, got %v", err)
 	}
 	if _, err := GuardedCheck(context.Background(), good, nil); err == nil {
@@ -111,7 +116,8 @@ func TestField_A1_GuardedCheck(t *testing.T) {
 
 func TestField_A1_GuardStopsGreedyChild(t *testing.T) {
 	if runtime.GOOS != "linux" || raceEnabled {
-		t.Skip("the limit is on address space: Linux only, and the race detector reserves terabytes")
+		t.Skip("the limit is on address space: Linux only, and the race detector reserves " +
+			"terabytes")
 	}
 	exe, err := os.Executable()
 	if err != nil {
@@ -119,7 +125,8 @@ func TestField_A1_GuardStopsGreedyChild(t *testing.T) {
 	}
 	path := save(t, testTrace(1, false), WriteOptions{})
 	t.Setenv(childEnv, "greedy")
-	if _, err := GuardedCheck(context.Background(), path, []string{exe, path}); !errors.Is(err, ErrFormat) {
+	if _, err := GuardedCheck(context.Background(), path, []string{exe, path}); !errors.Is(err,
+		ErrFormat) {
 		t.Errorf("want ErrFormat, got %v", err)
 	}
 }

@@ -39,20 +39,25 @@ func TestMagnitudeCodeOfKnownValues(t *testing.T) {
 		v    float64
 		want uint8
 	}{
-		{0, 0}, {math.SmallestNonzeroFloat32, 0}, {1.0 / 65536, 0}, {1.0 / 32768, 8}, {0.5, 120}, {1, 128}, {-1, 128},
+		{0, 0}, {math.SmallestNonzeroFloat32, 0}, {1.0 / 65536, 0}, {1.0 / 32768, 8}, {0.5, 120},
+		{1, 128}, {-1, 128},
 		{math.Nextafter(1, 0), 128}, // the float32 nearest to it is 1
-		{0.999999, 127}, {math.Sqrt2 + 1e-6, 132}, {math.Sqrt2 - 1e-6, 131}, {2, 136}, {65504, 255}, {65536, 255}, {1e30, 255}, {inf, 255}, {-inf, 255}, {math.NaN(), 255},
+		{0.999999, 127}, {math.Sqrt2 + 1e-6, 132}, {math.Sqrt2 - 1e-6, 131}, {2, 136}, {65504, 255},
+		{65536, 255}, {1e30, 255}, {inf, 255}, {-inf, 255}, {math.NaN(), 255},
 	} {
 		if got := MagnitudeCode(float32(c.v)); got != c.want {
 			t.Errorf("MagnitudeCode(%g) = %d, want %d", c.v, got, c.want)
 		}
 	}
-	if lo, one, hi := MagnitudeFloor(0), MagnitudeFloor(128), MagnitudeFloor(255); lo != 1.0/65536 || one != 1 || !(hi > 60000 && hi < 65504) {
-		t.Errorf("floors %g, %g, %g: every normal fp16 number lies between the first and the last step", lo, one, hi)
+	if lo, one, hi := MagnitudeFloor(0), MagnitudeFloor(128),
+		MagnitudeFloor(255); lo != 1.0/65536 || one != 1 || !(hi > 60000 && hi < 65504) {
+		t.Errorf("floors %g, %g, %g: every normal fp16 number lies between the first and the "+
+			"last step", lo, one, hi)
 	}
 }
 
-// The plain twin: the logarithm, in float64. Values so near to a step that its rounding could matter are left out.
+// The plain twin: the logarithm, in float64. Values so near to a step that its rounding could
+// matter are left out.
 func TestMagnitudeCodeAgreesWithTheLogarithm(t *testing.T) {
 	compared := 0
 	for k := range uint64(20000) {
@@ -92,7 +97,8 @@ func TestMagnitudesRoundTrip(t *testing.T) {
 	for _, predicted := range []bool{false, true} {
 		src := withMagnitudes(testTrace(11, predicted))
 		want := collect(t, src)
-		for _, opt := range []WriteOptions{{}, {BatchBytes: 1}, {BatchBytes: 700}, {Compress: "zstd"}, {Compress: "zstd", BatchBytes: 700}} {
+		for _, opt := range []WriteOptions{{}, {BatchBytes: 1}, {BatchBytes: 700},
+			{Compress: "zstd"}, {Compress: "zstd", BatchBytes: 700}} {
 			r := open(t, save(t, src, opt))
 			equal(t, "header", src.Head, *r.Header())
 			equal(t, "tokens", want, collect(t, r))
@@ -124,7 +130,8 @@ func TestNoActiveUnitsNoMagnitudes(t *testing.T) {
 	}
 }
 
-// The Arrow library is the plain twin of our reader: column "magnitude" is an ordinary binary column.
+// The Arrow library is the plain twin of our reader: column "magnitude" is an ordinary binary
+// column.
 func TestLibraryReadsMagnitudes(t *testing.T) {
 	for _, compress := range []string{"none", "zstd"} {
 		src := withMagnitudes(testTrace(9, true))
@@ -173,7 +180,8 @@ func TestMappedMagnitudesDoNotAllocate(t *testing.T) {
 }
 
 func TestAppendRefusesWrongMagnitudes(t *testing.T) {
-	w, err := Create(filepath.Join(t.TempDir(), "x.trace.arrow"), withMagnitudes(testTrace(1, false)).Head, WriteOptions{})
+	w, err := Create(filepath.Join(t.TempDir(), "x.trace.arrow"),
+		withMagnitudes(testTrace(1, false)).Head, WriteOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,17 +197,20 @@ func TestAppendRefusesWrongMagnitudes(t *testing.T) {
 			t.Errorf("want an error with %q, got %v", want, err)
 		}
 	}
-	plain, err := Create(filepath.Join(t.TempDir(), "x.trace.arrow"), testHeader(false), WriteOptions{})
+	plain, err := Create(filepath.Join(t.TempDir(), "x.trace.arrow"), testHeader(false),
+		WriteOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer plain.Abort()
-	if err := plain.Append(&withMagnitudes(testTrace(1, false)).List[0]); err == nil || !strings.Contains(err.Error(), "has_magnitude false") {
+	if err := plain.Append(&withMagnitudes(testTrace(1, false)).List[0]); err == nil ||
+		!strings.Contains(err.Error(), "has_magnitude false") {
 		t.Errorf("magnitudes without the header's promise: %v", err)
 	}
 	huge := testHeader(false)
 	huge.Layers, huge.Units, huge.HasMagnitude = 4096, 1<<18, true
-	if _, err := Create(filepath.Join(t.TempDir(), "x.trace.arrow"), huge, WriteOptions{}); err == nil || !strings.Contains(err.Error(), "one token takes up to") {
+	if _, err := Create(filepath.Join(t.TempDir(), "x.trace.arrow"), huge,
+		WriteOptions{}); err == nil || !strings.Contains(err.Error(), "one token takes up to") {
 		t.Errorf("a token of gigabytes: %v", err)
 	}
 }
@@ -220,24 +231,32 @@ func TestField_A8_WrongMagnitudes(t *testing.T) {
 		want string
 	}{
 		"missing": {foreign{head: promise}, `column "magnitude" (binary) is missing`},
-		"text":    {foreign{head: promise, fields: column(arrow.Field{Name: "magnitude", Type: arrow.BinaryTypes.String})}, `column "magnitude" has type utf8, need binary`},
-		"large":   {foreign{head: promise, fields: column(arrow.Field{Name: "magnitude", Type: arrow.BinaryTypes.LargeBinary})}, `has type large_binary, need binary`},
-		"fixed":   {foreign{head: promise, fields: column(arrow.Field{Name: "magnitude", Type: &arrow.FixedSizeBinaryType{ByteWidth: 1}})}, `need binary`},
-		"nullable": {foreign{head: promise, fields: column(arrow.Field{Name: "magnitude", Type: arrow.BinaryTypes.Binary, Nullable: true}), edit: one},
+		"text": {foreign{head: promise, fields: column(arrow.Field{Name: "magnitude",
+			Type: arrow.BinaryTypes.String})}, `column "magnitude" has type utf8, need binary`},
+		"large": {foreign{head: promise, fields: column(arrow.Field{Name: "magnitude",
+			Type: arrow.BinaryTypes.LargeBinary})}, `has type large_binary, need binary`},
+		"fixed": {foreign{head: promise, fields: column(arrow.Field{Name: "magnitude",
+			Type: &arrow.FixedSizeBinaryType{ByteWidth: 1}})}, `need binary`},
+		"nullable": {foreign{head: promise, fields: column(arrow.Field{Name: "magnitude",
+			Type: arrow.BinaryTypes.Binary, Nullable: true}), edit: one},
 			`column "magnitude" is nullable`},
-		"too few": {foreign{head: promise, fields: column(binaryField), edit: func(v map[string][]any) { one(v); v["active"][2].([]byte)[0] = 1 }},
+		"too few": {foreign{head: promise, fields: column(binaryField),
+			edit: func(v map[string][]any) { one(v); v["active"][2].([]byte)[0] = 1 }},
 			"row 2 (token 0, layer 2): magnitude does not have one byte per active unit"},
-		"too many": {foreign{head: promise, fields: column(binaryField), edit: func(v map[string][]any) { one(v); v["magnitude"][0] = []byte{1} }},
+		"too many": {foreign{head: promise, fields: column(binaryField),
+			edit: func(v map[string][]any) { one(v); v["magnitude"][0] = []byte{1} }},
 			"row 0 (token 0, layer 0): magnitude does not have one byte per active unit"},
 	} {
-		if err := readAll(writeForeign(t, c.f)); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), c.want) {
+		if err := readAll(writeForeign(t, c.f)); !errors.Is(err, ErrFormat) ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: want ErrFormat with %q, got %v", name, c.want, err)
 		}
 	}
 	r := open(t, writeForeign(t, foreign{head: promise, fields: column(binaryField), edit: one}))
 	equal(t, "magnitudes", [][]byte{{}, {7}, {}}, collect(t, r)[0].Magnitude)
 	// a column of that name which the header does not promise is somebody else's
-	if err := readAll(writeForeign(t, foreign{fields: column(binaryField), edit: one})); err != nil {
+	if err := readAll(writeForeign(t, foreign{fields: column(binaryField),
+		edit: one})); err != nil {
 		t.Errorf("a column that the header does not know: %v", err)
 	}
 }
@@ -264,7 +283,8 @@ func TestField_A1_MagnitudeOffsetsAreNotBelieved(t *testing.T) {
 			if err := os.WriteFile(p, b, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := readAll(p); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "magnitude") {
+			if err := readAll(p); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(),
+				"magnitude") {
 				t.Errorf("offset %d of row %d: %v", bad, row, err)
 			}
 		}
@@ -275,7 +295,8 @@ func TestField_A1_MagnitudeOffsetsAreNotBelieved(t *testing.T) {
 func TestOpenSchema10(t *testing.T) {
 	r := open(t, "testdata/schema-1.0.trace.arrow")
 	h := r.Header()
-	if h.SchemaVersion != "1.0" || h.HasMagnitude || h.DerivedBy != "" || !r.Verified() || r.Tokens() != 6 || h.Layers != 6 || h.Units != 1024 {
+	if h.SchemaVersion != "1.0" || h.HasMagnitude || h.DerivedBy != "" || !r.Verified() ||
+		r.Tokens() != 6 || h.Layers != 6 || h.Units != 1024 {
 		t.Errorf("header %+v, %d tokens, verified %t", h, r.Tokens(), r.Verified())
 	}
 	active := 0
@@ -305,13 +326,15 @@ func TestCheckAndManifestKnowMagnitudes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if rep.Magnitude != rep.Active || rep.Active == 0 || rep.Complete {
-		t.Errorf("%d magnitudes for %d active units, complete %t", rep.Magnitude, rep.Active, rep.Complete)
+		t.Errorf("%d magnitudes for %d active units, complete %t", rep.Magnitude, rep.Active,
+			rep.Complete)
 	}
 	m, err := readManifest(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !m.HasMagnitude || m.DerivedFrom != "ab" || m.DerivedBy != "test" || m.SchemaVersion != "1.1" {
+	if !m.HasMagnitude || m.DerivedFrom != "ab" || m.DerivedBy != "test" ||
+		m.SchemaVersion != "1.1" {
 		t.Errorf("manifest %+v", m)
 	}
 }
@@ -338,7 +361,8 @@ func TestCatPrintsMagnitudes(t *testing.T) {
 	if err := WriteJSONL(&b, src, CatOptions{Units: true, Count: 1}); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "jsonl", `{"seq":0,"pos":4,"phase":"prefill","token":11,"layer":0,"active_count":3,"active":[0,63,69],"magnitude":[1,2,255]}
+	equal(t, "jsonl",
+		`{"seq":0,"pos":4,"phase":"prefill","token":11,"layer":0,"active_count":3,"active":[0,63,69],"magnitude":[1,2,255]}
 {"seq":0,"pos":4,"phase":"prefill","token":11,"layer":1,"active_count":0,"active":[],"magnitude":[]}
 `, b.String())
 }
@@ -346,7 +370,8 @@ func TestCatPrintsMagnitudes(t *testing.T) {
 func TestMergeKeepsMagnitudes(t *testing.T) {
 	a, b := withMagnitudes(testTrace(4, false)), withMagnitudes(testTrace(3, false))
 	dst := filepath.Join(t.TempDir(), "all.trace.arrow")
-	if err := Merge(dst, save(t, a, WriteOptions{}), save(t, b, WriteOptions{Compress: "zstd"})); err != nil {
+	if err := Merge(dst, save(t, a, WriteOptions{}),
+		save(t, b, WriteOptions{Compress: "zstd"})); err != nil {
 		t.Fatal(err)
 	}
 	var want [][][]byte
@@ -359,12 +384,14 @@ func TestMergeKeepsMagnitudes(t *testing.T) {
 	}
 	equal(t, "magnitudes", want, got)
 	other := filepath.Join(t.TempDir(), "no.trace.arrow")
-	if err := Merge(other, save(t, a, WriteOptions{}), save(t, testTrace(3, false), WriteOptions{})); err == nil || !strings.Contains(err.Error(), "differ in has_magnitude") {
+	if err := Merge(other, save(t, a, WriteOptions{}), save(t, testTrace(3, false),
+		WriteOptions{})); err == nil || !strings.Contains(err.Error(), "differ in has_magnitude") {
 		t.Errorf("with and without magnitudes: %v", err)
 	}
 	derived := withMagnitudes(testTrace(3, false))
 	derived.Head.DerivedBy = "test"
-	if err := Merge(other, save(t, a, WriteOptions{}), save(t, derived, WriteOptions{})); err == nil || !strings.Contains(err.Error(), "differ in derived_by") {
+	if err := Merge(other, save(t, a, WriteOptions{}), save(t, derived,
+		WriteOptions{})); err == nil || !strings.Contains(err.Error(), "differ in derived_by") {
 		t.Error(fmt.Errorf("a recorded and a derived trace: %w", err))
 	}
 }

@@ -16,7 +16,8 @@ const (
 	partialTraceExt = ".partial" + traceExt
 )
 
-// Manifest is the NAME.trace.json beside a trace. It says what the trace must be for its content to be believed.
+// Manifest is the NAME.trace.json beside a trace. It says what the trace must be for its content to
+// be believed.
 type Manifest struct {
 	SchemaVersion string `json:"schema_version"`
 	Tool          string `json:"tool"`

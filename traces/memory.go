@@ -19,9 +19,11 @@ func (m *Memory) Token(i int, t *Token) error {
 	if i < 0 || i >= len(m.List) {
 		return fmt.Errorf("traces: token %d: the trace has %d tokens", i, len(m.List))
 	}
-	active, predicted, magnitude, feature := t.Active[:0], t.Predicted[:0], t.Magnitude[:0], t.Feature[:0]
+	active, predicted, magnitude, feature := t.Active[:0], t.Predicted[:0], t.Magnitude[:0],
+		t.Feature[:0]
 	*t = m.List[i]
-	// The caller's own slices are filled: a Token that is used with several sources must not tie them together.
+	// The caller's own slices are filled: a Token that is used with several sources must not tie
+	// them together.
 	t.Active = append(active, m.List[i].Active...)
 	t.Predicted, t.Magnitude, t.Feature = nil, nil, nil
 	if m.List[i].Predicted != nil {

@@ -16,20 +16,23 @@ func TestOpenRefusesWhatIsNotATrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	contents := map[string][]byte{
-		"the file is empty":              {},
-		"too few for an Arrow file":      good[:20],
-		"cut short":                      good[:len(good)-9],
-		"no Arrow magic at the start":    append([]byte("PAR1PAR1"), good[8:]...),
-		"this is an Arrow stream":        append([]byte{0xff, 0xff, 0xff, 0xff}, good[4:]...),
-		"a footer of 4294967295 bytes":   append(append([]byte{}, good[:len(good)-10]...), "\xff\xff\xff\xffARROW1"...),
-		"a footer of 0 bytes in a file ": append(append([]byte{}, good[:len(good)-10]...), "\x00\x00\x00\x00ARROW1"...),
+		"the file is empty":           {},
+		"too few for an Arrow file":   good[:20],
+		"cut short":                   good[:len(good)-9],
+		"no Arrow magic at the start": append([]byte("PAR1PAR1"), good[8:]...),
+		"this is an Arrow stream":     append([]byte{0xff, 0xff, 0xff, 0xff}, good[4:]...),
+		"a footer of 4294967295 bytes": append(append([]byte{}, good[:len(good)-10]...),
+			"\xff\xff\xff\xffARROW1"...),
+		"a footer of 0 bytes in a file ": append(append([]byte{}, good[:len(good)-10]...),
+			"\x00\x00\x00\x00ARROW1"...),
 	}
 	path := filepath.Join(dir, "x.trace.arrow")
 	for want, b := range contents {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(path); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), want) {
+		if _, err := Open(path); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(),
+			want) {
 			t.Errorf("want ErrFormat with %q, got %v", want, err)
 		}
 	}
@@ -64,13 +67,25 @@ func TestOpenWithoutPermission(t *testing.T) {
 
 func TestManifestMismatch(t *testing.T) {
 	edits := map[string]func(string) string{
-		"SHA-256 is":                 swapHash,
-		"but the manifest says 1":    func(m string) string { return replaceField(m, "bytes", "1") },
-		"but the manifest says 4":    func(m string) string { return replaceField(m, "tokens", "4") },
-		"64 hexadecimal digits":      func(m string) string { return replaceField(m, "sha256", `"abc"`) },
-		"unexpected end of JSON":     func(m string) string { return m[:len(m)/2] },
-		"cannot unmarshal":           func(string) string { return "[]" },
-		"more than 16777216 bytes: ": func(m string) string { return m + strings.Repeat(" ", maxMeta) },
+		"SHA-256 is": swapHash,
+		"but the manifest says 1": func(m string) string {
+			return replaceField(m, "bytes",
+				"1")
+		},
+		"but the manifest says 4": func(m string) string {
+			return replaceField(m, "tokens",
+				"4")
+		},
+		"64 hexadecimal digits": func(m string) string {
+			return replaceField(m, "sha256",
+				`"abc"`)
+		},
+		"unexpected end of JSON": func(m string) string { return m[:len(m)/2] },
+		"cannot unmarshal":       func(string) string { return "[]" },
+		"more than 16777216 bytes: ": func(m string) string {
+			return m + strings.Repeat(" ",
+				maxMeta)
+		},
 	}
 	for want, edit := range edits {
 		path := save(t, testTrace(3, false), WriteOptions{})
@@ -81,7 +96,8 @@ func TestManifestMismatch(t *testing.T) {
 		if err := os.WriteFile(ManifestPath(path), []byte(edit(string(m))), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(path); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), want) {
+		if _, err := Open(path); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(),
+			want) {
 			t.Errorf("want ErrFormat with %q, got %v", want, err)
 		}
 	}

@@ -20,8 +20,8 @@ type sink interface {
 	Close() error
 }
 
-// partialFile is a file being written under NAME.partial. It hashes what passes through, remembers the first error, and
-// gets its final name only when everything was written and synced.
+// partialFile is a file being written under NAME.partial. It hashes what passes through, remembers
+// the first error, and gets its final name only when everything was written and synced.
 type partialFile struct {
 	name string // of the partial file
 	out  sink
@@ -31,11 +31,12 @@ type partialFile struct {
 	err  error
 }
 
-// partialSuffix ends the name of a file that is being written; such a file has no footer and no reader opens it.
+// partialSuffix ends the name of a file that is being written; such a file has no footer and no
+// reader opens it.
 const partialSuffix = ".partial"
 
-// createSink makes a new file. A leftover of a killed process is replaced, not written into, so that two writers
-// never share one file.
+// createSink makes a new file. A leftover of a killed process is replaced, not written into, so
+// that two writers never share one file.
 func createSink(name string) (sink, error) {
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -109,8 +110,8 @@ func removeQuietly(name string) error {
 	return nil
 }
 
-// syncDir makes a rename durable where the system can: some file systems cannot sync a folder, and the rename has
-// happened all the same.
+// syncDir makes a rename durable where the system can: some file systems cannot sync a folder, and
+// the rename has happened all the same.
 func syncDir(dir string) {
 	if d, err := os.Open(dir); err == nil {
 		_ = d.Sync()

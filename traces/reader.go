@@ -18,12 +18,14 @@ import (
 
 // OpenOptions say how far Open trusts a file; the zero value is the default.
 type OpenOptions struct {
-	// SkipHash leaves out the SHA-256, which reads the whole file once. The trace then counts as not verified.
+	// SkipHash leaves out the SHA-256, which reads the whole file once. The trace then counts as
+	// not verified.
 	SkipHash bool
 }
 
-// Reader is a trace file. Token gives the masks of an uncompressed file as slices of the mapped file, without copying
-// or allocating. Token may be called from several goroutines, each with its own Token; Close may not overlap it.
+// Reader is a trace file. Token gives the masks of an uncompressed file as slices of the mapped
+// file, without copying or allocating. Token may be called from several goroutines, each with its
+// own Token; Close may not overlap it.
 type Reader struct {
 	path     string
 	head     Header
@@ -85,7 +87,8 @@ func (r *Reader) mapFile(opt OpenOptions) error {
 		return formatError(r.path, "not a regular file (%s)", info.Mode().Type())
 	}
 	if r.manifest != nil && r.manifest.Bytes != info.Size() {
-		return formatError(r.path, "%d bytes, but the manifest says %d", info.Size(), r.manifest.Bytes)
+		return formatError(r.path, "%d bytes, but the manifest says %d", info.Size(),
+			r.manifest.Bytes)
 	}
 	if !opt.SkipHash {
 		if r.sha, err = hashOf(f); err != nil {
@@ -106,7 +109,8 @@ func (r *Reader) mapFile(opt OpenOptions) error {
 // hashOf reads a file from its start and returns its SHA-256.
 func hashOf(f io.ReaderAt) (string, error) {
 	h := sha256.New()
-	if _, err := io.CopyBuffer(h, io.NewSectionReader(f, 0, 1<<62), make([]byte, 1<<20)); err != nil {
+	if _, err := io.CopyBuffer(h, io.NewSectionReader(f, 0, 1<<62),
+		make([]byte, 1<<20)); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
@@ -115,7 +119,8 @@ func hashOf(f io.ReaderAt) (string, error) {
 // compare holds the computed hash against the manifest's.
 func (r *Reader) compare() error {
 	if r.sha != r.manifest.SHA256 {
-		return formatError(r.path, "SHA-256 is %s, but the manifest says %s", r.sha, r.manifest.SHA256)
+		return formatError(r.path, "SHA-256 is %s, but the manifest says %s", r.sha,
+			r.manifest.SHA256)
 	}
 	r.verified = true
 	return nil
@@ -150,7 +155,8 @@ func (r *Reader) parse() (err error) {
 		return fmt.Errorf("the trace has no rows: %w", ErrFormat)
 	}
 	if r.rows%r.head.Layers != 0 {
-		return fmt.Errorf("%d rows are not a multiple of %d layers: %w", r.rows, r.head.Layers, ErrFormat)
+		return fmt.Errorf("%d rows are not a multiple of %d layers: %w", r.rows, r.head.Layers,
+			ErrFormat)
 	}
 	r.tokens = r.rows / r.head.Layers
 	if m := r.manifest; m != nil && m.Tokens != r.tokens {
@@ -174,13 +180,16 @@ func (r *Reader) load(l *loaded) error {
 func (r *Reader) warn(opt OpenOptions) {
 	switch {
 	case r.manifest == nil:
-		r.warnings = append(r.warnings, fmt.Sprintf("unverified: %s has no manifest (%s)", r.path, ManifestPath(r.path)))
+		r.warnings = append(r.warnings, fmt.Sprintf("unverified: %s has no manifest (%s)", r.path,
+			ManifestPath(r.path)))
 	case opt.SkipHash:
-		r.warnings = append(r.warnings, fmt.Sprintf("unverified: the SHA-256 of %s was not checked", r.path))
+		r.warnings = append(r.warnings, fmt.Sprintf("unverified: the SHA-256 of %s was not checked",
+			r.path))
 	}
 	if !r.Complete() {
-		r.warnings = append(r.warnings, fmt.Sprintf("incomplete: the recording of %s was interrupted after %d tokens",
-			r.path, r.tokens))
+		r.warnings = append(r.warnings,
+			fmt.Sprintf("incomplete: the recording of %s was interrupted after %d tokens",
+				r.path, r.tokens))
 	}
 }
 
@@ -199,10 +208,12 @@ func (r *Reader) Compress() string { return r.file.Codec().String() }
 // Verified reports whether the file's SHA-256 was found equal to its manifest's.
 func (r *Reader) Verified() bool { return r.verified }
 
-// Warnings returns what taints results made from this trace; a report prints them above its numbers.
+// Warnings returns what taints results made from this trace; a report prints them above its
+// numbers.
 func (r *Reader) Warnings() []string { return slices.Clone(r.warnings) }
 
-// SHA256 returns the hash of the file in hexadecimal: computed, or the manifest's when the hash was skipped, or "".
+// SHA256 returns the hash of the file in hexadecimal: computed, or the manifest's when the hash was
+// skipped, or "".
 func (r *Reader) SHA256() string {
 	if r.sha == "" && r.manifest != nil {
 		return r.manifest.SHA256
@@ -249,7 +260,8 @@ func (r *Reader) Close() error {
 // Token implements Source. It checks the rows it reads; an error names the first bad row.
 func (r *Reader) Token(i int, t *Token) error {
 	if i < 0 || i >= r.tokens || r.closed {
-		return fmt.Errorf("traces: token %d: %s has %d tokens (closed: %t)", i, r.path, r.tokens, r.closed)
+		return fmt.Errorf("traces: token %d: %s has %d tokens (closed: %t)", i, r.path, r.tokens,
+			r.closed)
 	}
 	layers := r.head.Layers
 	t.Active = grow(t.Active, layers)
@@ -296,8 +308,8 @@ func (r *Reader) Token(i int, t *Token) error {
 	return nil
 }
 
-// readRow puts row k of b into layer l of t and returns what is wrong with it, or "". Before layer 0, t holds seq and
-// pos of the token before, if there is one.
+// readRow puts row k of b into layer l of t and returns what is wrong with it, or "". Before layer
+// 0, t holds seq and pos of the token before, if there is one.
 func (r *Reader) readRow(b *loaded, k, l int, hasPrev bool, t *Token) string {
 	seq, pos, id := b.u32(colSeq, k), b.u32(colPos, k), b.u32(colToken, k)
 	phase := Phase(b.cols[colPhase][k])
@@ -319,7 +331,8 @@ func (r *Reader) readRow(b *loaded, k, l int, hasPrev bool, t *Token) string {
 		return "active has bits beyond the last unit"
 	}
 	if r.head.HasPredicted {
-		if t.Predicted[l] = r.mask(b.cols[colPredicted], k); t.Predicted[l][r.head.Words()-1]&r.spare != 0 {
+		if t.Predicted[l] = r.mask(b.cols[colPredicted],
+			k); t.Predicted[l][r.head.Words()-1]&r.spare != 0 {
 			return "predicted has bits beyond the last unit"
 		}
 	}
@@ -359,7 +372,8 @@ func (r *Reader) find(row int) (*loaded, int, error) {
 	return b, row - r.starts[b.index], nil
 }
 
-// batch returns batch i: a view of the file, or the decompressed batch, of which the last one used is kept.
+// batch returns batch i: a view of the file, or the decompressed batch, of which the last one used
+// is kept.
 func (r *Reader) batch(i int) (*loaded, error) {
 	if r.batches != nil {
 		return &r.batches[i], nil
@@ -377,8 +391,8 @@ func (r *Reader) batch(i int) (*loaded, error) {
 
 func (b *loaded) u32(col, k int) uint32 { return binary.LittleEndian.Uint32(b.cols[col][4*k:]) }
 
-// mask returns row k of a column of masks without copying. The column is 8-aligned (invariant 3 of arrowfile) and the
-// host little-endian (Parse), so that the bytes are the words.
+// mask returns row k of a column of masks without copying. The column is 8-aligned (invariant 3 of
+// arrowfile) and the host little-endian (Parse), so that the bytes are the words.
 func (r *Reader) mask(col []byte, k int) []uint64 {
 	words := r.head.Words()
 	row := col[8*words*k : 8*words*(k+1)]

@@ -16,12 +16,14 @@ func TestRoundTrip(t *testing.T) {
 	for _, predicted := range []bool{false, true} {
 		src := testTrace(23, predicted)
 		want := collect(t, src)
-		for _, opt := range []WriteOptions{{}, {Compress: "none", BatchBytes: 1}, {BatchBytes: 700}, {Compress: "zstd", BatchBytes: 700}} {
+		for _, opt := range []WriteOptions{{}, {Compress: "none", BatchBytes: 1}, {BatchBytes: 700},
+			{Compress: "zstd", BatchBytes: 700}} {
 			r := open(t, save(t, src, opt))
 			equal(t, "header", src.Head, *r.Header())
 			equal(t, "tokens", want, collect(t, r))
 			if !r.Verified() || !r.Complete() || len(r.Warnings()) != 0 {
-				t.Errorf("%+v: verified %t, complete %t, warnings %q", opt, r.Verified(), r.Complete(), r.Warnings())
+				t.Errorf("%+v: verified %t, complete %t, warnings %q", opt, r.Verified(),
+					r.Complete(), r.Warnings())
 			}
 			if wantZ := opt.Compress == "zstd"; (r.Compress() == "zstd") != wantZ {
 				t.Errorf("%+v: compress %s", opt, r.Compress())
@@ -109,7 +111,8 @@ func TestConcurrentTokens(t *testing.T) {
 				var tok Token
 				for k := range 60 {
 					i := (k*7 + g*13) % 60
-					if err := r.Token(i, &tok); err != nil || tok.ID != src.List[i].ID || tok.Active[2][0] != src.List[i].Active[2][0] {
+					if err := r.Token(i, &tok); err != nil || tok.ID != src.List[i].ID ||
+						tok.Active[2][0] != src.List[i].Active[2][0] {
 						t.Errorf("token %d: %v, id %d", i, err, tok.ID)
 					}
 				}
@@ -137,8 +140,12 @@ func TestAppendRefusesAndStaysUsable(t *testing.T) {
 		{"phase 2", func(k *Token) { k.Phase = 2 }},
 		{"2 active masks for 3 layers", func(k *Token) { k.Active = k.Active[:2] }},
 		{"0 predicted masks for 3 layers", func(k *Token) { k.Predicted = nil }},
-		{"layer 1: active mask of 2 words, need 3", func(k *Token) { k.Active[1] = k.Active[1][:2] }},
-		{"layer 2: predicted mask has bits beyond unit 149", func(k *Token) { k.Predicted[2][2] |= 1 << 22 }},
+		{"layer 1: active mask of 2 words, need 3", func(k *Token) {
+			k.Active[1] = k.Active[1][:2]
+		}},
+		{"layer 2: predicted mask has bits beyond unit 149", func(k *Token) {
+			k.Predicted[2][2] |= 1 << 22
+		}},
 	}
 	for _, c := range cases {
 		bad := testTrace(2, true).List[1]
@@ -178,16 +185,21 @@ func TestCreateRefuses(t *testing.T) {
 		{".trace.arrow", "NAME.trace.arrow", func(*Header, *WriteOptions) {}},
 		{"x.trace.arrow", "0 layers", func(h *Header, _ *WriteOptions) { h.Layers = 0 }},
 		{"x.trace.arrow", "-1 units", func(h *Header, _ *WriteOptions) { h.Units = -1 }},
-		{"x.trace.arrow", `unit kind "row"`, func(h *Header, _ *WriteOptions) { h.UnitKind = "row" }},
+		{"x.trace.arrow", `unit kind "row"`, func(h *Header, _ *WriteOptions) {
+			h.UnitKind = "row"
+		}},
 		{"x.trace.arrow", "schema 2", func(h *Header, _ *WriteOptions) { h.SchemaVersion = "2.0" }},
 		{"x.trace.arrow", `"lz4"`, func(_ *Header, o *WriteOptions) { o.Compress = "lz4" }},
-		{"x.trace.arrow", "batches of -1 bytes", func(_ *Header, o *WriteOptions) { o.BatchBytes = -1 }},
+		{"x.trace.arrow", "batches of -1 bytes", func(_ *Header, o *WriteOptions) {
+			o.BatchBytes = -1
+		}},
 		{"no/such/folder/x.trace.arrow", "no such file", func(*Header, *WriteOptions) {}},
 	}
 	for _, c := range cases {
 		h, opt := good, WriteOptions{}
 		c.edit(&h, &opt)
-		if _, err := Create(filepath.Join(dir, c.name), h, opt); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Create(filepath.Join(dir, c.name), h, opt); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: want an error with %q, got %v", c.name, c.want, err)
 		}
 	}
@@ -211,8 +223,10 @@ func TestManifestSaysWhatTheFileIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "manifest", Manifest{
-		SchemaVersion: "1.1", Tool: "windrow test", File: "x.trace.arrow", Bytes: info.Size(), SHA256: open(t, path).SHA256(),
-		Complete: true, Tokens: 12, Sequences: 3, Layers: 3, Units: 150, Compress: "none", Model: "tiny",
+		SchemaVersion: "1.1", Tool: "windrow test", File: "x.trace.arrow", Bytes: info.Size(),
+		SHA256:   open(t, path).SHA256(),
+		Complete: true, Tokens: 12, Sequences: 3, Layers: 3, Units: 150, Compress: "none",
+		Model: "tiny",
 	}, m)
 	equal(t, "files", []string{"x.trace.arrow", "x.trace.json"}, names(t, filepath.Dir(path)))
 }
@@ -236,14 +250,16 @@ func TestInterruptedTraceIsMarked(t *testing.T) {
 	equal(t, "files", []string{"x.partial.trace.arrow", "x.partial.trace.json"}, names(t, dir))
 	r := open(t, path)
 	equal(t, "tokens", src.List, collect(t, r))
-	if r.Complete() || !r.Verified() || len(r.Warnings()) != 1 || !strings.Contains(r.Warnings()[0], "after 7 tokens") {
+	if r.Complete() || !r.Verified() || len(r.Warnings()) != 1 || !strings.Contains(r.Warnings()[0],
+		"after 7 tokens") {
 		t.Errorf("complete %t, verified %t, warnings %q", r.Complete(), r.Verified(), r.Warnings())
 	}
 	if err := os.Remove(ManifestPath(path)); err != nil {
 		t.Fatal(err)
 	}
 	if r := open(t, path); r.Complete() || r.Verified() || len(r.Warnings()) != 2 {
-		t.Errorf("without manifest: complete %t, verified %t, warnings %q", r.Complete(), r.Verified(), r.Warnings())
+		t.Errorf("without manifest: complete %t, verified %t, warnings %q", r.Complete(),
+			r.Verified(), r.Warnings())
 	}
 }
 

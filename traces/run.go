@@ -10,8 +10,8 @@ import (
 // Part names what a stretch of time of a Run was spent on.
 type Part uint8
 
-// The parts of a token, in the order in which they happen. Latency per token = I/O + memory management + compute,
-// minus what is overlapped (LLM in a flash, section 3).
+// The parts of a token, in the order in which they happen. Latency per token = I/O + memory
+// management + compute, minus what is overlapped (LLM in a flash, section 3).
 const (
 	PartAttention Part = iota // norms, projections, attention over the KV cache
 	PartPredict               // reading or computing the mask, policy and layout decisions
@@ -51,30 +51,37 @@ type RunRow struct {
 	Evictions uint32      // PartMemory
 	// Depth is the mean number of requests in flight during a PartIO row; 0 elsewhere.
 	Depth float32
-	// Device is how long a GPU worked on the part, by its own clock, and Wait how long the host waited for it; Dur and Start are the host's. Both are kept and
-	// mean something only where RunMeta.Phases is there.
+	// Device is how long a GPU worked on the part, by its own clock, and Wait how long the host
+	// waited for it; Dur and Start are the host's. Both are kept and mean something only where
+	// RunMeta.Phases is there.
 	Device, Wait units.Nanos
 }
 
-// RunMeta is everything about a Run that is not a row; it is the `*.run.json` and the metadata of `*.run.arrow`.
+// RunMeta is everything about a Run that is not a row; it is the `*.run.json` and the metadata of
+// `*.run.arrow`.
 type RunMeta struct {
-	SchemaVersion string          `json:"schema_version"`
-	Tool          string          `json:"tool"`
-	Simulated     bool            `json:"simulated"`
-	Emulated      bool            `json:"emulated"` // measured against an emulated device
-	Trace         string          `json:"trace"`
-	TraceSHA256   string          `json:"trace_sha256"`
-	Device        string          `json:"device"`
-	Model         string          `json:"model"`
-	Seed          uint64          `json:"seed"`
-	DriftPercent  *float64        `json:"drift_percent"`        // by how much the device changed its speed during a measured run; nil = not measured
-	Prediction    *Prediction     `json:"prediction,omitempty"` // of a simulated run: how far it can be trusted; nil = not stated
-	Ahead         *Ahead          `json:"ahead,omitempty"`      // of a simulated run that read ahead; nil = on demand
-	Headroom      *Headroom       `json:"headroom,omitempty"`   // of a simulated run; nil = not computed
-	Phases        *Phases         `json:"phases,omitempty"`     // of a run on a GPU that has a clock; nil = there was none
-	Warnings      []string        `json:"warnings"`
-	Config        json.RawMessage `json:"config"` // the whole resolved configuration
-	Totals        Totals          `json:"totals"`
+	SchemaVersion string `json:"schema_version"`
+	Tool          string `json:"tool"`
+	Simulated     bool   `json:"simulated"`
+	Emulated      bool   `json:"emulated"` // measured against an emulated device
+	Trace         string `json:"trace"`
+	TraceSHA256   string `json:"trace_sha256"`
+	Device        string `json:"device"`
+	Model         string `json:"model"`
+	Seed          uint64 `json:"seed"`
+	// by how much the device changed its speed during a measured run; nil = not measured
+	DriftPercent *float64 `json:"drift_percent"`
+	// of a simulated run: how far it can be trusted; nil = not stated
+	Prediction *Prediction `json:"prediction,omitempty"`
+	// of a simulated run that read ahead; nil = on demand
+	Ahead *Ahead `json:"ahead,omitempty"`
+	// of a simulated run; nil = not computed
+	Headroom *Headroom `json:"headroom,omitempty"`
+	// of a run on a GPU that has a clock; nil = there was none
+	Phases   *Phases         `json:"phases,omitempty"`
+	Warnings []string        `json:"warnings"`
+	Config   json.RawMessage `json:"config"` // the whole resolved configuration
+	Totals   Totals          `json:"totals"`
 }
 
 // Basis says what the device model behind a prediction knows of the configuration.
@@ -82,49 +89,62 @@ type Basis string
 
 // The bases, from the best to the worst.
 const (
-	Measured     Basis = "measured"     // reads of this size, at this depth, by this engine are a cell of the fit
+	// reads of this size, at this depth, by this engine are a cell of the fit
+	Measured     Basis = "measured"
 	Interpolated Basis = "interpolated" // they lie between cells of the fit
 	Extrapolated Basis = "extrapolated" // they lie outside its range
-	Bound        Basis = "bound"        // some part of the device is known by its limits alone: the rate is an upper bound
+	// some part of the device is known by its limits alone: the rate is an upper bound
+	Bound Basis = "bound"
 )
 
 // Prediction says how far a simulated Run can be trusted. Intervals hold nine of ten results.
 type Prediction struct {
 	Basis Basis `json:"basis"`
-	// IOPercent and HostPercent are half-widths of the intervals of the times of the flash and of the host; nil = not known.
+	// IOPercent and HostPercent are half-widths of the intervals of the times of the flash and of
+	// the host; nil = not known.
 	IOPercent   *float64 `json:"io_interval_percent"`
 	HostPercent *float64 `json:"host_interval_percent"`
-	// TokensPerSLow and TokensPerSHigh follow from them, with both times off in the same direction; a nil end is not known.
+	// TokensPerSLow and TokensPerSHigh follow from them, with both times off in the same direction;
+	// a nil end is not known.
 	TokensPerSLow  *float64 `json:"tokens_per_s_low"`
 	TokensPerSHigh *float64 `json:"tokens_per_s_high"`
-	// TokensPerSPrefetched is the rate if the reads of every token went on during its compute, at the memory's expense: more than
-	// any prefetching reaches; nil = not known.
+	// TokensPerSPrefetched is the rate if the reads of every token went on during its compute, at
+	// the memory's expense: more than any prefetching reaches; nil = not known.
 	TokensPerSPrefetched *float64 `json:"tokens_per_s_prefetched"`
 	Compute              []string `json:"compute"` // what the times of the host are, part by part
 	Notes                []string `json:"notes,omitempty"`
 }
 
-// Ahead is what reading ahead did in a Run, whose I/O rows then hold only the time that compute waited.
+// Ahead is what reading ahead did in a Run, whose I/O rows then hold only the time that compute
+// waited.
 type Ahead struct {
 	Schedule string      `json:"schedule"`     // "lookahead" or "token"
 	Hidden   units.Nanos `json:"hidden_io_ns"` // time of reads beside compute
-	Slowed   units.Nanos `json:"slowed_ns"`    // by which they, and moving their rows, stretched it; part of the rows
-	Bytes    units.Bytes `json:"ahead_bytes"`  // read ahead; part of the rows
-	Wasted   units.Bytes `json:"wasted_bytes"` // records of them that were not needed
-	Named    int64       `json:"named_units"`  // loads that were foreseen
-	Missed   int64       `json:"missed_units"` // and were not, where something was foreseen: read on demand
-	Chunks   int64       `json:"chunks"`       // submissions of the staging buffer
+	// by which they, and moving their rows, stretched it; part of the rows
+	Slowed units.Nanos `json:"slowed_ns"`
+	Bytes  units.Bytes `json:"ahead_bytes"`  // read ahead; part of the rows
+	Wasted units.Bytes `json:"wasted_bytes"` // records of them that were not needed
+	Named  int64       `json:"named_units"`  // loads that were foreseen
+	// and were not, where something was foreseen: read on demand
+	Missed int64 `json:"missed_units"`
+	Chunks int64 `json:"chunks"` // submissions of the staging buffer
 }
 
-// Phases are what a run on a GPU did, summed over its rows. ComputePhases makes them. Without what was decided on the host they add up to the wall time where the host
-// waits for every part; where it does not, they overlap and add up to more.
+// Phases are what a run on a GPU did, summed over its rows. ComputePhases makes them. Without what
+// was decided on the host they add up to the wall time where the host waits for every part; where
+// it does not, they overlap and add up to more.
 type Phases struct {
-	Clock   PhaseClock  `json:"clock"`
-	Read    units.Nanos `json:"read_ns"`    // flash reads into pinned memory, on the host's clock
-	Stage   units.Nanos `json:"stage_ns"`   // the host's work between reads and rows on the device: lists and launches
-	Scatter units.Nanos `json:"scatter_ns"` // rows from pinned memory to their places, on the device's clock
-	Compute units.Nanos `json:"compute_ns"` // attention, feed-forward parts and the output head, on the device's clock
-	Sync    units.Nanos `json:"sync_ns"`    // what those, and waiting for the scatter, took the host beyond the device's time: launches and waits
+	Clock PhaseClock  `json:"clock"`
+	Read  units.Nanos `json:"read_ns"` // flash reads into pinned memory, on the host's clock
+	// the host's work between reads and rows on the device: lists and launches
+	Stage units.Nanos `json:"stage_ns"`
+	// rows from pinned memory to their places, on the device's clock
+	Scatter units.Nanos `json:"scatter_ns"`
+	// attention, feed-forward parts and the output head, on the device's clock
+	Compute units.Nanos `json:"compute_ns"`
+	// what those, and waiting for the scatter, took the host beyond the device's time: launches and
+	// waits
+	Sync units.Nanos `json:"sync_ns"`
 }
 
 // PhaseClock says where the device's times come from.
@@ -164,22 +184,26 @@ func ComputePhases(rows []RunRow, clock PhaseClock) *Phases {
 	return p
 }
 
-// Headroom is what a policy reads beside the least that any policy could which keeps as many units between two tokens and knows the
-// future (package policy, Bound). Counted are loaded units, also those that a policy reads without need: the bound is on reads, not on waits.
+// Headroom is what a policy reads beside the least that any policy could which keeps as many units
+// between two tokens and knows the future (package policy, Bound). Counted are loaded units, also
+// those that a policy reads without need: the bound is on reads, not on waits.
 type Headroom struct {
 	Policy string `json:"policy"`
-	Kept   int    `json:"kept_units"`   // that both may keep between tokens: the most that the policy ever keeps of each layer, summed
-	Needed int64  `json:"needed_units"` // by the masks, of all tokens and layers
+	// that both may keep between tokens: the most that the policy ever keeps of each layer, summed
+	Kept   int   `json:"kept_units"`
+	Needed int64 `json:"needed_units"` // by the masks, of all tokens and layers
 
-	Loads      int64       `json:"loads"`
-	Bytes      units.Bytes `json:"bytes"` // of Loads: whole units, without what a layout reads between them
+	Loads int64 `json:"loads"`
+	// of Loads: whole units, without what a layout reads between them
+	Bytes      units.Bytes `json:"bytes"`
 	Least      int64       `json:"least_loads"`
 	LeastBytes units.Bytes `json:"least_bytes"`
 	// Ratio is Loads / Least: 1 = no other policy reads less. 0 when nothing is needed.
 	Ratio float64 `json:"ratio"`
 }
 
-// Totals are sums over the rows of a Run. ComputeTotals makes them; a file whose totals disagree with its rows is refused.
+// Totals are sums over the rows of a Run. ComputeTotals makes them; a file whose totals disagree
+// with its rows is refused.
 type Totals struct {
 	Tokens       int                `json:"tokens"`
 	Wall         units.Nanos        `json:"wall_ns"`

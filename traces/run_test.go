@@ -40,16 +40,19 @@ func testRun() *Run {
 		rows = append(rows, last)
 	}
 	return &Run{Meta: RunMeta{
-		SchemaVersion: SchemaVersion, Tool: "windrow test", Simulated: true, Trace: "x", TraceSHA256: "ab", Device: "d", Model: "tiny",
+		SchemaVersion: SchemaVersion, Tool: "windrow test", Simulated: true, Trace: "x",
+		TraceSHA256: "ab", Device: "d", Model: "tiny",
 		Seed: math.MaxUint64, Warnings: []string{"w"}, Config: json.RawMessage(`{"window":5}`),
 	}, Rows: rows}
 }
 
 func TestComputeTotals(t *testing.T) {
 	want := Totals{
-		Tokens: 2, Wall: 1900, TokensPerS: 2 / 1900e-9, Bytes: 4 * 4096, Requests: 8, Hits: 24, Misses: 8, Evictions: 4,
+		Tokens: 2, Wall: 1900, TokensPerS: 2 / 1900e-9, Bytes: 4 * 4096, Requests: 8, Hits: 24,
+		Misses: 8, Evictions: 4,
 		MeanDepth: 4, HitRatio: 0.75,
-		PartNanos: [Parts]units.Nanos{PartAttention: 400, PartIO: 800, PartMemory: 200, PartFFN: 200, PartOther: 200},
+		PartNanos: [Parts]units.Nanos{PartAttention: 400, PartIO: 800, PartMemory: 200,
+			PartFFN: 200, PartOther: 200},
 	}
 	equal(t, "totals", want, ComputeTotals(testRun().Rows))
 	equal(t, "totals of nothing", Totals{}, ComputeTotals(nil))
@@ -95,7 +98,8 @@ func TestRunRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(got.Meta.Warnings); n != 2 || !strings.HasPrefix(got.Meta.Warnings[1], "unverified") {
+	if n := len(got.Meta.Warnings); n != 2 || !strings.HasPrefix(got.Meta.Warnings[1],
+		"unverified") {
 		t.Errorf("warnings %q", got.Meta.Warnings)
 	}
 }
@@ -113,23 +117,37 @@ func TestRunOfManyBatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Rows) != len(run.Rows) || got.Rows[69_999] != run.Rows[69_999] || got.Meta.Config != nil {
-		t.Errorf("%d rows, last %+v, config %s", len(got.Rows), got.Rows[len(got.Rows)-1], got.Meta.Config)
+	if len(got.Rows) != len(run.Rows) || got.Rows[69_999] != run.Rows[69_999] ||
+		got.Meta.Config != nil {
+		t.Errorf("%d rows, last %+v, config %s", len(got.Rows), got.Rows[len(got.Rows)-1],
+			got.Meta.Config)
 	}
 }
 
 func TestWriteRunRefuses(t *testing.T) {
 	cases := map[string]func(*Run){
-		"not ordered":         func(r *Run) { r.Rows[0], r.Rows[1] = r.Rows[1], r.Rows[0] },
-		"part 6":              func(r *Run) { r.Rows[0].Part = 6 },
-		"phase 2":             func(r *Run) { r.Rows[0].Phase = 2 },
-		"dur_ns -1":           func(r *Run) { r.Rows[0].Dur = -1 },
-		"depth NaN":           func(r *Run) { r.Rows[1].Depth = float32(math.NaN()) },
-		"without rows":        func(r *Run) { r.Rows = nil },
-		"misses is 9, the":    func(r *Run) { r.Meta.Totals = ComputeTotals(r.Rows); r.Meta.Totals.Misses++ },
-		"part_ns of ffn":      func(r *Run) { r.Meta.Totals = ComputeTotals(r.Rows); r.Meta.Totals.PartNanos[PartFFN]++ },
-		"hit_ratio is 0.7500": func(r *Run) { r.Meta.Totals = ComputeTotals(r.Rows); r.Meta.Totals.HitRatio += 1e-6 },
-		"flash_bytes_written": func(r *Run) { r.Meta.Totals = ComputeTotals(r.Rows); r.Meta.Totals.BytesWritten = 1 },
+		"not ordered":  func(r *Run) { r.Rows[0], r.Rows[1] = r.Rows[1], r.Rows[0] },
+		"part 6":       func(r *Run) { r.Rows[0].Part = 6 },
+		"phase 2":      func(r *Run) { r.Rows[0].Phase = 2 },
+		"dur_ns -1":    func(r *Run) { r.Rows[0].Dur = -1 },
+		"depth NaN":    func(r *Run) { r.Rows[1].Depth = float32(math.NaN()) },
+		"without rows": func(r *Run) { r.Rows = nil },
+		"misses is 9, the": func(r *Run) {
+			r.Meta.Totals = ComputeTotals(r.Rows)
+			r.Meta.Totals.Misses++
+		},
+		"part_ns of ffn": func(r *Run) {
+			r.Meta.Totals = ComputeTotals(r.Rows)
+			r.Meta.Totals.PartNanos[PartFFN]++
+		},
+		"hit_ratio is 0.7500": func(r *Run) {
+			r.Meta.Totals = ComputeTotals(r.Rows)
+			r.Meta.Totals.HitRatio += 1e-6
+		},
+		"flash_bytes_written": func(r *Run) {
+			r.Meta.Totals = ComputeTotals(r.Rows)
+			r.Meta.Totals.BytesWritten = 1
+		},
 	}
 	dir := t.TempDir()
 	for want, edit := range cases {
@@ -164,24 +182,28 @@ func TestReadRunRefuses(t *testing.T) {
 		if !bytes.Contains(b, []byte(old)) {
 			t.Fatalf("%s: no %q", path, old)
 		}
-		if err := os.WriteFile(path, bytes.ReplaceAll(b, []byte(old), []byte(new)), 0o600); err != nil {
+		if err := os.WriteFile(path, bytes.ReplaceAll(b, []byte(old), []byte(new)),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	path := write()
 	edit(RunMetaPath(path), `"hits": 24`, `"hits": 25`)
-	if _, err := ReadRun(path); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "hits is 25, the rows 24") {
+	if _, err := ReadRun(path); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(),
+		"hits is 25, the rows 24") {
 		t.Errorf("edited totals: %v", err)
 	}
 	path = write()
 	edit(path, `"hits":24`, `"hits":23`)
-	if _, err := ReadRun(path); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "SHA-256") {
+	if _, err := ReadRun(path); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(),
+		"SHA-256") {
 		t.Errorf("edited file: %v", err)
 	}
 	if err := os.Remove(RunMetaPath(path)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadRun(path); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "hits is 23, the rows 24") {
+	if _, err := ReadRun(path); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(),
+		"hits is 23, the rows 24") {
 		t.Errorf("edited file without JSON: %v", err)
 	}
 	if _, err := ReadRun(save(t, testTrace(2, false), WriteOptions{})); !errors.Is(err, ErrFormat) {
@@ -193,7 +215,8 @@ func TestReadRunRefuses(t *testing.T) {
 	if _, err := ReadRun(t.TempDir()); !errors.Is(err, ErrFormat) {
 		t.Errorf("a folder: %v", err)
 	}
-	if _, err := ReadRun(filepath.Join(t.TempDir(), "none.run.arrow")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := ReadRun(filepath.Join(t.TempDir(), "none.run.arrow")); !errors.Is(err,
+		fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 }
@@ -207,7 +230,8 @@ func TestWriteRunText(t *testing.T) {
 	if err := WriteRunCSV(&b, r); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "csv", `token,seq,pos,phase,layer,part,start_ns,dur_ns,bytes,requests,hits,misses,evictions,depth
+	equal(t, "csv",
+		`token,seq,pos,phase,layer,part,start_ns,dur_ns,bytes,requests,hits,misses,evictions,depth
 1,3,9,decode,0,io,1100,200,4096,2,6,2,0,1.5
 1,3,9,decode,,other,1800,100,0,0,0,0,0,0
 `, b.String())
@@ -215,7 +239,8 @@ func TestWriteRunText(t *testing.T) {
 	if err := WriteRunJSONL(&b, r); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "jsonl", `{"token":1,"seq":3,"pos":9,"phase":"decode","layer":0,"part":"io","start_ns":1100,"dur_ns":200,"bytes":4096,"requests":2,"hits":6,"misses":2,"evictions":0,"depth":1.5}
+	equal(t, "jsonl",
+		`{"token":1,"seq":3,"pos":9,"phase":"decode","layer":0,"part":"io","start_ns":1100,"dur_ns":200,"bytes":4096,"requests":2,"hits":6,"misses":2,"evictions":0,"depth":1.5}
 {"token":1,"seq":3,"pos":9,"phase":"decode","layer":null,"part":"other","start_ns":1800,"dur_ns":100,"bytes":0,"requests":0,"hits":0,"misses":0,"evictions":0,"depth":0}
 `, b.String())
 }
@@ -224,7 +249,8 @@ func TestWriteRunText(t *testing.T) {
 func phasedRun() *Run {
 	r := &Run{Meta: testRun().Meta}
 	row := func(layer uint16, part Part, start, dur, device, wait units.Nanos) {
-		r.Rows = append(r.Rows, RunRow{Layer: layer, Part: part, Start: start, Dur: dur, Device: device, Wait: wait})
+		r.Rows = append(r.Rows, RunRow{Layer: layer, Part: part, Start: start, Dur: dur,
+			Device: device, Wait: wait})
 	}
 	row(0, PartAttention, 0, 100, 70, 60)
 	row(0, PartPredict, 100, 10, 0, 0)
@@ -239,7 +265,8 @@ func phasedRun() *Run {
 // TestPhasesByHand: they add up to the wall time without the decisions.
 func TestPhasesByHand(t *testing.T) {
 	r := phasedRun()
-	want := &Phases{Clock: ClockEvents, Read: 500, Stage: 90 - 50, Scatter: 45, Compute: 70 + 55 + 30, Sync: (100 - 70) + (60 - 55) + (40 - 30) + (50 - 45)}
+	want := &Phases{Clock: ClockEvents, Read: 500, Stage: 90 - 50, Scatter: 45, Compute: 70 + 55 +
+		30, Sync: (100 - 70) + (60 - 55) + (40 - 30) + (50 - 45)}
 	equal(t, "phases", want, r.Meta.Phases)
 	var sum units.Nanos
 	for _, took := range want.All() {
@@ -273,7 +300,9 @@ func TestPhasesAreKept(t *testing.T) {
 	if err := WriteRunJSONL(&lines, r); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(csv.String(), "depth,device_ns,wait_ns\n") || !strings.Contains(csv.String(), ",0,70,60\n") || !strings.Contains(lines.String(), `"device_ns":70,"wait_ns":60`) {
+	if !strings.Contains(csv.String(), "depth,device_ns,wait_ns\n") ||
+		!strings.Contains(csv.String(), ",0,70,60\n") || !strings.Contains(lines.String(),
+		`"device_ns":70,"wait_ns":60`) {
 		t.Errorf("%s\n%s", csv.String(), lines.String())
 	}
 
@@ -285,7 +314,8 @@ func TestPhasesAreKept(t *testing.T) {
 	if got, err = ReadRun("b.run.arrow"); err != nil {
 		t.Fatal(err)
 	}
-	if got.Meta.Phases != nil || got.Meta.SchemaVersion != SchemaVersion || got.Rows[0].Device != 0 || got.Rows[0].Wait != 0 {
+	if got.Meta.Phases != nil || got.Meta.SchemaVersion != SchemaVersion ||
+		got.Rows[0].Device != 0 || got.Rows[0].Wait != 0 {
 		t.Errorf("a run without a clock: %+v", got.Rows[0])
 	}
 	data, err := os.ReadFile("b.run.json")
@@ -295,7 +325,8 @@ func TestPhasesAreKept(t *testing.T) {
 
 	wrong := phasedRun()
 	wrong.Meta.Phases.Sync++
-	if err := WriteRun("c.run.arrow", wrong); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "sync is 51 ns, the rows 50") {
+	if err := WriteRun("c.run.arrow", wrong); !errors.Is(err, ErrFormat) ||
+		!strings.Contains(err.Error(), "sync is 51 ns, the rows 50") {
 		t.Errorf("phases that are not those of the rows: %v", err)
 	}
 	wrong = phasedRun()

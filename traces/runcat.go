@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// WriteRunCSV prints the rows of a Run with the column names of the file; phase and part are words, and the layer of
-// token-level rows is empty.
+// WriteRunCSV prints the rows of a Run with the column names of the file; phase and part are words,
+// and the layer of token-level rows is empty.
 func WriteRunCSV(w io.Writer, r *Run) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	var b []byte
@@ -44,7 +44,8 @@ func appendRunCSV(b []byte, r *RunRow, phases bool) []byte {
 		b = strconv.AppendUint(b, uint64(r.Layer), 10)
 	}
 	b = append(append(append(b, ','), r.partName()...), ',')
-	for _, v := range [...]int64{int64(r.Start), int64(r.Dur), int64(r.Bytes), int64(r.Requests), int64(r.Hits),
+	for _, v := range [...]int64{int64(r.Start), int64(r.Dur), int64(r.Bytes), int64(r.Requests),
+		int64(r.Hits),
 		int64(r.Misses), int64(r.Evictions)} {
 		b = append(strconv.AppendInt(b, v, 10), ',')
 	}
@@ -91,9 +92,11 @@ func WriteRunJSONL(w io.Writer, r *Run) error {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		line := runLine{
-			Token: row.Token, Seq: row.Seq, Pos: row.Pos, Phase: row.Phase.String(), Part: row.partName(),
-			Start: int64(row.Start), Dur: int64(row.Dur), Bytes: int64(row.Bytes), Requests: row.Requests,
-			Hits: row.Hits, Misses: row.Misses, Evictions: row.Evictions, Depth: row.Depth,
+			Token: row.Token, Seq: row.Seq, Pos: row.Pos, Phase: row.Phase.String(),
+			Part:  row.partName(),
+			Start: int64(row.Start), Dur: int64(row.Dur), Bytes: int64(row.Bytes),
+			Requests: row.Requests,
+			Hits:     row.Hits, Misses: row.Misses, Evictions: row.Evictions, Depth: row.Depth,
 		}
 		if row.Layer != NoLayer {
 			line.Layer = &row.Layer

@@ -37,25 +37,30 @@ func RunMetaPath(run string) string { return strings.TrimSuffix(run, runExt) + r
 // phasesVersion is that of Runs with phases: older programs read the rest of them.
 const phasesVersion = "1.2"
 
-// runColumns are the columns of a Run, in the order of RunRow; those of a GPU come last, in runs with phases.
+// runColumns are the columns of a Run, in the order of RunRow; those of a GPU come last, in runs
+// with phases.
 func runColumns(phases bool) []arrowfile.Column {
 	u32, i64 := arrowfile.Uint32, arrowfile.Int64
 	list := []arrowfile.Column{
 		{Name: "token", Type: u32}, {Name: "seq", Type: u32}, {Name: "pos", Type: u32},
-		{Name: "phase", Type: arrowfile.Uint8}, {Name: "layer", Type: arrowfile.Uint16}, {Name: "part", Type: arrowfile.Uint8},
+		{Name: "phase", Type: arrowfile.Uint8}, {Name: "layer", Type: arrowfile.Uint16},
+		{Name: "part", Type: arrowfile.Uint8},
 		{Name: "start_ns", Type: i64}, {Name: "dur_ns", Type: i64}, {Name: "bytes", Type: i64},
-		{Name: "requests", Type: u32}, {Name: "hits", Type: u32}, {Name: "misses", Type: u32}, {Name: "evictions", Type: u32},
+		{Name: "requests", Type: u32}, {Name: "hits", Type: u32}, {Name: "misses", Type: u32},
+		{Name: "evictions", Type: u32},
 		{Name: "depth", Type: arrowfile.Float32},
 	}
 	if phases {
-		list = append(list, arrowfile.Column{Name: "device_ns", Type: i64}, arrowfile.Column{Name: "wait_ns", Type: i64})
+		list = append(list, arrowfile.Column{Name: "device_ns", Type: i64}, arrowfile.Column{
+			Name: "wait_ns", Type: i64})
 	}
 	return list
 }
 
-// WriteRun writes r to path, which must end in ".run.arrow", and its RunMeta to the ".run.json" beside it. Each of the
-// two appears in one step, the rows last. An empty SchemaVersion is set and zero Totals are computed in the files (r is
-// not changed); Totals that disagree with the rows are an error.
+// WriteRun writes r to path, which must end in ".run.arrow", and its RunMeta to the ".run.json"
+// beside it. Each of the two appears in one step, the rows last. An empty SchemaVersion is set and
+// zero Totals are computed in the files (r is not changed); Totals that disagree with the rows are
+// an error.
 func WriteRun(path string, r *Run) error {
 	if !strings.HasSuffix(path, runExt) || filepath.Base(path) == runExt {
 		return fmt.Errorf("traces: %s: a Run is named NAME%s", path, runExt)
@@ -83,7 +88,8 @@ func WriteRun(path string, r *Run) error {
 	if err != nil {
 		return fmt.Errorf("traces: %s: %w", path, err)
 	}
-	m := runManifest{RunMeta: meta, File: filepath.Base(path), Rows: len(r.Rows), Bytes: p.size, SHA256: p.sum()}
+	m := runManifest{RunMeta: meta, File: filepath.Base(path), Rows: len(r.Rows), Bytes: p.size,
+		SHA256: p.sum()}
 	if err := writeJSON(RunMetaPath(path), &m); err != nil {
 		return fmt.Errorf("traces: %s: %w", path, errors.Join(err, removeQuietly(p.name)))
 	}
@@ -178,7 +184,8 @@ func decodeRow(b [][]byte, k int) RunRow {
 		Phase: Phase(b[3][k]), Layer: le.Uint16(b[4][2*k:]), Part: Part(b[5][k]),
 		Start: units.Nanos(le.Uint64(b[6][8*k:])), Dur: units.Nanos(le.Uint64(b[7][8*k:])),
 		Bytes:    units.Bytes(le.Uint64(b[8][8*k:])),
-		Requests: le.Uint32(b[9][4*k:]), Hits: le.Uint32(b[10][4*k:]), Misses: le.Uint32(b[11][4*k:]),
+		Requests: le.Uint32(b[9][4*k:]), Hits: le.Uint32(b[10][4*k:]),
+		Misses:    le.Uint32(b[11][4*k:]),
 		Evictions: le.Uint32(b[12][4*k:]), Depth: math.Float32frombits(le.Uint32(b[13][4*k:])),
 	}
 	if len(b) > 14 {
@@ -204,11 +211,13 @@ func checkRows(rows []RunRow) error {
 			return fmt.Errorf("row %d: start_ns %d, dur_ns %d, bytes %d: negative or too large: %w",
 				i, int64(r.Start), int64(r.Dur), int64(r.Bytes), ErrFormat)
 		case r.Device < 0 || r.Device > most || r.Wait < 0 || r.Wait > most:
-			return fmt.Errorf("row %d: device_ns %d, wait_ns %d: negative or too large: %w", i, int64(r.Device), int64(r.Wait), ErrFormat)
+			return fmt.Errorf("row %d: device_ns %d, wait_ns %d: negative or too large: %w", i,
+				int64(r.Device), int64(r.Wait), ErrFormat)
 		case !(r.Depth >= 0 && r.Depth <= math.MaxFloat32):
 			return fmt.Errorf("row %d: depth %g: %w", i, r.Depth, ErrFormat)
 		case i > 0 && rowOrder(r) < rowOrder(&rows[i-1]):
-			return fmt.Errorf("row %d: rows are not ordered by token, layer and part: %w", i, ErrFormat)
+			return fmt.Errorf("row %d: rows are not ordered by token, layer and part: %w", i,
+				ErrFormat)
 		}
 	}
 	return nil
@@ -219,8 +228,8 @@ func rowOrder(r *RunRow) uint64 {
 	return uint64(r.Token)<<24 | uint64(r.Layer)<<8 | uint64(r.Part)
 }
 
-// ReadRun reads a Run. It refuses rows whose order, values or sums are not what the metadata says, and a ".run.json"
-// that does not fit the rows; a missing ".run.json" is recorded in Meta.Warnings.
+// ReadRun reads a Run. It refuses rows whose order, values or sums are not what the metadata says,
+// and a ".run.json" that does not fit the rows; a missing ".run.json" is recorded in Meta.Warnings.
 func ReadRun(path string) (*Run, error) {
 	run, err := readRun(path)
 	if err != nil {
@@ -274,7 +283,8 @@ func readRun(path string) (run *Run, err error) {
 		return nil, err
 	}
 	if manifest == nil {
-		run.Meta.Warnings = append(run.Meta.Warnings, fmt.Sprintf("unverified: no %s", RunMetaPath(path)))
+		run.Meta.Warnings = append(run.Meta.Warnings, fmt.Sprintf("unverified: no %s",
+			RunMetaPath(path)))
 	} else if err := sameTotals(manifest.Totals, totals); err != nil {
 		return nil, fmt.Errorf("%s: %w", RunMetaPath(path), err)
 	}
@@ -316,7 +326,8 @@ func readRunManifest(path string, data []byte) (*runManifest, error) {
 		return nil, err
 	}
 	if sum != m.SHA256 {
-		return nil, fmt.Errorf("SHA-256 is %s, but %s says %q: %w", sum, RunMetaPath(path), m.SHA256, ErrFormat)
+		return nil, fmt.Errorf("SHA-256 is %s, but %s says %q: %w", sum, RunMetaPath(path),
+			m.SHA256, ErrFormat)
 	}
 	return &m, nil
 }

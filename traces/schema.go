@@ -10,7 +10,8 @@ import (
 	"github.com/windrow-sim/windrow/traces/internal/arrowfile"
 )
 
-// metaKey is the key of the schema metadata under which the header of a trace or the RunMeta of a Run is, as JSON.
+// metaKey is the key of the schema metadata under which the header of a trace or the RunMeta of a
+// Run is, as JSON.
 const metaKey = "windrow"
 
 // maxMeta bounds the JSON that is read from a file's metadata or a manifest.
@@ -46,10 +47,12 @@ func traceColumns(h *Header) []arrowfile.Column {
 		cols = append(cols, arrowfile.Column{Name: "predicted", Type: arrowfile.Fixed, Size: mask})
 	}
 	if h.HasMagnitude {
-		cols = append(cols, arrowfile.Column{Name: "magnitude", Type: arrowfile.Binary, Size: h.Units})
+		cols = append(cols, arrowfile.Column{Name: "magnitude", Type: arrowfile.Binary,
+			Size: h.Units})
 	}
 	if h.FeatureKind != "" {
-		cols = append(cols, arrowfile.Column{Name: "feature", Type: arrowfile.Fixed, Size: h.featureBytes()})
+		cols = append(cols, arrowfile.Column{Name: "feature", Type: arrowfile.Fixed,
+			Size: h.featureBytes()})
 	}
 	return cols
 }
@@ -69,8 +72,8 @@ func traceBuffers(h *Header) []int {
 	return bufs
 }
 
-// headerMeta is the schema metadata of a trace: the header as JSON, and its facts once more as flat keys for tools that
-// show metadata as text.
+// headerMeta is the schema metadata of a trace: the header as JSON, and its facts once more as flat
+// keys for tools that show metadata as text.
 func headerMeta(h *Header) ([]arrowfile.Pair, error) {
 	text, err := json.Marshal(h)
 	if err != nil {
@@ -102,10 +105,12 @@ func headerMeta(h *Header) ([]arrowfile.Pair, error) {
 		{Key: "host", Value: string(host)},
 	}
 	if h.FeatureKind != "" {
-		pairs = append(pairs, arrowfile.Pair{Key: "feature_kind", Value: h.FeatureKind}, arrowfile.Pair{Key: "feature_width", Value: strconv.Itoa(h.FeatureWidth)})
+		pairs = append(pairs, arrowfile.Pair{Key: "feature_kind", Value: h.FeatureKind},
+			arrowfile.Pair{Key: "feature_width", Value: strconv.Itoa(h.FeatureWidth)})
 	}
 	if h.DerivedBy != "" {
-		pairs = append(pairs, arrowfile.Pair{Key: "derived_from_sha256", Value: h.DerivedFrom}, arrowfile.Pair{Key: "derived_by", Value: h.DerivedBy})
+		pairs = append(pairs, arrowfile.Pair{Key: "derived_from_sha256", Value: h.DerivedFrom},
+			arrowfile.Pair{Key: "derived_by", Value: h.DerivedBy})
 	}
 	return pairs, nil
 }
@@ -123,7 +128,8 @@ func readHeader(f *arrowfile.File) (Header, error) {
 		return h, fmt.Errorf("%w: %w", err, ErrFormat)
 	}
 	if !h.HasPredicted && f.Has("predicted") {
-		return h, fmt.Errorf("there is a column \"predicted\" but the header says has_predicted false: %w", ErrFormat)
+		return h, fmt.Errorf("there is a column \"predicted\" but the header says has_predicted "+
+			"false: %w", ErrFormat)
 	}
 	return h, nil
 }
@@ -132,10 +138,12 @@ func readHeader(f *arrowfile.File) (Header, error) {
 func readMeta(f *arrowfile.File, into any) error {
 	text, ok := f.Meta(metaKey)
 	if !ok {
-		return fmt.Errorf("the schema metadata has no key %q, so this is not a file of windrow: %w", metaKey, ErrFormat)
+		return fmt.Errorf("the schema metadata has no key %q, so this is not a file of windrow: %w",
+			metaKey, ErrFormat)
 	}
 	if len(text) > maxMeta {
-		return fmt.Errorf("%d bytes of metadata, more than %d: %w", len(text), maxMeta, ErrUnsupported)
+		return fmt.Errorf("%d bytes of metadata, more than %d: %w", len(text), maxMeta,
+			ErrUnsupported)
 	}
 	if err := json.Unmarshal(text, into); err != nil {
 		return fmt.Errorf("schema metadata %q: %w: %w", metaKey, err, ErrFormat)
@@ -152,7 +160,8 @@ func checkVersion(v string) error {
 	}
 	ours, _, _ := strings.Cut(SchemaVersion, ".")
 	if major != ours {
-		return fmt.Errorf("schema_version %s, this program reads %s.x; it needs a version of windrow for schema %d: %w",
+		return fmt.Errorf("schema_version %s, this program reads %s.x; it needs a version of "+
+			"windrow for schema %d: %w",
 			v, ours, n, ErrUnsupported)
 	}
 	return nil
@@ -171,18 +180,23 @@ func checkHeader(h *Header) error {
 	case h.Units < 1 || h.Units > maxUnits:
 		return fmt.Errorf("header: %d units per layer, need 1..%d", h.Units, maxUnits)
 	case h.UnitBytes < 0 || h.UnitBytes > maxUnitBytes:
-		return fmt.Errorf("header: %d bytes per unit, need 0..%d", int64(h.UnitBytes), int64(maxUnitBytes))
+		return fmt.Errorf("header: %d bytes per unit, need 0..%d", int64(h.UnitBytes),
+			int64(maxUnitBytes))
 	case h.UnitKind != Neuron && h.UnitKind != Expert:
 		return fmt.Errorf("header: unit kind %q, need %q or %q", h.UnitKind, Neuron, Expert)
 	case !knownFeature(h):
-		return fmt.Errorf("header: features of kind %q, need one of %s", h.FeatureKind, strings.Join(FeatureKinds(), ", "))
+		return fmt.Errorf("header: features of kind %q, need one of %s", h.FeatureKind,
+			strings.Join(FeatureKinds(), ", "))
 	case h.FeatureKind == "" && h.FeatureWidth != 0:
-		return fmt.Errorf("header: features of %d numbers, but feature_kind does not say what they are", h.FeatureWidth)
+		return fmt.Errorf("header: features of %d numbers, but feature_kind does not say what "+
+			"they are", h.FeatureWidth)
 	case h.FeatureKind != "" && (h.FeatureWidth < 1 || h.FeatureWidth > maxFeatureWidth):
-		return fmt.Errorf("header: features of %d numbers, need 1..%d", h.FeatureWidth, maxFeatureWidth)
+		return fmt.Errorf("header: features of %d numbers, need 1..%d", h.FeatureWidth,
+			maxFeatureWidth)
 	}
 	s := &h.Shape
-	for _, v := range []int{s.DModel, s.Layers, s.DFFN, s.Heads, s.KVHeads, s.HeadDim, s.Vocab, s.MaxPos, s.Rows, s.DTypeSize} {
+	for _, v := range []int{s.DModel, s.Layers, s.DFFN, s.Heads, s.KVHeads, s.HeadDim, s.Vocab,
+		s.MaxPos, s.Rows, s.DTypeSize} {
 		if v < 0 || v > maxDimension {
 			return fmt.Errorf("header: shape %+v: every dimension is 0..%d", *s, maxDimension)
 		}

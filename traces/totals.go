@@ -7,8 +7,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// ComputeTotals sums the rows of a Run, which are ordered by token. Wall is from the start of the first row to the end of
-// the last; TokensPerS is Tokens/Wall, all phases included; MeanDepth weights the depth of I/O rows by their time.
+// ComputeTotals sums the rows of a Run, which are ordered by token. Wall is from the start of the
+// first row to the end of the last; TokensPerS is Tokens/Wall, all phases included; MeanDepth
+// weights the depth of I/O rows by their time.
 func ComputeTotals(rows []RunRow) Totals {
 	var t Totals
 	if len(rows) == 0 {
@@ -47,8 +48,9 @@ func ComputeTotals(rows []RunRow) Totals {
 	return t
 }
 
-// sameTotals returns an error that names the first field in which the stored totals differ from those of the rows.
-// Ratios may differ in the last bits, since not every machine rounds a·b+c the same way.
+// sameTotals returns an error that names the first field in which the stored totals differ from
+// those of the rows. Ratios may differ in the last bits, since not every machine rounds a·b+c the
+// same way.
 func sameTotals(stored, rows Totals) error {
 	ints := []struct {
 		name string
@@ -70,7 +72,8 @@ func sameTotals(stored, rows Totals) error {
 	}
 	for p := range stored.PartNanos {
 		if a, b := stored.PartNanos[p], rows.PartNanos[p]; a != b {
-			return fmt.Errorf("totals say part_ns of %s is %d, the rows %d: %w", Part(p), int64(a), int64(b), ErrFormat)
+			return fmt.Errorf("totals say part_ns of %s is %d, the rows %d: %w", Part(p), int64(a),
+				int64(b), ErrFormat)
 		}
 	}
 	ratios := []struct {
@@ -92,12 +95,14 @@ func sameTotals(stored, rows Totals) error {
 // samePhases returns an error when the stored phases are not those of the rows.
 func samePhases(stored *Phases, rows []RunRow) error {
 	if stored.Clock != ClockEvents && stored.Clock != ClockModel {
-		return fmt.Errorf("phases by the clock %q; known are %s and %s: %w", stored.Clock, ClockEvents, ClockModel, ErrFormat)
+		return fmt.Errorf("phases by the clock %q; known are %s and %s: %w", stored.Clock,
+			ClockEvents, ClockModel, ErrFormat)
 	}
 	of := ComputePhases(rows, stored.Clock).All()
 	for i, took := range stored.All() {
 		if took != of[i] {
-			return fmt.Errorf("phases say %s is %d ns, the rows %d: %w", PhaseNames()[i], int64(took), int64(of[i]), ErrFormat)
+			return fmt.Errorf("phases say %s is %d ns, the rows %d: %w", PhaseNames()[i],
+				int64(took), int64(of[i]), ErrFormat)
 		}
 	}
 	return nil

@@ -4,8 +4,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// SchemaVersion of trace and Run files: major.minor. A reader refuses a newer major. 1.1 added the columns "magnitude" and
-// "feature" and the derivation of traces; who does not know a column reads the others.
+// SchemaVersion of trace and Run files: major.minor. A reader refuses a newer major. 1.1 added the
+// columns "magnitude" and "feature" and the derivation of traces; who does not know a column reads
+// the others.
 const SchemaVersion = "1.1"
 
 // Phase says whether a token was part of the prompt.
@@ -28,16 +29,17 @@ const (
 
 // Shape is the part of a model's shape that a simulation needs. Counts are of elements, not bytes.
 type Shape struct {
-	DModel    int `json:"d_model" yaml:"d_model"`
-	Layers    int `json:"layers" yaml:"layers"`
-	DFFN      int `json:"d_ffn" yaml:"d_ffn"` // units per layer
-	Heads     int `json:"heads" yaml:"heads"`
-	KVHeads   int `json:"kv_heads" yaml:"kv_heads"`
-	HeadDim   int `json:"head_dim" yaml:"head_dim"`
-	Vocab     int `json:"vocab" yaml:"vocab"`
-	MaxPos    int `json:"max_positions" yaml:"max_positions"`
-	Rows      int `json:"rows_per_unit" yaml:"rows_per_unit"` // P: 2 (up, down) or 3 (gate, up, down)
-	DTypeSize int `json:"dtype_bytes" yaml:"dtype_bytes"`     // bytes per weight
+	DModel  int `json:"d_model" yaml:"d_model"`
+	Layers  int `json:"layers" yaml:"layers"`
+	DFFN    int `json:"d_ffn" yaml:"d_ffn"` // units per layer
+	Heads   int `json:"heads" yaml:"heads"`
+	KVHeads int `json:"kv_heads" yaml:"kv_heads"`
+	HeadDim int `json:"head_dim" yaml:"head_dim"`
+	Vocab   int `json:"vocab" yaml:"vocab"`
+	MaxPos  int `json:"max_positions" yaml:"max_positions"`
+	// P: 2 (up, down) or 3 (gate, up, down)
+	Rows      int `json:"rows_per_unit" yaml:"rows_per_unit"`
+	DTypeSize int `json:"dtype_bytes" yaml:"dtype_bytes"` // bytes per weight
 }
 
 // RecordBytes is the size of one unit's bundle: P·d_model·bytes.
@@ -48,7 +50,8 @@ func (s Shape) AttentionBytes() units.Bytes {
 	return units.Bytes(2 * (s.Heads + s.KVHeads) * s.HeadDim * s.DModel * s.DTypeSize)
 }
 
-// KVBytes is the size of one position's keys and values in one layer, which the engine keeps as float32.
+// KVBytes is the size of one position's keys and values in one layer, which the engine keeps as
+// float32.
 func (s Shape) KVBytes() units.Bytes { return units.Bytes(2 * s.KVHeads * s.HeadDim * 4) }
 
 // HeadBytes is the size of the output head.
@@ -64,57 +67,67 @@ func PhaseOf(prompt bool) Phase {
 
 // Header describes a whole trace; it is stored as schema metadata of the Arrow file.
 type Header struct {
-	SchemaVersion string            `json:"schema_version"`
-	Tool          string            `json:"tool"` // "windrow 0.1.0"
-	UnitKind      UnitKind          `json:"unit_kind"`
-	Layers        int               `json:"layers"`
-	Units         int               `json:"units"`          // per layer
-	UnitBytes     units.Bytes       `json:"bytes_per_unit"` // record bytes
-	Model         string            `json:"model"`
-	ModelSHA256   string            `json:"model_sha256"`
-	Shape         Shape             `json:"shape"`
-	Tokenizer     string            `json:"tokenizer_sha256"`
-	Activation    string            `json:"activation"`
-	Threshold     float64           `json:"threshold"` // a unit is active when its value is > Threshold
-	DType         string            `json:"dtype"`
-	Seed          uint64            `json:"seed"`
-	Sampling      string            `json:"sampling"`
-	Synthetic     bool              `json:"synthetic"` // made by "synth trace", not recorded
-	HasPredicted  bool              `json:"has_predicted"`
-	HasMagnitude  bool              `json:"has_magnitude"`
-	FeatureKind   string            `json:"feature_kind,omitempty"`        // what the features are (FeatureKinds); "": the trace holds none
-	FeatureWidth  int               `json:"feature_width,omitempty"`       // numbers of a feature, usually d_model
-	DerivedFrom   string            `json:"derived_from_sha256,omitempty"` // of the trace that this one was made from
-	DerivedBy     string            `json:"derived_by,omitempty"`          // how it was changed; "" for a trace that was not
-	Host          map[string]string `json:"host"`
+	SchemaVersion string      `json:"schema_version"`
+	Tool          string      `json:"tool"` // "windrow 0.1.0"
+	UnitKind      UnitKind    `json:"unit_kind"`
+	Layers        int         `json:"layers"`
+	Units         int         `json:"units"`          // per layer
+	UnitBytes     units.Bytes `json:"bytes_per_unit"` // record bytes
+	Model         string      `json:"model"`
+	ModelSHA256   string      `json:"model_sha256"`
+	Shape         Shape       `json:"shape"`
+	Tokenizer     string      `json:"tokenizer_sha256"`
+	Activation    string      `json:"activation"`
+	// a unit is active when its value is > Threshold
+	Threshold    float64 `json:"threshold"`
+	DType        string  `json:"dtype"`
+	Seed         uint64  `json:"seed"`
+	Sampling     string  `json:"sampling"`
+	Synthetic    bool    `json:"synthetic"` // made by "synth trace", not recorded
+	HasPredicted bool    `json:"has_predicted"`
+	HasMagnitude bool    `json:"has_magnitude"`
+	// what the features are (FeatureKinds); "": the trace holds none
+	FeatureKind string `json:"feature_kind,omitempty"`
+	// numbers of a feature, usually d_model
+	FeatureWidth int `json:"feature_width,omitempty"`
+	// of the trace that this one was made from
+	DerivedFrom string `json:"derived_from_sha256,omitempty"`
+	// how it was changed; "" for a trace that was not
+	DerivedBy string            `json:"derived_by,omitempty"`
+	Host      map[string]string `json:"host"`
 }
 
 // Words is the number of uint64 words of one mask: ⌈units/64⌉.
 func (h *Header) Words() int { return (h.Units + 63) / 64 }
 
-// Token is one token of a trace with its masks. Masks are bitsets over units: unit u is bit u%64 of word u/64.
+// Token is one token of a trace with its masks. Masks are bitsets over units: unit u is bit u%64 of
+// word u/64.
 type Token struct {
 	Seq   uint32
 	Pos   uint32
 	Phase Phase
 	ID    uint32 // vocabulary id
-	// Active[l] is the mask of layer l, Words() long. The slices may point into a mapped file: read only.
+	// Active[l] is the mask of layer l, Words() long. The slices may point into a mapped file: read
+	// only.
 	Active [][]uint64
 	// Predicted is like Active, nil when the trace holds no predicted masks.
 	Predicted [][]uint64
-	// Magnitude[l] holds the MagnitudeCode of every active unit of layer l, ascending by unit: as many bytes as Active[l] has
-	// bits. It is nil when the trace holds no magnitudes. The slices may point into a mapped file: read only.
+	// Magnitude[l] holds the MagnitudeCode of every active unit of layer l, ascending by unit: as
+	// many bytes as Active[l] has bits. It is nil when the trace holds no magnitudes. The slices
+	// may point into a mapped file: read only.
 	Magnitude [][]byte
-	// Feature[l] holds the feature of layer l: FeatureWidth float16 numbers, little-endian. It is nil when the trace holds no
-	// features. The slices may point into a mapped file: read only.
+	// Feature[l] holds the feature of layer l: FeatureWidth float16 numbers, little-endian. It is
+	// nil when the trace holds no features. The slices may point into a mapped file: read only.
 	Feature [][]byte
 }
 
-// Source is a trace that can be read token by token, in order of (sequence, position). *Reader and *Memory are Sources.
+// Source is a trace that can be read token by token, in order of (sequence, position). *Reader and
+// *Memory are Sources.
 type Source interface {
 	Header() *Header
 	// Tokens is the number of tokens.
 	Tokens() int
-	// Token fills t with token i. The masks stay valid until the Source is closed. t.Active is reused when it has room.
+	// Token fills t with token i. The masks stay valid until the Source is closed. t.Active is
+	// reused when it has room.
 	Token(i int, t *Token) error
 }

@@ -14,10 +14,11 @@ import (
 type WriteOptions struct {
 	// Compress is "none" (or ""), which readers can map without copying, or "zstd".
 	Compress string
-	// BatchBytes is the size of a batch before compression, 2 MiB when 0. A batch holds whole tokens, at least one; magnitudes, whose
-	// number differs from token to token, may double it.
+	// BatchBytes is the size of a batch before compression, 2 MiB when 0. A batch holds whole
+	// tokens, at least one; magnitudes, whose number differs from token to token, may double it.
 	BatchBytes int
-	// Incomplete makes the manifest of a trace that Close completes say so: it was made from one that is not whole.
+	// Incomplete makes the manifest of a trace that Close completes say so: it was made from one
+	// that is not whole.
 	Incomplete bool
 }
 
@@ -26,8 +27,9 @@ const (
 	maxBatchBytes     = 1 << 29
 )
 
-// Writer writes a trace token by token in bounded memory: one batch. It is not safe for concurrent use. One of Close,
-// Interrupt and Abort ends it; Abort afterwards does nothing, so that it can be deferred.
+// Writer writes a trace token by token in bounded memory: one batch. It is not safe for concurrent
+// use. One of Close, Interrupt and Abort ends it; Abort afterwards does nothing, so that it can be
+// deferred.
 type Writer struct {
 	path     string
 	head     Header
@@ -49,13 +51,14 @@ type Writer struct {
 	err      error // the first error of the disk; nothing is written after it
 }
 
-// Create starts a trace that will be at path, which must end in ".trace.arrow". An existing trace stays until Close
-// replaces it. An empty h.SchemaVersion is set to SchemaVersion.
+// Create starts a trace that will be at path, which must end in ".trace.arrow". An existing trace
+// stays until Close replaces it. An empty h.SchemaVersion is set to SchemaVersion.
 func Create(path string, h Header, opt WriteOptions) (*Writer, error) {
 	return newWriter(path, h, opt, createSink)
 }
 
-func newWriter(path string, h Header, opt WriteOptions, create func(string) (sink, error)) (*Writer, error) {
+func newWriter(path string, h Header, opt WriteOptions, create func(string) (sink, error)) (*Writer,
+	error) {
 	if !strings.HasSuffix(path, traceExt) || filepath.Base(path) == traceExt {
 		return nil, fmt.Errorf("traces: %s: a trace is named NAME%s", path, traceExt)
 	}
@@ -65,7 +68,8 @@ func newWriter(path string, h Header, opt WriteOptions, create func(string) (sin
 	if err := errors.Join(checkHeader(&h), checkVersion(h.SchemaVersion)); err != nil {
 		return nil, fmt.Errorf("traces: %s: %w", path, err)
 	}
-	w := &Writer{path: path, head: h, compress: opt.Compress, whole: !opt.Incomplete, cols: traceColumns(&h), spare: spareBits(h.Units)}
+	w := &Writer{path: path, head: h, compress: opt.Compress, whole: !opt.Incomplete,
+		cols: traceColumns(&h), spare: spareBits(h.Units)}
 	codec := arrowfile.None
 	switch opt.Compress {
 	case "":
@@ -120,8 +124,8 @@ func (w *Writer) sizeBatches(target int) error {
 	return nil
 }
 
-// Append adds a token with all its layers. A token that breaks the contract is refused and changes nothing; an error of
-// the disk is returned by every later call. The masks are copied.
+// Append adds a token with all its layers. A token that breaks the contract is refused and changes
+// nothing; an error of the disk is returned by every later call. The masks are copied.
 func (w *Writer) Append(t *Token) error {
 	if w.done {
 		return fmt.Errorf("traces: %s: append after the end", w.path)
@@ -130,7 +134,8 @@ func (w *Writer) Append(t *Token) error {
 		return w.err
 	}
 	if err := w.check(t); err != nil {
-		return fmt.Errorf("traces: %s: token %d (sequence %d, position %d): %w", w.path, w.tokens, t.Seq, t.Pos, err)
+		return fmt.Errorf("traces: %s: token %d (sequence %d, position %d): %w", w.path, w.tokens,
+			t.Seq, t.Pos, err)
 	}
 	for l := range t.Active {
 		w.appendRow(t, l)
@@ -162,7 +167,8 @@ func (w *Writer) appendRow(t *Token, l int) {
 			b[colMagOffsets] = append(b[colMagOffsets], 0, 0, 0, 0)
 		}
 		b[colMagCodes] = append(b[colMagCodes], t.Magnitude[l]...)
-		b[colMagOffsets] = binary.LittleEndian.AppendUint32(b[colMagOffsets], uint32(len(b[colMagCodes])))
+		b[colMagOffsets] = binary.LittleEndian.AppendUint32(b[colMagOffsets],
+			uint32(len(b[colMagCodes])))
 	}
 	if w.head.FeatureKind != "" {
 		b[colFeature] = append(b[colFeature], t.Feature[l]...)
@@ -183,7 +189,8 @@ func (w *Writer) check(t *Token) error {
 		return fmt.Errorf("phase %d, need 0 or 1", t.Phase)
 	}
 	if w.tokens > 0 && !after(w.lastSeq, w.lastPos, t.Seq, t.Pos) {
-		return fmt.Errorf("comes after sequence %d, position %d: tokens must ascend", w.lastSeq, w.lastPos)
+		return fmt.Errorf("comes after sequence %d, position %d: tokens must ascend", w.lastSeq,
+			w.lastPos)
 	}
 	if err := w.checkMasks("active", t.Active); err != nil {
 		return err
@@ -253,7 +260,8 @@ func (w *Writer) checkFeatures(t *Token) error {
 	}
 	for l, f := range t.Feature {
 		if len(f) != w.head.featureBytes() {
-			return fmt.Errorf("layer %d: a feature of %d bytes, need %d for %d numbers", l, len(f), w.head.featureBytes(), w.head.FeatureWidth)
+			return fmt.Errorf("layer %d: a feature of %d bytes, need %d for %d numbers", l, len(f),
+				w.head.featureBytes(), w.head.FeatureWidth)
 		}
 	}
 	return nil
@@ -284,12 +292,12 @@ func (w *Writer) used() [][]byte {
 	return out
 }
 
-// Close completes the trace: footer, sync, manifest, and the final name as the last step. After an error there is no
-// new file under the final name; a trace without tokens is such an error.
+// Close completes the trace: footer, sync, manifest, and the final name as the last step. After an
+// error there is no new file under the final name; a trace without tokens is such an error.
 func (w *Writer) Close() error { return w.finish(w.path, w.whole) }
 
-// Interrupt completes what was appended so far as a readable trace under another name, NAME.partial.trace.arrow, with a
-// manifest that says complete: false, and returns its path.
+// Interrupt completes what was appended so far as a readable trace under another name,
+// NAME.partial.trace.arrow, with a manifest that says complete: false, and returns its path.
 func (w *Writer) Interrupt() (string, error) {
 	path := strings.TrimSuffix(w.path, traceExt) + partialTraceExt
 	return path, w.finish(path, false)
@@ -309,7 +317,8 @@ func (w *Writer) finish(path string, complete bool) error {
 		return fmt.Errorf("traces: %s: already ended", w.path)
 	}
 	if w.tokens == 0 {
-		return errors.Join(fmt.Errorf("traces: %s: there are no tokens to write", w.path), w.Abort())
+		return errors.Join(fmt.Errorf("traces: %s: there are no tokens to write", w.path),
+			w.Abort())
 	}
 	err := w.flush()
 	if err == nil {
@@ -322,10 +331,12 @@ func (w *Writer) finish(path string, complete bool) error {
 	if err := w.file.seal(); err != nil {
 		return fmt.Errorf("traces: %s: %w", path, err)
 	}
-	// The manifest first: whoever sees the trace sees it with its checksum. Between the two steps an older trace of
-	// the same name has a manifest that does not fit, and is refused rather than believed.
+	// The manifest first: whoever sees the trace sees it with its checksum. Between the two steps
+	// an older trace of the same name has a manifest that does not fit, and is refused rather than
+	// believed.
 	if err := writeJSON(ManifestPath(path), w.manifest(path, complete)); err != nil {
-		return fmt.Errorf("traces: %s: manifest: %w", path, errors.Join(err, removeQuietly(w.file.name)))
+		return fmt.Errorf("traces: %s: manifest: %w", path, errors.Join(err,
+			removeQuietly(w.file.name)))
 	}
 	if err := w.file.commit(path); err != nil {
 		return fmt.Errorf("traces: %s: %w", path, err)
@@ -335,9 +346,13 @@ func (w *Writer) finish(path string, complete bool) error {
 
 func (w *Writer) manifest(path string, complete bool) *Manifest {
 	return &Manifest{
-		SchemaVersion: w.head.SchemaVersion, Tool: w.head.Tool, File: filepath.Base(path), Bytes: w.file.size,
-		SHA256: w.file.sum(), Complete: complete, Tokens: w.tokens, Sequences: w.seqs, Layers: w.head.Layers,
-		Units: w.head.Units, Compress: w.compress, Model: w.head.Model, HasMagnitude: w.head.HasMagnitude,
-		FeatureKind: w.head.FeatureKind, FeatureWidth: w.head.FeatureWidth, DerivedFrom: w.head.DerivedFrom, DerivedBy: w.head.DerivedBy,
+		SchemaVersion: w.head.SchemaVersion, Tool: w.head.Tool, File: filepath.Base(path),
+		Bytes:  w.file.size,
+		SHA256: w.file.sum(), Complete: complete, Tokens: w.tokens, Sequences: w.seqs,
+		Layers: w.head.Layers,
+		Units:  w.head.Units, Compress: w.compress, Model: w.head.Model,
+		HasMagnitude: w.head.HasMagnitude,
+		FeatureKind:  w.head.FeatureKind, FeatureWidth: w.head.FeatureWidth,
+		DerivedFrom: w.head.DerivedFrom, DerivedBy: w.head.DerivedBy,
 	}
 }

@@ -1,4 +1,5 @@
-// Command windrow sizes, simulates and runs language models that are larger than memory and live on flash.
+// Command windrow sizes, simulates and runs language models that are larger than memory and live on
+// flash.
 package main
 
 import (

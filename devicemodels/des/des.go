@@ -1,9 +1,10 @@
-// Package des is the discrete-event core of the simulator: a clock in integer nanoseconds, a queue with a total order, and
-// first-come-first-served stations.
+// Package des is the discrete-event core of the simulator: a clock in integer nanoseconds, a queue
+// with a total order, and first-come-first-served stations.
 //
-// Events are ordered by (time, class, sequence of scheduling). The class breaks ties between kinds of events by meaning
-// (see Class); the sequence breaks the rest, so that no order is left to chance. Nothing here allocates in steady state,
-// and nothing here knows what is simulated. It is a leaf but for units.
+// Events are ordered by (time, class, sequence of scheduling). The class breaks ties between kinds
+// of events by meaning (see Class); the sequence breaks the rest, so that no order is left to
+// chance. Nothing here allocates in steady state, and nothing here knows what is simulated. It is a
+// leaf but for units.
 //
 // Start with Kernel; Station is what flash channels, links and cores are made of.
 package des
@@ -61,7 +62,8 @@ func (k *Kernel) Now() units.Nanos { return k.now }
 // Pending is the number of scheduled events.
 func (k *Kernel) Pending() int { return len(k.heap) }
 
-// Schedule adds an event at time at, not earlier than Now: an earlier one is moved to Now, since the clock never goes back.
+// Schedule adds an event at time at, not earlier than Now: an earlier one is moved to Now, since
+// the clock never goes back.
 func (k *Kernel) Schedule(at units.Nanos, class Class, kind, arg int32) {
 	e := Event{At: max(at, k.now), key: uint64(class)<<56 | k.seq, Kind: kind, Arg: arg}
 	k.seq++
@@ -108,7 +110,8 @@ func (k *Kernel) next() Event {
 // Advance moves the clock forward to at when nothing is pending before it.
 func (k *Kernel) Advance(at units.Nanos) error {
 	if len(k.heap) > 0 && k.heap[0].At < at {
-		return fmt.Errorf("des: advance to %v over an event at %v: %w", at, k.heap[0].At, ErrInvariant)
+		return fmt.Errorf("des: advance to %v over an event at %v: %w", at, k.heap[0].At,
+			ErrInvariant)
 	}
 	k.now = max(k.now, at)
 	return nil
@@ -126,8 +129,9 @@ func (k *Kernel) Run(h Handler) error {
 	return nil
 }
 
-// Station is a first-come-first-served station of one or more equal servers. Arrivals must come in order of time; then a
-// completion time per server is all the state there is. The zero value has no servers; use NewStation.
+// Station is a first-come-first-served station of one or more equal servers. Arrivals must come in
+// order of time; then a completion time per server is all the state there is. The zero value has no
+// servers; use NewStation.
 type Station struct {
 	free []units.Nanos // when each server is next free
 	busy units.Nanos   // total service given
@@ -136,7 +140,8 @@ type Station struct {
 // NewStation returns a station of n ≥ 1 idle servers.
 func NewStation(n int) *Station { return &Station{free: make([]units.Nanos, max(n, 1))} }
 
-// Serve gives a customer that arrives at time at the first server to be free and returns when its service starts and ends.
+// Serve gives a customer that arrives at time at the first server to be free and returns when its
+// service starts and ends.
 func (s *Station) Serve(at, service units.Nanos) (start, end units.Nanos) {
 	best := 0
 	for i, t := range s.free {

@@ -115,13 +115,16 @@ func TestStationAgainstEvents(t *testing.T) {
 				t.Fatalf("served %v..%v, want from %v for %v", start, end, wantStart, service)
 			}
 		}
-		if s.Busy() != total || !s.IdleAt(slices.Max(busyUntil)) || servers == 1 && s.IdleAt(busyUntil[0]-1) && busyUntil[0] > 0 {
-			t.Fatalf("busy %v, want %v; idle at the end %v", s.Busy(), total, s.IdleAt(slices.Max(busyUntil)))
+		if s.Busy() != total || !s.IdleAt(slices.Max(busyUntil)) || servers == 1 &&
+			s.IdleAt(busyUntil[0]-1) && busyUntil[0] > 0 {
+			t.Fatalf("busy %v, want %v; idle at the end %v", s.Busy(), total,
+				s.IdleAt(slices.Max(busyUntil)))
 		}
 	}
 }
 
-// hold is the classic "hold" model: every handled event schedules one more, so the queue stays at a fixed length.
+// hold is the classic "hold" model: every handled event schedules one more, so the queue stays at a
+// fixed length.
 type hold struct {
 	left   int
 	deltas [1024]units.Nanos

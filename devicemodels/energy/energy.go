@@ -63,14 +63,16 @@ type Report struct {
 	Parts  []PartJoules `json:"parts"`
 	// Total is the sum of the parts that are known: its ends are the sums of their ends.
 	Total Interval `json:"total_joules_per_token"`
-	// LowerBound says that a part is not known, so that the token takes more than Total; NotKnown names these parts.
+	// LowerBound says that a part is not known, so that the token takes more than Total; NotKnown
+	// names these parts.
 	LowerBound bool     `json:"total_is_lower_bound"`
 	NotKnown   []string `json:"not_known"`
 	Warnings   []string `json:"warnings"`
 }
 
-// PerToken computes the energy of a token. It returns an error of kind ErrInput for a run without tokens, times that do not
-// fit into the wall time, numbers that are negative or no numbers, and a result beyond the range of floats.
+// PerToken computes the energy of a token. It returns an error of kind ErrInput for a run without
+// tokens, times that do not fit into the wall time, numbers that are negative or no numbers, and a
+// result beyond the range of floats.
 func PerToken(u Use, m Model) (*Report, error) {
 	if err := u.check(); err != nil {
 		return nil, err
@@ -87,7 +89,8 @@ func PerToken(u Use, m Model) (*Report, error) {
 	r.time("drive idle", u.Wall-u.IOTime, m.DriveIdle)
 	r.time("host idle", u.Wall-u.ComputeTime, m.HostIdle)
 	if !r.Total.valid() {
-		return nil, fmt.Errorf("energy: total: %g J per token are beyond what can be computed; check the constants: %w", r.Total.High, ErrInput)
+		return nil, fmt.Errorf("energy: total: %g J per token are beyond what can be computed; "+
+			"check the constants: %w", r.Total.High, ErrInput)
 	}
 	if w := u.rateWarning(m.Flash); w != "" {
 		r.Warnings = append(r.Warnings, w)
@@ -104,8 +107,9 @@ func (r *Report) bytes(part string, amount *units.Bytes, c *Constant, scale floa
 	r.add(PartJoules{Part: part, Unit: "bytes", Amount: &perToken}, c, scale)
 }
 
-// drawn raises the upper end of the flash read, which was added last, to what a drive takes that draws its rated power during the
-// whole I/O time: reads slower than those that the constant was derived at do not make it draw less in proportion.
+// drawn raises the upper end of the flash read, which was added last, to what a drive takes that
+// draws its rated power during the whole I/O time: reads slower than those that the constant was
+// derived at do not make it draw less in proportion.
 func (r *Report) drawn(u *Use, c *Constant) {
 	if c == nil || u.FlashBytes == 0 {
 		return
@@ -145,15 +149,18 @@ func (r *Report) add(p PartJoules, c *Constant, scale float64) {
 func (u *Use) check() error {
 	switch {
 	case u.Tokens < 1:
-		return fmt.Errorf("energy: tokens: a run of %d has no energy per token: %w", u.Tokens, ErrInput)
+		return fmt.Errorf("energy: tokens: a run of %d has no energy per token: %w", u.Tokens,
+			ErrInput)
 	case u.FlashBytes < 0:
 		return fmt.Errorf("energy: flash bytes: %d is negative: %w", int64(u.FlashBytes), ErrInput)
 	case u.DRAMBytes != nil && *u.DRAMBytes < 0:
 		return fmt.Errorf("energy: DRAM bytes: %d is negative: %w", int64(*u.DRAMBytes), ErrInput)
 	case u.IOTime < 0 || u.IOTime > u.Wall:
-		return fmt.Errorf("energy: I/O time: %v does not fit into the run's %v: %w", u.IOTime, u.Wall, ErrInput)
+		return fmt.Errorf("energy: I/O time: %v does not fit into the run's %v: %w", u.IOTime,
+			u.Wall, ErrInput)
 	case u.ComputeTime < 0 || u.ComputeTime > u.Wall:
-		return fmt.Errorf("energy: compute time: %v does not fit into the run's %v: %w", u.ComputeTime, u.Wall, ErrInput)
+		return fmt.Errorf("energy: compute time: %v does not fit into the run's %v: %w",
+			u.ComputeTime, u.Wall, ErrInput)
 	}
 	return nil
 }
@@ -165,22 +172,26 @@ func (m *Model) check() error {
 		unit string
 	}{
 		{"flash read", m.Flash, PicojoulePerBit}, {"DRAM", m.DRAM, PicojoulePerBit},
-		{"drive idle", m.DriveIdle, Watt}, {"compute", m.Compute, Watt}, {"host idle", m.HostIdle, Watt},
+		{"drive idle", m.DriveIdle, Watt}, {"compute", m.Compute, Watt}, {"host idle", m.HostIdle,
+			Watt},
 	} {
 		if f.c == nil {
 			continue
 		}
 		if i := f.c.Interval; !i.valid() {
-			return fmt.Errorf("energy: %s: %g to %g to %g is no interval of numbers of 0 or more: %w", f.path, i.Low, i.Mid, i.High, ErrInput)
+			return fmt.Errorf("energy: %s: %g to %g to %g is no interval of numbers of 0 or "+
+				"more: %w", f.path, i.Low, i.Mid, i.High, ErrInput)
 		}
 		if f.c.Unit != f.unit {
-			return fmt.Errorf("energy: %s: %s is in %q; give %s: %w", f.path, f.c.Name, f.c.Unit, f.unit, ErrInput)
+			return fmt.Errorf("energy: %s: %s is in %q; give %s: %w", f.path, f.c.Name, f.c.Unit,
+				f.unit, ErrInput)
 		}
 	}
 	return nil
 }
 
-// rateWarning says when flash was read at another rate than those that a whole-drive constant was derived at.
+// rateWarning says when flash was read at another rate than those that a whole-drive constant was
+// derived at.
 func (u *Use) rateWarning(c *Constant) string {
 	if c == nil || u.IOTime == 0 || u.FlashBytes == 0 {
 		return ""
@@ -191,8 +202,10 @@ func (u *Use) rateWarning(c *Constant) string {
 	case rates.High == 0 || float64(rate) >= rates.Low && float64(rate) <= rates.High:
 		return ""
 	case float64(rate) > rates.High:
-		return fmt.Sprintf("extrapolated: flash is read at %v, the constants of %s are of %v to %v", rate, c.Name, units.Rate(rates.Low), units.Rate(rates.High))
+		return fmt.Sprintf("extrapolated: flash is read at %v, the constants of %s are of %v to %v",
+			rate, c.Name, units.Rate(rates.Low), units.Rate(rates.High))
 	}
-	return fmt.Sprintf("extrapolated: flash is read at %v, the constants of %s are of %v to %v; the upper end is that of a drive that draws its rated %.3g W during the whole I/O time",
+	return fmt.Sprintf("extrapolated: flash is read at %v, the constants of %s are of %v to %v; "+
+		"the upper end is that of a drive that draws its rated %.3g W during the whole I/O time",
 		rate, c.Name, units.Rate(rates.Low), units.Rate(rates.High), watts.High)
 }

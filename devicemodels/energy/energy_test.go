@@ -19,14 +19,17 @@ func given(t *testing.T, low, high float64, unit string) *Constant {
 	return c
 }
 
-// example is a run whose energy can be computed by hand: 2 tokens of 1 s, 0.25 s of it reading 1e9 bytes in all.
+// example is a run whose energy can be computed by hand: 2 tokens of 1 s, 0.25 s of it reading 1e9
+// bytes in all.
 func example(t *testing.T) (Use, Model) {
 	t.Helper()
 	dram := units.Bytes(4e9)
-	return Use{Tokens: 2, Wall: 2 * units.Second, IOTime: units.Second / 2, ComputeTime: 3 * units.Second / 2, FlashBytes: 1e9, DRAMBytes: &dram},
+	return Use{Tokens: 2, Wall: 2 * units.Second, IOTime: units.Second / 2, ComputeTime: 3 *
+			units.Second / 2, FlashBytes: 1e9, DRAMBytes: &dram},
 		Model{
 			Flash: given(t, 100, 200, PicojoulePerBit), DRAM: given(t, 5, 10, PicojoulePerBit),
-			DriveIdle: given(t, 0.02, 0.04, Watt), Compute: given(t, 10, 20, Watt), HostIdle: given(t, 1, 3, Watt),
+			DriveIdle: given(t, 0.02, 0.04, Watt), Compute: given(t, 10, 20, Watt),
+			HostIdle: given(t, 1, 3, Watt),
 		}
 }
 
@@ -78,15 +81,18 @@ func TestWhatIsNotKnownIsNotGuessed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !r.LowerBound || !slices.Equal(r.NotKnown, []string{"DRAM", "compute"}) || r.Parts[1].Joules != nil || r.Parts[1].Amount != nil || r.Parts[2].Joules != nil {
+	if !r.LowerBound || !slices.Equal(r.NotKnown, []string{"DRAM", "compute"}) ||
+		r.Parts[1].Joules != nil || r.Parts[1].Amount != nil || r.Parts[2].Joules != nil {
 		t.Errorf("%+v", r)
 	}
-	if want := whole.Total.High - whole.Parts[1].Joules.High - whole.Parts[2].Joules.High; !near(r.Total.High, want) {
+	if want := whole.Total.High - whole.Parts[1].Joules.High -
+		whole.Parts[2].Joules.High; !near(r.Total.High, want) {
 		t.Errorf("total %g, want the known parts' %g", r.Total.High, want)
 	}
 	// Nothing to charge is 0 J, whatever the constant.
 	u.ComputeTime = 0
-	if r, err = PerToken(u, m); err != nil || r.Parts[2].Joules == nil || *r.Parts[2].Joules != (Interval{}) {
+	if r, err = PerToken(u, m); err != nil || r.Parts[2].Joules == nil ||
+		*r.Parts[2].Joules != (Interval{}) {
 		t.Errorf("a run without compute: %+v, %v", r.Parts[2], err)
 	}
 }
@@ -98,7 +104,8 @@ func TestPerTokenIsLinear(t *testing.T) {
 		t.Fatal(err)
 	}
 	dram := 3 * *u.DRAMBytes
-	u.Wall, u.IOTime, u.ComputeTime, u.FlashBytes, u.DRAMBytes = 3*u.Wall, 3*u.IOTime, 3*u.ComputeTime, 3*u.FlashBytes, &dram
+	u.Wall, u.IOTime, u.ComputeTime, u.FlashBytes, u.DRAMBytes = 3*u.Wall, 3*u.IOTime,
+		3*u.ComputeTime, 3*u.FlashBytes, &dram
 	three, err := PerToken(u, m)
 	if err != nil {
 		t.Fatal(err)
@@ -128,11 +135,13 @@ func TestRefusedUse(t *testing.T) {
 	} {
 		u, m := example(t)
 		change(&u, &m)
-		if _, err := PerToken(u, m); !errors.Is(err, ErrInput) || !strings.HasPrefix(err.Error(), "energy: "+name+": ") {
+		if _, err := PerToken(u, m); !errors.Is(err, ErrInput) || !strings.HasPrefix(err.Error(),
+			"energy: "+name+": ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, bad := range [][2]float64{{-1, 1}, {2, 1}, {math.NaN(), 1}, {1, math.NaN()}, {1, math.Inf(1)}} {
+	for _, bad := range [][2]float64{{-1, 1}, {2, 1}, {math.NaN(), 1}, {1, math.NaN()},
+		{1, math.Inf(1)}} {
 		if _, err := Given(bad[0], bad[1], Watt); !errors.Is(err, ErrInput) {
 			t.Errorf("Given(%g, %g): %v", bad[0], bad[1], err)
 		}
@@ -150,7 +159,8 @@ func TestRateWarning(t *testing.T) {
 		t.Fatal(err)
 	}
 	// At most a drive draws 6.2 W for the 0.25 s per token.
-	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "2GB/s") || !strings.Contains(r.Warnings[0], "6.2 W") {
+	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "2GB/s") ||
+		!strings.Contains(r.Warnings[0], "6.2 W") {
 		t.Errorf("slow reads: %q", r.Warnings)
 	}
 	var ends float64
@@ -158,7 +168,8 @@ func TestRateWarning(t *testing.T) {
 		ends += p.Joules.High
 	}
 	if high := r.Parts[0].Joules.High; !near(high, 6.2/4) || !near(r.Total.High, ends) {
-		t.Errorf("slow reads take at most %g J, in all %g; want 1.55 and the sum of the parts, %g", high, r.Total.High, ends)
+		t.Errorf("slow reads take at most %g J, in all %g; want 1.55 and the sum of the parts, %g",
+			high, r.Total.High, ends)
 	}
 	u.FlashBytes = 25e8
 	if r, err = PerToken(u, m); err != nil || len(r.Warnings) != 0 {

@@ -31,11 +31,12 @@ const (
 
 // Value is one published value as its source has it.
 type Value struct {
-	Item    string  `json:"item"`
-	Value   float64 `json:"value"`
-	Source  string  `json:"source"`
-	Quality string  `json:"quality"` // "vendor-spec", "measured", "derived" or "secondary": the primary source was not seen
-	Note    string  `json:"note,omitempty"`
+	Item   string  `json:"item"`
+	Value  float64 `json:"value"`
+	Source string  `json:"source"`
+	// "vendor-spec", "measured", "derived" or "secondary": the primary source was not seen
+	Quality string `json:"quality"`
+	Note    string `json:"note,omitempty"`
 	// What a whole-drive value was derived from: power in W over rate in MB/s (decimal). 0 = none.
 	RatedW    float64 `json:"rated_w,omitempty"`
 	RatedMBps float64 `json:"rated_mbps,omitempty"`
@@ -50,7 +51,8 @@ type Constant struct {
 	Values   []Value  `json:"values"` // none when the caller gave the interval
 }
 
-// rated returns the rates in bytes per second and the powers in watts that the values were derived from; 0 when none was.
+// rated returns the rates in bytes per second and the powers in watts that the values were derived
+// from; 0 when none was.
 func (c *Constant) rated() (rates, watts Interval) {
 	for _, v := range c.Values {
 		if v.RatedMBps == 0 {
@@ -75,7 +77,8 @@ func Technologies(q Quantity) []string {
 	return namesOf(rows, q)
 }
 
-// Published returns the constant of a named technology. The error for an unknown one lists the known.
+// Published returns the constant of a named technology. The error for an unknown one lists the
+// known.
 func Published(q Quantity, technology string) (*Constant, error) {
 	rows, err := parse(table)
 	if err != nil {
@@ -89,7 +92,8 @@ func Published(q Quantity, technology string) (*Constant, error) {
 		}
 	}
 	if len(c.Values) == 0 {
-		return nil, fmt.Errorf("energy: %s: no published value is known for %q; known are %s: %w", q, technology, strings.Join(namesOf(rows, q), ", "), ErrInput)
+		return nil, fmt.Errorf("energy: %s: no published value is known for %q; known are %s: %w",
+			q, technology, strings.Join(namesOf(rows, q), ", "), ErrInput)
 	}
 	c.Interval, c.Rule = spread(c.Values)
 	return c, nil
@@ -99,9 +103,11 @@ func Published(q Quantity, technology string) (*Constant, error) {
 func Given(low, high float64, unit string) (*Constant, error) {
 	i := Interval{low, low + (high-low)/2, high}
 	if !i.valid() {
-		return nil, fmt.Errorf("energy: %g to %g %s: an interval goes from a number of 0 or more to one not below it: %w", low, high, unit, ErrInput)
+		return nil, fmt.Errorf("energy: %g to %g %s: an interval goes from a number of 0 or "+
+			"more to one not below it: %w", low, high, unit, ErrInput)
 	}
-	return &Constant{Name: "given", Unit: unit, Interval: i, Rule: "given by the caller", Values: []Value{}}, nil
+	return &Constant{Name: "given", Unit: unit, Interval: i, Rule: "given by the caller",
+		Values: []Value{}}, nil
 }
 
 // spread is the interval of published values: see the package's doc.
@@ -114,9 +120,11 @@ func spread(values []Value) (Interval, string) {
 	n := len(list)
 	if n == 1 {
 		const factor = 2
-		return Interval{list[0] / factor, list[0], list[0] * factor}, "one value, a factor of 2 either way by convention"
+		return Interval{list[0] / factor, list[0], list[0] * factor},
+			"one value, a factor of 2 either way by convention"
 	}
-	return Interval{list[0], (list[(n-1)/2] + list[n/2]) / 2, list[n-1]}, fmt.Sprintf("least, median and greatest of %d values", n)
+	return Interval{list[0], (list[(n-1)/2] + list[n/2]) / 2, list[n-1]},
+		fmt.Sprintf("least, median and greatest of %d values", n)
 }
 
 // row is one line of the table.
@@ -127,20 +135,24 @@ type row struct {
 	Value
 }
 
-var columns = []string{"quantity", "technology", "item", "value", "unit", "rated_W", "rated_MBps", "source", "quality", "note"}
+var columns = []string{"quantity", "technology", "item", "value", "unit", "rated_W", "rated_MBps",
+	"source", "quality", "note"}
 
-// parse reads the table strictly: unknown columns, empty sources, other units and values that are not positive are errors.
+// parse reads the table strictly: unknown columns, empty sources, other units and values that are
+// not positive are errors.
 func parse(text string) ([]row, error) {
 	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("energy: energy.csv: %w", err)
 	}
 	if len(lines) == 0 || !slices.Equal(lines[0], columns) {
-		return nil, fmt.Errorf("energy: energy.csv: the columns are not %s", strings.Join(columns, ","))
+		return nil, fmt.Errorf("energy: energy.csv: the columns are not %s", strings.Join(columns,
+			","))
 	}
 	rows := make([]row, 0, len(lines)-1)
 	for i, l := range lines[1:] {
-		r := row{quantity: Quantity(l[0]), technology: l[1], unit: l[4], Value: Value{Item: l[2], Source: l[7], Quality: l[8], Note: l[9]}}
+		r := row{quantity: Quantity(l[0]), technology: l[1], unit: l[4], Value: Value{Item: l[2],
+			Source: l[7], Quality: l[8], Note: l[9]}}
 		for _, number := range []struct {
 			text string
 			to   *float64
@@ -150,12 +162,15 @@ func parse(text string) ([]row, error) {
 			}
 			v, err := strconv.ParseFloat(number.text, 64)
 			if err != nil || !(v > 0) || math.IsInf(v, 1) {
-				return nil, fmt.Errorf("energy: energy.csv:%d: %q is not a number above 0", i+2, number.text)
+				return nil, fmt.Errorf("energy: energy.csv:%d: %q is not a number above 0", i+2,
+					number.text)
 			}
 			*number.to = v
 		}
-		if want := unitOf(r.quantity); r.unit != want || want == "" || r.technology == "" || r.Source == "" || r.Quality == "" {
-			return nil, fmt.Errorf("energy: energy.csv:%d: a quantity, its unit, a technology, a source or a quality is missing or unknown", i+2)
+		if want := unitOf(r.quantity); r.unit != want || want == "" || r.technology == "" ||
+			r.Source == "" || r.Quality == "" {
+			return nil, fmt.Errorf("energy: energy.csv:%d: a quantity, its unit, a technology, "+
+				"a source or a quality is missing or unknown", i+2)
 		}
 		rows = append(rows, r)
 	}

@@ -31,12 +31,14 @@ func TestPublishedIntervals(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v of %d values", w.name, c, err, w.want, w.values)
 		}
 	}
-	if _, err := Published(FlashRead, "ufs"); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "nvme-ssd, nand, hbf") {
+	if _, err := Published(FlashRead, "ufs"); !errors.Is(err, ErrInput) ||
+		!strings.Contains(err.Error(), "nvme-ssd, nand, hbf") {
 		t.Errorf("an unknown technology: %v", err)
 	}
 }
 
-// Every row parses, every name of the table is found, and what is derived is what its power and rate give.
+// Every row parses, every name of the table is found, and what is derived is what its power and
+// rate give.
 func TestEveryRow(t *testing.T) {
 	rows, err := parse(table)
 	if err != nil || len(rows) < 15 {
@@ -48,7 +50,8 @@ func TestEveryRow(t *testing.T) {
 			t.Errorf("%s: no technologies", q)
 		}
 		for _, n := range names {
-			if c, err := Published(q, n); err != nil || !c.Interval.valid() || c.Interval.Low == c.Interval.High {
+			if c, err := Published(q, n); err != nil || !c.Interval.valid() ||
+				c.Interval.Low == c.Interval.High {
 				t.Errorf("%s %s: %+v, %v", q, n, c, err)
 			}
 		}
@@ -57,8 +60,10 @@ func TestEveryRow(t *testing.T) {
 		if r.RatedMBps == 0 {
 			continue
 		}
-		if derived := r.RatedW / (r.RatedMBps * 1e6 * 8) * 1e12; math.Abs(derived-r.Value.Value) > 0.06 {
-			t.Errorf("%s: %g pJ/bit, but %g W at %g MB/s are %g", r.Item, r.Value.Value, r.RatedW, r.RatedMBps, derived)
+		if derived := r.RatedW / (r.RatedMBps * 1e6 * 8) *
+			1e12; math.Abs(derived-r.Value.Value) > 0.06 {
+			t.Errorf("%s: %g pJ/bit, but %g W at %g MB/s are %g", r.Item, r.Value.Value, r.RatedW,
+				r.RatedMBps, derived)
 		}
 		if text := fmt.Sprintf("%g MB/s", r.RatedMBps); !strings.Contains(r.Source, text) {
 			t.Errorf("%s: the source does not say %s", r.Item, text)
@@ -82,7 +87,8 @@ func TestParseIsStrict(t *testing.T) {
 		"no quality":     head + "flash,x,item,1,pJ/bit,,,s,,\n",
 		"other quantity": head + "tape,x,item,1,pJ/bit,,,s,q,\n",
 	} {
-		if rows, err := parse(text); err == nil || !strings.HasPrefix(err.Error(), "energy: energy.csv") {
+		if rows, err := parse(text); err == nil || !strings.HasPrefix(err.Error(),
+			"energy: energy.csv") {
 			t.Errorf("%s: %v, %v", name, rows, err)
 		}
 	}
@@ -100,7 +106,10 @@ func TestTableIsACopy(t *testing.T) {
 	}
 	for _, r := range rows[1:] {
 		copied := []string{r[2], r[3], r[4], r[7], r[8], r[9]}
-		if !slices.ContainsFunc(published, func(p []string) bool { return slices.Equal(p, copied) }) {
+		if !slices.ContainsFunc(published, func(p []string) bool {
+			return slices.Equal(p,
+				copied)
+		}) {
 			t.Errorf("not published as it is here: %q", copied)
 		}
 	}

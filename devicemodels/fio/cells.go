@@ -11,18 +11,21 @@ import (
 
 // Cell is one measured point of a device: Depth reads of Chunk bytes in flight gave Rate.
 type Cell struct {
-	Engine    string // "uring", "pread" (one thread per request in flight), or fio's own name of another asynchronous engine
+	// "uring", "pread" (one thread per request in flight), or fio's own name of another
+	// asynchronous engine
+	Engine    string
 	FioEngine string // as the job file has it
 	Threads   int    // jobs that made the requests; Depth of them with pread
 	Chunk     units.Bytes
 	Depth     int // of all jobs together
 	Rate      units.Rate
 
-	IOs           *int64       // nil = not said
-	LatMean       *units.Nanos // of the whole request; nil = not measured
-	P50, P99      *units.Nanos // nil = not measured
-	Bins          []Bin        // nil = none
-	PercentilesOf string       // what P50, P99 and Bins are of: "lat", or "clat" (without the submission); "" = of nothing
+	IOs      *int64       // nil = not said
+	LatMean  *units.Nanos // of the whole request; nil = not measured
+	P50, P99 *units.Nanos // nil = not measured
+	Bins     []Bin        // nil = none
+	// what P50, P99 and Bins are of: "lat", or "clat" (without the submission); "" = of nothing
+	PercentilesOf string
 
 	Entries   []*Entry // that were added up
 	Reference bool     // a repetition, in job files of WriteJob, by which drift is seen
@@ -30,15 +33,18 @@ type Cell struct {
 }
 
 // synchronous engines have one request in flight per job, whatever iodepth says.
-var synchronous = map[string]bool{"sync": true, "psync": true, "vsync": true, "pvsync": true, "pvsync2": true, "mmap": true}
+var synchronous = map[string]bool{"sync": true, "psync": true, "vsync": true, "pvsync": true,
+	"pvsync2": true, "mmap": true}
 
-// asynchronous engines keep iodepth requests in flight; others than these and the synchronous ones are not known to read a device.
+// asynchronous engines keep iodepth requests in flight; others than these and the synchronous ones
+// are not known to read a device.
 var asynchronous = map[string]bool{
-	"io_uring": true, "io_uring_cmd": true, "libaio": true, "posixaio": true, "windowsaio": true, "solarisaio": true, "libblkio": true, "xnvme": true,
+	"io_uring": true, "io_uring_cmd": true, "libaio": true, "posixaio": true, "windowsaio": true,
+	"solarisaio": true, "libblkio": true, "xnvme": true,
 }
 
-// overfull is how far the requests in flight, by Little's law, may exceed what the options say. underfull is below which
-// share of it something else than the device must have held the job back.
+// overfull is how far the requests in flight, by Little's law, may exceed what the options say.
+// underfull is below which share of it something else than the device must have held the job back.
 const (
 	overfull  = 1.15
 	underfull = 0.5
@@ -47,7 +53,8 @@ const (
 // maxSum caps sums of counts, each at most maxCount, so that they cannot overflow.
 const maxSum = 1 << 62
 
-// shape is what kind of requests one job made. Defaults of fio are filled in and listed in warnings.
+// shape is what kind of requests one job made. Defaults of fio are filled in and listed in
+// warnings.
 type shape struct {
 	engine   string
 	block    units.Bytes
@@ -62,7 +69,8 @@ func (e *Entry) shape() (s shape, why string) {
 		return shape{}, fmt.Sprintf("the file does not give %s; %s", option, wantOptions)
 	}
 	byDefault := func(option string, value any) {
-		s.warnings = append(s.warnings, fmt.Sprintf("%s is not given: fio's default of %v", option, value))
+		s.warnings = append(s.warnings, fmt.Sprintf("%s is not given: fio's default of %v", option,
+			value))
 	}
 	if e.Block != nil {
 		s.block = *e.Block
@@ -80,7 +88,8 @@ func (e *Entry) shape() (s shape, why string) {
 		byDefault("ioengine", s.engine)
 	}
 	if !synchronous[s.engine] && !asynchronous[s.engine] {
-		return shape{}, fmt.Sprintf("ioengine=%s is not known to read a device; use io_uring, libaio or psync", s.engine)
+		return shape{}, fmt.Sprintf("ioengine=%s is not known to read a device; use io_uring, "+
+			"libaio or psync", s.engine)
 	}
 	switch s.depth = 1; {
 	case synchronous[s.engine]:
@@ -100,19 +109,22 @@ func (e *Entry) shape() (s shape, why string) {
 	return s, ""
 }
 
-// contradiction says where the measurement disagrees with the options. Bytes may exceed the requests that were counted by
-// those in flight when the ramp time ended.
+// contradiction says where the measurement disagrees with the options. Bytes may exceed the
+// requests that were counted by those in flight when the ramp time ended.
 func (e *Entry) contradiction(s shape) string {
 	if e.Bytes != nil && positive(e.IOs) {
 		got, want := float64(*e.Bytes), float64(*e.IOs)*float64(s.block)
 		inFlight := float64(s.block) * float64(s.depth) * float64(s.jobs)
 		if off := got - want; off > inFlight+0.01*want || off < -inFlight-0.01*want {
-			return fmt.Sprintf("its requests had %.0f bytes on average, but its options say %d", got/float64(*e.IOs), s.block)
+			return fmt.Sprintf("its requests had %.0f bytes on average, but its options say %d",
+				got/float64(*e.IOs), s.block)
 		}
 	}
 	if n := e.inFlight(); n > overfull*float64(s.depth)*float64(s.jobs) {
-		return fmt.Sprintf("%.3g requests were in flight on average (IOPS × mean latency), but its options say %d; "+
-			"jobs that run together need stonewall between them, or no group_reporting", n, s.depth*s.jobs)
+		return fmt.Sprintf("%.3g requests were in flight on average (IOPS × mean latency), but "+
+			"its options say %d; "+
+			"jobs that run together need stonewall between them, or no group_reporting", n,
+			s.depth*s.jobs)
 	}
 	return ""
 }
@@ -134,8 +146,9 @@ type LeftOut struct {
 // String names the entry and says why it was left out.
 func (l LeftOut) String() string { return l.Entry.Source() + ": " + l.Why }
 
-// Cells turns the reads of files into cells, in the order of the files. Entries of one group of jobs, which ran at the
-// same time, are added up. The second result has the other entries, save those that repeat the requests of another.
+// Cells turns the reads of files into cells, in the order of the files. Entries of one group of
+// jobs, which ran at the same time, are added up. The second result has the other entries, save
+// those that repeat the requests of another.
 func Cells(files []*File) (cells []Cell, leftOut []LeftOut) {
 	type key struct {
 		file, run, group int
@@ -192,17 +205,22 @@ func together(list []*Entry) (Cell, []string) {
 	if bad >= 0 {
 		for i := range why {
 			if why[i] == "" {
-				why[i] = fmt.Sprintf("it ran beside %q, which cannot be used: %s", list[bad].Job, why[bad])
+				why[i] = fmt.Sprintf("it ran beside %q, which cannot be used: %s", list[bad].Job,
+					why[bad])
 			}
 		}
 		return Cell{}, why
 	}
-	all := func(reason string) (Cell, []string) { return Cell{}, slices.Repeat([]string{reason}, len(list)) }
+	all := func(reason string) (Cell, []string) {
+		return Cell{}, slices.Repeat([]string{reason},
+			len(list))
+	}
 	depth, threads, reason := inFlightOf(list, shapes)
 	if reason != "" {
 		return all(reason)
 	}
-	c := Cell{FioEngine: shapes[0].engine, Engine: neutral(shapes[0].engine), Chunk: shapes[0].block, Depth: depth, Threads: threads,
+	c := Cell{FioEngine: shapes[0].engine, Engine: neutral(shapes[0].engine),
+		Chunk: shapes[0].block, Depth: depth, Threads: threads,
 		Entries: list, Reference: strings.HasPrefix(list[0].Job, referenceName)}
 	if reason := c.add(list); reason != "" {
 		return all(reason)
@@ -228,8 +246,8 @@ func neutral(engine string) string {
 	return engine
 }
 
-// inFlightOf counts the requests in flight and the jobs of a group. With group_reporting one entry stands for all numjobs
-// of its section, otherwise there is an entry for each.
+// inFlightOf counts the requests in flight and the jobs of a group. With group_reporting one entry
+// stands for all numjobs of its section, otherwise there is an entry for each.
 func inFlightOf(list []*Entry, shapes []shape) (depth, threads int, why string) {
 	named := map[string]int{}
 	for _, e := range list {
@@ -239,7 +257,8 @@ func inFlightOf(list []*Entry, shapes []shape) (depth, threads int, why string) 
 		s, n := shapes[i], named[e.Job]
 		switch {
 		case s.engine != shapes[0].engine || s.block != shapes[0].block:
-			return 0, 0, "jobs with other engines or block sizes ran at the same time; put stonewall between them"
+			return 0, 0, "jobs with other engines or block sizes ran at the same time; put " +
+				"stonewall between them"
 		case n == 1:
 			depth, threads = depth+s.depth*s.jobs, threads+s.jobs
 		case n%s.jobs == 0:
@@ -274,7 +293,8 @@ func (c *Cell) add(list []*Entry) (why string) {
 		}
 	}
 	if float64(longest) > 1.1*float64(shortest) {
-		return fmt.Sprintf("the jobs of its group ran for %v to %v, so not all the time together", shortest, longest)
+		return fmt.Sprintf("the jobs of its group ran for %v to %v, so not all the time together",
+			shortest, longest)
 	}
 	if haveIOs {
 		c.IOs = &ios
@@ -287,18 +307,21 @@ func (c *Cell) add(list []*Entry) (why string) {
 	}
 	switch full := float64(c.Depth); {
 	case !haveFlight:
-		c.Warnings = append(c.Warnings, "no mean latency: the number of requests in flight cannot be checked")
+		c.Warnings = append(c.Warnings, "no mean latency: the number of requests in flight "+
+			"cannot be checked")
 	case inFlight > overfull*full:
-		return fmt.Sprintf("%.3g requests were in flight on average (IOPS × mean latency), but the options say %d", inFlight, c.Depth)
+		return fmt.Sprintf("%.3g requests were in flight on average (IOPS × mean latency), but "+
+			"the options say %d", inFlight, c.Depth)
 	case inFlight < underfull*full:
-		c.Warnings = append(c.Warnings, fmt.Sprintf("only %.3g of %d requests were in flight on average: something else than the device held the job back", inFlight, c.Depth))
+		c.Warnings = append(c.Warnings, fmt.Sprintf("only %.3g of %d requests were in flight on "+
+			"average: something else than the device held the job back", inFlight, c.Depth))
 	}
 	c.spread(list)
 	return ""
 }
 
-// spread sets percentiles and histogram: those of the total latency where the entries have them, otherwise those of the
-// completion. Percentiles of several entries need their histograms.
+// spread sets percentiles and histogram: those of the total latency where the entries have them,
+// otherwise those of the completion. Percentiles of several entries need their histograms.
 func (c *Cell) spread(list []*Entry) {
 	for _, kind := range []struct {
 		name string
@@ -340,9 +363,9 @@ func mergeBins(list []*Entry, of func(*Entry) *Latency) []Bin {
 	return bins
 }
 
-// Drift returns by how many percent the rates of one point differ, where it was measured more than once: the largest
-// (highest / lowest − 1) of all points. repeats is how often the most repeated point was measured; at 1 there is nothing to tell
-// drift by.
+// Drift returns by how many percent the rates of one point differ, where it was measured more than
+// once: the largest (highest / lowest − 1) of all points. repeats is how often the most repeated
+// point was measured; at 1 there is nothing to tell drift by.
 func Drift(cells []Cell) (pct float64, repeats int) {
 	type point struct {
 		engine  string

@@ -8,7 +8,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// entries returns the entries of one job: one for every direction with requests or, when there were none at all, one without.
+// entries returns the entries of one job: one for every direction with requests or, when there were
+// none at all, one without.
 func (f *File) entries(j *job, global globals, run int, seen *traits) []Entry {
 	directions := []struct {
 		name string
@@ -30,14 +31,16 @@ func (f *File) entries(j *job, global globals, run int, seen *traits) []Entry {
 	switch {
 	case list != nil:
 	case first >= 0:
-		list = append(list, f.entry(j, global, directions[first].name, directions[first].d, run, seen))
+		list = append(list, f.entry(j, global, directions[first].name, directions[first].d, run,
+			seen))
 	default:
 		list = append(list, f.entry(j, global, "read", &direction{}, run, seen))
 	}
 	reads := list[0].Direction == "read"
 	for i := range list {
 		list[i].withWrite = j.Write != nil && j.Write.active() || j.Trim != nil && j.Trim.active()
-		list[i].twice = list[i].Direction == "mixed" && reads && list[0].IOs != nil && *list[0].IOs > 0
+		list[i].twice = list[i].Direction == "mixed" && reads && list[0].IOs != nil &&
+			*list[0].IOs > 0
 	}
 	return list
 }
@@ -52,8 +55,10 @@ func (d *direction) active() bool {
 }
 
 // entry converts one direction of a job.
-func (f *File) entry(j *job, global globals, name string, d *direction, run int, seen *traits) Entry {
-	e := Entry{File: f.Name, Job: string(j.Name), Host: string(j.Host), Group: j.Group.whole(), Direction: name, Error: j.Error.whole(), run: run}
+func (f *File) entry(j *job, global globals, name string, d *direction, run int,
+	seen *traits) Entry {
+	e := Entry{File: f.Name, Job: string(j.Name), Host: string(j.Host), Group: j.Group.whole(),
+		Direction: name, Error: j.Error.whole(), run: run}
 	if j.Host != "" && j.Port != "" {
 		e.Host += ":" + string(j.Port)
 	}
@@ -75,8 +80,9 @@ func (f *File) entry(j *job, global globals, name string, d *direction, run int,
 	return e
 }
 
-// latency converts the times of one kind, given in nanoseconds or else in microseconds. Where nothing was measured fio
-// writes zeros, and so does it for a clock that it was told not to read (gtod_reduce).
+// latency converts the times of one kind, given in nanoseconds or else in microseconds. Where
+// nothing was measured fio writes zeros, and so does it for a clock that it was told not to read
+// (gtod_reduce).
 func (d *direction) latency(ns, us *latency, seen *traits) Latency {
 	from, unit := ns, units.Nanos(1)
 	if from == nil {
@@ -109,7 +115,8 @@ func (d *direction) latency(ns, us *latency, seen *traits) Latency {
 	return l
 }
 
-// setBytes reads io_bytes, which is in KiB where latencies are in microseconds, unless bandwidth × runtime says otherwise.
+// setBytes reads io_bytes, which is in KiB where latencies are in microseconds, unless bandwidth ×
+// runtime says otherwise.
 func (e *Entry) setBytes(d *direction) {
 	if !d.IOBytes.set || d.IOBytes.v < 0 {
 		return
@@ -169,16 +176,18 @@ func (e *Entry) setOptions(j *job, global optionsObject) {
 		e.warn("%s", warning)
 	}
 	if synchronous[e.Engine] && e.Depth != nil && *e.Depth > 1 {
-		e.warn("iodepth=%d has no effect: ioengine=%s has one request in flight per job", *e.Depth, e.Engine)
+		e.warn("iodepth=%d has no effect: ioengine=%s has one request in flight per job", *e.Depth,
+			e.Engine)
 	}
 	e.moveLatPercentiles(o)
 }
 
-// moveLatPercentiles puts percentiles where they belong: some versions print those of the total latency, when they are
-// asked for by lat_percentiles, under the name of the completion latency.
+// moveLatPercentiles puts percentiles where they belong: some versions print those of the total
+// latency, when they are asked for by lat_percentiles, under the name of the completion latency.
 func (e *Entry) moveLatPercentiles(o options) {
 	c, t := &e.Complete, &e.Total
-	if o["lat_percentiles"] != "1" || t.Mean == nil || t.Percentiles != nil || c.Percentiles == nil {
+	if o["lat_percentiles"] != "1" || t.Mean == nil || t.Percentiles != nil ||
+		c.Percentiles == nil {
 		return
 	}
 	t.Percentiles, c.Percentiles = c.Percentiles, nil

@@ -12,15 +12,15 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Limits on what one file may hold, far above what fio writes, so that a hostile file cannot use up the memory: fio runs
-// 4096 jobs at most, has some 1900 bins in a histogram and some 300 options.
+// Limits on what one file may hold, far above what fio writes, so that a hostile file cannot use up
+// the memory: fio runs 4096 jobs at most, has some 1900 bins in a histogram and some 300 options.
 const (
 	maxJobs = 1 << 16
 	maxKeys = 1 << 14
 )
 
-// The types below take whatever stands at their place in the JSON. A value of another kind counts as absent, so that one
-// odd field costs that field and not the file.
+// The types below take whatever stands at their place in the JSON. A value of another kind counts
+// as absent, so that one odd field costs that field and not the file.
 
 // document is one JSON object of fio.
 type document struct {
@@ -96,7 +96,8 @@ func (n number) count() *int64 {
 	return ptr(int64(math.Round(n.v)))
 }
 
-// nanos returns a time of n units; nil when there is none that is positive: fio writes 0 where it took none.
+// nanos returns a time of n units; nil when there is none that is positive: fio writes 0 where it
+// took none.
 func (n number) nanos(unit units.Nanos) *units.Nanos {
 	v := math.Round(n.v * float64(unit))
 	if !n.set || v < 1 || v > maxCount {
@@ -131,11 +132,14 @@ func (t *text) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// pairs are the entries of an object with numbers as keys and as values, by rising key. The last of equal keys counts.
+// pairs are the entries of an object with numbers as keys and as values, by rising key. The last of
+// equal keys counts.
 type pairs struct {
 	list []pair
 	zero bool // there were keys that are 0: slots that fio 2 did not fill
-	odd  bool // there were keys that are no numbers: the histograms of fio 2, whose keys are slots and not times
+	// there were keys that are no numbers: the histograms of fio 2, whose keys are slots and not
+	// times
+	odd bool
 }
 
 type pair struct{ key, value float64 }
@@ -176,7 +180,8 @@ func (p *pairs) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// optionsObject is an object of texts, nil when something else stands at its place. The last of equal keys counts.
+// optionsObject is an object of texts, nil when something else stands at its place. The last of
+// equal keys counts.
 type optionsObject map[string]text
 
 func (o *optionsObject) UnmarshalJSON(b []byte) error {
@@ -194,7 +199,8 @@ func (o *optionsObject) UnmarshalJSON(b []byte) error {
 	})
 }
 
-// globals are the options of [global]: one object or, of several clients, a list of them with the client's name in each.
+// globals are the options of [global]: one object or, of several clients, a list of them with the
+// client's name in each.
 type globals []optionsObject
 
 func (g *globals) UnmarshalJSON(b []byte) error {
@@ -214,7 +220,8 @@ func (g *globals) UnmarshalJSON(b []byte) error {
 // of returns the global options of a client; those of all, with host "".
 func (g globals) of(host, port text) optionsObject {
 	for _, o := range g {
-		if h, named := o["hostname"]; !named || h == host && (o["port"] == port || o["port"] == "") {
+		if h, named := o["hostname"]; !named || h == host && (o["port"] == port ||
+			o["port"] == "") {
 			return o
 		}
 	}
@@ -237,7 +244,8 @@ func (j *jobs) UnmarshalJSON(b []byte) error {
 	})
 }
 
-// eachElement calls f for every element of an array, which f has to decode; anything else has no elements.
+// eachElement calls f for every element of an array, which f has to decode; anything else has no
+// elements.
 func eachElement(b []byte, f func(*json.Decoder) error) error {
 	if b[0] != '[' {
 		return nil
@@ -257,7 +265,8 @@ func eachElement(b []byte, f func(*json.Decoder) error) error {
 	return nil
 }
 
-// eachMember calls f for every member of an object, whose value f has to decode; anything else has no members.
+// eachMember calls f for every member of an object, whose value f has to decode; anything else has
+// no members.
 func eachMember(b []byte, f func(key string, dec *json.Decoder) error) error {
 	if b[0] != '{' {
 		return nil

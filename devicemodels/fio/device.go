@@ -20,8 +20,9 @@ type DeviceOptions struct {
 	Seed  uint64
 }
 
-// Device fits a device to the reads of files. Repetitions of a cell become one, and their spread the drift. What was left out of the
-// fit is among its warnings. Errors wrap devicemodels.ErrFit and say which measurement to add.
+// Device fits a device to the reads of files. Repetitions of a cell become one, and their spread
+// the drift. What was left out of the fit is among its warnings. Errors wrap devicemodels.ErrFit
+// and say which measurement to add.
 func Device(files []*File, opt DeviceOptions) (*devicemodels.Device, error) {
 	cells, leftOut := Cells(files)
 	drift, repeats := Drift(cells)
@@ -31,7 +32,8 @@ func Device(files []*File, opt DeviceOptions) (*devicemodels.Device, error) {
 	}
 	fitCells := points(cells)
 	spec, fit, err := devicemodels.FitFlash(fitCells, max(cores, 1), devicemodels.FitOptions{
-		Mode: modes(cells), Align: opt.Align, Known: opt.Known, Fixed: opt.Fixed, DriftPct: drift, Seed: opt.Seed,
+		Mode: modes(cells), Align: opt.Align, Known: opt.Known, Fixed: opt.Fixed, DriftPct: drift,
+		Seed:   opt.Seed,
 		Serial: []string{"uring", "libaio", "posixaio"},
 	})
 	if err != nil {
@@ -41,15 +43,19 @@ func Device(files []*File, opt DeviceOptions) (*devicemodels.Device, error) {
 		fit.Warnings = append(fit.Warnings, "Left out: "+l.String()+".")
 	}
 	if repeats < 2 {
-		fit.Warnings = append(fit.Warnings, "No measurement was repeated, so the drift is not known.")
+		fit.Warnings = append(fit.Warnings, "No measurement was repeated, so the drift is not "+
+			"known.")
 	}
 	if cores == 0 {
-		fit.Warnings = append(fit.Warnings, "The cores of the host are not known; the cost of a request is taken to be spent on one.")
+		fit.Warnings = append(fit.Warnings, "The cores of the host are not known; the cost of a "+
+			"request is taken to be spent on one.")
 	}
 	d := &devicemodels.Device{
-		Version: devicemodels.FormatVersion, Name: opt.Name, Source: "fit of fio measurements: " + names(files),
-		Sources: map[string]string{"flash": fmt.Sprintf("fit of %d cells of %s", len(fitCells), versions(files))},
-		Flash:   spec, Host: opt.Host, Fit: &fit,
+		Version: devicemodels.FormatVersion, Name: opt.Name, Source: "fit of fio measurements: " +
+			names(files),
+		Sources: map[string]string{"flash": fmt.Sprintf("fit of %d cells of %s", len(fitCells),
+			versions(files))},
+		Flash: spec, Host: opt.Host, Fit: &fit,
 	}
 	if err := d.Validate(); err != nil {
 		return nil, fmt.Errorf("fio: fitted an impossible device: %w", err)
@@ -73,7 +79,8 @@ func points(cells []Cell) []devicemodels.Cell {
 		if !seen {
 			i = len(out)
 			at[p] = i
-			out = append(out, devicemodels.Cell{Engine: c.Engine, Chunk: c.Chunk, Depth: c.Depth, Source: c.Entries[0].Source()})
+			out = append(out, devicemodels.Cell{Engine: c.Engine, Chunk: c.Chunk, Depth: c.Depth,
+				Source: c.Entries[0].Source()})
 		}
 		n := count[p]
 		count[p]++

@@ -30,8 +30,10 @@ func TestDeviceFromGrid(t *testing.T) {
 		t.Fatal(err)
 	}
 	fit := d.Fit
-	if fit.LeaveOneOutPct == nil || fit.IntervalPct == nil || *fit.IntervalPct < *fit.LeaveOneOutPct {
-		t.Errorf("leave-one-out %v, interval %v: the interval of single predictions is wider than the mean error", fit.LeaveOneOutPct, fit.IntervalPct)
+	if fit.LeaveOneOutPct == nil || fit.IntervalPct == nil ||
+		*fit.IntervalPct < *fit.LeaveOneOutPct {
+		t.Errorf("leave-one-out %v, interval %v: the interval of single predictions is wider "+
+			"than the mean error", fit.LeaveOneOutPct, fit.IntervalPct)
 	}
 	if d.Flash.LTFBShape.IsZero() {
 		t.Error("the histogram at depth 1 gave no distribution")
@@ -56,7 +58,8 @@ func TestDeviceFromGrid(t *testing.T) {
 
 // TestDeviceKeepsWhatIsFixed: a rate from a data sheet is not moved by cells that do not reach it.
 func TestDeviceKeepsWhatIsFixed(t *testing.T) {
-	d, err := Device([]*File{gridFile(t)}, DeviceOptions{Name: "drive", Known: &flash.Spec{LinkRate: 7 * units.GBps}, Fixed: []string{"flash.link_rate"}})
+	d, err := Device([]*File{gridFile(t)}, DeviceOptions{Name: "drive", Known: &flash.Spec{
+		LinkRate: 7 * units.GBps}, Fixed: []string{"flash.link_rate"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +68,8 @@ func TestDeviceKeepsWhatIsFixed(t *testing.T) {
 	}
 }
 
-// TestTooLittleNamesWhatToAdd: a fit of one cell is refused, and the refusal says which measurement is missing.
+// TestTooLittleNamesWhatToAdd: a fit of one cell is refused, and the refusal says which measurement
+// is missing.
 func TestTooLittleNamesWhatToAdd(t *testing.T) {
 	whole := gridFile(t)
 	keep := func(want func(e *Entry) bool) *File {
@@ -82,9 +86,13 @@ func TestTooLittleNamesWhatToAdd(t *testing.T) {
 		file *File
 		want string
 	}{
-		"one chunk": {keep(func(e *Entry) bool { return *e.Block == 4096 }), "add one with reads of 128 KiB"},
-		"one depth": {keep(func(e *Entry) bool { return *e.Depth == 8 || *e.Block == 16384 && *e.Depth == 8 }), "usable cells"},
-		"nothing":   {&File{Name: "empty"}, "0 of 3 usable cells"},
+		"one chunk": {keep(func(e *Entry) bool { return *e.Block == 4096 }),
+			"add one with reads of 128 KiB"},
+		"one depth": {keep(func(e *Entry) bool {
+			return *e.Depth == 8 || *e.Block == 16384 &&
+				*e.Depth == 8
+		}), "usable cells"},
+		"nothing": {&File{Name: "empty"}, "0 of 3 usable cells"},
 	} {
 		_, err := Device([]*File{tt.file}, DeviceOptions{Name: "drive"})
 		if !errors.Is(err, devicemodels.ErrFit) || !strings.Contains(err.Error(), tt.want) {
@@ -113,6 +121,7 @@ func TestFewCellsAreUncertain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !(*wide.Fit.IntervalPct > 2**all.Fit.IntervalPct) || math.IsInf(*wide.Fit.IntervalPct, 0) {
-		t.Errorf("three cells are within %v %%, all within %v %%", *wide.Fit.IntervalPct, *all.Fit.IntervalPct)
+		t.Errorf("three cells are within %v %%, all within %v %%", *wide.Fit.IntervalPct,
+			*all.Fit.IntervalPct)
 	}
 }

@@ -21,17 +21,22 @@ type File struct {
 	Warnings []string
 }
 
-// HasErrors says whether fio reported an error, in the JSON or around it. Such a file should only be used on request.
+// HasErrors says whether fio reported an error, in the JSON or around it. Such a file should only
+// be used on request.
 func (f *File) HasErrors() bool {
-	return len(f.Errors) > 0 || slices.ContainsFunc(f.Entries, func(e Entry) bool { return e.Error != 0 })
+	return len(f.Errors) > 0 || slices.ContainsFunc(f.Entries, func(e Entry) bool {
+		return e.Error != 0
+	})
 }
 
-// Entry is what a file says of one job in one direction. A nil field is one that the file does not say.
+// Entry is what a file says of one job in one direction. A nil field is one that the file does not
+// say.
 type Entry struct {
-	File      string // name of the file
-	Job       string
-	Host      string // of client/server runs; "" otherwise
-	Group     int    // entries of one group ran at the same time, those of different groups after each other
+	File string // name of the file
+	Job  string
+	Host string // of client/server runs; "" otherwise
+	// entries of one group ran at the same time, those of different groups after each other
+	Group     int
 	Direction string // "read", "write", "trim" or "mixed"
 
 	RW     string // the option rw: "randread", "read", …
@@ -61,7 +66,8 @@ type Entry struct {
 	twice     bool    // the same requests are in another entry
 }
 
-// Latency is one of the three times that fio takes of every request. The zero value means that it was not taken.
+// Latency is one of the three times that fio takes of every request. The zero value means that it
+// was not taken.
 type Latency struct {
 	Mean        *units.Nanos
 	Samples     *int64
@@ -81,7 +87,8 @@ type Bin struct {
 	Count int64
 }
 
-// Percentile returns the time under which p percent of the requests were, where fio printed that percentile or the histogram; else nil.
+// Percentile returns the time under which p percent of the requests were, where fio printed that
+// percentile or the histogram; else nil.
 func (l *Latency) Percentile(p float64) *units.Nanos {
 	for _, q := range l.Percentiles {
 		if q.P == p {
@@ -91,7 +98,8 @@ func (l *Latency) Percentile(p float64) *units.Nanos {
 	return percentileOf(l.Bins, p)
 }
 
-// percentileOf returns the first bin at or below which p percent of the requests are, as fio computes it; nil without bins.
+// percentileOf returns the first bin at or below which p percent of the requests are, as fio
+// computes it; nil without bins.
 func percentileOf(bins []Bin, p float64) *units.Nanos {
 	var all, sum float64
 	for _, b := range bins {
@@ -105,8 +113,8 @@ func percentileOf(bins []Bin, p float64) *units.Nanos {
 	return nil
 }
 
-// Failed says why the entry measured nothing that can be relied on; "" when it did. Only faults count: a valid measurement
-// of something else than a device fit needs has not failed.
+// Failed says why the entry measured nothing that can be relied on; "" when it did. Only faults
+// count: a valid measurement of something else than a device fit needs has not failed.
 func (e *Entry) Failed() string {
 	switch {
 	case e.Error != 0:
@@ -121,8 +129,8 @@ func (e *Entry) Failed() string {
 	return ""
 }
 
-// Usable says why the entry cannot be used for a device fit; "" when it can, as far as the entry alone tells. Cells also
-// looks at what ran beside it.
+// Usable says why the entry cannot be used for a device fit; "" when it can, as far as the entry
+// alone tells. Cells also looks at what ran beside it.
 func (e *Entry) Usable() string {
 	if e.Direction != "read" && e.Direction != "mixed" {
 		return "it is a " + e.Direction + "; a fit needs rw=randread"
@@ -178,7 +186,8 @@ func (e *Entry) workload() string {
 }
 
 // wantOptions is the remedy where options are missing.
-const wantOptions = "fio 2.17 and later list the options of their jobs, save for some jobs of a client with group_reporting"
+const wantOptions = "fio 2.17 and later list the options of their jobs, save for some jobs of a " +
+	"client with group_reporting"
 
 // limiting are the options that hold a job below what the device gives.
 var limiting = []string{"rate", "rate_iops", "thinktime", "latency_target"}

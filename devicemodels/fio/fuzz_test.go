@@ -24,13 +24,16 @@ func FuzzParse(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	f.Add([]byte(`{"jobs": [{"read": {"iops": -nan, "clat_ns": {"mean": 1e308, "bins": {"1e9": 3}}}}]}`))
+	f.Add(
+		[]byte(
+			`{"jobs": [{"read": {"iops": -nan, "clat_ns": {"mean": 1e308, "bins": {"1e9": 3}}}}]}`))
 	f.Add([]byte("<h> note\n<h> {\"client_stats\": [{\"jobname\": \"All clients\"}, {}]}"))
 	f.Add([]byte(statusReport(101, 1, 10) + statusReport(102, 2, 20)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := Parse("x", data)
 		again, errAgain := Parse("x", data)
-		if (err == nil) != (errAgain == nil) || err != nil && err.Error() != errAgain.Error() || !reflect.DeepEqual(file, again) {
+		if (err == nil) != (errAgain == nil) || err != nil && err.Error() != errAgain.Error() ||
+			!reflect.DeepEqual(file, again) {
 			t.Fatalf("two results of the same bytes: %+v %v, %+v %v", file, err, again, errAgain)
 		}
 		if err != nil {
@@ -41,7 +44,8 @@ func FuzzParse(f *testing.F) {
 		}
 		cells, leftOut := Cells([]*File{file})
 		checkCells(t, file, cells, leftOut)
-		if moreCells, moreLeft := Cells([]*File{file}); !reflect.DeepEqual(cells, moreCells) || !reflect.DeepEqual(leftOut, moreLeft) {
+		if moreCells, moreLeft := Cells([]*File{file}); !reflect.DeepEqual(cells, moreCells) ||
+			!reflect.DeepEqual(leftOut, moreLeft) {
 			t.Fatal("two results of the same file")
 		}
 	})
@@ -50,23 +54,32 @@ func FuzzParse(f *testing.F) {
 // checkEntry is invariant 2 of the package.
 func checkEntry(t *testing.T, e *Entry) {
 	t.Helper()
-	for _, n := range []*int64{e.Short, e.Dropped, e.IOs, (*int64)(e.Bytes), (*int64)(e.Bandwidth)} {
+	for _, n := range []*int64{e.Short, e.Dropped, e.IOs, (*int64)(e.Bytes),
+		(*int64)(e.Bandwidth)} {
 		if n != nil && *n < 0 {
 			t.Fatalf("negative: %+v", e)
 		}
 	}
-	if e.IOPS != nil && !(*e.IOPS >= 0 && *e.IOPS <= math.MaxFloat64) || e.Runtime != nil && *e.Runtime <= 0 || e.Block != nil && *e.Block <= 0 {
+	if e.IOPS != nil && !(*e.IOPS >= 0 && *e.IOPS <= math.MaxFloat64) || e.Runtime != nil &&
+		*e.Runtime <= 0 || e.Block != nil && *e.Block <= 0 {
 		t.Fatalf("out of range: %+v", e)
 	}
 	if e.Depth != nil && *e.Depth < 1 || e.Jobs != nil && *e.Jobs < 1 {
 		t.Fatalf("out of range: %+v", e)
 	}
 	for _, l := range []*Latency{&e.Submit, &e.Complete, &e.Total} {
-		if l.Mean != nil && *l.Mean <= 0 || l.Mean == nil && (l.Percentiles != nil || l.Bins != nil) {
+		if l.Mean != nil && *l.Mean <= 0 || l.Mean == nil && (l.Percentiles != nil ||
+			l.Bins != nil) {
 			t.Fatalf("latency %+v", l)
 		}
-		rising := slices.IsSortedFunc(l.Percentiles, func(a, b Percentile) int { return compare(a.P, b.P) }) &&
-			slices.IsSortedFunc(l.Bins, func(a, b Bin) int { return compare(float64(a.At), float64(b.At)) })
+		rising := slices.IsSortedFunc(l.Percentiles, func(a, b Percentile) int {
+			return compare(a.P,
+				b.P)
+		}) &&
+			slices.IsSortedFunc(l.Bins, func(a, b Bin) int {
+				return compare(float64(a.At),
+					float64(b.At))
+			})
 		if !rising {
 			t.Fatalf("not sorted: %+v", l)
 		}
@@ -98,7 +111,8 @@ func checkCells(t *testing.T, f *File, cells []Cell, leftOut []LeftOut) {
 	t.Helper()
 	seen := map[*Entry]int{}
 	for _, c := range cells {
-		if c.Chunk <= 0 || c.Depth < 1 || c.Threads < 1 || c.Rate <= 0 || c.Engine == "" || c.IOs != nil && *c.IOs <= 0 {
+		if c.Chunk <= 0 || c.Depth < 1 || c.Threads < 1 || c.Rate <= 0 || c.Engine == "" ||
+			c.IOs != nil && *c.IOs <= 0 {
 			t.Fatalf("%+v", c)
 		}
 		for _, v := range []*units.Nanos{c.LatMean, c.P50, c.P99} {

@@ -17,8 +17,8 @@ import (
 // ErrGrid is wrapped by every error about a grid that fio could not run.
 var ErrGrid = errors.New("not a grid that fio can run")
 
-// Grid is what a job file measures: every chunk size at every depth with every engine, and one cell of them repeatedly, so
-// that drift is seen.
+// Grid is what a job file measures: every chunk size at every depth with every engine, and one cell
+// of them repeatedly, so that drift is seen.
 type Grid struct {
 	File    string      // that is read: a regular file, or a block device
 	Size    units.Bytes // of the file, or of the part of the device that is read
@@ -34,7 +34,8 @@ type Grid struct {
 func DefaultGrid(file string) Grid {
 	return Grid{
 		File: file, Size: 8 * units.GiB,
-		Chunks:  []units.Bytes{4 * units.KiB, 16 * units.KiB, 64 * units.KiB, 256 * units.KiB, units.MiB},
+		Chunks: []units.Bytes{4 * units.KiB, 16 * units.KiB, 64 * units.KiB, 256 * units.KiB,
+			units.MiB},
 		Depths:  []int{1, 4, 16, 64, 256},
 		Engines: []string{"io_uring", "psync"},
 		Runtime: 4 * units.Second, Ramp: units.Second, Seed: rng.DefaultSeed,
@@ -60,9 +61,10 @@ type plan struct {
 	depth  int
 }
 
-// WriteJob writes a job file for fio 3 or later. Its jobs only read, one after the other (stonewall), in an order drawn
-// from the seed, so that a drift of the device is not taken for an effect of size or depth. The comment at its head has the
-// commands to run. Errors wrap ErrGrid or are those of w.
+// WriteJob writes a job file for fio 3 or later. Its jobs only read, one after the other
+// (stonewall), in an order drawn from the seed, so that a drift of the device is not taken for an
+// effect of size or depth. The comment at its head has the commands to run. Errors wrap ErrGrid or
+// are those of w.
 func WriteJob(w io.Writer, g Grid) error {
 	if err := g.check(); err != nil {
 		return fmt.Errorf("fio: job file: %w: %w", err, ErrGrid)
@@ -70,15 +72,18 @@ func WriteJob(w io.Writer, g Grid) error {
 	plans := g.plans()
 	out := bufio.NewWriter(w)
 	g.head(out, len(plans))
-	fmt.Fprintf(out, "\n[global]\nfilename=%s\nsize=%d\nrw=randread\ndirect=1\nnorandommap=0\nrandseed=%d\n", escaped(g.File), g.Size, g.Seed)
-	fmt.Fprintf(out, "time_based=1\nruntime=%dms\nramp_time=%dms\n", millis(g.Runtime), millis(g.Ramp))
+	fmt.Fprintf(out, "\n[global]\nfilename=%s\nsize=%d\nrw=randread\ndirect=1\nnorandommap=0\n"+
+		"randseed=%d\n", escaped(g.File), g.Size, g.Seed)
+	fmt.Fprintf(out, "time_based=1\nruntime=%dms\nramp_time=%dms\n", millis(g.Runtime),
+		millis(g.Ramp))
 	fmt.Fprintf(out, "thread=1\ngroup_reporting=1\nlat_percentiles=1\n")
 	for _, p := range plans {
 		inFlight := "iodepth=%d\nnumjobs=1"
 		if synchronous[p.engine] {
 			inFlight = "iodepth=1\nnumjobs=%d"
 		}
-		fmt.Fprintf(out, "\n[%s]\nstonewall\nioengine=%s\nbs=%d\n"+inFlight+"\n", p.name, p.engine, p.chunk, p.depth)
+		fmt.Fprintf(out, "\n[%s]\nstonewall\nioengine=%s\nbs=%d\n"+inFlight+"\n", p.name, p.engine,
+			p.chunk, p.depth)
 	}
 	return out.Flush()
 }
@@ -86,19 +91,25 @@ func WriteJob(w io.Writer, g Grid) error {
 // head writes the comment: what the file does, how long it takes, what to run.
 func (g *Grid) head(w io.Writer, jobs int) {
 	minutes := float64(jobs) * (g.Runtime + g.Ramp).Seconds() / 60
-	fmt.Fprintf(w, "# Random reads for a device model: %d jobs, about %.2g minutes.\n#\n", jobs, minutes)
+	fmt.Fprintf(w, "# Random reads for a device model: %d jobs, about %.2g minutes.\n#\n", jobs,
+		minutes)
 	name := quoted(g.File)
 	if strings.HasPrefix(g.File, "/dev/") {
-		fmt.Fprintf(w, "# The first %v of %s should hold data: a drive answers reads of blocks that were never written, or that\n"+
-			"# were trimmed, without touching its flash. This file writes nothing.\n#\n", g.Size, g.File)
+		fmt.Fprintf(w, "# The first %v of %s should hold data: a drive answers reads of blocks "+
+			"that were never written, or that\n"+
+			"# were trimmed, without touching its flash. This file writes nothing.\n#\n", g.Size,
+			g.File)
 	} else {
-		fmt.Fprintf(w, "# 1. Once, fill the file with data; reads of holes touch no flash. This WRITES to the file:\n#\n"+
-			"#      fio --name=fill --filename=%s --size=%d --rw=write --bs=1m --direct=1 --refill_buffers --end_fsync=1\n#\n# 2. ", name, g.Size)
+		fmt.Fprintf(w, "# 1. Once, fill the file with data; reads of holes touch no flash. This "+
+			"WRITES to the file:\n#\n"+
+			"#      fio --name=fill --filename=%s --size=%d --rw=write --bs=1m --direct=1 "+
+			"--refill_buffers --end_fsync=1\n#\n# 2. ", name, g.Size)
 	}
 	if strings.HasPrefix(g.File, "/dev/") {
 		fmt.Fprint(w, "# ")
 	}
-	fmt.Fprint(w, "Measure, with nothing else running. This only reads, and --readonly makes fio refuse anything else:\n#\n"+
+	fmt.Fprint(w, "Measure, with nothing else running. This only reads, and --readonly makes "+
+		"fio refuse anything else:\n#\n"+
 		"#      fio --readonly --output-format=json+ --output=device.json device.fio\n#\n"+
 		"# Then look at what was measured:\n#\n#      windrow device import-fio device.json\n")
 }
@@ -109,11 +120,13 @@ func (g *Grid) plans() []plan {
 	for _, engine := range unique(g.Engines) {
 		for _, chunk := range unique(g.Chunks) {
 			for _, depth := range unique(g.Depths) {
-				cells = append(cells, plan{fmt.Sprintf("%s-%d-d%d", engine, chunk, depth), engine, chunk, depth})
+				cells = append(cells, plan{fmt.Sprintf("%s-%d-d%d", engine, chunk, depth), engine,
+					chunk, depth})
 			}
 		}
 	}
-	reference := plan{engine: g.Engines[0], chunk: closest(g.Chunks, referenceChunk), depth: closest(g.Depths, referenceDepth)}
+	reference := plan{engine: g.Engines[0], chunk: closest(g.Chunks, referenceChunk),
+		depth: closest(g.Depths, referenceDepth)}
 	r := rng.Stream(g.Seed, "devicemodels/fio/order")
 	r.Shuffle(len(cells), func(i, k int) { cells[i], cells[k] = cells[k], cells[i] })
 	var all []plan
@@ -136,18 +149,22 @@ func (g *Grid) check() error {
 	switch {
 	case g.File == "":
 		return errors.New("no file to read")
-	case strings.ContainsFunc(g.File, unicode.IsControl) || strings.Contains(g.File, "$") || strings.TrimSpace(g.File) != g.File:
-		return fmt.Errorf("file %q: fio cannot be given a name with control characters, with $ or with blanks at its ends", g.File)
+	case strings.ContainsFunc(g.File, unicode.IsControl) || strings.Contains(g.File, "$") ||
+		strings.TrimSpace(g.File) != g.File:
+		return fmt.Errorf("file %q: fio cannot be given a name with control characters, with $ "+
+			"or with blanks at its ends", g.File)
 	case len(g.Chunks) == 0 || len(g.Depths) == 0 || len(g.Engines) == 0:
 		return errors.New("it has no chunks, no depths or no engines")
 	case slices.Min(g.Chunks) < 512 || slices.Max(g.Chunks) > units.GiB:
-		return fmt.Errorf("chunks must be from 512 B to 1 GiB, not %v to %v", slices.Min(g.Chunks), slices.Max(g.Chunks))
+		return fmt.Errorf("chunks must be from 512 B to 1 GiB, not %v to %v", slices.Min(g.Chunks),
+			slices.Max(g.Chunks))
 	case slices.Min(g.Depths) < 1:
 		return fmt.Errorf("depth %d: it must be 1 or more", slices.Min(g.Depths))
 	case g.Size < slices.Max(g.Chunks):
 		return fmt.Errorf("a file of %v holds no chunk of %v", g.Size, slices.Max(g.Chunks))
 	case g.Runtime < units.Millisecond || g.Ramp < 0:
-		return fmt.Errorf("runtime %v and ramp %v: a cell needs a millisecond or more", g.Runtime, g.Ramp)
+		return fmt.Errorf("runtime %v and ramp %v: a cell needs a millisecond or more", g.Runtime,
+			g.Ramp)
 	}
 	for _, c := range g.Chunks {
 		if c%512 != 0 {
@@ -156,7 +173,8 @@ func (g *Grid) check() error {
 	}
 	for _, e := range g.Engines {
 		if !synchronous[e] && !asynchronous[e] || e == "mmap" {
-			return fmt.Errorf("engine %q: it must be one of fio's that read a device directly: io_uring, libaio, psync, …", e)
+			return fmt.Errorf("engine %q: it must be one of fio's that read a device directly: "+
+				"io_uring, libaio, psync, …", e)
 		}
 	}
 	jobs := 0
@@ -169,7 +187,8 @@ func (g *Grid) check() error {
 		}
 	}
 	if jobs > fioMaxJobs {
-		return fmt.Errorf("%d jobs, but fio runs at most %d: with a synchronous engine every request in flight is one; "+
+		return fmt.Errorf("%d jobs, but fio runs at most %d: with a synchronous engine every "+
+			"request in flight is one; "+
 			"ask for fewer depths or chunks, or write one job file per engine", jobs, fioMaxJobs)
 	}
 	return nil
@@ -193,7 +212,9 @@ func quoted(name string) string {
 func millis(t units.Nanos) int64 { return int64(t / units.Millisecond) }
 
 // unique returns the values in rising order, each once.
-func unique[T cmp.Ordered](list []T) []T { return slices.Compact(slices.Sorted(slices.Values(list))) }
+func unique[T cmp.Ordered](list []T) []T {
+	return slices.Compact(slices.Sorted(slices.Values(list)))
+}
 
 // closest returns the value nearest to want as a ratio; the smaller one of two.
 func closest[T units.Bytes | int](list []T, want T) T {

@@ -14,8 +14,10 @@ import (
 )
 
 func smallGrid() Grid {
-	return Grid{File: "/data/a b:c.bin", Size: 64 * units.MiB, Chunks: []units.Bytes{4096, 65536, 16384}, Depths: []int{1, 16, 4},
-		Engines: []string{"io_uring", "psync", "libaio"}, Runtime: units.Second, Ramp: 100 * units.Millisecond, Seed: 7}
+	return Grid{File: "/data/a b:c.bin", Size: 64 * units.MiB, Chunks: []units.Bytes{4096, 65536,
+		16384}, Depths: []int{1, 16, 4},
+		Engines: []string{"io_uring", "psync", "libaio"}, Runtime: units.Second, Ramp: 100 *
+			units.Millisecond, Seed: 7}
 }
 
 func jobFile(t *testing.T, g Grid) string {
@@ -70,13 +72,17 @@ func pretend(t *testing.T, text string) string {
 		if _, wall := s.options["stonewall"]; wall {
 			group++
 		}
-		bs, depth, n := atoi(t, s.options["bs"]), atoi(t, s.options["iodepth"]), atoi(t, s.options["numjobs"])
+		bs, depth, n := atoi(t, s.options["bs"]), atoi(t, s.options["iodepth"]),
+			atoi(t, s.options["numjobs"])
 		const iops = 1000
-		jobs = append(jobs, fmt.Sprintf(`{"jobname": %q, "groupid": %d, "error": 0, "job options": %s, "read": {"total_ios": %d, "io_bytes": %d, "io_kbytes": 1,
+		jobs = append(jobs, fmt.Sprintf(
+			`{"jobname": %q, "groupid": %d, "error": 0, "job options": %s, "read": {"total_ios": %d, "io_bytes": %d, "io_kbytes": 1,
 			"bw_bytes": %d, "iops": %d, "runtime": 1000, "lat_ns": {"mean": %d, "N": %d}}}`,
-			s.name, group, object(s.options), iops, iops*bs, iops*bs, iops, depth*n*1_000_000, iops))
+			s.name, group, object(s.options), iops, iops*bs, iops*bs, iops, depth*n*1_000_000,
+			iops))
 	}
-	return fmt.Sprintf(`{"fio version": "fio-3.33", "global options": %s, "jobs": [%s]}`, object(list[0].options), strings.Join(jobs, ","))
+	return fmt.Sprintf(`{"fio version": "fio-3.33", "global options": %s, "jobs": [%s]}`,
+		object(list[0].options), strings.Join(jobs, ","))
 }
 
 func atoi(t *testing.T, s string) int {
@@ -88,7 +94,8 @@ func atoi(t *testing.T, s string) int {
 	return n
 }
 
-// TestJobFileGivesItsGrid: what fio reports of the job file is the grid, every cell once, and the reference cell repeatedly.
+// TestJobFileGivesItsGrid: what fio reports of the job file is the grid, every cell once, and the
+// reference cell repeatedly.
 func TestJobFileGivesItsGrid(t *testing.T) {
 	for _, g := range []Grid{smallGrid(), DefaultGrid("/dev/nvme0n1")} {
 		cells, left := Cells([]*File{parse(t, pretend(t, jobFile(t, g)))})
@@ -140,7 +147,8 @@ func TestJobFileOnlyReads(t *testing.T) {
 	text := jobFile(t, smallGrid())
 	list := sections(t, text)
 	g := list[0].options
-	for name, want := range map[string]string{"rw": "randread", "direct": "1", "size": "67108864", "filename": `/data/a b\:c.bin`, "runtime": "1000ms", "ramp_time": "100ms",
+	for name, want := range map[string]string{"rw": "randread", "direct": "1", "size": "67108864",
+		"filename": `/data/a b\:c.bin`, "runtime": "1000ms", "ramp_time": "100ms",
 		"randseed": "7", "group_reporting": "1", "time_based": "1", "norandommap": "0"} {
 		if g[name] != want {
 			t.Errorf("%s=%s, want %s", name, g[name], want)
@@ -152,11 +160,13 @@ func TestJobFileOnlyReads(t *testing.T) {
 			t.Errorf("[%s] %v", s.name, s.options)
 		}
 		names[s.name] = true
-		if s.options["ioengine"] == "psync" && s.options["iodepth"] != "1" || s.options["ioengine"] != "psync" && s.options["numjobs"] != "1" {
+		if s.options["ioengine"] == "psync" && s.options["iodepth"] != "1" ||
+			s.options["ioengine"] != "psync" && s.options["numjobs"] != "1" {
 			t.Errorf("[%s] %v", s.name, s.options)
 		}
 	}
-	for _, want := range []string{"--readonly", "--output-format=json+", "WRITES", `--filename='/data/a b\:c.bin' --size=67108864`} {
+	for _, want := range []string{"--readonly", "--output-format=json+", "WRITES",
+		`--filename='/data/a b\:c.bin' --size=67108864`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the comment does not say %s", want)
 		}
@@ -211,7 +221,8 @@ func TestGridsThatFioCannotRun(t *testing.T) {
 		g := smallGrid()
 		change(&g)
 		var b strings.Builder
-		if err := WriteJob(&b, g); !errors.Is(err, ErrGrid) || !strings.Contains(err.Error(), want) || b.Len() != 0 {
+		if err := WriteJob(&b, g); !errors.Is(err, ErrGrid) || !strings.Contains(err.Error(),
+			want) || b.Len() != 0 {
 			t.Errorf("want %q: %v, %d bytes written", want, err, b.Len())
 		}
 	}
@@ -228,7 +239,8 @@ func TestFioTakesTheJobFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(jobFile(t, g)), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := exec.Command(program, "--parse-only", "--readonly", path).CombinedOutput(); err != nil || strings.Contains(string(out), "fio:") {
+		if out, err := exec.Command(program, "--parse-only", "--readonly",
+			path).CombinedOutput(); err != nil || strings.Contains(string(out), "fio:") {
 			t.Errorf("%v\n%s", err, out)
 		}
 	}

@@ -11,12 +11,13 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// options are the options of a job as fio lists them: those of the job over those of [global]. Options that take no value,
-// such as stonewall and group_reporting, are not listed.
+// options are the options of a job as fio lists them: those of the job over those of [global].
+// Options that take no value, such as stonewall and group_reporting, are not listed.
 type options map[string]string
 
 // aliases are other names of the options that are read here.
-var aliases = map[string]string{"blocksize": "bs", "readwrite": "rw", "blocksize_range": "bsrange", "blocksize_split": "bssplit"}
+var aliases = map[string]string{"blocksize": "bs", "readwrite": "rw", "blocksize_range": "bsrange",
+	"blocksize_split": "bssplit"}
 
 // merged returns the options of a job over the global ones.
 func merged(global, job map[string]text) options {
@@ -71,8 +72,9 @@ func (o options) kilo() uint64 {
 // defaultBlock is fio's block size where none is given.
 const defaultBlock = 4 * units.KiB
 
-// block returns the size of the job's requests in a direction. mean is the measured bytes per request, 0 when unknown: it
-// decides where fio's documentation and fio disagree. The warning says why the size is nil or doubtful.
+// block returns the size of the job's requests in a direction. mean is the measured bytes per
+// request, 0 when unknown: it decides where fio's documentation and fio disagree. The warning says
+// why the size is nil or doubtful.
 func (o options) block(direction string, mean float64) (b *units.Bytes, warning string) {
 	for _, name := range []string{"bsrange", "bssplit"} {
 		if v := o[name]; v != "" {
@@ -86,8 +88,10 @@ func (o options) block(direction string, mean float64) (b *units.Bytes, warning 
 	if given == "" {
 		return nil, "bs is no size"
 	}
-	parts := strings.Split(given, ",") // of reads, writes, trims; the last one given is that of the others
-	part := parts[min(max(slices.Index([]string{"read", "write", "trim"}, direction), 0), len(parts)-1)]
+	// of reads, writes, trims; the last one given is that of the others
+	parts := strings.Split(given, ",")
+	part := parts[min(max(slices.Index([]string{"read", "write", "trim"}, direction), 0),
+		len(parts)-1)]
 	if part == "" {
 		return ptr(defaultBlock), ""
 	}
@@ -101,20 +105,24 @@ func (o options) block(direction string, mean float64) (b *units.Bytes, warning 
 	if !strings.HasSuffix(strings.ToLower(part), "i") {
 		return ptr(units.Bytes(v)), ""
 	}
-	// The documentation has "1mi" as 1,000,000, and so do we without a measurement; fio 3.33 takes it for "1m".
+	// The documentation has "1mi" as 1,000,000, and so do we without a measurement; fio 3.33 takes
+	// it for "1m".
 	documented, ok := size(part+"b", o.kilo())
 	if !ok || documented < 1 || documented > math.MaxInt64 {
 		return nil, fmt.Sprintf("bs=%s is no size", given)
 	}
 	if near(mean, float64(v)) {
-		return ptr(units.Bytes(v)), fmt.Sprintf("bs=%s is taken as %d bytes, which is what the requests had; fio's documentation says %d", given, v, documented)
+		return ptr(units.Bytes(v)), fmt.Sprintf("bs=%s is taken as %d bytes, which is what the "+
+			"requests had; fio's documentation says %d", given, v, documented)
 	}
-	return ptr(units.Bytes(documented)), fmt.Sprintf("bs=%s is taken as %d bytes, as fio's documentation has it", given, documented)
+	return ptr(units.Bytes(documented)),
+		fmt.Sprintf("bs=%s is taken as %d bytes, as fio's documentation has it", given, documented)
 }
 
-// size reads a number with a suffix by fio's rule: k, m, g, t, p and kb, mb, … multiply by powers of kilo, which is 1024
-// unless kb_base is 1000; kib, mib, … by powers of the other of the two. What follows a known suffix is ignored, as fio does.
-// Source: HOWTO of fio, "kb_base"; checked with fio 3.33.
+// size reads a number with a suffix by fio's rule: k, m, g, t, p and kb, mb, … multiply by powers
+// of kilo, which is 1024 unless kb_base is 1000; kib, mib, … by powers of the other of the two.
+// What follows a known suffix is ignored, as fio does. Source: HOWTO of fio, "kb_base"; checked
+// with fio 3.33.
 func size(s string, kilo uint64) (v uint64, ok bool) {
 	s = strings.ToLower(strings.TrimSpace(s))
 	base, digits := 10, "0123456789"
@@ -147,7 +155,8 @@ func size(s string, kilo uint64) (v uint64, ok bool) {
 	return v, true
 }
 
-// near says whether a measured number is within 1 % of what it should be; false when it is unknown (0).
+// near says whether a measured number is within 1 % of what it should be; false when it is unknown
+// (0).
 func near(measured, want float64) bool { return math.Abs(measured-want) <= 0.01*want }
 
 func ptr[T any](v T) *T { return &v }

@@ -19,7 +19,8 @@ const MaxBytes = 256 * units.MiB
 // maxTries bounds how many lines that begin with a brace are tried as the start of the JSON.
 const maxTries = 16
 
-// Read reads one output of fio, at most MaxBytes of it. Errors are those of the file system, or wrap ErrFormat.
+// Read reads one output of fio, at most MaxBytes of it. Errors are those of the file system, or
+// wrap ErrFormat.
 func Read(path string) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -36,8 +37,8 @@ func Read(path string) (*File, error) {
 	return Parse(path, data.Bytes())
 }
 
-// Parse reads one output of fio: JSON with any text around it, which becomes warnings and errors of the File. name is
-// used in messages and as the Entries' File. Errors wrap ErrFormat.
+// Parse reads one output of fio: JSON with any text around it, which becomes warnings and errors of
+// the File. name is used in messages and as the Entries' File. Errors wrap ErrFormat.
 func Parse(name string, data []byte) (*File, error) {
 	fail := func(format string, args ...any) (*File, error) {
 		return nil, fmt.Errorf("fio: %s: %s: %w", name, fmt.Sprintf(format, args...), ErrFormat)
@@ -46,7 +47,8 @@ func Parse(name string, data []byte) (*File, error) {
 		return fail("is larger than %v", MaxBytes)
 	}
 	if bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff}) {
-		return fail("is UTF-16, as PowerShell redirects; let fio write the file itself with --output=FILE")
+		return fail("is UTF-16, as PowerShell redirects; let fio write the file itself with " +
+			"--output=FILE")
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	found, around, err := find(data)
@@ -61,7 +63,8 @@ func Parse(name string, data []byte) (*File, error) {
 		if lines := quotable(data); len(lines) > 0 {
 			said = fmt.Sprintf(" (it says %s)", quote(lines[0].text))
 		}
-		return fail("holds no JSON object of fio%s; run fio with --output-format=json+ --output=FILE", said)
+		return fail("holds no JSON object of fio%s; run fio with --output-format=json+ "+
+			"--output=FILE", said)
 	}
 	f := &File{Name: name}
 	f.addNoise(around)
@@ -75,8 +78,8 @@ type around struct {
 	text  []byte
 }
 
-// find returns the JSON objects of fio that begin at the start of a line, and the text around them. The error says why
-// what looked like one is none.
+// find returns the JSON objects of fio that begin at the start of a line, and the text around them.
+// The error says why what looked like one is none.
 func find(data []byte) (found []document, texts []around, firstErr error) {
 	where, from := "before", 0
 	for at, tries := 0, 0; at < len(data) && tries < maxTries; {
@@ -123,8 +126,8 @@ func parseDocument(data []byte) (document, int, error) {
 	return d, size, err
 }
 
-// withoutNaN returns data with the nan and inf that C prints, and JSON does not know, as empty strings of the same length; nil
-// when there are none.
+// withoutNaN returns data with the nan and inf that C prints, and JSON does not know, as empty
+// strings of the same length; nil when there are none.
 func withoutNaN(data []byte) []byte {
 	var clean []byte
 	quoted := false
@@ -188,7 +191,8 @@ func quotable(text []byte) []line {
 	return lines
 }
 
-// saysError tells a report of an error from fio's normal text, which has "err= 0" and "errors: total=0" in it.
+// saysError tells a report of an error from fio's normal text, which has "err= 0" and "errors:
+// total=0" in it.
 func saysError(s string) bool {
 	s = strings.ToLower(s)
 	for _, fine := range []string{"err= 0", "err=0", "error=0", "errors=0"} {
@@ -197,7 +201,8 @@ func saysError(s string) bool {
 	if strings.HasPrefix(s, "errors") && strings.Contains(s, "total=0") {
 		return false
 	}
-	return strings.Contains(s, "error") || strings.Contains(s, "err=") || strings.Contains(s, "fio:") && strings.Contains(s, "failed")
+	return strings.Contains(s, "error") || strings.Contains(s, "err=") ||
+		strings.Contains(s, "fio:") && strings.Contains(s, "failed")
 }
 
 func quote(s string) string {
@@ -207,7 +212,8 @@ func quote(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// addNoise turns the text around the JSON into errors and warnings. Every error is quoted, of the rest the first line.
+// addNoise turns the text around the JSON into errors and warnings. Every error is quoted, of the
+// rest the first line.
 func (f *File) addNoise(texts []around) {
 	const most = 20 // errors that are quoted
 	for _, part := range texts {
@@ -236,7 +242,8 @@ func (f *File) warn(format string, args ...any) {
 	f.Warnings = append(f.Warnings, fmt.Sprintf(format, args...))
 }
 
-// addDocuments adds the entries of all JSON objects but those that a later one repeats with newer numbers.
+// addDocuments adds the entries of all JSON objects but those that a later one repeats with newer
+// numbers.
 func (f *File) addDocuments(found []document) {
 	old := 0
 	var traits traits
@@ -271,7 +278,8 @@ func (f *File) addDocuments(found []document) {
 // allClients is the name of the entry in which a client adds up those of its servers.
 const allClients = "All clients"
 
-// continues says whether d is a later report of the same run as before: the same jobs of a fio that started at the same time.
+// continues says whether d is a later report of the same run as before: the same jobs of a fio that
+// started at the same time.
 func (d *document) continues(before *document) bool {
 	same := func(a, b jobs) bool {
 		if len(a) != len(b) {
@@ -284,10 +292,12 @@ func (d *document) continues(before *document) bool {
 		}
 		return true
 	}
-	const rounding = 2 // seconds: the timestamp and the time since the start are both cut to seconds
+	// seconds: the timestamp and the time since the start are both cut to seconds
+	const rounding = 2
 	started, known := d.start()
 	startedBefore, knownBefore := before.start()
-	return known && knownBefore && math.Abs(started-startedBefore) <= rounding && same(d.Jobs, before.Jobs) && same(d.Clients, before.Clients)
+	return known && knownBefore && math.Abs(started-startedBefore) <= rounding &&
+		same(d.Jobs, before.Jobs) && same(d.Clients, before.Clients)
 }
 
 // start is when fio started, in seconds since 1970.

@@ -38,7 +38,8 @@ func parse(t *testing.T, text string) *File {
 
 func TestExpected(t *testing.T) { checkExpected(t, "testdata", 14) }
 
-// TestSamples compares outputs of fio 2.1.4 to 3.33, where they are at hand, with what an independent script read from them.
+// TestSamples compares outputs of fio 2.1.4 to 3.33, where they are at hand, with what an
+// independent script read from them.
 func TestSamples(t *testing.T) {
 	checkExpected(t, reference.Path(t, "fio"), 19)
 }
@@ -87,7 +88,8 @@ func checkExpected(t *testing.T, dir string, rows int) {
 	}
 }
 
-// checkRow compares one row with its entry. A mean of 0.0 is what fio prints where it measured nothing: here that is nil.
+// checkRow compares one row with its entry. A mean of 0.0 is what fio prints where it measured
+// nothing: here that is nil.
 func checkRow(t *testing.T, row map[string]string, f *File) {
 	t.Helper()
 	index, err := strconv.Atoi(row["entry_index"])
@@ -95,7 +97,10 @@ func checkRow(t *testing.T, row map[string]string, f *File) {
 		t.Fatal(err)
 	}
 	e := f.Entries[index]
-	thousandths := func(v float64) string { return strconv.FormatFloat(math.Round(v*1e3)/1e3, 'f', -1, 64) }
+	thousandths := func(v float64) string {
+		return strconv.FormatFloat(math.Round(v*1e3)/1e3, 'f',
+			-1, 64)
+	}
 	micros := func(v *units.Nanos) string {
 		if v == nil {
 			return ""
@@ -107,8 +112,10 @@ func checkRow(t *testing.T, row map[string]string, f *File) {
 		note = fmt.Sprintf("error %d", e.Error)
 	}
 	got := map[string]string{
-		"fio_version": f.Version, "jobname": e.Job, "direction": e.Direction, "rw": e.RW, "note": note,
-		"bs": show(e.Block), "iodepth": show(e.Depth), "numjobs": show(e.Jobs), "total_ios": show(e.IOs), "bytes": show(e.Bytes),
+		"fio_version": f.Version, "jobname": e.Job, "direction": e.Direction, "rw": e.RW,
+		"note": note,
+		"bs":   show(e.Block), "iodepth": show(e.Depth), "numjobs": show(e.Jobs),
+		"total_ios": show(e.IOs), "bytes": show(e.Bytes),
 		"iops": thousandths(*e.IOPS), "bw_KiBps": strconv.FormatInt(int64(*e.Bandwidth)/1024, 10),
 		"lat_mean_us": micros(e.Total.Mean), "clat_p50_us": micros(e.Complete.Percentile(50)),
 	}
@@ -155,13 +162,15 @@ func TestRefusals(t *testing.T) {
 		"{\"jobs\": [{\"jobname\": \"a\",": "cut off",
 		"{\"jobs\": [,]}":                  "byte 0",
 		"\xff\xfe{\x00":                    "UTF-16",
-		"{\"jobs\":[{\"job options\":{" + strings.Repeat(`"a":1,`, maxKeys) + `"b":1}}]}`: "more than",
+		"{\"jobs\":[{\"job options\":{" + strings.Repeat(`"a":1,`, maxKeys) +
+			`"b":1}}]}`: "more than",
 		"  {\"jobs\": []}":                                    "no JSON object",
 		strings.Repeat("{\"a\":[\n", 20_000):                  "cannot be read",
 		strings.Repeat("{\"jobs\":", 2000000):                 "cannot be read",
 		"{\"jobs\":[" + strings.Repeat("0,", maxJobs) + "0]}": "more than",
 	} {
-		if _, err := Parse("x", []byte(text)); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), want) {
+		if _, err := Parse("x", []byte(text)); !errors.Is(err, ErrFormat) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%.30q: %v, want %q", text, err, want)
 		}
 	}
@@ -172,39 +181,48 @@ func TestRefusals(t *testing.T) {
 
 // TestOddValues: one odd field costs that field, not the file and not a panic.
 func TestOddValues(t *testing.T) {
-	f := parse(t, "\xef\xbb\xbf"+`{"fio version": 3.33, "jobs": [{"jobname": ["x"], "groupid": "7", "error": null, "job options": {"iodepth": 4, "numjobs": "many", "bs": {}},
+	f := parse(t,
+		"\xef\xbb\xbf"+`{"fio version": 3.33, "jobs": [{"jobname": ["x"], "groupid": "7", "error": null, "job options": {"iodepth": 4, "numjobs": "many", "bs": {}},
 		"read": {"total_ios": -5, "io_bytes": "4096", "io_kbytes": 4, "iops": nan, "bw": -inf, "bw_bytes": 1e300, "runtime": [1],
 			"clat_ns": {"mean": 5, "N": 1, "percentile": {"50.0": -nan, "99.0": 7, "101.0": 8, "-1": 9, "0.00": 0, "x": 1}, "bins": [1]}, "lat_ns": 3}, "write": 5}]}`)
 	e := f.Entries[0]
-	if f.Version != "3.33" || e.Job != "" || e.Group != 7 || e.Error != 0 || *e.Depth != 4 || e.Jobs != nil || e.Block != nil {
+	if f.Version != "3.33" || e.Job != "" || e.Group != 7 || e.Error != 0 || *e.Depth != 4 ||
+		e.Jobs != nil || e.Block != nil {
 		t.Errorf("%+v", e)
 	}
-	if e.IOs != nil || *e.Bytes != 4096 || e.IOPS != nil || e.Bandwidth != nil || e.Runtime != nil || e.Total.Mean != nil {
+	if e.IOs != nil || *e.Bytes != 4096 || e.IOPS != nil || e.Bandwidth != nil ||
+		e.Runtime != nil || e.Total.Mean != nil {
 		t.Errorf("%+v", e)
 	}
-	if want := (Latency{Mean: ptr(units.Nanos(5)), Samples: ptr(int64(1)), Percentiles: []Percentile{{99, 7}}}); !reflect.DeepEqual(e.Complete, want) {
+	if want := (Latency{Mean: ptr(units.Nanos(5)), Samples: ptr(int64(1)),
+		Percentiles: []Percentile{{99, 7}}}); !reflect.DeepEqual(e.Complete, want) {
 		t.Errorf("clat %+v", e.Complete)
 	}
-	if len(e.Warnings) != 2 || !strings.Contains(e.Usable(), "rw") { // numjobs is no number, bs is no size
+	// numjobs is no number, bs is no size
+	if len(e.Warnings) != 2 || !strings.Contains(e.Usable(), "rw") {
 		t.Errorf("warnings %q", e.Warnings)
 	}
 }
 
 func TestNaNOnlyOutsideOfStrings(t *testing.T) {
-	f := parse(t, `{"jobs": [{"jobname": "nan \" inf", "read": {"total_ios": 1, "iops": -nan}}, {"jobname": "b", "read": {"iops": inf , "total_ios": 2}}]}`)
-	if len(f.Entries) != 2 || f.Entries[0].Job != `nan " inf` || f.Entries[0].IOPS != nil || *f.Entries[1].IOs != 2 {
+	f := parse(t,
+		`{"jobs": [{"jobname": "nan \" inf", "read": {"total_ios": 1, "iops": -nan}}, {"jobname": "b", "read": {"iops": inf , "total_ios": 2}}]}`)
+	if len(f.Entries) != 2 || f.Entries[0].Job != `nan " inf` || f.Entries[0].IOPS != nil ||
+		*f.Entries[1].IOs != 2 {
 		t.Errorf("%+v", f.Entries)
 	}
 }
 
 // statusReport is one report of a run that began at second 100.
 func statusReport(timestamp, elapsed, ios int) string {
-	return fmt.Sprintf(`{"timestamp": %d, "jobs": [{"jobname": "a", "elapsed": %d, "read": {"total_ios": %d}}]}`+"\n", timestamp, elapsed, ios)
+	return fmt.Sprintf(
+		`{"timestamp": %d, "jobs": [{"jobname": "a", "elapsed": %d, "read": {"total_ios": %d}}]}`+"\n", timestamp, elapsed, ios)
 }
 
 func TestSeveralDocuments(t *testing.T) {
 	f := parse(t, statusReport(101, 1, 10)+statusReport(102, 2, 20)+statusReport(102, 3, 30))
-	if len(f.Entries) != 1 || *f.Entries[0].IOs != 30 || len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0], "2 intermediate reports") {
+	if len(f.Entries) != 1 || *f.Entries[0].IOs != 30 || len(f.Warnings) != 1 ||
+		!strings.Contains(f.Warnings[0], "2 intermediate reports") {
 		t.Errorf("status reports: %d entries, %q", len(f.Entries), f.Warnings)
 	}
 	f = parse(t, statusReport(105, 5, 10)+statusReport(110, 5, 20))
@@ -223,7 +241,8 @@ func TestEntriesOfDirections(t *testing.T) {
 	for _, e := range f.Entries {
 		got = append(got, e.Job+" "+e.Direction+" "+show(e.Block))
 	}
-	if want := []string{"rw read 8KiB", "rw write 32KiB", "both read ", "both mixed ", "idle write ", "empty read "}; !reflect.DeepEqual(got, want) {
+	if want := []string{"rw read 8KiB", "rw write 32KiB", "both read ", "both mixed ",
+		"idle write ", "empty read "}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if f.Entries[0].Usable() == "" || !f.Entries[3].twice || f.Entries[2].twice {
@@ -234,7 +253,8 @@ func TestEntriesOfDirections(t *testing.T) {
 	}
 }
 
-// TestClients: every client is a machine of its own, with its own global options; their sum is not one more.
+// TestClients: every client is a machine of its own, with its own global options; their sum is not
+// one more.
 func TestClients(t *testing.T) {
 	f := load(t, "clients.out")
 	cells, left := Cells([]*File{f})
@@ -245,7 +265,8 @@ func TestClients(t *testing.T) {
 		host  string
 		chunk units.Bytes
 	}{{"alpha:8765", 4096}, {"beta:8765", 8192}} {
-		if c := cells[i]; c.Entries[0].Host != want.host || c.Chunk != want.chunk || c.Depth != 4 || c.Rate != 81920000 {
+		if c := cells[i]; c.Entries[0].Host != want.host || c.Chunk != want.chunk || c.Depth != 4 ||
+			c.Rate != 81920000 {
 			t.Errorf("cell %d: %+v", i, c)
 		}
 	}
@@ -256,7 +277,8 @@ func TestClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := parse(t, "<h> note: x\n<h> "+strings.ReplaceAll(string(data), "\n", "\n<h> ")); len(f.Entries) != 2 {
+	if f := parse(t, "<h> note: x\n<h> "+strings.ReplaceAll(string(data), "\n",
+		"\n<h> ")); len(f.Entries) != 2 {
 		t.Errorf("JSON behind the name of a host: %+v", f)
 	}
 }
@@ -271,7 +293,8 @@ func TestBytesOrKiB(t *testing.T) {
 		`"io_bytes": 1000, "clat": {"mean": 1}`:                                                  1024000,
 		`"io_bytes": 1024000, "lat_ns": {"mean": 1}`:                                             1024000,
 	} {
-		if e := parse(t, `{"jobs": [{"read": {`+text+`}}]}`).Entries[0]; e.Bytes == nil || *e.Bytes != want {
+		if e := parse(t, `{"jobs": [{"read": {`+text+`}}]}`).Entries[0]; e.Bytes == nil ||
+			*e.Bytes != want {
 			t.Errorf("%s: %v", text, show(e.Bytes))
 		}
 	}

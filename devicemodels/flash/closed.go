@@ -6,11 +6,13 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Throughput returns the data rate of a closed loop of depth requests of chunk bytes each at random places, read with engine
-// on a host of cores cores, with the device fresh (see Steady) and the reads spread over all of it (see Within).
+// Throughput returns the data rate of a closed loop of depth requests of chunk bytes each at random
+// places, read with engine on a host of cores cores, with the device fresh (see Steady) and the
+// reads spread over all of it (see Within).
 //
-// With PlaceAny it is the smallest of what each station can do and of what depth requests can ask for (asymptotic bounds of
-// operational analysis: Denning and Buzen, "The Operational Analysis of Queueing Network Models", 1978):
+// With PlaceAny it is the smallest of what each station can do and of what depth requests can ask
+// for (asymptotic bounds of operational analysis: Denning and Buzen, "The Operational Analysis of
+// Queueing Network Models", 1978):
 //
 //	servers   k / (LTFB + b/ServerRate)
 //	link      LinkRate / b
@@ -18,11 +20,12 @@ import (
 //	host      cores / (submit + complete), or 1 / (submit + complete) for a serial engine
 //	loop      depth / (submit + LTFB + max(b/ServerRate, b/LinkRate) + complete)
 //
-// With PlaceByAddress reads wait for busy servers while others are idle, and the result is approximate mean value analysis
-// (see meanValue) below those bounds. PlaceInRounds gives depth / (submit + LTFB + depth·(1/MaxIOPS + b/ServerRate + b/LinkRate) + complete).
-// An engine the device has no costs for costs nothing, so the empty name gives the device alone.
-// Batch costs are not included: a closed loop has no batches. Cached engines are not a closed loop of the device: for them it is
-// the rate of reads that all miss. The result is 0 when chunk or depth is not positive.
+// With PlaceByAddress reads wait for busy servers while others are idle, and the result is
+// approximate mean value analysis (see meanValue) below those bounds. PlaceInRounds gives depth /
+// (submit + LTFB + depth·(1/MaxIOPS + b/ServerRate + b/LinkRate) + complete). An engine the device
+// has no costs for costs nothing, so the empty name gives the device alone. Batch costs are not
+// included: a closed loop has no batches. Cached engines are not a closed loop of the device: for
+// them it is the rate of reads that all miss. The result is 0 when chunk or depth is not positive.
 func (s *Spec) Throughput(engine string, cores int, chunk units.Bytes, depth int) units.Rate {
 	if chunk <= 0 || depth <= 0 {
 		return 0
@@ -34,8 +37,8 @@ func (s *Spec) Throughput(engine string, cores int, chunk units.Bytes, depth int
 	return units.Rate(math.Round(rate))
 }
 
-// Latency returns the mean time of one request in that loop, waiting included: depth divided by the request rate
-// (Little's law). The result is 0 when chunk or depth is not positive.
+// Latency returns the mean time of one request in that loop, waiting included: depth divided by the
+// request rate (Little's law). The result is 0 when chunk or depth is not positive.
 func (s *Spec) Latency(engine string, cores int, chunk units.Bytes, depth int) units.Nanos {
 	if chunk <= 0 || depth <= 0 {
 		return 0
@@ -49,7 +52,8 @@ func (s *Spec) requestRate(engine string, cores int, chunk units.Bytes, depth in
 	if cost.Cached {
 		return s.faultRate(cost, chunk)
 	}
-	return s.Loop(cores, cost.Serial).Rate(cost.Submit.Seconds()+cost.Complete.Seconds(), float64(chunk), float64(depth))
+	return s.Loop(cores, cost.Serial).Rate(cost.Submit.Seconds()+cost.Complete.Seconds(),
+		float64(chunk), float64(depth))
 }
 
 // faultRate is that of reads of which every one faults for all of its bytes, one fault at a time.
@@ -59,12 +63,14 @@ func (s *Spec) faultRate(cost EngineCost, chunk units.Bytes) float64 {
 		return math.Inf(1)
 	}
 	faults := cache.faults(chunk)
-	one := s.Loop(1, true).Rate((cache.Fault + cache.FillRate.Time(cache.ReadAhead)).Seconds(), float64(cache.ReadAhead), 1)
-	return 1 / (faults/one + cost.Submit.Seconds() + cost.Complete.Seconds() + cache.HitRate.Time(chunk).Seconds())
+	one := s.Loop(1, true).Rate((cache.Fault + cache.FillRate.Time(cache.ReadAhead)).Seconds(),
+		float64(cache.ReadAhead), 1)
+	return 1 / (faults/one + cost.Submit.Seconds() + cost.Complete.Seconds() +
+		cache.HitRate.Time(chunk).Seconds())
 }
 
-// Loop is the closed form in seconds: the form that both Throughput and the fit evaluate, so that a fit minimises exactly the
-// error that a device file later shows. Its fields may be moved by a fit.
+// Loop is the closed form in seconds: the form that both Throughput and the fit evaluate, so that a
+// fit minimises exactly the error that a device file later shows. Its fields may be moved by a fit.
 type Loop struct {
 	Servers   float64
 	Placement Placement
@@ -87,9 +93,12 @@ func (s *Spec) Loop(cores int, serial bool) Loop {
 	wide := s.Within(0)
 	_, cv2 := s.LTFBShape.Moments()
 	l := Loop{
-		Servers: float64(s.Servers), Placement: s.Placement, LTFB: wide.LTFB.Seconds(), LTFBCV2: cv2,
-		PerByte: inverse(float64(s.ServerRate)), LinkByte: inverse(float64(s.LinkRate)), PerIO: inverse(float64(wide.MaxIOPS)),
-		HostCores: hostServers(serial, cores), Most: float64(s.QueueDepth), Page: float64(s.Page), MaxTransfer: float64(s.MaxTransfer),
+		Servers: float64(s.Servers), Placement: s.Placement, LTFB: wide.LTFB.Seconds(),
+		LTFBCV2: cv2,
+		PerByte: inverse(float64(s.ServerRate)), LinkByte: inverse(float64(s.LinkRate)),
+		PerIO:     inverse(float64(wide.MaxIOPS)),
+		HostCores: hostServers(serial, cores), Most: float64(s.QueueDepth), Page: float64(s.Page),
+		MaxTransfer: float64(s.MaxTransfer),
 	}
 	if s.Limit != nil {
 		l.LimitByte, l.LimitIO = inverse(float64(s.Limit.Rate)), inverse(float64(s.Limit.IOPS))
@@ -101,17 +110,20 @@ func (s *Spec) Loop(cores int, serial bool) Loop {
 	return l
 }
 
-// Rate returns the requests per second of a loop of depth requests of b bytes, each costing host seconds of processor time.
+// Rate returns the requests per second of a loop of depth requests of b bytes, each costing host
+// seconds of processor time.
 func (l Loop) Rate(host, b, depth float64) float64 {
 	pieces := 1.0
 	if l.MaxTransfer > 0 && b > l.MaxTransfer {
-		// Pieces of one read are in flight together, as so many requests of a deeper loop, and the last of them ends the read. What
-		// the others wait for it is left out, so that this is an upper bound.
+		// Pieces of one read are in flight together, as so many requests of a deeper loop, and the
+		// last of them ends the read. What the others wait for it is left out, so that this is an
+		// upper bound.
 		pieces = math.Ceil(b / l.MaxTransfer)
 	}
 	d := l.demands(host/pieces, b/pieces)
 	whole := host + pieces*d.perIO + d.ltfb + max(d.transfer, pieces*d.link)
-	bound := max(d.server/l.Servers, d.link, d.perIO, d.limit, d.host/l.HostCores, whole/depth/pieces)
+	bound := max(d.server/l.Servers, d.link, d.perIO, d.limit, d.host/l.HostCores,
+		whole/depth/pieces)
 	inside := depth * pieces
 	if l.Most > 0 && l.Most < inside {
 		inside = l.Most
@@ -129,7 +141,8 @@ func (l Loop) Rate(host, b, depth float64) float64 {
 	return min(l.meanValue(d, inside), 1/bound) / pieces
 }
 
-// demands are the times that one request asks of the stations, stretched by what others take of them.
+// demands are the times that one request asks of the stations, stretched by what others take of
+// them.
 type demands struct {
 	host               float64
 	server, serverCV2  float64 // LTFB and transfer
@@ -140,11 +153,12 @@ type demands struct {
 func (l Loop) demands(host, b float64) demands {
 	medium := b
 	if l.Page > 1 {
-		// A read that starts anywhere aligned to less than a page touches on average b/page pages and a part of one more; reads
-		// of whole pages are taken to be aligned to them.
+		// A read that starts anywhere aligned to less than a page touches on average b/page pages
+		// and a part of one more; reads of whole pages are taken to be aligned to them.
 		medium = math.Ceil(b/l.Page) * l.Page
 	}
-	d := demands{host: host, ltfb: l.LTFB, transfer: medium * l.PerByte, link: b * l.LinkByte, perIO: l.PerIO, limit: max(b*l.LimitByte, l.LimitIO)}
+	d := demands{host: host, ltfb: l.LTFB, transfer: medium * l.PerByte, link: b * l.LinkByte,
+		perIO: l.PerIO, limit: max(b*l.LimitByte, l.LimitIO)}
 	if l.OthersRate > 0 {
 		busy := l.OthersRate * (l.LTFB + l.OthersChunk*l.PerByte) / l.Servers
 		left := func(busy float64) float64 { return 1 / max(1-busy, 1e-3) }
@@ -165,12 +179,14 @@ func (d *demands) lone() float64 {
 	return d.host + d.perIO + d.ltfb + max(d.transfer, d.link)
 }
 
-// meanValue is approximate mean value analysis of the closed network of host cores, request limit, k servers chosen by address and
-// link, for n = 1 … depth requests: a request finds at each station the mean queue of a network with one request less, where
-// the one in service is, for service times of squared variation c², half (1+c²) served (Reiser, "A Queueing Network Analysis of
-// Computer Communication Networks with Window Flow Control", 1979). With exponential service it is exact: n/(n+k-1) of k
-// servers. For other service it is too fast when there are few servers; sharper corrects that. Requests of constant times fall into
-// step and do not meet at the single stations: what they wait there is scaled by how irregular the servers make them.
+// meanValue is approximate mean value analysis of the closed network of host cores, request limit,
+// k servers chosen by address and link, for n = 1 … depth requests: a request finds at each station
+// the mean queue of a network with one request less, where the one in service is, for service times
+// of squared variation c², half (1+c²) served (Reiser, "A Queueing Network Analysis of Computer
+// Communication Networks with Window Flow Control", 1979). With exponential service it is exact:
+// n/(n+k-1) of k servers. For other service it is too fast when there are few servers; sharper
+// corrects that. Requests of constant times fall into step and do not meet at the single stations:
+// what they wait there is scaled by how irregular the servers make them.
 func (l Loop) meanValue(d demands, depth float64) float64 {
 	k := l.Servers
 	var qServer, qLink, qIO, qHost float64 // mean numbers present at the stations
@@ -209,16 +225,18 @@ func (l Loop) sharpened(d demands, rate, n float64) float64 {
 	return rate / (1 + sharper(n, k)*max(1-d.serverCV2, 0)*min(1, rate*d.server/k))
 }
 
-// irregularity is how many times their mean wait, in services, the arrivals behind the servers are irregular; fitted to the event model.
+// irregularity is how many times their mean wait, in services, the arrivals behind the servers are
+// irregular; fitted to the event model.
 const irregularity = 2
 
 // most is the rate at which the slowest station is always busy.
 func (l Loop) most(d demands, core float64) float64 {
-	return 1 / max(d.server/l.Servers, d.link, d.perIO, d.limit, core) // +Inf when nothing takes time
+	// +Inf when nothing takes time
+	return 1 / max(d.server/l.Servers, d.link, d.perIO, d.limit, core)
 }
 
-// sharper is the relative error of mean value analysis for constant service at k servers and n requests, fitted to the event
-// model: at most 0.19/k, where n is near k.
+// sharper is the relative error of mean value analysis for constant service at k servers and n
+// requests, fitted to the event model: at most 0.19/k, where n is near k.
 func sharper(n, k float64) float64 {
 	if k <= 1 {
 		return 0

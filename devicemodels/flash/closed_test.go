@@ -11,15 +11,18 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// known is a device whose every station is the bottleneck of some loop: the tests read its answers off by hand.
+// known is a device whose every station is the bottleneck of some loop: the tests read its answers
+// off by hand.
 func known() Spec {
 	return Spec{
-		Servers: 8, LTFB: 80 * units.Microsecond, ServerRate: 400 * units.MBps, LinkRate: 2 * units.GBps,
+		Servers: 8, LTFB: 80 * units.Microsecond, ServerRate: 400 * units.MBps, LinkRate: 2 *
+			units.GBps,
 		MaxIOPS: 90_000, Align: 4096,
 		Engines: map[string]EngineCost{
 			"pread": {Submit: 4 * units.Microsecond, Complete: 6 * units.Microsecond},
 			"uring": {Submit: 1 * units.Microsecond, Complete: 1 * units.Microsecond, Serial: true},
-			"slow":  {Submit: 20 * units.Microsecond, Complete: 20 * units.Microsecond, Serial: true},
+			"slow": {Submit: 20 * units.Microsecond, Complete: 20 * units.Microsecond,
+				Serial: true},
 		},
 	}
 }
@@ -33,7 +36,8 @@ func TestThroughputIsTheSlowestStation(t *testing.T) {
 		depth   int
 		seconds float64 // per request
 	}{
-		// 10 µs of host, a 90,000th of a second at the request limit, 80 µs to the first byte, 4096 B at the slower of 400 MB/s and 2 GB/s.
+		// 10 µs of host, a 90,000th of a second at the request limit, 80 µs to the first byte, 4096
+		// B at the slower of 400 MB/s and 2 GB/s.
 		{"a lone request", "pread", 4096, 1, 10e-6 + 1.0/90_000 + 80e-6 + 4096/400e6},
 		{"four in flight", "pread", 4096, 4, (10e-6 + 1.0/90_000 + 80e-6 + 4096/400e6) / 4},
 		{"the servers", "pread", 16384, 64, (80e-6 + 16384/400e6) / 8},
@@ -56,7 +60,8 @@ func TestThroughputIsTheSlowestStation(t *testing.T) {
 }
 
 func TestPreadSpendsItsCostOnEveryCore(t *testing.T) {
-	f := Spec{Servers: 1000, LTFB: 1000, Engines: map[string]EngineCost{"pread": {Submit: 10_000, Complete: 10_000}}}
+	f := Spec{Servers: 1000, LTFB: 1000, Engines: map[string]EngineCost{"pread": {Submit: 10_000,
+		Complete: 10_000}}}
 	for cores := 1; cores <= 8; cores *= 2 {
 		want := units.Rate(float64(cores) * 4096 / 20e-6)
 		if got := f.Throughput("pread", cores, 4096, 500); max(got-want, want-got) > 1 {
@@ -71,7 +76,8 @@ func TestThroughputOfNothing(t *testing.T) {
 		chunk units.Bytes
 		depth int
 	}{{0, 1}, {-1, 1}, {4096, 0}, {4096, -3}} {
-		if r, l := f.Throughput("pread", 2, c.chunk, c.depth), f.Latency("pread", 2, c.chunk, c.depth); r != 0 || l != 0 {
+		if r, l := f.Throughput("pread", 2, c.chunk, c.depth), f.Latency("pread", 2, c.chunk,
+			c.depth); r != 0 || l != 0 {
 			t.Errorf("chunk %d depth %d: %v, %v; want 0, 0", c.chunk, c.depth, r, l)
 		}
 	}
@@ -107,7 +113,8 @@ func TestMonotone(t *testing.T) {
 		"faster link":     func(f *Spec) { f.LinkRate = f.LinkRate * 11 / 10 },
 		"more requests":   func(f *Spec) { f.MaxIOPS = f.MaxIOPS * 11 / 10 },
 		"cheaper engine": func(f *Spec) {
-			f.Engines = map[string]EngineCost{"pread": {Submit: 3 * units.Microsecond, Complete: 3 * units.Microsecond}}
+			f.Engines = map[string]EngineCost{"pread": {Submit: 3 * units.Microsecond, Complete: 3 *
+				units.Microsecond}}
 		},
 	}
 	for i := range 300 {
@@ -120,7 +127,8 @@ func TestMonotone(t *testing.T) {
 			g := f
 			improve(&g)
 			if after := g.Throughput(engine, 2, chunk, depth); after < before {
-				t.Fatalf("%s made %v depth %d slower: %v to %v\n%+v", what, chunk, depth, before, after, f)
+				t.Fatalf("%s made %v depth %d slower: %v to %v\n%+v", what, chunk, depth, before,
+					after, f)
 			}
 		}
 		if after := f.Throughput(engine, 2, chunk, depth+1); after < before {
@@ -142,7 +150,8 @@ func randomLoop(random *rand.Rand) (Spec, string, units.Bytes, int) {
 	return f, "pread", units.Bytes(512 << random.IntN(12)), 1 + random.IntN(256)
 }
 
-// TestClosedFormAgainstQueue compares the closed form with what it abbreviates: requests that queue for servers and a link.
+// TestClosedFormAgainstQueue compares the closed form with what it abbreviates: requests that queue
+// for servers and a link.
 func TestClosedFormAgainstQueue(t *testing.T) {
 	f := known()
 	f.MaxIOPS = 0
@@ -151,7 +160,8 @@ func TestClosedFormAgainstQueue(t *testing.T) {
 			t.Run(fmt.Sprintf("%v/%d", chunk, depth), func(t *testing.T) {
 				want := queueRate(&f, chunk, depth)
 				got := float64(f.Throughput("", 1, chunk, depth))
-				// The bound is never below the queue, and the queue reaches it but for filling and draining.
+				// The bound is never below the queue, and the queue reaches it but for filling and
+				// draining.
 				if got < want*0.999 || got > want*1.02 {
 					t.Errorf("closed form %.4g B/s, queue %.4g B/s", got, want)
 				}
@@ -160,7 +170,8 @@ func TestClosedFormAgainstQueue(t *testing.T) {
 	}
 }
 
-// queueRate runs a closed loop of depth requests through first-come-first-served servers and link, one by one.
+// queueRate runs a closed loop of depth requests through first-come-first-served servers and link,
+// one by one.
 func queueRate(f *Spec, chunk units.Bytes, depth int) float64 {
 	const requests = 40_000
 	servers := make([]units.Nanos, f.Servers)

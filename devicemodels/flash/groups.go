@@ -8,7 +8,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Class says whose reads a free slot takes first. A read that a slot has taken is carried through, whatever comes after it.
+// Class says whose reads a free slot takes first. A read that a slot has taken is carried through,
+// whatever comes after it.
 type Class uint8
 
 // The classes, in that order.
@@ -31,7 +32,8 @@ type group struct {
 	result BatchResult
 }
 
-// Progress is what a Station has done since it was made. The difference of two says what happened in between.
+// Progress is what a Station has done since it was made. The difference of two says what happened
+// in between.
 type Progress struct {
 	Moved units.Bytes // over the link, in pieces that are through
 	Busy  units.Nanos // with at least one read in flight
@@ -41,17 +43,20 @@ type Progress struct {
 
 // Since returns what happened since an earlier Progress.
 func (p Progress) Since(o Progress) Progress {
-	return Progress{Moved: p.Moved - o.Moved, Busy: p.Busy - o.Busy, Area: p.Area - o.Area, Host: p.Host - o.Host}
+	return Progress{Moved: p.Moved - o.Moved, Busy: p.Busy - o.Busy, Area: p.Area - o.Area,
+		Host: p.Host - o.Host}
 }
 
-// ErrInvariant marks a broken promise of the simulator, by whoever drives a Station: a bug, not bad input.
+// ErrInvariant marks a broken promise of the simulator, by whoever drives a Station: a bug, not bad
+// input.
 var ErrInvariant = des.ErrInvariant
 
 // errStop ends a run of the kernel before its queue is empty.
 var errStop = errors.New("flash: station: stopped")
 
-// Submit starts reads at time at, not before Now, beside whatever else is under way; what happens until then is carried out first. The reads belong
-// to the station until Take. Slots take the reads of one class in the order of submission.
+// Submit starts reads at time at, not before Now, beside whatever else is under way; what happens
+// until then is carried out first. The reads belong to the station until Take. Slots take the reads
+// of one class in the order of submission.
 func (s *Station) Submit(at units.Nanos, class Class, reads []Read) (Group, error) {
 	if err := s.Advance(at); err != nil {
 		return 0, err
@@ -86,8 +91,8 @@ func (s *Station) Advance(to units.Nanos) error {
 	}
 }
 
-// Next carries out what happens up to a time, but stops early when a group is complete. With units.Forever it does nothing unless
-// a group is to be complete.
+// Next carries out what happens up to a time, but stops early when a group is complete. With
+// units.Forever it does nothing unless a group is to be complete.
 func (s *Station) Next(to units.Nanos) (early bool, err error) {
 	if s.kernel.Pending() == 0 || s.open == 0 && to == units.Forever {
 		if to < units.Forever {
@@ -117,7 +122,8 @@ func (s *Station) Take(g Group) (BatchResult, error) {
 	p := s.groups[g]
 	result := p.result
 	if p.done != len(p.reads) || result.Moved != p.asked {
-		return BatchResult{}, fmt.Errorf("flash: station: %d of %d requests and %d of %d bytes of a group completed at %v: %w",
+		return BatchResult{}, fmt.Errorf("flash: station: %d of %d requests and %d of %d bytes "+
+			"of a group completed at %v: %w",
 			p.done, len(p.reads), result.Moved, p.asked, s.kernel.Now(), ErrInvariant)
 	}
 	s.asked += p.asked
@@ -145,22 +151,24 @@ func (s *Station) Batch(start units.Nanos, reads []Read) (BatchResult, error) {
 	return result, s.Drained()
 }
 
-// Drained checks conservation when nothing should be under way: all that was requested has completed and nothing is in flight (design
-// invariant 2).
+// Drained checks conservation when nothing should be under way: all that was requested has
+// completed and nothing is in flight (design invariant 2).
 func (s *Station) Drained() error {
 	asked := s.asked
 	for _, g := range s.groups {
 		asked += g.asked
 	}
-	if s.open != 0 || s.inFlight != 0 || s.moved.Moved != asked || s.inside != 0 || len(s.outside) != 0 || len(s.idle) != len(s.pieces) {
-		return fmt.Errorf("flash: station: at %v %d groups are not complete, %d requests in flight, %d inside, %d of %d bytes moved: %w",
+	if s.open != 0 || s.inFlight != 0 || s.moved.Moved != asked || s.inside != 0 ||
+		len(s.outside) != 0 || len(s.idle) != len(s.pieces) {
+		return fmt.Errorf("flash: station: at %v %d groups are not complete, %d requests in "+
+			"flight, %d inside, %d of %d bytes moved: %w",
 			s.kernel.Now(), s.open, s.inFlight, s.inside, s.moved.Moved, asked, ErrInvariant)
 	}
 	return nil
 }
 
-// Progress returns the counters as of Now. Slots count the times of picking against Area and Busy and those of completion for them; what is in
-// flight is added here.
+// Progress returns the counters as of Now. Slots count the times of picking against Area and Busy
+// and those of completion for them; what is in flight is added here.
 func (s *Station) Progress() Progress {
 	p := s.moved
 	p.Host = s.host.Busy()

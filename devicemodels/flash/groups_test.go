@@ -11,7 +11,8 @@ import (
 
 // oneByOne serves a read in 100 ns, one after the other.
 func oneByOne() Spec {
-	return Spec{Servers: 1, LTFB: 100, Align: 1, Engines: map[string]EngineCost{"pread": {}, "slow": {Batch: 30, Submit: 5, Complete: 7}}}
+	return Spec{Servers: 1, LTFB: 100, Align: 1, Engines: map[string]EngineCost{"pread": {},
+		"slow": {Batch: 30, Submit: 5, Complete: 7}}}
 }
 
 // TestDemandFirstByHand: each group is submitted when the clock stands at its time.
@@ -30,14 +31,19 @@ func TestDemandFirstByHand(t *testing.T) {
 		groups   []submission
 	}{
 		{"one after the other", "pread", 1, []submission{{0, ahead, 3, 300}, {350, now, 1, 450}}},
-		{"the read under way goes on, the next is the demand", "pread", 1, []submission{{0, ahead, 3, 400}, {150, now, 1, 300}}},
-		{"two of demand", "pread", 1, []submission{{0, ahead, 3, 500}, {50, now, 1, 200}, {60, now, 1, 300}}},
+		{"the read under way goes on, the next is the demand", "pread", 1, []submission{
+			{0, ahead, 3, 400}, {150, now, 1, 300}}},
+		{"two of demand", "pread", 1, []submission{{0, ahead, 3, 500}, {50, now, 1, 200},
+			{60, now, 1, 300}}},
 		// Both slots have their read in the device by then: of four, two are ahead of the demand.
-		{"as many as there are slots", "pread", 2, []submission{{0, ahead, 4, 500}, {50, now, 1, 300}}},
+		{"as many as there are slots", "pread", 2, []submission{{0, ahead, 4, 500},
+			{50, now, 1, 300}}},
 		{"slots for all", "pread", 8, []submission{{0, ahead, 4, 400}, {50, now, 1, 500}}},
-		{"demand is not overtaken", "pread", 1, []submission{{0, now, 2, 200}, {50, ahead, 2, 400}}},
+		{"demand is not overtaken", "pread", 1, []submission{{0, now, 2, 200}, {50, ahead, 2,
+			400}}},
 		{"nothing takes no time", "pread", 1, []submission{{0, ahead, 1, 100}, {40, now, 0, 40}}},
-		// 30 to begin, 5 to submit, 100, 7 to complete; the demand may be taken from 90 on, and is at 142.
+		// 30 to begin, 5 to submit, 100, 7 to complete; the demand may be taken from 90 on, and is
+		// at 142.
 		{"the engine's costs", "slow", 1, []submission{{0, ahead, 2, 366}, {60, now, 1, 254}}},
 	} {
 		s := mustStation(t, oneByOne(), Config{Engine: c.engine, Parallel: c.parallel, Cores: 1})
@@ -48,7 +54,8 @@ func TestDemandFirstByHand(t *testing.T) {
 				t.Fatal(err)
 			}
 			if s.Now() != g.at {
-				t.Errorf("%s: the clock stands at %v after a submission at %v", c.name, s.Now(), g.at)
+				t.Errorf("%s: the clock stands at %v after a submission at %v", c.name, s.Now(),
+					g.at)
 			}
 			list = append(list, id)
 		}
@@ -77,9 +84,11 @@ func TestNextStopsAtCompletions(t *testing.T) {
 	for _, step := range []struct {
 		to, now units.Nanos
 		early   bool
-	}{{150, 150, false}, {150, 150, false}, {1000, 200, true}, {250, 250, false}, {units.Forever, 300, true}, {units.Forever, 300, false}, {900, 900, false}} {
+	}{{150, 150, false}, {150, 150, false}, {1000, 200, true}, {250, 250, false}, {units.Forever,
+		300, true}, {units.Forever, 300, false}, {900, 900, false}} {
 		if early, err := s.Next(step.to); err != nil || early != step.early || s.Now() != step.now {
-			t.Errorf("to %v: early %v at %v (%v), want %v at %v", step.to, early, s.Now(), err, step.early, step.now)
+			t.Errorf("to %v: early %v at %v (%v), want %v at %v", step.to, early, s.Now(), err,
+				step.early, step.now)
 		}
 		if s.Done(a) != (s.Now() >= 200) || s.Done(b) != (s.Now() >= 300) {
 			t.Errorf("at %v: done %v and %v", s.Now(), s.Done(a), s.Done(b))
@@ -87,8 +96,8 @@ func TestNextStopsAtCompletions(t *testing.T) {
 	}
 }
 
-// TestLittlesLawOfGroups: with many groups in flight, of both classes and with batches between them, every byte arrives, and the area below the
-// number in flight is the sum of the latencies.
+// TestLittlesLawOfGroups: with many groups in flight, of both classes and with batches between
+// them, every byte arrives, and the area below the number in flight is the sum of the latencies.
 func TestLittlesLawOfGroups(t *testing.T) {
 	run := func(engine string, placement Placement) (ends []units.Nanos) {
 		spec := full()
@@ -137,7 +146,8 @@ func TestLittlesLawOfGroups(t *testing.T) {
 		for _, g := range open {
 			add(s.Take(g))
 		}
-		if p := s.Progress(); p.Area != sojourn || p.Moved != moved || p.Busy <= 0 || p.Busy > slices.Max(ends) || p.Area > 8*p.Busy {
+		if p := s.Progress(); p.Area != sojourn || p.Moved != moved || p.Busy <= 0 ||
+			p.Busy > slices.Max(ends) || p.Area > 8*p.Busy {
 			t.Errorf("%s: %+v; latencies add up to %v, bytes to %v", engine, p, sojourn, moved)
 		}
 		if err := s.Drained(); err != nil {
@@ -163,7 +173,8 @@ func TestProgressInBetween(t *testing.T) {
 	for _, want := range []struct {
 		at units.Nanos
 		Progress
-	}{{1050, Progress{Busy: 50, Area: 100}}, {1150, Progress{Moved: 10, Busy: 150, Area: 300}}, {2000, Progress{Moved: 70, Busy: 300, Area: 500}}} {
+	}{{1050, Progress{Busy: 50, Area: 100}}, {1150, Progress{Moved: 10, Busy: 150, Area: 300}},
+		{2000, Progress{Moved: 70, Busy: 300, Area: 500}}} {
 		if err := s.Advance(want.at); err != nil || s.Progress() != want.Progress {
 			t.Errorf("at %v: %+v (%v), want %+v", want.at, s.Progress(), err, want.Progress)
 		}

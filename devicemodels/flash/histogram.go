@@ -14,9 +14,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Histogram counts durations in log-linear bins, as fio does: every power of two is cut into subBins equal parts, so that a
-// bin is at most 1/16 as wide as its lower edge. The zero value is empty and ready. It prints as "52us:310 56us:1201 …", lower
-// edges and counts.
+// Histogram counts durations in log-linear bins, as fio does: every power of two is cut into
+// subBins equal parts, so that a bin is at most 1/16 as wide as its lower edge. The zero value is
+// empty and ready. It prints as "52us:310 56us:1201 …", lower edges and counts.
 type Histogram struct {
 	counts []int64 // by bin, up to the last that is not empty
 	total  int64
@@ -79,7 +79,8 @@ func (h *Histogram) All() iter.Seq2[units.Nanos, int64] {
 	}
 }
 
-// Moments returns the mean in nanoseconds and the squared coefficient of variation; 0, 0 when empty.
+// Moments returns the mean in nanoseconds and the squared coefficient of variation; 0, 0 when
+// empty.
 func (h *Histogram) Moments() (mean, cv2 float64) {
 	if h.total == 0 {
 		return 0, 0
@@ -96,7 +97,8 @@ func (h *Histogram) Moments() (mean, cv2 float64) {
 	return mean, max(squares/float64(h.total)/mean/mean-1, 0)
 }
 
-// Quantile returns the duration below which a share q of the counted ones lie, interpolated inside its bin; 0 when empty.
+// Quantile returns the duration below which a share q of the counted ones lie, interpolated inside
+// its bin; 0 when empty.
 func (h *Histogram) Quantile(q float64) units.Nanos {
 	if h.total == 0 {
 		return 0

@@ -14,7 +14,8 @@ func TestBinsAreContiguousAndNarrow(t *testing.T) {
 	for bin := range 40 * subBins {
 		low, high := edge(bin), edge(bin+1)
 		if high <= low || binOf(low) != bin || binOf(high-1) != bin || binOf(high) != bin+1 {
-			t.Fatalf("bin %d is [%d, %d), but %d is in %d, %d in %d, %d in %d", bin, low, high, low, binOf(low), high-1, binOf(high-1), high, binOf(high))
+			t.Fatalf("bin %d is [%d, %d), but %d is in %d, %d in %d, %d in %d", bin, low, high, low,
+				binOf(low), high-1, binOf(high-1), high, binOf(high))
 		}
 		if low >= subBins && float64(high-low) > float64(low)/subBins {
 			t.Fatalf("bin %d of width %d begins at %d", bin, high-low, low)
@@ -44,7 +45,8 @@ func TestMomentsAndQuantiles(t *testing.T) {
 	}
 	slices.Sort(all)
 	for _, q := range []float64{0.01, 0.5, 0.9, 0.99, 0.999} {
-		if got, want := float64(h.Quantile(q)), all[int(q*float64(len(all)))]; math.Abs(got/want-1) > 0.05 {
+		if got, want := float64(h.Quantile(q)),
+			all[int(q*float64(len(all)))]; math.Abs(got/want-1) > 0.05 {
 			t.Errorf("quantile %v is %.0f, want %.0f", q, got, want)
 		}
 	}
@@ -84,7 +86,8 @@ func TestHistogramText(t *testing.T) {
 	if err := json.Unmarshal(data, &back); err != nil || !back.Equal(h) {
 		t.Errorf("%s came back as %q: %v", data, back, err)
 	}
-	for _, bad := range []string{"5", "5us", "5us:0", "5us:-1", "us:5", "5us:x", "-5us:1", "5us:9223372036854775807"} {
+	for _, bad := range []string{"5", "5us", "5us:0", "5us:-1", "us:5", "5us:x", "-5us:1",
+		"5us:9223372036854775807"} {
 		if err := back.UnmarshalText([]byte(bad)); err == nil {
 			t.Errorf("%q was read as %q", bad, back)
 		}

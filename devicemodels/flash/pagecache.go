@@ -4,8 +4,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// A page cache is kept in blocks: pages, or a blocksPerWindow-th of what one fault brings where that is more, so that a wide window costs
-// no more to follow than one of the usual 128 KiB.
+// A page cache is kept in blocks: pages, or a blocksPerWindow-th of what one fault brings where
+// that is more, so that a wide window costs no more to follow than one of the usual 128 KiB.
 const (
 	cachePage       = 4 * units.KiB
 	blocksPerWindow = 32
@@ -17,8 +17,8 @@ func (p *PageCache) blocks() (block units.Bytes, window int64) {
 	return block, int64((p.ReadAhead-1)/block + 1)
 }
 
-// faults is how often a read of chunk bytes faults that finds none of them in memory: half of the first window lies before it, the
-// windows that follow are in one piece.
+// faults is how often a read of chunk bytes faults that finds none of them in memory: half of the
+// first window lies before it, the windows that follow are in one piece.
 func (p *PageCache) faults(chunk units.Bytes) float64 {
 	block, window := p.blocks()
 	first := units.Bytes(window-window/2) * block
@@ -28,12 +28,14 @@ func (p *PageCache) faults(chunk units.Bytes) float64 {
 
 // pageCache keeps the blocks of a mapped file that are in memory.
 //
-// A fault brings what is missing of the window around it, half before and half behind, as Linux reads around a fault in a mapped file
-// (do_sync_mmap_readahead in mm/filemap.c). Where the copying runs out of a window, the next one follows it.
+// A fault brings what is missing of the window around it, half before and half behind, as Linux
+// reads around a fault in a mapped file (do_sync_mmap_readahead in mm/filemap.c). Where the copying
+// runs out of a window, the next one follows it.
 //
-// What has to go is found as Linux finds it (mm/vmscan.c), which is not the least recently used: an access is but a mark. New blocks
-// enter the inactive list, and are looked at when they come to its end: those without a mark go, those with one lose it and get a
-// second round, or become active when it is their second. The active list is no longer than the other; its last go back.
+// What has to go is found as Linux finds it (mm/vmscan.c), which is not the least recently used: an
+// access is but a mark. New blocks enter the inactive list, and are looked at when they come to its
+// end: those without a mark go, those with one lose it and get a second round, or become active
+// when it is their second. The active list is no longer than the other; its last go back.
 type pageCache struct {
 	spec    PageCache
 	block   units.Bytes
@@ -67,7 +69,8 @@ type list struct {
 }
 
 func newPageCache(spec PageCache) *pageCache {
-	c := &pageCache{spec: spec, index: map[int64]int32{}, lists: [2]list{{head: -1, tail: -1}, {head: -1, tail: -1}}, behind: -1}
+	c := &pageCache{spec: spec, index: map[int64]int32{}, lists: [2]list{{head: -1, tail: -1},
+		{head: -1, tail: -1}}, behind: -1}
 	c.block, c.window = spec.blocks()
 	if spec.Capacity > 0 {
 		c.most = int(max(int64(spec.Capacity/c.block), c.window))
@@ -75,8 +78,8 @@ func newPageCache(spec PageCache) *pageCache {
 	return c
 }
 
-// walk goes through the bytes from at to end. It returns how many of them are in memory before the first block that is not, and
-// whether there is such a block.
+// walk goes through the bytes from at to end. It returns how many of them are in memory before the
+// first block that is not, and whether there is such a block.
 func (c *pageCache) walk(at, end units.Bytes) (hit units.Bytes, fault bool) {
 	for from := at; from < end; {
 		number := int64(from / c.block)
@@ -92,7 +95,8 @@ func (c *pageCache) walk(at, end units.Bytes) (hit units.Bytes, fault bool) {
 	return hit, false
 }
 
-// fault appends to reads what a fault at a byte that is not in memory fetches, and counts it as present.
+// fault appends to reads what a fault at a byte that is not in memory fetches, and counts it as
+// present.
 func (c *pageCache) fault(at units.Bytes, reads []Read) []Read {
 	number := int64(at / c.block)
 	first := max(number-c.window/2, 0)

@@ -14,9 +14,11 @@ func mapped(cache PageCache) Spec {
 		Engines: map[string]EngineCost{"mmap": {Submit: 10, Complete: 20, Cached: true}}}
 }
 
-// TestPageCacheByHand follows four reads: two faults, a hit, and a fault again after the memory was full.
+// TestPageCacheByHand follows four reads: two faults, a hit, and a fault again after the memory was
+// full.
 func TestPageCacheByHand(t *testing.T) {
-	spec := mapped(PageCache{Capacity: 2 * 4096, ReadAhead: 4096, Fault: 100, HitRate: 4096 * units.MBps})
+	spec := mapped(PageCache{Capacity: 2 * 4096, ReadAhead: 4096, Fault: 100, HitRate: 4096 *
+		units.MBps})
 	s := mustStation(t, spec, Config{Engine: "mmap", Parallel: 64, Cores: 4})
 	const hit = 1000 // 4096 B at 4.096 GB/s
 	at := units.Nanos(0)
@@ -31,14 +33,17 @@ func TestPageCacheByHand(t *testing.T) {
 		{Read{0, 4096}, 1, 1},
 	} {
 		b := mustBatch(t, s, at, []Read{tt.read})
-		if want := 30 + units.Nanos(tt.faults)*(100+1000) + tt.hits*hit; b.End-at != want || b.Pieces != tt.faults {
-			t.Errorf("read %d: %d faults in %v, want %d in %v", i, b.Pieces, b.End-at, tt.faults, want)
+		if want := 30 + units.Nanos(tt.faults)*(100+1000) + tt.hits*hit; b.End-at != want ||
+			b.Pieces != tt.faults {
+			t.Errorf("read %d: %d faults in %v, want %d in %v", i, b.Pieces, b.End-at, tt.faults,
+				want)
 		}
 		at = b.End
 	}
 }
 
-// TestWindows: a fault reads around itself, what is in memory is not fetched again, and a copy that runs out of a window gets the next.
+// TestWindows: a fault reads around itself, what is in memory is not fetched again, and a copy that
+// runs out of a window gets the next.
 func TestWindows(t *testing.T) {
 	const page = 4096
 	c := newPageCache(PageCache{ReadAhead: 8 * page})
@@ -92,7 +97,8 @@ func (p *plainCache) insert(n int64, most int) {
 	p.used[n], p.again[n] = false, false
 }
 
-// TestPageCacheAgainstPlainLists compares hits and fetches over random accesses, of which some are frequent.
+// TestPageCacheAgainstPlainLists compares hits and fetches over random accesses, of which some are
+// frequent.
 func TestPageCacheAgainstPlainLists(t *testing.T) {
 	const page, window, most = 4096, 6, 17
 	c := newPageCache(PageCache{Capacity: most * page, ReadAhead: window * page})
@@ -104,7 +110,8 @@ func TestPageCacheAgainstPlainLists(t *testing.T) {
 		at := units.Bytes(number) * page
 		had := p.has(number)
 		if hit, fault := c.walk(at, at+page); fault == had || hit != page && had {
-			t.Fatalf("block %d: fault %v after %v, but the plain lists are %v %v", number, fault, hit, p.inactive, p.active)
+			t.Fatalf("block %d: fault %v after %v, but the plain lists are %v %v", number, fault,
+				hit, p.inactive, p.active)
 		}
 		if !had {
 			first := max(number-window/2, 0)
@@ -138,17 +145,20 @@ func TestPageCacheAgainstPlainLists(t *testing.T) {
 		}
 		p.used[number] = true
 		promoted += len(p.active)
-		if len(c.blocks) > most || len(c.index) != len(c.blocks) || c.lists[active].length != len(p.active) {
-			t.Fatalf("%d blocks, %d in the index, %d active", len(c.blocks), len(c.index), c.lists[active].length)
+		if len(c.blocks) > most || len(c.index) != len(c.blocks) ||
+			c.lists[active].length != len(p.active) {
+			t.Fatalf("%d blocks, %d in the index, %d active", len(c.blocks), len(c.index),
+				c.lists[active].length)
 		}
 	}
 	if several == 0 || promoted == 0 {
-		t.Errorf("%d faults fetched two stretches, %d blocks became active: nothing was tested", several, promoted)
+		t.Errorf("%d faults fetched two stretches, %d blocks became active: nothing was tested",
+			several, promoted)
 	}
 }
 
-// TestFrequentBlocksStay: a scan of more than memory holds does not push out what was accessed again and again before, as it would if the
-// least recently used went first.
+// TestFrequentBlocksStay: a scan of more than memory holds does not push out what was accessed
+// again and again before, as it would if the least recently used went first.
 func TestFrequentBlocksStay(t *testing.T) {
 	const page, most, frequent = 4096, 100, 20
 	c := newPageCache(PageCache{Capacity: most * page, ReadAhead: page})
@@ -184,33 +194,42 @@ func TestFrequentBlocksStay(t *testing.T) {
 
 // TestWideWindows: what is kept of a wide window is coarser, and what it fetches is as much.
 func TestWideWindows(t *testing.T) {
-	for _, ahead := range []units.Bytes{1, 4096, 100_000, 128 * units.KiB, 1_000_001, 8 * units.MiB} {
+	for _, ahead := range []units.Bytes{1, 4096, 100_000, 128 * units.KiB, 1_000_001,
+		8 * units.MiB} {
 		c := newPageCache(PageCache{ReadAhead: ahead})
 		reads := c.fault(units.GiB, nil)
-		if len(reads) != 1 || reads[0].Length < ahead || reads[0].Length > max(ahead+ahead/8, 4096) || len(c.blocks) > 32 {
+		if len(reads) != 1 || reads[0].Length < ahead || reads[0].Length > max(ahead+ahead/8,
+			4096) || len(c.blocks) > 32 {
 			t.Errorf("%v: %v in %d blocks", ahead, reads, len(c.blocks))
 		}
-		if hit, fault := c.walk(units.GiB, units.GiB+min(ahead/2, 4096)); fault || hit == 0 && ahead > 1 {
+		if hit, fault := c.walk(units.GiB, units.GiB+min(ahead/2, 4096)); fault || hit == 0 &&
+			ahead > 1 {
 			t.Errorf("%v: the byte that faulted is not in memory", ahead)
 		}
 	}
 }
 
-// TestFaultRate: cold reads far apart take in the events what the closed form says, whatever their size, also when the device splits them.
+// TestFaultRate: cold reads far apart take in the events what the closed form says, whatever their
+// size, also when the device splits them.
 func TestFaultRate(t *testing.T) {
 	for _, split := range []units.Bytes{0, 32 * units.KiB} {
-		spec := mapped(PageCache{ReadAhead: 128 * units.KiB, Fault: 5000, FillRate: 20 * units.GBps, HitRate: 8 * units.GBps})
-		spec.Servers, spec.LTFB, spec.ServerRate, spec.LinkRate, spec.MaxTransfer = 8, 70_000, 900*units.MBps, 3*units.GBps, split
-		for _, chunk := range []units.Bytes{4096, 16 * units.KiB, 64 * units.KiB, 68 * units.KiB, 192 * units.KiB, 196 * units.KiB, units.MiB} {
+		spec := mapped(PageCache{ReadAhead: 128 * units.KiB, Fault: 5000, FillRate: 20 * units.GBps,
+			HitRate: 8 * units.GBps})
+		spec.Servers, spec.LTFB, spec.ServerRate, spec.LinkRate, spec.MaxTransfer = 8, 70_000,
+			900*units.MBps, 3*units.GBps, split
+		for _, chunk := range []units.Bytes{4096, 16 * units.KiB, 64 * units.KiB, 68 * units.KiB,
+			192 * units.KiB, 196 * units.KiB, units.MiB} {
 			s := mustStation(t, spec, Config{Engine: "mmap", Parallel: 1, Cores: 2})
 			reads := make([]Read, 50)
 			for i := range reads {
 				reads[i] = Read{units.Bytes(i+1) * 16 * units.MiB, chunk}
 			}
 			b := mustBatch(t, s, 0, reads)
-			got, want := float64(chunk*50)/b.End.Seconds(), float64(spec.Throughput("mmap", 2, chunk, 1))
+			got, want := float64(chunk*50)/b.End.Seconds(), float64(spec.Throughput("mmap", 2,
+				chunk, 1))
 			if off := math.Abs(got/want - 1); off > 0.005 && (split == 0 || off > 0.1) {
-				t.Errorf("%v split at %v: %.4g B/s in the events, closed form %.4g", chunk, split, got, want)
+				t.Errorf("%v split at %v: %.4g B/s in the events, closed form %.4g", chunk, split,
+					got, want)
 			}
 		}
 	}

@@ -29,7 +29,8 @@ func newServers(spec *Spec) servers {
 }
 
 // serve gives a read that arrives at time at to its server.
-func (s *servers) serve(at units.Nanos, offset units.Bytes, service units.Nanos) (begin, end units.Nanos) {
+func (s *servers) serve(at units.Nanos, offset units.Bytes, service units.Nanos) (begin,
+	end units.Nanos) {
 	if s.any != nil {
 		return s.any.Serve(at, service)
 	}
@@ -39,8 +40,9 @@ func (s *servers) serve(at units.Nanos, offset units.Bytes, service units.Nanos)
 	return begin, s.free[i]
 }
 
-// scatter spreads stripe numbers evenly: the finaliser of splitmix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
-// Generators", 2014). A drive's own mapping is as good as random to a reader.
+// scatter spreads stripe numbers evenly: the finaliser of splitmix64 (Steele, Lea and Flood, "Fast
+// Splittable Pseudorandom Number Generators", 2014). A drive's own mapping is as good as random to
+// a reader.
 func scatter(v uint64) uint64 {
 	v += 0x9e3779b97f4a7c15
 	v = (v ^ v>>30) * 0xbf58476d1ce4e5b9
@@ -72,7 +74,8 @@ func (s *Station) look() {
 	}
 	if s.others != nil {
 		n := s.others.count(now)
-		one := request + s.spec.ServerRate.Time(s.others.spec.Chunk) + s.spec.LinkRate.Time(s.others.spec.Chunk)
+		one := request + s.spec.ServerRate.Time(s.others.spec.Chunk) +
+			s.spec.LinkRate.Time(s.others.spec.Chunk)
 		now += units.Nanos(n) * one
 	}
 	for _, i := range s.rounds.waiting {
@@ -93,8 +96,8 @@ func (s *Station) served() {
 	}
 }
 
-// bucket is the state of a Limit. Credit is counted in nanoseconds of its rates, so that bytes and requests are two numbers of one
-// kind and nothing is rounded away.
+// bucket is the state of a Limit. Credit is counted in nanoseconds of its rates, so that bytes and
+// requests are two numbers of one kind and nothing is rounded away.
 type bucket struct {
 	spec         Limit
 	credit, most float64     // ns; of bytes
@@ -117,8 +120,8 @@ func newBucket(spec Limit) *bucket {
 	return b
 }
 
-// pass returns when a request of size bytes that arrives at time now may go on: when there is credit for it, or for as much of it
-// as the bucket can hold; the rest is owed.
+// pass returns when a request of size bytes that arrives at time now may go on: when there is
+// credit for it, or for as much of it as the bucket can hold; the rest is owed.
 func (b *bucket) pass(now units.Nanos, size units.Bytes) units.Nanos {
 	now = max(now, b.last)
 	b.refill(now)
@@ -129,7 +132,8 @@ func (b *bucket) pass(now units.Nanos, size units.Bytes) units.Nanos {
 	if b.spec.IOPS > 0 {
 		request = 1e9 / float64(b.spec.IOPS)
 	}
-	if short := math.Max(math.Min(bytes, b.most)-b.credit, math.Min(request, b.many)-b.slots); short > 0 {
+	if short := math.Max(math.Min(bytes, b.most)-b.credit, math.Min(request,
+		b.many)-b.slots); short > 0 {
 		wait := units.Nanos(math.Ceil(short))
 		if b.spec.Interval > 0 { // credit comes whole intervals at a time
 			wait = (wait + b.spec.Interval - 1) / b.spec.Interval * b.spec.Interval
@@ -146,7 +150,8 @@ func (b *bucket) pass(now units.Nanos, size units.Bytes) units.Nanos {
 	return now
 }
 
-// refill adds the credit of the time since the last one. A bucket that was full when it was used again starts its intervals then.
+// refill adds the credit of the time since the last one. A bucket that was full when it was used
+// again starts its intervals then.
 func (b *bucket) refill(now units.Nanos) {
 	passed := now - b.at
 	if b.spec.Interval > 0 {
@@ -161,7 +166,8 @@ func (b *bucket) refill(now units.Nanos) {
 	}
 }
 
-// heat is the state of Sustained. It rises with every nanosecond that the device is busy, up to Cliff, and falls while it is idle.
+// heat is the state of Sustained. It rises with every nanosecond that the device is busy, up to
+// Cliff, and falls while it is idle.
 type heat struct {
 	spec   Sustained
 	at     units.Nanos
@@ -173,7 +179,8 @@ func (h *heat) until(now units.Nanos) {
 	if passed := now - h.at; h.inside > 0 {
 		h.heat = min(h.heat+passed, h.spec.Cliff)
 	} else if h.spec.Cool > 0 {
-		h.heat = max(h.heat-units.Nanos(float64(passed)*float64(h.spec.Cliff)/float64(h.spec.Cool)), 0)
+		h.heat = max(h.heat-units.Nanos(float64(passed)*float64(h.spec.Cliff)/float64(h.spec.Cool)),
+			0)
 	}
 	h.at = now
 }
@@ -208,7 +215,8 @@ func (b *background) gap() units.Nanos {
 	return units.Nanos(b.random.ExpFloat64() * 1e9 * float64(b.spec.Chunk) / float64(b.spec.Rate))
 }
 
-// forgotten is how far back reads of others can still matter: a device whose others leave any of it has caught up since.
+// forgotten is how far back reads of others can still matter: a device whose others leave any of it
+// has caught up since.
 const forgotten = 100 * units.Millisecond
 
 // arrive gives every read of others that arrives up to now to its server.
@@ -218,7 +226,8 @@ func (b *background) arrive(now units.Nanos, s *Station) {
 	}
 	for b.next <= now {
 		ltfb := s.firstByte()
-		begin, _ := s.servers.serve(b.next, units.Bytes(b.random.Int64()), ltfb+s.spec.ServerRate.Time(b.spec.Chunk))
+		begin, _ := s.servers.serve(b.next, units.Bytes(b.random.Int64()),
+			ltfb+s.spec.ServerRate.Time(b.spec.Chunk))
 		at, _ := slices.BinarySearch(b.moves, begin+ltfb)
 		b.moves = slices.Insert(b.moves, at, begin+ltfb)
 		b.next += b.gap()

@@ -25,15 +25,17 @@ type Config struct {
 	Seed     uint64      // of the draws from LTFBShape and Background
 }
 
-// Station is a flash device with the host threads that drive it, as discrete events. Config.Parallel slots each take the next
-// request of a batch and carry it through:
+// Station is a flash device with the host threads that drive it, as discrete events.
+// Config.Parallel slots each take the next request of a batch and carry it through:
 //
-//	host (submit) ─▶ limit (credit) ─▶ queue (depth) ─▶ controller (IOPS) ─▶ server (LTFB + bytes/rate) ─▶ host (complete)
+//	host (submit) ─▶ limit (credit) ─▶ queue (depth) ─▶ controller (IOPS)
+//	─▶ server (LTFB + bytes/rate) ─▶ host (complete)
 //	                                                                         link (bytes/rate) ─┘
 //
-// Every stage is first come, first served. Requests larger than Spec.MaxTransfer go through in pieces, in flight together; reads
-// of a cached engine go through the page cache and come to the device as faults, one after the other. Its counters are integers,
-// so that conservation and Little's law hold exactly.
+// Every stage is first come, first served. Requests larger than Spec.MaxTransfer go through in
+// pieces, in flight together; reads of a cached engine go through the page cache and come to the
+// device as faults, one after the other. Its counters are integers, so that conservation and
+// Little's law hold exactly.
 type Station struct {
 	spec   Spec
 	cost   EngineCost
@@ -88,7 +90,8 @@ type piece struct {
 	finished     units.Nanos // when its server is done with it
 }
 
-// The kinds of events; the argument is the group for the first, the slot for the next and kindComplete, the piece for the others.
+// The kinds of events; the argument is the group for the first, the slot for the next and
+// kindComplete, the piece for the others.
 const (
 	kindOpen     int32 = iota // the group can be read
 	kindPick                  // the slot is free: take the next request
@@ -107,11 +110,14 @@ func NewStation(spec Spec, cfg Config) (*Station, error) {
 	cost, ok := spec.Engines[cfg.Engine]
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("flash: no costs for I/O engine %q; the device model knows %v", cfg.Engine, slices.Sorted(maps.Keys(spec.Engines)))
+		return nil, fmt.Errorf("flash: no costs for I/O engine %q; the device model knows %v",
+			cfg.Engine, slices.Sorted(maps.Keys(spec.Engines)))
 	case cfg.Parallel < 1:
-		return nil, fmt.Errorf("flash: %d threads (or queue depth): at least 1 is needed", cfg.Parallel)
+		return nil, fmt.Errorf("flash: %d threads (or queue depth): at least 1 is needed",
+			cfg.Parallel)
 	case cost.Cached && (spec.PageCache == nil || spec.PageCache.ReadAhead < 1):
-		return nil, fmt.Errorf("flash: engine %q reads through a page cache, which the device model does not describe (flash.page_cache)", cfg.Engine)
+		return nil, fmt.Errorf("flash: engine %q reads through a page cache, which the device "+
+			"model does not describe (flash.page_cache)", cfg.Engine)
 	}
 	cores := cfg.Cores
 	if cost.Serial {
@@ -153,8 +159,9 @@ type BatchResult struct {
 	End     units.Nanos // when the last read was complete
 	Sojourn units.Nanos // sum over reads of the time from being taken by a slot to completion
 	Pieces  int         // requests as the device saw them
-	Moved   units.Bytes // over the link: the bytes asked for, or what the page cache fetched for them
-	Medium  units.Bytes // read from the medium: whole pages
+	// over the link: the bytes asked for, or what the page cache fetched for them
+	Moved  units.Bytes
+	Medium units.Bytes // read from the medium: whole pages
 }
 
 // Handle implements des.Handler.
@@ -326,8 +333,8 @@ func (s *Station) leave(i int32) {
 	s.kernel.Schedule(complete, des.ClassPlan, kindComplete, p.slot)
 }
 
-// walk copies what the page cache holds of a read, from where the copying stands, until a block is missing or the read is whole. A
-// fault waits for all that it fetches.
+// walk copies what the page cache holds of a read, from where the copying stands, until a block is
+// missing or the read is whole. A fault waits for all that it fetches.
 func (s *Station) walk(slot int32, at units.Nanos) {
 	f := &s.flights[slot]
 	hit, fault := s.cache.walk(f.at, f.end)
@@ -339,7 +346,8 @@ func (s *Station) walk(slot int32, at units.Nanos) {
 		return
 	}
 	s.fetches = s.cache.fault(f.at, s.fetches[:0])
-	cost += s.cache.spec.Fault + s.cache.spec.FillRate.Time(units.Bytes(len(s.cache.missing))*s.cache.block)
+	cost += s.cache.spec.Fault +
+		s.cache.spec.FillRate.Time(units.Bytes(len(s.cache.missing))*s.cache.block)
 	_, missed := s.host.Serve(at, cost)
 	for _, fetch := range s.fetches {
 		s.split(slot, missed, fetch)
@@ -369,9 +377,9 @@ func (s *Station) complete(slot int32) error {
 	return errStop
 }
 
-// Measure runs a closed loop of the device: reads of chunk bytes at random aligned places of span bytes, as many in flight as
-// cfg has slots, and returns the rate of the middle of the run, when every slot is busy. It is the event model's answer to what
-// Throughput says in closed form.
+// Measure runs a closed loop of the device: reads of chunk bytes at random aligned places of span
+// bytes, as many in flight as cfg has slots, and returns the rate of the middle of the run, when
+// every slot is busy. It is the event model's answer to what Throughput says in closed form.
 func Measure(spec Spec, cfg Config, chunk, span units.Bytes, reads int) (units.Rate, error) {
 	s, err := NewStation(spec, cfg)
 	if err != nil {

@@ -20,14 +20,15 @@ var driveTable string
 
 // Value is one published value: the text as its source has it, and the range that it is read as.
 type Value struct {
-	Item    string  `json:"item"`
-	Text    string  `json:"text"`
-	Low     float64 `json:"low"`
-	High    float64 `json:"high"`
-	Unit    string  `json:"unit"`
-	Source  string  `json:"source"`
-	Quality string  `json:"quality"` // "text", "secondary" (the primary source was not seen) or "sim-default" (no measurement)
-	Note    string  `json:"note,omitempty"`
+	Item   string  `json:"item"`
+	Text   string  `json:"text"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	Unit   string  `json:"unit"`
+	Source string  `json:"source"`
+	// "text", "secondary" (the primary source was not seen) or "sim-default" (no measurement)
+	Quality string `json:"quality"`
+	Note    string `json:"note,omitempty"`
 }
 
 // Constant is a number with the values it comes from.
@@ -71,22 +72,26 @@ func Published(name string) (*Constant, error) {
 	i.Mid = (mids[(n-1)/2] + mids[n/2]) / 2
 	rule := "as published, the geometric mean in the middle"
 	if n > 1 {
-		rule = fmt.Sprintf("least, median and greatest of %d values, ranges as their geometric mean", n)
+		rule = fmt.Sprintf("least, median and greatest of %d values, ranges as their geometric "+
+			"mean", n)
 	}
 	return &Constant{Name: name, Interval: i, Rule: rule, Values: values}, nil
 }
 
-// Given is a constant of the caller's own knowledge, between low and high, with the geometric mean in the middle.
+// Given is a constant of the caller's own knowledge, between low and high, with the geometric mean
+// in the middle.
 func Given(low, high float64) (*Constant, error) {
 	i := Interval{low, max(low, min(high, math.Sqrt(low)*math.Sqrt(high))), high}
 	if !i.positive() {
-		return nil, fmt.Errorf("wear: %g to %g: an interval goes from a number above 0 to one not below it: %w", low, high, ErrInput)
+		return nil, fmt.Errorf("wear: %g to %g: an interval goes from a number above 0 to one "+
+			"not below it: %w", low, high, ErrInput)
 	}
-	return &Constant{Name: "given", Interval: i, Rule: "given by the caller", Values: []Value{}}, nil
+	return &Constant{Name: "given", Interval: i, Rule: "given by the caller", Values: []Value{}},
+		nil
 }
 
-// Geometry returns the size of a page and of an erase block that are taken where nothing better is known: a simulator's
-// defaults, with their source.
+// Geometry returns the size of a page and of an erase block that are taken where nothing better is
+// known: a simulator's defaults, with their source.
 func Geometry() (page, block units.Bytes, source string, err error) {
 	size, err := Published(pageSize)
 	if err != nil {
@@ -114,9 +119,9 @@ func Drives() []string {
 	return names
 }
 
-// LookupDrive returns a drive by name, upper and lower case alike, with the published thresholds and geometry; Data is the
-// caller's to fill in. Its cycles are not known unless the drive's kind of flash has published ones. The error for an
-// unknown name lists the known.
+// LookupDrive returns a drive by name, upper and lower case alike, with the published thresholds
+// and geometry; Data is the caller's to fill in. Its cycles are not known unless the drive's kind
+// of flash has published ones. The error for an unknown name lists the known.
 func LookupDrive(name string) (Drive, error) {
 	lines, err := records("drives.csv", driveTable, driveColumns)
 	if err != nil {
@@ -144,10 +149,12 @@ func LookupDrive(name string) (Drive, error) {
 		}
 		return d, nil
 	}
-	return Drive{}, fmt.Errorf("wear: drive %q: no endurance is published here; known are %s: %w", name, strings.Join(Drives(), ", "), ErrInput)
+	return Drive{}, fmt.Errorf("wear: drive %q: no endurance is published here; known are %s: %w",
+		name, strings.Join(Drives(), ", "), ErrInput)
 }
 
-// Unnamed is a drive of which nothing is known but the published thresholds and the default geometry.
+// Unnamed is a drive of which nothing is known but the published thresholds and the default
+// geometry.
 func Unnamed() (Drive, error) {
 	d := Drive{Name: "not named"}
 	var err error
@@ -161,8 +168,10 @@ func Unnamed() (Drive, error) {
 func driveName(line []string) string { return line[0] + " " + line[2] }
 
 var (
-	columns      = []string{"quantity", "item", "value", "low", "high", "unit", "source", "quality", "note"}
-	driveColumns = []string{"device", "media", "capacity", "endurance_TBW", "cycles", "source", "quality"}
+	columns = []string{"quantity", "item", "value", "low", "high", "unit", "source", "quality",
+		"note"}
+	driveColumns = []string{"device", "media", "capacity", "endurance_TBW", "cycles", "source",
+		"quality"}
 )
 
 // records reads a table with the columns it must have.
@@ -189,10 +198,12 @@ func parse(text string) (map[string][]Value, error) {
 		low, lowErr := strconv.ParseFloat(l[3], 64)
 		high, highErr := strconv.ParseFloat(l[4], 64)
 		if lowErr != nil || highErr != nil || !(low > 0 && low <= high) || math.IsInf(high, 1) {
-			return nil, fmt.Errorf("wear: wear.csv:%d: %q to %q is no range of numbers above 0", i+2, l[3], l[4])
+			return nil, fmt.Errorf("wear: wear.csv:%d: %q to %q is no range of numbers above 0",
+				i+2, l[3], l[4])
 		}
 		if l[0] == "" || v.Text == "" || v.Source == "" || v.Quality == "" {
-			return nil, fmt.Errorf("wear: wear.csv:%d: the quantity, the value, its source or its quality is missing", i+2)
+			return nil, fmt.Errorf("wear: wear.csv:%d: the quantity, the value, its source or "+
+				"its quality is missing", i+2)
 		}
 		v.Low, v.High = low, high
 		all[l[0]] = append(all[l[0]], v)

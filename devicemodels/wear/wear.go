@@ -12,9 +12,12 @@ import (
 var ErrInput = errors.New("not usable for an estimate of wear")
 
 // Explanation says what wears flash and what does not, for reports.
-const Explanation = "Reads do not wear flash by themselves: programming and erasing do. What reading causes is read disturb: a page read shifts the\n" +
-	"charge of the other pages of its erase block a little, so that the drive copies a block elsewhere after some number of reads, which\n" +
-	"costs a program/erase cycle. Downloads and updates of a model are writes, and wear flash as any write does."
+const Explanation = "Reads do not wear flash by themselves: programming and erasing do. What " +
+	"reading causes is read disturb: a page read shifts the\n" +
+	"charge of the other pages of its erase block a little, so that the drive copies a block " +
+	"elsewhere after some number of reads, which\n" +
+	"costs a program/erase cycle. Downloads and updates of a model are writes, and wear flash " +
+	"as any write does."
 
 // daysPerYear is the Julian year's.
 const daysPerYear = 365.25
@@ -46,7 +49,8 @@ type Use struct {
 	BytesWrittenPerDay units.Bytes // by the host: downloads and updates
 }
 
-// Hot is how unevenly the blocks are read: Share of the reads go to Fraction of the blocks. The zero value is evenly.
+// Hot is how unevenly the blocks are read: Share of the reads go to Fraction of the blocks. The
+// zero value is evenly.
 type Hot struct {
 	Share    float64 `json:"share"`
 	Fraction float64 `json:"fraction"`
@@ -63,7 +67,8 @@ type Drive struct {
 	Page      units.Bytes `json:"page"`                 // unit of a read inside the drive
 	Block     units.Bytes `json:"block"`                // unit of an erase: a whole number of pages
 	Disturb   *Constant   `json:"reads_before_refresh"` // per block
-	Cycles    *Constant   `json:"cycles"`               // program/erase cycles of a block; nil = not known
+	// program/erase cycles of a block; nil = not known
+	Cycles *Constant `json:"cycles"`
 }
 
 // Lifetime is how long an endurance lasts.
@@ -75,11 +80,12 @@ type Lifetime struct {
 
 // Spread is how a day's reads fall on the most-read blocks under one assumption.
 type Spread struct {
-	Name         string   `json:"name"`   // "even", "hot" or "one block"
-	Blocks       float64  `json:"blocks"` // that share these reads
-	Reads        float64  `json:"reads_per_block_per_day"`
-	Refreshes    Interval `json:"refreshes_per_block_per_day"`
-	YearsInPlace Lifetime `json:"years_if_rewritten_in_place"` // to the block's program/erase cycles, without wear-levelling
+	Name      string   `json:"name"`   // "even", "hot" or "one block"
+	Blocks    float64  `json:"blocks"` // that share these reads
+	Reads     float64  `json:"reads_per_block_per_day"`
+	Refreshes Interval `json:"refreshes_per_block_per_day"`
+	// to the block's program/erase cycles, without wear-levelling
+	YearsInPlace Lifetime `json:"years_if_rewritten_in_place"`
 }
 
 // Report is the wear of one day of use and the years that follow from it.
@@ -96,9 +102,9 @@ type Report struct {
 	ToCycles        Lifetime `json:"years_to_cycles"` // with wear-levelling over the whole capacity
 }
 
-// Estimate computes the wear of u on d. It returns an error of kind ErrInput for negative numbers and no numbers, reads
-// without a region to read, a region larger than the drive, a hot share that is not hotter than the rest, and results beyond
-// the range of floats.
+// Estimate computes the wear of u on d. It returns an error of kind ErrInput for negative numbers
+// and no numbers, reads without a region to read, a region larger than the drive, a hot share that
+// is not hotter than the rest, and results beyond the range of floats.
 func Estimate(u Use, d Drive, hot Hot) (*Report, error) {
 	if err := u.check(); err != nil {
 		return nil, err
@@ -124,7 +130,9 @@ func Estimate(u Use, d Drive, hot Hot) (*Report, error) {
 	// Everything else is less than the greatest of these.
 	for _, v := range []float64{r.BytesPerDay, r.PageReadsPerDay, r.WrittenPerDay.High} {
 		if math.IsInf(v, 0) || math.IsNaN(v) {
-			return nil, fmt.Errorf("wear: use: %g tokens per day of %v in %g reads are beyond what can be computed: %w", u.TokensPerDay, u.BytesPerToken, u.ReadsPerToken, ErrInput)
+			return nil, fmt.Errorf("wear: use: %g tokens per day of %v in %g reads are beyond "+
+				"what can be computed: %w", u.TokensPerDay, u.BytesPerToken, u.ReadsPerToken,
+				ErrInput)
 		}
 	}
 	r.spread(&d, hot)
@@ -138,7 +146,8 @@ func Estimate(u Use, d Drive, hot Hot) (*Report, error) {
 	return r, nil
 }
 
-// spread adds what the reads do to the most-read blocks, from the mildest assumption to the worst case.
+// spread adds what the reads do to the most-read blocks, from the mildest assumption to the worst
+// case.
 func (r *Report) spread(d *Drive, hot Hot) {
 	add := func(name string, blocks, share float64) {
 		s := Spread{Name: name, Blocks: blocks}
@@ -164,22 +173,28 @@ func lifetime(budget, perDay Interval) Lifetime {
 		return Lifetime{Known: true, Never: true}
 	}
 	years := func(budget, perDay float64) float64 {
-		return min(budget/perDay/daysPerYear, math.MaxFloat64) // so little that it lasts longer than a float can say
+		// so little that it lasts longer than a float can say
+		return min(budget/perDay/daysPerYear, math.MaxFloat64)
 	}
-	return Lifetime{Known: true, Years: Interval{years(budget.Low, perDay.High), years(budget.Mid, perDay.Mid), years(budget.High, perDay.Low)}}
+	return Lifetime{Known: true, Years: Interval{years(budget.Low, perDay.High), years(budget.Mid,
+		perDay.Mid), years(budget.High, perDay.Low)}}
 }
 
 func (u *Use) check() error {
 	for _, f := range []struct {
 		name  string
 		value float64
-	}{{"tokens per day", u.TokensPerDay}, {"bytes per token", float64(u.BytesPerToken)}, {"reads per token", u.ReadsPerToken}, {"bytes written per day", float64(u.BytesWrittenPerDay)}} {
+	}{{"tokens per day", u.TokensPerDay}, {"bytes per token", float64(u.BytesPerToken)},
+		{"reads per token", u.ReadsPerToken}, {"bytes written per day",
+			float64(u.BytesWrittenPerDay)}} {
 		if !(f.value >= 0) || math.IsInf(f.value, 1) {
-			return fmt.Errorf("wear: %s: %g is not a number of 0 or more: %w", f.name, f.value, ErrInput)
+			return fmt.Errorf("wear: %s: %g is not a number of 0 or more: %w", f.name, f.value,
+				ErrInput)
 		}
 	}
 	if u.BytesPerToken > 0 && u.ReadsPerToken == 0 {
-		return fmt.Errorf("wear: reads per token: none, but %v are read: %w", u.BytesPerToken, ErrInput)
+		return fmt.Errorf("wear: reads per token: none, but %v are read: %w", u.BytesPerToken,
+			ErrInput)
 	}
 	return nil
 }
@@ -187,17 +202,24 @@ func (u *Use) check() error {
 func (d *Drive) check(read bool) error {
 	switch {
 	case d.Capacity < 0 || d.Endurance < 0 || d.Data < 0:
-		return fmt.Errorf("wear: drive %s: a capacity of %d, an endurance of %d or a region of %d bytes is negative; 0 is not known: %w", d.Name, int64(d.Capacity), int64(d.Endurance), int64(d.Data), ErrInput)
+		return fmt.Errorf("wear: drive %s: a capacity of %d, an endurance of %d or a region of "+
+			"%d bytes is negative; 0 is not known: %w", d.Name, int64(d.Capacity),
+			int64(d.Endurance), int64(d.Data), ErrInput)
 	case read && d.Data == 0:
-		return fmt.Errorf("wear: drive %s: there are reads but no region that is read; give its size: %w", d.Name, ErrInput)
+		return fmt.Errorf("wear: drive %s: there are reads but no region that is read; give its "+
+			"size: %w", d.Name, ErrInput)
 	case d.Capacity > 0 && d.Data > d.Capacity:
-		return fmt.Errorf("wear: drive %s: %v do not fit into %v: %w", d.Name, d.Data, d.Capacity, ErrInput)
+		return fmt.Errorf("wear: drive %s: %v do not fit into %v: %w", d.Name, d.Data, d.Capacity,
+			ErrInput)
 	case d.Page < 1 || d.Block < d.Page || d.Block%d.Page != 0:
-		return fmt.Errorf("wear: drive %s: a block of %v is not a whole number of pages of %v: %w", d.Name, d.Block, d.Page, ErrInput)
+		return fmt.Errorf("wear: drive %s: a block of %v is not a whole number of pages of %v: %w",
+			d.Name, d.Block, d.Page, ErrInput)
 	case d.Disturb == nil || !d.Disturb.Interval.positive():
-		return fmt.Errorf("wear: drive %s: the reads before a refresh are no interval of numbers above 0: %w", d.Name, ErrInput)
+		return fmt.Errorf("wear: drive %s: the reads before a refresh are no interval of "+
+			"numbers above 0: %w", d.Name, ErrInput)
 	case d.Cycles != nil && !d.Cycles.Interval.positive():
-		return fmt.Errorf("wear: drive %s: the program/erase cycles are no interval of numbers above 0: %w", d.Name, ErrInput)
+		return fmt.Errorf("wear: drive %s: the program/erase cycles are no interval of numbers "+
+			"above 0: %w", d.Name, ErrInput)
 	}
 	return nil
 }
@@ -207,7 +229,8 @@ func (h Hot) check() error {
 		return nil
 	}
 	if !(h.Fraction > 0 && h.Fraction <= 1 && h.Share >= h.Fraction && h.Share <= 1) {
-		return fmt.Errorf("wear: hot: %g of the reads on %g of the blocks; both are above 0 up to 1, and the share is not the smaller: %w", h.Share, h.Fraction, ErrInput)
+		return fmt.Errorf("wear: hot: %g of the reads on %g of the blocks; both are above 0 up "+
+			"to 1, and the share is not the smaller: %w", h.Share, h.Fraction, ErrInput)
 	}
 	return nil
 }

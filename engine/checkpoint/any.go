@@ -20,9 +20,9 @@ type Tensors interface {
 	Tensors() []TensorInfo
 	// Tensor finds a tensor by its exact name.
 	Tensor(name string) (TensorInfo, bool)
-	// Section returns a reader over the elements of a tensor: TensorInfo.Size bytes of type TensorInfo.DType, row-major,
-	// little-endian. Reading a range needs memory in proportion to the range. It must not be used after Close. A name
-	// that is not there is an fs.ErrNotExist.
+	// Section returns a reader over the elements of a tensor: TensorInfo.Size bytes of type
+	// TensorInfo.DType, row-major, little-endian. Reading a range needs memory in proportion to the
+	// range. It must not be used after Close. A name that is not there is an fs.ErrNotExist.
 	Section(name string) (*io.SectionReader, error)
 	Close() error
 }
@@ -30,13 +30,16 @@ type Tensors interface {
 // Model is a checkpoint with the configuration and under the names of a Hugging Face model.
 type Model interface {
 	Tensors
-	// Config returns config.json, or what a file without one knows of it. The caller must not change it.
+	// Config returns config.json, or what a file without one knows of it. The caller must not
+	// change it.
 	Config() Object
-	// Notes are whole sentences about what was left out or looks odd; they belong above the results.
+	// Notes are whole sentences about what was left out or looks odd; they belong above the
+	// results.
 	Notes() []string
 }
 
-// OpenAny opens a folder, or a file of any format, which its first bytes tell. The names are those of the file.
+// OpenAny opens a folder, or a file of any format, which its first bytes tell. The names are those
+// of the file.
 func OpenAny(path string, opt FolderOptions) (Tensors, error) {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -89,7 +92,8 @@ func OpenModel(path string, opt FolderOptions) (Model, error) {
 		return m, nil
 	}
 	t.Close()
-	return nil, fmt.Errorf("checkpoint: %s: %w: tensors without a config.json; name the folder that holds both", path, ErrUnsupported)
+	return nil, fmt.Errorf("checkpoint: %s: %w: tensors without a config.json; name the folder "+
+		"that holds both", path, ErrUnsupported)
 }
 
 // ggufModel gives a GGUF file the configuration in the form of a folder's.
@@ -118,9 +122,9 @@ func (m *ggufModel) Config() Object { return m.config }
 // readRowsBlock bounds the buffer of ReadRows.
 const readRowsBlock = 256 << 10
 
-// ReadRows reads rows from…to−1 of a tensor of type F32, F16 or BF16 into dst, which must have room for exactly their
-// elements. A row is all that shares the first index; the tensor must have one. Its memory does not depend on the
-// number of rows.
+// ReadRows reads rows from…to−1 of a tensor of type F32, F16 or BF16 into dst, which must have room
+// for exactly their elements. A row is all that shares the first index; the tensor must have one.
+// Its memory does not depend on the number of rows.
 func ReadRows(t Tensors, name string, from, to int64, dst []float32) error {
 	info, ok := t.Tensor(name)
 	if ok && len(info.Shape) == 0 {
@@ -131,14 +135,16 @@ func ReadRows(t Tensors, name string, from, to int64, dst []float32) error {
 		return err
 	}
 	if from < 0 || to < from || to > info.Shape[0] {
-		return fmt.Errorf("checkpoint: tensor %q: rows %d to %d of %d", name, from, to, info.Shape[0])
+		return fmt.Errorf("checkpoint: tensor %q: rows %d to %d of %d", name, from, to,
+			info.Shape[0])
 	}
 	row := int64(1)
 	for _, dim := range info.Shape[1:] {
 		row *= dim
 	}
 	if int64(len(dst)) != (to-from)*row {
-		return fmt.Errorf("checkpoint: tensor %q: %d rows have %d elements, the buffer %d", name, to-from, (to-from)*row, len(dst))
+		return fmt.Errorf("checkpoint: tensor %q: %d rows have %d elements, the buffer %d", name,
+			to-from, (to-from)*row, len(dst))
 	}
 	elem := info.DType.Size()
 	buf := make([]byte, min(readRowsBlock, int64(len(dst))*elem))

@@ -63,7 +63,8 @@ func TestOpenAnyKnowsTheFormatByItsFirstBytes(t *testing.T) {
 	}
 }
 
-// readsWhole demands what the interface promises: sizes that follow from type and shape, and that many bytes.
+// readsWhole demands what the interface promises: sizes that follow from type and shape, and that
+// many bytes.
 func readsWhole(t *testing.T, ts Tensors) {
 	t.Helper()
 	if len(ts.Tensors()) == 0 {
@@ -95,7 +96,8 @@ func TestOpenModelHasNamesAndConfiguration(t *testing.T) {
 	readsWhole(t, m)
 	var layers, kv int
 	var kind string
-	for name, dst := range map[string]any{"num_hidden_layers": &layers, "num_key_value_heads": &kv, "model_type": &kind} {
+	for name, dst := range map[string]any{"num_hidden_layers": &layers, "num_key_value_heads": &kv,
+		"model_type": &kind} {
 		if ok, err := m.Config().Get(name, dst); !ok || err != nil {
 			t.Errorf("%s: %v, %v", name, ok, err)
 		}
@@ -121,7 +123,8 @@ func TestOpenModelHasNamesAndConfiguration(t *testing.T) {
 
 func TestReadRowsIsTheSameInAnyPieces(t *testing.T) {
 	for path, names := range map[string][]string{
-		"gguf/testdata/llama.gguf":  {"token_embd.weight", "output.weight", "blk.0.attn_norm.weight", "blk.0.attn_q.weight", "blk.0.ffn_gate.weight"},
+		"gguf/testdata/llama.gguf": {"token_embd.weight", "output.weight",
+			"blk.0.attn_norm.weight", "blk.0.attn_q.weight", "blk.0.ffn_gate.weight"},
 		"torch/testdata/views.bin":  {"whole", "transposed", "columns", "batch", "half", "vector"},
 		"torch/testdata/dtypes.bin": {"f32", "f16", "bf16", "empty2"},
 	} {
@@ -141,7 +144,8 @@ func TestReadRowsIsTheSameInAnyPieces(t *testing.T) {
 				for _, n := range []int64{0, 1, 2, 3} {
 					to := min(from+n, x.Shape[0])
 					part := make([]float32, int(to-from)*row)
-					if err := ReadRows(ts, name, from, to, part); err != nil || !slices.Equal(part, whole[int(from)*row:int(to)*row]) {
+					if err := ReadRows(ts, name, from, to, part); err != nil ||
+						!slices.Equal(part, whole[int(from)*row:int(to)*row]) {
 						t.Fatalf("%s, rows %d to %d: %v, %v", name, from, to, part, err)
 					}
 				}
@@ -153,14 +157,17 @@ func TestReadRowsIsTheSameInAnyPieces(t *testing.T) {
 	}
 }
 
-// TestReadRowsOfEveryType reads the numbers that testdata/make.py of package torch stores: sin(1.7·i + 0.3).
+// TestReadRowsOfEveryType reads the numbers that testdata/make.py of package torch stores:
+// sin(1.7·i + 0.3).
 func TestReadRowsOfEveryType(t *testing.T) {
 	ts, err := OpenAny("torch/testdata/dtypes.bin", FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ts.Close()
-	for name, within := range map[string]float64{"f32": 1e-6, "f16": 1.0 / 2048, "bf16": 1.0 / 256} { // half of the last place at 1, and a little
+	// half of the last place at 1, and a little
+	for name, within := range map[string]float64{"f32": 1e-6, "f16": 1.0 / 2048, "bf16": 1.0 /
+		256} {
 		x, _ := ts.Tensor(name)
 		got := make([]float32, x.Elements())
 		if err := ReadRows(ts, name, 0, x.Shape[0], got); err != nil {
@@ -185,7 +192,8 @@ func TestReadRowsRefuses(t *testing.T) {
 		from, to int64
 		n        int
 	}{
-		"behind": {"f32", 1, 3, 6}, "before": {"f32", -1, 1, 6}, "reversed": {"f32", 2, 1, 0}, "a small buffer": {"f32", 0, 2, 5},
+		"behind": {"f32", 1, 3, 6}, "before": {"f32", -1, 1, 6}, "reversed": {"f32", 2, 1, 0},
+		"a small buffer": {"f32", 0, 2, 5},
 		"a large buffer": {"f32", 0, 2, 7}, "a scalar": {"i64", 0, 1, 1}, "none": {"x", 0, 1, 1},
 	} {
 		if err := ReadRows(ts, c.tensor, c.from, c.to, make([]float32, c.n)); err == nil {
@@ -195,11 +203,14 @@ func TestReadRowsRefuses(t *testing.T) {
 	refused(t, ReadRows(ts, "flags", 0, 2, make([]float32, 2)), ErrUnsupported, "dtype BOOL")
 }
 
-// TestLargeTensorsAreReadInPieces reads from a sparse safetensors tensor of 2 GiB and watches the heap.
+// TestLargeTensorsAreReadInPieces reads from a sparse safetensors tensor of 2 GiB and watches the
+// heap.
 func TestLargeTensorsAreReadInPieces(t *testing.T) {
 	const size, heap = int64(2) << 30, 64 << 20
 	path := filepath.Join(t.TempDir(), "large.safetensors")
-	if err := os.WriteFile(path, raw(`{"a":{"dtype":"F16","shape":[32768,32768],"data_offsets":[0,2147483648]}}`, 0), 0o666); err != nil {
+	if err := os.WriteFile(path,
+		raw(`{"a":{"dtype":"F16","shape":[32768,32768],"data_offsets":[0,2147483648]}}`, 0),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	st, err := os.Stat(path)
@@ -235,9 +246,10 @@ func BenchmarkReadRows(b *testing.B) {
 		number := map[string]byte{"Q4_0": 2, "Q8_0": 8}[name]
 		b.Run(name, func(b *testing.B) {
 			path := filepath.Join(b.TempDir(), "a.gguf")
-			head := []byte("GGUF\x03\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" +
-				"\x01\x00\x00\x00\x00\x00\x00\x00a\x02\x00\x00\x00\x00\x10\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00" +
-				string([]byte{number}) + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")
+			head := []byte(
+				"GGUF\x03\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" +
+					"\x01\x00\x00\x00\x00\x00\x00\x00a\x02\x00\x00\x00\x00\x10\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00" +
+					string([]byte{number}) + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")
 			head = append(head, make([]byte, (32-len(head)%32)%32)...)
 			for i := range rows * row / 32 * bytes {
 				head = append(head, byte(i*7))

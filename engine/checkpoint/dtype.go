@@ -13,8 +13,8 @@ const (
 	U8   = tensor.U8
 )
 
-// TensorInfo describes one tensor of a file, whatever the format: its name, type and shape as it is read, its place, and
-// how it is encoded there if not plainly.
+// TensorInfo describes one tensor of a file, whatever the format: its name, type and shape as it is
+// read, its place, and how it is encoded there if not plainly.
 type TensorInfo = tensor.Info
 
 // byteSize multiplies shape and element size without overflow.

@@ -10,16 +10,17 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
 )
 
-// File is an open safetensors file. Its methods may be called from several goroutines; the results of Tensors and
-// Metadata are copies.
+// File is an open safetensors file. Its methods may be called from several goroutines; the results
+// of Tensors and Metadata are copies.
 type File struct {
 	raw  *tensor.Raw
 	data int64 // offset of the first tensor's first byte
 	header
 }
 
-// Open opens a safetensors file and checks its header against the size of the file; it reads no tensor. A file that
-// breaks the format is an ErrFormat; a type of element that is unknown here is an ErrUnsupported.
+// Open opens a safetensors file and checks its header against the size of the file; it reads no
+// tensor. A file that breaks the format is an ErrFormat; a type of element that is unknown here is
+// an ErrUnsupported.
 func Open(path string) (*File, error) {
 	raw, err := tensor.Open("checkpoint", path)
 	if err != nil {
@@ -53,7 +54,8 @@ func newFile(raw *tensor.Raw) (*File, error) {
 func readHeader(raw *tensor.Raw) ([]byte, error) {
 	size := raw.Size()
 	if size < 8 {
-		return nil, fmt.Errorf("%w: truncated: %d bytes are too few for a safetensors file", ErrFormat, size)
+		return nil, fmt.Errorf("%w: truncated: %d bytes are too few for a safetensors file",
+			ErrFormat, size)
 	}
 	start, err := raw.Start(8)
 	if err != nil {
@@ -61,10 +63,12 @@ func readHeader(raw *tensor.Raw) ([]byte, error) {
 	}
 	n := binary.LittleEndian.Uint64(start)
 	if n > maxHeader {
-		return nil, fmt.Errorf("%w: header length %d is above the limit of %d; this is not a safetensors file", ErrFormat, n, maxHeader)
+		return nil, fmt.Errorf("%w: header length %d is above the limit of %d; this is not a "+
+			"safetensors file", ErrFormat, n, maxHeader)
 	}
 	if int64(n) > size-8 {
-		return nil, fmt.Errorf("%w: truncated: the header alone needs %d bytes, the file has %d; download it again", ErrFormat, n+8, size)
+		return nil, fmt.Errorf("%w: truncated: the header alone needs %d bytes, the file has "+
+			"%d; download it again", ErrFormat, n+8, size)
 	}
 	header := make([]byte, n)
 	if got, err := raw.ReadAt(header, 8); got < len(header) {
@@ -81,9 +85,11 @@ func checkLength(tensors []TensorInfo, data, size int64) error {
 	}
 	switch {
 	case want > size || want < data: // the sum of two offsets can pass 2^63
-		return fmt.Errorf("%w: truncated: the header promises %d bytes, the file has %d; download it again", ErrFormat, uint64(want), size)
+		return fmt.Errorf("%w: truncated: the header promises %d bytes, the file has %d; "+
+			"download it again", ErrFormat, uint64(want), size)
 	case want < size:
-		return fmt.Errorf("%w: %d bytes after the last tensor belong to no tensor", ErrFormat, size-want)
+		return fmt.Errorf("%w: %d bytes after the last tensor belong to no tensor", ErrFormat,
+			size-want)
 	}
 	return nil
 }
@@ -128,13 +134,15 @@ func (f *File) ReadTensor(name string, dst []byte) error {
 		return fmt.Errorf("checkpoint: %s: tensor %q: %w", f.Name(), name, fs.ErrNotExist)
 	}
 	if int64(len(dst)) != t.Size {
-		return fmt.Errorf("checkpoint: %s: tensor %q has %d bytes, the buffer %d", f.Name(), name, t.Size, len(dst))
+		return fmt.Errorf("checkpoint: %s: tensor %q has %d bytes, the buffer %d", f.Name(), name,
+			t.Size, len(dst))
 	}
 	_, err := f.ReadAt(dst, t.Offset)
 	return err
 }
 
-// ReadAt implements io.ReaderAt over the whole file. A file that became shorter since Open is an ErrFormat.
+// ReadAt implements io.ReaderAt over the whole file. A file that became shorter since Open is an
+// ErrFormat.
 func (f *File) ReadAt(p []byte, off int64) (int, error) { return f.raw.ReadAt(p, off) }
 
 // Close closes the file.

@@ -47,8 +47,10 @@ func refused(t *testing.T, err, kind error, texts ...string) {
 }
 
 func TestReadsTensorsInOrderOfTheirData(t *testing.T) {
-	f, err := openBytes(raw(`{"__metadata__":{"k":"v"},"b":{"dtype":"F16","shape":[2,1],"data_offsets":[3,7]},`+
-		`"B":{"shape":[3],"data_offsets":[0,3],"dtype":"U8"}}   `, 7))
+	f,
+		err := openBytes(
+		raw(`{"__metadata__":{"k":"v"},"b":{"dtype":"F16","shape":[2,1],"data_offsets":[3,7]},`+
+			`"B":{"shape":[3],"data_offsets":[0,3],"dtype":"U8"}}   `, 7))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,23 +94,33 @@ func TestRefusesBrokenHeaders(t *testing.T) {
 		data   int
 		want   string
 	}{
-		"no object":        {`[]`, 0, "not a JSON object"},
-		"leading space":    {` {}`, 0, "not a JSON object"},
-		"text after":       {`{}{}`, 0, "after the end"},
-		"cut":              {`{"a":{"dtype":"U8"`, 0, "unexpected EOF"},
-		"trailing comma":   {`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},}`, 1, "invalid character"},
-		"half a character": {`{"\ud800":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 1, "surrogate"},
-		"not UTF-8":        {"{\"\xff\":{}}", 0, "UTF-8"},
-		"unknown field":    {one(`{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":1}`), 1, `unknown field "x"`},
-		"case of a field":  {one(`{"DType":"U8","shape":[1],"data_offsets":[0,1]}`), 1, "unknown field"},
-		"no shape":         {one(`{"dtype":"U8","data_offsets":[0,1]}`), 1, "are needed"},
-		"three offsets":    {one(`{"dtype":"U8","shape":[1],"data_offsets":[0,1,2]}`), 1, "are needed"},
-		"fraction":         {one(`{"dtype":"U8","shape":[1.0],"data_offsets":[0,1]}`), 1, "whole number"},
-		"text as number":   {one(`{"dtype":"U8","shape":["1"],"data_offsets":[0,1]}`), 1, "whole number"},
-		"hole in front":    {one(`{"dtype":"U8","shape":[1],"data_offsets":[1,2]}`), 2, "belong to no tensor"},
-		"data after":       {one(`{"dtype":"U8","shape":[1],"data_offsets":[0,1]}`), 2, "after the last tensor"},
-		"metadata":         {`{"__metadata__":{"a":1}}`, 0, "not a string"},
-		"overlap":          {`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}`, 3, "inside tensor"},
+		"no object":     {`[]`, 0, "not a JSON object"},
+		"leading space": {` {}`, 0, "not a JSON object"},
+		"text after":    {`{}{}`, 0, "after the end"},
+		"cut":           {`{"a":{"dtype":"U8"`, 0, "unexpected EOF"},
+		"trailing comma": {`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},}`, 1,
+			"invalid character"},
+		"half a character": {`{"\ud800":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 1,
+			"surrogate"},
+		"not UTF-8": {"{\"\xff\":{}}", 0, "UTF-8"},
+		"unknown field": {one(`{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":1}`), 1,
+			`unknown field "x"`},
+		"case of a field": {one(`{"DType":"U8","shape":[1],"data_offsets":[0,1]}`), 1,
+			"unknown field"},
+		"no shape": {one(`{"dtype":"U8","data_offsets":[0,1]}`), 1, "are needed"},
+		"three offsets": {one(`{"dtype":"U8","shape":[1],"data_offsets":[0,1,2]}`), 1,
+			"are needed"},
+		"fraction": {one(`{"dtype":"U8","shape":[1.0],"data_offsets":[0,1]}`), 1,
+			"whole number"},
+		"text as number": {one(`{"dtype":"U8","shape":["1"],"data_offsets":[0,1]}`), 1,
+			"whole number"},
+		"hole in front": {one(`{"dtype":"U8","shape":[1],"data_offsets":[1,2]}`), 2,
+			"belong to no tensor"},
+		"data after": {one(`{"dtype":"U8","shape":[1],"data_offsets":[0,1]}`), 2,
+			"after the last tensor"},
+		"metadata": {`{"__metadata__":{"a":1}}`, 0, "not a string"},
+		"overlap": {
+			`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}`, 3, "inside tensor"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := openBytes(raw(c.header, c.data))
@@ -120,7 +132,8 @@ func TestRefusesBrokenHeaders(t *testing.T) {
 }
 
 func TestField_M11_GitLFSPointer(t *testing.T) {
-	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("0", 64) + "\nsize 4000\n"
+	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("0", 64) +
+		"\nsize 4000\n"
 	path := filepath.Join(t.TempDir(), "model.safetensors")
 	if err := os.WriteFile(path, []byte(pointer), 0o666); err != nil {
 		t.Fatal(err)
@@ -169,14 +182,25 @@ func TestField_M16_OffsetsShapesAndTypes(t *testing.T) {
 		kind error
 		want string
 	}{
-		"negative offset":      {`{"dtype":"U8","shape":[1],"data_offsets":[-1,0]}`, ErrFormat, "-1 is not a whole number from 0"},
-		"reversed offsets":     {`{"dtype":"U8","shape":[1],"data_offsets":[1,0]}`, ErrFormat, "reversed"},
-		"a large shape":        {`{"dtype":"F32","shape":[1000,1000],"data_offsets":[0,4]}`, ErrFormat, "4000000 bytes"},
-		"an overflowing shape": {`{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}`, ErrFormat, "more than a file can hold"},
-		"overflow to 4":        {`{"dtype":"U8","shape":[9223372036854775807,9223372036854775807,4],"data_offsets":[0,4]}`, ErrFormat, "more than"},
-		"unknown type":         {`{"dtype":"Q4_0","shape":[4],"data_offsets":[0,4]}`, ErrUnsupported, `dtype "Q4_0"`},
-		"beyond 63 bits":       {`{"dtype":"U8","shape":[1],"data_offsets":[9223372036854775807,9223372036854775808]}`, ErrFormat, "whole number"},
-		"at the end of space":  {`{"dtype":"U8","shape":[9223372036854775807],"data_offsets":[0,9223372036854775807]}`, ErrFormat, "truncated"},
+		"negative offset": {`{"dtype":"U8","shape":[1],"data_offsets":[-1,0]}`, ErrFormat,
+			"-1 is not a whole number from 0"},
+		"reversed offsets": {`{"dtype":"U8","shape":[1],"data_offsets":[1,0]}`, ErrFormat,
+			"reversed"},
+		"a large shape": {`{"dtype":"F32","shape":[1000,1000],"data_offsets":[0,4]}`,
+			ErrFormat, "4000000 bytes"},
+		"an overflowing shape": {
+			`{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}`, ErrFormat,
+			"more than a file can hold"},
+		"overflow to 4": {
+			`{"dtype":"U8","shape":[9223372036854775807,9223372036854775807,4],"data_offsets":[0,4]}`, ErrFormat, "more than"},
+		"unknown type": {`{"dtype":"Q4_0","shape":[4],"data_offsets":[0,4]}`,
+			ErrUnsupported, `dtype "Q4_0"`},
+		"beyond 63 bits": {
+			`{"dtype":"U8","shape":[1],"data_offsets":[9223372036854775807,9223372036854775808]}`,
+			ErrFormat, "whole number"},
+		"at the end of space": {
+			`{"dtype":"U8","shape":[9223372036854775807],"data_offsets":[0,9223372036854775807]}`,
+			ErrFormat, "truncated"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := openBytes(raw(`{"x":`+c.info+`}`, 4))
@@ -213,14 +237,16 @@ func TestOpenRefusesAFolder(t *testing.T) {
 	}
 }
 
-// Opening a file of n bytes may allocate this much in all. The bytes that a test holds as the file are not among them.
+// Opening a file of n bytes may allocate this much in all. The bytes that a test holds as the file
+// are not among them.
 const (
 	allocPerByte = 4
-	allocFixed   = 1 << 16 // the File, the scanners, the text of an error, and what the fuzzing engine does meanwhile
+	// the File, the scanners, the text of an error, and what the fuzzing engine does meanwhile
+	allocFixed = 1 << 16
 )
 
-// TestOpeningTakesMemoryInProportion opens files that hold as many tensors, dimensions and metadata in their bytes as JSON
-// can, and files whose error has much to name.
+// TestOpeningTakesMemoryInProportion opens files that hold as many tensors, dimensions and metadata
+// in their bytes as JSON can, and files whose error has much to name.
 func TestOpeningTakesMemoryInProportion(t *testing.T) {
 	const n = 1 << 17
 	word := func(i int) string { return strconv.FormatInt(int64(i), 36) }
@@ -238,7 +264,8 @@ func TestOpeningTakesMemoryInProportion(t *testing.T) {
 	}
 	shaped := func(shape string) func(i int) string {
 		return func(i int) string {
-			return fmt.Sprintf(`"%s":{"dtype":"U8","shape":[%s],"data_offsets":[0,0]}`, word(i), shape)
+			return fmt.Sprintf(`"%s":{"dtype":"U8","shape":[%s],"data_offsets":[0,0]}`, word(i),
+				shape)
 		}
 	}
 	dims := strings.Repeat("0,", maxRank-1) + "0"
@@ -247,27 +274,44 @@ func TestOpeningTakesMemoryInProportion(t *testing.T) {
 		data   int
 		want   string // of the error
 	}{
-		"scalars":       {object(n, scalar), n, ""},
-		"reversed":      {object(n, func(i int) string { return scalar(n - 1 - i) }), n, ""},
-		"empty":         {object(n, shaped("0")), 0, ""},
-		"dimensions":    {object(n, shaped(dims)), 0, ""},
-		"escaped names": {object(n, func(i int) string { return `"\n` + shaped("0")(i)[1:] }), 0, ""},
+		"scalars":    {object(n, scalar), n, ""},
+		"reversed":   {object(n, func(i int) string { return scalar(n - 1 - i) }), n, ""},
+		"empty":      {object(n, shaped("0")), 0, ""},
+		"dimensions": {object(n, shaped(dims)), 0, ""},
+		"escaped names": {object(n, func(i int) string { return `"\n` + shaped("0")(i)[1:] }), 0,
+			""},
 		"types": {object(n, func(i int) string {
 			return strings.ReplaceAll(shaped("0")(i), "U8", []string{"F8_E4M3", "\\u00498"}[i%2])
 		}), 0, ""},
-		"metadata":          {`{"__metadata__":` + object(n, func(i int) string { return `"` + word(i) + `":""` }) + `}`, 0, ""},
-		"escaped metadata":  {`{"__metadata__":` + object(n, func(i int) string { return `"\t` + word(i) + `":"\n"` }) + `}`, 0, ""},
-		"a long value":      {`{"__metadata__":{"a":"` + long + `"}}`, 0, ""},
-		"an escaped value":  {`{"__metadata__":{"a":"` + strings.Repeat(`\"`, n) + `"}}`, 0, ""},
-		"a long name":       {`{"` + long + `":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}`, 0, ""},
-		"an escaped name":   {`{"\n` + long + `":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}`, 0, ""},
-		"a long name twice": {`{"` + long + `":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"` + long + `":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}`, 0, "occurs twice"},
-		"a name twice":      {object(n, func(i int) string { return scalar(i % (n - 1)) }), n, `"0" occurs twice`},
-		"metadata twice":    {`{"__metadata__":` + object(n, func(i int) string { return `"` + word(i%(n-1)) + `":""` }) + `}`, 0, `"0" occurs twice`},
-		"an error":          {`{"` + long + `":{"` + long + `":1}}`, 0, "unknown field"},
-		"a type":            {`{"` + long + `":{"dtype":"` + long + `","shape":[],"data_offsets":[0,0]}}`, 0, `dtype "aaa`},
-		"a number":          {`{"` + long + `":{"shape":[` + strings.Repeat("1", 20*n) + `]}}`, 0, "not a whole number"},
-		"many dimensions":   {object(1, shaped(strings.Repeat("0,", n)+"0")), 0, "more than 24 numbers"},
+		"metadata": {`{"__metadata__":` + object(n, func(i int) string {
+			return `"` +
+				word(i) + `":""`
+		}) + `}`, 0, ""},
+		"escaped metadata": {`{"__metadata__":` + object(n, func(i int) string {
+			return `"\t` +
+				word(i) + `":"\n"`
+		}) + `}`, 0, ""},
+		"a long value":     {`{"__metadata__":{"a":"` + long + `"}}`, 0, ""},
+		"an escaped value": {`{"__metadata__":{"a":"` + strings.Repeat(`\"`, n) + `"}}`, 0, ""},
+		"a long name": {`{"` + long + `":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}`, 0,
+			""},
+		"an escaped name": {`{"\n` + long + `":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}`,
+			0, ""},
+		"a long name twice": {`{"` + long + `":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"` +
+			long + `":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}`, 0, "occurs twice"},
+		"a name twice": {object(n, func(i int) string { return scalar(i % (n - 1)) }), n,
+			`"0" occurs twice`},
+		"metadata twice": {`{"__metadata__":` + object(n, func(i int) string {
+			return `"` +
+				word(i%(n-1)) + `":""`
+		}) + `}`, 0, `"0" occurs twice`},
+		"an error": {`{"` + long + `":{"` + long + `":1}}`, 0, "unknown field"},
+		"a type": {`{"` + long + `":{"dtype":"` + long +
+			`","shape":[],"data_offsets":[0,0]}}`, 0, `dtype "aaa`},
+		"a number": {`{"` + long + `":{"shape":[` + strings.Repeat("1", 20*n) + `]}}`, 0,
+			"not a whole number"},
+		"many dimensions": {object(1, shaped(strings.Repeat("0,", n)+"0")), 0,
+			"more than 24 numbers"},
 		"the last brace":    {strings.TrimSuffix(object(n, scalar), "}"), n, "unexpected EOF"},
 		"nothing but lists": {strings.Repeat(`{"":`, n), 0, "unknown field"},
 	} {
@@ -281,17 +325,23 @@ func TestOpeningTakesMemoryInProportion(t *testing.T) {
 	}
 }
 
-// FuzzHeader: opening takes memory in proportion to the file; a header that is accepted describes the file completely, means the same to encoding/json, and survives being
-// written again.
+// FuzzHeader: opening takes memory in proportion to the file; a header that is accepted describes
+// the file completely, means the same to encoding/json, and survives being written again.
 func FuzzHeader(f *testing.F) {
-	f.Add([]byte(`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"F16","shape":[1,1],"data_offsets":[2,4]}} `), uint16(4))
-	f.Add([]byte(`{"__metadata__":{"k":"v"},"s":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}`), uint16(4))
-	f.Add([]byte(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`), uint16(1))
+	f.Add(
+		[]byte(
+			`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"F16","shape":[1,1],"data_offsets":[2,4]}} `), uint16(4))
+	f.Add([]byte(`{"__metadata__":{"k":"v"},"s":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}`),
+		uint16(4))
+	f.Add(
+		[]byte(
+			`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`), uint16(1))
 	f.Fuzz(func(t *testing.T, header []byte, n uint16) {
 		whole := raw(string(header), int(n))
 		var file *File
 		var err error
-		if used := alloctest.Bytes(func() { file, err = openBytes(whole) }); used > uint64(allocPerByte*len(whole)+allocFixed) {
+		if used := alloctest.Bytes(func() { file, err = openBytes(whole) }); used > uint64(
+			allocPerByte*len(whole)+allocFixed) {
 			t.Fatalf("%d bytes allocated for a file of %d", used, len(whole))
 		}
 		if err != nil {
@@ -311,7 +361,8 @@ func FuzzHeader(f *testing.F) {
 			t.Fatalf("tensors end at %d of %d", end, file.Size())
 		}
 		sameAsPlain(t, header, file)
-		placed, again, err := encodeHeader(file.Tensors(), file.Metadata(), WriterOptions{HeaderAlign: 64})
+		placed, again, err := encodeHeader(file.Tensors(), file.Metadata(), WriterOptions{
+			HeaderAlign: 64})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -349,7 +400,8 @@ func sameAsPlain(t *testing.T, header []byte, file *File) {
 		}
 		got, ok := file.Tensor(name)
 		if !ok || got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) ||
-			got.Offset != file.DataOffset()+want.Offsets[0] || got.Size != want.Offsets[1]-want.Offsets[0] {
+			got.Offset != file.DataOffset()+want.Offsets[0] ||
+			got.Size != want.Offsets[1]-want.Offsets[0] {
 			t.Fatalf("tensor %q is %+v, encoding/json reads %+v", name, got, want)
 		}
 	}

@@ -31,12 +31,16 @@ type format struct {
 	open          func(path string) (Tensors, error)
 }
 
-// formats lists the formats, the one that is preferred first: safetensors say the same with less that can go wrong.
+// formats lists the formats, the one that is preferred first: safetensors say the same with less
+// that can go wrong.
 func formats() []format {
 	return []format{
-		{singleName, indexName, "", ".safetensors", func(path string) (Tensors, error) { return result(Open(path)) }},
+		{singleName, indexName, "", ".safetensors", func(path string) (Tensors, error) {
+			return result(Open(path))
+		}},
 		// The prefix leaves out what a training run stores beside the model, such as optimizer.bin.
-		{"pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model", ".bin", func(path string) (Tensors, error) { return result(torch.Open(path)) }},
+		{"pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model", ".bin",
+			func(path string) (Tensors, error) { return result(torch.Open(path)) }},
 	}
 }
 
@@ -44,18 +48,19 @@ func (w format) owns(name string) bool {
 	return strings.HasPrefix(name, w.prefix) && filepath.Ext(name) == w.ext
 }
 
-// maxJSON bounds the size of config.json and of the index; the index of the largest public model has a few MB.
+// maxJSON bounds the size of config.json and of the index; the index of the largest public model
+// has a few MB.
 const maxJSON = 64 << 20
 
 // FolderOptions say how to open a folder.
 type FolderOptions struct {
-	// IgnoreIndex takes every *.safetensors file of the folder, or without those every pytorch_model*.bin, instead of the
-	// files that the index names.
+	// IgnoreIndex takes every *.safetensors file of the folder, or without those every
+	// pytorch_model*.bin, instead of the files that the index names.
 	IgnoreIndex bool
 }
 
-// Folder is an open Hugging Face folder: a configuration and the tensors of one or more files of one format. Its methods
-// may be called from several goroutines.
+// Folder is an open Hugging Face folder: a configuration and the tensors of one or more files of
+// one format. Its methods may be called from several goroutines.
 type Folder struct {
 	dir    string
 	config Object
@@ -65,9 +70,10 @@ type Folder struct {
 	notes  []string
 }
 
-// OpenFolder opens config.json and the weights: the shards that model.safetensors.index.json names, or else
-// model.safetensors, or else the same of pytorch_model.bin. It fails when a shard is missing, when the index and the shards
-// contradict each other, and when a shard is broken; files that are not part of what was chosen are left out with a note.
+// OpenFolder opens config.json and the weights: the shards that model.safetensors.index.json names,
+// or else model.safetensors, or else the same of pytorch_model.bin. It fails when a shard is
+// missing, when the index and the shards contradict each other, and when a shard is broken; files
+// that are not part of what was chosen are left out with a note.
 func OpenFolder(dir string, opt FolderOptions) (*Folder, error) {
 	f := &Folder{dir: dir, where: map[string]int{}}
 	if err := f.open(opt); err != nil {
@@ -121,21 +127,26 @@ func only(names []string, w format) []string {
 // noWeights says which other kind of weights is there, if any.
 func (f *Folder) noWeights(all, present []string) error {
 	if len(present) > 0 {
-		w := formats()[slices.IndexFunc(formats(), func(w format) bool { return w.owns(present[0]) })]
-		return fmt.Errorf("checkpoint: %s: %w: %s but neither %s nor %s; incomplete download? Ignore the index to take all files",
+		w := formats()[slices.IndexFunc(formats(), func(w format) bool {
+			return w.owns(present[0])
+		})]
+		return fmt.Errorf("checkpoint: %s: %w: %s but neither %s nor %s; incomplete download? "+
+			"Ignore the index to take all files",
 			f.dir, ErrFormat, strings.Join(present, ", "), w.index, w.single)
 	}
 	var others []string
 	for _, name := range all {
 		switch filepath.Ext(name) {
 		case ".gguf":
-			return fmt.Errorf("checkpoint: %s: %w: weights as %s; name the file itself", f.dir, ErrUnsupported, name)
+			return fmt.Errorf("checkpoint: %s: %w: weights as %s; name the file itself", f.dir,
+				ErrUnsupported, name)
 		case ".bin", ".pt", ".pth":
 			others = append(others, name)
 		}
 	}
 	if len(others) > 0 {
-		return fmt.Errorf("checkpoint: %s: %w: weights as %s; save them as safetensors or pytorch_model.bin", f.dir, ErrUnsupported, strings.Join(others, ", "))
+		return fmt.Errorf("checkpoint: %s: %w: weights as %s; save them as safetensors or "+
+			"pytorch_model.bin", f.dir, ErrUnsupported, strings.Join(others, ", "))
 	}
 	return fmt.Errorf("checkpoint: %s: %w: no %s", f.dir, fs.ErrNotExist, singleName)
 }
@@ -160,7 +171,8 @@ func (f *Folder) readObject(name string) (Object, error) {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	if st.Size() > maxJSON {
-		return nil, fmt.Errorf("checkpoint: %s: %w: %d bytes; at most %d are expected", path, ErrFormat, st.Size(), maxJSON)
+		return nil, fmt.Errorf("checkpoint: %s: %w: %d bytes; at most %d are expected", path,
+			ErrFormat, st.Size(), maxJSON)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -173,8 +185,8 @@ func (f *Folder) readObject(name string) (Object, error) {
 	return o, nil
 }
 
-// openIndex opens the shards that the index names and compares what they hold with what it says. mine are the files of the
-// index's format, present those of all formats.
+// openIndex opens the shards that the index names and compares what they hold with what it says.
+// mine are the files of the index's format, present those of all formats.
 func (f *Folder) openIndex(index Object, mine, present []string) error {
 	weightMap := map[string]string{}
 	ok, err := index.Get("weight_map", &weightMap)
@@ -188,8 +200,10 @@ func (f *Folder) openIndex(index Object, mine, present []string) error {
 	for _, tensor := range slices.Sorted(maps.Keys(weightMap)) {
 		file := weightMap[tensor]
 		if file != filepath.Base(file) || strings.ContainsAny(file, `/\`) || !f.format.owns(file) {
-			return fmt.Errorf("checkpoint: %s: %w: tensor %q in %q, which is not a file %s*%s of this folder",
-				filepath.Join(f.dir, f.format.index), ErrFormat, tensor, file, f.format.prefix, f.format.ext)
+			return fmt.Errorf("checkpoint: %s: %w: tensor %q in %q, which is not a file %s*%s "+
+				"of this folder",
+				filepath.Join(f.dir, f.format.index), ErrFormat, tensor, file, f.format.prefix,
+				f.format.ext)
 		}
 		shards = append(shards, file)
 	}
@@ -211,24 +225,29 @@ func (f *Folder) openIndex(index Object, mine, present []string) error {
 func (f *Folder) missingShards(missing []string, total int, present, shards []string) error {
 	hint := "incomplete download"
 	if extra := without(present, shards); len(extra) > 0 {
-		hint += fmt.Sprintf(", or a stale index: %s is not in it (ignore the index to take all files)", strings.Join(extra, ", "))
+		hint += fmt.Sprintf(", or a stale index: %s is not in it (ignore the index to take all "+
+			"files)", strings.Join(extra, ", "))
 	}
 	return fmt.Errorf("checkpoint: %s: %w: %d of %d shards are missing: %s; %s",
 		f.dir, ErrFormat, len(missing), total, strings.Join(missing, ", "), hint)
 }
 
 func without(list, remove []string) []string {
-	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(remove, s) })
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool {
+		return slices.Contains(remove, s)
+	})
 }
 
 func (f *Folder) noteStray(present, used []string, why string) {
 	if stray := without(present, used); len(stray) > 0 {
-		f.notes = append(f.notes, fmt.Sprintf("%s: not read, because %s", strings.Join(stray, ", "), why))
+		f.notes = append(f.notes, fmt.Sprintf("%s: not read, because %s", strings.Join(stray, ", "),
+			why))
 	}
 }
 
-// openFiles opens the named files. With a weight map a tensor must be in the file that the map says, and one that the
-// map does not know is left out; without one every tensor counts and may occur only once.
+// openFiles opens the named files. With a weight map a tensor must be in the file that the map
+// says, and one that the map does not know is left out; without one every tensor counts and may
+// occur only once.
 func (f *Folder) openFiles(names []string, weightMap map[string]string) error {
 	var unlisted []string
 	for i, name := range names {
@@ -248,11 +267,13 @@ func (f *Folder) openFiles(names []string, weightMap map[string]string) error {
 				continue
 			}
 			if weightMap != nil && weightMap[t.Name] != name {
-				f.notes = append(f.notes, fmt.Sprintf("%s: second copy in %s not read, because the index was followed", t.Name, name))
+				f.notes = append(f.notes, fmt.Sprintf("%s: second copy in %s not read, because "+
+					"the index was followed", t.Name, name))
 				continue
 			}
 			if first, twice := f.where[t.Name]; twice {
-				return fmt.Errorf("checkpoint: %s: %w: tensor %q is in %s and in %s; remove the file that is not part of the model",
+				return fmt.Errorf("checkpoint: %s: %w: tensor %q is in %s and in %s; remove the "+
+					"file that is not part of the model",
 					f.dir, ErrFormat, t.Name, names[first], name)
 			}
 			f.where[t.Name] = i
@@ -260,7 +281,8 @@ func (f *Folder) openFiles(names []string, weightMap map[string]string) error {
 	}
 	if len(unlisted) > 0 {
 		slices.Sort(unlisted)
-		f.notes = append(f.notes, fmt.Sprintf("not read, because the index does not list them: %s", strings.Join(unlisted, ", ")))
+		f.notes = append(f.notes, fmt.Sprintf("not read, because the index does not list them: %s",
+			strings.Join(unlisted, ", ")))
 	}
 	return f.checkMap(weightMap)
 }
@@ -277,7 +299,8 @@ func (f *Folder) checkMap(weightMap map[string]string) error {
 		return nil
 	}
 	slices.Sort(lost)
-	return fmt.Errorf("checkpoint: %s: %w: the index is stale, these are not where it says: %s; ignore the index to take all files",
+	return fmt.Errorf("checkpoint: %s: %w: the index is stale, these are not where it says: %s; "+
+		"ignore the index to take all files",
 		f.dir, ErrFormat, strings.Join(lost, ", "))
 }
 
@@ -287,7 +310,8 @@ func (f *Folder) Config() Object { return f.config }
 // Notes are whole sentences about what was left out or looks odd; they belong above the results.
 func (f *Folder) Notes() []string { return slices.Clone(f.notes) }
 
-// Tensors returns the tensors of all files, sorted by name. Offsets count within each tensor's own file.
+// Tensors returns the tensors of all files, sorted by name. Offsets count within each tensor's own
+// file.
 func (f *Folder) Tensors() []TensorInfo {
 	list := make([]TensorInfo, 0, len(f.where))
 	for name, i := range f.where {
@@ -307,7 +331,8 @@ func (f *Folder) Tensor(name string) (TensorInfo, bool) {
 	return f.files[i].Tensor(name)
 }
 
-// Section returns a reader over the elements of one tensor, as Tensors says. It must not be used after Close.
+// Section returns a reader over the elements of one tensor, as Tensors says. It must not be used
+// after Close.
 func (f *Folder) Section(name string) (*io.SectionReader, error) {
 	i, ok := f.where[name]
 	if !ok {
@@ -323,7 +348,8 @@ func (f *Folder) ReadTensor(name string, dst []byte) error {
 		return err
 	}
 	if s.Size() != int64(len(dst)) {
-		return fmt.Errorf("checkpoint: %s: tensor %q has %d bytes, the buffer %d", f.dir, name, s.Size(), len(dst))
+		return fmt.Errorf("checkpoint: %s: tensor %q has %d bytes, the buffer %d", f.dir, name,
+			s.Size(), len(dst))
 	}
 	_, err = io.ReadFull(s, dst)
 	return err

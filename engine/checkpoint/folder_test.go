@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// folder makes a folder: names ending in .safetensors get the tensors that their text lists, others the text itself.
+// folder makes a folder: names ending in .safetensors get the tensors that their text lists, others
+// the text itself.
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -35,7 +36,8 @@ func folder(t *testing.T, files map[string]string) string {
 const (
 	shard1 = "model-00001-of-00002.safetensors"
 	shard2 = "model-00002-of-00002.safetensors"
-	index  = `{"metadata":{"total_size":12},"weight_map":{"a":"` + shard1 + `","b":"` + shard2 + `","c":"` + shard2 + `"}}`
+	index  = `{"metadata":{"total_size":12},"weight_map":{"a":"` + shard1 + `","b":"` + shard2 +
+		`","c":"` + shard2 + `"}}`
 )
 
 func TestFolderWithOneFileAndWithShards(t *testing.T) {
@@ -80,7 +82,8 @@ func TestFolderWithOneFileAndWithShards(t *testing.T) {
 }
 
 func TestField_M8_MissingShard(t *testing.T) {
-	_, err := OpenFolder(folder(t, map[string]string{"config.json": "{}", indexName: index, shard1: "a"}), FolderOptions{})
+	_, err := OpenFolder(folder(t, map[string]string{"config.json": "{}", indexName: index,
+		shard1: "a"}), FolderOptions{})
 	refused(t, err, ErrFormat, "1 of 2 shards", shard2, "incomplete download")
 	if strings.Contains(err.Error(), "stale") {
 		t.Errorf("nothing speaks for a stale index: %v", err)
@@ -88,13 +91,15 @@ func TestField_M8_MissingShard(t *testing.T) {
 }
 
 func TestField_M10_StaleIndexAndStrayFiles(t *testing.T) {
-	stray := map[string]string{"config.json": "{}", indexName: index, shard1: "a", shard2: "b c extra", "model.safetensors": "a b c"}
+	stray := map[string]string{"config.json": "{}", indexName: index, shard1: "a",
+		shard2: "b c extra", "model.safetensors": "a b c"}
 	f, err := OpenFolder(folder(t, stray), FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	notes := strings.Join(f.Notes(), "\n")
-	if !strings.Contains(notes, "model.safetensors: not read") || !strings.Contains(notes, "does not list them: extra") {
+	if !strings.Contains(notes, "model.safetensors: not read") || !strings.Contains(notes,
+		"does not list them: extra") {
 		t.Errorf("notes %q", notes)
 	}
 	if _, ok := f.Tensor("extra"); ok {
@@ -105,9 +110,11 @@ func TestField_M10_StaleIndexAndStrayFiles(t *testing.T) {
 	refused(t, err, ErrFormat, `"a" is in`, "model.safetensors")
 
 	// The index expects two shards, all weights are in one file of another name.
-	stale := map[string]string{"config.json": "{}", indexName: index, "model-00001-of-00001.safetensors": "a b c"}
+	stale := map[string]string{"config.json": "{}", indexName: index,
+		"model-00001-of-00001.safetensors": "a b c"}
 	_, err = OpenFolder(folder(t, stale), FolderOptions{})
-	refused(t, err, ErrFormat, "2 of 2 shards are missing", "stale index", "model-00001-of-00001.safetensors")
+	refused(t, err, ErrFormat, "2 of 2 shards are missing", "stale index",
+		"model-00001-of-00001.safetensors")
 	f, err = OpenFolder(folder(t, stale), FolderOptions{IgnoreIndex: true})
 	if err != nil || len(f.Tensors()) != 3 {
 		t.Fatalf("ignoring the index: %v", err)
@@ -120,12 +127,15 @@ func TestField_M10_StaleIndexAndStrayFiles(t *testing.T) {
 }
 
 func TestField_M14_DuplicateNamesInConfigAndIndex(t *testing.T) {
-	_, err := OpenFolder(folder(t, map[string]string{"config.json": `{"a":1,"a":2}`, "model.safetensors": "a"}), FolderOptions{})
+	_, err := OpenFolder(folder(t, map[string]string{"config.json": `{"a":1,"a":2}`,
+		"model.safetensors": "a"}), FolderOptions{})
 	refused(t, err, ErrFormat, "config.json", `"a" occurs twice`)
-	_, err = OpenFolder(folder(t, map[string]string{"config.json": `{"a":[{"b":1,"b":2}]}`, "model.safetensors": "a"}), FolderOptions{})
+	_, err = OpenFolder(folder(t, map[string]string{"config.json": `{"a":[{"b":1,"b":2}]}`,
+		"model.safetensors": "a"}), FolderOptions{})
 	refused(t, err, ErrFormat, `"b" occurs twice`)
 	twice := `{"weight_map":{"a":"model.safetensors","a":"model.safetensors"}}`
-	_, err = OpenFolder(folder(t, map[string]string{"config.json": "{}", indexName: twice, "model.safetensors": "a"}), FolderOptions{})
+	_, err = OpenFolder(folder(t, map[string]string{"config.json": "{}", indexName: twice,
+		"model.safetensors": "a"}), FolderOptions{})
 	refused(t, err, ErrFormat, indexName, `"a" occurs twice`)
 }
 
@@ -135,17 +145,27 @@ func TestFolderSaysWhatIsWrong(t *testing.T) {
 		kind  error
 		want  string
 	}{
-		"empty":          {nil, fs.ErrNotExist, "config.json"},
-		"no weights":     {map[string]string{"config.json": "{}"}, fs.ErrNotExist, "model.safetensors"},
-		"only bin":       {map[string]string{"config.json": "{}", "pytorch_model.bin": "x"}, ErrFormat, "not a file of torch.save"},
-		"only pt":        {map[string]string{"config.json": "{}", "model.pt": "x", "training_args.bin": "x"}, ErrUnsupported, "model.pt, training_args.bin; save them as"},
-		"only gguf":      {map[string]string{"config.json": "{}", "a.gguf": "x"}, ErrUnsupported, "a.gguf; name the file itself"},
-		"no index":       {map[string]string{"config.json": "{}", shard1: "a"}, ErrFormat, "incomplete download"},
-		"config":         {map[string]string{"config.json": "[]", "model.safetensors": "a"}, ErrFormat, "config.json"},
-		"deep config":    {map[string]string{"config.json": `{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "}"}, ErrFormat, "nested"},
-		"no weight_map":  {map[string]string{"config.json": "{}", indexName: "{}", "model.safetensors": "a"}, ErrFormat, "weight_map"},
-		"outside":        {map[string]string{"config.json": "{}", indexName: `{"weight_map":{"a":"../a.safetensors"}}`}, ErrFormat, "of this folder"},
-		"number as file": {map[string]string{"config.json": "{}", indexName: `{"weight_map":{"a":1}}`}, ErrFormat, "weight_map"},
+		"empty": {nil, fs.ErrNotExist, "config.json"},
+		"no weights": {map[string]string{"config.json": "{}"}, fs.ErrNotExist,
+			"model.safetensors"},
+		"only bin": {map[string]string{"config.json": "{}", "pytorch_model.bin": "x"},
+			ErrFormat, "not a file of torch.save"},
+		"only pt": {map[string]string{"config.json": "{}", "model.pt": "x",
+			"training_args.bin": "x"}, ErrUnsupported, "model.pt, training_args.bin; save them as"},
+		"only gguf": {map[string]string{"config.json": "{}", "a.gguf": "x"}, ErrUnsupported,
+			"a.gguf; name the file itself"},
+		"no index": {map[string]string{"config.json": "{}", shard1: "a"}, ErrFormat,
+			"incomplete download"},
+		"config": {map[string]string{"config.json": "[]", "model.safetensors": "a"},
+			ErrFormat, "config.json"},
+		"deep config": {map[string]string{"config.json": `{"a":` + strings.Repeat("[", 100) +
+			strings.Repeat("]", 100) + "}"}, ErrFormat, "nested"},
+		"no weight_map": {map[string]string{"config.json": "{}", indexName: "{}",
+			"model.safetensors": "a"}, ErrFormat, "weight_map"},
+		"outside": {map[string]string{"config.json": "{}",
+			indexName: `{"weight_map":{"a":"../a.safetensors"}}`}, ErrFormat, "of this folder"},
+		"number as file": {map[string]string{"config.json": "{}",
+			indexName: `{"weight_map":{"a":1}}`}, ErrFormat, "weight_map"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := OpenFolder(folder(t, c.files), FolderOptions{})

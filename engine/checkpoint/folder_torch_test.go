@@ -13,12 +13,14 @@ const (
 	binIndex = "pytorch_model.bin.index.json"
 )
 
-// sharded copies the PyTorch folder of the fixtures: a.bias and a.weight in the first shard, b.weight in the second. More
-// files are given by name with their text, or with nothing to leave one of the folder out.
+// sharded copies the PyTorch folder of the fixtures: a.bias and a.weight in the first shard,
+// b.weight in the second. More files are given by name with their text, or with nothing to leave
+// one of the folder out.
 func sharded(t *testing.T, more map[string]string) string {
 	t.Helper()
 	dir := folder(t, more)
-	if err := os.CopyFS(filepath.Join(dir, "copy"), os.DirFS("torch/testdata/sharded")); err != nil {
+	if err := os.CopyFS(filepath.Join(dir, "copy"),
+		os.DirFS("torch/testdata/sharded")); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"config.json", bin1, bin2, binIndex} {
@@ -80,7 +82,8 @@ func TestFolderWithOnePyTorchFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if notes := strings.Join(f.Notes(), "\n"); names(f) != "a" || !strings.HasPrefix(notes, "pytorch_model.bin: not read, because it is not a tensor") {
+	if notes := strings.Join(f.Notes(), "\n"); names(f) != "a" || !strings.HasPrefix(notes,
+		"pytorch_model.bin: not read, because it is not a tensor") {
 		t.Errorf("tensors %q, notes %q", names(f), notes)
 	}
 }
@@ -98,19 +101,22 @@ func TestSafetensorsArePreferred(t *testing.T) {
 				}
 				defer f.Close()
 				notes := strings.Join(f.Notes(), "\n")
-				if _, ok := f.Tensor("a"); !ok || !strings.HasPrefix(notes, bin1+", "+bin2+": not read, because ") {
+				if _, ok := f.Tensor("a"); !ok || !strings.HasPrefix(notes,
+					bin1+", "+bin2+": not read, because ") {
 					t.Errorf("tensors %q, notes %q", names(f), notes)
 				}
 			}
 		})
 	}
 	// A stray file of safetensors that no name of the format points to is not the model.
-	f, err := OpenFolder(sharded(t, map[string]string{"adapter_model.safetensors": "a"}), FolderOptions{})
+	f, err := OpenFolder(sharded(t, map[string]string{"adapter_model.safetensors": "a"}),
+		FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if notes := strings.Join(f.Notes(), "\n"); names(f) != "a.bias a.weight b.weight" || notes != "adapter_model.safetensors: not read, because the index was followed" {
+	if notes := strings.Join(f.Notes(), "\n"); names(f) != "a.bias a.weight b.weight" ||
+		notes != "adapter_model.safetensors: not read, because the index was followed" {
 		t.Errorf("tensors %q, notes %q", names(f), notes)
 	}
 }
@@ -123,18 +129,21 @@ func TestField_M8_MissingPyTorchShard(t *testing.T) {
 }
 
 func TestField_M10_StalePyTorchIndexAndStrayFiles(t *testing.T) {
-	f, err := OpenFolder(sharded(t, map[string]string{"pytorch_model.bin": "stray"}), FolderOptions{})
+	f, err := OpenFolder(sharded(t, map[string]string{"pytorch_model.bin": "stray"}),
+		FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if notes := strings.Join(f.Notes(), "\n"); notes != "pytorch_model.bin: not read, because the index was followed" {
+	if notes := strings.Join(f.Notes(), "\n"); notes != "pytorch_model.bin: not read, because "+
+		"the index was followed" {
 		t.Errorf("notes %q", notes)
 	}
 	stale := `{"weight_map":{"a.weight":"` + bin1 + `","b.weight":"` + bin1 + `"}}`
 	_, err = OpenFolder(sharded(t, map[string]string{binIndex: stale}), FolderOptions{})
 	refused(t, err, ErrFormat, `"b.weight" in `+bin1, "stale")
-	f, err = OpenFolder(sharded(t, map[string]string{binIndex: stale}), FolderOptions{IgnoreIndex: true})
+	f, err = OpenFolder(sharded(t, map[string]string{binIndex: stale}), FolderOptions{
+		IgnoreIndex: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,14 +157,16 @@ func TestField_M10_StalePyTorchIndexAndStrayFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if notes := strings.Join(f.Notes(), "\n"); names(f) != "a.weight" || !strings.Contains(notes, "does not list them: a.bias") || !strings.Contains(notes, bin2+": not read") {
+	if notes := strings.Join(f.Notes(), "\n"); names(f) != "a.weight" || !strings.Contains(notes,
+		"does not list them: a.bias") || !strings.Contains(notes, bin2+": not read") {
 		t.Errorf("tensors %q, notes %q", names(f), notes)
 	}
 }
 
 func TestField_M14_PyTorchIndex(t *testing.T) {
 	for name, c := range map[string]struct{ index, want string }{
-		"twice":         {`{"weight_map":{"a":"` + bin1 + `","a":"` + bin2 + `"}}`, `"a" occurs twice`},
+		"twice": {`{"weight_map":{"a":"` + bin1 + `","a":"` + bin2 + `"}}`,
+			`"a" occurs twice`},
 		"outside":       {`{"weight_map":{"a":"../pytorch_model.bin"}}`, "of this folder"},
 		"not weights":   {`{"weight_map":{"a":"optimizer.bin"}}`, "pytorch_model*.bin"},
 		"no weight_map": {`{}`, "weight_map"},

@@ -13,8 +13,9 @@ import (
 // maxHeader is the largest header accepted, the limit of the reference library.
 const maxHeader = 100_000_000
 
-// maxRank is the largest number of dimensions accepted. No model comes near it. A dimension has as little as two bytes in
-// a header and takes eight in memory: without a limit, a header of nothing else would need five times its own size.
+// maxRank is the largest number of dimensions accepted. No model comes near it. A dimension has as
+// little as two bytes in a header and takes eight in memory: without a limit, a header of nothing
+// else would need five times its own size.
 const maxRank = 24
 
 // metadataKey is the one name in a header that is not a tensor.
@@ -24,16 +25,16 @@ const metadataKey = "__metadata__"
 type header struct {
 	tensors []TensorInfo // in the order of their data, with absolute offsets
 	byName  []uint32     // indices of tensors, sorted by name
-	// meta is the JSON object of the metadata, checked, or nil. It stays text because an entry has as little as nine bytes
-	// and takes six times that in a map.
+	// meta is the JSON object of the metadata, checked, or nil. It stays text because an entry has
+	// as little as nine bytes and takes six times that in a map.
 	meta []byte
 }
 
-// parseHeader reads the JSON header of a file whose data starts at offset dataStart. That the tensors cover the data
-// without holes is checked, that the file is as long as they say is not.
+// parseHeader reads the JSON header of a file whose data starts at offset dataStart. That the
+// tensors cover the data without holes is checked, that the file is as long as they say is not.
 //
-// What it allocates is at most three times the header: the header is walked twice, once to check and count, once to fill
-// lists of the exact size.
+// What it allocates is at most three times the header: the header is walked twice, once to check
+// and count, once to fill lists of the exact size.
 func parseHeader(data []byte, dataStart int64) (header, error) {
 	if len(data) == 0 || data[0] != '{' {
 		return header{}, fmt.Errorf("%w: the header is not a JSON object", ErrFormat)
@@ -57,7 +58,8 @@ func parseHeader(data []byte, dataStart int64) (header, error) {
 		tensor: func(name []byte, d *description) error {
 			from := len(shapes)
 			shapes = append(shapes, d.shape[:d.rank]...)
-			h.tensors = append(h.tensors, TensorInfo{Name: string(s.text(name)), DType: d.dtype, Shape: shapes[from:len(shapes):len(shapes)],
+			h.tensors = append(h.tensors, TensorInfo{Name: string(s.text(name)), DType: d.dtype,
+				Shape:  shapes[from:len(shapes):len(shapes)],
 				Offset: d.offsets[0], Size: d.size})
 			return nil
 		},
@@ -83,10 +85,12 @@ func (h *header) place(dataStart int64) error {
 		t := &h.tensors[i]
 		switch {
 		case t.Offset < end:
-			return fmt.Errorf("%w: tensor %q starts at %d, inside tensor %q that ends at %d", ErrFormat,
+			return fmt.Errorf("%w: tensor %q starts at %d, inside tensor %q that ends at %d",
+				ErrFormat,
 				tensor.Clip(t.Name), t.Offset, tensor.Clip(h.tensors[i-1].Name), end)
 		case t.Offset > end:
-			return fmt.Errorf("%w: %d bytes before tensor %q at %d belong to no tensor", ErrFormat, t.Offset-end, tensor.Clip(t.Name), t.Offset)
+			return fmt.Errorf("%w: %d bytes before tensor %q at %d belong to no tensor", ErrFormat,
+				t.Offset-end, tensor.Clip(t.Name), t.Offset)
 		}
 		end += t.Size
 		t.Offset += dataStart
@@ -97,13 +101,17 @@ func (h *header) place(dataStart int64) error {
 // index sorts the tensors by offset, fills byName and refuses a name that two tensors have.
 func (h *header) index(s *scanner) error {
 	slices.SortFunc(h.tensors, func(a, b TensorInfo) int {
-		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Size, b.Size), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Size, b.Size),
+			cmp.Compare(a.Name, b.Name))
 	})
 	h.byName = make([]uint32, len(h.tensors))
 	for i := range h.byName {
 		h.byName[i] = uint32(i)
 	}
-	slices.SortFunc(h.byName, func(a, b uint32) int { return cmp.Compare(h.tensors[a].Name, h.tensors[b].Name) })
+	slices.SortFunc(h.byName, func(a, b uint32) int {
+		return cmp.Compare(h.tensors[a].Name,
+			h.tensors[b].Name)
+	})
 	for i, at := range h.byName[min(1, len(h.byName)):] {
 		if name := h.tensors[at].Name; name == h.tensors[h.byName[i]].Name {
 			return secondTensor(s, name)
@@ -114,7 +122,9 @@ func (h *header) index(s *scanner) error {
 
 // find returns the index of a tensor.
 func (h *header) find(name string) (int, bool) {
-	i, ok := slices.BinarySearchFunc(h.byName, name, func(i uint32, name string) int { return cmp.Compare(h.tensors[i].Name, name) })
+	i, ok := slices.BinarySearchFunc(h.byName, name, func(i uint32, name string) int {
+		return cmp.Compare(h.tensors[i].Name, name)
+	})
 	if !ok {
 		return 0, false
 	}
@@ -156,20 +166,23 @@ func secondTensor(s *scanner, name string) error {
 	}})
 }
 
-// refuseTwice sorts the positions of the names of the metadata by the names and refuses two equal ones.
+// refuseTwice sorts the positions of the names of the metadata by the names and refuses two equal
+// ones.
 func refuseTwice(a *scanner, keys []uint32) error {
 	b := newScanner(a.data) // for the other of two names
 	compare := func(x, y uint32) int { return bytes.Compare(a.textAt(x), b.textAt(y)) }
 	slices.SortFunc(keys, compare)
 	for i := 1; i < len(keys); i++ {
 		if compare(keys[i-1], keys[i]) == 0 {
-			return fmt.Errorf("header byte %d: %w", max(keys[i-1], keys[i]), twice(a.textAt(keys[i])))
+			return fmt.Errorf("header byte %d: %w", max(keys[i-1], keys[i]),
+				twice(a.textAt(keys[i])))
 		}
 	}
 	return nil
 }
 
-// description is what a header says of one tensor. It has no memory of its own, so that one can be used for all.
+// description is what a header says of one tensor. It has no memory of its own, so that one can be
+// used for all.
 type description struct {
 	dtype   DType
 	shape   [maxRank]int64
@@ -185,14 +198,15 @@ var fields = [...]string{"dtype", "shape", "data_offsets"}
 
 // visitor is what scanHeader calls. A member that is nil is left out.
 type visitor struct {
-	// tensor is called with the quoted name of a tensor and its checked description, which must not be kept.
+	// tensor is called with the quoted name of a tensor and its checked description, which must not
+	// be kept.
 	tensor func(name []byte, d *description) error
 	pair   func(at int) error  // with the position of each name of the metadata
 	meta   func(object []byte) // with the whole object of the metadata
 }
 
-// scanHeader walks a header from front to back. It checks everything but what two tensors, or two names of the metadata,
-// have to do with each other.
+// scanHeader walks a header from front to back. It checks everything but what two tensors, or two
+// names of the metadata, have to do with each other.
 func scanHeader(s *scanner, v visitor) error {
 	s.rewind(0)
 	var d description
@@ -279,7 +293,8 @@ func (s *scanner) tensor(d *description) error {
 	})
 }
 
-// setType keeps the type of the tensor before where that is the same: a file has few types and many tensors.
+// setType keeps the type of the tensor before where that is the same: a file has few types and many
+// tensors.
 func (d *description) setType(name []byte) {
 	if string(d.dtype) != string(name) {
 		d.dtype = tensor.NamedType(name)
@@ -300,7 +315,8 @@ func (d *description) check() error {
 		return err
 	}
 	if got := offsets[1] - offsets[0]; got != d.size {
-		return fmt.Errorf("%w: %d bytes at data_offsets %v, but %s%v is %d bytes", ErrFormat, got, offsets, d.dtype, shape, d.size)
+		return fmt.Errorf("%w: %d bytes at data_offsets %v, but %s%v is %d bytes", ErrFormat, got,
+			offsets, d.dtype, shape, d.size)
 	}
 	return nil
 }

@@ -17,11 +17,14 @@ type Object map[string]json.RawMessage
 // maxDepth bounds the nesting of a configuration file.
 const maxDepth = 64
 
-// ParseObject reads one JSON object. A name that occurs twice, at any depth, is an error: which of the two values counts
-// differs from reader to reader.
+// ParseObject reads one JSON object. A name that occurs twice, at any depth, is an error: which of
+// the two values counts differs from reader to reader.
 func ParseObject(data []byte) (Object, error) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(data))
-	refuse := func(err error) (Object, error) { return nil, fmt.Errorf("byte %d: %w", dec.InputOffset(), err) }
+	refuse := func(err error) (Object, error) {
+		return nil, fmt.Errorf("byte %d: %w",
+			dec.InputOffset(), err)
+	}
 	for ended := false; ; ended = dec.StackDepth() == 0 {
 		tok, err := dec.ReadToken()
 		switch {
@@ -51,7 +54,8 @@ func unmarshal(data []byte) (Object, error) {
 // Names returns the names, sorted.
 func (o Object) Names() []string { return slices.Sorted(maps.Keys(o)) }
 
-// Get decodes the value of name into dst and says whether there is one: an absent name and null leave dst alone.
+// Get decodes the value of name into dst and says whether there is one: an absent name and null
+// leave dst alone.
 func (o Object) Get(name string, dst any) (bool, error) {
 	raw, ok := o[name]
 	if !ok || string(raw) == "null" {

@@ -12,8 +12,9 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
 )
 
-// scanner reads the JSON of headers, which are objects of strings, of whole numbers and of such objects, in place: what it
-// returns is parts of the data. Names are not compared: a header has very many.
+// scanner reads the JSON of headers, which are objects of strings, of whole numbers and of such
+// objects, in place: what it returns is parts of the data. Names are not compared: a header has
+// very many.
 type scanner struct {
 	data  []byte
 	dec   jsontext.Decoder
@@ -141,7 +142,8 @@ func (s *scanner) counts(list *[maxRank]int64) (n int, err error) {
 	}
 	for ; s.dec.PeekKind() != ']'; n++ {
 		if n == len(list) {
-			return n, fmt.Errorf("%w: more than %d numbers; reshape the tensor", ErrUnsupported, len(list))
+			return n, fmt.Errorf("%w: more than %d numbers; reshape the tensor", ErrUnsupported,
+				len(list))
 		}
 		if list[n], err = s.count(); err != nil {
 			return n, err

@@ -26,17 +26,18 @@ type WriteFile interface {
 
 // WriterOptions say where the data is placed.
 type WriterOptions struct {
-	// HeaderAlign pads the header with spaces so that AlignTensor starts at a multiple of it; 0 means 8.
+	// HeaderAlign pads the header with spaces so that AlignTensor starts at a multiple of it; 0
+	// means 8.
 	HeaderAlign int64
 	// AlignTensor is the name of a tensor; empty means the first one.
 	AlignTensor string
-	// Create makes the temporary file, which must not exist yet; nil means a file of the operating system. Tests put
-	// a full disk here.
+	// Create makes the temporary file, which must not exist yet; nil means a file of the operating
+	// system. Tests put a full disk here.
 	Create func(path string) (WriteFile, error)
 }
 
-// Writer writes a safetensors file as a stream. The bytes go to a temporary name in the same folder; only Commit, when
-// all of them are there, gives the file its own name. Use it so:
+// Writer writes a safetensors file as a stream. The bytes go to a temporary name in the same
+// folder; only Commit, when all of them are there, gives the file its own name. Use it so:
 //
 //	w, err := NewWriter(path, tensors, meta, opt)
 //	defer w.Abort()
@@ -53,9 +54,11 @@ type Writer struct {
 	err        error
 }
 
-// NewWriter creates the temporary file and writes the header. The data follows in the order of tensors; their Offset and
-// Size are computed here. An existing file at path stays as it is until Commit replaces it.
-func NewWriter(path string, tensors []TensorInfo, meta map[string]string, opt WriterOptions) (*Writer, error) {
+// NewWriter creates the temporary file and writes the header. The data follows in the order of
+// tensors; their Offset and Size are computed here. An existing file at path stays as it is until
+// Commit replaces it.
+func NewWriter(path string, tensors []TensorInfo, meta map[string]string,
+	opt WriterOptions) (*Writer, error) {
 	placed, header, err := encodeHeader(tensors, meta, opt)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: write %s: %w", path, err)
@@ -95,8 +98,8 @@ func (w *Writer) create(create func(string) (WriteFile, error)) (err error) {
 // Tensors returns the tensors with the offsets and sizes they have in the file.
 func (w *Writer) Tensors() []TensorInfo { return slices.Clone(w.tensors) }
 
-// Begin starts the next tensor. Naming it proves that the caller writes in the order it announced; the tensor before
-// must be complete.
+// Begin starts the next tensor. Naming it proves that the caller writes in the order it announced;
+// the tensor before must be complete.
 func (w *Writer) Begin(name string) error {
 	if err := w.complete(); err != nil {
 		return w.fail(err)
@@ -119,7 +122,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 		return 0, w.err
 	}
 	if int64(len(p)) > w.left {
-		return 0, w.fail(fmt.Errorf("%d bytes more than the current tensor holds", int64(len(p))-w.left))
+		return 0, w.fail(fmt.Errorf("%d bytes more than the current tensor holds",
+			int64(len(p))-w.left))
 	}
 	n, err := w.file.Write(p)
 	w.left -= int64(n)
@@ -129,8 +133,9 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Commit checks that every tensor is complete, syncs the data to the device and renames the file into place. When it
-// fails nothing is left under either name, but a file that stood at path before stays.
+// Commit checks that every tensor is complete, syncs the data to the device and renames the file
+// into place. When it fails nothing is left under either name, but a file that stood at path before
+// stays.
 func (w *Writer) Commit() error {
 	if err := w.complete(); err != nil {
 		return w.fail(err)
@@ -200,8 +205,10 @@ func syncFolder(dir string) error {
 	return nil
 }
 
-// encodeHeader returns the tensors with their places and the first bytes of the file: length, JSON and padding.
-func encodeHeader(tensors []TensorInfo, meta map[string]string, opt WriterOptions) ([]TensorInfo, []byte, error) {
+// encodeHeader returns the tensors with their places and the first bytes of the file: length, JSON
+// and padding.
+func encodeHeader(tensors []TensorInfo, meta map[string]string, opt WriterOptions) ([]TensorInfo,
+	[]byte, error) {
 	placed, err := pack(tensors)
 	if err != nil {
 		return nil, nil, err
@@ -228,7 +235,8 @@ func encodeHeader(tensors []TensorInfo, meta map[string]string, opt WriterOption
 	used := 8 + int64(len(text))
 	pad := (align - (used+lead)%align) % align
 	if used+pad > maxHeader {
-		return nil, nil, fmt.Errorf("%w: the header needs %d bytes, the limit is %d", ErrUnsupported, used+pad, maxHeader)
+		return nil, nil, fmt.Errorf("%w: the header needs %d bytes, the limit is %d",
+			ErrUnsupported, used+pad, maxHeader)
 	}
 	header := make([]byte, 0, used+pad)
 	header = binary.LittleEndian.AppendUint64(header, uint64(used+pad-8))
@@ -252,7 +260,8 @@ func pack(tensors []TensorInfo) ([]TensorInfo, error) {
 			err = fmt.Errorf("%w: the file would be larger than a file can be", ErrFormat)
 		}
 		if err == nil && len(t.Shape) > maxRank {
-			err = fmt.Errorf("%w: %d dimensions; at most %d are read", ErrUnsupported, len(t.Shape), maxRank)
+			err = fmt.Errorf("%w: %d dimensions; at most %d are read", ErrUnsupported, len(t.Shape),
+				maxRank)
 		}
 		if err == nil && seen[t.Name] {
 			err = fmt.Errorf("%w: the name is used twice or reserved", ErrFormat)
@@ -267,7 +276,8 @@ func pack(tensors []TensorInfo) ([]TensorInfo, error) {
 	return packed, nil
 }
 
-// headerJSON writes the metadata in the order of its names, then the tensors in the order of their data.
+// headerJSON writes the metadata in the order of its names, then the tensors in the order of their
+// data.
 func headerJSON(tensors []TensorInfo, meta map[string]string) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

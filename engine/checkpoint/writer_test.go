@@ -81,7 +81,8 @@ func TestWriterRoundTripAlignedAndRepeatable(t *testing.T) {
 			t.Fatalf("tensor %q: %+v", x.Name, got)
 		}
 		data := make([]byte, got.Size)
-		if err := f.ReadTensor(x.Name, data); err != nil || !bytes.Equal(data, bytes.Repeat([]byte{byte(i + 1)}, len(data))) {
+		if err := f.ReadTensor(x.Name, data); err != nil ||
+			!bytes.Equal(data, bytes.Repeat([]byte{byte(i + 1)}, len(data))) {
 			t.Errorf("tensor %q holds %v, %v", x.Name, data, err)
 		}
 	}
@@ -107,13 +108,23 @@ func TestWriterRefusesWhatItWasNotTold(t *testing.T) {
 		misuse func(w *Writer) error
 		want   string
 	}{
-		"order":          {func(w *Writer) error { return w.Begin("bundles") }, `"norm <&>" is next`},
-		"before Begin":   {func(w *Writer) error { _, err := w.Write([]byte{1}); return err }, "more than the current"},
-		"too much":       {func(w *Writer) error { w.Begin("norm <&>"); _, err := w.Write(make([]byte, 13)); return err }, "1 bytes more"},
-		"too little":     {func(w *Writer) error { w.Begin("norm <&>"); return w.Begin("none") }, "12 bytes are missing"},
-		"commit early":   {func(w *Writer) error { return w.Commit() }, `"norm <&>" was not written`},
-		"commit partial": {func(w *Writer) error { w.Begin("norm <&>"); return w.Commit() }, "12 bytes are missing"},
-		"after abort":    {func(w *Writer) error { w.Abort(); return w.Commit() }, "aborted"},
+		"order": {func(w *Writer) error { return w.Begin("bundles") },
+			`"norm <&>" is next`},
+		"before Begin": {func(w *Writer) error { _, err := w.Write([]byte{1}); return err },
+			"more than the current"},
+		"too much": {func(w *Writer) error {
+			w.Begin("norm <&>")
+			_,
+				err := w.Write(make([]byte, 13))
+			return err
+		}, "1 bytes more"},
+		"too little": {func(w *Writer) error { w.Begin("norm <&>"); return w.Begin("none") },
+			"12 bytes are missing"},
+		"commit early": {func(w *Writer) error { return w.Commit() },
+			`"norm <&>" was not written`},
+		"commit partial": {func(w *Writer) error { w.Begin("norm <&>"); return w.Commit() },
+			"12 bytes are missing"},
+		"after abort": {func(w *Writer) error { w.Abort(); return w.Commit() }, "aborted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -134,7 +145,10 @@ func TestWriterRefusesWhatItWasNotTold(t *testing.T) {
 }
 
 func TestWriterRefusesBadPlans(t *testing.T) {
-	u8 := func(name string) TensorInfo { return TensorInfo{Name: name, DType: U8, Shape: []int64{1}} }
+	u8 := func(name string) TensorInfo {
+		return TensorInfo{Name: name, DType: U8, Shape: []int64{
+			1}}
+	}
 	for name, c := range map[string]struct {
 		tensors []TensorInfo
 		meta    map[string]string
@@ -144,8 +158,10 @@ func TestWriterRefusesBadPlans(t *testing.T) {
 		"reserved name": {tensors: []TensorInfo{u8("__metadata__")}},
 		"no type":       {tensors: []TensorInfo{{Name: "a", DType: "X"}}},
 		"negative":      {tensors: []TensorInfo{{Name: "a", DType: U8, Shape: []int64{-1}}}},
-		"too large":     {tensors: []TensorInfo{{Name: "a", DType: U8, Shape: []int64{1 << 62}}, {Name: "b", DType: U8, Shape: []int64{1 << 62}}}},
-		"many dims":     {tensors: []TensorInfo{{Name: "a", DType: U8, Shape: slices.Repeat([]int64{1}, maxRank+1)}}},
+		"too large": {tensors: []TensorInfo{{Name: "a", DType: U8, Shape: []int64{1 << 62}},
+			{Name: "b", DType: U8, Shape: []int64{1 << 62}}}},
+		"many dims": {tensors: []TensorInfo{{Name: "a", DType: U8, Shape: slices.Repeat([]int64{
+			1}, maxRank+1)}}},
 		"no such align": {tensors: []TensorInfo{u8("a")}, opt: WriterOptions{AlignTensor: "b"}},
 		"not UTF-8":     {tensors: []TensorInfo{u8("\xff")}},
 		"bad metadata":  {meta: map[string]string{"a": "\xff"}},
@@ -161,7 +177,8 @@ func TestWriterRefusesBadPlans(t *testing.T) {
 	}
 }
 
-// fullDisk is a file on a device with room for a number of bytes, on which Sync or Close may fail too.
+// fullDisk is a file on a device with room for a number of bytes, on which Sync or Close may fail
+// too.
 type fullDisk struct {
 	WriteFile
 	room      int
@@ -202,7 +219,8 @@ func TestFullDiskLeavesNothingAndKeepsTheOldFile(t *testing.T) {
 				return &disk, err
 			}}
 			err := write(path, []TensorInfo{{Name: "a", DType: U8, Shape: []int64{1000}}}, nil, opt)
-			if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.EDQUOT) {
+			if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EIO) &&
+				!errors.Is(err, syscall.EDQUOT) {
 				t.Errorf("got %v", err)
 			}
 			onlyIn(t, dir, "x")
@@ -215,7 +233,8 @@ func TestFullDiskLeavesNothingAndKeepsTheOldFile(t *testing.T) {
 
 func TestWriterWhereItCannotWrite(t *testing.T) {
 	dir := t.TempDir()
-	if err := write(filepath.Join(dir, "none", "x"), sample(), nil, WriterOptions{}); !errors.Is(err, os.ErrNotExist) {
+	if err := write(filepath.Join(dir, "none", "x"), sample(), nil,
+		WriterOptions{}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("missing folder: %v", err)
 	}
 	target := filepath.Join(dir, "folder")

@@ -14,7 +14,8 @@ import (
 // Options say how to use a device. The zero value is usable.
 type Options struct {
 	Memory units.Bytes // of the device that may be taken; 0 = what it has
-	// Library is the driver's by file name, for Open; empty = the one of this build (kernels/cuda.OpenDriver).
+	// Library is the driver's by file name, for Open; empty = the one of this build
+	// (kernels/cuda.OpenDriver).
 	Library string
 }
 
@@ -67,7 +68,8 @@ type feature struct {
 	have bool
 }
 
-// Open takes an NVIDIA device of the machine into use for a model. Where there is none the error is kernels/cuda's ErrEnvironment and says what is missing.
+// Open takes an NVIDIA device of the machine into use for a model. Where there is none the error is
+// kernels/cuda's ErrEnvironment and says what is missing.
 func Open(w *model.Weights, opt Options) (*Backend, error) {
 	open := kernels.OpenDriver
 	if opt.Library != "" {
@@ -84,7 +86,8 @@ func Open(w *model.Weights, opt Options) (*Backend, error) {
 	return New(d, w, opt)
 }
 
-// New puts a model's resident weights on a device of any driver, which is the Backend's from now on, and closed on an error too.
+// New puts a model's resident weights on a device of any driver, which is the Backend's from now
+// on, and closed on an error too.
 func New(d *kernels.Device, w *model.Weights, opt Options) (*Backend, error) {
 	b := &Backend{device: d, opt: opt, w: w, rows: make([]*rows, w.Shape.Layers)}
 	b.lasting.b = b
@@ -153,13 +156,16 @@ func (b *Backend) prepare() error {
 	w, s := b.work, b.w.Shape
 	n, arch := w.setup.Batch, &b.w.Arch
 	qDim, kvDim := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
-	w.x, w.h, w.out, w.spare = w.floats(n, s.DModel), w.floats(n, s.DModel), w.floats(n, s.DModel), w.floats(n, s.DModel)
-	w.q, w.att, w.k, w.v = w.floats(n, qDim), w.floats(n, qDim), w.floats(n, kvDim), w.floats(n, kvDim)
+	w.x, w.h, w.out, w.spare = w.floats(n, s.DModel), w.floats(n, s.DModel), w.floats(n, s.DModel),
+		w.floats(n, s.DModel)
+	w.q, w.att, w.k, w.v = w.floats(n, qDim), w.floats(n, qDim), w.floats(n, kvDim),
+		w.floats(n, kvDim)
 	w.act, w.logits = w.floats(n, s.DFFN), w.floats(n, s.Vocab)
 	if arch.Embed != s.DModel {
 		w.wide = w.floats(n, arch.Embed)
 	}
-	w.sums, w.heads = w.room(kernels.FFNScratch(s.DFFN, s.DModel, n)), w.room(kernels.AttentionScratch(s.Heads, s.HeadDim, n, w.setup.Context))
+	w.sums, w.heads = w.room(kernels.FFNScratch(s.DFFN, s.DModel, n)),
+		w.room(kernels.AttentionScratch(s.Heads, s.HeadDim, n, w.setup.Context))
 	w.keys = w.floats(s.Layers, w.setup.Sequences, w.setup.Context, kvDim)
 	w.vals = w.floats(s.Layers, w.setup.Sequences, w.setup.Context, kvDim)
 	turns := kernels.Turns(arch.Rotary.Frequencies(), w.setup.Context)
@@ -168,7 +174,8 @@ func (b *Backend) prepare() error {
 	w.features[engine.FFNInput] = feature{at: w.h, host: w.pinned(int64(4 * n * s.DModel))}
 	for k, kept := range w.setup.Kept {
 		if kept {
-			w.features[k] = feature{at: w.floats(n, s.DModel), host: w.pinned(int64(4 * n * s.DModel))}
+			w.features[k] = feature{at: w.floats(n, s.DModel),
+				host: w.pinned(int64(4 * n * s.DModel))}
 		}
 	}
 	masks := int64(n) * kernels.MaskBytes(s.DFFN)

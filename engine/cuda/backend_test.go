@@ -23,7 +23,8 @@ const (
 	talesDir    = "../../examples/models/tales"
 )
 
-// TestMain holds the context of a real device for as long as tests run: making one takes long, and then it is made once.
+// TestMain holds the context of a real device for as long as tests run: making one takes long, and
+// then it is made once.
 func TestMain(m *testing.M) {
 	if name := os.Getenv(cuda.LibraryVariable); name != "" {
 		driver, err := kernels.OpenLibrary(name)
@@ -51,7 +52,8 @@ type loaded struct {
 func pack(t testing.TB, on *cuda.TestDriver, dir string, format *ref.Format) *loaded {
 	t.Helper()
 	m := &loaded{on: on, path: filepath.Join(t.TempDir(), "x.flash.safetensors")}
-	if _, err := model.Pack(t.Context(), dir, m.path, model.PackOptions{Format: format}); err != nil {
+	if _, err := model.Pack(t.Context(), dir, m.path, model.PackOptions{
+		Format: format}); err != nil {
 		t.Fatal(err)
 	}
 	image, err := model.OpenImage(m.path)
@@ -133,9 +135,11 @@ type seen struct {
 }
 
 func (r *seen) Layer(ev *engine.LayerEvent) error {
-	r.layer, r.input = append(r.layer, slices.Clone(ev.Active)), append(r.input, slices.Clone(ev.Feature))
+	r.layer, r.input = append(r.layer, slices.Clone(ev.Active)), append(r.input,
+		slices.Clone(ev.Feature))
 	r.values = append(r.values, slices.Clone(ev.Values))
-	r.counts = append(r.counts, [5]int{ev.Hits, ev.Misses, ev.Evictions, ev.Requests, int(ev.Copied)})
+	r.counts = append(r.counts, [5]int{ev.Hits, ev.Misses, ev.Evictions, ev.Requests,
+		int(ev.Copied)})
 	return nil
 }
 
@@ -145,7 +149,8 @@ func (r *seen) Token(*engine.TokenEvent) error {
 	return nil
 }
 
-// run computes a prompt and then greedily, up to so many positions; masks, if not nil, come with the tokens.
+// run computes a prompt and then greedily, up to so many positions; masks, if not nil, come with
+// the tokens.
 func run(t testing.TB, e *engine.Engine, prompt []uint32, positions int, masks [][][]uint64) *seen {
 	t.Helper()
 	r := &seen{ids: slices.Clone(prompt)}
@@ -178,7 +183,8 @@ func argmax(list []float32) uint32 {
 	return uint32(best)
 }
 
-// otherUnits is the largest value of a unit that is active in one of two masks only, as a share of the largest value. The values are of the active units.
+// otherUnits is the largest value of a unit that is active in one of two masks only, as a share of
+// the largest value. The values are of the active units.
 func otherUnits(a, b []uint64, valuesA, valuesB []float32) float64 {
 	largest, apart := 0.0, 0.0
 	for _, side := range []struct {
@@ -200,8 +206,10 @@ func otherUnits(a, b []uint64, valuesA, valuesB []float32) float64 {
 	return apart / largest
 }
 
-// near compares two runs: tokens and masks are the same, and numbers up to 1e-3 of the largest. sparse says that the activation function has exact zeros: the masks are then
-// exactly the same on a stand-in; a device rounds otherwise, and other functions have values that are zero in float32 and not in float64.
+// near compares two runs: tokens and masks are the same, and numbers up to 1e-3 of the largest.
+// sparse says that the activation function has exact zeros: the masks are then exactly the same on
+// a stand-in; a device rounds otherwise, and other functions have values that are zero in float32
+// and not in float64.
 func near(t *testing.T, what string, got, want *seen, sparse bool) {
 	t.Helper()
 	exact := sparse && cuda.Emulated()
@@ -212,7 +220,8 @@ func near(t *testing.T, what string, got, want *seen, sparse bool) {
 	compare := func(got, want []float32) {
 		largest, apart := 0.0, 0.0
 		for i := range want {
-			largest, apart = max(largest, math.Abs(float64(want[i]))), max(apart, math.Abs(float64(got[i])-float64(want[i])))
+			largest, apart = max(largest, math.Abs(float64(want[i]))),
+				max(apart, math.Abs(float64(got[i])-float64(want[i])))
 		}
 		worst = max(worst, apart/largest)
 	}
@@ -222,8 +231,10 @@ func near(t *testing.T, what string, got, want *seen, sparse bool) {
 			at := pos*len(want.masks[pos]) + l
 			if slices.Equal(got.masks[pos][l], want.masks[pos][l]) {
 				compare(got.values[at], want.values[at])
-			} else if apart := otherUnits(got.masks[pos][l], want.masks[pos][l], got.values[at], want.values[at]); exact || apart > 1e-5 {
-				t.Errorf("%s: position %d, layer %d: other units are active, up to %.1e of the largest value", what, pos, l, apart)
+			} else if apart := otherUnits(got.masks[pos][l], want.masks[pos][l], got.values[at],
+				want.values[at]); exact || apart > 1e-5 {
+				t.Errorf("%s: position %d, layer %d: other units are active, up to %.1e of the "+
+					"largest value", what, pos, l, apart)
 			}
 			compare(got.inputs[pos][l], want.inputs[pos][l])
 		}
@@ -247,7 +258,8 @@ func made(t testing.TB, m *loaded, rows engine.Rows, cfg engine.Config) *engine.
 	return e
 }
 
-// TestFamilies runs every tiny checkpoint and the shipped model on the CPU and on the device: dense, then from flash with the true masks.
+// TestFamilies runs every tiny checkpoint and the shipped model on the CPU and on the device:
+// dense, then from flash with the true masks.
 func TestFamilies(t *testing.T) { cuda.EachDriver(t, testFamilies) }
 
 func testFamilies(t *testing.T, on *cuda.TestDriver) {
@@ -265,8 +277,12 @@ func testFamilies(t *testing.T, on *cuda.TestDriver) {
 	for _, c := range []struct {
 		name   string
 		format ref.Format
-	}{{"opt", ref.Q8}, {"llama-relu", ref.Q4}, {"phi-relu", ref.BF16}, {"falcon-7b-relu", ref.F16}} {
-		t.Run(c.name+"-"+c.format.String(), func(t *testing.T) { sameAsCPU(t, on, filepath.Join(familiesDir, c.name), &c.format) })
+	}{{"opt", ref.Q8}, {"llama-relu", ref.Q4}, {"phi-relu", ref.BF16}, {"falcon-7b-relu",
+		ref.F16}} {
+		t.Run(c.name+"-"+c.format.String(), func(t *testing.T) {
+			sameAsCPU(t, on,
+				filepath.Join(familiesDir, c.name), &c.format)
+		})
 	}
 }
 
@@ -301,6 +317,7 @@ func sameAsCPU(t *testing.T, on *cuda.TestDriver, dir string, format *ref.Format
 		}
 	}
 	if !slices.Equal(flash.counts, counted.counts) {
-		t.Errorf("hits, misses, evictions, requests and copies are not the CPU's: %v, want %v", flash.counts, counted.counts)
+		t.Errorf("hits, misses, evictions, requests and copies are not the CPU's: %v, want %v",
+			flash.counts, counted.counts)
 	}
 }

@@ -24,7 +24,8 @@ const (
 	marks
 )
 
-// clock marks points in the streams with events that have times. The stand-in for a device has none, so that its times are zero.
+// clock marks points in the streams with events that have times. The stand-in for a device has
+// none, so that its times are zero.
 type clock struct {
 	device *kernels.Device
 	events [marks]kernels.Event
@@ -44,7 +45,8 @@ func (c *clock) mark(m mark, s kernels.Stream) error {
 	return c.device.Record(c.events[m], s)
 }
 
-// Times implements engine.Backend, when the layer's work is done. Of several arrivals of rows the last one counts.
+// Times implements engine.Backend, when the layer's work is done. Of several arrivals of rows the
+// last one counts.
 func (b *Backend) Times() engine.DeviceTimes {
 	c := &b.clock
 	span := func(from, to mark) units.Nanos {
@@ -60,7 +62,9 @@ func (b *Backend) Times() engine.DeviceTimes {
 		}
 		return took
 	}
-	return engine.DeviceTimes{Attention: span(attentionFrom, attentionTo), Scatter: span(scatterFrom, scatterTo), FFN: span(ffnFrom, ffnTo), Head: span(headFrom, headTo)}
+	return engine.DeviceTimes{Attention: span(attentionFrom, attentionTo),
+		Scatter: span(scatterFrom, scatterTo), FFN: span(ffnFrom, ffnTo), Head: span(headFrom,
+			headTo)}
 }
 
 // notSupported is CUDA_ERROR_NOT_SUPPORTED.

@@ -13,13 +13,15 @@ import (
 	metalstandin "github.com/windrow-sim/windrow/kernels/metal/standin"
 )
 
-// LibraryVariable names a real driver library (libcuda.so.1) to run these tests on, instead of the stand-ins.
+// LibraryVariable names a real driver library (libcuda.so.1) to run these tests on, instead of the
+// stand-ins.
 const LibraryVariable = "WINDROW_CUDA_LIBRARY"
 
 // TestDriver is a kind of device that the tests run on.
 type TestDriver struct {
 	Open func() (*kernels.Device, error)
-	// StandIn, Faults and Launch are for an emulated device: what tells of it, its calls that can fail, and the one of them by which a launch fails.
+	// StandIn, Faults and Launch are for an emulated device: what tells of it, its calls that can
+	// fail, and the one of them by which a launch fails.
 	StandIn interface {
 		Calls(call string) int
 		Left() string
@@ -29,7 +31,8 @@ type TestDriver struct {
 	Launch TestFault
 }
 
-// TestFault is a call that fails when it is made for the nth time from now, and with lose from then on.
+// TestFault is a call that fails when it is made for the nth time from now, and with lose from then
+// on.
 type TestFault struct {
 	Call string
 	Kind error  // of kernels/cuda, or nil
@@ -67,16 +70,22 @@ func cudaDriver(t *testing.T, path string) *TestDriver {
 		library := standin.Open(t)
 		path, on.StandIn = library.Path(), library
 		fault := func(call string, code kernels.Result, kind error) TestFault {
-			return TestFault{call, kind, fmt.Sprintf("%s: %v", call, code), func(nth int, lose bool) { library.Fail(call, nth, code, lose) }}
+			return TestFault{call, kind, fmt.Sprintf("%s: %v", call, code),
+				func(nth int, lose bool) { library.Fail(call, nth, code, lose) }}
 		}
 		const out, unknown = 2, 999
 		on.Launch = fault("cuLaunchKernel", 701, nil)
 		on.Faults = []TestFault{
-			fault("cuMemAlloc_v2", out, kernels.ErrMemory), fault("cuMemHostAlloc", out, kernels.ErrMemory), fault("cuModuleLoadDataEx", 218, nil),
-			fault("cuStreamCreate", out, kernels.ErrMemory), fault("cuEventCreate", out, kernels.ErrMemory), on.Launch,
-			fault("cuMemcpyHtoDAsync_v2", unknown, kernels.ErrLost), fault("cuMemcpyDtoHAsync_v2", unknown, kernels.ErrLost),
-			fault("cuMemcpyDtoDAsync_v2", unknown, kernels.ErrLost), fault("cuStreamSynchronize", 719, kernels.ErrLost),
-			fault("cuStreamWaitEvent", unknown, kernels.ErrLost), fault("cuEventRecord", unknown, kernels.ErrLost), fault("cuMemHostGetDevicePointer_v2", 1, nil),
+			fault("cuMemAlloc_v2", out, kernels.ErrMemory), fault("cuMemHostAlloc", out,
+				kernels.ErrMemory), fault("cuModuleLoadDataEx", 218, nil),
+			fault("cuStreamCreate", out, kernels.ErrMemory), fault("cuEventCreate", out,
+				kernels.ErrMemory), on.Launch,
+			fault("cuMemcpyHtoDAsync_v2", unknown, kernels.ErrLost), fault("cuMemcpyDtoHAsync_v2",
+				unknown, kernels.ErrLost),
+			fault("cuMemcpyDtoDAsync_v2", unknown, kernels.ErrLost), fault("cuStreamSynchronize",
+				719, kernels.ErrLost),
+			fault("cuStreamWaitEvent", unknown, kernels.ErrLost), fault("cuEventRecord", unknown,
+				kernels.ErrLost), fault("cuMemHostGetDevicePointer_v2", 1, nil),
 		}
 	}
 	on.Open = func() (*kernels.Device, error) {
@@ -106,7 +115,9 @@ func metalDriver(t *testing.T) *TestDriver {
 	}
 	r := metalstandin.Open(t)
 	fault := func(message string, kind error) TestFault {
-		return TestFault{message, kind, "metal: " + message, func(nth int, lose bool) { r.Fail(message, nth, "not today", lose) }}
+		return TestFault{message, kind, "metal: " + message, func(nth int, lose bool) {
+			r.Fail(message, nth, "not today", lose)
+		}}
 	}
 	lost := fault(metalstandin.Execution, kernels.ErrLost)
 	lost.Text = "metal: commit: device lost: not today"
@@ -121,9 +132,12 @@ func metalDriver(t *testing.T) *TestDriver {
 		},
 		StandIn: r, Launch: launch,
 		Faults: []TestFault{
-			fault("newBufferWithLength:options:", kernels.ErrMemory), fault("newLibraryWithSource:options:error:", nil),
-			fault("newComputePipelineStateWithFunction:error:", nil), fault("newCommandQueue", kernels.ErrMemory), fault("newEvent", kernels.ErrMemory),
-			fault("commandBuffer", kernels.ErrMemory), launch, fault("blitCommandEncoder", kernels.ErrMemory), lost,
+			fault("newBufferWithLength:options:", kernels.ErrMemory),
+			fault("newLibraryWithSource:options:error:", nil),
+			fault("newComputePipelineStateWithFunction:error:", nil), fault("newCommandQueue",
+				kernels.ErrMemory), fault("newEvent", kernels.ErrMemory),
+			fault("commandBuffer", kernels.ErrMemory), launch, fault("blitCommandEncoder",
+				kernels.ErrMemory), lost,
 		},
 	}
 }

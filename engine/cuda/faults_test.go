@@ -34,7 +34,8 @@ func session(t *testing.T, m *loaded, masks [][][]uint64) (err error) {
 }
 
 func tokens(m *loaded, rows engine.Rows, b *cuda.Backend, masks [][][]uint64) error {
-	e, err := engine.New(m.w, rows, engine.Config{Threads: 1, Context: 3, Backend: b, Observer: &seen{}})
+	e, err := engine.New(m.w, rows, engine.Config{Threads: 1, Context: 3, Backend: b,
+		Observer: &seen{}})
 	if err != nil {
 		return err
 	}
@@ -51,14 +52,16 @@ func tokens(m *loaded, rows engine.Rows, b *cuda.Backend, masks [][][]uint64) er
 	return nil
 }
 
-// TestEveryCallFails: whichever call fails, early or late, the error names it and its code, and nothing is left on the device.
+// TestEveryCallFails: whichever call fails, early or late, the error names it and its code, and
+// nothing is left on the device.
 func TestEveryCallFails(t *testing.T) { cuda.EachDriver(t, testEveryCallFails) }
 
 func testEveryCallFails(t *testing.T, on *cuda.TestDriver) {
 	if on.StandIn == nil {
 		t.Skip("this is about stand-ins")
 	}
-	gated, projected := pack(t, on, filepath.Join(familiesDir, "llama-relu"), nil), pack(t, on, filepath.Join(familiesDir, "opt-350m"), nil)
+	gated, projected := pack(t, on, filepath.Join(familiesDir, "llama-relu"), nil),
+		pack(t, on, filepath.Join(familiesDir, "opt-350m"), nil)
 	for _, c := range on.Faults {
 		t.Run(c.Call, func(t *testing.T) {
 			on.StandIn.Forget()
@@ -84,11 +87,13 @@ func testEveryCallFails(t *testing.T, on *cuda.TestDriver) {
 					on.StandIn.Forget()
 					c.Fail(nth, lose)
 					err := session(t, m, masks)
-					if err == nil || !strings.Contains(err.Error(), c.Text) || c.Kind != nil && !errors.Is(err, c.Kind) {
+					if err == nil || !strings.Contains(err.Error(), c.Text) || c.Kind != nil &&
+						!errors.Is(err, c.Kind) {
 						t.Errorf("call %d of %d, lost %v: %v", nth, calls, lose, err)
 					}
 					if left := on.StandIn.Left(); left != "" {
-						t.Errorf("call %d of %d, lost %v: left on the device: %s", nth, calls, lose, left)
+						t.Errorf("call %d of %d, lost %v: left on the device: %s", nth, calls, lose,
+							left)
 					}
 				}
 			}
@@ -112,7 +117,8 @@ func (f *failing) ReadBatch(reqs []flashio.Request) error {
 	return f.Reader.ReadBatch(reqs)
 }
 
-// TestReadsThatFail end the token with the reader's error, on demand and in the background, and leave nothing on the device.
+// TestReadsThatFail end the token with the reader's error, on demand and in the background, and
+// leave nothing on the device.
 func TestReadsThatFail(t *testing.T) { cuda.EachDriver(t, testReadsThatFail) }
 
 func testReadsThatFail(t *testing.T, on *cuda.TestDriver) {
@@ -128,7 +134,8 @@ func testReadsThatFail(t *testing.T, on *cuda.TestDriver) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				rows, err := engine.NewFlash(m.w, m.geo, &failing{reader, n}, engine.FlashConfig{Window: 1, Store: b})
+				rows, err := engine.NewFlash(m.w, m.geo, &failing{reader, n}, engine.FlashConfig{
+					Window: 1, Store: b})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -136,7 +143,8 @@ func testReadsThatFail(t *testing.T, on *cuda.TestDriver) {
 				e := made(t, m, rows, engine.Config{Context: 4, Backend: b, Schedule: schedule})
 				var failed error
 				for pos := 0; pos < 4 && failed == nil; pos++ {
-					_, failed = e.Forward(engine.Token{Pos: pos, ID: want.ids[pos], Masks: want.masks[pos]})
+					_, failed = e.Forward(engine.Token{Pos: pos, ID: want.ids[pos],
+						Masks: want.masks[pos]})
 				}
 				if !errors.Is(failed, errBroken) {
 					t.Errorf("batch %d fails: %v", n, failed)
@@ -170,7 +178,8 @@ func testGoesOnAfterAnError(t *testing.T, on *cuda.TestDriver) {
 	want := run(t, e, []uint32{5, 6, 7}, 4, nil)
 	on.Launch.Fail(2, false)
 	e.Reset()
-	if _, err := e.Forward(engine.Token{ID: 5}); err == nil || !strings.Contains(err.Error(), "position 0") {
+	if _, err := e.Forward(engine.Token{ID: 5}); err == nil || !strings.Contains(err.Error(),
+		"position 0") {
 		t.Fatalf("%v: want an error that says where", err)
 	}
 	if _, err := e.Forward(engine.Token{ID: 5}); err == nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
-// heard is an observer and a predictor at once: it keeps what it is shown and what it is handed, and names everything.
+// heard is an observer and a predictor at once: it keeps what it is shown and what it is handed,
+// and names everything.
 type heard struct {
 	units         int
 	shown, handed [][]float32 // by call
@@ -32,7 +33,8 @@ func (h *heard) Predict(_ int, feature []float32, mask []uint64) error {
 	return nil
 }
 
-// TestFeatures compares each kind of feature with the CPU's, of chunks of a prompt and of single tokens; predictors on rows from flash are handed another kind meanwhile.
+// TestFeatures compares each kind of feature with the CPU's, of chunks of a prompt and of single
+// tokens; predictors on rows from flash are handed another kind meanwhile.
 func TestFeatures(t *testing.T) { cuda.EachDriver(t, testFeatures) }
 
 func testFeatures(t *testing.T, on *cuda.TestDriver) {
@@ -56,15 +58,18 @@ func testFeatures(t *testing.T, on *cuda.TestDriver) {
 }
 
 // listen runs a chunk and two single tokens from flash.
-func listen(t *testing.T, m *loaded, backend engine.Backend, store engine.Store, shown, handed engine.FeatureKind) *heard {
+func listen(t *testing.T, m *loaded, backend engine.Backend, store engine.Store, shown,
+	handed engine.FeatureKind) *heard {
 	t.Helper()
 	h := &heard{units: m.w.Shape.DFFN}
 	rows := m.flash(t, engine.FlashConfig{Window: 1, Store: store})
-	e := made(t, m, rows, engine.Config{Context: 8, Batch: 3, Backend: backend, Observer: h, FeatureKind: shown,
+	e := made(t, m, rows, engine.Config{Context: 8, Batch: 3, Backend: backend, Observer: h,
+		FeatureKind: shown,
 		Predictors: func(*cpu.Pool) (engine.Predictors, error) {
 			return engine.Predictors{Layer: h, FeatureKind: handed}, nil
 		}})
-	for _, step := range [][]engine.Token{{{Pos: 0, ID: 5}, {Pos: 1, ID: 40}, {Pos: 2, ID: 17}}, {{Pos: 3, ID: 62}}, {{Pos: 4, ID: 9}}} {
+	for _, step := range [][]engine.Token{{{Pos: 0, ID: 5}, {Pos: 1, ID: 40}, {Pos: 2, ID: 17}},
+		{{Pos: 3, ID: 62}}, {{Pos: 4, ID: 9}}} {
 		if _, err := e.Step(step); err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +88,8 @@ func closeTo(t *testing.T, what string, got, want []float32) {
 	t.Helper()
 	largest, apart := 0.0, 0.0
 	for i := range want {
-		largest, apart = max(largest, math.Abs(float64(want[i]))), max(apart, math.Abs(float64(got[i])-float64(want[i])))
+		largest, apart = max(largest, math.Abs(float64(want[i]))),
+			max(apart, math.Abs(float64(got[i])-float64(want[i])))
 	}
 	if !(apart <= 1e-3*largest) {
 		t.Errorf("%s: apart by %.1e of %.1e", what, apart, largest)

@@ -38,7 +38,8 @@ type (
 func (*asking) CountsOnly()  {}
 func (*watching) TimesOnly() {}
 
-// TestLaunches: a token asks the driver for what package launch says, which the simulator charges, and waits as often as package sim says.
+// TestLaunches: a token asks the driver for what package launch says, which the simulator charges,
+// and waits as often as package sim says.
 func TestLaunches(t *testing.T) { cuda.EachDriver(t, testLaunches) }
 
 func testLaunches(t *testing.T, on *cuda.TestDriver) {
@@ -76,7 +77,8 @@ func testLaunches(t *testing.T, on *cuda.TestDriver) {
 				e.Observe(c.observer)
 				e.Reset()
 				calls := func() (n [2]int) {
-					for _, name := range []string{"cuLaunchKernel", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2"} {
+					for _, name := range []string{"cuLaunchKernel", "cuMemcpyHtoDAsync_v2",
+						"cuMemcpyDtoHAsync_v2"} {
 						n[0] += library.Calls(name)
 					}
 					n[1] = library.Calls("cuStreamSynchronize")
@@ -84,19 +86,26 @@ func testLaunches(t *testing.T, on *cuda.TestDriver) {
 				}
 				before := calls()
 				for pos := range positions {
-					if _, err := e.Forward(engine.Token{Pos: pos, ID: want.ids[pos], Masks: want.masks[pos]}); err != nil {
+					if _, err := e.Forward(engine.Token{Pos: pos, ID: want.ids[pos],
+						Masks: want.masks[pos]}); err != nil {
 						t.Fatal(err)
 					}
 				}
 				after := calls()
 				family, layers := launch.Of(m.w.Shape.Rows), positions*m.w.Shape.Layers
-				all := positions*(family.Begin().All()+launch.Head().All()) + layers*(family.Attention().All()+launch.FFN(true).All()) +
-					c.seen.moves*launch.Arrive(true, false).All() + c.seen.loads*launch.Arrive(false, true).All()
-				if got := after[0] - before[0]; got != all || c.seen.layers != layers || c.seen.loads == 0 {
-					t.Errorf("%d calls, the count is %d; %d layers, rows moved in %d", got, all, c.seen.layers, c.seen.moves)
+				all := positions*(family.Begin().All()+launch.Head().All()) +
+					layers*(family.Attention().All()+launch.FFN(true).All()) +
+					c.seen.moves*launch.Arrive(true, false).All() +
+					c.seen.loads*launch.Arrive(false, true).All()
+				if got := after[0] - before[0]; got != all || c.seen.layers != layers ||
+					c.seen.loads == 0 {
+					t.Errorf("%d calls, the count is %d; %d layers, rows moved in %d", got, all,
+						c.seen.layers, c.seen.moves)
 				}
-				// Room for lists that is full costs a wait more, here with nearly every token, else with every tenth or so.
-				if got, all := after[1]-before[1], positions+layers*c.waits; got < all || got > all+positions {
+				// Room for lists that is full costs a wait more, here with nearly every token, else
+				// with every tenth or so.
+				if got, all := after[1]-before[1], positions+layers*c.waits; got < all ||
+					got > all+positions {
 					t.Errorf("%d waits, the count is %d", got, all)
 				}
 			}

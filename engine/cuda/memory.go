@@ -9,7 +9,8 @@ import (
 	kernels "github.com/windrow-sim/windrow/kernels/cuda"
 )
 
-// scope is what was made on the device for one purpose and goes together. After the first error it makes nothing more.
+// scope is what was made on the device for one purpose and goes together. After the first error it
+// makes nothing more.
 type scope struct {
 	b      *Backend
 	memory []kernels.Mem
@@ -18,14 +19,17 @@ type scope struct {
 	err    error
 }
 
-// ErrBudget: Options.Memory is less than what is to lie on the device. Such an error is kernels/cuda's ErrMemory, too.
+// ErrBudget: Options.Memory is less than what is to lie on the device. Such an error is
+// kernels/cuda's ErrMemory, too.
 var ErrBudget = errors.New("over the budget of device memory")
 
-// budgetError is a refusal. least grows while the rest of what is wanted at the same time is counted.
+// budgetError is a refusal. least grows while the rest of what is wanted at the same time is
+// counted.
 type budgetError struct{ bytes, used, budget, least units.Bytes }
 
 func (e *budgetError) Error() string {
-	return fmt.Sprintf("engine/cuda: %v of device memory on top of %v: %v: the budget is %v, and %v are needed at least; give that much, or use a smaller context, batch or row cache",
+	return fmt.Sprintf("engine/cuda: %v of device memory on top of %v: %v: the budget is %v, "+
+		"and %v are needed at least; give that much, or use a smaller context, batch or row cache",
 		e.bytes, e.used, kernels.ErrMemory, e.budget, enough(e.least))
 }
 
@@ -42,14 +46,16 @@ func (e *budgetError) Is(target error) bool {
 	return target == ErrBudget || target == kernels.ErrMemory
 }
 
-// allows says whether the budget allows so much more. After a refusal it goes on counting what is wanted, which nothing is made of any more.
+// allows says whether the budget allows so much more. After a refusal it goes on counting what is
+// wanted, which nothing is made of any more.
 func (s *scope) allows(bytes int64) bool {
 	if refused := (*budgetError)(nil); errors.As(s.err, &refused) {
 		refused.least += units.Bytes(bytes)
 	}
 	used := s.b.used.Load()
 	if limit := int64(s.b.opt.Memory); s.err == nil && limit > 0 && used+bytes > limit {
-		s.err = &budgetError{units.Bytes(bytes), units.Bytes(used), s.b.opt.Memory, units.Bytes(used + bytes)}
+		s.err = &budgetError{units.Bytes(bytes), units.Bytes(used), s.b.opt.Memory,
+			units.Bytes(used + bytes)}
 	}
 	return s.err == nil
 }
@@ -127,8 +133,10 @@ func (s *scope) free() error {
 	return errors.Join(errs...)
 }
 
-// lists takes what the host knows to the device: small lists that kernels of one stream use. They are written to pinned memory, so that no copy waits for the stream; where
-// that is the device's own memory, kernels read them there. When it is full, the host waits until all of it has been used.
+// lists takes what the host knows to the device: small lists that kernels of one stream use. They
+// are written to pinned memory, so that no copy waits for the stream; where that is the device's
+// own memory, kernels read them there. When it is full, the host waits until all of it has been
+// used.
 type lists struct {
 	device *kernels.Device
 	stream kernels.Stream
@@ -156,7 +164,8 @@ func (l *lists) put(data []byte) (kernels.Mem, error) {
 		return kernels.Mem{}, nil
 	}
 	if size > int64(len(l.host)) {
-		return kernels.Mem{}, fmt.Errorf("engine/cuda: a list of %d bytes: there is room for %d", len(data), len(l.host))
+		return kernels.Mem{}, fmt.Errorf("engine/cuda: a list of %d bytes: there is room for %d",
+			len(data), len(l.host))
 	}
 	if l.used+size > int64(len(l.host)) {
 		if err := l.device.SyncStream(l.stream); err != nil {

@@ -36,12 +36,14 @@ func (b *Backend) Embed(s *engine.Step) {
 	if w.wide != (kernels.Mem{}) {
 		m = w.wide
 	}
-	b.did(b.kernels.Embed(b.compute, &kernels.Embed{Format: b.w.Resident, Table: embed.w, IDs: w.ids, X: m, Rows: embed.rows, Dim: embed.cols, Tokens: n}))
+	b.did(b.kernels.Embed(b.compute, &kernels.Embed{Format: b.w.Resident, Table: embed.w,
+		IDs: w.ids, X: m, Rows: embed.rows, Dim: embed.cols, Tokens: n}))
 	if w.wide != (kernels.Mem{}) {
 		b.linear(&b.weights.in, w.wide, w.x, n)
 	}
 	if pos := &b.weights.pos; b.w.Arch.Positions {
-		b.did(b.kernels.Embed(b.compute, &kernels.Embed{Format: b.w.Resident, Table: pos.w, IDs: w.positions, X: w.x, Rows: pos.rows, Dim: pos.cols, Tokens: n,
+		b.did(b.kernels.Embed(b.compute, &kernels.Embed{Format: b.w.Resident, Table: pos.w,
+			IDs: w.positions, X: w.x, Rows: pos.rows, Dim: pos.cols, Tokens: n,
 			Offset: positionOffset, Onto: true}))
 	}
 }
@@ -61,7 +63,8 @@ func (b *Backend) linear(m *matrix, x, y kernels.Mem, n int) {
 	if b.err != nil {
 		return
 	}
-	b.did(b.kernels.MatVec(b.compute, &kernels.MatVec{Format: b.w.Resident, W: m.w, X: x, Bias: m.bias, Y: y, Rows: m.rows, Cols: m.cols, Tokens: n}))
+	b.did(b.kernels.MatVec(b.compute, &kernels.MatVec{Format: b.w.Resident, W: m.w, X: x,
+		Bias: m.bias, Y: y, Rows: m.rows, Cols: m.cols, Tokens: n}))
 }
 
 // normed launches y = norm(x) of so many rows.
@@ -69,7 +72,8 @@ func (b *Backend) normed(n *norm, x, y kernels.Mem, rows, dim int, rms bool) {
 	if b.err != nil {
 		return
 	}
-	b.did(b.kernels.Norm(b.compute, &kernels.Norm{X: x, Y: y, W: n.w, B: n.b, Rows: rows, Dim: dim, Epsilon: float32(b.w.Arch.Epsilon), RMS: rms}))
+	b.did(b.kernels.Norm(b.compute, &kernels.Norm{X: x, Y: y, W: n.w, B: n.b, Rows: rows, Dim: dim,
+		Epsilon: float32(b.w.Arch.Epsilon), RMS: rms}))
 }
 
 // normOf is a norm of the layer of a step.
@@ -95,7 +99,8 @@ func (b *Backend) NormInPlace(s *engine.Step, n engine.NormOf) {
 func (b *Backend) CopyState(s *engine.Step) {
 	b.work.features[engine.FFNInput].have = false
 	if b.err == nil {
-		b.did(b.device.OnDevice(b.work.h.Ptr, b.work.x.Ptr, int64(4*len(s.Tokens)*b.w.Shape.DModel), b.compute))
+		b.did(b.device.OnDevice(b.work.h.Ptr, b.work.x.Ptr, int64(4*len(s.Tokens)*b.w.Shape.DModel),
+			b.compute))
 	}
 }
 
@@ -106,7 +111,8 @@ func (b *Backend) AddOut(s *engine.Step) {
 	}
 }
 
-// Attention stores the keys and values of all tokens, then computes each token's heads over the positions up to its own.
+// Attention stores the keys and values of all tokens, then computes each token's heads over the
+// positions up to its own.
 func (b *Backend) Attention(s *engine.Step) {
 	w, shape, layer, n := b.work, b.w.Shape, &b.weights.layers[s.Layer], len(s.Tokens)
 	b.did(b.clock.mark(attentionFrom, b.compute))
@@ -126,10 +132,13 @@ func (b *Backend) Attention(s *engine.Step) {
 	size := int64(4 * w.setup.Sequences * one)
 	a := &kernels.Attention{
 		Cache: kernels.Cache{
-			Format: ref.F32, Keys: w.keys.Slice(int64(s.Layer)*size, size), Vals: w.vals.Slice(int64(s.Layer)*size, size),
-			Sequences: w.setup.Sequences, Context: w.setup.Context, KVHeads: shape.KVHeads, Dim: shape.HeadDim, Stride: one,
+			Format: ref.F32, Keys: w.keys.Slice(int64(s.Layer)*size, size),
+			Vals:      w.vals.Slice(int64(s.Layer)*size, size),
+			Sequences: w.setup.Sequences, Context: w.setup.Context, KVHeads: shape.KVHeads,
+			Dim: shape.HeadDim, Stride: one,
 		},
-		Q: w.q, Out: w.att, Seqs: w.slots, Positions: w.positions, Scratch: w.heads, Heads: shape.Heads, Tokens: n, Longest: w.longest,
+		Q: w.q, Out: w.att, Seqs: w.slots, Positions: w.positions, Scratch: w.heads,
+		Heads: shape.Heads, Tokens: n, Longest: w.longest,
 		Window: b.w.Arch.Window, Scale: float32(1 / math.Sqrt(float64(shape.HeadDim))),
 	}
 	if b.did(b.kernels.StoreKV(b.compute, a, w.k, w.v)); b.err != nil {
@@ -146,7 +155,8 @@ func (b *Backend) turn(x kernels.Mem, heads, n int) {
 	if b.err != nil || half == 0 {
 		return
 	}
-	b.did(b.kernels.Rotary(b.compute, &kernels.Rotary{X: x, Turns: b.work.turns, Positions: b.work.positions, Heads: heads, Dim: b.w.Shape.HeadDim, Half: half,
+	b.did(b.kernels.Rotary(b.compute, &kernels.Rotary{X: x, Turns: b.work.turns,
+		Positions: b.work.positions, Heads: heads, Dim: b.w.Shape.HeadDim, Half: half,
 		Tokens: n, Context: b.work.setup.Context}))
 }
 
@@ -191,8 +201,10 @@ func (w *work) keeps(layer int) bool { return w.setup.Resident[layer] != nil }
 func (b *Backend) ffn(s *engine.Step, r *rows) *kernels.FFN {
 	layer, shape := &b.weights.layers[s.Layer], b.w.Shape
 	a := &kernels.FFN{
-		Format: b.w.Bundles, Gate: r.Gate, Up: r.Up, Down: r.Down, GateBias: layer.gateBias, UpBias: layer.upBias, DownBias: layer.downBias,
-		X: b.work.h, Scratch: b.work.sums, Rows: shape.DFFN, Dim: shape.DModel, Total: shape.DFFN, Tokens: len(s.Tokens),
+		Format: b.w.Bundles, Gate: r.Gate, Up: r.Up, Down: r.Down, GateBias: layer.gateBias,
+		UpBias: layer.upBias, DownBias: layer.downBias,
+		X: b.work.h, Scratch: b.work.sums, Rows: shape.DFFN, Dim: shape.DModel, Total: shape.DFFN,
+		Tokens:     len(s.Tokens),
 		Activation: b.f, Threshold: float32(b.w.Arch.Activation.Threshold),
 	}
 	if b.work.setup.Cut != nil {
@@ -201,7 +213,8 @@ func (b *Backend) ffn(s *engine.Step, r *rows) *kernels.FFN {
 	return a
 }
 
-// wanted is the masks of the tokens, where one of them does not need all rows of the step; masked says that they have any: rows of value zero then cost like others, as on the CPU.
+// wanted is the masks of the tokens, where one of them does not need all rows of the step; masked
+// says that they have any: rows of value zero then cost like others, as on the CPU.
 func (b *Backend) wanted(s *engine.Step) (m kernels.Mem, masked bool) {
 	words := (b.w.Shape.DFFN + 63) / 64
 	for i := range s.Tokens {
@@ -268,7 +281,8 @@ func (b *Backend) Keep(s *engine.Step, k engine.FeatureKind) {
 	}
 	f.have = false
 	if b.err == nil {
-		b.did(b.device.OnDevice(f.at.Ptr, from.Ptr, int64(4*len(s.Tokens)*b.w.Shape.DModel), b.compute))
+		b.did(b.device.OnDevice(f.at.Ptr, from.Ptr, int64(4*len(s.Tokens)*b.w.Shape.DModel),
+			b.compute))
 	}
 }
 
@@ -297,7 +311,8 @@ func (b *Backend) Collect(s *engine.Step) error {
 		return nil
 	}
 	size := int(kernels.MaskBytes(b.w.Shape.DFFN))
-	b.did(b.kernels.MaskAtLeast(b.compute, &kernels.MaskAtLeast{Scores: w.all, Mask: w.truth, N: b.w.Shape.DFFN, Tokens: len(s.Tokens), NonZero: true}))
+	b.did(b.kernels.MaskAtLeast(b.compute, &kernels.MaskAtLeast{Scores: w.all, Mask: w.truth,
+		N: b.w.Shape.DFFN, Tokens: len(s.Tokens), NonZero: true}))
 	if err := b.fetch(w.hostTruth[:size*len(s.Tokens)], w.truth); err != nil {
 		return err
 	}

@@ -15,8 +15,9 @@ import (
 	kernels "github.com/windrow-sim/windrow/kernels/cuda"
 )
 
-// TestStepsOfSeveralTokens runs sequences side by side, prompts in chunks, dense and with the masks of each token from flash: the bits of single tokens. Then
-// a sequence goes back, as after a rejected draft.
+// TestStepsOfSeveralTokens runs sequences side by side, prompts in chunks, dense and with the masks
+// of each token from flash: the bits of single tokens. Then a sequence goes back, as after a
+// rejected draft.
 func TestStepsOfSeveralTokens(t *testing.T) { cuda.EachDriver(t, testStepsOfSeveralTokens) }
 
 func testStepsOfSeveralTokens(t *testing.T, on *cuda.TestDriver) {
@@ -24,11 +25,13 @@ func testStepsOfSeveralTokens(t *testing.T, on *cuda.TestDriver) {
 		t.Run(name, func(t *testing.T) {
 			m := pack(t, on, filepath.Join(familiesDir, name), nil)
 			const sequences, length, chunk = 3, 6, 2
-			cfg := engine.Config{Context: length, Sequences: sequences, Batch: sequences * chunk, Backend: m.backend(t)}
+			cfg := engine.Config{Context: length, Sequences: sequences, Batch: sequences * chunk,
+				Backend: m.backend(t)}
 			e := made(t, m, m.resident(t), cfg)
 			var alone []*seen
 			for i := range sequences {
-				alone = append(alone, run(t, e, []uint32{uint32(7 + 11*i), 30, uint32(50 + i), 9, 12, uint32(70 - i)}, length, nil))
+				alone = append(alone, run(t, e, []uint32{uint32(7 + 11*i), 30, uint32(50 + i), 9,
+					12, uint32(70 - i)}, length, nil))
 			}
 			together(t, "dense", e, alone, chunk, false)
 			e.Close()
@@ -65,7 +68,8 @@ func together(t *testing.T, what string, e *engine.Engine, alone []*seen, chunk 
 		}
 		for i, token := range tokens {
 			if !slices.Equal(logits[i], alone[token.Slot].logits[token.Pos]) {
-				t.Fatalf("%s: sequence %d, position %d: the logits are not those of a single token", what, token.Slot, token.Pos)
+				t.Fatalf("%s: sequence %d, position %d: the logits are not those of a single token",
+					what, token.Slot, token.Pos)
 			}
 		}
 	}
@@ -97,7 +101,8 @@ func (p *told) PredictToken(_ []float32, masks [][]uint64) error {
 	return nil
 }
 
-// truths compares what Check finds with what was active, which is the same with predictors that know.
+// truths compares what Check finds with what was active, which is the same with predictors that
+// know.
 type truths struct{ layers, wrong int }
 
 func (c *truths) Layer(ev *engine.LayerEvent) error {
@@ -110,7 +115,8 @@ func (c *truths) Layer(ev *engine.LayerEvent) error {
 
 func (c *truths) Token(*engine.TokenEvent) error { return nil }
 
-// TestPredictorsAndSchedules lets predictors that know name the rows, from flash and in memory, under every schedule, with reads in the background.
+// TestPredictorsAndSchedules lets predictors that know name the rows, from flash and in memory,
+// under every schedule, with reads in the background.
 func TestPredictorsAndSchedules(t *testing.T) { cuda.EachDriver(t, testPredictorsAndSchedules) }
 
 func testPredictorsAndSchedules(t *testing.T, on *cuda.TestDriver) {
@@ -120,15 +126,18 @@ func testPredictorsAndSchedules(t *testing.T, on *cuda.TestDriver) {
 	e := made(t, m, m.resident(t), engine.Config{Context: positions, Backend: b})
 	want := run(t, e, []uint32{5, 40, 17}, positions, nil)
 	e.Close()
-	for _, schedule := range []engine.Schedule{engine.OnDemand, engine.NextLayer, engine.WholeToken} {
+	for _, schedule := range []engine.Schedule{engine.OnDemand, engine.NextLayer,
+		engine.WholeToken} {
 		for _, flash := range []bool{false, true} {
 			var rows engine.Rows = m.resident(t)
 			if flash {
-				rows = m.flash(t, engine.FlashConfig{Window: 2, Dense: m.bundles[:1], Store: b, Ahead: 16 << 10})
+				rows = m.flash(t, engine.FlashConfig{Window: 2, Dense: m.bundles[:1], Store: b,
+					Ahead: 16 << 10})
 			}
 			now, next := &told{masks: want.masks}, &told{masks: want.masks, ahead: 1}
 			count := &truths{}
-			e := made(t, m, rows, engine.Config{Context: positions, Backend: b, Schedule: schedule, Check: m.resident(t), Observer: count,
+			e := made(t, m, rows, engine.Config{Context: positions, Backend: b, Schedule: schedule,
+				Check: m.resident(t), Observer: count,
 				Predictors: func(*cpu.Pool) (engine.Predictors, error) {
 					return engine.Predictors{Layer: now, LookAhead: next, Token: now}, nil
 				}})
@@ -139,11 +148,13 @@ func testPredictorsAndSchedules(t *testing.T, on *cuda.TestDriver) {
 					t.Fatal(err)
 				}
 				if !slices.Equal(logits, want.logits[pos]) {
-					t.Fatalf("schedule %d, from flash %v: position %d has other logits", schedule, flash, pos)
+					t.Fatalf("schedule %d, from flash %v: position %d has other logits", schedule,
+						flash, pos)
 				}
 			}
 			if count.wrong != 0 || count.layers != positions*m.w.Shape.Layers {
-				t.Errorf("schedule %d, from flash %v: %d of %d true masks are wrong", schedule, flash, count.wrong, count.layers)
+				t.Errorf("schedule %d, from flash %v: %d of %d true masks are wrong", schedule,
+					flash, count.wrong, count.layers)
 			}
 			e.Close()
 			if err := rows.Close(); err != nil {
@@ -153,7 +164,8 @@ func testPredictorsAndSchedules(t *testing.T, on *cuda.TestDriver) {
 	}
 }
 
-// TestPoliciesMoveRows runs policies that keep little and evict much from caches that are just large enough: dense bits, and the CPU's counters.
+// TestPoliciesMoveRows runs policies that keep little and evict much from caches that are just
+// large enough: dense bits, and the CPU's counters.
 func TestPoliciesMoveRows(t *testing.T) { cuda.EachDriver(t, testPoliciesMoveRows) }
 
 func testPoliciesMoveRows(t *testing.T, on *cuda.TestDriver) {
@@ -192,7 +204,8 @@ func testPoliciesMoveRows(t *testing.T, on *cuda.TestDriver) {
 				}
 				for pos := range want.logits {
 					if !slices.Equal(got.logits[pos], want.logits[pos]) {
-						t.Fatalf("%s, schedule %d: position %d has other logits", text, schedule, pos)
+						t.Fatalf("%s, schedule %d: position %d has other logits", text, schedule,
+							pos)
 					}
 				}
 			}
@@ -203,7 +216,8 @@ func testPoliciesMoveRows(t *testing.T, on *cuda.TestDriver) {
 	}
 }
 
-// unseen runs what was recorded without an observer, who would make the host wait for rows before they are used; then only events keep the order.
+// unseen runs what was recorded without an observer, who would make the host wait for rows before
+// they are used; then only events keep the order.
 func unseen(t *testing.T, e *engine.Engine, want *seen) {
 	t.Helper()
 	e.Observe(nil)
@@ -214,7 +228,8 @@ func unseen(t *testing.T, e *engine.Engine, want *seen) {
 			t.Fatal(err)
 		}
 		if argmax(logits) != want.ids[pos+1] && pos >= 2 {
-			t.Fatalf("position %d, without an observer: token %d, want %d", pos, argmax(logits), want.ids[pos+1])
+			t.Fatalf("position %d, without an observer: token %d, want %d", pos, argmax(logits),
+				want.ids[pos+1])
 		}
 	}
 }
@@ -232,7 +247,8 @@ func testCutsAreTheCPUs(t *testing.T, on *cuda.TestDriver) {
 	e := made(t, m, m.resident(t), engine.Config{Context: positions, Cut: cut})
 	want := run(t, e, []uint32{5, 40}, positions, nil)
 	e.Close()
-	e = made(t, m, m.resident(t), engine.Config{Context: positions, Cut: cut, Backend: m.backend(t)})
+	e = made(t, m, m.resident(t), engine.Config{Context: positions, Cut: cut,
+		Backend: m.backend(t)})
 	defer e.Close()
 	near(t, "cut", run(t, e, []uint32{5, 40}, positions, nil), want, false)
 	for at, values := range want.values {
@@ -246,11 +262,13 @@ func testCutsAreTheCPUs(t *testing.T, on *cuda.TestDriver) {
 func TestRefuses(t *testing.T) { cuda.EachDriver(t, testRefuses) }
 
 func testRefuses(t *testing.T, on *cuda.TestDriver) {
-	m, other := pack(t, on, filepath.Join(familiesDir, "opt"), nil), pack(t, on, filepath.Join(familiesDir, "phi-relu"), nil)
+	m, other := pack(t, on, filepath.Join(familiesDir, "opt"), nil),
+		pack(t, on, filepath.Join(familiesDir, "phi-relu"), nil)
 	b := m.backend(t)
 	refused := func(what string, rows engine.Rows, w *loaded, cfg engine.Config, text string) {
 		t.Helper()
-		if _, err := engine.New(w.w, rows, cfg); err == nil || !strings.Contains(err.Error(), text) {
+		if _, err := engine.New(w.w, rows, cfg); err == nil || !strings.Contains(err.Error(),
+			text) {
 			t.Errorf("%s: %v, want %q", what, err, text)
 		}
 	}
@@ -287,7 +305,8 @@ func testBudget(t *testing.T, on *cuda.TestDriver) {
 		t.Run(c.name, func(t *testing.T) {
 			b, err := cuda.New(on.Device(t), m.w, cuda.Options{Memory: need + c.extra})
 			if c.where == "new" {
-				if !errors.Is(err, cuda.ErrBudget) || leastOf(t, err) < need || leastOf(t, err) > need+need/100 {
+				if !errors.Is(err, cuda.ErrBudget) || leastOf(t, err) < need ||
+					leastOf(t, err) > need+need/100 {
 					t.Errorf("%v: want the budget and %v or little more", err, need)
 				}
 				return
@@ -296,7 +315,8 @@ func testBudget(t *testing.T, on *cuda.TestDriver) {
 				t.Fatal(err)
 			}
 			defer b.Close()
-			if _, err := engine.New(m.w, m.resident(t), engine.Config{Backend: b}); err == nil || !strings.Contains(err.Error(), kernels.ErrMemory.Error()) {
+			if _, err := engine.New(m.w, m.resident(t), engine.Config{Backend: b}); err == nil ||
+				!strings.Contains(err.Error(), kernels.ErrMemory.Error()) {
 				t.Errorf("%v: want ErrMemory", err)
 			} else if floor := leastOf(t, err); floor <= need {
 				t.Errorf("%v: weights alone are %v", err, need)
@@ -322,7 +342,8 @@ func leastOf(t *testing.T, err error) units.Bytes {
 	return least
 }
 
-// enough runs a dense engine in so much device memory, and refuses two percent less: texts are rounded.
+// enough runs a dense engine in so much device memory, and refuses two percent less: texts are
+// rounded.
 func enough(t *testing.T, m *loaded, budget units.Bytes) {
 	t.Helper()
 	for _, less := range []units.Bytes{budget / 50, 0} {
@@ -349,7 +370,8 @@ func TestSmallCacheIsSaid(t *testing.T) { cuda.EachDriver(t, testSmallCacheIsSai
 func testSmallCacheIsSaid(t *testing.T, on *cuda.TestDriver) {
 	m := pack(t, on, filepath.Join(familiesDir, "opt"), nil)
 	b := m.backend(t)
-	rows := m.flash(t, engine.FlashConfig{Window: 1, Store: b, Capacity: make([]int, m.w.Shape.Layers)})
+	rows := m.flash(t, engine.FlashConfig{Window: 1, Store: b, Capacity: make([]int,
+		m.w.Shape.Layers)})
 	defer rows.Close()
 	e := made(t, m, rows, engine.Config{Context: 4, Backend: b})
 	defer e.Close()
@@ -359,7 +381,8 @@ func testSmallCacheIsSaid(t *testing.T, on *cuda.TestDriver) {
 	for l := range masks {
 		masks[l] = mask
 	}
-	if _, err := e.Forward(engine.Token{ID: 5, Masks: masks}); err == nil || !strings.Contains(err.Error(), "rows are wanted") {
+	if _, err := e.Forward(engine.Token{ID: 5, Masks: masks}); err == nil ||
+		!strings.Contains(err.Error(), "rows are wanted") {
 		t.Errorf("%v: want the number of rows", err)
 	}
 }

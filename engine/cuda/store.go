@@ -16,7 +16,8 @@ import (
 type rows struct {
 	kernels.RowBuffers
 	scope
-	// arrived marks in moves that all that was asked for is in its place, used in compute that the layer's feed-forward part has read it.
+	// arrived marks in moves that all that was asked for is in its place, used in compute that the
+	// layer's feed-forward part has read it.
 	arrived, used kernels.Event
 }
 
@@ -36,7 +37,8 @@ func (b *Backend) newRows(places int) (*rows, error) {
 	return r, nil
 }
 
-// fill puts the records of all units to the places of their numbers, in portions of a staging buffer.
+// fill puts the records of all units to the places of their numbers, in portions of a staging
+// buffer.
 func (b *Backend) fill(r *rows, list []engine.Row, staging []byte) error {
 	record := b.w.RecordBytes()
 	const align = 16 // what Scatter is fast at
@@ -72,7 +74,8 @@ func (b *Backend) scatter(r *rows, staging []byte, at []int64, places []int32) e
 	offsets := make([]uint64, len(at))
 	for i, v := range at {
 		if v < 0 || v+record > int64(len(staging)) {
-			return fmt.Errorf("engine/cuda: a record at byte %d of a staging buffer of %d", v, len(staging))
+			return fmt.Errorf("engine/cuda: a record at byte %d of a staging buffer of %d", v,
+				len(staging))
 		}
 		offsets[i] = uint64(v)
 	}
@@ -94,7 +97,8 @@ func (b *Backend) scatter(r *rows, staging []byte, at []int64, places []int32) e
 	return b.device.Record(r.arrived, b.moves)
 }
 
-// beginMove lets the stream of moves wait until rows are no longer used, and puts two lists on the device. The caller holds moving.
+// beginMove lets the stream of moves wait until rows are no longer used, and puts two lists on the
+// device. The caller holds moving.
 func (b *Backend) beginMove(r *rows, from, to []byte) (source, target kernels.Mem, err error) {
 	if err := b.device.Wait(b.moves, r.used); err != nil {
 		return source, target, err
@@ -129,7 +133,8 @@ type staging struct {
 	mapped     kernels.Mem // of buf
 }
 
-// Staging implements engine.Store, like all that follow: pinned memory that the device fetches from by itself.
+// Staging implements engine.Store, like all that follow: pinned memory that the device fetches from
+// by itself.
 func (b *Backend) Staging(size int64) ([]byte, error) {
 	const align = 4096
 	whole, err := b.device.HostAlloc(size+align, false)
@@ -169,11 +174,13 @@ func (b *Backend) mapped(part []byte) (kernels.Mem, error) {
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(part)))
 	for i := range b.buffers {
 		s := &b.buffers[i]
-		if first := uintptr(unsafe.Pointer(unsafe.SliceData(s.buf))); at >= first && at+uintptr(len(part)) <= first+uintptr(len(s.buf)) {
+		if first := uintptr(unsafe.Pointer(unsafe.SliceData(s.buf))); at >= first &&
+			at+uintptr(len(part)) <= first+uintptr(len(s.buf)) {
 			return s.mapped.Slice(int64(at-first), int64(len(part))), nil
 		}
 	}
-	return kernels.Mem{}, fmt.Errorf("engine/cuda: rows are inserted from memory that is not of Staging")
+	return kernels.Mem{}, fmt.Errorf("engine/cuda: rows are inserted from memory that is not of " +
+		"Staging")
 }
 
 // Settle waits until rows have left the staging buffers.
@@ -194,25 +201,29 @@ type cache struct {
 func (b *Backend) Cache(layer, capacity int) (engine.Cache, error) {
 	n := b.w.Shape.DFFN
 	if layer < 0 || layer >= len(b.rows) || capacity < 0 || capacity > n {
-		return nil, fmt.Errorf("engine/cuda: %d rows for layer %d: there are %d units in each of %d layers", capacity, layer, n, len(b.rows))
+		return nil, fmt.Errorf("engine/cuda: %d rows for layer %d: there are %d units in each "+
+			"of %d layers", capacity, layer, n, len(b.rows))
 	}
 	if b.rows[layer] != nil {
-		return nil, fmt.Errorf("engine/cuda: layer %d has its rows already; close them first", layer)
+		return nil, fmt.Errorf("engine/cuda: layer %d has its rows already; close them first",
+			layer)
 	}
 	r, err := b.newRows(capacity)
 	if err != nil {
 		return nil, err
 	}
 	b.rows[layer] = r
-	c := &cache{b: b, layer: layer, capacity: capacity, slots: policy.NewSlots(n), rows: r, origin: make([]int32, capacity)}
+	c := &cache{b: b, layer: layer, capacity: capacity, slots: policy.NewSlots(n), rows: r,
+		origin: make([]int32, capacity)}
 	for i := range c.origin {
 		c.origin[i] = int32(i)
 	}
 	return c, nil
 }
 
-// Delete implements engine.Cache, like all that follow. Slots moves the last row to each gap in turn, some rows several times; the device moves each once, from where
-// it was to where it ends. Rows end below the new length and come from above it, so no place is in both lists.
+// Delete implements engine.Cache, like all that follow. Slots moves the last row to each gap in
+// turn, some rows several times; the device moves each once, from where it was to where it ends.
+// Rows end below the new length and come from above it, so no place is in both lists.
 func (c *cache) Delete(list []uint32) (moved int) {
 	var touched []int32
 	for _, u := range list {
@@ -243,7 +254,8 @@ func (c *cache) Insert(list []uint32, staging []byte, at []int64) error {
 		return c.err
 	}
 	if need := c.slots.Len() + len(list); need > c.capacity {
-		return fmt.Errorf("engine/cuda: %d rows are wanted and there is room for %d; give the cache more rows or the policy a smaller window", need, c.capacity)
+		return fmt.Errorf("engine/cuda: %d rows are wanted and there is room for %d; give the "+
+			"cache more rows or the policy a smaller window", need, c.capacity)
 	}
 	places := make([]int32, len(list))
 	for i, u := range list {

@@ -28,7 +28,8 @@ func onDevice(t *testing.T, on *TestDriver) *Backend {
 	return b
 }
 
-// TestCacheAgainstMap inserts and deletes many units at once, at random, and finds every row as a map would have it.
+// TestCacheAgainstMap inserts and deletes many units at once, at random, and finds every row as a
+// map would have it.
 func TestCacheAgainstMap(t *testing.T) { EachDriver(t, testCacheAgainstMap) }
 
 func testCacheAgainstMap(t *testing.T, on *TestDriver) {
@@ -89,8 +90,10 @@ func testCacheAgainstMap(t *testing.T, on *TestDriver) {
 			}
 			for u, fill := range there {
 				slot := c.slots.Row(u)
-				if slot < 0 || !bytes.Equal(got[slot*size:(slot+1)*size], bytes.Repeat([]byte{fill + byte(kind)}, size)) {
-					t.Fatalf("step %d: unit %d in place %d of row buffer %d is not what was inserted", step, u, slot, kind)
+				if slot < 0 || !bytes.Equal(got[slot*size:(slot+1)*size],
+					bytes.Repeat([]byte{fill + byte(kind)}, size)) {
+					t.Fatalf("step %d: unit %d in place %d of row buffer %d is not what was "+
+						"inserted", step, u, slot, kind)
 				}
 			}
 		}

@@ -45,7 +45,8 @@ func (s *scope) norm(n *model.Norm) norm {
 // weights puts a model's weights on the device.
 func (s *scope) weights(w *model.Weights) weights {
 	to := weights{
-		embed: s.matrix(w.Embed, nil), pos: s.matrix(w.Pos, nil), in: s.matrix(w.In, nil), out: s.matrix(w.Out, nil), head: s.linear(&w.Head),
+		embed: s.matrix(w.Embed, nil), pos: s.matrix(w.Pos, nil), in: s.matrix(w.In, nil),
+		out: s.matrix(w.Out, nil), head: s.linear(&w.Head),
 		finalNorm: s.norm(&w.FinalNorm), layers: make([]layer, len(w.Layers)),
 	}
 	if w.Arch.Tied {
@@ -54,9 +55,13 @@ func (s *scope) weights(w *model.Weights) weights {
 	for i := range w.Layers {
 		l := &w.Layers[i]
 		to.layers[i] = layer{
-			norms: [2]norm{engine.AttnNorm: s.norm(&l.AttnNorm), engine.FFNNorm: s.norm(&l.FFNNorm)},
-			q:     s.linear(&l.Q), k: s.linear(&l.K), v: s.linear(&l.V), o: s.linear(&l.O), qNorm: s.norm(&l.QNorm), kNorm: s.norm(&l.KNorm),
-			gateBias: s.bytes(kernels.AsBytes(l.GateBias)), upBias: s.bytes(kernels.AsBytes(l.UpBias)), downBias: s.bytes(kernels.AsBytes(l.DownBias)),
+			norms: [2]norm{engine.AttnNorm: s.norm(&l.AttnNorm),
+				engine.FFNNorm: s.norm(&l.FFNNorm)},
+			q: s.linear(&l.Q), k: s.linear(&l.K), v: s.linear(&l.V), o: s.linear(&l.O),
+			qNorm: s.norm(&l.QNorm), kNorm: s.norm(&l.KNorm),
+			gateBias: s.bytes(kernels.AsBytes(l.GateBias)),
+			upBias:   s.bytes(kernels.AsBytes(l.UpBias)),
+			downBias: s.bytes(kernels.AsBytes(l.DownBias)),
 		}
 	}
 	return to
@@ -80,5 +85,6 @@ func activation(a model.Activation) (kernels.Activation, error) {
 	case model.GELUNew:
 		return kernels.GELUNew, nil
 	}
-	return 0, fmt.Errorf("engine/cuda: no kernel for the activation function %s; use the CPU backend", a)
+	return 0, fmt.Errorf("engine/cuda: no kernel for the activation function %s; use the CPU "+
+		"backend", a)
 }

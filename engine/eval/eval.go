@@ -1,11 +1,15 @@
-// Package eval measures how well an engine predicts a text: perplexity, and how often its most likely token is another engine's.
+// Package eval measures how well an engine predicts a text: perplexity, and how often its most
+// likely token is another engine's.
 //
 // # Model
 //
-// The text is cut into windows of Context tokens that start Stride tokens apart, and every token is predicted once: by the first
-// window that holds it, from all tokens of that window before it. With Stride = Context windows do not overlap and their first tokens are not predicted; a
-// smaller stride leaves out the first token of the text alone and gives every later one Context − Stride tokens before it, for more work. The perplexity is exp of the mean negative log-likelihood over all predicted
-// tokens. transformers' documentation computes the same ("Perplexity of fixed-length models"), but for weighing windows by one token too many.
+// The text is cut into windows of Context tokens that start Stride tokens apart, and every token is
+// predicted once: by the first window that holds it, from all tokens of that window before it. With
+// Stride = Context windows do not overlap and their first tokens are not predicted; a smaller
+// stride leaves out the first token of the text alone and gives every later one Context − Stride
+// tokens before it, for more work. The perplexity is exp of the mean negative log-likelihood over
+// all predicted tokens. transformers' documentation computes the same ("Perplexity of fixed-length
+// models"), but for weighing windows by one token too many.
 //
 // Start with Run.
 package eval
@@ -23,11 +27,14 @@ type Options struct {
 	Context int // tokens of a window
 	Stride  int // tokens from one window to the next; 0 = Context
 	Chunk   int // tokens that go through the model together; 0 = 1. It changes speed alone.
-	// Begin replaces the first tokens of every window: what the tokenizer puts in front of a text, so that a window looks like the beginning of one. Nil = the text as it is.
+	// Begin replaces the first tokens of every window: what the tokenizer puts in front of a text,
+	// so that a window looks like the beginning of one. Nil = the text as it is.
 	Begin []uint32
-	// Against are the most likely tokens of another engine on the same text with the same windows, as Result.Argmax gives them; nil = none.
+	// Against are the most likely tokens of another engine on the same text with the same windows,
+	// as Result.Argmax gives them; nil = none.
 	Against []uint32
-	// Progress, if not nil, is called with the number of tokens done and of all that will be computed.
+	// Progress, if not nil, is called with the number of tokens done and of all that will be
+	// computed.
 	Progress func(done, total int)
 }
 
@@ -48,9 +55,11 @@ func (o *Options) check(ids []uint32) error {
 	o.Chunk = max(o.Chunk, 1)
 	switch {
 	case len(ids) < 2:
-		return fmt.Errorf("eval: a text of %d tokens: at least 2 are needed, one to predict from and one to predict", len(ids))
+		return fmt.Errorf("eval: a text of %d tokens: at least 2 are needed, one to predict "+
+			"from and one to predict", len(ids))
 	case o.Context < 2 || o.Stride < 1 || o.Stride > o.Context:
-		return fmt.Errorf("eval: windows of %d tokens, %d apart: a context of 2 or more and a stride of 1 to the context are possible", o.Context, o.Stride)
+		return fmt.Errorf("eval: windows of %d tokens, %d apart: a context of 2 or more and a "+
+			"stride of 1 to the context are possible", o.Context, o.Stride)
 	}
 	return nil
 }
@@ -69,14 +78,19 @@ func (o *Options) windows(n int, do func(from, to, first int) error) error {
 	}
 }
 
-// Run measures an engine on a text. The engine's context must hold a window, and its step a chunk. On cancellation it returns what was measured so far with ctx's error.
+// Run measures an engine on a text. The engine's context must hold a window, and its step a chunk.
+// On cancellation it returns what was measured so far with ctx's error.
 func Run(ctx context.Context, e *engine.Engine, ids []uint32, opt Options) (*Result, error) {
 	if err := opt.check(ids); err != nil {
 		return nil, err
 	}
 	r := &Result{}
 	total, done := 0, 0
-	if err := opt.windows(len(ids), func(from, to, _ int) error { total += to - 1 - from; return nil }); err != nil {
+	if err := opt.windows(len(ids), func(from, to, _ int) error {
+		total += to - 1 -
+			from
+		return nil
+	}); err != nil {
 		return nil, err
 	}
 	err := opt.windows(len(ids), func(from, to, first int) error {

@@ -25,7 +25,8 @@ func tales(t *testing.T, chunk int) (*engine.Engine, *tokenizer.Tokenizer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := engine.NewResident(w, bundles, layout.Uniform(w.Shape.Layers, w.Shape.DFFN, units.Bytes(w.RecordBytes())))
+	rows, err := engine.NewResident(w, bundles, layout.Uniform(w.Shape.Layers, w.Shape.DFFN,
+		units.Bytes(w.RecordBytes())))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,8 @@ func tales(t *testing.T, chunk int) (*engine.Engine, *tokenizer.Tokenizer) {
 	return e, tok
 }
 
-// TestPerplexityIsTransformers compares with what tools/goldens/perplexity.py computed. The held-out book is not part of the repository.
+// TestPerplexityIsTransformers compares with what tools/goldens/perplexity.py computed. The
+// held-out book is not part of the repository.
 func TestPerplexityIsTransformers(t *testing.T) {
 	data, err := os.ReadFile("testdata/perplexity.json")
 	if err != nil {
@@ -74,15 +76,19 @@ func TestPerplexityIsTransformers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if sum := sha256.Sum256(text); hex.EncodeToString(sum[:]) != c.SHA256 {
-			t.Errorf("%s is another text than the one that was measured; run tools/goldens/perplexity.py again", c.Text)
+			t.Errorf("%s is another text than the one that was measured; run "+
+				"tools/goldens/perplexity.py again", c.Text)
 			continue
 		}
-		r, err := Run(t.Context(), e, tok.Encode(string(text))[:c.Tokens], Options{Context: c.Context, Stride: c.Stride, Chunk: chunk})
+		r, err := Run(t.Context(), e, tok.Encode(string(text))[:c.Tokens],
+			Options{Context: c.Context, Stride: c.Stride, Chunk: chunk})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if r.Predicted != c.Predicted || math.Abs(r.Perplexity/c.Perplexity-1) > 1e-3 {
-			t.Errorf("%s, context %d, stride %d: perplexity %.5f over %d tokens, transformers %.5f over %d", c.Text, c.Context, c.Stride, r.Perplexity, r.Predicted, c.Perplexity, c.Predicted)
+			t.Errorf("%s, context %d, stride %d: perplexity %.5f over %d tokens, transformers "+
+				"%.5f over %d", c.Text, c.Context, c.Stride, r.Perplexity, r.Predicted,
+				c.Perplexity, c.Predicted)
 		}
 		t.Logf("%s: %.5f, transformers %.5f", c.Text, r.Perplexity, c.Perplexity)
 	}
@@ -96,8 +102,10 @@ func TestBegin(t *testing.T) {
 	if len(begin) == 0 {
 		t.Fatal("the tokenizer begins texts with nothing")
 	}
-	ids := tok.Encode("There was once a miller who was poor, but he had one beautiful daughter. It happened one day that he came to speak with the king, and, to give " +
-		"himself consequence, he told him that he had a daughter who could spin gold out of straw.")[:3*context]
+	ids := tok.Encode("There was once a miller who was poor, but he had one beautiful daughter. " +
+		"It happened one day that he came to speak with the king, and, to give " +
+		"himself consequence, he told him that he had a daughter who could spin gold out of " +
+		"straw.")[:3*context]
 	got, err := Run(t.Context(), e, ids, Options{Context: context, Chunk: 8, Begin: begin})
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +154,8 @@ func TestEveryTokenIsPredictedOnce(t *testing.T) {
 					}
 				}
 				if !slices.Equal(got, want) {
-					t.Fatalf("%d tokens, context %d, stride %d: %v, want %v", n, context, stride, got, want)
+					t.Fatalf("%d tokens, context %d, stride %d: %v, want %v", n, context, stride,
+						got, want)
 				}
 			}
 		}
@@ -155,13 +164,15 @@ func TestEveryTokenIsPredictedOnce(t *testing.T) {
 
 func TestAgreementAndRefusals(t *testing.T) {
 	e, tok := tales(t, 8)
-	ids := tok.Encode("Once upon a time there was a king who had three daughters, and the youngest was the fairest of them all.")
+	ids := tok.Encode("Once upon a time there was a king who had three daughters, and the " +
+		"youngest was the fairest of them all.")
 	first, err := Run(t.Context(), e, ids, Options{Context: 16, Chunk: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
 	second, err := Run(t.Context(), e, ids, Options{Context: 16, Against: first.Argmax})
-	if err != nil || second.NLL != first.NLL || second.Agreed != second.Predicted || second.Predicted == 0 {
+	if err != nil || second.NLL != first.NLL || second.Agreed != second.Predicted ||
+		second.Predicted == 0 {
 		t.Errorf("again, token by token: %+v, %v; at first %+v", second, err, first)
 	}
 	for _, o := range []Options{{Context: 1}, {Context: 8, Stride: 9}, {Context: 8, Stride: -1}} {

@@ -9,8 +9,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/rng"
 )
 
-// BenchmarkBatch reads batches of 256 random 16 KiB blocks: the bundles of a 7 B model. By default the file is small and
-// temporary; WINDROW_BENCH_FILE names a large one, and WINDROW_BENCH_BATCH sets another number of requests.
+// BenchmarkBatch reads batches of 256 random 16 KiB blocks: the bundles of a 7 B model. By default
+// the file is small and temporary; WINDROW_BENCH_FILE names a large one, and WINDROW_BENCH_BATCH
+// sets another number of requests.
 func BenchmarkBatch(b *testing.B) {
 	const block = 16 << 10
 	path, batch := os.Getenv("WINDROW_BENCH_FILE"), 256
@@ -20,7 +21,8 @@ func BenchmarkBatch(b *testing.B) {
 	if n, err := strconv.Atoi(os.Getenv("WINDROW_BENCH_BATCH")); err == nil {
 		batch = n
 	}
-	arena := AlignedBuffer(min(batch, 1024)*block, block) // in a larger batch requests share buffers
+	// in a larger batch requests share buffers
+	arena := AlignedBuffer(min(batch, 1024)*block, block)
 	defer FreeBuffer(arena)
 	for _, c := range []struct {
 		opt        Options
@@ -37,7 +39,8 @@ func BenchmarkBatch(b *testing.B) {
 		{opt: Options{EngineUring, DirectOff, 256}},
 		{opt: Options{EngineMmap, DirectOff, 0}},
 	} {
-		b.Run(fmt.Sprintf("%s/%d/direct=%s/registered=%t", c.opt.Engine, c.opt.Parallel, c.opt.Direct, c.registered), func(b *testing.B) {
+		b.Run(fmt.Sprintf("%s/%d/direct=%s/registered=%t", c.opt.Engine, c.opt.Parallel,
+			c.opt.Direct, c.registered), func(b *testing.B) {
 			r := openSubject(b, subject{opt: c.opt}, path)
 			if c.registered {
 				if ok, note := RegisterBuffers(r, arena); !ok {

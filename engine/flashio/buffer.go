@@ -2,7 +2,8 @@ package flashio
 
 import "unsafe"
 
-// minAlign is the least alignment of an AlignedBuffer: a memory page, and more than any drive needs.
+// minAlign is the least alignment of an AlignedBuffer: a memory page, and more than any drive
+// needs.
 const minAlign = 4096
 
 // roundAlign returns the alignment to use for a wish: at least minAlign and a power of two.

@@ -2,8 +2,9 @@
 
 package flashio
 
-// AlignedBuffer returns n zero bytes whose address is a multiple of align, rounded up to a power of two of at least 4096.
-// On this system it lies in the Go heap. The result is nil when n is not positive.
+// AlignedBuffer returns n zero bytes whose address is a multiple of align, rounded up to a power of
+// two of at least 4096. On this system it lies in the Go heap. The result is nil when n is not
+// positive.
 func AlignedBuffer(n int, align int) []byte {
 	if n <= 0 || align > 1<<30 {
 		return nil

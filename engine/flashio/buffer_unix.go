@@ -10,9 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AlignedBuffer returns n zero bytes outside the Go heap whose address is a multiple of align, rounded up to a power of
-// two of at least 4096. It is never moved, so io_uring can register it, and the garbage collector does not see it: give it
-// back with FreeBuffer. The result is nil when n is not positive or the host has no memory left.
+// AlignedBuffer returns n zero bytes outside the Go heap whose address is a multiple of align,
+// rounded up to a power of two of at least 4096. It is never moved, so io_uring can register it,
+// and the garbage collector does not see it: give it back with FreeBuffer. The result is nil when n
+// is not positive or the host has no memory left.
 func AlignedBuffer(n int, align int) []byte {
 	if n <= 0 || align > 1<<30 {
 		return nil
@@ -20,9 +21,11 @@ func AlignedBuffer(n int, align int) []byte {
 	page := os.Getpagesize()
 	a := max(roundAlign(align), page)
 	size := (n + page - 1) / page * page
-	// Map up to one alignment more, then give back what is before the aligned start and behind the end.
+	// Map up to one alignment more, then give back what is before the aligned start and behind the
+	// end.
 	whole := size + a - page
-	base, err := unix.MmapPtr(-1, 0, nil, uintptr(whole), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	base, err := unix.MmapPtr(-1, 0, nil, uintptr(whole), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return nil
 	}
@@ -32,21 +35,23 @@ func AlignedBuffer(n int, align int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(base, head)), size)[:n]
 }
 
-// trim unmaps the bytes [from, to) of a mapping. A failure leaves unused address space and nothing else.
+// trim unmaps the bytes [from, to) of a mapping. A failure leaves unused address space and nothing
+// else.
 func trim(base unsafe.Pointer, from, to int) {
 	if to > from {
 		_ = unix.MunmapPtr(unsafe.Add(base, from), uintptr(to-from))
 	}
 }
 
-// FreeBuffer gives back a buffer of AlignedBuffer, as it was returned and not a part of it; nil is allowed. Neither b nor
-// any part of it may be used afterwards.
+// FreeBuffer gives back a buffer of AlignedBuffer, as it was returned and not a part of it; nil is
+// allowed. Neither b nor any part of it may be used afterwards.
 func FreeBuffer(b []byte) error {
 	if cap(b) == 0 {
 		return nil
 	}
 	if page := os.Getpagesize(); bufferAddress(b)%uintptr(page) != 0 || cap(b)%page != 0 {
-		return fmt.Errorf("flashio: free buffer: %d bytes at a partial page are not from AlignedBuffer; give the whole buffer", cap(b))
+		return fmt.Errorf("flashio: free buffer: %d bytes at a partial page are not from "+
+			"AlignedBuffer; give the whole buffer", cap(b))
 	}
 	if err := unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(b)), uintptr(cap(b))); err != nil {
 		return fmt.Errorf("flashio: free buffer: %w", err)

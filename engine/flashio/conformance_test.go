@@ -46,10 +46,12 @@ func subjects() []subject {
 	var s []subject
 	for _, direct := range []Direct{DirectAuto, DirectOff} {
 		for _, threads := range []int{1, 4, 32} {
-			s = append(s, subject{name: fmt.Sprintf("pread/%d/direct=%s", threads, direct), opt: Options{EnginePread, direct, threads}})
+			s = append(s, subject{name: fmt.Sprintf("pread/%d/direct=%s", threads, direct),
+				opt: Options{EnginePread, direct, threads}})
 		}
 		for _, depth := range []int{1, 8, 256} {
-			s = append(s, subject{name: fmt.Sprintf("uring/%d/direct=%s", depth, direct), opt: Options{EngineUring, direct, depth}})
+			s = append(s, subject{name: fmt.Sprintf("uring/%d/direct=%s", depth, direct),
+				opt: Options{EngineUring, direct, depth}})
 		}
 	}
 	return append(s,
@@ -97,7 +99,8 @@ func alignedBuffer(t testing.TB, n int) []byte {
 	return b
 }
 
-// randomBatch makes n reads inside a file of the given size, as r's alignment demands. The longest has about limit bytes.
+// randomBatch makes n reads inside a file of the given size, as r's alignment demands. The longest
+// has about limit bytes.
 func randomBatch(dice *rand.Rand, r Reader, arena []byte, n, limit int, size int64) []Request {
 	align := int(r.Mode().Align)
 	slot := len(arena) / n / align * align
@@ -105,7 +108,8 @@ func randomBatch(dice *rand.Rand, r Reader, arena []byte, n, limit int, size int
 	for i := range reqs {
 		length := dice.IntN(min(slot, limit)/align+1) * align
 		room := (int(size) - length) / align
-		reqs[i] = Request{Offset: int64(dice.IntN(room+1) * align), Buf: arena[i*slot : i*slot+length]}
+		reqs[i] = Request{Offset: int64(dice.IntN(room+1) * align),
+			Buf: arena[i*slot : i*slot+length]}
 	}
 	return reqs
 }
@@ -137,7 +141,10 @@ func TestConformance(t *testing.T) {
 			t.Run("cut", func(t *testing.T) { conformCut(t, s) })
 			t.Run("allocs", func(t *testing.T) { conformAllocs(t, openSubject(t, s, path)) })
 			t.Run("timed", func(t *testing.T) { conformTimed(t, openSubject(t, s, path)) })
-			t.Run("timed allocs", func(t *testing.T) { conformTimedAllocs(t, openSubject(t, s, path)) })
+			t.Run("timed allocs", func(t *testing.T) {
+				conformTimedAllocs(t, openSubject(t, s,
+					path))
+			})
 		})
 	}
 }
@@ -179,7 +186,8 @@ func conformRandom(t *testing.T, r Reader, want []byte) {
 	}
 }
 
-// conformMany reads one batch far larger than any depth, and checks that what was asked for is what arrived.
+// conformMany reads one batch far larger than any depth, and checks that what was asked for is what
+// arrived.
 func conformMany(t *testing.T, r Reader, want []byte) {
 	n := 10_000
 	if m := r.Mode(); m.Direct && m.Parallel < 256 {
@@ -197,7 +205,8 @@ func conformMany(t *testing.T, r Reader, want []byte) {
 		t.Fatal(err)
 	}
 	checkBytes(t, reqs, want)
-	if got := c.Completed(); got != c.Asked() || got.Requests != int64(n) || int64(got.Bytes) != bytes || got.Batches != 1 {
+	if got := c.Completed(); got != c.Asked() || got.Requests != int64(n) ||
+		int64(got.Bytes) != bytes || got.Batches != 1 {
 		t.Errorf("asked %+v, completed %+v, want %d requests of %d bytes", c.Asked(), got, n, bytes)
 	}
 }
@@ -211,7 +220,8 @@ func conformEdges(t *testing.T, r Reader, want []byte) {
 	buf := alignedBuffer(t, 64<<10)
 	for _, q := range []Request{
 		{0, nil}, {end, nil}, {0, buf[:0]}, // nothing to read
-		{0, buf[:align]}, {end - align, buf[:align]}, {end - int64(len(buf))/align*align, buf[:int64(len(buf))/align*align]},
+		{0, buf[:align]}, {end - align, buf[:align]}, {end - int64(len(buf))/align*align,
+			buf[:int64(len(buf))/align*align]},
 	} {
 		if err := r.ReadBatch([]Request{q, q}); err != nil {
 			t.Errorf("%d bytes at %d: %v", len(q.Buf), q.Offset, err)
@@ -231,8 +241,10 @@ func conformRefused(t *testing.T, r Reader) {
 		want []string
 	}{
 		{"negative offset", Request{-align, buf[:align]}, []string{"negative"}},
-		{"over the end", Request{past - align, buf[:4*align]}, []string{fmt.Sprint(imageSize), "pack it again"}},
-		{"past the end", Request{past, buf[:align]}, []string{fmt.Sprint(imageSize), "pack it again"}},
+		{"over the end", Request{past - align, buf[:4*align]}, []string{fmt.Sprint(imageSize),
+			"pack it again"}},
+		{"past the end", Request{past, buf[:align]}, []string{fmt.Sprint(imageSize),
+			"pack it again"}},
 		{"far past the end", Request{1 << 62, buf[:align]}, []string{fmt.Sprint(imageSize)}},
 	} {
 		err := r.ReadBatch([]Request{good, c.bad, {-1, nil}})
@@ -240,7 +252,8 @@ func conformRefused(t *testing.T, r Reader) {
 			t.Errorf("%s was accepted", c.what)
 			continue
 		}
-		for _, part := range append(c.want, fmt.Sprintf("offset %d", c.bad.Offset), string(r.Mode().Engine)) {
+		for _, part := range append(c.want, fmt.Sprintf("offset %d", c.bad.Offset),
+			string(r.Mode().Engine)) {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("%s: %q does not say %q", c.what, err, part)
 			}
@@ -249,7 +262,8 @@ func conformRefused(t *testing.T, r Reader) {
 	for _, odd := range []Request{{1, buf[:align]}, {0, buf[:align-1]}, {0, buf[1 : 1+align]}} {
 		err := r.ReadBatch([]Request{good, odd})
 		if r.Mode().Direct != errors.Is(err, ErrMisaligned) {
-			t.Errorf("direct %v: misaligned request at %d of %d bytes: %v", r.Mode().Direct, odd.Offset, len(odd.Buf), err)
+			t.Errorf("direct %v: misaligned request at %d of %d bytes: %v", r.Mode().Direct,
+				odd.Offset, len(odd.Buf), err)
 		}
 	}
 	if err := r.ReadBatch([]Request{good}); err != nil {
@@ -258,7 +272,8 @@ func conformRefused(t *testing.T, r Reader) {
 }
 
 func conformReadFull(t *testing.T, r Reader, want []byte) {
-	for _, c := range []struct{ off, n int }{{0, 10}, {5, 4096}, {1000, 1<<20 + 77}, {4096, 8192}, {511, 0}} {
+	for _, c := range []struct{ off, n int }{{0, 10}, {5, 4096}, {1000, 1<<20 + 77}, {4096, 8192},
+		{511, 0}} {
 		buf := make([]byte, c.n)
 		if err := ReadFull(r, int64(c.off), buf); err != nil {
 			t.Errorf("%d bytes at %d: %v", c.n, c.off, err)
@@ -316,7 +331,8 @@ func conformAllocs(t *testing.T, r Reader) {
 	for i := range reqs {
 		reqs[i] = Request{int64(i * 8192), arena[i*4096:][:4096]}
 	}
-	// The runtime makes its threads during the first batches, so several tries: an allocation of ours would show in all.
+	// The runtime makes its threads during the first batches, so several tries: an allocation of
+	// ours would show in all.
 	allocs := 1.0
 	for range 20 {
 		var err error

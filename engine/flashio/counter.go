@@ -13,7 +13,8 @@ type Counts struct {
 	Bytes    units.Bytes
 }
 
-// Counter is a Reader that counts what passes through it. Its counts may be read while a batch is under way.
+// Counter is a Reader that counts what passes through it. Its counts may be read while a batch is
+// under way.
 type Counter struct {
 	inner           Reader
 	asked, complete counts
@@ -37,7 +38,8 @@ func WithCounter(r Reader) *Counter { return &Counter{inner: r} }
 // Asked counts every batch given to ReadBatch.
 func (c *Counter) Asked() Counts { return c.asked.read() }
 
-// Completed counts the batches that ended without an error: equal to Asked when nothing failed and nothing is under way.
+// Completed counts the batches that ended without an error: equal to Asked when nothing failed and
+// nothing is under way.
 func (c *Counter) Completed() Counts { return c.complete.read() }
 
 // ReadBatch implements Reader.

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processorTime is the time all threads of this process have spent on processors, in and out of the kernel.
+// processorTime is the time all threads of this process have spent on processors, in and out of the
+// kernel.
 func processorTime() time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {

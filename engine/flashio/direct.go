@@ -9,13 +9,16 @@ import (
 
 // FileInfo is what the host says about a file that matters for reading it fast.
 type FileInfo struct {
-	Path         string      `json:"path"`
-	Size         units.Bytes `json:"size"`
-	FileSystem   string      `json:"file_system"`   // by statfs, e.g. "ext4"; "block device"; "unknown"
-	Device       string      `json:"device"`        // block device below, e.g. "nvme0n1p2"; empty when there is none or it is unknown
-	MemoryBacked bool        `json:"memory_backed"` // no flash below: tmpfs and the like, zram and ram disks
-	// DirectKnown says that the kernel answered STATX_DIOALIGN; the two alignments are then its answer, and 0 means that
-	// this file cannot be read directly.
+	Path string      `json:"path"`
+	Size units.Bytes `json:"size"`
+	// by statfs, e.g. "ext4"; "block device"; "unknown"
+	FileSystem string `json:"file_system"`
+	// block device below, e.g. "nvme0n1p2"; empty when there is none or it is unknown
+	Device string `json:"device"`
+	// no flash below: tmpfs and the like, zram and ram disks
+	MemoryBacked bool `json:"memory_backed"`
+	// DirectKnown says that the kernel answered STATX_DIOALIGN; the two alignments are then its
+	// answer, and 0 means that this file cannot be read directly.
 	DirectKnown bool        `json:"direct_known"`
 	DirectBuf   units.Bytes `json:"direct_buffer_align"`
 	DirectOff   units.Bytes `json:"direct_offset_align"`
@@ -37,9 +40,10 @@ func Describe(path string) (FileInfo, error) {
 type promise int
 
 const (
-	promiseUnproven promise = iota // may be served through a cache: compression, checksums, a network, a layer between
-	promiseDirect                  // block-based, direct reads go to the device
-	promiseMemory                  // there is no device
+	// may be served through a cache: compression, checksums, a network, a layer between
+	promiseUnproven promise = iota
+	promiseDirect           // block-based, direct reads go to the device
+	promiseMemory           // there is no device
 )
 
 // promiseOf is the table of file systems. What is not in it is unproven.
@@ -65,8 +69,8 @@ const (
 	defaultAlign      = units.Bytes(4096)
 )
 
-// directAlign is the alignment that a direct read of the file needs: what the kernel says, else the device's logical
-// block size, else 4096, which every drive accepts.
+// directAlign is the alignment that a direct read of the file needs: what the kernel says, else the
+// device's logical block size, else 4096, which every drive accepts.
 func directAlign(info FileInfo) units.Bytes {
 	if info.DirectKnown {
 		return max(info.DirectBuf, info.DirectOff)
@@ -84,7 +88,8 @@ type directPlan struct {
 	notes  []string
 }
 
-// planDirect decides whether to read the file directly. The error, only for DirectOn, wraps ErrEnvironment.
+// planDirect decides whether to read the file directly. The error, only for DirectOn, wraps
+// ErrEnvironment.
 func planDirect(info FileInfo, want Direct) (directPlan, error) {
 	p := directPlan{align: 1}
 	var cannot string
@@ -95,14 +100,17 @@ func planDirect(info FileInfo, want Direct) (directPlan, error) {
 		p.notes = append(p.notes, sentence(cannot))
 	case want == DirectOff:
 	case info.DirectKnown && (info.DirectOff == 0 || info.DirectBuf == 0):
-		cannot = fmt.Sprintf("%s says by STATX_DIOALIGN that %s cannot be read directly (encrypted or journalled data, or a mount option); "+
+		cannot = fmt.Sprintf("%s says by STATX_DIOALIGN that %s cannot be read directly "+
+			"(encrypted or journalled data, or a mount option); "+
 			"put the file elsewhere or open it with direct off", info.FileSystem, info.Path)
 		p.notes = append(p.notes, sentence(cannot+"; reads go through the page cache"))
 	default:
 		p.direct, p.align = true, directAlign(info)
 		if kind == promiseUnproven {
-			p.notes = append(p.notes, fmt.Sprintf("Direct unproven: %s may serve direct reads of %s through a cache; compare a first and a second pass "+
-				"and the bytes read in /proc/self/io, or put the file on ext4 or xfs.", info.FileSystem, info.Path))
+			p.notes = append(p.notes, fmt.Sprintf("Direct unproven: %s may serve direct reads "+
+				"of %s through a cache; compare a first and a second pass "+
+				"and the bytes read in /proc/self/io, or put the file on ext4 or xfs.",
+				info.FileSystem, info.Path))
 		}
 	}
 	if want == DirectOn && cannot != "" {

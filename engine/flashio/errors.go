@@ -16,13 +16,14 @@ var ErrEnvironment = errors.New("the host cannot do this")
 // ErrMisaligned is wrapped by the error for a request that a direct reader cannot serve.
 var ErrMisaligned = errors.New("request is not aligned for direct reads")
 
-// ErrShort is wrapped by the error for a read that ended early and that the engine's own retries did not complete. Only
-// injected faults produce it.
+// ErrShort is wrapped by the error for a read that ended early and that the engine's own retries
+// did not complete. Only injected faults produce it.
 var ErrShort = errors.New("short read")
 
 // requestError says which read failed. It wraps err.
 func requestError(engine Engine, path string, r Request, err error) error {
-	return fmt.Errorf("flashio: %s: %s: read of %d bytes at offset %d: %w%s", engine, path, len(r.Buf), r.Offset, err, remedy(err))
+	return fmt.Errorf("flashio: %s: %s: read of %d bytes at offset %d: %w%s", engine, path,
+		len(r.Buf), r.Offset, err, remedy(err))
 }
 
 // remedy is what the user can do about an error, as the end of a message.
@@ -49,9 +50,11 @@ func checkRequests(m *Mode, path string, size int64, reqs []Request) error {
 			return boundsError(m.Engine, path, size, *r)
 		}
 		if m.Align > 1 && len(r.Buf) > 0 && !aligned(r, m.Align) {
-			return requestError(m.Engine, path, *r, fmt.Errorf("%w: offset, length and buffer address (now at +%d) must be multiples of %d; "+
-				"use AlignedBuffer and plan with this alignment, or open with direct off",
-				ErrMisaligned, bufferAddress(r.Buf)%uintptr(m.Align), int64(m.Align)))
+			return requestError(m.Engine, path, *r,
+				fmt.Errorf("%w: offset, length and buffer address (now at +%d) must be "+
+					"multiples of %d; "+
+					"use AlignedBuffer and plan with this alignment, or open with direct off",
+					ErrMisaligned, bufferAddress(r.Buf)%uintptr(m.Align), int64(m.Align)))
 		}
 	}
 	return nil
@@ -62,10 +65,12 @@ func boundsError(engine Engine, path string, size int64, r Request) error {
 		return requestError(engine, path, r, errors.New("the offset is negative"))
 	}
 	return fmt.Errorf("flashio: %s: %s: read of %d bytes at offset %d: %w: the file has %d bytes; "+
-		"the image is shorter than its header says: pack it again", engine, path, len(r.Buf), r.Offset, io.ErrUnexpectedEOF, size)
+		"the image is shorter than its header says: pack it again", engine, path, len(r.Buf),
+		r.Offset, io.ErrUnexpectedEOF, size)
 }
 
 func aligned(r *Request, align units.Bytes) bool {
 	a := uint64(align)
-	return uint64(r.Offset)%a == 0 && uint64(len(r.Buf))%a == 0 && uint64(bufferAddress(r.Buf))%a == 0
+	return uint64(r.Offset)%a == 0 && uint64(len(r.Buf))%a == 0 &&
+		uint64(bufferAddress(r.Buf))%a == 0
 }

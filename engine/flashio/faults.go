@@ -14,21 +14,23 @@ type faultyReader struct {
 	sleep  func(time.Duration)
 }
 
-// WithFaults returns a Reader around r, which it owns from then on, that fails or delays reads as the script says. Its
-// statements are separated by ";" or a new line:
+// WithFaults returns a Reader around r, which it owns from then on, that fails or delays reads as
+// the script says. Its statements are separated by ";" or a new line:
 //
 //	eio at read 7              the 7th read fails with an I/O error (EIO)
 //	eio every 100              so does every 100th
 //	short 512 every 100        every 100th read ends after 512 bytes ("at read N" works as well)
-//	spike 20ms p=0.001 seed=1  each read is 20 ms late with probability 0.001; the seed is 1 when not given
+//	spike 20ms p=0.001 seed=1  each read is 20 ms late with probability 0.001; the seed is 1 when
+//	                           not given
 //
-// Reads are counted from 1 over the life of the Reader, in request order; requests behind a failed one count too, so a
-// batch that is tried again has new numbers and can succeed. As with a real failure, the requests before the failed one
-// are read and their own errors come first.
+// Reads are counted from 1 over the life of the Reader, in request order; requests behind a failed
+// one count too, so a batch that is tried again has new numbers and can succeed. As with a real
+// failure, the requests before the failed one are read and their own errors come first.
 //
-// A Reader's contract is that it completes short reads itself, so a short read that shows at this level is one that the
-// engine's retries could not complete: after its first bytes arrived, the batch fails with ErrShort. It harms no read that
-// is not longer than what still arrives. Delays of one batch overlap as reads in flight do: the batch is late by the longest.
+// A Reader's contract is that it completes short reads itself, so a short read that shows at this
+// level is one that the engine's retries could not complete: after its first bytes arrived, the
+// batch fails with ErrShort. It harms no read that is not longer than what still arrives. Delays of
+// one batch overlap as reads in flight do: the batch is late by the longest.
 func WithFaults(r Reader, script string) (Reader, error) {
 	faults, err := parseFaults(script)
 	if err != nil {
@@ -73,7 +75,8 @@ func (f *faultyReader) lateness(n int) time.Duration {
 func (f *faultyReader) find(n int64, length int) *fault {
 	for i := range f.faults {
 		hit := &f.faults[i]
-		if hit.kind == faultSpike || !hit.strikes(n) || hit.kind == faultShort && length <= hit.keep {
+		if hit.kind == faultSpike || !hit.strikes(n) || hit.kind == faultShort &&
+			length <= hit.keep {
 			continue
 		}
 		return hit
@@ -91,19 +94,23 @@ func (f *faultyReader) fail(hit *fault, n int64, reqs []Request) error {
 		}
 		return f.injected(hit, n, victim, syscall.EIO)
 	}
-	// The victim is read whole, since a direct reader takes no odd lengths, and loses its end afterwards.
+	// The victim is read whole, since a direct reader takes no odd lengths, and loses its end
+	// afterwards.
 	if err := f.inner.ReadBatch(reqs); err != nil {
 		return err
 	}
 	clear(victim.Buf[hit.keep:])
-	return f.injected(hit, n, victim, fmt.Errorf("%w: %d of %d bytes", ErrShort, hit.keep, len(victim.Buf)))
+	return f.injected(hit, n, victim, fmt.Errorf("%w: %d of %d bytes", ErrShort, hit.keep,
+		len(victim.Buf)))
 }
 
 func (f *faultyReader) injected(hit *fault, n int64, r Request, err error) error {
-	return fmt.Errorf("flashio: faults: read of %d bytes at offset %d: %w (read %d, injected by %q)", len(r.Buf), r.Offset, err, n, hit.text)
+	return fmt.Errorf("flashio: faults: read of %d bytes at offset %d: %w (read %d, injected "+
+		"by %q)", len(r.Buf), r.Offset, err, n, hit.text)
 }
 
-// Mode implements Reader. The notes say that faults are injected: a result from such a reader is no measurement.
+// Mode implements Reader. The notes say that faults are injected: a result from such a reader is no
+// measurement.
 func (f *faultyReader) Mode() Mode {
 	m := f.inner.Mode()
 	notes := make([]string, 0, len(m.Notes)+len(f.faults))

@@ -47,7 +47,8 @@ func TestFaultScripts(t *testing.T) {
 		{"short 512 every 3", []int{2, 2, 1, 1}, "ok short ok short"},
 		{"short 0 at read 2", []int{1, 1, 1}, "ok short ok"},
 		{"short 1000 every 1", []int{4}, "ok"}, // all that was asked for arrives
-		{"eio at read 2; short 5 at read 4\n\n ; eio at read 6", []int{1, 1, 1, 1, 1, 1}, "ok eio ok short ok eio"},
+		{"eio at read 2; short 5 at read 4\n\n ; eio at read 6", []int{1, 1, 1, 1, 1, 1},
+			"ok eio ok short ok eio"},
 		{"short 5 at read 2; eio at read 1", []int{3}, "eio"}, // request order, not script order
 		{"spike 1h p=0", []int{9}, "ok"},
 	} {
@@ -73,7 +74,8 @@ func TestShortFaultDeliversItsFirstBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustContain(t, err.Error(), "600 of 1000", "offset 1000", "short 600 at read 2")
-	if !slices.Equal(a, data[:1000]) || !slices.Equal(b[:600], data[1000:1600]) || !slices.Equal(b[600:], make([]byte, 400)) {
+	if !slices.Equal(a, data[:1000]) || !slices.Equal(b[:600], data[1000:1600]) ||
+		!slices.Equal(b[600:], make([]byte, 400)) {
 		t.Error("the bytes before the break are not those of the file, or some behind it are")
 	}
 	if !slices.Equal(c, make([]byte, 1000)) {
@@ -116,7 +118,8 @@ func TestSpikes(t *testing.T) {
 	if other := len(delays("spike 20ms p=0.1 seed=2", 1000, 1)); other == len(one) {
 		t.Logf("seeds 1 and 2 both gave %d spikes", other)
 	}
-	if all := delays("spike 1ms p=1; spike 3ms p=1; spike 2ms p=1", 2, 50); !slices.Equal(all, []time.Duration{3e6, 3e6}) {
+	if all := delays("spike 1ms p=1; spike 3ms p=1; spike 2ms p=1", 2, 50); !slices.Equal(all,
+		[]time.Duration{3e6, 3e6}) {
 		t.Errorf("delays %v, want the longest once for each batch", all)
 	}
 }
@@ -162,9 +165,11 @@ func TestFaultScriptErrors(t *testing.T) {
 	}
 }
 
-// FuzzFaultScript: whatever is accepted is normal (its parts parse to the same again), in range, and does not break a reader.
+// FuzzFaultScript: whatever is accepted is normal (its parts parse to the same again), in range,
+// and does not break a reader.
 func FuzzFaultScript(f *testing.F) {
-	for _, s := range []string{"eio at read 7", "eio every 100", "short 512 every 100", "spike 20ms p=0.001 seed=1", "eio every 1;\nshort 0 at read 2", ";;", "spike 1ns p=1e-3"} {
+	for _, s := range []string{"eio at read 7", "eio every 100", "short 512 every 100",
+		"spike 20ms p=0.001 seed=1", "eio every 1;\nshort 0 at read 2", ";;", "spike 1ns p=1e-3"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, script string) {
@@ -197,7 +202,8 @@ func FuzzFaultScript(f *testing.F) {
 				t.Errorf("normal form differs: %+v, %+v", a, b)
 			}
 		}
-		r := &faultyReader{inner: NewMem(make([]byte, 64)), faults: faults, sleep: func(time.Duration) {}}
+		r := &faultyReader{inner: NewMem(make([]byte, 64)), faults: faults,
+			sleep: func(time.Duration) {}}
 		for n := range 20 {
 			err := r.ReadBatch([]Request{{int64(n), make([]byte, n)}})
 			if err != nil && !errors.Is(err, syscall.EIO) && !errors.Is(err, ErrShort) {
@@ -214,9 +220,10 @@ func ExampleWithFaults() {
 		return
 	}
 	defer r.Close()
-	fmt.Println(r.ReadBatch([]Request{{Offset: 0, Buf: make([]byte, 512)}, {Offset: 512, Buf: make([]byte, 512)}}))
+	fmt.Println(r.ReadBatch([]Request{{Offset: 0, Buf: make([]byte, 512)},
+		{Offset: 512, Buf: make([]byte, 512)}}))
 	fmt.Println(r.ReadBatch([]Request{{Offset: 512, Buf: make([]byte, 512)}}))
 	// Output:
-	// flashio: faults: read of 512 bytes at offset 512: input/output error (read 2, injected by "eio at read 2")
-	// <nil>
+	// flashio: faults: read of 512 bytes at offset 512: input/output error (read 2, injected by
+	// "eio at read 2") <nil>
 }

@@ -33,7 +33,10 @@ type fault struct {
 func parseFaults(script string) ([]fault, error) {
 	var faults []fault
 	number := 0
-	for text := range strings.FieldsFuncSeq(script, func(r rune) bool { return r == ';' || r == '\n' }) {
+	for text := range strings.FieldsFuncSeq(script, func(r rune) bool {
+		return r == ';' ||
+			r == '\n'
+	}) {
 		words := strings.Fields(text)
 		if len(words) == 0 {
 			continue
@@ -41,7 +44,8 @@ func parseFaults(script string) ([]fault, error) {
 		number++
 		f, err := parseFault(words)
 		if err != nil {
-			return nil, fmt.Errorf("flashio: fault script: statement %d, %q: %w", number, strings.TrimSpace(text), err)
+			return nil, fmt.Errorf("flashio: fault script: statement %d, %q: %w", number,
+				strings.TrimSpace(text), err)
 		}
 		f.text = strings.Join(words, " ")
 		faults = append(faults, f)
@@ -57,11 +61,13 @@ func parseFault(words []string) (fault, error) {
 	case "short":
 		f := fault{kind: faultShort}
 		if len(words) < 2 {
-			return f, fmt.Errorf("the number of bytes is missing; write for example \"short 512 every 100\"")
+			return f, fmt.Errorf("the number of bytes is missing; write for example \"short 512 " +
+				"every 100\"")
 		}
 		keep, err := strconv.ParseInt(words[1], 10, 32)
 		if err != nil || keep < 0 {
-			return f, fmt.Errorf("%q is not a number of bytes from 0 to %d", words[1], math.MaxInt32)
+			return f, fmt.Errorf("%q is not a number of bytes from 0 to %d", words[1],
+				math.MaxInt32)
 		}
 		f.keep = int(keep)
 		return f, f.parseWhen(words[2:])
@@ -81,7 +87,8 @@ func (f *fault) parseWhen(words []string) error {
 	case len(words) == 2 && words[0] == "every":
 		number, into = words[1], &f.every
 	default:
-		return fmt.Errorf("%q does not say when; write \"at read N\" or \"every N\"", strings.Join(words, " "))
+		return fmt.Errorf("%q does not say when; write \"at read N\" or \"every N\"",
+			strings.Join(words, " "))
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 1 {
@@ -115,7 +122,8 @@ func parseSpike(words []string) (fault, error) {
 			return f, fmt.Errorf("%q is not a seed; write for example seed=1", words[2])
 		}
 	}
-	const stream = 0x7370696b65 // "spike": so that equal seeds elsewhere do not give the same numbers
+	// "spike": so that equal seeds elsewhere do not give the same numbers
+	const stream = 0x7370696b65
 	f.dice = rand.New(rand.NewPCG(seed, stream))
 	return f, nil
 }

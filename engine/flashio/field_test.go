@@ -27,7 +27,10 @@ func hostWith(info FileInfo) host {
 // refusing is a host on which opening a ring fails with err.
 func refusing(err error, sysctl string) host {
 	h := realHost()
-	h.openRing = func(int, int) (ring, error) { return nil, fmt.Errorf("uring: io_uring_setup: %w", err) }
+	h.openRing = func(int, int) (ring, error) {
+		return nil, fmt.Errorf("uring: io_uring_setup: %w",
+			err)
+	}
 	h.probeRing = func() error { _, err := h.openRing(0, 0); return err }
 	h.sysctl = func() string { return sysctl }
 	return h
@@ -48,7 +51,10 @@ func notes(m Mode) string { return strings.Join(m.Notes, "\n") }
 func TestField_O1_TmpfsIsNamed(t *testing.T) {
 	path := writeImage(t, t.TempDir(), 8192)
 	h := hostWith(FileInfo{FileSystem: "tmpfs", MemoryBacked: true})
-	h.setDirect = func(*os.File) (string, error) { t.Error("asked for direct reads of tmpfs"); return "", syscall.EINVAL }
+	h.setDirect = func(*os.File) (string, error) {
+		t.Error("asked for direct reads of tmpfs")
+		return "", syscall.EINVAL
+	}
 	_, err := openOn(h, path, Options{Engine: EnginePread, Direct: DirectOn})
 	if !errors.Is(err, ErrEnvironment) {
 		t.Fatalf("direct on tmpfs: %v", err)
@@ -65,7 +71,8 @@ func TestField_O2_TmpfsThatAcceptsDirect(t *testing.T) {
 	h := hostWith(FileInfo{FileSystem: "tmpfs", MemoryBacked: true}) // its setDirect succeeds
 	if shm, err := os.MkdirTemp("/dev/shm", "flashio"); err == nil {
 		t.Cleanup(func() { os.RemoveAll(shm) })
-		if info, err := Describe(writeImage(t, shm, 8192)); err == nil && info.FileSystem == "tmpfs" {
+		if info, err := Describe(writeImage(t, shm, 8192)); err == nil &&
+			info.FileSystem == "tmpfs" {
 			dir, h = shm, realHost()
 		}
 	}
@@ -86,7 +93,8 @@ func TestField_O2_TmpfsThatAcceptsDirect(t *testing.T) {
 	}
 }
 
-// O4: the alignment is what the kernel says, else the device's logical block, else 4096; never a fixed 512.
+// O4: the alignment is what the kernel says, else the device's logical block, else 4096; never a
+// fixed 512.
 func TestField_O4_Alignment(t *testing.T) {
 	for _, c := range []struct {
 		info FileInfo
@@ -102,11 +110,13 @@ func TestField_O4_Alignment(t *testing.T) {
 		c.info.FileSystem = "ext4"
 		p, err := planDirect(c.info, DirectOn)
 		if err != nil || !p.direct || p.align != c.want {
-			t.Errorf("%+v: align %d, direct %v, %v; want %d", c.info, p.align, p.direct, err, c.want)
+			t.Errorf("%+v: align %d, direct %v, %v; want %d", c.info, p.align, p.direct, err,
+				c.want)
 		}
 	}
 	path := writeImage(t, t.TempDir(), 16384)
-	r, err := openOn(hostWith(FileInfo{FileSystem: "ext4", LogicalBlock: 4096}), path, Options{Engine: EnginePread})
+	r, err := openOn(hostWith(FileInfo{FileSystem: "ext4", LogicalBlock: 4096}), path,
+		Options{Engine: EnginePread})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +141,8 @@ func TestField_O6_DirectUnproven(t *testing.T) {
 		mustContain(t, p.notes[0], "Direct unproven", fs, "/proc/self/io", "x.img")
 	}
 	for _, fs := range []string{"ext4", "xfs", "f2fs", blockDevice} {
-		if p, err := planDirect(FileInfo{FileSystem: fs}, DirectAuto); err != nil || len(p.notes) != 0 {
+		if p, err := planDirect(FileInfo{FileSystem: fs}, DirectAuto); err != nil ||
+			len(p.notes) != 0 {
 			t.Errorf("%s: %+v, %v", fs, p, err)
 		}
 	}
@@ -144,7 +155,8 @@ func TestDirectRefused(t *testing.T) {
 	refuses := hostWith(FileInfo{FileSystem: "squashfs"})
 	refuses.setDirect = func(*os.File) (string, error) { return "", syscall.EINVAL }
 	for _, h := range []host{never, refuses} {
-		if _, err := openOn(h, path, Options{Engine: EnginePread, Direct: DirectOn}); !errors.Is(err, ErrEnvironment) {
+		if _, err := openOn(h, path, Options{Engine: EnginePread, Direct: DirectOn}); !errors.Is(
+			err, ErrEnvironment) {
 			t.Errorf("direct on: %v", err)
 		}
 		r, err := openOn(h, path, Options{Engine: EnginePread})
@@ -161,13 +173,15 @@ func TestDirectRefused(t *testing.T) {
 		r.Close()
 	}
 	for _, e := range []Engine{EngineMmap, EngineMem} {
-		if _, err := Open(path, Options{Engine: e, Direct: DirectOn}); !errors.Is(err, ErrEnvironment) {
+		if _, err := Open(path, Options{Engine: e, Direct: DirectOn}); !errors.Is(err,
+			ErrEnvironment) {
 			t.Errorf("direct %s: %v", e, err)
 		}
 	}
 }
 
-// checkRingRefusal: auto falls back and says why, uring by name fails, the doctor's answer says the same.
+// checkRingRefusal: auto falls back and says why, uring by name fails, the doctor's answer says the
+// same.
 func checkRingRefusal(t *testing.T, h host, parts ...string) {
 	t.Helper()
 	path := writeImage(t, t.TempDir(), 8192)
@@ -199,13 +213,21 @@ func checkRingRefusal(t *testing.T, h host, parts ...string) {
 
 func TestField_O8_RingRefusedEPERM(t *testing.T) {
 	t.Run("group", func(t *testing.T) {
-		checkRingRefusal(t, refusing(syscall.EPERM, "1"), "EPERM", "io_uring_disabled is 1", "io_uring_group")
+		checkRingRefusal(t, refusing(syscall.EPERM, "1"), "EPERM", "io_uring_disabled is 1",
+			"io_uring_group")
 	})
 	t.Run("all", func(t *testing.T) {
-		checkRingRefusal(t, refusing(syscall.EPERM, "2"), "EPERM", "io_uring_disabled is 2", "sysctl kernel.io_uring_disabled=0")
+		checkRingRefusal(t, refusing(syscall.EPERM, "2"), "EPERM", "io_uring_disabled is 2",
+			"sysctl kernel.io_uring_disabled=0")
 	})
-	t.Run("seccomp", func(t *testing.T) { checkRingRefusal(t, refusing(syscall.EPERM, "0"), "EPERM", "seccomp profile") })
-	t.Run("older", func(t *testing.T) { checkRingRefusal(t, refusing(syscall.EPERM, ""), "EPERM", "seccomp profile") })
+	t.Run("seccomp", func(t *testing.T) {
+		checkRingRefusal(t, refusing(syscall.EPERM, "0"), "EPERM",
+			"seccomp profile")
+	})
+	t.Run("older", func(t *testing.T) {
+		checkRingRefusal(t, refusing(syscall.EPERM, ""), "EPERM",
+			"seccomp profile")
+	})
 }
 
 func TestField_O9_RingRefusedENOSYS(t *testing.T) {

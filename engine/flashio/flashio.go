@@ -4,8 +4,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Request asks for len(Buf) bytes of the file at Offset. For a direct reader Offset, len(Buf) and the address of
-// Buf are multiples of Mode.Align; a request that is not is an error, never a silent buffered read.
+// Request asks for len(Buf) bytes of the file at Offset. For a direct reader Offset, len(Buf) and
+// the address of Buf are multiples of Mode.Align; a request that is not is an error, never a silent
+// buffered read.
 type Request struct {
 	Offset int64
 	Buf    []byte
@@ -13,10 +14,10 @@ type Request struct {
 
 // Reader is the one way the engine reads flash. Readers stack: Faults(Uring(file)).
 //
-// ReadBatch returns when every request has been filled completely (short reads and EINTR are retried inside), or with
-// the first error in request order, wrapped with engine, file, offset and length. After an error the contents of the
-// buffers are undefined, but no read is in flight any more. It is not safe for concurrent use. It neither keeps reqs
-// nor allocates in steady state.
+// ReadBatch returns when every request has been filled completely (short reads and EINTR are
+// retried inside), or with the first error in request order, wrapped with engine, file, offset and
+// length. After an error the contents of the buffers are undefined, but no read is in flight any
+// more. It is not safe for concurrent use. It neither keeps reqs nor allocates in steady state.
 type Reader interface {
 	ReadBatch(reqs []Request) error
 	// Mode says how the reads are really done; it does not change during the life of a Reader.
@@ -40,28 +41,35 @@ const (
 
 // Mode is the truth about a Reader, written into every result (design invariant 8).
 type Mode struct {
-	Engine       Engine      `json:"engine"`        // what serves the reads
-	Requested    Engine      `json:"requested"`     // what the caller asked for
-	Direct       bool        `json:"direct"`        // reads bypass the page cache, as far as the host can promise
-	WantDirect   bool        `json:"want_direct"`   // the caller asked for direct reads
-	Align        units.Bytes `json:"align"`         // alignment of offset, length and buffer; 1 when buffered
-	Parallel     int         `json:"parallel"`      // threads (pread) or queue depth (uring)
-	FileSystem   string      `json:"file_system"`   // by statfs, e.g. "ext4", "tmpfs"
-	MemoryBacked bool        `json:"memory_backed"` // tmpfs and the like: a "flash" number from it is no flash number
-	Notes        []string    `json:"notes"`         // fallbacks taken and why, each a whole sentence with its remedy
+	Engine    Engine `json:"engine"`    // what serves the reads
+	Requested Engine `json:"requested"` // what the caller asked for
+	// reads bypass the page cache, as far as the host can promise
+	Direct     bool `json:"direct"`
+	WantDirect bool `json:"want_direct"` // the caller asked for direct reads
+	// alignment of offset, length and buffer; 1 when buffered
+	Align      units.Bytes `json:"align"`
+	Parallel   int         `json:"parallel"`    // threads (pread) or queue depth (uring)
+	FileSystem string      `json:"file_system"` // by statfs, e.g. "ext4", "tmpfs"
+	// tmpfs and the like: a "flash" number from it is no flash number
+	MemoryBacked bool `json:"memory_backed"`
+	// fallbacks taken and why, each a whole sentence with its remedy
+	Notes []string `json:"notes"`
 }
 
 // Options say how to open a file for reading.
 type Options struct {
-	Engine   Engine // EngineAuto when empty
-	Direct   Direct
-	Parallel int // threads or depth; 0 = 32 threads for pread (LLM in a flash, section 4.1), depth 256 for uring (NeuroPrefetcher)
+	Engine Engine // EngineAuto when empty
+	Direct Direct
+	// threads or depth; 0 = 32 threads for pread (LLM in a flash, section 4.1), depth 256 for uring
+	// (NeuroPrefetcher)
+	Parallel int
 }
 
 // Direct says whether reads bypass the page cache.
 type Direct string
 
-// DirectAuto asks for direct reads and falls back to buffered ones with a note; DirectOn fails instead.
+// DirectAuto asks for direct reads and falls back to buffered ones with a note; DirectOn fails
+// instead.
 const (
 	DirectAuto Direct = "auto"
 	DirectOn   Direct = "on"

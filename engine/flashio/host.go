@@ -56,7 +56,8 @@ func uringSysctl() string {
 	return strings.TrimSpace(string(text))
 }
 
-// UringStatus says whether this program can read through io_uring on this host, and if not, why and what to do.
+// UringStatus says whether this program can read through io_uring on this host, and if not, why and
+// what to do.
 func UringStatus() (ok bool, why string) { return realHost().uringStatus() }
 
 func (h host) uringStatus() (bool, string) {
@@ -72,11 +73,13 @@ func (h host) uringRefusal(err error) string {
 	case errors.Is(err, uring.ErrNotBuilt):
 		return uring.ErrNotBuilt.Error()
 	case errors.Is(err, syscall.ENOSYS):
-		return "this kernel has no io_uring, or one that cannot read (ENOSYS): boot a kernel of at least Linux 5.6 built with CONFIG_IO_URING"
+		return "this kernel has no io_uring, or one that cannot read (ENOSYS): boot a kernel of " +
+			"at least Linux 5.6 built with CONFIG_IO_URING"
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
 		return "the kernel refused io_uring (EPERM): " + h.permission()
 	case errors.Is(err, syscall.ENOMEM):
-		return "the kernel has no memory for the ring (ENOMEM): use a smaller depth, or raise the limit of locked memory with `ulimit -l`"
+		return "the kernel has no memory for the ring (ENOMEM): use a smaller depth, or raise " +
+			"the limit of locked memory with `ulimit -l`"
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return "too many open files for a ring: raise the limit with `ulimit -n`"
 	}
@@ -87,15 +90,21 @@ func (h host) uringRefusal(err error) string {
 func (h host) permission() string {
 	switch value := h.sysctl(); value {
 	case "1":
-		return "kernel.io_uring_disabled is 1, which allows it only to members of kernel.io_uring_group and to processes with CAP_SYS_ADMIN: " +
+		return "kernel.io_uring_disabled is 1, which allows it only to members of " +
+			"kernel.io_uring_group and to processes with CAP_SYS_ADMIN: " +
 			"join the group, or run `sysctl kernel.io_uring_disabled=0`"
 	case "2":
-		return "kernel.io_uring_disabled is 2, which forbids it to everyone: run `sysctl kernel.io_uring_disabled=0`"
+		return "kernel.io_uring_disabled is 2, which forbids it to everyone: run `sysctl " +
+			"kernel.io_uring_disabled=0`"
 	case "":
-		return "this kernel has no sysctl that forbids it, so a seccomp filter does, as most container engines set one: " +
-			"run the container with a seccomp profile that allows io_uring_setup, io_uring_enter and io_uring_register"
+		return "this kernel has no sysctl that forbids it, so a seccomp filter does, as most " +
+			"container engines set one: " +
+			"run the container with a seccomp profile that allows io_uring_setup, " +
+			"io_uring_enter and io_uring_register"
 	default:
-		return "kernel.io_uring_disabled is " + value + ", so a seccomp filter forbids it, as most container engines set one: " +
-			"run the container with a seccomp profile that allows io_uring_setup, io_uring_enter and io_uring_register"
+		return "kernel.io_uring_disabled is " + value + ", so a seccomp filter forbids it, as " +
+			"most container engines set one: " +
+			"run the container with a seccomp profile that allows io_uring_setup, " +
+			"io_uring_enter and io_uring_register"
 	}
 }

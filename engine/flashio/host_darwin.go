@@ -27,12 +27,14 @@ func setDirect(f *os.File) (note string, err error) {
 	if _, err := unix.FcntlInt(f.Fd(), unix.F_NOCACHE, 1); err != nil {
 		return "", err
 	}
-	return "F_NOCACHE is set, but pages that are cached already are still served from the cache; empty it with `sudo purge` before measuring", nil
+	return "F_NOCACHE is set, but pages that are cached already are still served from the " +
+		"cache; empty it with `sudo purge` before measuring", nil
 }
 
 func memlockLimit() (units.Bytes, bool) { return 0, false }
 
 // DropCache cannot drop the cache of one file on this system.
 func DropCache(path string) error {
-	return fmt.Errorf("flashio: drop cache: %w: no call drops the cache of %s alone; run `sudo purge`", ErrEnvironment, path)
+	return fmt.Errorf("flashio: drop cache: %w: no call drops the cache of %s alone; run `sudo "+
+		"purge`", ErrEnvironment, path)
 }

@@ -14,8 +14,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// fileSystemName names a file system by its statfs magic, as listed in the kernel's include/uapi/linux/magic.h and, for
-// the rest, in statfs(2). ext2, ext3 and ext4 share one magic and, today, one driver.
+// fileSystemName names a file system by its statfs magic, as listed in the kernel's
+// include/uapi/linux/magic.h and, for the rest, in statfs(2). ext2, ext3 and ext4 share one magic
+// and, today, one driver.
 func fileSystemName(magic int64) string {
 	for _, known := range [...]struct {
 		magic uint32
@@ -68,7 +69,8 @@ func describeFile(f *os.File) (FileInfo, error) {
 	case unix.S_IFBLK: // statfs would tell of the file system that holds the device node
 		info.FileSystem, device = blockDevice, st.Rdev
 	default:
-		return info, fmt.Errorf("flashio: describe: %s is neither a file nor a block device", info.Path)
+		return info, fmt.Errorf("flashio: describe: %s is neither a file nor a block device",
+			info.Path)
 	}
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -81,19 +83,24 @@ func describeFile(f *os.File) (FileInfo, error) {
 	return info, nil
 }
 
-// describeDirect asks for the alignment of direct reads (Linux 6.1; older kernels leave the bit unset).
+// describeDirect asks for the alignment of direct reads (Linux 6.1; older kernels leave the bit
+// unset).
 func describeDirect(info *FileInfo, fd int) {
 	var stx unix.Statx_t
-	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &stx); err != nil || stx.Mask&unix.STATX_DIOALIGN == 0 {
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &stx); err != nil ||
+		stx.Mask&unix.STATX_DIOALIGN == 0 {
 		return
 	}
 	info.DirectKnown = true
-	info.DirectBuf, info.DirectOff = units.Bytes(stx.Dio_mem_align), units.Bytes(stx.Dio_offset_align)
+	info.DirectBuf, info.DirectOff = units.Bytes(stx.Dio_mem_align),
+		units.Bytes(stx.Dio_offset_align)
 }
 
-// describeDevice looks up the block device in sysfs. File systems without a block device of their own have none there.
+// describeDevice looks up the block device in sysfs. File systems without a block device of their
+// own have none there.
 func describeDevice(info *FileInfo, sysfs string, device uint64) {
-	dir, err := filepath.EvalSymlinks(filepath.Join(sysfs, fmt.Sprintf("%d:%d", unix.Major(device), unix.Minor(device))))
+	dir, err := filepath.EvalSymlinks(filepath.Join(sysfs, fmt.Sprintf("%d:%d", unix.Major(device),
+		unix.Minor(device))))
 	if err != nil {
 		return
 	}
@@ -132,14 +139,16 @@ func setDirect(f *os.File) (note string, err error) {
 
 func memlockLimit() (units.Bytes, bool) {
 	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil || limit.Cur == unix.RLIM_INFINITY {
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil ||
+		limit.Cur == unix.RLIM_INFINITY {
 		return 0, false
 	}
 	return units.Bytes(limit.Cur), true
 }
 
-// DropCache asks the kernel to forget the cached pages of a file, so that the next buffered reads come from the device.
-// Pages that are still to be written are written first. Pages that another process maps stay.
+// DropCache asks the kernel to forget the cached pages of a file, so that the next buffered reads
+// come from the device. Pages that are still to be written are written first. Pages that another
+// process maps stay.
 func DropCache(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -147,7 +156,9 @@ func DropCache(path string) error {
 	}
 	defer f.Close()
 	// A file system without fsync (a read-only one, FUSE) has nothing to write back.
-	if err := f.Sync(); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EROFS) {
+	if err := f.Sync(); err != nil && !errors.Is(err, unix.EINVAL) &&
+		!errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EOPNOTSUPP) &&
+		!errors.Is(err, unix.EROFS) {
 		return fmt.Errorf("flashio: drop cache: %w", err)
 	}
 	if err := unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {

@@ -10,7 +10,8 @@ import (
 
 func TestFileSystemNames(t *testing.T) {
 	for magic, want := range map[int64]string{
-		0xEF53: "ext4", 0x01021994: "tmpfs", 0x9123683E: "btrfs", 0x794c7630: "overlay", 0x58465342: "xfs",
+		0xEF53: "ext4", 0x01021994: "tmpfs", 0x9123683E: "btrfs", 0x794c7630: "overlay",
+		0x58465342:                "xfs",
 		int64(int32(-0x6EDC97C2)): "btrfs", // as 32-bit systems hand it over
 		0:                         unknownFileSystem,
 	} {
@@ -34,7 +35,8 @@ func TestDescribeDeviceInSysfs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for link, to := range map[string]string{"259:0": drive, "259:2": filepath.Join(drive, "nvme0n1p2")} {
+	for link, to := range map[string]string{"259:0": drive, "259:2": filepath.Join(drive,
+		"nvme0n1p2")} {
 		if err := os.Symlink(to, filepath.Join(sysfs, link)); err != nil {
 			t.Fatal(err)
 		}
@@ -56,12 +58,14 @@ func TestDescribeDeviceInSysfs(t *testing.T) {
 }
 
 func TestMemoryDevices(t *testing.T) {
-	for name, want := range map[string]bool{"zram0": true, "ram12": true, "ram": false, "ramfoo": false, "nvme0n1": false, "": false} {
+	for name, want := range map[string]bool{"zram0": true, "ram12": true, "ram": false,
+		"ramfoo": false, "nvme0n1": false, "": false} {
 		if got := isMemoryDevice(name); got != want {
 			t.Errorf("%q: %v", name, got)
 		}
 	}
-	p, err := planDirect(FileInfo{FileSystem: "ext4", Device: "zram0", MemoryBacked: true, DirectKnown: true, DirectBuf: 512, DirectOff: 512}, DirectAuto)
+	p, err := planDirect(FileInfo{FileSystem: "ext4", Device: "zram0", MemoryBacked: true,
+		DirectKnown: true, DirectBuf: 512, DirectOff: 512}, DirectAuto)
 	if err != nil || p.direct {
 		t.Errorf("ext4 on zram: %+v, %v", p, err)
 	}

@@ -20,5 +20,6 @@ func memlockLimit() (units.Bytes, bool) { return 0, false }
 
 // DropCache cannot drop the cache of one file on this system.
 func DropCache(path string) error {
-	return fmt.Errorf("flashio: drop cache: %w: no call drops the cache of %s alone; restart the system for cold reads", ErrEnvironment, path)
+	return fmt.Errorf("flashio: drop cache: %w: no call drops the cache of %s alone; restart "+
+		"the system for cold reads", ErrEnvironment, path)
 }

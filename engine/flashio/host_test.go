@@ -86,7 +86,8 @@ func TestDescribe(t *testing.T) {
 
 func TestAlignedBuffer(t *testing.T) {
 	for _, c := range []struct{ n, align, want int }{
-		{1, 0, 4096}, {4096, 512, 4096}, {5000, 4096, 4096}, {1 << 20, 1 << 16, 1 << 16}, {100, 5000, 8192}, {100, 2 << 20, 2 << 20},
+		{1, 0, 4096}, {4096, 512, 4096}, {5000, 4096, 4096}, {1 << 20, 1 << 16, 1 << 16},
+		{100, 5000, 8192}, {100, 2 << 20, 2 << 20},
 	} {
 		b := AlignedBuffer(c.n, c.align)
 		if len(b) != c.n || bufferAddress(b)%uintptr(c.want) != 0 {

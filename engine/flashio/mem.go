@@ -7,10 +7,12 @@ type memReader struct {
 	data []byte
 }
 
-// NewMem returns a Reader of data, for tests and for models that fit into memory. It keeps data, which must not change.
+// NewMem returns a Reader of data, for tests and for models that fit into memory. It keeps data,
+// which must not change.
 func NewMem(data []byte) Reader {
 	return &memReader{data: data, file: file{path: "memory", size: int64(len(data)), mode: Mode{
-		Engine: EngineMem, Requested: EngineMem, Align: 1, Parallel: 1, FileSystem: "memory", MemoryBacked: true,
+		Engine: EngineMem, Requested: EngineMem, Align: 1, Parallel: 1, FileSystem: "memory",
+		MemoryBacked: true,
 	}}}
 }
 

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mmapReader copies from a shared mapping of the file: what a program without its own reads would get.
+// mmapReader copies from a shared mapping of the file: what a program without its own reads would
+// get.
 type mmapReader struct {
 	file
 	stopwatch
@@ -22,9 +23,11 @@ func openMmap(base file) (Reader, error) {
 	base.mode.Engine = EngineMmap
 	m := &mmapReader{file: base}
 	if base.size > 0 { // the system refuses to map nothing
-		p, err := unix.MmapPtr(int(base.f.Fd()), 0, nil, uintptr(base.size), unix.PROT_READ, unix.MAP_SHARED)
+		p, err := unix.MmapPtr(int(base.f.Fd()), 0, nil, uintptr(base.size), unix.PROT_READ,
+			unix.MAP_SHARED)
 		if err != nil {
-			return nil, fmt.Errorf("flashio: mmap: %s: map of %d bytes: %w", base.path, base.size, err)
+			return nil, fmt.Errorf("flashio: mmap: %s: map of %d bytes: %w", base.path, base.size,
+				err)
 		}
 		m.data = unsafe.Slice((*byte)(p), base.size)
 	}
@@ -46,8 +49,9 @@ func (m *mmapReader) ReadBatch(reqs []Request) error {
 	return nil
 }
 
-// copyOut copies one request. The request lies in the mapping, but a page of it has nothing behind it when the file was
-// cut or the drive failed since; the access is then a fault that would kill the process and becomes an error here.
+// copyOut copies one request. The request lies in the mapping, but a page of it has nothing behind
+// it when the file was cut or the drive failed since; the access is then a fault that would kill
+// the process and becomes an error here.
 func (m *mmapReader) copyOut(r Request) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -61,7 +65,8 @@ func (m *mmapReader) copyOut(r Request) (err error) {
 
 // explain tells a file that was cut from a drive that failed.
 func (m *mmapReader) explain(r Request, fault any) error {
-	if st, err := m.f.Stat(); err == nil && st.Mode().IsRegular() && st.Size() < r.Offset+int64(len(r.Buf)) {
+	if st, err := m.f.Stat(); err == nil && st.Mode().IsRegular() &&
+		st.Size() < r.Offset+int64(len(r.Buf)) {
 		return io.ErrUnexpectedEOF
 	}
 	return fmt.Errorf("%w (%v)", unix.EIO, fault)
@@ -74,7 +79,8 @@ func (m *mmapReader) Close() error {
 	}
 	m.closed = true
 	if m.data != nil {
-		if err := unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(m.data)), uintptr(len(m.data))); err != nil {
+		if err := unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(m.data)),
+			uintptr(len(m.data))); err != nil {
 			return fmt.Errorf("flashio: mmap: %s: unmap: %w", m.path, err)
 		}
 		m.data = nil

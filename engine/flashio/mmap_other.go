@@ -5,5 +5,6 @@ package flashio
 import "fmt"
 
 func openMmap(file) (Reader, error) {
-	return nil, fmt.Errorf("flashio: mmap: %w: mapping files is only written for Unix systems; open with engine pread", ErrEnvironment)
+	return nil, fmt.Errorf("flashio: mmap: %w: mapping files is only written for Unix systems; "+
+		"open with engine pread", ErrEnvironment)
 }

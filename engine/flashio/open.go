@@ -17,8 +17,9 @@ const (
 	maxThreads     = 4096
 )
 
-// Open opens the file at path for reading. Fall-backs taken (from io_uring to pread, from direct to buffered) are told in
-// the Notes of the Reader's Mode; asked for by name (EngineUring, DirectOn) they are errors that wrap ErrEnvironment.
+// Open opens the file at path for reading. Fall-backs taken (from io_uring to pread, from direct to
+// buffered) are told in the Notes of the Reader's Mode; asked for by name (EngineUring, DirectOn)
+// they are errors that wrap ErrEnvironment.
 func Open(path string, opt Options) (Reader, error) { return openOn(realHost(), path, opt) }
 
 func openOn(h host, path string, opt Options) (Reader, error) {
@@ -51,15 +52,18 @@ func checkOptions(opt Options) (Options, error) {
 	case EngineUring:
 		limit = uring.MaxDepth
 	case EngineEmulated:
-		return opt, fmt.Errorf("flashio: open: engine %q reads through a device model and not from a file alone; "+
+		return opt, fmt.Errorf("flashio: open: engine %q reads through a device model and not "+
+			"from a file alone; "+
 			"give one of auto, pread, uring, mmap, mem", opt.Engine)
 	default:
-		return opt, fmt.Errorf("flashio: open: unknown engine %q; known are auto, pread, uring, mmap, mem", opt.Engine)
+		return opt, fmt.Errorf("flashio: open: unknown engine %q; known are auto, pread, uring, "+
+			"mmap, mem", opt.Engine)
 	}
 	switch opt.Direct {
 	case DirectAuto, DirectOn, DirectOff:
 	default:
-		return opt, fmt.Errorf("flashio: open: unknown direct mode %q; known are auto, on, off", opt.Direct)
+		return opt, fmt.Errorf("flashio: open: unknown direct mode %q; known are auto, on, off",
+			opt.Direct)
 	}
 	if opt.Parallel < 0 || opt.Parallel > limit {
 		return opt, fmt.Errorf("flashio: open: parallel %d is outside 0..%d", opt.Parallel, limit)
@@ -114,7 +118,8 @@ func openFile(h host, f *os.File, opt Options) (Reader, error) {
 		}
 		why := h.uringRefusal(err)
 		if opt.Engine == EngineUring {
-			return nil, fmt.Errorf("flashio: uring: %w: %s; or open with engine pread (%w)", ErrEnvironment, why, err)
+			return nil, fmt.Errorf("flashio: uring: %w: %s; or open with engine pread (%w)",
+				ErrEnvironment, why, err)
 		}
 		if runtime.GOOS == "linux" { // elsewhere nobody expects io_uring
 			base.note("Reads go through pread: %s", why)
@@ -141,9 +146,11 @@ func (f *file) setDirect(h host, info FileInfo, want Direct) error {
 			f.note("%s", note)
 		}
 	case want == DirectOn:
-		return fmt.Errorf("flashio: direct: %w: %s on %s: %v; put the file on ext4 or xfs, or open it with direct off", ErrEnvironment, f.path, info.FileSystem, err)
+		return fmt.Errorf("flashio: direct: %w: %s on %s: %v; put the file on ext4 or xfs, or "+
+			"open it with direct off", ErrEnvironment, f.path, info.FileSystem, err)
 	default:
-		f.note("Reads go through the page cache: %s cannot read %s directly (%v); put the file on ext4 or xfs", info.FileSystem, f.path, err)
+		f.note("Reads go through the page cache: %s cannot read %s directly (%v); put the file "+
+			"on ext4 or xfs", info.FileSystem, f.path, err)
 	}
 	return nil
 }
@@ -158,7 +165,8 @@ func openBuffered(base file, info FileInfo, opt Options) (Reader, error) {
 		base.note("Engine "+why, opt.Engine)
 	}
 	if opt.Parallel > 1 {
-		base.note("Engine %s reads with one thread; parallel %d is for pread and uring", opt.Engine, opt.Parallel)
+		base.note("Engine %s reads with one thread; parallel %d is for pread and uring", opt.Engine,
+			opt.Parallel)
 	}
 	if opt.Engine == EngineMmap {
 		return openMmap(base)

@@ -7,16 +7,19 @@ import (
 	"sync/atomic"
 )
 
-// preadReader reads with a pool of threads: the caller and threads-1 helpers take the requests of a batch one by one.
+// preadReader reads with a pool of threads: the caller and threads-1 helpers take the requests of a
+// batch one by one.
 //
-// The helpers are goroutines that block in pread, so each holds an OS thread while it reads. They are not locked to it:
-// that would only make waking dearer. Helpers wake each other: whoever takes a request while others wait wakes one more,
-// so that a batch served from memory wakes few and a batch from flash wakes all.
+// The helpers are goroutines that block in pread, so each holds an OS thread while it reads. They
+// are not locked to it: that would only make waking dearer. Helpers wake each other: whoever takes
+// a request while others wait wakes one more, so that a batch served from memory wakes few and a
+// batch from flash wakes all.
 //
-// The Go runtime takes a processor back from a thread that blocks in a system call only when its monitor looks, every
-// 20 µs at best. With a GOMAXPROCS of 2 that limits the pool, and not the drive: 32 threads made 28,000 direct reads of
-// 16 KiB a second where GOMAXPROCS=8 made 41,000 (medians of three; 2 virtual processors, Linux 6.18, ext4). io_uring,
-// which needs one call for many reads, has no such limit.
+// The Go runtime takes a processor back from a thread that blocks in a system call only when its
+// monitor looks, every 20 µs at best. With a GOMAXPROCS of 2 that limits the pool, and not the
+// drive: 32 threads made 28,000 direct reads of 16 KiB a second where GOMAXPROCS=8 made 41,000
+// (medians of three; 2 virtual processors, Linux 6.18, ext4). io_uring, which needs one call for
+// many reads, has no such limit.
 type preadReader struct {
 	file
 	stopwatch
@@ -40,7 +43,8 @@ func openPread(base file, src io.ReaderAt, threads int) *preadReader {
 		threads = defaultThreads
 	}
 	base.mode.Engine, base.mode.Parallel = EnginePread, threads
-	p := &preadReader{file: base, src: src, helpers: threads - 1, wake: make(chan struct{}, threads)}
+	p := &preadReader{file: base, src: src, helpers: threads - 1, wake: make(chan struct{},
+		threads)}
 	for range p.helpers {
 		go p.help()
 	}
@@ -72,8 +76,8 @@ func (p *preadReader) ReadBatch(reqs []Request) error {
 	return nil
 }
 
-// work takes requests until none is left. Requests are taken in order, so when one fails all before it have been taken:
-// jumping to the end leaves the first error in request order.
+// work takes requests until none is left. Requests are taken in order, so when one fails all before
+// it have been taken: jumping to the end leaves the first error in request order.
 func (p *preadReader) work() {
 	n := int64(len(p.reqs))
 	for {

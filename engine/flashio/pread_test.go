@@ -13,7 +13,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/rng"
 )
 
-// unwellFile fails at some offsets, and takes turns with other readers to mix up the order of events.
+// unwellFile fails at some offsets, and takes turns with other readers to mix up the order of
+// events.
 type unwellFile struct {
 	fail  map[int64]error
 	reads atomic.Int64
@@ -50,12 +51,14 @@ func TestPreadReturnsTheFirstErrorInRequestOrder(t *testing.T) {
 				reqs[i] = Request{int64(i), make([]byte, 1)}
 			}
 			err := p.ReadBatch(reqs)
-			if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), fmt.Sprintf("1 bytes at offset %d:", first)) {
+			if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(),
+				fmt.Sprintf("1 bytes at offset %d:", first)) {
 				t.Fatalf("%d threads, round %d: %v, want EIO at %d", threads, round, err, first)
 			}
 			for i := range first {
 				if reqs[i].Buf[0] != byte(i) {
-					t.Fatalf("%d threads: request %d before the failed one was not read", threads, i)
+					t.Fatalf("%d threads: request %d before the failed one was not read", threads,
+						i)
 				}
 			}
 			before := src.reads.Load()
@@ -78,5 +81,6 @@ func TestErrorsCarryTheRemedy(t *testing.T) {
 	src := &unwellFile{fail: map[int64]error{0: syscall.EIO}}
 	p := openPread(file{size: 10, path: "some.img", mode: Mode{Align: 1}}, src, 1)
 	err := p.ReadBatch([]Request{{0, make([]byte, 4)}})
-	mustContain(t, err.Error(), "flashio: pread: some.img: read of 4 bytes at offset 0", "kernel log")
+	mustContain(t, err.Error(), "flashio: pread: some.img: read of 4 bytes at offset 0",
+		"kernel log")
 }

@@ -11,13 +11,15 @@ type timer interface {
 	TimeReads(into []units.Nanos) bool
 }
 
-// TimeReads makes the engine below r tell how long single reads take: from the next ReadBatch on, into[i] receives the time of
-// request i, from when its thread (or the ring) started it until that saw it complete. Requests behind the end of into are
-// not timed, those of a failed batch have undefined times, and an empty request takes none. nil ends it. The result is
-// false, and into stays untouched, when the engine cannot tell. Readers of other packages join in with a method of this name.
+// TimeReads makes the engine below r tell how long single reads take: from the next ReadBatch on,
+// into[i] receives the time of request i, from when its thread (or the ring) started it until that
+// saw it complete. Requests behind the end of into are not timed, those of a failed batch have
+// undefined times, and an empty request takes none. nil ends it. The result is false, and into
+// stays untouched, when the engine cannot tell. Readers of other packages join in with a method of
+// this name.
 //
-// A ring looks for completions an eighth of its depth at a time, so that its times include the wait until it looked. Delays that
-// WithFaults injects are not included: they come before the batch.
+// A ring looks for completions an eighth of its depth at a time, so that its times include the wait
+// until it looked. Delays that WithFaults injects are not included: they come before the batch.
 func TimeReads(r Reader, into []units.Nanos) bool {
 	for {
 		switch inner := r.(type) {

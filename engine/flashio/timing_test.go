@@ -9,8 +9,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// conformTimed reads timed batches: the first reads have a time, which the batch's own bounds, and those behind the end of the list
-// are let alone.
+// conformTimed reads timed batches: the first reads have a time, which the batch's own bounds, and
+// those behind the end of the list are let alone.
 func conformTimed(t *testing.T, r Reader) {
 	const n, timed, untouched = 48, 40, -7
 	arena := alignedBuffer(t, n*4096)

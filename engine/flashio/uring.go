@@ -56,7 +56,8 @@ func (u *uringReader) ReadBatch(reqs []Request) error {
 	case err == nil:
 		return nil
 	case index < 0:
-		return fmt.Errorf("flashio: uring: %s: the ring failed: %w; open the file again, or with engine pread", u.path, err)
+		return fmt.Errorf("flashio: uring: %s: the ring failed: %w; open the file again, or "+
+			"with engine pread", u.path, err)
 	}
 	return requestError(EngineUring, u.path, reqs[index], err)
 }
@@ -81,10 +82,10 @@ type registrar interface {
 	registerBuffers(bufs [][]byte) (bool, string)
 }
 
-// RegisterBuffers tells the engine below r that reads will go into bufs, a few large buffers from AlignedBuffer, so that
-// io_uring pins their pages once and not for every read. It replaces an earlier registration. Engines without
-// registration ignore it. When the kernel refuses, the reads work as before: the result is false and the note, a whole
-// sentence with the remedy, says why.
+// RegisterBuffers tells the engine below r that reads will go into bufs, a few large buffers from
+// AlignedBuffer, so that io_uring pins their pages once and not for every read. It replaces an
+// earlier registration. Engines without registration ignore it. When the kernel refuses, the reads
+// work as before: the result is false and the note, a whole sentence with the remedy, says why.
 func RegisterBuffers(r Reader, bufs ...[]byte) (registered bool, note string) {
 	for {
 		switch inner := r.(type) {
@@ -104,7 +105,8 @@ func (u *uringReader) registerBuffers(bufs [][]byte) (bool, string) {
 		return true, ""
 	}
 	if !errors.Is(err, syscall.ENOMEM) {
-		return false, fmt.Sprintf("Buffers are not registered with io_uring, which costs some processor time per read: %v.", err)
+		return false, fmt.Sprintf("Buffers are not registered with io_uring, which costs some "+
+			"processor time per read: %v.", err)
 	}
 	var need units.Bytes
 	for _, b := range bufs {
@@ -114,6 +116,8 @@ func (u *uringReader) registerBuffers(bufs [][]byte) (bool, string) {
 	if l, ok := u.host.memlock(); ok {
 		limit = l.String()
 	}
-	return false, fmt.Sprintf("Buffers are not registered with io_uring, which costs some processor time per read: they need %v of locked memory "+
-		"and RLIMIT_MEMLOCK is %s; raise it with `ulimit -l %d` (KiB).", need, limit, (need+units.KiB-1)/units.KiB)
+	return false, fmt.Sprintf("Buffers are not registered with io_uring, which costs some "+
+		"processor time per read: they need %v of locked memory "+
+		"and RLIMIT_MEMLOCK is %s; raise it with `ulimit -l %d` (KiB).", need, limit,
+		(need+units.KiB-1)/units.KiB)
 }

@@ -12,44 +12,53 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint"
 )
 
-// The families. Each has a forward pass of its own in package engine, and a file here that reads its config.json and names its tensors.
+// The families. Each has a forward pass of its own in package engine, and a file here that reads
+// its config.json and names its tensors.
 const (
-	OPT       = "opt"
-	Llama     = "llama" // with Mistral, ReluLLaMA, ProSparse, Bamboo and TurboSparse: they differ in numbers and activation
+	OPT = "opt"
+	// with Mistral, ReluLLaMA, ProSparse, Bamboo and TurboSparse: they differ in numbers and
+	// activation
+	Llama     = "llama"
 	Falcon    = "falcon"
 	Persimmon = "persimmon"
 	Phi       = "phi"
 )
 
-// Arch is everything that changes what a model computes, apart from its weights. It is stored in images.
+// Arch is everything that changes what a model computes, apart from its weights. It is stored in
+// images.
 type Arch struct {
 	Family     string     `json:"family"`
 	Shape      Shape      `json:"shape"`
 	Activation Activation `json:"activation"`
-	Epsilon    float64    `json:"epsilon"`              // of all norms
-	RMSNorm    bool       `json:"rms_norm,omitempty"`   // norms without mean and bias
-	PostNorm   bool       `json:"post_norm,omitempty"`  // norms behind the residual additions (OPT-350M)
-	FinalNorm  bool       `json:"final_norm,omitempty"` // a norm in front of the output head
-	Parallel   bool       `json:"parallel,omitempty"`   // attention and FFN start from the same residual
-	SharedNorm bool       `json:"shared_norm,omitempty"`
-	QKNorm     bool       `json:"qk_norm,omitempty"`   // layer norms over each head's query and key
-	Embed      int        `json:"embed_dim"`           // width of the embedding: d_model but for OPT-350M, which projects
-	Positions  bool       `json:"positions,omitempty"` // learned positions, OPT's
-	Rotary     Rotary     `json:"rotary,omitzero"`
-	Window     int        `json:"sliding_window,omitempty"` // positions that a query sees; 0 = all
-	Tied       bool       `json:"tied,omitempty"`           // the output head is the embedding
-	AttnBias   bool       `json:"attn_bias,omitempty"`      // of q, k and v
-	OutBias    bool       `json:"out_bias,omitempty"`       // of the output projection
-	FFNBias    bool       `json:"ffn_bias,omitempty"`
-	HeadBias   bool       `json:"head_bias,omitempty"`
+	Epsilon    float64    `json:"epsilon"`            // of all norms
+	RMSNorm    bool       `json:"rms_norm,omitempty"` // norms without mean and bias
+	// norms behind the residual additions (OPT-350M)
+	PostNorm  bool `json:"post_norm,omitempty"`
+	FinalNorm bool `json:"final_norm,omitempty"` // a norm in front of the output head
+	// attention and FFN start from the same residual
+	Parallel   bool `json:"parallel,omitempty"`
+	SharedNorm bool `json:"shared_norm,omitempty"`
+	QKNorm     bool `json:"qk_norm,omitempty"` // layer norms over each head's query and key
+	// width of the embedding: d_model but for OPT-350M, which projects
+	Embed     int    `json:"embed_dim"`
+	Positions bool   `json:"positions,omitempty"` // learned positions, OPT's
+	Rotary    Rotary `json:"rotary,omitzero"`
+	Window    int    `json:"sliding_window,omitempty"` // positions that a query sees; 0 = all
+	Tied      bool   `json:"tied,omitempty"`           // the output head is the embedding
+	AttnBias  bool   `json:"attn_bias,omitempty"`      // of q, k and v
+	OutBias   bool   `json:"out_bias,omitempty"`       // of the output projection
+	FFNBias   bool   `json:"ffn_bias,omitempty"`
+	HeadBias  bool   `json:"head_bias,omitempty"`
 }
 
-// Rotary are rotary position embeddings: of each head the first Dim elements are turned in pairs (i, i + Dim/2) by pos·θ^(−2i/Dim).
+// Rotary are rotary position embeddings: of each head the first Dim elements are turned in pairs
+// (i, i + Dim/2) by pos·θ^(−2i/Dim).
 type Rotary struct {
 	Dim   int     `json:"dim,omitempty"` // 0 = none
 	Theta float64 `json:"theta,omitempty"`
-	// Factor divides the frequencies: all of them, or with Original as Llama 3.1 does, those whose wave is longer than Original/LowFactor positions, with a
-	// ramp down to Original/HighFactor. 0 = none.
+	// Factor divides the frequencies: all of them, or with Original as Llama 3.1 does, those whose
+	// wave is longer than Original/LowFactor positions, with a ramp down to Original/HighFactor. 0
+	// = none.
 	Factor     float64 `json:"factor,omitempty"`
 	LowFactor  float64 `json:"low_factor,omitempty"`
 	HighFactor float64 `json:"high_factor,omitempty"`
@@ -94,7 +103,8 @@ const (
 	GELUNew Kind = "gelu_new" // GPT-2's tanh form, no zeros
 )
 
-// Activation is an activation function. A neuron is active when what it yields is not zero: the gate, and with DReLU the up row too.
+// Activation is an activation function. A neuron is active when what it yields is not zero: the
+// gate, and with DReLU the up row too.
 type Activation struct {
 	Kind      Kind
 	Threshold float64 // of FATReLU
@@ -129,7 +139,8 @@ func (a *Activation) UnmarshalText(text []byte) error {
 
 func (a Activation) check() error {
 	known := []Kind{ReLU, ReLU2, FATReLU, DReLU, SiLU, GELU, GELUNew}
-	if !slices.Contains(known, a.Kind) || !(a.Threshold >= 0) || a.Threshold != 0 && a.Kind != FATReLU {
+	if !slices.Contains(known, a.Kind) || !(a.Threshold >= 0) || a.Threshold != 0 &&
+		a.Kind != FATReLU {
 		return fmt.Errorf("%w: activation %q", checkpoint.ErrUnsupported, a.String())
 	}
 	return nil
@@ -151,26 +162,36 @@ func (a *Arch) check() error {
 	case !slices.Contains([]string{OPT, Llama, Falcon, Persimmon, Phi}, a.Family):
 		return fmt.Errorf("%w: family %q", checkpoint.ErrUnsupported, a.Family)
 	case s.Rows == 3 != (a.Family == Llama):
-		return fmt.Errorf("%w: %d rows per neuron in a model of family %s", checkpoint.ErrUnsupported, s.Rows, a.Family)
+		return fmt.Errorf("%w: %d rows per neuron in a model of family %s",
+			checkpoint.ErrUnsupported, s.Rows, a.Family)
 	case !(a.Epsilon > 0 && a.Epsilon < 1):
 		return fmt.Errorf("%w: epsilon of the norms is %v", checkpoint.ErrFormat, a.Epsilon)
 	case a.Embed < 1 || a.Embed > maxDim || a.Embed != s.DModel && a.Family != OPT:
-		return fmt.Errorf("%w: embeddings of %d for d_model %d", checkpoint.ErrUnsupported, a.Embed, s.DModel)
+		return fmt.Errorf("%w: embeddings of %d for d_model %d", checkpoint.ErrUnsupported, a.Embed,
+			s.DModel)
 	case r.Dim < 0 || r.Dim > s.HeadDim || r.Dim%2 != 0:
-		return fmt.Errorf("%w: rotary positions over %d of a head's %d elements; an even number is wanted", checkpoint.ErrFormat, r.Dim, s.HeadDim)
+		return fmt.Errorf("%w: rotary positions over %d of a head's %d elements; an even number "+
+			"is wanted", checkpoint.ErrFormat, r.Dim, s.HeadDim)
 	case r.Dim > 0 && !(r.Theta > 0 && r.Theta < math.Inf(1)):
 		return fmt.Errorf("%w: rope_theta is %v", checkpoint.ErrFormat, r.Theta)
-	case r.Factor < 0 || math.IsNaN(r.Factor) || r.Original > 0 && !(r.Factor > 0 && r.LowFactor > 0 && r.HighFactor > r.LowFactor):
-		return fmt.Errorf("%w: rope_scaling by %v between %v and %v", checkpoint.ErrFormat, r.Factor, r.LowFactor, r.HighFactor)
+	case r.Factor < 0 || math.IsNaN(r.Factor) || r.Original > 0 && !(r.Factor > 0 &&
+		r.LowFactor > 0 && r.HighFactor > r.LowFactor):
+		return fmt.Errorf("%w: rope_scaling by %v between %v and %v", checkpoint.ErrFormat,
+			r.Factor, r.LowFactor, r.HighFactor)
 	case a.Window < 0:
 		return fmt.Errorf("%w: sliding window of %d positions", checkpoint.ErrFormat, a.Window)
-	case a.RMSNorm != (a.Family == Llama) || a.PostNorm && (a.Family != OPT || a.FinalNorm) || a.HeadBias && a.Family != Phi ||
+	case a.RMSNorm != (a.Family == Llama) || a.PostNorm && (a.Family != OPT || a.FinalNorm) ||
+		a.HeadBias && a.Family != Phi ||
 		a.QKNorm && a.Family != Persimmon || a.Activation.Kind == DReLU && !a.gated():
-		return fmt.Errorf("%w: norms, biases or activation that no model of family %s has", checkpoint.ErrUnsupported, a.Family)
-	case a.SharedNorm && !a.Parallel || a.Parallel && a.Family != Falcon && a.Family != Phi || a.Family == Phi && !a.SharedNorm:
-		return fmt.Errorf("%w: a parallel layer that no model of family %s has", checkpoint.ErrUnsupported, a.Family)
+		return fmt.Errorf("%w: norms, biases or activation that no model of family %s has",
+			checkpoint.ErrUnsupported, a.Family)
+	case a.SharedNorm && !a.Parallel || a.Parallel && a.Family != Falcon && a.Family != Phi ||
+		a.Family == Phi && !a.SharedNorm:
+		return fmt.Errorf("%w: a parallel layer that no model of family %s has",
+			checkpoint.ErrUnsupported, a.Family)
 	case a.Positions != (a.Family == OPT) || a.Positions == (r.Dim > 0):
-		return fmt.Errorf("%w: positions of a model of family %s", checkpoint.ErrUnsupported, a.Family)
+		return fmt.Errorf("%w: positions of a model of family %s", checkpoint.ErrUnsupported,
+			a.Family)
 	}
 	return nil
 }

@@ -10,11 +10,13 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// bundleMemory bounds the buffers of a bundler. Larger blocks read longer stretches of the matrix that is transposed.
+// bundleMemory bounds the buffers of a bundler. Larger blocks read longer stretches of the matrix
+// that is transposed.
 const bundleMemory = 32 << 20
 
-// bundler turns the FFN's matrices of one layer after the other into records: row i of gate (where there is one) and up (d_ffn, d_model), column
-// i of down (d_model, d_ffn), zeros up to the stride. It works on blocks of neurons, so its memory does not depend on d_ffn.
+// bundler turns the FFN's matrices of one layer after the other into records: row i of gate (where
+// there is one) and up (d_ffn, d_model), column i of down (d_model, d_ffn), zeros up to the stride.
+// It works on blocks of neurons, so its memory does not depend on d_ffn.
 //
 // Quantised records are made from float32 ones.
 type bundler struct {
@@ -22,18 +24,22 @@ type bundler struct {
 	format                ref.Format       // of the records
 	carrier               checkpoint.DType // that the source is converted to
 	block                 int              // neurons at once
-	raw                   []byte           // as read: block rows of gate or up, or a row of a block of columns of down
-	down                  []byte           // the block's columns of down, in the carrier (d_model, block)
-	wide                  []byte           // records in the carrier (block, parts, d_model); nil when that is the format
-	row                   []float32        // one row of wide
-	out                   []byte           // (block, stride)
+	// as read: block rows of gate or up, or a row of a block of columns of down
+	raw []byte
+	// the block's columns of down, in the carrier (d_model, block)
+	down []byte
+	// records in the carrier (block, parts, d_model); nil when that is the format
+	wide []byte
+	row  []float32 // one row of wide
+	out  []byte    // (block, stride)
 }
 
-// newBundler returns a bundler for matrices with elements of at most elem bytes whose buffers need at most limit bytes, or
-// what one neuron needs.
+// newBundler returns a bundler for matrices with elements of at most elem bytes whose buffers need
+// at most limit bytes, or what one neuron needs.
 func newBundler(f facts, elem, limit int) *bundler {
 	s := f.arch.Shape
-	b := &bundler{d: s.DModel, ffn: s.DFFN, parts: s.Rows, stride: f.stride, format: f.precision.Bundles, carrier: dtypeOf(f.precision.Bundles)}
+	b := &bundler{d: s.DModel, ffn: s.DFFN, parts: s.Rows, stride: f.stride,
+		format: f.precision.Bundles, carrier: dtypeOf(f.precision.Bundles)}
 	quantised := b.format.Group() > 1
 	if quantised {
 		b.carrier = checkpoint.F32
@@ -47,7 +53,8 @@ func newBundler(f facts, elem, limit int) *bundler {
 	if b.block > 64 {
 		b.block = b.block / 64 * 64 // whole cache lines of down
 	}
-	b.raw, b.down, b.out = make([]byte, b.block*b.d*elem), make([]byte, b.block*b.d*es), make([]byte, b.block*b.stride)
+	b.raw, b.down, b.out = make([]byte, b.block*b.d*elem), make([]byte, b.block*b.d*es),
+		make([]byte, b.block*b.stride)
 	if quantised {
 		b.wide, b.row = make([]byte, b.block*b.parts*es*b.d), make([]float32, b.d)
 	}
@@ -62,7 +69,8 @@ func (b *bundler) records() (to []byte, stride int) {
 	return b.out, b.stride
 }
 
-// layer hands the records of one layer to emit, in order; what it gets is overwritten afterwards. The last of the matrices is down.
+// layer hands the records of one layer to emit, in order; what it gets is overwritten afterwards.
+// The last of the matrices is down.
 func (b *bundler) layer(ctx context.Context, matrices []tensor, emit func([]byte) error) error {
 	down := matrices[len(matrices)-1]
 	if err := b.readAhead(ctx, down); err != nil {
@@ -88,8 +96,8 @@ func (b *bundler) layer(ctx context.Context, matrices []tensor, emit func([]byte
 	return nil
 }
 
-// readAhead reads down once from front to back, so that the system has it in memory, as far as it fits, when columns jumps
-// through it: flash serves one long read far faster than many short ones.
+// readAhead reads down once from front to back, so that the system has it in memory, as far as it
+// fits, when columns jumps through it: flash serves one long read far faster than many short ones.
 func (b *bundler) readAhead(ctx context.Context, down tensor) error {
 	for at := int64(0); at < down.Size; at += int64(len(b.raw)) {
 		if err := ctx.Err(); err != nil {
@@ -113,7 +121,8 @@ func (b *bundler) rows(m tensor, part, first, n int) error {
 	to, stride := b.records()
 	for i := range n {
 		dst := to[i*stride+part*es*b.d:][:es*b.d]
-		if err := m.convert(dst, b.carrier, raw[i*size:][:size], int64(first+i)*int64(b.d)); err != nil {
+		if err := m.convert(dst, b.carrier, raw[i*size:][:size],
+			int64(first+i)*int64(b.d)); err != nil {
 			return err
 		}
 	}
@@ -154,15 +163,16 @@ func (b *bundler) quantise(matrices []tensor, first, n int) error {
 				b.row[j] = math.Float32frombits(binary.LittleEndian.Uint32(wide[4*j:]))
 			}
 			if at := b.format.Encode(b.out[i*b.stride+part*size:][:size], b.row); at >= 0 {
-				return fmt.Errorf("model: tensor %q: %w: a weight of neuron %d is beyond the range of %s", matrices[part].Name, checkpoint.ErrFormat, first+i, b.format)
+				return fmt.Errorf("model: tensor %q: %w: a weight of neuron %d is beyond the "+
+					"range of %s", matrices[part].Name, checkpoint.ErrFormat, first+i, b.format)
 			}
 		}
 	}
 	return nil
 }
 
-// transpose writes element (i, j) of src (d, n), of es bytes, to byte offset + es·i of record j of dst. Tiles keep both sides
-// in the cache.
+// transpose writes element (i, j) of src (d, n), of es bytes, to byte offset + es·i of record j of
+// dst. Tiles keep both sides in the cache.
 func transpose(dst []byte, stride, offset int, src []byte, d, n, es int) {
 	const tile = 32
 	for j0 := 0; j0 < n; j0 += tile {
@@ -173,9 +183,11 @@ func transpose(dst []byte, stride, offset int, src []byte, d, n, es int) {
 				for i := range width {
 					from := src[((i0+i)*n+j)*es:]
 					if es == 2 {
-						binary.LittleEndian.PutUint16(record[2*i:], binary.LittleEndian.Uint16(from))
+						binary.LittleEndian.PutUint16(record[2*i:],
+							binary.LittleEndian.Uint16(from))
 					} else {
-						binary.LittleEndian.PutUint32(record[4*i:], binary.LittleEndian.Uint32(from))
+						binary.LittleEndian.PutUint32(record[4*i:],
+							binary.LittleEndian.Uint32(from))
 					}
 				}
 			}

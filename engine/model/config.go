@@ -14,38 +14,51 @@ import (
 // Config is what config.json says about the computation.
 type Config struct {
 	Arch Arch
-	// DType is the torch_dtype (or dtype) that the file claims, empty when it claims none. Only a hint: the tensors'
-	// own types count.
+	// DType is the torch_dtype (or dtype) that the file claims, empty when it claims none. Only a
+	// hint: the tensors' own types count.
 	DType string
 }
 
 // families are the model types of config.json with what reads them.
 func families() map[string]func(*fields) Arch {
 	return map[string]func(*fields) Arch{
-		"opt": readOPT, "llama": readLlama, "mistral": readLlama, "bamboo": readLlama, "sparsellama": readLlama,
-		"falcon": readFalcon, "RefinedWebModel": readFalcon, "RefinedWeb": readFalcon, "persimmon": readPersimmon, "phi": readPhi,
+		"opt": readOPT, "llama": readLlama, "mistral": readLlama, "bamboo": readLlama,
+		"sparsellama": readLlama,
+		"falcon":      readFalcon, "RefinedWebModel": readFalcon, "RefinedWeb": readFalcon,
+		"persimmon": readPersimmon, "phi": readPhi,
 	}
 }
 
-// harmless lists fields that do not change what a trained model computes: training, generation defaults, bookkeeping.
+// harmless lists fields that do not change what a trained model computes: training, generation
+// defaults, bookkeeping.
 func harmless() []string {
 	return []string{
-		"_name_or_path", "_commit_hash", "_attn_implementation_autoset", "transformers_version", "model_type", "architectures", "torch_dtype", "dtype", "auto_map",
-		"dropout", "attention_dropout", "activation_dropout", "hidden_dropout", "resid_pdrop", "embd_pdrop", "layerdrop", "init_std", "initializer_range", "gradient_checkpointing",
-		"use_cache", "output_projection", "share_decoder_input_output_embed", "chunk_size_feed_forward", "pretraining_tp",
-		"bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "unk_token_id", "decoder_start_token_id", "prefix", "tokenizer_class",
-		"is_decoder", "tie_encoder_decoder", "return_dict", "output_hidden_states", "output_attentions", "torchscript", "tf_legacy_loss",
-		"finetuning_task", "id2label", "label2id", "num_labels", "task_specific_params", "problem_type",
-		"max_length", "min_length", "do_sample", "early_stopping", "num_beams", "num_beam_groups", "diversity_penalty", "temperature",
-		"top_k", "top_p", "typical_p", "repetition_penalty", "length_penalty", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size",
-		"bad_words_ids", "num_return_sequences", "output_scores", "return_dict_in_generate", "forced_bos_token_id", "forced_eos_token_id",
-		"remove_invalid_values", "exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens",
+		"_name_or_path", "_commit_hash", "_attn_implementation_autoset", "transformers_version",
+		"model_type", "architectures", "torch_dtype", "dtype", "auto_map",
+		"dropout", "attention_dropout", "activation_dropout", "hidden_dropout", "resid_pdrop",
+		"embd_pdrop", "layerdrop", "init_std", "initializer_range", "gradient_checkpointing",
+		"use_cache", "output_projection", "share_decoder_input_output_embed",
+		"chunk_size_feed_forward", "pretraining_tp",
+		"bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "unk_token_id",
+		"decoder_start_token_id", "prefix", "tokenizer_class",
+		"is_decoder", "tie_encoder_decoder", "return_dict", "output_hidden_states",
+		"output_attentions", "torchscript", "tf_legacy_loss",
+		"finetuning_task", "id2label", "label2id", "num_labels", "task_specific_params",
+		"problem_type",
+		"max_length", "min_length", "do_sample", "early_stopping", "num_beams", "num_beam_groups",
+		"diversity_penalty", "temperature",
+		"top_k", "top_p", "typical_p", "repetition_penalty", "length_penalty",
+		"no_repeat_ngram_size", "encoder_no_repeat_ngram_size",
+		"bad_words_ids", "num_return_sequences", "output_scores", "return_dict_in_generate",
+		"forced_bos_token_id", "forced_eos_token_id",
+		"remove_invalid_values", "exponential_decay_length_penalty", "suppress_tokens",
+		"begin_suppress_tokens",
 	}
 }
 
-// ParseConfig reads config.json. Every field that could change the computation and is not honoured is an
-// ErrUnsupported that names it with its value, and so is every field that is not known to be harmless: a field ignored
-// in silence is a model computed wrongly.
+// ParseConfig reads config.json. Every field that could change the computation and is not honoured
+// is an ErrUnsupported that names it with its value, and so is every field that is not known to be
+// harmless: a field ignored in silence is a model computed wrongly.
 func ParseConfig(o checkpoint.Object) (Config, error) {
 	c, err := parseConfig(o)
 	if err != nil {
@@ -69,11 +82,13 @@ func readConfig(o checkpoint.Object) (c Config, err error) {
 	}
 	read, ok := families()[kind]
 	if !ok {
-		return c, fmt.Errorf("%w: model_type %q; these are: %s", checkpoint.ErrUnsupported, kind, strings.Join(slices.Sorted(maps.Keys(families())), ", "))
+		return c, fmt.Errorf("%w: model_type %q; these are: %s", checkpoint.ErrUnsupported, kind,
+			strings.Join(slices.Sorted(maps.Keys(families())), ", "))
 	}
 	f := newFields(o)
 	c.Arch = read(f)
-	for _, name := range []string{"dtype", "torch_dtype"} { // the older name wins when a file has both
+	// the older name wins when a file has both
+	for _, name := range []string{"dtype", "torch_dtype"} {
 		f.optional(name, &c.DType)
 	}
 	if err := f.finish(); err != nil {
@@ -82,7 +97,8 @@ func readConfig(o checkpoint.Object) (c Config, err error) {
 	return c, c.Arch.check()
 }
 
-// fields reads the fields of a config.json and keeps the first error. What was not asked for in the end is refused.
+// fields reads the fields of a config.json and keeps the first error. What was not asked for in the
+// end is refused.
 type fields struct {
 	object  checkpoint.Object
 	known   map[string]bool
@@ -116,8 +132,8 @@ func (f *fields) want(name string, dst any) {
 	}
 }
 
-// only refuses a field whose value is none of those. Absent and null mean the supported one, which is also the default of
-// the reference implementation.
+// only refuses a field whose value is none of those. Absent and null mean the supported one, which
+// is also the default of the reference implementation.
 func (f *fields) only(name string, values ...string) {
 	f.known[name] = true
 	raw, ok := f.object[name]
@@ -161,13 +177,15 @@ func (f *fields) heads(s *Shape) {
 		return
 	}
 	if s.Heads < 1 || s.DModel%s.Heads != 0 {
-		f.err = fmt.Errorf("%w: hidden_size %d is not a multiple of num_attention_heads %d", checkpoint.ErrFormat, s.DModel, s.Heads)
+		f.err = fmt.Errorf("%w: hidden_size %d is not a multiple of num_attention_heads %d",
+			checkpoint.ErrFormat, s.DModel, s.Heads)
 		return
 	}
 	s.HeadDim = s.DModel / s.Heads
 }
 
-// finish returns what was wrong: a field that cannot be read, those that are missing, those that are not honoured.
+// finish returns what was wrong: a field that cannot be read, those that are missing, those that
+// are not honoured.
 func (f *fields) finish() error {
 	switch {
 	case f.err != nil:
@@ -176,7 +194,8 @@ func (f *fields) finish() error {
 		slices.Sort(f.missing)
 		return fmt.Errorf("%w: missing: %s", checkpoint.ErrFormat, strings.Join(f.missing, ", "))
 	}
-	// What every configuration of the reference implementation may hold, with the values that change nothing.
+	// What every configuration of the reference implementation may hold, with the values that
+	// change nothing.
 	f.only("is_encoder_decoder", "false")
 	f.only("add_cross_attention", "false")
 	f.only("cross_attention_hidden_size")
@@ -188,7 +207,8 @@ func (f *fields) finish() error {
 		}
 	}
 	if len(f.refused) > 0 {
-		return fmt.Errorf("%w: these fields would change the computation or are not known: %s", checkpoint.ErrUnsupported, strings.Join(f.refused, ", "))
+		return fmt.Errorf("%w: these fields would change the computation or are not known: %s",
+			checkpoint.ErrUnsupported, strings.Join(f.refused, ", "))
 	}
 	return nil
 }
@@ -220,7 +240,8 @@ func (f *fields) rotary(headDim int, theta, share float64) Rotary {
 	case "linear":
 		r.Factor = scaling.Factor
 	case "llama3":
-		r.Factor, r.LowFactor, r.HighFactor, r.Original = scaling.Factor, scaling.Low, scaling.High, scaling.Original
+		r.Factor, r.LowFactor, r.HighFactor, r.Original = scaling.Factor, scaling.Low, scaling.High,
+			scaling.Original
 		if r.Original < 1 {
 			f.refuse("rope_scaling", compact(f.object["rope_scaling"]))
 		}
@@ -235,7 +256,8 @@ func (f *fields) activation(field, absent string) Activation {
 	name := absent
 	f.optional(field, &name)
 	kind, ok := map[string]Kind{
-		"relu": ReLU, "relu2": ReLU2, "silu": SiLU, "swish": SiLU, "gelu": GELU, "gelu_new": GELUNew, "gelu_pytorch_tanh": GELUNew, "fatrelu": FATReLU,
+		"relu": ReLU, "relu2": ReLU2, "silu": SiLU, "swish": SiLU, "gelu": GELU,
+		"gelu_new": GELUNew, "gelu_pytorch_tanh": GELUNew, "fatrelu": FATReLU,
 	}[name]
 	if !ok && f.err == nil {
 		f.refuse(field, compact(f.object[field]))

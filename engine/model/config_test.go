@@ -31,7 +31,8 @@ func TestConfigOfASavedModel(t *testing.T) {
 	if want := (Config{Arch: versionOne(tiny()), DType: "float16"}); c != want {
 		t.Errorf("got %+v, want %+v", c, want)
 	}
-	c, err = parse(t, `{"model_type":"opt","ffn_dim":64,"hidden_size":16,"max_position_embeddings":24,"num_attention_heads":4,
+	c, err = parse(t,
+		`{"model_type":"opt","ffn_dim":64,"hidden_size":16,"max_position_embeddings":24,"num_attention_heads":4,
 		"num_hidden_layers":2,"vocab_size":40,"word_embed_proj_dim":null,"tie_word_embeddings":false}`)
 	want := versionOne(tiny())
 	want.Tied = false
@@ -42,8 +43,10 @@ func TestConfigOfASavedModel(t *testing.T) {
 
 func TestField_M19_FieldsThatWouldChangeTheComputation(t *testing.T) {
 	for _, c := range [][2]string{
-		{"activation_function", `"tanh"`}, {"layer_norm_elementwise_affine", "false"}, {"num_experts", "8"}, {"num_key_value_heads", "2"},
-		{"quantization_config", `{"bits":4}`}, {"is_encoder_decoder", "true"}, {"pruned_heads", `{"0":[1]}`}, {"Hidden_Size", "32"},
+		{"activation_function", `"tanh"`}, {"layer_norm_elementwise_affine", "false"},
+		{"num_experts", "8"}, {"num_key_value_heads", "2"},
+		{"quantization_config", `{"bits":4}`}, {"is_encoder_decoder", "true"}, {"pruned_heads",
+			`{"0":[1]}`}, {"Hidden_Size", "32"},
 		{"rope_scaling", "null"},
 	} {
 		text := asSaved
@@ -57,7 +60,8 @@ func TestField_M19_FieldsThatWouldChangeTheComputation(t *testing.T) {
 	}
 	_, err := parse(t, asSaved+`,"num_experts":8,"router":"top2"}`)
 	refused(t, err, checkpoint.ErrUnsupported, `num_experts = 8, router = "top2"`)
-	_, err = parse(t, strings.Replace(asSaved, "OPTForCausalLM", "OPTForSequenceClassification", 1)+"}")
+	_, err = parse(t, strings.Replace(asSaved, "OPTForCausalLM", "OPTForSequenceClassification",
+		1)+"}")
 	refused(t, err, checkpoint.ErrUnsupported, "architectures = OPTForSequenceClassification")
 	_, err = parse(t, strings.Replace(asSaved, `"opt"`, `"gpt2"`, 1)+"}")
 	refused(t, err, checkpoint.ErrUnsupported, `model_type "gpt2"`)

@@ -12,7 +12,8 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint"
 )
 
-// streamBlock is how many elements are read at once: enough for full speed, little enough for the cache.
+// streamBlock is how many elements are read at once: enough for full speed, little enough for the
+// cache.
 const streamBlock = 1 << 18
 
 // tensor is a tensor that can be read, with the name that errors show.
@@ -25,8 +26,9 @@ type tensor struct {
 // scratch is the memory that stream reuses from tensor to tensor. It belongs to one goroutine.
 type scratch struct{ raw, out []byte }
 
-// stream converts a tensor to the type to and hands its bytes to emit, block by block; what emit gets is overwritten
-// afterwards. A NaN, an Inf and a number beyond the range of the type are ErrFormat, with tensor and index.
+// stream converts a tensor to the type to and hands its bytes to emit, block by block; what emit
+// gets is overwritten afterwards. A NaN, an Inf and a number beyond the range of the type are
+// ErrFormat, with tensor and index.
 func (t tensor) stream(ctx context.Context, to checkpoint.DType, emit func([]byte) error) error {
 	from, n := t.DType.Size(), t.Elements()
 	block := min(n, streamBlock)
@@ -65,7 +67,8 @@ func grown(p []byte, n int64) []byte {
 // convert checks and converts the elements that start at index at.
 func (t tensor) convert(dst []byte, to checkpoint.DType, src []byte, at int64) error {
 	if i := firstNonFinite(t.DType, src); i >= 0 {
-		return fmt.Errorf("model: tensor %q: %w: the weight at index %d is not finite", t.Name, checkpoint.ErrFormat, at+int64(i))
+		return fmt.Errorf("model: tensor %q: %w: the weight at index %d is not finite", t.Name,
+			checkpoint.ErrFormat, at+int64(i))
 	}
 	if i := convert(dst, to, src, t.DType); i >= 0 {
 		return fmt.Errorf("model: tensor %q: %w: the weight at index %d is beyond the range of %s",
@@ -74,8 +77,9 @@ func (t tensor) convert(dst []byte, to checkpoint.DType, src []byte, at int64) e
 	return nil
 }
 
-// firstNonFinite returns the index of the first NaN or Inf, or −1. These have all exponent bits set, so adding one in the
-// lowest of them carries into the sign's place; four (or two) elements are tried at once.
+// firstNonFinite returns the index of the first NaN or Inf, or −1. These have all exponent bits
+// set, so adding one in the lowest of them carries into the sign's place; four (or two) elements
+// are tried at once.
 func firstNonFinite(dtype checkpoint.DType, p []byte) int {
 	var exponent, one, carry uint64
 	switch dtype {
@@ -111,9 +115,10 @@ func firstNonFinite(dtype checkpoint.DType, p []byte) int {
 	return -1
 }
 
-// convert changes src from one element type to another, both F16, BF16 or F32, and returns −1, or the index of the first
-// number that is too large for the type. Widening is exact, all else rounds to nearest even. dst has room for exactly as many elements; it
-// may be src when the types are the same.
+// convert changes src from one element type to another, both F16, BF16 or F32, and returns −1, or
+// the index of the first number that is too large for the type. Widening is exact, all else rounds
+// to nearest even. dst has room for exactly as many elements; it may be src when the types are the
+// same.
 func convert(dst []byte, to checkpoint.DType, src []byte, from checkpoint.DType) int {
 	if from == to {
 		copy(dst, src)

@@ -21,14 +21,19 @@ const (
 // facts is what an image's metadata says:
 //
 //	format, format_version      constants
-//	arch, activation, dtype     "opt", "relu", "F16": the family, the activation function, and the type of the resident matrices
-//	architecture                all that changes the computation, as JSON; "model, shape" below repeat some of it for people and other tools
+//	arch, activation, dtype     "opt", "relu", "F16": the family, the activation function, and the
+//	                            type of the resident matrices
+//	architecture                all that changes the computation, as JSON; "model, shape" below
+//	                            repeat some of it for people and other tools
 //	bundle_format               "F16", "BF16", "F32", "Q8" or "Q4"
 //	model, origin               a name to show; "huggingface", or how the weights were synthesised
-//	rows_per_unit (P), d_model, layers, d_ffn, heads, kv_heads, head_dim, vocab, max_positions, dtype_bytes
-//	record_bytes, stride        of one neuron, in bytes; record_bytes = P·d_model·dtype_bytes ≤ stride
+//	rows_per_unit (P), d_model, layers, d_ffn, heads, kv_heads, head_dim, vocab, max_positions,
+//	dtype_bytes
+//	record_bytes, stride        of one neuron, in bytes; record_bytes = P·d_model·dtype_bytes ≤
+//	                            stride
 //	source_sha256               identity of the weights, whatever the image's layout
-//	tokenizer, tokenizer_sha256 the tokenizer's own text and its SHA-256; absent when packed without one
+//	tokenizer, tokenizer_sha256 the tokenizer's own text and its SHA-256; absent when packed
+//	without one
 type facts struct {
 	name, origin string
 	source       string // SHA-256, hex
@@ -44,8 +49,10 @@ func (f facts) record() int { return int(f.arch.Shape.RecordBytes(f.precision.Bu
 // dimensions pairs the names in the metadata with the fields of a Shape.
 func dimensions(s *Shape) map[string]*int {
 	return map[string]*int{
-		"rows_per_unit": &s.Rows, "d_model": &s.DModel, "layers": &s.Layers, "d_ffn": &s.DFFN, "heads": &s.Heads,
-		"kv_heads": &s.KVHeads, "head_dim": &s.HeadDim, "vocab": &s.Vocab, "max_positions": &s.MaxPos, "dtype_bytes": &s.DTypeSize,
+		"rows_per_unit": &s.Rows, "d_model": &s.DModel, "layers": &s.Layers, "d_ffn": &s.DFFN,
+		"heads":    &s.Heads,
+		"kv_heads": &s.KVHeads, "head_dim": &s.HeadDim, "vocab": &s.Vocab,
+		"max_positions": &s.MaxPos, "dtype_bytes": &s.DTypeSize,
 	}
 }
 
@@ -57,7 +64,8 @@ func digest(p []byte) string {
 func (f facts) encode() map[string]string {
 	meta := map[string]string{
 		"format": imageFormat, "format_version": imageVersion,
-		"arch": f.arch.Family, "activation": f.arch.Activation.String(), "dtype": f.precision.Resident.String(),
+		"arch": f.arch.Family, "activation": f.arch.Activation.String(),
+		"dtype":        f.precision.Resident.String(),
 		"architecture": f.arch.encode(), "bundle_format": f.precision.Bundles.String(),
 		"model": f.name, "origin": f.origin, "source_sha256": f.source,
 		"record_bytes": strconv.Itoa(f.record()), "stride": strconv.Itoa(f.stride),
@@ -74,9 +82,11 @@ func (f facts) encode() map[string]string {
 
 // decodeFacts checks everything that the metadata says against itself.
 func decodeFacts(meta map[string]string) (facts, error) {
-	f := facts{name: meta["model"], origin: meta["origin"], source: meta["source_sha256"], tokenizer: []byte(meta["tokenizer"])}
+	f := facts{name: meta["model"], origin: meta["origin"], source: meta["source_sha256"],
+		tokenizer: []byte(meta["tokenizer"])}
 	if meta["format"] != imageFormat {
-		return f, fmt.Errorf("%w: not a flash image; make one with windrow pack", checkpoint.ErrFormat)
+		return f, fmt.Errorf("%w: not a flash image; make one with windrow pack",
+			checkpoint.ErrFormat)
 	}
 	if err := f.decodeArch(meta); err != nil {
 		return f, err
@@ -88,7 +98,8 @@ func decodeFacts(meta map[string]string) (facts, error) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		v, err := strconv.Atoi(meta[name])
 		if err != nil {
-			return f, fmt.Errorf("%w: metadata %s is %q, not a number", checkpoint.ErrFormat, name, meta[name])
+			return f, fmt.Errorf("%w: metadata %s is %q, not a number", checkpoint.ErrFormat, name,
+				meta[name])
 		}
 		*fields[name] = v
 	}
@@ -99,13 +110,15 @@ func decodeFacts(meta map[string]string) (facts, error) {
 		}
 	}
 	if stated != shape {
-		return f, fmt.Errorf("%w: the metadata's dimensions %+v are not those of its architecture", checkpoint.ErrFormat, stated)
+		return f, fmt.Errorf("%w: the metadata's dimensions %+v are not those of its architecture",
+			checkpoint.ErrFormat, stated)
 	}
 	if err := f.precision.check(shape); err != nil {
 		return f, err
 	}
 	if record != f.record() {
-		return f, fmt.Errorf("%w: record_bytes is %d, the shape makes %d", checkpoint.ErrFormat, record, f.record())
+		return f, fmt.Errorf("%w: record_bytes is %d, the shape makes %d", checkpoint.ErrFormat,
+			record, f.record())
 	}
 	if err := f.checkStride(); err != nil {
 		return f, err
@@ -114,7 +127,8 @@ func decodeFacts(meta map[string]string) (facts, error) {
 		return f, fmt.Errorf("%w: source_sha256 is %q", checkpoint.ErrFormat, f.source)
 	}
 	if want := meta["tokenizer_sha256"]; len(f.tokenizer) > 0 && digest(f.tokenizer) != want {
-		return f, fmt.Errorf("%w: the tokenizer is not the one that tokenizer_sha256 %q names", checkpoint.ErrFormat, want)
+		return f, fmt.Errorf("%w: the tokenizer is not the one that tokenizer_sha256 %q names",
+			checkpoint.ErrFormat, want)
 	}
 	return f, nil
 }
@@ -122,7 +136,8 @@ func decodeFacts(meta map[string]string) (facts, error) {
 // versionOne is the architecture of images that do not state it.
 func versionOne(s Shape) Arch {
 	return Arch{
-		Family: OPT, Shape: s, Activation: Activation{Kind: ReLU}, Epsilon: 1e-5, Positions: true, Tied: true, FinalNorm: true,
+		Family: OPT, Shape: s, Activation: Activation{Kind: ReLU}, Epsilon: 1e-5, Positions: true,
+		Tied: true, FinalNorm: true,
 		AttnBias: true, OutBias: true, FFNBias: true, Embed: s.DModel,
 	}
 }
@@ -132,28 +147,33 @@ func (f *facts) decodeArch(meta map[string]string) (err error) {
 	switch version := meta["format_version"]; version {
 	case "1":
 		f.precision = Precision{ref.F16, ref.F16}
-		for _, c := range [][2]string{{"arch", OPT}, {"activation", string(ReLU)}, {"dtype", ref.F16.String()}} {
+		for _, c := range [][2]string{{"arch", OPT}, {"activation", string(ReLU)},
+			{"dtype", ref.F16.String()}} {
 			if got := meta[c[0]]; got != c[1] {
-				return fmt.Errorf("%w: %s is %q in an image of version 1; this program knows %q", checkpoint.ErrUnsupported, c[0], got, c[1])
+				return fmt.Errorf("%w: %s is %q in an image of version 1; this program knows %q",
+					checkpoint.ErrUnsupported, c[0], got, c[1])
 			}
 		}
 		return nil
 	case imageVersion:
 	default:
-		return fmt.Errorf("%w: format_version is %q; this program knows 1 and %s", checkpoint.ErrUnsupported, version, imageVersion)
+		return fmt.Errorf("%w: format_version is %q; this program knows 1 and %s",
+			checkpoint.ErrUnsupported, version, imageVersion)
 	}
 	if f.arch, err = decodeArch(meta["architecture"]); err != nil {
 		return err
 	}
 	if meta["arch"] != f.arch.Family || meta["activation"] != f.arch.Activation.String() {
-		return fmt.Errorf("%w: arch %q and activation %q are not those of the architecture", checkpoint.ErrFormat, meta["arch"], meta["activation"])
+		return fmt.Errorf("%w: arch %q and activation %q are not those of the architecture",
+			checkpoint.ErrFormat, meta["arch"], meta["activation"])
 	}
 	var known bool
 	if f.precision.Resident, known = ref.ParseFormat(meta["dtype"]); !known {
 		return fmt.Errorf("%w: dtype is %q", checkpoint.ErrUnsupported, meta["dtype"])
 	}
 	if f.precision.Bundles, known = ref.ParseFormat(meta["bundle_format"]); !known {
-		return fmt.Errorf("%w: bundle_format is %q", checkpoint.ErrUnsupported, meta["bundle_format"])
+		return fmt.Errorf("%w: bundle_format is %q", checkpoint.ErrUnsupported,
+			meta["bundle_format"])
 	}
 	return nil
 }

@@ -1,9 +1,11 @@
 package model
 
-// readFalcon reads the config.json of a Falcon model. Three forms exist: multi-query with one norm (7B), grouped queries with two norms (40B, 180B,
-// "new_decoder_architecture"), and one query per key with attention and FFN in sequence (RW-1B without alibi).
+// readFalcon reads the config.json of a Falcon model. Three forms exist: multi-query with one norm
+// (7B), grouped queries with two norms (40B, 180B, "new_decoder_architecture"), and one query per
+// key with attention and FFN in sequence (RW-1B without alibi).
 func readFalcon(f *fields) Arch {
-	a := Arch{Family: Falcon, Epsilon: 1e-5, FinalNorm: true, Tied: true, Parallel: true, Activation: f.activation("activation", "gelu")}
+	a := Arch{Family: Falcon, Epsilon: 1e-5, FinalNorm: true, Tied: true, Parallel: true,
+		Activation: f.activation("activation", "gelu")}
 	s := &a.Shape
 	s.Rows, s.DTypeSize, s.MaxPos = 2, 2, 2048
 	f.want("hidden_size", &s.DModel)
@@ -46,10 +48,12 @@ func readFalcon(f *fields) Arch {
 func falconNames(a *Arch) naming {
 	n := naming{
 		prefixes: []string{"transformer."}, layer: "h.%d.",
-		embed: "word_embeddings", finalNorm: "ln_f", head: "lm_head", attnNorm: "input_layernorm", ffnNorm: "post_attention_layernorm",
-		fused: "self_attention.query_key_value", split: groups(a), out: "self_attention.dense",
+		embed: "word_embeddings", finalNorm: "ln_f", head: "lm_head", attnNorm: "input_layernorm",
+		ffnNorm: "post_attention_layernorm",
+		fused:   "self_attention.query_key_value", split: groups(a), out: "self_attention.dense",
 		up: "mlp.dense_h_to_4h", down: "mlp.dense_4h_to_h",
-		relics: []string{"self_attention.rotary_emb.inv_freq", "self_attention.maybe_rotary.inv_freq"},
+		relics: []string{"self_attention.rotary_emb.inv_freq",
+			"self_attention.maybe_rotary.inv_freq"},
 	}
 	if a.Parallel && !a.SharedNorm {
 		n.attnNorm, n.ffnNorm = "ln_attn", "ln_mlp"
@@ -57,7 +61,8 @@ func falconNames(a *Arch) naming {
 	return n
 }
 
-// groups splits a fused projection that holds, for each key-value head, its queries, its key and its value.
+// groups splits a fused projection that holds, for each key-value head, its queries, its key and
+// its value.
 func groups(a *Arch) func() (q, k, v []rowRange) {
 	return func() (q, k, v []rowRange) {
 		s := &a.Shape

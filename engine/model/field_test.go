@@ -30,7 +30,8 @@ func TestField_M12_TruncatedShardStopsThePack(t *testing.T) {
 func TestField_M10_IgnoreIndexPacks(t *testing.T) {
 	dir := newFixture(tiny()).write(t, 1)
 	stale := `{"weight_map":{"a":"model-00001-of-00030.safetensors"}}`
-	if err := os.WriteFile(filepath.Join(dir, "model.safetensors.index.json"), []byte(stale), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "model.safetensors.index.json"), []byte(stale),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	_, err := Pack(t.Context(), dir, filepath.Join(t.TempDir(), "x"), PackOptions{})
@@ -59,7 +60,8 @@ func TestField_M3_TiedHead(t *testing.T) {
 	}
 
 	onlyHead := newFixture(tiny())
-	onlyHead.tensors[headSource], onlyHead.shapes[headSource] = embed(onlyHead), onlyHead.shapes[embedSource]
+	onlyHead.tensors[headSource], onlyHead.shapes[headSource] = embed(onlyHead),
+		onlyHead.shapes[embedSource]
 	onlyHead.remove(embedSource)
 	img, report, err := load(onlyHead)
 	if err != nil || img.Hash != base.Hash || len(report.Notes) != 1 {
@@ -74,7 +76,8 @@ func TestField_M3_TiedHead(t *testing.T) {
 	both := newFixture(tiny())
 	both.tensors[headSource], both.shapes[headSource] = embed(both), both.shapes[embedSource]
 	both.config["tie_word_embeddings"] = true
-	if img, report, err := load(both); err != nil || len(report.Notes) != 0 || img.Hash != base.Hash || !img.Arch.Tied {
+	if img, report, err := load(both); err != nil || len(report.Notes) != 0 ||
+		img.Hash != base.Hash || !img.Arch.Tied {
 		t.Errorf("equal head, tied: %v, %+v", err, report)
 	}
 	both.config["tie_word_embeddings"] = false
@@ -88,7 +91,8 @@ func TestField_M3_TiedHead(t *testing.T) {
 		t.Errorf("another head, not tied: %v, %+v", err, report)
 	}
 	both.config["tie_word_embeddings"] = true
-	if _, report, err := load(both); err != nil || len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "ignored") {
+	if _, report, err := load(both); err != nil || len(report.Notes) != 1 ||
+		!strings.Contains(report.Notes[0], "ignored") {
 		t.Errorf("tied with another head: %v, %+v", err, report)
 	}
 	plain.config["tie_word_embeddings"] = false
@@ -117,8 +121,8 @@ func TestField_M5_DTypeComesFromTheTensors(t *testing.T) {
 	}
 }
 
-// OPT-350M: embeddings of half the width with projections, norms behind the residual. That the logits are transformers' is tested in
-// package engine (TestGolden/opt-350m).
+// OPT-350M: embeddings of half the width with projections, norms behind the residual. That the
+// logits are transformers' is tested in package engine (TestGolden/opt-350m).
 func TestField_M1_OPT350M(t *testing.T) {
 	make350 := func() *fixture {
 		f := newFixture(tiny())
@@ -135,7 +139,8 @@ func TestField_M1_OPT350M(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := img.Arch; !a.PostNorm || a.FinalNorm || a.Embed != 8 || w.In.Rows != 16 || w.In.Cols != 8 || w.Out.Rows != 8 || w.Out.Cols != 16 || w.Embed.Cols != 8 {
+	if a := img.Arch; !a.PostNorm || a.FinalNorm || a.Embed != 8 || w.In.Rows != 16 ||
+		w.In.Cols != 8 || w.Out.Rows != 8 || w.Out.Cols != 16 || w.Embed.Cols != 8 {
 		t.Errorf("architecture %+v", img.Arch)
 	}
 	without := make350()
@@ -157,16 +162,19 @@ func TestField_M2_FinalNormByPresence(t *testing.T) {
 		}
 		img, report := pack(t, f.write(t, 1), PackOptions{})
 		if img.Arch.FinalNorm != c.there || len(report.Notes) != c.notes {
-			t.Errorf("removed %v, there %v: final norm %v, notes %q", c.removed, c.there, img.Arch.FinalNorm, report.Notes)
+			t.Errorf("removed %v, there %v: final norm %v, notes %q", c.removed, c.there,
+				img.Arch.FinalNorm, report.Notes)
 		}
 	}
 }
 
-// TestField_M7_KVHeads: as many key heads as config.json says, and as queries where it says nothing. The logits of both are tested in package engine
-// (TestGolden/llama and TestGolden/llama-no-kv-heads).
+// TestField_M7_KVHeads: as many key heads as config.json says, and as queries where it says
+// nothing. The logits of both are tested in package engine (TestGolden/llama and
+// TestGolden/llama-no-kv-heads).
 func TestField_M7_KVHeads(t *testing.T) {
 	const llama = `{"model_type":"llama","hidden_size":32,"num_hidden_layers":1,"intermediate_size":64,"num_attention_heads":8,"vocab_size":40`
-	for text, want := range map[string]int{llama + `,"num_key_value_heads":2}`: 2, llama + `}`: 8, llama + `,"num_key_value_heads":null}`: 8} {
+	for text, want := range map[string]int{llama + `,"num_key_value_heads":2}`: 2, llama + `}`: 8,
+		llama + `,"num_key_value_heads":null}`: 8} {
 		c, err := parse(t, text)
 		if err != nil || c.Arch.Shape.KVHeads != want {
 			t.Errorf("%s: %d key heads, %v; want %d", text, c.Arch.Shape.KVHeads, err, want)
@@ -178,7 +186,8 @@ func TestField_M7_KVHeads(t *testing.T) {
 	}
 }
 
-// TestPackGGUF packs a GGUF file of a Llama: its quantised matrices become F32, or what is asked for.
+// TestPackGGUF packs a GGUF file of a Llama: its quantised matrices become F32, or what is asked
+// for.
 func TestPackGGUF(t *testing.T) {
 	const file = "../checkpoint/gguf/testdata"
 	names, err := filepath.Glob(filepath.Join(file, "*.gguf"))
@@ -188,7 +197,8 @@ func TestPackGGUF(t *testing.T) {
 	packed := 0
 	for _, name := range names {
 		out := filepath.Join(t.TempDir(), "x")
-		if _, err := Pack(t.Context(), name, out, PackOptions{Format: format(ref.F16)}); err != nil {
+		if _, err := Pack(t.Context(), name, out, PackOptions{
+			Format: format(ref.F16)}); err != nil {
 			t.Logf("%s: %v", name, err)
 			continue
 		}

@@ -20,7 +20,8 @@ import (
 
 // tiny is the shape of most tests.
 func tiny() Shape {
-	return Shape{DModel: 16, Layers: 2, DFFN: 64, Heads: 4, KVHeads: 4, HeadDim: 4, Vocab: 40, MaxPos: 24, Rows: 2, DTypeSize: 2}
+	return Shape{DModel: 16, Layers: 2, DFFN: 64, Heads: 4, KVHeads: 4, HeadDim: 4, Vocab: 40,
+		MaxPos: 24, Rows: 2, DTypeSize: 2}
 }
 
 // Names of OPT's tensors, without prefix.
@@ -54,7 +55,8 @@ type fixture struct {
 
 // newFixture makes the tensors of a random OPT model whose values float16 holds exactly.
 func newFixture(s Shape) *fixture {
-	f := &fixture{shape: s, prefix: "model.decoder.", dtype: checkpoint.F16, config: map[string]any{},
+	f := &fixture{shape: s, prefix: "model.decoder.", dtype: checkpoint.F16,
+		config:  map[string]any{},
 		tensors: map[string][]float32{}, shapes: map[string][]int64{}}
 	d, ffn := int64(s.DModel), int64(s.DFFN)
 	f.add("embed_tokens.weight", int64(s.Vocab), d)
@@ -128,9 +130,12 @@ func (f *fixture) write(t testing.TB, files int) string {
 	dir := t.TempDir()
 	s := f.shape
 	config := map[string]any{
-		"model_type": "opt", "architectures": []string{"OPTForCausalLM"}, "hidden_size": s.DModel, "num_hidden_layers": s.Layers,
-		"ffn_dim": s.DFFN, "num_attention_heads": s.Heads, "vocab_size": s.Vocab, "max_position_embeddings": s.MaxPos,
-		"word_embed_proj_dim": s.DModel, "activation_function": "relu", "do_layer_norm_before": true, "torch_dtype": "float16",
+		"model_type": "opt", "architectures": []string{"OPTForCausalLM"}, "hidden_size": s.DModel,
+		"num_hidden_layers": s.Layers,
+		"ffn_dim":           s.DFFN, "num_attention_heads": s.Heads, "vocab_size": s.Vocab,
+		"max_position_embeddings": s.MaxPos,
+		"word_embed_proj_dim":     s.DModel, "activation_function": "relu",
+		"do_layer_norm_before": true, "torch_dtype": "float16",
 	}
 	maps.Copy(config, f.config)
 	writeJSON(t, filepath.Join(dir, "config.json"), config)
@@ -151,7 +156,8 @@ func (f *fixture) write(t testing.TB, files int) string {
 		f.writeTensors(t, filepath.Join(dir, file), mine)
 	}
 	if files > 1 {
-		writeJSON(t, filepath.Join(dir, "model.safetensors.index.json"), map[string]any{"weight_map": weightMap})
+		writeJSON(t, filepath.Join(dir, "model.safetensors.index.json"), map[string]any{
+			"weight_map": weightMap})
 	}
 	return dir
 }
@@ -160,9 +166,11 @@ func (f *fixture) writeTensors(t testing.TB, path string, names []string) {
 	t.Helper()
 	var infos []checkpoint.TensorInfo
 	for _, name := range names {
-		infos = append(infos, checkpoint.TensorInfo{Name: f.fullName(name), DType: f.dtype, Shape: f.shapes[name]})
+		infos = append(infos, checkpoint.TensorInfo{Name: f.fullName(name), DType: f.dtype,
+			Shape: f.shapes[name]})
 	}
-	w, err := checkpoint.NewWriter(path, infos, map[string]string{"format": "pt"}, checkpoint.WriterOptions{})
+	w, err := checkpoint.NewWriter(path, infos, map[string]string{"format": "pt"},
+		checkpoint.WriterOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

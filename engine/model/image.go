@@ -10,7 +10,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Image is an open flash image. Its fields are read only; its methods may be called from several goroutines.
+// Image is an open flash image. Its fields are read only; its methods may be called from several
+// goroutines.
 type Image struct {
 	Path          string
 	Name          string
@@ -29,8 +30,8 @@ type Image struct {
 	base   []int64
 }
 
-// OpenImage opens an image and checks its metadata, the place and shape of every tensor, and the alignment of the bundles.
-// It reads no weights. Tensors that it does not know are ignored.
+// OpenImage opens an image and checks its metadata, the place and shape of every tensor, and the
+// alignment of the bundles. It reads no weights. Tensors that it does not know are ignored.
 func OpenImage(path string) (*Image, error) {
 	file, err := checkpoint.Open(path)
 	if err != nil {
@@ -50,11 +51,14 @@ func newImage(path string, file *checkpoint.File) (*Image, error) {
 		return nil, err
 	}
 	if file.Size()%imageAlign != 0 {
-		return nil, fmt.Errorf("%w: the length %d is not a multiple of %d", checkpoint.ErrFormat, file.Size(), imageAlign)
+		return nil, fmt.Errorf("%w: the length %d is not a multiple of %d", checkpoint.ErrFormat,
+			file.Size(), imageAlign)
 	}
-	// Every layer has more than ten tensors: this bounds the list below by the file, not by what it claims.
+	// Every layer has more than ten tensors: this bounds the list below by the file, not by what it
+	// claims.
 	if n := len(file.Tensors()); f.arch.Shape.Layers > n {
-		return nil, fmt.Errorf("%w: %d layers, but only %d tensors", checkpoint.ErrFormat, f.arch.Shape.Layers, n)
+		return nil, fmt.Errorf("%w: %d layers, but only %d tensors", checkpoint.ErrFormat,
+			f.arch.Shape.Layers, n)
 	}
 	for _, want := range f.tensors() {
 		t, ok := file.Tensor(want.Name)
@@ -67,8 +71,10 @@ func newImage(path string, file *checkpoint.File) (*Image, error) {
 		}
 	}
 	img := &Image{
-		Path: path, Name: f.name, Arch: f.arch, Shape: f.arch.Shape, Precision: f.precision, Activation: f.arch.Activation.String(), DType: f.precision.Bundles.String(), Hash: f.source, Origin: f.origin,
-		file: file, stride: f.stride, base: make([]int64, f.arch.Shape.Layers),
+		Path: path, Name: f.name, Arch: f.arch, Shape: f.arch.Shape, Precision: f.precision,
+		Activation: f.arch.Activation.String(), DType: f.precision.Bundles.String(), Hash: f.source,
+		Origin: f.origin,
+		file:   file, stride: f.stride, base: make([]int64, f.arch.Shape.Layers),
 	}
 	if len(f.tokenizer) > 0 {
 		img.TokenizerJSON, img.TokenizerHash = f.tokenizer, digest(f.tokenizer)
@@ -76,7 +82,8 @@ func newImage(path string, file *checkpoint.File) (*Image, error) {
 	for l := range img.base {
 		t, _ := file.Tensor(bundlesName(l))
 		if t.Offset%imageAlign != 0 {
-			return nil, fmt.Errorf("%w: tensor %q starts at %d, not at a multiple of %d", checkpoint.ErrFormat, t.Name, t.Offset, imageAlign)
+			return nil, fmt.Errorf("%w: tensor %q starts at %d, not at a multiple of %d",
+				checkpoint.ErrFormat, t.Name, t.Offset, imageAlign)
 		}
 		img.base[l] = t.Offset
 	}
@@ -86,7 +93,8 @@ func newImage(path string, file *checkpoint.File) (*Image, error) {
 // Geometry says where every record is.
 func (img *Image) Geometry() layout.Geometry {
 	return layout.Geometry{
-		Base: slices.Clone(img.base), Units: img.Shape.DFFN, Record: img.RecordBytes(), Stride: units.Bytes(img.stride), Size: img.file.Size(),
+		Base: slices.Clone(img.base), Units: img.Shape.DFFN, Record: img.RecordBytes(),
+		Stride: units.Bytes(img.stride), Size: img.file.Size(),
 	}
 }
 
@@ -98,13 +106,17 @@ func (img *Image) ResidentBytes() units.Bytes {
 	return newWeights(img.Arch, img.Precision).Bytes()
 }
 
-// LayerBytes is the size of one layer's bundles as stored, with the padding of the records: what Bundles fills.
+// LayerBytes is the size of one layer's bundles as stored, with the padding of the records: what
+// Bundles fills.
 func (img *Image) LayerBytes() units.Bytes {
 	return units.Bytes(img.Shape.DFFN) * units.Bytes(img.stride)
 }
 
 // BundleBytes is the size of all layers' bundles as stored.
-func (img *Image) BundleBytes() units.Bytes { return units.Bytes(img.Shape.Layers) * img.LayerBytes() }
+func (img *Image) BundleBytes() units.Bytes {
+	return units.Bytes(img.Shape.Layers) *
+		img.LayerBytes()
+}
 
 // Weights loads the resident tensors into memory.
 func (img *Image) Weights() (*Weights, error) {
@@ -122,7 +134,8 @@ func (img *Image) Weights() (*Weights, error) {
 	return w, nil
 }
 
-// Bundles reads one layer's records into dst, which must be LayerBytes long, and checks that all weights are finite.
+// Bundles reads one layer's records into dst, which must be LayerBytes long, and checks that all
+// weights are finite.
 func (img *Image) Bundles(layer int, dst []byte) error {
 	if layer < 0 || layer >= img.Shape.Layers {
 		return fmt.Errorf("model: %s: there is no layer %d", img.Path, layer)
@@ -132,7 +145,8 @@ func (img *Image) Bundles(layer int, dst []byte) error {
 		return err
 	}
 	if i := firstNonFinite(dtypeOf(img.Precision.Bundles), dst); i >= 0 {
-		return fmt.Errorf("model: %s: tensor %q: %w: the weight at index %d is not finite", img.Path, name, checkpoint.ErrFormat, i)
+		return fmt.Errorf("model: %s: tensor %q: %w: the weight at index %d is not finite",
+			img.Path, name, checkpoint.ErrFormat, i)
 	}
 	return nil
 }

@@ -70,7 +70,8 @@ func TestVersionOne(t *testing.T) {
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(goodFacts()) {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	for _, c := range [][2]string{{"layers", "0"}, {"layers", "99999999"}, {"kv_heads", "3"}, {"rows_per_unit", "4"}, {"dtype", "BF16"}} {
+	for _, c := range [][2]string{{"layers", "0"}, {"layers", "99999999"}, {"kv_heads", "3"},
+		{"rows_per_unit", "4"}, {"dtype", "BF16"}} {
 		changed := maps.Clone(meta)
 		changed[c[0]] = c[1]
 		if _, err := decodeFacts(changed); err == nil {
@@ -87,23 +88,31 @@ func TestOpenImageChecksTheTensors(t *testing.T) {
 		want   string
 	}{
 		"unchanged": {align: bundlesName(0)},
-		"extra tensor": {align: bundlesName(0), change: func(l []checkpoint.TensorInfo) []checkpoint.TensorInfo {
-			return append(l, checkpoint.TensorInfo{Name: "later", DType: checkpoint.U8, Shape: []int64{4096}})
-		}},
-		"missing": {align: bundlesName(0), want: `"layers.0.attn_norm.weight" is missing`, change: func(l []checkpoint.TensorInfo) []checkpoint.TensorInfo {
-			return l[1:]
-		}},
-		"type": {align: bundlesName(0), want: "the metadata means F32[16]", change: func(l []checkpoint.TensorInfo) []checkpoint.TensorInfo {
-			l[0].DType = "I32"
-			return l
-		}},
-		"length": {align: bundlesName(0), want: "not a multiple of 4096", change: func(l []checkpoint.TensorInfo) []checkpoint.TensorInfo {
-			return append(l, checkpoint.TensorInfo{Name: "later", DType: checkpoint.U8, Shape: []int64{8}})
-		}},
-		"alignment": {align: "end", want: "starts at", change: func(l []checkpoint.TensorInfo) []checkpoint.TensorInfo {
-			return append(l, checkpoint.TensorInfo{Name: "late", DType: checkpoint.U8, Shape: []int64{4088}},
-				checkpoint.TensorInfo{Name: "end", DType: checkpoint.U8, Shape: []int64{0}})
-		}},
+		"extra tensor": {align: bundlesName(0),
+			change: func(l []checkpoint.TensorInfo) []checkpoint.TensorInfo {
+				return append(l, checkpoint.TensorInfo{Name: "later", DType: checkpoint.U8,
+					Shape: []int64{4096}})
+			}},
+		"missing": {align: bundlesName(0), want: `"layers.0.attn_norm.weight" is missing`,
+			change: func(l []checkpoint.TensorInfo) []checkpoint.TensorInfo {
+				return l[1:]
+			}},
+		"type": {align: bundlesName(0), want: "the metadata means F32[16]",
+			change: func(l []checkpoint.TensorInfo) []checkpoint.TensorInfo {
+				l[0].DType = "I32"
+				return l
+			}},
+		"length": {align: bundlesName(0), want: "not a multiple of 4096",
+			change: func(l []checkpoint.TensorInfo) []checkpoint.TensorInfo {
+				return append(l, checkpoint.TensorInfo{Name: "later", DType: checkpoint.U8,
+					Shape: []int64{8}})
+			}},
+		"alignment": {align: "end", want: "starts at",
+			change: func(l []checkpoint.TensorInfo) []checkpoint.TensorInfo {
+				return append(l, checkpoint.TensorInfo{Name: "late", DType: checkpoint.U8,
+					Shape: []int64{4088}},
+					checkpoint.TensorInfo{Name: "end", DType: checkpoint.U8, Shape: []int64{0}})
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list := factsOf(tiny()).tensors()
@@ -195,7 +204,8 @@ func TestSynthIsRandomSmallAndRepeatable(t *testing.T) {
 	if string(bytesA) != string(bytesB) {
 		t.Error("the same seed gave another image")
 	}
-	if a.Hash == c.Hash || a.Hash != wide.Hash || a.Origin != "synth seed=1 active=0.5" || string(a.TokenizerJSON) != "{}" {
+	if a.Hash == c.Hash || a.Hash != wide.Hash || a.Origin != "synth seed=1 active=0.5" ||
+		string(a.TokenizerJSON) != "{}" {
 		t.Errorf("hashes %s %s %s, origin %q", a.Hash, c.Hash, wide.Hash, a.Origin)
 	}
 	checkSynthWeights(t, a)
@@ -243,7 +253,8 @@ func checkSynthWeights(t *testing.T, img *Image) {
 			n++
 		}
 	}
-	if dev := math.Sqrt(squares / float64(n)); math.Abs(dev/weightDeviation-1) > 0.03 || math.Abs(sum/float64(n)) > 0.1*weightDeviation {
+	if dev := math.Sqrt(squares / float64(n)); math.Abs(dev/weightDeviation-1) > 0.03 ||
+		math.Abs(sum/float64(n)) > 0.1*weightDeviation {
 		t.Errorf("deviation %v, want %v; mean %v", dev, weightDeviation, sum/float64(n))
 	}
 	if n := w.Layers[0].FFNNorm; n.W[3] != 1 || n.B[3] != 0 {
@@ -259,7 +270,8 @@ func TestSynthActiveShare(t *testing.T) {
 	s.DModel, s.HeadDim, s.DFFN = 256, 64, 4096
 	for _, share := range []float64{0, 0.1} {
 		path := filepath.Join(t.TempDir(), "x")
-		if err := Synth(t.Context(), s, "s", 3, path, SynthOptions{ActiveShare: share}); err != nil {
+		if err := Synth(t.Context(), s, "s", 3, path, SynthOptions{
+			ActiveShare: share}); err != nil {
 			t.Fatal(err)
 		}
 		img, err := OpenImage(path)
@@ -309,7 +321,8 @@ func TestSynthRefusesBadOptions(t *testing.T) {
 	for _, err := range []error{
 		Synth(t.Context(), bad, "s", 1, filepath.Join(out, "x"), SynthOptions{}),
 		Synth(t.Context(), tiny(), "s", 1, filepath.Join(out, "x"), SynthOptions{ActiveShare: 1.5}),
-		Synth(t.Context(), tiny(), "s", 1, filepath.Join(out, "x"), SynthOptions{ActiveShare: math.NaN()}),
+		Synth(t.Context(), tiny(), "s", 1, filepath.Join(out, "x"), SynthOptions{
+			ActiveShare: math.NaN()}),
 		Synth(t.Context(), tiny(), "s", 1, filepath.Join(out, "x"), SynthOptions{Stride: 63}),
 	} {
 		if err == nil {
@@ -390,7 +403,8 @@ func BenchmarkSynthBundles(b *testing.B) {
 }
 
 func BenchmarkPack(b *testing.B) {
-	s := Shape{DModel: 1024, Layers: 2, DFFN: 4096, Heads: 16, KVHeads: 16, HeadDim: 64, Vocab: 1000, MaxPos: 62, Rows: 2, DTypeSize: 2}
+	s := Shape{DModel: 1024, Layers: 2, DFFN: 4096, Heads: 16, KVHeads: 16, HeadDim: 64,
+		Vocab: 1000, MaxPos: 62, Rows: 2, DTypeSize: 2}
 	dir, out := newFixture(s).write(b, 1), filepath.Join(b.TempDir(), "x")
 	for b.Loop() {
 		report, err := Pack(b.Context(), dir, out, PackOptions{})
@@ -420,13 +434,15 @@ func BenchmarkBundler(b *testing.B) {
 	bundler := newBundler(factsOf(s), 4, bundleMemory)
 	b.SetBytes(int64(s.DFFN) * int64(s.RecordBytes(ref.F16)))
 	for b.Loop() {
-		if err := bundler.layer(b.Context(), []tensor{open(upSource(0)), open(downSource(0))}, func([]byte) error { return nil }); err != nil {
+		if err := bundler.layer(b.Context(), []tensor{open(upSource(0)), open(downSource(0))},
+			func([]byte) error { return nil }); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-// TestSynthGated makes a random model with gates and loads it: Llama's architecture with grouped queries.
+// TestSynthGated makes a random model with gates and loads it: Llama's architecture with grouped
+// queries.
 func TestSynthGated(t *testing.T) {
 	s := tiny()
 	s.Rows, s.KVHeads = 3, 2

@@ -2,9 +2,11 @@ package model
 
 import "strconv"
 
-// readOPT reads the config.json of an OPT model. OPT-350M has norms behind the residual additions and embeddings of half the width.
+// readOPT reads the config.json of an OPT model. OPT-350M has norms behind the residual additions
+// and embeddings of half the width.
 func readOPT(f *fields) Arch {
-	a := Arch{Family: OPT, Epsilon: 1e-5, Positions: true, Tied: true, AttnBias: true, OutBias: true, FFNBias: true, Activation: f.activation("activation_function", "relu")}
+	a := Arch{Family: OPT, Epsilon: 1e-5, Positions: true, Tied: true, AttnBias: true,
+		OutBias: true, FFNBias: true, Activation: f.activation("activation_function", "relu")}
 	s := &a.Shape
 	s.Rows, s.DTypeSize = 2, 2
 	f.want("hidden_size", &s.DModel)
@@ -34,10 +36,12 @@ func readOPT(f *fields) Arch {
 func optNames(a *Arch) naming {
 	return naming{
 		prefixes: []string{"model.decoder.", "decoder."}, layer: "layers.%d.",
-		embed: "embed_tokens", pos: "embed_positions", projIn: "project_in", projOut: "project_out", finalNorm: "final_layer_norm", head: "lm_head",
+		embed: "embed_tokens", pos: "embed_positions", projIn: "project_in", projOut: "project_out",
+		finalNorm: "final_layer_norm", head: "lm_head",
 		attnNorm: "self_attn_layer_norm", ffnNorm: "final_layer_norm",
-		q: "self_attn.q_proj", k: "self_attn.k_proj", v: "self_attn.v_proj", out: "self_attn.out_proj",
-		up: "fc1", down: "fc2",
+		q: "self_attn.q_proj", k: "self_attn.k_proj", v: "self_attn.v_proj",
+		out: "self_attn.out_proj",
+		up:  "fc1", down: "fc2",
 		relics: []string{"version"},
 	}
 }

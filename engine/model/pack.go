@@ -10,19 +10,21 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// PackOptions say how to pack. The zero value packs weights as they are, records without padding, no tokenizer.
+// PackOptions say how to pack. The zero value packs weights as they are, records without padding,
+// no tokenizer.
 type PackOptions struct {
 	// Name of the model; empty means the folder's.
 	Name string
 	// Tokenizer is the text form of the model's tokenizer, to be stored in the image.
 	Tokenizer []byte
-	// Format converts all matrices: to F16, BF16 or F32, which may round, or with Q8 and Q4 the rows on flash to these, in groups of 32 with a
-	// scale, and the others to F16. nil keeps the type they have.
+	// Format converts all matrices: to F16, BF16 or F32, which may round, or with Q8 and Q4 the
+	// rows on flash to these, in groups of 32 with a scale, and the others to F16. nil keeps the
+	// type they have.
 	Format *ref.Format
 	// IgnoreIndex takes every safetensors file of the folder, whatever the index says.
 	IgnoreIndex bool
-	// Stride is the distance between records; 0 means the size of a record. 4096 makes the 3,072 B records of OPT-125M
-	// readable one by one with direct I/O, for a third more flash.
+	// Stride is the distance between records; 0 means the size of a record. 4096 makes the 3,072 B
+	// records of OPT-125M readable one by one with direct I/O, for a third more flash.
 	Stride units.Bytes
 	// Progress may be nil.
 	Progress Progress
@@ -45,9 +47,10 @@ type PackReport struct {
 	Notes        []string // whole sentences about what was odd in the folder
 }
 
-// Pack writes the model of a Hugging Face folder as a flash image. It reads the weights twice, first to hash and check
-// them, and needs memory for a few blocks only. The image appears at out when it is complete; when packing fails or ctx
-// ends, nothing is left and an older image at out stays.
+// Pack writes the model of a Hugging Face folder as a flash image. It reads the weights twice,
+// first to hash and check them, and needs memory for a few blocks only. The image appears at out
+// when it is complete; when packing fails or ctx ends, nothing is left and an older image at out
+// stays.
 func Pack(ctx context.Context, dir, out string, opt PackOptions) (*PackReport, error) {
 	src, err := openSource(dir, checkpoint.FolderOptions{IgnoreIndex: opt.IgnoreIndex})
 	if err != nil {
@@ -58,7 +61,8 @@ func Pack(ctx context.Context, dir, out string, opt PackOptions) (*PackReport, e
 	if err != nil {
 		return nil, err
 	}
-	f := facts{name: opt.Name, origin: "huggingface", tokenizer: opt.Tokenizer, arch: src.config.Arch, precision: precision, stride: int(opt.Stride)}
+	f := facts{name: opt.Name, origin: "huggingface", tokenizer: opt.Tokenizer,
+		arch: src.config.Arch, precision: precision, stride: int(opt.Stride)}
 	if f.name == "" {
 		if f.name, err = folderName(dir); err != nil {
 			return nil, err
@@ -76,9 +80,11 @@ func Pack(ctx context.Context, dir, out string, opt PackOptions) (*PackReport, e
 		return nil, err
 	}
 	if opt.Format != nil && !src.stored(*opt.Format) {
-		f.source = digest(fmt.Appendf(nil, "%s as %s", f.source, *opt.Format)) // other weights, other masks
+		// other weights, other masks
+		f.source = digest(fmt.Appendf(nil, "%s as %s", f.source, *opt.Format))
 	}
-	if err := writeImage(ctx, out, f, newSourceFiller(src, f, opt.memory), opt.create, moved); err != nil {
+	if err := writeImage(ctx, out, f, newSourceFiller(src, f, opt.memory), opt.create,
+		moved); err != nil {
 		return nil, err
 	}
 	img, err := OpenImage(out)
@@ -87,7 +93,9 @@ func Pack(ctx context.Context, dir, out string, opt PackOptions) (*PackReport, e
 	}
 	defer img.Close()
 	return &PackReport{
-		Path: out, Name: f.name, Arch: f.arch, Precision: f.precision, Record: units.Bytes(f.record()), Bytes: units.Bytes(img.file.Size()), Resident: img.ResidentBytes(), Bundles: img.BundleBytes(),
+		Path: out, Name: f.name, Arch: f.arch, Precision: f.precision,
+		Record: units.Bytes(f.record()), Bytes: units.Bytes(img.file.Size()),
+		Resident: img.ResidentBytes(), Bundles: img.BundleBytes(),
 		SourceSHA256: f.source, Notes: src.notes,
 	}, nil
 }
@@ -134,8 +142,9 @@ func (f *sourceFiller) bundles(ctx context.Context, layer int, emit func([]byte)
 	return f.bundler.layer(ctx, matrices, emit)
 }
 
-// LoadFolder loads a whole model into memory: the resident weights and, for each layer, the bytes of its records without
-// padding. They are the same bits that Pack puts into an image, by the same code, with the weights' own types.
+// LoadFolder loads a whole model into memory: the resident weights and, for each layer, the bytes
+// of its records without padding. They are the same bits that Pack puts into an image, by the same
+// code, with the weights' own types.
 func LoadFolder(dir string) (*Weights, [][]byte, Config, error) {
 	ctx := context.Background()
 	src, err := openSource(dir, checkpoint.FolderOptions{})

@@ -77,7 +77,8 @@ func TestPackPutsRowsAndColumnsTogether(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if st.Size()%4096 != 0 || geo.Size != st.Size() || report.Bytes != units.Bytes(st.Size()) {
+			if st.Size()%4096 != 0 || geo.Size != st.Size() ||
+				report.Bytes != units.Bytes(st.Size()) {
 				t.Errorf("file %d, geometry %d, report %d bytes", st.Size(), geo.Size, report.Bytes)
 			}
 			for l, base := range geo.Base {
@@ -96,7 +97,8 @@ func TestPackPutsRowsAndColumnsTogether(t *testing.T) {
 			if img.Shape != c.shape || report.Arch.Shape != c.shape {
 				t.Errorf("shape %+v", img.Shape)
 			}
-			if want := units.Bytes(c.shape.Layers*c.shape.DFFN) * geo.Stride; img.BundleBytes() != want || report.Bundles != want {
+			if want := units.Bytes(c.shape.Layers*c.shape.DFFN) *
+				geo.Stride; img.BundleBytes() != want || report.Bundles != want {
 				t.Errorf("bundles %d bytes, want %d", img.BundleBytes(), want)
 			}
 		})
@@ -188,13 +190,15 @@ func TestWeightsGoWhereTheyBelong(t *testing.T) {
 func TestPackIsRepeatableAndHashesOnlyTheWeights(t *testing.T) {
 	f := newFixture(tiny())
 	a, ra := pack(t, f.write(t, 1), PackOptions{Name: "m", Tokenizer: []byte(`{"x":"é"}`)})
-	b, _ := pack(t, f.write(t, 3), PackOptions{Name: "m", Tokenizer: []byte(`{"x":"é"}`), memory: 1000})
+	b, _ := pack(t, f.write(t, 3), PackOptions{Name: "m", Tokenizer: []byte(`{"x":"é"}`),
+		memory: 1000})
 	first, _ := os.ReadFile(a.Path)
 	second, _ := os.ReadFile(b.Path)
 	if len(first) == 0 || !bytes.Equal(first, second) {
 		t.Error("the same tensors gave another image")
 	}
-	if a.Name != "m" || string(a.TokenizerJSON) != `{"x":"é"}` || a.TokenizerHash != digest(a.TokenizerJSON) || a.Hash != ra.SourceSHA256 {
+	if a.Name != "m" || string(a.TokenizerJSON) != `{"x":"é"}` ||
+		a.TokenizerHash != digest(a.TokenizerJSON) || a.Hash != ra.SourceSHA256 {
 		t.Errorf("metadata was lost: %+v", a)
 	}
 	f.prefix = "decoder."
@@ -219,7 +223,8 @@ func TestConversionIsAskedFor(t *testing.T) {
 					}
 				}
 			} else {
-				f.tensors["layers.0.fc1.bias"][3] = 0.1 // not a float16: vectors must keep their bits
+				// not a float16: vectors must keep their bits
+				f.tensors["layers.0.fc1.bias"][3] = 0.1
 				f.tensors["layers.0.fc2.weight"][3] = 0.1
 			}
 			dir := f.write(t, 1)
@@ -247,20 +252,24 @@ func TestNonFiniteWeightsAreNamed(t *testing.T) {
 		dtype  checkpoint.DType
 		want   string
 	}{
-		"NaN in fc2":         {"layers.1.fc2.weight", nan, checkpoint.F16, "not finite"},
-		"Inf in a bias":      {"layers.0.fc1.bias", inf, checkpoint.F16, "not finite"},
-		"NaN in F32":         {"embed_tokens.weight", nan, checkpoint.F32, "not finite"},
-		"Inf in BF16":        {"layers.0.fc1.weight", inf, checkpoint.BF16, "not finite"},
-		"too large for F16":  {"layers.0.fc1.weight", 65520, checkpoint.F32, "beyond the range of F16"},
-		"too large in fc2":   {"layers.0.fc2.weight", -1e9, checkpoint.F32, "beyond the range of F16"},
-		"too large resident": {"embed_tokens.weight", 1e9, checkpoint.BF16, "beyond the range of F16"},
+		"NaN in fc2":    {"layers.1.fc2.weight", nan, checkpoint.F16, "not finite"},
+		"Inf in a bias": {"layers.0.fc1.bias", inf, checkpoint.F16, "not finite"},
+		"NaN in F32":    {"embed_tokens.weight", nan, checkpoint.F32, "not finite"},
+		"Inf in BF16":   {"layers.0.fc1.weight", inf, checkpoint.BF16, "not finite"},
+		"too large for F16": {"layers.0.fc1.weight", 65520, checkpoint.F32,
+			"beyond the range of F16"},
+		"too large in fc2": {"layers.0.fc2.weight", -1e9, checkpoint.F32,
+			"beyond the range of F16"},
+		"too large resident": {"embed_tokens.weight", 1e9, checkpoint.BF16,
+			"beyond the range of F16"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(tiny())
 			f.dtype = c.dtype
 			f.tensors[c.tensor][13] = c.value
 			out := t.TempDir()
-			_, err := Pack(t.Context(), f.write(t, 1), filepath.Join(out, "x"), PackOptions{Format: format(ref.F16)})
+			_, err := Pack(t.Context(), f.write(t, 1), filepath.Join(out, "x"), PackOptions{
+				Format: format(ref.F16)})
 			refused(t, err, checkpoint.ErrFormat, "model.decoder."+c.tensor, "index 13", c.want)
 			folderIsEmpty(t, out)
 			if c.dtype == checkpoint.F16 {
@@ -278,11 +287,12 @@ func TestCancelledPackLeavesNothing(t *testing.T) {
 	for stop := int64(1); stop < end; stop += end / 20 {
 		ctx, cancel := context.WithCancel(t.Context())
 		out := t.TempDir()
-		_, err := Pack(ctx, dir, filepath.Join(out, "x"), PackOptions{memory: 1000, Progress: func(done, _ int64) {
-			if done >= stop {
-				cancel()
-			}
-		}})
+		_, err := Pack(ctx, dir, filepath.Join(out, "x"), PackOptions{memory: 1000,
+			Progress: func(done, _ int64) {
+				if done >= stop {
+					cancel()
+				}
+			}})
 		cancel()
 		if !errors.Is(err, context.Canceled) {
 			t.Fatalf("stopped at %d: %v", stop, err)
@@ -293,7 +303,8 @@ func TestCancelledPackLeavesNothing(t *testing.T) {
 
 func TestProgressReachesItsTotal(t *testing.T) {
 	var last, all int64
-	pack(t, newFixture(tiny()).write(t, 1), PackOptions{Stride: 512, Progress: func(done, total int64) {
+	pack(t, newFixture(tiny()).write(t, 1), PackOptions{Stride: 512, Progress: func(done,
+		total int64) {
 		if done < last {
 			t.Errorf("from %d back to %d", last, done)
 		}
@@ -334,7 +345,8 @@ func TestFullDiskLeavesNothing(t *testing.T) {
 		}
 		folderIsEmpty(t, out)
 		left = room
-		if err := Synth(t.Context(), tiny(), "s", 1, filepath.Join(out, "x"), SynthOptions{create: create}); !errors.Is(err, syscall.ENOSPC) {
+		if err := Synth(t.Context(), tiny(), "s", 1, filepath.Join(out, "x"), SynthOptions{
+			create: create}); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("synth, room for %d: %v", room, err)
 		}
 		folderIsEmpty(t, out)
@@ -343,23 +355,27 @@ func TestFullDiskLeavesNothing(t *testing.T) {
 
 func TestPackWhereItCannotWrite(t *testing.T) {
 	dir := newFixture(tiny()).write(t, 1)
-	if _, err := Pack(t.Context(), dir, filepath.Join(t.TempDir(), "none", "x"), PackOptions{}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Pack(t.Context(), dir, filepath.Join(t.TempDir(), "none", "x"),
+		PackOptions{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing folder: %v", err)
 	}
-	if _, err := Pack(t.Context(), dir, filepath.Join(dir, "config.json", "x"), PackOptions{}); err == nil {
+	if _, err := Pack(t.Context(), dir, filepath.Join(dir, "config.json", "x"),
+		PackOptions{}); err == nil {
 		t.Error("wrote below a file")
 	}
 	locked := t.TempDir()
 	if err := os.Chmod(locked, 0o555); err != nil || os.Getuid() <= 0 {
 		t.Skip("this user may write everywhere")
 	}
-	if _, err := Pack(t.Context(), dir, filepath.Join(locked, "x"), PackOptions{}); !errors.Is(err, fs.ErrPermission) {
+	if _, err := Pack(t.Context(), dir, filepath.Join(locked, "x"), PackOptions{}); !errors.Is(err,
+		fs.ErrPermission) {
 		t.Errorf("read-only folder: %v", err)
 	}
 	folderIsEmpty(t, locked)
 }
 
-// TestPackMemoryIsBounded packs a model of 21 MB with a bundler of 1 MiB and counts all that is ever allocated.
+// TestPackMemoryIsBounded packs a model of 21 MB with a bundler of 1 MiB and counts all that is
+// ever allocated.
 func TestPackMemoryIsBounded(t *testing.T) {
 	s := tiny()
 	s.DModel, s.HeadDim, s.DFFN, s.Layers = 256, 64, 2048, 8
@@ -372,7 +388,8 @@ func TestPackMemoryIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The bundler's buffers, one block to read and one to convert, and what headers, names and tables need.
+	// The bundler's buffers, one block to read and one to convert, and what headers, names and
+	// tables need.
 	const slack = 4 << 20
 	if got := after.TotalAlloc - before.TotalAlloc; got > 1<<20+slack {
 		t.Errorf("%d bytes allocated for an image of %d", got, report.Bytes)
@@ -385,7 +402,8 @@ func TestBundlerFitsForEveryModel(t *testing.T) {
 	for _, d := range []int{768, 4096, 9216, 12288} {
 		s := Shape{DModel: d, DFFN: 4 * d, Rows: 2, DTypeSize: 2}
 		b := newBundler(factsOf(s), 4, bundleMemory)
-		if n := len(b.raw) + len(b.down) + len(b.out); n > bundleMemory || n < bundleMemory/3 && b.block < b.ffn {
+		if n := len(b.raw) + len(b.down) + len(b.out); n > bundleMemory || n < bundleMemory/3 &&
+			b.block < b.ffn {
 			t.Errorf("d_model %d: %d bytes of buffers", d, n)
 		}
 	}
@@ -397,14 +415,21 @@ func TestUnusedAndMissingTensorsAreNamed(t *testing.T) {
 		kind   error
 		want   string
 	}{
-		"projection": {func(f *fixture) { f.add("project_in.weight", 16, 8) }, checkpoint.ErrUnsupported, "model.decoder.project_in.weight"},
-		"experts":    {func(f *fixture) { f.add("layers.0.experts.0.fc1.weight", 4, 4) }, checkpoint.ErrUnsupported, "experts.0.fc1"},
-		"layer 2":    {func(f *fixture) { f.add("layers.2.fc1.bias", 4) }, checkpoint.ErrUnsupported, "layers.2.fc1.bias"},
-		"no prefix":  {func(f *fixture) { f.add("/score.weight", 4) }, checkpoint.ErrUnsupported, "score.weight"},
-		"missing":    {func(f *fixture) { f.remove("final_layer_norm.bias") }, checkpoint.ErrFormat, "final_layer_norm.bias"},
-		"both prefixes": {func(f *fixture) { f.add("/decoder.final_layer_norm.bias", 16) }, checkpoint.ErrFormat,
+		"projection": {func(f *fixture) { f.add("project_in.weight", 16, 8) },
+			checkpoint.ErrUnsupported, "model.decoder.project_in.weight"},
+		"experts": {func(f *fixture) { f.add("layers.0.experts.0.fc1.weight", 4, 4) },
+			checkpoint.ErrUnsupported, "experts.0.fc1"},
+		"layer 2": {func(f *fixture) { f.add("layers.2.fc1.bias", 4) },
+			checkpoint.ErrUnsupported, "layers.2.fc1.bias"},
+		"no prefix": {func(f *fixture) { f.add("/score.weight", 4) }, checkpoint.ErrUnsupported,
+			"score.weight"},
+		"missing": {func(f *fixture) { f.remove("final_layer_norm.bias") }, checkpoint.ErrFormat,
+			"final_layer_norm.bias"},
+		"both prefixes": {func(f *fixture) { f.add("/decoder.final_layer_norm.bias", 16) },
+			checkpoint.ErrFormat,
 			`"decoder.final_layer_norm.bias" and "model.decoder.final_layer_norm.bias"`},
-		"shape": {func(f *fixture) { f.add("layers.0.fc2.weight", 64, 16) }, checkpoint.ErrFormat, "shape [64 16], but config.json means [16 64]"},
+		"shape": {func(f *fixture) { f.add("layers.0.fc2.weight", 64, 16) }, checkpoint.ErrFormat,
+			"shape [64 16], but config.json means [16 64]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(tiny())

@@ -4,7 +4,8 @@ import "strconv"
 
 // readPersimmon reads the config.json of a Persimmon model.
 func readPersimmon(f *fields) Arch {
-	a := Arch{Family: Persimmon, Epsilon: 1e-5, FinalNorm: true, QKNorm: true, AttnBias: true, OutBias: true, FFNBias: true, Activation: f.activation("hidden_act", "relu2")}
+	a := Arch{Family: Persimmon, Epsilon: 1e-5, FinalNorm: true, QKNorm: true, AttnBias: true,
+		OutBias: true, FFNBias: true, Activation: f.activation("hidden_act", "relu2")}
 	s := &a.Shape
 	s.Rows, s.DTypeSize, s.MaxPos = 2, 2, 16384
 	f.want("hidden_size", &s.DModel)
@@ -28,8 +29,10 @@ func readPersimmon(f *fields) Arch {
 func persimmonNames(a *Arch) naming {
 	return naming{
 		prefixes: []string{"model."}, layer: "layers.%d.",
-		embed: "embed_tokens", finalNorm: "final_layernorm", head: "lm_head", attnNorm: "input_layernorm", ffnNorm: "post_attention_layernorm",
-		fused: "self_attn.query_key_value", split: groups(a), out: "self_attn.dense", qNorm: "self_attn.q_layernorm", kNorm: "self_attn.k_layernorm",
+		embed: "embed_tokens", finalNorm: "final_layernorm", head: "lm_head",
+		attnNorm: "input_layernorm", ffnNorm: "post_attention_layernorm",
+		fused: "self_attn.query_key_value", split: groups(a), out: "self_attn.dense",
+		qNorm: "self_attn.q_layernorm", kNorm: "self_attn.k_layernorm",
 		up: "mlp.dense_h_to_4h", down: "mlp.dense_4h_to_h",
 		relics: []string{"self_attn.rotary_emb.inv_freq"},
 	}

@@ -3,7 +3,8 @@ package model
 // readPhi reads the config.json of Phi-1, Phi-1.5 and Phi-2.
 func readPhi(f *fields) Arch {
 	a := Arch{
-		Family: Phi, Epsilon: 1e-5, FinalNorm: true, Parallel: true, SharedNorm: true, AttnBias: true, OutBias: true, FFNBias: true, HeadBias: true,
+		Family: Phi, Epsilon: 1e-5, FinalNorm: true, Parallel: true, SharedNorm: true,
+		AttnBias: true, OutBias: true, FFNBias: true, HeadBias: true,
 		Activation: f.activation("hidden_act", "gelu_new"),
 	}
 	s := &a.Shape
@@ -29,9 +30,11 @@ func readPhi(f *fields) Arch {
 func phiNames(a *Arch) naming {
 	return naming{
 		prefixes: []string{"model."}, layer: "layers.%d.",
-		embed: "embed_tokens", finalNorm: "final_layernorm", head: "lm_head", attnNorm: "input_layernorm",
-		q: "self_attn.q_proj", k: "self_attn.k_proj", v: "self_attn.v_proj", out: "self_attn.dense",
-		up: "mlp.fc1", down: "mlp.fc2",
+		embed: "embed_tokens", finalNorm: "final_layernorm", head: "lm_head",
+		attnNorm: "input_layernorm",
+		q:        "self_attn.q_proj", k: "self_attn.k_proj", v: "self_attn.v_proj",
+		out: "self_attn.dense",
+		up:  "mlp.fc1", down: "mlp.fc2",
 		relics: []string{"self_attn.rotary_emb.inv_freq"},
 	}
 }

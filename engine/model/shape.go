@@ -8,8 +8,8 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// Shape is the shape of a model. It has the same fields as the Shape of package traces, in the same order, so that one
-// converts to the other; the engine does not import traces.
+// Shape is the shape of a model. It has the same fields as the Shape of package traces, in the same
+// order, so that one converts to the other; the engine does not import traces.
 type Shape struct {
 	DModel    int `json:"d_model"`
 	Layers    int `json:"layers"`
@@ -31,7 +31,8 @@ func (s Shape) RecordBytes(bundles ref.Format) units.Bytes {
 // positionOffset is how many rows OPT's position table has before that of position 0.
 const positionOffset = 2
 
-// Bounds far above every known model, so that products of two dimensions and a layer count stay in an int64.
+// Bounds far above every known model, so that products of two dimensions and a layer count stay in
+// an int64.
 const (
 	maxDim    = 1 << 20
 	maxTable  = 1 << 24
@@ -49,18 +50,22 @@ func (s Shape) check() error {
 		{"vocab", s.Vocab, maxTable}, {"max_positions", s.MaxPos, maxTable},
 	} {
 		if d.value < 1 || d.value > d.max {
-			return fmt.Errorf("%w: %s is %d; 1 to %d are possible", checkpoint.ErrFormat, d.name, d.value, d.max)
+			return fmt.Errorf("%w: %s is %d; 1 to %d are possible", checkpoint.ErrFormat, d.name,
+				d.value, d.max)
 		}
 	}
 	switch {
 	case s.KVHeads < 1 || s.KVHeads > s.Heads || s.Heads%s.KVHeads != 0:
-		return fmt.Errorf("%w: kv_heads %d of %d heads; a divisor is wanted", checkpoint.ErrFormat, s.KVHeads, s.Heads)
+		return fmt.Errorf("%w: kv_heads %d of %d heads; a divisor is wanted", checkpoint.ErrFormat,
+			s.KVHeads, s.Heads)
 	case s.Heads*s.HeadDim > maxDim:
 		return fmt.Errorf("%w: %d heads of %d", checkpoint.ErrFormat, s.Heads, s.HeadDim)
 	case s.Rows != 2 && s.Rows != 3:
-		return fmt.Errorf("%w: %d rows per neuron; 2 (up, down) and 3 (gate, up, down) are known", checkpoint.ErrUnsupported, s.Rows)
+		return fmt.Errorf("%w: %d rows per neuron; 2 (up, down) and 3 (gate, up, down) are known",
+			checkpoint.ErrUnsupported, s.Rows)
 	case s.DTypeSize != 2 && s.DTypeSize != 4:
-		return fmt.Errorf("%w: weights of %d bytes; 2 and 4 are known", checkpoint.ErrUnsupported, s.DTypeSize)
+		return fmt.Errorf("%w: weights of %d bytes; 2 and 4 are known", checkpoint.ErrUnsupported,
+			s.DTypeSize)
 	}
 	return nil
 }

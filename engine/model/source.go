@@ -17,12 +17,14 @@ import (
 type source struct {
 	folder checkpoint.Model
 	config Config
-	names  map[string]string // name without prefix → name in the folder, for the tensors that are used
-	notes  []string
-	buf    scratch
+	// name without prefix → name in the folder, for the tensors that are used
+	names map[string]string
+	notes []string
+	buf   scratch
 }
 
-// openSource opens a folder and demands that it holds exactly the tensors of the model that its config.json describes.
+// openSource opens a folder and demands that it holds exactly the tensors of the model that its
+// config.json describes.
 func openSource(dir string, opt checkpoint.FolderOptions) (*source, error) {
 	folder, err := checkpoint.OpenModel(dir, opt)
 	if err != nil {
@@ -57,7 +59,8 @@ func (s *source) used() map[string][]int64 {
 	return list
 }
 
-// bind finds every tensor under one of the prefixes and refuses what is missing, misshapen or left over.
+// bind finds every tensor under one of the prefixes and refuses what is missing, misshapen or left
+// over.
 func (s *source) bind() error {
 	if err := s.adapt(); err != nil {
 		return err
@@ -72,13 +75,15 @@ func (s *source) bind() error {
 		case !prefixed || used[bare] == nil:
 			unknown = append(unknown, t.Name)
 		case s.names[bare] != "":
-			return fmt.Errorf("%w: %q and %q are the same tensor", checkpoint.ErrFormat, s.names[bare], t.Name)
+			return fmt.Errorf("%w: %q and %q are the same tensor", checkpoint.ErrFormat,
+				s.names[bare], t.Name)
 		default:
 			s.names[bare] = t.Name
 		}
 	}
 	if len(unknown) > 0 {
-		return fmt.Errorf("%w: tensors that no part of a model of family %s uses: %s", checkpoint.ErrUnsupported, s.config.Arch.Family, shorten(unknown))
+		return fmt.Errorf("%w: tensors that no part of a model of family %s uses: %s",
+			checkpoint.ErrUnsupported, s.config.Arch.Family, shorten(unknown))
 	}
 	if err := s.bindHead(names); err != nil {
 		return err
@@ -90,11 +95,13 @@ func (s *source) bind() error {
 		if !ok {
 			missing = append(missing, name)
 		} else if !slices.Equal(t.Shape, shape) {
-			return fmt.Errorf("tensor %q: %w: shape %v, but config.json means %v", t.Name, checkpoint.ErrFormat, t.Shape, shape)
+			return fmt.Errorf("tensor %q: %w: shape %v, but config.json means %v", t.Name,
+				checkpoint.ErrFormat, t.Shape, shape)
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("%w: missing tensors (after the prefix %s): %s", checkpoint.ErrFormat, strings.Join(names.prefixes, " or "), shorten(missing))
+		return fmt.Errorf("%w: missing tensors (after the prefix %s): %s", checkpoint.ErrFormat,
+			strings.Join(names.prefixes, " or "), shorten(missing))
 	}
 	return nil
 }
@@ -115,10 +122,13 @@ func (s *source) bare(name string) (bare string, prefixed bool) {
 
 // relic says whether a tensor means nothing.
 func (s *source) relic(bare string) bool {
-	return slices.ContainsFunc(namesOf(&s.config.Arch).relics, func(r string) bool { return bare == r || strings.HasSuffix(bare, "."+r) })
+	return slices.ContainsFunc(namesOf(&s.config.Arch).relics, func(r string) bool {
+		return bare == r || strings.HasSuffix(bare, "."+r)
+	})
 }
 
-// adapt lets the tensors decide what config.json may leave open or say wrongly: whether there is a final norm (OPT checkpoints lacked it once).
+// adapt lets the tensors decide what config.json may leave open or say wrongly: whether there is a
+// final norm (OPT checkpoints lacked it once).
 func (s *source) adapt() error {
 	a := &s.config.Arch
 	if a.Family != OPT || a.PostNorm {
@@ -130,7 +140,8 @@ func (s *source) adapt() error {
 		there = there || ok
 	}
 	if there != a.FinalNorm {
-		s.notes = append(s.notes, fmt.Sprintf("config.json says _remove_final_layer_norm %v, but a final norm is there: %v; the tensors were followed", !a.FinalNorm, there))
+		s.notes = append(s.notes, fmt.Sprintf("config.json says _remove_final_layer_norm %v, "+
+			"but a final norm is there: %v; the tensors were followed", !a.FinalNorm, there))
 		a.FinalNorm = there
 	}
 	return nil
@@ -143,13 +154,16 @@ func (s *source) bindHead(names naming) error {
 	embed := s.names[embedSource]
 	switch {
 	case embed == "" && !hasHead:
-		return fmt.Errorf("%w: neither %s nor %s is there; one of them is needed as embedding and output head",
+		return fmt.Errorf("%w: neither %s nor %s is there; one of them is needed as embedding "+
+			"and output head",
 			checkpoint.ErrFormat, embedSource, headSource)
 	case embed == "" && s.config.Arch.Tied:
 		s.names[embedSource] = head.Name
-		s.notes = append(s.notes, headSource+" serves as embedding too, because there is no "+embedSource)
+		s.notes = append(s.notes,
+			headSource+" serves as embedding too, because there is no "+embedSource)
 	case !s.config.Arch.Tied && !hasHead:
-		return fmt.Errorf("%w: tie_word_embeddings is false, but there is no %s", checkpoint.ErrFormat, headSource)
+		return fmt.Errorf("%w: tie_word_embeddings is false, but there is no %s",
+			checkpoint.ErrFormat, headSource)
 	}
 	return nil
 }
@@ -163,22 +177,26 @@ func shorten(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// precision decides how weights are stored. Matrices keep their type; with a type asked for they are converted to it, and with a quantised one the
-// bundles are quantised and all else becomes F16. Vectors may be of any float type: they become F32 exactly.
+// precision decides how weights are stored. Matrices keep their type; with a type asked for they
+// are converted to it, and with a quantised one the bundles are quantised and all else becomes F16.
+// Vectors may be of any float type: they become F32 exactly.
 func (s *source) precision(want *ref.Format) (Precision, error) {
 	types := map[checkpoint.DType]string{} // with an example
 	for _, name := range s.sorted() {
 		t, _ := s.folder.Tensor(s.names[name])
 		if _, ok := formatOf(t.DType); !ok {
-			return Precision{}, fmt.Errorf("model: tensor %q: %w: dtype %s; F16, BF16 and F32 are", t.Name, checkpoint.ErrUnsupported, t.DType)
+			return Precision{}, fmt.Errorf("model: tensor %q: %w: dtype %s; F16, BF16 and F32 are",
+				t.Name, checkpoint.ErrUnsupported, t.DType)
 		}
 		if len(t.Shape) >= 2 {
 			types[t.DType] = t.Name
 		}
 	}
-	hint := map[string]checkpoint.DType{"float16": checkpoint.F16, "bfloat16": checkpoint.BF16, "float32": checkpoint.F32}[s.config.DType]
+	hint := map[string]checkpoint.DType{"float16": checkpoint.F16, "bfloat16": checkpoint.BF16,
+		"float32": checkpoint.F32}[s.config.DType]
 	if s.config.DType != "" && (len(types) != 1 || types[hint] == "") {
-		s.notes = append(s.notes, fmt.Sprintf("config.json says dtype %s, the tensors differ; theirs was used", s.config.DType))
+		s.notes = append(s.notes, fmt.Sprintf("config.json says dtype %s, the tensors differ; "+
+			"theirs was used", s.config.DType))
 	}
 	p := Precision{}
 	switch {
@@ -191,7 +209,8 @@ func (s *source) precision(want *ref.Format) (Precision, error) {
 		for _, dtype := range slices.Sorted(maps.Keys(types)) {
 			list = append(list, fmt.Sprintf("%q is %s", types[dtype], dtype))
 		}
-		return p, fmt.Errorf("model: %w: matrices of several types: %s; ask for one of F16, BF16 and F32 for all", checkpoint.ErrUnsupported, strings.Join(list, ", "))
+		return p, fmt.Errorf("model: %w: matrices of several types: %s; ask for one of F16, "+
+			"BF16 and F32 for all", checkpoint.ErrUnsupported, strings.Join(list, ", "))
 	default:
 		for dtype := range types {
 			f, _ := formatOf(dtype)
@@ -235,9 +254,10 @@ func (s *source) bytes() int64 {
 	return total
 }
 
-// hash identifies the weights: SHA-256 over the used tensors in the order of their names without prefix, for each a line
-// with name, dtype and shape, then the bytes. It does not depend on how the tensors are spread over files. It
-// also reads every weight once, and so refuses the ones that are not finite before anything is written.
+// hash identifies the weights: SHA-256 over the used tensors in the order of their names without
+// prefix, for each a line with name, dtype and shape, then the bytes. It does not depend on how the
+// tensors are spread over files. It also reads every weight once, and so refuses the ones that are
+// not finite before anything is written.
 func (s *source) hash(ctx context.Context, moved func(int64)) (string, error) {
 	h := sha256.New()
 	for _, name := range s.sorted() {
@@ -258,8 +278,8 @@ func (s *source) hash(ctx context.Context, moved func(int64)) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), s.checkHead(ctx)
 }
 
-// checkHead looks at an output head that is there besides the embedding although config.json ties them: it is ignored, as the reference
-// implementation does, with a note when it differs.
+// checkHead looks at an output head that is there besides the embedding although config.json ties
+// them: it is ignored, as the reference implementation does, with a note when it differs.
 func (s *source) checkHead(ctx context.Context) error {
 	names := namesOf(&s.config.Arch)
 	headSource, embedSource := names.head+".weight", names.embed+".weight"
@@ -279,7 +299,8 @@ func (s *source) checkHead(ctx context.Context) error {
 	if err != nil || same {
 		return err
 	}
-	s.notes = append(s.notes, headSource+" differs from "+embedSource+" and was ignored, because config.json ties them")
+	s.notes = append(s.notes, headSource+" differs from "+embedSource+" and was ignored, "+
+		"because config.json ties them")
 	return nil
 }
 

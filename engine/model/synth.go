@@ -13,14 +13,16 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// SynthOptions say what the random model is like. In the zero value about half of the neurons are active.
+// SynthOptions say what the random model is like. In the zero value about half of the neurons are
+// active.
 type SynthOptions struct {
 	// Tokenizer is the text form of a tokenizer to store in the image.
 	Tokenizer []byte
 	// Stride is the distance between records; 0 means the size of a record.
 	Stride units.Bytes
-	// ActiveShare is the share of the neurons that are active on average, set by the FFN's biases: 0.03 for a model
-	// as sparse as OPT-6.7B. 0 means 0.5. A gated model has no biases: half of its neurons are active, whatever is asked for.
+	// ActiveShare is the share of the neurons that are active on average, set by the FFN's biases:
+	// 0.03 for a model as sparse as OPT-6.7B. 0 means 0.5. A gated model has no biases: half of its
+	// neurons are active, whatever is asked for.
 	ActiveShare float64
 	// Progress may be nil.
 	Progress Progress
@@ -28,10 +30,11 @@ type SynthOptions struct {
 	create createFunc
 }
 
-// Synth writes an image of the given shape with random weights. It has the size, the layout and the arithmetic of a trained
-// model without being one. Each tensor has its own random stream, so its bytes depend on the seed, its name and its size
-// only. Writing is atomic as in Pack.
-func Synth(ctx context.Context, shape Shape, name string, seed uint64, out string, opt SynthOptions) error {
+// Synth writes an image of the given shape with random weights. It has the size, the layout and the
+// arithmetic of a trained model without being one. Each tensor has its own random stream, so its
+// bytes depend on the seed, its name and its size only. Writing is atomic as in Pack.
+func Synth(ctx context.Context, shape Shape, name string, seed uint64, out string,
+	opt SynthOptions) error {
 	arch := synthArch(shape)
 	err := arch.check()
 	if err == nil {
@@ -44,9 +47,11 @@ func Synth(ctx context.Context, shape Shape, name string, seed uint64, out strin
 		opt.ActiveShare = 0.5
 	}
 	if !(opt.ActiveShare > 0 && opt.ActiveShare < 1) {
-		return fmt.Errorf("model: synth %s: active share %v is not between 0 and 1", name, opt.ActiveShare)
+		return fmt.Errorf("model: synth %s: active share %v is not between 0 and 1", name,
+			opt.ActiveShare)
 	}
-	f := facts{name: name, tokenizer: opt.Tokenizer, arch: arch, precision: Precision{ref.F16, ref.F16}, stride: int(opt.Stride)}
+	f := facts{name: name, tokenizer: opt.Tokenizer, arch: arch, precision: Precision{ref.F16,
+		ref.F16}, stride: int(opt.Stride)}
 	if f.stride == 0 {
 		f.stride = f.record()
 	}
@@ -56,20 +61,23 @@ func Synth(ctx context.Context, shape Shape, name string, seed uint64, out strin
 	f.origin = fmt.Sprintf("synth seed=%d active=%v", seed, opt.ActiveShare)
 	f.source = digest(fmt.Appendf(nil, "windrow synth 1 %s shape=%+v", f.origin, shape))
 	fill := &synthFiller{shape: shape, stride: f.stride, seed: seed, buf: make([]byte, synthBlock)}
-	// After a norm the input has length √d, so what a row makes of it is normal with deviation weightDeviation·√d. On
-	// a grid of 2^-16, machines that fuse multiplications differently still agree.
+	// After a norm the input has length √d, so what a row makes of it is normal with deviation
+	// weightDeviation·√d. On a grid of 2^-16, machines that fuse multiplications differently still
+	// agree.
 	bias := -quantile(opt.ActiveShare) * weightDeviation * math.Sqrt(float64(shape.DModel))
 	fill.bias = math.Round(bias*(1<<16)) / (1 << 16)
 	return writeImage(ctx, out, f, fill, opt.create, meter(opt.Progress, f.dataSize()))
 }
 
-// synthArch is the architecture of a random model: OPT's, or with three rows per neuron Llama's with ReLU.
+// synthArch is the architecture of a random model: OPT's, or with three rows per neuron Llama's
+// with ReLU.
 func synthArch(s Shape) Arch {
 	if s.Rows != 3 {
 		return versionOne(s)
 	}
 	return Arch{
-		Family: Llama, Shape: s, Activation: Activation{Kind: ReLU}, Epsilon: 1e-5, RMSNorm: true, FinalNorm: true, Embed: s.DModel,
+		Family: Llama, Shape: s, Activation: Activation{Kind: ReLU}, Epsilon: 1e-5, RMSNorm: true,
+		FinalNorm: true, Embed: s.DModel,
 		Rotary: Rotary{Dim: s.HeadDim, Theta: 10000},
 	}
 }
@@ -141,14 +149,16 @@ func (f *synthFiller) bundles(_ context.Context, layer int, emit func([]byte) er
 	return nil
 }
 
-// weightDeviation is the standard deviation of what fillWeights makes: √(E[m²]·E[2^2e]) with the mantissa m uniform in
-// [1, 2) and the exponent e uniform in {−9, −8, −7, −6}, that is √(7/3 · 85/2²⁰).
+// weightDeviation is the standard deviation of what fillWeights makes: √(E[m²]·E[2^2e]) with the
+// mantissa m uniform in [1, 2) and the exponent e uniform in {−9, −8, −7, −6}, that is √(7/3 ·
+// 85/2²⁰).
 const weightDeviation = 0.013753014
 
-// fillWeights fills p, an even number of bytes, with random float16, four from each random number: the sign, the ten bits of
-// the mantissa and the two lowest bits of the exponent are random, the rest of the exponent is fixed so that 2^-9 ≤ |w| < 2^-5.
-// All are normal numbers, small enough that activations stay finite through any number of layers with norms, and too random
-// for a drive or a file system to compress.
+// fillWeights fills p, an even number of bytes, with random float16, four from each random number:
+// the sign, the ten bits of the mantissa and the two lowest bits of the exponent are random, the
+// rest of the exponent is fixed so that 2^-9 ≤ |w| < 2^-5. All are normal numbers, small enough
+// that activations stay finite through any number of layers with norms, and too random for a drive
+// or a file system to compress.
 func fillWeights(stream *rand.Rand, p []byte) {
 	const random, exponent = 0x8FFF8FFF8FFF8FFF, 0x1800180018001800
 	for len(p) >= 8 {

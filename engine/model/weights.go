@@ -26,18 +26,21 @@ type Norm struct {
 	B []float32
 }
 
-// Layer is the resident part of one decoder layer: everything but the FFN's matrices. What an architecture does not have is empty.
+// Layer is the resident part of one decoder layer: everything but the FFN's matrices. What an
+// architecture does not have is empty.
 type Layer struct {
 	AttnNorm     Norm
 	Q, K, V, O   Linear
 	QNorm, KNorm Norm // (head_dim), over each head
 	FFNNorm      Norm // empty where AttnNorm serves both
 	GateBias     []float32
-	UpBias       []float32 // (d_ffn): decides with the up row whether a neuron without a gate is active
-	DownBias     []float32 // (d_model): added once per token
+	// (d_ffn): decides with the up row whether a neuron without a gate is active
+	UpBias   []float32
+	DownBias []float32 // (d_model): added once per token
 }
 
-// Weights are the resident weights of a model. The slices are read only and shared by everyone who uses the Weights.
+// Weights are the resident weights of a model. The slices are read only and shared by everyone who
+// uses the Weights.
 type Weights struct {
 	Arch      Arch
 	Shape     Shape      // Arch.Shape
@@ -53,7 +56,8 @@ type Weights struct {
 
 // newWeights returns Weights without any data.
 func newWeights(a Arch, p Precision) *Weights {
-	return &Weights{Arch: a, Shape: a.Shape, Resident: p.Resident, Bundles: p.Bundles, Layers: make([]Layer, a.Shape.Layers)}
+	return &Weights{Arch: a, Shape: a.Shape, Resident: p.Resident, Bundles: p.Bundles,
+		Layers: make([]Layer, a.Shape.Layers)}
 }
 
 // RecordBytes is the size of one neuron's record without padding.
@@ -77,17 +81,20 @@ type Precision struct {
 func (p Precision) check(s Shape) error {
 	switch {
 	case p.Resident.Group() != 1 || p.Resident.Size(1) != s.DTypeSize:
-		return fmt.Errorf("%w: resident weights in %s of %d bytes", checkpoint.ErrUnsupported, p.Resident, s.DTypeSize)
+		return fmt.Errorf("%w: resident weights in %s of %d bytes", checkpoint.ErrUnsupported,
+			p.Resident, s.DTypeSize)
 	case p.Bundles != p.Resident && p.Bundles.Group() == 1:
-		return fmt.Errorf("%w: bundles in %s beside resident weights in %s", checkpoint.ErrUnsupported, p.Bundles, p.Resident)
+		return fmt.Errorf("%w: bundles in %s beside resident weights in %s",
+			checkpoint.ErrUnsupported, p.Bundles, p.Resident)
 	case s.DModel%p.Bundles.Group() != 0:
-		return fmt.Errorf("%w: %s needs rows of a multiple of %d weights; d_model is %d", checkpoint.ErrUnsupported, p.Bundles, p.Bundles.Group(), s.DModel)
+		return fmt.Errorf("%w: %s needs rows of a multiple of %d weights; d_model is %d",
+			checkpoint.ErrUnsupported, p.Bundles, p.Bundles.Group(), s.DModel)
 	}
 	return nil
 }
 
-// naming is how a family's Hugging Face folders name tensors: paths without prefix and without ".weight" and ".bias". An empty path means that
-// there is no such tensor.
+// naming is how a family's Hugging Face folders name tensors: paths without prefix and without
+// ".weight" and ".bias". An empty path means that there is no such tensor.
 type naming struct {
 	prefixes []string // one of which is in front of all names but head's, or none
 	layer    string   // in front of the paths of a layer, "layers.%d."
@@ -120,7 +127,8 @@ func namesOf(a *Arch) naming {
 // rowRange is a stretch of rows.
 type rowRange struct{ first, count int64 }
 
-// resident is one resident tensor: its names, its shape and where it goes. Exactly one of matrix and vector is set.
+// resident is one resident tensor: its names, its shape and where it goes. Exactly one of matrix
+// and vector is set.
 type resident struct {
 	name   string     // in an image
 	source string     // in a Hugging Face folder, without prefix
@@ -148,8 +156,8 @@ func (r resident) sourceShape() []int64 {
 	return r.shape
 }
 
-// residents lists the resident tensors in the order of an image: the float32 vectors come first, so that all tensors
-// are aligned to their elements.
+// residents lists the resident tensors in the order of an image: the float32 vectors come first, so
+// that all tensors are aligned to their elements.
 func (w *Weights) residents() []resident {
 	a, s, n := &w.Arch, &w.Shape, namesOf(&w.Arch)
 	d, ffn, hd := int64(s.DModel), int64(s.DFFN), int64(s.HeadDim)
@@ -160,7 +168,8 @@ func (w *Weights) residents() []resident {
 		b.norm(name+"attn_norm", source+n.attnNorm, &l.AttnNorm, d, a.RMSNorm)
 		for _, p := range l.projections(n, qDim, kvDim, d) {
 			if p.bias(a) {
-				b.vector(name+"attn."+p.name+".bias", source+p.source+".bias", &p.to.B, p.out, p.whole, p.rows)
+				b.vector(name+"attn."+p.name+".bias", source+p.source+".bias", &p.to.B, p.out,
+					p.whole, p.rows)
 			}
 		}
 		if a.QKNorm {
@@ -195,7 +204,8 @@ func (w *Weights) residents() []resident {
 	for i := range w.Layers {
 		l, source := &w.Layers[i], fmt.Sprintf(n.layer, i)
 		for _, p := range l.projections(n, qDim, kvDim, d) {
-			b.matrix(fmt.Sprintf("layers.%d.attn.%s.weight", i, p.name), source+p.source+".weight", &p.to.W, p.out, p.in, p.whole, p.rows)
+			b.matrix(fmt.Sprintf("layers.%d.attn.%s.weight", i, p.name), source+p.source+".weight",
+				&p.to.W, p.out, p.in, p.whole, p.rows)
 		}
 	}
 	if !a.Tied {
@@ -211,16 +221,19 @@ type tensorList struct {
 }
 
 func (b *tensorList) vector(name, source string, to *[]float32, n, whole int64, rows []rowRange) {
-	r := resident{name: name, source: source, rows: rows, shape: []int64{n}, dtype: checkpoint.F32, vector: to}
+	r := resident{name: name, source: source, rows: rows, shape: []int64{n}, dtype: checkpoint.F32,
+		vector: to}
 	if rows != nil {
 		r.whole = []int64{whole}
 	}
 	b.list = append(b.list, r)
 }
 
-func (b *tensorList) matrix(name, source string, to *Matrix, out, in, whole int64, rows []rowRange) {
+func (b *tensorList) matrix(name, source string, to *Matrix, out, in, whole int64,
+	rows []rowRange) {
 	to.Rows, to.Cols = int(out), int(in)
-	r := resident{name: name, source: source, rows: rows, shape: []int64{out, in}, dtype: b.dtype, matrix: to}
+	r := resident{name: name, source: source, rows: rows, shape: []int64{out, in}, dtype: b.dtype,
+		matrix: to}
 	if rows != nil {
 		r.whole = []int64{whole, in}
 	}
@@ -251,7 +264,8 @@ func (p *projection) bias(a *Arch) bool {
 
 func (l *Layer) projections(n naming, qDim, kvDim, d int64) []projection {
 	list := []projection{
-		{"q", n.q, qDim, d, 0, nil, &l.Q}, {"k", n.k, kvDim, d, 0, nil, &l.K}, {"v", n.v, kvDim, d, 0, nil, &l.V}, {"o", n.out, d, qDim, 0, nil, &l.O},
+		{"q", n.q, qDim, d, 0, nil, &l.Q}, {"k", n.k, kvDim, d, 0, nil, &l.K}, {"v", n.v, kvDim, d,
+			0, nil, &l.V}, {"o", n.out, d, qDim, 0, nil, &l.O},
 	}
 	if n.fused != "" {
 		q, k, v := n.split()
@@ -262,7 +276,8 @@ func (l *Layer) projections(n naming, qDim, kvDim, d int64) []projection {
 	return list
 }
 
-// ffnSources are the names of the FFN's matrices in the order of a record's rows; the last is stored by columns.
+// ffnSources are the names of the FFN's matrices in the order of a record's rows; the last is
+// stored by columns.
 func (a *Arch) ffnSources(layer int) []string {
 	n := namesOf(a)
 	at := fmt.Sprintf(n.layer, layer)

@@ -7,12 +7,14 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint"
 )
 
-// imageAlign is where bundles start and what the file's length is a multiple of: the smallest direct read everywhere.
+// imageAlign is where bundles start and what the file's length is a multiple of: the smallest
+// direct read everywhere.
 const imageAlign = 4096
 
 func bundlesName(layer int) string { return fmt.Sprintf("layers.%d.ffn.bundles", layer) }
 
-// residentPad makes the resident tensors a multiple of 8 bytes, so that the data starts at one too; rarely needed.
+// residentPad makes the resident tensors a multiple of 8 bytes, so that the data starts at one too;
+// rarely needed.
 const residentPad = "resident.pad"
 
 // tensors lists all tensors of an image in the order of its data.
@@ -26,13 +28,15 @@ func (f facts) tensors() []checkpoint.TensorInfo {
 	}
 	pad := func(name string, n int64) {
 		if n > 0 {
-			list = append(list, checkpoint.TensorInfo{Name: name, DType: checkpoint.U8, Shape: []int64{n}})
+			list = append(list, checkpoint.TensorInfo{Name: name, DType: checkpoint.U8,
+				Shape: []int64{n}})
 		}
 	}
 	pad(residentPad, -size&7)
 	for l := range s.Layers {
 		dtype := dtypeOf(f.precision.Bundles)
-		list = append(list, checkpoint.TensorInfo{Name: bundlesName(l), DType: dtype, Shape: []int64{int64(s.DFFN), stride / dtype.Size()}})
+		list = append(list, checkpoint.TensorInfo{Name: bundlesName(l), DType: dtype,
+			Shape: []int64{int64(s.DFFN), stride / dtype.Size()}})
 		pad(fmt.Sprintf("layers.%d.ffn.pad", l), -int64(s.DFFN)*stride&(imageAlign-1))
 	}
 	return list
@@ -47,7 +51,8 @@ type filler interface {
 }
 
 // writeImage writes a whole image or nothing. moved is told of every block that was written.
-func writeImage(ctx context.Context, out string, f facts, from filler, create createFunc, moved func(int64)) error {
+func writeImage(ctx context.Context, out string, f facts, from filler, create createFunc,
+	moved func(int64)) error {
 	w, err := checkpoint.NewWriter(out, f.tensors(), f.encode(), checkpoint.WriterOptions{
 		HeaderAlign: imageAlign, AlignTensor: bundlesName(0), Create: create,
 	})
@@ -89,7 +94,8 @@ func writeImage(ctx context.Context, out string, f facts, from filler, create cr
 // createFunc is the seam that tests fill the disk through; nil means files of the operating system.
 type createFunc = func(path string) (checkpoint.WriteFile, error)
 
-// Progress is told how many of total bytes have been read or written so far. It is called often, from one goroutine.
+// Progress is told how many of total bytes have been read or written so far. It is called often,
+// from one goroutine.
 type Progress func(done, total int64)
 
 // meter adds up for a Progress, which may be nil.

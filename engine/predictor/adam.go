@@ -2,8 +2,9 @@ package predictor
 
 import "math"
 
-// adam is AdamW (Loshchilov and Hutter 2019, algorithm 2): gradient descent with momentum, each parameter's step scaled by the
-// size of its recent gradients, and the weights shrunk apart from the gradient.
+// adam is AdamW (Loshchilov and Hutter 2019, algorithm 2): gradient descent with momentum, each
+// parameter's step scaled by the size of its recent gradients, and the weights shrunk apart from
+// the gradient.
 type adam struct {
 	m, v   []float32 // moving means of the gradient and of its square
 	step   int
@@ -12,7 +13,8 @@ type adam struct {
 }
 
 func newAdam(n *network, decay float64) *adam {
-	return &adam{m: make([]float32, len(n.params)), v: make([]float32, len(n.params)), decay: float32(decay), shrunk: len(n.w1) + len(n.w2)}
+	return &adam{m: make([]float32, len(n.params)), v: make([]float32, len(n.params)),
+		decay: float32(decay), shrunk: len(n.w1) + len(n.w2)}
 }
 
 // update takes one step of the given rate.

@@ -40,7 +40,8 @@ func BenchmarkStep(b *testing.B) {
 			for i := range bt.active {
 				bt.active[i] = r.Uint64() & r.Uint64() & r.Uint64() & r.Uint64()
 			}
-			net, grad, w := newNetwork(c.width, c.rank, c.units, Linear), newNetwork(c.width, c.rank, c.units, Linear), balanced(1./16)
+			net, grad, w := newNetwork(c.width, c.rank, c.units, Linear), newNetwork(c.width,
+				c.rank, c.units, Linear), balanced(1./16)
 			net.init(&survey{samples: size, count: make([]int, c.units)}, w, r)
 			ws, descent := net.workspace(size), newAdam(net, 0.01)
 			for b.Loop() {
@@ -50,7 +51,8 @@ func BenchmarkStep(b *testing.B) {
 			}
 			// Forward, and backward to both matrices and to the inner values.
 			flops := 2 * size * c.rank * (2*c.width + 3*c.units)
-			b.ReportMetric(float64(flops)*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "GFLOP/s")
+			b.ReportMetric(float64(flops)*float64(b.N)/float64(b.Elapsed().Nanoseconds()),
+				"GFLOP/s")
 		})
 	}
 }

@@ -6,8 +6,9 @@ import (
 	"math"
 )
 
-// A curve counts what each possible cut would do, in bins of values before the sigmoid. Its memory does not depend on the number
-// of samples, and every edge of a bin is a cut whose errors are known exactly.
+// A curve counts what each possible cut would do, in bins of values before the sigmoid. Its memory
+// does not depend on the number of samples, and every edge of a bin is a cut whose errors are known
+// exactly.
 type curve struct {
 	active, inactive []int64
 	magnitude        []float64 // of the active; zeros without magnitudes
@@ -21,10 +22,12 @@ const (
 )
 
 func newCurve() *curve {
-	return &curve{active: make([]int64, edges), inactive: make([]int64, edges), magnitude: make([]float64, edges)}
+	return &curve{active: make([]int64, edges), inactive: make([]int64, edges),
+		magnitude: make([]float64, edges)}
 }
 
-// edge is the lower end of a bin. The first bin holds all that is smaller as well, so its edge predicts everything.
+// edge is the lower end of a bin. The first bin holds all that is smaller as well, so its edge
+// predicts everything.
 func edge(bin int) float32 {
 	if bin == 0 {
 		return -math.MaxFloat32
@@ -32,7 +35,8 @@ func edge(bin int) float32 {
 	return edgeLeast + float32(bin)/edgesPerUnit
 }
 
-// bin finds the bin of a value, exactly: z ≥ edge(i) for i up to its bin and no other. NaN is in the last, predicted, as in Predict.
+// bin finds the bin of a value, exactly: z ≥ edge(i) for i up to its bin and no other. NaN is in
+// the last, predicted, as in Predict.
 func bin(z float32) int {
 	at := math.Floor(float64(z)*edgesPerUnit) - edgeLeast*edgesPerUnit
 	if math.IsNaN(at) {
@@ -101,7 +105,8 @@ func sum[T int64 | float64](s []T) (total T) {
 }
 
 // chooseCut sets the layer's cut by the settings, from samples that training did not see.
-func (p *Predictor) chooseCut(ctx context.Context, layer int, s Samples, index []int, set *Settings) error {
+func (p *Predictor) chooseCut(ctx context.Context, layer int, s Samples, index []int,
+	set *Settings) error {
 	l := &p.layers[layer]
 	switch {
 	case l.Rank == 0:
@@ -111,7 +116,10 @@ func (p *Predictor) chooseCut(ctx context.Context, layer int, s Samples, index [
 		return nil
 	}
 	c := newCurve()
-	if err := p.eachValue(ctx, layer, s, index, func(b *batch, z []float32) { c.add(z, b.mask(0), b.mags) }); err != nil {
+	if err := p.eachValue(ctx, layer, s, index, func(b *batch, z []float32) {
+		c.add(z, b.mask(0),
+			b.mags)
+	}); err != nil {
 		return err
 	}
 	if set.TargetFN > 0 || set.Cost == nil {
@@ -122,9 +130,11 @@ func (p *Predictor) chooseCut(ctx context.Context, layer int, s Samples, index [
 	return nil
 }
 
-// Calibrate returns the same predictor with thresholds chosen on samples from…to−1 by set's Thresholds, TargetFN or Cost, as training
-// does: for predictors of others, or another target. It shares the weights.
-func Calibrate(ctx context.Context, p *Predictor, s Samples, from, to int, set Settings) (*Predictor, error) {
+// Calibrate returns the same predictor with thresholds chosen on samples from…to−1 by set's
+// Thresholds, TargetFN or Cost, as training does: for predictors of others, or another target. It
+// shares the weights.
+func Calibrate(ctx context.Context, p *Predictor, s Samples, from, to int,
+	set Settings) (*Predictor, error) {
 	index, err := p.indices(s, from, to)
 	if err != nil {
 		return nil, err

@@ -95,7 +95,8 @@ func TestCutOfLeastCost(t *testing.T) {
 		return sum
 	}
 	last := float32(math.Inf(1))
-	for _, cost := range []*Cost{{FalsePositive: 1000, FalseNegative: 10}, {FalsePositive: 100, FalseNegative: 100}, {FalsePositive: 10, FalseNegative: 1000}} {
+	for _, cost := range []*Cost{{FalsePositive: 1000, FalseNegative: 10}, {FalsePositive: 100,
+		FalseNegative: 100}, {FalsePositive: 10, FalseNegative: 1000}} {
 		cut := c.forCost(cost)
 		least := math.Inf(1)
 		for i := range edges {
@@ -105,7 +106,8 @@ func TestCutOfLeastCost(t *testing.T) {
 			t.Errorf("%v: the cut %g costs %g, the best %g", cost, cut, got, least)
 		}
 		if cut > last {
-			t.Errorf("%v: the cut rose from %g to %g although a false negative became dearer", cost, last, cut)
+			t.Errorf("%v: the cut rose from %g to %g although a false negative became dearer", cost,
+				last, cut)
 		}
 		last = cut
 	}
@@ -115,7 +117,8 @@ func TestBinIsExact(t *testing.T) {
 	for i := 1; i < edges; i++ {
 		e := edge(i)
 		if bin(e) != i || bin(math.Nextafter32(e, -1000)) != i-1 {
-			t.Fatalf("edge %g is in bin %d, the number below in %d, want %d and %d", e, bin(e), bin(math.Nextafter32(e, -1000)), i, i-1)
+			t.Fatalf("edge %g is in bin %d, the number below in %d, want %d and %d", e, bin(e),
+				bin(math.Nextafter32(e, -1000)), i, i-1)
 		}
 	}
 	if nan := float32(math.NaN()); bin(nan) != edges-1 {

@@ -16,9 +16,11 @@ type Score struct {
 	Missed   int64 `json:"false_negatives"` // active and not predicted
 	Spurious int64 `json:"false_positives"` // predicted and not active
 
-	// Loss is the balanced cross-entropy in nats: ln 2 for a predictor that knows nothing. 0 for a layer without predictor.
+	// Loss is the balanced cross-entropy in nats: ln 2 for a predictor that knows nothing. 0 for a
+	// layer without predictor.
 	Loss float64 `json:"loss"`
-	// Magnitude is the sum of |activation| over the active elements, Lost that over the missed ones; 0 without magnitudes.
+	// Magnitude is the sum of |activation| over the active elements, Lost that over the missed
+	// ones; 0 without magnitudes.
 	Magnitude float64 `json:"magnitude"`
 	Lost      float64 `json:"lost_magnitude"`
 }
@@ -56,9 +58,10 @@ func share(part, whole int64) float64 {
 	return float64(part) / float64(whole)
 }
 
-// Evaluate scores every layer on the samples from…to−1. Workers is the number of layers at a time, 0 = one for each core; it does not
-// change the scores.
-func Evaluate(ctx context.Context, p *Predictor, s Samples, from, to, workers int) ([]Score, error) {
+// Evaluate scores every layer on the samples from…to−1. Workers is the number of layers at a time,
+// 0 = one for each core; it does not change the scores.
+func Evaluate(ctx context.Context, p *Predictor, s Samples, from, to, workers int) ([]Score,
+	error) {
 	index, err := p.indices(s, from, to)
 	if err != nil {
 		return nil, err
@@ -85,7 +88,8 @@ func (p *Predictor) indices(s Samples, from, to int) ([]int, error) {
 		return nil, err
 	}
 	if from < 0 || to <= from || to > s.Len() {
-		return nil, fmt.Errorf("predictor: samples %d to %d of %d: at least one is needed", from, to, s.Len())
+		return nil, fmt.Errorf("predictor: samples %d to %d of %d: at least one is needed", from,
+			to, s.Len())
 	}
 	index := make([]int, to-from)
 	for i := range index {
@@ -94,8 +98,10 @@ func (p *Predictor) indices(s Samples, from, to int) ([]int, error) {
 	return index, nil
 }
 
-// eachValue calls f for each sample, with a batch of it alone and its values before the sigmoid. The layer must have a rank.
-func (p *Predictor) eachValue(ctx context.Context, layer int, s Samples, index []int, f func(b *batch, z []float32)) error {
+// eachValue calls f for each sample, with a batch of it alone and its values before the sigmoid.
+// The layer must have a rank.
+func (p *Predictor) eachValue(ctx context.Context, layer int, s Samples, index []int,
+	f func(b *batch, z []float32)) error {
 	run, b := p.runner(p.layers[layer].Rank, nil), newBatch(s, layer, 1, s.HasMagnitudes())
 	return chunks(index, 1, func(piece []int) error {
 		if err := ctx.Err(); err != nil {
@@ -111,7 +117,8 @@ func (p *Predictor) eachValue(ctx context.Context, layer int, s Samples, index [
 
 // score evaluates one layer.
 func (p *Predictor) score(ctx context.Context, layer int, s Samples, index []int) (Score, error) {
-	sc := Score{Layer: layer, Samples: int64(len(index)), Elements: int64(len(index)) * int64(p.units)}
+	sc := Score{Layer: layer, Samples: int64(len(index)), Elements: int64(len(index)) *
+		int64(p.units)}
 	run, b := p.runner(p.layers[layer].Rank, nil), newBatch(s, layer, 1, s.HasMagnitudes())
 	mask := make([]uint64, words(p.units))
 	lossActive, lossInactive := 0.0, 0.0
@@ -139,7 +146,8 @@ func (p *Predictor) score(ctx context.Context, layer int, s Samples, index []int
 		return nil
 	})
 	w := balanced(sc.ActiveShare())
-	sc.Loss = (float64(w.active)*lossActive + float64(w.inactive)*lossInactive) / float64(sc.Elements)
+	sc.Loss = (float64(w.active)*lossActive + float64(w.inactive)*lossInactive) /
+		float64(sc.Elements)
 	return sc, err
 }
 

@@ -72,7 +72,8 @@ func (t *part) bytes() []byte {
 	return out
 }
 
-// Save writes the predictor to a file, which appears whole or not at all. The same predictor gives the same bytes.
+// Save writes the predictor to a file, which appears whole or not at all. The same predictor gives
+// the same bytes.
 func (p *Predictor) Save(path string) error { return p.save(path, nil) }
 
 // save adds more to the metadata.
@@ -88,8 +89,10 @@ func (p *Predictor) save(path string, more map[string]string) error {
 		return fmt.Errorf("predictor: write %s: %w", path, err)
 	}
 	meta := map[string]string{
-		"format": Format, "format_version": fileVersion, "kind": string(p.kind), "cuts": string(text),
-		"layers": strconv.Itoa(len(p.layers)), "width": strconv.Itoa(p.width), "units": strconv.Itoa(p.units),
+		"format": Format, "format_version": fileVersion, "kind": string(p.kind),
+		"cuts":   string(text),
+		"layers": strconv.Itoa(len(p.layers)), "width": strconv.Itoa(p.width),
+		"units":  strconv.Itoa(p.units),
 		"origin": p.facts.Origin, "feature": string(p.facts.Feature), "settings": p.facts.Settings,
 		"model_sha256": p.facts.Model, "trace_sha256": p.facts.Trace,
 	}
@@ -116,8 +119,9 @@ func (p *Predictor) save(path string, more map[string]string) error {
 	return w.Commit()
 }
 
-// Load reads a predictor from a file that Save wrote. A broken file is a checkpoint.ErrFormat, one of another kind of content or version
-// a checkpoint.ErrUnsupported. Use For to see whether it suits a model.
+// Load reads a predictor from a file that Save wrote. A broken file is a checkpoint.ErrFormat, one
+// of another kind of content or version a checkpoint.ErrUnsupported. Use For to see whether it
+// suits a model.
 func Load(path string) (*Predictor, error) {
 	p, _, err := load(path)
 	if err != nil {
@@ -142,16 +146,20 @@ func load(path string) (*Predictor, map[string]string, error) {
 func decode(f *checkpoint.File) (*Predictor, error) {
 	meta := f.Metadata()
 	if meta["format"] != Format {
-		return nil, fmt.Errorf("%w: not a low-rank predictor; make one with windrow train", checkpoint.ErrUnsupported)
+		return nil, fmt.Errorf("%w: not a low-rank predictor; make one with windrow train",
+			checkpoint.ErrUnsupported)
 	}
 	if meta["format_version"] != fileVersion {
-		return nil, fmt.Errorf("%w: format_version is %q; this program knows %q", checkpoint.ErrUnsupported, meta["format_version"], fileVersion)
+		return nil, fmt.Errorf("%w: format_version is %q; this program knows %q",
+			checkpoint.ErrUnsupported, meta["format_version"], fileVersion)
 	}
 	var layers, width, unitsPerLayer int
-	for name, v := range map[string]*int{"layers": &layers, "width": &width, "units": &unitsPerLayer} {
+	for name, v := range map[string]*int{"layers": &layers, "width": &width,
+		"units": &unitsPerLayer} {
 		n, err := strconv.Atoi(meta[name])
 		if err != nil {
-			return nil, fmt.Errorf("%w: metadata %s is %q, not a number", checkpoint.ErrFormat, name, meta[name])
+			return nil, fmt.Errorf("%w: metadata %s is %q, not a number", checkpoint.ErrFormat,
+				name, meta[name])
 		}
 		*v = n
 	}
@@ -160,11 +168,13 @@ func decode(f *checkpoint.File) (*Predictor, error) {
 	}
 	var cuts []float32
 	if err := json.Unmarshal([]byte(meta["cuts"]), &cuts); err != nil || len(cuts) != layers {
-		return nil, fmt.Errorf("%w: metadata cuts is %.40q, not a number for each of %d layers", checkpoint.ErrFormat, meta["cuts"], layers)
+		return nil, fmt.Errorf("%w: metadata cuts is %.40q, not a number for each of %d layers",
+			checkpoint.ErrFormat, meta["cuts"], layers)
 	}
 	list, used := make([]Layer, layers), 0
 	for l := range list {
-		n, err := readLayer(f, &list[l], names{fc(l, 1, "weight"), fc(l, 1, "bias"), fc(l, 2, "weight"), fc(l, 2, "bias")}, width, unitsPerLayer)
+		n, err := readLayer(f, &list[l], names{fc(l, 1, "weight"), fc(l, 1, "bias"),
+			fc(l, 2, "weight"), fc(l, 2, "bias")}, width, unitsPerLayer)
 		if errors.Is(err, ErrMismatch) { // with what the same file says of itself
 			err = fmt.Errorf("%w: %w", checkpoint.ErrFormat, err)
 		}
@@ -175,9 +185,11 @@ func decode(f *checkpoint.File) (*Predictor, error) {
 		used += n
 	}
 	if all := len(f.Tensors()); used != all {
-		return nil, fmt.Errorf("%w: %d of %d tensors are not a predictor's", checkpoint.ErrFormat, all-used, all)
+		return nil, fmt.Errorf("%w: %d of %d tensors are not a predictor's", checkpoint.ErrFormat,
+			all-used, all)
 	}
-	facts := Facts{Origin: meta["origin"], Feature: Feature(meta["feature"]), Model: meta["model_sha256"], Trace: meta["trace_sha256"], Settings: meta["settings"]}
+	facts := Facts{Origin: meta["origin"], Feature: Feature(meta["feature"]),
+		Model: meta["model_sha256"], Trace: meta["trace_sha256"], Settings: meta["settings"]}
 	p, err := New(Kind(meta["kind"]), width, unitsPerLayer, list, facts)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", checkpoint.ErrFormat, err)

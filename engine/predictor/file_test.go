@@ -17,10 +17,12 @@ import (
 func tiny(t *testing.T) *Predictor {
 	t.Helper()
 	p, err := New(ReLU, 2, 3, []Layer{
-		{Rank: 2, W1: halves(1, 0, 0, -1), B1: []float32{0, 0.1}, W2: halves(1, 0, 0, 1, 0.5, 0.5), B2: []float32{-1, 0, 0.3}, Cut: 0.25},
+		{Rank: 2, W1: halves(1, 0, 0, -1), B1: []float32{0, 0.1}, W2: halves(1, 0, 0, 1, 0.5, 0.5),
+			B2: []float32{-1, 0, 0.3}, Cut: 0.25},
 		{},
 		{Rank: 1, W1: halves(2, 2), W2: halves(-1, 1, 65504), Cut: -math.MaxFloat32},
-	}, Facts{Origin: "a test", Feature: AttentionOutput, Model: "model", Trace: "trace", Settings: `{"seed":1}`})
+	}, Facts{Origin: "a test", Feature: AttentionOutput, Model: "model", Trace: "trace",
+		Settings: `{"seed":1}`})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +77,8 @@ func TestLoadRefusals(t *testing.T) {
 		if err := tiny(t).save(path, map[string]string{c.key: c.value}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Load(path); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.reason) {
+		if _, err := Load(path); !errors.Is(err, c.kind) || !strings.Contains(err.Error(),
+			c.reason) {
 			t.Errorf("%s = %s: error %v, want %v with %q", c.key, c.value, err, c.kind, c.reason)
 		}
 	}
@@ -83,7 +86,8 @@ func TestLoadRefusals(t *testing.T) {
 	if err := tiny(t).save(less, map[string]string{"layers": "2", "cuts": "[0,0]"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(less); !errors.Is(err, checkpoint.ErrFormat) || !strings.Contains(err.Error(), "2 of 6 tensors") {
+	if _, err := Load(less); !errors.Is(err, checkpoint.ErrFormat) || !strings.Contains(err.Error(),
+		"2 of 6 tensors") {
 		t.Errorf("tensors of a layer that is not there: error %v", err)
 	}
 	if _, err := Load(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
@@ -121,17 +125,21 @@ func TestNewRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for reason, layers := range map[string][]Layer{
-		"0 layers":              nil,
-		"rank 2":                with(func(l *Layer) { l.Rank = 2 }),
-		"rank -1":               with(func(l *Layer) { l.Rank = -1 }),
-		"rank 0 and yet":        with(func(l *Layer) { l.Rank = 0 }),
-		"do not make rank":      with(func(l *Layer) { l.B2 = []float32{1} }),
-		"weight 1 is +Inf":      with(func(l *Layer) { l.W1[1] = ref.F32ToF16(1e6) }),
-		"weight 2 is NaN":       with(func(l *Layer) { l.W2[2] = 0x7e00 }),
-		"bias or cut 0 is NaN":  with(func(l *Layer) { l.Cut = float32(math.NaN()) }),
-		"bias or cut 2 is -Inf": with(func(l *Layer) { l.B2 = []float32{0, 0, float32(math.Inf(-1))} }),
+		"0 layers":             nil,
+		"rank 2":               with(func(l *Layer) { l.Rank = 2 }),
+		"rank -1":              with(func(l *Layer) { l.Rank = -1 }),
+		"rank 0 and yet":       with(func(l *Layer) { l.Rank = 0 }),
+		"do not make rank":     with(func(l *Layer) { l.B2 = []float32{1} }),
+		"weight 1 is +Inf":     with(func(l *Layer) { l.W1[1] = ref.F32ToF16(1e6) }),
+		"weight 2 is NaN":      with(func(l *Layer) { l.W2[2] = 0x7e00 }),
+		"bias or cut 0 is NaN": with(func(l *Layer) { l.Cut = float32(math.NaN()) }),
+		"bias or cut 2 is -Inf": with(func(l *Layer) {
+			l.B2 = []float32{0, 0,
+				float32(math.Inf(-1))}
+		}),
 	} {
-		if _, err := New(Linear, 2, 3, layers, Facts{}); err == nil || !strings.Contains(err.Error(), reason) {
+		if _, err := New(Linear, 2, 3, layers, Facts{}); err == nil ||
+			!strings.Contains(err.Error(), reason) {
 			t.Errorf("error %v, want %q", err, reason)
 		}
 	}

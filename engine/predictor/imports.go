@@ -18,7 +18,8 @@ import (
 type ImportOptions struct {
 	Layers, Width, Units int    // the model's shape
 	Model                string // its identity, to be kept with the predictor
-	// Feature is the input that the predictors were trained on; UnknownFeature leaves it to what the source is known for.
+	// Feature is the input that the predictors were trained on; UnknownFeature leaves it to what
+	// the source is known for.
 	Feature Feature
 }
 
@@ -30,26 +31,31 @@ func (o ImportOptions) orKnown(f Feature) ImportOptions {
 	return o
 }
 
-// ImportPowerInfer reads a folder of PowerInfer's predictors: model_0.pt, model_1.pt, … with fc1.weight [rank, width] and
-// fc2.weight [units, rank], ReLU between. The least value of a predicted unit is sparse_threshold of the folder's config.json,
-// compared before any sigmoid as PowerInfer does, or 0. Every layer must have a file. Their input is the Residual: llama.cpp's graph in PowerInfer hands
-// them ffn_inp, in front of the norm, and for Falcon the layer's input.
+// ImportPowerInfer reads a folder of PowerInfer's predictors: model_0.pt, model_1.pt, … with
+// fc1.weight [rank, width] and fc2.weight [units, rank], ReLU between. The least value of a
+// predicted unit is sparse_threshold of the folder's config.json, compared before any sigmoid as
+// PowerInfer does, or 0. Every layer must have a file. Their input is the Residual: llama.cpp's
+// graph in PowerInfer hands them ffn_inp, in front of the norm, and for Falcon the layer's input.
 func ImportPowerInfer(dir string, opt ImportOptions) (*Predictor, error) {
 	cut, err := sparseThreshold(filepath.Join(dir, "config.json"))
 	if err != nil {
 		return nil, err
 	}
 	file := regexp.MustCompile(`^model_(\d+)\.pt$`)
-	return importFolder(dir, opt.orKnown(Residual), file, names{"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"}, ReLU, "powerinfer", cut)
+	return importFolder(dir, opt.orKnown(Residual), file, names{"fc1.weight", "fc1.bias",
+		"fc2.weight", "fc2.bias"}, ReLU, "powerinfer", cut)
 }
 
-// ImportDejaVu reads a folder of Deja Vu's predictors: a file for each layer, whose name says layer and its number and ends in .pt, with
-// 0.weight [rank, width] and 1.weight [units, rank] and nothing between. The threshold is 0.5. Every layer must have a file. Their input is the Residual, which is
-// what hf_opt_module_save.py records for training ("mlp block input before LN"). At run time Deja Vu feeds the layer's input instead, to have the answer
-// before the attention is computed; here there is no reason to.
+// ImportDejaVu reads a folder of Deja Vu's predictors: a file for each layer, whose name says layer
+// and its number and ends in .pt, with 0.weight [rank, width] and 1.weight [units, rank] and
+// nothing between. The threshold is 0.5. Every layer must have a file. Their input is the Residual,
+// which is what hf_opt_module_save.py records for training ("mlp block input before LN"). At run
+// time Deja Vu feeds the layer's input instead, to have the answer before the attention is
+// computed; here there is no reason to.
 func ImportDejaVu(dir string, opt ImportOptions) (*Predictor, error) {
 	file := regexp.MustCompile(`layer[_-]?(\d+)(?:\D.*)?\.pt$`)
-	return importFolder(dir, opt.orKnown(Residual), file, names{"0.weight", "0.bias", "1.weight", "1.bias"}, Linear, "dejavu", 0)
+	return importFolder(dir, opt.orKnown(Residual), file, names{"0.weight", "0.bias", "1.weight",
+		"1.bias"}, Linear, "dejavu", 0)
 }
 
 // sparseThreshold reads PowerInfer's configuration; without the file or the entry it is 0.
@@ -74,13 +80,15 @@ func sparseThreshold(path string) (float32, error) {
 	}
 	v, err := strconv.ParseFloat(string(cut), 32)
 	if err != nil {
-		return 0, fmt.Errorf("predictor: %s: %w: sparse_threshold: %w", path, checkpoint.ErrFormat, err)
+		return 0, fmt.Errorf("predictor: %s: %w: sparse_threshold: %w", path, checkpoint.ErrFormat,
+			err)
 	}
 	return float32(v), nil
 }
 
 // importFolder reads one file for each layer, whose number is the first group of the expression.
-func importFolder(dir string, opt ImportOptions, file *regexp.Regexp, name names, kind Kind, origin string, cut float32) (*Predictor, error) {
+func importFolder(dir string, opt ImportOptions, file *regexp.Regexp, name names, kind Kind,
+	origin string, cut float32) (*Predictor, error) {
 	if err := checkShape(opt.Layers, opt.Width, opt.Units); err != nil {
 		return nil, err
 	}
@@ -97,16 +105,19 @@ func importFolder(dir string, opt ImportOptions, file *regexp.Regexp, name names
 		l, err := strconv.Atoi(m[1])
 		switch {
 		case err != nil || l >= opt.Layers:
-			return nil, fmt.Errorf("predictor: %s: %w: %s is for a layer that the model of %d has not", dir, ErrMismatch, e.Name(), opt.Layers)
+			return nil, fmt.Errorf("predictor: %s: %w: %s is for a layer that the model of %d "+
+				"has not", dir, ErrMismatch, e.Name(), opt.Layers)
 		case paths[l] != "":
-			return nil, fmt.Errorf("predictor: %s: %w: both %s and %s are for layer %d", dir, checkpoint.ErrFormat, filepath.Base(paths[l]), e.Name(), l)
+			return nil, fmt.Errorf("predictor: %s: %w: both %s and %s are for layer %d", dir,
+				checkpoint.ErrFormat, filepath.Base(paths[l]), e.Name(), l)
 		}
 		paths[l] = filepath.Join(dir, e.Name())
 	}
 	layers := make([]Layer, opt.Layers)
 	for l := range layers {
 		if paths[l] == "" {
-			return nil, fmt.Errorf("predictor: %s: %w: no file for layer %d of %d", dir, ErrMismatch, l, opt.Layers)
+			return nil, fmt.Errorf("predictor: %s: %w: no file for layer %d of %d", dir,
+				ErrMismatch, l, opt.Layers)
 		}
 		if err := importFile(paths[l], &layers[l], name, opt); err != nil {
 			return nil, fmt.Errorf("predictor: %s: %w", paths[l], err)
@@ -118,7 +129,8 @@ func importFolder(dir string, opt ImportOptions, file *regexp.Regexp, name names
 
 // predictor finishes an import.
 func (o ImportOptions) predictor(kind Kind, layers []Layer, origin string) (*Predictor, error) {
-	return New(kind, o.Width, o.Units, layers, Facts{Origin: origin, Feature: o.Feature, Model: o.Model})
+	return New(kind, o.Width, o.Units, layers, Facts{Origin: origin, Feature: o.Feature,
+		Model: o.Model})
 }
 
 // importFile reads one layer's predictor, which must be all that the file holds.
@@ -133,7 +145,8 @@ func importFile(path string, l *Layer, name names, opt ImportOptions) error {
 		return err
 	}
 	if all := f.Tensors(); used == 0 || used != len(all) {
-		return fmt.Errorf("%w: it holds %d tensors, the first %q; a predictor has %s and %s", checkpoint.ErrUnsupported, len(all), firstName(all), name[0], name[2])
+		return fmt.Errorf("%w: it holds %d tensors, the first %q; a predictor has %s and %s",
+			checkpoint.ErrUnsupported, len(all), firstName(all), name[0], name[2])
 	}
 	return nil
 }
@@ -145,8 +158,9 @@ func firstName(all []checkpoint.TensorInfo) string {
 	return all[0].Name
 }
 
-// FromCheckpoint reads the predictors inside a model's checkpoint, model.layers.N.mlp.predictor.fc1.weight and fc2.weight with ReLU
-// between, as TurboSparse has them. A layer without has no predictor; that none has one is a checkpoint.ErrUnsupported. The
+// FromCheckpoint reads the predictors inside a model's checkpoint,
+// model.layers.N.mlp.predictor.fc1.weight and fc2.weight with ReLU between, as TurboSparse has
+// them. A layer without has no predictor; that none has one is a checkpoint.ErrUnsupported. The
 // threshold is 0.5. What they predict from the tensors do not say.
 func FromCheckpoint(t checkpoint.Tensors, opt ImportOptions) (*Predictor, error) {
 	if err := checkShape(opt.Layers, opt.Width, opt.Units); err != nil {
@@ -155,14 +169,17 @@ func FromCheckpoint(t checkpoint.Tensors, opt ImportOptions) (*Predictor, error)
 	layers, used := make([]Layer, opt.Layers), 0
 	for l := range layers {
 		at := fmt.Sprintf("model.layers.%d.mlp.predictor.", l)
-		n, err := readLayer(t, &layers[l], names{at + "fc1.weight", at + "fc1.bias", at + "fc2.weight", at + "fc2.bias"}, opt.Width, opt.Units)
+		n, err := readLayer(t, &layers[l], names{at + "fc1.weight", at + "fc1.bias",
+			at + "fc2.weight", at + "fc2.bias"}, opt.Width, opt.Units)
 		if err != nil {
 			return nil, fmt.Errorf("predictor: %w", err)
 		}
 		used += n
 	}
 	if used == 0 {
-		return nil, fmt.Errorf("predictor: %w: the checkpoint has no model.layers.N.mlp.predictor.fc1.weight; train a predictor or name a folder of them", checkpoint.ErrUnsupported)
+		return nil, fmt.Errorf("predictor: %w: the checkpoint has no "+
+			"model.layers.N.mlp.predictor.fc1.weight; train a predictor or name a folder of them",
+			checkpoint.ErrUnsupported)
 	}
 	return opt.predictor(ReLU, layers, "checkpoint")
 }

@@ -33,7 +33,8 @@ func readOracle(t *testing.T) *oracle {
 }
 
 func (o *oracle) options(layers int) ImportOptions {
-	return ImportOptions{Layers: layers, Width: o.Width, Units: o.Units, Model: "abc", Feature: FFNInput}
+	return ImportOptions{Layers: layers, Width: o.Width, Units: o.Units, Model: "abc",
+		Feature: FFNInput}
 }
 
 // check compares predictions with torch's values, none of which is within rounding of the cut.
@@ -49,7 +50,8 @@ func (o *oracle) check(t *testing.T, p *Predictor, name string, cut float64) {
 		}
 		if values == nil {
 			if popcount(mask) != o.Units || p.Rank(l) != 0 {
-				t.Errorf("layer %d has no predictor, yet %d of %d units are predicted", l, popcount(mask), o.Units)
+				t.Errorf("layer %d has no predictor, yet %d of %d units are predicted", l,
+					popcount(mask), o.Units)
 			}
 			continue
 		}
@@ -74,7 +76,8 @@ func TestImportPowerInfer(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.check(t, p, "powerinfer", 0.25)
-	if want := (Facts{Origin: "powerinfer", Model: "abc", Feature: FFNInput}); p.Kind() != ReLU || p.Facts() != want || p.Rank(2) != 5 {
+	if want := (Facts{Origin: "powerinfer", Model: "abc", Feature: FFNInput}); p.Kind() != ReLU ||
+		p.Facts() != want || p.Rank(2) != 5 {
 		t.Errorf("kind %s, facts %+v, rank %d", p.Kind(), p.Facts(), p.Rank(2))
 	}
 }
@@ -104,11 +107,19 @@ func TestImportedFeatures(t *testing.T) {
 		layers int
 		want   Feature
 	}{
-		"powerinfer": {func(opt ImportOptions) (*Predictor, error) { return ImportPowerInfer("testdata/powerinfer", opt) }, 3, Residual},
-		"dejavu":     {func(opt ImportOptions) (*Predictor, error) { return ImportDejaVu("testdata/dejavu", opt) }, 2, Residual},
-		"checkpoint": {func(opt ImportOptions) (*Predictor, error) { return FromCheckpoint(turbo, opt) }, 3, UnknownFeature},
+		"powerinfer": {func(opt ImportOptions) (*Predictor, error) {
+			return ImportPowerInfer("testdata/powerinfer", opt)
+		}, 3, Residual},
+		"dejavu": {func(opt ImportOptions) (*Predictor, error) {
+			return ImportDejaVu("testdata/dejavu", opt)
+		}, 2, Residual},
+		"checkpoint": {func(opt ImportOptions) (*Predictor, error) {
+			return FromCheckpoint(turbo,
+				opt)
+		}, 3, UnknownFeature},
 	} {
-		for given, want := range map[Feature]Feature{UnknownFeature: c.want, AttentionOutput: AttentionOutput} {
+		for given, want := range map[Feature]Feature{UnknownFeature: c.want,
+			AttentionOutput: AttentionOutput} {
 			opt := o.options(c.layers)
 			opt.Feature = given
 			if p, err := c.load(opt); err != nil || p.Facts().Feature != want {
@@ -135,7 +146,8 @@ func TestFromCheckpoint(t *testing.T) {
 	}
 	narrow := o.options(3)
 	narrow.Width++
-	if _, err := FromCheckpoint(f, narrow); !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), "predictor.fc1.weight has shape [3 6]") {
+	if _, err := FromCheckpoint(f, narrow); !errors.Is(err, ErrMismatch) ||
+		!strings.Contains(err.Error(), "predictor.fc1.weight has shape [3 6]") {
 		t.Errorf("another width: error %v", err)
 	}
 }
@@ -143,8 +155,10 @@ func TestFromCheckpoint(t *testing.T) {
 func TestImportRefusals(t *testing.T) {
 	o := readOracle(t)
 	mixed := t.TempDir()
-	for to, from := range map[string]string{"model_0.pt": "powerinfer/model_0.pt", "model_1.pt": "dejavu/opt-layer0-0.98-0.95.pt",
-		"a-layer0.pt": "dejavu/opt-layer0-0.98-0.95.pt", "b-layer_0-x.pt": "dejavu/opt-layer1-0.98-0.95.pt"} {
+	for to, from := range map[string]string{"model_0.pt": "powerinfer/model_0.pt",
+		"model_1.pt":     "dejavu/opt-layer0-0.98-0.95.pt",
+		"a-layer0.pt":    "dejavu/opt-layer0-0.98-0.95.pt",
+		"b-layer_0-x.pt": "dejavu/opt-layer1-0.98-0.95.pt"} {
 		data, err := os.ReadFile(filepath.Join("testdata", from))
 		if err != nil {
 			t.Fatal(err)
@@ -154,7 +168,8 @@ func TestImportRefusals(t *testing.T) {
 		}
 	}
 	badConfig := t.TempDir()
-	if err := os.WriteFile(filepath.Join(badConfig, "config.json"), []byte(`{"sparse_threshold": "high"}`), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(badConfig, "config.json"),
+		[]byte(`{"sparse_threshold": "high"}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	wrong := o.options(3)
@@ -167,17 +182,24 @@ func TestImportRefusals(t *testing.T) {
 		kind   error
 		reason string
 	}{
-		{"a layer is missing", ImportPowerInfer, "testdata/powerinfer", o.options(4), ErrMismatch, "no file for layer 3 of 4"},
-		{"a layer too many", ImportPowerInfer, "testdata/powerinfer", o.options(2), ErrMismatch, "model_2.pt is for a layer"},
-		{"other units", ImportPowerInfer, "testdata/powerinfer", wrong, ErrMismatch, "fc2.weight has shape [70 3], the predictor needs [71 3]"},
-		{"the other kind", ImportPowerInfer, mixed, o.options(2), checkpoint.ErrUnsupported, `the first "0.weight"`},
-		{"two files for a layer", ImportDejaVu, mixed, o.options(2), checkpoint.ErrFormat, "for layer 0"},
-		{"configuration", ImportPowerInfer, badConfig, o.options(2), checkpoint.ErrFormat, "config.json"},
+		{"a layer is missing", ImportPowerInfer, "testdata/powerinfer", o.options(4), ErrMismatch,
+			"no file for layer 3 of 4"},
+		{"a layer too many", ImportPowerInfer, "testdata/powerinfer", o.options(2), ErrMismatch,
+			"model_2.pt is for a layer"},
+		{"other units", ImportPowerInfer, "testdata/powerinfer", wrong, ErrMismatch,
+			"fc2.weight has shape [70 3], the predictor needs [71 3]"},
+		{"the other kind", ImportPowerInfer, mixed, o.options(2), checkpoint.ErrUnsupported,
+			`the first "0.weight"`},
+		{"two files for a layer", ImportDejaVu, mixed, o.options(2), checkpoint.ErrFormat,
+			"for layer 0"},
+		{"configuration", ImportPowerInfer, badConfig, o.options(2), checkpoint.ErrFormat,
+			"config.json"},
 		{"no folder", ImportDejaVu, "testdata/none", o.options(2), os.ErrNotExist, "testdata/none"},
 		{"no shape", ImportDejaVu, "testdata/dejavu", ImportOptions{}, nil, "0 layers"},
 	} {
 		_, err := c.load(c.dir, c.opt)
-		if err == nil || c.kind != nil && !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.reason) {
+		if err == nil || c.kind != nil && !errors.Is(err, c.kind) || !strings.Contains(err.Error(),
+			c.reason) {
 			t.Errorf("%s: error %v; want %v with %q", c.name, err, c.kind, c.reason)
 		}
 	}

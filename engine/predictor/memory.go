@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// Memory is Samples collected in memory: 4 bytes for each number of a feature, a bit for each unit, 4 bytes for each magnitude.
+// Memory is Samples collected in memory: 4 bytes for each number of a feature, a bit for each unit,
+// 4 bytes for each magnitude.
 type Memory struct {
 	layers, width, units int
 	magnitudes           bool
@@ -14,7 +15,8 @@ type Memory struct {
 	features             []float32
 	active               []uint64
 	mags                 []float32
-	magsAt               []int // where the magnitudes of a token and layer begin; one more at the end
+	// where the magnitudes of a token and layer begin; one more at the end
+	magsAt []int
 }
 
 // NewMemory returns empty samples of the given shape. With magnitudes, every Add must bring them.
@@ -22,20 +24,24 @@ func NewMemory(layers, width, units int, magnitudes bool) (*Memory, error) {
 	if err := checkShape(layers, width, units); err != nil {
 		return nil, err
 	}
-	return &Memory{layers: layers, width: width, units: units, magnitudes: magnitudes, magsAt: []int{0}}, nil
+	return &Memory{layers: layers, width: width, units: units, magnitudes: magnitudes,
+		magsAt: []int{0}}, nil
 }
 
-// Add appends what one layer saw of one token; the layers of a token come in order, and the token counts once its last layer
-// is there. It copies its arguments. Magnitudes are those of the active units, ascending by unit. It must not run while the samples
-// are used.
-func (m *Memory) Add(sequence, layer int, feature []float32, active []uint64, magnitudes []float32) error {
+// Add appends what one layer saw of one token; the layers of a token come in order, and the token
+// counts once its last layer is there. It copies its arguments. Magnitudes are those of the active
+// units, ascending by unit. It must not run while the samples are used.
+func (m *Memory) Add(sequence, layer int, feature []float32, active []uint64,
+	magnitudes []float32) error {
 	switch {
 	case layer != m.next:
 		return fmt.Errorf("predictor: sample of layer %d, but layer %d is next", layer, m.next)
 	case len(feature) != m.width || len(active) != words(m.units):
-		return fmt.Errorf("predictor: sample with a feature of %d and a mask of %d words, want %d and %d", len(feature), len(active), m.width, words(m.units))
+		return fmt.Errorf("predictor: sample with a feature of %d and a mask of %d words, want "+
+			"%d and %d", len(feature), len(active), m.width, words(m.units))
 	case m.magnitudes && len(magnitudes) != popcount(active):
-		return fmt.Errorf("predictor: sample with %d magnitudes for %d active units", len(magnitudes), popcount(active))
+		return fmt.Errorf("predictor: sample with %d magnitudes for %d active units",
+			len(magnitudes), popcount(active))
 	}
 	m.features, m.active = append(m.features, feature...), append(m.active, active...)
 	if m.magnitudes {

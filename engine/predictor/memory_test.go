@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestMemory collects samples one by one and checks that they train the same predictor as the originals.
+// TestMemory collects samples one by one and checks that they train the same predictor as the
+// originals.
 func TestMemory(t *testing.T) {
 	origin := noisy(90, 2)
 	m, err := NewMemory(2, origin.width, origin.units, true)
@@ -48,7 +49,8 @@ func TestMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := bare.Add(0, 0, []float32{1}, []uint64{1}, nil); err != nil || bare.Magnitudes(0, 0, nil) == nil {
+	if err := bare.Add(0, 0, []float32{1}, []uint64{1}, nil); err != nil ||
+		bare.Magnitudes(0, 0, nil) == nil {
 		t.Errorf("samples without magnitudes: %v", err)
 	}
 	if _, err := NewMemory(0, 1, 1, false); err == nil {

@@ -6,7 +6,8 @@ import (
 	"math/rand/v2"
 )
 
-// network is the predictor of one layer while it is trained: float32, features standardised, W2 by columns.
+// network is the predictor of one layer while it is trained: float32, features standardised, W2 by
+// columns.
 type network struct {
 	d, r, u int
 	relu    bool
@@ -31,8 +32,8 @@ func (n *network) view(params []float32) {
 	n.b1, n.b2 = params[:n.r], params[n.r:]
 }
 
-// weights are those of the two classes in the loss. Their mean over all elements is 1, so losses compare: knowing nothing costs
-// ln 2 when they are balanced.
+// weights are those of the two classes in the loss. Their mean over all elements is 1, so losses
+// compare: knowing nothing costs ln 2 when they are balanced.
 type weights struct {
 	active, inactive float32
 	byMagnitude      bool // active is multiplied by the element's magnitude
@@ -50,8 +51,8 @@ func balanced(share float64) weights {
 	return w
 }
 
-// init draws the start: matrices that keep the variance, and for b2 each unit's share of the weighted samples, which is where
-// training would go first.
+// init draws the start: matrices that keep the variance, and for b2 each unit's share of the
+// weighted samples, which is where training would go first.
 func (n *network) init(st *survey, w weights, r *rand.Rand) {
 	gain := 1.0
 	if n.relu {
@@ -65,7 +66,8 @@ func (n *network) init(st *survey, w weights, r *rand.Rand) {
 	}
 	for u, count := range st.count {
 		const prior = 0.5 // a unit that was never active is rare, not impossible
-		n.b2[u] = float32(math.Log(active * (float64(count) + prior) / (float64(w.inactive) * (float64(st.samples-count) + prior))))
+		n.b2[u] = float32(math.Log(active * (float64(count) + prior) / (float64(w.inactive) *
+			(float64(st.samples-count) + prior))))
 	}
 }
 
@@ -83,7 +85,8 @@ type workspace struct {
 }
 
 func (n *network) workspace(size int) *workspace {
-	return &workspace{mid: make([]float32, size*n.r), z: make([]float32, size*n.u), dmid: make([]float32, size*n.r)}
+	return &workspace{mid: make([]float32, size*n.r), z: make([]float32, size*n.u),
+		dmid: make([]float32, size*n.r)}
 }
 
 // forward computes ws.mid and ws.z for the batch.
@@ -102,8 +105,8 @@ func (n *network) forward(b *batch, ws *workspace) {
 	mulNN(ws.z, ws.mid, n.w2, b.n, n.r, n.u)
 }
 
-// gradient replaces ws.z by the gradient of the loss there, and sets grad, laid out as params, to that of the parameters. The
-// loss is summed over units and averaged over the batch.
+// gradient replaces ws.z by the gradient of the loss there, and sets grad, laid out as params, to
+// that of the parameters. The loss is summed over units and averaged over the batch.
 func (n *network) gradient(b *batch, ws *workspace, w weights, grad *network) {
 	lossGradient(b, ws.z, n.u, w)
 	clear(grad.params)
@@ -125,7 +128,8 @@ func (n *network) gradient(b *batch, ws *workspace, w weights, grad *network) {
 	mulTN(grad.w1, ws.dmid, b.x, b.n, n.r, n.d)
 }
 
-// lossGradient turns the values before the sigmoid into the loss's derivative by them: w·(sigmoid(z) − y) / n.
+// lossGradient turns the values before the sigmoid into the loss's derivative by them:
+// w·(sigmoid(z) − y) / n.
 func lossGradient(b *batch, z []float32, units int, w weights) {
 	scale := w.inactive / float32(b.n) // of an inactive element, which nearly all are
 	m := 0
@@ -149,8 +153,8 @@ func lossGradient(b *batch, z []float32, units int, w weights) {
 	}
 }
 
-// sigmoids replaces values by their sigmoids within 1e-5, for gradients. It splits e^−z into a power of two and a polynomial for
-// the rest.
+// sigmoids replaces values by their sigmoids within 1e-5, for gradients. It splits e^−z into a
+// power of two and a polynomial for the rest.
 func sigmoids(z []float32) {
 	const far = 30 // where float32 no longer tells the sigmoid from 1, and the gradient not from 0
 	for i, v := range z {

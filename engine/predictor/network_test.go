@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// plainLoss is the loss in float64, straight from its formula, summed over units and averaged over the batch.
+// plainLoss is the loss in float64, straight from its formula, summed over units and averaged over
+// the batch.
 func plainLoss(n *network, params []float64, b *batch, w weights) float64 {
 	w1, w2 := params[:n.r*n.d], params[n.r*n.d:][:n.r*n.u]
 	b1, b2 := params[n.r*n.d+n.r*n.u:][:n.r], params[n.r*n.d+n.r*n.u+n.r:]
@@ -45,7 +46,8 @@ func plainLoss(n *network, params []float64, b *batch, w weights) float64 {
 	return total / float64(b.n)
 }
 
-// TestGradient compares with central differences of the plain loss. The sigmoid of training is within 1e-5, which bounds the agreement.
+// TestGradient compares with central differences of the plain loss. The sigmoid of training is
+// within 1e-5, which bounds the agreement.
 func TestGradient(t *testing.T) {
 	const d, r, u, n = 7, 5, 70, 6
 	random := rand.New(rand.NewPCG(1, 1))
@@ -63,7 +65,8 @@ func TestGradient(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range []Kind{ReLU, Linear} {
-		for _, w := range []weights{balanced(0.25), {active: 1.5, inactive: 0.8, byMagnitude: true}} {
+		for _, w := range []weights{balanced(0.25), {active: 1.5, inactive: 0.8,
+			byMagnitude: true}} {
 			t.Run(fmt.Sprintf("%s/%v", kind, w.byMagnitude), func(t *testing.T) {
 				net, grad := newNetwork(d, r, u, kind), newNetwork(d, r, u, kind)
 				params := make([]float64, len(net.params))
@@ -73,7 +76,8 @@ func TestGradient(t *testing.T) {
 				}
 				ws := net.workspace(n)
 				net.forward(b, ws)
-				if got, want := net.loss(b, ws, w)/n, plainLoss(net, params, b, w); math.Abs(got-want) > 1e-5*want {
+				if got, want := net.loss(b, ws, w)/n, plainLoss(net, params, b,
+					w); math.Abs(got-want) > 1e-5*want {
 					t.Errorf("loss %g, want %g", got, want)
 				}
 				net.gradient(b, ws, w, grad)
@@ -85,8 +89,10 @@ func TestGradient(t *testing.T) {
 					params[i] = here - h
 					want := (above - plainLoss(net, params, b, w)) / (2 * h)
 					params[i] = here
-					if got := float64(grad.params[i]); math.Abs(got-want) > 1e-4*(1+math.Abs(want)) {
-						t.Fatalf("parameter %d of %d: gradient %g, want %g", i, len(params), got, want)
+					if got := float64(grad.params[i]); math.Abs(got-want) > 1e-4*(1+math.Abs(
+						want)) {
+						t.Fatalf("parameter %d of %d: gradient %g, want %g", i, len(params), got,
+							want)
 					}
 				}
 			})
@@ -98,7 +104,8 @@ func TestGradient(t *testing.T) {
 func TestBalancedLoss(t *testing.T) {
 	w := balanced(0.25)
 	if w.active != 2 || math.Abs(float64(w.inactive)-2./3) > 1e-7 {
-		t.Fatalf("weights %v, want 2 and 2/3: a quarter of the elements counts as much as three quarters", w)
+		t.Fatalf("weights %v, want 2 and 2/3: a quarter of the elements counts as much as three "+
+			"quarters", w)
 	}
 	m := newPlain(2, 1, 1, 2)
 	m.value(0, 0)[1] = 5
@@ -112,7 +119,8 @@ func TestBalancedLoss(t *testing.T) {
 		t.Errorf("knowing nothing costs %g, want ln 2", got)
 	}
 	copy(ws.z, []float32{-1, 2, 3, 0})
-	want := (2./3*math.Log(1+math.Exp(-1)) + 2*math.Log(1+math.Exp(-2)) + 2./3*math.Log(1+math.Exp(3)) + 2./3*math.Ln2) / 4
+	want := (2./3*math.Log(1+math.Exp(-1)) + 2*math.Log(1+math.Exp(-2)) +
+		2./3*math.Log(1+math.Exp(3)) + 2./3*math.Ln2) / 4
 	if got := net.loss(b, ws, w) / 4; math.Abs(got-want) > 1e-7 {
 		t.Errorf("loss %g, want %g", got, want)
 	}
@@ -138,7 +146,8 @@ func TestSigmoids(t *testing.T) {
 	}
 }
 
-// TestProducts compares the blocked products with plain ones, over sizes that do and do not fill the blocks.
+// TestProducts compares the blocked products with plain ones, over sizes that do and do not fill
+// the blocks.
 func TestProducts(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 2))
 	matrix := func(rows, cols int) []float32 {
@@ -184,13 +193,15 @@ func compareProduct(t *testing.T, name string, c, a, b []float32, n, k, m int) {
 				want += float64(a[i*k+x]) * float64(b[x*m+j])
 			}
 			if got := float64(c[i*m+j]); math.Abs(got-want) > 1e-4 {
-				t.Fatalf("%s of %d×%d by %d×%d: element %d, %d is %g, want %g", name, n, k, k, m, i, j, got, want)
+				t.Fatalf("%s of %d×%d by %d×%d: element %d, %d is %g, want %g", name, n, k, k, m, i,
+					j, got, want)
 			}
 		}
 	}
 }
 
-// TestFold checks that the form that runs computes what was trained, whatever the scale of the features.
+// TestFold checks that the form that runs computes what was trained, whatever the scale of the
+// features.
 func TestFold(t *testing.T) {
 	const d, r, u, n = 9, 6, 67, 40
 	for _, scale := range []float64{1e-4, 1, 1e4} {
@@ -228,9 +239,11 @@ func TestFold(t *testing.T) {
 			net.forward(b, ws)
 			for i := range n {
 				for v, got := range run.values(&p.layers[0], raw[i*d:(i+1)*d]) {
-					// float16 keeps 11 bits of each weight; a mean of several deviations multiplies what is lost
+					// float16 keeps 11 bits of each weight; a mean of several deviations multiplies
+					// what is lost
 					if want := ws.z[i*u+v]; math.Abs(float64(got-want)) > 0.02 {
-						t.Fatalf("scale %g, %s: sample %d, unit %d: %g, trained %g", scale, kind, i, v, got, want)
+						t.Fatalf("scale %g, %s: sample %d, unit %d: %g, trained %g", scale, kind, i,
+							v, got, want)
 					}
 				}
 			}

@@ -10,7 +10,8 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// ErrMismatch says that a predictor, or the state of a training, belongs to something else than what it is used with.
+// ErrMismatch says that a predictor, or the state of a training, belongs to something else than
+// what it is used with.
 var ErrMismatch = errors.New("made for something else")
 
 // Kind says what happens between the two matrices. Files of weights do not tell, so it is recorded.
@@ -21,24 +22,30 @@ const (
 	Linear Kind = "linear" // Deja Vu
 )
 
-// Feature names what a predictor takes as its input: a kind, as traces and the engine name it, of the layer whose units are named or of the one before.
+// Feature names what a predictor takes as its input: a kind, as traces and the engine name it, of
+// the layer whose units are named or of the one before.
 type Feature string
 
 const (
-	FFNInput        Feature = "ffn_input"        // the input of the feed-forward part, behind its norm
-	AttentionOutput Feature = "attention_output" // of the same layer, before it is added to the residual (LLM in a flash, section 3.1)
-	Residual        Feature = "residual"         // in front of the norm of the feed-forward part (PowerInfer, Deja Vu)
-	UnknownFeature  Feature = ""                 // an import does not say
+	// the input of the feed-forward part, behind its norm
+	FFNInput Feature = "ffn_input"
+	// of the same layer, before it is added to the residual (LLM in a flash, section 3.1)
+	AttentionOutput Feature = "attention_output"
+	// in front of the norm of the feed-forward part (PowerInfer, Deja Vu)
+	Residual       Feature = "residual"
+	UnknownFeature Feature = "" // an import does not say
 )
 
 // forNext ends the names of features that look ahead.
 const forNext = "_for_next_layer"
 
-// ForNextLayer is the feature of a predictor that looks ahead: entry l takes the kind of layer l and names the units of layer l+1. The last entry has rank 0, since no
-// layer follows, and the units of layer 0 have no entry.
+// ForNextLayer is the feature of a predictor that looks ahead: entry l takes the kind of layer l
+// and names the units of layer l+1. The last entry has rank 0, since no layer follows, and the
+// units of layer 0 have no entry.
 func (f Feature) ForNextLayer() Feature { return f + forNext }
 
-// Kind is the feature without the layer that it is of; ahead says that it is the one before the layer whose units are named.
+// Kind is the feature without the layer that it is of; ahead says that it is the one before the
+// layer whose units are named.
 func (f Feature) Kind() (kind Feature, ahead bool) {
 	name, ahead := strings.CutSuffix(string(f), forNext)
 	return Feature(name), ahead
@@ -51,7 +58,8 @@ type Layer struct {
 	B1   []float32 // (rank), or nil
 	W2   []uint16  // (units, rank)
 	B2   []float32 // (units), or nil
-	// Cut is the least value before the sigmoid for which a unit is predicted: 0 is the threshold 0.5.
+	// Cut is the least value before the sigmoid for which a unit is predicted: 0 is the threshold
+	// 0.5.
 	Cut float32
 }
 
@@ -78,8 +86,8 @@ const (
 	maxDimension = 1 << 24
 )
 
-// New returns a predictor with the given layers, which it owns from now on. Width is the length of a feature, units the number of
-// feed-forward units of each layer.
+// New returns a predictor with the given layers, which it owns from now on. Width is the length of
+// a feature, units the number of feed-forward units of each layer.
 func New(kind Kind, width, unitsPerLayer int, layers []Layer, facts Facts) (*Predictor, error) {
 	p := &Predictor{kind: kind, width: width, units: unitsPerLayer, layers: layers, facts: facts}
 	if kind != ReLU && kind != Linear {
@@ -97,8 +105,10 @@ func New(kind Kind, width, unitsPerLayer int, layers []Layer, facts Facts) (*Pre
 }
 
 func checkShape(layers, width, unitsPerLayer int) error {
-	if layers < 1 || layers > maxLayers || width < 1 || width > maxDimension || unitsPerLayer < 1 || unitsPerLayer > maxDimension {
-		return fmt.Errorf("predictor: %d layers of %d units with features of %d: each must be at least 1, layers at most %d, the others %d",
+	if layers < 1 || layers > maxLayers || width < 1 || width > maxDimension || unitsPerLayer < 1 ||
+		unitsPerLayer > maxDimension {
+		return fmt.Errorf("predictor: %d layers of %d units with features of %d: each must be "+
+			"at least 1, layers at most %d, the others %d",
 			layers, unitsPerLayer, width, maxLayers, maxDimension)
 	}
 	return nil
@@ -114,7 +124,8 @@ func (p *Predictor) checkLayer(l *Layer) error {
 		}
 		return nil
 	}
-	if len(l.W1) != l.Rank*p.width || len(l.W2) != p.units*l.Rank || l.B1 != nil && len(l.B1) != l.Rank || l.B2 != nil && len(l.B2) != p.units {
+	if len(l.W1) != l.Rank*p.width || len(l.W2) != p.units*l.Rank || l.B1 != nil &&
+		len(l.B1) != l.Rank || l.B2 != nil && len(l.B2) != p.units {
 		return fmt.Errorf("%d, %d weights and %d, %d biases do not make rank %d between %d and %d",
 			len(l.W1), len(l.W2), len(l.B1), len(l.B2), l.Rank, p.width, p.units)
 	}
@@ -122,7 +133,8 @@ func (p *Predictor) checkLayer(l *Layer) error {
 		for i, h := range w {
 			const exponent = 0x7c00
 			if h&exponent == exponent {
-				return fmt.Errorf("weight %d is %g in float16: every weight must be finite", i, ref.F16ToF32(h))
+				return fmt.Errorf("weight %d is %g in float16: every weight must be finite", i,
+					ref.F16ToF32(h))
 			}
 		}
 	}
@@ -175,11 +187,12 @@ func (p *Predictor) FLOPs(layer int) int64 {
 	return 2 * int64(p.layers[layer].Rank) * int64(p.width+p.units)
 }
 
-// WithThresholds returns the same predictor with other thresholds, probabilities between 0 and 1, exclusive: one for all
-// layers, or one for each. It shares the weights.
+// WithThresholds returns the same predictor with other thresholds, probabilities between 0 and 1,
+// exclusive: one for all layers, or one for each. It shares the weights.
 func (p *Predictor) WithThresholds(thresholds ...float64) (*Predictor, error) {
 	if len(thresholds) != 1 && len(thresholds) != len(p.layers) {
-		return nil, fmt.Errorf("predictor: %d thresholds for %d layers: give one, or one for each layer", len(thresholds), len(p.layers))
+		return nil, fmt.Errorf("predictor: %d thresholds for %d layers: give one, or one for "+
+			"each layer", len(thresholds), len(p.layers))
 	}
 	q := *p
 	q.layers = append([]Layer(nil), p.layers...)
@@ -195,29 +208,36 @@ func (p *Predictor) WithThresholds(thresholds ...float64) (*Predictor, error) {
 
 func checkThreshold(t float64) error {
 	if !(t > 0 && t < 1) {
-		return fmt.Errorf("predictor: threshold %g: it is a probability between 0 and 1, exclusive", t)
+		return fmt.Errorf("predictor: threshold %g: it is a probability between 0 and 1, exclusive",
+			t)
 	}
 	return nil
 }
 
 // logit is the value before the sigmoid that stands for a probability.
-func logit(probability float64) float32 { return float32(math.Log(probability / (1 - probability))) }
+func logit(probability float64) float32 {
+	return float32(math.Log(probability / (1 - probability)))
+}
 
 func sigmoid(z float64) float64 { return 1 / (1 + math.Exp(-z)) }
 
-// For says whether the predictor can serve a model of the given shape and identity. An identity that either side does not know is
-// not compared. The error is an ErrMismatch that names what differs.
+// For says whether the predictor can serve a model of the given shape and identity. An identity
+// that either side does not know is not compared. The error is an ErrMismatch that names what
+// differs.
 func (p *Predictor) For(layers, width, unitsPerLayer int, model string) error {
 	for _, c := range []struct {
 		what      string
 		have, has int
-	}{{"layers", len(p.layers), layers}, {"d_model", p.width, width}, {"units per layer", p.units, unitsPerLayer}} {
+	}{{"layers", len(p.layers), layers}, {"d_model", p.width, width}, {"units per layer", p.units,
+		unitsPerLayer}} {
 		if c.have != c.has {
-			return fmt.Errorf("predictor: %w: it has %d %s, the model %d; use a predictor of this model", ErrMismatch, c.have, c.what, c.has)
+			return fmt.Errorf("predictor: %w: it has %d %s, the model %d; use a predictor of "+
+				"this model", ErrMismatch, c.have, c.what, c.has)
 		}
 	}
 	if p.facts.Model != "" && model != "" && p.facts.Model != model {
-		return fmt.Errorf("predictor: %w: it was trained for the model %s, this is %s; train one for this model", ErrMismatch, p.facts.Model, model)
+		return fmt.Errorf("predictor: %w: it was trained for the model %s, this is %s; train "+
+			"one for this model", ErrMismatch, p.facts.Model, model)
 	}
 	return nil
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
-// Runner predicts with a Predictor on the threads of a pool. It holds the scratch memory, so it is not safe for
-// concurrent use; Runners are cheap.
+// Runner predicts with a Predictor on the threads of a pool. It holds the scratch memory, so it is
+// not safe for concurrent use; Runners are cheap.
 type Runner struct {
 	p    *Predictor
 	pool *cpu.Pool
@@ -24,7 +24,8 @@ func (p *Predictor) Runner(pool *cpu.Pool) *Runner {
 	return p.runner(rank, pool)
 }
 
-// runner returns a Runner for layers of at most the given rank. It looks at no layer: others may be in training.
+// runner returns a Runner for layers of at most the given rank. It looks at no layer: others may be
+// in training.
 func (p *Predictor) runner(rank int, pool *cpu.Pool) *Runner {
 	return &Runner{p: p, pool: pool, mid: make([]float32, rank), z: make([]float32, p.units)}
 }
@@ -34,11 +35,13 @@ func (r *Runner) Words() int { return words(r.p.units) }
 
 func words(units int) int { return (units + 63) / 64 }
 
-// Predict sets mask to the units predicted for the layer from its feature h: bit u%64 of word u/64 for unit u. It allocates
-// nothing. A value that is not a number counts as predicted, so that a broken input costs time, not results.
+// Predict sets mask to the units predicted for the layer from its feature h: bit u%64 of word u/64
+// for unit u. It allocates nothing. A value that is not a number counts as predicted, so that a
+// broken input costs time, not results.
 func (r *Runner) Predict(layer int, h []float32, mask []uint64) error {
 	if layer < 0 || layer >= len(r.p.layers) || len(h) != r.p.width || len(mask) != r.Words() {
-		return fmt.Errorf("predictor: layer %d with a feature of %d and a mask of %d words: it has %d layers, features of %d and masks of %d words",
+		return fmt.Errorf("predictor: layer %d with a feature of %d and a mask of %d words: it "+
+			"has %d layers, features of %d and masks of %d words",
 			layer, len(h), len(mask), len(r.p.layers), r.p.width, r.Words())
 	}
 	l := &r.p.layers[layer]
@@ -59,7 +62,8 @@ func (r *Runner) Predict(layer int, h []float32, mask []uint64) error {
 	return nil
 }
 
-// values computes the units' values before the sigmoid, valid until the next call. The layer must have a rank.
+// values computes the units' values before the sigmoid, valid until the next call. The layer must
+// have a rank.
 func (r *Runner) values(l *Layer, h []float32) []float32 {
 	mid := r.mid[:l.Rank]
 	r.matVec(l.W1, l.Rank, r.p.width, h, mid)

@@ -43,7 +43,9 @@ func TestPredictByHand(t *testing.T) {
 			t.Errorf("layer %d of %v: %03b, want %03b", c.layer, c.h, mask[0], c.want)
 		}
 	}
-	for _, bad := range []error{run.Predict(3, []float32{0, 0}, mask), run.Predict(-1, []float32{0, 0}, mask), run.Predict(0, []float32{0}, mask), run.Predict(0, []float32{0, 0}, nil)} {
+	for _, bad := range []error{run.Predict(3, []float32{0, 0}, mask), run.Predict(-1,
+		[]float32{0, 0}, mask), run.Predict(0, []float32{0}, mask), run.Predict(0, []float32{0, 0},
+		nil)} {
 		if bad == nil {
 			t.Error("a wrong layer, feature or mask is accepted")
 		}
@@ -81,7 +83,8 @@ func random(t testing.TB, kind Kind, width, units, rank int, biases bool, seed u
 		}
 		return out
 	}
-	l := Layer{Rank: rank, W1: half(floats(rank * width)), W2: half(floats(units * rank)), Cut: float32(r.NormFloat64())}
+	l := Layer{Rank: rank, W1: half(floats(rank * width)), W2: half(floats(units * rank)),
+		Cut: float32(r.NormFloat64())}
 	if biases {
 		l.B1, l.B2 = floats(rank), floats(units)
 	}
@@ -92,7 +95,8 @@ func random(t testing.TB, kind Kind, width, units, rank int, biases bool, seed u
 	return p
 }
 
-// plainValues is what Predict compares with the cut, as the package's documentation has it, and how far rounding may move it.
+// plainValues is what Predict compares with the cut, as the package's documentation has it, and how
+// far rounding may move it.
 func plainValues(p *Predictor, h []float32) (z, slack []float64) {
 	l := &p.layers[0]
 	mid, midSlack := make([]float64, l.Rank), make([]float64, l.Rank)
@@ -135,7 +139,8 @@ func FuzzPredict(f *testing.F) {
 	f.Add(uint8(0), uint8(0), uint8(0), true, false, uint64(3), []byte{9, 0x41})
 	pool := cpu.NewPool(3)
 	f.Cleanup(pool.Close)
-	f.Fuzz(func(t *testing.T, width, units, rank uint8, relu, biases bool, seed uint64, raw []byte) {
+	f.Fuzz(func(t *testing.T, width, units, rank uint8, relu, biases bool, seed uint64,
+		raw []byte) {
 		kind := Linear
 		if relu {
 			kind = ReLU
@@ -144,7 +149,8 @@ func FuzzPredict(f *testing.F) {
 		h := make([]float32, p.width)
 		for i := range h {
 			if len(raw) >= 2*i+2 {
-				if v := math.Float32frombits(uint32(binary.LittleEndian.Uint16(raw[2*i:])) << 16); v > -1e6 && v < 1e6 {
+				if v := math.Float32frombits(uint32(binary.LittleEndian.Uint16(
+					raw[2*i:])) << 16); v > -1e6 && v < 1e6 {
 					h[i] = v
 				}
 			}
@@ -159,7 +165,8 @@ func FuzzPredict(f *testing.F) {
 		z, slack := plainValues(p, h)
 		for u, v := range z {
 			got := mask[u/64]>>(u%64)&1 == 1
-			if cut := float64(p.layers[0].Cut); math.Abs(v-cut) > slack[u]+1e-30 && got != (v >= cut) {
+			if cut := float64(p.layers[0].Cut); math.Abs(v-cut) > slack[u]+1e-30 &&
+				got != (v >= cut) {
 				t.Fatalf("unit %d: predicted %v with %g against %g", u, got, v, cut)
 			}
 		}

@@ -11,16 +11,18 @@ import (
 	"github.com/windrow-sim/windrow/internal/rng"
 )
 
-// Samples are what a predictor learns from: for every token and layer the feature and the units that were active. Methods are called
-// from several goroutines.
+// Samples are what a predictor learns from: for every token and layer the feature and the units
+// that were active. Methods are called from several goroutines.
 type Samples interface {
 	// Len is the number of tokens.
 	Len() int
-	// Layers, Width and Units are the shape of the model: its layers, the length of a feature, the units of a layer.
+	// Layers, Width and Units are the shape of the model: its layers, the length of a feature, the
+	// units of a layer.
 	Layers() int
 	Width() int
 	Units() int
-	// Sequence numbers the text that token i belongs to. Tokens of one text resemble each other, so that whole texts are held out.
+	// Sequence numbers the text that token i belongs to. Tokens of one text resemble each other, so
+	// that whole texts are held out.
 	Sequence(i int) int
 	// Feature fills dst, Width long.
 	Feature(i, layer int, dst []float32) error
@@ -28,7 +30,8 @@ type Samples interface {
 	Active(i, layer int, dst []uint64) error
 	// HasMagnitudes says whether Magnitudes works.
 	HasMagnitudes() bool
-	// Magnitudes fills dst with the |activation| of the active units, ascending by unit; dst has exactly their number.
+	// Magnitudes fills dst with the |activation| of the active units, ascending by unit; dst has
+	// exactly their number.
 	Magnitudes(i, layer int, dst []float32) error
 }
 
@@ -41,16 +44,18 @@ type batch struct {
 	x      []float32 // (size, width)
 	active []uint64  // (size, words)
 	count  []int     // (size): active units
-	mags   []float32 // magnitudes of all active units, sample after sample; empty when not asked for
-	width  int
-	words  int
-	want   bool // magnitudes
+	// magnitudes of all active units, sample after sample; empty when not asked for
+	mags  []float32
+	width int
+	words int
+	want  bool // magnitudes
 }
 
 func newBatch(s Samples, layer, size int, magnitudes bool) *batch {
 	w := words(s.Units())
 	return &batch{s: s, layer: layer, width: s.Width(), words: w, want: magnitudes,
-		x: make([]float32, size*s.Width()), active: make([]uint64, size*w), count: make([]int, size)}
+		x: make([]float32, size*s.Width()), active: make([]uint64, size*w), count: make([]int,
+			size)}
 }
 
 // load brings the samples of the given indices, as many as fit at most.
@@ -78,13 +83,15 @@ func (b *batch) load(index []int) error {
 		}
 		for _, m := range b.mags[from:] {
 			if !(m >= 0) || !finite(m) {
-				return fmt.Errorf("sample %d: a magnitude of %g: it must be finite and not negative", i, m)
+				return fmt.Errorf("sample %d: a magnitude of %g: it must be finite and not "+
+					"negative", i, m)
 			}
 		}
 	}
 	for i, v := range b.x[:b.n*b.width] {
 		if !finite(v) {
-			return fmt.Errorf("sample %d: feature %d is %g: every feature must be finite", index[i/b.width], i%b.width, v)
+			return fmt.Errorf("sample %d: feature %d is %g: every feature must be finite",
+				index[i/b.width], i%b.width, v)
 		}
 	}
 	return nil
@@ -113,13 +120,15 @@ func chunks(index []int, size int, f func(piece []int) error) error {
 	return nil
 }
 
-// split divides the samples in those to train on and those to hold out, both ascending. Whole sequences, in an order drawn from the seed, are
-// held out until they make up the share; of a single sequence it is the end.
+// split divides the samples in those to train on and those to hold out, both ascending. Whole
+// sequences, in an order drawn from the seed, are held out until they make up the share; of a
+// single sequence it is the end.
 func split(s Samples, share float64, seed uint64) (train, held []int, err error) {
 	n := s.Len()
 	want := max(1, int(math.Round(share*float64(n))))
 	if n < 2 || want >= n {
-		return nil, nil, fmt.Errorf("predictor: %d samples: at least two are needed, one to train on and one to hold out", n)
+		return nil, nil, fmt.Errorf("predictor: %d samples: at least two are needed, one to "+
+			"train on and one to hold out", n)
 	}
 	var order []int // of the sequences, as they come
 	length := map[int]int{}
@@ -131,7 +140,10 @@ func split(s Samples, share float64, seed uint64) (train, held []int, err error)
 		length[q]++
 	}
 	out, taken := map[int]bool{}, 0
-	rng.Stream(seed, "predictor/holdout").Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	rng.Stream(seed, "predictor/holdout").Shuffle(len(order), func(i, j int) {
+		order[i],
+			order[j] = order[j], order[i]
+	})
 	for _, q := range order[1:] {
 		if taken >= want {
 			break
@@ -149,7 +161,8 @@ func split(s Samples, share float64, seed uint64) (train, held []int, err error)
 	return train, held, nil
 }
 
-// digest identifies samples by their shape and the content of a few of them, enough to tell one trace from another.
+// digest identifies samples by their shape and the content of a few of them, enough to tell one
+// trace from another.
 func digest(s Samples) (string, error) {
 	const probes = 64
 	h := sha256.New()

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// plain is Samples that a test can look into and spoil. Element e of sample i and layer l is at index (i·layers + l)·size + e.
+// plain is Samples that a test can look into and spoil. Element e of sample i and layer l is at
+// index (i·layers + l)·size + e.
 type plain struct {
 	n, layers, width, units int
 	perSequence             int
@@ -64,8 +65,9 @@ func (m *plain) Magnitudes(i, layer int, dst []float32) error {
 	return nil
 }
 
-// planted makes samples whose active units follow a rule of rank 4 exactly: signs s of 4 hidden numbers decide, unit u is active when
-// a_u·s exceeds a bound that no value comes near; the feature is s mixed into width numbers, scaled and shifted.
+// planted makes samples whose active units follow a rule of rank 4 exactly: signs s of 4 hidden
+// numbers decide, unit u is active when a_u·s exceeds a bound that no value comes near; the feature
+// is s mixed into width numbers, scaled and shifted.
 func planted(n, layers, width, units int) *plain {
 	const hidden, bound = 4, 2
 	m := newPlain(n, layers, width, units)
@@ -142,7 +144,8 @@ func TestSplit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(held) != 50 || held[0] != 150 || train[149] != 149 {
-		t.Errorf("of one sequence %d samples are held out from %d on, want the last 50", len(held), held[0])
+		t.Errorf("of one sequence %d samples are held out from %d on, want the last 50", len(held),
+			held[0])
 	}
 	if _, _, err := split(newPlain(1, 1, 1, 1), 0.5, 1); err == nil {
 		t.Error("one sample is split")
@@ -156,18 +159,22 @@ func TestBadSamples(t *testing.T) {
 		spoil  func(m *plain)
 		reason string
 	}{
-		{"feature", func(m *plain) { m.feature(7, 1)[2] = float32(math.NaN()) }, "predictor: layer 1: sample 7: feature 2 is NaN"},
-		{"magnitude", func(m *plain) { m.value(3, 0)[1] = float32(math.Inf(1)) }, "predictor: layer 0: sample 3: a magnitude of +Inf"},
+		{"feature", func(m *plain) { m.feature(7, 1)[2] = float32(math.NaN()) },
+			"predictor: layer 1: sample 7: feature 2 is NaN"},
+		{"magnitude", func(m *plain) { m.value(3, 0)[1] = float32(math.Inf(1)) },
+			"predictor: layer 0: sample 3: a magnitude of +Inf"},
 		{"error", func(m *plain) { m.fail = unreadable }, "unreadable"},
 	} {
 		m := planted(40, 2, 4, 8)
 		c.spoil(m)
-		_, _, err := Train(t.Context(), m, Options{Settings: Settings{Ranks: []int{2}, Epochs: 1, Cost: &Cost{1000, 1000}}, Workers: 1})
+		_, _, err := Train(t.Context(), m, Options{Settings: Settings{Ranks: []int{2}, Epochs: 1,
+			Cost: &Cost{1000, 1000}}, Workers: 1})
 		if err == nil || !strings.Contains(err.Error(), c.reason) {
 			t.Errorf("%s: error %v, want %q in it", c.name, err, c.reason)
 		}
 	}
-	if _, _, err := Train(t.Context(), strayBit{planted(40, 1, 4, 8)}, Options{Settings: Settings{Ranks: []int{2}}}); err == nil || !strings.Contains(err.Error(), "beyond the last") {
+	if _, _, err := Train(t.Context(), strayBit{planted(40, 1, 4, 8)}, Options{Settings: Settings{
+		Ranks: []int{2}}}); err == nil || !strings.Contains(err.Error(), "beyond the last") {
 		t.Errorf("a bit beyond the last unit: error %v", err)
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint"
 )
 
-// state is the folder in which a training keeps its finished layers: one predictor file each, of that layer alone, with the fingerprint of
-// the training and the layer's report in the metadata. Without a folder it does nothing.
+// state is the folder in which a training keeps its finished layers: one predictor file each, of
+// that layer alone, with the fingerprint of the training and the layer's report in the metadata.
+// Without a folder it does nothing.
 type state struct {
 	dir         string
 	fingerprint string // of settings, identities and samples
@@ -52,9 +53,11 @@ func (st *state) load(layer int, l *Layer, rep *LayerReport) (bool, error) {
 	case err != nil:
 		return false, fmt.Errorf("%w; delete the file to train the layer again", err)
 	case meta["fingerprint"] != st.fingerprint:
-		return false, fmt.Errorf("%s: %w: it was trained with other settings or samples; delete the folder or use another", st.path(layer), ErrMismatch)
+		return false, fmt.Errorf("%s: %w: it was trained with other settings or samples; delete "+
+			"the folder or use another", st.path(layer), ErrMismatch)
 	case len(p.layers) != 1:
-		return false, fmt.Errorf("%s: %w: %d layers in the state of one", st.path(layer), checkpoint.ErrFormat, len(p.layers))
+		return false, fmt.Errorf("%s: %w: %d layers in the state of one", st.path(layer),
+			checkpoint.ErrFormat, len(p.layers))
 	}
 	if err := json.Unmarshal([]byte(meta["report"]), rep); err != nil {
 		return false, fmt.Errorf("%s: %w: report: %w", st.path(layer), checkpoint.ErrFormat, err)
@@ -74,5 +77,6 @@ func (st *state) save(layer int, p *Predictor, rep *LayerReport) error {
 	}
 	one := *p
 	one.layers = p.layers[layer : layer+1]
-	return one.save(st.path(layer), map[string]string{"fingerprint": st.fingerprint, "report": string(report)})
+	return one.save(st.path(layer), map[string]string{"fingerprint": st.fingerprint,
+		"report": string(report)})
 }

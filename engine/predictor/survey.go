@@ -8,16 +8,18 @@ import (
 // survey is what training knows of a layer's samples before it starts.
 type survey struct {
 	samples       int
-	count         []int     // (units): samples that each is active in
-	share         float64   // active share of all elements
-	meanMagnitude float64   // of the active elements; 0 without magnitudes
-	mean, scale   []float64 // (width): a feature minus mean, times scale, has mean 0 and deviation 1
+	count         []int   // (units): samples that each is active in
+	share         float64 // active share of all elements
+	meanMagnitude float64 // of the active elements; 0 without magnitudes
+	// (width): a feature minus mean, times scale, has mean 0 and deviation 1
+	mean, scale []float64
 }
 
 // surveyOf goes through the samples of b's layer once.
 func surveyOf(b *batch, index []int, size int) (*survey, error) {
 	units := b.s.Units()
-	st := &survey{samples: len(index), count: make([]int, units), mean: make([]float64, b.width), scale: make([]float64, b.width)}
+	st := &survey{samples: len(index), count: make([]int, units), mean: make([]float64, b.width),
+		scale: make([]float64, b.width)}
 	active, seen, magnitude := 0, 0.0, 0.0
 	err := chunks(index, size, func(piece []int) error {
 		if err := b.load(piece); err != nil {

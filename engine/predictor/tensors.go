@@ -10,16 +10,19 @@ import (
 // names are those of a layer's tensors: W1, b1, W2, b2.
 type names [4]string
 
-// readLayer reads a layer of features of the given width and so many units from tensors of any float type, rounding weights to float16,
-// and returns how many tensors it has. Without both matrices the layer has no predictor; biases are optional.
-func readLayer(t checkpoint.Tensors, l *Layer, name names, width, unitsPerLayer int) (used int, err error) {
+// readLayer reads a layer of features of the given width and so many units from tensors of any
+// float type, rounding weights to float16, and returns how many tensors it has. Without both
+// matrices the layer has no predictor; biases are optional.
+func readLayer(t checkpoint.Tensors, l *Layer, name names, width, unitsPerLayer int) (used int,
+	err error) {
 	first, ok1 := t.Tensor(name[0])
 	_, ok2 := t.Tensor(name[2])
 	if !ok1 && !ok2 {
 		return 0, nil
 	}
 	if !ok1 || !ok2 {
-		return 0, fmt.Errorf("%w: one of %s and %s is missing", checkpoint.ErrFormat, name[0], name[2])
+		return 0, fmt.Errorf("%w: one of %s and %s is missing", checkpoint.ErrFormat, name[0],
+			name[2])
 	}
 	rank := 0
 	if len(first.Shape) == 2 && first.Shape[0] >= 1 && first.Shape[0] <= maxDimension {
@@ -61,7 +64,8 @@ func readFloats(t checkpoint.Tensors, name string, shape []int) ([]float32, erro
 		same = same && info.Shape[i] == want[i]
 	}
 	if !same || n == 0 {
-		return nil, fmt.Errorf("%w: tensor %s has shape %v, the predictor needs %v", ErrMismatch, name, info.Shape, want)
+		return nil, fmt.Errorf("%w: tensor %s has shape %v, the predictor needs %v", ErrMismatch,
+			name, info.Shape, want)
 	}
 	out := make([]float32, n) // no larger than the file, which has been checked to hold the tensor
 	return out, checkpoint.ReadRows(t, name, 0, want[0], out)

@@ -12,13 +12,15 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// LayerReport says how the training of a layer went. It is kept with the state of an interrupted training. The held-out samples also
-// chose the epoch, the threshold and perhaps the rank, so their score is a little too good; Evaluate on other texts says more.
+// LayerReport says how the training of a layer went. It is kept with the state of an interrupted
+// training. The held-out samples also chose the epoch, the threshold and perhaps the rank, so their
+// score is a little too good; Evaluate on other texts says more.
 type LayerReport struct {
-	Rank      int     `json:"rank"`
-	Epochs    int     `json:"epochs"`     // run
-	BestEpoch int     `json:"best_epoch"` // whose weights were kept
-	Loss      float64 `json:"loss"`       // of that epoch, weighted as in training, on the held-out samples
+	Rank      int `json:"rank"`
+	Epochs    int `json:"epochs"`     // run
+	BestEpoch int `json:"best_epoch"` // whose weights were kept
+	// of that epoch, weighted as in training, on the held-out samples
+	Loss      float64 `json:"loss"`
 	Threshold float64 `json:"threshold"`
 	HeldOut   Score   `json:"held_out"`
 }
@@ -30,8 +32,8 @@ type Report struct {
 	Layers           []LayerReport
 }
 
-// Train makes a predictor from samples. When ctx ends it stops with its error; with a State, the same call goes on later and
-// ends with the same predictor as if it had not been interrupted.
+// Train makes a predictor from samples. When ctx ends it stops with its error; with a State, the
+// same call goes on later and ends with the same predictor as if it had not been interrupted.
 func Train(ctx context.Context, s Samples, opt Options) (*Predictor, *Report, error) {
 	if err := opt.resolve(s); err != nil {
 		return nil, nil, err
@@ -40,7 +42,8 @@ func Train(ctx context.Context, s Samples, opt Options) (*Predictor, *Report, er
 	if err != nil {
 		return nil, nil, err
 	}
-	facts := Facts{Origin: "windrow train", Feature: opt.Feature, Model: opt.Model, Trace: opt.Trace, Settings: settings}
+	facts := Facts{Origin: "windrow train", Feature: opt.Feature, Model: opt.Model,
+		Trace: opt.Trace, Settings: settings}
 	p, err := New(opt.Kind, s.Width(), s.Units(), make([]Layer, s.Layers()), facts)
 	if err != nil {
 		return nil, nil, err
@@ -112,7 +115,8 @@ func (t *trainer) layer(ctx context.Context, layer int) error {
 	}
 	if found {
 		old := &t.rep.Layers[layer]
-		t.progress(Progress{Layer: layer, Rank: old.Rank, Loss: old.Loss, Best: old.Loss, Finished: true})
+		t.progress(Progress{Layer: layer, Rank: old.Rank, Loss: old.Loss, Best: old.Loss,
+			Finished: true})
 		return nil
 	}
 	rep := LayerReport{Rank: t.opt.Ranks[layer]}
@@ -120,7 +124,8 @@ func (t *trainer) layer(ctx context.Context, layer int) error {
 		if err := t.attempt(ctx, layer, &rep); err != nil {
 			return err
 		}
-		if t.opt.GoalFP == 0 || rep.HeldOut.FalsePositives() <= t.opt.GoalFP || rep.Rank == 0 || rep.Rank == most {
+		if t.opt.GoalFP == 0 || rep.HeldOut.FalsePositives() <= t.opt.GoalFP || rep.Rank == 0 ||
+			rep.Rank == most {
 			break
 		}
 	}
@@ -128,7 +133,8 @@ func (t *trainer) layer(ctx context.Context, layer int) error {
 	if err := t.state.save(layer, t.p, &rep); err != nil {
 		return err
 	}
-	t.progress(Progress{Layer: layer, Rank: rep.Rank, Epoch: rep.Epochs, Loss: rep.Loss, Best: rep.Loss, Finished: true})
+	t.progress(Progress{Layer: layer, Rank: rep.Rank, Epoch: rep.Epochs, Loss: rep.Loss,
+		Best: rep.Loss, Finished: true})
 	return nil
 }
 
@@ -147,8 +153,8 @@ func (t *trainer) attempt(ctx context.Context, layer int, rep *LayerReport) (err
 	return err
 }
 
-// fit trains one layer: survey, start, epochs of small steps until the held-out loss no longer falls, and the best epoch's
-// weights in the form that runs.
+// fit trains one layer: survey, start, epochs of small steps until the held-out loss no longer
+// falls, and the best epoch's weights in the form that runs.
 func (t *trainer) fit(ctx context.Context, layer int, rep *LayerReport) (Layer, error) {
 	size := t.opt.Batch
 	b := newBatch(t.s, layer, size, t.opt.Cost != nil)
@@ -158,7 +164,8 @@ func (t *trainer) fit(ctx context.Context, layer int, rep *LayerReport) (Layer, 
 	}
 	d, u := t.s.Width(), t.s.Units()
 	net, grad := newNetwork(d, rep.Rank, u, t.opt.Kind), newNetwork(d, rep.Rank, u, t.opt.Kind)
-	w, ws, random := t.opt.weights(st), net.workspace(size), rng.Stream(t.opt.Seed, fmt.Sprintf("predictor/layer/%d", layer))
+	w, ws, random := t.opt.weights(st), net.workspace(size), rng.Stream(t.opt.Seed,
+		fmt.Sprintf("predictor/layer/%d", layer))
 	net.init(st, w, random)
 	descent := newAdam(net, t.opt.WeightDecay)
 	best := slices.Clone(net.params)
@@ -190,13 +197,15 @@ func (t *trainer) fit(ctx context.Context, layer int, rep *LayerReport) (Layer, 
 			copy(best, net.params)
 		}
 		if math.IsNaN(loss) {
-			return Layer{}, fmt.Errorf("the loss is not a number after epoch %d; use a smaller learning rate than %g", epoch, t.opt.LearningRate)
+			return Layer{}, fmt.Errorf("the loss is not a number after epoch %d; use a smaller "+
+				"learning rate than %g", epoch, t.opt.LearningRate)
 		}
 		if epoch-rep.BestEpoch >= t.opt.Patience {
 			break
 		}
 		if epoch < t.opt.Epochs {
-			t.progress(Progress{Layer: layer, Rank: rep.Rank, Epoch: epoch, Loss: loss, Best: rep.Loss})
+			t.progress(Progress{Layer: layer, Rank: rep.Rank, Epoch: epoch, Loss: loss,
+				Best: rep.Loss})
 		}
 	}
 	net.view(best)
@@ -204,7 +213,8 @@ func (t *trainer) fit(ctx context.Context, layer int, rep *LayerReport) (Layer, 
 }
 
 // loss is the mean weighted cross-entropy of an element of the held-out samples.
-func (t *trainer) loss(ctx context.Context, net *network, b *batch, ws *workspace, st *survey, w weights) (float64, error) {
+func (t *trainer) loss(ctx context.Context, net *network, b *batch, ws *workspace, st *survey,
+	w weights) (float64, error) {
 	sum := 0.0
 	err := chunks(t.held, t.opt.Batch, func(piece []int) error {
 		if err := errors.Join(ctx.Err(), b.load(piece)); err != nil {
@@ -220,10 +230,12 @@ func (t *trainer) loss(ctx context.Context, net *network, b *batch, ws *workspac
 
 // fold returns the network in the form that runs: in float16, on features as they come.
 //
-// Each inner value may be divided by a power of two if its column of W2 is multiplied by it, ReLU or not. That is used to give both
-// matrices numbers of the same size, so that float16 holds them whatever the scale of the features.
+// Each inner value may be divided by a power of two if its column of W2 is multiplied by it, ReLU
+// or not. That is used to give both matrices numbers of the same size, so that float16 holds them
+// whatever the scale of the features.
 func (n *network) fold(st *survey) (Layer, error) {
-	l := Layer{Rank: n.r, W1: make([]uint16, n.r*n.d), B1: make([]float32, n.r), W2: make([]uint16, n.u*n.r), B2: slices.Clone(n.b2)}
+	l := Layer{Rank: n.r, W1: make([]uint16, n.r*n.d), B1: make([]float32, n.r), W2: make([]uint16,
+		n.u*n.r), B2: slices.Clone(n.b2)}
 	for j := range n.r {
 		in, out := n.w1[j*n.d:(j+1)*n.d], n.w2[j*n.u:(j+1)*n.u]
 		shift := balance(in, st.scale, out)
@@ -243,7 +255,8 @@ func (n *network) fold(st *survey) (Layer, error) {
 	return l, p.checkLayer(&l)
 }
 
-// balance is the power of two by which to multiply in·scale, and to divide out, so that their largest numbers are about the same.
+// balance is the power of two by which to multiply in·scale, and to divide out, so that their
+// largest numbers are about the same.
 func balance(in []float32, scale []float64, out []float32) int {
 	a, b := 0.0, 0.0
 	for k, v := range in {

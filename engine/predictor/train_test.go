@@ -17,7 +17,8 @@ import (
 
 // small settings that learn the planted rule in a moment.
 func small() Settings {
-	return Settings{Ranks: []int{12}, Epochs: 12, Batch: 16, LearningRate: 0.01, HoldOut: 0.2, Seed: 7, Feature: FFNInput}
+	return Settings{Ranks: []int{12}, Epochs: 12, Batch: 16, LearningRate: 0.01, HoldOut: 0.2,
+		Seed: 7, Feature: FFNInput}
 }
 
 // train makes a predictor and returns the bytes of its file.
@@ -38,7 +39,8 @@ func train(t *testing.T, s Samples, opt Options) (*Predictor, *Report, []byte) {
 	return p, rep, data
 }
 
-// TestPlantedRule trains on a rule that a predictor of this rank can express exactly, and tests on samples of the same rule.
+// TestPlantedRule trains on a rule that a predictor of this rank can express exactly, and tests on
+// samples of the same rule.
 func TestPlantedRule(t *testing.T) {
 	m := planted(800, 2, 24, 100)
 	for _, kind := range []Kind{ReLU, Linear} {
@@ -53,10 +55,12 @@ func TestPlantedRule(t *testing.T) {
 		}
 		for l, s := range scores {
 			if s.FalseNegatives() > 0.005 || s.FalsePositives() > 0.005 || s.ActiveShare() < 0.05 {
-				t.Errorf("%s, layer %d: %.3g false negatives, %.3g false positives of %.3g active", kind, l, s.FalseNegatives(), s.FalsePositives(), s.ActiveShare())
+				t.Errorf("%s, layer %d: %.3g false negatives, %.3g false positives of %.3g active",
+					kind, l, s.FalseNegatives(), s.FalsePositives(), s.ActiveShare())
 			}
 			if s.Loss > 0.05 || rep.Layers[l].Loss > 0.05 {
-				t.Errorf("%s, layer %d: a loss of %.3g, held out %.3g", kind, l, s.Loss, rep.Layers[l].Loss)
+				t.Errorf("%s, layer %d: a loss of %.3g, held out %.3g", kind, l, s.Loss,
+					rep.Layers[l].Loss)
 			}
 		}
 		if rep.Trained != 480 || rep.HeldOut != 120 {
@@ -65,14 +69,16 @@ func TestPlantedRule(t *testing.T) {
 	}
 }
 
-// TestFeatureIsKept trains on the planted rule under the name of each kind, ahead or not, finds the kind in the file, and the rule learned.
+// TestFeatureIsKept trains on the planted rule under the name of each kind, ahead or not, finds the
+// kind in the file, and the rule learned.
 func TestFeatureIsKept(t *testing.T) {
 	for _, kind := range []Feature{FFNInput, AttentionOutput, Residual} {
 		for _, f := range []Feature{kind, kind.ForNextLayer()} {
 			set := small()
 			set.Feature, set.TargetFN = f, 0.001
 			_, rep, data := train(t, planted(600, 1, 24, 100), Options{Settings: set})
-			if s := rep.Layers[0].HeldOut; s.FalseNegatives() > 0.005 || s.FalsePositives() > 0.005 {
+			if s := rep.Layers[0].HeldOut; s.FalseNegatives() > 0.005 ||
+				s.FalsePositives() > 0.005 {
 				t.Errorf("%q: FN %.3g, FP %.3g", f, s.FalseNegatives(), s.FalsePositives())
 			}
 			path := filepath.Join(t.TempDir(), "p.safetensors")
@@ -114,11 +120,13 @@ func TestTargetIsMet(t *testing.T) {
 		_, rep, _ := train(t, m, Options{Settings: set})
 		for l, r := range rep.Layers {
 			if fn := r.HeldOut.FalseNegatives(); fn > target || fn < target/2 {
-				t.Errorf("target %g, layer %d: %g false negatives on the held-out samples", target, l, fn)
+				t.Errorf("target %g, layer %d: %g false negatives on the held-out samples", target,
+					l, fn)
 			}
 		}
 		if fp := rep.Layers[0].HeldOut.FalsePositives(); fp > last {
-			t.Errorf("target %g: %g false positives, more than the %g of a stricter one", target, fp, last)
+			t.Errorf("target %g: %g false positives, more than the %g of a stricter one", target,
+				fp, last)
 		} else {
 			last = fp
 		}
@@ -141,26 +149,31 @@ func TestFixedThresholds(t *testing.T) {
 	p, rep, _ := train(t, noisy(60, 2), Options{Settings: set})
 	for l, want := range set.Thresholds {
 		if math.Abs(p.Threshold(l)-want) > 1e-6 || rep.Layers[l].Threshold != p.Threshold(l) {
-			t.Errorf("layer %d: threshold %g, reported %g, want %g", l, p.Threshold(l), rep.Layers[l].Threshold, want)
+			t.Errorf("layer %d: threshold %g, reported %g, want %g", l, p.Threshold(l),
+				rep.Layers[l].Threshold, want)
 		}
 	}
 }
 
-// TestCostMovesErrors trains with costs: the dearer a false positive, the fewer there are, and what is missed is small.
+// TestCostMovesErrors trains with costs: the dearer a false positive, the fewer there are, and what
+// is missed is small.
 func TestCostMovesErrors(t *testing.T) {
 	m := noisy(400, 1)
 	last := int64(math.MaxInt64)
-	for _, fp := range []Cost{{FalsePositive: 100, FalseNegative: 10000}, {FalsePositive: 1000, FalseNegative: 1000}, {FalsePositive: 10000, FalseNegative: 1000}} {
+	for _, fp := range []Cost{{FalsePositive: 100, FalseNegative: 10000}, {FalsePositive: 1000,
+		FalseNegative: 1000}, {FalsePositive: 10000, FalseNegative: 1000}} {
 		set := small()
 		set.Ranks, set.Cost = []int{3}, &fp
 		_, rep, _ := train(t, m, Options{Settings: set})
 		s := rep.Layers[0].HeldOut
 		if s.Spurious >= last {
-			t.Errorf("%+v: %d false positives, not fewer than the %d at a lower price", fp, s.Spurious, last)
+			t.Errorf("%+v: %d false positives, not fewer than the %d at a lower price", fp,
+				s.Spurious, last)
 		}
 		last = s.Spurious
 		if s.Missed > 0 && s.LostMagnitude() >= s.FalseNegatives() {
-			t.Errorf("%+v: %g of the units are missed, with %g of the activation: not the small ones", fp, s.FalseNegatives(), s.LostMagnitude())
+			t.Errorf("%+v: %g of the units are missed, with %g of the activation: not the small "+
+				"ones", fp, s.FalseNegatives(), s.LostMagnitude())
 		}
 	}
 }
@@ -182,14 +195,16 @@ func TestWorkersDoNotMatter(t *testing.T) {
 	}
 }
 
-// TestResume interrupts a training after its second layer and checks that the rest gives what an uninterrupted one gives.
+// TestResume interrupts a training after its second layer and checks that the rest gives what an
+// uninterrupted one gives.
 func TestResume(t *testing.T) {
 	m := noisy(150, 4)
 	set := small()
 	set.Ranks, set.Epochs = []int{4, 0, 6, 5}, 3
 	_, whole, want := train(t, m, Options{Settings: set, Model: "m", Trace: "t"})
 
-	opt := Options{Settings: set, Model: "m", Trace: "t", State: filepath.Join(t.TempDir(), "state"), Workers: 1}
+	opt := Options{Settings: set, Model: "m", Trace: "t", State: filepath.Join(t.TempDir(),
+		"state"), Workers: 1}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	opt.Progress = func(p Progress) {
@@ -222,7 +237,8 @@ func TestResume(t *testing.T) {
 	}
 
 	for name, change := range map[string]func(*Options){
-		"seed": func(o *Options) { o.Seed++ }, "epochs": func(o *Options) { o.Epochs++ }, "trace": func(o *Options) { o.Trace = "u" },
+		"seed": func(o *Options) { o.Seed++ }, "epochs": func(o *Options) { o.Epochs++ },
+		"trace": func(o *Options) { o.Trace = "u" },
 	} {
 		other := opt
 		change(&other)
@@ -236,12 +252,14 @@ func TestResume(t *testing.T) {
 	if err := os.WriteFile(kept[0], []byte("not a predictor"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Train(t.Context(), m, opt); !errors.Is(err, checkpoint.ErrFormat) || !strings.Contains(err.Error(), kept[0]) {
+	if _, _, err := Train(t.Context(), m, opt); !errors.Is(err, checkpoint.ErrFormat) ||
+		!strings.Contains(err.Error(), kept[0]) {
 		t.Errorf("broken state: error %v", err)
 	}
 }
 
-// TestGoalRaisesRank starts below the rank of the rule, which misses the goal, in a layer that may grow and one without predictor.
+// TestGoalRaisesRank starts below the rank of the rule, which misses the goal, in a layer that may
+// grow and one without predictor.
 func TestGoalRaisesRank(t *testing.T) {
 	m := planted(400, 2, 24, 100)
 	set := small()
@@ -249,7 +267,8 @@ func TestGoalRaisesRank(t *testing.T) {
 	p, rep, _ := train(t, m, Options{Settings: set})
 	r := rep.Layers[0]
 	if r.Rank < 4 || r.Rank > 16 || p.Rank(0) != r.Rank || r.HeldOut.FalsePositives() > set.GoalFP {
-		t.Errorf("rank %d with %g false positives; the rule has rank 4 and the goal is %g", r.Rank, r.HeldOut.FalsePositives(), set.GoalFP)
+		t.Errorf("rank %d with %g false positives; the rule has rank 4 and the goal is %g", r.Rank,
+			r.HeldOut.FalsePositives(), set.GoalFP)
 	}
 	if p.Rank(1) != 0 {
 		t.Errorf("a layer that was to have no predictor has rank %d", p.Rank(1))
@@ -270,7 +289,8 @@ func TestEarlyStop(t *testing.T) {
 	set.Epochs, set.Patience, set.LearningRate = 60, 2, 0.02
 	_, rep, _ := train(t, m, Options{Settings: set})
 	if r := rep.Layers[0]; r.Epochs >= 60 || r.Epochs != r.BestEpoch+2 {
-		t.Errorf("stopped after epoch %d with the best at %d, want 2 later and before 60", r.Epochs, r.BestEpoch)
+		t.Errorf("stopped after epoch %d with the best at %d, want 2 later and before 60", r.Epochs,
+			r.BestEpoch)
 	}
 }
 
@@ -283,7 +303,8 @@ func TestConstantFeatures(t *testing.T) {
 	set := small()
 	set.Ranks, set.Epochs = []int{2}, 2
 	p, _, _ := train(t, m, Options{Settings: set})
-	if scores, err := Evaluate(t.Context(), p, m, 0, 100, 1); err != nil || scores[0].Loss > math.Ln2 {
+	if scores, err := Evaluate(t.Context(), p, m, 0, 100, 1); err != nil ||
+		scores[0].Loss > math.Ln2 {
 		t.Errorf("loss %v (%v), want no more than knowing nothing", scores, err)
 	}
 }
@@ -295,14 +316,18 @@ func TestRanks(t *testing.T) {
 	if got := Ranks(2, 1, 7); !slices.Equal(got, []int{7, 7}) {
 		t.Errorf("of two layers both are among the last four, but their ranks are %v", got)
 	}
-	for _, c := range []struct{ width, units, want int }{{4096, 16384, 128}, {256, 1024, 32}, {6, 20, 1}, {4096, 64, 64}} {
+	for _, c := range []struct{ width, units, want int }{{4096, 16384, 128}, {256, 1024, 32},
+		{6, 20, 1}, {4096, 64, 64}} {
 		o := Options{}
-		if err := o.resolve(newPlain(2, 2, c.width, c.units)); err != nil || !slices.Equal(o.Ranks, []int{c.want, c.want}) || o.GoalFP != DefaultGoal {
-			t.Errorf("features of %d, %d units: ranks %v and a goal of %g by default (%v), want %d", c.width, c.units, o.Ranks, o.GoalFP, err, c.want)
+		if err := o.resolve(newPlain(2, 2, c.width, c.units)); err != nil ||
+			!slices.Equal(o.Ranks, []int{c.want, c.want}) || o.GoalFP != DefaultGoal {
+			t.Errorf("features of %d, %d units: ranks %v and a goal of %g by default (%v), want %d",
+				c.width, c.units, o.Ranks, o.GoalFP, err, c.want)
 		}
 	}
 	o := Options{Settings: Settings{Ranks: []int{5}}}
-	if err := o.resolve(newPlain(2, 2, 8, 8)); err != nil || !slices.Equal(o.Ranks, []int{5, 5}) || o.GoalFP != 0 {
+	if err := o.resolve(newPlain(2, 2, 8, 8)); err != nil || !slices.Equal(o.Ranks, []int{5, 5}) ||
+		o.GoalFP != 0 {
 		t.Errorf("rank 5 became %v with a goal of %g (%v)", o.Ranks, o.GoalFP, err)
 	}
 }
@@ -339,7 +364,8 @@ func TestSettingsAreChecked(t *testing.T) {
 		if c.set.Ranks == nil {
 			c.set.Ranks = []int{2}
 		}
-		if _, _, err := Train(t.Context(), c.s, Options{Settings: c.set}); err == nil || !strings.Contains(err.Error(), c.reason) {
+		if _, _, err := Train(t.Context(), c.s, Options{Settings: c.set}); err == nil ||
+			!strings.Contains(err.Error(), c.reason) {
 			t.Errorf("%+v: error %v, want %q in it", c.set, err, c.reason)
 		}
 	}

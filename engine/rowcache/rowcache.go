@@ -1,9 +1,10 @@
-// Package rowcache is the preallocated memory that the rows of one layer's cached neurons live in (LLM in a flash,
-// section 3.3 and Figure 6): inserting appends, deleting overwrites the gap with the last row, and nothing is ever
-// reallocated or shifted.
+// Package rowcache is the preallocated memory that the rows of one layer's cached neurons live in
+// (LLM in a flash, section 3.3 and Figure 6): inserting appends, deleting overwrites the gap with
+// the last row, and nothing is ever reallocated or shifted.
 //
-// The paper's fields are here: matrix, pointer and num_rows (policy.Slots, shared with the simulator), bias; last_k_active is
-// the residency policy's own state (policy.Window). It decides nothing: which rows come and go is internal/decisions/policy's business.
+// The paper's fields are here: matrix, pointer and num_rows (policy.Slots, shared with the
+// simulator), bias; last_k_active is the residency policy's own state (policy.Window). It decides
+// nothing: which rows come and go is internal/decisions/policy's business.
 package rowcache
 
 import (
@@ -20,13 +21,16 @@ type Cache struct {
 	record int
 }
 
-// New returns an empty Cache for capacity records of record bytes each, out of units neurons. All its memory is touched now,
-// so that no token pays for page faults and a machine that is too small shows it before the first one.
+// New returns an empty Cache for capacity records of record bytes each, out of units neurons. All
+// its memory is touched now, so that no token pays for page faults and a machine that is too small
+// shows it before the first one.
 func New(units, capacity, record int) (*Cache, error) {
 	if units <= 0 || capacity < 0 || capacity > units || record <= 0 {
-		return nil, fmt.Errorf("rowcache: %d rows of %d bytes for %d units is not a cache", capacity, record, units)
+		return nil, fmt.Errorf("rowcache: %d rows of %d bytes for %d units is not a cache",
+			capacity, record, units)
 	}
-	c := &Cache{slots: policy.NewSlots(units), matrix: make([]byte, capacity*record), bias: make([]float32, capacity), record: record}
+	c := &Cache{slots: policy.NewSlots(units), matrix: make([]byte, capacity*record),
+		bias: make([]float32, capacity), record: record}
 	const page = 4096
 	for i := 0; i < len(c.matrix); i += page {
 		c.matrix[i] = 0
@@ -40,8 +44,8 @@ func (c *Cache) Len() int { return c.slots.Len() }
 // Reset empties the cache.
 func (c *Cache) Reset() { c.slots.Reset() }
 
-// Delete removes the rows of the given units, all of which must be present, and returns how many rows were copied to fill
-// the gaps.
+// Delete removes the rows of the given units, all of which must be present, and returns how many
+// rows were copied to fill the gaps.
 func (c *Cache) Delete(units []uint32) (copied int) {
 	for _, u := range units {
 		from, to := c.slots.Delete(u)
@@ -55,10 +59,12 @@ func (c *Cache) Delete(units []uint32) (copied int) {
 	return copied
 }
 
-// Insert appends the record and bias of an absent unit. A full cache is an error: the stated memory is never exceeded.
+// Insert appends the record and bias of an absent unit. A full cache is an error: the stated memory
+// is never exceeded.
 func (c *Cache) Insert(unit uint32, record []byte, bias float32) error {
 	if c.slots.Len() == len(c.bias) {
-		return fmt.Errorf("rowcache: all %d rows are in use and unit %d needs one more; give the cache more rows or the policy a smaller window", len(c.bias), unit)
+		return fmt.Errorf("rowcache: all %d rows are in use and unit %d needs one more; give "+
+			"the cache more rows or the policy a smaller window", len(c.bias), unit)
 	}
 	row := c.slots.Insert(unit)
 	copy(c.at(row), record)

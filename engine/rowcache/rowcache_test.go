@@ -29,7 +29,8 @@ func TestAgainstMap(t *testing.T) {
 			before := c.Len()
 			last := c.slots.Unit(before - 1)
 			if copied := c.Delete([]uint32{u}); (copied == 0) != (last == u) {
-				t.Fatalf("step %d: %d rows copied when the last row was unit %d and %d left", step, copied, last, u)
+				t.Fatalf("step %d: %d rows copied when the last row was unit %d and %d left", step,
+					copied, last, u)
 			}
 			delete(want, u)
 		case len(want) == capacity:

@@ -2,8 +2,9 @@ package tokenizer
 
 import "unicode/utf8"
 
-// GPT-2's alphabet spells any byte as a printable character: printable Latin-1 characters stand for themselves, the
-// other 68 bytes for U+0100 and on, in the order of the bytes. A space is "Ġ", a newline "Ċ".
+// GPT-2's alphabet spells any byte as a printable character: printable Latin-1 characters stand for
+// themselves, the other 68 bytes for U+0100 and on, in the order of the bytes. A space is "Ġ", a
+// newline "Ċ".
 
 // byteRune returns the character that spells a byte.
 func byteRune(b byte) rune {

@@ -45,8 +45,9 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkFamilies gives the speed of each kind, with the cache of words full. Vocabularies of a few hundred tokens make
-// more tokens and more merges of a text than real ones, so these are lower ends.
+// BenchmarkFamilies gives the speed of each kind, with the cache of words full. Vocabularies of a
+// few hundred tokens make more tokens and more merges of a text than real ones, so these are lower
+// ends.
 func BenchmarkFamilies(b *testing.B) {
 	text := benchText(b)
 	for _, name := range families(b) {
@@ -96,7 +97,8 @@ func BenchmarkMerge(b *testing.B) {
 		for range n {
 			word = append(word, tok.base["etaoinshrdlu"[rng.IntN(12)]])
 		}
-		for name, merge := range map[string]func([]uint32) []uint32{"short": tok.mergeShort, "long": tok.mergeLong} {
+		for name, merge := range map[string]func([]uint32) []uint32{"short": tok.mergeShort,
+			"long": tok.mergeLong} {
 			b.Run(fmt.Sprintf("%s/n=%d", name, n), func(b *testing.B) {
 				buf := make([]uint32, n)
 				b.SetBytes(int64(n))

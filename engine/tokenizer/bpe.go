@@ -76,8 +76,8 @@ func (t *Tokenizer) wordToken(word string) (uint32, bool) {
 	return id, true
 }
 
-// appendSymbols appends what is merged: the tokens of the bytes of a word or, for a model over characters, those of its
-// characters.
+// appendSymbols appends what is merged: the tokens of the bytes of a word or, for a model over
+// characters, those of its characters.
 func (t *Tokenizer) appendSymbols(dst []uint32, word string) []uint32 {
 	if t.model.bytes {
 		for i := range len(word) {
@@ -114,7 +114,8 @@ func (e *encoder) keep(word string, ids []uint32) {
 	}
 	from := len(e.arena)
 	e.arena = append(e.arena, ids...)
-	e.words[strings.Clone(word)] = span{int32(from), int32(len(e.arena))} // the clone lets go of the whole text
+	// the clone lets go of the whole text
+	e.words[strings.Clone(word)] = span{int32(from), int32(len(e.arena))}
 }
 
 // rank returns the rank of a pair, or noRank.
@@ -123,8 +124,9 @@ func (t *Tokenizer) rank(left, right uint32) uint32 {
 	return p.rank
 }
 
-// mergeShort merges in place: find the pair of lowest rank, the leftmost of equals; merge it; again. It keeps the ranks
-// of all neighbours, so that a merge looks up two pairs. O(n²) for n bytes, without memory of its own.
+// mergeShort merges in place: find the pair of lowest rank, the leftmost of equals; merge it;
+// again. It keeps the ranks of all neighbours, so that a merge looks up two pairs. O(n²) for n
+// bytes, without memory of its own.
 func (t *Tokenizer) mergeShort(s []uint32) []uint32 {
 	ranks := t.bpe.ranks[:0]
 	for i := 1; i < len(s); i++ {
@@ -154,9 +156,9 @@ func (t *Tokenizer) mergeShort(s []uint32) []uint32 {
 	}
 }
 
-// mergeLong does what mergeShort does in O(n log n): the symbols are a linked list, the pairs a heap by (rank, position).
-// A pair whose symbols have changed since it was pushed is found out when it is popped: its product is then another one,
-// because the text that a pair covers only grows.
+// mergeLong does what mergeShort does in O(n log n): the symbols are a linked list, the pairs a
+// heap by (rank, position). A pair whose symbols have changed since it was pushed is found out when
+// it is popped: its product is then another one, because the text that a pair covers only grows.
 func (t *Tokenizer) mergeLong(s []uint32) []uint32 {
 	l := &t.bpe.list
 	l.reset(len(s))

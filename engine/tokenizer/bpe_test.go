@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// plainMerge is BPE on strings, without ids, tables or lists: the specification of mergeShort and mergeLong.
+// plainMerge is BPE on strings, without ids, tables or lists: the specification of mergeShort and
+// mergeLong.
 func plainMerge(t *Tokenizer, word string) []string {
 	merges := mergeList(t)
 	var parts []string
@@ -52,7 +53,8 @@ func spell(t *Tokenizer, ids []uint32) []string {
 func checkMerge(t *testing.T, tok *Tokenizer, word string) {
 	t.Helper()
 	want := plainMerge(tok, word)
-	for name, merge := range map[string]func([]uint32) []uint32{"mergeShort": tok.mergeShort, "mergeLong": tok.mergeLong} {
+	for name, merge := range map[string]func([]uint32) []uint32{"mergeShort": tok.mergeShort,
+		"mergeLong": tok.mergeLong} {
 		var symbols []uint32
 		for i := range len(word) {
 			symbols = append(symbols, tok.base[word[i]])
@@ -63,8 +65,8 @@ func checkMerge(t *testing.T, tok *Tokenizer, word string) {
 	}
 }
 
-// tangled is a vocabulary over a and b whose merges are in an order that no training gives: products before the pairs
-// that make them, and several ways to one product.
+// tangled is a vocabulary over a and b whose merges are in an order that no training gives:
+// products before the pairs that make them, and several ways to one product.
 func tangled(t testing.TB) *Tokenizer {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -155,7 +157,8 @@ func FuzzRoundTrip(f *testing.F) {
 	})
 }
 
-// TestCacheIsBounded encodes more words than the cache holds and checks that the first ones still come out right.
+// TestCacheIsBounded encodes more words than the cache holds and checks that the first ones still
+// come out right.
 func TestCacheIsBounded(t *testing.T) {
 	tok := loadOPT(t)
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -180,7 +183,8 @@ func TestCacheIsBounded(t *testing.T) {
 	if got := tok.Decode(ids); got != text.String() {
 		t.Error("the text did not come back")
 	}
-	if got, want := tok.Encode("I like you."), loadOPT(t).Encode("I like you."); !slices.Equal(got, want) {
+	if got, want := tok.Encode("I like you."), loadOPT(t).Encode("I like you."); !slices.Equal(got,
+		want) {
 		t.Errorf("%v with a full cache, %v with an empty one", got, want)
 	}
 }

@@ -9,7 +9,8 @@ import (
 // noToken is an id that no token has.
 const noToken = ^uint32(0)
 
-// source is what the files say, before it is checked: Load and Parse fill it, build makes a Tokenizer of it.
+// source is what the files say, before it is checked: Load and Parse fill it, build makes a
+// Tokenizer of it.
 type source struct {
 	name   string // of the folder or document, for errors that have no better place
 	spec   pipeline
@@ -31,11 +32,12 @@ type entry struct {
 	flagged bool // the file gives the flags; else they are the defaults of the kind
 }
 
-// ruleList is the merges in a file: left and right become left+right. All of it is nil when there are none.
+// ruleList is the merges in a file: left and right become left+right. All of it is nil when there
+// are none.
 type ruleList struct {
 	count func(*lexicon) int
-	// each calls use for every merge, in the order of rank. Left and right are valid until it returns. A tied merge ranks
-	// with the one before: the leftmost pair merges first.
+	// each calls use for every merge, in the order of rank. Left and right are valid until it
+	// returns. A tied merge ranks with the one before: the leftmost pair merges first.
 	each func(lex *lexicon, use func(left, right []byte, tied bool) error) error
 	pos  func(int) position // of a merge, for errors
 }
@@ -53,7 +55,8 @@ func (src *source) lexicon() (*lexicon, error) {
 	return src.lex, err
 }
 
-// build checks a source and makes the tables. The ids must be 0 … n-1, because they are the rows of the embedding.
+// build checks a source and makes the tables. The ids must be 0 … n-1, because they are the rows of
+// the embedding.
 func build(src source) (*Tokenizer, error) {
 	at := inFile(src.name)
 	if err := src.spec.check(at); err != nil {
@@ -68,10 +71,13 @@ func build(src source) (*Tokenizer, error) {
 	if err := t.fillModel(src); err != nil {
 		return nil, err
 	}
-	for _, list := range [][]uint32{optionalList(t.roles.bos), optionalList(t.roles.eos), optionalList(t.roles.pad), optionalList(t.spec.Model.Unknown), t.roles.prefix, t.roles.suffix} {
+	for _, list := range [][]uint32{optionalList(t.roles.bos), optionalList(t.roles.eos),
+		optionalList(t.roles.pad), optionalList(t.spec.Model.Unknown), t.roles.prefix,
+		t.roles.suffix} {
 		for _, id := range list {
 			if int64(id) >= int64(lex.size()) {
-				return nil, at.malformed("special token %d is outside the vocabulary of %d", id, lex.size())
+				return nil, at.malformed("special token %d is outside the vocabulary of %d", id,
+					lex.size())
 			}
 		}
 	}
@@ -89,7 +95,8 @@ func optionalList(id *uint32) []uint32 {
 	return []uint32{*id}
 }
 
-// fillSpecials makes the list of special tokens. Where two files flag one token, the later one counts.
+// fillSpecials makes the list of special tokens. Where two files flag one token, the later one
+// counts.
 func (t *Tokenizer) fillSpecials(extra []entry) {
 	t.kinds = make([]kind, t.lex.size())
 	count := 0
@@ -103,7 +110,9 @@ func (t *Tokenizer) fillSpecials(extra []entry) {
 	t.specials = make([]special, 0, count)
 	for id, k := range t.kinds {
 		if k != merged {
-			t.specials = append(t.specials, special{id: uint32(id), kind: k, flags: flags(0).with(normalized, k == added).with(outside, t.lex.outside(uint32(id)))})
+			t.specials = append(t.specials, special{id: uint32(id), kind: k,
+				flags: flags(0).with(normalized, k == added).with(outside,
+					t.lex.outside(uint32(id)))})
 		}
 	}
 	for i := range extra {
@@ -121,8 +130,8 @@ func (t *Tokenizer) fillSpecials(extra []entry) {
 // special returns the special token of an id, nil when it is none.
 func (t *Tokenizer) special(id uint32) *special { return findSpecial(t.specials, id) }
 
-// fillCuts makes the cutters. A token that is sought in the normalized text is normalized itself, as if it were one. Of
-// two that look alike then the control token counts.
+// fillCuts makes the cutters. A token that is sought in the normalized text is normalized itself,
+// as if it were one. Of two that look alike then the control token counts.
 func (t *Tokenizer) fillCuts(at position) error {
 	var passes [2][]uint32
 	for _, k := range []kind{control, added} {
@@ -179,8 +188,10 @@ func (t *Tokenizer) normalized(ids []uint32, at position) (texts, error) {
 		given += len(t.lex.text(id))
 	}
 	each(func(pattern []byte) { length += len(pattern) })
-	if limit := 4*given + 64<<10; length > limit { // a mark in front of each, and one for each of its spaces, is less
-		return texts{}, at.unsupported("the normalizer makes %d bytes of the %d special tokens' %d; supported: up to %d", length, len(ids), given, limit)
+	// a mark in front of each, and one for each of its spaces, is less
+	if limit := 4*given + 64<<10; length > limit {
+		return texts{}, at.unsupported("the normalizer makes %d bytes of the %d special tokens' "+
+			"%d; supported: up to %d", length, len(ids), given, limit)
 	}
 	out := newTextsBuilder(len(ids), length)
 	each(out.add)
@@ -204,7 +215,8 @@ func (t *Tokenizer) fillModel(src source) error {
 		case ok:
 			t.base[b] = id
 		case t.model.bytes:
-			return at.unsupported("no token for the byte 0x%02X, spelled %q: this is no byte-level vocabulary, as GPT-2 and OPT have it", b, spelling)
+			return at.unsupported("no token for the byte 0x%02X, spelled %q: this is no "+
+				"byte-level vocabulary, as GPT-2 and OPT have it", b, spelling)
 		case t.model.fallback:
 			return at.unsupported("byte_fallback, but no token %q", spelling)
 		}
@@ -213,7 +225,8 @@ func (t *Tokenizer) fillModel(src source) error {
 		return t.fillScores(src)
 	}
 	if !t.model.bytes && !t.model.fallback && t.spec.Model.Unknown == nil {
-		return at.unsupported("no byte_fallback and no unknown token: characters outside the vocabulary would vanish")
+		return at.unsupported("no byte_fallback and no unknown token: characters outside the " +
+			"vocabulary would vanish")
 	}
 	_, t.model.marked = t.wordToken(spaceMark)
 	t.model.marked = t.model.marked && !t.model.bytes && !t.spec.Model.IgnoreMerges
@@ -225,7 +238,8 @@ func (t *Tokenizer) fillScores(src source) error {
 	for i, s := range src.scores {
 		text := src.vocab.at(i)
 		if len(text) > maxPiece && !math.IsNaN(s) {
-			return src.vocab.pos(i).unsupported("token %.40q… of %d bytes; supported: up to %d", text, len(text), maxPiece)
+			return src.vocab.pos(i).unsupported("token %.40q… of %d bytes; supported: up to %d",
+				text, len(text), maxPiece)
 		}
 		if math.IsInf(s, 0) {
 			return src.vocab.pos(i).malformed("token %q has the score %v", text, s)
@@ -249,7 +263,8 @@ func (t *Tokenizer) fillMerges(list ruleList, at position) error {
 		count = list.count(t.lex)
 	}
 	if count == 0 {
-		return at.malformed("no merges: every text would fall into single bytes; get merges.txt of this model")
+		return at.malformed("no merges: every text would fall into single bytes; get merges.txt " +
+			"of this model")
 	}
 	t.merges = newMerges(count)
 	var joined []byte
@@ -260,15 +275,18 @@ func (t *Tokenizer) fillMerges(list ruleList, at position) error {
 		for k, text := range [3][]byte{left, right, joined} {
 			id, ok := t.lex.findBytes(text)
 			if !ok {
-				return list.pos(i).malformed("merge of %q and %q: %q is not in the vocabulary", left, right, text)
+				return list.pos(i).malformed("merge of %q and %q: %q is not in the vocabulary",
+					left, right, text)
 			}
 			if t.model.bytes && !spellsBytes(text) {
-				return list.pos(i).malformed("merge of %q and %q: %q does not spell bytes", left, right, text)
+				return list.pos(i).malformed("merge of %q and %q: %q does not spell bytes", left,
+					right, text)
 			}
 			p[k] = id
 		}
 		if first, twice := t.merges.add(pair{p[0], p[1]}, p[2], tied); twice {
-			return list.pos(i).malformed("merge of %q and %q occurs twice, first at %v", left, right, list.pos(first))
+			return list.pos(i).malformed("merge of %q and %q occurs twice, first at %v", left,
+				right, list.pos(first))
 		}
 		for bytes.HasPrefix(joined, []byte(spaceMark)) {
 			joined = joined[len(spaceMark):]

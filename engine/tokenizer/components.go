@@ -12,8 +12,8 @@ type component struct {
 	members []value
 }
 
-// flatten returns the components that m is made of: none for null, the elements of a Sequence in their order, which it
-// keeps under the name list.
+// flatten returns the components that m is made of: none for null, the elements of a Sequence in
+// their order, which it keeps under the name list.
 func (m value) flatten(list string, depth int) ([]component, error) {
 	if m.null() {
 		return nil, nil
@@ -34,7 +34,8 @@ func (m value) flatten(list string, depth int) ([]component, error) {
 		return []component{{m, name, members}}, nil
 	}
 	if depth == maxNesting {
-		return nil, m.pos.unsupported("%s: more than %d Sequences in each other", m.name, maxNesting)
+		return nil, m.pos.unsupported("%s: more than %d Sequences in each other", m.name,
+			maxNesting)
 	}
 	var out []component
 	for _, f := range members {
@@ -79,7 +80,8 @@ func (c component) fields(read map[string]func(value) error) error {
 
 // refuse names a component that this package does not have.
 func (c component) refuse(supported ...string) error {
-	return c.pos.unsupported("%s is of type %.40q; supported: %v", c.name, c.kind, append(supported, "Sequence"))
+	return c.pos.unsupported("%s is of type %.40q; supported: %v", c.name, c.kind, append(supported,
+		"Sequence"))
 }
 
 // intoText and intoFlag return functions for fields.
@@ -134,9 +136,11 @@ func readNormalizer(m value, spec *pipeline) error {
 		case "Replace":
 			var regex string
 			s.Type = normalReplace
-			err = c.fields(map[string]func(value) error{"pattern": pattern(&s.Text, &regex), "content": intoText(&s.With)})
+			err = c.fields(map[string]func(value) error{"pattern": pattern(&s.Text, &regex),
+				"content": intoText(&s.With)})
 			if err == nil && regex != "" {
-				err = c.pos.unsupported("normalizer Replace with the pattern %.200q, which has no scanner here; supported: a plain text", regex)
+				err = c.pos.unsupported("normalizer Replace with the pattern %.200q, which has "+
+					"no scanner here; supported: a plain text", regex)
 			}
 		default:
 			err = c.refuse("Prepend", "Replace")
@@ -171,18 +175,24 @@ func (c component) preStep() (preStep, error) {
 	switch c.kind {
 	case "ByteLevel":
 		s = preStep{Type: preBytes, Regex: true}
-		err = c.fields(map[string]func(value) error{"add_prefix_space": intoFlag(&s.PrefixSpace), "use_regex": intoFlag(&s.Regex), "trim_offsets": expect("true", "false")})
+		err = c.fields(map[string]func(value) error{"add_prefix_space": intoFlag(&s.PrefixSpace),
+			"use_regex": intoFlag(&s.Regex), "trim_offsets": expect("true", "false")})
 	case "Split":
 		s.Type = preSplit
 		var text, behavior string
 		var invert bool
-		err = c.fields(map[string]func(value) error{"pattern": pattern(&text, &s.Pattern), "behavior": intoText(&behavior), "invert": intoFlag(&invert)})
-		covers := s.Pattern != patternThree // then what lies between the matches is nothing, which can as well be removed
-		if same := behavior == "Isolated" && !invert || behavior == "Removed" && invert && covers; err == nil && !same {
-			err = c.pos.unsupported("pre_tokenizer Split with the behavior %.40q and invert %v; supported: Isolated and false", behavior, invert)
+		err = c.fields(map[string]func(value) error{"pattern": pattern(&text, &s.Pattern),
+			"behavior": intoText(&behavior), "invert": intoFlag(&invert)})
+		// then what lies between the matches is nothing, which can as well be removed
+		covers := s.Pattern != patternThree
+		if same := behavior == "Isolated" && !invert || behavior == "Removed" && invert &&
+			covers; err == nil && !same {
+			err = c.pos.unsupported("pre_tokenizer Split with the behavior %.40q and invert %v; "+
+				"supported: Isolated and false", behavior, invert)
 		}
 		if err == nil && text != "" {
-			err = c.pos.unsupported("pre_tokenizer Split at the text %.60q; supported: a known Regex", text)
+			err = c.pos.unsupported("pre_tokenizer Split at the text %.60q; supported: a known "+
+				"Regex", text)
 		}
 	case "Digits":
 		s.Type = preDigits
@@ -201,24 +211,29 @@ func (c component) preStep() (preStep, error) {
 	return s, err
 }
 
-// metaspace reads a Metaspace of the pre-tokenizer or decoder, in its form before tokenizers 0.15 too.
+// metaspace reads a Metaspace of the pre-tokenizer or decoder, in its form before tokenizers 0.15
+// too.
 func (c component) metaspace() (preStep, error) {
 	s := preStep{Type: preSpaces, Replacement: spaceMark, Prefix: prefixAlways, Cut: true}
 	prefix, again := true, ""
 	err := c.fields(map[string]func(value) error{
-		"replacement": intoText(&s.Replacement), "prepend_scheme": intoText(&s.Prefix), "split": intoFlag(&s.Cut),
+		"replacement": intoText(&s.Replacement), "prepend_scheme": intoText(&s.Prefix),
+		"split":            intoFlag(&s.Cut),
 		"add_prefix_space": intoFlag(&prefix), "str_rep": intoText(&again),
 	})
 	if err == nil && !prefix && s.Prefix != prefixNever {
-		err = c.pos.malformed("%s Metaspace: add_prefix_space is false, but prepend_scheme is %q", c.name, s.Prefix)
+		err = c.pos.malformed("%s Metaspace: add_prefix_space is false, but prepend_scheme is %q",
+			c.name, s.Prefix)
 	}
 	if err == nil && again != "" && again != s.Replacement {
-		err = c.pos.malformed("%s Metaspace: str_rep is %.20q, but replacement is %.20q", c.name, again, s.Replacement)
+		err = c.pos.malformed("%s Metaspace: str_rep is %.20q, but replacement is %.20q", c.name,
+			again, s.Replacement)
 	}
 	return s, err
 }
 
-// readDecoder reads ByteLevel, Metaspace, or what Llama's files have: replacements, ByteFallback, Fuse and Strip.
+// readDecoder reads ByteLevel, Metaspace, or what Llama's files have: replacements, ByteFallback,
+// Fuse and Strip.
 func readDecoder(m value, spec *pipeline) error {
 	list, err := m.flatten("decoders", 0)
 	if err != nil {
@@ -226,14 +241,17 @@ func readDecoder(m value, spec *pipeline) error {
 	}
 	supported := []string{"ByteLevel", "Metaspace", "Replace", "ByteFallback", "Fuse", "Strip"}
 	if len(list) == 0 {
-		return m.pos.unsupported("decoder is null, which puts a space between all tokens; supported: %v", supported)
+		return m.pos.unsupported("decoder is null, which puts a space between all tokens; "+
+			"supported: %v", supported)
 	}
 	d := &spec.Decoder
 	d.Type = decodeTokens
 	var before []string
 	for _, c := range list {
-		if after := followers()[c.kind]; after == nil || slices.ContainsFunc(before, func(kind string) bool { return !slices.Contains(after, kind) }) {
-			return c.pos.unsupported("decoder of type %.40q after %q; supported: %v, in this order", c.kind, before, supported)
+		if after := followers()[c.kind]; after == nil || slices.ContainsFunc(before,
+			func(kind string) bool { return !slices.Contains(after, kind) }) {
+			return c.pos.unsupported("decoder of type %.40q after %q; supported: %v, in this order",
+				c.kind, before, supported)
 		}
 		if err := c.decode(d); err != nil {
 			return err
@@ -264,7 +282,8 @@ func (c component) decode(d *decoderSpec) error {
 	switch c.kind {
 	case "ByteLevel":
 		d.Type = decodeBytes
-		return c.fields(map[string]func(value) error{"add_prefix_space": expect("true", "false"), "use_regex": expect("true", "false"), "trim_offsets": expect("true", "false")})
+		return c.fields(map[string]func(value) error{"add_prefix_space": expect("true", "false"),
+			"use_regex": expect("true", "false"), "trim_offsets": expect("true", "false")})
 	case "Metaspace":
 		s, err := c.metaspace()
 		if err != nil {
@@ -278,9 +297,11 @@ func (c component) decode(d *decoderSpec) error {
 	case "Replace":
 		var r respelling
 		var regex string
-		err = c.fields(map[string]func(value) error{"pattern": pattern(&r.Old, &regex), "content": intoText(&r.New)})
+		err = c.fields(map[string]func(value) error{"pattern": pattern(&r.Old, &regex),
+			"content": intoText(&r.New)})
 		if err == nil && regex != "" {
-			err = c.pos.unsupported("decoder Replace with the pattern %.200q; supported: a plain text", regex)
+			err = c.pos.unsupported("decoder Replace with the pattern %.200q; supported: a "+
+				"plain text", regex)
 		}
 		d.Replace = append(d.Replace, r)
 	case "ByteFallback":
@@ -291,7 +312,11 @@ func (c component) decode(d *decoderSpec) error {
 	case "Strip":
 		var n uint32
 		err = c.fields(map[string]func(value) error{
-			"content": expect(`" "`), "stop": expect("0"), "start": func(m value) (err error) { n, err = m.id(); return },
+			"content": expect(`" "`), "stop": expect("0"), "start": func(m value) (err error) {
+				n,
+					err = m.id()
+				return
+			},
 		})
 		d.Strip = int(min(n, maxStep+1))
 	}

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// changed loads a family's tokenizer.json with its parts replaced: "part" or "model.part", each by JSON or, where it is
-// "", by nothing.
+// changed loads a family's tokenizer.json with its parts replaced: "part" or "model.part", each by
+// JSON or, where it is "", by nothing.
 func changed(t testing.TB, family string, change map[string]string) (*Tokenizer, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -54,32 +54,61 @@ func TestUnknownComponentsAreRefused(t *testing.T) {
 		want               []string
 	}{
 		{"llama2", "normalizer", `{"type":"NFC"}`, []string{"normalizer", "NFC"}},
-		{"llama2", "normalizer", `{"type":"Sequence","normalizers":[{"type":"Lowercase"}]}`, []string{"normalizer", "Lowercase"}},
-		{"llama2", "normalizer", `{"type":"Precompiled","precompiled_charsmap":"AAAA"}`, []string{"normalizer", "Precompiled"}},
-		{"llama2", "normalizer", `{"type":"Replace","pattern":{"Regex":" {2,}"},"content":"▁"}`, []string{"normalizer", " {2,}"}},
-		{"llama2", "normalizer", `{"type":"Prepend","prepend":""}`, []string{"normalizer", "empty"}},
-		{"llama2", "normalizer", `{"type":"Prepend","prepend":"▁","novel":1}`, []string{"normalizer", "novel"}},
-		{"llama2", "normalizer", `{"type":"Sequence","normalizers":[` + strings.Repeat(`{"type":"Prepend","prepend":"▁"},`, 20) + `{"type":"Prepend","prepend":"▁"}]}`, []string{"more than 16 steps"}},
-		{"llama2", "normalizer", strings.Repeat(`{"type":"Sequence","normalizers":[`, 9) + strings.Repeat(`]}`, 9), []string{"normalizer", "Sequences in each other"}},
-		{"llama3", "pre_tokenizer", `{"type":"BertPreTokenizer"}`, []string{"pre_tokenizer", "BertPreTokenizer"}},
-		{"llama3", "pre_tokenizer", `{"type":"Split","pattern":{"Regex":"\\w+(?!x)"},"behavior":"Isolated","invert":false}`, []string{"Split", `\\w+(?!x)`}},
-		{"llama3", "pre_tokenizer", `{"type":"Split","pattern":{"String":" "},"behavior":"Isolated","invert":false}`, []string{"Split", `" "`}},
-		{"llama3", "pre_tokenizer", `{"type":"Split","pattern":{"Regex":"[0-9][0-9][0-9]"},"behavior":"Removed","invert":false}`, []string{"behavior", "Removed"}},
-		{"llama3", "pre_tokenizer", `{"type":"Split","pattern":{"Regex":"[0-9][0-9][0-9]"},"behavior":"Isolated","invert":true}`, []string{"invert"}},
-		{"llama3", "pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"ByteLevel"}]}`, []string{"ByteLevel after ByteLevel"}},
-		{"llama3", "pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"Metaspace"}]}`, []string{"Metaspace after ByteLevel"}},
-		{"llama3", "pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"Split","pattern":{"Regex":"` + strings.ReplaceAll(patternLlama3, `\`, `\\`) + `"},"behavior":"Isolated","invert":false}]}`, []string{"Split", "no scanner"}},
-		{"llama3", "pre_tokenizer", `{"type":"Punctuation","behavior":"MergedWithNext"}`, []string{"behavior", "MergedWithNext"}},
-		{"llama_first", "pre_tokenizer", `{"type":"Metaspace","replacement":"▁","prepend_scheme":"sometimes"}`, []string{"prepend_scheme", "sometimes"}},
-		{"llama_first", "pre_tokenizer", `{"type":"Metaspace","replacement":"ab"}`, []string{"one character"}},
-		{"llama2", "post_processor", `{"type":"RobertaProcessing"}`, []string{"post_processor", "RobertaProcessing"}},
-		{"llama2", "post_processor", `{"type":"Sequence","processors":[{"type":"TemplateProcessing","single":[{"Sequence":{"id":"A"}}]},{"type":"TemplateProcessing","single":[{"Sequence":{"id":"A"}}]}]}`, []string{"two templates"}},
+		{"llama2", "normalizer", `{"type":"Sequence","normalizers":[{"type":"Lowercase"}]}`,
+			[]string{"normalizer", "Lowercase"}},
+		{"llama2", "normalizer", `{"type":"Precompiled","precompiled_charsmap":"AAAA"}`,
+			[]string{"normalizer", "Precompiled"}},
+		{"llama2", "normalizer", `{"type":"Replace","pattern":{"Regex":" {2,}"},"content":"▁"}`,
+			[]string{"normalizer", " {2,}"}},
+		{"llama2", "normalizer", `{"type":"Prepend","prepend":""}`, []string{"normalizer",
+			"empty"}},
+		{"llama2", "normalizer", `{"type":"Prepend","prepend":"▁","novel":1}`,
+			[]string{"normalizer", "novel"}},
+		{"llama2", "normalizer", `{"type":"Sequence","normalizers":[` +
+			strings.Repeat(`{"type":"Prepend","prepend":"▁"},`, 20) +
+			`{"type":"Prepend","prepend":"▁"}]}`, []string{"more than 16 steps"}},
+		{"llama2", "normalizer", strings.Repeat(`{"type":"Sequence","normalizers":[`, 9) +
+			strings.Repeat(`]}`, 9), []string{"normalizer", "Sequences in each other"}},
+		{"llama3", "pre_tokenizer", `{"type":"BertPreTokenizer"}`, []string{"pre_tokenizer",
+			"BertPreTokenizer"}},
+		{"llama3", "pre_tokenizer",
+			`{"type":"Split","pattern":{"Regex":"\\w+(?!x)"},"behavior":"Isolated","invert":false}`,
+			[]string{"Split", `\\w+(?!x)`}},
+		{"llama3", "pre_tokenizer",
+			`{"type":"Split","pattern":{"String":" "},"behavior":"Isolated","invert":false}`,
+			[]string{"Split", `" "`}},
+		{"llama3", "pre_tokenizer",
+			`{"type":"Split","pattern":{"Regex":"[0-9][0-9][0-9]"},"behavior":"Removed","invert":false}`, []string{"behavior", "Removed"}},
+		{"llama3", "pre_tokenizer",
+			`{"type":"Split","pattern":{"Regex":"[0-9][0-9][0-9]"},"behavior":"Isolated","invert":true}`, []string{"invert"}},
+		{"llama3", "pre_tokenizer",
+			`{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"ByteLevel"}]}`,
+			[]string{"ByteLevel after ByteLevel"}},
+		{"llama3", "pre_tokenizer",
+			`{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"Metaspace"}]}`,
+			[]string{"Metaspace after ByteLevel"}},
+		{"llama3", "pre_tokenizer",
+			`{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"Split","pattern":{"Regex":"` + strings.ReplaceAll(patternLlama3, `\`, `\\`) + `"},"behavior":"Isolated","invert":false}]}`, []string{"Split", "no scanner"}},
+		{"llama3", "pre_tokenizer", `{"type":"Punctuation","behavior":"MergedWithNext"}`,
+			[]string{"behavior", "MergedWithNext"}},
+		{"llama_first", "pre_tokenizer",
+			`{"type":"Metaspace","replacement":"▁","prepend_scheme":"sometimes"}`,
+			[]string{"prepend_scheme", "sometimes"}},
+		{"llama_first", "pre_tokenizer", `{"type":"Metaspace","replacement":"ab"}`,
+			[]string{"one character"}},
+		{"llama2", "post_processor", `{"type":"RobertaProcessing"}`, []string{"post_processor",
+			"RobertaProcessing"}},
+		{"llama2", "post_processor",
+			`{"type":"Sequence","processors":[{"type":"TemplateProcessing","single":[{"Sequence":{"id":"A"}}]},{"type":"TemplateProcessing","single":[{"Sequence":{"id":"A"}}]}]}`, []string{"two templates"}},
 		{"llama2", "decoder", `null`, []string{"decoder", "null"}},
 		{"llama2", "decoder", `{"type":"WordPiece"}`, []string{"decoder", "WordPiece"}},
-		{"llama2", "decoder", `{"type":"Strip","content":" ","start":1,"stop":0}`, []string{"Strip", "after Fuse"}},
-		{"llama2", "decoder", `{"type":"Sequence","decoders":[{"type":"Fuse"},{"type":"Replace","pattern":{"String":"▁"},"content":" "}]}`, []string{"Replace", "after"}},
+		{"llama2", "decoder", `{"type":"Strip","content":" ","start":1,"stop":0}`, []string{"Strip",
+			"after Fuse"}},
+		{"llama2", "decoder",
+			`{"type":"Sequence","decoders":[{"type":"Fuse"},{"type":"Replace","pattern":{"String":"▁"},"content":" "}]}`, []string{"Replace", "after"}},
 		{"llama2", "decoder", `{"type":"ByteLevel"}`, []string{"ByteLevel and the other is not"}},
-		{"llama2", "decoder", `{"type":"Replace","pattern":{"String":"▁"},"content":"much longer"}`, []string{"decoder", "longer"}},
+		{"llama2", "decoder", `{"type":"Replace","pattern":{"String":"▁"},"content":"much longer"}`,
+			[]string{"decoder", "longer"}},
 		{"llama2", "model.type", `"WordLevel"`, []string{"model", "WordLevel"}},
 		{"llama2", "model.dropout", `0.1`, []string{"dropout", "0.1"}},
 		{"llama2", "model.end_of_word_suffix", `"</w>"`, []string{"end_of_word_suffix"}},
@@ -88,7 +117,10 @@ func TestUnknownComponentsAreRefused(t *testing.T) {
 		{"persimmon", "model.unk_id", `null`, []string{"without an unknown token"}},
 	} {
 		_, err := changed(t, c.family, map[string]string{c.part: c.with})
-		t.Run(c.part+"/"+c.want[len(c.want)-1], func(t *testing.T) { checkError(t, err, ErrUnsupported, c.want) })
+		t.Run(c.part+"/"+c.want[len(c.want)-1], func(t *testing.T) {
+			checkError(t, err,
+				ErrUnsupported, c.want)
+		})
 	}
 }
 
@@ -99,13 +131,17 @@ func TestMalformedComponents(t *testing.T) {
 	}{
 		{"llama2", "normalizer", `{"prepend":"▁"}`, []string{"normalizer has no type"}},
 		{"llama2", "normalizer", `{"type":1}`, []string{"type", "not a string"}},
-		{"llama_first", "pre_tokenizer", `{"type":"Metaspace","add_prefix_space":false}`, []string{"add_prefix_space is false", "always"}},
+		{"llama_first", "pre_tokenizer", `{"type":"Metaspace","add_prefix_space":false}`,
+			[]string{"add_prefix_space is false", "always"}},
 		{"llama_first", "pre_tokenizer", `{"type":"Metaspace","str_rep":"_"}`, []string{"str_rep"}},
-		{"unigram_words", "post_processor", `{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<nowhere>"}},{"Sequence":{"id":"A"}}]}`, []string{"<nowhere>", "no token"}},
-		{"unigram_words", "post_processor", `{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>"}},{"Sequence":{"id":"A"}}],"special_tokens":{"<s>":{"ids":[70000]}}}`, []string{"70000", "outside"}},
+		{"unigram_words", "post_processor",
+			`{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<nowhere>"}},{"Sequence":{"id":"A"}}]}`, []string{"<nowhere>", "no token"}},
+		{"unigram_words", "post_processor",
+			`{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>"}},{"Sequence":{"id":"A"}}],"special_tokens":{"<s>":{"ids":[70000]}}}`, []string{"70000", "outside"}},
 		{"metaspace", "model.unk_token", `"<nowhere>"`, []string{"unk_token", "<nowhere>"}},
 		{"persimmon", "model.unk_id", `70000`, []string{"70000", "outside"}},
-		{"persimmon", "model.vocab", `[["a",0,1]]`, []string{"vocab[0]", "no token with its score"}},
+		{"persimmon", "model.vocab", `[["a",0,1]]`, []string{"vocab[0]",
+			"no token with its score"}},
 		{"persimmon", "model.vocab", `[["a","b"]]`, []string{"not a score"}},
 		{"persimmon", "model.vocab", `[["a",1e999]]`, []string{"not a score"}},
 		{"persimmon", "model.vocab", `[]`, []string{"no vocabulary"}},
@@ -126,7 +162,8 @@ func TestField_T2_MergesAsPairsOrStringsWithoutByteLevel(t *testing.T) {
 		asText, asPairs = append(asText, string(text)), append(asPairs, string(pair))
 	}
 	for name, list := range map[string][]string{"text": asText, "pairs": asPairs} {
-		got, err := changed(t, "llama2", map[string]string{"model.merges": "[" + strings.Join(list, ",") + "]"})
+		got, err := changed(t, "llama2", map[string]string{"model.merges": "[" + strings.Join(list,
+			",") + "]"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,8 +178,10 @@ func TestField_T2_MergesAsPairsOrStringsWithoutByteLevel(t *testing.T) {
 // TestField_T1_ChatPattern is T1 for Llama 3's pattern.
 func TestField_T1_ChatPattern(t *testing.T) {
 	for text, want := range map[string]string{
-		"a  b": "a| | b", "\n\n x": "\n\n| x", "\t\tx": "\t|\tx", "\u3000\u3000x": "\u3000|\u3000x", "a\r\n\r\n  b": "a|\r\n\r\n| | b",
-		"x \n": "x| \n", "1234567": "123|456|7", " 12": " |12", "!a": "!a", "!!a": "!!|a", "a!\n\n": "a|!\n\n", "DON'T": "DON|'T", "'ſs": "'ſ|s", "'": "'",
+		"a  b": "a| | b", "\n\n x": "\n\n| x", "\t\tx": "\t|\tx", "\u3000\u3000x": "\u3000|\u3000x",
+		"a\r\n\r\n  b": "a|\r\n\r\n| | b",
+		"x \n":         "x| \n", "1234567": "123|456|7", " 12": " |12", "!a": "!a", "!!a": "!!|a",
+		"a!\n\n": "a|!\n\n", "DON'T": "DON|'T", "'ſs": "'ſ|s", "'": "'",
 	} {
 		var got []string
 		for rest := text; rest != ""; {
@@ -157,8 +196,10 @@ func TestField_T1_ChatPattern(t *testing.T) {
 
 // TestRemovedInverted: the same split in the other spelling that files have.
 func TestRemovedInverted(t *testing.T) {
-	got, err := changed(t, "llama3", map[string]string{"pre_tokenizer": `{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"` +
-		strings.ReplaceAll(patternLlama3, `\`, `\\`) + `"},"behavior":"Removed","invert":true},{"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]}`})
+	got, err := changed(t, "llama3", map[string]string{
+		"pre_tokenizer": `{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"` +
+			strings.ReplaceAll(patternLlama3, `\`, `\\`) +
+			`"},"behavior":"Removed","invert":true},{"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]}`})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +213,8 @@ func TestAlphabet(t *testing.T) {
 	next := rune(0x100)
 	for b := range 256 {
 		want := rune(b)
-		if printable := '!' <= want && want <= '~' || 0xA1 <= want && want <= 0xAC || 0xAE <= want && want <= 0xFF; !printable {
+		if printable := '!' <= want && want <= '~' || 0xA1 <= want && want <= 0xAC ||
+			0xAE <= want && want <= 0xFF; !printable {
 			want = next
 			next++
 		}
@@ -203,7 +245,9 @@ func TestScoreIsReadAsTheLibraryDoes(t *testing.T) {
 
 func TestTokenizerJSONComesFirst(t *testing.T) {
 	dir := t.TempDir()
-	for _, from := range []string{"testdata/opt", familiesDir + "/sp_llama", familiesDir + "/llama2"} { // the last has the configuration
+	// the last has the configuration
+	for _, from := range []string{"testdata/opt", familiesDir + "/sp_llama", familiesDir +
+		"/llama2"} {
 		if err := copyOver(dir, from); err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +278,8 @@ func copyOver(dir, from string) error {
 // TestEncodeOfInvalidUTF8 holds that nothing gets lost where there are tokens for bytes.
 func TestEncodeOfInvalidUTF8(t *testing.T) {
 	for name, want := range map[string][]string{
-		"llama2": {"▁a", "<0xFF>", "<0xE6>", "<0xB0>", "b"}, "persimmon": {"▁", "a", "<0xFF>", "<0xE6>", "<0xB0>", "b"}, "sp_llama": {"▁a", "<0xFF>", "<0xE6>", "<0xB0>", "b"},
+		"llama2": {"▁a", "<0xFF>", "<0xE6>", "<0xB0>", "b"}, "persimmon": {"▁", "a", "<0xFF>",
+			"<0xE6>", "<0xB0>", "b"}, "sp_llama": {"▁a", "<0xFF>", "<0xE6>", "<0xB0>", "b"},
 		"metaspace": {"▁a", "<unk>", "<unk>", "<unk>", "b"}, "llama3": {"a", "ÿ", "æ", "°", "b"},
 	} {
 		tok := load(t, filepath.Join(familiesDir, name))

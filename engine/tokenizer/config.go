@@ -9,7 +9,8 @@ import (
 // endOfText is what GPT-2's tokenizer takes for BOS and EOS where no file names them.
 const endOfText = "<|endoftext|>"
 
-// settings is what the files beside the vocabulary say. Each can be said in two files, which must then agree.
+// settings is what the files beside the vocabulary say. Each can be said in two files, which must
+// then agree.
 type settings struct {
 	form        string            // the file that the vocabulary comes from
 	class       string            // tokenizer_class, "" when it is not said
@@ -27,28 +28,34 @@ type settings struct {
 }
 
 func newSettings() *settings {
-	return &settings{tokens: make(map[string]string), said: make(map[string]value), flagged: make(map[string]entry)}
+	return &settings{tokens: make(map[string]string), said: make(map[string]value),
+		flagged: make(map[string]entry)}
 }
 
 // tokenRoles are the names under which the files keep single special tokens.
 func tokenRoles() []string {
-	return []string{"bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token", "mask_token"}
+	return []string{"bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token",
+		"mask_token"}
 }
 
-// harmless are the settings that cannot change ids: they concern batches, other programs, or how Python decodes. A
-// chat_template stays where it is: it is a program in Jinja that makes a text of messages, and what it makes can be
-// encoded like any text.
+// harmless are the settings that cannot change ids: they concern batches, other programs, or how
+// Python decodes. A chat_template stays where it is: it is a program in Jinja that makes a text of
+// messages, and what it makes can be encoded like any text.
 func harmless() []string {
 	return []string{
-		"model_max_length", "max_len", "name_or_path", "special_tokens_map_file", "tokenizer_file", "vocab_file", "merges_file",
-		"padding_side", "truncation_side", "model_input_names", "chat_template", "processor_class", "trim_offsets", "use_fast",
-		"clean_up_tokenization_spaces", "transformers_version", "backend", "is_local", "init_inputs",
+		"model_max_length", "max_len", "name_or_path", "special_tokens_map_file", "tokenizer_file",
+		"vocab_file", "merges_file",
+		"padding_side", "truncation_side", "model_input_names", "chat_template", "processor_class",
+		"trim_offsets", "use_fast",
+		"clean_up_tokenization_spaces", "transformers_version", "backend", "is_local",
+		"init_inputs",
 		"use_default_system_prompt", "spaces_between_special_tokens", "return_token_type_ids",
 		"max_length", "stride", "truncation_strategy", "pad_to_multiple_of", "pad_token_type_id",
 	}
 }
 
-// readFolder reads tokenizer_config.json, special_tokens_map.json and added_tokens.json, as far as they are there.
+// readFolder reads tokenizer_config.json, special_tokens_map.json and added_tokens.json, as far as
+// they are there.
 func (s *settings) readFolder(dir string) error {
 	for _, file := range []struct {
 		name string
@@ -90,7 +97,8 @@ func (s *settings) readMembers(members []value, read func(value) (known bool, er
 		}
 	}
 	if len(unknown) > 0 {
-		return inFile(members[0].pos.in.file).unsupported("unknown settings, which may change the ids: %s; if they do not, take them out of the file", strings.Join(unknown, ", "))
+		return inFile(members[0].pos.in.file).unsupported("unknown settings, which may change "+
+			"the ids: %s; if they do not, take them out of the file", strings.Join(unknown, ", "))
 	}
 	return nil
 }
@@ -125,12 +133,13 @@ func (s *settings) readConfig(m value) (known bool, err error) {
 	return s.readSpecial(m)
 }
 
-// classes are the tokenizers of transformers that the forms may belong to. What they do to the ids is known; others might
-// do something else.
+// classes are the tokenizers of transformers that the forms may belong to. What they do to the ids
+// is known; others might do something else.
 func classes(form string) []string {
 	switch form {
 	case vocabFile:
-		return []string{`"GPT2Tokenizer"`, `"GPT2TokenizerFast"`, `"CodeGenTokenizer"`, `"CodeGenTokenizerFast"`}
+		return []string{`"GPT2Tokenizer"`, `"GPT2TokenizerFast"`, `"CodeGenTokenizer"`,
+			`"CodeGenTokenizerFast"`}
 	case modelFile:
 		return []string{`"LlamaTokenizer"`, `"LlamaTokenizerFast"`}
 	}
@@ -149,13 +158,14 @@ func (s *settings) readClass(m value) error {
 	return err
 }
 
-// llama reports whether the tokenizer is transformers' LlamaTokenizer or its fast twin, which put BOS first unless they
-// are told not to, whatever tokenizer.json says.
+// llama reports whether the tokenizer is transformers' LlamaTokenizer or its fast twin, which put
+// BOS first unless they are told not to, whatever tokenizer.json says.
 func (s *settings) llama() bool {
 	return s.class == "LlamaTokenizer" || s.class == "LlamaTokenizerFast" || s.form == modelFile
 }
 
-// setFlag stores a boolean; null leaves it unsaid. Another file may have said the same, but not the opposite.
+// setFlag stores a boolean; null leaves it unsaid. Another file may have said the same, but not the
+// opposite.
 func (m value) setFlag(into **bool) error {
 	if m.null() {
 		return nil
@@ -173,10 +183,12 @@ func (m value) expectRaw(allowed ...string) error {
 	if slices.Contains(allowed, string(m.raw)) {
 		return nil
 	}
-	return m.pos.unsupported("%s is %.60s; supported: %s", m.name, m.raw, strings.Join(allowed, ", "))
+	return m.pos.unsupported("%s is %.60s; supported: %s", m.name, m.raw, strings.Join(allowed,
+		", "))
 }
 
-// readSpecial reads a member that names special tokens: all of special_tokens_map.json, and some of the configuration.
+// readSpecial reads a member that names special tokens: all of special_tokens_map.json, and some of
+// the configuration.
 func (s *settings) readSpecial(m value) (known bool, err error) {
 	if m.name == "additional_special_tokens" {
 		if m.null() {
@@ -199,7 +211,8 @@ func (s *settings) readSpecial(m value) (known bool, err error) {
 		}
 	}
 	if before, twice := s.said[m.name]; twice && s.tokens[m.name] != tok.text {
-		return true, m.pos.malformed("%s is %q, but %q at %v", m.name, tok.text, s.tokens[m.name], before.pos)
+		return true, m.pos.malformed("%s is %q, but %q at %v", m.name, tok.text, s.tokens[m.name],
+			before.pos)
 	}
 	s.tokens[m.name], s.said[m.name] = tok.text, m
 	if tok.flagged && s.counts(m) {
@@ -208,8 +221,8 @@ func (s *settings) readSpecial(m value) (known bool, err error) {
 	return true, nil
 }
 
-// counts reports whether the flags of a token at m count: special_tokens_map.json only names tokens, where
-// tokenizer_config.json lists them.
+// counts reports whether the flags of a token at m count: special_tokens_map.json only names
+// tokens, where tokenizer_config.json lists them.
 func (s *settings) counts(m value) bool { return m.pos.in.file == configFile || !s.decoder }
 
 // readDecoder reads added_tokens_decoder: {"id": token, …}.
@@ -319,7 +332,8 @@ func (s *settings) apply(src *source) error {
 	for _, e := range s.additional {
 		id, ok := lex.find(e.text)
 		if !ok {
-			return e.pos.malformed("special token %q has no id: it is neither in the vocabulary nor among the added tokens; add it to %s", e.text, addedFile)
+			return e.pos.malformed("special token %q has no id: it is neither in the vocabulary "+
+				"nor among the added tokens; add it to %s", e.text, addedFile)
 		}
 		e.id = id
 		src.extra = append(src.extra, e)
@@ -332,11 +346,13 @@ func (s *settings) apply(src *source) error {
 	return s.putAround(src, lex)
 }
 
-// defaultToken returns what transformers takes for a role that no file names, if the vocabulary has it.
+// defaultToken returns what transformers takes for a role that no file names, if the vocabulary has
+// it.
 func (s *settings) defaultToken(role string, lex *lexicon) string {
 	text := map[string]string{"bos_token": endOfText, "eos_token": endOfText}[role]
 	if s.llama() {
-		text = map[string]string{"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}[role]
+		text = map[string]string{"bos_token": "<s>", "eos_token": "</s>",
+			"unk_token": "<unk>"}[role]
 	}
 	if s.template != nil && role == "bos_token" && len(s.template.prefix) > 0 {
 		text = s.template.prefix[0]
@@ -347,8 +363,9 @@ func (s *settings) defaultToken(role string, lex *lexicon) string {
 	return text
 }
 
-// cutAsWritten gives the special tokens of tokenizer.model the flags that count for transformers' LlamaTokenizer, which
-// cuts all of them out of the text before the model sees it. Those that no file names keep theirs.
+// cutAsWritten gives the special tokens of tokenizer.model the flags that count for transformers'
+// LlamaTokenizer, which cuts all of them out of the text before the model sees it. Those that no
+// file names keep theirs.
 func cutAsWritten(list []entry) error {
 	for i := range list {
 		e := &list[i]
@@ -356,15 +373,16 @@ func cutAsWritten(list []entry) error {
 			continue
 		}
 		if e.flags.has(singleWord) {
-			return e.pos.unsupported("special token %q with single_word beside %s", e.text, modelFile)
+			return e.pos.unsupported("special token %q with single_word beside %s", e.text,
+				modelFile)
 		}
 		e.flags, e.flagged = e.flags.with(normalized, false), true
 	}
 	return nil
 }
 
-// putAround finds out what Encode puts around a text: what the class does (Llama), or the template of tokenizer.json and
-// add_bos_token.
+// putAround finds out what Encode puts around a text: what the class does (Llama), or the template
+// of tokenizer.json and add_bos_token.
 func (s *settings) putAround(src *source, lex *lexicon) error {
 	r := &src.roles
 	if s.llama() {
@@ -387,9 +405,11 @@ func (s *settings) putAround(src *source, lex *lexicon) error {
 	}
 	switch {
 	case s.addEOS.raw != nil && len(r.suffix) == 0:
-		return s.addEOS.pos.unsupported("add_eos_token is true for a %s; supported: for a LlamaTokenizer", s.class)
+		return s.addEOS.pos.unsupported("add_eos_token is true for a %s; supported: for a "+
+			"LlamaTokenizer", s.class)
 	case s.addBOS != nil && !*s.addBOS && len(r.prefix) > 0:
-		return inFile(configFile).malformed("add_bos_token is false, but %s says the opposite", jsonForm)
+		return inFile(configFile).malformed("add_bos_token is false, but %s says the opposite",
+			jsonForm)
 	case len(r.prefix) > 0:
 		return nil
 	}

@@ -15,9 +15,12 @@ type decoderSpec struct {
 	Type    string       `json:"type"`            // decodeBytes or decodeTokens
 	Replace []respelling `json:"replace"`         // decodeTokens: in every token, in this order
 	Bytes   string       `json:"bytes,omitempty"` // decodeTokens: what tokens "<0xNN>" are
-	First   string       `json:"first,omitempty"` // decodeTokens: dropped wherever it stands in the first token
-	Strip   int          `json:"strip,omitempty"` // decodeTokens: spaces dropped at the beginning, at most
-	Marks   string       `json:"marks,omitempty"` // decodeTokens: what tokens that begin with "▁" lose at the beginning
+	// decodeTokens: dropped wherever it stands in the first token
+	First string `json:"first,omitempty"`
+	// decodeTokens: spaces dropped at the beginning, at most
+	Strip int `json:"strip,omitempty"`
+	// decodeTokens: what tokens that begin with "▁" lose at the beginning
+	Marks string `json:"marks,omitempty"`
 }
 
 // respelling is a text in a token that stands for another in the text.
@@ -26,8 +29,9 @@ type respelling struct {
 	New string `json:"new"`
 }
 
-// The kinds of decoderSpec, and of its Bytes. A run of byte tokens is one text for the tokenizers library: when a single
-// byte of it is wrong, every byte of it becomes U+FFFD. SentencePiece goes character by character.
+// The kinds of decoderSpec, and of its Bytes. A run of byte tokens is one text for the tokenizers
+// library: when a single byte of it is wrong, every byte of it becomes U+FFFD. SentencePiece goes
+// character by character.
 const (
 	decodeBytes  = "byte_level"
 	decodeTokens = "tokens"
@@ -35,8 +39,9 @@ const (
 	bytesByRun       = "run"
 	bytesByCharacter = "character"
 
-	marksOne = "one"  // SentencePiece's: the first token with text loses its mark
-	marksAll = "each" // and, where the model removes white space, every token before it that is a mark alone
+	marksOne = "one" // SentencePiece's: the first token with text loses its mark
+	// and, where the model removes white space, every token before it that is a mark alone
+	marksAll = "each"
 )
 
 func (d *decoderSpec) check(at position) error {
@@ -50,18 +55,20 @@ func (d *decoderSpec) check(at position) error {
 		return at.unsupported("decoder of marks %q", d.Marks)
 	}
 	if len(d.Replace) > maxSteps || d.Strip < 0 || d.Strip > maxStep {
-		return at.unsupported("decoder with %d replacements that strips %d characters", len(d.Replace), d.Strip)
+		return at.unsupported("decoder with %d replacements that strips %d characters",
+			len(d.Replace), d.Strip)
 	}
 	for _, r := range d.Replace {
 		if r.Old == "" || len(r.Old) > maxStep || len(r.New) > len(r.Old) {
-			return at.unsupported("decoder that replaces %.60q by a longer text %.60q", r.Old, r.New)
+			return at.unsupported("decoder that replaces %.60q by a longer text %.60q", r.Old,
+				r.New)
 		}
 	}
 	return nil
 }
 
-// respell changes in place what a token of a decodeTokens decoder stands for: no replacement is longer than what it
-// replaces.
+// respell changes in place what a token of a decodeTokens decoder stands for: no replacement is
+// longer than what it replaces.
 func (d *decoderSpec) respell(text []byte) []byte {
 	for _, r := range d.Replace {
 		text = replaceInPlace(text, r.Old, r.New)
@@ -91,15 +98,17 @@ func byteToken(spelling []byte) (byte, bool) {
 	return byte(n), err == nil
 }
 
-// Decode returns the text of ids, special tokens included, so that for a model over bytes it is the inverse of
-// EncodePlain (of Encode, but for what Encode adds). A model can generate bytes that are no UTF-8: each longest beginning
-// of a character that is not completed, and each byte that cannot begin one, becomes one U+FFFD, and so does an id
-// outside the vocabulary. With byte fallback ("<0xNN>") it is each byte of the run of byte tokens.
+// Decode returns the text of ids, special tokens included, so that for a model over bytes it is the
+// inverse of EncodePlain (of Encode, but for what Encode adds). A model can generate bytes that are
+// no UTF-8: each longest beginning of a character that is not completed, and each byte that cannot
+// begin one, becomes one U+FFFD, and so does an id outside the vocabulary. With byte fallback
+// ("<0xNN>") it is each byte of the run of byte tokens.
 func (t *Tokenizer) Decode(ids []uint32) string {
 	return t.decode(ids, false)
 }
 
-// DecodeText is Decode without the control tokens (BOS, EOS, padding): the text to show to a reader.
+// DecodeText is Decode without the control tokens (BOS, EOS, padding): the text to show to a
+// reader.
 func (t *Tokenizer) DecodeText(ids []uint32) string {
 	return t.decode(ids, true)
 }
@@ -114,14 +123,17 @@ func (t *Tokenizer) decode(ids []uint32, skipControl bool) string {
 	return string(s.appendFlush(out))
 }
 
-// Stream decodes token by token, for text that is shown while it is generated. Use one Stream for one text; it is not
-// safe for concurrent use.
+// Stream decodes token by token, for text that is shown while it is generated. Use one Stream for
+// one text; it is not safe for concurrent use.
 type Stream struct {
-	// SkipControl leaves out control tokens (BOS, EOS, padding), as DecodeText does. Set it before the first Next.
+	// SkipControl leaves out control tokens (BOS, EOS, padding), as DecodeText does. Set it before
+	// the first Next.
 	SkipControl bool
 
-	t       *Tokenizer
-	pending []byte // the beginning of a character, at most 3 bytes between calls; with byte fallback a run of byte tokens
+	t *Tokenizer
+	// the beginning of a character, at most 3 bytes between calls; with byte fallback a run of byte
+	// tokens
+	pending []byte
 	text    []byte // working memory
 	begun   bool   // a token has been decoded
 	strip   int    // spaces that are still to be dropped
@@ -130,14 +142,15 @@ type Stream struct {
 // NewStream returns a Stream that shows all tokens.
 func (t *Tokenizer) NewStream() *Stream { return &Stream{t: t, strip: t.spec.Decoder.Strip} }
 
-// Next returns the characters that id completes: "" while a character that several tokens share is unfinished. With byte
-// fallback it is unfinished until a token comes that is no byte, because only then is it known whether the bytes are text.
+// Next returns the characters that id completes: "" while a character that several tokens share is
+// unfinished. With byte fallback it is unfinished until a token comes that is no byte, because only
+// then is it known whether the bytes are text.
 func (s *Stream) Next(id uint32) string {
 	return string(s.appendNext(nil, id))
 }
 
-// Flush ends the text: it returns what was held back, with U+FFFD for an unfinished character, and the Stream begins
-// anew.
+// Flush ends the text: it returns what was held back, with U+FFFD for an unfinished character, and
+// the Stream begins anew.
 func (s *Stream) Flush() string {
 	return string(s.appendFlush(nil))
 }
@@ -160,8 +173,8 @@ func (s *Stream) appendNext(dst []byte, id uint32) []byte {
 	return dst
 }
 
-// appendBytes appends what a token of a byte-level vocabulary stands for. A token that is no spelling of bytes, and every
-// special one, stands for itself.
+// appendBytes appends what a token of a byte-level vocabulary stands for. A token that is no
+// spelling of bytes, and every special one, stands for itself.
 func (t *Tokenizer) appendBytes(dst []byte, id uint32) []byte {
 	spelling, from := t.lex.text(id), len(dst)
 	if t.kinds[id] != merged {
@@ -207,7 +220,8 @@ func (s *Stream) appendToken(dst []byte, id uint32) []byte {
 	return append(dst, s.stripped(text)...)
 }
 
-// unmarked drops the mark that text, which has been respelled, began with. Spaces that are no marks stay.
+// unmarked drops the mark that text, which has been respelled, began with. Spaces that are no marks
+// stay.
 func (s *Stream) unmarked(text []byte, marked bool) []byte {
 	if s.strip == 0 || len(text) == 0 {
 		return text
@@ -259,8 +273,8 @@ func (s *Stream) appendPending(dst []byte) []byte {
 	return dst
 }
 
-// appendWhole appends src to dst with invalid bytes replaced, and returns the unfinished character that ends src.
-// One U+FFFD replaces as many bytes as skip says.
+// appendWhole appends src to dst with invalid bytes replaced, and returns the unfinished character
+// that ends src. One U+FFFD replaces as many bytes as skip says.
 func appendWhole(dst, src []byte, skip func([]byte) int) (whole, rest []byte) {
 	for len(src) > 0 {
 		r, width := utf8.DecodeRune(src)
@@ -281,8 +295,9 @@ func appendWhole(dst, src []byte, skip func([]byte) int) (whole, rest []byte) {
 // oneByte is SentencePiece's answer to bytes that are no UTF-8: a U+FFFD for each.
 func oneByte([]byte) int { return 1 }
 
-// invalidLen returns how many of the first bytes of src, which do not begin a character, one U+FFFD replaces: the longest
-// beginning of a character ("maximal subpart", Unicode 15.0 section 3.9), at least one byte.
+// invalidLen returns how many of the first bytes of src, which do not begin a character, one U+FFFD
+// replaces: the longest beginning of a character ("maximal subpart", Unicode 15.0 section 3.9), at
+// least one byte.
 func invalidLen(src []byte) int {
 	n := 1
 	for n < len(src) && !utf8.FullRune(src[:n+1]) {

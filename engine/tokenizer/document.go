@@ -1,20 +1,24 @@
 package tokenizer
 
-// The document that MarshalText writes. A change that older programs would misread needs a new version.
+// The document that MarshalText writes. A change that older programs would misread needs a new
+// version.
 const (
 	documentName    = "tokenizer document"
 	documentFormat  = "windrow byte-level bpe"
 	documentVersion = "1"
 )
 
-// plain reports whether the first form of the document has a place for everything that the tokenizer does: GPT-2's
-// pipeline, special tokens without flags, and nothing but BOS around a text.
+// plain reports whether the first form of the document has a place for everything that the
+// tokenizer does: GPT-2's pipeline, special tokens without flags, and nothing but BOS around a
+// text.
 func (t *Tokenizer) plain() bool {
 	p := t.spec.PreTokenizer
-	if len(t.spec.Normalizer) > 0 || len(p) != 1 || p[0].Type != preBytes || !p[0].Regex || t.spec.Model != (modelSpec{Type: modelBPE}) {
+	if len(t.spec.Normalizer) > 0 || len(p) != 1 || p[0].Type != preBytes || !p[0].Regex ||
+		t.spec.Model != (modelSpec{Type: modelBPE}) {
 		return false
 	}
-	if len(t.roles.suffix) > 0 || len(t.roles.prefix) > 1 || len(t.roles.prefix) == 1 && !t.AddsBOS() {
+	if len(t.roles.suffix) > 0 || len(t.roles.prefix) > 1 || len(t.roles.prefix) == 1 &&
+		!t.AddsBOS() {
 		return false
 	}
 	for _, sp := range t.specials {
@@ -25,7 +29,8 @@ func (t *Tokenizer) plain() bool {
 	return !t.overlap()
 }
 
-// writePlain writes the first form. The order of the members is part of the form, because the hash is.
+// writePlain writes the first form. The order of the members is part of the form, because the hash
+// is.
 func (t *Tokenizer) writePlain(w *documentWriter) {
 	w.open("{")
 	w.value("format", documentFormat)
@@ -39,7 +44,8 @@ func (t *Tokenizer) writePlain(w *documentWriter) {
 	for _, list := range []struct {
 		name string
 		kind kind
-	}{{"control", control}, {"added", added}} { // cut out of the text; control is also left out by DecodeText
+	}{{"control", control}, {"added", added}} {
+		// cut out of the text; control is also left out by DecodeText
 		w.member(list.name)
 		w.open("[")
 		for _, sp := range t.specials {
@@ -59,8 +65,8 @@ func (t *Tokenizer) writePlain(w *documentWriter) {
 	w.end("}")
 }
 
-// Parse reads what MarshalText wrote, with the checks of Load. An error is ErrFormat, or ErrUnsupported for a later
-// version.
+// Parse reads what MarshalText wrote, with the checks of Load. An error is ErrFormat, or
+// ErrUnsupported for a later version.
 func Parse(data []byte) (*Tokenizer, error) {
 	file, err := jsonFile(documentName, data)
 	if err != nil {
@@ -76,7 +82,10 @@ func Parse(data []byte) (*Tokenizer, error) {
 	src := source{name: documentName}
 	var addBOS, prefixSpace bool
 	err = readFields(members, map[string]func(value) error{
-		"format":           func(m value) error { return m.expectRaw(`"`+documentFormat+`"`, `"`+generalFormat+`"`) },
+		"format": func(m value) error {
+			return m.expectRaw(`"`+documentFormat+`"`,
+				`"`+generalFormat+`"`)
+		},
 		"version":          func(m value) error { return m.expectRaw(documentVersion) },
 		"add_bos":          func(m value) (err error) { addBOS, err = m.flag(); return },
 		"add_prefix_space": func(m value) (err error) { prefixSpace, err = m.flag(); return },
@@ -86,7 +95,11 @@ func Parse(data []byte) (*Tokenizer, error) {
 		"control":          func(m value) error { return m.appendSpecials(&src.extra, control) },
 		"added":            func(m value) error { return m.appendSpecials(&src.extra, added) },
 		"vocab":            func(m value) (err error) { src.vocab, err = readVocabList(m); return },
-		"merges":           func(m value) (err error) { src.merges, err = readMergeList(m); return },
+		"merges": func(m value) (err error) {
+			src.merges,
+				err = readMergeList(m)
+			return
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -98,7 +111,8 @@ func Parse(data []byte) (*Tokenizer, error) {
 	for i := range src.extra {
 		e := &src.extra[i]
 		if int64(e.id) >= int64(src.vocab.len()) {
-			return nil, e.pos.malformed("special token %d is outside the vocabulary of %d", e.id, src.vocab.len())
+			return nil, e.pos.malformed("special token %d is outside the vocabulary of %d", e.id,
+				src.vocab.len())
 		}
 		e.text = src.vocab.at(int(e.id))
 	}
@@ -117,7 +131,8 @@ func readFields(members []value, read map[string]func(value) error) error {
 		}
 	}
 	if len(members) != len(read) {
-		return inFile(documentName).malformed("%d of %d fields; it was cut or written by another program", len(members), len(read))
+		return inFile(documentName).malformed("%d of %d fields; it was cut or written by "+
+			"another program", len(members), len(read))
 	}
 	return nil
 }
@@ -128,7 +143,8 @@ func (r *roles) putBOSFirst(yes bool, file string) error {
 	case !yes:
 		return nil
 	case r.bos == nil:
-		return inFile(file).malformed("add_bos_token is true, but there is no bos_token; name it in tokenizer_config.json")
+		return inFile(file).malformed("add_bos_token is true, but there is no bos_token; name " +
+			"it in tokenizer_config.json")
 	}
 	r.prefix = []uint32{*r.bos}
 	return nil
@@ -156,7 +172,8 @@ func (m value) appendSpecials(into *[]entry, k kind) error {
 			return el.pos.malformed("token %d is named twice", id)
 		}
 		seen[id] = true
-		*into = append(*into, entry{id: id, kind: k, flagged: true, pos: el.pos}) // this form has one pass: no flags
+		// this form has one pass: no flags
+		*into = append(*into, entry{id: id, kind: k, flagged: true, pos: el.pos})
 		return nil
 	})
 }

@@ -38,10 +38,12 @@ func TestDocumentRoundTrip(t *testing.T) {
 			}
 			sum := sha256.Sum256(doc)
 			if want := hex.EncodeToString(sum[:]); got.SHA256() != want || c.tok.SHA256() != want {
-				t.Errorf("SHA256 is %s and %s, of the document %s", got.SHA256(), c.tok.SHA256(), want)
+				t.Errorf("SHA256 is %s and %s, of the document %s", got.SHA256(), c.tok.SHA256(),
+					want)
 			}
 			for id := range uint32(got.VocabSize()) {
-				if got.Token(id) != c.tok.Token(id) || got.IsSpecial(id) != c.tok.IsSpecial(id) || got.DecodeText([]uint32{id}) != c.tok.DecodeText([]uint32{id}) {
+				if got.Token(id) != c.tok.Token(id) || got.IsSpecial(id) != c.tok.IsSpecial(id) ||
+					got.DecodeText([]uint32{id}) != c.tok.DecodeText([]uint32{id}) {
 					t.Errorf("token %d differs", id)
 				}
 			}
@@ -49,7 +51,8 @@ func TestDocumentRoundTrip(t *testing.T) {
 	}
 }
 
-// TestDocumentIsStable holds the form: a change of it changes the hash in every trace, so it needs a new version.
+// TestDocumentIsStable holds the form: a change of it changes the hash in every trace, so it needs
+// a new version.
 func TestDocumentIsStable(t *testing.T) {
 	const begin = `{"format":"windrow byte-level bpe","version":1,"add_bos":true,"add_prefix_space":false,"bos":2,"eos":2,"pad":1,"control":[1,2],"added":[],"vocab":["<s>","<pad>","</s>","<unk>","!",`
 	if doc := marshal(t, loadOPT(t)); !strings.HasPrefix(string(doc), begin) {
@@ -61,12 +64,14 @@ func TestDocumentIsStable(t *testing.T) {
 	}
 }
 
-// TestOverlapOfTwoPasses: where the order of the passes counts, the plain form has no place for it. A document in the plain
-// form keeps its one pass.
+// TestOverlapOfTwoPasses: where the order of the passes counts, the plain form has no place for it.
+// A document in the plain form keeps its one pass.
 func TestOverlapOfTwoPasses(t *testing.T) {
-	change := replaced(t, configFile, `"1": {`, `"1000": {"content": "<x>", "special": true}, "1001": {"content": "a<x", "special": false}, "1": {`)
+	change := replaced(t, configFile, `"1": {`,
+		`"1000": {"content": "<x>", "special": true}, "1001": {"content": "a<x", "special": false}, "1": {`)
 	tok := load(t, folder(t, change))
-	if got, want := tok.EncodePlain("a<x>"), []uint32{tok.base['a'], 1000}; !slices.Equal(got, want) {
+	if got, want := tok.EncodePlain("a<x>"), []uint32{tok.base['a'], 1000}; !slices.Equal(got,
+		want) {
 		t.Errorf("%v, want %v: <x> is cut out in the first pass", got, want)
 	}
 	if doc := marshal(t, tok); !bytes.Contains(doc, []byte(generalFormat)) {
@@ -78,7 +83,8 @@ func TestOverlapOfTwoPasses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := tok.EncodePlain("a</s>"), []uint32{3, tok.base['s'], tok.base['>']}; !slices.Equal(got, want) {
+	if got, want := tok.EncodePlain("a</s>"), []uint32{3, tok.base['s'],
+		tok.base['>']}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v: the leftmost in one pass", got, want)
 	}
 	if string(marshal(t, tok)) != old {
@@ -96,19 +102,26 @@ func TestGeneralDocumentErrors(t *testing.T) {
 	}{
 		{"version", doc, `"version":1`, `"version":2`, ErrUnsupported, []string{"version is 2"}},
 		{"field", doc, `"ties":[],`, ``, ErrFormat, []string{"fields"}},
-		{"unknown in pipeline", doc, `"fuse_unk":true`, `"fuse":true`, ErrFormat, []string{"pipeline", "fuse"}},
-		{"step", doc, `"type":"sentencepiece"`, `"type":"nfc"`, ErrUnsupported, []string{"normalizer", "nfc"}},
+		{"unknown in pipeline", doc, `"fuse_unk":true`, `"fuse":true`, ErrFormat,
+			[]string{"pipeline", "fuse"}},
+		{"step", doc, `"type":"sentencepiece"`, `"type":"nfc"`, ErrUnsupported,
+			[]string{"normalizer", "nfc"}},
 		{"scheme", doc, `"prefix":"always"`, `"prefix":"often"`, ErrUnsupported, []string{"often"}},
-		{"model", merges, `"type":"bpe"`, `"type":"wordpiece"`, ErrUnsupported, []string{"wordpiece"}},
+		{"model", merges, `"type":"bpe"`, `"type":"wordpiece"`, ErrUnsupported,
+			[]string{"wordpiece"}},
 		{"scores", doc, `"scores":[null,`, `"scores":[`, ErrFormat, []string{"scores"}},
 		{"decoder", doc, `"bytes":"character"`, `"bytes":"bit"`, ErrUnsupported, []string{"bit"}},
 		{"marks", doc, `"marks":"one"`, `"marks":"two"`, ErrUnsupported, []string{"two"}},
-		{"special outside", doc, `"specials":[{"id":0`, `"specials":[{"id":7000`, ErrFormat, []string{"specials[0]", "7000"}},
-		{"order of specials", doc, `"specials":[{"id":0`, `"specials":[{"id":1`, ErrFormat, []string{"specials[1]"}},
+		{"special outside", doc, `"specials":[{"id":0`, `"specials":[{"id":7000`, ErrFormat,
+			[]string{"specials[0]", "7000"}},
+		{"order of specials", doc, `"specials":[{"id":0`, `"specials":[{"id":1`, ErrFormat,
+			[]string{"specials[1]"}},
 		{"half a merge", merges, `"merges":[`, `"merges":[5,`, ErrFormat, []string{"no pairs"}},
-		{"merge outside", merges, `"merges":[`, `"merges":[5,70000,`, ErrFormat, []string{"merges[0]", "70000"}},
+		{"merge outside", merges, `"merges":[`, `"merges":[5,70000,`, ErrFormat,
+			[]string{"merges[0]", "70000"}},
 		{"tie", merges, `"ties":[`, `"ties":[0,`, ErrFormat, []string{"ties[0]"}},
-		{"template", doc, `"prefix":[1]`, `"prefix":[7000]`, ErrFormat, []string{"7000 is outside"}},
+		{"template", doc, `"prefix":[1]`, `"prefix":[7000]`, ErrFormat,
+			[]string{"7000 is outside"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bad := strings.Replace(c.doc, c.old, c.with, 1)
@@ -124,9 +137,10 @@ func TestGeneralDocumentErrors(t *testing.T) {
 func TestHashTellsTokenizersApart(t *testing.T) {
 	hashes := make(map[string]string)
 	for name, tok := range map[string]*Tokenizer{
-		"opt":        loadOPT(t),
-		"prefix":     loadPrefix(t),
-		"no bos":     load(t, folder(t, replaced(t, configFile, `"add_bos_token": true`, `"add_bos_token": false`))),
+		"opt":    loadOPT(t),
+		"prefix": loadPrefix(t),
+		"no bos": load(t, folder(t, replaced(t, configFile, `"add_bos_token": true`,
+			`"add_bos_token": false`))),
 		"swapped":    load(t, folder(t, replaced(t, mergesFile, "h e\n", ""))),
 		"no special": load(t, folder(t, map[string]string{configFile: "", specialFile: ""})),
 	} {
@@ -152,8 +166,10 @@ func TestParseErrors(t *testing.T) {
 		{"duplicate token", `"!","\""`, `"!","!"`, ErrFormat, []string{"vocab[5]", "4 and 5"}},
 		{"token no string", `"!",`, `4,`, ErrFormat, []string{"vocab[4]"}},
 		{"bos outside", `"bos":2`, `"bos":1000`, ErrFormat, []string{"1000 is outside"}},
-		{"special outside", `"control":[1,2]`, `"control":[1,2000]`, ErrFormat, []string{"control[1]", "2000"}},
-		{"special twice", `"control":[1,2]`, `"control":[1,1]`, ErrFormat, []string{"control[1]", "twice"}},
+		{"special outside", `"control":[1,2]`, `"control":[1,2000]`, ErrFormat,
+			[]string{"control[1]", "2000"}},
+		{"special twice", `"control":[1,2]`, `"control":[1,1]`, ErrFormat, []string{"control[1]",
+			"twice"}},
 		{"no bos", `"bos":2`, `"bos":null`, ErrFormat, []string{"bos_token"}},
 		{"merge", `"merges":["`, `"merges":["zz zz","`, ErrFormat, []string{"merges[0]", `"zz"`}},
 		{"trailing", `{"format"`, `{} {"format"`, ErrFormat, []string{"after the end"}},
@@ -174,7 +190,8 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that no document makes Parse panic, and that what it accepts it writes and reads back unchanged.
+// FuzzParse checks that no document makes Parse panic, and that what it accepts it writes and reads
+// back unchanged.
 func FuzzParse(f *testing.F) {
 	f.Add(marshal(f, loadOPT(f)))
 	for _, name := range families(f) {

@@ -66,7 +66,8 @@ func readFamily(t testing.TB, name string) familyVectors {
 	return v
 }
 
-// TestFamilies compares every family with its reference, and so the document that its tokenizer writes.
+// TestFamilies compares every family with its reference, and so the document that its tokenizer
+// writes.
 func TestFamilies(t *testing.T) {
 	texts := familyTexts(t)
 	for _, name := range families(t) {
@@ -134,12 +135,13 @@ func checkStream(t *testing.T, tok *Tokenizer, ids []uint32) {
 	}
 }
 
-// TestFamilyClasses compares three classes of characters with the reference's, for every code point. Its \w is of a later
-// Unicode than Go's: that is a deviation that doc.go lists.
+// TestFamilyClasses compares three classes of characters with the reference's, for every code
+// point. Its \w is of a later Unicode than Go's: that is a deviation that doc.go lists.
 func TestFamilyClasses(t *testing.T) {
 	var ref map[string][]rune
 	readJSON(t, filepath.Join(familiesDir, "classes.json"), &ref)
-	for name, is := range map[string]func(rune) bool{"digit": isDigit, "punctuation": isPunctuation, "word": isWord} {
+	for name, is := range map[string]func(rune) bool{"digit": isDigit, "punctuation": isPunctuation,
+		"word": isWord} {
 		in := make([]bool, unicode.MaxRune+1)
 		for i := 0; i < len(ref[name]); i += 2 {
 			for r := ref[name][i]; r <= ref[name][i+1]; r++ {
@@ -150,7 +152,8 @@ func TestFamilyClasses(t *testing.T) {
 		for r := rune(1); r <= unicode.MaxRune; r++ {
 			switch got := is(r); {
 			case got == in[r] || 0xD800 <= r && r < 0xE000:
-			case name == "word" && in[r] && !unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Z):
+			case name == "word" && in[r] && !unicode.In(r, unicode.L, unicode.M, unicode.N,
+				unicode.P, unicode.S, unicode.Z):
 				newer++
 			default:
 				t.Errorf("%U: %s is %v, reference %v", r, name, got, in[r])

@@ -19,12 +19,14 @@ const (
 	allocFixed        = 1 << 18 // buffers of the reader and writer, components of the pipeline
 )
 
-// checkLoaded checks what a hostile file gave: little memory, and a tokenizer that works and can be stored.
+// checkLoaded checks what a hostile file gave: little memory, and a tokenizer that works and can be
+// stored.
 func checkLoaded(t *testing.T, size, perByte int, loadIt func() (*Tokenizer, error)) {
 	t.Helper()
 	var tok *Tokenizer
 	var err error
-	if used := alloctest.Bytes(func() { tok, err = loadIt() }) + uint64(size); used > uint64(size*perByte+allocFixed) {
+	if used := alloctest.Bytes(func() { tok, err = loadIt() }) +
+		uint64(size); used > uint64(size*perByte+allocFixed) {
 		t.Errorf("%d bytes allocated for a file of %d", used, size)
 	}
 	if err != nil {
@@ -46,16 +48,21 @@ func checkLoaded(t *testing.T, size, perByte int, loadIt func() (*Tokenizer, err
 	}
 }
 
-// FuzzTokenizerJSON checks that no tokenizer.json makes Load panic or take memory out of proportion.
+// FuzzTokenizerJSON checks that no tokenizer.json makes Load panic or take memory out of
+// proportion.
 func FuzzTokenizerJSON(f *testing.F) {
 	for _, name := range families(f) {
 		if data, err := os.ReadFile(filepath.Join(familiesDir, name, jsonForm)); err == nil {
 			f.Add(data)
 		}
 	}
-	f.Add([]byte(`{"decoder":{"type":"Fuse"},"model":{"type":"Unigram","unk_id":0,"vocab":[["a",-1],["b",-2]]}}`))
+	f.Add(
+		[]byte(
+			`{"decoder":{"type":"Fuse"},"model":{"type":"Unigram","unk_id":0,"vocab":[["a",-1],["b",-2]]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		checkLoaded(t, len(data), allocPerByte, func() (*Tokenizer, error) { return loadJSON(data) })
+		checkLoaded(t, len(data), allocPerByte, func() (*Tokenizer, error) {
+			return loadJSON(data)
+		})
 	})
 }
 
@@ -72,8 +79,8 @@ func loadJSON(data []byte) (*Tokenizer, error) {
 	return build(src)
 }
 
-// TestLoadingTakesMemoryInProportion loads files that hold as many tokens, merges, scores and added tokens in their bytes
-// as JSON can.
+// TestLoadingTakesMemoryInProportion loads files that hold as many tokens, merges, scores and added
+// tokens in their bytes as JSON can.
 func TestLoadingTakesMemoryInProportion(t *testing.T) {
 	const n = 1 << 17
 	word := func(i int) string { return strconv.FormatInt(int64(i), 36) }
@@ -104,26 +111,49 @@ func TestLoadingTakesMemoryInProportion(t *testing.T) {
 		}
 		return strings.Join(all, ",")
 	}
-	extra := list(n, func(i int) string { return fmt.Sprintf(`{"id":%d,"content":"%s"}`, i, word(i)) })
-	outside := list(n, func(i int) string { return fmt.Sprintf(`{"id":%d,"content":"+%s"}`, n+i, word(i)) })
-	longer := `{"type":"Replace","pattern":{"String":"a"},"content":"` + strings.Repeat("a", maxStep) + `"}`
+	extra := list(n, func(i int) string {
+		return fmt.Sprintf(`{"id":%d,"content":"%s"}`, i,
+			word(i))
+	})
+	outside := list(n, func(i int) string {
+		return fmt.Sprintf(`{"id":%d,"content":"+%s"}`, n+i,
+			word(i))
+	})
+	longer := `{"type":"Replace","pattern":{"String":"a"},"content":"` + strings.Repeat("a",
+		maxStep) + `"}`
 	for name, c := range map[string]struct{ doc, refusal string }{
-		"vocabulary":     {bpe(vocab, `"1 0"`, ""), ""},
-		"order":          {bpe(reversed, `"1 0"`, ""), ""},
-		"merges":         {bpe(vocab, splits(`"%s %s"`), ""), ""},
-		"pairs":          {bpe(vocab, splits(`["%s","%s"]`), ""), ""},
-		"added":          {bpe(`"00":`+strconv.Itoa(n), `"0 0"`, `,"added_tokens":[`+extra+`]`), ""},
-		"added twice":    {bpe(vocab, `"1 0"`, `,"added_tokens":[`+extra+`]`), ""},
-		"added outside":  {bpe(vocab, `"1 0"`, `,"added_tokens":[`+outside+`]`), ""},
-		"added mark":     {bpe(vocab, `"1 0"`, `,"normalizer":{"type":"Prepend","prepend":"▁"},"added_tokens":[`+outside+`]`), ""},
+		"vocabulary": {bpe(vocab, `"1 0"`, ""), ""},
+		"order":      {bpe(reversed, `"1 0"`, ""), ""},
+		"merges":     {bpe(vocab, splits(`"%s %s"`), ""), ""},
+		"pairs":      {bpe(vocab, splits(`["%s","%s"]`), ""), ""},
+		"added": {bpe(`"00":`+strconv.Itoa(n), `"0 0"`, `,"added_tokens":[`+extra+`]`),
+			""},
+		"added twice":   {bpe(vocab, `"1 0"`, `,"added_tokens":[`+extra+`]`), ""},
+		"added outside": {bpe(vocab, `"1 0"`, `,"added_tokens":[`+outside+`]`), ""},
+		"added mark": {bpe(vocab, `"1 0"`,
+			`,"normalizer":{"type":"Prepend","prepend":"▁"},"added_tokens":[`+outside+`]`), ""},
 		"order, outside": {bpe(reversed, `"1 0"`, `,"added_tokens":[`+outside+`]`), ""},
-		"scores":         {`{"decoder":{"type":"Fuse"},"model":{"type":"Unigram","unk_id":0,"vocab":[` + list(n, func(i int) string { return fmt.Sprintf(`["%s",%d]`, word(i), i%10) }) + `]}}`, ""},
-		"escapes":        {bpe(`"00":1,`+list(n-2, func(i int) string { return fmt.Sprintf(`"\u%04x\u%04x":%d`, 0x100+i%0x400, 0x100+i/0x400, i+2) }), `"0 0"`, ""), ""},
-		"one token":      {bpe(`"00":1,"`+strings.Repeat("ab ", n)+`":2`, `"0 0"`, ""), ""},
-		"components":     {`{"normalizer":{"type":"Sequence","normalizers":[` + list(n, func(int) string { return `{"type":"Prepend","prepend":"a"}` }) + `]}}`, "normalizers with more than 32"},
-		"settings":       {`{"normalizer":{` + list(n, func(i int) string { return `"` + word(i) + `":0` }) + `}}`, "normalizer with more than 256"},
-		"growth":         {bpe(vocab, `"1 0"`, `,"normalizer":{"type":"Sequence","normalizers":[`+list(4, func(int) string { return longer })+`]}`), "times as long"},
-		"template":       {`{"post_processor":{"type":"TemplateProcessing","single":[` + list(n, func(int) string { return `{"Sequence":{"id":"A"}}` }) + `]}}`, "single with more than 32"},
+		"scores": {
+			`{"decoder":{"type":"Fuse"},"model":{"type":"Unigram","unk_id":0,"vocab":[` + list(n,
+				func(i int) string { return fmt.Sprintf(`["%s",%d]`, word(i), i%10) }) + `]}}`, ""},
+		"escapes": {bpe(`"00":1,`+list(n-2, func(i int) string {
+			return fmt.Sprintf(`"\u%04x\u%04x":%d`, 0x100+i%0x400, 0x100+i/0x400, i+2)
+		}), `"0 0"`, ""), ""},
+		"one token": {bpe(`"00":1,"`+strings.Repeat("ab ", n)+`":2`, `"0 0"`, ""), ""},
+		"components": {`{"normalizer":{"type":"Sequence","normalizers":[` + list(n,
+			func(int) string { return `{"type":"Prepend","prepend":"a"}` }) + `]}}`,
+			"normalizers with more than 32"},
+		"settings": {`{"normalizer":{` + list(n, func(i int) string {
+			return `"` + word(i) +
+				`":0`
+		}) + `}}`, "normalizer with more than 256"},
+		"growth": {bpe(vocab, `"1 0"`,
+			`,"normalizer":{"type":"Sequence","normalizers":[`+list(4, func(int) string {
+				return longer
+			})+`]}`), "times as long"},
+		"template": {`{"post_processor":{"type":"TemplateProcessing","single":[` + list(n,
+			func(int) string { return `{"Sequence":{"id":"A"}}` }) + `]}}`,
+			"single with more than 32"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := []byte(c.doc)
@@ -158,18 +188,20 @@ func FuzzSentencePiece(f *testing.F) {
 	})
 }
 
-// lossless are the families whose Decode is the inverse of EncodePlain, but for the texts that spoil refuses.
+// lossless are the families whose Decode is the inverse of EncodePlain, but for the texts that
+// spoil refuses.
 func lossless(t testing.TB) map[string]*Tokenizer {
 	t.Helper()
 	out := make(map[string]*Tokenizer)
-	for _, name := range []string{"llama3", "qwen2", "falcon", "phi", "digits", "llama2", "sp_llama"} {
+	for _, name := range []string{"llama3", "qwen2", "falcon", "phi", "digits", "llama2",
+		"sp_llama"} {
 		out[name] = load(t, filepath.Join(familiesDir, name))
 	}
 	return out
 }
 
-// spoil reports whether a text has what SentencePiece's spelling cannot tell apart: its own mark, or a special token,
-// after which comes one more blank.
+// spoil reports whether a text has what SentencePiece's spelling cannot tell apart: its own mark,
+// or a special token, after which comes one more blank.
 func spoil(tok *Tokenizer, text string) bool {
 	if tok.spec.byteLevel() {
 		return false
@@ -195,15 +227,17 @@ func FuzzEncodeRoundTrip(f *testing.F) {
 	})
 }
 
-// TestLongRuns encodes what could take time that grows with the square of its length: with the half of it, this test
-// would not end.
+// TestLongRuns encodes what could take time that grows with the square of its length: with the half
+// of it, this test would not end.
 func TestLongRuns(t *testing.T) {
 	const size = 1 << 14
 	for _, name := range families(t) {
 		tok := load(t, filepath.Join(familiesDir, name))
-		for _, unit := range []string{"a", " ", "\n", " \n", "水", "1", "<", "!", "\u00a0", "cat", "\t\t", "▁", "é\xff"} {
+		for _, unit := range []string{"a", " ", "\n", " \n", "水", "1", "<", "!", "\u00a0", "cat",
+			"\t\t", "▁", "é\xff"} {
 			text := strings.Repeat(unit, size/len(unit))
-			if ids := tok.EncodePlain(text); len(ids) > 4*size { // one token per byte, at most, and blanks
+			// one token per byte, at most, and blanks
+			if ids := tok.EncodePlain(text); len(ids) > 4*size {
 				t.Errorf("%s: %q gave %d ids", name, unit, len(ids))
 			}
 		}

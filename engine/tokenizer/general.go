@@ -26,7 +26,8 @@ type generalToken struct {
 	Outside    bool   `json:"outside,omitempty"`
 }
 
-// writeGeneral writes the form that has a place for everything. The order of the members is part of the form.
+// writeGeneral writes the form that has a place for everything. The order of the members is part of
+// the form.
 func (t *Tokenizer) writeGeneral(w *documentWriter) {
 	spec := t.spec // lists of it must not be null
 	spec.Normalizer = append([]normalStep{}, spec.Normalizer...)
@@ -48,7 +49,8 @@ func (t *Tokenizer) writeGeneral(w *documentWriter) {
 	for _, sp := range t.specials {
 		f := sp.flags
 		token = generalToken{
-			sp.id, sp.kind == control, f.has(lstrip), f.has(rstrip), f.has(singleWord), f.has(normalized), f.has(uncut), f.has(frozen), f.has(outside),
+			sp.id, sp.kind == control, f.has(lstrip), f.has(rstrip), f.has(singleWord),
+			f.has(normalized), f.has(uncut), f.has(frozen), f.has(outside),
 		}
 		w.element()
 		w.encode(&token)
@@ -95,11 +97,19 @@ func parseGeneral(members []value) (*Tokenizer, error) {
 		"pad":      func(m value) error { return m.setID(&src.roles.pad) },
 		"prefix":   func(m value) error { return m.strict(&src.roles.prefix) },
 		"suffix":   func(m value) error { return m.strict(&src.roles.suffix) },
-		"specials": func(m value) (err error) { src.extra, err = readList(m, value.special); return },
-		"vocab":    func(m value) (err error) { src.vocab, err = readVocabList(m); return },
-		"merges":   func(m value) (err error) { ids, err = readList(m, value.id); return },
-		"ties":     func(m value) (err error) { ties, err = readList(m, value.id); return },
-		"scores":   func(m value) (err error) { src.scores, err = readList(m, value.optionalScore); return },
+		"specials": func(m value) (err error) {
+			src.extra, err = readList(m,
+				value.special)
+			return
+		},
+		"vocab":  func(m value) (err error) { src.vocab, err = readVocabList(m); return },
+		"merges": func(m value) (err error) { ids, err = readList(m, value.id); return },
+		"ties":   func(m value) (err error) { ties, err = readList(m, value.id); return },
+		"scores": func(m value) (err error) {
+			src.scores, err = readList(m,
+				value.optionalScore)
+			return
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -107,10 +117,12 @@ func parseGeneral(members []value) (*Tokenizer, error) {
 	for i := range src.extra {
 		e := &src.extra[i]
 		if int64(e.id) >= int64(src.vocab.len()) {
-			return nil, e.pos.malformed("special token %d is outside the vocabulary of %d", e.id, src.vocab.len())
+			return nil, e.pos.malformed("special token %d is outside the vocabulary of %d", e.id,
+				src.vocab.len())
 		}
 		if i > 0 && e.id <= src.extra[i-1].id {
-			return nil, e.pos.malformed("token %d does not follow %d: the list must be by id", e.id, src.extra[i-1].id)
+			return nil, e.pos.malformed("token %d does not follow %d: the list must be by id", e.id,
+				src.extra[i-1].id)
 		}
 		e.text = src.vocab.at(int(e.id))
 	}
@@ -122,7 +134,8 @@ func parseGeneral(members []value) (*Tokenizer, error) {
 		want = src.vocab.len()
 	}
 	if len(src.scores) != want {
-		return nil, inFile(documentName).malformed("scores: %d for %d tokens", len(src.scores), want)
+		return nil, inFile(documentName).malformed("scores: %d for %d tokens", len(src.scores),
+			want)
 	}
 	return build(src)
 }
@@ -161,7 +174,8 @@ func (m value) special() (entry, error) {
 		return entry{}, err
 	}
 	e := entry{id: s.ID, kind: added, flagged: true, pos: m.pos}
-	e.flags = e.flags.with(lstrip, s.LStrip).with(rstrip, s.RStrip).with(singleWord, s.SingleWord).with(normalized, s.Normalized).
+	e.flags = e.flags.with(lstrip, s.LStrip).with(rstrip, s.RStrip).with(singleWord,
+		s.SingleWord).with(normalized, s.Normalized).
 		with(uncut, s.Uncut).with(frozen, s.Frozen).with(outside, s.Outside)
 	if s.Control {
 		e.kind = control
@@ -172,18 +186,22 @@ func (m value) special() (entry, error) {
 // joinMerges turns the ids of the merges into their texts.
 func joinMerges(v vocabulary, ids, ties []uint32) (ruleList, error) {
 	at := inList(documentName, "merges")
-	list := ruleList{count: fixed(len(ids) / 2), pos: func(i int) position { return at.entry(2 * i) }}
+	list := ruleList{count: fixed(len(ids) / 2), pos: func(i int) position {
+		return at.entry(2 * i)
+	}}
 	if len(ids)%2 != 0 {
 		return list, inFile(documentName).malformed("merges: %d ids, which are no pairs", len(ids))
 	}
 	for i, id := range ids {
 		if int64(id) >= int64(v.len()) {
-			return list, list.pos(i/2).malformed("token %d is outside the vocabulary of %d", id, v.len())
+			return list, list.pos(i/2).malformed("token %d is outside the vocabulary of %d", id,
+				v.len())
 		}
 	}
 	for i, place := range ties {
 		if place == 0 || int64(place) >= int64(len(ids)/2) || i > 0 && place <= ties[i-1] {
-			return list, inList(documentName, "ties").entry(i).malformed("merge %d is out of place", place)
+			return list, inList(documentName, "ties").entry(i).malformed("merge %d is out of place",
+				place)
 		}
 	}
 	list.each = func(_ *lexicon, use func(left, right []byte, tied bool) error) error {
@@ -208,7 +226,8 @@ func joinMerges(v vocabulary, ids, ties []uint32) (ruleList, error) {
 // strict reads a small value whose fields are all known.
 func (m value) strict(into any) error {
 	if len(m.raw) > maxStrict {
-		return m.pos.unsupported("%s of %d bytes; supported: up to %d", m.name, len(m.raw), maxStrict)
+		return m.pos.unsupported("%s of %d bytes; supported: up to %d", m.name, len(m.raw),
+			maxStrict)
 	}
 	dec := json.NewDecoder(bytes.NewReader(m.raw))
 	dec.DisallowUnknownFields()
@@ -218,5 +237,6 @@ func (m value) strict(into any) error {
 	return nil
 }
 
-// maxStrict is the size of the largest value that is read at once; a pipeline has a few hundred bytes.
+// maxStrict is the size of the largest value that is read at once; a pipeline has a few hundred
+// bytes.
 const maxStrict = 16 << 10

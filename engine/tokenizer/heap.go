@@ -2,7 +2,8 @@ package tokenizer
 
 // linked is the state of mergeLong: which symbols are left, and the pairs that may merge.
 type linked struct {
-	prev, next []int32 // of position i; -1 before the first, n after the last, next is gone for a removed symbol
+	// of position i; -1 before the first, n after the last, next is gone for a removed symbol
+	prev, next []int32
 	heap       []candidate
 }
 
@@ -39,7 +40,8 @@ func (l *linked) remove(i int32) {
 	l.next[i] = gone
 }
 
-// push adds a candidate. The heap is written out for its type: container/heap would box every candidate.
+// push adds a candidate. The heap is written out for its type: container/heap would box every
+// candidate.
 func (l *linked) push(c candidate) {
 	l.heap = append(l.heap, c)
 	i := len(l.heap) - 1

@@ -50,7 +50,8 @@ func (b *textsBuilder) addString(text string) {
 // texts returns what has been added so far.
 func (b *textsBuilder) texts() texts { return texts{b.joined.String(), b.ends} }
 
-// index is a hash table of numbers from 0: open addressing, two thirds full. What they stand for is kept elsewhere.
+// index is a hash table of numbers from 0: open addressing, two thirds full. What they stand for is
+// kept elsewhere.
 type index struct {
 	slots []uint32 // the number and one more; 0: free
 }
@@ -58,7 +59,8 @@ type index struct {
 // newIndex makes an index with room for n numbers.
 func newIndex(n int) index { return index{make([]uint32, n+n/2+1)} }
 
-// first returns the slot where the search for a hash begins, and next the one after it: the search ends at a free one.
+// first returns the slot where the search for a hash begins, and next the one after it: the search
+// ends at a free one.
 func (x *index) first(hash uint64) int {
 	slot, _ := bits.Mul64(hash, uint64(len(x.slots)))
 	return int(slot)
@@ -81,7 +83,8 @@ type vocabulary struct {
 	pos func(int) position // of a token, for errors
 }
 
-// extendIdentity appends the i-th of n numbers. The list stays nil as long as every number is its place.
+// extendIdentity appends the i-th of n numbers. The list stays nil as long as every number is its
+// place.
 func extendIdentity(list []uint32, i, n int, number uint32) []uint32 {
 	if list == nil {
 		if number == uint32(i) {
@@ -105,9 +108,11 @@ type lexicon struct {
 	index index // of places
 }
 
-// newLexicon checks that the tokens differ and that their ids are 0 to n-1: they are the rows of the embedding.
+// newLexicon checks that the tokens differ and that their ids are 0 to n-1: they are the rows of
+// the embedding.
 func newLexicon(v vocabulary, extra []entry) (*lexicon, error) {
-	l := &lexicon{main: v.texts, ids: v.ids, seed: maphash.MakeSeed(), index: newIndex(v.len() + len(extra))}
+	l := &lexicon{main: v.texts, ids: v.ids, seed: maphash.MakeSeed(), index: newIndex(v.len() +
+		len(extra))}
 	for i := range v.len() {
 		text := v.at(i)
 		if text == "" {
@@ -115,7 +120,8 @@ func newLexicon(v vocabulary, extra []entry) (*lexicon, error) {
 		}
 		slot, other, twice := l.search(text)
 		if twice {
-			return nil, v.pos(i).malformed("%q occurs twice, with the ids %d and %d", text, l.id(other), l.id(i))
+			return nil, v.pos(i).malformed("%q occurs twice, with the ids %d and %d", text,
+				l.id(other), l.id(i))
 		}
 		l.index.put(slot, i)
 	}
@@ -145,7 +151,8 @@ func (l *lexicon) extend(extra []entry) error {
 		case e.text == "":
 			return e.pos.malformed("token %d is the empty text", e.id)
 		case len(e.text) > maxPiece:
-			return e.pos.unsupported("special token %.40q… of %d bytes; supported: up to %d", e.text, len(e.text), maxPiece)
+			return e.pos.unsupported("special token %.40q… of %d bytes; supported: up to %d",
+				e.text, len(e.text), maxPiece)
 		case known && l.id(p) != e.id:
 			return e.pos.malformed("special token %q has the ids %d and %d", e.text, l.id(p), e.id)
 		case known:
@@ -171,10 +178,12 @@ func (l *lexicon) sort(v vocabulary, extra []entry) error {
 	for p, id := range l.ids {
 		text := l.at(p)
 		if int64(id) >= int64(l.size()) {
-			return l.pos(p, v, extra).malformed("token %q has the id %d, but there are %d tokens: ids must be 0 to %d, without holes", text, id, l.size(), l.size()-1)
+			return l.pos(p, v, extra).malformed("token %q has the id %d, but there are %d "+
+				"tokens: ids must be 0 to %d, without holes", text, id, l.size(), l.size()-1)
 		}
 		if other := l.order[id]; other != noToken {
-			return l.pos(p, v, extra).malformed("tokens %q and %q have one id, %d", l.at(int(other)), text, id)
+			return l.pos(p, v, extra).malformed("tokens %q and %q have one id, %d",
+				l.at(int(other)), text, id)
 		}
 		l.order[id] = uint32(p)
 	}

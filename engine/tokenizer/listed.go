@@ -5,7 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Listed is a tokenizer as a GGUF file lists it, in the words of llama.cpp (docs/gguf.md, src/llama-vocab.cpp).
+// Listed is a tokenizer as a GGUF file lists it, in the words of llama.cpp (docs/gguf.md,
+// src/llama-vocab.cpp).
 type Listed struct {
 	File   string   // for errors
 	Model  string   // ListedBytes or ListedPieces
@@ -26,22 +27,25 @@ const (
 	ListedPieces = "llama" // SentencePiece's BPE
 )
 
-// listedCuts are the ways of cutting by their names. Those of Llama 3 take a word that is a token as it is, and put BOS first
-// if the file does not say otherwise.
+// listedCuts are the ways of cutting by their names. Those of Llama 3 take a word that is a token
+// as it is, and put BOS first if the file does not say otherwise.
 var listedCuts = map[string]struct {
 	pattern string
 	llama3  bool
 }{
-	"llama-bpe": {patternLlama3, true}, "llama3": {patternLlama3, true}, "llama-v3": {patternLlama3, true},
+	"llama-bpe": {patternLlama3, true}, "llama3": {patternLlama3, true}, "llama-v3": {patternLlama3,
+		true},
 	"qwen2": {patternQwen2, false}, "gpt-2": {"", false}, "phi-2": {"", false},
 }
 
-// FromList makes a tokenizer of what a GGUF file lists. Special tokens are cut out of a text as they are written. Errors are
-// ErrFormat and ErrUnsupported.
+// FromList makes a tokenizer of what a GGUF file lists. Special tokens are cut out of a text as
+// they are written. Errors are ErrFormat and ErrUnsupported.
 func FromList(l Listed) (*Tokenizer, error) {
 	at := inFile(l.File)
-	if len(l.Types) != len(l.Tokens) && l.Types != nil || len(l.Scores) != len(l.Tokens) && l.Scores != nil {
-		return nil, at.malformed("%d tokens with %d types and %d scores", len(l.Tokens), len(l.Types), len(l.Scores))
+	if len(l.Types) != len(l.Tokens) && l.Types != nil || len(l.Scores) != len(l.Tokens) &&
+		l.Scores != nil {
+		return nil, at.malformed("%d tokens with %d types and %d scores", len(l.Tokens),
+			len(l.Types), len(l.Scores))
 	}
 	src := source{name: l.File}
 	var err error
@@ -52,7 +56,8 @@ func FromList(l Listed) (*Tokenizer, error) {
 	case ListedPieces:
 		err = l.fillPieces(&src)
 	default:
-		err = at.unsupported("tokenizer of type %.40q; supported: %s, %s", l.Model, ListedBytes, ListedPieces)
+		err = at.unsupported("tokenizer of type %.40q; supported: %s, %s", l.Model, ListedBytes,
+			ListedPieces)
 	}
 	if err != nil {
 		return nil, err
@@ -100,7 +105,8 @@ func (l *Listed) fillBytes(src *source) (addBOS bool, err error) {
 	at := inFile(l.File)
 	cut, ok := listedCuts[l.Pre]
 	if !ok {
-		return false, at.unsupported("texts are cut as %.40q says; supported: llama-bpe, qwen2, gpt-2, phi-2; a file that says nothing must be converted again", l.Pre)
+		return false, at.unsupported("texts are cut as %.40q says; supported: llama-bpe, qwen2, "+
+			"gpt-2, phi-2; a file that says nothing must be converted again", l.Pre)
 	}
 	src.spec = plainPipeline(false)
 	if cut.pattern != "" {
@@ -158,13 +164,15 @@ func (l *Listed) fillPieces(src *source) error {
 	if l.Scores == nil {
 		return inFile(l.File).malformed("SentencePiece without scores")
 	}
-	p := pieceFile{name: l.File, data: []byte(strings.Join(l.Tokens, "")), modelType: typeBPE, escape: true, fillers: true}
+	p := pieceFile{name: l.File, data: []byte(strings.Join(l.Tokens, "")), modelType: typeBPE,
+		escape: true, fillers: true}
 	p.prefix = l.SpacePrefix == nil || *l.SpacePrefix
 	from := uint32(0)
 	for i, text := range l.Tokens {
 		kind := l.kind(i)
 		if kind < pieceNormal || kind > pieceByte {
-			return inList(l.File, "tokens").entry(i).unsupported("token %.40q of type %d", text, kind)
+			return inList(l.File, "tokens").entry(i).unsupported("token %.40q of type %d", text,
+				kind)
 		}
 		p.byteFallback = p.byteFallback || kind == pieceByte
 		el := piece{score: l.Scores[i], from: from, to: from + uint32(len(text)), kind: uint8(kind)}

@@ -30,7 +30,8 @@ func listed(t *testing.T, family string) Listed {
 		}
 		l.Model = ListedPieces
 		for _, el := range p.pieces {
-			l.Tokens, l.Types, l.Scores = append(l.Tokens, string(p.text(el))), append(l.Types, int32(el.kind)), append(l.Scores, el.score)
+			l.Tokens, l.Types, l.Scores = append(l.Tokens, string(p.text(el))), append(l.Types,
+				int32(el.kind)), append(l.Scores, el.score)
 		}
 		return l
 	}
@@ -45,7 +46,8 @@ func listed(t *testing.T, family string) Listed {
 // TestListed compares what is made of a list with the reference of the folder that it came from.
 func TestListed(t *testing.T) {
 	texts := familyTexts(t)
-	for family, pre := range map[string]string{"llama3": "llama-bpe", "phi": "phi-2", "sp_llama": ""} {
+	for family, pre := range map[string]string{"llama3": "llama-bpe", "phi": "phi-2",
+		"sp_llama": ""} {
 		t.Run(family, func(t *testing.T) {
 			l := listed(t, family)
 			l.Pre = pre
@@ -82,7 +84,8 @@ func TestListedDefaults(t *testing.T) {
 	}
 }
 
-// TestListedFillers: converters fill the rows of an embedding beyond the tokens; a text never has one of them.
+// TestListedFillers: converters fill the rows of an embedding beyond the tokens; a text never has
+// one of them.
 func TestListedFillers(t *testing.T) {
 	for family, pre := range map[string]string{"llama3": "llama-bpe", "sp_llama": ""} {
 		l := listed(t, family)
@@ -100,7 +103,9 @@ func TestListedFillers(t *testing.T) {
 			t.Fatal(err)
 		}
 		const text = "ab[PAD] ab[PAD]"
-		if got := tok.Encode(text); tok.VocabSize() != want.VocabSize()+1 || len(got) != len(want.Encode(text)) || tok.Decode(got) != want.Decode(want.Encode(text)) {
+		if got := tok.Encode(text); tok.VocabSize() != want.VocabSize()+1 ||
+			len(got) != len(want.Encode(text)) ||
+			tok.Decode(got) != want.Decode(want.Encode(text)) {
 			t.Errorf("%s: %d tokens, %v", family, tok.VocabSize(), got)
 		}
 	}
@@ -113,22 +118,37 @@ func TestListedErrors(t *testing.T) {
 		kind         error
 		want         []string
 	}{
-		{"model", "llama3", func(l *Listed) { l.Model = "t5" }, ErrUnsupported, []string{"model.gguf", "t5"}},
-		{"cut", "llama3", func(l *Listed) { l.Pre = "smaug-bpe" }, ErrUnsupported, []string{"smaug-bpe", "llama-bpe"}},
-		{"no cut", "llama3", func(l *Listed) { l.Pre = "" }, ErrUnsupported, []string{"converted again"}},
-		{"types", "llama3", func(l *Listed) { l.Types = l.Types[1:] }, ErrFormat, []string{"types"}},
-		{"type", "llama3", func(l *Listed) { l.Types[7] = 9 }, ErrUnsupported, []string{"tokens[7]", "type 9"}},
-		{"merge", "llama3", func(l *Listed) { l.Merges[3] = "abc" }, ErrFormat, []string{"merges[3]"}},
-		{"no merges", "llama3", func(l *Listed) { l.Merges = nil }, ErrFormat, []string{"no merges"}},
-		{"UTF-8", "llama3", func(l *Listed) { l.Tokens[3] = "\xff" }, ErrFormat, []string{"tokens[3]", "UTF-8"}},
-		{"twice", "llama3", func(l *Listed) { l.Tokens[3] = l.Tokens[4] }, ErrFormat, []string{"tokens[4]", "twice"}},
+		{"model", "llama3", func(l *Listed) { l.Model = "t5" }, ErrUnsupported,
+			[]string{"model.gguf", "t5"}},
+		{"cut", "llama3", func(l *Listed) { l.Pre = "smaug-bpe" }, ErrUnsupported,
+			[]string{"smaug-bpe", "llama-bpe"}},
+		{"no cut", "llama3", func(l *Listed) { l.Pre = "" }, ErrUnsupported,
+			[]string{"converted again"}},
+		{"types", "llama3", func(l *Listed) { l.Types = l.Types[1:] }, ErrFormat,
+			[]string{"types"}},
+		{"type", "llama3", func(l *Listed) { l.Types[7] = 9 }, ErrUnsupported, []string{"tokens[7]",
+			"type 9"}},
+		{"merge", "llama3", func(l *Listed) { l.Merges[3] = "abc" }, ErrFormat,
+			[]string{"merges[3]"}},
+		{"no merges", "llama3", func(l *Listed) { l.Merges = nil }, ErrFormat,
+			[]string{"no merges"}},
+		{"UTF-8", "llama3", func(l *Listed) { l.Tokens[3] = "\xff" }, ErrFormat,
+			[]string{"tokens[3]", "UTF-8"}},
+		{"twice", "llama3", func(l *Listed) { l.Tokens[3] = l.Tokens[4] }, ErrFormat,
+			[]string{"tokens[4]", "twice"}},
 		{"no BOS", "llama3", func(l *Listed) { l.BOS = -1 }, ErrFormat, []string{"bos_token"}},
-		{"BOS outside", "llama3", func(l *Listed) { l.BOS = 1 << 30 }, ErrFormat, []string{"outside"}},
-		{"no EOS", "llama3", func(l *Listed) { yes := true; l.AddEOS, l.EOS = &yes, -1 }, ErrFormat, []string{"eos_token_id"}},
-		{"no scores", "sp_llama", func(l *Listed) { l.Scores = nil }, ErrFormat, []string{"scores"}},
-		{"score", "sp_llama", func(l *Listed) { l.Scores[5] = float32(math.NaN()) }, ErrFormat, []string{"tokens[5]", "NaN"}},
-		{"piece type", "sp_llama", func(l *Listed) { l.Types[5] = 0 }, ErrUnsupported, []string{"tokens[5]", "type 0"}},
-		{"second unknown", "sp_llama", func(l *Listed) { l.Types[300] = pieceUnknown }, ErrFormat, []string{"pieces[300]", "second unknown"}},
+		{"BOS outside", "llama3", func(l *Listed) { l.BOS = 1 << 30 }, ErrFormat,
+			[]string{"outside"}},
+		{"no EOS", "llama3", func(l *Listed) { yes := true; l.AddEOS, l.EOS = &yes, -1 }, ErrFormat,
+			[]string{"eos_token_id"}},
+		{"no scores", "sp_llama", func(l *Listed) { l.Scores = nil }, ErrFormat,
+			[]string{"scores"}},
+		{"score", "sp_llama", func(l *Listed) { l.Scores[5] = float32(math.NaN()) }, ErrFormat,
+			[]string{"tokens[5]", "NaN"}},
+		{"piece type", "sp_llama", func(l *Listed) { l.Types[5] = 0 }, ErrUnsupported,
+			[]string{"tokens[5]", "type 0"}},
+		{"second unknown", "sp_llama", func(l *Listed) { l.Types[300] = pieceUnknown }, ErrFormat,
+			[]string{"pieces[300]", "second unknown"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := listed(t, c.family)

@@ -23,16 +23,19 @@ const (
 	modelFile   = "tokenizer.model"
 )
 
-// maxFile is the size beyond which a file is refused unread; the largest byte-level vocabularies take a few MiB.
+// maxFile is the size beyond which a file is refused unread; the largest byte-level vocabularies
+// take a few MiB.
 const maxFile = 256 << 20
 
-// Load reads the tokenizer of a Hugging Face folder: tokenizer.json or, where there is none, vocab.json and merges.txt
-// or, where there are neither, tokenizer.model; and tokenizer_config.json, special_tokens_map.json and added_tokens.json,
-// as far as they are there. A folder with nothing but vocab.json and merges.txt has no special token but
-// "<|endoftext|>", as for GPT-2; one with nothing but tokenizer.model is taken for Llama's.
+// Load reads the tokenizer of a Hugging Face folder: tokenizer.json or, where there is none,
+// vocab.json and merges.txt or, where there are neither, tokenizer.model; and
+// tokenizer_config.json, special_tokens_map.json and added_tokens.json, as far as they are there. A
+// folder with nothing but vocab.json and merges.txt has no special token but "<|endoftext|>", as
+// for GPT-2; one with nothing but tokenizer.model is taken for Llama's.
 //
-// Errors are ErrFormat (a file contradicts itself or another) or ErrUnsupported (a setting or kind of tokenizer that this
-// package does not have), with file and line; others come from reading the files.
+// Errors are ErrFormat (a file contradicts itself or another) or ErrUnsupported (a setting or kind
+// of tokenizer that this package does not have), with file and line; others come from reading the
+// files.
 func Load(dir string) (*Tokenizer, error) {
 	set := newSettings()
 	src := source{name: dir}
@@ -79,7 +82,8 @@ func (s *settings) choose(dir string) ([]byte, error) {
 			missing = err
 		}
 	}
-	return nil, fmt.Errorf("tokenizer: %s: neither %s, %s nor %s: give the folder of a model with its tokenizer: %w", dir, jsonForm, vocabFile, modelFile, missing)
+	return nil, fmt.Errorf("tokenizer: %s: neither %s, %s nor %s: give the folder of a model "+
+		"with its tokenizer: %w", dir, jsonForm, vocabFile, modelFile, missing)
 }
 
 // readModel reads tokenizer.model, which depends on the settings.
@@ -92,7 +96,8 @@ func (s *settings) readModel(src *source, data []byte) error {
 	blank := s.prefixSpace == nil || *s.prefixSpace
 	switch legacy := s.legacy == nil || *s.legacy; {
 	case legacy && !blank:
-		return inFile(configFile).unsupported("add_prefix_space is false, but legacy is not, for %s; supported: legacy false", modelFile)
+		return inFile(configFile).unsupported("add_prefix_space is false, but legacy is not, "+
+			"for %s; supported: legacy false", modelFile)
 	case !legacy && blank:
 		scheme = prefixFirst
 	case !legacy:
@@ -112,7 +117,9 @@ func readModelFiles(src *source, dir string, vocab []byte) error {
 	}
 	merges, err := readFile(dir, mergesFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("tokenizer: %s: %s is there, %s is not: without merges every text would fall into single bytes; copy it from the model: %w", dir, vocabFile, mergesFile, err)
+		return fmt.Errorf("tokenizer: %s: %s is there, %s is not: without merges every text "+
+			"would fall into single bytes; copy it from the model: %w", dir, vocabFile, mergesFile,
+			err)
 	}
 	if err != nil {
 		return err
@@ -136,7 +143,8 @@ func readVocab(v value) (vocabulary, error) {
 	out := vocabulary{pos: v.memberPos}
 	err = v.walk('{', func(name, raw []byte, at position) error {
 		var err error
-		if scratch, err = (value{name: "token", raw: name, pos: at}).appendText(scratch[:0]); err != nil {
+		if scratch, err = (value{name: "token", raw: name, pos: at}).appendText(
+			scratch[:0]); err != nil {
 			return err
 		}
 		id, err := value{name: "token", raw: raw, pos: at}.id()
@@ -151,10 +159,12 @@ func readVocab(v value) (vocabulary, error) {
 	return out, err
 }
 
-// memberPos returns where the i-th member of an object stands: by walking it again, because only errors ask.
+// memberPos returns where the i-th member of an object stands: by walking it again, because only
+// errors ask.
 func (v value) memberPos(i int) position {
 	found := v.pos
-	_ = v.walk('{', func(_, _ []byte, at position) error { // it has been walked without an error before
+	// it has been walked without an error before
+	_ = v.walk('{', func(_, _ []byte, at position) error {
 		if i--; i >= -1 {
 			found = at
 		}
@@ -163,7 +173,8 @@ func (v value) memberPos(i int) position {
 	return found
 }
 
-// readMerges reads merges.txt: "left right" per line, in the order of rank, after an optional "#version" line.
+// readMerges reads merges.txt: "left right" per line, in the order of rank, after an optional
+// "#version" line.
 func readMerges(data []byte) (ruleList, error) {
 	at := inFile(mergesFile)
 	if !utf8.Valid(data) {
@@ -171,17 +182,22 @@ func readMerges(data []byte) (ruleList, error) {
 	}
 	data = bytes.TrimRight(data, "\r\n")
 	begin := 1 // line of the first merge
-	if line, rest, _ := bytes.Cut(data, []byte("\n")); len(bytes.TrimSuffix(line, []byte("\r"))) == 0 || bytes.HasPrefix(line, []byte("#version")) {
+	if line, rest, _ := bytes.Cut(data, []byte("\n")); len(bytes.TrimSuffix(line,
+		[]byte("\r"))) == 0 || bytes.HasPrefix(line, []byte("#version")) {
 		data, begin = rest, 2
 	}
 	if len(data) == 0 {
-		return ruleList{}, at.malformed("no merges: every text would fall into single bytes; get the whole file")
+		return ruleList{}, at.malformed("no merges: every text would fall into single bytes; " +
+			"get the whole file")
 	}
-	list := ruleList{count: fixed(1 + bytes.Count(data, []byte("\n"))), pos: func(i int) position { return at.line(begin + i) }}
+	list := ruleList{count: fixed(1 + bytes.Count(data, []byte("\n"))), pos: func(i int) position {
+		return at.line(begin + i)
+	}}
 	list.each = func(_ *lexicon, use func(left, right []byte, tied bool) error) error {
 		i := 0
 		for line := range bytes.SplitSeq(data, []byte("\n")) {
-			left, right, err := splitMerge(bytes.TrimSuffix(line, []byte("\r")), list.pos(i)) // a checkout on Windows
+			// a checkout on Windows
+			left, right, err := splitMerge(bytes.TrimSuffix(line, []byte("\r")), list.pos(i))
 			if err != nil {
 				return err
 			}
@@ -221,7 +237,8 @@ func readFile(dir, name string) ([]byte, error) {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
 	if data.Len() > maxFile {
-		return nil, inFile(name).unsupported("larger than %d MiB, which no tokenizer is; check what the file is", maxFile>>20)
+		return nil, inFile(name).unsupported("larger than %d MiB, which no tokenizer is; check "+
+			"what the file is", maxFile>>20)
 	}
 	return data.Bytes(), nil
 }

@@ -25,10 +25,12 @@ type merges struct {
 
 // newMerges makes a table with room for n pairs.
 func newMerges(n int) *merges {
-	return &merges{pairs: make([]pair, 0, n), ids: make([]uint32, 0, n), index: newIndex(n), seed: [2]uint64{rand.Uint64(), rand.Uint64()}}
+	return &merges{pairs: make([]pair, 0, n), ids: make([]uint32, 0, n), index: newIndex(n),
+		seed: [2]uint64{rand.Uint64(), rand.Uint64()}}
 }
 
-// add appends a pair and returns false, or where it stands already and true. A tied one ranks with the one before.
+// add appends a pair and returns false, or where it stands already and true. A tied one ranks with
+// the one before.
 func (m *merges) add(p pair, id uint32, tied bool) (place int, twice bool) {
 	slot, place, twice := m.search(p.left, p.right)
 	if twice {

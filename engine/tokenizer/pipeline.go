@@ -7,8 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// pipeline is what happens to a text around the merging, in the order in which it happens. The zero value is not valid:
-// plainPipeline is GPT-2's. Its JSON is a part of the document, where the order of the fields counts.
+// pipeline is what happens to a text around the merging, in the order in which it happens. The zero
+// value is not valid: plainPipeline is GPT-2's. Its JSON is a part of the document, where the order
+// of the fields counts.
 type pipeline struct {
 	Normalizer   []normalStep `json:"normalizer"`
 	PreTokenizer []preStep    `json:"pre_tokenizer"`
@@ -22,26 +23,31 @@ type normalStep struct {
 	Text   string `json:"text"`             // what is put first, or what is replaced
 	With   string `json:"with,omitempty"`   // by what
 	Prefix string `json:"prefix,omitempty"` // normalPieces: a scheme
-	Trim   bool   `json:"trim,omitempty"`   // normalPieces: white space at the ends is dropped, runs of spaces become one
+	// normalPieces: white space at the ends is dropped, runs of spaces become one
+	Trim bool `json:"trim,omitempty"`
 }
 
 // The kinds of normalStep.
 const (
-	normalPrepend = "prepend"       // Text is put before a text that is not empty
-	normalReplace = "replace"       // every Text becomes With
-	normalPieces  = "sentencepiece" // SentencePiece's white space: spaces become "▁", with one more in front
+	normalPrepend = "prepend" // Text is put before a text that is not empty
+	normalReplace = "replace" // every Text becomes With
+	// SentencePiece's white space: spaces become "▁", with one more in front
+	normalPieces = "sentencepiece"
 )
 
-// preStep cuts a text into words. The joined words are the text, but for blanks put first and spaces respelled.
+// preStep cuts a text into words. The joined words are the text, but for blanks put first and
+// spaces respelled.
 type preStep struct {
-	Type        string `json:"type"`                   // one of the pre constants
-	PrefixSpace bool   `json:"prefix_space,omitempty"` // preBytes: a space is put before a text that does not begin with one
-	Regex       bool   `json:"regex,omitempty"`        // preBytes: GPT-2's pattern cuts
-	Pattern     string `json:"pattern,omitempty"`      // preSplit: one of the known patterns
-	Each        bool   `json:"each,omitempty"`         // preDigits, prePunctuation: every one is a word, instead of every run
-	Replacement string `json:"replacement,omitempty"`  // preSpaces: what spaces become
-	Prefix      string `json:"prefix,omitempty"`       // preSpaces: a scheme
-	Cut         bool   `json:"cut,omitempty"`          // preSpaces: every Replacement begins a word
+	Type string `json:"type"` // one of the pre constants
+	// preBytes: a space is put before a text that does not begin with one
+	PrefixSpace bool   `json:"prefix_space,omitempty"`
+	Regex       bool   `json:"regex,omitempty"`   // preBytes: GPT-2's pattern cuts
+	Pattern     string `json:"pattern,omitempty"` // preSplit: one of the known patterns
+	// preDigits, prePunctuation: every one is a word, instead of every run
+	Each        bool   `json:"each,omitempty"`
+	Replacement string `json:"replacement,omitempty"` // preSpaces: what spaces become
+	Prefix      string `json:"prefix,omitempty"`      // preSpaces: a scheme
+	Cut         bool   `json:"cut,omitempty"`         // preSpaces: every Replacement begins a word
 
 	spelled bool                  // after preBytes: a byte counts as the character that spells it
 	length  func(text string) int // preSplit: the scanner of Pattern
@@ -56,8 +62,8 @@ const (
 	preSpaces      = "metaspace"
 )
 
-// The schemes of a blank in front: at every piece between special tokens, only at the beginning of the whole text, or
-// nowhere.
+// The schemes of a blank in front: at every piece between special tokens, only at the beginning of
+// the whole text, or nowhere.
 const (
 	prefixAlways = "always"
 	prefixFirst  = "first"
@@ -66,13 +72,17 @@ const (
 
 // modelSpec says how words become ids.
 type modelSpec struct {
-	Type         string  `json:"type"`             // modelBPE or modelUnigram
-	ByteFallback bool    `json:"byte_fallback"`    // a character that is no token becomes the tokens "<0xNN>" of its bytes
-	FuseUnknown  bool    `json:"fuse_unk"`         // unknown characters in a row become one token
-	IgnoreMerges bool    `json:"ignore_merges"`    // a word that is a token is that token, whatever the merges say
-	Unknown      *uint32 `json:"unk"`              // the token of unknown characters
-	UnknownScore float64 `json:"unk_score"`        // modelUnigram: the score of an unknown character
-	Single       bool    `json:"single_precision"` // modelUnigram: paths are compared in single precision, as SentencePiece does
+	Type string `json:"type"` // modelBPE or modelUnigram
+	// a character that is no token becomes the tokens "<0xNN>" of its bytes
+	ByteFallback bool `json:"byte_fallback"`
+	FuseUnknown  bool `json:"fuse_unk"` // unknown characters in a row become one token
+	// a word that is a token is that token, whatever the merges say
+	IgnoreMerges bool    `json:"ignore_merges"`
+	Unknown      *uint32 `json:"unk"` // the token of unknown characters
+	// modelUnigram: the score of an unknown character
+	UnknownScore float64 `json:"unk_score"`
+	// modelUnigram: paths are compared in single precision, as SentencePiece does
+	Single bool `json:"single_precision"`
 }
 
 // The kinds of modelSpec.
@@ -84,8 +94,8 @@ const (
 // spaceMark is what SentencePiece spells a space with.
 const spaceMark = "▁"
 
-// Limits on what a pipeline may hold. Real ones have a handful of steps and replace single characters; the limits keep
-// what a hostile file can cost in proportion to its size.
+// Limits on what a pipeline may hold. Real ones have a handful of steps and replace single
+// characters; the limits keep what a hostile file can cost in proportion to its size.
 const (
 	maxSteps  = 16
 	maxStep   = 64   // bytes of a text that a step adds or replaces
@@ -121,7 +131,8 @@ func (p *pipeline) check(at position) error {
 			growth *= max(1, (len(s.With)+len(s.Text)-1)/len(s.Text))
 		}
 		if growth > maxGrowth {
-			return at.unsupported("a normalizer that can make a text %d times as long; supported: up to %d", growth, maxGrowth)
+			return at.unsupported("a normalizer that can make a text %d times as long; "+
+				"supported: up to %d", growth, maxGrowth)
 		}
 	}
 	bytes := false
@@ -161,7 +172,8 @@ func (s normalStep) check(at position) error {
 	switch s.Type {
 	case normalPrepend, normalReplace:
 		if s.Text == "" || len(s.Text) > maxStep || len(s.With) > maxStep {
-			return at.unsupported("normalizer %s of an empty text or one of more than %d bytes", s.Type, maxStep)
+			return at.unsupported("normalizer %s of an empty text or one of more than %d bytes",
+				s.Type, maxStep)
 		}
 		return nil
 	case normalPieces:
@@ -172,7 +184,8 @@ func (s normalStep) check(at position) error {
 
 func checkScheme(scheme string, at position) error {
 	if scheme != prefixAlways && scheme != prefixFirst && scheme != prefixNever {
-		return at.unsupported("prepend_scheme %q; supported: %s, %s, %s", scheme, prefixAlways, prefixFirst, prefixNever)
+		return at.unsupported("prepend_scheme %q; supported: %s, %s, %s", scheme, prefixAlways,
+			prefixFirst, prefixNever)
 	}
 	return nil
 }
@@ -190,14 +203,17 @@ func (s *preStep) check(at position) error {
 		if s.spelled {
 			return at.unsupported("pre_tokenizer Metaspace after ByteLevel")
 		}
-		if r, width := utf8.DecodeRuneInString(s.Replacement); width != len(s.Replacement) || r == utf8.RuneError {
-			return at.unsupported("pre_tokenizer Metaspace with the replacement %.40q; supported: one character", s.Replacement)
+		if r, width := utf8.DecodeRuneInString(s.Replacement); width != len(s.Replacement) ||
+			r == utf8.RuneError {
+			return at.unsupported("pre_tokenizer Metaspace with the replacement %.40q; "+
+				"supported: one character", s.Replacement)
 		}
 		return checkScheme(s.Prefix, at)
 	case preSplit:
 		known, ok := scanners()[s.Pattern]
 		if !ok || s.spelled && !known.bytes {
-			return at.unsupported("pre_tokenizer Split with the pattern %.200q, which has no scanner here", s.Pattern)
+			return at.unsupported("pre_tokenizer Split with the pattern %.200q, which has no "+
+				"scanner here", s.Pattern)
 		}
 		s.length = known.length
 		return nil
@@ -208,7 +224,8 @@ func (s *preStep) check(at position) error {
 // normalizing is the working memory of a normalization.
 type normalizing struct{ in, out []byte }
 
-// normalize returns the text as the model sees it, until the next call. first says that it begins the whole text.
+// normalize returns the text as the model sees it, until the next call. first says that it begins
+// the whole text.
 func (n *normalizing) normalize(p *pipeline, text string, first bool) []byte {
 	n.in = append(n.in[:0], text...)
 	for _, s := range p.Normalizer {
@@ -260,7 +277,8 @@ func (s normalStep) appendPieces(dst, text []byte, first bool) []byte {
 		}
 		blank = s.Trim && b == ' '
 	}
-	for s.Trim && bytes.HasSuffix(dst, []byte(spaceMark)) { // those that were written as such in the text too
+	// those that were written as such in the text too
+	for s.Trim && bytes.HasSuffix(dst, []byte(spaceMark)) {
 		dst = dst[:len(dst)-len(spaceMark)]
 	}
 	return dst
@@ -275,7 +293,8 @@ func (s *preStep) prepare(text string, first bool) string {
 		}
 	case preSpaces:
 		text = strings.ReplaceAll(text, " ", s.Replacement)
-		if (s.Prefix == prefixAlways || s.Prefix == prefixFirst && first) && !strings.HasPrefix(text, s.Replacement) {
+		if (s.Prefix == prefixAlways || s.Prefix == prefixFirst && first) &&
+			!strings.HasPrefix(text, s.Replacement) {
 			return s.Replacement + text
 		}
 	}
@@ -303,8 +322,8 @@ func (s *preStep) next(text string) int {
 	return len(text)
 }
 
-// run returns the length of the longest beginning of text whose characters are all in or all out of a class; of one
-// character when every member of the class is a word.
+// run returns the length of the longest beginning of text whose characters are all in or all out of
+// a class; of one character when every member of the class is a word.
 func (s *preStep) run(text string, class func(rune) bool) int {
 	r, n := s.rune(text)
 	in := class(r)
@@ -321,7 +340,8 @@ func (s *preStep) run(text string, class func(rune) bool) int {
 	return n
 }
 
-// rune returns the first character of text, which for a step after ByteLevel is the spelling of its first byte.
+// rune returns the first character of text, which for a step after ByteLevel is the spelling of its
+// first byte.
 func (s *preStep) rune(text string) (rune, int) {
 	if s.spelled {
 		return byteRune(text[0]), 1
@@ -329,7 +349,8 @@ func (s *preStep) rune(text string) (rune, int) {
 	return utf8.DecodeRuneInString(text)
 }
 
-// cutBefore returns the length of the text before the next mark, one at the very beginning not counted.
+// cutBefore returns the length of the text before the next mark, one at the very beginning not
+// counted.
 func cutBefore(text, mark string) int {
 	from := 0
 	if strings.HasPrefix(text, mark) {

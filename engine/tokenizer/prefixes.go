@@ -7,19 +7,26 @@ import (
 	"strings"
 )
 
-// prefixes finds which strings of a set a text begins with. It is a sorted list that narrows with every byte of the
-// text, so it holds no more than a number for each string: a trie of hostile strings could be many times as large.
+// prefixes finds which strings of a set a text begins with. It is a sorted list that narrows with
+// every byte of the text, so it holds no more than a number for each string: a trie of hostile
+// strings could be many times as large.
 type prefixes struct {
 	texts *lexicon
 	ids   []uint32   // of the strings in texts, sorted by them
 	first [257]int32 // the strings that begin with byte b are first[b] to first[b+1]
 }
 
-// newPrefixes makes the set of the texts of ids, none of them empty. Of equal ones the first counts. It keeps ids.
+// newPrefixes makes the set of the texts of ids, none of them empty. Of equal ones the first
+// counts. It keeps ids.
 func newPrefixes(texts *lexicon, ids []uint32) *prefixes {
 	p := &prefixes{texts: texts, ids: ids}
-	slices.SortStableFunc(p.ids, func(a, b uint32) int { return cmp.Compare(texts.text(a), texts.text(b)) })
-	p.ids = slices.CompactFunc(p.ids, func(a, b uint32) bool { return texts.text(a) == texts.text(b) })
+	slices.SortStableFunc(p.ids, func(a, b uint32) int {
+		return cmp.Compare(texts.text(a),
+			texts.text(b))
+	})
+	p.ids = slices.CompactFunc(p.ids, func(a, b uint32) bool {
+		return texts.text(a) == texts.text(b)
+	})
 	for _, id := range p.ids {
 		p.first[texts.text(id)[0]]++ // counted here, summed up below
 	}

@@ -56,7 +56,8 @@ func (m *message) next() (f field, ok bool, err error) {
 		return f, false, modelAt(f.at).malformed("field %d of wire type %d", f.number, f.wire)
 	}
 	if size > uint64(len(m.data)) {
-		return f, false, modelAt(f.at).malformed("field %d has %d bytes, but only %d are left", f.number, size, len(m.data))
+		return f, false, modelAt(f.at).malformed("field %d has %d bytes, but only %d are left",
+			f.number, size, len(m.data))
 	}
 	f.data = m.data[:size]
 	switch f.wire {
@@ -84,7 +85,8 @@ func (m *message) varint() (uint64, error) {
 // expect refuses a field of another wire type than the one that its number has.
 func (f field) expect(wire uint64) error {
 	if f.wire != wire {
-		return modelAt(f.at).malformed("field %d has wire type %d instead of %d", f.number, f.wire, wire)
+		return modelAt(f.at).malformed("field %d has wire type %d instead of %d", f.number, f.wire,
+			wire)
 	}
 	return nil
 }

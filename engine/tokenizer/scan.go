@@ -15,14 +15,15 @@ const (
 	space               // \s: the property White_Space
 )
 
-// wordLen returns the length in bytes of the first match of GPT-2's split pattern in s, which is not empty:
+// wordLen returns the length in bytes of the first match of GPT-2's split pattern in s, which is
+// not empty:
 //
 //	's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 //
-// Every string begins with a match, so the matches joined are the string. The alternatives are tried in this order, and
-// the classes exclude each other; that leaves one case that looks ahead: of a run of white space before a word, the last
-// character is left for the next match (\s+(?!\S)), where a space joins the word and anything else stands alone (\s+).
-// Go's regexp has no (?!…).
+// Every string begins with a match, so the matches joined are the string. The alternatives are
+// tried in this order, and the classes exclude each other; that leaves one case that looks ahead:
+// of a run of white space before a word, the last character is left for the next match (\s+(?!\S)),
+// where a space joins the word and anything else stands alone (\s+). Go's regexp has no (?!…).
 func wordLen(s string) int {
 	if n := contraction(s); n > 0 {
 		return n
@@ -50,8 +51,9 @@ func wordLen(s string) int {
 	return end
 }
 
-// contraction returns the length of the English ending that s begins with ('s 't 're 've 'm 'll 'd), else 0. Capitals
-// do not count: GPT-2's pattern forgot them, and every vocabulary trained with it agrees.
+// contraction returns the length of the English ending that s begins with ('s 't 're 've 'm 'll
+// 'd), else 0. Capitals do not count: GPT-2's pattern forgot them, and every vocabulary trained
+// with it agrees.
 func contraction(s string) int {
 	if len(s) < 2 || s[0] != '\'' {
 		return 0
@@ -69,7 +71,8 @@ func contraction(s string) int {
 	return 0
 }
 
-// runLen returns the length in bytes of the longest beginning of s in which every character is of class c.
+// runLen returns the length in bytes of the longest beginning of s in which every character is of
+// class c.
 func runLen(s string, c class) int {
 	n := 0
 	for n < len(s) {
@@ -82,7 +85,8 @@ func runLen(s string, c class) int {
 	return n
 }
 
-// classify returns the class of the first character of s, which is not empty, and its width in bytes.
+// classify returns the class of the first character of s, which is not empty, and its width in
+// bytes.
 func classify(s string) (class, int) {
 	b := s[0]
 	switch {

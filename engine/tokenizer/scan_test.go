@@ -19,10 +19,12 @@ func words(text string) []string {
 	return out
 }
 
-// plainWords is the split pattern as one can read it: Go's regexp for all alternatives but the one that looks ahead.
+// plainWords is the split pattern as one can read it: Go's regexp for all alternatives but the one
+// that looks ahead.
 func plainWords(text string) []string {
 	const s = `\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}`
-	words := regexp.MustCompile(`^(?:'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^` + s + `\p{L}\p{N}]+)`)
+	words := regexp.MustCompile(`^(?:'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^` + s +
+		`\p{L}\p{N}]+)`)
 	white := regexp.MustCompile(`^[` + s + `]+`)
 	var out []string
 	for text != "" {

@@ -49,9 +49,11 @@ const (
 // maxMergedPiece is the longest piece whose merges are sought: each of its cuts costs a look-up.
 const maxMergedPiece = 256
 
-// readPieces reads tokenizer.model. Fields that are not known are skipped: they say how the model was trained.
+// readPieces reads tokenizer.model. Fields that are not known are skipped: they say how the model
+// was trained.
 func readPieces(data []byte) (pieceFile, error) {
-	p := pieceFile{name: modelFile, data: data, modelType: typeUnigram, prefix: true, trim: true, escape: true}
+	p := pieceFile{name: modelFile, data: data, modelType: typeUnigram, prefix: true, trim: true,
+		escape: true}
 	count := 0
 	for m := (message{data: data}); ; {
 		f, ok, err := m.next()
@@ -72,7 +74,8 @@ func readPieces(data []byte) (pieceFile, error) {
 		if err != nil || !ok {
 			return p, err
 		}
-		read := map[uint64]func(field) error{1: p.readPiece, 2: p.readTrainer, 3: p.readNormalizer, 5: p.readDenormalizer}[f.number]
+		read := map[uint64]func(field) error{1: p.readPiece, 2: p.readTrainer, 3: p.readNormalizer,
+			5: p.readDenormalizer}[f.number]
 		if read == nil {
 			continue
 		}
@@ -186,28 +189,35 @@ func (p *pieceFile) readDenormalizer(f field) error {
 	})
 }
 
-// fill makes a source of the file. prefix is where a space is put in front, if the model does so at all.
+// fill makes a source of the file. prefix is where a space is put in front, if the model does so at
+// all.
 func (p *pieceFile) fill(src *source, prefix string) error {
 	at := inFile(p.name)
 	switch {
 	case len(p.pieces) == 0:
 		return at.malformed("no pieces")
 	case p.charsmap > 0:
-		return at.unsupported("normalizer %.40q with a table of %d bytes; supported: identity, which has none", p.rules, p.charsmap)
+		return at.unsupported("normalizer %.40q with a table of %d bytes; supported: identity, "+
+			"which has none", p.rules, p.charsmap)
 	case p.suffixSpace || !p.escape:
-		return at.unsupported("treat_whitespace_as_suffix is %v and escape_whitespaces is %v; supported: false and true", p.suffixSpace, p.escape)
+		return at.unsupported("treat_whitespace_as_suffix is %v and escape_whitespaces is %v; "+
+			"supported: false and true", p.suffixSpace, p.escape)
 	case p.modelType != typeBPE && p.modelType != typeUnigram:
-		return at.unsupported("model type %d; supported: %d (Unigram) and %d (BPE)", p.modelType, typeUnigram, typeBPE)
+		return at.unsupported("model type %d; supported: %d (Unigram) and %d (BPE)", p.modelType,
+			typeUnigram, typeBPE)
 	case prefix == prefixFirst && p.trim:
-		return at.unsupported("legacy is false, but the model removes extra white space; supported: one of them")
+		return at.unsupported("legacy is false, but the model removes extra white space; " +
+			"supported: one of them")
 	}
-	if !p.prefix && prefix == prefixAlways { // the others are put in front by transformers, not by the model
+	// the others are put in front by transformers, not by the model
+	if !p.prefix && prefix == prefixAlways {
 		prefix = prefixNever
 	}
 	src.spec = pipeline{
 		Normalizer: []normalStep{{Type: normalPieces, Prefix: prefix, Trim: p.trim}},
-		Model:      modelSpec{Type: modelBPE, ByteFallback: p.byteFallback, FuseUnknown: true, Single: p.modelType == typeUnigram},
-		Decoder:    decoderSpec{Type: decodeTokens, Replace: []respelling{{spaceMark, " "}}},
+		Model: modelSpec{Type: modelBPE, ByteFallback: p.byteFallback, FuseUnknown: true,
+			Single: p.modelType == typeUnigram},
+		Decoder: decoderSpec{Type: decodeTokens, Replace: []respelling{{spaceMark, " "}}},
 	}
 	if p.prefix || p.trim {
 		src.spec.Decoder.Strip, src.spec.Decoder.Marks = 1, marksOne
@@ -242,7 +252,8 @@ func (p *pieceFile) fillVocab(src *source) error {
 	at := inList(p.name, "pieces")
 	for i, el := range p.pieces {
 		list.add(p.text(el))
-		e := entry{id: uint32(i), pos: at.entry(i), kind: control, flags: uncut | outside, flagged: true}
+		e := entry{id: uint32(i), pos: at.entry(i), kind: control, flags: uncut | outside,
+			flagged: true}
 		switch {
 		case el.kind == pieceNormal || el.kind == pieceByte:
 			continue
@@ -255,14 +266,16 @@ func (p *pieceFile) fillVocab(src *source) error {
 			src.spec.Model.Unknown = &id
 		case el.kind == pieceUserDefined:
 			if p.trim && bytes.Contains(p.text(el), []byte("  ")) {
-				return e.pos.unsupported("user-defined piece %q with two spaces, which the model removes from a text", p.text(el))
+				return e.pos.unsupported("user-defined piece %q with two spaces, which the "+
+					"model removes from a text", p.text(el))
 			}
 			if p.modelType == typeUnigram {
 				continue
 			}
 			e.kind, e.flags = added, frozen|outside
 		default:
-			return e.pos.unsupported("piece %q of kind %d; supported: normal, unknown, control, user-defined, byte", p.text(el), el.kind)
+			return e.pos.unsupported("piece %q of kind %d; supported: normal, unknown, control, "+
+				"user-defined, byte", p.text(el), el.kind)
 		}
 		e.text = string(p.text(el))
 		src.extra = append(src.extra, e)
@@ -271,8 +284,8 @@ func (p *pieceFile) fillVocab(src *source) error {
 	return nil
 }
 
-// merges finds the pairs that merge: SentencePiece has no list of them, it merges whatever gives a piece, that of the
-// greatest score first and the leftmost of equals.
+// merges finds the pairs that merge: SentencePiece has no list of them, it merges whatever gives a
+// piece, that of the greatest score first and the leftmost of equals.
 func (p *pieceFile) merges() ruleList {
 	byScore := make([]uint32, 0, len(p.pieces))
 	for i, el := range p.pieces {
@@ -280,8 +293,12 @@ func (p *pieceFile) merges() ruleList {
 			byScore = append(byScore, uint32(i))
 		}
 	}
-	slices.SortStableFunc(byScore, func(a, b uint32) int { return cmp.Compare(p.pieces[b].score, p.pieces[a].score) })
-	list := ruleList{pos: func(int) position { return inFile(p.name) }} // pairs of different pieces differ: none is wrong
+	slices.SortStableFunc(byScore, func(a, b uint32) int {
+		return cmp.Compare(p.pieces[b].score,
+			p.pieces[a].score)
+	})
+	// pairs of different pieces differ: none is wrong
+	list := ruleList{pos: func(int) position { return inFile(p.name) }}
 	list.each = func(lex *lexicon, use func(left, right []byte, tied bool) error) error {
 		normal := func(text []byte) bool {
 			id, ok := lex.findBytes(text)
@@ -292,7 +309,8 @@ func (p *pieceFile) merges() ruleList {
 			el := p.pieces[i]
 			text := p.text(el)
 			if len(text) > maxMergedPiece {
-				return inList(p.name, "pieces").entry(int(i)).unsupported("piece %.40q… of %d bytes; supported: up to %d", text, len(text), maxMergedPiece)
+				return inList(p.name, "pieces").entry(int(i)).unsupported("piece %.40q… of %d "+
+					"bytes; supported: up to %d", text, len(text), maxMergedPiece)
 			}
 			for cut := 1; cut < len(text); cut++ {
 				if !utf8.RuneStart(text[cut]) || !normal(text[:cut]) || !normal(text[cut:]) {
@@ -316,8 +334,9 @@ func (p *pieceFile) merges() ruleList {
 	return list
 }
 
-// fillScores computes what a Unigram model compares: an unknown character is worse than every piece, and a user-defined
-// piece better (unigram_model.cc; its greatest score is never less than the smallest positive number).
+// fillScores computes what a Unigram model compares: an unknown character is worse than every
+// piece, and a user-defined piece better (unigram_model.cc; its greatest score is never less than
+// the smallest positive number).
 func (p *pieceFile) fillScores(src *source) {
 	least, greatest := float32(math.MaxFloat32), float32(0x1p-126)
 	for _, el := range p.pieces {

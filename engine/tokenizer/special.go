@@ -23,8 +23,11 @@ const (
 	singleWord                   // it counts only where no letter, number, mark or "_" touches it
 	normalized                   // it is sought in the normalized text
 	uncut                        // it is never sought: only the model or a template puts it there
-	frozen                       // it is sought in the normalized text, but is not itself normalized (SentencePiece's user-defined pieces)
-	outside                      // it is not a token of the model, which would otherwise know it too
+	// it is sought in the normalized text, but is not itself normalized (SentencePiece's
+	// user-defined pieces)
+	frozen
+	// it is not a token of the model, which would otherwise know it too
+	outside
 )
 
 // has reports whether any of the flags is set.
@@ -41,7 +44,8 @@ func (f flags) with(flag flags, set bool) flags {
 // cutter finds special tokens in a text: the leftmost first and of those the longest.
 type cutter struct {
 	patterns *prefixes
-	ids      []uint32  // of the tokens that the patterns stand for; nil: the patterns are the tokens
+	// of the tokens that the patterns stand for; nil: the patterns are the tokens
+	ids      []uint32
 	specials []special // by id
 }
 
@@ -49,11 +53,12 @@ type cutter struct {
 type found struct {
 	id       uint32
 	from, to int // what it takes, with the white space that it swallows
-	next     int // where the search goes on: white space that was swallowed may be the beginning of another
+	// where the search goes on: white space that was swallowed may be the beginning of another
+	next int
 }
 
-// find returns the next special token at or after search. Everything before done is taken already, and what is between
-// search and done is white space that the last token has swallowed.
+// find returns the next special token at or after search. Everything before done is taken already,
+// and what is between search and done is white space that the last token has swallowed.
 func (c *cutter) find(text string, search, done int) (found, bool) {
 	if c.patterns.empty() {
 		return found{}, false
@@ -85,7 +90,8 @@ func (c *cutter) find(text string, search, done int) (found, bool) {
 	return found{}, false
 }
 
-// at returns the longest special token that text begins with, and the length of its pattern; nil when there is none.
+// at returns the longest special token that text begins with, and the length of its pattern; nil
+// when there is none.
 func (c *cutter) at(text string) (*special, int) {
 	best := -1
 	w := c.patterns.walk(text)
@@ -108,7 +114,9 @@ func (c *cutter) at(text string) (*special, int) {
 
 // findSpecial returns the special token of an id, nil when it is none.
 func findSpecial(list []special, id uint32) *special {
-	i, ok := slices.BinarySearchFunc(list, id, func(sp special, id uint32) int { return cmp.Compare(sp.id, id) })
+	i, ok := slices.BinarySearchFunc(list, id, func(sp special, id uint32) int {
+		return cmp.Compare(sp.id, id)
+	})
 	if !ok {
 		return nil
 	}
@@ -149,16 +157,18 @@ func touchesAfter(text string) bool {
 	return width > 0 && isWord(r)
 }
 
-// isWord is \w of Unicode's regular expressions (UTS 18, annex C): alphabetic, marks, decimal digits, connectors and the
-// two joiners.
+// isWord is \w of Unicode's regular expressions (UTS 18, annex C): alphabetic, marks, decimal
+// digits, connectors and the two joiners.
 func isWord(r rune) bool {
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsMark(r) ||
-		unicode.In(r, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control,
+		unicode.In(r, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic,
+			unicode.Join_Control,
 			unicode.Other_Lowercase, unicode.Other_Uppercase))
 }
 
-// overlap reports whether two special tokens that are sought in different passes can compete for the same characters:
-// then the order of the passes decides. More than compared pairs of bytes are taken to overlap.
+// overlap reports whether two special tokens that are sought in different passes can compete for
+// the same characters: then the order of the passes decides. More than compared pairs of bytes are
+// taken to overlap.
 func (t *Tokenizer) overlap() bool {
 	var length [2]int
 	for _, sp := range t.specials {

@@ -5,11 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// The patterns of a Split that have a scanner. Go's regexp has neither (?!…) nor the same idea of \s, so every pattern
-// is written out, and one that is not here is refused at load.
+// The patterns of a Split that have a scanner. Go's regexp has neither (?!…) nor the same idea of
+// \s, so every pattern is written out, and one that is not here is refused at load.
 const (
 	patternGPT2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
-	// patternLlama3 is that of Llama 3, which is the pattern of cl100k_base (GPT-4) with other digits.
+	// patternLlama3 is that of Llama 3, which is the pattern of cl100k_base (GPT-4) with other
+	// digits.
 	patternLlama3 = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 	// patternQwen2 differs from it in the digits, of which each is a word.
 	patternQwen2 = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
@@ -33,8 +34,8 @@ func scanners() map[string]scanner {
 	}
 }
 
-// chatLen returns the length in bytes of the first match of patternLlama3 in s, which is not empty; a number has at most
-// digits characters. As with wordLen every string begins with a match.
+// chatLen returns the length in bytes of the first match of patternLlama3 in s, which is not empty;
+// a number has at most digits characters. As with wordLen every string begins with a match.
 func chatLen(s string, digits int) int {
 	if n := anyContraction(s); n > 0 {
 		return n
@@ -87,8 +88,8 @@ func otherLen(s string) int {
 	return n
 }
 
-// blankLen matches \s*[\r\n]+|\s+(?!\S)|\s+: up to the last line end of a run of white space; in a run without one, all
-// but the last character where a word follows.
+// blankLen matches \s*[\r\n]+|\s+(?!\S)|\s+: up to the last line end of a run of white space; in a
+// run without one, all but the last character where a word follows.
 func blankLen(s string) int {
 	end, last, line := 0, 0, 0
 	for end < len(s) {
@@ -149,28 +150,34 @@ func threeDigits(s string) int {
 // isDigit is the tokenizers library's is_numeric: every number, not only decimal digits.
 func isDigit(r rune) bool { return unicode.IsNumber(r) }
 
-// isPunctuation is the tokenizers library's: the category P of Unicode 8, and the symbols that ASCII counts in.
+// isPunctuation is the tokenizers library's: the category P of Unicode 8, and the symbols that
+// ASCII counts in.
 func isPunctuation(r rune) bool {
 	switch {
 	case r < utf8.RuneSelf:
-		return '!' <= r && r <= '/' || ':' <= r && r <= '@' || '[' <= r && r <= '`' || '{' <= r && r <= '~'
+		return '!' <= r && r <= '/' || ':' <= r && r <= '@' || '[' <= r && r <= '`' || '{' <= r &&
+			r <= '~'
 	case r == 0x166D, r == 0x111C9: // which Unicode has moved to other categories
 		return true
 	}
 	return unicode.IsPunct(r) && !newPunctuation(r)
 }
 
-// newPunctuation reports whether Unicode has counted r as punctuation only since version 9: the table that the library
-// uses is of version 8.
+// newPunctuation reports whether Unicode has counted r as punctuation only since version 9: the
+// table that the library uses is of version 8.
 func newPunctuation(r rune) bool {
 	switch {
 	case r == 0x61D, r == 0x9FD, r == 0xA76, r == 0xC77, r == 0xC84, 0x1B7D <= r && r <= 0x1B7E,
-		0x2E43 <= r && r <= 0x2E4F, 0x2E52 <= r && r <= 0x2E5D, r == 0x10EAD, 0x10F55 <= r && r <= 0x10F59,
-		0x10F86 <= r && r <= 0x10F89, 0x1144B <= r && r <= 0x1144F, 0x1145A <= r && r <= 0x1145B, r == 0x1145D,
-		0x11660 <= r && r <= 0x1166C, r == 0x116B9, r == 0x1183B, 0x11944 <= r && r <= 0x11946, r == 0x119E2,
+		0x2E43 <= r && r <= 0x2E4F, 0x2E52 <= r && r <= 0x2E5D, r == 0x10EAD, 0x10F55 <= r &&
+			r <= 0x10F59,
+		0x10F86 <= r && r <= 0x10F89, 0x1144B <= r && r <= 0x1144F, 0x1145A <= r && r <= 0x1145B,
+		r == 0x1145D,
+		0x11660 <= r && r <= 0x1166C, r == 0x116B9, r == 0x1183B, 0x11944 <= r && r <= 0x11946,
+		r == 0x119E2,
 		0x11A3F <= r && r <= 0x11A46, 0x11A9A <= r && r <= 0x11A9C, 0x11A9E <= r && r <= 0x11AA2,
 		0x11B00 <= r && r <= 0x11B09, 0x11C41 <= r && r <= 0x11C45, 0x11C70 <= r && r <= 0x11C71,
-		0x11EF7 <= r && r <= 0x11EF8, 0x11F43 <= r && r <= 0x11F4F, r == 0x11FFF, 0x12FF1 <= r && r <= 0x12FF2,
+		0x11EF7 <= r && r <= 0x11EF8, 0x11F43 <= r && r <= 0x11F4F, r == 0x11FFF, 0x12FF1 <= r &&
+			r <= 0x12FF2,
 		0x16E97 <= r && r <= 0x16E9A, r == 0x16FE2, 0x1E95E <= r && r <= 0x1E95F:
 		return true
 	}

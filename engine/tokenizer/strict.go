@@ -12,17 +12,20 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The two ways in which a tokenizer can be refused, for errors.Is. A file that cannot be read is neither.
+// The two ways in which a tokenizer can be refused, for errors.Is. A file that cannot be read is
+// neither.
 var (
 	ErrFormat      = errors.New("malformed tokenizer")
 	ErrUnsupported = errors.New("unsupported tokenizer")
 )
 
-// position is a place in a file. For an entry of a list it is the number of the entry, from 0, because a list is often
-// one line.
+// position is a place in a file. For an entry of a list it is the number of the entry, from 0,
+// because a list is often one line.
 type position struct {
 	in *origin
-	n  int32 // line, from 1, or entry of the list, from 0; no place in the file when there is no list and n is 0
+	// line, from 1, or entry of the list, from 0; no place in the file when there is no list and n
+	// is 0
+	n int32
 }
 
 // origin is a file, or a list in it. It is shared by the positions in it, of which there are many.
@@ -86,7 +89,8 @@ func (p position) malformed(format string, args ...any) error {
 
 // unsupported returns an ErrUnsupported.
 func (p position) unsupported(format string, args ...any) error {
-	return &refusal{ErrUnsupported, fmt.Sprintf("tokenizer: %v: %s", p, fmt.Sprintf(format, args...))}
+	return &refusal{ErrUnsupported, fmt.Sprintf("tokenizer: %v: %s", p, fmt.Sprintf(format,
+		args...))}
 }
 
 // value is a JSON value that has not been looked into, and where it stands.
@@ -100,7 +104,8 @@ type value struct {
 func jsonFile(name string, data []byte) (value, error) {
 	v := value{name: name, raw: data, pos: inFile(name).line(1)}
 	if i := invalidAt(data); i >= 0 {
-		return v, v.pos.line(1+bytes.Count(data[:i], []byte("\n"))).malformed("byte %d is not UTF-8", i)
+		return v, v.pos.line(1+bytes.Count(data[:i], []byte("\n"))).malformed("byte %d is not "+
+			"UTF-8", i)
 	}
 	return v, nil
 }
@@ -117,15 +122,15 @@ func invalidAt(data []byte) int {
 	return -1
 }
 
-// Limits on what is kept of a value in memory before it is understood. Vocabularies, merges and added tokens, which have
-// no limit, are never kept this way.
+// Limits on what is kept of a value in memory before it is understood. Vocabularies, merges and
+// added tokens, which have no limit, are never kept this way.
 const (
 	maxMembers  = 256 // of an object whose members are collected
 	maxElements = 32  // of a list whose elements are
 )
 
-// object returns the members of a JSON object in the order of the file. A key that occurs twice is an error, and so is
-// anything after the object.
+// object returns the members of a JSON object in the order of the file. A key that occurs twice is
+// an error, and so is anything after the object.
 func (v value) object() ([]value, error) {
 	var out []value
 	err := v.walk('{', func(name, raw []byte, at position) error {
@@ -142,15 +147,16 @@ func (v value) object() ([]value, error) {
 	return out, err
 }
 
-// eachMember calls read for every member of a JSON object whose values are small, without keeping them. A key that occurs
-// twice, in a value too, is an error.
+// eachMember calls read for every member of a JSON object whose values are small, without keeping
+// them. A key that occurs twice, in a value too, is an error.
 func (v value) eachMember(read func(value) error) error {
 	return v.walkUnique('{', func(name, raw []byte, at position) error {
 		return read(value{name: internName(name), raw: raw, pos: at})
 	})
 }
 
-// array returns the elements of a short JSON array. Their position is list[i], or the line when list is "".
+// array returns the elements of a short JSON array. Their position is list[i], or the line when
+// list is "".
 func (v value) array(list string) ([]value, error) {
 	var out []value
 	err := v.eachElement(list, func(el value) error {
@@ -222,8 +228,8 @@ type decoder struct {
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
-// walk calls next for each element of the object or array that v must be, with its quoted name in an object. Names are
-// not compared: a vocabulary, which is compared later, has very many.
+// walk calls next for each element of the object or array that v must be, with its quoted name in
+// an object. Names are not compared: a vocabulary, which is compared later, has very many.
 func (v value) walk(open byte, next func(name, raw []byte, at position) error) error {
 	return v.walkWith(open, next, jsontext.AllowDuplicateNames(true))
 }
@@ -233,7 +239,8 @@ func (v value) walkUnique(open byte, next func(name, raw []byte, at position) er
 	return v.walkWith(open, next, jsontext.AllowDuplicateNames(false))
 }
 
-func (v value) walkWith(open byte, next func(name, raw []byte, at position) error, names jsontext.Options) error {
+func (v value) walkWith(open byte, next func(name, raw []byte, at position) error,
+	names jsontext.Options) error {
 	dec := decoders.Get().(*decoder)
 	defer decoders.Put(dec)
 	dec.input = *bytes.NewBuffer(v.raw)
@@ -288,7 +295,8 @@ func (v value) broken(err error) error {
 	case errors.As(err, &syntax):
 		at := v.pos
 		if !at.in.listed() {
-			at.n += int32(bytes.Count(v.raw[:min(int(syntax.ByteOffset), len(v.raw))], []byte("\n")))
+			at.n += int32(bytes.Count(v.raw[:min(int(syntax.ByteOffset), len(v.raw))],
+				[]byte("\n")))
 		}
 		if errors.Is(err, jsontext.ErrDuplicateName) {
 			return at.twice(syntax.JSONPointer.LastToken())

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// readTokenizerJSON reads the one-file form of the tokenizers library. Merges come as "a b" or, since tokenizers 0.20, as
-// ["a", "b"].
+// readTokenizerJSON reads the one-file form of the tokenizers library. Merges come as "a b" or,
+// since tokenizers 0.20, as ["a", "b"].
 func readTokenizerJSON(src *source, set *settings, data []byte) error {
 	file, err := jsonFile(jsonForm, data)
 	if err != nil {
@@ -72,8 +72,9 @@ func (p *pipeline) prefixSpace() *bool {
 // template is what a post-processor puts around a text.
 type template struct {
 	prefix, suffix []string
-	ids            map[string][]uint32 // what the file says the tokens are; a token may stand for several
-	pos            position
+	// what the file says the tokens are; a token may stand for several
+	ids map[string][]uint32
+	pos position
 }
 
 // readPostProcessor reads a template. ByteLevel moves offsets and leaves the ids alone.
@@ -86,14 +87,17 @@ func readPostProcessor(m value) (*template, error) {
 	for _, c := range list {
 		switch c.kind {
 		case "ByteLevel":
-			err = c.fields(map[string]func(value) error{"add_prefix_space": expect("true", "false"), "use_regex": expect("true", "false"), "trim_offsets": expect("true", "false")})
+			err = c.fields(map[string]func(value) error{"add_prefix_space": expect("true", "false"),
+				"use_regex": expect("true", "false"), "trim_offsets": expect("true", "false")})
 		case "TemplateProcessing":
 			if t != nil {
 				return nil, c.pos.unsupported("post_processor with two templates")
 			}
 			t = &template{ids: make(map[string][]uint32), pos: c.pos}
 			err = c.fields(map[string]func(value) error{
-				"single": t.readSingle, "special_tokens": t.readTokens, "pair": func(value) error { return nil },
+				"single": t.readSingle, "special_tokens": t.readTokens, "pair": func(value) error {
+					return nil
+				},
 			})
 		default:
 			err = c.refuse("ByteLevel", "TemplateProcessing")
@@ -140,7 +144,8 @@ func (m value) templatePart() (kind, id string, err error) {
 		return "", "", err
 	}
 	if len(parts) != 1 {
-		return "", "", m.pos.malformed("single is no template: %.60s has %d kinds", m.raw, len(parts))
+		return "", "", m.pos.malformed("single is no template: %.60s has %d kinds", m.raw,
+			len(parts))
 	}
 	members, err := parts[0].object()
 	if err != nil {
@@ -277,7 +282,8 @@ func readBPE(c component, src *source) error {
 	return nil
 }
 
-// readUnigram reads a list of tokens with scores. An unknown character is worse than the worst of them.
+// readUnigram reads a list of tokens with scores. An unknown character is worse than the worst of
+// them.
 func readUnigram(c component, src *source) error {
 	spec := &src.spec.Model
 	spec.Type = modelUnigram
@@ -285,7 +291,11 @@ func readUnigram(c component, src *source) error {
 	err := c.fields(map[string]func(value) error{
 		"unk_id":        func(m value) error { return m.setID(&spec.Unknown) },
 		"byte_fallback": intoFlag(&spec.ByteFallback),
-		"vocab":         func(m value) (err error) { src.vocab, src.scores, err = readScored(m); return },
+		"vocab": func(m value) (err error) {
+			src.vocab, src.scores,
+				err = readScored(m)
+			return
+		},
 	})
 	least := math.Inf(1)
 	for _, s := range src.scores {
@@ -345,9 +355,10 @@ func (m value) pair(what string) (first, second value, err error) {
 	return first, second, err
 }
 
-// score reads a number as serde_json does, which the reference uses: the digits as an integer, then one multiplication or
-// division by a power of ten. The result can be off by the last bit, which decides between paths that are equally good
-// but for rounding. Digits that do not fit into 64 bits are dropped.
+// score reads a number as serde_json does, which the reference uses: the digits as an integer, then
+// one multiplication or division by a power of ten. The result can be off by the last bit, which
+// decides between paths that are equally good but for rounding. Digits that do not fit into 64 bits
+// are dropped.
 func (m value) score() (float64, error) {
 	if _, err := strconv.ParseFloat(string(m.raw), 64); err != nil {
 		return 0, m.isNot("a score")

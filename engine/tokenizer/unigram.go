@@ -5,7 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// unigram is a model in which every token has a score and a word becomes the tokens with the greatest sum of scores.
+// unigram is a model in which every token has a score and a word becomes the tokens with the
+// greatest sum of scores.
 type unigram struct {
 	pieces *prefixes
 	best   []node // working memory, by position
@@ -18,10 +19,12 @@ type node struct {
 	id    uint32
 }
 
-// unknownPenalty is by how much an unknown character is worse than the worst token (SentencePiece, unigram_model.cc).
+// unknownPenalty is by how much an unknown character is worse than the worst token (SentencePiece,
+// unigram_model.cc).
 const unknownPenalty = 10
 
-// newUnigram makes the model of the tokens that have a score; the scores are by id, not a number where there is none.
+// newUnigram makes the model of the tokens that have a score; the scores are by id, not a number
+// where there is none.
 func newUnigram(lex *lexicon, scores []float64) *unigram {
 	ids := make([]uint32, 0, len(scores))
 	for id, s := range scores {
@@ -71,8 +74,8 @@ func (t *Tokenizer) appendUnknown(dst []uint32, run string) []uint32 {
 	return dst
 }
 
-// findPaths fills u.best for a word. A character that begins no token of its own length can be taken as unknown, so
-// every position between characters is reached.
+// findPaths fills u.best for a word. A character that begins no token of its own length can be
+// taken as unknown, so every position between characters is reached.
 func (t *Tokenizer) findPaths(word string) {
 	u := t.uni
 	u.best = u.best[:0]

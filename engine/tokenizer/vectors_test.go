@@ -46,8 +46,8 @@ func readVectors(t testing.TB) vectors {
 	return v
 }
 
-// folder makes a copy of testdata/opt in which the given files are replaced, added or, where the content is "", left
-// out.
+// folder makes a copy of testdata/opt in which the given files are replaced, added or, where the
+// content is "", left out.
 func folder(t testing.TB, change map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -119,7 +119,8 @@ func TestVectorsOPT(t *testing.T) {
 	checkVectors(t, tok, v.Opt)
 	for _, e := range v.Opt {
 		if e.SlowDiffers {
-			t.Errorf("%q: the slow reference differs, which doc.go says it does not without add_prefix_space", e.Text)
+			t.Errorf("%q: the slow reference differs, which doc.go says it does not without "+
+				"add_prefix_space", e.Text)
 		}
 		if got := tok.Decode(tok.EncodePlain(e.Text)); got != e.Text {
 			t.Errorf("%q came back as %q", e.Text, got)
@@ -135,12 +136,14 @@ func TestVectorsPrefixSpace(t *testing.T) {
 	v := readVectors(t).Prefix
 	checkVectors(t, tok, v)
 	if !slices.ContainsFunc(v, func(e encoding) bool { return e.SlowDiffers }) {
-		t.Error("the slow reference no longer differs anywhere: doc.go says that it does with add_prefix_space")
+		t.Error("the slow reference no longer differs anywhere: doc.go says that it does with " +
+			"add_prefix_space")
 	}
 	if id, ok := tok.Pad(); ok {
 		t.Errorf("pad_token is null, but Pad is %d", id)
 	}
-	if n := tok.VocabSize(); n != 1001 || tok.Token(1000) != "<|cut here|>" || !tok.IsSpecial(1000) {
+	if n := tok.VocabSize(); n != 1001 || tok.Token(1000) != "<|cut here|>" ||
+		!tok.IsSpecial(1000) {
 		t.Errorf("added_tokens.json: size %d, token %q", n, tok.Token(1000))
 	}
 }
@@ -154,8 +157,8 @@ func TestVectorsDecode(t *testing.T) {
 	}
 }
 
-// TestClasses compares the class of every code point with the reference's. Go's tables may be newer, never different:
-// a letter or number more is the deviation that doc.go lists.
+// TestClasses compares the class of every code point with the reference's. Go's tables may be
+// newer, never different: a letter or number more is the deviation that doc.go lists.
 func TestClasses(t *testing.T) {
 	ref := make([]class, unicode.MaxRune+1)
 	for name, c := range map[string]class{"letter": letter, "number": number, "space": space} {
@@ -188,7 +191,8 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// TestNewerLettersDeviate holds a known gap: the day the tables agree, it fails and doc.go can lose an entry.
+// TestNewerLettersDeviate holds a known gap: the day the tables agree, it fails and doc.go can lose
+// an entry.
 func TestNewerLettersDeviate(t *testing.T) {
 	for _, v := range readVectors(t).Newer {
 		if got := words(v.Text); slices.Equal(got, v.Words) {
@@ -219,10 +223,13 @@ func TestRoles(t *testing.T) {
 	bos, okBOS := tok.BOS()
 	eos, okEOS := tok.EOS()
 	pad, okPad := tok.Pad()
-	got := []any{bos, okBOS, eos, okEOS, pad, okPad, tok.AddsBOS(), tok.VocabSize(), tok.Token(2), tok.Token(1000), tok.IsSpecial(0), tok.IsSpecial(1)}
-	want := []any{uint32(2), true, uint32(2), true, uint32(1), true, true, 1000, "</s>", "", false, true}
+	got := []any{bos, okBOS, eos, okEOS, pad, okPad, tok.AddsBOS(), tok.VocabSize(), tok.Token(2),
+		tok.Token(1000), tok.IsSpecial(0), tok.IsSpecial(1)}
+	want := []any{uint32(2), true, uint32(2), true, uint32(1), true, true, 1000, "</s>", "", false,
+		true}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("bos, eos, pad, adds BOS, size, tokens, <s> and <pad> special (-want +got):\n%s", diff)
+		t.Errorf("bos, eos, pad, adds BOS, size, tokens, <s> and <pad> special (-want +got):\n%s",
+			diff)
 	}
 	if s := tok.Token(tok.EncodePlain(" the")[0]); !strings.HasPrefix(s, "Ġ") {
 		t.Errorf("Token gives %q: not the spelling of vocab.json", s)

@@ -15,8 +15,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MarshalText returns the tokenizer as one line of JSON that depends on nothing but what the tokenizer does. Parse reads
-// it. The error is always nil; it is there for encoding.TextMarshaler.
+// MarshalText returns the tokenizer as one line of JSON that depends on nothing but what the
+// tokenizer does. Parse reads it. The error is always nil; it is there for encoding.TextMarshaler.
 func (t *Tokenizer) MarshalText() ([]byte, error) {
 	var out bytes.Buffer
 	t.writeDocument(&out)
@@ -43,15 +43,16 @@ func (t *Tokenizer) writeDocument(to io.Writer) {
 	w.flush()
 }
 
-// writerBuffer is how much of a document is in memory at a time, and writerPiece how much of a string is quoted at a time:
-// at most six times as much.
+// writerBuffer is how much of a document is in memory at a time, and writerPiece how much of a
+// string is quoted at a time: at most six times as much.
 const (
 	writerBuffer = 16 << 10
 	writerPiece  = 1 << 10
 )
 
-// documentWriter writes JSON piece by piece: a document is as large as the tokenizer itself. The bytes are those that
-// encoding/json writes with SetEscapeHTML(false), because hashes in old traces are of them.
+// documentWriter writes JSON piece by piece: a document is as large as the tokenizer itself. The
+// bytes are those that encoding/json writes with SetEscapeHTML(false), because hashes in old traces
+// are of them.
 type documentWriter struct {
 	to      io.Writer
 	buf     []byte
@@ -139,8 +140,8 @@ func (w *documentWriter) numbers(name string, list []uint32) {
 	w.end("]")
 }
 
-// scores writes a member that is a list of scores, null where one is not a number; size is their number, those after the
-// last one not being numbers either.
+// scores writes a member that is a list of scores, null where one is not a number; size is their
+// number, those after the last one not being numbers either.
 func (w *documentWriter) scores(name string, list []float64, size int) {
 	w.member(name)
 	w.open("[")
@@ -162,7 +163,8 @@ func (w *documentWriter) text(s string) {
 		for len(piece) < len(s) && !utf8.RuneStart(s[len(piece)]) {
 			piece = piece[:len(piece)-1]
 		}
-		if i := strings.IndexAny(piece, lineEnds); i >= 0 { // the one thing in which the two packages differ
+		// the one thing in which the two packages differ
+		if i := strings.IndexAny(piece, lineEnds); i >= 0 {
 			piece = piece[:i]
 		}
 		if piece == "" {

@@ -36,17 +36,20 @@ func FuzzQuoting(f *testing.F) {
 	for r := range rune(0x180) {
 		f.Add("a" + string(r) + "b")
 	}
-	for _, s := range append(familyTexts(f), "\u2028", "a\u2029b\u2028", strings.Repeat("é\x01", 3*writerPiece), strings.Repeat("\u2028", writerPiece)) {
+	for _, s := range append(familyTexts(f), "\u2028", "a\u2029b\u2028", strings.Repeat("é\x01",
+		3*writerPiece), strings.Repeat("\u2028", writerPiece)) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		if !utf8.ValidString(s) {
 			return
 		}
-		if got, want := written(func(w *documentWriter) { w.quoted(s) }), standardJSON(t, s); got != want {
+		if got, want := written(func(w *documentWriter) { w.quoted(s) }), standardJSON(t,
+			s); got != want {
 			t.Errorf("%.200q, encoding/json writes %.200q", got, want)
 		}
-		if got, want := written(func(w *documentWriter) { w.quoted(s, " ", s) }), standardJSON(t, s+" "+s); got != want {
+		if got, want := written(func(w *documentWriter) { w.quoted(s, " ", s) }), standardJSON(t,
+			s+" "+s); got != want {
 			t.Errorf("in parts: %.200q, encoding/json writes %.200q", got, want)
 		}
 	})
@@ -70,7 +73,8 @@ func TestListsAreWrittenAsTheStandardLibraryDoes(t *testing.T) {
 		w.numbers("c", nil)
 		w.end("}")
 	})
-	if want := standardJSON(t, map[string]any{"a": want, "b": []uint32{0, 7, math.MaxUint32}, "c": []int{}}); got != want {
+	if want := standardJSON(t, map[string]any{"a": want, "b": []uint32{0, 7, math.MaxUint32},
+		"c": []int{}}); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

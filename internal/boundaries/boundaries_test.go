@@ -15,8 +15,8 @@ import (
 
 const module = "github.com/windrow-sim/windrow"
 
-// allowed lists what each package may import of this module, besides its own internal packages. Test files are free: a test
-// may bring together what the program keeps apart.
+// allowed lists what each package may import of this module, besides its own internal packages.
+// Test files are free: a test may bring together what the program keeps apart.
 var allowed = map[string][]string{
 	"internal/units":      {},
 	"internal/rng":        {},
@@ -32,8 +32,9 @@ var allowed = map[string][]string{
 	"kernels/cuda/standin": {"kernels/cuda", "kernels/source"},
 	"kernels/cuda/suite":   {"kernels/cuda", "kernels/ref"},
 	// A driver beneath kernels/cuda, with the same kernels.
-	"kernels/metal":         {"kernels/cuda", "kernels/source", "internal/units"},
-	"kernels/metal/standin": {"kernels/cuda", "kernels/cuda/standin", "kernels/metal", "kernels/source"},
+	"kernels/metal": {"kernels/cuda", "kernels/source", "internal/units"},
+	"kernels/metal/standin": {"kernels/cuda", "kernels/cuda/standin", "kernels/metal",
+		"kernels/source"},
 
 	"traces":                     {"internal/units"},
 	"traces/shapes":              {"internal/nearest", "traces"},
@@ -46,7 +47,8 @@ var allowed = map[string][]string{
 	"traces/parquet/parquettest": {"traces/parquet"},
 	"traces/arrivals":            {"internal/units"},
 
-	"devicemodels":        {"internal/units", "internal/rng", "internal/nearest", "devicemodels/flash"},
+	"devicemodels": {"internal/units", "internal/rng", "internal/nearest",
+		"devicemodels/flash"},
 	"devicemodels/flash":  {"internal/units", "internal/rng", "devicemodels/des"},
 	"devicemodels/energy": {"internal/units"},
 	"devicemodels/fio":    {"internal/units", "internal/rng", "devicemodels", "devicemodels/flash"},
@@ -57,50 +59,73 @@ var allowed = map[string][]string{
 	"engine/flashio":            {"internal/units", "engine/flashio/uring"},
 	"engine/flashio/uring":      {"internal/units"},
 	"engine/rowcache":           {"internal/decisions/policy"},
-	"engine/checkpoint":         {"kernels/ref", "engine/checkpoint/gguf", "engine/checkpoint/torch"},
+	"engine/checkpoint": {"kernels/ref", "engine/checkpoint/gguf",
+		"engine/checkpoint/torch"},
 	// What the formats share is inside engine/checkpoint, which shows it to everyone else.
 	"engine/checkpoint/gguf":  {"engine/checkpoint/internal/tensor", "kernels/ref"},
 	"engine/checkpoint/torch": {"engine/checkpoint/internal/tensor"},
 	"engine/tokenizer":        {},
-	"engine/model":            {"internal/units", "internal/rng", "engine/checkpoint", "internal/decisions/layout", "kernels/ref"},
-	"engine": {"internal/units", "internal/rng", "internal/decisions/policy", "internal/decisions/layout", "engine/flashio", "engine/rowcache", "engine/model",
+	"engine/model": {"internal/units", "internal/rng", "engine/checkpoint",
+		"internal/decisions/layout", "kernels/ref"},
+	"engine": {"internal/units", "internal/rng", "internal/decisions/policy",
+		"internal/decisions/layout", "engine/flashio", "engine/rowcache", "engine/model",
 		"kernels/ref", "kernels/cpu"},
 	// The engine does not know what devices there are: who runs it brings one.
-	"engine/cuda": {"internal/units", "engine", "engine/model", "internal/decisions/policy", "kernels/ref", "kernels/cuda"},
+	"engine/cuda": {"internal/units", "engine", "engine/model", "internal/decisions/policy",
+		"kernels/ref", "kernels/cuda"},
 
-	"engine/eval":               {"engine"},
-	"engine/predictor":          {"internal/units", "internal/rng", "engine/checkpoint", "engine/checkpoint/torch", "kernels/ref", "kernels/cpu"},
-	"engine/predictor/centroid": {"internal/units", "internal/rng", "engine/checkpoint", "kernels/ref", "kernels/cpu"},
+	"engine/eval": {"engine"},
+	"engine/predictor": {"internal/units", "internal/rng", "engine/checkpoint",
+		"engine/checkpoint/torch", "kernels/ref", "kernels/cpu"},
+	"engine/predictor/centroid": {"internal/units", "internal/rng", "engine/checkpoint",
+		"kernels/ref", "kernels/cpu"},
 
 	"record": {"engine", "traces", "kernels/ref"},
 
 	"devicemodels/des": {"internal/units"},
-	"sim":              {"internal/units", "internal/decisions/launch", "internal/decisions/policy", "internal/decisions/layout", "devicemodels", "devicemodels/flash", "traces"},
+	"sim": {"internal/units", "internal/decisions/launch", "internal/decisions/policy",
+		"internal/decisions/layout", "devicemodels", "devicemodels/flash", "traces"},
 	// Decisions and times are the simulator's; it adds the sequential baseline.
-	"sim/batching": {"internal/units", "internal/decisions/layout", "devicemodels", "sim", "traces", "traces/batch"},
+	"sim/batching": {"internal/units", "internal/decisions/layout", "devicemodels", "sim", "traces",
+		"traces/batch"},
 	// Batches that requests form by when they come.
-	"sim/serving": {"internal/units", "internal/rng", "internal/decisions/layout", "internal/decisions/policy", "devicemodels", "devicemodels/flash", "sim", "sim/sweep", "traces", "traces/arrivals", "traces/batch"},
-	"sim/answers": {"internal/units", "internal/rng", "internal/decisions/layout", "devicemodels", "devicemodels/flash", "sim", "traces", "traces/shapes", "traces/stats", "traces/synth"},
+	"sim/serving": {"internal/units", "internal/rng", "internal/decisions/layout",
+		"internal/decisions/policy", "devicemodels", "devicemodels/flash", "sim", "sim/sweep",
+		"traces", "traces/arrivals", "traces/batch"},
+	"sim/answers": {"internal/units", "internal/rng", "internal/decisions/layout", "devicemodels",
+		"devicemodels/flash", "sim", "traces", "traces/shapes", "traces/stats", "traces/synth"},
 
-	"sim/placement": {"internal/units", "internal/decisions/layout", "devicemodels/flash", "sim", "traces"},
+	"sim/placement": {"internal/units", "internal/decisions/layout", "devicemodels/flash", "sim",
+		"traces"},
 
-	"sim/feasible": {"internal/units", "devicemodels", "devicemodels/flash", "traces", "traces/shapes", "traces/synth"},
+	"sim/feasible": {"internal/units", "devicemodels", "devicemodels/flash", "traces",
+		"traces/shapes", "traces/synth"},
 
-	"sim/sweep": {"internal/units", "internal/rng", "internal/nearest", "internal/decisions/policy", "internal/decisions/layout", "devicemodels", "devicemodels/flash", "traces", "traces/batch", "traces/synth", "traces/parquet", "traces/whatif", "sim"},
+	"sim/sweep": {"internal/units", "internal/rng", "internal/nearest", "internal/decisions/policy",
+		"internal/decisions/layout", "devicemodels", "devicemodels/flash", "traces", "traces/batch",
+		"traces/synth", "traces/parquet", "traces/whatif", "sim"},
 
-	"sim/adaptive":    {"internal/units", "internal/decisions/policy", "internal/decisions/layout", "devicemodels/flash", "sim", "sim/answers", "traces", "traces/compare"},
-	"sim/speculative": {"internal/units", "internal/rng", "internal/decisions/policy", "internal/decisions/layout", "devicemodels", "devicemodels/flash", "sim", "traces"},
+	"sim/adaptive": {"internal/units", "internal/decisions/policy", "internal/decisions/layout",
+		"devicemodels/flash", "sim", "sim/answers", "traces", "traces/compare"},
+	"sim/speculative": {"internal/units", "internal/rng", "internal/decisions/policy",
+		"internal/decisions/layout", "devicemodels", "devicemodels/flash", "sim", "traces"},
 
-	"sim/reproduce": {"internal/units", "internal/decisions/layout", "devicemodels", "devicemodels/flash", "sim", "sim/speculative", "traces", "traces/shapes", "traces/synth"},
+	"sim/reproduce": {"internal/units", "internal/decisions/layout", "devicemodels",
+		"devicemodels/flash", "sim", "sim/speculative", "traces", "traces/shapes", "traces/synth"},
 
-	"replay":          {"internal/units", "internal/rng", "engine", "internal/decisions/policy", "internal/decisions/layout", "engine/flashio", "engine/model", "traces", "traces/compare", "devicemodels", "devicemodels/flash"},
+	"replay": {"internal/units", "internal/rng", "engine", "internal/decisions/policy",
+		"internal/decisions/layout", "engine/flashio", "engine/model", "traces", "traces/compare",
+		"devicemodels", "devicemodels/flash"},
 	"replay/emulated": {"internal/units", "internal/rng", "engine/flashio", "devicemodels/flash"},
 	"replay/throttle": {"internal/units", "engine/flashio"},
-	"replay/probe":    {"internal/units", "internal/rng", "engine/flashio", "devicemodels", "devicemodels/flash", "kernels/cpu"},
+	"replay/probe": {"internal/units", "internal/rng", "engine/flashio", "devicemodels",
+		"devicemodels/flash", "kernels/cpu"},
 	// A GPU is measured by the kernels alone, without an engine.
 	"replay/probe/gpu": {"internal/units", "devicemodels", "kernels/ref", "kernels/cuda"},
 	// The one place that sees both the simulator and the engine.
-	"replay/validate": {"internal/units", "internal/decisions/policy", "replay", "replay/emulated", "replay/probe", "replay/throttle", "sim", "devicemodels/fio", "engine/flashio", "internal/decisions/layout", "engine/model",
+	"replay/validate": {"internal/units", "internal/decisions/policy", "replay", "replay/emulated",
+		"replay/probe", "replay/throttle", "sim", "devicemodels/fio", "engine/flashio",
+		"internal/decisions/layout", "engine/model",
 		"devicemodels", "devicemodels/flash", "traces", "traces/synth", "traces/compare"},
 
 	"internal/alloctest": {},
@@ -119,10 +144,11 @@ var homes = map[string][]string{
 	"github.com/urfave/cli/v2":           {"cmd/windrow/cli"},
 	"go.yaml.in/yaml/v3":                 {"devicemodels", "sim/sweep"},
 	"gonum.org/v1/gonum":                 {"devicemodels", "replay", "traces"},
-	"golang.org/x/sys":                   {"engine/flashio", "kernels/cpu", "traces", "replay", "cmd/windrow/cli"},
-	"golang.org/x/term":                  {"cmd/windrow/cli"},
-	"golang.org/x/net":                   {},
-	"github.com/google/go-cmp":           {},
+	"golang.org/x/sys": {"engine/flashio", "kernels/cpu", "traces", "replay",
+		"cmd/windrow/cli"},
+	"golang.org/x/term":        {"cmd/windrow/cli"},
+	"golang.org/x/net":         {},
+	"github.com/google/go-cmp": {},
 }
 
 func TestImportGraph(t *testing.T) {
@@ -154,7 +180,8 @@ func TestImportGraph(t *testing.T) {
 		}
 		for _, inner := range rules {
 			if !used[[2]string{pkg, inner}] {
-				t.Errorf("the table allows %s to import %s, which it does not: remove the allowance", pkg, inner)
+				t.Errorf("the table allows %s to import %s, which it does not: remove the "+
+					"allowance", pkg, inner)
 			}
 		}
 	}
@@ -175,9 +202,11 @@ func TestTwoTowers(t *testing.T) {
 		to, _, _ := strings.Cut(inner, "/")
 		switch {
 		case from == "sim" && to == "engine", from == "engine" && to == "sim":
-			return fmt.Errorf("%s imports %s: simulator and engine share internal/decisions and nothing else", pkg, inner)
+			return fmt.Errorf("%s imports %s: simulator and engine share internal/decisions and "+
+				"nothing else", pkg, inner)
 		case from == "internal" && to != "internal":
-			return fmt.Errorf("%s imports %s: internal is the foundation and stands on nothing", pkg, inner)
+			return fmt.Errorf("%s imports %s: internal is the foundation and stands on nothing",
+				pkg, inner)
 		case to == "cmd" && from != "cmd":
 			return fmt.Errorf("%s imports %s: the shell is the roof", pkg, inner)
 		}
@@ -188,14 +217,16 @@ func TestTwoTowers(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 		}
 	})
-	for _, edge := range [][2]string{{"sim/sweep", "engine/model"}, {"engine", "sim"}, {"internal/units", "traces"}, {"replay", "cmd/windrow/report"}} {
+	for _, edge := range [][2]string{{"sim/sweep", "engine/model"}, {"engine", "sim"},
+		{"internal/units", "traces"}, {"replay", "cmd/windrow/report"}} {
 		if checkEdges(edge[0], module+"/"+edge[1]) == nil {
 			t.Errorf("an import of %s by %s is not noticed", edge[1], edge[0])
 		}
 	}
 }
 
-// owner maps an internal package to the package that it belongs to: traces/internal/arrowfile to traces.
+// owner maps an internal package to the package that it belongs to: traces/internal/arrowfile to
+// traces.
 func owner(pkg string) string {
 	if at := strings.Index(pkg, "/internal/"); at > 0 {
 		return pkg[:at]
@@ -205,7 +236,8 @@ func owner(pkg string) string {
 
 func TestLibrariesStayInOnePlace(t *testing.T) {
 	walkImports(t, func(pkg, file, imported string) {
-		if imported == module || strings.HasPrefix(imported, module+"/") || !strings.Contains(strings.Split(imported, "/")[0], ".") {
+		if imported == module || strings.HasPrefix(imported, module+"/") ||
+			!strings.Contains(strings.Split(imported, "/")[0], ".") {
 			return
 		}
 		for library, places := range homes {
@@ -224,8 +256,28 @@ func TestLibrariesStayInOnePlace(t *testing.T) {
 	})
 }
 
-// walkImports calls f for every import of every source file of the module that is not a test, whatever its build tags.
+// walkImports calls f for every import of every source file of the module that is not a test,
+// whatever its build tags.
 func walkImports(t *testing.T, f func(pkg, file, imported string)) {
+	t.Helper()
+	walkSources(t, func(pkg, file string) {
+		src, err := parser.ParseFile(token.NewFileSet(), "../../"+file, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range src.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f(pkg, file, imported)
+		}
+	}, false)
+}
+
+// walkSources calls f for every source file of the module, whatever its build tags; tests says
+// whether test files are among them. The names are relative to the root of the repository.
+func walkSources(t *testing.T, f func(pkg, file string), tests bool) {
 	t.Helper()
 	const root = "../.."
 	files := 0
@@ -238,26 +290,18 @@ func walkImports(t *testing.T, f func(pkg, file, imported string)) {
 			return err
 		}
 		if d.IsDir() {
-			if rel == "tools" || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && rel != "." {
+			hidden := strings.HasPrefix(d.Name(), ".") && rel != "."
+			if rel == "tools" || d.Name() == "testdata" || hidden {
 				return fs.SkipDir
 			}
 			return nil
 		}
-		if !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go") {
+		if !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go") && !tests {
 			return nil
 		}
 		files++
-		src, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
-		if err != nil {
-			return err
-		}
-		for _, spec := range src.Imports {
-			imported, err := strconv.Unquote(spec.Path.Value)
-			if err != nil {
-				return err
-			}
-			f(path.Dir(filepath.ToSlash(rel)), rel, imported)
-		}
+		rel = filepath.ToSlash(rel)
+		f(path.Dir(rel), rel)
 		return nil
 	})
 	if err != nil {

@@ -3,8 +3,9 @@ package nearest
 
 import "strings"
 
-// Name returns the candidate nearest to name, regardless of case, and its edit distance: the first that starts with name (distance 0),
-// else the first of those with the least distance. Without candidates it returns "" and -1.
+// Name returns the candidate nearest to name, regardless of case, and its edit distance: the first
+// that starts with name (distance 0), else the first of those with the least distance. Without
+// candidates it returns "" and -1.
 func Name(name string, candidates []string) (best string, distance int) {
 	name = strings.ToLower(strings.TrimSpace(name))
 	distance = -1

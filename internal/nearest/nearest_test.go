@@ -4,7 +4,8 @@ import "testing"
 
 func TestName(t *testing.T) {
 	list := []string{"OPT-125M", "OPT-6.7B", "Falcon-7B"}
-	for name, want := range map[string]string{"opt-6.7": "OPT-6.7B", "falcon7b": "Falcon-7B", "opt-1255m": "OPT-125M", " FALCON": "Falcon-7B"} {
+	for name, want := range map[string]string{"opt-6.7": "OPT-6.7B", "falcon7b": "Falcon-7B",
+		"opt-1255m": "OPT-125M", " FALCON": "Falcon-7B"} {
 		if got, _ := Name(name, list); got != want {
 			t.Errorf("Name(%q) = %q, want %q", name, got, want)
 		}

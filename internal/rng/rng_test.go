@@ -13,6 +13,7 @@ func TestStreams(t *testing.T) {
 	}
 	const pinned = 16074186485121768154
 	if got := Stream(DefaultSeed, "pinned").Uint64(); got != pinned {
-		t.Fatalf("Stream(42, pinned) = %d, want %d: a change here changes every seeded result", got, uint64(pinned))
+		t.Fatalf("Stream(42, pinned) = %d, want %d: a change here changes every seeded result", got,
+			uint64(pinned))
 	}
 }

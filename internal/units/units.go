@@ -2,7 +2,8 @@
 // nanoseconds) with their text forms. It is the only place that knows 1000 from 1024.
 //
 // Text forms carry their unit: "4KiB", "6.10GB/s", "80us". A number without a unit is an error,
-// because "7000" has meant GB, GiB and Gbit in turn. It is a leaf: it imports nothing of this module.
+// because "7000" has meant GB, GiB and Gbit in turn. It is a leaf: it imports nothing of this
+// module.
 package units
 
 import (
@@ -45,9 +46,9 @@ const (
 // Forever is later than every time a simulation can reach.
 const Forever Nanos = math.MaxInt64
 
-// Time returns how long b bytes take at rate r, rounded up to a whole nanosecond. A rate of zero or less
-// means "no limit": the time is 0. The arithmetic is exact integer arithmetic, so that it is the same on
-// every machine; a result beyond the range of Nanos is Forever.
+// Time returns how long b bytes take at rate r, rounded up to a whole nanosecond. A rate of zero or
+// less means "no limit": the time is 0. The arithmetic is exact integer arithmetic, so that it is
+// the same on every machine; a result beyond the range of Nanos is Forever.
 func (r Rate) Time(b Bytes) Nanos {
 	if r <= 0 || b <= 0 {
 		return 0
@@ -94,10 +95,12 @@ var (
 		{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1},
 	}
 	rateUnits = []unit{
-		{"KiB/s", 1 << 10}, {"MiB/s", 1 << 20}, {"GiB/s", 1 << 30}, {"Gb/s", 1e9 / 8}, {"Mb/s", 1e6 / 8},
+		{"KiB/s", 1 << 10}, {"MiB/s", 1 << 20}, {"GiB/s", 1 << 30}, {"Gb/s", 1e9 / 8},
+		{"Mb/s", 1e6 / 8},
 		{"kB/s", 1e3}, {"KB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"TB/s", 1e12}, {"B/s", 1},
 	}
-	timeUnits = []unit{{"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}}
+	timeUnits = []unit{{"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9},
+		{"h", 3600e9}}
 )
 
 func parse(kind, s, example string, table []unit) (int64, error) {
@@ -118,7 +121,8 @@ func parse(kind, s, example string, table []unit) (int64, error) {
 		return int64(math.Round(v)), nil
 	}
 	if _, err := strconv.ParseFloat(text, 64); err == nil {
-		return 0, fmt.Errorf("units: %s %q has no unit; write for example %s", kind, s, text+example)
+		return 0, fmt.Errorf("units: %s %q has no unit; write for example %s", kind, s,
+			text+example)
 	}
 	return 0, fmt.Errorf("units: %q is not a %s; known units are %s", s, kind, names(table))
 }
@@ -173,7 +177,8 @@ func format(v int64, table []unit) string {
 
 // String formats with three significant digits in IEC units, or exactly when the number is whole.
 func (b Bytes) String() string {
-	return format(int64(b), []unit{{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}})
+	return format(int64(b), []unit{{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30},
+		{"TiB", 1 << 40}})
 }
 
 // String formats with three significant digits in SI units.
@@ -203,12 +208,14 @@ func exact(v int64, table []unit) string {
 
 // MarshalText writes a form that UnmarshalText reads back exactly.
 func (b Bytes) MarshalText() ([]byte, error) {
-	return []byte(exact(int64(b), []unit{{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}})), nil
+	return []byte(exact(int64(b), []unit{{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20},
+		{"GiB", 1 << 30}})), nil
 }
 
 // MarshalText writes a form that UnmarshalText reads back exactly.
 func (r Rate) MarshalText() ([]byte, error) {
-	return []byte(exact(int64(r), []unit{{"B/s", 1}, {"kB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}})), nil
+	return []byte(exact(int64(r), []unit{{"B/s", 1}, {"kB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}})),
+		nil
 }
 
 // MarshalText writes a form that UnmarshalText reads back exactly.
@@ -216,7 +223,8 @@ func (t Nanos) MarshalText() ([]byte, error) {
 	return []byte(exact(int64(t), []unit{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}})), nil
 }
 
-// MarshalJSON writes a plain number of bytes: names in JSON documents carry their unit, and programs read them.
+// MarshalJSON writes a plain number of bytes: names in JSON documents carry their unit, and
+// programs read them.
 func (b Bytes) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, int64(b), 10), nil }
 
 // MarshalJSON writes a plain number of bytes per second.

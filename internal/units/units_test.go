@@ -8,12 +8,14 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	for text, want := range map[string]Bytes{"4KiB": 4096, "1.5GiB": 3 << 29, "13.4GB": 13_400_000_000, "512B": 512, " 2 MiB ": 2 << 20} {
+	for text, want := range map[string]Bytes{"4KiB": 4096, "1.5GiB": 3 << 29,
+		"13.4GB": 13_400_000_000, "512B": 512, " 2 MiB ": 2 << 20} {
 		if got, err := ParseBytes(text); err != nil || got != want {
 			t.Errorf("ParseBytes(%q) = %d, %v; want %d", text, got, err, want)
 		}
 	}
-	for text, want := range map[string]Nanos{"80us": 80_000, "1.5ms": 1_500_000, "20s": 20_000_000_000, "7ns": 7, "2m": 120_000_000_000} {
+	for text, want := range map[string]Nanos{"80us": 80_000, "1.5ms": 1_500_000,
+		"20s": 20_000_000_000, "7ns": 7, "2m": 120_000_000_000} {
 		if got, err := ParseNanos(text); err != nil || got != want {
 			t.Errorf("ParseNanos(%q) = %d, %v; want %d", text, got, err, want)
 		}
@@ -38,10 +40,12 @@ func TestFieldH5UnitsDiffer(t *testing.T) {
 	}
 }
 
-// TestBytesInWords: three digits, all of a whole number, and no fraction of what is almost the next unit.
+// TestBytesInWords: three digits, all of a whole number, and no fraction of what is almost the next
+// unit.
 func TestBytesInWords(t *testing.T) {
 	for v, want := range map[Bytes]string{
-		0: "0B", 1023: "1023B", 1536: "1.5KiB", 3 << 20: "3MiB", 1061792973: "1013MiB", 1<<30 + 1<<25: "1.03GiB", 3000<<40 + 1<<39: "3001TiB", -1061792973: "-1013MiB",
+		0: "0B", 1023: "1023B", 1536: "1.5KiB", 3 << 20: "3MiB", 1061792973: "1013MiB",
+		1<<30 + 1<<25: "1.03GiB", 3000<<40 + 1<<39: "3001TiB", -1061792973: "-1013MiB",
 	} {
 		if got := v.String(); got != want {
 			t.Errorf("%d is %s, want %s", int64(v), got, want)
@@ -82,7 +86,8 @@ func TestJSONIsPlainNumbers(t *testing.T) {
 	}
 	in := document{4096, 7 * GBps, []Nanos{0, 80 * Microsecond}}
 	text, err := json.Marshal(in)
-	if want := `{"bytes":4096,"rate_bytes_per_s":7000000000,"times_ns":[0,80000]}`; err != nil || string(text) != want {
+	if want := `{"bytes":4096,"rate_bytes_per_s":7000000000,"times_ns":[0,80000]}`; err != nil ||
+		string(text) != want {
 		t.Fatalf("got %s, %v; want %s", text, err, want)
 	}
 	var out document

@@ -14,12 +14,13 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// The large benchmarks compare a kernel with StreamRead, pass by pass, so that whatever else loads the memory loads both. They
-// report medians: the kernel's GB/s of weights, the roofline's, and of-roof, the median of the ratios.
+// The large benchmarks compare a kernel with StreamRead, pass by pass, so that whatever else loads
+// the memory loads both. They report medians: the kernel's GB/s of weights, the roofline's, and
+// of-roof, the median of the ratios.
 //
-// A ratio says something about N workers only while all N were running. Passes whose processor time is below 95 % of N times the
-// wall time, in the kernel or in the roofline, are left out; full-passes is the share that remains. Of fewer than
-// minFull passes nothing more is reported.
+// A ratio says something about N workers only while all N were running. Passes whose processor time
+// is below 95 % of N times the wall time, in the kernel or in the roofline, are left out;
+// full-passes is the share that remains. Of fewer than minFull passes nothing more is reported.
 //
 //	go test -run '^$' -bench . -benchtime 200x ./kernels/cpu
 
@@ -66,8 +67,8 @@ func processTime() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// against runs kernel and the roofline alternately on successive matrices of w. It returns the kernel's median GB/s, 0 when it
-// cannot say.
+// against runs kernel and the roofline alternately on successive matrices of w. It returns the
+// kernel's median GB/s, 0 when it cannot say.
 func against(b *testing.B, p *Pool, w []uint16, kernel func(matrix int)) float64 {
 	var rates, roofs, ratios []float64
 	all := bytesOf(w)
@@ -103,7 +104,8 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// BenchmarkCold reads 4096 × 4096 matrices from memory: in order, and as 8 KiB rows in random order, as a sparse layer does.
+// BenchmarkCold reads 4096 × 4096 matrices from memory: in order, and as 8 KiB rows in random
+// order, as a sparse layer does.
 func BenchmarkCold(b *testing.B) {
 	w := weights()
 	order := rng.Stream(rng.DefaultSeed, "order").Perm(matrices * benchRows)
@@ -111,7 +113,8 @@ func BenchmarkCold(b *testing.B) {
 	for _, workers := range []int{1, 2} {
 		p := NewPool(workers)
 		defer p.Close()
-		// scattered gives f the rows of a matrix's worth of random order, each with the one that follows.
+		// scattered gives f the rows of a matrix's worth of random order, each with the one that
+		// follows.
 		scattered := func(f func(row, next []uint16, i int)) func(int) {
 			return func(m int) {
 				ids := order[m*benchRows : (m+1)*benchRows]
@@ -122,7 +125,8 @@ func BenchmarkCold(b *testing.B) {
 				})
 			}
 		}
-		// columns adds the rows in order, each worker to the stretch of the sum that it owns, as a down projection does.
+		// columns adds the rows in order, each worker to the stretch of the sum that it owns, as a
+		// down projection does.
 		columns := func(f func(w []uint16, y []float32, next []uint16)) func(int) {
 			return func(m int) {
 				ids := order[m*benchRows : (m+1)*benchRows]
@@ -137,25 +141,37 @@ func BenchmarkCold(b *testing.B) {
 			name   string
 			kernel func(matrix int)
 		}{
-			{"MatVec", func(m int) { p.MatVec(w[m*benchRows*benchCols:][:benchRows*benchCols], benchRows, benchCols, x, y) }},
+			{"MatVec", func(m int) {
+				p.MatVec(w[m*benchRows*benchCols:][:benchRows*benchCols],
+					benchRows, benchCols, x, y)
+			}},
 			{"RandomDot", scattered(func(row, _ []uint16, i int) { y[i] = Dot(row, x) })},
-			{"RandomDotNext", scattered(func(row, next []uint16, i int) { y[i] = DotNext(row, x, next) })},
+			{"RandomDotNext", scattered(func(row, next []uint16, i int) {
+				y[i] = DotNext(row, x,
+					next)
+			})},
 			{"RandomStream", scattered(func(row, _ []uint16, _ int) { StreamRead(bytesOf(row)) })},
 			{"RandomAxpy", columns(func(w []uint16, y []float32, _ []uint16) { Axpy(1e-9, w, y) })},
-			{"RandomAxpyNext", columns(func(w []uint16, y []float32, next []uint16) { AxpyNext(1e-9, w, y, next) })},
+			{"RandomAxpyNext", columns(func(w []uint16, y []float32, next []uint16) {
+				AxpyNext(1e-9, w, y, next)
+			})},
 		}
 		for _, c := range cases {
-			b.Run(fmt.Sprintf("%s/workers=%d", c.name, workers), func(b *testing.B) { against(b, p, w, c.kernel) })
+			b.Run(fmt.Sprintf("%s/workers=%d", c.name, workers), func(b *testing.B) {
+				against(b, p, w, c.kernel)
+			})
 		}
 	}
 }
 
-// BenchmarkColdFormats is BenchmarkCold for every format. All take the same bytes for rows of 4096 weights, as many as a pass holds:
-// the float16 patterns of weights are harmless numbers and scales in the other formats too.
+// BenchmarkColdFormats is BenchmarkCold for every format. All take the same bytes for rows of 4096
+// weights, as many as a pass holds: the float16 patterns of weights are harmless numbers and scales
+// in the other formats too.
 func BenchmarkColdFormats(b *testing.B) {
 	w := weights()
 	all := bytesOf(w)
-	x, y := floats(rng.Stream(rng.DefaultSeed, "x"), benchCols), make([]float32, passBytes/ref.Q4.Size(benchCols))
+	x, y := floats(rng.Stream(rng.DefaultSeed, "x"), benchCols), make([]float32,
+		passBytes/ref.Q4.Size(benchCols))
 	for _, f := range ref.Formats() {
 		size := f.Size(benchCols)
 		rows := passBytes / size
@@ -171,7 +187,10 @@ func BenchmarkColdFormats(b *testing.B) {
 				name   string
 				kernel func(matrix int)
 			}{
-				{"MatVec", func(m int) { p.MatVecFormat(f, all[m*passBytes:][:rows*size], rows, benchCols, x, y[:rows]) }},
+				{"MatVec", func(m int) {
+					p.MatVecFormat(f, all[m*passBytes:][:rows*size], rows,
+						benchCols, x, y[:rows])
+				}},
 				{"RandomDot", func(m int) {
 					p.Run(rows, 64, func(lo, hi int) {
 						for i := lo; i < hi; i++ {
@@ -183,7 +202,8 @@ func BenchmarkColdFormats(b *testing.B) {
 					p.Run(benchCols, benchCols/workers, func(lo, hi int) {
 						first, last := f.Size(lo), f.Size(hi)
 						for i := range rows {
-							AxpyFormat(f, 1e-9, scattered(m, i)[first:last], x[lo:hi], scattered(m, i+1)[first:last])
+							AxpyFormat(f, 1e-9, scattered(m, i)[first:last], x[lo:hi],
+								scattered(m, i+1)[first:last])
 						}
 					})
 				}},
@@ -208,7 +228,8 @@ func BenchmarkStreamRead(b *testing.B) {
 	}
 }
 
-// BenchmarkCached runs the kernels on operands that stay in the first-level cache; bytes are those of the weights.
+// BenchmarkCached runs the kernels on operands that stay in the first-level cache; bytes are those
+// of the weights.
 func BenchmarkCached(b *testing.B) {
 	for _, n := range []int{128, 1024, 4096} {
 		r := rng.Stream(rng.DefaultSeed, "cached")
@@ -243,8 +264,8 @@ func BenchmarkCached(b *testing.B) {
 	}
 }
 
-// BenchmarkPoolRun is the cost of a Run that does nothing: back to back, when workers are awake, and after a pause in which they
-// fell asleep.
+// BenchmarkPoolRun is the cost of a Run that does nothing: back to back, when workers are awake,
+// and after a pause in which they fell asleep.
 func BenchmarkPoolRun(b *testing.B) {
 	for _, pause := range []time.Duration{0, 200 * time.Microsecond} {
 		b.Run(fmt.Sprintf("pause=%s", pause), func(b *testing.B) {

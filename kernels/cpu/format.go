@@ -7,15 +7,16 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// DotFormat returns the sum of w[i]·x[i] for a row w of len(x) weights in the format, and meanwhile brings next, the row that is wanted
-// after this one, into the cache as DotNext does; next may be empty. len(w) must be f.Size(len(x)). Quantised weights are widened in
-// registers, and each group is summed before its scale multiplies the sum; x stays float32.
+// DotFormat returns the sum of w[i]·x[i] for a row w of len(x) weights in the format, and meanwhile
+// brings next, the row that is wanted after this one, into the cache as DotNext does; next may be
+// empty. len(w) must be f.Size(len(x)). Quantised weights are widened in registers, and each group
+// is summed before its scale multiplies the sum; x stays float32.
 func DotFormat(f ref.Format, w []byte, x []float32, next []byte) float32 {
 	return dotFormat(f, w[:rowSize(f, len(x)):len(w)], x, distance(w, next))
 }
 
-// AxpyFormat adds a·w[i] to y[i] for a row w of len(y) weights in the format; next as in DotFormat. The value of a quantised weight is
-// exact, and with FMA each element is rounded once.
+// AxpyFormat adds a·w[i] to y[i] for a row w of len(y) weights in the format; next as in DotFormat.
+// The value of a quantised weight is exact, and with FMA each element is rounded once.
 func AxpyFormat(f ref.Format, a float32, w []byte, y []float32, next []byte) {
 	w, ahead := w[:rowSize(f, len(y)):len(w)], distance(w, next)
 	switch f {
@@ -32,7 +33,8 @@ func AxpyFormat(f ref.Format, a float32, w []byte, y []float32, next []byte) {
 	}
 }
 
-// MatVecFormat sets y[r] = DotFormat(row r of w, x), with the rows divided among the workers. It gives the same bits for any number of them.
+// MatVecFormat sets y[r] = DotFormat(row r of w, x), with the rows divided among the workers. It
+// gives the same bits for any number of them.
 func (p *Pool) MatVecFormat(f ref.Format, w []byte, rows, cols int, x, y []float32) {
 	p.matVecBy(matVecGrain/max(rowSize(f, cols), 1)+1, f, w, rows, cols, x, y)
 }
@@ -64,15 +66,18 @@ func matVecFormat(f ref.Format, w []byte, rows, cols int, x, y []float32) {
 	}
 }
 
-// rowSize is f.Size for a row of n weights. A part of a group has no meaning and panics, as a wrong shape does.
+// rowSize is f.Size for a row of n weights. A part of a group has no meaning and panics, as a wrong
+// shape does.
 func rowSize(f ref.Format, n int) int {
 	if n%f.Group() != 0 {
-		panic(fmt.Sprintf("cpu: a row of %d weights in %s, which has groups of %d", n, f, f.Group()))
+		panic(fmt.Sprintf("cpu: a row of %d weights in %s, which has groups of %d", n, f,
+			f.Group()))
 	}
 	return f.Size(n)
 }
 
-// words are the little-endian elements of b, in place. Weights in memory are aligned: their buffers are, and rows have even lengths.
+// words are the little-endian elements of b, in place. Weights in memory are aligned: their buffers
+// are, and rows have even lengths.
 func words[T uint16 | float32](b []byte) []T {
 	var zero T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(zero)))

@@ -6,7 +6,8 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// The portable versions for the formats besides float16 and float32. Pointers to arrays make the compiler check bounds once for a group.
+// The portable versions for the formats besides float16 and float32. Pointers to arrays make the
+// compiler check bounds once for a group.
 
 const (
 	group   = ref.QuantGroup

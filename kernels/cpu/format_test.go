@@ -67,7 +67,8 @@ func eachFormat(t *testing.T, test func(t *testing.T, k formatKernels, f ref.For
 	}
 }
 
-// encoded are n random weights. The numbers of quantised ones take all their values, also −128, which Encode never makes.
+// encoded are n random weights. The numbers of quantised ones take all their values, also −128,
+// which Encode never makes.
 func encoded(r *rand.Rand, f ref.Format, n int) []byte {
 	w := make([]byte, f.Size(n))
 	f.Encode(w, floats(r, n))
@@ -85,7 +86,8 @@ func decoded(f ref.Format, w []byte, n int) []float32 {
 	return v
 }
 
-// formatLengths are the lengths that a row can have in the format: every tail, in weights or in groups, and rows of real models.
+// formatLengths are the lengths that a row can have in the format: every tail, in weights or in
+// groups, and rows of real models.
 func formatLengths(f ref.Format) (n []int) {
 	for _, l := range lengths() {
 		if l < 4096 {
@@ -104,7 +106,8 @@ func checkFormat(t *testing.T, k formatKernels, f ref.Format, w []byte, x []floa
 	k.axpy(f, a, w, got)
 	checkAxpy(t, got, a, v, x)
 	if k.axpyF32(a, v, want); !slices.Equal(got, want) {
-		t.Fatalf("%s %s, %d weights: the update differs from that by the decoded weights", k.name, f, len(x))
+		t.Fatalf("%s %s, %d weights: the update differs from that by the decoded weights", k.name,
+			f, len(x))
 	}
 }
 
@@ -117,7 +120,8 @@ func TestFormats(t *testing.T) {
 	})
 }
 
-// FuzzFormats compares dot products, updates and mat-vecs of every format with the plain ones, at any address and any length.
+// FuzzFormats compares dot products, updates and mat-vecs of every format with the plain ones, at
+// any address and any length.
 func FuzzFormats(f *testing.F) {
 	for _, n := range []uint16{0, 1, 8, 31, 64, 65, 127, 255, 256, 300, 1023} {
 		f.Add(n, uint64(n), uint8(n))
@@ -167,13 +171,15 @@ func checkRows(t *testing.T, f ref.Format, w []byte, x, y []float32) {
 		row := w[i*size : (i+1)*size]
 		for _, next := range [][]byte{nil, w[:size], row[size/2:]} {
 			if want := DotFormat(f, row, x, next); math.Float32bits(got) != math.Float32bits(want) {
-				t.Fatalf("%s, %d×%d: row %d is %g in the mat-vec, its dot %g", f, len(y), len(x), i, got, want)
+				t.Fatalf("%s, %d×%d: row %d is %g in the mat-vec, its dot %g", f, len(y), len(x), i,
+					got, want)
 			}
 		}
 	}
 }
 
-// A token alone goes through the mat-vec, several through DotFormat row by row: the engine relies on equal bits.
+// A token alone goes through the mat-vec, several through DotFormat row by row: the engine relies
+// on equal bits.
 func TestMatVecFormatIsDotFormatBitForBit(t *testing.T) {
 	r := rng.Stream(rng.DefaultSeed, "matvec")
 	for _, workers := range []int{1, 2, 3, 5} {
@@ -237,7 +243,8 @@ func TestFormatAlignmentAndGuards(t *testing.T) {
 			dot, axpy := k.dot(f, w, x), slices.Clone(x)
 			k.axpy(f, a, w, axpy)
 			for off := range 9 {
-				around := bytes.Repeat([]byte{0xff}, len(w)+2*guard) // NaN in every format, also as a scale
+				// NaN in every format, also as a scale
+				around := bytes.Repeat([]byte{0xff}, len(w)+2*guard)
 				ws := moved(around, uint8(off))[guard:][:len(w)]
 				xs := slices.Repeat([]float32{nan}, n+2*guard)
 				in := xs[guard-off:][:n] // elements, where ws moves by bytes
@@ -247,11 +254,13 @@ func TestFormatAlignmentAndGuards(t *testing.T) {
 					t.Fatalf("%d weights, offset %d: dot %g, elsewhere %g", n, off, got, dot)
 				}
 				if k.axpy(f, a, ws, in); !slices.Equal(in, axpy) {
-					t.Fatalf("%d weights, offset %d: the update differs from that elsewhere", n, off)
+					t.Fatalf("%d weights, offset %d: the update differs from that elsewhere", n,
+						off)
 				}
 				for i, v := range xs {
 					if outside := i < guard-off || i >= guard-off+n; outside && v == v {
-						t.Fatalf("%d weights, offset %d: element %d outside the slice was written", n, off, i-guard+off)
+						t.Fatalf("%d weights, offset %d: element %d outside the slice was written",
+							n, off, i-guard+off)
 					}
 				}
 			}
@@ -259,7 +268,8 @@ func TestFormatAlignmentAndGuards(t *testing.T) {
 	})
 }
 
-// Every number of a quantised format, at every place of a group and of a block of groups, comes out as it is decoded.
+// Every number of a quantised format, at every place of a group and of a block of groups, comes out
+// as it is decoded.
 func TestEveryQuantisedNumber(t *testing.T) {
 	eachFormat(t, func(t *testing.T, k formatKernels, f ref.Format) {
 		if f.Group() == 1 {
@@ -283,7 +293,8 @@ func TestEveryQuantisedNumber(t *testing.T) {
 			at := number % n
 			one[at] = 2
 			if got := k.dot(f, w, one); got != 2*want[at] {
-				t.Fatalf("weight %d of %d: the dot product with 2 is %g, want %g", at, n, got, 2*want[at])
+				t.Fatalf("weight %d of %d: the dot product with 2 is %g, want %g", at, n, got,
+					2*want[at])
 			}
 			one[at] = 0
 		}
@@ -339,7 +350,8 @@ func TestFormatsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkFormats is a mat-vec whose matrix stays in the second-level cache, and an update that stays in the first.
+// BenchmarkFormats is a mat-vec whose matrix stays in the second-level cache, and an update that
+// stays in the first.
 func BenchmarkFormats(b *testing.B) {
 	const rows, n = 32, 4096
 	random := rand.New(rand.NewPCG(1, 1))
@@ -364,7 +376,8 @@ func BenchmarkFormats(b *testing.B) {
 				for b.Loop() {
 					c.f()
 				}
-				b.ReportMetric(float64(c.weights)*float64(b.N)/b.Elapsed().Seconds()/1e9, "Gweights/s")
+				b.ReportMetric(float64(c.weights)*float64(b.N)/b.Elapsed().Seconds()/1e9,
+					"Gweights/s")
 			})
 		}
 	}

@@ -9,8 +9,9 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// values cuts fuzz input into float16 patterns and as many float32 patterns: any bits, so also subnormals, Inf and NaN. The
-// float32 are shortened to 2 bytes, which leaves every exponent reachable and halves the search.
+// values cuts fuzz input into float16 patterns and as many float32 patterns: any bits, so also
+// subnormals, Inf and NaN. The float32 are shortened to 2 bytes, which leaves every exponent
+// reachable and halves the search.
 func values(raw []byte) (w []uint16, x []float32) {
 	for ; len(raw) >= 4; raw = raw[4:] {
 		w = append(w, binary.LittleEndian.Uint16(raw))
@@ -82,7 +83,8 @@ func FuzzMatVec(f *testing.F) {
 		pool.matVecBy(1, ref.F16, bytesOf(w), rows, cols, x, parallel)
 		for r := range y {
 			if !sameClass(y[r], parallel[r]) {
-				t.Fatalf("row %d of %d×%d: %g alone, %g in the pool", r, rows, cols, y[r], parallel[r])
+				t.Fatalf("row %d of %d×%d: %g alone, %g in the pool", r, rows, cols, y[r],
+					parallel[r])
 			}
 		}
 	})

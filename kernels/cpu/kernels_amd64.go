@@ -108,8 +108,9 @@ func widen(dst []float32, src []uint16) {
 }
 
 const (
-	// longestCall bounds the bytes that one call reads or writes where they are not one row: the scheduler cannot stop a
-	// goroutine inside assembly, and a garbage collection would wait for it.
+	// longestCall bounds the bytes that one call reads or writes where they are not one row: the
+	// scheduler cannot stop a goroutine inside assembly, and a garbage collection would wait for
+	// it.
 	longestCall = 1 << 20
 	// streamBlock is the unit of streamAVX2 in bytes.
 	streamBlock = 256

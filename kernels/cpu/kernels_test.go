@@ -24,7 +24,8 @@ type kernels struct {
 	stream  func(b []byte) uint64
 }
 
-// implementations are the one that this processor dispatches to and the portable one, which no public switch can select.
+// implementations are the one that this processor dispatches to and the portable one, which no
+// public switch can select.
 func implementations() []kernels {
 	return []kernels{
 		{Features(), Dot, Axpy, MatVec, DotF32, AxpyF32, F16SliceToF32, StreamRead},
@@ -64,14 +65,16 @@ func wide(w []uint16) []float32 {
 	return x
 }
 
-// The unit roundoff of float32 and its smallest positive number, the error of a result that underflows.
+// The unit roundoff of float32 and its smallest positive number, the error of a result that
+// underflows.
 const (
 	roundoff = 1.0 / (1 << 24)
 	tiny     = math.SmallestNonzeroFloat32
 )
 
-// exactDot returns the sum of products in float64 and the sum of the absolute values of the finite ones. Each product is exact
-// (24+24 bits); the sums are good to 2^-53, which is nothing beside a float32's 2^-24.
+// exactDot returns the sum of products in float64 and the sum of the absolute values of the finite
+// ones. Each product is exact (24+24 bits); the sums are good to 2^-53, which is nothing beside a
+// float32's 2^-24.
 func exactDot(a, b []float32) (sum, magnitude float64) {
 	for i := range a {
 		p := float64(a[i]) * float64(b[i])
@@ -83,10 +86,11 @@ func exactDot(a, b []float32) (sum, magnitude float64) {
 	return sum, magnitude
 }
 
-// depth bounds the roundings that one product can pass through in any implementation here: its own, one for each element
-// that shares its accumulator (n/4 in the portable version with 4 sums, less with 64), and at most 16 for single vectors, the
-// reduction and the tail. The error of a sum is at most depth·2^-24 of the sum of absolute values (Higham, Accuracy and
-// Stability of Numerical Algorithms, section 4.2), to first order; the 17th covers the rest.
+// depth bounds the roundings that one product can pass through in any implementation here: its own,
+// one for each element that shares its accumulator (n/4 in the portable version with 4 sums, less
+// with 64), and at most 16 for single vectors, the reduction and the tail. The error of a sum is at
+// most depth·2^-24 of the sum of absolute values (Higham, Accuracy and Stability of Numerical
+// Algorithms, section 4.2), to first order; the 17th covers the rest.
 func depth(n int) float64 { return float64(n)/4 + 17 }
 
 // checkDot compares got with the exact sum, and with ref where that is not finite.
@@ -104,12 +108,14 @@ func checkDot(t *testing.T, got float32, a, b []float32) {
 	default:
 		tolerance := depth(len(a))*roundoff*magnitude + float64(len(a))*tiny
 		if diff := math.Abs(float64(got) - sum); !(diff <= tolerance) {
-			t.Fatalf("n=%d: got %g, exact %g, off by %g, tolerance %g", len(a), got, sum, diff, tolerance)
+			t.Fatalf("n=%d: got %g, exact %g, off by %g, tolerance %g", len(a), got, sum, diff,
+				tolerance)
 		}
 		// ref is one long sum: n roundings.
 		tolerance = float64(len(a)+1)*roundoff*magnitude + float64(len(a))*tiny
 		if diff := math.Abs(float64(want) - sum); !(diff <= tolerance) {
-			t.Fatalf("n=%d: ref %g, exact %g, off by %g, tolerance %g", len(a), want, sum, diff, tolerance)
+			t.Fatalf("n=%d: ref %g, exact %g, off by %g, tolerance %g", len(a), want, sum, diff,
+				tolerance)
 		}
 	}
 }
@@ -117,7 +123,8 @@ func checkDot(t *testing.T, got float32, a, b []float32) {
 // sameClass: both NaN, or the same value.
 func sameClass(a, b float32) bool { return a == b || (a != a && b != b) }
 
-// checkAxpy compares got with y + a·x, element by element: two roundings at most, of the product and of the sum.
+// checkAxpy compares got with y + a·x, element by element: two roundings at most, of the product
+// and of the sum.
 func checkAxpy(t *testing.T, got []float32, a float32, x, y []float32) {
 	t.Helper()
 	for i := range x {
@@ -134,7 +141,8 @@ func checkAxpy(t *testing.T, got []float32, a float32, x, y []float32) {
 		}
 		tolerance := roundoff*(math.Abs(product)+math.Abs(exact))*(1+2*roundoff) + 2*tiny
 		if diff := math.Abs(float64(got[i]) - exact); !(diff <= tolerance) {
-			t.Fatalf("element %d of %d: got %g, exact %g, off by %g, tolerance %g", i, len(x), got[i], exact, diff, tolerance)
+			t.Fatalf("element %d of %d: got %g, exact %g, off by %g, tolerance %g", i, len(x),
+				got[i], exact, diff, tolerance)
 		}
 	}
 }
@@ -174,7 +182,8 @@ func TestAxpy(t *testing.T) {
 	})
 }
 
-// Every element counts exactly once: with one weight of 1 among zeros the result is that element, without rounding.
+// Every element counts exactly once: with one weight of 1 among zeros the result is that element,
+// without rounding.
 func TestDotSeesEveryElement(t *testing.T) {
 	each(t, func(t *testing.T, k kernels) {
 		for _, n := range []int{1, 7, 8, 9, 63, 64, 65, 135, 203} {
@@ -196,7 +205,8 @@ func TestDotSeesEveryElement(t *testing.T) {
 	})
 }
 
-// Any address will do, the result does not depend on it, and nothing beside the slices is read into the result or written.
+// Any address will do, the result does not depend on it, and nothing beside the slices is read into
+// the result or written.
 func TestAlignmentAndGuards(t *testing.T) {
 	each(t, func(t *testing.T, k kernels) {
 		r := rng.Stream(rng.DefaultSeed, "alignment")
@@ -225,7 +235,8 @@ func TestAlignmentAndGuards(t *testing.T) {
 				}
 				for i, v := range x2 {
 					if outside := i < guard-off || i >= guard-off+n; outside && v == v {
-						t.Fatalf("n=%d, offset %d: element %d outside the slice was written", n, off, i-guard+off)
+						t.Fatalf("n=%d, offset %d: element %d outside the slice was written", n,
+							off, i-guard+off)
 					}
 				}
 			}
@@ -296,7 +307,8 @@ func TestWidenIsExactForEveryHalf(t *testing.T) {
 		k.widen(dst, src)
 		for i, v := range dst {
 			if want := ref.F16ToF32(uint16(i)); math.Float32bits(v) != math.Float32bits(want) {
-				t.Fatalf("%#04x: bits %#08x, ref %#08x", i, math.Float32bits(v), math.Float32bits(want))
+				t.Fatalf("%#04x: bits %#08x, ref %#08x", i, math.Float32bits(v),
+					math.Float32bits(want))
 			}
 		}
 	})
@@ -334,7 +346,8 @@ func TestStreamRead(t *testing.T) {
 }
 
 func shapes() [][2]int {
-	return [][2]int{{0, 0}, {0, 5}, {3, 0}, {1, 1}, {1, 64}, {7, 13}, {5, 64}, {64, 5}, {33, 200}, {200, 768}, {3, 4096}}
+	return [][2]int{{0, 0}, {0, 5}, {3, 0}, {1, 1}, {1, 64}, {7, 13}, {5, 64}, {64, 5}, {33, 200},
+		{200, 768}, {3, 4096}}
 }
 
 func TestMatVecIsDotBitForBit(t *testing.T) {
@@ -345,7 +358,8 @@ func TestMatVecIsDotBitForBit(t *testing.T) {
 			w, x, y := halves(r, rows*cols), floats(r, cols), floats(r, rows)
 			k.matVec(w, rows, cols, x, y)
 			for i, got := range y {
-				if want := k.dot(w[i*cols:(i+1)*cols], x); math.Float32bits(got) != math.Float32bits(want) {
+				if want := k.dot(w[i*cols:(i+1)*cols],
+					x); math.Float32bits(got) != math.Float32bits(want) {
 					t.Fatalf("%d×%d: row %d is %g, its dot %g", rows, cols, i, got, want)
 				}
 			}

@@ -8,14 +8,15 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// Pool runs loops over persistent workers. A Run costs a few microseconds and no allocation, which matters because one token is
-// hundreds of small loops.
+// Pool runs loops over persistent workers. A Run costs a few microseconds and no allocation, which
+// matters because one token is hundreds of small loops.
 //
-// A Run cuts its range into a few pieces for each worker, and whoever is free takes the next: the caller starts at once, and a
-// worker that the operating system delays delays nothing but its own piece. An idle worker looks for work for some
-// microseconds and then sleeps.
+// A Run cuts its range into a few pieces for each worker, and whoever is free takes the next: the
+// caller starts at once, and a worker that the operating system delays delays nothing but its own
+// piece. An idle worker looks for work for some microseconds and then sleeps.
 //
-// A Pool is safe for concurrent use. A Run that finds it busy, also one from inside another Run, works inline.
+// A Pool is safe for concurrent use. A Run that finds it busy, also one from inside another Run,
+// works inline.
 type Pool struct {
 	busy    sync.Mutex // held by the Run whose job this is
 	workers []worker   // besides the caller
@@ -35,7 +36,8 @@ type Pool struct {
 	left     chan struct{} // the last worker out tells a Run that sleeps
 }
 
-// The gate counts the workers inside a job, and says whether more may enter and whether the Run sleeps until the last has left.
+// The gate counts the workers inside a job, and says whether more may enter and whether the Run
+// sleeps until the last has left.
 const (
 	gateOpen    = 1 << 32
 	gateWaiting = 1 << 33
@@ -58,17 +60,19 @@ type matVecArgs struct {
 const (
 	// piecesPerWorker trades balance against the cost of taking a piece.
 	piecesPerWorker = 4
-	// spinRounds bounds the search for work before sleeping, about 20 µs on an idle processor: longer than the serial code between
-	// two mat-vecs of a layer, shorter than any flash read.
+	// spinRounds bounds the search for work before sleeping, about 20 µs on an idle processor:
+	// longer than the serial code between two mat-vecs of a layer, shorter than any flash read.
 	spinRounds = 100
-	// looksPerRound is how often one round looks before it offers the processor to other goroutines.
+	// looksPerRound is how often one round looks before it offers the processor to other
+	// goroutines.
 	looksPerRound = 16
-	// matVecGrain is the least bytes of weights in a piece of MatVec, worth some microseconds of memory time, as is waking a worker.
+	// matVecGrain is the least bytes of weights in a piece of MatVec, worth some microseconds of
+	// memory time, as is waking a worker.
 	matVecGrain = 64 << 10
 )
 
-// NewPool returns a pool in which up to workers goroutines work on a Run, its caller included. With workers ≤ 1 everything runs
-// inline. Close ends the goroutines.
+// NewPool returns a pool in which up to workers goroutines work on a Run, its caller included. With
+// workers ≤ 1 everything runs inline. Close ends the goroutines.
 func NewPool(workers int) *Pool {
 	p := &Pool{left: make(chan struct{}, 1)}
 	p.matVec = func(lo, hi int) {
@@ -91,7 +95,8 @@ func NewPool(workers int) *Pool {
 // Workers returns how many goroutines can work on a Run, its caller included.
 func (p *Pool) Workers() int { return len(p.workers) + 1 }
 
-// Close ends the workers and returns when they are gone. A Run after Close works inline. Closing twice is harmless.
+// Close ends the workers and returns when they are gone. A Run after Close works inline. Closing
+// twice is harmless.
 func (p *Pool) Close() {
 	p.busy.Lock()
 	defer p.busy.Unlock()
@@ -105,9 +110,9 @@ func (p *Pool) Close() {
 	p.exited.Wait()
 }
 
-// Run calls f for contiguous pieces [lo, hi) that cover [0, n) exactly once, concurrently and in any order, and returns when all
-// calls have returned. No piece is shorter than grain (at least 1) unless n is. With n < 2·grain it makes one call. f must
-// not panic.
+// Run calls f for contiguous pieces [lo, hi) that cover [0, n) exactly once, concurrently and in
+// any order, and returns when all calls have returned. No piece is shorter than grain (at least 1)
+// unless n is. With n < 2·grain it makes one call. f must not panic.
 func (p *Pool) Run(n, grain int, f func(lo, hi int)) {
 	if n <= 0 {
 		return
@@ -121,14 +126,16 @@ func (p *Pool) Run(n, grain int, f func(lo, hi int)) {
 	p.busy.Unlock()
 }
 
-// MatVec is the function MatVec with the rows divided among the workers. It gives the same bits for any number of them.
+// MatVec is the function MatVec with the rows divided among the workers. It gives the same bits for
+// any number of them.
 func (p *Pool) MatVec(w []uint16, rows, cols int, x, y []float32) {
 	p.MatVecFormat(ref.F16, bytesOf(w), rows, cols, x, y)
 }
 
 // matVecBy is MatVecFormat in pieces of at least grain rows.
 func (p *Pool) matVecBy(grain int, f ref.Format, w []byte, rows, cols int, x, y []float32) {
-	w, x, y = w[:rows*f.Size(cols):len(w)], x[:cols:len(x)], y[:rows:len(y)] // a wrong shape panics here, in the caller
+	// a wrong shape panics here, in the caller
+	w, x, y = w[:rows*f.Size(cols):len(w)], x[:cols:len(x)], y[:rows:len(y)]
 	pieces := p.split(rows, grain)
 	if pieces < 2 || !p.acquire() {
 		matVecFormat(f, w, rows, cols, x, y)
@@ -202,8 +209,8 @@ func bound(n, pieces, i int) int {
 	return n/pieces*i + min(i, n%pieces)
 }
 
-// shut closes the gate and returns when nobody is inside: every piece is done then, and the job may be overwritten. A worker
-// that comes later finds the gate closed.
+// shut closes the gate and returns when nobody is inside: every piece is done then, and the job may
+// be overwritten. A worker that comes later finds the gate closed.
 func (p *Pool) shut() {
 	p.gate.And(^uint64(gateOpen))
 	for range spinRounds {

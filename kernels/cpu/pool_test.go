@@ -12,7 +12,8 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// Every element is covered exactly once, by pieces of at least grain, for many shapes in a row on one pool.
+// Every element is covered exactly once, by pieces of at least grain, for many shapes in a row on
+// one pool.
 func TestRunCoversTheRange(t *testing.T) {
 	for _, workers := range []int{-1, 0, 1, 2, 3, 7} {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) {
@@ -33,7 +34,8 @@ func TestRunCoversTheRange(t *testing.T) {
 					})
 					for i := range count {
 						if got := count[i].Load(); got != 1 {
-							t.Fatalf("n=%d grain=%d: element %d was done %d times", n, grain, i, got)
+							t.Fatalf("n=%d grain=%d: element %d was done %d times", n, grain, i,
+								got)
 						}
 					}
 					if short.Load() > 0 {
@@ -63,8 +65,9 @@ func TestRunIsConcurrent(t *testing.T) {
 	}
 }
 
-// Results of the workers are visible after Run, without further synchronisation, over many short jobs: workers fall asleep and are
-// woken, arrive late, and meet the next job. The race detector watches this one.
+// Results of the workers are visible after Run, without further synchronisation, over many short
+// jobs: workers fall asleep and are woken, arrive late, and meet the next job. The race detector
+// watches this one.
 func TestRunManyJobs(t *testing.T) {
 	p := NewPool(4)
 	defer p.Close()
@@ -89,8 +92,8 @@ func TestRunManyJobs(t *testing.T) {
 	}
 }
 
-// A Run whose patience ends sleeps until the last worker has left, and lets nobody in any more. The test plays two workers, so that
-// the order of events is fixed.
+// A Run whose patience ends sleeps until the last worker has left, and lets nobody in any more. The
+// test plays two workers, so that the order of events is fixed.
 func TestShutSleepsUntilTheLastHasLeft(t *testing.T) {
 	p := NewPool(1)
 	p.gate.Store(gateOpen)
@@ -134,7 +137,8 @@ func TestIdleWorkersSleep(t *testing.T) {
 	for range 3 {
 		for i := range p.workers {
 			w := &p.workers[i]
-			// Asleep for good: a worker that only passes through that state is awake again within these looks.
+			// Asleep for good: a worker that only passes through that state is awake again within
+			// these looks.
 			for looks := 0; looks < 1000; looks++ {
 				if !w.asleep.Load() {
 					looks = 0
@@ -219,7 +223,8 @@ func TestPoolMatVecIsBitEqual(t *testing.T) {
 			clear(got)
 			p.matVecBy(1, ref.F16, bytesOf(w), rows, cols, x, got)
 			if !slices.Equal(got, want) {
-				t.Fatalf("%d workers, %d×%d: MatVec in the smallest pieces differs", workers, rows, cols)
+				t.Fatalf("%d workers, %d×%d: MatVec in the smallest pieces differs", workers, rows,
+					cols)
 			}
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// Cache is one layer's keys and values of all sequences: (sequence, position, kv_head, dim), with Stride elements from one sequence to
-// the next.
+// Cache is one layer's keys and values of all sequences: (sequence, position, kv_head, dim), with
+// Stride elements from one sequence to the next.
 type Cache struct {
 	Format             ref.Format // F16 or F32
 	Keys, Vals         Mem
@@ -47,7 +47,8 @@ func (a *Cache) variant() kernel {
 	return 0
 }
 
-// Turns is the table of Rotary for positions 0 … context−1: the cosine and sine of position·frequency, computed in float64.
+// Turns is the table of Rotary for positions 0 … context−1: the cosine and sine of
+// position·frequency, computed in float64.
 func Turns(frequencies []float64, context int) []float32 {
 	list := make([]float32, 0, 2*context*len(frequencies))
 	for p := range context {
@@ -59,7 +60,8 @@ func Turns(frequencies []float64, context int) []float32 {
 	return list
 }
 
-// Rotary turns the first 2·Half elements of each head by rotary positions: element i and i + Half are a point.
+// Rotary turns the first 2·Half elements of each head by rotary positions: element i and i + Half
+// are a point.
 type Rotary struct {
 	X                                 Mem // (tokens, heads, dim) float32
 	Turns                             Mem // (context, half, 2) float32, as Turns gives it
@@ -85,11 +87,13 @@ func (k *Kernels) Rotary(s Stream, a *Rotary) error {
 		return c.err
 	}
 	return k.launch(s, rotary, Grid{ceil(a.Heads*a.Half, flatThreads), a.Tokens, 1}, flatThreads,
-		PointerArg(a.X.Ptr), PointerArg(a.Turns.Ptr), PointerArg(a.Positions.Ptr), IntArg(a.Heads), IntArg(a.Dim), IntArg(a.Half))
+		PointerArg(a.X.Ptr), PointerArg(a.Turns.Ptr), PointerArg(a.Positions.Ptr), IntArg(a.Heads),
+		IntArg(a.Dim), IntArg(a.Half))
 }
 
-// Attention is the attention of some tokens over the positions up to their own, whose keys and values are in the cache already: StoreKV puts those of
-// all tokens there first. Queries are scaled by Scale; Heads/KVHeads neighbouring heads share keys.
+// Attention is the attention of some tokens over the positions up to their own, whose keys and
+// values are in the cache already: StoreKV puts those of all tokens there first. Queries are scaled
+// by Scale; Heads/KVHeads neighbouring heads share keys.
 type Attention struct {
 	Cache     Cache
 	Q, Out    Mem // (tokens, heads, dim) float32
@@ -120,7 +124,8 @@ func AttentionScratch(heads, dim, tokens, positions int) int64 {
 	return product(heads, dim+found, tokens, floatBytes, ceil(positions, span))
 }
 
-// StoreKV launches the copy of the tokens' keys and values, (tokens, kv_heads, dim) float32, to their places in the cache.
+// StoreKV launches the copy of the tokens' keys and values, (tokens, kv_heads, dim) float32, to
+// their places in the cache.
 func (k *Kernels) StoreKV(s Stream, a *Attention, keys, vals Mem) error {
 	c := shapes{operation: "store of keys and values"}
 	c.within("tokens", a.Tokens, 0, mostTokens)
@@ -136,8 +141,10 @@ func (k *Kernels) StoreKV(s Stream, a *Attention, keys, vals Mem) error {
 	if c.err != nil {
 		return c.err
 	}
-	return k.launch(s, kvStore+a.Cache.variant(), Grid{ceil(width, flatThreads), a.Tokens, 1}, flatThreads,
-		PointerArg(a.Cache.Keys.Ptr), PointerArg(a.Cache.Vals.Ptr), PointerArg(keys.Ptr), PointerArg(vals.Ptr), PointerArg(a.Seqs.Ptr), PointerArg(a.Positions.Ptr),
+	return k.launch(s, kvStore+a.Cache.variant(), Grid{ceil(width, flatThreads), a.Tokens, 1},
+		flatThreads,
+		PointerArg(a.Cache.Keys.Ptr), PointerArg(a.Cache.Vals.Ptr), PointerArg(keys.Ptr),
+		PointerArg(vals.Ptr), PointerArg(a.Seqs.Ptr), PointerArg(a.Positions.Ptr),
 		IntArg(width), LongArg(int64(a.Cache.Stride)))
 }
 
@@ -171,11 +178,14 @@ func (k *Kernels) Attention(s Stream, a *Attention) error {
 	}
 	parts := a.parts()
 	err := k.launch(s, attend+a.Cache.variant(), Grid{a.Heads, parts, a.Tokens}, rowThreads,
-		PointerArg(a.Scratch.Ptr), PointerArg(a.Q.Ptr), PointerArg(a.Cache.Keys.Ptr), PointerArg(a.Cache.Vals.Ptr), PointerArg(a.Seqs.Ptr), PointerArg(a.Positions.Ptr),
-		IntArg(a.Heads), IntArg(a.Cache.KVHeads), IntArg(a.Cache.Dim), LongArg(int64(a.Cache.Stride)), IntArg(a.Window), FloatArg(a.Scale))
+		PointerArg(a.Scratch.Ptr), PointerArg(a.Q.Ptr), PointerArg(a.Cache.Keys.Ptr),
+		PointerArg(a.Cache.Vals.Ptr), PointerArg(a.Seqs.Ptr), PointerArg(a.Positions.Ptr),
+		IntArg(a.Heads), IntArg(a.Cache.KVHeads), IntArg(a.Cache.Dim),
+		LongArg(int64(a.Cache.Stride)), IntArg(a.Window), FloatArg(a.Scale))
 	if err != nil {
 		return err
 	}
 	return k.launch(s, attendJoin, Grid{a.Heads, a.Tokens, 1}, rowThreads,
-		PointerArg(a.Out.Ptr), PointerArg(a.Scratch.Ptr), IntArg(a.Heads), IntArg(a.Cache.Dim), IntArg(parts))
+		PointerArg(a.Out.Ptr), PointerArg(a.Scratch.Ptr), IntArg(a.Heads), IntArg(a.Cache.Dim),
+		IntArg(parts))
 }

@@ -20,14 +20,16 @@ func TestCopies(t *testing.T) {
 	const size = 5000
 	pinned, err := b.Device.HostAlloc(size, true)
 	b.Must(err)
-	registered, err := syscall.Mmap(-1, 0, 2*os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	registered, err := syscall.Mmap(-1, 0, 2*os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	b.Must(err)
 	defer func() { b.Must(syscall.Munmap(registered)) }()
 	b.Must(b.Device.HostRegister(registered))
 	if err := b.Device.HostRegister(registered); err == nil {
 		t.Error("memory was registered twice")
 	}
-	for name, host := range map[string][]byte{"pinned": pinned, "registered": registered[:size], "plain": make([]byte, size)} {
+	for name, host := range map[string][]byte{"pinned": pinned, "registered": registered[:size],
+		"plain": make([]byte, size)} {
 		content := b.Bytes(size)
 		copy(host, content)
 		one, two, got := b.Room(size), b.Room(size), make([]byte, size)
@@ -41,12 +43,14 @@ func TestCopies(t *testing.T) {
 		}
 		b.Must(b.Device.ToHost(host, one.Ptr, b.Stream))
 		b.Must(b.Device.Synchronize())
-		if !bytes.Equal(host[:size-1], bytes.Repeat([]byte{7}, size-1)) || host[size-1] != content[size-1] {
+		if !bytes.Equal(host[:size-1], bytes.Repeat([]byte{7}, size-1)) ||
+			host[size-1] != content[size-1] {
 			t.Errorf("%s memory: Fill was not read back", name)
 		}
 	}
 	b.Must(b.Device.HostUnregister(registered))
-	if _, err := b.Device.Mapped(registered); err == nil && library != nil { // a device that shares the host's page tables may well have one
+	// a device that shares the host's page tables may well have one
+	if _, err := b.Device.Mapped(registered); err == nil && library != nil {
 		t.Error("memory that is not registered has an address on the device")
 	}
 }
@@ -146,7 +150,8 @@ func TestRefusals(t *testing.T) {
 	}
 	for name, r := range refusals {
 		var failed *cuda.Error
-		if !errors.As(r.err, &failed) || failed.Call != r.call || failed.Code != r.code && !(r.code == 218 && failed.Code == 200) {
+		if !errors.As(r.err, &failed) || failed.Call != r.call || failed.Code != r.code &&
+			!(r.code == 218 && failed.Code == 200) {
 			t.Errorf("%s: %v; want %s with code %d", name, r.err, r.call, r.code)
 		}
 	}

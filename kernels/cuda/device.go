@@ -23,8 +23,8 @@ func (m Mem) Slice(from, size int64) Mem {
 	return Mem{m.Ptr + Ptr(from), size}
 }
 
-// Device is a device in use, through a Driver, whose calls it has as well. It knows what was made through it, and Close gives all of that back. It may be
-// used by several goroutines at once.
+// Device is a device in use, through a Driver, whose calls it has as well. It knows what was made
+// through it, and Close gives all of that back. It may be used by several goroutines at once.
 type Device struct {
 	Driver
 	Facts Facts
@@ -58,7 +58,8 @@ const leastCapability = 7
 
 // Open takes a device into use. The driver is the Device's from now on, and closed on an error too.
 func Open(driver Driver, device int) (*Device, error) {
-	d := &Device{Driver: driver, memory: map[Ptr]bool{}, host: map[*byte]pinned{}, stream: map[Stream]bool{}, event: map[Event]bool{}, module: map[Module]bool{}}
+	d := &Device{Driver: driver, memory: map[Ptr]bool{}, host: map[*byte]pinned{},
+		stream: map[Stream]bool{}, event: map[Event]bool{}, module: map[Module]bool{}}
 	if err := d.open(device); err != nil {
 		return nil, errors.Join(err, driver.Close())
 	}
@@ -77,7 +78,8 @@ func (d *Device) open(device int) error {
 		return err
 	}
 	if d.Facts.Capability[0] < leastCapability {
-		return environment("%s has compute capability %d.%d: the kernels need %d.0 (Volta) or newer; use the CPU backend",
+		return environment("%s has compute capability %d.%d: the kernels need %d.0 (Volta) or "+
+			"newer; use the CPU backend",
 			d.Facts.Name, d.Facts.Capability[0], d.Facts.Capability[1], leastCapability)
 	}
 	return d.Use(device)
@@ -218,7 +220,8 @@ func (d *Device) Unload(m Module) error {
 	return d.Driver.Unload(m)
 }
 
-// Close waits for all work and gives back everything that was made through the Device, and the driver. It goes on after an error and returns all of them.
+// Close waits for all work and gives back everything that was made through the Device, and the
+// driver. It goes on after an error and returns all of them.
 func (d *Device) Close() error {
 	errs := []error{d.Synchronize()} // nothing may be at work on what goes
 	for e := range d.event {
@@ -243,7 +246,8 @@ func (d *Device) Close() error {
 	return errors.Join(distinct(append(errs, d.Driver.Close()))...)
 }
 
-// distinct leaves out errors that say what one before them says: on a lost device every call fails in the same way.
+// distinct leaves out errors that say what one before them says: on a lost device every call fails
+// in the same way.
 func distinct(errs []error) (list []error) {
 	said := map[string]bool{}
 	for _, err := range errs {
@@ -272,5 +276,6 @@ func AsBytes[T uint16 | uint32 | uint64 | int32 | float32](s []T) []byte {
 	if len(s) == 0 {
 		return nil
 	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(s[0])))
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))),
+		len(s)*int(unsafe.Sizeof(s[0])))
 }

@@ -12,10 +12,12 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cuda/suite"
 )
 
-// libraryVariable names a real driver library (libcuda.so.1) to run the tests of kernels and conformance on, instead of the stand-in.
+// libraryVariable names a real driver library (libcuda.so.1) to run the tests of kernels and
+// conformance on, instead of the stand-in.
 const libraryVariable = "WINDROW_CUDA_LIBRARY"
 
-// TestMain holds the context of a real device for as long as tests run: making one takes long, and then it is made once.
+// TestMain holds the context of a real device for as long as tests run: making one takes long, and
+// then it is made once.
 func TestMain(m *testing.M) {
 	if name := os.Getenv(libraryVariable); name != "" {
 		driver, err := openDriver(name)
@@ -30,7 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// open gives a device and its stand-in, which is nil on a real device. The device is closed with the test, and nothing may be left on it.
+// open gives a device and its stand-in, which is nil on a real device. The device is closed with
+// the test, and nothing may be left on it.
 func open(t testing.TB) (*cuda.Device, *standin.Library) {
 	t.Helper()
 	name, library := os.Getenv(libraryVariable), (*standin.Library)(nil)
@@ -79,7 +82,8 @@ func TestKernels(t *testing.T) {
 func TestFacts(t *testing.T) {
 	d, library := open(t)
 	f := d.Facts
-	if f.Name == "" || f.Memory <= 0 || f.Processors <= 0 || f.Driver < 12000 || f.Capability[0] < 7 {
+	if f.Name == "" || f.Memory <= 0 || f.Processors <= 0 || f.Driver < 12000 ||
+		f.Capability[0] < 7 {
 		t.Errorf("facts: %+v", f)
 	}
 	if library != nil && !strings.Contains(f.Name, "emulated") {
@@ -89,7 +93,8 @@ func TestFacts(t *testing.T) {
 	if err != nil || free <= 0 || free > total {
 		t.Errorf("memory: %v of %v, %v", free, total, err)
 	}
-	for _, a := range []cuda.Attribute{cuda.MaxThreads, cuda.WarpSize, cuda.MapsHostMemory, cuda.UnifiedAddresses, cuda.CopyEngines} {
+	for _, a := range []cuda.Attribute{cuda.MaxThreads, cuda.WarpSize, cuda.MapsHostMemory,
+		cuda.UnifiedAddresses, cuda.CopyEngines} {
 		if v, err := d.Attribute(0, a); err != nil || v < 1 {
 			t.Errorf("attribute %d: %d, %v", a, v, err)
 		}
@@ -102,7 +107,8 @@ func TestNoSuchDevice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cuda.Open(driver, 3); !errors.Is(err, cuda.ErrEnvironment) || !strings.Contains(err.Error(), "no device 3") {
+	if _, err := cuda.Open(driver, 3); !errors.Is(err, cuda.ErrEnvironment) ||
+		!strings.Contains(err.Error(), "no device 3") {
 		t.Errorf("device 3 of 1: %v", err)
 	}
 }

@@ -15,8 +15,9 @@ type (
 	Event    uintptr // a point in a stream
 )
 
-// Driver is what this package asks of the CUDA driver for one device: the calls of cuda.h of similar names. All may be called from any goroutine.
-// Work given to a stream is done later; an error of that work comes from a later call. Sizes are in bytes.
+// Driver is what this package asks of the CUDA driver for one device: the calls of cuda.h of
+// similar names. All may be called from any goroutine. Work given to a stream is done later; an
+// error of that work comes from a later call. Sizes are in bytes.
 type Driver interface {
 	// Version is the newest CUDA that the driver supports: 12040 is 12.4.
 	Version() (int, error)
@@ -43,15 +44,18 @@ type Driver interface {
 	// Alloc reserves device memory with undefined content.
 	Alloc(size int64) (Ptr, error)
 	Free(p Ptr) error
-	// HostAlloc reserves pinned host memory that the device can use, with undefined content. combined makes the host's writes fast and its reads slow.
+	// HostAlloc reserves pinned host memory that the device can use, with undefined content.
+	// combined makes the host's writes fast and its reads slow.
 	HostAlloc(size int64, combined bool) ([]byte, error)
 	HostFree(b []byte) error
-	// HostRegister pins memory that is not of Go's heap; HostPointer is its address, or that of memory from HostAlloc, for the device.
+	// HostRegister pins memory that is not of Go's heap; HostPointer is its address, or that of
+	// memory from HostAlloc, for the device.
 	HostRegister(b []byte) error
 	HostUnregister(b []byte) error
 	HostPointer(b []byte) (Ptr, error)
 
-	// Copies between host and device overlap with the host only if the host's memory is pinned, and then it must stay untouched until they are done.
+	// Copies between host and device overlap with the host only if the host's memory is pinned, and
+	// then it must stay untouched until they are done.
 	ToDevice(to Ptr, from []byte, s Stream) error
 	ToHost(to []byte, from Ptr, s Stream) error
 	OnDevice(to, from Ptr, size int64, s Stream) error

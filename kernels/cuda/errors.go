@@ -13,7 +13,8 @@ var (
 	ErrMemory = errors.New("out of memory")
 	// ErrLost: a kernel failed, or the device fell out. Nothing works on it until the program ends.
 	ErrLost = errors.New("device lost")
-	// ErrShape: an operation was asked for on buffers that are too small, or with sizes that cannot be.
+	// ErrShape: an operation was asked for on buffers that are too small, or with sizes that cannot
+	// be.
 	ErrShape = errors.New("shapes do not fit")
 )
 
@@ -54,7 +55,8 @@ type fact struct {
 const (
 	driverRemedy = "install an NVIDIA driver of version 525 or newer, or use the CPU backend"
 	deviceRemedy = "check nvidia-smi and CUDA_VISIBLE_DEVICES, or use the CPU backend"
-	lostRemedy   = "start the program again; if it happens again, look for Xid messages in the kernel log"
+	lostRemedy   = "start the program again; if it happens again, look for Xid messages in the " +
+		"kernel log"
 )
 
 // fact names a code as cuda.h of CUDA 12 does (CUresult).
@@ -65,7 +67,8 @@ func (r Result) fact() fact {
 	case 1:
 		return fact{"CUDA_ERROR_INVALID_VALUE", nil, ""}
 	case 2:
-		return fact{"CUDA_ERROR_OUT_OF_MEMORY", ErrMemory, "use a smaller budget, context or batch, or end what else runs on the device"}
+		return fact{"CUDA_ERROR_OUT_OF_MEMORY", ErrMemory,
+			"use a smaller budget, context or batch, or end what else runs on the device"}
 	case 3:
 		return fact{"CUDA_ERROR_NOT_INITIALIZED", nil, ""}
 	case 4:
@@ -83,11 +86,13 @@ func (r Result) fact() fact {
 	case 201:
 		return fact{"CUDA_ERROR_INVALID_CONTEXT", nil, ""}
 	case 209:
-		return fact{"CUDA_ERROR_NO_BINARY_FOR_GPU", ErrEnvironment, "the kernels need compute capability 7.0 (Volta) or newer"}
+		return fact{"CUDA_ERROR_NO_BINARY_FOR_GPU", ErrEnvironment,
+			"the kernels need compute capability 7.0 (Volta) or newer"}
 	case 214:
 		return fact{"CUDA_ERROR_ECC_UNCORRECTABLE", ErrLost, lostRemedy}
 	case 218:
-		return fact{"CUDA_ERROR_INVALID_PTX", nil, "the kernels need compute capability 7.0 (Volta) or newer"}
+		return fact{"CUDA_ERROR_INVALID_PTX", nil, "the kernels need compute capability 7.0 " +
+			"(Volta) or newer"}
 	case 221:
 		return fact{"CUDA_ERROR_JIT_COMPILER_NOT_FOUND", ErrEnvironment, driverRemedy}
 	case 222:

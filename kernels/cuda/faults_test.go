@@ -9,7 +9,8 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cuda/standin"
 )
 
-// session does a bit of everything on a device and closes it; the first error counts, and those of Close with it.
+// session does a bit of everything on a device and closes it; the first error counts, and those of
+// Close with it.
 func session(library *standin.Library) (err error) {
 	driver, err := openDriver(library.Path())
 	if err != nil {
@@ -69,15 +70,20 @@ func session(library *standin.Library) (err error) {
 // calls are those of session that can fail; the test finds out if one is not called.
 func calls() []string {
 	return []string{
-		"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceTotalMem_v2", "cuDeviceGetAttribute",
-		"cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuModuleLoadDataEx", "cuModuleGetFunction", "cuStreamCreate", "cuEventCreate",
-		"cuMemHostAlloc", "cuMemHostGetDevicePointer_v2", "cuMemAlloc_v2", "cuMemsetD8Async", "cuMemcpyHtoDAsync_v2", "cuLaunchKernel",
-		"cuMemcpyDtoDAsync_v2", "cuEventRecord", "cuStreamWaitEvent", "cuEventSynchronize", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize",
+		"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName",
+		"cuDeviceTotalMem_v2", "cuDeviceGetAttribute",
+		"cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuModuleLoadDataEx", "cuModuleGetFunction",
+		"cuStreamCreate", "cuEventCreate",
+		"cuMemHostAlloc", "cuMemHostGetDevicePointer_v2", "cuMemAlloc_v2", "cuMemsetD8Async",
+		"cuMemcpyHtoDAsync_v2", "cuLaunchKernel",
+		"cuMemcpyDtoDAsync_v2", "cuEventRecord", "cuStreamWaitEvent", "cuEventSynchronize",
+		"cuMemcpyDtoHAsync_v2", "cuStreamSynchronize",
 		"cuCtxSynchronize",
 	}
 }
 
-// TestEveryCallFails: whichever call fails, the error names it and its code, and Close leaves nothing behind.
+// TestEveryCallFails: whichever call fails, the error names it and its code, and Close leaves
+// nothing behind.
 func TestEveryCallFails(t *testing.T) {
 	for _, call := range calls() {
 		t.Run(call, func(t *testing.T) {
@@ -86,7 +92,8 @@ func TestEveryCallFails(t *testing.T) {
 			library.Fail(call, 1, code, false)
 			err := session(library)
 			var failed *cuda.Error
-			if !errors.As(err, &failed) || failed.Call != call || failed.Code != code || !strings.Contains(err.Error(), "CUDA_ERROR_UNKNOWN (999)") {
+			if !errors.As(err, &failed) || failed.Call != call || failed.Code != code ||
+				!strings.Contains(err.Error(), "CUDA_ERROR_UNKNOWN (999)") {
 				t.Errorf("%v: want %s and its code", err, call)
 			}
 			if library.Calls(call) == 0 {
@@ -103,16 +110,19 @@ func TestDeviceLost(t *testing.T) {
 			library := standin.Open(t)
 			library.Fail(call, 1, 719, true)
 			err := session(library)
-			if !errors.Is(err, cuda.ErrLost) || !strings.Contains(err.Error(), call+": CUDA_ERROR_LAUNCH_FAILED (719)") || !strings.Contains(err.Error(), "Xid") {
+			if !errors.Is(err, cuda.ErrLost) || !strings.Contains(err.Error(),
+				call+": CUDA_ERROR_LAUNCH_FAILED (719)") || !strings.Contains(err.Error(), "Xid") {
 				t.Errorf("%v: want ErrLost, the call and what to do", err)
 			}
 		})
 	}
 }
 
-// TestFreesFail: an error of giving something back is not lost. What could not be given back stays, which only ending the process helps.
+// TestFreesFail: an error of giving something back is not lost. What could not be given back stays,
+// which only ending the process helps.
 func TestFreesFail(t *testing.T) {
-	for _, call := range []string{"cuMemFree_v2", "cuMemFreeHost", "cuStreamDestroy_v2", "cuEventDestroy_v2", "cuModuleUnload"} {
+	for _, call := range []string{"cuMemFree_v2", "cuMemFreeHost", "cuStreamDestroy_v2",
+		"cuEventDestroy_v2", "cuModuleUnload"} {
 		t.Run(call, func(t *testing.T) {
 			library := standin.Open(t)
 			library.Fail(call, 1, 1, false)
@@ -144,7 +154,8 @@ func TestOutOfMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = d.Alloc(1<<19 + 1)
-	if !errors.Is(err, cuda.ErrMemory) || !strings.Contains(err.Error(), "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2): 512") {
+	if !errors.Is(err, cuda.ErrMemory) || !strings.Contains(err.Error(),
+		"cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2): 512") {
 		t.Errorf("%v: want ErrMemory, the call and the size", err)
 	}
 	if free, _, err := d.MemInfo(); err != nil || free != 1<<19 {

@@ -16,36 +16,40 @@ const (
 	GELUNew // GPT-2's tanh form
 )
 
-// FFN is the feed-forward of one layer for some tokens: act = f(up·x + upBias), or with a gate f(gate·x + gateBias)·(up·x + upBias), and
-// out = downBias + Σ act·down over the rows, in order of units.
+// FFN is the feed-forward of one layer for some tokens: act = f(up·x + upBias), or with a gate
+// f(gate·x + gateBias)·(up·x + upBias), and out = downBias + Σ act·down over the rows, in order of
+// units.
 //
-// There are Rows rows. Row i is unit Units[i], ascending, and lies at place Slots[i] of the row buffers; without a list it is i. The sum is cut into
-// FFNParts(Total) parts, each an equal share of the units 0 … Total−1; parts are added in order. So the result does not depend on which of the rows without
-// effect are at hand.
+// There are Rows rows. Row i is unit Units[i], ascending, and lies at place Slots[i] of the row
+// buffers; without a list it is i. The sum is cut into FFNParts(Total) parts, each an equal share
+// of the units 0 … Total−1; parts are added in order. So the result does not depend on which of the
+// rows without effect are at hand.
 type FFN struct {
 	Format         ref.Format
 	Gate, Up, Down Mem // (places, dim) in the format; Gate is optional
 	Slots, Units   Mem // (rows) int32; optional
-	Wanted         Mem // (tokens, MaskBytes(total)): the units to compute for each token; optional: all
-	GateBias       Mem // (total) float32, by unit; optional
-	UpBias         Mem // as GateBias
-	DownBias       Mem // (dim) float32; optional
-	X              Mem // (tokens, dim) float32
-	Act            Mem // (tokens, rows) float32: what the down rows were multiplied with
-	Scratch        Mem // FFNScratch(total, dim, tokens) bytes
-	Out            Mem // (tokens, dim) float32
+	// (tokens, MaskBytes(total)): the units to compute for each token; optional: all
+	Wanted   Mem
+	GateBias Mem // (total) float32, by unit; optional
+	UpBias   Mem // as GateBias
+	DownBias Mem // (dim) float32; optional
+	X        Mem // (tokens, dim) float32
+	Act      Mem // (tokens, rows) float32: what the down rows were multiplied with
+	Scratch  Mem // FFNScratch(total, dim, tokens) bytes
+	Out      Mem // (tokens, dim) float32
 
 	Rows, Dim, Total, Tokens int
 
 	Activation Activation
 	Threshold  float32 // of FATReLU
 	Cut        float32 // values not above it in magnitude become zero; 0 = none
-	// Every makes rows of value zero cost as much as others: their up and down rows are read. It is faster where most rows of the list have an effect, as
-	// predicted ones do.
+	// Every makes rows of value zero cost as much as others: their up and down rows are read. It is
+	// faster where most rows of the list have an effect, as predicted ones do.
 	Every bool
 }
 
-// FFNParts is how many parts the sum over a layer's units is cut into: enough to keep a large device busy, and for a layer's size always the same.
+// FFNParts is how many parts the sum over a layer's units is cut into: enough to keep a large
+// device busy, and for a layer's size always the same.
 func FFNParts(total int) int {
 	const share, mostParts = 128, 64 // units
 	return min(max(total/share, 1), mostParts)
@@ -105,15 +109,20 @@ func (k *Kernels) FFN(s Stream, a *FFN) error {
 		return err
 	}
 	parts := FFNParts(a.Total)
-	err := k.launch(s, ffnValues+kernel(a.Format), Grid{ceil(a.Rows, rowWarps), a.Tokens, 1}, rowThreads,
-		PointerArg(a.Act.Ptr), PointerArg(a.Gate.Ptr), PointerArg(a.Up.Ptr), PointerArg(a.Slots.Ptr), PointerArg(a.Units.Ptr), PointerArg(a.Wanted.Ptr),
-		PointerArg(a.GateBias.Ptr), PointerArg(a.UpBias.Ptr), PointerArg(a.X.Ptr), IntArg(a.Rows), IntArg(a.Dim), IntArg(ceil(a.Total, 64)),
+	err := k.launch(s, ffnValues+kernel(a.Format), Grid{ceil(a.Rows, rowWarps), a.Tokens, 1},
+		rowThreads,
+		PointerArg(a.Act.Ptr), PointerArg(a.Gate.Ptr), PointerArg(a.Up.Ptr),
+		PointerArg(a.Slots.Ptr), PointerArg(a.Units.Ptr), PointerArg(a.Wanted.Ptr),
+		PointerArg(a.GateBias.Ptr), PointerArg(a.UpBias.Ptr), PointerArg(a.X.Ptr), IntArg(a.Rows),
+		IntArg(a.Dim), IntArg(ceil(a.Total, 64)),
 		IntArg(int(a.Activation)), FloatArg(a.Threshold), FloatArg(a.Cut), boolArg(a.Every))
 	if err != nil {
 		return err
 	}
-	err = k.launch(s, ffnDown+kernel(a.Format), Grid{ceil(ceil(a.Dim, piece(a.Format)), rowThreads), parts, a.Tokens}, rowThreads,
-		PointerArg(a.Scratch.Ptr), PointerArg(a.Down.Ptr), PointerArg(a.Act.Ptr), PointerArg(a.Slots.Ptr), PointerArg(a.Units.Ptr), PointerArg(a.DownBias.Ptr),
+	err = k.launch(s, ffnDown+kernel(a.Format), Grid{ceil(ceil(a.Dim, piece(a.Format)), rowThreads),
+		parts, a.Tokens}, rowThreads,
+		PointerArg(a.Scratch.Ptr), PointerArg(a.Down.Ptr), PointerArg(a.Act.Ptr),
+		PointerArg(a.Slots.Ptr), PointerArg(a.Units.Ptr), PointerArg(a.DownBias.Ptr),
 		IntArg(a.Rows), IntArg(a.Dim), IntArg(a.Total), boolArg(a.Every))
 	if err != nil {
 		return err

@@ -17,8 +17,10 @@ import (
 	"gorgonia.org/cu"
 )
 
-// linked is the Driver over gorgonia.org/cu, which is linked to the driver library and so needs CUDA's headers to build and a device to start: its init ends
-// the process without one. The calls that it lacks are made here. Handles are the driver's own, which cu keeps as the one field of a struct.
+// linked is the Driver over gorgonia.org/cu, which is linked to the driver library and so needs
+// CUDA's headers to build and a device to start: its init ends the process without one. The calls
+// that it lacks are made here. Handles are the driver's own, which cu keeps as the one field of a
+// struct.
 type linked struct {
 	device  cu.Device
 	context cu.CUContext
@@ -158,7 +160,10 @@ func (l *linked) Load(ptx string) (m Module, err error) {
 }
 
 func (l *linked) Unload(m Module) error {
-	return l.freeing(func() error { return theirs("cuModuleUnload", handle[Module, cu.Module](m).Unload()) })
+	return l.freeing(func() error {
+		return theirs("cuModuleUnload", handle[Module,
+			cu.Module](m).Unload())
+	})
 }
 
 func (l *linked) Function(m Module, name string) (f Function, err error) {
@@ -190,7 +195,8 @@ func (l *linked) HostAlloc(size int64, combined bool) (b []byte, err error) {
 	}
 	var p unsafe.Pointer
 	err = l.within(func() error {
-		return noted(own("cuMemHostAlloc", C.cuMemHostAlloc(&p, C.size_t(size), flags)), units.Bytes(size).String())
+		return noted(own("cuMemHostAlloc", C.cuMemHostAlloc(&p, C.size_t(size), flags)),
+			units.Bytes(size).String())
 	})
 	if err != nil {
 		return nil, err
@@ -199,7 +205,10 @@ func (l *linked) HostAlloc(size int64, combined bool) (b []byte, err error) {
 }
 
 func (l *linked) HostFree(b []byte) error {
-	return l.freeing(func() error { return theirs("cuMemFreeHost", cu.MemFreeHost(unsafe.Pointer(unsafe.SliceData(b)))) })
+	return l.freeing(func() error {
+		return theirs("cuMemFreeHost",
+			cu.MemFreeHost(unsafe.Pointer(unsafe.SliceData(b))))
+	})
 }
 
 func (l *linked) HostRegister(b []byte) error {
@@ -212,42 +221,48 @@ func (l *linked) HostRegister(b []byte) error {
 
 func (l *linked) HostUnregister(b []byte) error {
 	return l.freeing(func() error {
-		return own("cuMemHostUnregister", C.cuMemHostUnregister(unsafe.Pointer(unsafe.SliceData(b))))
+		return own("cuMemHostUnregister",
+			C.cuMemHostUnregister(unsafe.Pointer(unsafe.SliceData(b))))
 	})
 }
 
 func (l *linked) HostPointer(b []byte) (Ptr, error) {
 	var p C.CUdeviceptr
 	err := l.within(func() error {
-		return own("cuMemHostGetDevicePointer_v2", C.cuMemHostGetDevicePointer(&p, unsafe.Pointer(unsafe.SliceData(b)), 0))
+		return own("cuMemHostGetDevicePointer_v2", C.cuMemHostGetDevicePointer(&p,
+			unsafe.Pointer(unsafe.SliceData(b)), 0))
 	})
 	return Ptr(p), err
 }
 
 func (l *linked) ToDevice(to Ptr, from []byte, s Stream) error {
 	return l.within(func() error {
-		err := cu.MemcpyHtoDAsync(cu.DevicePtr(to), unsafe.Pointer(unsafe.SliceData(from)), int64(len(from)), handle[Stream, cu.Stream](s))
+		err := cu.MemcpyHtoDAsync(cu.DevicePtr(to), unsafe.Pointer(unsafe.SliceData(from)),
+			int64(len(from)), handle[Stream, cu.Stream](s))
 		return theirs("cuMemcpyHtoDAsync_v2", err)
 	})
 }
 
 func (l *linked) ToHost(to []byte, from Ptr, s Stream) error {
 	return l.within(func() error {
-		err := cu.MemcpyDtoHAsync(unsafe.Pointer(unsafe.SliceData(to)), cu.DevicePtr(from), int64(len(to)), handle[Stream, cu.Stream](s))
+		err := cu.MemcpyDtoHAsync(unsafe.Pointer(unsafe.SliceData(to)), cu.DevicePtr(from),
+			int64(len(to)), handle[Stream, cu.Stream](s))
 		return theirs("cuMemcpyDtoHAsync_v2", err)
 	})
 }
 
 func (l *linked) OnDevice(to, from Ptr, size int64, s Stream) error {
 	return l.within(func() error {
-		err := cu.MemcpyDtoDAsync(cu.DevicePtr(to), cu.DevicePtr(from), size, handle[Stream, cu.Stream](s))
+		err := cu.MemcpyDtoDAsync(cu.DevicePtr(to), cu.DevicePtr(from), size, handle[Stream,
+			cu.Stream](s))
 		return theirs("cuMemcpyDtoDAsync_v2", err)
 	})
 }
 
 func (l *linked) Fill(to Ptr, value byte, size int64, s Stream) error {
 	return l.within(func() error {
-		return theirs("cuMemsetD8Async", cu.MemsetD8Async(cu.DevicePtr(to), value, size, handle[Stream, cu.Stream](s)))
+		return theirs("cuMemsetD8Async", cu.MemsetD8Async(cu.DevicePtr(to), value, size,
+			handle[Stream, cu.Stream](s)))
 	})
 }
 
@@ -268,12 +283,16 @@ func (l *linked) DestroyStream(s Stream) error {
 }
 
 func (l *linked) SyncStream(s Stream) error {
-	return l.within(func() error { return theirs("cuStreamSynchronize", handle[Stream, cu.Stream](s).Synchronize()) })
+	return l.within(func() error {
+		return theirs("cuStreamSynchronize", handle[Stream,
+			cu.Stream](s).Synchronize())
+	})
 }
 
 func (l *linked) Wait(s Stream, e Event) error {
 	return l.within(func() error {
-		return theirs("cuStreamWaitEvent", handle[Stream, cu.Stream](s).Wait(handle[Event, cu.Event](e), 0))
+		return theirs("cuStreamWaitEvent", handle[Stream, cu.Stream](s).Wait(handle[Event,
+			cu.Event](e), 0))
 	})
 }
 
@@ -299,12 +318,16 @@ func (l *linked) DestroyEvent(e Event) error {
 
 func (l *linked) Record(e Event, s Stream) error {
 	return l.within(func() error {
-		return theirs("cuEventRecord", handle[Event, cu.Event](e).Record(handle[Stream, cu.Stream](s)))
+		return theirs("cuEventRecord", handle[Event, cu.Event](e).Record(handle[Stream,
+			cu.Stream](s)))
 	})
 }
 
 func (l *linked) SyncEvent(e Event) error {
-	return l.within(func() error { return theirs("cuEventSynchronize", handle[Event, cu.Event](e).Synchronize()) })
+	return l.within(func() error {
+		return theirs("cuEventSynchronize",
+			handle[Event, cu.Event](e).Synchronize())
+	})
 }
 
 func (l *linked) Elapsed(from, to Event) (took units.Nanos, err error) {
@@ -324,7 +347,8 @@ func (l *linked) Launch(f Function, g Grid, threads int, s Stream, args []Arg) e
 		where[i] = unsafe.Pointer(&bits[i])
 	}
 	return l.within(func() error {
-		err := handle[Function, cu.Function](f).Launch(g.X, g.Y, g.Z, threads, 1, 1, 0, handle[Stream, cu.Stream](s), where)
+		err := handle[Function, cu.Function](f).Launch(g.X, g.Y, g.Z, threads, 1, 1, 0,
+			handle[Stream, cu.Stream](s), where)
 		return theirs("cuLaunchKernel", err)
 	})
 }

@@ -14,7 +14,8 @@ var ptx string
 // PTX is the kernels as a Driver gets them, for those who stand in for one.
 func PTX() string { return ptx }
 
-// kernel numbers the entry points. Those for weights come in the order of ref.Format, those for the cache as f16 and f32.
+// kernel numbers the entry points. Those for weights come in the order of ref.Format, those for the
+// cache as f16 and f32.
 type kernel int
 
 const (
@@ -49,7 +50,8 @@ func names() [kernels]string {
 		"embed_f16", "embed_bf16", "embed_f32", "embed_q8", "embed_q4",
 		"kv_store_f16", "kv_store_f32",
 		"attend_f16", "attend_f32",
-		"ffn_join", "attend_join", "rotary", "layer_norm", "rms_norm", "add", "mask_at_least", "mask_list", "scatter", "row_move",
+		"ffn_join", "attend_join", "rotary", "layer_norm", "rms_norm", "add", "mask_at_least",
+		"mask_list", "scatter", "row_move",
 	}
 }
 
@@ -63,14 +65,16 @@ const (
 	listThreads = 256 // LIST_THREADS in masks.h
 )
 
-// Kernels launches the kernels of this package on a device. Each method describes one operation, checks its operands (ErrShape) and gives it to a
-// stream. All lists and biases are on the device; a zero Mem says that an optional operand is not there. Nothing is launched for a size of 0.
+// Kernels launches the kernels of this package on a device. Each method describes one operation,
+// checks its operands (ErrShape) and gives it to a stream. All lists and biases are on the device;
+// a zero Mem says that an optional operand is not there. Nothing is launched for a size of 0.
 type Kernels struct {
 	device    *Device
 	functions [kernels]Function
 }
 
-// NewKernels compiles the kernels for a device, which takes up to some seconds when the driver has not cached them.
+// NewKernels compiles the kernels for a device, which takes up to some seconds when the driver has
+// not cached them.
 func NewKernels(d *Device) (*Kernels, error) {
 	m, err := d.Load(ptx)
 	if err != nil {
@@ -93,7 +97,8 @@ func (k *Kernels) launch(s Stream, which kernel, g Grid, threads int, args ...Ar
 	return k.device.Launch(k.functions[which], g, threads, s, args)
 }
 
-// MatVec is y[t] = W·x[t] + bias for each token t, through max(·, 0) with ReLU. It reads W at the speed of memory.
+// MatVec is y[t] = W·x[t] + bias for each token t, through max(·, 0) with ReLU. It reads W at the
+// speed of memory.
 type MatVec struct {
 	Format             ref.Format
 	W                  Mem // (rows, cols) in the format
@@ -121,12 +126,14 @@ func (k *Kernels) MatVec(s Stream, a *MatVec) error {
 	if c.err != nil {
 		return c.err
 	}
-	return k.launch(s, matvec+kernel(a.Format), Grid{ceil(a.Rows, rowWarps), a.Tokens, 1}, rowThreads,
-		PointerArg(a.Y.Ptr), PointerArg(a.W.Ptr), PointerArg(a.X.Ptr), PointerArg(a.Bias.Ptr), IntArg(a.Rows), IntArg(a.Cols), boolArg(a.ReLU))
+	return k.launch(s, matvec+kernel(a.Format), Grid{ceil(a.Rows, rowWarps), a.Tokens, 1},
+		rowThreads,
+		PointerArg(a.Y.Ptr), PointerArg(a.W.Ptr), PointerArg(a.X.Ptr), PointerArg(a.Bias.Ptr),
+		IntArg(a.Rows), IntArg(a.Cols), boolArg(a.ReLU))
 }
 
-// Norm normalises each row of X: a layer norm with moments of the row, or with RMS a root mean square norm. Rows are tokens, or the heads of all
-// tokens. Y may be X.
+// Norm normalises each row of X: a layer norm with moments of the row, or with RMS a root mean
+// square norm. Rows are tokens, or the heads of all tokens. Y may be X.
 type Norm struct {
 	X, Y      Mem // (rows, dim) float32
 	W, B      Mem // (dim) float32; B is not there with RMS
@@ -153,10 +160,12 @@ func (k *Kernels) Norm(s Stream, a *Norm) error {
 		return c.err
 	}
 	if a.RMS {
-		return k.launch(s, rmsNorm, Grid{a.Rows, 1, 1}, normThreads, PointerArg(a.Y.Ptr), PointerArg(a.X.Ptr), PointerArg(a.W.Ptr), IntArg(a.Dim), FloatArg(a.Epsilon))
+		return k.launch(s, rmsNorm, Grid{a.Rows, 1, 1}, normThreads, PointerArg(a.Y.Ptr),
+			PointerArg(a.X.Ptr), PointerArg(a.W.Ptr), IntArg(a.Dim), FloatArg(a.Epsilon))
 	}
 	return k.launch(s, layerNorm, Grid{a.Rows, 1, 1}, normThreads,
-		PointerArg(a.Y.Ptr), PointerArg(a.X.Ptr), PointerArg(a.W.Ptr), PointerArg(a.B.Ptr), IntArg(a.Dim), FloatArg(a.Epsilon))
+		PointerArg(a.Y.Ptr), PointerArg(a.X.Ptr), PointerArg(a.W.Ptr), PointerArg(a.B.Ptr),
+		IntArg(a.Dim), FloatArg(a.Epsilon))
 }
 
 // Add launches y += x over n float32.
@@ -168,10 +177,12 @@ func (k *Kernels) Add(s Stream, y, x Mem, n int) error {
 	if c.err != nil {
 		return c.err
 	}
-	return k.launch(s, add, Grid{ceil(n, flatThreads), 1, 1}, flatThreads, PointerArg(y.Ptr), PointerArg(x.Ptr), IntArg(n))
+	return k.launch(s, add, Grid{ceil(n, flatThreads), 1, 1}, flatThreads, PointerArg(y.Ptr),
+		PointerArg(x.Ptr), IntArg(n))
 }
 
-// Embed looks up a row of a table for each token: ids[t] + Offset. With Onto it is added to what X holds, as learned positions are.
+// Embed looks up a row of a table for each token: ids[t] + Offset. With Onto it is added to what X
+// holds, as learned positions are.
 type Embed struct {
 	Format            ref.Format
 	Table             Mem // (rows, dim) in the format
@@ -199,6 +210,8 @@ func (k *Kernels) Embed(s Stream, a *Embed) error {
 	if c.err != nil {
 		return c.err
 	}
-	return k.launch(s, embed+kernel(a.Format), Grid{ceil(a.Dim, flatThreads), a.Tokens, 1}, flatThreads,
-		PointerArg(a.X.Ptr), PointerArg(a.Table.Ptr), PointerArg(a.IDs.Ptr), IntArg(a.Offset), IntArg(a.Dim), boolArg(a.Onto))
+	return k.launch(s, embed+kernel(a.Format), Grid{ceil(a.Dim, flatThreads), a.Tokens, 1},
+		flatThreads,
+		PointerArg(a.X.Ptr), PointerArg(a.Table.Ptr), PointerArg(a.IDs.Ptr), IntArg(a.Offset),
+		IntArg(a.Dim), boolArg(a.Onto))
 }

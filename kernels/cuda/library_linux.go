@@ -10,7 +10,10 @@ func openLibrary(name string) (uintptr, error) {
 	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
 }
 
-func findSymbol(library uintptr, name string) (uintptr, error) { return purego.Dlsym(library, name) }
+func findSymbol(library uintptr, name string) (uintptr, error) {
+	return purego.Dlsym(library,
+		name)
+}
 
 // closeLibrary's error would say only that the library stays, which harms nobody.
 func closeLibrary(library uintptr) { _ = purego.Dlclose(library) }

@@ -13,7 +13,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// native is the Driver over the machine's own library. It is called through purego, so neither cgo nor CUDA's headers are needed.
+// native is the Driver over the machine's own library. It is called through purego, so neither cgo
+// nor CUDA's headers are needed.
 type native struct {
 	library uintptr
 	entries [entries]uintptr
@@ -21,8 +22,8 @@ type native struct {
 	context uintptr // 0 = Use was not called
 }
 
-// OpenLibrary opens a driver library by file name; an empty name is the system's own (libcuda.so.1, nvcuda.dll). Without a driver or a device the
-// error is ErrEnvironment and says what to do.
+// OpenLibrary opens a driver library by file name; an empty name is the system's own (libcuda.so.1,
+// nvcuda.dll). Without a driver or a device the error is ErrEnvironment and says what to do.
 func OpenLibrary(name string) (Driver, error) {
 	if name == "" {
 		name = systemLibrary
@@ -35,7 +36,8 @@ func OpenLibrary(name string) (Driver, error) {
 	for e := range n.entries {
 		if n.entries[e], err = findSymbol(n.library, entry(e).symbol()); err != nil {
 			closeLibrary(n.library)
-			return nil, environment("%s has no %s: the driver is too old; %s", name, entry(e).symbol(), driverRemedy)
+			return nil, environment("%s has no %s: the driver is too old; %s", name,
+				entry(e).symbol(), driverRemedy)
 		}
 	}
 	if err := n.bare(cuInit, 0); err != nil {
@@ -45,8 +47,8 @@ func OpenLibrary(name string) (Driver, error) {
 	return n, nil
 }
 
-// bare makes a call that needs no context. Pointers among the arguments must come from conversions in the call, which keeps what they point to
-// in place.
+// bare makes a call that needs no context. Pointers among the arguments must come from conversions
+// in the call, which keeps what they point to in place.
 //
 //go:uintptrescapes
 func (n *native) bare(e entry, args ...uintptr) error {
@@ -54,8 +56,9 @@ func (n *native) bare(e entry, args ...uintptr) error {
 	return failed(e, int32(code))
 }
 
-// call makes a call in the device's context. A context belongs to a thread of the system, and goroutines move between these: so it is set
-// before each call, which takes about a quarter of a microsecond and lets every goroutine call.
+// call makes a call in the device's context. A context belongs to a thread of the system, and
+// goroutines move between these: so it is set before each call, which takes about a quarter of a
+// microsecond and lets every goroutine call.
 //
 //go:uintptrescapes
 func (n *native) call(e entry, args ...uintptr) error {
@@ -72,7 +75,8 @@ func (n *native) call(e entry, args ...uintptr) error {
 // frees says whether a call gives something back. Such calls are made on a lost device too.
 func (n *native) frees(e entry) bool {
 	switch e {
-	case cuMemFree, cuMemFreeHost, cuMemHostUnregister, cuStreamDestroy, cuEventDestroy, cuModuleUnload:
+	case cuMemFree, cuMemFreeHost, cuMemHostUnregister, cuStreamDestroy, cuEventDestroy,
+		cuModuleUnload:
 		return true
 	}
 	return false
@@ -143,7 +147,8 @@ func (n *native) Use(device int) error {
 		return err
 	}
 	var context uintptr
-	if err := n.bare(cuDevicePrimaryCtxRetain, uintptr(unsafe.Pointer(&context)), uintptr(h)); err != nil {
+	if err := n.bare(cuDevicePrimaryCtxRetain, uintptr(unsafe.Pointer(&context)),
+		uintptr(h)); err != nil {
 		return err
 	}
 	n.device, n.context = h, context
@@ -166,7 +171,8 @@ func (n *native) MemInfo() (free, total units.Bytes, err error) {
 	return units.Bytes(f), units.Bytes(t), err
 }
 
-// Load gives the compiler's words with an error. Its options are numbered as in cuda.h (CUjit_option).
+// Load gives the compiler's words with an error. Its options are numbered as in cuda.h
+// (CUjit_option).
 func (n *native) Load(ptx string) (Module, error) {
 	const errorLog, errorLogSize = 5, 6
 	text, log := append([]byte(ptx), 0), make([]byte, 4096)
@@ -174,7 +180,8 @@ func (n *native) Load(ptx string) (Module, error) {
 	values := [2]unsafe.Pointer{unsafe.Pointer(&log[0])}
 	*(*uintptr)(unsafe.Pointer(&values[1])) = uintptr(len(log))
 	var m uintptr
-	err := n.call(cuModuleLoadDataEx, uintptr(unsafe.Pointer(&m)), uintptr(unsafe.Pointer(&text[0])), uintptr(len(options)),
+	err := n.call(cuModuleLoadDataEx, uintptr(unsafe.Pointer(&m)),
+		uintptr(unsafe.Pointer(&text[0])), uintptr(len(options)),
 		uintptr(unsafe.Pointer(&options)), uintptr(unsafe.Pointer(&values)))
 	runtime.KeepAlive(log)
 	return Module(m), noted(err, cString(log))
@@ -185,7 +192,8 @@ func (n *native) Unload(m Module) error { return n.call(cuModuleUnload, uintptr(
 func (n *native) Function(m Module, name string) (Function, error) {
 	text := append([]byte(name), 0)
 	var f uintptr
-	err := n.call(cuModuleGetFunction, uintptr(unsafe.Pointer(&f)), uintptr(m), uintptr(unsafe.Pointer(&text[0])))
+	err := n.call(cuModuleGetFunction, uintptr(unsafe.Pointer(&f)), uintptr(m),
+		uintptr(unsafe.Pointer(&text[0])))
 	return Function(f), noted(err, name)
 }
 
@@ -204,7 +212,8 @@ func (n *native) HostAlloc(size int64, combined bool) ([]byte, error) {
 		flags |= writeCombined
 	}
 	var p unsafe.Pointer
-	if err := n.call(cuMemHostAlloc, uintptr(unsafe.Pointer(&p)), uintptr(size), uintptr(flags)); err != nil {
+	if err := n.call(cuMemHostAlloc, uintptr(unsafe.Pointer(&p)), uintptr(size),
+		uintptr(flags)); err != nil {
 		return nil, noted(err, units.Bytes(size).String())
 	}
 	return unsafe.Slice((*byte)(p), size), nil
@@ -214,7 +223,8 @@ func (n *native) HostFree(b []byte) error { return n.call(cuMemFreeHost, address
 
 func (n *native) HostRegister(b []byte) error {
 	const portable, mapped = 1, 2 // CU_MEMHOSTREGISTER_*
-	return noted(n.call(cuMemHostRegister, address(b), uintptr(len(b)), portable|mapped), units.Bytes(len(b)).String())
+	return noted(n.call(cuMemHostRegister, address(b), uintptr(len(b)), portable|mapped),
+		units.Bytes(len(b)).String())
 }
 
 func (n *native) HostUnregister(b []byte) error { return n.call(cuMemHostUnregister, address(b)) }
@@ -226,11 +236,13 @@ func (n *native) HostPointer(b []byte) (Ptr, error) {
 }
 
 func (n *native) ToDevice(to Ptr, from []byte, s Stream) error {
-	return n.call(cuMemcpyHtoDAsync, uintptr(to), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(len(from)), uintptr(s))
+	return n.call(cuMemcpyHtoDAsync, uintptr(to), uintptr(unsafe.Pointer(unsafe.SliceData(from))),
+		uintptr(len(from)), uintptr(s))
 }
 
 func (n *native) ToHost(to []byte, from Ptr, s Stream) error {
-	return n.call(cuMemcpyDtoHAsync, uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(from), uintptr(len(to)), uintptr(s))
+	return n.call(cuMemcpyDtoHAsync, uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(from),
+		uintptr(len(to)), uintptr(s))
 }
 
 func (n *native) OnDevice(to, from Ptr, size int64, s Stream) error {
@@ -292,14 +304,17 @@ type packed struct {
 
 func (n *native) Launch(f Function, g Grid, threads int, s Stream, args []Arg) error {
 	if len(args) > mostArgs {
-		return fmt.Errorf("cuda: a kernel with %d arguments: at most %d are possible", len(args), mostArgs)
+		return fmt.Errorf("cuda: a kernel with %d arguments: at most %d are possible", len(args),
+			mostArgs)
 	}
 	p := new(packed)
 	for i, a := range args {
-		p.bits[i] = a.bits // little-endian, as all these machines are: a 32-bit argument is in the first 4 bytes
+		// little-endian, as all these machines are: a 32-bit argument is in the first 4 bytes
+		p.bits[i] = a.bits
 		p.where[i] = unsafe.Pointer(&p.bits[i])
 	}
-	return n.call(cuLaunchKernel, uintptr(f), uintptr(g.X), uintptr(g.Y), uintptr(g.Z), uintptr(threads), 1, 1, 0, uintptr(s),
+	return n.call(cuLaunchKernel, uintptr(f), uintptr(g.X), uintptr(g.Y), uintptr(g.Z),
+		uintptr(threads), 1, 1, 0, uintptr(s),
 		uintptr(unsafe.Pointer(&p.where)), 0)
 }
 

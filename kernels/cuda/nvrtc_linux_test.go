@@ -14,7 +14,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// Variables that name NVIDIA's compiler library and assembler; tools/cuda/ptx.sh fetches both and sets these.
+// Variables that name NVIDIA's compiler library and assembler; tools/cuda/ptx.sh fetches both and
+// sets these.
 const (
 	compilerVariable  = "WINDROW_NVRTC" // libnvrtc.so.12
 	assemblerVariable = "WINDROW_PTXAS"
@@ -44,11 +45,13 @@ func TestPTXAgain(t *testing.T) {
 	}
 	if assembler := os.Getenv(assemblerVariable); assembler != "" {
 		for _, architecture := range []string{"sm_70", "sm_80", "sm_90"} {
-			out, err := exec.CommandContext(t.Context(), assembler, "-arch="+architecture, "-v", "kernels.ptx", "-o", filepath.Join(t.TempDir(), "out")).CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), assembler, "-arch="+architecture, "-v",
+				"kernels.ptx", "-o", filepath.Join(t.TempDir(), "out")).CombinedOutput()
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", architecture, err, out)
 			}
-			if spilled := strings.Count(string(out), "spill stores") - strings.Count(string(out), " 0 bytes spill stores"); spilled != 0 {
+			if spilled := strings.Count(string(out), "spill stores") - strings.Count(string(out),
+				" 0 bytes spill stores"); spilled != 0 {
 				t.Errorf("%s: %d kernels spill registers\n%s", architecture, spilled, out)
 			}
 		}
@@ -63,12 +66,14 @@ func compilePTX(t *testing.T, library string) string {
 		t.Fatal(err)
 	}
 	var (
-		create           func(program *uintptr, text, name string, headers int32, contents, names unsafe.Pointer) int32
+		create func(program *uintptr, text, name string, headers int32, contents,
+			names unsafe.Pointer) int32
 		compile          func(program uintptr, options int32, list unsafe.Pointer) int32
 		logSize, ptxSize func(program uintptr, size *uint64) int32
 		log, ptx         func(program uintptr, text []byte) int32
 	)
-	for name, function := range map[string]any{"nvrtcCreateProgram": &create, "nvrtcCompileProgram": &compile, "nvrtcGetProgramLogSize": &logSize,
+	for name, function := range map[string]any{"nvrtcCreateProgram": &create,
+		"nvrtcCompileProgram": &compile, "nvrtcGetProgramLogSize": &logSize,
 		"nvrtcGetProgramLog": &log, "nvrtcGetPTXSize": &ptxSize, "nvrtcGetPTX": &ptx} {
 		purego.RegisterLibFunc(function, handle, name)
 	}
@@ -84,7 +89,8 @@ func compilePTX(t *testing.T, library string) string {
 	options.add("--gpu-architecture=compute_70")
 	options.add("--std=c++14")
 	var program uintptr
-	if code := create(&program, text["kernels.cu"], "kernels.cu", int32(len(headers.where)), contents.list(), headers.list()); code != 0 {
+	if code := create(&program, text["kernels.cu"], "kernels.cu", int32(len(headers.where)),
+		contents.list(), headers.list()); code != 0 {
 		t.Fatalf("nvrtcCreateProgram: %d", code)
 	}
 	result := func(size func(uintptr, *uint64) int32, read func(uintptr, []byte) int32) string {
@@ -98,7 +104,8 @@ func compilePTX(t *testing.T, library string) string {
 		t.Fatalf("nvrtcCompileProgram: %d\n%s", code, result(logSize, log))
 	}
 	// A third of the lines only say where a conversion begins and ends.
-	return strings.NewReplacer("\t// begin inline asm\n", "", "\t// end inline asm\n", "").Replace(result(ptxSize, ptx))
+	return strings.NewReplacer("\t// begin inline asm\n", "", "\t// end inline asm\n",
+		"").Replace(result(ptxSize, ptx))
 }
 
 // cStrings is an array of C strings.

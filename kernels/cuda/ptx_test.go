@@ -65,7 +65,8 @@ func (s *spy) Function(m cuda.Module, name string) (cuda.Function, error) {
 	return f, err
 }
 
-func (s *spy) Launch(f cuda.Function, g cuda.Grid, threads int, stream cuda.Stream, args []cuda.Arg) error {
+func (s *spy) Launch(f cuda.Function, g cuda.Grid, threads int, stream cuda.Stream,
+	args []cuda.Arg) error {
 	var kinds []cuda.ArgKind
 	for _, a := range args {
 		kinds = append(kinds, a.Kind())
@@ -74,7 +75,8 @@ func (s *spy) Launch(f cuda.Function, g cuda.Grid, threads int, stream cuda.Stre
 	return s.Driver.Launch(f, g, threads, stream, args)
 }
 
-// TestArgumentsMatchPTX launches every kernel and compares what Go passes with what the PTX declares: a device would take any bytes.
+// TestArgumentsMatchPTX launches every kernel and compares what Go passes with what the PTX
+// declares: a device would take any bytes.
 func TestArgumentsMatchPTX(t *testing.T) {
 	ptx, err := os.ReadFile("kernels.ptx")
 	if err != nil {
@@ -82,13 +84,15 @@ func TestArgumentsMatchPTX(t *testing.T) {
 	}
 	declared := map[string][]cuda.ArgKind{}
 	parameter := regexp.MustCompile(`\.param \.(\w+)`)
-	for _, entry := range regexp.MustCompile(`(?s)\.entry (\w+)\((.*?)\)`).FindAllStringSubmatch(string(ptx), -1) {
+	for _, entry := range regexp.MustCompile(`(?s)\.entry (\w+)\((.*?)\)`).FindAllStringSubmatch(
+		string(ptx), -1) {
 		for _, p := range parameter.FindAllStringSubmatch(entry[2], -1) {
 			declared[entry[1]] = append(declared[entry[1]], cuda.ArgKind(p[1]))
 		}
 	}
 	d, _ := open(t)
-	s := &spy{Driver: d.Driver, names: map[cuda.Function]string{}, launched: map[string][]cuda.ArgKind{}}
+	s := &spy{Driver: d.Driver, names: map[cuda.Function]string{},
+		launched: map[string][]cuda.ArgKind{}}
 	d.Driver = s
 	k, err := cuda.NewKernels(d)
 	if err != nil {
@@ -122,12 +126,15 @@ func launchAll(t *testing.T, d *cuda.Device, k *cuda.Kernels) {
 	for _, f := range ref.Formats() {
 		dim := f.Group()
 		must(k.MatVec(0, &cuda.MatVec{Format: f, W: z, X: z, Y: m, Rows: 1, Cols: dim, Tokens: 1}))
-		must(k.Embed(0, &cuda.Embed{Format: f, Table: z, IDs: z, X: m, Rows: 1, Dim: dim, Tokens: 1}))
-		must(k.FFN(0, &cuda.FFN{Format: f, Up: z, Down: z, X: z, Act: m, Scratch: m, Out: m, Rows: 1, Dim: dim, Total: 1, Tokens: 1}))
+		must(k.Embed(0, &cuda.Embed{Format: f, Table: z, IDs: z, X: m, Rows: 1, Dim: dim,
+			Tokens: 1}))
+		must(k.FFN(0, &cuda.FFN{Format: f, Up: z, Down: z, X: z, Act: m, Scratch: m, Out: m,
+			Rows: 1, Dim: dim, Total: 1, Tokens: 1}))
 		if f != ref.F16 && f != ref.F32 {
 			continue
 		}
-		a := &cuda.Attention{Cache: cuda.Cache{Format: f, Keys: m, Vals: m, Sequences: 1, Context: 1, KVHeads: 1, Dim: 1},
+		a := &cuda.Attention{Cache: cuda.Cache{Format: f, Keys: m, Vals: m, Sequences: 1,
+			Context: 1, KVHeads: 1, Dim: 1},
 			Q: z, Out: m, Seqs: z, Positions: z, Scratch: m, Heads: 1, Tokens: 1, Longest: 1}
 		must(k.StoreKV(0, a, z, z))
 		must(k.Attention(0, a))
@@ -135,7 +142,8 @@ func launchAll(t *testing.T, d *cuda.Device, k *cuda.Kernels) {
 	must(k.Norm(0, &cuda.Norm{X: z, Y: m, W: z, B: z, Rows: 1, Dim: 1}))
 	must(k.Norm(0, &cuda.Norm{X: z, Y: m, W: z, Rows: 1, Dim: 1, RMS: true}))
 	must(k.Add(0, m, z, 1))
-	must(k.Rotary(0, &cuda.Rotary{X: m, Turns: z, Positions: z, Heads: 1, Dim: 2, Half: 1, Tokens: 1, Context: 1}))
+	must(k.Rotary(0, &cuda.Rotary{X: m, Turns: z, Positions: z, Heads: 1, Dim: 2, Half: 1,
+		Tokens: 1, Context: 1}))
 	must(k.MaskAtLeast(0, &cuda.MaskAtLeast{Scores: z, Mask: m, N: 1, Tokens: 1}))
 	must(k.MaskList(0, m, m, z, 1))
 	rows := &cuda.RowBuffers{Up: m, Down: m, Places: 1, Size: 2}

@@ -61,7 +61,8 @@ func (c *shapes) format(f ref.Format, n int) {
 	}
 }
 
-// product multiplies sizes, none of them negative. What is beyond an int64 is the largest one: no memory holds that.
+// product multiplies sizes, none of them negative. What is beyond an int64 is the largest one: no
+// memory holds that.
 func product(n ...int) int64 {
 	p := int64(1)
 	for _, v := range n {

@@ -11,12 +11,15 @@ import (
 
 // Facts about the launch of a kernel.
 const (
-	lanes     = 32   // threads of a SIMD group: WARP in source/port.h
-	roomBytes = 1024 // of a threadgroup's memory: the most that a kernel's SHARED arrays take, each in multiples of 16
+	lanes = 32 // threads of a SIMD group: WARP in source/port.h
+	// of a threadgroup's memory: the most that a kernel's SHARED arrays take, each in multiples of
+	// 16
+	roomBytes = 1024
 	mostBytes = 4096 // of arguments: the limit of setBytes:length:atIndex:
 )
 
-// pack lays out the arguments of a kernel as the struct in source/port.h has them: in order, each at a multiple of its size, the whole a multiple of 8.
+// pack lays out the arguments of a kernel as the struct in source/port.h has them: in order, each
+// at a multiple of its size, the whole a multiple of 8.
 func pack(args []cuda.Arg) ([]byte, error) {
 	var b []byte
 	for i, a := range args {
@@ -26,12 +29,14 @@ func pack(args []cuda.Arg) ([]byte, error) {
 		case cuda.Word32, cuda.Float32:
 			b = binary.LittleEndian.AppendUint32(b, uint32(a.Bits()))
 		default:
-			return nil, fmt.Errorf("metal: argument %d of a kernel is a %q, which is not known here", i, a.Kind())
+			return nil, fmt.Errorf("metal: argument %d of a kernel is a %q, which is not known "+
+				"here", i, a.Kind())
 		}
 	}
 	b = pad(b)
 	if len(b) > mostBytes {
-		return nil, fmt.Errorf("metal: the arguments of a kernel take %d bytes: at most %d are possible", len(b), mostBytes)
+		return nil, fmt.Errorf("metal: the arguments of a kernel take %d bytes: at most %d are "+
+			"possible", len(b), mostBytes)
 	}
 	return b, nil
 }
@@ -47,7 +52,8 @@ func pad(b []byte) []byte {
 // entries are the kernels that a module of PTX has, sorted.
 func entries(ptx string) []string {
 	var names []string
-	for _, m := range regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`).FindAllStringSubmatch(ptx, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`).FindAllStringSubmatch(
+		ptx, -1) {
 		names = append(names, m[1])
 	}
 	slices.Sort(names)
@@ -98,10 +104,12 @@ func (p pieces) find(address, size uint64) (piece, bool) {
 	return p[at], true
 }
 
-// findHost is the piece that has size bytes from an address of the host on. Few are asked for, so it looks at all.
+// findHost is the piece that has size bytes from an address of the host on. Few are asked for, so
+// it looks at all.
 func (p pieces) findHost(address uintptr, size uint64) (piece, bool) {
 	for _, e := range p {
-		if address >= e.host && uint64(address-e.host) <= e.size && size <= e.size-uint64(address-e.host) {
+		if address >= e.host && uint64(address-e.host) <= e.size &&
+			size <= e.size-uint64(address-e.host) {
 			return e, true
 		}
 	}

@@ -77,10 +77,12 @@ func TestDeviceErrors(t *testing.T) {
 	}
 	m, err := b.Device.Load(".visible .entry add(\n")
 	b.Must(err)
-	if _, err := b.Device.Function(m, "subtract"); err == nil || !strings.Contains(err.Error(), "subtract") {
+	if _, err := b.Device.Function(m, "subtract"); err == nil || !strings.Contains(err.Error(),
+		"subtract") {
 		t.Errorf("a kernel that there is not: %v", err)
 	}
-	if _, err := b.Device.Load(".visible .entry subtract(\n"); err == nil || !strings.Contains(err.Error(), "subtract") {
+	if _, err := b.Device.Load(".visible .entry subtract(\n"); err == nil ||
+		!strings.Contains(err.Error(), "subtract") {
 		t.Errorf("a module with a kernel that there is not: %v", err)
 	}
 	if _, err := b.Device.Alloc(1 << 50); !errors.Is(err, cuda.ErrMemory) {
@@ -100,17 +102,22 @@ func TestOtherSystems(t *testing.T) {
 	if runtime.GOOS == "darwin" {
 		t.Skip("this is about systems without Metal")
 	}
-	if _, err := metal.Open(); !errors.Is(err, metal.ErrEnvironment) || !strings.Contains(err.Error(), runtime.GOOS) || !strings.Contains(err.Error(), "use the CPU backend") {
+	if _, err := metal.Open(); !errors.Is(err, metal.ErrEnvironment) ||
+		!strings.Contains(err.Error(), runtime.GOOS) || !strings.Contains(err.Error(),
+		"use the CPU backend") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestErrorText(t *testing.T) {
-	err := error(&metal.Error{Message: "newBufferWithLength:options:", Text: "16GiB", Kind: cuda.ErrMemory})
-	if want := "metal: newBufferWithLength:options:: out of memory: 16GiB"; err.Error() != want || !errors.Is(err, cuda.ErrMemory) || errors.Is(err, cuda.ErrLost) {
+	err := error(&metal.Error{Message: "newBufferWithLength:options:", Text: "16GiB",
+		Kind: cuda.ErrMemory})
+	if want := "metal: newBufferWithLength:options:: out of memory: 16GiB"; err.Error() != want ||
+		!errors.Is(err, cuda.ErrMemory) || errors.Is(err, cuda.ErrLost) {
 		t.Errorf("%q, want %q", err, want)
 	}
-	if err := error(&metal.Error{Message: "commit", Text: "no"}); err.Error() != "metal: commit: no" || errors.Is(err, os.ErrNotExist) {
+	if err := error(&metal.Error{Message: "commit",
+		Text: "no"}); err.Error() != "metal: commit: no" || errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%q", err)
 	}
 }

@@ -13,8 +13,9 @@ import (
 
 // Numbers of Metal's headers.
 const (
-	familyApple     = 1000 // MTLGPUFamilyApple1 is 1001
-	familyMetal3    = 5001 // MTLGPUFamilyMetal3: addresses of buffers can be passed in memory; macOS 13
+	familyApple = 1000 // MTLGPUFamilyApple1 is 1001
+	// MTLGPUFamilyMetal3: addresses of buffers can be passed in memory; macOS 13
+	familyMetal3    = 5001
 	language3       = 3 << 16
 	newestApple     = 32   // families up to this are asked for
 	leastApple      = 7    // M1
@@ -22,8 +23,8 @@ const (
 	languageVersion = 3000 // as Driver.Version has it: 3.0
 )
 
-// driver is the cuda.Driver over Metal's default device. Its lock is for what Go keeps; the objects of Metal that several threads use take
-// care of themselves, but a command buffer is one thread's.
+// driver is the cuda.Driver over Metal's default device. Its lock is for what Go keeps; the objects
+// of Metal that several threads use take care of themselves, but a command buffer is one thread's.
 type driver struct {
 	messages
 	device ID
@@ -34,7 +35,8 @@ type driver struct {
 	streams map[cuda.Stream]*stream
 	events  map[cuda.Event]*event
 	modules map[cuda.Module]ID
-	// pipelines belong to their modules; those of all are released together, when the driver is closed.
+	// pipelines belong to their modules; those of all are released together, when the driver is
+	// closed.
 	pipelines map[cuda.Function]pipeline
 	last      uintptr // handle given out
 }
@@ -44,12 +46,13 @@ type pipeline struct {
 	threads int // the most of a threadgroup
 }
 
-// OpenOn takes a device, an MTLDevice of o, into use; the Driver releases it, and it is released on an error too. Where it is not Apple silicon with
-// macOS 13 or newer the error is ErrEnvironment.
+// OpenOn takes a device, an MTLDevice of o, into use; the Driver releases it, and it is released on
+// an error too. Where it is not Apple silicon with macOS 13 or newer the error is ErrEnvironment.
 func OpenOn(o Objects, device ID) (cuda.Driver, error) {
 	d := &driver{
 		messages: messages{o}, device: device,
-		streams: map[cuda.Stream]*stream{}, events: map[cuda.Event]*event{}, modules: map[cuda.Module]ID{}, pipelines: map[cuda.Function]pipeline{},
+		streams: map[cuda.Stream]*stream{}, events: map[cuda.Event]*event{},
+		modules: map[cuda.Module]ID{}, pipelines: map[cuda.Function]pipeline{},
 	}
 	if device == 0 {
 		return nil, environment("the system has no default device")
@@ -60,12 +63,14 @@ func OpenOn(o Objects, device ID) (cuda.Driver, error) {
 	}
 	if d.family() < leastApple || !d.supports(familyMetal3) {
 		d.Send(d.device, "release")
-		return nil, environment("%s is not of Apple silicon with Metal 3, which M1 and macOS 13 are the first to have", name)
+		return nil, environment("%s is not of Apple silicon with Metal 3, which M1 and macOS 13 "+
+			"are the first to have", name)
 	}
 	return d, nil
 }
 
-// do runs a call: with the lock, a pool, and unless it gives something back, only if the device works.
+// do runs a call: with the lock, a pool, and unless it gives something back, only if the device
+// works.
 func (d *driver) do(frees bool, f func() error) error {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -103,7 +108,8 @@ func (d *driver) Memory(int) (units.Bytes, error) {
 	return units.Bytes(d.Send(d.device, "recommendedMaxWorkingSetSize")), nil
 }
 
-// Attribute answers as an NVIDIA device would. The number of processors is not known, 0; the major capability is the family of the Apple GPU, 7 for M1.
+// Attribute answers as an NVIDIA device would. The number of processors is not known, 0; the major
+// capability is the family of the Apple GPU, 7 for M1.
 func (d *driver) Attribute(_ int, a cuda.Attribute) (int, error) {
 	switch a {
 	case cuda.MaxThreads:
@@ -161,8 +167,8 @@ func (d *driver) Release() error {
 	return d.DestroyStream(0)
 }
 
-// Load compiles the kernels. A module is given as PTX, which has no meaning here: it says which kernels are wanted, and all of them must be in
-// source.Metal.
+// Load compiles the kernels. A module is given as PTX, which has no meaning here: it says which
+// kernels are wanted, and all of them must be in source.Metal.
 func (d *driver) Load(ptx string) (m cuda.Module, err error) {
 	const message = "newLibraryWithSource:options:error:"
 	text, err := source.Metal()
@@ -184,7 +190,8 @@ func (d *driver) Load(ptx string) (m cuda.Module, err error) {
 			function := d.Send(library, "newFunctionWithName:", d.nsString(name))
 			if function == 0 {
 				d.Send(library, "release")
-				return &Error{Message: "newFunctionWithName:", Text: name + " is not among the kernels"}
+				return &Error{Message: "newFunctionWithName:", Text: name +
+					" is not among the kernels"}
 			}
 			d.Send(function, "release")
 		}

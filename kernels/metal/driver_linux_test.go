@@ -35,7 +35,8 @@ func newBench(t *testing.T) (*suite.Bench, *standin.Runtime) {
 	return suite.New(t, d, 1), r
 }
 
-// TestShim runs the text on the host, launched by the driver of CUDA: its stand-in looks closely at memory.
+// TestShim runs the text on the host, launched by the driver of CUDA: its stand-in looks closely at
+// memory.
 func TestShim(t *testing.T) {
 	driver, err := cuda.OpenLibrary(standin.Library(t))
 	if err != nil {
@@ -52,32 +53,65 @@ func TestShim(t *testing.T) {
 // TestDriver runs the driver of Macs, over the fake runtime, with the text on the host.
 func TestDriver(t *testing.T) {
 	d, _ := open(t)
-	if d.Facts.Name != "fake" || d.Facts.Capability != [2]int{8, 0} || d.Facts.Memory != 1<<30 || d.Facts.Driver != 3000 {
+	if d.Facts.Name != "fake" || d.Facts.Capability != [2]int{8, 0} || d.Facts.Memory != 1<<30 ||
+		d.Facts.Driver != 3000 {
 		t.Errorf("facts: %+v", d.Facts)
 	}
 	suite.Run(t, d)
 }
 
-// TestDriverFaults: what Metal refuses is an error that names the message and says the system's words, and nothing is left.
+// TestDriverFaults: what Metal refuses is an error that names the message and says the system's
+// words, and nothing is left.
 func TestDriverFaults(t *testing.T) {
 	for message, c := range map[string]struct {
 		call func(b *suite.Bench) error
 		kind error
 	}{
-		"newBufferWithLength:options:": {func(b *suite.Bench) error { _, err := b.Device.Alloc(100); return err }, cuda.ErrMemory},
+		"newBufferWithLength:options:": {func(b *suite.Bench) error {
+			_,
+				err := b.Device.Alloc(100)
+			return err
+		}, cuda.ErrMemory},
 		"newBufferWithBytes:length:options:": {func(b *suite.Bench) error {
 			m := b.Room(8)
-			b.Must(b.Device.Fill(m.Ptr, 0, 8, b.Stream)) // so that the stream has work, and a copy has to wait
+			// so that the stream has work, and a copy has to wait
+			b.Must(b.Device.Fill(m.Ptr, 0, 8, b.Stream))
 			return b.Device.ToDevice(m.Ptr, make([]byte, 8), b.Stream)
 		}, cuda.ErrMemory},
-		"newCommandQueue":                            {func(b *suite.Bench) error { _, err := b.Device.NewStream(); return err }, cuda.ErrMemory},
-		"newEvent":                                   {func(b *suite.Bench) error { _, err := b.Device.NewEvent(true); return err }, cuda.ErrMemory},
-		"commandBuffer":                              {func(b *suite.Bench) error { return b.Device.Fill(b.Room(8).Ptr, 0, 8, b.Stream) }, cuda.ErrMemory},
-		"blitCommandEncoder":                         {func(b *suite.Bench) error { return b.Device.Fill(b.Room(8).Ptr, 0, 8, b.Stream) }, cuda.ErrMemory},
-		"computeCommandEncoder":                      {func(b *suite.Bench) error { return b.Add(b.Stream, b.Room(4), b.Room(4), 1) }, cuda.ErrMemory},
-		"newLibraryWithSource:options:error:":        {func(b *suite.Bench) error { _, err := cuda.NewKernels(b.Device); return err }, nil},
-		"newFunctionWithName:":                       {func(b *suite.Bench) error { _, err := cuda.NewKernels(b.Device); return err }, nil},
-		"newComputePipelineStateWithFunction:error:": {func(b *suite.Bench) error { _, err := cuda.NewKernels(b.Device); return err }, nil},
+		"newCommandQueue": {func(b *suite.Bench) error {
+			_,
+				err := b.Device.NewStream()
+			return err
+		}, cuda.ErrMemory},
+		"newEvent": {func(b *suite.Bench) error {
+			_,
+				err := b.Device.NewEvent(true)
+			return err
+		}, cuda.ErrMemory},
+		"commandBuffer": {func(b *suite.Bench) error {
+			return b.Device.Fill(b.Room(8).Ptr, 0, 8, b.Stream)
+		}, cuda.ErrMemory},
+		"blitCommandEncoder": {func(b *suite.Bench) error {
+			return b.Device.Fill(b.Room(8).Ptr, 0, 8, b.Stream)
+		}, cuda.ErrMemory},
+		"computeCommandEncoder": {func(b *suite.Bench) error {
+			return b.Add(b.Stream, b.Room(4), b.Room(4), 1)
+		}, cuda.ErrMemory},
+		"newLibraryWithSource:options:error:": {func(b *suite.Bench) error {
+			_,
+				err := cuda.NewKernels(b.Device)
+			return err
+		}, nil},
+		"newFunctionWithName:": {func(b *suite.Bench) error {
+			_,
+				err := cuda.NewKernels(b.Device)
+			return err
+		}, nil},
+		"newComputePipelineStateWithFunction:error:": {func(b *suite.Bench) error {
+			_,
+				err := cuda.NewKernels(b.Device)
+			return err
+		}, nil},
 	} {
 		t.Run(message, func(t *testing.T) {
 			b, r := newBench(t)
@@ -87,7 +121,8 @@ func TestDriverFaults(t *testing.T) {
 			if !errors.As(err, &failed) || failed.Message != message || failed.Kind != c.kind {
 				t.Fatalf("%v, want an error of %s", err, message)
 			}
-			if strings.HasSuffix(message, "error:") && !strings.Contains(err.Error(), "no, not today") {
+			if strings.HasSuffix(message, "error:") && !strings.Contains(err.Error(),
+				"no, not today") {
 				t.Errorf("%v: the system's words are not in it", err)
 			}
 			adds(b) // the device goes on
@@ -122,7 +157,8 @@ func TestDriverLost(t *testing.T) {
 	}
 }
 
-// TestDriverOrder: without a wait for an event another stream's work is not seen, with it it is, and so it is from the default stream.
+// TestDriverOrder: without a wait for an event another stream's work is not seen, with it it is,
+// and so it is from the default stream.
 func TestDriverOrder(t *testing.T) {
 	b, _ := newBench(t)
 	d := b.Device
@@ -166,7 +202,8 @@ func TestDriverOrder(t *testing.T) {
 	}
 }
 
-// TestDriverManyCommands: a stream that nobody waits for hands its work over by itself, and forgets what is done.
+// TestDriverManyCommands: a stream that nobody waits for hands its work over by itself, and forgets
+// what is done.
 func TestDriverManyCommands(t *testing.T) {
 	b, r := newBench(t)
 	d := b.Device
@@ -193,7 +230,8 @@ func TestDriverManyCommands(t *testing.T) {
 func TestDriverRegistered(t *testing.T) {
 	b, _ := newBench(t)
 	d := b.Device
-	pages, err := syscall.Mmap(-1, 0, 2*syscall.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	pages, err := syscall.Mmap(-1, 0, 2*syscall.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	b.Must(err)
 	defer func() { b.Must(syscall.Munmap(pages)) }()
 	if err := d.HostRegister(pages[1:]); err == nil {

@@ -10,5 +10,6 @@ import (
 
 // OpenDriver says that Metal is not for this system.
 func OpenDriver() (cuda.Driver, error) {
-	return nil, environment("Metal is for macOS on Apple silicon (darwin/arm64), not for %s/%s", runtime.GOOS, runtime.GOARCH)
+	return nil, environment("Metal is for macOS on Apple silicon (darwin/arm64), not for %s/%s",
+		runtime.GOOS, runtime.GOARCH)
 }

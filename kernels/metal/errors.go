@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// ErrEnvironment is the kind of error for a machine without a device that can be used. Other kinds are those of kernels/cuda: cuda.ErrMemory,
-// cuda.ErrLost and cuda.ErrShape.
+// ErrEnvironment is the kind of error for a machine without a device that can be used. Other kinds
+// are those of kernels/cuda: cuda.ErrMemory, cuda.ErrLost and cuda.ErrShape.
 var ErrEnvironment = errors.New("no usable Metal device")
 
 const remedy = "use the CPU backend"

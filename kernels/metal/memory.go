@@ -18,7 +18,8 @@ func (d *driver) reserve(size int64, kind kind) (p piece, err error) {
 	err = d.do(false, func() error {
 		buffer := d.Send(d.device, message, uintptr(size), storageShared)
 		if buffer == 0 {
-			return &Error{Message: message, Kind: cuda.ErrMemory, Text: units.Bytes(size).String() + "; use a smaller budget, context or batch"}
+			return &Error{Message: message, Kind: cuda.ErrMemory, Text: units.Bytes(size).String() +
+				"; use a smaller budget, context or batch"}
 		}
 		p = d.note(buffer, uint64(size), kind)
 		return nil
@@ -28,7 +29,8 @@ func (d *driver) reserve(size int64, kind kind) (p piece, err error) {
 
 // note takes a new buffer into the list.
 func (d *driver) note(buffer ID, size uint64, kind kind) piece {
-	p := piece{device: uint64(d.Send(buffer, "gpuAddress")), host: uintptr(d.Pointer(buffer, "contents")), size: size,
+	p := piece{device: uint64(d.Send(buffer, "gpuAddress")), host: uintptr(d.Pointer(buffer,
+		"contents")), size: size,
 		buffer: buffer, kind: kind}
 	d.pieces.add(p)
 	return p
@@ -59,7 +61,8 @@ func (d *driver) Alloc(size int64) (cuda.Ptr, error) {
 
 func (d *driver) Free(p cuda.Ptr) error { return d.forget(uint64(p), allocated) }
 
-// HostAlloc gives memory that is the device's as well. combined makes no difference: the host's caches are coherent.
+// HostAlloc gives memory that is the device's as well. combined makes no difference: the host's
+// caches are coherent.
 func (d *driver) HostAlloc(size int64, _ bool) ([]byte, error) {
 	p, err := d.reserve(size, pinned)
 	if err != nil {
@@ -70,20 +73,24 @@ func (d *driver) HostAlloc(size int64, _ bool) ([]byte, error) {
 
 func (d *driver) HostFree(b []byte) error { return d.forgetHost(b, pinned) }
 
-// HostRegister makes a buffer over memory that starts and ends at the border of a page, without a copy.
+// HostRegister makes a buffer over memory that starts and ends at the border of a page, without a
+// copy.
 func (d *driver) HostRegister(b []byte) error {
 	const message = "newBufferWithBytesNoCopy:length:options:deallocator:"
 	page := os.Getpagesize()
 	if len(b) == 0 || address(b)%uintptr(page) != 0 || len(b)%page != 0 {
-		return fmt.Errorf("metal: %s at %#x cannot be registered: whole pages of %d bytes can", units.Bytes(len(b)), address(b), page)
+		return fmt.Errorf("metal: %s at %#x cannot be registered: whole pages of %d bytes can",
+			units.Bytes(len(b)), address(b), page)
 	}
 	return d.do(false, func() error {
 		if _, ok := d.pieces.findHost(address(b), 1); ok {
 			return fmt.Errorf("metal: memory at %#x is registered already", address(b))
 		}
-		buffer := d.Send(d.device, message, unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b)), storageShared, uintptr(0))
+		buffer := d.Send(d.device, message, unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b)),
+			storageShared, uintptr(0))
 		if buffer == 0 {
-			return &Error{Message: message, Kind: cuda.ErrMemory, Text: units.Bytes(len(b)).String()}
+			return &Error{Message: message, Kind: cuda.ErrMemory,
+				Text: units.Bytes(len(b)).String()}
 		}
 		d.note(buffer, uint64(len(b)), registered)
 		return nil
@@ -104,7 +111,8 @@ func (d *driver) HostPointer(b []byte) (at cuda.Ptr, err error) {
 	err = d.do(true, func() error {
 		p, ok := d.pieces.findHost(address(b), uint64(len(b)))
 		if !ok {
-			return fmt.Errorf("metal: memory at %#x is not the device's: it comes from HostAlloc or is registered", address(b))
+			return fmt.Errorf("metal: memory at %#x is not the device's: it comes from "+
+				"HostAlloc or is registered", address(b))
 		}
 		at = cuda.Ptr(p.device + uint64(address(b)-p.host))
 		return nil
@@ -112,8 +120,9 @@ func (d *driver) HostPointer(b []byte) (at cuda.Ptr, err error) {
 	return at, err
 }
 
-// ToDevice copies when the stream comes to it. Memory that is not the device's is copied at once: to its place where the stream rests, else to a buffer of its
-// own, from where the stream copies it.
+// ToDevice copies when the stream comes to it. Memory that is not the device's is copied at once:
+// to its place where the stream rests, else to a buffer of its own, from where the stream copies
+// it.
 func (d *driver) ToDevice(to cuda.Ptr, from []byte, s cuda.Stream) error {
 	if len(from) == 0 {
 		return nil
@@ -136,16 +145,19 @@ func (d *driver) ToDevice(to cuda.Ptr, from []byte, s cuda.Stream) error {
 			return nil
 		}
 		const message = "newBufferWithBytes:length:options:"
-		buffer := d.Send(d.device, message, unsafe.Pointer(unsafe.SliceData(from)), uintptr(len(from)), storageShared)
+		buffer := d.Send(d.device, message, unsafe.Pointer(unsafe.SliceData(from)),
+			uintptr(len(from)), storageShared)
 		if buffer == 0 {
-			return &Error{Message: message, Kind: cuda.ErrMemory, Text: units.Bytes(len(from)).String()}
+			return &Error{Message: message, Kind: cuda.ErrMemory,
+				Text: units.Bytes(len(from)).String()}
 		}
 		defer d.Send(buffer, "release")
 		return d.copy(s, target, offset, piece{buffer: buffer}, 0, uint64(len(from)))
 	})
 }
 
-// ToHost waits for the stream and copies, except to memory that is the device's: that copy is done when the stream comes to it.
+// ToHost waits for the stream and copies, except to memory that is the device's: that copy is done
+// when the stream comes to it.
 func (d *driver) ToHost(to []byte, from cuda.Ptr, s cuda.Stream) error {
 	if len(to) == 0 {
 		return nil
@@ -161,7 +173,8 @@ func (d *driver) ToHost(to []byte, from cuda.Ptr, s cuda.Stream) error {
 		if waits = !ok; waits {
 			return nil
 		}
-		return d.copy(s, p, uint64(address(to)-p.host), source, uint64(from)-source.device, uint64(len(to)))
+		return d.copy(s, p, uint64(address(to)-p.host), source, uint64(from)-source.device,
+			uint64(len(to)))
 	})
 	if err != nil || !waits {
 		return err
@@ -186,7 +199,8 @@ func (d *driver) OnDevice(to, from cuda.Ptr, size int64, s cuda.Stream) error {
 		if !ok {
 			return wild("OnDevice", from, int(size))
 		}
-		return d.copy(s, target, uint64(to)-target.device, source, uint64(from)-source.device, uint64(size))
+		return d.copy(s, target, uint64(to)-target.device, source, uint64(from)-source.device,
+			uint64(size))
 	})
 }
 
@@ -213,7 +227,8 @@ func (d *driver) Fill(to cuda.Ptr, value byte, size int64, s cuda.Stream) error 
 		if err != nil {
 			return err
 		}
-		d.Send(encoder, "fillBuffer:range:value:", target.buffer, Range{From: offset, Size: uint64(size)}, value)
+		d.Send(encoder, "fillBuffer:range:value:", target.buffer, Range{From: offset,
+			Size: uint64(size)}, value)
 		return nil
 	})
 }
@@ -221,8 +236,10 @@ func (d *driver) Fill(to cuda.Ptr, value byte, size int64, s cuda.Stream) error 
 // wordBytes is what offsets and sizes of the device's own copies are multiples of on macOS.
 const wordBytes = 4
 
-// copy encodes a copy between places of two buffers, or where they are not at whole words, waits and copies them on the host.
-func (d *driver) copy(s cuda.Stream, target piece, to uint64, source piece, from, size uint64) error {
+// copy encodes a copy between places of two buffers, or where they are not at whole words, waits
+// and copies them on the host.
+func (d *driver) copy(s cuda.Stream, target piece, to uint64, source piece, from,
+	size uint64) error {
 	if (to|from|size)%wordBytes != 0 {
 		if err := d.quiet(s); err != nil {
 			return err
@@ -253,7 +270,8 @@ func (d *driver) quiet(s cuda.Stream) error {
 }
 
 func wild(call string, p cuda.Ptr, size int) error {
-	return fmt.Errorf("metal: %s: there are no %d bytes of the device at %#x", call, size, uint64(p))
+	return fmt.Errorf("metal: %s: there are no %d bytes of the device at %#x", call, size,
+		uint64(p))
 }
 
 // address is where memory lies.

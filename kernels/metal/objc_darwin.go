@@ -11,14 +11,17 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cuda"
 )
 
-// OpenDriver opens the system's default device. Where that is not Apple silicon with macOS 13 or newer the error is ErrEnvironment.
+// OpenDriver opens the system's default device. Where that is not Apple silicon with macOS 13 or
+// newer the error is ErrEnvironment.
 func OpenDriver() (cuda.Driver, error) {
 	const folder = "/System/Library/Frameworks/"
 	// A program that does not use Core Graphics has no default device.
-	if _, err := purego.Dlopen(folder+"CoreGraphics.framework/CoreGraphics", purego.RTLD_NOW|purego.RTLD_GLOBAL); err != nil {
+	if _, err := purego.Dlopen(folder+"CoreGraphics.framework/CoreGraphics",
+		purego.RTLD_NOW|purego.RTLD_GLOBAL); err != nil {
 		return nil, environment("CoreGraphics cannot be loaded (%v)", err)
 	}
-	library, err := purego.Dlopen(folder+"Metal.framework/Metal", purego.RTLD_NOW|purego.RTLD_GLOBAL)
+	library, err := purego.Dlopen(folder+"Metal.framework/Metal",
+		purego.RTLD_NOW|purego.RTLD_GLOBAL)
 	if err != nil {
 		return nil, environment("Metal cannot be loaded (%v)", err)
 	}
@@ -27,7 +30,8 @@ func OpenDriver() (cuda.Driver, error) {
 	return OpenOn(&native{selectors: map[string]objc.SEL{}, classes: map[string]ID{}}, ID(create()))
 }
 
-// native is the system's own runtime. It looks up names once each: that takes a lock of the whole runtime.
+// native is the system's own runtime. It looks up names once each: that takes a lock of the whole
+// runtime.
 type native struct {
 	mutex     sync.Mutex
 	selectors map[string]objc.SEL

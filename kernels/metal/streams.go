@@ -13,10 +13,11 @@ import (
 )
 
 const (
-	statusCompleted = 4   // MTLCommandBufferStatusCompleted
-	statusError     = 5   // MTLCommandBufferStatusError
-	mostEncoded     = 128 // commands of a command buffer before it is handed over, so that the device starts early
-	readWrite       = uintptr(3)
+	statusCompleted = 4 // MTLCommandBufferStatusCompleted
+	statusError     = 5 // MTLCommandBufferStatusError
+	// commands of a command buffer before it is handed over, so that the device starts early
+	mostEncoded = 128
+	readWrite   = uintptr(3)
 )
 
 // work is a kind of encoder.
@@ -28,7 +29,8 @@ const (
 	blit
 )
 
-// stream is a command queue, the command buffer that is being filled, and those that were handed over and not yet looked at.
+// stream is a command queue, the command buffer that is being filled, and those that were handed
+// over and not yet looked at.
 type stream struct {
 	queue, buffer, encoder ID
 	work                   work
@@ -47,7 +49,8 @@ type event struct {
 func (d *driver) queue() (*stream, error) {
 	q := d.Send(d.device, "newCommandQueue")
 	if q == 0 {
-		return nil, &Error{Message: "newCommandQueue", Kind: cuda.ErrMemory, Text: "there are too many"}
+		return nil, &Error{Message: "newCommandQueue", Kind: cuda.ErrMemory,
+			Text: "there are too many"}
 	}
 	return &stream{queue: q}, nil
 }
@@ -102,7 +105,8 @@ func (d *driver) open(st *stream) error {
 	return nil
 }
 
-// encoder is the stream's encoder for a kind of work. Commands of one encoder follow each other, and so do encoders that use the same memory.
+// encoder is the stream's encoder for a kind of work. Commands of one encoder follow each other,
+// and so do encoders that use the same memory.
 func (d *driver) encoder(s cuda.Stream, want work) (ID, error) {
 	st, err := d.stream(s)
 	if err != nil {
@@ -208,18 +212,21 @@ func (d *driver) wait(buffers []ID) {
 	}
 }
 
-// look asks the first n command buffers that were handed over how it went; they must be done. The first that failed takes the device with it.
+// look asks the first n command buffers that were handed over how it went; they must be done. The
+// first that failed takes the device with it.
 func (d *driver) look(st *stream, n int) {
 	for _, b := range st.committed[:n] {
 		if d.Send(b, "status") == statusError && d.lost == nil {
-			d.lost = &Error{Message: "commit", Kind: cuda.ErrLost, Text: d.describe(d.Send(b, "error")) + "; start the program again"}
+			d.lost = &Error{Message: "commit", Kind: cuda.ErrLost,
+				Text: d.describe(d.Send(b, "error")) + "; start the program again"}
 		}
 		d.Send(b, "release")
 	}
 	st.committed = slices.Delete(st.committed, 0, n)
 }
 
-// SyncStream waits for a stream, and for all where it is the default one. Others may go on calling meanwhile.
+// SyncStream waits for a stream, and for all where it is the default one. Others may go on calling
+// meanwhile.
 func (d *driver) SyncStream(s cuda.Stream) error {
 	if s == 0 {
 		return d.Synchronize()
@@ -350,7 +357,8 @@ func (d *driver) Wait(s cuda.Stream, e cuda.Event) error {
 	})
 }
 
-// SyncEvent waits for what an event has marked. Failures are for the stream to tell, but for those that are known.
+// SyncEvent waits for what an event has marked. Failures are for the stream to tell, but for those
+// that are known.
 func (d *driver) SyncEvent(e cuda.Event) error {
 	var buffer ID
 	err := d.do(false, func() error {
@@ -367,7 +375,8 @@ func (d *driver) SyncEvent(e cuda.Event) error {
 		defer d.Send(buffer, "release")
 		d.Send(buffer, "waitUntilCompleted")
 		if d.Send(buffer, "status") == statusError {
-			return &Error{Message: "commit", Kind: cuda.ErrLost, Text: d.describe(d.Send(buffer, "error"))}
+			return &Error{Message: "commit", Kind: cuda.ErrLost, Text: d.describe(d.Send(buffer,
+				"error"))}
 		}
 		return nil
 	})
@@ -395,8 +404,10 @@ func (d *driver) Elapsed(from, to cuda.Event) (took units.Nanos, err error) {
 	return took, err
 }
 
-// Launch encodes a kernel. Its arguments hold addresses, so Metal is told which buffers are behind them.
-func (d *driver) Launch(f cuda.Function, grid cuda.Grid, threads int, s cuda.Stream, args []cuda.Arg) error {
+// Launch encodes a kernel. Its arguments hold addresses, so Metal is told which buffers are behind
+// them.
+func (d *driver) Launch(f cuda.Function, grid cuda.Grid, threads int, s cuda.Stream,
+	args []cuda.Arg) error {
 	packed, err := pack(args)
 	if err != nil {
 		return err
@@ -407,22 +418,26 @@ func (d *driver) Launch(f cuda.Function, grid cuda.Grid, threads int, s cuda.Str
 			return fmt.Errorf("metal: there is no function %d", f)
 		}
 		if grid.X < 1 || grid.Y < 1 || grid.Z < 1 || threads < 1 || threads > p.threads {
-			return fmt.Errorf("metal: a grid of %d × %d × %d with %d threads: at least 1 each, and at most %d threads", grid.X, grid.Y, grid.Z, threads, p.threads)
+			return fmt.Errorf("metal: a grid of %d × %d × %d with %d threads: at least 1 each, "+
+				"and at most %d threads", grid.X, grid.Y, grid.Z, threads, p.threads)
 		}
 		encoder, err := d.encoder(s, compute)
 		if err != nil {
 			return err
 		}
 		d.Send(encoder, "setComputePipelineState:", p.state)
-		d.Send(encoder, "setBytes:length:atIndex:", unsafe.Pointer(unsafe.SliceData(packed)), uintptr(len(packed)), uintptr(0))
+		d.Send(encoder, "setBytes:length:atIndex:", unsafe.Pointer(unsafe.SliceData(packed)),
+			uintptr(len(packed)), uintptr(0))
 		runtime.KeepAlive(packed)
 		d.Send(encoder, "setThreadgroupMemoryLength:atIndex:", uintptr(roomBytes), uintptr(0))
 		// In one message: a second one could be read as taking the first back.
 		if used := d.used(args); len(used) > 0 {
-			d.Send(encoder, "useResources:count:usage:", unsafe.Pointer(unsafe.SliceData(used)), uintptr(len(used)), readWrite)
+			d.Send(encoder, "useResources:count:usage:", unsafe.Pointer(unsafe.SliceData(used)),
+				uintptr(len(used)), readWrite)
 			runtime.KeepAlive(used)
 		}
-		d.Send(encoder, "dispatchThreadgroups:threadsPerThreadgroup:", Size{X: uint64(grid.X), Y: uint64(grid.Y), Z: uint64(grid.Z)}, Size{X: uint64(threads), Y: 1, Z: 1})
+		d.Send(encoder, "dispatchThreadgroups:threadsPerThreadgroup:", Size{X: uint64(grid.X),
+			Y: uint64(grid.Y), Z: uint64(grid.Z)}, Size{X: uint64(threads), Y: 1, Z: 1})
 		return nil
 	})
 }
@@ -432,7 +447,8 @@ func (d *driver) used(args []cuda.Arg) []ID {
 	var list []ID
 	for _, a := range args {
 		// A number of 64 bits that is not an address is in no buffer.
-		if at, ok := d.pieces.find(a.Bits(), 1); ok && a.Kind() == cuda.Word64 && !slices.Contains(list, at.buffer) {
+		if at, ok := d.pieces.find(a.Bits(), 1); ok && a.Kind() == cuda.Word64 &&
+			!slices.Contains(list, at.buffer) {
 			list = append(list, at.buffer)
 		}
 	}

@@ -17,8 +17,9 @@ func TestFormatNames(t *testing.T) {
 	}
 }
 
-// TestFormatErrors encodes and decodes random weights of many sizes and bounds the error: half a unit in the last place, or half a step of the group's
-// scale and the rounding of that scale to float16.
+// TestFormatErrors encodes and decodes random weights of many sizes and bounds the error: half a
+// unit in the last place, or half a step of the group's scale and the rounding of that scale to
+// float16.
 func TestFormatErrors(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -40,8 +41,10 @@ func TestFormatErrors(t *testing.T) {
 					top = max(top, math.Abs(float64(v)))
 				}
 				for i := g; i < g+QuantGroup; i++ {
-					bound := map[Format]float64{F16: math.Abs(float64(src[i]))/2048 + 1e-7, BF16: math.Abs(float64(src[i])) / 256, F32: 0,
-						Q8: top/127*0.5 + top/2048, Q4: top/8 + top/2048}[f] // Q4: the largest step of the other sign is clipped to 7
+					bound := map[Format]float64{F16: math.Abs(float64(src[i]))/2048 + 1e-7,
+						BF16: math.Abs(float64(src[i])) / 256, F32: 0,
+						// Q4: the largest step of the other sign is clipped to 7
+						Q8: top/127*0.5 + top/2048, Q4: top/8 + top/2048}[f]
 					if diff := math.Abs(float64(dst[i] - src[i])); diff > bound {
 						t.Fatalf("%s: %v became %v, the bound is %v", f, src[i], dst[i], bound)
 					}
@@ -88,8 +91,10 @@ func TestEncodeRefusesWhatIsTooLarge(t *testing.T) {
 		v    float32
 		fits bool
 	}{
-		{F16, 65504, true}, {F16, 65520, false}, {BF16, math.MaxFloat32, false}, {F32, math.MaxFloat32, true},
-		{Q8, 127 * 65504, true}, {Q8, 127 * 65600, false}, {Q4, 8 * 65504, true}, {Q4, -8 * 65600, false},
+		{F16, 65504, true}, {F16, 65520, false}, {BF16, math.MaxFloat32, false},
+		{F32, math.MaxFloat32, true},
+		{Q8, 127 * 65504, true}, {Q8, 127 * 65600, false}, {Q4, 8 * 65504, true}, {Q4, -8 * 65600,
+			false},
 	} {
 		src := make([]float32, QuantGroup)
 		src[5] = c.v

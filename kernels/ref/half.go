@@ -23,8 +23,8 @@ const (
 	rebias = 0x1p112
 )
 
-// F16ToF32 returns the value of a float16. The conversion is exact. A NaN keeps its sign and payload and comes out quiet, as the
-// F16C instructions do it.
+// F16ToF32 returns the value of a float16. The conversion is exact. A NaN keeps its sign and
+// payload and comes out quiet, as the F16C instructions do it.
 func F16ToF32(h uint16) float32 {
 	sign := uint32(h&halfSign) << 16
 	magnitude := uint32(h&^halfSign) << fractionShift
@@ -34,13 +34,14 @@ func F16ToF32(h uint16) float32 {
 		}
 		return math.Float32frombits(sign | magnitude | 0x7f800000)
 	}
-	// With its exponent bits in place the number is too small by the difference of the biases. That product is exact and
-	// also normalises what is subnormal in float16.
+	// With its exponent bits in place the number is too small by the difference of the biases. That
+	// product is exact and also normalises what is subnormal in float16.
 	return math.Float32frombits(sign|magnitude) * rebias
 }
 
-// F32ToF16 returns the float16 nearest to f, ties to even: what is too large becomes Inf, what is too small for a normal number
-// becomes subnormal or zero of the same sign. A NaN keeps its sign and the upper bits of its payload and comes out quiet.
+// F32ToF16 returns the float16 nearest to f, ties to even: what is too large becomes Inf, what is
+// too small for a normal number becomes subnormal or zero of the same sign. A NaN keeps its sign
+// and the upper bits of its payload and comes out quiet.
 func F32ToF16(f float32) uint16 {
 	const (
 		infinity  = 0x7f800000
@@ -57,12 +58,13 @@ func F32ToF16(f float32) uint16 {
 		return sign | halfInf
 	case b >= minNormal:
 		b -= (127 - 15) << 23
-		// Half of the last kept bit, less one when that bit is even; a carry moves into the exponent, up to Inf.
+		// Half of the last kept bit, less one when that bit is even; a carry moves into the
+		// exponent, up to Inf.
 		b += 1<<(fractionShift-1) - 1 + b>>fractionShift&1
 		return sign | uint16(b>>fractionShift)
 	default:
-		// In [0.5, 1) a float32 counts in steps of 2^-24, as subnormal float16 numbers do: this sum rounds as wanted and
-		// leaves the number of steps in its lowest bits.
+		// In [0.5, 1) a float32 counts in steps of 2^-24, as subnormal float16 numbers do: this sum
+		// rounds as wanted and leaves the number of steps in its lowest bits.
 		return sign | uint16(math.Float32bits(math.Float32frombits(b)+0.5))
 	}
 }
@@ -78,21 +80,24 @@ func F16SliceToF32(dst []float32, src []uint16) {
 // ErrCast is why Bytes16 refuses.
 var ErrCast = errors.New("bytes cannot be used as 16-bit words in place")
 
-// Bytes16 returns the little-endian 16-bit words of b without a copy: the result shares b's memory and keeps it alive. It refuses
-// (ErrCast) an odd length, memory that is not 2-byte aligned, and a big-endian host.
+// Bytes16 returns the little-endian 16-bit words of b without a copy: the result shares b's memory
+// and keeps it alive. It refuses (ErrCast) an odd length, memory that is not 2-byte aligned, and a
+// big-endian host.
 func Bytes16(b []byte) ([]uint16, error) {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
 		return nil, fmt.Errorf("ref: %w: this host is big-endian; copy and swap the bytes", ErrCast)
 	}
 	if len(b)%2 != 0 {
-		return nil, fmt.Errorf("ref: %w: the length %d is odd; is the tensor truncated?", ErrCast, len(b))
+		return nil, fmt.Errorf("ref: %w: the length %d is odd; is the tensor truncated?", ErrCast,
+			len(b))
 	}
 	if len(b) == 0 {
 		return nil, nil
 	}
 	p := unsafe.Pointer(unsafe.SliceData(b))
 	if uintptr(p)%2 != 0 {
-		return nil, fmt.Errorf("ref: %w: they start at an odd address; copy them to an aligned buffer", ErrCast)
+		return nil, fmt.Errorf("ref: %w: they start at an odd address; copy them to an aligned "+
+			"buffer", ErrCast)
 	}
 	return unsafe.Slice((*uint16)(p), len(b)/2), nil
 }

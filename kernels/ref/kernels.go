@@ -2,14 +2,16 @@ package ref
 
 import "encoding/binary"
 
-// Slices are cut as x[:n:len(x)]: that panics when x has fewer than n elements, where x[:n] would reach into its capacity.
+// Slices are cut as x[:n:len(x)]: that panics when x has fewer than n elements, where x[:n] would
+// reach into its capacity.
 
 // Dot returns the sum of w[i]·x[i]. len(x) must equal len(w).
 func Dot(w []uint16, x []float32) float32 {
 	x = x[:len(w):len(x)]
 	var sum float32
 	for i, h := range w {
-		// The conversion forbids the compiler to fuse, so that the result is the same on every architecture.
+		// The conversion forbids the compiler to fuse, so that the result is the same on every
+		// architecture.
 		sum += float32(F16ToF32(h) * x[i])
 	}
 	return sum
@@ -23,7 +25,8 @@ func Axpy(a float32, w []uint16, y []float32) {
 	}
 }
 
-// MatVec sets y[r] = Dot(row r of w, x) for a w of rows × cols, an x of cols and a y of rows values.
+// MatVec sets y[r] = Dot(row r of w, x) for a w of rows × cols, an x of cols and a y of rows
+// values.
 func MatVec(w []uint16, rows, cols int, x, y []float32) {
 	w, x = w[:rows*cols:len(w)], x[:cols:len(x)]
 	for r := range rows {
@@ -49,8 +52,9 @@ func AxpyF32(a float32, x, y []float32) {
 	}
 }
 
-// StreamRead returns the sum, modulo 2^64, of b read as little-endian 64-bit words, the last one filled up with zeros. It
-// touches every byte once, in order: its fast twin is the memory-bandwidth roofline.
+// StreamRead returns the sum, modulo 2^64, of b read as little-endian 64-bit words, the last one
+// filled up with zeros. It touches every byte once, in order: its fast twin is the memory-bandwidth
+// roofline.
 func StreamRead(b []byte) uint64 {
 	var sum uint64
 	for len(b) >= 8 {

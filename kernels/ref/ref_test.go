@@ -30,8 +30,10 @@ func TestF16ToF32EveryPattern(t *testing.T) {
 		got, want := float64(F16ToF32(h)), value(h)
 		if want != want {
 			bits := math.Float32bits(F16ToF32(h))
-			if got == got || bits>>31 != uint32(h>>15) || bits>>22&1 == 0 || bits>>13&0x1ff != uint32(h&0x1ff) {
-				t.Fatalf("%#04x: NaN came out as %#08x; want it quiet, with sign and payload", h, bits)
+			if got == got || bits>>31 != uint32(h>>15) || bits>>22&1 == 0 ||
+				bits>>13&0x1ff != uint32(h&0x1ff) {
+				t.Fatalf("%#04x: NaN came out as %#08x; want it quiet, with sign and payload", h,
+					bits)
 			}
 			continue
 		}
@@ -54,8 +56,8 @@ func TestF32ToF16InvertsEveryPattern(t *testing.T) {
 	}
 }
 
-// Rounding is monotone, so it is right everywhere when it is right at, just below and just above the middle of every two
-// neighbours.
+// Rounding is monotone, so it is right everywhere when it is right at, just below and just above
+// the middle of every two neighbours.
 func TestF32ToF16RoundsToNearestEven(t *testing.T) {
 	for i := range 0x7c00 {
 		low := uint16(i)
@@ -75,7 +77,8 @@ func TestF32ToF16RoundsToNearestEven(t *testing.T) {
 		}
 		for _, c := range cases {
 			if got := F32ToF16(c.f); got != c.want {
-				t.Fatalf("%g (%#08x): got %#04x, want %#04x", c.f, math.Float32bits(c.f), got, c.want)
+				t.Fatalf("%g (%#08x): got %#04x, want %#04x", c.f, math.Float32bits(c.f), got,
+					c.want)
 			}
 			if got := F32ToF16(-c.f); got != c.want|0x8000 {
 				t.Fatalf("%g: got %#04x, want %#04x", -c.f, got, c.want|0x8000)
@@ -93,7 +96,8 @@ func TestF32ToF16Special(t *testing.T) {
 		{0x7f7fffff, 0x7c00}, {0x47800000, 0x7c00}, // too large
 		{0x00000000, 0x0000}, {0x80000000, 0x8000}, // ±0
 		{0x00000001, 0x0000}, {0x807fffff, 0x8000}, // subnormal float32
-		{0x7f800001, 0x7e00}, {0xffc00000, 0xfe00}, // NaN whose payload does not reach into a float16
+		// NaN whose payload does not reach into a float16
+		{0x7f800001, 0x7e00}, {0xffc00000, 0xfe00},
 		{0x7fbfe000, 0x7fff}, // NaN whose payload does
 	}
 	for _, c := range cases {

@@ -7,8 +7,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Go's timers are late by up to a millisecond: the clock gets up that much earlier and takes the rest in short naps of the operating
-// system, between which a request may have come that is due sooner.
+// Go's timers are late by up to a millisecond: the clock gets up that much earlier and takes the
+// rest in short naps of the operating system, between which a request may have come that is due
+// sooner.
 const (
 	early = 1200 * time.Microsecond
 	nap   = 200 * time.Microsecond
@@ -17,7 +18,8 @@ const (
 // now is the time of the device.
 func (d *Device) now() units.Nanos { return units.Nanos(time.Since(d.zero)) }
 
-// proceed lets the device come up to the present and sees to it that someone wakes for what comes next. The caller holds d.mu.
+// proceed lets the device come up to the present and sees to it that someone wakes for what comes
+// next. The caller holds d.mu.
 func (d *Device) proceed() {
 	d.drive.until(d.now())
 	next, busy := d.drive.next()

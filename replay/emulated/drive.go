@@ -10,7 +10,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// drive is the device in its own time. It never looks at a clock: whoever holds it says until when things have happened.
+// drive is the device in its own time. It never looks at a clock: whoever holds it says until when
+// things have happened.
 type drive struct {
 	spec   flash.Spec
 	scale  float64 // from the durations of spec.LTFBShape to those of the device
@@ -22,7 +23,8 @@ type drive struct {
 	accepts units.Nanos   // when the next request can be accepted, under MaxIOPS
 	servers []units.Nanos // when each is next free
 	link    units.Nanos   // when it is next free
-	events  []event       // in order of time; those of one time in the order in which they were planned
+	// in order of time; those of one time in the order in which they were planned
+	events []event
 }
 
 // request is a read in flight.
@@ -58,7 +60,8 @@ const (
 )
 
 func newDrive(spec flash.Spec, seed uint64) *drive {
-	d := &drive{spec: spec, random: rng.Stream(seed, "emulated/ltfb"), servers: make([]units.Nanos, spec.Servers)}
+	d := &drive{spec: spec, random: rng.Stream(seed, "emulated/ltfb"), servers: make([]units.Nanos,
+		spec.Servers)}
 	if mean, _ := spec.LTFBShape.Moments(); mean > 0 {
 		d.scale = float64(spec.LTFB) / mean
 	}
@@ -68,7 +71,8 @@ func newDrive(spec flash.Spec, seed uint64) *drive {
 	return d
 }
 
-// ask issues a request at r.ready. It must not be earlier than r.ready when it is called, but may be later.
+// ask issues a request at r.ready. It must not be earlier than r.ready when it is called, but may
+// be later.
 func (d *drive) ask(r *request, offset, size units.Bytes) {
 	part := size
 	if d.spec.MaxTransfer > 0 {
@@ -147,8 +151,8 @@ func (d *drive) enter(at units.Nanos, p *piece) {
 	d.plan(begin+p.ltfb, arrived, p)
 }
 
-// transfer returns when the link is done with bytes of which the first is there at a time. It is given in the order of first bytes: every
-// request is announced a latency before its own.
+// transfer returns when the link is done with bytes of which the first is there at a time. It is
+// given in the order of first bytes: every request is announced a latency before its own.
 func (d *drive) transfer(at units.Nanos, size units.Bytes) units.Nanos {
 	if d.spec.LinkRate <= 0 {
 		return at
@@ -184,8 +188,8 @@ func (d *drive) choose(at units.Nanos, offset units.Bytes) int {
 		}
 		return int(mix(uint64(offset/stripe)) % uint64(len(d.servers)))
 	}
-	// Of the idle servers the one that has rested least: the others can still serve a read that ought to have come earlier. Without an
-	// idle one the first to be free.
+	// Of the idle servers the one that has rested least: the others can still serve a read that
+	// ought to have come earlier. Without an idle one the first to be free.
 	best := 0
 	for i, free := range d.servers[1:] {
 		was := d.servers[best]
@@ -196,7 +200,8 @@ func (d *drive) choose(at units.Nanos, offset units.Bytes) int {
 	return best
 }
 
-// mix is the finaliser of MurmurHash3 (Appleby, public domain), which changes every bit of the result with every bit of v.
+// mix is the finaliser of MurmurHash3 (Appleby, public domain), which changes every bit of the
+// result with every bit of v.
 func mix(v uint64) uint64 {
 	v = (v ^ v>>33) * 0xff51afd7ed558ccd
 	v = (v ^ v>>33) * 0xc4ceb9fe1a85ec53

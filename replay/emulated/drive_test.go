@@ -14,7 +14,8 @@ import (
 const ms = units.Millisecond
 
 // loop reads with threads that are never late: in the device's own time, without a clock.
-func loop(d *drive, reads []flash.Read, threads int) (end, sojourn units.Nanos, times []units.Nanos) {
+func loop(d *drive, reads []flash.Read, threads int) (end, sojourn units.Nanos,
+	times []units.Nanos) {
 	done := make(chan *request, threads)
 	next := 0
 	take := func(r *request) {
@@ -47,7 +48,8 @@ func random(n int) []flash.Read {
 	draw := rand.New(rand.NewPCG(5, 6))
 	reads := make([]flash.Read, n)
 	for i := range reads {
-		reads[i] = flash.Read{Offset: 512 * units.Bytes(draw.IntN(1<<21)), Length: 512 * units.Bytes(1+draw.IntN(64))}
+		reads[i] = flash.Read{Offset: 512 * units.Bytes(draw.IntN(1<<21)), Length: 512 *
+			units.Bytes(1+draw.IntN(64))}
 	}
 	return reads
 }
@@ -77,14 +79,25 @@ func variants() map[string]flash.Spec {
 	add("queue", func(f *flash.Spec) { f.Servers, f.QueueDepth = 8, 5 })
 	add("split", func(f *flash.Spec) { f.MaxTransfer = 4096 })
 	add("pages", func(f *flash.Spec) { f.Page, f.ServerRate = 16*units.KiB, 4*units.MBps })
-	add("limit", func(f *flash.Spec) { f.Limit = &flash.Limit{Rate: 8 * units.MBps, Interval: 20 * ms} })
-	add("smooth limit", func(f *flash.Spec) { f.Limit = &flash.Limit{Rate: 8 * units.MBps, IOPS: 500} })
-	add("burst", func(f *flash.Spec) {
-		f.Limit = &flash.Limit{Rate: 8 * units.MBps, IOPS: 500, Interval: 5 * ms, Burst: 2 * units.MiB}
+	add("limit", func(f *flash.Spec) {
+		f.Limit = &flash.Limit{Rate: 8 * units.MBps, Interval: 20 *
+			ms}
 	})
-	add("spans", func(f *flash.Spec) { f.Spans = []flash.Span{{Within: units.MiB}, {MaxIOPS: 600, ExtraLTFB: ms}} })
+	add("smooth limit", func(f *flash.Spec) {
+		f.Limit = &flash.Limit{Rate: 8 * units.MBps,
+			IOPS: 500}
+	})
+	add("burst", func(f *flash.Spec) {
+		f.Limit = &flash.Limit{Rate: 8 * units.MBps, IOPS: 500, Interval: 5 * ms, Burst: 2 *
+			units.MiB}
+	})
+	add("spans", func(f *flash.Spec) {
+		f.Spans = []flash.Span{{Within: units.MiB}, {MaxIOPS: 600,
+			ExtraLTFB: ms}}
+	})
 	add("everything", func(f *flash.Spec) {
-		f.Servers, f.Placement, f.MaxIOPS, f.QueueDepth, f.Page, f.MaxTransfer = 8, flash.PlaceByAddress, 2000, 6, 4096, 8192
+		f.Servers, f.Placement, f.MaxIOPS, f.QueueDepth, f.Page, f.MaxTransfer = 8,
+			flash.PlaceByAddress, 2000, 6, 4096, 8192
 		f.LTFBShape = shape()
 		f.Limit = &flash.Limit{Rate: 30 * units.MBps, IOPS: 1500, Interval: 5 * ms}
 		f.Spans = []flash.Span{{ExtraLTFB: ms / 2}}
@@ -94,7 +107,8 @@ func variants() map[string]flash.Spec {
 
 func station(t *testing.T, spec flash.Spec, reads []flash.Read, threads int) flash.BatchResult {
 	t.Helper()
-	s, err := flash.NewStation(spec, flash.Config{Engine: string(flashio.EngineEmulated), Parallel: threads, Cores: 2, Seed: 9})
+	s, err := flash.NewStation(spec, flash.Config{Engine: string(flashio.EngineEmulated),
+		Parallel: threads, Cores: 2, Seed: 9})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,8 +119,8 @@ func station(t *testing.T, spec flash.Spec, reads []flash.Read, threads int) fla
 	return b
 }
 
-// TestAgreesWithStation: two independent implementations of one specification take the same time, part by part. Where latencies are
-// drawn, or places hashed, they agree in the mean.
+// TestAgreesWithStation: two independent implementations of one specification take the same time,
+// part by part. Where latencies are drawn, or places hashed, they agree in the mean.
 func TestAgreesWithStation(t *testing.T) {
 	reads := random(3000)
 	for name, spec := range variants() {
@@ -117,9 +131,11 @@ func TestAgreesWithStation(t *testing.T) {
 			if !spec.LTFBShape.IsZero() || spec.Placement == flash.PlaceByAddress {
 				tolerance = 0.03
 			}
-			off, offSojourn := float64(end)/float64(want.End)-1, float64(sojourn)/float64(want.Sojourn)-1
+			off, offSojourn := float64(end)/float64(want.End)-1,
+				float64(sojourn)/float64(want.Sojourn)-1
 			if math.Abs(off) > tolerance || math.Abs(offSojourn) > tolerance {
-				t.Errorf("%s, %d threads: %v (%+.2f %% of the station), all reads %v (%+.2f %%)", name, threads, end, 100*off, sojourn, 100*offSojourn)
+				t.Errorf("%s, %d threads: %v (%+.2f %% of the station), all reads %v (%+.2f %%)",
+					name, threads, end, 100*off, sojourn, 100*offSojourn)
 			}
 		}
 	}
@@ -140,7 +156,8 @@ func equal(t *testing.T, what string, got []units.Nanos, want ...units.Nanos) {
 
 // TestByHand: cases that can be computed with a pencil.
 func TestByHand(t *testing.T) {
-	four := []flash.Read{{Offset: 0, Length: 4000}, {Offset: 8192, Length: 4000}, {Offset: 16384, Length: 4000}, {Offset: 24576, Length: 4000}}
+	four := []flash.Read{{Offset: 0, Length: 4000}, {Offset: 8192, Length: 4000}, {Offset: 16384,
+		Length: 4000}, {Offset: 24576, Length: 4000}}
 	plain := flash.Spec{Servers: 8, LTFB: 2 * ms}
 
 	iops := plain
@@ -172,7 +189,8 @@ func TestByHand(t *testing.T) {
 
 	pages := plain
 	pages.Page, pages.ServerRate = 4096, 4096*1000 // 1 ms per page
-	equal(t, "pages", timesOf(pages, []flash.Read{{Offset: 0, Length: 512}, {Offset: 3584, Length: 1024}, {Offset: 4096, Length: 8192}}, 1), 3*ms, 4*ms, 4*ms)
+	equal(t, "pages", timesOf(pages, []flash.Read{{Offset: 0, Length: 512}, {Offset: 3584,
+		Length: 1024}, {Offset: 4096, Length: 8192}}, 1), 3*ms, 4*ms, 4*ms)
 }
 
 // TestLimitByHand: credit of 1000 B every 10 ms.
@@ -205,7 +223,8 @@ func TestLimitByHand(t *testing.T) {
 	pass(smooth, 90*ms, 1, 90*ms)
 }
 
-// TestLatenciesHaveTheirMean: the histogram gives the shape, the specification the mean, and the spread is the histogram's.
+// TestLatenciesHaveTheirMean: the histogram gives the shape, the specification the mean, and the
+// spread is the histogram's.
 func TestLatenciesHaveTheirMean(t *testing.T) {
 	d := newDrive(flash.Spec{Servers: 1, LTFB: 80 * units.Microsecond, LTFBShape: shape()}, 1)
 	var got flash.Histogram
@@ -216,16 +235,19 @@ func TestLatenciesHaveTheirMean(t *testing.T) {
 	h := shape()
 	_, want := h.Moments()
 	if math.Abs(mean/80_000-1) > 0.01 || math.Abs(cv2/want-1) > 0.03 {
-		t.Errorf("a mean of %.0f ns and a squared variation of %.3f, want 80000 ns and %.3f", mean, cv2, want)
+		t.Errorf("a mean of %.0f ns and a squared variation of %.3f, want 80000 ns and %.3f", mean,
+			cv2, want)
 	}
 }
 
-// Transfers use the link in the order of their first bytes, whoever announced first, and the link never rests while one waits.
+// Transfers use the link in the order of their first bytes, whoever announced first, and the link
+// never rests while one waits.
 func TestLinkKeepsOrder(t *testing.T) {
 	d := newDrive(flash.Spec{Servers: 1, LinkRate: units.MBps}, 1)
 	done := make(chan *request, 4)
 	var all []*request
-	for i, first := range []units.Nanos{30 * ms, 10 * ms, 11 * ms, 50 * ms} { // announced out of order
+	// announced out of order
+	for i, first := range []units.Nanos{30 * ms, 10 * ms, 11 * ms, 50 * ms} {
 		r := &request{index: i, left: 1, done: done}
 		all = append(all, r)
 		d.plan(first, arrived, &piece{of: r, size: 5000})

@@ -15,10 +15,12 @@ import (
 
 // Options say how a Device is read.
 type Options struct {
-	Parallel int         // threads, or requests in flight of a ring; at least 1
-	Ring     bool        // one thread submits, as to an io_uring, instead of one thread per request in flight
-	Seed     uint64      // of the latencies drawn from LTFBShape
-	Span     units.Bytes // stretch of addresses that the reads are spread over, which chooses from Spans; 0 = not known
+	Parallel int // threads, or requests in flight of a ring; at least 1
+	// one thread submits, as to an io_uring, instead of one thread per request in flight
+	Ring bool
+	Seed uint64 // of the latencies drawn from LTFBShape
+	// stretch of addresses that the reads are spread over, which chooses from Spans; 0 = not known
+	Span units.Bytes
 }
 
 // Device implements flashio.Reader, and io.ReaderAt for a file server.
@@ -44,17 +46,20 @@ type Device struct {
 	wait  sync.WaitGroup
 }
 
-// New returns a Device that serves data at the pace of spec. closer, which may be nil, is called by Close. It refuses
-// specifications with parts that are not emulated.
+// New returns a Device that serves data at the pace of spec. closer, which may be nil, is called by
+// Close. It refuses specifications with parts that are not emulated.
 func New(data io.ReaderAt, closer func() error, spec flash.Spec, opt Options) (*Device, error) {
 	refuse := func(field string) error {
 		return fmt.Errorf("emulated: flash.%s is not emulated; leave it out", field)
 	}
 	switch {
 	case spec.Servers < 1 || opt.Parallel < 1:
-		return nil, fmt.Errorf("emulated: %d servers and %d requests in flight: at least one of each is needed", spec.Servers, opt.Parallel)
-	case spec.Placement != "" && spec.Placement != flash.PlaceAny && spec.Placement != flash.PlaceByAddress:
-		return nil, fmt.Errorf("emulated: flash.placement %q is not emulated; write any or address", spec.Placement)
+		return nil, fmt.Errorf("emulated: %d servers and %d requests in flight: at least one of "+
+			"each is needed", spec.Servers, opt.Parallel)
+	case spec.Placement != "" && spec.Placement != flash.PlaceAny &&
+		spec.Placement != flash.PlaceByAddress:
+		return nil, fmt.Errorf("emulated: flash.placement %q is not emulated; write any or address",
+			spec.Placement)
 	case spec.Sustained != nil:
 		return nil, refuse("sustained")
 	case spec.Background != nil:
@@ -71,9 +76,11 @@ func New(data io.ReaderAt, closer func() error, spec flash.Spec, opt Options) (*
 // Mode implements flashio.Reader.
 func (d *Device) Mode() flashio.Mode {
 	m := flashio.Mode{
-		Engine: flashio.EngineEmulated, Requested: flashio.EngineEmulated, Align: units.Bytes(d.align), Parallel: d.opt.Parallel,
+		Engine: flashio.EngineEmulated, Requested: flashio.EngineEmulated,
+		Align: units.Bytes(d.align), Parallel: d.opt.Parallel,
 		FileSystem: "emulated", MemoryBacked: true,
-		Notes: []string{"the device is emulated: bytes come from memory, times from a specification"},
+		Notes: []string{"the device is emulated: bytes come from memory, times from a " +
+			"specification"},
 	}
 	if d.opt.Ring {
 		m.Notes = append(m.Notes, "one thread submits all requests, as to a ring")
@@ -81,10 +88,11 @@ func (d *Device) Mode() flashio.Mode {
 	return m
 }
 
-// TimeReads has the next batches write into into[i] how long the device took for request i, waiting included: from when its thread
-// (or its slot of the ring) was ready for it until it was done, in the device's own time, which knows no late wake-ups. Requests
-// that were not read keep what was there, and those beyond len(into) are not written. nil ends it. The result says that the
-// Device can do it, which is always true.
+// TimeReads has the next batches write into into[i] how long the device took for request i, waiting
+// included: from when its thread (or its slot of the ring) was ready for it until it was done, in
+// the device's own time, which knows no late wake-ups. Requests that were not read keep what was
+// there, and those beyond len(into) are not written. nil ends it. The result says that the Device
+// can do it, which is always true.
 func (d *Device) TimeReads(into []units.Nanos) bool {
 	d.times = into
 	return true
@@ -116,8 +124,8 @@ func (d *Device) ReadBatch(reqs []flashio.Request) error {
 	return nil
 }
 
-// thread is one reading thread: it takes the next request when the one before is complete. ready is when it should have been ready,
-// had no wake-up been late.
+// thread is one reading thread: it takes the next request when the one before is complete. ready is
+// when it should have been ready, had no wake-up been late.
 func (d *Device) thread(ready units.Nanos) {
 	done := make(chan *request, 1)
 	r := &request{ready: ready, done: done}
@@ -127,7 +135,8 @@ func (d *Device) thread(ready units.Nanos) {
 	}
 }
 
-// ring is the one submitting thread: a request that is done makes room for the next. slots is how many are in flight.
+// ring is the one submitting thread: a request that is done makes room for the next. slots is how
+// many are in flight.
 func (d *Device) ring(start units.Nanos, slots int) {
 	done := make(chan *request, slots)
 	flying := 0
@@ -195,19 +204,22 @@ func (d *Device) check(offset int64, size int) error {
 // lateness is that of a caller who was let go at a time, by so much too late.
 type lateness struct{ at, by units.Nanos }
 
-// soon is how long after such a return the next read is taken for that caller's: it comes within microseconds, or, through a file
-// server, a tenth of a millisecond. tooLate is what is made up for at most, so that a host which cannot keep up with the device falls
-// behind for good and does not catch up at a pace that the device does not have.
+// soon is how long after such a return the next read is taken for that caller's: it comes within
+// microseconds, or, through a file server, a tenth of a millisecond. tooLate is what is made up for
+// at most, so that a host which cannot keep up with the device falls behind for good and does not
+// catch up at a pace that the device does not have.
 const (
 	soon    = units.Millisecond
 	tooLate = 10 * units.Millisecond
 )
 
-// ReadAt implements io.ReaderAt for a file server: one request in real time, from the calling goroutine, beside any others. It is safe
-// for concurrent use, as many callers at a time as there are. Reads that are not aligned fail with ErrAlign.
+// ReadAt implements io.ReaderAt for a file server: one request in real time, from the calling
+// goroutine, beside any others. It is safe for concurrent use, as many callers at a time as there
+// are. Reads that are not aligned fail with ErrAlign.
 //
-// A caller that comes back as soon as its last read was done, as the loops of a benchmark do, is taken to have come when it was due,
-// so that late wake-ups do not make the device slower; the time of a single read still shows its own.
+// A caller that comes back as soon as its last read was done, as the loops of a benchmark do, is
+// taken to have come when it was due, so that late wake-ups do not make the device slower; the time
+// of a single read still shows its own.
 func (d *Device) ReadAt(p []byte, off int64) (int, error) {
 	if err := d.check(off, len(p)); err != nil {
 		return 0, err

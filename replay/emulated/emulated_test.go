@@ -19,19 +19,22 @@ import (
 )
 
 func testFlash() flash.Spec {
-	return flash.Spec{Servers: 3, LTFB: 2 * units.Millisecond, ServerRate: 4 * units.MBps, LinkRate: 3 * units.MBps, Align: 512}
+	return flash.Spec{Servers: 3, LTFB: 2 * units.Millisecond, ServerRate: 4 * units.MBps,
+		LinkRate: 3 * units.MBps, Align: 512}
 }
 
 func requests(data []byte, n int) []flashio.Request {
 	random := rand.New(rand.NewPCG(1, 2))
 	reqs := make([]flashio.Request, n)
 	for i := range reqs {
-		reqs[i] = flashio.Request{Offset: 512 * random.Int64N(int64(len(data)/512-4)), Buf: make([]byte, 512*(1+random.IntN(4)))}
+		reqs[i] = flashio.Request{Offset: 512 * random.Int64N(int64(len(data)/512-4)),
+			Buf: make([]byte, 512*(1+random.IntN(4)))}
 	}
 	return reqs
 }
 
-// A batch brings the right bytes and takes at least as long as the busiest stage of the specification.
+// A batch brings the right bytes and takes at least as long as the busiest stage of the
+// specification.
 func TestBatch(t *testing.T) {
 	data := make([]byte, 1<<16)
 	for i := range data {
@@ -67,16 +70,20 @@ func TestBatch(t *testing.T) {
 
 func TestRefuses(t *testing.T) {
 	for _, ring := range []bool{false, true} {
-		d, err := New(bytes.NewReader(make([]byte, 4096)), nil, testFlash(), Options{Parallel: 2, Ring: ring})
+		d, err := New(bytes.NewReader(make([]byte, 4096)), nil, testFlash(), Options{Parallel: 2,
+			Ring: ring})
 		if err != nil {
 			t.Fatal(err)
 		}
 		good := flashio.Request{Buf: make([]byte, 512)}
-		misaligned, beyond := flashio.Request{Offset: 3, Buf: make([]byte, 512)}, flashio.Request{Offset: 4096, Buf: make([]byte, 512)}
-		if err := d.ReadBatch([]flashio.Request{good, misaligned, beyond, good}); !errors.Is(err, ErrAlign) {
+		misaligned, beyond := flashio.Request{Offset: 3, Buf: make([]byte, 512)}, flashio.Request{
+			Offset: 4096, Buf: make([]byte, 512)}
+		if err := d.ReadBatch([]flashio.Request{good, misaligned, beyond, good}); !errors.Is(err,
+			ErrAlign) {
 			t.Errorf("a misaligned read gave %v", err)
 		}
-		if err := d.ReadBatch([]flashio.Request{good, beyond, misaligned}); !errors.Is(err, io.EOF) {
+		if err := d.ReadBatch([]flashio.Request{good, beyond, misaligned}); !errors.Is(err,
+			io.EOF) {
 			t.Errorf("a read beyond the end gave %v", err)
 		}
 		if err := d.ReadBatch(nil); err != nil {
@@ -105,7 +112,8 @@ func TestRefusesWhatItDoesNotEmulate(t *testing.T) {
 	} {
 		f := testFlash()
 		change(&f)
-		if _, err := New(bytes.NewReader(nil), nil, f, Options{Parallel: 1}); err == nil || !strings.Contains(err.Error(), field) {
+		if _, err := New(bytes.NewReader(nil), nil, f, Options{Parallel: 1}); err == nil ||
+			!strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
@@ -127,12 +135,14 @@ type zeros struct{}
 
 func (zeros) ReadAt(p []byte, _ int64) (int, error) { clear(p); return len(p), nil }
 
-// TestRealTimeAgreesWithStation: threads, a ring and the callers of ReadAt take as long as the simulator says, by the wall clock. They
-// cannot be faster; a machine that is busy otherwise makes them slower, so that the best of some attempts counts and may be a quarter off
-// (on an idle machine it is 1 %).
+// TestRealTimeAgreesWithStation: threads, a ring and the callers of ReadAt take as long as the
+// simulator says, by the wall clock. They cannot be faster; a machine that is busy otherwise makes
+// them slower, so that the best of some attempts counts and may be a quarter off (on an idle
+// machine it is 1 %).
 func TestRealTimeAgreesWithStation(t *testing.T) {
 	spec := variants()["everything"]
-	spec.LTFBShape, spec.Placement = flash.Histogram{}, flash.PlaceAny // what is drawn agrees only in the mean
+	// what is drawn agrees only in the mean
+	spec.LTFBShape, spec.Placement = flash.Histogram{}, flash.PlaceAny
 	reads := random(60)
 	want := station(t, spec, reads, 5).End
 	for name, read := range map[string]func(d *Device) error{
@@ -181,13 +191,15 @@ func callers(d *Device, reads []flash.Read, n int) error {
 	return errors.Join(errs...)
 }
 
-// TestTimesAreTheDevices: as long as nobody waits for another, a request takes the latency that is drawn for it, to the nanosecond, whatever
-// the clock and the threads did.
+// TestTimesAreTheDevices: as long as nobody waits for another, a request takes the latency that is
+// drawn for it, to the nanosecond, whatever the clock and the threads did.
 func TestTimesAreTheDevices(t *testing.T) {
-	spec := flash.Spec{Servers: 6, LTFB: 300 * units.Microsecond, LTFBShape: shape(), ServerRate: 100 * units.MBps}
+	spec := flash.Spec{Servers: 6, LTFB: 300 * units.Microsecond, LTFBShape: shape(),
+		ServerRate: 100 * units.MBps}
 	reads := random(40)
 	_, _, want := loop(newDrive(spec, 7), reads, 1)
-	for _, opt := range []Options{{Parallel: 1, Seed: 7}, {Parallel: 6, Seed: 7}, {Parallel: 6, Seed: 7, Ring: true}} {
+	for _, opt := range []Options{{Parallel: 1, Seed: 7}, {Parallel: 6, Seed: 7},
+		{Parallel: 6, Seed: 7, Ring: true}} {
 		d, err := New(zeros{}, nil, spec, opt)
 		if err != nil {
 			t.Fatal(err)
@@ -211,10 +223,13 @@ func TestTimesAreTheDevices(t *testing.T) {
 	}
 }
 
-// TestLateCallersAreBackOnTime: what a caller came too late is counted once, for one caller, and soon or never.
+// TestLateCallersAreBackOnTime: what a caller came too late is counted once, for one caller, and
+// soon or never.
 func TestLateCallersAreBackOnTime(t *testing.T) {
-	d := &Device{late: []lateness{{at: 10 * ms, by: 3 * ms}, {at: 12 * ms, by: ms}, {at: 12 * ms, by: 2 * ms}}}
-	for _, c := range []struct{ now, want units.Nanos }{{12*ms + 1000, 11*ms + 1000}, {12*ms + 2000, 10*ms + 2000}, {12*ms + 3000, 12*ms + 3000}} {
+	d := &Device{late: []lateness{{at: 10 * ms, by: 3 * ms}, {at: 12 * ms, by: ms},
+		{at: 12 * ms, by: 2 * ms}}}
+	for _, c := range []struct{ now, want units.Nanos }{{12*ms + 1000, 11*ms + 1000}, {12*ms + 2000,
+		10*ms + 2000}, {12*ms + 3000, 12*ms + 3000}} {
 		if got := d.came(c.now); got != c.want {
 			t.Errorf("a read at %v counts from %v, want %v", c.now, got, c.want)
 		}
@@ -228,7 +243,8 @@ func TestMode(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := d.Mode()
-		if m.Engine != flashio.EngineEmulated || m.Parallel != 3 || m.Align != 512 || strings.Contains(strings.Join(m.Notes, " "), "ring") != ring {
+		if m.Engine != flashio.EngineEmulated || m.Parallel != 3 || m.Align != 512 ||
+			strings.Contains(strings.Join(m.Notes, " "), "ring") != ring {
 			t.Errorf("ring %v: %+v", ring, m)
 		}
 	}

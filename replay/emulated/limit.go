@@ -7,8 +7,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// limit is the token bucket as a virtual schedule (the form of ITU-T I.371, annex A): instead of the credit it keeps the time at
-// which the bucket would be full if nothing more passed. Bytes and requests have a bucket each, with common intervals.
+// limit is the token bucket as a virtual schedule (the form of ITU-T I.371, annex A): instead of
+// the credit it keeps the time at which the bucket would be full if nothing more passed. Bytes and
+// requests have a bucket each, with common intervals.
 type limit struct {
 	interval        units.Nanos
 	base            units.Nanos // some interval begins here
@@ -37,8 +38,9 @@ func newLimit(spec flash.Limit) *limit {
 	return l
 }
 
-// pass returns when a request of size bytes passes that comes at a time. A request for more than a bucket holds passes when it is
-// full, and what comes next waits for the rest. What a bucket cannot hold is lost between requests, but not while one waits.
+// pass returns when a request of size bytes passes that comes at a time. A request for more than a
+// bucket holds passes when it is full, and what comes next waits for the rest. What a bucket cannot
+// hold is lost between requests, but not while one waits.
 func (l *limit) pass(at units.Nanos, size units.Bytes) units.Nanos {
 	at = max(at, l.last)
 	credited := l.begun(at)
@@ -48,7 +50,8 @@ func (l *limit) pass(at units.Nanos, size units.Bytes) units.Nanos {
 	l.bytes.full = max(l.bytes.full, float64(credited))
 	l.requests.full = max(l.requests.full, float64(credited))
 	bytes, request := l.bytes.each*float64(size), l.requests.each
-	if needed := max(l.bytes.enough(bytes), l.requests.enough(request)); needed > float64(credited) {
+	if needed := max(l.bytes.enough(bytes), l.requests.enough(request)); needed > float64(
+		credited) {
 		at = l.first(needed)
 	}
 	l.bytes.full += bytes

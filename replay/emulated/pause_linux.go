@@ -11,5 +11,6 @@ func pause(t time.Duration) {
 		return
 	}
 	ts := syscall.NsecToTimespec(int64(t))
-	_ = syscall.Nanosleep(&ts, nil) // only ever interrupted by a signal, and the caller looks at the time again
+	// only ever interrupted by a signal, and the caller looks at the time again
+	_ = syscall.Nanosleep(&ts, nil)
 }

@@ -10,19 +10,20 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// The search for what to measure next. It begins with the corners and the middle of each engine's grid. Then it fits, and
-// measures next the cell whose nearest measured neighbours the fit misses most: there the fit and what was measured disagree. Cells
-// far from any measured one count a little more, so that no corner stays unseen.
+// The search for what to measure next. It begins with the corners and the middle of each engine's
+// grid. Then it fits, and measures next the cell whose nearest measured neighbours the fit misses
+// most: there the fit and what was measured disagree. Cells far from any measured one count a
+// little more, so that no corner stays unseen.
 const (
 	neighbours = 3
 	// farWeight is the disagreement that one octave of distance is worth.
 	farWeight = 0.005
-	// agreed ends the search: neither do neighbours disagree by more anywhere, nor was one of the last provenCells new cells
-	// further from what was predicted before it was measured.
+	// agreed ends the search: neither do neighbours disagree by more anywhere, nor was one of the
+	// last provenCells new cells further from what was predicted before it was measured.
 	agreed      = 0.03
 	provenCells = 4
-	// refitGrowth is by how much the cells grow between fits, which take a while: fitPerCell at first, and then what was seen. They
-	// may take fitShare of the time that is left.
+	// refitGrowth is by how much the cells grow between fits, which take a while: fitPerCell at
+	// first, and then what was seen. They may take fitShare of the time that is left.
 	refitGrowth = 1.5
 	fitPerCell  = 60 * units.Millisecond
 	fitShare    = 0.15
@@ -30,7 +31,8 @@ const (
 	cellsHoped          = 40
 	leastTime, mostTime = 20 * units.Millisecond, units.Second
 	leastCells          = 3
-	// A loop with more than this part of an interval's credit in flight hardly has reads that do not wait.
+	// A loop with more than this part of an interval's credit in flight hardly has reads that do
+	// not wait.
 	creditInFlight = 4
 )
 
@@ -72,7 +74,8 @@ func newSearch(pl *plan, p *prober) *search {
 	return s
 }
 
-// cross returns the corners and the middle of the cells: shallowest and deepest of the smallest and of the largest chunk.
+// cross returns the corners and the middle of the cells: shallowest and deepest of the smallest and
+// of the largest chunk.
 func cross(cells []loop) []loop {
 	if len(cells) == 0 {
 		return nil
@@ -105,7 +108,8 @@ func cross(cells []loop) []loop {
 }
 
 // adapt measures what tells most until end, or until there is nothing left to tell.
-func (g *grid) adapt(ctx context.Context, p *prober, pl *plan, end, total units.Nanos, step func(done, total int)) error {
+func (g *grid) adapt(ctx context.Context, p *prober, pl *plan, end, total units.Nanos,
+	step func(done, total int)) error {
 	s := newSearch(pl, p)
 	every := min(max(total/cellsHoped, leastTime), mostTime)
 	if p.limit != nil {
@@ -169,10 +173,12 @@ func (s *search) close(l loop) {
 
 // proven reports whether the last cells were as predicted.
 func (s *search) proven() bool {
-	return len(s.surprise) >= provenCells && slices.Max(s.surprise[len(s.surprise)-provenCells:]) < agreed
+	return len(s.surprise) >= provenCells &&
+		slices.Max(s.surprise[len(s.surprise)-provenCells:]) < agreed
 }
 
-// judge returns how far the measured neighbours of a cell are from the fit, and how far away the nearest of them is, in octaves.
+// judge returns how far the measured neighbours of a cell are from the fit, and how far away the
+// nearest of them is, in octaves.
 func (s *search) judge(l loop) (disagreement, far float64) {
 	for i, n := range s.near(l) {
 		if i == 0 {
@@ -193,7 +199,8 @@ func (s *search) near(l loop) []neighbour {
 	var list []neighbour
 	for i := range s.seen {
 		c := &s.seen[i]
-		d := math.Abs(math.Log2(float64(c.Chunk)/float64(l.Chunk))) + math.Abs(math.Log2(float64(c.Depth)/float64(l.Depth)))
+		d := math.Abs(math.Log2(float64(c.Chunk)/float64(l.Chunk))) +
+			math.Abs(math.Log2(float64(c.Depth)/float64(l.Depth)))
 		if c.Engine != string(l.Engine) {
 			d++
 		}
@@ -211,7 +218,8 @@ func (s *search) near(l loop) []neighbour {
 	return list
 }
 
-// learn takes in the last cell of g: how far it is from what the fit and its neighbours' errors said before.
+// learn takes in the last cell of g: how far it is from what the fit and its neighbours' errors
+// said before.
 func (s *search) learn(g *grid) {
 	c := g.cells[len(g.cells)-1].cell()
 	if c.Tainted != "" || c.Rate <= 0 {
@@ -222,7 +230,8 @@ func (s *search) learn(g *grid) {
 		return
 	}
 	predicted, weights := 0.0, 0.0
-	for _, n := range s.near(loop{Engine: g.cells[len(g.cells)-1].Engine, Chunk: c.Chunk, Depth: c.Depth}) {
+	for _, n := range s.near(loop{Engine: g.cells[len(g.cells)-1].Engine, Chunk: c.Chunk,
+		Depth: c.Depth}) {
 		w := 1 / max(n.distance, 0.5)
 		predicted, weights = predicted+w*n.off, weights+w
 	}
@@ -244,7 +253,8 @@ func (s *search) refit(g *grid, p *prober, end units.Nanos) {
 	if s.fitted > 0 {
 		cost = s.fitTook * units.Nanos(n) / units.Nanos(s.fitted)
 	}
-	if n < leastCells || float64(n) < refitGrowth*float64(s.fitted) || float64(cost) > fitShare*float64(end-now) {
+	if n < leastCells || float64(n) < refitGrowth*float64(s.fitted) ||
+		float64(cost) > fitShare*float64(end-now) {
 		return
 	}
 	spec, _, err := devicemodels.FitFlash(g.measured(), s.cores, g.fitOptions(s.cores, g.known()))

@@ -20,7 +20,8 @@ func adaptive(t *testing.T) Config {
 	return cfg
 }
 
-// TestAdaptiveGridNeedsFewCells: a drive that is what the model says needs a fraction of the grid, and is known all over it.
+// TestAdaptiveGridNeedsFewCells: a drive that is what the model says needs a fraction of the grid,
+// and is known all over it.
 func TestAdaptiveGridNeedsFewCells(t *testing.T) {
 	f, cfg := newFake(t, nvme()), adaptive(t)
 	d, err := run(context.Background(), cfg, f.machine())
@@ -31,13 +32,16 @@ func TestAdaptiveGridNeedsFewCells(t *testing.T) {
 	if n := len(fit.Cells); n < 8 || n > 25 {
 		t.Errorf("%d cells of 76", n)
 	}
-	if fit.ChunkMin != 4*units.KiB || fit.ChunkMax != units.MiB || fit.DepthMin != 1 || fit.DepthMax != 256 {
-		t.Errorf("range %v to %v, depth %d to %d", fit.ChunkMin, fit.ChunkMax, fit.DepthMin, fit.DepthMax)
+	if fit.ChunkMin != 4*units.KiB || fit.ChunkMax != units.MiB || fit.DepthMin != 1 ||
+		fit.DepthMax != 256 {
+		t.Errorf("range %v to %v, depth %d to %d", fit.ChunkMin, fit.ChunkMax, fit.DepthMin,
+			fit.DepthMax)
 	}
 	truth := nvme()
 	for chunk := 4 * units.KiB; chunk <= units.MiB; chunk *= 2 {
 		for depth := 1; depth <= 256; depth *= 2 {
-			want, got := truth.Throughput("pread", 2, chunk, depth), d.Flash.Throughput("pread", 2, chunk, depth)
+			want, got := truth.Throughput("pread", 2, chunk, depth), d.Flash.Throughput("pread", 2,
+				chunk, depth)
 			if math.Abs(float64(got)/float64(want)-1) > 0.05 {
 				t.Errorf("%v depth %d: %v, want %v", chunk, depth, got, want)
 			}
@@ -68,9 +72,11 @@ func TestSearchIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestAdaptiveGridLooksWhereTheModelIsWrong: what no model of ours explains is measured more closely.
+// TestAdaptiveGridLooksWhereTheModelIsWrong: what no model of ours explains is measured more
+// closely.
 func TestAdaptiveGridLooksWhereTheModelIsWrong(t *testing.T) {
-	pl := &plan{engines: []flashio.Engine{flashio.EnginePread}, chunks: []units.Bytes{4096, 8192, 16384, 32768, 65536}, depths: []int{1, 2, 4, 8, 16}}
+	pl := &plan{engines: []flashio.Engine{flashio.EnginePread}, chunks: []units.Bytes{4096, 8192,
+		16384, 32768, 65536}, depths: []int{1, 2, 4, 8, 16}}
 	s := newSearch(pl, &prober{m: &machine{cores: 2}})
 	truth := nvme()
 	s.spec, s.first = &truth, nil
@@ -108,13 +114,15 @@ func TestAdaptiveGridLooksWhereTheModelIsWrong(t *testing.T) {
 }
 
 func TestCrossIsCornersAndMiddle(t *testing.T) {
-	pl := &plan{engines: []flashio.Engine{flashio.EnginePread}, chunks: []units.Bytes{4096, 65536, units.MiB}, depths: []int{1, 16, 256}}
+	pl := &plan{engines: []flashio.Engine{flashio.EnginePread}, chunks: []units.Bytes{4096, 65536,
+		units.MiB}, depths: []int{1, 16, 256}}
 	list := cross(pl.cells())
 	has := func(chunk units.Bytes, depth int) bool {
 		return slices.Contains(list, loop{kindCell, flashio.EnginePread, chunk, depth})
 	}
 	// 1 MiB at depth 256 is more in flight than is measured.
-	if len(list) != 5 || !has(4096, 1) || !has(4096, 256) || !has(units.MiB, 1) || !has(units.MiB, 16) {
+	if len(list) != 5 || !has(4096, 1) || !has(4096, 256) || !has(units.MiB, 1) ||
+		!has(units.MiB, 16) {
 		t.Errorf("%+v", list)
 	}
 	if list := cross(nil); list != nil {
@@ -131,12 +139,14 @@ func TestBothEnginesAreMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(d.Fit.Cells) != 12 || len(d.Flash.Engines) != 2 || !strings.Contains(d.Fit.Mode, "pread direct ext4, uring direct ext4") {
+	if len(d.Fit.Cells) != 12 || len(d.Flash.Engines) != 2 || !strings.Contains(d.Fit.Mode,
+		"pread direct ext4, uring direct ext4") {
 		t.Errorf("%d cells, engines %v, mode %q", len(d.Fit.Cells), d.Flash.Engines, d.Fit.Mode)
 	}
 	for _, name := range []string{"pread", "uring"} {
 		got, want := d.Flash.Engines[name], nvme().Engines[name]
-		if got.Serial != want.Serial || got.Batch < want.Batch-100 || got.Batch > want.Batch+100 || got.Submit+got.Complete != want.Submit+want.Complete {
+		if got.Serial != want.Serial || got.Batch < want.Batch-100 || got.Batch > want.Batch+100 ||
+			got.Submit+got.Complete != want.Submit+want.Complete {
 			t.Errorf("%s costs %+v, want %+v", name, got, want)
 		}
 	}
@@ -145,7 +155,8 @@ func TestBothEnginesAreMeasured(t *testing.T) {
 // TestAPoolThatReadsAsOneThread: what few cores make of pread must not be blamed on the drive.
 func TestAPoolThatReadsAsOneThread(t *testing.T) {
 	truth := nvme()
-	truth.Engines["pread"] = flash.EngineCost{Submit: 13 * units.Microsecond, Complete: 13 * units.Microsecond, Serial: true}
+	truth.Engines["pread"] = flash.EngineCost{Submit: 13 * units.Microsecond, Complete: 13 *
+		units.Microsecond, Serial: true}
 	f, cfg := newFake(t, truth), config(t)
 	f.engines = []flashio.Engine{flashio.EnginePread, flashio.EngineUring}
 	d, err := run(context.Background(), cfg, f.machine())
@@ -153,12 +164,14 @@ func TestAPoolThatReadsAsOneThread(t *testing.T) {
 		t.Fatal(err)
 	}
 	cost := d.Flash.Engines["pread"]
-	if sum := cost.Submit + cost.Complete; !cost.Serial || sum < 23*units.Microsecond || sum > 29*units.Microsecond {
+	if sum := cost.Submit + cost.Complete; !cost.Serial || sum < 23*units.Microsecond ||
+		sum > 29*units.Microsecond {
 		t.Errorf("pread costs %+v", cost)
 	}
 	for _, c := range d.Fit.Cells {
 		if off := math.Abs(float64(c.Model)/float64(c.Rate) - 1); off > 0.08 {
-			t.Errorf("%s %v depth %d: %v measured, %v modelled", c.Engine, c.Chunk, c.Depth, c.Rate, c.Model)
+			t.Errorf("%s %v depth %d: %v measured, %v modelled", c.Engine, c.Chunk, c.Depth, c.Rate,
+				c.Model)
 		}
 	}
 }
@@ -179,7 +192,8 @@ func TestReadersOfTheCaller(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.Fit.Mode != "emulated" || !strings.Contains(d.Source, "emulated") || len(d.Fit.Warnings) != 0 {
+	if d.Fit.Mode != "emulated" || !strings.Contains(d.Source, "emulated") ||
+		len(d.Fit.Warnings) != 0 {
 		t.Errorf("mode %q, source %q, warnings %v", d.Fit.Mode, d.Source, d.Fit.Warnings)
 	}
 	for _, c := range d.Fit.Cells {
@@ -192,7 +206,8 @@ func TestReadersOfTheCaller(t *testing.T) {
 	}
 }
 
-// TestWithoutTimesOfReads: an engine that cannot tell has no percentiles and no distribution, and the rest is as ever.
+// TestWithoutTimesOfReads: an engine that cannot tell has no percentiles and no distribution, and
+// the rest is as ever.
 func TestWithoutTimesOfReads(t *testing.T) {
 	f := newFake(t, nvme())
 	f.mute = true
@@ -205,7 +220,8 @@ func TestWithoutTimesOfReads(t *testing.T) {
 	}
 }
 
-// TestTheShapeIsThatOfTheLatency: the distribution of a noisy latency comes back, its mean being the host's cost less.
+// TestTheShapeIsThatOfTheLatency: the distribution of a noisy latency comes back, its mean being
+// the host's cost less.
 func TestTheShapeIsThatOfTheLatency(t *testing.T) {
 	f := newFake(t, nvme())
 	f.noise = 0.5

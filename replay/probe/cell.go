@@ -15,7 +15,8 @@ import (
 const (
 	maxChunk = 4 * units.MiB
 	slabSize = 128 * units.MiB // all buffers of the largest batch
-	// maxRounds bounds the reads of a batch by this many for each thread: enough that starting and draining the loop do not count.
+	// maxRounds bounds the reads of a batch by this many for each thread: enough that starting and
+	// draining the loop do not count.
 	maxRounds = 64
 	minRounds = 16
 	// warmRounds are read before a cell is measured.
@@ -24,9 +25,11 @@ const (
 	batchesPerCell = 6
 	// servedShare is the least part of a cell's bytes that storage must have served.
 	servedShare = 0.95
-	// freeReads is how many reads of a loop that a limit holds must have found credit, so that they show the device behind it.
+	// freeReads is how many reads of a loop that a limit holds must have found credit, so that they
+	// show the device behind it.
 	freeReads = 30
-	// intervalsPerBatch and intervalsPerCell are how long a limited loop is read, in intervals of the limit.
+	// intervalsPerBatch and intervalsPerCell are how long a limited loop is read, in intervals of
+	// the limit.
 	intervalsPerBatch, intervalsPerCell = 2, 12
 )
 
@@ -51,15 +54,17 @@ type loop struct {
 // result is one measured loop, as it is written with the samples.
 type result struct {
 	loop
-	Reads      int             `json:"reads"`
-	Rate       units.Rate      `json:"rate"`
-	RateLow    units.Rate      `json:"rate_low"` // 95 % confidence interval of the mean; 0 = not known
-	RateHigh   units.Rate      `json:"rate_high"`
-	Unsteady   bool            `json:"unsteady"`
-	CPUPerRead units.Nanos     `json:"cpu_per_read"` // 0 when not known
-	Counted    bool            `json:"counted"`      // the system counts bytes served by storage
-	Tainted    string          `json:"tainted"`
-	Times      flash.Histogram `json:"times"` // of all reads, one by one; empty when the engine cannot tell
+	Reads int        `json:"reads"`
+	Rate  units.Rate `json:"rate"`
+	// 95 % confidence interval of the mean; 0 = not known
+	RateLow    units.Rate  `json:"rate_low"`
+	RateHigh   units.Rate  `json:"rate_high"`
+	Unsteady   bool        `json:"unsteady"`
+	CPUPerRead units.Nanos `json:"cpu_per_read"` // 0 when not known
+	Counted    bool        `json:"counted"`      // the system counts bytes served by storage
+	Tainted    string      `json:"tainted"`
+	// of all reads, one by one; empty when the engine cannot tell
+	Times flash.Histogram `json:"times"`
 }
 
 // prober measures loops on one file.
@@ -86,15 +91,17 @@ func newProber(cfg Config, m *machine, t *target, align units.Bytes, s *samples)
 }
 
 func (p *prober) open(engine flashio.Engine, depth int) (flashio.Reader, error) {
-	r, err := p.m.open(p.t.path, flashio.Options{Engine: engine, Direct: flashio.DirectAuto, Parallel: depth})
+	r, err := p.m.open(p.t.path, flashio.Options{Engine: engine, Direct: flashio.DirectAuto,
+		Parallel: depth})
 	if err != nil {
 		return nil, fmt.Errorf("probe: %w", err)
 	}
 	return r, nil
 }
 
-// measure runs the loop l until it is settled or the time is end: a first batch that is not counted, to start the threads and to
-// learn how long a batch may be, then one at least. A loop that the samples hold already is not run.
+// measure runs the loop l until it is settled or the time is end: a first batch that is not
+// counted, to start the threads and to learn how long a batch may be, then one at least. A loop
+// that the samples hold already is not run.
 func (p *prober) measure(ctx context.Context, l loop, end units.Nanos) (res result, err error) {
 	if res, ok := p.samples.take(l); ok {
 		return res, nil
@@ -181,10 +188,12 @@ func (r *running) batch(reader flashio.Reader) (units.Nanos, error) {
 			}
 		}
 	}
-	return took, p.samples.batch(sampleBatch{loop: r.loop, Start: start, Took: took, Reads: r.n, Served: servedAfter - served, CPU: cpuAfter - cpu})
+	return took, p.samples.batch(sampleBatch{loop: r.loop, Start: start, Took: took, Reads: r.n,
+		Served: servedAfter - served, CPU: cpuAfter - cpu})
 }
 
-// finish works out the result. A steady end of the batches is what counts; without one, all of them, and the cell says so.
+// finish works out the result. A steady end of the batches is what counts; without one, all of
+// them, and the cell says so.
 func (r *running) finish() result {
 	from, ok := steadyFrom(r.took)
 	r.Unsteady = !ok
@@ -206,7 +215,8 @@ func (r *running) finish() result {
 		r.Tainted = judge(units.Bytes(r.served), units.Bytes(r.Reads)*r.Chunk)
 	}
 	if r.Tainted == "" && r.free < freeReads && r.p.held(&r.result) {
-		r.Tainted = "every read waited for the limit, so that the loop says nothing about the device behind it"
+		r.Tainted = "every read waited for the limit, so that the loop says nothing about the " +
+			"device behind it"
 	}
 	return r.result
 }
@@ -217,12 +227,14 @@ func judge(served, asked units.Bytes) string {
 	if share >= servedShare {
 		return ""
 	}
-	return fmt.Sprintf("storage served %.0f %% of the bytes, the rest came from a cache in memory", 100*share)
+	return fmt.Sprintf("storage served %.0f %% of the bytes, the rest came from a cache in memory",
+		100*share)
 }
 
-// batchSize returns how many reads make a batch: a part of the time that is left, of a few rounds at least, because a batch of
-// one round measures the slowest of its reads and not the rate of a loop; behind a limit, the credit of a few whole intervals.
-// The result is a multiple of the depth where memory and file are large enough.
+// batchSize returns how many reads make a batch: a part of the time that is left, of a few rounds
+// at least, because a batch of one round measures the slowest of its reads and not the rate of a
+// loop; behind a limit, the credit of a few whole intervals. The result is a multiple of the depth
+// where memory and file are large enough.
 func (p *prober) batchSize(l loop, warm, left units.Nanos) int {
 	most := p.most(l.Chunk)
 	if p.limit != nil {
@@ -248,7 +260,8 @@ func (p *prober) batch(r flashio.Reader, l loop, n int) (units.Nanos, error) {
 	p.reqs = p.reqs[:0]
 	for i, at := range p.places(l, n) {
 		lo := i * int(l.Chunk)
-		p.reqs = append(p.reqs, flashio.Request{Offset: at * int64(l.Chunk), Buf: p.slab[lo : lo+int(l.Chunk) : lo+int(l.Chunk)]})
+		p.reqs = append(p.reqs, flashio.Request{Offset: at * int64(l.Chunk),
+			Buf: p.slab[lo : lo+int(l.Chunk) : lo+int(l.Chunk)]})
 	}
 	start := p.m.now()
 	if err := r.ReadBatch(p.reqs); err != nil {
@@ -257,11 +270,13 @@ func (p *prober) batch(r flashio.Reader, l loop, n int) (units.Nanos, error) {
 	return p.m.now() - start, nil
 }
 
-// batchCost estimates what a batch costs besides its reads: a batch of one read on all threads, less a lone read of a loop
-// of one. It is the difference of two medians and never negative.
-func (p *prober) batchCost(ctx context.Context, engine flashio.Engine, chunk units.Bytes, depth int, end units.Nanos) (units.Nanos, error) {
+// batchCost estimates what a batch costs besides its reads: a batch of one read on all threads,
+// less a lone read of a loop of one. It is the difference of two medians and never negative.
+func (p *prober) batchCost(ctx context.Context, engine flashio.Engine, chunk units.Bytes, depth int,
+	end units.Nanos) (units.Nanos, error) {
 	now := p.m.now()
-	single, err := p.medianBatch(ctx, loop{Engine: engine, Chunk: chunk, Depth: depth}, 1, now+(end-now)/2)
+	single, err := p.medianBatch(ctx, loop{Engine: engine, Chunk: chunk, Depth: depth}, 1,
+		now+(end-now)/2)
 	if err != nil {
 		return 0, err
 	}
@@ -274,8 +289,10 @@ func (p *prober) batchCost(ctx context.Context, engine flashio.Engine, chunk uni
 	return max(0, (lone*single-many)/(lone-1)), nil
 }
 
-// medianBatch returns the median time of batches of n reads on a reader with the loop's number of threads.
-func (p *prober) medianBatch(ctx context.Context, l loop, n int, end units.Nanos) (t units.Nanos, err error) {
+// medianBatch returns the median time of batches of n reads on a reader with the loop's number of
+// threads.
+func (p *prober) medianBatch(ctx context.Context, l loop, n int, end units.Nanos) (t units.Nanos,
+	err error) {
 	const most = 200
 	r, err := p.open(l.Engine, l.Depth)
 	if err != nil {

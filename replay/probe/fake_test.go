@@ -55,9 +55,10 @@ type fake struct {
 
 func newFake(t *testing.T, flash flash.Spec) *fake {
 	return &fake{
-		t: t, flash: flash, served: 1, free: 1 << 40, hostFixed: 5 * units.Microsecond, hostRate: 10 * units.GBps,
-		mode:    flashio.Mode{Direct: true, WantDirect: true, Align: 512, FileSystem: "ext4"},
-		engines: []flashio.Engine{flashio.EnginePread}, dice: rng.Stream(1, "probe/fake"),
+		t: t, flash: flash, served: 1, free: 1 << 40, hostFixed: 5 * units.Microsecond,
+		hostRate: 10 * units.GBps,
+		mode:     flashio.Mode{Direct: true, WantDirect: true, Align: 512, FileSystem: "ext4"},
+		engines:  []flashio.Engine{flashio.EnginePread}, dice: rng.Stream(1, "probe/fake"),
 	}
 }
 
@@ -71,10 +72,14 @@ func (f *fake) machine() *machine {
 			}
 			f.opened = append(f.opened, opt)
 			f.open++
-			return &fakeReader{fake: f, depth: opt.Parallel, engine: opt.Engine, size: info.Size()}, nil
+			return &fakeReader{fake: f, depth: opt.Parallel, engine: opt.Engine, size: info.Size()},
+				nil
 		},
-		engines:     func() []flashio.Engine { return f.engines },
-		sleep:       func(ctx context.Context, t units.Nanos) error { f.clock += t; return ctx.Err() },
+		engines: func() []flashio.Engine { return f.engines },
+		sleep: func(ctx context.Context, t units.Nanos) error {
+			f.clock += t
+			return ctx.Err()
+		},
 		dropCache:   func(path string) error { f.dropped = append(f.dropped, path); return nil },
 		readBytes:   func() (int64, bool) { return f.read, !f.noIO },
 		cpuTime:     func() (units.Nanos, bool) { return f.cpu, !f.noCPU },
@@ -116,7 +121,8 @@ func (r *fakeReader) TimeReads(into []units.Nanos) bool {
 	return !r.mute
 }
 
-// bucket lets credit bytes (or as many reads, when perRead) pass in every interval, and keeps up to burst while nothing is read.
+// bucket lets credit bytes (or as many reads, when perRead) pass in every interval, and keeps up to
+// burst while nothing is read.
 type bucket struct {
 	interval      units.Nanos
 	credit, burst int64
@@ -157,8 +163,8 @@ func (r *fakeReader) Close() error {
 	return nil
 }
 
-// ReadBatch moves the clock by what the batch takes: threads that take requests in order, host time on the cores, servers and a link,
-// all first come, first served.
+// ReadBatch moves the clock by what the batch takes: threads that take requests in order, host time
+// on the cores, servers and a link, all first come, first served.
 func (r *fakeReader) ReadBatch(reqs []flashio.Request) error {
 	r.batches++
 	if r.onBatch != nil {
@@ -207,7 +213,8 @@ func (r *fakeReader) ReadBatch(reqs []flashio.Request) error {
 	return nil
 }
 
-// firstByte is the latency of a read at an offset: with noise, and longer when it lies beyond the first 64 MiB.
+// firstByte is the latency of a read at an offset: with noise, and longer when it lies beyond the
+// first 64 MiB.
 func (r *fakeReader) firstByte(offset int64) units.Nanos {
 	t := float64(r.flash.LTFB)
 	if r.noise > 0 {
@@ -262,10 +269,13 @@ var errBroken = errors.New("broken drive")
 // nvme is a plausible drive: 24 servers of 70 µs behind a 3.4 GB/s link.
 func nvme() flash.Spec {
 	return flash.Spec{
-		Servers: 24, LTFB: 70 * units.Microsecond, ServerRate: 900 * units.MBps, LinkRate: 3400 * units.MBps, Align: 512,
+		Servers: 24, LTFB: 70 * units.Microsecond, ServerRate: 900 * units.MBps, LinkRate: 3400 *
+			units.MBps, Align: 512,
 		Engines: map[string]flash.EngineCost{
-			"pread": {Batch: 3 * units.Microsecond, Submit: 1 * units.Microsecond, Complete: 1 * units.Microsecond},
-			"uring": {Batch: 2 * units.Microsecond, Submit: 1 * units.Microsecond, Complete: 1 * units.Microsecond, Serial: true},
+			"pread": {Batch: 3 * units.Microsecond, Submit: 1 * units.Microsecond, Complete: 1 *
+				units.Microsecond},
+			"uring": {Batch: 2 * units.Microsecond, Submit: 1 * units.Microsecond, Complete: 1 *
+				units.Microsecond, Serial: true},
 		},
 	}
 }

@@ -58,8 +58,8 @@ func openTarget(ctx context.Context, cfg Config, m *machine) (*target, error) {
 	return t, t.dropCache(m)
 }
 
-// dropCache pushes the file out of memory: pages that a read could be served from hide the device. A system that cannot is
-// noted; direct reads do not depend on it.
+// dropCache pushes the file out of memory: pages that a read could be served from hide the device.
+// A system that cannot is noted; direct reads do not depend on it.
 func (t *target) dropCache(m *machine) error {
 	err := m.dropCache(t.path)
 	if errors.Is(err, flashio.ErrEnvironment) {
@@ -72,8 +72,8 @@ func (t *target) dropCache(m *machine) error {
 	return nil
 }
 
-// makeFile writes a temporary file of random bytes, which no layer below can compress or deduplicate, and pushes it out of
-// memory.
+// makeFile writes a temporary file of random bytes, which no layer below can compress or
+// deduplicate, and pushes it out of memory.
 func makeFile(ctx context.Context, cfg Config, m *machine) (_ *target, err error) {
 	size := cfg.FileSize
 	if free, ok := m.freeSpace(cfg.Path); ok && size > free/4 {
@@ -81,8 +81,10 @@ func makeFile(ctx context.Context, cfg Config, m *machine) (_ *target, err error
 	}
 	size -= size % maxChunk
 	if size < minFileSize {
-		return nil, fmt.Errorf("probe: %s: %w: a file of %v or more is needed and a quarter of the free space may be used; "+
-			"free some space, or give an existing file", cfg.Path, flashio.ErrEnvironment, minFileSize)
+		return nil, fmt.Errorf("probe: %s: %w: a file of %v or more is needed and a quarter of "+
+			"the free space may be used; "+
+			"free some space, or give an existing file", cfg.Path, flashio.ErrEnvironment,
+			minFileSize)
 	}
 	f, err := os.CreateTemp(cfg.Path, ".windrow-probe-*")
 	if err != nil {
@@ -94,7 +96,8 @@ func makeFile(ctx context.Context, cfg Config, m *machine) (_ *target, err error
 			err = errors.Join(err, t.remove())
 		}
 	}()
-	if err = errors.Join(fill(ctx, f, size, cfg.Seed, progress(cfg, "file")), f.Close()); err != nil {
+	if err = errors.Join(fill(ctx, f, size, cfg.Seed, progress(cfg, "file")),
+		f.Close()); err != nil {
 		return nil, err
 	}
 	if err = t.dropCache(m); err != nil {
@@ -104,7 +107,8 @@ func makeFile(ctx context.Context, cfg Config, m *machine) (_ *target, err error
 }
 
 // fill writes size random bytes to f and syncs them.
-func fill(ctx context.Context, f *os.File, size units.Bytes, seed uint64, step func(done, total int)) error {
+func fill(ctx context.Context, f *os.File, size units.Bytes, seed uint64, step func(done,
+	total int)) error {
 	random := rng.Stream(seed, "probe/file")
 	block := make([]byte, maxChunk)
 	total := int(size / maxChunk)

@@ -7,14 +7,15 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// A batch ends when the last of its reads does, and until then ever fewer are in flight: at great depths that is a good part of it. A
-// cell is a loop that is always full. fullLoop returns how long reads like those of a batch take in such a loop.
+// A batch ends when the last of its reads does, and until then ever fewer are in flight: at great
+// depths that is a good part of it. A cell is a loop that is always full. fullLoop returns how long
+// reads like those of a batch take in such a loop.
 //
-// Every thread (or place in the ring) takes the next read when its last is complete, so that the times of the reads in their
-// order say when each began and ended. What counts is from when each thread has had a few reads (queues at single dies grow for
-// some rounds) to when the last read begins.
-// Between reads the threads lose a little time, which the batch's own time shows; it is spread over all reads. Without enough
-// reads in that stretch the result is the batch's own time.
+// Every thread (or place in the ring) takes the next read when its last is complete, so that the
+// times of the reads in their order say when each began and ended. What counts is from when each
+// thread has had a few reads (queues at single dies grow for some rounds) to when the last read
+// begins. Between reads the threads lose a little time, which the batch's own time shows; it is
+// spread over all reads. Without enough reads in that stretch the result is the batch's own time.
 func fullLoop(times []units.Nanos, depth int, took units.Nanos) units.Nanos {
 	n := len(times)
 	if n < fullRounds*depth {
@@ -52,11 +53,12 @@ func fullLoop(times []units.Nanos, depth int, took units.Nanos) units.Nanos {
 	return units.Nanos(float64(last-first) * lost * float64(n) / float64(counted))
 }
 
-// mostLost is how much longer than its reads a batch may be to be taken for a loop whose threads are all at work.
+// mostLost is how much longer than its reads a batch may be to be taken for a loop whose threads
+// are all at work.
 const mostLost = 1.1
 
-// fullRounds is the least number of reads per thread for which a full stretch is looked for; warmReads of them do not count, or a
-// quarter.
+// fullRounds is the least number of reads per thread for which a full stretch is looked for;
+// warmReads of them do not count, or a quarter.
 const (
 	fullRounds = 4
 	warmReads  = 4

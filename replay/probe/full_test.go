@@ -9,12 +9,14 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// TestFullLoopLeavesTheEndsOut compares with the event model of a drive whose reads wait for busy dies: a batch of a few rounds at a
-// great depth spends much of its time running dry.
+// TestFullLoopLeavesTheEndsOut compares with the event model of a drive whose reads wait for busy
+// dies: a batch of a few rounds at a great depth spends much of its time running dry.
 func TestFullLoopLeavesTheEndsOut(t *testing.T) {
-	spec := flash.Spec{Servers: 12, Placement: flash.PlaceByAddress, LTFB: 2 * units.Millisecond, Align: 512, Engines: map[string]flash.EngineCost{"pread": {}}}
+	spec := flash.Spec{Servers: 12, Placement: flash.PlaceByAddress, LTFB: 2 * units.Millisecond,
+		Align: 512, Engines: map[string]flash.EngineCost{"pread": {}}}
 	const depth, n, chunk = 64, 64 * 32, 4096
-	want, err := flash.Measure(spec, flash.Config{Engine: "pread", Cores: 1, Parallel: depth}, chunk, units.GiB, 50_000)
+	want, err := flash.Measure(spec, flash.Config{Engine: "pread", Cores: 1, Parallel: depth},
+		chunk, units.GiB, 50_000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,12 +32,15 @@ func TestFullLoopLeavesTheEndsOut(t *testing.T) {
 		return math.Abs(float64(units.Bytes(batches*n*chunk).Over(total))/float64(want) - 1)
 	}
 	if off(full) > 0.02 || off(plain) < 0.03 {
-		t.Errorf("the full loop is %.1f %% off, the whole batches %.1f %%; want at most 2 and above 3", 100*off(full), 100*off(plain))
+		t.Errorf("the full loop is %.1f %% off, the whole batches %.1f %%; want at most 2 and "+
+			"above 3", 100*off(full), 100*off(plain))
 	}
 }
 
-// dies runs a batch through first-come-first-served dies chosen at random and returns its time and those of its reads.
-func dies(random *rand.Rand, servers, depth, n int, service units.Nanos) (took units.Nanos, times []units.Nanos) {
+// dies runs a batch through first-come-first-served dies chosen at random and returns its time and
+// those of its reads.
+func dies(random *rand.Rand, servers, depth, n int, service units.Nanos) (took units.Nanos,
+	times []units.Nanos) {
 	threads, free := make([]units.Nanos, depth), make([]units.Nanos, servers)
 	for range n {
 		first := 0

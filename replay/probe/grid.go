@@ -14,8 +14,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// A reference cell near the middle of the grid is repeated before the first cell, after every referenceEvery cells, and
-// after the last.
+// A reference cell near the middle of the grid is repeated before the first cell, after every
+// referenceEvery cells, and after the last.
 const (
 	referenceChunk = 16 * units.KiB
 	referenceDepth = 16
@@ -46,14 +46,19 @@ type grid struct {
 	emulated  bool
 }
 
-// measureFlash measures what cfg asks for on t until end. A cell that does not get its turn before end is left out.
-func measureFlash(ctx context.Context, cfg Config, m *machine, t *target, end units.Nanos) (g *grid, err error) {
+// measureFlash measures what cfg asks for on t until end. A cell that does not get its turn before
+// end is left out.
+func measureFlash(ctx context.Context, cfg Config, m *machine, t *target, end units.Nanos) (g *grid,
+	err error) {
 	if cfg.Open != nil {
 		own := *m
-		own.open = func(_ string, opt flashio.Options) (flashio.Reader, error) { return cfg.Open(opt.Parallel, opt.Engine) }
+		own.open = func(_ string, opt flashio.Options) (flashio.Reader, error) {
+			return cfg.Open(opt.Parallel, opt.Engine)
+		}
 		m = &own
 	}
-	g = &grid{note: t.note, path: cfg.Path, emulated: cfg.Open != nil, costs: map[flashio.Engine]units.Nanos{}}
+	g = &grid{note: t.note, path: cfg.Path, emulated: cfg.Open != nil,
+		costs: map[flashio.Engine]units.Nanos{}}
 	if g.modes, err = inspect(cfg, m, t); err != nil {
 		return nil, err
 	}
@@ -64,16 +69,19 @@ func measureFlash(ctx context.Context, cfg Config, m *machine, t *target, end un
 	defer func() { err = errors.Join(err, s.close()) }()
 	p := newProber(cfg, m, t, alignment(g.modes), s)
 	if p.slab == nil {
-		return nil, fmt.Errorf("probe: no memory for a buffer of %v: %w", slabSize, flashio.ErrEnvironment)
+		return nil, fmt.Errorf("probe: no memory for a buffer of %v: %w", slabSize,
+			flashio.ErrEnvironment)
 	}
-	defer func() { _ = flashio.FreeBuffer(p.slab) }() // fails only for memory that is not a whole buffer
+	// fails only for memory that is not a whole buffer
+	defer func() { _ = flashio.FreeBuffer(p.slab) }()
 	return g, g.measure(ctx, cfg, p, end)
 }
 
 // header describes the measurement for the samples.
 func (g *grid) header(cfg Config, m *machine, t *target) sampleHeader {
 	h := sampleHeader{
-		Version: samplesVersion, Host: m.hostname, Path: cfg.Path, Size: t.size, Mode: modeText(g.modes), Engines: cfg.Engines,
+		Version: samplesVersion, Host: m.hostname, Path: cfg.Path, Size: t.size,
+		Mode: modeText(g.modes), Engines: cfg.Engines,
 		Chunks: cfg.Chunks, Depths: cfg.Depths, Span: cfg.Span, Seed: cfg.Seed,
 	}
 	if info, err := os.Stat(t.path); err == nil && !t.temporary {
@@ -82,13 +90,15 @@ func (g *grid) header(cfg Config, m *machine, t *target) sampleHeader {
 	return h
 }
 
-// measure is the whole probe of the flash, in order: is it flash, is it limited, does it matter how far reads are spread, then the
-// cells, what a batch costs, and the path of mapped files.
+// measure is the whole probe of the flash, in order: is it flash, is it limited, does it matter how
+// far reads are spread, then the cells, what a batch costs, and the path of mapped files.
 func (g *grid) measure(ctx context.Context, cfg Config, p *prober, end units.Nanos) error {
 	plan := newPlan(cfg, p, alignment(g.modes))
 	now := p.m.now()
 	total := end - now
-	share := func(part float64, most units.Nanos) units.Nanos { return min(units.Nanos(part*float64(total)), most) }
+	share := func(part float64, most units.Nanos) units.Nanos {
+		return min(units.Nanos(part*float64(total)), most)
+	}
 
 	if err := g.prove(p, plan); err != nil {
 		return err
@@ -105,7 +115,8 @@ func (g *grid) measure(ctx context.Context, cfg Config, p *prober, end units.Nan
 		}
 	}
 	var err error
-	if g.limit, err = p.findLimit(ctx, fastest, plan.chunks[0], large, share(limitShare, limitMost)); err != nil {
+	if g.limit, err = p.findLimit(ctx, fastest, plan.chunks[0], large, share(limitShare,
+		limitMost)); err != nil {
 		return err
 	}
 	p.limit = g.limit
@@ -115,7 +126,8 @@ func (g *grid) measure(ctx context.Context, cfg Config, p *prober, end units.Nan
 	if err := g.refer(ctx, p, plan, p.m.now()+share(firstShare, units.Second)); err != nil {
 		return err
 	}
-	if g.extra, err = p.spanEffect(ctx, fastest, plan.chunks[0], share(spanShare, spanMost)); err != nil {
+	if g.extra, err = p.spanEffect(ctx, fastest, plan.chunks[0], share(spanShare,
+		spanMost)); err != nil {
 		return err
 	}
 	if g.extra > 0 {
@@ -147,7 +159,8 @@ type plan struct {
 	seed      uint64
 }
 
-// Bounds of what is searched: reads in flight beyond mostInFlight bytes tell nothing that fewer do not.
+// Bounds of what is searched: reads in flight beyond mostInFlight bytes tell nothing that fewer do
+// not.
 const (
 	leastSearched, mostSearched = 4 * units.KiB, units.MiB
 	deepest                     = 256
@@ -172,7 +185,8 @@ func newPlan(cfg Config, p *prober, align units.Bytes) *plan {
 			pl.depths = append(pl.depths, d)
 		}
 	}
-	pl.reference = loop{Kind: kindReference, Engine: pl.engines[0], Chunk: nearest(pl.chunks, referenceChunk), Depth: nearest(pl.depths, referenceDepth)}
+	pl.reference = loop{Kind: kindReference, Engine: pl.engines[0], Chunk: nearest(pl.chunks,
+		referenceChunk), Depth: nearest(pl.depths, referenceDepth)}
 	return pl
 }
 
@@ -183,7 +197,8 @@ func (pl *plan) cells() []loop {
 		for _, chunk := range pl.chunks {
 			for _, depth := range pl.depths {
 				if pl.exact || chunk*units.Bytes(depth) <= mostInFlight {
-					cells = append(cells, loop{Kind: kindCell, Engine: engine, Chunk: chunk, Depth: depth})
+					cells = append(cells, loop{Kind: kindCell, Engine: engine, Chunk: chunk,
+						Depth: depth})
 				}
 			}
 		}
@@ -191,11 +206,15 @@ func (pl *plan) cells() []loop {
 	return cells
 }
 
-// schedule returns the loops of an exact grid in the order of measuring: in a random order, so that a drift does not look like an
-// effect of size or depth, with the reference cell between. The first reference cell was measured before.
+// schedule returns the loops of an exact grid in the order of measuring: in a random order, so that
+// a drift does not look like an effect of size or depth, with the reference cell between. The first
+// reference cell was measured before.
 func (pl *plan) schedule() []loop {
 	cells := pl.cells()
-	rng.Stream(pl.seed, "probe/order").Shuffle(len(cells), func(i, j int) { cells[i], cells[j] = cells[j], cells[i] })
+	rng.Stream(pl.seed, "probe/order").Shuffle(len(cells), func(i, j int) {
+		cells[i],
+			cells[j] = cells[j], cells[i]
+	})
 	var order []loop
 	for i, c := range cells {
 		order = append(order, c)
@@ -207,7 +226,8 @@ func (pl *plan) schedule() []loop {
 }
 
 // all measures an exact grid.
-func (g *grid) all(ctx context.Context, p *prober, pl *plan, end units.Nanos, step func(done, total int)) error {
+func (g *grid) all(ctx context.Context, p *prober, pl *plan, end units.Nanos, step func(done,
+	total int)) error {
 	loops := pl.schedule()
 	for i, l := range loops {
 		now := p.m.now()
@@ -234,7 +254,8 @@ func (g *grid) all(ctx context.Context, p *prober, pl *plan, end units.Nanos, st
 	return nil
 }
 
-// prove reads a little and refuses a file that a cache serves: nothing after it can be trusted more.
+// prove reads a little and refuses a file that a cache serves: nothing after it can be trusted
+// more.
 func (g *grid) prove(p *prober, pl *plan) (err error) {
 	l := loop{Engine: pl.engines[0], Chunk: pl.chunks[0], Depth: pl.depths[0]}
 	r, err := p.open(l.Engine, l.Depth)
@@ -248,7 +269,8 @@ func (g *grid) prove(p *prober, pl *plan) (err error) {
 		return err
 	}
 	after, _ := p.m.readBytes()
-	if why := judge(units.Bytes(after-served), units.Bytes(n)*l.Chunk); counted && !g.emulated && why != "" {
+	if why := judge(units.Bytes(after-served), units.Bytes(n)*l.Chunk); counted && !g.emulated &&
+		why != "" {
 		return fmt.Errorf("probe: %s: %w: %s; %s", g.path, flashio.ErrEnvironment, why, cacheRemedy)
 	}
 	return nil
@@ -315,5 +337,6 @@ func nearest[T units.Bytes | int](sorted []T, wish T) T {
 }
 
 func byEngineChunkDepth(a, b devicemodels.Cell) int {
-	return cmp.Or(cmp.Compare(a.Engine, b.Engine), cmp.Compare(a.Chunk, b.Chunk), cmp.Compare(a.Depth, b.Depth))
+	return cmp.Or(cmp.Compare(a.Engine, b.Engine), cmp.Compare(a.Chunk, b.Chunk),
+		cmp.Compare(a.Depth, b.Depth))
 }

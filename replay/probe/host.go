@@ -12,8 +12,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// timed is one host constant: the same work in two sizes, whose times give a cost per call and a rate. A timed without a
-// small work gives a rate alone.
+// timed is one host constant: the same work in two sizes, whose times give a cost per call and a
+// rate. A timed without a small work gives a rate alone.
 type timed struct {
 	name         string
 	small, large work
@@ -35,14 +35,16 @@ type workload struct {
 // maxRepetitions of one work: more tell nothing new about a median.
 const maxRepetitions = 50
 
-// measuredHost is the host, and within what percentage nine of ten of its times are; nil = not known.
+// measuredHost is the host, and within what percentage nine of ten of its times are; nil = not
+// known.
 type measuredHost struct {
 	devicemodels.Host
 	interval *float64
 }
 
 // measureHost times the host until end. Every work is run at least once, also when end has passed.
-func measureHost(ctx context.Context, m *machine, end units.Nanos, seed uint64, step func(done, total int)) (measuredHost, error) {
+func measureHost(ctx context.Context, m *machine, end units.Nanos, seed uint64, step func(done,
+	total int)) (measuredHost, error) {
 	h := measuredHost{Host: devicemodels.Host{Cores: m.cores}}
 	var spreads []float64
 	w, err := m.workload(m.cores, seed)
@@ -82,9 +84,9 @@ func measureHost(ctx context.Context, m *machine, end units.Nanos, seed uint64, 
 	return h, nil
 }
 
-// spreadOf returns within what part of their median nine of ten times are, from the distance of their quartiles, which a few
-// outliers do not move: 1.645 standard deviations, of which a normal distribution has 1.349 between its quartiles. It is NaN
-// for too few times.
+// spreadOf returns within what part of their median nine of ten times are, from the distance of
+// their quartiles, which a few outliers do not move: 1.645 standard deviations, of which a normal
+// distribution has 1.349 between its quartiles. It is NaN for too few times.
 func spreadOf(times []units.Nanos) float64 {
 	const few = 5
 	if len(times) < few {
@@ -95,9 +97,11 @@ func spreadOf(times []units.Nanos) float64 {
 	return 1.645 / 1.349 * quartiles / float64(sorted[len(sorted)/2])
 }
 
-// measureTimed returns the cost per call and the rate of t, from the medians of interleaved runs of both sizes: what slows the
-// machine for a while slows both. The last number is spreadOf the runs of the large one.
-func measureTimed(ctx context.Context, m *machine, t timed, end units.Nanos) (units.Nanos, units.Rate, float64, error) {
+// measureTimed returns the cost per call and the rate of t, from the medians of interleaved runs of
+// both sizes: what slows the machine for a while slows both. The last number is spreadOf the runs
+// of the large one.
+func measureTimed(ctx context.Context, m *machine, t timed, end units.Nanos) (units.Nanos,
+	units.Rate, float64, error) {
 	var small, large []units.Nanos
 	run := func(w work) units.Nanos {
 		start := m.now()
@@ -123,9 +127,11 @@ func measureTimed(ctx context.Context, m *machine, t timed, end units.Nanos) (un
 	return digits4(fixed), digits4(rate), spreadOf(large), nil
 }
 
-// line puts a straight line time = fixed + bytes/rate through two points. Where noise makes the larger work the faster one, or
-// the fixed part negative, it falls back to a line through the origin and the larger work.
-func line(smallBytes units.Bytes, small units.Nanos, largeBytes units.Bytes, large units.Nanos) (units.Nanos, units.Rate) {
+// line puts a straight line time = fixed + bytes/rate through two points. Where noise makes the
+// larger work the faster one, or the fixed part negative, it falls back to a line through the
+// origin and the larger work.
+func line(smallBytes units.Bytes, small units.Nanos, largeBytes units.Bytes,
+	large units.Nanos) (units.Nanos, units.Rate) {
 	rate := (largeBytes - smallBytes).Over(large - small)
 	fixed := small - rate.Time(smallBytes)
 	if rate <= 0 || fixed < 0 {
@@ -139,7 +145,8 @@ func median(times []units.Nanos) units.Nanos {
 	return times[len(times)/2]
 }
 
-// digits4 keeps four significant digits, more than the measurement has, so that people can read the device file.
+// digits4 keeps four significant digits, more than the measurement has, so that people can read the
+// device file.
 func digits4[T units.Rate | units.Nanos](v T) T {
 	scale := T(1)
 	for v/scale >= 10_000 {

@@ -9,13 +9,16 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-const cacheRemedy = "give a file on a local drive (ext4 or xfs), not one that is cached, compressed or on a network"
+const cacheRemedy = "give a file on a local drive (ext4 or xfs), not one that is cached, " +
+	"compressed or on a network"
 
-// inspect opens the file once with every engine and refuses what is no flash, and sizes that do not fit.
+// inspect opens the file once with every engine and refuses what is no flash, and sizes that do not
+// fit.
 func inspect(cfg Config, m *machine, t *target) ([]flashio.Mode, error) {
 	var modes []flashio.Mode
 	for _, engine := range cfg.Engines {
-		r, err := m.open(t.path, flashio.Options{Engine: engine, Direct: flashio.DirectAuto, Parallel: 1})
+		r, err := m.open(t.path, flashio.Options{Engine: engine, Direct: flashio.DirectAuto,
+			Parallel: 1})
 		if err != nil {
 			return nil, fmt.Errorf("probe: %w", err)
 		}
@@ -31,7 +34,8 @@ func inspect(cfg Config, m *machine, t *target) ([]flashio.Mode, error) {
 	align := alignment(modes)
 	for _, chunk := range cfg.Chunks {
 		if chunk%align != 0 {
-			return nil, fmt.Errorf("probe: chunks: %v is not a multiple of %v, the smallest direct read of this device", chunk, align)
+			return nil, fmt.Errorf("probe: chunks: %v is not a multiple of %v, the smallest "+
+				"direct read of this device", chunk, align)
 		}
 		if chunk > t.size {
 			return nil, fmt.Errorf("probe: chunks: %v is larger than the file of %v", chunk, t.size)
@@ -40,16 +44,20 @@ func inspect(cfg Config, m *machine, t *target) ([]flashio.Mode, error) {
 	return modes, nil
 }
 
-// refuse says why reads of this mode measure no flash. Readers from Config.Open are what the caller says they are.
+// refuse says why reads of this mode measure no flash. Readers from Config.Open are what the caller
+// says they are.
 func refuse(cfg Config, mode flashio.Mode) error {
 	switch {
 	case cfg.Open != nil:
 	case mode.MemoryBacked:
-		return fmt.Errorf("probe: %s: %w: %s is memory and not flash; give a path on the drive to measure",
+		return fmt.Errorf("probe: %s: %w: %s is memory and not flash; give a path on the drive "+
+			"to measure",
 			cfg.Path, flashio.ErrEnvironment, mode.FileSystem)
 	case !mode.Direct:
-		return fmt.Errorf("probe: %s: %w: asked for direct reads with engine %s, got buffered ones with %s on %s, which measure "+
-			"the page cache (%s); %s", cfg.Path, flashio.ErrEnvironment, mode.Requested, mode.Engine, mode.FileSystem, sentences(mode.Notes), cacheRemedy)
+		return fmt.Errorf("probe: %s: %w: asked for direct reads with engine %s, got buffered "+
+			"ones with %s on %s, which measure "+
+			"the page cache (%s); %s", cfg.Path, flashio.ErrEnvironment, mode.Requested,
+			mode.Engine, mode.FileSystem, sentences(mode.Notes), cacheRemedy)
 	}
 	return nil
 }

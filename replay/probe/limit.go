@@ -12,22 +12,26 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// A token bucket in front of the device shows as stop and go: reads pass as fast as the device is until the credit is used up, and
-// wait for the next. The search for it reads after a pause, small chunks and then larger ones, and looks at when reads complete.
+// A token bucket in front of the device shows as stop and go: reads pass as fast as the device is
+// until the credit is used up, and wait for the next. The search for it reads after a pause, small
+// chunks and then larger ones, and looks at when reads complete.
 //
-// A gap between two completions is a stall when it is at least half as long as the third longest (a single hiccup can be longer
-// than any stall) and leastStall. The evidence is clear when there are leastStalls of them, when three quarters of the
-// distances between their ends are within limitSpread of the median distance, the bytes between them likewise, and when the
-// stalls are a quarter of the time at least. Less may be the device's own habit.
+// A gap between two completions is a stall when it is at least half as long as the third longest (a
+// single hiccup can be longer than any stall) and leastStall. The evidence is clear when there are
+// leastStalls of them, when three quarters of the distances between their ends are within
+// limitSpread of the median distance, the bytes between them likewise, and when the stalls are a
+// quarter of the time at least. Less may be the device's own habit.
 const (
 	leastStall  = 3 * units.Millisecond
 	leastStalls = 5
 	limitSpread = 0.15
 	stalledPart = 0.25
-	// limitMost bounds the pause and each of the two looks; they get limitShare of the flash's time each.
+	// limitMost bounds the pause and each of the two looks; they get limitShare of the flash's time
+	// each.
 	limitMost  = units.Second
 	limitShare = 1.0 / 16
-	// limitDepth reads are in a batch, all at once, so that a batch's start and a read's time say when it completed.
+	// limitDepth reads are in a batch, all at once, so that a batch's start and a read's time say
+	// when it completed.
 	limitDepth = 16
 	largeLook  = 64 * units.KiB
 )
@@ -45,16 +49,18 @@ type stopAndGo struct {
 	firstAt  units.Nanos // and how long they took
 }
 
-// findLimit looks for a limit. A limit that lets more pass than limitDepth reads of largeLook can ask for is not seen, nor is
-// one with a burst that the looks do not use up.
-func (p *prober) findLimit(ctx context.Context, engine flashio.Engine, chunk, large units.Bytes, share units.Nanos) (*flash.Limit, error) {
+// findLimit looks for a limit. A limit that lets more pass than limitDepth reads of largeLook can
+// ask for is not seen, nor is one with a burst that the looks do not use up.
+func (p *prober) findLimit(ctx context.Context, engine flashio.Engine, chunk, large units.Bytes,
+	share units.Nanos) (*flash.Limit, error) {
 	if found, ok := p.samples.limit(); ok {
 		return found, nil
 	}
 	if err := p.m.sleep(ctx, share); err != nil {
 		return nil, err
 	}
-	small, smallRate, err := p.look(ctx, loop{Engine: engine, Chunk: chunk, Depth: limitDepth}, share)
+	small, smallRate, err := p.look(ctx, loop{Engine: engine, Chunk: chunk, Depth: limitDepth},
+		share)
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +72,10 @@ func (p *prober) findLimit(ctx context.Context, engine flashio.Engine, chunk, la
 	return found, p.samples.found(limitFound{found})
 }
 
-// decide tells a limit on bytes from one on requests by how the two looks differ. The rates are reads per second.
-func decide(small, big *stopAndGo, chunk, large units.Bytes, smallRate, bigRate float64) *flash.Limit {
+// decide tells a limit on bytes from one on requests by how the two looks differ. The rates are
+// reads per second.
+func decide(small, big *stopAndGo, chunk, large units.Bytes, smallRate,
+	bigRate float64) *flash.Limit {
 	bytes := false
 	seen := small
 	switch {
@@ -89,17 +97,21 @@ func decide(small, big *stopAndGo, chunk, large units.Bytes, smallRate, bigRate 
 	}
 	rate := seen.reads * float64(chunk)
 	limit.Rate = digits4(units.Rate(rate))
-	// What passed before the first stall, less the credit that came meanwhile, is the bucket; that of one interval is the least.
+	// What passed before the first stall, less the credit that came meanwhile, is the bucket; that
+	// of one interval is the least.
 	whole := float64(seen.firstAt / seen.interval)
 	credit := rate * seen.interval.Seconds()
-	if burst := float64(seen.first)*float64(chunk) - whole*credit; seen == small && burst > 1.5*credit {
+	if burst := float64(seen.first)*float64(chunk) - whole*credit; seen == small &&
+		burst > 1.5*credit {
 		limit.Burst = units.Bytes(digits4(units.Rate(burst)))
 	}
 	return limit
 }
 
-// look reads batches of the loop's depth for a while and returns the pattern, nil when there is none, and the reads per second.
-func (p *prober) look(ctx context.Context, l loop, window units.Nanos) (found *stopAndGo, rate float64, err error) {
+// look reads batches of the loop's depth for a while and returns the pattern, nil when there is
+// none, and the reads per second.
+func (p *prober) look(ctx context.Context, l loop, window units.Nanos) (found *stopAndGo,
+	rate float64, err error) {
 	r, err := p.open(l.Engine, l.Depth)
 	if err != nil {
 		return nil, 0, err
@@ -139,7 +151,8 @@ func (p *prober) look(ctx context.Context, l loop, window units.Nanos) (found *s
 	return found, rate, nil
 }
 
-// pattern looks for stop and go in sorted times of completion, from the start of reading. It is nil when the evidence is not clear.
+// pattern looks for stop and go in sorted times of completion, from the start of reading. It is nil
+// when the evidence is not clear.
 func pattern(ends []units.Nanos) *stopAndGo {
 	if len(ends) <= leastStalls {
 		return nil
@@ -177,8 +190,8 @@ func pattern(ends []units.Nanos) *stopAndGo {
 	}
 }
 
-// alike reports whether three quarters of the values are within limitSpread of their median, or within one of it: what a
-// limit lets through is cut to whole reads.
+// alike reports whether three quarters of the values are within limitSpread of their median, or
+// within one of it: what a limit lets through is cut to whole reads.
 func alike(values []float64) bool {
 	m := middle(values)
 	near := 0
@@ -215,10 +228,12 @@ func (p *prober) held(r *result) bool {
 	}
 	const nearly = 0.7
 	rate := float64(r.Rate)
-	return p.limit.Rate > 0 && rate > nearly*float64(p.limit.Rate) || p.limit.IOPS > 0 && rate/float64(r.Chunk) > nearly*float64(p.limit.IOPS)
+	return p.limit.Rate > 0 && rate > nearly*float64(p.limit.Rate) || p.limit.IOPS > 0 &&
+		rate/float64(r.Chunk) > nearly*float64(p.limit.IOPS)
 }
 
-// holds reports whether a limit makes a loop too slow to measure in its time: warming up and one batch.
+// holds reports whether a limit makes a loop too slow to measure in its time: warming up and one
+// batch.
 func (p *prober) holds(l loop, share units.Nanos) bool {
 	if p.limit == nil {
 		return false

@@ -12,7 +12,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// limited is a configuration with cells that a limit of 20 MB/s, or of 2,000 reads/s, holds, and time to look for it.
+// limited is a configuration with cells that a limit of 20 MB/s, or of 2,000 reads/s, holds, and
+// time to look for it.
 func limited(t *testing.T) Config {
 	cfg := config(t)
 	cfg.Budget = 40 * time.Second
@@ -28,9 +29,12 @@ func TestProbeFindsALimit(t *testing.T) {
 		iops   float64
 		burst  float64
 	}{
-		"bytes":              {bucket: bucket{interval: slice, credit: 2e6, burst: 2e6}, rate: 20e6},
-		"bytes with a burst": {bucket: bucket{interval: slice, credit: 2e6, burst: 8e6}, rate: 20e6, burst: 8e6},
-		"requests":           {bucket: bucket{interval: slice, credit: 200, burst: 200, perRead: true}, iops: 2000},
+		"bytes": {bucket: bucket{interval: slice, credit: 2e6, burst: 2e6},
+			rate: 20e6},
+		"bytes with a burst": {bucket: bucket{interval: slice, credit: 2e6, burst: 8e6}, rate: 20e6,
+			burst: 8e6},
+		"requests": {bucket: bucket{interval: slice, credit: 200, burst: 200,
+			perRead: true}, iops: 2000},
 	}
 	near := func(what string, got, want float64) {
 		t.Helper()
@@ -64,8 +68,10 @@ func TestProbeFindsALimit(t *testing.T) {
 				t.Errorf("the shape of the LTFB has a mean of %.3g ns: stalls are in it", mean)
 			}
 			for _, c := range d.Fit.Cells {
-				if off := float64(c.Model)/float64(c.Rate) - 1; c.Tainted == "" && math.Abs(off) > 0.08 {
-					t.Errorf("%v depth %d: %v measured, %v modelled", c.Chunk, c.Depth, c.Rate, c.Model)
+				if off := float64(c.Model)/float64(c.Rate) - 1; c.Tainted == "" &&
+					math.Abs(off) > 0.08 {
+					t.Errorf("%v depth %d: %v measured, %v modelled", c.Chunk, c.Depth, c.Rate,
+						c.Model)
 				}
 			}
 		})
@@ -98,12 +104,15 @@ func TestLoopsThatOnlyShowTheLimitAreLeftOut(t *testing.T) {
 	f := newFake(t, nvme())
 	f.limit = &bucket{interval: 100 * units.Millisecond, credit: 2e6, burst: 2e6}
 	cfg := limited(t)
-	cfg.Chunks, cfg.Depths = []units.Bytes{4 * units.KiB, 16 * units.KiB, 512 * units.KiB}, []int{1, 8}
+	cfg.Chunks, cfg.Depths = []units.Bytes{4 * units.KiB, 16 * units.KiB, 512 * units.KiB},
+		[]int{1, 8}
 	d, err := run(context.Background(), cfg, f.machine())
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(d.Fit.Cells, func(c devicemodels.Cell) bool { return c.Chunk == 512*units.KiB && c.Depth == 8 })
+	i := slices.IndexFunc(d.Fit.Cells, func(c devicemodels.Cell) bool {
+		return c.Chunk == 512*units.KiB && c.Depth == 8
+	})
 	if i < 0 || d.Fit.Cells[i].Tainted == "" {
 		t.Errorf("4 MiB in flight against 2 MB of credit: %+v", d.Fit.Cells)
 	}
@@ -131,13 +140,15 @@ func TestPattern(t *testing.T) {
 		want units.Nanos
 	}{
 		{"regular stalls", ends(same, []units.Nanos{90 * ms}), 100 * ms},
-		{"one of them longer", ends(same, []units.Nanos{90 * ms, 90 * ms, 90 * ms, 90 * ms, 90 * ms, 400 * ms}), 100 * ms},
+		{"one of them longer", ends(same, []units.Nanos{90 * ms, 90 * ms, 90 * ms, 90 * ms, 90 * ms,
+			400 * ms}), 100 * ms},
 		{"no reads", nil, 0},
 		{"no stalls", ends(same, []units.Nanos{ms / 10}), 0},
 		{"short stalls", ends(same, []units.Nanos{2 * ms}), 0},
 		{"too few", ends(same[:4], []units.Nanos{90 * ms}), 0},
 		{"irregular stalls", ends(same, []units.Nanos{90 * ms, 50 * ms, 70 * ms, 130 * ms}), 0},
-		{"irregular amounts", ends([]int{100, 10, 60, 200, 30, 90, 150, 20, 80, 5}, []units.Nanos{90 * ms}), 0},
+		{"irregular amounts", ends([]int{100, 10, 60, 200, 30, 90, 150, 20, 80, 5}, []units.Nanos{
+			90 * ms}), 0},
 		{"rarely", ends(slices.Repeat([]int{1000}, 12), []units.Nanos{20 * ms}), 0},
 	}
 	for _, tt := range tests {
@@ -157,7 +168,8 @@ func TestPattern(t *testing.T) {
 
 func TestDecideTellsBytesFromRequests(t *testing.T) {
 	s := func(reads float64) *stopAndGo {
-		return &stopAndGo{interval: 100 * units.Millisecond, reads: reads, first: int(reads / 10), firstAt: units.Millisecond}
+		return &stopAndGo{interval: 100 * units.Millisecond, reads: reads, first: int(reads / 10),
+			firstAt: units.Millisecond}
 	}
 	tests := []struct {
 		what                string
@@ -205,7 +217,8 @@ func TestProbeFindsTheEffectOfTheSpan(t *testing.T) {
 		}
 		// One read in eight lies in the first 64 MiB of 512.
 		want := float64(extra) * 7 / 8
-		if len(d.Flash.Spans) != 2 || d.Flash.Spans[0].Within != narrowSpan || math.Abs(float64(d.Flash.Spans[1].ExtraLTFB)/want-1) > 0.1 {
+		if len(d.Flash.Spans) != 2 || d.Flash.Spans[0].Within != narrowSpan ||
+			math.Abs(float64(d.Flash.Spans[1].ExtraLTFB)/want-1) > 0.1 {
 			t.Fatalf("spans %+v, want one of %.3g ns", d.Flash.Spans, want)
 		}
 		if off := float64(d.Flash.LTFB)/float64(nvme().LTFB) - 1; math.Abs(off) > 0.08 {
@@ -228,7 +241,10 @@ func TestLimitedLoopsTooSlowForTheirTimeAreSkipped(t *testing.T) {
 	if used := time.Duration(f.clock); used > cfg.Budget*3/2 || len(d.Fit.Cells) >= 9 {
 		t.Errorf("a budget of %v took %v for %d cells", cfg.Budget, used, len(d.Fit.Cells))
 	}
-	if !slices.ContainsFunc(d.Fit.Warnings, func(w string) bool { return len(w) > 7 && w[:7] == "A limit" }) {
+	if !slices.ContainsFunc(d.Fit.Warnings, func(w string) bool {
+		return len(w) > 7 &&
+			w[:7] == "A limit"
+	}) {
 		t.Errorf("warnings = %v", d.Fit.Warnings)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// machine is everything the probe asks of the system. Tests give one whose clock moves only when its reader or its kernels
-// say so.
+// machine is everything the probe asks of the system. Tests give one whose clock moves only when
+// its reader or its kernels say so.
 type machine struct {
 	hostname string
 	cores    int
@@ -21,7 +21,8 @@ type machine struct {
 	// engines are those worth measuring on this host.
 	engines   func() []flashio.Engine
 	dropCache func(path string) error
-	// readBytes counts the bytes that this process made the system fetch from storage; false where nobody counts.
+	// readBytes counts the bytes that this process made the system fetch from storage; false where
+	// nobody counts.
 	readBytes func() (int64, bool)
 	// cpuTime is the processor time of this process, user and system; false where it is unknown.
 	cpuTime func() (units.Nanos, bool)
@@ -44,8 +45,9 @@ func thisMachine() *machine {
 	start := time.Now()
 	return &machine{
 		hostname: hostname, cores: runtime.GOMAXPROCS(0),
-		open: flashio.Open, engines: workingEngines, dropCache: flashio.DropCache, readBytes: flashio.ProcessReadBytes,
-		cpuTime: processTime, freeSpace: freeSpace,
+		open: flashio.Open, engines: workingEngines, dropCache: flashio.DropCache,
+		readBytes: flashio.ProcessReadBytes,
+		cpuTime:   processTime, freeSpace: freeSpace,
 		cacheMemory: func() units.Bytes { return cacheMemory("/") },
 		now:         func() units.Nanos { return units.Nanos(time.Since(start)) },
 		sleep:       sleep,

@@ -10,14 +10,16 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// cacheMemory returns how much of a file the page cache could hold: the memory that is available, or the least limit of the control
-// groups of this process if that is less; 0 where the system says neither.
+// cacheMemory returns how much of a file the page cache could hold: the memory that is available,
+// or the least limit of the control groups of this process if that is less; 0 where the system says
+// neither.
 func cacheMemory(root string) units.Bytes {
 	least := units.Bytes(math.MaxInt64)
 	if text, err := os.ReadFile(filepath.Join(root, "proc/meminfo")); err == nil {
 		for line := range strings.Lines(string(text)) {
 			if kib, ok := strings.CutPrefix(line, "MemAvailable:"); ok {
-				least = min(least, parseLimit(strings.TrimSuffix(strings.TrimSpace(kib), " kB"), units.KiB))
+				least = min(least, parseLimit(strings.TrimSuffix(strings.TrimSpace(kib), " kB"),
+					units.KiB))
 			}
 		}
 	}
@@ -33,9 +35,11 @@ func cacheMemory(root string) units.Bytes {
 		}
 		switch {
 		case parts[1] == "memory":
-			least = min(least, groupLimit(filepath.Join(root, "sys/fs/cgroup/memory"), parts[2], "memory.limit_in_bytes"))
+			least = min(least, groupLimit(filepath.Join(root, "sys/fs/cgroup/memory"), parts[2],
+				"memory.limit_in_bytes"))
 		case parts[0] == "0" && parts[1] == "":
-			least = min(least, groupLimit(filepath.Join(root, "sys/fs/cgroup"), parts[2], "memory.max"))
+			least = min(least, groupLimit(filepath.Join(root, "sys/fs/cgroup"), parts[2],
+				"memory.max"))
 		}
 	}
 	if least == math.MaxInt64 {
@@ -47,8 +51,8 @@ func cacheMemory(root string) units.Bytes {
 	return least
 }
 
-// groupLimit is the least limit of a control group and those above it. A group's file that is not there limits nothing: a container may
-// see its own group as the root.
+// groupLimit is the least limit of a control group and those above it. A group's file that is not
+// there limits nothing: a container may see its own group as the root.
 func groupLimit(mount, group, file string) units.Bytes {
 	least := units.Bytes(math.MaxInt64)
 	for {

@@ -49,7 +49,8 @@ func TestLine(t *testing.T) {
 	}{
 		{"a cost and a rate", 5000 + 100_000, 5000 + 800_000, 5000, 10 * units.GBps},
 		{"a rate alone", 100_000, 800_000, 0, 10 * units.GBps},
-		{"caches make the small one faster than a line allows", 10_000, 800_000, 0, 10 * units.GBps},
+		{"caches make the small one faster than a line allows", 10_000, 800_000, 0,
+			10 * units.GBps},
 		{"noise makes the large one faster", 900_000, 800_000, 0, 10 * units.GBps},
 	}
 	for _, tt := range tests {
@@ -62,7 +63,8 @@ func TestLine(t *testing.T) {
 
 func TestScheduleMeasuresEveryCellOnce(t *testing.T) {
 	pl := &plan{
-		engines: []flashio.Engine{flashio.EnginePread, flashio.EngineUring}, chunks: []units.Bytes{4096, 65536}, depths: []int{1, 16, 64}, exact: true,
+		engines: []flashio.Engine{flashio.EnginePread, flashio.EngineUring}, chunks: []units.Bytes{
+			4096, 65536}, depths: []int{1, 16, 64}, exact: true,
 		reference: loop{Kind: kindReference, Engine: flashio.EnginePread, Chunk: 65536, Depth: 16},
 	}
 	loops := pl.schedule()
@@ -80,11 +82,13 @@ func TestScheduleMeasuresEveryCellOnce(t *testing.T) {
 		}
 	}
 	if n := count[pl.reference]; n != 3 || loops[len(loops)-1] != pl.reference || len(count) != 13 {
-		t.Errorf("the reference is measured %d times, last comes %+v, %d loops", n, loops[len(loops)-1], len(count))
+		t.Errorf("the reference is measured %d times, last comes %+v, %d loops", n,
+			loops[len(loops)-1], len(count))
 	}
 }
 
-// TestKernelsDoTheirWork runs every real timed work once: a shape that is wrong panics in the kernels.
+// TestKernelsDoTheirWork runs every real timed work once: a shape that is wrong panics in the
+// kernels.
 func TestKernelsDoTheirWork(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills 190 MiB")
@@ -99,7 +103,8 @@ func TestKernelsDoTheirWork(t *testing.T) {
 			t.Errorf("%s: %v is not larger than %v", part.name, part.large.bytes, part.small.bytes)
 		}
 		for _, work := range []func(){part.small.run, part.large.run} {
-			for n := 0; work != nil && n < 40; n++ { // often enough to come round to the start of the memory
+			// often enough to come round to the start of the memory
+			for n := 0; work != nil && n < 40; n++ {
 				if part.name == "memory" && n > 0 {
 					break
 				}

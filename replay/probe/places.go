@@ -8,8 +8,9 @@ import (
 // maxPositions bounds the memory for positions in a large file.
 const maxPositions = 1 << 20
 
-// places returns n different places of the file in ascending order, in units of chunks: in one stretch of the span's size (or
-// twice the reads, if that is more), or anywhere. For the effect of the span it is the same stretch every time.
+// places returns n different places of the file in ascending order, in units of chunks: in one
+// stretch of the span's size (or twice the reads, if that is more), or anywhere. For the effect of
+// the span it is the same stretch every time.
 func (p *prober) places(l loop, n int) []int64 {
 	total := int64(p.t.size / l.Chunk)
 	span := p.span
@@ -42,8 +43,9 @@ func (p *prober) places(l loop, n int) []int64 {
 	return list
 }
 
-// positions hands out the places of a file in a random order, each once before any comes again. A file with more
-// places than maxPositions is cut into that many equal parts, and one random place stands for each.
+// positions hands out the places of a file in a random order, each once before any comes again. A
+// file with more places than maxPositions is cut into that many equal parts, and one random place
+// stands for each.
 type positions struct {
 	order []int64
 	used  int
@@ -54,7 +56,8 @@ func newPositions(places int64, random *rand.Rand) *positions {
 	n := min(places, maxPositions)
 	p := &positions{order: make([]int64, n), again: random}
 	for i := range p.order {
-		lo, hi := places/n*int64(i)+min(int64(i), places%n), places/n*int64(i+1)+min(int64(i+1), places%n)
+		lo, hi := places/n*int64(i)+min(int64(i), places%n), places/n*int64(i+1)+min(int64(i+1),
+			places%n)
 		p.order[i] = lo + random.Int64N(hi-lo)
 	}
 	p.shuffle()
@@ -62,12 +65,16 @@ func newPositions(places int64, random *rand.Rand) *positions {
 }
 
 func (p *positions) shuffle() {
-	p.again.Shuffle(len(p.order), func(i, j int) { p.order[i], p.order[j] = p.order[j], p.order[i] })
+	p.again.Shuffle(len(p.order), func(i, j int) {
+		p.order[i], p.order[j] = p.order[j],
+			p.order[i]
+	})
 	p.used = 0
 }
 
-// next returns the next place. A batch that needs more places than are left before the end of the order starts it anew, so
-// that no place is in one batch twice; need is how many places the batch still takes.
+// next returns the next place. A batch that needs more places than are left before the end of the
+// order starts it anew, so that no place is in one batch twice; need is how many places the batch
+// still takes.
 func (p *positions) next(need int) int64 {
 	if p.used+min(need, len(p.order)) > len(p.order) {
 		p.shuffle()

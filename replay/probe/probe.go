@@ -15,38 +15,44 @@ import (
 
 // Config says what to measure. Zero values mean the defaults of DefaultConfig, except for Path.
 type Config struct {
-	// Path is a file, which is read and never written, or a folder, in which a temporary file is made and removed.
+	// Path is a file, which is read and never written, or a folder, in which a temporary file is
+	// made and removed.
 	Path string
-	// Engines are the ways to read; the device holds the costs of each. None, or auto, means pread, and uring where it works.
+	// Engines are the ways to read; the device holds the costs of each. None, or auto, means pread,
+	// and uring where it works.
 	Engines []flashio.Engine
 
 	// Budget is the time for measuring. Writing the temporary file comes on top of it.
 	Budget time.Duration
-	// Chunks are read sizes, multiples of the device's alignment, and Depths threads or ring depths. With both given every
-	// combination is measured and no other. A list that is not given stands for the powers of two from 4 KiB to 1 MiB, or from
-	// 1 to 256, of which the combinations are measured that tell most.
+	// Chunks are read sizes, multiples of the device's alignment, and Depths threads or ring
+	// depths. With both given every combination is measured and no other. A list that is not given
+	// stands for the powers of two from 4 KiB to 1 MiB, or from 1 to 256, of which the combinations
+	// are measured that tell most.
 	Chunks []units.Bytes
 	Depths []int
-	// Span is the stretch of the file that the reads of one batch lie in: the engine reads one layer at a time. 0 = the whole
-	// file, each place once before any comes again.
+	// Span is the stretch of the file that the reads of one batch lie in: the engine reads one
+	// layer at a time. 0 = the whole file, each place once before any comes again.
 	Span units.Bytes
-	// FileSize is the size of the temporary file. When the disk has less than four times as much space, the file is a quarter of the space.
+	// FileSize is the size of the temporary file. When the disk has less than four times as much
+	// space, the file is a quarter of the space.
 	FileSize units.Bytes
 
-	// Mapped asks for the path of mapped files as well: flash.page_cache and engine mmap. The file is then read through the page cache
-	// and dropped from it. What cannot be measured is left out with a warning.
+	// Mapped asks for the path of mapped files as well: flash.page_cache and engine mmap. The file
+	// is then read through the page cache and dropped from it. What cannot be measured is left out
+	// with a warning.
 	Mapped bool
 
 	Seed        uint64
 	MaxDriftPct float64 // refuse a device that drifts more; 0 = the limit of devicemodels.FitFlash
 
-	// Samples, when set, is a new file for every batch as it was measured (JSON lines). With Resume the file may exist: what is
-	// whole in it is not measured again.
+	// Samples, when set, is a new file for every batch as it was measured (JSON lines). With Resume
+	// the file may exist: what is whole in it is not measured again.
 	Samples string
 	Resume  bool
 
-	// Open, when set, gives the readers, of a file of FileSize bytes or of that at Path: for a device that is not below a file
-	// system. Nothing is then refused for being in memory, and nothing proves that storage served the reads.
+	// Open, when set, gives the readers, of a file of FileSize bytes or of that at Path: for a
+	// device that is not below a file system. Nothing is then refused for being in memory, and
+	// nothing proves that storage served the reads.
 	Open func(parallel int, engine flashio.Engine) (flashio.Reader, error)
 
 	// Progress, when set, is told of every step: stage is "file", "flash" or "host".
@@ -56,22 +62,24 @@ type Config struct {
 // DefaultConfig returns the configuration that a quarter of a minute is enough for.
 func DefaultConfig(path string) Config {
 	return Config{
-		Path: path, Budget: 15 * time.Second, Span: 64 * units.MiB, FileSize: 256 * units.MiB, Seed: rng.DefaultSeed,
+		Path: path, Budget: 15 * time.Second, Span: 64 * units.MiB, FileSize: 256 * units.MiB,
+		Seed: rng.DefaultSeed,
 	}
 }
 
-// The host gets hostShare of the budget and not more than hostMost; the rest is for the flash, which has the noisier half of the numbers.
+// The host gets hostShare of the budget and not more than hostMost; the rest is for the flash,
+// which has the noisier half of the numbers.
 const (
 	hostShare = 0.25
 	hostMost  = 5 * units.Second
 )
 
-// Run measures this machine. LayerFixed and TokenFixed of the host stay 0: they are costs of the engine's own bookkeeping,
-// which only the engine can calibrate.
+// Run measures this machine. LayerFixed and TokenFixed of the host stay 0: they are costs of the
+// engine's own bookkeeping, which only the engine can calibrate.
 //
-// Errors wrap flashio.ErrEnvironment when this path cannot be measured, devicemodels.ErrFit when the cells make no
-// device, and the context's error when it was cancelled. A temporary file is removed in every case, and Samples holds
-// all that was measured.
+// Errors wrap flashio.ErrEnvironment when this path cannot be measured, devicemodels.ErrFit when
+// the cells make no device, and the context's error when it was cancelled. A temporary file is
+// removed in every case, and Samples holds all that was measured.
 func Run(ctx context.Context, cfg Config) (*devicemodels.Device, error) {
 	return run(ctx, cfg, thisMachine())
 }
@@ -104,7 +112,8 @@ func run(ctx context.Context, cfg Config, m *machine) (dev *devicemodels.Device,
 func resolve(cfg Config, m *machine) (Config, error) {
 	def := DefaultConfig(cfg.Path)
 	if cfg.Path == "" && cfg.Open == nil {
-		return cfg, errors.New("probe: path: is empty; give a file or a folder on the drive to measure")
+		return cfg, errors.New("probe: path: is empty; give a file or a folder on the drive to " +
+			"measure")
 	}
 	if cfg.Budget == 0 {
 		cfg.Budget = def.Budget
@@ -124,7 +133,8 @@ func resolve(cfg Config, m *machine) (Config, error) {
 	case cfg.FileSize < 0:
 		return cfg, fmt.Errorf("probe: file size: %v is negative", cfg.FileSize)
 	case cfg.Mapped && cfg.Open != nil:
-		return cfg, errors.New("probe: mapped: a device that is not below a file system has no mapped files; leave it out")
+		return cfg, errors.New("probe: mapped: a device that is not below a file system has no " +
+			"mapped files; leave it out")
 	case cfg.Resume && cfg.Samples == "":
 		return cfg, errors.New("probe: resume: no file of samples is given to go on with")
 	}

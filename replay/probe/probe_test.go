@@ -43,8 +43,10 @@ func config(t *testing.T) Config {
 }
 
 func TestProbeRecoversTheFlash(t *testing.T) {
-	slow := flash.Spec{Servers: 1, LTFB: 200 * units.Microsecond, ServerRate: 90 * units.MBps, Align: 512,
-		Engines: map[string]flash.EngineCost{"pread": {Submit: 3 * units.Microsecond, Complete: 5 * units.Microsecond}}}
+	slow := flash.Spec{Servers: 1, LTFB: 200 * units.Microsecond, ServerRate: 90 * units.MBps,
+		Align: 512,
+		Engines: map[string]flash.EngineCost{"pread": {Submit: 3 * units.Microsecond, Complete: 5 *
+			units.Microsecond}}}
 	for name, truth := range map[string]flash.Spec{"nvme": nvme(), "card": slow} {
 		for _, engine := range []flashio.Engine{flashio.EnginePread, flashio.EngineUring} {
 			if _, has := truth.Engines[string(engine)]; !has {
@@ -66,10 +68,12 @@ func TestProbeRecoversTheFlash(t *testing.T) {
 	}
 }
 
-// compare holds the fitted flash to 5 % of the throughput of the true one, at and between the cells.
+// compare holds the fitted flash to 5 % of the throughput of the true one, at and between the
+// cells.
 func compare(t *testing.T, truth, fitted *flash.Spec, engine string) {
 	t.Helper()
-	for _, chunk := range []units.Bytes{4 << 10, 8 << 10, 16 << 10, 64 << 10, 128 << 10, 256 << 10} {
+	for _, chunk := range []units.Bytes{4 << 10, 8 << 10, 16 << 10, 64 << 10, 128 << 10,
+		256 << 10} {
 		for _, depth := range []int{1, 2, 4, 8, 16, 32} {
 			want := float64(truth.Throughput(engine, 2, chunk, depth))
 			got := float64(fitted.Throughput(engine, 2, chunk, depth))
@@ -106,7 +110,8 @@ func TestProbeDescribesTheMachine(t *testing.T) {
 	}
 	want := devicemodels.Host{
 		Cores: 2, MemoryRate: d.Host.MemoryRate, KVRate: d.Host.KVRate,
-		DenseRate: 10 * units.GBps, DenseFixed: 5 * units.Microsecond, RowRate: 10 * units.GBps, RowFixed: 5 * units.Microsecond,
+		DenseRate: 10 * units.GBps, DenseFixed: 5 * units.Microsecond, RowRate: 10 * units.GBps,
+		RowFixed: 5 * units.Microsecond,
 		CopyRate: 10 * units.GBps, CopyFixed: 5 * units.Microsecond,
 	}
 	if diff := cmp.Diff(want, d.Host); diff != "" {
@@ -116,7 +121,8 @@ func TestProbeDescribesTheMachine(t *testing.T) {
 		t.Errorf("memory rate %v", d.Host.MemoryRate)
 	}
 	fit := d.Fit
-	if fit.Mode != "pread direct ext4" || fit.When != "2025-03-01T12:00:00Z" || d.Flash.Align != 512 || d.Name != "fake" {
+	if fit.Mode != "pread direct ext4" || fit.When != "2025-03-01T12:00:00Z" ||
+		d.Flash.Align != 512 || d.Name != "fake" {
 		t.Errorf("mode %q, when %q, align %v, name %q", fit.Mode, fit.When, d.Flash.Align, d.Name)
 	}
 	if len(fit.Cells) != 9 || fit.DriftPct > 2 || !slices.Contains(fit.Warnings, f.mode.Notes[0]) {
@@ -126,7 +132,8 @@ func TestProbeDescribesTheMachine(t *testing.T) {
 		// Little's law on what was measured: rate × latency = depth.
 		depth := float64(c.Rate) / float64(c.Chunk) * c.P50.Seconds()
 		if math.Abs(depth/float64(c.Depth)-1) > 0.10 || c.P99 < c.P50 {
-			t.Errorf("%v depth %d: rate × latency = %.3g, p50 %v, p99 %v", c.Chunk, c.Depth, depth, c.P50, c.P99)
+			t.Errorf("%v depth %d: rate × latency = %.3g, p50 %v, p99 %v", c.Chunk, c.Depth, depth,
+				c.P50, c.P99)
 		}
 	}
 	if stages["flash"] != 9+3 || stages["host"] != 5 {
@@ -156,7 +163,8 @@ func TestProbeReadsTheSameForTheSameSeed(t *testing.T) {
 	}
 }
 
-// TestField_O7_CachedReadsAreRefused: reads that the page cache served measure memory, at any speed.
+// TestField_O7_CachedReadsAreRefused: reads that the page cache served measure memory, at any
+// speed.
 func TestField_O7_CachedReadsAreRefused(t *testing.T) {
 	f := newFake(t, nvme())
 	f.served = 0.5
@@ -205,7 +213,8 @@ func TestField_O7_CellsThatBecomeCachedAreTainted(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := run(context.Background(), config(t), f.machine()); !errors.Is(err, flashio.ErrEnvironment) || !errors.Is(err, devicemodels.ErrFit) {
+	if _, err := run(context.Background(), config(t), f.machine()); !errors.Is(err,
+		flashio.ErrEnvironment) || !errors.Is(err, devicemodels.ErrFit) {
 		t.Errorf("error = %v", err)
 	}
 }
@@ -216,9 +225,11 @@ func TestBufferedAndMemoryBackedFilesAreRefused(t *testing.T) {
 		mode flashio.Mode
 		want []string
 	}{
-		{"buffered", flashio.Mode{Align: 1, FileSystem: "nfs", Notes: []string{"nfs cannot do it."}},
+		{"buffered", flashio.Mode{Align: 1, FileSystem: "nfs", Notes: []string{
+			"nfs cannot do it."}},
 			[]string{"buffered", "nfs cannot do it.", "local drive"}},
-		{"tmpfs", flashio.Mode{Engine: flashio.EnginePread, Direct: true, Align: 1, FileSystem: "tmpfs", MemoryBacked: true},
+		{"tmpfs", flashio.Mode{Engine: flashio.EnginePread, Direct: true, Align: 1,
+			FileSystem: "tmpfs", MemoryBacked: true},
 			[]string{"tmpfs is memory", "give a path on the drive"}},
 	}
 	for _, tt := range tests {
@@ -274,7 +285,8 @@ func TestBudgetIsRespected(t *testing.T) {
 		if used := time.Duration(f.clock); used > budget*11/10+20*time.Millisecond {
 			t.Errorf("a budget of %v took %v", budget, used)
 		}
-		if used := time.Duration(f.clock); used < min(budget/2, 2*time.Second) { // a calm device needs no more
+		// a calm device needs no more
+		if used := time.Duration(f.clock); used < min(budget/2, 2*time.Second) {
 			t.Errorf("a budget of %v was left at %v", budget, used)
 		}
 	}
@@ -302,7 +314,10 @@ func TestWithoutCountersTheDeviceSaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(d.Fit.Warnings, func(w string) bool { return strings.Contains(w, "nothing proves") }) {
+	if !slices.ContainsFunc(d.Fit.Warnings, func(w string) bool {
+		return strings.Contains(w,
+			"nothing proves")
+	}) {
 		t.Errorf("warnings = %v", d.Fit.Warnings)
 	}
 }
@@ -451,7 +466,8 @@ func TestLittleSpace(t *testing.T) {
 		t.Errorf("with 80 MiB free the file reaches to %d", biggest)
 	}
 	f.free = 40 * units.MiB
-	if _, err := run(context.Background(), cfg, f.machine()); !errors.Is(err, flashio.ErrEnvironment) || !strings.Contains(err.Error(), "free some space") {
+	if _, err := run(context.Background(), cfg, f.machine()); !errors.Is(err,
+		flashio.ErrEnvironment) || !strings.Contains(err.Error(), "free some space") {
 		t.Errorf("error = %v", err)
 	}
 	empty(t, dir)
@@ -469,9 +485,12 @@ func TestConfigIsChecked(t *testing.T) {
 		"chunk of nothing": {func(c *Config) { c.Chunks = []units.Bytes{0} }, "chunks"},
 		"chunk too large":  {func(c *Config) { c.Chunks = []units.Bytes{5 << 20} }, "chunks"},
 		"depth of nothing": {func(c *Config) { c.Depths = []int{4, 0} }, "depths"},
-		"misaligned chunk": {func(c *Config) { c.Chunks = []units.Bytes{4096, 5000} }, "smallest direct read"},
-		"file too small":   {func(c *Config) { os.Truncate(c.Path, 100_000) }, "larger than the file"},
-		"one chunk size":   {func(c *Config) { c.Chunks = []units.Bytes{4096, 4096} }, "1 of 2 chunk sizes"},
+		"misaligned chunk": {func(c *Config) { c.Chunks = []units.Bytes{4096, 5000} },
+			"smallest direct read"},
+		"file too small": {func(c *Config) { os.Truncate(c.Path, 100_000) },
+			"larger than the file"},
+		"one chunk size": {func(c *Config) { c.Chunks = []units.Bytes{4096, 4096} },
+			"1 of 2 chunk sizes"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

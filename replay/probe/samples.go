@@ -15,8 +15,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// samplesVersion is that of the file of samples: JSON, one object a line. The first line is a header, then follow batches as they
-// were measured and a line for each loop that is whole, which is what a resumed probe does not measure again.
+// samplesVersion is that of the file of samples: JSON, one object a line. The first line is a
+// header, then follow batches as they were measured and a line for each loop that is whole, which
+// is what a resumed probe does not measure again.
 const samplesVersion = 1
 
 // sampleLine is one line; one of its fields is set.
@@ -71,19 +72,22 @@ type samples struct {
 	maps  *mappedFound
 }
 
-// openSamples begins the file of cfg.Samples, or goes on with it. It never writes to a file that holds anything else.
+// openSamples begins the file of cfg.Samples, or goes on with it. It never writes to a file that
+// holds anything else.
 func openSamples(cfg Config, header sampleHeader) (*samples, error) {
 	if cfg.Samples == "" {
 		return nil, nil
 	}
-	s := &samples{path: cfg.Samples, cells: map[loop][]result{}, costs: map[flashio.Engine]units.Nanos{}}
+	s := &samples{path: cfg.Samples, cells: map[loop][]result{},
+		costs: map[flashio.Engine]units.Nanos{}}
 	f, err := os.OpenFile(cfg.Samples, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
 	fresh := err == nil
 	if errors.Is(err, fs.ErrExist) && cfg.Resume {
 		f, err = os.OpenFile(cfg.Samples, os.O_RDWR, 0)
 	}
 	if errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("probe: samples: %s exists already; give another name, or resume it: %w", cfg.Samples, err)
+		return nil, fmt.Errorf("probe: samples: %s exists already; give another name, or resume "+
+			"it: %w", cfg.Samples, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("probe: samples: %w", err)
@@ -102,7 +106,8 @@ func openSamples(cfg Config, header sampleHeader) (*samples, error) {
 	return s, nil
 }
 
-// load reads an earlier file up to its last whole line, and cuts off what is behind it. It is fresh when there is no line.
+// load reads an earlier file up to its last whole line, and cuts off what is behind it. It is fresh
+// when there is no line.
 func (s *samples) load(want sampleHeader) (fresh bool, err error) {
 	r := bufio.NewReader(s.f)
 	var whole int64
@@ -135,7 +140,8 @@ func (s *samples) take1(text []byte, n int, want sampleHeader) error {
 	if n == 1 {
 		have, _ := json.Marshal(line.Header)
 		if wanted, _ := json.Marshal(want); line.Header == nil || !bytes.Equal(have, wanted) {
-			return fmt.Errorf("these are samples of %s and not of %s; probe as before, or give another name", have, wanted)
+			return fmt.Errorf("these are samples of %s and not of %s; probe as before, or give "+
+				"another name", have, wanted)
 		}
 	}
 	switch {

@@ -80,7 +80,8 @@ func TestSamplesHoldEveryBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := lines(t, cfg.Samples)
-	if h := list[0].Header; h == nil || h.Path != cfg.Path || h.Seed != cfg.Seed || h.Size != 64*units.MiB || h.Mode != "pread direct ext4" {
+	if h := list[0].Header; h == nil || h.Path != cfg.Path || h.Seed != cfg.Seed ||
+		h.Size != 64*units.MiB || h.Mode != "pread direct ext4" {
 		t.Errorf("header %+v", list[0].Header)
 	}
 	reads, sum := map[loop]int{}, map[loop]units.Nanos{}
@@ -89,7 +90,8 @@ func TestSamplesHoldEveryBatch(t *testing.T) {
 		switch {
 		case l.Batch != nil:
 			b := l.Batch
-			if b.Took <= 0 || b.Served != int64(b.Reads)*int64(b.Chunk) || b.CPU != units.Nanos(b.Reads)*2*units.Microsecond {
+			if b.Took <= 0 || b.Served != int64(b.Reads)*int64(b.Chunk) ||
+				b.CPU != units.Nanos(b.Reads)*2*units.Microsecond {
 				t.Errorf("batch %+v", *b)
 			}
 			reads[b.loop] += b.Reads
@@ -98,10 +100,13 @@ func TestSamplesHoldEveryBatch(t *testing.T) {
 			c := l.Cell
 			measured++
 			if c.Reads != reads[c.loop] || c.Times.Total() != int64(c.Reads) {
-				t.Errorf("%+v: %d reads in batches, %d timed", c.loop, reads[c.loop], c.Times.Total())
+				t.Errorf("%+v: %d reads in batches, %d timed", c.loop, reads[c.loop],
+					c.Times.Total())
 			}
-			// Steady on a machine of clockwork: the rate is that of the batches, but for their beginnings and ends.
-			if mean := (units.Bytes(c.Reads) * c.Chunk).Over(sum[c.loop]); math.Abs(float64(c.Rate)/float64(mean)-1) > 0.02 {
+			// Steady on a machine of clockwork: the rate is that of the batches, but for their
+			// beginnings and ends.
+			if mean := (units.Bytes(c.Reads) * c.Chunk).Over(sum[c.loop]); math.Abs(
+				float64(c.Rate)/float64(mean)-1) > 0.02 {
 				t.Errorf("%+v: %v in batches, %v in the cell", c.loop, mean, c.Rate)
 			}
 		}
@@ -149,8 +154,10 @@ func TestInterruptedProbeGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if third.batches > 1 || whole.Flash.LTFB != d.Flash.LTFB || whole.Flash.Engines["pread"] != d.Flash.Engines["pread"] {
-		t.Errorf("%d batches although all was measured; %+v, then %+v", third.batches, d.Flash, whole.Flash)
+	if third.batches > 1 || whole.Flash.LTFB != d.Flash.LTFB ||
+		whole.Flash.Engines["pread"] != d.Flash.Engines["pread"] {
+		t.Errorf("%d batches although all was measured; %+v, then %+v", third.batches, d.Flash,
+			whole.Flash)
 	}
 }
 
@@ -166,7 +173,8 @@ func TestSamplesAreNotOverwritten(t *testing.T) {
 		if resume {
 			want = "line 1"
 		}
-		if err == nil || !strings.Contains(err.Error(), want) || !resume && !errors.Is(err, fs.ErrExist) {
+		if err == nil || !strings.Contains(err.Error(), want) || !resume &&
+			!errors.Is(err, fs.ErrExist) {
 			t.Errorf("resume %v: %v", resume, err)
 		}
 	}
@@ -191,7 +199,8 @@ func TestSamplesOfAnotherProbeAreRefused(t *testing.T) {
 	} {
 		other := cfg
 		change(&other)
-		if _, err := run(context.Background(), other, newFake(t, nvme()).machine()); err == nil || !strings.Contains(err.Error(), "probe as before") {
+		if _, err := run(context.Background(), other, newFake(t, nvme()).machine()); err == nil ||
+			!strings.Contains(err.Error(), "probe as before") {
 			t.Errorf("another %s: %v", what, err)
 		}
 	}
@@ -200,10 +209,12 @@ func TestSamplesOfAnotherProbeAreRefused(t *testing.T) {
 	}
 	// A line in the middle that is none is no accident of the end.
 	broken := append(bytes.Clone(before[:len(before)/2]), "}{\n"...)
-	if err := os.WriteFile(cfg.Samples, append(broken, before[len(before)/2:]...), 0o644); err != nil {
+	if err := os.WriteFile(cfg.Samples, append(broken, before[len(before)/2:]...),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := run(context.Background(), cfg, newFake(t, nvme()).machine()); err == nil || !strings.Contains(err.Error(), ", line ") {
+	if _, err := run(context.Background(), cfg, newFake(t, nvme()).machine()); err == nil ||
+		!strings.Contains(err.Error(), ", line ") {
 		t.Errorf("a broken line: %v", err)
 	}
 }

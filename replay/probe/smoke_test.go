@@ -34,7 +34,8 @@ func TestRealMachine(t *testing.T) {
 	}
 	h := d.Host
 	for name, rate := range map[string]units.Rate{
-		"memory": h.MemoryRate, "dense": h.DenseRate, "row": h.RowRate, "copy": h.CopyRate, "kv": h.KVRate,
+		"memory": h.MemoryRate, "dense": h.DenseRate, "row": h.RowRate, "copy": h.CopyRate,
+		"kv": h.KVRate,
 	} {
 		if rate < 10*units.MBps || rate > 10_000*units.GBps {
 			t.Errorf("%s rate %v is not of this world", name, rate)

@@ -8,9 +8,10 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// A drive that keeps a part of its mapping table in memory is faster within a short stretch of addresses than all over. The same
-// shallow loop of small reads, which waits for latency and nothing else, is measured within narrowSpan and all over the file,
-// in turns, when the file is spanFactor times as large.
+// A drive that keeps a part of its mapping table in memory is faster within a short stretch of
+// addresses than all over. The same shallow loop of small reads, which waits for latency and
+// nothing else, is measured within narrowSpan and all over the file, in turns, when the file is
+// spanFactor times as large.
 const (
 	narrowSpan  = 64 * units.MiB
 	spanFactor  = 4
@@ -21,8 +22,10 @@ const (
 	spanAtLeast = 0.02 // a smaller effect is none
 )
 
-// spanEffect returns what a read takes longer when reads are spread over the file, 0 when that is within the noise.
-func (p *prober) spanEffect(ctx context.Context, engine flashio.Engine, chunk units.Bytes, share units.Nanos) (units.Nanos, error) {
+// spanEffect returns what a read takes longer when reads are spread over the file, 0 when that is
+// within the noise.
+func (p *prober) spanEffect(ctx context.Context, engine flashio.Engine, chunk units.Bytes,
+	share units.Nanos) (units.Nanos, error) {
 	if p.t.size < spanFactor*narrowSpan || p.limit != nil {
 		return 0, nil
 	}

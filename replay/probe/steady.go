@@ -9,22 +9,24 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// The steady-state criterion, after that of fio (steadystate, of SNIA's Performance Test Specification): over a window of
-// steadyBatches (the last ones) or fewestBatches (all) or more the line through the batch times rises or falls by less than steadySlope of their mean, and no more
-// than one in eight is further than steadySpread from it. What falls outside by itself is a hiccup; a device whose every batch is
-// another has no rate.
+// The steady-state criterion, after that of fio (steadystate, of SNIA's Performance Test
+// Specification): over a window of steadyBatches (the last ones) or fewestBatches (all) or more the
+// line through the batch times rises or falls by less than steadySlope of their mean, and no more
+// than one in eight is further than steadySpread from it. What falls outside by itself is a hiccup;
+// a device whose every batch is another has no rate.
 const (
 	steadyBatches = 5
 	fewestBatches = 3
 	steadySlope   = 0.05
 	steadySpread  = 0.20
-	// sureEnough is the confidence interval, relative, at which a steady cell needs no more batches, once it has sureBatches.
+	// sureEnough is the confidence interval, relative, at which a steady cell needs no more
+	// batches, once it has sureBatches.
 	sureEnough  = 0.01
 	sureBatches = 8
 )
 
-// steadyFrom returns where the longest steady end of the batches begins. It is at most half of them from the start, so that a
-// device that just calmed down is not taken for a calm one.
+// steadyFrom returns where the longest steady end of the batches begins. It is at most half of them
+// from the start, so that a device that just calmed down is not taken for a calm one.
 func steadyFrom(times []units.Nanos) (from int, ok bool) {
 	if len(times) < fewestBatches {
 		return 0, false
@@ -56,9 +58,9 @@ func steady(times []units.Nanos) bool {
 	return far <= len(times)/8
 }
 
-// interval returns the mean of batch times and the half-width of its 95 % confidence interval by Student's t; the half-width is
-// +Inf with fewer than two batches. Batches follow each other, so that a device with moods longer than a batch has a wider one
-// than this says.
+// interval returns the mean of batch times and the half-width of its 95 % confidence interval by
+// Student's t; the half-width is +Inf with fewer than two batches. Batches follow each other, so
+// that a device with moods longer than a batch has a wider one than this says.
 func interval(times []units.Nanos) (mean, half float64) {
 	y := make([]float64, len(times))
 	for i, t := range times {

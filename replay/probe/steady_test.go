@@ -21,8 +21,10 @@ func TestSteadyFrom(t *testing.T) {
 		{"slow at first", []units.Nanos{300, 180, 101, 100, 99, 100, 101, 100}, 2, true},
 		{"ever slower", []units.Nanos{100, 104, 108, 112, 116, 120, 124, 128}, 0, false},
 		{"to and fro", []units.Nanos{100, 200, 100, 200, 100, 200, 100, 200}, 0, false},
-		{"one hiccup in ten", []units.Nanos{100, 101, 99, 100, 160, 102, 98, 100, 101, 100}, 0, true},
-		{"calm at the very end only", []units.Nanos{100, 150, 200, 250, 300, 350, 100, 100, 100}, 0, false},
+		{"one hiccup in ten", []units.Nanos{100, 101, 99, 100, 160, 102, 98, 100, 101, 100}, 0,
+			true},
+		{"calm at the very end only", []units.Nanos{100, 150, 200, 250, 300, 350, 100, 100, 100}, 0,
+			false},
 	}
 	for _, tt := range tests {
 		if from, ok := steadyFrom(tt.times); from != tt.from || ok != tt.ok {
@@ -31,7 +33,8 @@ func TestSteadyFrom(t *testing.T) {
 	}
 }
 
-// TestInterval: of 1, 2, 3, 4, 5 the standard error is √2.5/√5 and Student's factor for four degrees of freedom 2.776.
+// TestInterval: of 1, 2, 3, 4, 5 the standard error is √2.5/√5 and Student's factor for four
+// degrees of freedom 2.776.
 func TestInterval(t *testing.T) {
 	mean, half := interval([]units.Nanos{1, 2, 3, 4, 5})
 	if want := 2.776 * math.Sqrt(0.5); mean != 3 || math.Abs(half-want) > 0.001 {

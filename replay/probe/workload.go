@@ -11,7 +11,8 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
-// Shapes of the timed works. The row is that of a 7-billion-parameter model in fp16: 4096 weights, 8 KiB.
+// Shapes of the timed works. The row is that of a 7-billion-parameter model in fp16: 4096 weights,
+// 8 KiB.
 const (
 	rowLength = 4096
 	rowBytes  = 2 * rowLength
@@ -27,8 +28,8 @@ const (
 	kvHeadLength             = 128 // float32 values of one head's key or value
 )
 
-// kernels holds the memory that the works read. Every run reads another part of it, so that the data comes from memory, as the
-// weights of a layer do, and not from the caches.
+// kernels holds the memory that the works read. Every run reads another part of it, so that the
+// data comes from memory, as the weights of a layer do, and not from the caches.
 type kernels struct {
 	pool    *cpu.Pool
 	bytes   []byte    // 64 MiB
@@ -58,7 +59,8 @@ func newKernels(cores int, seed uint64) (*workload, error) {
 	}
 	k.fill(random)
 	return &workload{
-		memory: timed{name: "memory", large: work{run: k.stream, calls: 1, bytes: units.Bytes(len(k.bytes))}},
+		memory: timed{name: "memory", large: work{run: k.stream, calls: 1,
+			bytes: units.Bytes(len(k.bytes))}},
 		dense:  timed{"dense", k.dense(denseSmall), k.dense(denseLarge)},
 		rows:   timed{"rows", k.records(recordsSmall), k.records(recordsBig)},
 		copies: timed{"copies", k.copies(copySmall), k.copies(copyLarge)},
@@ -67,13 +69,15 @@ func newKernels(cores int, seed uint64) (*workload, error) {
 	}, nil
 }
 
-// fill writes every page, because a page that was never written is one page of zeros in the processor's cache.
+// fill writes every page, because a page that was never written is one page of zeros in the
+// processor's cache.
 func (k *kernels) fill(random *rand.Rand) {
 	for i := 0; i < len(k.bytes); i += 8 {
 		binary.LittleEndian.PutUint64(k.bytes[i:], random.Uint64())
 	}
 	for i := range k.weights {
-		// Any sign and fraction with an exponent of 2^-4: finite, and small enough that sums stay so.
+		// Any sign and fraction with an exponent of 2^-4: finite, and small enough that sums stay
+		// so.
 		k.weights[i] = binary.LittleEndian.Uint16(k.bytes[2*i:])&0x83ff | 0x2c00
 	}
 	for i := range k.cache {
@@ -104,12 +108,14 @@ func (k *kernels) window(n, total int) int {
 func (k *kernels) dense(rows int) work {
 	return work{calls: 1, bytes: units.Bytes(rows * rowBytes), run: func() {
 		at := k.window(rows, slabRows)
-		k.pool.MatVec(k.weights[at*rowLength:(at+rows)*rowLength], rows, rowLength, k.x, k.rows[:rows])
+		k.pool.MatVec(k.weights[at*rowLength:(at+rows)*rowLength], rows, rowLength, k.x,
+			k.rows[:rows])
 	}}
 }
 
-// records is the feed-forward part of a layer over n scattered records, divided among the workers as the engine does it: a dot
-// product with each up row, then the down rows scaled and added up, each worker for its part of the columns.
+// records is the feed-forward part of a layer over n scattered records, divided among the workers
+// as the engine does it: a dot product with each up row, then the down rows scaled and added up,
+// each worker for its part of the columns.
 func (k *kernels) records(n int) work {
 	const grainBytes = 128 << 10
 	record := func(at, i int) []uint16 {
@@ -127,13 +133,15 @@ func (k *kernels) records(n int) work {
 		k.pool.Run(rowLength, max(64, grainBytes/(2*n)), func(lo, hi int) {
 			lo, hi = rowLength+lo, rowLength+hi
 			for i := range n {
-				cpu.AxpyNext(k.rows[i], record(at, i)[lo:hi], k.y[lo-rowLength:hi-rowLength], record(at, i+1)[lo:hi])
+				cpu.AxpyNext(k.rows[i], record(at, i)[lo:hi], k.y[lo-rowLength:hi-rowLength],
+					record(at, i+1)[lo:hi])
 			}
 		})
 	}}
 }
 
-// copies is copyCalls copies of size bytes from one scattered place to another, as a row cache makes them: on one core.
+// copies is copyCalls copies of size bytes from one scattered place to another, as a row cache
+// makes them: on one core.
 func (k *kernels) copies(size int) work {
 	places := len(k.bytes) / 2 / copyLarge
 	return work{calls: copyCalls, bytes: units.Bytes(size), run: func() {
@@ -146,8 +154,8 @@ func (k *kernels) copies(size int) work {
 	}}
 }
 
-// attention reads the keys and the values of kvPositions positions in each of kvHeads heads: a score for every key, then the
-// values added up with the scores as weights.
+// attention reads the keys and the values of kvPositions positions in each of kvHeads heads: a
+// score for every key, then the values added up with the scores as weights.
 func (k *kernels) attention() work {
 	const head = 2 * kvPositions * kvHeadLength
 	return work{calls: 1, bytes: kvHeads * head * 4, run: func() {

@@ -1,6 +1,6 @@
-// Package throttle holds this process to a block-I/O rate through a Linux control group (v1 blkio.throttle or v2 io.max), so
-// that a shared or virtual disk becomes a slow and steady one: real reads of a real file, at a pace that does not depend
-// on the neighbours. It needs root.
+// Package throttle holds this process to a block-I/O rate through a Linux control group (v1
+// blkio.throttle or v2 io.max), so that a shared or virtual disk becomes a slow and steady one:
+// real reads of a real file, at a pace that does not depend on the neighbours. It needs root.
 package throttle
 
 import (
@@ -23,8 +23,9 @@ type group struct {
 	home string // cgroup.procs of the group that the process came from
 }
 
-// Enter limits the reads of this process from the device that holds path. leave lifts the limit; it must be called. Where the
-// host does not allow it, the error wraps flashio.ErrEnvironment and says what is missing.
+// Enter limits the reads of this process from the device that holds path. leave lifts the limit; it
+// must be called. Where the host does not allow it, the error wraps flashio.ErrEnvironment and says
+// what is missing.
 func Enter(path string, l Limit) (leave func() error, err error) {
 	if l.Rate <= 0 && l.IOPS <= 0 {
 		return nil, fmt.Errorf("throttle: no limit given")

@@ -28,13 +28,17 @@ func enter(path string, l Limit) (*group, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &group{dir: filepath.Join(place.parent, fmt.Sprintf("windrow-%d", os.Getpid())), home: filepath.Join(place.home, "cgroup.procs")}
+	g := &group{dir: filepath.Join(place.parent, fmt.Sprintf("windrow-%d", os.Getpid())),
+		home: filepath.Join(place.home, "cgroup.procs")}
 	if _, err := os.Stat(g.home); err != nil {
-		return nil, fmt.Errorf("the way back is missing: %w; control groups of this process are not mounted where /proc/self/cgroup says", err)
+		return nil, fmt.Errorf("the way back is missing: %w; control groups of this process are "+
+			"not mounted where /proc/self/cgroup says", err)
 	}
 	if place.v2 {
-		if err := os.WriteFile(filepath.Join(place.parent, "cgroup.subtree_control"), []byte("+io"), 0); err != nil {
-			return nil, fmt.Errorf("the io controller cannot be switched on in %s (%w); run as root on a host whose cgroup v2 has it", place.parent, err)
+		if err := os.WriteFile(filepath.Join(place.parent, "cgroup.subtree_control"), []byte("+io"),
+			0); err != nil {
+			return nil, fmt.Errorf("the io controller cannot be switched on in %s (%w); run as "+
+				"root on a host whose cgroup v2 has it", place.parent, err)
 		}
 	}
 	if err := os.Mkdir(g.dir, 0o755); err != nil {
@@ -42,10 +46,12 @@ func enter(path string, l Limit) (*group, error) {
 	}
 	for file, text := range settings(place.v2, device, l) {
 		if err := os.WriteFile(filepath.Join(g.dir, file), []byte(text), 0); err != nil {
-			return nil, errors.Join(fmt.Errorf("cannot set %s for device %s: %w", file, device, err), os.Remove(g.dir))
+			return nil, errors.Join(fmt.Errorf("cannot set %s for device %s: %w", file, device,
+				err), os.Remove(g.dir))
 		}
 	}
-	if err := os.WriteFile(filepath.Join(g.dir, "cgroup.procs"), []byte(fmt.Sprint(os.Getpid())), 0); err != nil {
+	if err := os.WriteFile(filepath.Join(g.dir, "cgroup.procs"), []byte(fmt.Sprint(os.Getpid())),
+		0); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot enter %s: %w", g.dir, err), os.Remove(g.dir))
 	}
 	return g, nil
@@ -79,8 +85,8 @@ type place struct {
 	parent, home string // folder for the new group; folder of the group that the process is in
 }
 
-// find reads mountinfo and the process's membership. A v1 blkio hierarchy is preferred: where it is mounted, v2 has no io
-// controller.
+// find reads mountinfo and the process's membership. A v1 blkio hierarchy is preferred: where it is
+// mounted, v2 has no io controller.
 func find(mounts, membership string) (place, error) {
 	v1, v2 := "", ""
 	for line := range strings.Lines(mounts) {
@@ -110,7 +116,8 @@ func find(mounts, membership string) (place, error) {
 			return place{v2: true, parent: v2, home: filepath.Join(v2, parts[2])}, nil
 		}
 	}
-	return place{}, errors.New("no blkio (v1) or io (v2) control group is mounted; mount one, or check against an emulated device")
+	return place{}, errors.New("no blkio (v1) or io (v2) control group is mounted; mount one, " +
+		"or check against an emulated device")
 }
 
 func has(list, name string) bool {
@@ -122,7 +129,8 @@ func has(list, name string) bool {
 	return false
 }
 
-// wholeDevice returns "major:minor" of the disk that holds path: limits are set on whole disks, not on partitions.
+// wholeDevice returns "major:minor" of the disk that holds path: limits are set on whole disks, not
+// on partitions.
 func wholeDevice(path string) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
@@ -131,7 +139,8 @@ func wholeDevice(path string) (string, error) {
 	device := fmt.Sprintf("%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev))
 	node := "/sys/dev/block/" + device
 	if _, err := os.Stat(node); err != nil {
-		return "", fmt.Errorf("%s is on device %s, which is not a block device; put it on a disk", path, device)
+		return "", fmt.Errorf("%s is on device %s, which is not a block device; put it on a disk",
+			path, device)
 	}
 	if _, err := os.Stat(node + "/partition"); err == nil {
 		parent, err := os.ReadFile(node + "/../dev")

@@ -28,32 +28,38 @@ import (
 type FittedOptions struct {
 	SuiteOptions
 	ProbeBudget time.Duration // 0 = a minute
-	// FioResults are outputs of fio on the same device. Without any, the throttled suite runs fio itself where there is one.
+	// FioResults are outputs of fio on the same device. Without any, the throttled suite runs fio
+	// itself where there is one.
 	FioResults []string
 }
 
 // FittedOutcome is a configuration measured, and simulated on two models of the device.
 type FittedOutcome struct {
 	*Outcome
-	Fio *compare.Comparison `json:"fio_comparison"` // of the model fitted to fio's JSON alone; nil without one
+	// of the model fitted to fio's JSON alone; nil without one
+	Fio *compare.Comparison `json:"fio_comparison"`
 }
 
 // FittedResult is a table of outcomes.
 type FittedResult struct {
-	Name         string               `json:"name"`
-	What         string               `json:"what"`
-	Kind         string               `json:"kind"`          // "emulated" or "measured"
-	Tolerance    compare.Tolerance    `json:"tolerance"`     // of the probe's model
-	FioTolerance float64              `json:"fio_tolerance"` // of tokens/s by the model from fio, percent
-	Outcomes     []FittedOutcome      `json:"outcomes"`
-	Complete     bool                 `json:"complete"` // false: interrupted or failed, with the outcomes so far
-	Failed       int                  `json:"failed"`
-	Probe        Errors               `json:"probe_errors"`
-	FioErrors    *Errors              `json:"fio_errors"`
-	Covered      int                  `json:"covered"` // outcomes inside the interval that the prediction stated
-	Device       *devicemodels.Device `json:"device"`
-	FioDevice    *devicemodels.Device `json:"fio_device"`
-	FioWhyNot    string               `json:"fio_why_not,omitempty"` // why there is no model from fio
+	Name      string            `json:"name"`
+	What      string            `json:"what"`
+	Kind      string            `json:"kind"`      // "emulated" or "measured"
+	Tolerance compare.Tolerance `json:"tolerance"` // of the probe's model
+	// of tokens/s by the model from fio, percent
+	FioTolerance float64         `json:"fio_tolerance"`
+	Outcomes     []FittedOutcome `json:"outcomes"`
+	// false: interrupted or failed, with the outcomes so far
+	Complete  bool    `json:"complete"`
+	Failed    int     `json:"failed"`
+	Probe     Errors  `json:"probe_errors"`
+	FioErrors *Errors `json:"fio_errors"`
+	// outcomes inside the interval that the prediction stated
+	Covered   int                  `json:"covered"`
+	Device    *devicemodels.Device `json:"device"`
+	FioDevice *devicemodels.Device `json:"fio_device"`
+	// why there is no model from fio
+	FioWhyNot string `json:"fio_why_not,omitempty"`
 }
 
 // Errors sums up absolute errors, in percent.
@@ -63,14 +69,16 @@ type Errors struct {
 	WorstP99        float64 `json:"worst_p99"`
 }
 
-// The limit of the throttled suite makes tokens shorter and longer than a slice of credit. Readings of the reference pattern last twenty
-// slices, since the last may be one more or less, and none is taken between tokens: credit comes back while the engine waits.
+// The limit of the throttled suite makes tokens shorter and longer than a slice of credit. Readings
+// of the reference pattern last twenty slices, since the last may be one more or less, and none is
+// taken between tokens: credit comes back while the engine waits.
 const (
 	fittedRate           = 16 * units.MBps
 	fittedReferenceReads = 2048
 )
 
-// The grid that is measured, and the configurations that are predicted: none of these is a cell of the grid.
+// The grid that is measured, and the configurations that are predicted: none of these is a cell of
+// the grid.
 var (
 	fittedChunks = []units.Bytes{4 * units.KiB, 16 * units.KiB, 64 * units.KiB}
 	fittedDepths = []int{1, 4, 16, 64}
@@ -80,7 +88,8 @@ var (
 func fittedCases(engines []string) []Case {
 	var cases []Case
 	for _, engine := range engines {
-		for _, c := range Grid([]int{0, 2, 8}, []int{6, 24}, []units.Bytes{8 * units.KiB, 32 * units.KiB}) {
+		for _, c := range Grid([]int{0, 2, 8}, []int{6, 24}, []units.Bytes{8 * units.KiB,
+			32 * units.KiB}) {
 			c.Engine = engine
 			cases = append(cases, c)
 		}
@@ -100,7 +109,8 @@ func emulatedTruth() (*devicemodels.Device, error) {
 	return devicemodels.Parse("emulated.device.yaml", emulatedDevice)
 }
 
-// FittedEmulated probes an emulated device, which knows nothing of the model, and checks what the fit predicts.
+// FittedEmulated probes an emulated device, which knows nothing of the model, and checks what the
+// fit predicts.
 func FittedEmulated(ctx context.Context, opt FittedOptions) (*FittedResult, error) {
 	truth, err := emulatedTruth()
 	if err != nil {
@@ -116,7 +126,8 @@ func FittedEmulated(ctx context.Context, opt FittedOptions) (*FittedResult, erro
 		if err != nil {
 			return nil, err
 		}
-		d, err := emulated.New(f, f.Close, truth.Flash, emulated.Options{Parallel: parallel, Ring: engine == "ring", Seed: opt.Seed})
+		d, err := emulated.New(f, f.Close, truth.Flash, emulated.Options{Parallel: parallel,
+			Ring: engine == "ring", Seed: opt.Seed})
 		if err != nil {
 			f.Close()
 			return nil, err
@@ -126,7 +137,8 @@ func FittedEmulated(ctx context.Context, opt FittedOptions) (*FittedResult, erro
 	s.Open = open
 	engines := []string{"threads", "ring"}
 	r := &FittedResult{Name: "fitted to an emulated device", Kind: "emulated",
-		What: "an emulated device probed, its model fitted, and replays on it predicted in configurations that the probe did not measure"}
+		What: "an emulated device probed, its model fitted, and replays on it predicted in " +
+			"configurations that the probe did not measure"}
 	cfg := probe.DefaultConfig(image.Path)
 	cfg.Engines = []flashio.Engine{"threads", "ring"}
 	cfg.Open = func(parallel int, engine flashio.Engine) (flashio.Reader, error) {
@@ -147,7 +159,8 @@ func FittedThrottled(ctx context.Context, opt FittedOptions) (result *FittedResu
 		s.ReferenceEvery = s.Source.Tokens()
 	}
 	s.Open = func(engine string, parallel int) (flashio.Reader, error) {
-		return flashio.Open(image.Path, flashio.Options{Engine: flashio.Engine(engine), Direct: flashio.DirectOn, Parallel: parallel})
+		return flashio.Open(image.Path, flashio.Options{Engine: flashio.Engine(engine),
+			Direct: flashio.DirectOn, Parallel: parallel})
 	}
 	engines := []string{string(flashio.EnginePread)}
 	if ok, _ := flashio.UringStatus(); ok {
@@ -159,17 +172,24 @@ func FittedThrottled(ctx context.Context, opt FittedOptions) (result *FittedResu
 	}
 	defer func() { err = errors.Join(err, leave()) }()
 	r := &FittedResult{Name: "fitted to a throttled disk", Kind: "measured",
-		What: fmt.Sprintf("direct reads of a file through a block-I/O limit of %v, which the probe and fio do not know of", fittedRate)}
+		What: fmt.Sprintf("direct reads of a file through a block-I/O limit of %v, which the "+
+			"probe and fio do not know of", fittedRate)}
 	cfg := probe.DefaultConfig(image.Path)
 	for _, e := range engines {
 		cfg.Engines = append(cfg.Engines, flashio.Engine(e))
 	}
-	return s.fitted(ctx, r, engines, cfg, opt, func() (string, error) { return runFio(ctx, image.Path, opt.Dir, engines) })
+	return s.fitted(ctx, r, engines, cfg, opt, func() (string, error) {
+		return runFio(ctx,
+			image.Path, opt.Dir, engines)
+	})
 }
 
-// fitted probes, fits, calibrates the host, measures every case and compares. measureFio, where given, runs fio on the device.
-func (s *Setup) fitted(ctx context.Context, r *FittedResult, engines []string, cfg probe.Config, opt FittedOptions, measureFio func() (string, error)) (*FittedResult, error) {
-	cfg.Chunks, cfg.Depths, cfg.Seed, cfg.Budget = fittedChunks, fittedDepths, opt.Seed, opt.ProbeBudget
+// fitted probes, fits, calibrates the host, measures every case and compares. measureFio, where
+// given, runs fio on the device.
+func (s *Setup) fitted(ctx context.Context, r *FittedResult, engines []string, cfg probe.Config,
+	opt FittedOptions, measureFio func() (string, error)) (*FittedResult, error) {
+	cfg.Chunks, cfg.Depths, cfg.Seed, cfg.Budget = fittedChunks, fittedDepths, opt.Seed,
+		opt.ProbeBudget
 	if cfg.Budget == 0 {
 		cfg.Budget = time.Minute
 	}
@@ -207,8 +227,8 @@ func (s *Setup) fitted(ctx context.Context, r *FittedResult, engines []string, c
 	return r, err
 }
 
-// calibrate sets the host's constants, and on an emulated device what a batch costs with each engine. Behind a limit the latter would
-// show more of its slices than of the host.
+// calibrate sets the host's constants, and on an emulated device what a batch costs with each
+// engine. Behind a limit the latter would show more of its slices than of the host.
 func (s *Setup) calibrate(ctx context.Context, kind string, engines []string) error {
 	if kind != "emulated" {
 		return s.CalibrateHost(ctx, fittedCalibration(engines[0]))
@@ -221,7 +241,8 @@ func (s *Setup) calibrate(ctx context.Context, kind string, engines []string) er
 	return nil
 }
 
-// fromFio fits a second model to outputs of fio alone. Its host is the same: fio says nothing of that.
+// fromFio fits a second model to outputs of fio alone. Its host is the same: fio says nothing of
+// that.
 func (s *Setup) fromFio(r *FittedResult, results []string, measure func() (string, error)) error {
 	if len(results) == 0 && measure != nil {
 		path, err := measure()
@@ -246,7 +267,8 @@ func (s *Setup) fromFio(r *FittedResult, results []string, measure func() (strin
 		}
 		files = append(files, f)
 	}
-	d, err := fio.Device(files, fio.DeviceOptions{Name: "from fio", Host: s.Device.Host, Align: s.Device.Flash.Align, Seed: s.Seed})
+	d, err := fio.Device(files, fio.DeviceOptions{Name: "from fio", Host: s.Device.Host,
+		Align: s.Device.Flash.Align, Seed: s.Seed})
 	if err != nil {
 		return err
 	}
@@ -255,8 +277,8 @@ func (s *Setup) fromFio(r *FittedResult, results []string, measure func() (strin
 	return nil
 }
 
-// fillEngines gives a model from fio the engines that fio could not measure (it reads the emulated device through threads alone):
-// they cost what the others cost.
+// fillEngines gives a model from fio the engines that fio could not measure (it reads the emulated
+// device through threads alone): they cost what the others cost.
 func fillEngines(d, like *devicemodels.Device) {
 	for _, name := range slices.Sorted(maps.Keys(like.Flash.Engines)) {
 		if _, ok := d.Flash.Engines[name]; !ok {
@@ -291,7 +313,8 @@ func (s *Setup) addOutcome(r *FittedResult, o *Outcome) error {
 		r.Failed++
 	}
 	measured := o.Comparison.MeasuredTokensPerS
-	if p := o.Simulated.Meta.Prediction; p != nil && p.TokensPerSLow != nil && *p.TokensPerSLow <= measured && measured <= *p.TokensPerSHigh {
+	if p := o.Simulated.Meta.Prediction; p != nil && p.TokensPerSLow != nil &&
+		*p.TokensPerSLow <= measured && measured <= *p.TokensPerSHigh {
 		r.Covered++
 	}
 	return nil
@@ -309,7 +332,8 @@ func (e *Errors) add(c *compare.Comparison, n float64) {
 	}
 }
 
-// runFio measures the grid on a file with fio, which inherits this process's limits, and returns the path of its output.
+// runFio measures the grid on a file with fio, which inherits this process's limits, and returns
+// the path of its output.
 func runFio(ctx context.Context, path, dir string, engines []string) (string, error) {
 	program, err := exec.LookPath("fio")
 	if err != nil {
@@ -320,7 +344,8 @@ func runFio(ctx context.Context, path, dir string, engines []string) (string, er
 	if err != nil {
 		return "", err
 	}
-	grid.Size = units.Bytes(info.Size()) / fittedChunks[len(fittedChunks)-1] * fittedChunks[len(fittedChunks)-1]
+	grid.Size = units.Bytes(info.Size()) / fittedChunks[len(fittedChunks)-1] *
+		fittedChunks[len(fittedChunks)-1]
 	grid.Chunks, grid.Depths, grid.Runtime = fittedChunks, fittedDepths, 2*units.Second
 	grid.Engines = []string{"psync"}
 	if slices.Contains(engines, string(flashio.EngineUring)) {
@@ -334,7 +359,8 @@ func runFio(ctx context.Context, path, dir string, engines []string) (string, er
 	if err := os.WriteFile(jobFile, job.Bytes(), 0o600); err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, program, "--readonly", "--output-format=json+", "--output="+output, jobFile)
+	cmd := exec.CommandContext(ctx, program, "--readonly", "--output-format=json+",
+		"--output="+output, jobFile)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("validate: fio: %w: %s", err, text)
 	}

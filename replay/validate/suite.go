@@ -38,25 +38,28 @@ type SuiteOptions struct {
 
 // SuiteResult is a table of outcomes.
 type SuiteResult struct {
-	Name      string               `json:"name"`
-	What      string               `json:"what"`
-	Kind      string               `json:"kind"` // "emulated" or "measured"
-	Tolerance float64              `json:"tolerance_percent"`
-	Outcomes  []*Outcome           `json:"outcomes"`
-	Complete  bool                 `json:"complete"` // false: interrupted or failed, with the outcomes so far
-	Failed    int                  `json:"failed"`
-	MeanAbs   float64              `json:"mean_abs_error_percent"`
-	WorstAbs  float64              `json:"worst_abs_error_percent"`
-	Rank      compare.Stat         `json:"rank_order"` // Spearman's, of tokens/s
-	Device    *devicemodels.Device `json:"device"`
+	Name      string     `json:"name"`
+	What      string     `json:"what"`
+	Kind      string     `json:"kind"` // "emulated" or "measured"
+	Tolerance float64    `json:"tolerance_percent"`
+	Outcomes  []*Outcome `json:"outcomes"`
+	// false: interrupted or failed, with the outcomes so far
+	Complete bool                 `json:"complete"`
+	Failed   int                  `json:"failed"`
+	MeanAbs  float64              `json:"mean_abs_error_percent"`
+	WorstAbs float64              `json:"worst_abs_error_percent"`
+	Rank     compare.Stat         `json:"rank_order"` // Spearman's, of tokens/s
+	Device   *devicemodels.Device `json:"device"`
 }
 
 // suiteShape is a small model, so that a configuration takes seconds.
 func suiteShape(dModel, layers int) model.Shape {
-	return model.Shape{DModel: dModel, Layers: layers, DFFN: 1024, Heads: dModel / 64, KVHeads: dModel / 64, HeadDim: 64, Vocab: 512, MaxPos: 256, Rows: 2, DTypeSize: 2}
+	return model.Shape{DModel: dModel, Layers: layers, DFFN: 1024, Heads: dModel / 64,
+		KVHeads: dModel / 64, HeadDim: 64, Vocab: 512, MaxPos: 256, Rows: 2, DTypeSize: 2}
 }
 
-// suiteCases are the 12 configurations: chunks below and above a record. suiteCalibration is one that is not among them.
+// suiteCases are the 12 configurations: chunks below and above a record. suiteCalibration is one
+// that is not among them.
 func suiteCases(record units.Bytes) []Case {
 	return Grid([]int{0, 2, 8}, []int{4, 16}, []units.Bytes{record / 2, 4 * record})
 }
@@ -65,11 +68,14 @@ func suiteCalibration(record units.Bytes) Case {
 	return Case{Window: 4, Parallel: 8, Chunk: 2 * record}
 }
 
-// aheadCases are 12 configurations that read ahead: a window and K_max, for the next layer and for the whole token behind one and two dense layers, at two depths.
+// aheadCases are 12 configurations that read ahead: a window and K_max, for the next layer and for
+// the whole token behind one and two dense layers, at two depths.
 func aheadCases(units int) []Case {
 	var list []Case
-	for _, kept := range []Case{{Window: 4}, {Policy: policy.Spec{Kind: policy.KindDelta, Capacity: units / 8}}} {
-		for _, schedule := range []replay.Schedule{{Kind: replay.LookAhead}, {Kind: replay.WholeToken, Dense: 1}, {Kind: replay.WholeToken, Dense: 2}} {
+	for _, kept := range []Case{{Window: 4}, {Policy: policy.Spec{Kind: policy.KindDelta,
+		Capacity: units / 8}}} {
+		for _, schedule := range []replay.Schedule{{Kind: replay.LookAhead},
+			{Kind: replay.WholeToken, Dense: 1}, {Kind: replay.WholeToken, Dense: 2}} {
 			for _, parallel := range []int{4, 16} {
 				c := kept
 				c.Schedule, c.Parallel = schedule, parallel
@@ -83,12 +89,14 @@ func aheadCases(units int) []Case {
 // emulatedFlash is a device of milliseconds, so that timers do not matter.
 func emulatedFlash() flash.Spec {
 	return flash.Spec{
-		Servers: 6, LTFB: 2 * units.Millisecond, ServerRate: 4 * units.MBps, LinkRate: 5 * units.MBps, Align: 512,
+		Servers: 6, LTFB: 2 * units.Millisecond, ServerRate: 4 * units.MBps, LinkRate: 5 *
+			units.MBps, Align: 512,
 		Engines: map[string]flash.EngineCost{string(flashio.EngineEmulated): {}},
 	}
 }
 
-// Emulated checks the simulator on a device of known specification with real threads that really wait.
+// Emulated checks the simulator on a device of known specification with real threads that really
+// wait.
 func Emulated(ctx context.Context, opt SuiteOptions) (*SuiteResult, error) {
 	layers := 3
 	if opt.Ahead {
@@ -100,7 +108,8 @@ func Emulated(ctx context.Context, opt SuiteOptions) (*SuiteResult, error) {
 	}
 	defer image.Close()
 	s.Device = &devicemodels.Device{
-		Version: devicemodels.FormatVersion, Name: "emulated", Source: "specification of the validation suite", Flash: emulatedFlash(),
+		Version: devicemodels.FormatVersion, Name: "emulated",
+		Source: "specification of the validation suite", Flash: emulatedFlash(),
 		Host: devicemodels.Host{Cores: runtime.NumCPU()},
 	}
 	s.Engine = string(flashio.EngineEmulated)
@@ -120,14 +129,17 @@ func Emulated(ctx context.Context, opt SuiteOptions) (*SuiteResult, error) {
 	if err := s.CalibrateBatch(ctx, calibration); err != nil {
 		return nil, err
 	}
-	r := &SuiteResult{Name: "emulated device", Kind: "emulated", Tolerance: or(opt.Tolerance, 3), Device: s.Device,
-		What: "replay in real time on a device of known specification, host costs calibrated on " + calibration.String()}
+	r := &SuiteResult{Name: "emulated device", Kind: "emulated", Tolerance: or(opt.Tolerance, 3),
+		Device: s.Device,
+		What: "replay in real time on a device of known specification, host costs calibrated on " +
+			calibration.String()}
 	return s.finish(ctx, r, opt)
 }
 
-// The throttled suite: a limit that is slow against any disk, so that the limit is the device, and so slow that the credit
-// which the kernel gives for the time of the engine's own work matters little. Its records are 8 KiB, since credit comes in slices
-// of 0.1 s and many tiny reads do not use it up; a reading of the reference pattern lasts about 20 slices.
+// The throttled suite: a limit that is slow against any disk, so that the limit is the device, and
+// so slow that the credit which the kernel gives for the time of the engine's own work matters
+// little. Its records are 8 KiB, since credit comes in slices of 0.1 s and many tiny reads do not
+// use it up; a reading of the reference pattern lasts about 20 slices.
 const (
 	ThrottledRate           = 4 * units.MBps
 	throttledReferenceReads = 512
@@ -135,7 +147,8 @@ const (
 	throttledPause = 250 * time.Millisecond
 )
 
-// Throttled checks the simulator with real direct reads of a real file through a block-I/O limit. It needs root.
+// Throttled checks the simulator with real direct reads of a real file through a block-I/O limit.
+// It needs root.
 func Throttled(ctx context.Context, opt SuiteOptions) (result *SuiteResult, err error) {
 	layers := 2
 	if opt.Ahead {
@@ -148,16 +161,20 @@ func Throttled(ctx context.Context, opt SuiteOptions) (result *SuiteResult, err 
 	defer image.Close()
 	s.Device = &devicemodels.Device{
 		Version: devicemodels.FormatVersion, Name: "throttled disk",
-		Source: fmt.Sprintf("block-I/O limit of %v; latencies of a disk are negligible beside it", ThrottledRate),
+		Source: fmt.Sprintf("block-I/O limit of %v; latencies of a disk are negligible beside it",
+			ThrottledRate),
 		Flash: flash.Spec{
-			Servers: 64, LTFB: 100 * units.Microsecond, Align: 512, Limit: &flash.Limit{Rate: ThrottledRate, Interval: 100 * units.Millisecond},
+			Servers: 64, LTFB: 100 * units.Microsecond, Align: 512, Limit: &flash.Limit{
+				Rate: ThrottledRate, Interval: 100 * units.Millisecond},
 			Engines: map[string]flash.EngineCost{string(flashio.EnginePread): {}},
 		},
 		Host: devicemodels.Host{Cores: runtime.NumCPU()},
 	}
-	s.Engine, s.ReferenceReads, s.ReferencePause = string(flashio.EnginePread), throttledReferenceReads, throttledPause
+	s.Engine, s.ReferenceReads, s.ReferencePause = string(flashio.EnginePread),
+		throttledReferenceReads, throttledPause
 	s.Open = func(_ string, parallel int) (flashio.Reader, error) {
-		return flashio.Open(image.Path, flashio.Options{Engine: flashio.EnginePread, Direct: flashio.DirectOn, Parallel: parallel})
+		return flashio.Open(image.Path, flashio.Options{Engine: flashio.EnginePread,
+			Direct: flashio.DirectOn, Parallel: parallel})
 	}
 	leave, err := throttle.Enter(image.Path, throttle.Limit{Rate: ThrottledRate})
 	if err != nil {
@@ -168,15 +185,19 @@ func Throttled(ctx context.Context, opt SuiteOptions) (result *SuiteResult, err 
 	if err := s.CalibrateHost(ctx, calibration); err != nil {
 		return nil, err
 	}
-	r := &SuiteResult{Name: "throttled disk", Kind: "measured", Tolerance: or(opt.Tolerance, 10), Device: s.Device,
-		What: fmt.Sprintf("direct reads through a block-I/O limit of %v, host costs calibrated on %v", ThrottledRate, calibration)}
+	r := &SuiteResult{Name: "throttled disk", Kind: "measured", Tolerance: or(opt.Tolerance, 10),
+		Device: s.Device,
+		What: fmt.Sprintf("direct reads through a block-I/O limit of %v, host costs calibrated "+
+			"on %v", ThrottledRate, calibration)}
 	return s.finish(ctx, r, opt)
 }
 
 // newSuite makes the synthetic model and trace.
-func newSuite(ctx context.Context, opt SuiteOptions, shape model.Shape, tokens int) (*Setup, *model.Image, error) {
+func newSuite(ctx context.Context, opt SuiteOptions, shape model.Shape, tokens int) (*Setup,
+	*model.Image, error) {
 	path := filepath.Join(opt.Dir, "suite.flash.safetensors")
-	if err := model.Synth(ctx, shape, "validation", opt.Seed, path, model.SynthOptions{}); err != nil {
+	if err := model.Synth(ctx, shape, "validation", opt.Seed, path,
+		model.SynthOptions{}); err != nil {
 		return nil, nil, err
 	}
 	if opt.Tokens > 0 {
@@ -186,7 +207,8 @@ func newSuite(ctx context.Context, opt SuiteOptions, shape model.Shape, tokens i
 	if opt.NoReference {
 		every = 0
 	}
-	trace, err := synth.Collect(synth.Options{Like: "opt-6.7b", Shape: traces.Shape(shape), Tokens: tokens, Seed: opt.Seed, ActiveShare: 0.08})
+	trace, err := synth.Collect(synth.Options{Like: "opt-6.7b", Shape: traces.Shape(shape),
+		Tokens: tokens, Seed: opt.Seed, ActiveShare: 0.08})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -203,11 +225,13 @@ func newSuite(ctx context.Context, opt SuiteOptions, shape model.Shape, tokens i
 		data := make([]byte, image.LayerBytes())
 		return data, image.Bundles(layer, data)
 	}
-	return &Setup{Source: trace, Weights: weights, Geometry: image.Geometry(), Bundles: bundles, Seed: opt.Seed, ReferenceEvery: every, Progress: opt.Progress}, image, nil
+	return &Setup{Source: trace, Weights: weights, Geometry: image.Geometry(), Bundles: bundles,
+		Seed: opt.Seed, ReferenceEvery: every, Progress: opt.Progress}, image, nil
 }
 
 // finish runs the cases and sums them up.
-func (s *Setup) finish(ctx context.Context, r *SuiteResult, opt SuiteOptions) (*SuiteResult, error) {
+func (s *Setup) finish(ctx context.Context, r *SuiteResult, opt SuiteOptions) (*SuiteResult,
+	error) {
 	cases := opt.Cases
 	if cases == nil && opt.Ahead {
 		cases = aheadCases(s.Geometry.Units)

@@ -1,8 +1,9 @@
-// Package validate checks the simulator against replay: the same trace, configuration by configuration, simulated on a device
-// model and measured on the device, compared part by part with counters compared exactly.
+// Package validate checks the simulator against replay: the same trace, configuration by
+// configuration, simulated on a device model and measured on the device, compared part by part with
+// counters compared exactly.
 //
-// Start with Setup.Case for one configuration and Setup.Suite for a grid of them. It is the one package that sees both the
-// simulator and the engine.
+// Start with Setup.Case for one configuration and Setup.Suite for a grid of them. It is the one
+// package that sees both the simulator and the engine.
 package validate
 
 import (
@@ -29,7 +30,8 @@ type Setup struct {
 	Geometry layout.Geometry
 	Device   *devicemodels.Device
 	Engine   string // the I/O engine's name in Device.Flash.Engines, of cases that name none
-	// Open opens the device for reading by an engine, with the given number of threads or queue depth.
+	// Open opens the device for reading by an engine, with the given number of threads or queue
+	// depth.
 	Open func(engine string, parallel int) (flashio.Reader, error)
 	// Bundles reads a layer's bundles, for cases with a dense prefix.
 	Bundles func(layer int) ([]byte, error)
@@ -100,8 +102,10 @@ func (s *Setup) Case(ctx context.Context, c Case) (*Outcome, error) {
 		return nil, err
 	}
 	result, err := replay.Run(ctx, s.Source, s.Weights, s.Geometry, reader, replay.Config{
-		Window: c.Window, Policy: c.Policy, Schedule: c.Schedule, Bundles: s.Bundles, Layout: c.layout(reader.Mode()), Threads: s.Threads, MaxTokens: s.Tokens,
-		ReferenceEvery: s.ReferenceEvery, ReferenceReads: s.ReferenceReads, ReferencePause: s.ReferencePause, Seed: s.Seed,
+		Window: c.Window, Policy: c.Policy, Schedule: c.Schedule, Bundles: s.Bundles,
+		Layout: c.layout(reader.Mode()), Threads: s.Threads, MaxTokens: s.Tokens,
+		ReferenceEvery: s.ReferenceEvery, ReferenceReads: s.ReferenceReads,
+		ReferencePause: s.ReferencePause, Seed: s.Seed,
 		Progress: func(done, total int) {
 			if s.Progress != nil {
 				s.Progress(c.String(), done, total)
@@ -116,10 +120,13 @@ func (s *Setup) Case(ctx context.Context, c Case) (*Outcome, error) {
 	return o, err
 }
 
-// against simulates the configuration of an outcome on a device model and compares it with what was measured.
-func (s *Setup) against(device *devicemodels.Device, o *Outcome) (*traces.Run, *compare.Comparison, error) {
+// against simulates the configuration of an outcome on a device model and compares it with what was
+// measured.
+func (s *Setup) against(device *devicemodels.Device, o *Outcome) (*traces.Run, *compare.Comparison,
+	error) {
 	c := o.Case
-	schedule := sim.Schedule{Kind: sim.ScheduleKind(c.Schedule.Kind), Dense: c.Schedule.Dense, Staging: c.Schedule.Staging}
+	schedule := sim.Schedule{Kind: sim.ScheduleKind(c.Schedule.Kind), Dense: c.Schedule.Dense,
+		Staging: c.Schedule.Staging}
 	if schedule.Kind != sim.OnDemand {
 		schedule.Recall = 1 // the engine is told by the trace
 	}
@@ -127,7 +134,9 @@ func (s *Setup) against(device *devicemodels.Device, o *Outcome) (*traces.Run, *
 		schedule.Wait = sim.WaitLayer
 	}
 	simulated, err := sim.Run(s.Source, sim.Config{
-		Window: c.Window, Policy: c.Policy, Schedule: schedule, Engine: s.engine(c), Parallel: c.Parallel, MaxTokens: s.Tokens, Layout: c.layout(o.Mode), Device: device, Geometry: s.Geometry,
+		Window: c.Window, Policy: c.Policy, Schedule: schedule, Engine: s.engine(c),
+		Parallel: c.Parallel, MaxTokens: s.Tokens, Layout: c.layout(o.Mode), Device: device,
+		Geometry: s.Geometry,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -166,8 +175,9 @@ func (s *Setup) Suite(ctx context.Context, cases []Case) ([]*Outcome, error) {
 	return out, nil
 }
 
-// CalibrateHost measures one configuration and sets the host constants of the device model from everything in it but the reads.
-// The configuration should not be one of those that are checked afterwards.
+// CalibrateHost measures one configuration and sets the host constants of the device model from
+// everything in it but the reads. The configuration should not be one of those that are checked
+// afterwards.
 func (s *Setup) CalibrateHost(ctx context.Context, c Case) error {
 	o, err := s.Case(ctx, c)
 	if err != nil {
@@ -176,14 +186,16 @@ func (s *Setup) CalibrateHost(ctx context.Context, c Case) error {
 	return replay.Calibrate(&s.Device.Host, o.Measured, s.Source.Header())
 }
 
-// CalibrateBatch also sets the host's cost per batch of reads, by what the measured I/O of one configuration took beyond the simulated.
-// It is for devices whose flash is known better than what the host adds: the emulated ones.
+// CalibrateBatch also sets the host's cost per batch of reads, by what the measured I/O of one
+// configuration took beyond the simulated. It is for devices whose flash is known better than what
+// the host adds: the emulated ones.
 func (s *Setup) CalibrateBatch(ctx context.Context, c Case) error {
 	o, err := s.Case(ctx, c)
 	if err != nil {
 		return fmt.Errorf("validate: calibration: %w", err)
 	}
-	if err := replay.CalibrateBatch(&s.Device.Flash, s.engine(c), o.Simulated, o.Measured); err != nil {
+	if err := replay.CalibrateBatch(&s.Device.Flash, s.engine(c), o.Simulated,
+		o.Measured); err != nil {
 		return err
 	}
 	return replay.Calibrate(&s.Device.Host, o.Measured, s.Source.Header())

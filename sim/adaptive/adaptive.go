@@ -30,8 +30,11 @@ type Config struct {
 	Budget    *Schedule
 	Bounds    policy.Bounds
 	Fraction  float64 // of the room, of the strategy "fraction"; in (0, 1]
-	Skip      int     // the first tokens of every sequence, which fill the window, are left out of speeds and percentiles
-	// Progress, if not nil, is called with the number of tokens done and of all, all strategies together.
+	// the first tokens of every sequence, which fill the window, are left out of speeds and
+	// percentiles
+	Skip int
+	// Progress, if not nil, is called with the number of tokens done and of all, all strategies
+	// together.
 	Progress func(done, total int)
 }
 
@@ -76,8 +79,8 @@ type study struct {
 	cache units.Bytes   // of it, the row cache
 }
 
-// Run simulates all strategies on a trace. It is deterministic. Errors about what was given are of kind ErrConfig, answers.ErrBudget,
-// answers.ErrInput or sim.ErrConfig.
+// Run simulates all strategies on a trace. It is deterministic. Errors about what was given are of
+// kind ErrConfig, answers.ErrBudget, answers.ErrInput or sim.ErrConfig.
 func Run(ctx context.Context, src traces.Source, cfg Config) (*Result, error) {
 	s, err := newStudy(ctx, src, &cfg)
 	if err != nil {
@@ -95,11 +98,15 @@ func Run(ctx context.Context, src traces.Source, cfg Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{Budget: cfg.Budget, Min: cfg.Bounds.Min, Max: cfg.Bounds.Max, Calm: cfg.Bounds.Calm, Fraction: cfg.Fraction, Skip: cfg.Skip}
+	r := &Result{Budget: cfg.Budget, Min: cfg.Bounds.Min, Max: cfg.Bounds.Max,
+		Calm: cfg.Bounds.Calm, Fraction: cfg.Fraction, Skip: cfg.Skip}
 	r.Floor = s.memory(s.rows.Positions)
 	done, total := 0, 4*src.Tokens()
 	for _, strategy := range []strategy{
-		{Adaptive, controller.Reset, func(m moment) int { return controller.Next(m.room, m.held, m.use) }},
+		{Adaptive, controller.Reset, func(m moment) int {
+			return controller.Next(m.room, m.held,
+				m.use)
+		}},
 		{Fraction, nil, func(m moment) int { return s.fraction(m) }},
 		{Static, nil, func(moment) int { return static }},
 		{Oracle, nil, func(m moment) int { return oracle[m.phase] }},
@@ -116,7 +123,8 @@ func Run(ctx context.Context, src traces.Source, cfg Config) (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		prediction, warnings := cfg.Sim.Predict(sim.NewHost(cfg.Sim.Device, src.Header(), cfg.Sim.PredictorRank), summary)
+		prediction, warnings := cfg.Sim.Predict(sim.NewHost(cfg.Sim.Device, src.Header(),
+			cfg.Sim.PredictorRank), summary)
 		o.Basis = prediction.Basis
 		for _, w := range warnings {
 			r.Warnings = append(r.Warnings, strategy.name+": "+w)
@@ -133,13 +141,18 @@ func newStudy(ctx context.Context, src traces.Source, cfg *Config) (*study, erro
 	case cfg.Budget == nil || len(cfg.Budget.Changes) == 0:
 		return nil, fmt.Errorf("adaptive: no budget given: %w", ErrConfig)
 	case cfg.Bounds.Max > answers.MaxWindow:
-		return nil, fmt.Errorf("adaptive: a window of up to %d tokens: %d are possible: %w", cfg.Bounds.Max, answers.MaxWindow, ErrConfig)
+		return nil, fmt.Errorf("adaptive: a window of up to %d tokens: %d are possible: %w",
+			cfg.Bounds.Max, answers.MaxWindow, ErrConfig)
 	case !(cfg.Fraction > 0 && cfg.Fraction <= 1):
-		return nil, fmt.Errorf("adaptive: a fraction of %g of the room: it is above 0, up to 1: %w", cfg.Fraction, ErrConfig)
+		return nil, fmt.Errorf("adaptive: a fraction of %g of the room: it is above 0, up to 1: %w",
+			cfg.Fraction, ErrConfig)
 	case cfg.Skip < 0 || cfg.Positions < 0:
-		return nil, fmt.Errorf("adaptive: %d tokens to leave out and %d positions: 0 or more are possible: %w", cfg.Skip, cfg.Positions, ErrConfig)
+		return nil, fmt.Errorf("adaptive: %d tokens to leave out and %d positions: 0 or more "+
+			"are possible: %w", cfg.Skip, cfg.Positions, ErrConfig)
 	case cfg.Sim.Window != 0 || cfg.Sim.Policy != (policy.Spec{}) || cfg.Sim.MaxTokens != 0:
-		return nil, fmt.Errorf("adaptive: a window of %d tokens, policy %s, first %d tokens: the strategies choose the window, on all of the trace: %w", cfg.Sim.Window, cfg.Sim.Policy, cfg.Sim.MaxTokens, ErrConfig)
+		return nil, fmt.Errorf("adaptive: a window of %d tokens, policy %s, first %d tokens: "+
+			"the strategies choose the window, on all of the trace: %w", cfg.Sim.Window,
+			cfg.Sim.Policy, cfg.Sim.MaxTokens, ErrConfig)
 	}
 	if err := cfg.Bounds.Check(); err != nil {
 		return nil, configError{err}
@@ -159,25 +172,27 @@ func newStudy(ctx context.Context, src traces.Source, cfg *Config) (*study, erro
 	return s, s.measure(ctx)
 }
 
-// memory is that of the shortest window with so many positions in the context. Bookkeeping is for the longest window, since it does not grow
-// and shrink with the window.
+// memory is that of the shortest window with so many positions in the context. Bookkeeping is for
+// the longest window, since it does not grow and shrink with the window.
 func (s *study) memory(positions int) answers.Memory {
 	cfg := &s.cfg.Sim
-	h := answers.Holding{PredictorRank: cfg.PredictorRank, Positions: max(positions, s.cfg.Positions), Align: cfg.Layout.Align, Gap: cfg.Layout.Gap}
+	h := answers.Holding{PredictorRank: cfg.PredictorRank, Positions: max(positions,
+		s.cfg.Positions), Align: cfg.Layout.Align, Gap: cfg.Layout.Gap}
 	m := s.cfg.Model.Account(s.rows, s.cfg.Bounds.Min, h)
 	longest := s.cfg.Model.Account(s.rows, s.cfg.Bounds.Max, h)
 	for i := range m.Parts {
 		if p := &m.Parts[i]; p.Name == answers.PartBookkeeping {
 			more := longest.Of(answers.PartBookkeeping) - p.Bytes
 			share := float64(more) / float64(s.cfg.Model.Bytes())
-			p.Bytes, p.Share, m.Total, m.Share = p.Bytes+more, p.Share+share, m.Total+more, m.Share+share
+			p.Bytes, p.Share, m.Total, m.Share = p.Bytes+more, p.Share+share, m.Total+more,
+				m.Share+share
 		}
 	}
 	return m
 }
 
-// room is the number of rows that a budget has room for at a position; an error of kind answers.ErrBudget says that the shortest window
-// does not fit.
+// room is the number of rows that a budget has room for at a position; an error of kind
+// answers.ErrBudget says that the shortest window does not fit.
 func (s *study) room(budget units.Bytes, pos uint32) (int, error) {
 	floor := s.floor[pos]
 	if floor > budget {
@@ -222,8 +237,9 @@ func (s *study) masks(t *traces.Token) [][]uint64 {
 	return t.Active
 }
 
-// budgeted calls f with the room of every token under every budget that it may meet: by tokens, the one in force; by time, which does not say when a
-// token begins, all budgets in the longest context.
+// budgeted calls f with the room of every token under every budget that it may meet: by tokens, the
+// one in force; by time, which does not say when a token begins, all budgets in the longest
+// context.
 func (s *study) budgeted(f func(phase, token, room int)) error {
 	b := s.cfg.Budget
 	for i, pos := range s.pos {
@@ -247,7 +263,8 @@ func (s *study) budgeted(f func(phase, token, room int)) error {
 	return nil
 }
 
-// static is the longest window whose row cache, reserved for every layer's fullest moment, always fits.
+// static is the longest window whose row cache, reserved for every layer's fullest moment, always
+// fits.
 func (s *study) static() (int, error) {
 	least := math.MaxInt
 	if err := s.budgeted(func(_, _, room int) { least = min(least, room) }); err != nil {
@@ -265,7 +282,8 @@ func (s *study) static() (int, error) {
 	return s.cfg.Bounds.Min, nil
 }
 
-// oracle is, for every budget, the longest window that fits with all tokens that may begin under it.
+// oracle is, for every budget, the longest window that fits with all tokens that may begin under
+// it.
 func (s *study) oracle() ([]int, error) {
 	windows := make([]int, len(s.cfg.Budget.Changes))
 	for p := range windows {
@@ -285,8 +303,8 @@ func (s *study) fraction(m moment) int {
 	return longest(m.use, int(s.cfg.Fraction*float64(m.room)), s.cfg.Bounds.Max, s.cfg.Bounds.Min)
 }
 
-// longest is the longest window from least to most whose rows have room; least where none has. Windows longer than the sequence so far use as
-// many rows as the longest that is known.
+// longest is the longest window from least to most whose rows have room; least where none has.
+// Windows longer than the sequence so far use as many rows as the longest that is known.
 func longest(use []int, room, most, least int) int {
 	for k := most; k > least; k-- {
 		if use[min(k, len(use)-1)] <= room {

@@ -24,7 +24,8 @@ import (
 
 func synthetic(t *testing.T, tokens, sequences int) *traces.Memory {
 	t.Helper()
-	m, err := synth.Collect(synth.Options{Like: "opt-6.7b", Layers: 2, Units: 1024, Tokens: tokens, Sequences: sequences, Seed: 42, Predicted: true})
+	m, err := synth.Collect(synth.Options{Like: "opt-6.7b", Layers: 2, Units: 1024, Tokens: tokens,
+		Sequences: sequences, Seed: 42, Predicted: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,8 +39,10 @@ func config(t *testing.T, m *traces.Memory, b policy.Bounds) Config {
 		t.Fatal(err)
 	}
 	return Config{
-		Sim:   sim.Config{Engine: "pread", Parallel: 32, Device: d, Layout: layout.Options{Coalesce: true}, Predicted: true},
-		Model: answers.ModelOf(&m.Head), Bounds: b, Fraction: 0.8, Budget: &Schedule{Changes: []Change{{0, 1 << 40}}},
+		Sim: sim.Config{Engine: "pread", Parallel: 32, Device: d, Layout: layout.Options{
+			Coalesce: true}, Predicted: true},
+		Model: answers.ModelOf(&m.Head), Bounds: b, Fraction: 0.8, Budget: &Schedule{
+			Changes: []Change{{0, 1 << 40}}},
 	}
 }
 
@@ -63,7 +66,8 @@ func memoryOf(t *testing.T, m *traces.Memory, b policy.Bounds, k int) units.Byte
 	return s.floor[len(s.floor)-1]
 }
 
-// With room for everything, all strategies are the window of the upper bound, and the simulator's: same loads, same times.
+// With room for everything, all strategies are the window of the upper bound, and the simulator's:
+// same loads, same times.
 func TestConstantBudgetIsSim(t *testing.T) {
 	m := synthetic(t, 24, 2)
 	for _, k := range []int{0, 1, 5} {
@@ -80,8 +84,10 @@ func TestConstantBudgetIsSim(t *testing.T) {
 			for _, s := range o.Steps {
 				sum += s.Latency
 			}
-			if o.Loads != total.Misses || sum != total.Wall || o.Changes != 0 || o.Window != float64(k) || o.Shed != 0 || o.OverStatic != 1 {
-				t.Errorf("window %d: %+v takes %v; sim loads %d in %v", k, o, sum, total.Misses, total.Wall)
+			if o.Loads != total.Misses || sum != total.Wall || o.Changes != 0 ||
+				o.Window != float64(k) || o.Shed != 0 || o.OverStatic != 1 {
+				t.Errorf("window %d: %+v takes %v; sim loads %d in %v", k, o, sum, total.Misses,
+					total.Wall)
 			}
 			if math.Abs(o.TokensPerS/total.TokensPerS-1) > 1e-9 {
 				t.Errorf("window %d: %g tokens/s, sim says %g", k, o.TokensPerS, total.TokensPerS)
@@ -107,7 +113,8 @@ func randomBudget(seed uint64, tokens int, low, high units.Bytes) *Schedule {
 	r := rng.Stream(seed, "adaptive/test")
 	s := &Schedule{}
 	for i := 0; i < tokens; i += 1 + r.IntN(8) {
-		s.Changes = append(s.Changes, Change{int64(i), low + units.Bytes(r.Int64N(int64(high-low)+1))})
+		s.Changes = append(s.Changes, Change{int64(i),
+			low + units.Bytes(r.Int64N(int64(high-low)+1))})
 	}
 	return s
 }
@@ -128,10 +135,12 @@ func TestNeverAboveTheBudget(t *testing.T) {
 		changed := 0
 		for _, o := range run(t, m, cfg).Outcomes {
 			if o.Above != 0 || len(o.Steps) != 80 {
-				t.Errorf("seed %d, %s: %d of %d tokens above the budget", seed, o.Name, o.Above, len(o.Steps))
+				t.Errorf("seed %d, %s: %d of %d tokens above the budget", seed, o.Name, o.Above,
+					len(o.Steps))
 			}
 			for _, s := range o.Steps {
-				if s.Memory > s.Budget || s.Window < b.Min || s.Window > s.Chosen || s.Chosen > b.Max {
+				if s.Memory > s.Budget || s.Window < b.Min || s.Window > s.Chosen ||
+					s.Chosen > b.Max {
 					t.Errorf("seed %d, %s: %+v", seed, o.Name, s)
 				}
 				if o.Name == Oracle && s.Window != s.Chosen && !cfg.Budget.ByTime {
@@ -146,7 +155,8 @@ func TestNeverAboveTheBudget(t *testing.T) {
 	}
 }
 
-// A budget that is never smaller loads no more, and the adaptive window loads no more than the static one of the smallest budget.
+// A budget that is never smaller loads no more, and the adaptive window loads no more than the
+// static one of the smallest budget.
 func TestLargerBudgetNeverLoadsMore(t *testing.T) {
 	m := synthetic(t, 50, 1)
 	b := policy.Bounds{Max: 8, Calm: 3}
@@ -181,7 +191,8 @@ func TestHysteresis(t *testing.T) {
 			grown += max(o.Steps[i].Window-o.Steps[i-1].Window, 0)
 		}
 		if grown > 80/calm || o.Changes > changes || o.Loads < loads {
-			t.Errorf("hysteresis of %d: %d changes after %d, grown by %d, %d loads after %d", calm, o.Changes, changes, grown, o.Loads, loads)
+			t.Errorf("hysteresis of %d: %d changes after %d, grown by %d, %d loads after %d", calm,
+				o.Changes, changes, grown, o.Loads, loads)
 		}
 		changes, loads = o.Changes, o.Loads
 	}
@@ -200,17 +211,23 @@ func TestFloor(t *testing.T) {
 	}
 	cfg.Budget.Changes[0].Budget = floor - 1
 	_, err := Run(context.Background(), m, cfg)
-	if !errors.Is(err, answers.ErrBudget) || !strings.Contains(err.Error(), floor.String()) || !strings.Contains(err.Error(), "row cache") {
+	if !errors.Is(err, answers.ErrBudget) || !strings.Contains(err.Error(), floor.String()) ||
+		!strings.Contains(err.Error(), "row cache") {
 		t.Errorf("one byte below %v: %v", floor, err)
 	}
 	cfg.Bounds.Min = 2
-	if _, err := Run(context.Background(), m, cfg); !errors.Is(err, answers.ErrBudget) || !strings.Contains(err.Error(), "even with a window of 2 tokens") {
+	if _, err := Run(context.Background(), m, cfg); !errors.Is(err, answers.ErrBudget) ||
+		!strings.Contains(err.Error(), "even with a window of 2 tokens") {
 		t.Errorf("windows of 2 tokens at least: %v", err)
 	}
 	cfg.Bounds.Min = 0
 	// A KV cache that is reserved whole is in the floor of the first token already.
 	cfg.Budget = &Schedule{Changes: []Change{{0, floor - 1}, {10, floor}}}
-	if cfg.Positions = 20; !errors.Is(func() error { _, err := Run(context.Background(), m, cfg); return err }(), answers.ErrBudget) {
+	if cfg.Positions = 20; !errors.Is(func() error {
+		_, err := Run(context.Background(), m,
+			cfg)
+		return err
+	}(), answers.ErrBudget) {
 		t.Error("20 positions do not fit into the first budget")
 	}
 	cfg.Positions = 0
@@ -230,11 +247,13 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %s", text, s, err, want)
 			continue
 		}
-		file := "from,budget\n# a comment\n\n" + strings.NewReplacer(":", ",", ",", "\n").Replace(text)
+		file := "from,budget\n# a comment\n\n" + strings.NewReplacer(":", ",", ",",
+			"\n").Replace(text)
 		if len(s.Changes) == 1 {
 			file = "0," + text
 		}
-		if f, err := ParseCSV(strings.NewReader(file), whole); err != nil || fmt.Sprint(*f) != want {
+		if f, err := ParseCSV(strings.NewReader(file), whole); err != nil ||
+			fmt.Sprint(*f) != want {
 			t.Errorf("%q: %v, %v; want %s", file, f, err, want)
 		}
 	}
@@ -253,11 +272,13 @@ func TestParse(t *testing.T) {
 		"-1:6GiB":         "the first budget",
 		"soon:6GiB":       "neither the number of a token nor a time",
 	} {
-		if _, err := Parse(text, whole); !errors.Is(err, ErrSchedule) || !strings.Contains(err.Error(), says) {
+		if _, err := Parse(text, whole); !errors.Is(err, ErrSchedule) ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want %q", text, err, says)
 		}
 	}
-	for _, file := range []string{"", "from,budget\n", "0 6GiB", "0,6GiB\n0,3GiB", strings.Repeat("x", 1<<13)} {
+	for _, file := range []string{"", "from,budget\n", "0 6GiB", "0,6GiB\n0,3GiB",
+		strings.Repeat("x", 1<<13)} {
 		if _, err := ParseCSV(strings.NewReader(file), whole); !errors.Is(err, ErrSchedule) {
 			t.Errorf("%.20q: %v", file, err)
 		}
@@ -277,9 +298,11 @@ func TestPhase(t *testing.T) {
 	}
 }
 
-// Whatever the text, there is an error of the kind or a schedule that ascends from 0 with sizes above 0.
+// Whatever the text, there is an error of the kind or a schedule that ascends from 0 with sizes
+// above 0.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"6GiB", "0:6GiB,40:3GiB", "0s:50%,2.5s:1GiB", "0,6GiB\n40,3GiB\n", "from,budget\n0s,1B", "0:1e9GiB", "::", "0:%"} {
+	for _, text := range []string{"6GiB", "0:6GiB,40:3GiB", "0s:50%,2.5s:1GiB", "0,6GiB\n40,3GiB\n",
+		"from,budget\n0s,1B", "0:1e9GiB", "::", "0:%"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -327,7 +350,8 @@ func TestExport(t *testing.T) {
 	for i, line := range strings.Split(strings.TrimSpace(lines.String()), "\n") {
 		var got row
 		var fields map[string]any
-		if err := errors.Join(json.Unmarshal([]byte(line), &got), json.Unmarshal([]byte(line), &fields)); err != nil {
+		if err := errors.Join(json.Unmarshal([]byte(line), &got), json.Unmarshal([]byte(line),
+			&fields)); err != nil {
 			t.Fatal(err)
 		}
 		if o := r.Outcomes[i/20]; got.Strategy != o.Name || got.Step != o.Steps[i%20] {
@@ -335,7 +359,8 @@ func TestExport(t *testing.T) {
 		}
 		for c, name := range records[0] {
 			if text := strings.Trim(string(must(t, fields[name])), `"`); records[i+1][c] != text {
-				t.Errorf("line %d: %s is %s in the table, %s in the line", i, name, records[i+1][c], text)
+				t.Errorf("line %d: %s is %s in the table, %s in the line", i, name, records[i+1][c],
+					text)
 			}
 		}
 		if len(fields) != len(records[0]) {
@@ -382,7 +407,8 @@ func TestDeterministicAndRefusals(t *testing.T) {
 	} {
 		cfg := config(t, m, b)
 		change(&cfg)
-		if _, err := Run(context.Background(), m, cfg); err == nil || !strings.Contains(err.Error(), says) || !errors.Is(err, ErrConfig) && !errors.Is(err, sim.ErrConfig) {
+		if _, err := Run(context.Background(), m, cfg); err == nil || !strings.Contains(err.Error(),
+			says) || !errors.Is(err, ErrConfig) && !errors.Is(err, sim.ErrConfig) {
 			t.Errorf("%v, want %q", err, says)
 		}
 	}
@@ -392,14 +418,17 @@ func TestStatisticsByHand(t *testing.T) {
 	s := &study{cfg: &Config{Skip: 1}}
 	var steps []Step
 	for i, ms := range []int64{90, 10, 20, 10, 50, 30, 30} { // two sequences, of four and of three
-		steps = append(steps, Step{Token: i, Seq: uint32(i / 4), Latency: units.Nanos(ms) * units.Millisecond, Needed: 10, Loads: i, Window: i / 2, Budget: 5, Memory: units.Bytes(i)})
+		steps = append(steps, Step{Token: i, Seq: uint32(i / 4), Latency: units.Nanos(ms) *
+			units.Millisecond, Needed: 10, Loads: i, Window: i / 2, Budget: 5,
+			Memory: units.Bytes(i)})
 	}
 	o, err := s.outcome("x", steps)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// 10 20 10 and 30 30 are left; their differences are 10, −10 and 0.
-	if o.TokensPerS != 5/0.1 || o.P50 != 20*units.Millisecond || o.Deviation != 8164966 || o.Above != 1 || o.Loads != 21 || o.Misses != 0.3 || o.Changes != 2 {
+	if o.TokensPerS != 5/0.1 || o.P50 != 20*units.Millisecond || o.Deviation != 8164966 ||
+		o.Above != 1 || o.Loads != 21 || o.Misses != 0.3 || o.Changes != 2 {
 		t.Errorf("%+v", o)
 	}
 }

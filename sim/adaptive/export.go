@@ -30,10 +30,14 @@ func (r *Result) WriteJSONLines(w io.Writer) error {
 // WriteCSV writes the same as a table; its columns are the names of the JSON lines.
 func (r *Result) WriteCSV(w io.Writer) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprintln(out, "strategy,token,seq,pos,budget_bytes,memory_bytes,chosen_window_tokens,window_tokens,needed_count,loads_count,shed_count,latency_ns")
+	fmt.Fprintln(out,
+		"strategy,token,seq,pos,budget_bytes,memory_bytes,chosen_window_tokens,"+
+			"window_tokens,needed_count,loads_count,shed_count,latency_ns")
 	for _, o := range r.Outcomes {
 		for _, s := range o.Steps {
-			fmt.Fprintf(out, "%s,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d\n", o.Name, s.Token, s.Seq, s.Pos, int64(s.Budget), int64(s.Memory), s.Chosen, s.Window, s.Needed, s.Loads, s.Shed, int64(s.Latency))
+			fmt.Fprintf(out, "%s,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d\n", o.Name, s.Token, s.Seq, s.Pos,
+				int64(s.Budget), int64(s.Memory), s.Chosen, s.Window, s.Needed, s.Loads, s.Shed,
+				int64(s.Latency))
 		}
 	}
 	return out.Flush()

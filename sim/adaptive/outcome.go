@@ -11,38 +11,42 @@ import (
 
 // Step is one token of one strategy.
 type Step struct {
-	Token   int         `json:"token"`
-	Seq     uint32      `json:"seq"`
-	Pos     uint32      `json:"pos"`
-	Budget  units.Bytes `json:"budget_bytes"`
-	Memory  units.Bytes `json:"memory_bytes"`         // at the fullest moment of the token
-	Chosen  int         `json:"chosen_window_tokens"` // before it
-	Window  int         `json:"window_tokens"`        // at its end: shorter than Chosen where it did not fit
-	Needed  int         `json:"needed_count"`         // units, all layers
+	Token  int         `json:"token"`
+	Seq    uint32      `json:"seq"`
+	Pos    uint32      `json:"pos"`
+	Budget units.Bytes `json:"budget_bytes"`
+	Memory units.Bytes `json:"memory_bytes"`         // at the fullest moment of the token
+	Chosen int         `json:"chosen_window_tokens"` // before it
+	// at its end: shorter than Chosen where it did not fit
+	Window  int         `json:"window_tokens"`
+	Needed  int         `json:"needed_count"` // units, all layers
 	Loads   int         `json:"loads_count"`
 	Shed    int         `json:"shed_count"` // rows that left early because the window shrank
 	Latency units.Nanos `json:"latency_ns"`
 }
 
-// Outcome is what a strategy is judged by. Speeds and latencies leave out the first Config.Skip tokens of every sequence, all else is of all tokens.
+// Outcome is what a strategy is judged by. Speeds and latencies leave out the first Config.Skip
+// tokens of every sequence, all else is of all tokens.
 type Outcome struct {
-	Name       string       `json:"strategy"`
-	TokensPerS float64      `json:"tokens_per_s"`
-	P50        units.Nanos  `json:"p50_ns"`
-	P95        units.Nanos  `json:"p95_ns"`
-	P99        units.Nanos  `json:"p99_ns"`
-	Jitter     float64      `json:"p99_over_p50"`
-	Deviation  units.Nanos  `json:"difference_sd_ns"` // standard deviation of the differences between tokens that follow each other
-	Above      int          `json:"tokens_above_budget_count"`
-	Loads      int64        `json:"loads_count"`
-	Misses     float64      `json:"loads_share"`       // of the units needed
-	OverStatic float64      `json:"loads_over_static"` // loads over those of the strategy "static"
-	Window     float64      `json:"mean_window_tokens"`
-	Changes    int          `json:"window_changes_count"` // tokens that end with another window than the one before, sequences apart
-	Shed       int64        `json:"shed_count"`
-	Memory     units.Bytes  `json:"most_memory_bytes"`
-	Basis      traces.Basis `json:"basis"`
-	Steps      []Step       `json:"-"`
+	Name       string      `json:"strategy"`
+	TokensPerS float64     `json:"tokens_per_s"`
+	P50        units.Nanos `json:"p50_ns"`
+	P95        units.Nanos `json:"p95_ns"`
+	P99        units.Nanos `json:"p99_ns"`
+	Jitter     float64     `json:"p99_over_p50"`
+	// standard deviation of the differences between tokens that follow each other
+	Deviation  units.Nanos `json:"difference_sd_ns"`
+	Above      int         `json:"tokens_above_budget_count"`
+	Loads      int64       `json:"loads_count"`
+	Misses     float64     `json:"loads_share"`       // of the units needed
+	OverStatic float64     `json:"loads_over_static"` // loads over those of the strategy "static"
+	Window     float64     `json:"mean_window_tokens"`
+	// tokens that end with another window than the one before, sequences apart
+	Changes int          `json:"window_changes_count"`
+	Shed    int64        `json:"shed_count"`
+	Memory  units.Bytes  `json:"most_memory_bytes"`
+	Basis   traces.Basis `json:"basis"`
+	Steps   []Step       `json:"-"`
 }
 
 // outcome judges the steps of a strategy.
@@ -76,9 +80,13 @@ func (s *study) outcome(name string, steps []Step) (Outcome, error) {
 		windows += t.Window
 	}
 	if len(latency) == 0 {
-		return o, fmt.Errorf("adaptive: no sequence is longer than the %d tokens to leave out; leave out fewer, or record more: %w", s.cfg.Skip, ErrConfig)
+		return o, fmt.Errorf("adaptive: no sequence is longer than the %d tokens to leave out; "+
+			"leave out fewer, or record more: %w", s.cfg.Skip, ErrConfig)
 	}
-	at := func(p float64) units.Nanos { return units.Nanos(math.Round(compare.Percentile(latency, p))) }
+	at := func(p float64) units.Nanos {
+		return units.Nanos(math.Round(compare.Percentile(latency,
+			p)))
+	}
 	o.P50, o.P95, o.P99 = at(50), at(95), at(99)
 	o.Deviation = units.Nanos(math.Round(deviation(differences)))
 	o.Window = float64(windows) / float64(len(steps))

@@ -13,10 +13,11 @@ import (
 
 // moment is what a strategy may look at before a token.
 type moment struct {
-	phase int   // of the schedule
-	room  int   // rows
-	held  int   // window that the last token ended with
-	use   []int // rows that every window would have used with the last token; empty for the first of a sequence
+	phase int // of the schedule
+	room  int // rows
+	held  int // window that the last token ended with
+	// rows that every window would have used with the last token; empty for the first of a sequence
+	use []int
 }
 
 // strategy chooses windows.
@@ -45,7 +46,8 @@ type runner struct {
 }
 
 // simulate runs the trace with one strategy.
-func (s *study) simulate(ctx context.Context, by strategy, tick func()) ([]Step, *sim.Summary, error) {
+func (s *study) simulate(ctx context.Context, by strategy, tick func()) ([]Step, *sim.Summary,
+	error) {
 	r, err := s.newRunner()
 	if err != nil {
 		return nil, nil, err
@@ -102,8 +104,10 @@ func (s *study) newRunner() (*runner, error) {
 		return nil, err
 	}
 	r := &runner{
-		s: s, head: head, host: sim.NewHost(cfg.Device, head, cfg.PredictorRank), planner: planner, station: station,
-		window: policy.NewElastic(head.Layers, head.Units, s.cfg.Bounds.Max), copied: make([]int, head.Layers),
+		s: s, head: head, host: sim.NewHost(cfg.Device, head, cfg.PredictorRank), planner: planner,
+		station: station,
+		window:  policy.NewElastic(head.Layers, head.Units, s.cfg.Bounds.Max), copied: make([]int,
+			head.Layers),
 	}
 	for range head.Layers {
 		r.caches = append(r.caches, sim.NewCache(head.Units))
@@ -142,7 +146,8 @@ func (r *runner) token(t *traces.Token, room int, step *Step) error {
 	return nil
 }
 
-// shed lets rows leave before anything is read, those that were evicted with the last token first. It returns the rows copied, by layer.
+// shed lets rows leave before anything is read, those that were evicted with the last token first.
+// It returns the rows copied, by layer.
 func (r *runner) shed(early [][]uint32, step *Step) (copies []int) {
 	copies = make([]int, len(early))
 	for l, units := range early {
@@ -157,13 +162,15 @@ func (r *runner) shed(early [][]uint32, step *Step) (copies []int) {
 }
 
 // layer simulates one layer of a token. It returns the number of rows in memory.
-func (r *runner) layer(l int, mask []uint64, pos uint32, room int, step *Step) (held int, err error) {
+func (r *runner) layer(l int, mask []uint64, pos uint32, room int, step *Step) (held int,
+	err error) {
 	if early := r.window.Step(l, mask, room, &r.dec); early != nil {
 		for _, n := range r.shed(early, step) {
 			r.copied[l] += n
 		}
 	}
-	work := sim.Work{Need: r.dec.Hits + len(r.dec.Load), Hits: r.dec.Hits, Loads: len(r.dec.Load), Evictions: len(r.dec.Evict)}
+	work := sim.Work{Need: r.dec.Hits + len(r.dec.Load), Hits: r.dec.Hits, Loads: len(r.dec.Load),
+		Evictions: len(r.dec.Evict)}
 	work.Copies, work.Held = r.caches[l].Turn(r.dec.Load, r.dec.Evict)
 	work.Copies += r.copied[l]
 	r.copied[l] = 0
@@ -173,7 +180,8 @@ func (r *runner) layer(l int, mask []uint64, pos uint32, room int, step *Step) (
 	r.now += times.Attention + times.Predict
 	r.reads = r.reads[:0]
 	for _, q := range r.plan.Requests {
-		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset), Length: units.Bytes(q.Length)})
+		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset),
+			Length: units.Bytes(q.Length)})
 	}
 	batch, err := r.station.Batch(r.now, r.reads)
 	if err != nil {

@@ -23,7 +23,8 @@ type Change struct {
 	Budget units.Bytes `json:"budget_bytes"`
 }
 
-// Schedule is a budget of all memory that changes over time. It holds from the first token that begins at or after a change.
+// Schedule is a budget of all memory that changes over time. It holds from the first token that
+// begins at or after a change.
 type Schedule struct {
 	ByTime  bool     `json:"by_time"` // From is nanoseconds since the first token
 	Changes []Change `json:"changes"` // ascending, the first from 0 on
@@ -32,8 +33,9 @@ type Schedule struct {
 // maxChanges and maxLine bound what is read.
 const maxChanges, maxLine = 1 << 14, 1 << 12
 
-// Parse reads "SIZE", or "FROM:SIZE,FROM:SIZE,…" where FROM ascends from 0: bare numbers are tokens of the trace (0:6GiB,40:3GiB), times have a
-// unit (0s:6GiB,2.5s:3GiB). A SIZE may be a share of whole, the model's weights: 60%. Errors wrap ErrSchedule.
+// Parse reads "SIZE", or "FROM:SIZE,FROM:SIZE,…" where FROM ascends from 0: bare numbers are tokens
+// of the trace (0:6GiB,40:3GiB), times have a unit (0s:6GiB,2.5s:3GiB). A SIZE may be a share of
+// whole, the model's weights: 60%. Errors wrap ErrSchedule.
 func Parse(text string, whole units.Bytes) (*Schedule, error) {
 	var s Schedule
 	if !strings.Contains(text, ":") {
@@ -42,7 +44,8 @@ func Parse(text string, whole units.Bytes) (*Schedule, error) {
 	for _, part := range strings.Split(text, ",") {
 		from, size, ok := strings.Cut(strings.TrimSpace(part), ":")
 		if !ok {
-			return nil, fmt.Errorf("%w: %q is not FROM:SIZE, such as 40:3GiB or 2.5s:60%%", ErrSchedule, part)
+			return nil, fmt.Errorf("%w: %q is not FROM:SIZE, such as 40:3GiB or 2.5s:60%%",
+				ErrSchedule, part)
 		}
 		if err := s.add(from, size, whole); err != nil {
 			return nil, err
@@ -51,8 +54,9 @@ func Parse(text string, whole units.Bytes) (*Schedule, error) {
 	return &s, nil
 }
 
-// ParseCSV reads a file of lines "FROM,SIZE", with FROM and SIZE as for Parse. A first line "from,budget", empty lines and those that
-// start with # are passed over. Errors wrap ErrSchedule and name the line.
+// ParseCSV reads a file of lines "FROM,SIZE", with FROM and SIZE as for Parse. A first line
+// "from,budget", empty lines and those that start with # are passed over. Errors wrap ErrSchedule
+// and name the line.
 func ParseCSV(r io.Reader, whole units.Bytes) (*Schedule, error) {
 	var s Schedule
 	scan := bufio.NewScanner(r)
@@ -85,7 +89,8 @@ func (s *Schedule) add(from, size string, whole units.Bytes) error {
 	if c.From, err = strconv.ParseInt(from, 10, 32); err != nil {
 		var at units.Nanos
 		if at, err = units.ParseNanos(from); err != nil {
-			return fmt.Errorf("%w: %.40q is neither the number of a token nor a time with a unit", ErrSchedule, from)
+			return fmt.Errorf("%w: %.40q is neither the number of a token nor a time with a unit",
+				ErrSchedule, from)
 		}
 		c.From, byTime = int64(at), true
 	}
@@ -99,7 +104,8 @@ func (s *Schedule) add(from, size string, whole units.Bytes) error {
 	case first && c.From != 0:
 		return fmt.Errorf("%w: it begins from %s; the first budget is from 0 on", ErrSchedule, from)
 	case !first && byTime != s.ByTime:
-		return fmt.Errorf("%w: tokens and times are mixed at %s; a time needs a unit, also 0s", ErrSchedule, from)
+		return fmt.Errorf("%w: tokens and times are mixed at %s; a time needs a unit, also 0s",
+			ErrSchedule, from)
 	case !first && c.From <= s.Changes[len(s.Changes)-1].From:
 		return fmt.Errorf("%w: %s does not come after the change before it", ErrSchedule, from)
 	}
@@ -117,7 +123,8 @@ func sizeOf(text string, whole units.Bytes) (units.Bytes, error) {
 	} else if b, err := units.ParseBytes(text); err == nil && b > 0 {
 		return b, nil
 	}
-	return 0, fmt.Errorf("%w: %.40q is neither a size like 6GiB nor a share like 52%%", ErrSchedule, text)
+	return 0, fmt.Errorf("%w: %.40q is neither a size like 6GiB nor a share like 52%%", ErrSchedule,
+		text)
 }
 
 // phase is the index of the change in force when a token begins.
@@ -126,7 +133,9 @@ func (s *Schedule) phase(token int, now units.Nanos) int {
 	if s.ByTime {
 		at = int64(now)
 	}
-	next, found := slices.BinarySearchFunc(s.Changes, at, func(c Change, at int64) int { return cmp.Compare(c.From, at) })
+	next, found := slices.BinarySearchFunc(s.Changes, at, func(c Change, at int64) int {
+		return cmp.Compare(c.From, at)
+	})
 	if !found {
 		next-- // the first one is from 0 on
 	}

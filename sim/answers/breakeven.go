@@ -14,33 +14,40 @@ import (
 	"github.com/windrow-sim/windrow/traces/synth"
 )
 
-// BreakEvenConfig asks at which active share, and at which batch, selective reads cost as much as hybrid ones.
+// BreakEvenConfig asks at which active share, and at which batch, selective reads cost as much as
+// hybrid ones.
 //
-// Hybrid reads the weights that do not fit into Budget for every token, in large reads that follow each other. Selective keeps all
-// but the FFN in memory and reads the rows of the active units that the window does not hold. Both read between computations, so
-// that only the time of the reads is compared; compute is taken as equal on both sides, although selective computes less, and a
-// predictor costs it something. Memory that selective has left stays unused. KV cache and staging are outside the budget on both
-// sides.
+// Hybrid reads the weights that do not fit into Budget for every token, in large reads that follow
+// each other. Selective keeps all but the FFN in memory and reads the rows of the active units that
+// the window does not hold. Both read between computations, so that only the time of the reads is
+// compared; compute is taken as equal on both sides, although selective computes less, and a
+// predictor costs it something. Memory that selective has left stays unused. KV cache and staging
+// are outside the budget on both sides.
 type BreakEvenConfig struct {
 	Model    Model
 	Device   *devicemodels.Device
-	Engine   string         // of both kinds of reads, a key of the device's flash.engines
-	Parallel int            // of both
-	Layout   layout.Options // of selective reads; Align 0 = the device's, and Gap must be 0: the closed form has none
-	Window   int            // tokens of the sliding window of the second pair of answers; 0 = only without one
-	Budget   units.Bytes    // of weights in memory
+	Engine   string // of both kinds of reads, a key of the device's flash.engines
+	Parallel int    // of both
+	// of selective reads; Align 0 = the device's, and Gap must be 0: the closed form has none
+	Layout layout.Options
+	// tokens of the sliding window of the second pair of answers; 0 = only without one
+	Window int
+	Budget units.Bytes // of weights in memory
 	// SequentialChunk is the size of hybrid's reads; 0 = 1 MiB.
 	SequentialChunk units.Bytes
 
-	// Like names the model whose process (package synth) says how activity repeats from token to token.
+	// Like names the model whose process (package synth) says how activity repeats from token to
+	// token.
 	Like string
-	// Measured replaces that process for the closed form by what was measured of a trace, at the trace's own share. Other shares are
-	// those of this trace superposed with others like it but independent of it, see activity.
+	// Measured replaces that process for the closed form by what was measured of a trace, at the
+	// trace's own share. Other shares are those of this trace superposed with others like it but
+	// independent of it, see activity.
 	Measured *stats.Stats
 	// Share is the active share that the batch is asked for; 0 = the measured or published one.
 	Share float64
 
-	// Layers is the number of layers that are simulated, spread over the image; their time is scaled to all. 0 = 4.
+	// Layers is the number of layers that are simulated, spread over the image; their time is
+	// scaled to all. 0 = 4.
 	Layers int
 	// Tokens is the number of tokens that are simulated after the window is full. 0 = 4.
 	Tokens int
@@ -50,14 +57,16 @@ type BreakEvenConfig struct {
 	Progress  func(done, total int) // of a number of simulations that is an estimate
 }
 
-// Limits is where selective reads cease to be the faster ones, three times over. nil = nowhere in the range that was searched:
-// shares up to MostShare, batches up to MostBatch.
+// Limits is where selective reads cease to be the faster ones, three times over. nil = nowhere in
+// the range that was searched: shares up to MostShare, batches up to MostBatch.
 type Limits struct {
-	Closed     *float64 `json:"closed_form"`
-	Simulated  *float64 `json:"simulated"`
-	WithCopies *float64 `json:"simulated_with_row_copies"` // nil as well where the device's copies are not known
-	// Fits is the largest share (or batch) whose rows fit into the budget beside the resident weights, on average: beyond it the
-	// comparison is with a selective engine that has more memory than hybrid. 0 = none.
+	Closed    *float64 `json:"closed_form"`
+	Simulated *float64 `json:"simulated"`
+	// nil as well where the device's copies are not known
+	WithCopies *float64 `json:"simulated_with_row_copies"`
+	// Fits is the largest share (or batch) whose rows fit into the budget beside the resident
+	// weights, on average: beyond it the comparison is with a selective engine that has more memory
+	// than hybrid. 0 = none.
 	Fits float64 `json:"largest_that_fits"`
 }
 
@@ -82,8 +91,9 @@ type BreakEven struct {
 	ShareWindow    *Limits     `json:"share_with_window,omitempty"`
 	Batch          Limits      `json:"batch"` // sequences; union of their units
 	BatchWindow    *Limits     `json:"batch_with_window,omitempty"`
-	// Fitted says that the flash was fitted to measurements, so that the rates are more than published limits; Outside that the
-	// large reads of hybrid or the reads in flight are outside the range of that fit.
+	// Fitted says that the flash was fitted to measurements, so that the rates are more than
+	// published limits; Outside that the large reads of hybrid or the reads in flight are outside
+	// the range of that fit.
 	Fitted  bool `json:"fitted"`
 	Outside bool `json:"outside_fit"`
 	// CopiesKnown says that the device knows what row copies cost.
@@ -100,18 +110,21 @@ const (
 	closedTolerance = 1e-4
 )
 
-// FindBreakEven answers a BreakEvenConfig. Errors are of kind ErrInput for questions without an answer, ErrBudget for a budget that does
-// not hold the resident weights, and sim.ErrConfig for what the simulator refuses.
+// FindBreakEven answers a BreakEvenConfig. Errors are of kind ErrInput for questions without an
+// answer, ErrBudget for a budget that does not hold the resident weights, and sim.ErrConfig for
+// what the simulator refuses.
 func FindBreakEven(ctx context.Context, cfg BreakEvenConfig) (*BreakEven, error) {
 	b, err := newBreaker(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
 	out := &BreakEven{
-		Model: b.Model.Name, Device: b.Device.Name, Engine: b.Engine, Parallel: b.Parallel, Window: b.Window,
+		Model: b.Model.Name, Device: b.Device.Name, Engine: b.Engine, Parallel: b.Parallel,
+		Window:     b.Window,
 		ModelBytes: b.Model.Bytes(), Budget: b.Budget, Missing: b.missing,
-		SequentialRate: b.rate(b.SequentialChunk, b.Parallel), RecordRate: b.rate(units.Bytes(math.Round(b.length(1))), b.Parallel),
-		MostShare: mostShare, MostBatch: b.MostBatch, ActiveShare: b.Share,
+		SequentialRate: b.rate(b.SequentialChunk, b.Parallel),
+		RecordRate:     b.rate(units.Bytes(math.Round(b.length(1))), b.Parallel),
+		MostShare:      mostShare, MostBatch: b.MostBatch, ActiveShare: b.Share,
 		HybridClosed: units.FromSeconds(b.hybrid()), CopiesKnown: b.copies, Notes: []string{},
 	}
 	if err := b.simulateHybrid(out); err != nil {
@@ -163,22 +176,30 @@ func newBreaker(ctx context.Context, cfg BreakEvenConfig) (*breaker, error) {
 	switch {
 	case cfg.Device == nil:
 		return nil, fmt.Errorf("answers: break-even: no device model given: %w", ErrInput)
-	case cfg.Window < 0 || cfg.Window >= MaxWindow || cfg.Layers < 1 || cfg.Tokens < 1 || cfg.MostBatch < 1 || cfg.Parallel < 1 || cfg.SequentialChunk < 1:
-		return nil, fmt.Errorf("answers: break-even: a window of %d tokens (0 to %d), %d layers, %d tokens, batches up to %d, %d reads in flight and reads of %v cannot be simulated: %w",
-			cfg.Window, MaxWindow-1, cfg.Layers, cfg.Tokens, cfg.MostBatch, cfg.Parallel, cfg.SequentialChunk, ErrInput)
+	case cfg.Window < 0 || cfg.Window >= MaxWindow || cfg.Layers < 1 || cfg.Tokens < 1 ||
+		cfg.MostBatch < 1 || cfg.Parallel < 1 || cfg.SequentialChunk < 1:
+		return nil, fmt.Errorf("answers: break-even: a window of %d tokens (0 to %d), %d "+
+			"layers, %d tokens, batches up to %d, %d reads in flight and reads of %v cannot be "+
+			"simulated: %w",
+			cfg.Window, MaxWindow-1, cfg.Layers, cfg.Tokens, cfg.MostBatch, cfg.Parallel,
+			cfg.SequentialChunk, ErrInput)
 	case cfg.Layout.Gap != 0:
-		return nil, fmt.Errorf("answers: break-even: reads over gaps are not in the closed form; ask without a gap: %w", ErrInput)
+		return nil, fmt.Errorf("answers: break-even: reads over gaps are not in the closed "+
+			"form; ask without a gap: %w", ErrInput)
 	case cfg.Budget < resident:
-		return nil, fmt.Errorf("%w: %v for the weights of %s, of which %v are not FFN and stay in memory; give it more",
+		return nil, fmt.Errorf("%w: %v for the weights of %s, of which %v are not FFN and stay "+
+			"in memory; give it more",
 			ErrBudget, cfg.Budget, m.Name, resident)
 	case cfg.Budget >= m.Bytes():
-		return nil, fmt.Errorf("answers: break-even: all %v of %s fit into %v, so that nothing has to be read; give a smaller budget: %w",
+		return nil, fmt.Errorf("answers: break-even: all %v of %s fit into %v, so that nothing "+
+			"has to be read; give a smaller budget: %w",
 			m.Bytes(), m.Name, cfg.Budget, ErrInput)
 	}
 	if cfg.Layout.Align == 0 {
 		cfg.Layout.Align = max(cfg.Device.Flash.Align, 1)
 	}
-	b := &breaker{BreakEvenConfig: cfg, ctx: ctx, missing: m.Bytes() - cfg.Budget, simOf: map[simKey]cost{}}
+	b := &breaker{BreakEvenConfig: cfg, ctx: ctx, missing: m.Bytes() - cfg.Budget,
+		simOf: map[simKey]cost{}}
 	b.spec = cfg.Device.Flash.Within(m.FFNBytes())
 	b.copies = cfg.Device.Host.At("").Copy.Basis != devicemodels.Unknown
 	var err error
@@ -191,7 +212,8 @@ func newBreaker(ctx context.Context, cfg BreakEvenConfig) (*breaker, error) {
 		}
 	}
 	if !(b.Share > 0 && b.Share <= mostShare) {
-		return nil, fmt.Errorf("answers: break-even: an active share of %g; it is above 0 and at most %g: %w", b.Share, mostShare, ErrInput)
+		return nil, fmt.Errorf("answers: break-even: an active share of %g; it is above 0 and "+
+			"at most %g: %w", b.Share, mostShare, ErrInput)
 	}
 	return b, nil
 }
@@ -203,13 +225,14 @@ func (b *breaker) answer(share, batch *Limits, k int) error {
 		return err
 	}
 	share.Closed = known(at, found)
-	at, found, err = firstCrossing(mostShare, closedSteps, closedTolerance, func(s float64) (float64, error) {
-		curves, err := b.activity.at(s)
-		if err != nil {
-			return 0, err
-		}
-		return mean(curves, k+1) - b.rowsFit(), nil
-	})
+	at, found, err = firstCrossing(mostShare, closedSteps, closedTolerance,
+		func(s float64) (float64, error) {
+			curves, err := b.activity.at(s)
+			if err != nil {
+				return 0, err
+			}
+			return mean(curves, k+1) - b.rowsFit(), nil
+		})
 	if err != nil {
 		return err
 	}
@@ -233,7 +256,8 @@ func (b *breaker) answer(share, batch *Limits, k int) error {
 	return b.simulated(share, batch, k)
 }
 
-// closedShare is the first active share at which the closed form of selective exceeds that of hybrid.
+// closedShare is the first active share at which the closed form of selective exceeds that of
+// hybrid.
 func (b *breaker) closedShare(k int) (float64, bool, error) {
 	hybrid := b.hybrid()
 	return firstCrossing(mostShare, closedSteps, closedTolerance, func(s float64) (float64, error) {
@@ -258,18 +282,20 @@ func known(v float64, found bool) *float64 {
 	return &v
 }
 
-// hybrid is the closed form of hybrid's reads, in seconds per token: missing bytes over the rate of a closed loop of large reads.
+// hybrid is the closed form of hybrid's reads, in seconds per token: missing bytes over the rate of
+// a closed loop of large reads.
 func (b *breaker) hybrid() float64 {
 	return float64(b.missing) / float64(b.rate(b.SequentialChunk, b.Parallel))
 }
 
-// selective is the closed form of selective reads, in seconds per token, for n sequences under a window of k tokens. Units are taken as
-// independent of each other and the sequences as independent and alike, so that with S = s_agg as a share of a layer's units the share
+// selective is the closed form of selective reads, in seconds per token, for n sequences under a
+// window of k tokens. Units are taken as independent of each other and the sequences as independent
+// and alike, so that with S = s_agg as a share of a layer's units the share
 //
 //	(1 − S(k))^n − (1 − S(k+1))^n          Δ(k) for one sequence
 //
-// is needed now and was not in the k tokens before. That all units of a layer are alike is wrong (some are popular, and popular in
-// all sequences), so that the union of a batch is an upper bound.
+// is needed now and was not in the k tokens before. That all units of a layer are alike is wrong
+// (some are popular, and popular in all sequences), so that the union of a batch is an upper bound.
 func (b *breaker) selective(curves [][]float64, k, n int) float64 {
 	sum := 0.0
 	for _, curve := range curves {
@@ -278,9 +304,10 @@ func (b *breaker) selective(curves [][]float64, k, n int) float64 {
 	return sum
 }
 
-// layer is the time of reading a share of one layer's units that are scattered independently. Neighbours join: of the records a
-// share (1−load) begins a stretch, which is 1/(1−load) records long on average; see length for its ends. The reads are one batch, a
-// closed loop of at most Parallel of them, whose filling and draining is left out.
+// layer is the time of reading a share of one layer's units that are scattered independently.
+// Neighbours join: of the records a share (1−load) begins a stretch, which is 1/(1−load) records
+// long on average; see length for its ends. The reads are one batch, a closed loop of at most
+// Parallel of them, whose filling and draining is left out.
 func (b *breaker) layer(load float64) float64 {
 	records := load * float64(b.Model.Units)
 	if records < 1e-9 {
@@ -304,8 +331,9 @@ func (b *breaker) layer(load float64) float64 {
 	return b.spec.Engines[b.Engine].Batch.Seconds() + requests*bytes/float64(rate)
 }
 
-// length is what a read of some records is on average when its ends are rounded out to multiples of the alignment a: records of
-// r bytes start at multiples of g = gcd(r, a), anywhere among them, and a read of b bytes so takes b + a − g.
+// length is what a read of some records is on average when its ends are rounded out to multiples of
+// the alignment a: records of r bytes start at multiples of g = gcd(r, a), anywhere among them, and
+// a read of b bytes so takes b + a − g.
 func (b *breaker) length(records float64) float64 {
 	r, a := int64(b.Model.UnitBytes), int64(b.Layout.Align)
 	return records*float64(r) + float64(a-gcd(r, a))
@@ -323,8 +351,9 @@ func (b *breaker) rate(chunk units.Bytes, depth int) units.Rate {
 	return b.spec.Throughput(b.Engine, b.Device.Host.Cores, chunk, depth)
 }
 
-// activity says how s_agg(k) of each layer, as a share of its units, depends on the mean active share: by the closed form of the synthetic
-// process, or from measured curves S by superposition. A layer in which x independent copies of the trace are active at once has
+// activity says how s_agg(k) of each layer, as a share of its units, depends on the mean active
+// share: by the closed form of the synthetic process, or from measured curves S by superposition. A
+// layer in which x independent copies of the trace are active at once has
 //
 //	s_agg(k) = 1 − (1 − S(k))^x
 //
@@ -343,7 +372,8 @@ func newActivity(cfg *BreakEvenConfig) (*activity, error) {
 		return a, nil
 	}
 	if s.LongestSeq < cfg.Window+1 {
-		return a, fmt.Errorf("answers: break-even: the longest sequence of the trace has %d tokens, too few for a window of %d; take a smaller window: %w",
+		return a, fmt.Errorf("answers: break-even: the longest sequence of the trace has %d "+
+			"tokens, too few for a window of %d; take a smaller window: %w",
 			s.LongestSeq, cfg.Window, ErrInput)
 	}
 	for l := range s.PerLayer {
@@ -354,7 +384,8 @@ func newActivity(cfg *BreakEvenConfig) (*activity, error) {
 		a.measured = append(a.measured, curve)
 	}
 	if one := mean(a.measured, 1); !(one > 0 && one < 1) {
-		return a, fmt.Errorf("answers: break-even: %g %% of the units of the trace are active, which cannot be scaled to other shares: %w", 100*one, ErrInput)
+		return a, fmt.Errorf("answers: break-even: %g %% of the units of the trace are active, "+
+			"which cannot be scaled to other shares: %w", 100*one, ErrInput)
 	}
 	return a, nil
 }
@@ -377,7 +408,8 @@ func (a *activity) ownShare() (float64, error) {
 	return mean(curves, 1), nil
 }
 
-// at returns s_agg(k) for k = 0 … MaxWindow of every layer at a mean active share; as measured or published for 0.
+// at returns s_agg(k) for k = 0 … MaxWindow of every layer at a mean active share; as measured or
+// published for 0.
 func (a *activity) at(share float64) ([][]float64, error) {
 	if curves, done := a.memo[share]; done {
 		return curves, nil
@@ -399,15 +431,18 @@ func (a *activity) at(share float64) ([][]float64, error) {
 	return curves, nil
 }
 
-// process asks for every layer by itself, since the closed form gives s_agg as a mean over the layers.
+// process asks for every layer by itself, since the closed form gives s_agg as a mean over the
+// layers.
 func (a *activity) process(share float64) ([][]float64, error) {
-	all, err := synth.Expect(synth.Options{Like: a.like, Layers: a.layers, Tokens: 1, ActiveShare: share})
+	all, err := synth.Expect(synth.Options{Like: a.like, Layers: a.layers, Tokens: 1,
+		ActiveShare: share})
 	if err != nil {
 		return nil, err
 	}
 	curves := make([][]float64, len(all.ActiveShare))
 	for l, own := range all.ActiveShare {
-		one, err := synth.Expect(synth.Options{Like: a.like, Layers: 1, Tokens: 1, ActiveShare: min(own, mostShare)})
+		one, err := synth.Expect(synth.Options{Like: a.like, Layers: 1, Tokens: 1,
+			ActiveShare: min(own, mostShare)})
 		if err != nil {
 			return nil, err
 		}
@@ -427,7 +462,11 @@ func (a *activity) superposed(share float64) [][]float64 {
 		}
 		return curves
 	}
-	// The share rises with x, so that the search cannot fail; at its upper end a layer that is never active keeps the mean below 1.
-	x, _, _ := least(1e-6, 1e6, 1e-9, func(x float64) (bool, error) { return mean(copiesOf(x), 1) >= share, nil })
+	// The share rises with x, so that the search cannot fail; at its upper end a layer that is
+	// never active keeps the mean below 1.
+	x, _, _ := least(1e-6, 1e6, 1e-9, func(x float64) (bool, error) {
+		return mean(copiesOf(x),
+			1) >= share, nil
+	})
 	return copiesOf(x)
 }

@@ -22,11 +22,13 @@ type simKey struct {
 // cost is what one token costs, in seconds, all layers.
 type cost struct{ io, copies float64 }
 
-// The resolution of the simulated searches: shares are found to shareTolerance after a scan in shareSteps.
+// The resolution of the simulated searches: shares are found to shareTolerance after a scan in
+// shareSteps.
 const (
 	shareTolerance = 0.002
 	shareSteps     = 9
-	// expectedSims is what a search takes more or less: the scan and its bisection, and the doubling of the batch.
+	// expectedSims is what a search takes more or less: the scan and its bisection, and the
+	// doubling of the batch.
 	expectedSims = 24
 )
 
@@ -38,15 +40,17 @@ func (b *breaker) simulated(share, batch *Limits, k int) error {
 		skip         bool
 	}{
 		{&share.Simulated, &batch.Simulated, func(c cost) float64 { return c.io }, false},
-		{&share.WithCopies, &batch.WithCopies, func(c cost) float64 { return c.io + c.copies }, !b.copies},
+		{&share.WithCopies, &batch.WithCopies, func(c cost) float64 { return c.io + c.copies },
+			!b.copies},
 	} {
 		if want.skip {
 			continue
 		}
-		at, found, err := firstCrossing(mostShare, shareSteps, shareTolerance, func(s float64) (float64, error) {
-			c, err := b.cost(simKey{window: k, share: s})
-			return want.time(c) - b.hybridIO, err
-		})
+		at, found, err := firstCrossing(mostShare, shareSteps, shareTolerance,
+			func(s float64) (float64, error) {
+				c, err := b.cost(simKey{window: k, share: s})
+				return want.time(c) - b.hybridIO, err
+			})
 		if err != nil {
 			return err
 		}
@@ -118,7 +122,8 @@ func (b *breaker) batch(n int) (*traces.Memory, error) {
 	return union(b.sequences, n), nil
 }
 
-// picked are the layers that are simulated: the middles of equal stretches of all layers, so that their mean is near that of all.
+// picked are the layers that are simulated: the middles of equal stretches of all layers, so that
+// their mean is near that of all.
 func (b *breaker) picked() []int {
 	list := make([]int, b.Layers)
 	for i := range list {
@@ -127,14 +132,17 @@ func (b *breaker) picked() []int {
 	return list
 }
 
-// options describe a synthetic trace of some layers, with enough tokens to fill the window before those that count.
+// options describe a synthetic trace of some layers, with enough tokens to fill the window before
+// those that count.
 func (b *breaker) options(layers, window int) synth.Options {
 	shape := b.Model.Shape
 	shape.DFFN = b.Model.Units
-	return synth.Options{Like: b.Like, Shape: shape, Layers: layers, Tokens: window + 1 + b.Tokens, ActiveShare: b.Share, Seed: b.Seed}
+	return synth.Options{Like: b.Like, Shape: shape, Layers: layers, Tokens: window + 1 + b.Tokens,
+		ActiveShare: b.Share, Seed: b.Seed}
 }
 
-// collect makes traces of one layer each, for each of the picked layers with its own active share, and lays them side by side.
+// collect makes traces of one layer each, for each of the picked layers with its own active share,
+// and lays them side by side.
 func (b *breaker) collect(share float64, window, sequences int) (*traces.Memory, error) {
 	curves, err := b.activity.at(share)
 	if err != nil {
@@ -165,7 +173,8 @@ func (b *breaker) collect(share float64, window, sequences int) (*traces.Memory,
 	return out, nil
 }
 
-// batchFits finds the largest batch whose rows fit into the budget on average, in the traces that are simulated.
+// batchFits finds the largest batch whose rows fit into the budget on average, in the traces that
+// are simulated.
 func (b *breaker) batchFits(batch *Limits, k int) error {
 	n, found, err := leastInt(1, b.MostBatch, func(n int) (bool, error) {
 		src, err := b.batch(n)
@@ -189,8 +198,8 @@ func (b *breaker) batchFits(batch *Limits, k int) error {
 	return err
 }
 
-// union is the trace of a batch: at each position, the units that at least one of the first n sequences needs. It is one sequence as long
-// as the shortest of them, with true masks only.
+// union is the trace of a batch: at each position, the units that at least one of the first n
+// sequences needs. It is one sequence as long as the shortest of them, with true masks only.
 func union(m *traces.Memory, n int) *traces.Memory {
 	var sequences [][]traces.Token
 	for from := 0; from < len(m.List) && len(sequences) < n; {
@@ -205,7 +214,8 @@ func union(m *traces.Memory, n int) *traces.Memory {
 	out.Head.HasPredicted, out.Head.HasMagnitude = false, false
 	out.Head.FeatureKind, out.Head.FeatureWidth = "", 0
 	for i := range sequences[0] {
-		t := traces.Token{Pos: sequences[0][i].Pos, Phase: sequences[0][i].Phase, ID: sequences[0][i].ID}
+		t := traces.Token{Pos: sequences[0][i].Pos, Phase: sequences[0][i].Phase,
+			ID: sequences[0][i].ID}
 		for l := range sequences[0][i].Active {
 			mask := make([]uint64, m.Head.Words())
 			for _, s := range sequences {
@@ -223,8 +233,9 @@ func union(m *traces.Memory, n int) *traces.Memory {
 	return out
 }
 
-// simulateHybrid simulates hybrid's reads and notes what the device model is worth: in every layer the same first rows are needed by
-// every token and nothing is kept, so that they are read as one long stretch in reads of SequentialChunk.
+// simulateHybrid simulates hybrid's reads and notes what the device model is worth: in every layer
+// the same first rows are needed by every token and nothing is kept, so that they are read as one
+// long stretch in reads of SequentialChunk.
 func (b *breaker) simulateHybrid(out *BreakEven) error {
 	opt := b.options(b.Layers, 0)
 	head, err := synth.HeaderOf(opt)
@@ -246,7 +257,8 @@ func (b *breaker) simulateHybrid(out *BreakEven) error {
 		m.List = append(m.List, t)
 	}
 	align := b.Layout.Align
-	c, run, err := b.simulate(m, 0, layout.Options{Align: align, MaxRequest: max(b.SequentialChunk/align*align, align), Coalesce: true})
+	c, run, err := b.simulate(m, 0, layout.Options{Align: align,
+		MaxRequest: max(b.SequentialChunk/align*align, align), Coalesce: true})
 	if err != nil {
 		return err
 	}
@@ -254,7 +266,8 @@ func (b *breaker) simulateHybrid(out *BreakEven) error {
 	out.HybridSim = units.FromSeconds(b.hybridIO)
 	fit := b.Device.Fit
 	out.Fitted = fit != nil && fit.IntervalPct != nil
-	out.Outside = out.Fitted && (b.SequentialChunk > fit.ChunkMax || b.Parallel > fit.DepthMax || b.Parallel < fit.DepthMin)
+	out.Outside = out.Fitted && (b.SequentialChunk > fit.ChunkMax || b.Parallel > fit.DepthMax ||
+		b.Parallel < fit.DepthMin)
 	out.Notes = append(out.Notes, run.Meta.Warnings...)
 	if fit != nil && fit.Unfitted != "" {
 		out.Notes = append(out.Notes, "the flash is not fitted: "+fit.Unfitted)
@@ -263,12 +276,14 @@ func (b *breaker) simulateHybrid(out *BreakEven) error {
 }
 
 // simulate returns the mean cost of the tokens after the window is full.
-func (b *breaker) simulate(src *traces.Memory, window int, opt layout.Options) (cost, *traces.Run, error) {
+func (b *breaker) simulate(src *traces.Memory, window int, opt layout.Options) (cost, *traces.Run,
+	error) {
 	if err := b.ctx.Err(); err != nil {
 		return cost{}, nil, err
 	}
 	run, err := sim.Run(src, sim.Config{
-		Window: window, Engine: b.Engine, Parallel: b.Parallel, Layout: opt, Device: b.Device, Geometry: b.geometry(),
+		Window: window, Engine: b.Engine, Parallel: b.Parallel, Layout: opt, Device: b.Device,
+		Geometry: b.geometry(),
 	})
 	if err != nil {
 		return cost{}, nil, err
@@ -292,7 +307,8 @@ func (b *breaker) simulate(src *traces.Memory, window int, opt layout.Options) (
 	return cost{c.io * scale, c.copies * scale}, run, nil
 }
 
-// geometry leaves the simulated layers where they are among all, so that the reads reach nearly as far as those of all.
+// geometry leaves the simulated layers where they are among all, so that the reads reach nearly as
+// far as those of all.
 func (b *breaker) geometry() layout.Geometry {
 	all := layout.Uniform(b.Model.Shape.Layers, b.Model.Units, b.Model.UnitBytes)
 	some := all

@@ -16,10 +16,12 @@ import (
 	"github.com/windrow-sim/windrow/traces/synth"
 )
 
-// latencyBound is a device whose reads all take 100 us, 32 at once, whatever their size, up to a link of 4 GB/s.
+// latencyBound is a device whose reads all take 100 us, 32 at once, whatever their size, up to a
+// link of 4 GB/s.
 func latencyBound() *devicemodels.Device {
 	return &devicemodels.Device{Name: "latency bound", Flash: flash.Spec{
-		Servers: 32, LTFB: 100_000, LinkRate: 4_000_000_000, Align: 4096, Engines: map[string]flash.EngineCost{"pread": {}},
+		Servers: 32, LTFB: 100_000, LinkRate: 4_000_000_000, Align: 4096,
+		Engines: map[string]flash.EngineCost{"pread": {}},
 	}}
 }
 
@@ -29,11 +31,13 @@ func question(t *testing.T) BreakEvenConfig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return BreakEvenConfig{Model: m, Device: latencyBound(), Engine: "pread", Parallel: 32, Budget: m.Bytes() / 2, Like: "opt-6.7b", Layers: 2, MostBatch: 8, Seed: 42}
+	return BreakEvenConfig{Model: m, Device: latencyBound(), Engine: "pread", Parallel: 32,
+		Budget: m.Bytes() / 2, Like: "opt-6.7b", Layers: 2, MostBatch: 8, Seed: 42}
 }
 
-// TestBreakEvenByHand: without coalescing 320,000 records per second of 16 KiB are 5.24 GB/s, more than the link, so that selective is
-// slower once it reads more bytes; at 1 ms per read it is 0.524 GB/s, and the share is the missing bytes times that over the link rate.
+// TestBreakEvenByHand: without coalescing 320,000 records per second of 16 KiB are 5.24 GB/s, more
+// than the link, so that selective is slower once it reads more bytes; at 1 ms per read it is 0.524
+// GB/s, and the share is the missing bytes times that over the link rate.
 func TestBreakEvenByHand(t *testing.T) {
 	for _, c := range []struct {
 		ltfb units.Nanos
@@ -54,7 +58,8 @@ func TestBreakEvenByHand(t *testing.T) {
 			t.Errorf("LTFB %v: simulated %v, by hand %g", c.ltfb, deref(b.Share.Simulated), want)
 		}
 		if math.Abs(b.HybridSim.Seconds()/b.HybridClosed.Seconds()-1) > 0.02 {
-			t.Errorf("LTFB %v: hybrid takes %v in closed form and %v simulated", c.ltfb, b.HybridClosed, b.HybridSim)
+			t.Errorf("LTFB %v: hybrid takes %v in closed form and %v simulated", c.ltfb,
+				b.HybridClosed, b.HybridSim)
 		}
 		// 35.48 % of the model is not FFN; the rest of its half holds 22.5 % of the rows.
 		if math.Abs(b.Share.Fits-0.225) > 0.003 {
@@ -73,8 +78,9 @@ func deref(v *float64) float64 {
 	return *v
 }
 
-// TestBytesAreTheLimitOfAFastDevice: where small reads are as fast as large ones, break-even is where both read the same bytes, so that its
-// share and the share that memory holds are all rows together, whatever the budget.
+// TestBytesAreTheLimitOfAFastDevice: where small reads are as fast as large ones, break-even is
+// where both read the same bytes, so that its share and the share that memory holds are all rows
+// together, whatever the budget.
 func TestBytesAreTheLimitOfAFastDevice(t *testing.T) {
 	for _, percent := range []units.Bytes{45, 50, 70} {
 		q := question(t)
@@ -85,7 +91,8 @@ func TestBytesAreTheLimitOfAFastDevice(t *testing.T) {
 		}
 		share, found, err := b.closedShare(0)
 		if err != nil || !found || math.Abs(share+b.rowsFit()-1) > 0.005 {
-			t.Errorf("%d %% in memory: break-even at %g, %v, %v; memory holds %g", percent, share, found, err, b.rowsFit())
+			t.Errorf("%d %% in memory: break-even at %g, %v, %v; memory holds %g", percent, share,
+				found, err, b.rowsFit())
 		}
 	}
 }
@@ -121,8 +128,8 @@ func TestSelectiveEqualsHybridThere(t *testing.T) {
 	}
 }
 
-// TestSlowerSmallReadsLowerTheShare is metamorphic: a longer LTFB hurts records more than large reads, joined neighbours less than single
-// ones, and more memory leaves hybrid less to read.
+// TestSlowerSmallReadsLowerTheShare is metamorphic: a longer LTFB hurts records more than large
+// reads, joined neighbours less than single ones, and more memory leaves hybrid less to read.
 func TestSlowerSmallReadsLowerTheShare(t *testing.T) {
 	closed := func(change func(q *BreakEvenConfig)) float64 {
 		q := question(t)
@@ -143,12 +150,13 @@ func TestSlowerSmallReadsLowerTheShare(t *testing.T) {
 	joined := closed(func(q *BreakEvenConfig) { q.Layout.Coalesce = true })
 	more := closed(func(q *BreakEvenConfig) { q.Budget = q.Model.Bytes() * 6 / 10 })
 	if !(slower < base && joined > base && more < base) {
-		t.Errorf("share %g; with twice the LTFB %g, with joined reads %g, with more memory %g", base, slower, joined, more)
+		t.Errorf("share %g; with twice the LTFB %g, with joined reads %g, with more memory %g",
+			base, slower, joined, more)
 	}
 }
 
-// TestWindowHasNoBreakEvenButAMemory: what a window of 4 tokens misses is never as much as hybrid reads, since it holds nearly everything
-// where much is active; what ends is the memory.
+// TestWindowHasNoBreakEvenButAMemory: what a window of 4 tokens misses is never as much as hybrid
+// reads, since it holds nearly everything where much is active; what ends is the memory.
 func TestWindowHasNoBreakEvenButAMemory(t *testing.T) {
 	q := question(t)
 	q.Window, q.Layers, q.Tokens, q.MostBatch = 4, 1, 1, 4
@@ -165,10 +173,12 @@ func TestWindowHasNoBreakEvenButAMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if math.Abs(e.ActiveSAgg[5]-0.225) > 0.005 || w.Fits >= b.Share.Fits {
-		t.Errorf("memory holds a share of %g, whose window of 4 tokens has %g of the rows; the budget has room for 0.225", w.Fits, e.ActiveSAgg[5])
+		t.Errorf("memory holds a share of %g, whose window of 4 tokens has %g of the rows; the "+
+			"budget has room for 0.225", w.Fits, e.ActiveSAgg[5])
 	}
 	if b.BatchWindow.Fits > b.Batch.Fits {
-		t.Errorf("memory holds a batch of %g with a window and of %g without", b.BatchWindow.Fits, b.Batch.Fits)
+		t.Errorf("memory holds a batch of %g with a window and of %g without", b.BatchWindow.Fits,
+			b.Batch.Fits)
 	}
 }
 
@@ -185,7 +195,8 @@ func TestBatchOfTheClosedForm(t *testing.T) {
 		t.Errorf("batch %g, by hand %g", got, want)
 	}
 	if got := deref(b.Batch.Simulated); !(got >= deref(b.Batch.Closed)) {
-		t.Errorf("simulated batch %g below that of the closed form %g: popular units make unions smaller", got, deref(b.Batch.Closed))
+		t.Errorf("simulated batch %g below that of the closed form %g: popular units make "+
+			"unions smaller", got, deref(b.Batch.Closed))
 	}
 }
 
@@ -236,7 +247,8 @@ func TestUnion(t *testing.T) {
 	m := &traces.Memory{Head: traces.Header{Units: 64, Layers: 1, HasPredicted: true}}
 	for seq, masks := range [][]uint64{{1, 2, 4}, {8, 16}, {32, 64, 128}} {
 		for pos, mask := range masks {
-			m.List = append(m.List, traces.Token{Seq: uint32(seq), Pos: uint32(pos), Active: [][]uint64{{mask}}})
+			m.List = append(m.List, traces.Token{Seq: uint32(seq), Pos: uint32(pos),
+				Active: [][]uint64{{mask}}})
 		}
 	}
 	for n, want := range map[int][]uint64{1: {1, 2, 4}, 2: {9, 18}, 3: {41, 82}} {
@@ -276,12 +288,16 @@ func TestBreakEvenRefuses(t *testing.T) {
 		change func(q *BreakEvenConfig)
 		kind   error
 	}{
-		"everything fits":          {func(q *BreakEvenConfig) { q.Budget = q.Model.Bytes() }, ErrInput},
-		"less than what stays":     {func(q *BreakEvenConfig) { q.Budget = units.GiB }, ErrBudget},
-		"no device":                {func(q *BreakEvenConfig) { q.Device = nil }, ErrInput},
-		"an endless window":        {func(q *BreakEvenConfig) { q.Window = MaxWindow }, ErrInput},
-		"no reads in flight":       {func(q *BreakEvenConfig) { q.Parallel = 0 }, ErrInput},
-		"a gap":                    {func(q *BreakEvenConfig) { q.Layout = layout.Options{Coalesce: true, Gap: 1} }, ErrInput},
+		"everything fits": {func(q *BreakEvenConfig) { q.Budget = q.Model.Bytes() },
+			ErrInput},
+		"less than what stays": {func(q *BreakEvenConfig) { q.Budget = units.GiB }, ErrBudget},
+		"no device":            {func(q *BreakEvenConfig) { q.Device = nil }, ErrInput},
+		"an endless window":    {func(q *BreakEvenConfig) { q.Window = MaxWindow }, ErrInput},
+		"no reads in flight":   {func(q *BreakEvenConfig) { q.Parallel = 0 }, ErrInput},
+		"a gap": {func(q *BreakEvenConfig) {
+			q.Layout = layout.Options{
+				Coalesce: true, Gap: 1}
+		}, ErrInput},
 		"nearly everything active": {func(q *BreakEvenConfig) { q.Share = 0.95 }, ErrInput},
 		"an unknown process":       {func(q *BreakEvenConfig) { q.Like = "nobody" }, ErrInput},
 	} {

@@ -31,7 +31,10 @@ const anyBackend sim.Backend = "any"
 
 // leversOf are those that matter to a backend.
 func leversOf(backend sim.Backend) []lever {
-	return slices.DeleteFunc(levers(), func(l lever) bool { return l.on != anyBackend && l.on != backend })
+	return slices.DeleteFunc(levers(), func(l lever) bool {
+		return l.on != anyBackend &&
+			l.on != backend
+	})
 }
 
 // The units of levers that have no physical one: a multiple of what there is, and a share of 1.
@@ -44,12 +47,16 @@ const (
 func levers() []lever {
 	link := func(d *devicemodels.Device, f float64) { scaleRate(&d.Flash.LinkRate, f) }
 	server := func(d *devicemodels.Device, f float64) { scaleRate(&d.Flash.ServerRate, f) }
-	ltfb := func(d *devicemodels.Device, f float64) { scaleTime(&d.Flash.LTFB, f) } // its distribution is relative to it
+	// its distribution is relative to it
+	ltfb := func(d *devicemodels.Device, f float64) { scaleTime(&d.Flash.LTFB, f) }
 	iops := func(d *devicemodels.Device, f float64) { scaleIOPS(&d.Flash, f) }
 	return []lever{
-		{name: "link rate", on: anyBackend, unit: "B/s", set: link, value: func(d *devicemodels.Device) float64 { return float64(d.Flash.LinkRate) }},
-		{name: "rate of a server", on: anyBackend, unit: "B/s", set: server, value: func(d *devicemodels.Device) float64 { return float64(d.Flash.ServerRate) }},
-		{name: "LTFB", on: anyBackend, unit: "ns", inverse: true, set: ltfb, value: func(d *devicemodels.Device) float64 { return float64(d.Flash.LTFB) }},
+		{name: "link rate", on: anyBackend, unit: "B/s", set: link,
+			value: func(d *devicemodels.Device) float64 { return float64(d.Flash.LinkRate) }},
+		{name: "rate of a server", on: anyBackend, unit: "B/s", set: server,
+			value: func(d *devicemodels.Device) float64 { return float64(d.Flash.ServerRate) }},
+		{name: "LTFB", on: anyBackend, unit: "ns", inverse: true, set: ltfb,
+			value: func(d *devicemodels.Device) float64 { return float64(d.Flash.LTFB) }},
 		{name: "servers", on: anyBackend, whole: true, value: func(d *devicemodels.Device) float64 {
 			if d.Flash.Placement == flash.PlaceInRounds {
 				return 0 // they do not count
@@ -58,38 +65,51 @@ func levers() []lever {
 		}, set: func(d *devicemodels.Device, f float64) {
 			d.Flash.Servers = max(int(math.Round(float64(d.Flash.Servers)*f)), 1)
 		}},
-		{name: "request limit", on: anyBackend, unit: "IOPS", set: iops, value: func(d *devicemodels.Device) float64 { return float64(d.Flash.MaxIOPS) }},
-		{name: "processor time per read", on: anyBackend, unit: "ns", inverse: true, set: scaleEngines, value: func(d *devicemodels.Device) float64 {
-			most := units.Nanos(0)
-			for _, c := range d.Flash.Engines {
-				most = max(most, c.Submit+c.Complete)
-			}
-			return float64(most)
-		}},
-		{name: "all of the flash", on: anyBackend, unit: times, value: func(*devicemodels.Device) float64 { return 1 }, set: func(d *devicemodels.Device, f float64) {
-			link(d, f)
-			server(d, f)
-			iops(d, f)
-			ltfb(d, 1/f)
-			scaleEngines(d, 1/f)
-		}},
-		{name: "compute", unit: times, value: func(d *devicemodels.Device) float64 { return min(float64(d.Host.Cores), 1) }, set: func(d *devicemodels.Device, f float64) {
+		{name: "request limit", on: anyBackend, unit: "IOPS", set: iops,
+			value: func(d *devicemodels.Device) float64 { return float64(d.Flash.MaxIOPS) }},
+		{name: "processor time per read", on: anyBackend, unit: "ns", inverse: true,
+			set: scaleEngines, value: func(d *devicemodels.Device) float64 {
+				most := units.Nanos(0)
+				for _, c := range d.Flash.Engines {
+					most = max(most, c.Submit+c.Complete)
+				}
+				return float64(most)
+			}},
+		{name: "all of the flash", on: anyBackend, unit: times,
+			value: func(*devicemodels.Device) float64 { return 1 },
+			set: func(d *devicemodels.Device, f float64) {
+				link(d, f)
+				server(d, f)
+				iops(d, f)
+				ltfb(d, 1/f)
+				scaleEngines(d, 1/f)
+			}},
+		{name: "compute", unit: times, value: func(d *devicemodels.Device) float64 {
+			return min(float64(d.Host.Cores), 1)
+		}, set: func(d *devicemodels.Device, f float64) {
 			scaleHost(&d.Host, f)
 		}},
-		{name: "row copies", unit: "B/s", value: func(d *devicemodels.Device) float64 { return float64(d.Host.CopyRate) }, set: func(d *devicemodels.Device, f float64) {
+		{name: "row copies", unit: "B/s", value: func(d *devicemodels.Device) float64 {
+			return float64(d.Host.CopyRate)
+		}, set: func(d *devicemodels.Device, f float64) {
 			scaleRate(&d.Host.CopyRate, f)
 		}},
-		{name: "compute of host and GPU", unit: times, on: sim.OnCUDA, value: func(*devicemodels.Device) float64 { return 1 }, set: func(d *devicemodels.Device, f float64) {
-			scaleHost(&d.Host, f)
-			scaleGPU(d.GPU, f)
-		}},
-		{name: "scatter to the GPU", unit: "B/s", on: sim.OnCUDA, value: func(d *devicemodels.Device) float64 { return float64(d.GPU.ScatterRate) }, set: func(d *devicemodels.Device, f float64) {
-			scaleRate(&d.GPU.ScatterRate, f)
-		}},
+		{name: "compute of host and GPU", unit: times, on: sim.OnCUDA,
+			value: func(*devicemodels.Device) float64 { return 1 },
+			set: func(d *devicemodels.Device, f float64) {
+				scaleHost(&d.Host, f)
+				scaleGPU(d.GPU, f)
+			}},
+		{name: "scatter to the GPU", unit: "B/s", on: sim.OnCUDA,
+			value: func(d *devicemodels.Device) float64 { return float64(d.GPU.ScatterRate) },
+			set: func(d *devicemodels.Device, f float64) {
+				scaleRate(&d.GPU.ScatterRate, f)
+			}},
 	}
 }
 
-// ends are the two factors, one step below and above, between which a lever is differentiated. Whole numbers move by at least one.
+// ends are the two factors, one step below and above, between which a lever is differentiated.
+// Whole numbers move by at least one.
 func (l *lever) ends(now, step float64) (low, high float64) {
 	if !l.whole {
 		return 1 - step, 1 + step
@@ -147,10 +167,12 @@ func scaleEngines(d *devicemodels.Device, f float64) {
 
 // scaleHost makes all computing of a host f times as fast, copies and decisions included.
 func scaleHost(h *devicemodels.Host, f float64) {
-	for _, r := range []*units.Rate{&h.MemoryRate, &h.DenseRate, &h.RowRate, &h.CopyRate, &h.KVRate, &h.PredictorRate, &h.TransferRate, &h.HeldRate} {
+	for _, r := range []*units.Rate{&h.MemoryRate, &h.DenseRate, &h.RowRate, &h.CopyRate, &h.KVRate,
+		&h.PredictorRate, &h.TransferRate, &h.HeldRate} {
 		scaleRate(r, f)
 	}
-	for _, t := range []*units.Nanos{&h.DenseFixed, &h.RowFixed, &h.CopyFixed, &h.LayerFixed, &h.TokenFixed, &h.DecideFixed, &h.DecideUnit, &h.TransferFixed, &h.SyncFixed} {
+	for _, t := range []*units.Nanos{&h.DenseFixed, &h.RowFixed, &h.CopyFixed, &h.LayerFixed,
+		&h.TokenFixed, &h.DecideFixed, &h.DecideUnit, &h.TransferFixed, &h.SyncFixed} {
 		scaleTime(t, 1/f)
 	}
 	h.ComputeGFLOPS *= f
@@ -167,11 +189,13 @@ func scalePrecisions(list map[string]devicemodels.Precision, f float64) {
 
 // scaleGPU makes all of a GPU f times as fast, the bus and asking for its work included.
 func scaleGPU(g *devicemodels.GPU, f float64) {
-	for _, r := range []*units.Rate{&g.TransferRate, &g.ScatterRate, &g.MoveRate, &g.DenseRate, &g.RowRate, &g.KVRate} {
+	for _, r := range []*units.Rate{&g.TransferRate, &g.ScatterRate, &g.MoveRate, &g.DenseRate,
+		&g.RowRate, &g.KVRate} {
 		scaleRate(r, f)
 	}
 	for _, t := range []*units.Nanos{
-		&g.TransferFixed, &g.ScatterFixed, &g.MoveFixed, &g.DenseFixed, &g.RowFixed, &g.KVFixed, &g.KernelFixed, &g.LaunchFixed, &g.SyncFixed,
+		&g.TransferFixed, &g.ScatterFixed, &g.MoveFixed, &g.DenseFixed, &g.RowFixed, &g.KVFixed,
+		&g.KernelFixed, &g.LaunchFixed, &g.SyncFixed,
 	} {
 		scaleTime(t, 1/f)
 	}

@@ -23,7 +23,8 @@ type Model struct {
 	Units     int         // per layer
 	UnitBytes units.Bytes // of one record
 	Untied    bool        // the output head has weights of its own
-	// Params is the number of all parameters; 0 = those of embeddings, attention and FFN, without biases, norms and positions.
+	// Params is the number of all parameters; 0 = those of embeddings, attention and FFN, without
+	// biases, norms and positions.
 	Params int64
 }
 
@@ -34,13 +35,16 @@ func ModelLike(name string) (Model, error) {
 		return Model{}, fmt.Errorf("answers: model: %w: %w", err, ErrInput)
 	}
 	if info.Experts > 0 {
-		return Model{}, fmt.Errorf("answers: model %s: its units are experts, which the shape does not size; give a trace of it: %w", info.Name, ErrInput)
+		return Model{}, fmt.Errorf("answers: model %s: its units are experts, which the shape "+
+			"does not size; give a trace of it: %w", info.Name, ErrInput)
 	}
-	return Model{Name: info.Name, Shape: shape, Units: shape.DFFN, UnitBytes: shape.RecordBytes(), Untied: !info.TiedEmbeddings, Params: info.Params}, nil
+	return Model{Name: info.Name, Shape: shape, Units: shape.DFFN, UnitBytes: shape.RecordBytes(),
+		Untied: !info.TiedEmbeddings, Params: info.Params}, nil
 }
 
-// ModelOf returns the model of a trace. What its header does not say, whether the head is tied and how many parameters there are,
-// comes from the published model of that name if the shapes agree; otherwise the head is taken as tied.
+// ModelOf returns the model of a trace. What its header does not say, whether the head is tied and
+// how many parameters there are, comes from the published model of that name if the shapes agree;
+// otherwise the head is taken as tied.
 func ModelOf(h *traces.Header) Model {
 	m := Model{Name: h.Model, Shape: h.Shape, Units: h.Units, UnitBytes: h.UnitBytes}
 	m.Shape.Layers = h.Layers
@@ -55,10 +59,12 @@ func ModelOf(h *traces.Header) Model {
 	return m
 }
 
-// PublishedName is the name of the published model whose shape a trace or a set of random weights was made from.
+// PublishedName is the name of the published model whose shape a trace or a set of random weights
+// was made from.
 func PublishedName(model string) string { return strings.TrimPrefix(model, "synthetic ") }
 
-// EmbeddingBytes is the size of the input embedding and of the output head, once when they are tied.
+// EmbeddingBytes is the size of the input embedding and of the output head, once when they are
+// tied.
 func (m *Model) EmbeddingBytes() units.Bytes {
 	if m.Untied {
 		return 2 * m.Shape.HeadBytes()
@@ -76,7 +82,8 @@ func (m *Model) FFNBytes() units.Bytes {
 	return units.Bytes(m.Shape.Layers) * units.Bytes(m.Units) * m.UnitBytes
 }
 
-// otherBytes are biases, norms and positions: what the published number of parameters has beyond the shape.
+// otherBytes are biases, norms and positions: what the published number of parameters has beyond
+// the shape.
 func (m *Model) otherBytes() units.Bytes {
 	all := units.Bytes(m.Params) * units.Bytes(m.Shape.DTypeSize)
 	return max(all-m.EmbeddingBytes()-m.AttentionBytes()-m.FFNBytes(), 0)
@@ -90,16 +97,18 @@ func (m *Model) ResidentBytes() units.Bytes {
 // Bytes is the size of all weights.
 func (m *Model) Bytes() units.Bytes { return m.ResidentBytes() + m.FFNBytes() }
 
-// PredictorBytes is the size of low-rank predictors of one inner dimension in all layers: d_model × rank and rank × units (LLM in a
-// flash, section 3.1).
+// PredictorBytes is the size of low-rank predictors of one inner dimension in all layers: d_model ×
+// rank and rank × units (LLM in a flash, section 3.1).
 func (m *Model) PredictorBytes(rank int) units.Bytes {
-	return units.Bytes(m.Shape.Layers) * units.Bytes(rank) * units.Bytes(m.Shape.DModel+m.Units) * units.Bytes(m.Shape.DTypeSize)
+	return units.Bytes(m.Shape.Layers) * units.Bytes(rank) * units.Bytes(m.Shape.DModel+m.Units) *
+		units.Bytes(m.Shape.DTypeSize)
 }
 
 // check refuses a model of which nothing can be computed.
 func (m *Model) check() error {
 	if m.Shape.Layers <= 0 || m.Units <= 0 || m.UnitBytes <= 0 || m.Shape.DTypeSize <= 0 {
-		return fmt.Errorf("answers: model %s: %d layers of %d units of %v with weights of %d bytes is not a model: %w",
+		return fmt.Errorf("answers: model %s: %d layers of %d units of %v with weights of %d "+
+			"bytes is not a model: %w",
 			m.Name, m.Shape.Layers, m.Units, m.UnitBytes, m.Shape.DTypeSize, ErrInput)
 	}
 	return nil
@@ -134,7 +143,8 @@ type Memory struct {
 	Parts  []Part      `json:"parts"`
 	Total  units.Bytes `json:"total_bytes"`
 	Share  float64     `json:"share_of_model"`
-	// MeanRows is the size of the rows that are in use on average; the part "row cache" is for the fullest moment of each layer.
+	// MeanRows is the size of the rows that are in use on average; the part "row cache" is for the
+	// fullest moment of each layer.
 	MeanRows units.Bytes `json:"mean_row_bytes"`
 }
 
@@ -148,8 +158,8 @@ func (mem *Memory) Of(name string) units.Bytes {
 	return 0
 }
 
-// Check returns an error of kind ErrBudget that lists the parts when a budget is smaller than they are; mem should be of the shortest window
-// that the question allows.
+// Check returns an error of kind ErrBudget that lists the parts when a budget is smaller than they
+// are; mem should be of the shortest window that the question allows.
 func (mem *Memory) Check(model string, budget units.Bytes) error {
 	if mem.Total <= budget {
 		return nil
@@ -164,7 +174,8 @@ func (mem *Memory) Check(model string, budget units.Bytes) error {
 	if mem.Window > 0 {
 		window = fmt.Sprintf("with a window of %d tokens", mem.Window)
 	}
-	return fmt.Errorf("%w: %v for %s, which needs %v even %s (%s); give it more, or take fewer positions or a smaller model",
+	return fmt.Errorf("%w: %v for %s, which needs %v even %s (%s); give it more, or take fewer "+
+		"positions or a smaller model",
 		ErrBudget, budget, model, mem.Total, window, strings.Join(parts, ", "))
 }
 
@@ -179,7 +190,8 @@ func (m *Model) RowBytes() units.Bytes { return m.UnitBytes + 4 }
 //	predictor    Model.PredictorBytes
 //	row cache    per layer, the most rows that are in use at once, with a 4-byte bias each
 //	KV cache     float32 keys and values of all positions, as the engine keeps them
-//	staging      one layer's largest read: rows, gaps and alignment, an upper bound when neighbours join
+//	staging      one layer's largest read: rows, gaps and alignment, an upper bound when
+//	             neighbours join
 //	bookkeeping  policy and slots: what is where, and when it was last active
 //
 // The program itself, its stacks and the activations of one token are not in it.
@@ -198,7 +210,8 @@ func (m *Model) Account(rows *Rows, k int, h Holding) Memory {
 		cached += units.Bytes(r.Max[k]) * m.RowBytes()
 		most = max(most, units.Bytes(r.Loads[k]))
 		mean += r.Mean[k]
-		// Slots: a row per unit, a unit per row. Window: last use per unit, what is resident, and one mask per token.
+		// Slots: a row per unit, a unit per row. Window: last use per unit, what is resident, and
+		// one mask per token.
 		book += units.Bytes(2*m.Units+r.Max[k])*index + words*units.Bytes(k+1)
 	}
 	positions := h.Positions
@@ -217,7 +230,8 @@ func (m *Model) Account(rows *Rows, k int, h Holding) Memory {
 	return mem
 }
 
-// read is the most that one row puts into the staging buffer: its record, the gap before it, rounded out.
+// read is the most that one row puts into the staging buffer: its record, the gap before it,
+// rounded out.
 func (m *Model) read(h Holding) units.Bytes {
 	row := m.UnitBytes * units.Bytes(1+h.Gap)
 	if h.Align > 1 && m.UnitBytes%h.Align != 0 {
@@ -226,8 +240,9 @@ func (m *Model) read(h Holding) units.Bytes {
 	return row
 }
 
-// LargestWindow returns the longest window whose memory fits into the budget. The error for a budget that not even a window of 0
-// tokens fits into is of kind ErrBudget and lists what the floor consists of.
+// LargestWindow returns the longest window whose memory fits into the budget. The error for a
+// budget that not even a window of 0 tokens fits into is of kind ErrBudget and lists what the floor
+// consists of.
 func (m *Model) LargestWindow(rows *Rows, h Holding, budget units.Bytes) (Memory, error) {
 	for k := MaxWindow; k >= 0; k-- {
 		if mem := m.Account(rows, k, h); mem.Total <= budget {

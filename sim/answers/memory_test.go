@@ -36,11 +36,14 @@ func rowsOf(t *testing.T, m *traces.Memory, predicted bool) *Rows {
 	return rows
 }
 
-// TestRowsAgainstThePolicy counts what the engine would: policy and layout, step by step, as replay does to size the row cache.
+// TestRowsAgainstThePolicy counts what the engine would: policy and layout, step by step, as replay
+// does to size the row cache.
 func TestRowsAgainstThePolicy(t *testing.T) {
-	m := synthetic(t, synth.Options{Layers: 2, Units: 500, Tokens: 30, Sequences: 3, ActiveShare: 0.1})
+	m := synthetic(t, synth.Options{Layers: 2, Units: 500, Tokens: 30, Sequences: 3,
+		ActiveShare: 0.1})
 	rows := rowsOf(t, m, false)
-	planner, err := layout.NewPlanner(layout.Uniform(2, 500, m.Head.UnitBytes), layout.Options{Align: 4096})
+	planner, err := layout.NewPlanner(layout.Uniform(2, 500, m.Head.UnitBytes), layout.Options{
+		Align: 4096})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,13 +71,16 @@ func TestRowsAgainstThePolicy(t *testing.T) {
 			}
 			got := rows.Layers[l]
 			if got.Max[k] != most || got.Loads[k] != mostLoad {
-				t.Errorf("window %d, layer %d: at most %d rows and %d loads, the policy has %d and %d", k, l, got.Max[k], got.Loads[k], most, mostLoad)
+				t.Errorf("window %d, layer %d: at most %d rows and %d loads, the policy has %d "+
+					"and %d", k, l, got.Max[k], got.Loads[k], most, mostLoad)
 			}
 			if full > 0 && math.Abs(got.Mean[k]-float64(sum)/float64(full)) > 1e-9 {
-				t.Errorf("window %d, layer %d: %g rows on average, the policy has %g", k, l, got.Mean[k], float64(sum)/float64(full))
+				t.Errorf("window %d, layer %d: %g rows on average, the policy has %g", k, l,
+					got.Mean[k], float64(sum)/float64(full))
 			}
 		}
-		if got := part(model.Account(rows, k, Holding{Align: 4096}), "staging"); int64(got.Bytes) != staging {
+		if got := part(model.Account(rows, k, Holding{Align: 4096}),
+			"staging"); int64(got.Bytes) != staging {
 			t.Errorf("window %d: staging of %d B, the largest plan has %d", k, got.Bytes, staging)
 		}
 	}
@@ -89,10 +95,12 @@ func part(m Memory, name string) Part {
 	return Part{}
 }
 
-// TestPublishedDRAMBudget compares the accounting of OPT-6.7B with LLM in a flash (arXiv 2312.11514v3), appendix C.1: embeddings 3.0 %,
-// attention 32.3 %, predictor 1.25 %, FFN rows of a window of 4 tokens 15.5 %, together 52.1 % of the model (they add up to 52.05).
-// The predictor agrees for a rank of 128 in all layers; the ranks that the paper gives elsewhere (28 layers of 128, 4 of 1024)
-// make 2.36 %, so that it contradicts itself there. KV cache and staging are not in the published sum.
+// TestPublishedDRAMBudget compares the accounting of OPT-6.7B with LLM in a flash (arXiv
+// 2312.11514v3), appendix C.1: embeddings 3.0 %, attention 32.3 %, predictor 1.25 %, FFN rows of a
+// window of 4 tokens 15.5 %, together 52.1 % of the model (they add up to 52.05). The predictor
+// agrees for a rank of 128 in all layers; the ranks that the paper gives elsewhere (28 layers of
+// 128, 4 of 1024) make 2.36 %, so that it contradicts itself there. KV cache and staging are not in
+// the published sum.
 func TestPublishedDRAMBudget(t *testing.T) {
 	m, err := ModelLike("OPT-6.7B")
 	if err != nil {
@@ -115,19 +123,23 @@ func TestPublishedDRAMBudget(t *testing.T) {
 		{"rows of the FFN", percent(mem.MeanRows), 15.5, 0.2},
 	} {
 		if math.Abs(c.got-c.want) > c.error {
-			t.Errorf("%s: %.2f %% of the model, published are %g %%, and %g is the stated error", c.name, c.got, c.want, c.error)
+			t.Errorf("%s: %.2f %% of the model, published are %g %%, and %g is the stated error",
+				c.name, c.got, c.want, c.error)
 		}
 		total += c.got
 	}
 	if math.Abs(total-52.1) > 0.2 {
 		t.Errorf("the published parts are %.2f %% of the model, published are 52.1 %%", total)
 	}
-	ranks := 100 * (28*float64(m.PredictorBytes(128)) + 4*float64(m.PredictorBytes(1024))) / 32 / float64(m.Bytes())
+	ranks := 100 * (28*float64(m.PredictorBytes(128)) + 4*float64(m.PredictorBytes(1024))) / 32 /
+		float64(m.Bytes())
 	if math.Abs(ranks-2.36) > 0.01 {
-		t.Errorf("the published ranks are %.2f %% of the model; they were 2.36 %%, not the 1.25 %% that the paper states", ranks)
+		t.Errorf("the published ranks are %.2f %% of the model; they were 2.36 %%, not the 1.25 "+
+			"%% that the paper states", ranks)
 	}
 	// 2048 positions of 16 bits are 8.06 % of the model; the engine keeps 32 bits.
-	if kv := part(m.Account(rows, 4, Holding{Positions: 2048}), "KV cache"); math.Abs(100*kv.Share-2*8.06) > 0.05 {
+	if kv := part(m.Account(rows, 4, Holding{Positions: 2048}),
+		"KV cache"); math.Abs(100*kv.Share-2*8.06) > 0.05 {
 		t.Errorf("KV cache of 2048 positions: %.2f %% of the model", 100*kv.Share)
 	}
 }
@@ -137,7 +149,8 @@ func TestPartsAddUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := rowsOf(t, synthetic(t, synth.Options{Like: "relullama-7b", Tokens: 6, ActiveShare: 0.1}), false)
+	rows := rowsOf(t, synthetic(t, synth.Options{Like: "relullama-7b", Tokens: 6,
+		ActiveShare: 0.1}), false)
 	before := units.Bytes(0)
 	for k := 0; k <= MaxWindow; k += 8 {
 		mem := m.Account(rows, k, Holding{PredictorRank: 64, Align: 4096})
@@ -146,10 +159,12 @@ func TestPartsAddUp(t *testing.T) {
 			sum, share = sum+p.Bytes, share+p.Share
 		}
 		if sum != mem.Total || math.Abs(share-mem.Share) > 1e-9 {
-			t.Errorf("window %d: parts of %d B and %g, total %d and %g", k, sum, share, mem.Total, mem.Share)
+			t.Errorf("window %d: parts of %d B and %g, total %d and %g", k, sum, share, mem.Total,
+				mem.Share)
 		}
 		if cache := part(mem, "row cache").Bytes; cache < before {
-			t.Errorf("window %d: a row cache of %d B, smaller than that of a shorter window", k, cache)
+			t.Errorf("window %d: a row cache of %d B, smaller than that of a shorter window", k,
+				cache)
 		} else {
 			before = cache
 		}
@@ -174,7 +189,8 @@ func TestLargestWindowAndFloor(t *testing.T) {
 	}
 	floor := m.Account(rows, 0, Holding{}).Total
 	_, err := m.LargestWindow(rows, Holding{}, floor-1)
-	if !errors.Is(err, ErrBudget) || !strings.Contains(err.Error(), floor.String()) || !strings.Contains(err.Error(), "attention") {
+	if !errors.Is(err, ErrBudget) || !strings.Contains(err.Error(), floor.String()) ||
+		!strings.Contains(err.Error(), "attention") {
 		t.Errorf("one byte below the floor of %v: %v; want the floor and its parts", floor, err)
 	}
 }
@@ -184,7 +200,8 @@ func TestRowsRefuse(t *testing.T) {
 	if _, err := RowsOf(context.Background(), m, true, nil); !errors.Is(err, ErrInput) {
 		t.Errorf("predicted masks of a trace without: %v", err)
 	}
-	if _, err := RowsOf(context.Background(), &traces.Memory{Head: m.Head}, false, nil); !errors.Is(err, ErrInput) {
+	if _, err := RowsOf(context.Background(), &traces.Memory{Head: m.Head}, false,
+		nil); !errors.Is(err, ErrInput) {
 		t.Errorf("an empty trace: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

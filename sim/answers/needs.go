@@ -11,22 +11,23 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Need is how far one thing alone would have to move for the target, everything else left as it is; a value that is worse than the
-// present one says how much room there is.
+// Need is how far one thing alone would have to move for the target, everything else left as it is;
+// a value that is worse than the present one says how much room there is.
 type Need struct {
 	Name   string   `json:"name"`
 	Unit   string   `json:"unit"`
 	Now    float64  `json:"now"`
 	Needed *float64 `json:"needed"`      // nil = it alone cannot reach the target
 	Factor *float64 `json:"improvement"` // how many times as good; below 1 = room
-	// Beyond says that even the worst value that was tried (mostFactor times as bad) is enough: Needed is that one.
+	// Beyond says that even the worst value that was tried (mostFactor times as bad) is enough:
+	// Needed is that one.
 	Beyond bool `json:"even_worse_is_enough,omitempty"`
 	// Ceiling is the speed at the best value that was tried, where the target is not reached.
 	Ceiling *float64 `json:"ceiling_tokens_per_s,omitempty"`
 }
 
-// Sensitivity is the elasticity of speed: by how many percent it rises when something rises by one percent, by central differences
-// of logarithms.
+// Sensitivity is the elasticity of speed: by how many percent it rises when something rises by one
+// percent, by central differences of logarithms.
 type Sensitivity struct {
 	Name       string  `json:"name"`
 	Unit       string  `json:"unit"`
@@ -96,7 +97,8 @@ func (p *planner) needOf(l *lever, now float64) (Need, error) {
 	}
 	var last float64
 	enough := func(better float64) (bool, error) {
-		rate, _, err := p.simulate(p.prefix, l.moved(p.Device, math.Pow(better, direction)), p.best, 0)
+		rate, _, err := p.simulate(p.prefix, l.moved(p.Device, math.Pow(better, direction)), p.best,
+			0)
 		last = rate
 		return rate >= p.Target, err
 	}
@@ -105,7 +107,9 @@ func (p *planner) needOf(l *lever, now float64) (Need, error) {
 	var err error
 	if l.whole {
 		var n int
-		n, found, err = leastInt(1, int(now)*mostServers, func(n int) (bool, error) { return enough(float64(n) / now) })
+		n, found, err = leastInt(1, int(now)*mostServers, func(n int) (bool, error) {
+			return enough(float64(n) / now)
+		})
 		better = float64(n) / now
 		out.Beyond = n == 1
 	} else {
@@ -170,13 +174,15 @@ func (p *planner) needOfShare() (Need, error) {
 	return out, nil
 }
 
-// sensitivities differentiates the speed of the best setting, by magnitude. What does not matter at all is left out.
+// sensitivities differentiates the speed of the best setting, by magnitude. What does not matter at
+// all is left out.
 func (p *planner) sensitivities() ([]Sensitivity, error) {
 	list := leversOf(p.Backend)
 	progress := p.stage("sensitivities")
 	var out []Sensitivity
 	add := func(s Sensitivity, low, high, slow, fast float64) {
-		if s.Elasticity = math.Log(fast/slow) / math.Log(high/low); s.Elasticity != 0 && !math.IsNaN(s.Elasticity) && !math.IsInf(s.Elasticity, 0) {
+		if s.Elasticity = math.Log(fast/slow) / math.Log(high/low); s.Elasticity != 0 &&
+			!math.IsNaN(s.Elasticity) && !math.IsInf(s.Elasticity, 0) {
 			out = append(out, s)
 		}
 	}
@@ -198,7 +204,8 @@ func (p *planner) sensitivities() ([]Sensitivity, error) {
 		if err != nil {
 			return nil, err
 		}
-		add(Sensitivity{Name: l.name, Unit: l.unit, Now: now, OneSided: low == 1}, low, high, slow, fast)
+		add(Sensitivity{Name: l.name, Unit: l.unit, Now: now, OneSided: low == 1}, low, high, slow,
+			fast)
 	}
 	if err := p.otherSensitivities(add); err != nil {
 		return nil, err
@@ -215,8 +222,8 @@ func (p *planner) sensitivities() ([]Sensitivity, error) {
 	return out, nil
 }
 
-// otherSensitivities are those of the memory, by a window of one token more and one less, and of the active share, which can only be
-// thinned and so has a difference to one side.
+// otherSensitivities are those of the memory, by a window of one token more and one less, and of
+// the active share, which can only be thinned and so has a difference to one side.
 func (p *planner) otherSensitivities(add func(s Sensitivity, low, high, slow, fast float64)) error {
 	at := func(k int) (memory, rate float64, err error) {
 		s := p.best
@@ -234,7 +241,8 @@ func (p *planner) otherSensitivities(add func(s Sensitivity, low, high, slow, fa
 		return err
 	}
 	now := float64(p.Model.Account(p.rows, p.best.Window, p.hold).Total)
-	add(Sensitivity{Name: nameMemory, Unit: "B", Now: now, OneSided: longer-shorter < 2}, low, high, slow, fast)
+	add(Sensitivity{Name: nameMemory, Unit: "B", Now: now, OneSided: longer-shorter < 2}, low, high,
+		slow, fast)
 	const kept = 1 - 2*elasticityStep
 	_, own, err := at(p.best.Window)
 	if err != nil {
@@ -246,11 +254,13 @@ func (p *planner) otherSensitivities(add func(s Sensitivity, low, high, slow, fa
 		return err
 	}
 	active := activeShare(p.prefix, p.Predicted)
-	add(Sensitivity{Name: nameActiveShare, Unit: share, Now: active, OneSided: true}, activeShare(thinned, p.Predicted), active, rate, own)
+	add(Sensitivity{Name: nameActiveShare, Unit: share, Now: active, OneSided: true},
+		activeShare(thinned, p.Predicted), active, rate, own)
 	return nil
 }
 
-// purchases puts the flash of other devices into this machine and chooses their engine and reads in flight.
+// purchases puts the flash of other devices into this machine and chooses their engine and reads in
+// flight.
 func (p *planner) purchases() ([]Purchase, error) {
 	progress := p.stage("other drives")
 	own, _, err := p.simulate(p.prefix, p.Device, p.best, 0)
@@ -298,8 +308,9 @@ func (p *planner) purchases() ([]Purchase, error) {
 	return out, nil
 }
 
-// thin is a trace in which each unit is kept with a probability, for good, so that active share, misses and hits shrink in proportion
-// and the repetition from token to token stays. What a smaller probability keeps, a larger one keeps as well.
+// thin is a trace in which each unit is kept with a probability, for good, so that active share,
+// misses and hits shrink in proportion and the repetition from token to token stays. What a smaller
+// probability keeps, a larger one keeps as well.
 func thin(m *traces.Memory, keep float64) *traces.Memory {
 	kept := make([][]uint64, m.Head.Layers)
 	for l := range kept {

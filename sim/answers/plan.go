@@ -14,8 +14,9 @@ import (
 
 // PlanConfig asks for the best configuration of a trace on a device.
 //
-// Speed is tokens per second of the tokens after the first Warm of each sequence, which fill the window; all tokens where a
-// sequence has no more. The grid, needed values and elasticities are simulated on the first Prefix tokens, the winners on MaxTokens.
+// Speed is tokens per second of the tokens after the first Warm of each sequence, which fill the
+// window; all tokens where a sequence has no more. The grid, needed values and elasticities are
+// simulated on the first Prefix tokens, the winners on MaxTokens.
 type PlanConfig struct {
 	Trace         traces.Source
 	Model         Model // ModelOf the trace's header, or better known
@@ -27,8 +28,10 @@ type PlanConfig struct {
 	PredictorRank int
 	Positions     int // of the KV cache; 0 = those of the trace
 
-	Engines  []string // to choose from; empty = all of the device that are not cached by the page cache, in alphabetical order
-	Parallel []int    // to choose from; empty = 8, 32, 128
+	// to choose from; empty = all of the device that are not cached by the page cache, in
+	// alphabetical order
+	Engines  []string
+	Parallel []int // to choose from; empty = 8, 32, 128
 	Chunks   []units.Bytes
 	Prefix   int // 0 = 48, or twice the longest window that fits
 	Winners  int // 0 = 3
@@ -36,7 +39,8 @@ type PlanConfig struct {
 	MaxTokens int
 	// Others are devices whose flash is tried in place of the device's own, with their names.
 	Others []*devicemodels.Device
-	// Energy returns joules per token of a simulated run, if they are known; nil = the Pareto front is of memory and speed.
+	// Energy returns joules per token of a simulated run, if they are known; nil = the Pareto front
+	// is of memory and speed.
 	Energy   func(*traces.Run) (float64, bool)
 	Progress func(stage string, done, total int)
 }
@@ -61,7 +65,8 @@ type Point struct {
 // Winner is a Point simulated on the whole trace.
 type Winner struct {
 	Point
-	// Prediction is how well the speed is known, of the whole run with its first tokens; Run is that run's own rate.
+	// Prediction is how well the speed is known, of the whole run with its first tokens; Run is
+	// that run's own rate.
 	Prediction *traces.Prediction `json:"prediction"`
 	Run        float64            `json:"tokens_per_s_whole_run"`
 }
@@ -77,7 +82,8 @@ type Plan struct {
 	Memory Memory      `json:"memory"` // of Best
 	Best   Winner      `json:"best"`   // the fastest that fits
 	Meets  bool        `json:"meets_target"`
-	// Leanest is the Point with the least memory that reaches the target, whether or not it fits; nil = none does, or there is no target.
+	// Leanest is the Point with the least memory that reaches the target, whether or not it fits;
+	// nil = none does, or there is no target.
 	Leanest       *Point        `json:"leanest,omitempty"`
 	Winners       []Winner      `json:"winners"`
 	Pareto        []Point       `json:"pareto"` // by memory
@@ -87,7 +93,8 @@ type Plan struct {
 	Warnings      []string      `json:"warnings"`
 }
 
-// negligible is the difference in speed, as a share, below which the simpler of two settings is preferred.
+// negligible is the difference in speed, as a share, below which the simpler of two settings is
+// preferred.
 const negligible = 1e-3
 
 // MakePlan answers a PlanConfig. Errors are of kind ErrInput, ErrBudget, or those of package sim.
@@ -97,8 +104,10 @@ func MakePlan(ctx context.Context, cfg PlanConfig) (*Plan, error) {
 		return nil, err
 	}
 	out := &Plan{
-		Model: p.Model.Name, Device: p.Device.Name, Budget: p.Budget, Target: p.Target, Tokens: p.prefix.Tokens(), Warm: p.warm,
-		Needs: []Need{}, Sensitivities: []Sensitivity{}, Purchases: []Purchase{}, Warnings: []string{},
+		Model: p.Model.Name, Device: p.Device.Name, Budget: p.Budget, Target: p.Target,
+		Tokens: p.prefix.Tokens(), Warm: p.warm,
+		Needs: []Need{}, Sensitivities: []Sensitivity{}, Purchases: []Purchase{},
+		Warnings: []string{},
 	}
 	points, err := p.grid()
 	if err != nil {
@@ -112,7 +121,8 @@ func MakePlan(ctx context.Context, cfg PlanConfig) (*Plan, error) {
 	out.Memory = p.Model.Account(p.rows, out.Best.Window, p.hold)
 	out.Meets = p.Target > 0 && out.Best.TokensPerS >= p.Target
 	for i := range points {
-		if pt := &points[i]; p.Target > 0 && pt.TokensPerS >= p.Target && (out.Leanest == nil || better(pt, out.Leanest, true)) {
+		if pt := &points[i]; p.Target > 0 && pt.TokensPerS >= p.Target && (out.Leanest == nil ||
+			better(pt, out.Leanest, true)) {
 			out.Leanest = pt
 		}
 	}
@@ -150,14 +160,17 @@ func newPlanner(ctx context.Context, cfg PlanConfig) (*planner, error) {
 	if err := cfg.Model.check(); err != nil {
 		return nil, err
 	}
-	if cfg.Device == nil || cfg.Trace == nil || cfg.Budget < 0 || !(cfg.Target >= 0) || cfg.Prefix < 0 || cfg.Winners < 0 || cfg.Positions < 0 || cfg.PredictorRank < 0 {
-		return nil, fmt.Errorf("answers: plan: a trace, a device, a budget of 0 B or more and a target of 0 tokens/s or more are wanted: %w", ErrInput)
+	if cfg.Device == nil || cfg.Trace == nil || cfg.Budget < 0 || !(cfg.Target >= 0) ||
+		cfg.Prefix < 0 || cfg.Winners < 0 || cfg.Positions < 0 || cfg.PredictorRank < 0 {
+		return nil, fmt.Errorf("answers: plan: a trace, a device, a budget of 0 B or more and a "+
+			"target of 0 tokens/s or more are wanted: %w", ErrInput)
 	}
 	if len(cfg.Engines) == 0 {
 		cfg.Engines = enginesOf(cfg.Device)
 	}
 	if len(cfg.Engines) == 0 {
-		return nil, fmt.Errorf("answers: plan: the device %s names no I/O engine that reads past the page cache: %w", cfg.Device.Name, ErrInput)
+		return nil, fmt.Errorf("answers: plan: the device %s names no I/O engine that reads "+
+			"past the page cache: %w", cfg.Device.Name, ErrInput)
 	}
 	if len(cfg.Parallel) == 0 {
 		cfg.Parallel = []int{8, 32, 128}
@@ -169,9 +182,11 @@ func newPlanner(ctx context.Context, cfg PlanConfig) (*planner, error) {
 		cfg.Winners = 3
 	}
 	p := &planner{PlanConfig: cfg, ctx: ctx}
-	p.hold = Holding{PredictorRank: cfg.PredictorRank, Positions: cfg.Positions, Align: cfg.Device.Flash.Align}
+	p.hold = Holding{PredictorRank: cfg.PredictorRank, Positions: cfg.Positions,
+		Align: cfg.Device.Flash.Align}
 	var err error
-	if p.rows, err = RowsOf(ctx, cfg.Trace, cfg.Predicted, p.stage("rows of the trace")); err != nil {
+	if p.rows, err = RowsOf(ctx, cfg.Trace, cfg.Predicted,
+		p.stage("rows of the trace")); err != nil {
 		return nil, err
 	}
 	mem, err := cfg.Model.LargestWindow(p.rows, p.hold, cfg.Budget)
@@ -184,7 +199,8 @@ func newPlanner(ctx context.Context, cfg PlanConfig) (*planner, error) {
 	if p.prefix, err = prefixOf(cfg.Trace, cfg.Prefix); err != nil {
 		return nil, err
 	}
-	// A window longer than what the prefix has before its last half cannot be told from a shorter one there.
+	// A window longer than what the prefix has before its last half cannot be told from a shorter
+	// one there.
 	longest := max(longestRun(p.prefix)/2, 1)
 	p.fits = min(mem.Window, longest)
 	for _, k := range []int{0, 1, 2, 4, 8, 16, 32, MaxWindow, p.fits} {
@@ -209,7 +225,8 @@ func (p *planner) stage(name string) func(done, total int) {
 	return func(done, total int) { p.Progress(name, done, total) }
 }
 
-// enginesOf lists the engines of a device that do not read through the page cache, in alphabetical order.
+// enginesOf lists the engines of a device that do not read through the page cache, in alphabetical
+// order.
 func enginesOf(d *devicemodels.Device) []string {
 	var list []string
 	for name, c := range d.Flash.Engines {
@@ -247,12 +264,14 @@ func longestRun(m *traces.Memory) int {
 }
 
 // simulate runs a setting and returns its speed.
-func (p *planner) simulate(src traces.Source, d *devicemodels.Device, s Setting, tokens int) (float64, *traces.Run, error) {
+func (p *planner) simulate(src traces.Source, d *devicemodels.Device, s Setting,
+	tokens int) (float64, *traces.Run, error) {
 	if err := p.ctx.Err(); err != nil {
 		return 0, nil, err
 	}
 	run, err := sim.Run(src, sim.Config{
-		Window: s.Window, Engine: s.Engine, Parallel: s.Parallel, Predicted: p.Predicted, PredictorRank: p.PredictorRank, MaxTokens: tokens,
+		Window: s.Window, Engine: s.Engine, Parallel: s.Parallel, Predicted: p.Predicted,
+		PredictorRank: p.PredictorRank, MaxTokens: tokens,
 		Layout: layout.Options{Coalesce: true, MaxRequest: s.Chunk}, Device: d, Backend: p.Backend,
 	})
 	if err != nil {
@@ -261,7 +280,8 @@ func (p *planner) simulate(src traces.Source, d *devicemodels.Device, s Setting,
 	return speed(run, p.warm), run, nil
 }
 
-// speed is the rate of the tokens after the first warm of each sequence, or of all where there are none.
+// speed is the rate of the tokens after the first warm of each sequence, or of all where there are
+// none.
 func speed(run *traces.Run, warm int) float64 {
 	tokens, wall, index := 0, units.Nanos(0), 0
 	for i := range run.Rows {
@@ -286,7 +306,8 @@ func speed(run *traces.Run, warm int) float64 {
 	return float64(tokens) / wall.Seconds()
 }
 
-// grid simulates all settings whose window fits, and longer windows with the reads that were best for the longest that does.
+// grid simulates all settings whose window fits, and longer windows with the reads that were best
+// for the longest that does.
 func (p *planner) grid() ([]Point, error) {
 	var reads []Setting
 	for _, engine := range p.Engines {
@@ -331,7 +352,8 @@ func (p *planner) point(s Setting) (Point, error) {
 	if err != nil {
 		return Point{}, err
 	}
-	pt := Point{Setting: s, Memory: p.Model.Account(p.rows, s.Window, p.hold).Total, TokensPerS: rate}
+	pt := Point{Setting: s, Memory: p.Model.Account(p.rows, s.Window, p.hold).Total,
+		TokensPerS: rate}
 	pt.Fits = pt.Memory <= p.Budget
 	if p.Energy != nil {
 		if joules, ok := p.Energy(run); ok {
@@ -341,14 +363,18 @@ func (p *planner) point(s Setting) (Point, error) {
 	return pt, nil
 }
 
-// better reports whether a is to be preferred to b: faster, or with less memory when lean. Where they are equal in that, the other
-// decides, then fewer reads in flight; the order of the grid last.
+// better reports whether a is to be preferred to b: faster, or with less memory when lean. Where
+// they are equal in that, the other decides, then fewer reads in flight; the order of the grid
+// last.
 func better(a, b *Point, lean bool) bool {
-	faster, slower := a.TokensPerS > b.TokensPerS*(1+negligible), b.TokensPerS > a.TokensPerS*(1+negligible)
+	faster, slower := a.TokensPerS > b.TokensPerS*(1+negligible),
+		b.TokensPerS > a.TokensPerS*(1+negligible)
 	if lean {
-		return a.Memory < b.Memory || a.Memory == b.Memory && (faster || !slower && a.Parallel < b.Parallel)
+		return a.Memory < b.Memory || a.Memory == b.Memory && (faster || !slower &&
+			a.Parallel < b.Parallel)
 	}
-	return faster || !slower && (a.Memory < b.Memory || a.Memory == b.Memory && a.Parallel < b.Parallel)
+	return faster || !slower && (a.Memory < b.Memory || a.Memory == b.Memory &&
+		a.Parallel < b.Parallel)
 }
 
 // fastest returns the best of the points that fit.
@@ -362,7 +388,8 @@ func fastest(points []Point) *Point {
 	return best
 }
 
-// winners simulates the best setting of each of the fastest windows that fit on the whole trace, and orders them by what that shows.
+// winners simulates the best setting of each of the fastest windows that fit on the whole trace,
+// and orders them by what that shows.
 func (p *planner) winners(points []Point) ([]Winner, error) {
 	left := slices.Clone(points)
 	var list []Winner
@@ -401,8 +428,8 @@ func (p *planner) winners(points []Point) ([]Winner, error) {
 	return list, nil
 }
 
-// pareto keeps the points that no other beats in one of memory, speed and (where all have them) joules without losing in another, one of
-// several equal ones, by memory.
+// pareto keeps the points that no other beats in one of memory, speed and (where all have them)
+// joules without losing in another, one of several equal ones, by memory.
 func pareto(points []Point) []Point {
 	energy := !slices.ContainsFunc(points, func(p Point) bool { return p.Joules == nil })
 	dominates := func(a, b *Point) bool {
@@ -411,18 +438,23 @@ func pareto(points []Point) []Point {
 		return !no && yes
 	}
 	same := func(a, b *Point) bool {
-		return a.Memory == b.Memory && a.TokensPerS == b.TokensPerS && (!energy || *a.Joules == *b.Joules)
+		return a.Memory == b.Memory && a.TokensPerS == b.TokensPerS &&
+			(!energy || *a.Joules == *b.Joules)
 	}
 	front := []Point{}
 	for i := range points {
 		beaten := false
 		for j := range points {
-			beaten = beaten || dominates(&points[j], &points[i]) || j < i && same(&points[j], &points[i])
+			beaten = beaten || dominates(&points[j], &points[i]) || j < i &&
+				same(&points[j], &points[i])
 		}
 		if !beaten {
 			front = append(front, points[i])
 		}
 	}
-	slices.SortStableFunc(front, func(a, b Point) int { return int(min(max(a.Memory-b.Memory, -1), 1)) })
+	slices.SortStableFunc(front, func(a, b Point) int {
+		return int(min(max(a.Memory-b.Memory, -1),
+			1))
+	})
 	return front
 }

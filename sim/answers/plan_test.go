@@ -23,7 +23,8 @@ func planQuestion(t *testing.T) PlanConfig {
 	}
 	src := synthetic(t, synth.Options{Layers: 2, Units: 4096, Tokens: 40, ActiveShare: 0.1})
 	m := ModelOf(&src.Head)
-	return PlanConfig{Trace: src, Model: m, Device: d, Budget: m.Bytes(), Prefix: 32, Parallel: []int{8, 32}, Chunks: []units.Bytes{0}}
+	return PlanConfig{Trace: src, Model: m, Device: d, Budget: m.Bytes(), Prefix: 32,
+		Parallel: []int{8, 32}, Chunks: []units.Bytes{0}}
 }
 
 func planOf(t *testing.T, cfg PlanConfig) *Plan {
@@ -40,20 +41,24 @@ func TestPlanIsTheBestThatFits(t *testing.T) {
 	rows := rowsOf(t, cfg.Trace.(*traces.Memory), false)
 	cfg.Budget = cfg.Model.Account(rows, 5, Holding{Align: cfg.Device.Flash.Align}).Total
 	plan := planOf(t, cfg)
-	if plan.Best.Window != 5 || plan.Best.Memory > cfg.Budget || plan.Memory.Total != plan.Best.Memory {
-		t.Errorf("window %d with %v of memory; the budget of %v is that of window 5, and a longer one is never slower", plan.Best.Window, plan.Best.Memory, cfg.Budget)
+	if plan.Best.Window != 5 || plan.Best.Memory > cfg.Budget ||
+		plan.Memory.Total != plan.Best.Memory {
+		t.Errorf("window %d with %v of memory; the budget of %v is that of window 5, and a "+
+			"longer one is never slower", plan.Best.Window, plan.Best.Memory, cfg.Budget)
 	}
 	if len(plan.Winners) != 3 {
 		t.Fatalf("%d winners", len(plan.Winners))
 	}
 	for i := range plan.Winners {
-		if w := &plan.Winners[i]; !w.Fits || w.TokensPerS > plan.Best.TokensPerS*(1+negligible) || w.Prediction == nil {
+		if w := &plan.Winners[i]; !w.Fits || w.TokensPerS > plan.Best.TokensPerS*(1+negligible) ||
+			w.Prediction == nil {
 			t.Errorf("winner %d: %+v", i, w)
 		}
 	}
 	beyond := 0
 	for i, p := range plan.Pareto {
-		if i > 0 && !(p.Memory > plan.Pareto[i-1].Memory && p.TokensPerS > plan.Pareto[i-1].TokensPerS) {
+		if i > 0 && !(p.Memory > plan.Pareto[i-1].Memory &&
+			p.TokensPerS > plan.Pareto[i-1].TokensPerS) {
 			t.Errorf("point %d of the front is beaten by the one before: %+v", i, p)
 		}
 		if p.Fits != (p.Memory <= cfg.Budget) {
@@ -68,11 +73,13 @@ func TestPlanIsTheBestThatFits(t *testing.T) {
 	}
 }
 
-// TestNeedsAreEnoughAndNeeded is invariant 3, checked by simulating the needed values and slightly worse ones.
+// TestNeedsAreEnoughAndNeeded is invariant 3, checked by simulating the needed values and slightly
+// worse ones.
 func TestNeedsAreEnoughAndNeeded(t *testing.T) {
 	cfg := planQuestion(t)
 	rows := rowsOf(t, cfg.Trace.(*traces.Memory), false)
-	cfg.Budget = cfg.Model.Account(rows, 0, Holding{Align: cfg.Device.Flash.Align}).Total // so that reads take most of the time
+	// so that reads take most of the time
+	cfg.Budget = cfg.Model.Account(rows, 0, Holding{Align: cfg.Device.Flash.Align}).Total
 	cfg.Target = planOf(t, cfg).Best.TokensPerS * 1.04
 	plan := planOf(t, cfg)
 	if plan.Meets {
@@ -87,7 +94,8 @@ func TestNeedsAreEnoughAndNeeded(t *testing.T) {
 		n := needNamed(plan.Needs, l.name)
 		if n == nil || n.Needed == nil {
 			if n != nil && !(*n.Ceiling < cfg.Target) {
-				t.Errorf("%s: said to be not enough, with %g tokens/s for a target of %g", l.name, *n.Ceiling, cfg.Target)
+				t.Errorf("%s: said to be not enough, with %g tokens/s for a target of %g", l.name,
+					*n.Ceiling, cfg.Target)
 			}
 			continue
 		}
@@ -107,7 +115,8 @@ func TestNeedsAreEnoughAndNeeded(t *testing.T) {
 			worse = (*n.Needed - 1) / n.Now
 		}
 		if at(*n.Factor) < cfg.Target || at(worse) >= cfg.Target {
-			t.Errorf("%s: %g times as good gives %g tokens/s and %g times %g; the target is %g", l.name, *n.Factor, at(*n.Factor), worse, at(worse), cfg.Target)
+			t.Errorf("%s: %g times as good gives %g tokens/s and %g times %g; the target is %g",
+				l.name, *n.Factor, at(*n.Factor), worse, at(worse), cfg.Target)
 		}
 	}
 	if reached < 3 {
@@ -133,7 +142,8 @@ func TestRoomIsShown(t *testing.T) {
 	cfg := planQuestion(t)
 	cfg.Target = planOf(t, cfg).Best.TokensPerS * 0.8
 	plan := planOf(t, cfg)
-	if !plan.Meets || plan.Leanest == nil || plan.Leanest.TokensPerS < cfg.Target || plan.Leanest.Memory > plan.Best.Memory {
+	if !plan.Meets || plan.Leanest == nil || plan.Leanest.TokensPerS < cfg.Target ||
+		plan.Leanest.Memory > plan.Best.Memory {
 		t.Errorf("meets %v, leanest %+v", plan.Meets, plan.Leanest)
 	}
 	for _, n := range plan.Needs {
@@ -143,7 +153,8 @@ func TestRoomIsShown(t *testing.T) {
 	}
 }
 
-// TestElasticitiesOfAllTimesSumToOne: without overlap, a machine that does everything f times as fast is f times as fast (Euler).
+// TestElasticitiesOfAllTimesSumToOne: without overlap, a machine that does everything f times as
+// fast is f times as fast (Euler).
 func TestElasticitiesOfAllTimesSumToOne(t *testing.T) {
 	plan := planOf(t, planQuestion(t))
 	sum, last := 0.0, math.Inf(1)
@@ -156,7 +167,8 @@ func TestElasticitiesOfAllTimesSumToOne(t *testing.T) {
 		} else {
 			last = a
 		}
-		if wantsLess := s.Name == "LTFB" || s.Name == nameActiveShare; wantsLess != (s.Elasticity < 0) {
+		if wantsLess := s.Name == "LTFB" ||
+			s.Name == nameActiveShare; wantsLess != (s.Elasticity < 0) {
 			t.Errorf("elasticity of %s is %g", s.Name, s.Elasticity)
 		}
 	}
@@ -165,14 +177,16 @@ func TestElasticitiesOfAllTimesSumToOne(t *testing.T) {
 	}
 }
 
-// TestPurchases: the machine's own flash among the others is worth exactly what it is, and a faster one more.
+// TestPurchases: the machine's own flash among the others is worth exactly what it is, and a faster
+// one more.
 func TestPurchases(t *testing.T) {
 	cfg := planQuestion(t)
 	faster := *cfg.Device
 	faster.Name, faster.Flash.LTFB = "faster", cfg.Device.Flash.LTFB/2
 	cfg.Others = []*devicemodels.Device{cfg.Device, &faster}
 	plan := planOf(t, cfg)
-	if len(plan.Purchases) != 2 || plan.Purchases[0].Name != "faster" || plan.Purchases[0].Ratio <= 1 || math.Abs(plan.Purchases[1].Ratio-1) > 2*negligible {
+	if len(plan.Purchases) != 2 || plan.Purchases[0].Name != "faster" ||
+		plan.Purchases[0].Ratio <= 1 || math.Abs(plan.Purchases[1].Ratio-1) > 2*negligible {
 		t.Errorf("%+v", plan.Purchases)
 	}
 }
@@ -180,10 +194,13 @@ func TestPurchases(t *testing.T) {
 func TestParetoWithEnergy(t *testing.T) {
 	joules := func(v float64) *float64 { return &v }
 	front := pareto([]Point{
-		{Memory: 3, TokensPerS: 3, Joules: joules(3)}, {Memory: 2, TokensPerS: 2, Joules: joules(2)},
-		{Memory: 2, TokensPerS: 1, Joules: joules(1)}, {Memory: 2, TokensPerS: 2, Joules: joules(2)}, {Memory: 3, TokensPerS: 2, Joules: joules(2)},
+		{Memory: 3, TokensPerS: 3, Joules: joules(3)}, {Memory: 2, TokensPerS: 2,
+			Joules: joules(2)},
+		{Memory: 2, TokensPerS: 1, Joules: joules(1)}, {Memory: 2, TokensPerS: 2,
+			Joules: joules(2)}, {Memory: 3, TokensPerS: 2, Joules: joules(2)},
 	})
-	if len(front) != 3 || front[0].TokensPerS != 2 || front[1].TokensPerS != 1 || front[2].Memory != 3 {
+	if len(front) != 3 || front[0].TokensPerS != 2 || front[1].TokensPerS != 1 ||
+		front[2].Memory != 3 {
 		t.Errorf("%+v", front)
 	}
 }
@@ -194,7 +211,8 @@ func TestThinKeepsProportionsAndNests(t *testing.T) {
 	for i := range m.List {
 		for l := range m.List[i].Active {
 			for w := range m.List[i].Active[l] {
-				a, h, q := m.List[i].Active[l][w], half.List[i].Active[l][w], less.List[i].Active[l][w]
+				a, h, q := m.List[i].Active[l][w], half.List[i].Active[l][w],
+					less.List[i].Active[l][w]
 				if h&^a != 0 || q&^h != 0 {
 					t.Fatalf("token %d, layer %d: thinning added units", i, l)
 				}
@@ -251,7 +269,8 @@ func TestSpeedLeavesTheFirstTokensOut(t *testing.T) {
 	for seq := range uint32(2) {
 		for i, dur := range []units.Nanos{100, 10, 10} {
 			for range 2 { // parts
-				run.Rows = append(run.Rows, traces.RunRow{Token: seq*3 + uint32(i), Seq: seq, Dur: dur})
+				run.Rows = append(run.Rows, traces.RunRow{Token: seq*3 + uint32(i), Seq: seq,
+					Dur: dur})
 			}
 		}
 	}

@@ -12,10 +12,12 @@ import (
 // MaxWindow is the longest window that is considered, in tokens.
 const MaxWindow = stats.MaxWindow
 
-// LayerRows is how many rows of one layer are in memory under a window of k tokens, k = 0 … MaxWindow: those of the k tokens before
-// and those of the token that computes.
+// LayerRows is how many rows of one layer are in memory under a window of k tokens, k = 0 …
+// MaxWindow: those of the k tokens before and those of the token that computes.
 type LayerRows struct {
-	Mean  []float64 // over the tokens with k tokens before them in their sequence; over all tokens where there is none
+	// over the tokens with k tokens before them in their sequence; over all tokens where there is
+	// none
+	Mean  []float64
 	Max   []int
 	Loads []int // the most rows that one token reads
 }
@@ -27,13 +29,15 @@ type Rows struct {
 	Tokens    int
 }
 
-// RowsOf measures all windows of a trace in one pass, in the terms of package stats: with M(k) the units of a token that none of the
-// k tokens before it needed, the rows in use are D_t(k+1) = D_{t−1}(k) + M_t(k). Tokens must be ordered by sequence, each of which
-// starts empty.
-func RowsOf(ctx context.Context, src traces.Source, predicted bool, progress func(done, total int)) (*Rows, error) {
+// RowsOf measures all windows of a trace in one pass, in the terms of package stats: with M(k) the
+// units of a token that none of the k tokens before it needed, the rows in use are D_t(k+1) =
+// D_{t−1}(k) + M_t(k). Tokens must be ordered by sequence, each of which starts empty.
+func RowsOf(ctx context.Context, src traces.Source, predicted bool, progress func(done,
+	total int)) (*Rows, error) {
 	head, total := src.Header(), src.Tokens()
 	if predicted && !head.HasPredicted {
-		return nil, fmt.Errorf("answers: the trace of %s holds no predicted masks; ask about the true ones: %w", head.Model, ErrInput)
+		return nil, fmt.Errorf("answers: the trace of %s holds no predicted masks; ask about "+
+			"the true ones: %w", head.Model, ErrInput)
 	}
 	if total == 0 {
 		return nil, fmt.Errorf("answers: the trace of %s holds no tokens: %w", head.Model, ErrInput)
@@ -76,7 +80,8 @@ func RowsOf(ctx context.Context, src traces.Source, predicted bool, progress fun
 
 // rowPass is the pass over one layer.
 type rowPass struct {
-	last     []int              // token of the last use of each unit, plus one; at or below the start of a sequence = not in it
+	// token of the last use of each unit, plus one; at or below the start of a sequence = not in it
+	last     []int
 	held     [MaxWindow + 2]int // D(k) at the token before
 	sum      [MaxWindow + 1]int // of rows in use, all tokens
 	fullSum  [MaxWindow + 1]int // of tokens that end a full window

@@ -2,9 +2,11 @@ package answers
 
 import "math"
 
-// least returns the least x between lo and hi, up to a factor of 1+tolerance, at which enough is true, for a predicate that stays
-// true once it is; 0 < lo < hi. found is false when even hi is not enough. When lo is, it is the answer.
-func least(lo, hi, tolerance float64, enough func(x float64) (bool, error)) (x float64, found bool, err error) {
+// least returns the least x between lo and hi, up to a factor of 1+tolerance, at which enough is
+// true, for a predicate that stays true once it is; 0 < lo < hi. found is false when even hi is not
+// enough. When lo is, it is the answer.
+func least(lo, hi, tolerance float64, enough func(x float64) (bool, error)) (x float64, found bool,
+	err error) {
 	for _, end := range []float64{lo, hi} {
 		ok, err := enough(end)
 		if err != nil || ok && end == lo {
@@ -47,9 +49,11 @@ func leastInt(lo, hi int, enough func(n int) (bool, error)) (n int, found bool, 
 	return hi, true, nil
 }
 
-// firstCrossing returns the first x in (0, hi] from which on f is above 0, to within tolerance. f need not be monotone: it is evaluated at
-// steps equal steps, and a crossing and its return inside one step are missed. found is false when f is above 0 at none of them.
-func firstCrossing(hi float64, steps int, tolerance float64, f func(x float64) (float64, error)) (x float64, found bool, err error) {
+// firstCrossing returns the first x in (0, hi] from which on f is above 0, to within tolerance. f
+// need not be monotone: it is evaluated at steps equal steps, and a crossing and its return inside
+// one step are missed. found is false when f is above 0 at none of them.
+func firstCrossing(hi float64, steps int, tolerance float64, f func(x float64) (float64,
+	error)) (x float64, found bool, err error) {
 	low := 0.0
 	for i := 1; i <= steps; i++ {
 		high := hi * float64(i) / float64(steps)

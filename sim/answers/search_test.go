@@ -9,15 +9,22 @@ import (
 func TestLeastFindsTheStep(t *testing.T) {
 	for _, at := range []float64{0.01, 0.3, 1, 7.5, 99} {
 		calls := 0
-		x, found, err := least(0.01, 100, 0.001, func(x float64) (bool, error) { calls++; return x >= at, nil })
+		x, found, err := least(0.01, 100, 0.001, func(x float64) (bool, error) {
+			calls++
+			return x >= at, nil
+		})
 		if err != nil || !found || x < at || x > at*1.001 {
-			t.Errorf("step at %g: %g, %v, %v; want it to a thousandth, and enough", at, x, found, err)
+			t.Errorf("step at %g: %g, %v, %v; want it to a thousandth, and enough", at, x, found,
+				err)
 		}
 		if most := 2 + int(math.Ceil(math.Log2(math.Log(1e4)/math.Log(1.001)))); calls > most {
 			t.Errorf("step at %g: %d evaluations, bisection needs %d", at, calls, most)
 		}
 	}
-	if _, found, err := least(1, 10, 0.1, func(float64) (bool, error) { return false, nil }); found || err != nil {
+	if _, found, err := least(1, 10, 0.1, func(float64) (bool, error) {
+		return false,
+			nil
+	}); found || err != nil {
 		t.Errorf("never enough: found %v, %v", found, err)
 	}
 }

@@ -19,7 +19,8 @@ var ErrConfig = errors.New("batching: the batches cannot be simulated")
 type Config struct {
 	Sim   sim.Config // of every step; its window counts steps
 	Sizes []int      // numbers of sequences, ascending
-	// AtLeast leaves out units that fewer sequences of the batch need; 1 = none. What that does to the output is not simulated.
+	// AtLeast leaves out units that fewer sequences of the batch need; 1 = none. What that does to
+	// the output is not simulated.
 	AtLeast int
 	// Progress, if not nil, is called with the number of sizes done and of all.
 	Progress func(done, total int)
@@ -27,10 +28,11 @@ type Config struct {
 
 // Row is what a token costs in a batch. Times are of one token: those of a step divided by Size.
 type Row struct {
-	Size  int    `json:"batch_count"`
-	Steps int    `json:"steps_count"`
-	Warm  int    `json:"warm_steps_count"` // with a full window before them; all else is the mean of these, and 0 when there are none
-	Basis string `json:"basis"`            // of the simulation: traces.Basis
+	Size  int `json:"batch_count"`
+	Steps int `json:"steps_count"`
+	// with a full window before them; all else is the mean of these, and 0 when there are none
+	Warm  int    `json:"warm_steps_count"`
+	Basis string `json:"basis"` // of the simulation: traces.Basis
 
 	Needed   float64     `json:"needed_share"` // of all units, by a step
 	Held     float64     `json:"held_share"`   // of all units, in memory between steps
@@ -48,18 +50,20 @@ type Row struct {
 
 // Result is a row for every size.
 type Result struct {
-	Window    int         `json:"window_steps"`
-	AtLeast   int         `json:"at_least_count"`
-	FFNBytes  units.Bytes `json:"ffn_bytes"`            // of all layers
-	FFNRead   units.Nanos `json:"ffn_sequential_ns"`    // to read them all
-	Rows      []Row       `json:"batches"`              // in order of Size
-	StopsAt   int         `json:"stops_paying_at"`      // smallest size at which flash is no faster than Hybrid; 0 = none
-	StopsHeld int         `json:"stops_paying_held"`    // than HybridHeld
-	Warnings  []string    `json:"warnings"`             // of all simulations
-	NotWarm   int         `json:"sizes_not_warm_count"` // rows without a warm step
+	Window   int         `json:"window_steps"`
+	AtLeast  int         `json:"at_least_count"`
+	FFNBytes units.Bytes `json:"ffn_bytes"`         // of all layers
+	FFNRead  units.Nanos `json:"ffn_sequential_ns"` // to read them all
+	Rows     []Row       `json:"batches"`           // in order of Size
+	// smallest size at which flash is no faster than Hybrid; 0 = none
+	StopsAt   int      `json:"stops_paying_at"`
+	StopsHeld int      `json:"stops_paying_held"`    // than HybridHeld
+	Warnings  []string `json:"warnings"`             // of all simulations
+	NotWarm   int      `json:"sizes_not_warm_count"` // rows without a warm step
 }
 
-// Run simulates every size on its own batches (see batch.Stream.Union): a batch of B goes through the trace in a B-th of its steps.
+// Run simulates every size on its own batches (see batch.Stream.Union): a batch of B goes through
+// the trace in a B-th of its steps.
 func Run(stream *batch.Stream, cfg Config) (*Result, error) {
 	h := stream.Header()
 	if err := check(stream, &cfg); err != nil {
@@ -69,7 +73,8 @@ func Run(stream *batch.Stream, cfg Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{Window: cfg.Sim.Window, AtLeast: cfg.AtLeast, FFNBytes: units.Bytes(h.Layers*h.Units) * h.UnitBytes, FFNRead: whole}
+	r := &Result{Window: cfg.Sim.Window, AtLeast: cfg.AtLeast,
+		FFNBytes: units.Bytes(h.Layers*h.Units) * h.UnitBytes, FFNRead: whole}
 	r.Warnings = []string{}
 	for i, size := range cfg.Sizes {
 		src, err := stream.Union(size, cfg.AtLeast)
@@ -94,18 +99,23 @@ func check(stream *batch.Stream, cfg *Config) error {
 	last := 0
 	for _, b := range cfg.Sizes {
 		if b <= last {
-			return fmt.Errorf("batching: batches of %v sequences: sizes must ascend, from 1 or more: %w", cfg.Sizes, ErrConfig)
+			return fmt.Errorf("batching: batches of %v sequences: sizes must ascend, from 1 or "+
+				"more: %w", cfg.Sizes, ErrConfig)
 		}
 		last = b
 	}
 	if last == 0 || last > stream.Tokens() {
-		return fmt.Errorf("batching: batches of %v sequences of %d tokens: every step needs a token of each; record more, or name smaller batches: %w", cfg.Sizes, stream.Tokens(), ErrConfig)
+		return fmt.Errorf("batching: batches of %v sequences of %d tokens: every step needs a "+
+			"token of each; record more, or name smaller batches: %w", cfg.Sizes, stream.Tokens(),
+			ErrConfig)
 	}
 	if cfg.AtLeast < 1 || cfg.AtLeast > batch.MaxAtLeast {
-		return fmt.Errorf("batching: units of at least %d sequences: 1 to %d are possible: %w", cfg.AtLeast, batch.MaxAtLeast, ErrConfig)
+		return fmt.Errorf("batching: units of at least %d sequences: 1 to %d are possible: %w",
+			cfg.AtLeast, batch.MaxAtLeast, ErrConfig)
 	}
 	if cfg.Sizes[0] < cfg.AtLeast {
-		return fmt.Errorf("batching: a batch of %d: it has no units of at least %d sequences: %w", cfg.Sizes[0], cfg.AtLeast, ErrConfig)
+		return fmt.Errorf("batching: a batch of %d: it has no units of at least %d sequences: %w",
+			cfg.Sizes[0], cfg.AtLeast, ErrConfig)
 	}
 	return nil
 }
@@ -161,7 +171,8 @@ func rowOf(src *batch.Source, run *traces.Run, cfg sim.Config) Row {
 		}
 	}
 	lanes := src.Lanes()
-	row := Row{Size: lanes.Count, Steps: lanes.Steps, Warm: int(s.steps), Basis: string(run.Meta.Prediction.Basis)}
+	row := Row{Size: lanes.Count, Steps: lanes.Steps, Warm: int(s.steps),
+		Basis: string(run.Meta.Prediction.Basis)}
 	if s.steps == 0 {
 		return row
 	}
@@ -170,7 +181,8 @@ func rowOf(src *batch.Source, run *traces.Run, cfg sim.Config) Row {
 	all := float64(s.steps) * float64(h.Layers) * float64(h.Units)
 	row.Needed, row.Held = float64(s.needed)/all, float64(s.held)/all
 	row.Bytes, row.Requests = float64(s.bytes)/float64(tokens), float64(s.requests)/float64(tokens)
-	row.Decide, row.IO, row.Memory = mean(s.part[traces.PartPredict], tokens), mean(s.part[traces.PartIO], tokens), mean(s.part[traces.PartMemory], tokens)
+	row.Decide, row.IO, row.Memory = mean(s.part[traces.PartPredict], tokens),
+		mean(s.part[traces.PartIO], tokens), mean(s.part[traces.PartMemory], tokens)
 	compute := s.part[traces.PartAttention] + s.part[traces.PartFFN] + s.part[traces.PartOther]
 	for step := lanes.Steps - row.Warm; step < lanes.Steps; step++ {
 		compute += otherKeys(src, cfg.Device, step)
@@ -179,12 +191,16 @@ func rowOf(src *batch.Source, run *traces.Run, cfg sim.Config) Row {
 	return row
 }
 
-// otherKeys is the time of the keys and values of all sequences of a step beyond those of one that is as long as the batch has steps, which
-// is what the simulator sees and charges; negative where the sequences are shorter.
+// otherKeys is the time of the keys and values of all sequences of a step beyond those of one that
+// is as long as the batch has steps, which is what the simulator sees and charges; negative where
+// the sequences are shorter.
 func otherKeys(src *batch.Source, device *devicemodels.Device, step int) units.Nanos {
 	h, lanes := src.Header(), src.Lanes()
 	kv := device.Host.At(h.DType).KV
-	at := func(positions int) units.Nanos { return kv.Time(h.Shape.KVBytes()*units.Bytes(positions), 1) }
+	at := func(positions int) units.Nanos {
+		return kv.Time(h.Shape.KVBytes()*units.Bytes(positions),
+			1)
+	}
 	return units.Nanos(h.Layers) * (at(lanes.Positions(step)) - at(step+1))
 }
 

@@ -18,7 +18,8 @@ import (
 	"github.com/windrow-sim/windrow/traces/synth"
 )
 
-// plainDevice serves one read at a time: 3 µs and a microsecond for every 4096 bytes. Its host takes time for keys and values alone.
+// plainDevice serves one read at a time: 3 µs and a microsecond for every 4096 bytes. Its host
+// takes time for keys and values alone.
 func plainDevice() *devicemodels.Device {
 	return &devicemodels.Device{
 		Name: "plain",
@@ -30,11 +31,14 @@ func plainDevice() *devicemodels.Device {
 	}
 }
 
-// oneEach is a trace of 64 tokens in sequences of the given length, each of which needs one unit of 64 that no other does.
+// oneEach is a trace of 64 tokens in sequences of the given length, each of which needs one unit of
+// 64 that no other does.
 func oneEach(sequence int) *traces.Memory {
-	m := &traces.Memory{Head: traces.Header{Layers: 1, Units: 64, UnitBytes: 4096, Shape: traces.Shape{KVHeads: 1, HeadDim: 125}}}
+	m := &traces.Memory{Head: traces.Header{Layers: 1, Units: 64, UnitBytes: 4096,
+		Shape: traces.Shape{KVHeads: 1, HeadDim: 125}}}
 	for i := range 64 {
-		m.List = append(m.List, traces.Token{Seq: uint32(i / sequence), Pos: uint32(i % sequence), Phase: traces.Decode, Active: [][]uint64{{1 << i}}})
+		m.List = append(m.List, traces.Token{Seq: uint32(i / sequence), Pos: uint32(i % sequence),
+			Phase: traces.Decode, Active: [][]uint64{{1 << i}}})
 	}
 	return m
 }
@@ -53,7 +57,8 @@ func run(t *testing.T, src traces.Source, cfg batching.Config) *batching.Result 
 }
 
 func config(d *devicemodels.Device, window int, sizes ...int) batching.Config {
-	return batching.Config{Sim: sim.Config{Window: window, Engine: "pread", Parallel: 32, Device: d}, Sizes: sizes, AtLeast: 1}
+	return batching.Config{Sim: sim.Config{Window: window, Engine: "pread", Parallel: 32,
+		Device: d}, Sizes: sizes, AtLeast: 1}
 }
 
 func upTo(n int) (sizes []int) {
@@ -66,12 +71,15 @@ func upTo(n int) (sizes []int) {
 // Every read costs 4 µs, and reading all 64 units at once 67 µs: the 17th read is one too many.
 func TestStopsPayingByHand(t *testing.T) {
 	r := run(t, oneEach(64), config(plainDevice(), 0, upTo(64)...))
-	if r.StopsAt != 17 || r.StopsHeld != 17 || r.FFNRead != 67*units.Microsecond || r.FFNBytes != 64*4096 {
-		t.Errorf("stops at %d and %d; %v are read in %v", r.StopsAt, r.StopsHeld, r.FFNBytes, r.FFNRead)
+	if r.StopsAt != 17 || r.StopsHeld != 17 || r.FFNRead != 67*units.Microsecond ||
+		r.FFNBytes != 64*4096 {
+		t.Errorf("stops at %d and %d; %v are read in %v", r.StopsAt, r.StopsHeld, r.FFNBytes,
+			r.FFNRead)
 	}
 	for _, row := range r.Rows {
 		b := units.Nanos(row.Size)
-		if row.IO != 4*units.Microsecond || row.Requests != 1 || row.Bytes != 4096 || math.Abs(row.Needed-float64(b)/64) > 1e-12 || row.Held != 0 {
+		if row.IO != 4*units.Microsecond || row.Requests != 1 || row.Bytes != 4096 ||
+			math.Abs(row.Needed-float64(b)/64) > 1e-12 || row.Held != 0 {
 			t.Errorf("%+v", row)
 		}
 		if whole := row.Hybrid - row.Compute; (whole*b - 67*units.Microsecond).Seconds() > 64e-9 {
@@ -103,22 +111,26 @@ func TestHybridWithTheSameMemory(t *testing.T) {
 	}
 	// A read costs 4 µs. Of 67 µs, three quarters for 8 sequences are more, half for 16 are less.
 	if r.NotWarm != 2 || r.StopsAt != 0 || r.StopsHeld != 16 {
-		t.Errorf("%d sizes are not warm, flash stops at %d and %d", r.NotWarm, r.StopsAt, r.StopsHeld)
+		t.Errorf("%d sizes are not warm, flash stops at %d and %d", r.NotWarm, r.StopsAt,
+			r.StopsHeld)
 	}
 }
 
-// Every sequence reads its own keys and values: 1000 bytes, a microsecond, for every position up to its own.
+// Every sequence reads its own keys and values: 1000 bytes, a microsecond, for every position up to
+// its own.
 func TestKeysAndValuesOfAllSequences(t *testing.T) {
 	for _, row := range run(t, oneEach(16), config(plainDevice(), 0, 1, 4, 64)).Rows {
 		if want := units.Nanos(8500); row.Compute != want { // mean of 1 … 16 µs
-			t.Errorf("batch of %d: keys and values take %v for a token, want %v", row.Size, row.Compute, want)
+			t.Errorf("batch of %d: keys and values take %v for a token, want %v", row.Size,
+				row.Compute, want)
 		}
 	}
 }
 
 func synthetic(t *testing.T, sequences, tokens int) *traces.Memory {
 	t.Helper()
-	m, err := synth.Collect(synth.Options{Like: "opt-6.7b", Layers: 2, Units: 2048, Sequences: sequences, Tokens: tokens, Seed: 42, Predicted: true})
+	m, err := synth.Collect(synth.Options{Like: "opt-6.7b", Layers: 2, Units: 2048,
+		Sequences: sequences, Tokens: tokens, Seed: 42, Predicted: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,9 +158,11 @@ func TestBatchOfOneIsSim(t *testing.T) {
 		}
 		row, total := run(t, m, cfg).Rows[0], alone.Meta.Totals
 		if d := row.Flash - total.Wall/24; d < -4 || d > 4 { // four parts are rounded
-			t.Errorf("predicted %v: %v for a token, sim says %v", predicted, row.Flash, total.Wall/24)
+			t.Errorf("predicted %v: %v for a token, sim says %v", predicted, row.Flash,
+				total.Wall/24)
 		}
-		if row.Bytes != float64(total.Bytes)/24 || row.Requests != float64(total.Requests)/24 || row.Steps != 24 {
+		if row.Bytes != float64(total.Bytes)/24 || row.Requests != float64(total.Requests)/24 ||
+			row.Steps != 24 {
 			t.Errorf("predicted %v: %+v, sim says %+v", predicted, row, total)
 		}
 	}
@@ -167,7 +181,8 @@ func TestMonotone(t *testing.T) {
 				t.Errorf("at least %d: %+v after %+v", atLeast, row, last)
 			}
 			if atLeast == 1 && (row.Bytes > last.Bytes || row.IO > last.IO) {
-				t.Errorf("a batch of %d reads %g for each token, of %d %g", row.Size, row.Bytes, last.Size, last.Bytes)
+				t.Errorf("a batch of %d reads %g for each token, of %d %g", row.Size, row.Bytes,
+					last.Size, last.Bytes)
 			}
 		}
 	}
@@ -200,17 +215,26 @@ func TestErrors(t *testing.T) {
 		change     func(*batching.Config)
 	}{
 		{"sizes", "must ascend", func(c *batching.Config) { c.Sizes = []int{2, 1} }},
-		{"no sizes", "every step needs a token of each", func(c *batching.Config) { c.Sizes = nil }},
-		{"too large", "every step needs a token of each", func(c *batching.Config) { c.Sizes = []int{65} }},
+		{"no sizes", "every step needs a token of each", func(c *batching.Config) {
+			c.Sizes = nil
+		}},
+		{"too large", "every step needs a token of each", func(c *batching.Config) {
+			c.Sizes = []int{65}
+		}},
 		{"at least 0", "1 to 4 are possible", func(c *batching.Config) { c.AtLeast = 0 }},
-		{"fewer than asked for", "no units of at least 2", func(c *batching.Config) { c.AtLeast = 2 }},
-		{"no predicted masks", "no predicted masks", func(c *batching.Config) { c.Sim.Predicted = true }},
+		{"fewer than asked for", "no units of at least 2", func(c *batching.Config) {
+			c.AtLeast = 2
+		}},
+		{"no predicted masks", "no predicted masks", func(c *batching.Config) {
+			c.Sim.Predicted = true
+		}},
 		{"unknown engine", "engine", func(c *batching.Config) { c.Sim.Engine = "abacus" }},
 	} {
 		cfg := config(plainDevice(), 0, 1, 2)
 		c.change(&cfg)
 		_, err := batching.Run(stream, cfg)
-		if err == nil || !strings.Contains(err.Error(), c.says) || !errors.Is(err, batching.ErrConfig) && !errors.Is(err, sim.ErrConfig) {
+		if err == nil || !strings.Contains(err.Error(), c.says) ||
+			!errors.Is(err, batching.ErrConfig) && !errors.Is(err, sim.ErrConfig) {
 			t.Errorf("%s: error %v, want %q", c.want, err, c.says)
 		}
 	}

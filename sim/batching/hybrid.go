@@ -9,14 +9,16 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// sequentialChunk is the request of sequential reading: large enough that no device's latency matters, and many of them at once, so that
-// devices which serve one read at the rate of one server reach their best.
+// sequentialChunk is the request of sequential reading: large enough that no device's latency
+// matters, and many of them at once, so that devices which serve one read at the rate of one server
+// reach their best.
 const sequentialChunk = units.MiB
 
 // sequentialRead is how long the flash takes to read all units of all layers, layer by layer.
 func sequentialRead(h *traces.Header, cfg sim.Config) (units.Nanos, error) {
 	cfg.Window, cfg.Predicted, cfg.PredictorRank, cfg.MaxTokens = 0, false, 0, 0
-	cfg.Layout = layout.Options{Align: cfg.Layout.Align, MaxRequest: sequentialChunk, Coalesce: true}
+	cfg.Layout = layout.Options{Align: cfg.Layout.Align, MaxRequest: sequentialChunk,
+		Coalesce: true}
 	run, err := sim.Run(everything{h}, cfg)
 	if err != nil {
 		return 0, fmt.Errorf("batching: sequential read: %w", err)

@@ -31,10 +31,13 @@ func (v Verdict) Runs() bool { return v == Fits || v == Pages || v == Mixed || v
 
 // Machine is the memory that a runtime finds.
 type Machine struct {
-	Memory      units.Bytes `json:"memory_bytes"`                // available to the process; on unified memory of CPU and accelerator together
-	Accelerator units.Bytes `json:"accelerator_bytes,omitempty"` // memory of its own; 0 = memory is unified
-	Context     int         `json:"context"`                     // positions of the KV cache
-	// Device gives the rates; nil = verdicts only. Engine is a key of its flash.engines, Parallel the reads in flight.
+	// available to the process; on unified memory of CPU and accelerator together
+	Memory units.Bytes `json:"memory_bytes"`
+	// memory of its own; 0 = memory is unified
+	Accelerator units.Bytes `json:"accelerator_bytes,omitempty"`
+	Context     int         `json:"context"` // positions of the KV cache
+	// Device gives the rates; nil = verdicts only. Engine is a key of its flash.engines, Parallel
+	// the reads in flight.
 	Device   *devicemodels.Device `json:"-"`
 	Engine   string               `json:"engine,omitempty"`
 	Parallel int                  `json:"parallel,omitempty"`
@@ -49,8 +52,9 @@ type Row struct {
 	Systems string  `json:"systems"` // of the study; "" = none is named
 	Verdict Verdict `json:"verdict"`
 	Reason  string  `json:"reason"`
-	// ReadLeast and ReadMost are read from flash for a token. The rates are the tokens per second that reads and memory allow at most:
-	// with ReadLeast, and with ReadMost or (class flash) reads of single records; 0 = not known, or it does not run.
+	// ReadLeast and ReadMost are read from flash for a token. The rates are the tokens per second
+	// that reads and memory allow at most: with ReadLeast, and with ReadMost or (class flash) reads
+	// of single records; 0 = not known, or it does not run.
 	ReadLeast units.Bytes `json:"read_least_bytes"`
 	ReadMost  units.Bytes `json:"read_most_bytes"`
 	RateMost  float64     `json:"bound_tokens_per_s"`
@@ -69,11 +73,15 @@ type Assessment struct {
 // Assess judges every class. Errors wrap ErrInput.
 func Assess(model Model, machine Machine) (*Assessment, error) {
 	if model.Bytes <= 0 || model.FFN <= 0 || model.FFN > model.Bytes || model.Layers <= 0 {
-		return nil, fmt.Errorf("feasible: model %s: %v of weights, %v of them FFN, in %d layers: not a model: %w", model.Name, model.Bytes, model.FFN, model.Layers, ErrInput)
+		return nil, fmt.Errorf("feasible: model %s: %v of weights, %v of them FFN, in %d "+
+			"layers: not a model: %w", model.Name, model.Bytes, model.FFN, model.Layers, ErrInput)
 	}
 	const most = 1 << 24 // positions, and with them bytes that fit
-	if machine.Memory <= 0 || machine.Accelerator < 0 || machine.Context < 1 || machine.Context > most {
-		return nil, fmt.Errorf("feasible: %v of memory, %v of the accelerator, %d positions: memory and positions must be positive: %w", machine.Memory, machine.Accelerator, machine.Context, ErrInput)
+	if machine.Memory <= 0 || machine.Accelerator < 0 || machine.Context < 1 ||
+		machine.Context > most {
+		return nil, fmt.Errorf("feasible: %v of memory, %v of the accelerator, %d positions: "+
+			"memory and positions must be positive: %w", machine.Memory, machine.Accelerator,
+			machine.Context, ErrInput)
 	}
 	q := question{model: model, machine: machine, kv: model.KV * units.Bytes(machine.Context)}
 	if err := q.rates(); err != nil {
@@ -118,21 +126,24 @@ func (q *question) rates() error {
 		return nil
 	}
 	if _, ok := d.Flash.Engines[q.machine.Engine]; !ok || q.machine.Parallel < 1 {
-		return fmt.Errorf("feasible: device %s: I/O engine %q with %d reads in flight: not in its model: %w", d.Name, q.machine.Engine, q.machine.Parallel, ErrInput)
+		return fmt.Errorf("feasible: device %s: I/O engine %q with %d reads in flight: not in "+
+			"its model: %w", d.Name, q.machine.Engine, q.machine.Parallel, ErrInput)
 	}
 	q.long = d.Flash.Throughput(q.machine.Engine, d.Host.Cores, units.MiB, q.machine.Parallel)
 	q.short = d.Flash.Throughput(q.machine.Engine, d.Host.Cores, q.model.Record, q.machine.Parallel)
 	spec := d.Flash
 	if spec.PageCache == nil || !spec.Engines["mmap"].Cached {
 		spec.Engines = map[string]flash.EngineCost{"mmap": {Cached: true}}
-		spec.PageCache = &flash.PageCache{ReadAhead: readAhead} // the host's time per fault is not known: a bound
+		// the host's time per fault is not known: a bound
+		spec.PageCache = &flash.PageCache{ReadAhead: readAhead}
 	}
 	q.faults = spec.Throughput("mmap", 1, units.GiB, 1)
 	q.memory, q.bus = d.Host.MemoryRate, d.Host.TransferRate
 	return nil
 }
 
-// tokens is the rate that reads from flash and the use of memory allow at most, when one goes on during the other.
+// tokens is the rate that reads from flash and the use of memory allow at most, when one goes on
+// during the other.
 func (q *question) tokens(read units.Bytes, flash units.Rate, used units.Bytes) float64 {
 	if q.memory <= 0 || read > 0 && flash <= 0 {
 		return 0

@@ -47,8 +47,8 @@ func assess(t *testing.T, m Model, machine Machine) map[string]Row {
 	return rows
 }
 
-// The verdicts of the study follow from the memory model, for every system whose outcome is a matter of memory; the four without a
-// build for the machine are counted and not derived.
+// The verdicts of the study follow from the memory model, for every system whose outcome is a
+// matter of memory; the four without a build for the machine are counted and not derived.
 func TestStudy(t *testing.T) {
 	study, err := Published()
 	if err != nil {
@@ -71,26 +71,32 @@ func TestStudy(t *testing.T) {
 			machine := jetson(t, gib(11.9))
 			machine.Context = context
 			row := assess(t, model(t, name, F16), machine)[s.Class]
-			if row.Verdict != s.Verdict || row.Reason == "" || !strings.Contains(row.Systems, s.Systems) {
-				t.Errorf("%s %s with %s and %d positions: %+v, published %q", s.Group, s.Systems, name, context, row, s.Verdict)
+			if row.Verdict != s.Verdict || row.Reason == "" || !strings.Contains(row.Systems,
+				s.Systems) {
+				t.Errorf("%s %s with %s and %d positions: %+v, published %q", s.Group, s.Systems,
+					name, context, row, s.Verdict)
 			}
 		}
 		derived += s.Count
 	}
 	if total != 20 || derived != 16 {
-		t.Errorf("%d systems, of which %d have a derived verdict; the study has 20, and 4 without a build", total, derived)
+		t.Errorf("%d systems, of which %d have a derived verdict; the study has 20, and 4 "+
+			"without a build", total, derived)
 	}
 }
 
-// The published rates at 11.9 GiB are below the bounds, and llama.cpp's is between those of the best and of the worst replacement.
+// The published rates at 11.9 GiB are below the bounds, and llama.cpp's is between those of the
+// best and of the worst replacement.
 func TestPublishedRatesAreWithinTheBounds(t *testing.T) {
-	const llama, neuro = 0.34, 3.22 // tokens/s: neuroprefetcher_constants.csv, a third party's digest of arXiv 2608.22643v1
+	// tokens/s: neuroprefetcher_constants.csv, a third party's digest of arXiv 2608.22643v1
+	const llama, neuro = 0.34, 3.22
 	rows := assess(t, model(t, "mistral-7b-v0.1", F16), jetson(t, gib(11.9)))
 	if r := rows[Mapped]; r.RateLeast > llama || r.RateMost < llama {
 		t.Errorf("mapped: %.3g to %.3g tokens/s, published %g", r.RateLeast, r.RateMost, llama)
 	}
 	if r := rows[Flash]; r.RateMost < neuro || r.RateLeast < neuro || r.RateLeast > 1.5*neuro {
-		t.Errorf("flash: at most %.3g tokens/s, with single rows %.3g, published %g", r.RateMost, r.RateLeast, neuro)
+		t.Errorf("flash: at most %.3g tokens/s, with single rows %.3g, published %g", r.RateMost,
+			r.RateLeast, neuro)
 	}
 	for _, class := range []string{Resident, Offload} {
 		if r := rows[class]; r.Verdict.Runs() || r.RateMost != 0 {
@@ -102,7 +108,8 @@ func TestPublishedRatesAreWithinTheBounds(t *testing.T) {
 // By hand: what a mapped file and an all-disk placement read.
 func TestReadsByHand(t *testing.T) {
 	m := model(t, "opt-6.7b", F16)
-	if m.Bytes != 6658473984*2 || m.FFN != 32*16384*16384 || m.Record != 16384 || m.KV != 32*2*4096*2 {
+	if m.Bytes != 6658473984*2 || m.FFN != 32*16384*16384 || m.Record != 16384 ||
+		m.KV != 32*2*4096*2 {
 		t.Fatalf("%+v", m)
 	}
 	rows := assess(t, m, jetson(t, gib(8)))
@@ -110,7 +117,8 @@ func TestReadsByHand(t *testing.T) {
 	if r := rows[Mapped]; r.ReadLeast != m.Bytes-(gib(8)-kv) || r.ReadMost != m.Bytes {
 		t.Errorf("mapped: %+v", r)
 	}
-	if r := rows[Placed]; r.ReadLeast != m.Bytes || math.Abs(r.RateMost*float64(m.Bytes)/7.45e9-1) > 0.01 {
+	if r := rows[Placed]; r.ReadLeast != m.Bytes ||
+		math.Abs(r.RateMost*float64(m.Bytes)/7.45e9-1) > 0.01 {
 		t.Errorf("placed: %+v", r)
 	}
 }
@@ -126,7 +134,8 @@ func rank(v Verdict) int {
 	return 0
 }
 
-// More memory never makes a verdict worse nor a bound lower, for any model, precision and kind of memory; weights of fewer bits do not either.
+// More memory never makes a verdict worse nor a bound lower, for any model, precision and kind of
+// memory; weights of fewer bits do not either.
 func TestMoreMemoryIsNotWorse(t *testing.T) {
 	machine := jetson(t, units.GiB)
 	for _, name := range shapes.Names() {
@@ -140,11 +149,15 @@ func TestMoreMemoryIsNotWorse(t *testing.T) {
 					machine.Memory, machine.Accelerator = gib(memory), gib(vram)
 					rows := assess(t, m, machine)
 					for class, r := range rows {
-						if old, ok := before[class+dtype]; ok && (rank(r.Verdict) < rank(old.Verdict) || r.RateMost < 0.999*old.RateMost) {
-							t.Errorf("%s %s, %s, %.3g GiB, %g GiB: %+v after %+v", name, dtype, class, memory, vram, r, old)
+						if old, ok := before[class+dtype]; ok &&
+							(rank(r.Verdict) < rank(old.Verdict) ||
+								r.RateMost < 0.999*old.RateMost) {
+							t.Errorf("%s %s, %s, %.3g GiB, %g GiB: %+v after %+v", name, dtype,
+								class, memory, vram, r, old)
 						}
 						if w, ok := wide[class]; ok && rank(r.Verdict) < rank(w.Verdict) {
-							t.Errorf("%s %s, %s, %.3g GiB: %+v, with more bits %+v", name, dtype, class, memory, r, w)
+							t.Errorf("%s %s, %s, %.3g GiB: %+v, with more bits %+v", name, dtype,
+								class, memory, r, w)
 						}
 						if r.ReadLeast > r.ReadMost || r.RateLeast > r.RateMost || r.Reason == "" {
 							t.Errorf("%s %s, %s, %.3g GiB: %+v", name, dtype, class, memory, r)
@@ -158,17 +171,20 @@ func TestMoreMemoryIsNotWorse(t *testing.T) {
 	}
 }
 
-// An accelerator with memory of its own makes offload what it is meant to be; the same memory in one pool does not.
+// An accelerator with memory of its own makes offload what it is meant to be; the same memory in
+// one pool does not.
 func TestOffloadNeedsTwoMemories(t *testing.T) {
 	m := model(t, "mistral-7b-v0.1", F16)
 	machine := jetson(t, gib(8))
 	machine.Accelerator = gib(8)
 	apart := assess(t, m, machine)
-	if apart[Offload].Verdict != Fits || apart[Resident].Verdict != AllocFails || apart[Placed].Verdict != Fits {
+	if apart[Offload].Verdict != Fits || apart[Resident].Verdict != AllocFails ||
+		apart[Placed].Verdict != Fits {
 		t.Errorf("8 and 8 GiB: %+v", apart)
 	}
 	machine.Memory = gib(4)
-	if r := assess(t, m, machine)[Placed]; r.Verdict != Mixed || r.ReadLeast <= 0 || r.ReadLeast >= m.Bytes {
+	if r := assess(t, m, machine)[Placed]; r.Verdict != Mixed || r.ReadLeast <= 0 ||
+		r.ReadLeast >= m.Bytes {
 		t.Errorf("8 and 4 GiB: %+v", r)
 	}
 	if one := assess(t, m, jetson(t, gib(12)))[Offload]; one.Verdict != NoCapacity {
@@ -176,10 +192,12 @@ func TestOffloadNeedsTwoMemories(t *testing.T) {
 	}
 }
 
-// Without a device there are verdicts and no rates, and without an active share nothing is said of predicted rows.
+// Without a device there are verdicts and no rates, and without an active share nothing is said of
+// predicted rows.
 func TestWhatIsNotKnown(t *testing.T) {
 	rows := assess(t, model(t, "opt-13b", F16), Machine{Memory: gib(12), Context: 100})
-	if r := rows[Flash]; r.Verdict != Unknown || !strings.Contains(r.Reason, "no active share of OPT-13B") {
+	if r := rows[Flash]; r.Verdict != Unknown || !strings.Contains(r.Reason,
+		"no active share of OPT-13B") {
 		t.Errorf("%+v", r)
 	}
 	for class, r := range rows {
@@ -191,7 +209,8 @@ func TestWhatIsNotKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := assess(t, given, Machine{Memory: gib(16), Context: 100})[Flash]; r.Verdict != Fits || r.ReadLeast <= 0 {
+	if r := assess(t, given, Machine{Memory: gib(16), Context: 100})[Flash]; r.Verdict != Fits ||
+		r.ReadLeast <= 0 {
 		t.Errorf("with an active share: %+v", r)
 	}
 }
@@ -199,7 +218,9 @@ func TestWhatIsNotKnown(t *testing.T) {
 func TestPrecisions(t *testing.T) {
 	whole := model(t, "llama-2-7b", F16)
 	for dtype, ratio := range map[string]float64{Q8: 34.0 / 64, Q4: 18.0 / 64} {
-		if m := model(t, "llama-2-7b", dtype); math.Abs(float64(m.Bytes)/float64(whole.Bytes)/ratio-1) > 1e-6 || m.KV != whole.KV {
+		if m := model(t, "llama-2-7b",
+			dtype); math.Abs(float64(m.Bytes)/float64(whole.Bytes)/ratio-1) > 1e-6 ||
+			m.KV != whole.KV {
 			t.Errorf("%s: %v beside %v", dtype, m.Bytes, whole.Bytes)
 		}
 	}
@@ -207,12 +228,36 @@ func TestPrecisions(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for says, call := range map[string]func() error{
-		`did you mean "OPT-6.7B"`: func() error { _, err := ModelLike("opt-6.7", F16, 0); return err },
-		"known are f16, q8_0":     func() error { _, err := ModelLike("opt-6.7b", "int3", 0); return err },
-		"not between 0 and 1":     func() error { _, err := ModelLike("opt-6.7b", F16, 3); return err },
-		"cannot be given":         func() error { _, err := ModelLike("mixtral-8x7b", F16, 0.1); return err },
-		"not a model":             func() error { _, err := Assess(Model{}, Machine{Memory: 1, Context: 1}); return err },
-		"must be positive":        func() error { _, err := Assess(model(t, "phi-2", F16), Machine{Memory: 1}); return err },
+		`did you mean "OPT-6.7B"`: func() error {
+			_, err := ModelLike("opt-6.7", F16,
+				0)
+			return err
+		},
+		"known are f16, q8_0": func() error {
+			_, err := ModelLike("opt-6.7b", "int3",
+				0)
+			return err
+		},
+		"not between 0 and 1": func() error {
+			_, err := ModelLike("opt-6.7b", F16,
+				3)
+			return err
+		},
+		"cannot be given": func() error {
+			_, err := ModelLike("mixtral-8x7b", F16,
+				0.1)
+			return err
+		},
+		"not a model": func() error {
+			_, err := Assess(Model{}, Machine{Memory: 1,
+				Context: 1})
+			return err
+		},
+		"must be positive": func() error {
+			_, err := Assess(model(t, "phi-2", F16),
+				Machine{Memory: 1})
+			return err
+		},
 		"not in its model": func() error {
 			machine := jetson(t, gib(8))
 			machine.Engine = "pread"
@@ -220,7 +265,8 @@ func TestErrors(t *testing.T) {
 			return err
 		},
 	} {
-		if err := call(); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), says) || !strings.HasPrefix(err.Error(), "feasible: ") {
+		if err := call(); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), says) ||
+			!strings.HasPrefix(err.Error(), "feasible: ") {
 			t.Errorf("%v; want %q", err, says)
 		}
 	}

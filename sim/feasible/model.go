@@ -26,25 +26,27 @@ type Model struct {
 	FFN    units.Bytes `json:"ffn_bytes"`    // of Bytes
 	Record units.Bytes `json:"record_bytes"` // of a neuron, or of an expert: what is read as one
 	KV     units.Bytes `json:"kv_bytes_per_position"`
-	// Used is the share of the FFN that a dense runtime computes for a token: 1, or that of the experts that are picked.
+	// Used is the share of the FFN that a dense runtime computes for a token: 1, or that of the
+	// experts that are picked.
 	Used float64 `json:"used_share"`
-	// Needed and Fresh are the shares of the FFN that a runtime with predicted rows needs for a token, and of which it did not have
-	// for the token before; 0 = not known.
+	// Needed and Fresh are the shares of the FFN that a runtime with predicted rows needs for a
+	// token, and of which it did not have for the token before; 0 = not known.
 	Needed float64 `json:"needed_share,omitempty"`
 	Fresh  float64 `json:"fresh_share,omitempty"`
 	// Origin says where Needed and Fresh are from.
 	Origin string `json:"shares_from,omitempty"`
 }
 
-// ModelLike returns a published model (shapes.Lookup) with weights of a precision. An active share > 0 stands in for the published
-// one. Errors wrap ErrInput.
+// ModelLike returns a published model (shapes.Lookup) with weights of a precision. An active share
+// > 0 stands in for the published one. Errors wrap ErrInput.
 func ModelLike(name, dtype string, active float64) (Model, error) {
 	shape, info, err := shapes.Lookup(name)
 	if err != nil {
 		return Model{}, fmt.Errorf("feasible: model: %w: %w", err, ErrInput)
 	}
 	m := Model{Name: info.Name, DType: dtype, Layers: shape.Layers, Used: 1}
-	ffn := int64(shape.Layers) * int64(shape.DFFN) * int64(shape.Rows) * int64(shape.DModel) * int64(max(info.Experts, 1))
+	ffn := int64(shape.Layers) * int64(shape.DFFN) * int64(shape.Rows) * int64(shape.DModel) *
+		int64(max(info.Experts, 1))
 	if m.Bytes, err = weights(info.Params, dtype); err != nil {
 		return Model{}, err
 	}
@@ -59,10 +61,13 @@ func ModelLike(name, dtype string, active float64) (Model, error) {
 	m.KV = units.Bytes(2 * shape.KVHeads * shape.HeadDim * half * shape.Layers)
 	if info.Experts > 0 {
 		if active != 0 {
-			return Model{}, fmt.Errorf("feasible: model %s: its router picks %d of %d experts; an active share cannot be given: %w", info.Name, info.ExpertsPerToken, info.Experts, ErrInput)
+			return Model{}, fmt.Errorf("feasible: model %s: its router picks %d of %d experts; "+
+				"an active share cannot be given: %w", info.Name, info.ExpertsPerToken,
+				info.Experts, ErrInput)
 		}
 		m.Used = float64(info.ExpertsPerToken) / float64(info.Experts)
-		m.Needed, m.Fresh, m.Origin = m.Used, m.Used*(1-m.Used), fmt.Sprintf("%d of %d experts, repeated by chance", info.ExpertsPerToken, info.Experts)
+		m.Needed, m.Fresh, m.Origin = m.Used, m.Used*(1-m.Used),
+			fmt.Sprintf("%d of %d experts, repeated by chance", info.ExpertsPerToken, info.Experts)
 		return m, nil
 	}
 	return m, m.predict(shape, active)
@@ -71,9 +76,11 @@ func ModelLike(name, dtype string, active float64) (Model, error) {
 // predict fills in what predicted rows need, where an active share is published or given.
 func (m *Model) predict(shape traces.Shape, active float64) error {
 	if active < 0 || active > 1 {
-		return fmt.Errorf("feasible: an active share of %g is not between 0 and 1; write 0.033 for 3.3 %%: %w", active, ErrInput)
+		return fmt.Errorf("feasible: an active share of %g is not between 0 and 1; write 0.033 "+
+			"for 3.3 %%: %w", active, ErrInput)
 	}
-	e, err := synth.Expect(synth.Options{Like: m.Name, Layers: shape.Layers, Tokens: 1, Predicted: true, ActiveShare: active})
+	e, err := synth.Expect(synth.Options{Like: m.Name, Layers: shape.Layers, Tokens: 1,
+		Predicted: true, ActiveShare: active})
 	switch {
 	case err == nil:
 		m.Needed, m.Fresh = e.PredictedSAgg[1], e.PredictedSAgg[2]-e.PredictedSAgg[1]
@@ -89,7 +96,8 @@ func weights(params int64, dtype string) (units.Bytes, error) {
 	const block = 32 // weights
 	size, ok := map[string]int64{F16: 2 * block, Q8: 34, Q4: 18}[dtype]
 	if !ok {
-		return 0, fmt.Errorf("feasible: precision %q: known are %s: %w", dtype, strings.Join([]string{F16, Q8, Q4}, ", "), ErrInput)
+		return 0, fmt.Errorf("feasible: precision %q: known are %s: %w", dtype,
+			strings.Join([]string{F16, Q8, Q4}, ", "), ErrInput)
 	}
 	return units.Bytes(params / block * size), nil
 }

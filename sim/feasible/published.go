@@ -11,8 +11,9 @@ import (
 //go:embed published.csv
 var publishedTable string
 
-// Study is one line of NeuroPrefetcher's study of twenty systems: a Jetson AGX Orin with 11.9 GiB available, Mistral-7B-v0.1 in fp16
-// (13.5 GiB), or OPT-6.7B (12.4 GiB) where a system knows no other.
+// Study is one line of NeuroPrefetcher's study of twenty systems: a Jetson AGX Orin with 11.9 GiB
+// available, Mistral-7B-v0.1 in fp16 (13.5 GiB), or OPT-6.7B (12.4 GiB) where a system knows no
+// other.
 type Study struct {
 	Group   string // as published
 	Systems string // those that are named
@@ -36,7 +37,8 @@ func Published() ([]Study, error) {
 		if err != nil {
 			return nil, fmt.Errorf("feasible: published.csv: count of %s: %w", l[0], err)
 		}
-		list = append(list, Study{Group: l[0], Systems: l[1], Count: count, Class: l[3], Verdict: Verdict(l[4]), Source: l[5], Quality: l[6], Note: l[7]})
+		list = append(list, Study{Group: l[0], Systems: l[1], Count: count, Class: l[3],
+			Verdict: Verdict(l[4]), Source: l[5], Quality: l[6], Note: l[7]})
 	}
 	return list, nil
 }

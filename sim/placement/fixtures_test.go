@@ -12,22 +12,26 @@ import (
 
 const recordBytes = 16384
 
-// traceOf is a trace of one layer whose tokens need the given units, in sequences of so many tokens.
+// traceOf is a trace of one layer whose tokens need the given units, in sequences of so many
+// tokens.
 func traceOf(perLayer, sequence int, needs [][]uint32) *traces.Memory {
 	m := &traces.Memory{Head: traces.Header{
-		Layers: 1, Units: perLayer, UnitBytes: recordBytes, Shape: traces.Shape{DModel: 4096, Layers: 1, DFFN: perLayer, Rows: 2, DTypeSize: 2},
+		Layers: 1, Units: perLayer, UnitBytes: recordBytes, Shape: traces.Shape{DModel: 4096,
+			Layers: 1, DFFN: perLayer, Rows: 2, DTypeSize: 2},
 	}}
 	for i, list := range needs {
 		mask := make([]uint64, (perLayer+63)/64)
 		for _, u := range list {
 			mask[u/64] |= 1 << (u % 64)
 		}
-		m.List = append(m.List, traces.Token{Seq: uint32(i / sequence), Pos: uint32(i % sequence), Phase: traces.Decode, Active: [][]uint64{mask}})
+		m.List = append(m.List, traces.Token{Seq: uint32(i / sequence), Pos: uint32(i % sequence),
+			Phase: traces.Decode, Active: [][]uint64{mask}})
 	}
 	return m
 }
 
-// cliques is a trace of tokens that each need some whole cliques. The members of a clique are scattered; who is in which is returned as well.
+// cliques is a trace of tokens that each need some whole cliques. The members of a clique are
+// scattered; who is in which is returned as well.
 func cliques(random *rand.Rand, count, size, tokens, active int) (m *traces.Memory, of []int) {
 	of = make([]int, count*size)
 	groups := make([][]uint32, count)
@@ -46,7 +50,8 @@ func cliques(random *rand.Rand, count, size, tokens, active int) (m *traces.Memo
 	return traceOf(count*size, tokens, needs), of
 }
 
-// popular is a trace whose units are independent: a few are needed by nearly all tokens, the others seldom.
+// popular is a trace whose units are independent: a few are needed by nearly all tokens, the others
+// seldom.
 func popular(random *rand.Rand, perLayer, hot, tokens int) *traces.Memory {
 	var needs [][]uint32
 	for range tokens {
@@ -67,7 +72,8 @@ func popular(random *rand.Rand, perLayer, hot, tokens int) *traces.Memory {
 
 func synthetic(t *testing.T, sequences, tokens int) *traces.Memory {
 	t.Helper()
-	m, err := synth.Collect(synth.Options{Like: "opt-6.7b", Layers: 2, Units: 2048, Sequences: sequences, Tokens: tokens, Seed: 42, Predicted: true})
+	m, err := synth.Collect(synth.Options{Like: "opt-6.7b", Layers: 2, Units: 2048,
+		Sequences: sequences, Tokens: tokens, Seed: 42, Predicted: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +87,8 @@ func on(t *testing.T, preset string, window int, gaps ...int) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Config{Sim: sim.Config{Window: window, Engine: "pread", Parallel: 32, Device: d}, Gaps: gaps}
+	return Config{Sim: sim.Config{Window: window, Engine: "pread", Parallel: 32, Device: d},
+		Gaps: gaps}
 }
 
 func compare(t *testing.T, src traces.Source, cfg Config) *Result {

@@ -11,14 +11,18 @@ import (
 // oftenEnough is the number of sets that a unit must be in for its friends to be told from chance.
 const oftenEnough = 8
 
-// Friends says who is needed with whom, over the learned tokens, as appendix D of LLM in a flash has it.
+// Friends says who is needed with whom, over the learned tokens, as appendix D of LLM in a flash
+// has it.
 type Friends struct {
-	// Units is the number of units that are needed often enough to tell, by 8 tokens or more; everything here is about them.
+	// Units is the number of units that are needed often enough to tell, by 8 tokens or more;
+	// everything here is about them.
 	Units int `json:"units_count"`
-	// Closest[k] is how often, on average, a unit's (k+1)-th closest friend is needed when the unit is.
+	// Closest[k] is how often, on average, a unit's (k+1)-th closest friend is needed when the unit
+	// is.
 	Closest []float64 `json:"kth_closest_share"`
 	Least   float64   `json:"closest_share_least"` // of the closest friend
-	// Popular is the share of a layer's units that have one and the same closest friend, of the unit for which it is largest; mean over layers.
+	// Popular is the share of a layer's units that have one and the same closest friend, of the
+	// unit for which it is largest; mean over layers.
 	Popular float64 `json:"units_with_the_same_closest_share"`
 	// Distinct is the number of units that are anybody's closest friend, as a share of the units.
 	Distinct float64 `json:"distinct_closest_share"`
@@ -91,7 +95,8 @@ func (c *comparison) companion() Friends {
 	return f
 }
 
-// bundles lays the records of every unit's closest friends behind its own and knows what a read brings.
+// bundles lays the records of every unit's closest friends behind its own and knows what a read
+// brings.
 type bundles struct {
 	with    [][]uint32 // by layer: the friends of unit u are u·n … u·n+n−1
 	n       int
@@ -105,9 +110,11 @@ type bundles struct {
 // copies counts records.
 type copies struct{ brought, needed, repeated, unneeded, hottest, hottestLoads int64 }
 
-// newBundles takes n friends of each unit. Who has no friend, since no token needed it, gets the hottest units, who are friends of everybody.
+// newBundles takes n friends of each unit. Who has no friend, since no token needed it, gets the
+// hottest units, who are friends of everybody.
 func newBundles(friends [][]friend, hottest [][]uint64, units, n int) *bundles {
-	b := &bundles{with: make([][]uint32, len(friends)), n: n, stamp: make([]int32, units), hottest: hottest}
+	b := &bundles{with: make([][]uint32, len(friends)), n: n, stamp: make([]int32, units),
+		hottest: hottest}
 	for l, list := range friends {
 		hot := members(nil, hottest[l])
 		for u := range units {
@@ -123,7 +130,8 @@ func newBundles(friends [][]friend, hottest [][]uint64, units, n int) *bundles {
 	return b
 }
 
-// choose says which bundles to read for the units of load, ascending: all of them, or with once none whose record an earlier one brought.
+// choose says which bundles to read for the units of load, ascending: all of them, or with once
+// none whose record an earlier one brought.
 func (b *bundles) choose(layer int, load []uint32, once bool) []uint32 {
 	b.read++
 	needed, brought := 2*b.read, 2*b.read+1
@@ -163,7 +171,8 @@ func (b *bundles) hot(layer int, u uint32) int64 {
 	return int64(b.hottest[layer][u/64] >> (u % 64) & 1)
 }
 
-// judgeFriends judges friends, in the order of sim.Run: what is read is another thing, what is decided and computed is not.
+// judgeFriends judges friends, in the order of sim.Run: what is read is another thing, what is
+// decided and computed is not.
 func (c *comparison) judgeFriends(once bool) (Row, error) {
 	row := Row{Layout: friendsName, Joined: true}
 	if once {
@@ -199,8 +208,10 @@ func (c *comparison) judgeFriends(once bool) (Row, error) {
 		hot += len(members(nil, mask))
 	}
 	row.Copies = &Copies{
-		Brought: float64(b.sum.brought) / n, Needed: float64(b.sum.needed) / n, Repeated: float64(b.sum.repeated) / n, Unneeded: float64(b.sum.unneeded) / n,
-		Hottest: float64(b.sum.hottest) / n / float64(hot), HottestLoads: float64(b.sum.hottestLoads) / n / float64(hot),
+		Brought: float64(b.sum.brought) / n, Needed: float64(b.sum.needed) / n,
+		Repeated: float64(b.sum.repeated) / n, Unneeded: float64(b.sum.unneeded) / n,
+		Hottest:      float64(b.sum.hottest) / n / float64(hot),
+		HottestLoads: float64(b.sum.hottestLoads) / n / float64(hot),
 	}
 	return row, nil
 }
@@ -224,7 +235,8 @@ type pass struct {
 
 func (c *comparison) newPass(b *bundles, once bool) (*pass, error) {
 	p := &pass{cfg: c.cfg.Sim, bundles: b, once: once}
-	p.cfg.Geometry = layout.Uniform(c.head.Layers, c.head.Units, c.head.UnitBytes*units.Bytes(1+b.n))
+	p.cfg.Geometry = layout.Uniform(c.head.Layers, c.head.Units,
+		c.head.UnitBytes*units.Bytes(1+b.n))
 	p.cfg.Layout.Coalesce, p.cfg.Layout.Gap = true, 0
 	var err error
 	if p.planner, err = layout.NewPlanner(p.cfg.Geometry, p.cfg.Layout); err != nil {
@@ -254,7 +266,8 @@ func (p *pass) step(t *traces.Token) error {
 		p.now += times.Attention + times.Predict
 		p.list = p.list[:0]
 		for _, q := range p.plan.Requests {
-			p.list = append(p.list, flash.Read{Offset: units.Bytes(q.Offset), Length: units.Bytes(q.Length)})
+			p.list = append(p.list, flash.Read{Offset: units.Bytes(q.Offset),
+				Length: units.Bytes(q.Length)})
 		}
 		batch, err := p.station.Batch(p.now, p.list)
 		if err != nil {

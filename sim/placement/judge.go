@@ -34,7 +34,8 @@ type variant struct {
 func (c *comparison) singles() []variant {
 	list := []variant{{name: bundledName}}
 	if rows := c.head.Shape.Rows; rows > 1 && c.head.UnitBytes%units.Bytes(rows) == 0 {
-		list = append(list, variant{name: splitName, split: rows}, variant{name: splitName, split: rows, joined: true})
+		list = append(list, variant{name: splitName, split: rows}, variant{name: splitName,
+			split: rows, joined: true})
 	}
 	return list
 }
@@ -42,7 +43,8 @@ func (c *comparison) singles() []variant {
 // orders are those that are swept over the gaps. Their Orders are there once learnAll is done.
 func (c *comparison) orders() []variant {
 	return []variant{
-		{name: bundledName}, {name: hotName, order: c.hot}, {name: linearName, order: c.linear}, {name: hindsightName, order: c.hindsight},
+		{name: bundledName}, {name: hotName, order: c.hot}, {name: linearName, order: c.linear},
+		{name: hindsightName, order: c.hindsight},
 	}
 }
 
@@ -86,7 +88,8 @@ func (c *comparison) judgeAll(r *Result) error {
 	return nil
 }
 
-// arrange puts the rows into their places: those of single layouts, of sweeps, and of friends at the end.
+// arrange puts the rows into their places: those of single layouts, of sweeps, and of friends at
+// the end.
 func (c *comparison) arrange(r *Result, rows []Row, single int) {
 	r.Rows = append(r.Rows, rows[1:single]...)
 	r.Rows = append(r.Rows, rows[0])
@@ -98,7 +101,8 @@ func (c *comparison) arrange(r *Result, rows []Row, single int) {
 				best = j
 			}
 		}
-		s := Sweep{Layout: swept[0].Layout, Rows: swept, Best: swept[best].Gap, Closed: c.closedGap(swept), Pair: c.pairGap(units.Bytes(swept[0].Read))}
+		s := Sweep{Layout: swept[0].Layout, Rows: swept, Best: swept[best].Gap,
+			Closed: c.closedGap(swept), Pair: c.pairGap(units.Bytes(swept[0].Read))}
 		r.Sweeps = append(r.Sweeps, s)
 		r.Rows = append(r.Rows, swept[0])
 		if best > 0 {
@@ -118,7 +122,8 @@ func (c *comparison) simulate(v variant) (Row, []string, error) {
 		return Row{}, nil, err
 	}
 	t := &run.Meta.Totals
-	row := Row{Layout: v.name, Joined: v.joined, Gap: v.gap, Flash: flashBytes(&cfg.Geometry), Basis: string(run.Meta.Prediction.Basis)}
+	row := Row{Layout: v.name, Joined: v.joined, Gap: v.gap, Flash: flashBytes(&cfg.Geometry),
+		Basis: string(run.Meta.Prediction.Basis)}
 	row.set(t.Tokens, t.Misses, t.Requests, t.Bytes, c.head.UnitBytes)
 	row.IO, row.Token = mean(t.PartNanos[traces.PartIO], t.Tokens), mean(t.Wall, t.Tokens)
 	return row, run.Meta.Warnings, nil
@@ -132,7 +137,8 @@ func flashBytes(g *layout.Geometry) units.Bytes {
 // set fills in the counts: loads are the records that were needed.
 func (row *Row) set(tokens int, loads, reads int64, bytes, record units.Bytes) {
 	n := float64(tokens)
-	row.Reads, row.Bytes, row.Wasted = float64(reads)/n, float64(bytes)/n, float64(bytes-units.Bytes(loads)*record)/n
+	row.Reads, row.Bytes, row.Wasted = float64(reads)/n, float64(bytes)/n,
+		float64(bytes-units.Bytes(loads)*record)/n
 	if reads > 0 {
 		row.Run, row.Read = float64(loads)/float64(reads), float64(bytes)/float64(reads)
 	}

@@ -12,7 +12,8 @@ const (
 	mostRounds = 8
 )
 
-// hotFirst lists units by how often they are in a set, the most often first, of equals the lower one.
+// hotFirst lists units by how often they are in a set, the most often first, of equals the lower
+// one.
 func hotFirst(s *sets) []uint32 {
 	list := make([]uint32, s.units)
 	for u := range list {
@@ -22,13 +23,15 @@ func hotFirst(s *sets) []uint32 {
 	return list
 }
 
-// linear places units that are read together next to each other, each once, in the way of Ripple (arXiv 2410.19274): pairs are
-// linked greedily, the most frequent first, so that every unit has two neighbours at most and no ring closes; the chains then follow each
-// other, the one whose units are used most first. Of reads that are joined without a gap, every link saves one in each set that has
-// both ends, so that the greedy rule goes for the heaviest path.
+// linear places units that are read together next to each other, each once, in the way of Ripple
+// (arXiv 2410.19274): pairs are linked greedily, the most frequent first, so that every unit has
+// two neighbours at most and no ring closes; the chains then follow each other, the one whose units
+// are used most first. Of reads that are joined without a gap, every link saves one in each set
+// that has both ends, so that the greedy rule goes for the heaviest path.
 //
-// Memory is bounded by looking at each unit's closest partners alone: at 16 of them in a round, and where all of these were taken, again at
-// 16 among the ends of chains in the next, until nothing links or 8 rounds are over.
+// Memory is bounded by looking at each unit's closest partners alone: at 16 of them in a round, and
+// where all of these were taken, again at 16 among the ends of chains in the next, until nothing
+// links or 8 rounds are over.
 func linear(s *sets) []uint32 {
 	c := newChains(s.units)
 	ends := make([]bool, s.units)
@@ -77,7 +80,8 @@ type chains struct {
 }
 
 func newChains(units int) *chains {
-	c := &chains{parent: make([]uint32, units), degree: make([]uint8, units), beside: make([][2]uint32, units)}
+	c := &chains{parent: make([]uint32, units), degree: make([]uint8, units),
+		beside: make([][2]uint32, units)}
 	for u := range c.parent {
 		c.parent[u] = uint32(u)
 	}
@@ -108,7 +112,8 @@ func (c *chains) link(a, b uint32) bool {
 	return true
 }
 
-// list puts the chains one after the other, by the mean uses of their units, and of equals by the lower end.
+// list puts the chains one after the other, by the mean uses of their units, and of equals by the
+// lower end.
 func (c *chains) list(uses []uint32) []uint32 {
 	type chain struct {
 		mean  float64

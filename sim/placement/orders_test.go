@@ -55,7 +55,8 @@ func TestClosestIsTheSortedMatrix(t *testing.T) {
 		for u := range uint32(s.units) {
 			var want []friend
 			for v := range uint32(s.units) {
-				if n := s.together(u, v); v != u && n > 0 && (among == nil || among[u] && among[v]) {
+				if n := s.together(u, v); v != u && n > 0 && (among == nil || among[u] &&
+					among[v]) {
 					want = append(want, friend{v, n})
 				}
 			}
@@ -88,8 +89,8 @@ func reads(t *testing.T, s *sets, order []uint32) (n int) {
 	return n
 }
 
-// Every pair of neighbours saves one read in each set that has both; what an order is worth is the sum over its neighbours. (NewOrder
-// refuses what is not a permutation.)
+// Every pair of neighbours saves one read in each set that has both; what an order is worth is the
+// sum over its neighbours. (NewOrder refuses what is not a permutation.)
 func TestReadsAreUnitsWithoutLinkedNeighbours(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 40 {
@@ -98,7 +99,8 @@ func TestReadsAreUnitsWithoutLinkedNeighbours(t *testing.T) {
 		for u := range natural {
 			natural[u] = uint32(u)
 		}
-		for name, order := range map[string][]uint32{"natural": natural, hotName: hotFirst(s), linearName: linear(s)} {
+		for name, order := range map[string][]uint32{"natural": natural, hotName: hotFirst(s),
+			linearName: linear(s)} {
 			want := 0
 			for _, list := range s.lists {
 				want += len(list)
@@ -120,9 +122,11 @@ func TestHotFirst(t *testing.T) {
 	}
 }
 
-// By hand: 0–3 are together most often and are linked first, then 3–1; 0–1 would close a ring; 2 was never with anyone, and 4 never used.
+// By hand: 0–3 are together most often and are linked first, then 3–1; 0–1 would close a ring; 2
+// was never with anyone, and 4 never used.
 func TestLinearByHand(t *testing.T) {
-	s := &sets{units: 5, uses: make([]uint32, 5), lists: [][]uint32{{0, 3}, {0, 3}, {0, 1, 3}, {1, 3}, {2}}}
+	s := &sets{units: 5, uses: make([]uint32, 5), lists: [][]uint32{{0, 3}, {0, 3}, {0, 1, 3},
+		{1, 3}, {2}}}
 	for _, list := range s.lists {
 		s.add(list)
 	}
@@ -131,7 +135,8 @@ func TestLinearByHand(t *testing.T) {
 	}
 }
 
-// Cliques larger than the partners that one round looks at become one chain each in later rounds; their order among each other is free.
+// Cliques larger than the partners that one round looks at become one chain each in later rounds;
+// their order among each other is free.
 func TestLinearFindsPlantedCliques(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for _, size := range []int{2, 3, 8, 40, 100} {
@@ -139,10 +144,13 @@ func TestLinearFindsPlantedCliques(t *testing.T) {
 		cfg := on(t, "m1-max", 0, 0)
 		r := compare(t, m, cfg)
 		natural, placed := row(t, r, bundledName, true), row(t, r, linearName, true)
-		// Four cliques are four reads, fewer where two of them happen to lie side by side.
-		// With cliques of two, four reads of 32 KiB keep fewer servers busy than eight of 16 KiB and may take longer.
-		if placed.Reads > 4 || placed.Reads < 1 || natural.Reads <= 4 || size > 2 && placed.IO >= natural.IO {
-			t.Errorf("cliques of %d: %g reads in natural order, %g in chains (%v, %v)", size, natural.Reads, placed.Reads, natural.IO, placed.IO)
+		// Four cliques are four reads, fewer where two of them happen to lie side by side. With
+		// cliques of two, four reads of 32 KiB keep fewer servers busy than eight of 16 KiB and may
+		// take longer.
+		if placed.Reads > 4 || placed.Reads < 1 || natural.Reads <= 4 || size > 2 &&
+			placed.IO >= natural.IO {
+			t.Errorf("cliques of %d: %g reads in natural order, %g in chains (%v, %v)", size,
+				natural.Reads, placed.Reads, natural.IO, placed.IO)
 		}
 		known, err := learnerOf(t, m, cfg).layer(0)
 		if err != nil {

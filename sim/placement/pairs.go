@@ -17,11 +17,13 @@ func members(list []uint32, mask []uint64) []uint32 {
 // friend is a unit that is in sets with another one: in count of them. A count of 0 means nobody.
 type friend struct{ unit, count uint32 }
 
-// closest finds for every unit the k units that are most often in one set with it, the most frequent first, of equals the lower one:
-// friends u·k … u·k+k−1 are those of unit u. Only units of among are looked at; nil: all of them.
+// closest finds for every unit the k units that are most often in one set with it, the most
+// frequent first, of equals the lower one: friends u·k … u·k+k−1 are those of unit u. Only units of
+// among are looked at; nil: all of them.
 //
-// Counts are exact over the lists. They are taken one unit at a time, from the sets that it is in, so that memory is one row of counts and
-// not the units² of a matrix (1 GiB for 16,384 units); the time is that of Σ |set|² increments.
+// Counts are exact over the lists. They are taken one unit at a time, from the sets that it is in,
+// so that memory is one row of counts and not the units² of a matrix (1 GiB for 16,384 units); the
+// time is that of Σ |set|² increments.
 func (s *sets) closest(k int, among []bool) []friend {
 	friends := make([]friend, s.units*k)
 	sets, starts := s.memberships(among)
@@ -84,7 +86,8 @@ func (s *sets) memberships(among []bool) (sets []int32, starts []int) {
 	return sets, starts
 }
 
-// insert puts a friend into a list of the closest ones, from which the last drops out. The result does not depend on the order of insertions.
+// insert puts a friend into a list of the closest ones, from which the last drops out. The result
+// does not depend on the order of insertions.
 func insert(top []friend, f friend) {
 	i := len(top) - 1
 	if !f.closer(top[i]) {

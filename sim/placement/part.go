@@ -23,11 +23,13 @@ func (p *part) Token(i int, t *traces.Token) error {
 	return p.Source.Token(p.first+i, t)
 }
 
-// halves cuts the first tokens of a trace in two: the part to learn from and the part to judge by. The cut is the start of the sequence
-// nearest to the middle; where none starts in the middle half, it goes through a sequence and apart is false.
+// halves cuts the first tokens of a trace in two: the part to learn from and the part to judge by.
+// The cut is the start of the sequence nearest to the middle; where none starts in the middle half,
+// it goes through a sequence and apart is false.
 func halves(src traces.Source, tokens int) (learn, judge *part, apart bool, err error) {
 	if tokens < 2 {
-		return nil, nil, false, fmt.Errorf("placement: %d tokens: one part is learned from, another judged by; give a longer trace: %w", tokens, ErrConfig)
+		return nil, nil, false, fmt.Errorf("placement: %d tokens: one part is learned from, "+
+			"another judged by; give a longer trace: %w", tokens, ErrConfig)
 	}
 	cut := tokens / 2
 	var t traces.Token
@@ -37,7 +39,8 @@ func halves(src traces.Source, tokens int) (learn, judge *part, apart bool, err 
 		if err := src.Token(i, &t); err != nil {
 			return nil, nil, false, err
 		}
-		if distance := max(i-tokens/2, tokens/2-i); i > tokens/4 && t.Seq != seq && distance < best {
+		if distance := max(i-tokens/2, tokens/2-i); i > tokens/4 && t.Seq != seq &&
+			distance < best {
 			cut, best, apart = i, distance, true
 		}
 		seq = t.Seq

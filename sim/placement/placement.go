@@ -24,7 +24,8 @@ const MaxFriends = 8
 
 // Config says what to compare.
 type Config struct {
-	// Sim is everything but the layout. Of its Layout, Coalesce and Gap are not looked at; its Geometry and its Schedule must be empty.
+	// Sim is everything but the layout. Of its Layout, Coalesce and Gap are not looked at; its
+	// Geometry and its Schedule must be empty.
 	Sim sim.Config
 	// Gaps are the gaps to look at, in records, ascending from 0.
 	Gaps []int
@@ -41,28 +42,33 @@ type Row struct {
 	Joined bool   `json:"joined"`      // neighbours are one read
 	Gap    int    `json:"gap_records"` // over-read between two wanted records
 	// Flash is what the layout takes on the device.
-	Flash  units.Bytes `json:"flash_bytes"`
-	Reads  float64     `json:"reads_per_token"`
-	Bytes  float64     `json:"bytes_per_token"`
-	Wasted float64     `json:"wasted_bytes_per_token"`     // of them, beyond one copy of every record that was needed
-	Run    float64     `json:"needed_units_per_read"`      // below 1 where a unit takes several reads
-	Read   float64     `json:"mean_read_bytes"`            // of one request
-	IO     units.Nanos `json:"io_ns"`                      // per token
-	Token  units.Nanos `json:"token_ns"`                   // per token, all parts
-	Basis  string      `json:"basis,omitempty"`            // of the simulation: traces.Basis; of friends none is given
-	IOGain float64     `json:"io_speedup_over_bundled"`    // of bundles read one by one
-	Gain   float64     `json:"token_speedup_over_bundled"` // likewise
+	Flash units.Bytes `json:"flash_bytes"`
+	Reads float64     `json:"reads_per_token"`
+	Bytes float64     `json:"bytes_per_token"`
+	// of them, beyond one copy of every record that was needed
+	Wasted float64 `json:"wasted_bytes_per_token"`
+	// below 1 where a unit takes several reads
+	Run   float64     `json:"needed_units_per_read"`
+	Read  float64     `json:"mean_read_bytes"` // of one request
+	IO    units.Nanos `json:"io_ns"`           // per token
+	Token units.Nanos `json:"token_ns"`        // per token, all parts
+	// of the simulation: traces.Basis; of friends none is given
+	Basis  string  `json:"basis,omitempty"`
+	IOGain float64 `json:"io_speedup_over_bundled"`    // of bundles read one by one
+	Gain   float64 `json:"token_speedup_over_bundled"` // likewise
 
 	Copies *Copies `json:"copies,omitempty"` // of friends
 }
 
 // Copies says what a read that brings friends brings, in records per token.
 type Copies struct {
-	Brought  float64 `json:"brought_per_token"`    // = needed + repeated + not needed
-	Needed   float64 `json:"needed_per_token"`     // each once
-	Repeated float64 `json:"repeated_per_token"`   // further copies of needed ones
-	Unneeded float64 `json:"not_needed_per_token"` // not asked for: in memory already, or not active
-	// Hottest is how often a token brings a unit of the hottest 1 % of its layer, on average; HottestLoads how often it asks for one.
+	Brought  float64 `json:"brought_per_token"`  // = needed + repeated + not needed
+	Needed   float64 `json:"needed_per_token"`   // each once
+	Repeated float64 `json:"repeated_per_token"` // further copies of needed ones
+	// not asked for: in memory already, or not active
+	Unneeded float64 `json:"not_needed_per_token"`
+	// Hottest is how often a token brings a unit of the hottest 1 % of its layer, on average;
+	// HottestLoads how often it asks for one.
 	Hottest      float64 `json:"hottest_percent_brought_per_token"`
 	HottestLoads float64 `json:"hottest_percent_loads_per_token"`
 }
@@ -72,22 +78,26 @@ type Sweep struct {
 	Layout string `json:"layout"`
 	Rows   []Row  `json:"gaps"`
 	Best   int    `json:"best_gap_records"` // the least I/O time; the narrowest of equals
-	// Closed is the gap with the least time by the closed form of the flash: the reads of a gap, each the mean read, at full depth.
+	// Closed is the gap with the least time by the closed form of the flash: the reads of a gap,
+	// each the mean read, at full depth.
 	Closed int `json:"closed_form_gap_records"`
-	// Pair is the rule of thumb: the widest g for which g records take less time than another request, that is for which one request of two mean
-	// stretches and g records between takes less than two of a stretch each. It knows nothing of reads that overlap: where requests are the
-	// limit and the link has time to spare, over-reading costs nothing until the link is busy too. At most the widest of Gaps.
+	// Pair is the rule of thumb: the widest g for which g records take less time than another
+	// request, that is for which one request of two mean stretches and g records between takes less
+	// than two of a stretch each. It knows nothing of reads that overlap: where requests are the
+	// limit and the link has time to spare, over-reading costs nothing until the link is busy too.
+	// At most the widest of Gaps.
 	Pair int `json:"pair_rule_gap_records"`
 }
 
 // Result compares layouts.
 type Result struct {
-	Mask      string  `json:"mask"` // "true" or "predicted"
-	Learned   int     `json:"learned_tokens_count"`
-	Judged    int     `json:"judged_tokens_count"`
-	Apart     bool    `json:"no_sequence_in_both"`
-	Sampled   int     `json:"pairs_of_one_in_tokens"` // co-activation is counted over one in so many of the learned tokens, in the layer with most
-	Loads     float64 `json:"loads_per_token"`        // units that the policy does not hold
+	Mask    string `json:"mask"` // "true" or "predicted"
+	Learned int    `json:"learned_tokens_count"`
+	Judged  int    `json:"judged_tokens_count"`
+	Apart   bool   `json:"no_sequence_in_both"`
+	// co-activation is counted over one in so many of the learned tokens, in the layer with most
+	Sampled   int     `json:"pairs_of_one_in_tokens"`
+	Loads     float64 `json:"loads_per_token"` // units that the policy does not hold
 	Hottest   float64 `json:"hottest_percent_loads_per_token"`
 	Companion Friends `json:"friends"`
 	Rows      []Row   `json:"layouts"`
@@ -96,8 +106,9 @@ type Result struct {
 	Warnings []string `json:"warnings"`
 }
 
-// Run learns from the first part of src, and judges by the second. Token of src must be safe for concurrent use, each with its own Token, as
-// those of *traces.Reader and *traces.Memory are. Errors about the configuration are of kind ErrConfig or sim.ErrConfig.
+// Run learns from the first part of src, and judges by the second. Token of src must be safe for
+// concurrent use, each with its own Token, as those of *traces.Reader and *traces.Memory are.
+// Errors about the configuration are of kind ErrConfig or sim.ErrConfig.
 func Run(src traces.Source, cfg Config) (*Result, error) {
 	if err := check(src, &cfg); err != nil {
 		return nil, err
@@ -116,7 +127,8 @@ func Run(src traces.Source, cfg Config) (*Result, error) {
 	if err := c.learnAll(); err != nil {
 		return nil, err
 	}
-	r := &Result{Mask: "true", Learned: learn.count, Judged: judged.count, Apart: apart, Sampled: c.sampled, Companion: c.companion()}
+	r := &Result{Mask: "true", Learned: learn.count, Judged: judged.count, Apart: apart,
+		Sampled: c.sampled, Companion: c.companion()}
 	if cfg.Sim.Predicted {
 		r.Mask = "predicted"
 	}
@@ -136,19 +148,25 @@ func check(src traces.Source, cfg *Config) error {
 	}
 	switch {
 	case cfg.Friends < 0 || cfg.Friends > MaxFriends:
-		return fmt.Errorf("placement: %d friends beside a unit: it is 1 to %d: %w", cfg.Friends, MaxFriends, ErrConfig)
+		return fmt.Errorf("placement: %d friends beside a unit: it is 1 to %d: %w", cfg.Friends,
+			MaxFriends, ErrConfig)
 	case len(cfg.Gaps) == 0 || cfg.Gaps[0] != 0:
-		return fmt.Errorf("placement: gaps of %v records: they must begin with 0: %w", cfg.Gaps, ErrConfig)
+		return fmt.Errorf("placement: gaps of %v records: they must begin with 0: %w", cfg.Gaps,
+			ErrConfig)
 	case cfg.Sim.Geometry.Units != 0:
-		return fmt.Errorf("placement: a geometry is given, but they are what is compared: %w", ErrConfig)
+		return fmt.Errorf("placement: a geometry is given, but they are what is compared: %w",
+			ErrConfig)
 	case cfg.Sim.Schedule != (sim.Schedule{}):
-		return fmt.Errorf("placement: reads are scheduled %s, but layouts are compared on demand, where the reads are all that differs: %w", cfg.Sim.Schedule.Kind, ErrConfig)
+		return fmt.Errorf("placement: reads are scheduled %s, but layouts are compared on "+
+			"demand, where the reads are all that differs: %w", cfg.Sim.Schedule.Kind, ErrConfig)
 	case head.Units < 2:
-		return fmt.Errorf("placement: layers of %d units: there is nothing to place: %w", head.Units, ErrConfig)
+		return fmt.Errorf("placement: layers of %d units: there is nothing to place: %w",
+			head.Units, ErrConfig)
 	}
 	for i, g := range cfg.Gaps {
 		if g > MaxGap || i > 0 && g <= cfg.Gaps[i-1] {
-			return fmt.Errorf("placement: gaps of %v records: they must ascend, up to %d: %w", cfg.Gaps, MaxGap, ErrConfig)
+			return fmt.Errorf("placement: gaps of %v records: they must ascend, up to %d: %w",
+				cfg.Gaps, MaxGap, ErrConfig)
 		}
 	}
 	if err := cfg.Sim.Check(head); err != nil {
@@ -165,9 +183,10 @@ type comparison struct {
 	sampled       int
 
 	hot, linear, hindsight *layout.Order
-	hottest                [][]uint64 // mask of the hottest 1 % of each layer's units, by what tokens need
-	friends                [][]friend // of every layer's units, kept of each
-	shares                 []friendSums
+	// mask of the hottest 1 % of each layer's units, by what tokens need
+	hottest [][]uint64
+	friends [][]friend // of every layer's units, kept of each
+	shares  []friendSums
 
 	mutex       sync.Mutex
 	done, total int
@@ -218,7 +237,8 @@ func (c *comparison) learnAll() error {
 		to   **layout.Order
 		name string
 		list [][]uint32
-	}{{&c.hot, hotName, hot}, {&c.linear, linearName, chained}, {&c.hindsight, hindsightName, future}} {
+	}{{&c.hot, hotName, hot}, {&c.linear, linearName, chained}, {&c.hindsight, hindsightName,
+		future}} {
 		if *o.to, err = layout.NewOrder(o.name, o.list); err != nil {
 			return err
 		}

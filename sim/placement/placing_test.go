@@ -28,12 +28,14 @@ func TestHalves(t *testing.T) {
 		"a middle that is the start of another": {20, 40, 20, true},
 	} {
 		learn, judged, apart, err := halves(traceOf(64, c.sequence, needs), c.tokens)
-		if err != nil || learn.count != c.learned || judged.first != c.learned || judged.count != c.tokens-c.learned || apart != c.apart {
+		if err != nil || learn.count != c.learned || judged.first != c.learned ||
+			judged.count != c.tokens-c.learned || apart != c.apart {
 			t.Errorf("%s: %+v and %+v, apart %t, %v", name, learn, judged, apart, err)
 			continue
 		}
 		var a, b traces.Token
-		if err := errors.Join(judged.Token(0, &a), learn.Source.Token(c.learned, &b)); err != nil || a.Seq != b.Seq || a.Pos != b.Pos {
+		if err := errors.Join(judged.Token(0, &a), learn.Source.Token(c.learned, &b)); err != nil ||
+			a.Seq != b.Seq || a.Pos != b.Pos {
 			t.Errorf("%s: the judged part begins with %+v, %v", name, a, err)
 		}
 		if judged.Token(judged.count, &a) == nil || learn.Token(-1, &a) == nil {
@@ -45,14 +47,17 @@ func TestHalves(t *testing.T) {
 func TestRunRefuses(t *testing.T) {
 	src := synthetic(t, 1, 8)
 	for name, change := range map[string]func(*Config){
-		"no gaps":            func(c *Config) { c.Gaps = nil },
-		"gaps without 0":     func(c *Config) { c.Gaps = []int{1, 2} },
-		"gaps that fall":     func(c *Config) { c.Gaps = []int{0, 3, 2} },
-		"a gap too wide":     func(c *Config) { c.Gaps = []int{0, MaxGap + 1} },
-		"too many friends":   func(c *Config) { c.Friends = MaxFriends + 1 },
-		"too few friends":    func(c *Config) { c.Friends = -1 },
-		"one token":          func(c *Config) { c.Sim.MaxTokens = 1 },
-		"a geometry":         func(c *Config) { c.Sim.Geometry = layout.Uniform(2, 2048, recordBytes) },
+		"no gaps":          func(c *Config) { c.Gaps = nil },
+		"gaps without 0":   func(c *Config) { c.Gaps = []int{1, 2} },
+		"gaps that fall":   func(c *Config) { c.Gaps = []int{0, 3, 2} },
+		"a gap too wide":   func(c *Config) { c.Gaps = []int{0, MaxGap + 1} },
+		"too many friends": func(c *Config) { c.Friends = MaxFriends + 1 },
+		"too few friends":  func(c *Config) { c.Friends = -1 },
+		"one token":        func(c *Config) { c.Sim.MaxTokens = 1 },
+		"a geometry": func(c *Config) {
+			c.Sim.Geometry = layout.Uniform(2, 2048,
+				recordBytes)
+		},
 		"no device":          func(c *Config) { c.Sim.Device = nil },
 		"an unknown engine":  func(c *Config) { c.Sim.Engine = "carrier pigeon" },
 		"a schedule":         func(c *Config) { c.Sim.Schedule.Dense = 1 },
@@ -74,22 +79,28 @@ func TestBytesAreNeededAndWasted(t *testing.T) {
 			cfg.Sim.Predicted = true
 			cfg.Friends = 1 + window
 			r := compare(t, synthetic(t, 4, 8), cfg)
-			if r.Learned != 16 || r.Judged != 16 || !r.Apart || r.Mask != "predicted" || r.Loads <= 0 {
+			if r.Learned != 16 || r.Judged != 16 || !r.Apart || r.Mask != "predicted" ||
+				r.Loads <= 0 {
 				t.Fatalf("%+v", r)
 			}
 			for _, row := range r.Rows {
-				if !about(row.Bytes-row.Wasted, r.Loads*recordBytes) || row.Wasted < 0 || row.Reads <= 0 || !about(row.Run*row.Reads, r.Loads) || !about(row.Read*row.Reads, row.Bytes) {
+				if !about(row.Bytes-row.Wasted, r.Loads*recordBytes) || row.Wasted < 0 ||
+					row.Reads <= 0 || !about(row.Run*row.Reads, r.Loads) ||
+					!about(row.Read*row.Reads, row.Bytes) {
 					t.Errorf("%s: %+v do not add up to %g loads", preset, row, r.Loads)
 				}
 				c := row.Copies
 				if c == nil {
 					if row.Wasted > 0 && row.Gap == 0 {
-						t.Errorf("%s: %s wastes %g bytes without a gap", preset, row.Layout, row.Wasted)
+						t.Errorf("%s: %s wastes %g bytes without a gap", preset, row.Layout,
+							row.Wasted)
 					}
 					continue
 				}
 				// A record is whole blocks: all that is read is records.
-				if !about(c.Brought, c.Needed+c.Repeated+c.Unneeded) || !about(c.Needed, r.Loads) || !about(row.Bytes, c.Brought*recordBytes) || row.Flash != units.Bytes(2+window)*r.Rows[0].Flash {
+				if !about(c.Brought, c.Needed+c.Repeated+c.Unneeded) || !about(c.Needed, r.Loads) ||
+					!about(row.Bytes, c.Brought*recordBytes) ||
+					row.Flash != units.Bytes(2+window)*r.Rows[0].Flash {
 					t.Errorf("%s: %+v, %+v", preset, row, c)
 				}
 				if row.Layout == friendsName && !about(c.Brought, c.Needed*float64(2+window)) {
@@ -97,14 +108,16 @@ func TestBytesAreNeededAndWasted(t *testing.T) {
 				}
 			}
 			split, bundled := row(t, r, splitName, false), row(t, r, bundledName, false)
-			if split.Reads != 2*bundled.Reads || split.Bytes != bundled.Bytes || split.IO <= bundled.IO || bundled.IOGain != 1 || bundled.Gain != 1 {
+			if split.Reads != 2*bundled.Reads || split.Bytes != bundled.Bytes ||
+				split.IO <= bundled.IO || bundled.IOGain != 1 || bundled.Gain != 1 {
 				t.Errorf("%s: %+v against %+v", preset, split, bundled)
 			}
 		}
 	}
 }
 
-// The gap that pays is that of a search by hand through simulations of their own; wider ones never make more reads.
+// The gap that pays is that of a search by hand through simulations of their own; wider ones never
+// make more reads.
 func TestGapIsThatOfBruteForce(t *testing.T) {
 	for _, preset := range []string{"m1-max", "ufs40-8gen3"} {
 		src := synthetic(t, 2, 6)
@@ -121,8 +134,10 @@ func TestGapIsThatOfBruteForce(t *testing.T) {
 				t.Fatal(err)
 			}
 			io := run.Meta.Totals.PartNanos[traces.PartIO]
-			if got := natural.Rows[i]; got.IO != mean(io, 6) || !about(got.Reads*6, float64(run.Meta.Totals.Requests)) {
-				t.Errorf("%s, gap %d: %+v, by itself %v and %d reads", preset, gap, got, io, run.Meta.Totals.Requests)
+			if got := natural.Rows[i]; got.IO != mean(io, 6) ||
+				!about(got.Reads*6, float64(run.Meta.Totals.Requests)) {
+				t.Errorf("%s, gap %d: %+v, by itself %v and %d reads", preset, gap, got, io,
+					run.Meta.Totals.Requests)
 			}
 			if i == 0 || io < least {
 				best, least = gap, io
@@ -134,7 +149,8 @@ func TestGapIsThatOfBruteForce(t *testing.T) {
 		for _, s := range r.Sweeps {
 			for i := range s.Rows[1:] {
 				if s.Rows[i+1].Reads > s.Rows[i].Reads || s.Rows[i+1].Bytes < s.Rows[i].Bytes {
-					t.Errorf("%s: %s: gap %d makes %g reads, gap %d %g", preset, s.Layout, gaps[i], s.Rows[i].Reads, gaps[i+1], s.Rows[i+1].Reads)
+					t.Errorf("%s: %s: gap %d makes %g reads, gap %d %g", preset, s.Layout, gaps[i],
+						s.Rows[i].Reads, gaps[i+1], s.Rows[i+1].Reads)
 				}
 			}
 		}
@@ -178,15 +194,19 @@ func TestFriendsOfNobodyAreBundles(t *testing.T) {
 	}
 }
 
-// The negative result of LLM in a flash, appendix D: where some units are hot and all are independent, the hot ones are everybody's closest friends,
-// are read over and over (or are in memory already), and the reads take longer than without copies.
+// The negative result of LLM in a flash, appendix D: where some units are hot and all are
+// independent, the hot ones are everybody's closest friends, are read over and over (or are in
+// memory already), and the reads take longer than without copies.
 func TestFriendsOfHotUnitsDoNotPay(t *testing.T) {
 	src := popular(rand.New(rand.NewPCG(9, 10)), 2000, 20, 60)
 	for _, window := range []int{0, 4} {
 		r := compare(t, src, on(t, "m1-max", window, 0))
 		friends, bundled := row(t, r, friendsName, true), row(t, r, bundledName, true)
-		if friends.IO <= bundled.IO || friends.Copies.Hottest < 2*r.Hottest || friends.Copies.Hottest < 2 {
-			t.Errorf("window %d: %v with friends, %v without; a hot unit is brought %g times a token, and needed %g times", window, friends.IO, bundled.IO, friends.Copies.Hottest, r.Hottest)
+		if friends.IO <= bundled.IO || friends.Copies.Hottest < 2*r.Hottest ||
+			friends.Copies.Hottest < 2 {
+			t.Errorf("window %d: %v with friends, %v without; a hot unit is brought %g times a "+
+				"token, and needed %g times", window, friends.IO, bundled.IO,
+				friends.Copies.Hottest, r.Hottest)
 		}
 		wasted := &friends.Copies.Repeated
 		if window > 0 { // hot units are in memory
@@ -196,7 +216,8 @@ func TestFriendsOfHotUnitsDoNotPay(t *testing.T) {
 			t.Errorf("window %d: of %g friends %g are of use", window, r.Loads, r.Loads-*wasted)
 		}
 		// 20 of 2000 units are the friends of all.
-		if f := r.Companion; f.Closest[0] < 0.9 || f.Distinct*float64(f.Units) > 25 || !slices.IsSortedFunc(f.Closest, func(a, b float64) int { return -compareFloat(a, b) }) {
+		if f := r.Companion; f.Closest[0] < 0.9 || f.Distinct*float64(f.Units) > 25 ||
+			!slices.IsSortedFunc(f.Closest, func(a, b float64) int { return -compareFloat(a, b) }) {
 			t.Errorf("%+v", f)
 		}
 		if hot := row(t, r, hotName, true); window == 0 && hot.Reads >= bundled.Reads {
@@ -215,12 +236,15 @@ func compareFloat(a, b float64) int {
 	return 0
 }
 
-// Where units come in pairs, friends are the other half: read once, nothing is wasted, and half of the reads are left.
+// Where units come in pairs, friends are the other half: read once, nothing is wasted, and half of
+// the reads are left.
 func TestFriendsOfPairsPay(t *testing.T) {
 	m, of := cliques(rand.New(rand.NewPCG(11, 12)), 100, 2, 400, 10)
 	r := compare(t, m, on(t, "m1-max", 0, 0))
-	each, once, bundled := row(t, r, friendsName, true), row(t, r, friendsOnceName, true), row(t, r, bundledName, false)
-	if c := once.Copies; c.Repeated != 0 || c.Unneeded != 0 || once.Wasted != 0 || once.Reads > bundled.Reads/2 || once.IO >= bundled.IO {
+	each, once, bundled := row(t, r, friendsName, true), row(t, r, friendsOnceName, true),
+		row(t, r, bundledName, false)
+	if c := once.Copies; c.Repeated != 0 || c.Unneeded != 0 || once.Wasted != 0 ||
+		once.Reads > bundled.Reads/2 || once.IO >= bundled.IO {
 		t.Errorf("each once: %+v, %+v", once, c)
 	}
 	if c := each.Copies; !about(c.Repeated, c.Needed) || c.Unneeded != 0 || each.IO <= once.IO {

@@ -57,7 +57,8 @@ func newLearner(src *part, cfg *sim.Config) (*learner, error) {
 	return l, nil
 }
 
-// layer learns one layer: a first pass counts, and says how many of the tokens' sets the second can keep.
+// layer learns one layer: a first pass counts, and says how many of the tokens' sets the second can
+// keep.
 func (l *learner) layer(layer int) (*learned, error) {
 	n := l.src.Header().Units
 	all := &learned{
@@ -76,7 +77,8 @@ func (l *learner) layer(layer int) (*learned, error) {
 		return nil, err
 	}
 	for i := range members {
-		all.of(i).every = int(max(1, (members[i]+l.members-1)/l.members, (pairs[i]+l.pairs-1)/l.pairs))
+		all.of(i).every = int(max(1, (members[i]+l.members-1)/l.members,
+			(pairs[i]+l.pairs-1)/l.pairs))
 	}
 	return all, l.each(l.keep[layer], layer, func(token int, needed, read []uint32) {
 		for i, list := range [2][]uint32{needed, read} {
@@ -96,7 +98,8 @@ func (l *learned) of(i int) *sets {
 }
 
 // each steps a layer's policy through the part. The lists are valid until do returns.
-func (l *learner) each(step *sim.Layer, layer int, do func(token int, needed, read []uint32)) error {
+func (l *learner) each(step *sim.Layer, layer int, do func(token int, needed,
+	read []uint32)) error {
 	var t traces.Token
 	var list []uint32
 	seq := uint32(0)

@@ -30,13 +30,17 @@ func (s *study) figure4a() error {
 	if err != nil {
 		return err
 	}
-	trace := other("trace", "synth falcon-7b, closed form", "5 % active (section 3.1); temporal statistics fitted to OPT-6.7B; its Δ(29)/Δ(4) of predicted masks was taken from this figure")
+	trace := other("trace", "synth falcon-7b, closed form",
+		"5 % active (section 3.1); temporal statistics fitted to OPT-6.7B; its Δ(29)/Δ(4) of "+
+			"predicted masks was taken from this figure")
 	at := func(k int) float64 { return 100 * e.ActiveSAgg[k] }
 	s.predict("figure4a/s1", "Falcon-7B, layer 10: s_agg(1)", at(1), readOff, trace)
 	s.predict("figure4a/s5", "Falcon-7B, layer 10: s_agg(5)", at(5), readOff, trace)
 	s.predict("figure4a/s30", "Falcon-7B, layer 10: s_agg(30)", at(30), readOff, trace)
-	s.predict("figure4a/delta5", "Falcon-7B, layer 10: s_agg(5) − s_agg(4)", at(5)-at(4), readOff, trace)
-	s.predict("figure4a/delta30", "Falcon-7B, layer 10: s_agg(30) − s_agg(29)", at(30)-at(29), readOff, trace)
+	s.predict("figure4a/delta5", "Falcon-7B, layer 10: s_agg(5) − s_agg(4)", at(5)-at(4), readOff,
+		trace)
+	s.predict("figure4a/delta30", "Falcon-7B, layer 10: s_agg(30) − s_agg(29)", at(30)-at(29),
+		readOff, trace)
 	return nil
 }
 
@@ -62,16 +66,24 @@ func (s *study) figure7() error {
 			falls++
 		}
 	}
-	inputs := append(s.optTrace(), calibrated("flash.link_rate", linux.Flash.LinkRate.String(), "flash/linux-16k"))
+	inputs := append(s.optTrace(), calibrated("flash.link_rate", linux.Flash.LinkRate.String(),
+		"flash/linux-16k"))
 	least, most := s.pub("figure7/35/load"), s.pub("figure7/80/load")
 	// The published end points fall: a window longer by a token always reads less.
 	always := derived("figure7/monotone", 100, 100, "%", least, most)
-	s.predictAgainst("figure7/monotone", always, fmt.Sprintf("steps of the window from 0 to %d at which I/O falls", longest), 100*float64(falls)/float64(longest), 0, inputs...)
-	ratio := derived("figure7/ratio", most.Mid()/least.Mid(), most.Mid()/least.Mid(), "x", least, most)
-	s.predictAgainst("figure7/ratio", ratio, fmt.Sprintf("I/O with a window of %d over I/O without: 80 %% and 35 %% of the model in the figure", longest),
+	s.predictAgainst("figure7/monotone", always,
+		fmt.Sprintf("steps of the window from 0 to %d at which I/O falls", longest),
+		100*float64(falls)/float64(longest), 0, inputs...)
+	ratio := derived("figure7/ratio", most.Mid()/least.Mid(), most.Mid()/least.Mid(), "x", least,
+		most)
+	s.predictAgainst("figure7/ratio", ratio,
+		fmt.Sprintf("I/O with a window of %d over I/O without: 80 %% and 35 %% of the model in "+
+			"the figure", longest),
 		io(longest).Seconds()/io(0).Seconds(), readOff, inputs...)
-	floor := opt.percent(opt.embedding + opt.attention + opt.predictor + part(opt.ffn, e.PredictedSAgg[1]))
-	s.predictAgainst("figure7/least", derived("figure7/least", 35, 35, "%", least), "least DRAM that a token runs in", floor, readOff, inputs...)
+	floor := opt.percent(opt.embedding + opt.attention + opt.predictor + part(opt.ffn,
+		e.PredictedSAgg[1]))
+	s.predictAgainst("figure7/least", derived("figure7/least", 35, 35, "%", least),
+		"least DRAM that a token runs in", floor, readOff, inputs...)
 	return nil
 }
 
@@ -84,8 +96,10 @@ func (s *study) figure8() error {
 	inputs := append(s.optTrace(), s.machines.m1Reads...)
 	first := s.interval("figure8/first", "ms")
 	late := s.interval("figure8/late", "ms")
-	s.predictAgainst("figure8/first", first, "OPT-6.7B, M1 Max CPU: I/O of the first token", run.byToken[0].Millis(), readOff, inputs...)
-	s.predictAgainst("figure8/late", late, "OPT-6.7B, M1 Max CPU: I/O after the window has filled", run.io.Millis(), readOff, inputs...)
+	s.predictAgainst("figure8/first", first, "OPT-6.7B, M1 Max CPU: I/O of the first token",
+		run.byToken[0].Millis(), readOff, inputs...)
+	s.predictAgainst("figure8/late", late, "OPT-6.7B, M1 Max CPU: I/O after the window has filled",
+		run.io.Millis(), readOff, inputs...)
 	mean := func(list []units.Nanos) float64 {
 		sum := units.Nanos(0)
 		for _, v := range list {
@@ -95,7 +109,8 @@ func (s *study) figure8() error {
 	}
 	half := len(run.byToken) / 2
 	flat := derived("figure8/flat", 1, 1, "x", s.pub("figure8/late/low"))
-	s.predictAgainst("figure8/flat", flat, "I/O of the later half over the earlier, window full", mean(run.byToken[half:])/mean(run.byToken[s.optWindow()+1:half]), 10, inputs...)
+	s.predictAgainst("figure8/flat", flat, "I/O of the later half over the earlier, window full",
+		mean(run.byToken[half:])/mean(run.byToken[s.optWindow()+1:half]), 10, inputs...)
 	return nil
 }
 
@@ -113,25 +128,33 @@ func (s *study) figure12() error {
 		return err
 	}
 	shape.Layers = 1
-	trace, err := synth.Collect(synth.Options{Like: "OPT-6.7B", Shape: shape, Tokens: tokens, Seed: s.seed, Predicted: true})
+	trace, err := synth.Collect(synth.Options{Like: "OPT-6.7B", Shape: shape, Tokens: tokens,
+		Seed: s.seed, Predicted: true})
 	if err != nil {
 		return err
 	}
 	friends := closest(trace, sampled, enough)
-	inputs := []Input{other("trace", fmt.Sprintf("synth opt-6.7b, one layer of middle depth, %d tokens, predicted masks", tokens), "units are independent given their popularity (traces/synth)")}
+	inputs := []Input{other("trace", fmt.Sprintf("synth opt-6.7b, one layer of middle depth, %d "+
+		"tokens, predicted masks", tokens), "units are independent given their popularity "+
+		"(traces/synth)")}
 	first := s.pub("figure12/1")
 	first.High = 100 // "at least"
-	s.predictAgainst("figure12/1", first, "co-activation with the closest friend, least of the units", friends[0].least, 5, inputs...)
-	s.predict("figure12/4", "co-activation with the 4th closest friend, mean", friends[3].mean, 5, inputs...)
-	s.predict("figure12/8", "co-activation with the 8th closest friend, mean", friends[7].mean, 5, inputs...)
-	s.predict("figure12/run", "contiguous run of active units, mean, true masks", meanRun(trace), 5, inputs...)
+	s.predictAgainst("figure12/1", first, "co-activation with the closest friend, least of the "+
+		"units", friends[0].least, 5, inputs...)
+	s.predict("figure12/4", "co-activation with the 4th closest friend, mean", friends[3].mean, 5,
+		inputs...)
+	s.predict("figure12/8", "co-activation with the 8th closest friend, mean", friends[7].mean, 5,
+		inputs...)
+	s.predict("figure12/run", "contiguous run of active units, mean, true masks", meanRun(trace), 5,
+		inputs...)
 	return nil
 }
 
 // friend is the co-activation with the n-th closest friend, in percent.
 type friend struct{ mean, least float64 }
 
-// closest counts, for the first units of the trace's only layer that are active often enough, how often each other unit is active with them.
+// closest counts, for the first units of the trace's only layer that are active often enough, how
+// often each other unit is active with them.
 func closest(trace *traces.Memory, sampled, enough int) [8]friend {
 	var out [8]friend
 	for i := range out {

@@ -11,10 +11,12 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Two servers of 50 µs and 1 GB/s read 8 KiB in 58.192 µs and 16 KiB in 66.384 µs each; the calibration finds them again.
+// Two servers of 50 µs and 1 GB/s read 8 KiB in 58.192 µs and 16 KiB in 66.384 µs each; the
+// calibration finds them again.
 func TestCalibrateReads(t *testing.T) {
 	spec := flash.Spec{Servers: 2, Engines: map[string]flash.EngineCost{"pread": {}}}
-	rows, bundles := (2 * units.Bytes(rowBytes)).Over(58192), (2 * units.Bytes(bundleBytes)).Over(66384)
+	rows, bundles := (2 * units.Bytes(rowBytes)).Over(58192),
+		(2 * units.Bytes(bundleBytes)).Over(66384)
 	if err := calibrateReads(&spec, rows, bundles); err != nil {
 		t.Fatal(err)
 	}
@@ -31,14 +33,16 @@ func TestWeights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if opt.attention != 32*4*4096*4096 || opt.ffn != 32*2*4096*16384 || opt.head != 50272*4096 || opt.lookup != 0 || opt.moved() != opt.total {
+	if opt.attention != 32*4*4096*4096 || opt.ffn != 32*2*4096*16384 || opt.head != 50272*4096 ||
+		opt.lookup != 0 || opt.moved() != opt.total {
 		t.Errorf("OPT-6.7B: %+v", opt)
 	}
 	llama, err := modelOf("llama", "Llama-2-7B")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if llama.lookup != 32000*4096 || llama.embedding != 2*llama.lookup || llama.ffn != 32*3*4096*11008 {
+	if llama.lookup != 32000*4096 || llama.embedding != 2*llama.lookup ||
+		llama.ffn != 32*3*4096*11008 {
 		t.Errorf("Llama-2-7B: %+v", llama)
 	}
 }
@@ -88,7 +92,8 @@ func TestCyclicMiss(t *testing.T) {
 // Numbers of which the times can be seen: 1 byte takes 1 ns to compute and 2 ns to read.
 func smallPipeline() *Pipeline {
 	return &Pipeline{
-		Layers: 4, Attention: 10, MLP: 100, Rows: 40, Predictor: 5, Head: 7, Fixed: 3, Reserve: 1000,
+		Layers: 4, Attention: 10, MLP: 100, Rows: 40, Predictor: 5, Head: 7, Fixed: 3,
+		Reserve: 1000,
 		New:     func(layer int) units.Bytes { return units.Bytes(20 * (layer + 1)) },
 		Compute: devicemodels.Term{Rate: 1e9}, Reads: 5e8, Paging: 1e8,
 	}
@@ -108,12 +113,14 @@ func TestPipelineByHand(t *testing.T) {
 	if got.Regime() != ReadBound || math.Abs(got.Share()-280.0/502) > 1e-12 {
 		t.Errorf("%s, share %g", got.Regime(), got.Share())
 	}
-	if dense := p.Token(4, 1<<20); dense.Read != 0 || dense.Total != 4*110+7 || dense.Regime() != ComputeBound {
+	if dense := p.Token(4, 1<<20); dense.Read != 0 || dense.Total != 4*110+7 ||
+		dense.Regime() != ComputeBound {
 		t.Errorf("all dense: %+v", dense)
 	}
 	// 50 bytes too many of 200 that can be paged: the share of a cyclic pass, at 10 ns a byte.
 	tight := p.Token(2, p.Resident(2)+p.Reserve-50)
-	if paged := units.Nanos(10 * int64(CyclicMiss(200, 150, Random)*200)); tight.Paged != paged || tight.Regime() != MemoryBound || tight.Total != want.Total+paged {
+	if paged := units.Nanos(10 * int64(CyclicMiss(200, 150, Random)*200)); tight.Paged != paged ||
+		tight.Regime() != MemoryBound || tight.Total != want.Total+paged {
 		t.Errorf("%+v, want %v of paging", tight, paged)
 	}
 }
@@ -129,20 +136,24 @@ func TestBestSplit(t *testing.T) {
 		d := p.Best(memory)
 		token := p.Token(d, memory)
 		if token.Paged > 0 || token.Total > last {
-			t.Errorf("%d bytes: d = %d takes %v after %v, %v of it paging", memory, d, token.Total, last, token.Paged)
+			t.Errorf("%d bytes: d = %d takes %v after %v, %v of it paging", memory, d, token.Total,
+				last, token.Paged)
 		}
 		last = token.Total
 	}
 }
 
 func TestFriendsAndRuns(t *testing.T) {
-	// Unit 0 is always active, unit 1 in three of four tokens, unit 3 in one; runs are {0,1} and {0}, {3}.
+	// Unit 0 is always active, unit 1 in three of four tokens, unit 3 in one; runs are {0,1} and
+	// {0}, {3}.
 	trace := &traces.Memory{Head: traces.Header{Layers: 1, Units: 16}}
 	for _, mask := range []uint64{0b0011, 0b0011, 0b0011, 0b1001} {
-		trace.List = append(trace.List, traces.Token{Active: [][]uint64{{mask}}, Predicted: [][]uint64{{mask}}})
+		trace.List = append(trace.List, traces.Token{Active: [][]uint64{{mask}},
+			Predicted: [][]uint64{{mask}}})
 	}
 	friends := closest(trace, 1, 2)
-	if friends[0] != (friend{75, 75}) || friends[1] != (friend{25, 25}) || friends[2] != (friend{0, 0}) {
+	if friends[0] != (friend{75, 75}) || friends[1] != (friend{25, 25}) ||
+		friends[2] != (friend{0, 0}) {
 		t.Errorf("%+v", friends)
 	}
 	if got := meanRun(trace); got != 8.0/5 {
@@ -150,12 +161,14 @@ func TestFriendsAndRuns(t *testing.T) {
 	}
 }
 
-// Two tokens of two layers, with rows of 10 bytes: the evictions of a token take effect after it has computed.
+// Two tokens of two layers, with rows of 10 bytes: the evictions of a token take effect after it
+// has computed.
 func TestDigest(t *testing.T) {
 	head := &traces.Header{Layers: 1, Units: 100, UnitBytes: 10}
 	token := func(i uint32, misses, evictions uint32) []traces.RunRow {
 		return []traces.RunRow{
-			{Token: i, Part: traces.PartIO, Dur: 100, Bytes: units.Bytes(misses) * 10, Misses: misses},
+			{Token: i, Part: traces.PartIO, Dur: 100, Bytes: units.Bytes(misses) * 10,
+				Misses: misses},
 			{Token: i, Part: traces.PartMemory, Bytes: 50, Evictions: evictions},
 			{Token: i, Layer: traces.NoLayer, Part: traces.PartOther},
 		}

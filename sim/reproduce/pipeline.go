@@ -5,8 +5,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Pipeline is one token of NeuroPrefetcher: a dense prefix of d layers whose MLP is resident, and a sparse suffix whose MLPs keep K_max rows and
-// read the rows that are new, for the whole token in one submission that goes on while the prefix computes:
+// Pipeline is one token of NeuroPrefetcher: a dense prefix of d layers whose MLP is resident, and a
+// sparse suffix whose MLPs keep K_max rows and read the rows that are new, for the whole token in
+// one submission that goes on while the prefix computes:
 //
 //	layer 0 ─▶ predictor ─▶ layers 1 … d−1 ──┐
 //	                        reads ───────────┴─▶ layers d … N−1 ─▶ head
@@ -46,7 +47,8 @@ type Regime string
 
 // The regimes of the sweep of d.
 const (
-	ReadBound    Regime = "reads"   // the reads take longer than the prefix: more dense layers are faster
+	// the reads take longer than the prefix: more dense layers are faster
+	ReadBound    Regime = "reads"
 	ComputeBound Regime = "compute" // the prefix hides the reads
 	MemoryBound  Regime = "memory"  // the split does not fit: pages come and go
 )
@@ -62,7 +64,8 @@ func (t *Token) Regime() Regime {
 	return ReadBound
 }
 
-// Resident is the memory that a split into d dense layers and the rest asks for, without the reserve.
+// Resident is the memory that a split into d dense layers and the rest asks for, without the
+// reserve.
 func (p *Pipeline) Resident(d int) units.Bytes {
 	all := p.Fixed + p.Head + units.Bytes(p.Layers)*p.Attention + units.Bytes(d)*p.MLP
 	if d < p.Layers {
@@ -83,9 +86,11 @@ func (p *Pipeline) Token(d int, memory units.Bytes) Token {
 		t.Read += p.New(l)
 		rest += p.Attention + p.Rows
 	}
-	t.IO, t.Prefix, t.Rest = p.Reads.Time(t.Read), p.Compute.Time(units.Bytes(d-1)*layer, 1), p.Compute.Time(rest, 1)
+	t.IO, t.Prefix, t.Rest = p.Reads.Time(t.Read), p.Compute.Time(units.Bytes(d-1)*layer, 1),
+		p.Compute.Time(rest, 1)
 	if over := t.Resident + p.Reserve - memory; over > 0 {
-		// The dense MLPs are what can be paged: they are gone through in the same order for every token.
+		// The dense MLPs are what can be paged: they are gone through in the same order for every
+		// token.
 		size := float64(units.Bytes(d) * p.MLP)
 		t.Paged = p.Paging.Time(units.Bytes(CyclicMiss(size, size-float64(over), Random) * size))
 	}
@@ -103,7 +108,8 @@ func (p *Pipeline) Largest(memory units.Bytes) int {
 	return 1
 }
 
-// Best is the number of dense layers, at least 1, with which a token is fastest, of those that fit into memory; 1 when none does.
+// Best is the number of dense layers, at least 1, with which a token is fastest, of those that fit
+// into memory; 1 when none does.
 func (p *Pipeline) Best(memory units.Bytes) int {
 	best, fastest := 1, units.Nanos(0)
 	for d := 1; d <= p.Largest(memory); d++ {

@@ -14,11 +14,13 @@ func (r Row) MarshalJSON() ([]byte, error) {
 	}{plain(r), r.Within()})
 }
 
-// Cells are the columns of a row as a table shows them: what, paper, ours, error and tolerance in percent, quality, status.
+// Cells are the columns of a row as a table shows them: what, paper, ours, error and tolerance in
+// percent, quality, status.
 func (r *Row) Cells() []string {
 	unit := ""
 	if r.Published.Unit != "" {
 		unit = " (" + r.Published.Unit + ")"
 	}
-	return []string{r.What + unit, r.Published.String(), number(r.Ours), fmt.Sprintf("%+.1f", r.ErrorPercent), number(r.TolerancePercent), r.Published.Quality, string(r.Status)}
+	return []string{r.What + unit, r.Published.String(), number(r.Ours), fmt.Sprintf("%+.1f",
+		r.ErrorPercent), number(r.TolerancePercent), r.Published.Quality, string(r.Status)}
 }

@@ -13,7 +13,8 @@ import (
 //go:embed published.csv
 var publishedTable string
 
-// columns of published.csv. The last three say which cell of the collection of published numbers the value was copied from.
+// columns of published.csv. The last three say which cell of the collection of published numbers
+// the value was copied from.
 var columns = [...]string{"id", "value", "unit", "source", "quality", "file", "match", "column"}
 
 // Published is a number as its source prints it: a value, or an interval where Low < High.
@@ -23,7 +24,8 @@ type Published struct {
 	High   float64 `json:"high"`
 	Unit   string  `json:"unit"`
 	Source string  `json:"source"`
-	// Quality is "table", "text", "figure-read", "derived" or "secondary": how the number came from the source.
+	// Quality is "table", "text", "figure-read", "derived" or "secondary": how the number came from
+	// the source.
 	Quality string `json:"quality"`
 }
 
@@ -38,7 +40,8 @@ func (p Published) String() string {
 	return number(p.Low) + " to " + number(p.High)
 }
 
-// errorPercent is how far v lies from the number, in percent of its nearer end; 0 inside an interval.
+// errorPercent is how far v lies from the number, in percent of its nearer end; 0 inside an
+// interval.
 func (p Published) errorPercent(v float64) float64 {
 	switch {
 	case v < p.Low:
@@ -62,14 +65,16 @@ func number(v float64) string {
 	return text
 }
 
-// parsePublished reads the table. Every line needs a number, a source and a quality, and ids are unique.
+// parsePublished reads the table. Every line needs a number, a source and a quality, and ids are
+// unique.
 func parsePublished(text string) (map[string]Published, error) {
 	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("reproduce: published.csv: %w", err)
 	}
 	if len(lines) == 0 || !slices.Equal(lines[0], columns[:]) {
-		return nil, fmt.Errorf("reproduce: published.csv: the columns are not %s", strings.Join(columns[:], ","))
+		return nil, fmt.Errorf("reproduce: published.csv: the columns are not %s",
+			strings.Join(columns[:], ","))
 	}
 	table := make(map[string]Published, len(lines)-1)
 	for i, l := range lines[1:] {
@@ -78,7 +83,8 @@ func parsePublished(text string) (map[string]Published, error) {
 			return nil, fmt.Errorf("reproduce: published.csv:%d: %w", i+2, err)
 		}
 		if _, twice := table[p.ID]; twice || p.ID == "" || p.Source == "" || p.Quality == "" {
-			return nil, fmt.Errorf("reproduce: published.csv:%d: %q: an id that was not there before, a source and a quality are needed", i+2, p.ID)
+			return nil, fmt.Errorf("reproduce: published.csv:%d: %q: an id that was not there "+
+				"before, a source and a quality are needed", i+2, p.ID)
 		}
 		table[p.ID] = p
 	}

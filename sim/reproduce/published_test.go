@@ -24,16 +24,20 @@ func TestPublishedIsACopy(t *testing.T) {
 		if files[file] == nil {
 			files[file] = readReference(t, filepath.Join(dir, "papers", file))
 		}
-		found := slices.DeleteFunc(slices.Clone(files[file]), func(r map[string]string) bool { return !matches(r, match) })
+		found := slices.DeleteFunc(slices.Clone(files[file]), func(r map[string]string) bool {
+			return !matches(r, match)
+		})
 		if len(found) != 1 {
 			t.Errorf("%s: %d lines of %s match %q, want 1", id, len(found), file, match)
 			continue
 		}
 		// The collection names its own text files; a reader of the repository knows the works.
 		r := found[0]
-		cited := strings.NewReplacer("llm-in-a-flash.txt commentary on", "a commentary on", ", neuroprefetcher.txt", "", "AI-written ", "").Replace(r["source"])
+		cited := strings.NewReplacer("llm-in-a-flash.txt commentary on", "a commentary on",
+			", neuroprefetcher.txt", "", "AI-written ", "").Replace(r["source"])
 		if r[column] != value || cited != source || r["quality"] != quality {
-			t.Errorf("%s: %q, %q, %q here; published %q, %q, %q", id, value, source, quality, r[column], cited, r["quality"])
+			t.Errorf("%s: %q, %q, %q here; published %q, %q, %q", id, value, source, quality,
+				r[column], cited, r["quality"])
 		}
 	}
 }
@@ -88,12 +92,14 @@ func TestParsePublishedIsStrict(t *testing.T) {
 		"no quality":    head + "a,1,ms,s,,f,m,c\n",
 		"twice":         head + "a,1,ms,s,table,f,m,c\na,1,ms,s,table,f,m,c\n",
 	} {
-		if _, err := parsePublished(text); err == nil || !strings.HasPrefix(err.Error(), "reproduce: published.csv") {
+		if _, err := parsePublished(text); err == nil || !strings.HasPrefix(err.Error(),
+			"reproduce: published.csv") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	table, err := parsePublished(head + "a,80-87,%,s,text,f,m,c\n")
-	if p := table["a"]; err != nil || p.Low != 80 || p.High != 87 || p.Mid() != 83.5 || p.String() != "80 to 87" {
+	if p := table["a"]; err != nil || p.Low != 80 || p.High != 87 || p.Mid() != 83.5 ||
+		p.String() != "80 to 87" {
 		t.Errorf("an interval: %+v, %v", p, err)
 	}
 }
@@ -108,7 +114,8 @@ func TestErrorIsToTheNearerEnd(t *testing.T) {
 }
 
 func TestNumber(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 0.34: "0.34", 0.079239: "0.07924", 1.25: "1.25", 593: "593", 1181.9: "1182", 99.996: "100", 12.345: "12.35"} {
+	for v, want := range map[float64]string{0: "0", 0.34: "0.34", 0.079239: "0.07924", 1.25: "1.25",
+		593: "593", 1181.9: "1182", 99.996: "100", 12.345: "12.35"} {
 		if got := number(v); got != want {
 			t.Errorf("%g: %q, want %q", v, got, want)
 		}

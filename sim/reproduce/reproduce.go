@@ -28,7 +28,8 @@ const (
 type Input struct {
 	Name  string `json:"name"`
 	Value string `json:"value"` // with its unit
-	// From is the id of the published number that it is or was calibrated on; else what it rests on, in words.
+	// From is the id of the published number that it is or was calibrated on; else what it rests
+	// on, in words.
 	From string `json:"from"`
 	// Calibrated says that the value was chosen so that the number From comes out.
 	Calibrated bool `json:"calibrated"`
@@ -41,14 +42,16 @@ type Row struct {
 	What      string    `json:"what"`
 	Published Published `json:"published"`
 	Ours      float64   `json:"ours"` // in the unit of Published
-	// ErrorPercent is (ours − published)/published; of an interval the nearer end counts, and inside it is 0.
+	// ErrorPercent is (ours − published)/published; of an interval the nearer end counts, and
+	// inside it is 0.
 	ErrorPercent     float64 `json:"error_percent"`
 	TolerancePercent float64 `json:"tolerance_percent"`
 	Status           Status  `json:"status"`
-	Fixes            string  `json:"fixes,omitempty"`  // calibrated rows: the parameter that the number fixes
-	Reason           string  `json:"reason,omitempty"` // misses: why, and what was tried
-	Inputs           []Input `json:"inputs"`
-	Note             string  `json:"note,omitempty"`
+	// calibrated rows: the parameter that the number fixes
+	Fixes  string  `json:"fixes,omitempty"`
+	Reason string  `json:"reason,omitempty"` // misses: why, and what was tried
+	Inputs []Input `json:"inputs"`
+	Note   string  `json:"note,omitempty"`
 }
 
 // Within says whether the row is inside its tolerance.
@@ -70,10 +73,13 @@ func tables() []struct {
 		make func(*study) error
 	}{
 		{Table{"flash", "LLM in a flash, Figure 2b and appendix C: throughput"}, (*study).flash},
-		{Table{"table2", "LLM in a flash, Table 2: I/O of OPT-6.7B, fp16, M1 Max"}, (*study).table2},
+		{Table{"table2", "LLM in a flash, Table 2: I/O of OPT-6.7B, fp16, M1 Max"},
+			(*study).table2},
 		{Table{"table3", "LLM in a flash, Table 3: time per token"}, (*study).table3},
-		{Table{"table5", "LLM in a flash, Table 5: time per token, with standard deviations"}, (*study).table5},
-		{Table{"windowing", "LLM in a flash, appendix C: what a window keeps and loads"}, (*study).windowing},
+		{Table{"table5", "LLM in a flash, Table 5: time per token, with standard deviations"},
+			(*study).table5},
+		{Table{"windowing", "LLM in a flash, appendix C: what a window keeps and loads"},
+			(*study).windowing},
 		{Table{"dram", "LLM in a flash, appendix C: share of the model in DRAM"}, (*study).dram},
 		{Table{"figures", "LLM in a flash, Figures 4a, 7, 8 and 12: shapes"}, (*study).figures},
 		{Table{"claims", "LLM in a flash: speedups and break-even shares"}, (*study).claims},
@@ -106,7 +112,10 @@ type Result struct {
 
 // Outside lists the rows that are outside their tolerance and not known misses.
 func (r *Result) Outside() []Row {
-	return slices.DeleteFunc(slices.Clone(r.Rows), func(row Row) bool { return row.Status == Miss || row.Within() })
+	return slices.DeleteFunc(slices.Clone(r.Rows), func(row Row) bool {
+		return row.Status == Miss ||
+			row.Within()
+	})
 }
 
 // Count is the number of rows of a status.
@@ -120,7 +129,8 @@ func (r *Result) Count(s Status) int {
 	return n
 }
 
-// Run computes the tables. The same options give the same result. The error for an unknown table is of kind ErrTable.
+// Run computes the tables. The same options give the same result. The error for an unknown table is
+// of kind ErrTable.
 func Run(opt Options) (*Result, error) {
 	published, err := parsePublished(publishedTable)
 	if err != nil {
@@ -155,7 +165,8 @@ func (s *study) run(opt Options) (*Result, error) {
 		for _, t := range Tables() {
 			names = append(names, t.Name)
 		}
-		return nil, fmt.Errorf("%w as %q; known are %s", ErrTable, opt.Table, strings.Join(names, ", "))
+		return nil, fmt.Errorf("%w as %q; known are %s", ErrTable, opt.Table, strings.Join(names,
+			", "))
 	}
 	if s.err != nil {
 		return nil, s.err
@@ -228,19 +239,24 @@ func (s *study) predict(id, what string, ours, tolerance float64, inputs ...Inpu
 	return s.predictAgainst(id, s.pub(id), what, ours, tolerance, inputs...)
 }
 
-// predictAgainst adds a row whose published number is derived from others, or which is a second row for the same number.
-func (s *study) predictAgainst(id string, p Published, what string, ours, tolerance float64, inputs ...Input) *Row {
-	row := Row{ID: id, Table: s.table, What: what, Published: p, Ours: ours, TolerancePercent: tolerance, Status: Predicted, Inputs: inputs}
+// predictAgainst adds a row whose published number is derived from others, or which is a second row
+// for the same number.
+func (s *study) predictAgainst(id string, p Published, what string, ours, tolerance float64,
+	inputs ...Input) *Row {
+	row := Row{ID: id, Table: s.table, What: what, Published: p, Ours: ours,
+		TolerancePercent: tolerance, Status: Predicted, Inputs: inputs}
 	if reason, known := s.misses[id]; known {
 		row.Status, row.Reason = Miss, reason
 	}
 	return s.add(row)
 }
 
-// calibrate adds a row whose published number fixes a parameter. Its tolerance is that of a printed number: Table 3 rounds what Table 5 prints.
+// calibrate adds a row whose published number fixes a parameter. Its tolerance is that of a printed
+// number: Table 3 rounds what Table 5 prints.
 func (s *study) calibrate(id, what string, ours float64, fixes string, inputs ...Input) *Row {
 	const printed = 2
-	return s.add(Row{ID: id, Table: s.table, What: what, Published: s.pub(id), Ours: ours, TolerancePercent: printed, Status: Calibrated, Fixes: fixes, Inputs: inputs})
+	return s.add(Row{ID: id, Table: s.table, What: what, Published: s.pub(id), Ours: ours,
+		TolerancePercent: printed, Status: Calibrated, Fixes: fixes, Inputs: inputs})
 }
 
 func (s *study) add(row Row) *Row {

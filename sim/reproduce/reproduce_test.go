@@ -43,10 +43,12 @@ func all(t *testing.T) *Result {
 func TestOnlyKnownMissesAreOutside(t *testing.T) {
 	r := all(t)
 	for _, row := range r.Outside() {
-		t.Errorf("%s: ours %g, published %v: %+.1f %%, tolerance %g %%", row.ID, row.Ours, row.Published, row.ErrorPercent, row.TolerancePercent)
+		t.Errorf("%s: ours %g, published %v: %+.1f %%, tolerance %g %%", row.ID, row.Ours,
+			row.Published, row.ErrorPercent, row.TolerancePercent)
 	}
 	if p, m := r.Count(Predicted), r.Count(Miss); p < 100 || m > 40 {
-		t.Errorf("%d predicted rows and %d misses; there were more than 100 and fewer than 40", p, m)
+		t.Errorf("%d predicted rows and %d misses; there were more than 100 and fewer than 40", p,
+			m)
 	}
 }
 
@@ -58,7 +60,8 @@ func TestKnownMissesAreStillThere(t *testing.T) {
 			continue
 		}
 		if row.Within() {
-			t.Errorf("%s: %+.1f %% is within %g %%: it is a miss no longer", row.ID, row.ErrorPercent, row.TolerancePercent)
+			t.Errorf("%s: %+.1f %% is within %g %%: it is a miss no longer", row.ID,
+				row.ErrorPercent, row.TolerancePercent)
 		}
 		if !strings.Contains(row.Reason, "Tried:") && !strings.HasPrefix(row.Reason, "As ") {
 			t.Errorf("%s: the reason does not say what was tried", row.ID)
@@ -77,7 +80,8 @@ func TestRowsAreComplete(t *testing.T) {
 			t.Errorf("%s: twice", row.ID)
 		}
 		seen[row.ID] = true
-		if row.Published.Source == "" || row.Published.Quality == "" || row.What == "" || row.Table == "" {
+		if row.Published.Source == "" || row.Published.Quality == "" || row.What == "" ||
+			row.Table == "" {
 			t.Errorf("%s: incomplete: %+v", row.ID, row)
 		}
 		if (row.Status == Calibrated) != (row.Fixes != "") {
@@ -97,8 +101,9 @@ func TestRowsAreComplete(t *testing.T) {
 	}
 }
 
-// No predicted row depends on its own number: with all numbers changed that nothing is said to be computed from, ours stay as they are. A number
-// that was used without being listed as an input shows too.
+// No predicted row depends on its own number: with all numbers changed that nothing is said to be
+// computed from, ours stay as they are. A number that was used without being listed as an input
+// shows too.
 func TestPredictionsDoNotKnowTheirNumbers(t *testing.T) {
 	base := all(t)
 	published, err := parsePublished(publishedTable)
@@ -135,7 +140,8 @@ func TestPredictionsDoNotKnowTheirNumbers(t *testing.T) {
 	}
 	for i, row := range again.Rows {
 		if row.Ours != base.Rows[i].Ours {
-			t.Errorf("%s: ours was %g and is %g with other published numbers", row.ID, base.Rows[i].Ours, row.Ours)
+			t.Errorf("%s: ours was %g and is %g with other published numbers", row.ID,
+				base.Rows[i].Ours, row.Ours)
 		}
 	}
 }
@@ -146,7 +152,8 @@ func TestRowsThatAreInputsDoNotKnowTheirNumbers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range []string{"neuro/volume/9.0", "neuro/volume/14.8", "neuro/latency/14.8", "neuro/io-share", "neuro/d/5500", "neuro/speedup/max"} {
+	for _, id := range []string{"neuro/volume/9.0", "neuro/volume/14.8", "neuro/latency/14.8",
+		"neuro/io-share", "neuro/d/5500", "neuro/speedup/max"} {
 		changed := maps.Clone(published)
 		p := changed[id]
 		p.Low, p.High = p.Low*1.25, p.High*1.25
@@ -161,7 +168,8 @@ func TestRowsThatAreInputsDoNotKnowTheirNumbers(t *testing.T) {
 		}
 		for _, row := range again.Rows {
 			if row.Published.ID == id && row.Status != Calibrated && row.Ours != before[row.ID] {
-				t.Errorf("%s: ours was %g and is %g with another number for itself", row.ID, before[row.ID], row.Ours)
+				t.Errorf("%s: ours was %g and is %g with another number for itself", row.ID,
+					before[row.ID], row.Ours)
 			}
 		}
 	}
@@ -175,24 +183,28 @@ func TestTargets(t *testing.T) {
 	}
 	within := func(id string, percent float64) {
 		t.Helper()
-		if row, ok := rows[id]; !ok || !(row.ErrorPercent <= percent && row.ErrorPercent >= -percent) {
+		if row, ok := rows[id]; !ok || !(row.ErrorPercent <= percent &&
+			row.ErrorPercent >= -percent) {
 			t.Errorf("%s: %+v; wanted within %g %%", id, row, percent)
 		}
 	}
 	for _, step := range []string{"naive", "hybrid", "predictor", "windowing", "bundling"} {
 		within("table2/"+step+"/io_latency", 5)
 	}
-	for _, id := range []string{"opt/cpu", "opt/metal-m1", "opt/gpu", "falcon/cpu", "persimmon/cpu", "phi/cpu", "llama/cpu"} {
+	for _, id := range []string{"opt/cpu", "opt/metal-m1", "opt/gpu", "falcon/cpu", "persimmon/cpu",
+		"phi/cpu", "llama/cpu"} {
 		within("table3/"+id+"/all/total", 10)
 	}
-	for _, id := range []string{"opt/cpu/all", "opt/gpu/all", "opt/gpu/speculative", "persimmon/cpu/all", "phi/cpu/all"} {
+	for _, id := range []string{"opt/cpu/all", "opt/gpu/all", "opt/gpu/speculative",
+		"persimmon/cpu/all", "phi/cpu/all"} {
 		within("table5/"+id+"/total", 10)
 	}
 	within("dram/opt/total_dram", 5)
 	within("neuro/latency/9.0", 10)
 	within("neuro/latency/14.8", 10)
 	if row := rows["table3/opt/metal-m2/all/total"]; row.Status != Miss {
-		t.Errorf("the M2 Ultra's row is a %s; it was the one total of the method that is a miss", row.Status)
+		t.Errorf("the M2 Ultra's row is a %s; it was the one total of the method that is a miss",
+			row.Status)
 	}
 }
 
@@ -225,7 +237,8 @@ func TestDeterministic(t *testing.T) {
 	a, errA := json.Marshal(one.Rows)
 	b, errB := json.Marshal(part)
 	if errA != nil || errB != nil || string(a) != string(b) || len(part) == 0 {
-		t.Errorf("%d rows alone and %d in the whole differ: %v, %v", len(one.Rows), len(part), errA, errB)
+		t.Errorf("%d rows alone and %d in the whole differ: %v, %v", len(one.Rows), len(part), errA,
+			errB)
 	}
 	if !strings.Contains(string(a), `"within":true`) || !strings.Contains(string(a), `"inputs":[`) {
 		t.Errorf("JSON lacks a field: %.300s", a)
@@ -233,7 +246,8 @@ func TestDeterministic(t *testing.T) {
 }
 
 func TestUnknownNames(t *testing.T) {
-	if _, err := Run(Options{Table: "table9", Seed: seed}); !errors.Is(err, ErrTable) || !strings.Contains(err.Error(), "table2") {
+	if _, err := Run(Options{Table: "table9", Seed: seed}); !errors.Is(err, ErrTable) ||
+		!strings.Contains(err.Error(), "table2") {
 		t.Errorf("an unknown table: %v", err)
 	}
 	published, err := parsePublished(publishedTable)
@@ -241,7 +255,8 @@ func TestUnknownNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	delete(published, "flash/32k")
-	if _, err := run(Options{Table: "flash", Seed: seed}, published); err == nil || !strings.Contains(err.Error(), "flash/32k") {
+	if _, err := run(Options{Table: "flash", Seed: seed}, published); err == nil ||
+		!strings.Contains(err.Error(), "flash/32k") {
 		t.Errorf("a number that is missing: %v", err)
 	}
 }

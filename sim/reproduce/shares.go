@@ -17,10 +17,14 @@ func (s *study) windowing() error {
 	if err != nil {
 		return err
 	}
-	rates := []Input{other("predictor", "5 % false negatives, 7 % false positives; 3.3 % active", "traces/synth/targets.csv")}
-	s.predict("window/opt/predicted", opt.name+": predicted active", each.share(each.read), 5, rates...)
-	s.calibrate("window/opt/new", opt.name+": new per token", full.share(full.read), "process of traces/synth (fitted)").TolerancePercent = 5
-	s.calibrate("window/opt/cached", opt.name+": cached", full.share(full.held), "process of traces/synth (fitted)").TolerancePercent = 5
+	rates := []Input{other("predictor", "5 % false negatives, 7 % false positives; 3.3 % active",
+		"traces/synth/targets.csv")}
+	s.predict("window/opt/predicted", opt.name+": predicted active", each.share(each.read), 5,
+		rates...)
+	s.calibrate("window/opt/new", opt.name+": new per token", full.share(full.read),
+		"process of traces/synth (fitted)").TolerancePercent = 5
+	s.calibrate("window/opt/cached", opt.name+": cached", full.share(full.held),
+		"process of traces/synth (fitted)").TolerancePercent = 5
 	falcon, err := s.model("falcon")
 	if err != nil {
 		return err
@@ -45,33 +49,40 @@ func (s *study) dram() error {
 		}
 		id := "dram/" + key + "/"
 		shape := other("shape", m.name, "traces/shapes/models.csv")
-		ranks := other("ranks", number(float64(m.predictor)/1e6)+" M weights", "rank/"+key+"/…: Σ rank·(d_model + d_ffn)")
+		ranks := other("ranks", number(float64(m.predictor)/1e6)+" M weights",
+			"rank/"+key+"/…: Σ rank·(d_model + d_ffn)")
 		s.predict(id+"embeddings", m.name+": embeddings", m.percent(m.embedding), exact, shape)
 		s.predict(id+"attention", m.name+": attention", m.percent(m.attention), exact, shape)
-		s.predict(id+"predictor", m.name+": predictors", m.percent(m.predictor), exact, shape, ranks)
+		s.predict(id+"predictor", m.name+": predictors", m.percent(m.predictor), exact, shape,
+			ranks)
 		s.predict(id+"ffn_total", m.name+": FFN", m.percent(m.ffn), exact, shape)
 		cached, from, err := s.cachedShare(m)
 		if err != nil {
 			return err
 		}
 		window := m.percent(part(m.ffn, cached/100))
-		s.predict(id+"ffn_cached_window", m.name+": cached part of the FFN", window, exact, shape, from)
-		s.predict(id+"total_dram", m.name+": DRAM of all", m.percent(m.embedding+m.attention+m.predictor)+window, exact, shape, ranks, from)
+		s.predict(id+"ffn_cached_window", m.name+": cached part of the FFN", window, exact, shape,
+			from)
+		s.predict(id+"total_dram", m.name+": DRAM of all",
+			m.percent(m.embedding+m.attention+m.predictor)+window, exact, shape, ranks, from)
 	}
 	return s.dramOthers()
 }
 
-// cachedShare is the percentage of the FFN that the window keeps: simulated where the trace is fitted to the model.
+// cachedShare is the percentage of the FFN that the window keeps: simulated where the trace is
+// fitted to the model.
 func (s *study) cachedShare(m *model) (float64, Input, error) {
 	if m.key == "falcon" {
-		return s.val("window/falcon/cached"), s.given("cached share of the FFN", "window/falcon/cached"), nil
+		return s.val("window/falcon/cached"), s.given("cached share of the FFN",
+			"window/falcon/cached"), nil
 	}
 	run, err := s.simulate(s.optCPU())
 	if err != nil {
 		return 0, Input{}, err
 	}
 	share := run.share(run.held)
-	return share, calibrated("cached share of the FFN", number(share)+" %", "window/opt/cached"), nil
+	return share, calibrated("cached share of the FFN", number(share)+" %", "window/opt/cached"),
+		nil
 }
 
 func (s *study) dramOthers() error {
@@ -80,8 +91,11 @@ func (s *study) dramOthers() error {
 		return err
 	}
 	const positions = 2048
-	kv := int64(positions) * 2 * int64(opt.shape.KVHeads*opt.shape.HeadDim) * int64(opt.shape.Layers)
-	s.predict("dram/opt/kv_cache_2048", opt.name+": keys and values of 2048 tokens", opt.percent(kv), 5, other("shape", opt.name, "traces/shapes/models.csv, 2 B each; the footnote's formula lacks the layers (I33)"))
+	kv := int64(positions) * 2 * int64(opt.shape.KVHeads*opt.shape.HeadDim) *
+		int64(opt.shape.Layers)
+	s.predict("dram/opt/kv_cache_2048", opt.name+": keys and values of 2048 tokens",
+		opt.percent(kv), 5, other("shape", opt.name, "traces/shapes/models.csv, 2 B each; the "+
+			"footnote's formula lacks the layers (I33)"))
 	p, err := s.model("persimmon")
 	if err != nil {
 		return err
@@ -89,8 +103,10 @@ func (s *study) dramOthers() error {
 	cached := s.val("dram/persimmon/cached_of_ffn") / 100
 	without := p.attention + p.ffn
 	total := 100 * (float64(p.attention) + cached*float64(p.ffn)) / float64(without)
-	s.predict("dram/persimmon/total", p.name+": DRAM of all", total, 5, s.given("cached share of the FFN", "dram/persimmon/cached_of_ffn"),
-		other("weights", "attention and FFN", "shape; the published share holds only without embeddings (I21)"))
+	s.predict("dram/persimmon/total", p.name+": DRAM of all", total, 5,
+		s.given("cached share of the FFN", "dram/persimmon/cached_of_ffn"),
+		other("weights", "attention and FFN", "shape; the published share holds only without "+
+			"embeddings (I21)"))
 	return nil
 }
 
@@ -109,7 +125,10 @@ func (s *study) claims() error {
 	}{{"1.25", rowBytes}, {"2.25", bundleBytes}} {
 		rate := device.Flash.Throughput("pread", device.Host.Cores, sized(r.bytes, 1), threads)
 		volume := float64(rate) * half.Seconds()
-		s.predict("claims/break-even/"+r.id, "share of the FFN that takes as long as hybrid, at "+r.id+" GB/s", 100*volume/float64(ffn), 10, s.machines.m1Reads...).Note = "I25: the text takes an FFN of 8.9 GB; it has 8.59 GB"
+		s.predict("claims/break-even/"+r.id,
+			"share of the FFN that takes as long as hybrid, at "+r.id+" GB/s",
+			100*volume/float64(ffn), 10, s.machines.m1Reads...).Note = "I25: the text takes an " +
+			"FFN of 8.9 GB; it has 8.59 GB"
 	}
 	return s.speedups()
 }
@@ -133,7 +152,8 @@ func (s *study) speedups() error {
 		{"metal", "all over naive, M2 Ultra Metal", "table3/opt/metal-m2"},
 		{"gpu", "all over naive, RTX 4090", "table3/opt/gpu"},
 	} {
-		s.predict("claims/speedup/"+c.id, c.what, total[c.row+"/naive/total"]/total[c.row+"/all/total"], allTolerance,
+		s.predict("claims/speedup/"+c.id, c.what,
+			total[c.row+"/naive/total"]/total[c.row+"/all/total"], allTolerance,
 			other("times", "ours", c.row+"/naive/total and "+c.row+"/all/total"))
 	}
 	return nil

@@ -21,14 +21,16 @@ type times struct {
 
 func (t *times) total() units.Nanos { return t.io + t.memory + t.compute }
 
-// columns adds the rows of the four columns. fixes names the parameters that columns were calibrated for. A total with a calibrated part is
-// predicted as far as the others go, and says how much that is.
+// columns adds the rows of the four columns. fixes names the parameters that columns were
+// calibrated for. A total with a calibrated part is predicted as far as the others go, and says how
+// much that is.
 func (s *study) columns(id, what string, t *times, fixes map[string]string) {
 	for _, c := range []struct {
 		name   string
 		time   units.Nanos
 		inputs []Input
-	}{{"io", t.io, t.ioFrom}, {"mem", t.memory, t.memoryFrom}, {"compute", t.compute, t.computeFrom}} {
+	}{{"io", t.io, t.ioFrom}, {"mem", t.memory, t.memoryFrom}, {"compute", t.compute,
+		t.computeFrom}} {
 		names := map[string]string{"io": "I/O", "mem": "memory", "compute": "compute"}
 		label := what + ": " + names[c.name]
 		if fix := fixes[c.name]; fix != "" {
@@ -39,7 +41,8 @@ func (s *study) columns(id, what string, t *times, fixes map[string]string) {
 	}
 	parts := append(append(append([]Input{}, t.ioFrom...), t.memoryFrom...), t.computeFrom...)
 	if len(fixes) == 3 {
-		s.calibrate(id+"/total", what+": total", t.total().Millis(), "nothing new: the sum of three calibrated parts", parts...)
+		s.calibrate(id+"/total", what+": total", t.total().Millis(),
+			"nothing new: the sum of three calibrated parts", parts...)
 		return
 	}
 	row := s.predict(id+"/total", what+": total", t.total().Millis(), allTolerance, parts...)
@@ -48,25 +51,30 @@ func (s *study) columns(id, what string, t *times, fixes map[string]string) {
 		time units.Nanos
 	}{{"io", t.io}, {"mem", t.memory}, {"compute", t.compute}} {
 		if fixes[c.name] != "" {
-			row.Note = fmt.Sprintf("%s of %s ms are calibrated on this run", number(c.time.Millis()), number(t.total().Millis()))
+			row.Note = fmt.Sprintf("%s of %s ms are calibrated on this run",
+				number(c.time.Millis()), number(t.total().Millis()))
 		}
 	}
 }
 
-// denseRate is the rate of compute of a model's naive row: bytes of all weights that a token multiplies with, over that time.
+// denseRate is the rate of compute of a model's naive row: bytes of all weights that a token
+// multiplies with, over that time.
 func (s *study) denseRate(m *model, backend string, dtype int) (units.Rate, Input) {
 	id := fmt.Sprintf("table3/%s/%s/naive/compute", m.key, backend)
 	rate := sized(m.moved(), dtype).Over(s.ms(id))
 	return rate, calibrated("host.dense_rate", rate.String(), id)
 }
 
-// compute is the time of an "all" row in a machine without other costs: resident weights and the cached rows, at the dense rate.
-func (s *study) compute(m *model, backend string, dtype int, cached units.Bytes, cachedFrom string) (units.Nanos, []Input) {
+// compute is the time of an "all" row in a machine without other costs: resident weights and the
+// cached rows, at the dense rate.
+func (s *study) compute(m *model, backend string, dtype int, cached units.Bytes,
+	cachedFrom string) (units.Nanos, []Input) {
 	rate, from := s.denseRate(m, backend, dtype)
 	term := dense(rate, map[int]string{2: "f16", 4: "f32"}[dtype])
 	resident := sized(m.dense(), dtype)
 	return term.Time(resident+cached, 1), []Input{from,
-		other("resident weights", resident.String(), "shape and predictor ranks: attention, output head, predictors"),
+		other("resident weights", resident.String(), "shape and predictor ranks: attention, "+
+			"output head, predictors"),
 		other("cached rows", cached.String(), cachedFrom)}
 }
 
@@ -122,7 +130,8 @@ func cpuFixes(key string) map[string]string {
 	return nil
 }
 
-// baselines adds the naive and the hybrid row of a model on the CPU: all that is not resident, read at the sequential rate.
+// baselines adds the naive and the hybrid row of a model on the CPU: all that is not resident, read
+// at the sequential rate.
 func (s *study) baselines(m *model) {
 	seq := sequential(s.machines.devices[m1CPU])
 	opt, err := modelOf("opt", "OPT-6.7B")
@@ -131,8 +140,10 @@ func (s *study) baselines(m *model) {
 		return
 	}
 	optRate, optFrom := s.denseRate(opt, "cpu", 4)
-	whole := sized(m.moved(), 2) // as 16-bit weights, though the run is in 32 bits: inconsistency I12
-	size := other("weights read", whole.String(), "shape, 2 B each (I12), without an input embedding of its own (I22)")
+	// as 16-bit weights, though the run is in 32 bits: inconsistency I12
+	whole := sized(m.moved(), 2)
+	size := other("weights read", whole.String(), "shape, 2 B each (I12), without an input "+
+		"embedding of its own (I22)")
 	compute := dense(optRate, "f32").Time(sized(m.moved(), 4), 1)
 	for _, method := range []struct {
 		name  string
@@ -145,13 +156,17 @@ func (s *study) baselines(m *model) {
 		what := m.name + ", M1 Max CPU, " + method.name
 		io := seq.Time(units.Bytes(method.share * float64(whole)))
 		share := other("share read", number(100*method.share)+" %", "what DRAM does not hold")
-		s.predict(id+"/io", what+": I/O", io.Millis(), baselineTolerance, size, share, s.machines.m1Reads[0])
+		s.predict(id+"/io", what+": I/O", io.Millis(), baselineTolerance, size, share,
+			s.machines.m1Reads[0])
 		if m.key == "opt" {
-			s.calibrate(id+"/compute", what+": compute", compute.Millis(), "host.dense_rate of the M1 Max CPU for OPT-6.7B")
+			s.calibrate(id+"/compute", what+": compute", compute.Millis(),
+				"host.dense_rate of the M1 Max CPU for OPT-6.7B")
 		} else {
-			s.predict(id+"/compute", what+": compute", compute.Millis(), allTolerance, optFrom, other("weights", sized(m.moved(), 4).String(), "shape, 4 B each"))
+			s.predict(id+"/compute", what+": compute", compute.Millis(), allTolerance, optFrom,
+				other("weights", sized(m.moved(), 4).String(), "shape, 4 B each"))
 		}
-		s.predict(id+"/total", what+": total", (io + compute).Millis(), allTolerance, size, share, s.machines.m1Reads[0], optFrom)
+		s.predict(id+"/total", what+": total", (io + compute).Millis(), allTolerance, size, share,
+			s.machines.m1Reads[0], optFrom)
 	}
 }
 
@@ -166,8 +181,8 @@ func (s *study) notResident(m *model) float64 {
 	return 0.5 // section 4.1: DRAM for half of the model
 }
 
-// copyRate is the rate of memory management on the M1 Max CPU: bytes that the row cache moves for a token of OPT-6.7B, over the time of
-// Table 5.
+// copyRate is the rate of memory management on the M1 Max CPU: bytes that the row cache moves for a
+// token of OPT-6.7B, over the time of Table 5.
 func (s *study) copyRate() (units.Rate, Input, error) {
 	m, err := s.simulate(s.optCPU())
 	if err != nil {
@@ -188,8 +203,9 @@ func copying(rate units.Rate) devicemodels.Term {
 	return host.At("f32").Copy
 }
 
-// allCPU computes an "all" row of the CPU. Where the volume of a run can be simulated from published statistics, it is; for the two models whose
-// sparsity is not published it is calibrated on the I/O of the row itself.
+// allCPU computes an "all" row of the CPU. Where the volume of a run can be simulated from
+// published statistics, it is; for the two models whose sparsity is not published it is calibrated
+// on the I/O of the row itself.
 func (s *study) allCPU(m *model, id string) (*times, error) {
 	copyRate, copyFrom, err := s.copyRate()
 	if err != nil {
@@ -205,19 +221,24 @@ func (s *study) allCPU(m *model, id string) (*times, error) {
 		return nil, err
 	}
 	t := &times{io: run.io, memory: copying(copyRate).Time(run.copied, 1)}
-	volume := other("volume", run.read.String(), fmt.Sprintf("simulated: %s %% of the FFN per token", number(run.share(run.read))))
+	volume := other("volume", run.read.String(),
+		fmt.Sprintf("simulated: %s %% of the FFN per token", number(run.share(run.read))))
 	t.ioFrom = append(append(trace, volume), s.machines.m1Reads...)
-	t.memoryFrom = append(append([]Input{}, trace...), other("bytes copied", run.copied.String(), "simulated"), copyFrom)
-	cached, from := run.held, fmt.Sprintf("simulated: %s %% of the FFN", number(run.share(run.held)))
+	t.memoryFrom = append(append([]Input{}, trace...), other("bytes copied", run.copied.String(),
+		"simulated"), copyFrom)
+	cached, from := run.held, fmt.Sprintf("simulated: %s %% of the FFN",
+		number(run.share(run.held)))
 	if m.key == "falcon" {
 		share := s.val("window/falcon/cached")
-		cached, from = units.Bytes(share/100*float64(run.ffn)), "window/falcon/cached: "+number(share)+" % of the FFN (appendix C.2)"
+		cached, from = units.Bytes(share/100*float64(run.ffn)),
+			"window/falcon/cached: "+number(share)+" % of the FFN (appendix C.2)"
 	}
 	t.compute, t.computeFrom = s.compute(m, "cpu", 4, cached, from)
 	return t, nil
 }
 
-// cpuWorkload is the run of a model whose sparsity is published. A window "of n tokens" is taken to hold the current one, as for OPT-6.7B.
+// cpuWorkload is the run of a model whose sparsity is published. A window "of n tokens" is taken to
+// hold the current one, as for OPT-6.7B.
 func (s *study) cpuWorkload(m *model) (workload, []Input) {
 	w := s.optCPU()
 	if m.key == "opt" {
@@ -228,20 +249,24 @@ func (s *study) cpuWorkload(m *model) (workload, []Input) {
 	w.window = int(s.val(id)) - 1
 	return w, []Input{
 		s.given("window, the current token included", id),
-		other("trace", "synth "+m.name, "active share published (section 3.1); predictor errors and temporal statistics assumed as OPT-6.7B"),
+		other("trace", "synth "+m.name, "active share published (section 3.1); predictor errors "+
+			"and temporal statistics assumed as OPT-6.7B"),
 	}
 }
 
 // allOfVolume computes a row from the volume per token that gives its published I/O.
-func (s *study) allOfVolume(m *model, id string, copyRate units.Rate, copyFrom Input) (*times, error) {
+func (s *study) allOfVolume(m *model, id string, copyRate units.Rate, copyFrom Input) (*times,
+	error) {
 	device := s.machines.devices[m1CPU]
 	record := units.Bytes(m.shape.Rows*m.shape.DModel) * 4
 	rate := device.Flash.Throughput("pread", device.Host.Cores, record, threads)
 	volume := units.Bytes(float64(rate) * s.ms(id+"/io").Seconds())
 	ffn := sized(m.ffn, 4)
 	t := &times{io: rate.Time(volume)}
-	from := calibrated("volume", fmt.Sprintf("%v, %s %% of the FFN", volume, number(100*float64(volume)/float64(ffn))), id+"/io")
-	t.ioFrom = append([]Input{from, other("reads", record.String(), "one record in fp32")}, s.machines.m1Reads...)
+	from := calibrated("volume", fmt.Sprintf("%v, %s %% of the FFN", volume,
+		number(100*float64(volume)/float64(ffn))), id+"/io")
+	t.ioFrom = append([]Input{from, other("reads", record.String(), "one record in fp32")},
+		s.machines.m1Reads...)
 	// Every row that comes displaces one, and fills its gap: two copies.
 	t.memory = copying(copyRate).Time(2*volume, 1)
 	t.memoryFrom = []Input{from, copyFrom}
@@ -254,15 +279,18 @@ func (s *study) allOfVolume(m *model, id string, copyRate units.Rate, copyFrom I
 func (s *study) cachedByLimit(m *model) (int64, string) {
 	if m.key == "persimmon" {
 		share := s.val("dram/persimmon/cached_of_ffn")
-		return part(m.ffn, share/100), "dram/persimmon/cached_of_ffn: " + number(share) + " % of the FFN"
+		return part(m.ffn, share/100), "dram/persimmon/cached_of_ffn: " + number(share) +
+			" % of the FFN"
 	}
 	limit := s.val("dram/phi/limit")
 	room := part(m.total, limit/100) - m.embedding - m.attention - m.predictor
-	return room, fmt.Sprintf("dram/phi/limit: %s %% of the model less embeddings, attention and predictors", number(limit))
+	return room, fmt.Sprintf("dram/phi/limit: %s %% of the model less embeddings, attention and "+
+		"predictors", number(limit))
 }
 
-// metal adds the rows of the two Macs' GPUs. The compute of the M1's "all" row fixes what holding rows costs there; that of the M2 is predicted
-// with both rates in the proportion of the naive rows.
+// metal adds the rows of the two Macs' GPUs. The compute of the M1's "all" row fixes what holding
+// rows costs there; that of the M2 is predicted with both rates in the proportion of the naive
+// rows.
 func (s *study) metal() error {
 	opt, err := s.model("opt")
 	if err != nil {
@@ -274,27 +302,33 @@ func (s *study) metal() error {
 	}
 	var heldRate units.Rate
 	var m1Compute units.Nanos
-	for _, mac := range []struct{ key, what, machine string }{{"metal-m1", "OPT-6.7B, M1 Max Metal", m1Metal}, {"metal-m2", "OPT-6.7B, M2 Ultra Metal", m2Metal}} {
+	for _, mac := range []struct{ key, what, machine string }{{"metal-m1", "OPT-6.7B, M1 Max Metal",
+		m1Metal}, {"metal-m2", "OPT-6.7B, M2 Ultra Metal", m2Metal}} {
 		s.macNaive(opt, "table3/opt/"+mac.key+"/naive", mac.what+", naive", mac.machine)
-		run, err := s.simulate(workload{like: "OPT-6.7B", dtype: 2, window: s.optWindow(), machine: mac.machine})
+		run, err := s.simulate(workload{like: "OPT-6.7B", dtype: 2, window: s.optWindow(),
+			machine: mac.machine})
 		if err != nil {
 			return err
 		}
 		id := "table3/opt/" + mac.key + "/all"
-		t := &times{io: run.io, ioFrom: append(s.optTrace(), s.machines.m1Reads...), memory: copying(copyRate).Time(run.copied, 1),
+		t := &times{io: run.io, ioFrom: append(s.optTrace(), s.machines.m1Reads...),
+			memory:     copying(copyRate).Time(run.copied, 1),
 			memoryFrom: []Input{other("bytes copied", run.copied.String(), "simulated"), copyFrom}}
 		plain, from := s.compute(opt, mac.key, 2, run.held, "simulated")
 		fixes := map[string]string{}
 		if mac.key == "metal-m1" {
 			heldRate = run.held.Over(s.ms(id+"/compute") - plain)
-			fixes["compute"] = "host.held_rate of the M1 Max GPU: what keeping cached rows visible to it costs"
+			fixes["compute"] = "host.held_rate of the M1 Max GPU: what keeping cached rows " +
+				"visible to it costs"
 			m1Compute = s.ms("table3/opt/metal-m1/naive/compute")
 		} else {
-			heldRate = units.Rate(float64(heldRate) * float64(m1Compute) / float64(s.ms("table3/opt/metal-m2/naive/compute")))
+			heldRate = units.Rate(float64(heldRate) * float64(m1Compute) /
+				float64(s.ms("table3/opt/metal-m2/naive/compute")))
 		}
 		host := devicemodels.Host{HeldRate: heldRate}
 		t.compute = plain + host.At("f16").Held.Time(run.held, 1)
-		t.computeFrom = append(from, calibrated("host.held_rate", heldRate.String(), "table3/opt/metal-m1/all/compute"))
+		t.computeFrom = append(from, calibrated("host.held_rate", heldRate.String(),
+			"table3/opt/metal-m1/all/compute"))
 		s.columns(id, mac.what+", all", t, fixes)
 	}
 	return nil
@@ -313,15 +347,18 @@ func (s *study) macNaive(opt *model, id, what, machine string) {
 		device = s.machines.devices[m1CPU] // theoretical, and that of the M1 Max: inconsistency I15
 	}
 	io := sequential(device).Time(read)
-	rate, _ := s.denseRate(opt, map[string]string{m1Metal: "metal-m1", m2Metal: "metal-m2", rtx: "gpu"}[machine], 2)
+	rate, _ := s.denseRate(opt, map[string]string{m1Metal: "metal-m1", m2Metal: "metal-m2",
+		rtx: "gpu"}[machine], 2)
 	compute := dense(rate, "f16").Time(read, 1)
 	s.predict(id+"/io", what+": I/O", io.Millis(), baselineTolerance, size, link)
 	s.calibrate(id+"/compute", what+": compute", compute.Millis(), "host.dense_rate of "+machine)
-	s.predict(id+"/total", what+": total", (io + compute).Millis(), baselineTolerance, size, link, calibrated("host.dense_rate", rate.String(), id+"/compute"))
+	s.predict(id+"/total", what+": total", (io + compute).Millis(), baselineTolerance, size, link,
+		calibrated("host.dense_rate", rate.String(), id+"/compute"))
 }
 
-// gpu adds the rows of the RTX 4090. Nothing is known of its SSD and of its synchronisation, so that the three parts of "all" are calibrated; they
-// are what speculative decoding is predicted from.
+// gpu adds the rows of the RTX 4090. Nothing is known of its SSD and of its synchronisation, so
+// that the three parts of "all" are calibrated; they are what speculative decoding is predicted
+// from.
 func (s *study) gpu(prefix string) error {
 	opt, err := s.model("opt")
 	if err != nil {
@@ -335,7 +372,8 @@ func (s *study) gpu(prefix string) error {
 		return err
 	}
 	s.columns(prefix+"/all", "OPT-6.7B, RTX 4090, all", t, map[string]string{
-		"io": "flash.ltfb and flash.link_rate of the Linux machine (from Table 5)", "mem": "host.copy_rate of the RTX 4090 (from Table 5)",
+		"io":      "flash.ltfb and flash.link_rate of the Linux machine (from Table 5)",
+		"mem":     "host.copy_rate of the RTX 4090 (from Table 5)",
 		"compute": "host.sync_fixed of the RTX 4090 (from Table 5)"})
 	return nil
 }
@@ -346,19 +384,24 @@ func (s *study) gpuTimes() (*times, error) {
 	if err != nil {
 		return nil, err
 	}
-	run, err := s.simulate(workload{like: "OPT-6.7B", dtype: 2, window: s.optWindow(), machine: rtx})
+	run, err := s.simulate(workload{like: "OPT-6.7B", dtype: 2, window: s.optWindow(),
+		machine: rtx})
 	if err != nil {
 		return nil, err
 	}
 	const id = "table5/opt/gpu/all"
 	linux := s.machines.devices[rtx]
-	reads := linux.Flash.Throughput("pread", linux.Host.Cores, bundleBytes, threads) // ends of batches are inside the calibrated rate
-	t := &times{io: reads.Time(run.read), ioFrom: append(s.optTrace(), calibrated("flash.link_rate", linux.Flash.LinkRate.String(), "flash/linux-16k"))}
+	// ends of batches are inside the calibrated rate
+	reads := linux.Flash.Throughput("pread", linux.Host.Cores, bundleBytes, threads)
+	t := &times{io: reads.Time(run.read), ioFrom: append(s.optTrace(), calibrated("flash.link_rate",
+		linux.Flash.LinkRate.String(), "flash/linux-16k"))}
 	rate := run.copied.Over(s.ms(id + "/mem"))
-	t.memory, t.memoryFrom = copying(rate).Time(run.copied, 1), []Input{calibrated("host.copy_rate", rate.String(), id+"/mem")}
+	t.memory, t.memoryFrom = copying(rate).Time(run.copied, 1), []Input{calibrated("host.copy_rate",
+		rate.String(), id+"/mem")}
 	plain, from := s.compute(opt, "gpu", 2, run.held, "simulated")
 	sync := max(s.ms(id+"/compute")-plain, 0) / units.Nanos(opt.shape.Layers)
 	t.compute = plain + units.Nanos(opt.shape.Layers)*sync
-	t.computeFrom = append(from, calibrated("host.sync_fixed", sync.String()+" per layer", id+"/compute"))
+	t.computeFrom = append(from, calibrated("host.sync_fixed", sync.String()+" per layer",
+		id+"/compute"))
 	return t, nil
 }

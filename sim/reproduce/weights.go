@@ -10,11 +10,12 @@ import (
 
 // model is the number of weights of a model by what happens to them.
 type model struct {
-	key       string // in ids: "opt"
-	name      string
-	shape     traces.Shape
-	total     int64 // all parameters
-	lookup    int64 // an input embedding of its own: one row per token is read, and it is resident in all methods
+	key   string // in ids: "opt"
+	name  string
+	shape traces.Shape
+	total int64 // all parameters
+	// an input embedding of its own: one row per token is read, and it is resident in all methods
+	lookup    int64
 	embedding int64 // input embedding and output head
 	head      int64
 	attention int64
@@ -25,7 +26,8 @@ type model struct {
 // models of LLM in a flash, in the order of Table 3.
 func modelKeys() []struct{ key, name string } {
 	return []struct{ key, name string }{
-		{"opt", "OPT-6.7B"}, {"falcon", "Falcon-7B"}, {"persimmon", "Persimmon-8B"}, {"phi", "Phi-2"}, {"llama", "Llama-2-7B"},
+		{"opt", "OPT-6.7B"}, {"falcon", "Falcon-7B"}, {"persimmon", "Persimmon-8B"},
+		{"phi", "Phi-2"}, {"llama", "Llama-2-7B"},
 	}
 }
 
@@ -42,7 +44,8 @@ func (s *study) model(key string) (*model, error) {
 				if _, ok := s.published[id]; !ok {
 					break
 				}
-				m.predictor += int64(s.val(id)) * int64(s.val(id+"/layers")) * int64(m.shape.DModel+m.shape.DFFN)
+				m.predictor += int64(s.val(id)) * int64(s.val(id+"/layers")) *
+					int64(m.shape.DModel+m.shape.DFFN)
 			}
 			return m, nil
 		}
@@ -59,7 +62,8 @@ func modelOf(key, name string) (*model, error) {
 	m := &model{
 		key: key, name: name, shape: shape, total: info.Params, head: vocab, embedding: vocab,
 		attention: int64(shape.Layers) * int64(shape.AttentionBytes()) / int64(shape.DTypeSize),
-		ffn:       int64(shape.Layers) * int64(shape.DFFN) * int64(shape.Rows) * int64(shape.DModel),
+		ffn: int64(shape.Layers) * int64(shape.DFFN) * int64(shape.Rows) *
+			int64(shape.DModel),
 	}
 	if !info.TiedEmbeddings {
 		m.lookup, m.embedding = vocab, 2*vocab
@@ -67,10 +71,12 @@ func modelOf(key, name string) (*model, error) {
 	return m, nil
 }
 
-// moved is what a naive load reads, and what a dense pass multiplies with: all but an input embedding of its own.
+// moved is what a naive load reads, and what a dense pass multiplies with: all but an input
+// embedding of its own.
 func (m *model) moved() int64 { return m.total - m.lookup }
 
-// dense is what every token multiplies with besides rows of the FFN: attention, output head and predictors.
+// dense is what every token multiplies with besides rows of the FFN: attention, output head and
+// predictors.
 func (m *model) dense() int64 { return m.attention + m.head + m.predictor }
 
 // percent is n weights as a share of the model.

@@ -11,8 +11,8 @@ import (
 	"github.com/windrow-sim/windrow/traces/synth"
 )
 
-// traceTokens is the length of a synthetic trace. A token has half a million units, so that means over few tokens are steady; the papers' own
-// runs have 256.
+// traceTokens is the length of a synthetic trace. A token has half a million units, so that means
+// over few tokens are steady; the papers' own runs have 256.
 const traceTokens = 40
 
 // threads is the number of read threads of LLM in a flash, section 4.1.
@@ -57,8 +57,10 @@ func (s *study) simulate(w workload) (*measured, error) {
 	if !ok {
 		return nil, fmt.Errorf("no machine %q", w.machine)
 	}
-	cfg := sim.Config{Window: w.window, Engine: "pread", Parallel: threads, Predicted: true, Device: device,
-		// Reads past the page cache need no alignment on macOS (F_NOCACHE), and records of 4 KiB multiples have it anyway.
+	cfg := sim.Config{Window: w.window, Engine: "pread", Parallel: threads, Predicted: true,
+		Device: device,
+		// Reads past the page cache need no alignment on macOS (F_NOCACHE), and records of 4 KiB
+		// multiples have it anyway.
 		Layout: layout.Options{Align: 1}}
 	if w.unbundled {
 		cfg.Layout.MaxRequest = trace.Head.UnitBytes / units.Bytes(trace.Head.Shape.Rows)
@@ -89,7 +91,8 @@ func (s *study) trace(w workload) (*traces.Memory, error) {
 		return nil, err
 	}
 	shape.DTypeSize = w.dtype
-	trace, err := synth.Collect(synth.Options{Like: w.like, Shape: shape, Tokens: traceTokens, Seed: s.seed, Predicted: true})
+	trace, err := synth.Collect(synth.Options{Like: w.like, Shape: shape, Tokens: traceTokens,
+		Seed: s.seed, Predicted: true})
 	if err != nil {
 		return nil, err
 	}

@@ -11,10 +11,12 @@ import (
 	"github.com/windrow-sim/windrow/traces/synth"
 )
 
-// BenchmarkServe serves 200 requests of 512 prompt and 128 output tokens that come at once, on the whole OPT-6.7B shape.
+// BenchmarkServe serves 200 requests of 512 prompt and 128 output tokens that come at once, on the
+// whole OPT-6.7B shape.
 func BenchmarkServe(b *testing.B) {
 	src := &traces.Memory{}
-	head, err := synth.Generate(synth.Options{Like: "opt-6.7b", Sequences: 4, Tokens: 48, Prompt: 32, Seed: 42}, func(t *traces.Token) error {
+	head, err := synth.Generate(synth.Options{Like: "opt-6.7b", Sequences: 4, Tokens: 48,
+		Prompt: 32, Seed: 42}, func(t *traces.Token) error {
 		kept := *t
 		kept.Active = append([][]uint64{}, t.Active...)
 		src.List = append(src.List, kept)
@@ -29,7 +31,8 @@ func BenchmarkServe(b *testing.B) {
 		b.Fatal(err)
 	}
 	s, err := New(src, Config{
-		Sim:      sim.Config{Engine: "pread", Parallel: 32, Device: device, Layout: layout.Options{Coalesce: true}},
+		Sim: sim.Config{Engine: "pread", Parallel: 32, Device: device, Layout: layout.Options{
+			Coalesce: true}},
 		MaxBatch: 16, Chunk: 256, Compute: Once, Seed: 42,
 	})
 	if err != nil {

@@ -6,8 +6,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// histogram counts durations in bins that are exact below 2,048 ns and at most 1/1,024 as wide as their lower edge above, so that the
-// middle of a bin is within 0.05 % of all in it. The zero value is empty.
+// histogram counts durations in bins that are exact below 2,048 ns and at most 1/1,024 as wide as
+// their lower edge above, so that the middle of a bin is within 0.05 % of all in it. The zero value
+// is empty.
 type histogram struct {
 	bins     []int64 // up to the last that is not empty
 	count    int64

@@ -20,8 +20,9 @@ type Source interface {
 type Shape struct {
 	Requests int64   // yield so many at most; 0 = all
 	Speedup  float64 // divide times by it; 0 stands for 1
-	// Rate replaces the times by a Poisson process of so many requests per second; 0 keeps them, +Inf lets all come at once. Gaps are drawn for a
-	// rate of 1 and divided, so that the same requests come in the same rhythm at any rate.
+	// Rate replaces the times by a Poisson process of so many requests per second; 0 keeps them,
+	// +Inf lets all come at once. Gaps are drawn for a rate of 1 and divided, so that the same
+	// requests come in the same rhythm at any rate.
 	Rate float64
 	Seed uint64 // of the process
 }
@@ -40,13 +41,16 @@ func NewShaped(src Source, shape Shape) (*Shaped, error) {
 	if shape.Speedup == 0 {
 		shape.Speedup = 1
 	}
-	if !(shape.Speedup > 0) || math.IsInf(shape.Speedup, 0) || !(shape.Rate >= 0) || shape.Requests < 0 {
-		return nil, fmt.Errorf("serving: %d requests at %g per second, %g times as fast: none may be below 0: %w", shape.Requests, shape.Rate, shape.Speedup, ErrConfig)
+	if !(shape.Speedup > 0) || math.IsInf(shape.Speedup, 0) || !(shape.Rate >= 0) ||
+		shape.Requests < 0 {
+		return nil, fmt.Errorf("serving: %d requests at %g per second, %g times as fast: none "+
+			"may be below 0: %w", shape.Requests, shape.Rate, shape.Speedup, ErrConfig)
 	}
 	return &Shaped{src: src, shape: shape, gaps: rng.Stream(shape.Seed, "serving/gaps")}, nil
 }
 
-// longest is the last time in seconds at which a request may come: a fourth of what units.Nanos holds, so that sums of times fit as well.
+// longest is the last time in seconds at which a request may come: a fourth of what units.Nanos
+// holds, so that sums of times fit as well.
 const longest = float64(units.Forever) / 4 / 1e9
 
 // Next implements Source. A time beyond the clock is an error of kind ErrConfig.
@@ -65,13 +69,15 @@ func (s *Shaped) Next(r *arrivals.Request) error {
 		if at := s.at / s.shape.Rate; at <= longest {
 			r.At = units.FromSeconds(at)
 		} else {
-			return fmt.Errorf("serving: request %d would come after %.3g s: beyond the clock: %w", s.served+1, at, ErrConfig)
+			return fmt.Errorf("serving: request %d would come after %.3g s: beyond the clock: %w",
+				s.served+1, at, ErrConfig)
 		}
 	}
 	if s.shape.Speedup != 1 {
 		at := r.At.Seconds() / s.shape.Speedup
 		if at > longest {
-			return fmt.Errorf("serving: request %d would come after %.3g s: beyond the clock: %w", s.served+1, at, ErrConfig)
+			return fmt.Errorf("serving: request %d would come after %.3g s: beyond the clock: %w",
+				s.served+1, at, ErrConfig)
 		}
 		r.At = units.FromSeconds(at)
 	}
@@ -79,8 +85,9 @@ func (s *Shaped) Next(r *arrivals.Request) error {
 	return nil
 }
 
-// Lengths draws requests without end, all at time 0; Shaped gives them times. Prompt and Output are means. With a Spread above 0 lengths are
-// log-normal around them with that standard deviation of the logarithm, cut to 1 and arrivals.MaxTokens; with 0 all are alike.
+// Lengths draws requests without end, all at time 0; Shaped gives them times. Prompt and Output are
+// means. With a Spread above 0 lengths are log-normal around them with that standard deviation of
+// the logarithm, cut to 1 and arrivals.MaxTokens; with 0 all are alike.
 type Lengths struct {
 	Prompt, Output int
 	Spread         float64
@@ -90,8 +97,10 @@ type Lengths struct {
 // NewLengths returns a source that draws with a seed. Errors are of kind ErrConfig.
 func NewLengths(prompt, output int, spread float64, seed uint64) (*Lengths, error) {
 	const mostSpread = 5
-	if prompt < 1 || output < 1 || prompt > arrivals.MaxTokens || output > arrivals.MaxTokens || !(spread >= 0 && spread <= mostSpread) {
-		return nil, fmt.Errorf("serving: %d prompt and %d output tokens with a spread of %g: at least 1 of each and a spread of 0 to %d are possible: %w",
+	if prompt < 1 || output < 1 || prompt > arrivals.MaxTokens || output > arrivals.MaxTokens ||
+		!(spread >= 0 && spread <= mostSpread) {
+		return nil, fmt.Errorf("serving: %d prompt and %d output tokens with a spread of %g: at "+
+			"least 1 of each and a spread of 0 to %d are possible: %w",
 			prompt, output, spread, mostSpread, ErrConfig)
 	}
 	return &Lengths{prompt, output, spread, rng.Stream(seed, "serving/lengths")}, nil

@@ -9,15 +9,17 @@ import (
 	"github.com/windrow-sim/windrow/traces/batch"
 )
 
-// blockTokens is how many neighbouring tokens share a union made beforehand. Long prompts need a sixteenth of the work then.
+// blockTokens is how many neighbouring tokens share a union made beforehand. Long prompts need a
+// sixteenth of the work then.
 const blockTokens = 16
 
 // circle is the tokens of one phase of a trace, the first after the last.
 type circle struct {
-	phase     traces.Phase
-	layers    int
-	masks     [][]uint64 // by token, then layer
-	sums      []int64    // by token, then layer: units that all tokens before need; one token more than masks
+	phase  traces.Phase
+	layers int
+	masks  [][]uint64 // by token, then layer
+	// by token, then layer: units that all tokens before need; one token more than masks
+	sums      []int64
 	blocks    [][]uint64 // by block, then layer: unions of blockTokens tokens; whole blocks only
 	sequences int
 	last      uint32 // sequence of the last token added
@@ -29,7 +31,8 @@ func readCircles(src traces.Source, predicted bool) (prompt, decode *circle, err
 		return nil, nil, fmt.Errorf("serving: %w", err)
 	}
 	layers := src.Header().Layers
-	list := [...]*circle{traces.Prefill: newCircle(traces.Prefill, layers), traces.Decode: newCircle(traces.Decode, layers)}
+	list := [...]*circle{traces.Prefill: newCircle(traces.Prefill, layers),
+		traces.Decode: newCircle(traces.Decode, layers)}
 	var t traces.Token
 	for i := range src.Tokens() {
 		if err := src.Token(i, &t); err != nil {
@@ -126,8 +129,8 @@ func (c *circle) needs(layer, at, n int) int64 {
 	return sum
 }
 
-// place draws where the request of a number begins in both circles. It depends on nothing else, so that the same request has the same masks
-// at any rate.
+// place draws where the request of a number begins in both circles. It depends on nothing else, so
+// that the same request has the same masks at any rate.
 func (s *Server) place(number int64) (prompt, decode int) {
 	random := rng.Stream(s.cfg.Seed, fmt.Sprintf("serving/place/%d", number))
 	return random.IntN(s.prompt.tokens()), random.IntN(s.decode.tokens())

@@ -8,7 +8,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Unions and counts of stretches are those of their tokens one by one, round the end and through the blocks.
+// Unions and counts of stretches are those of their tokens one by one, round the end and through
+// the blocks.
 func TestCircle(t *testing.T) {
 	const layers, perLayer = 2, 130
 	src := testTrace(layers, perLayer, 0, 53, 0.1)
@@ -32,8 +33,10 @@ func TestCircle(t *testing.T) {
 				}
 				count += decode.needs(1, (at+i)%53, 1)
 			}
-			if got := unions(at, n); !reflect.DeepEqual(got, want) || decode.needs(1, at, n) != count {
-				t.Fatalf("%d tokens from %d: %v, want %v; %d units, want %d", n, at, got, want, decode.needs(1, at, n), count)
+			if got := unions(at, n); !reflect.DeepEqual(got, want) ||
+				decode.needs(1, at, n) != count {
+				t.Fatalf("%d tokens from %d: %v, want %v; %d units, want %d", n, at, got, want,
+					decode.needs(1, at, n), count)
 			}
 		}
 	}

@@ -7,9 +7,11 @@ import (
 )
 
 const (
-	// sparse is how far below the throughput of a saturated server a rate is that counts as one request at a time.
+	// sparse is how far below the throughput of a saturated server a rate is that counts as one
+	// request at a time.
 	sparse = 1.0 / 1024
-	// mostOver is how far above it the search goes: with few requests a server survives a rate that it could not keep up.
+	// mostOver is how far above it the search goes: with few requests a server survives a rate that
+	// it could not keep up.
 	mostOver = 1024
 	// precision is the ratio of two rates that FindRate does not tell apart.
 	precision = 1.05
@@ -20,13 +22,17 @@ const (
 // Rate is the answer of FindRate.
 type Rate struct {
 	Share float64 `json:"share_wanted"` // of requests that meet the objectives
-	// PerSecond is the largest rate found at which they do; 0 when not even single requests do, nil when they do all at once.
+	// PerSecond is the largest rate found at which they do; 0 when not even single requests do, nil
+	// when they do all at once.
 	PerSecond *float64 `json:"requests_per_s"`
-	At        *Result  `json:"at_that_rate"` // of PerSecond, or of all at once; nil when there is none
-	// Saturated is the throughput with all at once. A PerSecond above it holds for so many requests and no longer: the queue grows.
+	// of PerSecond, or of all at once; nil when there is none
+	At *Result `json:"at_that_rate"`
+	// Saturated is the throughput with all at once. A PerSecond above it holds for so many requests
+	// and no longer: the queue grows.
 	Saturated float64 `json:"saturated_requests_per_s"`
 	Tried     []Trial `json:"tried"` // in the order tried
-	// Stopped is Interrupted when the search is not finished: PerSecond is then the largest good rate so far.
+	// Stopped is Interrupted when the search is not finished: PerSecond is then the largest good
+	// rate so far.
 	Stopped Stop `json:"stopped,omitempty"`
 }
 
@@ -38,13 +44,17 @@ type Trial struct {
 	Meets      bool    `json:"meets"`
 }
 
-// FindRate searches the largest Poisson rate at which a share of the requests meets the objectives, by bisection of its logarithm to 5 %. load returns
-// the same finite requests for every rate: NewShaped with Shape.Rate does. The share is taken to fall with the rate; where it does not quite
-// (doc.go), the answer is one of the rates where it crosses. Errors are those of load and Run, and of kind ErrConfig; when the context ends,
-// what was tried is returned with the error.
-func (s *Server) FindRate(ctx context.Context, share float64, load func(rate float64) (Source, error)) (*Rate, error) {
+// FindRate searches the largest Poisson rate at which a share of the requests meets the objectives,
+// by bisection of its logarithm to 5 %. load returns the same finite requests for every rate:
+// NewShaped with Shape.Rate does. The share is taken to fall with the rate; where it does not quite
+// (doc.go), the answer is one of the rates where it crosses. Errors are those of load and Run, and
+// of kind ErrConfig; when the context ends, what was tried is returned with the error.
+func (s *Server) FindRate(ctx context.Context, share float64, load func(rate float64) (Source,
+	error)) (*Rate, error) {
 	if !(share > 0 && share <= 1) || s.cfg.TTFT == 0 && s.cfg.TPOT == 0 || s.cfg.Deadline > 0 {
-		return nil, fmt.Errorf("serving: a rate at which a share of %g meets objectives of %v and %v: the share is above 0 and at most 1, an objective and no deadline are needed: %w",
+		return nil, fmt.Errorf("serving: a rate at which a share of %g meets objectives of %v "+
+			"and %v: the share is above 0 and at most 1, an objective and no deadline are "+
+			"needed: %w",
 			share, s.cfg.TTFT, s.cfg.TPOT, ErrConfig)
 	}
 	f := &finder{server: s, load: load, answer: &Rate{Share: share, Tried: []Trial{}}, most: -1}
@@ -99,7 +109,8 @@ func (f *finder) find(ctx context.Context) error {
 	return nil
 }
 
-// bracket returns a good rate and a bad one above it, both near what a saturated server serves; low is 0 when no rate is good.
+// bracket returns a good rate and a bad one above it, both near what a saturated server serves; low
+// is 0 when no rate is good.
 func (f *finder) bracket(ctx context.Context, saturated float64) (low, high float64, err error) {
 	for rate := saturated; rate >= saturated*sparse; rate /= apart {
 		ok, err := f.keep(ctx, rate)
@@ -148,7 +159,8 @@ func (f *finder) try(ctx context.Context, rate float64) (*Result, bool, error) {
 		f.most = f.admitted - int64(math.Ceil(f.answer.Share*float64(f.admitted)))
 	}
 	missed := r.Completed - r.Good
-	t := Trial{PerSecond: rate, Attainment: 1 - per(float64(missed), float64(f.admitted)), GivenUp: r.Stopped == GivenUp}
+	t := Trial{PerSecond: rate, Attainment: 1 - per(float64(missed), float64(f.admitted)),
+		GivenUp: r.Stopped == GivenUp}
 	t.Meets = missed <= f.most && r.Completed > 0
 	if math.IsInf(rate, 1) {
 		t.PerSecond = 0

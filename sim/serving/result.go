@@ -29,22 +29,27 @@ type Result struct {
 	Busy     units.Nanos `json:"busy_ns"`     // in steps
 	Steps    int64       `json:"steps"`
 
-	Input  int64 `json:"total_input"`   // prompt tokens computed
-	Decode int64 `json:"total_decode"`  // output tokens that were computed on, each to yield the next
-	Output int64 `json:"total_output"`  // output tokens delivered
-	Single int64 `json:"single_token"`  // finished requests of one output token, which are not in TPOT
+	Input int64 `json:"total_input"` // prompt tokens computed
+	// output tokens that were computed on, each to yield the next
+	Decode int64 `json:"total_decode"`
+	Output int64 `json:"total_output"` // output tokens delivered
+	// finished requests of one output token, which are not in TPOT
+	Single int64 `json:"single_token"`
 	Good   int64 `json:"good_requests"` // that meet the objectives
 
-	RequestThroughput float64 `json:"request_throughput"` // per second of Duration, as are the next three
+	// per second of Duration, as are the next three
+	RequestThroughput float64 `json:"request_throughput"`
 	RequestGoodput    float64 `json:"request_goodput"`
 	OutputThroughput  float64 `json:"output_throughput"`
 	TokenThroughput   float64 `json:"total_token_throughput"` // prompt and output
-	// Attainment is the share that met the objectives of the requests that arrived and were not refused.
+	// Attainment is the share that met the objectives of the requests that arrived and were not
+	// refused.
 	Attainment  float64 `json:"slo_attainment"`
 	Utilisation float64 `json:"utilisation"` // Busy/Duration
 	PeakBatch   int     `json:"peak_batch"`
-	MeanBatch   float64 `json:"mean_batch"`   // sequences per step
-	MeanWaiting float64 `json:"mean_waiting"` // of those that were admitted, over Duration (Little's law)
+	MeanBatch   float64 `json:"mean_batch"` // sequences per step
+	// of those that were admitted, over Duration (Little's law)
+	MeanWaiting float64 `json:"mean_waiting"`
 
 	PeakKV         units.Bytes `json:"peak_kv_bytes"` // keys and values in use after a step
 	Bytes          units.Bytes `json:"flash_bytes_read"`
@@ -92,7 +97,8 @@ type Parts struct {
 	Other     units.Nanos `json:"other_ns"`
 }
 
-// Latency describes durations. Percentiles are of the nearest rank and within 0.1 %; all are 0 when Count is.
+// Latency describes durations. Percentiles are of the nearest rank and within 0.1 %; all are 0 when
+// Count is.
 type Latency struct {
 	Count int64       `json:"count"`
 	Mean  units.Nanos `json:"mean_ns"`
@@ -104,7 +110,8 @@ type Latency struct {
 }
 
 func (h *histogram) latency() Latency {
-	l := Latency{Count: h.count, P50: h.percentile(50), P90: h.percentile(90), P95: h.percentile(95), P99: h.percentile(99), Max: h.max}
+	l := Latency{Count: h.count, P50: h.percentile(50), P90: h.percentile(90),
+		P95: h.percentile(95), P99: h.percentile(99), Max: h.max}
 	if h.count > 0 {
 		l.Mean = units.Nanos(h.sum/float64(h.count) + 0.5)
 	}
@@ -149,12 +156,19 @@ func per(a, b float64) float64 {
 func (r *run) result() *Result {
 	s := &r.sum
 	t := &Result{
-		Arrived: s.arrived, Completed: s.finished, Stopped: s.stopped, Duration: r.now, Busy: s.busy, Steps: s.steps,
-		Unfinished: Unfinished{Running: int64(len(r.running)), Waiting: s.queued, TooLong: s.tooLong, TooLarge: s.tooLarge},
-		Input:      s.promptTokens, Decode: s.decodeTokens, Output: s.outputTokens, Single: s.singleToken, Good: s.good,
-		PeakBatch: s.peakBatch, PeakKV: s.peakKV, Bytes: s.bytes, Compute: r.cfg.Compute, Reads: "events",
-		TTFT: s.ttft.latency(), TPOT: s.tpot.latency(), ITL: s.itl.latency(), E2E: s.e2e.latency(), Queueing: s.queueing.latency(),
-		Parts: Parts{s.part[traces.PartAttention], s.part[traces.PartPredict], s.part[traces.PartIO], s.part[traces.PartMemory], s.part[traces.PartFFN], s.part[traces.PartOther]},
+		Arrived: s.arrived, Completed: s.finished, Stopped: s.stopped, Duration: r.now,
+		Busy: s.busy, Steps: s.steps,
+		Unfinished: Unfinished{Running: int64(len(r.running)), Waiting: s.queued,
+			TooLong: s.tooLong, TooLarge: s.tooLarge},
+		Input: s.promptTokens, Decode: s.decodeTokens, Output: s.outputTokens,
+		Single: s.singleToken, Good: s.good,
+		PeakBatch: s.peakBatch, PeakKV: s.peakKV, Bytes: s.bytes, Compute: r.cfg.Compute,
+		Reads: "events",
+		TTFT:  s.ttft.latency(), TPOT: s.tpot.latency(), ITL: s.itl.latency(), E2E: s.e2e.latency(),
+		Queueing: s.queueing.latency(),
+		Parts: Parts{s.part[traces.PartAttention], s.part[traces.PartPredict],
+			s.part[traces.PartIO], s.part[traces.PartMemory], s.part[traces.PartFFN],
+			s.part[traces.PartOther]},
 	}
 	switch {
 	case r.waiting && r.next.At > r.now:
@@ -166,13 +180,19 @@ func (r *run) result() *Result {
 		t.Reads = "table"
 	}
 	seconds := t.Duration.Seconds()
-	t.RequestThroughput, t.RequestGoodput = per(float64(t.Completed), seconds), per(float64(t.Good), seconds)
-	t.OutputThroughput, t.TokenThroughput = per(float64(t.Output), seconds), per(float64(t.Input+t.Output), seconds)
-	t.Attainment = per(float64(t.Good), float64(t.Arrived-t.Unfinished.TooLong-t.Unfinished.TooLarge))
+	t.RequestThroughput, t.RequestGoodput = per(float64(t.Completed), seconds), per(float64(t.Good),
+		seconds)
+	t.OutputThroughput, t.TokenThroughput = per(float64(t.Output), seconds),
+		per(float64(t.Input+t.Output), seconds)
+	t.Attainment = per(float64(t.Good),
+		float64(t.Arrived-t.Unfinished.TooLong-t.Unfinished.TooLarge))
 	t.Utilisation = per(float64(t.Busy), float64(t.Duration))
-	t.MeanBatch, t.MeanWaiting = per(float64(s.batches), float64(s.steps)), per(s.queueing.sum, float64(t.Duration))
-	t.BytesPerToken, t.BytesPerOutput = per(float64(t.Bytes), float64(t.Input+t.Decode)), per(float64(t.Bytes), float64(t.Output))
-	needed, all := float64(s.hits+s.misses), float64(s.steps)*float64(r.head.Layers)*float64(r.head.Units)
+	t.MeanBatch, t.MeanWaiting = per(float64(s.batches), float64(s.steps)), per(s.queueing.sum,
+		float64(t.Duration))
+	t.BytesPerToken, t.BytesPerOutput = per(float64(t.Bytes), float64(t.Input+t.Decode)),
+		per(float64(t.Bytes), float64(t.Output))
+	needed, all := float64(s.hits+s.misses), float64(s.steps)*float64(r.head.Layers)*float64(
+		r.head.Units)
 	t.NeededShare, t.HeldShare = per(needed, all), per(float64(s.held), all)
 	t.PeakHeld = units.Bytes(s.peakHeld) * r.head.UnitBytes
 	t.HitRatio = per(float64(s.hits), needed)
@@ -184,19 +204,23 @@ func (r *run) result() *Result {
 func (r *run) judge(t *Result) {
 	s := &r.sum
 	totals := traces.Totals{
-		Tokens: int(t.Input + t.Decode), Wall: t.Busy, PartNanos: s.part, Bytes: s.bytes, Requests: s.requests,
-		Hits: s.hits, Misses: s.misses, Evictions: s.evictions, HitRatio: t.HitRatio, MeanDepth: per(s.sojourn, float64(t.Parts.IO)),
+		Tokens: int(t.Input + t.Decode), Wall: t.Busy, PartNanos: s.part, Bytes: s.bytes,
+		Requests: s.requests,
+		Hits:     s.hits, Misses: s.misses, Evictions: s.evictions, HitRatio: t.HitRatio,
+		MeanDepth: per(s.sojourn, float64(t.Parts.IO)),
 	}
 	p, warnings := r.cfg.Sim.Predict(r.host, &sim.Summary{Totals: totals, Bounded: s.bounded})
 	t.Basis, t.IOPercent, t.HostParts = p.Basis, p.IOPercent, p.Compute
 	t.Notes = append([]string{}, p.Notes...)
 	t.Warnings = append(append([]string{}, r.warnings...), warnings...)
 	if t.Input+t.Decode > t.Steps && r.cfg.Sim.Device.Host.Cores > 0 {
-		t.Notes = append(t.Notes, fmt.Sprintf("Compute of several tokens is a bound (%s): %s.", r.cfg.Compute, r.cfg.Compute.meaning()))
+		t.Notes = append(t.Notes, fmt.Sprintf("Compute of several tokens is a bound (%s): %s.",
+			r.cfg.Compute, r.cfg.Compute.meaning()))
 		t.Basis = traces.Bound
 	}
 	if r.sum.longestPrompt > r.prompt.tokens() {
-		t.Warnings = append(t.Warnings, fmt.Sprintf("prompts of up to %d tokens walk more than once through the trace's %d rows for prompts", r.sum.longestPrompt, r.prompt.tokens()))
+		t.Warnings = append(t.Warnings, fmt.Sprintf("prompts of up to %d tokens walk more than "+
+			"once through the trace's %d rows for prompts", r.sum.longestPrompt, r.prompt.tokens()))
 	}
 }
 
@@ -208,5 +232,6 @@ func (c Compute) meaning() string {
 	case Once:
 		return "weights pass once per step and arithmetic is free, so that real times are longer"
 	}
-	return "every token is computed alone, so that a program which shares weights between tokens is faster"
+	return "every token is computed alone, so that a program which shares weights between " +
+		"tokens is faster"
 }

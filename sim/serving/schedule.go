@@ -47,8 +47,9 @@ type run struct {
 	most int64 // requests that may miss the objectives before the run is given up; below 0: all
 }
 
-// Run simulates a load. When the context ends it returns what it has so far and an error that wraps the context's cause; after other errors,
-// which are those of the source and of the flash model, it returns nothing.
+// Run simulates a load. When the context ends it returns what it has so far and an error that wraps
+// the context's cause; after other errors, which are those of the source and of the flash model, it
+// returns nothing.
 func (s *Server) Run(ctx context.Context, src Source) (*Result, error) {
 	return s.run(ctx, src, -1)
 }
@@ -61,7 +62,8 @@ func (s *Server) run(ctx context.Context, src Source, most int64) (*Result, erro
 	for {
 		if ctx.Err() != nil {
 			r.sum.stopped = Interrupted
-			return r.result(), fmt.Errorf("serving: %d requests had been served: %w", r.sum.finished, context.Cause(ctx))
+			return r.result(), fmt.Errorf("serving: %d requests had been served: %w",
+				r.sum.finished, context.Cause(ctx))
 		}
 		if err := r.admit(); err != nil {
 			return nil, err
@@ -114,7 +116,8 @@ func (s *Server) begin(src Source, most int64) (*run, error) {
 	return r, nil
 }
 
-// admit lets requests in that have come, until the batch or the memory is full. Requests that can never run are refused.
+// admit lets requests in that have come, until the batch or the memory is full. Requests that can
+// never run are refused.
 func (r *run) admit() error {
 	for len(r.running) < r.cfg.MaxBatch {
 		if err := r.peek(); err != nil {
@@ -123,7 +126,8 @@ func (r *run) admit() error {
 		if !r.waiting || r.next.At > r.now {
 			return nil
 		}
-		positions := int64(r.next.Prompt) + int64(r.next.Output) - 1 // the last output token is not computed
+		// the last output token is not computed
+		positions := int64(r.next.Prompt) + int64(r.next.Output) - 1
 		kv := units.Bytes(positions) * r.positionBytes()
 		switch {
 		case r.head.Shape.MaxPos > 0 && positions > int64(r.head.Shape.MaxPos):
@@ -161,7 +165,8 @@ func (r *run) peek() error {
 		return err
 	}
 	if r.next.Prompt < 1 || r.next.Output < 1 || r.next.At < last {
-		return fmt.Errorf("serving: request %d of %d prompt and %d output tokens at %v, after one at %v: at least one token of each, and order, are needed: %w",
+		return fmt.Errorf("serving: request %d of %d prompt and %d output tokens at %v, after "+
+			"one at %v: at least one token of each, and order, are needed: %w",
 			r.sum.arrived+1, r.next.Prompt, r.next.Output, r.next.At, last, ErrConfig)
 	}
 	r.waiting = true
@@ -191,7 +196,8 @@ func (r *run) advance() error {
 		return err
 	}
 	if took < 0 || r.now > latest-took {
-		return fmt.Errorf("serving: a step at %v takes %v: beyond the clock: %w", r.now, took, ErrConfig)
+		return fmt.Errorf("serving: a step at %v takes %v: beyond the clock: %w", r.now, took,
+			ErrConfig)
 	}
 	r.now += took
 	r.sum.add(len(r.running), took)
@@ -262,7 +268,8 @@ func (r *run) late(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 		if ctx.Err() != nil {
-			return r.result(), fmt.Errorf("serving: %d requests had been served: %w", r.sum.finished, context.Cause(ctx))
+			return r.result(), fmt.Errorf("serving: %d requests had been served: %w",
+				r.sum.finished, context.Cause(ctx))
 		}
 		if !r.waiting {
 			return r.result(), nil

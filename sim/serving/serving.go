@@ -14,7 +14,8 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// ErrConfig marks a server or a load that cannot be simulated. What package sim refuses is of its kind sim.ErrConfig.
+// ErrConfig marks a server or a load that cannot be simulated. What package sim refuses is of its
+// kind sim.ErrConfig.
 var ErrConfig = errors.New("the load cannot be simulated")
 
 // Compute is how the arithmetic of several tokens in a step is charged; doc.go has the formulas.
@@ -36,22 +37,26 @@ const (
 
 // Config is a server.
 type Config struct {
-	Sim      sim.Config  // of every step; its window counts steps
-	MaxBatch int         // sequences that run together, 1 to MaxBatch
-	Chunk    int         // prompt tokens of a step, 1 to MaxChunk
-	KV       units.Bytes // memory for keys and values, reserved for a whole request when it is admitted; 0 = no limit
+	Sim      sim.Config // of every step; its window counts steps
+	MaxBatch int        // sequences that run together, 1 to MaxBatch
+	Chunk    int        // prompt tokens of a step, 1 to MaxChunk
+	// memory for keys and values, reserved for a whole request when it is admitted; 0 = no limit
+	KV       units.Bytes
 	TTFT     units.Nanos // objective for the time to the first token; 0 = none
 	TPOT     units.Nanos // objective for the time per output token; 0 = none
 	Deadline units.Nanos // no step begins at this time or later; 0 = none
 	Compute  Compute
-	Events   bool   // time every read as an event, also where a table of the event model is exact enough
-	Seed     uint64 // of the places where requests begin in the trace
+	// time every read as an event, also where a table of the event model is exact enough
+	Events bool
+	Seed   uint64 // of the places where requests begin in the trace
 
-	// Progress, if not nil, is called after every step with the number of requests that are done with: finished or refused.
+	// Progress, if not nil, is called after every step with the number of requests that are done
+	// with: finished or refused.
 	Progress func(done int64)
 }
 
-// Server is a checked configuration on one trace, ready to run any number of loads. It is not safe for concurrent use.
+// Server is a checked configuration on one trace, ready to run any number of loads. It is not safe
+// for concurrent use.
 type Server struct {
 	cfg      Config
 	head     *traces.Header
@@ -67,8 +72,8 @@ type Server struct {
 	warnings []string
 }
 
-// New returns a server. It reads the trace once and keeps its masks, which must stay valid as long as the server is used. Errors are of kind ErrConfig or
-// sim.ErrConfig, or the trace's.
+// New returns a server. It reads the trace once and keeps its masks, which must stay valid as long
+// as the server is used. Errors are of kind ErrConfig or sim.ErrConfig, or the trace's.
 func New(src traces.Source, cfg Config) (*Server, error) {
 	if err := cfg.check(src); err != nil {
 		return nil, err
@@ -81,10 +86,13 @@ func New(src traces.Source, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	head := src.Header()
-	s := &Server{cfg: cfg, head: head, src: src, planner: planner, host: sim.NewHost(cfg.Sim.Device, head, 0)}
+	s := &Server{cfg: cfg, head: head, src: src, planner: planner, host: sim.NewHost(cfg.Sim.Device,
+		head, 0)}
 	s.costs = cfg.Sim.Device.Host.At(head.DType)
 	if cfg.Compute == Peak {
-		s.peak = units.Rate(cfg.Sim.Device.Host.ComputeGFLOPS * 1e9 / 2 * float64(head.Shape.DTypeSize)) // a weight is a multiply-add
+		// a weight is a multiply-add
+		s.peak = units.Rate(cfg.Sim.Device.Host.ComputeGFLOPS * 1e9 / 2 *
+			float64(head.Shape.DTypeSize))
 	}
 	if !cfg.Events && sweep.Tabular(&cfg.Sim) {
 		s.table = sweep.NewTable(cfg.Sim)
@@ -109,13 +117,17 @@ func (cfg *Config) check(src traces.Source) error {
 	case cfg.Chunk < 1 || cfg.Chunk > MaxChunk:
 		return refuse("%d prompt tokens in a step: 1 to %d are possible", cfg.Chunk, MaxChunk)
 	case cfg.KV < 0 || cfg.TTFT < 0 || cfg.TPOT < 0 || cfg.Deadline < 0:
-		return refuse("memory of %v, objectives of %v and %v, a deadline of %v: none may be below 0", cfg.KV, cfg.TTFT, cfg.TPOT, cfg.Deadline)
+		return refuse("memory of %v, objectives of %v and %v, a deadline of %v: none may be "+
+			"below 0", cfg.KV, cfg.TTFT, cfg.TPOT, cfg.Deadline)
 	case cfg.Sim.MaxTokens != 0:
-		return refuse("a limit of %d tokens of the trace: requests walk through all of it", cfg.Sim.MaxTokens)
+		return refuse("a limit of %d tokens of the trace: requests walk through all of it",
+			cfg.Sim.MaxTokens)
 	case cfg.Sim.PredictorRank != 0:
-		return refuse("a predictor of rank %d: what it costs for several tokens is not known; take predicted masks without one", cfg.Sim.PredictorRank)
+		return refuse("a predictor of rank %d: what it costs for several tokens is not known; "+
+			"take predicted masks without one", cfg.Sim.PredictorRank)
 	case cfg.Sim.Policy.Kind == policy.KindBelady:
-		return refuse("the policy %s: what steps will need depends on when requests come, and is not known beforehand; use lru", cfg.Sim.Policy)
+		return refuse("the policy %s: what steps will need depends on when requests come, and "+
+			"is not known beforehand; use lru", cfg.Sim.Policy)
 	case !slices.Contains([]Compute{Auto, Peak, Once, Each}, cfg.Compute):
 		return refuse("compute %q: it is peak, once or each", cfg.Compute)
 	case src.Tokens() == 0:
@@ -127,7 +139,8 @@ func (cfg *Config) check(src traces.Source) error {
 	known := cfg.Sim.Device.Host.ComputeGFLOPS > 0
 	switch {
 	case cfg.Compute == Peak && !known:
-		return refuse("compute at the peak of %s: the device states none (host.compute_gflops)", cfg.Sim.Device.Name)
+		return refuse("compute at the peak of %s: the device states none (host.compute_gflops)",
+			cfg.Sim.Device.Name)
 	case cfg.Compute == Auto && known:
 		cfg.Compute = Peak
 	case cfg.Compute == Auto:
@@ -143,13 +156,18 @@ func (s *Server) doubts() (list []string) {
 		if s.prompt.phase == traces.Prefill {
 			phase = "prompt"
 		}
-		list = append(list, fmt.Sprintf("the trace has %s tokens only: prompts and outputs take their masks from the same rows", phase))
+		list = append(list, fmt.Sprintf("the trace has %s tokens only: prompts and outputs take "+
+			"their masks from the same rows", phase))
 	}
 	if n := s.prompt.tokens(); s.cfg.Chunk > n {
-		list = append(list, fmt.Sprintf("the trace has %d rows for prompts and a step takes up to %d prompt tokens: masks repeat and the union stays too small; record more, or take a smaller chunk", n, s.cfg.Chunk))
+		list = append(list, fmt.Sprintf("the trace has %d rows for prompts and a step takes up "+
+			"to %d prompt tokens: masks repeat and the union stays too small; record more, or "+
+			"take a smaller chunk", n, s.cfg.Chunk))
 	}
 	if n := s.decode.sequences; s.cfg.MaxBatch > n {
-		list = append(list, fmt.Sprintf("the masks of up to %d requests come from %d recorded sequences: those of one sequence have more in common than independent requests, and unions may be too small", s.cfg.MaxBatch, n))
+		list = append(list, fmt.Sprintf("the masks of up to %d requests come from %d recorded "+
+			"sequences: those of one sequence have more in common than independent requests, "+
+			"and unions may be too small", s.cfg.MaxBatch, n))
 	}
 	return list
 }

@@ -41,12 +41,16 @@ func testDevice() *devicemodels.Device {
 	return &devicemodels.Device{
 		Version: "1", Name: "test", Source: "made up for tests",
 		Flash: flash.Spec{
-			Servers: 8, LTFB: 90 * units.Microsecond, ServerRate: 400 * units.MBps, LinkRate: 2 * units.GBps, Align: 4096,
-			Engines: map[string]flash.EngineCost{"pread": {Batch: 5000, Submit: 4000, Complete: 2000}},
+			Servers: 8, LTFB: 90 * units.Microsecond, ServerRate: 400 * units.MBps, LinkRate: 2 *
+				units.GBps, Align: 4096,
+			Engines: map[string]flash.EngineCost{"pread": {Batch: 5000, Submit: 4000,
+				Complete: 2000}},
 		},
 		Host: devicemodels.Host{
-			Cores: 4, MemoryRate: 20 * units.GBps, DenseRate: 15 * units.GBps, DenseFixed: 2000, RowRate: 10 * units.GBps, RowFixed: 1000,
-			CopyRate: 8 * units.GBps, CopyFixed: 100, KVRate: 10 * units.GBps, LayerFixed: 3000, TokenFixed: 10000, DecideFixed: 500, DecideUnit: 10,
+			Cores: 4, MemoryRate: 20 * units.GBps, DenseRate: 15 * units.GBps, DenseFixed: 2000,
+			RowRate: 10 * units.GBps, RowFixed: 1000,
+			CopyRate: 8 * units.GBps, CopyFixed: 100, KVRate: 10 * units.GBps, LayerFixed: 3000,
+			TokenFixed: 10000, DecideFixed: 500, DecideUnit: 10,
 		},
 	}
 }
@@ -58,12 +62,15 @@ func constantDevice() *devicemodels.Device {
 	return d
 }
 
-// testTrace has a sequence of prompt tokens followed by generated ones, with masks that change slowly. A share of 0 leaves them empty.
+// testTrace has a sequence of prompt tokens followed by generated ones, with masks that change
+// slowly. A share of 0 leaves them empty.
 func testTrace(layers, perLayer, prompt, decode int, share float64) *traces.Memory {
 	random := rand.New(rand.NewPCG(21, 22))
 	m := &traces.Memory{Head: traces.Header{
-		SchemaVersion: traces.SchemaVersion, UnitKind: traces.Neuron, Layers: layers, Units: perLayer, UnitBytes: 8192, Model: "test",
-		Shape: traces.Shape{DModel: 2048, Layers: layers, DFFN: perLayer, Heads: 32, KVHeads: 32, HeadDim: 64, Vocab: 1000, MaxPos: 512, Rows: 2, DTypeSize: 2},
+		SchemaVersion: traces.SchemaVersion, UnitKind: traces.Neuron, Layers: layers,
+		Units: perLayer, UnitBytes: 8192, Model: "test",
+		Shape: traces.Shape{DModel: 2048, Layers: layers, DFFN: perLayer, Heads: 32, KVHeads: 32,
+			HeadDim: 64, Vocab: 1000, MaxPos: 512, Rows: 2, DTypeSize: 2},
 	}}
 	on := make([][]bool, layers)
 	for l := range on {
@@ -90,7 +97,8 @@ func testTrace(layers, perLayer, prompt, decode int, share float64) *traces.Memo
 
 func testConfig() Config {
 	return Config{
-		Sim:      sim.Config{Window: 3, Engine: "pread", Parallel: 16, Device: testDevice(), Layout: layout.Options{Coalesce: true}},
+		Sim: sim.Config{Window: 3, Engine: "pread", Parallel: 16, Device: testDevice(),
+			Layout: layout.Options{Coalesce: true}},
 		MaxBatch: 4, Chunk: 8, Events: true, Seed: 1,
 	}
 }
@@ -134,9 +142,11 @@ func randomLoad(t *testing.T, n int64, rate float64, prompt, output int, spread 
 //	4 to 6 ms  an output token of the first, and the last prompt token of the second
 func TestByHand(t *testing.T) {
 	cfg := testConfig()
-	cfg.Sim.Device, cfg.Chunk, cfg.Compute, cfg.TTFT, cfg.TPOT = constantDevice(), 2, Once, 4*ms, 2*ms
+	cfg.Sim.Device, cfg.Chunk, cfg.Compute, cfg.TTFT, cfg.TPOT = constantDevice(), 2, Once, 4*ms,
+		2*ms
 	s := newServer(t, testTrace(2, 64, 4, 4, 0), cfg)
-	r := mustRun(t, s, requests(arrivals.Request{Prompt: 3, Output: 2}, arrivals.Request{At: ms, Prompt: 2, Output: 1}))
+	r := mustRun(t, s, requests(arrivals.Request{Prompt: 3, Output: 2}, arrivals.Request{At: ms,
+		Prompt: 2, Output: 1}))
 	one := func(v ...units.Nanos) Latency {
 		var h histogram
 		for _, v := range v {
@@ -148,17 +158,20 @@ func TestByHand(t *testing.T) {
 		name      string
 		got, want Latency
 	}{
-		{"TTFT", r.TTFT, one(4*ms, 5*ms)}, {"TPOT", r.TPOT, one(2 * ms)}, {"ITL", r.ITL, one(2 * ms)},
+		{"TTFT", r.TTFT, one(4*ms, 5*ms)}, {"TPOT", r.TPOT, one(2 * ms)}, {"ITL", r.ITL,
+			one(2 * ms)},
 		{"E2EL", r.E2E, one(6*ms, 5*ms)}, {"queueing", r.Queueing, one(0, ms)},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, c.got, c.want)
 		}
 	}
-	if r.Arrived != 2 || r.Completed != 2 || r.Single != 1 || r.Good != 1 || r.Steps != 3 || r.Duration != 6*ms || r.Busy != 6*ms || r.PeakBatch != 2 {
+	if r.Arrived != 2 || r.Completed != 2 || r.Single != 1 || r.Good != 1 || r.Steps != 3 ||
+		r.Duration != 6*ms || r.Busy != 6*ms || r.PeakBatch != 2 {
 		t.Errorf("%+v", r)
 	}
-	if r.Input != 5 || r.Decode != 1 || r.Output != 3 || r.Attainment != 0.5 || math.Abs(r.RequestGoodput-1/0.006) > 1e-9 || r.Utilisation != 1 {
+	if r.Input != 5 || r.Decode != 1 || r.Output != 3 || r.Attainment != 0.5 ||
+		math.Abs(r.RequestGoodput-1/0.006) > 1e-9 || r.Utilisation != 1 {
 		t.Errorf("%+v", r)
 	}
 	// After the second step the first has 3 positions and the second 1; after the third 4 and 2.
@@ -194,8 +207,10 @@ func TestAloneIsSim(t *testing.T) {
 		if want := (ends[prompt+decode-1] - ends[prompt-1]) / decode; r.TPOT.Max != want {
 			t.Errorf("TPOT %v, want %v", r.TPOT.Max, want)
 		}
-		got := [traces.Parts]units.Nanos{r.Parts.Attention, r.Parts.Decide, r.Parts.IO, r.Parts.Memory, r.Parts.FFN, r.Parts.Other}
-		if got != run.Meta.Totals.PartNanos || r.Bytes != run.Meta.Totals.Bytes || r.HitRatio != run.Meta.Totals.HitRatio {
+		got := [traces.Parts]units.Nanos{r.Parts.Attention, r.Parts.Decide, r.Parts.IO,
+			r.Parts.Memory, r.Parts.FFN, r.Parts.Other}
+		if got != run.Meta.Totals.PartNanos || r.Bytes != run.Meta.Totals.Bytes ||
+			r.HitRatio != run.Meta.Totals.HitRatio {
 			t.Errorf("%+v, %v, want %+v", r.Parts, r.Bytes, run.Meta.Totals)
 		}
 		if r.Basis != run.Meta.Prediction.Basis {
@@ -213,7 +228,8 @@ func TestComputeIsOrdered(t *testing.T) {
 		cfg.Sim.Device.Host.ComputeGFLOPS, cfg.Compute, cfg.Chunk = gflops, c, chunk
 		return mustRun(t, newServer(t, src, cfg), randomLoad(t, 6, math.Inf(1), 20, 5, 0)).Busy
 	}
-	once, fast, slow, each := duration(Once, 0, 8), duration(Peak, 1000, 8), duration(Peak, 20, 8), duration(Auto, 0, 8)
+	once, fast, slow, each := duration(Once, 0, 8), duration(Peak, 1000, 8), duration(Peak, 20, 8),
+		duration(Auto, 0, 8)
 	if !(once <= fast && fast < slow && slow < each) {
 		t.Errorf("once %v, fast arithmetic %v, slow %v, each alone %v", once, fast, slow, each)
 	}
@@ -224,17 +240,24 @@ func TestComputeIsOrdered(t *testing.T) {
 	}
 }
 
-// Every token of every admitted request is computed once, whatever the load, the policy and where it stops; and what arrived is finished, unfinished or
-// refused.
+// Every token of every admitted request is computed once, whatever the load, the policy and where
+// it stops; and what arrived is finished, unfinished or refused.
 func TestConservation(t *testing.T) {
 	src := testTrace(2, 200, 30, 50, 0.1)
 	for i, change := range []func(*Config){
 		func(*Config) {},
 		func(c *Config) { c.MaxBatch, c.Chunk = 1, 1 },
-		func(c *Config) { c.Sim.Window, c.Sim.Policy = 0, policy.Spec{Kind: policy.KindLRU, Capacity: 50} },
-		func(c *Config) { c.Sim.Window, c.Sim.Policy = 0, policy.Spec{Kind: policy.KindHybrid, Capacity: 50} },
 		func(c *Config) {
-			c.Sim.Window, c.Sim.Policy = 0, policy.Spec{Kind: policy.KindHot, Pinned: 20, Capacity: 50}
+			c.Sim.Window, c.Sim.Policy = 0, policy.Spec{Kind: policy.KindLRU,
+				Capacity: 50}
+		},
+		func(c *Config) {
+			c.Sim.Window, c.Sim.Policy = 0, policy.Spec{Kind: policy.KindHybrid,
+				Capacity: 50}
+		},
+		func(c *Config) {
+			c.Sim.Window, c.Sim.Policy = 0, policy.Spec{Kind: policy.KindHot, Pinned: 20,
+				Capacity: 50}
 		},
 		func(c *Config) { c.KV = 150 * 2 * 16 * units.KiB }, // 150 positions in two layers
 		func(c *Config) { c.Events = false },
@@ -246,19 +269,25 @@ func TestConservation(t *testing.T) {
 		for _, rate := range []float64{1, 30, math.Inf(1)} {
 			name := fmt.Sprintf("change %d at %g per second", i, rate)
 			r := mustRun(t, s, randomLoad(t, 40, rate, 60, 12, 1.2))
-			if r.Completed+r.Unfinished.Total() != r.Arrived || r.Arrived > 40 || cfg.Deadline == 0 && r.Arrived != 40 {
-				t.Errorf("%s: arrived %d, finished %d, not %+v", name, r.Arrived, r.Completed, r.Unfinished)
+			if r.Completed+r.Unfinished.Total() != r.Arrived || r.Arrived > 40 ||
+				cfg.Deadline == 0 && r.Arrived != 40 {
+				t.Errorf("%s: arrived %d, finished %d, not %+v", name, r.Arrived, r.Completed,
+					r.Unfinished)
 			}
-			if r.TTFT.Count < r.Completed || r.E2E.Count != r.Completed || r.TPOT.Count+r.Single != r.Completed || r.ITL.Count != r.Decode {
+			if r.TTFT.Count < r.Completed || r.E2E.Count != r.Completed ||
+				r.TPOT.Count+r.Single != r.Completed || r.ITL.Count != r.Decode {
 				t.Errorf("%s: %+v", name, r)
 			}
-			if r.Decode != r.Output-r.TTFT.Count { // each output token but the first comes of a computed one
-				t.Errorf("%s: %d tokens computed for %d outputs of %d requests", name, r.Decode, r.Output, r.TTFT.Count)
+			// each output token but the first comes of a computed one
+			if r.Decode != r.Output-r.TTFT.Count {
+				t.Errorf("%s: %d tokens computed for %d outputs of %d requests", name, r.Decode,
+					r.Output, r.TTFT.Count)
 			}
 			if cfg.KV > 0 && (r.PeakKV > cfg.KV || r.Unfinished.TooLarge == 0) {
 				t.Errorf("%s: keys and values of %v, %+v", name, r.PeakKV, r.Unfinished)
 			}
-			if cfg.Deadline > 0 && (r.Stopped != Deadline || rate > 1 && r.Unfinished.Running == 0) {
+			if cfg.Deadline > 0 && (r.Stopped != Deadline || rate > 1 &&
+				r.Unfinished.Running == 0) {
 				t.Errorf("%s: stopped %q, %+v", name, r.Stopped, r.Unfinished)
 			}
 			if cfg.Deadline > 0 {
@@ -266,9 +295,12 @@ func TestConservation(t *testing.T) {
 			}
 			prompts, outputs := served(t, randomLoad(t, 40, rate, 60, 12, 1.2), s)
 			if r.Input != prompts || r.Output != outputs {
-				t.Errorf("%s: %d prompt and %d output tokens, want %d and %d", name, r.Input, r.Output, prompts, outputs)
+				t.Errorf("%s: %d prompt and %d output tokens, want %d and %d", name, r.Input,
+					r.Output, prompts, outputs)
 			}
-			if parts := r.Parts; parts.Attention+parts.Decide+parts.IO+parts.Memory+parts.FFN+parts.Other != r.Busy || r.Busy > r.Duration {
+			p := r.Parts
+			sum := p.Attention + p.Decide + p.IO + p.Memory + p.FFN + p.Other
+			if sum != r.Busy || r.Busy > r.Duration {
 				t.Errorf("%s: %+v do not add up to %v", name, parts, r.Busy)
 			}
 		}
@@ -288,19 +320,21 @@ func served(t *testing.T, src Source, s *Server) (prompts, outputs int64) {
 			t.Fatal(err)
 		}
 		n := r.Prompt + r.Output - 1
-		if n <= s.head.Shape.MaxPos && (s.cfg.KV == 0 || units.Bytes(n)*s.positionBytes() <= s.cfg.KV) {
+		if n <= s.head.Shape.MaxPos && (s.cfg.KV == 0 ||
+			units.Bytes(n)*s.positionBytes() <= s.cfg.KV) {
 			prompts, outputs = prompts+int64(r.Prompt), outputs+int64(r.Output)
 		}
 	}
 }
 
-// One more sequence never makes a step cheaper: its masks only add to the union. Requests are not joined here, since a neuron between two others
-// can join their reads into one.
+// One more sequence never makes a step cheaper: its masks only add to the union. Requests are not
+// joined here, since a neuron between two others can join their reads into one.
 func TestLargerStepsAreNotCheaper(t *testing.T) {
 	src := testTrace(2, 300, 40, 60, 0.1)
 	for _, compute := range []Compute{Once, Peak, Each} {
 		cfg := testConfig()
-		cfg.MaxBatch, cfg.Chunk, cfg.Compute, cfg.Sim.Window, cfg.Sim.Layout = 16, 16, compute, 0, layout.Options{}
+		cfg.MaxBatch, cfg.Chunk, cfg.Compute, cfg.Sim.Window, cfg.Sim.Layout = 16, 16, compute, 0,
+			layout.Options{}
 		cfg.Sim.Device.Host.ComputeGFLOPS = 20
 		s := newServer(t, src, cfg)
 		last, lastNeeded := units.Nanos(0), 0.0
@@ -323,7 +357,8 @@ func TestLargerStepsAreNotCheaper(t *testing.T) {
 				t.Fatal(err)
 			}
 			if needed := float64(r.sum.misses); took < last || needed < lastNeeded {
-				t.Errorf("%s: a step of %d sequences takes %v for %g units, one less %v for %g", compute, n, took, needed, last, lastNeeded)
+				t.Errorf("%s: a step of %d sequences takes %v for %g units, one less %v for %g",
+					compute, n, took, needed, last, lastNeeded)
 			} else {
 				last, lastNeeded = took, needed
 			}
@@ -338,7 +373,8 @@ func TestHigherRatesWaitLonger(t *testing.T) {
 	last := &Result{}
 	for _, rate := range []float64{0.5, 4, 32, 256} {
 		r := mustRun(t, s, randomLoad(t, 60, rate, 30, 10, 0.5))
-		if r.TTFT.P99 < last.TTFT.P99 || r.Queueing.Mean < last.Queueing.Mean || r.PeakBatch > cfg.MaxBatch {
+		if r.TTFT.P99 < last.TTFT.P99 || r.Queueing.Mean < last.Queueing.Mean ||
+			r.PeakBatch > cfg.MaxBatch {
 			t.Errorf("at %g per second: TTFT %+v, before %+v", rate, r.TTFT, last.TTFT)
 		}
 		if r.ITL.Max < r.TPOT.Max || r.E2E.Max < r.TTFT.Max {
@@ -393,8 +429,10 @@ func TestInterrupted(t *testing.T) {
 			cancel()
 		}
 	}
-	r, err := newServer(t, testTrace(2, 100, 10, 10, 0.1), cfg).Run(ctx, randomLoad(t, 1000, math.Inf(1), 5, 5, 0.5))
-	if !errors.Is(err, context.Canceled) || r == nil || r.Stopped != Interrupted || r.Completed < 3 || r.Unfinished.Running == 0 {
+	r, err := newServer(t, testTrace(2, 100, 10, 10, 0.1), cfg).Run(ctx, randomLoad(t, 1000,
+		math.Inf(1), 5, 5, 0.5))
+	if !errors.Is(err, context.Canceled) || r == nil || r.Stopped != Interrupted ||
+		r.Completed < 3 || r.Unfinished.Running == 0 {
 		t.Fatalf("%v, %+v", err, r)
 	}
 	if r.Completed+r.Unfinished.Total() != r.Arrived {
@@ -425,7 +463,8 @@ func TestReadsNoFurtherThanNeeded(t *testing.T) {
 			t.Errorf("%d requests were read and %d are done", src.read, done)
 		}
 	}
-	if r := mustRun(t, newServer(t, testTrace(1, 100, 10, 10, 0.1), cfg), src); r.Completed != 300 || src.read != 300 {
+	if r := mustRun(t, newServer(t, testTrace(1, 100, 10, 10, 0.1), cfg),
+		src); r.Completed != 300 || src.read != 300 {
 		t.Errorf("%d of %d finished", r.Completed, src.read)
 	}
 }
@@ -433,12 +472,15 @@ func TestReadsNoFurtherThanNeeded(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	src := testTrace(2, 100, 4, 4, 0.1)
 	for says, change := range map[string]func(*Config){
-		"batches of 0 sequences":        func(c *Config) { c.MaxBatch = 0 },
-		"0 prompt tokens in a step":     func(c *Config) { c.Chunk = 0 },
-		"none may be below 0":           func(c *Config) { c.KV = -1 },
-		"a limit of 3 tokens":           func(c *Config) { c.Sim.MaxTokens = 3 },
-		"a predictor of rank 8":         func(c *Config) { c.Sim.PredictorRank = 8 },
-		"the policy belady:9":           func(c *Config) { c.Sim.Window, c.Sim.Policy = 0, policy.Spec{Kind: policy.KindBelady, Capacity: 9} },
+		"batches of 0 sequences":    func(c *Config) { c.MaxBatch = 0 },
+		"0 prompt tokens in a step": func(c *Config) { c.Chunk = 0 },
+		"none may be below 0":       func(c *Config) { c.KV = -1 },
+		"a limit of 3 tokens":       func(c *Config) { c.Sim.MaxTokens = 3 },
+		"a predictor of rank 8":     func(c *Config) { c.Sim.PredictorRank = 8 },
+		"the policy belady:9": func(c *Config) {
+			c.Sim.Window, c.Sim.Policy = 0,
+				policy.Spec{Kind: policy.KindBelady, Capacity: 9}
+		},
 		`compute "abacus"`:              func(c *Config) { c.Compute = "abacus" },
 		"the device states none":        func(c *Config) { c.Compute = Peak },
 		"window of -1":                  func(c *Config) { c.Sim.Window = -1 },
@@ -448,16 +490,19 @@ func TestRefusals(t *testing.T) {
 		cfg := testConfig()
 		change(&cfg)
 		_, err := New(src, cfg)
-		if err == nil || !strings.Contains(err.Error(), says) || !errors.Is(err, ErrConfig) && !errors.Is(err, sim.ErrConfig) {
+		if err == nil || !strings.Contains(err.Error(), says) || !errors.Is(err, ErrConfig) &&
+			!errors.Is(err, sim.ErrConfig) {
 			t.Errorf("%v, want %q", err, says)
 		}
 	}
 	s := newServer(t, src, testConfig())
 	for says, src := range map[string]Source{
 		"at least one token of each": requests(arrivals.Request{Prompt: 0, Output: 1}),
-		"after one at 5ns":           requests(arrivals.Request{At: 5, Prompt: 1, Output: 1}, arrivals.Request{At: 4, Prompt: 1, Output: 1}),
+		"after one at 5ns": requests(arrivals.Request{At: 5, Prompt: 1, Output: 1},
+			arrivals.Request{At: 4, Prompt: 1, Output: 1}),
 	} {
-		if r, err := s.Run(context.Background(), src); r != nil || !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), says) {
+		if r, err := s.Run(context.Background(), src); r != nil || !errors.Is(err, ErrConfig) ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want %q", err, says)
 		}
 	}

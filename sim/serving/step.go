@@ -26,8 +26,8 @@ type step struct {
 	positions int // keys and values that are read, in positions of all sequences
 }
 
-// compose chooses the tokens of the next step: one of every sequence that has its prompt, and prompt tokens of the others, the
-// earliest admitted first.
+// compose chooses the tokens of the next step: one of every sequence that has its prompt, and
+// prompt tokens of the others, the earliest admitted first.
 func (r *run) compose() {
 	st := &r.step
 	*st = step{stretches: st.stretches[:0]}
@@ -36,7 +36,8 @@ func (r *run) compose() {
 		q := &r.running[i]
 		s := stretch{sequence: i}
 		if q.computed == q.prompt {
-			s.circle, s.tokens, s.position, s.decoding, s.output = r.decode, 1, q.prompt+q.given-1, true, true
+			s.circle, s.tokens, s.position, s.decoding, s.output = r.decode, 1, q.prompt+q.given-1,
+				true, true
 			s.at = (q.decodeAt + q.given - 1) % r.decode.tokens()
 		} else if left > 0 {
 			s.circle, s.tokens, s.position = r.prompt, min(left, q.prompt-q.computed), q.computed
@@ -91,8 +92,8 @@ func (r *run) execute() (units.Nanos, error) {
 	return took + last.Other + extra, nil
 }
 
-// layer charges one layer of the step that starts at now, as sim does for a token, and adds the arithmetic of the other tokens. It returns the
-// number of rows in memory.
+// layer charges one layer of the step that starts at now, as sim does for a token, and adds the
+// arithmetic of the other tokens. It returns the number of rows in memory.
 func (r *run) layer(l int, now units.Nanos) (took units.Nanos, held int, err error) {
 	work, load := r.layers[l].Step(r.unions[l])
 	r.Server.planner.Plan(l, load, &r.plan)
@@ -130,7 +131,8 @@ func (r *run) read(now units.Nanos) (units.Nanos, error) {
 	}
 	r.reads = r.reads[:0]
 	for _, q := range r.plan.Requests {
-		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset), Length: units.Bytes(q.Length)})
+		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset),
+			Length: units.Bytes(q.Length)})
 	}
 	batch, err := r.station.Batch(now, r.reads)
 	if err != nil {
@@ -141,7 +143,8 @@ func (r *run) read(now units.Nanos) (units.Nanos, error) {
 }
 
 // arithmetic is what the tokens of a layer take beyond the pass over the weights that times holds.
-func (r *run) arithmetic(l int, work *sim.Work, times *sim.LayerTimes) (attention, ffn units.Nanos) {
+func (r *run) arithmetic(l int, work *sim.Work, times *sim.LayerTimes) (attention,
+	ffn units.Nanos) {
 	n := r.step.tokens
 	if n == 1 || r.cfg.Compute == Once {
 		return 0, 0

@@ -34,9 +34,12 @@ type Config struct {
 	Acceptance float64    // α, in [0, 1]
 	Drawn      bool       // draw whether each drafted token is accepted, instead of the mean
 	Seed       uint64     // of the draws
-	Skip       int        // verifications that begin within the first Skip tokens of a sequence fill the window and do not count
-	DraftTime  units.Nanos
-	// DraftRatio, where not 0, is the time of a drafted token as a share of the large model's own compute per token, in place of DraftTime.
+	// verifications that begin within the first Skip tokens of a sequence fill the window and do
+	// not count
+	Skip      int
+	DraftTime units.Nanos
+	// DraftRatio, where not 0, is the time of a drafted token as a share of the large model's own
+	// compute per token, in place of DraftTime.
 	DraftRatio float64
 	// Progress, if not nil, is called with the number of λ done and of all.
 	Progress func(done, total int)
@@ -57,7 +60,8 @@ type Row struct {
 	Drafting      units.Nanos `json:"drafting_ns"`
 	Total         units.Nanos `json:"token_ns"` // sum of the four
 	Speedup       float64     `json:"speedup"`  // over λ = 0
-	// BreakEven is the mean α at which speculation takes as long as none; nil where it is slower for every α, 0 where it never is.
+	// BreakEven is the mean α at which speculation takes as long as none; nil where it is slower
+	// for every α, 0 where it never is.
 	BreakEven *float64     `json:"break_even_acceptance"`
 	Basis     traces.Basis `json:"basis"`
 }
@@ -73,22 +77,26 @@ type Result struct {
 	Plain      Row         `json:"plain"`    // λ = 0
 	Asked      Row         `json:"asked"`
 	Rows       []Row       `json:"table"`
-	Best       int         `json:"best_draft_count"` // λ of the fastest of all that were simulated, 0 if that is none
-	Warnings   []string    `json:"warnings"`
+	// λ of the fastest of all that were simulated, 0 if that is none
+	Best     int      `json:"best_draft_count"`
+	Warnings []string `json:"warnings"`
 }
 
-// Run simulates every λ of a table on a trace. It is deterministic. Errors about cfg are of kind ErrConfig or sim.ErrConfig.
+// Run simulates every λ of a table on a trace. It is deterministic. Errors about cfg are of kind
+// ErrConfig or sim.ErrConfig.
 func Run(ctx context.Context, src traces.Source, cfg Config) (*Result, error) {
 	if err := cfg.check(src); err != nil {
 		return nil, err
 	}
-	r := &Result{Acceptance: cfg.Acceptance, Drawn: cfg.Drawn, Seed: cfg.Seed, Window: cfg.Sim.Window, Skip: cfg.Skip, DraftTime: cfg.DraftTime}
+	r := &Result{Acceptance: cfg.Acceptance, Drawn: cfg.Drawn, Seed: cfg.Seed,
+		Window: cfg.Sim.Window, Skip: cfg.Skip, DraftTime: cfg.DraftTime}
 	plain, err := cfg.simulate(ctx, src, 0, 1, nil)
 	if err != nil {
 		return nil, err
 	}
 	if cfg.DraftRatio > 0 {
-		r.DraftTime = units.Nanos(cfg.DraftRatio * float64(plain.compute) / float64(plain.verifications))
+		r.DraftTime = units.Nanos(cfg.DraftRatio * float64(plain.compute) /
+			float64(plain.verifications))
 	}
 	r.Plain = cfg.row(r, src.Header(), 0, 1, plain)
 	r.Plain.Speedup = 1
@@ -137,15 +145,18 @@ func (cfg *Config) check(src traces.Source) error {
 	}
 	switch {
 	case cfg.Draft < 0 || cfg.Draft > MaxDraft || cfg.Most < 0 || cfg.Most > MaxDraft:
-		return bad("%d drafted tokens, in a table up to %d: 0 to %d are possible", cfg.Draft, cfg.Most, MaxDraft)
+		return bad("%d drafted tokens, in a table up to %d: 0 to %d are possible", cfg.Draft,
+			cfg.Most, MaxDraft)
 	case !(cfg.Acceptance >= 0 && cfg.Acceptance <= 1):
 		return bad("acceptance %g: it is a probability, from 0 to 1", cfg.Acceptance)
 	case cfg.Skip < 0:
 		return bad("%d tokens to leave out: 0 or more are possible", cfg.Skip)
 	case cfg.DraftTime < 0 || !(cfg.DraftRatio >= 0 && cfg.DraftRatio < 1e6):
-		return bad("a drafted token in %v or %g of the compute of one: 0 or more are possible", cfg.DraftTime, cfg.DraftRatio)
+		return bad("a drafted token in %v or %g of the compute of one: 0 or more are possible",
+			cfg.DraftTime, cfg.DraftRatio)
 	case cfg.DraftTime > 0 && cfg.DraftRatio > 0:
-		return bad("a drafted token in %v and in %g of the compute of one: give one of them", cfg.DraftTime, cfg.DraftRatio)
+		return bad("a drafted token in %v and in %g of the compute of one: give one of them",
+			cfg.DraftTime, cfg.DraftRatio)
 	case cfg.Sim.Policy != (policy.Spec{}):
 		return bad("policy %s: the paper's rule is about windows; give a window", cfg.Sim.Policy)
 	}
@@ -153,7 +164,8 @@ func (cfg *Config) check(src traces.Source) error {
 }
 
 // answer makes the row of one λ, with its break-even acceptance.
-func (cfg *Config) answer(ctx context.Context, src traces.Source, r *Result, draft int) (Row, error) {
+func (cfg *Config) answer(ctx context.Context, src traces.Source, r *Result, draft int) (Row,
+	error) {
 	means := make(map[int]*sums) // by last
 	var failed error
 	mean := func(last int) *sums {
@@ -165,7 +177,8 @@ func (cfg *Config) answer(ctx context.Context, src traces.Source, r *Result, dra
 	last := Speculation{Draft: draft, Acceptance: cfg.Acceptance}.Last()
 	var s *sums
 	if cfg.Drawn {
-		s, failed = cfg.simulate(ctx, src, draft, last, rng.Stream(cfg.Seed, fmt.Sprintf("speculative/%d", draft)))
+		s, failed = cfg.simulate(ctx, src, draft, last, rng.Stream(cfg.Seed,
+			fmt.Sprintf("speculative/%d", draft)))
 	} else {
 		s = mean(last)
 	}
@@ -205,10 +218,12 @@ func (cfg *Config) row(r *Result, head *traces.Header, draft, last int, s *sums)
 		Draft: draft, Last: last, Verifications: s.verifications, Tokens: tokens,
 		Union: float64(s.needed) / float64(s.verifications) / float64(head.Layers*head.Units),
 		Loads: float64(s.loads) / n, Bytes: float64(s.bytes) / n,
-		IO: mean(s.io), Memory: mean(s.memory), Compute: mean(s.compute), Drafting: units.Nanos(float64(draft)*float64(r.DraftTime)/tokens + 0.5),
+		IO: mean(s.io), Memory: mean(s.memory), Compute: mean(s.compute),
+		Drafting: units.Nanos(float64(draft)*float64(r.DraftTime)/tokens + 0.5),
 	}
 	row.Total = row.IO + row.Memory + row.Compute + row.Drafting
-	prediction, warnings := cfg.Sim.Predict(sim.NewHost(cfg.Sim.Device, head, cfg.Sim.PredictorRank), s.summary())
+	prediction, warnings := cfg.Sim.Predict(sim.NewHost(cfg.Sim.Device, head,
+		cfg.Sim.PredictorRank), s.summary())
 	row.Basis = prediction.Basis
 	for _, w := range warnings {
 		if w = fmt.Sprintf("%d drafted tokens: %s", draft, w); !slices.Contains(r.Warnings, w) {
@@ -220,7 +235,8 @@ func (cfg *Config) row(r *Result, head *traces.Header, draft, last int, s *sums)
 
 // summary is what the simulator judges a prediction by.
 func (s *sums) summary() *sim.Summary {
-	t := traces.Totals{Tokens: s.verifications, Wall: s.wall(), Bytes: s.bytes, Requests: s.requests, Misses: s.loads, Hits: s.needed - s.loads}
+	t := traces.Totals{Tokens: s.verifications, Wall: s.wall(), Bytes: s.bytes,
+		Requests: s.requests, Misses: s.loads, Hits: s.needed - s.loads}
 	t.PartNanos[traces.PartIO], t.PartNanos[traces.PartMemory] = s.io, s.memory
 	if t.Wall > 0 {
 		t.TokensPerS = float64(t.Tokens) / t.Wall.Seconds()
@@ -231,9 +247,10 @@ func (s *sums) summary() *sim.Summary {
 	return &sim.Summary{Totals: t, Bounded: s.bounded}
 }
 
-// simulate runs a whole trace with one λ and one end of the window. With draws, the next verification begins behind the last accepted token; without
-// (nil), behind the batch.
-func (cfg *Config) simulate(ctx context.Context, src traces.Source, draft, last int, draws *rand.Rand) (*sums, error) {
+// simulate runs a whole trace with one λ and one end of the window. With draws, the next
+// verification begins behind the last accepted token; without (nil), behind the batch.
+func (cfg *Config) simulate(ctx context.Context, src traces.Source, draft, last int,
+	draws *rand.Rand) (*sums, error) {
 	r, err := newRunner(src, &cfg.Sim, draft)
 	if err != nil {
 		return nil, err
@@ -282,7 +299,9 @@ func (cfg *Config) simulate(ctx context.Context, src traces.Source, draft, last 
 		from += step
 	}
 	if sum.verifications == 0 {
-		return nil, fmt.Errorf("speculative: %d tokens: no sequence has %d generated ones after its first %d; record more, or leave out fewer: %w", total, draft+1, cfg.Skip, ErrConfig)
+		return nil, fmt.Errorf("speculative: %d tokens: no sequence has %d generated ones after "+
+			"its first %d; record more, or leave out fewer: %w", total, draft+1, cfg.Skip,
+			ErrConfig)
 	}
 	return sum, nil
 }
@@ -300,8 +319,8 @@ func (r *runner) left(from, size, total int, seq uint32) (int, error) {
 	return size, nil
 }
 
-// accepted draws how many of the drafted tokens are accepted. It takes λ draws whatever their outcome, so that a higher α accepts
-// no fewer in any verification of the same number.
+// accepted draws how many of the drafted tokens are accepted. It takes λ draws whatever their
+// outcome, so that a higher α accepts no fewer in any verification of the same number.
 func accepted(draws *rand.Rand, draft int, alpha float64) int {
 	n, open := 0, true
 	for range draft {

@@ -8,11 +8,13 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Speculation is speculative decoding on top of a window (LLM in a flash, section 5.2): a small model drafts tokens, the large one verifies
-// them and one more in one pass, and keeps those up to the first that it would not have chosen. The zero value drafts nothing.
+// Speculation is speculative decoding on top of a window (LLM in a flash, section 5.2): a small
+// model drafts tokens, the large one verifies them and one more in one pass, and keeps those up to
+// the first that it would not have chosen. The zero value drafts nothing.
 type Speculation struct {
-	Draft      int     `json:"draft_count"`   // λ: drafted tokens per verification
-	Acceptance float64 `json:"acceptance"`    // α: probability that a drafted token is accepted, given that those before it were; in [0, 1]
+	Draft int `json:"draft_count"` // λ: drafted tokens per verification
+	// α: probability that a drafted token is accepted, given that those before it were; in [0, 1]
+	Acceptance float64 `json:"acceptance"`
 	Window     int     `json:"window_tokens"` // k: tokens whose rows stay in memory
 }
 
@@ -27,8 +29,9 @@ func (s Speculation) Tokens() float64 {
 	return sum
 }
 
-// AcceptanceFor is the α at which a token costs what is wanted. cost is that of a verification, by Last; less where the window ends
-// later. The more is accepted, the less a token costs: where it costs less for every α the answer is 0, where it costs more, 1.
+// AcceptanceFor is the α at which a token costs what is wanted. cost is that of a verification, by
+// Last; less where the window ends later. The more is accepted, the less a token costs: where it
+// costs less for every α the answer is 0, where it costs more, 1.
 func AcceptanceFor(draft int, wanted float64, cost func(last int) float64) float64 {
 	low, high := 0.0, 1.0
 	for range 60 {
@@ -42,18 +45,21 @@ func AcceptanceFor(draft int, wanted float64, cost func(last int) float64) float
 	return (low + high) / 2
 }
 
-// Last is the position of a batch, counted from 1, with which the kept window ends: α·(λ+1), the conjecture of section 5.2.
+// Last is the position of a batch, counted from 1, with which the kept window ends: α·(λ+1), the
+// conjecture of section 5.2.
 func (s Speculation) Last() int {
 	return min(max(int(math.Round(s.Acceptance*float64(s.Draft+1))), 1), s.Draft+1)
 }
 
-// Loads is the mean number of units that a verification loads, all layers together: those that any of its λ+1 tokens needs by the predicted masks and
-// that are not of the window of k tokens that ends with token last of the batch before. Batches are consecutive tokens of the trace: a rejected
-// token stands for its successor, which shares its topics. The first two batches, which find an empty window, are left out; an error says that
-// none is left.
+// Loads is the mean number of units that a verification loads, all layers together: those that any
+// of its λ+1 tokens needs by the predicted masks and that are not of the window of k tokens that
+// ends with token last of the batch before. Batches are consecutive tokens of the trace: a rejected
+// token stands for its successor, which shares its topics. The first two batches, which find an
+// empty window, are left out; an error says that none is left.
 //
-// It counts as the paper's conjecture is worded: all of the window is in memory, also tokens of a batch before the last one that lay behind
-// that batch's own window. Run keeps only what is still there.
+// It counts as the paper's conjecture is worded: all of the window is in memory, also tokens of a
+// batch before the last one that lay behind that batch's own window. Run keeps only what is still
+// there.
 func (s Speculation) Loads(trace *traces.Memory, last int) (float64, error) {
 	batch := s.Draft + 1
 	words := trace.Head.Words()
@@ -62,7 +68,8 @@ func (s Speculation) Loads(trace *traces.Memory, last int) (float64, error) {
 	loads, counted := 0, 0
 	for from, round := 0, 0; from+batch <= len(trace.List); from, round = from+batch, round+1 {
 		end := from + last
-		tokens, window := predicted(trace.List[from:from+batch]), predicted(trace.List[max(end-s.Window, 0):end])
+		tokens, window := predicted(trace.List[from:from+batch]),
+			predicted(trace.List[max(end-s.Window, 0):end])
 		for l := range resident {
 			union(need, tokens, l)
 			if round >= 2 {
@@ -78,7 +85,8 @@ func (s Speculation) Loads(trace *traces.Memory, last int) (float64, error) {
 		}
 	}
 	if counted == 0 {
-		return 0, fmt.Errorf("speculative: %d tokens are too few for batches of %d; at least three are needed", len(trace.List), batch)
+		return 0, fmt.Errorf("speculative: %d tokens are too few for batches of %d; at least "+
+			"three are needed", len(trace.List), batch)
 	}
 	return float64(loads) / float64(counted), nil
 }

@@ -38,7 +38,8 @@ func TestSpeculation(t *testing.T) {
 	}
 }
 
-// Batches of two: {0,1}, {2,3}, {4,5} … Token i needs units i and i+1, so that a batch needs three of which the first was the last of the batch before.
+// Batches of two: {0,1}, {2,3}, {4,5} … Token i needs units i and i+1, so that a batch needs three
+// of which the first was the last of the batch before.
 func TestSpeculationLoads(t *testing.T) {
 	trace := &traces.Memory{Head: traces.Header{Layers: 1, Units: 64}}
 	for i := range 10 {
@@ -47,7 +48,8 @@ func TestSpeculationLoads(t *testing.T) {
 	s := Speculation{Draft: 1, Window: 1}
 	for last, want := range map[int]float64{2: 2, 1: 3} {
 		if got, err := s.Loads(trace, last); err != nil || got != want {
-			t.Errorf("window ends with token %d of a batch: %g loads, %v; want %g", last, got, err, want)
+			t.Errorf("window ends with token %d of a batch: %g loads, %v; want %g", last, got, err,
+				want)
 		}
 	}
 	if _, err := s.Loads(&traces.Memory{Head: trace.Head, List: trace.List[:4]}, 1); err == nil {
@@ -71,7 +73,8 @@ func config(t *testing.T, window int) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Config{Sim: sim.Config{Window: window, Engine: "pread", Parallel: 32, Device: d, Layout: layout.Options{Coalesce: true}}, Acceptance: 0.7, Seed: 42}
+	return Config{Sim: sim.Config{Window: window, Engine: "pread", Parallel: 32, Device: d,
+		Layout: layout.Options{Coalesce: true}}, Acceptance: 0.7, Seed: 42}
 }
 
 func run(t *testing.T, src traces.Source, cfg Config) *Result {
@@ -97,18 +100,24 @@ func TestNoDraftIsSim(t *testing.T) {
 			}
 			want := plain.Meta.Totals
 			n := float64(want.Tokens)
-			if got.Verifications != want.Tokens || got.Loads != float64(want.Misses)/n || got.Bytes != float64(want.Bytes)/n {
-				t.Errorf("window %d: %+v, sim loads %g and %g B for a token", window, got, float64(want.Misses)/n, float64(want.Bytes)/n)
+			if got.Verifications != want.Tokens || got.Loads != float64(want.Misses)/n ||
+				got.Bytes != float64(want.Bytes)/n {
+				t.Errorf("window %d: %+v, sim loads %g and %g B for a token", window, got,
+					float64(want.Misses)/n, float64(want.Bytes)/n)
 			}
-			if math.Abs(float64(got.Total)-float64(want.Wall)/n) > 3 || math.Abs(float64(got.IO)-float64(want.PartNanos[traces.PartIO])/n) > 1 || got.Speedup != 1 {
-				t.Errorf("window %d: %+v, sim takes %g ns for a token, %v for I/O", window, got, float64(want.Wall)/n, want.PartNanos[traces.PartIO])
+			if math.Abs(float64(got.Total)-float64(want.Wall)/n) > 3 ||
+				math.Abs(float64(got.IO)-float64(want.PartNanos[traces.PartIO])/n) > 1 ||
+				got.Speedup != 1 {
+				t.Errorf("window %d: %+v, sim takes %g ns for a token, %v for I/O", window, got,
+					float64(want.Wall)/n, want.PartNanos[traces.PartIO])
 			}
 		}
 	}
 }
 
-// With α = 1 all is accepted: λ+1 tokens, drawn or not, and the window ends with the batch. With α = 0 a verification is one token, which costs
-// more than alone. Between the two, more acceptance is never slower by more than the end of the window matters.
+// With α = 1 all is accepted: λ+1 tokens, drawn or not, and the window ends with the batch. With α
+// = 0 a verification is one token, which costs more than alone. Between the two, more acceptance is
+// never slower by more than the end of the window matters.
 func TestLimitsOfAcceptance(t *testing.T) {
 	m := synthetic(t, synth.Options{Tokens: 60})
 	cfg := config(t, 3)
@@ -125,7 +134,8 @@ func TestLimitsOfAcceptance(t *testing.T) {
 		if row.Tokens != float64(row.Draft+1) || row.Last != row.Draft+1 || row.Speedup <= 1 {
 			t.Errorf("all accepted: %+v", row)
 		}
-		if d := drawn.Rows[i]; d.Total != row.Total || d.Loads != row.Loads || d.Tokens != row.Tokens {
+		if d := drawn.Rows[i]; d.Total != row.Total || d.Loads != row.Loads ||
+			d.Tokens != row.Tokens {
 			t.Errorf("all accepted by draws: %+v, without %+v", d, row)
 		}
 		for _, n := range []Row{none.Rows[i], never.Rows[i]} {
@@ -133,9 +143,11 @@ func TestLimitsOfAcceptance(t *testing.T) {
 				t.Errorf("none accepted: %+v", n)
 			}
 		}
-		// Every verification begins one token further on, so that each of its batches is the one before and one token.
+		// Every verification begins one token further on, so that each of its batches is the one
+		// before and one token.
 		if v := never.Rows[i]; v.Verifications != 60-row.Draft {
-			t.Errorf("none accepted by draws: %d verifications of 60 tokens with %d drafted", v.Verifications, row.Draft)
+			t.Errorf("none accepted by draws: %d verifications of 60 tokens with %d drafted",
+				v.Verifications, row.Draft)
 		}
 	}
 	if none.Best != 0 || all.Best == 0 {
@@ -143,7 +155,8 @@ func TestLimitsOfAcceptance(t *testing.T) {
 	}
 }
 
-// At the break-even acceptance, speculation takes as long as none; a slower draft model moves it up until there is none.
+// At the break-even acceptance, speculation takes as long as none; a slower draft model moves it up
+// until there is none.
 func TestBreakEven(t *testing.T) {
 	m := synthetic(t, synth.Options{Tokens: 60})
 	cfg := config(t, 3)
@@ -155,13 +168,15 @@ func TestBreakEven(t *testing.T) {
 		cfg.Acceptance = 0.5
 		r := run(t, m, cfg)
 		if r.Asked.BreakEven == nil || *r.Asked.BreakEven < before || *r.Asked.BreakEven >= 1 {
-			t.Fatalf("a draft of %v: break-even %v after %g", cfg.DraftTime, r.Asked.BreakEven, before)
+			t.Fatalf("a draft of %v: break-even %v after %g", cfg.DraftTime, r.Asked.BreakEven,
+				before)
 		}
 		before = *r.Asked.BreakEven
 		for _, side := range []float64{-1, 1} {
 			cfg.Acceptance = before + side*1e-3
 			if s := run(t, m, cfg).Asked.Speedup; (s-1)*side <= 0 {
-				t.Errorf("a draft of %v, α %g from break-even: speed-up %g", cfg.DraftTime, side*1e-3, s)
+				t.Errorf("a draft of %v, α %g from break-even: speed-up %g", cfg.DraftTime,
+					side*1e-3, s)
 			}
 		}
 	}
@@ -171,13 +186,15 @@ func TestBreakEven(t *testing.T) {
 	}
 }
 
-// The parts of a token add up, a ratio is a time, and a union is no smaller than the share of a token.
+// The parts of a token add up, a ratio is a time, and a union is no smaller than the share of a
+// token.
 func TestTable(t *testing.T) {
 	m := synthetic(t, synth.Options{Tokens: 60, Prompt: 4})
 	cfg := config(t, 2)
 	cfg.Most, cfg.Draft, cfg.DraftRatio, cfg.Skip = 8, 10, 0.1, 4
 	r := run(t, m, cfg)
-	if len(r.Rows) != 8 || r.Asked.Draft != 10 || math.Abs(float64(r.DraftTime)-0.1*float64(r.Plain.Compute)) > 1 {
+	if len(r.Rows) != 8 || r.Asked.Draft != 10 ||
+		math.Abs(float64(r.DraftTime)-0.1*float64(r.Plain.Compute)) > 1 {
 		t.Fatalf("%+v", r)
 	}
 	before := r.Plain
@@ -193,7 +210,8 @@ func TestTable(t *testing.T) {
 	// Draws come near the mean.
 	cfg.Drawn = true
 	for _, row := range run(t, m, cfg).Rows {
-		if mean := (Speculation{Draft: row.Draft, Acceptance: 0.7}).Tokens(); math.Abs(row.Tokens/mean-1) > 0.35 {
+		if mean := (Speculation{Draft: row.Draft, Acceptance: 0.7}).Tokens(); math.Abs(
+			row.Tokens/mean-1) > 0.35 {
 			t.Errorf("%d drafted: %g tokens by draws, %g on average", row.Draft, row.Tokens, mean)
 		}
 	}
@@ -202,7 +220,8 @@ func TestTable(t *testing.T) {
 // What is drawn has the mean of the formula.
 func TestDraws(t *testing.T) {
 	r := rng.Stream(1, "test")
-	for _, c := range []Speculation{{Draft: 4, Acceptance: 0.7}, {Draft: 8, Acceptance: 0.9}, {Draft: 1, Acceptance: 0.2}} {
+	for _, c := range []Speculation{{Draft: 4, Acceptance: 0.7}, {Draft: 8, Acceptance: 0.9},
+		{Draft: 1, Acceptance: 0.2}} {
 		const n = 40000
 		sum := 0
 		for range n {
@@ -214,14 +233,18 @@ func TestDraws(t *testing.T) {
 	}
 }
 
-// Rows that left memory do not come back by being of the window: those of tokens behind the end of the window before.
+// Rows that left memory do not come back by being of the window: those of tokens behind the end of
+// the window before.
 func TestLostRowsStayLost(t *testing.T) {
-	m := &traces.Memory{Head: traces.Header{Layers: 1, Units: 64, UnitBytes: 4096, Shape: traces.Shape{KVHeads: 1, HeadDim: 1}}}
+	m := &traces.Memory{Head: traces.Header{Layers: 1, Units: 64, UnitBytes: 4096,
+		Shape: traces.Shape{KVHeads: 1, HeadDim: 1}}}
 	for i, unit := range []int{0, 1, 1, 2, 2, 2, 1, 3, 3} {
-		m.List = append(m.List, traces.Token{Pos: uint32(i), Phase: traces.Decode, Active: [][]uint64{{1 << unit}}})
+		m.List = append(m.List, traces.Token{Pos: uint32(i), Phase: traces.Decode,
+			Active: [][]uint64{{1 << unit}}})
 	}
-	// Batches of three need {0,1}, {2} and {1,3}. The window of three tokens ends with the first of each batch: the first one leaves unit 0, and the
-	// second one's would hold 1 and 2, but 1 is gone by then.
+	// Batches of three need {0,1}, {2} and {1,3}. The window of three tokens ends with the first of
+	// each batch: the first one leaves unit 0, and the second one's would hold 1 and 2, but 1 is
+	// gone by then.
 	cfg := config(t, 3)
 	cfg.Draft, cfg.Acceptance = 2, 0
 	if got := run(t, m, cfg).Asked; got.Loads != 5.0/3 {
@@ -229,17 +252,21 @@ func TestLostRowsStayLost(t *testing.T) {
 	}
 }
 
-// Every token of a verification reads its own keys and values: 1000 bytes, a microsecond, for every position up to its own.
+// Every token of a verification reads its own keys and values: 1000 bytes, a microsecond, for every
+// position up to its own.
 func TestKeysAndValuesOfAllTokens(t *testing.T) {
-	m := &traces.Memory{Head: traces.Header{Layers: 1, Units: 64, UnitBytes: 4096, Shape: traces.Shape{KVHeads: 1, HeadDim: 125}}}
+	m := &traces.Memory{Head: traces.Header{Layers: 1, Units: 64, UnitBytes: 4096,
+		Shape: traces.Shape{KVHeads: 1, HeadDim: 125}}}
 	for i := range 12 {
-		m.List = append(m.List, traces.Token{Pos: uint32(i), Phase: traces.Decode, Active: [][]uint64{{1}}})
+		m.List = append(m.List, traces.Token{Pos: uint32(i), Phase: traces.Decode,
+			Active: [][]uint64{{1}}})
 	}
 	cfg := config(t, 0)
 	cfg.Sim.Device = &devicemodels.Device{
-		Name:  "plain",
-		Flash: flash.Spec{Servers: 1, LTFB: units.Microsecond, Align: 4096, Engines: map[string]flash.EngineCost{"pread": {}}},
-		Host:  devicemodels.Host{Cores: 1, KVRate: 1_000_000_000},
+		Name: "plain",
+		Flash: flash.Spec{Servers: 1, LTFB: units.Microsecond, Align: 4096,
+			Engines: map[string]flash.EngineCost{"pread": {}}},
+		Host: devicemodels.Host{Cores: 1, KVRate: 1_000_000_000},
 	}
 	cfg.Acceptance = 1
 	for _, draft := range []int{0, 1, 2, 3} {
@@ -271,13 +298,16 @@ func TestDeterministic(t *testing.T) {
 func TestErrors(t *testing.T) {
 	m := synthetic(t, synth.Options{Tokens: 8})
 	for says, change := range map[string]func(*Config){
-		"65 drafted tokens":          func(c *Config) { c.Draft = 65 },
-		"acceptance 1.5":             func(c *Config) { c.Acceptance = 1.5 },
-		"acceptance NaN":             func(c *Config) { c.Acceptance = math.NaN() },
-		"-1 tokens to leave out":     func(c *Config) { c.Skip = -1 },
-		"give one of them":           func(c *Config) { c.DraftTime, c.DraftRatio = 1, 1 },
-		"0 or more are possible":     func(c *Config) { c.DraftTime = -1 },
-		"rule is about windows":      func(c *Config) { c.Sim.Policy, c.Sim.Window = policy.Spec{Kind: policy.KindLRU, Capacity: 3}, 0 },
+		"65 drafted tokens":      func(c *Config) { c.Draft = 65 },
+		"acceptance 1.5":         func(c *Config) { c.Acceptance = 1.5 },
+		"acceptance NaN":         func(c *Config) { c.Acceptance = math.NaN() },
+		"-1 tokens to leave out": func(c *Config) { c.Skip = -1 },
+		"give one of them":       func(c *Config) { c.DraftTime, c.DraftRatio = 1, 1 },
+		"0 or more are possible": func(c *Config) { c.DraftTime = -1 },
+		"rule is about windows": func(c *Config) {
+			c.Sim.Policy, c.Sim.Window = policy.Spec{
+				Kind: policy.KindLRU, Capacity: 3}, 0
+		},
 		"no sequence has 9":          func(c *Config) { c.Draft = 8 },
 		"no sequence has 1":          func(c *Config) { c.Skip = 8 },
 		"window of -1":               func(c *Config) { c.Sim.Window = -1 },
@@ -286,7 +316,8 @@ func TestErrors(t *testing.T) {
 		cfg := config(t, 1)
 		change(&cfg)
 		_, err := Run(context.Background(), m, cfg)
-		if err == nil || !strings.Contains(err.Error(), says) || !errors.Is(err, ErrConfig) && !errors.Is(err, sim.ErrConfig) {
+		if err == nil || !strings.Contains(err.Error(), says) || !errors.Is(err, ErrConfig) &&
+			!errors.Is(err, sim.ErrConfig) {
 			t.Errorf("%v, want %q", err, says)
 		}
 	}

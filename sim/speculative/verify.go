@@ -55,8 +55,10 @@ func (s *sums) wall() units.Nanos { return s.io + s.memory + s.compute }
 // add adds a verification.
 func (s *sums) add(o *sums) {
 	s.verifications++
-	s.io, s.memory, s.compute, s.bounded = s.io+o.io, s.memory+o.memory, s.compute+o.compute, s.bounded+o.bounded
-	s.bytes, s.needed, s.loads, s.requests = s.bytes+o.bytes, s.needed+o.needed, s.loads+o.loads, s.requests+o.requests
+	s.io, s.memory, s.compute, s.bounded = s.io+o.io, s.memory+o.memory, s.compute+o.compute,
+		s.bounded+o.bounded
+	s.bytes, s.needed, s.loads, s.requests = s.bytes+o.bytes, s.needed+o.needed, s.loads+o.loads,
+		s.requests+o.requests
 	s.inFlight += o.inFlight
 }
 
@@ -71,9 +73,11 @@ func newRunner(src traces.Source, cfg *sim.Config, draft int) (*runner, error) {
 		return nil, err
 	}
 	r := &runner{
-		cfg: cfg, head: head, host: sim.NewHost(cfg.Device, head, cfg.PredictorRank), kv: cfg.Device.Host.At(head.DType).KV,
+		cfg: cfg, head: head, host: sim.NewHost(cfg.Device, head, cfg.PredictorRank),
+		kv:      cfg.Device.Host.At(head.DType).KV,
 		planner: planner, station: station, tokens: newRecent(src, cfg.Window+draft+1),
-		layers: make([]layer, head.Layers), need: make([]uint64, head.Words()), keep: make([]uint64, head.Words()),
+		layers: make([]layer, head.Layers), need: make([]uint64, head.Words()), keep: make([]uint64,
+			head.Words()),
 	}
 	for l := range r.layers {
 		r.layers[l] = layer{resident: make([]uint64, head.Words()), cache: sim.NewCache(head.Units)}
@@ -88,8 +92,8 @@ func (r *runner) reset() {
 	}
 }
 
-// verify simulates one verification of the tokens from, from+1, … of a sequence that began with token start. The window that it leaves
-// ends with its token last, counted from 1.
+// verify simulates one verification of the tokens from, from+1, … of a sequence that began with
+// token start. The window that it leaves ends with its token last, counted from 1.
 func (r *runner) verify(start, from, size, last int) (sums, error) {
 	var s sums
 	positions, err := r.gather(start, from, size, last)
@@ -111,7 +115,8 @@ func (r *runner) verify(start, from, size, last int) (sums, error) {
 	return s, nil
 }
 
-// gather collects the masks of a verification and of its window, and returns the positions of its tokens.
+// gather collects the masks of a verification and of its window, and returns the positions of its
+// tokens.
 func (r *runner) gather(start, from, size, last int) (positions []uint32, err error) {
 	masks := func(into [][][]uint64, from, end int) ([][][]uint64, error) {
 		for i := from; i < end; i++ {
@@ -130,7 +135,8 @@ func (r *runner) gather(start, from, size, last int) (positions []uint32, err er
 	if r.batch, err = masks(r.batch[:0], from, from+size); err != nil {
 		return nil, err
 	}
-	if r.window, err = masks(r.window[:0], max(from+last-r.cfg.Window, start), from+last); err != nil {
+	if r.window, err = masks(r.window[:0], max(from+last-r.cfg.Window, start),
+		from+last); err != nil {
 		return nil, err
 	}
 	for i := from; i < from+size; i++ {
@@ -143,7 +149,8 @@ func (r *runner) gather(start, from, size, last int) (positions []uint32, err er
 	return positions, nil
 }
 
-// layer simulates one layer of a verification of tokens at the given positions. It returns the number of rows in memory.
+// layer simulates one layer of a verification of tokens at the given positions. It returns the
+// number of rows in memory.
 func (r *runner) layer(l int, positions []uint32, s *sums) (held int, err error) {
 	work := r.decide(l)
 	y := &r.layers[l]
@@ -156,7 +163,8 @@ func (r *runner) layer(l int, positions []uint32, s *sums) (held int, err error)
 	r.now += times.Attention + times.Predict
 	r.reads = r.reads[:0]
 	for _, q := range r.plan.Requests {
-		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset), Length: units.Bytes(q.Length)})
+		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset),
+			Length: units.Bytes(q.Length)})
 	}
 	batch, err := r.station.Batch(r.now, r.reads)
 	if err != nil {
@@ -165,12 +173,14 @@ func (r *runner) layer(l int, positions []uint32, s *sums) (held int, err error)
 	took := batch.End - r.now
 	r.now = batch.End + times.Memory + times.FFN
 	s.io, s.memory, s.bounded = s.io+took, s.memory+times.Memory, s.bounded+times.Bounded
-	s.bytes, s.requests, s.inFlight = s.bytes+r.plan.Bytes, s.requests+int64(len(r.plan.Requests)), s.inFlight+batch.Sojourn
+	s.bytes, s.requests, s.inFlight = s.bytes+r.plan.Bytes, s.requests+int64(len(r.plan.Requests)),
+		s.inFlight+batch.Sojourn
 	s.needed, s.loads = s.needed+int64(work.Need), s.loads+int64(work.Loads)
 	return work.Held, nil
 }
 
-// decide says what a layer loads and what leaves: all that is not of the window. What the window wants and memory has lost since stays lost.
+// decide says what a layer loads and what leaves: all that is not of the window. What the window
+// wants and memory has lost since stays lost.
 func (r *runner) decide(l int) (work sim.Work) {
 	y := &r.layers[l]
 	union(r.need, r.batch, l)
@@ -196,7 +206,8 @@ func appendUnits(list []uint32, word int, mask uint64) []uint32 {
 	return list
 }
 
-// recent reads tokens of a trace and keeps the last few, so that a verification and its window need not be read twice.
+// recent reads tokens of a trace and keeps the last few, so that a verification and its window need
+// not be read twice.
 type recent struct {
 	src    traces.Source
 	tokens []traces.Token // by index modulo its length

@@ -25,7 +25,8 @@ type reader struct {
 
 func (r *reader) fail(n *yaml.Node, path, format string, args ...any) {
 	if r.err == nil {
-		r.err = fmt.Errorf("sweep: %s:%d: %s: %s: %w", r.name, n.Line, path, fmt.Sprintf(format, args...), ErrScenario)
+		r.err = fmt.Errorf("sweep: %s:%d: %s: %s: %w", r.name, n.Line, path, fmt.Sprintf(format,
+			args...), ErrScenario)
 	}
 }
 
@@ -68,7 +69,8 @@ func (r *reader) key(name, value *yaml.Node, path string, keys []key) {
 		known = append(known, k.name)
 	}
 	hint := "known keys are " + strings.Join(known, ", ")
-	if best, distance := nearest.Name(name.Value, known); distance >= 0 && distance <= len(name.Value)/2 {
+	if best, distance := nearest.Name(name.Value, known); distance >= 0 &&
+		distance <= len(name.Value)/2 {
 		hint = fmt.Sprintf("did you mean %q?", best)
 	}
 	r.fail(name, path, "unknown key %q; %s", name.Value, hint)
@@ -84,7 +86,8 @@ func (r *reader) text(n *yaml.Node, path string) string {
 }
 
 // values reads one value or a list of them.
-func values[T comparable](r *reader, n *yaml.Node, path string, parse func(text string) ([]T, error)) (list []T) {
+func values[T comparable](r *reader, n *yaml.Node, path string, parse func(text string) ([]T,
+	error)) (list []T) {
 	items := []*yaml.Node{n}
 	if n.Kind == yaml.SequenceNode {
 		items = n.Content
@@ -133,7 +136,8 @@ func numbers(least, most int) func(text string) ([]int, error) {
 		case err1 != nil || err2 != nil || err3 != nil:
 			return nil, fmt.Errorf("%q is neither a number nor a range like 1..64 or 1..64/3", text)
 		case first > last || step < 1:
-			return nil, fmt.Errorf("range %q goes nowhere; write it as FIRST..LAST/STEP, upwards", text)
+			return nil, fmt.Errorf("range %q goes nowhere; write it as FIRST..LAST/STEP, upwards",
+				text)
 		case first < least || last > most:
 			return nil, fmt.Errorf("%s: the numbers are from %d to %d", text, least, most)
 		}

@@ -29,7 +29,8 @@ func inBatches(list []Config, sizes ...int) (all []Config) {
 	return all
 }
 
-// Invariant 5: a batch is sim.Run on the unions of its lanes, to the nanosecond, but for the keys and values of all its sequences.
+// Invariant 5: a batch is sim.Run on the unions of its lanes, to the nanosecond, but for the keys
+// and values of all its sequences.
 func TestBatchesEqualRunsOnUnions(t *testing.T) {
 	device := testDevice("limited", func(f *flash.Spec) {
 		f.Limit = &flash.Limit{Rate: 300 * units.MBps, Interval: 20 * units.Millisecond}
@@ -51,25 +52,30 @@ func TestBatchesEqualRunsOnUnions(t *testing.T) {
 		}
 		want := single.Meta.Totals
 		if r.Batch != configs[i].Batch || r.Tokens != want.Tokens*r.Batch {
-			t.Errorf("a batch of %d: %d tokens in %d steps of %d", r.Batch, r.Tokens, want.Tokens, configs[i].Batch)
+			t.Errorf("a batch of %d: %d tokens in %d steps of %d", r.Batch, r.Tokens, want.Tokens,
+				configs[i].Batch)
 		}
 		want.Tokens *= r.Batch
 		sameDecisions(t, &r, &want)
 		keys := units.Nanos(0)
 		lanes := union.Lanes()
 		for step := range lanes.Steps {
-			all, one := src.Head.Shape.KVBytes()*units.Bytes(lanes.Positions(step)), src.Head.Shape.KVBytes()*units.Bytes(step+1)
+			all, one := src.Head.Shape.KVBytes()*units.Bytes(lanes.Positions(step)),
+				src.Head.Shape.KVBytes()*units.Bytes(step+1)
 			kv := device.Host.At(src.Head.DType).KV
 			keys += units.Nanos(src.Head.Layers) * (kv.Time(all, 1) - kv.Time(one, 1))
 		}
 		want.PartNanos[traces.PartAttention] += keys
 		for p, part := range r.Parts {
 			if part.Nanos != want.PartNanos[p] {
-				t.Errorf("a batch of %d, %s: %s takes %v, on the union %v", r.Batch, r.Policy, part.Name, part.Nanos, want.PartNanos[p])
+				t.Errorf("a batch of %d, %s: %s takes %v, on the union %v", r.Batch, r.Policy,
+					part.Name, part.Nanos, want.PartNanos[p])
 			}
 		}
-		if r.Wall != want.Wall+keys || r.TokensPerS != float64(r.Tokens)/r.Wall.Seconds() || r.Basis != single.Meta.Prediction.Basis {
-			t.Errorf("a batch of %d, %s: %v, %g tokens/s, want %v", r.Batch, r.Policy, r.Wall, r.TokensPerS, want.Wall+keys)
+		if r.Wall != want.Wall+keys || r.TokensPerS != float64(r.Tokens)/r.Wall.Seconds() ||
+			r.Basis != single.Meta.Prediction.Basis {
+			t.Errorf("a batch of %d, %s: %v, %g tokens/s, want %v", r.Batch, r.Policy, r.Wall,
+				r.TokensPerS, want.Wall+keys)
 		}
 	}
 }
@@ -80,7 +86,8 @@ func TestBatchesAgreeWithBatching(t *testing.T) {
 		f.Limit = &flash.Limit{Rate: 300 * units.MBps, Interval: 20 * units.Millisecond}
 	})
 	src, sizes := smallTrace(t), []int{1, 2, 5}
-	base := Config{Config: sim.Config{Device: device, Engine: "pread", Parallel: 8, Predicted: true, Layout: layout.Options{Coalesce: true}}}
+	base := Config{Config: sim.Config{Device: device, Engine: "pread", Parallel: 8, Predicted: true,
+		Layout: layout.Options{Coalesce: true}}}
 	stream, err := batch.NewStream(src)
 	if err != nil {
 		t.Fatal(err)
@@ -99,11 +106,14 @@ func TestBatchesAgreeWithBatching(t *testing.T) {
 		}
 		row := &want.Rows[i]
 		compute := part(traces.PartAttention, traces.PartFFN, traces.PartOther)
-		if part(traces.PartIO) != row.IO || part(traces.PartPredict) != row.Decide || part(traces.PartMemory) != row.Memory || compute != row.Compute {
-			t.Errorf("a batch of %d: I/O %v, compute %v per token; batching says %+v", r.Batch, part(traces.PartIO), compute, row)
+		if part(traces.PartIO) != row.IO || part(traces.PartPredict) != row.Decide ||
+			part(traces.PartMemory) != row.Memory || compute != row.Compute {
+			t.Errorf("a batch of %d: I/O %v, compute %v per token; batching says %+v", r.Batch,
+				part(traces.PartIO), compute, row)
 		}
 		if bytes := float64(r.Bytes) / float64(r.Tokens); bytes != row.Bytes {
-			t.Errorf("a batch of %d reads %g bytes per token, batching says %g", r.Batch, bytes, row.Bytes)
+			t.Errorf("a batch of %d reads %g bytes per token, batching says %g", r.Batch, bytes,
+				row.Bytes)
 		}
 	}
 }
@@ -112,7 +122,8 @@ func TestBatchesAgreeWithBatching(t *testing.T) {
 func TestSyntheticBatch(t *testing.T) {
 	configs := mixed(testDevice("servers", nil))[:12]
 	for _, prompt := range []int{0, 5, 70} {
-		opt := synth.Options{Like: "opt-125m", Layers: 2, Units: 500, Tokens: 70, Prompt: prompt, Seed: 9, ActiveShare: 0.08, Predicted: true}
+		opt := synth.Options{Like: "opt-125m", Layers: 2, Units: 500, Tokens: 70, Prompt: prompt,
+			Seed: 9, ActiveShare: 0.08, Predicted: true}
 		for _, most := range []int{0, 20} {
 			made, err := FromSynth(opt, most)
 			if err != nil {
@@ -125,25 +136,30 @@ func TestSyntheticBatch(t *testing.T) {
 				t.Fatal(err)
 			}
 			list := inBatches(configs, 3)
-			got, want := run(t, made, slices.Clone(list), Options{}), run(t, FromSource(memory, most), list, Options{})
+			got, want := run(t, made, slices.Clone(list), Options{}),
+				run(t, FromSource(memory, most), list, Options{})
 			if !slices.Equal(lines(t, got), lines(t, want)) {
-				t.Errorf("%d prompt tokens, at most %d: a batch made on the way is another than that of a file", prompt, most)
+				t.Errorf("%d prompt tokens, at most %d: a batch made on the way is another than "+
+					"that of a file", prompt, most)
 			}
 		}
 	}
 }
 
-// A what-if of a file is sim.Run on what package whatif makes of it, also in batches; a synthetic trace is made with the share.
+// A what-if of a file is sim.Run on what package whatif makes of it, also in batches; a synthetic
+// trace is made with the share.
 func TestWhatIfs(t *testing.T) {
 	device := testDevice("limited", func(f *flash.Spec) {
 		f.Limit = &flash.Limit{Rate: 300 * units.MBps, Interval: 20 * units.Millisecond}
 	})
 	src := smallTrace(t)
 	var configs []Config
-	for _, w := range []whatif.Options{{}, {Share: 0.03}, {Share: 0.15}, {Predictor: true}, {Share: 0.05, FalseNegatives: 0.05, FalsePositives: 0.1, Predictor: true}} {
+	for _, w := range []whatif.Options{{}, {Share: 0.03}, {Share: 0.15}, {Predictor: true},
+		{Share: 0.05, FalseNegatives: 0.05, FalsePositives: 0.1, Predictor: true}} {
 		for batch := range 3 {
 			configs = append(configs, Config{
-				Config:  sim.Config{Device: device, Engine: "pread", Parallel: 8, Window: 3, Predicted: w.Predictor, Layout: layout.Options{Coalesce: true}},
+				Config: sim.Config{Device: device, Engine: "pread", Parallel: 8, Window: 3,
+					Predicted: w.Predictor, Layout: layout.Options{Coalesce: true}},
 				Variant: Variant{WhatIf: w, Batch: batch},
 			})
 		}
@@ -171,14 +187,18 @@ func TestWhatIfs(t *testing.T) {
 		want.Tokens *= max(v.Batch, 1)
 		sameDecisions(t, &r, &want)
 		if r.Parts[traces.PartIO].Nanos != want.PartNanos[traces.PartIO] {
-			t.Errorf("%+v: I/O takes %v, in a run of its own %v", v, r.Parts[traces.PartIO].Nanos, want.PartNanos[traces.PartIO])
+			t.Errorf("%+v: I/O takes %v, in a run of its own %v", v, r.Parts[traces.PartIO].Nanos,
+				want.PartNanos[traces.PartIO])
 		}
-		if (r.Share == nil) != (v.WhatIf.Share == 0) || (r.FalseNegatives == nil) == v.WhatIf.Predictor || r.Share != nil && *r.Share != v.WhatIf.Share {
+		if (r.Share == nil) != (v.WhatIf.Share == 0) ||
+			(r.FalseNegatives == nil) == v.WhatIf.Predictor || r.Share != nil &&
+			*r.Share != v.WhatIf.Share {
 			t.Errorf("%+v: the result says %v active, %v missed", v, r.Share, r.FalseNegatives)
 		}
 	}
 
-	opt := synth.Options{Like: "opt-125m", Layers: 2, Units: 500, Tokens: 30, Seed: 9, ActiveShare: 0.08, Predicted: true}
+	opt := synth.Options{Like: "opt-125m", Layers: 2, Units: 500, Tokens: 30, Seed: 9,
+		ActiveShare: 0.08, Predicted: true}
 	made, err := FromSynth(opt, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -204,7 +224,8 @@ func TestWhatIfs(t *testing.T) {
 
 func TestBatchesThatCannotBe(t *testing.T) {
 	file := FromSource(smallTrace(t), 0)
-	several, err := FromSynth(synth.Options{Like: "opt-125m", Layers: 1, Tokens: 3, Sequences: 2, ActiveShare: 0.05}, 0)
+	several, err := FromSynth(synth.Options{Like: "opt-125m", Layers: 1, Tokens: 3, Sequences: 2,
+		ActiveShare: 0.05}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,27 +233,33 @@ func TestBatchesThatCannotBe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := Config{Config: sim.Config{Device: testDevice("servers", nil), Engine: "pread", Parallel: 4, Window: 2, Layout: layout.Options{Coalesce: true}}}
+	good := Config{Config: sim.Config{Device: testDevice("servers", nil), Engine: "pread",
+		Parallel: 4, Window: 2, Layout: layout.Options{Coalesce: true}}}
 	for _, c := range []struct {
 		src  *Trace
 		size int
 		want string
-	}{{file, 1000, "record more tokens"}, {several, 2, "name no sequences"}, {large, 200, "--sequences 200"}} {
+	}{{file, 1000, "record more tokens"}, {several, 2, "name no sequences"},
+		{large, 200, "--sequences 200"}} {
 		bad := good
 		bad.Batch = c.size
-		err := Run(context.Background(), c.src, []Config{good, bad}, Options{}, func(*Result) error { return errors.New("a result") })
+		err := Run(context.Background(), c.src, []Config{good, bad}, Options{},
+			func(*Result) error { return errors.New("a result") })
 		if !errors.Is(err, sim.ErrConfig) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("a batch of %d: error %v, want one of kind sim.ErrConfig with %q", c.size, err, c.want)
+			t.Errorf("a batch of %d: error %v, want one of kind sim.ErrConfig with %q", c.size, err,
+				c.want)
 		}
 	}
 }
 
-// Passes are of the same batches, and bounded: long traces are read for at least leastShared configurations by table.
+// Passes are of the same batches, and bounded: long traces are read for at least leastShared
+// configurations by table.
 func TestPassesAreBounded(t *testing.T) {
 	device := testDevice("servers", nil)
 	var configs []Config
 	for gap := range 1000 {
-		configs = append(configs, Config{Config: sim.Config{Device: device, Engine: "pread", Parallel: 4, Window: 2, Layout: layout.Options{Coalesce: true, Gap: gap}}})
+		configs = append(configs, Config{Config: sim.Config{Device: device, Engine: "pread",
+			Parallel: 4, Window: 2, Layout: layout.Options{Coalesce: true, Gap: gap}}})
 	}
 	configs = inBatches(configs, 0, 2)
 	for _, c := range []struct{ tokens, tables, events int }{
@@ -240,11 +267,13 @@ func TestPassesAreBounded(t *testing.T) {
 		{1 << 17, leastShared, 1},
 		{1 << 29, leastShared, 1},
 	} {
-		src, err := FromSynth(synth.Options{Like: "opt-125m", Layers: 4, Tokens: c.tokens, ActiveShare: 0.05}, 0)
+		src, err := FromSynth(synth.Options{Like: "opt-125m", Layers: 4, Tokens: c.tokens,
+			ActiveShare: 0.05}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &sweeper{trace: src, configs: configs, variants: map[Variant]*Trace{{}: src}, tables: map[tableKey]*Table{}}
+		s := &sweeper{trace: src, configs: configs, variants: map[Variant]*Trace{{}: src},
+			tables: map[tableKey]*Table{}}
 		if err := s.check(); err != nil {
 			t.Fatal(err)
 		}
@@ -252,8 +281,10 @@ func TestPassesAreBounded(t *testing.T) {
 		for i := range 1000 {
 			all = append(all, i)
 		}
-		if tables, events := s.fits(0), s.fit(all, false); tables != c.tables || events != c.events {
-			t.Errorf("%d tokens: %d configurations by table and %d by events in a pass, want %d and %d", c.tokens, tables, events, c.tables, c.events)
+		if tables, events := s.fits(0), s.fit(all, false); tables != c.tables ||
+			events != c.events {
+			t.Errorf("%d tokens: %d configurations by table and %d by events in a pass, want %d "+
+				"and %d", c.tokens, tables, events, c.tables, c.events)
 		}
 		if last := s.fits(1995); last != 2000 {
 			t.Errorf("the last pass ends at %d", last)

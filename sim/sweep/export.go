@@ -51,7 +51,9 @@ func fields() []field {
 		integer("wall_ns", func(r *Result) int64 { return int64(r.Wall) }),
 	}
 	for p := range traces.Part(traces.Parts) {
-		list = append(list, integer(p.String()+"_ns", func(r *Result) int64 { return int64(r.Parts[p].Nanos) }))
+		list = append(list, integer(p.String()+"_ns", func(r *Result) int64 {
+			return int64(r.Parts[p].Nanos)
+		}))
 	}
 	return append(list,
 		integer("flash_bytes_read", func(r *Result) int64 { return int64(r.Bytes) }),
@@ -107,7 +109,8 @@ func optional[T any](name string, kind parquet.Kind, of func(r *Result) *T) fiel
 	return f
 }
 
-// WriteCSV turns a file of results into a table: one line of names with units, then one line per configuration. What is not known is empty.
+// WriteCSV turns a file of results into a table: one line of names with units, then one line per
+// configuration. What is not known is empty.
 func WriteCSV(w io.Writer, r io.Reader) error {
 	list := fields()
 	out := csv.NewWriter(w)
@@ -144,8 +147,8 @@ func csvText(v any) string {
 	return fmt.Sprint(v)
 }
 
-// WriteParquet turns a file of results into a Parquet file with the columns of WriteCSV; what is not known is null, and the header,
-// with the whole scenario, is the metadata "windrow_sweep".
+// WriteParquet turns a file of results into a Parquet file with the columns of WriteCSV; what is
+// not known is null, and the header, with the whole scenario, is the metadata "windrow_sweep".
 func WriteParquet(w io.Writer, r io.Reader) error {
 	list := fields()
 	var columns []parquet.Column

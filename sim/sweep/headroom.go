@@ -19,7 +19,8 @@ type bounded struct {
 	layers []*policy.Bound
 }
 
-// bound finds the fewest loads for the decisions of some configurations, of one variant, in one more pass over the trace.
+// bound finds the fewest loads for the decisions of some configurations, of one variant, in one
+// more pass over the trace.
 func (s *sweeper) bound(ctx context.Context, indices []int, runs []*running) error {
 	var list []*bounded
 	predicted := false

@@ -8,7 +8,8 @@ import (
 	"github.com/windrow-sim/windrow/traces/synth"
 )
 
-// The headroom of every configuration is what sim says of it, for all policies, masks, batches, and sequences.
+// The headroom of every configuration is what sim says of it, for all policies, masks, batches, and
+// sequences.
 func TestHeadroom(t *testing.T) {
 	src := smallTrace(t)
 	stream, err := batch.NewStream(src)
@@ -29,15 +30,18 @@ func TestHeadroom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Least == nil || *r.Least != want.Least || r.Misses != want.Loads || want.Least > want.Loads {
-			t.Errorf("%d, %s: %v of %d misses, want %d of %d", i, r.Policy, r.Least, r.Misses, want.Least, want.Loads)
+		if r.Least == nil || *r.Least != want.Least || r.Misses != want.Loads ||
+			want.Least > want.Loads {
+			t.Errorf("%d, %s: %v of %d misses, want %d of %d", i, r.Policy, r.Least, r.Misses,
+				want.Least, want.Loads)
 		}
 	}
 }
 
 // It is found for a trace that is made on the way, too, and only when asked for.
 func TestHeadroomOfSynthetic(t *testing.T) {
-	opt := synth.Options{Like: "opt-125m", Layers: 2, Units: 500, Tokens: 30, Seed: 9, ActiveShare: 0.08}
+	opt := synth.Options{Like: "opt-125m", Layers: 2, Units: 500, Tokens: 30, Seed: 9,
+		ActiveShare: 0.08}
 	made, err := FromSynth(opt, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// laneTokens is how many tokens a sequence of a batch may be ahead of the others: a block of the generator's.
+	// laneTokens is how many tokens a sequence of a batch may be ahead of the others: a block of
+	// the generator's.
 	laneTokens = 64
 	// laneMemory bounds the masks of all sequences of a synthetic batch.
 	laneMemory = 2 * units.GiB
@@ -21,12 +22,16 @@ const (
 func (t *Trace) beginLanes() error {
 	o := &t.Synth
 	if o.Sequences > 1 {
-		return fmt.Errorf("sweep: a batch of %d of a synthetic trace of %d sequences: a batch has as many sequences as it is large; name no sequences: %w", t.batch, o.Sequences, sim.ErrConfig)
+		return fmt.Errorf("sweep: a batch of %d of a synthetic trace of %d sequences: a batch "+
+			"has as many sequences as it is large; name no sequences: %w", t.batch, o.Sequences,
+			sim.ErrConfig)
 	}
 	// Two blocks of two masks each: the one that is handed out, and the one behind it.
 	masks := units.Bytes(t.batch) * 4 * laneTokens * units.Bytes(t.head.Layers*t.head.Words()*8)
 	if masks > laneMemory {
-		return fmt.Errorf("sweep: a batch of %d sequences of %s, made on the way, takes %v of masks, more than %v; write the trace with \"windrow synth trace --sequences %d\" and name the file: %w",
+		return fmt.Errorf("sweep: a batch of %d sequences of %s, made on the way, takes %v of "+
+			"masks, more than %v; write the trace with \"windrow synth trace --sequences %d\" "+
+			"and name the file: %w",
 			t.batch, t.head.Model, masks, laneMemory, t.batch, sim.ErrConfig)
 	}
 	t.first = o.Prompt
@@ -52,7 +57,8 @@ func (t *Trace) inStep(ctx context.Context, predicted bool, emit func(*traces.To
 		})
 	}
 	for step := range t.tokens {
-		union := traces.Token{Pos: uint32(step), Phase: traces.PhaseOf(t.first == 0 && t.Synth.Prompt > 0)}
+		union := traces.Token{Pos: uint32(step), Phase: traces.PhaseOf(t.first == 0 &&
+			t.Synth.Prompt > 0)}
 		for i, lane := range lanes {
 			token, more := <-lane
 			if !more {
@@ -69,7 +75,8 @@ func (t *Trace) inStep(ctx context.Context, predicted bool, emit func(*traces.To
 }
 
 // lane sends the tokens of one sequence.
-func (t *Trace) lane(ctx context.Context, sequence int, predicted bool, to chan<- traces.Token) error {
+func (t *Trace) lane(ctx context.Context, sequence int, predicted bool,
+	to chan<- traces.Token) error {
 	return t.generate(ctx, sequence, t.first, predicted, func(token *traces.Token) error {
 		select {
 		case to <- *token:
@@ -80,7 +87,8 @@ func (t *Trace) lane(ctx context.Context, sequence int, predicted bool, to chan<
 	})
 }
 
-// unite adds masks to a union, by layer; of the first masks it makes a copy, since they are the generator's.
+// unite adds masks to a union, by layer; of the first masks it makes a copy, since they are the
+// generator's.
 func unite(union, masks [][]uint64) [][]uint64 {
 	if union == nil {
 		for _, m := range masks {

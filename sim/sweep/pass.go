@@ -16,14 +16,16 @@ import (
 )
 
 const (
-	// blockTokens is the number of tokens that are read before the layers are stepped: a layer's caches stay in the processor's for as long.
+	// blockTokens is the number of tokens that are read before the layers are stepped: a layer's
+	// caches stay in the processor's for as long.
 	blockTokens = 16
 	// auditCells batches of a trace are timed as events beside the table.
 	auditCells = 128
 )
 
-// pass simulates configurations in one pass over the trace, block of tokens by block. A cell is one layer of one token of a block: cell
-// layer*block+token. Everything is computed by cell and added up in order afterwards, so that workers cannot change a result.
+// pass simulates configurations in one pass over the trace, block of tokens by block. A cell is one
+// layer of one token of a block: cell layer*block+token. Everything is computed by cell and added
+// up in order afterwards, so that workers cannot change a result.
 type pass struct {
 	head    *traces.Header
 	tokens  int // of the trace
@@ -57,9 +59,10 @@ type decisions struct {
 	windowed              // of windows
 	layers   []*sim.Layer // of others
 	work     []sim.Work   // by cell
-	loads    []uint64     // by cell, a mask of what is read, when a configuration is timed as events
-	layouts  []*requests
-	hosts    []*hostTimes
+	// by cell, a mask of what is read, when a configuration is timed as events
+	loads   []uint64
+	layouts []*requests
+	hosts   []*hostTimes
 
 	hits, misses, evictions int64
 	heldMost                int
@@ -152,7 +155,8 @@ func (p *pass) run(ctx context.Context, t *Trace, progress func(done int)) error
 
 // take copies a token, but not its masks.
 func take(to, from *traces.Token) {
-	active, predicted := append(to.Active[:0], from.Active...), append(to.Predicted[:0], from.Predicted...)
+	active, predicted := append(to.Active[:0], from.Active...), append(to.Predicted[:0],
+		from.Predicted...)
 	*to = *from
 	to.Active, to.Predicted = active, predicted
 }
@@ -169,12 +173,17 @@ func (p *pass) predicted() bool {
 
 // step simulates the block.
 func (p *pass) step(ctx context.Context) error {
-	if err := parallel(ctx, p.workers, p.head.Layers, func(w, layer int) error { return p.layer(layer, &p.scratch[w]) }); err != nil {
+	if err := parallel(ctx, p.workers, p.head.Layers, func(w, layer int) error {
+		return p.layer(layer, &p.scratch[w])
+	}); err != nil {
 		return err
 	}
 	for _, g := range p.sets {
 		for _, list := range [][]*decisions{g.windows, g.others} {
-			if err := parallel(ctx, p.workers, len(list), func(_, i int) error { p.addUp(list[i]); return nil }); err != nil {
+			if err := parallel(ctx, p.workers, len(list), func(_, i int) error {
+				p.addUp(list[i])
+				return nil
+			}); err != nil {
 				return err
 			}
 		}
@@ -379,13 +388,15 @@ func (p *pass) addUp(d *decisions) {
 	}
 }
 
-// attend adds the keys and values that a step of a batch reads beyond those of the one sequence that its position stands for: the
-// start of the step's reads is that of sim.Run, which does not know of them.
+// attend adds the keys and values that a step of a batch reads beyond those of the one sequence
+// that its position stands for: the start of the step's reads is that of sim.Run, which does not
+// know of them.
 func (h *hostTimes) attend(p *pass, i int) {
 	if p.attended[i] == int(p.list[i].Pos)+1 {
 		return
 	}
-	all, one := h.host.Layer(p.attended[i]-1, &sim.Work{}), h.host.Layer(int(p.list[i].Pos), &sim.Work{})
+	all, one := h.host.Layer(p.attended[i]-1, &sim.Work{}), h.host.Layer(int(p.list[i].Pos),
+		&sim.Work{})
 	sum, layers := &h.sums[i], p.head.Layers
 	sum.Attention += units.Nanos(layers) * (all.Attention - one.Attention)
 	sum.Bounded += units.Nanos(layers) * (all.Bounded - one.Bounded)
@@ -411,7 +422,8 @@ func (p *pass) events(r *running, w *worker) error {
 
 // batch times the reads of a cell as events from now on.
 func (p *pass) batch(r *running, w *worker, l, cell int) error {
-	w.dec.Load = without(w.dec.Load[:0], r.decisions.loads[cell*p.head.Words():(cell+1)*p.head.Words()], p.nothing)
+	w.dec.Load = without(w.dec.Load[:0],
+		r.decisions.loads[cell*p.head.Words():(cell+1)*p.head.Words()], p.nothing)
 	r.requests.planner.Plan(l, w.dec.Load, &w.plan)
 	w.reads = r.chunk.cut(w.reads[:0], w.plan.Requests)
 	batch, err := r.station.Batch(r.now, w.reads)
@@ -419,7 +431,8 @@ func (p *pass) batch(r *running, w *worker, l, cell int) error {
 	return err
 }
 
-// streamed times a block of a configuration on a GPU, in the order of sim.Run, and adds it to the totals.
+// streamed times a block of a configuration on a GPU, in the order of sim.Run, and adds it to the
+// totals.
 func (p *pass) streamed(r *running, w *worker) error {
 	for i := range p.count {
 		start, parts, sojourn := r.now, [traces.Parts]units.Nanos{}, units.Nanos(0)

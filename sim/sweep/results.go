@@ -19,7 +19,8 @@ const FormatVersion = "1.1"
 // ErrResults is wrapped by errors about a file of results that cannot be continued.
 var ErrResults = errors.New("not results of this sweep")
 
-// Header is the first line of a file of results: everything that the others follow from. The lines after it are Results in order.
+// Header is the first line of a file of results: everything that the others follow from. The lines
+// after it are Results in order.
 type Header struct {
 	Format         string   `json:"windrow_sweep"`
 	Tool           string   `json:"tool"`
@@ -57,7 +58,8 @@ func (s Shard) Range(all int) (from, to int) {
 	return part(s.Index - 1), part(s.Index)
 }
 
-// File is a file of results that is being written. Until it is whole its name ends in ".partial", and it consists of whole lines.
+// File is a file of results that is being written. Until it is whole its name ends in ".partial",
+// and it consists of whole lines.
 type File struct {
 	path string
 	out  *os.File
@@ -67,8 +69,9 @@ type File struct {
 // Partial is the name of an unfinished file.
 func Partial(path string) string { return path + ".partial" }
 
-// Create begins a file. With resume, what an interrupted sweep with the same header left is continued, and a file that is whole is not
-// made again; without it, an unfinished file is an error, so that hours of work are not lost by one forgotten flag.
+// Create begins a file. With resume, what an interrupted sweep with the same header left is
+// continued, and a file that is whole is not made again; without it, an unfinished file is an
+// error, so that hours of work are not lost by one forgotten flag.
 func Create(path string, h *Header, resume bool) (*File, error) {
 	head, err := json.Marshal(h)
 	if err != nil {
@@ -84,7 +87,8 @@ func Create(path string, h *Header, resume bool) (*File, error) {
 	}
 	out, err := os.OpenFile(partial, flags, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("sweep: %s is left of an interrupted sweep; continue it with --resume, or remove it: %w", partial, ErrResults)
+		return nil, fmt.Errorf("sweep: %s is left of an interrupted sweep; continue it with "+
+			"--resume, or remove it: %w", partial, ErrResults)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("sweep: %w", err)
@@ -137,8 +141,8 @@ func (f *File) begin(head []byte, h *Header) error {
 	return nil
 }
 
-// scan returns the number of results that follow one another from the start of a file with this header, and where the last ends. A
-// file without even a whole header counts as empty.
+// scan returns the number of results that follow one another from the start of a file with this
+// header, and where the last ends. A file without even a whole header counts as empty.
 func scan(name string, r io.Reader, head []byte, h *Header) (done int, end int64, err error) {
 	in := bufio.NewReader(r)
 	line, err := in.ReadBytes('\n')
@@ -149,7 +153,8 @@ func scan(name string, r io.Reader, head []byte, h *Header) (done int, end int64
 		return 0, 0, fmt.Errorf("sweep: %w", err)
 	}
 	if !bytes.Equal(line, head) {
-		return 0, 0, fmt.Errorf("sweep: %s holds results of another scenario, trace, shard or version; name another file: %w", name, ErrResults)
+		return 0, 0, fmt.Errorf("sweep: %s holds results of another scenario, trace, shard or "+
+			"version; name another file: %w", name, ErrResults)
 	}
 	end = int64(len(line))
 	from, to := h.Shard.Range(h.Configurations)
@@ -195,7 +200,8 @@ func (f *File) Finish() error {
 	return nil
 }
 
-// Abort leaves what there is, to be resumed; a file without results is removed. After Finish it does nothing.
+// Abort leaves what there is, to be resumed; a file without results is removed. After Finish it
+// does nothing.
 func (f *File) Abort() {
 	if f.out == nil || f.out.Close() != nil { // closed by Finish
 		return
@@ -219,7 +225,8 @@ func Read(r io.Reader, each func(*Result) error) (*Header, error) {
 		}
 		if n == 0 {
 			if err := json.Unmarshal(line, &h); err != nil || h.Format != FormatVersion {
-				return nil, fmt.Errorf("sweep: results: line 1 is not the header of version %s: %w", FormatVersion, ErrResults)
+				return nil, fmt.Errorf("sweep: results: line 1 is not the header of version %s: %w",
+					FormatVersion, ErrResults)
 			}
 			continue
 		}

@@ -30,12 +30,13 @@ func sweepTo(t *testing.T, path string, h *Header, resume bool, most int) error 
 	}
 	defer f.Abort()
 	from, to := h.Shard.Range(len(configs))
-	err = Run(context.Background(), FromSource(smallTrace(t), 0), configs[from:to], Options{Base: from, First: f.Done()}, func(r *Result) error {
-		if f.Done() == most {
-			return errStop
-		}
-		return f.Write(r)
-	})
+	err = Run(context.Background(), FromSource(smallTrace(t), 0), configs[from:to],
+		Options{Base: from, First: f.Done()}, func(r *Result) error {
+			if f.Done() == most {
+				return errStop
+			}
+			return f.Write(r)
+		})
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,8 @@ func TestShardsMakeTheWhole(t *testing.T) {
 	}
 }
 
-// An interrupted file holds whole results; going on with it makes the file that an uninterrupted sweep makes.
+// An interrupted file holds whole results; going on with it makes the file that an uninterrupted
+// sweep makes.
 func TestResume(t *testing.T) {
 	dir := t.TempDir()
 	whole, path := filepath.Join(dir, "whole"), filepath.Join(dir, "results")
@@ -104,7 +106,8 @@ func TestResume(t *testing.T) {
 	}
 	partial := read(t, Partial(path))
 	if !strings.HasPrefix(want, partial) || strings.Count(partial, "\n") != 8 {
-		t.Fatalf("an interrupted file of %d lines, not the start of the whole", strings.Count(partial, "\n"))
+		t.Fatalf("an interrupted file of %d lines, not the start of the whole",
+			strings.Count(partial, "\n"))
 	}
 	if err := sweepTo(t, path, &Header{}, false, 1000); !errors.Is(err, ErrResults) {
 		t.Errorf("an unfinished file is overwritten: %v", err)
@@ -141,7 +144,8 @@ func TestResume(t *testing.T) {
 	if err := sweepTo(t, whole, &Header{}, true, 0); err != nil {
 		t.Errorf("resuming a whole file: %v", err)
 	}
-	if err := sweepTo(t, filepath.Join(dir, "none"), &Header{}, false, 0); !errors.Is(err, errStop) {
+	if err := sweepTo(t, filepath.Join(dir, "none"), &Header{}, false, 0); !errors.Is(err,
+		errStop) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(Partial(filepath.Join(dir, "none"))); err == nil {
@@ -149,7 +153,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// An interruption in the second pass keeps the results of the first, and going on makes the same file.
+// An interruption in the second pass keeps the results of the first, and going on makes the same
+// file.
 func TestInterruptedSecondPass(t *testing.T) {
 	dir := t.TempDir()
 	whole, path := filepath.Join(dir, "whole"), filepath.Join(dir, "results")
@@ -202,7 +207,10 @@ func TestTablesHoldEveryResult(t *testing.T) {
 	n := 1
 	_, err = Read(strings.NewReader(text), func(r *Result) error {
 		row := rows[n]
-		if row[column("policy")] != r.Policy || row[column("io_ns")] != strconv.FormatInt(int64(r.Parts[2].Nanos), 10) || row[column("evictions")] != strconv.FormatInt(r.Evictions, 10) || row[column("basis")] != string(r.Basis) {
+		if row[column("policy")] != r.Policy ||
+			row[column("io_ns")] != strconv.FormatInt(int64(r.Parts[2].Nanos), 10) ||
+			row[column("evictions")] != strconv.FormatInt(r.Evictions, 10) ||
+			row[column("basis")] != string(r.Basis) {
 			t.Errorf("line %d is %v, want %+v", n, row, r)
 		}
 		n++
@@ -213,7 +221,8 @@ func TestTablesHoldEveryResult(t *testing.T) {
 	}
 	// The same values in Parquet, where what is not known is null.
 	var file, again bytes.Buffer
-	if err := errors.Join(WriteParquet(&file, strings.NewReader(text)), WriteParquet(&again, strings.NewReader(text))); err != nil || !bytes.Equal(file.Bytes(), again.Bytes()) {
+	if err := errors.Join(WriteParquet(&file, strings.NewReader(text)), WriteParquet(&again,
+		strings.NewReader(text))); err != nil || !bytes.Equal(file.Bytes(), again.Bytes()) {
 		t.Fatalf("other bytes the second time, or %v", err)
 	}
 	back, err := parquettest.Read(file.Bytes())
@@ -222,13 +231,16 @@ func TestTablesHoldEveryResult(t *testing.T) {
 	}
 	for i, row := range back.Rows {
 		for c, v := range row {
-			if got := csvText(v); got != rows[i+1][c] || back.Columns[c].Name != rows[0][c] || v == nil && !back.Columns[c].Optional {
-				t.Errorf("row %d, column %s: %v in Parquet, %s in CSV", i, back.Columns[c].Name, v, rows[i+1][c])
+			if got := csvText(v); got != rows[i+1][c] || back.Columns[c].Name != rows[0][c] ||
+				v == nil && !back.Columns[c].Optional {
+				t.Errorf("row %d, column %s: %v in Parquet, %s in CSV", i, back.Columns[c].Name, v,
+					rows[i+1][c])
 			}
 		}
 	}
 	head, _, _ := strings.Cut(text, "\n")
-	if want := []parquet.Entry{{Key: "windrow_sweep", Value: head}}; !slices.Equal(back.Metadata, want) {
+	if want := []parquet.Entry{{Key: "windrow_sweep", Value: head}}; !slices.Equal(back.Metadata,
+		want) {
 		t.Errorf("metadata %v, want %v", back.Metadata, want)
 	}
 	for _, bad := range []string{"", "{}\n", text[:len(text)-5], text + "x\n"} {

@@ -36,29 +36,32 @@ const (
 	mostTokens         = 1 << 30
 )
 
-// Scenario is a sweep with its lists written out. Configurations are in the order of its fields, the first changing slowest: Shares,
-// predictors, Batches, masks, then Windows followed by Policies, then Gaps, …
+// Scenario is a sweep with its lists written out. Configurations are in the order of its fields,
+// the first changing slowest: Shares, predictors, Batches, masks, then Windows followed by
+// Policies, then Gaps, …
 type Scenario struct {
 	Trace     TraceSpec `json:"trace"`
 	MaxTokens int       `json:"max_tokens"` // or steps of a batch; 0 = the whole trace
 	Image     string    `json:"image,omitempty"`
 	Shares    []float64 `json:"shares,omitempty"` // of active units; none = the trace's own
-	// FalseNegatives and FalsePositives are shares of a predictor; none of both = the trace's own predicted masks.
-	FalseNegatives []float64     `json:"false_negatives,omitempty"`
-	FalsePositives []float64     `json:"false_positives,omitempty"`
-	Batches        []int         `json:"batches,omitempty"` // none = the trace as it is, token by token
-	Predicted      []bool        `json:"predicted"`
-	Rank           int           `json:"predictor_rank"` // of predicted masks
-	Windows        []int         `json:"windows"`
-	Policies       []policy.Spec `json:"policies"`
-	Gaps           []int         `json:"gaps"`
-	Coalesce       []bool        `json:"coalesce"`
-	Chunks         []units.Bytes `json:"chunks"` // 0 = no limit
-	Devices        []string      `json:"devices"`
-	Backends       []sim.Backend `json:"backends,omitempty"` // none = the host
-	Engines        []string      `json:"engines"`
-	Parallel       []int         `json:"parallel"` // 0 = the engine's own
-	Headroom       bool          `json:"headroom,omitempty"`
+	// FalseNegatives and FalsePositives are shares of a predictor; none of both = the trace's own
+	// predicted masks.
+	FalseNegatives []float64 `json:"false_negatives,omitempty"`
+	FalsePositives []float64 `json:"false_positives,omitempty"`
+	// none = the trace as it is, token by token
+	Batches   []int         `json:"batches,omitempty"`
+	Predicted []bool        `json:"predicted"`
+	Rank      int           `json:"predictor_rank"` // of predicted masks
+	Windows   []int         `json:"windows"`
+	Policies  []policy.Spec `json:"policies"`
+	Gaps      []int         `json:"gaps"`
+	Coalesce  []bool        `json:"coalesce"`
+	Chunks    []units.Bytes `json:"chunks"` // 0 = no limit
+	Devices   []string      `json:"devices"`
+	Backends  []sim.Backend `json:"backends,omitempty"` // none = the host
+	Engines   []string      `json:"engines"`
+	Parallel  []int         `json:"parallel"` // 0 = the engine's own
+	Headroom  bool          `json:"headroom,omitempty"`
 
 	// Configurations fills these: the devices of those names, and the geometry of the image.
 	Models   []*devicemodels.Device `json:"device_models"`
@@ -80,15 +83,17 @@ type TraceSpec struct {
 // Options are those of the synthetic trace.
 func (t *TraceSpec) Options(predicted bool) synth.Options {
 	return synth.Options{
-		Like: t.Like, Layers: t.Layers, Tokens: t.Tokens, Prompt: t.Prompt, Sequences: t.Sequences, ActiveShare: t.Active, Seed: t.Seed, Predicted: predicted,
+		Like: t.Like, Layers: t.Layers, Tokens: t.Tokens, Prompt: t.Prompt, Sequences: t.Sequences,
+		ActiveShare: t.Active, Seed: t.Seed, Predicted: predicted,
 	}
 }
 
-// ParseScenario reads a scenario; name stands for the file in errors. It is strict: an unknown key, a key given twice and a value that
-// is out of range are errors with their lines.
+// ParseScenario reads a scenario; name stands for the file in errors. It is strict: an unknown key,
+// a key given twice and a value that is out of range are errors with their lines.
 func ParseScenario(name string, data []byte) (*Scenario, error) {
 	if len(data) > maxScenario {
-		return nil, fmt.Errorf("sweep: %s: larger than %d bytes: %w", name, maxScenario, ErrScenario)
+		return nil, fmt.Errorf("sweep: %s: larger than %d bytes: %w", name, maxScenario,
+			ErrScenario)
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
@@ -98,7 +103,8 @@ func ParseScenario(name string, data []byte) (*Scenario, error) {
 		return nil, fmt.Errorf("sweep: %s: %w: %w", name, err, ErrScenario)
 	}
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("sweep: %s: holds more than one document; write one scenario per file: %w", name, ErrScenario)
+		return nil, fmt.Errorf("sweep: %s: holds more than one document; write one scenario per "+
+			"file: %w", name, ErrScenario)
 	}
 	r, s := &reader{name: name}, defaults()
 	root := doc.Content[0]
@@ -112,53 +118,104 @@ func ParseScenario(name string, data []byte) (*Scenario, error) {
 // defaults are what keys that are not given stand for.
 func defaults() *Scenario {
 	return &Scenario{
-		Predicted: []bool{false}, Windows: []int{}, Policies: []policy.Spec{}, Gaps: []int{0}, Coalesce: []bool{true},
-		Chunks: []units.Bytes{0}, Engines: []string{"auto"}, Parallel: []int{0},
+		Predicted: []bool{false}, Windows: []int{}, Policies: []policy.Spec{}, Gaps: []int{0},
+		Coalesce: []bool{true},
+		Chunks:   []units.Bytes{0}, Engines: []string{"auto"}, Parallel: []int{0},
 	}
 }
 
 // keys are those of a scenario, in the order in which Describe lists them.
 func (s *Scenario) keys(r *reader) []key {
 	return []key{
-		{"trace", "what to run on: {file: NAME.trace.arrow}, or {like: MODEL, tokens: N}, made on the way", func(n *yaml.Node, path string) { r.mapping(n, path, s.Trace.keys(r)) }},
-		{"max_tokens", "stop after so many tokens (of batches: steps)", number(r, 1, mostTokens, &s.MaxTokens)},
-		{"image", "flash image whose layout to use; without it, units lie densely", func(n *yaml.Node, path string) { s.Image = r.text(n, path) }},
-		{"shares", "what if so many units were active, such as 2%; a file is thinned or thickened, a synthetic trace is made so", func(n *yaml.Node, path string) { s.Shares = values(r, n, path, shares(1e-6, maxShare)) }},
-		{"false_negatives", "what if the predictor missed such a share of active units; of a file only", func(n *yaml.Node, path string) { s.FalseNegatives = values(r, n, path, shares(0, 1)) }},
-		{"false_positives", "what if the predictor named such a share of inactive units; of a file only", func(n *yaml.Node, path string) { s.FalsePositives = values(r, n, path, shares(0, 1)) }},
-		{"batches", "numbers of sequences in step, each step on the union of their masks; without it, the trace token by token", func(n *yaml.Node, path string) { s.Batches = values(r, n, path, numbers(1, mostBatch)) }},
-		{"predicted", "load by the predicted masks, true or false", func(n *yaml.Node, path string) { s.Predicted = values(r, n, path, switches) }},
-		{"predictor_rank", "inner dimension of the low-rank predictor that is charged for predicted masks", number(r, 1, 1<<20, &s.Rank)},
-		{"windows", "tokens (of batches: steps) whose rows stay in memory", func(n *yaml.Node, path string) { s.Windows = values(r, n, path, numbers(0, longestWindow)) }},
-		{"policies", "other policies, as sim --policy names them: \"lru:2000\"", func(n *yaml.Node, path string) { s.Policies = values(r, n, path, policies) }},
-		{"gaps", "records that are read and thrown away between two wanted ones, at most", func(n *yaml.Node, path string) { s.Gaps = values(r, n, path, numbers(0, mostGap)) }},
-		{"coalesce", "neighbours in one request, true or false", func(n *yaml.Node, path string) { s.Coalesce = values(r, n, path, switches) }},
-		{"chunks", "largest request, a size or none", func(n *yaml.Node, path string) { s.Chunks = values(r, n, path, chunks) }},
-		{"devices", "presets, or device files beside the scenario", func(n *yaml.Node, path string) { s.Devices = values(r, n, path, names) }},
-		{"backends", "what computes: cpu, or cuda for the GPU of the devices' models", func(n *yaml.Node, path string) { s.Backends = values(r, n, path, backends) }},
-		{"engines", "I/O engines of the devices, or auto", func(n *yaml.Node, path string) { s.Engines = values(r, n, path, names) }},
-		{"parallel", "threads or queue depth, or auto for the engine's own", func(n *yaml.Node, path string) { s.Parallel = values(r, n, path, depths) }},
-		{"headroom", "true: beside the misses of every policy, the fewest that any could have with as much memory", r.toggle(&s.Headroom)},
+		{"trace", "what to run on: {file: NAME.trace.arrow}, or {like: MODEL, tokens: N}, made " +
+			"on the way", func(n *yaml.Node, path string) { r.mapping(n, path, s.Trace.keys(r)) }},
+		{"max_tokens", "stop after so many tokens (of batches: steps)", number(r, 1, mostTokens,
+			&s.MaxTokens)},
+		{"image", "flash image whose layout to use; without it, units lie densely",
+			func(n *yaml.Node, path string) { s.Image = r.text(n, path) }},
+		{"shares", "what if so many units were active, such as 2%; a file is thinned or " +
+			"thickened, a synthetic trace is made so", func(n *yaml.Node, path string) {
+			s.Shares = values(r, n, path, shares(1e-6, maxShare))
+		}},
+		{"false_negatives", "what if the predictor missed such a share of active units; of a " +
+			"file only", func(n *yaml.Node, path string) {
+			s.FalseNegatives = values(r, n, path,
+				shares(0, 1))
+		}},
+		{"false_positives", "what if the predictor named such a share of inactive units; of a " +
+			"file only", func(n *yaml.Node, path string) {
+			s.FalsePositives = values(r, n, path,
+				shares(0, 1))
+		}},
+		{"batches", "numbers of sequences in step, each step on the union of their masks; " +
+			"without it, the trace token by token", func(n *yaml.Node, path string) {
+			s.Batches = values(r, n, path, numbers(1, mostBatch))
+		}},
+		{"predicted", "load by the predicted masks, true or false", func(n *yaml.Node,
+			path string) {
+			s.Predicted = values(r, n, path, switches)
+		}},
+		{"predictor_rank", "inner dimension of the low-rank predictor that is charged for " +
+			"predicted masks", number(r, 1, 1<<20, &s.Rank)},
+		{"windows", "tokens (of batches: steps) whose rows stay in memory", func(n *yaml.Node,
+			path string) {
+			s.Windows = values(r, n, path, numbers(0, longestWindow))
+		}},
+		{"policies", "other policies, as sim --policy names them: \"lru:2000\"", func(n *yaml.Node,
+			path string) {
+			s.Policies = values(r, n, path, policies)
+		}},
+		{"gaps", "records that are read and thrown away between two wanted ones, at most",
+			func(n *yaml.Node, path string) { s.Gaps = values(r, n, path, numbers(0, mostGap)) }},
+		{"coalesce", "neighbours in one request, true or false", func(n *yaml.Node, path string) {
+			s.Coalesce = values(r, n, path, switches)
+		}},
+		{"chunks", "largest request, a size or none", func(n *yaml.Node, path string) {
+			s.Chunks = values(r, n, path, chunks)
+		}},
+		{"devices", "presets, or device files beside the scenario", func(n *yaml.Node,
+			path string) {
+			s.Devices = values(r, n, path, names)
+		}},
+		{"backends", "what computes: cpu, or cuda for the GPU of the devices' models",
+			func(n *yaml.Node, path string) { s.Backends = values(r, n, path, backends) }},
+		{"engines", "I/O engines of the devices, or auto", func(n *yaml.Node, path string) {
+			s.Engines = values(r, n, path, names)
+		}},
+		{"parallel", "threads or queue depth, or auto for the engine's own", func(n *yaml.Node,
+			path string) {
+			s.Parallel = values(r, n, path, depths)
+		}},
+		{"headroom", "true: beside the misses of every policy, the fewest that any could have " +
+			"with as much memory", r.toggle(&s.Headroom)},
 	}
 }
 
 func (t *TraceSpec) keys(r *reader) []key {
 	return []key{
-		{"file", "a trace, beside the scenario", func(n *yaml.Node, path string) { t.File = r.text(n, path) }},
-		{"like", "or a model that a synthetic trace is like", func(n *yaml.Node, path string) { t.Like = r.text(n, path) }},
+		{"file", "a trace, beside the scenario", func(n *yaml.Node, path string) {
+			t.File = r.text(n, path)
+		}},
+		{"like", "or a model that a synthetic trace is like", func(n *yaml.Node, path string) {
+			t.Like = r.text(n, path)
+		}},
 		{"layers", "fewer than the model's", number(r, 1, 1<<16, &t.Layers)},
 		{"tokens", "of each sequence, its prompt among them", number(r, 1, mostTokens, &t.Tokens)},
 		{"prompt", "how many of them are the prompt", number(r, 0, mostTokens, &t.Prompt)},
-		{"sequences", "one after the other; not with batches, which have as many as they are large", number(r, 1, 1<<20, &t.Sequences)},
-		{"active", "mean share of active units in place of the published one", func(n *yaml.Node, path string) {
+		{"sequences", "one after the other; not with batches, which have as many as they are large",
+			number(r, 1, 1<<20, &t.Sequences)},
+		{"active", "mean share of active units in place of the published one", func(n *yaml.Node,
+			path string) {
 			var err error
-			if t.Active, err = strconv.ParseFloat(r.text(n, path), 64); r.err == nil && (err != nil || !(t.Active > 0 && t.Active < 1)) {
+			if t.Active, err = strconv.ParseFloat(r.text(n, path), 64); r.err == nil &&
+				(err != nil || !(t.Active > 0 && t.Active < 1)) {
 				r.fail(n, path, "%q is not a share above 0 and below 1", n.Value)
 			}
 		}},
 		{"seed", "of its random numbers", func(n *yaml.Node, path string) {
 			var err error
-			if t.Seed, err = strconv.ParseUint(r.text(n, path), 10, 64); r.err == nil && err != nil {
+			if t.Seed, err = strconv.ParseUint(r.text(n, path), 10, 64); r.err == nil &&
+				err != nil {
 				r.fail(n, path, "%q is not a whole number", n.Value)
 			}
 		}},
@@ -187,25 +244,31 @@ func (s *Scenario) check(r *reader, root *yaml.Node) {
 	made.File = ""
 	switch {
 	case t.File == "" && t.Like == "":
-		r.fail(root, "trace", "is missing; give trace: {file: NAME.trace.arrow} or trace: {like: MODEL, tokens: N}")
+		r.fail(root, "trace", "is missing; give trace: {file: NAME.trace.arrow} or trace: "+
+			"{like: MODEL, tokens: N}")
 	case t.File != "" && made != (TraceSpec{}):
 		r.fail(root, "trace", "a file and how to make one are given; give one of them")
 	case t.Like != "" && t.Tokens == 0:
 		r.fail(root, "trace", "tokens: is missing")
 	case len(s.Devices) == 0:
-		r.fail(root, "devices", "is missing; name presets or files, \"windrow device list\" shows the presets")
+		r.fail(root, "devices", "is missing; name presets or files, \"windrow device list\" "+
+			"shows the presets")
 	case t.Sequences > 1 && len(s.Batches) > 0:
-		r.fail(root, "trace", "sequences: and batches: are given; a batch of a synthetic trace has as many sequences as it is large, so give no sequences")
+		r.fail(root, "trace", "sequences: and batches: are given; a batch of a synthetic trace "+
+			"has as many sequences as it is large, so give no sequences")
 	case t.Active > 0 && len(s.Shares) > 0:
 		r.fail(root, "shares", "active: of the trace is given, too; give one of them")
 	case s.predictors() && t.Like != "":
-		r.fail(root, "false_negatives", "a synthetic trace has the predictor that it is made with; write it with \"windrow synth trace\" and name the file")
+		r.fail(root, "false_negatives", "a synthetic trace has the predictor that it is made "+
+			"with; write it with \"windrow synth trace\" and name the file")
 	case s.predictors() && !slices.Contains(s.Predicted, true):
-		r.fail(root, "false_negatives", "a predictor is described, but no predicted masks are used; add predicted: true")
+		r.fail(root, "false_negatives", "a predictor is described, but no predicted masks are "+
+			"used; add predicted: true")
 	case len(s.Windows)+len(s.Policies) == 0:
 		r.fail(root, "windows", "is missing; give windows: 1..64, or policies:")
 	case s.Count() > mostConfigurations:
-		r.fail(root, "scenario", "its lists multiply to %d configurations; at most %d", s.Count(), mostConfigurations)
+		r.fail(root, "scenario", "its lists multiply to %d configurations; at most %d", s.Count(),
+			mostConfigurations)
 	}
 	if t.Like != "" {
 		t.Sequences = max(t.Sequences, 1)
@@ -219,8 +282,10 @@ func (s *Scenario) check(r *reader, root *yaml.Node) {
 func (s *Scenario) Count() int {
 	n := 1
 	lengths := []int{
-		max(len(s.Shares), 1), max(len(s.FalseNegatives), 1), max(len(s.FalsePositives), 1), max(len(s.Batches), 1), len(s.Predicted),
-		len(s.Windows) + len(s.Policies), len(s.Gaps), len(s.Coalesce), len(s.Chunks), len(s.Devices), max(len(s.Backends), 1), len(s.Engines), len(s.Parallel),
+		max(len(s.Shares), 1), max(len(s.FalseNegatives), 1), max(len(s.FalsePositives), 1),
+		max(len(s.Batches), 1), len(s.Predicted),
+		len(s.Windows) + len(s.Policies), len(s.Gaps), len(s.Coalesce), len(s.Chunks),
+		len(s.Devices), max(len(s.Backends), 1), len(s.Engines), len(s.Parallel),
 	}
 	for _, length := range lengths {
 		if n *= length; n > mostConfigurations {
@@ -232,10 +297,11 @@ func (s *Scenario) Count() int {
 
 // Resolver finds what a scenario names.
 type Resolver struct {
-	Device   func(name string) (*devicemodels.Device, error)
-	Engine   func(device *devicemodels.Device, name string) (string, error) // of a device, also for auto
-	Parallel func(engine string) int                                        // of auto
-	Image    func(name string) (layout.Geometry, error)                     // of a flash image
+	Device func(name string) (*devicemodels.Device, error)
+	// of a device, also for auto
+	Engine   func(device *devicemodels.Device, name string) (string, error)
+	Parallel func(engine string) int                    // of auto
+	Image    func(name string) (layout.Geometry, error) // of a flash image
 }
 
 // Configurations resolves the devices and the image, and returns the configurations in order.
@@ -281,7 +347,8 @@ func (s *Scenario) variants() (list []Variant) {
 			for _, mistaken := range orZero(s.FalsePositives) {
 				for _, batch := range orZero(s.Batches) {
 					list = append(list, Variant{Batch: batch, WhatIf: whatif.Options{
-						Share: share, FalseNegatives: missed, FalsePositives: mistaken, Predictor: s.predictors(),
+						Share: share, FalseNegatives: missed, FalsePositives: mistaken,
+						Predictor: s.predictors(),
 					}})
 				}
 			}
@@ -357,14 +424,16 @@ func (s *Scenario) onDevices(list []Config, find Resolver) ([]Config, error) {
 				if parallel == 0 {
 					parallel = find.Parallel(engine)
 				}
-				machines = append(machines, sim.Config{Device: device, Backend: backend, Engine: engine, Parallel: parallel})
+				machines = append(machines, sim.Config{Device: device, Backend: backend,
+					Engine: engine, Parallel: parallel})
 			}
 		}
 	}
 	all := make([]Config, 0, len(list)*len(machines))
 	for _, cfg := range list {
 		for _, m := range machines {
-			cfg.Device, cfg.Backend, cfg.Engine, cfg.Parallel = m.Device, m.Backend, m.Engine, m.Parallel
+			cfg.Device, cfg.Backend, cfg.Engine, cfg.Parallel = m.Device, m.Backend, m.Engine,
+				m.Parallel
 			all = append(all, cfg)
 		}
 	}

@@ -30,7 +30,10 @@ func resolver() Resolver {
 			return name, nil
 		},
 		Parallel: func(engine string) int { return len(engine) },
-		Image:    func(string) (layout.Geometry, error) { return layout.Uniform(2, 16384, 16384), nil },
+		Image: func(string) (layout.Geometry, error) {
+			return layout.Uniform(2, 16384, 16384),
+				nil
+		},
 	}
 }
 
@@ -58,11 +61,15 @@ func TestScenarioIsReadWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Scenario{
-		Trace:     TraceSpec{Like: "opt-6.7b", Layers: 2, Tokens: 8, Prompt: 2, Sequences: 1, Active: 0.05, Seed: 7},
-		MaxTokens: 20, Image: "some.flash.safetensors", Batches: []int{1, 2, 5, 8}, Predicted: []bool{true, false}, Rank: 32, Windows: []int{0, 2, 3, 4, 10, 13, 16},
-		Policies: []policy.Spec{{Kind: "lru", Capacity: 100}, {Kind: "window", Window: 4, Capacity: 50}},
-		Gaps:     []int{0, 2}, Coalesce: []bool{true}, Chunks: []units.Bytes{0, 64 * units.KiB},
-		Devices: []string{"m1-max", "ufs40-8gen3"}, Engines: []string{"auto"}, Parallel: []int{0, 7}, Headroom: true,
+		Trace: TraceSpec{Like: "opt-6.7b", Layers: 2, Tokens: 8, Prompt: 2, Sequences: 1,
+			Active: 0.05, Seed: 7},
+		MaxTokens: 20, Image: "some.flash.safetensors", Batches: []int{1, 2, 5, 8},
+		Predicted: []bool{true, false}, Rank: 32, Windows: []int{0, 2, 3, 4, 10, 13, 16},
+		Policies: []policy.Spec{{Kind: "lru", Capacity: 100}, {Kind: "window", Window: 4,
+			Capacity: 50}},
+		Gaps: []int{0, 2}, Coalesce: []bool{true}, Chunks: []units.Bytes{0, 64 * units.KiB},
+		Devices: []string{"m1-max", "ufs40-8gen3"}, Engines: []string{"auto"}, Parallel: []int{
+			0, 7}, Headroom: true,
 	}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("%+v, want %+v", s, want)
@@ -75,18 +82,25 @@ func TestScenarioIsReadWhole(t *testing.T) {
 		t.Fatalf("%d configurations, counted as %d, want %d", len(configs), s.Count(), want)
 	}
 	first, last := configs[0], configs[len(configs)-1]
-	if first.Batch != 1 || last.Batch != 8 || first.Geometry.Units != 16384 || last.Geometry.Units != 16384 || s.Geometry.Units != 16384 {
-		t.Errorf("the first is a batch of %d on %+v, the last one of %d", first.Batch, first.Geometry, last.Batch)
+	if first.Batch != 1 || last.Batch != 8 || first.Geometry.Units != 16384 ||
+		last.Geometry.Units != 16384 || s.Geometry.Units != 16384 {
+		t.Errorf("the first is a batch of %d on %+v, the last one of %d", first.Batch,
+			first.Geometry, last.Batch)
 	}
-	if !first.Predicted || first.PredictorRank != 32 || first.Window != 0 || first.Parallel != len("pread") || first.Device.Name != "m1-max" || first.Layout.MaxRequest != 0 {
+	if !first.Predicted || first.PredictorRank != 32 || first.Window != 0 ||
+		first.Parallel != len("pread") || first.Device.Name != "m1-max" ||
+		first.Layout.MaxRequest != 0 {
 		t.Errorf("the first is %+v", first)
 	}
-	if last.Predicted || last.PredictorRank != 0 || last.Policy != s.Policies[1] || last.Parallel != 7 || last.Engine != "uring" || last.Layout.Gap != 2 || last.Layout.MaxRequest != 64*units.KiB {
+	if last.Predicted || last.PredictorRank != 0 || last.Policy != s.Policies[1] ||
+		last.Parallel != 7 || last.Engine != "uring" || last.Layout.Gap != 2 ||
+		last.Layout.MaxRequest != 64*units.KiB {
 		t.Errorf("the last is %+v", last)
 	}
 	seen := map[string]bool{}
 	for _, c := range configs {
-		seen[fmt.Sprint(c.Batch, c.Predicted, c.Residency(), c.Layout, c.Device.Name, c.Engine, c.Parallel)] = true
+		seen[fmt.Sprint(c.Batch, c.Predicted, c.Residency(), c.Layout, c.Device.Name, c.Engine,
+			c.Parallel)] = true
 	}
 	if len(seen) != len(configs) {
 		t.Errorf("%d different configurations among %d", len(seen), len(configs))
@@ -121,19 +135,25 @@ func TestScenarioErrorsNameTheirLine(t *testing.T) {
 		{good + "policies: [lfo:4]\n", "s.yaml:4: policies: policy:"},
 		{good + "predictor_rank: [1]\n", "predictor_rank: is not one value"},
 		{good + "gaps: &a 1\nparallel: *a\n", "anchors and aliases"},
-		{"trace: {like: opt-6.7b, tokens: 8, file: a}\nwindows: 1\ndevices: [m1-max]\n", "a file and how to make one"},
+		{"trace: {like: opt-6.7b, tokens: 8, file: a}\nwindows: 1\ndevices: [m1-max]\n",
+			"a file and how to make one"},
 		{"trace: {like: opt-6.7b}\nwindows: 1\ndevices: [m1-max]\n", "trace: tokens: is missing"},
-		{"trace: {like: opt-6.7b, tokns: 8}\nwindows: 1\ndevices: [m1-max]\n", `s.yaml:1: trace: unknown key "tokns"; did you mean "tokens"?`},
-		{"trace: {like: opt-6.7b, tokens: 8, active: 2}\nwindows: 1\ndevices: [m1-max]\n", "is not a share"},
+		{"trace: {like: opt-6.7b, tokns: 8}\nwindows: 1\ndevices: [m1-max]\n",
+			`s.yaml:1: trace: unknown key "tokns"; did you mean "tokens"?`},
+		{"trace: {like: opt-6.7b, tokens: 8, active: 2}\nwindows: 1\ndevices: [m1-max]\n",
+			"is not a share"},
 		{"windows: 1\ndevices: [m1-max]\n", "trace: is missing"},
 		{good + "shares: 2\n", "shares: \"2\" is not between"},
 		{good + "shares: [2%, 0]\n", "the shares are from 1e-06"},
 		{good + "false_positives: 2%\n", "the predictor that it is made with"},
-		{"trace: {file: a}\nwindows: 1\ndevices: [m1-max]\nfalse_positives: 2%\n", "add predicted: true"},
-		{"trace: {like: opt-6.7b, tokens: 8, active: 0.1}\nwindows: 1\ndevices: [m1-max]\nshares: 2%\n", "give one of them"},
+		{"trace: {file: a}\nwindows: 1\ndevices: [m1-max]\nfalse_positives: 2%\n",
+			"add predicted: true"},
+		{"trace: {like: opt-6.7b, tokens: 8, active: 0.1}\nwindows: 1\ndevices: [m1-max]\n" +
+			"shares: 2%\n", "give one of them"},
 		{good + "batches: 0\n", "batches: 0: the numbers are from 1"},
 		{good + "image: [a]\n", "image: is not one value"},
-		{"trace: {like: opt-6.7b, tokens: 8, sequences: 2}\nbatches: 2\nwindows: 1\ndevices: [m1-max]\n", "give no sequences"},
+		{"trace: {like: opt-6.7b, tokens: 8, sequences: 2}\nbatches: 2\nwindows: 1\n" +
+			"devices: [m1-max]\n", "give no sequences"},
 		{"trace: {file: a}\nwindows: 1\n", "devices: is missing"},
 		{"trace: {file: a}\ndevices: [m1-max]\n", "windows: is missing"},
 		{good + "gaps: 0..1000\nparallel: 1..1000\n", "configurations; at most"},
@@ -148,7 +168,9 @@ func TestScenarioErrorsNameTheirLine(t *testing.T) {
 
 // What-ifs of a file multiply with all else.
 func TestScenarioOfWhatIfs(t *testing.T) {
-	s, err := ParseScenario("s.yaml", []byte("trace: {file: a}\nwindows: [1, 2]\ndevices: [m1-max]\npredicted: true\nshares: [2%, 0.05]\nfalse_negatives: [0, 5%, 10%]\nbatches: [1, 2]\n"))
+	s, err := ParseScenario("s.yaml", []byte("trace: {file: a}\nwindows: [1, 2]\n"+
+		"devices: [m1-max]\npredicted: true\nshares: [2%, 0.05]\nfalse_negatives: [0, 5%, 10%]\n"+
+		"batches: [1, 2]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,16 +182,20 @@ func TestScenarioOfWhatIfs(t *testing.T) {
 	for _, c := range configs {
 		seen[c.Variant]++
 	}
-	last := Variant{WhatIf: whatif.Options{Share: 0.05, FalseNegatives: 0.1, Predictor: true}, Batch: 2}
-	if len(configs) != 24 || s.Count() != 24 || len(seen) != 12 || seen[last] != 2 || configs[23].Variant != last {
-		t.Errorf("%d configurations, counted as %d, of variants %v; the last is %+v", len(configs), s.Count(), seen, configs[23].Variant)
+	last := Variant{WhatIf: whatif.Options{Share: 0.05, FalseNegatives: 0.1, Predictor: true},
+		Batch: 2}
+	if len(configs) != 24 || s.Count() != 24 || len(seen) != 12 || seen[last] != 2 ||
+		configs[23].Variant != last {
+		t.Errorf("%d configurations, counted as %d, of variants %v; the last is %+v", len(configs),
+			s.Count(), seen, configs[23].Variant)
 	}
 }
 
 // Every key is described, and none without words.
 func TestDescribeKnowsEveryKey(t *testing.T) {
 	text := Describe()
-	for line := range strings.Lines(fullScenario + "shares:\nfalse_negatives:\nfalse_positives:\n") {
+	for line := range strings.Lines(fullScenario +
+		"shares:\nfalse_negatives:\nfalse_positives:\n") {
 		if name, _, ok := strings.Cut(line, ":"); ok && !strings.Contains(text, "  "+name+" ") {
 			t.Errorf("key %s is not described", name)
 		}
@@ -231,7 +257,10 @@ func FuzzScenario(f *testing.F) {
 			return
 		}
 		known := resolver()
-		known.Device = func(string) (*devicemodels.Device, error) { return testDevice("servers", nil), nil }
+		known.Device = func(string) (*devicemodels.Device, error) {
+			return testDevice("servers",
+				nil), nil
+		}
 		known.Engine = func(*devicemodels.Device, string) (string, error) { return "pread", nil }
 		list, err := s.Configurations(known)
 		if err != nil || len(list) != s.Count() {

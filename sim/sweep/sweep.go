@@ -17,12 +17,15 @@ import (
 )
 
 const (
-	// auditPercent is how far a table may be off on the audited batches before a configuration is timed as events.
+	// auditPercent is how far a table may be off on the audited batches before a configuration is
+	// timed as events.
 	auditPercent = 0.7
-	// passMemory bounds the state of one pass; a sweep that needs more goes through the trace again.
+	// passMemory bounds the state of one pass; a sweep that needs more goes through the trace
+	// again.
 	passMemory = 512 << 20
-	// passWork bounds its configurations times cells, so that an interruption loses a minute or so. One that is timed as events counts as
-	// eventWork by table; and reading or making the trace costs as much as leastShared, which every pass may have.
+	// passWork bounds its configurations times cells, so that an interruption loses a minute or so.
+	// One that is timed as events counts as eventWork by table; and reading or making the trace
+	// costs as much as leastShared, which every pass may have.
 	passWork    = 1 << 26
 	eventWork   = 100
 	leastShared = 128
@@ -35,12 +38,14 @@ type Options struct {
 	Workers int // 0 = one for each processor
 	// Base is the number of the first of the configurations in the whole sweep, for their results.
 	Base int
-	// First is the configuration to begin with, counted from the first; what comes before is done already.
+	// First is the configuration to begin with, counted from the first; what comes before is done
+	// already.
 	First int
-	// Headroom adds the fewest loads of any policy to every result, in one more pass over the trace that takes 8 bytes for each token, layer
-	// and policy.
+	// Headroom adds the fewest loads of any policy to every result, in one more pass over the trace
+	// that takes 8 bytes for each token, layer and policy.
 	Headroom bool
-	// Progress, if not nil, is called with the number of configurations done and of all; configurations that are timed twice count twice.
+	// Progress, if not nil, is called with the number of configurations done and of all;
+	// configurations that are timed twice count twice.
 	Progress func(done, total int)
 }
 
@@ -56,12 +61,15 @@ type Variant struct {
 	Batch  int            // sequences in step, see Trace.InStep; 0 = token by token
 }
 
-// Run simulates configurations on a trace and hands the results to emit in order. Checked configurations are changed in place: what
-// their zero values stand for is filled in. Errors about a configuration are of kind sim.ErrConfig.
-func Run(ctx context.Context, t *Trace, configs []Config, opt Options, emit func(*Result) error) error {
+// Run simulates configurations on a trace and hands the results to emit in order. Checked
+// configurations are changed in place: what their zero values stand for is filled in. Errors about
+// a configuration are of kind sim.ErrConfig.
+func Run(ctx context.Context, t *Trace, configs []Config, opt Options,
+	emit func(*Result) error) error {
 	s := &sweeper{
 		trace: t, variants: map[Variant]*Trace{{}: t}, configs: configs, opt: opt,
-		tables: map[tableKey]*Table{}, least: map[leastKey]int64{}, done: opt.First, total: len(configs),
+		tables: map[tableKey]*Table{}, least: map[leastKey]int64{}, done: opt.First,
+		total: len(configs),
 	}
 	if s.opt.Workers <= 0 {
 		s.opt.Workers = runtime.GOMAXPROCS(0)
@@ -103,7 +111,8 @@ type tableKey struct {
 func (s *sweeper) check() error {
 	head := s.trace.Header()
 	if head.Layers <= 0 || head.Units <= 0 {
-		return fmt.Errorf("sweep: header: %d layers of %d units: nothing to simulate", head.Layers, head.Units)
+		return fmt.Errorf("sweep: header: %d layers of %d units: nothing to simulate", head.Layers,
+			head.Units)
 	}
 	left := s.configs[min(s.opt.First, len(s.configs)):]
 	for i := range left {
@@ -126,8 +135,10 @@ func (s *sweeper) checkOne(cfg *Config, first *layout.Geometry) error {
 	if err := cfg.Check(t.Header()); err != nil {
 		return err
 	}
-	if !slices.Equal(cfg.Geometry.Base, first.Base) || cfg.Geometry.Stride != first.Stride || cfg.Geometry.Size != first.Size {
-		return fmt.Errorf("sweep: configurations of different images; sweep each of them: %w", sim.ErrConfig)
+	if !slices.Equal(cfg.Geometry.Base, first.Base) || cfg.Geometry.Stride != first.Stride ||
+		cfg.Geometry.Size != first.Size {
+		return fmt.Errorf("sweep: configurations of different images; sweep each of them: %w",
+			sim.ErrConfig)
 	}
 	if _, err := layout.NewPlanner(cfg.Geometry, cfg.Layout); err != nil {
 		return fmt.Errorf("sweep: %w: %w", err, sim.ErrConfig)
@@ -135,13 +146,18 @@ func (s *sweeper) checkOne(cfg *Config, first *layout.Geometry) error {
 	spec := cfg.Residency()
 	switch {
 	case cfg.Batch > 0 && cfg.Backend != sim.OnHost:
-		return fmt.Errorf("sweep: a batch of %d on backend %s: what several tokens of a step cost a GPU is not modelled; sweep token by token: %w", cfg.Batch, cfg.Backend, sim.ErrConfig)
+		return fmt.Errorf("sweep: a batch of %d on backend %s: what several tokens of a step "+
+			"cost a GPU is not modelled; sweep token by token: %w", cfg.Batch, cfg.Backend,
+			sim.ErrConfig)
 	case cfg.Schedule != (sim.Schedule{}):
-		return fmt.Errorf("sweep: the schedule %s: a sweep reads on demand; simulate it with \"windrow sim\": %w", cfg.Schedule.Kind, sim.ErrConfig)
+		return fmt.Errorf("sweep: the schedule %s: a sweep reads on demand; simulate it with "+
+			"\"windrow sim\": %w", cfg.Schedule.Kind, sim.ErrConfig)
 	case spec.Window > longestWindow:
-		return fmt.Errorf("sweep: a window of %d tokens: at most %d: %w", spec.Window, longestWindow, sim.ErrConfig)
+		return fmt.Errorf("sweep: a window of %d tokens: at most %d: %w", spec.Window,
+			longestWindow, sim.ErrConfig)
 	case s.trace.Source == nil && (spec.Kind == policy.KindBelady || spec.Kind == policy.KindHot):
-		return fmt.Errorf("sweep: policy %s looks through the trace beforehand; write it with \"windrow synth trace\" and name the file: %w", spec, sim.ErrConfig)
+		return fmt.Errorf("sweep: policy %s looks through the trace beforehand; write it with "+
+			"\"windrow synth trace\" and name the file: %w", spec, sim.ErrConfig)
 	}
 	if !Tabular(&cfg.Config) {
 		return nil
@@ -163,7 +179,8 @@ func (s *sweeper) variant(v Variant) (t *Trace, err error) {
 	}
 	if v.Batch == 0 {
 		t, err = s.trace.Under(v.WhatIf)
-	} else if t, err = s.variant(Variant{WhatIf: v.WhatIf}); err == nil { // all batches of a what-if share its stream
+	} else if t, err = s.variant(Variant{WhatIf: v.WhatIf}); err == nil {
+		// all batches of a what-if share its stream
 		t, err = t.InStep(v.Batch)
 	}
 	if err != nil {
@@ -173,7 +190,8 @@ func (s *sweeper) variant(v Variant) (t *Trace, err error) {
 	return t, nil
 }
 
-// fits returns the end of the configurations from one on that fit into one pass: of the same variant.
+// fits returns the end of the configurations from one on that fit into one pass: of the same
+// variant.
 func (s *sweeper) fits(from int) int {
 	list := s.configs[from:]
 	for i := range list {
@@ -189,11 +207,13 @@ func (s *sweeper) fits(from int) int {
 	return from + s.fit(indices, true)
 }
 
-// fit returns how many of some configurations of the same variant fit into one pass: the first, however large it is.
+// fit returns how many of some configurations of the same variant fit into one pass: the first,
+// however large it is.
 func (s *sweeper) fit(indices []int, tables bool) int {
 	head := s.trace.Header()
 	cells := head.Layers * blockTokens
-	perPolicy := head.Layers * head.Units * 8 // slots; what other policies keep is of the same order
+	// slots; what other policies keep is of the same order
+	perPolicy := head.Layers * head.Units * 8
 	used, loads := map[setKey]bool{}, map[setKey]bool{}
 	memory, work := 0, 0
 	tokens := s.variants[s.configs[indices[0]].Variant].Tokens()
@@ -239,8 +259,8 @@ func plainWindow(s policy.Spec) bool {
 	return s.Kind == policy.KindNone || s.Kind == policy.KindWindow && s.Capacity == 0
 }
 
-// segment simulates configurations from one to another: in one pass, and those whose tables are off in others. Results are handed on
-// as soon as all before them are.
+// segment simulates configurations from one to another: in one pass, and those whose tables are off
+// in others. Results are handed on as soon as all before them are.
 func (s *sweeper) segment(ctx context.Context, from, to int, emit func(*Result) error) error {
 	var all []int
 	for i := from; i < to; i++ {
@@ -297,7 +317,8 @@ func (s *sweeper) result(r *running, at int) Result {
 		result.Share = &v.WhatIf.Share
 	}
 	if v.WhatIf.Predictor {
-		result.FalseNegatives, result.FalsePositives = &v.WhatIf.FalseNegatives, &v.WhatIf.FalsePositives
+		result.FalseNegatives, result.FalsePositives = &v.WhatIf.FalseNegatives,
+			&v.WhatIf.FalsePositives
 	}
 	if s.opt.Headroom {
 		least := s.least[leastKey{v, setKey{r.cfg.Predicted, r.decisions.spec}}]
@@ -334,7 +355,8 @@ func (s *sweeper) pass(ctx context.Context, indices []int, tables bool) ([]*runn
 
 func newPass(t *Trace, workers int) *pass {
 	head := t.Header()
-	p := &pass{head: head, tokens: t.Tokens(), block: blockTokens, workers: workers, scratch: make([]worker, workers)}
+	p := &pass{head: head, tokens: t.Tokens(), block: blockTokens, workers: workers,
+		scratch: make([]worker, workers)}
 	p.nothing = make([]uint64, head.Words())
 	p.list = make([]traces.Token, p.block)
 	p.starts, p.attended = make([]int, p.block+1), make([]int, p.block)
@@ -359,7 +381,8 @@ func (p *pass) add(t *Trace, cfg *sim.Config, table *Table) error {
 		return err
 	}
 	cells := p.head.Layers * p.block
-	r := &running{cfg: cfg, table: table, decisions: d, host: p.hostOf(d, cfg), audits: make([]audit, p.head.Layers)}
+	r := &running{cfg: cfg, table: table, decisions: d, host: p.hostOf(d, cfg),
+		audits: make([]audit, p.head.Layers)}
 	r.streams = r.host.host.NewStreams()
 	r.io, r.sojourn = make([]units.Nanos, cells), make([]units.Nanos, cells)
 	if r.requests, r.chunk, err = p.chunkOf(d, cfg); err != nil {
@@ -400,7 +423,8 @@ func (p *pass) decisions(t *Trace, cfg *sim.Config) (*decisions, error) {
 			}
 		}
 	}
-	d := &decisions{spec: spec, work: make([]sim.Work, p.head.Layers*p.block), kept: make([]int, p.head.Layers), most: make([]int, p.head.Layers)}
+	d := &decisions{spec: spec, work: make([]sim.Work, p.head.Layers*p.block), kept: make([]int,
+		p.head.Layers), most: make([]int, p.head.Layers)}
 	if plainWindow(spec) {
 		d.k = spec.Window
 		for range p.head.Layers {
@@ -432,11 +456,13 @@ func (p *pass) policies(t *Trace, cfg *sim.Config) ([]policy.Policy, error) {
 
 func (p *pass) hostOf(d *decisions, cfg *sim.Config) *hostTimes {
 	for _, h := range d.hosts {
-		if h.device == cfg.Device && h.rank == cfg.PredictorRank && h.backend == cfg.Backend && h.observed == cfg.Observed {
+		if h.device == cfg.Device && h.rank == cfg.PredictorRank && h.backend == cfg.Backend &&
+			h.observed == cfg.Observed {
 			return h
 		}
 	}
-	h := &hostTimes{device: cfg.Device, rank: cfg.PredictorRank, backend: cfg.Backend, observed: cfg.Observed, host: cfg.NewHost(p.head)}
+	h := &hostTimes{device: cfg.Device, rank: cfg.PredictorRank, backend: cfg.Backend,
+		observed: cfg.Observed, host: cfg.NewHost(p.head)}
 	h.cells = make([]sim.LayerTimes, p.head.Layers*p.block)
 	h.sums, h.last = make([]sim.LayerTimes, p.block), make([]sim.TokenTimes, p.block)
 	d.hosts = append(d.hosts, h)
@@ -453,7 +479,8 @@ func (p *pass) chunkOf(d *decisions, cfg *sim.Config) (*requests, *chunk, error)
 			return nil, nil, err
 		}
 		at = len(d.layouts)
-		d.layouts = append(d.layouts, &requests{planner: planner, options: options, bytes: make([]units.Bytes, p.head.Layers*p.block)})
+		d.layouts = append(d.layouts, &requests{planner: planner, options: options,
+			bytes: make([]units.Bytes, p.head.Layers*p.block)})
 	}
 	q, most := d.layouts[at], int64(cfg.Layout.MaxRequest)
 	for _, c := range q.chunks {

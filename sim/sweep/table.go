@@ -12,14 +12,16 @@ import (
 	"github.com/windrow-sim/windrow/sim"
 )
 
-// The grid of a table. Sizes and large numbers of reads are log-linear: every power of two is cut into equal steps, so that powers of two
-// and 3/2, 5/4, … of them are on the grid.
+// The grid of a table. Sizes and large numbers of reads are log-linear: every power of two is cut
+// into equal steps, so that powers of two and 3/2, 5/4, … of them are on the grid.
 const (
 	sizeSteps = 32
 	manySteps = 32
-	// Up to exactReads every number has a node: with constant times a batch takes steps of as many reads as there are servers.
+	// Up to exactReads every number has a node: with constant times a batch takes steps of as many
+	// reads as there are servers.
 	exactReads = 1024
-	// Where times are drawn, nodes are means over drawnReads reads, and the mean is smooth in the number of reads.
+	// Where times are drawn, nodes are means over drawnReads reads, and the mean is smooth in the
+	// number of reads.
 	exactDrawn = 32
 	drawnReads = 4096
 	mostDraws  = 2048
@@ -27,8 +29,9 @@ const (
 	levels = 48 * sizeSteps // sizes up to 2⁴⁸ B
 )
 
-// Table is how long batches of reads take on a device, engine and depth: nodes are computed by the event model when first asked for, what
-// lies between them is interpolated. It is safe for concurrent use, and what it says does not depend on what it was asked before.
+// Table is how long batches of reads take on a device, engine and depth: nodes are computed by the
+// event model when first asked for, what lies between them is interpolated. It is safe for
+// concurrent use, and what it says does not depend on what it was asked before.
 type Table struct {
 	cfg    sim.Config
 	align  int64
@@ -43,7 +46,8 @@ type level struct{ nodes []node }
 // node is one batch. took is stored last, and one more than it is, so that 0 means "not yet".
 type node struct{ took, sojourn atomic.Int64 }
 
-// Tabular reports whether a batch on the device of a configuration takes as long as any other such batch, whatever came before.
+// Tabular reports whether a batch on the device of a configuration takes as long as any other such
+// batch, whatever came before.
 func Tabular(cfg *sim.Config) bool {
 	f := &cfg.Device.Flash
 	others := f.Background != nil && f.Background.Rate > 0 && f.Background.Chunk > 0
@@ -54,14 +58,16 @@ func Tabular(cfg *sim.Config) bool {
 func NewTable(cfg sim.Config) *Table {
 	f := &cfg.Device.Flash
 	t := &Table{cfg: cfg, align: int64(cfg.Layout.Align), exact: exactReads}
-	t.drawn = f.Placement == flash.PlaceByAddress || !f.LTFBShape.IsZero() || f.Page > cfg.Layout.Align
+	t.drawn = f.Placement == flash.PlaceByAddress || !f.LTFBShape.IsZero() ||
+		f.Page > cfg.Layout.Align
 	if t.drawn {
 		t.exact = exactDrawn
 	}
 	return t
 }
 
-// Time returns how long a batch of n ≥ 1 reads of total bytes takes, and the sum of the times of its reads.
+// Time returns how long a batch of n ≥ 1 reads of total bytes takes, and the sum of the times of
+// its reads.
 func (t *Table) Time(n int, total units.Bytes) (took, sojourn units.Nanos, err error) {
 	low := t.below(n)
 	tookLow, sojournLow, err := t.ofSize(low, n, total)
@@ -115,7 +121,8 @@ func sizeOf(level int) units.Bytes {
 	return units.Bytes(1<<octave + step<<octave/sizeSteps)
 }
 
-// total is the number of bytes of a batch of n reads of a level: whole blocks, at least one per read.
+// total is the number of bytes of a batch of n reads of a level: whole blocks, at least one per
+// read.
 func (t *Table) total(level, n int) int64 {
 	return max((int64(sizeOf(level))*int64(n)+t.align/2)/t.align, int64(n)) * t.align
 }
@@ -192,7 +199,8 @@ func (t *Table) measure(index, n int) (took, sojourn units.Nanos, err error) {
 	return start / units.Nanos(draws), sojourn / units.Nanos(draws), nil
 }
 
-// fill makes reads of as equal sizes as whole blocks allow, the larger ones spread evenly, at random units of the image.
+// fill makes reads of as equal sizes as whole blocks allow, the larger ones spread evenly, at
+// random units of the image.
 func (t *Table) fill(reads []flash.Read, total int64, random *rand.Rand) {
 	geo, n := &t.cfg.Geometry, int64(len(reads))
 	blocks := total / t.align
@@ -202,7 +210,9 @@ func (t *Table) fill(reads []flash.Read, total int64, random *rand.Rand) {
 		if (i+1)*more/n != i*more/n {
 			length++
 		}
-		at := geo.Base[random.IntN(len(geo.Base))] + random.Int64N(int64(geo.Units))*int64(geo.Stride)
-		reads[i] = flash.Read{Offset: units.Bytes(at / t.align * t.align), Length: units.Bytes(length * t.align)}
+		at := geo.Base[random.IntN(len(geo.Base))] + random.Int64N(int64(geo.Units))*int64(
+			geo.Stride)
+		reads[i] = flash.Read{Offset: units.Bytes(at / t.align * t.align),
+			Length: units.Bytes(length * t.align)}
 	}
 }

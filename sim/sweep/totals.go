@@ -19,12 +19,16 @@ const (
 	ByEvents Timing = "events"
 )
 
-// Result is one configuration with what it comes to. Times are of the whole trace where nothing else is said.
+// Result is one configuration with what it comes to. Times are of the whole trace where nothing
+// else is said.
 type Result struct {
-	Index int      `json:"configuration"` // in the whole sweep, from 0
-	Batch int      `json:"batch"`         // sequences in step; 0 = the trace as it is, token by token
-	Share *float64 `json:"active_share"`  // of a what-if, for which the trace was changed; nil = the trace's own
-	// FalseNegatives and FalsePositives are those of a what-if's predictor; nil = the trace's own predicted masks.
+	Index int `json:"configuration"` // in the whole sweep, from 0
+	// sequences in step; 0 = the trace as it is, token by token
+	Batch int `json:"batch"`
+	// of a what-if, for which the trace was changed; nil = the trace's own
+	Share *float64 `json:"active_share"`
+	// FalseNegatives and FalsePositives are those of a what-if's predictor; nil = the trace's own
+	// predicted masks.
 	FalseNegatives *float64    `json:"false_negatives"`
 	FalsePositives *float64    `json:"false_positives"`
 	Device         string      `json:"device"`
@@ -40,29 +44,36 @@ type Result struct {
 	Parallel       int         `json:"parallel"`
 
 	Timing Timing `json:"timing"`
-	// AuditPercent is by how much the table is off on the audited batches; nil where it was not used.
+	// AuditPercent is by how much the table is off on the audited batches; nil where it was not
+	// used.
 	AuditPercent *float64 `json:"audit_percent"`
 
-	Tokens      int                `json:"tokens"` // of all sequences of a batch
-	TokensPerS  float64            `json:"tokens_per_s"`
-	Low         *float64           `json:"tokens_per_s_low"` // ends of the interval of nine of ten; nil = not known
-	High        *float64           `json:"tokens_per_s_high"`
-	Prefetched  *float64           `json:"tokens_per_s_prefetched"` // a bound, see traces.Prediction
-	Basis       traces.Basis       `json:"basis"`
-	TokenP50    units.Nanos        `json:"token_p50_ns"` // of the latency of one token, or step, within 0.4 %
-	TokenP99    units.Nanos        `json:"token_p99_ns"`
-	Wall        units.Nanos        `json:"wall_ns"`
-	Parts       [traces.Parts]Part `json:"parts"`
-	Bytes       units.Bytes        `json:"flash_bytes_read"`
-	Requests    int64              `json:"requests"`
-	MeanDepth   float64            `json:"mean_depth"`
-	Hits        int64              `json:"hits"`
-	Misses      int64              `json:"misses"`
-	Least       *int64             `json:"least_misses"` // of any policy that keeps as many units and knows the future, see sim.Headroom; nil = not asked for
-	Evictions   int64              `json:"evictions"`
-	HitRatio    float64            `json:"hit_ratio"`
-	CachedBytes units.Bytes        `json:"cached_bytes_max"` // largest row cache of all layers together, during a token
-	Warnings    []string           `json:"warnings,omitempty"`
+	Tokens     int     `json:"tokens"` // of all sequences of a batch
+	TokensPerS float64 `json:"tokens_per_s"`
+	// ends of the interval of nine of ten; nil = not known
+	Low  *float64 `json:"tokens_per_s_low"`
+	High *float64 `json:"tokens_per_s_high"`
+	// a bound, see traces.Prediction
+	Prefetched *float64     `json:"tokens_per_s_prefetched"`
+	Basis      traces.Basis `json:"basis"`
+	// of the latency of one token, or step, within 0.4 %
+	TokenP50  units.Nanos        `json:"token_p50_ns"`
+	TokenP99  units.Nanos        `json:"token_p99_ns"`
+	Wall      units.Nanos        `json:"wall_ns"`
+	Parts     [traces.Parts]Part `json:"parts"`
+	Bytes     units.Bytes        `json:"flash_bytes_read"`
+	Requests  int64              `json:"requests"`
+	MeanDepth float64            `json:"mean_depth"`
+	Hits      int64              `json:"hits"`
+	Misses    int64              `json:"misses"`
+	// of any policy that keeps as many units and knows the future, see sim.Headroom; nil = not
+	// asked for
+	Least     *int64  `json:"least_misses"`
+	Evictions int64   `json:"evictions"`
+	HitRatio  float64 `json:"hit_ratio"`
+	// largest row cache of all layers together, during a token
+	CachedBytes units.Bytes `json:"cached_bytes_max"`
+	Warnings    []string    `json:"warnings,omitempty"`
 }
 
 // Part is the time of one part of all tokens.
@@ -118,12 +129,17 @@ func (r *running) result(index int, trace *Trace) Result {
 	}
 	p, warnings := r.cfg.Predict(r.host.host, s)
 	out := Result{
-		Index: index, Device: r.cfg.Device.Name, Backend: r.cfg.Backend, Predicted: r.cfg.Predicted, PredictorRank: r.cfg.PredictorRank, Policy: r.cfg.Residency().String(),
-		Gap: r.cfg.Layout.Gap, Coalesce: r.cfg.Layout.Coalesce, Align: r.cfg.Layout.Align, Chunk: r.cfg.Layout.MaxRequest,
+		Index: index, Device: r.cfg.Device.Name, Backend: r.cfg.Backend, Predicted: r.cfg.Predicted,
+		PredictorRank: r.cfg.PredictorRank, Policy: r.cfg.Residency().String(),
+		Gap: r.cfg.Layout.Gap, Coalesce: r.cfg.Layout.Coalesce, Align: r.cfg.Layout.Align,
+		Chunk:  r.cfg.Layout.MaxRequest,
 		Engine: r.cfg.Engine, Parallel: r.cfg.Parallel, Timing: ByEvents,
-		Tokens: t.Tokens, TokensPerS: t.TokensPerS, Low: p.TokensPerSLow, High: p.TokensPerSHigh, Prefetched: p.TokensPerSPrefetched, Basis: p.Basis,
-		TokenP50: r.total.latency.quantile(0.5), TokenP99: r.total.latency.quantile(0.99), Wall: t.Wall,
-		Bytes: t.Bytes, Requests: t.Requests, MeanDepth: t.MeanDepth, Hits: t.Hits, Misses: t.Misses, Evictions: t.Evictions, HitRatio: t.HitRatio,
+		Tokens: t.Tokens, TokensPerS: t.TokensPerS, Low: p.TokensPerSLow, High: p.TokensPerSHigh,
+		Prefetched: p.TokensPerSPrefetched, Basis: p.Basis,
+		TokenP50: r.total.latency.quantile(0.5), TokenP99: r.total.latency.quantile(0.99),
+		Wall:  t.Wall,
+		Bytes: t.Bytes, Requests: t.Requests, MeanDepth: t.MeanDepth, Hits: t.Hits,
+		Misses: t.Misses, Evictions: t.Evictions, HitRatio: t.HitRatio,
 		CachedBytes: units.Bytes(d.heldMost) * trace.Header().UnitBytes, Warnings: warnings,
 	}
 	for i := range out.Parts {
@@ -149,7 +165,8 @@ func (r *running) off() float64 {
 	return 100 * (float64(sum.table)/float64(sum.events) - 1)
 }
 
-// latencies counts times in log-linear bins of at most 1/128 of a time, so that memory does not grow with the trace.
+// latencies counts times in log-linear bins of at most 1/128 of a time, so that memory does not
+// grow with the trace.
 type latencies struct {
 	bins  map[int]int
 	total int

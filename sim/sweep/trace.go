@@ -12,7 +12,8 @@ import (
 	"github.com/windrow-sim/windrow/traces/whatif"
 )
 
-// Trace is what a sweep runs on: a Source, or else a synthetic trace that is made anew for every pass.
+// Trace is what a sweep runs on: a Source, or else a synthetic trace that is made anew for every
+// pass.
 type Trace struct {
 	Source traces.Source
 	Synth  synth.Options
@@ -37,7 +38,8 @@ func FromSynth(opt synth.Options, most int) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Trace{Synth: opt, head: head, most: most, tokens: atMost(opt.Tokens*max(opt.Sequences, 1), most)}, nil
+	return &Trace{Synth: opt, head: head, most: most, tokens: atMost(opt.Tokens*max(opt.Sequences,
+		1), most)}, nil
 }
 
 func atMost(tokens, most int) int {
@@ -56,15 +58,18 @@ func (t *Trace) Tokens() int { return t.tokens }
 // perToken is the number of tokens that one of Tokens stands for.
 func (t *Trace) perToken() int { return max(t.batch, 1) }
 
-// Under returns the trace as it would be with another share of active units, or with another predictor. A synthetic trace is made with
-// that share, and has no other predictor than its own. Errors are of kind sim.ErrConfig, but for those of reading the trace.
+// Under returns the trace as it would be with another share of active units, or with another
+// predictor. A synthetic trace is made with that share, and has no other predictor than its own.
+// Errors are of kind sim.ErrConfig, but for those of reading the trace.
 func (t *Trace) Under(w whatif.Options) (*Trace, error) {
 	if w == (whatif.Options{}) {
 		return t, nil
 	}
 	if t.Source == nil {
 		if w != (whatif.Options{Share: w.Share}) {
-			return nil, fmt.Errorf("sweep: what if %s: a trace that is made on the way has only its share changed; write it with \"windrow synth trace\" and name the file: %w", w, sim.ErrConfig)
+			return nil, fmt.Errorf("sweep: what if %s: a trace that is made on the way has only "+
+				"its share changed; write it with \"windrow synth trace\" and name the file: %w", w,
+				sim.ErrConfig)
 		}
 		opt := t.Synth
 		opt.ActiveShare = w.Share
@@ -84,9 +89,10 @@ func (t *Trace) Under(w whatif.Options) (*Trace, error) {
 	return FromSource(src, t.most), nil
 }
 
-// InStep returns batches of size sequences of the trace. Of a Source they are those of batch.Stream.Union: lanes, cut from its generated
-// tokens. Of a synthetic trace they are the union of its sequences 0 … size−1, which are independent and share the units that are
-// popular: the same as of a file with just so many sequences. Errors are of kind sim.ErrConfig.
+// InStep returns batches of size sequences of the trace. Of a Source they are those of
+// batch.Stream.Union: lanes, cut from its generated tokens. Of a synthetic trace they are the union
+// of its sequences 0 … size−1, which are independent and share the units that are popular: the same
+// as of a file with just so many sequences. Errors are of kind sim.ErrConfig.
 func (t *Trace) InStep(size int) (*Trace, error) {
 	u := *t
 	u.batch = size
@@ -104,11 +110,13 @@ func (t *Trace) InStep(size int) (*Trace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sweep: %w: %w", err, sim.ErrConfig)
 	}
-	u.Source, u.head, u.lanes, u.tokens = union, *union.Header(), union.Lanes(), atMost(union.Tokens(), t.most)
+	u.Source, u.head, u.lanes, u.tokens = union, *union.Header(), union.Lanes(),
+		atMost(union.Tokens(), t.most)
 	return &u, nil
 }
 
-// positions is the number of positions that a token attends to: those of all sequences, if it is a step of a batch.
+// positions is the number of positions that a token attends to: those of all sequences, if it is a
+// step of a batch.
 func (t *Trace) positions(i int, token *traces.Token) int {
 	switch {
 	case t.batch == 0:
@@ -146,8 +154,10 @@ func (t *Trace) read(emit func(*traces.Token) error) error {
 	return nil
 }
 
-// generate makes the synthetic trace from a sequence on, and hands all tokens after the first skipped ones to emit.
-func (t *Trace) generate(ctx context.Context, first, skipped int, predicted bool, emit func(*traces.Token) error) error {
+// generate makes the synthetic trace from a sequence on, and hands all tokens after the first
+// skipped ones to emit.
+func (t *Trace) generate(ctx context.Context, first, skipped int, predicted bool,
+	emit func(*traces.Token) error) error {
 	opt, done := t.Synth, -skipped
 	opt.First, opt.Predicted = first, predicted
 	_, err := synth.Generate(opt, func(token *traces.Token) error {

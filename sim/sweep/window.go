@@ -7,9 +7,10 @@ import (
 	"github.com/windrow-sim/windrow/sim"
 )
 
-// history keeps the masks of the last tokens of every layer, from which the decisions of all windows follow: before token t a window of
-// k holds the units of the tokens t−k … t−1 of the sequence, so that t loads what it needs beyond their union, and what of token t−k none of
-// t−k+1 … t needs leaves. The unions of a longer window are those of a shorter one with one mask more.
+// history keeps the masks of the last tokens of every layer, from which the decisions of all
+// windows follow: before token t a window of k holds the units of the tokens t−k … t−1 of the
+// sequence, so that t loads what it needs beyond their union, and what of token t−k none of t−k+1 …
+// t needs leaves. The unions of a longer window are those of a shorter one with one mask more.
 type history struct {
 	words, places int
 	masks         [][]uint64 // by layer, a ring of places masks
@@ -29,7 +30,8 @@ func (h *history) at(layer, token int) []uint64 {
 	return h.masks[layer][from : from+h.words : from+h.words]
 }
 
-// covers are the unions of the window of k tokens that ends with each of a range of tokens; those before token first end the first.
+// covers are the unions of the window of k tokens that ends with each of a range of tokens; those
+// before token first end the first.
 type covers struct {
 	k     int
 	first int        // token of union[1]
@@ -47,7 +49,8 @@ func (c *covers) begin(first, count, words int) {
 	}
 }
 
-// widen goes on to windows of k tokens; starts[i] is the first token of the sequence of token first−1+i.
+// widen goes on to windows of k tokens; starts[i] is the first token of the sequence of token
+// first−1+i.
 func (c *covers) widen(k int, h *history, layer int, starts []int) {
 	for ; c.k < k; c.k++ {
 		for i, start := range starts {
@@ -79,7 +82,8 @@ type windowed struct {
 }
 
 // step decides token i of the block. The lists of dec are reused.
-func (w *windowed) step(p *pass, g *masks, layer, i int, c *covers, dec *policy.Decision) (work sim.Work) {
+func (w *windowed) step(p *pass, g *masks, layer, i int, c *covers,
+	dec *policy.Decision) (work sim.Work) {
 	token := p.first + i
 	need := g.history.at(layer, token)
 	start := p.starts[i+1]

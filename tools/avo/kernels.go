@@ -16,8 +16,8 @@ const (
 	f32Len  = 4  // bytes of a float32
 )
 
-// accumulators is how many independent sums a dot product keeps. An FMA takes 4 cycles and two can start per cycle, so 8
-// sums keep the multipliers busy.
+// accumulators is how many independent sums a dot product keeps. An FMA takes 4 cycles and two can
+// start per cycle, so 8 sums keep the multipliers busy.
 const accumulators = 8
 
 // begin starts a kernel that neither lets its pointers escape nor grows the stack.
@@ -33,7 +33,8 @@ func param(c *build.Context, name string) reg.GPVirtual {
 	return c.Load(c.Param(name), c.GP64()).(reg.GPVirtual)
 }
 
-// counted emits a loop that runs body once for each full step of elements left in n, and takes them off n.
+// counted emits a loop that runs body once for each full step of elements left in n, and takes them
+// off n.
 func counted(c *build.Context, label string, n reg.Register, step int, body func()) {
 	c.JMP(operand.LabelRef(label + "_check"))
 	c.Label(label)
@@ -52,7 +53,8 @@ func at(p reg.Register, offset int) operand.Mem { return operand.Mem{Base: p, Di
 type weights struct {
 	goType string // of one weight
 	size   int    // bytes of one weight
-	// vector loads the lanes weights at p+offset as float32, single the one at p, with zeros in the other lanes.
+	// vector loads the lanes weights at p+offset as float32, single the one at p, with zeros in the
+	// other lanes.
 	vector func(c *build.Context, p reg.Register, offset int) reg.VecVirtual
 	single func(c *build.Context, p reg.Register) reg.VecVirtual
 }
@@ -114,8 +116,8 @@ func float() weights {
 	}
 }
 
-// prefetch brings the lines of the bytes that begin ahead bytes beyond p, unless ahead is 0. Steps of at most a line miss none,
-// wherever p lies.
+// prefetch brings the lines of the bytes that begin ahead bytes beyond p, unless ahead is 0. Steps
+// of at most a line miss none, wherever p lies.
 func prefetch(c *build.Context, p, ahead reg.Register, bytes int) {
 	c.TESTQ(ahead, ahead)
 	c.JZ(operand.LabelRef("here"))
@@ -136,7 +138,8 @@ func sums(c *build.Context, n int) []reg.VecVirtual {
 	return acc
 }
 
-// reduce adds all lanes of all accumulators pairwise into the lowest lane of the first and returns that.
+// reduce adds all lanes of all accumulators pairwise into the lowest lane of the first and returns
+// that.
 func reduce(c *build.Context, acc []reg.VecVirtual) reg.Register {
 	for n := len(acc) / 2; n > 0; n /= 2 {
 		for i := range n {
@@ -152,7 +155,8 @@ func reduce(c *build.Context, acc []reg.VecVirtual) reg.Register {
 }
 
 func dot(c *build.Context, name string, k weights, doc ...string) {
-	begin(c, name, fmt.Sprintf("func(w *%s, x *float32, n int, ahead int) float32", k.goType), doc...)
+	begin(c, name, fmt.Sprintf("func(w *%s, x *float32, n int, ahead int) float32", k.goType),
+		doc...)
 	w, x, n, ahead := param(c, "w"), param(c, "x"), param(c, "n"), param(c, "ahead")
 	acc := sums(c, accumulators)
 	step := func(elements int) {
@@ -192,12 +196,14 @@ func broadcast(c *build.Context, name string) reg.VecVirtual {
 	return v
 }
 
-// axpyVectors is the number of vectors in one round of an axpy's main loop: one line of 16-bit weights.
+// axpyVectors is the number of vectors in one round of an axpy's main loop: one line of 16-bit
+// weights.
 const axpyVectors = 8
 
 // axpy rounds each element once, in the vector loops and in the last one.
 func axpy(c *build.Context, name string, k weights, doc ...string) {
-	begin(c, name, fmt.Sprintf("func(a float32, w *%s, y *float32, n int, ahead int)", k.goType), doc...)
+	begin(c, name, fmt.Sprintf("func(a float32, w *%s, y *float32, n int, ahead int)", k.goType),
+		doc...)
 	factor := broadcast(c, "a")
 	w, y, n, ahead := param(c, "w"), param(c, "y"), param(c, "n"), param(c, "ahead")
 	step := func(elements int) {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What is committed must be what these kernels generate: an edit by hand, or a kernel changed without a new run, fails here.
+// What is committed must be what these kernels generate: an edit by hand, or a kernel changed
+// without a new run, fails here.
 func TestCommittedFilesAreCurrent(t *testing.T) {
 	files, err := generate()
 	if err != nil {
@@ -19,7 +20,8 @@ func TestCommittedFilesAreCurrent(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(committed, files[name]) {
-			t.Errorf("kernels/cpu/%s differs from what is generated now: run \"go run .\" in tools/avo", name)
+			t.Errorf("kernels/cpu/%s differs from what is generated now: run \"go run .\" in "+
+				"tools/avo", name)
 		}
 	}
 }

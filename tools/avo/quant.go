@@ -10,8 +10,8 @@ const (
 	group        = 32            // weights that share a scale
 	groupVectors = group / lanes // vectors they fill
 	scaleLen     = halfLen       // bytes of the scale in front of them
-	// groupsPerBlock is how many groups one round of the main loops takes. Each is a sum of its own until its scale is
-	// known, so that their latencies overlap.
+	// groupsPerBlock is how many groups one round of the main loops takes. Each is a sum of its own
+	// until its scale is known, so that their latencies overlap.
 	groupsPerBlock = 4
 )
 
@@ -36,7 +36,8 @@ func eightBits(c *build.Context) quantised {
 	}
 }
 
-// fourBits has weights 0 to 15 of a group in the low halves of its bytes and 16 to 31 in the high ones, all 8 too large.
+// fourBits has weights 0 to 15 of a group in the low halves of its bytes and 16 to 31 in the high
+// ones, all 8 too large.
 func fourBits(c *build.Context) quantised {
 	low, bias := c.YMM(), c.YMM()
 	c.VPCMPEQD(low, low, low) // all ones
@@ -89,7 +90,8 @@ func inGroups(c *build.Context, k quantised, w, v, groups, ahead reg.Register, b
 	})
 }
 
-func dotQuantised(c *build.Context, name string, format func(*build.Context) quantised, doc ...string) {
+func dotQuantised(c *build.Context, name string, format func(*build.Context) quantised,
+	doc ...string) {
 	begin(c, name, "func(w *byte, x *float32, groups int, ahead int) float32", doc...)
 	w, x, groups, ahead := param(c, "w"), param(c, "x"), param(c, "groups"), param(c, "ahead")
 	acc := sums(c, groupsPerBlock)
@@ -105,8 +107,10 @@ func dotQuantised(c *build.Context, name string, format func(*build.Context) qua
 	finish(c, reduce(c, acc))
 }
 
-// axpyQuantised multiplies each number by its scale, which is exact (11 and 8 bits), and rounds each element once like axpy.
-func axpyQuantised(c *build.Context, name string, format func(*build.Context) quantised, doc ...string) {
+// axpyQuantised multiplies each number by its scale, which is exact (11 and 8 bits), and rounds
+// each element once like axpy.
+func axpyQuantised(c *build.Context, name string, format func(*build.Context) quantised,
+	doc ...string) {
 	begin(c, name, "func(a float32, w *byte, y *float32, groups int, ahead int)", doc...)
 	factor := broadcast(c, "a")
 	w, y, groups, ahead := param(c, "w"), param(c, "y"), param(c, "groups"), param(c, "ahead")

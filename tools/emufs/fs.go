@@ -22,7 +22,8 @@ type root struct {
 }
 
 func (r *root) OnAdd(ctx context.Context) {
-	r.AddChild("device", r.NewPersistentInode(ctx, r.file, fs.StableAttr{Mode: syscall.S_IFREG}), false)
+	r.AddChild("device", r.NewPersistentInode(ctx, r.file, fs.StableAttr{Mode: syscall.S_IFREG}),
+		false)
 }
 
 // file is the device.
@@ -45,7 +46,8 @@ func (f *file) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut) sy
 	return 0
 }
 
-// Open passes every read to the device: without FOPEN_DIRECT_IO the page cache would serve the second.
+// Open passes every read to the device: without FOPEN_DIRECT_IO the page cache would serve the
+// second.
 func (f *file) Open(_ context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
 	if flags&syscall.O_ACCMODE != syscall.O_RDONLY {
 		return nil, 0, syscall.EROFS
@@ -53,7 +55,8 @@ func (f *file) Open(_ context.Context, flags uint32) (fs.FileHandle, uint32, sys
 	return nil, fuse.FOPEN_DIRECT_IO, 0
 }
 
-func (f *file) Read(_ context.Context, _ fs.FileHandle, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {
+func (f *file) Read(_ context.Context, _ fs.FileHandle, dest []byte, off int64) (fuse.ReadResult,
+	syscall.Errno) {
 	n, err := f.device.ReadAt(dest, off)
 	switch {
 	case err == nil, errors.Is(err, io.EOF):
@@ -65,7 +68,8 @@ func (f *file) Read(_ context.Context, _ fs.FileHandle, dest []byte, off int64) 
 	return nil, syscall.EIO
 }
 
-// inFlight is how many asynchronous reads the kernel may have outstanding; those of threads that wait are not limited.
+// inFlight is how many asynchronous reads the kernel may have outstanding; those of threads that
+// wait are not limited.
 const inFlight = 512
 
 // serve mounts a device of size bytes on a directory, and returns once it is there.
@@ -74,7 +78,8 @@ func serve(dir string, d *emulated.Device, size int64, log io.Writer) (*fuse.Ser
 	return fs.Mount(dir, &root{file: &file{device: d, size: size, log: log}}, &fs.Options{
 		EntryTimeout: &forever, AttrTimeout: &forever,
 		MountOptions: fuse.MountOptions{
-			FsName: "emufs", Name: "emufs", Options: []string{"ro"}, MaxBackground: inFlight, MaxWrite: 1 << 20, DisableXAttrs: true,
+			FsName: "emufs", Name: "emufs", Options: []string{"ro"}, MaxBackground: inFlight,
+			MaxWrite: 1 << 20, DisableXAttrs: true,
 			DirectMountStrict: os.Geteuid() == 0,
 			DirectMountFlags:  syscall.MS_RDONLY | syscall.MS_NOSUID | syscall.MS_NODEV,
 		},

@@ -36,8 +36,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	spec := flags.String("spec", "", "device `file` whose flash section is emulated")
 	data := flags.String("data", "", "`file` with the bytes of the device")
 	mount := flags.String("mount", "", "empty `directory` to mount on")
-	seed := flags.Uint64("seed", rng.DefaultSeed, "seed of the latencies drawn from flash.ltfb_shape")
-	span := flags.String("span", "0B", "`bytes` over which the reads will be spread, which chooses from flash.spans; 0B = all of the file")
+	seed := flags.Uint64("seed", rng.DefaultSeed,
+		"seed of the latencies drawn from flash.ltfb_shape")
+	span := flags.String("span", "0B", "`bytes` over which the reads will be spread, which "+
+		"chooses from flash.spans; 0B = all of the file")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -64,13 +66,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if spread == 0 {
 		spread = units.Bytes(info.Size())
 	}
-	d, err := emulated.New(f, nil, device.Flash, emulated.Options{Parallel: 1, Seed: *seed, Span: spread})
+	d, err := emulated.New(f, nil, device.Flash, emulated.Options{Parallel: 1, Seed: *seed,
+		Span: spread})
 	if err != nil {
 		return fmt.Errorf("%s: %w", *spec, err)
 	}
 	server, err := serve(*mount, d, info.Size(), stderr)
 	if err != nil {
-		return fmt.Errorf("mount on %s: %w; it needs /dev/fuse, and root or fusermount3", *mount, err)
+		return fmt.Errorf("mount on %s: %w; it needs /dev/fuse, and root or fusermount3", *mount,
+			err)
 	}
 	fmt.Fprintf(stdout, "%s/device is %s, %v\n", *mount, device.Name, units.Bytes(info.Size()))
 	<-ctx.Done()
@@ -80,7 +84,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return nil
 		}
 		if !waiting {
-			fmt.Fprintf(stderr, "emufs: %s is in use (%v); it is unmounted when its files are closed\n", *mount, err)
+			fmt.Fprintf(stderr, "emufs: %s is in use (%v); it is unmounted when its files are "+
+				"closed\n", *mount, err)
 		}
 		time.Sleep(200 * time.Millisecond)
 	}

@@ -37,7 +37,8 @@ func inputs(t *testing.T, device string) (data []byte, args []string) {
 	for i := range data {
 		data[i] = byte(i * 7 >> 3)
 	}
-	spec, bytesFile, mount := filepath.Join(dir, "d.yaml"), filepath.Join(dir, "data"), filepath.Join(dir, "mount")
+	spec, bytesFile, mount := filepath.Join(dir, "d.yaml"), filepath.Join(dir, "data"),
+		filepath.Join(dir, "mount")
 	for name, content := range map[string][]byte{spec: []byte(device), bytesFile: data} {
 		if err := os.WriteFile(name, content, 0o600); err != nil {
 			t.Fatal(err)
@@ -49,8 +50,8 @@ func inputs(t *testing.T, device string) (data []byte, args []string) {
 	return data, []string{"-spec", spec, "-data", bytesFile, "-mount", mount}
 }
 
-// TestMount: four threads read eight blocks of a mounted device. The bytes are right, the time is at least the device's, and the end of the
-// context unmounts.
+// TestMount: four threads read eight blocks of a mounted device. The bytes are right, the time is
+// at least the device's, and the end of the context unmounts.
 func TestMount(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounting needs root")
@@ -106,7 +107,8 @@ func read(t *testing.T, path string, data []byte) {
 		wait.Go(func() {
 			block := make([]byte, 4096)
 			for _, off := range []int64{thread * 4096, int64(len(data)) - (thread+1)*4096} {
-				if _, err := f.ReadAt(block, off); err != nil || !bytes.Equal(block, data[off:off+4096]) {
+				if _, err := f.ReadAt(block, off); err != nil ||
+					!bytes.Equal(block, data[off:off+4096]) {
 					t.Errorf("at %d: wrong bytes, or %v", off, err)
 				}
 			}
@@ -126,7 +128,8 @@ func read(t *testing.T, path string, data []byte) {
 
 func TestRefuses(t *testing.T) {
 	_, good := inputs(t, deviceFile)
-	_, background := inputs(t, strings.Replace(deviceFile, "  engines:", "  background: {rate: 1MB/s, chunk: 4KiB}\n  engines:", 1))
+	_, background := inputs(t, strings.Replace(deviceFile, "  engines:",
+		"  background: {rate: 1MB/s, chunk: 4KiB}\n  engines:", 1))
 	for _, c := range []struct {
 		args []string
 		want string

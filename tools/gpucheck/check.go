@@ -30,12 +30,13 @@ type document struct {
 
 // compared is a simulation on the probed device beside a replay.
 type compared struct {
-	Name      string      `json:"name"`
-	Same      bool        `json:"same_counters"`
-	Simulated float64     `json:"simulated_tokens_per_s,omitempty"`
-	Measured  float64     `json:"measured_tokens_per_s,omitempty"`
-	Error     float64     `json:"error_percent,omitempty"`
-	Phases    [2][5]int64 `json:"phases_ns,omitzero"` // simulated and measured: read, stage, scatter, compute, sync
+	Name      string  `json:"name"`
+	Same      bool    `json:"same_counters"`
+	Simulated float64 `json:"simulated_tokens_per_s,omitempty"`
+	Measured  float64 `json:"measured_tokens_per_s,omitempty"`
+	Error     float64 `json:"error_percent,omitempty"`
+	// simulated and measured: read, stage, scatter, compute, sync
+	Phases [2][5]int64 `json:"phases_ns,omitzero"`
 }
 
 // step is one thing that was checked.
@@ -61,7 +62,8 @@ type replayed struct {
 	CPU, CUDA runTotals `json:"-"`
 	CPURate   float64   `json:"cpu_tokens_per_s,omitempty"`
 	CUDARate  float64   `json:"cuda_tokens_per_s,omitempty"`
-	Parts     []int64   `json:"cuda_part_ns,omitempty"` // attention, predict, read, scatter, feed-forward, other
+	// attention, predict, read, scatter, feed-forward, other
+	Parts []int64 `json:"cuda_part_ns,omitempty"`
 }
 
 // runTotals are the totals of a Run.
@@ -107,14 +109,16 @@ func (c *check) all(ctx context.Context) *document {
 	if c.step(ctx, d, "device", 20*time.Second, c.device); d.Device == nil {
 		return d
 	}
-	c.step(ctx, d, "kernels and conformance", 50*time.Second, func(ctx context.Context, _ *document) (string, error) {
+	c.step(ctx, d, "kernels and conformance", 50*time.Second, func(ctx context.Context,
+		_ *document) (string, error) {
 		return c.tests(ctx, "kernels.test", "kernels/cuda", ".")
 	})
 	which := "."
 	if c.emulated { // the rest runs with all tests
 		which = "TestFamilies/cuda/(opt|llama-relu)$|TestPoliciesMoveRows/cuda"
 	}
-	c.step(ctx, d, "backend", 65*time.Second, func(ctx context.Context, _ *document) (string, error) {
+	c.step(ctx, d, "backend", 65*time.Second, func(ctx context.Context, _ *document) (string,
+		error) {
 		return c.tests(ctx, "backend.test", "engine/cuda", which)
 	})
 	c.step(ctx, d, "generate", 25*time.Second, c.generate)
@@ -128,7 +132,8 @@ func (c *check) all(ctx context.Context) *document {
 }
 
 // step runs one step within a limit of time and notes how it went.
-func (c *check) step(ctx context.Context, d *document, name string, limit time.Duration, do func(context.Context, *document) (string, error)) {
+func (c *check) step(ctx context.Context, d *document, name string, limit time.Duration,
+	do func(context.Context, *document) (string, error)) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	fmt.Fprintf(os.Stderr, "%s …\n", name)
@@ -145,10 +150,12 @@ func (c *check) step(ctx context.Context, d *document, name string, limit time.D
 	d.Steps = append(d.Steps, s)
 }
 
-// device finds the device, and when it is emulated the library that emulates it: the tests build that.
+// device finds the device, and when it is emulated the library that emulates it: the tests build
+// that.
 func (c *check) device(ctx context.Context, d *document) (string, error) {
 	if c.emulated {
-		out, err := c.run(ctx, filepath.Join(c.repository, "kernels/cuda"), nil, filepath.Join(c.bundle, "kernels.test"), "-test.run", "^TestFacts$", "-test.v")
+		out, err := c.run(ctx, filepath.Join(c.repository, "kernels/cuda"), nil,
+			filepath.Join(c.bundle, "kernels.test"), "-test.run", "^TestFacts$", "-test.v")
 		if err != nil {
 			return "", err
 		}
@@ -171,7 +178,8 @@ func (c *check) device(ctx context.Context, d *document) (string, error) {
 }
 
 // run runs a program in a folder and returns what it printed.
-func (c *check) run(ctx context.Context, folder string, env []string, program string, args ...string) ([]byte, error) {
+func (c *check) run(ctx context.Context, folder string, env []string, program string,
+	args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	passed := regexp.MustCompile(`(?m)^\s*(=== |--- PASS|--- SKIP).*\n`)
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), env...)
@@ -181,7 +189,8 @@ func (c *check) run(ctx context.Context, folder string, env []string, program st
 	if err != nil {
 		const most = 2000
 		said := strings.TrimSpace(passed.ReplaceAllString(string(out)+stderr.String(), ""))
-		return out, fmt.Errorf("%s %s: %w: %s", filepath.Base(program), strings.Join(args, " "), err, said[max(0, len(said)-most):])
+		return out, fmt.Errorf("%s %s: %w: %s", filepath.Base(program), strings.Join(args, " "),
+			err, said[max(0, len(said)-most):])
 	}
 	return out, nil
 }
@@ -192,14 +201,17 @@ func (c *check) onDevice() []string { return []string{libraryVariable + "=" + c.
 // libraryVariable names the driver library for tests and for the program.
 const libraryVariable = "WINDROW_CUDA_LIBRARY"
 
-// tests runs a test binary in its package's folder. Without a library the tests bring the stand-in, and know that it is one.
+// tests runs a test binary in its package's folder. Without a library the tests bring the stand-in,
+// and know that it is one.
 func (c *check) tests(ctx context.Context, binary, folder, which string) (string, error) {
 	env := c.onDevice()
 	if c.emulated {
 		env = []string{libraryVariable + "="}
 	}
-	out, err := c.run(ctx, filepath.Join(c.repository, folder), env, filepath.Join(c.bundle, binary), "-test.run", which, "-test.v")
-	return fmt.Sprintf("%d passed, %d skipped", bytes.Count(out, []byte("--- PASS")), bytes.Count(out, []byte("--- SKIP"))), err
+	out, err := c.run(ctx, filepath.Join(c.repository, folder), env, filepath.Join(c.bundle,
+		binary), "-test.run", which, "-test.v")
+	return fmt.Sprintf("%d passed, %d skipped", bytes.Count(out, []byte("--- PASS")),
+		bytes.Count(out, []byte("--- SKIP"))), err
 }
 
 // windrow runs the program.
@@ -213,12 +225,15 @@ func (c *check) generate(ctx context.Context, d *document) (string, error) {
 	if c.emulated {
 		n = "4"
 	}
-	if _, err := c.windrow(ctx, "pack", filepath.Join(c.repository, "examples/models/tales"), "-o", "tales.flash.safetensors"); err != nil {
+	if _, err := c.windrow(ctx, "pack", filepath.Join(c.repository, "examples/models/tales"), "-o",
+		"tales.flash.safetensors"); err != nil {
 		return "", err
 	}
 	prompts := filepath.Join(c.repository, "examples/prompts/tales.txt")
 	for _, backend := range []string{"cpu", "cuda"} {
-		if _, err := c.windrow(ctx, "record", "-m", "tales.flash.safetensors", "--prompts", prompts, "--limit", "1", "-n", n, "-o", backend+".trace.arrow", "--backend", backend); err != nil {
+		if _, err := c.windrow(ctx, "record", "-m", "tales.flash.safetensors", "--prompts", prompts,
+			"--limit", "1", "-n", n, "-o", backend+".trace.arrow", "--backend",
+			backend); err != nil {
 			return "", err
 		}
 	}
@@ -235,7 +250,8 @@ func (c *check) generate(ctx context.Context, d *document) (string, error) {
 			Rate   float64 `json:"avg_ts"`
 		}
 		for i, backend := range []string{"cpu", "cuda"} {
-			args := []string{"generate", "-m", "tales.flash.safetensors", "-n", n, "--json", "--backend", backend}
+			args := []string{"generate", "-m", "tales.flash.safetensors", "-n", n, "--json",
+				"--backend", backend}
 			for _, a := range t.args {
 				args = append(args, strings.ReplaceAll(a, "BACKEND", backend))
 			}
@@ -247,7 +263,8 @@ func (c *check) generate(ctx context.Context, d *document) (string, error) {
 				return "", fmt.Errorf("%s: %w", t.name, err)
 			}
 		}
-		r := text{Name: t.name, Same: len(got[0].Tokens) > 0 && fmt.Sprint(got[0].Tokens) == fmt.Sprint(got[1].Tokens)}
+		r := text{Name: t.name, Same: len(got[0].Tokens) > 0 &&
+			fmt.Sprint(got[0].Tokens) == fmt.Sprint(got[1].Tokens)}
 		if !c.emulated {
 			r.CPU, r.CUDA = got[0].Rate, got[1].Rate
 		}
@@ -259,23 +276,28 @@ func (c *check) generate(ctx context.Context, d *document) (string, error) {
 	return "the CPU's tokens", nil
 }
 
-// replay replays a synthetic trace on a synthetic image with both backends, on demand and a layer ahead.
+// replay replays a synthetic trace on a synthetic image with both backends, on demand and a layer
+// ahead.
 func (c *check) replay(ctx context.Context, d *document) (string, error) {
 	model, layers, tokens := "opt-6.7b", "4", "32"
 	if c.emulated {
 		model, layers, tokens = "opt-125m", "2", "2"
 	}
-	if _, err := c.windrow(ctx, "synth", "model", "--like", model, "--layers", layers, "-o", "synth.flash.safetensors"); err != nil {
+	if _, err := c.windrow(ctx, "synth", "model", "--like", model, "--layers", layers, "-o",
+		"synth.flash.safetensors"); err != nil {
 		return "", err
 	}
-	if _, err := c.windrow(ctx, "synth", "trace", "--like", model, "--layers", layers, "--tokens", tokens, "--active", "0.033", "-o", "synth.trace.arrow"); err != nil {
+	if _, err := c.windrow(ctx, "synth", "trace", "--like", model, "--layers", layers, "--tokens",
+		tokens, "--active", "0.033", "-o", "synth.trace.arrow"); err != nil {
 		return "", err
 	}
 	same := true
 	for _, schedule := range []string{"demand", "lookahead"} {
 		var got [2]runTotals
 		for i, backend := range []string{"cpu", "cuda"} {
-			out, err := c.windrow(ctx, "replay", "-m", "synth.flash.safetensors", "-t", "synth.trace.arrow", "--window", "4", "--schedule", schedule, "--json", "--backend", backend)
+			out, err := c.windrow(ctx, "replay", "-m", "synth.flash.safetensors", "-t",
+				"synth.trace.arrow", "--window", "4", "--schedule", schedule, "--json", "--backend",
+				backend)
 			if err != nil {
 				return "", err
 			}
@@ -283,7 +305,8 @@ func (c *check) replay(ctx context.Context, d *document) (string, error) {
 				return "", err
 			}
 		}
-		r := replayed{Name: model + ", " + layers + " layers, " + schedule, Same: got[0].counters() == got[1].counters()}
+		r := replayed{Name: model + ", " + layers + " layers, " + schedule,
+			Same: got[0].counters() == got[1].counters()}
 		if !c.emulated {
 			r.CPURate, r.CUDARate, r.Parts = got[0].Rate, got[1].Rate, got[1].Parts
 		}
@@ -303,16 +326,19 @@ func (c *check) deviceFile() string {
 	return filepath.Join(c.out, "here.device.yaml")
 }
 
-// probe measures this machine, with the image and the trace that the step before it made. On a stand-in every call is made once, without a number.
+// probe measures this machine, with the image and the trace that the step before it made. On a
+// stand-in every call is made once, without a number.
 func (c *check) probe(ctx context.Context, d *document) (string, error) {
 	if c.emulated {
 		out, err := c.windrow(ctx, "probe", "--backend", "cuda")
-		if says := strings.TrimSpace(string(out)); err != nil || !strings.Contains(says, "emulated, no timings") {
+		if says := strings.TrimSpace(string(out)); err != nil ||
+			!strings.Contains(says, "emulated, no timings") {
 			return says, errors.Join(err, errors.New("the stand-in was not gone through as one"))
 		}
 		return strings.TrimSpace(string(out)), nil
 	}
-	out, err := c.windrow(ctx, "probe", "synth.flash.safetensors", "--trace", "synth.trace.arrow", "--io", "pread", "--backend", "cuda", "--budget", "25s", "--max-drift", "1000",
+	out, err := c.windrow(ctx, "probe", "synth.flash.safetensors", "--trace", "synth.trace.arrow",
+		"--io", "pread", "--backend", "cuda", "--budget", "25s", "--max-drift", "1000",
 		"-o", c.deviceFile(), "--json")
 	if err == nil {
 		d.Probe, err = section(out)
@@ -347,17 +373,21 @@ func (c *check) simulate(ctx context.Context, d *document) (string, error) {
 	}
 	same := true
 	for _, schedule := range []string{"demand", "lookahead"} {
-		common := []string{"-m", "synth.flash.safetensors", "-t", "synth.trace.arrow", "--window", "2", "--io", "pread", "--parallel", "32", "--schedule", schedule, "--backend", "cuda"}
-		replay, simulation := []string{"replay", "-o", "measured.run.arrow"}, []string{"sim", "-d", c.deviceFile(), "--observed", "-o", "simulated.run.arrow"}
+		common := []string{"-m", "synth.flash.safetensors", "-t", "synth.trace.arrow", "--window",
+			"2", "--io", "pread", "--parallel", "32", "--schedule", schedule, "--backend", "cuda"}
+		replay, simulation := []string{"replay", "-o", "measured.run.arrow"}, []string{"sim", "-d",
+			c.deviceFile(), "--observed", "-o", "simulated.run.arrow"}
 		if c.emulated { // the made-up drive asks for another alignment than this one
-			replay, simulation = append(replay, "--direct", "off", "--reference-every", "0"), append(simulation, "--align", "1B")
+			replay, simulation = append(replay, "--direct", "off", "--reference-every", "0"),
+				append(simulation, "--align", "1B")
 		}
 		for _, args := range [][]string{replay, simulation} {
 			if _, err := c.windrow(ctx, append(args, common...)...); err != nil {
 				return "", err
 			}
 		}
-		out, err := c.windrow(ctx, "validate", "simulated.run.arrow", "measured.run.arrow", "--json")
+		out, err := c.windrow(ctx, "validate", "simulated.run.arrow", "measured.run.arrow",
+			"--json")
 		r, bad := comparison(out)
 		if bad != nil {
 			return "", errors.Join(err, bad)
@@ -368,12 +398,14 @@ func (c *check) simulate(ctx context.Context, d *document) (string, error) {
 		d.Compared, same = append(d.Compared, r), same && r.Same
 	}
 	if !same {
-		return "", errors.New("the simulator's hits, misses, evictions, requests or bytes are not the replay's")
+		return "", errors.New("the simulator's hits, misses, evictions, requests or bytes are " +
+			"not the replay's")
 	}
 	return "the replay's counters", nil
 }
 
-// comparison reads the report of validate, whose exit code says only whether the rate is within its tolerance.
+// comparison reads the report of validate, whose exit code says only whether the rate is within its
+// tolerance.
 func comparison(report []byte) (r compared, err error) {
 	var doc struct {
 		Comparison *struct {
@@ -402,7 +434,8 @@ func comparison(report []byte) (r compared, err error) {
 		return r, errors.New("a report without a comparison of two runs")
 	}
 	k := doc.Comparison
-	r = compared{Same: k.Counters && k.Bytes, Simulated: k.Simulated, Measured: k.Measured, Error: k.Error}
+	r = compared{Same: k.Counters && k.Bytes, Simulated: k.Simulated, Measured: k.Measured,
+		Error: k.Error}
 	for i := range doc.Runs {
 		if p := doc.Runs[i].Meta.Phases; p != nil {
 			r.Phases[i] = [5]int64{p.Read, p.Stage, p.Scatter, p.Compute, p.Sync}
@@ -431,7 +464,8 @@ func totals(report []byte) (runTotals, error) {
 
 // benchmarks measures each kernel by the device's clock.
 func (c *check) benchmarks(ctx context.Context, d *document) (string, error) {
-	out, err := c.run(ctx, filepath.Join(c.repository, "kernels/cuda"), c.onDevice(), filepath.Join(c.bundle, "kernels.test"),
+	out, err := c.run(ctx, filepath.Join(c.repository, "kernels/cuda"), c.onDevice(),
+		filepath.Join(c.bundle, "kernels.test"),
 		"-test.run", "^$", "-test.bench", "Kernels", "-test.benchtime", "200x")
 	if err != nil {
 		return "", err

@@ -1,10 +1,12 @@
-// Command gpucheck runs everything of this program that needs a GPU, on a machine that has one and nothing else: no Go, no network. It is given a
-// folder with programs that were built elsewhere (scripts/gpu-check -bundle) and this repository, and writes a JSON document, a page for docs/measured,
-// and here.device.yaml, the device model of the machine.
+// Command gpucheck runs everything of this program that needs a GPU, on a machine that has one and
+// nothing else: no Go, no network. It is given a folder with programs that were built elsewhere
+// (scripts/gpu-check -bundle) and this repository, and writes a JSON document, a page for
+// docs/measured, and here.device.yaml, the device model of the machine.
 //
 //	gpucheck -bundle bin/gpu-check -library libcuda.so.1 -o DIR
 //
-// With -emulated it runs on the stand-in for a device: the same steps on small sizes, without times.
+// With -emulated it runs on the stand-in for a device: the same steps on small sizes, without
+// times.
 package main
 
 import (
@@ -18,7 +20,8 @@ import (
 
 func main() {
 	c := &check{}
-	flag.StringVar(&c.bundle, "bundle", "bin/gpu-check", "`FOLDER` with windrow, kernels.test and backend.test")
+	flag.StringVar(&c.bundle, "bundle", "bin/gpu-check",
+		"`FOLDER` with windrow, kernels.test and backend.test")
 	flag.StringVar(&c.repository, "repository", ".", "`FOLDER` of this repository")
 	flag.StringVar(&c.library, "library", "libcuda.so.1", "the driver library, `FILE`")
 	flag.BoolVar(&c.emulated, "emulated", false, "run on the stand-in for a device")
@@ -51,14 +54,17 @@ func run(c *check, out string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(out, "gpu-check.json"), append(data, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(out, "gpu-check.json"), append(data, '\n'),
+		0o644); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(out, "gpu-check.md"), []byte(doc.page()), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(out, "gpu-check.md"), []byte(doc.page()),
+		0o644); err != nil {
 		return err
 	}
 	if n := doc.failed(); n > 0 {
-		return fmt.Errorf("%d of %d steps failed; %s says which", n, len(doc.Steps), filepath.Join(out, "gpu-check.md"))
+		return fmt.Errorf("%d of %d steps failed; %s says which", n, len(doc.Steps),
+			filepath.Join(out, "gpu-check.md"))
 	}
 	return nil
 }

@@ -16,7 +16,8 @@ PASS
 
 func TestRates(t *testing.T) {
 	list, err := rates(benchmarks)
-	if err != nil || len(list) != 3 || list[1].Name != "matvec-F16" || list[1].Rate != 2560.5 || list[1].Share < 0.80 || list[1].Share > 0.801 || list[2].Name != "scatter-pinned" {
+	if err != nil || len(list) != 3 || list[1].Name != "matvec-F16" || list[1].Rate != 2560.5 ||
+		list[1].Share < 0.80 || list[1].Share > 0.801 || list[2].Name != "scatter-pinned" {
 		t.Errorf("%+v, %v", list, err)
 	}
 	if _, err := rates("PASS\n"); err == nil {
@@ -25,7 +26,8 @@ func TestRates(t *testing.T) {
 }
 
 func TestTotals(t *testing.T) {
-	got, err := totals([]byte(`{"runs": [{"meta": {"totals": {"tokens_per_s": 5.5, "hits": 3, "misses": 4, "requests": 2, "flash_bytes_read": 4096}}}]}`))
+	got, err := totals([]byte(
+		`{"runs": [{"meta": {"totals": {"tokens_per_s": 5.5, "hits": 3, "misses": 4, "requests": 2, "flash_bytes_read": 4096}}}]}`))
 	if err != nil || got.Rate != 5.5 || got.counters() != [5]int64{3, 4, 0, 2, 4096} {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -35,9 +37,11 @@ func TestTotals(t *testing.T) {
 }
 
 func TestPageSaysWhatFailedAndWhatIsEmulated(t *testing.T) {
-	d := &document{Emulated: true, Device: &cuda.Facts{Name: "some device", Driver: 12040}, Steps: []step{{Name: "a", OK: true}, {Name: "b", Says: "because\n| of"}}}
+	d := &document{Emulated: true, Device: &cuda.Facts{Name: "some device", Driver: 12040},
+		Steps: []step{{Name: "a", OK: true}, {Name: "b", Says: "because\n| of"}}}
 	page := d.page()
-	for _, want := range []string{"some device", "CUDA 12.4", "This was an emulation", "| a | passed | – |", `| b | **failed** | – | because \| of |`} {
+	for _, want := range []string{"some device", "CUDA 12.4", "This was an emulation",
+		"| a | passed | – |", `| b | **failed** | – | because \| of |`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
 		}
@@ -56,7 +60,8 @@ func TestComparison(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	d := &document{Compared: []compared{r}}
-	if page := d.page(); !strings.Contains(page, "|  | yes | 11 | 10 | 10 |") || strings.Contains(page, "Phases of") {
+	if page := d.page(); !strings.Contains(page, "|  | yes | 11 | 10 | 10 |") ||
+		strings.Contains(page, "Phases of") {
 		t.Errorf("one side has no phases:\n%s", page)
 	}
 	d.Compared[0].Phases[1] = [5]int64{1e6, 0, 2e6, 0, 0}

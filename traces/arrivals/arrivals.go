@@ -11,12 +11,14 @@ import (
 
 // Request is one request to a server of a language model.
 type Request struct {
-	At      units.Nanos // when it came, since the first request; 0 where the source has no times
-	Prompt  int         // tokens of the whole context that the model is given
-	Output  int         // tokens that were generated
-	History int         // tokens of Prompt that the earlier turns of the session make up; 0 where the source does not tell
-	Session string      // conversation that it belongs to; "" where the source does not tell
-	Turn    int         // number in the session, from 1; 0 where the source does not tell
+	At     units.Nanos // when it came, since the first request; 0 where the source has no times
+	Prompt int         // tokens of the whole context that the model is given
+	Output int         // tokens that were generated
+	// tokens of Prompt that the earlier turns of the session make up; 0 where the source does not
+	// tell
+	History int
+	Session string // conversation that it belongs to; "" where the source does not tell
+	Turn    int    // number in the session, from 1; 0 where the source does not tell
 }
 
 // Limits of what is read.
@@ -27,7 +29,8 @@ const (
 	MaxLine = 256 << 10
 	// MaxConversation is the longest conversation in bytes of JSON.
 	MaxConversation = 64 << 20
-	// MaxSort is the largest number of requests that Options.Sort takes: they are held in memory, up to 1 GiB while the list grows.
+	// MaxSort is the largest number of requests that Options.Sort takes: they are held in memory,
+	// up to 1 GiB while the list grows.
 	MaxSort = 4 << 20
 )
 
@@ -46,7 +49,10 @@ const (
 )
 
 // Formats lists the names of the formats.
-func Formats() []Format { return []Format{Azure2023, Azure2024, BurstGPT, Mooncake, Vidur, ShareGPT} }
+func Formats() []Format {
+	return []Format{Azure2023, Azure2024, BurstGPT, Mooncake, Vidur,
+		ShareGPT}
+}
 
 // ParseFormat returns the format of a name. The error lists the names.
 func ParseFormat(name string) (Format, error) {
@@ -57,7 +63,8 @@ func ParseFormat(name string) (Format, error) {
 	for _, f := range Formats() {
 		names = append(names, string(f))
 	}
-	return Detect, fmt.Errorf("arrivals: there is no format %q; the formats are %s", name, strings.Join(names, ", "))
+	return Detect, fmt.Errorf("arrivals: there is no format %q; the formats are %s", name,
+		strings.Join(names, ", "))
 }
 
 // HasTimes reports whether the format tells when requests came.
@@ -65,21 +72,25 @@ func (f Format) HasTimes() bool { return f != ShareGPT }
 
 // Options are how to read. The zero value detects the format and refuses the first bad line.
 type Options struct {
-	Format  Format                // Detect finds it out
-	Sort    bool                  // sort by time, in memory, at most MaxSort requests; ignored for formats without times
-	SkipBad int                   // number of bad lines that are left out and counted before one is an error; below 0 is 0
+	Format Format // Detect finds it out
+	// sort by time, in memory, at most MaxSort requests; ignored for formats without times
+	Sort bool
+	// number of bad lines that are left out and counted before one is an error; below 0 is 0
+	SkipBad int
 	Count   func(text string) int // tokens of a text; needed for ShareGPT and only there
 }
 
 // Stats is what became of the lines so far.
 type Stats struct {
-	Format   Format           `json:"format"`
-	Lines    int64            `json:"lines"`    // data lines, or conversations, without the header
-	Requests int64            `json:"requests"` // that were read; with Sort all of them from the first Next on
-	Bad      int64            `json:"bad"`      // lines that SkipBad tolerated; they are in Skipped too
-	Skipped  map[Reason]int64 `json:"skipped"`  // what was left out, by reason
-	// SingleToken is the number of requests with one output token. They have no time per output token, which is a mean over the tokens
-	// after the first: leave them out of it.
+	Format Format `json:"format"`
+	Lines  int64  `json:"lines"` // data lines, or conversations, without the header
+	// that were read; with Sort all of them from the first Next on
+	Requests int64 `json:"requests"`
+	// lines that SkipBad tolerated; they are in Skipped too
+	Bad     int64            `json:"bad"`
+	Skipped map[Reason]int64 `json:"skipped"` // what was left out, by reason
+	// SingleToken is the number of requests with one output token. They have no time per output
+	// token, which is a mean over the tokens after the first: leave them out of it.
 	SingleToken int64    `json:"single_token"`
 	Ignored     []string `json:"ignored"` // columns, or keys of the first line, that are not used
 }
@@ -89,21 +100,23 @@ type Reason string
 
 // Reasons for which a line is bad.
 const (
-	Unsorted   Reason = "unsorted"               // earlier than a line before it
-	Negative   Reason = "negative"               // below zero
-	NotANumber Reason = "not a number"           // NaN, inf, words
-	Blank      Reason = "blank"                  // nothing where a number should be, or an empty line
-	Exponent   Reason = "exponent"               // 1e3
-	Separator  Reason = "thousands separator"    // 1,000 in quotes, 1_000, 1'000 or 1 000
-	Fraction   Reason = "fraction"               // 1.5 tokens
-	TooLarge   Reason = "too large"              // beyond MaxTokens, or beyond the range of units.Nanos
-	BadTime    Reason = "time in another layout" // not the format's date and time, or no such date
-	Fields     Reason = "number of fields"       // not that of the header
-	OpenQuote  Reason = "open quote"             // a field that does not end where its quote does
-	LongLine   Reason = "long line"              // beyond MaxLine
-	NotJSON    Reason = "not JSON"               // a line that is no JSON object
-	TwiceKey   Reason = "key twice"              // a key of which only one value can be right
-	WrongType  Reason = "wrong type"             // of a value in a conversation
+	Unsorted   Reason = "unsorted"     // earlier than a line before it
+	Negative   Reason = "negative"     // below zero
+	NotANumber Reason = "not a number" // NaN, inf, words
+	// nothing where a number should be, or an empty line
+	Blank     Reason = "blank"
+	Exponent  Reason = "exponent"            // 1e3
+	Separator Reason = "thousands separator" // 1,000 in quotes, 1_000, 1'000 or 1 000
+	Fraction  Reason = "fraction"            // 1.5 tokens
+	// beyond MaxTokens, or beyond the range of units.Nanos
+	TooLarge  Reason = "too large"
+	BadTime   Reason = "time in another layout" // not the format's date and time, or no such date
+	Fields    Reason = "number of fields"       // not that of the header
+	OpenQuote Reason = "open quote"             // a field that does not end where its quote does
+	LongLine  Reason = "long line"              // beyond MaxLine
+	NotJSON   Reason = "not JSON"               // a line that is no JSON object
+	TwiceKey  Reason = "key twice"              // a key of which only one value can be right
+	WrongType Reason = "wrong type"             // of a value in a conversation
 )
 
 // Reasons for which something is left out that is not bad.
@@ -111,19 +124,22 @@ const (
 	NoPrompt     Reason = "no prompt tokens"
 	NoOutput     Reason = "no output tokens" // BurstGPT: the request failed
 	Empty        Reason = "empty conversation"
-	OneTurn      Reason = "one turn"           // a question without an answer
-	GPTFirst     Reason = "gpt first"          // an answer without its question
-	NullValue    Reason = "null value"         // a message whose text is null or missing
-	EmptyMessage Reason = "empty message"      // a message of no tokens
-	UnknownRole  Reason = "unknown role"       // a message of neither side
-	Unanswered   Reason = "unanswered message" // the last one of a conversation that is otherwise kept
+	OneTurn      Reason = "one turn"      // a question without an answer
+	GPTFirst     Reason = "gpt first"     // an answer without its question
+	NullValue    Reason = "null value"    // a message whose text is null or missing
+	EmptyMessage Reason = "empty message" // a message of no tokens
+	UnknownRole  Reason = "unknown role"  // a message of neither side
+	// the last one of a conversation that is otherwise kept
+	Unanswered Reason = "unanswered message"
 )
 
 // Kinds of errors, for errors.Is. Errors of the operating system keep their own kind.
 var (
-	// ErrFormat is wrapped by errors about a file that is not a trace of requests, or has a bad line.
+	// ErrFormat is wrapped by errors about a file that is not a trace of requests, or has a bad
+	// line.
 	ErrFormat = errors.New("malformed trace of requests")
-	// ErrUnsupported is wrapped by errors about a file that may be right but cannot be read in this way.
+	// ErrUnsupported is wrapped by errors about a file that may be right but cannot be read in this
+	// way.
 	ErrUnsupported = errors.New("unsupported trace of requests")
 )
 

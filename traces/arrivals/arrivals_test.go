@@ -73,13 +73,20 @@ func TestFormats(t *testing.T) {
 		want   []Request
 		stats  Stats
 	}{
-		{"burstgpt.csv", BurstGPT, []Request{{Prompt: 310, Output: 25}, {At: 24500 * ms, Prompt: 88, Output: 402}, {At: 53000 * ms, Prompt: 12, Output: 1}},
-			Stats{Lines: 5, Skipped: map[Reason]int64{NoOutput: 1, NoPrompt: 1}, SingleToken: 1, Ignored: []string{"Model", "Total tokens", "Log Type"}}},
-		{"burstgpt-sessions.csv", BurstGPT, []Request{{Prompt: 100, Output: 20, Session: "6f1c-a"}, {At: 3000 * ms, Prompt: 40, Output: 9}, {At: 20000 * ms, Prompt: 160, Output: 30, Session: "6f1c-a"}},
-			Stats{Lines: 3, Ignored: []string{"Elapsed time", "Model", "Total tokens", "Log Type"}}},
-		{"mooncake.jsonl", Mooncake, []Request{{Prompt: 1300, Output: 210}, {Prompt: 700, Output: 1}, {At: 3001 * ms, Prompt: 512, Output: 44}},
+		{"burstgpt.csv", BurstGPT, []Request{{Prompt: 310, Output: 25}, {At: 24500 * ms, Prompt: 88,
+			Output: 402}, {At: 53000 * ms, Prompt: 12, Output: 1}},
+			Stats{Lines: 5, Skipped: map[Reason]int64{NoOutput: 1, NoPrompt: 1}, SingleToken: 1,
+				Ignored: []string{"Model", "Total tokens", "Log Type"}}},
+		{"burstgpt-sessions.csv", BurstGPT, []Request{{Prompt: 100, Output: 20, Session: "6f1c-a"},
+			{At: 3000 * ms, Prompt: 40, Output: 9}, {At: 20000 * ms, Prompt: 160, Output: 30,
+				Session: "6f1c-a"}},
+			Stats{Lines: 3, Ignored: []string{"Elapsed time", "Model", "Total tokens",
+				"Log Type"}}},
+		{"mooncake.jsonl", Mooncake, []Request{{Prompt: 1300, Output: 210},
+			{Prompt: 700, Output: 1}, {At: 3001 * ms, Prompt: 512, Output: 44}},
 			Stats{Lines: 3, SingleToken: 1, Ignored: []string{"hash_ids"}}},
-		{"vidur.csv", Vidur, []Request{{Prompt: 1200, Output: 10}, {At: 52 * ms, Prompt: 900, Output: 8}, {At: 98189 * units.Microsecond, Prompt: 64, Output: 27}},
+		{"vidur.csv", Vidur, []Request{{Prompt: 1200, Output: 10}, {At: 52 * ms, Prompt: 900,
+			Output: 8}, {At: 98189 * units.Microsecond, Prompt: 64, Output: 27}},
 			Stats{Lines: 3, Ignored: []string{}}},
 	} {
 		for _, format := range []Format{Detect, c.format} {
@@ -95,9 +102,11 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestTimesBeginAtTheFirstRequest: the clock of the file does not matter, nor what was left out before the first request.
+// TestTimesBeginAtTheFirstRequest: the clock of the file does not matter, nor what was left out
+// before the first request.
 func TestTimesBeginAtTheFirstRequest(t *testing.T) {
-	list, _, err := text("Timestamp,Request tokens,Response tokens\n5,1,0\n19440110.25,10,2\n19440111,10,2\n", Options{})
+	list, _, err := text("Timestamp,Request tokens,Response tokens\n5,1,0\n19440110.25,10,2\n"+
+		"19440111,10,2\n", Options{})
 	if err != nil || !slices.Equal(at(list), []float64{0, 0.75}) {
 		t.Errorf("%v, %v", at(list), err)
 	}
@@ -106,8 +115,11 @@ func TestTimesBeginAtTheFirstRequest(t *testing.T) {
 // TestMooncakeLines: any JSON is read that says what is wanted once, and nothing else is.
 func TestMooncakeLines(t *testing.T) {
 	good := ` {"a\"b": "}{,\\", "n": {"timestamp": [9, {"x": "]"}]}, "output_length":3 , "input_length" : 2,"timestamp": 1.5} `
-	list, stats, err := text("{\"timestamp\":0.25,\"input_length\":1,\"output_length\":1}\n"+good+"\n", Options{})
-	if err != nil || len(list) != 2 || list[1] != (Request{At: 1250 * units.Microsecond, Prompt: 2, Output: 3}) || len(stats.Ignored) != 0 {
+	list, stats,
+		err := text("{\"timestamp\":0.25,\"input_length\":1,\"output_length\":1}\n"+good+"\n",
+		Options{})
+	if err != nil || len(list) != 2 || list[1] != (Request{At: 1250 * units.Microsecond, Prompt: 2,
+		Output: 3}) || len(stats.Ignored) != 0 {
 		t.Errorf("%+v, %+v, %v", list, stats, err)
 	}
 	for line, want := range map[string]Reason{
@@ -124,7 +136,8 @@ func TestMooncakeLines(t *testing.T) {
 		`{"timestamp":0,"input_length":1,"output_length":1,"input_length":2}`:  TwiceKey,
 		`{"timestamp":9223372036854775807,"input_length":1,"output_length":1}`: TooLarge,
 	} {
-		_, _, err := text("{\"timestamp\":0,\"input_length\":1,\"output_length\":1}\n"+line, Options{})
+		_, _, err := text("{\"timestamp\":0,\"input_length\":1,\"output_length\":1}\n"+line,
+			Options{})
 		bad, ok := errors.AsType[*LineError](err)
 		if !ok || bad.Reason != want || bad.Line != 2 {
 			t.Errorf("%s: %v, want %q", line, err, want)
@@ -143,25 +156,30 @@ func TestRefusedFiles(t *testing.T) {
 	}{
 		{"", Detect, ErrFormat, "empty"},
 		{"\xef\xbb\xbf", Vidur, ErrFormat, "empty"},
-		{"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", Detect, ErrFormat, "git lfs pull"},
+		{"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", Detect, ErrFormat,
+			"git lfs pull"},
 		{"\x1f\x8b\x08\x00", Azure2024, ErrUnsupported, "gunzip"},
 		{"PK\x03\x04", Detect, ErrUnsupported, "unpack"},
 		{"\xff\xfea\x00", Detect, ErrUnsupported, "UTF-16"},
 		{long + "\n", Detect, ErrFormat, long[:60] + "…"},
 		{"0.0,1,2\n", Vidur, ErrFormat, "no column arrived_at"},
-		{"num_prefill_tokens,num_decode_tokens,num_total_tokens,pd_ratio\n1,2,3,0.5\n", Detect, ErrFormat, "no arrivals"},
+		{"num_prefill_tokens,num_decode_tokens,num_total_tokens,pd_ratio\n1,2,3,0.5\n", Detect,
+			ErrFormat, "no arrivals"},
 		{"arrived_at,num_prefill_tokens\n", Detect, ErrFormat, "no column num_decode_tokens"},
-		{"arrived_at,num_prefill_tokens,arrived_at,num_decode_tokens\n", Detect, ErrFormat, "arrived_at is there twice"},
+		{"arrived_at,num_prefill_tokens,arrived_at,num_decode_tokens\n", Detect, ErrFormat,
+			"arrived_at is there twice"},
 		{"arrived_at,num_prefill_tokens,num_decode_tokens,\"x\n", Detect, ErrFormat, "open quote"},
 		{"[]", Detect, ErrUnsupported, "tokenizer"},
 		{"{}", "splitwise", nil, "azure-2023"},
 	} {
 		_, _, err := text(c.text, Options{Format: c.format})
-		if err == nil || c.kind != nil && !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(), "arrivals: ") {
+		if err == nil || c.kind != nil && !errors.Is(err, c.kind) || !strings.Contains(err.Error(),
+			c.says) || !strings.HasPrefix(err.Error(), "arrivals: ") {
 			t.Errorf("%.40q: %v, want %q", c.text, err, c.says)
 		}
 	}
-	if _, err := Open(filepath.Join(t.TempDir(), "none"), Options{}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Open(filepath.Join(t.TempDir(), "none"), Options{}); !errors.Is(err,
+		os.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 	if _, err := Open(t.TempDir(), Options{}); err == nil {
@@ -197,8 +215,10 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 // TestSort: the requests of a shuffled file in order, equal times in the order of the file, from 0.
 func TestSort(t *testing.T) {
 	const head = "arrived_at,num_prefill_tokens,num_decode_tokens\n"
-	list, stats, err := text(head+"9,1,1\n5,2,1\n7,3,4\n5,4,1\nx,1,1\n5,0,1\n", Options{Sort: true, SkipBad: 1})
-	want := []Request{{Prompt: 2, Output: 1}, {Prompt: 4, Output: 1}, {At: 2 * units.Second, Prompt: 3, Output: 4}, {At: 4 * units.Second, Prompt: 1, Output: 1}}
+	list, stats, err := text(head+"9,1,1\n5,2,1\n7,3,4\n5,4,1\nx,1,1\n5,0,1\n", Options{Sort: true,
+		SkipBad: 1})
+	want := []Request{{Prompt: 2, Output: 1}, {Prompt: 4, Output: 1}, {At: 2 * units.Second,
+		Prompt: 3, Output: 4}, {At: 4 * units.Second, Prompt: 1, Output: 1}}
 	if err != nil || !slices.Equal(list, want) {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -219,7 +239,8 @@ func TestSortIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.sort(1000); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "than the 1000 requests") {
+	if _, err := r.sort(1000); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(),
+		"than the 1000 requests") {
 		t.Errorf("%v", err)
 	}
 	if r, err = New(newRows(1000), "x", Options{Sort: true}); err != nil {
@@ -235,7 +256,8 @@ func TestLongLines(t *testing.T) {
 	head := "arrived_at,num_prefill_tokens,num_decode_tokens,x\n"
 	long := "1,1,1," + strings.Repeat("y", 3*MaxLine)
 	list, stats, err := text(head+long+"\n2,2,2,\n"+long, Options{SkipBad: 2})
-	if err != nil || len(list) != 1 || list[0].Prompt != 2 || stats.Skipped[LongLine] != 2 || stats.Lines != 3 {
+	if err != nil || len(list) != 1 || list[0].Prompt != 2 || stats.Skipped[LongLine] != 2 ||
+		stats.Lines != 3 {
 		t.Errorf("%+v, %+v, %v", list, stats, err)
 	}
 	fits := "1,1,1," + strings.Repeat("y", MaxLine-20)
@@ -263,7 +285,8 @@ func TestShareGPTErrors(t *testing.T) {
 	talk := `{"id": "a", "conversations": [{"from": "human", "value": "b"}, {"from": "gpt", "value": "c"}]}`
 	o := Options{Count: words, SkipBad: 1}
 	list, stats, err := text("["+talk+`, {"conversations": [{"from": 3}]}, `+talk+"]\n", o)
-	if err != nil || len(list) != 2 || stats.Skipped[WrongType] != 1 || stats.Bad != 1 || stats.Lines != 3 {
+	if err != nil || len(list) != 2 || stats.Skipped[WrongType] != 1 || stats.Bad != 1 ||
+		stats.Lines != 3 {
 		t.Errorf("%+v, %+v, %v", list, stats, err)
 	}
 	for text1, says := range map[string]string{
@@ -273,16 +296,19 @@ func TestShareGPTErrors(t *testing.T) {
 		"[" + talk + "}":         "conversation 1: not JSON",
 		"[" + talk + ", {]":      "conversation 2: not JSON",
 	} {
-		if _, _, err := text(text1, o); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), says) {
+		if _, _, err := text(text1, o); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(),
+			says) {
 			t.Errorf("%s: %v, want %q", text1, err, says)
 		}
 	}
-	if _, _, err := text(`{"a": 1}`, Options{Format: ShareGPT, Count: words}); !errors.Is(err, ErrFormat) {
+	if _, _, err := text(`{"a": 1}`, Options{Format: ShareGPT, Count: words}); !errors.Is(err,
+		ErrFormat) {
 		t.Errorf("no list: %v", err)
 	}
 	for _, n := range []int{-1, math.MaxInt, MaxTokens} {
 		o := Options{Count: func(string) int { return n }}
-		if bad, ok := errors.AsType[*LineError](second(text("["+talk+"]", o))); !ok || bad.Reason != TooLarge {
+		if bad, ok := errors.AsType[*LineError](second(text("["+talk+"]", o))); !ok ||
+			bad.Reason != TooLarge {
 			t.Errorf("a tokenizer that counts %d: no error", n)
 		}
 	}

@@ -36,7 +36,8 @@ type csv struct {
 
 // newCSV reads the header and returns the columns that are not used.
 func newCSV(in *lines, f Format) (c *csv, ignored []string, err error) {
-	c = &csv{in: in, names: columnsOf(f), clock: clockOf(f), time: -1, prompt: -1, output: -1, session: -1}
+	c = &csv{in: in, names: columnsOf(f), clock: clockOf(f), time: -1, prompt: -1, output: -1,
+		session: -1}
 	line, err := in.next()
 	if err == io.EOF {
 		return nil, nil, fmt.Errorf("the file is empty: %w", ErrFormat)
@@ -63,7 +64,8 @@ func newCSV(in *lines, f Format) (c *csv, ignored []string, err error) {
 	}
 	for _, name := range []string{c.names.time, c.names.prompt, c.names.output} {
 		if *c.place(name) < 0 {
-			return nil, nil, fmt.Errorf("line 1: there is no column %s, which %s has: %w", name, f, ErrFormat)
+			return nil, nil, fmt.Errorf("line 1: there is no column %s, which %s has: %w", name, f,
+				ErrFormat)
 		}
 	}
 	return c, ignored, nil
@@ -132,8 +134,9 @@ func (c *csv) parse(line []byte, req *Request) *LineError {
 	return nil
 }
 
-// split appends the fields of a line to fields. Quotes around a field are taken off; a quote inside quotes is left doubled, since
-// no field that is read has one. It reports false when a quote does not end where its field does.
+// split appends the fields of a line to fields. Quotes around a field are taken off; a quote inside
+// quotes is left doubled, since no field that is read has one. It reports false when a quote does
+// not end where its field does.
 func split(line []byte, fields [][]byte) ([][]byte, bool) {
 	for {
 		if len(line) > 0 && line[0] == '"' {
@@ -160,7 +163,8 @@ func split(line []byte, fields [][]byte) ([][]byte, bool) {
 	}
 }
 
-// closing returns where the quote at the beginning of b ends, or -1. Two quotes inside stand for one.
+// closing returns where the quote at the beginning of b ends, or -1. Two quotes inside stand for
+// one.
 func closing(b []byte) int {
 	for i := 1; i < len(b); i++ {
 		if b[i] != '"' {

@@ -22,7 +22,8 @@ func foreign(head []byte) error {
 	case len(head) == 0:
 		return fmt.Errorf("the file is empty: %w", ErrFormat)
 	case bytes.HasPrefix(head, []byte("version https://git-lfs.")):
-		return fmt.Errorf("this is a Git LFS pointer, not the trace; run git lfs pull: %w", ErrFormat)
+		return fmt.Errorf("this is a Git LFS pointer, not the trace; run git lfs pull: %w",
+			ErrFormat)
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
 		return fmt.Errorf("the file is compressed; run gunzip on it first: %w", ErrUnsupported)
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
@@ -57,11 +58,13 @@ func detect(head []byte) (Format, error) {
 	case has("Request tokens") && has("Response tokens"):
 		return BurstGPT, nil
 	case has("num_prefill_tokens") && !has("arrived_at"):
-		return Detect, fmt.Errorf("line 1: the file has lengths of requests and no arrivals, since there is no column arrived_at: %w", ErrFormat)
+		return Detect, fmt.Errorf("line 1: the file has lengths of requests and no arrivals, "+
+			"since there is no column arrived_at: %w", ErrFormat)
 	case has("num_prefill_tokens"):
 		return Vidur, nil
 	}
-	return Detect, fmt.Errorf("line 1: %q is not the beginning of a known trace of requests; a CSV needs its header: %w", shorten(line), ErrFormat)
+	return Detect, fmt.Errorf("line 1: %q is not the beginning of a known trace of requests; a "+
+		"CSV needs its header: %w", shorten(line), ErrFormat)
 }
 
 // azure tells the two traces of Azure, whose headers are equal, by the first time that can be read.

@@ -12,7 +12,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Field case W1: Windows line ends, no newline at the end, fractions of seven digits; the same arrivals as vidur writes them.
+// Field case W1: Windows line ends, no newline at the end, fractions of seven digits; the same
+// arrivals as vidur writes them.
 func TestField_W1_Azure2023(t *testing.T) {
 	data, err := os.ReadFile("testdata/azure-2023.csv")
 	if err != nil {
@@ -28,7 +29,8 @@ func TestField_W1_Azure2023(t *testing.T) {
 	if vidur, _ := fixture(t, "vidur.csv", Options{}); !reflect.DeepEqual(list, vidur) {
 		t.Errorf("%+v\nand of vidur %+v", list, vidur)
 	}
-	// The mark that Excel puts first changes nothing, and neither do plain line ends and one at the end.
+	// The mark that Excel puts first changes nothing, and neither do plain line ends and one at the
+	// end.
 	plain := "\xef\xbb\xbf" + strings.ReplaceAll(string(data), "\r\n", "\n") + "\n"
 	if again, _, err := text(plain, Options{}); err != nil || !reflect.DeepEqual(list, again) {
 		t.Errorf("%+v, %v", again, err)
@@ -42,11 +44,13 @@ func TestField_W2_Azure2024(t *testing.T) {
 	if stats.Format != Azure2024 || !slices.Equal(at(list), want) {
 		t.Errorf("%s at %v, want %v", stats.Format, at(list), want)
 	}
-	if stats.SingleToken != 2 || stats.Skipped[NoOutput] != 1 || stats.Lines != 6 || stats.Requests != 5 {
+	if stats.SingleToken != 2 || stats.Skipped[NoOutput] != 1 || stats.Lines != 6 ||
+		stats.Requests != 5 {
 		t.Errorf("%+v", stats)
 	}
 	// The column that the multimodal trace of 2025 adds is named, not dropped in silence.
-	list, stats, err := text("TIMESTAMP,NumImages,ContextTokens,GeneratedTokens\n2025-01-01 00:00:00+00:00,3,10,2\n", Options{})
+	list, stats, err := text("TIMESTAMP,NumImages,ContextTokens,GeneratedTokens\n"+
+		"2025-01-01 00:00:00+00:00,3,10,2\n", Options{})
 	if err != nil || len(list) != 1 || !slices.Equal(stats.Ignored, []string{"NumImages"}) {
 		t.Errorf("%+v, %+v, %v", list, stats, err)
 	}
@@ -61,13 +65,15 @@ func TestField_W2_Azure2024(t *testing.T) {
 		}
 		defer r.Close()
 		_, err = all(r)
-		if bad, ok := errors.AsType[*LineError](err); !ok || bad.Line != 2 || bad.Reason != BadTime {
+		if bad, ok := errors.AsType[*LineError](err); !ok || bad.Line != 2 ||
+			bad.Reason != BadTime {
 			t.Errorf("%s as %s: %v", c.file, c.format, err)
 		}
 	}
 }
 
-// Field case W5: conversations that are none are left out and counted; those of several turns stay whole.
+// Field case W5: conversations that are none are left out and counted; those of several turns stay
+// whole.
 func TestField_W5_ShareGPT(t *testing.T) {
 	list, stats := fixture(t, "sharegpt.json", Options{Count: words, Sort: true})
 	want := []Request{
@@ -78,14 +84,17 @@ func TestField_W5_ShareGPT(t *testing.T) {
 	if !slices.Equal(list, want) {
 		t.Errorf("got %+v\nwant %+v", list, want)
 	}
-	skipped := map[Reason]int64{Empty: 2, OneTurn: 1, GPTFirst: 1, NullValue: 1, EmptyMessage: 1, UnknownRole: 1, Unanswered: 1}
-	if !reflect.DeepEqual(stats.Skipped, skipped) || stats.Lines != 9 || stats.Bad != 0 || stats.SingleToken != 1 {
+	skipped := map[Reason]int64{Empty: 2, OneTurn: 1, GPTFirst: 1, NullValue: 1, EmptyMessage: 1,
+		UnknownRole: 1, Unanswered: 1}
+	if !reflect.DeepEqual(stats.Skipped, skipped) || stats.Lines != 9 || stats.Bad != 0 ||
+		stats.SingleToken != 1 {
 		t.Errorf("%+v", stats)
 	}
 }
 
-// Field case W7: lines that a lenient reader would take for something else. Each is refused with its number and why, each can
-// be left out and is counted then, and no number is ever changed to fit.
+// Field case W7: lines that a lenient reader would take for something else. Each is refused with
+// its number and why, each can be left out and is counted then, and no number is ever changed to
+// fit.
 func TestField_W7_BadLines(t *testing.T) {
 	const vidur = "arrived_at,num_prefill_tokens,num_decode_tokens\n"
 	const azure = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
@@ -97,7 +106,8 @@ func TestField_W7_BadLines(t *testing.T) {
 		{vidur, "2,10,3", "1.5,10,3", Unsorted, ""},
 		{vidur, "2,10,3", "2,-10,3", Negative, "num_prefill_tokens"},
 		{vidur, "2,10,3", "-1,10,3", Negative, "arrived_at"},
-		{vidur, "2,10,3", "2,10,-7", Negative, "num_decode_tokens"}, // what clipping the sum of both to a maximum gives
+		// what clipping the sum of both to a maximum gives
+		{vidur, "2,10,3", "2,10,-7", Negative, "num_decode_tokens"},
 		{vidur, "2,10,3", "2,NaN,3", NotANumber, "num_prefill_tokens"},
 		{vidur, "2,10,3", "nan,10,3", NotANumber, "arrived_at"},
 		{vidur, "2,10,3", "inf,10,3", NotANumber, "arrived_at"},
@@ -121,17 +131,22 @@ func TestField_W7_BadLines(t *testing.T) {
 		{vidur, "2,10,3", "2,2147483648,3", TooLarge, "num_prefill_tokens"},
 		{vidur, "2,10,3", "2,99999999999999999999,3", TooLarge, "num_prefill_tokens"},
 		{vidur, "2,10,3", "9223372037,10,3", TooLarge, "arrived_at"},
-		{azure, "2023-11-16 18:17:03.9799600,10,3", "2023-11-16 18:17:03.9799599,10,3", Unsorted, ""},
-		{azure, "2023-11-16 18:17:03.9799600,10,3", "2023-11-31 18:17:03.9799600,10,3", BadTime, "TIMESTAMP"},
-		{azure, "2023-11-16 18:17:03.9799600,10,3", "2023-11-16T18:17:04Z,10,3", BadTime, "TIMESTAMP"},
+		{azure, "2023-11-16 18:17:03.9799600,10,3", "2023-11-16 18:17:03.9799599,10,3", Unsorted,
+			""},
+		{azure, "2023-11-16 18:17:03.9799600,10,3", "2023-11-31 18:17:03.9799600,10,3", BadTime,
+			"TIMESTAMP"},
+		{azure, "2023-11-16 18:17:03.9799600,10,3", "2023-11-16T18:17:04Z,10,3", BadTime,
+			"TIMESTAMP"},
 		{azure, "2023-11-16 18:17:03.9799600,10,3", "1700158624,10,3", BadTime, "TIMESTAMP"},
 		{azure, "2023-11-16 18:17:03.9799600,10,3", ",10,3", Blank, "TIMESTAMP"},
-		{azure, "2024-05-10 00:00:00+00:00,10,3", "2024-05-10 02:00:00+02:00,10,3", BadTime, "TIMESTAMP"},
+		{azure, "2024-05-10 00:00:00+00:00,10,3", "2024-05-10 02:00:00+02:00,10,3", BadTime,
+			"TIMESTAMP"},
 	} {
 		file := c.head + c.good + "\n" + c.bad + "\n" + c.good + "\n"
 		_, _, err := text(file, Options{})
 		bad, ok := errors.AsType[*LineError](err)
-		if !ok || !errors.Is(err, ErrFormat) || bad.Line != 3 || bad.Reason != c.want || bad.Field != c.field || !strings.Contains(err.Error(), "x: line 3: ") {
+		if !ok || !errors.Is(err, ErrFormat) || bad.Line != 3 || bad.Reason != c.want ||
+			bad.Field != c.field || !strings.Contains(err.Error(), "x: line 3: ") {
 			t.Errorf("%q: %v, want line 3: %s %q", c.bad, err, c.field, c.want)
 			continue
 		}
@@ -148,7 +163,8 @@ func TestField_W7_BadLines(t *testing.T) {
 		}
 		if c.want == Unsorted {
 			list, stats, err := text(file, Options{Sort: true})
-			if err != nil || len(list) != 3 || list[1].At == 0 || list[1].At > units.Second || stats.Bad != 0 {
+			if err != nil || len(list) != 3 || list[1].At == 0 || list[1].At > units.Second ||
+				stats.Bad != 0 {
 				t.Errorf("%q sorted: %+v, %v", c.bad, list, err)
 			}
 		}

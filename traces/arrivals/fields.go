@@ -8,8 +8,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// The parsers below read what the formats write and nothing else: digits, and for times a point. They return "" as the reason
-// when the field is right.
+// The parsers below read what the formats write and nothing else: digits, and for times a point.
+// They return "" as the reason when the field is right.
 
 // clockOf returns the parser of a format's times.
 func clockOf(f Format) func([]byte) (units.Nanos, Reason) {
@@ -45,8 +45,8 @@ func parseSeconds(b []byte) (units.Nanos, Reason) { return parseDecimal(b, 9) }
 
 func parseMillis(b []byte) (units.Nanos, Reason) { return parseDecimal(b, 6) }
 
-// parseDecimal reads a time in units of 10^scale nanoseconds. Digits beyond a nanosecond round to the nearest, since writers of
-// floating point numbers have up to 17 of them (199.96150599999999).
+// parseDecimal reads a time in units of 10^scale nanoseconds. Digits beyond a nanosecond round to
+// the nearest, since writers of floating point numbers have up to 17 of them (199.96150599999999).
 func parseDecimal(b []byte, scale int) (units.Nanos, Reason) {
 	v, i := int64(0), 0
 	append10 := func(d byte) bool {
@@ -110,7 +110,8 @@ func classify(b []byte, whole bool) Reason {
 	// It begins with a digit. What comes first that is neither digit nor point?
 	odd := strings.IndexFunc(number, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
 	switch points := strings.Count(number, "."); {
-	case odd >= 0 && number[odd] == 'e' && strings.Trim(number[odd+1:], "+-0123456789") == "" && odd+1 < len(number):
+	case odd >= 0 && number[odd] == 'e' && strings.Trim(number[odd+1:], "+-0123456789") == "" &&
+		odd+1 < len(number):
 		return Exponent
 	case odd >= 0 && separated(number):
 		return Separator
@@ -129,7 +130,8 @@ func separated(s string) bool {
 		groups := strings.Split(s, mark)
 		fits := len(groups) > 1
 		for i, g := range groups {
-			fits = fits && strings.Trim(g, "0123456789") == "" && (len(g) == 3 || i == 0 && len(g) > 0 && len(g) < 3)
+			fits = fits && strings.Trim(g, "0123456789") == "" && (len(g) == 3 || i == 0 &&
+				len(g) > 0 && len(g) < 3)
 		}
 		if fits {
 			return true
@@ -138,8 +140,8 @@ func separated(s string) bool {
 	return false
 }
 
-// parseStamp reads "2023-11-16 18:17:03" with up to nine digits of a second after it, and "+00:00" at the end if zone is set,
-// as nanoseconds since 1970.
+// parseStamp reads "2023-11-16 18:17:03" with up to nine digits of a second after it, and "+00:00"
+// at the end if zone is set, as nanoseconds since 1970.
 func parseStamp(b []byte, zone bool) (units.Nanos, Reason) {
 	const layout = len("2006-01-02 15:04:05")
 	if zone {
@@ -148,7 +150,8 @@ func parseStamp(b []byte, zone bool) (units.Nanos, Reason) {
 		}
 		b = b[:len(b)-len("+00:00")]
 	}
-	if len(b) < layout || b[4] != '-' || b[7] != '-' || b[10] != ' ' || b[13] != ':' || b[16] != ':' {
+	if len(b) < layout || b[4] != '-' || b[7] != '-' || b[10] != ' ' || b[13] != ':' ||
+		b[16] != ':' {
 		return 0, stampReason(b)
 	}
 	high, ok0 := pair(b, 0)
@@ -159,7 +162,8 @@ func parseStamp(b []byte, zone bool) (units.Nanos, Reason) {
 	minute, ok5 := pair(b, 14)
 	second, ok6 := pair(b, 17)
 	year := 100*high + low
-	if !(ok0 && ok1 && ok2 && ok3 && ok4 && ok5 && ok6) || hour > 23 || minute > 59 || second > 59 || !isDate(year, month, day) {
+	if !(ok0 && ok1 && ok2 && ok3 && ok4 && ok5 && ok6) || hour > 23 || minute > 59 ||
+		second > 59 || !isDate(year, month, day) {
 		return 0, BadTime
 	}
 	nanos := int64(0)
@@ -215,8 +219,9 @@ func isDate(year, month, day int) bool {
 	return day <= days
 }
 
-// daysSince1970 counts the days to a date of the Gregorian calendar. The year is taken to begin in March, so that the leap day is
-// its last: then the days before a month are (153 m + 2) / 5 for m = 0 in March.
+// daysSince1970 counts the days to a date of the Gregorian calendar. The year is taken to begin in
+// March, so that the leap day is its last: then the days before a month are (153 m + 2) / 5 for m =
+// 0 in March.
 func daysSince1970(year, month, day int) int64 {
 	m := month - 3
 	if m < 0 {

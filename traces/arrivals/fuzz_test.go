@@ -23,16 +23,24 @@ func FuzzReader(f *testing.F) {
 		f.Add(data, uint8(0), false, uint8(0))
 		f.Add(data, uint8(3), true, uint8(2))
 	}
-	f.Add([]byte("arrived_at,num_prefill_tokens,num_decode_tokens\n2,1,1\n\"1\",2,2\n,,\n3,\"1,000\",1\n"), uint8(0), false, uint8(3))
-	f.Add([]byte("{\"timestamp\":1,\"input_length\":1,\"output_length\":1,\"a\":[{\"b\":\"\\\"}\"}]}\n{}\n"), uint8(0), false, uint8(3))
-	f.Add([]byte(`[{"id":3,"conversations":[{"from":"system","value":"a"},{"from":"gpt","value":"b"}]},null,3]`), uint8(0), false, uint8(3))
+	f.Add([]byte("arrived_at,num_prefill_tokens,num_decode_tokens\n2,1,1\n\"1\",2,2\n,,\n"+
+		"3,\"1,000\",1\n"), uint8(0), false, uint8(3))
+	f.Add(
+		[]byte(
+			"{\"timestamp\":1,\"input_length\":1,\"output_length\":1,\"a\":[{\"b\":\"\\\"}\"}]}\n{}\n"), uint8(0), false, uint8(3))
+	f.Add(
+		[]byte(
+			`[{"id":3,"conversations":[{"from":"system","value":"a"},{"from":"gpt","value":"b"}]},null,3]`), uint8(0), false, uint8(3))
 	f.Fuzz(func(t *testing.T, data []byte, format uint8, sort bool, skip uint8) {
 		formats := append(Formats(), Detect, Detect)
-		o := Options{Format: formats[int(format+6)%len(formats)], Sort: sort, SkipBad: int(skip), Count: words}
+		o := Options{Format: formats[int(format+6)%len(formats)], Sort: sort, SkipBad: int(skip),
+			Count: words}
 		list, stats, err := text(string(data), o)
 		again, statsAgain, errAgain := text(string(data), o)
-		if !reflect.DeepEqual(list, again) || !reflect.DeepEqual(stats, statsAgain) || (err == nil) != (errAgain == nil) || err != nil && err.Error() != errAgain.Error() {
-			t.Fatalf("two results: %+v %+v %v\n%+v %+v %v", list, stats, err, again, statsAgain, errAgain)
+		if !reflect.DeepEqual(list, again) || !reflect.DeepEqual(stats, statsAgain) ||
+			(err == nil) != (errAgain == nil) || err != nil && err.Error() != errAgain.Error() {
+			t.Fatalf("two results: %+v %+v %v\n%+v %+v %v", list, stats, err, again, statsAgain,
+				errAgain)
 		}
 		if err != nil && !errors.Is(err, ErrFormat) && !errors.Is(err, ErrUnsupported) {
 			t.Fatalf("an error of no kind: %v", err)
@@ -52,7 +60,8 @@ func checkRequests(t *testing.T, list []Request) {
 		if i == 0 && r.At != 0 || i > 0 && r.At < list[i-1].At {
 			t.Fatalf("request %d at %d", i, r.At)
 		}
-		if r.History < 0 || r.History >= r.Prompt || r.Prompt > MaxTokens || r.Output < 1 || r.Output > MaxTokens {
+		if r.History < 0 || r.History >= r.Prompt || r.Prompt > MaxTokens || r.Output < 1 ||
+			r.Output > MaxTokens {
 			t.Fatalf("request %+v", r)
 		}
 		if r.Turn > 1 && (r.Session != list[i-1].Session || r.Turn != list[i-1].Turn+1) {
@@ -95,11 +104,13 @@ func checkStats(t *testing.T, list []Request, s Stats, err error, o Options) {
 		}
 	}
 	if s.Lines != units+skipped+bad || s.Bad > skipped {
-		t.Fatalf("%d lines are %d requests, %d left out, %d bad: %v", s.Lines, units, skipped, bad, err)
+		t.Fatalf("%d lines are %d requests, %d left out, %d bad: %v", s.Lines, units, skipped, bad,
+			err)
 	}
 }
 
-// checkSorted is invariant 4 in one direction: a file that can be read without sorting has the same requests with it.
+// checkSorted is invariant 4 in one direction: a file that can be read without sorting has the same
+// requests with it.
 func checkSorted(t *testing.T, data string, sorted []Request, o Options) {
 	t.Helper()
 	o.Sort = false

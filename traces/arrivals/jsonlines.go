@@ -90,15 +90,16 @@ func orBlank(value []byte) []byte {
 func unusedKeys(line []byte) []string {
 	var list []string
 	for key := range members(bytes.TrimSpace(line)) {
-		if name := string(key); !slices.Contains([]string{keyTime, keyPrompt, keyOutput}, name) && !slices.Contains(list, name) {
+		if name := string(key); !slices.Contains([]string{keyTime, keyPrompt, keyOutput}, name) &&
+			!slices.Contains(list, name) {
 			list = append(list, name)
 		}
 	}
 	return list
 }
 
-// members yields the keys and values of a valid JSON object as they are written. Escapes in keys stay, which no key that is
-// looked for has.
+// members yields the keys and values of a valid JSON object as they are written. Escapes in keys
+// stay, which no key that is looked for has.
 func members(object []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		rest := object[1:] // behind the brace or a comma

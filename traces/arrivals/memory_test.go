@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// rows is a file of the layout azure-2024 that is never whole anywhere: n rows, 36 ms apart, so that 16.8 million of them are a
-// week. Some are on a whole second, and every eighth has one output token.
+// rows is a file of the layout azure-2024 that is never whole anywhere: n rows, 36 ms apart, so
+// that 16.8 million of them are a week. Some are on a whole second, and every eighth has one output
+// token.
 type rows struct {
 	n, at int64
 	buf   []byte // of the row that is being read, from 0
@@ -71,7 +72,8 @@ func (r *rows) row() {
 
 func two(b []byte, v int64) []byte { return append(b, byte('0'+v/10%10), byte('0'+v%10)) }
 
-// TestMemoryIsConstant: reading a hundred times as many rows allocates nothing more, and neither does summing them up.
+// TestMemoryIsConstant: reading a hundred times as many rows allocates nothing more, and neither
+// does summing them up.
 func TestMemoryIsConstant(t *testing.T) {
 	const few, many = 2_000, 200_000
 	allocated := func(n int64) uint64 {
@@ -143,7 +145,8 @@ func (s *talks) Read(p []byte) (int, error) {
 		default:
 			s.buf = append(s.buf, ',')
 		}
-		s.buf = append(s.buf, `{"id": "a", "conversations": [{"from": "human", "value": "how far is the moon"}, {"from": "gpt", "value": "a light second"}]}`...)
+		s.buf = append(s.buf,
+			`{"id": "a", "conversations": [{"from": "human", "value": "how far is the moon"}, {"from": "gpt", "value": "a light second"}]}`...)
 		if s.left--; s.left == 0 {
 			s.buf = append(s.buf, ']')
 		}
@@ -178,7 +181,8 @@ func BenchmarkNext(b *testing.B) {
 	b.ReportMetric(float64(b.N)*n/b.Elapsed().Seconds()/1e6, "Mrows/s")
 }
 
-// BenchmarkStream summarises b.N rows that are made while they are read; -benchtime 16800000x is the week of 2024 in size.
+// BenchmarkStream summarises b.N rows that are made while they are read; -benchtime 16800000x is
+// the week of 2024 in size.
 func BenchmarkStream(b *testing.B) {
 	r, err := New(newRows(int64(b.N)), "x", Options{})
 	if err != nil {

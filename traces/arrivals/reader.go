@@ -29,14 +29,16 @@ type Reader struct {
 
 // source reads one kind of file.
 type source interface {
-	// next reads the next request, with At on the clock of the file. A *LineError is a line that may be left out and the next
-	// call goes on after it; io.EOF and other errors are the end. It counts in stats what it leaves out by itself.
+	// next reads the next request, with At on the clock of the file. A *LineError is a line that
+	// may be left out and the next call goes on after it; io.EOF and other errors are the end. It
+	// counts in stats what it leaves out by itself.
 	next(req *Request, stats *Stats) error
 	// line is the number of the line or conversation that next read last.
 	line() int64
 }
 
-// Open opens a file. The caller closes the Reader. Errors are those of the file system or wrap ErrFormat or ErrUnsupported.
+// Open opens a file. The caller closes the Reader. Errors are those of the file system or wrap
+// ErrFormat or ErrUnsupported.
 func Open(path string, o Options) (*Reader, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -51,7 +53,8 @@ func Open(path string, o Options) (*Reader, error) {
 	return r, nil
 }
 
-// New reads from in, which name stands for in messages. Errors are those of in or wrap ErrFormat or ErrUnsupported.
+// New reads from in, which name stands for in messages. Errors are those of in or wrap ErrFormat or
+// ErrUnsupported.
 func New(in io.Reader, name string, o Options) (*Reader, error) {
 	r := &Reader{name: name, opts: o}
 	r.stats.Skipped = map[Reason]int64{}
@@ -108,8 +111,10 @@ func (r *Reader) fail(err error) error {
 	return fmt.Errorf("arrivals: %s: %w", r.name, err)
 }
 
-// Next reads the next request into req, which holds nothing of use after an error. It returns io.EOF after the last request. Other errors are those of the file system or
-// wrap ErrFormat (a *LineError for a bad line) or ErrUnsupported; after any error every later call returns the same one.
+// Next reads the next request into req, which holds nothing of use after an error. It returns
+// io.EOF after the last request. Other errors are those of the file system or wrap ErrFormat (a
+// *LineError for a bad line) or ErrUnsupported; after any error every later call returns the same
+// one.
 func (r *Reader) Next(req *Request) error {
 	if r.err == nil {
 		r.err = r.step(req)
@@ -174,7 +179,8 @@ func (r *Reader) order(req *Request) error {
 		return nil
 	}
 	if req.At < r.last {
-		return &LineError{Unit: "line", Line: r.src.line(), Reason: Unsorted, Detail: fmt.Sprintf("%v before line %d", r.last-req.At, r.lastOfLine)}
+		return &LineError{Unit: "line", Line: r.src.line(), Reason: Unsorted,
+			Detail: fmt.Sprintf("%v before line %d", r.last-req.At, r.lastOfLine)}
 	}
 	r.last, r.lastOfLine = req.At, r.src.line()
 	return nil
@@ -220,7 +226,8 @@ type lines struct {
 	n int64 // number of the line that next returned last, from 1
 }
 
-// next returns the next line without its end, valid until the next call. It returns io.EOF after the last line, and a
+// next returns the next line without its end, valid until the next call. It returns io.EOF after
+// the last line, and a
 // *LineError for a line that is too long, after which it goes on.
 func (l *lines) next() ([]byte, error) {
 	b, err := l.r.ReadSlice('\n')

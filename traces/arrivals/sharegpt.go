@@ -30,7 +30,8 @@ type message struct {
 // newShareGPT reads the bracket that begins the list.
 func newShareGPT(r io.Reader, count func(string) int) (*shareGPT, error) {
 	if count == nil {
-		return nil, fmt.Errorf("the file holds texts, whose tokens only a tokenizer can count; none was given: %w", ErrUnsupported)
+		return nil, fmt.Errorf("the file holds texts, whose tokens only a tokenizer can count; "+
+			"none was given: %w", ErrUnsupported)
 	}
 	in := &allowance{r: r, left: MaxConversation}
 	s := &shareGPT{in: in, dec: json.NewDecoder(in), count: count}
@@ -39,7 +40,8 @@ func newShareGPT(r io.Reader, count func(string) int) (*shareGPT, error) {
 		return nil, s.broken(err)
 	}
 	if token != json.Delim('[') {
-		return nil, fmt.Errorf("the file does not begin with a list of conversations: %w", ErrFormat)
+		return nil, fmt.Errorf("the file does not begin with a list of conversations: %w",
+			ErrFormat)
 	}
 	return s, nil
 }
@@ -57,7 +59,8 @@ func (s *shareGPT) next(req *Request, stats *Stats) error {
 		err := s.dec.Decode(&c)
 		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			stats.Lines++
-			return &LineError{Unit: "conversation", Line: s.n, Field: wrong.Field, Value: wrong.Value, Reason: WrongType}
+			return &LineError{Unit: "conversation", Line: s.n, Field: wrong.Field,
+				Value: wrong.Value, Reason: WrongType}
 		}
 		if err != nil {
 			return s.broken(err)
@@ -77,14 +80,15 @@ func (s *shareGPT) next(req *Request, stats *Stats) error {
 	return nil
 }
 
-// turns returns the answered turns of a conversation. The reason is why there are none, or Unanswered when the last message has
-// no answer but others have.
+// turns returns the answered turns of a conversation. The reason is why there are none, or
+// Unanswered when the last message has no answer but others have.
 func (s *shareGPT) turns(c *conversation) ([]Request, Reason, *LineError) {
 	session := s.session(c.ID)
 	var list []Request
 	history, prompt, output := 0, 0, 0
 	turn := func() {
-		list = append(list, Request{Prompt: history + prompt, Output: output, History: history, Session: session, Turn: len(list) + 1})
+		list = append(list, Request{Prompt: history + prompt, Output: output, History: history,
+			Session: session, Turn: len(list) + 1})
 		history, prompt, output = history+prompt+output, 0, 0
 	}
 	for i := range c.Messages {
@@ -94,7 +98,8 @@ func (s *shareGPT) turns(c *conversation) ([]Request, Reason, *LineError) {
 		}
 		n := s.count(*m.Value)
 		if n < 0 || n > MaxTokens || history+prompt+output > MaxTokens-n {
-			return nil, "", &LineError{Unit: "conversation", Line: s.n, Field: "value", Value: shorten([]byte(*m.Value)), Reason: TooLarge,
+			return nil, "", &LineError{Unit: "conversation", Line: s.n, Field: "value",
+				Value: shorten([]byte(*m.Value)), Reason: TooLarge,
 				Detail: fmt.Sprintf("the tokenizer counts %d tokens", n)}
 		}
 		if n == 0 {
@@ -162,11 +167,13 @@ func (s *shareGPT) broken(err error) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("conversation %d: the file is cut off: %w", s.n, ErrFormat)
 	case bad:
-		return fmt.Errorf("conversation %d: not JSON: byte %d: %w: %w", s.n, syntax.Offset, syntax, ErrFormat)
+		return fmt.Errorf("conversation %d: not JSON: byte %d: %w: %w", s.n, syntax.Offset, syntax,
+			ErrFormat)
 	case misfit: // a number beyond float64, where none belongs
 		return fmt.Errorf("conversation %d: %w: %w", s.n, wrong, ErrFormat)
 	case errors.Is(err, errLong):
-		return fmt.Errorf("conversation %d: is longer than %d bytes: %w", s.n, MaxConversation, ErrUnsupported)
+		return fmt.Errorf("conversation %d: is longer than %d bytes: %w", s.n, MaxConversation,
+			ErrUnsupported)
 	}
 	return err
 }

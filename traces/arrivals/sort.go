@@ -32,7 +32,8 @@ func (r *Reader) sort(most int) (*sorted, error) {
 			return nil, err
 		}
 		if len(s.list) == most {
-			return nil, r.fail(fmt.Errorf("has more than the %d requests that are sorted in memory; sort the file itself by its time, the header left where it is: %w",
+			return nil, r.fail(fmt.Errorf("has more than the %d requests that are sorted in "+
+				"memory; sort the file itself by its time, the header left where it is: %w",
 				most, ErrUnsupported))
 		}
 		s.list = append(s.list, numbered{req, r.src.line()})

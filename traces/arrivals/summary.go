@@ -11,18 +11,20 @@ import (
 // Summary describes a whole trace.
 type Summary struct {
 	Stats
-	// Span is from the first to the last request. Span, Rate and Peak are nil where the format has no times.
+	// Span is from the first to the last request. Span, Rate and Peak are nil where the format has
+	// no times.
 	Span *units.Nanos `json:"span_ns"`
 	Rate *float64     `json:"rate_per_s"` // intervals over span; nil as well where the span is 0
-	Peak *int64       `json:"peak_per_s"` // most requests in one second, the seconds counted from the first request
+	// most requests in one second, the seconds counted from the first request
+	Peak *int64 `json:"peak_per_s"`
 	// Sessions is the number of conversations; 0 where the format does not number the turns.
 	Sessions int64  `json:"sessions"`
 	Prompt   Tokens `json:"prompt_tokens"`
 	Output   Tokens `json:"output_tokens"`
 }
 
-// Tokens describes a number of tokens over all requests. Percentiles are of the nearest rank, exact below 4,096 tokens and within
-// 0.025 % above; the others are exact.
+// Tokens describes a number of tokens over all requests. Percentiles are of the nearest rank, exact
+// below 4,096 tokens and within 0.025 % above; the others are exact.
 type Tokens struct {
 	Total int64 `json:"total"`
 	Min   int   `json:"min"`
@@ -32,8 +34,8 @@ type Tokens struct {
 	Max   int   `json:"max"`
 }
 
-// Summarize reads the rest of a trace. Its memory does not depend on the length. Errors are those of Next and
-// the context's.
+// Summarize reads the rest of a trace. Its memory does not depend on the length. Errors are those
+// of Next and the context's.
 func Summarize(ctx context.Context, r *Reader) (*Summary, error) {
 	const often = 1 << 16 // requests between two looks at the context
 	var (
@@ -67,7 +69,8 @@ func Summarize(ctx context.Context, r *Reader) (*Summary, error) {
 		peak = max(peak, here)
 		last = req.At
 	}
-	s := &Summary{Stats: r.Stats(), Sessions: sessions, Prompt: describe(&prompt), Output: describe(&output)}
+	s := &Summary{Stats: r.Stats(), Sessions: sessions, Prompt: describe(&prompt),
+		Output: describe(&output)}
 	if s.Format.HasTimes() {
 		s.Span, s.Peak = &last, &peak
 		if last > 0 {
@@ -79,5 +82,6 @@ func Summarize(ctx context.Context, r *Reader) (*Summary, error) {
 }
 
 func describe(h *histogram) Tokens {
-	return Tokens{Total: h.total, Min: h.min, P50: h.percentile(50), P90: h.percentile(90), P99: h.percentile(99), Max: h.max}
+	return Tokens{Total: h.total, Min: h.min, P50: h.percentile(50), P90: h.percentile(90),
+		P99: h.percentile(99), Max: h.max}
 }

@@ -26,11 +26,13 @@ func summary(t *testing.T, file string, o Options) *Summary {
 
 func TestSummary(t *testing.T) {
 	const head = "arrived_at,num_prefill_tokens,num_decode_tokens\n"
-	s := summary(t, head+"10,100,1\n10.9,50,3\n11,70,2\n11.5,60,9\n11.99,60,9\n20,10,0\n14,1000,1\n", Options{SkipBad: 1})
+	s := summary(t, head+"10,100,1\n10.9,50,3\n11,70,2\n11.5,60,9\n11.99,60,9\n20,10,0\n"+
+		"14,1000,1\n", Options{SkipBad: 1})
 	if *s.Span != 1_990_000_000 || *s.Rate != 4/1.99 || *s.Peak != 3 {
 		t.Errorf("span %v, rate %v, peak %v", *s.Span, *s.Rate, *s.Peak)
 	}
-	if s.Prompt != (Tokens{Total: 340, Min: 50, P50: 60, P90: 100, P99: 100, Max: 100}) || s.Output != (Tokens{Total: 24, Min: 1, P50: 3, P90: 9, P99: 9, Max: 9}) {
+	if s.Prompt != (Tokens{Total: 340, Min: 50, P50: 60, P90: 100, P99: 100, Max: 100}) ||
+		s.Output != (Tokens{Total: 24, Min: 1, P50: 3, P90: 9, P99: 9, Max: 9}) {
 		t.Errorf("%+v, %+v", s.Prompt, s.Output)
 	}
 	text, err := json.Marshal(summary(t, head+"1,2,3\n", Options{}))
@@ -39,7 +41,8 @@ func TestSummary(t *testing.T) {
 	if err != nil || string(text) != want {
 		t.Errorf("got %s, %v", text, err)
 	}
-	s = summary(t, `[{"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}, {"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]}]`, Options{Count: words})
+	s = summary(t,
+		`[{"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}, {"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]}]`, Options{Count: words})
 	if s.Span != nil || s.Rate != nil || s.Peak != nil || s.Sessions != 1 || s.Requests != 2 {
 		t.Errorf("no times: %+v", s)
 	}
@@ -55,7 +58,8 @@ func TestSummaryErrors(t *testing.T) {
 	if _, err := Summarize(ctx, r); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	r, err = New(strings.NewReader("arrived_at,num_prefill_tokens,num_decode_tokens\nx,1,1\n"), "x", Options{})
+	r, err = New(strings.NewReader("arrived_at,num_prefill_tokens,num_decode_tokens\nx,1,1\n"), "x",
+		Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +97,8 @@ func TestBins(t *testing.T) {
 	next := 0
 	for b := range len(histogram{}.bins) {
 		low, high := edges(b)
-		if low != next || high < low || bin(low) != b || bin(high) != b || high >= exact && float64(high-low) > float64(low)/subBins {
+		if low != next || high < low || bin(low) != b || bin(high) != b || high >= exact &&
+			float64(high-low) > float64(low)/subBins {
 			t.Fatalf("bin %d is %d to %d, the one before ends at %d", b, low, high, next-1)
 		}
 		next = high + 1

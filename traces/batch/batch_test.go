@@ -14,7 +14,8 @@ import (
 	"github.com/windrow-sim/windrow/traces/stats"
 )
 
-// random makes a trace of sequences of the given lengths, each with one prompt token before them, whose masks are random.
+// random makes a trace of sequences of the given lengths, each with one prompt token before them,
+// whose masks are random.
 func random(seed uint64, layers, units int, lengths ...int) *traces.Memory {
 	r := rng.Stream(seed, "batch/test")
 	m := &traces.Memory{Head: traces.Header{Layers: layers, Units: units, HasPredicted: true}}
@@ -29,7 +30,8 @@ func random(seed uint64, layers, units int, lengths ...int) *traces.Memory {
 	}
 	for seq, n := range lengths {
 		for pos := range n + 1 {
-			t := traces.Token{Seq: uint32(seq), Pos: uint32(pos), Phase: traces.PhaseOf(pos == 0), ID: 7}
+			t := traces.Token{Seq: uint32(seq), Pos: uint32(pos), Phase: traces.PhaseOf(pos == 0),
+				ID: 7}
 			for range layers {
 				t.Active, t.Predicted = append(t.Active, mask(0.1)), append(t.Predicted, mask(0.3))
 			}
@@ -65,7 +67,8 @@ func TestOrderIsEvenlySpaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		order := lanes.Order()
-		if sorted := slices.Sorted(slices.Values(order)); len(sorted) != count || sorted[0] != 0 || sorted[count-1] != count-1 || len(slices.Compact(sorted)) != count {
+		if sorted := slices.Sorted(slices.Values(order)); len(sorted) != count || sorted[0] != 0 ||
+			sorted[count-1] != count-1 || len(slices.Compact(sorted)) != count {
 			t.Fatalf("%d lanes: the order %v is no permutation", count, order)
 		}
 		if count&(count-1) != 0 {
@@ -88,10 +91,13 @@ func TestLanes(t *testing.T) {
 		formed               string
 	}{
 		{[]int{5, 5, 5}, 3, 5, 0, "3 sequences of 5 generated tokens"},
-		{[]int{5, 5, 5}, 2, 7, 1, "2 lanes of 7 generated tokens, one sequence after the other (3 sequences)"},
-		{[]int{4, 6, 5}, 3, 5, 0, "3 lanes of 5 generated tokens, one sequence after the other (3 sequences)"},
+		{[]int{5, 5, 5}, 2, 7, 1, "2 lanes of 7 generated tokens, one sequence after the other " +
+			"(3 sequences)"},
+		{[]int{4, 6, 5}, 3, 5, 0, "3 lanes of 5 generated tokens, one sequence after the other " +
+			"(3 sequences)"},
 		{[]int{10}, 4, 2, 2, "4 evenly spaced places of 1 sequences, 2 generated tokens from each"},
-		{[]int{10}, 10, 1, 0, "10 evenly spaced places of 1 sequences, 1 generated tokens from each"},
+		{[]int{10}, 10, 1, 0, "10 evenly spaced places of 1 sequences, 1 generated tokens from " +
+			"each"},
 	} {
 		m := random(2, 1, 8, c.lengths...)
 		s := stream(t, m)
@@ -99,11 +105,15 @@ func TestLanes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l.Steps != c.steps || s.Tokens()-l.Used() != c.unused || l.Formed != c.formed || s.Sequences() != len(c.lengths) || s.Phase() != "decode" {
-			t.Errorf("%v in %d lanes: %+v, %d tokens of %d sequences, phase %s", c.lengths, c.count, l, s.Tokens(), s.Sequences(), s.Phase())
+		if l.Steps != c.steps || s.Tokens()-l.Used() != c.unused || l.Formed != c.formed ||
+			s.Sequences() != len(c.lengths) || s.Phase() != "decode" {
+			t.Errorf("%v in %d lanes: %+v, %d tokens of %d sequences, phase %s", c.lengths, c.count,
+				l, s.Tokens(), s.Sequences(), s.Phase())
 		}
 		// Lane after lane and step after step give back the generated tokens of the trace.
-		generated := slices.DeleteFunc(slices.Clone(m.List), func(t traces.Token) bool { return t.Phase == traces.Prefill })
+		generated := slices.DeleteFunc(slices.Clone(m.List), func(t traces.Token) bool {
+			return t.Phase == traces.Prefill
+		})
 		for lane := range l.Count {
 			for step := range l.Steps {
 				var got traces.Token
@@ -118,7 +128,8 @@ func TestLanes(t *testing.T) {
 	}
 	s := stream(t, random(2, 1, 8, 4, 4))
 	if l, _ := s.Lanes(2); l.Positions(0) != 2+2 || l.Positions(3) != 5+5 {
-		t.Errorf("positions of the first and the last step: %d and %d", l.Positions(0), l.Positions(3))
+		t.Errorf("positions of the first and the last step: %d and %d", l.Positions(0),
+			l.Positions(3))
 	}
 	prompts := random(2, 1, 8, 0, 0)
 	if s := stream(t, prompts); s.Phase() != "all" || s.Tokens() != 2 {
@@ -142,7 +153,8 @@ func TestBatchOfOne(t *testing.T) {
 		if err := u.Token(at, &got); err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(want.Active, got.Active) + cmp.Diff(want.Predicted, got.Predicted); d != "" || got.Pos != uint32(at) || got.Seq != 0 {
+		if d := cmp.Diff(want.Active, got.Active) + cmp.Diff(want.Predicted,
+			got.Predicted); d != "" || got.Pos != uint32(at) || got.Seq != 0 {
 			t.Errorf("token %d (-want +got):\n%s%+v", i, d, got)
 		}
 		at++
@@ -152,7 +164,8 @@ func TestBatchOfOne(t *testing.T) {
 	}
 }
 
-// The masks are those of a plain count over units, and the source is a trace that other packages take.
+// The masks are those of a plain count over units, and the source is a trace that other packages
+// take.
 func TestUnionAgainstPlain(t *testing.T) {
 	m := random(4, 2, 130, 9, 14, 2)
 	s := stream(t, m)
@@ -168,16 +181,21 @@ func TestUnionAgainstPlain(t *testing.T) {
 					t.Fatal(err)
 				}
 				for l := range m.Head.Layers {
-					if want := plain(t, lanes, step, l, atLeast, false); !slices.Equal(want, got.Active[l]) {
-						t.Fatalf("size %d, at least %d, step %d, layer %d: %x, want %x", size, atLeast, step, l, got.Active[l], want)
+					if want := plain(t, lanes, step, l, atLeast, false); !slices.Equal(want,
+						got.Active[l]) {
+						t.Fatalf("size %d, at least %d, step %d, layer %d: %x, want %x", size,
+							atLeast, step, l, got.Active[l], want)
 					}
-					if want := plain(t, lanes, step, l, atLeast, true); !slices.Equal(want, got.Predicted[l]) {
-						t.Fatalf("predicted, size %d, at least %d, step %d, layer %d: %x, want %x", size, atLeast, step, l, got.Predicted[l], want)
+					if want := plain(t, lanes, step, l, atLeast, true); !slices.Equal(want,
+						got.Predicted[l]) {
+						t.Fatalf("predicted, size %d, at least %d, step %d, layer %d: %x, want %x",
+							size, atLeast, step, l, got.Predicted[l], want)
 					}
 				}
 				masks = append(masks, got.Active)
 				if smaller != nil && !contains(smaller[step], got.Active) {
-					t.Errorf("size %d, step %d: at least %d needs what at least %d does not", size, step, atLeast, atLeast-1)
+					t.Errorf("size %d, step %d: at least %d needs what at least %d does not", size,
+						step, atLeast, atLeast-1)
 				}
 			}
 			smaller = masks
@@ -261,7 +279,8 @@ func TestErrors(t *testing.T) {
 	m := random(5, 2, 70, 5)
 	s := stream(t, m)
 	for _, c := range []struct{ size, atLeast int }{{0, 1}, {-1, 1}, {6, 1}, {2, 0}, {2, 5}} {
-		if _, err := s.Union(c.size, c.atLeast); err == nil || !strings.HasPrefix(err.Error(), "batch: ") {
+		if _, err := s.Union(c.size, c.atLeast); err == nil || !strings.HasPrefix(err.Error(),
+			"batch: ") {
 			t.Errorf("%+v: error %v", c, err)
 		}
 	}
@@ -273,10 +292,14 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	for want, spoil := range map[string]func(*traces.Token){
-		"active masks of 1 layers":             func(t *traces.Token) { t.Active = t.Active[:1] },
-		"active mask of layer 1: 1 words":      func(t *traces.Token) { t.Active[1] = t.Active[1][:1] },
-		"predicted masks of 0 layers":          func(t *traces.Token) { t.Predicted = nil },
-		"layer 0: a bit beyond unit 69 is set": func(t *traces.Token) { t.Predicted[0][1] |= 1 << 6 },
+		"active masks of 1 layers": func(t *traces.Token) { t.Active = t.Active[:1] },
+		"active mask of layer 1: 1 words": func(t *traces.Token) {
+			t.Active[1] = t.Active[1][:1]
+		},
+		"predicted masks of 0 layers": func(t *traces.Token) { t.Predicted = nil },
+		"layer 0: a bit beyond unit 69 is set": func(t *traces.Token) {
+			t.Predicted[0][1] |= 1 << 6
+		},
 	} {
 		m := random(5, 2, 70, 5)
 		spoil(&m.List[3])
@@ -289,7 +312,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A step of several sequences has several magnitudes and features, so that the union of a trace which holds them promises neither.
+// A step of several sequences has several magnitudes and features, so that the union of a trace
+// which holds them promises neither.
 func TestUnionLeavesOutWhatIsOfOneSequence(t *testing.T) {
 	m := random(5, 1, 70, 4, 4)
 	m.Head.HasMagnitude, m.Head.FeatureKind, m.Head.FeatureWidth = true, traces.FFNInput, 1

@@ -8,7 +8,8 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Stream is the tokens of a trace that batches are formed of, in the order of the trace. It is immutable.
+// Stream is the tokens of a trace that batches are formed of, in the order of the trace. It is
+// immutable.
 type Stream struct {
 	src    traces.Source
 	phase  string
@@ -62,10 +63,12 @@ func checkMasks(h *traces.Header, name string, masks [][]uint64) error {
 	words, rest := h.Words(), h.Units%64
 	for l, m := range masks {
 		if len(m) != words {
-			return fmt.Errorf("%s mask of layer %d: %d words for %d units: must be %d", name, l, len(m), h.Units, words)
+			return fmt.Errorf("%s mask of layer %d: %d words for %d units: must be %d", name, l,
+				len(m), h.Units, words)
 		}
 		if rest != 0 && m[words-1]>>rest != 0 {
-			return fmt.Errorf("%s mask of layer %d: a bit beyond unit %d is set", name, l, h.Units-1)
+			return fmt.Errorf("%s mask of layer %d: a bit beyond unit %d is set", name, l,
+				h.Units-1)
 		}
 	}
 	return nil
@@ -91,7 +94,8 @@ func (s *Stream) Sequences() int { return len(s.starts) }
 // Phase is "decode" when the tokens are the generated ones, and "all" when the trace has none.
 func (s *Stream) Phase() string { return s.phase }
 
-// Lanes are equal pieces of a stream, one behind the other: lane i is tokens i·Steps to (i+1)·Steps − 1.
+// Lanes are equal pieces of a stream, one behind the other: lane i is tokens i·Steps to (i+1)·Steps
+// − 1.
 type Lanes struct {
 	Count int
 	Steps int // tokens of each
@@ -100,10 +104,12 @@ type Lanes struct {
 	stream *Stream
 }
 
-// Lanes cuts the stream into count lanes. The tokens that are left over, fewer than count, are not used.
+// Lanes cuts the stream into count lanes. The tokens that are left over, fewer than count, are not
+// used.
 func (s *Stream) Lanes(count int) (Lanes, error) {
 	if count < 1 || count > s.Tokens() {
-		return Lanes{}, fmt.Errorf("batch: %d lanes of %d tokens: between one lane and one for each token is possible; record more tokens", count, s.Tokens())
+		return Lanes{}, fmt.Errorf("batch: %d lanes of %d tokens: between one lane and one for "+
+			"each token is possible; record more tokens", count, s.Tokens())
 	}
 	l := Lanes{Count: count, Steps: s.Tokens() / count, stream: s}
 	l.Formed = l.formed()
@@ -119,9 +125,11 @@ func (l *Lanes) formed() string {
 	case whole:
 		return fmt.Sprintf("%d sequences of %d %s", l.Count, l.Steps, tokens)
 	case l.Count <= sequences:
-		return fmt.Sprintf("%d lanes of %d %s, one sequence after the other (%d sequences)", l.Count, l.Steps, tokens, sequences)
+		return fmt.Sprintf("%d lanes of %d %s, one sequence after the other (%d sequences)",
+			l.Count, l.Steps, tokens, sequences)
 	}
-	return fmt.Sprintf("%d evenly spaced places of %d sequences, %d %s from each", l.Count, sequences, l.Steps, tokens)
+	return fmt.Sprintf("%d evenly spaced places of %d sequences, %d %s from each", l.Count,
+		sequences, l.Steps, tokens)
 }
 
 // whole reports whether every lane is one sequence.
@@ -149,7 +157,8 @@ func (l *Lanes) Read(lane, step int, t *traces.Token) error {
 	return nil
 }
 
-// Positions is the number of positions that a step attends to, over all lanes: each token sees those before it and itself.
+// Positions is the number of positions that a step attends to, over all lanes: each token sees
+// those before it and itself.
 func (l *Lanes) Positions(step int) int {
 	sum := 0
 	for lane := range l.Count {
@@ -158,8 +167,9 @@ func (l *Lanes) Positions(step int) int {
 	return sum
 }
 
-// Order lists all lanes in such an order that the first few are about evenly spaced, however many they are (the van der Corput
-// sequence; exactly so for a power of two of lanes out of another). Neighbouring lanes of one sequence are more alike than distant ones.
+// Order lists all lanes in such an order that the first few are about evenly spaced, however many
+// they are (the van der Corput sequence; exactly so for a power of two of lanes out of another).
+// Neighbouring lanes of one sequence are more alike than distant ones.
 func (l *Lanes) Order() []int {
 	width := bits.Len(uint(l.Count - 1)) // of the reversed numbers
 	order, taken := make([]int, 0, l.Count), make([]bool, l.Count)

@@ -6,8 +6,9 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Source presents the steps of a batch as the tokens of one sequence. Its masks are what the batch needs. A token's position is
-// its step, and its id is 0: what else the tokens of a batch have is not one token's.
+// Source presents the steps of a batch as the tokens of one sequence. Its masks are what the batch
+// needs. A token's position is its step, and its id is 0: what else the tokens of a batch have is
+// not one token's.
 type Source struct {
 	lanes   Lanes
 	atLeast int
@@ -15,20 +16,24 @@ type Source struct {
 	counts  *Counts
 }
 
-// Union returns the steps of a batch of size sequences, cut from the stream (see Lanes), with the units that at least atLeast
-// of them need: 1 for the union. True and predicted masks are united alike.
+// Union returns the steps of a batch of size sequences, cut from the stream (see Lanes), with the
+// units that at least atLeast of them need: 1 for the union. True and predicted masks are united
+// alike.
 func (s *Stream) Union(size, atLeast int) (*Source, error) {
 	if atLeast < 1 || atLeast > MaxAtLeast {
-		return nil, fmt.Errorf("batch: needed by at least %d sequences: 1 to %d are possible", atLeast, MaxAtLeast)
+		return nil, fmt.Errorf("batch: needed by at least %d sequences: 1 to %d are possible",
+			atLeast, MaxAtLeast)
 	}
 	lanes, err := s.Lanes(size)
 	if err != nil {
 		return nil, err
 	}
-	u := &Source{lanes: lanes, atLeast: atLeast, head: *s.Header(), counts: NewCounts(s.Header().Words())}
+	u := &Source{lanes: lanes, atLeast: atLeast, head: *s.Header(),
+		counts: NewCounts(s.Header().Words())}
 	u.head.HasMagnitude = false // several sequences have several, and several features
 	u.head.FeatureKind, u.head.FeatureWidth = "", 0
-	u.head.Sampling = fmt.Sprintf("steps of a batch of %d, units of at least %d; %s", size, atLeast, u.head.Sampling)
+	u.head.Sampling = fmt.Sprintf("steps of a batch of %d, units of at least %d; %s", size, atLeast,
+		u.head.Sampling)
 	return u, nil
 }
 
@@ -52,10 +57,13 @@ func (u *Source) Token(i int, t *traces.Token) error {
 			return err
 		}
 	}
-	*t = traces.Token{Pos: uint32(i), Phase: lanes[0].Phase, Active: t.Active[:0], Predicted: t.Predicted[:0]}
+	*t = traces.Token{Pos: uint32(i), Phase: lanes[0].Phase, Active: t.Active[:0],
+		Predicted: t.Predicted[:0]}
 	t.Active = u.unite(t.Active, lanes, func(t *traces.Token) [][]uint64 { return t.Active })
 	if u.head.HasPredicted {
-		t.Predicted = u.unite(t.Predicted, lanes, func(t *traces.Token) [][]uint64 { return t.Predicted })
+		t.Predicted = u.unite(t.Predicted, lanes, func(t *traces.Token) [][]uint64 {
+			return t.Predicted
+		})
 	} else {
 		t.Predicted = nil
 	}
@@ -63,7 +71,8 @@ func (u *Source) Token(i int, t *traces.Token) error {
 }
 
 // unite appends the mask of every layer.
-func (u *Source) unite(masks [][]uint64, lanes []traces.Token, of func(*traces.Token) [][]uint64) [][]uint64 {
+func (u *Source) unite(masks [][]uint64, lanes []traces.Token,
+	of func(*traces.Token) [][]uint64) [][]uint64 {
 	words := u.head.Words()
 	slab := make([]uint64, words*u.head.Layers)
 	for l := range u.head.Layers {

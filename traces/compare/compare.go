@@ -8,15 +8,19 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Options of a comparison. The zero value compares all tokens with the default tolerance and takes the device for steady.
+// Options of a comparison. The zero value compares all tokens with the default tolerance and takes
+// the device for steady.
 type Options struct {
-	// SkipTokens is the number of warm-up tokens at the start of the runs that are left out of times, not of counters.
+	// SkipTokens is the number of warm-up tokens at the start of the runs that are left out of
+	// times, not of counters.
 	SkipTokens int
 	// Tolerance is the largest error that passes; the zero Tolerance stands for DefaultTolerance.
 	Tolerance Tolerance
-	// MaxDrift is the largest drift in percent of which a verdict is possible; 0 stands for DefaultMaxDrift.
+	// MaxDrift is the largest drift in percent of which a verdict is possible; 0 stands for
+	// DefaultMaxDrift.
 	MaxDrift float64
-	// MaxDifferences is how many differing counters are listed; 0 stands for DefaultMaxDifferences. All are counted.
+	// MaxDifferences is how many differing counters are listed; 0 stands for DefaultMaxDifferences.
+	// All are counted.
 	MaxDifferences int
 }
 
@@ -55,12 +59,13 @@ type Comparison struct {
 	MeasuredTokensPerS  float64 `json:"measured_tokens_per_s"`
 	ErrorPercent        float64 `json:"tokens_per_s_error_percent"`
 
-	Tolerance    Tolerance `json:"tolerance"`
-	DriftPercent Stat      `json:"drift_percent"` // of the measured run; undefined when it was not measured
-	MaxDrift     float64   `json:"max_drift_percent"`
-	Verdict      Verdict   `json:"verdict"`
-	Reasons      []string  `json:"reasons"`  // why the verdict is not "pass"
-	Warnings     []string  `json:"warnings"` // what taints the numbers whatever the verdict
+	Tolerance Tolerance `json:"tolerance"`
+	// of the measured run; undefined when it was not measured
+	DriftPercent Stat     `json:"drift_percent"`
+	MaxDrift     float64  `json:"max_drift_percent"`
+	Verdict      Verdict  `json:"verdict"`
+	Reasons      []string `json:"reasons"`  // why the verdict is not "pass"
+	Warnings     []string `json:"warnings"` // what taints the numbers whatever the verdict
 }
 
 // PartError compares the mean time per token of one part, or of the whole token.
@@ -70,7 +75,8 @@ type PartError struct {
 	Measured  float64 `json:"measured_ns_per_token"`
 	Bias      Stat    `json:"bias_percent"` // signed error of the mean
 	MAPE      Stat    `json:"mape_percent"` // mean over tokens of |simulated − measured| / measured
-	// MAPETokens is the number of tokens in MAPE: a token whose part was measured as 0 ns has no relative error.
+	// MAPETokens is the number of tokens in MAPE: a token whose part was measured as 0 ns has no
+	// relative error.
 	MAPETokens int `json:"mape_tokens"`
 }
 
@@ -82,8 +88,9 @@ type PercentileError struct {
 	Error      Stat    `json:"error_percent"`
 }
 
-// Compare compares a simulated run with a measured one. It is an error when the runs are not of the same tokens and layers,
-// when a run is not well formed, or when no time passes after the skipped tokens. The runs are only read.
+// Compare compares a simulated run with a measured one. It is an error when the runs are not of the
+// same tokens and layers, when a run is not well formed, or when no time passes after the skipped
+// tokens. The runs are only read.
 func Compare(sim, measured *traces.Run, opt Options) (*Comparison, error) {
 	opt, err := opt.resolve()
 	if err != nil {
@@ -110,7 +117,8 @@ func Compare(sim, measured *traces.Run, opt Options) (*Comparison, error) {
 	}
 	if d := measured.Meta.DriftPercent; d != nil {
 		if math.IsNaN(*d) || math.IsInf(*d, 0) {
-			return nil, fmt.Errorf("compare: the measured run drifted by %v %%: want a finite number", *d)
+			return nil, fmt.Errorf("compare: the measured run drifted by %v %%: want a finite "+
+				"number", *d)
 		}
 		c.DriftPercent = Stat(*d)
 	}
@@ -118,7 +126,8 @@ func Compare(sim, measured *traces.Run, opt Options) (*Comparison, error) {
 		return nil, err
 	}
 	if opt.SkipTokens >= len(s.tokens) {
-		return nil, fmt.Errorf("compare: %d warm-up tokens of %d: none is left; skip fewer", opt.SkipTokens, len(s.tokens))
+		return nil, fmt.Errorf("compare: %d warm-up tokens of %d: none is left; skip fewer",
+			opt.SkipTokens, len(s.tokens))
 	}
 	if err := c.times(s.tokens[opt.SkipTokens:], m.tokens[opt.SkipTokens:]); err != nil {
 		return nil, err
@@ -139,9 +148,11 @@ func (o Options) resolve() (Options, error) {
 		o.MaxDifferences = DefaultMaxDifferences
 	}
 	if o.SkipTokens < 0 || o.MaxDifferences < 0 {
-		return o, fmt.Errorf("compare: skip %d tokens, list %d differences: a count is 0 or more", o.SkipTokens, o.MaxDifferences)
+		return o, fmt.Errorf("compare: skip %d tokens, list %d differences: a count is 0 or more",
+			o.SkipTokens, o.MaxDifferences)
 	}
-	for _, p := range []float64{o.Tolerance.TokensPerS, o.Tolerance.P50, o.Tolerance.P99, o.MaxDrift} {
+	for _, p := range []float64{o.Tolerance.TokensPerS, o.Tolerance.P50, o.Tolerance.P99,
+		o.MaxDrift} {
 		if math.IsNaN(p) || math.IsInf(p, 0) || p < 0 {
 			return o, fmt.Errorf("compare: limit of %v %%: want a finite number, 0 or more", p)
 		}
@@ -163,11 +174,13 @@ func load(name string, r *traces.Run) (side, error) {
 	return side{tokens, cells(r.Rows)}, nil
 }
 
-// sameTrace refuses runs that name different traces. A run without a checksum is compared by its tokens only.
+// sameTrace refuses runs that name different traces. A run without a checksum is compared by its
+// tokens only.
 func sameTrace(a, b *traces.Run) error {
 	x, y := a.Meta.TraceSHA256, b.Meta.TraceSHA256
 	if x != "" && y != "" && x != y {
-		return fmt.Errorf("compare: the runs are of different traces: %s (%.12s) and %s (%.12s); run both on one trace",
+		return fmt.Errorf("compare: the runs are of different traces: %s (%.12s) and %s "+
+			"(%.12s); run both on one trace",
 			a.Meta.Trace, x, b.Meta.Trace, y)
 	}
 	return nil
@@ -177,15 +190,18 @@ func sameTokens(s, m []Token) error {
 	for i := range min(len(s), len(m)) {
 		a, b := &s[i], &m[i]
 		if a.Index != b.Index || a.Seq != b.Seq || a.Pos != b.Pos || a.Phase != b.Phase {
-			return fmt.Errorf("compare: the runs differ at entry %d: simulated %s, measured %s; run both on the same tokens",
+			return fmt.Errorf("compare: the runs differ at entry %d: simulated %s, measured %s; "+
+				"run both on the same tokens",
 				i, a.name(), b.name())
 		}
 	}
 	switch {
 	case len(s) > len(m):
-		return fmt.Errorf("compare: %s is missing from the measured run, which has %d tokens of %d", s[len(m)].name(), len(m), len(s))
+		return fmt.Errorf("compare: %s is missing from the measured run, which has %d tokens of %d",
+			s[len(m)].name(), len(m), len(s))
 	case len(m) > len(s):
-		return fmt.Errorf("compare: %s is missing from the simulated run, which has %d tokens of %d", m[len(s)].name(), len(s), len(m))
+		return fmt.Errorf("compare: %s is missing from the simulated run, which has %d tokens "+
+			"of %d", m[len(s)].name(), len(s), len(m))
 	}
 	return nil
 }
@@ -200,10 +216,12 @@ func warnings(sim, measured *traces.Run) []string {
 		w = append(w, "the run on the measured side was simulated: this validates nothing")
 	}
 	if measured.Meta.Emulated {
-		w = append(w, "the measured run used an emulated device: agreement says nothing about a real one")
+		w = append(w, "the measured run used an emulated device: agreement says nothing about a "+
+			"real one")
 	}
 	if sim.Meta.Model != measured.Meta.Model {
-		w = append(w, fmt.Sprintf("the runs name different models: %q and %q", sim.Meta.Model, measured.Meta.Model))
+		w = append(w, fmt.Sprintf("the runs name different models: %q and %q", sim.Meta.Model,
+			measured.Meta.Model))
 	}
 	return w
 }
@@ -219,7 +237,8 @@ func (c *Comparison) times(s, m []Token) error {
 	c.Total = partError("total", ls, lm)
 	c.PearsonR = Stat(Pearson(ls, lm))
 	for _, p := range []float64{50, 90, 99} {
-		e := PercentileError{Percentile: p, Simulated: Percentile(ls, p), Measured: Percentile(lm, p)}
+		e := PercentileError{Percentile: p, Simulated: Percentile(ls, p), Measured: Percentile(lm,
+			p)}
 		e.Error = relative(e.Simulated, e.Measured)
 		c.Percentiles = append(c.Percentiles, e)
 	}
@@ -228,7 +247,8 @@ func (c *Comparison) times(s, m []Token) error {
 		mean float64
 	}{{"simulated", c.Total.Simulated}, {"measured", c.Total.Measured}} {
 		if side.mean <= 0 {
-			return fmt.Errorf("compare: no time passes in the %s run after %d skipped tokens: there is no rate to compare", side.name, c.SkippedTokens)
+			return fmt.Errorf("compare: no time passes in the %s run after %d skipped tokens: "+
+				"there is no rate to compare", side.name, c.SkippedTokens)
 		}
 	}
 	c.SimulatedTokensPerS = 1e9 / c.Total.Simulated

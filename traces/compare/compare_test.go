@@ -14,15 +14,16 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// tiny is a run of three tokens and one layer whose numbers are easy to add: reads take io[i] ns, the mat-vec 100 ns, and
-// nothing overlaps.
+// tiny is a run of three tokens and one layer whose numbers are easy to add: reads take io[i] ns,
+// the mat-vec 100 ns, and nothing overlaps.
 func tiny(simulated bool, io ...units.Nanos) *traces.Run {
 	r := &traces.Run{Meta: traces.RunMeta{Simulated: simulated, Model: "tiny"}}
 	var now units.Nanos
 	for i, d := range io {
 		row := traces.RunRow{Token: uint32(i), Pos: uint32(i), Phase: traces.Decode, Start: now}
 		read, ffn := row, row
-		read.Part, read.Dur, read.Bytes, read.Requests, read.Hits, read.Misses, read.Depth = traces.PartIO, d, 4096, 2, 5, 3, 2
+		read.Part, read.Dur, read.Bytes, read.Requests, read.Hits, read.Misses,
+			read.Depth = traces.PartIO, d, 4096, 2, 5, 3, 2
 		ffn.Part, ffn.Start, ffn.Dur = traces.PartFFN, now+d, 100
 		r.Rows = append(r.Rows, read, ffn)
 		now += d + 100
@@ -44,7 +45,8 @@ func random(seed uint64, tokens, layers int) *traces.Run {
 				row.Dur = units.Nanos(1 + g.IntN(1000))
 				switch p {
 				case traces.PartIO:
-					row.Hits, row.Misses, row.Requests = uint32(g.IntN(9)), uint32(g.IntN(9)), uint32(g.IntN(9))
+					row.Hits, row.Misses, row.Requests = uint32(g.IntN(9)), uint32(g.IntN(9)),
+						uint32(g.IntN(9))
 					row.Bytes, row.Depth = units.Bytes(row.Requests)*4096, float32(g.IntN(8))
 				case traces.PartMemory:
 					row.Evictions = uint32(g.IntN(9))
@@ -128,7 +130,8 @@ func TestIdenticalRunsPass(t *testing.T) {
 		m := clone(r)
 		m.Meta.Simulated = false
 		c := must(t, r, m, Options{})
-		if c.Verdict != Pass || len(c.Reasons) > 0 || len(c.Warnings) > 0 || c.DifferencesTotal != 0 || c.ErrorPercent != 0 {
+		if c.Verdict != Pass || len(c.Reasons) > 0 || len(c.Warnings) > 0 ||
+			c.DifferencesTotal != 0 || c.ErrorPercent != 0 {
 			t.Fatalf("seed %d: %+v", seed, c)
 		}
 		for _, p := range append(c.Parts, c.Total) {
@@ -254,7 +257,8 @@ func TestDifferences(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	all := must(t, sim, m, Options{})
-	if got := all.Differences[3]; got != (Difference{m.Rows[last].Token, TokenLevel, "requests", 0, 9}) {
+	if got := all.Differences[3]; got != (Difference{m.Rows[last].Token, TokenLevel, "requests", 0,
+		9}) {
 		t.Errorf("token-level difference: %+v", got)
 	}
 	if !strings.Contains(all.Reasons[0], "first hits of token 1 layer 1") {
@@ -315,7 +319,8 @@ func TestVerdict(t *testing.T) {
 			t.Errorf("%s: drift %v", tc.name, c.DriftPercent)
 		}
 		if c.Verdict != tc.verdict || len(c.Reasons) != tc.reasons {
-			t.Errorf("%s: %q %q, want %q and %d reasons", tc.name, c.Verdict, c.Reasons, tc.verdict, tc.reasons)
+			t.Errorf("%s: %q %q, want %q and %d reasons", tc.name, c.Verdict, c.Reasons, tc.verdict,
+				tc.reasons)
 		}
 	}
 }
@@ -325,9 +330,12 @@ func TestVerdictNamesTheShapeOfRequests(t *testing.T) {
 	sim, measured := tiny(true, 900, 900), tiny(false, 900, 900)
 	sim.Meta.Config = json.RawMessage(`{"layout":{"align":4096,"gap":0}}`)
 	measured.Meta.Config = json.RawMessage(`{"layout":{"align":1,"gap":0}}`)
-	measured.Rows[slices.IndexFunc(measured.Rows, func(r traces.RunRow) bool { return r.Part == traces.PartIO })].Requests++
+	measured.Rows[slices.IndexFunc(measured.Rows, func(r traces.RunRow) bool {
+		return r.Part == traces.PartIO
+	})].Requests++
 	c := must(t, sim, measured, Options{})
-	if c.Verdict != Outside || !strings.Contains(strings.Join(c.Reasons, "\n"), "align is 4096 in the simulated and 1 in the measured") {
+	if c.Verdict != Outside || !strings.Contains(strings.Join(c.Reasons, "\n"),
+		"align is 4096 in the simulated and 1 in the measured") {
 		t.Errorf("%s: %q", c.Verdict, c.Reasons)
 	}
 }
@@ -339,7 +347,9 @@ func TestErrors(t *testing.T) {
 		return r
 	}
 	row := func(token uint32, layer uint16) int {
-		return slices.IndexFunc(random(3, 4, 2).Rows, func(r traces.RunRow) bool { return r.Token == token && r.Layer == layer })
+		return slices.IndexFunc(random(3, 4, 2).Rows, func(r traces.RunRow) bool {
+			return r.Token == token && r.Layer == layer
+		})
 	}
 	base := edit(func(*traces.Run) {})
 	for _, tc := range []struct {
@@ -349,35 +359,48 @@ func TestErrors(t *testing.T) {
 		want string
 	}{
 		{"nil", nil, Options{}, "measured run: compare: the run has no rows"},
-		{"missing layer", edit(func(r *traces.Run) { i := row(2, 1); r.Rows = slices.Delete(r.Rows, i, i+5) }), Options{},
+		{"missing layer", edit(func(r *traces.Run) {
+			i := row(2, 1)
+			r.Rows = slices.Delete(r.Rows,
+				i, i+5)
+		}), Options{},
 			"token 2 layer 1 is missing from the measured run"},
-		{"more layers", edit(func(r *traces.Run) { r.Rows[row(1, traces.NoLayer)].Layer = 7 }), Options{},
+		{"more layers", edit(func(r *traces.Run) { r.Rows[row(1, traces.NoLayer)].Layer = 7 }),
+			Options{},
 			"token 1 layer 7 is missing from the simulated run"},
 		{"missing token", edit(func(r *traces.Run) { r.Rows = r.Rows[:row(3, 0)] }), Options{},
-			"token 3 (sequence 0, position 3, decode) is missing from the measured run, which has 3 tokens of 4"},
+			"token 3 (sequence 0, position 3, decode) is missing from the measured run, which " +
+				"has 3 tokens of 4"},
 		{"other position", edit(func(r *traces.Run) {
 			for i := row(2, 0); i < row(3, 0); i++ {
 				r.Rows[i].Pos = 9
 			}
-		}), Options{}, "differ at entry 2: simulated token 2 (sequence 0, position 2, decode), measured token 2 (sequence 0, position 9, decode)"},
-		{"order", edit(func(r *traces.Run) { slices.Reverse(r.Rows) }), Options{}, "rows must be ordered"},
-		{"two positions", edit(func(r *traces.Run) { r.Rows[1].Pos = 5 }), Options{}, "two sequences, positions or phases"},
+		}), Options{}, "differ at entry 2: simulated token 2 (sequence 0, position 2, decode), " +
+			"measured token 2 (sequence 0, position 9, decode)"},
+		{"order", edit(func(r *traces.Run) { slices.Reverse(r.Rows) }), Options{},
+			"rows must be ordered"},
+		{"two positions", edit(func(r *traces.Run) { r.Rows[1].Pos = 5 }), Options{},
+			"two sequences, positions or phases"},
 		{"part", edit(func(r *traces.Run) { r.Rows[1].Part = 6 }), Options{}, "row 1: part 6"},
 		{"phase", edit(func(r *traces.Run) { r.Rows[1].Phase = 2 }), Options{}, "row 1: phase 2"},
 		{"duration", edit(func(r *traces.Run) { r.Rows[1].Dur = -1 }), Options{}, "row 1: start"},
-		{"overflow", edit(func(r *traces.Run) { r.Rows[1].Start = units.Forever }), Options{}, "row 1: start"},
+		{"overflow", edit(func(r *traces.Run) { r.Rows[1].Start = units.Forever }), Options{},
+			"row 1: start"},
 		{"bytes", edit(func(r *traces.Run) { r.Rows[1].Bytes = -1 }), Options{}, "row 1: -1 bytes"},
-		{"depth", edit(func(r *traces.Run) { r.Rows[1].Depth = float32(math.NaN()) }), Options{}, "row 1: queue depth"},
+		{"depth", edit(func(r *traces.Run) { r.Rows[1].Depth = float32(math.NaN()) }), Options{},
+			"row 1: queue depth"},
 		{"skip all", base, Options{SkipTokens: 4}, "4 warm-up tokens of 4: none is left"},
 		{"skip negative", base, Options{SkipTokens: -1}, "a count is 0 or more"},
 		{"tolerance", base, Options{Tolerance: Tolerance{P50: math.NaN()}}, "limit of NaN"},
-		{"drift", edit(func(r *traces.Run) { d := math.Inf(1); r.Meta.DriftPercent = &d }), Options{}, "drifted by +Inf"},
+		{"drift", edit(func(r *traces.Run) { d := math.Inf(1); r.Meta.DriftPercent = &d }),
+			Options{}, "drifted by +Inf"},
 		{"no time", edit(func(r *traces.Run) {
 			for i := range r.Rows {
 				r.Rows[i].Start, r.Rows[i].Dur = 0, 0
 			}
 		}), Options{}, "no time passes in the measured run"},
-		{"other trace", edit(func(r *traces.Run) { r.Meta.TraceSHA256 = "beef" }), Options{}, "different traces"},
+		{"other trace", edit(func(r *traces.Run) { r.Meta.TraceSHA256 = "beef" }), Options{},
+			"different traces"},
 	} {
 		sim := clone(base)
 		sim.Meta.TraceSHA256 = "cafe"
@@ -392,13 +415,16 @@ func TestErrors(t *testing.T) {
 func TestTokenLevelRowsAreOptional(t *testing.T) {
 	sim := random(5, 4, 2)
 	m := clone(sim)
-	m.Rows = slices.DeleteFunc(m.Rows, func(r traces.RunRow) bool { return r.Layer == traces.NoLayer })
+	m.Rows = slices.DeleteFunc(m.Rows, func(r traces.RunRow) bool {
+		return r.Layer == traces.NoLayer
+	})
 	for _, c := range []*Comparison{must(t, sim, m, Options{}), must(t, m, sim, Options{})} {
 		if !c.CountersEqual || !c.BytesEqual {
 			t.Errorf("%+v", c.Differences)
 		}
 	}
-	if other := must(t, sim, m, Options{}).Parts[traces.PartOther]; other.Bias.Defined() || other.MAPE.Defined() || other.MAPETokens != 0 {
+	if other := must(t, sim, m, Options{}).Parts[traces.PartOther]; other.Bias.Defined() ||
+		other.MAPE.Defined() || other.MAPETokens != 0 {
 		t.Errorf("error against nothing measured: %+v", other)
 	}
 }
@@ -407,7 +433,8 @@ func TestWarningsNameTheRoles(t *testing.T) {
 	sim, m := tiny(false, 1), tiny(true, 1)
 	m.Meta.Emulated, m.Meta.Model = true, "other"
 	c := must(t, sim, m, Options{})
-	for i, want := range []string{"two measurements", "validates nothing", "emulated device", `"tiny" and "other"`} {
+	for i, want := range []string{"two measurements", "validates nothing", "emulated device",
+		`"tiny" and "other"`} {
 		if i >= len(c.Warnings) || !strings.Contains(c.Warnings[i], want) {
 			t.Errorf("warnings %q, want %q at %d", c.Warnings, want, i)
 		}
@@ -418,13 +445,16 @@ func TestWarningsNameTheRoles(t *testing.T) {
 func TestJSON(t *testing.T) {
 	sim := random(5, 4, 2)
 	m := clone(sim)
-	m.Rows = slices.DeleteFunc(m.Rows, func(r traces.RunRow) bool { return r.Layer == traces.NoLayer })
+	m.Rows = slices.DeleteFunc(m.Rows, func(r traces.RunRow) bool {
+		return r.Layer == traces.NoLayer
+	})
 	c := must(t, sim, m, Options{})
 	b, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{`"bias_percent":null`, `"mape_tokens":4`, `"simulated_ns_per_token":`, `"tokens_per_s_error_percent":`,
+	for _, key := range []string{`"bias_percent":null`, `"mape_tokens":4`,
+		`"simulated_ns_per_token":`, `"tokens_per_s_error_percent":`,
 		`"differences":[]`, `"verdict":"pass"`, `"max_drift_percent":10`, `"percentile":99`} {
 		if !strings.Contains(string(b), key) {
 			t.Errorf("%s is not in %s", key, b)
@@ -457,10 +487,11 @@ func TestPure(t *testing.T) {
 	}
 }
 
-// FuzzCompare feeds rows made from bytes: no input may panic, and what is accepted has a verdict, a finite rate and a JSON
-// form.
+// FuzzCompare feeds rows made from bytes: no input may panic, and what is accepted has a verdict, a
+// finite rate and a JSON form.
 func FuzzCompare(f *testing.F) {
-	f.Add([]byte{0, 0, 2, 10, 20, 1, 1, 0, 2, 30, 20, 1}, []byte{0, 0, 2, 10, 25, 1, 1, 0, 2, 35, 20, 2}, 0)
+	f.Add([]byte{0, 0, 2, 10, 20, 1, 1, 0, 2, 30, 20, 1}, []byte{0, 0, 2, 10, 25, 1, 1, 0, 2, 35,
+		20, 2}, 0)
 	f.Add([]byte{0, 255, 5, 0, 0, 0}, []byte{0, 255, 5, 0, 1, 0}, 1)
 	rows := func(b []byte) *traces.Run {
 		r := &traces.Run{}
@@ -469,7 +500,8 @@ func FuzzCompare(f *testing.F) {
 			if b[1] == 255 {
 				row.Layer = traces.NoLayer
 			}
-			row.Start, row.Dur, row.Hits = units.Nanos(int8(b[3])), units.Nanos(b[4])<<(b[5]%56), uint32(b[5])
+			row.Start, row.Dur, row.Hits = units.Nanos(int8(b[3])), units.Nanos(b[4])<<(b[5]%56),
+				uint32(b[5])
 			r.Rows = append(r.Rows, row)
 		}
 		return r
@@ -479,11 +511,13 @@ func FuzzCompare(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if c.Verdict == "" || !(c.SimulatedTokensPerS > 0) || math.IsInf(c.SimulatedTokensPerS, 0) || c.Total.Simulated < 0 {
+		if c.Verdict == "" || !(c.SimulatedTokensPerS > 0) || math.IsInf(c.SimulatedTokensPerS,
+			0) || c.Total.Simulated < 0 {
 			t.Errorf("%+v", c)
 		}
 		if (c.DifferencesTotal == 0) != (c.CountersEqual && c.BytesEqual) {
-			t.Errorf("%d differences, but equal: %v %v", c.DifferencesTotal, c.CountersEqual, c.BytesEqual)
+			t.Errorf("%d differences, but equal: %v %v", c.DifferencesTotal, c.CountersEqual,
+				c.BytesEqual)
 		}
 		if _, err := json.Marshal(c); err != nil {
 			t.Error(err)

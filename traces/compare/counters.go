@@ -19,8 +19,8 @@ type Difference struct {
 	Measured  int64  `json:"measured"`
 }
 
-// The counters of a cell, in the order in which differences are listed. Bytes copied in memory are not among them: they are
-// how an insertion is carried out, not a decision.
+// The counters of a cell, in the order in which differences are listed. Bytes copied in memory are
+// not among them: they are how an insertion is carried out, not a decision.
 const (
 	hits = iota
 	misses
@@ -65,21 +65,23 @@ func cells(rows []traces.RunRow) []cell {
 	return out
 }
 
-// counters walks the cells of both runs in step. A layer that only one run has is an error; rows of the whole token are
-// optional and count as zeros where they are absent.
+// counters walks the cells of both runs in step. A layer that only one run has is an error; rows of
+// the whole token are optional and count as zeros where they are absent.
 func (c *Comparison) counters(s, m []cell, limit int) error {
 	c.CountersEqual, c.BytesEqual = true, true
 	for len(s) > 0 || len(m) > 0 {
 		switch {
 		case len(m) == 0 || len(s) > 0 && s[0].before(m[0]):
 			if s[0].layer != traces.NoLayer {
-				return fmt.Errorf("compare: token %d layer %d is missing from the measured run; run both on the same layers", s[0].token, s[0].layer)
+				return fmt.Errorf("compare: token %d layer %d is missing from the measured run; "+
+					"run both on the same layers", s[0].token, s[0].layer)
 			}
 			c.cell(s[0], cell{}, limit)
 			s = s[1:]
 		case len(s) == 0 || m[0].before(s[0]):
 			if m[0].layer != traces.NoLayer {
-				return fmt.Errorf("compare: token %d layer %d is missing from the simulated run; run both on the same layers", m[0].token, m[0].layer)
+				return fmt.Errorf("compare: token %d layer %d is missing from the simulated "+
+					"run; run both on the same layers", m[0].token, m[0].layer)
 			}
 			c.cell(cell{token: m[0].token, layer: m[0].layer}, m[0], limit)
 			m = m[1:]
@@ -110,6 +112,7 @@ func (c *Comparison) cell(s, m cell, limit int) {
 		if s.layer == traces.NoLayer {
 			layer = TokenLevel
 		}
-		c.Differences = append(c.Differences, Difference{s.token, layer, counterName(i), s.n[i], m.n[i]})
+		c.Differences = append(c.Differences, Difference{s.token, layer, counterName(i), s.n[i],
+			m.n[i]})
 	}
 }

@@ -19,7 +19,8 @@ func TestPercentileByHand(t *testing.T) {
 		t.Error("the values were sorted in place")
 	}
 	near(t, "one value", Percentile([]float64{7}, 99), 7)
-	for _, bad := range []float64{Percentile(nil, 50), Percentile(v, -1), Percentile(v, 101), Percentile(v, math.NaN())} {
+	for _, bad := range []float64{Percentile(nil, 50), Percentile(v, -1), Percentile(v, 101),
+		Percentile(v, math.NaN())} {
 		if !math.IsNaN(bad) {
 			t.Errorf("undefined percentile is %v", bad)
 		}
@@ -71,7 +72,8 @@ func TestRankOrder(t *testing.T) {
 		{"same order, other scale", []float64{1, 2, 30, 400}, []float64{5, 6, 7, 8}, 1},
 		{"reversed", []float64{1, 2, 3}, []float64{9, 5, 1}, -1},
 		{"one swap of four: 1 − 6·2/(4·15)", []float64{1, 2, 3, 4}, []float64{1, 3, 2, 4}, 0.8},
-		{"tie: ranks 1, 2.5, 2.5 against 1, 2, 3", []float64{1, 2, 2}, []float64{1, 2, 3}, 1.5 / math.Sqrt(1.5*2)},
+		{"tie: ranks 1, 2.5, 2.5 against 1, 2, 3", []float64{1, 2, 2}, []float64{1, 2, 3},
+			1.5 / math.Sqrt(1.5*2)},
 	} {
 		near(t, tc.name, RankOrder(tc.s, tc.m), tc.want)
 		near(t, tc.name+", swapped", RankOrder(tc.m, tc.s), tc.want)
@@ -97,7 +99,8 @@ func TestMAPELeavesOutWhatTookNoTime(t *testing.T) {
 }
 
 func TestStatText(t *testing.T) {
-	for v, want := range map[Stat]string{0: "0", 1.2345: "1.23", -24.56: "-24.6", 1234.5: "1234", Stat(math.Inf(1)): "n/a"} {
+	for v, want := range map[Stat]string{0: "0", 1.2345: "1.23", -24.56: "-24.6", 1234.5: "1234",
+		Stat(math.Inf(1)): "n/a"} {
 		if got := v.String(); got != want {
 			t.Errorf("%v prints as %q, want %q", float64(v), got, want)
 		}

@@ -10,12 +10,14 @@ import (
 
 // Token is one token of a Run: its rows added up.
 type Token struct {
-	Index     uint32 // in the trace
-	Seq       uint32
-	Pos       uint32
-	Phase     traces.Phase
-	Begin     units.Nanos               // where the tokens before it had completed; the start of the run for the first token
-	Latency   units.Nanos               // from Begin to the completion of its last row; 0 when earlier tokens completed later
+	Index uint32 // in the trace
+	Seq   uint32
+	Pos   uint32
+	Phase traces.Phase
+	// where the tokens before it had completed; the start of the run for the first token
+	Begin units.Nanos
+	// from Begin to the completion of its last row; 0 when earlier tokens completed later
+	Latency   units.Nanos
 	Parts     [traces.Parts]units.Nanos // busy time by traces.Part; parts may overlap
 	Bytes     units.Bytes               // requested from flash
 	Requests  int64
@@ -34,8 +36,9 @@ func (t *Token) name() string {
 	return fmt.Sprintf("token %d (sequence %d, position %d, %s)", t.Index, t.Seq, t.Pos, phase)
 }
 
-// Tokens adds up the rows of a run by token, in the order of the run. It is an error when the run has no rows, when rows are
-// not ordered by (token, layer), or when a row is not possible: unknown part, negative or absurd time or bytes.
+// Tokens adds up the rows of a run by token, in the order of the run. It is an error when the run
+// has no rows, when rows are not ordered by (token, layer), or when a row is not possible: unknown
+// part, negative or absurd time or bytes.
 func Tokens(r *traces.Run) ([]Token, error) {
 	if r == nil || len(r.Rows) == 0 {
 		return nil, errors.New("compare: the run has no rows")
@@ -60,7 +63,8 @@ func Tokens(r *traces.Run) ([]Token, error) {
 	return out, nil
 }
 
-// exact is the largest integer up to which a float64 holds every integer: 104 days in nanoseconds, 8 PiB in bytes.
+// exact is the largest integer up to which a float64 holds every integer: 104 days in nanoseconds,
+// 8 PiB in bytes.
 const exact = 1 << 53
 
 func checkRow(r *traces.RunRow) error {
@@ -81,7 +85,8 @@ func checkRow(r *traces.RunRow) error {
 
 func checkOrder(prev, r *traces.RunRow) error {
 	if r.Token < prev.Token || r.Token == prev.Token && r.Layer < prev.Layer {
-		return fmt.Errorf("token %d layer %d follows token %d layer %d: rows must be ordered", r.Token, r.Layer, prev.Token, prev.Layer)
+		return fmt.Errorf("token %d layer %d follows token %d layer %d: rows must be ordered",
+			r.Token, r.Layer, prev.Token, prev.Layer)
 	}
 	if r.Token == prev.Token && (r.Seq != prev.Seq || r.Pos != prev.Pos || r.Phase != prev.Phase) {
 		return fmt.Errorf("token %d has two sequences, positions or phases", r.Token)

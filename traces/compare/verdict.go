@@ -17,7 +17,8 @@ type Verdict string
 const (
 	Pass    Verdict = "pass"
 	Outside Verdict = "outside tolerance"
-	Noisy   Verdict = "device too noisy" // the drift was beyond the limit: neither a pass nor a failure of the model
+	// the drift was beyond the limit: neither a pass nor a failure of the model
+	Noisy Verdict = "device too noisy"
 )
 
 // judge fills in Verdict and Reasons from everything else.
@@ -40,12 +41,14 @@ func (c *Comparison) judge(shapes string) {
 	}
 	if drift := math.Abs(float64(c.DriftPercent)); drift > c.MaxDrift {
 		c.Verdict = Noisy
-		noise := fmt.Sprintf("the device drifted by %s %% during the measurement (limit %s %%); measure again on an idle machine", Stat(drift), Stat(c.MaxDrift))
+		noise := fmt.Sprintf("the device drifted by %s %% during the measurement (limit %s %%); "+
+			"measure again on an idle machine", Stat(drift), Stat(c.MaxDrift))
 		c.Reasons = append([]string{noise}, c.Reasons...)
 	}
 }
 
-// differenceReason names the first difference. One is always listed: resolve leaves MaxDifferences at 1 or more.
+// differenceReason names the first difference. One is always listed: resolve leaves MaxDifferences
+// at 1 or more.
 func (c *Comparison) differenceReason(shapes string) string {
 	d := c.Differences[0]
 	where := fmt.Sprintf("token %d layer %d", d.Token, d.Layer)
@@ -60,18 +63,20 @@ func (c *Comparison) differenceReason(shapes string) string {
 		c.DifferencesTotal, d.Counter, where, d.Simulated, d.Measured, why)
 }
 
-// requestShapes compares the layout options that both runs record, since other alignments or chunks make other requests
-// of the same decisions.
+// requestShapes compares the layout options that both runs record, since other alignments or chunks
+// make other requests of the same decisions.
 func requestShapes(sim, measured *traces.Run) string {
 	var a, b struct {
 		Layout map[string]any `json:"layout"`
 	}
-	if json.Unmarshal(sim.Meta.Config, &a) != nil || json.Unmarshal(measured.Meta.Config, &b) != nil || a.Layout == nil || b.Layout == nil {
+	if json.Unmarshal(sim.Meta.Config, &a) != nil || json.Unmarshal(measured.Meta.Config,
+		&b) != nil || a.Layout == nil || b.Layout == nil {
 		return ""
 	}
 	for _, key := range slices.Sorted(maps.Keys(a.Layout)) {
 		if x, y := a.Layout[key], b.Layout[key]; x != y {
-			return fmt.Sprintf("the runs shape requests differently: %s is %v in the simulated and %v in the measured one; simulate with the measured one's", key, x, y)
+			return fmt.Sprintf("the runs shape requests differently: %s is %v in the simulated "+
+				"and %v in the measured one; simulate with the measured one's", key, x, y)
 		}
 	}
 	return ""
@@ -79,10 +84,12 @@ func requestShapes(sim, measured *traces.Run) string {
 
 func (c *Comparison) limit(what string, err Stat, limit float64) {
 	if !err.Defined() {
-		c.Reasons = append(c.Reasons, fmt.Sprintf("the error of %s is undefined: it was measured as 0", what))
+		c.Reasons = append(c.Reasons,
+			fmt.Sprintf("the error of %s is undefined: it was measured as 0", what))
 		return
 	}
 	if math.Abs(float64(err)) > limit {
-		c.Reasons = append(c.Reasons, fmt.Sprintf("%s is off by %s %% (limit %s %%)", what, err, Stat(limit)))
+		c.Reasons = append(c.Reasons, fmt.Sprintf("%s is off by %s %% (limit %s %%)", what, err,
+			Stat(limit)))
 	}
 }

@@ -2,18 +2,19 @@
 //
 // # Model
 //
-// A table has columns of booleans, whole numbers, floating-point numbers and texts. Rows are collected into groups of groupRows, and a
-// group is written column by column, one page each:
+// A table has columns of booleans, whole numbers, floating-point numbers and texts. Rows are
+// collected into groups of groupRows, and a group is written column by column, one page each:
 //
 //	"PAR1", pages of the first group, pages of the next, …, footer, length of the footer, "PAR1"
 //
-// Only the plain parts of the format (https://parquet.apache.org/docs/file-format, version 1) are used: values as they are, no
-// dictionaries, no statistics, no nesting, pages compressed with zstd. The writer of Arrow v15 does more, and makes a program of 8 MB one of
-// 45 MB.
+// Only the plain parts of the format (https://parquet.apache.org/docs/file-format, version 1) are
+// used: values as they are, no dictionaries, no statistics, no nesting, pages compressed with zstd.
+// The writer of Arrow v15 does more, and makes a program of 8 MB one of 45 MB.
 //
 // # Reading guide
 //
-// table.go: columns, rows and groups. footer.go: what describes them. thrift.go: the encoding of the footer and of page headers.
+// table.go: columns, rows and groups. footer.go: what describes them. thrift.go: the encoding of
+// the footer and of page headers.
 //
 // # Invariants
 //

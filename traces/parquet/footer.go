@@ -14,11 +14,13 @@ const (
 
 // Numbers of fields in parquet.thrift, where there are many.
 const (
-	schemaType, schemaRepetition, schemaName, schemaChildren, schemaConverted, schemaLogical = 1, 3, 4, 5, 6, 10
+	schemaType, schemaRepetition, schemaName, schemaChildren, schemaConverted, schemaLogical = 1, 3,
+		4, 5, 6, 10
 
 	fileVersion, fileSchema, fileRows, fileGroups, fileMetadata, fileCreator = 1, 2, 3, 4, 5, 6
 
-	chunkType, chunkEncodings, chunkPath, chunkCodec, chunkValues, chunkPlain, chunkPacked, chunkPage = 1, 2, 3, 4, 5, 6, 7, 9
+	chunkType, chunkEncodings, chunkPath, chunkCodec, chunkValues, chunkPlain, chunkPacked,
+	chunkPage = 1, 2, 3, 4, 5, 6, 7, 9
 )
 
 func (k Kind) physical() int {

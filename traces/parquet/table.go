@@ -68,7 +68,8 @@ func NewWriter(out io.Writer, columns []Column) (*Writer, error) {
 			return nil, fmt.Errorf("table: column %q: no kind %q: %w", c.Name, c.Kind, ErrTable)
 		}
 		if c.Name == "" || seen[c.Name] {
-			return nil, fmt.Errorf("table: column %q: names must be given, and once each: %w", c.Name, ErrTable)
+			return nil, fmt.Errorf("table: column %q: names must be given, and once each: %w",
+				c.Name, ErrTable)
 		}
 		seen[c.Name] = true
 	}
@@ -96,11 +97,13 @@ func (w *Writer) write(data []byte) error {
 // Row appends a row, a value for every column.
 func (w *Writer) Row(values ...any) error {
 	if len(values) != len(w.columns) {
-		return fmt.Errorf("table: %d values for %d columns: %w", len(values), len(w.columns), ErrTable)
+		return fmt.Errorf("table: %d values for %d columns: %w", len(values), len(w.columns),
+			ErrTable)
 	}
 	for i, v := range values {
 		if !w.columns[i].takes(v) {
-			return fmt.Errorf("table: column %q: %v (%T) is not of kind %s: %w", w.columns[i].Name, v, v, w.columns[i].Kind, ErrTable)
+			return fmt.Errorf("table: column %q: %v (%T) is not of kind %s: %w", w.columns[i].Name,
+				v, v, w.columns[i].Kind, ErrTable)
 		}
 	}
 	for i, v := range values {
@@ -169,7 +172,8 @@ func (w *Writer) flush() error {
 		}
 		packed := w.packer.EncodeAll(data, nil)
 		head := pageHeader(w.rows, len(data), len(packed))
-		g.pages[i] = page{offset: w.offset, plain: int64(len(head) + len(data)), packed: int64(len(head) + len(packed))}
+		g.pages[i] = page{offset: w.offset, plain: int64(len(head) + len(data)),
+			packed: int64(len(head) + len(packed))}
 		if err := errors.Join(w.write(head), w.write(packed)); err != nil {
 			return err
 		}
@@ -179,7 +183,8 @@ func (w *Writer) flush() error {
 	return nil
 }
 
-// levels are the definition levels of an optional column, 1 where there is a value: their length in bytes, then one run of bits.
+// levels are the definition levels of an optional column, 1 where there is a value: their length in
+// bytes, then one run of bits.
 func levels(present []byte) []byte {
 	run := append(binary.AppendUvarint(nil, uint64(len(present))<<1|1), present...)
 	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(run))), run...)

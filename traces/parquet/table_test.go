@@ -18,13 +18,18 @@ import (
 const groupRows = 1 << 15
 
 var testColumns = []parquet.Column{
-	{Name: "flag", Kind: parquet.Bool}, {Name: "count", Kind: parquet.Int}, {Name: "rate", Kind: parquet.Float}, {Name: "name", Kind: parquet.Text},
-	{Name: "flag?", Kind: parquet.Bool, Optional: true}, {Name: "count?", Kind: parquet.Int, Optional: true}, {Name: "rate?", Kind: parquet.Float, Optional: true}, {Name: "name?", Kind: parquet.Text, Optional: true},
+	{Name: "flag", Kind: parquet.Bool}, {Name: "count", Kind: parquet.Int}, {Name: "rate",
+		Kind: parquet.Float}, {Name: "name", Kind: parquet.Text},
+	{Name: "flag?", Kind: parquet.Bool, Optional: true}, {Name: "count?", Kind: parquet.Int,
+		Optional: true}, {Name: "rate?", Kind: parquet.Float, Optional: true}, {Name: "name?",
+		Kind: parquet.Text, Optional: true},
 }
 
-// testRow is made so that optional values are missing in different rows, and texts repeat, are empty and are not ASCII.
+// testRow is made so that optional values are missing in different rows, and texts repeat, are
+// empty and are not ASCII.
 func testRow(i int) []any {
-	row := []any{i%3 == 0, int64(i) * -1_000_003, float64(i) / 7, []string{"", "a", "Mähdrescher"}[i%3], i%5 == 0, int64(i) << 33, -float64(i), fmt.Sprint(i)}
+	row := []any{i%3 == 0, int64(i) * -1_000_003, float64(i) / 7, []string{"", "a",
+		"Mähdrescher"}[i%3], i%5 == 0, int64(i) << 33, -float64(i), fmt.Sprint(i)}
 	for c := 4; c < len(row); c++ {
 		if i%(c-2) == 0 {
 			row[c] = nil
@@ -54,13 +59,18 @@ func write(t *testing.T, rows int, metadata ...parquet.Entry) []byte {
 // What is written is read back, for no rows, parts of a byte of bits, and several groups.
 func TestRoundTrip(t *testing.T) {
 	for _, rows := range []int{0, 1, 7, 8, 9, 1000, groupRows, 2*groupRows + 17} {
-		data := write(t, rows, parquet.Entry{Key: "what", Value: "a test"}, parquet.Entry{Key: "sweep", Value: "{}"})
-		if again := write(t, rows, parquet.Entry{Key: "what", Value: "a test"}, parquet.Entry{Key: "sweep", Value: "{}"}); !bytes.Equal(data, again) {
+		data := write(t, rows, parquet.Entry{Key: "what", Value: "a test"}, parquet.Entry{
+			Key: "sweep", Value: "{}"})
+		if again := write(t, rows, parquet.Entry{Key: "what", Value: "a test"}, parquet.Entry{
+			Key: "sweep", Value: "{}"}); !bytes.Equal(data, again) {
 			t.Errorf("%d rows: other bytes the second time", rows)
 		}
 		f := read(t, data)
-		if len(f.Rows) != rows || !reflect.DeepEqual(f.Columns, testColumns) || !reflect.DeepEqual(f.Metadata, []parquet.Entry{{Key: "what", Value: "a test"}, {Key: "sweep", Value: "{}"}}) {
-			t.Fatalf("%d rows of %v with %v, want %d of %v", len(f.Rows), f.Columns, f.Metadata, rows, testColumns)
+		if len(f.Rows) != rows || !reflect.DeepEqual(f.Columns, testColumns) ||
+			!reflect.DeepEqual(f.Metadata, []parquet.Entry{{Key: "what", Value: "a test"},
+				{Key: "sweep", Value: "{}"}}) {
+			t.Fatalf("%d rows of %v with %v, want %d of %v", len(f.Rows), f.Columns, f.Metadata,
+				rows, testColumns)
 		}
 		for i, row := range f.Rows {
 			if want := testRow(i); !reflect.DeepEqual(row, want) {
@@ -70,7 +80,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// testdata/rows.parquet is write(t, 40), and rows.json what pyarrow 26.0.1 reads from it: the reader of these tests and pyarrow agree.
+// testdata/rows.parquet is write(t, 40), and rows.json what pyarrow 26.0.1 reads from it: the
+// reader of these tests and pyarrow agree.
 func TestPyarrowAgrees(t *testing.T) {
 	data, err := os.ReadFile("testdata/rows.parquet")
 	if err != nil {
@@ -95,19 +106,23 @@ func TestPyarrowAgrees(t *testing.T) {
 				got = float64(n) // as JSON has it
 			}
 			if got != want[column.Name] {
-				t.Errorf("row %d: %s is %v, pyarrow reads %v", i, column.Name, got, want[column.Name])
+				t.Errorf("row %d: %s is %v, pyarrow reads %v", i, column.Name, got,
+					want[column.Name])
 			}
 		}
 	}
 }
 
 func TestRefuses(t *testing.T) {
-	for _, columns := range [][]parquet.Column{nil, {{Name: "", Kind: parquet.Int}}, {{Name: "a", Kind: parquet.Int}, {Name: "a", Kind: parquet.Text}}, {{Name: "a", Kind: "date"}}} {
+	for _, columns := range [][]parquet.Column{nil, {{Name: "", Kind: parquet.Int}},
+		{{Name: "a", Kind: parquet.Int}, {Name: "a", Kind: parquet.Text}},
+		{{Name: "a", Kind: "date"}}} {
 		if _, err := parquet.NewWriter(io.Discard, columns); !errors.Is(err, parquet.ErrTable) {
 			t.Errorf("columns %v: error %v", columns, err)
 		}
 	}
-	w, err := parquet.NewWriter(io.Discard, []parquet.Column{{Name: "a", Kind: parquet.Int}, {Name: "b", Kind: parquet.Text, Optional: true}})
+	w, err := parquet.NewWriter(io.Discard, []parquet.Column{{Name: "a", Kind: parquet.Int},
+		{Name: "b", Kind: parquet.Text, Optional: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,8 @@ package parquet
 
 import "encoding/binary"
 
-// The types of Thrift's compact protocol that Parquet's structures are made of (thrift-compact-protocol.md of Apache Thrift).
+// The types of Thrift's compact protocol that Parquet's structures are made of
+// (thrift-compact-protocol.md of Apache Thrift).
 const (
 	typeI32    = 5
 	typeI64    = 6
@@ -11,13 +12,15 @@ const (
 	typeStruct = 12
 )
 
-// compact is one structure in Thrift's compact protocol: fields in ascending order of their numbers.
+// compact is one structure in Thrift's compact protocol: fields in ascending order of their
+// numbers.
 type compact struct {
 	data []byte
 	last int // number of the field before
 }
 
-// field begins a field. A number is written as the distance from the one before, of which Parquet's are 1 to 15.
+// field begins a field. A number is written as the distance from the one before, of which Parquet's
+// are 1 to 15.
 func (c *compact) field(number int, kind byte) {
 	c.data = append(c.data, byte(number-c.last)<<4|kind)
 	c.last = number

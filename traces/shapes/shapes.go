@@ -19,20 +19,22 @@ const halfBytes = 2
 
 // Info is what is known about a model beyond the part of its shape that a simulation needs.
 type Info struct {
-	Name            string // as published
-	Activation      string // "relu", "silu", "relu2" or "drelu"; "relu" for models that the papers relufied, see Note
+	Name string // as published
+	// "relu", "silu", "relu2" or "drelu"; "relu" for models that the papers relufied, see Note
+	Activation      string
 	Gated           bool   // the FFN has gate, up and down projections; without, up and down
 	TiedEmbeddings  bool   // input embedding and output head share their weights
 	Experts         int    // experts per layer, each with its own d_ffn units; 0 for a dense model
 	ExpertsPerToken int    // experts that the router picks; 0 for a dense model
 	Params          int64  // all parameters
 	Source          string // where the numbers come from
-	Quality         string // "text": read in the source; "derived": from another model of the same shape
-	Note            string
+	// "text": read in the source; "derived": from another model of the same shape
+	Quality string
+	Note    string
 }
 
-// Lookup returns the shape of a model with 16-bit weights. Upper and lower case are the same. The error for an unknown
-// name holds the nearest known name and the list of all.
+// Lookup returns the shape of a model with 16-bit weights. Upper and lower case are the same. The
+// error for an unknown name holds the nearest known name and the list of all.
 func Lookup(name string) (traces.Shape, Info, error) {
 	rows, err := readTable()
 	if err != nil {
@@ -45,7 +47,8 @@ func Lookup(name string) (traces.Shape, Info, error) {
 	}
 	known := namesOf(rows)
 	guess, _ := nearest.Name(name, known)
-	return traces.Shape{}, Info{}, fmt.Errorf("shapes: model %q: not in the table; did you mean %q? Known are %s",
+	return traces.Shape{}, Info{}, fmt.Errorf("shapes: model %q: not in the table; did you mean "+
+		"%q? Known are %s",
 		name, guess, strings.Join(known, ", "))
 }
 

@@ -10,25 +10,28 @@ import (
 // MaxChunk is the largest number of tokens of a prompt that are measured as one step.
 const MaxChunk = 256
 
-// Chunk is the mean step of a prompt that is computed several tokens at a time: the union over tokens that follow each other
-// in one sequence.
+// Chunk is the mean step of a prompt that is computed several tokens at a time: the union over
+// tokens that follow each other in one sequence.
 type Chunk struct {
-	Tokens        int     `json:"tokens_count"`
-	Chunks        int     `json:"chunks_count"` // that Units is the mean of; 0 when no sequence is long enough
-	Units         float64 `json:"units"`        // of one layer, mean over the layers
+	Tokens int `json:"tokens_count"`
+	// that Units is the mean of; 0 when no sequence is long enough
+	Chunks        int     `json:"chunks_count"`
+	Units         float64 `json:"units"` // of one layer, mean over the layers
 	Share         float64 `json:"share"`
 	BytesPerToken float64 `json:"bytes_per_token"` // of all layers
 }
 
-// ComputeChunks measures chunks of 1, 2, 4, … MaxChunk tokens in one pass. Each sequence, whatever its tokens' phase, is cut from
-// its start; a chunk that its end cuts short is left out.
+// ComputeChunks measures chunks of 1, 2, 4, … MaxChunk tokens in one pass. Each sequence, whatever
+// its tokens' phase, is cut from its start; a chunk that its end cuts short is left out.
 func ComputeChunks(src traces.Source, predicted bool) ([]Chunk, error) {
 	h := src.Header()
 	switch {
 	case h.Layers <= 0 || h.Units <= 0:
-		return nil, fmt.Errorf("stats: header: %d layers of %d units: nothing to unite", h.Layers, h.Units)
+		return nil, fmt.Errorf("stats: header: %d layers of %d units: nothing to unite", h.Layers,
+			h.Units)
 	case predicted && !h.HasPredicted:
-		return nil, fmt.Errorf("stats: predicted masks: the trace has none; measure the true masks, or record with a predictor")
+		return nil, fmt.Errorf("stats: predicted masks: the trace has none; measure the true " +
+			"masks, or record with a predictor")
 	}
 	var passes []*chunkPass
 	for n := 1; n <= MaxChunk; n *= 2 {
@@ -100,7 +103,8 @@ func (p *chunkPass) step(masks [][]uint64, first bool) {
 }
 
 func (p *chunkPass) chunk(h *traces.Header) Chunk {
-	c := Chunk{Tokens: p.tokens, Chunks: p.chunks, Units: ratio(p.units, int64(p.chunks)*int64(h.Layers))}
+	c := Chunk{Tokens: p.tokens, Chunks: p.chunks, Units: ratio(p.units,
+		int64(p.chunks)*int64(h.Layers))}
 	c.Share = c.Units / float64(h.Units)
 	c.BytesPerToken = c.Units * float64(h.Layers) * float64(h.UnitBytes) / float64(p.tokens)
 	return c

@@ -9,14 +9,14 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// batchTokens is the number of tokens that are read before the layers are stepped: long enough that a layer's state stays
-// in the cache of its core for a while, short enough that the masks do too.
+// batchTokens is the number of tokens that are read before the layers are stepped: long enough that
+// a layer's state stays in the cache of its core for a while, short enough that the masks do too.
 const batchTokens = 32
 
 // Options say how to measure.
 type Options struct {
-	// Workers is the number of goroutines that share the layers; 0 means one for each processor. The result is the same
-	// for any number.
+	// Workers is the number of goroutines that share the layers; 0 means one for each processor.
+	// The result is the same for any number.
 	Workers int
 	// Predicted measures the predicted masks in place of the true ones.
 	Predicted bool
@@ -24,8 +24,8 @@ type Options struct {
 	Progress func(done, total int)
 }
 
-// Compute measures a trace in one pass. The tokens must come in the order of (sequence, position); a change of the
-// sequence starts with an empty window.
+// Compute measures a trace in one pass. The tokens must come in the order of (sequence, position);
+// a change of the sequence starts with an empty window.
 func Compute(src traces.Source, opt Options) (*Stats, error) {
 	c, err := newCollector(src, opt)
 	if err != nil {
@@ -70,25 +70,30 @@ func newCollector(src traces.Source, opt Options) (*collector, error) {
 	h := src.Header()
 	switch {
 	case h.Layers <= 0 || h.Units <= 0:
-		return nil, fmt.Errorf("stats: header: %d layers of %d units: nothing to measure", h.Layers, h.Units)
+		return nil, fmt.Errorf("stats: header: %d layers of %d units: nothing to measure", h.Layers,
+			h.Units)
 	case opt.Predicted && !h.HasPredicted:
-		return nil, fmt.Errorf("stats: predicted masks: the trace has none; measure the true masks, or record with a predictor")
+		return nil, fmt.Errorf("stats: predicted masks: the trace has none; measure the true " +
+			"masks, or record with a predictor")
 	case src.Tokens() > math.MaxInt32:
 		return nil, fmt.Errorf("stats: %d tokens: more than 2³¹; split the trace", src.Tokens())
 	}
-	c := &collector{head: *h, opt: opt, compare: h.HasPredicted, layers: make([]*layerPass, h.Layers)}
+	c := &collector{head: *h, opt: opt, compare: h.HasPredicted, layers: make([]*layerPass,
+		h.Layers)}
 	for l := range c.layers {
 		c.layers[l] = newLayerPass(h.Words())
 	}
 	return c, nil
 }
 
-// accept checks token i of the batch, which is token index of the trace, and counts what does not depend on layers.
+// accept checks token i of the batch, which is token index of the trace, and counts what does not
+// depend on layers.
 func (c *collector) accept(i, index int) error {
 	t := &c.batch[i]
 	c.starts[i] = index == 0 || t.Seq != c.seq
 	if !c.starts[i] && t.Pos <= c.pos || index > 0 && t.Seq < c.seq {
-		return fmt.Errorf("sequence %d position %d comes after sequence %d position %d; sort the trace", t.Seq, t.Pos, c.seq, c.pos)
+		return fmt.Errorf("sequence %d position %d comes after sequence %d position %d; sort "+
+			"the trace", t.Seq, t.Pos, c.seq, c.pos)
 	}
 	if err := c.checkMasks("active", t.Active); err != nil {
 		return err
@@ -115,15 +120,18 @@ func (c *collector) accept(i, index int) error {
 // checkMasks makes sure that no step can reach outside its layer's state.
 func (c *collector) checkMasks(name string, masks [][]uint64) error {
 	if len(masks) != c.head.Layers {
-		return fmt.Errorf("%s masks of %d layers: the header says %d", name, len(masks), c.head.Layers)
+		return fmt.Errorf("%s masks of %d layers: the header says %d", name, len(masks),
+			c.head.Layers)
 	}
 	words, rest := c.head.Words(), c.head.Units%64
 	for l, m := range masks {
 		if len(m) != words {
-			return fmt.Errorf("%s mask of layer %d: %d words for %d units: must be %d", name, l, len(m), c.head.Units, words)
+			return fmt.Errorf("%s mask of layer %d: %d words for %d units: must be %d", name, l,
+				len(m), c.head.Units, words)
 		}
 		if rest != 0 && m[words-1]>>rest != 0 {
-			return fmt.Errorf("%s mask of layer %d: a bit beyond unit %d is set", name, l, c.head.Units-1)
+			return fmt.Errorf("%s mask of layer %d: a bit beyond unit %d is set", name, l,
+				c.head.Units-1)
 		}
 	}
 	return nil
@@ -145,8 +153,8 @@ func (c *collector) endSequence() {
 	c.tail = 0
 }
 
-// stepLayers advances all layers by the first n tokens of the batch. Layers share nothing, so that the split between
-// workers cannot change the result.
+// stepLayers advances all layers by the first n tokens of the batch. Layers share nothing, so that
+// the split between workers cannot change the result.
 func (c *collector) stepLayers(n int) {
 	workers := c.opt.Workers
 	if workers <= 0 {
@@ -203,15 +211,18 @@ func (c *collector) result() *Stats {
 	s.Total = totalOf(s.PerLayer)
 	s.Accesses = s.Total.Accesses
 	if c.compare {
-		s.Total.Predictor = predictorOf(active, predicted, both, int64(s.Units)*int64(s.Tokens)*int64(s.Layers))
+		s.Total.Predictor = predictorOf(active, predicted, both,
+			int64(s.Units)*int64(s.Tokens)*int64(s.Layers))
 	}
 	return s
 }
 
-// totalOf adds the counts of all layers and averages their means. Full is a property of the trace, the same in each.
+// totalOf adds the counts of all layers and averages their means. Full is a property of the trace,
+// the same in each.
 func totalOf(layers []Part) Part {
 	n := float64(len(layers))
-	total := Part{Window: newWindows(), Reuse: Reuse{Exact: make([]int64, MaxWindow), Above64: []int64{}}}
+	total := Part{Window: newWindows(), Reuse: Reuse{Exact: make([]int64, MaxWindow),
+		Above64: []int64{}}}
 	total.Active.Min, total.Active.Max = layers[0].Active.Min, layers[0].Active.Max
 	for i := range layers {
 		part := &layers[i]

@@ -8,20 +8,23 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Group says what choosing the sequences of a batch gains. In every step but the first all lanes are split into batches of
-// one size; lanes that are left over are left out of all three ways of doing it. Shares are means of the union's share of the units.
+// Group says what choosing the sequences of a batch gains. In every step but the first all lanes
+// are split into batches of one size; lanes that are left over are left out of all three ways of
+// doing it. Shares are means of the union's share of the units.
 type Group struct {
 	Size    int     `json:"batch_count"`
 	Batches int     `json:"batches_per_step_count"`
 	InOrder float64 `json:"in_order_share"` // lanes as they come: distant ones together
-	// Known: chosen anew in every step by its own masks, which nobody knows before the step. No choice by this rule gains more.
+	// Known: chosen anew in every step by its own masks, which nobody knows before the step. No
+	// choice by this rule gains more.
 	Known float64 `json:"grouped_by_this_step_share"`
 	// Before: chosen anew in every step by the masks of the step before, as a server could.
 	Before float64 `json:"grouped_by_last_step_share"`
 }
 
-// grouping measures Groups step by step. The rule is greedy: a batch starts with the first lane that is in none, and then
-// always takes the lane that makes its union grow least, over all layers together; the first of equals.
+// grouping measures Groups step by step. The rule is greedy: a batch starts with the first lane
+// that is in none, and then always takes the lane that makes its union grow least, over all layers
+// together; the first of equals.
 type grouping struct {
 	head   *traces.Header
 	sizes  []int
@@ -52,7 +55,8 @@ func (g *grouping) step(masks [][][]uint64) {
 		g.steps++
 		for i, b := range g.sizes {
 			pool := g.order[:len(g.order)/b*b]
-			for way, lanes := range [3][]int{pool, g.choose(masks, pool, b), g.choose(g.before, pool, b)} {
+			for way, lanes := range [3][]int{pool, g.choose(masks, pool, b), g.choose(g.before,
+				pool, b)} {
 				g.sums[i][way] += g.measure(masks, lanes, b)
 			}
 		}
@@ -138,7 +142,8 @@ func (g *grouping) result() []Group {
 	for i, b := range g.sizes {
 		n := len(g.order) / b
 		all := g.steps * int64(n) * int64(g.head.Layers) * int64(g.head.Units)
-		list = append(list, Group{Size: b, Batches: n, InOrder: ratio(g.sums[i][0], all), Known: ratio(g.sums[i][1], all), Before: ratio(g.sums[i][2], all)})
+		list = append(list, Group{Size: b, Batches: n, InOrder: ratio(g.sums[i][0], all),
+			Known: ratio(g.sums[i][1], all), Before: ratio(g.sums[i][2], all)})
 	}
 	return list
 }

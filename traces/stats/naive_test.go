@@ -7,8 +7,8 @@ import (
 	"github.com/windrow-sim/windrow/traces/stats"
 )
 
-// naive is the plain version of the pass: it looks at every window of every length on its own. It returns the windows and
-// the reuse histogram of one layer.
+// naive is the plain version of the pass: it looks at every window of every length on its own. It
+// returns the windows and the reuse histogram of one layer.
 func naive(m *traces.Memory, layer int, predicted bool) (stats.Windows, stats.Reuse) {
 	var sequences [][][]uint64 // (sequence, token, word)
 	for i, t := range m.List {
@@ -32,7 +32,8 @@ func naive(m *traces.Memory, layer int, predicted bool) (stats.Windows, stats.Re
 	return w, gaps(sequences, m.Head.Units)
 }
 
-// meanDistinct is the mean size of the union of k consecutive masks, and how many such windows there are.
+// meanDistinct is the mean size of the union of k consecutive masks, and how many such windows
+// there are.
 func meanDistinct(sequences [][][]uint64, k int) (mean float64, windows int64) {
 	sum := 0
 	for _, s := range sequences {
@@ -47,8 +48,8 @@ func meanDistinct(sequences [][][]uint64, k int) (mean float64, windows int64) {
 	return float64(sum) / float64(windows), windows
 }
 
-// missing is the mean number of units that a token with k tokens before it needs beyond them, and the number of units that
-// all tokens need beyond the up to k tokens before them.
+// missing is the mean number of units that a token with k tokens before it needs beyond them, and
+// the number of units that all tokens need beyond the up to k tokens before them.
 func missing(sequences [][][]uint64, k, words int) (delta float64, misses, accesses int64) {
 	sum, tokens := 0, 0
 	for _, s := range sequences {

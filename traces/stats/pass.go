@@ -3,20 +3,22 @@ package stats
 import "math/bits"
 
 const (
-	// farGap is the bucket of gaps above MaxWindow and of first uses: a miss in every measured window.
+	// farGap is the bucket of gaps above MaxWindow and of first uses: a miss in every measured
+	// window.
 	farGap = MaxWindow + 1
 	// powerBuckets holds gaps above 64 up to 2³¹, the largest token index.
 	powerBuckets = 25
 )
 
-// layerPass is the state of the pass over one layer. A token is known by its index in the trace, counted from 1, so that
-// 0 means "never" and nothing has to be cleared between sequences.
+// layerPass is the state of the pass over one layer. A token is known by its index in the trace,
+// counted from 1, so that 0 means "never" and nothing has to be cleared between sequences.
 type layerPass struct {
 	last     []int32 // by unit: the last token that needed it, 0 = none
 	seqStart int32   // first token of the current sequence
 	now      int32   // the token last stepped
 
-	distinct [MaxWindow + 1]int64 // D_t(k) of the current sequence; until k tokens have passed, of all of it
+	// D_t(k) of the current sequence; until k tokens have passed, of all of it
+	distinct [MaxWindow + 1]int64
 
 	gaps     [farGap + 1]int64 // all accesses by gap; farGap: beyond and first uses
 	above    [powerBuckets]int64
@@ -64,7 +66,8 @@ func (p *layerPass) count(need []uint64) (row [farGap + 1]uint32) {
 	return row
 }
 
-// countFar files an access whose unit was last needed more than MaxWindow tokens ago or not in this sequence.
+// countFar files an access whose unit was last needed more than MaxWindow tokens ago or not in this
+// sequence.
 func (p *layerPass) countFar(before int32) {
 	if before < p.seqStart {
 		p.firstUse++
@@ -74,7 +77,8 @@ func (p *layerPass) countFar(before int32) {
 	p.above[bits.Len32(uint32(p.now-before-1))-7]++
 }
 
-// addRow folds one token's gap histogram into the sums of all windows; see the package documentation.
+// addRow folds one token's gap histogram into the sums of all windows; see the package
+// documentation.
 func (p *layerPass) addRow(row *[farGap + 1]uint32) {
 	active := int64(0)
 	for gap, n := range row {
@@ -114,7 +118,8 @@ func (p *layerPass) compare(active, predicted []uint64) {
 	}
 }
 
-// part turns the sums into the result for one layer. full[k] is the number of full windows of k tokens in the trace.
+// part turns the sums into the result for one layer. full[k] is the number of full windows of k
+// tokens in the trace.
 func (p *layerPass) part(units, tokens int, full *[MaxWindow + 2]int64, compared bool) Part {
 	never := 0
 	for _, t := range p.last[:units] {
@@ -162,7 +167,8 @@ func (p *layerPass) windows(full *[MaxWindow + 2]int64) Windows {
 
 func newWindows() Windows {
 	return Windows{
-		SAgg: make([]float64, MaxWindow+1), Full: make([]int64, MaxWindow+1), Delta: make([]float64, MaxWindow+1),
+		SAgg: make([]float64, MaxWindow+1), Full: make([]int64, MaxWindow+1), Delta: make([]float64,
+			MaxWindow+1),
 		Hits: make([]int64, MaxWindow+1), Misses: make([]int64, MaxWindow+1),
 	}
 }

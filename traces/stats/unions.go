@@ -16,13 +16,16 @@ const MaxBatch = 64
 
 // UnionOptions say what batches to measure.
 type UnionOptions struct {
-	// Sizes are the numbers of sequences, ascending; nil means 1 to MaxBatch, or to the number of tokens where that is less.
+	// Sizes are the numbers of sequences, ascending; nil means 1 to MaxBatch, or to the number of
+	// tokens where that is less.
 	Sizes []int
 	// Predicted measures the predicted masks in place of the true ones.
 	Predicted bool
-	// Group also measures batches of sequences that were chosen for alike masks. It needs two steps or more.
+	// Group also measures batches of sequences that were chosen for alike masks. It needs two steps
+	// or more.
 	Group bool
-	// Workers is the number of goroutines that share the layers; 0 means one for each processor. The result is the same for any number.
+	// Workers is the number of goroutines that share the layers; 0 means one for each processor.
+	// The result is the same for any number.
 	Workers int
 	// Progress, if not nil, is called now and then with the number of steps done and of all.
 	Progress func(done, total int)
@@ -56,16 +59,18 @@ func (b *Batch) Union() *Kept { return &b.AtLeast[0] }
 
 // Kept is what a step reads when it leaves out units that fewer than M of its sequences need.
 type Kept struct {
-	M             int     `json:"at_least_count"`
-	Units         float64 `json:"units"`           // of one layer, mean over the layers
-	Share         float64 `json:"share"`           // of the units of a layer
-	BytesPerToken float64 `json:"bytes_per_token"` // of all layers, divided by the sequences that share them
-	Dropped       float64 `json:"dropped_share"`   // activations of left-out units, of all
+	M     int     `json:"at_least_count"`
+	Units float64 `json:"units"` // of one layer, mean over the layers
+	Share float64 `json:"share"` // of the units of a layer
+	// of all layers, divided by the sequences that share them
+	BytesPerToken float64 `json:"bytes_per_token"`
+	Dropped       float64 `json:"dropped_share"` // activations of left-out units, of all
 }
 
-// ComputeUnions measures batches of all sizes in one pass. There are as many lanes as the largest batch has sequences, and of
-// each size as many batches as there are lanes: every lane in turn is the first, and the others follow in the lanes' Order. So
-// every token counts the same, and a larger batch contains a smaller one.
+// ComputeUnions measures batches of all sizes in one pass. There are as many lanes as the largest
+// batch has sequences, and of each size as many batches as there are lanes: every lane in turn is
+// the first, and the others follow in the lanes' Order. So every token counts the same, and a
+// larger batch contains a smaller one.
 func ComputeUnions(stream *batch.Stream, opt UnionOptions) (*Unions, error) {
 	sizes, err := checkUnions(stream, opt)
 	if err != nil {
@@ -102,13 +107,17 @@ func checkUnions(stream *batch.Stream, opt UnionOptions) ([]int, error) {
 	}
 	switch {
 	case h.Layers <= 0 || h.Units <= 0 || stream.Tokens() == 0:
-		return nil, fmt.Errorf("stats: %d tokens, %d layers of %d units: nothing to unite", stream.Tokens(), h.Layers, h.Units)
+		return nil, fmt.Errorf("stats: %d tokens, %d layers of %d units: nothing to unite",
+			stream.Tokens(), h.Layers, h.Units)
 	case opt.Predicted && !h.HasPredicted:
-		return nil, fmt.Errorf("stats: predicted masks: the trace has none; measure the true masks, or record with a predictor")
+		return nil, fmt.Errorf("stats: predicted masks: the trace has none; measure the true " +
+			"masks, or record with a predictor")
 	case !ascending(sizes):
-		return nil, fmt.Errorf("stats: batches of %v sequences: sizes must ascend, from 1 or more", sizes)
+		return nil, fmt.Errorf("stats: batches of %v sequences: sizes must ascend, from 1 or more",
+			sizes)
 	case opt.Group && stream.Tokens() < 2*sizes[len(sizes)-1]:
-		return nil, fmt.Errorf("stats: grouping: %d tokens make less than two steps of %d; record more tokens or group smaller batches", stream.Tokens(), sizes[len(sizes)-1])
+		return nil, fmt.Errorf("stats: grouping: %d tokens make less than two steps of %d; "+
+			"record more tokens or group smaller batches", stream.Tokens(), sizes[len(sizes)-1])
 	}
 	return sizes, nil
 }
@@ -144,9 +153,11 @@ type unionLayer struct {
 }
 
 func newUnionPass(h *traces.Header, lanes batch.Lanes, sizes []int, opt UnionOptions) *unionPass {
-	u := &unionPass{head: h, lanes: lanes, opt: opt, sizes: sizes, order: lanes.Order(), tokens: make([]traces.Token, lanes.Count)}
+	u := &unionPass{head: h, lanes: lanes, opt: opt, sizes: sizes, order: lanes.Order(),
+		tokens: make([]traces.Token, lanes.Count)}
 	for range h.Layers {
-		u.layers = append(u.layers, unionLayer{counts: batch.NewCounts(h.Words()), least: make([][batch.MaxAtLeast]int64, len(sizes))})
+		u.layers = append(u.layers, unionLayer{counts: batch.NewCounts(h.Words()),
+			least: make([][batch.MaxAtLeast]int64, len(sizes))})
 	}
 	if opt.Group {
 		u.groups = newGrouping(h, u.order, sizes)
@@ -169,7 +180,8 @@ func (u *unionPass) read(step int) ([][][]uint64, error) {
 	return masks, nil
 }
 
-// stepLayers adds a step to all layers. They share nothing, so that the split between workers cannot change the result.
+// stepLayers adds a step to all layers. They share nothing, so that the split between workers
+// cannot change the result.
 func (u *unionPass) stepLayers(masks [][][]uint64) {
 	workers := u.opt.Workers
 	if workers <= 0 {
@@ -187,7 +199,8 @@ func (u *unionPass) stepLayers(masks [][][]uint64) {
 	wait.Wait()
 }
 
-// step forms a batch from every lane on and measures it at the wanted sizes on its way to the largest.
+// step forms a batch from every lane on and measures it at the wanted sizes on its way to the
+// largest.
 func (p *unionLayer) step(masks [][][]uint64, layer int, order, sizes []int) {
 	for first := range masks {
 		for _, w := range masks[first][layer] {
@@ -212,8 +225,10 @@ func (p *unionLayer) step(masks [][][]uint64, layer int, order, sizes []int) {
 func (u *unionPass) result(stream *batch.Stream) *Unions {
 	h := u.head
 	r := &Unions{
-		Mask: "true", Phase: stream.Phase(), Layers: h.Layers, Units: h.Units, UnitBytes: h.UnitBytes,
-		Tokens: u.lanes.Used(), Sequences: stream.Sequences(), Lanes: u.lanes.Count, Steps: u.lanes.Steps, Formed: u.lanes.Formed,
+		Mask: "true", Phase: stream.Phase(), Layers: h.Layers, Units: h.Units,
+		UnitBytes: h.UnitBytes,
+		Tokens:    u.lanes.Used(), Sequences: stream.Sequences(), Lanes: u.lanes.Count,
+		Steps: u.lanes.Steps, Formed: u.lanes.Formed,
 	}
 	if u.opt.Predicted {
 		r.Mask = "predicted"
@@ -245,8 +260,10 @@ func (u *unionPass) batch(at, size int) Batch {
 	for i, n := range least {
 		k := Kept{M: i + 1, Units: ratio(n, samples*int64(len(u.layers)))}
 		k.Share = k.Units / float64(u.head.Units)
-		k.BytesPerToken = k.Units * float64(len(u.layers)) * float64(u.head.UnitBytes) / float64(size)
-		// A unit in c < M masks drops c activations; Σ_{m<M} least(m) counts min(c, M−1) of every unit, M−1 of them for those kept.
+		k.BytesPerToken = k.Units * float64(len(u.layers)) * float64(u.head.UnitBytes) /
+			float64(size)
+		// A unit in c < M masks drops c activations; Σ_{m<M} least(m) counts min(c, M−1) of every
+		// unit, M−1 of them for those kept.
 		k.Dropped = ratio(fewer-int64(i)*n, activations)
 		b.AtLeast = append(b.AtLeast, k)
 		fewer += n

@@ -35,7 +35,8 @@ func unionsOf(t testing.TB, src traces.Source, opt stats.UnionOptions) *stats.Un
 }
 
 // plainUnions counts for every step and every first lane how many masks of a batch each unit is in.
-func plainUnions(t *testing.T, m *traces.Memory, size, lanes, layer int, predicted bool) (least [batch.MaxAtLeast]float64, dropped [batch.MaxAtLeast]float64) {
+func plainUnions(t *testing.T, m *traces.Memory, size, lanes, layer int,
+	predicted bool) (least [batch.MaxAtLeast]float64, dropped [batch.MaxAtLeast]float64) {
 	t.Helper()
 	l, err := streamOf(t, m).Lanes(lanes)
 	if err != nil {
@@ -83,7 +84,8 @@ func plainUnions(t *testing.T, m *traces.Memory, size, lanes, layer int, predict
 }
 
 func TestUnionsEqualPlain(t *testing.T) {
-	for seed, lengths := range [][]int{{40}, {9, 9, 9, 9}, {5, 1, 17, 30}, {6, 5, 6, 5, 4, 7, 6, 6, 5}} {
+	for seed, lengths := range [][]int{{40}, {9, 9, 9, 9}, {5, 1, 17, 30}, {6, 5, 6, 5, 4, 7, 6, 6,
+		5}} {
 		m := random(uint64(seed), 1, 97, lengths...)
 		m.Head.UnitBytes = 10
 		for _, predicted := range []bool{false, true} {
@@ -92,21 +94,24 @@ func TestUnionsEqualPlain(t *testing.T) {
 			for i, b := range u.Batches {
 				least, dropped := plainUnions(t, m, sizes[i], u.Lanes, 0, predicted)
 				for j, k := range b.AtLeast {
-					want := stats.Kept{M: j + 1, Units: least[j], Share: least[j] / 97, BytesPerToken: least[j] * 10 / float64(b.Size), Dropped: dropped[j]}
+					want := stats.Kept{M: j + 1, Units: least[j], Share: least[j] / 97,
+						BytesPerToken: least[j] * 10 / float64(b.Size), Dropped: dropped[j]}
 					if d := cmp.Diff(want, k, approx); d != "" {
-						t.Errorf("lengths %v, batches of %d, predicted %v (-plain +pass):\n%s", lengths, b.Size, predicted, d)
+						t.Errorf("lengths %v, batches of %d, predicted %v (-plain +pass):\n%s",
+							lengths, b.Size, predicted, d)
 					}
 				}
 				if !(math.Abs(b.LayerUnits[0]-b.Union().Units) < 1e-9) {
-					t.Errorf("the only layer needs %g units, the mean is %g", b.LayerUnits[0], b.Union().Units)
+					t.Errorf("the only layer needs %g units, the mean is %g", b.LayerUnits[0],
+						b.Union().Units)
 				}
 			}
 		}
 	}
 }
 
-// What must hold of any trace: unions grow with the batch, are no larger than all masks together or than the layer, and units kept
-// and activations dropped go opposite ways with M.
+// What must hold of any trace: unions grow with the batch, are no larger than all masks together or
+// than the layer, and units kept and activations dropped go opposite ways with M.
 func TestUnionProperties(t *testing.T) {
 	r := rng.Stream(9, "stats/unions")
 	for range 20 {
@@ -116,33 +121,39 @@ func TestUnionProperties(t *testing.T) {
 		}
 		m := random(r.Uint64(), 2, 1+r.IntN(200), append(lengths, 64)...)
 		u := unionsOf(t, m, stats.UnionOptions{})
-		if len(u.Batches) != stats.MaxBatch || u.Lanes != stats.MaxBatch || u.Tokens != u.Lanes*u.Steps {
+		if len(u.Batches) != stats.MaxBatch || u.Lanes != stats.MaxBatch ||
+			u.Tokens != u.Lanes*u.Steps {
 			t.Fatalf("%d batches of %d lanes, %d tokens", len(u.Batches), u.Lanes, u.Tokens)
 		}
 		active := u.Batches[0].Union().Units
 		before := 0.0
 		for i, b := range u.Batches {
 			union := b.Union()
-			if b.Size != i+1 || union.Units < before || union.Units > math.Min(float64(b.Size)*active, float64(u.Units))*(1+1e-12) {
-				t.Errorf("batches of %d need %g units, of %d %g; one needs %g of %d", b.Size, union.Units, b.Size-1, before, active, u.Units)
+			if b.Size != i+1 || union.Units < before ||
+				union.Units > math.Min(float64(b.Size)*active, float64(u.Units))*(1+1e-12) {
+				t.Errorf("batches of %d need %g units, of %d %g; one needs %g of %d", b.Size,
+					union.Units, b.Size-1, before, active, u.Units)
 			}
 			if union.Dropped != 0 || union.M != 1 {
 				t.Errorf("batches of %d: the union drops %g", b.Size, union.Dropped)
 			}
 			before = union.Units
 			for j, k := range b.AtLeast[1:] {
-				if last := b.AtLeast[j]; k.Units > last.Units || k.Dropped < last.Dropped || k.Dropped > 1 {
+				if last := b.AtLeast[j]; k.Units > last.Units || k.Dropped < last.Dropped ||
+					k.Dropped > 1 {
 					t.Errorf("batches of %d: %+v after %+v", b.Size, k, last)
 				}
 				if k.M > b.Size && (k.Units != 0 || k.Dropped != 1) {
-					t.Errorf("batches of %d keep %g units of %d sequences, and drop %g", b.Size, k.Units, k.M, k.Dropped)
+					t.Errorf("batches of %d keep %g units of %d sequences, and drop %g", b.Size,
+						k.Units, k.M, k.Dropped)
 				}
 			}
 		}
 	}
 }
 
-// union(1) is the active share, and a batch in one pass is what its own steps need: exactly, where lanes come out even.
+// union(1) is the active share, and a batch in one pass is what its own steps need: exactly, where
+// lanes come out even.
 func TestUnionsEqualTheirOwnSteps(t *testing.T) {
 	m := random(11, 3, 130, 34, 34, 34, 34) // each begins with two tokens of a prompt
 	u := unionsOf(t, m, stats.UnionOptions{Sizes: []int{1, 2, 4, 8, 16, 32}})
@@ -153,11 +164,13 @@ func TestUnionsEqualTheirOwnSteps(t *testing.T) {
 		}
 		s := compute(t, src, stats.Options{})
 		if got := s.Total.Active.Mean; math.Abs(got-b.Union().Share) > 1e-12 {
-			t.Errorf("batches of %d need %g in one pass and %g step by step", b.Size, b.Union().Share, got)
+			t.Errorf("batches of %d need %g in one pass and %g step by step", b.Size,
+				b.Union().Share, got)
 		}
 		for l := range s.PerLayer {
 			if got := s.PerLayer[l].Active.Mean * 130; math.Abs(got-b.LayerUnits[l]) > 1e-9 {
-				t.Errorf("batches of %d, layer %d: %g and %g units", b.Size, l, b.LayerUnits[l], got)
+				t.Errorf("batches of %d, layer %d: %g and %g units", b.Size, l, b.LayerUnits[l],
+					got)
 			}
 		}
 	}
@@ -167,14 +180,16 @@ func TestUnionsEqualTheirOwnSteps(t *testing.T) {
 func TestUnionsHandCounted(t *testing.T) {
 	m := &traces.Memory{Head: traces.Header{Layers: 1, Units: 4, UnitBytes: 100}}
 	for i, mask := range []uint64{0b0011, 0b0010, 0b0110, 0b1000} {
-		m.List = append(m.List, traces.Token{Seq: uint32(i / 2), Pos: uint32(i % 2), Phase: traces.Decode, Active: [][]uint64{{mask}}})
+		m.List = append(m.List, traces.Token{Seq: uint32(i / 2), Pos: uint32(i % 2),
+			Phase: traces.Decode, Active: [][]uint64{{mask}}})
 	}
 	u := unionsOf(t, m, stats.UnionOptions{Sizes: []int{1, 2}})
 	want := []stats.Kept{
 		{M: 1, Units: 2.5, Share: 0.625, BytesPerToken: 125},
 		{M: 2, Units: 0.5, Share: 0.125, BytesPerToken: 25, Dropped: 4.0 / 6},
 	}
-	if d := cmp.Diff(want, u.Batches[1].AtLeast[:2], approx); d != "" || u.Formed != "2 sequences of 2 generated tokens" {
+	if d := cmp.Diff(want, u.Batches[1].AtLeast[:2], approx); d != "" ||
+		u.Formed != "2 sequences of 2 generated tokens" {
 		t.Errorf("%s (-want +got):\n%s", u.Formed, d)
 	}
 	if one := u.Batches[0].Union(); one.Units != 1.5 || one.BytesPerToken != 150 {
@@ -186,7 +201,8 @@ func TestUnionsAreDeterministic(t *testing.T) {
 	m := random(12, 5, 100, 80, 70)
 	var want []byte
 	for _, workers := range []int{1, 0, 2, 3, 50} {
-		got, err := json.Marshal(unionsOf(t, m, stats.UnionOptions{Sizes: []int{1, 4, 7, 20}, Group: true, Workers: workers}))
+		got, err := json.Marshal(unionsOf(t, m, stats.UnionOptions{Sizes: []int{1, 4, 7, 20},
+			Group: true, Workers: workers}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +236,8 @@ func clustered(perKind, tokens int) *traces.Memory {
 }
 
 func TestGroupingFindsKinds(t *testing.T) {
-	u := unionsOf(t, clustered(8, 12), stats.UnionOptions{Sizes: []int{1, 2, 4, 8, 16}, Group: true})
+	u := unionsOf(t, clustered(8, 12), stats.UnionOptions{Sizes: []int{1, 2, 4, 8, 16},
+		Group: true})
 	var sizes []int
 	for _, g := range u.Groups {
 		sizes = append(sizes, g.Size)
@@ -285,7 +302,8 @@ func TestChunksEqualPlain(t *testing.T) {
 				n, from = n+1, from+c.Tokens
 			}
 			units := float64(sum) / float64(2*n)
-			want := stats.Chunk{Tokens: c.Tokens, Chunks: n, Units: units, Share: units / 97, BytesPerToken: units * 2 * 10 / float64(c.Tokens)}
+			want := stats.Chunk{Tokens: c.Tokens, Chunks: n, Units: units, Share: units / 97,
+				BytesPerToken: units * 2 * 10 / float64(c.Tokens)}
 			if d := cmp.Diff(want, c, approx); d != "" {
 				t.Errorf("predicted %v (-plain +pass):\n%s", predicted, d)
 			}
@@ -300,7 +318,8 @@ func TestChunksAreMonotone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, c := range chunks[1:] {
-		if half := chunks[i]; c.Units < half.Units || c.Units > 2*half.Units || c.Chunks*2 != half.Chunks {
+		if half := chunks[i]; c.Units < half.Units || c.Units > 2*half.Units ||
+			c.Chunks*2 != half.Chunks {
 			t.Errorf("%+v after %+v", c, half)
 		}
 	}
@@ -324,7 +343,8 @@ func TestUnionErrors(t *testing.T) {
 		{"the trace has none", bare, stats.UnionOptions{Predicted: true}},
 		{"nothing to unite", empty, stats.UnionOptions{}},
 	} {
-		if _, err := stats.ComputeUnions(streamOf(t, c.src), c.opt); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "stats: ") {
+		if _, err := stats.ComputeUnions(streamOf(t, c.src), c.opt); err == nil ||
+			!strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "stats: ") {
 			t.Errorf("%+v: error %v, want %q", c.opt, err, c.want)
 		}
 	}
@@ -332,12 +352,14 @@ func TestUnionErrors(t *testing.T) {
 		t.Error("chunks of predicted masks that are not there: no error")
 	}
 	bare.List[2].Active[1][1] |= 1 << 6
-	if _, err := stats.ComputeChunks(bare, false); err == nil || !strings.Contains(err.Error(), "token 2: active mask of layer 1") {
+	if _, err := stats.ComputeChunks(bare, false); err == nil || !strings.Contains(err.Error(),
+		"token 2: active mask of layer 1") {
 		t.Errorf("chunks of a stray bit: error %v", err)
 	}
 }
 
-// BenchmarkUnions measures all batches of 1 to 64 on 256 tokens of the OPT-6.7B shape, 32 layers of 16,384 units, with one worker.
+// BenchmarkUnions measures all batches of 1 to 64 on 256 tokens of the OPT-6.7B shape, 32 layers of
+// 16,384 units, with one worker.
 func BenchmarkUnions(b *testing.B) {
 	m, err := synth.Collect(synth.Options{Like: "opt-6.7b", Tokens: 256, Seed: 42})
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// BenchmarkGenerate makes 256 tokens of the whole OPT-6.7B shape, 32 layers of 16,384 units, with predicted masks.
+// BenchmarkGenerate makes 256 tokens of the whole OPT-6.7B shape, 32 layers of 16,384 units, with
+// predicted masks.
 func BenchmarkGenerate(b *testing.B) {
 	opt := Options{Like: "opt-6.7b", Tokens: 256, Seed: 42, Predicted: true}
 	for b.Loop() {

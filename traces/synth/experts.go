@@ -14,11 +14,13 @@ import (
 // router is the model whose repetitions of experts are published by layer.
 const router = "Mixtral-8x7B"
 
-// popularitySpread is the standard deviation of the log-normal popularity of experts. It is assumed: training balances experts, and of the
-// first layer's repetitions, 48 % beside the 46 % of chance, it explains all there is to explain.
+// popularitySpread is the standard deviation of the log-normal popularity of experts. It is
+// assumed: training balances experts, and of the first layer's repetitions, 48 % beside the 46 % of
+// chance, it explains all there is to explain.
 const popularitySpread = 0.2
 
-// maxExperts is the largest number of experts of a layer; a token looks at all of them for each that it picks.
+// maxExperts is the largest number of experts of a layer; a token looks at all of them for each
+// that it picks.
 const maxExperts = 1 << 12
 
 // routing is one layer's router: which experts are popular, and how often one stays.
@@ -36,23 +38,33 @@ func expertPlan(opt Options, shape traces.Shape, info *shapes.Info) (*plan, erro
 	}
 	switch {
 	case opt.Predicted:
-		return nil, fmt.Errorf("synth: model %s: its units are experts, of which no predictor's errors are published; ask for the true masks only", info.Name)
+		return nil, fmt.Errorf("synth: model %s: its units are experts, of which no predictor's "+
+			"errors are published; ask for the true masks only", info.Name)
 	case opt.ActiveShare != 0:
-		return nil, fmt.Errorf("synth: model %s: its router picks %d experts for every token; an active share cannot be given", info.Name, info.ExpertsPerToken)
+		return nil, fmt.Errorf("synth: model %s: its router picks %d experts for every token; "+
+			"an active share cannot be given", info.Name, info.ExpertsPerToken)
 	case experts < info.ExpertsPerToken || experts > maxExperts || info.ExpertsPerToken < 1:
-		return nil, fmt.Errorf("synth: options: %d experts, of which a token of %s uses %d: %d to %d are possible", experts, info.Name, info.ExpertsPerToken, info.ExpertsPerToken, maxExperts)
+		return nil, fmt.Errorf("synth: options: %d experts, of which a token of %s uses %d: %d "+
+			"to %d are possible", experts, info.Name, info.ExpertsPerToken, info.ExpertsPerToken,
+			maxExperts)
 	}
 	stay, err := stays()
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{opt: opt, header: header(&opt, shape, info, "popularity of experts assumed (log-normal, 0.2); repetitions "+repetitionOrigin(info.Name))}
+	p := &plan{opt: opt, header: header(&opt, shape, info,
+		"popularity of experts assumed (log-normal, 0.2); repetitions "+repetitionOrigin(
+			info.Name))}
 	p.header.UnitKind, p.header.Units = traces.Expert, experts
 	p.header.UnitBytes = units.Bytes(shape.DFFN) * shape.RecordBytes()
 	for l := range shape.Layers {
-		r := routing{picked: info.ExpertsPerToken, stay: round32(stay(depthOf(l, shape.Layers))), weight: popularity(experts)}
+		r := routing{picked: info.ExpertsPerToken, stay: round32(stay(depthOf(l, shape.Layers))),
+			weight: popularity(experts)}
 		random := rng.Stream(opt.Seed, fmt.Sprintf("synth/experts/layer/%d", l))
-		random.Shuffle(experts, func(i, j int) { r.weight[i], r.weight[j] = r.weight[j], r.weight[i] })
+		random.Shuffle(experts, func(i, j int) {
+			r.weight[i], r.weight[j] = r.weight[j],
+				r.weight[i]
+		})
 		p.routed = append(p.routed, r)
 	}
 	return p, nil
@@ -74,8 +86,8 @@ func depthOf(layer, layers int) float64 {
 	return float64(layer) / float64(layers-1)
 }
 
-// popularity gives n experts the middle quantiles of a log-normal distribution, the most popular one first. Whole numbers make
-// the draws the same on every processor.
+// popularity gives n experts the middle quantiles of a log-normal distribution, the most popular
+// one first. Whole numbers make the draws the same on every processor.
 func popularity(n int) []int64 {
 	const median = 1 << 20
 	list := make([]int64, n)
@@ -87,9 +99,9 @@ func popularity(n int) []int64 {
 	return list
 }
 
-// stays returns the probability that an expert is kept for the next token, by depth: straight lines through the layers of which
-// repetitions are published. The chance that two tokens share no expert is that none is kept, (1−stay)^K, and that the
-// draws avoid the old ones, apart.
+// stays returns the probability that an expert is kept for the next token, by depth: straight lines
+// through the layers of which repetitions are published. The chance that two tokens share no expert
+// is that none is kept, (1−stay)^K, and that the draws avoid the old ones, apart.
 func stays() (func(depth float64) float64, error) {
 	shape, info, err := shapes.Lookup(router)
 	if err != nil {
@@ -107,10 +119,12 @@ func stays() (func(depth float64) float64, error) {
 			continue
 		}
 		at = append(at, depthOf(layer-1, shape.Layers))
-		stay = append(stay, math.Max(0, 1-math.Pow((1-t.Percent/100)/none, 1/float64(info.ExpertsPerToken))))
+		stay = append(stay, math.Max(0, 1-math.Pow((1-t.Percent/100)/none,
+			1/float64(info.ExpertsPerToken))))
 	}
 	if len(at) < 2 {
-		return nil, fmt.Errorf("synth: targets.csv: %d repetitions of %s: two are needed for a line over depth", len(at), router)
+		return nil, fmt.Errorf("synth: targets.csv: %d repetitions of %s: two are needed for a "+
+			"line over depth", len(at), router)
 	}
 	return func(depth float64) float64 {
 		i := 1
@@ -121,8 +135,8 @@ func stays() (func(depth float64) float64, error) {
 	}, nil
 }
 
-// apart is the probability that two independent pairs, each drawn one after the other by weight without replacement, have no
-// expert in common.
+// apart is the probability that two independent pairs, each drawn one after the other by weight
+// without replacement, have no expert in common.
 func apart(weight []int64) float64 {
 	total := 0.0
 	for _, w := range weight {
@@ -151,7 +165,8 @@ func (p *plan) route(emit func(*traces.Token) error) error {
 	for seq := p.opt.First; seq < p.opt.First+p.opt.Sequences; seq++ {
 		random := make([]*rand.Rand, len(p.routed))
 		for l := range random {
-			random[l] = rng.Stream(p.opt.Seed, fmt.Sprintf("synth/experts/sequence/%d/layer/%d", seq, l))
+			random[l] = rng.Stream(p.opt.Seed, fmt.Sprintf("synth/experts/sequence/%d/layer/%d",
+				seq, l))
 		}
 		ids := rng.Stream(p.opt.Seed, fmt.Sprintf("synth/sequence/%d/ids", seq))
 		var before [][]uint64
@@ -164,7 +179,8 @@ func (p *plan) route(emit func(*traces.Token) error) error {
 				}
 				p.routed[l].pick(random[l], old, masks[l])
 			}
-			t := traces.Token{Seq: uint32(seq), Pos: uint32(pos), Phase: traces.PhaseOf(pos < p.opt.Prompt), Active: masks}
+			t := traces.Token{Seq: uint32(seq), Pos: uint32(pos),
+				Phase: traces.PhaseOf(pos < p.opt.Prompt), Active: masks}
 			if vocab := p.header.Shape.Vocab; vocab > 0 {
 				t.ID = uint32(ids.IntN(vocab))
 			}
@@ -186,8 +202,8 @@ func emptyMasks(layers, words int) [][]uint64 {
 	return list
 }
 
-// pick sets the experts of a token in mask: each of those of the token before is kept or not, and the others are drawn by popularity from
-// all that are not kept.
+// pick sets the experts of a token in mask: each of those of the token before is kept or not, and
+// the others are drawn by popularity from all that are not kept.
 func (r *routing) pick(random *rand.Rand, before, mask []uint64) {
 	left, picked := int64(0), 0
 	for u, w := range r.weight {

@@ -15,7 +15,8 @@ import (
 	"github.com/windrow-sim/windrow/traces/synth"
 )
 
-// A token uses exactly as many experts as the router picks, in every layer; an expert is as large as its three matrices.
+// A token uses exactly as many experts as the router picks, in every layer; an expert is as large
+// as its three matrices.
 func TestExperts(t *testing.T) {
 	for _, c := range []struct {
 		like            string
@@ -28,11 +29,13 @@ func TestExperts(t *testing.T) {
 	} {
 		m := collect(t, synth.Options{Like: c.like, Tokens: 40, Prompt: 3, Sequences: 2, Seed: 5})
 		h := &m.Head
-		if h.UnitKind != traces.Expert || h.Layers != c.layers || h.Units != c.n || int64(h.UnitBytes) != c.bytes || h.HasPredicted ||
+		if h.UnitKind != traces.Expert || h.Layers != c.layers || h.Units != c.n ||
+			int64(h.UnitBytes) != c.bytes || h.HasPredicted ||
 			!h.Synthetic || !strings.Contains(h.Sampling, "repetitions "+c.repetitionsFrom) {
 			t.Errorf("%s: header %+v", c.like, h)
 		}
-		if len(m.List) != 80 || m.List[2].Phase != traces.Prefill || m.List[3].Phase != traces.Decode || m.List[40].Seq != 1 {
+		if len(m.List) != 80 || m.List[2].Phase != traces.Prefill ||
+			m.List[3].Phase != traces.Decode || m.List[40].Seq != 1 {
 			t.Errorf("%s: %d tokens, %+v", c.like, len(m.List), m.List[0])
 		}
 		for i, tok := range m.List {
@@ -42,7 +45,8 @@ func TestExperts(t *testing.T) {
 					count += bits.OnesCount64(w)
 				}
 				if count != c.k || tok.Predicted != nil {
-					t.Fatalf("%s: token %d, layer %d: %d experts, want %d", c.like, i, l, count, c.k)
+					t.Fatalf("%s: token %d, layer %d: %d experts, want %d", c.like, i, l, count,
+						c.k)
 				}
 			}
 		}
@@ -51,7 +55,8 @@ func TestExperts(t *testing.T) {
 	}
 }
 
-// In the layers of the published table as many tokens share an expert with the one before as it says; in others the share is in between.
+// In the layers of the published table as many tokens share an expert with the one before as it
+// says; in others the share is in between.
 func TestRepetitionsOfExperts(t *testing.T) {
 	m := collect(t, synth.Options{Like: "mixtral-8x7b", Tokens: 12000, Seed: 1})
 	share := func(layer int) float64 {
@@ -73,18 +78,23 @@ func TestRepetitionsOfExperts(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := share(layer - 1); math.Abs(got-target.Percent) > 1.5 { // three standard errors
-			t.Errorf("layer %d: %.3g %% of the tokens repeat an expert, published %.3g %%", layer, got, target.Percent)
+			t.Errorf("layer %d: %.3g %% of the tokens repeat an expert, published %.3g %%", layer,
+				got, target.Percent)
 		}
 	}
-	if first, between, middle := share(0), share(8), share(15); between < first || between > middle {
-		t.Errorf("repetitions of layers 0, 8 and 15: %.3g, %.3g and %.3g %%", first, between, middle)
+	if first, between, middle := share(0), share(8), share(15); between < first ||
+		between > middle {
+		t.Errorf("repetitions of layers 0, 8 and 15: %.3g, %.3g and %.3g %%", first, between,
+			middle)
 	}
 }
 
-// Some experts of a layer are more popular than others, the same ones in all sequences and others in other layers.
+// Some experts of a layer are more popular than others, the same ones in all sequences and others
+// in other layers.
 func TestPopularityOfExperts(t *testing.T) {
 	const tokens = 3000
-	m := collect(t, synth.Options{Like: "qwen3-30b-a3b", Layers: 2, Tokens: tokens, Sequences: 2, Seed: 2})
+	m := collect(t, synth.Options{Like: "qwen3-30b-a3b", Layers: 2, Tokens: tokens, Sequences: 2,
+		Seed: 2})
 	uses := func(sequence, layer int) []float64 {
 		list := make([]float64, m.Head.Units)
 		for _, tok := range m.List[sequence*tokens : (sequence+1)*tokens] {
@@ -95,13 +105,17 @@ func TestPopularityOfExperts(t *testing.T) {
 		return list
 	}
 	first := uses(0, 0)
-	// Log-normal with a deviation of 0.2: the upper sixth is about e^0.2 above the median, the lower one as much below.
+	// Log-normal with a deviation of 0.2: the upper sixth is about e^0.2 above the median, the
+	// lower one as much below.
 	sorted := slices.Sorted(slices.Values(first))
 	if ratio := sorted[len(sorted)*5/6] / sorted[len(sorted)/6]; ratio < 1.3 || ratio > 1.7 {
-		t.Errorf("the upper sixth of the experts is used %.3g times as much as the lower one", ratio)
+		t.Errorf("the upper sixth of the experts is used %.3g times as much as the lower one",
+			ratio)
 	}
-	if same, other := correlation(first, uses(1, 0)), correlation(first, uses(0, 1)); same < 0.8 || math.Abs(other) > 0.35 {
-		t.Errorf("correlation of uses with those of another sequence %.3g, of another layer %.3g", same, other)
+	if same, other := correlation(first, uses(1, 0)), correlation(first, uses(0, 1)); same < 0.8 ||
+		math.Abs(other) > 0.35 {
+		t.Errorf("correlation of uses with those of another sequence %.3g, of another layer %.3g",
+			same, other)
 	}
 }
 
@@ -126,7 +140,8 @@ func TestExpertsAreTheSameAgain(t *testing.T) {
 	opt := synth.Options{Like: "mixtral-8x7b", Layers: 3, Tokens: 100, Sequences: 2, Seed: 42}
 	const frozen = 0x417b21ecd91ffc32
 	if got := hash(t, opt); got != frozen {
-		t.Errorf("the bytes of seed 42 changed: hash %#x, was %#x; traces made before cannot be repeated", got, uint64(frozen))
+		t.Errorf("the bytes of seed 42 changed: hash %#x, was %#x; traces made before cannot be "+
+			"repeated", got, uint64(frozen))
 	}
 	opt.Sequences = 1
 	long := collect(t, opt)
@@ -136,8 +151,9 @@ func TestExpertsAreTheSameAgain(t *testing.T) {
 	}
 }
 
-// Every policy runs on experts as on neurons. On a trace without memory and with equally popular experts (as many as there are in the
-// first layer of Mixtral, but for its little of both), lru finds what it needs as often as its capacity is of all experts.
+// Every policy runs on experts as on neurons. On a trace without memory and with equally popular
+// experts (as many as there are in the first layer of Mixtral, but for its little of both), lru
+// finds what it needs as often as its capacity is of all experts.
 func TestPoliciesOnExperts(t *testing.T) {
 	m := collect(t, synth.Options{Like: "mixtral-8x7b", Tokens: 3000, Seed: 3})
 	misses := func(layer int, text string) float64 {
@@ -152,7 +168,8 @@ func TestPoliciesOnExperts(t *testing.T) {
 				}
 			}
 		}
-		p, err := policy.New(s, m.Head.Units, policy.Options{Hot: []uint32{0, 1, 2, 3, 4, 5, 6, 7}, Future: masks})
+		p, err := policy.New(s, m.Head.Units, policy.Options{Hot: []uint32{0, 1, 2, 3, 4, 5, 6, 7},
+			Future: masks})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,11 +182,14 @@ func TestPoliciesOnExperts(t *testing.T) {
 		return float64(loads) / float64(2*len(m.List))
 	}
 	for _, capacity := range []int{2, 4, 6} {
-		lru, belady := misses(15, fmt.Sprintf("lru:%d", capacity)), misses(15, fmt.Sprintf("belady:%d", capacity))
+		lru, belady := misses(15, fmt.Sprintf("lru:%d", capacity)),
+			misses(15, fmt.Sprintf("belady:%d", capacity))
 		if first := misses(0, fmt.Sprintf("lru:%d", capacity)); belady >= lru || lru >= first {
-			t.Errorf("%d experts in memory: lru misses %.3g, belady %.3g, lru in the first layer %.3g", capacity, lru, belady, first)
+			t.Errorf("%d experts in memory: lru misses %.3g, belady %.3g, lru in the first "+
+				"layer %.3g", capacity, lru, belady, first)
 		} else if chance := 1 - float64(capacity)/8; math.Abs(first-chance) > 0.04 {
-			t.Errorf("%d experts in memory: lru misses %.3g of what the first layer needs, %.3g by chance", capacity, first, chance)
+			t.Errorf("%d experts in memory: lru misses %.3g of what the first layer needs, %.3g "+
+				"by chance", capacity, first, chance)
 		}
 	}
 	if all := misses(0, "lru:8"); all > 8.5/6000 {
@@ -185,7 +205,8 @@ func TestBadOptionsOfExperts(t *testing.T) {
 		"5000 experts, of which":          {Like: "mixtral-8x7b", Tokens: 3, Units: 5000},
 		"at least 1":                      {Like: "mixtral-8x7b"},
 	} {
-		if _, err := synth.HeaderOf(opt); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "synth: ") {
+		if _, err := synth.HeaderOf(opt); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.HasPrefix(err.Error(), "synth: ") {
 			t.Errorf("%+v: error %v, want %q", opt, err, want)
 		}
 	}

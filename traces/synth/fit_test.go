@@ -23,7 +23,8 @@ func target(t *testing.T, quantity, layer string) float64 {
 	return 0
 }
 
-// curve is the mean of predicted s_agg(k) over the reference model's layers, with the given process.
+// curve is the mean of predicted s_agg(k) over the reference model's layers, with the given
+// process.
 func curve(t *testing.T, p process) func(k int) float64 {
 	t.Helper()
 	s, err := statisticsOf(reference, 0)
@@ -43,12 +44,14 @@ func curve(t *testing.T, p process) func(k int) float64 {
 	}
 }
 
-// TestFittedParameters repeats the fit of core, rate and dwell (topic follows from the predicted share) and compares the
-// committed parameters with it.
+// TestFittedParameters repeats the fit of core, rate and dwell (topic follows from the predicted
+// share) and compares the committed parameters with it.
 func TestFittedParameters(t *testing.T) {
-	s5, d4, tail := target(t, "predicted_s_agg_5", "mean"), target(t, "predicted_delta_4", "mean"), target(t, "delta_29_of_delta_4", "mean")
+	s5, d4, tail := target(t, "predicted_s_agg_5", "mean"), target(t, "predicted_delta_4", "mean"),
+		target(t, "delta_29_of_delta_4", "mean")
 	share := target(t, "active_share", "mean")
-	predicted := share*(1-target(t, "false_negative", "mean")) + (1-share)*target(t, "false_positive", "mean")
+	predicted := share*(1-target(t, "false_negative", "mean")) + (1-share)*target(t,
+		"false_positive", "mean")
 	build := func(x []float64) process {
 		p := fitted()
 		p.core, p.rate, p.dwell = math.Exp(x[0]), math.Exp(x[1]), math.Exp(x[2])
@@ -62,7 +65,8 @@ func TestFittedParameters(t *testing.T) {
 	loss := func(x []float64) float64 {
 		s := curve(t, build(x))
 		sum := 0.0
-		for _, ratio := range []float64{s(5) / s5, (s(5) - s(4)) / d4, (s(30) - s(29)) / (s(5) - s(4)) / tail} {
+		for _, ratio := range []float64{s(5) / s5, (s(5) - s(4)) / d4, (s(30) - s(29)) /
+			(s(5) - s(4)) / tail} {
 			sum += (ratio - 1) * (ratio - 1)
 		}
 		return sum
@@ -79,7 +83,8 @@ func TestFittedParameters(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		got, want float64
-	}{{"core", start.core, best.core}, {"topic", start.topic, best.topic}, {"rate", start.rate, best.rate}, {"dwell", start.dwell, best.dwell}} {
+	}{{"core", start.core, best.core}, {"topic", start.topic, best.topic}, {"rate", start.rate,
+		best.rate}, {"dwell", start.dwell, best.dwell}} {
 		if math.Abs(c.got/c.want-1) > 5e-3 {
 			t.Errorf("%s: committed %.6g, the fit gives %.6g", c.name, c.got, c.want)
 		}

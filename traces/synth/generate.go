@@ -11,10 +11,11 @@ import (
 // blockTokens is the number of tokens generated at a time: one bit each of a word.
 const blockTokens = 64
 
-// Generate makes the trace that opt describes and hands it to emit token by token in the order of (sequence, position).
-// The Token is reused for the next call, its masks are not: emit may keep them, and must not change them. An error of emit
-// ends the generation and is returned. The same options give the same tokens, and a trace of fewer tokens is a prefix of
-// each sequence of a longer one.
+// Generate makes the trace that opt describes and hands it to emit token by token in the order of
+// (sequence, position). The Token is reused for the next call, its masks are not: emit may keep
+// them, and must not change them. An error of emit ends the generation and is returned. The same
+// options give the same tokens, and a trace of fewer tokens is a prefix of each sequence of a
+// longer one.
 //
 // Memory is independent of the number of tokens: masks of 64 tokens at a time.
 func Generate(opt Options, emit func(*traces.Token) error) (traces.Header, error) {
@@ -27,7 +28,8 @@ func Generate(opt Options, emit func(*traces.Token) error) (traces.Header, error
 	}
 	gens := make([]layerGen, len(p.layers))
 	for l := range gens {
-		gens[l] = newLayerGen(&p.layers[l], p.header.Units, rng.Stream(p.opt.Seed, fmt.Sprintf("synth/layer/%d", l)))
+		gens[l] = newLayerGen(&p.layers[l], p.header.Units, rng.Stream(p.opt.Seed,
+			fmt.Sprintf("synth/layer/%d", l)))
 	}
 	for seq := p.opt.First; seq < p.opt.First+p.opt.Sequences; seq++ {
 		for l := range gens {
@@ -61,10 +63,13 @@ func Collect(opt Options) (*traces.Memory, error) {
 	return m, nil
 }
 
-// emitBlock hands the tokens of a block to emit, as many as the sequence still needs from position pos on.
-func (p *plan) emitBlock(b *block, seq, pos int, ids *rand.Rand, emit func(*traces.Token) error) error {
+// emitBlock hands the tokens of a block to emit, as many as the sequence still needs from position
+// pos on.
+func (p *plan) emitBlock(b *block, seq, pos int, ids *rand.Rand,
+	emit func(*traces.Token) error) error {
 	for i := range min(blockTokens, p.opt.Tokens-pos) {
-		t := traces.Token{Seq: uint32(seq), Pos: uint32(pos + i), Phase: traces.Decode, Active: b.masks(b.active, i)}
+		t := traces.Token{Seq: uint32(seq), Pos: uint32(pos + i), Phase: traces.Decode,
+			Active: b.masks(b.active, i)}
 		if vocab := p.header.Shape.Vocab; vocab > 0 {
 			t.ID = uint32(ids.IntN(vocab))
 		}
@@ -107,7 +112,8 @@ func (b *block) masks(of []uint64, i int) [][]uint64 {
 	return list
 }
 
-// store writes bit u of every row, the timeline of unit u of a word, to the masks: row u bit t becomes token t bit u.
+// store writes bit u of every row, the timeline of unit u of a word, to the masks: row u bit t
+// becomes token t bit u.
 func (b *block) store(of []uint64, layer, word int, timelines *[64]uint64) {
 	transpose(timelines)
 	at := layer*b.words + word
@@ -137,7 +143,8 @@ func newLayerGen(l *layer, unitCount int, r *rand.Rand) layerGen {
 		classOf: make([]uint8, unitCount), inTopic: make([]bool, unitCount)}
 	from, share := 0, 0.0
 	for i, c := range l.classes {
-		g.classes = append(g.classes, genClass{round32(c.rate), round32(c.inTopic), round32(c.enter), round32(c.exit)})
+		g.classes = append(g.classes, genClass{round32(c.rate), round32(c.inTopic),
+			round32(c.enter), round32(c.exit)})
 		share += c.share
 		to := min(unitCount, int(share*float64(unitCount)+0.5))
 		for ; from < to; from++ {

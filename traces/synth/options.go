@@ -9,29 +9,34 @@ import (
 	"github.com/windrow-sim/windrow/traces/shapes"
 )
 
-// maxActiveShare is the largest mean active share that the process is meant for; beyond it a model is dense.
+// maxActiveShare is the largest mean active share that the process is meant for; beyond it a model
+// is dense.
 const maxActiveShare = 0.9
 
 // Options say what trace to generate. Zero values mean what the comments say.
 type Options struct {
-	// Like is the name of the model whose shape and statistics the trace has: one of shapes.Names, in upper or lower case.
+	// Like is the name of the model whose shape and statistics the trace has: one of shapes.Names,
+	// in upper or lower case.
 	Like string
 	// Shape replaces the shape of Like when its DFFN is not 0.
 	Shape traces.Shape
-	// Layers and Units replace the shape's number of layers and of units per layer (neurons, or experts); 0 keeps them. A trace with fewer layers
-	// still runs through the whole depth of the model.
+	// Layers and Units replace the shape's number of layers and of units per layer (neurons, or
+	// experts); 0 keeps them. A trace with fewer layers still runs through the whole depth of the
+	// model.
 	Layers, Units int
 	// Tokens is the length of each sequence, of which the first Prompt are of the phase prefill.
 	Tokens, Prompt int
 	// Sequences is the number of sequences; 0 means 1.
 	Sequences int
-	// First is the number of the first sequence: sequences are the same whether those before them are made or not.
+	// First is the number of the first sequence: sequences are the same whether those before them
+	// are made or not.
 	First int
 	Seed  uint64
-	// ActiveShare replaces the published mean share of active units when it is not 0: 0.033 for 3.3 %. Experts have none: a router picks
-	// a fixed number.
+	// ActiveShare replaces the published mean share of active units when it is not 0: 0.033 for 3.3
+	// %. Experts have none: a router picks a fixed number.
 	ActiveShare float64
-	// Predicted adds predicted masks. The true masks do not depend on it. There are none of experts: no error of a predictor is published.
+	// Predicted adds predicted masks. The true masks do not depend on it. There are none of
+	// experts: no error of a predictor is published.
 	Predicted bool
 }
 
@@ -43,7 +48,8 @@ type plan struct {
 	routed []routing // of experts; one of the two is empty
 }
 
-// HeaderOf returns the header that Generate returns, so that a file can be begun before the first token.
+// HeaderOf returns the header that Generate returns, so that a file can be begun before the first
+// token.
 func HeaderOf(opt Options) (traces.Header, error) {
 	p, err := newPlan(opt)
 	if err != nil {
@@ -52,14 +58,16 @@ func HeaderOf(opt Options) (traces.Header, error) {
 	return p.header, nil
 }
 
-// Expect returns the averages that a trace made from opt has, without generating it. There is no closed form for experts.
+// Expect returns the averages that a trace made from opt has, without generating it. There is no
+// closed form for experts.
 func Expect(opt Options) (*Expected, error) {
 	p, err := newPlan(opt)
 	if err != nil {
 		return nil, err
 	}
 	if p.routed != nil {
-		return nil, fmt.Errorf("synth: model %s: its router picks whole experts, of which there is no closed form; generate a trace, or name a dense model", opt.Like)
+		return nil, fmt.Errorf("synth: model %s: its router picks whole experts, of which there "+
+			"is no closed form; generate a trace, or name a dense model", opt.Like)
 	}
 	return expect(p.layers), nil
 }
@@ -102,15 +110,21 @@ func newPlan(opt Options) (*plan, error) {
 func check(opt *Options, shape traces.Shape) error {
 	switch {
 	case opt.Tokens <= 0 || opt.Tokens > math.MaxInt32:
-		return fmt.Errorf("synth: options: %d tokens per sequence: at least 1 is needed", opt.Tokens)
+		return fmt.Errorf("synth: options: %d tokens per sequence: at least 1 is needed",
+			opt.Tokens)
 	case opt.Sequences < 0 || opt.First < 0 || opt.Sequences > math.MaxInt32-opt.First:
-		return fmt.Errorf("synth: options: %d sequences from number %d: at least 1 is needed, from 0 on", opt.Sequences, opt.First)
+		return fmt.Errorf("synth: options: %d sequences from number %d: at least 1 is needed, "+
+			"from 0 on", opt.Sequences, opt.First)
 	case opt.Prompt < 0 || opt.Prompt > opt.Tokens:
-		return fmt.Errorf("synth: options: a prompt of %d tokens does not fit into sequences of %d", opt.Prompt, opt.Tokens)
+		return fmt.Errorf("synth: options: a prompt of %d tokens does not fit into sequences of %d",
+			opt.Prompt, opt.Tokens)
 	case !(opt.ActiveShare >= 0 && opt.ActiveShare <= maxActiveShare):
-		return fmt.Errorf("synth: options: active share %g is not between 0 and %g; write 0.033 for 3.3 %%", opt.ActiveShare, maxActiveShare)
-	case shape.Layers <= 0 || shape.Layers > 1<<15 || shape.DFFN <= 0 || shape.DFFN > 1<<24 || shape.Vocab < 0:
-		return fmt.Errorf("synth: options: %d layers of %d units is not the shape of a model", shape.Layers, shape.DFFN)
+		return fmt.Errorf("synth: options: active share %g is not between 0 and %g; write 0.033 "+
+			"for 3.3 %%", opt.ActiveShare, maxActiveShare)
+	case shape.Layers <= 0 || shape.Layers > 1<<15 || shape.DFFN <= 0 || shape.DFFN > 1<<24 ||
+		shape.Vocab < 0:
+		return fmt.Errorf("synth: options: %d layers of %d units is not the shape of a model",
+			shape.Layers, shape.DFFN)
 	}
 	return nil
 }

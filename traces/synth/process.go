@@ -2,11 +2,12 @@ package synth
 
 import "math"
 
-// popularityClasses is the number of equally large classes that stand for the distribution of popularity over neurons.
+// popularityClasses is the number of equally large classes that stand for the distribution of
+// popularity over neurons.
 const popularityClasses = 8
 
-// process holds the parameters of one layer's activity process; see the package documentation for their meaning. All
-// shares and probabilities are fractions of 1.
+// process holds the parameters of one layer's activity process; see the package documentation for
+// their meaning. All shares and probabilities are fractions of 1.
 type process struct {
 	core     float64 // share of the layer's neurons that are always in topic
 	coreRate float64 // probability that a core neuron is predicted at a token
@@ -28,15 +29,15 @@ type class struct {
 // scaleOdds multiplies the odds p/(1−p) by y and returns the new probability.
 func scaleOdds(p, y float64) float64 { return p * y / (1 - p + p*y) }
 
-// scaled returns the process with the odds of its three shares multiplied by y. The mean activity grows with y from 0 to
-// 1, while the time scale stays.
+// scaled returns the process with the odds of its three shares multiplied by y. The mean activity
+// grows with y from 0 to 1, while the time scale stays.
 func (p process) scaled(y float64) process {
 	p.core, p.topic, p.rate = scaleOdds(p.core, y), scaleOdds(p.topic, y), scaleOdds(p.rate, y)
 	return p
 }
 
-// classes lists the core class and then the popularity classes, most popular first. Popularity is log-normal in the
-// odds; each class stands at the middle quantile of its share of neurons.
+// classes lists the core class and then the popularity classes, most popular first. Popularity is
+// log-normal in the odds; each class stands at the middle quantile of its share of neurons.
 func (p process) classes() []class {
 	list := make([]class, 0, 1+popularityClasses)
 	list = append(list, class{share: p.core, inTopic: 1, rate: p.coreRate, enter: 1})
@@ -56,9 +57,10 @@ func (p process) classes() []class {
 	return list
 }
 
-// idle is the probability that a neuron of the class, active with the given probability at every token in topic, is
-// active in none of k ≥ 1 consecutive tokens: π·D·(T·D)^(k−1)·1, with π the stationary distribution over (in topic, out
-// of topic), T the transition matrix and D = diag(1−rate, 1).
+// idle is the probability that a neuron of the class, active with the given probability at every
+// token in topic, is active in none of k ≥ 1 consecutive tokens: π·D·(T·D)^(k−1)·1, with π the
+// stationary distribution over (in topic, out of topic), T the transition matrix and D =
+// diag(1−rate, 1).
 func (c class) idle(k int, rate float64) float64 {
 	in, out := c.inTopic*(1-rate), 1-c.inTopic
 	for range k - 1 {
@@ -67,7 +69,8 @@ func (c class) idle(k int, rate float64) float64 {
 	return in + out
 }
 
-// layer is the process of one layer together with the probabilities that tie the true mask to the predicted one.
+// layer is the process of one layer together with the probabilities that tie the true mask to the
+// predicted one.
 type layer struct {
 	classes []class
 	hit     float64 // probability that a predicted neuron is active
@@ -77,7 +80,8 @@ type layer struct {
 // trueRate is the probability that a neuron of class c that is in topic is active.
 func (l *layer) trueRate(c class) float64 { return c.rate*l.hit + (1-c.rate)*l.missed }
 
-// predictedSAgg is the expected share of a layer's neurons predicted in at least one of k consecutive tokens.
+// predictedSAgg is the expected share of a layer's neurons predicted in at least one of k
+// consecutive tokens.
 func (l *layer) predictedSAgg(k int) float64 {
 	sum := 0.0
 	for _, c := range l.classes {
@@ -86,7 +90,8 @@ func (l *layer) predictedSAgg(k int) float64 {
 	return sum
 }
 
-// trueSAgg is the expected share of a layer's neurons active in at least one of k consecutive tokens.
+// trueSAgg is the expected share of a layer's neurons active in at least one of k consecutive
+// tokens.
 func (l *layer) trueSAgg(k int) float64 {
 	sum := 0.0
 	for _, c := range l.classes {
@@ -95,7 +100,8 @@ func (l *layer) trueSAgg(k int) float64 {
 	return sum
 }
 
-// bisect returns the y in (lo, hi) with f(y) = want for an increasing f, to the precision of a float64.
+// bisect returns the y in (lo, hi) with f(y) = want for an increasing f, to the precision of a
+// float64.
 func bisect(lo, hi, want float64, f func(y float64) float64) float64 {
 	for range 60 { // halves of a range of 41 e-folds at most
 		mid := math.Sqrt(lo * hi) // lo and hi are positive and may be many orders apart

@@ -38,7 +38,8 @@ func idleByEnumeration(c class, k int, rate float64) float64 {
 func TestClosedFormEqualsEnumeration(t *testing.T) {
 	for i, c := range fitted().classes() {
 		for k := 1; k <= 10; k++ {
-			if got, want := c.idle(k, c.rate), idleByEnumeration(c, k, c.rate); math.Abs(got-want) > 1e-12 {
+			if got, want := c.idle(k, c.rate), idleByEnumeration(c, k,
+				c.rate); math.Abs(got-want) > 1e-12 {
 				t.Errorf("class %d, k = %d: closed form %.15g, enumeration %.15g", i, k, got, want)
 			}
 		}
@@ -59,7 +60,8 @@ func TestClassesAreStationaryAndComplete(t *testing.T) {
 	}
 }
 
-// The committed anchors must be those of targets.csv, and the profile must go through them with the published mean.
+// The committed anchors must be those of targets.csv, and the profile must go through them with the
+// published mean.
 func TestProfileOfTheReferenceModel(t *testing.T) {
 	list := profile(referenceLayers, target(t, "active_share", "mean"))
 	for layer, name := range map[int]string{0: "1", 15: "16", 31: "32"} {
@@ -74,7 +76,8 @@ func TestProfileOfTheReferenceModel(t *testing.T) {
 			t.Errorf("share falls from %.4g to %.4g at layer %d", list[l-1], s, l+1)
 		}
 	}
-	if got := sum / referenceLayers; math.Abs(got-target(t, "active_share", "mean")) > 1e-9 || math.Abs(got-referenceMean) > 1e-9 {
+	if got := sum / referenceLayers; math.Abs(got-target(t, "active_share", "mean")) > 1e-9 ||
+		math.Abs(got-referenceMean) > 1e-9 {
 		t.Errorf("mean share %.6g", got)
 	}
 }

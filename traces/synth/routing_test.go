@@ -8,8 +8,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/rng"
 )
 
-// When experts are equally popular, the closed forms of chance hold: two pairs out of eight are apart with 15 in 28, an expert is kept or
-// drawn again as often as counting says, and lru finds exactly its share of all experts.
+// When experts are equally popular, the closed forms of chance hold: two pairs out of eight are
+// apart with 15 in 28, an expert is kept or drawn again as often as counting says, and lru finds
+// exactly its share of all experts.
 func TestRoutingByChance(t *testing.T) {
 	even := make([]int64, 8)
 	for i := range even {
@@ -18,7 +19,8 @@ func TestRoutingByChance(t *testing.T) {
 	if got := apart(even); math.Abs(got-15.0/28) > 1e-12 {
 		t.Errorf("two pairs are apart with probability %g, want 15/28", got)
 	}
-	if got := 1 - apart(popularity(8)); got < 0.465 || got > 0.485 { // the first layer of Mixtral: 0.48
+	// the first layer of Mixtral: 0.48
+	if got := 1 - apart(popularity(8)); got < 0.465 || got > 0.485 {
 		t.Errorf("popularity alone makes %.4g of the tokens repeat an expert", got)
 	}
 	for _, stay := range []float64{0, 0.3} {
@@ -48,14 +50,16 @@ func TestRoutingByChance(t *testing.T) {
 			continue
 		}
 		for capacity := 2; capacity <= 8; capacity++ {
-			if got, want := float64(hits[capacity])/(2*tokens), float64(capacity)/8; math.Abs(got-want) > 0.005 {
+			if got, want := float64(hits[capacity])/(2*tokens),
+				float64(capacity)/8; math.Abs(got-want) > 0.005 {
 				t.Errorf("lru of %d experts finds %.4g, want %.4g", capacity, got, want)
 			}
 		}
 	}
 }
 
-// touch counts, for every capacity, which of the experts of a mask an lru cache holds, and moves them to the front.
+// touch counts, for every capacity, which of the experts of a mask an lru cache holds, and moves
+// them to the front.
 func touch(recent []int, mask uint64, hits map[int]int) []int {
 	var used, others []int
 	for i, u := range recent {

@@ -63,16 +63,20 @@ func TestTraceMatchesTargets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for l, part := range s.PerLayer {
-		near(t, fmt.Sprintf("active share of layer %d", l), part.Predictor.TrueShare, e.ActiveShare[l])
-		near(t, fmt.Sprintf("predicted share of layer %d", l), part.Predictor.PredictedShare, e.PredictedShare[l])
+		near(t, fmt.Sprintf("active share of layer %d", l), part.Predictor.TrueShare,
+			e.ActiveShare[l])
+		near(t, fmt.Sprintf("predicted share of layer %d", l), part.Predictor.PredictedShare,
+			e.PredictedShare[l])
 		if l > 0 && part.Predictor.TrueShare < 1.05*s.PerLayer[l-1].Predictor.TrueShare {
 			t.Errorf("layer %d is not clearly denser than the one before: %+v", l, part.Predictor)
 		}
 	}
 	trueMasks := measure(t, m, false)
 	for _, k := range []int{1, 2, 5, 10, 30, 64} {
-		near(t, fmt.Sprintf("predicted s_agg(%d)", k), s.Total.Window.SAgg[k]/units, e.PredictedSAgg[k])
-		near(t, fmt.Sprintf("true s_agg(%d)", k), trueMasks.Total.Window.SAgg[k]/units, e.ActiveSAgg[k])
+		near(t, fmt.Sprintf("predicted s_agg(%d)", k), s.Total.Window.SAgg[k]/units,
+			e.PredictedSAgg[k])
+		near(t, fmt.Sprintf("true s_agg(%d)", k), trueMasks.Total.Window.SAgg[k]/units,
+			e.ActiveSAgg[k])
 	}
 }
 
@@ -80,23 +84,28 @@ func TestTraceMatchesTargets(t *testing.T) {
 func TestEveryModel(t *testing.T) {
 	published := 0
 	for _, name := range shapes.Names() {
-		opt := synth.Options{Like: name, Layers: 2, Units: 20000, Tokens: 64, Seed: 1, Predicted: true}
+		opt := synth.Options{Like: name, Layers: 2, Units: 20000, Tokens: 64, Seed: 1,
+			Predicted: true}
 		e, err := synth.Expect(opt)
 		if err != nil {
-			if !strings.Contains(err.Error(), "no active share is published") && !strings.Contains(err.Error(), "experts") {
+			if !strings.Contains(err.Error(), "no active share is published") &&
+				!strings.Contains(err.Error(), "experts") {
 				t.Errorf("%s: %v", name, err)
 			}
 			continue
 		}
 		published++
-		near(t, name+": active share", measure(t, collect(t, opt), false).Total.Active.Mean, e.ActiveSAgg[1])
+		near(t, name+": active share", measure(t, collect(t, opt), false).Total.Active.Mean,
+			e.ActiveSAgg[1])
 	}
 	if published < 7 {
 		t.Errorf("%d models have a published active share", published)
 	}
 	for _, share := range []float64{0.001, 0.5, 0.9} {
-		opt := synth.Options{Like: "opt-13b", Layers: 3, Units: 30000, Tokens: 64, ActiveShare: share}
-		if got := measure(t, collect(t, opt), false).Total.Active.Mean; math.Abs(got/share-1) > 0.06 {
+		opt := synth.Options{Like: "opt-13b", Layers: 3, Units: 30000, Tokens: 64,
+			ActiveShare: share}
+		if got := measure(t, collect(t, opt), false).Total.Active.Mean; math.Abs(
+			got/share-1) > 0.06 {
 			t.Errorf("share %g requested, got %.4g", share, got)
 		}
 	}
@@ -110,9 +119,12 @@ func TestHeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	shape.Layers = 2
-	want := traces.Header{SchemaVersion: traces.SchemaVersion, Tool: "windrow", UnitKind: traces.Neuron, Layers: 2, Units: 16384,
-		UnitBytes: 16384, Model: "synthetic opt-6.7b", Shape: shape, Activation: "relu", DType: "f16", Seed: 9, Synthetic: true,
-		HasPredicted: true, Sampling: "synthetic: active share 3.3 % (published); temporal parameters fitted to OPT-6.7B"}
+	want := traces.Header{SchemaVersion: traces.SchemaVersion, Tool: "windrow",
+		UnitKind: traces.Neuron, Layers: 2, Units: 16384,
+		UnitBytes: 16384, Model: "synthetic opt-6.7b", Shape: shape, Activation: "relu",
+		DType: "f16", Seed: 9, Synthetic: true,
+		HasPredicted: true, Sampling: "synthetic: active share 3.3 % (published); temporal " +
+			"parameters fitted to OPT-6.7B"}
 	if d := cmp.Diff(want, h); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
@@ -127,7 +139,8 @@ func TestHeader(t *testing.T) {
 }
 
 func TestSequencesAndPhases(t *testing.T) {
-	m := collect(t, synth.Options{Like: "opt-125m", ActiveShare: 0.03, Layers: 1, Tokens: 70, Prompt: 5, Sequences: 3})
+	m := collect(t, synth.Options{Like: "opt-125m", ActiveShare: 0.03, Layers: 1, Tokens: 70,
+		Prompt: 5, Sequences: 3})
 	if len(m.List) != 210 {
 		t.Fatalf("%d tokens", len(m.List))
 	}
@@ -136,13 +149,16 @@ func TestSequencesAndPhases(t *testing.T) {
 		if i%70 < 5 {
 			phase = traces.Prefill
 		}
-		if int(tok.Seq) != i/70 || int(tok.Pos) != i%70 || tok.Phase != phase || tok.Predicted != nil || tok.ID >= 50272 {
-			t.Fatalf("token %d: seq %d pos %d phase %d id %d", i, tok.Seq, tok.Pos, tok.Phase, tok.ID)
+		if int(tok.Seq) != i/70 || int(tok.Pos) != i%70 || tok.Phase != phase ||
+			tok.Predicted != nil || tok.ID >= 50272 {
+			t.Fatalf("token %d: seq %d pos %d phase %d id %d", i, tok.Seq, tok.Pos, tok.Phase,
+				tok.ID)
 		}
 	}
 }
 
-// Popular units are popular in all sequences: two sequences share more units than independent ones would.
+// Popular units are popular in all sequences: two sequences share more units than independent ones
+// would.
 func TestPopularityIsSharedBySequences(t *testing.T) {
 	m := collect(t, synth.Options{Like: "opt-6.7b", Layers: 1, Tokens: 64, Sequences: 2, Seed: 3})
 	var seen [2][]uint64
@@ -161,12 +177,13 @@ func TestPopularityIsSharedBySequences(t *testing.T) {
 		b += float64(bits.OnesCount64(seen[1][w]))
 	}
 	if chance := a * b / float64(m.Head.Units); both < 1.3*chance || both > 0.95*min(a, b) {
-		t.Errorf("%.0f units in both sequences, of %.0f and %.0f; %.0f by chance", both, a, b, chance)
+		t.Errorf("%.0f units in both sequences, of %.0f and %.0f; %.0f by chance", both, a, b,
+			chance)
 	}
 }
 
-// The published mean run of contiguous bundles, 1.05 units for OPT-6.7B (Ripple, section 6.4), is that of units that are
-// not related to their neighbours.
+// The published mean run of contiguous bundles, 1.05 units for OPT-6.7B (Ripple, section 6.4), is
+// that of units that are not related to their neighbours.
 func TestRunsAreShort(t *testing.T) {
 	m := collect(t, synth.Options{Like: "opt-6.7b", Layers: 3, Tokens: 64, Seed: 3})
 	active, runs := 0, 0
@@ -208,10 +225,12 @@ func hash(t *testing.T, opt synth.Options) uint64 {
 }
 
 func TestSameSeedSameBytes(t *testing.T) {
-	opt := synth.Options{Like: "opt-125m", ActiveShare: 0.033, Layers: 3, Tokens: 100, Sequences: 2, Seed: 42, Predicted: true}
+	opt := synth.Options{Like: "opt-125m", ActiveShare: 0.033, Layers: 3, Tokens: 100, Sequences: 2,
+		Seed: 42, Predicted: true}
 	const frozen = 0x39a218a75303b206
 	if got := hash(t, opt); got != frozen {
-		t.Errorf("the bytes of seed 42 changed: hash %#x, was %#x; traces made before cannot be repeated", got, uint64(frozen))
+		t.Errorf("the bytes of seed 42 changed: hash %#x, was %#x; traces made before cannot be "+
+			"repeated", got, uint64(frozen))
 	}
 	opt.Seed = 43
 	if hash(t, opt) == frozen {
@@ -220,7 +239,8 @@ func TestSameSeedSameBytes(t *testing.T) {
 }
 
 func TestShorterTraceIsAPrefix(t *testing.T) {
-	opt := synth.Options{Like: "opt-125m", ActiveShare: 0.033, Layers: 2, Tokens: 150, Seed: 4, Predicted: true}
+	opt := synth.Options{Like: "opt-125m", ActiveShare: 0.033, Layers: 2, Tokens: 150, Seed: 4,
+		Predicted: true}
 	long := collect(t, opt)
 	opt.Tokens = 70
 	short := collect(t, opt)
@@ -237,7 +257,8 @@ func TestShorterTraceIsAPrefix(t *testing.T) {
 
 // 70 units do not fill two words; the rest of the second must stay clear, as stats checks.
 func TestOddNumberOfUnits(t *testing.T) {
-	s := measure(t, collect(t, synth.Options{Like: "opt-6.7b", Units: 70, Layers: 1, Tokens: 200, Predicted: true}), true)
+	s := measure(t, collect(t, synth.Options{Like: "opt-6.7b", Units: 70, Layers: 1, Tokens: 200,
+		Predicted: true}), true)
 	if s.Accesses == 0 || s.Units != 70 {
 		t.Errorf("%d accesses of %d units", s.Accesses, s.Units)
 	}
@@ -246,10 +267,11 @@ func TestOddNumberOfUnits(t *testing.T) {
 func TestErrorOfEmitEndsTheGeneration(t *testing.T) {
 	full := errors.New("disk full")
 	calls := 0
-	_, err := synth.Generate(synth.Options{Like: "opt-6.7b", Layers: 1, Tokens: 10}, func(*traces.Token) error {
-		calls++
-		return full
-	})
+	_, err := synth.Generate(synth.Options{Like: "opt-6.7b", Layers: 1, Tokens: 10},
+		func(*traces.Token) error {
+			calls++
+			return full
+		})
 	if !errors.Is(err, full) || calls != 1 {
 		t.Errorf("error %v after %d calls", err, calls)
 	}
@@ -268,7 +290,8 @@ func TestBadOptions(t *testing.T) {
 		"router picks whole experts":    {Like: "mixtral-8x7b", Tokens: 3},
 		"Known are OPT-125M, OPT-350M,": {Tokens: 3},
 	} {
-		if _, err := synth.Expect(opt); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "synth: ") {
+		if _, err := synth.Expect(opt); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.HasPrefix(err.Error(), "synth: ") {
 			t.Errorf("%+v: error %v, want %q", opt, err, want)
 		}
 	}
@@ -291,7 +314,8 @@ func TestFirstSequence(t *testing.T) {
 			t.Errorf("%s: sequences 2 and 3 made alone differ", like)
 		}
 	}
-	if _, err := synth.Collect(synth.Options{Like: "opt-6.7b", Layers: 1, Tokens: 1, First: -1}); err == nil {
+	if _, err := synth.Collect(synth.Options{Like: "opt-6.7b", Layers: 1, Tokens: 1,
+		First: -1}); err == nil {
 		t.Error("a first sequence of -1 gave no error")
 	}
 }

@@ -11,7 +11,8 @@ import (
 //go:embed targets.csv
 var targetTable string
 
-// reference is the model whose temporal statistics are published completely enough to fit the process to them.
+// reference is the model whose temporal statistics are published completely enough to fit the
+// process to them.
 const reference = "OPT-6.7B"
 
 // Target is one published number that the generator aims at: a row of targets.csv.
@@ -25,7 +26,8 @@ type Target struct {
 	Note     string  `json:"note"`
 }
 
-// Targets returns the published numbers for a model as shapes.Info.Name spells it, in the order of the table.
+// Targets returns the published numbers for a model as shapes.Info.Name spells it, in the order of
+// the table.
 func Targets(model string) ([]Target, error) {
 	lines, err := csv.NewReader(strings.NewReader(targetTable)).ReadAll()
 	if err != nil {
@@ -40,8 +42,9 @@ func Targets(model string) ([]Target, error) {
 		if err != nil {
 			return nil, fmt.Errorf("synth: targets.csv: %s of %s: %w", line[1], line[0], err)
 		}
-		list = append(list, Target{Model: line[0], Quantity: line[1], Layer: line[2], Percent: value,
-			Source: line[4], Quality: line[5], Note: line[6]})
+		list = append(list, Target{Model: line[0], Quantity: line[1], Layer: line[2],
+			Percent: value,
+			Source:  line[4], Quality: line[5], Note: line[6]})
 	}
 	return list, nil
 }
@@ -51,12 +54,13 @@ type statistics struct {
 	share         float64 // mean active share over layers
 	falseNegative float64 // per active neuron
 	falsePositive float64 // per inactive neuron
-	persistence   float64 // of predicted neurons, predicted at the token before; 0 = as the reference model
-	origin        string  // one sentence for the header: what is published and what is assumed
+	// of predicted neurons, predicted at the token before; 0 = as the reference model
+	persistence float64
+	origin      string // one sentence for the header: what is published and what is assumed
 }
 
-// statisticsOf collects the targets of a model and takes what is not published from the reference model. A share > 0
-// replaces the published one.
+// statisticsOf collects the targets of a model and takes what is not published from the reference
+// model. A share > 0 replaces the published one.
 func statisticsOf(model string, share float64) (statistics, error) {
 	base, err := Targets(reference)
 	if err != nil {
@@ -76,14 +80,16 @@ func statisticsOf(model string, share float64) (statistics, error) {
 		s.origin = fmt.Sprintf("active share %.4g %% (given)", 100*share)
 	}
 	if s.share == 0 {
-		return statistics{}, fmt.Errorf("synth: model %s: no active share is published; give one, for example 0.033 as %s",
+		return statistics{}, fmt.Errorf("synth: model %s: no active share is published; give "+
+			"one, for example 0.033 as %s",
 			model, reference)
 	}
 	switch {
 	case model == reference:
 		s.origin += "; temporal parameters fitted to " + reference
 	case s.persistence > 0:
-		s.origin += fmt.Sprintf("; persistence %.4g %% published, other temporal parameters assumed as %s", 100*s.persistence, reference)
+		s.origin += fmt.Sprintf("; persistence %.4g %% published, other temporal parameters "+
+			"assumed as %s", 100*s.persistence, reference)
 	default:
 		s.origin += "; predictor errors and temporal parameters assumed as " + reference
 	}

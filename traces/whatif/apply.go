@@ -6,16 +6,18 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Report says what Apply reached. Shares are means over the tokens, as fractions of the units of a layer.
+// Report says what Apply reached. Shares are means over the tokens, as fractions of the units of a
+// layer.
 type Report struct {
 	Options Options       `json:"options"`
 	Before  float64       `json:"active_share_before"`
 	After   float64       `json:"active_share_after"`
 	Layers  []LayerReport `json:"layers"`
-	// HasMagnitude says whether the result holds magnitudes: thickening adds units whose activation nobody knows.
+	// HasMagnitude says whether the result holds magnitudes: thickening adds units whose activation
+	// nobody knows.
 	HasMagnitude bool `json:"has_magnitude"`
-	// HasPredicted says whether the result holds predicted masks. Those of the source are left out when active masks change, as they
-	// predicted something else.
+	// HasPredicted says whether the result holds predicted masks. Those of the source are left out
+	// when active masks change, as they predicted something else.
 	HasPredicted bool `json:"has_predicted"`
 }
 
@@ -26,27 +28,30 @@ type LayerReport struct {
 	After  float64 `json:"active_share_after"`
 	// Method is how units were chosen: "same", "magnitude", "thin" or "thicken".
 	Method string `json:"method"`
-	// Threshold is the |activation| from which on units are kept, for the method "magnitude". With a share as the target, of the
-	// units less than 2^(1/8) above it some go as well.
+	// Threshold is the |activation| from which on units are kept, for the method "magnitude". With
+	// a share as the target, of the units less than 2^(1/8) above it some go as well.
 	Threshold float64 `json:"threshold,omitempty"`
 	// FalseNegatives and FalsePositives are the rates reached, of active and of inactive units.
 	FalseNegatives float64 `json:"false_negatives,omitempty"`
 	FalsePositives float64 `json:"false_positives,omitempty"`
 }
 
-// Apply returns src changed as opt says, and what that reaches. It reads src up to four times and needs 1 MiB per layer for it; the
-// result reads src whenever it is read, so that src must stay open, and is safe for concurrent use when src is. It is src
-// itself when opt changes nothing. Errors wrap ErrOptions, traces.ErrFormat, or are those of src.
+// Apply returns src changed as opt says, and what that reaches. It reads src up to four times and
+// needs 1 MiB per layer for it; the result reads src whenever it is read, so that src must stay
+// open, and is safe for concurrent use when src is. It is src itself when opt changes nothing.
+// Errors wrap ErrOptions, traces.ErrFormat, or are those of src.
 func Apply(src traces.Source, opt Options) (traces.Source, Report, error) {
 	if err := opt.Check(); err != nil {
 		return nil, Report{}, err
 	}
 	h := src.Header()
 	if h.Layers < 1 || h.Units < 1 {
-		return nil, Report{}, fmt.Errorf("whatif: a trace of %d layers of %d units: %w", h.Layers, h.Units, traces.ErrFormat)
+		return nil, Report{}, fmt.Errorf("whatif: a trace of %d layers of %d units: %w", h.Layers,
+			h.Units, traces.ErrFormat)
 	}
 	if opt.SmallFirst && !h.HasMagnitude {
-		return nil, Report{}, fmt.Errorf("whatif: small-first: the trace holds no magnitudes; record it with --magnitudes: %w", ErrOptions)
+		return nil, Report{}, fmt.Errorf("whatif: small-first: the trace holds no magnitudes; "+
+			"record it with --magnitudes: %w", ErrOptions)
 	}
 	rep := Report{Options: opt, Layers: make([]LayerReport, h.Layers)}
 	out, err := applySparsity(src, opt, &rep)
@@ -55,7 +60,8 @@ func Apply(src traces.Source, opt Options) (traces.Source, Report, error) {
 	}
 	if opt.Predicts() {
 		if opt.SmallFirst && !out.Header().HasMagnitude {
-			return nil, Report{}, fmt.Errorf("whatif: small-first: a thicker trace has units without magnitudes: %w", ErrOptions)
+			return nil, Report{}, fmt.Errorf("whatif: small-first: a thicker trace has units "+
+				"without magnitudes: %w", ErrOptions)
 		}
 		p, err := newPredictor(out, opt, &rep)
 		if err != nil {
@@ -100,7 +106,8 @@ func applySparsity(src traces.Source, opt Options, rep *Report) (traces.Source, 
 	return src, nil
 }
 
-// derive writes into a header where the trace comes from. A file tells its hash; other sources have none.
+// derive writes into a header where the trace comes from. A file tells its hash; other sources have
+// none.
 func derive(h *traces.Header, src traces.Source, opt Options) {
 	from := src.Header()
 	h.SchemaVersion = traces.SchemaVersion

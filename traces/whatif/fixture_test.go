@@ -10,11 +10,14 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// small is a trace of two sequences whose units are active in runs, some more than others. The last word of a mask is partly used.
+// small is a trace of two sequences whose units are active in runs, some more than others. The last
+// word of a mask is partly used.
 func small(magnitudes bool) *traces.Memory {
-	m := &traces.Memory{Head: traces.Header{SchemaVersion: traces.SchemaVersion, UnitKind: traces.Neuron, Layers: 3, Units: 150, Model: "small", HasMagnitude: magnitudes}}
+	m := &traces.Memory{Head: traces.Header{SchemaVersion: traces.SchemaVersion,
+		UnitKind: traces.Neuron, Layers: 3, Units: 150, Model: "small", HasMagnitude: magnitudes}}
 	for i := range 240 {
-		t := traces.Token{Seq: uint32(i / 120), Pos: uint32(i % 120), ID: uint32(i), Phase: traces.Decode}
+		t := traces.Token{Seq: uint32(i / 120), Pos: uint32(i % 120), ID: uint32(i),
+			Phase: traces.Decode}
 		for l := range m.Head.Layers {
 			mask := make([]uint64, m.Head.Words())
 			for u := range m.Head.Units {
@@ -111,7 +114,8 @@ func nested(t *testing.T, masks func(*traces.Token) [][]uint64, list ...*traces.
 		for i := range list[k].List {
 			for l := range list[k].Head.Layers {
 				if !subset(masks(&list[k].List[i])[l], masks(&list[k+1].List[i])[l]) {
-					t.Fatalf("trace %d, token %d, layer %d: not all units are in the next trace", k, i, l)
+					t.Fatalf("trace %d, token %d, layer %d: not all units are in the next trace", k,
+						i, l)
 				}
 			}
 		}

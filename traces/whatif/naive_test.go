@@ -16,8 +16,9 @@ type access struct {
 	score       uint32
 }
 
-// naive is the plain twin of the rules: it writes down every unit of a layer that could be chosen over the whole trace, sorts them
-// by score and takes the first, whole groups of equal scores at a time, as long as that comes nearer to want.
+// naive is the plain twin of the rules: it writes down every unit of a layer that could be chosen
+// over the whole trace, sorts them by score and takes the first, whole groups of equal scores at a
+// time, as long as that comes nearer to want.
 func naive(src *traces.Memory, l int, method string, seed uint64, want int) map[[2]int]bool {
 	use := method
 	if method == byMagnitude {
@@ -35,8 +36,10 @@ func naive(src *traces.Memory, l int, method string, seed uint64, want int) map[
 				continue
 			}
 			stretch := (uint64(t.Pos) + mix(phaseKey^uint64(u/4))%64) / 64
-			held := uint32(mix(mix(heldKey^uint64(t.Seq)<<32^stretch)+uint64(u/4))>>(16*(u%4))) % 65536
-			fast := uint32(mix(mix(fastKey^uint64(t.Seq)<<32^uint64(t.Pos))+uint64(u/4))>>(16*(u%4))) % 65536
+			held := uint32(mix(mix(heldKey^uint64(t.Seq)<<32^stretch)+uint64(
+				u/4))>>(16*(u%4))) % 65536
+			fast := uint32(mix(mix(fastKey^uint64(t.Seq)<<32^uint64(t.Pos))+uint64(
+				u/4))>>(16*(u%4))) % 65536
 			score := (held + fast) / 2
 			switch method {
 			case thicken:
@@ -81,7 +84,8 @@ func naiveRanks(src *traces.Memory, l int, key uint64) []uint32 {
 	for u := range n {
 		before := 0
 		for v := range n {
-			if counts[v] < counts[u] || counts[v] == counts[u] && mix(key^uint64(v)) < mix(key^uint64(u)) {
+			if counts[v] < counts[u] || counts[v] == counts[u] &&
+				mix(key^uint64(v)) < mix(key^uint64(u)) {
 				before++
 			}
 		}
@@ -106,7 +110,8 @@ func TestRulesAgreeWithPlainTwin(t *testing.T) {
 				}
 				method := rep.Layers[l].Method
 				if (want > own) != (method == thicken) || want == own {
-					t.Fatalf("share %g, layer %d: %d units become %d by method %s", share, l, own, want, method)
+					t.Fatalf("share %g, layer %d: %d units become %d by method %s", share, l, own,
+						want, method)
 				}
 				if method == thicken {
 					want -= own
@@ -114,9 +119,12 @@ func TestRulesAgreeWithPlainTwin(t *testing.T) {
 				chosen := naive(src, l, method, opt.Seed, want)
 				for i, k := range got.List {
 					for u := range src.Head.Units {
-						was, is := src.List[i].Active[l][u/64]>>(u%64)&1 == 1, k.Active[l][u/64]>>(u%64)&1 == 1
+						was, is := src.List[i].Active[l][u/64]>>(u%64)&1 == 1,
+							k.Active[l][u/64]>>(u%64)&1 == 1
 						if is != (chosen[[2]int{i, u}] || was && method == thicken) {
-							t.Fatalf("magnitudes %t, share %g, layer %d (%s), token %d, unit %d: active %t, the plain twin disagrees", magnitudes, share, l, method, i, u, is)
+							t.Fatalf("magnitudes %t, share %g, layer %d (%s), token %d, unit "+
+								"%d: active %t, the plain twin disagrees", magnitudes, share, l,
+								method, i, u, is)
 						}
 					}
 				}

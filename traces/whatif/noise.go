@@ -10,7 +10,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/rng"
 )
 
-// holdTokens is how many tokens the slow part of a score keeps its value, the E of the package documentation.
+// holdTokens is how many tokens the slow part of a score keeps its value, the E of the package
+// documentation.
 const holdTokens = 64
 
 // levels is the number of different scores.
@@ -19,20 +20,22 @@ const levels = 1 << 16
 // weights are the parts of a score in sixteenths; they add up to 16.
 type weights struct{ hot, held, fast uint32 }
 
-// The weights of the package documentation. A unit that is active stays or goes by noise alone; one that is not is the
-// likelier to be added the more often it is active elsewhere.
+// The weights of the package documentation. A unit that is active stays or goes by noise alone; one
+// that is not is the likelier to be added the more often it is active elsewhere.
 func thinWeights() weights    { return weights{held: 8, fast: 8} }
 func thickenWeights() weights { return weights{hot: 3, held: 6, fast: 7} }
 
-// scorer gives scores to the units of one layer: pure functions of (seed, sequence, position, unit) and of how often the
-// unit is active in the whole trace.
+// scorer gives scores to the units of one layer: pure functions of (seed, sequence, position, unit)
+// and of how often the unit is active in the whole trace.
 type scorer struct {
 	weights
 	heldKey, fastKey, phaseKey uint64
-	hot                        []uint16 // by unit: its rank, the most active last; nil when it has no weight
+	// by unit: its rank, the most active last; nil when it has no weight
+	hot []uint16
 }
 
-// newScorer names its random numbers after what they are for, so that different uses of one seed are independent.
+// newScorer names its random numbers after what they are for, so that different uses of one seed
+// are independent.
 func newScorer(seed uint64, use string, layer int, w weights, counts []uint32) scorer {
 	r := rng.Stream(seed, fmt.Sprintf("whatif/%s/layer/%d", use, layer))
 	s := scorer{weights: w, heldKey: r.Uint64(), fastKey: r.Uint64(), phaseKey: r.Uint64()}
@@ -42,14 +45,16 @@ func newScorer(seed uint64, use string, layer int, w weights, counts []uint32) s
 	return s
 }
 
-// ranks spreads the units over 0 … levels−1 in the order of their counts; equal ones are in random order.
+// ranks spreads the units over 0 … levels−1 in the order of their counts; equal ones are in random
+// order.
 func ranks(counts []uint32, key uint64) []uint16 {
 	order := make([]int, len(counts))
 	for u := range order {
 		order[u] = u
 	}
 	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(counts[a], counts[b]), cmp.Compare(mix(key^uint64(a)), mix(key^uint64(b))), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(counts[a], counts[b]), cmp.Compare(mix(key^uint64(a)),
+			mix(key^uint64(b))), cmp.Compare(a, b))
 	})
 	rank := make([]uint16, len(counts))
 	for i, u := range order {
@@ -75,13 +80,15 @@ func (d *draw) score(u int) uint32 {
 	if g := u >> 2; g != d.group {
 		d.group = g
 		id := uint64(g)
-		// units renew their slow part at different tokens, so that none of them is a seam in the trace
+		// units renew their slow part at different tokens, so that none of them is a seam in the
+		// trace
 		epoch := (d.pos + mix(d.phaseKey^id)%holdTokens) / holdTokens
 		d.held = mix(mix(d.heldKey^d.seq^epoch) + id)
 		d.fast = mix(mix(d.fastKey^d.seq^d.pos) + id)
 	}
 	shift := 16 * (u & 3)
-	sum := d.weights.held*uint32(uint16(d.held>>shift)) + d.weights.fast*uint32(uint16(d.fast>>shift))
+	sum := d.weights.held*uint32(uint16(d.held>>shift)) +
+		d.weights.fast*uint32(uint16(d.fast>>shift))
 	if d.hot != nil {
 		sum += d.weights.hot * uint32(d.hot[u])
 	}
@@ -131,8 +138,9 @@ type tally []int64
 
 func newTally() tally { return make(tally, levels) }
 
-// highest returns the cutoff c for which as near to want units as possible have a score of c or more, and how many have. A larger
-// want never has a larger cutoff, which is why what is kept nests.
+// highest returns the cutoff c for which as near to want units as possible have a score of c or
+// more, and how many have. A larger want never has a larger cutoff, which is why what is kept
+// nests.
 func (t tally) highest(want int64) (cutoff uint32, got int64) {
 	sum := int64(0)
 	for c := levels; c > 0; c-- {

@@ -8,25 +8,31 @@ import (
 	"strings"
 )
 
-// ErrOptions is wrapped by errors about Options that no trace, or not this trace, can be transformed with.
+// ErrOptions is wrapped by errors about Options that no trace, or not this trace, can be
+// transformed with.
 var ErrOptions = errors.New("not a what-if that can be asked")
 
-// Options say how a trace is changed. The zero value changes nothing. At most one of Share, LayerShare and Threshold is set;
-// predictor errors come after it. Shares are fractions of 1, of the units of a layer.
+// Options say how a trace is changed. The zero value changes nothing. At most one of Share,
+// LayerShare and Threshold is set; predictor errors come after it. Shares are fractions of 1, of
+// the units of a layer.
 type Options struct {
-	// Share is the wanted mean share of active units over all layers. Every layer's own share is multiplied by the same number.
+	// Share is the wanted mean share of active units over all layers. Every layer's own share is
+	// multiplied by the same number.
 	Share float64 `json:"share,omitempty" yaml:"share,omitempty"`
 	// LayerShare is the wanted mean share of active units in each layer.
 	LayerShare float64 `json:"layer_share,omitempty" yaml:"layer_share,omitempty"`
-	// Threshold keeps the units whose |activation| is at least this value. It needs a trace with magnitudes.
+	// Threshold keeps the units whose |activation| is at least this value. It needs a trace with
+	// magnitudes.
 	Threshold float64 `json:"threshold,omitempty" yaml:"threshold,omitempty"`
 	// FalseNegatives is the share of active units that the predictor misses.
 	FalseNegatives float64 `json:"false_negatives,omitempty" yaml:"false_negatives,omitempty"`
 	// FalsePositives is the share of inactive units that the predictor names.
 	FalsePositives float64 `json:"false_positives,omitempty" yaml:"false_positives,omitempty"`
-	// Predictor asks for predicted masks also where both rates are 0: a predictor that is always right. A rate above 0 implies it.
+	// Predictor asks for predicted masks also where both rates are 0: a predictor that is always
+	// right. A rate above 0 implies it.
 	Predictor bool `json:"predictor,omitempty" yaml:"predictor,omitempty"`
-	// SmallFirst makes the predictor miss the smallest activations of a layer first, where the trace has magnitudes.
+	// SmallFirst makes the predictor miss the smallest activations of a layer first, where the
+	// trace has magnitudes.
 	SmallFirst bool `json:"small_first,omitempty" yaml:"small_first,omitempty"`
 	// Seed picks the random numbers. The same seed with another share or rate gives nested masks.
 	Seed uint64 `json:"seed,omitempty" yaml:"seed,omitempty"`
@@ -39,9 +45,11 @@ const (
 	keySmall, keySeed                     = "small-first", "seed"
 )
 
-// Parse reads the text form: keys and values with commas between, such as "share=5%,false-negatives=5%,seed=7", or a share
-// alone, "5%". The keys are share, layer-share, threshold, false-negatives, false-positives and seed, and without a value
-// predictor and small-first. Shares are percentages ("5%") or fractions ("0.05"). An empty text is the zero Options.
+// Parse reads the text form: keys and values with commas between, such as
+// "share=5%,false-negatives=5%,seed=7", or a share alone, "5%". The keys are share, layer-share,
+// threshold, false-negatives, false-positives and seed, and without a value predictor and
+// small-first. Shares are percentages ("5%") or fractions ("0.05"). An empty text is the zero
+// Options.
 func Parse(text string) (Options, error) {
 	var o Options
 	if strings.TrimSpace(text) == "" {
@@ -86,7 +94,8 @@ func (o *Options) set(key, value string) (err error) {
 		o.Predictor = o.Predictor || key == keyPredictor
 		o.SmallFirst = o.SmallFirst || key == keySmall
 	default:
-		return fmt.Errorf("unknown key %q; the keys are share, layer-share, threshold, false-negatives, false-positives, predictor, small-first, seed", key)
+		return fmt.Errorf("unknown key %q; the keys are share, layer-share, threshold, "+
+			"false-negatives, false-positives, predictor, small-first, seed", key)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
@@ -145,7 +154,10 @@ func (o Options) String() string {
 }
 
 // Predicts reports whether predicted masks are made.
-func (o Options) Predicts() bool { return o.Predictor || o.FalseNegatives > 0 || o.FalsePositives > 0 }
+func (o Options) Predicts() bool {
+	return o.Predictor || o.FalseNegatives > 0 ||
+		o.FalsePositives > 0
+}
 
 // Check refuses what contradicts itself, whatever the trace.
 func (o Options) Check() error {
@@ -153,13 +165,15 @@ func (o Options) Check() error {
 	for _, f := range []struct {
 		key string
 		v   float64
-	}{{keyShare, o.Share}, {keyLayerShare, o.LayerShare}, {keyMissed, o.FalseNegatives}, {keyFalse, o.FalsePositives}} {
+	}{{keyShare, o.Share}, {keyLayerShare, o.LayerShare}, {keyMissed, o.FalseNegatives},
+		{keyFalse, o.FalsePositives}} {
 		if !(f.v >= 0 && f.v <= 1) {
 			return fmt.Errorf("whatif: %s of %g: a share is 0 to 1: %w", f.key, f.v, ErrOptions)
 		}
 	}
 	if !(o.Threshold >= 0) || math.IsInf(o.Threshold, 0) {
-		return fmt.Errorf("whatif: threshold of %g: it must be 0 or more: %w", o.Threshold, ErrOptions)
+		return fmt.Errorf("whatif: threshold of %g: it must be 0 or more: %w", o.Threshold,
+			ErrOptions)
 	}
 	for _, v := range []float64{o.Share, o.LayerShare, o.Threshold} {
 		if v > 0 {
@@ -167,10 +181,12 @@ func (o Options) Check() error {
 		}
 	}
 	if set > 1 {
-		return fmt.Errorf("whatif: %s: share, layer-share and threshold exclude each other: %w", o, ErrOptions)
+		return fmt.Errorf("whatif: %s: share, layer-share and threshold exclude each other: %w", o,
+			ErrOptions)
 	}
 	if o.SmallFirst && o.FalseNegatives == 0 {
-		return fmt.Errorf("whatif: %s: small-first says which units are missed, but false-negatives is 0: %w", o, ErrOptions)
+		return fmt.Errorf("whatif: %s: small-first says which units are missed, but "+
+			"false-negatives is 0: %w", o, ErrOptions)
 	}
 	return nil
 }

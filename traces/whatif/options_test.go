@@ -14,8 +14,10 @@ func TestParse(t *testing.T) {
 		"0.05":               {Share: 0.05},
 		"share=100%":         {Share: 1},
 		"layer-share = 2.5%": {LayerShare: 0.025},
-		"threshold=0.02, false-negatives=5%,false-positives=0.03,small-first,seed=18446744073709551615": {
-			Threshold: 0.02, FalseNegatives: 0.05, FalsePositives: 0.03, SmallFirst: true, Seed: math.MaxUint64},
+		"threshold=0.02, " +
+			"false-negatives=5%,false-positives=0.03,small-first,seed=18446744073709551615": {
+			Threshold: 0.02, FalseNegatives: 0.05, FalsePositives: 0.03, SmallFirst: true,
+			Seed: math.MaxUint64},
 		"3%,predictor": {Share: 0.03, Predictor: true},
 	} {
 		got, err := Parse(text)
@@ -47,11 +49,13 @@ func TestParseRefuses(t *testing.T) {
 		"predictor=yes":            "predictor takes no value",
 		"false-negatives=5%,,seed": "is not a share",
 	} {
-		if got, err := Parse(text); !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), want) {
+		if got, err := Parse(text); !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(),
+			want) {
 			t.Errorf("%q: want an error with %q, got %+v, %v", text, want, got, err)
 		}
 	}
-	for _, o := range []Options{{FalseNegatives: -0.1}, {FalsePositives: 1.1}, {LayerShare: math.NaN()}, {Share: math.Inf(1)}} {
+	for _, o := range []Options{{FalseNegatives: -0.1}, {FalsePositives: 1.1},
+		{LayerShare: math.NaN()}, {Share: math.Inf(1)}} {
 		if err := o.Check(); !errors.Is(err, ErrOptions) {
 			t.Errorf("%+v: %v", o, err)
 		}
@@ -60,7 +64,8 @@ func TestParseRefuses(t *testing.T) {
 
 // FuzzParse: no text panics, and what is understood survives its own text form.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"", "5%", "threshold=0.02,false-negatives=5%,small-first", "share=1e-3,seed=7,predictor", "=", "share=,,%", "share=1e-400"} {
+	for _, text := range []string{"", "5%", "threshold=0.02,false-negatives=5%,small-first",
+		"share=1e-3,seed=7,predictor", "=", "share=,,%", "share=1e-400"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

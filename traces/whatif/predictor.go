@@ -14,22 +14,26 @@ type predictor struct {
 	wrong []rule // of the others
 }
 
-// newPredictor makes the rules that reach the rates of opt in each layer and reports what they reach.
+// newPredictor makes the rules that reach the rates of opt in each layer and reports what they
+// reach.
 func newPredictor(src traces.Source, opt Options, rep *Report) (*predictor, error) {
 	h := src.Header()
 	c, err := takeCensus(src)
 	if err != nil {
 		return nil, err
 	}
-	p := &predictor{src: src, head: *h, found: make([]rule, h.Layers), wrong: make([]rule, h.Layers)}
+	p := &predictor{src: src, head: *h, found: make([]rule, h.Layers), wrong: make([]rule,
+		h.Layers)}
 	p.head.HasPredicted = true
 	hits, misses := make([]tally, h.Layers), make([]tally, h.Layers)
 	for l := range p.found {
-		p.found[l] = rule{method: thin, scorer: newScorer(opt.Seed, "missed", l, thinWeights(), c.counts[l])}
+		p.found[l] = rule{method: thin, scorer: newScorer(opt.Seed, "missed", l, thinWeights(),
+			c.counts[l])}
 		if opt.SmallFirst && h.HasMagnitude {
 			p.found[l].method = byMagnitude
 		}
-		p.wrong[l] = rule{method: thicken, scorer: newScorer(opt.Seed, "named", l, thickenWeights(), c.counts[l])}
+		p.wrong[l] = rule{method: thicken, scorer: newScorer(opt.Seed, "named", l, thickenWeights(),
+			c.counts[l])}
 		hits[l], misses[l] = newTally(), newTally()
 	}
 	err = eachToken(src, func(t *traces.Token) error {
@@ -45,9 +49,11 @@ func newPredictor(src traces.Source, opt Options, rep *Report) (*predictor, erro
 		return nil, err
 	}
 	for l := range p.found {
-		active, others := float64(c.active[l]), float64(c.tokens)*float64(h.Units)-float64(c.active[l])
+		active, others := float64(c.active[l]),
+			float64(c.tokens)*float64(h.Units)-float64(c.active[l])
 		var found, wrong int64
-		p.found[l].cutoff, found = hits[l].highest(int64(math.Round(active * (1 - opt.FalseNegatives))))
+		p.found[l].cutoff, found = hits[l].highest(int64(math.Round(active *
+			(1 - opt.FalseNegatives))))
 		p.wrong[l].cutoff, wrong = misses[l].highest(int64(math.Round(others * opt.FalsePositives)))
 		if opt.FalsePositives == 0 {
 			p.wrong[l].method = same // chooses from nothing
@@ -72,7 +78,8 @@ func (p *predictor) Header() *traces.Header { return &p.head }
 // Tokens implements traces.Source.
 func (p *predictor) Tokens() int { return p.src.Tokens() }
 
-// Token implements traces.Source. The predicted masks are made for each call and stay valid for ever.
+// Token implements traces.Source. The predicted masks are made for each call and stay valid for
+// ever.
 func (p *predictor) Token(i int, t *traces.Token) error {
 	t.Predicted = nil
 	if err := p.src.Token(i, t); err != nil {

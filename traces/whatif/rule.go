@@ -10,14 +10,16 @@ const (
 	thicken     = "thicken"
 )
 
-// rule chooses units of one layer: those with a score of cutoff or more, of the active ones or of the others.
+// rule chooses units of one layer: those with a score of cutoff or more, of the active ones or of
+// the others.
 type rule struct {
 	method string
 	scorer scorer
 	cutoff uint32
 }
 
-// scores calls f with the score of every unit that the rule chooses from. magnitude is nil where the rule needs none.
+// scores calls f with the score of every unit that the rule chooses from. magnitude is nil where
+// the rule needs none.
 func (r *rule) scores(t *traces.Token, l, units int, f func(u int, score uint32)) {
 	d := r.scorer.at(t.Seq, t.Pos)
 	switch r.method {

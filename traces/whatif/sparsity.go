@@ -19,7 +19,8 @@ type census struct {
 // takeCensus reads the whole trace, and holds magnitudes against masks where there are any.
 func takeCensus(src traces.Source) (*census, error) {
 	h := src.Header()
-	c := &census{active: make([]int64, h.Layers), counts: make([][]uint32, h.Layers), codes: make([][256]int64, h.Layers)}
+	c := &census{active: make([]int64, h.Layers), counts: make([][]uint32, h.Layers),
+		codes: make([][256]int64, h.Layers)}
 	for l := range c.counts {
 		c.counts[l] = make([]uint32, h.Units)
 	}
@@ -36,7 +37,8 @@ func takeCensus(src traces.Source) (*census, error) {
 				continue
 			}
 			if len(t.Magnitude) != h.Layers || len(t.Magnitude[l]) != n {
-				return fmt.Errorf("whatif: sequence %d, position %d, layer %d: the header promises magnitudes, but there is not one for each of the %d active units: %w",
+				return fmt.Errorf("whatif: sequence %d, position %d, layer %d: the header "+
+					"promises magnitudes, but there is not one for each of the %d active units: %w",
 					t.Seq, t.Pos, l, n, traces.ErrFormat)
 			}
 			for _, code := range t.Magnitude[l] {
@@ -74,7 +76,8 @@ func checkShape(h *traces.Header, t *traces.Token) error {
 		ok = len(t.Active[l]) == h.Words()
 	}
 	if !ok {
-		return fmt.Errorf("whatif: sequence %d, position %d: masks that are not %d layers of %d units: %w", t.Seq, t.Pos, h.Layers, h.Units, traces.ErrFormat)
+		return fmt.Errorf("whatif: sequence %d, position %d: masks that are not %d layers of %d "+
+			"units: %w", t.Seq, t.Pos, h.Layers, h.Units, traces.ErrFormat)
 	}
 	return nil
 }
@@ -101,7 +104,8 @@ func newSparser(src traces.Source, opt Options, rep *Report) (*sparser, error) {
 	s := &sparser{src: src, head: *h, rules: make([]rule, h.Layers)}
 	if opt.Threshold > 0 {
 		if !h.HasMagnitude {
-			return nil, fmt.Errorf("whatif: threshold of %g: the trace holds no magnitudes; record it with --magnitudes, or name a share: %w", opt.Threshold, ErrOptions)
+			return nil, fmt.Errorf("whatif: threshold of %g: the trace holds no magnitudes; "+
+				"record it with --magnitudes, or name a share: %w", opt.Threshold, ErrOptions)
 		}
 		return s, s.aboveThreshold(opt.Threshold, c, rep)
 	}
@@ -116,7 +120,8 @@ func newSparser(src traces.Source, opt Options, rep *Report) (*sparser, error) {
 	}
 	for l := range s.rules {
 		r := &s.rules[l]
-		rep.Layers[l] = LayerReport{Before: c.share(c.active[l], h), Target: c.share(targets[l], h), After: c.share(kept[l], h), Method: r.method}
+		rep.Layers[l] = LayerReport{Before: c.share(c.active[l], h), Target: c.share(targets[l], h),
+			After: c.share(kept[l], h), Method: r.method}
 		if r.method == byMagnitude && r.cutoff < levels {
 			rep.Layers[l].Threshold = traces.MagnitudeFloor(uint8(r.cutoff >> 8))
 		}
@@ -133,9 +138,11 @@ func ruleFor(opt Options, l int, want int64, c *census, h *traces.Header) rule {
 	case want == c.active[l]:
 		return rule{method: same}
 	case want > c.active[l]:
-		return rule{method: thicken, scorer: newScorer(opt.Seed, thicken, l, thickenWeights(), c.counts[l])}
+		return rule{method: thicken, scorer: newScorer(opt.Seed, thicken, l, thickenWeights(),
+			c.counts[l])}
 	case h.HasMagnitude:
-		return rule{method: byMagnitude, scorer: newScorer(opt.Seed, thin, l, thinWeights(), c.counts[l])}
+		return rule{method: byMagnitude, scorer: newScorer(opt.Seed, thin, l, thinWeights(),
+			c.counts[l])}
 	default:
 		return rule{method: thin, scorer: newScorer(opt.Seed, thin, l, thinWeights(), c.counts[l])}
 	}
@@ -192,8 +199,9 @@ func targetsOf(opt Options, c *census, h *traces.Header) []int64 {
 	return targets
 }
 
-// scaleTo returns the factor that makes the sum of the counts want where none may exceed most: what layers that are full
-// cannot take, the others do. Where even that is too little, the factor fills all layers that are not empty.
+// scaleTo returns the factor that makes the sum of the counts want where none may exceed most: what
+// layers that are full cannot take, the others do. Where even that is too little, the factor fills
+// all layers that are not empty.
 func scaleTo(want float64, counts []int64, most float64) float64 {
 	scale := 0.0
 	for range len(counts) + 1 { // every round fills one more layer, or is the last
@@ -217,11 +225,13 @@ func scaleTo(want float64, counts []int64, most float64) float64 {
 	return scale
 }
 
-// aboveThreshold keeps the codes from the one on whose floor is nearest to the threshold, as a factor.
+// aboveThreshold keeps the codes from the one on whose floor is nearest to the threshold, as a
+// factor.
 func (s *sparser) aboveThreshold(threshold float64, c *census, rep *Report) error {
 	code := nearestCode(threshold)
 	if code > math.MaxUint8 {
-		return fmt.Errorf("whatif: threshold of %g: magnitudes are told apart up to %.5g only: %w", threshold, traces.MagnitudeFloor(math.MaxUint8), ErrOptions)
+		return fmt.Errorf("whatif: threshold of %g: magnitudes are told apart up to %.5g only: %w",
+			threshold, traces.MagnitudeFloor(math.MaxUint8), ErrOptions)
 	}
 	floor := traces.MagnitudeFloor(uint8(code))
 	s.head.Threshold = floor
@@ -235,12 +245,14 @@ func (s *sparser) aboveThreshold(threshold float64, c *census, rep *Report) erro
 			s.rules[l] = rule{method: same}
 		}
 		after := c.share(kept, &s.head)
-		rep.Layers[l] = LayerReport{Before: c.share(c.active[l], &s.head), Target: after, After: after, Method: s.rules[l].method, Threshold: floor}
+		rep.Layers[l] = LayerReport{Before: c.share(c.active[l], &s.head), Target: after,
+			After: after, Method: s.rules[l].method, Threshold: floor}
 	}
 	return nil
 }
 
-// nearestCode returns the code whose floor is nearest to a threshold above 0 on the logarithmic scale: 0 keeps all, 256 is none.
+// nearestCode returns the code whose floor is nearest to a threshold above 0 on the logarithmic
+// scale: 0 keeps all, 256 is none.
 func nearestCode(threshold float64) int {
 	step := math.Log2(traces.MagnitudeFloor(1)) - math.Log2(traces.MagnitudeFloor(0))
 	code := math.Round((math.Log2(threshold) - math.Log2(traces.MagnitudeFloor(0))) / step)
@@ -253,8 +265,8 @@ func (s *sparser) Header() *traces.Header { return &s.head }
 // Tokens implements traces.Source.
 func (s *sparser) Tokens() int { return s.src.Tokens() }
 
-// Token implements traces.Source. The masks are made for each call and stay valid for ever, those of unchanged layers as
-// long as the source's.
+// Token implements traces.Source. The masks are made for each call and stay valid for ever, those
+// of unchanged layers as long as the source's.
 func (s *sparser) Token(i int, t *traces.Token) error {
 	if err := s.src.Token(i, t); err != nil {
 		return err

@@ -35,7 +35,8 @@ func (m *keeper) Append(t *traces.Token) error {
 func recording(t *testing.T) *traces.Memory {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tales.flash.safetensors")
-	if _, err := model.Pack(context.Background(), "../../examples/models/tales", path, model.PackOptions{}); err != nil {
+	if _, err := model.Pack(context.Background(), "../../examples/models/tales", path,
+		model.PackOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	image, err := model.OpenImage(path)
@@ -66,7 +67,8 @@ func recording(t *testing.T) *traces.Memory {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &keeper{traces.Memory{Head: traces.Header{UnitKind: traces.Neuron, Layers: image.Shape.Layers, Units: image.Shape.DFFN, HasMagnitude: true}}}
+	m := &keeper{traces.Memory{Head: traces.Header{UnitKind: traces.Neuron,
+		Layers: image.Shape.Layers, Units: image.Shape.DFFN, HasMagnitude: true}}}
 	recorder, err := record.NewFor(m, &m.Head)
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +80,9 @@ func recording(t *testing.T) *traces.Memory {
 	defer e.Close()
 	for seq, line := range strings.SplitN(string(text), "\n", 9)[:8] {
 		opt := engine.GenerateOptions{Seq: seq, MaxTokens: 60, Vocab: tok.VocabSize()}
-		if _, err := e.Generate(context.Background(), tok.Encode(line), opt, func(uint32) error { return nil }); err != nil {
+		if _, err := e.Generate(context.Background(), tok.Encode(line), opt, func(uint32) error {
+			return nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -107,7 +111,8 @@ func windows(t *testing.T, src traces.Source) *stats.Windows {
 
 func synthetic(t *testing.T, share float64) *traces.Memory {
 	t.Helper()
-	m, err := synth.Collect(synth.Options{Like: "opt-6.7b", Layers: 1, Units: 8192, Tokens: 300, ActiveShare: share, Seed: 42})
+	m, err := synth.Collect(synth.Options{Like: "opt-6.7b", Layers: 1, Units: 8192, Tokens: 300,
+		ActiveShare: share, Seed: 42})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,8 +122,9 @@ func synthetic(t *testing.T, share float64) *traces.Memory {
 // span is the range of errors that a comparison may have, in per cent.
 type span struct{ least, most float64 }
 
-// TestAgainstTruth holds the table of the package documentation: a recording with magnitudes tells what a smaller share of the same
-// run looks like, and a synthetic process what another share of the same process does.
+// TestAgainstTruth holds the table of the package documentation: a recording with magnitudes tells
+// what a smaller share of the same run looks like, and a synthetic process what another share of
+// the same process does.
 func TestAgainstTruth(t *testing.T) {
 	whole := recording(t)
 	own := mean(counted(whole))
@@ -132,12 +138,16 @@ func TestAgainstTruth(t *testing.T) {
 		persistence     span
 		growth, arrival span
 	}{
-		{"recording, to a half", withoutMagnitudes(whole), h, span{-17, -8}, span{-3, 6}, span{-6, 10}},
-		{"recording, to a quarter", withoutMagnitudes(whole), q, span{-33, -23}, span{-4, 7}, span{-6, 11}},
+		{"recording, to a half", withoutMagnitudes(whole), h, span{-17, -8}, span{-3, 6},
+			span{-6, 10}},
+		{"recording, to a quarter", withoutMagnitudes(whole), q, span{-33, -23}, span{-4, 7},
+			span{-6, 11}},
 		{"synthetic, 20 to 10 %", s20, s10, span{-7, -2}, span{0, 12}, span{0, 31}},
 		{"synthetic, 10 to 3.3 %", s10, s3, span{7, 13}, span{-8, 0}, span{-12, 0}},
-		{"recording, from a half", withoutMagnitudes(h), whole, span{0, 9}, span{-12, 2}, span{-15, 2}},
-		{"recording, from a quarter", withoutMagnitudes(q), whole, span{4, 13}, span{-19, 2}, span{-26, 0}},
+		{"recording, from a half", withoutMagnitudes(h), whole, span{0, 9}, span{-12, 2},
+			span{-15, 2}},
+		{"recording, from a quarter", withoutMagnitudes(q), whole, span{4, 13}, span{-19, 2},
+			span{-26, 0}},
 		{"synthetic, 10 to 20 %", s10, s20, span{-13, -7}, span{1, 18}, span{6, 54}},
 		{"synthetic, 3.3 to 10 %", s3, s10, span{-15, -8}, span{0, 15}, span{3, 32}},
 	} {
@@ -145,7 +155,8 @@ func TestAgainstTruth(t *testing.T) {
 		want, got := windows(t, c.truth), windows(t, out)
 		off := func(quantity string, allowed span, want, got float64) {
 			if e := 100 * (got/want - 1); !(e >= allowed.least && e <= allowed.most) {
-				t.Errorf("%s: %s is off by %+.1f %%, documented are %+v", c.name, quantity, e, allowed)
+				t.Errorf("%s: %s is off by %+.1f %%, documented are %+v", c.name, quantity, e,
+					allowed)
 			}
 		}
 		if e := got.SAgg[1]/want.SAgg[1] - 1; math.Abs(e) > 0.01 {

@@ -16,12 +16,14 @@ import (
 func TestNothingAskedIsTheSourceItself(t *testing.T) {
 	src := small(true)
 	own := mean(counted(src))
-	for _, opt := range []Options{{}, {Seed: 7}, {Share: own}, {Threshold: 1e-9}, {Threshold: traces.MagnitudeFloor(100)}} {
+	for _, opt := range []Options{{}, {Seed: 7}, {Share: own}, {Threshold: 1e-9},
+		{Threshold: traces.MagnitudeFloor(100)}} {
 		out, rep := apply(t, src, opt)
 		if out != traces.Source(src) {
 			t.Errorf("%+v: another source", opt)
 		}
-		if math.Abs(rep.Before-own) > 1e-12 || math.Abs(rep.After-own) > 1e-12 || !rep.HasMagnitude || out.Header().DerivedBy != "" {
+		if math.Abs(rep.Before-own) > 1e-12 || math.Abs(rep.After-own) > 1e-12 ||
+			!rep.HasMagnitude || out.Header().DerivedBy != "" {
 			t.Errorf("%+v: reported %g and %g, counted %g", opt, rep.Before, rep.After, own)
 		}
 	}
@@ -36,18 +38,24 @@ func TestShareIsReached(t *testing.T) {
 		for _, share := range []float64{0.02, 0.05, 0.1, 0.2, 0.5} {
 			out, rep := apply(t, src, Options{Share: share, Seed: 1})
 			after := counted(collect(t, out))
-			if got := mean(after); math.Abs(got/share-1) > tolerance || math.Abs(rep.After-got) > 1e-12 {
-				t.Errorf("magnitudes %t: asked for %g, reported %g, counted %g", magnitudes, share, rep.After, got)
+			if got := mean(after); math.Abs(got/share-1) > tolerance ||
+				math.Abs(rep.After-got) > 1e-12 {
+				t.Errorf("magnitudes %t: asked for %g, reported %g, counted %g", magnitudes, share,
+					rep.After, got)
 			}
 			for l := range after {
-				if ratio := after[l] / before[l] / (share / mean(before)); math.Abs(ratio-1) > tolerance {
-					t.Errorf("magnitudes %t, share %g: layer %d was scaled %g times as much as the mean", magnitudes, share, l, ratio)
+				if ratio := after[l] / before[l] /
+					(share / mean(before)); math.Abs(ratio-1) > tolerance {
+					t.Errorf("magnitudes %t, share %g: layer %d was scaled %g times as much as "+
+						"the mean", magnitudes, share, l, ratio)
 				}
 			}
 			out, rep = apply(t, src, Options{LayerShare: share, Seed: 1})
 			for l, got := range counted(collect(t, out)) {
-				if math.Abs(got/share-1) > tolerance || math.Abs(rep.Layers[l].After-got) > 1e-12 || math.Abs(rep.Layers[l].Before-before[l]) > 1e-12 {
-					t.Errorf("magnitudes %t: layer %d: asked for %g, report %+v, counted %g", magnitudes, l, share, rep.Layers[l], got)
+				if math.Abs(got/share-1) > tolerance || math.Abs(rep.Layers[l].After-got) > 1e-12 ||
+					math.Abs(rep.Layers[l].Before-before[l]) > 1e-12 {
+					t.Errorf("magnitudes %t: layer %d: asked for %g, report %+v, counted %g",
+						magnitudes, l, share, rep.Layers[l], got)
 				}
 			}
 		}
@@ -57,12 +65,14 @@ func TestShareIsReached(t *testing.T) {
 // Everything active is the other end of the scale.
 func TestAllUnits(t *testing.T) {
 	out, rep := apply(t, small(true), Options{LayerShare: 1})
-	if got := mean(counted(collect(t, out))); math.Abs(got-1) > 1e-9 || rep.After != 1 || rep.HasMagnitude {
+	if got := mean(counted(collect(t, out))); math.Abs(got-1) > 1e-9 || rep.After != 1 ||
+		rep.HasMagnitude {
 		t.Errorf("share %g, report %+v", got, rep)
 	}
 }
 
-// A layer cannot be more than full; the others take what it cannot. One without active units has no share to scale.
+// A layer cannot be more than full; the others take what it cannot. One without active units has no
+// share to scale.
 func TestScaleStopsAtFullLayers(t *testing.T) {
 	src := small(false)
 	for i := range src.List {
@@ -71,7 +81,8 @@ func TestScaleStopsAtFullLayers(t *testing.T) {
 	own := counted(src)
 	out, rep := apply(t, src, Options{Share: 0.6, Seed: 1})
 	after := counted(collect(t, out))
-	if after[0] != 0 || math.Abs(after[1]-0.8) > 0.01 || math.Abs(after[2]-1) > 1e-9 || own[2] <= own[1] || math.Abs(rep.After-0.6) > 0.01 {
+	if after[0] != 0 || math.Abs(after[1]-0.8) > 0.01 || math.Abs(after[2]-1) > 1e-9 ||
+		own[2] <= own[1] || math.Abs(rep.After-0.6) > 0.01 {
 		t.Errorf("layers of %v became %v, reported %g", own, after, rep.After)
 	}
 	if _, rep = apply(t, src, Options{Share: 0.9}); math.Abs(rep.After-2.0/3) > 1e-9 {
@@ -119,7 +130,8 @@ func TestThresholdKeepsWhatIsAbove(t *testing.T) {
 					}
 				}
 				if !slices.Equal(want, got.List[i].Magnitude[l]) {
-					t.Fatalf("threshold %g, token %d, layer %d: codes %v, want %v of %v", threshold, i, l, got.List[i].Magnitude[l], want, codes)
+					t.Fatalf("threshold %g, token %d, layer %d: codes %v, want %v of %v", threshold,
+						i, l, got.List[i].Magnitude[l], want, codes)
 				}
 			}
 		}
@@ -140,7 +152,8 @@ func TestMagnitudesStayWithTheirUnits(t *testing.T) {
 	for i, got := range collect(t, out).List {
 		for l, mask := range got.Active {
 			if ones(mask) != len(got.Magnitude[l]) {
-				t.Fatalf("token %d, layer %d: %d magnitudes for %d units", i, l, len(got.Magnitude[l]), ones(mask))
+				t.Fatalf("token %d, layer %d: %d magnitudes for %d units", i, l,
+					len(got.Magnitude[l]), ones(mask))
 			}
 			was := map[int]byte{}
 			k := 0
@@ -151,7 +164,8 @@ func TestMagnitudesStayWithTheirUnits(t *testing.T) {
 			k = 0
 			for u := range unitsOf(mask) {
 				if code, ok := was[u]; !ok || code != got.Magnitude[l][k] {
-					t.Fatalf("token %d, layer %d, unit %d: code %d, was %d", i, l, u, got.Magnitude[l][k], code)
+					t.Fatalf("token %d, layer %d, unit %d: code %d, was %d", i, l, u,
+						got.Magnitude[l][k], code)
 				}
 				k++
 			}
@@ -159,7 +173,8 @@ func TestMagnitudesStayWithTheirUnits(t *testing.T) {
 	}
 	equal(t, "the source", small(true), src)
 	out, rep = apply(t, src, Options{LayerShare: 0.15, Seed: 2})
-	if rep.Layers[0].Method != thicken || rep.Layers[2].Method != byMagnitude || rep.HasMagnitude || collect(t, out).List[0].Magnitude != nil {
+	if rep.Layers[0].Method != thicken || rep.Layers[2].Method != byMagnitude || rep.HasMagnitude ||
+		collect(t, out).List[0].Magnitude != nil {
 		t.Errorf("a trace with units of unknown magnitude has magnitudes: %+v", rep)
 	}
 }
@@ -189,9 +204,12 @@ func TestPredictorRates(t *testing.T) {
 				wrong += ones(k.Predicted[l]) - hit
 			}
 			fn, fp := float64(missed)/float64(active), float64(wrong)/float64(others)
-			if math.Abs(fn-opt.FalseNegatives) > 0.01*opt.FalseNegatives || math.Abs(fp-opt.FalsePositives) > 0.01*opt.FalsePositives ||
-				math.Abs(fn-rep.Layers[l].FalseNegatives) > 1e-12 || math.Abs(fp-rep.Layers[l].FalsePositives) > 1e-12 {
-				t.Errorf("%s: layer %d misses %g and names %g, reported %+v", opt, l, fn, fp, rep.Layers[l])
+			if math.Abs(fn-opt.FalseNegatives) > 0.01*opt.FalseNegatives ||
+				math.Abs(fp-opt.FalsePositives) > 0.01*opt.FalsePositives ||
+				math.Abs(fn-rep.Layers[l].FalseNegatives) > 1e-12 ||
+				math.Abs(fp-rep.Layers[l].FalsePositives) > 1e-12 {
+				t.Errorf("%s: layer %d misses %g and names %g, reported %+v", opt, l, fn, fp,
+					rep.Layers[l])
 			}
 		}
 		if !got.Head.HasPredicted || !rep.HasPredicted {
@@ -203,8 +221,10 @@ func TestPredictorRates(t *testing.T) {
 func TestPredictorErrorsNest(t *testing.T) {
 	for _, small1st := range []bool{false, true} {
 		var list []*traces.Memory
-		for _, rates := range [][2]float64{{0.9, 0}, {0.5, 0.001}, {0.1, 0.01}, {0.01, 0.05}, {0.001, 0.5}} {
-			out, _ := apply(t, small(true), Options{FalseNegatives: rates[0], FalsePositives: rates[1], SmallFirst: small1st, Seed: 6})
+		for _, rates := range [][2]float64{{0.9, 0}, {0.5, 0.001}, {0.1, 0.01}, {0.01, 0.05},
+			{0.001, 0.5}} {
+			out, _ := apply(t, small(true), Options{FalseNegatives: rates[0],
+				FalsePositives: rates[1], SmallFirst: small1st, Seed: 6})
 			list = append(list, collect(t, out))
 		}
 		nested(t, predictedOf, list...)
@@ -228,7 +248,8 @@ func TestSmallActivationsAreMissedFirst(t *testing.T) {
 			}
 		}
 		if missed > found {
-			t.Errorf("layer %d: a unit of code %d was missed and one of code %d found", l, missed, found)
+			t.Errorf("layer %d: a unit of code %d was missed and one of code %d found", l, missed,
+				found)
 		}
 	}
 }
@@ -247,8 +268,10 @@ func TestTokensDoNotDependOnOrder(t *testing.T) {
 				var tok traces.Token
 				for k := range again.Tokens() {
 					i := (k*7 + g*31) % again.Tokens()
-					if err := again.Token(i, &tok); err != nil || !slices.EqualFunc(tok.Active, want[i].Active, slices.Equal[[]uint64]) ||
-						!slices.EqualFunc(tok.Predicted, want[i].Predicted, slices.Equal[[]uint64]) {
+					if err := again.Token(i, &tok); err != nil || !slices.EqualFunc(tok.Active,
+						want[i].Active, slices.Equal[[]uint64]) ||
+						!slices.EqualFunc(tok.Predicted, want[i].Predicted,
+							slices.Equal[[]uint64]) {
 						t.Errorf("token %d differs (%v)", i, err)
 						return
 					}
@@ -258,7 +281,8 @@ func TestTokensDoNotDependOnOrder(t *testing.T) {
 		wg.Wait()
 		opt.Seed++
 		other, _ := apply(t, src, opt)
-		if slices.EqualFunc(collect(t, other).List[5].Active, want[5].Active, slices.Equal[[]uint64]) {
+		if slices.EqualFunc(collect(t, other).List[5].Active, want[5].Active,
+			slices.Equal[[]uint64]) {
 			t.Error("another seed chose the same units")
 		}
 	}
@@ -273,18 +297,21 @@ func TestResultSaysWhatItWasMadeFrom(t *testing.T) {
 	}
 	defer r.Close()
 	out, _ := apply(t, r, Options{Share: 0.05, Seed: 4})
-	if h := out.Header(); h.DerivedFrom != r.SHA256() || h.DerivedBy != "whatif share=0.05,seed=4" || len(h.DerivedFrom) != 64 {
+	if h := out.Header(); h.DerivedFrom != r.SHA256() ||
+		h.DerivedBy != "whatif share=0.05,seed=4" || len(h.DerivedFrom) != 64 {
 		t.Errorf("derived from %q by %q", h.DerivedFrom, h.DerivedBy)
 	}
 	again, _ := apply(t, out, Options{FalseNegatives: 0.1})
-	if h := again.Header(); h.DerivedFrom != "" || h.DerivedBy != "whatif share=0.05,seed=4; whatif false-negatives=0.1" {
+	if h := again.Header(); h.DerivedFrom != "" ||
+		h.DerivedBy != "whatif share=0.05,seed=4; whatif false-negatives=0.1" {
 		t.Errorf("derived from %q by %q", h.DerivedFrom, h.DerivedBy)
 	}
 	// and the file of it is a trace like any other
 	to := filepath.Join(t.TempDir(), "y.trace.arrow")
 	write(t, to, again)
 	rep, err := traces.CheckFile(to)
-	if err != nil || rep.Magnitude != rep.Active || rep.Predicted == 0 || rep.Header.DerivedBy == "" {
+	if err != nil || rep.Magnitude != rep.Active || rep.Predicted == 0 ||
+		rep.Header.DerivedBy == "" {
 		t.Errorf("check: %v, %+v", err, rep)
 	}
 	if h, err := traces.Open(to); err != nil {
@@ -329,18 +356,31 @@ func TestApplyRefuses(t *testing.T) {
 		kind error
 		want string
 	}{
-		{"threshold without magnitudes", small(false), Options{Threshold: 0.5}, ErrOptions, "record it with --magnitudes"},
-		{"threshold beyond the scale", small(true), Options{Threshold: 1e9}, ErrOptions, "told apart up to 60097 only"},
-		{"small first without magnitudes", small(false), Options{FalseNegatives: 0.1, SmallFirst: true}, ErrOptions, "record it with --magnitudes"},
-		{"small first of a thicker trace", small(true), Options{Share: 0.5, FalseNegatives: 0.1, SmallFirst: true}, ErrOptions, "units without magnitudes"},
+		{"threshold without magnitudes", small(false), Options{Threshold: 0.5}, ErrOptions,
+			"record it with --magnitudes"},
+		{"threshold beyond the scale", small(true), Options{Threshold: 1e9}, ErrOptions,
+			"told apart up to 60097 only"},
+		{"small first without magnitudes", small(false), Options{FalseNegatives: 0.1,
+			SmallFirst: true}, ErrOptions, "record it with --magnitudes"},
+		{"small first of a thicker trace", small(true), Options{Share: 0.5, FalseNegatives: 0.1,
+			SmallFirst: true}, ErrOptions, "units without magnitudes"},
 		{"bad options", small(true), Options{Share: 2}, ErrOptions, "share of 2"},
-		{"no tokens", edited(func(m *traces.Memory) { m.List = nil }), Options{Share: 0.1}, traces.ErrFormat, "no tokens"},
-		{"no layers", edited(func(m *traces.Memory) { m.Head.Layers = 0 }), Options{}, traces.ErrFormat, "0 layers"},
-		{"missing layer", edited(func(m *traces.Memory) { m.List[3].Active = m.List[3].Active[:2] }), Options{Share: 0.1}, traces.ErrFormat, "not 3 layers of 150 units"},
-		{"short mask", edited(func(m *traces.Memory) { m.List[3].Active[1] = m.List[3].Active[1][:1] }), Options{FalsePositives: 0.1}, traces.ErrFormat, "position 3: masks"},
-		{"missing magnitude", edited(func(m *traces.Memory) { m.List[3].Magnitude[2] = nil }), Options{Share: 0.1}, traces.ErrFormat, "position 3, layer 2: the header promises"},
-		{"no magnitudes", edited(func(m *traces.Memory) { m.List[0].Magnitude = nil }), Options{Share: 0.1}, traces.ErrFormat, "the header promises"},
-		{"unreadable", failing{small(true), 100}, Options{Share: 0.1, FalseNegatives: 0.1}, errRead, "cannot read"},
+		{"no tokens", edited(func(m *traces.Memory) { m.List = nil }), Options{Share: 0.1},
+			traces.ErrFormat, "no tokens"},
+		{"no layers", edited(func(m *traces.Memory) { m.Head.Layers = 0 }), Options{},
+			traces.ErrFormat, "0 layers"},
+		{"missing layer", edited(func(m *traces.Memory) {
+			m.List[3].Active = m.List[3].Active[:2]
+		}), Options{Share: 0.1}, traces.ErrFormat, "not 3 layers of 150 units"},
+		{"short mask", edited(func(m *traces.Memory) {
+			m.List[3].Active[1] = m.List[3].Active[1][:1]
+		}), Options{FalsePositives: 0.1}, traces.ErrFormat, "position 3: masks"},
+		{"missing magnitude", edited(func(m *traces.Memory) { m.List[3].Magnitude[2] = nil }),
+			Options{Share: 0.1}, traces.ErrFormat, "position 3, layer 2: the header promises"},
+		{"no magnitudes", edited(func(m *traces.Memory) { m.List[0].Magnitude = nil }),
+			Options{Share: 0.1}, traces.ErrFormat, "the header promises"},
+		{"unreadable", failing{small(true), 100}, Options{Share: 0.1, FalseNegatives: 0.1}, errRead,
+			"cannot read"},
 	} {
 		out, _, err := Apply(c.src, c.opt)
 		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) || out != nil {
@@ -362,8 +402,10 @@ func TestFeaturesStay(t *testing.T) {
 		opt  Options
 		kind string
 	}{
-		"thinner": {Options{Share: 0.03}, traces.FFNInput}, "above a threshold": {Options{Threshold: 0.5}, traces.AttentionOutput},
-		"thicker": {Options{Share: 0.5}, traces.Residual}, "predicted": {Options{FalseNegatives: 0.1, FalsePositives: 0.05}, traces.Residual},
+		"thinner": {Options{Share: 0.03}, traces.FFNInput}, "above a threshold": {
+			Options{Threshold: 0.5}, traces.AttentionOutput},
+		"thicker": {Options{Share: 0.5}, traces.Residual}, "predicted": {
+			Options{FalseNegatives: 0.1, FalsePositives: 0.05}, traces.Residual},
 	} {
 		src := small(true)
 		src.Head.FeatureKind, src.Head.FeatureWidth = c.kind, 1

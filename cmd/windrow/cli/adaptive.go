@@ -23,26 +23,43 @@ func adaptiveCommand(e *env) *cli.Command {
 	return &cli.Command{
 		Name:  "adaptive",
 		Usage: "a window that follows a budget of memory which changes over time",
-		Description: "The budget is of all memory: weights, predictor, row cache, KV cache, staging and bookkeeping. It is SIZE, or FROM:SIZE,FROM:SIZE,…\n" +
-			"from the first token that begins at or after FROM on: bare numbers are tokens of the trace, times have a unit (0s:6GiB,2.5s:3GiB). SIZE may be\n" +
-			"a share of the weights. FILE.csv holds lines FROM,SIZE. The adaptive window shrinks at once, before anything is read, and grows by one\n" +
-			"token after --hysteresis tokens in a row with room; beside it stand a fixed fraction of the room, the static window of the smallest budget,\n" +
-			"and an oracle that knows what will fit. No token is above its budget; one that not even --min-window fits into is refused.\n\n" +
-			examples("windrow adaptive -t opt.trace.arrow -d m1-max --predicted --budget 0:75%,24:60%,44:75%",
-				"windrow adaptive -t opt.trace.arrow -d m1-max --budget 0s:1.5GiB,200ms:1.1GiB --max-window 12 --hysteresis 4 -o windows.csv --json"),
+		Description: "The budget is of all memory: weights, predictor, row cache, KV cache, " +
+			"staging and bookkeeping. It is SIZE, or FROM:SIZE,FROM:SIZE,…\n" +
+			"from the first token that begins at or after FROM on: bare numbers are tokens of " +
+			"the trace, times have a unit (0s:6GiB,2.5s:3GiB). SIZE may be\n" +
+			"a share of the weights. FILE.csv holds lines FROM,SIZE. The adaptive window " +
+			"shrinks at once, before anything is read, and grows by one\n" +
+			"token after --hysteresis tokens in a row with room; beside it stand a fixed " +
+			"fraction of the room, the static window of the smallest budget,\n" +
+			"and an oracle that knows what will fit. No token is above its budget; one that not " +
+			"even --min-window fits into is refused.\n\n" +
+			examples("windrow adaptive -t opt.trace.arrow -d m1-max --predicted --budget "+
+				"0:75%,24:60%,44:75%",
+				"windrow adaptive -t opt.trace.arrow -d m1-max --budget 0s:1.5GiB,200ms:1.1GiB "+
+					"--max-window 12 --hysteresis 4 -o windows.csv --json"),
 		Flags: append([]cli.Flag{
 			traceFlag(),
-			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true, Usage: "`DEVICE` file or preset"},
-			&cli.StringFlag{Name: "budget", Required: true, Usage: "`SPEC` of all memory over time, or a FILE.csv with it"},
+			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true,
+				Usage: "`DEVICE` file or preset"},
+			&cli.StringFlag{Name: "budget", Required: true,
+				Usage: "`SPEC` of all memory over time, or a FILE.csv with it"},
 			&cli.IntFlag{Name: "min-window", Usage: "never shorter than `K` tokens"},
-			&cli.IntFlag{Name: "max-window", Value: 32, Usage: "never longer than `K` tokens, and so long at first"},
-			&cli.IntFlag{Name: "hysteresis", Value: 8, Usage: "grow after `N` tokens in a row with room"},
-			&cli.Float64Flag{Name: "fraction", Value: 0.8, Usage: "`SHARE` of the room that the strategy \"fraction\" fills"},
-			&cli.BoolFlag{Name: "predicted", Usage: "load by the predicted masks instead of the true ones"},
-			&cli.IntFlag{Name: "predictor-rank", Usage: "charge a low-rank predictor of inner dimension `R`, in time and in memory", DefaultText: "masks cost nothing"},
-			&cli.IntFlag{Name: "positions", Usage: "reserve `N` positions of the KV cache", DefaultText: "it grows with the context"},
-			&cli.IntFlag{Name: "skip", Value: 8, Usage: "leave the first `N` tokens of every sequence, which fill the window, out of speeds and latencies"},
-			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "also write the window over time to `FILE`, *.csv or *.jsonl"},
+			&cli.IntFlag{Name: "max-window", Value: 32, Usage: "never longer than `K` tokens, " +
+				"and so long at first"},
+			&cli.IntFlag{Name: "hysteresis", Value: 8, Usage: "grow after `N` tokens in a row " +
+				"with room"},
+			&cli.Float64Flag{Name: "fraction", Value: 0.8,
+				Usage: "`SHARE` of the room that the strategy \"fraction\" fills"},
+			&cli.BoolFlag{Name: "predicted", Usage: "load by the predicted masks instead of the " +
+				"true ones"},
+			&cli.IntFlag{Name: "predictor-rank", Usage: "charge a low-rank predictor of inner " +
+				"dimension `R`, in time and in memory", DefaultText: "masks cost nothing"},
+			&cli.IntFlag{Name: "positions", Usage: "reserve `N` positions of the KV cache",
+				DefaultText: "it grows with the context"},
+			&cli.IntFlag{Name: "skip", Value: 8, Usage: "leave the first `N` tokens of every " +
+				"sequence, which fill the window, out of speeds and latencies"},
+			&cli.StringFlag{Name: "out", Aliases: []string{"o"},
+				Usage: "also write the window over time to `FILE`, *.csv or *.jsonl"},
 			jsonFlag(),
 		}, flashFlags()[1:]...), // all but its window
 		Action: e.adaptive,
@@ -97,7 +114,8 @@ func (e *env) adaptive(c *cli.Context) error {
 			return err
 		}
 	}
-	result := adaptiveResult{Tool: Tool, Trace: filepath.Base(c.String("trace")), SHA256: tr.SHA256(), Model: cfg.Model.Name, Device: cfg.Sim.Device.Name, Result: r}
+	result := adaptiveResult{Tool: Tool, Trace: filepath.Base(c.String("trace")),
+		SHA256: tr.SHA256(), Model: cfg.Model.Name, Device: cfg.Sim.Device.Name, Result: r}
 	if c.Bool("json") {
 		return printJSON(e.stdout, result)
 	}
@@ -109,7 +127,8 @@ func (e *env) adaptive(c *cli.Context) error {
 
 // adaptiveConfig reads what does not depend on the trace.
 func adaptiveConfig(c *cli.Context) (cfg adaptive.Config, err error) {
-	for _, name := range []string{"min-window", "max-window", "hysteresis", "predictor-rank", "positions", "skip"} {
+	for _, name := range []string{"min-window", "max-window", "hysteresis", "predictor-rank",
+		"positions", "skip"} {
 		if n := c.Int(name); n < 0 || n > 1<<24 {
 			return cfg, usageError("--%s %d: it is from 0 to %d", name, n, 1<<24)
 		}
@@ -118,9 +137,11 @@ func adaptiveConfig(c *cli.Context) (cfg adaptive.Config, err error) {
 	if err != nil {
 		return cfg, err
 	}
-	cfg.Bounds = policy.Bounds{Min: c.Int("min-window"), Max: c.Int("max-window"), Calm: c.Int("hysteresis")}
+	cfg.Bounds = policy.Bounds{Min: c.Int("min-window"), Max: c.Int("max-window"),
+		Calm: c.Int("hysteresis")}
 	cfg.Fraction, cfg.Skip, cfg.Positions = c.Float64("fraction"), c.Int("skip"), c.Int("positions")
-	cfg.Sim = sim.Config{Predicted: c.Bool("predicted"), PredictorRank: c.Int("predictor-rank"), Device: device}
+	cfg.Sim = sim.Config{Predicted: c.Bool("predicted"), PredictorRank: c.Int("predictor-rank"),
+		Device: device}
 	if cfg.Sim.Layout, err = layoutOptions(c); err != nil {
 		return cfg, err
 	}
@@ -168,14 +189,17 @@ func writeWindows(path string, r *adaptive.Result) (err error) {
 }
 
 func (r *adaptiveResult) print(w io.Writer) error {
-	fmt.Fprintf(w, "%s on %s, windows of %d to %d tokens, hysteresis of %d; the floor with the longest context is %s\n\n",
+	fmt.Fprintf(w, "%s on %s, windows of %d to %d tokens, hysteresis of %d; the floor with the "+
+		"longest context is %s\n\n",
 		r.Model, r.Device, r.Min, r.Max, r.Calm, report.IEC(r.Floor.Total))
 	right := report.Right
 	from := report.Column{Name: "from token", Align: right}
 	if r.Budget.ByTime {
 		from = report.Column{Name: "from", Unit: "s", Align: right}
 	}
-	phases := &report.Table{Columns: []report.Column{from, {Name: "budget", Align: right}, {Name: "floor", Align: right}, {Name: "tokens", Align: right}, {Name: "oracle's window", Align: right}}}
+	phases := &report.Table{Columns: []report.Column{from, {Name: "budget", Align: right},
+		{Name: "floor", Align: right}, {Name: "tokens", Align: right}, {Name: "oracle's window",
+			Align: right}}}
 	for _, p := range r.Phases {
 		at, floor := strconv.FormatInt(p.From, 10), "n/a"
 		if r.Budget.ByTime {
@@ -191,19 +215,28 @@ func (r *adaptiveResult) print(w io.Writer) error {
 	}
 	fmt.Fprintln(w)
 	t := &report.Table{Columns: []report.Column{
-		{Name: "strategy"}, {Name: "tokens/s", Align: right}, {Name: "P50", Unit: "ms", Align: right}, {Name: "P95", Unit: "ms", Align: right}, {Name: "P99", Unit: "ms", Align: right},
-		{Name: "P99/P50", Align: right}, {Name: "sd of differences", Unit: "ms", Align: right}, {Name: "above budget", Align: right}, {Name: "missed", Unit: "%", Align: right},
-		{Name: "loads/static", Align: right}, {Name: "mean window", Align: right}, {Name: "changes", Align: right}, {Name: "rows shed", Align: right}, {Name: "basis"},
+		{Name: "strategy"}, {Name: "tokens/s", Align: right}, {Name: "P50", Unit: "ms",
+			Align: right}, {Name: "P95", Unit: "ms", Align: right}, {Name: "P99", Unit: "ms",
+			Align: right},
+		{Name: "P99/P50", Align: right}, {Name: "sd of differences", Unit: "ms", Align: right},
+		{Name: "above budget", Align: right}, {Name: "missed", Unit: "%", Align: right},
+		{Name: "loads/static", Align: right}, {Name: "mean window", Align: right}, {Name: "changes",
+			Align: right}, {Name: "rows shed", Align: right}, {Name: "basis"},
 	}}
 	for _, o := range r.Outcomes {
-		t.Add(o.Name, report.Sig3(o.TokensPerS), report.Sig3(o.P50.Millis()), report.Sig3(o.P95.Millis()), report.Sig3(o.P99.Millis()),
-			report.Sig3(o.Jitter), report.Sig3(o.Deviation.Millis()), strconv.Itoa(o.Above), report.Sig3(100*o.Misses),
-			report.Sig3(o.OverStatic), report.Sig3(o.Window), strconv.Itoa(o.Changes), strconv.FormatInt(o.Shed, 10), string(o.Basis))
+		t.Add(o.Name, report.Sig3(o.TokensPerS), report.Sig3(o.P50.Millis()),
+			report.Sig3(o.P95.Millis()), report.Sig3(o.P99.Millis()),
+			report.Sig3(o.Jitter), report.Sig3(o.Deviation.Millis()), strconv.Itoa(o.Above),
+			report.Sig3(100*o.Misses),
+			report.Sig3(o.OverStatic), report.Sig3(o.Window), strconv.Itoa(o.Changes),
+			strconv.FormatInt(o.Shed, 10), string(o.Basis))
 	}
 	if err := t.Text(w); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nSpeeds and latencies leave out the first %d tokens of each sequence. fraction fills %s %% of the room; static reserves the fullest moment of\n"+
-		"every layer; oracle knows beforehand which window fits each budget.\n", r.Skip, report.Sig3(100*r.Fraction))
+	_, err := fmt.Fprintf(w, "\nSpeeds and latencies leave out the first %d tokens of each "+
+		"sequence. fraction fills %s %% of the room; static reserves the fullest moment of\n"+
+		"every layer; oracle knows beforehand which window fits each budget.\n", r.Skip,
+		report.Sig3(100*r.Fraction))
 	return err
 }

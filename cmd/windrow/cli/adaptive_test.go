@@ -9,13 +9,15 @@ import (
 
 func TestAdaptive(t *testing.T) {
 	workspace(t)
-	args := []string{"adaptive", "-t", "tiny.trace.arrow", "-d", "m1-max", "--predicted", "--skip", "0", "--hysteresis", "1"}
+	args := []string{"adaptive", "-t", "tiny.trace.arrow", "-d", "m1-max", "--predicted", "--skip",
+		"0", "--hysteresis", "1"}
 	var doc adaptiveResult
 	text := must(t, append(args, "--budget", "0:90%,2:64%,4:90%", "--json", "-o", "w.jsonl")...)
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
 		t.Fatal(err)
 	}
-	if len(doc.Outcomes) != 4 || len(doc.Phases) != 3 || doc.SHA256 == "" || doc.Phases[1].Tokens != 2 {
+	if len(doc.Outcomes) != 4 || len(doc.Phases) != 3 || doc.SHA256 == "" ||
+		doc.Phases[1].Tokens != 2 {
 		t.Fatalf("%s", text)
 	}
 	for _, o := range doc.Outcomes {
@@ -23,11 +25,13 @@ func TestAdaptive(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	}
-	if a, static := doc.Outcomes[0], doc.Outcomes[2]; a.Loads >= static.Loads || a.Shed == 0 || static.OverStatic != 1 || static.Changes != 0 {
+	if a, static := doc.Outcomes[0], doc.Outcomes[2]; a.Loads >= static.Loads || a.Shed == 0 ||
+		static.OverStatic != 1 || static.Changes != 0 {
 		t.Errorf("adaptive %+v, static %+v", a, static)
 	}
 	lines, err := os.ReadFile("w.jsonl")
-	if err != nil || strings.Count(string(lines), "\n") != 4*6 || !strings.Contains(string(lines), `"strategy":"oracle","token":5,`) {
+	if err != nil || strings.Count(string(lines), "\n") != 4*6 || !strings.Contains(string(lines),
+		`"strategy":"oracle","token":5,`) {
 		t.Errorf("%v\n%s", err, lines)
 	}
 	// The same budget as a file, and the table.
@@ -36,7 +40,8 @@ func TestAdaptive(t *testing.T) {
 		t.Errorf("from a file:\n%s\nfrom a flag:\n%s", again, text)
 	}
 	table := must(t, append(args, "--budget", "budget.csv", "-o", "w.csv")...)
-	for _, says := range []string{"from token", "P99/P50", "above budget", "loads/static", "adaptive", "fraction", "static", "oracle"} {
+	for _, says := range []string{"from token", "P99/P50", "above budget", "loads/static",
+		"adaptive", "fraction", "static", "oracle"} {
 		if !strings.Contains(table, says) {
 			t.Errorf("%q is not in\n%s", says, table)
 		}
@@ -51,22 +56,31 @@ func TestAdaptiveRefusals(t *testing.T) {
 	write(t, "bad.csv", "0,6GiB\nlater,3GiB\n")
 	const start = "adaptive -t tiny.trace.arrow -d m1-max --skip 0 "
 	for line, says := range map[string]string{
-		start + "--budget 1GiB,2GiB":                                       "is not FROM:SIZE",
-		start + "--budget 5:1GiB":                                          "the first budget is from 0 on",
-		start + "--budget 0:1GiB,1s:2GiB":                                  "tokens and times are mixed",
-		start + "--budget 1MiB":                                            "the memory budget is below the floor: 1MiB for synthetic opt-6.7b, which needs ",
-		start + "--budget 90% --min-window 5 --max-window 4":               "a window of 5 to 4 tokens",
-		start + "--budget 90% --max-window 65":                             "64 are possible",
-		start + "--budget 90% --hysteresis 0":                              "at least 1 is needed",
-		start + "--budget 90% --fraction 2":                                "a fraction of 2",
-		start + "--budget 90% --min-window -1":                             "--min-window -1",
-		start + "--budget 90% --skip 6":                                    "no sequence is longer than the 6 tokens",
-		start + "--budget 90% -o w.txt":                                    "w.txt: the name must end in .csv",
-		start + "--budget 90% --io abacus":                                 "--io abacus",
-		"adaptive -t tiny.trace.arrow -d m1-max":                           "adaptive needs --budget",
-		"adaptive -t tales.trace.arrow -d m1-max --budget 90% --predicted": "holds no predicted masks",
+		start + "--budget 1GiB,2GiB": "is not FROM:SIZE",
+		start + "--budget 5:1GiB": "the first budget " +
+			"is from 0 on",
+		start + "--budget 0:1GiB,1s:2GiB": "tokens and times " +
+			"are mixed",
+		start + "--budget 1MiB": "the memory budget " +
+			"is below the floor: 1MiB for synthetic opt-6.7b, which needs ",
+		start + "--budget 90% --min-window 5 --max-window 4": "a window of 5 to 4 " +
+			"tokens",
+		start + "--budget 90% --max-window 65": "64 are possible",
+		start + "--budget 90% --hysteresis 0":  "at least 1 is needed",
+		start + "--budget 90% --fraction 2":    "a fraction of 2",
+		start + "--budget 90% --min-window -1": "--min-window -1",
+		start + "--budget 90% --skip 6": "no sequence is " +
+			"longer than the 6 tokens",
+		start + "--budget 90% -o w.txt": "w.txt: the name " +
+			"must end in .csv",
+		start + "--budget 90% --io abacus": "--io abacus",
+		"adaptive -t tiny.trace.arrow -d m1-max": "adaptive needs " +
+			"--budget",
+		"adaptive -t tales.trace.arrow -d m1-max --budget 90% --predicted": "holds no predicted " +
+			"masks",
 	} {
-		if o := command(words(t, line)...); o.code != exitUsage || o.stdout != "" || !strings.Contains(o.stderr, says) {
+		if o := command(words(t, line)...); o.code != exitUsage || o.stdout != "" ||
+			!strings.Contains(o.stderr, says) {
 			t.Errorf("%s: exit %d, %q, want %q", line, o.code, o.stderr, says)
 		}
 	}
@@ -75,7 +89,8 @@ func TestAdaptiveRefusals(t *testing.T) {
 		start + "--budget none.csv":                          "none.csv",
 		"adaptive -t cut.trace.arrow -d m1-max --budget 90%": "cut.trace.arrow",
 	} {
-		if o := command(words(t, line)...); o.code != exitInput || o.stdout != "" || !strings.Contains(o.stderr, says) {
+		if o := command(words(t, line)...); o.code != exitInput || o.stdout != "" ||
+			!strings.Contains(o.stderr, says) {
 			t.Errorf("%s: exit %d, %q, want %q", line, o.code, o.stderr, says)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 // TestBreakevenAgreesWithItself checks the relations that hold whatever the numbers are.
 func TestBreakevenAgreesWithItself(t *testing.T) {
 	workspace(t)
-	args := []string{"breakeven", "-d", "jetson-orin-990pro", "-t", "tiny.trace.arrow", "--layers", "2", "--batch", "4", "--window", "2", "--dram", "60%"}
+	args := []string{"breakeven", "-d", "jetson-orin-990pro", "-t", "tiny.trace.arrow", "--layers",
+		"2", "--batch", "4", "--window", "2", "--dram", "60%"}
 	var doc struct {
 		List []struct {
 			Model   float64 `json:"model_bytes"`
@@ -31,10 +32,12 @@ func TestBreakevenAgreesWithItself(t *testing.T) {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	b := doc.List[0]
-	if math.Abs(b.Budget/b.Model-0.6) > 1e-6 || b.Missing != b.Model-b.Budget || math.Abs(b.Hybrid*b.Rate/1e9/b.Missing-1) > 1e-3 {
+	if math.Abs(b.Budget/b.Model-0.6) > 1e-6 || b.Missing != b.Model-b.Budget ||
+		math.Abs(b.Hybrid*b.Rate/1e9/b.Missing-1) > 1e-3 {
 		t.Errorf("%+v", b)
 	}
-	if b.Share.Closed == nil || b.Share.Simulated == nil || math.Abs(*b.Share.Closed/(*b.Share.Simulated)-1) > 0.1 {
+	if b.Share.Closed == nil || b.Share.Simulated == nil ||
+		math.Abs(*b.Share.Closed/(*b.Share.Simulated)-1) > 0.1 {
 		t.Errorf("closed form and simulation disagree by more than a tenth:\n%s", text)
 	}
 	accesses := float64(activeUnits(t, "tiny.trace.arrow"))
@@ -48,7 +51,8 @@ func TestBreakevenAgreesWithItself(t *testing.T) {
 		t.Error("two runs differ")
 	}
 	table := must(t, args...)
-	for _, want := range []string{"jetson-orin-990pro", "closed form", "simulated", "bound", "is not fitted"} {
+	for _, want := range []string{"jetson-orin-990pro", "closed form", "simulated", "bound",
+		"is not fitted"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table does not say %q:\n%s", want, table)
 		}
@@ -57,9 +61,11 @@ func TestBreakevenAgreesWithItself(t *testing.T) {
 
 func TestPlanPrintsEverySection(t *testing.T) {
 	workspace(t)
-	args := []string{"plan", "-t", "tiny.trace.arrow", "-d", "m1-max", "--dram", "90%", "--target", "1000", "--others", "m2-ultra", "--energy"}
+	args := []string{"plan", "-t", "tiny.trace.arrow", "-d", "m1-max", "--dram", "90%", "--target",
+		"1000", "--others", "m2-ultra", "--energy"}
 	text := must(t, args...)
-	for _, want := range []string{"is not reached", "row cache", "KV cache", "The best windows", "and energy", "Needed for the target", "not enough alone", "elasticity", "m2-ultra"} {
+	for _, want := range []string{"is not reached", "row cache", "KV cache", "The best windows",
+		"and energy", "Needed for the target", "not enough alone", "elasticity", "m2-ultra"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the plan does not say %q:\n%s", want, text)
 		}
@@ -91,10 +97,11 @@ func TestPlanPrintsEverySection(t *testing.T) {
 func TestAnswersRefuse(t *testing.T) {
 	workspace(t)
 	for line, want := range map[string]string{
-		"breakeven --like opt-6.7b":                                            "--device",
-		"breakeven -d m1-max --like opt-6.8b":                                  "OPT-6.7B",
-		"breakeven -d m1-max --dram 10%":                                       "below the floor",
-		"breakeven -d m1-max --dram 100%":                                      "nothing has to be read",
+		"breakeven --like opt-6.7b":           "--device",
+		"breakeven -d m1-max --like opt-6.8b": "OPT-6.7B",
+		"breakeven -d m1-max --dram 10%":      "below the floor",
+		"breakeven -d m1-max --dram 100%": "nothing has to " +
+			"be read",
 		"breakeven -d m1-max --dram many":                                      "--dram",
 		"breakeven -d m1-max --parallel 0":                                     "--parallel",
 		"breakeven -d m1-max --batch 1000":                                     "--batch",

@@ -19,15 +19,22 @@ import (
 func arrivalsCommand(e *env) *cli.Command {
 	return &cli.Command{
 		Name: "arrivals", Usage: "what a trace of requests holds", ArgsUsage: "FILE",
-		Description: "Reads the traces of Azure (2023, 2024), BurstGPT, Mooncake, vidur and the texts of ShareGPT in one pass and constant memory. Lines that\n" +
-			"are not as the format has them are refused with their number; requests without prompt or output tokens are left out and counted.\n\n" +
-			examples("windrow trace arrivals azure.csv", "windrow trace arrivals azure.csv --json", "windrow trace arrivals chats.json --tokenizer examples/models/tales"),
+		Description: "Reads the traces of Azure (2023, 2024), BurstGPT, Mooncake, vidur and the " +
+			"texts of ShareGPT in one pass and constant memory. Lines that\n" +
+			"are not as the format has them are refused with their number; requests without " +
+			"prompt or output tokens are left out and counted.\n\n" +
+			examples("windrow trace arrivals azure.csv", "windrow trace arrivals azure.csv --json",
+				"windrow trace arrivals chats.json --tokenizer examples/models/tales"),
 		Flags: []cli.Flag{
 			jsonFlag(),
-			&cli.StringFlag{Name: "format", Usage: "`FORMAT` of the file: " + strings.ReplaceAll(listed(arrivals.Formats()), ",", ", "), DefaultText: "by its first bytes"},
-			&cli.BoolFlag{Name: "sort", Usage: fmt.Sprintf("sort by time, in memory, up to %d requests", arrivals.MaxSort)},
+			&cli.StringFlag{Name: "format", Usage: "`FORMAT` of the file: " +
+				strings.ReplaceAll(listed(arrivals.Formats()), ",", ", "),
+				DefaultText: "by its first bytes"},
+			&cli.BoolFlag{Name: "sort", Usage: fmt.Sprintf("sort by time, in memory, up to %d "+
+				"requests", arrivals.MaxSort)},
 			&cli.IntFlag{Name: "skip-bad", Usage: "leave out and count up to `N` bad lines"},
-			&cli.StringFlag{Name: "tokenizer", Usage: "`FOLDER` of the model whose tokenizer counts the tokens of texts"},
+			&cli.StringFlag{Name: "tokenizer", Usage: "`FOLDER` of the model whose tokenizer " +
+				"counts the tokens of texts"},
 		},
 		Action: e.traceArrivals,
 	}
@@ -75,7 +82,8 @@ func arrivalsError(err error) error {
 			remedy = "; --sort sorts the requests by time"
 		}
 	}
-	if errors.Is(err, arrivals.ErrFormat) || errors.Is(err, arrivals.ErrUnsupported) || errors.As(err, new(*fs.PathError)) {
+	if errors.Is(err, arrivals.ErrFormat) || errors.Is(err, arrivals.ErrUnsupported) ||
+		errors.As(err, new(*fs.PathError)) {
 		return inputError("%v%s", err, remedy)
 	}
 	return err
@@ -103,7 +111,8 @@ func (e *env) printArrivals(path string, s *arrivals.Summary) error {
 	} else {
 		t.Add("times", "none")
 	}
-	t.Add("of one output token", fmt.Sprintf("%d, which have no time per output token", s.SingleToken))
+	t.Add("of one output token", fmt.Sprintf("%d, which have no time per output token",
+		s.SingleToken))
 	for _, why := range slices.Sorted(maps.Keys(s.Skipped)) {
 		t.Add("left out: "+string(why), fmt.Sprint(s.Skipped[why]))
 	}
@@ -115,13 +124,15 @@ func (e *env) printArrivals(path string, s *arrivals.Summary) error {
 	}
 	right := report.Right
 	tokens := &report.Table{Columns: []report.Column{
-		{Name: "tokens"}, {Name: "least", Align: right}, {Name: "P50", Align: right}, {Name: "P90", Align: right}, {Name: "P99", Align: right},
+		{Name: "tokens"}, {Name: "least", Align: right}, {Name: "P50", Align: right},
+		{Name: "P90", Align: right}, {Name: "P99", Align: right},
 		{Name: "most", Align: right}, {Name: "all", Align: right}}}
 	for _, row := range []struct {
 		name string
 		n    arrivals.Tokens
 	}{{"prompt", s.Prompt}, {"output", s.Output}} {
-		tokens.Add(row.name, decimal(row.n.Min), decimal(row.n.P50), decimal(row.n.P90), decimal(row.n.P99), decimal(row.n.Max), fmt.Sprint(row.n.Total))
+		tokens.Add(row.name, decimal(row.n.Min), decimal(row.n.P50), decimal(row.n.P90),
+			decimal(row.n.P99), decimal(row.n.Max), fmt.Sprint(row.n.Total))
 	}
 	fmt.Fprintln(e.stdout)
 	return tokens.Text(e.stdout)

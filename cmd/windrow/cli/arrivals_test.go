@@ -12,7 +12,8 @@ import (
 func arrivalFiles(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	for _, name := range []string{"azure-2023.csv", "azure-2024.csv", "burstgpt.csv", "burstgpt-sessions.csv", "mooncake.jsonl", "vidur.csv", "sharegpt.json"} {
+	for _, name := range []string{"azure-2023.csv", "azure-2024.csv", "burstgpt.csv",
+		"burstgpt-sessions.csv", "mooncake.jsonl", "vidur.csv", "sharegpt.json"} {
 		linkFixture(t, "traces/arrivals/testdata/"+name, name)
 	}
 }
@@ -20,7 +21,8 @@ func arrivalFiles(t *testing.T) {
 func TestTraceArrivalsJSON(t *testing.T) {
 	arrivalFiles(t)
 	linkExamples(t)
-	keys := []string{"bad", "format", "ignored", "lines", "output_tokens", "peak_per_s", "prompt_tokens", "rate_per_s", "requests", "sessions", "single_token", "skipped", "span_ns"}
+	keys := []string{"bad", "format", "ignored", "lines", "output_tokens", "peak_per_s",
+		"prompt_tokens", "rate_per_s", "requests", "sessions", "single_token", "skipped", "span_ns"}
 	for _, c := range []struct {
 		args     string
 		format   string
@@ -36,7 +38,8 @@ func TestTraceArrivalsJSON(t *testing.T) {
 		{"sharegpt.json --tokenizer examples/models/tales", "sharegpt", 3, nil},
 	} {
 		var got map[string]any
-		if err := json.Unmarshal([]byte(must(t, words(t, "trace arrivals --json "+c.args)...)), &got); err != nil {
+		if err := json.Unmarshal([]byte(must(t, words(t, "trace arrivals --json "+c.args)...)),
+			&got); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(slices.Sorted(maps.Keys(got)), keys) {
@@ -51,7 +54,8 @@ func TestTraceArrivalsJSON(t *testing.T) {
 func TestTraceArrivalsText(t *testing.T) {
 	arrivalFiles(t)
 	text := must(t, "trace", "arrivals", "azure-2024.csv")
-	for _, want := range []string{"azure-2024", "86400 s", "2, which have no time per output token", "left out: no output tokens", "P99"} {
+	for _, want := range []string{"azure-2024", "86400 s", "2, which have no time per output token",
+		"left out: no output tokens", "P99"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -76,7 +80,8 @@ func TestField_W7_CommandLine(t *testing.T) {
 	}{
 		{"unsorted.csv", exitInput, []string{"unsorted.csv: line 3: unsorted", "--sort"}},
 		{"unsorted.csv --sort", exitOK, nil},
-		{"bad.csv", exitInput, []string{`bad.csv: line 3: num_prefill_tokens "1e3": exponent`, "--skip-bad"}},
+		{"bad.csv", exitInput, []string{`bad.csv: line 3: num_prefill_tokens "1e3": exponent`,
+			"--skip-bad"}},
 		{"bad.csv --skip-bad 1", exitInput, []string{"bad.csv: line 5:", `"NaN": not a number`}},
 		{"bad.csv --skip-bad 2", exitOK, nil},
 		{"none.csv", exitInput, []string{"none.csv", "known trace"}},

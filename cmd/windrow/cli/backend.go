@@ -16,16 +16,19 @@ import (
 	"github.com/windrow-sim/windrow/kernels/metal"
 )
 
-// libraryVariable names a driver library by file, in place of the system's own: one that lies elsewhere, or a stand-in.
+// libraryVariable names a driver library by file, in place of the system's own: one that lies
+// elsewhere, or a stand-in.
 const libraryVariable = "WINDROW_CUDA_LIBRARY"
 
 func backendFlag() *cli.StringFlag {
-	return &cli.StringFlag{Name: "backend", Value: "cpu", Usage: "compute on `WHERE`: cpu, cuda (an NVIDIA GPU), metal (the GPU of a Mac), auto (a GPU where there is one)"}
+	return &cli.StringFlag{Name: "backend", Value: "cpu", Usage: "compute on `WHERE`: cpu, cuda " +
+		"(an NVIDIA GPU), metal (the GPU of a Mac), auto (a GPU where there is one)"}
 }
 
 // deviceMemoryFlag limits what the engine takes of a GPU.
 func deviceMemoryFlag() *cli.StringFlag {
-	return &cli.StringFlag{Name: "device-memory", Usage: "with --backend cuda or metal: take at most `SIZE` of the device's memory", DefaultText: "what it has"}
+	return &cli.StringFlag{Name: "device-memory", Usage: "with --backend cuda or metal: take at " +
+		"most `SIZE` of the device's memory", DefaultText: "what it has"}
 }
 
 // deviceMemory reads --device-memory; 0 is no limit.
@@ -35,7 +38,8 @@ func deviceMemory(c *cli.Context) (units.Bytes, error) {
 		return 0, nil
 	}
 	if c.String("backend") == "cpu" {
-		return 0, usageError("--device-memory %s: the CPU computes in main memory, which --dram is for; add --backend cuda, or leave it out", text)
+		return 0, usageError("--device-memory %s: the CPU computes in main memory, which --dram "+
+			"is for; add --backend cuda, or leave it out", text)
 	}
 	limit, err := units.ParseBytes(text)
 	if err != nil || limit < 1 {
@@ -44,7 +48,8 @@ func deviceMemory(c *cli.Context) (units.Bytes, error) {
 	return limit, nil
 }
 
-// useBackend puts the resident weights of a model where --backend wants them; close of the model takes them back.
+// useBackend puts the resident weights of a model where --backend wants them; close of the model
+// takes them back.
 func (e *env) useBackend(c *cli.Context, m *openedModel) error {
 	limit, err := deviceMemory(c)
 	if err != nil {
@@ -58,7 +63,8 @@ func (e *env) useBackend(c *cli.Context, m *openedModel) error {
 	default:
 		return usageError("--backend %q: it is cpu, cuda, metal or auto", name)
 	}
-	b, err := openDevice(name, m.weights, cuda.Options{Library: os.Getenv(libraryVariable), Memory: limit})
+	b, err := openDevice(name, m.weights, cuda.Options{Library: os.Getenv(libraryVariable),
+		Memory: limit})
 	if name == "auto" && noDevice(err) {
 		e.note("note: computing on the CPU: %v", err)
 		return nil
@@ -97,7 +103,8 @@ func computedOn(b *cuda.Backend) string {
 	return text
 }
 
-// refusal is an error of an engine that was asked for what it cannot do; on a device it can also be the device's.
+// refusal is an error of an engine that was asked for what it cannot do; on a device it can also be
+// the device's.
 func refusal(m *openedModel, err error) error {
 	if m.device != nil {
 		return err

@@ -12,7 +12,8 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// TestNoDevice: a machine without a driver says so, with the exit code of what the host lacks; auto goes on without.
+// TestNoDevice: a machine without a driver says so, with the exit code of what the host lacks; auto
+// goes on without.
 func TestNoDevice(t *testing.T) {
 	workspace(t)
 	t.Setenv(libraryVariable, "/nowhere/libcuda.so.1")
@@ -23,7 +24,8 @@ func TestNoDevice(t *testing.T) {
 		says string
 	}{
 		{"generate -n 2 " + line + "cuda Once", exitHost, "use the CPU backend"},
-		{"record -n 1 --limit 1 --prompts prompts.txt -o x.trace.arrow " + line + "cuda", exitHost, "no usable CUDA device"},
+		{"record -n 1 --limit 1 --prompts prompts.txt -o x.trace.arrow " + line + "cuda", exitHost,
+			"no usable CUDA device"},
 		{"replay -t tales.trace.arrow " + line + "cuda", exitHost, "no usable CUDA device"},
 		{"eval --text prompts.txt " + line + "cuda", exitHost, "no usable CUDA device"},
 		{"generate -n 2 " + line + "auto Once", exitOK, "computing on the CPU"},
@@ -33,7 +35,8 @@ func TestNoDevice(t *testing.T) {
 			continue // that is about Metal there
 		}
 		write(t, "prompts.txt", "Once upon a time\n")
-		if o := command(words(t, c.line)...); o.code != c.code || !strings.Contains(o.stderr, c.says) {
+		if o := command(words(t, c.line)...); o.code != c.code || !strings.Contains(o.stderr,
+			c.says) {
 			t.Errorf("%s: exit %d, want %d and %q:\n%s", c.line, o.code, c.code, c.says, o.stderr)
 		}
 	}
@@ -46,16 +49,22 @@ func TestNoMetal(t *testing.T) {
 	}
 	workspace(t)
 	write(t, "prompts.txt", "Once upon a time\n")
-	for _, line := range []string{"generate -n 2|Once", "record -n 1 --limit 1 --prompts prompts.txt -o x.trace.arrow", "replay -t tales.trace.arrow", "eval --text prompts.txt"} {
+	for _, line := range []string{"generate -n 2|Once",
+		"record -n 1 --limit 1 --prompts prompts.txt -o x.trace.arrow",
+		"replay -t tales.trace.arrow", "eval --text prompts.txt"} {
 		verb, argument, _ := strings.Cut(line, "|")
 		o := command(words(t, verb+" -m tales.flash.safetensors --backend metal "+argument)...)
-		if o.code != exitHost || !strings.Contains(o.stderr, "no usable Metal device: Metal is for macOS on Apple silicon") || !strings.Contains(o.stderr, "use the CPU backend") {
-			t.Errorf("%s: exit %d, want %d and what is missing:\n%s", line, o.code, exitHost, o.stderr)
+		if o.code != exitHost || !strings.Contains(o.stderr,
+			"no usable Metal device: Metal is for macOS on Apple silicon") ||
+			!strings.Contains(o.stderr, "use the CPU backend") {
+			t.Errorf("%s: exit %d, want %d and what is missing:\n%s", line, o.code, exitHost,
+				o.stderr)
 		}
 	}
 }
 
-// TestBackendCUDA runs the verbs on the stand-in for a device: the texts, masks and counters of the CPU.
+// TestBackendCUDA runs the verbs on the stand-in for a device: the texts, masks and counters of the
+// CPU.
 func TestBackendCUDA(t *testing.T) {
 	workspace(t)
 	library := os.Getenv(libraryVariable)
@@ -67,7 +76,8 @@ func TestBackendCUDA(t *testing.T) {
 	write(t, "prompts.txt", "Once upon\nThe fox\n")
 	both := func(line, argument string) (cpu, cuda string) {
 		t.Helper()
-		return must(t, words(t, line+argument)...), must(t, words(t, line+" --backend cuda"+argument)...)
+		return must(t, words(t, line+argument)...),
+			must(t, words(t, line+" --backend cuda"+argument)...)
 	}
 	for _, line := range []string{
 		"generate -n 3" + model + "|Once",
@@ -79,7 +89,8 @@ func TestBackendCUDA(t *testing.T) {
 		}
 	}
 	var perplexity [2]float64
-	cpu, cuda := both("eval --json --text prompts.txt --max-tokens 4 --context 4 --chunk 3"+model, "")
+	cpu, cuda := both("eval --json --text prompts.txt --max-tokens 4 --context 4 --chunk 3"+model,
+		"")
 	for i, text := range []string{cpu, cuda} {
 		var doc evaluation
 		if err := json.Unmarshal([]byte(text), &doc); err != nil {
@@ -92,21 +103,27 @@ func TestBackendCUDA(t *testing.T) {
 	}
 	for _, line := range []string{
 		"generate -n 3" + model + " --backend cuda --device-memory 64KiB Once",
-		"eval --text prompts.txt --max-tokens 4 --context 4 --backend cuda --device-memory 64KiB" + model,
-		"record -n 3 --limit 1 --prompts prompts.txt -o x.trace.arrow --backend cuda --device-memory 64KiB" + model,
+		"eval --text prompts.txt --max-tokens 4 --context 4 --backend cuda --device-memory 64KiB" +
+			model,
+		"record -n 3 --limit 1 --prompts prompts.txt -o x.trace.arrow --backend cuda " +
+			"--device-memory 64KiB" + model,
 		"replay -t tales.trace.arrow --backend cuda --device-memory 64KiB" + model,
 	} {
-		if o := command(words(t, line)...); o.code != exitUsage || !strings.Contains(o.stderr, "the budget is 64KiB, and ") || !strings.Contains(o.stderr, " are needed at least") {
+		if o := command(words(t, line)...); o.code != exitUsage || !strings.Contains(o.stderr,
+			"the budget is 64KiB, and ") || !strings.Contains(o.stderr, " are needed at least") {
 			t.Errorf("%s: exit %d: %s", line, o.code, o.stderr)
 		}
 	}
-	if o := command(words(t, "generate -n 3"+model+" --device-memory 64KiB Once")...); o.code != exitUsage || !strings.Contains(o.stderr, "--dram") {
+	if o := command(words(t,
+		"generate -n 3"+model+" --device-memory 64KiB Once")...); o.code != exitUsage ||
+		!strings.Contains(o.stderr, "--dram") {
 		t.Errorf("device memory for the CPU: exit %d: %s", o.code, o.stderr)
 	}
 	must(t, words(t, "generate -n 1"+model+" --backend cuda --device-memory 512MiB Once")...)
 	both("record -n 3 --limit 1 --prompts prompts.txt -o device.trace.arrow"+model, "")
 	both("generate -n 3 --oracle device.trace.arrow --window 1 --io pread"+model, "")
-	both("replay -t device.trace.arrow --window 1 --io pread --reference-every 0 -o device.run.arrow"+model, "")
+	both("replay -t device.trace.arrow --window 1 --io pread --reference-every 0 -o "+
+		"device.run.arrow"+model, "")
 	run, err := traces.ReadRun("device.run.arrow")
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +133,8 @@ func TestBackendCUDA(t *testing.T) {
 	}
 }
 
-// TestProbeGPU: no GPU is exit 4; a stand-in is gone through without a number, and nothing is written of it.
+// TestProbeGPU: no GPU is exit 4; a stand-in is gone through without a number, and nothing is
+// written of it.
 func TestProbeGPU(t *testing.T) {
 	t.Chdir(t.TempDir())
 	preset := must(t, "device", "show", "m1-max")
@@ -135,19 +153,25 @@ func TestProbeGPU(t *testing.T) {
 		{"probe --backend gpu", exitUsage, "--backend"},
 		{"probe .", exitUsage, "-o names the device file"},
 	} {
-		if o := command(words(t, c.line)...); o.code != c.code || !strings.Contains(o.stderr, c.says) || o.stdout != "" {
-			t.Errorf("%s: exit %d, want %d and %q:\n%s%s", c.line, o.code, c.code, c.says, o.stdout, o.stderr)
+		if o := command(words(t, c.line)...); o.code != c.code || !strings.Contains(o.stderr,
+			c.says) || o.stdout != "" {
+			t.Errorf("%s: exit %d, want %d and %q:\n%s%s", c.line, o.code, c.code, c.says, o.stdout,
+				o.stderr)
 		}
 	}
 	t.Setenv(libraryVariable, standin.Open(t).Path())
-	if out := must(t, "probe", "--backend", "cuda"); !strings.Contains(out, "emulated, no timings") || strings.Contains(out, "GB/s") {
+	if out := must(t, "probe", "--backend", "cuda"); !strings.Contains(out,
+		"emulated, no timings") || strings.Contains(out, "GB/s") {
 		t.Errorf("on the stand-in: %q", out)
 	}
-	if out := must(t, "probe", "--backend", "cuda", "--json"); !strings.Contains(out, `"emulated": true`) {
+	if out := must(t, "probe", "--backend", "cuda", "--json"); !strings.Contains(out,
+		`"emulated": true`) {
 		t.Errorf("on the stand-in: %q", out)
 	}
-	for _, line := range []string{"probe --backend cuda -o here.device.yaml", "probe . --backend cuda -o new.device.yaml"} {
-		if o := command(words(t, line)...); o.code != exitHost || !strings.Contains(o.stderr, "has no clock") {
+	for _, line := range []string{"probe --backend cuda -o here.device.yaml",
+		"probe . --backend cuda -o new.device.yaml"} {
+		if o := command(words(t, line)...); o.code != exitHost || !strings.Contains(o.stderr,
+			"has no clock") {
 			t.Errorf("%s: exit %d: %s", line, o.code, o.stderr)
 		}
 	}

@@ -22,20 +22,30 @@ func batchCommand(e *env) *cli.Command {
 	return &cli.Command{
 		Name:  "batch",
 		Usage: "what several sequences at once need and cost, and where flash stops paying",
-		Description: "A step of B sequences reads the union of what they need. Batches are formed of the trace's generated tokens, cut into equal lanes: its\n" +
-			"sequences, or evenly spaced places where it has too few. Hybrid reads the whole FFN sequentially in every step, or (same memory) what\n" +
-			"the window does not hold; compute is charged once per step on both sides. --at-least leaves out units that fewer of the\n" +
-			"sequences need, which changes the output. Prompts are measured as unions over consecutive tokens.\n\n" +
+		Description: "A step of B sequences reads the union of what they need. Batches are " +
+			"formed of the trace's generated tokens, cut into equal lanes: its\n" +
+			"sequences, or evenly spaced places where it has too few. Hybrid reads the whole " +
+			"FFN sequentially in every step, or (same memory) what\n" +
+			"the window does not hold; compute is charged once per step on both sides. " +
+			"--at-least leaves out units that fewer of the\n" +
+			"sequences need, which changes the output. Prompts are measured as unions over " +
+			"consecutive tokens.\n\n" +
 			examples("windrow batch -t opt.trace.arrow -d m1-max --predicted",
-				"windrow batch -t opt.trace.arrow -d m1-max --sizes 2,4,8 --window 4 --at-least 2 --group --json"),
+				"windrow batch -t opt.trace.arrow -d m1-max --sizes 2,4,8 --window 4 --at-least "+
+					"2 --group --json"),
 		Flags: append([]cli.Flag{
 			traceFlag(),
-			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true, Usage: "`DEVICE` file or preset"},
-			&cli.StringFlag{Name: "sizes", Usage: "numbers of sequences, `B,B,…`, ascending", DefaultText: "1,2,4,… 64, as far as the trace goes"},
+			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true,
+				Usage: "`DEVICE` file or preset"},
+			&cli.StringFlag{Name: "sizes", Usage: "numbers of sequences, `B,B,…`, ascending",
+				DefaultText: "1,2,4,… 64, as far as the trace goes"},
 			&cli.BoolFlag{Name: "predicted", Usage: "the predicted masks instead of the true ones"},
-			&cli.BoolFlag{Name: "group", Usage: "also measure batches of sequences chosen for alike masks"},
-			&cli.IntFlag{Name: "at-least", Value: 1, Usage: "read units that `M` or more of the sequences need, 1 to 4"},
-			&cli.IntFlag{Name: "window", Aliases: []string{"k"}, Usage: "keep the rows of the last `K` steps in memory"},
+			&cli.BoolFlag{Name: "group", Usage: "also measure batches of sequences chosen for " +
+				"alike masks"},
+			&cli.IntFlag{Name: "at-least", Value: 1, Usage: "read units that `M` or more of the " +
+				"sequences need, 1 to 4"},
+			&cli.IntFlag{Name: "window", Aliases: []string{"k"},
+				Usage: "keep the rows of the last `K` steps in memory"},
 			jsonFlag(),
 		}, flashFlags()[1:]...), // all but its window: of a batch, most rows would be held
 		Action: e.batch,
@@ -74,9 +84,11 @@ func (e *env) batch(c *cli.Context) error {
 	if cfg.Sizes, err = batchSizes(c, stream.Tokens()); err != nil {
 		return err
 	}
-	result := batchResult{Tool: Tool, Trace: filepath.Base(c.String("trace")), SHA256: tr.SHA256(), Model: tr.Header().Model, Device: cfg.Sim.Device.Name}
+	result := batchResult{Tool: Tool, Trace: filepath.Base(c.String("trace")), SHA256: tr.SHA256(),
+		Model: tr.Header().Model, Device: cfg.Sim.Device.Name}
 	p := e.startProgress("batch (steps)")
-	result.Unions, err = stats.ComputeUnions(stream, stats.UnionOptions{Sizes: cfg.Sizes, Predicted: cfg.Sim.Predicted, Group: c.Bool("group"), Progress: p.update})
+	result.Unions, err = stats.ComputeUnions(stream, stats.UnionOptions{Sizes: cfg.Sizes,
+		Predicted: cfg.Sim.Predicted, Group: c.Bool("group"), Progress: p.update})
 	p.done()
 	if err != nil {
 		return err
@@ -125,8 +137,8 @@ func batchConfig(c *cli.Context) (cfg batching.Config, err error) {
 	return cfg, nil
 }
 
-// batchSizes reads --sizes. Without it, they are powers of two from --at-least on that leave a step after the window has filled, and
-// two for grouping.
+// batchSizes reads --sizes. Without it, they are powers of two from --at-least on that leave a step
+// after the window has filled, and two for grouping.
 func batchSizes(c *cli.Context, tokens int) (sizes []int, err error) {
 	most := tokens / max(c.Int("window")+1, 2)
 	if !c.IsSet("sizes") {
@@ -136,7 +148,8 @@ func batchSizes(c *cli.Context, tokens int) (sizes []int, err error) {
 			}
 		}
 		if len(sizes) == 0 {
-			return nil, usageError("%s: %d tokens are too few for any batch; record more, or name --sizes", c.String("trace"), tokens)
+			return nil, usageError("%s: %d tokens are too few for any batch; record more, or "+
+				"name --sizes", c.String("trace"), tokens)
 		}
 		return sizes, nil
 	}
@@ -144,11 +157,14 @@ func batchSizes(c *cli.Context, tokens int) (sizes []int, err error) {
 		b, err := strconv.Atoi(strings.TrimSpace(word))
 		switch {
 		case err != nil || b < 1 || len(sizes) > 0 && b <= sizes[len(sizes)-1]:
-			return nil, usageError("--sizes %s: numbers of sequences are wanted, ascending from 1 or more", c.String("sizes"))
+			return nil, usageError("--sizes %s: numbers of sequences are wanted, ascending from "+
+				"1 or more", c.String("sizes"))
 		case b < c.Int("at-least"):
-			return nil, usageError("--sizes %s: of %d sequences, no unit is needed by --at-least %d", c.String("sizes"), b, c.Int("at-least"))
+			return nil, usageError("--sizes %s: of %d sequences, no unit is needed by "+
+				"--at-least %d", c.String("sizes"), b, c.Int("at-least"))
 		case b > tokens || c.Bool("group") && 2*b > tokens:
-			return nil, usageError("--sizes %s: the trace has %d tokens to form batches of, too few for steps of %d", c.String("sizes"), tokens, b)
+			return nil, usageError("--sizes %s: the trace has %d tokens to form batches of, too "+
+				"few for steps of %d", c.String("sizes"), tokens, b)
 		}
 		sizes = append(sizes, b)
 	}
@@ -157,7 +173,8 @@ func batchSizes(c *cli.Context, tokens int) (sizes []int, err error) {
 
 // print writes the tables.
 func (r *batchResult) print(w io.Writer) error {
-	fmt.Fprintf(w, "%s on %s, %s masks, window of %d steps; %s\n\n", r.Model, r.Device, r.Unions.Mask, r.Times.Window, r.Unions.Formed)
+	fmt.Fprintf(w, "%s on %s, %s masks, window of %d steps; %s\n\n", r.Model, r.Device,
+		r.Unions.Mask, r.Times.Window, r.Unions.Formed)
 	if err := r.costTable().Text(w); err != nil {
 		return err
 	}
@@ -165,7 +182,8 @@ func (r *batchResult) print(w io.Writer) error {
 	if r.Times.Window > 0 {
 		fmt.Fprintln(w, r.stops("hybrid with the same memory", r.Times.StopsHeld))
 	}
-	fmt.Fprintf(w, "hybrid reads %s in %s ms; compute is charged once per step\n\n", report.IEC(r.Times.FFNBytes), milli(r.Times.FFNRead))
+	fmt.Fprintf(w, "hybrid reads %s in %s ms; compute is charged once per step\n\n",
+		report.IEC(r.Times.FFNBytes), milli(r.Times.FFNRead))
 	if err := r.leastTable().Text(w); err != nil {
 		return err
 	}
@@ -213,14 +231,16 @@ func (r *batchResult) costTable() *report.Table {
 	if r.Times.Window > 0 {
 		heads = append(heads, "held|%")
 	}
-	heads = append(heads, "read|MiB", "I/O|ms", "decide|ms", "copies|ms", "compute|ms", "flash|ms", "hybrid|ms")
+	heads = append(heads, "read|MiB", "I/O|ms", "decide|ms", "copies|ms", "compute|ms", "flash|ms",
+		"hybrid|ms")
 	if r.Times.Window > 0 {
 		heads = append(heads, "same memory|ms")
 	}
 	t := numbers(append(heads, "basis")...)
 	for i := range r.Times.Rows {
 		row := &r.Times.Rows[i]
-		line := []string{fmt.Sprint(row.Size), fmt.Sprint(row.Warm), percent(r.Unions.Batches[i].Union().Share)}
+		line := []string{fmt.Sprint(row.Size), fmt.Sprint(row.Warm),
+			percent(r.Unions.Batches[i].Union().Share)}
 		if row.Warm == 0 {
 			for len(line) < len(t.Columns) {
 				line = append(line, "n/a")
@@ -234,7 +254,9 @@ func (r *batchResult) costTable() *report.Table {
 		if r.Times.Window > 0 {
 			line = append(line, percent(row.Held))
 		}
-		line = append(line, report.Sig3(row.Bytes/float64(units.MiB)), milli(row.IO), milli(row.Decide), milli(row.Memory), milli(row.Compute), milli(row.Flash), milli(row.Hybrid))
+		line = append(line, report.Sig3(row.Bytes/float64(units.MiB)), milli(row.IO),
+			milli(row.Decide), milli(row.Memory), milli(row.Compute), milli(row.Flash),
+			milli(row.Hybrid))
 		if r.Times.Window > 0 {
 			line = append(line, milli(row.HybridHeld))
 		}
@@ -245,7 +267,8 @@ func (r *batchResult) costTable() *report.Table {
 
 // leastTable is about units that at least M of the sequences need.
 func (r *batchResult) leastTable() *report.Table {
-	t := numbers("B", "needed by 1+|%", "by 2+|%", "by 3+|%", "by 4+|%", "dropped 2+|%", "dropped 3+|%", "dropped 4+|%")
+	t := numbers("B", "needed by 1+|%", "by 2+|%", "by 3+|%", "by 4+|%", "dropped 2+|%",
+		"dropped 3+|%", "dropped 4+|%")
 	for i := range r.Unions.Batches {
 		b := &r.Unions.Batches[i]
 		line := []string{fmt.Sprint(b.Size)}
@@ -270,9 +293,11 @@ func possible(size, m int, share float64) string {
 
 // groupTable is about choosing the sequences of a batch.
 func (r *batchResult) groupTable() *report.Table {
-	t := numbers("B", "batches", "in order|%", "grouped by last step|%", "smaller|%", "grouped by this step|%", "smaller at best|%")
+	t := numbers("B", "batches", "in order|%", "grouped by last step|%", "smaller|%",
+		"grouped by this step|%", "smaller at best|%")
 	for _, g := range r.Unions.Groups {
-		t.Add(fmt.Sprint(g.Size), fmt.Sprint(g.Batches), percent(g.InOrder), percent(g.Before), percent(1-g.Before/g.InOrder), percent(g.Known), percent(1-g.Known/g.InOrder))
+		t.Add(fmt.Sprint(g.Size), fmt.Sprint(g.Batches), percent(g.InOrder), percent(g.Before),
+			percent(1-g.Before/g.InOrder), percent(g.Known), percent(1-g.Known/g.InOrder))
 	}
 	return t
 }
@@ -282,7 +307,8 @@ func (r *batchResult) promptTable() *report.Table {
 	t := numbers("prompt tokens at once", "chunks", "union|%", "read|MiB/token")
 	for _, c := range r.Prompt {
 		if c.Chunks > 0 {
-			t.Add(fmt.Sprint(c.Tokens), fmt.Sprint(c.Chunks), percent(c.Share), report.Sig3(c.BytesPerToken/float64(units.MiB)))
+			t.Add(fmt.Sprint(c.Tokens), fmt.Sprint(c.Chunks), percent(c.Share),
+				report.Sig3(c.BytesPerToken/float64(units.MiB)))
 		}
 	}
 	return t

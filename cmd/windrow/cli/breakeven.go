@@ -22,28 +22,43 @@ import (
 
 func breakevenCommand(e *env) *cli.Command {
 	return &cli.Command{
-		Name:  "breakeven",
-		Usage: "the active share, and the batch, at which selective reads cost as much as hybrid ones",
-		Description: "Hybrid reads the weights that do not fit into --dram for every token, in reads of 1 MiB one after the other. Selective keeps all but the\n" +
-			"FFN in memory and reads the rows of the active neurons that the window does not hold. Compared is the time of the reads alone; compute\n" +
-			"is taken as equal. Three answers each: in closed form, by simulation, and simulated with the copies of rows inside memory. The closed\n" +
-			"form takes the neurons of a layer as alike, which makes the union of a batch too large; the simulation has popular ones. Simulated\n" +
-			"are synthetic traces of --like, also with -t, whose own reuse is in the closed form only.\n\n" +
+		Name: "breakeven",
+		Usage: "the active share, and the batch, at which selective reads cost as much as " +
+			"hybrid ones",
+		Description: "Hybrid reads the weights that do not fit into --dram for every token, in " +
+			"reads of 1 MiB one after the other. Selective keeps all but the\n" +
+			"FFN in memory and reads the rows of the active neurons that the window does not " +
+			"hold. Compared is the time of the reads alone; compute\n" +
+			"is taken as equal. Three answers each: in closed form, by simulation, and " +
+			"simulated with the copies of rows inside memory. The closed\n" +
+			"form takes the neurons of a layer as alike, which makes the union of a batch too " +
+			"large; the simulation has popular ones. Simulated\n" +
+			"are synthetic traces of --like, also with -t, whose own reuse is in the closed " +
+			"form only.\n\n" +
 			examples("windrow breakeven -d m1-max --like opt-6.7b --layers 2 --batch 16",
-				"windrow breakeven -d emmc-64gb-sige5 -t opt.trace.arrow --no-coalesce --window 2 --batch 16 --json"),
+				"windrow breakeven -d emmc-64gb-sige5 -t opt.trace.arrow --no-coalesce --window "+
+					"2 --batch 16 --json"),
 		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "device", Aliases: []string{"d"}, Usage: "`DEVICE` file or preset, repeated or with commas"},
+			&cli.StringSliceFlag{Name: "device", Aliases: []string{"d"},
+				Usage: "`DEVICE` file or preset, repeated or with commas"},
 			&cli.BoolFlag{Name: "presets", Usage: "all presets"},
-			&cli.StringFlag{Name: "trace", Aliases: []string{"t"}, Usage: "`TRACE` whose model, active share and reuse to take (*.trace.arrow)"},
-			&cli.StringFlag{Name: "like", Value: "opt-6.7b", Usage: "`MODEL` whose shape and process to take"},
-			&cli.BoolFlag{Name: "predicted", Usage: "take the predicted masks of the trace instead of the true ones"},
+			&cli.StringFlag{Name: "trace", Aliases: []string{"t"},
+				Usage: "`TRACE` whose model, active share and reuse to take (*.trace.arrow)"},
+			&cli.StringFlag{Name: "like", Value: "opt-6.7b",
+				Usage: "`MODEL` whose shape and process to take"},
+			&cli.BoolFlag{Name: "predicted", Usage: "take the predicted masks of the trace " +
+				"instead of the true ones"},
 			dramFlag("50%", "weights in memory, on both sides"),
-			&cli.Float64Flag{Name: "active", Usage: "active `SHARE` that the batch is asked for, for example 0.03", DefaultText: "the trace's, or as published"},
-			&cli.IntFlag{Name: "window", Aliases: []string{"k"}, Value: 4, Usage: "also with a window of `K` tokens; 0: only without"},
+			&cli.Float64Flag{Name: "active", Usage: "active `SHARE` that the batch is asked " +
+				"for, for example 0.03", DefaultText: "the trace's, or as published"},
+			&cli.IntFlag{Name: "window", Aliases: []string{"k"}, Value: 4,
+				Usage: "also with a window of `K` tokens; 0: only without"},
 			&cli.StringFlag{Name: "io", Value: "auto", Usage: "I/O `ENGINE` of the device models"},
 			&cli.IntFlag{Name: "parallel", Value: 32, Usage: "`N` reads in flight"},
-			&cli.StringFlag{Name: "chunk", Usage: "largest selective request, `SIZE`", DefaultText: "no limit"},
-			&cli.BoolFlag{Name: "no-coalesce", Usage: "one request per neuron, even for neighbours"},
+			&cli.StringFlag{Name: "chunk", Usage: "largest selective request, `SIZE`",
+				DefaultText: "no limit"},
+			&cli.BoolFlag{Name: "no-coalesce", Usage: "one request per neuron, even for " +
+				"neighbours"},
 			&cli.IntFlag{Name: "layers", Value: 4, Usage: "simulate `N` layers and scale"},
 			&cli.IntFlag{Name: "batch", Value: 64, Usage: "look at batches of up to `N` sequences"},
 			seedFlag(), jsonFlag(),
@@ -89,7 +104,8 @@ func breakevenDevices(c *cli.Context) ([]*devicemodels.Device, error) {
 		names = append(names, devicemodels.Presets()...)
 	}
 	if len(names) == 0 {
-		return nil, usageError("breakeven needs --device or --presets; see \"windrow breakeven --help\"")
+		return nil, usageError("breakeven needs --device or --presets; see \"windrow breakeven " +
+			"--help\"")
 	}
 	var list []*devicemodels.Device
 	for _, name := range names {
@@ -105,7 +121,8 @@ func breakevenDevices(c *cli.Context) ([]*devicemodels.Device, error) {
 // breakevenQuestion reads what is asked, all but the device.
 func (e *env) breakevenQuestion(c *cli.Context) (*answers.BreakEvenConfig, error) {
 	cfg := &answers.BreakEvenConfig{
-		Like: c.String("like"), Window: c.Int("window"), Parallel: c.Int("parallel"), Share: c.Float64("active"),
+		Like: c.String("like"), Window: c.Int("window"), Parallel: c.Int("parallel"),
+		Share:  c.Float64("active"),
 		Layers: c.Int("layers"), MostBatch: c.Int("batch"), Seed: c.Uint64("seed"),
 	}
 	const mostSimulated = 256 // sequences, each with masks of its own in memory
@@ -135,7 +152,8 @@ func (e *env) breakevenQuestion(c *cli.Context) (*answers.BreakEvenConfig, error
 	return cfg, err
 }
 
-// breakevenTrace takes model, share and reuse from a trace, and the process of the model that it is of, if there is one.
+// breakevenTrace takes model, share and reuse from a trace, and the process of the model that it is
+// of, if there is one.
 func (e *env) breakevenTrace(c *cli.Context, path string, cfg *answers.BreakEvenConfig) error {
 	tr, err := e.openTrace(path)
 	if err != nil {
@@ -144,21 +162,28 @@ func (e *env) breakevenTrace(c *cli.Context, path string, cfg *answers.BreakEven
 	defer tr.Close()
 	head := tr.Header()
 	if head.UnitKind == traces.Expert {
-		return usageError("--trace %s: its units are experts, of which no process is known; give a trace of neurons", path)
+		return usageError("--trace %s: its units are experts, of which no process is known; "+
+			"give a trace of neurons", path)
 	}
 	cfg.Model = answers.ModelOf(head)
-	if name := answers.PublishedName(head.Model); !c.IsSet("like") && slices.ContainsFunc(shapes.Names(), func(n string) bool { return strings.EqualFold(n, name) }) {
+	if name := answers.PublishedName(head.Model); !c.IsSet("like") &&
+		slices.ContainsFunc(shapes.Names(), func(n string) bool {
+			return strings.EqualFold(n,
+				name)
+		}) {
 		cfg.Like = name
 	}
 	p := e.startProgress("trace stats")
-	cfg.Measured, err = stats.Compute(tr, stats.Options{Predicted: c.Bool("predicted"), Progress: p.update})
+	cfg.Measured, err = stats.Compute(tr, stats.Options{Predicted: c.Bool("predicted"),
+		Progress: p.update})
 	p.done()
 	return err
 }
 
 // dramFlag is a budget of memory.
 func dramFlag(value, what string) *cli.StringFlag {
-	return &cli.StringFlag{Name: "dram", Value: value, Usage: "budget of " + what + ", `SIZE` or a share of the model's weights, for example 52%"}
+	return &cli.StringFlag{Name: "dram", Value: value, Usage: "budget of " + what +
+		", `SIZE` or a share of the model's weights, for example 52%"}
 }
 
 // dramOf reads a budget of memory.
@@ -188,20 +213,29 @@ func answerError(err error) error {
 
 func printBreakEven(w io.Writer, list []*answers.BreakEven) error {
 	b := list[0]
-	fmt.Fprintf(w, "%s: %s of weights, %s in memory (%s %%); hybrid reads %s for every token, in reads of 1 MiB, %d in flight\n\n",
-		b.Model, report.IEC(b.ModelBytes), report.IEC(b.Budget), report.Sig3(100*float64(b.Budget)/float64(b.ModelBytes)), report.IEC(b.Missing), b.Parallel)
+	fmt.Fprintf(w, "%s: %s of weights, %s in memory (%s %%); hybrid reads %s for every token, "+
+		"in reads of 1 MiB, %d in flight\n\n",
+		b.Model, report.IEC(b.ModelBytes), report.IEC(b.Budget),
+		report.Sig3(100*float64(b.Budget)/float64(b.ModelBytes)), report.IEC(b.Missing), b.Parallel)
 	right := report.Right
 	rates := &report.Table{Columns: []report.Column{
-		{Name: "device"}, {Name: "engine"}, {Name: "1 MiB reads", Unit: "GB/s", Align: right}, {Name: "single records", Unit: "GB/s", Align: right},
-		{Name: "hybrid", Unit: "ms/token", Align: right}, {Name: "simulated", Unit: "ms/token", Align: right}, {Name: "flash"},
+		{Name: "device"}, {Name: "engine"}, {Name: "1 MiB reads", Unit: "GB/s", Align: right},
+		{Name: "single records", Unit: "GB/s", Align: right},
+		{Name: "hybrid", Unit: "ms/token", Align: right}, {Name: "simulated", Unit: "ms/token",
+			Align: right}, {Name: "flash"},
 	}}
 	shares, batches := limitsTable("% active"), limitsTable("sequences")
 	notes := ""
 	for _, b := range list {
-		rates.Add(b.Device, b.Engine, report.Sig3(float64(b.SequentialRate)/1e9), report.Sig3(float64(b.RecordRate)/1e9),
+		rates.Add(b.Device, b.Engine, report.Sig3(float64(b.SequentialRate)/1e9),
+			report.Sig3(float64(b.RecordRate)/1e9),
 			report.Sig3(b.HybridClosed.Millis()), report.Sig3(b.HybridSim.Millis()), fitWord(b))
-		limits(shares, b, b.Share, b.ShareWindow, b.MostShare, func(v float64) string { return report.Sig3(100 * v) })
-		limits(batches, b, b.Batch, b.BatchWindow, float64(b.MostBatch), func(v float64) string { return strconv.Itoa(int(v)) })
+		limits(shares, b, b.Share, b.ShareWindow, b.MostShare, func(v float64) string {
+			return report.Sig3(100 * v)
+		})
+		limits(batches, b, b.Batch, b.BatchWindow, float64(b.MostBatch), func(v float64) string {
+			return strconv.Itoa(int(v))
+		})
 		for _, n := range b.Notes {
 			notes += fmt.Sprintf("%s: %s\n", b.Device, n)
 		}
@@ -213,11 +247,13 @@ func printBreakEven(w io.Writer, list []*answers.BreakEven) error {
 	if err := shares.Text(w); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nand, at an active share of %s %%, up to this batch:\n\n", report.Sig3(100*b.ActiveShare))
+	fmt.Fprintf(w, "\nand, at an active share of %s %%, up to this batch:\n\n",
+		report.Sig3(100*b.ActiveShare))
 	if err := batches.Text(w); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n> is beyond what was looked at: no break-even. \"memory holds\": more rows than that do not fit into the budget on average,\n"+
+	fmt.Fprintf(w, "\n> is beyond what was looked at: no break-even. \"memory holds\": more "+
+		"rows than that do not fit into the budget on average,\n"+
 		"so that selective would need more memory than hybrid.\n\n%s", notes)
 	return nil
 }
@@ -235,7 +271,8 @@ func fitWord(b *answers.BreakEven) string {
 
 // limitsTable is a table of shares or of batches.
 func limitsTable(unit string) *report.Table {
-	t := &report.Table{Columns: []report.Column{{Name: "device"}, {Name: "window", Align: report.Right}}}
+	t := &report.Table{Columns: []report.Column{{Name: "device"}, {Name: "window",
+		Align: report.Right}}}
 	for _, name := range []string{"closed form", "simulated", "with row copies", "memory holds"} {
 		t.Columns = append(t.Columns, report.Column{Name: name, Unit: unit, Align: report.Right})
 	}
@@ -243,7 +280,8 @@ func limitsTable(unit string) *report.Table {
 }
 
 // limits adds the rows of one device, without and with a window.
-func limits(t *report.Table, b *answers.BreakEven, plain answers.Limits, windowed *answers.Limits, most float64, format func(float64) string) {
+func limits(t *report.Table, b *answers.BreakEven, plain answers.Limits, windowed *answers.Limits,
+	most float64, format func(float64) string) {
 	row := func(window int, l *answers.Limits) {
 		cell := func(v *float64) string {
 			if v == nil {

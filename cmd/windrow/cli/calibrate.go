@@ -15,17 +15,20 @@ import (
 )
 
 const (
-	// calibrationTokens are replayed to learn what the host itself takes; calibrationLayers is how many layers of tokens
-	// that has to be at least. A small model's tokens are cheap: then there are more of them, over which attention grows.
+	// calibrationTokens are replayed to learn what the host itself takes; calibrationLayers is how
+	// many layers of tokens that has to be at least. A small model's tokens are cheap: then there
+	// are more of them, over which attention grows.
 	calibrationTokens = 8
 	calibrationLayers = 48
 	smallModel        = 256 * units.MiB
 	smallTokens       = 64
 )
 
-// calibrateHost replays the first tokens of a trace and sets what the engine itself costs on this host: all that is not reads, and what a
-// batch of reads takes beyond the reads as the device model has them.
-func calibrateHost(ctx context.Context, device *devicemodels.Device, src traces.Source, image *model.Image, w *model.Weights, io flashio.Options, window int) error {
+// calibrateHost replays the first tokens of a trace and sets what the engine itself costs on this
+// host: all that is not reads, and what a batch of reads takes beyond the reads as the device model
+// has them.
+func calibrateHost(ctx context.Context, device *devicemodels.Device, src traces.Source,
+	image *model.Image, w *model.Weights, io flashio.Options, window int) error {
 	reader, err := flashio.Open(image.Path, io)
 	if err != nil {
 		return err
@@ -37,7 +40,8 @@ func calibrateHost(ctx context.Context, device *devicemodels.Device, src traces.
 	}
 	tokens = min(tokens, src.Tokens())
 	options := layout.Options{Coalesce: true, Align: max(mode.Align, 1)}
-	result, err := replay.Run(ctx, src, w, image.Geometry(), reader, replay.Config{Window: window, Layout: options, MaxTokens: tokens})
+	result, err := replay.Run(ctx, src, w, image.Geometry(), reader, replay.Config{Window: window,
+		Layout: options, MaxTokens: tokens})
 	if err != nil {
 		return fmt.Errorf("calibration: %w", err)
 	}
@@ -48,7 +52,8 @@ func calibrateHost(ctx context.Context, device *devicemodels.Device, src traces.
 		return nil // the few tokens would show more of the limit's slices than of the host
 	}
 	simulated, err := sim.Run(src, sim.Config{
-		Window: window, Engine: string(mode.Engine), Parallel: mode.Parallel, MaxTokens: tokens, Layout: options, Device: device, Geometry: image.Geometry(),
+		Window: window, Engine: string(mode.Engine), Parallel: mode.Parallel, MaxTokens: tokens,
+		Layout: options, Device: device, Geometry: image.Geometry(),
 	})
 	if err != nil {
 		return fmt.Errorf("calibration: %w", err)
@@ -56,7 +61,8 @@ func calibrateHost(ctx context.Context, device *devicemodels.Device, src traces.
 	return replay.CalibrateBatch(&device.Flash, string(mode.Engine), simulated, result.Run)
 }
 
-// chunksAbout returns the read sizes to probe for records of a size: about those that a replay asks for.
+// chunksAbout returns the read sizes to probe for records of a size: about those that a replay asks
+// for.
 func chunksAbout(path string, record units.Bytes) ([]units.Bytes, error) {
 	info, err := flashio.Describe(path)
 	if err != nil {

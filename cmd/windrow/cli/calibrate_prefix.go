@@ -17,19 +17,29 @@ func calibrateCommand(e *env) *cli.Command {
 	return &cli.Command{
 		Name:  "calibrate",
 		Usage: "measure how many layers should be dense when reads go ahead for the whole token",
-		Description: "Replays the first tokens of a trace with --schedule token and every dense prefix that fits into --dram, and names the fastest (d* of\n" +
-			"NeuroPrefetcher). More dense layers leave less to read and more compute to hide it behind, and take more memory. A prefix is bound by\n" +
-			"reads while compute waits for them, by compute when it does not, and does not fit when memory is short.\n\n" +
-			examples("windrow calibrate -t tales.trace.arrow -m tales.flash.safetensors --dram 95% --tokens 8 -o prefix.json"),
+		Description: "Replays the first tokens of a trace with --schedule token and every dense " +
+			"prefix that fits into --dram, and names the fastest (d* of\n" +
+			"NeuroPrefetcher). More dense layers leave less to read and more compute to hide it " +
+			"behind, and take more memory. A prefix is bound by\n" +
+			"reads while compute waits for them, by compute when it does not, and does not fit " +
+			"when memory is short.\n\n" +
+			examples("windrow calibrate -t tales.trace.arrow -m tales.flash.safetensors --dram "+
+				"95% --tokens 8 -o prefix.json"),
 		Flags: append([]cli.Flag{
 			traceFlag(), modelFlag(), seedFlag(),
-			&cli.StringFlag{Name: "policy", Usage: "keep rows by `POLICY` in place of a window, for example delta:2000"},
-			&cli.StringFlag{Name: "staging", Usage: "read ahead into a buffer of `SIZE`: while the rows of one half are moved to their places the other is read", DefaultText: "the largest layer's reads"},
+			&cli.StringFlag{Name: "policy", Usage: "keep rows by `POLICY` in place of a window, " +
+				"for example delta:2000"},
+			&cli.StringFlag{Name: "staging", Usage: "read ahead into a buffer of `SIZE`: while " +
+				"the rows of one half are moved to their places the other is read",
+				DefaultText: "the largest layer's reads"},
 			&cli.IntFlag{Name: "tokens", Value: 16, Usage: "measure `N` tokens for every prefix"},
-			&cli.IntFlag{Name: "step", Value: 1, Usage: "try every `N`th prefix, and the largest that fits"},
-			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "also write the result to `FILE` (*.json)"},
+			&cli.IntFlag{Name: "step", Value: 1, Usage: "try every `N`th prefix, and the " +
+				"largest that fits"},
+			&cli.StringFlag{Name: "out", Aliases: []string{"o"},
+				Usage: "also write the result to `FILE` (*.json)"},
 			jsonFlag(),
-		}, readFlags("try only prefixes that fit into `SIZE` of memory, all parts counted: bytes (2GiB) or percent of the model (52%)")...),
+		}, readFlags("try only prefixes that fit into `SIZE` of memory, all parts counted: "+
+			"bytes (2GiB) or percent of the model (52%)")...),
 		Action: e.calibrate,
 	}
 }
@@ -65,7 +75,8 @@ func (e *env) calibrate(c *cli.Context) error {
 		}
 	}
 	if c.Int("tokens") < 2 || c.Int("step") < 1 {
-		return usageError("--tokens %d, --step %d: 2 tokens or more and a step of 1 or more are wanted", c.Int("tokens"), c.Int("step"))
+		return usageError("--tokens %d, --step %d: 2 tokens or more and a step of 1 or more are "+
+			"wanted", c.Int("tokens"), c.Int("step"))
 	}
 	m, err := openModel(c.String("model"))
 	if err != nil {
@@ -77,7 +88,8 @@ func (e *env) calibrate(c *cli.Context) error {
 		return err
 	}
 	defer tr.Close()
-	cfg := replay.Config{Bundles: m.bundles, Threads: c.Int("threads"), MaxTokens: min(c.Int("tokens"), tr.Tokens()), Seed: c.Uint64("seed")}
+	cfg := replay.Config{Bundles: m.bundles, Threads: c.Int("threads"),
+		MaxTokens: min(c.Int("tokens"), tr.Tokens()), Seed: c.Uint64("seed")}
 	if cfg.Policy, cfg.Window, err = residency(c, tr.Header()); err != nil {
 		return err
 	}
@@ -86,7 +98,8 @@ func (e *env) calibrate(c *cli.Context) error {
 	}
 	cfg.Schedule.Kind = replay.WholeToken
 	if text := c.String("staging"); text != "" {
-		if cfg.Schedule.Staging, err = units.ParseBytes(text); err != nil || cfg.Schedule.Staging < 1 {
+		if cfg.Schedule.Staging, err = units.ParseBytes(text); err != nil ||
+			cfg.Schedule.Staging < 1 {
 			return usageError("--staging %q: a size of 1B or more is wanted", text)
 		}
 	}
@@ -100,7 +113,10 @@ func (e *env) calibrate(c *cli.Context) error {
 		return err
 	}
 	if path := c.String("out"); path != "" {
-		if err := writeWhole(path, func(w io.Writer) error { return printJSON(w, doc) }); err != nil {
+		if err := writeWhole(path, func(w io.Writer) error {
+			return printJSON(w,
+				doc)
+		}); err != nil {
 			return err
 		}
 	}
@@ -111,7 +127,8 @@ func (e *env) calibrate(c *cli.Context) error {
 }
 
 // prefixes measures every prefix that fits, and finds the fastest.
-func (e *env) prefixes(c *cli.Context, m *openedModel, tr *traces.Reader, cfg replay.Config, doc *calibrated) error {
+func (e *env) prefixes(c *cli.Context, m *openedModel, tr *traces.Reader, cfg replay.Config,
+	doc *calibrated) error {
 	opt, err := readOptions(c)
 	if err != nil {
 		return err
@@ -134,13 +151,15 @@ func (e *env) prefixes(c *cli.Context, m *openedModel, tr *traces.Reader, cfg re
 		}
 	}
 	if doc.Best == 0 {
-		return usageError("--dram %s: not even one dense layer fits: %v are needed", c.String("dram"), doc.Rows[0].Memory)
+		return usageError("--dram %s: not even one dense layer fits: %v are needed",
+			c.String("dram"), doc.Rows[0].Memory)
 	}
 	return nil
 }
 
 // prefix measures one.
-func (e *env) prefix(c *cli.Context, m *openedModel, tr *traces.Reader, cfg replay.Config, d int, opt flashio.Options, doc *calibrated) (prefixRow, error) {
+func (e *env) prefix(c *cli.Context, m *openedModel, tr *traces.Reader, cfg replay.Config, d int,
+	opt flashio.Options, doc *calibrated) (prefixRow, error) {
 	cfg.Schedule.Dense = d
 	reader, err := flashio.Open(m.image.Path, opt)
 	if err != nil {
@@ -149,7 +168,8 @@ func (e *env) prefix(c *cli.Context, m *openedModel, tr *traces.Reader, cfg repl
 	cfg.Layout.Align = max(cfg.Layout.Align, reader.Mode().Align)
 	doc.Device = modeLine(reader.Mode())
 	memory, err := replay.MemoryOf(tr, cfg.MaxTokens, m.weights, m.image.Geometry(), cfg)
-	row := prefixRow{Dense: d, Memory: memory.Total, Fits: doc.Budget == 0 || memory.Total <= doc.Budget, Regime: "memory"}
+	row := prefixRow{Dense: d, Memory: memory.Total, Fits: doc.Budget == 0 ||
+		memory.Total <= doc.Budget, Regime: "memory"}
 	if err != nil || !row.Fits {
 		reader.Close()
 		return row, err
@@ -160,7 +180,8 @@ func (e *env) prefix(c *cli.Context, m *openedModel, tr *traces.Reader, cfg repl
 	}
 	t, ahead := result.Run.Meta.Totals, result.Run.Meta.Ahead
 	n := units.Nanos(t.Tokens)
-	row.TokensPerS, row.Waited, row.Hidden, row.Bytes = t.TokensPerS, t.PartNanos[traces.PartIO]/n, ahead.Hidden/n, t.Bytes/units.Bytes(t.Tokens)
+	row.TokensPerS, row.Waited, row.Hidden, row.Bytes = t.TokensPerS, t.PartNanos[traces.PartIO]/n,
+		ahead.Hidden/n, t.Bytes/units.Bytes(t.Tokens)
 	row.Compute = t.Wall/n - row.Waited
 	// A twentieth of a token is the noise of waking up.
 	if row.Regime = "reads"; row.Waited*20 < t.Wall/n {
@@ -172,17 +193,21 @@ func (e *env) prefix(c *cli.Context, m *openedModel, tr *traces.Reader, cfg repl
 func prefixTable(e *env, doc *calibrated) error {
 	right := report.Right
 	t := &report.Table{Columns: []report.Column{
-		{Name: "dense layers", Align: right}, {Name: "memory", Align: right}, {Name: "measured", Unit: "tokens/s", Align: right},
-		{Name: "waits for reads", Unit: "ms/token", Align: right}, {Name: "reads hidden", Unit: "ms/token", Align: right}, {Name: "the rest", Unit: "ms/token", Align: right},
+		{Name: "dense layers", Align: right}, {Name: "memory", Align: right}, {Name: "measured",
+			Unit: "tokens/s", Align: right},
+		{Name: "waits for reads", Unit: "ms/token", Align: right}, {Name: "reads hidden",
+			Unit: "ms/token", Align: right}, {Name: "the rest", Unit: "ms/token", Align: right},
 		{Name: "read", Unit: "MB/token", Align: right}, {Name: "bound by"},
 	}}
 	ms := func(v units.Nanos) string { return report.Sig3(float64(v) / 1e6) }
 	for _, r := range doc.Rows {
 		if !r.Fits {
-			t.Add(fmt.Sprint(r.Dense), report.IEC(r.Memory), "", "", "", "", "", "memory: does not fit")
+			t.Add(fmt.Sprint(r.Dense), report.IEC(r.Memory), "", "", "", "", "",
+				"memory: does not fit")
 			continue
 		}
-		t.Add(fmt.Sprint(r.Dense), report.IEC(r.Memory), report.Sig3(r.TokensPerS), ms(r.Waited), ms(r.Hidden), ms(r.Compute), report.Sig3(float64(r.Bytes)/1e6), r.Regime)
+		t.Add(fmt.Sprint(r.Dense), report.IEC(r.Memory), report.Sig3(r.TokensPerS), ms(r.Waited),
+			ms(r.Hidden), ms(r.Compute), report.Sig3(float64(r.Bytes)/1e6), r.Regime)
 	}
 	if err := t.Text(e.stdout); err != nil {
 		return err

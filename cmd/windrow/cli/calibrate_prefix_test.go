@@ -7,13 +7,15 @@ import (
 	"testing"
 )
 
-// TestCalibrate measures the prefixes of the shipped model under a budget: the memory they need grows layer by layer, the first that does not fit ends the
-// table, and d* is the fastest.
+// TestCalibrate measures the prefixes of the shipped model under a budget: the memory they need
+// grows layer by layer, the first that does not fit ends the table, and d* is the fastest.
 func TestCalibrate(t *testing.T) {
 	workspace(t)
-	const base = "calibrate --trace tales.trace.arrow -m tales.flash.safetensors --io mem --tokens 4"
+	const base = "calibrate --trace tales.trace.arrow -m tales.flash.safetensors --io mem " +
+		"--tokens 4"
 	var doc calibrated
-	if err := json.Unmarshal([]byte(must(t, strings.Fields(base+" --dram 95% -o prefix.json --json")...)), &doc); err != nil {
+	if err := json.Unmarshal([]byte(must(t,
+		strings.Fields(base+" --dram 95% -o prefix.json --json")...)), &doc); err != nil {
 		t.Fatal(err)
 	}
 	best := 0.0
@@ -21,8 +23,10 @@ func TestCalibrate(t *testing.T) {
 		if r.Dense != i+1 || i > 0 && r.Memory <= doc.Rows[i-1].Memory {
 			t.Errorf("row %d: %d dense layers in %v", i, r.Dense, r.Memory)
 		}
-		if last := i == len(doc.Rows)-1; r.Fits == last || r.Fits != (r.Memory <= doc.Budget) || r.Fits != (r.TokensPerS > 0) {
-			t.Errorf("row %d of %d: fits %v, %v of %v, %.3g tokens/s", i, len(doc.Rows), r.Fits, r.Memory, doc.Budget, r.TokensPerS)
+		if last := i == len(doc.Rows)-1; r.Fits == last || r.Fits != (r.Memory <= doc.Budget) ||
+			r.Fits != (r.TokensPerS > 0) {
+			t.Errorf("row %d of %d: fits %v, %v of %v, %.3g tokens/s", i, len(doc.Rows), r.Fits,
+				r.Memory, doc.Budget, r.TokensPerS)
 		}
 		best = max(best, r.TokensPerS)
 	}
@@ -37,7 +41,8 @@ func TestCalibrate(t *testing.T) {
 	if err := json.Unmarshal(data, &kept); err != nil || kept.Best != doc.Best {
 		t.Errorf("the file says %d, %v", kept.Best, err)
 	}
-	if got := command(strings.Fields(base + " --dram 40%")...); got.code != exitUsage || !strings.Contains(got.stderr, "not even one") {
+	if got := command(strings.Fields(base + " --dram 40%")...); got.code != exitUsage ||
+		!strings.Contains(got.stderr, "not even one") {
 		t.Errorf("too little memory: exit %d, %s", got.code, got.stderr)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// check wraps the action of a verb: required flags, arguments where there are none to take, and numbers below zero are
-// refused before any work. The library itself would print the whole help to stdout for a missing flag and end with
-// another exit code, and says nothing of the others.
+// check wraps the action of a verb: required flags, arguments where there are none to take, and
+// numbers below zero are refused before any work. The library itself would print the whole help to
+// stdout for a missing flag and end with another exit code, and says nothing of the others.
 func check(c *cli.Command, path string) {
 	required := takeRequired(c.Flags)
 	action := c.Action
@@ -28,7 +28,8 @@ func check(c *cli.Command, path string) {
 		}
 		for _, f := range c.Flags {
 			if name := f.Names()[0]; belowZero(ctx, f, name) {
-				return usageError("%s %v: it must be a number and not below 0", dashed(name), ctx.Value(name))
+				return usageError("%s %v: it must be a number and not below 0", dashed(name),
+					ctx.Value(name))
 			}
 		}
 		return action(ctx)
@@ -55,7 +56,8 @@ func takeRequired(flags []cli.Flag) []string {
 	return names
 }
 
-// belowZero reports whether a number is negative, or is none: no flag of windrow means anything then.
+// belowZero reports whether a number is negative, or is none: no flag of windrow means anything
+// then.
 func belowZero(c *cli.Context, f cli.Flag, name string) bool {
 	switch f.(type) {
 	case *cli.IntFlag:
@@ -69,8 +71,8 @@ func belowZero(c *cli.Context, f cli.Flag, name string) bool {
 	return false
 }
 
-// checkOutput refuses, before the work, a result file that could not be written. suffix is what its name must end in, and
-// may be empty.
+// checkOutput refuses, before the work, a result file that could not be written. suffix is what its
+// name must end in, and may be empty.
 func checkOutput(path, suffix string) error {
 	if path == "" {
 		return usageError("the name of the file to write is empty")
@@ -80,7 +82,8 @@ func checkOutput(path, suffix string) error {
 	}
 	for _, manifest := range []string{".trace.json", ".run.json"} {
 		if strings.HasSuffix(path, manifest) {
-			return usageError("%s: names in %s belong to traces and runs, which need theirs; take another", path, manifest)
+			return usageError("%s: names in %s belong to traces and runs, which need theirs; "+
+				"take another", path, manifest)
 		}
 	}
 	dir := filepath.Dir(path)

@@ -1,8 +1,9 @@
-// Package cli is the command line: one file per verb, each of which parses flags, calls a library function and prints its
-// result. No verb decides anything a library could.
+// Package cli is the command line: one file per verb, each of which parses flags, calls a library
+// function and prints its result. No verb decides anything a library could.
 //
-// Conventions: stdout is the result, stderr is everything else; flags may stand before or after arguments; errors map
-// to exit codes in exit.go and nowhere else; every verb's help ends with examples that a test runs.
+// Conventions: stdout is the result, stderr is everything else; flags may stand before or after
+// arguments; errors map to exit codes in exit.go and nowhere else; every verb's help ends with
+// examples that a test runs.
 package cli
 
 import (
@@ -62,19 +63,27 @@ func newApp(e *env) *cli.App {
 	app := &cli.App{
 		Name:  "windrow",
 		Usage: "simulate and run language models that are larger than memory and live on flash",
-		Description: "Start with \"windrow demo\". Every verb explains itself: windrow VERB --help.\n" +
-			"Results go to stdout, everything else to stderr. Exit codes: 0 ok, 1 run failed, 2 usage, 3 bad input file,\n" +
-			"4 this host cannot (the message says what to do), 5 validation outside tolerance, 130 interrupted.",
+		Description: "Start with \"windrow demo\". Every verb explains itself: windrow VERB " +
+			"--help.\n" +
+			"Results go to stdout, everything else to stderr. Exit codes: 0 ok, 1 run failed, 2 " +
+			"usage, 3 bad input file,\n" +
+			"4 this host cannot (the message says what to do), 5 validation outside tolerance, " +
+			"130 interrupted.",
 		Writer: e.stdout, ErrWriter: e.stderr,
 		HideVersion:     true,
 		HideHelpCommand: true,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "progress", Value: "auto", Usage: "`WHEN` to show progress on stderr: auto (a terminal), always, never", Destination: &e.progress},
-			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress and no notes on stderr", Destination: &e.quiet},
+			&cli.StringFlag{Name: "progress", Value: "auto",
+				Usage:       "`WHEN` to show progress on stderr: auto (a terminal), always, never",
+				Destination: &e.progress},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"},
+				Usage: "no progress and no notes on stderr", Destination: &e.quiet},
 		},
 		Commands: []*cli.Command{
-			demoCommand(e), packCommand(e), synthCommand(e), generateCommand(e), recordCommand(e), trainCommand(e), evalCommand(e), traceCommand(e),
-			probeCommand(e), deviceCommand(e), simCommand(e), batchCommand(e), trafficCommand(e), replayCommand(e), calibrateCommand(e), validateCommand(e), reportCommand(e),
+			demoCommand(e), packCommand(e), synthCommand(e), generateCommand(e), recordCommand(e),
+			trainCommand(e), evalCommand(e), traceCommand(e),
+			probeCommand(e), deviceCommand(e), simCommand(e), batchCommand(e), trafficCommand(e),
+			replayCommand(e), calibrateCommand(e), validateCommand(e), reportCommand(e),
 			breakevenCommand(e), planCommand(e), feasibleCommand(e),
 			layoutCommand(e),
 			adaptiveCommand(e),
@@ -111,7 +120,8 @@ func unknownVerb(name string) error {
 	return usageError("unknown verb %q; \"windrow --help\" lists them", name)
 }
 
-// spoken understands the two ways of asking that the library would refuse: "help VERB" and "--version".
+// spoken understands the two ways of asking that the library would refuse: "help VERB" and
+// "--version".
 func spoken(args []string) []string {
 	switch {
 	case len(args) > 0 && args[0] == "help":
@@ -135,7 +145,8 @@ func prepare(commands []*cli.Command, path string) {
 		if len(c.Subcommands) > 0 {
 			c.Action = func(ctx *cli.Context) error {
 				if ctx.Args().Present() {
-					return usageError("%s: unknown %q; see \"%s --help\"", verb(full), ctx.Args().First(), full)
+					return usageError("%s: unknown %q; see \"%s --help\"", verb(full),
+						ctx.Args().First(), full)
 				}
 				return cli.ShowSubcommandHelp(ctx)
 			}
@@ -161,7 +172,8 @@ func examples(lines ...string) string {
 
 // seedFlag is the seed that every verb with randomness takes.
 func seedFlag() *cli.Uint64Flag {
-	return &cli.Uint64Flag{Name: "seed", Value: rng.DefaultSeed, Usage: "`SEED` of everything random"}
+	return &cli.Uint64Flag{Name: "seed", Value: rng.DefaultSeed,
+		Usage: "`SEED` of everything random"}
 }
 
 func jsonFlag() *cli.BoolFlag {
@@ -179,12 +191,14 @@ func printJSON(w io.Writer, v any) error {
 func needArgs(c *cli.Context, want int, what string) error {
 	if c.NArg() != want {
 		full := c.Command.HelpName
-		return usageError("%s needs %s, got %d; see \"%s --help\"", verb(full), what, c.NArg(), full)
+		return usageError("%s needs %s, got %d; see \"%s --help\"", verb(full), what, c.NArg(),
+			full)
 	}
 	return nil
 }
 
-// result is stdout that remembers its first error, so that a full disk behind a redirection is not taken for success.
+// result is stdout that remembers its first error, so that a full disk behind a redirection is not
+// taken for success.
 type result struct {
 	w   io.Writer
 	err error

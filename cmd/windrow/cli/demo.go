@@ -34,18 +34,26 @@ func demoCommand(e *env) *cli.Command {
 	return &cli.Command{
 		Name:  "demo",
 		Usage: "the whole loop on the shipped model and this machine's own disk",
-		Description: "Packs and runs the shipped model, records its trace, and checks that a flash-resident run equals the dense one bit by bit. Then makes a\n" +
-			"random model of OPT-1.3B's shape (fewer layers where space or write speed is short; removed at the end), measures the disk,\n" +
+		Description: "Packs and runs the shipped model, records its trace, and checks that a " +
+			"flash-resident run equals the dense one bit by bit. Then makes a\n" +
+			"random model of OPT-1.3B's shape (fewer layers where space or write speed is " +
+			"short; removed at the end), measures the disk,\n" +
 			"predicts how a trace runs on it, runs it for real, and compares. About a minute.\n\n" +
 			examples("windrow demo --like opt-125m --tokens 12 --budget 3s --dir demo-small"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "source", Value: "examples/models/tales", Usage: "Hugging Face `DIR` of the model that runs"},
-			&cli.StringFlag{Name: "prompts", Value: "examples/prompts/tales.txt", Usage: "`FILE` with one prompt per line"},
-			&cli.StringFlag{Name: "dir", Value: "demo", Usage: "`DIR` on the disk to measure, for everything that the demo makes"},
-			&cli.StringFlag{Name: "like", Value: "opt-1.3b", Usage: "`MODEL` whose shape the large model has"},
+			&cli.StringFlag{Name: "source", Value: "examples/models/tales",
+				Usage: "Hugging Face `DIR` of the model that runs"},
+			&cli.StringFlag{Name: "prompts", Value: "examples/prompts/tales.txt",
+				Usage: "`FILE` with one prompt per line"},
+			&cli.StringFlag{Name: "dir", Value: "demo", Usage: "`DIR` on the disk to measure, " +
+				"for everything that the demo makes"},
+			&cli.StringFlag{Name: "like", Value: "opt-1.3b",
+				Usage: "`MODEL` whose shape the large model has"},
 			&cli.IntFlag{Name: "tokens", Value: 48, Usage: "`N` tokens of the large model"},
-			&cli.IntFlag{Name: "window", Aliases: []string{"k"}, Value: 4, Usage: "keep the rows of the last `K` tokens"},
-			&cli.DurationFlag{Name: "budget", Value: 8 * time.Second, Usage: "time to measure the disk, `DURATION`"},
+			&cli.IntFlag{Name: "window", Aliases: []string{"k"}, Value: 4,
+				Usage: "keep the rows of the last `K` tokens"},
+			&cli.DurationFlag{Name: "budget", Value: 8 * time.Second,
+				Usage: "time to measure the disk, `DURATION`"},
 			jsonFlag(), seedFlag(),
 		},
 		Action: e.demo,
@@ -96,7 +104,8 @@ type demoRate struct {
 }
 
 func (e *env) demo(c *cli.Context) error {
-	d := &demo{e: e, ctx: c.Context, dir: c.String("dir"), seed: c.Uint64("seed"), window: c.Int("window"), tokens: c.Int("tokens")}
+	d := &demo{e: e, ctx: c.Context, dir: c.String("dir"), seed: c.Uint64("seed"),
+		window: c.Int("window"), tokens: c.Int("tokens")}
 	if d.tokens < calibrationTokens+1 {
 		return usageError("--tokens %d: it must be above %d", d.tokens, calibrationTokens)
 	}
@@ -124,11 +133,13 @@ func (e *env) demo(c *cli.Context) error {
 	return d.print(c.Bool("json"))
 }
 
-// small packs and runs the shipped model, records its trace, and compares flash-resident with dense logits.
+// small packs and runs the shipped model, records its trace, and compares flash-resident with dense
+// logits.
 func (d *demo) small(source, prompts string) error {
 	tok, err := tokenizer.Load(source)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("demo: there is no model in %s; run the demo in the repository's folder, or name a model with --source: %w", source, fs.ErrNotExist)
+		return fmt.Errorf("demo: there is no model in %s; run the demo in the repository's "+
+			"folder, or name a model with --source: %w", source, fs.ErrNotExist)
 	} else if err != nil {
 		return err
 	}
@@ -141,7 +152,8 @@ func (d *demo) small(source, prompts string) error {
 	}
 	image := filepath.Join(d.dir, "tales.flash.safetensors")
 	d.e.note("pack %s", source)
-	if _, err := model.Pack(d.ctx, source, image, model.PackOptions{Name: filepath.Base(source), Tokenizer: text}); err != nil {
+	if _, err := model.Pack(d.ctx, source, image, model.PackOptions{Name: filepath.Base(source),
+		Tokenizer: text}); err != nil {
 		return err
 	}
 	m, err := openModel(image)
@@ -156,7 +168,8 @@ func (d *demo) small(source, prompts string) error {
 	}
 	out := filepath.Join(d.dir, "tales.trace.arrow")
 	d.e.note("record %d prompts", len(list))
-	job := recordJob{prompts: list, tokens: 48, sampling: engine.Sampling{Temperature: 0.7, TopP: 0.9, Seed: d.seed}, out: out}
+	job := recordJob{prompts: list, tokens: 48, sampling: engine.Sampling{Temperature: 0.7,
+		TopP: 0.9, Seed: d.seed}, out: out}
 	if _, err := d.e.recordTrace(d.ctx, m, job); err != nil {
 		return err
 	}
@@ -181,7 +194,8 @@ func (d *demo) checkExact(m *openedModel, path string) error {
 	if err != nil {
 		return err
 	}
-	flash, _, err := replay.NewFlash(tr, tr.Tokens(), m.weights, m.image.Geometry(), reader, replay.Config{Window: d.window, Layout: layout.Options{Coalesce: true}})
+	flash, _, err := replay.NewFlash(tr, tr.Tokens(), m.weights, m.image.Geometry(), reader,
+		replay.Config{Window: d.window, Layout: layout.Options{Coalesce: true}})
 	if err != nil {
 		reader.Close()
 		return err
@@ -202,9 +216,10 @@ func (d *demo) checkExact(m *openedModel, path string) error {
 	return err
 }
 
-// sameLogits runs a trace's tokens through both engines and reports whether all logits are bit-equal, and the text of the first
-// sequence.
-func sameLogits(ctx context.Context, tr *traces.Reader, a, b *engine.Engine, tok *tokenizer.Tokenizer) (bool, string, error) {
+// sameLogits runs a trace's tokens through both engines and reports whether all logits are
+// bit-equal, and the text of the first sequence.
+func sameLogits(ctx context.Context, tr *traces.Reader, a, b *engine.Engine,
+	tok *tokenizer.Tokenizer) (bool, string, error) {
 	var t traces.Token
 	var ids []uint32
 	for i := range tr.Tokens() {
@@ -251,7 +266,8 @@ func (d *demo) large(like, path string) error {
 		return d.large(smallestShape, path)
 	}
 	if layers < 1 {
-		return fmt.Errorf("demo: there is no room for one layer of %s, since %s; name a folder on another disk with --dir", info.Name, why)
+		return fmt.Errorf("demo: there is no room for one layer of %s, since %s; name a folder "+
+			"on another disk with --dir", info.Name, why)
 	}
 	if layers < shape.Layers {
 		d.e.note("%s: %d of %d layers, since %s", info.Name, layers, shape.Layers, why)
@@ -265,25 +281,27 @@ func (d *demo) large(like, path string) error {
 	opt := synth.Options{Like: info.Name, Layers: layers, Tokens: d.tokens, Seed: d.seed}
 	if d.trace, err = synth.Collect(opt); err != nil {
 		opt.ActiveShare = assumedShare
-		d.e.note("note: no active share is published for %s; its trace has %.3g %%, as OPT-6.7B", info.Name, 100*assumedShare)
+		d.e.note("note: no active share is published for %s; its trace has %.3g %%, as OPT-6.7B",
+			info.Name, 100*assumedShare)
 		d.trace, err = synth.Collect(opt)
 	}
 	return err
 }
 
-// assumedShare is the active share of OPT-6.7B (LLM in a flash, Table 6, mean over the layers), for shapes without a
-// published one.
+// assumedShare is the active share of OPT-6.7B (LLM in a flash, Table 6, mean over the layers), for
+// shapes without a published one.
 const assumedShare = 0.033
 
-// affordableLayers bounds the size of the large model by space and by what can be written in a few seconds; why says which
-// of the two. Less than one means that not even a layer fits.
+// affordableLayers bounds the size of the large model by space and by what can be written in a few
+// seconds; why says which of the two. Less than one means that not even a layer fits.
 func affordableLayers(dir string, s traces.Shape) (layers int, why string, err error) {
 	rate, err := writeRate(dir)
 	if err != nil {
 		return 0, "", err
 	}
 	const patience = 12 * units.Second
-	limit, why := units.Bytes(float64(rate)*patience.Seconds()), fmt.Sprintf("the disk writes %v", rate)
+	limit, why := units.Bytes(float64(rate)*patience.Seconds()), fmt.Sprintf("the disk writes %v",
+		rate)
 	if free, ok := freeSpace(dir); ok && free/3 < limit {
 		limit, why = free/3, fmt.Sprintf("%v are free", free)
 	}
@@ -337,7 +355,8 @@ func (d *demo) measure(budget time.Duration) error {
 		return err
 	}
 	d.engine = flashio.Engine(engineName)
-	d.e.note("disk: %s, LTFB %v, link %v, fit within %s %% on average", device.Fit.Mode, device.Flash.LTFB, device.Flash.LinkRate, report.Sig3(device.Fit.MeanAbsPct))
+	d.e.note("disk: %s, LTFB %v, link %v, fit within %s %% on average", device.Fit.Mode,
+		device.Flash.LTFB, device.Flash.LinkRate, report.Sig3(device.Fit.MeanAbsPct))
 	return nil
 }
 
@@ -367,7 +386,8 @@ func (d *demo) predictAndRun() error {
 		return err
 	}
 	d.simulated, err = sim.Run(d.trace, sim.Config{
-		Window: d.window, Engine: string(d.engine), Parallel: demoParallel, Layout: options, Device: d.device, Geometry: d.image.Geometry()})
+		Window: d.window, Engine: string(d.engine), Parallel: demoParallel, Layout: options,
+		Device: d.device, Geometry: d.image.Geometry()})
 	if err != nil {
 		return err
 	}
@@ -377,14 +397,16 @@ func (d *demo) predictAndRun() error {
 	}
 	p := d.e.startProgress("replay (tokens)")
 	d.measured, err = replay.Run(d.ctx, d.trace, w, d.image.Geometry(), reader, replay.Config{
-		Window: d.window, Layout: options, MaxTokens: d.tokens, ReferenceEvery: 4, Seed: d.seed, Progress: p.update})
+		Window: d.window, Layout: options, MaxTokens: d.tokens, ReferenceEvery: 4, Seed: d.seed,
+		Progress: p.update})
 	p.done()
 	if err != nil {
 		return err
 	}
 	d.simulated.Meta.Tool, d.measured.Run.Meta.Tool = Tool, Tool
 	d.measured.Run.Meta.Device = modeLine(d.measured.Mode)
-	if err := traces.WriteRun(filepath.Join(d.dir, "simulated.run.arrow"), d.simulated); err != nil {
+	if err := traces.WriteRun(filepath.Join(d.dir, "simulated.run.arrow"),
+		d.simulated); err != nil {
 		return err
 	}
 	return traces.WriteRun(filepath.Join(d.dir, "measured.run.arrow"), d.measured.Run)
@@ -398,19 +420,28 @@ func (d *demo) report() error {
 		return err
 	}
 	r := &d.result
-	r.Tokens, r.CountersEqual, r.BytesEqual = comparison.Tokens, comparison.CountersEqual, comparison.BytesEqual
-	r.Measured.TokensPerS, r.Simulated.TokensPerS = comparison.MeasuredTokensPerS, comparison.SimulatedTokensPerS
-	r.ErrorPercent, r.DriftPercent, r.Verdict, r.Reasons = comparison.ErrorPercent, drift, comparison.Verdict, comparison.Reasons
+	r.Tokens, r.CountersEqual, r.BytesEqual = comparison.Tokens, comparison.CountersEqual,
+		comparison.BytesEqual
+	r.Measured.TokensPerS, r.Simulated.TokensPerS = comparison.MeasuredTokensPerS,
+		comparison.SimulatedTokensPerS
+	r.ErrorPercent, r.DriftPercent, r.Verdict, r.Reasons = comparison.ErrorPercent, drift,
+		comparison.Verdict, comparison.Reasons
 	r.Mode, r.Report = modeLine(d.measured.Mode), filepath.Join(d.dir, "report.html")
 	data := &report.Data{
-		Title: "windrow demo", Tool: Tool, Comparison: comparison, Trace: d.stats, FlashRate: d.device.Flash.LinkRate,
-		Warnings: d.measured.Run.Meta.Warnings,
-		Runs:     []report.LabeledRun{{Label: "simulated", Run: d.simulated}, {Label: "measured", Run: d.measured.Run}},
+		Title: "windrow demo", Tool: Tool, Comparison: comparison, Trace: d.stats,
+		FlashRate: d.device.Flash.LinkRate,
+		Warnings:  d.measured.Run.Meta.Warnings,
+		Runs: []report.LabeledRun{{Label: "simulated", Run: d.simulated}, {Label: "measured",
+			Run: d.measured.Run}},
 		Facts: []report.KV{
-			{Key: "trace statistics", Value: "recorded on " + r.Model}, {Key: "model of the runs", Value: r.Large},
-			{Key: "reads", Value: r.Mode}, {Key: "window", Value: fmt.Sprint(d.window)}, {Key: "seed", Value: fmt.Sprint(d.seed)},
+			{Key: "trace statistics", Value: "recorded on " + r.Model}, {Key: "model of the runs",
+				Value: r.Large},
+			{Key: "reads", Value: r.Mode}, {Key: "window", Value: fmt.Sprint(d.window)},
+			{Key: "seed", Value: fmt.Sprint(d.seed)},
 			{Key: "flash-resident equals dense", Value: fmt.Sprint(r.DenseEqual)},
-			{Key: "device model", Value: fmt.Sprintf("%s, mean fit error %s %%, drift during the probe %s %%", d.device.Name, report.Sig3(d.device.Fit.MeanAbsPct), report.Sig3(d.device.Fit.DriftPct))},
+			{Key: "device model", Value: fmt.Sprintf("%s, mean fit error %s %%, drift during "+
+				"the probe %s %%", d.device.Name, report.Sig3(d.device.Fit.MeanAbsPct),
+				report.Sig3(d.device.Fit.DriftPct))},
 		},
 	}
 	quiet := *d.e
@@ -448,7 +479,8 @@ func (d *demo) print(asJSON bool) error {
 		}
 	}
 	if !r.DenseEqual || !r.CountersEqual || !r.BytesEqual {
-		return fmt.Errorf("demo: flash-resident equals dense: %v; counters equal: %v; bytes equal: %v; all three must hold", r.DenseEqual, r.CountersEqual, r.BytesEqual)
+		return fmt.Errorf("demo: flash-resident equals dense: %v; counters equal: %v; bytes "+
+			"equal: %v; all three must hold", r.DenseEqual, r.CountersEqual, r.BytesEqual)
 	}
 	return nil
 }

@@ -17,9 +17,12 @@ func deviceCommand(e *env) *cli.Command {
 		Usage: "look at device models",
 		Subcommands: slices.Concat([]*cli.Command{
 			{
-				Name: "list", Usage: "the presets, how well they are fitted, and where their numbers come from",
-				Description: "The leave-one-out error is that of cells predicted by fits without them. A preset that is not fitted is known by published limits;\n" +
-					"\"windrow device show --all --check\" says why.\n\n" + examples("windrow device list"),
+				Name: "list", Usage: "the presets, how well they are fitted, and where their " +
+					"numbers come from",
+				Description: "The leave-one-out error is that of cells predicted by fits " +
+					"without them. A preset that is not fitted is known by published limits;\n" +
+					"\"windrow device show --all --check\" says why.\n\n" +
+					examples("windrow device list"),
 				Flags:  []cli.Flag{jsonFlag()},
 				Action: e.deviceList,
 			},
@@ -31,13 +34,18 @@ func deviceCommand(e *env) *cli.Command {
 
 func deviceShowCommand(e *env) *cli.Command {
 	return &cli.Command{
-		Name: "show", Usage: "one device model, as a file would hold it, or how far it is from its cells", ArgsUsage: "[DEVICE]",
-		Description: fmt.Sprintf("With --check every cell is predicted by a fit without it; exit code 5 when the mean error of a fitted device is above %d %%, or when\n"+
-			"the errors that its file states are not those of its numbers. A device without a fit is not judged, and it is said why.\n\n", devicemodels.CheckLimitPct) +
-			examples("windrow device show m1-max", "windrow device show samsung-860pro-sata --residuals", "windrow device show --all --residuals --check"),
+		Name: "show", Usage: "one device model, as a file would hold it, or how far it is from " +
+			"its cells", ArgsUsage: "[DEVICE]",
+		Description: fmt.Sprintf("With --check every cell is predicted by a fit without it; "+
+			"exit code 5 when the mean error of a fitted device is above %d %%, or when\n"+
+			"the errors that its file states are not those of its numbers. A device without a "+
+			"fit is not judged, and it is said why.\n\n", devicemodels.CheckLimitPct) +
+			examples("windrow device show m1-max", "windrow device show samsung-860pro-sata "+
+				"--residuals", "windrow device show --all --residuals --check"),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "all", Usage: "every preset"},
-			&cli.BoolFlag{Name: "residuals", Usage: "the cells, and how far the model is from each"},
+			&cli.BoolFlag{Name: "residuals", Usage: "the cells, and how far the model is from " +
+				"each"},
 			&cli.BoolFlag{Name: "check", Usage: "repeat the fit without each cell, and judge"},
 			jsonFlag(),
 		},
@@ -63,12 +71,14 @@ func (e *env) deviceList(c *cli.Context) error {
 	}
 	right := report.Right
 	t := &report.Table{Columns: []report.Column{
-		{Name: "preset"}, {Name: "servers", Align: right}, {Name: "LTFB", Align: right}, {Name: "link", Align: right},
+		{Name: "preset"}, {Name: "servers", Align: right}, {Name: "LTFB", Align: right},
+		{Name: "link", Align: right},
 		{Name: "leave-one-out", Unit: "%", Align: right}, {Name: "source"},
 	}}
 	var list []deviceSummary
 	for _, d := range devices {
-		s := deviceSummary{Name: d.Name, Servers: d.Flash.Servers, LTFB: int64(d.Flash.LTFB), Link: int64(d.Flash.LinkRate), Source: d.Source}
+		s := deviceSummary{Name: d.Name, Servers: d.Flash.Servers, LTFB: int64(d.Flash.LTFB),
+			Link: int64(d.Flash.LinkRate), Source: d.Source}
 		fit := "not fitted"
 		if d.Fit != nil {
 			s.LeaveOneOutPct, s.Unfitted = d.Fit.LeaveOneOutPct, d.Fit.Unfitted
@@ -77,7 +87,8 @@ func (e *env) deviceList(c *cli.Context) error {
 			fit = report.Sig3(*s.LeaveOneOutPct)
 		}
 		list = append(list, s)
-		t.Add(d.Name, fmt.Sprint(s.Servers), d.Flash.LTFB.String(), d.Flash.LinkRate.String(), fit, d.Source)
+		t.Add(d.Name, fmt.Sprint(s.Servers), d.Flash.LTFB.String(), d.Flash.LinkRate.String(), fit,
+			d.Source)
 	}
 	if c.Bool("json") {
 		return printJSON(e.stdout, list)
@@ -180,7 +191,8 @@ func (e *env) checkDevices(c *cli.Context, devices []*devicemodels.Device) error
 	return &verdict{"fail: " + strings.Join(failed, "; ")}
 }
 
-func (e *env) printChecks(c *cli.Context, devices []*devicemodels.Device, results []*devicemodels.CheckResult) error {
+func (e *env) printChecks(c *cli.Context, devices []*devicemodels.Device,
+	results []*devicemodels.CheckResult) error {
 	if c.Bool("residuals") {
 		for i, r := range results {
 			mode := ""
@@ -197,11 +209,14 @@ func (e *env) printChecks(c *cli.Context, devices []*devicemodels.Device, result
 	}
 	right := report.Right
 	t := &report.Table{Columns: []report.Column{
-		{Name: "device"}, {Name: "cells", Align: right}, {Name: "left out", Align: right}, {Name: "mean error", Unit: "%", Align: right},
-		{Name: "worst", Unit: "%", Align: right}, {Name: "leave-one-out", Unit: "%", Align: right}, {Name: "verdict"}, {Name: "why"},
+		{Name: "device"}, {Name: "cells", Align: right}, {Name: "left out", Align: right},
+		{Name: "mean error", Unit: "%", Align: right},
+		{Name: "worst", Unit: "%", Align: right}, {Name: "leave-one-out", Unit: "%", Align: right},
+		{Name: "verdict"}, {Name: "why"},
 	}}
 	for _, r := range results {
-		t.Add(r.Device, fmt.Sprint(r.Clean), fmt.Sprint(r.Tainted), percentOf(r.MeanAbsPct), percentOf(r.WorstAbsPct), percentOf(r.LeaveOneOutPct), string(r.Verdict), r.Reason)
+		t.Add(r.Device, fmt.Sprint(r.Clean), fmt.Sprint(r.Tainted), percentOf(r.MeanAbsPct),
+			percentOf(r.WorstAbsPct), percentOf(r.LeaveOneOutPct), string(r.Verdict), r.Reason)
 	}
 	return t.Text(e.stdout)
 }
@@ -218,15 +233,18 @@ func (e *env) printResiduals(r *devicemodels.CheckResult, mode string) error {
 	} else {
 		right := report.Right
 		t := &report.Table{Columns: []report.Column{
-			{Name: "engine"}, {Name: "chunk", Align: right}, {Name: "depth", Align: right}, {Name: "measured", Unit: "MB/s", Align: right},
-			{Name: "model", Unit: "MB/s", Align: right}, {Name: "error", Unit: "%", Align: right}, {Name: "quality"}, {Name: "source"}, {Name: "left out"},
+			{Name: "engine"}, {Name: "chunk", Align: right}, {Name: "depth", Align: right},
+			{Name: "measured", Unit: "MB/s", Align: right},
+			{Name: "model", Unit: "MB/s", Align: right}, {Name: "error", Unit: "%", Align: right},
+			{Name: "quality"}, {Name: "source"}, {Name: "left out"},
 		}}
 		for _, c := range r.Cells {
 			off := "n/a"
 			if c.ErrorPct != nil {
 				off = fmt.Sprintf("%+.2f", *c.ErrorPct)
 			}
-			t.Add(c.Engine, c.Chunk.String(), fmt.Sprint(c.Depth), report.Sig3(float64(c.Rate)/1e6), report.Sig3(float64(c.Model)/1e6), off, c.Quality, c.Source, c.Tainted)
+			t.Add(c.Engine, c.Chunk.String(), fmt.Sprint(c.Depth), report.Sig3(float64(c.Rate)/1e6),
+				report.Sig3(float64(c.Model)/1e6), off, c.Quality, c.Source, c.Tainted)
 		}
 		if err := t.Text(e.stdout); err != nil {
 			return err
@@ -234,10 +252,12 @@ func (e *env) printResiduals(r *devicemodels.CheckResult, mode string) error {
 	}
 	line := ""
 	if r.Clean > 0 {
-		line = fmt.Sprintf("mean |error| of %d cells %s %%, worst %s %%, ", r.Clean, percentOf(r.MeanAbsPct), percentOf(r.WorstAbsPct))
+		line = fmt.Sprintf("mean |error| of %d cells %s %%, worst %s %%, ", r.Clean,
+			percentOf(r.MeanAbsPct), percentOf(r.WorstAbsPct))
 	}
 	if r.LeaveOneOutPct != nil {
-		line += fmt.Sprintf("leave-one-out %s %%, 90 %% interval ±%s %%", percentOf(r.LeaveOneOutPct), percentOf(r.IntervalPct))
+		line += fmt.Sprintf("leave-one-out %s %%, 90 %% interval ±%s %%",
+			percentOf(r.LeaveOneOutPct), percentOf(r.IntervalPct))
 	} else {
 		line += "not predicted: " + r.Reason
 	}

@@ -17,27 +17,39 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// compareChunks and compareDepths are the grid unless the command line gives another: the sizes of records and of coalesced reads.
+// compareChunks and compareDepths are the grid unless the command line gives another: the sizes of
+// records and of coalesced reads.
 func compareChunks() []units.Bytes {
-	return []units.Bytes{4 * units.KiB, 8 * units.KiB, 16 * units.KiB, 32 * units.KiB, 64 * units.KiB, 256 * units.KiB, units.MiB}
+	return []units.Bytes{4 * units.KiB, 8 * units.KiB, 16 * units.KiB, 32 * units.KiB,
+		64 * units.KiB, 256 * units.KiB, units.MiB}
 }
 
 func compareDepths() []int { return []int{1, 4, 16, 32, 64, 256} }
 
-// mostCompared bounds devices, sizes and depths: more do not fit a screen, and their product stays small.
+// mostCompared bounds devices, sizes and depths: more do not fit a screen, and their product stays
+// small.
 const mostCompared = 64
 
 func deviceCompareCommand(e *env) *cli.Command {
 	return &cli.Command{
-		Name: "compare", Usage: "throughput of device models over read size and depth, side by side", ArgsUsage: "DEVICE DEVICE...",
-		Description: "Rates are the closed form's: a loop of depth requests at random places spread over all of the device, which is fresh. The second table on\n" +
-			"compares each device with the first. What no measurement of a device covers is marked.\n\n" +
-			examples("windrow device compare m1-max samsung-860pro-sata", "windrow device compare m1-max intel-p5800x-pcie4 --chunks 4KiB,16KiB,64KiB --depths 8,32 -o devices.svg"),
+		Name: "compare", Usage: "throughput of device models over read size and depth, side by " +
+			"side", ArgsUsage: "DEVICE DEVICE...",
+		Description: "Rates are the closed form's: a loop of depth requests at random places " +
+			"spread over all of the device, which is fresh. The second table on\n" +
+			"compares each device with the first. What no measurement of a device covers is " +
+			"marked.\n\n" +
+			examples("windrow device compare m1-max samsung-860pro-sata",
+				"windrow device compare m1-max intel-p5800x-pcie4 --chunks 4KiB,16KiB,64KiB "+
+					"--depths 8,32 -o devices.svg"),
 		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "chunks", Usage: "read `SIZE`, repeated or with commas", DefaultText: listed(compareChunks())},
-			&cli.IntSliceFlag{Name: "depths", Usage: "requests in flight `N`, repeated or with commas", DefaultText: listed(compareDepths())},
-			&cli.StringFlag{Name: "io", Value: string(flashio.EngineAuto), Usage: "I/O `ENGINE`; auto: the fastest of each device at each point"},
-			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "draw it as well: `FILE`.svg"},
+			&cli.StringSliceFlag{Name: "chunks", Usage: "read `SIZE`, repeated or with commas",
+				DefaultText: listed(compareChunks())},
+			&cli.IntSliceFlag{Name: "depths", Usage: "requests in flight `N`, repeated or with " +
+				"commas", DefaultText: listed(compareDepths())},
+			&cli.StringFlag{Name: "io", Value: string(flashio.EngineAuto),
+				Usage: "I/O `ENGINE`; auto: the fastest of each device at each point"},
+			&cli.StringFlag{Name: "out", Aliases: []string{"o"},
+				Usage: "draw it as well: `FILE`.svg"},
 			jsonFlag(),
 		},
 		Action: e.deviceCompare,
@@ -75,7 +87,10 @@ func (e *env) deviceCompare(c *cli.Context) error {
 		if err := checkOutput(out, ".svg"); err != nil {
 			return err
 		}
-		if err := writeWhole(out, func(w io.Writer) error { return drawComparison(w, cmp) }); err != nil {
+		if err := writeWhole(out, func(w io.Writer) error {
+			return drawComparison(w,
+				cmp)
+		}); err != nil {
 			return err
 		}
 	}
@@ -88,7 +103,8 @@ func (e *env) deviceCompare(c *cli.Context) error {
 // comparisonOf reads the command line and computes all points.
 func comparisonOf(c *cli.Context) (*comparison, error) {
 	if c.NArg() < 2 {
-		return nil, usageError("device compare needs two or more devices, got %d; see \"%s --help\"", c.NArg(), c.Command.HelpName)
+		return nil, usageError("device compare needs two or more devices, got %d; see \"%s "+
+			"--help\"", c.NArg(), c.Command.HelpName)
 	}
 	cmp := &comparison{Chunks: compareChunks(), Depths: compareDepths()}
 	if list := c.StringSlice("chunks"); len(list) > 0 {
@@ -96,7 +112,8 @@ func comparisonOf(c *cli.Context) (*comparison, error) {
 		for _, s := range list {
 			v, err := units.ParseBytes(s)
 			if err != nil || v < 1 {
-				return nil, usageError("--chunks %q: sizes of 1B or more are wanted, like 4KiB,64KiB", s)
+				return nil, usageError("--chunks %q: sizes of 1B or more are wanted, like "+
+					"4KiB,64KiB", s)
 			}
 			cmp.Chunks = append(cmp.Chunks, v)
 		}
@@ -112,7 +129,8 @@ func comparisonOf(c *cli.Context) (*comparison, error) {
 		return nil, usageError("--depths %v: each is from 1 to %d", cmp.Depths, deepest)
 	}
 	if most := max(len(cmp.Chunks), len(cmp.Depths), c.NArg()); most > mostCompared {
-		return nil, usageError("device compare: %d devices, --chunks or --depths are more than the %d that can be shown", most, mostCompared)
+		return nil, usageError("device compare: %d devices, --chunks or --depths are more than "+
+			"the %d that can be shown", most, mostCompared)
 	}
 	for _, name := range c.Args().Slice() {
 		d, err := loadDevice(name)
@@ -177,7 +195,8 @@ func outsideFit(fit *devicemodels.Fit, chunk units.Bytes, depth int) bool {
 		chunk < fit.ChunkMin || chunk > fit.ChunkMax || depth < fit.DepthMin || depth > fit.DepthMax
 }
 
-// shadeOf shows where a throughput lies between the slowest and the fastest point of a comparison, by its logarithm.
+// shadeOf shows where a throughput lies between the slowest and the fastest point of a comparison,
+// by its logarithm.
 func shadeOf(v, lo, hi float64) string {
 	shades := []string{" ", "░", "▒", "▓", "█"}
 	if !(hi > lo) || v <= 0 {
@@ -194,7 +213,8 @@ func (e *env) printComparison(cmp *comparison) error {
 		fmt.Fprintf(e.stdout, "%s, GB/s by read size and depth, %s\n\n", d.Name, d.engines())
 		err := e.printGrid(cmp, func(row, column int) string {
 			p := &d.Points[row][column]
-			return report.Sig3(float64(p.Rate)/1e9) + " " + shadeOf(float64(p.Rate), lo, hi) + mark(p.Extrapolated)
+			return report.Sig3(float64(p.Rate)/1e9) + " " + shadeOf(float64(p.Rate), lo, hi) +
+				mark(p.Extrapolated)
 		})
 		if err != nil {
 			return err
@@ -205,13 +225,15 @@ func (e *env) printComparison(cmp *comparison) error {
 		fmt.Fprintf(e.stdout, "%s / %s\n\n", d.Name, first.Name)
 		err := e.printGrid(cmp, func(row, column int) string {
 			p := &d.Points[row][column]
-			return report.Sig3(p.Ratio) + mark(p.Extrapolated || first.Points[row][column].Extrapolated)
+			return report.Sig3(p.Ratio) + mark(p.Extrapolated ||
+				first.Points[row][column].Extrapolated)
 		})
 		if err != nil {
 			return err
 		}
 	}
-	fmt.Fprintf(e.stdout, "░▒▓█ from %s to %s, by logarithm; ~ outside the sizes and depths that were measured, or nothing was\n",
+	fmt.Fprintf(e.stdout, "░▒▓█ from %s to %s, by logarithm; ~ outside the sizes and depths "+
+		"that were measured, or nothing was\n",
 		report.SI(lo, "B/s"), report.SI(hi, "B/s"))
 	for i := range cmp.Devices {
 		if d := &cmp.Devices[i]; d.Unfitted != "" {

@@ -22,41 +22,68 @@ const notKnown = "not known"
 
 // deviceCostCommands are the verbs that say what a run costs the machine besides time.
 func deviceCostCommands(e *env) []*cli.Command {
-	simulated := "windrow sim -t opt.trace.arrow -d m1-max --predicted --window 8 --parallel 64 -o opt.run.arrow"
+	simulated := "windrow sim -t opt.trace.arrow -d m1-max --predicted --window 8 --parallel 64 " +
+		"-o opt.run.arrow"
 	return []*cli.Command{
 		{
 			Name: "energy", Usage: "joules per token of a run, by part", ArgsUsage: "RUN",
-			Description: "Bytes and times of the run, times published constants with the interval that they leave open. A constant is the name of a\n" +
-				"technology, a number, LOW..HIGH, or \"" + notKnown + "\"; what is not known is left out, and the total is a lower bound. With the\n" +
-				"trace of the run, DRAM bytes are counted too: attention, head and active rows, the KV cache, reads landing and row-cache copies.\n\n" +
+			Description: "Bytes and times of the run, times published constants with the " +
+				"interval that they leave open. A constant is the name of a\n" +
+				"technology, a number, LOW..HIGH, or \"" + notKnown +
+				"\"; what is not known is left out, and the total is a lower bound. With the\n" +
+				"trace of the run, DRAM bytes are counted too: attention, head and active rows, " +
+				"the KV cache, reads landing and row-cache copies.\n\n" +
 				examples(simulated, "windrow device energy opt.run.arrow -t opt.trace.arrow",
-					"windrow device energy opt.run.arrow -t opt.trace.arrow --flash nand --compute-watts 20..40 --idle-watts 5 --json"),
+					"windrow device energy opt.run.arrow -t opt.trace.arrow --flash nand "+
+						"--compute-watts 20..40 --idle-watts 5 --json"),
 			Flags: []cli.Flag{
 				costTraceFlag(),
-				&cli.StringFlag{Name: "flash", Value: "nvme-ssd", Usage: "flash read, `pJ/bit`: " + strings.Join(energy.Technologies(energy.FlashRead), ", ") + " or numbers"},
-				&cli.StringFlag{Name: "dram", Value: "lpddr5", Usage: "memory, `pJ/bit`: " + strings.Join(energy.Technologies(energy.DRAM), ", ") + " or numbers"},
-				&cli.StringFlag{Name: "drive-idle", Value: "ssd", Usage: "`WATTS` of the drive while it does not read: " + strings.Join(energy.Technologies(energy.DriveIdle), ", ") + " or numbers"},
-				&cli.StringFlag{Name: "compute-watts", Value: notKnown, Usage: "`WATTS` of the processor without memory while it computes: N or LOW..HIGH"},
-				&cli.StringFlag{Name: "idle-watts", Value: notKnown, Usage: "`WATTS` of the processor without memory while it waits: N or LOW..HIGH"},
+				&cli.StringFlag{Name: "flash", Value: "nvme-ssd", Usage: "flash read, `pJ/bit`: " +
+					strings.Join(energy.Technologies(energy.FlashRead), ", ") + " or numbers"},
+				&cli.StringFlag{Name: "dram", Value: "lpddr5", Usage: "memory, `pJ/bit`: " +
+					strings.Join(energy.Technologies(energy.DRAM), ", ") + " or numbers"},
+				&cli.StringFlag{Name: "drive-idle", Value: "ssd",
+					Usage: "`WATTS` of the drive while it does not read: " +
+						strings.Join(energy.Technologies(energy.DriveIdle), ", ") + " or numbers"},
+				&cli.StringFlag{Name: "compute-watts", Value: notKnown,
+					Usage: "`WATTS` of the processor without memory while it computes: N or " +
+						"LOW..HIGH"},
+				&cli.StringFlag{Name: "idle-watts", Value: notKnown,
+					Usage: "`WATTS` of the processor without memory while it waits: N or " +
+						"LOW..HIGH"},
 				jsonFlag(),
 			},
 			Action: e.deviceEnergy,
 		},
 		{
-			Name: "wear", Usage: "what a stated use of a run's model does to the flash", ArgsUsage: "RUN",
-			Description: wear.Explanation + "\nIntervals are those of the published thresholds; refreshes count against the endurance like writes.\n\n" +
-				examples(simulated, "windrow device wear opt.run.arrow --tokens-per-day 10000 --drive \"Samsung 990 PRO 2TB\"",
-					"windrow device wear opt.run.arrow --tokens-per-day 10000 --capacity 512GB --tbw 300TB --hot 0.8:0.2 --json"),
+			Name: "wear", Usage: "what a stated use of a run's model does to the flash",
+			ArgsUsage: "RUN",
+			Description: wear.Explanation + "\nIntervals are those of the published thresholds; " +
+				"refreshes count against the endurance like writes.\n\n" +
+				examples(simulated, "windrow device wear opt.run.arrow --tokens-per-day 10000 "+
+					"--drive \"Samsung 990 PRO 2TB\"",
+					"windrow device wear opt.run.arrow --tokens-per-day 10000 --capacity 512GB "+
+						"--tbw 300TB --hot 0.8:0.2 --json"),
 			Flags: []cli.Flag{
 				costTraceFlag(),
-				&cli.Float64Flag{Name: "tokens-per-day", Usage: "`N` tokens per day, prompt and generated alike"},
-				&cli.StringFlag{Name: "drive", Usage: "`DRIVE` with a published endurance; \"list\" prints the names"},
-				&cli.StringFlag{Name: "capacity", Usage: "`SIZE` of the drive", DefaultText: "the drive's"},
-				&cli.StringFlag{Name: "tbw", Usage: "rated bytes written, `SIZE`, for example 600TB", DefaultText: "the drive's"},
-				&cli.StringFlag{Name: "cycles", Usage: "program/erase cycles: " + strings.Join(wear.CycleNames(), ", ") + ", `N` or LOW..HIGH", DefaultText: "the drive's"},
-				&cli.StringFlag{Name: "read-disturb", Usage: "reads of a block before it is rewritten: `N` or LOW..HIGH", DefaultText: "as published"},
-				&cli.StringFlag{Name: "written-per-day", Usage: "`SIZE` that the host writes per day: downloads and updates", DefaultText: "0B"},
-				&cli.StringFlag{Name: "hot", Usage: "`SHARE:FRACTION`: that share of the reads goes to that fraction of the blocks", DefaultText: "evenly"},
+				&cli.Float64Flag{Name: "tokens-per-day", Usage: "`N` tokens per day, prompt and " +
+					"generated alike"},
+				&cli.StringFlag{Name: "drive", Usage: "`DRIVE` with a published endurance; " +
+					"\"list\" prints the names"},
+				&cli.StringFlag{Name: "capacity", Usage: "`SIZE` of the drive",
+					DefaultText: "the drive's"},
+				&cli.StringFlag{Name: "tbw", Usage: "rated bytes written, `SIZE`, for example " +
+					"600TB", DefaultText: "the drive's"},
+				&cli.StringFlag{Name: "cycles", Usage: "program/erase cycles: " +
+					strings.Join(wear.CycleNames(), ", ") + ", `N` or LOW..HIGH",
+					DefaultText: "the drive's"},
+				&cli.StringFlag{Name: "read-disturb", Usage: "reads of a block before it is " +
+					"rewritten: `N` or LOW..HIGH", DefaultText: "as published"},
+				&cli.StringFlag{Name: "written-per-day",
+					Usage:       "`SIZE` that the host writes per day: downloads and updates",
+					DefaultText: "0B"},
+				&cli.StringFlag{Name: "hot", Usage: "`SHARE:FRACTION`: that share of the reads " +
+					"goes to that fraction of the blocks", DefaultText: "evenly"},
 				jsonFlag(),
 			},
 			Action: e.deviceWear,
@@ -65,7 +92,8 @@ func deviceCostCommands(e *env) []*cli.Command {
 }
 
 func costTraceFlag() *cli.StringFlag {
-	return &cli.StringFlag{Name: "trace", Aliases: []string{"t"}, Usage: "`TRACE` of the run, for the shape of its model"}
+	return &cli.StringFlag{Name: "trace", Aliases: []string{"t"},
+		Usage: "`TRACE` of the run, for the shape of its model"}
 }
 
 // costRun is the run that a cost is of, as results name it.
@@ -80,10 +108,12 @@ type costRun struct {
 }
 
 func (r *costRun) line() string {
-	return fmt.Sprintf("%s: %s on %s, mean of %d tokens, prompt and generated alike", r.Kind, r.Model, r.Device, r.Tokens)
+	return fmt.Sprintf("%s: %s on %s, mean of %d tokens, prompt and generated alike", r.Kind,
+		r.Model, r.Device, r.Tokens)
 }
 
-// costArguments reads the run that is the verb's argument, and the header of its trace when there is one.
+// costArguments reads the run that is the verb's argument, and the header of its trace when there
+// is one.
 func (e *env) costArguments(c *cli.Context) (*traces.Run, *costRun, *traces.Header, error) {
 	if err := needArgs(c, 1, "one run"); err != nil {
 		return nil, nil, nil, err
@@ -93,7 +123,8 @@ func (e *env) costArguments(c *cli.Context) (*traces.Run, *costRun, *traces.Head
 		return nil, nil, nil, err
 	}
 	m := &run.Meta
-	facts := &costRun{report.Kind(m), m.Model, m.Device, m.Trace, m.Totals.Tokens, m.Totals.Wall, append([]string{}, m.Warnings...)}
+	facts := &costRun{report.Kind(m), m.Model, m.Device, m.Trace, m.Totals.Tokens, m.Totals.Wall,
+		append([]string{}, m.Warnings...)}
 	if facts.Tokens == 0 {
 		return nil, nil, nil, inputError("%s holds no tokens", c.Args().First())
 	}
@@ -107,7 +138,8 @@ func (e *env) costArguments(c *cli.Context) (*traces.Run, *costRun, *traces.Head
 	}
 	defer tr.Close()
 	if m.TraceSHA256 != tr.SHA256() {
-		return nil, nil, nil, usageError("%s is not the trace of %s, which is of %s", path, c.Args().First(), m.Trace)
+		return nil, nil, nil, usageError("%s is not the trace of %s, which is of %s", path,
+			c.Args().First(), m.Trace)
 	}
 	head := *tr.Header()
 	return run, facts, &head, nil
@@ -138,7 +170,8 @@ func (e *env) deviceEnergy(c *cli.Context) error {
 		return err
 	}
 	t := &run.Meta.Totals
-	use := energy.Use{Tokens: t.Tokens, Wall: t.Wall, IOTime: t.PartNanos[traces.PartIO], FlashBytes: t.Bytes}
+	use := energy.Use{Tokens: t.Tokens, Wall: t.Wall, IOTime: t.PartNanos[traces.PartIO],
+		FlashBytes: t.Bytes}
 	if ahead := run.Meta.Ahead; ahead != nil { // the drive works beside compute too
 		use.IOTime += ahead.Hidden
 	}
@@ -187,10 +220,12 @@ func parseInterval(text string) (low, high float64, ok bool) {
 	return low, high, lowErr == nil && highErr == nil
 }
 
-// dramBytes counts what a run read from and wrote to memory, as if no processor cache kept weights between tokens:
+// dramBytes counts what a run read from and wrote to memory, as if no processor cache kept weights
+// between tokens:
 //
 //	attention  the layer's four projections and pos+1 keys and values read, one of each written
-//	io         the bytes that the reads put into memory, and the active rows (hits and misses) that the FFN reads
+//	io         the bytes that the reads put into memory, and the active rows (hits and misses)
+//	           that the FFN reads
 //	memory     row-cache copies, read and written
 //	other      the output head
 func dramBytes(rows []traces.RunRow, head *traces.Header) (*units.Bytes, error) {
@@ -223,19 +258,26 @@ func (e *env) printEnergy(facts *costRun, m *energy.Model, r *energy.Report) err
 	}
 	right := report.Right
 	t := &report.Table{Columns: []report.Column{
-		{Name: "part"}, {Name: "per token", Align: right}, {Name: "constant"}, {Name: "its value", Align: right},
-		{Name: "low", Unit: "J/token", Align: right}, {Name: "mid", Unit: "J/token", Align: right}, {Name: "high", Unit: "J/token", Align: right},
+		{Name: "part"}, {Name: "per token", Align: right}, {Name: "constant"}, {Name: "its value",
+			Align: right},
+		{Name: "low", Unit: "J/token", Align: right}, {Name: "mid", Unit: "J/token", Align: right},
+		{Name: "high", Unit: "J/token", Align: right},
 	}}
-	sources := &report.Table{Columns: []report.Column{{Name: "constant"}, {Name: "published value"}, {Name: "value", Align: right}, {Name: "quality"}, {Name: "source"}}}
+	sources := &report.Table{Columns: []report.Column{{Name: "constant"}, {Name: "published value"},
+		{Name: "value", Align: right}, {Name: "quality"}, {Name: "source"}}}
 	rules := ""
-	for i, constant := range []*energy.Constant{m.Flash, m.DRAM, m.Compute, m.DriveIdle, m.HostIdle} { // in the order of the parts
+	// in the order of the parts
+	for i, constant := range []*energy.Constant{m.Flash, m.DRAM, m.Compute, m.DriveIdle,
+		m.HostIdle} {
 		p := &r.Parts[i]
 		name, is := notKnown, notKnown
 		if constant != nil {
-			name, is = constant.Name, span(constant.Interval.Low, constant.Interval.High)+" "+constant.Unit
+			name, is = constant.Name, span(constant.Interval.Low,
+				constant.Interval.High)+" "+constant.Unit
 			rules += fmt.Sprintf("%s, %s: %s\n", p.Part, constant.Name, constant.Rule)
 			for _, v := range constant.Values {
-				sources.Add(constant.Name, v.Item, report.Sig3(v.Value)+" "+constant.Unit, v.Quality, v.Source)
+				sources.Add(constant.Name, v.Item, report.Sig3(v.Value)+" "+constant.Unit,
+					v.Quality, v.Source)
 			}
 		}
 		amount, joules := notKnown, [3]string{notKnown, notKnown, notKnown}
@@ -245,7 +287,8 @@ func (e *env) printEnergy(facts *costRun, m *energy.Model, r *energy.Report) err
 			amount = report.Sig3(*p.Amount) + " s"
 		}
 		if p.Joules != nil {
-			joules = [3]string{report.Sig3(p.Joules.Low), report.Sig3(p.Joules.Mid), report.Sig3(p.Joules.High)}
+			joules = [3]string{report.Sig3(p.Joules.Low), report.Sig3(p.Joules.Mid),
+				report.Sig3(p.Joules.High)}
 		}
 		t.Add(p.Part, amount, name, is, joules[0], joules[1], joules[2])
 	}
@@ -253,14 +296,17 @@ func (e *env) printEnergy(facts *costRun, m *energy.Model, r *energy.Report) err
 	if r.LowerBound {
 		name = "known parts"
 	}
-	t.Add(name, "", "", "", report.Sig3(r.Total.Low), report.Sig3(r.Total.Mid), report.Sig3(r.Total.High))
+	t.Add(name, "", "", "", report.Sig3(r.Total.Low), report.Sig3(r.Total.Mid),
+		report.Sig3(r.Total.High))
 	if err := t.Text(e.stdout); err != nil {
 		return err
 	}
 	if r.LowerBound {
-		fmt.Fprintf(e.stdout, "\nA lower bound: %s not known, and a token takes that much more.\n", strings.Join(r.NotKnown, ", "))
+		fmt.Fprintf(e.stdout, "\nA lower bound: %s not known, and a token takes that much more.\n",
+			strings.Join(r.NotKnown, ", "))
 	} else {
-		fmt.Fprint(e.stdout, "\nThe ends of the total are the sums of the ends: nothing is known of how the errors go together.\n")
+		fmt.Fprint(e.stdout, "\nThe ends of the total are the sums of the ends: nothing is "+
+			"known of how the errors go together.\n")
 	}
 	fmt.Fprintf(e.stdout, "\n%s\n", rules)
 	return sources.Text(e.stdout)
@@ -311,7 +357,8 @@ func (e *env) deviceWear(c *cli.Context) error {
 		return usageError("%v", err)
 	}
 	if c.Bool("json") {
-		return printJSON(e.stdout, map[string]any{"run": facts, "drive": drive, "tokens_per_day": use.TokensPerDay, "hot": hot, "wear": result})
+		return printJSON(e.stdout, map[string]any{"run": facts, "drive": drive,
+			"tokens_per_day": use.TokensPerDay, "hot": hot, "wear": result})
 	}
 	return e.printWear(facts, &drive, result)
 }
@@ -374,13 +421,14 @@ func parseHot(text string) (h wear.Hot, err error) {
 		h.Fraction, err = strconv.ParseFloat(fraction, 64)
 	}
 	if err != nil {
-		return h, usageError("--hot %q: write for example 0.8:0.2, 80 %% of the reads on 20 %% of the blocks", text)
+		return h, usageError("--hot %q: write for example 0.8:0.2, 80 %% of the reads on 20 %% "+
+			"of the blocks", text)
 	}
 	return h, nil
 }
 
-// flashRegion is the size of the rows on flash: the trace's when it is given, else of the geometry that a simulated run
-// was made on and holds.
+// flashRegion is the size of the rows on flash: the trace's when it is given, else of the geometry
+// that a simulated run was made on and holds.
 func flashRegion(run *traces.Run, head *traces.Header) (units.Bytes, error) {
 	if head != nil {
 		return units.Bytes(head.Layers) * units.Bytes(head.Units) * head.UnitBytes, nil
@@ -389,7 +437,8 @@ func flashRegion(run *traces.Run, head *traces.Header) (units.Bytes, error) {
 		Geometry layout.Geometry `json:"geometry"`
 	}
 	if err := json.Unmarshal(run.Meta.Config, &config); err != nil || config.Geometry.Units == 0 {
-		return 0, usageError("the run does not hold the size of its model's rows; give its trace with -t")
+		return 0, usageError("the run does not hold the size of its model's rows; give its " +
+			"trace with -t")
 	}
 	g := &config.Geometry
 	return units.Bytes(len(g.Base)) * units.Bytes(g.Units) * g.Stride, nil
@@ -401,7 +450,8 @@ func (e *env) printWear(facts *costRun, d *wear.Drive, r *wear.Report) error {
 		fmt.Fprintf(e.stdout, "warning: %s\n", w)
 	}
 	right := report.Right
-	t := &report.Table{Columns: []report.Column{{Name: "per day"}, {Name: "low", Align: right}, {Name: "mid", Align: right}, {Name: "high", Align: right}}}
+	t := &report.Table{Columns: []report.Column{{Name: "per day"}, {Name: "low", Align: right},
+		{Name: "mid", Align: right}, {Name: "high", Align: right}}}
 	one := func(name, value string) { t.Add(name, "", value, "") }
 	three := func(name string, i wear.Interval, format func(float64) string) {
 		t.Add(name, format(i.Low), format(i.Mid), format(i.High))
@@ -426,7 +476,8 @@ func (e *env) printWear(facts *costRun, d *wear.Drive, r *wear.Report) error {
 	years("years to the rated bytes written", r.ToEndurance)
 	years("years to the cycles, wear levelled", r.ToCycles)
 	for _, s := range r.Spreads {
-		name := map[string]string{"even": "reads spread evenly", "hot": "the hot blocks", "one block": "worst case, all reads in one block"}[s.Name]
+		name := map[string]string{"even": "reads spread evenly", "hot": "the hot blocks",
+			"one block": "worst case, all reads in one block"}[s.Name]
 		t.Add(name, "", "", "")
 		one("  blocks", report.Sig3(s.Blocks))
 		one("  reads per block", report.SI(s.Reads, ""))
@@ -452,10 +503,13 @@ func (e *env) printWearSources(d *wear.Drive) error {
 	if err != nil {
 		return err
 	}
-	t := &report.Table{Columns: []report.Column{{Name: "constant"}, {Name: "published value"}, {Name: "value", Align: report.Right}, {Name: "read as", Align: report.Right}, {Name: "quality"}, {Name: "source"}}}
+	t := &report.Table{Columns: []report.Column{{Name: "constant"}, {Name: "published value"},
+		{Name: "value", Align: report.Right}, {Name: "read as", Align: report.Right},
+		{Name: "quality"}, {Name: "source"}}}
 	t.Add("drive", d.Name+", capacity", "", orNot(d.Capacity), d.Quality, d.Source)
 	t.Add("drive", d.Name+", rated bytes written", "", orNot(d.Endurance), d.Quality, d.Source)
-	t.Add("page, block", "defaults of a simulator", "", report.IEC(d.Page)+", "+report.IEC(d.Block), "sim-default", geometry)
+	t.Add("page, block", "defaults of a simulator", "", report.IEC(d.Page)+", "+report.IEC(d.Block),
+		"sim-default", geometry)
 	for _, c := range []struct {
 		name     string
 		constant *wear.Constant
@@ -464,7 +518,8 @@ func (e *env) printWearSources(d *wear.Drive) error {
 			t.Add(c.name, "", "", notKnown, "", "")
 			continue
 		}
-		t.Add(c.name, c.constant.Name, "", span(c.constant.Interval.Low, c.constant.Interval.High), "", c.constant.Rule)
+		t.Add(c.name, c.constant.Name, "", span(c.constant.Interval.Low, c.constant.Interval.High),
+			"", c.constant.Rule)
 		for _, v := range c.constant.Values {
 			t.Add(c.name, v.Item, v.Text, span(v.Low, v.High), v.Quality, v.Source)
 		}

@@ -20,25 +20,39 @@ func deviceFioCommands(e *env) []*cli.Command {
 	return []*cli.Command{
 		{
 			Name: "fio-job", Usage: "print a fio job file that measures what a device fit needs",
-			Description: "The jobs read at random offsets, every chunk size at every depth with every engine, and one cell again and again to see drift. Nothing is\n" +
-				"run: the comment at the head of the file has the commands. The defaults take some minutes.\n\n" +
-				examples("windrow device fio-job --file /data/fio.bin --size 8GiB", "windrow device fio-job --file /data/fio.bin --engines io_uring --chunks 4KiB,64KiB --depths 1,8,64 --runtime 10s"),
+			Description: "The jobs read at random offsets, every chunk size at every depth with " +
+				"every engine, and one cell again and again to see drift. Nothing is\n" +
+				"run: the comment at the head of the file has the commands. The defaults take " +
+				"some minutes.\n\n" +
+				examples("windrow device fio-job --file /data/fio.bin --size 8GiB",
+					"windrow device fio-job --file /data/fio.bin --engines io_uring --chunks "+
+						"4KiB,64KiB --depths 1,8,64 --runtime 10s"),
 			Flags: []cli.Flag{
-				&cli.StringFlag{Name: "file", Required: true, Usage: "`PATH` of the file or block device that fio reads"},
-				&cli.StringFlag{Name: "size", Value: grid.Size.String(), Usage: "`SIZE` of the file, or of the part of the device that is read"},
-				&cli.StringSliceFlag{Name: "chunks", Usage: "read `SIZE`, repeated or with commas", DefaultText: listed(grid.Chunks)},
-				&cli.IntSliceFlag{Name: "depths", Usage: "requests in flight `N`, repeated or with commas", DefaultText: listed(grid.Depths)},
-				&cli.StringSliceFlag{Name: "engines", Usage: "`ENGINE` of fio, repeated or with commas", DefaultText: listed(grid.Engines)},
-				&cli.StringFlag{Name: "runtime", Value: "4s", Usage: "`DURATION` of each measurement, after a second that does not count"},
+				&cli.StringFlag{Name: "file", Required: true,
+					Usage: "`PATH` of the file or block device that fio reads"},
+				&cli.StringFlag{Name: "size", Value: grid.Size.String(),
+					Usage: "`SIZE` of the file, or of the part of the device that is read"},
+				&cli.StringSliceFlag{Name: "chunks", Usage: "read `SIZE`, repeated or with commas",
+					DefaultText: listed(grid.Chunks)},
+				&cli.IntSliceFlag{Name: "depths", Usage: "requests in flight `N`, repeated or " +
+					"with commas", DefaultText: listed(grid.Depths)},
+				&cli.StringSliceFlag{Name: "engines", Usage: "`ENGINE` of fio, repeated or with " +
+					"commas", DefaultText: listed(grid.Engines)},
+				&cli.StringFlag{Name: "runtime", Value: "4s",
+					Usage: "`DURATION` of each measurement, after a second that does not count"},
 				seedFlag(),
 			},
 			Action: e.fioJob,
 		},
 		{
-			Name: "import-fio", Usage: "what outputs of fio hold, and what of it a device fit can use", ArgsUsage: "FILE...",
-			Description: "Reads the JSON of fio 2.1 and later, with any text around it (--output-format=json, json+ or normal,json; client and server; with or\n" +
-				"without group_reporting). Nothing is filled in: what a file does not say stays empty, and null with --json.\n\n" +
-				examples("windrow device import-fio device.json", "windrow device import-fio device.json --json"),
+			Name: "import-fio", Usage: "what outputs of fio hold, and what of it a device fit " +
+				"can use", ArgsUsage: "FILE...",
+			Description: "Reads the JSON of fio 2.1 and later, with any text around it " +
+				"(--output-format=json, json+ or normal,json; client and server; with or\n" +
+				"without group_reporting). Nothing is filled in: what a file does not say stays " +
+				"empty, and null with --json.\n\n" +
+				examples("windrow device import-fio device.json",
+					"windrow device import-fio device.json --json"),
 			Flags:  []cli.Flag{jsonFlag()},
 			Action: e.importFio,
 		},
@@ -104,12 +118,14 @@ type fioEntry struct {
 	Bandwidth *units.Rate  `json:"bandwidth_Bps"`
 	LatMean   *units.Nanos `json:"lat_mean_ns"`
 	P50       *units.Nanos `json:"clat_p50_ns"`
-	Warnings  []string     `json:"warnings"` // of the file, of the entry, and why it is of no use to a fit
+	// of the file, of the entry, and why it is of no use to a fit
+	Warnings []string `json:"warnings"`
 }
 
 func (e *env) importFio(c *cli.Context) error {
 	if c.NArg() == 0 {
-		return usageError("device import-fio needs one or more outputs of fio, got none; see \"windrow device import-fio --help\"")
+		return usageError("device import-fio needs one or more outputs of fio, got none; see " +
+			"\"windrow device import-fio --help\"")
 	}
 	var files []*fio.File
 	for _, path := range c.Args().Slice() {
@@ -152,7 +168,8 @@ func judgeFio(files []*fio.File) map[*fio.Entry]fioVerdict {
 	all := map[*fio.Entry]fioVerdict{}
 	for _, f := range files {
 		for i := range f.Entries {
-			all[&f.Entries[i]] = fioVerdict{"the same requests are in another entry", f.Entries[i].Warnings}
+			all[&f.Entries[i]] = fioVerdict{"the same requests are in another entry",
+				f.Entries[i].Warnings}
 		}
 	}
 	cells, leftOut := fio.Cells(files)
@@ -174,8 +191,11 @@ func fioEntries(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) []fioEntr
 			n := &f.Entries[i]
 			v := verdicts[n]
 			one := fioEntry{
-				File: n.File, Job: n.Job, Direction: n.Direction, Block: n.Block, Depth: n.Depth, Jobs: n.Jobs, IOs: n.IOs, Bytes: n.Bytes,
-				IOPS: n.IOPS, Bandwidth: n.Bandwidth, LatMean: n.Total.Mean, P50: n.Complete.Percentile(50), Warnings: append(slices.Clone(f.Warnings), v.warnings...),
+				File: n.File, Job: n.Job, Direction: n.Direction, Block: n.Block, Depth: n.Depth,
+				Jobs: n.Jobs, IOs: n.IOs, Bytes: n.Bytes,
+				IOPS: n.IOPS, Bandwidth: n.Bandwidth, LatMean: n.Total.Mean,
+				P50: n.Complete.Percentile(50), Warnings: append(slices.Clone(f.Warnings),
+					v.warnings...),
 			}
 			if one.Warnings == nil {
 				one.Warnings = []string{} // [] and not null
@@ -193,8 +213,10 @@ func fioEntries(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) []fioEntr
 func (e *env) printFio(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) error {
 	right := report.Right
 	t := &report.Table{Columns: []report.Column{
-		{Name: "file"}, {Name: "job"}, {Name: "direction"}, {Name: "block", Align: right}, {Name: "depth", Align: right}, {Name: "jobs", Align: right},
-		{Name: "IOPS", Align: right}, {Name: "bandwidth", Unit: "MB/s", Align: right}, {Name: "mean latency", Unit: "us", Align: right},
+		{Name: "file"}, {Name: "job"}, {Name: "direction"}, {Name: "block", Align: right},
+		{Name: "depth", Align: right}, {Name: "jobs", Align: right},
+		{Name: "IOPS", Align: right}, {Name: "bandwidth", Unit: "MB/s", Align: right},
+		{Name: "mean latency", Unit: "us", Align: right},
 		{Name: "P50", Unit: "us", Align: right}, {Name: "for a fit"},
 	}}
 	micros := func(v units.Nanos) string { return report.Sig3(float64(v) / 1e3) }
@@ -205,8 +227,12 @@ func (e *env) printFio(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) er
 			if verdicts[n].why != "" {
 				use = "no"
 			}
-			t.Add(f.Name, n.Job, n.Direction, known(n.Block, units.Bytes.String), known(n.Depth, decimal), known(n.Jobs, decimal), known(n.IOPS, report.Sig3),
-				known(n.Bandwidth, func(v units.Rate) string { return report.Sig3(float64(v) / 1e6) }), known(n.Total.Mean, micros), known(n.Complete.Percentile(50), micros), use)
+			t.Add(f.Name, n.Job, n.Direction, known(n.Block, units.Bytes.String), known(n.Depth,
+				decimal), known(n.Jobs, decimal), known(n.IOPS, report.Sig3),
+				known(n.Bandwidth, func(v units.Rate) string {
+					return report.Sig3(float64(v) /
+						1e6)
+				}), known(n.Total.Mean, micros), known(n.Complete.Percentile(50), micros), use)
 		}
 	}
 	if err := t.Text(e.stdout); err != nil {
@@ -229,7 +255,8 @@ func (e *env) printFio(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) er
 	return nil
 }
 
-// nothingLeft returns an error when no entry of the files holds a measurement, and notes when none is of use to a fit.
+// nothingLeft returns an error when no entry of the files holds a measurement, and notes when none
+// is of use to a fit.
 func (e *env) nothingLeft(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) error {
 	reason, measured := files[0].Name+": the JSON holds no jobs", false
 	for _, f := range files {
@@ -246,7 +273,8 @@ func (e *env) nothingLeft(files []*fio.File, verdicts map[*fio.Entry]fioVerdict)
 		}
 	}
 	if measured {
-		e.note("warning: nothing here can be used for a device fit; \"windrow device fio-job\" prints jobs that can")
+		e.note("warning: nothing here can be used for a device fit; \"windrow device fio-job\" " +
+			"prints jobs that can")
 		return nil
 	}
 	return inputError("device import-fio: no measurement is left: %s", reason)

@@ -52,7 +52,8 @@ func TestImportFioJSON(t *testing.T) {
 	if len(list) != 6 {
 		t.Fatalf("%d entries, want 6", len(list))
 	}
-	keys := []string{"bandwidth_Bps", "block_bytes", "bytes", "clat_p50_ns", "depth", "direction", "file", "iops", "ios", "job", "jobs", "lat_mean_ns", "warnings"}
+	keys := []string{"bandwidth_Bps", "block_bytes", "bytes", "clat_p50_ns", "depth", "direction",
+		"file", "iops", "ios", "job", "jobs", "lat_mean_ns", "warnings"}
 	for _, entry := range list {
 		if got := slices.Sorted(maps.Keys(entry)); !slices.Equal(got, keys) {
 			t.Errorf("keys %v, want %v", got, keys)
@@ -61,8 +62,10 @@ func TestImportFioJSON(t *testing.T) {
 			t.Errorf("warnings are %v, want a list", entry["warnings"])
 		}
 	}
-	want := map[string]any{"job": "r16k", "direction": "read", "block_bytes": 16384.0, "depth": 8.0, "jobs": nil, "ios": 80000.0, "bytes": 1310720000.0,
-		"iops": 8000.0, "bandwidth_Bps": 131072000.0, "lat_mean_ns": 994875.0, "clat_p50_ns": 980000.0}
+	want := map[string]any{"job": "r16k", "direction": "read", "block_bytes": 16384.0, "depth": 8.0,
+		"jobs": nil, "ios": 80000.0, "bytes": 1310720000.0,
+		"iops": 8000.0, "bandwidth_Bps": 131072000.0, "lat_mean_ns": 994875.0,
+		"clat_p50_ns": 980000.0}
 	for key, value := range want {
 		if got := list[2][key]; !reflect.DeepEqual(got, value) {
 			t.Errorf("%s: %v, want %v", key, got, value)
@@ -74,7 +77,8 @@ func TestImportFioJSON(t *testing.T) {
 		}
 	}
 	if list[3]["lat_mean_ns"] != nil || list[3]["clat_p50_ns"] != nil {
-		t.Errorf("a latency that was not taken: %v, %v", list[3]["lat_mean_ns"], list[3]["clat_p50_ns"])
+		t.Errorf("a latency that was not taken: %v, %v", list[3]["lat_mean_ns"],
+			list[3]["clat_p50_ns"])
 	}
 	read("clients.out")
 	if len(list) != 2 {
@@ -83,7 +87,8 @@ func TestImportFioJSON(t *testing.T) {
 }
 
 func TestImportFioText(t *testing.T) {
-	o := command("device", "import-fio", fioFixture(t, "grouped.out"), fioFixture(t, "unified.out"), fioFixture(t, "v2.1.4.json"))
+	o := command("device", "import-fio", fioFixture(t, "grouped.out"), fioFixture(t, "unified.out"),
+		fioFixture(t, "v2.1.4.json"))
 	if o.code != exitOK {
 		t.Fatalf("exit %d: %s", o.code, o.stderr)
 	}
@@ -96,17 +101,20 @@ func TestImportFioText(t *testing.T) {
 			t.Errorf("entry %d: %q, want %s", i, lines[i+2], use)
 		}
 	}
-	for _, want := range []string{"iodepth=32 has no effect", "text after the JSON", "not for a fit: ", "the file does not give rw"} {
+	for _, want := range []string{"iodepth=32 has no effect", "text after the JSON",
+		"not for a fit: ", "the file does not give rw"} {
 		if !strings.Contains(o.stderr, want) || strings.Contains(o.stdout, want) {
 			t.Errorf("%q is not on stderr alone:\n%s", want, o.stderr)
 		}
 	}
-	if o := command("device", "import-fio", "--quiet", fioFixture(t, "grouped.out")); o.stderr != "" || o.stdout == "" {
+	if o := command("device", "import-fio", "--quiet",
+		fioFixture(t, "grouped.out")); o.stderr != "" || o.stdout == "" {
 		t.Errorf("--quiet: %q", o.stderr)
 	}
 }
 
-// TestField_F9_NothingLeft: a file without JSON and one of failed jobs alone are bad input; one of writes is not.
+// TestField_F9_NothingLeft: a file without JSON and one of failed jobs alone are bad input; one of
+// writes is not.
 func TestField_F9_NothingLeft(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "write.json", `{"jobs": [{"jobname": "w", "write": {"total_ios": 5}}]}`)
@@ -131,10 +139,12 @@ func TestField_F9_NothingLeft(t *testing.T) {
 	}
 	o := command("device", "import-fio", fioFixture(t, "error22.out"), "--json")
 	var list []fioEntry
-	if err := json.Unmarshal([]byte(o.stdout), &list); err != nil || len(list) != 1 || o.code != exitInput {
+	if err := json.Unmarshal([]byte(o.stdout), &list); err != nil || len(list) != 1 ||
+		o.code != exitInput {
 		t.Errorf("exit %d, %v, %s", o.code, err, o.stdout)
 	}
-	if o := command("device", "import-fio", fioFixture(t, "error22.out"), fioFixture(t, "grouped.out")); o.code != exitOK {
+	if o := command("device", "import-fio", fioFixture(t, "error22.out"),
+		fioFixture(t, "grouped.out")); o.code != exitOK {
 		t.Errorf("a failed job beside a good one: exit %d", o.code)
 	}
 	if o := command("device", "import-fio"); o.code != exitUsage {
@@ -144,24 +154,30 @@ func TestField_F9_NothingLeft(t *testing.T) {
 
 func TestFioJob(t *testing.T) {
 	text := must(t, "device", "fio-job", "--file", "/data/fio.bin")
-	if text != must(t, "device", "fio-job", "--file", "/data/fio.bin", "--size", "8GiB", "--seed", "42", "--runtime", "4s", "--chunks", "4KiB,16KiB,64KiB,256KiB,1MiB",
+	if text != must(t, "device", "fio-job", "--file", "/data/fio.bin", "--size", "8GiB", "--seed",
+		"42", "--runtime", "4s", "--chunks", "4KiB,16KiB,64KiB,256KiB,1MiB",
 		"--depths", "1,4,16,64,256", "--engines", "io_uring,psync") {
 		t.Error("the defaults are not those of the help")
 	}
 	if n := strings.Count(text, "\nstonewall\n"); n != 5*5*2+8 {
 		t.Errorf("%d jobs, want 50 cells and 8 references", n)
 	}
-	small := must(t, "device", "fio-job", "--file", "x", "--size", "64MiB", "--chunks", "4KiB", "--depths", "2,3", "--engines", "libaio", "--runtime", "1500ms", "--seed", "9")
-	for _, want := range []string{"filename=x\n", "size=67108864\n", "runtime=1500ms\n", "randseed=9\n", "iodepth=2\n", "iodepth=3\n", "ioengine=libaio\nbs=4096\n"} {
+	small := must(t, "device", "fio-job", "--file", "x", "--size", "64MiB", "--chunks", "4KiB",
+		"--depths", "2,3", "--engines", "libaio", "--runtime", "1500ms", "--seed", "9")
+	for _, want := range []string{"filename=x\n", "size=67108864\n", "runtime=1500ms\n",
+		"randseed=9\n", "iodepth=2\n", "iodepth=3\n", "ioengine=libaio\nbs=4096\n"} {
 		if !strings.Contains(small, want) {
 			t.Errorf("no %q in\n%s", want, small)
 		}
 	}
 	for _, args := range [][]string{
-		{}, {"--file", "x", "--size", "8"}, {"--file", "x", "--runtime", "5"}, {"--file", "x", "--chunks", "4k"}, {"--file", "x", "--depths", "0"},
-		{"--file", "x", "--engines", "mmap"}, {"--file", "a\nb"}, {"--file", "x", "more"}, {"--file", "x", "--chunks", "1GiB", "--size", "1MiB"},
+		{}, {"--file", "x", "--size", "8"}, {"--file", "x", "--runtime", "5"}, {"--file", "x",
+			"--chunks", "4k"}, {"--file", "x", "--depths", "0"},
+		{"--file", "x", "--engines", "mmap"}, {"--file", "a\nb"}, {"--file", "x", "more"},
+		{"--file", "x", "--chunks", "1GiB", "--size", "1MiB"},
 	} {
-		if o := command(append([]string{"device", "fio-job"}, args...)...); o.code != exitUsage || o.stdout != "" {
+		if o := command(append([]string{"device", "fio-job"}, args...)...); o.code != exitUsage ||
+			o.stdout != "" {
 			t.Errorf("%q: exit %d, %s", args, o.code, o.stdout)
 		}
 	}

@@ -17,17 +17,27 @@ import (
 func deviceFitCommand(e *env) *cli.Command {
 	return &cli.Command{
 		Name: "fit", Usage: "make a device model from outputs of fio", ArgsUsage: "FILE...",
-		Description: "Every read of the files that import-fio calls good for a fit is a cell. The model is as good as its leave-one-out error says; too few cells\n" +
-			"make its interval wide, or the fit is refused and says which measurement to add. A value from a data sheet can be fixed.\n\n" +
-			examples("windrow device fit grid.json -o drive.device.yaml", "windrow device fit grid.json --fix link_rate=7GB/s --host m1-max -o drive.device.yaml"),
+		Description: "Every read of the files that import-fio calls good for a fit is a cell. " +
+			"The model is as good as its leave-one-out error says; too few cells\n" +
+			"make its interval wide, or the fit is refused and says which measurement to add. A " +
+			"value from a data sheet can be fixed.\n\n" +
+			examples("windrow device fit grid.json -o drive.device.yaml",
+				"windrow device fit grid.json --fix link_rate=7GB/s --host m1-max -o "+
+					"drive.device.yaml"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`DEVICE` file to write (*.device.yaml)"},
-			&cli.StringFlag{Name: "name", Usage: "`NAME` of the device", DefaultText: "that of the file"},
-			&cli.StringFlag{Name: "host", Usage: "`DEVICE` file or preset whose host to take", DefaultText: "none: a drive alone"},
-			&cli.IntFlag{Name: "cores", Usage: "cores of the machine that fio ran on `N`", DefaultText: "those of --host"},
+			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true,
+				Usage: "`DEVICE` file to write (*.device.yaml)"},
+			&cli.StringFlag{Name: "name", Usage: "`NAME` of the device",
+				DefaultText: "that of the file"},
+			&cli.StringFlag{Name: "host", Usage: "`DEVICE` file or preset whose host to take",
+				DefaultText: "none: a drive alone"},
+			&cli.IntFlag{Name: "cores", Usage: "cores of the machine that fio ran on `N`",
+				DefaultText: "those of --host"},
 			&cli.StringFlag{Name: "align", Value: "4KiB", Usage: "smallest direct read `SIZE`"},
-			&cli.StringSliceFlag{Name: "fix", Usage: "`FIELD=VALUE` that the fit must keep: servers, ltfb, server_rate, link_rate, max_iops"},
-			&cli.BoolFlag{Name: "allow-errors", Usage: "also use files in which fio reports errors"},
+			&cli.StringSliceFlag{Name: "fix", Usage: "`FIELD=VALUE` that the fit must keep: " +
+				"servers, ltfb, server_rate, link_rate, max_iops"},
+			&cli.BoolFlag{Name: "allow-errors", Usage: "also use files in which fio reports " +
+				"errors"},
 			jsonFlag(), seedFlag(),
 		},
 		Action: e.deviceFit,
@@ -38,14 +48,16 @@ const deviceSuffix = ".device.yaml"
 
 func (e *env) deviceFit(c *cli.Context) error {
 	if c.NArg() == 0 {
-		return usageError("device fit needs one or more outputs of fio, got none; see \"windrow device fit --help\"")
+		return usageError("device fit needs one or more outputs of fio, got none; see \"windrow " +
+			"device fit --help\"")
 	}
 	if err := checkOutput(c.String("out"), deviceSuffix); err != nil {
 		return err
 	}
 	opt := fio.DeviceOptions{Name: c.String("name"), Cores: c.Int("cores"), Seed: c.Uint64("seed")}
 	if opt.Name == "" {
-		opt.Name = strings.TrimSuffix(c.String("out")[strings.LastIndexAny(c.String("out"), `/\`)+1:], deviceSuffix)
+		opt.Name = strings.TrimSuffix(c.String("out")[strings.LastIndexAny(c.String("out"),
+			`/\`)+1:], deviceSuffix)
 	}
 	var err error
 	if opt.Align, err = units.ParseBytes(c.String("align")); err != nil || opt.Align < 1 {
@@ -94,7 +106,8 @@ func (e *env) fioFiles(c *cli.Context) ([]*fio.File, error) {
 			if len(f.Errors) > 0 {
 				why = f.Errors[0]
 			}
-			return nil, inputError("%s: fio reports an error: %s; measure again, or use what is whole with --allow-errors", path, why)
+			return nil, inputError("%s: fio reports an error: %s; measure again, or use what is "+
+				"whole with --allow-errors", path, why)
 		}
 		files = append(files, f)
 	}
@@ -111,7 +124,8 @@ func fixedFields(pairs []string) (*flash.Spec, []string, error) {
 		var err error
 		switch {
 		case !ok:
-			return nil, nil, usageError("--fix %q: write FIELD=VALUE, for example link_rate=7GB/s", pair)
+			return nil, nil, usageError("--fix %q: write FIELD=VALUE, for example link_rate=7GB/s",
+				pair)
 		case field == "servers":
 			_, err = fmt.Sscan(value, &spec.Servers)
 		case field == "max_iops":
@@ -123,7 +137,8 @@ func fixedFields(pairs []string) (*flash.Spec, []string, error) {
 		case field == "link_rate":
 			spec.LinkRate, err = units.ParseRate(value)
 		default:
-			return nil, nil, usageError("--fix %q: the fields that can be fixed are servers, ltfb, server_rate, link_rate and max_iops", pair)
+			return nil, nil, usageError("--fix %q: the fields that can be fixed are servers, "+
+				"ltfb, server_rate, link_rate and max_iops", pair)
 		}
 		if err != nil {
 			return nil, nil, usageError("--fix %q: %v", pair, err)

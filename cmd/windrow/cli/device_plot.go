@@ -18,7 +18,8 @@ const (
 	labelHeight           = 14.0
 )
 
-// plotStyle colours devices in turn; the colours can be told apart with any colour vision (Okabe and Ito, 2008).
+// plotStyle colours devices in turn; the colours can be told apart with any colour vision (Okabe
+// and Ito, 2008).
 const plotStyle = `text{font:13px system-ui,sans-serif;fill:#1b1f24}.soft{fill:#59636e}.grid{stroke:#d1d9e0}.l{fill:none;stroke-width:2}` +
 	`.t0{fill:#0072b2}.t1{fill:#d55e00}.t2{fill:#009e73}.t3{fill:#cc79a7}.t4{fill:#e69f00}.t5{fill:#8a8f98}` +
 	`.d0{stroke:#0072b2}.d1{stroke:#d55e00}.d2{stroke:#009e73}.d3{stroke:#cc79a7}.d4{stroke:#e69f00}.d5{stroke:#8a8f98}` +
@@ -27,8 +28,8 @@ const plotStyle = `text{font:13px system-ui,sans-serif;fill:#1b1f24}.soft{fill:#
 // plotColours is how many devices have a colour of their own.
 const plotColours = 6
 
-// drawComparison writes throughput over read size as an SVG, one line for each device and depth, both axes logarithmic. Points that no
-// measurement covers are hollow.
+// drawComparison writes throughput over read size as an SVG, one line for each device and depth,
+// both axes logarithmic. Points that no measurement covers are hollow.
 func drawComparison(w io.Writer, cmp *comparison) error {
 	lo, hi := cmp.rates()
 	if !(lo > 0 && hi < math.MaxInt64) {
@@ -40,24 +41,33 @@ func drawComparison(w io.Writer, cmp *comparison) error {
 		hi = 10 * lo
 	}
 	height := plotHeight + legendLine*float64(len(cmp.Devices))
-	x := logScale(float64(cmp.Chunks[0]), float64(cmp.Chunks[len(cmp.Chunks)-1]), plotLeft, plotWidth-plotRight)
+	x := logScale(float64(cmp.Chunks[0]), float64(cmp.Chunks[len(cmp.Chunks)-1]), plotLeft,
+		plotWidth-plotRight)
 	y := logScale(lo, hi, plotHeight-plotBottom, plotTop)
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" role="img" aria-label="throughput over read size"><style>%s</style>`+
-		"\n"+`<rect width="100%%" height="100%%" fill="#fff"/>`+"\n", coord(plotWidth), coord(height), plotStyle)
+	fmt.Fprintf(&b,
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" role="img" aria-label="throughput over read size"><style>%s</style>`+
+			"\n"+`<rect width="100%%" height="100%%" fill="#fff"/>`+"\n", coord(plotWidth),
+		coord(height), plotStyle)
 	for v := lo; v <= hi*1.001; v *= 10 {
-		fmt.Fprintf(&b, `<line class="grid" x1="%s" y1="%s" x2="%s" y2="%s"/><text class="soft" text-anchor="end" x="%s" y="%s">%s</text>`+"\n",
-			coord(plotLeft), coord(y(v)), coord(plotWidth-plotRight), coord(y(v)), coord(plotLeft-8), coord(y(v)+4), strconv.FormatFloat(v/1e9, 'g', -1, 64))
+		fmt.Fprintf(&b,
+			`<line class="grid" x1="%s" y1="%s" x2="%s" y2="%s"/><text class="soft" text-anchor="end" x="%s" y="%s">%s</text>`+"\n",
+			coord(plotLeft), coord(y(v)), coord(plotWidth-plotRight), coord(y(v)),
+			coord(plotLeft-8), coord(y(v)+4), strconv.FormatFloat(v/1e9, 'g', -1, 64))
 	}
 	for _, chunk := range cmp.Chunks {
-		fmt.Fprintf(&b, `<text class="soft" text-anchor="middle" x="%s" y="%s">%s</text>`+"\n", coord(x(float64(chunk))), coord(plotHeight-plotBottom+20), chunk)
+		fmt.Fprintf(&b, `<text class="soft" text-anchor="middle" x="%s" y="%s">%s</text>`+"\n",
+			coord(x(float64(chunk))), coord(plotHeight-plotBottom+20), chunk)
 	}
-	fmt.Fprintf(&b, `<text x="%s" y="24">Throughput of random reads, GB/s. Numbers at the lines are depths; hollow points are covered by no measurement.</text><text class="soft" text-anchor="middle" x="%s" y="%s">read size</text>`+"\n",
+	fmt.Fprintf(&b,
+		`<text x="%s" y="24">Throughput of random reads, GB/s. Numbers at the lines are depths; hollow points are covered by no measurement.</text><text class="soft" text-anchor="middle" x="%s" y="%s">read size</text>`+"\n",
 		coord(plotLeft), coord((plotLeft+plotWidth-plotRight)/2), coord(plotHeight-16))
 	for i := range cmp.Devices {
 		drawDevice(&b, cmp, i, x, y)
-		fmt.Fprintf(&b, `<line class="l d%d" x1="%s" y1="%s" x2="%s" y2="%s"/><text x="%s" y="%s">%s</text>`+"\n", i%plotColours,
-			coord(plotLeft), coord(legendAt(i)-4), coord(plotLeft+24), coord(legendAt(i)-4), coord(plotLeft+32), coord(legendAt(i)), html.EscapeString(legend(&cmp.Devices[i])))
+		fmt.Fprintf(&b,
+			`<line class="l d%d" x1="%s" y1="%s" x2="%s" y2="%s"/><text x="%s" y="%s">%s</text>`+"\n", i%plotColours,
+			coord(plotLeft), coord(legendAt(i)-4), coord(plotLeft+24), coord(legendAt(i)-4),
+			coord(plotLeft+32), coord(legendAt(i)), html.EscapeString(legend(&cmp.Devices[i])))
 	}
 	b.WriteString("</svg>\n")
 	_, err := io.WriteString(w, b.String())
@@ -87,10 +97,14 @@ func drawDevice(b *strings.Builder, cmp *comparison, device int, x, y func(float
 			if p.Extrapolated {
 				kind = "ex"
 			}
-			fmt.Fprintf(&dots, `<circle class="%s d%d" cx="%s" cy="%s" r="3"><title>%s</title></circle>`, kind, class, px, py,
-				html.EscapeString(fmt.Sprintf("%s: %v at depth %d, %s: %v", cmp.Devices[device].Name, chunk, depth, p.Engine, p.Rate)))
+			fmt.Fprintf(&dots,
+				`<circle class="%s d%d" cx="%s" cy="%s" r="3"><title>%s</title></circle>`, kind,
+				class, px, py,
+				html.EscapeString(fmt.Sprintf("%s: %v at depth %d, %s: %v",
+					cmp.Devices[device].Name, chunk, depth, p.Engine, p.Rate)))
 		}
-		fmt.Fprintf(b, `<polyline class="l d%d" points="%s"/>%s`+"\n", class, strings.TrimSpace(line.String()), dots.String())
+		fmt.Fprintf(b, `<polyline class="l d%d" points="%s"/>%s`+"\n", class,
+			strings.TrimSpace(line.String()), dots.String())
 	}
 	height := func(j int) float64 { return y(float64(points[0][j].Rate)) }
 	for from := 0; from < len(cmp.Depths); {
@@ -102,7 +116,8 @@ func drawDevice(b *strings.Builder, cmp *comparison, device int, x, y func(float
 		if to > from {
 			text += "-" + strconv.Itoa(cmp.Depths[to])
 		}
-		fmt.Fprintf(b, `<text class="t%d" x="%s" y="%s">%s</text>`+"\n", class, coord(x(float64(cmp.Chunks[0]))+6), coord(height(from)-8), text)
+		fmt.Fprintf(b, `<text class="t%d" x="%s" y="%s">%s</text>`+"\n", class,
+			coord(x(float64(cmp.Chunks[0]))+6), coord(height(from)-8), text)
 		from = to + 1
 	}
 }

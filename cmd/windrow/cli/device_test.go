@@ -21,7 +21,8 @@ func decode(t *testing.T, text string, v any) {
 	}
 }
 
-// TestDeviceCheckOfEveryPreset is the promise of the presets: a fit predicts the rows that it has not seen, or it is said why there is none.
+// TestDeviceCheckOfEveryPreset is the promise of the presets: a fit predicts the rows that it has
+// not seen, or it is said why there is none.
 func TestDeviceCheckOfEveryPreset(t *testing.T) {
 	o := command("device", "show", "--all", "--residuals", "--check")
 	if o.code != exitOK {
@@ -41,7 +42,8 @@ func TestDeviceCheckOfEveryPreset(t *testing.T) {
 		}
 		for _, c := range r.Cells {
 			if !strings.Contains(o.stdout, c.Source) || !strings.Contains(o.stdout, c.Tainted) {
-				t.Errorf("%s: the cell %v at %d is not in the text with its source", r.Device, c.Chunk, c.Depth)
+				t.Errorf("%s: the cell %v at %d is not in the text with its source", r.Device,
+					c.Chunk, c.Depth)
 			}
 		}
 	}
@@ -51,7 +53,8 @@ func TestDeviceCheckOfEveryPreset(t *testing.T) {
 	var list []deviceSummary
 	decode(t, must(t, "device", "list", "--json"), &list)
 	for i, s := range list {
-		if fitted := s.LeaveOneOutPct != nil; fitted != (results[i].Verdict == devicemodels.CheckPass) || fitted == (s.Unfitted != "") {
+		fitted, passed := s.LeaveOneOutPct != nil, results[i].Verdict == devicemodels.CheckPass
+		if fitted != passed || fitted == (s.Unfitted != "") {
 			t.Errorf("%s: listed as %+v, checked as %s", s.Name, s, results[i].Verdict)
 		}
 	}
@@ -69,7 +72,8 @@ func TestDeviceCheckFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := command("device", "show", "slow.device.yaml", "--check")
-	if o.code != exitValidation || !strings.Contains(o.stdout, "fail") || !strings.Contains(o.stderr, "m1-max: fit.cells[0] states") {
+	if o.code != exitValidation || !strings.Contains(o.stdout, "fail") ||
+		!strings.Contains(o.stderr, "m1-max: fit.cells[0] states") {
 		t.Errorf("exit %d\n%s%s", o.code, o.stdout, o.stderr)
 	}
 	if o := command("device", "show", "slow.device.yaml", "--residuals"); o.code != exitOK {
@@ -94,7 +98,8 @@ func TestDeviceShowAll(t *testing.T) {
 		t.Fatalf("%d documents for %d devices", len(documents), len(devices))
 	}
 	for i, text := range documents {
-		if d, err := devicemodels.Parse("all", []byte(text)); err != nil || d.Name != devices[i].Name {
+		if d, err := devicemodels.Parse("all", []byte(text)); err != nil ||
+			d.Name != devices[i].Name {
 			t.Errorf("document %d: %v", i, err)
 		}
 	}
@@ -102,7 +107,8 @@ func TestDeviceShowAll(t *testing.T) {
 
 func TestDeviceCompare(t *testing.T) {
 	var cmp comparison
-	args := []string{"device", "compare", "m1-max", "samsung-860pro-sata", "--chunks", "16KiB,4KiB,16KiB", "--depths", "32,1,256"}
+	args := []string{"device", "compare", "m1-max", "samsung-860pro-sata", "--chunks",
+		"16KiB,4KiB,16KiB", "--depths", "32,1,256"}
 	decode(t, must(t, append(args, "--json")...), &cmp)
 	if fmt.Sprint(cmp.Chunks, cmp.Depths) != "[4KiB 16KiB] [1 32 256]" || len(cmp.Devices) != 2 {
 		t.Fatalf("%+v", cmp)
@@ -115,14 +121,18 @@ func TestDeviceCompare(t *testing.T) {
 		for row, chunk := range cmp.Chunks {
 			for column, depth := range cmp.Depths {
 				p := cmp.Devices[i].Points[row][column]
-				if want := d.Flash.Throughput(p.Engine, d.Host.Cores, chunk, depth); p.Rate != want {
+				if want := d.Flash.Throughput(p.Engine, d.Host.Cores, chunk,
+					depth); p.Rate != want {
 					t.Errorf("%s: %v at %d: %v, want %v", name, chunk, depth, p.Rate, want)
 				}
-				if first := cmp.Devices[0].Points[row][column].Rate; p.Ratio != float64(p.Rate)/float64(first) {
+				if first := cmp.Devices[0].Points[row][column].Rate; p.Ratio != float64(
+					p.Rate)/float64(first) {
 					t.Errorf("%s: %v at %d: ratio %g", name, chunk, depth, p.Ratio)
 				}
-				// The M1 Max was measured with 8 to 35.5 KiB at depth 32, the 860 PRO with 4 KiB at 1 to 64.
-				covered := i == 0 && chunk == 16*units.KiB && depth == 32 || i == 1 && chunk == 4*units.KiB && depth <= 64
+				// The M1 Max was measured with 8 to 35.5 KiB at depth 32, the 860 PRO with 4 KiB at
+				// 1 to 64.
+				covered := i == 0 && chunk == 16*units.KiB && depth == 32 || i == 1 &&
+					chunk == 4*units.KiB && depth <= 64
 				if p.Extrapolated == covered {
 					t.Errorf("%s: %v at %d: extrapolated is %v", name, chunk, depth, p.Extrapolated)
 				}
@@ -130,14 +140,16 @@ func TestDeviceCompare(t *testing.T) {
 		}
 	}
 	text := must(t, args...)
-	for _, want := range []string{"samsung-860pro-sata / m1-max", "2.27 █ ", "~ outside the sizes and depths"} {
+	for _, want := range []string{"samsung-860pro-sata / m1-max", "2.27 █ ",
+		"~ outside the sizes and depths"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
 	}
 }
 
-// TestDeviceCompareTakesTheBestEngine, and another when it is told to; a device without fit is said to be one.
+// TestDeviceCompareTakesTheBestEngine, and another when it is told to; a device without fit is said
+// to be one.
 func TestDeviceCompareTakesTheBestEngine(t *testing.T) {
 	t.Chdir(t.TempDir())
 	d, err := devicemodels.Preset("intel-p4610-pcie3")
@@ -152,7 +164,9 @@ func TestDeviceCompareTakesTheBestEngine(t *testing.T) {
 	}
 	engine := func(args ...string) string {
 		var cmp comparison
-		decode(t, must(t, append([]string{"device", "compare", "a.device.yaml", "jetson-orin-990pro", "--chunks", "4KiB", "--depths", "64", "--json"}, args...)...), &cmp)
+		decode(t, must(t, append([]string{"device", "compare", "a.device.yaml",
+			"jetson-orin-990pro", "--chunks", "4KiB", "--depths", "64", "--json"}, args...)...),
+			&cmp)
 		if !cmp.Devices[0].Points[0][0].Extrapolated || cmp.Devices[1].Unfitted == "" {
 			t.Errorf("%+v", cmp)
 		}
@@ -165,7 +179,8 @@ func TestDeviceCompareTakesTheBestEngine(t *testing.T) {
 
 func TestDeviceCompareDraws(t *testing.T) {
 	t.Chdir(t.TempDir())
-	args := []string{"device", "compare", "m1-max", "emmc-64gb-sige5", "ufs40-8gen3", "--depths", "1,32", "-o", "a.svg"}
+	args := []string{"device", "compare", "m1-max", "emmc-64gb-sige5", "ufs40-8gen3", "--depths",
+		"1,32", "-o", "a.svg"}
 	first := must(t, args...)
 	drawing, err := os.ReadFile("a.svg")
 	if err != nil {
@@ -191,12 +206,14 @@ func TestDeviceCompareDraws(t *testing.T) {
 			counts[e.Name.Local]++
 		}
 	}
-	if lines := 3 * 2; counts["svg"] != 1 || counts["polyline"] != lines || counts["circle"] != lines*len(compareChunks()) {
+	if lines := 3 * 2; counts["svg"] != 1 || counts["polyline"] != lines ||
+		counts["circle"] != lines*len(compareChunks()) {
 		t.Errorf("elements: %v", counts)
 	}
 	for _, one := range [][]string{{"--chunks", "4KiB"}, {"--depths", "3"}} {
 		must(t, append([]string{"device", "compare", "m1-max", "m1-max", "-o", "b.svg"}, one...)...)
-		if text, _ := os.ReadFile("b.svg"); strings.Contains(string(text), "NaN") || strings.Contains(string(text), "Inf") {
+		if text, _ := os.ReadFile("b.svg"); strings.Contains(string(text), "NaN") ||
+			strings.Contains(string(text), "Inf") {
 			t.Errorf("%v is drawn as\n%s", one, text)
 		}
 	}
@@ -216,7 +233,8 @@ func TestDeviceRefusals(t *testing.T) {
 	}{
 		{[]string{"device", "show"}, exitUsage, "--all"},
 		{[]string{"device", "show", "--all", "m1-max"}, exitUsage, "m1-max"},
-		{[]string{"device", "show", "missing.device.yaml", "--check"}, exitInput, "missing.device.yaml"},
+		{[]string{"device", "show", "missing.device.yaml", "--check"}, exitInput,
+			"missing.device.yaml"},
 		{[]string{"device", "compare", "m1-max"}, exitUsage, "two or more"},
 		{[]string{"device", "compare", "m1-max", "m3"}, exitUsage, "m3"},
 		{append(compare, "--chunks", "4k"), exitUsage, "--chunks"},
@@ -228,8 +246,10 @@ func TestDeviceRefusals(t *testing.T) {
 		{append(compare, "-o", "missing/a.svg"), exitUsage, "missing"},
 		{many, exitUsage, "65 devices"},
 	} {
-		if o := command(c.args...); o.code != c.code || o.stdout != "" || !strings.Contains(o.stderr, c.text) {
-			t.Errorf("%s: exit %d, want %d and %q: %s%s", strings.Join(c.args, " "), o.code, c.code, c.text, o.stderr, o.stdout)
+		if o := command(c.args...); o.code != c.code || o.stdout != "" ||
+			!strings.Contains(o.stderr, c.text) {
+			t.Errorf("%s: exit %d, want %d and %q: %s%s", strings.Join(c.args, " "), o.code, c.code,
+				c.text, o.stderr, o.stdout)
 		}
 	}
 }

@@ -17,10 +17,12 @@ import (
 
 func doctorCommand(e *env) *cli.Command {
 	return &cli.Command{
-		Name: "doctor", Usage: "what this host can do, why not, and what to run about it", ArgsUsage: "[PATH]",
-		Description: "PATH is a file or folder on the disk in question (default: the working folder).\n\n" + examples("windrow doctor", "windrow doctor --json ."),
-		Flags:       []cli.Flag{jsonFlag()},
-		Action:      e.doctor,
+		Name: "doctor", Usage: "what this host can do, why not, and what to run about it",
+		ArgsUsage: "[PATH]",
+		Description: "PATH is a file or folder on the disk in question (default: the working " +
+			"folder).\n\n" + examples("windrow doctor", "windrow doctor --json ."),
+		Flags:  []cli.Flag{jsonFlag()},
+		Action: e.doctor,
 	}
 }
 
@@ -62,7 +64,8 @@ func (e *env) doctor(c *cli.Context) error {
 	return t.Text(e.stdout)
 }
 
-// fileAt returns path itself, or for a folder a small temporary file in it, since a folder has no direct I/O of its own.
+// fileAt returns path itself, or for a folder a small temporary file in it, since a folder has no
+// direct I/O of its own.
 func fileAt(path string) (file string, remove func(), err error) {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -73,7 +76,8 @@ func fileAt(path string) (file string, remove func(), err error) {
 	}
 	tmp, err := os.CreateTemp(path, ".windrow-doctor-*")
 	if err != nil {
-		return "", nil, fmt.Errorf("doctor: cannot make a file to try; name a folder that can be written, or a file: %w", err)
+		return "", nil, fmt.Errorf("doctor: cannot make a file to try; name a folder that can "+
+			"be written, or a file: %w", err)
 	}
 	remove = func() { os.Remove(tmp.Name()) }
 	_, err = tmp.Write(make([]byte, 64*units.KiB))
@@ -86,14 +90,17 @@ func fileAt(path string) (file string, remove func(), err error) {
 
 // examine looks at the host and at the disk that file is on.
 func examine(info flashio.FileInfo, file string) []finding {
-	list := []finding{{"processor", "pass", fmt.Sprintf("%d cores, %s", runtime.NumCPU(), runtime.GOARCH)}}
+	list := []finding{{"processor", "pass", fmt.Sprintf("%d cores, %s", runtime.NumCPU(),
+		runtime.GOARCH)}}
 	kernels := finding{"kernels", "pass", cpu.Features()}
 	if cpu.Features() == "generic" {
-		kernels.State, kernels.Detail = "warn", "portable Go only: this processor has no AVX2, FMA and F16C; everything works, several times slower"
+		kernels.State, kernels.Detail = "warn", "portable Go only: this processor has no AVX2, "+
+			"FMA and F16C; everything works, several times slower"
 	}
 	list = append(list, kernels)
 
-	disk := finding{"disk", "pass", fmt.Sprintf("%s on %s, logical block %v", info.FileSystem, info.Device, info.LogicalBlock)}
+	disk := finding{"disk", "pass", fmt.Sprintf("%s on %s, logical block %v", info.FileSystem,
+		info.Device, info.LogicalBlock)}
 	if info.MemoryBacked {
 		disk.State, disk.Detail = "fail", info.FileSystem+" is memory, not flash: measure on a disk"
 	}
@@ -109,7 +116,8 @@ func examine(info flashio.FileInfo, file string) []finding {
 // directFinding tries a direct read.
 func directFinding(path string) finding {
 	f := finding{What: "direct reads", State: "pass"}
-	r, err := flashio.Open(path, flashio.Options{Engine: flashio.EnginePread, Direct: flashio.DirectOn, Parallel: 1})
+	r, err := flashio.Open(path, flashio.Options{Engine: flashio.EnginePread,
+		Direct: flashio.DirectOn, Parallel: 1})
 	if err != nil {
 		f.State, f.Detail = "fail", err.Error()
 		return f

@@ -28,12 +28,14 @@ func peak(t *testing.T, args ...string) (units.Bytes, string) {
 	return units.Bytes(usage.Maxrss) * units.KiB, stderr.String()
 }
 
-// TestDRAMBudgetIsKept replays on a model of 257 MiB under two budgets and measures the process: at most 3 % and 64 MiB above the budget, which holds the
-// program itself, and a larger budget buys a larger window.
+// TestDRAMBudgetIsKept replays on a model of 257 MiB under two budgets and measures the process: at
+// most 3 % and 64 MiB above the budget, which holds the program itself, and a larger budget buys a
+// larger window.
 func TestDRAMBudgetIsKept(t *testing.T) {
 	workspace(t)
 	must(t, "synth", "model", "--like", "opt-125m", "-o", "large.flash.safetensors")
-	must(t, "synth", "trace", "--like", "opt-125m", "--active", "0.1", "--tokens", "24", "-o", "large.trace.arrow")
+	must(t, "synth", "trace", "--like", "opt-125m", "--active", "0.1", "--tokens", "24", "-o",
+		"large.trace.arrow")
 	windows := ""
 	for _, percent := range []units.Bytes{72, 90} {
 		info, err := os.Stat("large.flash.safetensors")
@@ -41,9 +43,11 @@ func TestDRAMBudgetIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		budget := units.Bytes(info.Size()) * percent / 100
-		used, stderr := peak(t, "replay", "-t", "large.trace.arrow", "-m", "large.flash.safetensors", "--dram", budget.String(), "--reference-every", "0")
+		used, stderr := peak(t, "replay", "-t", "large.trace.arrow", "-m",
+			"large.flash.safetensors", "--dram", budget.String(), "--reference-every", "0")
 		if most := budget + budget*3/100 + 64*units.MiB; used > most {
-			t.Errorf("a budget of %v: the process used %v, at most %v is allowed\n%s", budget, used, most, stderr)
+			t.Errorf("a budget of %v: the process used %v, at most %v is allowed\n%s", budget, used,
+				most, stderr)
 		}
 		_, window, ok := strings.Cut(stderr, "window ")
 		window, _, _ = strings.Cut(window, ":")
@@ -52,7 +56,9 @@ func TestDRAMBudgetIsKept(t *testing.T) {
 		}
 		windows = window
 	}
-	if got := command("replay", "-t", "large.trace.arrow", "-m", "large.flash.safetensors", "--dram", "30%"); got.code != exitUsage || !strings.Contains(got.stderr, "resident weights") {
+	if got := command("replay", "-t", "large.trace.arrow", "-m", "large.flash.safetensors",
+		"--dram", "30%"); got.code != exitUsage || !strings.Contains(got.stderr,
+		"resident weights") {
 		t.Errorf("below the floor: exit %d, %s", got.code, got.stderr)
 	}
 }

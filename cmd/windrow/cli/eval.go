@@ -27,25 +27,39 @@ func evalCommand(e *env) *cli.Command {
 	return &cli.Command{
 		Name:  "eval",
 		Usage: "perplexity of a text, and what dropping small activations costs and saves",
-		Description: "Every token of the text is predicted once, in windows of --context tokens that start --stride tokens apart. With --shares the model also runs\n" +
-			"with only so many of its neurons: in each layer those whose value is largest, by a threshold that is found on the same text (as CATS and TEAL\n" +
-			"do). Each share gets its perplexity, how often its most likely token is the dense model's, and the bytes that a window of --window tokens reads\n" +
-			"per token; with --device also the simulated time. This is lossy: a share is a trade, and the table shows its price.\n\n" +
+		Description: "Every token of the text is predicted once, in windows of --context tokens " +
+			"that start --stride tokens apart. With --shares the model also runs\n" +
+			"with only so many of its neurons: in each layer those whose value is largest, by a " +
+			"threshold that is found on the same text (as CATS and TEAL\n" +
+			"do). Each share gets its perplexity, how often its most likely token is the dense " +
+			"model's, and the bytes that a window of --window tokens reads\n" +
+			"per token; with --device also the simulated time. This is lossy: a share is a " +
+			"trade, and the table shows its price.\n\n" +
 			examples("windrow eval -m tales.flash.safetensors --text examples/prompts/scenes.txt",
-				"windrow eval -m tales.flash.safetensors --text examples/prompts/scenes.txt --shares 5%,2%,1% --max-tokens 256 -d m1-max --plot pareto.svg"),
+				"windrow eval -m tales.flash.safetensors --text examples/prompts/scenes.txt "+
+					"--shares 5%,2%,1% --max-tokens 256 -d m1-max --plot pareto.svg"),
 		Flags: append([]cli.Flag{
 			modelFlag(),
 			&cli.StringFlag{Name: "text", Required: true, Usage: "`FILE` of text to predict"},
-			&cli.IntFlag{Name: "context", Usage: "windows of `N` tokens", DefaultText: "512, or as many as the model has"},
-			&cli.IntFlag{Name: "stride", Usage: "from one window to the next, `N` tokens", DefaultText: "the context"},
+			&cli.IntFlag{Name: "context", Usage: "windows of `N` tokens",
+				DefaultText: "512, or as many as the model has"},
+			&cli.IntFlag{Name: "stride", Usage: "from one window to the next, `N` tokens",
+				DefaultText: "the context"},
 			noBOSFlag(),
-			&cli.BoolFlag{Name: "begin", Usage: "begin every window as texts begin: with the tokenizer's first token in place of its own, if it has one"},
-			&cli.IntFlag{Name: "max-tokens", Usage: "only the first `N` tokens", DefaultText: "all"},
-			&cli.IntFlag{Name: "chunk", Value: 32, Usage: "run `N` tokens through the model together"},
-			&cli.StringFlag{Name: "shares", Usage: "also with these shares of the neurons, `S,S,…`, for example 20%,5%"},
-			&cli.IntFlag{Name: "window", Aliases: []string{"k"}, Value: 5, Usage: "count reads with the rows of the last `K` tokens in memory"},
-			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Usage: "also simulate the time per token on this `DEVICE`"},
-			&cli.StringFlag{Name: "plot", Usage: "draw perplexity over bytes per token to this `FILE.svg`"},
+			&cli.BoolFlag{Name: "begin", Usage: "begin every window as texts begin: with the " +
+				"tokenizer's first token in place of its own, if it has one"},
+			&cli.IntFlag{Name: "max-tokens", Usage: "only the first `N` tokens",
+				DefaultText: "all"},
+			&cli.IntFlag{Name: "chunk", Value: 32, Usage: "run `N` tokens through the model " +
+				"together"},
+			&cli.StringFlag{Name: "shares", Usage: "also with these shares of the neurons, " +
+				"`S,S,…`, for example 20%,5%"},
+			&cli.IntFlag{Name: "window", Aliases: []string{"k"}, Value: 5,
+				Usage: "count reads with the rows of the last `K` tokens in memory"},
+			&cli.StringFlag{Name: "device", Aliases: []string{"d"},
+				Usage: "also simulate the time per token on this `DEVICE`"},
+			&cli.StringFlag{Name: "plot", Usage: "draw perplexity over bytes per token to this " +
+				"`FILE.svg`"},
 			backendFlag(), deviceMemoryFlag(), threadsFlag(), jsonFlag(),
 		}, predictorFlags()...),
 		Action: e.eval,
@@ -76,7 +90,8 @@ type evalRow struct {
 	PerToken   *units.Nanos `json:"simulated_ns_per_token,omitempty"`
 	Cut        []float32    `json:"thresholds,omitempty"` // by layer
 	Lossy      bool         `json:"lossy"`
-	// Of a predictor: its kind, the active units that it did not name, the others that it did, and named over active.
+	// Of a predictor: its kind, the active units that it did not name, the others that it did, and
+	// named over active.
 	Predictor      string      `json:"predictor,omitempty"`
 	PredictorBytes units.Bytes `json:"predictor_bytes,omitempty"`
 	FalseNegatives *float64    `json:"false_negatives,omitempty"`
@@ -121,8 +136,10 @@ func (e *env) eval(c *cli.Context) error {
 		return err
 	}
 	defer rows.Close()
-	run := &evaluator{e: e, c: c, m: m, named: named, rows: rows, ids: ids, device: device, window: c.Int("window")}
-	run.opt = eval.Options{Context: c.Int("context"), Stride: c.Int("stride"), Chunk: c.Int("chunk"), Begin: begin}
+	run := &evaluator{e: e, c: c, m: m, named: named, rows: rows, ids: ids, device: device,
+		window: c.Int("window")}
+	run.opt = eval.Options{Context: c.Int("context"), Stride: c.Int("stride"),
+		Chunk: c.Int("chunk"), Begin: begin}
 	if run.opt.Context == 0 {
 		run.opt.Context = min(512, m.weights.Shape.MaxPos)
 	}
@@ -130,9 +147,11 @@ func (e *env) eval(c *cli.Context) error {
 		run.opt.Stride = run.opt.Context
 	}
 	if run.window < 0 || run.opt.Chunk < 1 {
-		return usageError("--window %d, --chunk %d: a window of 0 or more and a chunk of 1 or more are wanted", run.window, run.opt.Chunk)
+		return usageError("--window %d, --chunk %d: a window of 0 or more and a chunk of 1 or "+
+			"more are wanted", run.window, run.opt.Chunk)
 	}
-	doc := &evaluation{Tool: Tool, Model: m.image.Name, Text: c.String("text"), Context: run.opt.Context, Stride: run.opt.Stride, Window: run.window}
+	doc := &evaluation{Tool: Tool, Model: m.image.Name, Text: c.String("text"),
+		Context: run.opt.Context, Stride: run.opt.Stride, Window: run.window}
 	if device != nil {
 		doc.Device = device.Name
 	}
@@ -150,8 +169,10 @@ func (e *env) eval(c *cli.Context) error {
 	e.note("%d tokens predicted, context %d, stride %d", doc.Predicted, doc.Context, doc.Stride)
 	for _, r := range doc.Rows {
 		if r.Predictor != "" {
-			e.note("the predictor (%v) misses %s of the active neurons, names %s of the others, %.3g times as many as are active",
-				r.PredictorBytes, shareText(*r.FalseNegatives), shareText(*r.FalsePositives), *r.Ratio)
+			e.note("the predictor (%v) misses %s of the active neurons, names %s of the others, "+
+				"%.3g times as many as are active",
+				r.PredictorBytes, shareText(*r.FalseNegatives), shareText(*r.FalsePositives),
+				*r.Ratio)
 		}
 	}
 	return evalTable(doc).Text(e.stdout)
@@ -169,7 +190,8 @@ func parseShares(text string) (list []float64, err error) {
 			v /= 100
 		}
 		if err != nil || !(v > 0 && v < 1) {
-			return nil, usageError("--shares %q: shares between 0 and 1, or percents, are wanted, with commas between them", text)
+			return nil, usageError("--shares %q: shares between 0 and 1, or percents, are "+
+				"wanted, with commas between them", text)
 		}
 		list = append(list, v)
 	}
@@ -229,7 +251,8 @@ func (r *evaluator) all(doc *evaluation, shares []float64) error {
 	}
 	for _, share := range shares {
 		cut := dense.cut(share)
-		row, result, err := r.run(fmt.Sprintf("eval (%s)", shareText(share)), newCounts(r.m), engine.Config{Cut: cut})
+		row, result, err := r.run(fmt.Sprintf("eval (%s)", shareText(share)), newCounts(r.m),
+			engine.Config{Cut: cut})
 		if err != nil {
 			return err
 		}
@@ -240,10 +263,12 @@ func (r *evaluator) all(doc *evaluation, shares []float64) error {
 	return nil
 }
 
-// predicted adds the row of a predictor: only what it names is computed, and what it should have named is counted beside.
+// predicted adds the row of a predictor: only what it names is computed, and what it should have
+// named is counted beside.
 func (r *evaluator) predicted(doc *evaluation) error {
 	counts := newCounts(r.m)
-	row, result, err := r.run("eval (predictor)", counts, engine.Config{Predictors: r.named.make, Schedule: r.named.schedule, Check: r.rows})
+	row, result, err := r.run("eval (predictor)", counts, engine.Config{Predictors: r.named.make,
+		Schedule: r.named.schedule, Check: r.rows})
 	if err != nil {
 		return err
 	}
@@ -256,15 +281,18 @@ func (r *evaluator) predicted(doc *evaluation) error {
 		}
 		return &v
 	}
-	row.FalseNegatives, row.FalsePositives = ratio(counts.missed, counts.truly), ratio(counts.spurious, counts.asked-counts.truly)
+	row.FalseNegatives, row.FalsePositives = ratio(counts.missed, counts.truly),
+		ratio(counts.spurious, counts.asked-counts.truly)
 	row.Ratio = ratio(counts.truly-counts.missed+counts.spurious, counts.truly)
 	doc.Rows = append(doc.Rows, row)
 	return nil
 }
 
 // run measures one setting; counts sees what the engine does.
-func (r *evaluator) run(label string, counts *counts, cfg engine.Config) (evalRow, *eval.Result, error) {
-	cfg.Threads, cfg.Context, cfg.Batch, cfg.Observer = r.c.Int("threads"), r.opt.Context, r.opt.Chunk, counts
+func (r *evaluator) run(label string, counts *counts, cfg engine.Config) (evalRow, *eval.Result,
+	error) {
+	cfg.Threads, cfg.Context, cfg.Batch, cfg.Observer = r.c.Int("threads"), r.opt.Context,
+		r.opt.Chunk, counts
 	cfg.Backend = r.m.backend()
 	eng, err := engine.New(r.m.weights, r.rows, cfg)
 	if err != nil {
@@ -279,7 +307,8 @@ func (r *evaluator) run(label string, counts *counts, cfg engine.Config) (evalRo
 	if err != nil {
 		return evalRow{}, nil, err
 	}
-	row := evalRow{Perplexity: result.Perplexity, NLL: result.NLL / float64(result.Predicted), Active: counts.share()}
+	row := evalRow{Perplexity: result.Perplexity, NLL: result.NLL / float64(result.Predicted),
+		Active: counts.share()}
 	return row, result, r.cost(&row, counts)
 }
 
@@ -305,7 +334,8 @@ func (r *evaluator) cost(row *evalRow, counts *counts) error {
 	if r.device == nil {
 		return nil
 	}
-	cfg := sim.Config{Window: r.window, Device: r.device, Layout: layout.Options{Coalesce: true}, Geometry: r.m.image.Geometry()}
+	cfg := sim.Config{Window: r.window, Device: r.device, Layout: layout.Options{Coalesce: true},
+		Geometry: r.m.image.Geometry()}
 	var err error
 	if cfg.Engine, err = engineOf(r.device, "auto"); err != nil {
 		return err
@@ -329,7 +359,8 @@ type counts struct {
 	layers []([256]int64) // values by magnitude code
 	active int64
 
-	asked, truly, missed, spurious int64 // of a predictor: units that could be named, that were active, and its errors
+	// of a predictor: units that could be named, that were active, and its errors
+	asked, truly, missed, spurious int64
 }
 
 func newCounts(m *openedModel) *counts {
@@ -368,7 +399,8 @@ func (n *counts) Append(t *traces.Token) error {
 	if t.Pos == 0 {
 		n.seq++
 	}
-	own := traces.Token{Seq: uint32(n.seq), Pos: t.Pos, Phase: t.Phase, ID: t.ID, Active: make([][]uint64, len(t.Active))}
+	own := traces.Token{Seq: uint32(n.seq), Pos: t.Pos, Phase: t.Phase, ID: t.ID,
+		Active: make([][]uint64, len(t.Active))}
 	for l, mask := range t.Active {
 		own.Active[l] = slices.Clone(mask)
 	}
@@ -381,7 +413,8 @@ func (n *counts) share() float64 {
 	return float64(n.active) / float64(len(n.tokens)*len(n.layers)*n.units)
 }
 
-// cut returns, for each layer, the threshold that leaves at most a share of the units, at the resolution of the codes (a factor of 2^(1/8)).
+// cut returns, for each layer, the threshold that leaves at most a share of the units, at the
+// resolution of the codes (a factor of 2^(1/8)).
 func (n *counts) cut(share float64) []float32 {
 	list := make([]float32, len(n.layers))
 	most := int64(share * float64(len(n.tokens)*n.units))
@@ -402,11 +435,13 @@ func shareText(share float64) string { return report.Sig3(100*share) + " %" }
 // evalTable is the table of a terminal.
 func evalTable(doc *evaluation) *report.Table {
 	t := &report.Table{Columns: []report.Column{
-		{Name: "neurons"}, {Name: "active", Align: report.Right}, {Name: "perplexity", Align: report.Right}, {Name: "change", Align: report.Right},
+		{Name: "neurons"}, {Name: "active", Align: report.Right}, {Name: "perplexity",
+			Align: report.Right}, {Name: "change", Align: report.Right},
 		{Name: "same token", Align: report.Right}, {Name: "MB/token", Align: report.Right},
 	}}
 	if doc.Device != "" {
-		t.Columns = append(t.Columns, report.Column{Name: "ms/token, simulated", Align: report.Right})
+		t.Columns = append(t.Columns, report.Column{Name: "ms/token, simulated",
+			Align: report.Right})
 	}
 	for _, r := range doc.Rows {
 		name := "all that are not zero"
@@ -417,7 +452,8 @@ func evalTable(doc *evaluation) *report.Table {
 			name = "largest " + shareText(r.Share) + " (lossy)"
 		}
 		cells := []string{
-			name, shareText(r.Active), strconv.FormatFloat(r.Perplexity, 'f', 3, 64), fmt.Sprintf("%+.2f %%", 100*(r.Perplexity/doc.Rows[0].Perplexity-1)),
+			name, shareText(r.Active), strconv.FormatFloat(r.Perplexity, 'f', 3, 64),
+			fmt.Sprintf("%+.2f %%", 100*(r.Perplexity/doc.Rows[0].Perplexity-1)),
 			shareText(r.Agreement), report.Sig3(r.Bytes / 1e6),
 		}
 		if r.PerToken != nil {
@@ -444,7 +480,8 @@ func plotEval(path string, doc *evaluation) error {
 	if err != nil {
 		return err
 	}
-	err = report.WriteParetoSVG(f, fmt.Sprintf("MB read per token, window of %d", doc.Window), "perplexity", points)
+	err = report.WriteParetoSVG(f, fmt.Sprintf("MB read per token, window of %d", doc.Window),
+		"perplexity", points)
 	if closed := f.Close(); err == nil {
 		err = closed
 	}

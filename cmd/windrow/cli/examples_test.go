@@ -13,7 +13,8 @@ type example struct {
 	verb, line string
 }
 
-// allExamples collects the examples of every verb in the order of the program's help, and the verbs without one.
+// allExamples collects the examples of every verb in the order of the program's help, and the verbs
+// without one.
 func allExamples(commands []*cli.Command, path string) (list []example, without []string) {
 	for _, c := range commands {
 		full := path + " " + c.Name
@@ -57,7 +58,8 @@ func TestEveryVerbHasExamples(t *testing.T) {
 	}
 }
 
-// TestExamplesRun runs every example of the help, in the order of the help, in one folder, as a reader would.
+// TestExamplesRun runs every example of the help, in the order of the help, in one folder, as a
+// reader would.
 func TestExamplesRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures this machine's disk for some seconds")

@@ -61,7 +61,8 @@ func classify(ctx context.Context, err error) (code int, text string) {
 		// The library's own words add nothing.
 		text = strings.TrimSuffix(strings.TrimSuffix(text, context.Canceled.Error()), ": ")
 		return exitInterrupted, strings.TrimSuffix("interrupted: "+text, ": ")
-	case errors.Is(err, errUsage), errors.Is(err, replay.ErrMismatch), errors.Is(err, sim.ErrConfig), errors.Is(err, device.ErrBudget):
+	case errors.Is(err, errUsage), errors.Is(err, replay.ErrMismatch), errors.Is(err,
+		sim.ErrConfig), errors.Is(err, device.ErrBudget):
 		return exitUsage, text
 	case errors.Is(err, errValidation):
 		return exitValidation, text

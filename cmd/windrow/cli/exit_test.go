@@ -28,7 +28,8 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{exitOK, "version", ""},
 		{exitOK, "validate tiny.run.arrow tiny.run.arrow", ""},
-		{exitFailed, "generate -m tales.flash.safetensors --oracle tales.trace.arrow --io pread --direct off --temp 1.5 --seed 3", "departs from the trace at position"},
+		{exitFailed, "generate -m tales.flash.safetensors --oracle tales.trace.arrow --io pread " +
+			"--direct off --temp 1.5 --seed 3", "departs from the trace at position"},
 		{exitUsage, "sim --trace tiny.trace.arrow", "needs --device"},
 		{exitInput, "trace info cut.trace.arrow", "cut short"},
 		{exitInput, "generate -m folder Once", "windrow pack folder"},
@@ -46,13 +47,15 @@ func TestExitHostCannot(t *testing.T) {
 	workspace(t)
 	replay := []string{"replay", "--trace", "tales.trace.arrow", "--max-tokens", "1", "-m"}
 	t.Run("uring", func(t *testing.T) {
-		o := command(append(slices.Clone(replay), "tales.flash.safetensors", "--io", "uring", "--direct", "off")...)
+		o := command(append(slices.Clone(replay), "tales.flash.safetensors", "--io", "uring",
+			"--direct", "off")...)
 		if ok, why := flashio.UringStatus(); ok {
 			if o.code != exitOK {
 				t.Errorf("io_uring is there, and yet: exit %d, %s", o.code, o.stderr)
 			}
 		} else if o.code != exitHost || !strings.Contains(o.stderr, why) {
-			t.Errorf("without io_uring: exit %d, want %d and the reason %q: %s", o.code, exitHost, why, o.stderr)
+			t.Errorf("without io_uring: exit %d, want %d and the reason %q: %s", o.code, exitHost,
+				why, o.stderr)
 		}
 	})
 	t.Run("direct", func(t *testing.T) {
@@ -71,8 +74,10 @@ func TestExitHostCannot(t *testing.T) {
 			t.Skipf("/dev/shm is not in memory here (%v)", err)
 		}
 		o := command(append(slices.Clone(replay), image, "--direct", "on")...)
-		if o.code != exitHost || !strings.Contains(o.stderr, "put the file on a file system of the drive") {
-			t.Errorf("direct reads of tmpfs: exit %d, want %d and a remedy: %s", o.code, exitHost, o.stderr)
+		if o.code != exitHost || !strings.Contains(o.stderr,
+			"put the file on a file system of the drive") {
+			t.Errorf("direct reads of tmpfs: exit %d, want %d and a remedy: %s", o.code, exitHost,
+				o.stderr)
 		}
 		if o := command("probe", dir, "-o", "x.device.yaml"); o.code != exitHost {
 			t.Errorf("probe of tmpfs: exit %d, want %d: %s", o.code, exitHost, o.stderr)
@@ -98,7 +103,8 @@ func TestClassify(t *testing.T) {
 		{live, errors.New("boom"), exitFailed, "boom"},
 		{live, fmt.Errorf("a: %w", usageError("b")), exitUsage, "a: b"},
 		{live, fmt.Errorf("a: %w", inputError("b")), exitInput, "a: b"},
-		{live, fmt.Errorf("a: %w", &fs.PathError{Op: "open", Path: "p", Err: syscall.EACCES}), exitInput, "a: open p: permission denied"},
+		{live, fmt.Errorf("a: %w", &fs.PathError{Op: "open", Path: "p", Err: syscall.EACCES}),
+			exitInput, "a: open p: permission denied"},
 		{live, fmt.Errorf("a: %w", devicemodels.ErrFormat), exitInput, "a: not a valid device"},
 		{live, fmt.Errorf("a: %w", flashio.ErrEnvironment), exitHost, "a: the host cannot do this"},
 		{live, &exec.ExitError{ProcessState: &os.ProcessState{}}, exitFailed, "exit status 0"},
@@ -107,7 +113,8 @@ func TestClassify(t *testing.T) {
 		{gone, context.Canceled, exitInterrupted, "interrupted"},
 		{gone, usageError("b"), exitUsage, "b"},
 	} {
-		if code, text := classify(c.ctx, c.err); code != c.code || (runtime.GOOS == "linux" && text != c.text) {
+		if code, text := classify(c.ctx, c.err); code != c.code || (runtime.GOOS == "linux" &&
+			text != c.text) {
 			t.Errorf("%v: exit %d %q, want %d %q", c.err, code, text, c.code, c.text)
 		}
 	}
@@ -129,15 +136,22 @@ func (d *fullDisk) Write(b []byte) (int, error) {
 func TestStdoutOnFullDisk(t *testing.T) {
 	workspace(t)
 	for _, line := range []string{
-		"version", "version --json", "device list", "device show m1-max", "trace info tiny.trace.arrow", "trace stats tiny.trace.arrow",
-		"trace cat tiny.trace.arrow", "sim --trace tiny.trace.arrow -d m1-max", "sim --trace tiny.trace.arrow -d m1-max --json",
-		"generate -m tales.flash.safetensors -n 2 Once", "record -m tales.flash.safetensors --prompts words.txt -n 2 -o x.trace.arrow",
-		"report tiny.run.arrow", "doctor", "synth model --like list", "pack examples/models/tales -o y.flash.safetensors", "--help",
+		"version", "version --json", "device list", "device show m1-max",
+		"trace info tiny.trace.arrow", "trace stats tiny.trace.arrow",
+		"trace cat tiny.trace.arrow", "sim --trace tiny.trace.arrow -d m1-max",
+		"sim --trace tiny.trace.arrow -d m1-max --json",
+		"generate -m tales.flash.safetensors -n 2 Once",
+		"record -m tales.flash.safetensors --prompts words.txt -n 2 -o x.trace.arrow",
+		"report tiny.run.arrow", "doctor", "synth model --like list",
+		"pack examples/models/tales -o y.flash.safetensors", "--help",
 	} {
 		var stderr strings.Builder
-		code := Run(context.Background(), strings.NewReader(""), &fullDisk{left: 4}, &stderr, words(t, line))
-		if code != exitFailed || !strings.Contains(stderr.String(), "no space left") && runtime.GOOS == "linux" {
-			t.Errorf("%s: exit %d, want %d and the reason: %s", line, code, exitFailed, stderr.String())
+		code := Run(context.Background(), strings.NewReader(""), &fullDisk{left: 4}, &stderr,
+			words(t, line))
+		if code != exitFailed || !strings.Contains(stderr.String(), "no space left") &&
+			runtime.GOOS == "linux" {
+			t.Errorf("%s: exit %d, want %d and the reason: %s", line, code, exitFailed,
+				stderr.String())
 		}
 	}
 }

@@ -17,20 +17,30 @@ func feasibleCommand(e *env) *cli.Command {
 	return &cli.Command{
 		Name:  "feasible",
 		Usage: "which classes of runtimes can run a model in a given memory at all, and why",
-		Description: "From sizes alone, for the classes of runtimes in NeuroPrefetcher's study of twenty systems: everything resident, offload to the host,\n" +
-			"mapped files, placement tensor by tensor, and flash-resident with predicted rows. --dram is what the operating system leaves to the\n" +
-			"runtime. Without --vram it is one pool for CPU and accelerator, of which 1 GiB must stay free for allocations.\n" +
-			"With a device, the bounds on tokens per second are those of its flash and its memory; nothing that runs reaches them.\n\n" +
+		Description: "From sizes alone, for the classes of runtimes in NeuroPrefetcher's study " +
+			"of twenty systems: everything resident, offload to the host,\n" +
+			"mapped files, placement tensor by tensor, and flash-resident with predicted rows. " +
+			"--dram is what the operating system leaves to the\n" +
+			"runtime. Without --vram it is one pool for CPU and accelerator, of which 1 GiB " +
+			"must stay free for allocations.\n" +
+			"With a device, the bounds on tokens per second are those of its flash and its " +
+			"memory; nothing that runs reaches them.\n\n" +
 			examples("windrow feasible --like mistral-7b-v0.1 -d jetson-orin-990pro --dram 11.9GiB",
-				"windrow feasible --like mixtral-8x7b --dtype q4_0 --dram 16GiB --vram 8GiB --json"),
+				"windrow feasible --like mixtral-8x7b --dtype q4_0 --dram 16GiB --vram 8GiB "+
+					"--json"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "like", Value: "mistral-7b-v0.1", Usage: "`MODEL` whose sizes to take; \"list\" prints the names"},
-			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Usage: "`DEVICE` file or preset whose rates to take", DefaultText: "verdicts only"},
+			&cli.StringFlag{Name: "like", Value: "mistral-7b-v0.1",
+				Usage: "`MODEL` whose sizes to take; \"list\" prints the names"},
+			&cli.StringFlag{Name: "device", Aliases: []string{"d"},
+				Usage: "`DEVICE` file or preset whose rates to take", DefaultText: "verdicts only"},
 			&cli.StringFlag{Name: "dram", Value: "8GiB", Usage: "memory for the runtime, `SIZE`"},
-			&cli.StringFlag{Name: "vram", Usage: "memory of the accelerator's own, `SIZE`", DefaultText: "none: memory is unified"},
+			&cli.StringFlag{Name: "vram", Usage: "memory of the accelerator's own, `SIZE`",
+				DefaultText: "none: memory is unified"},
 			&cli.IntFlag{Name: "context", Value: 2048, Usage: "`N` positions of the KV cache"},
-			&cli.StringFlag{Name: "dtype", Value: feasible.F16, Usage: "`PRECISION` of the weights: f16, q8_0 or q4_0"},
-			&cli.Float64Flag{Name: "active", Usage: "mean active `SHARE`, for example 0.03", DefaultText: "as published"},
+			&cli.StringFlag{Name: "dtype", Value: feasible.F16,
+				Usage: "`PRECISION` of the weights: f16, q8_0 or q4_0"},
+			&cli.Float64Flag{Name: "active", Usage: "mean active `SHARE`, for example 0.03",
+				DefaultText: "as published"},
 			&cli.StringFlag{Name: "io", Value: "auto", Usage: "I/O `ENGINE` of the device model"},
 			&cli.IntFlag{Name: "parallel", Value: 32, Usage: "`N` reads in flight"},
 			jsonFlag(),
@@ -104,14 +114,19 @@ func printFeasible(w io.Writer, a *feasible.Assessment) error {
 		where = "memory, " + report.IEC(a.Machine.Accelerator) + " of the accelerator's own"
 	}
 	fmt.Fprintf(w, "%s, %s: %s of weights, %s of them FFN; KV cache of %d positions %s; %s of %s\n",
-		m.Name, m.DType, report.IEC(m.Bytes), report.IEC(m.FFN), a.Machine.Context, report.IEC(a.KV), report.IEC(a.Machine.Memory), where)
+		m.Name, m.DType, report.IEC(m.Bytes), report.IEC(m.FFN), a.Machine.Context,
+		report.IEC(a.KV), report.IEC(a.Machine.Memory), where)
 	if m.Needed > 0 {
-		fmt.Fprintf(w, "rows that a token needs: %s %% of the FFN, %s %% new (%s)\n", report.Sig3(100*m.Needed), report.Sig3(100*m.Fresh), m.Origin)
+		fmt.Fprintf(w, "rows that a token needs: %s %% of the FFN, %s %% new (%s)\n",
+			report.Sig3(100*m.Needed), report.Sig3(100*m.Fresh), m.Origin)
 	}
-	t := &report.Table{Columns: []report.Column{{Name: "class"}, {Name: "such as"}, {Name: "verdict"}}}
+	t := &report.Table{Columns: []report.Column{{Name: "class"}, {Name: "such as"},
+		{Name: "verdict"}}}
 	if a.Device != "" {
 		fmt.Fprintf(w, "bounds: %s\n", deviceLine(a.Machine.Device, a.Machine.Engine))
-		t.Columns = append(t.Columns, report.Column{Name: "at most", Unit: "tokens/s", Align: report.Right}, report.Column{Name: "worst reads", Unit: "tokens/s", Align: report.Right})
+		t.Columns = append(t.Columns, report.Column{Name: "at most", Unit: "tokens/s",
+			Align: report.Right}, report.Column{Name: "worst reads", Unit: "tokens/s",
+			Align: report.Right})
 	}
 	reasons := ""
 	for _, r := range a.Rows {
@@ -132,7 +147,8 @@ func printFeasible(w io.Writer, a *feasible.Assessment) error {
 
 // deviceLine names the device and what its rates rest on.
 func deviceLine(d *devicemodels.Device, engine string) string {
-	return fmt.Sprintf("%s, %s, reads of 1 MiB; worst reads: all pages of a mapped file, single rows", d.Name, engine)
+	return fmt.Sprintf("%s, %s, reads of 1 MiB; worst reads: all pages of a mapped file, single "+
+		"rows", d.Name, engine)
 }
 
 func boundText(r *feasible.Row, rate float64) string {

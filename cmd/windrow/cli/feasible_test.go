@@ -10,7 +10,8 @@ import (
 
 // The table and the document say the same, and the document holds the verdicts of the library.
 func TestFeasible(t *testing.T) {
-	line := []string{"feasible", "--like", "Mistral-7B-v0.1", "-d", "jetson-orin-990pro", "--dram", "11.9GiB"}
+	line := []string{"feasible", "--like", "Mistral-7B-v0.1", "-d", "jetson-orin-990pro", "--dram",
+		"11.9GiB"}
 	text, document := command(line...), command(append(line, "--json")...)
 	if text.code != exitOK || document.code != exitOK {
 		t.Fatalf("%+v, %+v", text, document)
@@ -20,24 +21,29 @@ func TestFeasible(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]feasible.Verdict{
-		feasible.Resident: feasible.AllocFails, feasible.Offload: feasible.NoCapacity, feasible.Mapped: feasible.Pages,
+		feasible.Resident: feasible.AllocFails, feasible.Offload: feasible.NoCapacity,
+		feasible.Mapped: feasible.Pages,
 		feasible.Placed: feasible.AllDisk, feasible.Flash: feasible.Fits,
 	}
 	for _, r := range a.Rows {
 		if r.Verdict != want[r.Class] {
 			t.Errorf("%s: %s, want %s", r.Class, r.Verdict, want[r.Class])
 		}
-		if !strings.Contains(text.stdout, string(r.Verdict)) || !strings.Contains(text.stdout, r.Class+": "+r.Reason+"\n") {
+		if !strings.Contains(text.stdout, string(r.Verdict)) || !strings.Contains(text.stdout,
+			r.Class+": "+r.Reason+"\n") {
 			t.Errorf("the table has no %s, %s:\n%s", r.Class, r.Verdict, text.stdout)
 		}
 	}
-	if len(a.Rows) != len(want) || a.Device != "jetson-orin-990pro" || a.Machine.Context != 2048 || !strings.Contains(text.stdout, "llama.cpp, Ollama") {
+	if len(a.Rows) != len(want) || a.Device != "jetson-orin-990pro" || a.Machine.Context != 2048 ||
+		!strings.Contains(text.stdout, "llama.cpp, Ollama") {
 		t.Errorf("%+v", a)
 	}
-	if plain := command("feasible", "--like", "opt-13b"); plain.code != exitOK || strings.Contains(plain.stdout, "tokens/s") {
+	if plain := command("feasible", "--like", "opt-13b"); plain.code != exitOK ||
+		strings.Contains(plain.stdout, "tokens/s") {
 		t.Errorf("without a device there are rates: %+v", plain)
 	}
-	if list := command("feasible", "--like", "list"); list.code != exitOK || !strings.Contains(list.stdout, "Qwen3-30B-A3B\n") {
+	if list := command("feasible", "--like", "list"); list.code != exitOK ||
+		!strings.Contains(list.stdout, "Qwen3-30B-A3B\n") {
 		t.Errorf("%+v", list)
 	}
 }

@@ -13,18 +13,21 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// TestRecordFeatureKinds: each kind is in the file under its name, with the same masks and other numbers.
+// TestRecordFeatureKinds: each kind is in the file under its name, with the same masks and other
+// numbers.
 func TestRecordFeatureKinds(t *testing.T) {
 	workspace(t)
 	var masks, features [][]byte
 	for _, kind := range traces.FeatureKinds() {
 		path := kind + ".trace.arrow"
-		must(t, "record", "-m", "tales.flash.safetensors", "--prompts", "words.txt", "-n", "5", "--magnitudes", "--feature-kind", kind, "-o", path)
+		must(t, "record", "-m", "tales.flash.safetensors", "--prompts", "words.txt", "-n", "5",
+			"--magnitudes", "--feature-kind", kind, "-o", path)
 		rep, err := traces.CheckFile(path)
 		if err != nil || rep.Header.FeatureKind != kind || rep.Feature == 0 || rep.NotFinite != 0 {
 			t.Fatalf("%s: %+v, %v", kind, rep, err)
 		}
-		if info := strings.Join(strings.Fields(must(t, "trace", "info", path)), " "); !strings.Contains(info, "features "+kind+", 256 numbers") {
+		if info := strings.Join(strings.Fields(must(t, "trace", "info", path)),
+			" "); !strings.Contains(info, "features "+kind+", 256 numbers") {
 			t.Errorf("%s: trace info says %s", kind, info)
 		}
 		tokens, _ := readTokens(t, path)
@@ -37,7 +40,10 @@ func TestRecordFeatureKinds(t *testing.T) {
 				feature = append(feature, tokens[i].Feature[l]...)
 			}
 		}
-		if slices.ContainsFunc(features, func(other []byte) bool { return slices.Equal(other, feature) }) {
+		if slices.ContainsFunc(features, func(other []byte) bool {
+			return slices.Equal(other,
+				feature)
+		}) {
 			t.Errorf("%s has the numbers of another kind", kind)
 		}
 		masks, features = append(masks, mask), append(features, feature)
@@ -45,7 +51,9 @@ func TestRecordFeatureKinds(t *testing.T) {
 			t.Errorf("%s has other masks", kind)
 		}
 	}
-	if o := command("record", "-m", "tales.flash.safetensors", "--prompts", "words.txt", "--feature-kind", "attention", "-o", "x.trace.arrow"); o.code != exitUsage || !strings.Contains(o.stderr, "ffn_input, attention_output and residual") {
+	if o := command("record", "-m", "tales.flash.safetensors", "--prompts", "words.txt",
+		"--feature-kind", "attention", "-o", "x.trace.arrow"); o.code != exitUsage ||
+		!strings.Contains(o.stderr, "ffn_input, attention_output and residual") {
 		t.Errorf("an unknown kind: exit %d: %s", o.code, o.stderr)
 	}
 	if _, err := os.Stat("x.trace.arrow"); err == nil {
@@ -53,23 +61,29 @@ func TestRecordFeatureKinds(t *testing.T) {
 	}
 }
 
-// TestFeaturesThatAModelHasNot: norms behind the residual additions leave none to record, nor to predict from.
+// TestFeaturesThatAModelHasNot: norms behind the residual additions leave none to record, nor to
+// predict from.
 func TestFeaturesThatAModelHasNot(t *testing.T) {
 	w, _, _, err := model.LoadFolder("../../../engine/testdata/families/opt-350m")
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := &openedModel{weights: w}
-	if _, err := predictedFrom("a.predictor.safetensors", traces.Residual, m); err == nil || !strings.Contains(err.Error(), "has no residual") || !strings.Contains(err.Error(), "another --feature-kind") {
+	if _, err := predictedFrom("a.predictor.safetensors", traces.Residual, m); err == nil ||
+		!strings.Contains(err.Error(), "has no residual") || !strings.Contains(err.Error(),
+		"another --feature-kind") {
 		t.Errorf("residual: %v", err)
 	}
-	if kind, err := featureIn(m, traces.AttentionOutput); err != nil || kind != engine.AttentionOutput {
+	if kind, err := featureIn(m, traces.AttentionOutput); err != nil ||
+		kind != engine.AttentionOutput {
 		t.Errorf("attention_output: %v, %v", kind, err)
 	}
 }
 
-// TestPredictorsOfEveryKind trains on each kind, ahead and for whole tokens too, and lets the engine compute what they name. A low-rank predictor misses there hardly more than in
-// the trace, though states drift with what is missed; handed the other kind of features it misses at least a twentieth more.
+// TestPredictorsOfEveryKind trains on each kind, ahead and for whole tokens too, and lets the
+// engine compute what they name. A low-rank predictor misses there hardly more than in the trace,
+// though states drift with what is missed; handed the other kind of features it misses at least a
+// twentieth more.
 func TestPredictorsOfEveryKind(t *testing.T) {
 	workspace(t)
 	m, err := openModel("tales.flash.safetensors")
@@ -77,25 +91,33 @@ func TestPredictorsOfEveryKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.close()
-	for _, kind := range []string{traces.AttentionOutput, traces.Residual} { // the input is that of the other tests
+	// the input is that of the other tests
+	for _, kind := range []string{traces.AttentionOutput, traces.Residual} {
 		record := func(prompts, limit, path string) {
-			must(t, "record", "-m", "tales.flash.safetensors", "--prompts", "examples/prompts/"+prompts, "--limit", limit, "-n", "40", "--batch", "4", "--feature-kind", kind, "-o", path)
+			must(t, "record", "-m", "tales.flash.safetensors", "--prompts",
+				"examples/prompts/"+prompts, "--limit", limit, "-n", "40", "--batch", "4",
+				"--feature-kind", kind, "-o", path)
 		}
 		record("tales.txt", "8", "learn.trace.arrow")
 		record("scenes.txt", "3", "judge.trace.arrow")
 		for name, flags := range map[string][]string{
-			"low-rank": {"--rank", "24", "--epochs", "5"}, "low-rank look-ahead": {"--rank", "24", "--epochs", "5", "--ahead"},
+			"low-rank": {"--rank", "24", "--epochs", "5"}, "low-rank look-ahead": {"--rank", "24",
+				"--epochs", "5", "--ahead"},
 			"centroid": {"--kind", "centroid", "--centroids", "8", "--epochs", "1"},
 		} {
-			text := must(t, append([]string{"train", "--json", "-t", "learn.trace.arrow", "--test", "judge.trace.arrow", "-o", "a.predictor.safetensors"}, flags...)...)
+			text := must(t, append([]string{"train", "--json", "-t", "learn.trace.arrow", "--test",
+				"judge.trace.arrow", "-o", "a.predictor.safetensors"}, flags...)...)
 			opened, err := openPredictorFile("a.predictor.safetensors", m, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if made, err := opened.make(nil); err != nil || made.FeatureKind.String() != kind || opened.feature != made.FeatureKind || opened.kind != name {
+			if made, err := opened.make(nil); err != nil || made.FeatureKind.String() != kind ||
+				opened.feature != made.FeatureKind || opened.kind != name {
 				t.Errorf("%s of %s: handed %v, %v", name, kind, made.FeatureKind, err)
 			}
-			o := command("generate", "-m", "tales.flash.safetensors", "--predictor", "a.predictor.safetensors", "-n", "8", "--check", "--io", "pread", "Once upon a time")
+			o := command("generate", "-m", "tales.flash.safetensors", "--predictor",
+				"a.predictor.safetensors", "-n", "8", "--check", "--io", "pread",
+				"Once upon a time")
 			if o.code != exitOK || !strings.Contains(o.stderr, name+" predictor from "+kind) {
 				t.Errorf("%s of %s: generate: exit %d: %s", name, kind, o.code, o.stderr)
 			}
@@ -111,8 +133,11 @@ func missesAsTrained(t *testing.T, what, report string) {
 	t.Helper()
 	var doc trainResult
 	var measured evaluation
-	text := must(t, "eval", "--json", "-m", "tales.flash.safetensors", "--text", "examples/prompts/scenes.txt", "--max-tokens", "120", "--context", "60", "--predictor", "a.predictor.safetensors")
-	if err := errors.Join(json.Unmarshal([]byte(report), &doc), json.Unmarshal([]byte(text), &measured)); err != nil {
+	text := must(t, "eval", "--json", "-m", "tales.flash.safetensors", "--text",
+		"examples/prompts/scenes.txt", "--max-tokens", "120", "--context", "60", "--predictor",
+		"a.predictor.safetensors")
+	if err := errors.Join(json.Unmarshal([]byte(report), &doc), json.Unmarshal([]byte(text),
+		&measured)); err != nil {
 		t.Fatal(err)
 	}
 	trained, inside := doc.Texts[1].Total.FalseNegative, *measured.Rows[1].FalseNegatives
@@ -121,20 +146,26 @@ func missesAsTrained(t *testing.T, what, report string) {
 	}
 }
 
-// TestTrainRefusesOtherKinds: a predictor is judged by what it was trained on, and two kinds are not mixed.
+// TestTrainRefusesOtherKinds: a predictor is judged by what it was trained on, and two kinds are
+// not mixed.
 func TestTrainRefusesOtherKinds(t *testing.T) {
 	trainWorkspace(t)
-	must(t, "record", "-m", "tales.flash.safetensors", "--prompts", "examples/prompts/scenes.txt", "--limit", "3", "-n", "60", "--feature-kind", "residual", "-o", "other.trace.arrow")
-	must(t, "train", "-t", "learn.trace.arrow", "--rank", "4", "--epochs", "1", "-o", "low.predictor.safetensors")
-	must(t, "train", "-t", "learn.trace.arrow", "--kind", "centroid", "--centroids", "4", "--epochs", "1", "-o", "sets.predictor.safetensors")
+	must(t, "record", "-m", "tales.flash.safetensors", "--prompts", "examples/prompts/scenes.txt",
+		"--limit", "3", "-n", "60", "--feature-kind", "residual", "-o", "other.trace.arrow")
+	must(t, "train", "-t", "learn.trace.arrow", "--rank", "4", "--epochs", "1", "-o",
+		"low.predictor.safetensors")
+	must(t, "train", "-t", "learn.trace.arrow", "--kind", "centroid", "--centroids", "4",
+		"--epochs", "1", "-o", "sets.predictor.safetensors")
 	for line, want := range map[string]string{
-		"-t learn.trace.arrow --test other.trace.arrow -o a.predictor.safetensors":                        "record both with one --feature-kind",
-		"-t other.trace.arrow --evaluate low.predictor.safetensors":                                       "predicts from ffn_input, and other.trace.arrow holds residual; record one with --feature-kind ffn_input",
-		"-t other.trace.arrow --evaluate sets.predictor.safetensors":                                      "predicts from ffn_input, and other.trace.arrow holds residual",
-		"-t learn.trace.arrow --feature-kind residual -o a.predictor.safetensors":                         "--feature-kind has no meaning of low-rank predictors",
-		"--import dejavu folder -m tales.flash.safetensors --feature-kind key -o a.predictor.safetensors": "the engine knows ffn_input, attention_output and residual",
+		"-t learn.trace.arrow --test other.trace.arrow -o a.predictor.safetensors": "record both with one --feature-kind",
+		"-t other.trace.arrow --evaluate low.predictor.safetensors":                "predicts from ffn_input, and other.trace.arrow holds residual; record one with --feature-kind ffn_input",
+		"-t other.trace.arrow --evaluate sets.predictor.safetensors":               "predicts from ffn_input, and other.trace.arrow holds residual",
+		"-t learn.trace.arrow --feature-kind residual -o a.predictor.safetensors":  "--feature-kind has no meaning of low-rank predictors",
+		"--import dejavu folder -m tales.flash.safetensors --feature-kind key -o " +
+			"a.predictor.safetensors": "the engine knows ffn_input, attention_output and residual",
 	} {
-		if o := command(append([]string{"train"}, strings.Fields(line)...)...); o.code != exitUsage || !strings.Contains(o.stderr, want) {
+		if o := command(append([]string{"train"},
+			strings.Fields(line)...)...); o.code != exitUsage || !strings.Contains(o.stderr, want) {
 			t.Errorf("%s: exit %d: %s", line, o.code, o.stderr)
 		}
 	}

@@ -21,23 +21,28 @@ import (
 )
 
 func modelFlag() *cli.StringFlag {
-	return &cli.StringFlag{Name: "model", Aliases: []string{"m"}, Required: true, Usage: "flash image `IMG`, made by pack or synth model"}
+	return &cli.StringFlag{Name: "model", Aliases: []string{"m"}, Required: true,
+		Usage: "flash image `IMG`, made by pack or synth model"}
 }
 
 func samplingFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.Float64Flag{Name: "temp", Usage: "`TEMPERATURE`; 0 takes the most likely token"},
 		&cli.IntFlag{Name: "top-k", Usage: "only the `K` most likely tokens", DefaultText: "all"},
-		&cli.Float64Flag{Name: "top-p", Value: 1, Usage: "nucleus: the smallest set of tokens with probability `P`"},
-		&cli.Float64Flag{Name: "min-p", Usage: "only tokens at least `P` times as likely as the most likely one"},
-		&cli.Float64Flag{Name: "repeat-penalty", Value: 1, Usage: "divide the logits of tokens that were there before by `R`"},
+		&cli.Float64Flag{Name: "top-p", Value: 1, Usage: "nucleus: the smallest set of tokens " +
+			"with probability `P`"},
+		&cli.Float64Flag{Name: "min-p", Usage: "only tokens at least `P` times as likely as the " +
+			"most likely one"},
+		&cli.Float64Flag{Name: "repeat-penalty", Value: 1,
+			Usage: "divide the logits of tokens that were there before by `R`"},
 		seedFlag(),
 	}
 }
 
 func samplingOf(c *cli.Context) (engine.Sampling, error) {
 	s := engine.Sampling{
-		Temperature: c.Float64("temp"), TopK: c.Int("top-k"), TopP: c.Float64("top-p"), MinP: c.Float64("min-p"), Penalty: c.Float64("repeat-penalty"),
+		Temperature: c.Float64("temp"), TopK: c.Int("top-k"), TopP: c.Float64("top-p"),
+		MinP: c.Float64("min-p"), Penalty: c.Float64("repeat-penalty"),
 		Seed: c.Uint64("seed"),
 	}
 	if _, err := engine.NewSampler(s, 0); err != nil {
@@ -51,29 +56,44 @@ func generateCommand(e *env) *cli.Command {
 		Name:      "generate",
 		Usage:     "run a model and print what it writes",
 		ArgsUsage: "PROMPT",
-		Description: "Without --oracle all rows are in memory (dense). With --oracle the feed-forward rows stay on flash and are read as needed;\n" +
-			"until predictors exist, which rows are needed comes from a trace that was recorded on the same tokens, and the output is checked\n" +
+		Description: "Without --oracle all rows are in memory (dense). With --oracle the " +
+			"feed-forward rows stay on flash and are read as needed;\n" +
+			"until predictors exist, which rows are needed comes from a trace that was recorded " +
+			"on the same tokens, and the output is checked\n" +
 			"against it. The prompt is then the trace's own.\n\n" +
-			"With --draft the text is what the model alone would write: exactly when greedy, in distribution when sampled.\n\n" +
+			"With --draft the text is what the model alone would write: exactly when greedy, in " +
+			"distribution when sampled.\n\n" +
 			examples(`windrow generate -m tales.flash.safetensors -n 32 "Once upon a time"`,
 				`windrow generate -m tales.flash.safetensors -n 32 --temp 0.8 --top-k 40 --stop "." "Once upon a time"`,
-				"windrow generate -m tales.flash.safetensors -n 16 --prompts examples/prompts/tales.txt --batch 4",
-				"windrow record -m tales.flash.safetensors --prompts examples/prompts/tales.txt --limit 2 -n 24 -o tales.trace.arrow",
-				"windrow generate -m tales.flash.safetensors --oracle tales.trace.arrow --window 4 --io pread"),
+				"windrow generate -m tales.flash.safetensors -n 16 --prompts "+
+					"examples/prompts/tales.txt --batch 4",
+				"windrow record -m tales.flash.safetensors --prompts examples/prompts/tales.txt "+
+					"--limit 2 -n 24 -o tales.trace.arrow",
+				"windrow generate -m tales.flash.safetensors --oracle tales.trace.arrow "+
+					"--window 4 --io pread"),
 		Flags: append(append([]cli.Flag{
 			modelFlag(),
 			&cli.IntFlag{Name: "n", Value: 64, Usage: "`N` tokens to generate"},
-			&cli.StringFlag{Name: "oracle", Usage: "`TRACE` with the masks of the same tokens: run flash-resident"},
+			&cli.StringFlag{Name: "oracle", Usage: "`TRACE` with the masks of the same tokens: " +
+				"run flash-resident"},
 			&cli.IntFlag{Name: "sequence", Usage: "`N`th sequence of the trace"},
-			&cli.StringFlag{Name: "prompts", Usage: "`FILE` with one prompt per line, in place of PROMPT"},
+			&cli.StringFlag{Name: "prompts", Usage: "`FILE` with one prompt per line, in place " +
+				"of PROMPT"},
 			noBOSFlag(),
-			&cli.IntFlag{Name: "batch", Value: 8, Usage: "with --prompts, run `B` texts side by side"},
-			&cli.StringSliceFlag{Name: "stop", Usage: "end before this `TEXT`; may be given several times"},
-			&cli.IntFlag{Name: "prefill-chunk", Value: 1, Usage: "run `N` tokens of the prompt through the model together"},
-			&cli.StringFlag{Name: "draft", Usage: "flash image `IMG` of a smaller model with the same tokenizer that drafts (speculative decoding)"},
-			&cli.IntFlag{Name: "lambda", Value: 4, Usage: "tokens that --draft proposes at once, `N`"},
-			&cli.IntFlag{Name: "dense-prefix", Usage: "with --predictor, keep all rows of the first `N` layers in memory", DefaultText: "0, or 1 with a centroid predictor"},
-			&cli.BoolFlag{Name: "check", Usage: "with --predictor, also compute every row in memory and count the active ones that were missed"},
+			&cli.IntFlag{Name: "batch", Value: 8, Usage: "with --prompts, run `B` texts side by " +
+				"side"},
+			&cli.StringSliceFlag{Name: "stop", Usage: "end before this `TEXT`; may be given " +
+				"several times"},
+			&cli.IntFlag{Name: "prefill-chunk", Value: 1,
+				Usage: "run `N` tokens of the prompt through the model together"},
+			&cli.StringFlag{Name: "draft", Usage: "flash image `IMG` of a smaller model with " +
+				"the same tokenizer that drafts (speculative decoding)"},
+			&cli.IntFlag{Name: "lambda", Value: 4, Usage: "tokens that --draft proposes at " +
+				"once, `N`"},
+			&cli.IntFlag{Name: "dense-prefix", Usage: "with --predictor, keep all rows of the " +
+				"first `N` layers in memory", DefaultText: "0, or 1 with a centroid predictor"},
+			&cli.BoolFlag{Name: "check", Usage: "with --predictor, also compute every row in " +
+				"memory and count the active ones that were missed"},
 			backendFlag(), deviceMemoryFlag(), jsonFlag(),
 		}, append(predictorFlags(), samplingFlags()...)...), readFlags(largestWindow)...),
 		Action: e.generate,
@@ -95,7 +115,8 @@ type generated struct {
 	Resident bool          `json:"resident"` // all rows in memory
 	Mode     *flashio.Mode `json:"io_mode,omitempty"`
 	Draft    *drafted      `json:"draft,omitempty"`
-	// Of a predictor: its kind, the rows that there was no room for, and with --check the active neurons that were not computed.
+	// Of a predictor: its kind, the rows that there was no room for, and with --check the active
+	// neurons that were not computed.
 	Predictor string   `json:"predictor,omitempty"`
 	Dropped   int      `json:"dropped_rows,omitempty"`
 	Missed    *float64 `json:"missed_share,omitempty"`
@@ -133,17 +154,21 @@ func (e *env) generate(c *cli.Context) error {
 		return err
 	}
 	if named != nil && (c.IsSet("oracle") || c.IsSet("draft") || c.IsSet("prompts")) {
-		return usageError("--predictor runs one text from flash; leave out --oracle, --draft and --prompts")
+		return usageError("--predictor runs one text from flash; leave out --oracle, --draft " +
+			"and --prompts")
 	}
-	g := generated{Model: m.image.Name, Sampling: sampling.String(), Resident: c.String("oracle") == "" && named == nil}
+	g := generated{Model: m.image.Name, Sampling: sampling.String(),
+		Resident: c.String("oracle") == "" && named == nil}
 	opt := engine.GenerateOptions{
-		MaxTokens: c.Int("n"), Sampling: sampling, Seq: c.Int("sequence"), Stop: map[uint32]bool{}, Vocab: tok.VocabSize(), Chunk: c.Int("prefill-chunk"),
+		MaxTokens: c.Int("n"), Sampling: sampling, Seq: c.Int("sequence"), Stop: map[uint32]bool{},
+		Vocab: tok.VocabSize(), Chunk: c.Int("prefill-chunk"),
 	}
 	if opt.Chunk < 1 {
 		return usageError("--prefill-chunk %d: 1 or more is wanted", opt.Chunk)
 	}
 	if c.IsSet("draft") && c.IsSet("oracle") {
-		return usageError("--draft and --oracle: a trace holds no masks of drafted tokens; give one of them")
+		return usageError("--draft and --oracle: a trace holds no masks of drafted tokens; give " +
+			"one of them")
 	}
 	if id, ok := tok.EOS(); ok {
 		opt.Stop[id] = true
@@ -170,7 +195,8 @@ func (e *env) generate(c *cli.Context) error {
 			return err
 		}
 	} else if named != nil {
-		flash, err := e.flashRows(c, m, named, min(len(prompt)+opt.MaxTokens, m.weights.Shape.MaxPos), opt.Chunk)
+		flash, err := e.flashRows(c, m, named, min(len(prompt)+opt.MaxTokens,
+			m.weights.Shape.MaxPos), opt.Chunk)
 		if err != nil {
 			return err
 		}
@@ -197,7 +223,8 @@ func (e *env) generate(c *cli.Context) error {
 }
 
 // runGeneration prints the text as it comes, or one JSON document.
-func (e *env) runGeneration(c *cli.Context, m *openedModel, rows engine.Rows, named *openedPredictor, prompt []uint32, opt engine.GenerateOptions,
+func (e *env) runGeneration(c *cli.Context, m *openedModel, rows engine.Rows,
+	named *openedPredictor, prompt []uint32, opt engine.GenerateOptions,
 	check func(i int, id uint32) error, g *generated) error {
 	count := &counter{}
 	lambda := 0
@@ -205,7 +232,8 @@ func (e *env) runGeneration(c *cli.Context, m *openedModel, rows engine.Rows, na
 		lambda = c.Int("lambda")
 	}
 	cfg := engine.Config{
-		Threads: c.Int("threads"), Context: min(len(prompt)+opt.MaxTokens, m.weights.Shape.MaxPos), Batch: max(opt.Chunk, lambda+1), Observer: count,
+		Threads: c.Int("threads"), Context: min(len(prompt)+opt.MaxTokens, m.weights.Shape.MaxPos),
+		Batch: max(opt.Chunk, lambda+1), Observer: count,
 		Backend: m.backend(),
 	}
 	if named != nil {
@@ -291,29 +319,34 @@ func (e *env) runGeneration(c *cli.Context, m *openedModel, rows engine.Rows, na
 	if c.Bool("json") {
 		return printJSON(e.stdout, g)
 	}
-	e.note("%d prompt tokens, %d generated, %.4g tokens/s, first token after %.3g ms, %v read from flash, hit ratio %.3g",
+	e.note("%d prompt tokens, %d generated, %.4g tokens/s, first token after %.3g ms, %v read "+
+		"from flash, hit ratio %.3g",
 		g.NPrompt, g.NGen, g.AvgTS, g.TTFT, count.bytes, g.HitRatio)
 	if g.Dropped > 0 {
-		e.note("warning: there was no room for %d rows that were needed; give more --dram", g.Dropped)
+		e.note("warning: there was no room for %d rows that were needed; give more --dram",
+			g.Dropped)
 	}
 	if g.Missed != nil {
 		e.note("%s of the active neurons were not computed", shareText(*g.Missed))
 	}
 	if d := g.Draft; d != nil {
-		e.note("%s drafted %d tokens, %d were accepted, in %d verifications", d.Model, d.Proposed, d.Accepted, d.Verified)
+		e.note("%s drafted %d tokens, %d were accepted, in %d verifications", d.Model, d.Proposed,
+			d.Accepted, d.Verified)
 	}
 	return nil
 }
 
 // drafting generates with the draft model of the flags.
-func (e *env) drafting(c *cli.Context, m *openedModel, eng *engine.Engine, prompt []uint32, opt engine.GenerateOptions, g *generated, emit func(uint32) error) ([]uint32, error) {
+func (e *env) drafting(c *cli.Context, m *openedModel, eng *engine.Engine, prompt []uint32,
+	opt engine.GenerateOptions, g *generated, emit func(uint32) error) ([]uint32, error) {
 	d, err := openModel(c.String("draft"))
 	if err != nil {
 		return nil, err
 	}
 	defer d.close()
 	if d.image.TokenizerHash != m.image.TokenizerHash {
-		return nil, usageError("--draft: %s and %s have different tokenizers: a draft must speak in the same tokens", d.image.Name, m.image.Name)
+		return nil, usageError("--draft: %s and %s have different tokenizers: a draft must "+
+			"speak in the same tokens", d.image.Name, m.image.Name)
 	}
 	if err := e.useBackend(c, d); err != nil {
 		return nil, err
@@ -323,13 +356,16 @@ func (e *env) drafting(c *cli.Context, m *openedModel, eng *engine.Engine, promp
 		return nil, err
 	}
 	defer rows.Close()
-	small, err := engine.New(d.weights, rows, engine.Config{Threads: c.Int("threads"), Context: min(len(prompt)+opt.MaxTokens, d.weights.Shape.MaxPos), Backend: d.backend()})
+	small, err := engine.New(d.weights, rows, engine.Config{Threads: c.Int("threads"),
+		Context: min(len(prompt)+opt.MaxTokens, d.weights.Shape.MaxPos), Backend: d.backend()})
 	if err != nil {
 		return nil, err
 	}
 	defer small.Close()
-	ids, count, err := engine.Speculate(c.Context, eng, small, prompt, engine.SpeculateOptions{GenerateOptions: opt, Draft: c.Int("lambda")}, emit)
-	g.Draft = &drafted{Model: d.image.Name, Lambda: c.Int("lambda"), Verified: count.Verified, Proposed: count.Drafted, Accepted: count.Accepted}
+	ids, count, err := engine.Speculate(c.Context, eng, small, prompt, engine.SpeculateOptions{
+		GenerateOptions: opt, Draft: c.Int("lambda")}, emit)
+	g.Draft = &drafted{Model: d.image.Name, Lambda: c.Int("lambda"), Verified: count.Verified,
+		Proposed: count.Drafted, Accepted: count.Accepted}
 	if count.Drafted > 0 {
 		g.Draft.Acceptance = float64(count.Accepted) / float64(count.Drafted)
 	}
@@ -341,9 +377,10 @@ var errStopped = errors.New("stop text")
 
 // counter adds up what the layers did.
 type counter struct {
-	bytes                  units.Bytes
-	hits, misses           int
-	dropped, missed, truly int // rows without room; with Check, active units that were not asked for, and all of them
+	bytes        units.Bytes
+	hits, misses int
+	// rows without room; with Check, active units that were not asked for, and all of them
+	dropped, missed, truly int
 }
 
 func (n *counter) Layer(ev *engine.LayerEvent) error {
@@ -377,7 +414,8 @@ type oracle struct {
 
 func (e *env) openOracle(c *cli.Context, m *openedModel) (*oracle, error) {
 	if c.NArg() > 0 {
-		return nil, usageError("with --oracle the prompt is the trace's own; leave %q out", c.Args().First())
+		return nil, usageError("with --oracle the prompt is the trace's own; leave %q out",
+			c.Args().First())
 	}
 	tr, err := e.openTrace(c.String("oracle"))
 	if err != nil {
@@ -398,7 +436,8 @@ func (e *env) openOracle(c *cli.Context, m *openedModel) (*oracle, error) {
 func (o *oracle) find(seq uint32, m *openedModel) error {
 	h := o.trace.Header()
 	if h.ModelSHA256 != m.image.Hash {
-		return usageError("the trace was recorded on %s (%.12s), the image is %s (%.12s): oracle masks must be of the same weights",
+		return usageError("the trace was recorded on %s (%.12s), the image is %s (%.12s): "+
+			"oracle masks must be of the same weights",
 			h.Model, h.ModelSHA256, m.image.Name, m.image.Hash)
 	}
 	for i := range o.trace.Tokens() {
@@ -412,7 +451,8 @@ func (o *oracle) find(seq uint32, m *openedModel) error {
 			o.first = i
 		}
 		if int(o.token.Pos) != i-o.first {
-			return inputError("%s: sequence %d has position %d where %d should be; oracle masks need every position from 0", o.trace.Header().Model, seq, o.token.Pos, i-o.first)
+			return inputError("%s: sequence %d has position %d where %d should be; oracle masks "+
+				"need every position from 0", o.trace.Header().Model, seq, o.token.Pos, i-o.first)
 		}
 		o.ids = append(o.ids, o.token.ID)
 		if o.token.Phase == traces.Prefill {
@@ -440,16 +480,19 @@ func (o *oracle) check(i int, id uint32) error {
 	at := len(o.prompt) + i
 	if at < len(o.ids) && o.ids[at] != id {
 		if id == endOfText {
-			return fmt.Errorf("the text ends at position %d, where the trace has token %d; use the sampling the trace was recorded with (%s)",
+			return fmt.Errorf("the text ends at position %d, where the trace has token %d; use "+
+				"the sampling the trace was recorded with (%s)",
 				at, o.ids[at], o.trace.Header().Sampling)
 		}
-		return fmt.Errorf("the text departs from the trace at position %d: it has token %d, the engine chose %d; use the sampling the trace was recorded with (%s)",
+		return fmt.Errorf("the text departs from the trace at position %d: it has token %d, the "+
+			"engine chose %d; use the sampling the trace was recorded with (%s)",
 			at, o.ids[at], id, o.trace.Header().Sampling)
 	}
 	return nil
 }
 
-// openFlash opens the image for reading rows as the flags say, with as much memory as the trace needs.
+// openFlash opens the image for reading rows as the flags say, with as much memory as the trace
+// needs.
 func (e *env) openFlash(c *cli.Context, m *openedModel, tr *traces.Reader) (*engine.Flash, error) {
 	opt, err := readOptions(c)
 	if err != nil {

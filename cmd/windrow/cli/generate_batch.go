@@ -26,17 +26,20 @@ type batchGenerated struct {
 	Batch    int         `json:"n_batch"`
 	Texts    []batchText `json:"texts"`
 	NGen     int         `json:"n_gen"`
-	AvgTS    float64     `json:"avg_ts"` // generated tokens of all texts per second, prompts included in the time
+	// generated tokens of all texts per second, prompts included in the time
+	AvgTS float64 `json:"avg_ts"`
 }
 
-// generateBatches runs the prompts of a file side by side, so many at once, and prints the texts in the order of the file.
+// generateBatches runs the prompts of a file side by side, so many at once, and prints the texts in
+// the order of the file.
 func (e *env) generateBatches(c *cli.Context, m *openedModel, opt engine.GenerateOptions) error {
 	size := c.Int("batch")
 	if size < 1 {
 		return usageError("--batch %d: 1 or more is wanted", size)
 	}
 	if c.NArg() > 0 || c.IsSet("oracle") || c.IsSet("draft") || c.IsSet("stop") {
-		return usageError("--prompts runs a file of prompts with all rows in memory; leave out the prompt, --oracle, --draft and --stop")
+		return usageError("--prompts runs a file of prompts with all rows in memory; leave out " +
+			"the prompt, --oracle, --draft and --stop")
 	}
 	prompts, err := readPrompts(c.String("prompts"), 0)
 	if err != nil {
@@ -59,7 +62,8 @@ func (e *env) generateBatches(c *cli.Context, m *openedModel, opt engine.Generat
 	defer rows.Close()
 	size = min(size, len(prompts))
 	eng, err := engine.New(m.weights, rows, engine.Config{
-		Threads: c.Int("threads"), Context: min(longest+opt.MaxTokens, m.weights.Shape.MaxPos), Sequences: size, Batch: size - 1 + opt.Chunk, Backend: m.backend(),
+		Threads: c.Int("threads"), Context: min(longest+opt.MaxTokens, m.weights.Shape.MaxPos),
+		Sequences: size, Batch: size - 1 + opt.Chunk, Backend: m.backend(),
 	})
 	if err != nil {
 		return refusal(m, err)
@@ -70,14 +74,17 @@ func (e *env) generateBatches(c *cli.Context, m *openedModel, opt engine.Generat
 	for from := 0; from < len(ids); from += size {
 		to := min(from+size, len(ids))
 		opt.Seq = from
-		chosen, err := eng.GenerateBatch(c.Context, ids[from:to], opt, func(int, uint32) error { return nil })
+		chosen, err := eng.GenerateBatch(c.Context, ids[from:to], opt, func(int, uint32) error {
+			return nil
+		})
 		if err != nil {
 			p.done()
 			return err
 		}
 		for i, list := range chosen {
 			all := append(append([]uint32{}, ids[from+i]...), list...)
-			doc.Texts = append(doc.Texts, batchText{Prompt: prompts[from+i], Text: decodeText(m, all), Tokens: list, NPrompt: len(ids[from+i]), NGen: len(list)})
+			doc.Texts = append(doc.Texts, batchText{Prompt: prompts[from+i], Text: decodeText(m,
+				all), Tokens: list, NPrompt: len(ids[from+i]), NGen: len(list)})
 			doc.NGen += len(list)
 		}
 		p.update(to, len(ids))
@@ -93,7 +100,8 @@ func (e *env) generateBatches(c *cli.Context, m *openedModel, opt engine.Generat
 		}
 		fmt.Fprintln(e.stdout, text.Text)
 	}
-	e.note("%d texts in batches of %d, %d tokens generated, %.4g tokens/s", len(doc.Texts), size, doc.NGen, doc.AvgTS)
+	e.note("%d texts in batches of %d, %d tokens generated, %.4g tokens/s", len(doc.Texts), size,
+		doc.NGen, doc.AvgTS)
 	return nil
 }
 

@@ -64,9 +64,11 @@ func (w *ggufWriter) tensor(rng *rand.Rand, name string, dims ...int) {
 		w.tensors = binary.LittleEndian.AppendUint64(w.tensors, uint64(d))
 		n *= d
 	}
-	w.tensors = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(w.tensors, 0), uint64(len(w.data)))
+	w.tensors = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(w.tensors, 0),
+		uint64(len(w.data)))
 	for range n {
-		w.data = binary.LittleEndian.AppendUint32(w.data, math.Float32bits(float32(rng.NormFloat64()/4)))
+		w.data = binary.LittleEndian.AppendUint32(w.data,
+			math.Float32bits(float32(rng.NormFloat64()/4)))
 	}
 	for len(w.data)%32 != 0 {
 		w.data = append(w.data, 0)
@@ -86,7 +88,8 @@ func (w *ggufWriter) write(t *testing.T, path string) {
 	}
 }
 
-// tinyGGUF is a random model of Llama's architecture with the tokens, merges and types of a tokenizer.
+// tinyGGUF is a random model of Llama's architecture with the tokens, merges and types of a
+// tokenizer.
 func tinyGGUF(t *testing.T, path, pre string, tokens, merges []string, types []int32) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(7, 7))
@@ -94,7 +97,8 @@ func tinyGGUF(t *testing.T, path, pre string, tokens, merges []string, types []i
 	var w ggufWriter
 	w.key("general.architecture", "llama")
 	for name, n := range map[string]int{
-		"block_count": 2, "embedding_length": hidden, "feed_forward_length": ffn, "attention.head_count": 2, "context_length": 256, "vocab_size": len(tokens),
+		"block_count": 2, "embedding_length": hidden, "feed_forward_length": ffn,
+		"attention.head_count": 2, "context_length": 256, "vocab_size": len(tokens),
 	} {
 		w.key("llama."+name, n)
 	}
@@ -110,8 +114,10 @@ func tinyGGUF(t *testing.T, path, pre string, tokens, merges []string, types []i
 	w.tensor(rng, "output_norm.weight", hidden)
 	for _, layer := range []string{"blk.0.", "blk.1."} {
 		for name, dims := range map[string][]int{
-			"attn_norm": {hidden}, "ffn_norm": {hidden}, "attn_q": {hidden, hidden}, "attn_k": {hidden, hidden}, "attn_v": {hidden, hidden},
-			"attn_output": {hidden, hidden}, "ffn_gate": {hidden, ffn}, "ffn_up": {hidden, ffn}, "ffn_down": {ffn, hidden},
+			"attn_norm": {hidden}, "ffn_norm": {hidden}, "attn_q": {hidden, hidden},
+			"attn_k": {hidden, hidden}, "attn_v": {hidden, hidden},
+			"attn_output": {hidden, hidden}, "ffn_gate": {hidden, ffn}, "ffn_up": {hidden, ffn},
+			"ffn_down": {ffn, hidden},
 		} {
 			w.tensor(rng, layer+name+".weight", dims...)
 		}
@@ -130,7 +136,8 @@ func TestGGUFAlone(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(data, &vocab)
 	}
-	merges, errMerges := os.ReadFile(filepath.Join(root, "engine/tokenizer/testdata/opt/merges.txt"))
+	merges, errMerges := os.ReadFile(filepath.Join(root,
+		"engine/tokenizer/testdata/opt/merges.txt"))
 	if err != nil || errMerges != nil {
 		t.Fatal(err, errMerges)
 	}
@@ -142,7 +149,8 @@ func TestGGUFAlone(t *testing.T) {
 	t.Chdir(t.TempDir())
 	list := strings.Split(strings.TrimSpace(string(merges)), "\n")[1:]
 	tinyGGUF(t, "tiny.gguf", "llama-bpe", tokens, list, types)
-	if o := command("pack", "tiny.gguf", "-o", "tiny.flash.safetensors"); o.code != exitOK || strings.Contains(o.stderr, "--tokenizer") {
+	if o := command("pack", "tiny.gguf", "-o", "tiny.flash.safetensors"); o.code != exitOK ||
+		strings.Contains(o.stderr, "--tokenizer") {
 		t.Fatalf("pack: exit %d\n%s", o.code, o.stderr)
 	}
 	if err := os.WriteFile("prompts.txt", []byte("Once upon a time\n"), 0o600); err != nil {
@@ -150,7 +158,8 @@ func TestGGUFAlone(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"generate", "-m", "tiny.flash.safetensors", "-n", "4", "Once upon a time"},
-		{"record", "-m", "tiny.flash.safetensors", "--prompts", "prompts.txt", "-n", "4", "-o", "tiny.trace.arrow"},
+		{"record", "-m", "tiny.flash.safetensors", "--prompts", "prompts.txt", "-n", "4", "-o",
+			"tiny.trace.arrow"},
 		{"trace", "info", "tiny.trace.arrow"},
 	} {
 		if out := must(t, args...); out == "" && args[0] != "record" {
@@ -158,7 +167,9 @@ func TestGGUFAlone(t *testing.T) {
 		}
 	}
 	tinyGGUF(t, "other.gguf", "of another kind", tokens, list, types)
-	if o := command("pack", "other.gguf", "-o", "other.flash.safetensors"); o.code != exitOK || !strings.Contains(o.stderr, "of another kind") || !strings.Contains(o.stderr, "--tokenizer") {
+	if o := command("pack", "other.gguf", "-o", "other.flash.safetensors"); o.code != exitOK ||
+		!strings.Contains(o.stderr, "of another kind") || !strings.Contains(o.stderr,
+		"--tokenizer") {
 		t.Errorf("an unknown way of cutting: exit %d\n%s", o.code, o.stderr)
 	}
 	must(t, "pack", "other.gguf", "--tokenizer", "tiny.gguf", "-o", "again.flash.safetensors")

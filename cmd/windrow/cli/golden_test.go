@@ -19,8 +19,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestGolden runs testdata/NAME.args, one command line per line ("#" starts a comment), in a workspace, and compares what
-// they print with NAME.stdout and NAME.stderr and the exit codes with NAME.exit.
+// TestGolden runs testdata/NAME.args, one command line per line ("#" starts a comment), in a
+// workspace, and compares what they print with NAME.stdout and NAME.stderr and the exit codes with
+// NAME.exit.
 func TestGolden(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the golden files hold the error texts of Unix")
@@ -37,7 +38,8 @@ func TestGolden(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(script), ".args")
 		t.Run(name, func(t *testing.T) {
 			if strings.HasPrefix(name, "number") && runtime.GOARCH != "amd64" {
-				t.Skip("the last digits depend on fused multiply-add, which Go uses on other processors")
+				t.Skip("the last digits depend on fused multiply-add, which Go uses on other " +
+					"processors")
 			}
 			text, err := os.ReadFile(script)
 			if err != nil {
@@ -69,11 +71,12 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// wantCode is the exit code of every line of the scripts about refusals, whatever their golden files say.
+// wantCode is the exit code of every line of the scripts about refusals, whatever their golden
+// files say.
 var wantCode = map[string]int{"usage": exitUsage, "input": exitInput}
 
-// checkRefusal is the invariant beside those golden files: the right code, nothing on stdout, one line on stderr that names
-// a file or a flag of the command line.
+// checkRefusal is the invariant beside those golden files: the right code, nothing on stdout, one
+// line on stderr that names a file or a flag of the command line.
 func checkRefusal(t *testing.T, name, line string, o outcome) {
 	t.Helper()
 	want, ok := wantCode[name]
@@ -81,9 +84,11 @@ func checkRefusal(t *testing.T, name, line string, o outcome) {
 		return
 	}
 	if o.code != want || o.stdout != "" {
-		t.Errorf("%s: exit %d, want %d, and nothing on stdout, got %q", line, o.code, want, o.stdout)
+		t.Errorf("%s: exit %d, want %d, and nothing on stdout, got %q", line, o.code, want,
+			o.stdout)
 	}
-	last := strings.TrimSuffix(o.stderr[strings.LastIndex(strings.TrimSuffix(o.stderr, "\n"), "\n")+1:], "\n")
+	last := strings.TrimSuffix(o.stderr[strings.LastIndex(strings.TrimSuffix(o.stderr, "\n"),
+		"\n")+1:], "\n")
 	named := slices.ContainsFunc(words(t, line), func(w string) bool {
 		return strings.Contains(strings.ToLower(last), strings.TrimLeft(strings.ToLower(w), "-"))
 	})
@@ -108,35 +113,42 @@ func golden(t *testing.T, path, got string) {
 	}
 }
 
-// TestSimInvariants is the twin of the golden files of sim: they could freeze a mistake, these could not.
+// TestSimInvariants is the twin of the golden files of sim: they could freeze a mistake, these
+// could not.
 func TestSimInvariants(t *testing.T) {
 	workspace(t)
 	const record = 16 << 10 // bytes of a neuron of OPT-6.7B in fp16: 2 rows of 4096
 	var accesses int64
 	for _, window := range []string{"0", "1", "3", "100"} {
-		must(t, "sim", "--trace", "tiny.trace.arrow", "-d", "m1-max", "--no-coalesce", "--window", window, "-o", "a.run.arrow")
+		must(t, "sim", "--trace", "tiny.trace.arrow", "-d", "m1-max", "--no-coalesce", "--window",
+			window, "-o", "a.run.arrow")
 		run, err := traces.ReadRun("a.run.arrow")
 		if err != nil {
 			t.Fatal(err)
 		}
 		total := run.Meta.Totals
 		if int64(total.Bytes) != total.Misses*record {
-			t.Errorf("window %s: %d bytes for %d misses of %d", window, total.Bytes, total.Misses, record)
+			t.Errorf("window %s: %d bytes for %d misses of %d", window, total.Bytes, total.Misses,
+				record)
 		}
 		if total.Requests != total.Misses {
-			t.Errorf("window %s: %d requests for %d misses without coalescing", window, total.Requests, total.Misses)
+			t.Errorf("window %s: %d requests for %d misses without coalescing", window,
+				total.Requests, total.Misses)
 		}
 		if accesses == 0 {
 			accesses = activeUnits(t, "tiny.trace.arrow")
 		}
 		if total.Hits+total.Misses != accesses {
-			t.Errorf("window %s: %d hits + %d misses are not the trace's %d active units", window, total.Hits, total.Misses, accesses)
+			t.Errorf("window %s: %d hits + %d misses are not the trace's %d active units", window,
+				total.Hits, total.Misses, accesses)
 		}
 		if window == "0" && total.Hits != 0 {
 			t.Errorf("a window of 0 tokens hit %d times", total.Hits)
 		}
-		if rate := float64(total.Tokens) / total.Wall.Seconds(); math.Abs(total.TokensPerS/rate-1) > 1e-9 {
-			t.Errorf("window %s: %g tokens/s, but %d tokens take %v", window, total.TokensPerS, total.Tokens, total.Wall)
+		if rate := float64(total.Tokens) /
+			total.Wall.Seconds(); math.Abs(total.TokensPerS/rate-1) > 1e-9 {
+			t.Errorf("window %s: %g tokens/s, but %d tokens take %v", window, total.TokensPerS,
+				total.Tokens, total.Wall)
 		}
 		var parts int64
 		for _, part := range total.PartNanos {
@@ -177,7 +189,8 @@ func TestSimFormatsAgree(t *testing.T) {
 			Rate  float64 `json:"tokens_per_s"`
 		} `json:"sanity"`
 	}
-	if err := json.Unmarshal([]byte(must(t, append(args, "--json")...)), &doc); err != nil || len(doc.Sanity) != 1 {
+	if err := json.Unmarshal([]byte(must(t, append(args, "--json")...)), &doc); err != nil ||
+		len(doc.Sanity) != 1 {
 		t.Fatalf("%v, %+v", err, doc)
 	}
 	var tokens, decoded, wall, decodeWall, read, decodeRead float64

@@ -29,8 +29,8 @@ func (i *interrupter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// An interrupted verb ends with 130 and leaves nothing that looks whole, nor temporary files; what is worth keeping has
-// "partial" in its name.
+// An interrupted verb ends with 130 and leaves nothing that looks whole, nor temporary files; what
+// is worth keeping has "partial" in its name.
 func TestInterrupted(t *testing.T) {
 	workspace(t)
 	const image = "tales.flash.safetensors"
@@ -40,15 +40,22 @@ func TestInterrupted(t *testing.T) {
 		line string
 		left []string // in the folder out
 	}{
-		{"record", "record (prompts)", "record -m " + image + " --prompts examples/prompts/tales.txt --limit 3 -n 3 -o out/r.trace.arrow",
+		{"record", "record (prompts)", "record -m " + image +
+			" --prompts examples/prompts/tales.txt --limit 3 -n 3 -o out/r.trace.arrow",
 			[]string{"r.partial.trace.arrow", "r.partial.trace.json"}},
 		{"pack", "pack (MiB)", "pack examples/models/tales -o out/p.flash.safetensors", nil},
-		{"synth model", "synth model (MiB)", "synth model --like opt-125m --layers 1 -o out/s.flash.safetensors", nil},
-		{"synth trace", "synth trace", "synth trace --like opt-6.7b --layers 1 --tokens 50 -o out/s.trace.arrow", nil},
-		{"replay", "replay (tokens)", "replay --trace tales.trace.arrow -m " + image + " --direct off --io pread -o out/q.run.arrow",
+		{"synth model", "synth model (MiB)", "synth model --like opt-125m --layers 1 -o " +
+			"out/s.flash.safetensors", nil},
+		{"synth trace", "synth trace", "synth trace --like opt-6.7b --layers 1 --tokens 50 -o " +
+			"out/s.trace.arrow", nil},
+		{"replay", "replay (tokens)", "replay --trace tales.trace.arrow -m " + image +
+			" --direct off --io pread -o out/q.run.arrow",
 			[]string{"q.partial.run.arrow", "q.partial.run.json"}},
-		{"demo, small part", "record (prompts)", "demo --dir out --like opt-125m", []string{"tales.flash.safetensors", "tales.partial.trace.arrow", "tales.partial.trace.json"}},
-		{"demo, large part", "synth model (MiB)", "demo --dir out --like opt-125m", []string{"tales.flash.safetensors", "tales.trace.arrow", "tales.trace.json"}},
+		{"demo, small part", "record (prompts)", "demo --dir out --like opt-125m",
+			[]string{"tales.flash.safetensors", "tales.partial.trace.arrow",
+				"tales.partial.trace.json"}},
+		{"demo, large part", "synth model (MiB)", "demo --dir out --like opt-125m",
+			[]string{"tales.flash.safetensors", "tales.trace.arrow", "tales.trace.json"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if err := os.RemoveAll("out"); err != nil {
@@ -60,7 +67,8 @@ func TestInterrupted(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			i := &interrupter{word: c.word, cancel: cancel}
-			o := commandContext(ctx, i, append([]string{"--progress", "always"}, words(t, c.line)...)...)
+			o := commandContext(ctx, i, append([]string{"--progress", "always"},
+				words(t, c.line)...)...)
 			if o.code == exitHost {
 				t.Skipf("this host cannot: %s", o.stderr)
 			}
@@ -74,7 +82,8 @@ func TestInterrupted(t *testing.T) {
 				t.Errorf("left behind: %v, want %v", left, c.left)
 			}
 			for _, name := range c.left {
-				if strings.Contains(name, ".partial.") && strings.HasSuffix(name, ".arrow") && !strings.HasPrefix(c.name, "demo") && !strings.Contains(o.stderr, name) {
+				if strings.Contains(name, ".partial.") && strings.HasSuffix(name, ".arrow") &&
+					!strings.HasPrefix(c.name, "demo") && !strings.Contains(o.stderr, name) {
 					t.Errorf("the message does not name %s: %s", name, o.stderr)
 				}
 			}
@@ -87,13 +96,16 @@ func TestInterruptedRecordingIsMarked(t *testing.T) {
 	workspace(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	o := commandContext(ctx, &interrupter{word: "record (prompts)", cancel: cancel}, "--progress", "always",
-		"record", "-m", "tales.flash.safetensors", "--prompts", "examples/prompts/tales.txt", "--limit", "3", "-n", "3", "-o", "r.trace.arrow")
+	o := commandContext(ctx, &interrupter{word: "record (prompts)", cancel: cancel}, "--progress",
+		"always",
+		"record", "-m", "tales.flash.safetensors", "--prompts", "examples/prompts/tales.txt",
+		"--limit", "3", "-n", "3", "-o", "r.trace.arrow")
 	if o.code != exitInterrupted {
 		t.Fatalf("exit %d: %s", o.code, o.stderr)
 	}
 	info := command("trace", "info", "r.partial.trace.arrow")
-	if info.code != exitOK || !strings.Contains(strings.Join(strings.Fields(info.stdout), " "), "complete false") || !strings.Contains(info.stderr, "interrupted") {
+	if info.code != exitOK || !strings.Contains(strings.Join(strings.Fields(info.stdout), " "),
+		"complete false") || !strings.Contains(info.stderr, "interrupted") {
 		t.Errorf("exit %d\n%s%s", info.code, info.stdout, info.stderr)
 	}
 	if _, err := os.Stat("r.trace.arrow"); err == nil {
@@ -117,9 +129,11 @@ func TestSignalInterrupts(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	// Far more work than fits into the time until the signal; some of it is done when the first line appears.
+	// Far more work than fits into the time until the signal; some of it is done when the first
+	// line appears.
 	write(t, "many.txt", strings.Repeat("Once upon a time\n", 3000))
-	cmd := exec.CommandContext(ctx, exe, "record", "-m", "tales.flash.safetensors", "--prompts", "many.txt", "-n", "100", "-o", "r.trace.arrow", "--progress", "always")
+	cmd := exec.CommandContext(ctx, exe, "record", "-m", "tales.flash.safetensors", "--prompts",
+		"many.txt", "-n", "100", "-o", "r.trace.arrow", "--progress", "always")
 	cmd.Env = append(os.Environ(), asProgram+"=1")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -143,7 +157,8 @@ func TestSignalInterrupts(t *testing.T) {
 		t.Fatalf("exit %d (%v) after %v:\n%s", code, err, time.Since(begun), text.String())
 	}
 	left, err := filepath.Glob("r.*")
-	if err != nil || !slices.Equal(left, []string{"r.partial.trace.arrow", "r.partial.trace.json"}) {
+	if err != nil || !slices.Equal(left, []string{"r.partial.trace.arrow",
+		"r.partial.trace.json"}) {
 		t.Errorf("left behind: %v (%v)", left, err)
 	}
 }

@@ -20,23 +20,36 @@ import (
 
 func layoutCommand(e *env) *cli.Command {
 	return &cli.Command{
-		Name:  "layout",
-		Usage: "where neurons should lie on flash: split, bundled, hot first, in chains, with friends; and which gap pays",
-		Description: "The first half of the trace is learned from, the second judged. Split: the rows of a neuron lie apart. Bundled: together, what all is\n" +
-			"compared with. Joined: neighbours are one read. Gap g: up to g records between two wanted ones are read and discarded; shown is the best\n" +
-			"of --gaps. Hot first: by how often they are read. Linear: chains of neurons that are read together. Friends: every bundle is followed by\n" +
-			"copies of its closest friends'. In hindsight: chains learned from the judged half, which bounds what learning can give.\n\n" +
+		Name: "layout",
+		Usage: "where neurons should lie on flash: split, bundled, hot first, in chains, with " +
+			"friends; and which gap pays",
+		Description: "The first half of the trace is learned from, the second judged. Split: " +
+			"the rows of a neuron lie apart. Bundled: together, what all is\n" +
+			"compared with. Joined: neighbours are one read. Gap g: up to g records between two " +
+			"wanted ones are read and discarded; shown is the best\n" +
+			"of --gaps. Hot first: by how often they are read. Linear: chains of neurons that " +
+			"are read together. Friends: every bundle is followed by\n" +
+			"copies of its closest friends'. In hindsight: chains learned from the judged half, " +
+			"which bounds what learning can give.\n\n" +
 			examples("windrow layout -t opt.trace.arrow -d m1-max --gaps 0..4",
-				"windrow layout -t opt.trace.arrow -d ufs40-8gen3 --predicted --window 0 --gaps 0,1,2,4 --max-tokens 16 --json"),
+				"windrow layout -t opt.trace.arrow -d ufs40-8gen3 --predicted --window 0 --gaps "+
+					"0,1,2,4 --max-tokens 16 --json"),
 		Flags: append([]cli.Flag{
 			traceFlag(),
-			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true, Usage: "`DEVICE` file or preset"},
-			&cli.BoolFlag{Name: "predicted", Usage: "load by the predicted masks instead of the true ones"},
-			&cli.StringFlag{Name: "gaps", Value: "0..16", Usage: "gaps to look at, in `RECORDS`: numbers and ranges, ascending from 0"},
-			&cli.IntFlag{Name: "friends", Value: 1, Usage: fmt.Sprintf("copies of `N` closest friends behind every bundle, 1 to %d", placement.MaxFriends)},
-			&cli.IntFlag{Name: "max-tokens", Usage: "look at the first `N` tokens", DefaultText: "the whole trace"},
+			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true,
+				Usage: "`DEVICE` file or preset"},
+			&cli.BoolFlag{Name: "predicted", Usage: "load by the predicted masks instead of the " +
+				"true ones"},
+			&cli.StringFlag{Name: "gaps", Value: "0..16",
+				Usage: "gaps to look at, in `RECORDS`: numbers and ranges, ascending from 0"},
+			&cli.IntFlag{Name: "friends", Value: 1,
+				Usage: fmt.Sprintf("copies of `N` closest friends behind every bundle, 1 to %d",
+					placement.MaxFriends)},
+			&cli.IntFlag{Name: "max-tokens", Usage: "look at the first `N` tokens",
+				DefaultText: "the whole trace"},
 			alignFlag(),
-			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text, md, or csv (the table of layouts alone)"},
+			&cli.StringFlag{Name: "format", Value: "text",
+				Usage: "`FORMAT`: text, md, or csv (the table of layouts alone)"},
 			jsonFlag(),
 		}, flashFlags()[:4]...), // but for how neighbours are read, which is compared
 		Action: e.layout,
@@ -75,8 +88,10 @@ func (e *env) layout(c *cli.Context) error {
 		return err
 	}
 	r := layoutResult{
-		Tool: Tool, Trace: filepath.Base(c.String("trace")), SHA256: tr.SHA256(), Model: tr.Header().Model, Device: cfg.Sim.Device.Name,
-		Engine: cfg.Sim.Engine, Depth: cfg.Sim.Parallel, Window: cfg.Sim.Window, Synth: tr.Header().Synthetic,
+		Tool: Tool, Trace: filepath.Base(c.String("trace")), SHA256: tr.SHA256(),
+		Model: tr.Header().Model, Device: cfg.Sim.Device.Name,
+		Engine: cfg.Sim.Engine, Depth: cfg.Sim.Parallel, Window: cfg.Sim.Window,
+		Synth: tr.Header().Synthetic,
 	}
 	p := e.startProgress("layout (steps)")
 	cfg.Progress = p.update
@@ -112,7 +127,8 @@ func placingConfig(c *cli.Context) (cfg placement.Config, err error) {
 	if err != nil {
 		return cfg, err
 	}
-	cfg.Sim = sim.Config{Window: c.Int("window"), Predicted: c.Bool("predicted"), MaxTokens: c.Int("max-tokens"), Device: device}
+	cfg.Sim = sim.Config{Window: c.Int("window"), Predicted: c.Bool("predicted"),
+		MaxTokens: c.Int("max-tokens"), Device: device}
 	if cfg.Sim.Layout, err = layoutOptions(c); err != nil {
 		return cfg, err
 	}
@@ -130,7 +146,8 @@ func placingConfig(c *cli.Context) (cfg placement.Config, err error) {
 
 // alignFlag and alignOf are as those of sim.
 func alignFlag() *cli.StringFlag {
-	return &cli.StringFlag{Name: "align", Usage: "round requests to `SIZE`; 1B for none (default: the device's alignment)"}
+	return &cli.StringFlag{Name: "align", Usage: "round requests to `SIZE`; 1B for none " +
+		"(default: the device's alignment)"}
 }
 
 func alignOf(c *cli.Context, opt *layout.Options) (err error) {
@@ -147,7 +164,8 @@ func alignOf(c *cli.Context, opt *layout.Options) (err error) {
 // gapList reads numbers and ranges: "0,1,2", "0..16" or "0..4,8,16".
 func gapList(text string) (gaps []int, err error) {
 	bad := func() error {
-		return usageError("--gaps %s: numbers of records like 0,1,2 or a range like 0..16 are wanted, ascending from 0 to %d at most", text, placement.MaxGap)
+		return usageError("--gaps %s: numbers of records like 0,1,2 or a range like 0..16 are "+
+			"wanted, ascending from 0 to %d at most", text, placement.MaxGap)
 	}
 	for word := range strings.SplitSeq(text, ",") {
 		low, high, ranged := strings.Cut(strings.TrimSpace(word), "..")
@@ -159,7 +177,8 @@ func gapList(text string) (gaps []int, err error) {
 			return nil, bad()
 		}
 		to, err := strconv.Atoi(high)
-		if err != nil || from < 0 || from > to || to > placement.MaxGap || len(gaps) > 0 && from <= gaps[len(gaps)-1] {
+		if err != nil || from < 0 || from > to || to > placement.MaxGap || len(gaps) > 0 &&
+			from <= gaps[len(gaps)-1] {
 			return nil, bad()
 		}
 		for g := from; g <= to; g++ {
@@ -185,7 +204,8 @@ func (r *layoutResult) print(w io.Writer, format string) error {
 	if r.Apart {
 		cut = "no sequence is in both"
 	}
-	fmt.Fprintf(w, "%s on %s (%s ×%d), %s masks, window of %d tokens: learned from %d tokens, judged by the %d after them; %s\n", r.Model, r.Device, r.Engine, r.Depth, r.Mask,
+	fmt.Fprintf(w, "%s on %s (%s ×%d), %s masks, window of %d tokens: learned from %d tokens, "+
+		"judged by the %d after them; %s\n", r.Model, r.Device, r.Engine, r.Depth, r.Mask,
 		r.Window, r.Learned, r.Judged, cut)
 	fmt.Fprintf(w, "%s units are read per token\n\n", report.Sig3(r.Loads))
 	if err := write(r.table(), w); err != nil {
@@ -201,7 +221,8 @@ func (r *layoutResult) print(w io.Writer, format string) error {
 			fmt.Fprint(w, ";")
 		}
 		most := s.Rows[len(s.Rows)-1].Gap
-		fmt.Fprintf(w, " %s %s (closed form %s, rule of a pair %s)", s.Layout, atMost(s.Best, most), atMost(s.Closed, most), atMost(s.Pair, most))
+		fmt.Fprintf(w, " %s %s (closed form %s, rule of a pair %s)", s.Layout, atMost(s.Best, most),
+			atMost(s.Closed, most), atMost(s.Pair, most))
 	}
 	fmt.Fprint(w, "\n\n")
 	if err := write(r.copiesTable(), w); err != nil {
@@ -209,7 +230,8 @@ func (r *layoutResult) print(w io.Writer, format string) error {
 	}
 	r.printFriends(w)
 	if r.Synth {
-		fmt.Fprintln(w, "synthetic: units share nothing but popularity, so that what chains gain over hotness is chance, a sequence in both parts, or, with a window, cold starts")
+		fmt.Fprintln(w, "synthetic: units share nothing but popularity, so that what chains "+
+			"gain over hotness is chance, a sequence in both parts, or, with a window, cold starts")
 	}
 	return nil
 }
@@ -224,7 +246,8 @@ func atMost(n, most int) string {
 
 // table compares the layouts.
 func (r *layoutResult) table() *report.Table {
-	t := numbers("layout", "neighbours", "flash|GiB", "reads/token", "read|MiB", "wasted|%", "units/read", "KiB/read", "I/O|ms", "token|ms", "I/O gain|×", "token gain|×")
+	t := numbers("layout", "neighbours", "flash|GiB", "reads/token", "read|MiB", "wasted|%",
+		"units/read", "KiB/read", "I/O|ms", "token|ms", "I/O gain|×", "token gain|×")
 	t.Columns[0].Align, t.Columns[1].Align = report.Left, report.Left
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -232,8 +255,10 @@ func (r *layoutResult) table() *report.Table {
 		if row.Bytes > 0 {
 			wasted = row.Wasted / row.Bytes
 		}
-		t.Add(row.Layout, neighbours(row), report.Sig3(float64(row.Flash)/float64(units.GiB)), report.Sig3(row.Reads), report.Sig3(row.Bytes/float64(units.MiB)), percent(wasted),
-			report.Sig3(row.Run), report.Sig3(row.Read/float64(units.KiB)), milli(row.IO), milli(row.Token), report.Sig3(row.IOGain), report.Sig3(row.Gain))
+		t.Add(row.Layout, neighbours(row), report.Sig3(float64(row.Flash)/float64(units.GiB)),
+			report.Sig3(row.Reads), report.Sig3(row.Bytes/float64(units.MiB)), percent(wasted),
+			report.Sig3(row.Run), report.Sig3(row.Read/float64(units.KiB)), milli(row.IO),
+			milli(row.Token), report.Sig3(row.IOGain), report.Sig3(row.Gain))
 	}
 	return t
 }
@@ -268,12 +293,14 @@ func (r *layoutResult) gapTable() *report.Table {
 
 // copiesTable says what friends bring.
 func (r *layoutResult) copiesTable() *report.Table {
-	t := numbers("records per token", "brought", "needed", "repeated", "not needed", "each of the hottest 1 %")
+	t := numbers("records per token", "brought", "needed", "repeated", "not needed",
+		"each of the hottest 1 %")
 	t.Columns[0].Align = report.Left
 	t.Add("bundled", report.Sig3(r.Loads), report.Sig3(r.Loads), "0", "0", report.Sig3(r.Hottest))
 	for i := range r.Rows {
 		if c := r.Rows[i].Copies; c != nil {
-			t.Add(r.Rows[i].Layout, report.Sig3(c.Brought), report.Sig3(c.Needed), report.Sig3(c.Repeated), report.Sig3(c.Unneeded), report.Sig3(c.Hottest))
+			t.Add(r.Rows[i].Layout, report.Sig3(c.Brought), report.Sig3(c.Needed),
+				report.Sig3(c.Repeated), report.Sig3(c.Unneeded), report.Sig3(c.Hottest))
 		}
 	}
 	return t
@@ -286,9 +313,13 @@ func (r *layoutResult) printFriends(w io.Writer) {
 		fmt.Fprint(w, "\nfriends: no unit is needed often enough to tell who its friends are\n")
 		return
 	}
-	fmt.Fprintf(w, "\nfriends, of the %d units that 8 or more of the learned tokens need: the closest is needed with %s %% of a unit's uses (%s %% at least), the fourth with %s %%, the eighth with %s %%;\n"+
-		"one unit is the closest friend of %s %% of a layer, and %s %% of the units are anybody's\n",
-		f.Units, percent(f.Closest[0]), percent(f.Least), percent(f.Closest[3]), percent(f.Closest[7]), percent(f.Popular), percent(f.Distinct))
+	fmt.Fprintf(w, "\nfriends, of the %d units that 8 or more of the learned tokens need: the "+
+		"closest is needed with %s %% of a unit's uses (%s %% at least), the fourth with %s %%, "+
+		"the eighth with %s %%;\n"+
+		"one unit is the closest friend of %s %% of a layer, and %s %% of the units are "+
+		"anybody's\n",
+		f.Units, percent(f.Closest[0]), percent(f.Least), percent(f.Closest[3]),
+		percent(f.Closest[7]), percent(f.Popular), percent(f.Distinct))
 	if r.Sampled > 1 {
 		fmt.Fprintf(w, "pairs are counted in one of %d tokens\n", r.Sampled)
 	}

@@ -12,7 +12,8 @@ import (
 func layoutOf(t *testing.T, args ...string) (doc layoutResult) {
 	t.Helper()
 	doc.Result = &placement.Result{}
-	if err := json.Unmarshal([]byte(must(t, append([]string{"layout", "--json"}, args...)...)), &doc); err != nil {
+	if err := json.Unmarshal([]byte(must(t, append([]string{"layout", "--json"}, args...)...)),
+		&doc); err != nil {
 		t.Fatal(err)
 	}
 	return doc
@@ -20,8 +21,10 @@ func layoutOf(t *testing.T, args ...string) (doc layoutResult) {
 
 func TestLayout(t *testing.T) {
 	workspace(t)
-	doc := layoutOf(t, "-t", "tiny.trace.arrow", "-d", "m1-max", "--window", "0", "--gaps", "0..2,4", "--friends", "2")
-	if doc.SHA256 == "" || doc.Engine != "pread" || doc.Depth != 32 || !doc.Synth || doc.Learned+doc.Judged != 6 || len(doc.Sweeps) != 4 {
+	doc := layoutOf(t, "-t", "tiny.trace.arrow", "-d", "m1-max", "--window", "0", "--gaps",
+		"0..2,4", "--friends", "2")
+	if doc.SHA256 == "" || doc.Engine != "pread" || doc.Depth != 32 || !doc.Synth ||
+		doc.Learned+doc.Judged != 6 || len(doc.Sweeps) != 4 {
 		t.Fatalf("%+v", doc)
 	}
 	for _, s := range doc.Sweeps {
@@ -33,25 +36,30 @@ func TestLayout(t *testing.T) {
 			t.Errorf("%s: gaps %v, best %d", s.Layout, gaps, s.Best)
 		}
 	}
-	// What sim says of the same tokens: without a window, units are those of the masks, and bundles are read one by one.
+	// What sim says of the same tokens: without a window, units are those of the masks, and bundles
+	// are read one by one.
 	for _, row := range doc.Rows {
-		if row.Layout == "bundled" && !row.Joined && (row.Reads != doc.Loads || row.Bytes != doc.Loads*16384) {
+		if row.Layout == "bundled" && !row.Joined && (row.Reads != doc.Loads ||
+			row.Bytes != doc.Loads*16384) {
 			t.Errorf("%+v for %g units", row, doc.Loads)
 		}
 		if c := row.Copies; c != nil && row.Flash != 3*doc.Rows[0].Flash {
 			t.Errorf("two friends beside each unit take %v", row.Flash)
 		}
 	}
-	if predicted := layoutOf(t, "-t", "tiny.trace.arrow", "-d", "m1-max", "--predicted", "--gaps", "0", "--max-tokens", "4"); predicted.Mask != "predicted" || predicted.Judged != 2 {
+	if predicted := layoutOf(t, "-t", "tiny.trace.arrow", "-d", "m1-max", "--predicted", "--gaps",
+		"0", "--max-tokens", "4"); predicted.Mask != "predicted" || predicted.Judged != 2 {
 		t.Errorf("%+v", predicted)
 	}
 }
 
 func TestLayoutText(t *testing.T) {
 	workspace(t)
-	text := must(t, "layout", "-t", "tales.trace.arrow", "-d", "ufs40-8gen3", "--gaps", "0..1", "--align", "1B")
+	text := must(t, "layout", "-t", "tales.trace.arrow", "-d", "ufs40-8gen3", "--gaps", "0..1",
+		"--align", "1B")
 	for _, says := range []string{
-		"tales on ufs40-8gen3 (uring ×256), true masks, window of 5 tokens: learned from ", "I/O time by gap:", "linear, in hindsight", "friends, each once",
+		"tales on ufs40-8gen3 (uring ×256), true masks, window of 5 tokens: learned from ",
+		"I/O time by gap:", "linear, in hindsight", "friends, each once",
 		"The gap that pays: bundled ", "each of the hottest 1 %",
 	} {
 		if !strings.Contains(text, says) {
@@ -61,10 +69,14 @@ func TestLayoutText(t *testing.T) {
 	if strings.Contains(text, "synthetic") {
 		t.Errorf("the trace was recorded:\n%s", text)
 	}
-	if text := must(t, "layout", "-t", "tiny.trace.arrow", "-d", "m1-max", "--gaps", "0", "--format", "md"); !strings.Contains(text, "| split |") || !strings.Contains(text, "synthetic: units share nothing") {
+	if text := must(t, "layout", "-t", "tiny.trace.arrow", "-d", "m1-max", "--gaps", "0",
+		"--format", "md"); !strings.Contains(text, "| split |") || !strings.Contains(text,
+		"synthetic: units share nothing") {
 		t.Errorf("markdown:\n%s", text)
 	}
-	if text := must(t, "layout", "-t", "tiny.trace.arrow", "-d", "m1-max", "--gaps", "0", "--format", "csv"); !strings.HasPrefix(text, "layout,neighbours,flash_gib,") || strings.Contains(text, "\n\n") {
+	if text := must(t, "layout", "-t", "tiny.trace.arrow", "-d", "m1-max", "--gaps", "0",
+		"--format", "csv"); !strings.HasPrefix(text, "layout,neighbours,flash_gib,") ||
+		strings.Contains(text, "\n\n") {
 		t.Errorf("csv:\n%s", text)
 	}
 }
@@ -72,16 +84,20 @@ func TestLayoutText(t *testing.T) {
 func TestLayoutRefuses(t *testing.T) {
 	workspace(t)
 	for _, args := range [][]string{
-		{"--gaps", "1..4"}, {"--gaps", "0..x"}, {"--gaps", "4..0"}, {"--gaps", "0,0"}, {"--gaps", ""}, {"--gaps", "0..9999"}, {"--gaps", "0,-1"},
-		{"--friends", "0"}, {"--friends", "9"}, {"--max-tokens", "1"}, {"--max-tokens", "-1"}, {"--format", "html"}, {"--align", "0B"}, {"--align", "x"},
+		{"--gaps", "1..4"}, {"--gaps", "0..x"}, {"--gaps", "4..0"}, {"--gaps", "0,0"},
+		{"--gaps", ""}, {"--gaps", "0..9999"}, {"--gaps", "0,-1"},
+		{"--friends", "0"}, {"--friends", "9"}, {"--max-tokens", "1"}, {"--max-tokens", "-1"},
+		{"--format", "html"}, {"--align", "0B"}, {"--align", "x"},
 		{"--io", "uring"}, {"--window", "-1"}, {"--chunk", "5000B"},
 	} {
-		o := command(append([]string{"layout", "-t", "tiny.trace.arrow", "-d", "m1-max"}, args...)...)
+		o := command(append([]string{"layout", "-t", "tiny.trace.arrow", "-d", "m1-max"},
+			args...)...)
 		if o.code != exitUsage || o.stdout != "" {
 			t.Errorf("%v: exit %d\n%s%s", args, o.code, o.stderr, o.stdout)
 		}
 	}
-	if o := command("layout", "-t", "tales.trace.arrow", "-d", "m1-max", "--predicted"); o.code != exitUsage {
+	if o := command("layout", "-t", "tales.trace.arrow", "-d", "m1-max",
+		"--predicted"); o.code != exitUsage {
 		t.Errorf("no predicted masks: exit %d\n%s", o.code, o.stderr)
 	}
 }

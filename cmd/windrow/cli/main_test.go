@@ -16,8 +16,9 @@ import (
 	"time"
 )
 
-// asProgram in the environment makes the test binary behave as the program, for tests that need a process of their own:
-// "trace check" starts itself again, and a signal needs somebody to send it to.
+// asProgram in the environment makes the test binary behave as the program, for tests that need a
+// process of their own: "trace check" starts itself again, and a signal needs somebody to send it
+// to.
 const asProgram = "WINDROW_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -73,8 +74,8 @@ var fixtureDir struct{ path string }
 // repository is the folder of the module.
 var repository = sync.OnceValues(func() (string, error) { return filepath.Abs("../../..") })
 
-// made builds the small files that many tests read, once: an image of the shipped model, a recorded trace, a synthetic
-// trace, a Run of it.
+// made builds the small files that many tests read, once: an image of the shipped model, a recorded
+// trace, a synthetic trace, a Run of it.
 var made = sync.OnceValues(func() (string, error) {
 	root, err := repository()
 	if err != nil {
@@ -88,19 +89,25 @@ var made = sync.OnceValues(func() (string, error) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, args := range [][]string{
 		{"pack", filepath.Join(root, "examples/models/tales"), "-o", at("tales.flash.safetensors")},
-		{"record", "-m", at("tales.flash.safetensors"), "--prompts", filepath.Join(root, "examples/prompts/tales.txt"), "--limit", "2", "-n", "6", "-o", at("tales.trace.arrow")},
-		{"synth", "trace", "--like", "opt-6.7b", "--layers", "2", "--tokens", "6", "--prompt", "2", "-o", at("tiny.trace.arrow")},
+		{"record", "-m", at("tales.flash.safetensors"), "--prompts", filepath.Join(root,
+			"examples/prompts/tales.txt"), "--limit", "2", "-n", "6", "-o",
+			at("tales.trace.arrow")},
+		{"synth", "trace", "--like", "opt-6.7b", "--layers", "2", "--tokens", "6", "--prompt", "2",
+			"-o", at("tiny.trace.arrow")},
 		{"sim", "--trace", at("tiny.trace.arrow"), "-d", "m1-max", "-o", at("tiny.run.arrow")},
-		{"sim", "--trace", at("tiny.trace.arrow"), "-d", "m1-max", "--window", "1", "-o", at("other.run.arrow")},
+		{"sim", "--trace", at("tiny.trace.arrow"), "-d", "m1-max", "--window", "1", "-o",
+			at("other.run.arrow")},
 	} {
 		if o := command(args...); o.code != exitOK {
-			return "", fmt.Errorf("windrow %s: exit %d: %s", strings.Join(args, " "), o.code, o.stderr)
+			return "", fmt.Errorf("windrow %s: exit %d: %s", strings.Join(args, " "), o.code,
+				o.stderr)
 		}
 	}
 	return dir, nil
 })
 
-// workspace is a fresh working folder with the fixtures, the examples and files that are bad in known ways.
+// workspace is a fresh working folder with the fixtures, the examples and files that are bad in
+// known ways.
 func workspace(t *testing.T) {
 	t.Helper()
 	from, err := made()
@@ -131,7 +138,8 @@ func workspace(t *testing.T) {
 	write(t, "empty", "")
 	write(t, "words.txt", "Once upon a time\n")
 	write(t, "binary.txt", "a\x00b\xff\n")
-	write(t, "lfs", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n")
+	write(t, "lfs", "version https://git-lfs.github.com/spec/v1\n"+
+		"oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n")
 	if err := os.Mkdir("folder", 0o755); err != nil {
 		t.Fatal(err)
 	}

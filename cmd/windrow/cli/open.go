@@ -31,7 +31,8 @@ type openedModel struct {
 
 func openModel(path string) (*openedModel, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return nil, inputError("%s is a folder; make a flash image of it first: windrow pack %s -o MODEL.flash.safetensors", path, path)
+		return nil, inputError("%s is a folder; make a flash image of it first: windrow pack %s "+
+			"-o MODEL.flash.safetensors", path, path)
 	}
 	image, err := model.OpenImage(path)
 	if err != nil {
@@ -54,21 +55,25 @@ func openModel(path string) (*openedModel, error) {
 func (m *openedModel) close() {
 	m.image.Close()
 	if m.device != nil {
-		_ = m.device.Close() // an error of giving back; what was computed is right, and ending the program gives back too
+		// an error of giving back; what was computed is right, and ending the program gives back
+		// too
+		_ = m.device.Close()
 	}
 }
 
 // text returns the tokenizer or says why there is none.
 func (m *openedModel) text() (*tokenizer.Tokenizer, error) {
 	if m.tokenizer == nil {
-		return nil, usageError("%s holds no tokenizer (a synthetic model has none): it cannot read text; use replay with a trace", m.image.Path)
+		return nil, usageError("%s holds no tokenizer (a synthetic model has none): it cannot "+
+			"read text; use replay with a trace", m.image.Path)
 	}
 	return m.tokenizer, nil
 }
 
 // noBOSFlag leaves out what a tokenizer puts around a text.
 func noBOSFlag() *cli.BoolFlag {
-	return &cli.BoolFlag{Name: "no-bos", Usage: "take a text alone, without the token that begins texts"}
+	return &cli.BoolFlag{Name: "no-bos", Usage: "take a text alone, without the token that " +
+		"begins texts"}
 }
 
 // encode returns the tokens of a text; bare leaves out what the tokenizer puts around it.
@@ -87,10 +92,12 @@ func (m *openedModel) encode(text string, bare bool) ([]uint32, error) {
 	return ids, nil
 }
 
-// roomFor refuses a generation that the model's context cannot hold: the last new token needs no position of its own.
+// roomFor refuses a generation that the model's context cannot hold: the last new token needs no
+// position of its own.
 func (m *openedModel) roomFor(prompt, tokens int) error {
 	if limit := m.weights.Shape.MaxPos; tokens > limit || prompt+max(tokens-1, 0) > limit {
-		return usageError("%d prompt tokens and %d new ones do not fit into the model's context of %d; ask for fewer with -n", prompt, tokens, limit)
+		return usageError("%d prompt tokens and %d new ones do not fit into the model's context "+
+			"of %d; ask for fewer with -n", prompt, tokens, limit)
 	}
 	return nil
 }
@@ -136,11 +143,16 @@ func (e *env) openTrace(path string) (*traces.Reader, error) {
 // flashFlags are the flags of every verb that reads rows from flash, simulated or real.
 func flashFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.IntFlag{Name: "window", Aliases: []string{"k"}, Value: 5, Usage: "keep the rows of the last `K` tokens in memory"},
-		&cli.StringFlag{Name: "io", Value: "auto", Usage: "`ENGINE` that reads: auto, pread, uring, mmap, mem"},
-		&cli.IntFlag{Name: "parallel", Usage: "`N` threads (pread) or queue depth (uring)", DefaultText: "32 or 256"},
-		&cli.StringFlag{Name: "chunk", Usage: "largest request, `SIZE`, for example 64KiB; longer stretches are split", DefaultText: "no limit"},
-		&cli.IntFlag{Name: "gap", Usage: "read and discard up to `N` records between two wanted ones"},
+		&cli.IntFlag{Name: "window", Aliases: []string{"k"}, Value: 5,
+			Usage: "keep the rows of the last `K` tokens in memory"},
+		&cli.StringFlag{Name: "io", Value: "auto", Usage: "`ENGINE` that reads: auto, pread, " +
+			"uring, mmap, mem"},
+		&cli.IntFlag{Name: "parallel", Usage: "`N` threads (pread) or queue depth (uring)",
+			DefaultText: "32 or 256"},
+		&cli.StringFlag{Name: "chunk", Usage: "largest request, `SIZE`, for example 64KiB; " +
+			"longer stretches are split", DefaultText: "no limit"},
+		&cli.IntFlag{Name: "gap", Usage: "read and discard up to `N` records between two wanted " +
+			"ones"},
 		&cli.BoolFlag{Name: "no-coalesce", Usage: "one request per neuron, even for neighbours"},
 	}
 }
@@ -149,13 +161,15 @@ func flashFlags() []cli.Flag {
 const maxParallel = 4096
 
 // largestWindow is what --dram does where nothing else is chosen by memory.
-const largestWindow = "take the largest window that fits into `SIZE` of memory, all parts counted: bytes (2GiB) or percent of the model (52%)"
+const largestWindow = "take the largest window that fits into `SIZE` of memory, all parts " +
+	"counted: bytes (2GiB) or percent of the model (52%)"
 
 // readFlags add what only real reads know.
 func readFlags(dram string) []cli.Flag {
 	return append(flashFlags(),
 		&cli.StringFlag{Name: "dram", Usage: dram},
-		&cli.StringFlag{Name: "direct", Value: "auto", Usage: "bypass the page cache, `WHEN`: auto, on, off"},
+		&cli.StringFlag{Name: "direct", Value: "auto", Usage: "bypass the page cache, `WHEN`: " +
+			"auto, on, off"},
 		threadsFlag())
 }
 
@@ -181,11 +195,14 @@ func layoutOptions(c *cli.Context) (layout.Options, error) {
 
 // readOptions reads the flags that say how to read.
 func readOptions(c *cli.Context) (flashio.Options, error) {
-	opt := flashio.Options{Engine: flashio.Engine(c.String("io")), Direct: flashio.Direct(c.String("direct")), Parallel: c.Int("parallel")}
+	opt := flashio.Options{Engine: flashio.Engine(c.String("io")),
+		Direct: flashio.Direct(c.String("direct")), Parallel: c.Int("parallel")}
 	switch opt.Engine {
-	case flashio.EngineAuto, flashio.EnginePread, flashio.EngineUring, flashio.EngineMmap, flashio.EngineMem:
+	case flashio.EngineAuto, flashio.EnginePread, flashio.EngineUring, flashio.EngineMmap,
+		flashio.EngineMem:
 	default:
-		return opt, usageError("--io %q: known engines are auto, pread, uring, mmap, mem", opt.Engine)
+		return opt, usageError("--io %q: known engines are auto, pread, uring, mmap, mem",
+			opt.Engine)
 	}
 	switch opt.Direct {
 	case flashio.DirectAuto, flashio.DirectOn, flashio.DirectOff:
@@ -195,8 +212,10 @@ func readOptions(c *cli.Context) (flashio.Options, error) {
 	return opt, nil
 }
 
-// budgetWindow is the largest window that --dram allows for the first tokens of a trace, or that of --window.
-func (e *env) budgetWindow(c *cli.Context, m *openedModel, tr traces.Source, tokens int, cfg replay.Config) (int, error) {
+// budgetWindow is the largest window that --dram allows for the first tokens of a trace, or that of
+// --window.
+func (e *env) budgetWindow(c *cli.Context, m *openedModel, tr traces.Source, tokens int,
+	cfg replay.Config) (int, error) {
 	text := c.String("dram")
 	if text == "" {
 		return c.Int("window"), nil
@@ -222,7 +241,8 @@ func memoryBudget(text string, m *openedModel) (units.Bytes, error) {
 	if !percent {
 		budget, err := units.ParseBytes(text)
 		if err != nil || budget < 1 {
-			return 0, usageError("--dram %q: a size (2GiB) or a percentage of the model (52%%) is wanted", text)
+			return 0, usageError("--dram %q: a size (2GiB) or a percentage of the model (52%%) "+
+				"is wanted", text)
 		}
 		return budget, nil
 	}
@@ -248,7 +268,8 @@ func modeLine(m flashio.Mode) string {
 // hostFacts are what a trace says of the machine that recorded it.
 func hostFacts() map[string]string {
 	return map[string]string{
-		"os": runtime.GOOS, "arch": runtime.GOARCH, "cpus": fmt.Sprint(runtime.NumCPU()), "kernels": cpu.Features(), "go": runtime.Version(),
+		"os": runtime.GOOS, "arch": runtime.GOARCH, "cpus": fmt.Sprint(runtime.NumCPU()),
+		"kernels": cpu.Features(), "go": runtime.Version(),
 	}
 }
 
@@ -257,7 +278,9 @@ func traceHeader(img *model.Image, s engine.Sampling) traces.Header {
 	return traces.Header{
 		SchemaVersion: traces.SchemaVersion, Tool: Tool, UnitKind: traces.Neuron,
 		Layers: img.Shape.Layers, Units: img.Shape.DFFN, UnitBytes: img.RecordBytes(),
-		Model: img.Name, ModelSHA256: img.Hash, Shape: traces.Shape(img.Shape), Tokenizer: img.TokenizerHash,
-		Activation: img.Activation, DType: img.DType, Seed: s.Seed, Sampling: s.String(), Host: hostFacts(),
+		Model: img.Name, ModelSHA256: img.Hash, Shape: traces.Shape(img.Shape),
+		Tokenizer:  img.TokenizerHash,
+		Activation: img.Activation, DType: img.DType, Seed: s.Seed, Sampling: s.String(),
+		Host: hostFacts(),
 	}
 }

@@ -22,18 +22,28 @@ func packCommand(e *env) *cli.Command {
 		Name:      "pack",
 		Usage:     "turn a Hugging Face folder, or a GGUF file, into a flash image",
 		ArgsUsage: "DIR or FILE.gguf",
-		Description: "Writes a valid safetensors file: the tensors that stay in memory first, then each layer's neurons as bundles (gate and up rows and\n" +
-			"the down column together), on 4096-byte boundaries. Memory stays bounded for any model size, and the image appears only when it is whole.\n" +
-			"Families: OPT, Llama (Mistral, ReluLLaMA, ProSparse, Bamboo), Falcon, Persimmon, Phi; a field of config.json that is not honoured is an error.\n\n" +
+		Description: "Writes a valid safetensors file: the tensors that stay in memory first, " +
+			"then each layer's neurons as bundles (gate and up rows and\n" +
+			"the down column together), on 4096-byte boundaries. Memory stays bounded for any " +
+			"model size, and the image appears only when it is whole.\n" +
+			"Families: OPT, Llama (Mistral, ReluLLaMA, ProSparse, Bamboo), Falcon, Persimmon, " +
+			"Phi; a field of config.json that is not honoured is an error.\n\n" +
 			examples("windrow pack examples/models/tales -o tales.flash.safetensors",
 				"windrow pack examples/models/tales -o tales.q8.flash.safetensors --dtype q8"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`IMG` to write (*.flash.safetensors)"},
-			&cli.StringFlag{Name: "name", Usage: "`NAME` of the model", DefaultText: "the folder's"},
-			&cli.StringFlag{Name: "dtype", Usage: "convert weights to `TYPE`: f16, bf16, f32, or the rows on flash to q8 or q4 (a scale per 32 weights)", DefaultText: "as they are stored"},
-			&cli.StringFlag{Name: "tokenizer", Usage: "`DIR` or GGUF file with the tokenizer", DefaultText: "the model's own"},
-			&cli.BoolFlag{Name: "ignore-index", Usage: "take every weights file of the folder, whatever its index says"},
-			&cli.StringFlag{Name: "stride", Usage: "`SIZE` between records, for example 4KiB", DefaultText: "no padding"},
+			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true,
+				Usage: "`IMG` to write (*.flash.safetensors)"},
+			&cli.StringFlag{Name: "name", Usage: "`NAME` of the model",
+				DefaultText: "the folder's"},
+			&cli.StringFlag{Name: "dtype", Usage: "convert weights to `TYPE`: f16, bf16, f32, " +
+				"or the rows on flash to q8 or q4 (a scale per 32 weights)",
+				DefaultText: "as they are stored"},
+			&cli.StringFlag{Name: "tokenizer", Usage: "`DIR` or GGUF file with the tokenizer",
+				DefaultText: "the model's own"},
+			&cli.BoolFlag{Name: "ignore-index", Usage: "take every weights file of the folder, " +
+				"whatever its index says"},
+			&cli.StringFlag{Name: "stride", Usage: "`SIZE` between records, for example 4KiB",
+				DefaultText: "no padding"},
 			jsonFlag(),
 		},
 		Action: e.pack,
@@ -48,7 +58,8 @@ func (e *env) pack(c *cli.Context) error {
 	if info, err := os.Stat(dir); err != nil {
 		return fmt.Errorf("pack: %w", err)
 	} else if !info.IsDir() && !isGGUF(dir) {
-		return inputError("pack: %s is not a folder; name the one that holds the model's config.json, or a GGUF file", dir)
+		return inputError("pack: %s is not a folder; name the one that holds the model's "+
+			"config.json, or a GGUF file", dir)
 	}
 	if err := checkOutput(out, ""); err != nil {
 		return err
@@ -57,7 +68,8 @@ func (e *env) pack(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	opt := model.PackOptions{Name: c.String("name"), Tokenizer: text, IgnoreIndex: c.Bool("ignore-index")}
+	opt := model.PackOptions{Name: c.String("name"), Tokenizer: text,
+		IgnoreIndex: c.Bool("ignore-index")}
 	if opt.Name == "" {
 		opt.Name = filepath.Base(filepath.Clean(dir))
 	}
@@ -85,9 +97,12 @@ func (e *env) pack(c *cli.Context) error {
 	}
 	if c.Bool("json") {
 		return printJSON(e.stdout, map[string]any{
-			"path": r.Path, "model": r.Name, "family": r.Arch.Family, "activation": r.Arch.Activation.String(), "shape": r.Arch.Shape,
-			"dtype": r.Precision.Resident.String(), "bundle_format": r.Precision.Bundles.String(), "bytes": r.Bytes, "resident_bytes": int64(r.Resident),
-			"bundle_bytes": int64(r.Bundles), "record_bytes": int64(r.Record), "source_sha256": r.SourceSHA256,
+			"path": r.Path, "model": r.Name, "family": r.Arch.Family,
+			"activation": r.Arch.Activation.String(), "shape": r.Arch.Shape,
+			"dtype": r.Precision.Resident.String(), "bundle_format": r.Precision.Bundles.String(),
+			"bytes": r.Bytes, "resident_bytes": int64(r.Resident),
+			"bundle_bytes": int64(r.Bundles), "record_bytes": int64(r.Record),
+			"source_sha256": r.SourceSHA256,
 		})
 	}
 	return imageTable(r.Name, r.Arch.Shape, r.Record, r.Bytes, r.Resident, r.Bundles).Text(e.stdout)
@@ -95,7 +110,8 @@ func (e *env) pack(c *cli.Context) error {
 
 func isGGUF(path string) bool { return strings.EqualFold(filepath.Ext(path), ".gguf") }
 
-// packTokenizer is the text form of the tokenizer: that of the folder or GGUF file, or of the folder that --tokenizer names.
+// packTokenizer is the text form of the tokenizer: that of the folder or GGUF file, or of the
+// folder that --tokenizer names.
 func (e *env) packTokenizer(c *cli.Context, from string) ([]byte, error) {
 	if named := c.String("tokenizer"); named != "" {
 		from = named
@@ -106,7 +122,9 @@ func (e *env) packTokenizer(c *cli.Context, from string) ([]byte, error) {
 	}
 	tok, err := load(from)
 	if isGGUF(from) && errors.Is(err, tokenizer.ErrUnsupported) {
-		e.note("note: the tokenizer inside the GGUF file is not one that this program has, so that the image cannot read text; name the folder of the original with --tokenizer (%v)", err)
+		e.note("note: the tokenizer inside the GGUF file is not one that this program has, so "+
+			"that the image cannot read text; name the folder of the original with --tokenizer "+
+			"(%v)", err)
 		return nil, nil
 	}
 	if err != nil {
@@ -127,16 +145,21 @@ func loadListed(path string) (*tokenizer.Tokenizer, error) {
 		return nil, err
 	}
 	return tokenizer.FromList(tokenizer.Listed{
-		File: filepath.Base(path), Model: v.Model, Pre: v.Pre, Tokens: v.Tokens, Types: v.Types, Merges: v.Merges, Scores: v.Scores,
-		BOS: v.BOS, EOS: v.EOS, Padding: v.Padding, AddBOS: v.AddBOS, AddEOS: v.AddEOS, SpacePrefix: v.SpacePrefix,
+		File: filepath.Base(path), Model: v.Model, Pre: v.Pre, Tokens: v.Tokens, Types: v.Types,
+		Merges: v.Merges, Scores: v.Scores,
+		BOS: v.BOS, EOS: v.EOS, Padding: v.Padding, AddBOS: v.AddBOS, AddEOS: v.AddEOS,
+		SpacePrefix: v.SpacePrefix,
 	})
 }
 
 // imageTable describes an image.
-func imageTable(name string, s model.Shape, record, total, resident, bundles units.Bytes) *report.Table {
+func imageTable(name string, s model.Shape, record, total, resident,
+	bundles units.Bytes) *report.Table {
 	t := &report.Table{Columns: []report.Column{
-		{Name: "model"}, {Name: "layers", Align: report.Right}, {Name: "d_model", Align: report.Right}, {Name: "d_ffn", Align: report.Right},
-		{Name: "record", Align: report.Right}, {Name: "image", Align: report.Right}, {Name: "in memory", Align: report.Right}, {Name: "on flash", Align: report.Right},
+		{Name: "model"}, {Name: "layers", Align: report.Right}, {Name: "d_model",
+			Align: report.Right}, {Name: "d_ffn", Align: report.Right},
+		{Name: "record", Align: report.Right}, {Name: "image", Align: report.Right},
+		{Name: "in memory", Align: report.Right}, {Name: "on flash", Align: report.Right},
 	}}
 	t.Add(name, fmt.Sprint(s.Layers), fmt.Sprint(s.DModel), fmt.Sprint(s.DFFN), record.String(),
 		report.IEC(total), report.IEC(resident), report.IEC(bundles))

@@ -18,28 +18,44 @@ import (
 
 func planCommand(e *env) *cli.Command {
 	return &cli.Command{
-		Name:  "plan",
-		Usage: "the best configuration for a memory budget and a target, what the target needs, and what to change first",
-		Description: "Windows, I/O engines, reads in flight and chunks are simulated on the first tokens of the trace, the best windows on all of it. Speed leaves\n" +
-			"out the first tokens of each sequence, which fill the window. For a target, each property of the device, the memory and the active share\n" +
-			"is then moved by itself until it is reached. Elasticities say by how many percent speed rises with one percent more. --dram is all memory:\n" +
-			"weights, predictor, row cache at its fullest, KV cache, staging and bookkeeping; the program itself is not in it.\n\n" +
+		Name: "plan",
+		Usage: "the best configuration for a memory budget and a target, what the target needs, " +
+			"and what to change first",
+		Description: "Windows, I/O engines, reads in flight and chunks are simulated on the " +
+			"first tokens of the trace, the best windows on all of it. Speed leaves\n" +
+			"out the first tokens of each sequence, which fill the window. For a target, each " +
+			"property of the device, the memory and the active share\n" +
+			"is then moved by itself until it is reached. Elasticities say by how many percent " +
+			"speed rises with one percent more. --dram is all memory:\n" +
+			"weights, predictor, row cache at its fullest, KV cache, staging and bookkeeping; " +
+			"the program itself is not in it.\n\n" +
 			examples("windrow plan -t opt.trace.arrow -d m1-max --dram 80% --target 40 --prefix 24",
-				"windrow plan -t opt.trace.arrow -d m1-max --dram 4GiB --predicted --predictor-rank 128 --others samsung-860pro-sata --prefix 24 --energy --json"),
+				"windrow plan -t opt.trace.arrow -d m1-max --dram 4GiB --predicted "+
+					"--predictor-rank 128 --others samsung-860pro-sata --prefix 24 --energy "+
+					"--json"),
 		Flags: []cli.Flag{
 			traceFlag(),
-			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true, Usage: "`DEVICE` file or preset"},
+			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true,
+				Usage: "`DEVICE` file or preset"},
 			simBackendFlag(),
 			dramFlag("60%", "all memory"),
 			&cli.Float64Flag{Name: "target", Usage: "`TOKENS/s` to reach", DefaultText: "none"},
-			&cli.BoolFlag{Name: "predicted", Usage: "load by the predicted masks instead of the true ones"},
-			&cli.IntFlag{Name: "predictor-rank", Usage: "charge a low-rank predictor of inner dimension `R`, in time and in memory", DefaultText: "masks cost nothing"},
-			&cli.IntFlag{Name: "positions", Usage: "room for `N` positions in the KV cache", DefaultText: "those of the trace"},
-			&cli.StringFlag{Name: "io", Value: "auto", Usage: "I/O `ENGINE`; auto: all of the device model"},
-			&cli.IntFlag{Name: "prefix", Usage: "search on the first `N` tokens", DefaultText: "48, or twice the longest window"},
-			&cli.IntFlag{Name: "max-tokens", Usage: "simulate the best on `N` tokens", DefaultText: "the whole trace"},
-			&cli.StringSliceFlag{Name: "others", Usage: "try the flash of `DEVICE` in this machine, repeated or with commas", DefaultText: "all presets"},
-			&cli.BoolFlag{Name: "energy", Usage: "with joules per token: published nvme-ssd and lpddr5, a lower bound without processor"},
+			&cli.BoolFlag{Name: "predicted", Usage: "load by the predicted masks instead of the " +
+				"true ones"},
+			&cli.IntFlag{Name: "predictor-rank", Usage: "charge a low-rank predictor of inner " +
+				"dimension `R`, in time and in memory", DefaultText: "masks cost nothing"},
+			&cli.IntFlag{Name: "positions", Usage: "room for `N` positions in the KV cache",
+				DefaultText: "those of the trace"},
+			&cli.StringFlag{Name: "io", Value: "auto", Usage: "I/O `ENGINE`; auto: all of the " +
+				"device model"},
+			&cli.IntFlag{Name: "prefix", Usage: "search on the first `N` tokens",
+				DefaultText: "48, or twice the longest window"},
+			&cli.IntFlag{Name: "max-tokens", Usage: "simulate the best on `N` tokens",
+				DefaultText: "the whole trace"},
+			&cli.StringSliceFlag{Name: "others", Usage: "try the flash of `DEVICE` in this " +
+				"machine, repeated or with commas", DefaultText: "all presets"},
+			&cli.BoolFlag{Name: "energy", Usage: "with joules per token: published nvme-ssd and " +
+				"lpddr5, a lower bound without processor"},
 			jsonFlag(),
 		},
 		Action: e.plan,
@@ -48,7 +64,8 @@ func planCommand(e *env) *cli.Command {
 
 func (e *env) plan(c *cli.Context) error {
 	cfg := answers.PlanConfig{
-		Target: c.Float64("target"), Predicted: c.Bool("predicted"), PredictorRank: c.Int("predictor-rank"), Positions: c.Int("positions"),
+		Target: c.Float64("target"), Predicted: c.Bool("predicted"),
+		PredictorRank: c.Int("predictor-rank"), Positions: c.Int("positions"),
 		Prefix: c.Int("prefix"), MaxTokens: c.Int("max-tokens"),
 	}
 	if !(cfg.Target >= 0 && cfg.Target <= math.MaxInt32) {
@@ -142,7 +159,8 @@ func otherDevices(c *cli.Context, own string) ([]*devicemodels.Device, error) {
 	return list, nil
 }
 
-// energyOf returns joules per token of a run by what is published of flash and memory. Processor and idle drive are left out.
+// energyOf returns joules per token of a run by what is published of flash and memory. Processor
+// and idle drive are left out.
 func energyOf(head *traces.Header) (func(*traces.Run) (float64, bool), error) {
 	flash, err := energy.Published(energy.FlashRead, "nvme-ssd")
 	if err != nil {
@@ -158,7 +176,8 @@ func energyOf(head *traces.Header) (func(*traces.Run) (float64, bool), error) {
 		if err != nil {
 			return 0, false
 		}
-		use := energy.Use{Tokens: t.Tokens, Wall: t.Wall, IOTime: t.PartNanos[traces.PartIO], ComputeTime: t.Wall - t.PartNanos[traces.PartIO], FlashBytes: t.Bytes, DRAMBytes: bytes}
+		use := energy.Use{Tokens: t.Tokens, Wall: t.Wall, IOTime: t.PartNanos[traces.PartIO],
+			ComputeTime: t.Wall - t.PartNanos[traces.PartIO], FlashBytes: t.Bytes, DRAMBytes: bytes}
 		r, err := energy.PerToken(use, energy.Model{Flash: flash, DRAM: dram})
 		if err != nil {
 			return 0, false
@@ -174,7 +193,8 @@ func printPlan(w io.Writer, p *answers.Plan) error {
 		fmt.Fprintf(w, "warning: %s\n", warning)
 	}
 	fmt.Fprintf(w, "best: window %d, %s, %d reads in flight, %s: %s tokens/s%s, %s of memory\n",
-		best.Window, best.Engine, best.Parallel, chunkWord(best.Chunk), report.Sig3(best.TokensPerS), predictionWord(best), report.IEC(best.Memory))
+		best.Window, best.Engine, best.Parallel, chunkWord(best.Chunk),
+		report.Sig3(best.TokensPerS), predictionWord(best), report.IEC(best.Memory))
 	if p.Target > 0 {
 		verdict := "is reached"
 		if !p.Meets {
@@ -182,7 +202,8 @@ func printPlan(w io.Writer, p *answers.Plan) error {
 		}
 		fmt.Fprintf(w, "target: %s tokens/s %s within the budget", report.Sig3(p.Target), verdict)
 		if p.Leanest != nil {
-			fmt.Fprintf(w, "; the least memory for it is %s, with a window of %d", report.IEC(p.Leanest.Memory), p.Leanest.Window)
+			fmt.Fprintf(w, "; the least memory for it is %s, with a window of %d",
+				report.IEC(p.Leanest.Memory), p.Leanest.Window)
 		}
 		fmt.Fprintln(w)
 	}
@@ -192,7 +213,8 @@ func printPlan(w io.Writer, p *answers.Plan) error {
 	}{
 		{"Memory of the best", memoryTable(&p.Memory)},
 		{"The best windows on the whole trace", winnersTable(p.Winners)},
-		{fmt.Sprintf("Not beaten in memory and speed%s, budget or not (first %d tokens)", energyWord(p.Pareto), p.Tokens), paretoTable(p.Pareto)},
+		{fmt.Sprintf("Not beaten in memory and speed%s, budget or not (first %d tokens)",
+			energyWord(p.Pareto), p.Tokens), paretoTable(p.Pareto)},
 		{"Needed for the target, each alone", needsTable(p.Needs)},
 		{"What speed depends on (percent for one percent)", sensitivityTable(p.Sensitivities)},
 		{"Other flash in this machine", purchaseTable(p.Purchases)},
@@ -206,7 +228,9 @@ func printPlan(w io.Writer, p *answers.Plan) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(w, "\nSpeeds leave out the first %d tokens of each sequence, which fill the window; all but those of the whole trace are of its first %d tokens.\n", p.Warm, p.Tokens)
+	_, err := fmt.Fprintf(w, "\nSpeeds leave out the first %d tokens of each sequence, which "+
+		"fill the window; all but those of the whole trace are of its first %d tokens.\n", p.Warm,
+		p.Tokens)
 	return err
 }
 
@@ -217,7 +241,8 @@ func chunkWord(chunk units.Bytes) string {
 	return fmt.Sprintf("chunks up to %v", chunk)
 }
 
-// predictionWord says how well the speed is known, with the same interval about it as about the whole run.
+// predictionWord says how well the speed is known, with the same interval about it as about the
+// whole run.
 func predictionWord(w *answers.Winner) string {
 	p := w.Prediction
 	if p == nil {
@@ -225,7 +250,8 @@ func predictionWord(w *answers.Winner) string {
 	}
 	text := " (" + string(p.Basis)
 	if p.TokensPerSLow != nil && p.TokensPerSHigh != nil && w.Run > 0 {
-		text += fmt.Sprintf(", −%s to +%s %%", report.Sig3(100*(1-*p.TokensPerSLow/w.Run)), report.Sig3(100*(*p.TokensPerSHigh/w.Run-1)))
+		text += fmt.Sprintf(", −%s to +%s %%", report.Sig3(100*(1-*p.TokensPerSLow/w.Run)),
+			report.Sig3(100*(*p.TokensPerSHigh/w.Run-1)))
 	}
 	return text + ")"
 }
@@ -238,7 +264,8 @@ func energyWord(points []answers.Point) string {
 }
 
 func memoryTable(m *answers.Memory) *report.Table {
-	t := &report.Table{Columns: []report.Column{{Name: "part"}, {Name: "memory", Align: report.Right}, {Name: "share of the weights", Unit: "%", Align: report.Right}}}
+	t := &report.Table{Columns: []report.Column{{Name: "part"}, {Name: "memory",
+		Align: report.Right}, {Name: "share of the weights", Unit: "%", Align: report.Right}}}
 	for _, p := range m.Parts {
 		t.Add(p.Name, report.IEC(p.Bytes), report.Sig3(100*p.Share))
 	}
@@ -266,11 +293,13 @@ func paretoTable(list []answers.Point) *report.Table {
 func pointsTable(energy bool) *report.Table {
 	right := report.Right
 	t := &report.Table{Columns: []report.Column{
-		{Name: "window", Align: right}, {Name: "engine"}, {Name: "in flight", Align: right}, {Name: "chunk", Align: right},
+		{Name: "window", Align: right}, {Name: "engine"}, {Name: "in flight", Align: right},
+		{Name: "chunk", Align: right},
 		{Name: "memory", Align: right}, {Name: "fits"}, {Name: "tokens/s", Align: right},
 	}}
 	if energy {
-		t.Columns = append(t.Columns, report.Column{Name: "flash and memory", Unit: "J/token", Align: right})
+		t.Columns = append(t.Columns, report.Column{Name: "flash and memory", Unit: "J/token",
+			Align: right})
 	}
 	return t
 }
@@ -283,7 +312,8 @@ func addPoint(t *report.Table, p *answers.Point, energy bool) {
 	if !p.Fits {
 		fits = "no"
 	}
-	cells := []string{strconv.Itoa(p.Window), p.Engine, strconv.Itoa(p.Parallel), chunk, report.IEC(p.Memory), fits, report.Sig3(p.TokensPerS)}
+	cells := []string{strconv.Itoa(p.Window), p.Engine, strconv.Itoa(p.Parallel), chunk,
+		report.IEC(p.Memory), fits, report.Sig3(p.TokensPerS)}
 	if energy {
 		cells = append(cells, report.Sig3(*p.Joules))
 	}
@@ -309,22 +339,27 @@ func quantity(v float64, unit string) string {
 
 func needsTable(list []answers.Need) *report.Table {
 	right := report.Right
-	t := &report.Table{Columns: []report.Column{{Name: "what"}, {Name: "now", Align: right}, {Name: "needed", Align: right}, {Name: "times as good", Align: right}, {Name: "remark"}}}
+	t := &report.Table{Columns: []report.Column{{Name: "what"}, {Name: "now", Align: right},
+		{Name: "needed", Align: right}, {Name: "times as good", Align: right}, {Name: "remark"}}}
 	for _, n := range list {
 		switch {
 		case n.Needed == nil:
-			t.Add(n.Name, quantity(n.Now, n.Unit), "not enough alone", "", fmt.Sprintf("at most %s tokens/s", report.Sig3(*n.Ceiling)))
+			t.Add(n.Name, quantity(n.Now, n.Unit), "not enough alone", "",
+				fmt.Sprintf("at most %s tokens/s", report.Sig3(*n.Ceiling)))
 		case n.Beyond:
-			t.Add(n.Name, quantity(n.Now, n.Unit), quantity(*n.Needed, n.Unit), report.Sig3(*n.Factor), "the worst that was tried is enough")
+			t.Add(n.Name, quantity(n.Now, n.Unit), quantity(*n.Needed, n.Unit),
+				report.Sig3(*n.Factor), "the worst that was tried is enough")
 		default:
-			t.Add(n.Name, quantity(n.Now, n.Unit), quantity(*n.Needed, n.Unit), report.Sig3(*n.Factor), "")
+			t.Add(n.Name, quantity(n.Now, n.Unit), quantity(*n.Needed, n.Unit),
+				report.Sig3(*n.Factor), "")
 		}
 	}
 	return t
 }
 
 func sensitivityTable(list []answers.Sensitivity) *report.Table {
-	t := &report.Table{Columns: []report.Column{{Name: "what"}, {Name: "now", Align: report.Right}, {Name: "elasticity", Align: report.Right}, {Name: "remark"}}}
+	t := &report.Table{Columns: []report.Column{{Name: "what"}, {Name: "now", Align: report.Right},
+		{Name: "elasticity", Align: report.Right}, {Name: "remark"}}}
 	for _, s := range list {
 		remark := ""
 		if s.OneSided {
@@ -337,13 +372,16 @@ func sensitivityTable(list []answers.Sensitivity) *report.Table {
 
 func purchaseTable(list []answers.Purchase) *report.Table {
 	right := report.Right
-	t := &report.Table{Columns: []report.Column{{Name: "flash of"}, {Name: "engine"}, {Name: "in flight", Align: right}, {Name: "tokens/s", Align: right}, {Name: "times the present", Align: right}, {Name: "flash"}}}
+	t := &report.Table{Columns: []report.Column{{Name: "flash of"}, {Name: "engine"},
+		{Name: "in flight", Align: right}, {Name: "tokens/s", Align: right},
+		{Name: "times the present", Align: right}, {Name: "flash"}}}
 	for _, p := range list {
 		known := "bound"
 		if p.Fitted {
 			known = "fitted"
 		}
-		t.Add(p.Name, p.Engine, strconv.Itoa(p.Parallel), report.Sig3(p.TokensPerS), report.Sig3(p.Ratio), known)
+		t.Add(p.Name, p.Engine, strconv.Itoa(p.Parallel), report.Sig3(p.TokensPerS),
+			report.Sig3(p.Ratio), known)
 	}
 	return t
 }

@@ -20,8 +20,10 @@ import (
 // predictorFlags choose what names the rows.
 func predictorFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "predictor", Usage: "`FILE` of windrow train that names the neurons to compute: lossy"},
-		&cli.IntFlag{Name: "k-max", Usage: "with a centroid predictor, name exactly `N` neurons per layer", DefaultText: "what its centroids have in common"},
+		&cli.StringFlag{Name: "predictor", Usage: "`FILE` of windrow train that names the " +
+			"neurons to compute: lossy"},
+		&cli.IntFlag{Name: "k-max", Usage: "with a centroid predictor, name exactly `N` neurons " +
+			"per layer", DefaultText: "what its centroids have in common"},
 	}
 }
 
@@ -60,7 +62,8 @@ func openPredictorFile(path string, m *openedModel, kMax int) (*openedPredictor,
 	case predictor.Format:
 		return openLowRank(path, m)
 	}
-	return nil, inputError("%s is no predictor (its format is %q); make one with windrow train", path, format)
+	return nil, inputError("%s is no predictor (its format is %q); make one with windrow train",
+		path, format)
 }
 
 func openCentroids(path string, m *openedModel, kMax int) (*openedPredictor, error) {
@@ -69,7 +72,8 @@ func openCentroids(path string, m *openedModel, kMax int) (*openedPredictor, err
 		return nil, err
 	}
 	s, shape := m.weights.Shape, p.Codebook().Shape()
-	if err := p.Fits(m.image.Hash, centroid.Shape{Layers: s.Layers, Projections: shape.Projections, Units: s.DFFN, Width: s.DModel}); err != nil {
+	if err := p.Fits(m.image.Hash, centroid.Shape{Layers: s.Layers, Projections: shape.Projections,
+		Units: s.DFFN, Width: s.DModel}); err != nil {
 		return nil, inputError("%v", err)
 	}
 	opened := &openedPredictor{kind: "centroid", bytes: p.Bytes(), schedule: engine.WholeToken}
@@ -83,7 +87,8 @@ func openCentroids(path string, m *openedModel, kMax int) (*openedPredictor, err
 	return opened, nil
 }
 
-// centroidFeature is what a predictor names its centroids from. Files of before there were kinds do not say: it was the input of the feed-forward part.
+// centroidFeature is what a predictor names its centroids from. Files of before there were kinds do
+// not say: it was the input of the feed-forward part.
 func centroidFeature(p *centroid.Predictor) string {
 	if f := p.Facts().Feature; f != "" {
 		return f
@@ -102,7 +107,8 @@ func openLowRank(path string, m *openedModel) (*openedPredictor, error) {
 	}
 	feature, ahead := p.Facts().Feature.Kind()
 	if feature == predictor.UnknownFeature {
-		return nil, inputError("%s does not say what it predicts from; import it again with --feature-kind", path)
+		return nil, inputError("%s does not say what it predicts from; import it again with "+
+			"--feature-kind", path)
 	}
 	opened := &openedPredictor{kind: "low-rank", bytes: p.Bytes()}
 	if opened.feature, err = predictedFrom(path, string(feature), m); err != nil {
@@ -124,7 +130,8 @@ func openLowRank(path string, m *openedModel) (*openedPredictor, error) {
 func predictedFrom(path, name string, m *openedModel) (engine.FeatureKind, error) {
 	kind, err := featureIn(m, name)
 	if err != nil {
-		return 0, inputError("%s: %v; train a predictor on a trace of another --feature-kind", path, err)
+		return 0, inputError("%s: %v; train a predictor on a trace of another --feature-kind", path,
+			err)
 	}
 	return kind, nil
 }
@@ -149,12 +156,15 @@ func (r tokenRunner) PredictToken(input []float32, masks [][]uint64) error {
 
 // predictorNote says what was opened.
 func predictorNote(p *openedPredictor) string {
-	return fmt.Sprintf("%s predictor from %v, %v in memory: the output is lossy", p.kind, p.feature, p.bytes)
+	return fmt.Sprintf("%s predictor from %v, %v in memory: the output is lossy", p.kind, p.feature,
+		p.bytes)
 }
 
-// flashRows opens rows on flash for a predictor, whose needs nobody knows beforehand: half of the room of each layer is for what the window keeps, the other
-// half for what a token needs at once. --dram says how much room there is; without it there is room for every row.
-func (e *env) flashRows(c *cli.Context, m *openedModel, named *openedPredictor, positions, batch int) (*engine.Flash, error) {
+// flashRows opens rows on flash for a predictor, whose needs nobody knows beforehand: half of the
+// room of each layer is for what the window keeps, the other half for what a token needs at once.
+// --dram says how much room there is; without it there is room for every row.
+func (e *env) flashRows(c *cli.Context, m *openedModel, named *openedPredictor, positions,
+	batch int) (*engine.Flash, error) {
 	opt, err := readOptions(c)
 	if err != nil {
 		return nil, err
@@ -173,7 +183,8 @@ func (e *env) flashRows(c *cli.Context, m *openedModel, named *openedPredictor, 
 	}
 	s, geo := m.weights.Shape, m.image.Geometry()
 	if dense < 0 || dense > s.Layers || named.schedule != engine.OnDemand && dense < 1 {
-		return nil, usageError("--dense-prefix %d: the model has %d layers, and a predictor that looks ahead needs the first to be dense", dense, s.Layers)
+		return nil, usageError("--dense-prefix %d: the model has %d layers, and a predictor "+
+			"that looks ahead needs the first to be dense", dense, s.Layers)
 	}
 	rowsPerLayer, err := e.rowRoom(c, m, named, dense, positions, batch)
 	if err != nil {
@@ -214,7 +225,8 @@ func (e *env) flashRows(c *cli.Context, m *openedModel, named *openedPredictor, 
 }
 
 // rowRoom is how many rows per layer there is memory for.
-func (e *env) rowRoom(c *cli.Context, m *openedModel, named *openedPredictor, dense, positions, batch int) (int, error) {
+func (e *env) rowRoom(c *cli.Context, m *openedModel, named *openedPredictor, dense, positions,
+	batch int) (int, error) {
 	geo, s := m.image.Geometry(), m.weights.Shape
 	if !c.IsSet("dram") {
 		return geo.Units, nil
@@ -223,10 +235,14 @@ func (e *env) rowRoom(c *cli.Context, m *openedModel, named *openedPredictor, de
 	if err != nil {
 		return 0, err
 	}
-	parts := append(engine.Memory(m.weights, engine.Config{Context: positions, Batch: batch, FeatureKind: named.feature}),
-		engine.Part{Name: "predictor", Bytes: named.bytes}, engine.Part{Name: "dense prefix", Bytes: units.Bytes(dense) * m.image.LayerBytes()},
-		engine.Part{Name: "slots", Bytes: engine.Sum(engine.FlashMemory(geo, make([]int, s.Layers-dense), 0))})
-	// A row is a record and its bias; of every second one, which a token may read at once, also its place in the staging buffer, rounded outwards to blocks.
+	parts := append(engine.Memory(m.weights, engine.Config{Context: positions, Batch: batch,
+		FeatureKind: named.feature}),
+		engine.Part{Name: "predictor", Bytes: named.bytes}, engine.Part{Name: "dense prefix",
+			Bytes: units.Bytes(dense) * m.image.LayerBytes()},
+		engine.Part{Name: "slots", Bytes: engine.Sum(engine.FlashMemory(geo,
+			make([]int, s.Layers-dense), 0))})
+	// A row is a record and its bias; of every second one, which a token may read at once, also its
+	// place in the staging buffer, rounded outwards to blocks.
 	const block = 4096
 	perRow := units.Bytes(s.Layers-dense)*(geo.Record+4) + (geo.Stride+2*block)/2
 	left := budget - engine.Sum(parts)
@@ -234,7 +250,9 @@ func (e *env) rowRoom(c *cli.Context, m *openedModel, named *openedPredictor, de
 	const fewest = 2 // one to keep and one to need
 	if left < 0 || room < fewest && dense < s.Layers {
 		floor := engine.Sum(parts) + fewest*perRow
-		return 0, usageError("--dram %s: %v is too little: %v without rows (%s), and %v with the fewest that could work", c.String("dram"), budget, engine.Sum(parts), partsText(parts), floor)
+		return 0, usageError("--dram %s: %v is too little: %v without rows (%s), and %v with "+
+			"the fewest that could work", c.String("dram"), budget, engine.Sum(parts),
+			partsText(parts), floor)
 	}
 	e.note("%d rows per layer in %v (%s)", room, budget, partsText(parts))
 	return room, nil

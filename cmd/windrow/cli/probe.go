@@ -25,33 +25,57 @@ func probeCommand(e *env) *cli.Command {
 		Name:      "probe",
 		Usage:     "measure this machine and write a device model",
 		ArgsUsage: "PATH",
-		Description: "PATH is a folder on the disk to measure (a temporary file is made there and removed) or a file, which is only read. Reads directly, in chunks\n" +
-			"of 4 KiB to 1 MiB at depths of 1 to 256, where it tells most, or exactly as --chunk and --depth say; measures the host with the engine's kernels;\n" +
-			"fits the flash model and says how well it fits. Also found are a limit on the rate (of a cloud volume or a control group), the distribution of the\n" +
+		Description: "PATH is a folder on the disk to measure (a temporary file is made there " +
+			"and removed) or a file, which is only read. Reads directly, in chunks\n" +
+			"of 4 KiB to 1 MiB at depths of 1 to 256, where it tells most, or exactly as " +
+			"--chunk and --depth say; measures the host with the engine's kernels;\n" +
+			"fits the flash model and says how well it fits. Also found are a limit on the rate " +
+			"(of a cloud volume or a control group), the distribution of the\n" +
 			"latency, and whether reads all over the file are slower than close ones.\n\n" +
-			"A disk that the page cache or memory served is refused, and so is one whose speed drifts while it is measured: --max-drift says by how much.\n\n" +
-			"--samples keeps every batch as it was measured; an interrupted probe of a file goes on from it with --resume.\n\n" +
-			"Given a flash image, it measures the read sizes of its records; with --trace also what the engine costs on this host.\n\n" +
-			"With --backend cuda it also measures the GPU, for sim --backend cuda: transfers, the scatter of rows, mat-vecs and sparse feed-forward parts by the\n" +
-			"device's own clock, and what a launch and a wait cost the host. Without PATH the GPU is added to the device file -o, which stays as it is otherwise,\n" +
+			"A disk that the page cache or memory served is refused, and so is one whose speed " +
+			"drifts while it is measured: --max-drift says by how much.\n\n" +
+			"--samples keeps every batch as it was measured; an interrupted probe of a file " +
+			"goes on from it with --resume.\n\n" +
+			"Given a flash image, it measures the read sizes of its records; with --trace also " +
+			"what the engine costs on this host.\n\n" +
+			"With --backend cuda it also measures the GPU, for sim --backend cuda: transfers, " +
+			"the scatter of rows, mat-vecs and sparse feed-forward parts by the\n" +
+			"device's own clock, and what a launch and a wait cost the host. Without PATH the " +
+			"GPU is added to the device file -o, which stays as it is otherwise,\n" +
 			"or only shown. A stand-in for a GPU has no clock: nothing is written of it.\n\n" +
-			examples("windrow probe . --budget 3s --file-size 64MiB --max-drift 1000 -o here.device.yaml", "windrow probe tales.flash.safetensors -t tales.trace.arrow --budget 3s --max-drift 1000 -o tales.device.yaml",
-				"windrow probe tales.flash.safetensors --io pread --budget 3s --max-drift 1000 --samples tales.samples.jsonl -o again.device.yaml",
+			examples("windrow probe . --budget 3s --file-size 64MiB --max-drift 1000 -o "+
+				"here.device.yaml", "windrow probe tales.flash.safetensors -t tales.trace.arrow "+
+				"--budget 3s --max-drift 1000 -o tales.device.yaml",
+				"windrow probe tales.flash.safetensors --io pread --budget 3s --max-drift 1000 "+
+					"--samples tales.samples.jsonl -o again.device.yaml",
 				"windrow device show here.device.yaml"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "`DEVICE` file to write (*.device.yaml); needed with PATH"},
-			&cli.StringFlag{Name: "backend", Value: "cpu", Usage: "measure `WHERE` to compute: cpu, or cuda for an NVIDIA GPU besides"},
-			&cli.DurationFlag{Name: "budget", Value: probeBudget, Usage: "time to measure, `DURATION`"},
-			&cli.StringSliceFlag{Name: "io", Usage: "`ENGINE` that reads, pread or uring, repeated or with commas", DefaultText: "all that work here"},
-			&cli.StringSliceFlag{Name: "chunk", Usage: "read `SIZE`, repeated or with commas", DefaultText: "from 4KiB to 1MiB, or about the image's records"},
-			&cli.IntSliceFlag{Name: "depth", Usage: "threads or queue depth `N`, repeated or with commas", DefaultText: "from 1 to 256"},
-			&cli.StringFlag{Name: "file-size", Value: "256MiB", Usage: "`SIZE` of the temporary file"},
-			&cli.Float64Flag{Name: "max-drift", Usage: "refuse a device that drifts by more than `PERCENT`", DefaultText: "the fit's limit"},
-			&cli.StringFlag{Name: "trace", Aliases: []string{"t"}, Usage: "also replay the start of `TRACE` on the image PATH, to learn what the engine itself costs here"},
-			&cli.BoolFlag{Name: "mmap", Usage: "also measure mapped files: what a fault fetches and costs, for sim --io mmap"},
+			&cli.StringFlag{Name: "out", Aliases: []string{"o"},
+				Usage: "`DEVICE` file to write (*.device.yaml); needed with PATH"},
+			&cli.StringFlag{Name: "backend", Value: "cpu",
+				Usage: "measure `WHERE` to compute: cpu, or cuda for an NVIDIA GPU besides"},
+			&cli.DurationFlag{Name: "budget", Value: probeBudget,
+				Usage: "time to measure, `DURATION`"},
+			&cli.StringSliceFlag{Name: "io", Usage: "`ENGINE` that reads, pread or uring, " +
+				"repeated or with commas", DefaultText: "all that work here"},
+			&cli.StringSliceFlag{Name: "chunk", Usage: "read `SIZE`, repeated or with commas",
+				DefaultText: "from 4KiB to 1MiB, or about the image's records"},
+			&cli.IntSliceFlag{Name: "depth", Usage: "threads or queue depth `N`, repeated or " +
+				"with commas", DefaultText: "from 1 to 256"},
+			&cli.StringFlag{Name: "file-size", Value: "256MiB",
+				Usage: "`SIZE` of the temporary file"},
+			&cli.Float64Flag{Name: "max-drift", Usage: "refuse a device that drifts by more " +
+				"than `PERCENT`", DefaultText: "the fit's limit"},
+			&cli.StringFlag{Name: "trace", Aliases: []string{"t"},
+				Usage: "also replay the start of `TRACE` on the image PATH, to learn what the " +
+					"engine itself costs here"},
+			&cli.BoolFlag{Name: "mmap", Usage: "also measure mapped files: what a fault fetches " +
+				"and costs, for sim --io mmap"},
 			&cli.StringFlag{Name: "name", Usage: "`NAME` of the device", DefaultText: "the host's"},
-			&cli.StringFlag{Name: "samples", Usage: "new `FILE` for every batch as it was measured (JSON lines)"},
-			&cli.BoolFlag{Name: "resume", Usage: "go on with the --samples of an interrupted probe"},
+			&cli.StringFlag{Name: "samples", Usage: "new `FILE` for every batch as it was " +
+				"measured (JSON lines)"},
+			&cli.BoolFlag{Name: "resume", Usage: "go on with the --samples of an interrupted " +
+				"probe"},
 			jsonFlag(), seedFlag(),
 		},
 		Action: e.probe,
@@ -128,7 +152,8 @@ func (e *env) probe(c *cli.Context) error {
 // probeConfig reads the flags.
 func probeConfig(c *cli.Context) (cfg probe.Config, err error) {
 	cfg = probe.DefaultConfig(c.Args().First())
-	cfg.Budget, cfg.Seed, cfg.MaxDriftPct = c.Duration("budget"), c.Uint64("seed"), c.Float64("max-drift")
+	cfg.Budget, cfg.Seed, cfg.MaxDriftPct = c.Duration("budget"), c.Uint64("seed"),
+		c.Float64("max-drift")
 	cfg.Samples, cfg.Resume, cfg.Mapped = c.String("samples"), c.Bool("resume"), c.Bool("mmap")
 	if cfg.Resume && cfg.Samples == "" {
 		return cfg, usageError("--resume goes on with a file of --samples; name it")
@@ -143,7 +168,8 @@ func probeConfig(c *cli.Context) (cfg probe.Config, err error) {
 		}
 		cfg.Chunks = append(cfg.Chunks, v)
 	}
-	if cfg.Depths = slices.Clone(c.IntSlice("depth")); len(cfg.Depths) > 0 && slices.Min(cfg.Depths) < 1 {
+	if cfg.Depths = slices.Clone(c.IntSlice("depth")); len(cfg.Depths) > 0 &&
+		slices.Min(cfg.Depths) < 1 {
 		return cfg, usageError("--depth %d: it must be 1 or more", slices.Min(cfg.Depths))
 	}
 	if cfg.FileSize, err = units.ParseBytes(c.String("file-size")); err != nil {
@@ -164,7 +190,8 @@ func (e *env) probeDevice(ctx context.Context, cfg probe.Config) (*devicemodels.
 }
 
 // calibrateOn sets the host constants by the start of a trace, replayed on its image.
-func (e *env) calibrateOn(ctx context.Context, device *devicemodels.Device, image *model.Image, path string) error {
+func (e *env) calibrateOn(ctx context.Context, device *devicemodels.Device, image *model.Image,
+	path string) error {
 	tr, err := e.openTrace(path)
 	if err != nil {
 		return err
@@ -179,23 +206,28 @@ func (e *env) calibrateOn(ctx context.Context, device *devicemodels.Device, imag
 		return err
 	}
 	const window = 3
-	if err := calibrateHost(ctx, device, tr, image, w, flashio.Options{Engine: flashio.Engine(engineName)}, window); err != nil {
+	if err := calibrateHost(ctx, device, tr, image, w, flashio.Options{
+		Engine: flashio.Engine(engineName)}, window); err != nil {
 		return err
 	}
 	if device.Sources == nil {
 		device.Sources = map[string]string{}
 	}
-	device.Sources["host"] = fmt.Sprintf("the start of a trace of %s replayed on %s; memory_rate by a timed kernel", tr.Header().Model, image.Name)
-	device.Sources["flash.engines."+engineName+".batch"] = "what reads of that replay took beyond the fit, per batch"
+	device.Sources["host"] = fmt.Sprintf("the start of a trace of %s replayed on %s; "+
+		"memory_rate by a timed kernel", tr.Header().Model, image.Name)
+	device.Sources["flash.engines."+engineName+".batch"] = "what reads of that replay took " +
+		"beyond the fit, per batch"
 	return nil
 }
 
 // flashText is the shape of a flash device in words.
 func flashText(f *flash.Spec) string {
-	text := fmt.Sprintf("%d servers, LTFB %v, %v per server, link %v", f.Servers, f.LTFB, f.ServerRate, f.LinkRate)
+	text := fmt.Sprintf("%d servers, LTFB %v, %v per server, link %v", f.Servers, f.LTFB,
+		f.ServerRate, f.LinkRate)
 	switch f.Placement {
 	case flash.PlaceByAddress:
-		text = fmt.Sprintf("%d servers chosen by address, LTFB %v, %v per server, link %v", f.Servers, f.LTFB, f.ServerRate, f.LinkRate)
+		text = fmt.Sprintf("%d servers chosen by address, LTFB %v, %v per server, link %v",
+			f.Servers, f.LTFB, f.ServerRate, f.LinkRate)
 	case flash.PlaceInRounds:
 		text = fmt.Sprintf("one server that works in rounds, LTFB %v, link %v", f.LTFB, f.LinkRate)
 	}
@@ -215,8 +247,10 @@ func (e *env) printDevice(d *devicemodels.Device) error {
 	}
 	right := report.Right
 	t := &report.Table{Columns: []report.Column{
-		{Name: "engine"}, {Name: "chunk", Align: right}, {Name: "depth", Align: right}, {Name: "measured", Unit: "MB/s", Align: right}, {Name: "+/-", Unit: "%", Align: right},
-		{Name: "model", Unit: "MB/s", Align: right}, {Name: "P50", Unit: "us", Align: right}, {Name: "P99", Unit: "us", Align: right}, {Name: "note"},
+		{Name: "engine"}, {Name: "chunk", Align: right}, {Name: "depth", Align: right},
+		{Name: "measured", Unit: "MB/s", Align: right}, {Name: "+/-", Unit: "%", Align: right},
+		{Name: "model", Unit: "MB/s", Align: right}, {Name: "P50", Unit: "us", Align: right},
+		{Name: "P99", Unit: "us", Align: right}, {Name: "note"},
 	}}
 	mb := func(r units.Rate) string { return report.Sig3(float64(r) / 1e6) }
 	for _, c := range d.Fit.Cells {
@@ -228,7 +262,8 @@ func (e *env) printDevice(d *devicemodels.Device) error {
 		if c.Tainted != "" {
 			note = "left out: " + c.Tainted
 		}
-		t.Add(c.Engine, c.Chunk.String(), fmt.Sprint(c.Depth), mb(c.Rate), interval, mb(c.Model), report.Sig3(float64(c.P50)/1e3), report.Sig3(float64(c.P99)/1e3), note)
+		t.Add(c.Engine, c.Chunk.String(), fmt.Sprint(c.Depth), mb(c.Rate), interval, mb(c.Model),
+			report.Sig3(float64(c.P50)/1e3), report.Sig3(float64(c.P99)/1e3), note)
 	}
 	if err := t.Text(e.stdout); err != nil {
 		return err
@@ -237,7 +272,8 @@ func (e *env) printDevice(d *devicemodels.Device) error {
 	fmt.Fprintf(e.stdout, "\n%s: %s\n", d.Name, d.Fit.Mode)
 	fmt.Fprintf(e.stdout, "flash: %s\n", flashText(f))
 	if l := f.Limit; l != nil {
-		fmt.Fprintf(e.stdout, "limit: %s, credit every %v, burst %v (0 = one interval's)\n", limitRate(l), l.Interval, l.Burst)
+		fmt.Fprintf(e.stdout, "limit: %s, credit every %v, burst %v (0 = one interval's)\n",
+			limitRate(l), l.Interval, l.Burst)
 	}
 	for _, s := range f.Spans {
 		if s.Within == 0 {
@@ -245,13 +281,17 @@ func (e *env) printDevice(d *devicemodels.Device) error {
 		}
 	}
 	if m := f.PageCache; m != nil {
-		fmt.Fprintf(e.stdout, "mapped: a fault fetches %v and costs %v and %v, copies from memory %v, memory %v (0 = not known)\n", m.ReadAhead, m.Fault, m.FillRate, m.HitRate, m.Capacity)
+		fmt.Fprintf(e.stdout, "mapped: a fault fetches %v and costs %v and %v, copies from "+
+			"memory %v, memory %v (0 = not known)\n", m.ReadAhead, m.Fault, m.FillRate, m.HitRate,
+			m.Capacity)
 	}
-	fmt.Fprintf(e.stdout, "host: %d cores, memory %v, dense mat-vec %v, rows %v, copies %v\n", h.Cores, h.MemoryRate, h.DenseRate, h.RowRate, h.CopyRate)
+	fmt.Fprintf(e.stdout, "host: %d cores, memory %v, dense mat-vec %v, rows %v, copies %v\n",
+		h.Cores, h.MemoryRate, h.DenseRate, h.RowRate, h.CopyRate)
 	fmt.Fprintf(e.stdout, "fit: mean |error| %s %%, worst %s %%, drift during the probe %s %%\n",
 		report.Sig3(d.Fit.MeanAbsPct), report.Sig3(d.Fit.WorstAbsPct), report.Sig3(d.Fit.DriftPct))
 	if loo, interval := d.Fit.LeaveOneOutPct, d.Fit.IntervalPct; loo != nil && interval != nil {
-		fmt.Fprintf(e.stdout, "unseen cells: mean |error| %s %%, nine of ten within %s %%\n", report.Sig3(*loo), report.Sig3(*interval))
+		fmt.Fprintf(e.stdout, "unseen cells: mean |error| %s %%, nine of ten within %s %%\n",
+			report.Sig3(*loo), report.Sig3(*interval))
 	}
 	return nil
 }

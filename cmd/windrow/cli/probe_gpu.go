@@ -23,11 +23,13 @@ func probesGPU(c *cli.Context) (bool, error) {
 	case "cuda":
 		return true, nil
 	default:
-		return false, usageError("--backend %q: probe measures the host always, and with cuda a GPU too", name)
+		return false, usageError("--backend %q: probe measures the host always, and with cuda a "+
+			"GPU too", name)
 	}
 }
 
-// probeGPU measures the GPU of this machine. A device without a clock is gone through without numbers, which nothing may be written of: the result is nil then.
+// probeGPU measures the GPU of this machine. A device without a clock is gone through without
+// numbers, which nothing may be written of: the result is nil then.
 func (e *env) probeGPU(c *cli.Context) (g *devicemodels.GPU, err error) {
 	driver, err := openDriver()
 	if err != nil {
@@ -40,7 +42,8 @@ func (e *env) probeGPU(c *cli.Context) (g *devicemodels.GPU, err error) {
 	defer func() { err = errors.Join(err, d.Close()) }()
 	if err := gpu.Clock(d); errors.Is(err, gpu.ErrNoClock) {
 		if c.IsSet("out") {
-			return nil, fmt.Errorf("%w; without -o and PATH every call is made once as a check, and no number comes of it", err)
+			return nil, fmt.Errorf("%w; without -o and PATH every call is made once as a check, "+
+				"and no number comes of it", err)
 		}
 		return nil, e.checkGPU(c, d)
 	} else if err != nil {
@@ -88,24 +91,31 @@ func addGPU(d *devicemodels.Device, g *devicemodels.GPU, when time.Time) {
 	}
 	off, worst := gpu.Worst(g)
 	d.GPU = g
-	d.Sources["gpu"] = fmt.Sprintf("measured by windrow probe --backend cuda on %s: medians of %d runs by the device's events; the worst sample, %s of %s, is missed by %s %%",
+	d.Sources["gpu"] = fmt.Sprintf("measured by windrow probe --backend cuda on %s: medians of "+
+		"%d runs by the device's events; the worst sample, %s of %s, is missed by %s %%",
 		when.UTC().Format(time.RFC3339), worst.Runs, worst.Of, worst.Shape, report.Sig3(off))
-	for of, name := range map[string]string{"transfer": "transfer", "scatter": "scatter", "move": "move", "dense": "dense", "rows": "row", "kv": "kv"} {
-		text := fmt.Sprintf("fit: a line over the sizes of the samples of %s, of weights those in fp16", of)
+	for of, name := range map[string]string{"transfer": "transfer", "scatter": "scatter",
+		"move": "move", "dense": "dense", "rows": "row", "kv": "kv"} {
+		text := fmt.Sprintf("fit: a line over the sizes of the samples of %s, of weights those "+
+			"in fp16", of)
 		d.Sources["gpu."+name+"_rate"], d.Sources["gpu."+name+"_fixed"] = text, text
 	}
 	d.Sources["gpu.memory"] = "what the driver says"
 	d.Sources["gpu.kernel_fixed"] = "measured: a small kernel by the device's events"
-	d.Sources["gpu.launch_fixed"] = "measured: the host's time, by its own clock, from one launch to the next while the stream is held"
-	d.Sources["gpu.sync_fixed"] = "measured: the host's time for one small kernel and waiting for it, less the kernel and its launch"
+	d.Sources["gpu.launch_fixed"] = "measured: the host's time, by its own clock, from one " +
+		"launch to the next while the stream is held"
+	d.Sources["gpu.sync_fixed"] = "measured: the host's time for one small kernel and waiting " +
+		"for it, less the kernel and its launch"
 }
 
 // flashOnly are the flags of a probe that measure what PATH is on.
 func flashOnly() []string {
-	return []string{"budget", "io", "chunk", "depth", "file-size", "max-drift", "trace", "mmap", "samples", "resume"}
+	return []string{"budget", "io", "chunk", "depth", "file-size", "max-drift", "trace", "mmap",
+		"samples", "resume"}
 }
 
-// probeGPUAlone is probe --backend cuda without PATH: into the device file that is there, or just shown.
+// probeGPUAlone is probe --backend cuda without PATH: into the device file that is there, or just
+// shown.
 func (e *env) probeGPUAlone(c *cli.Context) error {
 	for _, name := range flashOnly() {
 		if c.IsSet(name) {
@@ -118,7 +128,8 @@ func (e *env) probeGPUAlone(c *cli.Context) error {
 			return err
 		}
 		if _, err := os.Stat(out); err != nil {
-			return usageError("%s does not exist yet: give PATH too, to measure the flash that it describes; without -o the GPU is only shown", out)
+			return usageError("%s does not exist yet: give PATH too, to measure the flash that "+
+				"it describes; without -o the GPU is only shown", out)
 		}
 		var err error
 		if device, err = devicemodels.Load(out); err != nil {
@@ -148,7 +159,8 @@ func (e *env) probeGPUAlone(c *cli.Context) error {
 func (e *env) printGPU(g *devicemodels.GPU) error {
 	right := report.Right
 	t := &report.Table{Columns: []report.Column{
-		{Name: "of"}, {Name: "shape"}, {Name: "measured", Unit: "us", Align: right}, {Name: "+/-", Unit: "%", Align: right}, {Name: "rate", Unit: "GB/s", Align: right},
+		{Name: "of"}, {Name: "shape"}, {Name: "measured", Unit: "us", Align: right},
+		{Name: "+/-", Unit: "%", Align: right}, {Name: "rate", Unit: "GB/s", Align: right},
 		{Name: "model", Unit: "us", Align: right},
 	}}
 	for i := range g.Samples {
@@ -157,12 +169,15 @@ func (e *env) printGPU(g *devicemodels.GPU) error {
 		if s.Bytes > 0 {
 			rate = report.Sig3(float64(s.Rate()) / 1e9)
 		}
-		t.Add(s.Of, s.Shape, report.Sig3(float64(s.Time)/1e3), report.Sig3(s.SpreadPct), rate, report.Sig3(float64(s.Model)/1e3))
+		t.Add(s.Of, s.Shape, report.Sig3(float64(s.Time)/1e3), report.Sig3(s.SpreadPct), rate,
+			report.Sig3(float64(s.Model)/1e3))
 	}
 	if err := t.Text(e.stdout); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(e.stdout, "\n%s: %v of memory; dense mat-vec %v, rows %v, keys and values %v, scatter %v, transfer %v; launch %v, wait %v\n",
-		g.Model, g.Memory, g.DenseRate, g.RowRate, g.KVRate, g.ScatterRate, g.TransferRate, g.LaunchFixed, g.SyncFixed)
+	_, err := fmt.Fprintf(e.stdout, "\n%s: %v of memory; dense mat-vec %v, rows %v, keys and "+
+		"values %v, scatter %v, transfer %v; launch %v, wait %v\n",
+		g.Model, g.Memory, g.DenseRate, g.RowRate, g.KVRate, g.ScatterRate, g.TransferRate,
+		g.LaunchFixed, g.SyncFixed)
 	return err
 }

@@ -24,7 +24,8 @@ func TestProbeRefusesMemory(t *testing.T) {
 		t.Skipf("/dev/shm is not in memory here (%v)", err)
 	}
 	o := command("probe", f.Name(), "--samples", "s.jsonl", "-o", "x.device.yaml")
-	if o.code != exitHost || !strings.Contains(o.stderr, "is memory and not flash; give a path on the drive") {
+	if o.code != exitHost || !strings.Contains(o.stderr, "is memory and not flash; give a path "+
+		"on the drive") {
 		t.Errorf("exit %d, want %d and the reason: %s", o.code, exitHost, o.stderr)
 	}
 	if left := names(t, "."); len(left) != 0 {

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/term"
 )
 
-// progress shows how far long work is: a bar with rate and ETA on a terminal, a plain line every ten seconds elsewhere.
+// progress shows how far long work is: a bar with rate and ETA on a terminal, a plain line every
+// ten seconds elsewhere.
 type progress struct {
 	w         io.Writer
 	label     string
@@ -81,7 +82,8 @@ func (p *progress) line(done, total int, now time.Time) string {
 	if p.bar && total > 0 {
 		const width = 24
 		full := min(width*done/total, width)
-		text = fmt.Sprintf("[%s%s] %s", strings.Repeat("=", full), strings.Repeat(" ", width-full), text)
+		text = fmt.Sprintf("[%s%s] %s", strings.Repeat("=", full), strings.Repeat(" ", width-full),
+			text)
 	}
 	return text
 }
@@ -92,6 +94,7 @@ func (p *progress) done() {
 		fmt.Fprint(p.w, "\r\x1b[K")
 	}
 	if p.shown {
-		fmt.Fprintf(p.w, "%s %d/%d in %s\n", p.label, p.at, p.total, p.now().Sub(p.begin).Round(10*time.Millisecond))
+		fmt.Fprintf(p.w, "%s %d/%d in %s\n", p.label, p.at, p.total,
+			p.now().Sub(p.begin).Round(10*time.Millisecond))
 	}
 }

@@ -108,7 +108,8 @@ func TestProgressBar(t *testing.T) {
 	}
 	c.advance(450 * time.Millisecond)
 	p.update(1, 4)
-	if got, want := out.String(), "\r[======                  ] work (tokens) 1/4  2/s  ETA 2s\x1b[K"; got != want {
+	if got, want := out.String(), "\r[======                  ] work (tokens) 1/4  2/s  ETA "+
+		"2s\x1b[K"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	c.advance(time.Second)

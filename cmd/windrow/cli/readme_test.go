@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestReadmeCommands runs the commands that the README shows under "By hand", in order, in one folder.
+// TestReadmeCommands runs the commands that the README shows under "By hand", in order, in one
+// folder.
 func TestReadmeCommands(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures this machine's disk for some seconds")
@@ -69,7 +70,8 @@ func TestDocLinks(t *testing.T) {
 	docs = append(docs, studies...)
 	links := regexp.MustCompile(`\]\(([^)#]+)\)`)
 	checked := 0
-	for _, doc := range append(docs, filepath.Join(root, "README.md"), filepath.Join(root, "examples/models/tales/README.md")) {
+	for _, doc := range append(docs, filepath.Join(root, "README.md"), filepath.Join(root,
+		"examples/models/tales/README.md")) {
 		text, err := os.ReadFile(doc)
 		if err != nil {
 			t.Fatal(err)

@@ -19,33 +19,50 @@ func recordCommand(e *env) *cli.Command {
 	return &cli.Command{
 		Name:  "record",
 		Usage: "run a model on prompts and capture its activation trace",
-		Description: "Captures the true mask of every layer for every token, prompt and generated, in one sequence per prompt. The trace is streamed;\n" +
-			"when interrupted, what was recorded is kept under *.partial.trace.arrow and says that it is not whole.\n\n" +
-			"With --features it also keeps what predictors learn from, of every token and layer: 2 bytes times the width of the model (OPT-6.7B:\n" +
+		Description: "Captures the true mask of every layer for every token, prompt and " +
+			"generated, in one sequence per prompt. The trace is streamed;\n" +
+			"when interrupted, what was recorded is kept under *.partial.trace.arrow and says " +
+			"that it is not whole.\n\n" +
+			"With --features it also keeps what predictors learn from, of every token and " +
+			"layer: 2 bytes times the width of the model (OPT-6.7B:\n" +
 			"256 KiB a token). --feature-kind says what, and is enough by itself:\n\n" +
 			"  ffn_input         the input of the feed-forward part, behind its norm\n" +
-			"  attention_output  the output of the attention, before it is added to the residual (LLM in a flash)\n" +
+			"  attention_output  the output of the attention, before it is added to the " +
+			"residual (LLM in a flash)\n" +
 			"  residual          the residual in front of that norm (PowerInfer, Deja Vu)\n\n" +
-			"Centroid predictors (NeuroPrefetcher) learn from the kind in layer 0 alone. Where attention and feed-forward part run side by side\n" +
-			"(Falcon, Phi) the residual is the layer's input; a model with norms behind its additions (OPT-350M) has none in front of a norm.\n\n" +
-			"With --batch the rows of the trace are the same, in the same order, and the header says how it was recorded. Tokens of all but the\n" +
-			"first text of a batch wait in memory until the batch is complete, each as large as in the trace.\n\n" +
-			examples("windrow record -m tales.flash.safetensors --prompts examples/prompts/tales.txt --limit 4 -n 32 -o tales.trace.arrow",
+			"Centroid predictors (NeuroPrefetcher) learn from the kind in layer 0 alone. Where " +
+			"attention and feed-forward part run side by side\n" +
+			"(Falcon, Phi) the residual is the layer's input; a model with norms behind its " +
+			"additions (OPT-350M) has none in front of a norm.\n\n" +
+			"With --batch the rows of the trace are the same, in the same order, and the header " +
+			"says how it was recorded. Tokens of all but the\n" +
+			"first text of a batch wait in memory until the batch is complete, each as large as " +
+			"in the trace.\n\n" +
+			examples("windrow record -m tales.flash.safetensors --prompts "+
+				"examples/prompts/tales.txt --limit 4 -n 32 -o tales.trace.arrow",
 				"windrow trace info tales.trace.arrow",
-				"windrow record -m tales.flash.safetensors --prompts examples/prompts/tales.txt --limit 8 -n 16 --batch 4 --magnitudes --features -o learn.trace.arrow"),
+				"windrow record -m tales.flash.safetensors --prompts examples/prompts/tales.txt "+
+					"--limit 8 -n 16 --batch 4 --magnitudes --features -o learn.trace.arrow"),
 		Flags: append([]cli.Flag{
 			modelFlag(),
-			&cli.StringFlag{Name: "prompts", Required: true, Usage: "`FILE` with one prompt per line"},
+			&cli.StringFlag{Name: "prompts", Required: true,
+				Usage: "`FILE` with one prompt per line"},
 			&cli.IntFlag{Name: "limit", Usage: "only the first `N` prompts", DefaultText: "all"},
 			&cli.IntFlag{Name: "n", Value: 64, Usage: "`N` tokens to generate per prompt"},
-			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`TRACE` to write (*.trace.arrow)"},
-			&cli.StringFlag{Name: "compress", Value: "none", Usage: "`CODEC`: none (can be mapped without copies) or zstd"},
+			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true,
+				Usage: "`TRACE` to write (*.trace.arrow)"},
+			&cli.StringFlag{Name: "compress", Value: "none",
+				Usage: "`CODEC`: none (can be mapped without copies) or zstd"},
 			noBOSFlag(),
-			&cli.BoolFlag{Name: "magnitudes", Usage: "also the size of every active value, so that \"trace whatif\" can ask what a threshold would leave out"},
-			&cli.BoolFlag{Name: "features", Usage: "also what predictors predict from (float16), to train them on"},
-			&cli.StringFlag{Name: "feature-kind", Value: traces.FFNInput, Usage: "`KIND` of the features: " + strings.Join(traces.FeatureKinds(), ", ")},
+			&cli.BoolFlag{Name: "magnitudes", Usage: "also the size of every active value, so " +
+				"that \"trace whatif\" can ask what a threshold would leave out"},
+			&cli.BoolFlag{Name: "features", Usage: "also what predictors predict from " +
+				"(float16), to train them on"},
+			&cli.StringFlag{Name: "feature-kind", Value: traces.FFNInput,
+				Usage: "`KIND` of the features: " + strings.Join(traces.FeatureKinds(), ", ")},
 			&cli.IntFlag{Name: "batch", Value: 1, Usage: "run `B` prompts side by side"},
-			&cli.IntFlag{Name: "prefill-chunk", Value: 1, Usage: "run `N` tokens of a prompt through the model together"},
+			&cli.IntFlag{Name: "prefill-chunk", Value: 1,
+				Usage: "run `N` tokens of a prompt through the model together"},
 			backendFlag(), deviceMemoryFlag(), threadsFlag(), jsonFlag(),
 		}, samplingFlags()...),
 		Action: e.record,
@@ -82,14 +99,17 @@ func (e *env) record(c *cli.Context) error {
 		return err
 	}
 	n, err := e.recordTrace(c.Context, m, recordJob{
-		prompts: prompts, tokens: c.Int("n"), sampling: sampling, threads: c.Int("threads"), out: c.String("out"), compress: c.String("compress"),
-		magnitudes: c.Bool("magnitudes"), feature: feature, bare: c.Bool("no-bos"), batch: c.Int("batch"), chunk: c.Int("prefill-chunk"),
+		prompts: prompts, tokens: c.Int("n"), sampling: sampling, threads: c.Int("threads"),
+		out: c.String("out"), compress: c.String("compress"),
+		magnitudes: c.Bool("magnitudes"), feature: feature, bare: c.Bool("no-bos"),
+		batch: c.Int("batch"), chunk: c.Int("prefill-chunk"),
 	})
 	if err != nil {
 		return err
 	}
 	if c.Bool("json") {
-		return printJSON(e.stdout, map[string]any{"trace": c.String("out"), "model": m.image.Name, "sequences": len(prompts), "tokens": n})
+		return printJSON(e.stdout, map[string]any{"trace": c.String("out"), "model": m.image.Name,
+			"sequences": len(prompts), "tokens": n})
 	}
 	fmt.Fprintf(e.stdout, "%s: %d sequences, %d tokens\n", c.String("out"), len(prompts), n)
 	return nil
@@ -122,7 +142,8 @@ type recordJob struct {
 	chunk      int    // prompt tokens of a step; 0 = 1
 }
 
-// header describes the trace to record. Batches and chunks do not change its rows; that they were used is among the facts of the host.
+// header describes the trace to record. Batches and chunks do not change its rows; that they were
+// used is among the facts of the host.
 func (job *recordJob) header(m *openedModel) traces.Header {
 	head := traceHeader(m.image, job.sampling)
 	head.HasMagnitude = job.magnitudes
@@ -144,7 +165,8 @@ func (job *recordJob) header(m *openedModel) traces.Header {
 	return head
 }
 
-// Facts of the host that say how a trace was recorded, when not token by token from the beginning of texts on the CPU.
+// Facts of the host that say how a trace was recorded, when not token by token from the beginning
+// of texts on the CPU.
 const (
 	hostBatch = "batch"
 	hostChunk = "prefill_chunk"
@@ -184,7 +206,8 @@ func (e *env) recordTrace(ctx context.Context, m *openedModel, job recordJob) (i
 		return 0, err
 	}
 	eng, err := engine.New(m.weights, rows, engine.Config{
-		Threads: job.threads, Context: min(longest+job.tokens, m.weights.Shape.MaxPos), Sequences: job.batch, Batch: job.batch - 1 + job.chunk, Observer: recorder,
+		Threads: job.threads, Context: min(longest+job.tokens, m.weights.Shape.MaxPos),
+		Sequences: job.batch, Batch: job.batch - 1 + job.chunk, Observer: recorder,
 		FeatureKind: recorder.FeatureKind(), Backend: m.backend(),
 	})
 	if err != nil {
@@ -193,7 +216,8 @@ func (e *env) recordTrace(ctx context.Context, m *openedModel, job recordJob) (i
 	defer eng.Close()
 	e.tellSize(&head, ids, longest, &job)
 	tok := m.tokenizer
-	opt := engine.GenerateOptions{MaxTokens: job.tokens, Sampling: job.sampling, Stop: map[uint32]bool{}, Vocab: tok.VocabSize(), Chunk: job.chunk}
+	opt := engine.GenerateOptions{MaxTokens: job.tokens, Sampling: job.sampling,
+		Stop: map[uint32]bool{}, Vocab: tok.VocabSize(), Chunk: job.chunk}
 	if id, ok := tok.EOS(); ok {
 		opt.Stop[id] = true
 	}
@@ -207,8 +231,10 @@ func (e *env) recordTrace(ctx context.Context, m *openedModel, job recordJob) (i
 	return count.n, w.Close()
 }
 
-// recordBatches runs the prompts, so many at once. What a batch held back is passed on also when it was interrupted.
-func (e *env) recordBatches(ctx context.Context, eng *engine.Engine, ids [][]uint32, size int, opt engine.GenerateOptions, order *record.InOrder) error {
+// recordBatches runs the prompts, so many at once. What a batch held back is passed on also when it
+// was interrupted.
+func (e *env) recordBatches(ctx context.Context, eng *engine.Engine, ids [][]uint32, size int,
+	opt engine.GenerateOptions, order *record.InOrder) error {
 	p := e.startProgress("record (prompts)")
 	defer p.done()
 	for from := 0; from < len(ids); from += size {

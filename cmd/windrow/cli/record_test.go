@@ -20,7 +20,8 @@ import (
 // TestRecordFeatures: the recorded features are in the file, and what is said of them is so.
 func TestRecordFeatures(t *testing.T) {
 	workspace(t)
-	record := []string{"record", "-m", "tales.flash.safetensors", "--prompts", "words.txt", "-n", "5", "--features"}
+	record := []string{"record", "-m", "tales.flash.safetensors", "--prompts", "words.txt", "-n",
+		"5", "--features"}
 	o := command(append(record, "-o", "learn.trace.arrow")...)
 	if o.code != exitOK {
 		t.Fatalf("exit %d: %s", o.code, o.stderr)
@@ -30,40 +31,53 @@ func TestRecordFeatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := &rep.Header
-	if h.FeatureKind != traces.FFNInput || h.FeatureWidth != h.Shape.DModel || rep.Feature != int64(rep.Rows*h.FeatureWidth) || rep.NotFinite != 0 || rep.Feature == 0 || h.HasMagnitude {
+	if h.FeatureKind != traces.FFNInput || h.FeatureWidth != h.Shape.DModel ||
+		rep.Feature != int64(rep.Rows*h.FeatureWidth) || rep.NotFinite != 0 || rep.Feature == 0 ||
+		h.HasMagnitude {
 		t.Errorf("%d numbers of features in %d rows, header %+v", rep.Feature, rep.Rows, h)
 	}
-	if !strings.Contains(o.stderr, "features take ") || strings.Contains(o.stderr, "magnitudes") || strings.Contains(o.stderr, "hold back") {
+	if !strings.Contains(o.stderr, "features take ") || strings.Contains(o.stderr, "magnitudes") ||
+		strings.Contains(o.stderr, "hold back") {
 		t.Errorf("said of the size: %s", o.stderr)
 	}
 	info := strings.Join(strings.Fields(must(t, "trace", "info", "learn.trace.arrow")), " ")
-	if !strings.Contains(info, fmt.Sprintf("features ffn_input, %d numbers (float16) per layer", h.Shape.DModel)) || strings.Contains(info, "batches of") {
+	if !strings.Contains(info, fmt.Sprintf("features ffn_input, %d numbers (float16) per layer",
+		h.Shape.DModel)) || strings.Contains(info, "batches of") {
 		t.Errorf("trace info says %s", info)
 	}
-	both := command(append(record, "--magnitudes", "--compress", "zstd", "--quiet", "-o", "both.trace.arrow")...)
+	both := command(append(record, "--magnitudes", "--compress", "zstd", "--quiet", "-o",
+		"both.trace.arrow")...)
 	if both.code != exitOK || both.stderr != "" {
 		t.Fatalf("exit %d: %s", both.code, both.stderr)
 	}
 	with, err := traces.CheckFile("both.trace.arrow")
-	if err != nil || with.Feature != rep.Feature || with.Magnitude != rep.Active || with.Active != rep.Active {
-		t.Errorf("with magnitudes: %d numbers of features, %d magnitudes for %d active units, %v", with.Feature, with.Magnitude, rep.Active, err)
+	if err != nil || with.Feature != rep.Feature || with.Magnitude != rep.Active ||
+		with.Active != rep.Active {
+		t.Errorf("with magnitudes: %d numbers of features, %d magnitudes for %d active units, %v",
+			with.Feature, with.Magnitude, rep.Active, err)
 	}
 	// an answer that needs masks only takes the trace as any other
 	must(t, "sim", "--trace", "learn.trace.arrow", "-d", "m1-max")
-	thin := must(t, "trace", "whatif", "learn.trace.arrow", "--share", "2%", "-o", "thin.trace.arrow")
-	if changed, err := traces.CheckFile("thin.trace.arrow"); err != nil || changed.Feature != rep.Feature {
+	thin := must(t, "trace", "whatif", "learn.trace.arrow", "--share", "2%", "-o",
+		"thin.trace.arrow")
+	if changed, err := traces.CheckFile("thin.trace.arrow"); err != nil ||
+		changed.Feature != rep.Feature {
 		t.Errorf("a thinner trace has %d numbers of features, %v\n%s", changed.Feature, err, thin)
 	}
 	must(t, "trace", "merge", "learn.trace.arrow", "learn.trace.arrow", "-o", "twice.trace.arrow")
-	if twice, err := traces.CheckFile("twice.trace.arrow"); err != nil || twice.Feature != 2*rep.Feature {
+	if twice, err := traces.CheckFile("twice.trace.arrow"); err != nil ||
+		twice.Feature != 2*rep.Feature {
 		t.Errorf("a merged trace has %d numbers of features, %v", twice.Feature, err)
 	}
 }
 
-// TestField_T4_NoBOS: --no-bos drops the token that begins texts, and the trace says so; a text of nothing else is refused.
+// TestField_T4_NoBOS: --no-bos drops the token that begins texts, and the trace says so; a text of
+// nothing else is refused.
 func TestField_T4_NoBOS(t *testing.T) {
 	workspace(t)
-	args := []string{"record", "-m", "tales.flash.safetensors", "--prompts", "examples/prompts/tales.txt", "--limit", "2", "-n", "1", "--features", "--magnitudes", "-o", "x.trace.arrow"}
+	args := []string{"record", "-m", "tales.flash.safetensors", "--prompts",
+		"examples/prompts/tales.txt", "--limit", "2", "-n", "1", "--features", "--magnitudes", "-o",
+		"x.trace.arrow"}
 	must(t, args...)
 	whole, head := readTokens(t, "x.trace.arrow")
 	if head.Host[hostBare] != "" || whole[0].Pos != 0 {
@@ -71,22 +85,27 @@ func TestField_T4_NoBOS(t *testing.T) {
 	}
 	must(t, append(args, "--no-bos")...)
 	bare, head := readTokens(t, "x.trace.arrow")
-	if head.Host[hostBare] != "true" || len(bare) != len(whole)-2 || bare[0].ID != whole[1].ID || bare[0].ID == whole[0].ID {
-		t.Errorf("host %v, %d tokens that begin with %d; with their beginning %d: %d, %d", head.Host, len(bare), bare[0].ID, len(whole), whole[0].ID, whole[1].ID)
+	if head.Host[hostBare] != "true" || len(bare) != len(whole)-2 || bare[0].ID != whole[1].ID ||
+		bare[0].ID == whole[0].ID {
+		t.Errorf("host %v, %d tokens that begin with %d; with their beginning %d: %d, %d",
+			head.Host, len(bare), bare[0].ID, len(whole), whole[0].ID, whole[1].ID)
 	}
 	if info := must(t, "trace", "info", "x.trace.arrow"); !strings.Contains(info, "--no-bos") {
 		t.Errorf("trace info does not say it: %s", info)
 	}
-	if o := command("generate", "-m", "tales.flash.safetensors", "--no-bos", "-n", "1", ""); o.code != exitUsage || !strings.Contains(o.stderr, "no tokens") {
+	if o := command("generate", "-m", "tales.flash.safetensors", "--no-bos", "-n", "1",
+		""); o.code != exitUsage || !strings.Contains(o.stderr, "no tokens") {
 		t.Errorf("an empty text: exit %d, %s", o.code, o.stderr)
 	}
 }
 
-// TestRecordBatches: prompts side by side and in chunks give the rows that single prompts give, and the trace says how it was made.
+// TestRecordBatches: prompts side by side and in chunks give the rows that single prompts give, and
+// the trace says how it was made.
 func TestRecordBatches(t *testing.T) {
 	workspace(t)
 	record := func(out string, more ...string) outcome {
-		o := command(append([]string{"record", "-m", "tales.flash.safetensors", "--prompts", "examples/prompts/tales.txt", "--limit", "5", "-n", "6",
+		o := command(append([]string{"record", "-m", "tales.flash.safetensors", "--prompts",
+			"examples/prompts/tales.txt", "--limit", "5", "-n", "6",
 			"--temp", "0.7", "--magnitudes", "--features", "-o", out}, more...)...)
 		if o.code != exitOK {
 			t.Fatalf("%v: exit %d: %s", more, o.code, o.stderr)
@@ -98,9 +117,11 @@ func TestRecordBatches(t *testing.T) {
 	if len(want) < 5*6 || wantHead.Host[hostBatch] != "" || wantHead.Host[hostChunk] != "" {
 		t.Fatalf("%d tokens, host %v", len(want), wantHead.Host)
 	}
-	for _, c := range []struct{ batch, chunk, batchFact, chunkFact string }{{"2", "1", "2", ""}, {"3", "4", "3", "4"}, {"64", "1", "5", ""}, {"1", "8", "", "8"}} {
+	for _, c := range []struct{ batch, chunk, batchFact, chunkFact string }{{"2", "1", "2", ""},
+		{"3", "4", "3", "4"}, {"64", "1", "5", ""}, {"1", "8", "", "8"}} {
 		o := record("batch.trace.arrow", "--batch", c.batch, "--prefill-chunk", c.chunk)
-		if single, side := strings.Fields(single.stdout)[1:], strings.Fields(o.stdout)[1:]; !slices.Equal(single, side) {
+		if single, side := strings.Fields(single.stdout)[1:],
+			strings.Fields(o.stdout)[1:]; !slices.Equal(single, side) {
 			t.Errorf("batch %s: printed %v, single prompts %v", c.batch, side, single)
 		}
 		if says := strings.Contains(o.stderr, "batches hold back up to"); says != (c.batch != "1") {
@@ -119,11 +140,13 @@ func TestRecordBatches(t *testing.T) {
 		}
 		for i := range got {
 			if !reflect.DeepEqual(got[i], want[i]) {
-				t.Fatalf("batch %s, chunks of %s: token %d (sequence %d, position %d) differs", c.batch, c.chunk, i, got[i].Seq, got[i].Pos)
+				t.Fatalf("batch %s, chunks of %s: token %d (sequence %d, position %d) differs",
+					c.batch, c.chunk, i, got[i].Seq, got[i].Pos)
 			}
 		}
 	}
-	if info := strings.Join(strings.Fields(must(t, "trace", "info", "batch.trace.arrow")), " "); !strings.Contains(info, "prompts in chunks of 8") {
+	if info := strings.Join(strings.Fields(must(t, "trace", "info", "batch.trace.arrow")),
+		" "); !strings.Contains(info, "prompts in chunks of 8") {
 		t.Errorf("trace info says %s", info)
 	}
 }
@@ -143,7 +166,8 @@ func readTokens(t *testing.T, path string) ([]traces.Token, traces.Header) {
 			t.Fatal(err)
 		}
 		for l := range tok.Active {
-			tok.Active[l], tok.Magnitude[l], tok.Feature[l] = slices.Clone(tok.Active[l]), slices.Clone(tok.Magnitude[l]), slices.Clone(tok.Feature[l])
+			tok.Active[l], tok.Magnitude[l], tok.Feature[l] = slices.Clone(tok.Active[l]),
+				slices.Clone(tok.Magnitude[l]), slices.Clone(tok.Feature[l])
 		}
 		list = append(list, tok)
 	}
@@ -157,7 +181,8 @@ func TestRecordRefusesBatches(t *testing.T) {
 		"--prefill-chunk -3":    {"--prefill-chunk", "-3"},
 		"5000 tokens in a step": {"--prefill-chunk", "5000"},
 	} {
-		o := command(append([]string{"record", "-m", "tales.flash.safetensors", "--prompts", "words.txt", "-n", "2", "-o", "x.trace.arrow"}, more...)...)
+		o := command(append([]string{"record", "-m", "tales.flash.safetensors", "--prompts",
+			"words.txt", "-n", "2", "-o", "x.trace.arrow"}, more...)...)
 		if o.code != exitUsage || !strings.Contains(o.stderr, want) {
 			t.Errorf("%v: exit %d: %s", more, o.code, o.stderr)
 		}
@@ -199,7 +224,8 @@ func TestInterruptedBatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eng, err := engine.New(m.weights, rows, engine.Config{Threads: 1, Context: 16, Sequences: 3, Observer: recorder})
+	eng, err := engine.New(m.weights, rows, engine.Config{Threads: 1, Context: 16, Sequences: 3,
+		Observer: recorder})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +233,8 @@ func TestInterruptedBatch(t *testing.T) {
 	e := &env{stdout: io.Discard, stderr: io.Discard, quiet: true, now: time.Now}
 	ids := [][]uint32{{5, 6, 7}, {8, 9, 10}, {11, 12, 13}, {14, 15, 16}}
 	err = e.recordBatches(ctx, eng, ids, 3, engine.GenerateOptions{MaxTokens: 4}, order)
-	if want := []string{"0.0", "0.1", "1.0", "1.1", "2.0", "2.1"}; !errors.Is(err, context.Canceled) || !slices.Equal(got, want) {
+	if want := []string{"0.0", "0.1", "1.0", "1.1", "2.0", "2.1"}; !errors.Is(err,
+		context.Canceled) || !slices.Equal(got, want) {
 		t.Errorf("passed on %v, want %v; %v", got, want, err)
 	}
 }

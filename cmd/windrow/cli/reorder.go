@@ -6,10 +6,11 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// reorder moves flags before arguments within the addressed command, and flags of the program before its verb, since
-// urfave/cli v2 stops reading flags at the first argument and then silently treats the rest as arguments (field case
-// H1). A value that only looks like a flag can be protected by "--". A flag without its value is refused here: moved, it
-// would take what comes to stand behind it.
+// reorder moves flags before arguments within the addressed command, and flags of the program
+// before its verb, since urfave/cli v2 stops reading flags at the first argument and then silently
+// treats the rest as arguments (field case H1). A value that only looks like a flag can be
+// protected by "--". A flag without its value is refused here: moved, it would take what comes to
+// stand behind it.
 func reorder(app *cli.App, args []string) ([]string, error) {
 	flags, commands := app.Flags, app.Commands
 	var global, out, late, plain, path []string
@@ -29,7 +30,8 @@ func reorder(app *cli.App, args []string) ([]string, error) {
 			*to = append(*to, arg)
 			if takesValue(f, arg) {
 				if i++; i == len(args) || args[i] == "--" {
-					return nil, usageError("%s needs a value; see \"%s --help\"", arg, strings.Join(append([]string{app.Name}, path...), " "))
+					return nil, usageError("%s needs a value; see \"%s --help\"", arg,
+						strings.Join(append([]string{app.Name}, path...), " "))
 				}
 				*to = append(*to, args[i])
 			}
@@ -61,7 +63,8 @@ func find(commands []*cli.Command, name string) *cli.Command {
 	return nil
 }
 
-// findFlag returns the flag that arg names, or nil: an unknown one is left for the library to refuse.
+// findFlag returns the flag that arg names, or nil: an unknown one is left for the library to
+// refuse.
 func findFlag(flags []cli.Flag, arg string) cli.Flag {
 	name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
 	for _, f := range flags {

@@ -51,10 +51,11 @@ func TestReorder(t *testing.T) {
 	}
 }
 
-// FuzzReorder checks for any list of arguments that none is lost or made up, that a value stays behind its flag, that
-// arguments keep their order, and that a second pass changes nothing.
+// FuzzReorder checks for any list of arguments that none is lost or made up, that a value stays
+// behind its flag, that arguments keep their order, and that a second pass changes nothing.
 func FuzzReorder(f *testing.F) {
-	for _, seed := range []string{"sim a --window 3 b", "trace cat --count 2 x --units", "generate -m i -n=4 Once -- -x", "--quiet device show m1-max --json", "record --limit"} {
+	for _, seed := range []string{"sim a --window 3 b", "trace cat --count 2 x --units",
+		"generate -m i -n=4 Once -- -x", "--quiet device show m1-max --json", "record --limit"} {
 		f.Add(strings.ReplaceAll(seed, " ", "\n"))
 	}
 	app := newApp(testApp())
@@ -100,11 +101,12 @@ func FuzzReorder(f *testing.F) {
 	})
 }
 
-// lacksValue reports whether some argument is a flag of any verb that wants a value and is last or before "--": only then
-// may reorder refuse.
+// lacksValue reports whether some argument is a flag of any verb that wants a value and is last or
+// before "--": only then may reorder refuse.
 func lacksValue(flags []cli.Flag, commands []*cli.Command, args []string) bool {
 	for i, arg := range args {
-		if (i+1 == len(args) || args[i+1] == "--") && strings.HasPrefix(arg, "-") && takesValue(findFlag(flags, arg), arg) {
+		if (i+1 == len(args) || args[i+1] == "--") && strings.HasPrefix(arg, "-") &&
+			takesValue(findFlag(flags, arg), arg) {
 			return true
 		}
 	}

@@ -20,19 +20,30 @@ func replayCommand(e *env) *cli.Command {
 	return &cli.Command{
 		Name:  "replay",
 		Usage: "drive the real engine from a trace and measure it",
-		Description: "Reads, row-cache copies, mat-vecs and attention really happen; the masks come from the trace. The result says how the reads\n" +
+		Description: "Reads, row-cache copies, mat-vecs and attention really happen; the masks " +
+			"come from the trace. The result says how the reads\n" +
 			"were done (direct or buffered) and how far the device drifted meanwhile.\n\n" +
-			examples("windrow replay -t tales.trace.arrow -m tales.flash.safetensors --window 4 -o tales.run.arrow",
+			examples("windrow replay -t tales.trace.arrow -m tales.flash.safetensors --window 4 "+
+				"-o tales.run.arrow",
 				"windrow replay -t tales.trace.arrow -m tales.flash.safetensors --dram 75%"),
 		Flags: append(append([]cli.Flag{
 			traceFlag(), modelFlag(), seedFlag(),
-			&cli.BoolFlag{Name: "predicted", Usage: "load and compute by the predicted masks instead of the true ones"},
-			&cli.StringFlag{Name: "policy", Usage: "keep rows by `POLICY` in place of a window, as in sim"},
-			&cli.StringFlag{Name: "schedule", Value: "demand", Usage: "ask for reads by `SCHEDULE`: demand, lookahead (the next layer's while one computes) or token (all layers' after layer 0)"},
-			&cli.IntFlag{Name: "dense-prefix", Usage: "keep all units of the first `N` layers in memory", DefaultText: "1 with --schedule token, else 0"},
-			&cli.StringFlag{Name: "staging", Usage: "read ahead into a buffer of `SIZE`: while the rows of one half are moved to their places the other is read", DefaultText: "the largest layer's reads"},
+			&cli.BoolFlag{Name: "predicted", Usage: "load and compute by the predicted masks " +
+				"instead of the true ones"},
+			&cli.StringFlag{Name: "policy", Usage: "keep rows by `POLICY` in place of a window, " +
+				"as in sim"},
+			&cli.StringFlag{Name: "schedule", Value: "demand",
+				Usage: "ask for reads by `SCHEDULE`: demand, lookahead (the next layer's while " +
+					"one computes) or token (all layers' after layer 0)"},
+			&cli.IntFlag{Name: "dense-prefix", Usage: "keep all units of the first `N` layers " +
+				"in memory", DefaultText: "1 with --schedule token, else 0"},
+			&cli.StringFlag{Name: "staging", Usage: "read ahead into a buffer of `SIZE`: while " +
+				"the rows of one half are moved to their places the other is read",
+				DefaultText: "the largest layer's reads"},
 			backendFlag(), deviceMemoryFlag(),
-			&cli.IntFlag{Name: "reference-every", Value: 16, Usage: "read the reference pattern every `N` tokens, to see drift; 0 = never, as for reads through the page cache"},
+			&cli.IntFlag{Name: "reference-every", Value: 16,
+				Usage: "read the reference pattern every `N` tokens, to see drift; 0 = never, " +
+					"as for reads through the page cache"},
 		}, readFlags(largestWindow)...), outputFlags()...),
 		Action: e.replay,
 	}
@@ -55,7 +66,9 @@ func (e *env) replay(c *cli.Context) error {
 		return err
 	}
 	defer tr.Close()
-	cfg := replay.Config{Bundles: m.bundles, Threads: c.Int("threads"), MaxTokens: c.Int("max-tokens"), ReferenceEvery: c.Int("reference-every"), Seed: c.Uint64("seed"), Predicted: c.Bool("predicted")}
+	cfg := replay.Config{Bundles: m.bundles, Threads: c.Int("threads"),
+		MaxTokens: c.Int("max-tokens"), ReferenceEvery: c.Int("reference-every"),
+		Seed: c.Uint64("seed"), Predicted: c.Bool("predicted")}
 	cfg.Backend, cfg.Store = m.backend(), m.store()
 	if cfg.Layout, err = layoutOptions(c); err != nil {
 		return err
@@ -102,9 +115,12 @@ func (e *env) replay(c *cli.Context) error {
 		return err
 	}
 	run := result.Run
-	run.Meta.Tool, run.Meta.Trace, run.Meta.TraceSHA256, run.Meta.Device = Tool, filepath.Base(c.String("trace")), tr.SHA256(), modeLine(mode)
+	run.Meta.Tool, run.Meta.Trace, run.Meta.TraceSHA256, run.Meta.Device = Tool,
+		filepath.Base(c.String("trace")), tr.SHA256(), modeLine(mode)
 	if h := tr.Header(); !h.Synthetic && h.ModelSHA256 != m.image.Hash {
-		run.Meta.Warnings = append(run.Meta.Warnings, fmt.Sprintf("the trace was recorded on %s, replayed on %s of the same shape: times hold, values do not", h.Model, m.image.Name))
+		run.Meta.Warnings = append(run.Meta.Warnings,
+			fmt.Sprintf("the trace was recorded on %s, replayed on %s of the same shape: times "+
+				"hold, values do not", h.Model, m.image.Name))
 	}
 	run.Meta.Model = m.image.Name
 	if m.device != nil {
@@ -140,22 +156,27 @@ func replaySchedule(c *cli.Context) (s replay.Schedule, err error) {
 		s.Dense = 1
 	}
 	if s.Kind == replay.OnDemand && (c.IsSet("dense-prefix") || c.IsSet("staging")) {
-		return s, usageError("--dense-prefix and --staging: nothing is read ahead on demand; add --schedule lookahead or --schedule token")
+		return s, usageError("--dense-prefix and --staging: nothing is read ahead on demand; " +
+			"add --schedule lookahead or --schedule token")
 	}
 	if text := c.String("staging"); text != "" {
 		if s.Staging, err = units.ParseBytes(text); err != nil || s.Staging < 1 {
-			return s, usageError("--staging %q: a size of 1B or more is wanted; leave it out for the largest layer's reads", text)
+			return s, usageError("--staging %q: a size of 1B or more is wanted; leave it out "+
+				"for the largest layer's reads", text)
 		}
 	}
 	return s, nil
 }
 
-// coldStart drops the pages of an image that is read through the page cache, and says in which state the run begins.
+// coldStart drops the pages of an image that is read through the page cache, and says in which
+// state the run begins.
 func coldStart(path string) string {
 	if err := flashio.DropCache(path); err != nil {
-		return fmt.Sprintf("cache state unknown: the pages of the image that are in memory stayed there (%v)", err)
+		return fmt.Sprintf("cache state unknown: the pages of the image that are in memory "+
+			"stayed there (%v)", err)
 	}
-	return "cold: the image's pages were dropped from memory before the run; what is read again may come from memory"
+	return "cold: the image's pages were dropped from memory before the run; what is read again " +
+		"may come from memory"
 }
 
 // readRuns loads Run files with the labels of a report.

@@ -19,11 +19,14 @@ func reportCommand(e *env) *cli.Command {
 		Name:      "report",
 		Usage:     "one self-contained page from one or two Runs",
 		ArgsUsage: "RUN [RUN]",
-		Description: "The format follows the name: report.html, .md, .json, .csv; *.perfetto.json is a Chrome trace for Perfetto. With a simulated and a\n" +
+		Description: "The format follows the name: report.html, .md, .json, .csv; " +
+			"*.perfetto.json is a Chrome trace for Perfetto. With a simulated and a\n" +
 			"measured run of one trace the report compares them.\n\n" +
-			examples("windrow report opt.run.arrow --trace opt.trace.arrow -o report.html", "windrow report opt.run.arrow -o report.md"),
+			examples("windrow report opt.run.arrow --trace opt.trace.arrow -o report.html",
+				"windrow report opt.run.arrow -o report.md"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Value: "report.html", Usage: "`FILE` to write"},
+			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Value: "report.html",
+				Usage: "`FILE` to write"},
 			&cli.StringFlag{Name: "trace", Usage: "`TRACE` whose windows to show"},
 			&cli.StringFlag{Name: "title", Value: "windrow report", Usage: "`TITLE`"},
 		},
@@ -44,9 +47,11 @@ func (e *env) report(c *cli.Context) error {
 	}
 	data := &report.Data{Title: c.String("title"), Tool: Tool}
 	for i, r := range runs {
-		data.Runs = append(data.Runs, report.LabeledRun{Label: strings.TrimSuffix(filepath.Base(c.Args().Get(i)), ".run.arrow"), Run: r})
+		data.Runs = append(data.Runs, report.LabeledRun{
+			Label: strings.TrimSuffix(filepath.Base(c.Args().Get(i)), ".run.arrow"), Run: r})
 	}
-	data.Facts = []report.KV{{Key: "model", Value: runs[0].Meta.Model}, {Key: "device", Value: runs[0].Meta.Device}, {Key: "trace", Value: runs[0].Meta.Trace}}
+	data.Facts = []report.KV{{Key: "model", Value: runs[0].Meta.Model}, {Key: "device",
+		Value: runs[0].Meta.Device}, {Key: "trace", Value: runs[0].Meta.Trace}}
 	if len(runs) == 2 && runs[0].Meta.Simulated && !runs[1].Meta.Simulated {
 		if data.Comparison, err = compare.Compare(runs[0], runs[1], compare.Options{}); err != nil {
 			return usageError("%v", err)
@@ -100,7 +105,10 @@ func (e *env) writeReport(data *report.Data, out string) error {
 	if err := checkOutput(out, ""); err != nil {
 		return err
 	}
-	if err := writeWhole(out, func(w io.Writer) error { return e.render(w, data, format) }); err != nil {
+	if err := writeWhole(out, func(w io.Writer) error {
+		return e.render(w, data,
+			format)
+	}); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	fmt.Fprintln(e.stdout, out)
@@ -118,6 +126,7 @@ func formatOf(path string) (string, bool) {
 	if strings.HasSuffix(path, ".perfetto.json") {
 		return "perfetto", true
 	}
-	format, ok := map[string]string{".md": "md", ".json": "json", ".csv": "csv", ".txt": "text"}[filepath.Ext(path)]
+	format, ok := map[string]string{".md": "md", ".json": "json", ".csv": "csv",
+		".txt": "text"}[filepath.Ext(path)]
 	return format, ok
 }

@@ -17,15 +17,22 @@ func reproduceCommand(e *env) *cli.Command {
 	return &cli.Command{
 		Name:  "reproduce",
 		Usage: "the tables of both papers beside our numbers",
-		Description: "Each row is one published number: what the paper has, what this program computes, how far they are apart and how good the published\n" +
-			"value is. A calibrated row fixed a parameter and proves nothing, a predicted row was computed without its own number, and a miss is a\n" +
-			"prediction outside its tolerance that is known, with what was tried to explain it. Tables: " + tableNames() + ".\n" +
-			"With --check the exit code is 5 when a row that is not a known miss is outside its tolerance.\n\n" +
-			examples("windrow reproduce --check", "windrow reproduce --table table2 --inputs", "windrow reproduce --table neuro --json"),
+		Description: "Each row is one published number: what the paper has, what this program " +
+			"computes, how far they are apart and how good the published\n" +
+			"value is. A calibrated row fixed a parameter and proves nothing, a predicted row " +
+			"was computed without its own number, and a miss is a\n" +
+			"prediction outside its tolerance that is known, with what was tried to explain it. " +
+			"Tables: " + tableNames() + ".\n" +
+			"With --check the exit code is 5 when a row that is not a known miss is outside its " +
+			"tolerance.\n\n" +
+			examples("windrow reproduce --check", "windrow reproduce --table table2 --inputs",
+				"windrow reproduce --table neuro --json"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "table", Usage: "one `TABLE`", DefaultText: "all"},
-			&cli.BoolFlag{Name: "check", Usage: "fail when a row that is not a known miss is outside its tolerance"},
-			&cli.BoolFlag{Name: "inputs", Usage: "also print what each of our numbers was computed from"},
+			&cli.BoolFlag{Name: "check", Usage: "fail when a row that is not a known miss is " +
+				"outside its tolerance"},
+			&cli.BoolFlag{Name: "inputs", Usage: "also print what each of our numbers was " +
+				"computed from"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text or md"},
 			seedFlag(), jsonFlag(),
 		},
@@ -49,7 +56,8 @@ func (e *env) reproduce(c *cli.Context) error {
 	if !slices.Contains([]string{"text", "md"}, format) {
 		return usageError("--format %q: it is text or md; --json prints JSON", format)
 	}
-	result, err := reproduce.Run(reproduce.Options{Table: c.String("table"), Seed: c.Uint64("seed")})
+	result, err := reproduce.Run(reproduce.Options{Table: c.String("table"),
+		Seed: c.Uint64("seed")})
 	if errors.Is(err, reproduce.ErrTable) {
 		return usageError("--table %q: known are %s", c.String("table"), tableNames())
 	}
@@ -71,15 +79,18 @@ func (e *env) reproduce(c *cli.Context) error {
 func checkReproduction(result *reproduce.Result) error {
 	var list []string
 	for _, r := range result.Outside() {
-		list = append(list, fmt.Sprintf("%s is off by %+.1f %% (tolerance %g %%)", r.ID, r.ErrorPercent, r.TolerancePercent))
+		list = append(list, fmt.Sprintf("%s is off by %+.1f %% (tolerance %g %%)", r.ID,
+			r.ErrorPercent, r.TolerancePercent))
 	}
 	if list == nil {
 		return nil
 	}
-	return &verdict{fmt.Sprintf("%d of %d rows are outside their tolerance: %s", len(list), len(result.Rows), strings.Join(list, "; "))}
+	return &verdict{fmt.Sprintf("%d of %d rows are outside their tolerance: %s", len(list),
+		len(result.Rows), strings.Join(list, "; "))}
 }
 
-// writeReproduction writes the rows grouped by table, each table with its calibrations and misses below it.
+// writeReproduction writes the rows grouped by table, each table with its calibrations and misses
+// below it.
 func writeReproduction(w io.Writer, result *reproduce.Result, format string, inputs bool) error {
 	title, item := "", "  "
 	if format == "md" {
@@ -87,8 +98,10 @@ func writeReproduction(w io.Writer, result *reproduce.Result, format string, inp
 	}
 	for _, t := range result.Tables {
 		table := report.Table{Columns: []report.Column{
-			{Name: "what"}, {Name: "paper", Align: report.Right}, {Name: "ours", Align: report.Right},
-			{Name: "error", Unit: "%", Align: report.Right}, {Name: "tolerance", Unit: "%", Align: report.Right}, {Name: "quality"}, {Name: "status"},
+			{Name: "what"}, {Name: "paper", Align: report.Right}, {Name: "ours",
+				Align: report.Right},
+			{Name: "error", Unit: "%", Align: report.Right}, {Name: "tolerance", Unit: "%",
+				Align: report.Right}, {Name: "quality"}, {Name: "status"},
 		}}
 		var below []string
 		for _, r := range result.Rows {
@@ -114,8 +127,10 @@ func writeReproduction(w io.Writer, result *reproduce.Result, format string, inp
 			fmt.Fprintln(w)
 		}
 	}
-	_, err := fmt.Fprintf(w, "%d rows: %d calibrated, %d predicted, %d known misses, %d others outside their tolerance\n", len(result.Rows),
-		result.Count(reproduce.Calibrated), result.Count(reproduce.Predicted), result.Count(reproduce.Miss), len(result.Outside()))
+	_, err := fmt.Fprintf(w, "%d rows: %d calibrated, %d predicted, %d known misses, %d others "+
+		"outside their tolerance\n", len(result.Rows),
+		result.Count(reproduce.Calibrated), result.Count(reproduce.Predicted),
+		result.Count(reproduce.Miss), len(result.Outside()))
 	return err
 }
 

@@ -14,7 +14,8 @@ func TestReproduceTable(t *testing.T) {
 	if o.code != exitOK {
 		t.Fatalf("exit %d\n%s", o.code, o.stderr)
 	}
-	for _, want := range []string{"Table 2", "naive: time (ms)", "2196", "calibrated", "miss", "Tried:", "(calibrated on table2/naive/throughput)", "0 others outside"} {
+	for _, want := range []string{"Table 2", "naive: time (ms)", "2196", "calibrated", "miss",
+		"Tried:", "(calibrated on table2/naive/throughput)", "0 others outside"} {
 		if !strings.Contains(o.stdout, want) {
 			t.Errorf("no %q in\n%s", want, o.stdout)
 		}
@@ -24,7 +25,8 @@ func TestReproduceTable(t *testing.T) {
 func TestReproduceJSONAndMarkdown(t *testing.T) {
 	o := command("reproduce", "--table", "neuro", "--json")
 	var result reproduce.Result
-	if err := json.Unmarshal([]byte(o.stdout), &result); err != nil || o.code != exitOK || len(result.Rows) < 25 {
+	if err := json.Unmarshal([]byte(o.stdout), &result); err != nil || o.code != exitOK ||
+		len(result.Rows) < 25 {
 		t.Fatalf("exit %d, %d rows, %v\n%s", o.code, len(result.Rows), err, o.stderr)
 	}
 	for _, r := range result.Rows {
@@ -32,14 +34,16 @@ func TestReproduceJSONAndMarkdown(t *testing.T) {
 			t.Errorf("an incomplete row: %+v", r)
 		}
 	}
-	if md := command("reproduce", "--table", "flash", "--format", "md"); md.code != exitOK || !strings.Contains(md.stdout, "| M1 Max, 32 KiB, 32 threads (GB/s) |") {
+	if md := command("reproduce", "--table", "flash", "--format", "md"); md.code != exitOK ||
+		!strings.Contains(md.stdout, "| M1 Max, 32 KiB, 32 threads (GB/s) |") {
 		t.Errorf("exit %d\n%s%s", md.code, md.stdout, md.stderr)
 	}
 }
 
 func TestReproduceUsage(t *testing.T) {
 	for _, args := range [][]string{{"--table", "table9"}, {"--format", "html"}, {"table2"}} {
-		if o := command(append([]string{"reproduce"}, args...)...); o.code != exitUsage || o.stdout != "" {
+		if o := command(append([]string{"reproduce"}, args...)...); o.code != exitUsage ||
+			o.stdout != "" {
 			t.Errorf("%v: exit %d\n%s%s", args, o.code, o.stdout, o.stderr)
 		}
 	}
@@ -47,12 +51,14 @@ func TestReproduceUsage(t *testing.T) {
 
 // A row outside its tolerance fails the check, unless it is a known miss.
 func TestReproduceCheck(t *testing.T) {
-	row := reproduce.Row{ID: "table2/naive/io_latency", ErrorPercent: -12, TolerancePercent: 5, Status: reproduce.Predicted}
+	row := reproduce.Row{ID: "table2/naive/io_latency", ErrorPercent: -12, TolerancePercent: 5,
+		Status: reproduce.Predicted}
 	err := checkReproduction(&reproduce.Result{Rows: []reproduce.Row{row}})
 	if err == nil {
 		t.Fatal("12 % are within 5 %")
 	}
-	if code, text := classify(context.Background(), err); code != exitValidation || !strings.Contains(text, "1 of 1 rows") || !strings.Contains(text, "-12.0 %") {
+	if code, text := classify(context.Background(), err); code != exitValidation ||
+		!strings.Contains(text, "1 of 1 rows") || !strings.Contains(text, "-12.0 %") {
 		t.Errorf("exit %d: %s", code, text)
 	}
 	row.Status = reproduce.Miss

@@ -22,15 +22,19 @@ import (
 )
 
 func traceFlag() *cli.StringFlag {
-	return &cli.StringFlag{Name: "trace", Aliases: []string{"t"}, Required: true, Usage: "`TRACE` to follow (*.trace.arrow)"}
+	return &cli.StringFlag{Name: "trace", Aliases: []string{"t"}, Required: true,
+		Usage: "`TRACE` to follow (*.trace.arrow)"}
 }
 
 // outputFlags are those of verbs that make one Run.
 func outputFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "also write the whole `RUN` (*.run.arrow and *.run.json)"},
-		&cli.IntFlag{Name: "max-tokens", Usage: "stop after `N` tokens", DefaultText: "the whole trace"},
-		&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text, md, json, csv, html, perfetto or go-bench"},
+		&cli.StringFlag{Name: "out", Aliases: []string{"o"},
+			Usage: "also write the whole `RUN` (*.run.arrow and *.run.json)"},
+		&cli.IntFlag{Name: "max-tokens", Usage: "stop after `N` tokens",
+			DefaultText: "the whole trace"},
+		&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text, md, json, csv, " +
+			"html, perfetto or go-bench"},
 		jsonFlag(),
 	}
 }
@@ -39,24 +43,39 @@ func simCommand(e *env) *cli.Command {
 	return &cli.Command{
 		Name:  "sim",
 		Usage: "predict how a trace runs on a device",
-		Description: "The device is a *.device.yaml from probe or the name of a preset (windrow device list). With --model the layout is the image's;\n" +
-			"without it, units lie densely. Residency and requests are decided by the engine's own code; only time is modelled.\n" +
-			"Every prediction carries an interval that holds nine of ten results, and says whether it is measured, interpolated, extrapolated or a bound.\n\n" +
+		Description: "The device is a *.device.yaml from probe or the name of a preset (windrow " +
+			"device list). With --model the layout is the image's;\n" +
+			"without it, units lie densely. Residency and requests are decided by the engine's " +
+			"own code; only time is modelled.\n" +
+			"Every prediction carries an interval that holds nine of ten results, and says " +
+			"whether it is measured, interpolated, extrapolated or a bound.\n\n" +
 			examples("windrow sim -t opt.trace.arrow -d m1-max --predicted",
-				"windrow sim -t opt.trace.arrow -d m1-max --predicted --window 8 --parallel 64 -o opt.run.arrow",
+				"windrow sim -t opt.trace.arrow -d m1-max --predicted --window 8 --parallel 64 "+
+					"-o opt.run.arrow",
 				"windrow sim -t opt.trace.arrow -d m1-max --predicted --policy lru:2000",
-				"windrow sim -t opt.trace.arrow -d m1-max --predicted --schedule lookahead --recall 0.9 --false-positives 0.02",
-				"windrow sim -t opt.trace.arrow -d m1-max --predicted --policy delta:2000 --schedule token --dense-prefix 2 --staging 64MiB"),
+				"windrow sim -t opt.trace.arrow -d m1-max --predicted --schedule lookahead "+
+					"--recall 0.9 --false-positives 0.02",
+				"windrow sim -t opt.trace.arrow -d m1-max --predicted --policy delta:2000 "+
+					"--schedule token --dense-prefix 2 --staging 64MiB"),
 		Flags: append(append([]cli.Flag{
 			traceFlag(),
-			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true, Usage: "`DEVICE` file or preset"},
-			&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "flash image `IMG` whose layout to use"},
-			&cli.BoolFlag{Name: "predicted", Usage: "load by the predicted masks instead of the true ones"},
-			&cli.IntFlag{Name: "predictor-rank", Usage: "charge a low-rank predictor of inner dimension `R` for the predicted masks", DefaultText: "masks cost nothing"},
-			&cli.StringFlag{Name: "policy", Usage: "keep rows by `POLICY` in place of a window: window:TOKENS,capacity:N, lru:N, lfu:N, delta:N, hot:N+M, pages:N,ahead:M, belady:N, hybrid:N, cyclic:N, tensors:LAYERS, all or none; N rows per layer, or a size for all layers (lru:1GiB)"},
+			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true,
+				Usage: "`DEVICE` file or preset"},
+			&cli.StringFlag{Name: "model", Aliases: []string{"m"},
+				Usage: "flash image `IMG` whose layout to use"},
+			&cli.BoolFlag{Name: "predicted", Usage: "load by the predicted masks instead of the " +
+				"true ones"},
+			&cli.IntFlag{Name: "predictor-rank", Usage: "charge a low-rank predictor of inner " +
+				"dimension `R` for the predicted masks", DefaultText: "masks cost nothing"},
+			&cli.StringFlag{Name: "policy", Usage: "keep rows by `POLICY` in place of a window: " +
+				"window:TOKENS,capacity:N, lru:N, lfu:N, delta:N, hot:N+M, pages:N,ahead:M, " +
+				"belady:N, hybrid:N, cyclic:N, tensors:LAYERS, all or none; N rows per layer, " +
+				"or a size for all layers (lru:1GiB)"},
 			simBackendFlag(),
-			&cli.BoolFlag{Name: "observed", Usage: "with --backend cuda: wait for the GPU after every part, as replay does to time it"},
-			&cli.StringFlag{Name: "align", Usage: "round requests to `SIZE`; 1B for buffered reads (default: the device's alignment)"},
+			&cli.BoolFlag{Name: "observed", Usage: "with --backend cuda: wait for the GPU after " +
+				"every part, as replay does to time it"},
+			&cli.StringFlag{Name: "align", Usage: "round requests to `SIZE`; 1B for buffered " +
+				"reads (default: the device's alignment)"},
 		}, append(readAheadFlags(), flashFlags()...)...), outputFlags()...),
 		Action: e.simulate,
 	}
@@ -65,13 +84,22 @@ func simCommand(e *env) *cli.Command {
 // readAheadFlags say when reads are submitted.
 func readAheadFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "schedule", Value: "demand", Usage: "submit reads by `SCHEDULE`: demand (a layer's, after its attention), lookahead (the next layer's, while one computes) " +
-			"or token (all layers' at once after layer 0, in the background)"},
-		&cli.StringFlag{Name: "recall", Usage: "read ahead this `SHARE` of the needed units, 0 to 1, or what the trace's predicted masks name (trace); the rest is read on demand", DefaultText: "1"},
-		&cli.Float64Flag{Name: "false-positives", Usage: "read ahead this `SHARE` of the other units too, for nothing", DefaultText: "0"},
-		&cli.IntFlag{Name: "dense-prefix", Usage: "keep all units of the first `N` layers in memory and multiply with all of them", DefaultText: "1 with --schedule token, else 0"},
-		&cli.StringFlag{Name: "staging", Usage: "read ahead into a buffer of `SIZE`: while the rows of one half are moved to their places the other is read; or unlimited: all at once", DefaultText: "the largest layer's reads"},
-		&cli.StringFlag{Name: "wait", Usage: "with --schedule token, layers wait for the reads of the whole token or of their own: `WHAT` is token or layer", DefaultText: "token"},
+		&cli.StringFlag{Name: "schedule", Value: "demand",
+			Usage: "submit reads by `SCHEDULE`: demand (a layer's, after its attention), " +
+				"lookahead (the next layer's, while one computes) " +
+				"or token (all layers' at once after layer 0, in the background)"},
+		&cli.StringFlag{Name: "recall", Usage: "read ahead this `SHARE` of the needed units, 0 " +
+			"to 1, or what the trace's predicted masks name (trace); the rest is read on demand",
+			DefaultText: "1"},
+		&cli.Float64Flag{Name: "false-positives", Usage: "read ahead this `SHARE` of the other " +
+			"units too, for nothing", DefaultText: "0"},
+		&cli.IntFlag{Name: "dense-prefix", Usage: "keep all units of the first `N` layers in " +
+			"memory and multiply with all of them", DefaultText: "1 with --schedule token, else 0"},
+		&cli.StringFlag{Name: "staging", Usage: "read ahead into a buffer of `SIZE`: while the " +
+			"rows of one half are moved to their places the other is read; or unlimited: all at " +
+			"once", DefaultText: "the largest layer's reads"},
+		&cli.StringFlag{Name: "wait", Usage: "with --schedule token, layers wait for the reads " +
+			"of the whole token or of their own: `WHAT` is token or layer", DefaultText: "token"},
 	}
 }
 
@@ -81,9 +109,11 @@ func readAheadOf(c *cli.Context) (s sim.Schedule, err error) {
 		return s, usageError("--schedule: %v", err)
 	}
 	if s.Kind == sim.OnDemand {
-		for _, name := range []string{"recall", "false-positives", "dense-prefix", "staging", "wait"} {
+		for _, name := range []string{"recall", "false-positives", "dense-prefix", "staging",
+			"wait"} {
 			if c.IsSet(name) {
-				return s, usageError("--%s: nothing is read ahead on demand; add --schedule lookahead or --schedule token", name)
+				return s, usageError("--%s: nothing is read ahead on demand; add --schedule "+
+					"lookahead or --schedule token", name)
 			}
 		}
 		return s, nil
@@ -93,21 +123,26 @@ func readAheadOf(c *cli.Context) (s sim.Schedule, err error) {
 		s.Recall = 1
 	case "trace":
 		if s.Traced = true; c.IsSet("false-positives") {
-			return s, usageError("--recall trace and --false-positives: the trace's predicted masks say what is read for nothing; leave one out")
+			return s, usageError("--recall trace and --false-positives: the trace's predicted " +
+				"masks say what is read for nothing; leave one out")
 		}
 	default:
-		if s.Recall, err = strconv.ParseFloat(text, 64); err != nil || !(s.Recall >= 0 && s.Recall <= 1) {
+		if s.Recall, err = strconv.ParseFloat(text, 64); err != nil || !(s.Recall >= 0 &&
+			s.Recall <= 1) {
 			return s, usageError("--recall %q: a share from 0 to 1 is wanted, or trace", text)
 		}
 	}
-	if s.FalsePositives = c.Float64("false-positives"); !(s.FalsePositives >= 0 && s.FalsePositives <= 1) {
-		return s, usageError("--false-positives %g: a share from 0 to 1 is wanted", s.FalsePositives)
+	if s.FalsePositives = c.Float64("false-positives"); !(s.FalsePositives >= 0 &&
+		s.FalsePositives <= 1) {
+		return s, usageError("--false-positives %g: a share from 0 to 1 is wanted",
+			s.FalsePositives)
 	}
 	if s.Dense = c.Int("dense-prefix"); s.Kind == sim.WholeToken && !c.IsSet("dense-prefix") {
 		s.Dense = 1
 	}
 	if s.Kind == sim.WholeToken && s.Dense < 1 {
-		return s, usageError("--dense-prefix %d: --schedule token predicts from layer 0, which must be dense; give 1 or more", s.Dense)
+		return s, usageError("--dense-prefix %d: --schedule token predicts from layer 0, which "+
+			"must be dense; give 1 or more", s.Dense)
 	}
 	if text := c.String("staging"); text == "unlimited" {
 		s.Staging = sim.Unlimited
@@ -120,7 +155,8 @@ func readAheadOf(c *cli.Context) (s sim.Schedule, err error) {
 		return s, usageError("--wait: %v", err)
 	}
 	if s.Kind == sim.LookAhead && c.IsSet("wait") {
-		return s, usageError("--wait: with --schedule lookahead every layer waits for its own reads; leave it out, or take --schedule token")
+		return s, usageError("--wait: with --schedule lookahead every layer waits for its own " +
+			"reads; leave it out, or take --schedule token")
 	}
 	return s, nil
 }
@@ -138,7 +174,8 @@ func (e *env) simulate(c *cli.Context) error {
 		return err
 	}
 	defer tr.Close()
-	cfg := sim.Config{Predicted: c.Bool("predicted"), MaxTokens: c.Int("max-tokens"), PredictorRank: c.Int("predictor-rank"), Device: device}
+	cfg := sim.Config{Predicted: c.Bool("predicted"), MaxTokens: c.Int("max-tokens"),
+		PredictorRank: c.Int("predictor-rank"), Device: device}
 	if cfg.Policy, cfg.Window, err = residency(c, tr.Header()); err != nil {
 		return err
 	}
@@ -182,12 +219,15 @@ func (e *env) simulate(c *cli.Context) error {
 		return err
 	}
 	run.Meta.Headroom = &headroom
-	run.Meta.Tool, run.Meta.Trace, run.Meta.TraceSHA256 = Tool, filepath.Base(c.String("trace")), tr.SHA256()
+	run.Meta.Tool, run.Meta.Trace, run.Meta.TraceSHA256 = Tool, filepath.Base(c.String("trace")),
+		tr.SHA256()
 	return e.putRun(c, run, c.String("out"), device.Flash.LinkRate)
 }
 
 func simBackendFlag() *cli.StringFlag {
-	return &cli.StringFlag{Name: "backend", Value: "cpu", Usage: "compute on `WHERE`: cpu, or cuda for the GPU of the device model (windrow probe --backend cuda)"}
+	return &cli.StringFlag{Name: "backend", Value: "cpu",
+		Usage: "compute on `WHERE`: cpu, or cuda for the GPU of the device model (windrow probe " +
+			"--backend cuda)"}
 }
 
 // simBackend reads --backend of verbs that simulate.
@@ -197,7 +237,8 @@ func simBackend(c *cli.Context, device *devicemodels.Device) (sim.Backend, error
 		return "", usageError("--backend: %v", err)
 	}
 	if backend == sim.OnCUDA && device.GPU == nil {
-		return "", usageError("--backend cuda: the device model %s has no GPU; run \"windrow probe --backend cuda -o DEVICE\" on that machine", device.Name)
+		return "", usageError("--backend cuda: the device model %s has no GPU; run \"windrow "+
+			"probe --backend cuda -o DEVICE\" on that machine", device.Name)
 	}
 	return backend, nil
 }
@@ -209,7 +250,8 @@ func residency(c *cli.Context, head *traces.Header) (spec policy.Spec, window in
 	case text == "":
 		return spec, c.Int("window"), nil
 	case c.IsSet("window"):
-		return spec, 0, usageError("--policy %s and --window %d: give one of them", text, c.Int("window"))
+		return spec, 0, usageError("--policy %s and --window %d: give one of them", text,
+			c.Int("window"))
 	}
 	if spec, err = policy.ParseBudget(text, head.UnitBytes, head.Layers); err != nil {
 		return spec, 0, usageError("--policy: %v", err)
@@ -224,15 +266,18 @@ func loadDevice(name string) (*devicemodels.Device, error) {
 	}
 	info, err := os.Stat(name)
 	if err == nil && info.IsDir() {
-		return nil, inputError("%s is a folder; name a device file or a preset (windrow device list)", name)
+		return nil, inputError("%s is a folder; name a device file or a preset (windrow device "+
+			"list)", name)
 	}
 	if err != nil && !strings.ContainsAny(name, "./\\") {
-		return nil, usageError("device %q is neither a file nor a preset; presets are %s", name, strings.Join(devicemodels.Presets(), ", "))
+		return nil, usageError("device %q is neither a file nor a preset; presets are %s", name,
+			strings.Join(devicemodels.Presets(), ", "))
 	}
 	return devicemodels.Load(name)
 }
 
-// engineOf picks the I/O engine of a device model: the named one, or for auto the first the model knows of uring, pread, and any.
+// engineOf picks the I/O engine of a device model: the named one, or for auto the first the model
+// knows of uring, pread, and any.
 func engineOf(d *devicemodels.Device, name string) (string, error) {
 	var known []string
 	for n := range d.Flash.Engines {
@@ -243,7 +288,8 @@ func engineOf(d *devicemodels.Device, name string) (string, error) {
 		if slices.Contains(known, name) {
 			return name, nil
 		}
-		return "", usageError("--io %s: the device model %s has costs for %s only", name, d.Name, strings.Join(known, ", "))
+		return "", usageError("--io %s: the device model %s has costs for %s only", name, d.Name,
+			strings.Join(known, ", "))
 	}
 	for _, n := range []string{string(flashio.EngineUring), string(flashio.EnginePread)} {
 		if slices.Contains(known, n) {
@@ -290,8 +336,9 @@ func (e *env) putRun(c *cli.Context, run *traces.Run, out string, rate units.Rat
 	}
 	data := &report.Data{
 		Title: "windrow " + c.Command.Name, Tool: Tool, FlashRate: rate,
-		Facts: []report.KV{{Key: "model", Value: run.Meta.Model}, {Key: "device", Value: run.Meta.Device}, {Key: "trace", Value: run.Meta.Trace}},
-		Runs:  []report.LabeledRun{{Label: label, Run: run}},
+		Facts: []report.KV{{Key: "model", Value: run.Meta.Model}, {Key: "device",
+			Value: run.Meta.Device}, {Key: "trace", Value: run.Meta.Trace}},
+		Runs: []report.LabeledRun{{Label: label, Run: run}},
 	}
 	format := c.String("format")
 	if c.Bool("json") {

@@ -14,7 +14,8 @@ import (
 // gpuFixture is a device model with a made-up GPU.
 const gpuFixture = "devicemodels/testdata/made-up-gpu.device.yaml"
 
-// TestSimulateOnGPU: a model without a GPU is refused with the remedy, and with one every verb that simulates computes on it.
+// TestSimulateOnGPU: a model without a GPU is refused with the remedy, and with one every verb that
+// simulates computes on it.
 func TestSimulateOnGPU(t *testing.T) {
 	workspace(t)
 	linkFixture(t, gpuFixture, "gpu.device.yaml")
@@ -22,20 +23,24 @@ func TestSimulateOnGPU(t *testing.T) {
 		"sim -t tiny.trace.arrow -d m1-max --backend cuda",
 		"plan -t tiny.trace.arrow -d m1-max --backend cuda --dram 80%",
 	} {
-		if o := command(words(t, line)...); o.code != exitUsage || !strings.Contains(o.stderr, "windrow probe --backend cuda") {
+		if o := command(words(t, line)...); o.code != exitUsage || !strings.Contains(o.stderr,
+			"windrow probe --backend cuda") {
 			t.Errorf("%s: exit %d: %s", line, o.code, o.stderr)
 		}
 	}
 	for line, says := range map[string]string{
 		"sim -t tiny.trace.arrow -d gpu.device.yaml --backend gpu": "cpu and cuda",
-		"sim -t tiny.trace.arrow -d gpu.device.yaml --observed":    "observed, but the host computes",
+		"sim -t tiny.trace.arrow -d gpu.device.yaml --observed": "observed, but the host " +
+			"computes",
 	} {
-		if o := command(words(t, line)...); o.code != exitUsage || !strings.Contains(o.stderr, says) {
+		if o := command(words(t, line)...); o.code != exitUsage || !strings.Contains(o.stderr,
+			says) {
 			t.Errorf("%s: exit %d: %s", line, o.code, o.stderr)
 		}
 	}
 	wall := map[string]float64{}
-	for name, flags := range map[string]string{"host": "", "free": " --backend cuda", "observed": " --backend cuda --observed"} {
+	for name, flags := range map[string]string{"host": "", "free": " --backend cuda",
+		"observed": " --backend cuda --observed"} {
 		must(t, words(t, "sim -t tiny.trace.arrow -d gpu.device.yaml -o a.run.arrow"+flags)...)
 		run, err := traces.ReadRun("a.run.arrow")
 		if err != nil {
@@ -46,7 +51,8 @@ func TestSimulateOnGPU(t *testing.T) {
 			Backend  string
 			Observed bool
 		}
-		if err := json.Unmarshal(run.Meta.Config, &cfg); err != nil || (cfg.Backend == "cuda") != (name != "host") || cfg.Observed != (name == "observed") {
+		if err := json.Unmarshal(run.Meta.Config, &cfg); err != nil ||
+			(cfg.Backend == "cuda") != (name != "host") || cfg.Observed != (name == "observed") {
 			t.Errorf("%s: the run says %+v, %v", name, cfg, err)
 		}
 	}
@@ -55,29 +61,36 @@ func TestSimulateOnGPU(t *testing.T) {
 	}
 
 	var plan answers.Plan
-	if err := json.Unmarshal([]byte(must(t, words(t, "plan -t tiny.trace.arrow -d gpu.device.yaml --backend cuda --dram 90% --others m1-max --json")...)), &plan); err != nil {
+	if err := json.Unmarshal([]byte(must(t,
+		words(t, "plan -t tiny.trace.arrow -d gpu.device.yaml --backend cuda --dram 90% "+
+			"--others m1-max --json")...)), &plan); err != nil {
 		t.Fatal(err)
 	}
 	var names []string
 	for _, s := range plan.Sensitivities {
 		names = append(names, s.Name)
 	}
-	if text := strings.Join(names, ", "); !strings.Contains(text, "scatter to the GPU") || strings.Contains(text, "row copies") {
+	if text := strings.Join(names, ", "); !strings.Contains(text, "scatter to the GPU") ||
+		strings.Contains(text, "row copies") {
 		t.Errorf("speed depends on %s", text)
 	}
 
-	write(t, "s.yaml", "trace: {file: tiny.trace.arrow}\nwindows: [1, 3]\ndevices: gpu.device.yaml\nbackends: [cpu, cuda]\n")
+	write(t, "s.yaml", "trace: {file: tiny.trace.arrow}\nwindows: [1, 3]\n"+
+		"devices: gpu.device.yaml\nbackends: [cpu, cuda]\n")
 	out := must(t, words(t, "sweep s.yaml -o r.jsonl --csv r.csv")...)
 	if !strings.Contains(out, "made-up-gpu (cuda)") || !strings.Contains(out, "4 configurations") {
 		t.Errorf("the sweep shows:\n%s", out)
 	}
-	write(t, "s.yaml", "trace: {file: tiny.trace.arrow}\nwindows: 1\ndevices: m1-max\nbackends: cuda\n")
-	if o := command(words(t, "sweep s.yaml -o x.jsonl")...); o.code != exitUsage || !strings.Contains(o.stderr, "windrow probe --backend cuda") {
+	write(t, "s.yaml", "trace: {file: tiny.trace.arrow}\nwindows: 1\ndevices: m1-max\n"+
+		"backends: cuda\n")
+	if o := command(words(t, "sweep s.yaml -o x.jsonl")...); o.code != exitUsage ||
+		!strings.Contains(o.stderr, "windrow probe --backend cuda") {
 		t.Errorf("a sweep without a GPU: exit %d: %s", o.code, o.stderr)
 	}
 }
 
-// TestAddGPU: what a probe measured makes a valid device file that says where each number comes from.
+// TestAddGPU: what a probe measured makes a valid device file that says where each number comes
+// from.
 func TestAddGPU(t *testing.T) {
 	t.Chdir(t.TempDir())
 	linkFixture(t, gpuFixture, "gpu.device.yaml")
@@ -94,12 +107,14 @@ func TestAddGPU(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := devicemodels.Load("new.device.yaml")
-	if err != nil || again.GPU == nil || !strings.Contains(again.Sources["gpu"], "1970-01-01T00:00:00Z") || !strings.Contains(again.Sources["gpu"], "missed by 0.133 %") ||
+	if err != nil || again.GPU == nil || !strings.Contains(again.Sources["gpu"],
+		"1970-01-01T00:00:00Z") || !strings.Contains(again.Sources["gpu"], "missed by 0.133 %") ||
 		!strings.HasPrefix(again.Sources["gpu.dense_rate"], "fit: a line over") {
 		t.Errorf("%v: %q", err, again.Sources["gpu"])
 	}
 	var out strings.Builder
-	if err := (&env{stdout: &out}).printGPU(from.GPU); err != nil || !strings.Contains(out.String(), "195") || !strings.Contains(out.String(), "8GiB of memory") {
+	if err := (&env{stdout: &out}).printGPU(from.GPU); err != nil || !strings.Contains(out.String(),
+		"195") || !strings.Contains(out.String(), "8GiB of memory") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 }

@@ -11,7 +11,8 @@ import (
 func TestSimReadsAhead(t *testing.T) {
 	workspace(t)
 	sim := func(flags string) *traces.Run {
-		must(t, append(strings.Fields("sim -t tiny.trace.arrow -d m1-max -o a.run.arrow"), strings.Fields(flags)...)...)
+		must(t, append(strings.Fields("sim -t tiny.trace.arrow -d m1-max -o a.run.arrow"),
+			strings.Fields(flags)...)...)
 		run, err := traces.ReadRun("a.run.arrow")
 		if err != nil {
 			t.Fatal(err)
@@ -19,17 +20,24 @@ func TestSimReadsAhead(t *testing.T) {
 		return run
 	}
 	demand := sim("")
-	if again := sim("--schedule demand"); again.Meta.Ahead != nil || again.Meta.Totals != demand.Meta.Totals || strings.Contains(string(again.Meta.Config), "schedule") {
+	if again := sim("--schedule demand"); again.Meta.Ahead != nil ||
+		again.Meta.Totals != demand.Meta.Totals || strings.Contains(string(again.Meta.Config),
+		"schedule") {
 		t.Errorf("--schedule demand is not the default: %+v", again.Meta)
 	}
 	for _, c := range []struct{ flags, config string }{
-		{"--schedule lookahead", `"schedule":{"kind":"lookahead","recall":1,"false_positives":0,"dense":0}`},
-		{"--schedule lookahead --recall 0.9 --false-positives 0.02 --dense-prefix 1", `"schedule":{"kind":"lookahead","recall":0.9,"false_positives":0.02,"dense":1}`},
-		{"--schedule lookahead --recall trace", `"schedule":{"kind":"lookahead","recall":0,"false_positives":0,"traced":true,"dense":0}`},
-		{"--schedule token --staging 1MiB --wait layer", `"schedule":{"kind":"token","recall":1,"false_positives":0,"dense":1,"staging":1048576,"wait":"layer"}`},
+		{"--schedule lookahead",
+			`"schedule":{"kind":"lookahead","recall":1,"false_positives":0,"dense":0}`},
+		{"--schedule lookahead --recall 0.9 --false-positives 0.02 --dense-prefix 1",
+			`"schedule":{"kind":"lookahead","recall":0.9,"false_positives":0.02,"dense":1}`},
+		{"--schedule lookahead --recall trace",
+			`"schedule":{"kind":"lookahead","recall":0,"false_positives":0,"traced":true,"dense":0}`},
+		{"--schedule token --staging 1MiB --wait layer",
+			`"schedule":{"kind":"token","recall":1,"false_positives":0,"dense":1,"staging":1048576,"wait":"layer"}`},
 	} {
 		run := sim(c.flags)
-		if run.Meta.Ahead == nil || run.Meta.Ahead.Bytes == 0 || !strings.Contains(string(run.Meta.Config), c.config) {
+		if run.Meta.Ahead == nil || run.Meta.Ahead.Bytes == 0 ||
+			!strings.Contains(string(run.Meta.Config), c.config) {
 			t.Errorf("%s: %+v, %s", c.flags, run.Meta.Ahead, run.Meta.Config)
 		}
 	}
@@ -54,9 +62,11 @@ func TestSimRefusesSchedules(t *testing.T) {
 		"--schedule lookahead --recall trace --predicted":           "recall of 1",
 		"--schedule lookahead --recall trace --false-positives 0.1": "leave one out",
 	} {
-		o := command(append(strings.Fields("sim -t tiny.trace.arrow -d m1-max"), strings.Fields(flags)...)...)
+		o := command(append(strings.Fields("sim -t tiny.trace.arrow -d m1-max"),
+			strings.Fields(flags)...)...)
 		if o.code != exitUsage || o.stdout != "" || !strings.Contains(o.stderr, say) {
-			t.Errorf("%s: exit %d, %q; want a usage error that says %q", flags, o.code, o.stderr, say)
+			t.Errorf("%s: exit %d, %q; want a usage error that says %q", flags, o.code, o.stderr,
+				say)
 		}
 	}
 }

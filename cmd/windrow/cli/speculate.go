@@ -17,27 +17,45 @@ import (
 
 func speculateCommand(e *env) *cli.Command {
 	return &cli.Command{
-		Name:  "speculate",
-		Usage: "what drafting tokens with a small model gains, how many to draft, and from which acceptance on",
-		Description: "A verification of --draft tokens and one more reads the union of their rows once; of its rows, those of the --window tokens that end with its\n" +
-			"token α·(λ+1) stay (LLM in a flash, section 5.2). It yields 1 + α + … + α^λ tokens, or with --drawn as many as seeded draws accept.\n" +
-			"Compute is charged once per verification, a lower bound where arithmetic limits; the memory of the draft model is not counted. With the mean,\n" +
-			"rejected tokens are later ones of the trace, which reads too much; with draws, places verified again need the same rows, which reads too\n" +
-			"little. Break-even is the mean acceptance at which speculation is as fast as none.\n\n" +
-			examples("windrow speculate -t opt.trace.arrow -d m1-max --predicted --draft 4 --acceptance 0.7 --draft-ratio 0.05",
-				"windrow speculate -t opt.trace.arrow -d m1-max --draft 3 --acceptance 0.8 --draft-time 2ms --drawn --seed 7 --json"),
+		Name: "speculate",
+		Usage: "what drafting tokens with a small model gains, how many to draft, and from " +
+			"which acceptance on",
+		Description: "A verification of --draft tokens and one more reads the union of their " +
+			"rows once; of its rows, those of the --window tokens that end with its\n" +
+			"token α·(λ+1) stay (LLM in a flash, section 5.2). It yields 1 + α + … + α^λ " +
+			"tokens, or with --drawn as many as seeded draws accept.\n" +
+			"Compute is charged once per verification, a lower bound where arithmetic limits; " +
+			"the memory of the draft model is not counted. With the mean,\n" +
+			"rejected tokens are later ones of the trace, which reads too much; with draws, " +
+			"places verified again need the same rows, which reads too\n" +
+			"little. Break-even is the mean acceptance at which speculation is as fast as " +
+			"none.\n\n" +
+			examples("windrow speculate -t opt.trace.arrow -d m1-max --predicted --draft 4 "+
+				"--acceptance 0.7 --draft-ratio 0.05",
+				"windrow speculate -t opt.trace.arrow -d m1-max --draft 3 --acceptance 0.8 "+
+					"--draft-time 2ms --drawn --seed 7 --json"),
 		Flags: append([]cli.Flag{
 			traceFlag(),
-			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true, Usage: "`DEVICE` file or preset"},
+			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true,
+				Usage: "`DEVICE` file or preset"},
 			&cli.IntFlag{Name: "draft", Value: 4, Usage: "draft `λ` tokens per verification"},
-			&cli.Float64Flag{Name: "acceptance", Value: 0.7, Usage: "`α`: probability that a drafted token is accepted after those before it were"},
-			&cli.StringFlag{Name: "draft-time", Usage: "`TIME` of a drafted token, for example 5ms", DefaultText: "none"},
-			&cli.Float64Flag{Name: "draft-ratio", Usage: "in its place, `SHARE` of the large model's compute per token", DefaultText: "none"},
-			&cli.IntFlag{Name: "most", Value: 8, Usage: "table of λ from 1 to `N`; 0: --draft alone"},
-			&cli.BoolFlag{Name: "drawn", Usage: "draw for every drafted token whether it is accepted, instead of the mean"},
-			&cli.BoolFlag{Name: "predicted", Usage: "load by the predicted masks instead of the true ones"},
-			&cli.IntFlag{Name: "predictor-rank", Usage: "charge a low-rank predictor of inner dimension `R` for the predicted masks", DefaultText: "masks cost nothing"},
-			&cli.IntFlag{Name: "skip", Usage: "leave out verifications that begin in the first `N` tokens of a sequence", DefaultText: "the window"},
+			&cli.Float64Flag{Name: "acceptance", Value: 0.7,
+				Usage: "`α`: probability that a drafted token is accepted after those before it " +
+					"were"},
+			&cli.StringFlag{Name: "draft-time", Usage: "`TIME` of a drafted token, for example 5ms",
+				DefaultText: "none"},
+			&cli.Float64Flag{Name: "draft-ratio", Usage: "in its place, `SHARE` of the large " +
+				"model's compute per token", DefaultText: "none"},
+			&cli.IntFlag{Name: "most", Value: 8, Usage: "table of λ from 1 to `N`; 0: --draft " +
+				"alone"},
+			&cli.BoolFlag{Name: "drawn", Usage: "draw for every drafted token whether it is " +
+				"accepted, instead of the mean"},
+			&cli.BoolFlag{Name: "predicted", Usage: "load by the predicted masks instead of the " +
+				"true ones"},
+			&cli.IntFlag{Name: "predictor-rank", Usage: "charge a low-rank predictor of inner " +
+				"dimension `R` for the predicted masks", DefaultText: "masks cost nothing"},
+			&cli.IntFlag{Name: "skip", Usage: "leave out verifications that begin in the first " +
+				"`N` tokens of a sequence", DefaultText: "the window"},
 			seedFlag(), jsonFlag(),
 		}, flashFlags()...),
 		Action: e.speculate,
@@ -73,7 +91,8 @@ func (e *env) speculate(c *cli.Context) error {
 	} else if err != nil {
 		return err
 	}
-	result := speculateResult{Tool: Tool, Trace: filepath.Base(c.String("trace")), SHA256: tr.SHA256(), Model: tr.Header().Model, Device: cfg.Sim.Device.Name, Result: r}
+	result := speculateResult{Tool: Tool, Trace: filepath.Base(c.String("trace")),
+		SHA256: tr.SHA256(), Model: tr.Header().Model, Device: cfg.Sim.Device.Name, Result: r}
 	if c.Bool("json") {
 		return printJSON(e.stdout, result)
 	}
@@ -90,8 +109,10 @@ func speculateConfig(c *cli.Context) (cfg speculative.Config, err error) {
 		return cfg, err
 	}
 	cfg = speculative.Config{
-		Sim:   sim.Config{Window: c.Int("window"), Predicted: c.Bool("predicted"), PredictorRank: c.Int("predictor-rank"), Device: device},
-		Draft: c.Int("draft"), Most: c.Int("most"), Acceptance: c.Float64("acceptance"), Drawn: c.Bool("drawn"), Seed: c.Uint64("seed"),
+		Sim: sim.Config{Window: c.Int("window"), Predicted: c.Bool("predicted"),
+			PredictorRank: c.Int("predictor-rank"), Device: device},
+		Draft: c.Int("draft"), Most: c.Int("most"), Acceptance: c.Float64("acceptance"),
+		Drawn: c.Bool("drawn"), Seed: c.Uint64("seed"),
 		Skip: c.Int("skip"), DraftRatio: c.Float64("draft-ratio"),
 	}
 	if !c.IsSet("skip") {
@@ -104,8 +125,10 @@ func speculateConfig(c *cli.Context) (cfg speculative.Config, err error) {
 		return cfg, usageError("--predictor-rank %d: it is from 0 to %d", n, 1<<24)
 	}
 	if text := c.String("draft-time"); text != "" {
-		if cfg.DraftTime, err = units.ParseNanos(text); err != nil || cfg.DraftTime < 0 || cfg.DraftTime > maxDraftTime {
-			return cfg, usageError("--draft-time %q: a time of up to %v like 5ms is wanted", text, maxDraftTime)
+		if cfg.DraftTime, err = units.ParseNanos(text); err != nil || cfg.DraftTime < 0 ||
+			cfg.DraftTime > maxDraftTime {
+			return cfg, usageError("--draft-time %q: a time of up to %v like 5ms is wanted", text,
+				maxDraftTime)
 		}
 	}
 	if cfg.Sim.Layout, err = layoutOptions(c); err != nil {
@@ -120,7 +143,8 @@ func speculateConfig(c *cli.Context) (cfg speculative.Config, err error) {
 	return cfg, nil
 }
 
-// maxWindow bounds how many tokens are kept at hand; maxDraftTime keeps sums of times far from overflow.
+// maxWindow bounds how many tokens are kept at hand; maxDraftTime keeps sums of times far from
+// overflow.
 const (
 	maxWindow    = 1 << 12
 	maxDraftTime = units.Nanos(3_600_000_000_000)
@@ -131,12 +155,16 @@ func (r *speculateResult) print(w io.Writer) error {
 	if r.Drawn {
 		how = fmt.Sprintf("acceptance %s, drawn with seed %d", report.Sig3(r.Acceptance), r.Seed)
 	}
-	fmt.Fprintf(w, "%s on %s, window of %d tokens, %s, %s ms per drafted token\n\n", r.Model, r.Device, r.Window, how, report.Sig3(r.DraftTime.Millis()))
+	fmt.Fprintf(w, "%s on %s, window of %d tokens, %s, %s ms per drafted token\n\n", r.Model,
+		r.Device, r.Window, how, report.Sig3(r.DraftTime.Millis()))
 	right := report.Right
 	t := &report.Table{Columns: []report.Column{
-		{Name: "λ", Align: right}, {Name: "verifications", Align: right}, {Name: "tokens/verification", Align: right}, {Name: "window ends at", Align: right},
-		{Name: "union", Unit: "%", Align: right}, {Name: "read", Unit: "MiB/token", Align: right}, {Name: "I/O", Unit: "ms", Align: right}, {Name: "copies", Unit: "ms", Align: right},
-		{Name: "compute", Unit: "ms", Align: right}, {Name: "drafting", Unit: "ms", Align: right}, {Name: "token", Unit: "ms", Align: right}, {Name: "speed-up", Align: right},
+		{Name: "λ", Align: right}, {Name: "verifications", Align: right},
+		{Name: "tokens/verification", Align: right}, {Name: "window ends at", Align: right},
+		{Name: "union", Unit: "%", Align: right}, {Name: "read", Unit: "MiB/token", Align: right},
+		{Name: "I/O", Unit: "ms", Align: right}, {Name: "copies", Unit: "ms", Align: right},
+		{Name: "compute", Unit: "ms", Align: right}, {Name: "drafting", Unit: "ms", Align: right},
+		{Name: "token", Unit: "ms", Align: right}, {Name: "speed-up", Align: right},
 		{Name: "break-even α", Align: right}, {Name: "basis"},
 	}}
 	rows := append([]speculative.Row{r.Plain}, r.Rows...)
@@ -151,18 +179,24 @@ func (r *speculateResult) print(w io.Writer) error {
 		case row.BreakEven != nil:
 			even = report.Sig3(*row.BreakEven)
 		}
-		t.Add(strconv.Itoa(row.Draft), strconv.Itoa(row.Verifications), report.Sig3(row.Tokens), strconv.Itoa(row.Last), report.Sig3(100*row.Union),
-			report.Sig3(row.Bytes/float64(units.MiB)), report.Sig3(row.IO.Millis()), report.Sig3(row.Memory.Millis()), report.Sig3(row.Compute.Millis()),
-			report.Sig3(row.Drafting.Millis()), report.Sig3(row.Total.Millis()), report.Sig3(row.Speedup), even, string(row.Basis))
+		t.Add(strconv.Itoa(row.Draft), strconv.Itoa(row.Verifications), report.Sig3(row.Tokens),
+			strconv.Itoa(row.Last), report.Sig3(100*row.Union),
+			report.Sig3(row.Bytes/float64(units.MiB)), report.Sig3(row.IO.Millis()),
+			report.Sig3(row.Memory.Millis()), report.Sig3(row.Compute.Millis()),
+			report.Sig3(row.Drafting.Millis()), report.Sig3(row.Total.Millis()),
+			report.Sig3(row.Speedup), even, string(row.Basis))
 	}
 	if err := t.Text(w); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nwith %d drafted tokens: %s ms for a token, %s without, %s times as fast\n", r.Asked.Draft, report.Sig3(r.Asked.Total.Millis()), report.Sig3(r.Plain.Total.Millis()), report.Sig3(r.Asked.Speedup))
+	fmt.Fprintf(w, "\nwith %d drafted tokens: %s ms for a token, %s without, %s times as fast\n",
+		r.Asked.Draft, report.Sig3(r.Asked.Total.Millis()), report.Sig3(r.Plain.Total.Millis()),
+		report.Sig3(r.Asked.Speedup))
 	best := fmt.Sprintf("%d drafted tokens", r.Best)
 	if r.Best == 0 {
 		best = "no speculation"
 	}
-	_, err := fmt.Fprintf(w, "fastest: %s. Without verifications that begin in the first %d tokens of a sequence.\n", best, r.Skip)
+	_, err := fmt.Fprintf(w, "fastest: %s. Without verifications that begin in the first %d "+
+		"tokens of a sequence.\n", best, r.Skip)
 	return err
 }

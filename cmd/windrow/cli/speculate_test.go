@@ -11,18 +11,21 @@ import (
 
 func TestSpeculate(t *testing.T) {
 	workspace(t)
-	args := []string{"speculate", "-t", "tiny.trace.arrow", "-d", "m1-max", "--window", "1", "--draft", "1", "--most", "2", "--acceptance", "1"}
+	args := []string{"speculate", "-t", "tiny.trace.arrow", "-d", "m1-max", "--window", "1",
+		"--draft", "1", "--most", "2", "--acceptance", "1"}
 	var doc speculateResult
 	text := must(t, append(args, "--skip", "0", "--json")...)
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
 		t.Fatal(err)
 	}
 	// Four generated tokens are two verifications of two, or one of three.
-	if len(doc.Rows) != 2 || doc.Rows[0].Verifications != 2 || doc.Rows[1].Verifications != 1 || doc.Asked.Tokens != 2 || doc.Best == 0 || doc.SHA256 == "" {
+	if len(doc.Rows) != 2 || doc.Rows[0].Verifications != 2 || doc.Rows[1].Verifications != 1 ||
+		doc.Asked.Tokens != 2 || doc.Best == 0 || doc.SHA256 == "" {
 		t.Fatalf("%s", text)
 	}
 	// Without drafts a token takes what it takes in a simulation of the same window.
-	must(t, "sim", "-t", "tiny.trace.arrow", "-d", "m1-max", "--window", "1", "-o", "plain.run.arrow")
+	must(t, "sim", "-t", "tiny.trace.arrow", "-d", "m1-max", "--window", "1", "-o",
+		"plain.run.arrow")
 	run, err := traces.ReadRun("plain.run.arrow")
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +40,8 @@ func TestSpeculate(t *testing.T) {
 		t.Errorf("%v without drafts, sim says %g ns", doc.Plain.Total, wall/4)
 	}
 	table := must(t, append(args, "--draft-time", "1ms", "--drawn")...)
-	for _, says := range []string{"drawn with seed 42, 1.00 ms per drafted token", "break-even α", "window ends at", "fastest: "} {
+	for _, says := range []string{"drawn with seed 42, 1.00 ms per drafted token", "break-even α",
+		"window ends at", "fastest: "} {
 		if !strings.Contains(table, says) {
 			t.Errorf("%q is not in\n%s", says, table)
 		}
@@ -61,7 +65,8 @@ func TestSpeculateRefusals(t *testing.T) {
 		start + "--draft 1 --io abacus":                        "--io abacus",
 		"speculate -t tales.trace.arrow -d m1-max --predicted": "holds no predicted masks",
 	} {
-		if o := command(words(t, line)...); o.code != exitUsage || o.stdout != "" || !strings.Contains(o.stderr, says) {
+		if o := command(words(t, line)...); o.code != exitUsage || o.stdout != "" ||
+			!strings.Contains(o.stderr, says) {
 			t.Errorf("%s: exit %d, %q, want %q", line, o.code, o.stderr, says)
 		}
 	}

@@ -2,7 +2,8 @@ package cli
 
 import "strings"
 
-// stopper lets a streamed text through up to the first of some texts, and holds back an end that may become the beginning of one.
+// stopper lets a streamed text through up to the first of some texts, and holds back an end that
+// may become the beginning of one.
 type stopper struct {
 	texts []string
 	held  string

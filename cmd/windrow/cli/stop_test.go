@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestStopper feeds a text in pieces of every size and cuts it at the first stop text, wherever the pieces end.
+// TestStopper feeds a text in pieces of every size and cuts it at the first stop text, wherever the
+// pieces end.
 func TestStopper(t *testing.T) {
 	for _, c := range []struct {
 		stops      []string
@@ -27,7 +28,8 @@ func TestStopper(t *testing.T) {
 			}
 			shown.WriteString(s.flush())
 			if shown.String() != c.want || s.over != (c.want != c.text) {
-				t.Errorf("%q stopped by %q in pieces of %d: %q, want %q", c.text, c.stops, size, shown.String(), c.want)
+				t.Errorf("%q stopped by %q in pieces of %d: %q, want %q", c.text, c.stops, size,
+					shown.String(), c.want)
 			}
 		}
 	}

@@ -35,23 +35,38 @@ func sweepCommand(e *env) *cli.Command {
 		Name:      "sweep",
 		Usage:     "simulate many configurations on one trace",
 		ArgsUsage: "SCENARIO",
-		Description: "A scenario is a YAML file of lists whose every combination is simulated on one trace. A list is one value, [a, b], or a range like 1..64\n" +
-			"or 1..64/3; max_tokens, image, predictor_rank and headroom have one value. Keys, of which trace, devices and windows or policies must be given:\n\n" + sweep.Describe() + "\n" +
-			"Results are lines of JSON, the first of which holds the whole scenario; the same for any number of workers. Until it is whole the file is\n" +
-			"called RESULTS.partial, and --resume goes on with it. Reads are timed by a table of the event model where that is within a hundredth, else\n" +
-			"as events; every result says which. What is printed are the fastest configurations of every device.\n\n" +
-			"A batch of B is cut from a file as windrow batch does it; of a synthetic trace it is the union of B independent sequences, each of so many\n" +
-			"tokens. Results count the tokens of all sequences; p50 and p99 are those of a step. Compute is charged once per step, keys and values\n" +
+		Description: "A scenario is a YAML file of lists whose every combination is simulated " +
+			"on one trace. A list is one value, [a, b], or a range like 1..64\n" +
+			"or 1..64/3; max_tokens, image, predictor_rank and headroom have one value. Keys, " +
+			"of which trace, devices and windows or policies must be given:\n\n" +
+			sweep.Describe() + "\n" +
+			"Results are lines of JSON, the first of which holds the whole scenario; the same " +
+			"for any number of workers. Until it is whole the file is\n" +
+			"called RESULTS.partial, and --resume goes on with it. Reads are timed by a table " +
+			"of the event model where that is within a hundredth, else\n" +
+			"as events; every result says which. What is printed are the fastest configurations " +
+			"of every device.\n\n" +
+			"A batch of B is cut from a file as windrow batch does it; of a synthetic trace it " +
+			"is the union of B independent sequences, each of so many\n" +
+			"tokens. Results count the tokens of all sequences; p50 and p99 are those of a " +
+			"step. Compute is charged once per step, keys and values\n" +
 			"for every sequence.\n\n" +
-			examples("windrow sweep examples/scenarios/windows.yaml -o windows.jsonl --csv windows.csv",
-				"windrow sweep examples/scenarios/windows.yaml -o half.jsonl --shard 1/2 --workers 2",
-				"windrow sweep examples/scenarios/batches.yaml -o batches.jsonl --parquet batches.parquet"),
+			examples("windrow sweep examples/scenarios/windows.yaml -o windows.jsonl --csv "+
+				"windows.csv",
+				"windrow sweep examples/scenarios/windows.yaml -o half.jsonl --shard 1/2 "+
+					"--workers 2",
+				"windrow sweep examples/scenarios/batches.yaml -o batches.jsonl --parquet "+
+					"batches.parquet"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`RESULTS` to write (*.jsonl)"},
-			&cli.StringFlag{Name: "csv", Usage: "also write the results as a table to `FILE` (*.csv)"},
-			&cli.StringFlag{Name: "parquet", Usage: "also write the results as a Parquet table to `FILE` (*.parquet)"},
+			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true,
+				Usage: "`RESULTS` to write (*.jsonl)"},
+			&cli.StringFlag{Name: "csv", Usage: "also write the results as a table to `FILE` " +
+				"(*.csv)"},
+			&cli.StringFlag{Name: "parquet", Usage: "also write the results as a Parquet table " +
+				"to `FILE` (*.parquet)"},
 			&cli.IntFlag{Name: "workers", Usage: "`N` threads", DefaultText: "all cores"},
-			&cli.StringFlag{Name: "shard", Usage: "only part `I/N` of the configurations, for example 1/4"},
+			&cli.StringFlag{Name: "shard", Usage: "only part `I/N` of the configurations, for " +
+				"example 1/4"},
 			&cli.BoolFlag{Name: "resume", Usage: "go on with what an interrupted sweep left"},
 			jsonFlag(),
 		},
@@ -88,7 +103,8 @@ func (e *env) sweep(c *cli.Context) error {
 	if closer, ok := t.Source.(io.Closer); ok {
 		defer closer.Close()
 	}
-	head.Model, head.TraceSHA256, head.Tokens, head.Configurations, head.Scenario = t.Header().Model, sha, t.Tokens(), len(configs), *s
+	head.Model, head.TraceSHA256, head.Tokens, head.Configurations,
+		head.Scenario = t.Header().Model, sha, t.Tokens(), len(configs), *s
 	if err := e.runSweep(c, head, t, configs); err != nil {
 		return err
 	}
@@ -109,7 +125,8 @@ type sweepTable struct {
 }
 
 func sweepTables() []sweepTable {
-	return []sweepTable{{"csv", csvSuffix, sweep.WriteCSV}, {"parquet", parquetSuffix, sweep.WriteParquet}}
+	return []sweepTable{{"csv", csvSuffix, sweep.WriteCSV}, {"parquet", parquetSuffix,
+		sweep.WriteParquet}}
 }
 
 func checkSweepOutput(c *cli.Context) error {
@@ -168,7 +185,8 @@ func resolverFor(scenario string) sweep.Resolver {
 		Engine: func(d *devicemodels.Device, name string) (string, error) {
 			engine, err := engineOf(d, name)
 			if err != nil {
-				err = inputError("sweep: %s: engines: %s", scenario, strings.TrimPrefix(err.Error(), "--io "))
+				err = inputError("sweep: %s: engines: %s", scenario, strings.TrimPrefix(err.Error(),
+					"--io "))
 			}
 			return engine, err
 		},
@@ -200,7 +218,8 @@ func (e *env) sweepTrace(s *sweep.Scenario, scenario string) (*sweep.Trace, stri
 }
 
 // runSweep simulates what the file does not hold yet.
-func (e *env) runSweep(c *cli.Context, head *sweep.Header, t *sweep.Trace, configs []sweep.Config) error {
+func (e *env) runSweep(c *cli.Context, head *sweep.Header, t *sweep.Trace,
+	configs []sweep.Config) error {
 	file, err := sweep.Create(c.String("out"), head, c.Bool("resume"))
 	if errors.Is(err, sweep.ErrResults) {
 		return usageError("%v", err)
@@ -211,11 +230,13 @@ func (e *env) runSweep(c *cli.Context, head *sweep.Header, t *sweep.Trace, confi
 	defer file.Abort()
 	from, to := head.Shard.Range(len(configs))
 	p := e.startProgress("sweep (configurations)")
-	opt := sweep.Options{Workers: c.Int("workers"), Base: from, First: file.Done(), Headroom: head.Scenario.Headroom, Progress: p.update}
+	opt := sweep.Options{Workers: c.Int("workers"), Base: from, First: file.Done(),
+		Headroom: head.Scenario.Headroom, Progress: p.update}
 	err = sweep.Run(c.Context, t, configs[from:to], opt, file.Write)
 	p.done()
 	if errors.Is(err, context.Canceled) && file.Done() > 0 {
-		return fmt.Errorf("%s holds %d results; go on with --resume: %w", sweep.Partial(c.String("out")), file.Done(), err)
+		return fmt.Errorf("%s holds %d results; go on with --resume: %w",
+			sweep.Partial(c.String("out")), file.Done(), err)
 	}
 	if err != nil {
 		return err
@@ -273,8 +294,10 @@ func (e *env) putBest(c *cli.Context, results string) error {
 	if c.Bool("json") {
 		return printJSON(e.stdout, doc)
 	}
-	e.note("%d of %d configurations timed by table, the others as events", doc.ByTable, doc.Configurations)
-	fmt.Fprintf(e.stdout, "%s, %d tokens, %d configurations; the fastest of every device:\n", head.Model, head.Tokens, doc.Configurations)
+	e.note("%d of %d configurations timed by table, the others as events", doc.ByTable,
+		doc.Configurations)
+	fmt.Fprintf(e.stdout, "%s, %d tokens, %d configurations; the fastest of every device:\n",
+		head.Model, head.Tokens, doc.Configurations)
 	return bestTable(doc.Best).Text(e.stdout)
 }
 
@@ -302,9 +325,12 @@ func fastest(list []sweep.Result, r *sweep.Result) []sweep.Result {
 func bestTable(best []sweep.Result) *report.Table {
 	batches := slices.ContainsFunc(best, func(r sweep.Result) bool { return r.Batch > 0 })
 	t := &report.Table{Columns: []report.Column{
-		{Name: "device"}, {Name: "policy"}, {Name: "masks"}, {Name: "I/O"}, {Name: "depth", Align: report.Right}, {Name: "chunk", Align: report.Right},
-		{Name: "gap", Align: report.Right}, {Name: "tokens/s", Align: report.Right}, {Name: "I/O share", Align: report.Right},
-		{Name: "hits", Align: report.Right}, {Name: "row cache", Align: report.Right}, {Name: "basis"},
+		{Name: "device"}, {Name: "policy"}, {Name: "masks"}, {Name: "I/O"}, {Name: "depth",
+			Align: report.Right}, {Name: "chunk", Align: report.Right},
+		{Name: "gap", Align: report.Right}, {Name: "tokens/s", Align: report.Right},
+		{Name: "I/O share", Align: report.Right},
+		{Name: "hits", Align: report.Right}, {Name: "row cache", Align: report.Right},
+		{Name: "basis"},
 	}}
 	if batches {
 		t.Columns = append(t.Columns, report.Column{Name: "batch", Align: report.Right})
@@ -322,8 +348,10 @@ func bestTable(best []sweep.Result) *report.Table {
 		if r.Wall > 0 {
 			io = 100 * float64(r.Parts[traces.PartIO].Nanos) / float64(r.Wall)
 		}
-		line := []string{machineOf(r), r.Policy, masks, r.Engine, fmt.Sprint(r.Parallel), chunk, fmt.Sprint(r.Gap), fmt.Sprintf("%.3g", r.TokensPerS),
-			fmt.Sprintf("%.3g %%", io), fmt.Sprintf("%.3g %%", 100*r.HitRatio), report.IEC(r.CachedBytes), string(r.Basis)}
+		line := []string{machineOf(r), r.Policy, masks, r.Engine, fmt.Sprint(r.Parallel), chunk,
+			fmt.Sprint(r.Gap), fmt.Sprintf("%.3g", r.TokensPerS),
+			fmt.Sprintf("%.3g %%", io), fmt.Sprintf("%.3g %%", 100*r.HitRatio),
+			report.IEC(r.CachedBytes), string(r.Basis)}
 		if batches {
 			line = append(line, fmt.Sprint(r.Batch))
 		}

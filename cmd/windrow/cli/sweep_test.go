@@ -46,13 +46,15 @@ func TestSweepAgreesWithSim(t *testing.T) {
 			return nil
 		}
 		compared = true
-		must(t, "sim", "-t", "tiny.trace.arrow", "-d", "m1-max", "--window", "3", "--chunk", "32KiB", "-o", "one.run.arrow")
+		must(t, "sim", "-t", "tiny.trace.arrow", "-d", "m1-max", "--window", "3", "--chunk",
+			"32KiB", "-o", "one.run.arrow")
 		run, err := traces.ReadRun("one.run.arrow")
 		if err != nil {
 			return err
 		}
 		want := run.Meta.Totals
-		if r.Hits != want.Hits || r.Misses != want.Misses || r.Requests != want.Requests || r.Bytes != want.Bytes || r.Evictions != want.Evictions {
+		if r.Hits != want.Hits || r.Misses != want.Misses || r.Requests != want.Requests ||
+			r.Bytes != want.Bytes || r.Evictions != want.Evictions {
 			t.Errorf("%+v, sim says %+v", r, want)
 		}
 		if off := r.TokensPerS/want.TokensPerS - 1; off > 0.01 || off < -0.01 {
@@ -66,7 +68,8 @@ func TestSweepAgreesWithSim(t *testing.T) {
 	if doc.Best[0].TokensPerS != fastest {
 		t.Errorf("the best makes %g tokens/s, the fastest %g", doc.Best[0].TokensPerS, fastest)
 	}
-	if again := must(t, "sweep", "tiny.yaml", "-o", "tiny.jsonl", "--resume", "--json"); again != out {
+	if again := must(t, "sweep", "tiny.yaml", "-o", "tiny.jsonl", "--resume",
+		"--json"); again != out {
 		t.Error("a whole sweep that is resumed says something else")
 	}
 }
@@ -77,7 +80,8 @@ func TestSweepInterruptedAndResumed(t *testing.T) {
 	write(t, "tiny.yaml", tinyScenario+"batches: [1, 2]\n")
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	o := commandContext(ctx, &interrupter{word: "sweep (configurations)", cancel: cancel}, "--progress", "always", "sweep", "tiny.yaml", "-o", "tiny.jsonl")
+	o := commandContext(ctx, &interrupter{word: "sweep (configurations)", cancel: cancel},
+		"--progress", "always", "sweep", "tiny.yaml", "-o", "tiny.jsonl")
 	if _, err := os.Stat("tiny.jsonl"); o.code != exitInterrupted || err == nil {
 		t.Fatalf("exit %d: %s", o.code, o.stderr)
 	}
@@ -91,7 +95,8 @@ func TestSweepInterruptedAndResumed(t *testing.T) {
 	}
 	lines := strings.SplitAfter(string(whole), "\n")
 	write(t, "tiny.jsonl.partial", strings.Join(lines[:7], "")+lines[7][:20])
-	must(t, "sweep", "tiny.yaml", "-o", "tiny.jsonl", "--resume", "--workers", "2", "--parquet", "two.parquet")
+	must(t, "sweep", "tiny.yaml", "-o", "tiny.jsonl", "--resume", "--workers", "2", "--parquet",
+		"two.parquet")
 	if again, err := os.ReadFile("tiny.jsonl"); err != nil || !bytes.Equal(again, whole) {
 		t.Error("the resumed file is another than the uninterrupted one")
 	}
@@ -112,13 +117,14 @@ func TestSweepRefuses(t *testing.T) {
 		"device.yaml": strings.Replace(tinyScenario, "m1-max", "m9-max", 1),
 		"trace.yaml":  strings.Replace(tinyScenario, "tiny.trace", "no.trace", 1),
 		"like.yaml":   "trace: {like: opt-6.8b, tokens: 3}\nwindows: 1\ndevices: [m1-max]\n",
-		"masks.yaml":  strings.Replace(tinyScenario, "tiny.trace", "tales.trace", 1) + "predicted: true\n",
-		"size.yaml":   tinyScenario + "gaps: 0..4000\nparallel: 1..4096\n",
-		"image.yaml":  tinyScenario + "image: tales.flash.safetensors\n",
-		"none.yaml":   tinyScenario + "image: no.flash.safetensors\n",
-		"cut.yaml":    tinyScenario + "image: cut.flash.safetensors\n",
-		"many.yaml":   tinyScenario + "batches: 1000\n",
-		"odd.yaml":    strings.Replace(tinyScenario, "32KiB", "5000B", 1),
+		"masks.yaml": strings.Replace(tinyScenario, "tiny.trace", "tales.trace", 1) +
+			"predicted: true\n",
+		"size.yaml":  tinyScenario + "gaps: 0..4000\nparallel: 1..4096\n",
+		"image.yaml": tinyScenario + "image: tales.flash.safetensors\n",
+		"none.yaml":  tinyScenario + "image: no.flash.safetensors\n",
+		"cut.yaml":   tinyScenario + "image: cut.flash.safetensors\n",
+		"many.yaml":  tinyScenario + "batches: 1000\n",
+		"odd.yaml":   strings.Replace(tinyScenario, "32KiB", "5000B", 1),
 	} {
 		write(t, name, text)
 	}
@@ -154,7 +160,8 @@ func TestSweepRefuses(t *testing.T) {
 		{"sim -t tiny.trace.arrow -d m1-max --policy lri:4", exitUsage, "lru:CAPACITY"},
 	} {
 		o := command(strings.Fields(c.line)...)
-		if o.code != c.code || o.stdout != "" || !strings.Contains(strings.ToLower(o.stderr), strings.ToLower(c.say)) {
+		if o.code != c.code || o.stdout != "" || !strings.Contains(strings.ToLower(o.stderr),
+			strings.ToLower(c.say)) {
 			t.Errorf("%s: exit %d, %q; want %d and %q", c.line, o.code, o.stderr, c.code, c.say)
 		}
 	}
@@ -165,7 +172,8 @@ func TestSweepRefuses(t *testing.T) {
 	}
 }
 
-// Batches are those of the verb batch, tables hold what the lines do, and the layout can be an image's.
+// Batches are those of the verb batch, tables hold what the lines do, and the layout can be an
+// image's.
 func TestSweepOfBatchesOnAnImage(t *testing.T) {
 	workspace(t)
 	write(t, "tales.yaml", `trace: {file: tales.trace.arrow}
@@ -174,7 +182,8 @@ batches: [1, 3]
 windows: 0
 devices: m1-max
 `)
-	out := must(t, "sweep", "tales.yaml", "-o", "tales.jsonl", "--parquet", "tales.parquet", "--csv", "tales.csv")
+	out := must(t, "sweep", "tales.yaml", "-o", "tales.jsonl", "--parquet", "tales.parquet",
+		"--csv", "tales.csv")
 	if !strings.Contains(out, "batch") {
 		t.Errorf("no batch in the table:\n%s", out)
 	}
@@ -187,7 +196,8 @@ devices: m1-max
 		t.Fatalf("%+v: %v", table, err)
 	}
 	var want batchResult
-	if err := json.Unmarshal([]byte(must(t, "batch", "-t", "tales.trace.arrow", "-d", "m1-max", "--sizes", "1,3", "--json")), &want); err != nil {
+	if err := json.Unmarshal([]byte(must(t, "batch", "-t", "tales.trace.arrow", "-d", "m1-max",
+		"--sizes", "1,3", "--json")), &want); err != nil {
 		t.Fatal(err)
 	}
 	f, err := os.Open("tales.jsonl")
@@ -200,8 +210,10 @@ devices: m1-max
 		if r.Batch != row.Size || r.Tokens != row.Steps*row.Size || r.Hits != 0 {
 			t.Errorf("%+v, batch says %+v", r, row)
 		}
-		// The image lies otherwise than units without one, so that requests may differ, but not much.
-		if off := float64(r.Parts[traces.PartIO].Nanos)/float64(r.Tokens)/float64(row.IO) - 1; off > 0.05 || off < -0.05 {
+		// The image lies otherwise than units without one, so that requests may differ, but not
+		// much.
+		if off := float64(r.Parts[traces.PartIO].Nanos)/float64(r.Tokens)/float64(row.IO) -
+			1; off > 0.05 || off < -0.05 {
 			t.Errorf("a batch of %d: I/O off by %.3g %%", r.Batch, 100*off)
 		}
 		return nil

@@ -15,7 +15,8 @@ import (
 )
 
 func synthCommand(e *env) *cli.Command {
-	like := &cli.StringFlag{Name: "like", Value: "opt-6.7b", Usage: "`MODEL` whose shape to take; \"list\" prints the names"}
+	like := &cli.StringFlag{Name: "like", Value: "opt-6.7b",
+		Usage: "`MODEL` whose shape to take; \"list\" prints the names"}
 	layers := &cli.IntFlag{Name: "layers", Usage: "`N` layers", DefaultText: "the model's"}
 	return &cli.Command{
 		Name:  "synth",
@@ -24,13 +25,17 @@ func synthCommand(e *env) *cli.Command {
 			{
 				Name:  "model",
 				Usage: "random weights of a real shape, as a flash image",
-				Description: "The weights are random: the image has the size, layout and arithmetic of the model and says nothing sensible.\n" +
+				Description: "The weights are random: the image has the size, layout and " +
+					"arithmetic of the model and says nothing sensible.\n" +
 					"--scale keeps the record size and takes that share of the layers.\n\n" +
-					examples("windrow synth model --like opt-125m --scale 0.25 -o synth.flash.safetensors"),
+					examples("windrow synth model --like opt-125m --scale 0.25 -o "+
+						"synth.flash.safetensors"),
 				Flags: []cli.Flag{
 					like, layers,
-					&cli.Float64Flag{Name: "scale", Value: 1, Usage: "`SHARE` of the layers to make, above 0 up to 1"},
-					&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "`IMG` to write (*.flash.safetensors)"},
+					&cli.Float64Flag{Name: "scale", Value: 1,
+						Usage: "`SHARE` of the layers to make, above 0 up to 1"},
+					&cli.StringFlag{Name: "out", Aliases: []string{"o"},
+						Usage: "`IMG` to write (*.flash.safetensors)"},
 					seedFlag(),
 				},
 				Action: e.synthModel,
@@ -38,26 +43,40 @@ func synthCommand(e *env) *cli.Command {
 			{
 				Name:  "trace",
 				Usage: "activation masks of a real shape, matched to published statistics",
-				Description: "Generating process: neurons are independent. Each is in topic or out of it, by a two-state Markov chain with a mean stay of\n" +
-					"43 tokens; how often is its popularity, log-normal over the neurons, and 4 % always are. A neuron in topic is predicted in a\n" +
-					"token with probability 0.22 (0.95 if it always is in topic), and active such that false positives and negatives are as published.\n" +
-					"The parameters are fitted to OPT-6.7B: active share per layer (LLM in a flash, Table 6), 24 % of the neurons predicted in five\n" +
-					"consecutive tokens and 2.4 % new per token (appendix C.1). Other models have their own active share and these time scales. There is\n" +
-					"no co-activation beyond popularity. \"windrow trace stats --predicted\" shows the match.\n" +
-					"Of a mixture of experts (mixtral-8x7b, qwen3-30b-a3b) the units are whole experts, and every token uses exactly K of N. An expert is\n" +
-					"kept for the next token as often as makes the published repetitions of Mixtral-8x7B by depth (Mixtral of Experts, Table 5); the others\n" +
-					"are drawn by popularity, log-normal with 0.2 (assumed). Such traces hold no predicted masks.\n\n" +
-					examples("windrow synth trace --like opt-6.7b --layers 4 --tokens 64 -o opt.trace.arrow",
+				Description: "Generating process: neurons are independent. Each is in topic or " +
+					"out of it, by a two-state Markov chain with a mean stay of\n" +
+					"43 tokens; how often is its popularity, log-normal over the neurons, and 4 " +
+					"% always are. A neuron in topic is predicted in a\n" +
+					"token with probability 0.22 (0.95 if it always is in topic), and active " +
+					"such that false positives and negatives are as published.\n" +
+					"The parameters are fitted to OPT-6.7B: active share per layer (LLM in a " +
+					"flash, Table 6), 24 % of the neurons predicted in five\n" +
+					"consecutive tokens and 2.4 % new per token (appendix C.1). Other models " +
+					"have their own active share and these time scales. There is\n" +
+					"no co-activation beyond popularity. \"windrow trace stats --predicted\" " +
+					"shows the match.\n" +
+					"Of a mixture of experts (mixtral-8x7b, qwen3-30b-a3b) the units are whole " +
+					"experts, and every token uses exactly K of N. An expert is\n" +
+					"kept for the next token as often as makes the published repetitions of " +
+					"Mixtral-8x7B by depth (Mixtral of Experts, Table 5); the others\n" +
+					"are drawn by popularity, log-normal with 0.2 (assumed). Such traces hold " +
+					"no predicted masks.\n\n" +
+					examples("windrow synth trace --like opt-6.7b --layers 4 --tokens 64 -o "+
+						"opt.trace.arrow",
 						"windrow trace stats opt.trace.arrow --predicted",
-						"windrow synth trace --like mixtral-8x7b --tokens 64 -o mixtral.trace.arrow"),
+						"windrow synth trace --like mixtral-8x7b --tokens 64 -o "+
+							"mixtral.trace.arrow"),
 				Flags: []cli.Flag{
 					like, layers,
-					&cli.IntFlag{Name: "tokens", Aliases: []string{"n"}, Value: 256, Usage: "`N` tokens per sequence"},
+					&cli.IntFlag{Name: "tokens", Aliases: []string{"n"}, Value: 256,
+						Usage: "`N` tokens per sequence"},
 					&cli.IntFlag{Name: "prompt", Usage: "`N` of them in the prefill phase"},
 					&cli.IntFlag{Name: "sequences", Value: 1, Usage: "`N` sequences"},
-					&cli.Float64Flag{Name: "active", Usage: "mean active `SHARE`, for example 0.03", DefaultText: "as published"},
+					&cli.Float64Flag{Name: "active", Usage: "mean active `SHARE`, for example 0.03",
+						DefaultText: "as published"},
 					&cli.BoolFlag{Name: "no-predicted", Usage: "true masks only"},
-					&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "`TRACE` to write (*.trace.arrow)"},
+					&cli.StringFlag{Name: "out", Aliases: []string{"o"},
+						Usage: "`TRACE` to write (*.trace.arrow)"},
 					seedFlag(),
 				},
 				Action: e.synthTrace,
@@ -89,7 +108,8 @@ func (e *env) lookup(c *cli.Context) (shape traces.Shape, info shapes.Info, done
 // needOutput asks for --out; a list of names needs none.
 func needOutput(c *cli.Context, suffix string) error {
 	if !c.IsSet("out") {
-		return usageError("%s needs --out; see \"%s --help\"", verb(c.Command.HelpName), c.Command.HelpName)
+		return usageError("%s needs --out; see \"%s --help\"", verb(c.Command.HelpName),
+			c.Command.HelpName)
 	}
 	return checkOutput(c.String("out"), suffix)
 }
@@ -112,13 +132,19 @@ func (e *env) synthModel(c *cli.Context) error {
 		return err
 	}
 	defer image.Close()
-	return imageTable(image.Name, image.Shape, image.RecordBytes(), units.Bytes(image.Geometry().Size), image.ResidentBytes(), image.BundleBytes()).Text(e.stdout)
+	return imageTable(image.Name, image.Shape, image.RecordBytes(),
+		units.Bytes(image.Geometry().Size), image.ResidentBytes(),
+		image.BundleBytes()).Text(e.stdout)
 }
 
 // synthImage writes a random image with progress and opens it.
-func (e *env) synthImage(ctx context.Context, shape traces.Shape, name string, seed uint64, out string) (*model.Image, error) {
+func (e *env) synthImage(ctx context.Context, shape traces.Shape, name string, seed uint64,
+	out string) (*model.Image, error) {
 	p := e.startProgress("synth model (MiB)")
-	opt := model.SynthOptions{Progress: func(done, total int64) { p.update(int(done>>20), int(total>>20)) }}
+	opt := model.SynthOptions{Progress: func(done, total int64) {
+		p.update(int(done>>20),
+			int(total>>20))
+	}}
 	err := model.Synth(ctx, model.Shape(shape), "synthetic "+name, seed, out, opt)
 	p.done()
 	if err != nil {
@@ -136,8 +162,10 @@ func (e *env) synthTrace(c *cli.Context) error {
 		return err
 	}
 	opt := synth.Options{
-		Like: info.Name, Layers: c.Int("layers"), Tokens: c.Int("tokens"), Prompt: c.Int("prompt"), Sequences: c.Int("sequences"),
-		Seed: c.Uint64("seed"), ActiveShare: c.Float64("active"), Predicted: !c.Bool("no-predicted") && info.Experts == 0,
+		Like: info.Name, Layers: c.Int("layers"), Tokens: c.Int("tokens"), Prompt: c.Int("prompt"),
+		Sequences: c.Int("sequences"),
+		Seed:      c.Uint64("seed"), ActiveShare: c.Float64("active"),
+		Predicted: !c.Bool("no-predicted") && info.Experts == 0,
 	}
 	if err := e.writeSynthTrace(c.Context, opt, c.String("out")); err != nil {
 		return err

@@ -22,40 +22,55 @@ func traceCommand(e *env) *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name: "info", Usage: "what a trace is of", ArgsUsage: "TRACE",
-				Description: examples("windrow trace info tales.trace.arrow", "windrow trace info tales.trace.arrow --json"),
-				Flags:       []cli.Flag{jsonFlag()}, Action: e.traceInfo,
+				Description: examples("windrow trace info tales.trace.arrow",
+					"windrow trace info tales.trace.arrow --json"),
+				Flags: []cli.Flag{jsonFlag()}, Action: e.traceInfo,
 			},
 			{
-				Name: "check", Usage: "read every row of a trace that nobody vouches for", ArgsUsage: "TRACE",
-				Description: "The file is parsed in a child process with a memory limit, so that a corrupt one can do no harm.\n\n" +
+				Name: "check", Usage: "read every row of a trace that nobody vouches for",
+				ArgsUsage: "TRACE",
+				Description: "The file is parsed in a child process with a memory limit, so " +
+					"that a corrupt one can do no harm.\n\n" +
 					examples("windrow trace check tales.trace.arrow"),
-				Flags: []cli.Flag{jsonFlag(), &cli.BoolFlag{Name: "child", Hidden: true}}, Action: e.traceCheck,
+				Flags:  []cli.Flag{jsonFlag(), &cli.BoolFlag{Name: "child", Hidden: true}},
+				Action: e.traceCheck,
 			},
 			{
-				Name: "stats", Usage: "sparsity, windows and reuse, in one pass", ArgsUsage: "TRACE",
-				Description: "s_agg(k) is the mean number of distinct units in k consecutive tokens; new(k) the mean number that a token needs beyond\n" +
+				Name: "stats", Usage: "sparsity, windows and reuse, in one pass",
+				ArgsUsage: "TRACE",
+				Description: "s_agg(k) is the mean number of distinct units in k consecutive " +
+					"tokens; new(k) the mean number that a token needs beyond\n" +
 					"the k before it, which is what a window of k tokens loads.\n\n" +
-					examples("windrow trace stats tales.trace.arrow", "windrow trace stats tales.trace.arrow --json"),
+					examples("windrow trace stats tales.trace.arrow",
+						"windrow trace stats tales.trace.arrow --json"),
 				Flags: []cli.Flag{
-					jsonFlag(), &cli.BoolFlag{Name: "predicted", Usage: "the predicted masks instead of the true ones"},
-					&cli.IntFlag{Name: "workers", Usage: "`N` workers; the result is the same for any number", DefaultText: "all cores"},
+					jsonFlag(), &cli.BoolFlag{Name: "predicted",
+						Usage: "the predicted masks instead of the true ones"},
+					&cli.IntFlag{Name: "workers", Usage: "`N` workers; the result is the same " +
+						"for any number", DefaultText: "all cores"},
 				},
 				Action: e.traceStats,
 			},
 			{
 				Name: "cat", Usage: "print rows", ArgsUsage: "TRACE",
-				Description: examples("windrow trace cat tales.trace.arrow --count 2", "windrow trace cat tales.trace.arrow --count 1 --units --jsonl"),
+				Description: examples("windrow trace cat tales.trace.arrow --count 2",
+					"windrow trace cat tales.trace.arrow --count 1 --units --jsonl"),
 				Flags: []cli.Flag{
-					&cli.IntFlag{Name: "from", Usage: "first token `N`"}, &cli.IntFlag{Name: "count", Usage: "`N` tokens", DefaultText: "all"},
-					&cli.BoolFlag{Name: "units", Usage: "list the active units, and the codes of their magnitudes (features are not printed)"}, &cli.BoolFlag{Name: "jsonl", Usage: "JSON lines instead of CSV"},
+					&cli.IntFlag{Name: "from", Usage: "first token `N`"}, &cli.IntFlag{
+						Name: "count", Usage: "`N` tokens", DefaultText: "all"},
+					&cli.BoolFlag{Name: "units", Usage: "list the active units, and the codes " +
+						"of their magnitudes (features are not printed)"}, &cli.BoolFlag{
+						Name: "jsonl", Usage: "JSON lines instead of CSV"},
 				},
 				Action: e.traceCat,
 			},
 			{
 				Name: "merge", Usage: "join traces of one model", ArgsUsage: "TRACE...",
-				Description: examples("windrow trace merge tales.trace.arrow tales.trace.arrow -o twice.trace.arrow"),
-				Flags:       []cli.Flag{&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`TRACE` to write"}},
-				Action:      e.traceMerge,
+				Description: examples("windrow trace merge tales.trace.arrow tales.trace.arrow " +
+					"-o twice.trace.arrow"),
+				Flags: []cli.Flag{&cli.StringFlag{Name: "out", Aliases: []string{"o"},
+					Required: true, Usage: "`TRACE` to write"}},
+				Action: e.traceMerge,
 			},
 			whatifCommand(e),
 			arrivalsCommand(e),
@@ -79,7 +94,9 @@ func (e *env) traceInfo(c *cli.Context) error {
 	defer r.Close()
 	h := r.Header()
 	if c.Bool("json") {
-		return printJSON(e.stdout, map[string]any{"header": h, "tokens": r.Tokens(), "sha256": r.SHA256(), "verified": r.Verified(), "complete": r.Complete(), "warnings": append([]string{}, r.Warnings()...)})
+		return printJSON(e.stdout, map[string]any{"header": h, "tokens": r.Tokens(),
+			"sha256": r.SHA256(), "verified": r.Verified(), "complete": r.Complete(),
+			"warnings": append([]string{}, r.Warnings()...)})
 	}
 	t := &report.Table{Columns: []report.Column{{Name: "trace"}, {Name: c.Args().First()}}}
 	kind := "recorded"
@@ -104,7 +121,8 @@ func (e *env) traceInfo(c *cli.Context) error {
 	t.Add("predicted masks", fmt.Sprint(h.HasPredicted))
 	t.Add("magnitudes", fmt.Sprint(h.HasMagnitude))
 	if h.FeatureKind != "" {
-		t.Add("features", fmt.Sprintf("%s, %d numbers (float16) per layer", h.FeatureKind, h.FeatureWidth))
+		t.Add("features", fmt.Sprintf("%s, %d numbers (float16) per layer", h.FeatureKind,
+			h.FeatureWidth))
 	}
 	if batch := h.Host[hostBatch]; batch != "" {
 		t.Add("recorded in batches of", batch)
@@ -134,7 +152,8 @@ func (e *env) traceCheck(c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("trace check: cannot find this program to start it again: %w", err)
 	}
-	rep, err := traces.GuardedCheck(c.Context, path, []string{exe, "trace", "check", "--child", path})
+	rep, err := traces.GuardedCheck(c.Context, path, []string{exe, "trace", "check", "--child",
+		path})
 	if err != nil {
 		return err
 	}
@@ -151,7 +170,8 @@ func (e *env) traceCheck(c *cli.Context) error {
 	if !rep.Complete {
 		state += ", not whole"
 	}
-	fmt.Fprintf(e.stdout, "%s: %d tokens, %d rows, %d active units, %s\n", path, rep.Tokens, rep.Rows, rep.Active, state)
+	fmt.Fprintf(e.stdout, "%s: %d tokens, %d rows, %d active units, %s\n", path, rep.Tokens,
+		rep.Rows, rep.Active, state)
 	return nil
 }
 
@@ -162,7 +182,8 @@ func (e *env) traceStats(c *cli.Context) error {
 	}
 	defer r.Close()
 	p := e.startProgress("stats (tokens)")
-	s, err := stats.Compute(r, stats.Options{Predicted: c.Bool("predicted"), Workers: c.Int("workers"), Progress: p.update})
+	s, err := stats.Compute(r, stats.Options{Predicted: c.Bool("predicted"),
+		Workers: c.Int("workers"), Progress: p.update})
 	p.done()
 	if err != nil {
 		return err
@@ -179,7 +200,8 @@ func (e *env) traceStats(c *cli.Context) error {
 	return nil
 }
 
-// printTargets prints the published numbers that a synthetic trace was made to match beside its own.
+// printTargets prints the published numbers that a synthetic trace was made to match beside its
+// own.
 func (e *env) printTargets(name string, s *stats.Stats) error {
 	_, info, err := shapes.Lookup(name)
 	if err != nil {
@@ -190,10 +212,12 @@ func (e *env) printTargets(name string, s *stats.Stats) error {
 		return err
 	}
 	t := &report.Table{Columns: []report.Column{
-		{Name: "published of " + info.Name}, {Name: "published", Unit: "%", Align: report.Right}, {Name: "this trace", Unit: "%", Align: report.Right}, {Name: "source"}}}
+		{Name: "published of " + info.Name}, {Name: "published", Unit: "%", Align: report.Right},
+		{Name: "this trace", Unit: "%", Align: report.Right}, {Name: "source"}}}
 	for _, target := range targets {
 		if value, ok := measuredTarget(target, s); ok {
-			t.Add(target.Quantity+", "+target.Layer, report.Sig3(target.Percent), report.Sig3(100*value), target.Source)
+			t.Add(target.Quantity+", "+target.Layer, report.Sig3(target.Percent),
+				report.Sig3(100*value), target.Source)
 		}
 	}
 	if len(t.Rows) == 0 {
@@ -203,9 +227,9 @@ func (e *env) printTargets(name string, s *stats.Stats) error {
 	return t.Text(e.stdout)
 }
 
-// measuredTarget returns the share that the trace has where a share was published, if the analysed masks tell it. Layers are
-// counted from 1 in papers and from 0 in traces; a trace of fewer layers is spread over the depth of the model, so that only
-// means are compared then.
+// measuredTarget returns the share that the trace has where a share was published, if the analysed
+// masks tell it. Layers are counted from 1 in papers and from 0 in traces; a trace of fewer layers
+// is spread over the depth of the model, so that only means are compared then.
 func measuredTarget(t synth.Target, s *stats.Stats) (float64, bool) {
 	part := &s.Total
 	if t.Layer != "mean" {
@@ -238,16 +262,20 @@ func measuredTarget(t synth.Target, s *stats.Stats) (float64, bool) {
 
 // printStats prints the share per layer and the windows.
 func (e *env) printStats(s *stats.Stats) error {
-	fmt.Fprintf(e.stdout, "%d tokens in %d sequences, %d layers of %d units, %s masks\n\n", s.Tokens, s.Sequences, s.Layers, s.Units, s.Mask)
+	fmt.Fprintf(e.stdout, "%d tokens in %d sequences, %d layers of %d units, %s masks\n\n",
+		s.Tokens, s.Sequences, s.Layers, s.Units, s.Mask)
 	percent := func(v float64) string { return report.Sig3(100 * v) }
 	right := report.Right
 	layers := &report.Table{Columns: []report.Column{
-		{Name: "layer", Align: right}, {Name: "active", Unit: "%", Align: right}, {Name: "least", Unit: "%", Align: right}, {Name: "most", Unit: "%", Align: right},
-		{Name: "never", Unit: "%", Align: right}, {Name: "s_agg(5)", Unit: "%", Align: right}, {Name: "new(5)", Unit: "%", Align: right},
+		{Name: "layer", Align: right}, {Name: "active", Unit: "%", Align: right}, {Name: "least",
+			Unit: "%", Align: right}, {Name: "most", Unit: "%", Align: right},
+		{Name: "never", Unit: "%", Align: right}, {Name: "s_agg(5)", Unit: "%", Align: right},
+		{Name: "new(5)", Unit: "%", Align: right},
 	}}
 	line := func(name string, p *stats.Part) {
 		units := float64(s.Units)
-		layers.Add(name, percent(p.Active.Mean), percent(p.Active.Min), percent(p.Active.Max), percent(p.NeverActive),
+		layers.Add(name, percent(p.Active.Mean), percent(p.Active.Min), percent(p.Active.Max),
+			percent(p.NeverActive),
 			percent(p.Window.SAgg[5]/units), percent(p.Window.Delta[5]/units))
 	}
 	for l := range s.PerLayer {
@@ -258,11 +286,13 @@ func (e *env) printStats(s *stats.Stats) error {
 		return err
 	}
 	if p := s.Total.Predictor; p != nil {
-		fmt.Fprintf(e.stdout, "\npredictor: recall %s %%, precision %s %%, predicted/true %s\n", percent(p.Recall), percent(p.Precision), report.Sig3(p.Ratio))
+		fmt.Fprintf(e.stdout, "\npredictor: recall %s %%, precision %s %%, predicted/true %s\n",
+			percent(p.Recall), percent(p.Precision), report.Sig3(p.Ratio))
 	}
 	fmt.Fprintln(e.stdout)
 	windows := &report.Table{Columns: []report.Column{
-		{Name: "k", Align: right}, {Name: "s_agg(k)", Unit: "%", Align: right}, {Name: "new(k)", Unit: "%", Align: right},
+		{Name: "k", Align: right}, {Name: "s_agg(k)", Unit: "%", Align: right}, {Name: "new(k)",
+			Unit: "%", Align: right},
 		{Name: "hit ratio", Align: right}, {Name: "reuse at k", Unit: "%", Align: right},
 	}}
 	w := &s.Total.Window
@@ -275,7 +305,8 @@ func (e *env) printStats(s *stats.Stats) error {
 			reuse = percent(float64(s.Total.Reuse.Exact[k-1]) / float64(max(s.Accesses, 1)))
 		}
 		hit := float64(w.Hits[k]) / float64(max(w.Hits[k]+w.Misses[k], 1))
-		windows.Add(fmt.Sprint(k), percent(w.SAgg[k]/float64(s.Units)), percent(w.Delta[k]/float64(s.Units)), report.Sig3(hit), reuse)
+		windows.Add(fmt.Sprint(k), percent(w.SAgg[k]/float64(s.Units)),
+			percent(w.Delta[k]/float64(s.Units)), report.Sig3(hit), reuse)
 	}
 	return windows.Text(e.stdout)
 }

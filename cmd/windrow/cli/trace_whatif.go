@@ -15,23 +15,36 @@ import (
 
 func whatifCommand(e *env) *cli.Command {
 	return &cli.Command{
-		Name: "whatif", Usage: "a trace with another sparsity or another predictor", ArgsUsage: "TRACE",
-		Description: "A share below the trace's own leaves active units out: the smallest activations where the trace holds magnitudes (record --magnitudes),\n" +
-			"otherwise by a model of how activations come and go. A larger share adds units by that model. What a smaller share keeps, a larger\n" +
+		Name: "whatif", Usage: "a trace with another sparsity or another predictor",
+		ArgsUsage: "TRACE",
+		Description: "A share below the trace's own leaves active units out: the smallest " +
+			"activations where the trace holds magnitudes (record --magnitudes),\n" +
+			"otherwise by a model of how activations come and go. A larger share adds units by " +
+			"that model. What a smaller share keeps, a larger\n" +
 			"one keeps too. \"windrow trace info\" says of the result what it was made from.\n\n" +
-			examples("windrow record -m tales.flash.safetensors --prompts examples/prompts/tales.txt --limit 4 -n 32 --magnitudes -o sized.trace.arrow",
+			examples("windrow record -m tales.flash.safetensors --prompts "+
+				"examples/prompts/tales.txt --limit 4 -n 32 --magnitudes -o sized.trace.arrow",
 				"windrow trace whatif sized.trace.arrow --share 4% -o half.trace.arrow",
-				"windrow trace whatif sized.trace.arrow --threshold 0.5 --false-negatives 5% --false-positives 3% --small-first -o guessed.trace.arrow"),
+				"windrow trace whatif sized.trace.arrow --threshold 0.5 --false-negatives 5% "+
+					"--false-positives 3% --small-first -o guessed.trace.arrow"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "share", Usage: "mean `SHARE` of active units over all layers, 5% or 0.05; every layer's own is scaled alike"},
-			&cli.StringFlag{Name: "layer-share", Usage: "mean `SHARE` of active units of each layer"},
-			&cli.Float64Flag{Name: "threshold", Usage: "keep units with an activation of at least `VALUE`, to the 9 % that magnitudes are exact to"},
-			&cli.StringFlag{Name: "false-negatives", Usage: "a predictor that misses this `SHARE` of the active units"},
-			&cli.StringFlag{Name: "false-positives", Usage: "a predictor that names this `SHARE` of the inactive units"},
+			&cli.StringFlag{Name: "share", Usage: "mean `SHARE` of active units over all " +
+				"layers, 5% or 0.05; every layer's own is scaled alike"},
+			&cli.StringFlag{Name: "layer-share", Usage: "mean `SHARE` of active units of each " +
+				"layer"},
+			&cli.Float64Flag{Name: "threshold", Usage: "keep units with an activation of at " +
+				"least `VALUE`, to the 9 % that magnitudes are exact to"},
+			&cli.StringFlag{Name: "false-negatives",
+				Usage: "a predictor that misses this `SHARE` of the active units"},
+			&cli.StringFlag{Name: "false-positives",
+				Usage: "a predictor that names this `SHARE` of the inactive units"},
 			&cli.BoolFlag{Name: "predictor", Usage: "predicted masks even without errors"},
-			&cli.BoolFlag{Name: "small-first", Usage: "the predictor misses the smallest activations first"},
-			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true, Usage: "`TRACE` to write (*.trace.arrow)"},
-			&cli.StringFlag{Name: "compress", Value: "none", Usage: "`CODEC`: none (can be mapped without copies) or zstd"},
+			&cli.BoolFlag{Name: "small-first", Usage: "the predictor misses the smallest " +
+				"activations first"},
+			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true,
+				Usage: "`TRACE` to write (*.trace.arrow)"},
+			&cli.StringFlag{Name: "compress", Value: "none",
+				Usage: "`CODEC`: none (can be mapped without copies) or zstd"},
 			jsonFlag(), seedFlag(),
 		},
 		Action: e.traceWhatif,
@@ -40,7 +53,8 @@ func whatifCommand(e *env) *cli.Command {
 
 // whatifOptions reads the flags.
 func whatifOptions(c *cli.Context) (whatif.Options, error) {
-	opt := whatif.Options{Threshold: c.Float64("threshold"), Predictor: c.Bool("predictor"), SmallFirst: c.Bool("small-first"), Seed: c.Uint64("seed")}
+	opt := whatif.Options{Threshold: c.Float64("threshold"), Predictor: c.Bool("predictor"),
+		SmallFirst: c.Bool("small-first"), Seed: c.Uint64("seed")}
 	asked := opt.Predictor || c.IsSet("threshold")
 	for _, f := range []struct {
 		name string
@@ -63,7 +77,8 @@ func whatifOptions(c *cli.Context) (whatif.Options, error) {
 		*f.into = v
 	}
 	if !asked {
-		return opt, usageError("trace whatif: say what to change with --share, --layer-share, --threshold, --false-negatives or --false-positives")
+		return opt, usageError("trace whatif: say what to change with --share, --layer-share, " +
+			"--threshold, --false-negatives or --false-positives")
 	}
 	if err := opt.Check(); err != nil {
 		return opt, usageError("%v", err)
@@ -95,17 +110,20 @@ func (e *env) traceWhatif(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := e.writeTrace(c.Context, changed, out, traces.WriteOptions{Compress: c.String("compress"), Incomplete: !r.Complete()}); err != nil {
+	if err := e.writeTrace(c.Context, changed, out, traces.WriteOptions{
+		Compress: c.String("compress"), Incomplete: !r.Complete()}); err != nil {
 		return err
 	}
 	if c.Bool("json") {
-		return printJSON(e.stdout, map[string]any{"trace": out, "tokens": changed.Tokens(), "report": rep})
+		return printJSON(e.stdout, map[string]any{"trace": out, "tokens": changed.Tokens(),
+			"report": rep})
 	}
 	return e.printWhatif(out, opt, &rep)
 }
 
 // writeTrace writes all tokens of a source to a file.
-func (e *env) writeTrace(ctx context.Context, src traces.Source, out string, opt traces.WriteOptions) error {
+func (e *env) writeTrace(ctx context.Context, src traces.Source, out string,
+	opt traces.WriteOptions) error {
 	head := *src.Header()
 	head.Tool = Tool
 	w, err := traces.Create(out, head, opt)
@@ -132,8 +150,10 @@ func (e *env) writeTrace(ctx context.Context, src traces.Source, out string, opt
 func (e *env) printWhatif(out string, opt whatif.Options, rep *whatif.Report) error {
 	right := report.Right
 	t := &report.Table{Columns: []report.Column{
-		{Name: "layer", Align: right}, {Name: "active before", Unit: "%", Align: right}, {Name: "asked", Unit: "%", Align: right}, {Name: "active after", Unit: "%", Align: right},
-		{Name: "chosen by"}, {Name: "threshold", Align: right}, {Name: "false neg.", Unit: "%", Align: right}, {Name: "false pos.", Unit: "%", Align: right},
+		{Name: "layer", Align: right}, {Name: "active before", Unit: "%", Align: right},
+		{Name: "asked", Unit: "%", Align: right}, {Name: "active after", Unit: "%", Align: right},
+		{Name: "chosen by"}, {Name: "threshold", Align: right}, {Name: "false neg.", Unit: "%",
+			Align: right}, {Name: "false pos.", Unit: "%", Align: right},
 	}}
 	percent := func(v float64) string { return report.Sig3(100 * v) }
 	for l := range rep.Layers {
@@ -145,11 +165,13 @@ func (e *env) printWhatif(out string, opt whatif.Options, rep *whatif.Report) er
 		if opt.Predicts() {
 			missed, named = percent(r.FalseNegatives), percent(r.FalsePositives)
 		}
-		t.Add(fmt.Sprint(l), percent(r.Before), percent(r.Target), percent(r.After), r.Method, threshold, missed, named)
+		t.Add(fmt.Sprint(l), percent(r.Before), percent(r.Target), percent(r.After), r.Method,
+			threshold, missed, named)
 	}
 	if err := t.Text(e.stdout); err != nil {
 		return err
 	}
-	fmt.Fprintf(e.stdout, "\n%s: %s %% of the units active, before %s %%\n", out, percent(rep.After), percent(rep.Before))
+	fmt.Fprintf(e.stdout, "\n%s: %s %% of the units active, before %s %%\n", out,
+		percent(rep.After), percent(rep.Before))
 	return nil
 }

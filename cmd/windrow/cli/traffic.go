@@ -23,24 +23,38 @@ const trafficRequests = 200
 
 func trafficCommand(e *env) *cli.Command {
 	return &cli.Command{
-		Name:  "traffic",
-		Usage: "serve requests as they come: latencies, goodput, and the rate that a device can serve",
-		Description: "Requests come at the times of --arrivals (Azure, BurstGPT, Mooncake, vidur, ShareGPT; see \"windrow trace arrivals\"), or as a Poisson\n" +
-			"process of --rate. A step computes one token of every running sequence and up to --prefill-chunk prompt tokens, and needs the union of\n" +
-			"their masks; requests join between steps, first come, first served. Each request's masks come from a place of the trace drawn by its\n" +
-			"number. TTFT includes waiting; TPOT is a request's mean gap between tokens, ITL is every gap; goodput counts requests that meet\n" +
-			"--slo-ttft and --slo-tpot. --find-rate searches the largest Poisson rate at which --share of them do. Unless the device states a peak\n" +
-			"of arithmetic, or --gflops does, tokens of one step are computed one by one, which is a bound from above; --compute once is one from below.\n\n" +
-			examples("windrow traffic -t opt.trace.arrow -d m1-max --arrivals azure.csv --requests 2 --speedup 10",
-				"windrow traffic -t opt.trace.arrow -d m1-max --rate 0.1 --requests 20 --prompt-tokens 32 --output-tokens 8 --gflops 1000",
-				"windrow traffic -t opt.trace.arrow -d m1-max --find-rate --requests 20 --prompt-tokens 32 --output-tokens 8 --compute once"),
+		Name: "traffic",
+		Usage: "serve requests as they come: latencies, goodput, and the rate that a device can " +
+			"serve",
+		Description: "Requests come at the times of --arrivals (Azure, BurstGPT, Mooncake, " +
+			"vidur, ShareGPT; see \"windrow trace arrivals\"), or as a Poisson\n" +
+			"process of --rate. A step computes one token of every running sequence and up to " +
+			"--prefill-chunk prompt tokens, and needs the union of\n" +
+			"their masks; requests join between steps, first come, first served. Each request's " +
+			"masks come from a place of the trace drawn by its\n" +
+			"number. TTFT includes waiting; TPOT is a request's mean gap between tokens, ITL is " +
+			"every gap; goodput counts requests that meet\n" +
+			"--slo-ttft and --slo-tpot. --find-rate searches the largest Poisson rate at which " +
+			"--share of them do. Unless the device states a peak\n" +
+			"of arithmetic, or --gflops does, tokens of one step are computed one by one, which " +
+			"is a bound from above; --compute once is one from below.\n\n" +
+			examples("windrow traffic -t opt.trace.arrow -d m1-max --arrivals azure.csv "+
+				"--requests 2 --speedup 10",
+				"windrow traffic -t opt.trace.arrow -d m1-max --rate 0.1 --requests 20 "+
+					"--prompt-tokens 32 --output-tokens 8 --gflops 1000",
+				"windrow traffic -t opt.trace.arrow -d m1-max --find-rate --requests 20 "+
+					"--prompt-tokens 32 --output-tokens 8 --compute once"),
 		Flags: append(append([]cli.Flag{
 			traceFlag(),
-			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true, Usage: "`DEVICE` file or preset"},
+			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true,
+				Usage: "`DEVICE` file or preset"},
 			&cli.BoolFlag{Name: "predicted", Usage: "the predicted masks instead of the true ones"},
-		}, loadFlags()...), append(append(serverFlags(), flashFlags()[1:]...), // all but its window: of steps, it would hold most rows
-			&cli.BoolFlag{Name: "find-rate", Usage: "search the largest Poisson rate that meets the objectives"},
-			&cli.Float64Flag{Name: "share", Value: 0.9, Usage: "`SHARE` of the requests that have to, above 0 up to 1"},
+		}, loadFlags()...), append(append(serverFlags(), flashFlags()[1:]...),
+			// all but its window: of steps, it would hold most rows
+			&cli.BoolFlag{Name: "find-rate", Usage: "search the largest Poisson rate that meets " +
+				"the objectives"},
+			&cli.Float64Flag{Name: "share", Value: 0.9,
+				Usage: "`SHARE` of the requests that have to, above 0 up to 1"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text or csv"},
 			seedFlag(), jsonFlag())...),
 		Action: e.traffic,
@@ -51,16 +65,25 @@ func trafficCommand(e *env) *cli.Command {
 func loadFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "arrivals", Usage: "`FILE` of requests"},
-		&cli.StringFlag{Name: "arrivals-format", Usage: "`FORMAT` of that file: " + strings.ReplaceAll(listed(arrivals.Formats()), ",", ", "), DefaultText: "by its first bytes"},
-		&cli.BoolFlag{Name: "sort", Usage: fmt.Sprintf("sort the file by time, in memory, up to %d requests", arrivals.MaxSort)},
+		&cli.StringFlag{Name: "arrivals-format", Usage: "`FORMAT` of that file: " +
+			strings.ReplaceAll(listed(arrivals.Formats()), ",", ", "),
+			DefaultText: "by its first bytes"},
+		&cli.BoolFlag{Name: "sort", Usage: fmt.Sprintf("sort the file by time, in memory, up to "+
+			"%d requests", arrivals.MaxSort)},
 		&cli.IntFlag{Name: "skip-bad", Usage: "leave out up to `N` bad lines of the file"},
-		&cli.StringFlag{Name: "tokenizer", Usage: "`FOLDER` of the model whose tokenizer counts the tokens of texts"},
-		&cli.Int64Flag{Name: "requests", Usage: "serve `N` requests", DefaultText: fmt.Sprintf("all of a file, else %d", trafficRequests)},
+		&cli.StringFlag{Name: "tokenizer", Usage: "`FOLDER` of the model whose tokenizer counts " +
+			"the tokens of texts"},
+		&cli.Int64Flag{Name: "requests", Usage: "serve `N` requests",
+			DefaultText: fmt.Sprintf("all of a file, else %d", trafficRequests)},
 		&cli.Float64Flag{Name: "speedup", Value: 1, Usage: "let them come `X` times as fast"},
-		&cli.StringFlag{Name: "rate", Usage: "let them come at random, `R` per second on average (or 40/h); inf: all at once", DefaultText: "the file's times"},
-		&cli.IntFlag{Name: "prompt-tokens", Value: 512, Usage: "without a file: prompts of `N` tokens on average"},
-		&cli.IntFlag{Name: "output-tokens", Value: 128, Usage: "without a file: outputs of `N` tokens on average"},
-		&cli.Float64Flag{Name: "length-spread", Usage: "without a file: log-normal lengths with a standard deviation of `S` of their logarithm", DefaultText: "all alike"},
+		&cli.StringFlag{Name: "rate", Usage: "let them come at random, `R` per second on " +
+			"average (or 40/h); inf: all at once", DefaultText: "the file's times"},
+		&cli.IntFlag{Name: "prompt-tokens", Value: 512, Usage: "without a file: prompts of `N` " +
+			"tokens on average"},
+		&cli.IntFlag{Name: "output-tokens", Value: 128, Usage: "without a file: outputs of `N` " +
+			"tokens on average"},
+		&cli.Float64Flag{Name: "length-spread", Usage: "without a file: log-normal lengths with " +
+			"a standard deviation of `S` of their logarithm", DefaultText: "all alike"},
 	}
 }
 
@@ -69,15 +92,24 @@ func serverFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "max-batch", Value: 16, Usage: "run up to `N` sequences together"},
 		&cli.IntFlag{Name: "prefill-chunk", Value: 256, Usage: "up to `N` prompt tokens in a step"},
-		&cli.StringFlag{Name: "kv-memory", Usage: "`SIZE` of the memory for keys and values, reserved for a whole request", DefaultText: "no limit"},
-		&cli.StringFlag{Name: "slo-ttft", Value: "2s", Usage: "a good request has its first token within `TIME`; 0s: whenever"},
-		&cli.StringFlag{Name: "slo-tpot", Value: "200ms", Usage: "and its others every `TIME` on average; 0s: whenever"},
-		&cli.StringFlag{Name: "deadline", Usage: "stop the server at `TIME`", DefaultText: "when all are served"},
-		&cli.StringFlag{Name: "compute", Usage: "charge the arithmetic of several tokens by `WAY`: peak, once or each", DefaultText: "peak where it is known, else each"},
-		&cli.Float64Flag{Name: "gflops", Usage: "peak of arithmetic, `N` 10⁹ operations per second, in place of the device's"},
-		&cli.BoolFlag{Name: "events", Usage: "time every read as an event, also where a table is within a hundredth"},
-		&cli.IntFlag{Name: "window", Aliases: []string{"k"}, Usage: "keep the rows of the last `K` steps in memory"},
-		&cli.StringFlag{Name: "policy", Usage: "keep rows by `POLICY` in place of a window of steps; see \"windrow sim --help\""},
+		&cli.StringFlag{Name: "kv-memory", Usage: "`SIZE` of the memory for keys and values, " +
+			"reserved for a whole request", DefaultText: "no limit"},
+		&cli.StringFlag{Name: "slo-ttft", Value: "2s",
+			Usage: "a good request has its first token within `TIME`; 0s: whenever"},
+		&cli.StringFlag{Name: "slo-tpot", Value: "200ms",
+			Usage: "and its others every `TIME` on average; 0s: whenever"},
+		&cli.StringFlag{Name: "deadline", Usage: "stop the server at `TIME`",
+			DefaultText: "when all are served"},
+		&cli.StringFlag{Name: "compute", Usage: "charge the arithmetic of several tokens by " +
+			"`WAY`: peak, once or each", DefaultText: "peak where it is known, else each"},
+		&cli.Float64Flag{Name: "gflops", Usage: "peak of arithmetic, `N` 10⁹ operations per " +
+			"second, in place of the device's"},
+		&cli.BoolFlag{Name: "events", Usage: "time every read as an event, also where a table " +
+			"is within a hundredth"},
+		&cli.IntFlag{Name: "window", Aliases: []string{"k"},
+			Usage: "keep the rows of the last `K` steps in memory"},
+		&cli.StringFlag{Name: "policy", Usage: "keep rows by `POLICY` in place of a window of " +
+			"steps; see \"windrow sim --help\""},
 	}
 }
 
@@ -154,10 +186,12 @@ func (e *env) traffic(c *cli.Context) error {
 	if err := needPredicted(c, tr); err != nil {
 		return err
 	}
-	doc := &trafficResult{Tool: Tool, Trace: filepath.Base(c.String("trace")), SHA256: tr.SHA256(), Model: tr.Header().Model, Device: cfg.Sim.Device.Name}
+	doc := &trafficResult{Tool: Tool, Trace: filepath.Base(c.String("trace")), SHA256: tr.SHA256(),
+		Model: tr.Header().Model, Device: cfg.Sim.Device.Name}
 	residency := cfg.Sim.Residency()
 	doc.Server = trafficServer{
-		Mask: maskName(cfg.Sim.Predicted), Policy: residency.String(), Engine: cfg.Sim.Engine, Parallel: cfg.Sim.Parallel, MaxBatch: cfg.MaxBatch, Chunk: cfg.Chunk,
+		Mask: maskName(cfg.Sim.Predicted), Policy: residency.String(), Engine: cfg.Sim.Engine,
+		Parallel: cfg.Sim.Parallel, MaxBatch: cfg.MaxBatch, Chunk: cfg.Chunk,
 		KV: cfg.KV, TTFT: cfg.TTFT, TPOT: cfg.TPOT, Deadline: cfg.Deadline, Seed: cfg.Seed,
 	}
 	if err := e.countLoad(c, load); err != nil {
@@ -172,11 +206,12 @@ func (e *env) traffic(c *cli.Context) error {
 		return trafficError(err)
 	}
 	if c.Bool("find-rate") {
-		doc.Rate, err = server.FindRate(c.Context, c.Float64("share"), func(rate float64) (serving.Source, error) {
-			p.done()
-			p = e.startProgress(fmt.Sprintf("traffic at %s (requests)", rateText(rate)))
-			return load.source(rate)
-		})
+		doc.Rate, err = server.FindRate(c.Context, c.Float64("share"),
+			func(rate float64) (serving.Source, error) {
+				p.done()
+				p = e.startProgress(fmt.Sprintf("traffic at %s (requests)", rateText(rate)))
+				return load.source(rate)
+			})
 	} else {
 		p = e.startProgress("traffic (requests)")
 		var src serving.Source
@@ -216,13 +251,16 @@ func trafficConfig(c *cli.Context, head *traces.Header) (*serving.Config, error)
 		return nil, err
 	}
 	if c.IsSet("gflops") {
-		if device.Host.ComputeGFLOPS = c.Float64("gflops"); !(device.Host.ComputeGFLOPS > 0) || math.IsInf(device.Host.ComputeGFLOPS, 0) {
+		if device.Host.ComputeGFLOPS = c.Float64("gflops"); !(device.Host.ComputeGFLOPS > 0) ||
+			math.IsInf(device.Host.ComputeGFLOPS, 0) {
 			return nil, usageError("--gflops %g: it must be above 0", c.Float64("gflops"))
 		}
 	}
 	cfg := &serving.Config{
 		Sim:      sim.Config{Predicted: c.Bool("predicted"), Device: device},
-		MaxBatch: c.Int("max-batch"), Chunk: c.Int("prefill-chunk"), Compute: serving.Compute(c.String("compute")), Events: c.Bool("events"), Seed: c.Uint64("seed"),
+		MaxBatch: c.Int("max-batch"), Chunk: c.Int("prefill-chunk"),
+		Compute: serving.Compute(c.String("compute")), Events: c.Bool("events"),
+		Seed: c.Uint64("seed"),
 	}
 	if cfg.Sim.Policy, cfg.Sim.Window, err = residency(c, head); err != nil {
 		return nil, err
@@ -259,7 +297,8 @@ func trafficConfig(c *cli.Context, head *traces.Header) (*serving.Config, error)
 
 // trafficLoadOf reads the flags of the load.
 func trafficLoadOf(c *cli.Context) (*trafficLoad, error) {
-	l := &trafficLoad{path: c.String("arrivals"), Speedup: c.Float64("speedup"), Requests: c.Int64("requests"), Times: timesOfFile, seed: c.Uint64("seed")}
+	l := &trafficLoad{path: c.String("arrivals"), Speedup: c.Float64("speedup"),
+		Requests: c.Int64("requests"), Times: timesOfFile, seed: c.Uint64("seed")}
 	var err error
 	if l.Rate, err = requestRate(c); err != nil {
 		return nil, err
@@ -270,9 +309,11 @@ func trafficLoadOf(c *cli.Context) (*trafficLoad, error) {
 	case !(l.Speedup > 0) || math.IsInf(l.Speedup, 0):
 		return nil, usageError("--speedup %g: it must be above 0", l.Speedup)
 	case c.Bool("find-rate") && (c.IsSet("rate") || c.IsSet("speedup") || c.IsSet("deadline")):
-		return nil, usageError("--find-rate searches the rate: leave out --rate, --speedup and --deadline")
+		return nil, usageError("--find-rate searches the rate: leave out --rate, --speedup and " +
+			"--deadline")
 	case c.IsSet("rate") && c.IsSet("speedup"):
-		return nil, usageError("--speedup is about the times of a file, which --rate replaces; give one of them")
+		return nil, usageError("--speedup is about the times of a file, which --rate replaces; " +
+			"give one of them")
 	case c.IsSet("share") && !c.Bool("find-rate"):
 		return nil, usageError("--share is about --find-rate")
 	}
@@ -292,13 +333,16 @@ func trafficLoadOf(c *cli.Context) (*trafficLoad, error) {
 	}
 	for _, name := range []string{"arrivals-format", "sort", "skip-bad", "tokenizer", "speedup"} {
 		if c.IsSet(name) {
-			return nil, usageError("--%s is about a file of requests; give one with --arrivals", name)
+			return nil, usageError("--%s is about a file of requests; give one with --arrivals",
+				name)
 		}
 	}
 	if l.Times == timesOfFile {
-		return nil, usageError("traffic needs --arrivals FILE, --rate R or --find-rate; see \"windrow traffic --help\"")
+		return nil, usageError("traffic needs --arrivals FILE, --rate R or --find-rate; see " +
+			"\"windrow traffic --help\"")
 	}
-	l.Prompt, l.Output, l.Spread = c.Int("prompt-tokens"), c.Int("output-tokens"), c.Float64("length-spread")
+	l.Prompt, l.Output, l.Spread = c.Int("prompt-tokens"), c.Int("output-tokens"),
+		c.Float64("length-spread")
 	if l.Requests == 0 {
 		l.Requests = trafficRequests
 	}
@@ -314,7 +358,8 @@ func requestRate(c *cli.Context) (float64, error) {
 	number, hourly := strings.CutSuffix(text, "/h")
 	rate, err := strconv.ParseFloat(strings.TrimSuffix(number, "/s"), 64)
 	if err != nil || !(rate > 0) {
-		return 0, usageError("--rate %q: a number of requests above 0 is wanted: 0.5 (per second), 40/h or inf", text)
+		return 0, usageError("--rate %q: a number of requests above 0 is wanted: 0.5 (per "+
+			"second), 40/h or inf", text)
 	}
 	if hourly {
 		rate /= 3600
@@ -324,7 +369,8 @@ func requestRate(c *cli.Context) (float64, error) {
 
 // readOptions reads how to read the file.
 func (l *trafficLoad) readOptions(c *cli.Context) error {
-	l.File, l.opt = filepath.Base(l.path), arrivals.Options{Sort: c.Bool("sort"), SkipBad: c.Int("skip-bad")}
+	l.File, l.opt = filepath.Base(l.path), arrivals.Options{Sort: c.Bool("sort"),
+		SkipBad: c.Int("skip-bad")}
 	var err error
 	if name := c.String("arrivals-format"); name != "" {
 		if l.opt.Format, err = arrivals.ParseFormat(name); err != nil {
@@ -341,7 +387,8 @@ func (l *trafficLoad) readOptions(c *cli.Context) error {
 	return nil
 }
 
-// countLoad reads a file once, to know its format and how far the simulation is, and to refuse a bad line before it begins.
+// countLoad reads a file once, to know its format and how far the simulation is, and to refuse a
+// bad line before it begins.
 func (e *env) countLoad(c *cli.Context, l *trafficLoad) error {
 	if l.path == "" {
 		return nil
@@ -376,7 +423,8 @@ func (l *trafficLoad) poisson() float64 {
 	return l.Rate
 }
 
-// source opens the load at a rate, from its beginning; 0 for the times of the file. It closes what it opened before.
+// source opens the load at a rate, from its beginning; 0 for the times of the file. It closes what
+// it opened before.
 func (l *trafficLoad) source(rate float64) (serving.Source, error) {
 	shape := serving.Shape{Requests: l.Requests, Speedup: l.Speedup, Rate: rate, Seed: l.seed}
 	if l.path == "" {

@@ -40,8 +40,10 @@ func (e *env) printTraffic(c *cli.Context, d *trafficResult) error {
 
 // print writes the tables. r is nil when no rate is good.
 func (d *trafficResult) print(w io.Writer, r *serving.Result) error {
-	fmt.Fprintf(w, "%s on %s, %s masks, policy %s; up to %d sequences, %d prompt tokens per step\n%s\n\n",
-		d.Model, d.Device, d.Server.Mask, d.Server.Policy, d.Server.MaxBatch, d.Server.Chunk, d.Load.words())
+	fmt.Fprintf(w, "%s on %s, %s masks, policy %s; up to %d sequences, %d prompt tokens per "+
+		"step\n%s\n\n",
+		d.Model, d.Device, d.Server.Mask, d.Server.Policy, d.Server.MaxBatch, d.Server.Chunk,
+		d.Load.words())
 	if d.Rate != nil {
 		if err := trialTable(d.Rate, report.Sig3).Text(w); err != nil {
 			return err
@@ -70,9 +72,11 @@ func (l *trafficLoad) words() string {
 	case l.path != "":
 		s = fmt.Sprintf("%d requests of %s (%s)", l.Requests, l.File, l.Format)
 	case l.Spread > 0:
-		s = fmt.Sprintf("%d requests of about %d prompt and %d output tokens (log-normal, %s)", l.Requests, l.Prompt, l.Output, report.Sig3(l.Spread))
+		s = fmt.Sprintf("%d requests of about %d prompt and %d output tokens (log-normal, %s)",
+			l.Requests, l.Prompt, l.Output, report.Sig3(l.Spread))
 	default:
-		s = fmt.Sprintf("%d requests of %d prompt and %d output tokens", l.Requests, l.Prompt, l.Output)
+		s = fmt.Sprintf("%d requests of %d prompt and %d output tokens", l.Requests, l.Prompt,
+			l.Output)
 	}
 	switch {
 	case l.Times == timesAtOnce:
@@ -106,7 +110,9 @@ func trialTable(a *serving.Rate, number func(float64) string) *report.Table {
 		}
 		return r.PerSecond
 	}
-	for _, r := range slices.SortedFunc(slices.Values(a.Tried), func(x, y serving.Trial) int { return cmp.Compare(key(x), key(y)) }) {
+	for _, r := range slices.SortedFunc(slices.Values(a.Tried), func(x, y serving.Trial) int {
+		return cmp.Compare(key(x), key(y))
+	}) {
 		meets := "no"
 		if r.Meets {
 			meets = "yes"
@@ -123,7 +129,8 @@ func trialTable(a *serving.Rate, number func(float64) string) *report.Table {
 // answer says which rate is the largest.
 func (d *trafficResult) answer() string {
 	a := d.Rate
-	goal := fmt.Sprintf("%s %% of the requests have %s", report.Sig3(100*a.Share), d.Server.objectives())
+	goal := fmt.Sprintf("%s %% of the requests have %s", report.Sig3(100*a.Share),
+		d.Server.objectives())
 	switch {
 	case a.Stopped != "":
 		return "interrupted: the search is not finished"
@@ -134,7 +141,8 @@ func (d *trafficResult) answer() string {
 	}
 	text := fmt.Sprintf("largest rate at which %s: %s", goal, rateText(*a.PerSecond))
 	if *a.PerSecond > a.Saturated {
-		text += fmt.Sprintf("\nThat is more than the server keeps up for long, %s with all at once: the queue grows. More --requests tell what lasts.", rateText(a.Saturated))
+		text += fmt.Sprintf("\nThat is more than the server keeps up for long, %s with all at "+
+			"once: the queue grows. More --requests tell what lasts.", rateText(a.Saturated))
 	}
 	return text
 }
@@ -163,8 +171,10 @@ func (d *trafficResult) countTable(r *serving.Result) *report.Table {
 		why string
 		n   int64
 	}{
-		{"not finished: running", r.Unfinished.Running}, {"not finished: waiting", r.Unfinished.Waiting},
-		{"refused: longer than the model's context", r.Unfinished.TooLong}, {"refused: larger than the memory for keys and values", r.Unfinished.TooLarge},
+		{"not finished: running", r.Unfinished.Running}, {"not finished: waiting",
+			r.Unfinished.Waiting},
+		{"refused: longer than the model's context", r.Unfinished.TooLong},
+		{"refused: larger than the memory for keys and values", r.Unfinished.TooLarge},
 	} {
 		if u.n > 0 {
 			t.Add(u.why, fmt.Sprint(u.n))
@@ -177,18 +187,25 @@ func (d *trafficResult) countTable(r *serving.Result) *report.Table {
 		t.Add("of one output token", fmt.Sprintf("%d, which have no TPOT", r.Single))
 	}
 	t.Add("duration", report.Sig3(r.Duration.Seconds())+" s")
-	t.Add("throughput", fmt.Sprintf("%s, %s output tokens/s", rateText(r.RequestThroughput), report.Sig3(r.OutputThroughput)))
-	t.Add("goodput", fmt.Sprintf("%s, %s %% with %s", rateText(r.RequestGoodput), percent(r.Attainment), d.Server.objectives()))
+	t.Add("throughput", fmt.Sprintf("%s, %s output tokens/s", rateText(r.RequestThroughput),
+		report.Sig3(r.OutputThroughput)))
+	t.Add("goodput", fmt.Sprintf("%s, %s %% with %s", rateText(r.RequestGoodput),
+		percent(r.Attainment), d.Server.objectives()))
 	t.Add("busy", percent(r.Utilisation)+" %")
-	t.Add("sequences per step", fmt.Sprintf("%s on average, %d at most", report.Sig3(r.MeanBatch), r.PeakBatch))
+	t.Add("sequences per step", fmt.Sprintf("%s on average, %d at most", report.Sig3(r.MeanBatch),
+		r.PeakBatch))
 	t.Add("waiting", report.Sig3(r.MeanWaiting)+" on average")
-	t.Add("a step needs", percent(r.NeededShare)+" % of the units, of which "+percent(r.HitRatio)+" % are in memory")
-	t.Add("read", fmt.Sprintf("%s per computed token, %s per output token", report.IEC(units.Bytes(r.BytesPerToken)), report.IEC(units.Bytes(r.BytesPerOutput))))
-	t.Add("rows in memory", fmt.Sprintf("%s %% on average, %s at most", percent(r.HeldShare), report.IEC(r.PeakHeld)))
+	t.Add("a step needs", percent(r.NeededShare)+" % of the units, of which "+percent(
+		r.HitRatio)+" % are in memory")
+	t.Add("read", fmt.Sprintf("%s per computed token, %s per output token",
+		report.IEC(units.Bytes(r.BytesPerToken)), report.IEC(units.Bytes(r.BytesPerOutput))))
+	t.Add("rows in memory", fmt.Sprintf("%s %% on average, %s at most", percent(r.HeldShare),
+		report.IEC(r.PeakHeld)))
 	t.Add("keys and values", report.IEC(r.PeakKV)+" at most")
 	p, busy := r.Parts, float64(r.Busy)
 	t.Add("time of steps", fmt.Sprintf("%s %% reads, %s %% copies, %s %% decisions, %s %% compute",
-		shareOf(p.IO, busy), shareOf(p.Memory, busy), shareOf(p.Decide, busy), shareOf(p.Attention+p.FFN+p.Other, busy)))
+		shareOf(p.IO, busy), shareOf(p.Memory, busy), shareOf(p.Decide, busy),
+		shareOf(p.Attention+p.FFN+p.Other, busy)))
 	return t
 }
 
@@ -201,7 +218,8 @@ func shareOf(t units.Nanos, all float64) string {
 
 // latencies are the measures in their order.
 func latencies(r *serving.Result) []namedLatency {
-	return []namedLatency{{"TTFT", r.TTFT}, {"TPOT", r.TPOT}, {"ITL", r.ITL}, {"E2EL", r.E2E}, {"queueing", r.Queueing}}
+	return []namedLatency{{"TTFT", r.TTFT}, {"TPOT", r.TPOT}, {"ITL", r.ITL}, {"E2EL", r.E2E},
+		{"queueing", r.Queueing}}
 }
 
 type namedLatency struct {
@@ -259,10 +277,14 @@ func (d *trafficResult) csv() *report.Table {
 		name string
 		n    int64
 	}{
-		{"arrived", r.Arrived}, {"completed", r.Completed}, {"running", r.Unfinished.Running}, {"waiting", r.Unfinished.Waiting},
-		{"too long", r.Unfinished.TooLong}, {"too large", r.Unfinished.TooLarge}, {"single token", r.Single}, {"good requests", r.Good},
-		{"steps", r.Steps}, {"duration ns", int64(r.Duration)}, {"busy ns", int64(r.Busy)}, {"total input", r.Input}, {"total output", r.Output},
-		{"peak batch", int64(r.PeakBatch)}, {"flash bytes read", int64(r.Bytes)}, {"peak kv bytes", int64(r.PeakKV)}, {"peak held bytes", int64(r.PeakHeld)},
+		{"arrived", r.Arrived}, {"completed", r.Completed}, {"running", r.Unfinished.Running},
+		{"waiting", r.Unfinished.Waiting},
+		{"too long", r.Unfinished.TooLong}, {"too large", r.Unfinished.TooLarge}, {"single token",
+			r.Single}, {"good requests", r.Good},
+		{"steps", r.Steps}, {"duration ns", int64(r.Duration)}, {"busy ns", int64(r.Busy)},
+		{"total input", r.Input}, {"total output", r.Output},
+		{"peak batch", int64(r.PeakBatch)}, {"flash bytes read", int64(r.Bytes)}, {"peak kv bytes",
+			int64(r.PeakKV)}, {"peak held bytes", int64(r.PeakHeld)},
 	} {
 		whole(v.name, v.n)
 	}
@@ -270,9 +292,12 @@ func (d *trafficResult) csv() *report.Table {
 		name string
 		v    float64
 	}{
-		{"request throughput", r.RequestThroughput}, {"request goodput", r.RequestGoodput}, {"output throughput", r.OutputThroughput},
-		{"slo attainment", r.Attainment}, {"utilisation", r.Utilisation}, {"mean batch", r.MeanBatch}, {"mean waiting", r.MeanWaiting},
-		{"flash bytes per output token", r.BytesPerOutput}, {"needed share", r.NeededShare}, {"hit ratio", r.HitRatio},
+		{"request throughput", r.RequestThroughput}, {"request goodput", r.RequestGoodput},
+		{"output throughput", r.OutputThroughput},
+		{"slo attainment", r.Attainment}, {"utilisation", r.Utilisation}, {"mean batch",
+			r.MeanBatch}, {"mean waiting", r.MeanWaiting},
+		{"flash bytes per output token", r.BytesPerOutput}, {"needed share", r.NeededShare},
+		{"hit ratio", r.HitRatio},
 	} {
 		add(v.name, exactNumber(v.v))
 	}

@@ -60,7 +60,8 @@ func (e *env) trainCentroids(c *cli.Context) error {
 		return err
 	}
 	if texts.test != nil {
-		if err := e.judgeCentroids(c, doc, p, filepath.Base(texts.testPath), tokenSamples{texts.test}); err != nil {
+		if err := e.judgeCentroids(c, doc, p, filepath.Base(texts.testPath), tokenSamples{
+			texts.test}); err != nil {
 			return err
 		}
 	}
@@ -71,11 +72,13 @@ func (e *env) trainCentroids(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if doc.Texts[0].Speed, err = e.speed(c, texts.train, texts.train.all()[fit.Len():], n, c.String("out")); err != nil {
+	if doc.Texts[0].Speed, err = e.speed(c, texts.train, texts.train.all()[fit.Len():], n,
+		c.String("out")); err != nil {
 		return err
 	}
 	if texts.test != nil {
-		if doc.Texts[1].Speed, err = e.speed(c, texts.test, texts.test.all(), n, c.String("out")); err != nil {
+		if doc.Texts[1].Speed, err = e.speed(c, texts.test, texts.test.all(), n,
+			c.String("out")); err != nil {
 			return err
 		}
 	}
@@ -83,10 +86,12 @@ func (e *env) trainCentroids(c *cli.Context) error {
 }
 
 // runCentroids makes the vocabularies and trains the network that names their entries.
-func (e *env) runCentroids(c *cli.Context, s *traceSamples, fit, held centroid.Samples) (*centroid.Predictor, error) {
+func (e *env) runCentroids(c *cli.Context, s *traceSamples, fit,
+	held centroid.Samples) (*centroid.Predictor, error) {
 	kMax := c.Int("k-max")
 	if c.IsSet("k-max") && (kMax < 1 || kMax > s.Units()) {
-		return nil, usageError("--k-max %d: it is from 1 to the %d units of a layer", kMax, s.Units())
+		return nil, usageError("--k-max %d: it is from 1 to the %d units of a layer", kMax,
+			s.Units())
 	}
 	if n := c.Int("centroids"); n < 1 {
 		return nil, usageError("--centroids %d: 1 or more is wanted", n)
@@ -97,7 +102,9 @@ func (e *env) runCentroids(c *cli.Context, s *traceSamples, fit, held centroid.S
 	if kMax == 0 {
 		kMax = min(max(int(math.Round(2*s.meanActive())), 1), s.Units())
 	}
-	build := centroid.BuildOptions{ClusterOptions: centroid.ClusterOptions{Count: c.Int("centroids"), Size: kMax, Seed: c.Uint64("seed"), Workers: allCores(c.Int("workers"))}}
+	build := centroid.BuildOptions{ClusterOptions: centroid.ClusterOptions{
+		Count: c.Int("centroids"), Size: kMax, Seed: c.Uint64("seed"),
+		Workers: allCores(c.Int("workers"))}}
 	bar := e.startProgress("train (vocabularies)")
 	build.Progress = func(s centroid.BuildStep) { bar.update(s.Vocabulary-1, s.Vocabularies) }
 	book, err := centroid.Build(c.Context, fit, build)
@@ -108,7 +115,8 @@ func (e *env) runCentroids(c *cli.Context, s *traceSamples, fit, held centroid.S
 	bar = e.startProgress("train (epochs)")
 	defer bar.done()
 	return centroid.Train(c.Context, fit, held, book, centroid.TrainOptions{
-		Epochs: c.Int("epochs"), Seed: c.Uint64("seed"), Workers: allCores(c.Int("workers")), Model: s.head.ModelSHA256, Trace: s.src.SHA256(), Feature: s.head.FeatureKind,
+		Epochs: c.Int("epochs"), Seed: c.Uint64("seed"), Workers: allCores(c.Int("workers")),
+		Model: s.head.ModelSHA256, Trace: s.src.SHA256(), Feature: s.head.FeatureKind,
 		Progress: func(s centroid.Epoch) { bar.update(s.Epoch, s.Epochs) },
 	})
 }
@@ -132,7 +140,8 @@ func (e *env) evaluateCentroids(c *cli.Context, p *centroid.Predictor) error {
 	if err != nil {
 		return err
 	}
-	if doc.Texts[0].Speed, err = e.speed(c, texts.test, texts.test.all(), n, c.String("evaluate")); err != nil {
+	if doc.Texts[0].Speed, err = e.speed(c, texts.test, texts.test.all(), n,
+		c.String("evaluate")); err != nil {
 		return err
 	}
 	return e.putCentroids(c, doc)
@@ -140,23 +149,27 @@ func (e *env) evaluateCentroids(c *cli.Context, p *centroid.Predictor) error {
 
 func newCentroidResult(path string, s *traceSamples, p *centroid.Predictor) *centroidResult {
 	doc := &centroidResult{
-		Predictor: path, Kind: centroids, Model: s.head.Model, ModelSHA256: p.Facts().Model, TraceSHA256: p.Facts().Trace, Feature: centroidFeature(p), Training: p.Facts().Training,
+		Predictor: path, Kind: centroids, Model: s.head.Model, ModelSHA256: p.Facts().Model,
+		TraceSHA256: p.Facts().Trace, Feature: centroidFeature(p), Training: p.Facts().Training,
 		Bytes: p.Bytes(), Parameters: p.Parameters(), FLOPs: p.FLOPs(),
 	}
 	for layer := 1; layer < s.Layers(); layer++ {
 		doc.Centroids = max(doc.Centroids, p.Codebook().Vocabulary(layer, 0).Count())
 	}
-	for _, word := range p.Codebook().Vocabulary(1, 0).Mask(0) { // train gives all sets the size K_max
+	// train gives all sets the size K_max
+	for _, word := range p.Codebook().Vocabulary(1, 0).Mask(0) {
 		doc.KMax += bits.OnesCount64(word)
 	}
 	return doc
 }
 
 // judgeCentroids adds a text to the result.
-func (e *env) judgeCentroids(c *cli.Context, doc *centroidResult, p *centroid.Predictor, name string, s centroid.Samples) error {
+func (e *env) judgeCentroids(c *cli.Context, doc *centroidResult, p *centroid.Predictor,
+	name string, s centroid.Samples) error {
 	bar := e.startProgress("judge (tokens)")
 	defer bar.done()
-	r, err := centroid.Evaluate(c.Context, p, s, centroid.EvaluateOptions{KMax: []int{doc.KMax}, Workers: allCores(c.Int("workers")), Progress: bar.update})
+	r, err := centroid.Evaluate(c.Context, p, s, centroid.EvaluateOptions{KMax: []int{doc.KMax},
+		Workers: allCores(c.Int("workers")), Progress: bar.update})
 	if err != nil {
 		return trainError(err)
 	}
@@ -169,13 +182,17 @@ func (e *env) putCentroids(c *cli.Context, doc *centroidResult) error {
 		return printJSON(e.stdout, doc)
 	}
 	t := &doc.Training
-	fmt.Fprintf(e.stdout, "%s: %s\n%s: for every layer behind the first one of %d active sets of %d units, named from the %s of layer 0\n",
+	fmt.Fprintf(e.stdout, "%s: %s\n%s: for every layer behind the first one of %d active sets "+
+		"of %d units, named from the %s of layer 0\n",
 		doc.Predictor, doc.Model, doc.Kind, doc.Centroids, doc.KMax, doc.Feature)
-	fmt.Fprintf(e.stdout, "trained on %d tokens, %d more held out, of trace %.12s; seed %d\n", t.Tokens, t.Held, doc.TraceSHA256, t.Seed)
-	fmt.Fprintf(e.stdout, "%s in memory, %s for each token\n", report.IEC(doc.Bytes), report.SI(float64(doc.FLOPs), "FLOP"))
+	fmt.Fprintf(e.stdout, "trained on %d tokens, %d more held out, of trace %.12s; seed %d\n",
+		t.Tokens, t.Held, doc.TraceSHA256, t.Seed)
+	fmt.Fprintf(e.stdout, "%s in memory, %s for each token\n", report.IEC(doc.Bytes),
+		report.SI(float64(doc.FLOPs), "FLOP"))
 	for i := range doc.Texts {
 		text := &doc.Texts[i]
-		fmt.Fprintf(e.stdout, "\n%s, %d tokens; recall, precision and FP in %%:\n\n", text.Text, text.Report.Tokens)
+		fmt.Fprintf(e.stdout, "\n%s, %d tokens; recall, precision and FP in %%:\n\n", text.Text,
+			text.Report.Tokens)
 		if err := text.Report.WriteText(e.stdout); err != nil {
 			return err
 		}
@@ -190,17 +207,22 @@ func (t *centroidText) remarks(kMax int) string {
 	mean := &t.Report.Mean
 	set := &mean.Sets[0]
 	if recall, static := set.Predicted.Recall, set.Static.Recall; recall <= static {
-		fmt.Fprintf(&b, "\nthe %d hottest units of each layer, which need no predictor, find more: %s %% against %s %%", kMax, percent(static), percent(recall))
+		fmt.Fprintf(&b, "\nthe %d hottest units of each layer, which need no predictor, find "+
+			"more: %s %% against %s %%", kMax, percent(static), percent(recall))
 	}
 	if missed := set.Predicted.Missed; missed > goalFN {
-		why := fmt.Sprintf("the nearest of the centroids would miss %s %% too: a larger vocabulary or --k-max is needed", percent(set.Oracle.Missed))
+		why := fmt.Sprintf("the nearest of the centroids would miss %s %% too: a larger "+
+			"vocabulary or --k-max is needed", percent(set.Oracle.Missed))
 		if set.Oracle.Missed <= goalFN {
 			why = "the vocabulary would do, but layer 0 does not tell which centroid is the nearest"
 		}
-		fmt.Fprintf(&b, "\nFN %s %%, above the goal of %s %%: %s", percent(missed), percent(goalFN), why)
+		fmt.Fprintf(&b, "\nFN %s %%, above the goal of %s %%: %s", percent(missed), percent(goalFN),
+			why)
 	}
 	if extra := set.Predicted.Extra; extra > goalFP {
-		fmt.Fprintf(&b, "\nFP %s %%, above the goal of %s %%: a set has %d units whatever is active, on average %s units", percent(extra), percent(goalFP), kMax, report.Sig3(mean.Active))
+		fmt.Fprintf(&b, "\nFP %s %%, above the goal of %s %%: a set has %d units whatever is "+
+			"active, on average %s units", percent(extra), percent(goalFP), kMax,
+			report.Sig3(mean.Active))
 	}
 	if b.Len() == 0 {
 		return ""

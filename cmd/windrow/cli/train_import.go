@@ -17,7 +17,8 @@ func (e *env) importPredictor(c *cli.Context) error {
 		return err
 	}
 	if c.String("model") == "" {
-		return usageError("--import needs -m, the image of the model that the predictors are for: their files do not say")
+		return usageError("--import needs -m, the image of the model that the predictors are " +
+			"for: their files do not say")
 	}
 	m, err := openModel(c.String("model"))
 	if err != nil {
@@ -25,7 +26,8 @@ func (e *env) importPredictor(c *cli.Context) error {
 	}
 	defer m.close()
 	shape := m.image.Shape
-	opt := predictor.ImportOptions{Layers: shape.Layers, Width: shape.DModel, Units: shape.DFFN, Model: m.image.Hash}
+	opt := predictor.ImportOptions{Layers: shape.Layers, Width: shape.DModel, Units: shape.DFFN,
+		Model: m.image.Hash}
 	if kind := c.String("feature-kind"); kind != "" {
 		if _, err := engine.ParseFeatureKind(kind); err != nil {
 			return usageError("--feature-kind: %v", err)

@@ -14,7 +14,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// What a predictor is asked for: the false negatives of LLM in a flash (appendix B.1: 5 %), and false positives a little above its 7 %.
+// What a predictor is asked for: the false negatives of LLM in a flash (appendix B.1: 5 %), and
+// false positives a little above its 7 %.
 const (
 	goalFN = 0.05
 	goalFP = predictor.DefaultGoal
@@ -25,21 +26,22 @@ const fewTokens = 20000
 
 // trainResult is what training, judging or importing low-rank predictors gives.
 type trainResult struct {
-	Predictor   string              `json:"predictor"`
-	Kind        string              `json:"kind"`
-	Inner       predictor.Kind      `json:"inner"` // between the two matrices
-	Origin      string              `json:"origin"`
-	Feature     predictor.Feature   `json:"feature"`
-	Ahead       bool                `json:"ahead"`
-	Model       string              `json:"model"`
-	ModelSHA256 string              `json:"model_sha256"`
-	TraceSHA256 string              `json:"trace_sha256"`       // that it was trained on
-	Settings    *predictor.Settings `json:"settings,omitempty"` // of the training; nil for an import
-	Trained     int                 `json:"trained_tokens,omitempty"`
-	HeldOut     int                 `json:"held_out_tokens,omitempty"`
-	Bytes       units.Bytes         `json:"bytes"`
-	FLOPs       int64               `json:"flops_per_token"`
-	Texts       []trainText         `json:"texts"`
+	Predictor   string            `json:"predictor"`
+	Kind        string            `json:"kind"`
+	Inner       predictor.Kind    `json:"inner"` // between the two matrices
+	Origin      string            `json:"origin"`
+	Feature     predictor.Feature `json:"feature"`
+	Ahead       bool              `json:"ahead"`
+	Model       string            `json:"model"`
+	ModelSHA256 string            `json:"model_sha256"`
+	TraceSHA256 string            `json:"trace_sha256"` // that it was trained on
+	// of the training; nil for an import
+	Settings *predictor.Settings `json:"settings,omitempty"`
+	Trained  int                 `json:"trained_tokens,omitempty"`
+	HeldOut  int                 `json:"held_out_tokens,omitempty"`
+	Bytes    units.Bytes         `json:"bytes"`
+	FLOPs    int64               `json:"flops_per_token"`
+	Texts    []trainText         `json:"texts"`
 
 	layers, units, width int
 }
@@ -85,7 +87,8 @@ func newTrainResult(c *cli.Context, p *predictor.Predictor, model string) *train
 	f := p.Facts()
 	_, ahead := f.Feature.Kind()
 	doc := &trainResult{
-		Predictor: path, Kind: lowRank, Inner: p.Kind(), Origin: f.Origin, Feature: f.Feature, Ahead: ahead, Model: model,
+		Predictor: path, Kind: lowRank, Inner: p.Kind(), Origin: f.Origin, Feature: f.Feature,
+		Ahead: ahead, Model: model,
 		ModelSHA256: f.Model, TraceSHA256: f.Trace, Bytes: p.Bytes(), Texts: []trainText{},
 		layers: p.Layers(), units: p.Units(), width: p.Width(),
 	}
@@ -119,8 +122,10 @@ func (d *trainResult) add(name string, p *predictor.Predictor, scores []predicto
 		text.Layers = append(text.Layers, row)
 		text.Tokens = s.Samples
 		text.Missed = append(text.Missed, d.missed(&row)...)
-		all.Samples, all.Elements, all.Active, all.Chosen = s.Samples, all.Elements+s.Elements, all.Active+s.Active, all.Chosen+s.Chosen
-		all.Missed, all.Spurious, all.Magnitude, all.Lost = all.Missed+s.Missed, all.Spurious+s.Spurious, all.Magnitude+s.Magnitude, all.Lost+s.Lost
+		all.Samples, all.Elements, all.Active, all.Chosen = s.Samples, all.Elements+s.Elements,
+			all.Active+s.Active, all.Chosen+s.Chosen
+		all.Missed, all.Spurious, all.Magnitude, all.Lost = all.Missed+s.Missed,
+			all.Spurious+s.Spurious, all.Magnitude+s.Magnitude, all.Lost+s.Lost
 		text.Total.Weights += row.Weights
 		text.Total.FLOPs += row.FLOPs
 	}
@@ -132,7 +137,8 @@ func (d *trainResult) add(name string, p *predictor.Predictor, scores []predicto
 
 func newTrainRow(s predictor.Score) trainRow {
 	return trainRow{
-		Score: s, FalseNegative: s.FalseNegatives(), FalsePositive: s.FalsePositives(), Recalled: s.Recall(), Ratio: s.OverPrediction(), LostShare: s.LostMagnitude(),
+		Score: s, FalseNegative: s.FalseNegatives(), FalsePositive: s.FalsePositives(),
+		Recalled: s.Recall(), Ratio: s.OverPrediction(), LostShare: s.LostMagnitude(),
 	}
 }
 
@@ -166,11 +172,13 @@ func (d *trainResult) whyFP(rank int) string {
 	case set == nil:
 		return "the threshold is its maker's"
 	case rank == min(d.units, d.width):
-		return fmt.Sprintf("rank %d is the largest there is; more training (text or epochs), or a larger --target-fn, would have to help", rank)
+		return fmt.Sprintf("rank %d is the largest there is; more training (text or epochs), or "+
+			"a larger --target-fn, would have to help", rank)
 	case set.GoalFP == 0:
 		return fmt.Sprintf("rank %d was asked for; --goal-fp raises it where needed", rank)
 	}
-	return fmt.Sprintf("rank %d was enough for the held-out text; a smaller --goal-fp, or more training, may help", rank)
+	return fmt.Sprintf("rank %d was enough for the held-out text; a smaller --goal-fp, or more "+
+		"training, may help", rank)
 }
 
 func (e *env) putTraining(c *cli.Context, doc *trainResult) error {
@@ -190,15 +198,18 @@ func (d *trainResult) print(w io.Writer) error {
 		names, from = "the units of the next layer", "the layer's "+from
 	}
 	fmt.Fprintf(w, "%s: %s, %d layers of %d units\n", d.Predictor, d.Model, d.layers, d.units)
-	fmt.Fprintf(w, "%s (%s inside, by %s): each layer names %s from %s, %d numbers\n", d.Kind, d.Inner, d.Origin, names, from, d.width)
+	fmt.Fprintf(w, "%s (%s inside, by %s): each layer names %s from %s, %d numbers\n", d.Kind,
+		d.Inner, d.Origin, names, from, d.width)
 	if d.Trained > 0 {
 		few := ""
 		if d.Trained < fewTokens {
 			few = ", which is little: some ten thousand make a good predictor"
 		}
-		fmt.Fprintf(w, "trained on %d tokens, %d more held out, of trace %.12s%s\n", d.Trained, d.HeldOut, d.TraceSHA256, few)
+		fmt.Fprintf(w, "trained on %d tokens, %d more held out, of trace %.12s%s\n", d.Trained,
+			d.HeldOut, d.TraceSHA256, few)
 	}
-	fmt.Fprintf(w, "%s in memory, %s for each token\n", report.IEC(d.Bytes), report.SI(float64(d.FLOPs), "FLOP"))
+	fmt.Fprintf(w, "%s in memory, %s for each token\n", report.IEC(d.Bytes),
+		report.SI(float64(d.FLOPs), "FLOP"))
 	for i := range d.Texts {
 		if err := d.Texts[i].print(w); err != nil {
 			return err
@@ -209,13 +220,15 @@ func (d *trainResult) print(w io.Writer) error {
 
 func (t *trainText) print(w io.Writer) error {
 	fmt.Fprintf(w, "\n%s, %d tokens:\n\n", t.Text, t.Tokens)
-	table := numbers("layer", "rank", "threshold", "active|%", "FN|%", "FP|%", "recall|%", "predicted/true", "lost magnitude|%", "weights|KiB", "kFLOP")
+	table := numbers("layer", "rank", "threshold", "active|%", "FN|%", "FP|%", "recall|%",
+		"predicted/true", "lost magnitude|%", "weights|KiB", "kFLOP")
 	add := func(name, rank, threshold string, r *trainRow) {
 		lost := "-"
 		if r.Magnitude > 0 {
 			lost = percent(r.LostShare)
 		}
-		table.Add(name, rank, threshold, percent(r.ActiveShare()), percent(r.FalseNegative), percent(r.FalsePositive), percent(r.Recalled), report.Sig3(r.Ratio), lost,
+		table.Add(name, rank, threshold, percent(r.ActiveShare()), percent(r.FalseNegative),
+			percent(r.FalsePositive), percent(r.Recalled), report.Sig3(r.Ratio), lost,
 			report.Sig3(float64(r.Weights)/float64(units.KiB)), report.Sig3(float64(r.FLOPs)/1e3))
 	}
 	for i := range t.Layers {
@@ -233,7 +246,8 @@ func (t *trainText) print(w io.Writer) error {
 // goals says whether they are met.
 func (t *trainText) goals() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\ngoals (FN at most %s %%, FP at most %s %%)", percent(goalFN), percent(goalFP))
+	fmt.Fprintf(&b, "\ngoals (FN at most %s %%, FP at most %s %%)", percent(goalFN),
+		percent(goalFP))
 	if len(t.Missed) == 0 {
 		return b.String() + ": met by every layer\n"
 	}

@@ -13,11 +13,13 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// leastTokens is how many tokens a training needs to say anything: a batch to learn from and as many again.
+// leastTokens is how many tokens a training needs to say anything: a batch to learn from and as
+// many again.
 const leastTokens = 128
 
-// traceSamples are the tokens of a mapped trace as a predictor learns from them: predictor.Samples. Beside the file it takes 4 bytes for
-// each token. Its methods may be called from several goroutines.
+// traceSamples are the tokens of a mapped trace as a predictor learns from them: predictor.Samples.
+// Beside the file it takes 4 bytes for each token. Its methods may be called from several
+// goroutines.
 type traceSamples struct {
 	src      *traces.Reader
 	head     *traces.Header
@@ -32,11 +34,15 @@ func newTraceSamples(path string, src *traces.Reader, ahead bool) (*traceSamples
 	head := src.Header()
 	switch {
 	case head.FeatureKind == "":
-		return nil, inputError("%s holds no features to predict from; record it again: windrow record --features", path)
+		return nil, inputError("%s holds no features to predict from; record it again: windrow "+
+			"record --features", path)
 	case !slices.Contains(traces.FeatureKinds(), head.FeatureKind): // of a later version
-		return nil, inputError("%s holds features of the kind %q; %s are known; record it again: windrow record --features", path, head.FeatureKind, strings.Join(traces.FeatureKinds(), ", "))
+		return nil, inputError("%s holds features of the kind %q; %s are known; record it "+
+			"again: windrow record --features", path, head.FeatureKind,
+			strings.Join(traces.FeatureKinds(), ", "))
 	case src.Compress() != "none":
-		return nil, inputError("%s is compressed (%s), and training reads tokens in any order; record it again without --compress", path, src.Compress())
+		return nil, inputError("%s is compressed (%s), and training reads tokens in any order; "+
+			"record it again without --compress", path, src.Compress())
 	case ahead && head.Layers < 2:
 		return nil, inputError("%s is of a model of one layer, which no other goes ahead of", path)
 	}
@@ -135,7 +141,8 @@ func (s *traceSamples) Active(i, entry int, dst []uint64) error {
 // HasMagnitudes says whether the trace was recorded with --magnitudes.
 func (s *traceSamples) HasMagnitudes() bool { return s.head.HasMagnitude }
 
-// Magnitudes fills dst with the |activation| of the units of Active, rounded down as the trace has them.
+// Magnitudes fills dst with the |activation| of the units of Active, rounded down as the trace has
+// them.
 func (s *traceSamples) Magnitudes(i, entry int, dst []float32) error {
 	return s.with(i, func(t *traces.Token) {
 		if l := s.named(entry); l < len(t.Magnitude) {
@@ -151,8 +158,8 @@ func (s *traceSamples) meanActive() float64 {
 	return float64(s.active) / (float64(s.Len()) * float64(s.Layers()))
 }
 
-// tokenSamples are the same tokens with the feature of layer 0 alone: centroid.Samples. A trace has one mask for each layer, in which gate and
-// up have met already, so there is one projection.
+// tokenSamples are the same tokens with the feature of layer 0 alone: centroid.Samples. A trace has
+// one mask for each layer, in which gate and up have met already, so there is one projection.
 type tokenSamples struct{ of *traceSamples }
 
 // Len implements centroid.Samples, as do the other methods.
@@ -160,11 +167,15 @@ func (s tokenSamples) Len() int { return s.of.Len() }
 
 // Shape is that of the trace.
 func (s tokenSamples) Shape() centroid.Shape {
-	return centroid.Shape{Layers: s.of.Layers(), Projections: 1, Units: s.of.Units(), Width: s.of.Width()}
+	return centroid.Shape{Layers: s.of.Layers(), Projections: 1, Units: s.of.Units(),
+		Width: s.of.Width()}
 }
 
 // Feature fills dst with that of layer 0.
 func (s tokenSamples) Feature(i int, dst []float32) error { return s.of.Feature(i, 0, dst) }
 
 // Mask fills dst with the active units of a layer.
-func (s tokenSamples) Mask(i, layer, _ int, dst []uint64) error { return s.of.Active(i, layer, dst) }
+func (s tokenSamples) Mask(i, layer, _ int, dst []uint64) error {
+	return s.of.Active(i, layer,
+		dst)
+}

@@ -24,7 +24,8 @@ func halves(raw []byte, dst []float32) {
 	}
 }
 
-// TestTraceSamples: samples are what the trace holds, from any number of goroutines; looking ahead, the units are those of the layer after.
+// TestTraceSamples: samples are what the trace holds, from any number of goroutines; looking ahead,
+// the units are those of the layer after.
 func TestTraceSamples(t *testing.T) {
 	trainWorkspace(t)
 	tokens, head := readTokens(t, "judge.trace.arrow")
@@ -38,7 +39,8 @@ func TestTraceSamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Len() != len(tokens) || s.Layers() != head.Layers || s.Width() != head.FeatureWidth || s.Units() != head.Units || !s.HasMagnitudes() {
+		if s.Len() != len(tokens) || s.Layers() != head.Layers || s.Width() != head.FeatureWidth ||
+			s.Units() != head.Units || !s.HasMagnitudes() {
 			t.Fatalf("%d tokens of %d layers", s.Len(), s.Layers())
 		}
 		var group sync.WaitGroup
@@ -46,13 +48,15 @@ func TestTraceSamples(t *testing.T) {
 			group.Go(func() { checkSamples(t, s, tokens, layer, ahead) })
 		}
 		group.Wait()
-		mask, feature, want := make([]uint64, head.Words()), make([]float32, s.Width()), make([]float32, s.Width())
+		mask, feature, want := make([]uint64, head.Words()), make([]float32, s.Width()),
+			make([]float32, s.Width())
 		of := tokenSamples{s}
 		halves(tokens[3].Feature[0], want)
 		if err := of.Feature(3, feature); err != nil || !slices.Equal(feature, want) {
 			t.Errorf("the feature of a token is not that of layer 0: %v", err)
 		}
-		if err := of.Mask(3, 1, 0, mask); err != nil || !ahead && !slices.Equal(mask, tokens[3].Active[1]) {
+		if err := of.Mask(3, 1, 0, mask); err != nil || !ahead &&
+			!slices.Equal(mask, tokens[3].Active[1]) {
 			t.Errorf("the mask of layer 1 is another: %v", err)
 		}
 	}
@@ -60,7 +64,8 @@ func TestTraceSamples(t *testing.T) {
 
 // checkSamples compares one entry with the tokens.
 func checkSamples(t *testing.T, s *traceSamples, tokens []traces.Token, entry int, ahead bool) {
-	feature, want, mask := make([]float32, s.Width()), make([]float32, s.Width()), make([]uint64, s.Units()/64)
+	feature, want, mask := make([]float32, s.Width()), make([]float32, s.Width()), make([]uint64,
+		s.Units()/64)
 	for i := range tokens {
 		named, mags := entry, []byte(nil)
 		if ahead {
@@ -71,14 +76,16 @@ func checkSamples(t *testing.T, s *traceSamples, tokens []traces.Token, entry in
 			active, mags = tokens[i].Active[named], tokens[i].Magnitude[named]
 		}
 		got := make([]float32, len(mags))
-		for _, err := range []error{s.Feature(i, entry, feature), s.Active(i, entry, mask), s.Magnitudes(i, entry, got)} {
+		for _, err := range []error{s.Feature(i, entry, feature), s.Active(i, entry, mask),
+			s.Magnitudes(i, entry, got)} {
 			if err != nil {
 				t.Error(err)
 				return
 			}
 		}
 		halves(tokens[i].Feature[entry], want)
-		if !slices.Equal(feature, want) || !slices.Equal(mask, active) || s.Sequence(i) != int(tokens[i].Seq) {
+		if !slices.Equal(feature, want) || !slices.Equal(mask, active) ||
+			s.Sequence(i) != int(tokens[i].Seq) {
 			t.Errorf("token %d, entry %d: other than in the trace", i, entry)
 			return
 		}

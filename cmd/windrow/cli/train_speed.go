@@ -21,15 +21,17 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// A speed is of the first tokens of a text: a mean over these no longer moves, and a measurement has to be short.
+// A speed is of the first tokens of a text: a mean over these no longer moves, and a measurement
+// has to be short.
 const (
 	mostSimulated = 1024
 	mostMeasured  = 64
 )
 
-// trainSpeed is how fast a text runs from flash with what a predictor names, and with the true masks, which nobody knows beforehand. Both read at the same time: on demand, or
-// ahead where the predictor does, with the first layer in memory then. Rows stay for a window of tokens, however many they are: a predictor that names much keeps much in
-// memory, and may read less.
+// trainSpeed is how fast a text runs from flash with what a predictor names, and with the true
+// masks, which nobody knows beforehand. Both read at the same time: on demand, or ahead where the
+// predictor does, with the first layer in memory then. Rows stay for a window of tokens, however
+// many they are: a predictor that names much keeps much in memory, and may read less.
 type trainSpeed struct {
 	Window   int             `json:"window"`
 	Schedule string          `json:"schedule"` // demand, lookahead or token
@@ -37,7 +39,8 @@ type trainSpeed struct {
 	Measured *measuredSpeed  `json:"measured,omitempty"`
 }
 
-// simulatedSpeed is that of a device model. The predictor is charged at the mean rank of its layers; a network that names centroids costs nothing.
+// simulatedSpeed is that of a device model. The predictor is charged at the mean rank of its
+// layers; a network that names centroids costs nothing.
 type simulatedSpeed struct {
 	Device string  `json:"device"`
 	Tokens int     `json:"tokens"`
@@ -54,8 +57,9 @@ type measuredSpeed struct {
 	True   float64 `json:"true_masks_tokens_per_s"`
 }
 
-// namer is a predictor as a simulation needs it: the masks that it names for a token of a trace, from the features of the dense run that was recorded. What it does not name it
-// finds as it was active.
+// namer is a predictor as a simulation needs it: the masks that it names for a token of a trace,
+// from the features of the dense run that was recorded. What it does not name it finds as it was
+// active.
 type namer struct {
 	name     func(t *traces.Token, masks [][]uint64) error
 	schedule sim.ScheduleKind
@@ -115,7 +119,8 @@ type namedTokens struct {
 }
 
 func newNamedTokens(s *traceSamples, index []int, n *namer) *namedTokens {
-	src := &namedTokens{of: s, index: index, namer: n, head: *s.head, masks: make([][]uint64, s.Layers())}
+	src := &namedTokens{of: s, index: index, namer: n, head: *s.head, masks: make([][]uint64,
+		s.Layers())}
 	src.head.HasPredicted = true
 	for l := range src.masks {
 		src.masks[l] = make([]uint64, s.head.Words())
@@ -141,21 +146,25 @@ func (n *namedTokens) Token(i int, t *traces.Token) error {
 	return n.namer.name(t, n.masks)
 }
 
-// speed is what --device and -m ask of a text; nil when they are not given. index are the tokens of the text, path is the predictor's file.
-func (e *env) speed(c *cli.Context, s *traceSamples, index []int, n *namer, path string) (*trainSpeed, error) {
+// speed is what --device and -m ask of a text; nil when they are not given. index are the tokens of
+// the text, path is the predictor's file.
+func (e *env) speed(c *cli.Context, s *traceSamples, index []int, n *namer,
+	path string) (*trainSpeed, error) {
 	if !c.IsSet("device") && !c.IsSet("model") {
 		return nil, nil
 	}
 	speed := &trainSpeed{Window: c.Int("window"), Schedule: cmp.Or(string(n.schedule), "demand")}
 	if name := c.String("device"); name != "" {
 		var err error
-		if speed.Sim, err = simulateNamed(name, speed.Window, newNamedTokens(s, index[:min(len(index), mostSimulated)], n)); err != nil {
+		if speed.Sim, err = simulateNamed(name, speed.Window, newNamedTokens(s,
+			index[:min(len(index), mostSimulated)], n)); err != nil {
 			return nil, err
 		}
 	}
 	if c.IsSet("model") {
 		var err error
-		if speed.Measured, err = e.measureNamed(c, s, index[:min(len(index), mostMeasured)], path); err != nil {
+		if speed.Measured, err = e.measureNamed(c, s, index[:min(len(index), mostMeasured)],
+			path); err != nil {
 			return nil, err
 		}
 	}
@@ -197,12 +206,14 @@ func simulateNamed(name string, window int, src *namedTokens) (*simulatedSpeed, 
 		return nil, err
 	}
 	return &simulatedSpeed{
-		Device: d.Name, Tokens: src.Tokens(), Rank: src.namer.rank, Named: named.Meta.Totals.TokensPerS, True: actual.Meta.Totals.TokensPerS,
+		Device: d.Name, Tokens: src.Tokens(), Rank: src.namer.rank,
+		Named: named.Meta.Totals.TokensPerS, True: actual.Meta.Totals.TokensPerS,
 	}, nil
 }
 
 // measureNamed runs the tokens from flash: what the predictor names, then what was active.
-func (e *env) measureNamed(c *cli.Context, s *traceSamples, index []int, path string) (*measuredSpeed, error) {
+func (e *env) measureNamed(c *cli.Context, s *traceSamples, index []int,
+	path string) (*measuredSpeed, error) {
 	m, err := openModel(c.String("model"))
 	if err != nil {
 		return nil, err
@@ -218,7 +229,8 @@ func (e *env) measureNamed(c *cli.Context, s *traceSamples, index []int, path st
 		return nil, err
 	}
 	measured := &measuredSpeed{Tokens: len(tokens)}
-	if measured.True, measured.Mode, err = timed(m, tokens, named.schedule, nil, c.Int("window")); err != nil {
+	if measured.True, measured.Mode, err = timed(m, tokens, named.schedule, nil,
+		c.Int("window")); err != nil {
 		return nil, err
 	}
 	for i := range tokens {
@@ -228,7 +240,8 @@ func (e *env) measureNamed(c *cli.Context, s *traceSamples, index []int, path st
 	return measured, err
 }
 
-// tokensToRun are copies of tokens with their masks; none when the first of them is not that of a sequence, since its past is not known.
+// tokensToRun are copies of tokens with their masks; none when the first of them is not that of a
+// sequence, since its past is not known.
 func tokensToRun(s *traceSamples, index []int) (list []engine.Token, err error) {
 	for _, i := range index {
 		err := s.with(i, func(t *traces.Token) {
@@ -236,7 +249,8 @@ func tokensToRun(s *traceSamples, index []int) (list []engine.Token, err error) 
 			for l, mask := range t.Active {
 				masks[l] = slices.Clone(mask)
 			}
-			list = append(list, engine.Token{Seq: int(t.Seq), Pos: int(t.Pos), ID: t.ID, Prefill: t.Phase == traces.Prefill, Masks: masks})
+			list = append(list, engine.Token{Seq: int(t.Seq), Pos: int(t.Pos), ID: t.ID,
+				Prefill: t.Phase == traces.Prefill, Masks: masks})
 		})
 		if err != nil {
 			return nil, err
@@ -248,8 +262,10 @@ func tokensToRun(s *traceSamples, index []int) (list []engine.Token, err error) 
 	return list, nil
 }
 
-// timed runs tokens from flash and says how many of them there were in a second, and how they were read.
-func timed(m *openedModel, tokens []engine.Token, schedule engine.Schedule, predictors func(*cpu.Pool) (engine.Predictors, error), window int) (float64, string, error) {
+// timed runs tokens from flash and says how many of them there were in a second, and how they were
+// read.
+func timed(m *openedModel, tokens []engine.Token, schedule engine.Schedule,
+	predictors func(*cpu.Pool) (engine.Predictors, error), window int) (float64, string, error) {
 	cfg := engine.FlashConfig{Window: window, Layout: layout.Options{Coalesce: true}}
 	if schedule != engine.OnDemand { // nobody names what the first layer needs
 		data, err := m.bundles(0)
@@ -258,7 +274,8 @@ func timed(m *openedModel, tokens []engine.Token, schedule engine.Schedule, pred
 		}
 		cfg.Dense = append(cfg.Dense, data)
 	}
-	reader, err := flashio.Open(m.image.Path, flashio.Options{Engine: flashio.EngineAuto, Direct: flashio.DirectAuto})
+	reader, err := flashio.Open(m.image.Path, flashio.Options{Engine: flashio.EngineAuto,
+		Direct: flashio.DirectAuto})
 	if err != nil {
 		return 0, "", err
 	}
@@ -268,7 +285,8 @@ func timed(m *openedModel, tokens []engine.Token, schedule engine.Schedule, pred
 		return 0, "", err
 	}
 	defer rows.Close()
-	eng, err := engine.New(m.weights, rows, engine.Config{Schedule: schedule, Predictors: predictors})
+	eng, err := engine.New(m.weights, rows, engine.Config{Schedule: schedule,
+		Predictors: predictors})
 	if err != nil {
 		return 0, "", err
 	}
@@ -290,11 +308,15 @@ func (s *trainSpeed) text() string {
 	if s == nil {
 		return ""
 	}
-	when := map[string]string{"demand": "reads on demand", string(sim.LookAhead): "the next layer read ahead", string(sim.WholeToken): "the whole token read ahead"}[s.Schedule]
+	when := map[string]string{"demand": "reads on demand",
+		string(sim.LookAhead):  "the next layer read ahead",
+		string(sim.WholeToken): "the whole token read ahead"}[s.Schedule]
 	var b strings.Builder
 	line := func(how string, tokens int, named, actual float64) {
-		fmt.Fprintf(&b, "%s, %d tokens, window %d, %s: %s tokens/s, %s with the true masks (%s %%)\n",
-			how, tokens, s.Window, when, report.Sig3(named), report.Sig3(actual), percent(named/actual))
+		fmt.Fprintf(&b, "%s, %d tokens, window %d, %s: %s tokens/s, %s with the true masks (%s "+
+			"%%)\n",
+			how, tokens, s.Window, when, report.Sig3(named), report.Sig3(actual),
+			percent(named/actual))
 	}
 	b.WriteString("\n")
 	if v := s.Sim; v != nil {

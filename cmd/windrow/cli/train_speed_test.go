@@ -31,17 +31,21 @@ func simulatedWith(t *testing.T, src traces.Source, cfg sim.Config) float64 {
 	return run.Meta.Totals.TokensPerS
 }
 
-// TestSimulatedSpeed compares the report's tokens/s with simulations of a trace that holds the masks: those that the predictor's matrices name for every token, and the true ones.
+// TestSimulatedSpeed compares the report's tokens/s with simulations of a trace that holds the
+// masks: those that the predictor's matrices name for every token, and the true ones.
 func TestSimulatedSpeed(t *testing.T) {
 	trainWorkspace(t)
 	for _, ahead := range []bool{false, true} {
-		train := []string{"train", "-t", "learn.trace.arrow", "--rank", "8", "--epochs", "2", "-o", "a.predictor.safetensors"}
+		train := []string{"train", "-t", "learn.trace.arrow", "--rank", "8", "--epochs", "2", "-o",
+			"a.predictor.safetensors"}
 		schedule := sim.Schedule{}
 		if ahead {
-			train, schedule = append(train, "--ahead"), sim.Schedule{Kind: sim.LookAhead, Recall: 1, Dense: 1}
+			train, schedule = append(train, "--ahead"), sim.Schedule{Kind: sim.LookAhead, Recall: 1,
+				Dense: 1}
 		}
 		must(t, train...)
-		doc, _ := trained(t, "-t", "judge.trace.arrow", "--evaluate", "a.predictor.safetensors", "--device", "m1-max", "--window", "3")
+		doc, _ := trained(t, "-t", "judge.trace.arrow", "--evaluate", "a.predictor.safetensors",
+			"--device", "m1-max", "--window", "3")
 		p, err := predictor.Load("a.predictor.safetensors")
 		if err != nil {
 			t.Fatal(err)
@@ -68,13 +72,18 @@ func TestSimulatedSpeed(t *testing.T) {
 			src.List = append(src.List, tok)
 		}
 		actual := simulatedWith(t, src, sim.Config{Window: 3, Schedule: schedule})
-		named := simulatedWith(t, src, sim.Config{Window: 3, Schedule: schedule, Predicted: true, PredictorRank: 8})
+		named := simulatedWith(t, src, sim.Config{Window: 3, Schedule: schedule, Predicted: true,
+			PredictorRank: 8})
 		got := doc.Texts[0].Speed
 		if got == nil || got.Sim == nil || got.Measured != nil {
 			t.Fatalf("ahead %v: %+v", ahead, got)
 		}
-		if got.Sim.True != actual || got.Sim.Named != named || named == actual || got.Sim.Rank != 8 || got.Sim.Tokens != len(tokens) || got.Window != 3 || (got.Schedule == "lookahead") != ahead {
-			t.Errorf("ahead %v: reported %+v of window %d, %s; the simulator says %v with what is named and %v with the true masks", ahead, got.Sim, got.Window, got.Schedule, named, actual)
+		if got.Sim.True != actual || got.Sim.Named != named || named == actual ||
+			got.Sim.Rank != 8 || got.Sim.Tokens != len(tokens) || got.Window != 3 ||
+			(got.Schedule == "lookahead") != ahead {
+			t.Errorf("ahead %v: reported %+v of window %d, %s; the simulator says %v with what "+
+				"is named and %v with the true masks", ahead, got.Sim, got.Window, got.Schedule,
+				named, actual)
 		}
 	}
 }
@@ -93,51 +102,69 @@ func TestSpeedOfTheTruth(t *testing.T) {
 	}
 	for _, kind := range []sim.ScheduleKind{sim.OnDemand, sim.LookAhead, sim.WholeToken} {
 		truth := &namer{schedule: kind, name: func(*traces.Token, [][]uint64) error { return nil }}
-		if v, err := simulateNamed("m1-max", 5, newNamedTokens(s, s.all(), truth)); err != nil || v.Named != v.True || v.Named <= 0 {
+		if v, err := simulateNamed("m1-max", 5, newNamedTokens(s, s.all(), truth)); err != nil ||
+			v.Named != v.True || v.Named <= 0 {
 			t.Errorf("%q: %+v, %v", kind, v, err)
 		}
 	}
 }
 
-// TestMeasuredSpeed: each kind of predictor runs from the image, and the report says how; the held-out part of a training runs where it begins with a text.
+// TestMeasuredSpeed: each kind of predictor runs from the image, and the report says how; the
+// held-out part of a training runs where it begins with a text.
 func TestMeasuredSpeed(t *testing.T) {
 	trainWorkspace(t)
-	text := must(t, "train", "-t", "learn.trace.arrow", "--rank", "8", "--epochs", "1", "-m", "tales.flash.safetensors", "-o", "a.predictor.safetensors")
+	text := must(t, "train", "-t", "learn.trace.arrow", "--rank", "8", "--epochs", "1", "-m",
+		"tales.flash.safetensors", "-o", "a.predictor.safetensors")
 	if !strings.Contains(text, "measured here (") || strings.Contains(text, "simulated on") {
 		t.Errorf("%s", text)
 	}
-	must(t, "train", "-t", "learn.trace.arrow", "--ahead", "--rank", "8", "--epochs", "1", "-o", "ahead.predictor.safetensors")
+	must(t, "train", "-t", "learn.trace.arrow", "--ahead", "--rank", "8", "--epochs", "1", "-o",
+		"ahead.predictor.safetensors")
 	var doc centroidResult
-	if err := json.Unmarshal([]byte(must(t, "train", "-t", "learn.trace.arrow", "--test", "judge.trace.arrow", "--kind", "centroid", "--centroids", "8", "--epochs", "1", "--device", "m1-max",
-		"-m", "tales.flash.safetensors", "-o", "sets.predictor.safetensors", "--json")), &doc); err != nil {
+	if err := json.Unmarshal([]byte(must(t, "train", "-t", "learn.trace.arrow", "--test",
+		"judge.trace.arrow", "--kind", "centroid", "--centroids", "8", "--epochs", "1", "--device",
+		"m1-max",
+		"-m", "tales.flash.safetensors", "-o", "sets.predictor.safetensors", "--json")),
+		&doc); err != nil {
 		t.Fatal(err)
 	}
-	if held := doc.Texts[0].Speed; held == nil || held.Sim == nil || held.Sim.Tokens != doc.Training.Held || held.Measured != nil {
+	if held := doc.Texts[0].Speed; held == nil || held.Sim == nil ||
+		held.Sim.Tokens != doc.Training.Held || held.Measured != nil {
 		t.Errorf("the end of a text cannot be run, only simulated: %+v", held)
 	}
-	for name, schedule := range map[string]string{"a": "demand", "ahead": "lookahead", "sets": "token"} {
+	for name, schedule := range map[string]string{"a": "demand", "ahead": "lookahead",
+		"sets": "token"} {
 		var judged struct{ Texts []struct{ Speed *trainSpeed } }
-		if err := json.Unmarshal([]byte(must(t, "train", "-t", "judge.trace.arrow", "--evaluate", name+".predictor.safetensors", "-m", "tales.flash.safetensors", "--device", "m1-max", "--json")), &judged); err != nil {
+		if err := json.Unmarshal([]byte(must(t, "train", "-t", "judge.trace.arrow", "--evaluate",
+			name+".predictor.safetensors", "-m", "tales.flash.safetensors", "--device", "m1-max",
+			"--json")), &judged); err != nil {
 			t.Fatal(err)
 		}
 		s := judged.Texts[0].Speed
-		if s.Schedule != schedule || s.Window != 5 || s.Measured.Tokens != mostMeasured || s.Measured.Named <= 0 || s.Measured.True <= 0 || s.Measured.Mode == "" || s.Sim.Named <= 0 {
+		if s.Schedule != schedule || s.Window != 5 || s.Measured.Tokens != mostMeasured ||
+			s.Measured.Named <= 0 || s.Measured.True <= 0 || s.Measured.Mode == "" ||
+			s.Sim.Named <= 0 {
 			t.Errorf("%s: %+v, simulated %+v, measured %+v", name, s, s.Sim, s.Measured)
 		}
 	}
 	for line, want := range map[string]string{
-		"-t judge.trace.arrow --evaluate a.predictor.safetensors --window 3":                        "give --device or -m too",
-		"-t judge.trace.arrow --evaluate a.predictor.safetensors --device m1-max --window -1":       "--window -1",
-		"-t judge.trace.arrow --evaluate a.predictor.safetensors --device nowhere":                  "neither a file nor a preset",
-		"-t judge.trace.arrow --evaluate a.predictor.safetensors --device m1-max --worth 3":         "--worth has no meaning with --evaluate",
-		"-t judge.trace.arrow -o b.predictor.safetensors --kind centroid --device m1-max --worth 3": "--worth has no meaning of centroids",
+		"-t judge.trace.arrow --evaluate a.predictor.safetensors --window 3":                  "give --device or -m too",
+		"-t judge.trace.arrow --evaluate a.predictor.safetensors --device m1-max --window -1": "--window -1",
+		"-t judge.trace.arrow --evaluate a.predictor.safetensors --device nowhere":            "neither a file nor a preset",
+		"-t judge.trace.arrow --evaluate a.predictor.safetensors --device m1-max --worth 3":   "--worth has no meaning with --evaluate",
+		"-t judge.trace.arrow -o b.predictor.safetensors --kind centroid --device m1-max " +
+			"--worth 3": "--worth has no meaning of centroids",
 	} {
-		if o := command(append([]string{"train"}, strings.Fields(line)...)...); o.code != exitUsage || !strings.Contains(o.stderr, want) {
+		if o := command(append([]string{"train"},
+			strings.Fields(line)...)...); o.code != exitUsage || !strings.Contains(o.stderr, want) {
 			t.Errorf("%s: exit %d: %s", line, o.code, o.stderr)
 		}
 	}
-	must(t, "synth", "model", "--like", "opt-125m", "--layers", "1", "-o", "other.flash.safetensors")
-	if o := command("train", "-t", "judge.trace.arrow", "--evaluate", "a.predictor.safetensors", "-m", "other.flash.safetensors"); o.code != exitInput || !strings.Contains(o.stderr, "made for something else") {
+	must(t, "synth", "model", "--like", "opt-125m", "--layers", "1", "-o",
+		"other.flash.safetensors")
+	if o := command("train", "-t", "judge.trace.arrow", "--evaluate", "a.predictor.safetensors",
+		"-m", "other.flash.safetensors"); o.code != exitInput || !strings.Contains(o.stderr,
+		"made for something else") {
 		t.Errorf("the image of another model: exit %d: %s", o.code, o.stderr)
 	}
 }

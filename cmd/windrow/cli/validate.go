@@ -23,22 +23,35 @@ func validateCommand(e *env) *cli.Command {
 		Name:      "validate",
 		Usage:     "simulation against measurement: two Runs, or the built-in suites",
 		ArgsUsage: "SIMULATED MEASURED",
-		Description: "Compares two Runs of one trace: counters exactly, times by part, percentile and rank. Exit code 5 when outside tolerance.\n" +
-			"--suite emulated: 12 configurations on an emulated device. --suite throttled: the same on this disk behind a block-I/O limit\n" +
-			"(as root). --suite all: both. --suite ahead-emulated and ahead-throttled: 12 configurations that read ahead. --suite fitted-emulated and fitted-throttled: the device is probed first, and 24 configurations that\n" +
+		Description: "Compares two Runs of one trace: counters exactly, times by part, " +
+			"percentile and rank. Exit code 5 when outside tolerance.\n" +
+			"--suite emulated: 12 configurations on an emulated device. --suite throttled: the " +
+			"same on this disk behind a block-I/O limit\n" +
+			"(as root). --suite all: both. --suite ahead-emulated and ahead-throttled: 12 " +
+			"configurations that read ahead. --suite fitted-emulated and fitted-throttled: the " +
+			"device is probed first, and 24 configurations that\n" +
 			"were not measured are predicted from the fit; the same from fio's JSON alone.\n\n" +
-			examples("windrow replay -t tales.trace.arrow -m tales.flash.safetensors --window 4 -o tales.run.arrow",
+			examples("windrow replay -t tales.trace.arrow -m tales.flash.safetensors --window 4 "+
+				"-o tales.run.arrow",
 				"windrow validate tales.run.arrow tales.run.arrow --max-drift 100"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "suite", Usage: "`SUITE`: emulated, throttled, all, ahead-emulated, ahead-throttled, fitted-emulated or fitted-throttled"},
-			&cli.StringFlag{Name: "dir", Usage: "`DIR` on the disk to check, for the throttled suite", DefaultText: "the temporary folder"},
-			&cli.Float64Flag{Name: "tolerance", Value: compare.DefaultTolerance().TokensPerS, Usage: "largest error of tokens/s in `PERCENT`"},
-			&cli.Float64Flag{Name: "max-drift", Value: compare.DefaultMaxDrift, Usage: "no verdict when the device drifted by more, in `PERCENT`"},
-			&cli.DurationFlag{Name: "probe-budget", Usage: "time for the probe of a fitted suite `DURATION`", DefaultText: "1m0s"},
-			&cli.StringSliceFlag{Name: "fio-json", Usage: "`FILE` that fio wrote about the same device, for a fitted suite"},
-			&cli.StringFlag{Name: "keep-devices", Usage: "write the device models of a fitted suite to `DIR`"},
+			&cli.StringFlag{Name: "suite", Usage: "`SUITE`: emulated, throttled, all, " +
+				"ahead-emulated, ahead-throttled, fitted-emulated or fitted-throttled"},
+			&cli.StringFlag{Name: "dir", Usage: "`DIR` on the disk to check, for the throttled " +
+				"suite", DefaultText: "the temporary folder"},
+			&cli.Float64Flag{Name: "tolerance", Value: compare.DefaultTolerance().TokensPerS,
+				Usage: "largest error of tokens/s in `PERCENT`"},
+			&cli.Float64Flag{Name: "max-drift", Value: compare.DefaultMaxDrift,
+				Usage: "no verdict when the device drifted by more, in `PERCENT`"},
+			&cli.DurationFlag{Name: "probe-budget", Usage: "time for the probe of a fitted " +
+				"suite `DURATION`", DefaultText: "1m0s"},
+			&cli.StringSliceFlag{Name: "fio-json", Usage: "`FILE` that fio wrote about the same " +
+				"device, for a fitted suite"},
+			&cli.StringFlag{Name: "keep-devices", Usage: "write the device models of a fitted " +
+				"suite to `DIR`"},
 			&cli.IntFlag{Name: "skip", Usage: "leave the first `N` tokens out of the times"},
-			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text, md, json, csv or html"},
+			&cli.StringFlag{Name: "format", Value: "text",
+				Usage: "`FORMAT`: text, md, json, csv or html"},
 			jsonFlag(), seedFlag(),
 		},
 		Action: e.validate,
@@ -69,7 +82,8 @@ func (e *env) validate(c *cli.Context) error {
 	}
 	tolerance := compare.DefaultTolerance()
 	tolerance.TokensPerS = c.Float64("tolerance")
-	comparison, err := compare.Compare(runs[0], runs[1], compare.Options{SkipTokens: c.Int("skip"), Tolerance: tolerance, MaxDrift: c.Float64("max-drift")})
+	comparison, err := compare.Compare(runs[0], runs[1], compare.Options{SkipTokens: c.Int("skip"),
+		Tolerance: tolerance, MaxDrift: c.Float64("max-drift")})
 	if err != nil {
 		return usageError("%v", err)
 	}
@@ -109,7 +123,8 @@ func (e *env) validateSuites(c *cli.Context, name string) error {
 		suites = []string{"emulated", "throttled"}
 	case "emulated", "throttled", "ahead-emulated", "ahead-throttled":
 	default:
-		return usageError("--suite %q: it is emulated, throttled, all, ahead-emulated, ahead-throttled, fitted-emulated or fitted-throttled", name)
+		return usageError("--suite %q: it is emulated, throttled, all, ahead-emulated, "+
+			"ahead-throttled, fitted-emulated or fitted-throttled", name)
 	}
 	dir := c.String("dir")
 	if dir == "" {
@@ -161,8 +176,10 @@ func (e *env) validateSuites(c *cli.Context, name string) error {
 	return nil
 }
 
-// runSuite runs one suite in a folder of its own. An interrupted one returns what it has with the error.
-func (e *env) runSuite(ctx context.Context, name string, opt validate.SuiteOptions) (*validate.SuiteResult, error) {
+// runSuite runs one suite in a folder of its own. An interrupted one returns what it has with the
+// error.
+func (e *env) runSuite(ctx context.Context, name string,
+	opt validate.SuiteOptions) (*validate.SuiteResult, error) {
 	if err := os.Mkdir(opt.Dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -183,14 +200,19 @@ func (e *env) runSuite(ctx context.Context, name string, opt validate.SuiteOptio
 // printSuite prints one line per configuration.
 func printSuite(e *env, s *validate.SuiteResult) error {
 	right := report.Right
-	ahead := slices.ContainsFunc(s.Outcomes, func(o *validate.Outcome) bool { return o.Case.Schedule.Kind != replay.OnDemand })
-	first := []report.Column{{Name: "window", Align: right}, {Name: "threads", Align: right}, {Name: "chunk", Align: right}}
+	ahead := slices.ContainsFunc(s.Outcomes, func(o *validate.Outcome) bool {
+		return o.Case.Schedule.Kind != replay.OnDemand
+	})
+	first := []report.Column{{Name: "window", Align: right}, {Name: "threads", Align: right},
+		{Name: "chunk", Align: right}}
 	if ahead {
 		first = []report.Column{{Name: "configuration"}}
 	}
 	t := &report.Table{Columns: append(first, []report.Column{
-		{Name: s.Kind, Unit: "tokens/s", Align: right}, {Name: "simulated", Unit: "tokens/s", Align: right}, {Name: "error", Unit: "%", Align: right},
-		{Name: "P50 error", Unit: "%", Align: right}, {Name: "P99 error", Unit: "%", Align: right}, {Name: "drift", Unit: "%", Align: right},
+		{Name: s.Kind, Unit: "tokens/s", Align: right}, {Name: "simulated", Unit: "tokens/s",
+			Align: right}, {Name: "error", Unit: "%", Align: right},
+		{Name: "P50 error", Unit: "%", Align: right}, {Name: "P99 error", Unit: "%", Align: right},
+		{Name: "drift", Unit: "%", Align: right},
 		{Name: "counters"}, {Name: "verdict"},
 	}...)}
 	for _, o := range s.Outcomes {
@@ -199,12 +221,15 @@ func printSuite(e *env, s *validate.SuiteResult) error {
 		if !cmp.CountersEqual || !cmp.BytesEqual {
 			counters = "DIFFER"
 		}
-		cells := []string{fmt.Sprint(o.Case.Window), fmt.Sprint(o.Case.Parallel), o.Case.Chunk.String()}
+		cells := []string{fmt.Sprint(o.Case.Window), fmt.Sprint(o.Case.Parallel),
+			o.Case.Chunk.String()}
 		if ahead {
 			cells = []string{o.Case.String()}
 		}
-		t.Add(append(cells, report.Sig3(cmp.MeasuredTokensPerS), report.Sig3(cmp.SimulatedTokensPerS),
-			fmt.Sprintf("%+.2f", cmp.ErrorPercent), percentileError(cmp, 50), percentileError(cmp, 99), cmp.DriftPercent.String(), counters, string(cmp.Verdict))...)
+		t.Add(append(cells, report.Sig3(cmp.MeasuredTokensPerS),
+			report.Sig3(cmp.SimulatedTokensPerS),
+			fmt.Sprintf("%+.2f", cmp.ErrorPercent), percentileError(cmp, 50), percentileError(cmp,
+				99), cmp.DriftPercent.String(), counters, string(cmp.Verdict))...)
 	}
 	fmt.Fprintf(e.stdout, "%s: %s\n\n", s.Name, s.What)
 	if err := t.Text(e.stdout); err != nil {
@@ -213,7 +238,8 @@ func printSuite(e *env, s *validate.SuiteResult) error {
 	fmt.Fprintf(e.stdout, "\nmean |error| %s %%, worst %s %%, rank order %s, tolerance %g %%\n\n",
 		report.Sig3(s.MeanAbs), report.Sig3(s.WorstAbs), s.Rank, s.Tolerance)
 	if !s.Complete {
-		fmt.Fprintf(e.stdout, "not whole: the suite was ended after %d configurations\n\n", len(s.Outcomes))
+		fmt.Fprintf(e.stdout, "not whole: the suite was ended after %d configurations\n\n",
+			len(s.Outcomes))
 	}
 	return nil
 }

@@ -19,7 +19,8 @@ type fittedSuite func(context.Context, validate.FittedOptions) (*validate.Fitted
 
 // fittedSuites are the suites that fit their device models themselves.
 func fittedSuites() map[string]fittedSuite {
-	return map[string]fittedSuite{"fitted-emulated": validate.FittedEmulated, "fitted-throttled": validate.FittedThrottled}
+	return map[string]fittedSuite{"fitted-emulated": validate.FittedEmulated,
+		"fitted-throttled": validate.FittedThrottled}
 }
 
 // validateFitted runs one of them.
@@ -61,7 +62,8 @@ func (e *env) validateFitted(c *cli.Context, name string) error {
 		return err
 	}
 	if r.Failed > 0 {
-		return &verdict{fmt.Sprintf("%d of %d configurations are outside tolerance", r.Failed, len(r.Outcomes))}
+		return &verdict{fmt.Sprintf("%d of %d configurations are outside tolerance", r.Failed,
+			len(r.Outcomes))}
 	}
 	return nil
 }
@@ -89,10 +91,14 @@ func keepDevices(dir string, r *validate.FittedResult) error {
 func (e *env) printFitted(r *validate.FittedResult) error {
 	right := report.Right
 	t := &report.Table{Columns: []report.Column{
-		{Name: "engine"}, {Name: "window", Align: right}, {Name: "depth", Align: right}, {Name: "chunk", Align: right},
-		{Name: r.Kind, Unit: "tokens/s", Align: right}, {Name: "predicted", Unit: "tokens/s", Align: right}, {Name: "interval", Align: right},
-		{Name: "basis"}, {Name: "error", Unit: "%", Align: right}, {Name: "P99 error", Unit: "%", Align: right},
-		{Name: "from fio", Unit: "%", Align: right}, {Name: "drift", Unit: "%", Align: right}, {Name: "verdict"},
+		{Name: "engine"}, {Name: "window", Align: right}, {Name: "depth", Align: right},
+		{Name: "chunk", Align: right},
+		{Name: r.Kind, Unit: "tokens/s", Align: right}, {Name: "predicted", Unit: "tokens/s",
+			Align: right}, {Name: "interval", Align: right},
+		{Name: "basis"}, {Name: "error", Unit: "%", Align: right}, {Name: "P99 error", Unit: "%",
+			Align: right},
+		{Name: "from fio", Unit: "%", Align: right}, {Name: "drift", Unit: "%", Align: right},
+		{Name: "verdict"},
 	}}
 	for _, o := range r.Outcomes {
 		c, fromFio, interval, basis := o.Comparison, "n/a", "n/a", ""
@@ -109,18 +115,25 @@ func (e *env) printFitted(r *validate.FittedResult) error {
 		if !c.CountersEqual || !c.BytesEqual {
 			verdict = "counters DIFFER"
 		}
-		t.Add(o.Case.Engine, fmt.Sprint(o.Case.Window), fmt.Sprint(o.Case.Parallel), o.Case.Chunk.String(), report.Sig3(c.MeasuredTokensPerS), report.Sig3(c.SimulatedTokensPerS),
-			interval, basis, fmt.Sprintf("%+.2f", c.ErrorPercent), percentileError(c, 99), fromFio, c.DriftPercent.String(), verdict)
+		t.Add(o.Case.Engine, fmt.Sprint(o.Case.Window), fmt.Sprint(o.Case.Parallel),
+			o.Case.Chunk.String(), report.Sig3(c.MeasuredTokensPerS),
+			report.Sig3(c.SimulatedTokensPerS),
+			interval, basis, fmt.Sprintf("%+.2f", c.ErrorPercent), percentileError(c, 99), fromFio,
+			c.DriftPercent.String(), verdict)
 	}
 	fmt.Fprintf(e.stdout, "%s: %s\n\n", r.Name, r.What)
 	if err := t.Text(e.stdout); err != nil {
 		return err
 	}
 	n := len(r.Outcomes)
-	fmt.Fprintf(e.stdout, "\nmodel from the probe: mean |error| %s %%, worst %s %% (limit %g %%), worst P99 %s %% (limit %g %%), %d of %d inside the stated interval\n",
-		report.Sig3(r.Probe.MeanTokensPerS), report.Sig3(r.Probe.WorstTokensPerS), r.Tolerance.TokensPerS, report.Sig3(r.Probe.WorstP99), r.Tolerance.P99, r.Covered, n)
+	fmt.Fprintf(e.stdout, "\nmodel from the probe: mean |error| %s %%, worst %s %% (limit %g "+
+		"%%), worst P99 %s %% (limit %g %%), %d of %d inside the stated interval\n",
+		report.Sig3(r.Probe.MeanTokensPerS), report.Sig3(r.Probe.WorstTokensPerS),
+		r.Tolerance.TokensPerS, report.Sig3(r.Probe.WorstP99), r.Tolerance.P99, r.Covered, n)
 	if r.FioErrors != nil {
-		fmt.Fprintf(e.stdout, "model from fio: mean |error| %s %%, worst %s %% (limit %g %%)\n", report.Sig3(r.FioErrors.MeanTokensPerS), report.Sig3(r.FioErrors.WorstTokensPerS), r.FioTolerance)
+		fmt.Fprintf(e.stdout, "model from fio: mean |error| %s %%, worst %s %% (limit %g %%)\n",
+			report.Sig3(r.FioErrors.MeanTokensPerS), report.Sig3(r.FioErrors.WorstTokensPerS),
+			r.FioTolerance)
 	} else {
 		fmt.Fprintf(e.stdout, "no model from fio: %s\n", r.FioWhyNot)
 	}
@@ -131,7 +144,8 @@ func (e *env) printFitted(r *validate.FittedResult) error {
 		}
 	}
 	if noisy > 0 {
-		fmt.Fprintf(e.stdout, "%d configurations have no verdict: the device moved while they were measured\n", noisy)
+		fmt.Fprintf(e.stdout, "%d configurations have no verdict: the device moved while they "+
+			"were measured\n", noisy)
 	}
 	if !r.Complete {
 		fmt.Fprintf(e.stdout, "not whole: the suite was ended after %d configurations\n", n)

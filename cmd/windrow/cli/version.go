@@ -30,11 +30,13 @@ func versionCommand(e *env) *cli.Command {
 			}
 			if c.Bool("json") {
 				return printJSON(e.stdout, map[string]any{
-					"version": Version, "commit": commit, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
+					"version": Version, "commit": commit, "go": runtime.Version(),
+					"os": runtime.GOOS, "arch": runtime.GOARCH,
 					"kernels": cpu.Features(), "tags": strings.Split(tags, ","),
 				})
 			}
-			fmt.Fprintf(e.stdout, "%s (commit %.12s, %s, %s/%s, kernels %s, tags %q)\n", Tool, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, cpu.Features(), tags)
+			fmt.Fprintf(e.stdout, "%s (commit %.12s, %s, %s/%s, kernels %s, tags %q)\n", Tool,
+				commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, cpu.Features(), tags)
 			return nil
 		},
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// TestReadingAheadIsReported: with its numbers, and without a warning that reads were faster than the device, which wait less than they take.
+// TestReadingAheadIsReported: with its numbers, and without a warning that reads were faster than
+// the device, which wait less than they take.
 func TestReadingAheadIsReported(t *testing.T) {
 	run := makeRun(1, 10, 10, 4, true)
 	d := &Data{Title: "t", Runs: []LabeledRun{{"", run}}}
@@ -17,7 +18,8 @@ func TestReadingAheadIsReported(t *testing.T) {
 		t.Errorf("a run on demand reads ahead:\n%s", plain)
 	}
 	run.Meta.Ahead = &traces.Ahead{
-		Schedule: "lookahead", Hidden: 25 * units.Millisecond, Slowed: units.Millisecond, Bytes: 40_000_000, Wasted: 2_000_000, Named: 90, Missed: 10, Chunks: 40,
+		Schedule: "lookahead", Hidden: 25 * units.Millisecond, Slowed: units.Millisecond,
+		Bytes: 40_000_000, Wasted: 2_000_000, Named: 90, Missed: 10, Chunks: 40,
 	}
 	parts := &run.Meta.Totals.PartNanos
 	parts[traces.PartIO] = 15 * units.Millisecond
@@ -25,8 +27,11 @@ func TestReadingAheadIsReported(t *testing.T) {
 	for _, part := range parts {
 		total += part
 	}
-	want := "reading ahead: lookahead; 2.50 ms/token of reads beside compute, which loses 0.100 ms to them and to moving their rows; 4.00 MB/token in 4.00 chunks/token, " +
-		"0.200 MB of them for nothing; 10.0 % of the loads were not foreseen; the reader is busy " + Sig3(float64(100*40*units.Millisecond)/float64(total)) + " % of the time, compute " + Sig3(100-float64(100*15*units.Millisecond)/float64(total)) +
+	want := "reading ahead: lookahead; 2.50 ms/token of reads beside compute, which loses 0.100 " +
+		"ms to them and to moving their rows; 4.00 MB/token in 4.00 chunks/token, " +
+		"0.200 MB of them for nothing; 10.0 % of the loads were not foreseen; the reader is busy " +
+		Sig3(float64(100*40*units.Millisecond)/float64(total)) + " % of the time, compute " +
+		Sig3(100-float64(100*15*units.Millisecond)/float64(total)) +
 		" %\n"
 	if text := render(t, WriteText, d); !strings.Contains(text, want) {
 		t.Errorf("no %q in\n%s", want, text)

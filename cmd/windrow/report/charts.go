@@ -10,7 +10,8 @@ import (
 	"github.com/windrow-sim/windrow/traces/compare"
 )
 
-// maxBars is how many tokens a timeline shows one by one; longer runs are shown as means over equal stretches.
+// maxBars is how many tokens a timeline shows one by one; longer runs are shown as means over equal
+// stretches.
 const maxBars = 512
 
 // Chart is a drawing with the words around it.
@@ -40,8 +41,10 @@ func (d *Data) charts(runs []series) []Chart {
 	if t := d.Trace; t != nil {
 		if delta := t.Delta(); len(delta) > 0 {
 			out = append(out,
-				windowChart("s_agg(k): what a window of k tokens keeps", "s_agg(k), % of units", t.SAgg, t.Units),
-				windowChart("delta(k): what a window of k tokens loads per token", "delta(k), % of units", delta, t.Units))
+				windowChart("s_agg(k): what a window of k tokens keeps", "s_agg(k), % of units",
+					t.SAgg, t.Units),
+				windowChart("delta(k): what a window of k tokens loads per token",
+					"delta(k), % of units", delta, t.Units))
 		}
 		if len(t.ActiveShare) > 0 {
 			out = append(out, layerChart(t.ActiveShare))
@@ -90,7 +93,8 @@ func (b bins) top() float64 {
 	return top
 }
 
-// timeline shows every token as a stack of its parts, and its latency as a line. All timelines of a report have one scale.
+// timeline shows every token as a stack of its parts, and its latency as a line. All timelines of a
+// report have one scale.
 func timeline(s *series, run int, top float64) Chart {
 	b := newBins(s.tokens)
 	n := len(b.latency)
@@ -110,13 +114,16 @@ func timeline(s *series, run int, top float64) Chart {
 	}
 	p.steps("latency", b.latency)
 	c.Legend = append(c.Legend, LegendEntry{"latency", "latency"})
-	c.Note = "Bars are the work of each part, the line is the latency: a bar above the line is work that was overlapped, a gap below it is waiting."
+	c.Note = "Bars are the work of each part, the line is the latency: a bar above the line is " +
+		"work that was overlapped, a gap below it is waiting."
 	if b.size > 1 {
 		c.Note += fmt.Sprintf(" Each bar is the mean of %d tokens.", b.size)
 	}
-	attrs := fmt.Sprintf(` class="timeline" tabindex="0" data-run="%d" data-bars="%d" data-size="%d" data-x0="%s" data-x1="%s" data-y0="%s" data-y1="%s"`,
+	attrs := fmt.Sprintf(
+		` class="timeline" tabindex="0" data-run="%d" data-bars="%d" data-size="%d" data-x0="%s" data-x1="%s" data-y0="%s" data-y1="%s"`,
 		run, n, b.size, num(p.x.a), num(p.x.b), num(p.y.b), num(p.y.a))
-	c.SVG = p.svg(fmt.Sprintf("Stacked bars of the parts of %d tokens, %s; the numbers are in the table of tokens.", len(s.tokens), s.name()), attrs)
+	c.SVG = p.svg(fmt.Sprintf("Stacked bars of the parts of %d tokens, %s; the numbers are in "+
+		"the table of tokens.", len(s.tokens), s.name()), attrs)
 	return c
 }
 
@@ -140,9 +147,12 @@ func scatter(sim, measured *series, skip int) Chart {
 		if i < skip {
 			class = "dot warm"
 		}
-		p.dot(class, x.Millis(), y.Millis(), fmt.Sprintf("token %d: simulated %s ms, measured %s ms", sim.tokens[i].Index, ms(float64(y)), ms(float64(x))))
+		p.dot(class, x.Millis(), y.Millis(),
+			fmt.Sprintf("token %d: simulated %s ms, measured %s ms", sim.tokens[i].Index,
+				ms(float64(y)), ms(float64(x))))
 	}
-	c := Chart{Title: "Latency of each token, simulated over " + measured.kind, Legend: []LegendEntry{{"ideal", "simulated = measured"}, {"dot", "token"}}}
+	c := Chart{Title: "Latency of each token, simulated over " + measured.kind,
+		Legend: []LegendEntry{{"ideal", "simulated = measured"}, {"dot", "token"}}}
 	if skip > 0 {
 		c.Legend = append(c.Legend, LegendEntry{"dot warm", "warm-up token"})
 	}
@@ -179,5 +189,6 @@ func layerChart(share []float64) Chart {
 	p.whole, p.bins = true, true
 	p.axes("layer", "active, % of units")
 	p.bars("bar", 0.84, make([]float64, len(v)), v)
-	return Chart{Title: "Active share by layer", SVG: p.svg("Active share of every layer; the numbers are in the table of layers.", "")}
+	return Chart{Title: "Active share by layer",
+		SVG: p.svg("Active share of every layer; the numbers are in the table of layers.", "")}
 }

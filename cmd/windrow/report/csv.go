@@ -9,7 +9,8 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// WriteCSV writes one line per run and token, in nanoseconds and bytes, for notebooks and spreadsheets.
+// WriteCSV writes one line per run and token, in nanoseconds and bytes, for notebooks and
+// spreadsheets.
 func WriteCSV(w io.Writer, d *Data) error {
 	runs, err := d.series()
 	if err != nil {
@@ -38,11 +39,13 @@ func WriteCSV(w io.Writer, d *Data) error {
 
 func (s *series) csv(c *csv.Writer) error {
 	for _, t := range s.tokens {
-		rec := []string{s.label, s.kind, count(int64(t.Index)), count(int64(t.Seq)), count(int64(t.Pos)), phaseName(t.Phase), count(int64(t.Latency))}
+		rec := []string{s.label, s.kind, count(int64(t.Index)), count(int64(t.Seq)),
+			count(int64(t.Pos)), phaseName(t.Phase), count(int64(t.Latency))}
 		for _, p := range t.Parts {
 			rec = append(rec, count(int64(p)))
 		}
-		rec = append(rec, count(int64(t.Bytes)), count(t.Requests), count(t.Hits), count(t.Misses), count(t.Evictions),
+		rec = append(rec, count(int64(t.Bytes)), count(t.Requests), count(t.Hits), count(t.Misses),
+			count(t.Evictions),
 			strconv.FormatFloat(t.Depth, 'g', -1, 32))
 		if err := c.Write(rec); err != nil {
 			return err

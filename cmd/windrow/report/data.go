@@ -21,7 +21,8 @@ type Data struct {
 	// Comparison is of Runs[0], its simulated side, with Runs[1], its measured side.
 	Comparison *compare.Comparison
 	Trace      *TraceStats
-	// FlashRate is the sequential rate of the device, for the back-of-envelope line; 0 leaves the line out.
+	// FlashRate is the sequential rate of the device, for the back-of-envelope line; 0 leaves the
+	// line out.
 	FlashRate units.Rate
 	Tables    []Section // printed last
 }
@@ -49,12 +50,13 @@ type Section struct {
 type TraceStats struct {
 	Units       int       // per layer
 	ActiveShare []float64 // by layer, 0 to 1: mean share of the units that are active in a token
-	// SAgg[k] is s_agg(k), the mean number of distinct units of a layer active in k consecutive tokens; SAgg[0] is 0.
+	// SAgg[k] is s_agg(k), the mean number of distinct units of a layer active in k consecutive
+	// tokens; SAgg[0] is 0.
 	SAgg []float64
 }
 
-// Delta returns Δ(k) = s_agg(k+1) − s_agg(k) by k: the units a window of k tokens loads per token and layer (LLM in a
-// flash, section 3.1). It is one shorter than SAgg.
+// Delta returns Δ(k) = s_agg(k+1) − s_agg(k) by k: the units a window of k tokens loads per token
+// and layer (LLM in a flash, section 3.1). It is one shorter than SAgg.
 func (t *TraceStats) Delta() []float64 {
 	if len(t.SAgg) < 2 {
 		return nil
@@ -96,7 +98,8 @@ func (s *series) name() string {
 // series checks d and adds up its runs.
 func (d *Data) series() ([]series, error) {
 	if d.Comparison != nil && len(d.Runs) < 2 {
-		return nil, fmt.Errorf("report: a comparison with %d runs: want the simulated run first and the measured run second", len(d.Runs))
+		return nil, fmt.Errorf("report: a comparison with %d runs: want the simulated run first "+
+			"and the measured run second", len(d.Runs))
 	}
 	if d.Trace != nil {
 		if err := d.Trace.check(); err != nil {
@@ -116,8 +119,10 @@ func (d *Data) series() ([]series, error) {
 		}
 		out[i] = series{r.Label, Kind(&r.Run.Meta), r.Run, tokens}
 	}
-	if c := d.Comparison; c != nil && (c.Tokens != len(out[0].tokens) || c.Tokens != len(out[1].tokens)) {
-		return nil, fmt.Errorf("report: the comparison is of %d tokens, the first two runs have %d and %d", c.Tokens, len(out[0].tokens), len(out[1].tokens))
+	if c := d.Comparison; c != nil && (c.Tokens != len(out[0].tokens) ||
+		c.Tokens != len(out[1].tokens)) {
+		return nil, fmt.Errorf("report: the comparison is of %d tokens, the first two runs have "+
+			"%d and %d", c.Tokens, len(out[0].tokens), len(out[1].tokens))
 	}
 	return out, nil
 }
@@ -127,7 +132,8 @@ func (t *TraceStats) check() error {
 		return fmt.Errorf("report: trace statistics with %d units per layer", t.Units)
 	}
 	if len(t.SAgg) > 0 && t.SAgg[0] != 0 {
-		return fmt.Errorf("report: s_agg(0) is %v: no token activates nothing, it must be 0", t.SAgg[0])
+		return fmt.Errorf("report: s_agg(0) is %v: no token activates nothing, it must be 0",
+			t.SAgg[0])
 	}
 	for k, s := range t.SAgg {
 		if !(s >= 0 && s <= float64(t.Units)) {
@@ -150,7 +156,8 @@ func (d *Data) warnings(runs []series) []string {
 	}
 	for _, s := range runs {
 		if s.run.Meta.Emulated && !s.run.Meta.Simulated {
-			out = append(out, s.name()+": the reads went to an emulated device; their times are the emulation's, not a drive's")
+			out = append(out, s.name()+": the reads went to an emulated device; their times are "+
+				"the emulation's, not a drive's")
 		}
 		for _, w := range s.run.Meta.Warnings {
 			out = append(out, s.name()+": "+w)

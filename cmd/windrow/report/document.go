@@ -9,7 +9,8 @@ import (
 	"github.com/windrow-sim/windrow/traces/compare"
 )
 
-// DocumentVersion is the version of the JSON document: major.minor; a new major renames or removes fields.
+// DocumentVersion is the version of the JSON document: major.minor; a new major renames or removes
+// fields.
 const DocumentVersion = "1.0"
 
 // Document is the JSON form of a report: exact numbers, and the tables as they are printed.
@@ -35,7 +36,8 @@ type RunDocument struct {
 	Tokens TokenColumns   `json:"tokens"`
 }
 
-// TokenColumns holds one entry per token in every array. Times are plain integers: units.Nanos would be written as text.
+// TokenColumns holds one entry per token in every array. Times are plain integers: units.Nanos
+// would be written as text.
 type TokenColumns struct {
 	Token     []uint32           `json:"token"`
 	Seq       []uint32           `json:"seq"`
@@ -72,14 +74,18 @@ func (d *Data) document(runs []series) *Document {
 	c := d.contents(runs)
 	doc := &Document{
 		Version: DocumentVersion, Title: d.Title, Tool: d.Tool, Generated: d.Generated,
-		Facts: append([]KV{}, d.Facts...), Warnings: append([]string{}, c.Warnings...), Sanity: d.sanity(runs),
-		Comparison: d.Comparison, Runs: []RunDocument{}, Tables: append(append([]Section{}, c.Summary...), c.Details...),
+		Facts: append([]KV{}, d.Facts...), Warnings: append([]string{}, c.Warnings...),
+		Sanity:     d.sanity(runs),
+		Comparison: d.Comparison, Runs: []RunDocument{}, Tables: append(append([]Section{},
+			c.Summary...), c.Details...),
 	}
 	for _, s := range runs {
-		doc.Runs = append(doc.Runs, RunDocument{s.label, s.kind, s.run.Meta, tokenColumns(s.tokens)})
+		doc.Runs = append(doc.Runs, RunDocument{s.label, s.kind, s.run.Meta,
+			tokenColumns(s.tokens)})
 	}
 	if t := d.Trace; t != nil {
-		doc.Trace = &TraceDocument{t.Units, append([]float64{}, t.ActiveShare...), append([]float64{}, t.SAgg...), append([]float64{}, t.Delta()...)}
+		doc.Trace = &TraceDocument{t.Units, append([]float64{}, t.ActiveShare...),
+			append([]float64{}, t.SAgg...), append([]float64{}, t.Delta()...)}
 	}
 	return doc
 }

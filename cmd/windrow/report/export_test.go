@@ -68,7 +68,8 @@ func TestPerfettoSlicesNest(t *testing.T) {
 				open = open[:len(open)-1]
 			}
 			if len(open) > 0 && end > open[len(open)-1] {
-				t.Fatalf("lane %v: %q from %d to %d leaves the slice around it, which ends at %d", l, e.Name, start, end, open[len(open)-1])
+				t.Fatalf("lane %v: %q from %d to %d leaves the slice around it, which ends at %d",
+					l, e.Name, start, end, open[len(open)-1])
 			}
 			open = append(open, end)
 		}
@@ -154,7 +155,8 @@ func TestGoBench(t *testing.T) {
 	}
 	out := b.String()
 	for _, want := range []string{
-		"tool: windrow 0.1.0\n", "run: simulated\n", "seed: 1\n", "Unit tokens/sec better=higher assume=exact\n",
+		"tool: windrow 0.1.0\n", "run: simulated\n", "seed: 1\n",
+		"Unit tokens/sec better=higher assume=exact\n",
 		"BenchmarkPrefill/model=opt-6.7b/dev=990_pro_1_x-8/win=5/io_mode=unknown/kind=simulated 1 ",
 		"BenchmarkDecode/model=opt-6.7b/dev=990_pro_1_x-8/win=5/io_mode=unknown/kind=simulated 1 ",
 	} {
@@ -163,7 +165,8 @@ func TestGoBench(t *testing.T) {
 		}
 	}
 	// Both phases together take as long and read as much as the run.
-	line := regexp.MustCompile(`(?m)^Benchmark(\w+)\S* 1 (\S+) sec/token (\S+) tokens/sec (\S+) B/token (\S+) requests/token$`)
+	line := regexp.MustCompile(
+		`(?m)^Benchmark(\w+)\S* 1 (\S+) sec/token (\S+) tokens/sec (\S+) B/token (\S+) requests/token$`)
 	var seconds, read, requests float64
 	tokens := map[string]float64{"Prefill": 2, "Decode": 14}
 	for _, m := range line.FindAllStringSubmatch(out, -1) {
@@ -181,8 +184,11 @@ func TestGoBench(t *testing.T) {
 		}
 	}
 	all := traces.ComputeTotals(run.Rows)
-	if len(tokens) > 0 || math.Abs(seconds-all.Wall.Seconds()) > 1e-9 || math.Abs(read-float64(all.Bytes)) > 1e-3 || math.Abs(requests-float64(all.Requests)) > 1e-6 {
-		t.Errorf("left %v; %v s, %v B, %v requests; the run has %+v\n%s", tokens, seconds, read, requests, all, out)
+	if len(tokens) > 0 || math.Abs(seconds-all.Wall.Seconds()) > 1e-9 ||
+		math.Abs(read-float64(all.Bytes)) > 1e-3 ||
+		math.Abs(requests-float64(all.Requests)) > 1e-6 {
+		t.Errorf("left %v; %v s, %v B, %v requests; the run has %+v\n%s", tokens, seconds, read,
+			requests, all, out)
 	}
 	measured := makeRun(1, 1, 4, 2, false)
 	b.Reset()

@@ -8,8 +8,8 @@ import (
 	"github.com/windrow-sim/windrow/traces/compare"
 )
 
-// Sig3 formats v with three significant digits, without an exponent in the range that reports use; whole digits are never
-// dropped. What is not a number is "n/a".
+// Sig3 formats v with three significant digits, without an exponent in the range that reports use;
+// whole digits are never dropped. What is not a number is "n/a".
 func Sig3(v float64) string {
 	switch a := math.Abs(v); {
 	case math.IsNaN(v) || math.IsInf(v, 0):
@@ -27,7 +27,8 @@ func Sig3(v float64) string {
 	}
 }
 
-// SI formats v with a decimal prefix: SI(6.1e9, "B/s") is "6.10 GB/s". For rates, drives and traffic.
+// SI formats v with a decimal prefix: SI(6.1e9, "B/s") is "6.10 GB/s". For rates, drives and
+// traffic.
 func SI(v float64, unit string) string {
 	for _, p := range []struct {
 		scale float64

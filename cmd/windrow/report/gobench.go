@@ -11,10 +11,11 @@ import (
 	"github.com/windrow-sim/windrow/traces/compare"
 )
 
-// WriteGoBench writes a run as Go benchmark lines for benchstat: one for its prompt tokens, one for its decoded tokens,
-// whichever it has. Keys become parts of the name after the model and the device, "/win=5", so that benchstat can filter and
-// project by them. Append the lines of several runs to one file to give benchstat its samples. The numbers of a simulation
-// have no noise; the unit lines tell benchstat so.
+// WriteGoBench writes a run as Go benchmark lines for benchstat: one for its prompt tokens, one for
+// its decoded tokens, whichever it has. Keys become parts of the name after the model and the
+// device, "/win=5", so that benchstat can filter and project by them. Append the lines of several
+// runs to one file to give benchstat its samples. The numbers of a simulation have no noise; the
+// unit lines tell benchstat so.
 func WriteGoBench(w io.Writer, run *traces.Run, keys ...KV) error {
 	tokens, err := compare.Tokens(run)
 	if err != nil {
@@ -22,14 +23,16 @@ func WriteGoBench(w io.Writer, run *traces.Run, keys ...KV) error {
 	}
 	kind := strings.ReplaceAll(Kind(&run.Meta), ", ", "-")
 	var b strings.Builder
-	for _, c := range []KV{{"tool", run.Meta.Tool}, {"run", kind}, {"trace", run.Meta.Trace}, {"seed", strconv.FormatUint(run.Meta.Seed, 10)}} {
+	for _, c := range []KV{{"tool", run.Meta.Tool}, {"run", kind}, {"trace", run.Meta.Trace},
+		{"seed", strconv.FormatUint(run.Meta.Seed, 10)}} {
 		fmt.Fprintf(&b, "%s: %s\n", c.Key, printable(c.Value))
 	}
 	assume := ""
 	if run.Meta.Simulated {
 		assume = " assume=exact"
 	}
-	fmt.Fprintf(&b, "Unit sec/token better=lower%[1]s\nUnit tokens/sec better=higher%[1]s\nUnit B/token better=lower%[1]s\nUnit requests/token better=lower%[1]s\n", assume)
+	fmt.Fprintf(&b, "Unit sec/token better=lower%[1]s\nUnit tokens/sec better=higher%[1]s\n"+
+		"Unit B/token better=lower%[1]s\nUnit requests/token better=lower%[1]s\n", assume)
 	// The kind is last: benchstat takes digits after the last hyphen of a name for GOMAXPROCS.
 	name := "/model=" + benchWord(run.Meta.Model) + "/dev=" + benchWord(run.Meta.Device)
 	for _, k := range keys {
@@ -57,7 +60,10 @@ func WriteGoBench(w io.Writer, run *traces.Run, keys ...KV) error {
 func benchLine(name string, ts []compare.Token) string {
 	t := sum(ts, 0)
 	line := name + " 1"
-	add := func(v float64, unit string) { line += " " + strconv.FormatFloat(v, 'g', -1, 64) + " " + unit }
+	add := func(v float64, unit string) {
+		line += " " + strconv.FormatFloat(v, 'g', -1, 64) + " " +
+			unit
+	}
 	add(t.perToken(t.wall.Seconds()), "sec/token")
 	if t.wall > 0 {
 		add(t.rate(), "tokens/sec")

@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// Golden files show a reviewer what changed; what must hold is in the tests beside them: TestHTMLTablesEqualJSON,
-// TestTablesEqualComparison, TestTimelineGeometry.
+// Golden files show a reviewer what changed; what must hold is in the tests beside them:
+// TestHTMLTablesEqualJSON, TestTablesEqualComparison, TestTimelineGeometry.
 func TestGolden(t *testing.T) {
 	d := makeData(t, 16)
 	page := parse(t, render(t, WriteHTML, d))
@@ -35,7 +35,8 @@ func TestGolden(t *testing.T) {
 		}
 	}
 	for name, got := range map[string]string{
-		"report.txt": render(t, WriteText, d), "report.md": render(t, WriteMarkdown, d), "pieces.html": pieces.String(),
+		"report.txt": render(t, WriteText, d), "report.md": render(t, WriteMarkdown, d),
+		"pieces.html": pieces.String(),
 	} {
 		path := filepath.Join("testdata", name)
 		if *update {
@@ -47,7 +48,8 @@ func TestGolden(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got,
+			"\n")); diff != "" {
 			t.Errorf("%s differs; run the test with -update if it should:\n%s", name, diff)
 		}
 	}

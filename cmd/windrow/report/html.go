@@ -32,15 +32,17 @@ type page struct {
 	JSON         template.JS
 }
 
-// WriteHTML writes the report as one file that needs nothing else: no network, no fonts, no library. Charts are SVG made
-// here and tables are tables, so the page is complete without a script; the script only adds a readout that follows the
-// pointer and the arrow keys. The Document of d is embedded as JSON in the element with the id "data".
+// WriteHTML writes the report as one file that needs nothing else: no network, no fonts, no
+// library. Charts are SVG made here and tables are tables, so the page is complete without a
+// script; the script only adds a readout that follows the pointer and the arrow keys. The Document
+// of d is embedded as JSON in the element with the id "data".
 func WriteHTML(w io.Writer, d *Data) error {
 	runs, err := d.series()
 	if err != nil {
 		return err
 	}
-	doc, err := json.Marshal(d.document(runs)) // escapes <, > and &, so no data can close the element
+	// escapes <, > and &, so no data can close the element
+	doc, err := json.Marshal(d.document(runs))
 	if err != nil {
 		return fmt.Errorf("report: html: %w", err)
 	}
@@ -50,7 +52,8 @@ func WriteHTML(w io.Writer, d *Data) error {
 	}
 	c := d.contents(runs)
 	p := page{
-		Contents: c, Title: printable(d.Title), VerdictClass: verdictClass(d.Comparison), Facts: allFacts(d), Charts: d.charts(runs),
+		Contents: c, Title: printable(d.Title), VerdictClass: verdictClass(d.Comparison),
+		Facts: allFacts(d), Charts: d.charts(runs),
 		Style: template.CSS(pageCSS), Script: template.JS(pageJS), JSON: template.JS(doc),
 	}
 	if len(runs) > 0 {
@@ -77,13 +80,14 @@ func verdictClass(c *compare.Comparison) string {
 // maxTokenRows is how many tokens the page lists; the JSON and CSV forms have all.
 const maxTokenRows = 512
 
-// tokensSection lists the latency and the reads of every token. Runs of one report that are not of the same tokens are
-// listed by their place.
+// tokensSection lists the latency and the reads of every token. Runs of one report that are not of
+// the same tokens are listed by their place.
 func tokensSection(runs []series) *Section {
 	t := Table{Columns: []Column{{"token", "", Right}, {Name: "phase"}}}
 	n := 0
 	for _, s := range runs {
-		t.Columns = append(t.Columns, Column{"latency, " + s.name(), "ms", Right}, Column{"flash, " + s.name(), "MB", Right})
+		t.Columns = append(t.Columns, Column{"latency, " + s.name(), "ms", Right},
+			Column{"flash, " + s.name(), "MB", Right})
 		n = max(n, len(s.tokens))
 	}
 	for i := range min(n, maxTokenRows) {
@@ -101,7 +105,8 @@ func tokensSection(runs []series) *Section {
 	}
 	note := ""
 	if n > maxTokenRows {
-		note = fmt.Sprintf("The first %d of %d tokens; the CSV and JSON forms have all.", maxTokenRows, n)
+		note = fmt.Sprintf("The first %d of %d tokens; the CSV and JSON forms have all.",
+			maxTokenRows, n)
 	}
 	return &Section{"Tokens", note, t}
 }

@@ -105,16 +105,19 @@ func TestHTMLIsSelfContained(t *testing.T) {
 		if n.Type != html.ElementNode {
 			continue
 		}
-		if slices.Contains([]string{"link", "img", "iframe", "object", "embed", "base", "form", "image", "use"}, n.Data) {
+		if slices.Contains([]string{"link", "img", "iframe", "object", "embed", "base", "form",
+			"image", "use"}, n.Data) {
 			t.Errorf("element %s", n.Data)
 		}
 		for _, a := range n.Attr {
-			if a.Key == "src" || a.Key == "href" || strings.HasPrefix(a.Key, "on") || a.Key == "style" {
+			if a.Key == "src" || a.Key == "href" || strings.HasPrefix(a.Key, "on") ||
+				a.Key == "style" {
 				t.Errorf("<%s %s=%q>", n.Data, a.Key, a.Val)
 			}
 		}
 	}
-	if strings.Contains(pageCSS, "url(") || strings.Contains(pageCSS, "@import") || strings.Contains(pageJS, "fetch(") {
+	if strings.Contains(pageCSS, "url(") || strings.Contains(pageCSS, "@import") ||
+		strings.Contains(pageJS, "fetch(") {
 		t.Error("the style sheet or the script loads something")
 	}
 	// What the template engine refuses to write it replaces by this word.
@@ -131,7 +134,10 @@ func TestHTMLTablesEqualJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(render(t, WriteJSON, d)), &twin); err != nil {
 		t.Fatal(err)
 	}
-	undefined := cmp.Comparer(func(a, b compare.Stat) bool { return a == b || !a.Defined() && !b.Defined() })
+	undefined := cmp.Comparer(func(a, b compare.Stat) bool {
+		return a == b || !a.Defined() &&
+			!b.Defined()
+	})
 	in := embedded(t, page)
 	// The twin is indented, and with it the configuration, which is kept as text.
 	for i := range twin.Runs {
@@ -142,7 +148,8 @@ func TestHTMLTablesEqualJSON(t *testing.T) {
 	}
 	tables := find(page, "table")
 	if len(tables) != len(twin.Tables)+1 {
-		t.Fatalf("%d tables on the page, %d in the JSON and one of tokens", len(tables), len(twin.Tables))
+		t.Fatalf("%d tables on the page, %d in the JSON and one of tokens", len(tables),
+			len(twin.Tables))
 	}
 	for i, s := range twin.Tables {
 		caption, heads, rows := cells(tables[i])
@@ -159,7 +166,8 @@ func TestHTMLTablesEqualJSON(t *testing.T) {
 	}
 	a, b := twin.Runs[0].Tokens, twin.Runs[1].Tokens
 	for i, r := range rows {
-		want := []string{strconv.Itoa(i), phaseName(traces.Phase(a.Phase[i])), Sig3(float64(a.Latency[i]) / 1e6), Sig3(float64(a.Bytes[i]) / 1e6),
+		want := []string{strconv.Itoa(i), phaseName(traces.Phase(a.Phase[i])),
+			Sig3(float64(a.Latency[i]) / 1e6), Sig3(float64(a.Bytes[i]) / 1e6),
 			Sig3(float64(b.Latency[i]) / 1e6), Sig3(float64(b.Bytes[i]) / 1e6)}
 		if !slices.Equal(want, r) {
 			t.Fatalf("token %d: %q, want %q", i, r, want)
@@ -184,8 +192,11 @@ func TestTablesEqualComparison(t *testing.T) {
 		return nil
 	}
 	x := d.Comparison
-	if got := section("Simulated against measured"); len(got) != 5 || got[0][1] != Sig3(x.SimulatedTokensPerS) || got[0][3] != signed(compare.Stat(x.ErrorPercent)) ||
-		got[3][2] != ms(x.Percentiles[2].Measured) || got[3][4] != "15.0" || got[4][1] != Sig3(float64(x.PearsonR)) {
+	if got := section("Simulated against measured"); len(got) != 5 ||
+		got[0][1] != Sig3(x.SimulatedTokensPerS) ||
+		got[0][3] != signed(compare.Stat(x.ErrorPercent)) ||
+		got[3][2] != ms(x.Percentiles[2].Measured) || got[3][4] != "15.0" ||
+		got[4][1] != Sig3(float64(x.PearsonR)) {
 		t.Errorf("errors: %q", got)
 	}
 	parts := section("Parts of a token")
@@ -193,13 +204,15 @@ func TestTablesEqualComparison(t *testing.T) {
 		t.Fatalf("%d parts", len(parts))
 	}
 	for i, p := range append(slices.Clone(x.Parts), x.Total) {
-		want := []string{p.Part, ms(p.Simulated), ms(p.Measured), signed(p.Bias), Sig3(float64(p.MAPE)), strconv.Itoa(p.MAPETokens)}
+		want := []string{p.Part, ms(p.Simulated), ms(p.Measured), signed(p.Bias),
+			Sig3(float64(p.MAPE)), strconv.Itoa(p.MAPETokens)}
 		if !slices.Equal(parts[i], want) {
 			t.Errorf("%q, want %q", parts[i], want)
 		}
 	}
 	// The table of runs leaves out the same warm-up as the comparison.
-	if got := section("Runs"); got[0][4] != Sig3(x.SimulatedTokensPerS) || got[1][4] != Sig3(x.MeasuredTokensPerS) || got[1][7] != ms(x.Percentiles[2].Measured) {
+	if got := section("Runs"); got[0][4] != Sig3(x.SimulatedTokensPerS) ||
+		got[1][4] != Sig3(x.MeasuredTokensPerS) || got[1][7] != ms(x.Percentiles[2].Measured) {
 		t.Errorf("runs: %q", got)
 	}
 }
@@ -211,7 +224,8 @@ func TestHTMLEscapesHostileText(t *testing.T) {
 	d.Facts = []KV{{evil, evil}}
 	d.Warnings = []string{evil}
 	d.Runs[0].Label, d.Runs[1].Label = evil, evil
-	d.Runs[0].Run.Meta.Model, d.Runs[0].Run.Meta.Config = evil, json.RawMessage(`"</script><script>alert(1)</script>"`)
+	d.Runs[0].Run.Meta.Model, d.Runs[0].Run.Meta.Config = evil,
+		json.RawMessage(`"</script><script>alert(1)</script>"`)
 	d.Comparison.Reasons = []string{evil}
 	d.Tables[0].Title, d.Tables[0].Note = evil, evil
 	d.Tables[0].Table.Columns[0] = Column{Name: evil, Unit: evil}
@@ -230,7 +244,8 @@ func TestHTMLEscapesHostileText(t *testing.T) {
 	if doc := embedded(t, page); doc.Title != evil || doc.Runs[0].Label != evil {
 		t.Error("the document does not hold the text as it was")
 	}
-	if md := render(t, WriteMarkdown, d); strings.Contains(md, "<script") || strings.Contains(md, "<img") {
+	if md := render(t, WriteMarkdown, d); strings.Contains(md, "<script") ||
+		strings.Contains(md, "<img") {
 		t.Error("Markdown passes HTML on")
 	}
 }
@@ -261,8 +276,8 @@ func boxes(t *testing.T, path *html.Node) []box {
 	return out
 }
 
-// The timeline is within its frame, bars stack without gaps, and heights are proportional to the times in the document, with
-// one scale for both runs.
+// The timeline is within its frame, bars stack without gaps, and heights are proportional to the
+// times in the document, with one scale for both runs.
 func TestTimelineGeometry(t *testing.T) {
 	page := parse(t, render(t, WriteHTML, makeData(t, 40)))
 	doc := embedded(t, page)
@@ -293,11 +308,13 @@ func TestTimelineGeometry(t *testing.T) {
 			}
 			paths++
 			for i, b := range bars {
-				if b.left < x0 || b.left+b.width > x1+0.01 || b.top < y0-0.01 || b.bottom > y1+0.01 || b.top > b.bottom {
+				if b.left < x0 || b.left+b.width > x1+0.01 || b.top < y0-0.01 ||
+					b.bottom > y1+0.01 || b.top > b.bottom {
 					t.Fatalf("%s of token %d is outside the frame: %+v", part, i, b)
 				}
 				if math.Abs(b.bottom-stack[i]) > 0.011 {
-					t.Fatalf("%s of token %d begins at %v, the part below ends at %v", part, i, b.bottom, stack[i])
+					t.Fatalf("%s of token %d begins at %v, the part below ends at %v", part, i,
+						b.bottom, stack[i])
 				}
 				stack[i] = b.top
 				ms := float64(run.Tokens.Parts[part.String()][i]) / 1e6
@@ -305,7 +322,8 @@ func TestTimelineGeometry(t *testing.T) {
 					perMilli = (b.bottom - b.top) / ms
 				}
 				if want := ms * perMilli; math.Abs(b.bottom-b.top-want) > 0.03+0.03*want {
-					t.Fatalf("%s of token %d is %v high for %v ms, want %v", part, i, b.bottom-b.top, ms, want)
+					t.Fatalf("%s of token %d is %v high for %v ms, want %v", part, i,
+						b.bottom-b.top, ms, want)
 				}
 			}
 		}
@@ -331,7 +349,8 @@ func TestScatterGeometry(t *testing.T) {
 	var x1, y1, x2, y2 float64
 	for _, l := range ideal {
 		if attr(l, "class") == "ideal" {
-			x1, y1, x2, y2 = number(t, attr(l, "x1")), number(t, attr(l, "y1")), number(t, attr(l, "x2")), number(t, attr(l, "y2"))
+			x1, y1, x2, y2 = number(t, attr(l, "x1")), number(t, attr(l, "y1")),
+				number(t, attr(l, "x2")), number(t, attr(l, "y2"))
 		}
 	}
 	warm := 0
@@ -341,8 +360,10 @@ func TestScatterGeometry(t *testing.T) {
 	for i, c := range dots {
 		x := x1 + (x2-x1)*(float64(doc.Runs[1].Tokens.Latency[i])-lo)/(hi-lo)
 		y := y1 + (y2-y1)*(float64(doc.Runs[0].Tokens.Latency[i])-lo)/(hi-lo)
-		if math.Abs(number(t, attr(c, "cx"))-x) > 0.02 || math.Abs(number(t, attr(c, "cy"))-y) > 0.02 {
-			t.Fatalf("token %d is at (%s, %s), want (%.2f, %.2f)", i, attr(c, "cx"), attr(c, "cy"), x, y)
+		if math.Abs(number(t, attr(c, "cx"))-x) > 0.02 ||
+			math.Abs(number(t, attr(c, "cy"))-y) > 0.02 {
+			t.Fatalf("token %d is at (%s, %s), want (%.2f, %.2f)", i, attr(c, "cx"), attr(c, "cy"),
+				x, y)
 		}
 		if strings.Contains(attr(c, "class"), "warm") {
 			warm++
@@ -367,7 +388,8 @@ func TestLongRunsAreBinned(t *testing.T) {
 		if len(b.latency) > maxBars || (len(b.latency)-1)*b.size >= n || len(b.latency)*b.size < n {
 			t.Errorf("%d tokens: %d bars of %d", n, len(b.latency), b.size)
 		}
-		if b.top() != 4 || len(b.parts[traces.PartIO]) != len(b.latency) || b.parts[traces.PartIO][len(b.latency)-1] != 3 {
+		if b.top() != 4 || len(b.parts[traces.PartIO]) != len(b.latency) ||
+			b.parts[traces.PartIO][len(b.latency)-1] != 3 {
 			t.Errorf("%d tokens: top %v", n, b.top())
 		}
 	}
@@ -387,7 +409,9 @@ func TestTicks(t *testing.T) {
 		{0, math.Inf(1), 5, 0, nil},
 	} {
 		got := ticks(tc.lo, tc.hi, tc.n, tc.finest)
-		if !slices.EqualFunc(got, tc.want, func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }) {
+		if !slices.EqualFunc(got, tc.want, func(a, b float64) bool {
+			return math.Abs(a-b) < 1e-9
+		}) {
 			t.Errorf("ticks(%v, %v): %v, want %v", tc.lo, tc.hi, got, tc.want)
 		}
 	}
@@ -427,10 +451,12 @@ func TestHTMLAccessibility(t *testing.T) {
 	if attr(find(page, "html")[0], "lang") == "" {
 		t.Error("no language")
 	}
-	for _, v := range []struct{ verdict, class string }{{"pass", "pass"}, {"device too noisy", "noisy"}, {"outside tolerance", "outside"}} {
+	for _, v := range []struct{ verdict, class string }{{"pass", "pass"}, {"device too noisy",
+		"noisy"}, {"outside tolerance", "outside"}} {
 		d := makeData(t, 10)
 		d.Comparison.Verdict = compare.Verdict(v.verdict)
-		want := fmt.Sprintf(`<p class="verdict %s">Verdict: <strong>%s</strong></p>`, v.class, v.verdict)
+		want := fmt.Sprintf(`<p class="verdict %s">Verdict: <strong>%s</strong></p>`, v.class,
+			v.verdict)
 		if !strings.Contains(render(t, WriteHTML, d), want) {
 			t.Errorf("no %s", want)
 		}

@@ -48,7 +48,8 @@ func allFacts(d *Data) []KV {
 	return append(out, d.Facts...)
 }
 
-// mdList writes a list after an empty line; nothing for no items. The prefix is markup, the items are text.
+// mdList writes a list after an empty line; nothing for no items. The prefix is markup, the items
+// are text.
 func mdList(b *strings.Builder, prefix string, items []string) {
 	if len(items) > 0 {
 		b.WriteByte('\n')

@@ -14,7 +14,8 @@ type Point struct {
 	Label string
 }
 
-// WriteParetoSVG draws points and joins those that no other beats on both axes (less is better), as a drawing of its own.
+// WriteParetoSVG draws points and joins those that no other beats on both axes (less is better), as
+// a drawing of its own.
 func WriteParetoSVG(w io.Writer, xTitle, yTitle string, points []Point) error {
 	if len(points) == 0 {
 		return fmt.Errorf("report: no points to draw")
@@ -37,7 +38,8 @@ func WriteParetoSVG(w io.Writer, xTitle, yTitle string, points []Point) error {
 		p.text("tick", "middle", p.x.at(point.X), p.y.at(point.Y)-8, point.Label)
 	}
 	const style = `<style>text{font:13px system-ui,sans-serif;fill:#1b1f24}.grid{stroke:#d1d9e0}.axis{stroke:#59636e}.front{fill:none;stroke:#0072b2;stroke-width:2}.point{fill:#d55e00}</style>`
-	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" role="img" aria-label="%s over %s">%s<rect width="100%%" height="100%%" fill="#fff"/>%s</svg>`+"\n",
+	_, err := fmt.Fprintf(w,
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" role="img" aria-label="%s over %s">%s<rect width="100%%" height="100%%" fill="#fff"/>%s</svg>`+"\n",
 		num(p.w), num(p.h), yTitle, xTitle, style, p.b.String())
 	return err
 }

@@ -10,7 +10,8 @@ import (
 )
 
 func TestFront(t *testing.T) {
-	points := []Point{{4, 1, "a"}, {1, 4, "b"}, {2, 2, "c"}, {2, 3, "beaten"}, {5, 1, "beaten"}, {2, 2, "twice"}}
+	points := []Point{{4, 1, "a"}, {1, 4, "b"}, {2, 2, "c"}, {2, 3, "beaten"}, {5, 1, "beaten"},
+		{2, 2, "twice"}}
 	if got := Front(points); !slices.Equal(got, []int{1, 2, 0}) {
 		t.Errorf("front %v", got)
 	}
@@ -18,7 +19,8 @@ func TestFront(t *testing.T) {
 
 func TestParetoDrawingIsXML(t *testing.T) {
 	var b strings.Builder
-	if err := WriteParetoSVG(&b, "MB per token", "perplexity", []Point{{4, 10, "5 % <all>"}, {1, 40, "1 %"}}); err != nil {
+	if err := WriteParetoSVG(&b, "MB per token", "perplexity", []Point{{4, 10, "5 % <all>"},
+		{1, 40, "1 %"}}); err != nil {
 		t.Fatal(err)
 	}
 	dots := 0

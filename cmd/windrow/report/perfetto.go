@@ -13,9 +13,10 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// WritePerfetto writes the runs as Chrome trace JSON, which ui.perfetto.dev and trace_processor open: one process per run,
-// in it one lane with the tokens, one lane per part, and a counter with the queue depth. Slices of one lane must nest, so a
-// part that overlaps with itself, such as the reads of two layers, gets further lanes ("io 2").
+// WritePerfetto writes the runs as Chrome trace JSON, which ui.perfetto.dev and trace_processor
+// open: one process per run, in it one lane with the tokens, one lane per part, and a counter with
+// the queue depth. Slices of one lane must nest, so a part that overlaps with itself, such as the
+// reads of two layers, gets further lanes ("io 2").
 func WritePerfetto(w io.Writer, runs ...LabeledRun) error {
 	d := Data{Runs: runs}
 	list, err := d.series()
@@ -37,7 +38,8 @@ func WritePerfetto(w io.Writer, runs ...LabeledRun) error {
 	return nil
 }
 
-// perfetto writes events one per line; the format is at the level of text because a run has millions of them.
+// perfetto writes events one per line; the format is at the level of text because a run has
+// millions of them.
 type perfetto struct {
 	w    *bufio.Writer
 	some bool
@@ -69,8 +71,10 @@ func (p *perfetto) run(pid int, s *series) {
 	p.lane(pid, laneToken, "token")
 	for i := range s.tokens {
 		t := &s.tokens[i]
-		p.event(`{"ph":"X","pid":%d,"tid":%d,"ts":%s,"dur":%s,"name":"token %d","args":{"seq":%d,"pos":%d,"phase":"%s"}}`,
-			pid, laneToken, micros(t.Begin), micros(t.Latency), t.Index, t.Seq, t.Pos, phaseName(t.Phase))
+		p.event(
+			`{"ph":"X","pid":%d,"tid":%d,"ts":%s,"dur":%s,"name":"token %d","args":{"seq":%d,"pos":%d,"phase":"%s"}}`,
+			pid, laneToken, micros(t.Begin), micros(t.Latency), t.Index, t.Seq, t.Pos,
+			phaseName(t.Phase))
 	}
 	tid := laneToken + 1
 	for part := range traces.Part(traces.Parts) {
@@ -91,8 +95,10 @@ func (p *perfetto) run(pid int, s *series) {
 
 // lane names a thread and gives it its place from above.
 func (p *perfetto) lane(pid, tid int, name string) {
-	p.event(`{"ph":"M","pid":%d,"tid":%d,"name":"thread_name","args":{"name":%s}}`, pid, tid, quote(name))
-	p.event(`{"ph":"M","pid":%d,"tid":%d,"name":"thread_sort_index","args":{"sort_index":%d}}`, pid, tid, tid)
+	p.event(`{"ph":"M","pid":%d,"tid":%d,"name":"thread_name","args":{"name":%s}}`, pid, tid,
+		quote(name))
+	p.event(`{"ph":"M","pid":%d,"tid":%d,"name":"thread_sort_index","args":{"sort_index":%d}}`, pid,
+		tid, tid)
 }
 
 func (p *perfetto) slice(pid, tid int, r *traces.RunRow) {
@@ -103,15 +109,17 @@ func (p *perfetto) slice(pid, tid int, r *traces.RunRow) {
 	args := fmt.Sprintf(`"token":%d`, r.Token)
 	switch r.Part {
 	case traces.PartIO:
-		args += fmt.Sprintf(`,"flash_bytes":%d,"requests":%d,"hits":%d,"misses":%d`, r.Bytes, r.Requests, r.Hits, r.Misses)
+		args += fmt.Sprintf(`,"flash_bytes":%d,"requests":%d,"hits":%d,"misses":%d`, r.Bytes,
+			r.Requests, r.Hits, r.Misses)
 	case traces.PartMemory:
 		args += fmt.Sprintf(`,"copied_bytes":%d,"evictions":%d`, r.Bytes, r.Evictions)
 	}
-	p.event(`{"ph":"X","pid":%d,"tid":%d,"ts":%s,"dur":%s,"name":"%s","args":{%s}}`, pid, tid, micros(r.Start), micros(r.Dur), name, args)
+	p.event(`{"ph":"X","pid":%d,"tid":%d,"ts":%s,"dur":%s,"name":"%s","args":{%s}}`, pid, tid,
+		micros(r.Start), micros(r.Dur), name, args)
 }
 
-// lanes spreads the rows of a part over as few lanes as their overlaps need, by start. Rows that take no time are kept:
-// they show that nothing had to be done.
+// lanes spreads the rows of a part over as few lanes as their overlaps need, by start. Rows that
+// take no time are kept: they show that nothing had to be done.
 func lanes(rows []traces.RunRow, part traces.Part) [][]*traces.RunRow {
 	var order []*traces.RunRow
 	for i := range rows {
@@ -119,7 +127,10 @@ func lanes(rows []traces.RunRow, part traces.Part) [][]*traces.RunRow {
 			order = append(order, &rows[i])
 		}
 	}
-	slices.SortStableFunc(order, func(a, b *traces.RunRow) int { return cmp.Compare(a.Start, b.Start) })
+	slices.SortStableFunc(order, func(a, b *traces.RunRow) int {
+		return cmp.Compare(a.Start,
+			b.Start)
+	})
 	var out [][]*traces.RunRow
 	var free []units.Nanos // by lane
 next:
@@ -143,7 +154,8 @@ func (p *perfetto) depth(pid int, rows []traces.RunRow) {
 	}
 	var edges []edge
 	for _, r := range rows {
-		if milli := int64(math.Round(float64(r.Depth) * 1000)); r.Part == traces.PartIO && r.Dur > 0 && milli > 0 {
+		if milli := int64(math.Round(float64(r.Depth) * 1000)); r.Part == traces.PartIO &&
+			r.Dur > 0 && milli > 0 {
 			edges = append(edges, edge{r.Start, milli}, edge{r.Start + r.Dur, -milli})
 		}
 	}
@@ -154,6 +166,7 @@ func (p *perfetto) depth(pid int, rows []traces.RunRow) {
 		if i+1 < len(edges) && edges[i+1].at == e.at {
 			continue
 		}
-		p.event(`{"ph":"C","pid":%d,"ts":%s,"name":"queue depth","args":{"requests":%d.%03d}}`, pid, micros(e.at), now/1000, now%1000)
+		p.event(`{"ph":"C","pid":%d,"ts":%s,"name":"queue depth","args":{"requests":%d.%03d}}`, pid,
+			micros(e.at), now/1000, now%1000)
 	}
 }

@@ -16,13 +16,15 @@ import (
 	"github.com/windrow-sim/windrow/traces/compare"
 )
 
-// makeRun is a run whose reads overlap the mat-vec of the layer before, as a prefetch does. The decisions depend on seed
-// only, the times on noise too, so that two runs of one seed can be compared.
+// makeRun is a run whose reads overlap the mat-vec of the layer before, as a prefetch does. The
+// decisions depend on seed only, the times on noise too, so that two runs of one seed can be
+// compared.
 func makeRun(seed, noise uint64, tokens, layers int, simulated bool) *traces.Run {
 	decide, time := rng.Stream(seed, "decisions"), rng.Stream(noise, "times")
 	r := &traces.Run{Meta: traces.RunMeta{
 		SchemaVersion: traces.SchemaVersion, Tool: "windrow 0.1.0", Simulated: simulated,
-		Trace: "story.trace.arrow", Device: "test drive", Model: "opt-6.7b", Seed: seed, Config: json.RawMessage(`{"window":5}`),
+		Trace: "story.trace.arrow", Device: "test drive", Model: "opt-6.7b", Seed: seed,
+		Config: json.RawMessage(`{"window":5}`),
 	}}
 	if !simulated {
 		drift := 2.5
@@ -78,10 +80,12 @@ func makeData(t testing.TB, tokens int) *Data {
 	}
 	return &Data{
 		Title: "OPT-6.7B on a test drive", Tool: "windrow 0.1.0", Generated: "2025-01-01 on host a",
-		Facts:    []KV{{"device", "test drive"}, {"mode", "direct, cold"}, {"file system", "ext4"}, {"seed", "42"}},
+		Facts: []KV{{"device", "test drive"}, {"mode", "direct, cold"}, {"file system", "ext4"},
+			{"seed", "42"}},
 		Warnings: []string{"memory limit not enforced"},
 		Runs:     []LabeledRun{{"window 5", sim}, {"window 5", measured}}, Comparison: c,
-		Trace:     &TraceStats{Units: 16384, ActiveShare: []float64{0.01, 0.02, 0.03, 0.04}, SAgg: s},
+		Trace: &TraceStats{Units: 16384, ActiveShare: []float64{0.01, 0.02, 0.03, 0.04},
+			SAgg: s},
 		FlashRate: 6_100_000_000,
 		Tables:    []Section{{"Policies", "What was tried.", custom}},
 	}
@@ -98,9 +102,13 @@ func render(t testing.TB, write func(io.Writer, *Data) error, d *Data) string {
 
 func writers() map[string]func(io.Writer, *Data) error {
 	return map[string]func(io.Writer, *Data) error{
-		"html": WriteHTML, "markdown": WriteMarkdown, "json": WriteJSON, "csv": WriteCSV, "text": WriteText,
+		"html": WriteHTML, "markdown": WriteMarkdown, "json": WriteJSON, "csv": WriteCSV,
+		"text":     WriteText,
 		"perfetto": func(w io.Writer, d *Data) error { return WritePerfetto(w, d.Runs...) },
-		"gobench":  func(w io.Writer, d *Data) error { return WriteGoBench(w, d.Runs[0].Run, KV{"win", "5"}) },
+		"gobench": func(w io.Writer, d *Data) error {
+			return WriteGoBench(w, d.Runs[0].Run,
+				KV{"win", "5"})
+		},
 	}
 }
 
@@ -125,18 +133,21 @@ func TestDataIsOnlyRead(t *testing.T) {
 	}
 }
 
-// Every format for people says what is simulated and what is measured, and puts warnings and facts before numbers.
+// Every format for people says what is simulated and what is measured, and puts warnings and facts
+// before numbers.
 func TestWordsAndOrder(t *testing.T) {
 	d := makeData(t, 20)
 	for _, name := range []string{"html", "markdown", "text"} {
 		out := render(t, writers()[name], d)
-		for _, word := range []string{"simulated", "measured", "memory limit not enforced", "may serve direct reads from its cache", "ext4", "pass"} {
+		for _, word := range []string{"simulated", "measured", "memory limit not enforced",
+			"may serve direct reads from its cache", "ext4", "pass"} {
 			if !strings.Contains(out, word) {
 				t.Errorf("%s: %q is missing", name, word)
 			}
 		}
 		numbers := strings.Index(out, "tokens/s")
-		for _, early := range []string{"memory limit not enforced", "may serve direct", "direct, cold"} {
+		for _, early := range []string{"memory limit not enforced", "may serve direct",
+			"direct, cold"} {
 			if at := strings.Index(out, early); at > numbers {
 				t.Errorf("%s: %q comes after the first numbers", name, early)
 			}
@@ -148,11 +159,13 @@ func TestEmulatedIsSaid(t *testing.T) {
 	d := makeData(t, 10)
 	d.Runs[1].Run.Meta.Emulated = true
 	for _, name := range []string{"html", "markdown", "text", "json", "csv"} {
-		if out := render(t, writers()[name], d); !strings.Contains(out, "measured, emulated device") {
+		if out := render(t, writers()[name], d); !strings.Contains(out,
+			"measured, emulated device") {
 			t.Errorf("%s does not say that the device is emulated", name)
 		}
 	}
-	if out := render(t, WriteText, d); !strings.Contains(out, "warning: window 5 (measured, emulated device): the reads went to an emulated device") {
+	if out := render(t, WriteText, d); !strings.Contains(out,
+		"warning: window 5 (measured, emulated device): the reads went to an emulated device") {
 		t.Errorf("no warning in\n%s", out)
 	}
 }
@@ -163,7 +176,8 @@ func TestField_O7_FasterThanTheDevice(t *testing.T) {
 	d.Comparison, d.Trace = nil, nil
 	d.FlashRate = 1_000_000
 	out := render(t, WriteText, d)
-	if n := strings.Count(out, "which is more than the 1.00 MB/s of the device: was the page cache cold"); n != 2 {
+	if n := strings.Count(out, "which is more than the 1.00 MB/s of the device: was the page "+
+		"cache cold"); n != 2 {
 		t.Errorf("%d warnings for two runs in\n%s", n, out)
 	}
 	d.FlashRate = 6_100_000_000
@@ -173,8 +187,10 @@ func TestField_O7_FasterThanTheDevice(t *testing.T) {
 }
 
 func TestSanityLine(t *testing.T) {
-	s := Sanity{Run: "simulated", BytesPerToken: 0.5e9, Rate: 2 * units.GBps, NanosPerToken: 250e6, IONanos: 300e6, TokensPerS: 3}
-	want := "simulated: 0.500 GB/token / 2.00 GB/s = 250 ms of reading per token by hand, 300 ms in the run; at most 4.00 tokens/s by hand, 3.00 in the run."
+	s := Sanity{Run: "simulated", BytesPerToken: 0.5e9, Rate: 2 * units.GBps, NanosPerToken: 250e6,
+		IONanos: 300e6, TokensPerS: 3}
+	want := "simulated: 0.500 GB/token / 2.00 GB/s = 250 ms of reading per token by hand, 300 " +
+		"ms in the run; at most 4.00 tokens/s by hand, 3.00 in the run."
 	if got := s.line(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -191,7 +207,8 @@ func TestReportsWithoutComparison(t *testing.T) {
 			t.Errorf("%s has a verdict about one run", name)
 		}
 	}
-	tablesOnly := &Data{Title: "tables only", Tables: []Section{{Title: "T", Table: Table{Columns: []Column{{Name: "a"}}, Rows: [][]string{{"1"}}}}}}
+	tablesOnly := &Data{Title: "tables only", Tables: []Section{
+		{Title: "T", Table: Table{Columns: []Column{{Name: "a"}}, Rows: [][]string{{"1"}}}}}}
 	for _, name := range []string{"html", "markdown", "json", "text"} {
 		render(t, writers()[name], tablesOnly)
 	}
@@ -208,9 +225,11 @@ func TestErrors(t *testing.T) {
 		want string
 	}{
 		{bad(func(d *Data) { d.Runs = d.Runs[:1] }), "a comparison with 1 runs"},
-		{bad(func(d *Data) { d.Runs[1].Run = makeRun(1, 1, 7, 2, false) }), "the comparison is of 6 tokens"},
+		{bad(func(d *Data) { d.Runs[1].Run = makeRun(1, 1, 7, 2, false) }),
+			"the comparison is of 6 tokens"},
 		{bad(func(d *Data) { d.Runs[0].Run = nil }), "the run has no rows"},
-		{bad(func(d *Data) { d.Tables[0].Table.Add("x") }), `table "Policies": row 2 has 1 cells for 2 columns`},
+		{bad(func(d *Data) { d.Tables[0].Table.Add("x") }),
+			`table "Policies": row 2 has 1 cells for 2 columns`},
 		{bad(func(d *Data) { d.Trace.Units = 0 }), "with 0 units per layer"},
 		{bad(func(d *Data) { d.Trace.SAgg[0] = 3 }), "s_agg(0) is 3"},
 		{bad(func(d *Data) { d.Trace.SAgg[3] = 1e9 }), "s_agg(3) is"},
@@ -220,7 +239,8 @@ func TestErrors(t *testing.T) {
 			if name == "perfetto" || name == "gobench" {
 				continue
 			}
-			if err := write(io.Discard, tc.d); err == nil || !strings.Contains(err.Error(), tc.want) {
+			if err := write(io.Discard, tc.d); err == nil || !strings.Contains(err.Error(),
+				tc.want) {
 				t.Errorf("%s: error %v, want %q", name, err, tc.want)
 			}
 		}
@@ -268,11 +288,13 @@ func TestCSVReadsBack(t *testing.T) {
 	for i, r := range rec[1:] {
 		run := doc.Runs[i/20]
 		c, k := run.Tokens, i%20
-		want := []string{run.Label, run.Kind, count(int64(c.Token[k])), count(int64(c.Seq[k])), count(int64(c.Pos[k])), phaseName(traces.Phase(c.Phase[k])), count(int64(c.Latency[k]))}
+		want := []string{run.Label, run.Kind, count(int64(c.Token[k])), count(int64(c.Seq[k])),
+			count(int64(c.Pos[k])), phaseName(traces.Phase(c.Phase[k])), count(int64(c.Latency[k]))}
 		for p := range traces.Part(traces.Parts) {
 			want = append(want, count(int64(c.Parts[p.String()][k])))
 		}
-		want = append(want, count(c.Bytes[k]), count(c.Requests[k]), count(c.Hits[k]), count(c.Misses[k]), count(c.Evictions[k]), "12.5")
+		want = append(want, count(c.Bytes[k]), count(c.Requests[k]), count(c.Hits[k]),
+			count(c.Misses[k]), count(c.Evictions[k]), "12.5")
 		if diff := cmp.Diff(want, r); diff != "" {
 			t.Fatalf("line %d:\n%s", i+1, diff)
 		}
@@ -289,10 +311,12 @@ func TestJSONReadsBack(t *testing.T) {
 	if err := dec.Decode(&got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Version != DocumentVersion || got.Comparison.ErrorPercent != d.Comparison.ErrorPercent || got.Comparison.Verdict != compare.Pass {
+	if got.Version != DocumentVersion || got.Comparison.ErrorPercent != d.Comparison.ErrorPercent ||
+		got.Comparison.Verdict != compare.Pass {
 		t.Errorf("%+v", got.Comparison)
 	}
-	if !got.Runs[0].Meta.Simulated || got.Runs[1].Meta.Simulated || got.Runs[0].Kind != "simulated" || got.Runs[1].Kind != "measured" {
+	if !got.Runs[0].Meta.Simulated || got.Runs[1].Meta.Simulated ||
+		got.Runs[0].Kind != "simulated" || got.Runs[1].Kind != "measured" {
 		t.Error("the kinds of the runs are lost")
 	}
 	if len(got.Trace.Delta) != len(got.Trace.SAgg)-1 {

@@ -22,12 +22,13 @@ type scale struct{ lo, hi, a, b float64 }
 
 func (s scale) at(v float64) float64 { return s.a + (v-s.lo)/(s.hi-s.lo)*(s.b-s.a) }
 
-// plot is an SVG under construction. Geometry is in units of the view box; colours and fonts are classes of the style
-// sheet, so that light, dark and print need no second drawing.
+// plot is an SVG under construction. Geometry is in units of the view box; colours and fonts are
+// classes of the style sheet, so that light, dark and print need no second drawing.
 type plot struct {
 	w, h float64
 	x, y scale
-	// whole says that x counts things: ticks are whole. bins says that the things are bars: ticks stand under their middle.
+	// whole says that x counts things: ticks are whole. bins says that the things are bars: ticks
+	// stand under their middle.
 	whole, bins bool
 	b           strings.Builder
 }
@@ -40,7 +41,8 @@ func newPlot(w, h, x0, x1, y0, y1 float64) *plot {
 	if !(x1 > x0) {
 		x1 = x0 + 1
 	}
-	return &plot{w: w, h: h, x: scale{x0, x1, padLeft, w - padRight}, y: scale{y0, y1, h - padBottom, padTop}}
+	return &plot{w: w, h: h, x: scale{x0, x1, padLeft, w - padRight}, y: scale{y0, y1,
+		h - padBottom, padTop}}
 }
 
 // num writes a coordinate: two decimals are a fiftieth of a hair.
@@ -54,11 +56,13 @@ func num(v float64) string {
 }
 
 func (p *plot) line(class string, x1, y1, x2, y2 float64) {
-	fmt.Fprintf(&p.b, `<line class="%s" x1="%s" y1="%s" x2="%s" y2="%s"/>`, class, num(x1), num(y1), num(x2), num(y2))
+	fmt.Fprintf(&p.b, `<line class="%s" x1="%s" y1="%s" x2="%s" y2="%s"/>`, class, num(x1), num(y1),
+		num(x2), num(y2))
 }
 
 func (p *plot) text(class, anchor string, x, y float64, s string) {
-	fmt.Fprintf(&p.b, `<text class="%s" text-anchor="%s" x="%s" y="%s">%s</text>`, class, anchor, num(x), num(y), html.EscapeString(printable(s)))
+	fmt.Fprintf(&p.b, `<text class="%s" text-anchor="%s" x="%s" y="%s">%s</text>`, class, anchor,
+		num(x), num(y), html.EscapeString(printable(s)))
 }
 
 // axes draws grid lines, tick labels and titles.
@@ -80,18 +84,21 @@ func (p *plot) axes(xTitle, yTitle string) {
 	}
 	p.line("axis", p.x.a, p.y.a, p.x.b, p.y.a)
 	p.text("title", "middle", (p.x.a+p.x.b)/2, p.h-6, xTitle)
-	fmt.Fprintf(&p.b, `<text class="title" text-anchor="middle" transform="translate(14 %s) rotate(-90)">%s</text>`,
+	fmt.Fprintf(&p.b,
+		`<text class="title" text-anchor="middle" transform="translate(14 %s) rotate(-90)">%s</text>`,
 		num((p.y.a+p.y.b)/2), html.EscapeString(printable(yTitle)))
 }
 
-// bars draws v on top of base, in data units, and advances base, so that calls stack. A bar is a line as wide as the bar:
-// that is half the text of a rectangle, and a page has thousands. fill is the share of its place that a bar takes.
+// bars draws v on top of base, in data units, and advances base, so that calls stack. A bar is a
+// line as wide as the bar: that is half the text of a rectangle, and a page has thousands. fill is
+// the share of its place that a bar takes.
 func (p *plot) bars(class string, fill float64, base, v []float64) {
 	var d strings.Builder
 	step := (p.x.b - p.x.a) / float64(len(v))
 	for i := range v {
 		if v[i] > 0 {
-			d.WriteString("M" + num(p.x.a+step*(float64(i)+0.5)) + " " + num(p.y.at(base[i])) + "V" + num(p.y.at(base[i]+v[i])))
+			d.WriteString("M" + num(p.x.a+step*(float64(i)+0.5)) + " " + num(p.y.at(base[i])) +
+				"V" + num(p.y.at(base[i]+v[i])))
 		}
 		base[i] += v[i]
 	}
@@ -100,7 +107,8 @@ func (p *plot) bars(class string, fill float64, base, v []float64) {
 		edges = ` shape-rendering="crispEdges"` // no seams between bars that touch
 	}
 	if d.Len() > 0 {
-		fmt.Fprintf(&p.b, `<path class="%s"%s stroke-width="%s" d="%s"/>`, class, edges, num(step*fill), d.String())
+		fmt.Fprintf(&p.b, `<path class="%s"%s stroke-width="%s" d="%s"/>`, class, edges,
+			num(step*fill), d.String())
 	}
 }
 
@@ -129,13 +137,16 @@ func (p *plot) dot(class string, x, y float64, title string) {
 		class, num(p.x.at(x)), num(p.y.at(y)), html.EscapeString(printable(title)))
 }
 
-// svg closes the drawing. Readers that do not see it get the label; attrs is markup of ours, without data.
+// svg closes the drawing. Readers that do not see it get the label; attrs is markup of ours,
+// without data.
 func (p *plot) svg(label, attrs string) template.HTML {
-	return template.HTML(fmt.Sprintf(`<svg viewBox="0 0 %s %s" role="img" aria-label="%s"%s>%s</svg>`,
+	return template.HTML(fmt.Sprintf(
+		`<svg viewBox="0 0 %s %s" role="img" aria-label="%s"%s>%s</svg>`,
 		num(p.w), num(p.h), html.EscapeString(printable(label)), attrs, p.b.String()))
 }
 
-// ticks returns about n round values (1, 2 or 5 times a power of ten) in lo…hi, at least finest apart.
+// ticks returns about n round values (1, 2 or 5 times a power of ten) in lo…hi, at least finest
+// apart.
 func ticks(lo, hi, n, finest float64) []float64 {
 	raw := max((hi-lo)/n, finest)
 	if !(hi > lo) || math.IsInf(raw, 0) {

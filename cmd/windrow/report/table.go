@@ -39,7 +39,8 @@ func (a *Align) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Column is the head of a column. All cells of a column have its unit, so that cells are plain numbers.
+// Column is the head of a column. All cells of a column have its unit, so that cells are plain
+// numbers.
 type Column struct {
 	Name  string `json:"name"`
 	Unit  string `json:"unit,omitempty"`
@@ -54,7 +55,8 @@ func (c Column) Head() string {
 	return c.Name + " (" + c.Unit + ")"
 }
 
-// Table is the one kind of table: reports, and every verb that lists something, write it in three forms.
+// Table is the one kind of table: reports, and every verb that lists something, write it in three
+// forms.
 type Table struct {
 	Columns []Column   `json:"columns"`
 	Rows    [][]string `json:"rows"`
@@ -81,8 +83,9 @@ func (t *Table) heads() []string {
 	return out
 }
 
-// Text writes the table for a terminal: columns padded to equal width and two spaces apart, a rule under the heads, no
-// spaces at the end of lines. Control characters in cells are replaced, so that data cannot steer the terminal.
+// Text writes the table for a terminal: columns padded to equal width and two spaces apart, a rule
+// under the heads, no spaces at the end of lines. Control characters in cells are replaced, so that
+// data cannot steer the terminal.
 func (t *Table) Text(w io.Writer) error {
 	if err := t.check(); err != nil {
 		return fmt.Errorf("report: %w", err)
@@ -128,7 +131,8 @@ func (t *Table) textLine(cells []string, width []int) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// Markdown writes the table as GitHub's Markdown does. Cells are text: what would be markup is escaped.
+// Markdown writes the table as GitHub's Markdown does. Cells are text: what would be markup is
+// escaped.
 func (t *Table) Markdown(w io.Writer) error {
 	if err := t.check(); err != nil {
 		return fmt.Errorf("report: %w", err)
@@ -156,7 +160,8 @@ func (t *Table) Markdown(w io.Writer) error {
 	return err
 }
 
-// CSV writes a line of heads in snake case, "latency_ms", and the cells as they are (RFC 4180 quoting).
+// CSV writes a line of heads in snake case, "latency_ms", and the cells as they are (RFC 4180
+// quoting).
 func (t *Table) CSV(w io.Writer) error {
 	if err := t.check(); err != nil {
 		return fmt.Errorf("report: %w", err)
@@ -172,17 +177,22 @@ func (t *Table) CSV(w io.Writer) error {
 	return c.WriteAll(t.Rows)
 }
 
-// snake turns a head into a column name: "tokens/s" is tokens_per_s and "error (%)" is error_percent.
+// snake turns a head into a column name: "tokens/s" is tokens_per_s and "error (%)" is
+// error_percent.
 func snake(head string) string {
 	head = strings.NewReplacer("%", "percent", "/", " per ").Replace(head)
-	words := strings.FieldsFunc(head, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	words := strings.FieldsFunc(head, func(r rune) bool {
+		return !unicode.IsLetter(r) &&
+			!unicode.IsDigit(r)
+	})
 	return strings.ToLower(strings.Join(words, "_"))
 }
 
 // printable replaces control characters and bidirectional overrides by a visible mark.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' ||
+			r == '\u2029' {
 			return '\uFFFD'
 		}
 		return r

@@ -54,13 +54,15 @@ func TestTableCSV(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(append([][]string{{"name", "rate_mb_per_s", "note"}}, in.Rows...), got); diff != "" {
+	if diff := cmp.Diff(append([][]string{{"name", "rate_mb_per_s", "note"}}, in.Rows...),
+		got); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestSnake(t *testing.T) {
-	for in, want := range map[string]string{"rate (tokens/s)": "rate_tokens_per_s", "error (%)": "error_percent", "s_agg(k) (units)": "s_agg_k_units", "P99 (ms)": "p99_ms"} {
+	for in, want := range map[string]string{"rate (tokens/s)": "rate_tokens_per_s",
+		"error (%)": "error_percent", "s_agg(k) (units)": "s_agg_k_units", "P99 (ms)": "p99_ms"} {
 		if got := snake(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
@@ -86,7 +88,8 @@ func TestRaggedTableIsRefused(t *testing.T) {
 	in := sample()
 	in.Add("only one")
 	var b strings.Builder
-	for name, err := range map[string]error{"text": in.Text(&b), "markdown": in.Markdown(&b), "csv": in.CSV(&b)} {
+	for name, err := range map[string]error{"text": in.Text(&b), "markdown": in.Markdown(&b),
+		"csv": in.CSV(&b)} {
 		if err == nil || !strings.Contains(err.Error(), "row 2 has 1 cells for 3 columns") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -98,7 +101,8 @@ func TestRaggedTableIsRefused(t *testing.T) {
 
 func TestSig3(t *testing.T) {
 	for v, want := range map[float64]string{
-		0: "0", 1: "1.00", -1.234: "-1.23", 9.996: "10.0", 0.012345: "0.0123", 0.09996: "0.100", 99.96: "100", 123.4: "123", 999.4: "999",
+		0: "0", 1: "1.00", -1.234: "-1.23", 9.996: "10.0", 0.012345: "0.0123", 0.09996: "0.100",
+		99.96: "100", 123.4: "123", 999.4: "999",
 		999.6: "1000", 12345.6: "12346", 0.0000012: "0.00000120", 1e-9: "1e-09", 1e18: "1e+18",
 	} {
 		if got := Sig3(v); got != want {

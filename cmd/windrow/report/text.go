@@ -6,14 +6,17 @@ import (
 	"strings"
 )
 
-// WriteText writes the short form for a terminal: verdict, warnings, facts, the summary tables and the caller's own.
+// WriteText writes the short form for a terminal: verdict, warnings, facts, the summary tables and
+// the caller's own.
 func WriteText(w io.Writer, d *Data) error {
 	c, err := d.Contents()
 	if err != nil {
 		return err
 	}
 	var b strings.Builder
-	line := func(format string, args ...any) { b.WriteString(printable(fmt.Sprintf(format, args...)) + "\n") }
+	line := func(format string, args ...any) {
+		b.WriteString(printable(fmt.Sprintf(format, args...)) + "\n")
+	}
 	line("%s", d.Title)
 	for _, s := range []string{d.Tool, d.Generated} {
 		if s != "" {

@@ -1,30 +1,35 @@
-// Package gguf reads GGUF files, the model format of llama.cpp: metadata, tensors, and the vocabulary of the tokenizer.
+// Package gguf reads GGUF files, the model format of llama.cpp: metadata, tensors, and the
+// vocabulary of the tokenizer.
 //
-// A GGUF file (versions 2 and 3, little-endian) is a header, metadata as keys with typed values, a list of tensors, and
-// their data:
+// A GGUF file (versions 2 and 3, little-endian) is a header, metadata as keys with typed values, a
+// list of tensors, and their data:
 //
-//	| "GGUF" version | counts | key type value … | name dimensions type offset … | padding | tensor 0 | padding | tensor 1 | …
+//	| "GGUF" version | counts | key type value … | name dimensions type offset … |
+//	| padding | tensor 0 | padding | tensor 1 | …
 //
-// The dimensions come innermost first; Shape here has them outermost first, as everywhere else. Tensors of types F32, F16
-// and BF16 are read as they are. Q8_0, Q6_K and Q4_0 are decoded to F32 while they are read, which is exact: they store
-// blocks of small whole numbers with a float16 scale (dequant.go).
+// The dimensions come innermost first; Shape here has them outermost first, as everywhere else.
+// Tensors of types F32, F16 and BF16 are read as they are. Q8_0, Q6_K and Q4_0 are decoded to F32
+// while they are read, which is exact: they store blocks of small whole numbers with a float16
+// scale (dequant.go).
 //
-// Names and orders of rows are those of llama.cpp. NewLlama (llama.go) shows a file of the architecture llama under the
-// names, and with the order of rows, of its Hugging Face original.
+// Names and orders of rows are those of llama.cpp. NewLlama (llama.go) shows a file of the
+// architecture llama under the names, and with the order of rows, of its Hugging Face original.
 //
-// Files come from strangers: every count is compared with what the file can hold before anything is allocated by it.
+// Files come from strangers: every count is compared with what the file can hold before anything is
+// allocated by it.
 //
 // Start with Open and File (file.go), then parser (parse.go), dequant.go and llama.go.
 //
-// Sources: docs/gguf.md of ggml-org/ggml for the file; ggml-common.h and ggml-quants.c there (block_q4_0, block_q8_0,
-// block_q6_K, dequantize_row_*) for the blocks; gguf-py/gguf/constants.py and LlamaModel.permute in convert_hf_to_gguf.py of
-// ggml-org/llama.cpp for names and order.
+// Sources: docs/gguf.md of ggml-org/ggml for the file; ggml-common.h and ggml-quants.c there
+// (block_q4_0, block_q8_0, block_q6_K, dequantize_row_*) for the blocks; gguf-py/gguf/constants.py
+// and LlamaModel.permute in convert_hf_to_gguf.py of ggml-org/llama.cpp for names and order.
 //
 // Invariants:
 //
 //  1. Tensors of an open File are in range, aligned, do not overlap and have no holes between them.
 //  2. Every dimension is at least 1, and rows of quantised tensors are whole blocks.
-//  3. Opening allocates at most four times the size of the file, whatever its header says, and reads at most maxHeader bytes.
+//  3. Opening allocates at most four times the size of the file, whatever its header says, and
+//     reads at most maxHeader bytes.
 package gguf
 
 import "github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"

@@ -32,7 +32,8 @@ func encodingOf(number uint32) (encoding, error) {
 		return encoding{"BF16", tensor.BF16, 1, 2, nil}, nil
 	}
 	if name := otherType(number); name != "" {
-		return encoding{}, fmt.Errorf("%w: type %s; F32, F16, BF16, Q8_0, Q6_K and Q4_0 are: quantise the original again (llama-quantize --pure keeps to one type)",
+		return encoding{}, fmt.Errorf("%w: type %s; F32, F16, BF16, Q8_0, Q6_K and Q4_0 are: "+
+			"quantise the original again (llama-quantize --pure keeps to one type)",
 			errUnsupported, name)
 	}
 	return encoding{}, fmt.Errorf("%w: type number %d", errUnsupported, number)
@@ -40,9 +41,12 @@ func encodingOf(number uint32) (encoding, error) {
 
 // otherType names the types that are not read here, "" for numbers without one.
 func otherType(number uint32) string {
-	names := [...]string{3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 9: "Q8_1", 10: "Q2_K", 11: "Q3_K", 12: "Q4_K", 13: "Q5_K", 15: "Q8_K",
-		16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 20: "IQ4_NL", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS",
-		24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64", 29: "IQ1_M", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4"}
+	names := [...]string{3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 9: "Q8_1", 10: "Q2_K", 11: "Q3_K",
+		12: "Q4_K", 13: "Q5_K", 15: "Q8_K",
+		16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 20: "IQ4_NL", 21: "IQ3_S",
+		22: "IQ2_S", 23: "IQ4_XS",
+		24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64", 29: "IQ1_M", 34: "TQ1_0", 35: "TQ2_0",
+		39: "MXFP4"}
 	if number < uint32(len(names)) {
 		return names[number]
 	}

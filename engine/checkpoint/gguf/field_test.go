@@ -14,7 +14,8 @@ import (
 )
 
 func TestField_G1_DimensionOfZero(t *testing.T) {
-	for name, dims := range map[string][]uint64{"alone": {0}, "inner": {0, 32}, "outer": {32, 0}, "both": {0, 0}} {
+	for name, dims := range map[string][]uint64{"alone": {0}, "inner": {0, 32}, "outer": {32, 0},
+		"both": {0, 0}} {
 		for _, number := range []uint32{0, 1, 2, 8, 30} {
 			b := header(1, 0).tensor("t", number, 0, dims...).b
 			if len(b) > 88 {
@@ -67,23 +68,28 @@ func TestField_G5_NoMerges(t *testing.T) {
 	const p = "tokenizer.ggml."
 	_, err := open(header(0, 2).keyText(p+"model", "gpt2").keyTexts(p+"tokens", "a", "b"))
 	refused(t, err, errFormat, "byte-level BPE without merges", "merges.txt")
-	_, err = open(header(0, 3).keyText(p+"model", "gpt2").keyTexts(p+"tokens", "a", "b").keyTexts(p + "merges"))
+	_, err = open(header(0, 3).keyText(p+"model", "gpt2").keyTexts(p+"tokens", "a",
+		"b").keyTexts(p + "merges"))
 	refused(t, err, errFormat, "byte-level BPE without merges")
 	_, err = open(header(0, 2).keyText(p+"model", "llama").keyTexts(p+"tokens", "a", "b"))
 	refused(t, err, errFormat, "without scores")
 	_, err = open(header(0, 0))
 	refused(t, err, fs.ErrNotExist, "take the tokenizer of the original model")
-	_, err = open(header(0, 4).keyText(p+"model", "gpt2").keyTexts(p+"tokens", "a", "b").keyTexts(p+"merges", "a b").keyU32(p+"bos_token_id", 2))
+	_, err = open(header(0, 4).keyText(p+"model", "gpt2").keyTexts(p+"tokens", "a",
+		"b").keyTexts(p+"merges", "a b").keyU32(p+"bos_token_id", 2))
 	refused(t, err, errFormat, "bos token 2 of 2")
-	_, err = open(header(0, 3).keyText(p+"model", "gpt2").keyText(p+"tokens", "a").keyTexts(p+"merges", "a b"))
+	_, err = open(header(0, 3).keyText(p+"model", "gpt2").keyText(p+"tokens",
+		"a").keyTexts(p+"merges", "a b"))
 	refused(t, err, errFormat, "tokens is of type string")
 
 	v, err := openFixture(t).Vocabulary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.Model != "gpt2" || v.Pre != "default" || len(v.Tokens) != 12 || v.Tokens[3] != "t3" || !slices.Equal(v.Merges, []string{"a b", "c d"}) ||
-		len(v.Types) != 12 || v.Scores != nil || v.BOS != 1 || v.EOS != 2 || v.Unknown != -1 || v.Padding != -1 ||
+	if v.Model != "gpt2" || v.Pre != "default" || len(v.Tokens) != 12 || v.Tokens[3] != "t3" ||
+		!slices.Equal(v.Merges, []string{"a b", "c d"}) ||
+		len(v.Types) != 12 || v.Scores != nil || v.BOS != 1 || v.EOS != 2 || v.Unknown != -1 ||
+		v.Padding != -1 ||
 		v.AddBOS == nil || !*v.AddBOS || v.AddEOS != nil || v.SpacePrefix != nil {
 		t.Errorf("%+v", v)
 	}
@@ -100,7 +106,8 @@ func TestField_G6_BigEndian(t *testing.T) {
 }
 
 func TestField_M11_GitLFSPointer(t *testing.T) {
-	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("0", 64) + "\nsize 4000\n"
+	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("0", 64) +
+		"\nsize 4000\n"
 	path := filepath.Join(t.TempDir(), "model.gguf")
 	if err := os.WriteFile(path, []byte(pointer), 0o666); err != nil {
 		t.Fatal(err)
@@ -147,7 +154,8 @@ func TestField_M12_TruncatedFile(t *testing.T) {
 }
 
 func TestField_M14_DuplicateNames(t *testing.T) {
-	_, err := openBytes(header(2, 0).tensor("t", 0, 0, 1).tensor("t", 0, 32, 1).data(32, make([]byte, 64)))
+	_, err := openBytes(header(2, 0).tensor("t", 0, 0, 1).tensor("t", 0, 32, 1).data(32,
+		make([]byte, 64)))
 	refused(t, err, errFormat, `"t" occurs twice`)
 }
 
@@ -157,14 +165,20 @@ func TestField_M16_OffsetsShapesAndTypes(t *testing.T) {
 		w    *writer
 		want string
 	}{
-		"a large shape":        {header(1, 0).tensor("x", 0, 0, 1000, 1000), "truncated"},
-		"an overflowing shape": {header(1, 0).tensor("x", 0, 0, 1<<32, 1<<32), "more than a file can hold"},
-		"overflow of blocks":   {header(1, 0).tensor("x", 2, 0, 1<<62, 32), "more than a file can hold"},
-		"overflow to 4":        {header(1, 0).tensor("x", 1, 0, top, top, 4), "more than a file can hold"},
-		"a negative dimension": {header(1, 0).tensor("x", 0, 0, 1<<64-1), "dimension 0 is 18446744073709551615"},
-		"a negative offset":    {header(1, 0).tensor("x", 0, 1<<64-32, 1), "offset 18446744073709551584"},
-		"behind all":           {header(1, 0).tensor("x", 0, top-31, 1), "belong to no tensor"},
-		"to the end of space":  {header(2, 0).tensor("x", 1, 0, 1<<62-32).tensor("y", 1, 1<<63-64, 64), "ends behind what a file can hold"},
+		"a large shape": {header(1, 0).tensor("x", 0, 0, 1000, 1000), "truncated"},
+		"an overflowing shape": {header(1, 0).tensor("x", 0, 0, 1<<32, 1<<32),
+			"more than a file can hold"},
+		"overflow of blocks": {header(1, 0).tensor("x", 2, 0, 1<<62, 32),
+			"more than a file can hold"},
+		"overflow to 4": {header(1, 0).tensor("x", 1, 0, top, top, 4),
+			"more than a file can hold"},
+		"a negative dimension": {header(1, 0).tensor("x", 0, 0, 1<<64-1),
+			"dimension 0 is 18446744073709551615"},
+		"a negative offset": {header(1, 0).tensor("x", 0, 1<<64-32, 1),
+			"offset 18446744073709551584"},
+		"behind all": {header(1, 0).tensor("x", 0, top-31, 1), "belong to no tensor"},
+		"to the end of space": {header(2, 0).tensor("x", 1, 0, 1<<62-32).tensor("y", 1, 1<<63-64,
+			64), "ends behind what a file can hold"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := openBytes(c.w.data(32, make([]byte, 32)))
@@ -173,7 +187,8 @@ func TestField_M16_OffsetsShapesAndTypes(t *testing.T) {
 	}
 }
 
-// TestLargeTensorsAreReadInPieces reads from quantised tensors of 2 GiB, as they are read, and watches the heap.
+// TestLargeTensorsAreReadInPieces reads from quantised tensors of 2 GiB, as they are read, and
+// watches the heap.
 func TestLargeTensorsAreReadInPieces(t *testing.T) {
 	const size, heap = int64(2) << 30, 64 << 20
 	const rows, row = 1 << 14, 1 << 15

@@ -18,8 +18,8 @@ const (
 	leastAlignment   = 8  // docs/gguf.md
 )
 
-// File is an open GGUF file. Its methods may be called from several goroutines; the results of Tensors and Metadata are
-// copies.
+// File is an open GGUF file. Its methods may be called from several goroutines; the results of
+// Tensors and Metadata are copies.
 type File struct {
 	raw     *tensor.Raw
 	version int
@@ -29,9 +29,9 @@ type File struct {
 	notes   []string
 }
 
-// Open opens a GGUF file and checks its header against the size of the file; it reads no tensor. A file that breaks the
-// format is a checkpoint.ErrFormat; another version, byte order or type of tensor and one part of a split model are a
-// checkpoint.ErrUnsupported.
+// Open opens a GGUF file and checks its header against the size of the file; it reads no tensor. A
+// file that breaks the format is a checkpoint.ErrFormat; another version, byte order or type of
+// tensor and one part of a split model are a checkpoint.ErrUnsupported.
 func Open(path string) (*File, error) {
 	raw, err := tensor.Open("gguf", path)
 	if err != nil {
@@ -86,7 +86,8 @@ func newFile(raw *tensor.Raw) (*File, error) {
 func (f *File) refuseParts() error {
 	n, ok, err := f.Int("split.count")
 	if err == nil && ok && n > 1 {
-		err = fmt.Errorf("%w: one of the %d parts of a model; join them with llama-gguf-split --merge", errUnsupported, n)
+		err = fmt.Errorf("%w: one of the %d parts of a model; join them with llama-gguf-split "+
+			"--merge", errUnsupported, n)
 	}
 	return err
 }
@@ -99,9 +100,11 @@ func (f *File) alignment() (int64, error) {
 	n, ok := v.(uint32)
 	switch {
 	case !ok: // the value of another type may be very long
-		return 0, fmt.Errorf("%w: %s is of type %T, not a uint32 that is a power of two from %d on", errFormat, alignmentKey, v, leastAlignment)
+		return 0, fmt.Errorf("%w: %s is of type %T, not a uint32 that is a power of two from %d on",
+			errFormat, alignmentKey, v, leastAlignment)
 	case n < leastAlignment || n&(n-1) != 0:
-		return 0, fmt.Errorf("%w: %s is %d, not a power of two from %d on", errFormat, alignmentKey, n, leastAlignment)
+		return 0, fmt.Errorf("%w: %s is %d, not a power of two from %d on", errFormat, alignmentKey,
+			n, leastAlignment)
 	}
 	return int64(n), nil
 }
@@ -115,7 +118,10 @@ func (f *File) index() error {
 	for i := range f.byName {
 		f.byName[i] = uint32(i)
 	}
-	slices.SortFunc(f.byName, func(a, b uint32) int { return cmp.Compare(f.tensors[a].Name, f.tensors[b].Name) })
+	slices.SortFunc(f.byName, func(a, b uint32) int {
+		return cmp.Compare(f.tensors[a].Name,
+			f.tensors[b].Name)
+	})
 	for i := range f.byName[min(1, len(f.byName)):] {
 		if name := f.tensors[f.byName[i]].Name; name == f.tensors[f.byName[i+1]].Name {
 			return fmt.Errorf("%w: the tensor %q occurs twice", errFormat, tensor.Clip(name))
@@ -126,7 +132,9 @@ func (f *File) index() error {
 
 // find returns a tensor.
 func (f *File) find(name string) (*stored, bool) {
-	i, ok := slices.BinarySearchFunc(f.byName, name, func(i uint32, name string) int { return cmp.Compare(f.tensors[i].Name, name) })
+	i, ok := slices.BinarySearchFunc(f.byName, name, func(i uint32, name string) int {
+		return cmp.Compare(f.tensors[i].Name, name)
+	})
 	if !ok {
 		return nil, false
 	}
@@ -135,15 +143,17 @@ func (f *File) find(name string) (*stored, bool) {
 
 // value returns the value of a key, and whether the key is there.
 func (f *File) value(key string) (any, bool) {
-	i, ok := slices.BinarySearchFunc(f.meta, key, func(p pair, key string) int { return cmp.Compare(p.key, key) })
+	i, ok := slices.BinarySearchFunc(f.meta, key, func(p pair, key string) int {
+		return cmp.Compare(p.key, key)
+	})
 	if !ok {
 		return nil, false
 	}
 	return f.meta[i].value, true
 }
 
-// place demands that each tensor starts where the padding behind the one before ends, makes the offsets absolute, and
-// compares the end with the file.
+// place demands that each tensor starts where the padding behind the one before ends, makes the
+// offsets absolute, and compares the end with the file.
 func (f *File) place(header, align int64) error {
 	up := func(n int64) int64 { return (n + align - 1) / align * align }
 	start, end := up(header), int64(0)
@@ -152,13 +162,17 @@ func (f *File) place(header, align int64) error {
 		want, bytes := up(end), t.bytes()
 		switch {
 		case t.Offset%align != 0:
-			return fmt.Errorf("%w: tensor %q at %d, which is no multiple of the alignment %d", errFormat, tensor.Clip(t.Name), t.Offset, align)
+			return fmt.Errorf("%w: tensor %q at %d, which is no multiple of the alignment %d",
+				errFormat, tensor.Clip(t.Name), t.Offset, align)
 		case t.Offset < want:
-			return fmt.Errorf("%w: tensor %q at %d overlaps the one before, which ends at %d", errFormat, tensor.Clip(t.Name), t.Offset, end)
+			return fmt.Errorf("%w: tensor %q at %d overlaps the one before, which ends at %d",
+				errFormat, tensor.Clip(t.Name), t.Offset, end)
 		case t.Offset > want:
-			return fmt.Errorf("%w: %d bytes before tensor %q at %d belong to no tensor", errFormat, t.Offset-want, tensor.Clip(t.Name), t.Offset)
+			return fmt.Errorf("%w: %d bytes before tensor %q at %d belong to no tensor", errFormat,
+				t.Offset-want, tensor.Clip(t.Name), t.Offset)
 		case bytes > math.MaxInt64-start-align-t.Offset:
-			return fmt.Errorf("%w: tensor %q ends behind what a file can hold", errFormat, tensor.Clip(t.Name))
+			return fmt.Errorf("%w: tensor %q ends behind what a file can hold", errFormat,
+				tensor.Clip(t.Name))
 		}
 		end = t.Offset + bytes
 		t.Offset += start
@@ -166,9 +180,11 @@ func (f *File) place(header, align int64) error {
 	size := f.raw.Size()
 	switch {
 	case len(f.tensors) > 0 && start+end > size:
-		return fmt.Errorf("%w: truncated: the header promises %d bytes, the file has %d; download it again", errFormat, start+end, size)
+		return fmt.Errorf("%w: truncated: the header promises %d bytes, the file has %d; "+
+			"download it again", errFormat, start+end, size)
 	case start+up(end) < size:
-		f.notes = append(f.notes, fmt.Sprintf("%s: %d bytes after the last tensor belong to no tensor and were not read", f.Name(), size-start-up(end)))
+		f.notes = append(f.notes, fmt.Sprintf("%s: %d bytes after the last tensor belong to no "+
+			"tensor and were not read", f.Name(), size-start-up(end)))
 	}
 	return nil
 }
@@ -182,8 +198,8 @@ func (f *File) Version() int { return f.version }
 // Notes are whole sentences about what looks odd; they belong above the results.
 func (f *File) Notes() []string { return slices.Clone(f.notes) }
 
-// Metadata returns all values by key: numbers as the Go type of their size, bool, string, slices of these, and []any for
-// arrays of arrays. The slices must not be changed.
+// Metadata returns all values by key: numbers as the Go type of their size, bool, string, slices of
+// these, and []any for arrays of arrays. The slices must not be changed.
 func (f *File) Metadata() map[string]any {
 	meta := make(map[string]any, len(f.meta))
 	for _, p := range f.meta {
@@ -192,7 +208,8 @@ func (f *File) Metadata() map[string]any {
 	return meta
 }
 
-// Int returns a whole number of any size, and whether the key is there. Another type is a checkpoint.ErrFormat.
+// Int returns a whole number of any size, and whether the key is there. Another type is a
+// checkpoint.ErrFormat.
 func (f *File) Int(key string) (int64, bool, error) {
 	v, ok := f.value(key)
 	if !ok {
@@ -221,8 +238,8 @@ func (f *File) Int(key string) (int64, bool, error) {
 	return 0, false, f.wrongType(key, v, "a whole number")
 }
 
-// Get returns the value of a key if it has the type T, and whether the key is there. Another type is a
-// checkpoint.ErrFormat.
+// Get returns the value of a key if it has the type T, and whether the key is there. Another type
+// is a checkpoint.ErrFormat.
 func Get[T any](f *File, key string) (T, bool, error) {
 	v, ok := f.value(key)
 	if !ok {
@@ -258,7 +275,8 @@ func (f *File) Tensor(name string) (tensor.Info, bool) {
 	return t.Info, true
 }
 
-// Section returns a reader over the elements of one tensor, decoded and little-endian. It must not be used after Close.
+// Section returns a reader over the elements of one tensor, decoded and little-endian. It must not
+// be used after Close.
 func (f *File) Section(name string) (*io.SectionReader, error) {
 	t, ok := f.find(name)
 	if !ok {

@@ -67,7 +67,8 @@ func TestReadsWhatGGUFPyWrites(t *testing.T) {
 		if !ok || got.DType != e.DType || !slices.Equal(got.Shape, e.Shape) {
 			t.Errorf("%s is %+v, want %+v", e.GGUF, got, e)
 		}
-		if quantised := strings.HasPrefix(e.Type, "Q"); (got.Encoding == e.Type) != quantised || !quantised && got.Encoding != "" {
+		if quantised := strings.HasPrefix(e.Type, "Q"); (got.Encoding == e.Type) != quantised ||
+			!quantised && got.Encoding != "" {
 			t.Errorf("%s: encoding %q, want %s", e.GGUF, got.Encoding, e.Type)
 		}
 		if strings.Contains(e.GGUF, "attn_q.") || strings.Contains(e.GGUF, "attn_k.") {
@@ -103,15 +104,18 @@ func TestMetadataOfEveryType(t *testing.T) {
 	f := openFixture(t)
 	meta := f.Metadata()
 	for key, want := range map[string]any{
-		"u8": uint8(200), "i8": int8(-5), "u16": uint16(60000), "i16": int16(-3), "u32": uint32(4000000000), "i32": int32(-7), "f32": float32(0.5),
+		"u8": uint8(200), "i8": int8(-5), "u16": uint16(60000), "i16": int16(-3),
+		"u32": uint32(4000000000), "i32": int32(-7), "f32": float32(0.5),
 		"u64": uint64(1 << 63), "i64": int64(-1 << 62), "f64": 0.1, "yes": true, "text": "grüß",
-		"ints": []int32{1, -2, 3}, "floats": []float32{0.5, 1.5}, "flags": []bool{true, false}, "nested": []any{[]int32{1, 2}, []int32{3}},
+		"ints": []int32{1, -2, 3}, "floats": []float32{0.5, 1.5}, "flags": []bool{true, false},
+		"nested": []any{[]int32{1, 2}, []int32{3}},
 	} {
 		if got := meta["test."+key]; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s is %v (%T), want %v (%T)", key, got, got, want, want)
 		}
 	}
-	for key, want := range map[string]int64{"u8": 200, "i8": -5, "u16": 60000, "i16": -3, "u32": 4000000000, "i32": -7, "i64": -1 << 62} {
+	for key, want := range map[string]int64{"u8": 200, "i8": -5, "u16": 60000, "i16": -3,
+		"u32": 4000000000, "i32": -7, "i64": -1 << 62} {
 		if got, ok, err := f.Int("test." + key); got != want || !ok || err != nil {
 			t.Errorf("%s is %d, %v, %v", key, got, ok, err)
 		}
@@ -157,36 +161,54 @@ func TestRefusesBrokenFiles(t *testing.T) {
 		kind error
 		want string
 	}{
-		"empty":           {nil, errFormat, "truncated"},
-		"another format":  {[]byte("not a gguf file at all"), errFormat, `starts with "not "`},
-		"version 1":       {[]byte("GGUF\x01\x00\x00\x00"), errUnsupported, "version 1"},
-		"version 4":       {[]byte("GGUF\x04\x00\x00\x00"), errUnsupported, "version 4"},
-		"keys":            {header(0, 1<<40).b, errFormat, "1099511627776 keys"},
-		"tensors":         {header(1<<40, 0).b, errFormat, "1099511627776 tensors"},
-		"a long key":      {header(0, 1).u64(1 << 63).u64(0).b, errFormat, "9223372036854775808 bytes at byte 32, the file has 40"},
-		"an empty key":    {header(0, 1).keyU32("", 1).b, errFormat, "empty"},
-		"a key twice":     {header(0, 2).keyU32("a", 1).keyU32("a", 1).b, errFormat, `"a" occurs twice`},
+		"empty":          {nil, errFormat, "truncated"},
+		"another format": {[]byte("not a gguf file at all"), errFormat, `starts with "not "`},
+		"version 1":      {[]byte("GGUF\x01\x00\x00\x00"), errUnsupported, "version 1"},
+		"version 4":      {[]byte("GGUF\x04\x00\x00\x00"), errUnsupported, "version 4"},
+		"keys":           {header(0, 1<<40).b, errFormat, "1099511627776 keys"},
+		"tensors":        {header(1<<40, 0).b, errFormat, "1099511627776 tensors"},
+		"a long key": {header(0, 1).u64(1 << 63).u64(0).b, errFormat,
+			"9223372036854775808 bytes at byte 32, the file has 40"},
+		"an empty key": {header(0, 1).keyU32("", 1).b, errFormat, "empty"},
+		"a key twice": {header(0, 2).keyU32("a", 1).keyU32("a", 1).b, errFormat,
+			`"a" occurs twice`},
 		"a type of value": {header(0, 1).text("a").u32(13).u64(0).b, errFormat, "value of type 13"},
-		"truth":           {append(header(0, 1).text("a").u32(kindBool).b, 2), errFormat, "2 as a truth value"},
-		"array type":      {header(0, 1).text("a").u32(kindArray).u32(99).u64(0).b, errFormat, "value of type 99"},
-		"array length":    {header(0, 1).text("a").u32(kindArray).u32(kindF64).u64(1 << 61).b, errFormat, "2305843009213693952 numbers"},
-		"texts":           {header(0, 1).text("a").u32(kindArray).u32(kindText).u64(1 << 61).b, errFormat, "texts"},
-		"nesting":         {deep().b, errFormat, "nested deeper"},
-		"alignment 0":     {header(0, 1).keyU32(alignmentKey, 0).b, errFormat, "power of two"},
-		"alignment 24":    {header(0, 1).keyU32(alignmentKey, 24).b, errFormat, "power of two"},
-		"alignment text":  {header(0, 1).keyText(alignmentKey, "32").b, errFormat, "power of two"},
-		"parts":           {header(0, 1).keyU32("split.count", 3).b, errUnsupported, "one of the 3 parts"},
-		"unknown type":    {header(1, 0).tensor("a", 12, 0, 256).data(32, nil), errUnsupported, "type Q4_K"},
-		"no type":         {header(1, 0).tensor("a", 4, 0, 256).data(32, nil), errUnsupported, "type number 4"},
-		"a large type":    {header(1, 0).tensor("a", 40, 0, 256).data(32, nil), errUnsupported, "type number 40"},
-		"part of a block": {header(1, 0).tensor("a", 2, 0, 33).data(32, make([]byte, 64)), errFormat, "rows of 33 elements"},
-		"part of 256":     {header(1, 0).tensor("a", 14, 0, 32).data(32, make([]byte, 256)), errFormat, "rows of 32 elements"},
-		"scalar block":    {header(1, 0).tensor("a", 8, 0).data(32, make([]byte, 64)), errFormat, "rows of 1 elements"},
-		"misaligned":      {header(1, 0).tensor("a", 0, 4, 1).data(32, make([]byte, 64)), errFormat, "alignment 32"},
-		"a hole in front": {header(1, 0).tensor("a", 0, 32, 1).data(32, make([]byte, 64)), errFormat, "belong to no tensor"},
-		"a hole":          {header(2, 0).tensor("a", 0, 0, 1).tensor("b", 0, 64, 1).data(32, make([]byte, 96)), errFormat, "32 bytes before tensor"},
-		"overlap":         {header(2, 0).tensor("a", 0, 0, 16).tensor("b", 0, 32, 1).data(32, make([]byte, 96)), errFormat, "overlaps"},
-		"same place":      {header(2, 0).tensor("a", 0, 0, 1).tensor("b", 0, 0, 1).data(32, make([]byte, 96)), errFormat, "overlaps"},
+		"truth": {append(header(0, 1).text("a").u32(kindBool).b, 2), errFormat,
+			"2 as a truth value"},
+		"array type": {header(0, 1).text("a").u32(kindArray).u32(99).u64(0).b, errFormat,
+			"value of type 99"},
+		"array length": {header(0, 1).text("a").u32(kindArray).u32(kindF64).u64(1 << 61).b,
+			errFormat, "2305843009213693952 numbers"},
+		"texts": {header(0, 1).text("a").u32(kindArray).u32(kindText).u64(1 << 61).b,
+			errFormat, "texts"},
+		"nesting":        {deep().b, errFormat, "nested deeper"},
+		"alignment 0":    {header(0, 1).keyU32(alignmentKey, 0).b, errFormat, "power of two"},
+		"alignment 24":   {header(0, 1).keyU32(alignmentKey, 24).b, errFormat, "power of two"},
+		"alignment text": {header(0, 1).keyText(alignmentKey, "32").b, errFormat, "power of two"},
+		"parts": {header(0, 1).keyU32("split.count", 3).b, errUnsupported,
+			"one of the 3 parts"},
+		"unknown type": {header(1, 0).tensor("a", 12, 0, 256).data(32, nil), errUnsupported,
+			"type Q4_K"},
+		"no type": {header(1, 0).tensor("a", 4, 0, 256).data(32, nil), errUnsupported,
+			"type number 4"},
+		"a large type": {header(1, 0).tensor("a", 40, 0, 256).data(32, nil), errUnsupported,
+			"type number 40"},
+		"part of a block": {header(1, 0).tensor("a", 2, 0, 33).data(32, make([]byte, 64)),
+			errFormat, "rows of 33 elements"},
+		"part of 256": {header(1, 0).tensor("a", 14, 0, 32).data(32, make([]byte, 256)),
+			errFormat, "rows of 32 elements"},
+		"scalar block": {header(1, 0).tensor("a", 8, 0).data(32, make([]byte, 64)), errFormat,
+			"rows of 1 elements"},
+		"misaligned": {header(1, 0).tensor("a", 0, 4, 1).data(32, make([]byte, 64)), errFormat,
+			"alignment 32"},
+		"a hole in front": {header(1, 0).tensor("a", 0, 32, 1).data(32, make([]byte, 64)),
+			errFormat, "belong to no tensor"},
+		"a hole": {header(2, 0).tensor("a", 0, 0, 1).tensor("b", 0, 64, 1).data(32,
+			make([]byte, 96)), errFormat, "32 bytes before tensor"},
+		"overlap": {header(2, 0).tensor("a", 0, 0, 16).tensor("b", 0, 32, 1).data(32,
+			make([]byte, 96)), errFormat, "overlaps"},
+		"same place": {header(2, 0).tensor("a", 0, 0, 1).tensor("b", 0, 0, 1).data(32,
+			make([]byte, 96)), errFormat, "overlaps"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := openBytes(c.file)
@@ -207,7 +229,8 @@ func deep() *writer {
 	return w
 }
 
-// TestDecodingByDefinition compares with the formulas of the specification, element by element, for every half and byte.
+// TestDecodingByDefinition compares with the formulas of the specification, element by element, for
+// every half and byte.
 func TestDecodingByDefinition(t *testing.T) {
 	for _, half := range []uint16{0x0000, 0x8000, 0x3C00, 0xBC00, 0x0001, 0x7BFF, 0x2E66} {
 		scale := ref.F16ToF32(half)
@@ -256,14 +279,17 @@ func TestReadsQ6K(t *testing.T) {
 	sameBytes(t, e, s)
 }
 
-// Opening a file of n bytes may allocate this much in all. The bytes that a test holds as the file are not among them.
+// Opening a file of n bytes may allocate this much in all. The bytes that a test holds as the file
+// are not among them.
 const (
 	allocPerByte = 4
-	allocFixed   = 1 << 17 // the reader's buffer is half of it; the rest is the File, errors, and what the fuzzing engine does meanwhile
+	// the reader's buffer is half of it; the rest is the File, errors, and what the fuzzing engine
+	// does meanwhile
+	allocFixed = 1 << 17
 )
 
-// TestOpeningTakesMemoryInProportion opens files that hold as many keys, values and tensors in their bytes as the format
-// can, and files whose lengths lie.
+// TestOpeningTakesMemoryInProportion opens files that hold as many keys, values and tensors in
+// their bytes as the format can, and files whose lengths lie.
 func TestOpeningTakesMemoryInProportion(t *testing.T) {
 	const n = 1 << 17
 	word := func(i int) string { return strconv.FormatInt(int64(i), 36) }
@@ -293,7 +319,8 @@ func TestOpeningTakesMemoryInProportion(t *testing.T) {
 	}
 	forward, backward := func(i int) int { return i }, func(i int) int { return n - 1 - i }
 	long := strings.Repeat("a", 20*n)
-	// Keys with lists in lists, each of which says that a share of the file is its own; the rest of the file is zeros.
+	// Keys with lists in lists, each of which says that a share of the file is its own; the rest of
+	// the file is zeros.
 	const room = 64 * n
 	lies := func(share int) []byte {
 		w := header(0, uint64(room/share/leastPair)).text("a").u32(kindArray)
@@ -307,15 +334,18 @@ func TestOpeningTakesMemoryInProportion(t *testing.T) {
 		file []byte
 		want string // of the error
 	}{
-		"keys of bytes":       {keys(func(w *writer) { w.u32(kindU8).b = append(w.b, 200) }), ""},
-		"keys of words":       {keys(func(w *writer) { w.u32(kindU16).b = append(w.b, 200, 200) }), ""},
+		"keys of bytes": {keys(func(w *writer) { w.u32(kindU8).b = append(w.b, 200) }), ""},
+		"keys of words": {keys(func(w *writer) { w.u32(kindU16).b = append(w.b, 200, 200) }),
+			""},
 		"keys of doubles":     {keys(func(w *writer) { w.u32(kindF64).u64(1 << 62) }), ""},
 		"keys of texts":       {keys(func(w *writer) { w.u32(kindText).text("") }), ""},
 		"keys of short texts": {keys(func(w *writer) { w.u32(kindText).text("ab") }), ""},
 		"keys of arrays":      {keys(func(w *writer) { w.u32(kindArray).u32(kindU8).u64(0) }), ""},
 		"texts":               {array(kindText, func(w *writer) { w.text("") }), ""},
 		"short texts":         {array(kindText, func(w *writer) { w.text("a") }), ""},
-		"medium texts":        {array(kindText, func(w *writer) { w.text(strings.Repeat("a", 33)) }), ""},
+		"medium texts": {array(kindText, func(w *writer) {
+			w.text(strings.Repeat("a", 33))
+		}), ""},
 		"numbers":             {array(kindU64, func(w *writer) { w.u64(1) }), ""},
 		"bytes":               {array(kindU8, func(w *writer) { w.b = append(w.b, 1) }), ""},
 		"truths":              {array(kindBool, func(w *writer) { w.b = append(w.b, 1) }), ""},
@@ -325,21 +355,25 @@ func TestOpeningTakesMemoryInProportion(t *testing.T) {
 		"arrays of one word":  {inner(kindU16, "ab"), ""},
 		"arrays of one float": {inner(kindF32, "abcd"), ""},
 		"arrays of one text":  {inner(kindText, "\x00\x00\x00\x00\x00\x00\x00\x00"), ""},
-		"arrays of one array": {inner(kindArray, "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"), ""},
-		"tensors":             {tensors(forward), ""},
-		"tensors, backward":   {tensors(backward), ""},
-		"tensors of rank 1":   {tensors(forward, 2), ""},
-		"tensors of rank 4":   {tensors(forward, 1, 1, 1, 1), ""},
-		"one place":           {tensors(func(int) int { return 0 }), "overlaps"},
-		"one name":            {append(header(n, 0).b, bytes.Repeat(header(0, 0).tensor("a", 0, 0).b[24:], 2*n)...), "occurs twice"},
-		"one key":             {append(header(0, n).b, bytes.Repeat(header(0, 0).keyU32("a", 1).b[24:], n)...), "occurs twice"},
-		"a long key":          {header(0, 1).keyU32(long, 1).b, "too long"},
-		"a long text":         {header(0, 1).keyText("a", long).b, ""},
-		"a long alignment":    {header(0, 1).keyTexts(alignmentKey, long).b, "of type []string"},
-		"lying lengths":       {lies(maxNesting + 1), "a key of 0 bytes"},
-		"longer lists":        {lies(2), "arrays at byte"},
-		"the whole file":      {lies(1), "arrays at byte"},
-		"lying tensors":       {append(header(room/(leastTensor+leastData), 0).b, make([]byte, room)...), "empty"},
+		"arrays of one array": {
+			inner(kindArray, "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"), ""},
+		"tensors":           {tensors(forward), ""},
+		"tensors, backward": {tensors(backward), ""},
+		"tensors of rank 1": {tensors(forward, 2), ""},
+		"tensors of rank 4": {tensors(forward, 1, 1, 1, 1), ""},
+		"one place":         {tensors(func(int) int { return 0 }), "overlaps"},
+		"one name": {append(header(n, 0).b, bytes.Repeat(header(0, 0).tensor("a", 0,
+			0).b[24:], 2*n)...), "occurs twice"},
+		"one key": {append(header(0, n).b, bytes.Repeat(header(0, 0).keyU32("a",
+			1).b[24:], n)...), "occurs twice"},
+		"a long key":       {header(0, 1).keyU32(long, 1).b, "too long"},
+		"a long text":      {header(0, 1).keyText("a", long).b, ""},
+		"a long alignment": {header(0, 1).keyTexts(alignmentKey, long).b, "of type []string"},
+		"lying lengths":    {lies(maxNesting + 1), "a key of 0 bytes"},
+		"longer lists":     {lies(2), "arrays at byte"},
+		"the whole file":   {lies(1), "arrays at byte"},
+		"lying tensors": {append(header(room/(leastTensor+leastData), 0).b,
+			make([]byte, room)...), "empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			alloctest.InProportion(t, len(c.file), allocPerByte, 0, c.want, func() error {
@@ -350,23 +384,28 @@ func TestOpeningTakesMemoryInProportion(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever the file, no panic, memory in proportion to it, an error with a kind or tensors that cover the file and can be read.
+// FuzzParse: whatever the file, no panic, memory in proportion to it, an error with a kind or
+// tensors that cover the file and can be read.
 func FuzzParse(f *testing.F) {
 	fixture, err := os.ReadFile("testdata/llama.gguf")
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(fixture[:3000])
-	f.Add(small(5, 3).epsilon().keyText("tokenizer.ggml.model", "gpt2").keyTexts("tokenizer.ggml.tokens", "a", "b").
+	f.Add(small(5, 3).epsilon().keyText("tokenizer.ggml.model",
+		"gpt2").keyTexts("tokenizer.ggml.tokens", "a", "b").
 		keyTexts("tokenizer.ggml.merges", "a b").keyU32("tokenizer.ggml.bos_token_id", 1).
-		tensor("token_embd.weight", 1, 0, 8, 2).tensor("blk.0.attn_q.weight", 2, 32, 32, 4).tensor("blk.0.attn_k.bias", 0, 128, 4).data(32, make([]byte, 144)))
-	f.Add(header(2, 2).keyU32(alignmentKey, 64).keyTexts("t", "a", "b").tensor("a", 2, 0, 64, 2).tensor("b", 30, 128, 3).data(64, make([]byte, 140)))
+		tensor("token_embd.weight", 1, 0, 8, 2).tensor("blk.0.attn_q.weight", 2, 32, 32,
+		4).tensor("blk.0.attn_k.bias", 0, 128, 4).data(32, make([]byte, 144)))
+	f.Add(header(2, 2).keyU32(alignmentKey, 64).keyTexts("t", "a", "b").tensor("a", 2, 0, 64,
+		2).tensor("b", 30, 128, 3).data(64, make([]byte, 140)))
 	f.Add(header(1, 1).text("a").u32(kindArray).u32(kindArray).u64(1).u32(kindBool).u64(1).b)
 	f.Add(header(1, 0).tensor("s", 8, 0, 32, 1, 1, 2).data(32, make([]byte, 68)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var file *File
 		var err error
-		if used := alloctest.Bytes(func() { file, err = openBytes(b) }); used > uint64(allocPerByte*len(b)+allocFixed) {
+		if used := alloctest.Bytes(func() { file, err = openBytes(b) }); used > uint64(
+			allocPerByte*len(b)+allocFixed) {
 			t.Fatalf("%d bytes allocated for a file of %d", used, len(b))
 		}
 		if err != nil {
@@ -387,10 +426,12 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("%+v: %d bytes, %v", x, n, err)
 			}
 		}
-		if _, err := NewLlama(file); err != nil && !errors.Is(err, errFormat) && !errors.Is(err, errUnsupported) {
+		if _, err := NewLlama(file); err != nil && !errors.Is(err, errFormat) &&
+			!errors.Is(err, errUnsupported) {
 			t.Fatalf("no kind: %v", err)
 		}
-		if _, err := file.Vocabulary(); err != nil && !errors.Is(err, errFormat) && !errors.Is(err, fs.ErrNotExist) {
+		if _, err := file.Vocabulary(); err != nil && !errors.Is(err, errFormat) &&
+			!errors.Is(err, fs.ErrNotExist) {
 			t.Fatalf("no kind: %v", err)
 		}
 	})

@@ -12,8 +12,9 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
 )
 
-// Llama shows a file of the architecture llama as its Hugging Face original: the names of LlamaForCausalLM, and the rows of
-// the query and key projections in their order there. Its methods may be called from several goroutines.
+// Llama shows a file of the architecture llama as its Hugging Face original: the names of
+// LlamaForCausalLM, and the rows of the query and key projections in their order there. Its methods
+// may be called from several goroutines.
 type Llama struct {
 	file   *File
 	config map[string]any
@@ -23,9 +24,10 @@ type Llama struct {
 	notes  []string
 }
 
-// NewLlama reads the metadata and demands that every tensor has a name of the original. Features that change the
-// computation and are not part of the plain architecture, such as experts or scaled rotary positions, are a
-// checkpoint.ErrUnsupported that lists them. The Llama uses the file, which stays the caller's to close.
+// NewLlama reads the metadata and demands that every tensor has a name of the original. Features
+// that change the computation and are not part of the plain architecture, such as experts or scaled
+// rotary positions, are a checkpoint.ErrUnsupported that lists them. The Llama uses the file, which
+// stays the caller's to close.
 func NewLlama(f *File) (*Llama, error) {
 	l := &Llama{file: f, names: map[string]string{}, notes: f.Notes()}
 	err := l.configure()
@@ -48,7 +50,8 @@ func (l *Llama) configure() error {
 		return fmt.Errorf("%w: architecture %q; llama is", errUnsupported, arch)
 	}
 	// llama.cpp computes SiLU for this architecture; the file cannot say otherwise.
-	l.config = map[string]any{"architectures": []string{"LlamaForCausalLM"}, "model_type": "llama", "hidden_act": "silu"}
+	l.config = map[string]any{"architectures": []string{"LlamaForCausalLM"}, "model_type": "llama",
+		"hidden_act": "silu"}
 	if err := l.refuseFeatures(); err != nil {
 		return err
 	}
@@ -84,7 +87,8 @@ func (l *Llama) configure() error {
 	return l.configureRest()
 }
 
-// configureRest reads the numbers with a fraction, the special tokens and whether the output head is the embedding.
+// configureRest reads the numbers with a fraction, the special tokens and whether the output head
+// is the embedding.
 func (l *Llama) configureRest() error {
 	for _, n := range []struct {
 		gguf, name string
@@ -132,8 +136,10 @@ func (l *Llama) refuseFeatures() error {
 			continue
 		}
 		switch name {
-		case "block_count", "embedding_length", "feed_forward_length", "attention.head_count", "attention.head_count_kv", "context_length",
-			"vocab_size", "attention.key_length", "attention.value_length", "attention.layer_norm_rms_epsilon", "rope.freq_base", "rope.dimension_count":
+		case "block_count", "embedding_length", "feed_forward_length", "attention.head_count",
+			"attention.head_count_kv", "context_length",
+			"vocab_size", "attention.key_length", "attention.value_length",
+			"attention.layer_norm_rms_epsilon", "rope.freq_base", "rope.dimension_count":
 			continue
 		case "expert_count", "expert_used_count":
 			if p.value == uint32(0) {
@@ -149,7 +155,8 @@ func (l *Llama) refuseFeatures() error {
 	if len(unknown) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: features of the model that its plain architecture lacks: %s", errUnsupported, strings.Join(unknown, ", "))
+	return fmt.Errorf("%w: features of the model that its plain architecture lacks: %s",
+		errUnsupported, strings.Join(unknown, ", "))
 }
 
 // llamaName returns the Hugging Face name of a tensor, "" if there is none.
@@ -171,8 +178,9 @@ func llamaName(name string) string {
 	part, kind, _ := strings.Cut(part, ".")
 	theirs := map[string]string{
 		"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
-		"attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
-		"ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
+		"attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
+		"attn_output": "self_attn.o_proj",
+		"ffn_gate":    "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
 	}[part]
 	if theirs == "" || kind != "weight" && kind != "bias" {
 		return ""
@@ -186,21 +194,26 @@ func (l *Llama) bind() error {
 	for _, t := range l.file.tensors {
 		name := llamaName(t.Name)
 		switch {
-		case strings.HasSuffix(t.Name, ".attn_rot_embd"), strings.HasSuffix(t.Name, ".attn_rot_embd.weight"):
-			l.notes = append(l.notes, t.Name+": not read, because the rotary table follows from the configuration")
+		case strings.HasSuffix(t.Name, ".attn_rot_embd"), strings.HasSuffix(t.Name,
+			".attn_rot_embd.weight"):
+			l.notes = append(l.notes, t.Name+": not read, because the rotary table follows from "+
+				"the configuration")
 			continue
 		case name == "":
 			unknown = append(unknown, tensor.Clip(t.Name))
 			continue
 		}
 		l.names[name] = t.Name
-		if heads := l.permuted(name); heads > 0 && (len(t.Shape) == 0 || t.Shape[0]%(2*heads) != 0) {
-			return fmt.Errorf("%w: tensor %q of shape %v does not divide into %d heads of an even size", errFormat, t.Name, t.Shape, heads)
+		if heads := l.permuted(name); heads > 0 && (len(t.Shape) == 0 ||
+			t.Shape[0]%(2*heads) != 0) {
+			return fmt.Errorf("%w: tensor %q of shape %v does not divide into %d heads of an "+
+				"even size", errFormat, t.Name, t.Shape, heads)
 		}
 	}
 	if len(unknown) > 0 {
 		slices.Sort(unknown)
-		return fmt.Errorf("%w: tensors that no part of a Llama model uses: %s", errUnsupported, strings.Join(unknown[:min(len(unknown), 12)], ", "))
+		return fmt.Errorf("%w: tensors that no part of a Llama model uses: %s", errUnsupported,
+			strings.Join(unknown[:min(len(unknown), 12)], ", "))
 	}
 	if l.config["vocab_size"] == nil {
 		if t, ok := l.file.Tensor("token_embd.weight"); ok && len(t.Shape) == 2 {
@@ -221,9 +234,10 @@ func (l *Llama) permuted(name string) int64 {
 	return 0
 }
 
-// Unpermute returns the row of a GGUF query or key projection that is the given row of the Hugging Face original. The
-// original turns element i of a head with element i + size/2; llama.cpp turns neighbours, 2·i with 2·i + 1, and its
-// converter moves the rows there (LlamaModel.permute). rows must be a multiple of 2·heads.
+// Unpermute returns the row of a GGUF query or key projection that is the given row of the Hugging
+// Face original. The original turns element i of a head with element i + size/2; llama.cpp turns
+// neighbours, 2·i with 2·i + 1, and its converter moves the rows there (LlamaModel.permute). rows
+// must be a multiple of 2·heads.
 func Unpermute(row, rows, heads int64) int64 {
 	size := rows / heads
 	head, in := row/size, row%size
@@ -259,8 +273,8 @@ func (l *Llama) Tensor(name string) (tensor.Info, bool) {
 	return t, true
 }
 
-// Section returns a reader over the elements of one tensor, by its name in the original, with its rows in the original's
-// order. It must not be used after the file was closed.
+// Section returns a reader over the elements of one tensor, by its name in the original, with its
+// rows in the original's order. It must not be used after the file was closed.
 func (l *Llama) Section(name string) (*io.SectionReader, error) {
 	t, ok := l.Tensor(name)
 	if !ok {
@@ -273,9 +287,11 @@ func (l *Llama) Section(name string) (*io.SectionReader, error) {
 	}
 	rows := t.Shape[0]
 	row := t.Size / rows
-	return io.NewSectionReader(&tensor.Blocks{Size: t.Size, Block: row, Decode: func(dst []byte, first int64) error {
+	return io.NewSectionReader(&tensor.Blocks{Size: t.Size, Block: row, Decode: func(dst []byte,
+		first int64) error {
 		for i := int64(0); i*row < int64(len(dst)); i++ {
-			if _, err := s.ReadAt(dst[i*row:][:row], Unpermute(first+i, rows, heads)*row); err != nil {
+			if _, err := s.ReadAt(dst[i*row:][:row], Unpermute(first+i, rows,
+				heads)*row); err != nil {
 				return err
 			}
 		}

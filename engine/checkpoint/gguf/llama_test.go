@@ -39,9 +39,13 @@ func TestLlamaRestoresTheOriginal(t *testing.T) {
 		}
 	}
 	config := map[string]any{
-		"architectures": []string{"LlamaForCausalLM"}, "model_type": "llama", "hidden_act": "silu", "num_hidden_layers": int64(1),
-		"hidden_size": int64(64), "intermediate_size": int64(32), "num_attention_heads": int64(4), "num_key_value_heads": int64(2),
-		"max_position_embeddings": int64(128), "vocab_size": int64(12), "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+		"architectures": []string{"LlamaForCausalLM"}, "model_type": "llama", "hidden_act": "silu",
+		"num_hidden_layers": int64(1),
+		"hidden_size":       int64(64), "intermediate_size": int64(32),
+		"num_attention_heads":     int64(4),
+		"num_key_value_heads":     int64(2),
+		"max_position_embeddings": int64(128), "vocab_size": int64(12), "rms_norm_eps": 1e-5,
+		"rope_theta":   10000.0,
 		"bos_token_id": int64(1), "eos_token_id": int64(2), "tie_word_embeddings": false,
 	}
 	if got := l.Config(); !reflect.DeepEqual(got, config) {
@@ -49,7 +53,8 @@ func TestLlamaRestoresTheOriginal(t *testing.T) {
 	}
 }
 
-// TestUnpermuteIsTheInverse applies the converter's reshape (heads, 2, size/2) → (heads, size/2, 2) to row numbers.
+// TestUnpermuteIsTheInverse applies the converter's reshape (heads, 2, size/2) → (heads, size/2, 2)
+// to row numbers.
 func TestUnpermuteIsTheInverse(t *testing.T) {
 	for _, c := range []struct{ heads, size int64 }{{1, 2}, {1, 8}, {4, 2}, {3, 6}, {8, 128}} {
 		rows := c.heads * c.size
@@ -63,7 +68,8 @@ func TestUnpermuteIsTheInverse(t *testing.T) {
 		}
 		for row := range rows {
 			if got := gguf[Unpermute(row, rows, c.heads)]; got != row {
-				t.Fatalf("%d heads of %d: row %d comes from where %d lies", c.heads, c.size, row, got)
+				t.Fatalf("%d heads of %d: row %d comes from where %d lies", c.heads, c.size, row,
+					got)
 			}
 		}
 	}
@@ -72,8 +78,10 @@ func TestUnpermuteIsTheInverse(t *testing.T) {
 // small is a header of the architecture llama with more keys and tensors.
 func small(keys, tensors uint64) *writer {
 	const p = "llama."
-	w := header(tensors, 6+keys).keyText("general.architecture", "llama").keyU32(p+"block_count", 1).keyU32(p+"embedding_length", 8).
-		keyU32(p+"feed_forward_length", 8).keyU32(p+"attention.head_count", 2).keyU32(p+"context_length", 8)
+	w := header(tensors, 6+keys).keyText("general.architecture", "llama").keyU32(p+"block_count",
+		1).keyU32(p+"embedding_length", 8).
+		keyU32(p+"feed_forward_length", 8).keyU32(p+"attention.head_count",
+		2).keyU32(p+"context_length", 8)
 	return w
 }
 
@@ -82,7 +90,8 @@ func (w *writer) epsilon() *writer {
 }
 
 func TestLlamaDefaults(t *testing.T) {
-	f, err := openBytes(small(1, 1).epsilon().tensor("token_embd.weight", 1, 0, 8, 3).data(32, make([]byte, 48)))
+	f, err := openBytes(small(1, 1).epsilon().tensor("token_embd.weight", 1, 0, 8, 3).data(32,
+		make([]byte, 48)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +100,8 @@ func TestLlamaDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := l.Config()
-	if c["num_key_value_heads"] != int64(2) || c["tie_word_embeddings"] != true || c["vocab_size"] != int64(3) || c["rope_theta"] != 10000.0 ||
+	if c["num_key_value_heads"] != int64(2) || c["tie_word_embeddings"] != true ||
+		c["vocab_size"] != int64(3) || c["rope_theta"] != 10000.0 ||
 		c["rms_norm_eps"] != 1e-5 || c["bos_token_id"] != nil {
 		t.Errorf("%v", c)
 	}
@@ -103,18 +113,29 @@ func TestField_M19_FeaturesThatWouldBeIgnored(t *testing.T) {
 		kind error
 		want []string
 	}{
-		"experts":      {small(2, 0).epsilon().keyU32("llama.expert_count", 8), errUnsupported, []string{"llama.expert_count"}},
-		"two features": {small(3, 0).epsilon().keyText("llama.rope.scaling.type", "yarn").keyU32("llama.new", 1), errUnsupported, []string{"llama.new, llama.rope.scaling.type"}},
-		"scaled rope":  {small(1, 1).epsilon().tensor("rope_freqs.weight", 0, 0, 2), errUnsupported, []string{"tensors that no part of", "rope_freqs.weight"}},
-		"expert parts": {small(1, 1).epsilon().tensor("blk.0.ffn_gate_exps.weight", 0, 0, 2), errUnsupported, []string{"ffn_gate_exps"}},
-		"a layer 00":   {small(1, 1).epsilon().tensor("blk.00.ffn_up.weight", 0, 0, 2), errUnsupported, []string{"blk.00"}},
-		"another":      {header(0, 1).keyText("general.architecture", "qwen2"), errUnsupported, []string{`architecture "qwen2"`}},
-		"none":         {header(0, 0), errUnsupported, []string{`architecture ""`}},
-		"heads":        {small(1, 1).epsilon().tensor("blk.0.attn_q.weight", 0, 0, 2, 6), errFormat, []string{"2 heads of an even size"}},
-		"no epsilon":   {small(0, 0), errFormat, []string{"no llama.attention.layer_norm_rms_epsilon"}},
-		"a zero":       {small(2, 0).epsilon().keyU32("llama.vocab_size", 0), errFormat, []string{"llama.vocab_size is 0"}},
+		"experts": {small(2, 0).epsilon().keyU32("llama.expert_count", 8), errUnsupported,
+			[]string{"llama.expert_count"}},
+		"two features": {small(3, 0).epsilon().keyText("llama.rope.scaling.type",
+			"yarn").keyU32("llama.new", 1), errUnsupported,
+			[]string{"llama.new, llama.rope.scaling.type"}},
+		"scaled rope": {small(1, 1).epsilon().tensor("rope_freqs.weight", 0, 0, 2), errUnsupported,
+			[]string{"tensors that no part of", "rope_freqs.weight"}},
+		"expert parts": {small(1, 1).epsilon().tensor("blk.0.ffn_gate_exps.weight", 0, 0, 2),
+			errUnsupported, []string{"ffn_gate_exps"}},
+		"a layer 00": {small(1, 1).epsilon().tensor("blk.00.ffn_up.weight", 0, 0, 2),
+			errUnsupported, []string{"blk.00"}},
+		"another": {header(0, 1).keyText("general.architecture", "qwen2"), errUnsupported,
+			[]string{`architecture "qwen2"`}},
+		"none": {header(0, 0), errUnsupported, []string{`architecture ""`}},
+		"heads": {small(1, 1).epsilon().tensor("blk.0.attn_q.weight", 0, 0, 2, 6), errFormat,
+			[]string{"2 heads of an even size"}},
+		"no epsilon": {small(0, 0), errFormat,
+			[]string{"no llama.attention.layer_norm_rms_epsilon"}},
+		"a zero": {small(2, 0).epsilon().keyU32("llama.vocab_size", 0), errFormat,
+			[]string{"llama.vocab_size is 0"}},
 		"per layer": {func() *writer {
-			return small(2, 0).epsilon().text("llama.attention.head_count_kv").u32(kindArray).u32(kindI32).u64(1).u32(2)
+			return small(2, 0).epsilon().text("llama.attention.head_count_kv").u32(kindArray).u32(
+				kindI32).u64(1).u32(2)
 		}(), errFormat, []string{"head_count_kv is of type []int32"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,11 +147,13 @@ func TestField_M19_FeaturesThatWouldBeIgnored(t *testing.T) {
 			refused(t, err, c.kind, c.want...)
 		})
 	}
-	f, err := openBytes(small(2, 1).epsilon().keyU32("llama.expert_count", 0).tensor("blk.0.attn_rot_embd", 0, 0, 2).data(32, make([]byte, 32)))
+	f, err := openBytes(small(2, 1).epsilon().keyU32("llama.expert_count",
+		0).tensor("blk.0.attn_rot_embd", 0, 0, 2).data(32, make([]byte, 32)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l, err := NewLlama(f); err != nil || !strings.Contains(strings.Join(l.Notes(), ""), "attn_rot_embd") {
+	if l, err := NewLlama(f); err != nil || !strings.Contains(strings.Join(l.Notes(), ""),
+		"attn_rot_embd") {
 		t.Errorf("%v", err)
 	}
 }

@@ -23,7 +23,8 @@ const (
 	maxNesting    = 4         // of arrays in arrays, which no known writer makes
 )
 
-// The least sizes of what comes in lists. Names are not empty, and a tensor has data, which is aligned.
+// The least sizes of what comes in lists. Names are not empty, and a tensor has data, which is
+// aligned.
 const (
 	leastPair   = 8 + 1 + 4 + 1
 	leastTensor = 8 + 1 + 4 + 4 + 8
@@ -32,15 +33,17 @@ const (
 	leastArray  = 4 + 8
 )
 
-// The buffer of a parser, and the most that is taken from it at once, a multiple of every number's size.
+// The buffer of a parser, and the most that is taken from it at once, a multiple of every number's
+// size.
 const (
 	bufferSize = 1 << 16
 	pieceSize  = 1 << 15
 )
 
-// parser reads a header from front to back. A list is allocated at once, when its length is read, and the bytes that its
-// elements need at least are promised to them: no list inside it can count on them too, so that all lists together take
-// what the file's bytes can fill, at most four times their number, however the lengths lie.
+// parser reads a header from front to back. A list is allocated at once, when its length is read,
+// and the bytes that its elements need at least are promised to them: no list inside it can count
+// on them too, so that all lists together take what the file's bytes can fill, at most four times
+// their number, however the lengths lie.
 type parser struct {
 	r        *bufio.Reader
 	at       int64
@@ -51,7 +54,8 @@ type parser struct {
 
 func newParser(file io.ReaderAt, size int64) *parser {
 	limit := min(size, maxHeader)
-	return &parser{r: bufio.NewReaderSize(io.NewSectionReader(file, 0, limit), bufferSize), limit: limit, size: size}
+	return &parser{r: bufio.NewReaderSize(io.NewSectionReader(file, 0, limit), bufferSize),
+		limit: limit, size: size}
 }
 
 // fits refuses n things of at least the given size each where the file has no room for them.
@@ -61,9 +65,11 @@ func (p *parser) fits(n uint64, least int64, what string) error {
 		return nil
 	}
 	if p.limit < p.size {
-		return fmt.Errorf("%w: %d %s at byte %d, but a header has at most %d bytes", errFormat, n, what, p.at, p.limit)
+		return fmt.Errorf("%w: %d %s at byte %d, but a header has at most %d bytes", errFormat, n,
+			what, p.at, p.limit)
 	}
-	return fmt.Errorf("%w: truncated: %d %s at byte %d, the file has %d bytes", errFormat, n, what, p.at, p.size)
+	return fmt.Errorf("%w: truncated: %d %s at byte %d, the file has %d bytes", errFormat, n, what,
+		p.at, p.size)
 }
 
 // take reads n bytes, at most pieceSize. They are valid until the next call.
@@ -128,7 +134,8 @@ func (p *parser) text() (string, error) {
 func (p *parser) key(what string) (string, error) {
 	s, err := p.text()
 	if err == nil && (s == "" || len(s) > maxKey || !utf8.ValidString(s)) {
-		err = fmt.Errorf("%w: %s of %d bytes that is empty, too long or not UTF-8", errFormat, what, len(s))
+		err = fmt.Errorf("%w: %s of %d bytes that is empty, too long or not UTF-8", errFormat, what,
+			len(s))
 	}
 	return s, err
 }
@@ -146,9 +153,11 @@ func (p *parser) start() (version uint32, err error) {
 	case version == 2, version == 3:
 		return version, nil
 	case version == 1:
-		return 0, fmt.Errorf("%w: version 1; convert the model again with a current converter", errUnsupported)
+		return 0, fmt.Errorf("%w: version 1; convert the model again with a current converter",
+			errUnsupported)
 	case version&0xFFFF == 0: // no version is that large: 2 or 3 in the other order of bytes
-		return 0, fmt.Errorf("%w: version %#08x: the file is big-endian; convert it on, or for, a little-endian machine", errUnsupported, version)
+		return 0, fmt.Errorf("%w: version %#08x: the file is big-endian; convert it on, or for, "+
+			"a little-endian machine", errUnsupported, version)
 	}
 	return 0, fmt.Errorf("%w: version %d; 2 and 3 are", errUnsupported, version)
 }
@@ -168,7 +177,8 @@ func (p *parser) metadata(n uint64) ([]pair, error) {
 	slices.SortFunc(meta, func(a, b pair) int { return cmp.Compare(a.key, b.key) })
 	for i := range meta[min(1, len(meta)):] {
 		if meta[i].key == meta[i+1].key {
-			return nil, fmt.Errorf("%w: the key %q occurs twice", errFormat, tensor.Clip(meta[i].key))
+			return nil, fmt.Errorf("%w: the key %q occurs twice", errFormat,
+				tensor.Clip(meta[i].key))
 		}
 	}
 	return meta, nil
@@ -207,7 +217,8 @@ const (
 	kindF64
 )
 
-// value reads one value. Numbers become the Go type of the same size, arrays slices of those, arrays of arrays []any.
+// value reads one value. Numbers become the Go type of the same size, arrays slices of those,
+// arrays of arrays []any.
 func (p *parser) value(kind uint32, depth int) (any, error) {
 	switch kind {
 	case kindText:
@@ -234,13 +245,16 @@ func (p *parser) array(depth int) (any, error) {
 	case kindText:
 		return several(p, n, leastText, "texts", p.text)
 	case kindArray:
-		return several(p, n, leastArray, "arrays", func() (any, error) { return p.array(depth + 1) })
+		return several(p, n, leastArray, "arrays", func() (any, error) {
+			return p.array(depth + 1)
+		})
 	}
 	return p.numbers(kind, n, false)
 }
 
 // several reads n things of at least the given size each, one by one.
-func several[T any](p *parser, n uint64, least int64, what string, read func() (T, error)) ([]T, error) {
+func several[T any](p *parser, n uint64, least int64, what string, read func() (T, error)) ([]T,
+	error) {
 	if err := p.fits(n, least, what); err != nil {
 		return nil, err
 	}
@@ -266,22 +280,36 @@ func (p *parser) numbers(kind uint32, n uint64, alone bool) (any, error) {
 	case kindU16:
 		return fixed(p, n, alone, 2, binary.LittleEndian.Uint16)
 	case kindI16:
-		return fixed(p, n, alone, 2, func(b []byte) int16 { return int16(binary.LittleEndian.Uint16(b)) })
+		return fixed(p, n, alone, 2, func(b []byte) int16 {
+			return int16(binary.LittleEndian.Uint16(b))
+		})
 	case kindU32:
 		return fixed(p, n, alone, 4, binary.LittleEndian.Uint32)
 	case kindI32:
-		return fixed(p, n, alone, 4, func(b []byte) int32 { return int32(binary.LittleEndian.Uint32(b)) })
+		return fixed(p, n, alone, 4, func(b []byte) int32 {
+			return int32(binary.LittleEndian.Uint32(b))
+		})
 	case kindF32:
-		return fixed(p, n, alone, 4, func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) })
+		return fixed(p, n, alone, 4, func(b []byte) float32 {
+			return math.Float32frombits(binary.LittleEndian.Uint32(b))
+		})
 	case kindU64:
 		return fixed(p, n, alone, 8, binary.LittleEndian.Uint64)
 	case kindI64:
-		return fixed(p, n, alone, 8, func(b []byte) int64 { return int64(binary.LittleEndian.Uint64(b)) })
+		return fixed(p, n, alone, 8, func(b []byte) int64 {
+			return int64(binary.LittleEndian.Uint64(b))
+		})
 	case kindF64:
-		return fixed(p, n, alone, 8, func(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) })
+		return fixed(p, n, alone, 8, func(b []byte) float64 {
+			return math.Float64frombits(binary.LittleEndian.Uint64(b))
+		})
 	case kindBool:
 		largest := byte(0)
-		v, err := fixed(p, n, alone, 1, func(b []byte) bool { largest = max(largest, b[0]); return b[0] == 1 })
+		v, err := fixed(p, n, alone, 1, func(b []byte) bool {
+			largest = max(largest,
+				b[0])
+			return b[0] == 1
+		})
 		if err == nil && largest > 1 {
 			err = fmt.Errorf("%w: %d as a truth value", errFormat, largest)
 		}
@@ -334,8 +362,10 @@ func (s *stored) bytes() int64 {
 // tensors reads n descriptions.
 func (p *parser) tensors(n uint64) ([]stored, error) {
 	// The data behind the header counts too, but for the padding of the last tensor.
-	if left := p.size - p.at - leastTensor; n > 1 && n-1 > uint64(max(0, left)/(leastTensor+leastData)) {
-		return nil, fmt.Errorf("%w: truncated: %d tensors at byte %d, the file has %d bytes", errFormat, n, p.at, p.size)
+	if left := p.size - p.at - leastTensor; n > 1 &&
+		n-1 > uint64(max(0, left)/(leastTensor+leastData)) {
+		return nil, fmt.Errorf("%w: truncated: %d tensors at byte %d, the file has %d bytes",
+			errFormat, n, p.at, p.size)
 	}
 	return several(p, n, leastTensor, "tensors", func() (stored, error) {
 		name, err := p.key("the name of a tensor")
@@ -357,7 +387,8 @@ func (p *parser) tensor(name string) (stored, error) {
 		return s, err
 	}
 	if rank > maxDimensions {
-		return s, fmt.Errorf("%w: %d dimensions; at most %d are possible", errFormat, rank, maxDimensions)
+		return s, fmt.Errorf("%w: %d dimensions; at most %d are possible", errFormat, rank,
+			maxDimensions)
 	}
 	s.Shape = make([]int64, rank)
 	for i := range s.Shape {
@@ -402,7 +433,8 @@ func (s *stored) measure() (err error) {
 		row = s.Shape[n-1]
 	}
 	if row%e.elements != 0 {
-		return fmt.Errorf("%w: rows of %d elements are not whole blocks of %d (%s)", errFormat, row, e.elements, e.name)
+		return fmt.Errorf("%w: rows of %d elements are not whole blocks of %d (%s)", errFormat, row,
+			e.elements, e.name)
 	}
 	return nil
 }

@@ -12,16 +12,18 @@ type Vocabulary struct {
 	Tokens []string
 	Merges []string  // pairs of tokens with a space between them, best first; BPE only
 	Scores []float32 // of the tokens; nil when there are none
-	Types  []int32   // llama.cpp's kinds of tokens (1 normal, 2 unknown, 3 control, 6 byte); nil when there are none
+	// llama.cpp's kinds of tokens (1 normal, 2 unknown, 3 control, 6 byte); nil when there are none
+	Types []int32
 	// The ids of special tokens, −1 for those that the file does not name.
 	BOS, EOS, Unknown, Padding int64
-	AddBOS, AddEOS             *bool // put BOS in front, EOS at the end; nil when the file does not say
-	SpacePrefix                *bool // put a space in front; nil when the file does not say
+	// put BOS in front, EOS at the end; nil when the file does not say
+	AddBOS, AddEOS *bool
+	SpacePrefix    *bool // put a space in front; nil when the file does not say
 }
 
-// Vocabulary returns the tokenizer. A file without one is an fs.ErrNotExist. One that cannot work, such as byte-level
-// BPE without merges, which would fall apart into single bytes when it is used, is a checkpoint.ErrFormat: call this
-// when a model is imported.
+// Vocabulary returns the tokenizer. A file without one is an fs.ErrNotExist. One that cannot work,
+// such as byte-level BPE without merges, which would fall apart into single bytes when it is used,
+// is a checkpoint.ErrFormat: call this when a model is imported.
 func (f *File) Vocabulary() (Vocabulary, error) {
 	v, err := f.readVocabulary()
 	if err == nil {
@@ -43,7 +45,8 @@ func (f *File) readVocabulary() (v Vocabulary, err error) {
 		return v, err
 	}
 	if !hasModel || !hasTokens {
-		return v, fmt.Errorf("%w: no %smodel with %stokens; take the tokenizer of the original model", fs.ErrNotExist, prefix, prefix)
+		return v, fmt.Errorf("%w: no %smodel with %stokens; take the tokenizer of the original "+
+			"model", fs.ErrNotExist, prefix, prefix)
 	}
 	if v.Pre, _, err = Get[string](f, prefix+"pre"); err != nil {
 		return v, err
@@ -60,7 +63,8 @@ func (f *File) readVocabulary() (v Vocabulary, err error) {
 	for _, flag := range []struct {
 		key string
 		dst **bool
-	}{{"add_bos_token", &v.AddBOS}, {"add_eos_token", &v.AddEOS}, {"add_space_prefix", &v.SpacePrefix}} {
+	}{{"add_bos_token", &v.AddBOS}, {"add_eos_token", &v.AddEOS}, {"add_space_prefix",
+		&v.SpacePrefix}} {
 		yes, ok, err := Get[bool](f, prefix+flag.key)
 		if err != nil {
 			return v, err
@@ -97,9 +101,11 @@ func (v Vocabulary) check() error {
 	case v.Types != nil && len(v.Types) != n:
 		return fmt.Errorf("%w: %d tokens, %d types", errFormat, n, len(v.Types))
 	case v.Model == "gpt2" && len(v.Merges) == 0:
-		return fmt.Errorf("%w: byte-level BPE without merges; convert the model again with its merges.txt or tokenizer.json beside it", errFormat)
+		return fmt.Errorf("%w: byte-level BPE without merges; convert the model again with its "+
+			"merges.txt or tokenizer.json beside it", errFormat)
 	case v.Model == "llama" && v.Scores == nil:
-		return fmt.Errorf("%w: SentencePiece without scores; convert the model again with its tokenizer.model beside it", errFormat)
+		return fmt.Errorf("%w: SentencePiece without scores; convert the model again with its "+
+			"tokenizer.model beside it", errFormat)
 	}
 	return nil
 }

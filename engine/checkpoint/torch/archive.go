@@ -16,7 +16,8 @@ import (
 // maxDirectory bounds the directory of a zip archive: enough for 500,000 entries.
 const maxDirectory = 64 << 20
 
-// The records of a zip archive, from its APPNOTE: signatures and sizes without their variable parts.
+// The records of a zip archive, from its APPNOTE: signatures and sizes without their variable
+// parts.
 const (
 	localMagic     = "PK\x03\x04"
 	entryMagic     = "PK\x01\x02"
@@ -33,8 +34,9 @@ const (
 	maxComment = 1<<16 - 1
 )
 
-// archive is the zip archive around a pickle and its storages. It is read here and not by archive/zip, which allocates
-// some 250 bytes for every entry, of which a file can have one per 47 bytes; 40 are enough for what torch.save writes.
+// archive is the zip archive around a pickle and its storages. It is read here and not by
+// archive/zip, which allocates some 250 bytes for every entry, of which a file can have one per 47
+// bytes; 40 are enough for what torch.save writes.
 type archive struct {
 	file    *tensor.Raw
 	budget  *budget
@@ -67,7 +69,8 @@ func openArchive(file *tensor.Raw, budget *budget, limit int64) (*archive, error
 	pickles := 0
 	for i, e := range a.entries {
 		if i > 0 && a.entries[i-1].name == e.name {
-			return nil, fmt.Errorf("%w: the zip entry %q occurs twice", errFormat, tensor.Clip(e.name))
+			return nil, fmt.Errorf("%w: the zip entry %q occurs twice", errFormat,
+				tensor.Clip(e.name))
 		}
 		if folder, base, ok := strings.Cut(e.name, "/"); ok && base == "data.pkl" {
 			a.prefix = e.name[:len(folder)+1]
@@ -75,11 +78,16 @@ func openArchive(file *tensor.Raw, budget *budget, limit int64) (*archive, error
 		}
 	}
 	if pickles != 1 {
-		return nil, fmt.Errorf("%w: a zip archive with %d entries NAME/data.pkl; one makes a PyTorch file", errFormat, pickles)
+		return nil, fmt.Errorf("%w: a zip archive with %d entries NAME/data.pkl; one makes a "+
+			"PyTorch file", errFormat, pickles)
 	}
-	a.entries = slices.DeleteFunc(a.entries, func(e entry) bool { return !strings.HasPrefix(e.name, a.prefix) })
+	a.entries = slices.DeleteFunc(a.entries, func(e entry) bool {
+		return !strings.HasPrefix(e.name,
+			a.prefix)
+	})
 	if a.find("", "constants.pkl") != nil {
-		return nil, fmt.Errorf("%w: a TorchScript program; save the state dict of the model instead", errUnsupported)
+		return nil, fmt.Errorf("%w: a TorchScript program; save the state dict of the model "+
+			"instead", errUnsupported)
 	}
 	return a, nil
 }
@@ -138,18 +146,22 @@ func (a *archive) end() (directory, error) {
 			continue
 		}
 		if got := int64(binary.LittleEndian.Uint16(tail[i+endSize-2:])); got != n-endSize-int64(i) {
-			return directory{}, fmt.Errorf("%w: %d bytes after the end of the zip archive, which says %d", errFormat, n-endSize-int64(i), got)
+			return directory{}, fmt.Errorf("%w: %d bytes after the end of the zip archive, "+
+				"which says %d", errFormat, n-endSize-int64(i), got)
 		}
 		at := size - n + int64(i)
-		d := directory{uint64(binary.LittleEndian.Uint32(tail[i+16:])), uint64(binary.LittleEndian.Uint32(tail[i+12:])),
+		d := directory{uint64(binary.LittleEndian.Uint32(tail[i+16:])),
+			uint64(binary.LittleEndian.Uint32(tail[i+12:])),
 			uint64(binary.LittleEndian.Uint16(tail[i+10:])), at}
 		return d, a.end64(&d)
 	}
-	return directory{}, fmt.Errorf("%w: truncated: no zip directory at the end of its %d bytes; download it again", errFormat, size)
+	return directory{}, fmt.Errorf("%w: truncated: no zip directory at the end of its %d bytes; "+
+		"download it again", errFormat, size)
 }
 
-// end64 takes the numbers from the record with 64 bits, if there is one in front of the other. A number that both can
-// hold must be the same in both: which of them counts differs from reader to reader.
+// end64 takes the numbers from the record with 64 bits, if there is one in front of the other. A
+// number that both can hold must be the same in both: which of them counts differs from reader to
+// reader.
 func (a *archive) end64(d *directory) error {
 	at := d.end - locator64Size
 	if at < 0 {
@@ -159,12 +171,15 @@ func (a *archive) end64(d *directory) error {
 	if err != nil || string(locator[:4]) != locator64Magic {
 		return err
 	}
-	if disk, disks := binary.LittleEndian.Uint32(locator[4:]), binary.LittleEndian.Uint32(locator[16:]); disk != 0 || disks != 1 {
-		return fmt.Errorf("%w: a zip archive whose end with 64 bits is on disk %d of %d", errFormat, disk, disks)
+	if disk, disks := binary.LittleEndian.Uint32(locator[4:]),
+		binary.LittleEndian.Uint32(locator[16:]); disk != 0 || disks != 1 {
+		return fmt.Errorf("%w: a zip archive whose end with 64 bits is on disk %d of %d", errFormat,
+			disk, disks)
 	}
 	place := binary.LittleEndian.Uint64(locator[8:])
 	if place > uint64(max(0, at-end64Size)) {
-		return fmt.Errorf("%w: the end of the zip archive with 64 bits is at byte %d, behind what points to it", errFormat, place)
+		return fmt.Errorf("%w: the end of the zip archive with 64 bits is at byte %d, behind "+
+			"what points to it", errFormat, place)
 	}
 	end, err := a.full(int64(place), end64Size)
 	if err != nil {
@@ -177,10 +192,12 @@ func (a *archive) end64(d *directory) error {
 		small *uint64
 		most  uint64
 		large []byte
-	}{{&d.records, math.MaxUint16, end[32:]}, {&d.size, math.MaxUint32, end[40:]}, {&d.offset, math.MaxUint32, end[48:]}} {
+	}{{&d.records, math.MaxUint16, end[32:]}, {&d.size, math.MaxUint32, end[40:]},
+		{&d.offset, math.MaxUint32, end[48:]}} {
 		large := binary.LittleEndian.Uint64(n.large)
 		if *n.small != n.most && *n.small != large {
-			return fmt.Errorf("%w: the ends of the zip archive with 32 and 64 bits contradict each other: %d and %d", errFormat, *n.small, large)
+			return fmt.Errorf("%w: the ends of the zip archive with 32 and 64 bits contradict "+
+				"each other: %d and %d", errFormat, *n.small, large)
 		}
 		*n.small = large
 	}
@@ -194,7 +211,8 @@ func (a *archive) readDirectory(d directory, limit int64) error {
 	case d.size > uint64(limit):
 		return fmt.Errorf("%w: a zip directory of more than %d bytes", errFormat, limit)
 	case d.size > uint64(d.end) || d.offset != uint64(d.end)-d.size:
-		return fmt.Errorf("%w: zip directory: %d bytes at byte %d, but it ends at byte %d", errFormat, d.size, d.offset, d.end)
+		return fmt.Errorf("%w: zip directory: %d bytes at byte %d, but it ends at byte %d",
+			errFormat, d.size, d.offset, d.end)
 	case d.records > d.size/entrySize:
 		return fmt.Errorf("%w: zip directory: %d entries in %d bytes", errFormat, d.records, d.size)
 	}
@@ -212,7 +230,8 @@ func (a *archive) readDirectory(d directory, limit int64) error {
 		}
 	}
 	if len(text) > 0 {
-		return fmt.Errorf("%w: zip directory: %d bytes behind its %d entries", errFormat, len(text), d.records)
+		return fmt.Errorf("%w: zip directory: %d bytes behind its %d entries", errFormat, len(text),
+			d.records)
 	}
 	slices.SortFunc(a.entries, func(a, b entry) int { return cmp.Compare(a.name, b.name) })
 	return nil
@@ -275,8 +294,8 @@ func extend64(extra string, numbers ...*uint64) error {
 	return nil
 }
 
-// find returns an entry by its name without the folder, in two parts so that they need not be joined, or nil. Of the first
-// part there are two: "" and "data/".
+// find returns an entry by its name without the folder, in two parts so that they need not be
+// joined, or nil. Of the first part there are two: "" and "data/".
 func (a *archive) find(dir, base string) *entry {
 	i, ok := slices.BinarySearchFunc(a.entries, base, func(e entry, base string) int {
 		rest := e.name[len(a.prefix):]
@@ -294,7 +313,8 @@ func (a *archive) find(dir, base string) *entry {
 // locate returns where the bytes of an entry are: inside the file.
 func (a *archive) locate(e *entry) (int64, error) {
 	if e.size < 0 {
-		return 0, fmt.Errorf("%w: the zip entry %q is compressed or encrypted, torch.save does neither; save it again", errUnsupported, tensor.Clip(e.name))
+		return 0, fmt.Errorf("%w: the zip entry %q is compressed or encrypted, torch.save does "+
+			"neither; save it again", errUnsupported, tensor.Clip(e.name))
 	}
 	size := a.file.Size()
 	offset := e.header
@@ -303,12 +323,15 @@ func (a *archive) locate(e *entry) (int64, error) {
 			return 0, err
 		}
 		if string(a.local[:4]) != localMagic {
-			return 0, fmt.Errorf("%w: zip entry %q: no local header at byte %d", errFormat, tensor.Clip(e.name), offset)
+			return 0, fmt.Errorf("%w: zip entry %q: no local header at byte %d", errFormat,
+				tensor.Clip(e.name), offset)
 		}
-		offset += localSize + int64(binary.LittleEndian.Uint16(a.local[26:])) + int64(binary.LittleEndian.Uint16(a.local[28:]))
+		offset += localSize + int64(binary.LittleEndian.Uint16(a.local[26:])) +
+			int64(binary.LittleEndian.Uint16(a.local[28:]))
 	}
 	if offset > size || e.size > size-offset {
-		return 0, fmt.Errorf("%w: truncated: the zip entry %q promises %d bytes at byte %d, the file has %d; download it again",
+		return 0, fmt.Errorf("%w: truncated: the zip entry %q promises %d bytes at byte %d, the "+
+			"file has %d; download it again",
 			errFormat, tensor.Clip(e.name), e.size, offset, size)
 	}
 	return offset, nil
@@ -330,12 +353,14 @@ func (a *archive) read(name string, limit int64) (string, error) {
 		return "", err
 	}
 	if e.size > limit {
-		return "", fmt.Errorf("%w: %s has %d bytes, the limit is %d", errFormat, name, e.size, limit)
+		return "", fmt.Errorf("%w: %s has %d bytes, the limit is %d", errFormat, name, e.size,
+			limit)
 	}
 	return a.text(offset, e.size)
 }
 
-// bigEndian reads the entry byteorder, which files from before PyTorch 2.1 lack; they are little-endian.
+// bigEndian reads the entry byteorder, which files from before PyTorch 2.1 lack; they are
+// little-endian.
 func (a *archive) bigEndian() (bool, error) {
 	const name = "byteorder"
 	if a.find("", name) == nil {

@@ -2,14 +2,15 @@ package torch
 
 import "fmt"
 
-// Opening a file allocates at most perByte times its size, or floor for a small one. A pickle turns an opcode of one byte
-// into a value of forty and more, so what it builds is charged before it is allocated. A file of torch.save with thousands
-// of tensors of a single element each needs three and a half times its size; one with the tensors of a model, next to
-// nothing of it.
+// Opening a file allocates at most perByte times its size, or floor for a small one. A pickle turns
+// an opcode of one byte into a value of forty and more, so what it builds is charged before it is
+// allocated. A file of torch.save with thousands of tensors of a single element each needs three
+// and a half times its size; one with the tensors of a model, next to nothing of it.
 const (
 	perByte = 4
 	floor   = 1 << 17
-	reserve = 1 << 14 // of both, for what is not charged: the File, the machine, notes and the text of an error
+	// of both, for what is not charged: the File, the machine, notes and the text of an error
+	reserve = 1 << 14
 )
 
 // budget is what opening a file may still allocate.
@@ -23,7 +24,8 @@ func newBudget(size int64) *budget {
 
 // spend charges an allocation of n bytes, before it is made.
 func (b *budget) spend(n int64) error {
-	// The allocator rounds up: the first sizes to 8 or 16 bytes, the others by a quarter at most or to whole pages.
+	// The allocator rounds up: the first sizes to 8 or 16 bytes, the others by a quarter at most or
+	// to whole pages.
 	switch {
 	case n <= 32:
 		n = (n + 7) &^ 7
@@ -35,7 +37,9 @@ func (b *budget) spend(n int64) error {
 		n += 1<<13 - 1
 	}
 	if b.left -= n; b.left < 0 {
-		return fmt.Errorf("%w: its directory and pickle need more memory than %d bytes, the budget of a file of this size; torch.save of a plain state dict needs less: save that, or safetensors",
+		return fmt.Errorf("%w: its directory and pickle need more memory than %d bytes, the "+
+			"budget of a file of this size; torch.save of a plain state dict needs less: save "+
+			"that, or safetensors",
 			errFormat, b.total)
 	}
 	return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
 )
 
-// File is an open file of torch.save with a dictionary of tensors. Its methods may be called from several goroutines; the
-// result of Tensors is a copy.
+// File is an open file of torch.save with a dictionary of tensors. Its methods may be called from
+// several goroutines; the result of Tensors is a copy.
 type File struct {
 	raw       *tensor.Raw
 	bigEndian bool
@@ -21,9 +21,9 @@ type File struct {
 	notes     []string
 }
 
-// Open opens a file and runs its pickle; it reads no tensor. A file that is broken is a checkpoint.ErrFormat; one that is
-// older than the zip format, holds something else than a dictionary of tensors or asks for any code is a
-// checkpoint.ErrUnsupported.
+// Open opens a file and runs its pickle; it reads no tensor. A file that is broken is a
+// checkpoint.ErrFormat; one that is older than the zip format, holds something else than a
+// dictionary of tensors or asks for any code is a checkpoint.ErrUnsupported.
 func Open(path string) (*File, error) {
 	raw, err := tensor.Open("torch", path)
 	if err != nil {
@@ -70,16 +70,19 @@ func checkStart(raw *tensor.Raw) error {
 	case bytes.HasPrefix(start, []byte(localMagic)):
 		return nil
 	case len(start) > 1 && start[0] == opProto && start[1] <= 5:
-		return fmt.Errorf("%w: a file of PyTorch before 1.6 or a bare pickle; load it there and torch.save it again with a current version", errUnsupported)
+		return fmt.Errorf("%w: a file of PyTorch before 1.6 or a bare pickle; load it there and "+
+			"torch.save it again with a current version", errUnsupported)
 	}
-	return fmt.Errorf("%w: %d bytes that start with %q, not a file of torch.save", errFormat, raw.Size(), start)
+	return fmt.Errorf("%w: %d bytes that start with %q, not a file of torch.save", errFormat,
+		raw.Size(), start)
 }
 
 // fill takes the tensors out of the dictionary, whose pairs are sorted by name.
 func (f *File) fill(top any) error {
 	d, ok := top.(*dict)
 	if !ok {
-		return fmt.Errorf("%w: the file holds %s, not a dictionary of tensors; save the state dict of the model", errUnsupported, kind(top))
+		return fmt.Errorf("%w: the file holds %s, not a dictionary of tensors; save the state "+
+			"dict of the model", errUnsupported, kind(top))
 	}
 	var other []string
 	others := 0
@@ -88,7 +91,8 @@ func (f *File) fill(top any) error {
 		case *view:
 			continue
 		case *dict:
-			return fmt.Errorf("%w: %q is a dictionary inside the dictionary; save it alone", errUnsupported, tensor.Clip(p.key))
+			return fmt.Errorf("%w: %q is a dictionary inside the dictionary; save it alone",
+				errUnsupported, tensor.Clip(p.key))
 		}
 		if others++; others <= mostNamed {
 			other = append(other, tensor.Clip(p.key))
@@ -102,7 +106,8 @@ func (f *File) fill(top any) error {
 		other = append(other, fmt.Sprintf("and %d more", others-len(other)))
 	}
 	if others > 0 {
-		f.notes = append(f.notes, fmt.Sprintf("not read, because it is not a tensor: %s", strings.Join(other, ", ")))
+		f.notes = append(f.notes, fmt.Sprintf("not read, because it is not a tensor: %s",
+			strings.Join(other, ", ")))
 	}
 	return nil
 }
@@ -126,13 +131,16 @@ func (f *File) Tensors() []tensor.Info {
 }
 
 func (f *File) info(name string, v *view) tensor.Info {
-	return tensor.Info{Name: name, DType: v.dtype, Shape: v.shape, Offset: v.offset + v.start*v.dtype.Size(), Size: v.size,
+	return tensor.Info{Name: name, DType: v.dtype, Shape: v.shape, Offset: v.offset +
+		v.start*v.dtype.Size(), Size: v.size,
 		Encoding: v.encoding(f.bigEndian)}
 }
 
 // find returns a tensor, or nil.
 func (f *File) find(name string) *view {
-	i, ok := slices.BinarySearchFunc(f.tensors, name, func(p pair, name string) int { return cmp.Compare(p.key, name) })
+	i, ok := slices.BinarySearchFunc(f.tensors, name, func(p pair, name string) int {
+		return cmp.Compare(p.key, name)
+	})
 	if !ok {
 		return nil
 	}
@@ -148,8 +156,9 @@ func (f *File) Tensor(name string) (tensor.Info, bool) {
 	return f.info(name, v), true
 }
 
-// Section returns a reader over the elements of one tensor in row-major order, little-endian. It must not be used after
-// Close. A transposed matrix is read with one access per column for each piece, so pieces should be of many rows.
+// Section returns a reader over the elements of one tensor in row-major order, little-endian. It
+// must not be used after Close. A transposed matrix is read with one access per column for each
+// piece, so pieces should be of many rows.
 func (f *File) Section(name string) (*io.SectionReader, error) {
 	v := f.find(name)
 	if v == nil {

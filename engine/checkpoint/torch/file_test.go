@@ -54,7 +54,8 @@ func TestReadsWhatPyTorchReads(t *testing.T) {
 			}
 			for name, want := range tensors {
 				got, ok := f.Tensor(name)
-				if !ok || got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) || got.Size != int64(len(want.Hex)/2) {
+				if !ok || got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) ||
+					got.Size != int64(len(want.Hex)/2) {
 					t.Errorf("%s is %+v, want %s%v", name, got, want.DType, want.Shape)
 					continue
 				}
@@ -82,7 +83,8 @@ func everyRange(t *testing.T, name string, s io.ReaderAt, plain []byte) {
 		for to := from; to <= len(plain); to++ {
 			p := make([]byte, to-from)
 			if n, err := s.ReadAt(p, int64(from)); n != len(p) || !bytes.Equal(p, plain[from:to]) {
-				t.Fatalf("%s, bytes %d to %d: %x, want %x; %v", name, from, to, p, plain[from:to], err)
+				t.Fatalf("%s, bytes %d to %d: %x, want %x; %v", name, from, to, p, plain[from:to],
+					err)
 			}
 		}
 	}
@@ -94,8 +96,10 @@ func TestTensorsKnowHowTheyAreStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for name, want := range map[string]string{"whole": "", "tied": "", "rows": "", "vector": "", "parameter": "",
-		"columns": "strided", "transposed": "strided", "part": "strided", "batch": "strided", "one": "strided", "half": "strided"} {
+	for name, want := range map[string]string{"whole": "", "tied": "", "rows": "", "vector": "",
+		"parameter": "",
+		"columns":   "strided", "transposed": "strided", "part": "strided", "batch": "strided",
+		"one": "strided", "half": "strided"} {
 		if got, _ := f.Tensor(name); got.Encoding != want {
 			t.Errorf("%s: encoding %q, want %q", name, got.Encoding, want)
 		}
@@ -104,7 +108,8 @@ func TestTensorsKnowHowTheyAreStored(t *testing.T) {
 	tied, _ := f.Tensor("tied")
 	rows, _ := f.Tensor("rows")
 	if tied.Offset != whole.Offset || rows.Offset != whole.Offset+2*5*4 {
-		t.Errorf("tied at %d, rows at %d, the storage at %d", tied.Offset, rows.Offset, whole.Offset)
+		t.Errorf("tied at %d, rows at %d, the storage at %d", tied.Offset, rows.Offset,
+			whole.Offset)
 	}
 	if _, err := f.Section("none"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing tensor: %v", err)
@@ -112,11 +117,13 @@ func TestTensorsKnowHowTheyAreStored(t *testing.T) {
 }
 
 func TestBigEndianFiles(t *testing.T) {
-	pickle := newPickle().op("}(").text("a").tensor("FloatStorage", "0", 4, 0, []int64{2, 2}, []int64{2, 1}).
+	pickle := newPickle().op("}(").text("a").tensor("FloatStorage", "0", 4, 0, []int64{2, 2},
+		[]int64{2, 1}).
 		text("t").tensor("FloatStorage", "0", 4, 0, []int64{2, 2}, []int64{1, 2}).
 		text("b").tensor("ByteStorage", "1", 2, 0, []int64{2}, []int64{1}).op("u.").String()
 	data := "\x00\x01\x02\x03\x10\x11\x12\x13\x20\x21\x22\x23\x30\x31\x32\x33"
-	f, err := openBytes(archived(t, pickle, "byteorder", "big", "data/0", data, "data/1", "\x07\x08"))
+	f, err := openBytes(archived(t, pickle, "byteorder", "big", "data/0", data, "data/1",
+		"\x07\x08"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,12 +138,14 @@ func TestBigEndianFiles(t *testing.T) {
 		}
 		everyRange(t, name, s, []byte(want))
 	}
-	for name, want := range map[string]string{"a": "big-endian", "t": "strided big-endian", "b": ""} {
+	for name, want := range map[string]string{"a": "big-endian", "t": "strided big-endian",
+		"b": ""} {
 		if got, _ := f.Tensor(name); got.Encoding != want {
 			t.Errorf("%s: encoding %q, want %q", name, got.Encoding, want)
 		}
 	}
-	_, err = openBytes(archived(t, pickle, "byteorder", "middle", "data/0", data, "data/1", "\x07\x08"))
+	_, err = openBytes(archived(t, pickle, "byteorder", "middle", "data/0", data, "data/1",
+		"\x07\x08"))
 	refused(t, err, errFormat, `byte order "middle"`)
 }
 
@@ -160,7 +169,8 @@ func TestRefusesWhatIsNotADictionaryOfTensors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if notes := strings.Join(f.Notes(), ""); len(f.Tensors()) != 1 || !strings.HasSuffix(notes, "epoch, list, none, note") {
+	if notes := strings.Join(f.Notes(), ""); len(f.Tensors()) != 1 || !strings.HasSuffix(notes,
+		"epoch, list, none, note") {
 		t.Errorf("%d tensors, notes %q", len(f.Tensors()), notes)
 	}
 }
@@ -175,7 +185,8 @@ func TestRefusesWhatIsNotThePlainArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The method of a compressed entry is 8, in the local header and in the directory.
-	deflated := bytes.ReplaceAll(packed, []byte("PK\x01\x02\x00\x00\x00\x00\x08\x08\x00\x00"), []byte("PK\x01\x02\x00\x00\x00\x00\x08\x08\x08\x00"))
+	deflated := bytes.ReplaceAll(packed, []byte("PK\x01\x02\x00\x00\x00\x00\x08\x08\x00\x00"),
+		[]byte("PK\x01\x02\x00\x00\x00\x00\x08\x08\x08\x00"))
 	if bytes.Equal(packed, deflated) {
 		t.Fatal("the directory of module.bin has another form than this test knows")
 	}
@@ -192,7 +203,8 @@ func TestRefusesWhatIsNotThePlainArchive(t *testing.T) {
 		"more entries":       {10, "\x03\x00", "3 entries in"},
 		"a longer directory": {12, "\xff\xff\x00\x00", "zip directory: 65535 bytes"},
 		"another place":      {16, "\x00\x00\x00\x00", "at byte 0, but it ends at byte"},
-		"a comment":          {20, "\x01\x00", "0 bytes after the end of the zip archive, which says 1"},
+		"a comment": {20, "\x01\x00", "0 bytes after the end of the zip archive, which " +
+			"says 1"},
 	} {
 		broken := slices.Clone(whole)
 		copy(broken[end+c.at:], c.put)
@@ -220,11 +232,13 @@ func TestRefusesWhatIsNotThePlainArchive(t *testing.T) {
 	refused(t, err, errFormat, "not a file of torch.save")
 	_, err = openBytes(nil)
 	refused(t, err, errFormat, "0 bytes")
-	_, err = openArchive(tensor.NewRaw("torch", "test", bytes.NewReader(whole), int64(len(whole))), newBudget(0), 100)
+	_, err = openArchive(tensor.NewRaw("torch", "test", bytes.NewReader(whole), int64(len(whole))),
+		newBudget(0), 100)
 	refused(t, err, errFormat, "a zip directory of more than 100 bytes")
 	_, err = openBytes(bytes.ReplaceAll(whole, []byte("data.pkl"), []byte("data.zip")))
 	refused(t, err, errFormat, "0 entries NAME/data.pkl")
-	_, err = openBytes(bytes.Replace(whole, []byte("PK\x03\x04\x14\x00\x08\x00\x00\x00"), []byte("PK\x03\x04\x14\x00\x08\x00\x08\x00"), 1))
+	_, err = openBytes(bytes.Replace(whole, []byte("PK\x03\x04\x14\x00\x08\x00\x00\x00"),
+		[]byte("PK\x03\x04\x14\x00\x08\x00\x08\x00"), 1))
 	if err != nil { // of the local header only its length counts
 		t.Error(err)
 	}

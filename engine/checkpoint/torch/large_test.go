@@ -24,7 +24,8 @@ func (h *holes) Write(p []byte) (int, error) {
 	return h.f.Write(p)
 }
 
-// sparse makes a file whose first storage, of zeros, has the given size and whose second one holds 1, 2, 3, 4.
+// sparse makes a file whose first storage, of zeros, has the given size and whose second one holds
+// 1, 2, 3, 4.
 func sparse(t *testing.T, size int64, pickle string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "large.bin")
@@ -42,15 +43,18 @@ func sparse(t *testing.T, size int64, pickle string) string {
 		name string
 		text string
 		size int64
-	}{{"data.pkl", pickle, int64(len(pickle))}, {"data/0", "", size}, {"data/1", "\x01\x02\x03\x04", 4}} {
-		w, err := z.CreateRaw(&zip.FileHeader{Name: "x/" + e.name, CompressedSize64: uint64(e.size), UncompressedSize64: uint64(e.size)})
+	}{{"data.pkl", pickle, int64(len(pickle))}, {"data/0", "", size}, {"data/1", "\x01\x02\x03\x04",
+		4}} {
+		w, err := z.CreateRaw(&zip.FileHeader{Name: "x/" + e.name, CompressedSize64: uint64(e.size),
+			UncompressedSize64: uint64(e.size)})
 		if err == nil {
 			_, err = w.Write([]byte(e.text))
 		}
 		if err == nil {
 			err = z.Flush() // what lies in the writer's buffer comes before a hole
 		}
-		for left := e.size - int64(len(e.text)); err == nil && left > 0; left -= int64(len(h.zeros)) {
+		for left := e.size - int64(len(e.text)); err == nil &&
+			left > 0; left -= int64(len(h.zeros)) {
 			_, err = w.Write(h.zeros[:min(left, int64(len(h.zeros)))])
 		}
 		if err != nil {
@@ -63,16 +67,18 @@ func sparse(t *testing.T, size int64, pickle string) string {
 	return path
 }
 
-// TestLargeTensorsAreReadInPieces reads from a tensor of 2 GiB and its transposed view, behind a storage of 5 GiB, which zip
-// can only describe with its 64-bit fields, and watches the heap.
+// TestLargeTensorsAreReadInPieces reads from a tensor of 2 GiB and its transposed view, behind a
+// storage of 5 GiB, which zip can only describe with its 64-bit fields, and watches the heap.
 func TestLargeTensorsAreReadInPieces(t *testing.T) {
 	if strconv.IntSize == 32 {
 		t.Skip("the file is larger than this system can address")
 	}
 	const size, rows, columns, heap = int64(5) << 30, 1 << 15, 1 << 15, 64 << 20
 	n := size / 2
-	path := sparse(t, size, newPickle().op("}(").text("big").tensor("HalfStorage", "0", n, 1<<30, []int64{rows, columns}, []int64{columns, 1}).
-		text("turned").tensor("HalfStorage", "0", n, 1<<30, []int64{columns, rows}, []int64{1, columns}).
+	path := sparse(t, size, newPickle().op("}(").text("big").tensor("HalfStorage", "0", n, 1<<30,
+		[]int64{rows, columns}, []int64{columns, 1}).
+		text("turned").tensor("HalfStorage", "0", n, 1<<30, []int64{columns, rows},
+		[]int64{1, columns}).
 		text("small").tensor("HalfStorage", "1", 2, 0, []int64{2}, []int64{1}).op("u.").String())
 	f, err := Open(path)
 	if err != nil {

@@ -53,9 +53,11 @@ func allowed(n name) error {
 	module, thing, _ := strings.Cut(string(n), " ")
 	hint := "save the state dict of the model alone"
 	if strings.HasPrefix(module, "torch") {
-		hint = "save the state dict alone, with contiguous tensors of a plain type; safetensors holds the rest"
+		hint = "save the state dict alone, with contiguous tensors of a plain type; safetensors " +
+			"holds the rest"
 	}
-	return fmt.Errorf("%w: the pickle asks for %q, which is not part of a dictionary of plain tensors and was not run; %s",
+	return fmt.Errorf("%w: the pickle asks for %q, which is not part of a dictionary of plain "+
+		"tensors and was not run; %s",
 		errUnsupported, tensor.Clip(module+"."+thing), hint)
 }
 
@@ -79,13 +81,15 @@ func (m *machine) call(callee, args any) (any, error) {
 	case n == "":
 		return nil, fmt.Errorf("%w: %s is called", errFormat, kind(callee))
 	}
-	return nil, fmt.Errorf("%w: %q with %d arguments", errUnsupported, tensor.Clip(string(n)), len(list))
+	return nil, fmt.Errorf("%w: %q with %d arguments", errUnsupported, tensor.Clip(string(n)),
+		len(list))
 }
 
 // storages is the folder of the storages in the archive.
 const storages = "data/"
 
-// What a storage and a view take in memory; a storage's includes the shape that its size is computed from.
+// What a storage and a view take in memory; a storage's includes the shape that its size is
+// computed from.
 const (
 	storageMemory = 32 + 16
 	viewMemory    = 80
@@ -95,14 +99,16 @@ const (
 func (m *machine) load(id any) (any, error) {
 	t, ok := id.(tuple)
 	if !ok || len(t) != 5 || t[0] != "storage" {
-		return nil, fmt.Errorf("%w: a persistent id that is not ('storage', class, key, location, elements)", errFormat)
+		return nil, fmt.Errorf("%w: a persistent id that is not ('storage', class, key, "+
+			"location, elements)", errFormat)
 	}
 	class, _ := t[1].(name)
 	key, isText := t[2].(string)
 	n, isInt := t[4].(int64)
 	dtype := storageType(class)
 	if dtype == "" || !isText || !isInt || n < 0 {
-		return nil, fmt.Errorf("%w: a storage of class %s, key %s, elements %s", errFormat, kind(t[1]), kind(t[2]), kind(t[4]))
+		return nil, fmt.Errorf("%w: a storage of class %s, key %s, elements %s", errFormat,
+			kind(t[1]), kind(t[2]), kind(t[4]))
 	}
 	e := m.archive.find(storages, key)
 	if e == nil {
@@ -110,7 +116,8 @@ func (m *machine) load(id any) (any, error) {
 	}
 	if s := e.storage; s != nil {
 		if s.dtype != dtype || s.elements != n {
-			return nil, fmt.Errorf("%w: storage %q is %d %s and %d %s", errFormat, tensor.Clip(key), s.elements, s.dtype, n, dtype)
+			return nil, fmt.Errorf("%w: storage %q is %d %s and %d %s", errFormat, tensor.Clip(key),
+				s.elements, s.dtype, n, dtype)
 		}
 		return s, nil
 	}
@@ -123,7 +130,8 @@ func (m *machine) load(id any) (any, error) {
 	}
 	at, err := m.archive.locate(e)
 	if err == nil && e.size != size {
-		err = fmt.Errorf("%w: storage %q has %d bytes, the pickle says %d", errFormat, tensor.Clip(key), e.size, size)
+		err = fmt.Errorf("%w: storage %q has %d bytes, the pickle says %d", errFormat,
+			tensor.Clip(key), e.size, size)
 	}
 	if err != nil {
 		return nil, err
@@ -132,7 +140,8 @@ func (m *machine) load(id any) (any, error) {
 	return e.storage, nil
 }
 
-// rebuildTensor takes storage, offset, shape, strides, requires_grad, hooks and, in some versions, metadata.
+// rebuildTensor takes storage, offset, shape, strides, requires_grad, hooks and, in some versions,
+// metadata.
 func (m *machine) rebuildTensor(args tuple) (any, error) {
 	s, ok := args[0].(*storage)
 	if !ok {
@@ -151,7 +160,8 @@ func (m *machine) rebuildTensor(args tuple) (any, error) {
 		return nil, err
 	}
 	if !ok || !okShape || !okStrides {
-		return nil, fmt.Errorf("%w: a tensor with offset %s, shape %s, strides %s", errFormat, kind(args[1]), kind(args[2]), kind(args[3]))
+		return nil, fmt.Errorf("%w: a tensor with offset %s, shape %s, strides %s", errFormat,
+			kind(args[1]), kind(args[2]), kind(args[3]))
 	}
 	return newView(s, offset, shape, strides)
 }
@@ -163,7 +173,8 @@ const maxRank = 64
 func (m *machine) ints(v any) ([]int64, bool, error) {
 	t, ok := v.(tuple)
 	if len(t) > maxRank {
-		return nil, false, fmt.Errorf("%w: a tensor with %d dimensions; at most %d are possible", errFormat, len(t), maxRank)
+		return nil, false, fmt.Errorf("%w: a tensor with %d dimensions; at most %d are possible",
+			errFormat, len(t), maxRank)
 	}
 	if err := m.budget.spend(int64(len(t)) * numberMemory); err != nil {
 		return nil, false, err
@@ -177,8 +188,8 @@ func (m *machine) ints(v any) ([]int64, bool, error) {
 	return list, ok, nil
 }
 
-// build applies the attributes of an object. An ordered dictionary has them when a module made it (its _metadata, which
-// no tensor needs); nothing else that is allowed has any.
+// build applies the attributes of an object. An ordered dictionary has them when a module made it
+// (its _metadata, which no tensor needs); nothing else that is allowed has any.
 func build(object, state any) error {
 	d, ok := object.(*dict)
 	if _, isDict := state.(*dict); !ok || !d.ordered || !isDict {

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of the machine. A tensor of a state dict costs about 35 opcodes and 150 bytes, so these admit 60,000 tensors in
-// one file; the largest public models have a few thousand.
+// Limits of the machine. A tensor of a state dict costs about 35 opcodes and 150 bytes, so these
+// admit 60,000 tensors in one file; the largest public models have a few thousand.
 const (
 	maxPickle = 16 << 20
 	maxOps    = 1 << 21
@@ -19,7 +19,8 @@ const (
 	maxMemo   = 1 << 20
 )
 
-// The opcodes of protocol 2 that torch.save emits for dictionaries of tensors, numbers and text, by their names in pickletools.
+// The opcodes of protocol 2 that torch.save emits for dictionaries of tensors, numbers and text, by
+// their names in pickletools.
 const (
 	opMark       = '('
 	opStop       = '.'
@@ -55,8 +56,8 @@ const (
 	opLong1      = 0x8A
 )
 
-// memoChunk is how many values of the memo are allocated at once: torch.save numbers them from 0, and a chunk that is never
-// moved costs half of a list that grows.
+// memoChunk is how many values of the memo are allocated at once: torch.save numbers them from 0,
+// and a chunk that is never moved costs half of a list that grows.
 const memoChunk = 64
 
 // machine runs one pickle. Everything that an opcode allocates is charged to the budget.
@@ -73,7 +74,8 @@ type machine struct {
 // run executes the whole pickle and returns the value it builds.
 func (m *machine) run() (any, error) {
 	if len(m.code) < 2 || m.code[0] != opProto || m.code[1] != 2 {
-		return nil, fmt.Errorf("%w: not a pickle of protocol 2; save it with torch.save's default pickle_protocol", errUnsupported)
+		return nil, fmt.Errorf("%w: not a pickle of protocol 2; save it with torch.save's "+
+			"default pickle_protocol", errUnsupported)
 	}
 	m.at = 2
 	for range maxOps {
@@ -97,7 +99,8 @@ func (m *machine) run() (any, error) {
 
 func (m *machine) end() (any, error) {
 	if len(m.stack) != 1 || m.at != len(m.code) {
-		return nil, fmt.Errorf("%w: the pickle ends with %d values and %d bytes left", errFormat, len(m.stack), len(m.code)-m.at)
+		return nil, fmt.Errorf("%w: the pickle ends with %d values and %d bytes left", errFormat,
+			len(m.stack), len(m.code)-m.at)
 	}
 	if _, isMark := m.stack[0].(mark); isMark {
 		return nil, fmt.Errorf("%w: the pickle ends with a mark", errFormat)
@@ -208,7 +211,8 @@ func (m *machine) popMark() ([]any, error) {
 	return nil, fmt.Errorf("%w: no mark on the stack", errFormat)
 }
 
-// step executes one opcode other than STOP: here those that make simple values, the others in combine.
+// step executes one opcode other than STOP: here those that make simple values, the others in
+// combine.
 func (m *machine) step(op byte) error {
 	switch op {
 	case opMark:
@@ -264,7 +268,8 @@ func (m *machine) long() error {
 	}
 	v, err := m.number(n)
 	shift := 64 - 8*n
-	return m.pushInt(int64(v<<shift)>>shift, err) // the top bit is the sign; a shift by 64 gives the 0 that no bytes mean
+	// the top bit is the sign; a shift by 64 gives the 0 that no bytes mean
+	return m.pushInt(int64(v<<shift)>>shift, err)
 }
 
 func (m *machine) text() error {
@@ -340,7 +345,10 @@ func (m *machine) combine(op byte) error {
 	case opReduce:
 		return m.binary(m.call)
 	case opBuild:
-		return m.binary(func(object, state any) (any, error) { return object, build(object, state) })
+		return m.binary(func(object, state any) (any, error) {
+			return object,
+				build(object, state)
+		})
 	case opBinPersID:
 		id, err := m.pop()
 		if err != nil {

@@ -23,31 +23,49 @@ func TestNothingButTensorsIsCalled(t *testing.T) {
 		kind   error
 		want   string
 	}{
-		"system":          {newPickle().op("cos\nsystem\n").text("echo").op("\x85R.").String(), errUnsupported, `"os.system", which is not part of a dictionary of plain tensors and was not run`},
-		"posix":           {"\x80\x02cposix\nsystem\n.", errUnsupported, `"posix.system"`},
-		"builtins":        {"\x80\x02c__builtin__\neval\n.", errUnsupported, `"__builtin__.eval"`},
-		"near the names":  {"\x80\x02ctorch._utils\n_rebuild_tensor\n.", errUnsupported, `"torch._utils._rebuild_tensor"`},
-		"case":            {"\x80\x02ccollections\norderedDict\n.", errUnsupported, `"collections.orderedDict"`},
-		"a line feed":     {"\x80\x02ccollections OrderedDict\n\n.", errUnsupported, "collections.OrderedDict "},
-		"an attribute":    {"\x80\x02ccollections\nOrderedDict.__class__\n.", errUnsupported, "OrderedDict.__class__"},
-		"inst":            {"\x80\x02(ios\nsystem\n.", errUnsupported, "opcode 0x69"},
-		"obj":             {"\x80\x02(o.", errUnsupported, "opcode 0x6f"},
-		"newobj":          {"\x80\x02)\x81.", errUnsupported, "opcode 0x81"},
-		"stack global":    {newPickle().text("os").text("system").op("\x93.").String(), errUnsupported, "opcode 0x93"},
+		"system": {newPickle().op("cos\nsystem\n").text("echo").op("\x85R.").String(),
+			errUnsupported,
+			`"os.system", which is not part of a dictionary of plain tensors and was not run`},
+		"posix":    {"\x80\x02cposix\nsystem\n.", errUnsupported, `"posix.system"`},
+		"builtins": {"\x80\x02c__builtin__\neval\n.", errUnsupported, `"__builtin__.eval"`},
+		"near the names": {"\x80\x02ctorch._utils\n_rebuild_tensor\n.", errUnsupported,
+			`"torch._utils._rebuild_tensor"`},
+		"case": {"\x80\x02ccollections\norderedDict\n.", errUnsupported,
+			`"collections.orderedDict"`},
+		"a line feed": {"\x80\x02ccollections OrderedDict\n\n.", errUnsupported,
+			"collections.OrderedDict "},
+		"an attribute": {"\x80\x02ccollections\nOrderedDict.__class__\n.", errUnsupported,
+			"OrderedDict.__class__"},
+		"inst":   {"\x80\x02(ios\nsystem\n.", errUnsupported, "opcode 0x69"},
+		"obj":    {"\x80\x02(o.", errUnsupported, "opcode 0x6f"},
+		"newobj": {"\x80\x02)\x81.", errUnsupported, "opcode 0x81"},
+		"stack global": {newPickle().text("os").text("system").op("\x93.").String(),
+			errUnsupported, "opcode 0x93"},
 		"extension":       {"\x80\x02\x82\x01.", errUnsupported, "opcode 0x82"},
 		"text persistent": {"\x80\x02Pos\n.", errUnsupported, "opcode 0x50"},
-		"call text":       {newPickle().text("os").op(")R.").String(), errFormat, `the text "os" is called`},
-		"call a tensor":   {"\x80\x02ctorch\nHalfStorage\n)R.", errUnsupported, "torch HalfStorage"},
-		"dict of pairs":   {"\x80\x02ccollections\nOrderedDict\n]\x85R.", errUnsupported, "with 1 arguments"},
+		"call text": {newPickle().text("os").op(")R.").String(), errFormat,
+			`the text "os" is called`},
+		"call a tensor": {"\x80\x02ctorch\nHalfStorage\n)R.", errUnsupported,
+			"torch HalfStorage"},
+		"dict of pairs": {"\x80\x02ccollections\nOrderedDict\n]\x85R.", errUnsupported,
+			"with 1 arguments"},
 		"state of a list": {"\x80\x02]}b.", errUnsupported, "attributes"},
-		"state is text":   {newPickle().op("ccollections\nOrderedDict\n)R").text("x").op("b.").String(), errUnsupported, "attributes"},
+		"state is text": {newPickle().op("ccollections\nOrderedDict\n)R").text("x").op(
+			"b.").String(), errUnsupported, "attributes"},
 		"state of a dict": {"\x80\x02}}b.", errUnsupported, "attributes"},
-		"parameter":       {"\x80\x02ctorch._utils\n_rebuild_parameter\nN\x88}\x87R.", errFormat, "a parameter made of None"},
-		"persistent id":   {newPickle().text("storage").op("Q.").String(), errFormat, "a persistent id"},
-		"storage key":     {newPickle().op("(").text("storage").op("ctorch\nHalfStorage\nNNK\x01tQ.").String(), errFormat, "key None"},
-		"storage class":   {newPickle().op("(").text("storage").op("ccollections\nOrderedDict\n").text("0").op("NK\x01tQ.").String(), errFormat, "class the name"},
-		"tensor of text":  {newPickle().op("ctorch._utils\n_rebuild_tensor_v2\n(").text("x").op("NNNNNtR.").String(), errFormat, "a tensor made of"},
-		"tensor of six":   {"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n)R.", errUnsupported, "with 0 arguments"},
+		"parameter": {"\x80\x02ctorch._utils\n_rebuild_parameter\nN\x88}\x87R.", errFormat,
+			"a parameter made of None"},
+		"persistent id": {newPickle().text("storage").op("Q.").String(), errFormat,
+			"a persistent id"},
+		"storage key": {newPickle().op("(").text("storage").op("ctorch\nHalfStorage\n" +
+			"NNK\x01tQ.").String(), errFormat, "key None"},
+		"storage class": {newPickle().op("(").text("storage").op(
+			"ccollections\nOrderedDict\n").text("0").op("NK\x01tQ.").String(), errFormat,
+			"class the name"},
+		"tensor of text": {newPickle().op("ctorch._utils\n_rebuild_tensor_v2\n(").text("x").op(
+			"NNNNNtR.").String(), errFormat, "a tensor made of"},
+		"tensor of six": {"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n)R.", errUnsupported,
+			"with 0 arguments"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := openBytes(archived(t, c.pickle))
@@ -90,36 +108,49 @@ func TestRefusesBrokenPickles(t *testing.T) {
 	refused(t, err, errUnsupported, "a number of 9 bytes")
 }
 
-// TestBombsStaySmall runs pickles that would fill the memory or the stack of a reader that follows them.
+// TestBombsStaySmall runs pickles that would fill the memory or the stack of a reader that follows
+// them.
 func TestBombsStaySmall(t *testing.T) {
 	doubling := newPickle().op("]q\x00")
 	for i := range 200 { // a list of the list before, twice: 2^200 leaves
-		doubling.op("]h").op(string([]byte{byte(i)})).op("ah").op(string([]byte{byte(i)})).op("aq").op(string([]byte{byte(i + 1)}))
+		doubling.op("]h").op(string([]byte{byte(i)})).op("ah").op(string([]byte{byte(i)})).op(
+			"aq").op(string([]byte{byte(i + 1)}))
 	}
-	const large = 32 << 20 // a file that has this much besides its pickle may build as much as the limits allow
+	// a file that has this much besides its pickle may build as much as the limits allow
+	const large = 32 << 20
 	for name, c := range map[string]struct {
 		pickle string
 		beside int
 		want   string
 	}{
-		"nested tuples":        {"\x80\x02N" + strings.Repeat("\x85", maxOps) + ".", 0, "more memory than"},
-		"nested tuples, large": {"\x80\x02N" + strings.Repeat("\x85", maxOps) + ".", large, "more than 2097152 operations"},
-		"nested marks":         {"\x80\x02" + strings.Repeat("(", maxStack+1), 0, "more memory than"},
-		"nested marks, large":  {"\x80\x02" + strings.Repeat("(", maxStack+1), large, "beyond its limit"},
-		"wide stack, large":    {"\x80\x02" + strings.Repeat("]", maxStack+1), large, "beyond its limit"},
-		"memo":                 {"\x80\x02N" + memoBomb(), 0, "more memory than"},
-		"memo, large":          {"\x80\x02N" + memoBomb(), large, "beyond the limit"},
-		"one far memo":         {"\x80\x02Nr\xff\xff\xff\xff", large, "beyond the limit"},
-		"copies":               {"\x80\x02N" + strings.Repeat("q\x00", maxOps), 0, "more than 2097152 operations"},
-		"doubling":             {doubling.op(".").String(), 0, "201 values"},
-		"a large pickle":       {strings.Repeat("\x00", maxPickle+1), 0, "the limit is 16777216"},
-		"dimensions":           {newPickle().op("ctorch._utils\n_rebuild_tensor_v2\n(").op("(").text("storage").op("ctorch\nHalfStorage\n").text("0").text("cpu").int(0).op("tQK\x00(").op(strings.Repeat("K\x01", maxRank+1)).op("tq\x00h\x00\x89NtR.").String(), 0, "a tensor with 65 dimensions"},
+		"nested tuples": {"\x80\x02N" + strings.Repeat("\x85", maxOps) + ".", 0,
+			"more memory than"},
+		"nested tuples, large": {"\x80\x02N" + strings.Repeat("\x85", maxOps) + ".", large,
+			"more than 2097152 operations"},
+		"nested marks": {"\x80\x02" + strings.Repeat("(", maxStack+1), 0,
+			"more memory than"},
+		"nested marks, large": {"\x80\x02" + strings.Repeat("(", maxStack+1), large,
+			"beyond its limit"},
+		"wide stack, large": {"\x80\x02" + strings.Repeat("]", maxStack+1), large,
+			"beyond its limit"},
+		"memo":         {"\x80\x02N" + memoBomb(), 0, "more memory than"},
+		"memo, large":  {"\x80\x02N" + memoBomb(), large, "beyond the limit"},
+		"one far memo": {"\x80\x02Nr\xff\xff\xff\xff", large, "beyond the limit"},
+		"copies": {"\x80\x02N" + strings.Repeat("q\x00", maxOps), 0,
+			"more than 2097152 operations"},
+		"doubling":       {doubling.op(".").String(), 0, "201 values"},
+		"a large pickle": {strings.Repeat("\x00", maxPickle+1), 0, "the limit is 16777216"},
+		"dimensions": {newPickle().op("ctorch._utils\n_rebuild_tensor_v2\n(").op(
+			"(").text("storage").op("ctorch\nHalfStorage\n").text("0").text("cpu").int(0).op(
+			"tQK\x00(").op(strings.Repeat("K\x01", maxRank+1)).op("tq\x00h\x00\x89NtR.").String(),
+			0, "a tensor with 65 dimensions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := archived(t, c.pickle, "data/0", "", "beside", strings.Repeat("x", c.beside))
 			var err error
 			used := alloctest.Bytes(func() { _, err = openBytes(file) })
-			t.Logf("%d bytes, %.2f times that allocated", len(file), float64(used)/float64(len(file)))
+			t.Logf("%d bytes, %.2f times that allocated", len(file),
+				float64(used)/float64(len(file)))
 			refused(t, err, errFormat, c.want)
 			if used > uint64(perByte*len(file)+allocFixed) {
 				t.Errorf("%d bytes were allocated for a file of %d", used, len(file))
@@ -131,12 +162,13 @@ func TestBombsStaySmall(t *testing.T) {
 	refused(t, err, errUnsupported, `"a" is a dictionary inside`)
 }
 
-// Opening a small file may allocate allocFixed besides perByte times its size: the least budget, the File, errors, and what
-// the fuzzing engine does meanwhile. The bytes that a test holds as the file are not counted.
+// Opening a small file may allocate allocFixed besides perByte times its size: the least budget,
+// the File, errors, and what the fuzzing engine does meanwhile. The bytes that a test holds as the
+// file are not counted.
 const allocFixed = floor + 1<<16
 
-// saved writes a state dict of n tensors as torch.save does, with a memo. Each has 16 elements: the 64 bytes that
-// torch.save takes for one element too, because it aligns them, which this does not.
+// saved writes a state dict of n tensors as torch.save does, with a memo. Each has 16 elements: the
+// 64 bytes that torch.save takes for one element too, because it aligns them, which this does not.
 func saved(t testing.TB, n int) []byte {
 	t.Helper()
 	var memo int
@@ -145,7 +177,8 @@ func saved(t testing.TB, n int) []byte {
 		if memo < 256 {
 			p.op("q" + string([]byte{byte(memo)}))
 		} else {
-			p.op("r" + string([]byte{byte(memo), byte(memo >> 8), byte(memo >> 16), byte(memo >> 24)}))
+			p.op("r" + string([]byte{byte(memo), byte(memo >> 8), byte(memo >> 16),
+				byte(memo >> 24)}))
 		}
 		memo++
 	}
@@ -209,8 +242,8 @@ func saved(t testing.TB, n int) []byte {
 	return archived(t, p.op(".").String(), files...)
 }
 
-// TestOpeningTakesMemoryInProportion opens files that hold as many entries of the zip archive and values of the pickle in
-// their bytes as they can.
+// TestOpeningTakesMemoryInProportion opens files that hold as many entries of the zip archive and
+// values of the pickle in their bytes as they can.
 func TestOpeningTakesMemoryInProportion(t *testing.T) {
 	const n = 1 << 16 // the limit on the opcodes of a pickle leaves room for about as many tensors
 	word := func(i int) string { return strconv.FormatInt(int64(i), 36) }
@@ -222,23 +255,30 @@ func TestOpeningTakesMemoryInProportion(t *testing.T) {
 		return all
 	}
 	numbers := func(op string) string {
-		return newPickle().op("(").op(strings.Repeat(op, maxStack/2)).op("t0(").op(strings.Repeat(op, maxStack/2)).op("t.").String()
+		return newPickle().op("(").op(strings.Repeat(op, maxStack/2)).op("t0(").op(strings.Repeat(
+			op, maxStack/2)).op("t.").String()
 	}
 	const refusal = "more memory than"
 	const extra = "\x55\x54\x05\x00\x01\x83\x00\x00\x00" // a time
-	// A tensor of as many dimensions as there can be, from arguments in the memo, six bytes each time.
+	// A tensor of as many dimensions as there can be, from arguments in the memo, six bytes each
+	// time.
 	views := func(n int) string {
 		ones := slices.Repeat([]int64{1}, maxRank)
-		return newPickle().op("ctorch._utils\n_rebuild_tensor_v2\nq\x000((").text("storage").op("ctorch\nHalfStorage\n").text("0").text("cpu").int(1).op("tQ").
-			int(0).ints(ones...).ints(ones...).op("\x89ccollections\nOrderedDict\nq\x02)Rtq\x010").op(strings.Repeat("h\x00h\x01R0", n)).op("}.").String()
+		return newPickle().op("ctorch._utils\n_rebuild_tensor_v2\nq\x000((").text("storage").op(
+			"ctorch\nHalfStorage\n").text("0").text("cpu").int(1).op("tQ").
+			int(0).ints(ones...).ints(ones...).op(
+			"\x89ccollections\nOrderedDict\nq\x02)Rtq\x010").op(strings.Repeat("h\x00h\x01R0",
+			n)).op("}.").String()
 	}
 	for name, c := range map[string]struct {
 		file []byte
 		want string // of the error
 	}{
-		"views":            {archived(t, views(n), "data/0", "ab"), refusal},
-		"a few views":      {archived(t, views(n/64), "data/0", "ab", "data/1", strings.Repeat("ab", 10*n)), ""},
-		"calls":            {archived(t, newPickle().op("ccollections\nOrderedDict\nq\x000").op(strings.Repeat("h\x00)R0", n)).op("}.").String()), refusal},
+		"views": {archived(t, views(n), "data/0", "ab"), refusal},
+		"a few views": {archived(t, views(n/64), "data/0", "ab", "data/1", strings.Repeat("ab",
+			10*n)), ""},
+		"calls": {archived(t, newPickle().op("ccollections\nOrderedDict\nq\x000").op(
+			strings.Repeat("h\x00)R0", n)).op("}.").String()), refusal},
 		"tensors":          {saved(t, n/2), ""},
 		"entries":          {archived(t, newPickle().op("}.").String(), entries(n)...), ""},
 		"only a directory": {onlyDirectory(t, n-2, ""), ""},
@@ -248,11 +288,16 @@ func TestOpeningTakesMemoryInProportion(t *testing.T) {
 		"words":            {archived(t, numbers("M\xff\xff")), refusal},
 		"doubles":          {archived(t, numbers("G\x00\x00\x00\x00\x00\x00\x00\x01")), refusal},
 		"texts":            {archived(t, numbers("X\x01\x00\x00\x00a")), refusal},
-		"tuples":           {archived(t, newPickle().op("N").op(strings.Repeat("\x85", n)).op(".").String()), refusal},
-		"dictionaries":     {archived(t, newPickle().op(strings.Repeat("}0", n)).op("}.").String()), refusal},
-		"a long text":      {archived(t, newPickle().text(strings.Repeat("a", 20*n)).op(".").String()), "the text"},
-		"a long key":       {archived(t, newPickle().op("}").text(strings.Repeat("a", 20*n)).op("Ns.").String()), ""},
-		"a key twice":      {archived(t, newPickle().op("}(").text(strings.Repeat("a", 20*n)).op("q\x00Nh\x00Nu.").String()), "occurs twice"},
+		"tuples": {archived(t, newPickle().op("N").op(strings.Repeat("\x85",
+			n)).op(".").String()), refusal},
+		"dictionaries": {archived(t, newPickle().op(strings.Repeat("}0", n)).op("}.").String()),
+			refusal},
+		"a long text": {archived(t, newPickle().text(strings.Repeat("a",
+			20*n)).op(".").String()), "the text"},
+		"a long key": {archived(t, newPickle().op("}").text(strings.Repeat("a",
+			20*n)).op("Ns.").String()), ""},
+		"a key twice": {archived(t, newPickle().op("}(").text(strings.Repeat("a",
+			20*n)).op("q\x00Nh\x00Nu.").String()), "occurs twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			alloctest.InProportion(t, len(c.file), perByte, 0, c.want, func() error {
@@ -278,7 +323,8 @@ func keyed(n int) string {
 	return p.op(".").String()
 }
 
-// onlyDirectory is a file whose directory has n entries more than the file, each with the given extra field.
+// onlyDirectory is a file whose directory has n entries more than the file, each with the given
+// extra field.
 func onlyDirectory(t testing.TB, n int, extra string) []byte {
 	t.Helper()
 	file := archived(t, newPickle().op("}.").String())
@@ -311,8 +357,10 @@ func memoBomb() string {
 
 func TestNumbers(t *testing.T) {
 	for code, want := range map[string]int64{
-		"K\xff": 255, "M\xff\xff": 65535, "J\xff\xff\xff\xff": -1, "J\x00\x00\x00\x80": math.MinInt32,
-		"\x8a\x00": 0, "\x8a\x01\xff": -1, "\x8a\x01\x7f": 127, "\x8a\x05\x00\x00\x00\x00\x01": 1 << 32,
+		"K\xff": 255, "M\xff\xff": 65535, "J\xff\xff\xff\xff": -1,
+		"J\x00\x00\x00\x80": math.MinInt32,
+		"\x8a\x00":          0, "\x8a\x01\xff": -1, "\x8a\x01\x7f": 127,
+		"\x8a\x05\x00\x00\x00\x00\x01":             1 << 32,
 		"\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x80": math.MinInt64, "\x8a\x02\x00\xff": -256,
 	} {
 		got, err := (&machine{code: "\x80\x02" + code + ".", budget: newBudget(0)}).run()
@@ -320,12 +368,14 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("%x is %v, %v; want %d", code, got, err, want)
 		}
 	}
-	if got, err := (&machine{code: "\x80\x02G\xbf\xf8\x00\x00\x00\x00\x00\x00.", budget: newBudget(0)}).run(); err != nil || got != any(-1.5) {
+	if got, err := (&machine{code: "\x80\x02G\xbf\xf8\x00\x00\x00\x00\x00\x00.",
+		budget: newBudget(0)}).run(); err != nil || got != any(-1.5) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
 
-// FuzzUnpickle: whatever the pickle, no panic, memory in proportion to the file, an error with a kind or tensors that can be read to their last byte.
+// FuzzUnpickle: whatever the pickle, no panic, memory in proportion to the file, an error with a
+// kind or tensors that can be read to their last byte.
 func FuzzUnpickle(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.bin")
 	if err != nil || len(files) < 10 {
@@ -348,7 +398,8 @@ func FuzzUnpickle(f *testing.F) {
 		whole := archived(t, string(pickle), "data/0", data, "data/1", data[:n/2])
 		var file *File
 		var err error
-		if used := alloctest.Bytes(func() { file, err = openBytes(whole) }); used > uint64(perByte*len(whole)+allocFixed) {
+		if used := alloctest.Bytes(func() { file, err = openBytes(whole) }); used > uint64(
+			perByte*len(whole)+allocFixed) {
 			t.Fatalf("%d bytes allocated for a file of %d", used, len(whole))
 		}
 		if err != nil {
@@ -373,7 +424,8 @@ func FuzzUnpickle(f *testing.F) {
 	})
 }
 
-// sameAsZip demands that archive/zip finds the same entries in the same places: two readers must not see two models.
+// sameAsZip demands that archive/zip finds the same entries in the same places: two readers must
+// not see two models.
 func sameAsZip(t *testing.T, file []byte) {
 	t.Helper()
 	z, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
@@ -381,7 +433,8 @@ func sameAsZip(t *testing.T, file []byte) {
 		t.Fatalf("archive/zip refuses the file: %v", err)
 	}
 	size := int64(len(file))
-	a, err := openArchive(tensor.NewRaw("torch", "test", bytes.NewReader(file), size), newBudget(size), size)
+	a, err := openArchive(tensor.NewRaw("torch", "test", bytes.NewReader(file), size),
+		newBudget(size), size)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,8 +453,10 @@ func sameAsZip(t *testing.T, file []byte) {
 		if err != nil {
 			continue
 		}
-		if offset, err := theirs.DataOffset(); err != nil || offset != at || theirs.CompressedSize64 != uint64(ours.size) || theirs.Method != zip.Store {
-			t.Fatalf("entry %q: %d bytes at %d; archive/zip: %d at %d, %v", theirs.Name, ours.size, at, theirs.CompressedSize64, offset, err)
+		if offset, err := theirs.DataOffset(); err != nil || offset != at ||
+			theirs.CompressedSize64 != uint64(ours.size) || theirs.Method != zip.Store {
+			t.Fatalf("entry %q: %d bytes at %d; archive/zip: %d at %d, %v", theirs.Name, ours.size,
+				at, theirs.CompressedSize64, offset, err)
 		}
 	}
 	if n != len(a.entries) {
@@ -409,7 +464,8 @@ func sameAsZip(t *testing.T, file []byte) {
 	}
 }
 
-// FuzzOpen: whatever the file, no panic, memory in proportion to it, an error with a kind or what archive/zip finds too.
+// FuzzOpen: whatever the file, no panic, memory in proportion to it, an error with a kind or what
+// archive/zip finds too.
 func FuzzOpen(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.bin")
 	if err != nil {
@@ -425,7 +481,8 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var file *File
 		var err error
-		if used := alloctest.Bytes(func() { file, err = openBytes(b) }); used > uint64(perByte*len(b)+allocFixed) {
+		if used := alloctest.Bytes(func() { file, err = openBytes(b) }); used > uint64(
+			perByte*len(b)+allocFixed) {
 			t.Fatalf("%d bytes allocated for a file of %d", used, len(b))
 		}
 		if err != nil {

@@ -47,18 +47,22 @@ func (p *pickler) ints(list ...int64) *pickler {
 }
 
 // tensor pushes a tensor of a storage; class is the name of the storage's class in torch.
-func (p *pickler) tensor(class, key string, elements, start int64, shape, strides []int64) *pickler {
+func (p *pickler) tensor(class, key string, elements, start int64, shape,
+	strides []int64) *pickler {
 	p.op("ctorch._utils\n_rebuild_tensor_v2\n(")
-	p.op("(").text("storage").op("ctorch\n" + class + "\n").text(key).text("cpu").int(elements).op("tQ")
+	p.op("(").text("storage").op("ctorch\n" + class + "\n").text(key).text("cpu").int(elements).op(
+		"tQ")
 	return p.int(start).ints(shape...).ints(strides...).op("\x89ccollections\nOrderedDict\n)RtR")
 }
 
 // one is a dictionary with one tensor "a".
 func one(class, key string, elements, start int64, shape, strides []int64) string {
-	return newPickle().op("}").text("a").tensor(class, key, elements, start, shape, strides).op("s.").String()
+	return newPickle().op("}").text("a").tensor(class, key, elements, start, shape,
+		strides).op("s.").String()
 }
 
-// archived makes a file from a pickle and other entries, which are given as name, content, name, content …
+// archived makes a file from a pickle and other entries, which are given as name, content, name,
+// content …
 func archived(t testing.TB, pickle string, entries ...string) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -8,8 +8,8 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
 )
 
-// The values of the machine, besides name, *storage, *view, string, int64, float64 and bool. No code here follows
-// a value into its parts without end, because a value may contain itself.
+// The values of the machine, besides name, *storage, *view, string, int64, float64 and bool. No
+// code here follows a value into its parts without end, because a value may contain itself.
 type (
 	tuple []any
 	list  struct{} // its items are of no use here
@@ -28,8 +28,8 @@ type pair struct {
 	value any
 }
 
-// What things take in memory, for the budget: a value that is not a pointer lies on the heap, and the stack, the memo or a
-// tuple has an interface that points to it.
+// What things take in memory, for the budget: a value that is not a pointer lies on the heap, and
+// the stack, the memo or a tuple has an interface that points to it.
 const (
 	interfaceMemory = 16
 	numberMemory    = 8
@@ -64,19 +64,22 @@ func (m *machine) set(d *dict, items []any) error {
 	for ; len(items) > 0; items = items[2:] {
 		key, ok := items[0].(string)
 		if !ok {
-			return fmt.Errorf("%w: a dictionary with a key that is %s, not text; save the state dict of the model alone", errUnsupported, kind(items[0]))
+			return fmt.Errorf("%w: a dictionary with a key that is %s, not text; save the state "+
+				"dict of the model alone", errUnsupported, kind(items[0]))
 		}
 		d.pairs = append(d.pairs, pair{key, items[1]})
 	}
 	return nil
 }
 
-// sort sorts the pairs by key. Python would keep the last of two values under one key, other readers the first.
+// sort sorts the pairs by key. Python would keep the last of two values under one key, other
+// readers the first.
 func (d *dict) sort() error {
 	slices.SortFunc(d.pairs, func(a, b pair) int { return cmp.Compare(a.key, b.key) })
 	for i := 1; i < len(d.pairs); i++ {
 		if d.pairs[i-1].key == d.pairs[i].key {
-			return fmt.Errorf("%w: the name %q occurs twice in a dictionary of the pickle", errFormat, tensor.Clip(d.pairs[i].key))
+			return fmt.Errorf("%w: the name %q occurs twice in a dictionary of the pickle",
+				errFormat, tensor.Clip(d.pairs[i].key))
 		}
 	}
 	return nil

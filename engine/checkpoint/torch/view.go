@@ -16,7 +16,8 @@ type storage struct {
 	offset   int64 // of the first byte, in the file
 }
 
-// view is a tensor: element (i, j, …) is element offset + i·strides[0] + j·strides[1] + … of the storage.
+// view is a tensor: element (i, j, …) is element offset + i·strides[0] + j·strides[1] + … of the
+// storage.
 type view struct {
 	*storage
 	start          int64 // of the first element in the storage
@@ -27,7 +28,8 @@ type view struct {
 // newView checks that the view stays inside its storage and is of a form that reader knows.
 func newView(s *storage, start int64, shape, strides []int64) (*view, error) {
 	if len(shape) != len(strides) {
-		return nil, fmt.Errorf("%w: %d dimensions with %d strides", errFormat, len(shape), len(strides))
+		return nil, fmt.Errorf("%w: %d dimensions with %d strides", errFormat, len(shape),
+			len(strides))
 	}
 	size, err := tensor.ByteSize(s.dtype, shape)
 	if err != nil {
@@ -50,7 +52,8 @@ func newView(s *storage, start int64, shape, strides []int64) (*view, error) {
 		last = sum
 	}
 	if last >= uint64(s.elements) {
-		return nil, fmt.Errorf("%w: shape %v with strides %v from element %d reaches element %d, the storage has %d",
+		return nil, fmt.Errorf("%w: shape %v with strides %v from element %d reaches element "+
+			"%d, the storage has %d",
 			errFormat, shape, strides, start, last, s.elements)
 	}
 	if size/s.dtype.Size() > s.elements-start {
@@ -63,7 +66,8 @@ func newView(s *storage, start int64, shape, strides []int64) (*view, error) {
 }
 
 func (v *view) refused(what string) error {
-	return fmt.Errorf("%w: %s with shape %v and strides %v; save the tensor with .contiguous()", errUnsupported, what, v.shape, v.strides)
+	return fmt.Errorf("%w: %s with shape %v and strides %v; save the tensor with .contiguous()",
+		errUnsupported, what, v.shape, v.strides)
 }
 
 // The forms of views, by how they are read.
@@ -84,10 +88,12 @@ func (v *view) squeezed() (shape, strides []int64) {
 	return shape, strides
 }
 
-// kind tells the form from the dimensions that squeezed keeps, without allocating: it is asked for every tensor of a file.
+// kind tells the form from the dimensions that squeezed keeps, without allocating: it is asked for
+// every tensor of a file.
 func (v *view) kind() int {
 	want, whole := int64(1), true
-	n, outer, inner := 0, int64(0), int64(0) // how many dimensions, and the strides of the first and the last
+	// how many dimensions, and the strides of the first and the last
+	n, outer, inner := 0, int64(0), int64(0)
 	for i := len(v.shape) - 1; i >= 0; i-- {
 		if v.shape[i] == 1 {
 			continue
@@ -194,8 +200,8 @@ func (v *view) readRows(file io.ReaderAt, dst []byte, first int64) error {
 	return nil
 }
 
-// readColumns fills dst with the elements from index first on: of every column the piece that falls in the range is read
-// at once and spread over the rows.
+// readColumns fills dst with the elements from index first on: of every column the piece that falls
+// in the range is read at once and spread over the rows.
 func (v *view) readColumns(file io.ReaderAt, dst []byte, first int64) error {
 	shape, strides := v.squeezed()
 	elem, width := v.dtype.Size(), shape[1]

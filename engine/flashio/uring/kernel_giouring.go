@@ -11,8 +11,8 @@ import (
 	"github.com/pawelgaczynski/giouring"
 )
 
-// Setup flags of one thread that submits and reaps, from the best to the plainest: completions run when that thread asks
-// for them (Linux 6.1), without interrupting it (5.19), any kernel.
+// Setup flags of one thread that submits and reaps, from the best to the plainest: completions run
+// when that thread asks for them (Linux 6.1), without interrupting it (5.19), any kernel.
 const (
 	bestFlags  = giouring.SetupSingleIssuer | giouring.SetupDeferTaskrun
 	goodFlags  = giouring.SetupCoopTaskrun
@@ -26,8 +26,8 @@ type giouringKernel struct {
 	iovecs []syscall.Iovec
 }
 
-// openKernel makes a ring and registers fd as its only file, unless fd is negative. It must be called on the thread
-// that uses the ring.
+// openKernel makes a ring and registers fd as its only file, unless fd is negative. It must be
+// called on the thread that uses the ring.
 func openKernel(fd, depth int) (kernel, error) {
 	ring, err := setup(uint32(depth))
 	if err != nil {
@@ -53,16 +53,20 @@ func setup(depth uint32) (ring *giouring.Ring, err error) {
 func (k *giouringKernel) prepare(fd int) error {
 	probe, err := k.ring.GetProbeRing()
 	if err != nil || !probe.IsSupported(giouring.OpRead) {
-		return fmt.Errorf("uring: this kernel's io_uring cannot read (Linux 5.6 can): %w", syscall.ENOSYS)
+		return fmt.Errorf("uring: this kernel's io_uring cannot read (Linux 5.6 can): %w",
+			syscall.ENOSYS)
 	}
 	if fd >= 0 {
-		// The raw call: Ring.RegisterFiles passes 8-byte integers where the kernel reads 4-byte ones and drops the errno.
+		// The raw call: Ring.RegisterFiles passes 8-byte integers where the kernel reads 4-byte
+		// ones and drops the errno.
 		files := [1]int32{int32(fd)}
-		if _, errno := k.ring.Register(k.ring.RingFd(), giouring.RegisterFiles, unsafe.Pointer(&files), 1); errno != 0 {
+		if _, errno := k.ring.Register(k.ring.RingFd(), giouring.RegisterFiles,
+			unsafe.Pointer(&files), 1); errno != 0 {
 			return fmt.Errorf("uring: register file: %w", errno)
 		}
 	}
-	// A registered ring saves the kernel a descriptor look-up per call; without it all works as well.
+	// A registered ring saves the kernel a descriptor look-up per call; without it all works as
+	// well.
 	_, _ = k.ring.RegisterRingFd()
 	return nil
 }

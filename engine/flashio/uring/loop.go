@@ -20,19 +20,23 @@ type Batch interface {
 
 // kernel is what the loop needs of an io_uring.
 type kernel interface {
-	// push queues one read under the given tag. The loop never has more than depth tags in flight, so there is room.
+	// push queues one read under the given tag. The loop never has more than depth tags in flight,
+	// so there is room.
 	push(tag int, offset int64, buf []byte) error
-	// wait hands the queued reads to the kernel and returns when at least n completions can be popped.
+	// wait hands the queued reads to the kernel and returns when at least n completions can be
+	// popped.
 	wait(n int) error
 	// pop takes one completion; ok is false when none is ready.
 	pop() (tag int, result int32, ok bool)
-	// register makes reads into bufs skip the pinning of pages; it replaces an earlier registration.
+	// register makes reads into bufs skip the pinning of pages; it replaces an earlier
+	// registration.
 	register(bufs [][]byte) error
 	close() error
 }
 
 const (
-	// maxTries is how often in a row a read may fail with EINTR or EAGAIN, or a wait may bring nothing.
+	// maxTries is how often in a row a read may fail with EINTR or EAGAIN, or a wait may bring
+	// nothing.
 	maxTries = 1000
 	// maxPiece is the largest single read: Linux moves at most 2 GiB less a page per call.
 	maxPiece = 1 << 30
@@ -64,9 +68,9 @@ func newLoop(k kernel, depth int) *loop {
 	return l
 }
 
-// read fills every buffer of b. On failure it returns the lowest index that failed, after every read in flight has
-// ended; reads behind the failed one are not started. Index -1 means that the ring itself failed: reads may then still
-// be in flight and the ring must be closed.
+// read fills every buffer of b. On failure it returns the lowest index that failed, after every
+// read in flight has ended; reads behind the failed one are not started. Index -1 means that the
+// ring itself failed: reads may then still be in flight and the ring must be closed.
 func (l *loop) read(b Batch) (int, error) {
 	end, next, idle := b.Len(), 0, 0
 	var failure error
@@ -103,7 +107,8 @@ func (l *loop) read(b Batch) (int, error) {
 			}
 		}
 		if idle > maxTries {
-			return -1, fmt.Errorf("uring: io_uring_enter: no completion in %d waits with %d reads in flight", idle, inFlight)
+			return -1, fmt.Errorf("uring: io_uring_enter: no completion in %d waits with %d "+
+				"reads in flight", idle, inFlight)
 		}
 	}
 	if failure != nil {
@@ -112,8 +117,9 @@ func (l *loop) read(b Batch) (int, error) {
 	return 0, nil
 }
 
-// worthWaiting says for how many completions to sleep. With nothing left to start only the last one matters; else an
-// eighth of what is in flight keeps the device busy at an eighth of the system calls.
+// worthWaiting says for how many completions to sleep. With nothing left to start only the last one
+// matters; else an eighth of what is in flight keeps the device busy at an eighth of the system
+// calls.
 func (l *loop) worthWaiting(inFlight, left int) int {
 	switch {
 	case left > 0:
@@ -142,7 +148,8 @@ func (l *loop) start(b Batch, i int) error {
 	return l.k.push(tag, offset, buf[:min(len(buf), maxPiece)])
 }
 
-// finish takes one completion: it ends the read, or puts its rest back in flight. The index is -1 when the ring failed.
+// finish takes one completion: it ends the read, or puts its rest back in flight. The index is -1
+// when the ring failed.
 func (l *loop) finish(b Batch, tag int, result int32) (int, error) {
 	if tag < 0 || tag >= len(l.flights) {
 		return -1, fmt.Errorf("uring: completion of unknown read %d", tag)
@@ -184,5 +191,6 @@ func (l *loop) end(tag int) int {
 
 // transient says whether the same call can succeed when repeated.
 func transient(err error) bool {
-	return errors.Is(err, syscall.EINTR) || errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EBUSY)
+	return errors.Is(err, syscall.EINTR) || errors.Is(err, syscall.EAGAIN) ||
+		errors.Is(err, syscall.EBUSY)
 }

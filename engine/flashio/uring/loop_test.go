@@ -149,7 +149,8 @@ func TestLoopReadsEverythingFromAnUnwellKernel(t *testing.T) {
 					}
 				}
 				if len(l.free) != depth || len(k.running)+len(k.queued) != 0 {
-					t.Fatalf("seed %d depth %d: %d reads are still in flight", seed, depth, len(k.running)+len(k.queued))
+					t.Fatalf("seed %d depth %d: %d reads are still in flight", seed, depth,
+						len(k.running)+len(k.queued))
 				}
 			}
 		}
@@ -200,8 +201,8 @@ func TestLoopReturnsTheFirstErrorInRequestOrder(t *testing.T) {
 	}
 }
 
-// TestLoopTimesReads: a clock that moves a millisecond with every look at it bounds each time by the looks between its read's push
-// and its pop, and reads that are not asked about cost no look.
+// TestLoopTimesReads: a clock that moves a millisecond with every look at it bounds each time by
+// the looks between its read's push and its pop, and reads that are not asked about cost no look.
 func TestLoopTimesReads(t *testing.T) {
 	for _, depth := range []int{1, 8} {
 		k := newFake(t, 1, depth)
@@ -303,7 +304,10 @@ func TestRingBreaksForGood(t *testing.T) {
 }
 
 func TestOpenErrors(t *testing.T) {
-	if _, err := open(1, func() (kernel, error) { return nil, fmt.Errorf("setup: %w", syscall.EPERM) }); !errors.Is(err, syscall.EPERM) {
+	if _, err := open(1, func() (kernel, error) {
+		return nil, fmt.Errorf("setup: %w",
+			syscall.EPERM)
+	}); !errors.Is(err, syscall.EPERM) {
 		t.Errorf("refused setup: %v", err)
 	}
 	for _, depth := range []int{-1, 0, MaxDepth + 1} {

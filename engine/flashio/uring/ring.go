@@ -10,7 +10,8 @@ import (
 )
 
 // ErrNotBuilt says that the program holds no io_uring code.
-var ErrNotBuilt = errors.New("uring: this program was built without io_uring; on Linux build it with " +
+var ErrNotBuilt = errors.New("uring: this program was built without io_uring; on Linux build it " +
+	"with " +
 	"-tags=giouring -ldflags=-checklinkname=0 (`make build` does)")
 
 // MaxDepth is the largest queue depth that the kernel accepts.
@@ -36,8 +37,8 @@ type outcome struct {
 	err   error
 }
 
-// Open makes a ring of the given depth for the file behind descriptor fd, which must stay open until Close returns. The
-// error wraps ErrNotBuilt, or the errno with which the kernel refused.
+// Open makes a ring of the given depth for the file behind descriptor fd, which must stay open
+// until Close returns. The error wraps ErrNotBuilt, or the errno with which the kernel refused.
 func Open(fd, depth int) (*Ring, error) {
 	if depth < 1 || depth > MaxDepth {
 		return nil, fmt.Errorf("uring: depth %d is outside 1..%d", depth, MaxDepth)
@@ -45,7 +46,8 @@ func Open(fd, depth int) (*Ring, error) {
 	return open(depth, func() (kernel, error) { return openKernel(fd, depth) })
 }
 
-// Probe says whether this program can read through io_uring on this host: nil, or the error that Open would return.
+// Probe says whether this program can read through io_uring on this host: nil, or the error that
+// Open would return.
 func Probe() error {
 	r, err := open(1, func() (kernel, error) { return openKernel(-1, 1) })
 	if err != nil {
@@ -63,8 +65,8 @@ func open(depth int, openKernel func() (kernel, error)) (*Ring, error) {
 	return r, nil
 }
 
-// serve owns the kernel ring. It ends without unlocking its thread, so that the thread ends too: the kernel drops what
-// it keeps for a registered ring only then.
+// serve owns the kernel ring. It ends without unlocking its thread, so that the thread ends too:
+// the kernel drops what it keeps for a registered ring only then.
 func (r *Ring) serve(depth int, openKernel func() (kernel, error)) {
 	runtime.LockOSThread()
 	k, err := openKernel()
@@ -92,8 +94,9 @@ func (r *Ring) serve(depth int, openKernel func() (kernel, error)) {
 	r.answer <- outcome{0, k.close()}
 }
 
-// Read fills every buffer of b, in any order, and returns when no read is in flight any more. On failure it returns the
-// lowest index that failed; index -1 means that the ring itself failed and stays so.
+// Read fills every buffer of b, in any order, and returns when no read is in flight any more. On
+// failure it returns the lowest index that failed; index -1 means that the ring itself failed and
+// stays so.
 func (r *Ring) Read(b Batch) (int, error) {
 	if r.closed {
 		return -1, os.ErrClosed
@@ -103,13 +106,13 @@ func (r *Ring) Read(b Batch) (int, error) {
 	return o.index, o.err
 }
 
-// Time makes the next calls of Read tell in into[i] how long read i took, from being queued for the kernel until the ring saw
-// its end. Reads behind the end of into are not timed; nil ends it.
+// Time makes the next calls of Read tell in into[i] how long read i took, from being queued for the
+// kernel until the ring saw its end. Reads behind the end of into are not timed; nil ends it.
 func (r *Ring) Time(into []units.Nanos) { r.times = into }
 
-// Register makes reads into bufs cheaper: their pages are pinned once, not per read. It is meant for a few large
-// buffers outside the Go heap, and replaces an earlier registration. On an error, typically ENOMEM under
-// RLIMIT_MEMLOCK, nothing is registered and reads go on as before.
+// Register makes reads into bufs cheaper: their pages are pinned once, not per read. It is meant
+// for a few large buffers outside the Go heap, and replaces an earlier registration. On an error,
+// typically ENOMEM under RLIMIT_MEMLOCK, nothing is registered and reads go on as before.
 func (r *Ring) Register(bufs [][]byte) error {
 	if r.closed {
 		return os.ErrClosed

@@ -91,7 +91,8 @@ func bitset(units int, set ...uint32) []uint64 {
 	return mask
 }
 
-// plainFill is fill in plain words: sort all units by (in both, in one, in none), then by rank, and take the first.
+// plainFill is fill in plain words: sort all units by (in both, in one, in none), then by rank, and
+// take the first.
 func plainFill(gate, up []uint64, order []uint32, kMax int) (units []uint32, f Filled) {
 	var both, either, rest []uint32
 	for _, u := range order {
@@ -115,7 +116,8 @@ func plainFill(gate, up []uint64, order []uint32, kMax int) (units []uint32, f F
 	return units, f
 }
 
-// FuzzActive compares the K_max rule with its plain twin, and the places of the evaluation with both.
+// FuzzActive compares the K_max rule with its plain twin, and the places of the evaluation with
+// both.
 func FuzzActive(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8}, uint8(8), uint8(3), uint8(1))
 	f.Add([]byte{0xff, 0, 0xff, 0, 0x0f, 0xf0, 1}, uint8(130), uint8(64), uint8(7))

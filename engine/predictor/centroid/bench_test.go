@@ -7,7 +7,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/rng"
 )
 
-// BenchmarkActive fills 31 layers of the published shape: 14336 units, K_max 5500 (kernels aside, what a token costs after the network).
+// BenchmarkActive fills 31 layers of the published shape: 14336 units, K_max 5500 (kernels aside,
+// what a token costs after the network).
 func BenchmarkActive(b *testing.B) {
 	const units, kMax, layers = 14336, 5500, 31
 	r := rng.Stream(1, "bench")
@@ -24,11 +25,13 @@ func BenchmarkActive(b *testing.B) {
 	}
 }
 
-// BenchmarkCluster is one vocabulary of the published number of units; the time is that of seeding and two iterations.
+// BenchmarkCluster is one vocabulary of the published number of units; the time is that of seeding
+// and two iterations.
 func BenchmarkCluster(b *testing.B) {
 	_, masks, _ := planted(14336, 16, 1000, 0.4, 0.1, 1)
 	for b.Loop() {
-		if _, err := Cluster(context.Background(), masks, ClusterOptions{Count: 64, Iterations: 2}); err != nil {
+		if _, err := Cluster(context.Background(), masks, ClusterOptions{Count: 64,
+			Iterations: 2}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -25,13 +25,16 @@ type ClusterOptions struct {
 	Count      int      // centroids at most; 0 = 256
 	Iterations int      // at most; 0 = 25
 	Distance   Distance // 0 = Hamming
-	// MissCost and ExtraCost weigh a unit that the mask has and the centroid does not, and the opposite; 0 = 1, at most 1000.
+	// MissCost and ExtraCost weigh a unit that the mask has and the centroid does not, and the
+	// opposite; 0 = 1, at most 1000.
 	MissCost, ExtraCost int
-	// Size, if not 0, is the number of units of every centroid: those with the most votes of its members. Without a gate, centroids of
-	// K_max units are active sets that need neither padding nor truncation.
+	// Size, if not 0, is the number of units of every centroid: those with the most votes of its
+	// members. Without a gate, centroids of K_max units are active sets that need neither padding
+	// nor truncation.
 	Size int
-	// Memory bounds the masks that are kept, 0 = 256 MiB: of more masks a random sample is clustered. Distances and assignments need
-	// 24 bytes more for each mask, and Count masks are the result.
+	// Memory bounds the masks that are kept, 0 = 256 MiB: of more masks a random sample is
+	// clustered. Distances and assignments need 24 bytes more for each mask, and Count masks are
+	// the result.
 	Memory  units.Bytes
 	Seed    uint64
 	Workers int // 0 and 1 = no threads besides the caller's
@@ -42,8 +45,10 @@ type ClusterOptions struct {
 // ClusterStep is where a clustering stands.
 type ClusterStep struct {
 	Iteration, Iterations int
-	Cost                  uint64 // sum of the distances of all masks to their centroids, in the units of Distance; it never rises
-	Moved                 int    // masks that changed their centroid
+	// sum of the distances of all masks to their centroids, in the units of Distance; it never
+	// rises
+	Cost  uint64
+	Moved int // masks that changed their centroid
 }
 
 func (o ClusterOptions) withDefaults() (ClusterOptions, error) {
@@ -54,15 +59,18 @@ func (o ClusterOptions) withDefaults() (ClusterOptions, error) {
 	setDefault(&o.Memory, 256*units.MiB)
 	switch {
 	case o.Count < 1 || o.Count > maxCount:
-		return o, fmt.Errorf("centroid: %w: a vocabulary of %d centroids: it must be 1 to %d", ErrOptions, o.Count, maxCount)
+		return o, fmt.Errorf("centroid: %w: a vocabulary of %d centroids: it must be 1 to %d",
+			ErrOptions, o.Count, maxCount)
 	case o.Iterations < 0:
 		return o, fmt.Errorf("centroid: %w: %d iterations", ErrOptions, o.Iterations)
 	case o.Size < 0:
-		return o, fmt.Errorf("centroid: %w: centroids of %d units: it must be 0 (as many as cost least) or more", ErrOptions, o.Size)
+		return o, fmt.Errorf("centroid: %w: centroids of %d units: it must be 0 (as many as "+
+			"cost least) or more", ErrOptions, o.Size)
 	case o.Memory < 0:
 		return o, fmt.Errorf("centroid: %w: %v of memory for masks", ErrOptions, o.Memory)
 	case o.Workers < 0 || o.Workers > maxWorkers:
-		return o, fmt.Errorf("centroid: %w: %d workers: it must be 0 to %d", ErrOptions, o.Workers, maxWorkers)
+		return o, fmt.Errorf("centroid: %w: %d workers: it must be 0 to %d", ErrOptions, o.Workers,
+			maxWorkers)
 	}
 	return o, o.metric().check()
 }
@@ -80,25 +88,29 @@ const (
 	maxWorkers = 1 << 10
 )
 
-// Cluster makes a vocabulary by k-means over bitsets: k-means++ seeding, then assignment to the nearest centroid (of several, the one
-// with the lowest id) and new centroids in turn, until no mask moves. A centroid that no mask is nearest to becomes the mask that is
-// farthest from its own. The result has fewer than Count centroids when there are fewer distinct masks. Centroids are ordered by
-// how many masks they stand for, the most frequent first.
+// Cluster makes a vocabulary by k-means over bitsets: k-means++ seeding, then assignment to the
+// nearest centroid (of several, the one with the lowest id) and new centroids in turn, until no
+// mask moves. A centroid that no mask is nearest to becomes the mask that is farthest from its own.
+// The result has fewer than Count centroids when there are fewer distinct masks. Centroids are
+// ordered by how many masks they stand for, the most frequent first.
 func Cluster(ctx context.Context, masks Masks, opt ClusterOptions) (*Vocabulary, error) {
 	opt, err := opt.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	if opt.Size > masks.Units() {
-		return nil, fmt.Errorf("centroid: %w: centroids of %d units, but masks have %d", ErrOptions, opt.Size, masks.Units())
+		return nil, fmt.Errorf("centroid: %w: centroids of %d units, but masks have %d", ErrOptions,
+			opt.Size, masks.Units())
 	}
 	if n := masks.Units(); n < 1 || n > maxUnits || masks.Len() < 1 {
-		return nil, fmt.Errorf("centroid: %w: %d masks of %d units: there must be at least one mask, of 1 to %d units", ErrSamples, masks.Len(), n, maxUnits)
+		return nil, fmt.Errorf("centroid: %w: %d masks of %d units: there must be at least one "+
+			"mask, of 1 to %d units", ErrSamples, masks.Len(), n, maxUnits)
 	}
 	pool := cpu.NewPool(opt.Workers)
 	defer pool.Close()
 	c := &clustering{
-		ctx: ctx, pool: pool, metric: opt.metric(), units: masks.Units(), words: words(masks.Units()), size: opt.Size,
+		ctx: ctx, pool: pool, metric: opt.metric(), units: masks.Units(),
+		words: words(masks.Units()), size: opt.Size,
 		rng: rng.Stream(opt.Seed, "centroid/cluster"),
 	}
 	if err := c.load(masks, int(max(1, int64(opt.Memory)/int64(8*c.words)))); err != nil {
@@ -113,7 +125,8 @@ func Cluster(ctx context.Context, masks Masks, opt ClusterOptions) (*Vocabulary,
 			return nil, err
 		}
 		if opt.Progress != nil {
-			opt.Progress(ClusterStep{Iteration: i + 1, Iterations: opt.Iterations, Cost: cost, Moved: moved})
+			opt.Progress(ClusterStep{Iteration: i + 1, Iterations: opt.Iterations, Cost: cost,
+				Moved: moved})
 		}
 		if moved == 0 {
 			break
@@ -161,7 +174,8 @@ func (c *clustering) load(masks Masks, room int) error {
 	at := 0
 	return inBlocks(c.ctx, n, func(lo, hi int) error {
 		for i := lo; i < hi; i++ {
-			if left < n-i && c.rng.IntN(n-i) >= left { // each of the n−i masks to come has the same chance
+			// each of the n−i masks to come has the same chance
+			if left < n-i && c.rng.IntN(n-i) >= left {
 				continue
 			}
 			m := c.mask(at)
@@ -169,7 +183,8 @@ func (c *clustering) load(masks Masks, room int) error {
 				return err
 			}
 			if !clean(m, c.units) {
-				return fmt.Errorf("centroid: %w: mask %d: a bit beyond unit %d is set", ErrSamples, i, c.units-1)
+				return fmt.Errorf("centroid: %w: mask %d: a bit beyond unit %d is set", ErrSamples,
+					i, c.units-1)
 			}
 			c.weight[at], c.nearest[at] = int32(count(m)), -1
 			at++
@@ -179,8 +194,9 @@ func (c *clustering) load(masks Masks, room int) error {
 	})
 }
 
-// seed draws the first centroids from the masks, each with a chance proportional to its distance from those drawn before (k-means++,
-// Arthur and Vassilvitskii 2007; between bitsets the Hamming distance is the squared Euclidean one).
+// seed draws the first centroids from the masks, each with a chance proportional to its distance
+// from those drawn before (k-means++, Arthur and Vassilvitskii 2007; between bitsets the Hamming
+// distance is the squared Euclidean one).
 func (c *clustering) seed(limit int) error {
 	limit = min(limit, len(c.weight))
 	if c.size > 0 {
@@ -199,7 +215,8 @@ func (c *clustering) seed(limit int) error {
 	for {
 		last := c.count() - 1
 		err := c.eachMask(func(i int) {
-			c.dist[i] = min(c.dist[i], c.metric.between(c.mask(i), c.centroid(last), c.weight[i], c.cweight[last]))
+			c.dist[i] = min(c.dist[i], c.metric.between(c.mask(i), c.centroid(last), c.weight[i],
+				c.cweight[last]))
 		})
 		if err != nil {
 			return err
@@ -227,8 +244,8 @@ func (c *clustering) add(i int) {
 	c.become(c.count()-1, i)
 }
 
-// become makes mask i the centroid k, and sets its distance to it. If the size is given, the mask is padded or truncated to it as
-// active sets are.
+// become makes mask i the centroid k, and sets its distance to it. If the size is given, the mask
+// is padded or truncated to it as active sets are.
 func (c *clustering) become(k, i int) {
 	copy(c.centroid(k), c.mask(i))
 	if c.size > 0 {
@@ -289,8 +306,8 @@ func (c *clustering) group() {
 
 func (c *clustering) membersOf(k int) []int32 { return c.members[c.begin[k]:c.begin[k+1]] }
 
-// reseed gives every centroid without members the mask that is farthest from its own centroid (of several, the first), unless that
-// would leave another one without members.
+// reseed gives every centroid without members the mask that is farthest from its own centroid (of
+// several, the first), unless that would leave another one without members.
 func (c *clustering) reseed() {
 	left := make([]int, c.count()) // members
 	for k := range left {
@@ -331,7 +348,8 @@ func (c *clustering) update() error {
 	return nil
 }
 
-// vote replaces centroid k by the best of the candidates of the metric, unless it is better for the members itself.
+// vote replaces centroid k by the best of the candidates of the metric, unless it is better for the
+// members itself.
 func (c *clustering) vote(k int, votes []uint32, try []uint64) {
 	members := c.membersOf(k)
 	if len(members) == 0 {
@@ -358,7 +376,8 @@ func (c *clustering) vote(k int, votes []uint32, try []uint64) {
 	}
 }
 
-// candidates writes one centroid after the other that the votes of n members suggest into try, and yields its number of units.
+// candidates writes one centroid after the other that the votes of n members suggest into try, and
+// yields its number of units.
 func (c *clustering) candidates(votes []uint32, n int, try []uint64) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		if c.size > 0 {

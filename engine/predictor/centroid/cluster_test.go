@@ -27,7 +27,8 @@ func (l list) Mask(i int, dst []uint64) error {
 }
 
 // planted draws patterns and masks that are one of them with some bits flipped.
-func planted(units, patterns, masks int, density, noise float64, seed uint64) (truth [][]uint64, l list, from []int) {
+func planted(units, patterns, masks int, density, noise float64, seed uint64) (truth [][]uint64,
+	l list, from []int) {
 	r := rng.Stream(seed, "test/planted")
 	for range patterns {
 		truth = append(truth, random(units, density, r))
@@ -72,21 +73,27 @@ func allMasks(v *Vocabulary) (all [][]uint64) {
 	return all
 }
 
-// TestClusterFindsPlantedPatterns: with noise below a half, the majority of many noisy copies is the pattern, bit for bit.
+// TestClusterFindsPlantedPatterns: with noise below a half, the majority of many noisy copies is
+// the pattern, bit for bit.
 func TestClusterFindsPlantedPatterns(t *testing.T) {
 	for _, distance := range []Distance{Hamming, Jaccard} {
 		truth, masks, _ := planted(200, 8, 1000, 0.3, 0.08, 1)
 		v := cluster(t, masks, ClusterOptions{Count: 8, Distance: distance, Seed: 1})
 		for k, want := range truth {
-			if !slices.ContainsFunc(allMasks(v), func(m []uint64) bool { return slices.Equal(m, want) }) {
+			if !slices.ContainsFunc(allMasks(v), func(m []uint64) bool {
+				return slices.Equal(m,
+					want)
+			}) {
 				id, d := v.Nearest(want)
-				t.Errorf("%v: pattern %d is not found; centroid %d is nearest, at %d", distance, k, id, d)
+				t.Errorf("%v: pattern %d is not found; centroid %d is nearest, at %d", distance, k,
+					id, d)
 			}
 		}
 	}
 }
 
-// TestCostNeverRises is invariant 1, on masks without structure, where clustering is hardest, and with centroids that lose all members.
+// TestCostNeverRises is invariant 1, on masks without structure, where clustering is hardest, and
+// with centroids that lose all members.
 func TestCostNeverRises(t *testing.T) {
 	r := rng.Stream(3, "test/random")
 	l := list{units: 90}
@@ -94,8 +101,10 @@ func TestCostNeverRises(t *testing.T) {
 		l.masks = append(l.masks, random(90, 0.1+0.4*r.Float64(), r))
 	}
 	for _, opt := range []ClusterOptions{
-		{Count: 40}, {Count: 40, MissCost: 7}, {Count: 40, MissCost: 2, ExtraCost: 5}, {Count: 40, Distance: Jaccard}, {Count: 40, Distance: Jaccard, MissCost: 4},
-		{Count: 40, Size: 20}, {Count: 40, Size: 70, MissCost: 3}, {Count: 40, Size: 30, Distance: Jaccard},
+		{Count: 40}, {Count: 40, MissCost: 7}, {Count: 40, MissCost: 2, ExtraCost: 5},
+		{Count: 40, Distance: Jaccard}, {Count: 40, Distance: Jaccard, MissCost: 4},
+		{Count: 40, Size: 20}, {Count: 40, Size: 70, MissCost: 3}, {Count: 40, Size: 30,
+			Distance: Jaccard},
 	} {
 		var costs []uint64
 		opt.Progress = func(s ClusterStep) { costs = append(costs, s.Cost) }
@@ -119,12 +128,14 @@ func TestCostNeverRises(t *testing.T) {
 			sum += d
 		}
 		if sum > costs[len(costs)-1] {
-			t.Errorf("%+v: the vocabulary costs %d, the last iteration %d", opt.metric(), sum, costs[len(costs)-1])
+			t.Errorf("%+v: the vocabulary costs %d, the last iteration %d", opt.metric(), sum,
+				costs[len(costs)-1])
 		}
 	}
 }
 
-// TestWorkersChangeNothing: the same vocabulary for any number of workers, another one for another seed.
+// TestWorkersChangeNothing: the same vocabulary for any number of workers, another one for another
+// seed.
 func TestWorkersChangeNothing(t *testing.T) {
 	_, masks, _ := planted(130, 12, 2500, 0.2, 0.15, 5)
 	opt := ClusterOptions{Count: 24, Seed: 9, MissCost: 3}
@@ -141,7 +152,8 @@ func TestWorkersChangeNothing(t *testing.T) {
 	}
 }
 
-// plainKMeans is Lloyd's algorithm over []bool from given centroids with Hamming costs, without any of the shortcuts.
+// plainKMeans is Lloyd's algorithm over []bool from given centroids with Hamming costs, without any
+// of the shortcuts.
 func plainKMeans(masks, centroids [][]bool, miss, extra, iterations int) [][]bool {
 	cost := func(m, c []bool) (d int) {
 		for u := range m {
@@ -199,7 +211,8 @@ func TestClusterIsPlainKMeans(t *testing.T) {
 		_, masks, _ := planted(n, 5, 120, 0.4, 0.2, seed)
 		miss, extra := int(1+seed), int(1+seed%3)
 		opt := ClusterOptions{Count: 4, Iterations: 4, MissCost: miss, ExtraCost: extra, Seed: seed}
-		c := &clustering{ctx: context.Background(), pool: nil, metric: opt.metric(), units: n, words: words(n), rng: rng.Stream(seed, "centroid/cluster")}
+		c := &clustering{ctx: context.Background(), pool: nil, metric: opt.metric(), units: n,
+			words: words(n), rng: rng.Stream(seed, "centroid/cluster")}
 		c.pool = newTestPool(t, 1)
 		if err := errors.Join(c.load(masks, masks.Len()), c.seed(opt.Count)); err != nil {
 			t.Fatal(err)
@@ -217,7 +230,10 @@ func TestClusterIsPlainKMeans(t *testing.T) {
 			t.Fatalf("seed %d: %d centroids, want %d", seed, v.Count(), len(want))
 		}
 		for _, m := range allMasks(v) {
-			if !slices.ContainsFunc(want, func(w []bool) bool { return slices.Equal(w, bools(m, n)) }) {
+			if !slices.ContainsFunc(want, func(w []bool) bool {
+				return slices.Equal(w,
+					bools(m, n))
+			}) {
 				t.Errorf("seed %d: the plain twin has no centroid %v", seed, Units(m, nil))
 			}
 		}
@@ -235,7 +251,8 @@ func exactMedoids(m metric, masks [][]uint64, count int) uint64 {
 			for _, mask := range masks {
 				near := ^uint64(0)
 				for _, c := range chosen {
-					near = min(near, m.between(mask, c, int32(countBits(mask)), int32(countBits(c))))
+					near = min(near, m.between(mask, c, int32(countBits(mask)),
+						int32(countBits(c))))
 				}
 				sum += near
 			}
@@ -254,9 +271,10 @@ func exactMedoids(m metric, masks [][]uint64, count int) uint64 {
 
 func countBits(mask []uint64) int { return len(Units(mask, nil)) }
 
-// TestClusterAgainstExactMedoids: a centroid may be any mask, a medoid only one that was seen. So the best clustering costs no more than
-// the best medoids, and k-means, which finds a local optimum, gets there from one of a few seeds. By the triangle inequality the
-// best medoids cost at most twice the best centroids when both costs are 1.
+// TestClusterAgainstExactMedoids: a centroid may be any mask, a medoid only one that was seen. So
+// the best clustering costs no more than the best medoids, and k-means, which finds a local
+// optimum, gets there from one of a few seeds. By the triangle inequality the best medoids cost at
+// most twice the best centroids when both costs are 1.
 func TestClusterAgainstExactMedoids(t *testing.T) {
 	for _, distance := range []Distance{Hamming, Jaccard} {
 		_, masks, _ := planted(40, 3, 18, 0.4, 0.12, 4)
@@ -270,7 +288,8 @@ func TestClusterAgainstExactMedoids(t *testing.T) {
 			t.Errorf("%v: the best of 8 seeds costs %d, exact medoids %d", distance, lowest, exact)
 		}
 		if distance == Hamming && exact > 2*lowest {
-			t.Errorf("exact medoids cost %d, more than twice %d: one of the two is wrong", exact, lowest)
+			t.Errorf("exact medoids cost %d, more than twice %d: one of the two is wrong", exact,
+				lowest)
 		}
 	}
 }
@@ -281,13 +300,16 @@ func withLast(opt ClusterOptions, low *uint64) ClusterOptions {
 	return opt
 }
 
-// TestCostsMoveTheVote: with equal costs a unit needs more than half of the members, with a miss of 3 more than a quarter.
+// TestCostsMoveTheVote: with equal costs a unit needs more than half of the members, with a miss of
+// 3 more than a quarter.
 func TestCostsMoveTheVote(t *testing.T) {
-	l := list{units: 4, masks: [][]uint64{bitset(4, 0, 1), bitset(4, 0, 1), bitset(4, 0, 2), bitset(4, 0, 2), bitset(4, 0, 3)}}
+	l := list{units: 4, masks: [][]uint64{bitset(4, 0, 1), bitset(4, 0, 1), bitset(4, 0, 2),
+		bitset(4, 0, 2), bitset(4, 0, 3)}}
 	for _, c := range []struct {
 		miss, extra int
 		want        []uint32
-	}{{1, 1, []uint32{0}}, {2, 1, []uint32{0, 1, 2}}, {3, 1, []uint32{0, 1, 2}}, {5, 1, []uint32{0, 1, 2, 3}}, {1, 1000, []uint32{0}}} {
+	}{{1, 1, []uint32{0}}, {2, 1, []uint32{0, 1, 2}}, {3, 1, []uint32{0, 1, 2}},
+		{5, 1, []uint32{0, 1, 2, 3}}, {1, 1000, []uint32{0}}} {
 		v := cluster(t, l, ClusterOptions{Count: 1, MissCost: c.miss, ExtraCost: c.extra})
 		if got := Units(v.Mask(0), nil); !slices.Equal(got, c.want) {
 			t.Errorf("miss %d, extra %d: centroid %v, want %v", c.miss, c.extra, got, c.want)
@@ -297,10 +319,12 @@ func TestCostsMoveTheVote(t *testing.T) {
 
 // TestSizeKeepsTheMostVoted: three of four units, whatever the costs.
 func TestSizeKeepsTheMostVoted(t *testing.T) {
-	l := list{units: 5, masks: [][]uint64{bitset(5, 4), bitset(5, 4), bitset(5, 1, 4), bitset(5, 3), bitset(5, 2, 3)}}
+	l := list{units: 5, masks: [][]uint64{bitset(5, 4), bitset(5, 4), bitset(5, 1, 4), bitset(5, 3),
+		bitset(5, 2, 3)}}
 	v := cluster(t, l, ClusterOptions{Count: 1, Size: 3})
 	if got := Units(v.Mask(0), nil); v.Count() != 1 || !slices.Equal(got, []uint32{1, 3, 4}) {
-		t.Errorf("got %v, want 4 (three votes), 3 (two), and 1, the lower one of those with one vote", got)
+		t.Errorf("got %v, want 4 (three votes), 3 (two), and 1, the lower one of those with one "+
+			"vote", got)
 	}
 }
 
@@ -319,17 +343,20 @@ func TestFewDistinctMasks(t *testing.T) {
 	}
 }
 
-// TestReseed takes all members from a centroid by hand: it becomes the mask that is farthest from its own, unless that is the only
-// member of another.
+// TestReseed takes all members from a centroid by hand: it becomes the mask that is farthest from
+// its own, unless that is the only member of another.
 func TestReseed(t *testing.T) {
 	masks := [][]uint64{bitset(8, 0), bitset(8, 0, 1), bitset(8, 5, 6, 7), bitset(8, 1, 2, 3, 4, 5)}
 	c := &clustering{
-		metric: metric{Hamming, 1, 1}, units: 8, words: 1, data: slices.Concat(masks...), weight: []int32{1, 2, 3, 5},
-		nearest: []int32{0, 0, 0, 2}, dist: []uint64{0, 1, 4, 5}, centroids: []uint64{1, 1 << 4, 0}, cweight: []int32{1, 1, 0},
+		metric: metric{Hamming, 1, 1}, units: 8, words: 1, data: slices.Concat(masks...),
+		weight:  []int32{1, 2, 3, 5},
+		nearest: []int32{0, 0, 0, 2}, dist: []uint64{0, 1, 4, 5}, centroids: []uint64{1, 1 << 4, 0},
+		cweight: []int32{1, 1, 0},
 	}
 	c.group()
 	c.reseed()
-	if !slices.Equal(c.nearest, []int32{0, 0, 1, 2}) || c.dist[2] != 0 || !slices.Equal(c.centroid(1), masks[2]) || c.cweight[1] != 3 {
+	if !slices.Equal(c.nearest, []int32{0, 0, 1, 2}) || c.dist[2] != 0 ||
+		!slices.Equal(c.centroid(1), masks[2]) || c.cweight[1] != 3 {
 		t.Errorf("nearest %v, distances %v, centroids %v", c.nearest, c.dist, c.centroids)
 	}
 	if !slices.Equal(c.membersOf(1), []int32{2}) {
@@ -337,7 +364,8 @@ func TestReseed(t *testing.T) {
 	}
 }
 
-// TestMemoryBoundsTheSample: of more masks than fit, a sample is clustered, which still finds the patterns.
+// TestMemoryBoundsTheSample: of more masks than fit, a sample is clustered, which still finds the
+// patterns.
 func TestMemoryBoundsTheSample(t *testing.T) {
 	truth, masks, _ := planted(64, 4, 4000, 0.4, 0.05, 7)
 	v := cluster(t, masks, ClusterOptions{Count: 4, Memory: 8 * 300, Seed: 2})
@@ -348,7 +376,8 @@ func TestMemoryBoundsTheSample(t *testing.T) {
 	}
 	c := &clustering{ctx: context.Background(), words: 1, units: 64, rng: rng.Stream(1, "x")}
 	if err := c.load(masks, 300); err != nil || len(c.weight) != 300 || c.weight[299] == 0 {
-		t.Errorf("the sample has %d masks, the last of %d units: %v", len(c.weight), c.weight[299], err)
+		t.Errorf("the sample has %d masks, the last of %d units: %v", len(c.weight), c.weight[299],
+			err)
 	}
 }
 
@@ -371,9 +400,11 @@ func TestClusterRefusals(t *testing.T) {
 		"memory":     {context.Background(), good, ClusterOptions{Memory: -units.KiB}, ErrOptions},
 		"workers":    {context.Background(), good, ClusterOptions{Workers: -1}, ErrOptions},
 		"no masks":   {context.Background(), list{units: 4}, ClusterOptions{}, ErrSamples},
-		"no units":   {context.Background(), list{masks: [][]uint64{{}}}, ClusterOptions{}, ErrSamples},
-		"stray bit":  {context.Background(), list{units: 4, masks: [][]uint64{{16}}}, ClusterOptions{}, ErrSamples},
-		"cancelled":  {cancelled, good, ClusterOptions{}, context.Canceled},
+		"no units": {context.Background(), list{masks: [][]uint64{{}}}, ClusterOptions{},
+			ErrSamples},
+		"stray bit": {context.Background(), list{units: 4, masks: [][]uint64{{16}}},
+			ClusterOptions{}, ErrSamples},
+		"cancelled": {cancelled, good, ClusterOptions{}, context.Canceled},
 	} {
 		if _, err := Cluster(c.ctx, c.masks, c.opt); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)
@@ -409,7 +440,8 @@ func TestDistancesByHand(t *testing.T) {
 }
 
 func ExampleCluster() {
-	masks := list{units: 6, masks: [][]uint64{bitset(6, 0, 1), bitset(6, 0, 1, 2), bitset(6, 0, 1), bitset(6, 4, 5), bitset(6, 4, 5)}}
+	masks := list{units: 6, masks: [][]uint64{bitset(6, 0, 1), bitset(6, 0, 1, 2), bitset(6, 0, 1),
+		bitset(6, 4, 5), bitset(6, 4, 5)}}
 	v, err := Cluster(context.Background(), masks, ClusterOptions{Count: 2})
 	if err != nil {
 		fmt.Println(err)

@@ -10,13 +10,16 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
-// Codebook holds the vocabularies of all predicted layers and how often each unit was active. It is immutable.
+// Codebook holds the vocabularies of all predicted layers and how often each unit was active. It is
+// immutable.
 type Codebook struct {
 	shape  Shape
 	vocabs []*Vocabulary // by Shape.head
-	hot    [][]uint32    // (layer − 1, unit): tokens of the training samples for which it was active in every projection
-	made   Clustering
-	order  [][]uint32 // (layer − 1, rank): the units, the most often active first, of equal ones the lowest
+	// (layer − 1, unit): tokens of the training samples for which it was active in every projection
+	hot  [][]uint32
+	made Clustering
+	// (layer − 1, rank): the units, the most often active first, of equal ones the lowest
+	order [][]uint32
 }
 
 // Clustering are the options that a codebook was made with, as in ClusterOptions.
@@ -46,7 +49,8 @@ type BuildStep struct {
 	ClusterStep
 }
 
-// Build clusters the masks of every predicted layer and projection. Samples that will judge the result must not be among s (Split).
+// Build clusters the masks of every predicted layer and projection. Samples that will judge the
+// result must not be among s (Split).
 func Build(ctx context.Context, s Samples, opt BuildOptions) (*Codebook, error) {
 	shape := s.Shape()
 	if err := checkSamples(s); err != nil {
@@ -57,15 +61,18 @@ func Build(ctx context.Context, s Samples, opt BuildOptions) (*Codebook, error) 
 		return nil, err
 	}
 	b := &Codebook{shape: shape, made: Clustering{
-		Tokens: s.Len(), Count: cluster.Count, Iterations: cluster.Iterations, Distance: cluster.Distance.String(),
-		MissCost: cluster.MissCost, ExtraCost: cluster.ExtraCost, Size: cluster.Size, Memory: cluster.Memory, Seed: cluster.Seed,
+		Tokens: s.Len(), Count: cluster.Count, Iterations: cluster.Iterations,
+		Distance: cluster.Distance.String(),
+		MissCost: cluster.MissCost, ExtraCost: cluster.ExtraCost, Size: cluster.Size,
+		Memory: cluster.Memory, Seed: cluster.Seed,
 	}}
 	cluster.Progress = nil
 	for layer := 1; layer < shape.Layers; layer++ {
 		for projection := range shape.Projections {
 			if opt.Progress != nil {
 				cluster.Progress = func(step ClusterStep) {
-					opt.Progress(BuildStep{shape.head(layer, projection) + 1, shape.heads(), layer, projection, step})
+					opt.Progress(BuildStep{shape.head(layer, projection) + 1, shape.heads(), layer,
+						projection, step})
 				}
 			}
 			v, err := Cluster(ctx, layerMasks{s, layer, projection}, cluster)
@@ -165,7 +172,8 @@ func (b *Codebook) Vocabulary(layer, projection int) *Vocabulary {
 	return b.vocabs[b.shape.head(layer, projection)]
 }
 
-// Hottest returns the units of a layer (1 to Layers−1), the most often active first. The result must not be changed.
+// Hottest returns the units of a layer (1 to Layers−1), the most often active first. The result
+// must not be changed.
 func (b *Codebook) Hottest(layer int) []uint32 { return b.order[layer-1] }
 
 // Filled says how an active set came to its size.
@@ -175,25 +183,30 @@ type Filled struct {
 	Truncated int `json:"truncated"` // units removed from it
 }
 
-// Active writes the active set of a layer (1 to Layers−1) for the centroid ids of its projections: their intersection, padded or
-// truncated to kMax units; kMax 0 leaves it as it is. Units come and go by how often they were active in training, the lower unit
-// first among equals:
+// Active writes the active set of a layer (1 to Layers−1) for the centroid ids of its projections:
+// their intersection, padded or truncated to kMax units; kMax 0 leaves it as it is. Units come and
+// go by how often they were active in training, the lower unit first among equals:
 //
 //   - more than kMax units in the intersection: the kMax hottest of them stay;
-//   - fewer: the hottest units that one of the centroids has are added, and when there are no more, the hottest of all others.
+//   - fewer: the hottest units that one of the centroids has are added, and when there are no more,
+//     the hottest of all others.
 //
 // dst has a word for every 64 units, rounded up. Units lists it in ascending order.
 func (b *Codebook) Active(layer int, ids []int, kMax int, dst []uint64) (Filled, error) {
-	if layer < 1 || layer >= b.shape.Layers || len(ids) != b.shape.Projections || len(dst) != b.shape.words() {
-		return Filled{}, fmt.Errorf("centroid: %w: layer %d, %d ids, %d words: the codebook has layers 1 to %d, %d projections, %d words",
-			ErrOptions, layer, len(ids), len(dst), b.shape.Layers-1, b.shape.Projections, b.shape.words())
+	if layer < 1 || layer >= b.shape.Layers || len(ids) != b.shape.Projections ||
+		len(dst) != b.shape.words() {
+		return Filled{}, fmt.Errorf("centroid: %w: layer %d, %d ids, %d words: the codebook has "+
+			"layers 1 to %d, %d projections, %d words",
+			ErrOptions, layer, len(ids), len(dst), b.shape.Layers-1, b.shape.Projections,
+			b.shape.words())
 	}
 	if err := b.checkKMax(kMax); err != nil {
 		return Filled{}, err
 	}
 	for p, id := range ids {
 		if n := b.Vocabulary(layer, p).Count(); id < 0 || id >= n {
-			return Filled{}, fmt.Errorf("centroid: %w: centroid %d of layer %d, projection %d: there are %d", ErrOptions, id, layer, p, n)
+			return Filled{}, fmt.Errorf("centroid: %w: centroid %d of layer %d, projection %d: "+
+				"there are %d", ErrOptions, id, layer, p, n)
 		}
 	}
 	return b.active(layer, ids, kMax, dst), nil
@@ -201,7 +214,8 @@ func (b *Codebook) Active(layer int, ids []int, kMax int, dst []uint64) (Filled,
 
 func (b *Codebook) checkKMax(kMax int) error {
 	if kMax < 0 || kMax > b.shape.Units {
-		return fmt.Errorf("centroid: %w: K_max %d: it must be 0 (the intersection as it is) or 1 to %d, the units of a layer", ErrOptions, kMax, b.shape.Units)
+		return fmt.Errorf("centroid: %w: K_max %d: it must be 0 (the intersection as it is) or "+
+			"1 to %d, the units of a layer", ErrOptions, kMax, b.shape.Units)
 	}
 	return nil
 }
@@ -258,8 +272,9 @@ func fill(gate, up []uint64, order []uint32, kMax int, dst []uint64) Filled {
 	return f
 }
 
-// places says for every unit of order where it stands in the sequence by which fill takes units: the active set of kMax units is the
-// first kMax of it. It calls f for every unit, with its place from 0.
+// places says for every unit of order where it stands in the sequence by which fill takes units:
+// the active set of kMax units is the first kMax of it. It calls f for every unit, with its place
+// from 0.
 func places(gate, up []uint64, order []uint32, f func(u uint32, place int)) {
 	either := 0
 	for i, w := range gate {
@@ -280,7 +295,8 @@ func places(gate, up []uint64, order []uint32, f func(u uint32, place int)) {
 	}
 }
 
-// labels returns the nearest centroids of every token, what the predictor should say: Shape.heads ids a token.
+// labels returns the nearest centroids of every token, what the predictor should say: Shape.heads
+// ids a token.
 func (b *Codebook) labels(ctx context.Context, s Samples, pool *cpu.Pool) ([]int32, error) {
 	heads := b.shape.heads()
 	ids := make([]int32, s.Len()*heads)

@@ -14,11 +14,13 @@ import (
 // The file is a safetensors file:
 //
 //	input.mean, input.scale   F32 (width)
-//	network.N.weight, .bias   F16 (out, in), F32 (out): the trunk, then all heads as one, in the order of Shape.head
+//	network.N.weight, .bias   F16 (out, in), F32 (out): the trunk, then all heads as one, in the
+//	                          order of Shape.head
 //	layers.L.P.centroids      U64 (centroid, words): layer L, projection P
 //	layers.L.hotness          U32 (units): how many training tokens had the unit active
 //
-// and metadata: format, version, and as JSON shape, hidden (widths of the trunk), clustering (its options) and facts.
+// and metadata: format, version, and as JSON shape, hidden (widths of the trunk), clustering (its
+// options) and facts.
 const (
 	// Format is what the metadata of a predictor's file says first.
 	Format      = "windrow.centroid"
@@ -120,8 +122,8 @@ func (p *Predictor) parts() (list []tensor) {
 	return list
 }
 
-// Load reads the file of a predictor. What is in it is checked, so that predicting from it cannot fail: a broken file is an ErrFormat,
-// a file of another kind or a later version an ErrUnsupported.
+// Load reads the file of a predictor. What is in it is checked, so that predicting from it cannot
+// fail: a broken file is an ErrFormat, a file of another kind or a later version an ErrUnsupported.
 func Load(path string) (*Predictor, error) {
 	f, err := checkpoint.Open(path)
 	if err != nil {
@@ -138,17 +140,20 @@ func Load(path string) (*Predictor, error) {
 func load(f *checkpoint.File) (*Predictor, error) {
 	meta := f.Metadata()
 	if got := meta["format"]; got != Format {
-		return nil, fmt.Errorf("%w: format %q is not a centroid predictor (%q)", ErrUnsupported, got, Format)
+		return nil, fmt.Errorf("%w: format %q is not a centroid predictor (%q)", ErrUnsupported,
+			got, Format)
 	}
 	if got := meta["version"]; got != fileVersion {
-		return nil, fmt.Errorf("%w: version %q, this program reads %q; train the predictor again", ErrUnsupported, got, fileVersion)
+		return nil, fmt.Errorf("%w: version %q, this program reads %q; train the predictor again",
+			ErrUnsupported, got, fileVersion)
 	}
 	p := &Predictor{book: &Codebook{}}
 	var hidden []int
 	for _, part := range []struct {
 		name string
 		to   any
-	}{{"shape", &p.book.shape}, {"hidden", &hidden}, {"clustering", &p.book.made}, {"facts", &p.facts}} {
+	}{{"shape", &p.book.shape}, {"hidden", &hidden}, {"clustering", &p.book.made},
+		{"facts", &p.facts}} {
 		dec := json.NewDecoder(bytes.NewReader([]byte(meta[part.name])))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(part.to); err != nil {
@@ -191,8 +196,10 @@ type reader struct {
 	err  error
 }
 
-// readTensor reads a tensor, which must have the type and shape. Memory is allocated after the check, so it is bounded by the file.
-func readTensor[T uint16 | uint32 | uint64 | float32](r *reader, name string, dtype checkpoint.DType, shape ...int) []T {
+// readTensor reads a tensor, which must have the type and shape. Memory is allocated after the
+// check, so it is bounded by the file.
+func readTensor[T uint16 | uint32 | uint64 | float32](r *reader, name string,
+	dtype checkpoint.DType, shape ...int) []T {
 	if r.err != nil {
 		return nil
 	}
@@ -204,7 +211,8 @@ func readTensor[T uint16 | uint32 | uint64 | float32](r *reader, name string, dt
 	}
 	info, ok := r.file.Tensor(name)
 	if !ok || info.DType != dtype || !slices.Equal(info.Shape, want) {
-		r.err = fmt.Errorf("%w: tensor %q is %s%v, want %s%v", ErrFormat, name, info.DType, info.Shape, dtype, want)
+		r.err = fmt.Errorf("%w: tensor %q is %s%v, want %s%v", ErrFormat, name, info.DType,
+			info.Shape, dtype, want)
 		return nil
 	}
 	section, err := r.file.Section(name)

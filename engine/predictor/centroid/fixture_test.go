@@ -34,8 +34,9 @@ func (m *memory) Mask(i, layer, projection int, dst []uint64) error {
 	return nil
 }
 
-// world draws tokens of a made-up model: each has one of several states, which its feature shows with noise; in every layer and
-// projection a state has a pattern, and the mask is that pattern with a few bits flipped.
+// world draws tokens of a made-up model: each has one of several states, which its feature shows
+// with noise; in every layer and projection a state has a pattern, and the mask is that pattern
+// with a few bits flipped.
 type world struct {
 	shape    Shape
 	features [][]float32  // by state
@@ -94,7 +95,8 @@ func trained(t *testing.T, s Samples, opt TrainOptions) *Predictor {
 		t.Fatal(err)
 	}
 	ctx := context.Background()
-	book, err := Build(ctx, fit, BuildOptions{ClusterOptions: ClusterOptions{Count: 6, Seed: 1, Workers: opt.Workers}})
+	book, err := Build(ctx, fit, BuildOptions{ClusterOptions: ClusterOptions{Count: 6, Seed: 1,
+		Workers: opt.Workers}})
 	if err != nil {
 		t.Fatal(err)
 	}

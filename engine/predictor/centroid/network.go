@@ -7,8 +7,8 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
-// network is the float32 network in training: standardised features → (Linear, ReLU) for each hidden layer → Linear, whose outputs are
-// the logits of all heads one after the other.
+// network is the float32 network in training: standardised features → (Linear, ReLU) for each
+// hidden layer → Linear, whose outputs are the logits of all heads one after the other.
 type network struct {
 	pool   *cpu.Pool
 	layers []*linear
@@ -30,7 +30,8 @@ type linear struct {
 }
 
 func newLinear(in, out int, scale float64, r *rand.Rand) *linear {
-	l := &linear{in: in, out: out, w: make([]float32, out*in), b: make([]float32, out), gw: make([]float32, out*in), gb: make([]float32, out)}
+	l := &linear{in: in, out: out, w: make([]float32, out*in), b: make([]float32, out),
+		gw: make([]float32, out*in), gb: make([]float32, out)}
 	l.m, l.v = make([]float32, len(l.w)+out), make([]float32, len(l.w)+out)
 	for i := range l.w {
 		l.w[i] = float32(r.NormFloat64() * scale)
@@ -38,9 +39,11 @@ func newLinear(in, out int, scale float64, r *rand.Rand) *linear {
 	return l
 }
 
-// newNetwork initialises the trunk as He and others (2015) do for ReLU; small heads start at the same chance for every centroid.
+// newNetwork initialises the trunk as He and others (2015) do for ReLU; small heads start at the
+// same chance for every centroid.
 func newNetwork(width int, hidden, counts []int, batch int, pool *cpu.Pool, r *rand.Rand) *network {
-	n := &network{pool: pool, bounds: make([]int, len(counts)+1), loss: make([]float64, batch), right: make([]int, batch)}
+	n := &network{pool: pool, bounds: make([]int, len(counts)+1), loss: make([]float64, batch),
+		right: make([]int, batch)}
 	for h, c := range counts {
 		n.bounds[h+1] = n.bounds[h] + c
 	}
@@ -51,15 +54,16 @@ func newNetwork(width int, hidden, counts []int, batch int, pool *cpu.Pool, r *r
 	}
 	n.layers = append(n.layers, newLinear(in, n.bounds[len(counts)], 0.1/math.Sqrt(float64(in)), r))
 	for _, l := range n.layers {
-		n.x, n.delta = append(n.x, make([]float32, batch*l.in)), append(n.delta, make([]float32, batch*l.in))
+		n.x, n.delta = append(n.x, make([]float32, batch*l.in)), append(n.delta, make([]float32,
+			batch*l.in))
 	}
 	logits := batch * n.bounds[len(counts)]
 	n.x, n.delta = append(n.x, make([]float32, logits)), append(n.delta, make([]float32, logits))
 	return n
 }
 
-// forward runs the first size samples of x[0], and leaves loss, right, and the derivatives by the logits of the mean loss. labels has
-// one id for each sample and head.
+// forward runs the first size samples of x[0], and leaves loss, right, and the derivatives by the
+// logits of the mean loss. labels has one id for each sample and head.
 func (n *network) forward(size int, labels []int32) (loss float64, right int) {
 	last := len(n.layers) - 1
 	n.pool.Run(size, 1, func(lo, hi int) {
@@ -78,7 +82,8 @@ func (n *network) forward(size int, labels []int32) (loss float64, right int) {
 	return loss / float64(size), right
 }
 
-// forward computes samples lo to hi. A row of weights is used for all of them while it is in the cache.
+// forward computes samples lo to hi. A row of weights is used for all of them while it is in the
+// cache.
 func (l *linear) forward(x, y []float32, lo, hi int, relu bool) {
 	for r := range l.out {
 		w := l.w[r*l.in : (r+1)*l.in]
@@ -92,10 +97,12 @@ func (l *linear) forward(x, y []float32, lo, hi int, relu bool) {
 	}
 }
 
-// judge computes the mean cross-entropy of the softmax of each head, and its derivative by the logits times scale.
+// judge computes the mean cross-entropy of the softmax of each head, and its derivative by the
+// logits times scale.
 func (n *network) judge(s int, labels []int32, scale float64) {
 	width := n.bounds[len(labels)]
-	logits, delta := n.x[len(n.layers)][s*width:(s+1)*width], n.delta[len(n.layers)][s*width:(s+1)*width]
+	logits, delta := n.x[len(n.layers)][s*width:(s+1)*width],
+		n.delta[len(n.layers)][s*width:(s+1)*width]
 	n.loss[s], n.right[s] = 0, 0
 	for h, want := range labels {
 		z, d := logits[n.bounds[h]:n.bounds[h+1]], delta[n.bounds[h]:n.bounds[h+1]]
@@ -125,8 +132,8 @@ func argmax(z []float32) (best int) {
 	return best
 }
 
-// backward computes the derivatives of all weights for the batch that forward ran. Each weight's is summed in the order of the samples
-// by one worker, so that it does not depend on their number.
+// backward computes the derivatives of all weights for the batch that forward ran. Each weight's is
+// summed in the order of the samples by one worker, so that it does not depend on their number.
 func (n *network) backward(size int) {
 	n.pool.Run(size, 1, func(lo, hi int) {
 		for l := len(n.layers) - 1; l > 0; l-- {
@@ -177,7 +184,8 @@ func (l *linear) gradient(x, dy []float32, size, lo, hi int) {
 func (n *network) adam(rate float64, step int) {
 	const beta1, beta2, epsilon = 0.9, 0.999, 1e-8 // the paper's
 	// The corrections of the moments, taken out of the loop.
-	scale := float32(rate * math.Sqrt(1-math.Pow(beta2, float64(step))) / (1 - math.Pow(beta1, float64(step))))
+	scale := float32(rate * math.Sqrt(1-math.Pow(beta2, float64(step))) / (1 - math.Pow(beta1,
+		float64(step))))
 	change := func(w, g, m, v []float32) {
 		for i, g := range g {
 			m[i] = float32(beta1*m[i]) + float32((1-beta1)*g)
@@ -186,7 +194,10 @@ func (n *network) adam(rate float64, step int) {
 		}
 	}
 	for _, l := range n.layers {
-		n.pool.Run(len(l.w), 4096, func(lo, hi int) { change(l.w[lo:hi], l.gw[lo:hi], l.m[lo:hi], l.v[lo:hi]) })
+		n.pool.Run(len(l.w), 4096, func(lo, hi int) {
+			change(l.w[lo:hi], l.gw[lo:hi], l.m[lo:hi],
+				l.v[lo:hi])
+		})
 		change(l.b, l.gb, l.m[len(l.w):], l.v[len(l.w):])
 	}
 }

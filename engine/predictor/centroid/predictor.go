@@ -7,7 +7,8 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
-// Predictor maps the layer-0 feature of a token to its centroids, and these to active sets. It is immutable; a Runner is what predicts.
+// Predictor maps the layer-0 feature of a token to its centroids, and these to active sets. It is
+// immutable; a Runner is what predicts.
 type Predictor struct {
 	book        *Codebook
 	mean, scale []float32
@@ -32,8 +33,9 @@ const (
 type Facts struct {
 	Model string `json:"model"` // identifies the model, normally by a hash; "" = unknown
 	Trace string `json:"trace"` // and the samples
-	// Feature names what Samples.Feature gave, and a Runner has to be given: a kind of features as traces name them. "" = the file does not say,
-	// which is of before there were several kinds: the input of the feed-forward part.
+	// Feature names what Samples.Feature gave, and a Runner has to be given: a kind of features as
+	// traces name them. "" = the file does not say, which is of before there were several kinds:
+	// the input of the feed-forward part.
 	Feature  string   `json:"feature,omitempty"`
 	Training Training `json:"training"`
 }
@@ -55,14 +57,16 @@ func (p *Predictor) Codebook() *Codebook { return p.book }
 // Facts say where the predictor comes from.
 func (p *Predictor) Facts() Facts { return p.facts }
 
-// Fits says whether the predictor was made for a model, given by the same text as TrainOptions.Model, and for its shape. If not, the
-// error is an ErrMismatch.
+// Fits says whether the predictor was made for a model, given by the same text as
+// TrainOptions.Model, and for its shape. If not, the error is an ErrMismatch.
 func (p *Predictor) Fits(model string, shape Shape) error {
 	if p.facts.Model != model {
-		return fmt.Errorf("centroid: %w: the predictor was trained for model %q, this is %q; train one for it", ErrMismatch, p.facts.Model, model)
+		return fmt.Errorf("centroid: %w: the predictor was trained for model %q, this is %q; "+
+			"train one for it", ErrMismatch, p.facts.Model, model)
 	}
 	if p.book.shape != shape {
-		return fmt.Errorf("centroid: %w: the predictor is for %+v, the model is %+v", ErrMismatch, p.book.shape, shape)
+		return fmt.Errorf("centroid: %w: the predictor is for %+v, the model is %+v", ErrMismatch,
+			p.book.shape, shape)
 	}
 	return nil
 }
@@ -76,8 +80,9 @@ func (p *Predictor) Parameters() int64 {
 	return n
 }
 
-// Bytes is the memory that the predictor needs beside a Runner's buffers: weights in float16, everything else in 4 bytes, centroid
-// masks with one bit for each unit, and the ranking of the units.
+// Bytes is the memory that the predictor needs beside a Runner's buffers: weights in float16,
+// everything else in 4 bytes, centroid masks with one bit for each unit, and the ranking of the
+// units.
 func (p *Predictor) Bytes() units.Bytes {
 	n := units.Bytes(4 * (len(p.mean) + len(p.scale)))
 	for _, d := range p.layers {
@@ -92,8 +97,8 @@ func (p *Predictor) Bytes() units.Bytes {
 	return n
 }
 
-// FLOPs is the number of floating-point operations of one prediction, a multiplication and an addition for each weight. The K_max rule
-// is integer work and not counted.
+// FLOPs is the number of floating-point operations of one prediction, a multiplication and an
+// addition for each weight. The K_max rule is integer work and not counted.
 func (p *Predictor) FLOPs() int64 {
 	n := int64(2 * len(p.mean))
 	for _, d := range p.layers {
@@ -102,7 +107,8 @@ func (p *Predictor) FLOPs() int64 {
 	return n
 }
 
-// Runner predicts with one Predictor and one K_max. It is not safe for concurrent use; several Runners of a Predictor are.
+// Runner predicts with one Predictor and one K_max. It is not safe for concurrent use; several
+// Runners of a Predictor are.
 type Runner struct {
 	p    *Predictor
 	kMax int
@@ -111,8 +117,8 @@ type Runner struct {
 	ids  []int       // by Shape.head
 }
 
-// NewRunner returns a Runner whose active sets have exactly kMax units; 0 leaves the intersections as they are. pool may be nil; it
-// stays the caller's.
+// NewRunner returns a Runner whose active sets have exactly kMax units; 0 leaves the intersections
+// as they are. pool may be nil; it stays the caller's.
 func (p *Predictor) NewRunner(kMax int, pool *cpu.Pool) (*Runner, error) {
 	if err := p.book.checkKMax(kMax); err != nil {
 		return nil, err
@@ -125,11 +131,12 @@ func (p *Predictor) NewRunner(kMax int, pool *cpu.Pool) (*Runner, error) {
 	return r, nil
 }
 
-// IDs returns the centroids that the network names for a feature: gate and up of layer 1, then of layer 2 and so on. The result is
-// valid until the next call.
+// IDs returns the centroids that the network names for a feature: gate and up of layer 1, then of
+// layer 2 and so on. The result is valid until the next call.
 func (r *Runner) IDs(feature []float32) ([]int, error) {
 	if len(feature) != r.p.book.shape.Width {
-		return nil, fmt.Errorf("centroid: %w: a feature of %d elements, the predictor takes %d", ErrMismatch, len(feature), r.p.book.shape.Width)
+		return nil, fmt.Errorf("centroid: %w: a feature of %d elements, the predictor takes %d",
+			ErrMismatch, len(feature), r.p.book.shape.Width)
 	}
 	copy(r.x[0], feature)
 	scaled(r.x[0], r.p.mean, r.p.scale)
@@ -156,12 +163,14 @@ func (r *Runner) IDs(feature []float32) ([]int, error) {
 	return r.ids, nil
 }
 
-// Predict writes the active set of every layer into masks, which has an entry for every layer of the model, each with a word for every
-// 64 units. masks[0] is left alone, and so is a layer whose entry is nil: it is dense. The counts are sums over the others.
+// Predict writes the active set of every layer into masks, which has an entry for every layer of
+// the model, each with a word for every 64 units. masks[0] is left alone, and so is a layer whose
+// entry is nil: it is dense. The counts are sums over the others.
 func (r *Runner) Predict(feature []float32, masks [][]uint64) (Filled, error) {
 	shape := r.p.book.shape
 	if len(masks) != shape.Layers {
-		return Filled{}, fmt.Errorf("centroid: %w: masks of %d layers, the predictor is for %d", ErrMismatch, len(masks), shape.Layers)
+		return Filled{}, fmt.Errorf("centroid: %w: masks of %d layers, the predictor is for %d",
+			ErrMismatch, len(masks), shape.Layers)
 	}
 	ids, err := r.IDs(feature)
 	if err != nil {
@@ -173,7 +182,8 @@ func (r *Runner) Predict(feature []float32, masks [][]uint64) (Filled, error) {
 			continue
 		}
 		if len(masks[layer]) != shape.words() {
-			return Filled{}, fmt.Errorf("centroid: %w: the mask of layer %d has %d words, want %d", ErrMismatch, layer, len(masks[layer]), shape.words())
+			return Filled{}, fmt.Errorf("centroid: %w: the mask of layer %d has %d words, want %d",
+				ErrMismatch, layer, len(masks[layer]), shape.words())
 		}
 		h := shape.head(layer, 0)
 		f := r.p.book.active(layer, ids[h:h+shape.Projections], r.kMax, masks[layer])

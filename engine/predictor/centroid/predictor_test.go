@@ -18,7 +18,8 @@ import (
 func small(t *testing.T) (*Predictor, *memory) {
 	t.Helper()
 	s := newWorld(gated, 6, 0.02).tokens(200)
-	return trained(t, s, TrainOptions{Hidden: []int{16}, Epochs: 2, Rate: 0.01, Model: "model 1", Trace: "trace 1", Feature: "residual"}), s
+	return trained(t, s, TrainOptions{Hidden: []int{16}, Epochs: 2, Rate: 0.01, Model: "model 1",
+		Trace: "trace 1", Feature: "residual"}), s
 }
 
 func layerMasksOf(s Shape) [][]uint64 {
@@ -29,7 +30,8 @@ func layerMasksOf(s Shape) [][]uint64 {
 	return masks
 }
 
-// TestPredictIsNetworkThenActive takes Predict apart, in float64 and with the checked Active; with and without threads.
+// TestPredictIsNetworkThenActive takes Predict apart, in float64 and with the checked Active; with
+// and without threads.
 func TestPredictIsNetworkThenActive(t *testing.T) {
 	p, s := small(t)
 	plain, err := p.NewRunner(25, nil)
@@ -58,8 +60,10 @@ func TestPredictIsNetworkThenActive(t *testing.T) {
 				t.Fatal(err)
 			}
 			sum = Filled{sum.Agreed + f.Agreed, sum.Padded + f.Padded, sum.Truncated + f.Truncated}
-			if !slices.Equal(got[layer], want) || !slices.Equal(again[layer], want) || count(want) != 25 {
-				t.Fatalf("token %d, layer %d: %v, want %v", i, layer, Units(got[layer], nil), Units(want, nil))
+			if !slices.Equal(got[layer], want) || !slices.Equal(again[layer], want) ||
+				count(want) != 25 {
+				t.Fatalf("token %d, layer %d: %v, want %v", i, layer, Units(got[layer], nil),
+					Units(want, nil))
 			}
 		}
 		if sum != filled || sum.Agreed+sum.Padded-sum.Truncated != 25*3 {
@@ -120,7 +124,8 @@ func TestPredictSkipsDenseLayers(t *testing.T) {
 	masks := layerMasksOf(gated)
 	masks[0], masks[2] = []uint64{7}, nil
 	f, err := r.Predict(s.features[0], masks)
-	if err != nil || masks[2] != nil || masks[0][0] != 7 || count(masks[1]) != 10 || count(masks[3]) != 10 || f.Agreed+f.Padded-f.Truncated != 20 {
+	if err != nil || masks[2] != nil || masks[0][0] != 7 || count(masks[1]) != 10 ||
+		count(masks[3]) != 10 || f.Agreed+f.Padded-f.Truncated != 20 {
 		t.Errorf("%v %+v: masks %v", err, f, masks)
 	}
 }
@@ -132,7 +137,8 @@ func TestPredictDoesNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	masks := layerMasksOf(gated)
-	if n := testing.AllocsPerRun(50, func() { _, err = r.Predict(s.features[0], masks) }); n != 0 || err != nil {
+	if n := testing.AllocsPerRun(50, func() { _, err = r.Predict(s.features[0], masks) }); n != 0 ||
+		err != nil {
 		t.Errorf("%v allocations a prediction (%v)", n, err)
 	}
 }
@@ -165,8 +171,11 @@ func TestPredictRefusals(t *testing.T) {
 		ids   []int
 		kMax  int
 		dst   []uint64
-	}{{0, []int{0, 0}, 1, dst}, {4, []int{0, 0}, 1, dst}, {1, []int{0}, 1, dst}, {1, []int{0, 99}, 1, dst}, {1, []int{-1, 0}, 1, dst}, {1, []int{0, 0}, 71, dst}, {1, []int{0, 0}, 1, dst[:1]}} {
-		if _, err := p.Codebook().Active(c.layer, c.ids, c.kMax, c.dst); !errors.Is(err, ErrOptions) {
+	}{{0, []int{0, 0}, 1, dst}, {4, []int{0, 0}, 1, dst}, {1, []int{0}, 1, dst}, {1, []int{0, 99},
+		1, dst}, {1, []int{-1, 0}, 1, dst}, {1, []int{0, 0}, 71, dst}, {1, []int{0, 0}, 1,
+		dst[:1]}} {
+		if _, err := p.Codebook().Active(c.layer, c.ids, c.kMax, c.dst); !errors.Is(err,
+			ErrOptions) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -176,12 +185,14 @@ func TestPredictRefusals(t *testing.T) {
 	if err := p.Fits("model 2", gated); !errors.Is(err, ErrMismatch) {
 		t.Error(err)
 	}
-	if err := p.Fits("model 1", Shape{Layers: 3, Projections: 2, Units: 70, Width: 12}); !errors.Is(err, ErrMismatch) {
+	if err := p.Fits("model 1", Shape{Layers: 3, Projections: 2, Units: 70, Width: 12}); !errors.Is(
+		err, ErrMismatch) {
 		t.Error(err)
 	}
 }
 
-// TestCostsByHand counts a predictor of known shape: 12 → 16 → 36 logits in 6 heads of 6 centroids, 2 words a mask, 3 layers of 70 units.
+// TestCostsByHand counts a predictor of known shape: 12 → 16 → 36 logits in 6 heads of 6 centroids,
+// 2 words a mask, 3 layers of 70 units.
 func TestCostsByHand(t *testing.T) {
 	p, _ := small(t)
 	for _, v := range p.book.vocabs {
@@ -195,7 +206,8 @@ func TestCostsByHand(t *testing.T) {
 	if got, want := p.FLOPs(), int64(2*12+2*(12*16+16*36)); got != want {
 		t.Errorf("%d operations, want %d", got, want)
 	}
-	if got, want := int(p.Bytes()), 4*2*12+2*(12*16+16*36)+4*(16+36)+6*6*(2*8+4)+3*70*8; got != want {
+	if got, want := int(p.Bytes()),
+		4*2*12+2*(12*16+16*36)+4*(16+36)+6*6*(2*8+4)+3*70*8; got != want {
 		t.Errorf("%d bytes, want %d", got, want)
 	}
 }
@@ -211,10 +223,12 @@ func TestSaveAndLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if q.Facts() != p.Facts() || q.Facts().Model != "model 1" || q.Facts().Feature != "residual" || q.Facts().Training.Tokens != 160 || q.Codebook().Shape() != gated {
+	if q.Facts() != p.Facts() || q.Facts().Model != "model 1" || q.Facts().Feature != "residual" ||
+		q.Facts().Training.Tokens != 160 || q.Codebook().Shape() != gated {
 		t.Errorf("facts %+v, shape %+v", q.Facts(), q.Codebook().Shape())
 	}
-	if q.book.made != p.book.made || q.book.vocabs[0].metric != p.book.vocabs[0].metric || !slices.Equal(q.book.Hottest(3), p.book.Hottest(3)) || q.Bytes() != p.Bytes() {
+	if q.book.made != p.book.made || q.book.vocabs[0].metric != p.book.vocabs[0].metric ||
+		!slices.Equal(q.book.Hottest(3), p.book.Hottest(3)) || q.Bytes() != p.Bytes() {
 		t.Error("the codebook differs")
 	}
 	a, err := p.NewRunner(20, nil)
@@ -251,7 +265,8 @@ func TestSaveIsAtomic(t *testing.T) {
 		t.Fatal(err)
 	}
 	full := errors.New("no space left")
-	err := p.save(path, checkpoint.WriterOptions{Create: func(name string) (checkpoint.WriteFile, error) {
+	err := p.save(path, checkpoint.WriterOptions{Create: func(name string) (checkpoint.WriteFile,
+		error) {
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 		return &fullDisk{f, 3000, full}, err
 	}})
@@ -279,7 +294,8 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 }
 
 // rewrite copies a predictor's file with changes.
-func rewrite(t *testing.T, from, to string, meta func(map[string]string), change func(info *checkpoint.TensorInfo, data []byte) []byte, extra ...checkpoint.TensorInfo) {
+func rewrite(t *testing.T, from, to string, meta func(map[string]string),
+	change func(info *checkpoint.TensorInfo, data []byte) []byte, extra ...checkpoint.TensorInfo) {
 	t.Helper()
 	f, err := checkpoint.Open(from)
 	if err != nil {
@@ -339,7 +355,10 @@ func TestLoadRefusals(t *testing.T) {
 		}
 	}
 	bytesAt := func(at int, v ...byte) edit {
-		return func(_ *checkpoint.TensorInfo, data []byte) []byte { copy(data[at:], v); return data }
+		return func(_ *checkpoint.TensorInfo, data []byte) []byte {
+			copy(data[at:], v)
+			return data
+		}
 	}
 	same := func(_ *checkpoint.TensorInfo, data []byte) []byte { return data }
 	keep := func(map[string]string) {}
@@ -350,27 +369,50 @@ func TestLoadRefusals(t *testing.T) {
 		want  error
 		says  string
 	}{
-		"another kind":       {set("format", "pt"), same, nil, ErrUnsupported, "not a centroid predictor"},
-		"a later version":    {set("version", "2"), same, nil, ErrUnsupported, "version"},
-		"no shape":           {set("shape", ""), same, nil, ErrFormat, "shape"},
-		"a huge shape":       {set("shape", `{"layers":4,"projections":2,"units":1048577,"width":12}`), same, nil, ErrFormat, "units"},
-		"another shape":      {set("shape", `{"layers":4,"projections":2,"units":65,"width":12}`), same, nil, ErrFormat, "beyond unit"},
-		"fewer layers":       {set("shape", `{"layers":3,"projections":2,"units":70,"width":12}`), same, nil, ErrFormat, "tensor"},
-		"an unknown field":   {set("facts", `{"colour":1}`), same, nil, ErrFormat, "facts"},
-		"a distance":         {set("clustering", `{"distance":"x","miss_cost":1,"extra_cost":1}`), same, nil, ErrFormat, "distance"},
-		"a cost":             {set("clustering", `{"distance":"hamming","miss_cost":0,"extra_cost":1}`), same, nil, ErrFormat, "cost"},
-		"hidden":             {set("hidden", "[17]"), same, nil, ErrFormat, "network.0.weight"},
-		"no hidden":          {set("hidden", "[]"), same, nil, ErrFormat, "network.0.weight"},
-		"hidden 0":           {set("hidden", "[0]"), same, nil, ErrFormat, "hidden"},
-		"a stray bit":        {keep, tensor("layers.2.1.centroids", bytesAt(15, 0x80)), nil, ErrFormat, "beyond unit 69"},
-		"an infinite bias":   {keep, tensor("network.1.bias", bytesAt(0, 0, 0, 0x80, 0x7f)), nil, ErrFormat, "+Inf"},
-		"an infinite weight": {keep, tensor("network.0.weight", bytesAt(2, 0, 0xfc)), nil, ErrFormat, "finite"},
-		"a mean":             {keep, tensor("input.mean", bytesAt(4, 1, 0, 0xc0, 0x7f)), nil, ErrFormat, "NaN"},
-		"no hotness":         {keep, tensor("layers.1.hotness", func(*checkpoint.TensorInfo, []byte) []byte { return nil }), nil, ErrFormat, "hotness"},
-		"no centroids":       {keep, tensor("layers.1.0.centroids", func(*checkpoint.TensorInfo, []byte) []byte { return nil }), nil, ErrFormat, "centroids"},
-		"another type": {keep, tensor("layers.1.hotness", func(i *checkpoint.TensorInfo, data []byte) []byte { i.DType = checkpoint.F32; return data }), nil,
+		"another kind": {set("format", "pt"), same, nil, ErrUnsupported,
+			"not a centroid predictor"},
+		"a later version": {set("version", "2"), same, nil, ErrUnsupported, "version"},
+		"no shape":        {set("shape", ""), same, nil, ErrFormat, "shape"},
+		"a huge shape": {
+			set("shape", `{"layers":4,"projections":2,"units":1048577,"width":12}`), same, nil,
+			ErrFormat, "units"},
+		"another shape": {set("shape", `{"layers":4,"projections":2,"units":65,"width":12}`),
+			same, nil, ErrFormat, "beyond unit"},
+		"fewer layers": {set("shape", `{"layers":3,"projections":2,"units":70,"width":12}`),
+			same, nil, ErrFormat, "tensor"},
+		"an unknown field": {set("facts", `{"colour":1}`), same, nil, ErrFormat, "facts"},
+		"a distance": {set("clustering", `{"distance":"x","miss_cost":1,"extra_cost":1}`),
+			same, nil, ErrFormat, "distance"},
+		"a cost": {set("clustering",
+			`{"distance":"hamming","miss_cost":0,"extra_cost":1}`), same, nil, ErrFormat, "cost"},
+		"hidden":    {set("hidden", "[17]"), same, nil, ErrFormat, "network.0.weight"},
+		"no hidden": {set("hidden", "[]"), same, nil, ErrFormat, "network.0.weight"},
+		"hidden 0":  {set("hidden", "[0]"), same, nil, ErrFormat, "hidden"},
+		"a stray bit": {keep, tensor("layers.2.1.centroids", bytesAt(15, 0x80)), nil,
+			ErrFormat, "beyond unit 69"},
+		"an infinite bias": {keep, tensor("network.1.bias", bytesAt(0, 0, 0, 0x80, 0x7f)), nil,
+			ErrFormat, "+Inf"},
+		"an infinite weight": {keep, tensor("network.0.weight", bytesAt(2, 0, 0xfc)), nil,
+			ErrFormat, "finite"},
+		"a mean": {keep, tensor("input.mean", bytesAt(4, 1, 0, 0xc0, 0x7f)), nil,
+			ErrFormat, "NaN"},
+		"no hotness": {keep, tensor("layers.1.hotness", func(*checkpoint.TensorInfo,
+			[]byte) []byte {
+			return nil
+		}), nil, ErrFormat, "hotness"},
+		"no centroids": {keep, tensor("layers.1.0.centroids", func(*checkpoint.TensorInfo,
+			[]byte) []byte {
+			return nil
+		}), nil, ErrFormat, "centroids"},
+		"another type": {keep, tensor("layers.1.hotness", func(i *checkpoint.TensorInfo,
+			data []byte) []byte {
+			i.DType = checkpoint.F32
+			return data
+		}), nil,
 			ErrFormat, "hotness"},
-		"a tensor too many": {keep, same, []checkpoint.TensorInfo{{Name: "more", DType: checkpoint.U8, Shape: []int64{3}, Size: 3}}, ErrFormat, "tensors"},
+		"a tensor too many": {keep, same, []checkpoint.TensorInfo{
+			{Name: "more", DType: checkpoint.U8, Shape: []int64{3}, Size: 3}}, ErrFormat,
+			"tensors"},
 	} {
 		path := filepath.Join(t.TempDir(), "bad.safetensors")
 		rewrite(t, good, path, c.meta, c.edit, c.extra...)
@@ -388,7 +430,10 @@ func TestLoadOfCopies(t *testing.T) {
 	if err := p.Save(good); err != nil {
 		t.Fatal(err)
 	}
-	rewrite(t, good, path, func(map[string]string) {}, func(_ *checkpoint.TensorInfo, data []byte) []byte { return data })
+	rewrite(t, good, path, func(map[string]string) {}, func(_ *checkpoint.TensorInfo,
+		data []byte) []byte {
+		return data
+	})
 	if _, err := Load(path); err != nil {
 		t.Errorf("without a change: %v", err)
 	}
@@ -440,7 +485,8 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.Predict(make([]float32, q.book.shape.Width), layerMasksOf(q.book.shape)); err != nil {
+		if _, err := r.Predict(make([]float32, q.book.shape.Width),
+			layerMasksOf(q.book.shape)); err != nil {
 			t.Error(err)
 		}
 	})

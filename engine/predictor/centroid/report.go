@@ -20,21 +20,26 @@ type EvaluateOptions struct {
 	Progress func(done, total int)
 }
 
-// Quality compares chosen sets with true ones, added up over tokens. A true unit is one that passed the threshold in every projection.
+// Quality compares chosen sets with true ones, added up over tokens. A true unit is one that passed
+// the threshold in every projection.
 type Quality struct {
-	Chosen    float64 `json:"chosen"`         // units in a set, mean
-	Recall    float64 `json:"recall"`         // share of the true units that were chosen
-	Precision float64 `json:"precision"`      // share of the chosen units that were true
-	Missed    float64 `json:"false_negative"` // share of the true units that were not chosen: 1 − Recall
-	Extra     float64 `json:"false_positive"` // share of the units that are not true that were chosen
-	Ratio     float64 `json:"ratio"`          // chosen units for each true one
+	Chosen    float64 `json:"chosen"`    // units in a set, mean
+	Recall    float64 `json:"recall"`    // share of the true units that were chosen
+	Precision float64 `json:"precision"` // share of the chosen units that were true
+	// share of the true units that were not chosen: 1 − Recall
+	Missed float64 `json:"false_negative"`
+	// share of the units that are not true that were chosen
+	Extra float64 `json:"false_positive"`
+	Ratio float64 `json:"ratio"` // chosen units for each true one
 }
 
 // Compared is one figure for the three ways to choose units.
 type Compared[T any] struct {
-	Oracle    T `json:"oracle"`    // by the centroids nearest to the true masks: the vocabulary alone
+	// by the centroids nearest to the true masks: the vocabulary alone
+	Oracle    T `json:"oracle"`
 	Predicted T `json:"predicted"` // by the centroids that the network names
-	Static    T `json:"static"`    // the units that were active most often in training, the same for every token
+	// the units that were active most often in training, the same for every token
+	Static T `json:"static"`
 }
 
 // AtK is the quality of active sets of KMax units.
@@ -47,13 +52,16 @@ type AtK struct {
 type LayerReport struct {
 	Layer  int     `json:"layer"`
 	Active float64 `json:"active"` // true units of a token, mean
-	// Top1 is, by projection, the share of tokens for which the network names the centroid nearest to the mask.
+	// Top1 is, by projection, the share of tokens for which the network names the centroid nearest
+	// to the mask.
 	Top1      []float64 `json:"top1"`
 	Centroids []int     `json:"centroids"` // by projection
-	// Intersection is the quality of the intersections as they are. Static is empty: it has no size of its own.
+	// Intersection is the quality of the intersections as they are. Static is empty: it has no size
+	// of its own.
 	Intersection Compared[Quality] `json:"intersection"`
 	Sets         []AtK             `json:"sets"`
-	// Needed95 and Needed99 are the smallest K_max at which 95 and 99 % of the true units are found.
+	// Needed95 and Needed99 are the smallest K_max at which 95 and 99 % of the true units are
+	// found.
 	Needed95 Compared[int] `json:"needed_95"`
 	Needed99 Compared[int] `json:"needed_99"`
 }
@@ -65,7 +73,8 @@ type Report struct {
 	Bytes  units.Bytes   `json:"bytes"`
 	FLOPs  int64         `json:"flops"` // of one prediction
 	Layers []LayerReport `json:"layers"`
-	Mean   LayerReport   `json:"mean"` // over the units and tokens of all layers; Layer is 0, Needed holds one K_max for all layers
+	// over the units and tokens of all layers; Layer is 0, Needed holds one K_max for all layers
+	Mean LayerReport `json:"mean"`
 }
 
 // Evaluate runs the predictor on samples, which should be others than it was trained on.
@@ -75,10 +84,12 @@ func Evaluate(ctx context.Context, p *Predictor, s Samples, opt EvaluateOptions)
 	}
 	shape := p.book.shape
 	if s.Shape() != shape {
-		return nil, fmt.Errorf("centroid: %w: samples of shape %+v, a predictor of %+v", ErrMismatch, s.Shape(), shape)
+		return nil, fmt.Errorf("centroid: %w: samples of shape %+v, a predictor of %+v",
+			ErrMismatch, s.Shape(), shape)
 	}
 	if opt.Workers < 0 || opt.Workers > maxWorkers {
-		return nil, fmt.Errorf("centroid: %w: %d workers: it must be 0 to %d", ErrOptions, opt.Workers, maxWorkers)
+		return nil, fmt.Errorf("centroid: %w: %d workers: it must be 0 to %d", ErrOptions,
+			opt.Workers, maxWorkers)
 	}
 	for _, k := range opt.KMax {
 		if err := p.book.checkKMax(k); err != nil {
@@ -109,8 +120,8 @@ func Evaluate(ctx context.Context, p *Predictor, s Samples, opt EvaluateOptions)
 	return total.report(p, s.Len(), opt.KMax), nil
 }
 
-// tally counts, for each layer and way to choose units, how many true units stand at each place of the sequence in which units are
-// taken; the hits of every K_max follow by adding up.
+// tally counts, for each layer and way to choose units, how many true units stand at each place of
+// the sequence in which units are taken; the hits of every K_max follow by adding up.
 type tally struct {
 	shape  Shape
 	layers []layerTally
@@ -127,7 +138,8 @@ type layerTally struct {
 func newTally(s Shape) *tally {
 	t := &tally{shape: s, layers: make([]layerTally, s.Layers-1)}
 	for l := range t.layers {
-		t.layers[l].at = Compared[[]int64]{make([]int64, s.Units), make([]int64, s.Units), make([]int64, s.Units)}
+		t.layers[l].at = Compared[[]int64]{make([]int64, s.Units), make([]int64, s.Units),
+			make([]int64, s.Units)}
 	}
 	return t
 }
@@ -139,7 +151,8 @@ func (t *tally) tokens(p *Predictor, s Samples, lo, hi int) error {
 		return err
 	}
 	heads := t.shape.heads()
-	feature, truth, mask, nearest := make([]float32, t.shape.Width), make([]uint64, t.shape.words()), make([]uint64, t.shape.words()), make([]int32, heads)
+	feature, truth, mask, nearest := make([]float32, t.shape.Width), make([]uint64,
+		t.shape.words()), make([]uint64, t.shape.words()), make([]int32, heads)
 	for i := lo; i < hi; i++ {
 		if err := readFeature(s, i, feature); err != nil {
 			return err
@@ -156,7 +169,8 @@ func (t *tally) tokens(p *Predictor, s Samples, lo, hi int) error {
 				return err
 			}
 			h := t.shape.head(layer, 0)
-			t.layers[layer-1].token(p.book, layer, truth, nearest[h:h+t.shape.Projections], ids[h:h+t.shape.Projections])
+			t.layers[layer-1].token(p.book, layer, truth, nearest[h:h+t.shape.Projections],
+				ids[h:h+t.shape.Projections])
 		}
 	}
 	return nil
@@ -237,9 +251,13 @@ func (t *layerTally) report(s Shape, sets int64, kMax []int) LayerReport {
 	for p := range s.Projections {
 		r.Top1 = append(r.Top1, float64(t.right[p])/float64(sets))
 	}
-	quality := func(chosen, hits int64) Quality { return newQuality(sets*int64(s.Units), sets, chosen, hits, t.active) }
+	quality := func(chosen, hits int64) Quality {
+		return newQuality(sets*int64(s.Units), sets,
+			chosen, hits, t.active)
+	}
 	r.Intersection = Compared[Quality]{
-		Oracle: quality(t.agreed.Oracle, t.matched.Oracle), Predicted: quality(t.agreed.Predicted, t.matched.Predicted),
+		Oracle: quality(t.agreed.Oracle, t.matched.Oracle), Predicted: quality(t.agreed.Predicted,
+			t.matched.Predicted),
 	}
 	for _, k := range kMax {
 		at := func(places []int64) Quality { return quality(sets*int64(k), sumOf(places[:k])) }
@@ -250,7 +268,8 @@ func (t *layerTally) report(s Shape, sets int64, kMax []int) LayerReport {
 		r.Sets = append(r.Sets, set)
 	}
 	needed := func(percent int64) Compared[int] {
-		return Compared[int]{t.needed(t.at.Oracle, percent), t.needed(t.at.Predicted, percent), t.needed(t.at.Static, percent)}
+		return Compared[int]{t.needed(t.at.Oracle, percent), t.needed(t.at.Predicted, percent),
+			t.needed(t.at.Static, percent)}
 	}
 	r.Needed95, r.Needed99 = needed(95), needed(99)
 	return r
@@ -284,15 +303,19 @@ func newQuality(all, sets, chosen, hits, active int64) Quality {
 		return float64(part) / float64(whole)
 	}
 	return Quality{
-		Chosen: float64(chosen) / float64(sets), Recall: share(hits, active, 1), Precision: share(hits, chosen, 1),
-		Missed: share(active-hits, active, 0), Extra: share(chosen-hits, all-active, 0), Ratio: share(chosen, active, 0),
+		Chosen: float64(chosen) / float64(sets), Recall: share(hits, active, 1),
+		Precision: share(hits, chosen, 1),
+		Missed:    share(active-hits, active, 0), Extra: share(chosen-hits, all-active, 0),
+		Ratio: share(chosen, active, 0),
 	}
 }
 
 // WriteText writes the report as a table, a line for each layer and K_max. Shares are in percent.
 func (r *Report) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "layer\tactive\ttop-1\tK_max\toracle recall\tpredicted recall\tprecision\tFP\tratio\tstatic recall\tK for 95 %\tfor 99 %\toracle 95 %\tstatic 95 %\t")
+	fmt.Fprintln(t, "layer\tactive\ttop-1\tK_max\toracle recall\tpredicted "+
+		"recall\tprecision\tFP\tratio\tstatic recall\tK for 95 %\tfor 99 %\toracle 95 %\tstatic "+
+		"95 %\t")
 	for _, l := range append(append([]LayerReport{}, r.Layers...), r.Mean) {
 		name := fmt.Sprint(l.Layer)
 		if l.Layer == 0 {
@@ -300,15 +323,18 @@ func (r *Report) WriteText(w io.Writer) error {
 		}
 		for _, set := range l.Sets {
 			p := set.Predicted
-			fmt.Fprintf(t, "%s\t%.1f\t%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.2f\t%s\t%d\t%d\t%d\t%d\t\n", name, l.Active, percents(l.Top1), set.KMax,
-				100*set.Oracle.Recall, 100*p.Recall, 100*p.Precision, 100*p.Extra, p.Ratio, set.static(),
+			fmt.Fprintf(t, "%s\t%.1f\t%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.2f\t%s\t%d\t%d\t%d\t%d\t\n",
+				name, l.Active, percents(l.Top1), set.KMax,
+				100*set.Oracle.Recall, 100*p.Recall, 100*p.Precision, 100*p.Extra, p.Ratio,
+				set.static(),
 				l.Needed95.Predicted, l.Needed99.Predicted, l.Needed95.Oracle, l.Needed95.Static)
 		}
 	}
 	return t.Flush()
 }
 
-// static is the recall of the hottest units in percent. They have no size of their own, so without a K_max there is none.
+// static is the recall of the hottest units in percent. They have no size of their own, so without
+// a K_max there is none.
 func (a AtK) static() string {
 	if a.KMax == 0 {
 		return "-"

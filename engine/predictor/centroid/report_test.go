@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// byHand is a gated predictor with one predicted layer of 6 units that always names gate {0,1,2} and up {1,2,3}; hottest 5 0 3 1 2 4.
+// byHand is a gated predictor with one predicted layer of 6 units that always names gate {0,1,2}
+// and up {1,2,3}; hottest 5 0 3 1 2 4.
 func byHand() *Predictor {
 	m := metric{Hamming, 1, 1}
 	shape := Shape{Layers: 2, Projections: 2, Units: 6, Width: 1}
@@ -24,16 +25,19 @@ func byHand() *Predictor {
 		hot: [][]uint32{{5, 3, 2, 4, 1, 6}},
 	}
 	b.rank()
-	return &Predictor{book: b, mean: []float32{0}, scale: []float32{1}, layers: []dense{{in: 1, out: 4, w: make([]uint16, 4), b: []float32{1, 0, 1, 0}}}}
+	return &Predictor{book: b, mean: []float32{0}, scale: []float32{1}, layers: []dense{
+		{in: 1, out: 4, w: make([]uint16, 4), b: []float32{1, 0, 1, 0}}}}
 }
 
 // TestEvaluateByHand: the network is right for the first token and wrong for the second.
 func TestEvaluateByHand(t *testing.T) {
-	s := &memory{shape: Shape{Layers: 2, Projections: 2, Units: 6, Width: 1}, features: [][]float32{{0}, {0}}, masks: [][][]uint64{
+	s := &memory{shape: Shape{Layers: 2, Projections: 2, Units: 6, Width: 1}, features: [][]float32{
+		{0}, {0}}, masks: [][][]uint64{
 		{bitset(6, 0, 1, 2), bitset(6, 1, 2, 3)}, // truth {1, 2}
 		{bitset(6, 4, 5), bitset(6, 3, 4, 5)},    // truth {4, 5}
 	}}
-	r, err := Evaluate(context.Background(), byHand(), s, EvaluateOptions{KMax: []int{0, 1, 2, 3, 6}})
+	r, err := Evaluate(context.Background(), byHand(), s, EvaluateOptions{KMax: []int{0, 1, 2, 3,
+		6}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,15 +47,19 @@ func TestEvaluateByHand(t *testing.T) {
 	}
 	perfect := Quality{Chosen: 2, Recall: 1, Precision: 1, Ratio: 1}
 	half := Quality{Chosen: 2, Recall: 0.5, Precision: 0.5, Missed: 0.5, Extra: 0.25, Ratio: 1}
-	if l.Intersection.Oracle != perfect || l.Intersection.Predicted != half || l.Sets[0].Predicted != half {
+	if l.Intersection.Oracle != perfect || l.Intersection.Predicted != half ||
+		l.Sets[0].Predicted != half {
 		t.Errorf("intersections %+v", l.Intersection)
 	}
-	// Places of the predicted sequence: 1 2 | 0 3 | 5 4. K_max 1 finds unit 1 alone; 3 adds 0; 6 finds everything.
-	// The hottest units are 5 0 3 1 2 4: 5 is found at once, 1 with four units.
-	for i, want := range []struct{ predicted, oracle, static float64 }{{0.5, 1, 0}, {0.25, 0.5, 0.25}, {0.5, 1, 0.25}, {0.5, 1, 0.25}, {1, 1, 1}} {
+	// Places of the predicted sequence: 1 2 | 0 3 | 5 4. K_max 1 finds unit 1 alone; 3 adds 0; 6
+	// finds everything. The hottest units are 5 0 3 1 2 4: 5 is found at once, 1 with four units.
+	for i, want := range []struct{ predicted, oracle, static float64 }{{0.5, 1, 0},
+		{0.25, 0.5, 0.25}, {0.5, 1, 0.25}, {0.5, 1, 0.25}, {1, 1, 1}} {
 		set := l.Sets[i]
-		if set.Predicted.Recall != want.predicted || set.Oracle.Recall != want.oracle || set.Static.Recall != want.static {
-			t.Errorf("K_max %d: predicted %v, oracle %v, static %v, want %+v", set.KMax, set.Predicted.Recall, set.Oracle.Recall, set.Static.Recall, want)
+		if set.Predicted.Recall != want.predicted || set.Oracle.Recall != want.oracle ||
+			set.Static.Recall != want.static {
+			t.Errorf("K_max %d: predicted %v, oracle %v, static %v, want %+v", set.KMax,
+				set.Predicted.Recall, set.Oracle.Recall, set.Static.Recall, want)
 		}
 	}
 	if l.Needed95 != (Compared[int]{2, 6, 6}) || l.Needed99 != l.Needed95 {
@@ -62,7 +70,8 @@ func TestEvaluateByHand(t *testing.T) {
 	}
 }
 
-// TestEvaluateIsPredict counts with a Runner and masks what Evaluate adds up from places, and wants the same for any number of workers.
+// TestEvaluateIsPredict counts with a Runner and masks what Evaluate adds up from places, and wants
+// the same for any number of workers.
 func TestEvaluateIsPredict(t *testing.T) {
 	w := newWorld(gated, 6, 0.1)
 	p := trained(t, w.tokens(300), TrainOptions{Hidden: []int{}, Epochs: 1})
@@ -95,8 +104,10 @@ func TestEvaluateIsPredict(t *testing.T) {
 		}
 		for l := 1; l < gated.Layers; l++ {
 			q := r.Layers[l-1].Sets[i].Predicted
-			if want := float64(hits[l]) / float64(active[l]); q.Recall != want || math.Abs(q.Chosen*1100-float64(chosen[l])) > 1e-6 {
-				t.Errorf("K_max %d, layer %d: recall %v of %v chosen, want %v of %v", k, l, q.Recall, q.Chosen*1100, want, chosen[l])
+			if want := float64(hits[l]) / float64(active[l]); q.Recall != want ||
+				math.Abs(q.Chosen*1100-float64(chosen[l])) > 1e-6 {
+				t.Errorf("K_max %d, layer %d: recall %v of %v chosen, want %v of %v", k, l,
+					q.Recall, q.Chosen*1100, want, chosen[l])
 			}
 		}
 	}
@@ -111,8 +122,10 @@ func TestEvaluateIsPredict(t *testing.T) {
 	}
 	for _, l := range r.Layers {
 		for i := 2; i < len(l.Sets); i++ {
-			if l.Sets[i].Predicted.Recall < l.Sets[i-1].Predicted.Recall || l.Sets[i].Oracle.Recall < l.Sets[i-1].Oracle.Recall {
-				t.Errorf("layer %d: recall falls from K_max %d to %d", l.Layer, l.Sets[i-1].KMax, l.Sets[i].KMax)
+			if l.Sets[i].Predicted.Recall < l.Sets[i-1].Predicted.Recall ||
+				l.Sets[i].Oracle.Recall < l.Sets[i-1].Oracle.Recall {
+				t.Errorf("layer %d: recall falls from K_max %d to %d", l.Layer, l.Sets[i-1].KMax,
+					l.Sets[i].KMax)
 			}
 		}
 		if last := l.Sets[len(l.Sets)-1]; last.Predicted.Recall != 1 || last.Predicted.Extra != 1 {
@@ -125,16 +138,19 @@ func TestQualityOfNothing(t *testing.T) {
 	if q := newQuality(10, 2, 0, 0, 0); q != (Quality{Recall: 1, Precision: 1}) {
 		t.Errorf("nothing chosen of nothing: %+v", q)
 	}
-	if q := newQuality(10, 2, 10, 10, 10); q != (Quality{Chosen: 5, Recall: 1, Precision: 1, Ratio: 1}) {
+	if q := newQuality(10, 2, 10, 10, 10); q != (Quality{Chosen: 5, Recall: 1, Precision: 1,
+		Ratio: 1}) {
 		t.Errorf("everything of everything: %+v", q)
 	}
 }
 
 func TestEvaluateRefusals(t *testing.T) {
 	p := byHand()
-	good := &memory{shape: p.book.shape, features: [][]float32{{0}}, masks: [][][]uint64{{{1}, {1}}}}
+	good := &memory{shape: p.book.shape, features: [][]float32{{0}}, masks: [][][]uint64{
+		{{1}, {1}}}}
 	other := &memory{shape: gated, features: [][]float32{{0}}}
-	nan := &memory{shape: p.book.shape, features: [][]float32{{float32(math.NaN())}}, masks: good.masks}
+	nan := &memory{shape: p.book.shape, features: [][]float32{{float32(math.NaN())}},
+		masks: good.masks}
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
 	for name, c := range map[string]struct {
@@ -144,11 +160,12 @@ func TestEvaluateRefusals(t *testing.T) {
 		want error
 	}{
 		"another shape": {context.Background(), other, EvaluateOptions{}, ErrMismatch},
-		"no tokens":     {context.Background(), &memory{shape: p.book.shape}, EvaluateOptions{}, ErrSamples},
-		"K_max":         {context.Background(), good, EvaluateOptions{KMax: []int{7}}, ErrOptions},
-		"workers":       {context.Background(), good, EvaluateOptions{Workers: -2}, ErrOptions},
-		"feature":       {context.Background(), nan, EvaluateOptions{}, ErrSamples},
-		"cancelled":     {cancelled, good, EvaluateOptions{}, context.Canceled},
+		"no tokens": {context.Background(), &memory{shape: p.book.shape}, EvaluateOptions{},
+			ErrSamples},
+		"K_max":     {context.Background(), good, EvaluateOptions{KMax: []int{7}}, ErrOptions},
+		"workers":   {context.Background(), good, EvaluateOptions{Workers: -2}, ErrOptions},
+		"feature":   {context.Background(), nan, EvaluateOptions{}, ErrSamples},
+		"cancelled": {cancelled, good, EvaluateOptions{}, context.Canceled},
 	} {
 		if _, err := Evaluate(c.ctx, p, c.s, c.opt); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)
@@ -156,19 +173,23 @@ func TestEvaluateRefusals(t *testing.T) {
 	}
 }
 
-// TestTradeoffs: more patterns describe more states, so the oracle's recall rises up to the number of states; the tables say so.
+// TestTradeoffs: more patterns describe more states, so the oracle's recall rises up to the number
+// of states; the tables say so.
 func TestTradeoffs(t *testing.T) {
 	w := newWorld(Shape{Layers: 2, Projections: 1, Units: 64, Width: 8}, 6, 0.02)
 	list, err := Tradeoffs(context.Background(), w.tokens(400), w.tokens(100), TradeoffOptions{
-		Counts: []int{1, 3, 6}, KMax: []int{20, 32}, Train: TrainOptions{Hidden: []int{16}, Epochs: 6, Rate: 0.01},
+		Counts: []int{1, 3, 6}, KMax: []int{20, 32}, Train: TrainOptions{Hidden: []int{16},
+			Epochs: 6, Rate: 0.01},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := 1; i < len(list); i++ {
 		was, is := list[i-1], list[i]
-		if is.Mean.Sets[0].Oracle.Recall <= was.Mean.Sets[0].Oracle.Recall || is.Bytes <= was.Bytes || is.FLOPs <= was.FLOPs {
-			t.Errorf("%d centroids: %+v; %d: %+v", was.Count, was.Mean.Sets[0], is.Count, is.Mean.Sets[0])
+		if is.Mean.Sets[0].Oracle.Recall <= was.Mean.Sets[0].Oracle.Recall ||
+			is.Bytes <= was.Bytes || is.FLOPs <= was.FLOPs {
+			t.Errorf("%d centroids: %+v; %d: %+v", was.Count, was.Mean.Sets[0], is.Count,
+				is.Mean.Sets[0])
 		}
 	}
 	if only := list[0].Mean; only.Top1[0] != 1 {
@@ -178,28 +199,33 @@ func TestTradeoffs(t *testing.T) {
 	if err := WriteTradeoffs(&text, list); err != nil {
 		t.Fatal(err)
 	}
-	if lines := strings.Count(text.String(), "\n"); lines != 7 || !strings.Contains(text.String(), "oracle recall") {
+	if lines := strings.Count(text.String(), "\n"); lines != 7 || !strings.Contains(text.String(),
+		"oracle recall") {
 		t.Errorf("%d lines:\n%s", lines, text.String())
 	}
 	sized, err := Tradeoffs(context.Background(), w.tokens(400), w.tokens(100), TradeoffOptions{
-		Counts: []int{3}, KMax: []int{10, 20}, Sized: true, Train: TrainOptions{Hidden: []int{16}, Epochs: 6, Rate: 0.01},
+		Counts: []int{3}, KMax: []int{10, 20}, Sized: true, Train: TrainOptions{Hidden: []int{16},
+			Epochs: 6, Rate: 0.01},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, k := range []int{10, 20} {
 		row := sized[i]
-		if len(row.Mean.Sets) != 1 || row.Size != k || row.Mean.Sets[0].KMax != k || row.Mean.Intersection.Predicted.Chosen != float64(k) {
+		if len(row.Mean.Sets) != 1 || row.Size != k || row.Mean.Sets[0].KMax != k ||
+			row.Mean.Intersection.Predicted.Chosen != float64(k) {
 			t.Errorf("sized for K_max %d: %+v", k, row)
 		}
 	}
-	if _, err := Tradeoffs(context.Background(), w.tokens(400), w.tokens(100), TradeoffOptions{Counts: []int{-1}}); !errors.Is(err, ErrOptions) {
+	if _, err := Tradeoffs(context.Background(), w.tokens(400), w.tokens(100), TradeoffOptions{
+		Counts: []int{-1}}); !errors.Is(err, ErrOptions) {
 		t.Error(err)
 	}
 }
 
 func TestReportText(t *testing.T) {
-	s := &memory{shape: byHand().book.shape, features: [][]float32{{0}}, masks: [][][]uint64{{bitset(6, 0, 1, 2), bitset(6, 1, 2, 3)}}}
+	s := &memory{shape: byHand().book.shape, features: [][]float32{{0}}, masks: [][][]uint64{
+		{bitset(6, 0, 1, 2), bitset(6, 1, 2, 3)}}}
 	r, err := Evaluate(context.Background(), byHand(), s, EvaluateOptions{KMax: []int{2, 0}})
 	if err != nil {
 		t.Fatal(err)
@@ -209,14 +235,16 @@ func TestReportText(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
-	if len(lines) != 5 || strings.Join(strings.Fields(lines[1]), " ") != "1 2.0 100.0/100.0 2 100.0 100.0 100.0 0.0 1.00 0.0 2 2 2 5" {
+	if len(lines) != 5 || strings.Join(strings.Fields(lines[1]), " ") != "1 2.0 100.0/100.0 2 "+
+		"100.0 100.0 100.0 0.0 1.00 0.0 2 2 2 5" {
 		t.Errorf("got\n%s", text.String())
 	}
 	if words := strings.Fields(lines[4]); words[0] != "all" || words[3] != "0" || words[9] != "-" {
 		t.Errorf("got\n%s", text.String())
 	}
 	data, err := json.Marshal(r.Layers[0].Sets[0])
-	if err != nil || !strings.HasPrefix(string(data), `{"k_max":2,"oracle":{"chosen":2,"recall":1,`) {
+	if err != nil || !strings.HasPrefix(string(data),
+		`{"k_max":2,"oracle":{"chosen":2,"recall":1,`) {
 		t.Errorf("%s (%v)", data, err)
 	}
 }

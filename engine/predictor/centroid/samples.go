@@ -10,10 +10,12 @@ import (
 
 // Shape is what a predictor is made for.
 type Shape struct {
-	Layers      int `json:"layers"`      // of the model, layer 0 included; layers 1 to Layers−1 are predicted
-	Projections int `json:"projections"` // 2 (gate, up) for gated feed-forward layers, 1 for the others
-	Units       int `json:"units"`       // neurons in a layer
-	Width       int `json:"width"`       // elements of a feature
+	// of the model, layer 0 included; layers 1 to Layers−1 are predicted
+	Layers int `json:"layers"`
+	// 2 (gate, up) for gated feed-forward layers, 1 for the others
+	Projections int `json:"projections"`
+	Units       int `json:"units"` // neurons in a layer
+	Width       int `json:"width"` // elements of a feature
 }
 
 // Largest shapes; what is beyond is a broken file, not a model.
@@ -26,7 +28,8 @@ const (
 func (s Shape) check() error {
 	switch {
 	case s.Layers < 2 || s.Layers > maxLayers:
-		return fmt.Errorf("%d layers: it must be 2 to %d, because layer 0 predicts the others", s.Layers, maxLayers)
+		return fmt.Errorf("%d layers: it must be 2 to %d, because layer 0 predicts the others",
+			s.Layers, maxLayers)
 	case s.Projections < 1 || s.Projections > 2:
 		return fmt.Errorf("%d projections: it must be 2 (gate and up) or 1", s.Projections)
 	case s.Units < 1 || s.Units > maxUnits:
@@ -46,8 +49,9 @@ func (s Shape) head(layer, projection int) int { return (layer-1)*s.Projections 
 // words is the number of 64-bit words of a mask.
 func (s Shape) words() int { return words(s.Units) }
 
-// Samples are tokens with what was seen of them: the feature that the predictor will see, and the masks it should find. Tokens that
-// follow each other in a text should follow each other here, because a held-out part is cut from the end.
+// Samples are tokens with what was seen of them: the feature that the predictor will see, and the
+// masks it should find. Tokens that follow each other in a text should follow each other here,
+// because a held-out part is cut from the end.
 //
 // Feature and Mask are called from several goroutines at once.
 type Samples interface {
@@ -56,23 +60,27 @@ type Samples interface {
 	Shape() Shape
 	// Feature writes the layer-0 feature of token i (Shape.Width elements, all finite).
 	Feature(i int, dst []float32) error
-	// Mask writes which units of a layer (1 to Layers−1) passed the threshold for token i: in projection 0 (gate, or the only one) or 1
-	// (up). Bit u of the words stands for unit u; bits beyond the last unit are 0.
+	// Mask writes which units of a layer (1 to Layers−1) passed the threshold for token i: in
+	// projection 0 (gate, or the only one) or 1 (up). Bit u of the words stands for unit u; bits
+	// beyond the last unit are 0.
 	Mask(i, layer, projection int, dst []uint64) error
 }
 
-// Split cuts samples in two: the last share of them (0 to 1, rounded down, at least one token if share is above 0) is held out. It does
-// not cut at random, because neighbouring tokens resemble each other: the held-out part would be known already.
+// Split cuts samples in two: the last share of them (0 to 1, rounded down, at least one token if
+// share is above 0) is held out. It does not cut at random, because neighbouring tokens resemble
+// each other: the held-out part would be known already.
 func Split(s Samples, share float64) (train, held Samples, err error) {
 	if !(share >= 0 && share < 1) {
-		return nil, nil, fmt.Errorf("centroid: %w: held-out share %v: it must be 0 or more and below 1", ErrOptions, share)
+		return nil, nil, fmt.Errorf("centroid: %w: held-out share %v: it must be 0 or more and "+
+			"below 1", ErrOptions, share)
 	}
 	n := int(float64(s.Len()) * share)
 	if share > 0 {
 		n = max(n, 1)
 	}
 	if n >= s.Len() {
-		return nil, nil, fmt.Errorf("centroid: %w: %d tokens are too few to hold some out; record more", ErrSamples, s.Len())
+		return nil, nil, fmt.Errorf("centroid: %w: %d tokens are too few to hold some out; "+
+			"record more", ErrSamples, s.Len())
 	}
 	return part{s, 0, s.Len() - n}, part{s, s.Len() - n, s.Len()}, nil
 }
@@ -83,9 +91,12 @@ type part struct {
 	lo, hi int
 }
 
-func (p part) Len() int                                { return p.hi - p.lo }
-func (p part) Feature(i int, dst []float32) error      { return p.Samples.Feature(p.lo+i, dst) }
-func (p part) Mask(i, layer, pr int, d []uint64) error { return p.Samples.Mask(p.lo+i, layer, pr, d) }
+func (p part) Len() int                           { return p.hi - p.lo }
+func (p part) Feature(i int, dst []float32) error { return p.Samples.Feature(p.lo+i, dst) }
+func (p part) Mask(i, layer, pr int, d []uint64) error {
+	return p.Samples.Mask(p.lo+i, layer, pr,
+		d)
+}
 
 // readFeature reads and checks a feature.
 func readFeature(s Samples, i int, dst []float32) error {
@@ -94,7 +105,8 @@ func readFeature(s Samples, i int, dst []float32) error {
 	}
 	for j, v := range dst {
 		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-			return fmt.Errorf("centroid: %w: feature of token %d: element %d is %v", ErrSamples, i, j, v)
+			return fmt.Errorf("centroid: %w: feature of token %d: element %d is %v", ErrSamples, i,
+				j, v)
 		}
 	}
 	return nil
@@ -103,16 +115,19 @@ func readFeature(s Samples, i int, dst []float32) error {
 // readMask reads and checks a mask.
 func readMask(s Samples, i, layer, projection int, dst []uint64) error {
 	if err := s.Mask(i, layer, projection, dst); err != nil {
-		return fmt.Errorf("centroid: mask of token %d, layer %d, projection %d: %w", i, layer, projection, err)
+		return fmt.Errorf("centroid: mask of token %d, layer %d, projection %d: %w", i, layer,
+			projection, err)
 	}
 	if !clean(dst, s.Shape().Units) {
-		return fmt.Errorf("centroid: %w: mask of token %d, layer %d, projection %d: a bit beyond unit %d is set",
+		return fmt.Errorf("centroid: %w: mask of token %d, layer %d, projection %d: a bit "+
+			"beyond unit %d is set",
 			ErrSamples, i, layer, projection, s.Shape().Units-1)
 	}
 	return nil
 }
 
-// readTruth writes the units that matter for a token: those that pass the threshold in every projection. scratch is a second mask.
+// readTruth writes the units that matter for a token: those that pass the threshold in every
+// projection. scratch is a second mask.
 func readTruth(s Samples, i, layer int, dst, scratch []uint64) error {
 	if err := readMask(s, i, layer, 0, dst); err != nil {
 		return err
@@ -129,8 +144,9 @@ func readTruth(s Samples, i, layer int, dst, scratch []uint64) error {
 	return nil
 }
 
-// Threshold sets the bits of the values whose magnitude is above at, which is 0 or more, and clears the others. dst must have a word
-// for every 64 values, rounded up. For a ReLU at is 0; a SiLU has no zeros and needs a Cutoff.
+// Threshold sets the bits of the values whose magnitude is above at, which is 0 or more, and clears
+// the others. dst must have a word for every 64 values, rounded up. For a ReLU at is 0; a SiLU has
+// no zeros and needs a Cutoff.
 func Threshold(values []float32, at float32, dst []uint64) {
 	dst = dst[:words(len(values)):len(dst)]
 	clear(dst)
@@ -141,8 +157,8 @@ func Threshold(values []float32, at float32, dst []uint64) {
 	}
 }
 
-// MaskFeature writes 1 for every unit of mask and 0 for the others: layer 0's mask is a feature too, and the only one that an
-// activation trace holds. len(dst) is the number of units.
+// MaskFeature writes 1 for every unit of mask and 0 for the others: layer 0's mask is a feature
+// too, and the only one that an activation trace holds. len(dst) is the number of units.
 func MaskFeature(mask []uint64, dst []float32) {
 	mask = mask[:words(len(dst)):len(mask)]
 	for u := range dst {
@@ -150,11 +166,13 @@ func MaskFeature(mask []uint64, dst []float32) {
 	}
 }
 
-// Cutoff returns the threshold above which share (0 to 1) of the magnitudes of values lie, as nearly as ties allow and never more: the
-// way from a wished sparsity to a threshold. Values of one layer and projection over many tokens are what it is for.
+// Cutoff returns the threshold above which share (0 to 1) of the magnitudes of values lie, as
+// nearly as ties allow and never more: the way from a wished sparsity to a threshold. Values of one
+// layer and projection over many tokens are what it is for.
 func Cutoff(values []float32, share float64) (float32, error) {
 	if len(values) == 0 || !(share >= 0 && share <= 1) {
-		return 0, fmt.Errorf("centroid: %w: a share of %v of %d values: the share must be 0 to 1, of at least one value", ErrOptions, share, len(values))
+		return 0, fmt.Errorf("centroid: %w: a share of %v of %d values: the share must be 0 to "+
+			"1, of at least one value", ErrOptions, share, len(values))
 	}
 	sizes := make([]float32, len(values))
 	for i, v := range values {

@@ -13,8 +13,9 @@ import (
 type TradeoffOptions struct {
 	Counts []int // sizes of the vocabularies
 	KMax   []int // sizes of the active sets
-	// Sized makes vocabularies for each K_max, whose centroids have that many units (ClusterOptions.Size), which finds more true units
-	// than one vocabulary for all, as less is padded and truncated, and takes as many times longer.
+	// Sized makes vocabularies for each K_max, whose centroids have that many units
+	// (ClusterOptions.Size), which finds more true units than one vocabulary for all, as less is
+	// padded and truncated, and takes as many times longer.
 	Sized   bool
 	Holdout float64 // share of the training samples that decides when training ends; 0 = 0.1
 	Build   BuildOptions
@@ -32,7 +33,8 @@ type Tradeoff struct {
 	Mean  LayerReport `json:"mean"`
 }
 
-// Tradeoffs trains a predictor for each vocabulary size and evaluates it on test, which must have no text in common with train.
+// Tradeoffs trains a predictor for each vocabulary size and evaluates it on test, which must have
+// no text in common with train.
 func Tradeoffs(ctx context.Context, train, test Samples, opt TradeoffOptions) ([]Tradeoff, error) {
 	setDefault(&opt.Holdout, 0.1)
 	fit, held, err := Split(train, opt.Holdout)
@@ -68,7 +70,8 @@ func Tradeoffs(ctx context.Context, train, test Samples, opt TradeoffOptions) ([
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, Tradeoff{Count: j.count, Size: j.size, Bytes: r.Bytes, FLOPs: r.FLOPs, Mean: r.Mean})
+		list = append(list, Tradeoff{Count: j.count, Size: j.size, Bytes: r.Bytes, FLOPs: r.FLOPs,
+			Mean: r.Mean})
 		if opt.Progress != nil {
 			opt.Progress(i+1, len(jobs))
 		}
@@ -79,11 +82,14 @@ func Tradeoffs(ctx context.Context, train, test Samples, opt TradeoffOptions) ([
 // WriteTradeoffs writes a line for each vocabulary size and K_max. Shares are in percent.
 func WriteTradeoffs(w io.Writer, list []Tradeoff) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "centroids\tmemory\ttop-1\tK_max\toracle recall\tpredicted recall\tprecision\tratio\tstatic recall\t")
+	fmt.Fprintln(t, "centroids\tmemory\ttop-1\tK_max\toracle recall\tpredicted "+
+		"recall\tprecision\tratio\tstatic recall\t")
 	for _, row := range list {
 		for _, s := range row.Mean.Sets {
-			fmt.Fprintf(t, "%d\t%v\t%s\t%d\t%.1f\t%.1f\t%.1f\t%.2f\t%s\t\n", row.Count, row.Bytes, percents(row.Mean.Top1), s.KMax,
-				100*s.Oracle.Recall, 100*s.Predicted.Recall, 100*s.Predicted.Precision, s.Predicted.Ratio, s.static())
+			fmt.Fprintf(t, "%d\t%v\t%s\t%d\t%.1f\t%.1f\t%.1f\t%.2f\t%s\t\n", row.Count, row.Bytes,
+				percents(row.Mean.Top1), s.KMax,
+				100*s.Oracle.Recall, 100*s.Predicted.Recall, 100*s.Predicted.Precision,
+				s.Predicted.Ratio, s.static())
 		}
 	}
 	return t.Flush()

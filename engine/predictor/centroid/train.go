@@ -14,7 +14,8 @@ import (
 
 // TrainOptions say how a predictor is trained. Zero values mean the defaults.
 type TrainOptions struct {
-	Hidden   []int   // widths of the trunk's layers; nil = one of 256; empty = none, heads on the feature
+	// widths of the trunk's layers; nil = one of 256; empty = none, heads on the feature
+	Hidden   []int
 	Epochs   int     // at most; 0 = 20
 	Patience int     // epochs without a lower held-out loss until training ends; 0 = 3
 	Batch    int     // tokens in a step; 0 = 64
@@ -23,12 +24,13 @@ type TrainOptions struct {
 	Workers  int // 0 and 1 = no threads besides the caller's
 	// Progress, if not nil, is called after each epoch, from one goroutine.
 	Progress func(Epoch)
-	// Model and Trace identify what the samples come from, normally as hashes, and Feature names the kind of their features. They are kept in the predictor's file.
+	// Model and Trace identify what the samples come from, normally as hashes, and Feature names
+	// the kind of their features. They are kept in the predictor's file.
 	Model, Trace, Feature string
 }
 
-// Epoch is where a training stands. Losses are in nats per head; accuracies are shares of heads whose most likely centroid is the
-// nearest one.
+// Epoch is where a training stands. Losses are in nats per head; accuracies are shares of heads
+// whose most likely centroid is the nearest one.
 type Epoch struct {
 	Epoch, Epochs int // from 1
 	TrainLoss     float64
@@ -86,12 +88,14 @@ func checkHidden(hidden []int) error {
 	return nil
 }
 
-// Train fits the shared predictor to the codebook with Adam and the cross-entropy of every head, in batches drawn in a new order each
-// epoch. It ends when the held-out loss has not fallen for Patience epochs, and returns the weights of the best one, rounded to
-// float16. Features are read from the samples for each batch and not kept; what is kept is 4 bytes for each token and head.
+// Train fits the shared predictor to the codebook with Adam and the cross-entropy of every head, in
+// batches drawn in a new order each epoch. It ends when the held-out loss has not fallen for
+// Patience epochs, and returns the weights of the best one, rounded to float16. Features are read
+// from the samples for each batch and not kept; what is kept is 4 bytes for each token and head.
 //
 // The codebook should not have seen held either: Split, then Build and Train.
-func Train(ctx context.Context, train, held Samples, book *Codebook, opt TrainOptions) (*Predictor, error) {
+func Train(ctx context.Context, train, held Samples, book *Codebook, opt TrainOptions) (*Predictor,
+	error) {
 	opt, err := opt.withDefaults()
 	if err != nil {
 		return nil, err
@@ -101,7 +105,8 @@ func Train(ctx context.Context, train, held Samples, book *Codebook, opt TrainOp
 			return nil, err
 		}
 		if s.Shape() != book.shape {
-			return nil, fmt.Errorf("centroid: %w: samples of shape %+v, a codebook of %+v", ErrMismatch, s.Shape(), book.shape)
+			return nil, fmt.Errorf("centroid: %w: samples of shape %+v, a codebook of %+v",
+				ErrMismatch, s.Shape(), book.shape)
 		}
 	}
 	t, err := newTrainer(ctx, train, held, book, opt)
@@ -133,9 +138,11 @@ type labelled struct {
 	ids []int32
 }
 
-func newTrainer(ctx context.Context, train, held Samples, book *Codebook, opt TrainOptions) (*trainer, error) {
+func newTrainer(ctx context.Context, train, held Samples, book *Codebook,
+	opt TrainOptions) (*trainer, error) {
 	pool := cpu.NewPool(opt.Workers)
-	t := &trainer{ctx: ctx, opt: opt, book: book, train: labelled{Samples: train}, held: labelled{Samples: held}}
+	t := &trainer{ctx: ctx, opt: opt, book: book, train: labelled{Samples: train}, held: labelled{
+		Samples: held}}
 	err := t.prepare(pool)
 	if err != nil {
 		pool.Close()
@@ -145,7 +152,8 @@ func newTrainer(ctx context.Context, train, held Samples, book *Codebook, opt Tr
 	for h, v := range book.vocabs {
 		counts[h] = v.Count()
 	}
-	t.net = newNetwork(book.shape.Width, opt.Hidden, counts, opt.Batch, pool, rng.Stream(opt.Seed, "centroid/weights"))
+	t.net = newNetwork(book.shape.Width, opt.Hidden, counts, opt.Batch, pool, rng.Stream(opt.Seed,
+		"centroid/weights"))
 	t.batch = make([]int32, opt.Batch*len(counts))
 	return t, nil
 }
@@ -162,8 +170,8 @@ func (t *trainer) prepare(pool *cpu.Pool) (err error) {
 	return err
 }
 
-// standardise returns the mean of each element of the feature and one over its standard deviation; 0 where it does not vary, so that
-// it does not count.
+// standardise returns the mean of each element of the feature and one over its standard deviation;
+// 0 where it does not vary, so that it does not count.
 func standardise(ctx context.Context, s Samples) (mean, scale []float32, err error) {
 	width, n := s.Shape().Width, float64(s.Len())
 	x := make([]float32, width)
@@ -186,7 +194,8 @@ func standardise(ctx context.Context, s Samples) (mean, scale []float32, err err
 	mean, scale = make([]float32, width), make([]float32, width)
 	for j := range mean {
 		mean[j] = float32(average[j])
-		if inverse := float32(1 / math.Sqrt(squares[j]/n)); squares[j] > 0 && !math.IsInf(float64(inverse), 0) {
+		if inverse := float32(1 / math.Sqrt(squares[j]/n)); squares[j] > 0 &&
+			!math.IsInf(float64(inverse), 0) {
 			scale[j] = inverse
 		}
 	}
@@ -220,7 +229,8 @@ func (t *trainer) run() error {
 		}
 	}
 	if t.best == nil {
-		return fmt.Errorf("centroid: training diverged: no held-out loss was a number; use a lower rate than %v", t.opt.Rate)
+		return fmt.Errorf("centroid: training diverged: no held-out loss was a number; use a "+
+			"lower rate than %v", t.opt.Rate)
 	}
 	return nil
 }
@@ -244,8 +254,10 @@ func (t *trainer) judge() (loss, accuracy float64, err error) {
 	return t.pass(t.held, order, func(int) {})
 }
 
-// pass runs samples in batches in the given order and calls then after each; it returns the mean loss and accuracy.
-func (t *trainer) pass(s labelled, order []int, then func(size int)) (loss, accuracy float64, err error) {
+// pass runs samples in batches in the given order and calls then after each; it returns the mean
+// loss and accuracy.
+func (t *trainer) pass(s labelled, order []int, then func(size int)) (loss, accuracy float64,
+	err error) {
 	heads, width := t.book.shape.heads(), t.book.shape.Width
 	for lo := 0; lo < len(order); lo += t.opt.Batch {
 		if err := t.ctx.Err(); err != nil {
@@ -289,13 +301,16 @@ func (t *trainer) keep() {
 
 // predictor rounds the best weights.
 func (t *trainer) predictor() (*Predictor, error) {
-	p := &Predictor{book: t.book, mean: t.mean, scale: t.scale, facts: Facts{Model: t.opt.Model, Trace: t.opt.Trace, Feature: t.opt.Feature, Training: t.record()}}
+	p := &Predictor{book: t.book, mean: t.mean, scale: t.scale, facts: Facts{Model: t.opt.Model,
+		Trace: t.opt.Trace, Feature: t.opt.Feature, Training: t.record()}}
 	for i, l := range t.net.layers {
-		d := dense{in: l.in, out: l.out, w: make([]uint16, len(l.w)), b: slices.Clone(t.best[2*i+1])}
+		d := dense{in: l.in, out: l.out, w: make([]uint16, len(l.w)),
+			b: slices.Clone(t.best[2*i+1])}
 		for j, v := range t.best[2*i] {
 			d.w[j] = ref.F32ToF16(v)
 			if d.w[j]&^signF16 >= infF16 {
-				return nil, fmt.Errorf("centroid: training diverged: a weight of %v does not fit in float16; use a lower rate than %v", v, t.opt.Rate)
+				return nil, fmt.Errorf("centroid: training diverged: a weight of %v does not "+
+					"fit in float16; use a lower rate than %v", v, t.opt.Rate)
 			}
 		}
 		p.layers = append(p.layers, d)
@@ -306,6 +321,7 @@ func (t *trainer) predictor() (*Predictor, error) {
 // record is what the file says of how the predictor was made.
 func (t *trainer) record() Training {
 	return Training{
-		Tokens: t.train.Len(), Held: t.held.Len(), Epochs: t.opt.Epochs, Patience: t.opt.Patience, Batch: t.opt.Batch, Rate: t.opt.Rate, Seed: t.opt.Seed,
+		Tokens: t.train.Len(), Held: t.held.Len(), Epochs: t.opt.Epochs, Patience: t.opt.Patience,
+		Batch: t.opt.Batch, Rate: t.opt.Rate, Seed: t.opt.Seed,
 	}
 }

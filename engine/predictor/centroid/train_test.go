@@ -43,17 +43,21 @@ func TestGradients(t *testing.T) {
 		loss()
 		n.backward(batch)
 		for l, layer := range n.layers {
-			for _, p := range []struct{ w, g []float32 }{{layer.w, slices.Clone(layer.gw)}, {layer.b, slices.Clone(layer.gb)}} {
+			for _, p := range []struct{ w, g []float32 }{{layer.w, slices.Clone(layer.gw)},
+				{layer.b, slices.Clone(layer.gb)}} {
 				for i := range p.w {
-					const h = 1.0 / 256 // exact in float32; small beside the distance to the next kink of a ReLU here
+					// exact in float32; small beside the distance to the next kink of a ReLU here
+					const h = 1.0 / 256
 					was := p.w[i]
 					p.w[i] = was + h
 					up := loss()
 					p.w[i] = was - h
 					down := loss()
 					p.w[i] = was
-					if want := (up - down) / (2 * h); math.Abs(want-float64(p.g[i])) > 3e-4+0.01*math.Abs(want) {
-						t.Errorf("hidden %v, layer %d, weight %d: derivative %.6f, difference quotient %.6f", hidden, l, i, p.g[i], want)
+					if want := (up - down) /
+						(2 * h); math.Abs(want-float64(p.g[i])) > 3e-4+0.01*math.Abs(want) {
+						t.Errorf("hidden %v, layer %d, weight %d: derivative %.6f, difference "+
+							"quotient %.6f", hidden, l, i, p.g[i], want)
 					}
 				}
 			}
@@ -61,16 +65,20 @@ func TestGradients(t *testing.T) {
 	}
 }
 
-// TestLossOfIgnorance: with all weights 0 every centroid is as likely, and the loss is the logarithm of their number.
+// TestLossOfIgnorance: with all weights 0 every centroid is as likely, and the loss is the
+// logarithm of their number.
 func TestLossOfIgnorance(t *testing.T) {
 	n := newNetwork(3, nil, []int{4, 4}, 2, newTestPool(t, 1), rng.Stream(1, "x"))
 	clear(n.layers[0].w)
-	if loss, right := n.forward(2, []int32{0, 1, 2, 0}); math.Abs(loss-math.Log(4)) > 1e-7 || right != 2 {
-		t.Errorf("loss %v with %d right, want %v with 2: the lowest of equals is the answer", loss, right, math.Log(4))
+	if loss, right := n.forward(2, []int32{0, 1, 2, 0}); math.Abs(loss-math.Log(4)) > 1e-7 ||
+		right != 2 {
+		t.Errorf("loss %v with %d right, want %v with 2: the lowest of equals is the answer", loss,
+			right, math.Log(4))
 	}
 }
 
-// TestAdamByHand: the first step of Adam is the rate against the sign of the derivative, whatever its size.
+// TestAdamByHand: the first step of Adam is the rate against the sign of the derivative, whatever
+// its size.
 func TestAdamByHand(t *testing.T) {
 	n := newNetwork(2, nil, []int{2}, 1, newTestPool(t, 1), rng.Stream(1, "x"))
 	l := n.layers[0]
@@ -88,15 +96,17 @@ func TestAdamByHand(t *testing.T) {
 	}
 }
 
-// TestTrainingFindsTheStates: features show the state, so centroids, recall and accuracy must be nearly perfect, and the early stop
-// must keep the best epoch.
+// TestTrainingFindsTheStates: features show the state, so centroids, recall and accuracy must be
+// nearly perfect, and the early stop must keep the best epoch.
 func TestTrainingFindsTheStates(t *testing.T) {
 	for _, shape := range []Shape{gated, {Layers: 3, Projections: 1, Units: 64, Width: 12}} {
 		w := newWorld(shape, 6, 0.02)
 		var epochs []Epoch
-		opt := TrainOptions{Hidden: []int{24}, Epochs: 12, Rate: 0.01, Seed: 4, Progress: func(e Epoch) { epochs = append(epochs, e) }}
+		opt := TrainOptions{Hidden: []int{24}, Epochs: 12, Rate: 0.01, Seed: 4,
+			Progress: func(e Epoch) { epochs = append(epochs, e) }}
 		p := trained(t, w.tokens(800), opt)
-		if best := epochs[len(epochs)-1]; best.HeldAccuracy < 0.97 || best.HeldLoss > epochs[0].HeldLoss {
+		if best := epochs[len(epochs)-1]; best.HeldAccuracy < 0.97 ||
+			best.HeldLoss > epochs[0].HeldLoss {
 			t.Errorf("%+v: first epoch %+v, last %+v", shape, epochs[0], best)
 		}
 		r, err := Evaluate(context.Background(), p, w.tokens(300), EvaluateOptions{KMax: []int{15}})
@@ -104,11 +114,13 @@ func TestTrainingFindsTheStates(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := r.Mean
-		if slices.Min(m.Top1) < 0.97 || m.Intersection.Predicted.Recall < 0.9 || m.Intersection.Predicted.Recall > m.Intersection.Oracle.Recall+0.01 {
+		if slices.Min(m.Top1) < 0.97 || m.Intersection.Predicted.Recall < 0.9 ||
+			m.Intersection.Predicted.Recall > m.Intersection.Oracle.Recall+0.01 {
 			t.Errorf("%+v: top-1 %v, intersection %+v", shape, m.Top1, m.Intersection)
 		}
 		if set := m.Sets[0]; set.Predicted.Recall < set.Static.Recall+0.1 {
-			t.Errorf("%+v: predicted sets find %.3f, the hottest units %.3f", shape, set.Predicted.Recall, set.Static.Recall)
+			t.Errorf("%+v: predicted sets find %.3f, the hottest units %.3f", shape,
+				set.Predicted.Recall, set.Static.Recall)
 		}
 	}
 }
@@ -118,9 +130,13 @@ func TestEarlyStop(t *testing.T) {
 	w := newWorld(gated, 6, 0.02)
 	s := w.tokens(300)
 	r := rng.Stream(1, "test/shuffle")
-	r.Shuffle(len(s.features), func(i, j int) { s.features[i], s.features[j] = s.features[j], s.features[i] })
+	r.Shuffle(len(s.features), func(i, j int) {
+		s.features[i], s.features[j] = s.features[j],
+			s.features[i]
+	})
 	var epochs []Epoch
-	trained(t, s, TrainOptions{Hidden: []int{32}, Epochs: 60, Patience: 2, Rate: 0.01, Progress: func(e Epoch) { epochs = append(epochs, e) }})
+	trained(t, s, TrainOptions{Hidden: []int{32}, Epochs: 60, Patience: 2, Rate: 0.01,
+		Progress: func(e Epoch) { epochs = append(epochs, e) }})
 	n := len(epochs)
 	if n == 60 || n < 3 || epochs[n-1].Best || epochs[n-2].Best || !epochs[n-3].Best {
 		t.Errorf("%d epochs; the last three are %+v", n, epochs[max(0, n-3):])
@@ -136,7 +152,8 @@ func TestTrainingIsDeterministic(t *testing.T) {
 		opt.Workers = workers
 		got := trained(t, s, opt)
 		for l := range want.layers {
-			if !slices.Equal(got.layers[l].w, want.layers[l].w) || !slices.Equal(got.layers[l].b, want.layers[l].b) {
+			if !slices.Equal(got.layers[l].w, want.layers[l].w) || !slices.Equal(got.layers[l].b,
+				want.layers[l].b) {
 				t.Errorf("%d workers: layer %d differs", workers, l)
 			}
 		}
@@ -147,15 +164,19 @@ func TestTrainingIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestProgress: every vocabulary and every epoch reports; the last step of a clustering is the one in which nothing moves.
+// TestProgress: every vocabulary and every epoch reports; the last step of a clustering is the one
+// in which nothing moves.
 func TestProgress(t *testing.T) {
 	s := newWorld(gated, 3, 0).tokens(60)
 	last := map[int]BuildStep{}
 	unused := func(ClusterStep) { t.Error("the progress of a single clustering is called") }
 	_, err := Build(context.Background(), s, BuildOptions{
-		ClusterOptions: ClusterOptions{Count: 3, Progress: unused}, Progress: func(b BuildStep) { last[b.Vocabulary] = b },
+		ClusterOptions: ClusterOptions{Count: 3, Progress: unused}, Progress: func(b BuildStep) {
+			last[b.Vocabulary] = b
+		},
 	})
-	if err != nil || len(last) != 6 || last[6].Layer != 3 || last[6].Projection != 1 || last[6].Vocabularies != 6 {
+	if err != nil || len(last) != 6 || last[6].Layer != 3 || last[6].Projection != 1 ||
+		last[6].Vocabularies != 6 {
 		t.Fatalf("%v: %+v", err, last)
 	}
 	for _, b := range last {
@@ -178,15 +199,18 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// TestCancelledAnywhere ends the making of a predictor at every point where it looks at its context.
+// TestCancelledAnywhere ends the making of a predictor at every point where it looks at its
+// context.
 func TestCancelledAnywhere(t *testing.T) {
 	s := newWorld(Shape{Layers: 3, Projections: 1, Units: 20, Width: 4}, 3, 0.1).tokens(30)
 	all := func(ctx context.Context) error {
-		book, err := Build(ctx, s, BuildOptions{ClusterOptions: ClusterOptions{Count: 3, Workers: 2}})
+		book, err := Build(ctx, s, BuildOptions{ClusterOptions: ClusterOptions{Count: 3,
+			Workers: 2}})
 		if err != nil {
 			return err
 		}
-		p, err := Train(ctx, s, s, book, TrainOptions{Hidden: []int{4}, Epochs: 2, Batch: 16, Workers: 2})
+		p, err := Train(ctx, s, s, book, TrainOptions{Hidden: []int{4}, Epochs: 2, Batch: 16,
+			Workers: 2})
 		if err != nil {
 			return err
 		}
@@ -210,7 +234,8 @@ func TestCancelledAnywhere(t *testing.T) {
 	t.Error("it never ends")
 }
 
-// TestPublishedShape: the published system names 62 centroids for a token of Mistral-7B, two for each of 31 layers.
+// TestPublishedShape: the published system names 62 centroids for a token of Mistral-7B, two for
+// each of 31 layers.
 func TestPublishedShape(t *testing.T) {
 	published := map[string]int{}
 	for _, row := range reference.Table(t, "papers", "neuroprefetcher_constants.csv") {
@@ -220,17 +245,23 @@ func TestPublishedShape(t *testing.T) {
 			}
 		}
 	}
-	s := Shape{Layers: published["layers N"], Projections: 2, Units: published["intermediate dimension"], Width: published["down projection output dimension"]}
-	if err := s.check(); err != nil || s.heads() != 2*published["predicted layers"] || s.heads() != 62 || s.words() != 224 {
+	s := Shape{Layers: published["layers N"], Projections: 2,
+		Units: published["intermediate dimension"],
+		Width: published["down projection output dimension"]}
+	if err := s.check(); err != nil || s.heads() != 2*published["predicted layers"] ||
+		s.heads() != 62 || s.words() != 224 {
 		t.Errorf("%+v: %d heads, masks of %d words (%v)", s, s.heads(), s.words(), err)
 	}
 }
 
 func TestStandardise(t *testing.T) {
-	s := &memory{shape: Shape{Layers: 2, Projections: 1, Units: 1, Width: 2}, features: [][]float32{{1, 7}, {3, 7}, {5, 7}, {7, 7}}}
+	s := &memory{shape: Shape{Layers: 2, Projections: 1, Units: 1, Width: 2}, features: [][]float32{
+		{1, 7}, {3, 7}, {5, 7}, {7, 7}}}
 	mean, scale, err := standardise(context.Background(), s)
-	if err != nil || mean[0] != 4 || mean[1] != 7 || math.Abs(float64(scale[0])-1/math.Sqrt(5)) > 1e-6 || scale[1] != 0 {
-		t.Errorf("mean %v, scale %v: %v; want 4 and 7, 1/√5 and 0 for what does not vary", mean, scale, err)
+	if err != nil || mean[0] != 4 || mean[1] != 7 ||
+		math.Abs(float64(scale[0])-1/math.Sqrt(5)) > 1e-6 || scale[1] != 0 {
+		t.Errorf("mean %v, scale %v: %v; want 4 and 7, 1/√5 and 0 for what does not vary", mean,
+			scale, err)
 	}
 }
 
@@ -273,32 +304,44 @@ func TestTrainRefusals(t *testing.T) {
 		opt         TrainOptions
 		want        error
 	}{
-		"epochs":       {ctx, good, good, TrainOptions{Epochs: -1}, ErrOptions},
-		"patience":     {ctx, good, good, TrainOptions{Patience: -1}, ErrOptions},
-		"batch":        {ctx, good, good, TrainOptions{Batch: -1}, ErrOptions},
-		"rate":         {ctx, good, good, TrainOptions{Rate: math.NaN()}, ErrOptions},
-		"workers":      {ctx, good, good, TrainOptions{Workers: -1}, ErrOptions},
-		"hidden":       {ctx, good, good, TrainOptions{Hidden: []int{0}}, ErrOptions},
-		"depth":        {ctx, good, good, TrainOptions{Hidden: make([]int, 9)}, ErrOptions},
-		"no tokens":    {ctx, good, &memory{shape: gated}, TrainOptions{}, ErrSamples},
-		"other shape":  {ctx, good, &other, TrainOptions{}, ErrMismatch},
-		"cancelled":    {cancelled, good, good, TrainOptions{}, context.Canceled},
-		"not a number": {ctx, broken{memory: good, feature: func(x []float32) error { x[3] = float32(math.NaN()); return nil }}, good, TrainOptions{}, ErrSamples},
-		"bad feature":  {ctx, broken{memory: good, feature: func([]float32) error { return failed }}, good, TrainOptions{}, failed},
-		"bad mask":     {ctx, broken{memory: good, mask: func([]uint64) error { return failed }}, good, TrainOptions{}, failed},
-		"stray bit":    {ctx, good, broken{memory: good, mask: func(m []uint64) error { m[1] = 1 << 63; return nil }}, TrainOptions{}, ErrSamples},
+		"epochs":      {ctx, good, good, TrainOptions{Epochs: -1}, ErrOptions},
+		"patience":    {ctx, good, good, TrainOptions{Patience: -1}, ErrOptions},
+		"batch":       {ctx, good, good, TrainOptions{Batch: -1}, ErrOptions},
+		"rate":        {ctx, good, good, TrainOptions{Rate: math.NaN()}, ErrOptions},
+		"workers":     {ctx, good, good, TrainOptions{Workers: -1}, ErrOptions},
+		"hidden":      {ctx, good, good, TrainOptions{Hidden: []int{0}}, ErrOptions},
+		"depth":       {ctx, good, good, TrainOptions{Hidden: make([]int, 9)}, ErrOptions},
+		"no tokens":   {ctx, good, &memory{shape: gated}, TrainOptions{}, ErrSamples},
+		"other shape": {ctx, good, &other, TrainOptions{}, ErrMismatch},
+		"cancelled":   {cancelled, good, good, TrainOptions{}, context.Canceled},
+		"not a number": {ctx, broken{memory: good, feature: func(x []float32) error {
+			x[3] = float32(math.NaN())
+			return nil
+		}}, good, TrainOptions{}, ErrSamples},
+		"bad feature": {ctx, broken{memory: good, feature: func([]float32) error {
+			return failed
+		}}, good, TrainOptions{}, failed},
+		"bad mask": {ctx, broken{memory: good, mask: func([]uint64) error { return failed }},
+			good, TrainOptions{}, failed},
+		"stray bit": {ctx, good, broken{memory: good, mask: func(m []uint64) error {
+			m[1] = 1 << 63
+			return nil
+		}}, TrainOptions{}, ErrSamples},
 	} {
 		if _, err := Train(c.ctx, c.train, c.held, book, c.opt); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)
 		}
 	}
 	for name, s := range map[string]Samples{
-		"one layer":    &memory{shape: Shape{1, 1, 8, 8}, features: good.features},
-		"projections":  &memory{shape: Shape{2, 3, 8, 8}, features: good.features},
-		"units":        &memory{shape: Shape{2, 1, 0, 8}, features: good.features},
-		"width":        &memory{shape: Shape{2, 1, 8, 0}, features: good.features},
-		"no tokens":    &memory{shape: gated},
-		"a stray mask": broken{memory: good, mask: func(m []uint64) error { m[1] = 1 << 63; return nil }},
+		"one layer":   &memory{shape: Shape{1, 1, 8, 8}, features: good.features},
+		"projections": &memory{shape: Shape{2, 3, 8, 8}, features: good.features},
+		"units":       &memory{shape: Shape{2, 1, 0, 8}, features: good.features},
+		"width":       &memory{shape: Shape{2, 1, 8, 0}, features: good.features},
+		"no tokens":   &memory{shape: gated},
+		"a stray mask": broken{memory: good, mask: func(m []uint64) error {
+			m[1] = 1 << 63
+			return nil
+		}},
 	} {
 		if _, err := Build(ctx, s, BuildOptions{}); !errors.Is(err, ErrSamples) {
 			t.Errorf("build, %s: got %v", name, err)
@@ -314,7 +357,8 @@ func TestSplit(t *testing.T) {
 	}
 	x := make([]float32, gated.Width)
 	mask := make([]uint64, gated.words())
-	if err := errors.Join(held.Feature(1, x), held.Mask(1, 3, 1, mask)); err != nil || !slices.Equal(x, s.features[9]) || !slices.Equal(mask, s.masks[9][5]) {
+	if err := errors.Join(held.Feature(1, x), held.Mask(1, 3, 1, mask)); err != nil ||
+		!slices.Equal(x, s.features[9]) || !slices.Equal(mask, s.masks[9][5]) {
 		t.Error("the second held-out token is not the last one", err)
 	}
 	if _, held, _ := Split(s, 0.001); held.Len() != 1 {
@@ -348,11 +392,13 @@ func TestThreshold(t *testing.T) {
 		share float64
 		at    float32
 		want  []uint32
-	}{{1, 0, []uint32{1, 2, 3, 5}}, {0.5, 0.5, []uint32{1, 3, 5}}, {0.34, 1, []uint32{1, 3}}, {0, 3, nil}} {
+	}{{1, 0, []uint32{1, 2, 3, 5}}, {0.5, 0.5, []uint32{1, 3, 5}}, {0.34, 1, []uint32{1, 3}},
+		{0, 3, nil}} {
 		at, err := Cutoff(values, c.share)
 		Threshold(values, at, mask)
 		if got := Units(mask, nil); err != nil || at != c.at || !slices.Equal(got, c.want) {
-			t.Errorf("share %v: threshold %v gives %v (%v), want %v and %v", c.share, at, got, err, c.at, c.want)
+			t.Errorf("share %v: threshold %v gives %v (%v), want %v and %v", c.share, at, got, err,
+				c.at, c.want)
 		}
 	}
 	if _, err := Cutoff(nil, 0.5); !errors.Is(err, ErrOptions) {

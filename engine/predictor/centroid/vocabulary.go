@@ -12,10 +12,12 @@ import (
 type Distance uint8
 
 const (
-	// Hamming is MissCost for each unit that the mask alone has, plus ExtraCost for each that the centroid alone has.
+	// Hamming is MissCost for each unit that the mask alone has, plus ExtraCost for each that the
+	// centroid alone has.
 	Hamming Distance = iota
-	// Jaccard is that sum divided by itself plus the units that both have, in units of 2^-32; 0 between empty masks. (With costs
-	// of 1 it is the Jaccard distance, otherwise Tversky's.) It weighs a unit more where few are active.
+	// Jaccard is that sum divided by itself plus the units that both have, in units of 2^-32; 0
+	// between empty masks. (With costs of 1 it is the Jaccard distance, otherwise Tversky's.) It
+	// weighs a unit more where few are active.
 	Jaccard
 )
 
@@ -40,7 +42,8 @@ func ParseDistance(s string) (Distance, error) {
 	return 0, fmt.Errorf("centroid: %w: distance %q: it must be hamming or jaccard", ErrOptions, s)
 }
 
-// metric is a distance with its costs. Distances are integers, so that their sums do not depend on an order.
+// metric is a distance with its costs. Distances are integers, so that their sums do not depend on
+// an order.
 type metric struct {
 	kind        Distance
 	miss, extra int
@@ -56,7 +59,8 @@ func (m metric) check() error {
 		return fmt.Errorf("centroid: %w: %v", ErrOptions, m.kind)
 	}
 	if m.miss < 1 || m.miss > maxCost || m.extra < 1 || m.extra > maxCost {
-		return fmt.Errorf("centroid: %w: costs %d (miss) and %d (extra): they must be 1 to %d", ErrOptions, m.miss, m.extra, maxCost)
+		return fmt.Errorf("centroid: %w: costs %d (miss) and %d (extra): they must be 1 to %d",
+			ErrOptions, m.miss, m.extra, maxCost)
 	}
 	return nil
 }
@@ -76,7 +80,8 @@ func (m metric) between(mask, centroid []uint64, a, b int32) uint64 {
 }
 
 // nearest finds the centroid that is nearest to a mask of a units; of several, the first.
-func (m metric) nearest(mask []uint64, a int32, centroids []uint64, weights []int32) (best int, dist uint64) {
+func (m metric) nearest(mask []uint64, a int32, centroids []uint64, weights []int32) (best int,
+	dist uint64) {
 	n := len(mask)
 	best, dist = -1, ^uint64(0)
 	for k, b := range weights {
@@ -90,11 +95,13 @@ func (m metric) nearest(mask []uint64, a int32, centroids []uint64, weights []in
 	return best, dist
 }
 
-// share is a fraction of the members of a cluster; a unit with more votes than that is in the centroid.
+// share is a fraction of the members of a cluster; a unit with more votes than that is in the
+// centroid.
 type share struct{ part, of int }
 
-// shares lists the votes to try. For Hamming there is one best: a unit belongs to the centroid when leaving it out costs more,
-// miss·votes > extra·(members − votes). For Jaccard no vote is best for all clusters, so several are tried.
+// shares lists the votes to try. For Hamming there is one best: a unit belongs to the centroid when
+// leaving it out costs more, miss·votes > extra·(members − votes). For Jaccard no vote is best for
+// all clusters, so several are tried.
 func (m metric) shares() []share {
 	if m.kind == Hamming {
 		return []share{{m.extra, m.miss + m.extra}}
@@ -136,8 +143,8 @@ func (v *Vocabulary) Mask(id int) []uint64 {
 	return v.masks[id*n : (id+1)*n : (id+1)*n]
 }
 
-// Nearest returns the centroid nearest to mask, which has as many words as the centroids; of several the lowest. It also returns the
-// distance.
+// Nearest returns the centroid nearest to mask, which has as many words as the centroids; of
+// several the lowest. It also returns the distance.
 func (v *Vocabulary) Nearest(mask []uint64) (id int, distance uint64) {
 	return v.metric.nearest(mask, int32(count(mask)), v.masks, v.weights)
 }
@@ -150,7 +157,10 @@ func (c *clustering) vocabulary() *Vocabulary {
 			order = append(order, k)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(c.membersOf(b)), len(c.membersOf(a))) })
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(len(c.membersOf(b)),
+			len(c.membersOf(a)))
+	})
 	masks := make([]uint64, 0, len(order)*c.words)
 	for i, k := range order {
 		same := func(other int) bool { return slices.Equal(c.centroid(other), c.centroid(k)) }

@@ -9,9 +9,11 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// plain is Plan again, written from the comments of Geometry and Options: every part is an interval of the file, intervals are sorted, joined
-// and cut. It returns the requests and where every part is in the staging buffer, part by part.
-func plain(geo *Geometry, opt Options, layer int, set []uint32) (requests []Request, records []int64) {
+// plain is Plan again, written from the comments of Geometry and Options: every part is an interval
+// of the file, intervals are sorted, joined and cut. It returns the requests and where every part
+// is in the staging buffer, part by part.
+func plain(geo *Geometry, opt Options, layer int, set []uint32) (requests []Request,
+	records []int64) {
 	type piece struct{ start, index int64 }
 	var pieces []piece
 	for r := range geo.parts() {
@@ -84,7 +86,8 @@ func FuzzPlan(f *testing.F) {
 			geo.Order = shuffled(t, random, layers, perLayer)
 		}
 		align := units.Bytes(1) << random.IntN(12)
-		opt := Options{Align: align, MaxRequest: align * units.Bytes(random.IntN(10)), Coalesce: random.IntN(3) > 0, Gap: random.IntN(5)}
+		opt := Options{Align: align, MaxRequest: align * units.Bytes(random.IntN(10)),
+			Coalesce: random.IntN(3) > 0, Gap: random.IntN(5)}
 		p, err := NewPlanner(geo, opt)
 		if err != nil {
 			t.Fatal(err)
@@ -94,7 +97,8 @@ func FuzzPlan(f *testing.F) {
 		p.Plan(layer, set, &plan)
 		requests, records := plain(&geo, opt, layer, set)
 		if !slices.Equal(plan.Requests, requests) {
-			t.Fatalf("units %v of %+v, %+v:\n%v, the plain twin says\n%v", set, geo, opt, plan.Requests, requests)
+			t.Fatalf("units %v of %+v, %+v:\n%v, the plain twin says\n%v", set, geo, opt,
+				plan.Requests, requests)
 		}
 		if !slices.Equal(plan.Records, records) {
 			t.Fatalf("records at %v, the plain twin says %v", plan.Records, records)

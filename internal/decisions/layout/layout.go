@@ -1,10 +1,11 @@
-// Package layout says where units (rows, bundles, experts) are on flash and turns a set of units into read
-// requests. It is pure (no I/O, no clock) and a leaf, shared by the engine and the simulator, so that both ask for the
-// same bytes by construction.
+// Package layout says where units (rows, bundles, experts) are on flash and turns a set of units
+// into read requests. It is pure (no I/O, no clock) and a leaf, shared by the engine and the
+// simulator, so that both ask for the same bytes by construction.
 //
-// A layer is an array of parts. Bundled, a part is a whole record and the array has Units of them; split over n, it has n·Units
-// parts of an n-th of a record, first those of all units' first rows. Where in its run of Units a unit lies is its own number, or
-// what an Order says. Everything else (alignment, neighbours, gaps, chunks) is the same for all of them.
+// A layer is an array of parts. Bundled, a part is a whole record and the array has Units of them;
+// split over n, it has n·Units parts of an n-th of a record, first those of all units' first rows.
+// Where in its run of Units a unit lies is its own number, or what an Order says. Everything else
+// (alignment, neighbours, gaps, chunks) is the same for all of them.
 //
 // Start with Geometry, then Planner.Plan; order.go for units in another order than their own.
 package layout
@@ -17,16 +18,17 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Geometry is the place of every unit in a flash image: layer l's bundles are one array of Units records of Stride
-// bytes that starts at Base[l]; the first Record bytes of each are the data.
+// Geometry is the place of every unit in a flash image: layer l's bundles are one array of Units
+// records of Stride bytes that starts at Base[l]; the first Record bytes of each are the data.
 type Geometry struct {
 	Base   []int64     `json:"base"`   // file offset of each layer's bundles
 	Units  int         `json:"units"`  // per layer
 	Record units.Bytes `json:"record"` // P·d_model·bytes
 	Stride units.Bytes `json:"stride"` // ≥ Record
 	Size   int64       `json:"size"`   // of the file: an aligned read never goes beyond it
-	// Split lays the Split equal parts of every record apart, as in a checkpoint with a matrix for each kind of row: part r of unit u
-	// is number r·Units+u of an array of Split·Units parts with an n-th of the stride. 0 or 1: bundled.
+	// Split lays the Split equal parts of every record apart, as in a checkpoint with a matrix for
+	// each kind of row: part r of unit u is number r·Units+u of an array of Split·Units parts with
+	// an n-th of the stride. 0 or 1: bundled.
 	Split int `json:"split,omitempty"`
 	// Order is where units lie; nil: in the order of their numbers.
 	Order *Order `json:"order,omitempty"`
@@ -35,11 +37,13 @@ type Geometry struct {
 // parts is the number of places that the record of a unit is spread over.
 func (g *Geometry) parts() int { return max(g.Split, 1) }
 
-// Uniform is the geometry of layers laid one after the other from base: what a trace without an image is simulated on.
+// Uniform is the geometry of layers laid one after the other from base: what a trace without an
+// image is simulated on.
 func Uniform(layers, perLayer int, record units.Bytes) Geometry {
 	const align = 4096
 	size := (int64(perLayer)*int64(record) + align - 1) / align * align
-	g := Geometry{Base: make([]int64, layers), Units: perLayer, Record: record, Stride: record, Size: size * int64(layers)}
+	g := Geometry{Base: make([]int64, layers), Units: perLayer, Record: record, Stride: record,
+		Size: size * int64(layers)}
 	for l := range g.Base {
 		g.Base[l] = int64(l) * size
 	}
@@ -54,8 +58,9 @@ type Options struct {
 	MaxRequest units.Bytes `json:"max_request"`
 	// Coalesce joins neighbouring units into one stretch. Without it each unit is read on its own.
 	Coalesce bool `json:"coalesce"`
-	// Gap joins units that are at most Gap records apart, reading and discarding what is between ("read more than
-	// needed", LLM in a flash section 3.2); of a split geometry, parts of records. Only with Coalesce.
+	// Gap joins units that are at most Gap records apart, reading and discarding what is between
+	// ("read more than needed", LLM in a flash section 3.2); of a split geometry, parts of records.
+	// Only with Coalesce.
 	Gap int `json:"gap"`
 }
 
@@ -69,8 +74,9 @@ type Request struct {
 // Plan is what must be read for one layer of one token.
 type Plan struct {
 	Requests []Request
-	// Records[i] is where the record of the i-th unit starts in the staging buffer. Of a split geometry it is where its first part
-	// starts; part r, an n-th of the record, starts at Records[r·n+i] with n the number of units.
+	// Records[i] is where the record of the i-th unit starts in the staging buffer. Of a split
+	// geometry it is where its first part starts; part r, an n-th of the record, starts at
+	// Records[r·n+i] with n the number of units.
 	Records []int64
 	// Staging is the number of bytes of staging buffer that the plan uses.
 	Staging int64
@@ -96,17 +102,24 @@ func NewPlanner(geo Geometry, opt Options) (*Planner, error) {
 	const most = 1 << 50 // bytes of one layer: beyond that offsets would overflow
 	switch {
 	case geo.Stride > most || int64(geo.Units) > most/max(int64(geo.Stride), 1):
-		return nil, fmt.Errorf("layout: geometry: %d units of %d bytes with stride %d is larger than any device", geo.Units, geo.Record, geo.Stride)
+		return nil, fmt.Errorf("layout: geometry: %d units of %d bytes with stride %d is larger "+
+			"than any device", geo.Units, geo.Record, geo.Stride)
 	case geo.Record <= 0 || geo.Stride < geo.Record || geo.Units <= 0:
-		return nil, fmt.Errorf("layout: geometry: %d units of %d bytes with stride %d is not a layout", geo.Units, geo.Record, geo.Stride)
+		return nil, fmt.Errorf("layout: geometry: %d units of %d bytes with stride %d is not a "+
+			"layout", geo.Units, geo.Record, geo.Stride)
 	case opt.Align < 0 || opt.MaxRequest < 0 || opt.Gap < 0:
-		return nil, fmt.Errorf("layout: options: align %d, chunk %d and gap %d must not be negative", opt.Align, opt.MaxRequest, opt.Gap)
+		return nil, fmt.Errorf("layout: options: align %d, chunk %d and gap %d must not be "+
+			"negative", opt.Align, opt.MaxRequest, opt.Gap)
 	case opt.MaxRequest%opt.Align != 0:
-		return nil, fmt.Errorf("layout: options: chunk %v is not a multiple of the %v that direct reads need here; use a multiple", opt.MaxRequest, opt.Align)
-	case geo.Split < 0 || geo.Record%units.Bytes(geo.parts()) != 0 || geo.Stride%units.Bytes(geo.parts()) != 0:
-		return nil, fmt.Errorf("layout: geometry: records of %d bytes with stride %d cannot be split into %d equal parts", geo.Record, geo.Stride, geo.Split)
+		return nil, fmt.Errorf("layout: options: chunk %v is not a multiple of the %v that "+
+			"direct reads need here; use a multiple", opt.MaxRequest, opt.Align)
+	case geo.Split < 0 || geo.Record%units.Bytes(geo.parts()) != 0 ||
+		geo.Stride%units.Bytes(geo.parts()) != 0:
+		return nil, fmt.Errorf("layout: geometry: records of %d bytes with stride %d cannot be "+
+			"split into %d equal parts", geo.Record, geo.Stride, geo.Split)
 	case geo.Split > 1 && geo.Units > math.MaxUint32/geo.Split:
-		return nil, fmt.Errorf("layout: geometry: %d parts of %d units are more than can be numbered", geo.Split, geo.Units)
+		return nil, fmt.Errorf("layout: geometry: %d parts of %d units are more than can be "+
+			"numbered", geo.Split, geo.Units)
 	}
 	if err := geo.Order.fits(len(geo.Base), geo.Units); err != nil {
 		return nil, err
@@ -120,8 +133,9 @@ func (p *Planner) Align() units.Bytes { return p.opt.Align }
 // Geometry returns the geometry the Planner was made with.
 func (p *Planner) Geometry() Geometry { return p.geo }
 
-// Plan fills plan with the reads that bring the given units (ascending, without repeats) of a layer. The slices of plan
-// are reused when they have room. Two units whose aligned stretches touch share one stretch when Coalesce is set.
+// Plan fills plan with the reads that bring the given units (ascending, without repeats) of a
+// layer. The slices of plan are reused when they have room. Two units whose aligned stretches touch
+// share one stretch when Coalesce is set.
 func (p *Planner) Plan(layer int, want []uint32, plan *Plan) {
 	plan.Requests, plan.Records = plan.Requests[:0], plan.Records[:0]
 	plan.Staging, plan.Bytes = 0, 0

@@ -53,7 +53,8 @@ func TestPlanText(t *testing.T) {
 	}
 }
 
-// setupOf reads "key=value ..." of a layer of 64 units. first=4,2,0 is an order that begins with these units; the others follow by number.
+// setupOf reads "key=value ..." of a layer of 64 units. first=4,2,0 is an order that begins with
+// these units; the others follow by number.
 func setupOf(t *testing.T, text string) (Geometry, Options) {
 	t.Helper()
 	value := map[string]int{}
@@ -98,7 +99,8 @@ func setupOf(t *testing.T, text string) (Geometry, Options) {
 		}
 	}
 	return geo, Options{
-		Align: units.Bytes(value["align"]), MaxRequest: units.Bytes(value["chunk"]), Coalesce: value["coalesce"] == 1, Gap: value["gap"],
+		Align: units.Bytes(value["align"]), MaxRequest: units.Bytes(value["chunk"]),
+		Coalesce: value["coalesce"] == 1, Gap: value["gap"],
 	}
 }
 
@@ -118,7 +120,8 @@ func shuffled(t *testing.T, random *rand.Rand, layers, perLayer int) *Order {
 	return o
 }
 
-// TestPlanBringsEveryRecord reads a fake file by random plans and finds every record where the plan says it is.
+// TestPlanBringsEveryRecord reads a fake file by random plans and finds every record where the plan
+// says it is.
 func TestPlanBringsEveryRecord(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	const layers, perLayer = 3, 200
@@ -134,14 +137,16 @@ func TestPlanBringsEveryRecord(t *testing.T) {
 			}
 			geo.Size = (geo.Size + 4095) / 4096 * 4096
 		}
-		if n := 1 + random.IntN(3); geo.Record%units.Bytes(n) == 0 && geo.Stride%units.Bytes(n) == 0 {
+		if n := 1 + random.IntN(3); geo.Record%units.Bytes(n) == 0 &&
+			geo.Stride%units.Bytes(n) == 0 {
 			geo.Split = n
 		}
 		if random.IntN(2) == 0 {
 			geo.Order = shuffled(t, random, layers, perLayer)
 		}
 		align := units.Bytes(1) << random.IntN(13)
-		opt := Options{Align: align, Coalesce: random.IntN(2) == 0, Gap: random.IntN(4), MaxRequest: align * units.Bytes(random.IntN(20))}
+		opt := Options{Align: align, Coalesce: random.IntN(2) == 0, Gap: random.IntN(4),
+			MaxRequest: align * units.Bytes(random.IntN(20))}
 		p, err := NewPlanner(geo, opt)
 		if err != nil {
 			t.Fatal(err)
@@ -163,12 +168,14 @@ func TestPlanBringsEveryRecord(t *testing.T) {
 	}
 }
 
-func checkPlan(t *testing.T, geo Geometry, opt Options, plan *Plan, file []byte, layer int, set []uint32) {
+func checkPlan(t *testing.T, geo Geometry, opt Options, plan *Plan, file []byte, layer int,
+	set []uint32) {
 	t.Helper()
 	staging := make([]byte, plan.Staging)
 	var total, last int64
 	for _, r := range plan.Requests {
-		if r.Length <= 0 || r.Offset%int64(opt.Align) != 0 || r.Length%int64(opt.Align) != 0 || r.Buf%int64(opt.Align) != 0 {
+		if r.Length <= 0 || r.Offset%int64(opt.Align) != 0 || r.Length%int64(opt.Align) != 0 ||
+			r.Buf%int64(opt.Align) != 0 {
 			t.Fatalf("request %+v is not aligned to %d", r, opt.Align)
 		}
 		if opt.MaxRequest > 0 && r.Length > int64(opt.MaxRequest) {
@@ -183,7 +190,8 @@ func checkPlan(t *testing.T, geo Geometry, opt Options, plan *Plan, file []byte,
 	}
 	parts := geo.parts()
 	if total != int64(plan.Bytes) || len(plan.Records) != len(set)*parts {
-		t.Fatalf("plan says %d bytes, %d records; requests have %d, want %d records of %d parts", plan.Bytes, len(plan.Records), total, len(set), parts)
+		t.Fatalf("plan says %d bytes, %d records; requests have %d, want %d records of %d parts",
+			plan.Bytes, len(plan.Records), total, len(set), parts)
 	}
 	for r := range parts {
 		for i, u := range set {
@@ -202,7 +210,8 @@ func partAt(geo *Geometry, layer, part int, unit uint32) int64 {
 	if geo.Order != nil {
 		place = int64(geo.Order.places[layer][unit])
 	}
-	return geo.Base[layer] + (int64(part)*int64(geo.Units)+place)*(int64(geo.Stride)/int64(geo.parts()))
+	return geo.Base[layer] + (int64(part)*int64(geo.Units)+place)*(int64(geo.Stride)/int64(
+		geo.parts()))
 }
 
 func TestNewPlannerRefuses(t *testing.T) {
@@ -217,17 +226,22 @@ func TestNewPlannerRefuses(t *testing.T) {
 		geo Geometry
 		opt Options
 	}{
-		"stride below record":       {Geometry{Base: []int64{0}, Units: 8, Record: 100, Stride: 99}, Options{}},
-		"no units":                  {Geometry{Base: []int64{0}, Record: 100, Stride: 100}, Options{}},
+		"stride below record": {Geometry{Base: []int64{0}, Units: 8, Record: 100, Stride: 99},
+			Options{}},
+		"no units": {Geometry{Base: []int64{0}, Record: 100, Stride: 100},
+			Options{}},
 		"chunk not aligned":         {good, Options{Align: 512, MaxRequest: 1000}},
 		"negative gap":              {good, Options{Gap: -1}},
 		"negative chunk is refused": {good, Options{MaxRequest: -512}},
 		"parts that differ":         {with(func(g *Geometry) { g.Split = 3 }), Options{}},
-		"stride of uneven parts":    {with(func(g *Geometry) { g.Split, g.Stride = 2, 101 }), Options{}},
-		"negative split":            {with(func(g *Geometry) { g.Split = -2 }), Options{}},
-		"too many parts":            {with(func(g *Geometry) { g.Split, g.Units = 4, 1<<30 }), Options{}},
-		"order of another layer":    {with(func(g *Geometry) { g.Order = order }), Options{}},
-		"order without places":      {with(func(g *Geometry) { g.Order = &Order{Name: "of a result"} }), Options{}},
+		"stride of uneven parts": {with(func(g *Geometry) { g.Split, g.Stride = 2, 101 }),
+			Options{}},
+		"negative split": {with(func(g *Geometry) { g.Split = -2 }), Options{}},
+		"too many parts": {with(func(g *Geometry) { g.Split, g.Units = 4, 1<<30 }),
+			Options{}},
+		"order of another layer": {with(func(g *Geometry) { g.Order = order }), Options{}},
+		"order without places": {
+			with(func(g *Geometry) { g.Order = &Order{Name: "of a result"} }), Options{}},
 	} {
 		if _, err := NewPlanner(c.geo, c.opt); err == nil {
 			t.Errorf("%s: no error", name)

@@ -46,7 +46,8 @@ func TestOrderInJSON(t *testing.T) {
 }
 
 // variants are the same records laid out in every way.
-func variants(t *testing.T, random *rand.Rand, layers, perLayer int, record units.Bytes) map[string]Geometry {
+func variants(t *testing.T, random *rand.Rand, layers, perLayer int,
+	record units.Bytes) map[string]Geometry {
 	plain := Uniform(layers, perLayer, record)
 	split, ordered := plain, plain
 	split.Split = 2
@@ -70,8 +71,11 @@ func TestWiderGapNeverAddsStretches(t *testing.T) {
 				}
 				var plan Plan
 				p.Plan(0, set, &plan)
-				if gap > 0 && (len(plan.Requests) > len(before.Requests) || plan.Bytes < before.Bytes) {
-					t.Fatalf("%s: a gap of %d makes %d requests of %v, one of %d %d of %v", name, gap, len(plan.Requests), plan.Bytes, gap-1, len(before.Requests), before.Bytes)
+				if gap > 0 && (len(plan.Requests) > len(before.Requests) ||
+					plan.Bytes < before.Bytes) {
+					t.Fatalf("%s: a gap of %d makes %d requests of %v, one of %d %d of %v", name,
+						gap, len(plan.Requests), plan.Bytes, gap-1, len(before.Requests),
+						before.Bytes)
 				}
 				before = plan
 			}
@@ -106,8 +110,10 @@ func TestChunksAreCutsOfStretches(t *testing.T) {
 					s = Request{s.Offset + n, s.Length - n, s.Buf + n}
 				}
 			}
-			if !slices.Equal(cut, got.Requests) || stretches.Bytes != got.Bytes || !slices.Equal(stretches.Records, got.Records) {
-				t.Fatalf("%s: stretches cut by hand are %v, the plan has %v", name, cut, got.Requests)
+			if !slices.Equal(cut, got.Requests) || stretches.Bytes != got.Bytes ||
+				!slices.Equal(stretches.Records, got.Records) {
+				t.Fatalf("%s: stretches cut by hand are %v, the plan has %v", name, cut,
+					got.Requests)
 			}
 		}
 	}
@@ -153,7 +159,8 @@ func BenchmarkPlan(b *testing.B) {
 	}
 	set := someOf(random, perLayer, 40)
 	for name, change := range map[string]func(*Geometry){
-		"bundled": func(*Geometry) {}, "split": func(g *Geometry) { g.Split = 2 }, "ordered": func(g *Geometry) { g.Order = order },
+		"bundled": func(*Geometry) {}, "split": func(g *Geometry) { g.Split = 2 },
+		"ordered": func(g *Geometry) { g.Order = order },
 	} {
 		b.Run(name, func(b *testing.B) {
 			geo := Uniform(1, perLayer, 16384)

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestStagingNeverOverlaps places groups of random sizes, as a reader and a mover would: those under way lie beside each other within the buffer.
+// TestStagingNeverOverlaps places groups of random sizes, as a reader and a mover would: those
+// under way lie beside each other within the buffer.
 func TestStagingNeverOverlaps(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -81,7 +82,9 @@ func TestStagingTogether(t *testing.T) {
 		{[]piece{{1, 200}, {1, 56}, {1, 1}}, 2, 2},
 		{[]piece{{1, 200}, {1, 57}}, 1, 1},
 	} {
-		n, size := s.Together(len(c.pieces), func(i int) (int64, int) { return c.pieces[i].pages*StagingAlign - 5, c.pieces[i].requests })
+		n, size := s.Together(len(c.pieces), func(i int) (int64, int) {
+			return c.pieces[i].pages*StagingAlign - 5, c.pieces[i].requests
+		})
 		if n != c.n || size != c.pages*StagingAlign {
 			t.Errorf("%v: %d pieces of %d bytes", c.pieces, n, size)
 		}

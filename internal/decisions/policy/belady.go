@@ -6,9 +6,10 @@ import (
 	"math/bits"
 )
 
-// Belady keeps the units that are needed again the soonest (Belady, 1966, MIN): when there are too many, loaded ones included,
-// the unit whose next use is the farthest leaves, among equals the one used longest ago, among those of the same token the lower
-// one. No policy that keeps as many units between tokens loads less: the stay of a unit from one use to the next is an interval, and
+// Belady keeps the units that are needed again the soonest (Belady, 1966, MIN): when there are too
+// many, loaded ones included, the unit whose next use is the farthest leaves, among equals the one
+// used longest ago, among those of the same token the lower one. No policy that keeps as many units
+// between tokens loads less: the stay of a unit from one use to the next is an interval, and
 // dropping the interval that ends last whenever too many overlap keeps the most of them.
 //
 // It needs the future, so it is a bound to compare with and not a policy to run.
@@ -28,14 +29,17 @@ type Belady struct {
 
 func newBelady(s Spec, units int, future iter.Seq[[]uint64]) (Policy, error) {
 	if future == nil {
-		return nil, fmt.Errorf("policy: %s: needs the masks of all tokens to come, which only a trace has; simulate a trace, or use another policy: %w", s, ErrSpec)
+		return nil, fmt.Errorf("policy: %s: needs the masks of all tokens to come, which only a "+
+			"trace has; simulate a trace, or use another policy: %w", s, ErrSpec)
 	}
-	b := &Belady{cache: newCache(units, s.Capacity), first: make([]int, units+1), at: make([]int, units), key: make([]int32, units), fresh: make([]uint64, words(units))}
+	b := &Belady{cache: newCache(units, s.Capacity), first: make([]int, units+1), at: make([]int,
+		units), key: make([]int32, units), fresh: make([]uint64, words(units))}
 	var needed []uint32 // of all tokens, one after the other
 	var ends []int      // of the tokens in needed
 	for mask := range future {
 		if len(mask) != words(units) || units%64 != 0 && mask[units/64]>>(units%64) != 0 {
-			return nil, fmt.Errorf("policy: %s: token %d of the future has a mask that is not one of %d units: %w", s, len(ends), units, ErrSpec)
+			return nil, fmt.Errorf("policy: %s: token %d of the future has a mask that is not "+
+				"one of %d units: %w", s, len(ends), units, ErrSpec)
 		}
 		for i, word := range mask {
 			needed = appendBits(needed, i, word)
@@ -69,13 +73,15 @@ func (b *Belady) index(needed []uint32, ends []int) {
 	copy(b.at, b.first)
 }
 
-// Reset empties the cache. Time goes on: the next Step is still the next token of the future, of a new sequence.
+// Reset empties the cache. Time goes on: the next Step is still the next token of the future, of a
+// new sequence.
 func (b *Belady) Reset() {
 	b.clear()
 	b.byUse.clear()
 }
 
-// Unforeseen is the number of needed units so far that the future did not have at that token. Unless it is 0 the loads are no bound.
+// Unforeseen is the number of needed units so far that the future did not have at that token.
+// Unless it is 0 the loads are no bound.
 func (b *Belady) Unforeseen() int { return b.unforeseen }
 
 // Step implements Policy.

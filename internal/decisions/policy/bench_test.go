@@ -8,7 +8,8 @@ import (
 
 const benchUnits = 16384 // OPT-6.7B
 
-// benchMasks are tokens with 5 % of the units active: independent, or with a hot tenth that makes up half.
+// benchMasks are tokens with 5 % of the units active: independent, or with a hot tenth that makes
+// up half.
 func benchMasks(n int, skewed bool) [][]uint64 {
 	random := rand.New(rand.NewPCG(3, 4))
 	masks := make([][]uint64, n)
@@ -30,7 +31,10 @@ func benchMasks(n int, skewed bool) [][]uint64 {
 	return masks
 }
 
-func BenchmarkWindowStep(b *testing.B) { benchStep(b, NewWindow(benchUnits, 5), benchMasks(64, false)) }
+func BenchmarkWindowStep(b *testing.B) {
+	benchStep(b, NewWindow(benchUnits, 5), benchMasks(64,
+		false))
+}
 
 func benchStep(b *testing.B, p Policy, masks [][]uint64) {
 	var d Decision
@@ -47,7 +51,8 @@ func benchStep(b *testing.B, p Policy, masks [][]uint64) {
 }
 
 func benchSpecs() []string {
-	return []string{"all", "none", "window:5", "window:5,capacity:2500", "delta:900", "pages:2500,ahead:8", "lru:2500", "lfu:2500", "hot:1000+1500", "belady:2500"}
+	return []string{"all", "none", "window:5", "window:5,capacity:2500", "delta:900",
+		"pages:2500,ahead:8", "lru:2500", "lfu:2500", "hot:1000+1500", "belady:2500"}
 }
 
 func benchPolicy(tb testing.TB, text string, masks [][]uint64, repeat int) Policy {
@@ -99,7 +104,8 @@ func TestStepsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// On a trace with hot units the policies rank as they must for their counters to mean anything: the bound below all, and keeping below not keeping.
+// On a trace with hot units the policies rank as they must for their counters to mean anything: the
+// bound below all, and keeping below not keeping.
 func TestHotTracesRank(t *testing.T) {
 	masks := benchMasks(48, true)
 	count := map[string]int{}
@@ -107,7 +113,8 @@ func TestHotTracesRank(t *testing.T) {
 		count[text] = loads(run(benchPolicy(t, text, masks, 1), masks))
 	}
 	order := []string{"belady:2500", "hot:1000+1500", "lru:2500", "none"}
-	if !slices.IsSortedFunc(order, func(a, b string) int { return count[a] - count[b] }) || count["belady:2500"] >= count["lfu:2500"] {
+	if !slices.IsSortedFunc(order, func(a, b string) int { return count[a] - count[b] }) ||
+		count["belady:2500"] >= count["lfu:2500"] {
 		t.Errorf("loads do not rank: %v", count)
 	}
 }

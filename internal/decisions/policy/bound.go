@@ -2,13 +2,15 @@ package policy
 
 import "math/bits"
 
-// Bound counts the fewest loads that any policy can have which keeps so many units between tokens: those of Belady, without
-// saying which units stay. It needs neither the future nor lists of units and is several times faster.
+// Bound counts the fewest loads that any policy can have which keeps so many units between tokens:
+// those of Belady, without saying which units stay. It needs neither the future nor lists of units
+// and is several times faster.
 //
-// The stay of a unit from one use to the next is an interval, and a load saved. Intervals are seen when they end, in that order, and the one
-// that ends first is never the wrong one to take; it goes to the place in memory that has been empty for the shortest time before the interval
-// begins, so that those empty for longer are left for intervals that began earlier. Places that became empty at the same token are
-// alike, so that counts by token are enough.
+// The stay of a unit from one use to the next is an interval, and a load saved. Intervals are seen
+// when they end, in that order, and the one that ends first is never the wrong one to take; it goes
+// to the place in memory that has been empty for the shortest time before the interval begins, so
+// that those empty for longer are left for intervals that began earlier. Places that became empty
+// at the same token are alike, so that counts by token are enough.
 type Bound struct {
 	capacity int
 	loads    int64
@@ -19,7 +21,8 @@ type Bound struct {
 	empty    []uint64 // mask of the tokens in free
 }
 
-// NewBound returns the bound of a layer with so many units, for a policy that keeps capacity ≥ 0 units between tokens.
+// NewBound returns the bound of a layer with so many units, for a policy that keeps capacity ≥ 0
+// units between tokens.
 func NewBound(units, capacity int) *Bound {
 	b := &Bound{capacity: capacity, last: make([]int32, units)}
 	b.Reset()
@@ -37,7 +40,8 @@ func (b *Bound) Reset() {
 // Loads is the fewest loads for the tokens so far.
 func (b *Bound) Loads() int64 { return b.loads }
 
-// Step advances by one token that needs the units of a mask. Tokens since the last Reset cost 8 bytes each.
+// Step advances by one token that needs the units of a mask. Tokens since the last Reset cost 8
+// bytes each.
 func (b *Bound) Step(need []uint64) {
 	now := len(b.free)
 	b.begun, b.free = append(b.begun, 0), append(b.free, 0)
@@ -67,7 +71,8 @@ func (b *Bound) Step(need []uint64) {
 	}
 }
 
-// stays finds places for the intervals that end now, the latest first, and returns how many get one.
+// stays finds places for the intervals that end now, the latest first, and returns how many get
+// one.
 func (b *Bound) stays() (kept int) {
 	for w := len(b.begins) - 1; w >= 0; w-- {
 		for b.begins[w] != 0 {
@@ -81,7 +86,8 @@ func (b *Bound) stays() (kept int) {
 	return kept
 }
 
-// take fills up to n places that are empty since a token or longer, the latest first, and returns how many there were.
+// take fills up to n places that are empty since a token or longer, the latest first, and returns
+// how many there were.
 func (b *Bound) take(token, n int) (taken int) {
 	keep := uint64(2)<<(token%64) - 1
 	for w := token / 64; w >= 0 && taken < n; w-- {

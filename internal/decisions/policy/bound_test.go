@@ -6,15 +6,18 @@ import (
 	"testing"
 )
 
-// The count without units is that of the policy with units, on every kind of trace, for every capacity, over the limit of a sequence.
+// The count without units is that of the policy with units, on every kind of trace, for every
+// capacity, over the limit of a sequence.
 func TestBoundIsBelady(t *testing.T) {
 	for _, units := range []int{1, 9, 64, 130} {
 		for _, src := range sources() {
 			r := rand.New(rand.NewPCG(11, uint64(units)))
 			masks := masksOf(units, src.tokens(r, units, 200))
 			cut := len(masks) / 3
-			for _, capacity := range []int{0, 1, 2, 5, units / 4, units / 2, units - 1, units, units + 7} {
-				p := mustNew(t, Spec{Kind: KindBelady, Capacity: capacity}, units, Options{Future: slices.Values(masks)})
+			for _, capacity := range []int{0, 1, 2, 5, units / 4, units / 2, units - 1, units,
+				units + 7} {
+				p := mustNew(t, Spec{Kind: KindBelady, Capacity: capacity}, units,
+					Options{Future: slices.Values(masks)})
 				bound := NewBound(units, capacity)
 				want := int64(0)
 				var d Decision
@@ -28,7 +31,8 @@ func TestBoundIsBelady(t *testing.T) {
 					bound.Step(mask)
 				}
 				if got := bound.Loads(); got != want {
-					t.Errorf("%s, %d units, capacity %d: %d loads, Belady %d", src.name, units, capacity, got, want)
+					t.Errorf("%s, %d units, capacity %d: %d loads, Belady %d", src.name, units,
+						capacity, got, want)
 				}
 			}
 		}
@@ -37,7 +41,8 @@ func TestBoundIsBelady(t *testing.T) {
 
 func beladyOf(t *testing.T, units, capacity int, masks [][]uint64) int64 {
 	t.Helper()
-	return int64(loads(run(mustNew(t, Spec{Kind: KindBelady, Capacity: capacity}, units, Options{Future: slices.Values(masks)}), masks)))
+	return int64(loads(run(mustNew(t, Spec{Kind: KindBelady, Capacity: capacity}, units,
+		Options{Future: slices.Values(masks)}), masks)))
 }
 
 // FuzzBound compares the two on small traces of any masks.

@@ -2,9 +2,10 @@ package policy
 
 import "math/bits"
 
-// bounded is a Window of K > 0 tokens in a row cache of fixed size, as LLM in a flash preallocates it (Req_i, section 3.3).
-// Only age makes a unit leave: those in memory that were not active in t−K+1…t. Then the loaded units stay in ascending order as long as there is
-// room; the others overflow. A window that never holds more than its capacity decides as a Window does.
+// bounded is a Window of K > 0 tokens in a row cache of fixed size, as LLM in a flash preallocates
+// it (Req_i, section 3.3). Only age makes a unit leave: those in memory that were not active in
+// t−K+1…t. Then the loaded units stay in ascending order as long as there is room; the others
+// overflow. A window that never holds more than its capacity decides as a Window does.
 type bounded struct {
 	Window
 	capacity int

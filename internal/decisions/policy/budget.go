@@ -8,9 +8,10 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// ParseBudget reads the text form of a Spec in which capacities may also be sizes: "lru:1GiB", "hot:256MiB+1GiB",
-// "window:5,capacity:1GiB", "pages:1GiB,ahead:128KiB". A capacity in bytes is for all layers together, and each gets the same number
-// of whole records; a size behind "ahead:" is that of one group, at least one record. The Spec is in units, as all are. Errors wrap ErrSpec.
+// ParseBudget reads the text form of a Spec in which capacities may also be sizes: "lru:1GiB",
+// "hot:256MiB+1GiB", "window:5,capacity:1GiB", "pages:1GiB,ahead:128KiB". A capacity in bytes is
+// for all layers together, and each gets the same number of whole records; a size behind "ahead:"
+// is that of one group, at least one record. The Spec is in units, as all are. Errors wrap ErrSpec.
 func ParseBudget(text string, record units.Bytes, layers int) (Spec, error) {
 	var out strings.Builder
 	for rest := text; rest != ""; {
@@ -39,9 +40,11 @@ func budget(before, part string, record units.Bytes, layers int) (string, error)
 	case err != nil:
 		return "", fmt.Errorf("%w: %w", err, ErrSpec)
 	case record <= 0 || layers <= 0:
-		return "", fmt.Errorf("%s in %d layers with records of %v: %w", part, layers, record, ErrSpec)
+		return "", fmt.Errorf("%s in %d layers with records of %v: %w", part, layers, record,
+			ErrSpec)
 	case before == KindTensors+":" || before == KindWindow+":":
-		return "", fmt.Errorf("%s: behind %q stands a number of layers or tokens, not of bytes: %w", part, before, ErrSpec)
+		return "", fmt.Errorf("%s: behind %q stands a number of layers or tokens, not of bytes: %w",
+			part, before, ErrSpec)
 	case strings.HasSuffix(before, ",ahead:"):
 		return strconv.Itoa(max(Units(size, record), 1)), nil
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// A size is for all layers together and gives whole records; a text without sizes is what Parse reads.
+// A size is for all layers together and gives whole records; a text without sizes is what Parse
+// reads.
 func TestParseBudget(t *testing.T) {
 	const record, layers = 16 * units.KiB, 32
 	for text, want := range map[string]string{
@@ -55,7 +56,8 @@ func TestParseBudgetErrors(t *testing.T) {
 		strings.Repeat("1B:", 99): "characters long",
 	} {
 		got, err := ParseBudget(text, 16384, 32)
-		if !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), says) || !strings.HasPrefix(err.Error(), "policy: ") || got != (Spec{}) {
+		if !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), says) ||
+			!strings.HasPrefix(err.Error(), "policy: ") || got != (Spec{}) {
 			t.Errorf("ParseBudget(%q) = %v, %v; the error should say %q", text, got, err, says)
 		}
 	}
@@ -64,9 +66,11 @@ func TestParseBudgetErrors(t *testing.T) {
 	}
 }
 
-// Nothing panics, what Parse reads is read the same, and what is accepted holds no more than its budget.
+// Nothing panics, what Parse reads is read the same, and what is accepted holds no more than its
+// budget.
 func FuzzParseBudget(f *testing.F) {
-	for _, text := range []string{"", ":", "lru:1GiB", "hot:1MiB+2MiB", "window:5,capacity:1GiB", "pages:1GiB,ahead:128KiB", "lru:9+", "lru:1B:2B"} {
+	for _, text := range []string{"", ":", "lru:1GiB", "hot:1MiB+2MiB", "window:5,capacity:1GiB",
+		"pages:1GiB,ahead:128KiB", "lru:9+", "lru:1B:2B"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

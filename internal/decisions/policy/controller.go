@@ -12,32 +12,38 @@ var ErrController = errors.New("not usable bounds of a window")
 // Bounds are what a Controller keeps to.
 type Bounds struct {
 	Min, Max int // tokens, 0 ≤ Min ≤ Max
-	Calm     int // hysteresis: tokens in a row with room for one token more before the window grows, ≥ 1
+	// hysteresis: tokens in a row with room for one token more before the window grows, ≥ 1
+	Calm int
 }
 
 // Check returns an error, which wraps ErrController, for bounds that make no sense.
 func (b Bounds) Check() error {
 	switch {
 	case b.Min < 0 || b.Max < b.Min:
-		return fmt.Errorf("policy: a window of %d to %d tokens: the bounds ascend from 0 or more: %w", b.Min, b.Max, ErrController)
+		return fmt.Errorf("policy: a window of %d to %d tokens: the bounds ascend from 0 or "+
+			"more: %w", b.Min, b.Max, ErrController)
 	case b.Calm < 1:
-		return fmt.Errorf("policy: a window that grows after %d tokens: at least 1 is needed: %w", b.Calm, ErrController)
+		return fmt.Errorf("policy: a window that grows after %d tokens: at least 1 is needed: %w",
+			b.Calm, ErrController)
 	}
 	return nil
 }
 
-// Controller chooses the window of the next token from what memory has room for: it shrinks at once and grows by one token after Bounds.Calm
-// tokens with room for it. It is a pure state machine, knows neither bytes nor time, and is not safe for concurrent use.
+// Controller chooses the window of the next token from what memory has room for: it shrinks at once
+// and grows by one token after Bounds.Calm tokens with room for it. It is a pure state machine,
+// knows neither bytes nor time, and is not safe for concurrent use.
 //
-// It goes by what every window would have used with the last token, whether or not it was in effect. So its choices depend on masks and
-// budgets alone, and a budget that is never smaller never gives a shorter window.
+// It goes by what every window would have used with the last token, whether or not it was in
+// effect. So its choices depend on masks and budgets alone, and a budget that is never smaller
+// never gives a shorter window.
 type Controller struct {
 	bounds Bounds
 	window int
 	calm   int // tokens in a row with room for a longer window
 }
 
-// NewController returns a Controller at its longest window: an empty memory has room. Errors wrap ErrController.
+// NewController returns a Controller at its longest window: an empty memory has room. Errors wrap
+// ErrController.
 func NewController(b Bounds) (*Controller, error) {
 	if err := b.Check(); err != nil {
 		return nil, err
@@ -50,9 +56,11 @@ func NewController(b Bounds) (*Controller, error) {
 // Reset starts a new sequence, which finds an empty memory, at the longest window.
 func (c *Controller) Reset() { c.window, c.calm = c.bounds.Max, 0 }
 
-// Next returns the window of the next token. room is the number of rows that memory has room for while that token computes; use[k] is
-// how many the last token would have used with a window of k tokens (Elastic.Use); windows longer than the sequence so far are not in
-// it. held is the window that the last token ended with: a shorter one than Next said, where the token itself made it shrink.
+// Next returns the window of the next token. room is the number of rows that memory has room for
+// while that token computes; use[k] is how many the last token would have used with a window of k
+// tokens (Elastic.Use); windows longer than the sequence so far are not in it. held is the window
+// that the last token ended with: a shorter one than Next said, where the token itself made it
+// shrink.
 func (c *Controller) Next(room, held int, use []int) int {
 	if held < c.window {
 		c.window, c.calm = max(held, c.bounds.Min), 0
@@ -61,7 +69,8 @@ func (c *Controller) Next(room, held int, use []int) int {
 	if longest < 0 { // the first token
 		return c.window
 	}
-	if fits := fitting(use, room, min(c.window, longest), c.bounds.Min); fits < min(c.window, longest) {
+	if fits := fitting(use, room, min(c.window, longest), c.bounds.Min); fits < min(c.window,
+		longest) {
 		c.window, c.calm = fits, 0
 		return c.window
 	}
@@ -83,17 +92,20 @@ func fitting(use []int, room, k, least int) int {
 	return k
 }
 
-// Elastic is a Window of all layers of a model whose length may change before every token and, where a token would not fit, during it. With a
-// constant length each layer decides exactly as a Window of that length does.
+// Elastic is a Window of all layers of a model whose length may change before every token and,
+// where a token would not fit, during it. With a constant length each layer decides exactly as a
+// Window of that length does.
 //
-// Rows are in use from the moment they are loaded until the token that evicts them is over: those of a layer's Evict leave at the next
-// Begin, before anything is read. It is not safe for concurrent use.
+// Rows are in use from the moment they are loaded until the token that evicts them is over: those
+// of a layer's Evict leave at the next Begin, before anything is read. It is not safe for
+// concurrent use.
 type Elastic struct {
 	window, longest int
 	now             int // index of the token in its sequence; −1 before the first
 	layers          []elastic
-	rows            []int      // by token index modulo longest+1: units of all layers that were active in it and not since
-	early           [][]uint32 // by layer, reused
+	// by token index modulo longest+1: units of all layers that were active in it and not since
+	rows  []int
+	early [][]uint32 // by layer, reused
 }
 
 // elastic is one layer.
@@ -104,11 +116,14 @@ type elastic struct {
 	leaving    int     // units of the last Evict that are still in use
 }
 
-// NewElastic returns an empty Elastic over so many layers of so many units, whose window is never longer than longest.
+// NewElastic returns an empty Elastic over so many layers of so many units, whose window is never
+// longer than longest.
 func NewElastic(layers, units, longest int) *Elastic {
-	e := &Elastic{longest: longest, layers: make([]elastic, layers), rows: make([]int, longest+1), early: make([][]uint32, layers)}
+	e := &Elastic{longest: longest, layers: make([]elastic, layers), rows: make([]int, longest+1),
+		early: make([][]uint32, layers)}
 	for l := range e.layers {
-		e.layers[l] = elastic{resident: make([]uint64, words(units)), lastActive: make([]int32, units)}
+		e.layers[l] = elastic{resident: make([]uint64, words(units)), lastActive: make([]int32,
+			units)}
 	}
 	e.Reset()
 	return e
@@ -140,7 +155,8 @@ func (e *Elastic) InUse() int {
 	return n
 }
 
-// Use appends how many rows the last token would have used with windows of 0, 1, … tokens, as far as the sequence and the longest window go.
+// Use appends how many rows the last token would have used with windows of 0, 1, … tokens, as far
+// as the sequence and the longest window go.
 func (e *Elastic) Use(use []int) []int {
 	sum := 0
 	for age := 0; age <= min(e.now, e.longest); age++ {
@@ -150,8 +166,9 @@ func (e *Elastic) Use(use []int) []int {
 	return use
 }
 
-// Begin starts a token with a window of k tokens. What it returns, by layer and ascending, leaves memory before the token reads anything; it
-// is valid until the next call. k is taken to the nearest length that there is.
+// Begin starts a token with a window of k tokens. What it returns, by layer and ascending, leaves
+// memory before the token reads anything; it is valid until the next call. k is taken to the
+// nearest length that there is.
 func (e *Elastic) Begin(k int) (early [][]uint32) {
 	e.now++
 	e.window = min(max(k, 0), e.longest)
@@ -164,10 +181,12 @@ func (e *Elastic) Begin(k int) (early [][]uint32) {
 	return e.early
 }
 
-// Step decides for the next layer of the token, as Policy.Step does. room is the number of rows that memory has room for, all layers
-// together. Where the loads do not fit, the window shrinks at once, of all layers, as far as it must: what it returns then, by layer and ascending,
-// leaves memory before anything of d.Load is read, together with what earlier layers of the token were to evict; it is nil where the loads fit, and
-// valid until the next call. With a window of 0 tokens nothing is left to shrink: the loads are decided all the same, and InUse is above room.
+// Step decides for the next layer of the token, as Policy.Step does. room is the number of rows
+// that memory has room for, all layers together. Where the loads do not fit, the window shrinks at
+// once, of all layers, as far as it must: what it returns then, by layer and ascending, leaves
+// memory before anything of d.Load is read, together with what earlier layers of the token were to
+// evict; it is nil where the loads fit, and valid until the next call. With a window of 0 tokens
+// nothing is left to shrink: the loads are decided all the same, and InUse is above room.
 func (e *Elastic) Step(layer int, need []uint64, room int, d *Decision) (early [][]uint32) {
 	y := &e.layers[layer]
 	d.demand(need, y.resident)
@@ -204,9 +223,10 @@ func (e *Elastic) touch(y *elastic, need []uint64) {
 	}
 }
 
-// fitting is the longest window, up to the present one, with which the rows in use once the present layer has loaded fit: layers that have
-// computed use the units of the last k+1 tokens, those to come only of the k before this one. A window that has just grown is
-// counted as if it had always been so long.
+// fitting is the longest window, up to the present one, with which the rows in use once the present
+// layer has loaded fit: layers that have computed use the units of the last k+1 tokens, those to
+// come only of the k before this one. A window that has just grown is counted as if it had always
+// been so long.
 func (e *Elastic) fitting(room int) int {
 	sum, n := 0, len(e.rows)
 	for k := 0; k <= min(e.window, e.now); k++ {

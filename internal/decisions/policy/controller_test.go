@@ -28,7 +28,8 @@ func TestControllerText(t *testing.T) {
 		case strings.HasPrefix(line, "bounds"):
 			b, calm := field["bounds"], field["calm"]
 			var err error
-			if c, err = NewController(Bounds{Min: int(b[0]), Max: int(b[1]), Calm: int(calm[0])}); err != nil {
+			if c, err = NewController(Bounds{Min: int(b[0]), Max: int(b[1]),
+				Calm: int(calm[0])}); err != nil {
 				t.Fatal(err)
 			}
 			last = int(b[1])
@@ -62,7 +63,8 @@ func TestControllerRefusals(t *testing.T) {
 	}
 }
 
-// workload is a random trace: what every token needs of every layer. Units that were active lately are likelier to be.
+// workload is a random trace: what every token needs of every layer. Units that were active lately
+// are likelier to be.
 func workload(seed uint64, layers, units, tokens int) (need [][][]uint64) {
 	r := rng.Stream(seed, "policy/controller")
 	warm := make([][]float64, layers)
@@ -88,7 +90,8 @@ func workload(seed uint64, layers, units, tokens int) (need [][][]uint64) {
 	return need
 }
 
-// TestElasticOfOneLengthIsAWindow: with room for everything and a constant length, every decision is that of Window.
+// TestElasticOfOneLengthIsAWindow: with room for everything and a constant length, every decision
+// is that of Window.
 func TestElasticOfOneLengthIsAWindow(t *testing.T) {
 	const layers, units = 3, 150
 	need := workload(1, layers, units, 40)
@@ -112,7 +115,8 @@ func TestElasticOfOneLengthIsAWindow(t *testing.T) {
 						t.Fatalf("window %d, token %d, layer %d shrinks for %v", k, i, l, early)
 					}
 					if got, want := show(&got), show(&want); got != want {
-						t.Fatalf("sequence %d, window %d, token %d, layer %d: %s, a window decides %s", sequence, k, i, l, got, want)
+						t.Fatalf("sequence %d, window %d, token %d, layer %d: %s, a window "+
+							"decides %s", sequence, k, i, l, got, want)
 					}
 				}
 			}
@@ -158,8 +162,8 @@ func (m *memory) inUse() (n int) {
 	return n
 }
 
-// follow runs a controlled window over a workload and returns loads by token and its windows. It checks after every layer that memory is
-// what the window says, and within the room.
+// follow runs a controlled window over a workload and returns loads by token and its windows. It
+// checks after every layer that memory is what the window says, and within the room.
 func follow(t *testing.T, need [][][]uint64, b Bounds, room []int) (loads, windows []int) {
 	t.Helper()
 	layers, units := len(need[0]), 64*len(need[0][0])
@@ -182,7 +186,8 @@ func follow(t *testing.T, need [][][]uint64, b Bounds, room []int) (loads, windo
 			before := e.Window()
 			if early := e.Step(l, token[l], room[i], &d); early != nil {
 				if err := m.shed(early); err != nil || e.Window() >= before {
-					t.Fatalf("token %d, layer %d: %v; the window was %d and is %d", i, l, err, before, e.Window())
+					t.Fatalf("token %d, layer %d: %v; the window was %d and is %d", i, l, err,
+						before, e.Window())
 				}
 			}
 			for _, u := range d.Load {
@@ -198,7 +203,8 @@ func follow(t *testing.T, need [][][]uint64, b Bounds, room []int) (loads, windo
 			}
 			m.pending[l] = slices.Clone(d.Evict)
 			if m.inUse() > room[i] || m.inUse() != e.InUse() {
-				t.Fatalf("token %d, layer %d: %d rows are in use, said to be %d, with room for %d", i, l, m.inUse(), e.InUse(), room[i])
+				t.Fatalf("token %d, layer %d: %d rows are in use, said to be %d, with room for %d",
+					i, l, m.inUse(), e.InUse(), room[i])
 			}
 			sum += len(d.Load)
 		}
@@ -265,14 +271,16 @@ func TestLargerBudgetNeverLoadsMore(t *testing.T) {
 		c, long := follow(t, need, b, large)
 		for i := range a {
 			if c[i] > a[i] || long[i] < short[i] {
-				t.Errorf("seed %d, token %d: %d loads and a window of %d with the larger budget, %d and %d with the smaller", seed, i, c[i], long[i], a[i], short[i])
+				t.Errorf("seed %d, token %d: %d loads and a window of %d with the larger "+
+					"budget, %d and %d with the smaller", seed, i, c[i], long[i], a[i], short[i])
 			}
 		}
 	}
 }
 
-// Growing takes Calm tokens, so that over T tokens there are at most T/Calm growths, and no more shrinking than they and the start allow. Without
-// hysteresis the same budget makes the window flap.
+// Growing takes Calm tokens, so that over T tokens there are at most T/Calm growths, and no more
+// shrinking than they and the start allow. Without hysteresis the same budget makes the window
+// flap.
 func TestHysteresisPreventsFlapping(t *testing.T) {
 	const tokens = 120
 	need := workload(5, 2, 128, tokens)

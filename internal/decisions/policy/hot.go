@@ -2,8 +2,9 @@ package policy
 
 import "fmt"
 
-// hot keeps a fixed set of hot units from their first use on, and of the others those used last (after PowerInfer-2's cache, which has
-// segments for hot and for cold neurons). The hot units have room of their own: they neither age nor take the others'.
+// hot keeps a fixed set of hot units from their first use on, and of the others those used last
+// (after PowerInfer-2's cache, which has segments for hot and for cold neurons). The hot units have
+// room of their own: they neither age nor take the others'.
 type hot struct {
 	pinned  []uint64 // the hot units
 	held    []uint64 // those of them that are in memory
@@ -14,13 +15,16 @@ type hot struct {
 
 func newHot(s Spec, units int, ranked []uint32) (Policy, error) {
 	if len(ranked) < s.Pinned {
-		return nil, fmt.Errorf("policy: %s: %d units are ranked, fewer than are to be pinned; give a ranking of at least that many, or pin fewer: %w",
+		return nil, fmt.Errorf("policy: %s: %d units are ranked, fewer than are to be pinned; "+
+			"give a ranking of at least that many, or pin fewer: %w",
 			s, len(ranked), ErrSpec)
 	}
-	h := &hot{pinned: make([]uint64, words(units)), held: make([]uint64, words(units)), cold: make([]uint64, words(units))}
+	h := &hot{pinned: make([]uint64, words(units)), held: make([]uint64, words(units)),
+		cold: make([]uint64, words(units))}
 	for _, u := range ranked[:s.Pinned] {
 		if int64(u) >= int64(units) || has(h.pinned, u) {
-			return nil, fmt.Errorf("policy: %s: unit %d is ranked twice or beyond the %d units of the layer: %w", s, u, units, ErrSpec)
+			return nil, fmt.Errorf("policy: %s: unit %d is ranked twice or beyond the %d units "+
+				"of the layer: %w", s, u, units, ErrSpec)
 		}
 		set(h.pinned, u)
 	}

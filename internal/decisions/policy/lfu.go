@@ -2,11 +2,12 @@ package policy
 
 import "math/bits"
 
-// lfu keeps the units used by the most tokens since they were loaded (a unit that leaves is forgotten). Who stays is decided as
-// by lru, except that the unit of the lowest count leaves, among equals the one used longest ago, among those of the same token the lower
-// one.
+// lfu keeps the units used by the most tokens since they were loaded (a unit that leaves is
+// forgotten). Who stays is decided as by lru, except that the unit of the lowest count leaves,
+// among equals the one used longest ago, among those of the same token the lower one.
 //
-// Units are in one list per count (Shah, Mitra and Matani, 2010), so that a use costs the same whatever the counts.
+// Units are in one list per count (Shah, Mitra and Matani, 2010), so that a use costs the same
+// whatever the counts.
 type lfu struct {
 	cache
 	count   []int32 // uses since the unit was loaded
@@ -14,7 +15,8 @@ type lfu struct {
 }
 
 func newLFU(units, capacity int) *lfu {
-	return &lfu{cache: newCache(units, capacity), count: make([]int32, units), byCount: newBuckets(units, 2)}
+	return &lfu{cache: newCache(units, capacity), count: make([]int32, units),
+		byCount: newBuckets(units, 2)}
 }
 
 // Reset empties the cache.

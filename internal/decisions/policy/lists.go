@@ -2,15 +2,17 @@ package policy
 
 import "math/bits"
 
-// lists are doubly linked lists of units in two flat arrays: a unit is on one list at most, and every list is a ring closed by an
-// entry of its own behind those of the units, so that no operation has a special case and none allocates.
+// lists are doubly linked lists of units in two flat arrays: a unit is on one list at most, and
+// every list is a ring closed by an entry of its own behind those of the units, so that no
+// operation has a special case and none allocates.
 type lists struct {
 	prev, next []int32 // by unit, then by list
 	units      int32
 }
 
 func newLists(units, n int) lists {
-	l := lists{units: int32(units), prev: make([]int32, units, units+n), next: make([]int32, units, units+n)}
+	l := lists{units: int32(units), prev: make([]int32, units, units+n), next: make([]int32, units,
+		units+n)}
 	l.grow(n)
 	return l
 }
@@ -52,8 +54,8 @@ func (l *lists) empty(list int) bool {
 	return l.next[end] == end
 }
 
-// buckets are lists by a small integer key, of which the lowest and the highest one in use are found by a mask of the lists that
-// are not empty.
+// buckets are lists by a small integer key, of which the lowest and the highest one in use are
+// found by a mask of the lists that are not empty.
 type buckets struct {
 	lists
 	used      []uint64 // by key

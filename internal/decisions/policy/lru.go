@@ -2,9 +2,10 @@ package policy
 
 import "math/bits"
 
-// lru keeps the units used last. All that a token needs is used at once: its hits are found before anything leaves. Then the loaded
-// units stay in ascending order as long as fewer than capacity needed units stay, the others overflow; and while there are too
-// many, the unit used longest ago leaves, among units of the same token the lower one. Needed units never make way.
+// lru keeps the units used last. All that a token needs is used at once: its hits are found before
+// anything leaves. Then the loaded units stay in ascending order as long as fewer than capacity
+// needed units stay, the others overflow; and while there are too many, the unit used longest ago
+// leaves, among units of the same token the lower one. Needed units never make way.
 //
 // A larger capacity never misses more: what a smaller cache holds, a larger one holds too.
 type lru struct {
@@ -21,7 +22,8 @@ type cache struct {
 }
 
 func newCache(units, capacity int) cache {
-	return cache{capacity: capacity, resident: make([]uint64, words(units)), gone: make([]uint64, words(units))}
+	return cache{capacity: capacity, resident: make([]uint64, words(units)), gone: make([]uint64,
+		words(units))}
 }
 
 func (c *cache) clear() {
@@ -29,7 +31,8 @@ func (c *cache) clear() {
 	clear(c.resident)
 }
 
-// admit returns how many of the loaded units stay and how many of the others must leave, when all hits stay.
+// admit returns how many of the loaded units stay and how many of the others must leave, when all
+// hits stay.
 func (c *cache) admit(d *Decision) (stay, leave int) {
 	stay = min(len(d.Load), c.capacity-d.Hits)
 	leave = max(0, c.held+stay-c.capacity)
@@ -81,7 +84,8 @@ func (c *lru) Step(need []uint64, d *Decision) {
 			c.order.push(0, u)
 		}
 	}
-	for ; leave > 0; leave-- { // units that this token does not need: the needed ones are at the back
+	// units that this token does not need: the needed ones are at the back
+	for ; leave > 0; leave-- {
 		u := c.order.front(0)
 		c.order.unlink(u)
 		c.evict(u)

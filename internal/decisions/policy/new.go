@@ -12,8 +12,8 @@ type Options struct {
 	Layer int
 	// Hot lists units from the hottest down, each at most once; hot needs as many as it pins.
 	Hot []uint32
-	// Future yields the masks of all tokens that Step will see, in that order, over the limits of sequences; belady needs it and
-	// goes through it once, in New.
+	// Future yields the masks of all tokens that Step will see, in that order, over the limits of
+	// sequences; belady needs it and goes through it once, in New.
 	Future iter.Seq[[]uint64]
 }
 
@@ -23,7 +23,8 @@ func New(s Spec, units int, opt Options) (Policy, error) {
 		return nil, err
 	}
 	if units <= 0 || units > math.MaxInt32/2 {
-		return nil, fmt.Errorf("policy: %s: a layer of %d units; a layer has 1 to %d: %w", s, units, math.MaxInt32/2, ErrSpec)
+		return nil, fmt.Errorf("policy: %s: a layer of %d units; a layer has 1 to %d: %w", s, units,
+			math.MaxInt32/2, ErrSpec)
 	}
 	switch s.Kind {
 	case KindAll, KindHybrid:

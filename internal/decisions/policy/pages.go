@@ -2,12 +2,14 @@ package policy
 
 import "math/bits"
 
-// pages is the page cache of an operating system under a runtime that touches only what it needs: a miss reads the whole aligned
-// group of neighbours that are not in memory yet (read-ahead, or records smaller than a page), and the units used longest ago make room.
-// Groups matter for reading only; afterwards every unit ages alone. With groups of one unit it is lru.
+// pages is the page cache of an operating system under a runtime that touches only what it needs: a
+// miss reads the whole aligned group of neighbours that are not in memory yet (read-ahead, or
+// records smaller than a page), and the units used longest ago make room. Groups matter for reading
+// only; afterwards every unit ages alone. With groups of one unit it is lru.
 //
-// Who stays is decided as by lru. What came with a needed unit counts as used just before the token: it is younger than what the token before
-// used and older than what this one needs, and where there is no room for all of it, the lowest stay.
+// Who stays is decided as by lru. What came with a needed unit counts as used just before the
+// token: it is younger than what the token before used and older than what this one needs, and
+// where there is no room for all of it, the lowest stay.
 type pages struct {
 	cache
 	ahead    int   // units of a group
@@ -19,7 +21,8 @@ type pages struct {
 }
 
 func newPages(units, capacity, ahead int) *pages {
-	return &pages{cache: newCache(units, capacity), ahead: ahead, order: newLists(units, 1), units: units,
+	return &pages{cache: newCache(units, capacity), ahead: ahead, order: newLists(units, 1),
+		units:   units,
 		brought: make([]uint64, words(units)), touched: make([]uint64, words(units))}
 }
 
@@ -58,7 +61,8 @@ func (p *pages) Step(need []uint64, d *Decision) {
 			p.order.push(0, u)
 		}
 	}
-	for ; leave > 0; leave-- { // units that this token has not touched: those it has are behind them
+	// units that this token has not touched: those it has are behind them
+	for ; leave > 0; leave-- {
 		u := p.order.front(0)
 		p.order.unlink(u)
 		p.evict(u)

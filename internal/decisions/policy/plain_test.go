@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// plain is every policy once more, as the documentation says it, with sets and sorting and no thought of speed: after each token
-// the rule of the policy says which of the units in memory or needed are kept.
+// plain is every policy once more, as the documentation says it, with sets and sorting and no
+// thought of speed: after each token the rule of the policy says which of the units in memory or
+// needed are kept.
 type plain struct {
 	spec    Spec
 	units   int
@@ -74,13 +75,16 @@ func (p *plain) step(need []uint32) (d Decision) {
 	return d
 }
 
-// along is what a page cache reads with the missing units: those in a group with one of them, neither needed nor in memory.
+// along is what a page cache reads with the missing units: those in a group with one of them,
+// neither needed nor in memory.
 func (p *plain) along(need, missing []uint32) (list []uint32) {
 	if p.spec.Kind != KindPages {
 		return nil
 	}
 	for u := range uint32(p.units) {
-		near := slices.ContainsFunc(missing, func(m uint32) bool { return int(m)/p.spec.Ahead == int(u)/p.spec.Ahead })
+		near := slices.ContainsFunc(missing, func(m uint32) bool {
+			return int(m)/p.spec.Ahead == int(u)/p.spec.Ahead
+		})
 		if near && !p.memory[u] && !slices.Contains(need, u) {
 			list = append(list, u)
 		}
@@ -158,7 +162,8 @@ func (p *plain) keep(hits, load, along []uint32) (keep []uint32) {
 		rest.spec = Spec{Kind: KindLRU, Capacity: p.spec.Capacity}
 		rest.memory = maps.Clone(p.memory)
 		maps.DeleteFunc(rest.memory, func(u uint32, _ bool) bool { return hot(u) })
-		keep = rest.keep(slices.DeleteFunc(slices.Clone(hits), hot), slices.DeleteFunc(slices.Clone(load), hot), nil)
+		keep = rest.keep(slices.DeleteFunc(slices.Clone(hits), hot),
+			slices.DeleteFunc(slices.Clone(load), hot), nil)
 		return append(keep, pinned...)
 	case KindBelady:
 		all := slices.Concat(hits, load, idle)
@@ -215,7 +220,8 @@ func sources() []source {
 	return []source{
 		{"independent", random(0.1)},
 		{"dense", random(0.7)},
-		{"correlated", func(r *rand.Rand, units int, before []uint32) (list []uint32) { // a unit stays active with 3 in 4, some are hot
+		// a unit stays active with 3 in 4, some are hot
+		{"correlated", func(r *rand.Rand, units int, before []uint32) (list []uint32) {
 			for u := range uint32(units) {
 				p := 0.03 + 0.3/float64(1+u)
 				if slices.Contains(before, u) {
@@ -227,7 +233,8 @@ func sources() []source {
 			}
 			return list
 		}},
-		{"bursts", func(r *rand.Rand, units int, _ []uint32) []uint32 { // nothing, everything, or a few
+		// nothing, everything, or a few
+		{"bursts", func(r *rand.Rand, units int, _ []uint32) []uint32 {
 			switch r.IntN(6) {
 			case 0:
 				return nil
@@ -270,7 +277,8 @@ const testLayer = 3
 
 // specs are all kinds with numbers around the edges of so many units.
 func specs(units int) []Spec {
-	list := []Spec{{}, {Kind: KindNone}, {Kind: KindAll}, {Kind: KindTensors}, {Kind: KindTensors, Layers: testLayer}, {Kind: KindTensors, Layers: testLayer + 1}}
+	list := []Spec{{}, {Kind: KindNone}, {Kind: KindAll}, {Kind: KindTensors}, {Kind: KindTensors,
+		Layers: testLayer}, {Kind: KindTensors, Layers: testLayer + 1}}
 	for _, k := range []int{0, 1, 2, 3, 5, 17, 64} {
 		list = append(list, Spec{Kind: KindWindow, Window: k})
 	}
@@ -278,12 +286,15 @@ func specs(units int) []Spec {
 		for _, ahead := range []int{1, 3, units + 1} {
 			list = append(list, Spec{Kind: KindPages, Capacity: c, Ahead: ahead})
 		}
-		for _, kind := range []string{KindHybrid, KindCyclic, KindDelta, KindLRU, KindLFU, KindBelady} {
+		for _, kind := range []string{KindHybrid, KindCyclic, KindDelta, KindLRU, KindLFU,
+			KindBelady} {
 			list = append(list, Spec{Kind: kind, Capacity: c})
 		}
-		list = append(list, Spec{Kind: KindHot, Pinned: units / 3, Capacity: c}, Spec{Kind: KindHot, Capacity: c})
+		list = append(list, Spec{Kind: KindHot, Pinned: units / 3, Capacity: c}, Spec{Kind: KindHot,
+			Capacity: c})
 		if c > 0 {
-			list = append(list, Spec{Kind: KindWindow, Window: 1, Capacity: c}, Spec{Kind: KindWindow, Window: 4, Capacity: c})
+			list = append(list, Spec{Kind: KindWindow, Window: 1, Capacity: c},
+				Spec{Kind: KindWindow, Window: 4, Capacity: c})
 		}
 	}
 	return list
@@ -305,7 +316,8 @@ func mustNew(t testing.TB, s Spec, units int, opt Options) Policy {
 	return p
 }
 
-// Every policy decides what its plain twin decides, and every step keeps the invariants of the package.
+// Every policy decides what its plain twin decides, and every step keeps the invariants of the
+// package.
 func TestAgainstPlain(t *testing.T) {
 	for _, src := range sources() {
 		for _, units := range []int{1, 63, 64, 65, 100} {
@@ -333,10 +345,12 @@ func TestLongTracesAgainstPlain(t *testing.T) {
 }
 
 // againstPlain runs a trace in two sequences, the second one shorter.
-func againstPlain(t *testing.T, source string, spec Spec, units int, hot []uint32, trace [][]uint32) {
+func againstPlain(t *testing.T, source string, spec Spec, units int, hot []uint32,
+	trace [][]uint32) {
 	t.Helper()
 	masks := masksOf(units, trace)
-	p, twin := mustNew(t, spec, units, Options{Layer: testLayer, Hot: hot, Future: slices.Values(masks)}), &plain{spec: spec, units: units, hot: hot, future: trace}
+	p, twin := mustNew(t, spec, units, Options{Layer: testLayer, Hot: hot,
+		Future: slices.Values(masks)}), &plain{spec: spec, units: units, hot: hot, future: trace}
 	if spec.Kind == "" {
 		twin.spec.Kind = KindNone
 	}
@@ -352,7 +366,8 @@ func againstPlain(t *testing.T, source string, spec Spec, units int, hot []uint3
 		p.Step(mask, &d)
 		want := twin.step(trace[i])
 		if got, want := show(&d), show(&want); got != want {
-			t.Fatalf("%s, %d units, %v, token %d: need %v: got %s, want %s", source, units, spec, i, trace[i], got, want)
+			t.Fatalf("%s, %d units, %v, token %d: need %v: got %s, want %s", source, units, spec, i,
+				trace[i], got, want)
 		}
 		if err := check.step(mask, &d); err != nil {
 			t.Fatalf("%s, %d units, %v, token %d: %v", source, units, spec, i, err)

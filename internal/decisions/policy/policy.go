@@ -2,20 +2,23 @@ package policy
 
 import "math/bits"
 
-// Decision is what a Policy decides for one layer of one token. Load and Evict are ascending and are reused by the next
-// Step into the same Decision. The zero value is ready for use.
+// Decision is what a Policy decides for one layer of one token. Load and Evict are ascending and
+// are reused by the next Step into the same Decision. The zero value is ready for use.
 type Decision struct {
-	Hits     int      // units that were needed and in memory
-	Load     []uint32 // not in memory and needed, or brought with a needed one: read before the layer computes
-	Ahead    int      // units of Load that are not needed
-	Evict    []uint32 // leave memory after the layer has computed
-	Overflow int      // units of Load that would have been kept had there been room: read for this token only, so they are in Evict too
+	Hits int // units that were needed and in memory
+	// not in memory and needed, or brought with a needed one: read before the layer computes
+	Load  []uint32
+	Ahead int      // units of Load that are not needed
+	Evict []uint32 // leave memory after the layer has computed
+	// units of Load that would have been kept had there been room: read for this token only, so
+	// they are in Evict too
+	Overflow int
 }
 
 // Policy is one layer's residency policy. It is not safe for concurrent use.
 type Policy interface {
-	// Step advances by one token that needs the units whose bits are set in need (⌈units/64⌉ words; bits beyond the
-	// number of units must be clear) and fills d.
+	// Step advances by one token that needs the units whose bits are set in need (⌈units/64⌉ words;
+	// bits beyond the number of units must be clear) and fills d.
 	Step(need []uint64, d *Decision)
 	// Reset forgets everything: the next token finds nothing in memory. A new sequence starts so.
 	Reset()
@@ -50,7 +53,8 @@ func appendBits(dst []uint32, wordIndex int, word uint64) []uint32 {
 	return dst
 }
 
-// merge inserts the ascending units of b into the ascending a, from the back so that nothing is copied twice.
+// merge inserts the ascending units of b into the ascending a, from the back so that nothing is
+// copied twice.
 func merge(a, b []uint32) []uint32 {
 	i, j := len(a)-1, len(b)-1
 	a = append(a, b...)

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// checker follows one policy with sets, with Slots and with a SlotMap, and checks the invariants of the package documentation.
+// checker follows one policy with sets, with Slots and with a SlotMap, and checks the invariants of
+// the package documentation.
 type checker struct {
 	spec    Spec
 	units   int
@@ -18,7 +19,8 @@ type checker struct {
 }
 
 func newChecker(spec Spec, units int) *checker {
-	return &checker{spec: spec, units: units, memory: map[uint32]bool{}, slots: NewSlots(units), slotMap: NewSlotMap(units)}
+	return &checker{spec: spec, units: units, memory: map[uint32]bool{}, slots: NewSlots(units),
+		slotMap: NewSlotMap(units)}
 }
 
 func (c *checker) step(need []uint64, d *Decision) error {
@@ -30,7 +32,8 @@ func (c *checker) step(need []uint64, d *Decision) error {
 		needed += bits.OnesCount64(word)
 	}
 	if d.Hits+len(d.Load)-d.Ahead != needed {
-		return fmt.Errorf("%d hits and %d loads, %d of them ahead, for %d needed units", d.Hits, len(d.Load), d.Ahead, needed)
+		return fmt.Errorf("%d hits and %d loads, %d of them ahead, for %d needed units", d.Hits,
+			len(d.Load), d.Ahead, needed)
 	}
 	if !ascending(d.Load) || !ascending(d.Evict) {
 		return fmt.Errorf("not ascending: load %v evict %v", d.Load, d.Evict)
@@ -63,7 +66,8 @@ func (c *checker) step(need []uint64, d *Decision) error {
 		return fmt.Errorf("%d loaded units are not needed, counted as %d", ahead, d.Ahead)
 	}
 	if rows := c.spec.Kept(c.units) + evictedUsed; c.slotMap.Len() > rows {
-		return fmt.Errorf("%d rows while the layer computes, more than the %d kept and the %d used ones that leave", c.slotMap.Len(), c.spec.Kept(c.units), evictedUsed)
+		return fmt.Errorf("%d rows while the layer computes, more than the %d kept and the %d "+
+			"used ones that leave", c.slotMap.Len(), c.spec.Kept(c.units), evictedUsed)
 	}
 	for _, u := range listOf(need) {
 		if !c.memory[u] {
@@ -89,7 +93,8 @@ func (c *checker) leave(used []uint64, d *Decision) error {
 		}
 	}
 	if d.Overflow != overflow {
-		return fmt.Errorf("overflow %d, but %d units are loaded for this token only", d.Overflow, overflow)
+		return fmt.Errorf("overflow %d, but %d units are loaded for this token only", d.Overflow,
+			overflow)
 	}
 	if kept := c.spec.Kept(c.units); len(c.memory) > kept {
 		return fmt.Errorf("%d units in memory, more than %d", len(c.memory), kept)
@@ -100,14 +105,17 @@ func (c *checker) leave(used []uint64, d *Decision) error {
 // checkRows checks that Slots uses rows 0…Len−1 for what is in memory, and SlotMap one slot each.
 func (c *checker) checkRows() error {
 	if c.slots.Len() != len(c.memory) || c.slotMap.Len() != len(c.memory) {
-		return fmt.Errorf("%d rows and %d slots for %d units", c.slots.Len(), c.slotMap.Len(), len(c.memory))
+		return fmt.Errorf("%d rows and %d slots for %d units", c.slots.Len(), c.slotMap.Len(),
+			len(c.memory))
 	}
 	taken := map[int]bool{}
 	for row := range c.slots.Len() {
 		u := c.slots.Unit(row)
 		slot := c.slotMap.Row(u)
-		if c.slots.Row(u) != row || !c.memory[u] || slot < 0 || slot >= c.slotMap.Top() || taken[slot] {
-			return fmt.Errorf("row %d holds unit %d: row %d, slot %d, in memory %v", row, u, c.slots.Row(u), slot, c.memory[u])
+		if c.slots.Row(u) != row || !c.memory[u] || slot < 0 || slot >= c.slotMap.Top() ||
+			taken[slot] {
+			return fmt.Errorf("row %d holds unit %d: row %d, slot %d, in memory %v", row, u,
+				c.slots.Row(u), slot, c.memory[u])
 		}
 		taken[slot] = true
 	}
@@ -140,7 +148,8 @@ func loads(decisions []Decision) (n int) {
 }
 
 // eachTrace runs a test on every source of masks.
-func eachTrace(t *testing.T, units, tokens int, test func(t *testing.T, r *rand.Rand, masks [][]uint64)) {
+func eachTrace(t *testing.T, units, tokens int, test func(t *testing.T, r *rand.Rand,
+	masks [][]uint64)) {
 	for _, src := range sources() {
 		t.Run(src.name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(5, 6))
@@ -160,10 +169,12 @@ func TestBeladyIsTheBound(t *testing.T) {
 			if spec.Kind == KindWindow && spec.Capacity == 0 {
 				kept = mostKept(mustNew(t, spec, units, opt), masks)
 			}
-			bound := loads(run(mustNew(t, Spec{Kind: KindBelady, Capacity: kept}, units, opt), masks))
+			bound := loads(run(mustNew(t, Spec{Kind: KindBelady, Capacity: kept}, units, opt),
+				masks))
 			got := loads(run(mustNew(t, spec, units, opt), masks))
 			if got < bound {
-				t.Errorf("%v loads %d units, less than the bound %d of %d kept units", spec, got, bound, kept)
+				t.Errorf("%v loads %d units, less than the bound %d of %d kept units", spec, got,
+					bound, kept)
 			}
 			if got > bound {
 				strict++
@@ -185,7 +196,8 @@ func mostKept(p Policy, masks [][]uint64) (most int) {
 	return most
 }
 
-// The dense pass through a page cache decides as a list of units does that is gone through unit by unit.
+// The dense pass through a page cache decides as a list of units does that is gone through unit by
+// unit.
 func TestCyclicUnitByUnit(t *testing.T) {
 	const units, tokens = 12, 5
 	for capacity := range units + 3 {
@@ -203,13 +215,15 @@ func TestCyclicUnitByUnit(t *testing.T) {
 			}
 			var d Decision
 			if p.Step(make([]uint64, 1), &d); d.Hits != hits || len(d.Load) != units-hits {
-				t.Fatalf("capacity %d, token %d: %d hits and %d loads, unit by unit %d hits", capacity, token, d.Hits, len(d.Load), hits)
+				t.Fatalf("capacity %d, token %d: %d hits and %d loads, unit by unit %d hits",
+					capacity, token, d.Hits, len(d.Load), hits)
 			}
 		}
 	}
 }
 
-// Neighbours that come along turn misses into hits where the tokens need neighbours, and cost loads where they do not.
+// Neighbours that come along turn misses into hits where the tokens need neighbours, and cost loads
+// where they do not.
 func TestReadAheadHelpsNeighboursOnly(t *testing.T) {
 	const units = 256
 	count := func(ahead int, need func(token int) []uint32) (misses, loads int) {
@@ -224,12 +238,14 @@ func TestReadAheadHelpsNeighboursOnly(t *testing.T) {
 	row := func(token int) []uint32 { return []uint32{uint32(token)} }
 	apart := func(token int) []uint32 { return []uint32{uint32(token * 97 % units)} }
 	if misses, loads := count(8, row); misses != 4 || loads != 32 {
-		t.Errorf("32 neighbours in groups of 8: %d misses and %d loads, want 4 and 32", misses, loads)
+		t.Errorf("32 neighbours in groups of 8: %d misses and %d loads, want 4 and 32", misses,
+			loads)
 	}
 	misses, loads := count(8, apart)
 	alone, _ := count(1, apart)
 	if loads < 5*alone || misses > alone {
-		t.Errorf("units apart: %d misses and %d loads with read-ahead, %d without", misses, loads, alone)
+		t.Errorf("units apart: %d misses and %d loads with read-ahead, %d without", misses, loads,
+			alone)
 	}
 }
 
@@ -243,15 +259,18 @@ func TestBeladyAgainstAllChoices(t *testing.T) {
 			masks[i] = []uint64{r.Uint64N(1<<units) & r.Uint64N(1<<units)}
 		}
 		for capacity := range units + 1 {
-			p := mustNew(t, Spec{Kind: KindBelady, Capacity: capacity}, units, Options{Future: slices.Values(masks)})
+			p := mustNew(t, Spec{Kind: KindBelady, Capacity: capacity}, units,
+				Options{Future: slices.Values(masks)})
 			if got, want := loads(run(p, masks)), fewestLoads(masks, capacity); got != want {
-				t.Fatalf("capacity %d, masks %b: %d loads, the fewest are %d", capacity, masks, got, want)
+				t.Fatalf("capacity %d, masks %b: %d loads, the fewest are %d", capacity, masks, got,
+					want)
 			}
 		}
 	}
 }
 
-// fewestLoads is the least number of loads over all ways to keep at most capacity units, by dynamic programming over sets.
+// fewestLoads is the least number of loads over all ways to keep at most capacity units, by dynamic
+// programming over sets.
 func fewestLoads(masks [][]uint64, capacity int) int {
 	best := map[uint64]int{0: 0} // memory → loads so far
 	for _, mask := range masks {
@@ -260,7 +279,8 @@ func fewestLoads(masks [][]uint64, capacity int) int {
 			cost += bits.OnesCount64(mask[0] &^ memory)
 			all := memory | mask[0]
 			for keep := all; ; keep = (keep - 1) & all {
-				if old, seen := next[keep]; bits.OnesCount64(keep) <= capacity && (!seen || cost < old) {
+				if old, seen := next[keep]; bits.OnesCount64(keep) <= capacity &&
+					(!seen || cost < old) {
 					next[keep] = cost
 				}
 				if keep == 0 {
@@ -279,7 +299,8 @@ func fewestLoads(masks [][]uint64, capacity int) int {
 	return fewest
 }
 
-// With a future that is not the trace's, Belady still decides by the rules and says that its loads are no bound.
+// With a future that is not the trace's, Belady still decides by the rules and says that its loads
+// are no bound.
 func TestBeladyInAnotherFuture(t *testing.T) {
 	const units = 70
 	eachTrace(t, units, 40, func(t *testing.T, r *rand.Rand, masks [][]uint64) {
@@ -301,7 +322,8 @@ func TestBeladyInAnotherFuture(t *testing.T) {
 	})
 }
 
-// A longer window never loads what a shorter one has, token by token; a larger lru cache neither; and so their loads nest.
+// A longer window never loads what a shorter one has, token by token; a larger lru cache neither;
+// and so their loads nest.
 func TestLoadsNest(t *testing.T) {
 	const units = 130
 	eachTrace(t, units, 80, func(t *testing.T, r *rand.Rand, masks [][]uint64) {
@@ -312,15 +334,18 @@ func TestLoadsNest(t *testing.T) {
 				for i := range smaller {
 					for _, u := range decisions[i].Load {
 						if _, loaded := slices.BinarySearch(smaller[i].Load, u); !loaded {
-							t.Fatalf("%s %d, token %d: loads unit %d, which a smaller one has", what, n, i, u)
+							t.Fatalf("%s %d, token %d: loads unit %d, which a smaller one has",
+								what, n, i, u)
 						}
 					}
 				}
 				smaller = decisions
 			}
 		}
-		nest("window", func(n int) Spec { return Spec{Kind: KindWindow, Window: n} }, 0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 64)
-		nest("lru", func(n int) Spec { return Spec{Kind: KindLRU, Capacity: n} }, 0, 1, 2, 5, 13, 40, 65, 129, 130)
+		nest("window", func(n int) Spec { return Spec{Kind: KindWindow, Window: n} }, 0, 1, 2, 3, 4,
+			5, 6, 7, 8, 16, 64)
+		nest("lru", func(n int) Spec { return Spec{Kind: KindLRU, Capacity: n} }, 0, 1, 2, 5, 13,
+			40, 65, 129, 130)
 	})
 }
 
@@ -373,10 +398,12 @@ func TestResetIsFresh(t *testing.T) {
 			used.Reset()
 			for i, d := range run(used, masks) {
 				if spec.Kind != KindBelady && show(&d) != show(&first[i]) {
-					t.Fatalf("%v, token %d after Reset: %s, want %s", spec, i, show(&d), show(&first[i]))
+					t.Fatalf("%v, token %d after Reset: %s, want %s", spec, i, show(&d),
+						show(&first[i]))
 				}
 			}
-			if b, ok := used.(*Belady); ok && b.Unforeseen() != 0 { // its future has the trace twice
+			// its future has the trace twice
+			if b, ok := used.(*Belady); ok && b.Unforeseen() != 0 {
 				t.Fatalf("%v: %d uses were not foreseen", spec, b.Unforeseen())
 			}
 		}
@@ -401,7 +428,8 @@ func TestUnionIsMonotone(t *testing.T) {
 				inMemory += len(d.Load) - len(d.Evict)
 				need := d.Hits + len(d.Load)
 				if need < needed[i] || inMemory < kept[i] {
-					t.Fatalf("%s, batch of %d, token %d: needs %d after %d, keeps %d after %d", src.name, batch, i, need, needed[i], inMemory, kept[i])
+					t.Fatalf("%s, batch of %d, token %d: needs %d after %d, keeps %d after %d",
+						src.name, batch, i, need, needed[i], inMemory, kept[i])
 				}
 				needed[i], kept[i] = need, inMemory
 			}

@@ -1,7 +1,7 @@
 package policy
 
-// Slots maps units to the rows of a preallocated row cache (pointer and num_rows of LLM in a flash, Figure 6): rows
-// 0…Len()−1 are in use; a deleted row is overwritten by the last one.
+// Slots maps units to the rows of a preallocated row cache (pointer and num_rows of LLM in a flash,
+// Figure 6): rows 0…Len()−1 are in use; a deleted row is overwritten by the last one.
 type Slots struct {
 	row  []int32  // unit → row, −1 when absent
 	unit []uint32 // row → unit: the paper's pointer
@@ -39,8 +39,9 @@ func (s *Slots) Insert(unit uint32) int {
 	return row
 }
 
-// Delete frees the row of a present unit. The caller must copy row from into row to when they differ (the last row
-// fills the gap); when the unit held the last row, from == to and nothing moves.
+// Delete frees the row of a present unit. The caller must copy row from into row to when they
+// differ (the last row fills the gap); when the unit held the last row, from == to and nothing
+// moves.
 func (s *Slots) Delete(unit uint32) (from, to int) {
 	to = int(s.row[unit])
 	from = len(s.unit) - 1
@@ -52,8 +53,9 @@ func (s *Slots) Delete(unit uint32) (from, to int) {
 	return from, to
 }
 
-// SlotMap maps units to slots that never move (the slot map S of NeuroPrefetcher): a freed slot takes the next incoming unit, so
-// that deleting copies nothing and slots in use need not be neighbours. It has the methods of Slots that both can have.
+// SlotMap maps units to slots that never move (the slot map S of NeuroPrefetcher): a freed slot
+// takes the next incoming unit, so that deleting copies nothing and slots in use need not be
+// neighbours. It has the methods of Slots that both can have.
 type SlotMap struct {
 	slot []int32 // unit → slot, −1 when absent: the paper's S
 	free []int32 // slots below top that are free; the one freed last is used first
@@ -78,7 +80,8 @@ func (s *SlotMap) Reset() {
 // Len is the number of slots in use.
 func (s *SlotMap) Len() int { return s.top - len(s.free) }
 
-// Top is one more than the highest slot used since Reset: the number of rows that the memory must have.
+// Top is one more than the highest slot used since Reset: the number of rows that the memory must
+// have.
 func (s *SlotMap) Top() int { return s.top }
 
 // Row returns the slot of a unit, or −1.
@@ -96,7 +99,8 @@ func (s *SlotMap) Insert(unit uint32) int {
 	return int(s.slot[unit])
 }
 
-// Delete frees the slot of a present unit. Nothing moves: from == to, as when Slots deletes its last row.
+// Delete frees the slot of a present unit. Nothing moves: from == to, as when Slots deletes its
+// last row.
 func (s *SlotMap) Delete(unit uint32) (from, to int) {
 	slot := s.slot[unit]
 	s.free = append(s.free, slot)

@@ -7,7 +7,8 @@ func TestSlotsDeleteMovesTheLastRow(t *testing.T) {
 	for _, u := range []uint32{7, 2, 9} {
 		s.Insert(u)
 	}
-	if from, to := s.Delete(7); from != 2 || to != 0 || s.Unit(0) != 9 || s.Row(9) != 0 || s.Row(7) != -1 {
+	if from, to := s.Delete(7); from != 2 || to != 0 || s.Unit(0) != 9 || s.Row(9) != 0 ||
+		s.Row(7) != -1 {
 		t.Fatalf("Delete(7) moved row %d to %d, units %v", from, to, s.unit)
 	}
 	if from, to := s.Delete(2); from != to {
@@ -20,8 +21,10 @@ func TestSlotMapReusesFreedSlots(t *testing.T) {
 	for _, u := range []uint32{7, 2, 9} {
 		s.Insert(u)
 	}
-	if from, to := s.Delete(2); from != 1 || to != 1 || s.Row(2) != -1 || s.Row(9) != 2 || s.Len() != 2 {
-		t.Fatalf("Delete(2) moved slot %d to %d; unit 9 in slot %d, %d in use", from, to, s.Row(9), s.Len())
+	if from, to := s.Delete(2); from != 1 || to != 1 || s.Row(2) != -1 || s.Row(9) != 2 ||
+		s.Len() != 2 {
+		t.Fatalf("Delete(2) moved slot %d to %d; unit 9 in slot %d, %d in use", from, to, s.Row(9),
+			s.Len())
 	}
 	if slot := s.Insert(5); slot != 1 || s.Top() != 3 {
 		t.Fatalf("the freed slot 1 is not reused: unit 5 in slot %d, %d slots", slot, s.Top())
@@ -32,7 +35,8 @@ func TestSlotMapReusesFreedSlots(t *testing.T) {
 	}
 }
 
-// With a fixed number of slots, delta needs no more rows than slots and overflow, because outgoing rows free theirs first.
+// With a fixed number of slots, delta needs no more rows than slots and overflow, because outgoing
+// rows free theirs first.
 func TestDeltaStaysInItsSlots(t *testing.T) {
 	const units, slots = 64, 4
 	p, m := newDelta(units, slots), NewSlotMap(units)
@@ -46,7 +50,8 @@ func TestDeltaStaysInItsSlots(t *testing.T) {
 			m.Insert(u)
 		}
 		if d.Overflow != 0 || m.Len() != slots || m.Top() != slots {
-			t.Fatalf("token %d: overflow %d, %d slots in use, %d in all", token, d.Overflow, m.Len(), m.Top())
+			t.Fatalf("token %d: overflow %d, %d slots in use, %d in all", token, d.Overflow,
+				m.Len(), m.Top())
 		}
 	}
 }

@@ -31,14 +31,16 @@ const (
 	KindBelady  = "belady"
 )
 
-// Spec names a policy. Its text form is KIND or KIND:NUMBERS, see Kinds. All numbers but Layers are per layer. The zero value means
-// "none": nothing is kept from one token to the next.
+// Spec names a policy. Its text form is KIND or KIND:NUMBERS, see Kinds. All numbers but Layers are
+// per layer. The zero value means "none": nothing is kept from one token to the next.
 //
 // A field that the kind does not use must be zero. In JSON and YAML a Spec is its text.
 type Spec struct {
-	Kind     string
-	Window   int // tokens: window
-	Capacity int // units kept from one token to the next: hybrid, cyclic, delta, pages, lru, lfu, belady; of hot beside the pinned ones; of window 0 = no limit
+	Kind   string
+	Window int // tokens: window
+	// units kept from one token to the next: hybrid, cyclic, delta, pages, lru, lfu, belady; of hot
+	// beside the pinned ones; of window 0 = no limit
+	Capacity int
 	Pinned   int // units: hot
 	Ahead    int // units that one miss brings, itself included: pages
 	Layers   int // of the model that are in memory whole: tensors
@@ -55,30 +57,41 @@ type Kind struct {
 func Kinds() []Kind {
 	return []Kind{
 		{KindAll, "all", "every unit is read for every token, needed or not (naive)"},
-		{KindHybrid, "hybrid:CAPACITY", "the first CAPACITY units stay in memory, the others are read for every token, needed or not"},
-		{KindTensors, "tensors:LAYERS", "the first LAYERS layers stay in memory whole, the others are read whole for every token (whole-tensor offload; 0 = all on disk)"},
-		{KindCyclic, "cyclic:CAPACITY", "every unit is used for every token, in order, through a page cache that drops the unit used longest ago (a mapped file, dense)"},
+		{KindHybrid, "hybrid:CAPACITY", "the first CAPACITY units stay in memory, the others " +
+			"are read for every token, needed or not"},
+		{KindTensors, "tensors:LAYERS", "the first LAYERS layers stay in memory whole, the " +
+			"others are read whole for every token (whole-tensor offload; 0 = all on disk)"},
+		{KindCyclic, "cyclic:CAPACITY", "every unit is used for every token, in order, through " +
+			"a page cache that drops the unit used longest ago (a mapped file, dense)"},
 		{KindNone, "none", "what a token needs is read, and nothing is kept (predictor only)"},
-		{KindWindow, "window:TOKENS or window:TOKENS,capacity:CAPACITY", "units that the last TOKENS tokens needed stay, at most CAPACITY of them"},
-		{KindDelta, "delta:CAPACITY", "units that the last token needed stay, in CAPACITY fixed slots (K_max of NeuroPrefetcher)"},
-		{KindPages, "pages:CAPACITY,ahead:UNITS", "a page cache: a miss reads the aligned group of UNITS neighbours, the unit used longest ago leaves"},
+		{KindWindow, "window:TOKENS or window:TOKENS,capacity:CAPACITY",
+			"units that the last TOKENS tokens needed stay, at most CAPACITY of them"},
+		{KindDelta, "delta:CAPACITY", "units that the last token needed stay, in CAPACITY fixed " +
+			"slots (K_max of NeuroPrefetcher)"},
+		{KindPages, "pages:CAPACITY,ahead:UNITS", "a page cache: a miss reads the aligned group " +
+			"of UNITS neighbours, the unit used longest ago leaves"},
 		{KindLRU, "lru:CAPACITY", "the unit used longest ago leaves"},
 		{KindLFU, "lfu:CAPACITY", "the unit used by the fewest tokens since it was loaded leaves"},
-		{KindHot, "hot:PINNED+CAPACITY", "the PINNED hottest units stay, lru:CAPACITY for the others"},
-		{KindBelady, "belady:CAPACITY", "the unit needed again the latest leaves: the fewest loads that any policy can have, known only afterwards"},
+		{KindHot, "hot:PINNED+CAPACITY", "the PINNED hottest units stay, lru:CAPACITY for the " +
+			"others"},
+		{KindBelady, "belady:CAPACITY", "the unit needed again the latest leaves: the fewest " +
+			"loads that any policy can have, known only afterwards"},
 	}
 }
 
-// Parse reads the text form of a Spec. Every Spec that is usable has exactly one text: no spaces, signs or leading zeros.
+// Parse reads the text form of a Spec. Every Spec that is usable has exactly one text: no spaces,
+// signs or leading zeros.
 func Parse(text string) (Spec, error) {
 	const longest = 64
 	if len(text) > longest {
-		return Spec{}, fmt.Errorf("policy: %.16q… is %d characters long; the policies are %s: %w", text, len(text), forms(), ErrSpec)
+		return Spec{}, fmt.Errorf("policy: %.16q… is %d characters long; the policies are %s: %w",
+			text, len(text), forms(), ErrSpec)
 	}
 	name, args, numbers := strings.Cut(text, ":")
 	kind, known := find(name)
 	if !known {
-		return Spec{}, fmt.Errorf("policy: %q: there is no policy %q; did you mean %s? The policies are %s: %w",
+		return Spec{}, fmt.Errorf("policy: %q: there is no policy %q; did you mean %s? The "+
+			"policies are %s: %w",
 			text, name, kind.Form, forms(), ErrSpec)
 	}
 	s := Spec{Kind: kind.Name}
@@ -86,7 +99,8 @@ func Parse(text string) (Spec, error) {
 		args = ""
 	}
 	if !s.read(args) || s.text() != text {
-		return Spec{}, fmt.Errorf("policy: %q: write %s, with whole numbers from 0 to %d: %w", text, kind.Form, math.MaxInt32, ErrSpec)
+		return Spec{}, fmt.Errorf("policy: %q: write %s, with whole numbers from 0 to %d: %w", text,
+			kind.Form, math.MaxInt32, ErrSpec)
 	}
 	if err := s.Check(); err != nil {
 		return Spec{}, err
@@ -147,7 +161,8 @@ func (s Spec) text() string {
 // String returns the text form. That of a Spec which Check refuses is for error messages only.
 func (s Spec) String() string { return s.text() }
 
-// Check returns an error, which wraps ErrSpec, when no policy can be built from s for any number of units.
+// Check returns an error, which wraps ErrSpec, when no policy can be built from s for any number of
+// units.
 func (s Spec) Check() error {
 	kind, known := find(s.Kind)
 	if s.Kind == "" {
@@ -169,22 +184,29 @@ func (s Spec) Check() error {
 	}
 	switch {
 	case !known:
-		return fmt.Errorf("policy: there is no policy %q; did you mean %s? The policies are %s: %w", s.Kind, kind.Form, forms(), ErrSpec)
+		return fmt.Errorf("policy: there is no policy %q; did you mean %s? The policies are %s: %w",
+			s.Kind, kind.Form, forms(), ErrSpec)
 	case s != used:
-		return fmt.Errorf("policy: %s with window %d, capacity %d, pinned %d, ahead %d, layers %d: a number is set that %s does not use; its form is %s: %w",
-			kind.Name, s.Window, s.Capacity, s.Pinned, s.Ahead, s.Layers, kind.Name, kind.Form, ErrSpec)
-	case min(s.Window, s.Capacity, s.Pinned, s.Ahead, s.Layers) < 0 || max(s.Window, s.Capacity, s.Pinned, s.Ahead, s.Layers) > math.MaxInt32:
+		return fmt.Errorf("policy: %s with window %d, capacity %d, pinned %d, ahead %d, layers "+
+			"%d: a number is set that %s does not use; its form is %s: %w",
+			kind.Name, s.Window, s.Capacity, s.Pinned, s.Ahead, s.Layers, kind.Name, kind.Form,
+			ErrSpec)
+	case min(s.Window, s.Capacity, s.Pinned, s.Ahead, s.Layers) < 0 || max(s.Window, s.Capacity,
+		s.Pinned, s.Ahead, s.Layers) > math.MaxInt32:
 		return fmt.Errorf("policy: %s: numbers are from 0 to %d: %w", s, math.MaxInt32, ErrSpec)
 	case kind.Name == KindWindow && s.Window == 0 && s.Capacity != 0:
-		return fmt.Errorf("policy: %s: a window of 0 tokens keeps nothing, so a capacity has no meaning; write none: %w", s, ErrSpec)
+		return fmt.Errorf("policy: %s: a window of 0 tokens keeps nothing, so a capacity has no "+
+			"meaning; write none: %w", s, ErrSpec)
 	case kind.Name == KindPages && s.Ahead == 0:
-		return fmt.Errorf("policy: %s: a miss brings at least the unit itself; write ahead:1 for no read-ahead: %w", s, ErrSpec)
+		return fmt.Errorf("policy: %s: a miss brings at least the unit itself; write ahead:1 "+
+			"for no read-ahead: %w", s, ErrSpec)
 	}
 	return nil
 }
 
-// Kept returns the largest number of units that the policy keeps in memory from one token to the next, out of so many units
-// of a layer; of tensors, in a layer that is in memory. While a token is computed, memory also holds what it loads.
+// Kept returns the largest number of units that the policy keeps in memory from one token to the
+// next, out of so many units of a layer; of tensors, in a layer that is in memory. While a token is
+// computed, memory also holds what it loads.
 func (s Spec) Kept(units int) int {
 	switch s.Kind {
 	case "", KindNone, KindAll:

@@ -75,7 +75,8 @@ func TestParseErrors(t *testing.T) {
 		strings.Repeat("x", 999): "999 characters long",
 	} {
 		got, err := Parse(text)
-		if err == nil || !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), says) || !strings.HasPrefix(err.Error(), "policy: ") || got != (Spec{}) {
+		if err == nil || !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), says) ||
+			!strings.HasPrefix(err.Error(), "policy: ") || got != (Spec{}) {
 			t.Errorf("Parse(%q) = %v, %v; the error should say %q", text, got, err, says)
 		}
 	}
@@ -83,9 +84,12 @@ func TestParseErrors(t *testing.T) {
 
 func TestCheckRefusesNumbersThatAreNotUsed(t *testing.T) {
 	for _, s := range []Spec{
-		{Window: 5}, {Kind: KindNone, Capacity: 1}, {Kind: KindLRU, Window: 1}, {Kind: KindWindow, Window: 1, Pinned: 1}, {Kind: KindDelta, Pinned: 3},
-		{Kind: KindLRU, Ahead: 1}, {Kind: KindTensors, Capacity: 1}, {Kind: KindCyclic, Layers: 1}, {Kind: KindPages, Capacity: 1}, {Kind: KindPages, Ahead: -1},
-		{Kind: KindLRU, Capacity: -1}, {Kind: KindWindow, Window: -1}, {Kind: KindLRU, Capacity: 1 << 31}, {Kind: "clock", Capacity: 1},
+		{Window: 5}, {Kind: KindNone, Capacity: 1}, {Kind: KindLRU, Window: 1}, {Kind: KindWindow,
+			Window: 1, Pinned: 1}, {Kind: KindDelta, Pinned: 3},
+		{Kind: KindLRU, Ahead: 1}, {Kind: KindTensors, Capacity: 1}, {Kind: KindCyclic, Layers: 1},
+		{Kind: KindPages, Capacity: 1}, {Kind: KindPages, Ahead: -1},
+		{Kind: KindLRU, Capacity: -1}, {Kind: KindWindow, Window: -1}, {Kind: KindLRU,
+			Capacity: 1 << 31}, {Kind: "clock", Capacity: 1},
 	} {
 		if err := s.Check(); !errors.Is(err, ErrSpec) {
 			t.Errorf("%+v: %v", s, err)
@@ -106,7 +110,8 @@ func TestSpecInJSON(t *testing.T) {
 		t.Fatalf("%s, %v; want %s", text, err, want)
 	}
 	var back []document
-	if err := json.Unmarshal(text, &back); err != nil || back[0].Policy != (Spec{Kind: KindNone}) || back[1].Policy.Pinned != 2 {
+	if err := json.Unmarshal(text, &back); err != nil || back[0].Policy != (Spec{Kind: KindNone}) ||
+		back[1].Policy.Pinned != 2 {
 		t.Fatalf("%+v, %v", back, err)
 	}
 	if err := json.Unmarshal([]byte(`[{"Policy":"lru:many"}]`), &back); !errors.Is(err, ErrSpec) {
@@ -119,13 +124,15 @@ func TestKinds(t *testing.T) {
 	masks := [][]uint64{{1}}
 	for _, k := range Kinds() {
 		for form := range strings.SplitSeq(k.Form, " or ") {
-			text := strings.NewReplacer("TOKENS", "3", "CAPACITY", "7", "PINNED", "2", "UNITS", "4", "LAYERS", "1").Replace(form)
+			text := strings.NewReplacer("TOKENS", "3", "CAPACITY", "7", "PINNED", "2", "UNITS", "4",
+				"LAYERS", "1").Replace(form)
 			s, err := Parse(text)
 			if err != nil || s.Kind != k.Name || k.Summary == "" {
 				t.Errorf("%s: %+v, %v", text, s, err)
 				continue
 			}
-			if p, err := New(s, 64, Options{Hot: []uint32{1, 5}, Future: slices.Values(masks)}); err != nil || p == nil {
+			if p, err := New(s, 64, Options{Hot: []uint32{1, 5},
+				Future: slices.Values(masks)}); err != nil || p == nil {
 				t.Errorf("%s: %v", text, err)
 			}
 		}
@@ -147,7 +154,8 @@ func TestNewErrors(t *testing.T) {
 		{"hot:2+5", 10, Options{Hot: []uint32{1, 1}}, "unit 1 is ranked twice"},
 		{"hot:2+5", 10, Options{Hot: []uint32{1, 10}}, "unit 10 is ranked twice or beyond"},
 		{"belady:5", 10, Options{}, "needs the masks of all tokens to come"},
-		{"belady:5", 10, Options{Future: future([]uint64{1}, []uint64{1, 2})}, "token 1 of the future"},
+		{"belady:5", 10, Options{Future: future([]uint64{1}, []uint64{1, 2})},
+			"token 1 of the future"},
 		{"belady:5", 10, Options{Future: future([]uint64{1 << 10})}, "token 0 of the future"},
 	} {
 		s, err := Parse(c.text)
@@ -166,7 +174,8 @@ func TestUnits(t *testing.T) {
 		budget, record units.Bytes
 		want           int
 	}{
-		{0, 16384, 0}, {16383, 16384, 0}, {16384, 16384, 1}, {32 * units.MiB, 16 * units.KiB, 2048}, {-1, 1, 0}, {1, 0, 0}, {1 << 50, 1, 1<<31 - 1},
+		{0, 16384, 0}, {16383, 16384, 0}, {16384, 16384, 1}, {32 * units.MiB, 16 * units.KiB, 2048},
+		{-1, 1, 0}, {1, 0, 0}, {1 << 50, 1, 1<<31 - 1},
 	} {
 		if got := Units(c.budget, c.record); got != c.want {
 			t.Errorf("%v in records of %v: %d units, want %d", c.budget, c.record, got, c.want)
@@ -176,7 +185,10 @@ func TestUnits(t *testing.T) {
 
 // Whatever is accepted is written as it was read, and is usable; nothing panics.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"", "all", "none", "none:", "window:5", "window:5,capacity:2000", "window:0,capacity:1", "delta:5500", "lru:01", "lfu:9", "hot:500+1500", "belady:99999999999", "hybrid:-1", "pages:9,ahead:2", "pages:0,ahead:0", "tensors:3", "cyclic:7"} {
+	for _, text := range []string{"", "all", "none", "none:", "window:5", "window:5,capacity:2000",
+		"window:0,capacity:1", "delta:5500", "lru:01", "lfu:9", "hot:500+1500",
+		"belady:99999999999", "hybrid:-1", "pages:9,ahead:2", "pages:0,ahead:0", "tensors:3",
+		"cyclic:7"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

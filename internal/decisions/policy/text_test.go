@@ -18,7 +18,9 @@ func TestTexts(t *testing.T) {
 		t.Fatal("no scripts", err)
 	}
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { runScript(t, file) })
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			runScript(t, file)
+		})
 	}
 }
 
@@ -146,7 +148,8 @@ func fields(words []string) map[string][]uint32 {
 }
 
 func show(d *Decision) string {
-	return fmt.Sprintf("hits %d load %v evict %v overflow %d ahead %d", d.Hits, d.Load, d.Evict, d.Overflow, d.Ahead)
+	return fmt.Sprintf("hits %d load %v evict %v overflow %d ahead %d", d.Hits, d.Load, d.Evict,
+		d.Overflow, d.Ahead)
 }
 
 func maskOf(units int, list []uint32) []uint64 {

@@ -2,18 +2,19 @@ package policy
 
 import "math/bits"
 
-// Window keeps the units active in the last K tokens (LLM in a flash, section 3.1): before token t memory holds the units
-// active in tokens t−K…t−1; t loads what it needs beyond them, then the units not active in t−K+1…t leave. K = 0 keeps
-// nothing from one token to the next.
+// Window keeps the units active in the last K tokens (LLM in a flash, section 3.1): before token t
+// memory holds the units active in tokens t−K…t−1; t loads what it needs beyond them, then the
+// units not active in t−K+1…t leave. K = 0 keeps nothing from one token to the next.
 //
-// lastActive is the paper's last_k_active: eviction looks only at the units that were active K tokens ago, so a step costs
-// O(active), not O(units).
+// lastActive is the paper's last_k_active: eviction looks only at the units that were active K
+// tokens ago, so a step costs O(active), not O(units).
 type Window struct {
 	k          int
 	now        int32
 	resident   []uint64
 	lastActive []int32
-	ring       [][]uint64 // masks of the last K tokens, by token index mod K; grows with the first K tokens
+	// masks of the last K tokens, by token index mod K; grows with the first K tokens
+	ring [][]uint64
 }
 
 // NewWindow returns a Window of k ≥ 0 tokens over the given number of units.
@@ -62,8 +63,9 @@ func (w *Window) Step(need []uint64, d *Decision) {
 	w.now++
 }
 
-// leaving returns the mask of token now−K, whose units may leave: the oldest of the ring, which the current one will
-// replace. During the first K tokens there is none, and the ring gets one more place.
+// leaving returns the mask of token now−K, whose units may leave: the oldest of the ring, which the
+// current one will replace. During the first K tokens there is none, and the ring gets one more
+// place.
 func (w *Window) leaving(need []uint64) []uint64 {
 	switch {
 	case w.k == 0:

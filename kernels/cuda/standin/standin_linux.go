@@ -26,7 +26,8 @@ import (
 //go:embed library/*.cc library/*.h
 var library embed.FS
 
-// Library is the stand-in, loaded. There is one device in a process, so tests that use it must not run in parallel.
+// Library is the stand-in, loaded. There is one device in a process, so tests that use it must not
+// run in parallel.
 type Library struct {
 	path    string
 	fail    func(name string, nth, code, lose int32)
@@ -37,8 +38,9 @@ type Library struct {
 	reset   func()
 }
 
-// Open builds the library unless the user's cache has it, loads it and gives it a new device. When the test is over, all that was made on the device must
-// be gone again. The test is skipped where there is no C++ compiler.
+// Open builds the library unless the user's cache has it, loads it and gives it a new device. When
+// the test is over, all that was made on the device must be gone again. The test is skipped where
+// there is no C++ compiler.
 func Open(t testing.TB) *Library {
 	t.Helper()
 	path := build(t)
@@ -67,7 +69,8 @@ func Open(t testing.TB) *Library {
 // Path is the library's file, for cuda.OpenLibrary.
 func (l *Library) Path() string { return l.path }
 
-// Fail lets the nth next call of a function of the driver fail. With lose every call after it fails in the same way.
+// Fail lets the nth next call of a function of the driver fail. With lose every call after it fails
+// in the same way.
 func (l *Library) Fail(call string, nth int, code cuda.Result, lose bool) {
 	var all int32
 	if lose {
@@ -93,7 +96,8 @@ func (l *Library) Trouble() string {
 // Left lists what has been made on the device and is still there; "" is nothing.
 func (l *Library) Left() string {
 	var left []string
-	for kind, name := range []string{"pieces of device memory", "pieces of pinned memory", "registrations", "streams", "events", "modules", "contexts"} {
+	for kind, name := range []string{"pieces of device memory", "pieces of pinned memory",
+		"registrations", "streams", "events", "modules", "contexts"} {
 		if n := l.live(int32(kind)); n != 0 {
 			left = append(left, fmt.Sprintf("%d %s", n, name))
 		}
@@ -117,7 +121,8 @@ func build(t testing.TB) string {
 	return Build(t, "standin", files)
 }
 
-// Emulator is the text, by the name of the file, of what runs kernels and has the driver's symbols. It is for a library with other kernels.
+// Emulator is the text, by the name of the file, of what runs kernels and has the driver's symbols.
+// It is for a library with other kernels.
 func Emulator(t testing.TB) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -137,8 +142,9 @@ func read(t testing.TB, to map[string]string, from fs.FS, folder string, names .
 	}
 }
 
-// Build compiles the C++ of some files into the user's cache, under a name made of their text and of what else says what becomes of it, unless it is there,
-// and returns the library's path. The test is skipped where there is no compiler.
+// Build compiles the C++ of some files into the user's cache, under a name made of their text and
+// of what else says what becomes of it, unless it is there, and returns the library's path. The
+// test is skipped where there is no compiler.
 func Build(t testing.TB, name string, files map[string]string, more ...string) string {
 	t.Helper()
 	compiler := ""
@@ -150,14 +156,16 @@ func Build(t testing.TB, name string, files map[string]string, more ...string) s
 	if compiler == "" {
 		t.Skip("the stand-in for a device needs a C++ compiler: install g++")
 	}
-	flags := append([]string{"-std=c++17", "-O1", "-fPIC", "-shared", "-U_FORTIFY_SOURCE", "-ffp-contract=off", "-fvisibility=hidden", "-Wno-unknown-pragmas"}, more...)
+	flags := append([]string{"-std=c++17", "-O1", "-fPIC", "-shared", "-U_FORTIFY_SOURCE",
+		"-ffp-contract=off", "-fvisibility=hidden", "-Wno-unknown-pragmas"}, more...)
 	hash := sha256.New()
 	fmt.Fprint(hash, compiler, flags)
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(hash, "%s %d\n%s", file, len(files[file]), files[file])
 	}
 	path := filepath.Join(cache(t), name+"-"+hex.EncodeToString(hash.Sum(nil)[:12])+".so")
-	lock, err := os.OpenFile(filepath.Join(filepath.Dir(path), "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := os.OpenFile(filepath.Join(filepath.Dir(path), "lock"), os.O_CREATE|os.O_RDWR,
+		0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +193,8 @@ func compile(t testing.TB, compiler string, flags []string, files map[string]str
 			args = append(args, filepath.Join(folder, name))
 		}
 	}
-	if out, err := exec.CommandContext(t.Context(), compiler, args...).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), compiler,
+		args...).CombinedOutput(); err != nil {
 		t.Fatalf("standin: %s: %v\n%s", compiler, err, out)
 	}
 	// A file under its final name is whole, whenever the test is stopped.

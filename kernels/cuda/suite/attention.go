@@ -10,15 +10,17 @@ import (
 
 func (b *Bench) rotaries() {
 	const context = 40
-	for _, s := range [][4]int{{1, 2, 1, 1}, {4, 64, 32, 2}, {3, 80, 16, 3}, {2, 8, 0, 1}, {5, 6, 3, 0}} {
+	for _, s := range [][4]int{{1, 2, 1, 1}, {4, 64, 32, 2}, {3, 80, 16, 3}, {2, 8, 0, 1},
+		{5, 6, 3, 0}} {
 		heads, dim, half, tokens := s[0], s[1], s[2], s[3]
 		frequencies := make([]float64, half)
 		for i := range frequencies {
 			frequencies[i] = math.Pow(10000, -float64(i)/float64(half))
 		}
 		x, positions := b.Floats(tokens*heads*dim), b.Ints(tokens, context)
-		a := &cuda.Rotary{X: Put(b, x), Turns: Put(b, cuda.Turns(frequencies, context)), Positions: Put(b, positions),
-			Heads: heads, Dim: dim, Half: half, Tokens: tokens, Context: context}
+		a := &cuda.Rotary{X: Put(b, x), Turns: Put(b, cuda.Turns(frequencies, context)),
+			Positions: Put(b, positions),
+			Heads:     heads, Dim: dim, Half: half, Tokens: tokens, Context: context}
 		b.Must(b.Rotary(b.Stream, a))
 		for j, v := range Get[float32](b, a.X, len(x)) {
 			at := j % dim
@@ -50,13 +52,15 @@ func (b *Bench) history(f ref.Format, sequences, context, heads, kvHeads, dim in
 	width := kvHeads * dim
 	h := &history{}
 	h.a = cuda.Attention{Heads: heads, Scale: float32(1 / math.Sqrt(float64(dim))),
-		Cache: cuda.Cache{Format: f, Sequences: sequences, Context: context, KVHeads: kvHeads, Dim: dim, Stride: context*width + 16}}
+		Cache: cuda.Cache{Format: f, Sequences: sequences, Context: context, KVHeads: kvHeads,
+			Dim: dim, Stride: context*width + 16}}
 	size := int64(sequences * f.Size(h.a.Cache.Stride))
 	h.a.Cache.Keys, h.a.Cache.Vals = b.Room(size), b.Room(size)
 	for _, m := range []cuda.Mem{h.a.Cache.Keys, h.a.Cache.Vals} {
 		b.Must(b.Device.Fill(m.Ptr, 0xff, m.Size, b.Stream))
 	}
-	h.keys, h.vals = make([]float32, sequences*context*width), make([]float32, sequences*context*width)
+	h.keys, h.vals = make([]float32, sequences*context*width), make([]float32,
+		sequences*context*width)
 	return h
 }
 
@@ -80,7 +84,8 @@ func (b *Bench) store(h *history, seqs, positions []int32) {
 	}
 	if h.a.Cache.Format == ref.F16 {
 		for i := range h.keys {
-			h.keys[i], h.vals[i] = ref.F16ToF32(ref.F32ToF16(h.keys[i])), ref.F16ToF32(ref.F32ToF16(h.vals[i]))
+			h.keys[i], h.vals[i] = ref.F16ToF32(ref.F32ToF16(h.keys[i])),
+				ref.F16ToF32(ref.F32ToF16(h.vals[i]))
 		}
 	}
 }
@@ -131,7 +136,8 @@ func (b *Bench) attentions() {
 	}
 }
 
-// checkAttention stores random keys and values and compares the attention over them with the plain twin.
+// checkAttention stores random keys and values and compares the attention over them with the plain
+// twin.
 func (b *Bench) checkAttention(f ref.Format, c attentionCase) {
 	b.Helper()
 	tokens := len(c.positions)
@@ -140,13 +146,16 @@ func (b *Bench) checkAttention(f ref.Format, c attentionCase) {
 	b.store(h, seqs, c.positions)
 	q := b.Floats(tokens * c.heads * c.dim)
 	a := &h.a
-	a.Tokens, a.Longest, a.Window, a.Q, a.Seqs, a.Positions = tokens, c.context, c.window, Put(b, q), Put(b, seqs), Put(b, c.positions)
+	a.Tokens, a.Longest, a.Window, a.Q, a.Seqs, a.Positions = tokens, c.context, c.window,
+		Put(b, q), Put(b, seqs), Put(b, c.positions)
 	a.Out = b.Room(int64(4 * len(q)))
 	a.Scratch = b.Room(cuda.AttentionScratch(c.heads, c.dim, tokens, c.context))
 	b.Must(b.Attention(b.Stream, a))
 	for j, v := range Get[float32](b, a.Out, len(q)) {
 		token, head := j/(c.heads*c.dim), j/c.dim%c.heads
-		want := h.attended(q[j/c.dim*c.dim:], int(seqs[token]), int(c.positions[token]), head, j%c.dim)
-		b.near(fmt.Sprintf("%v %+v: token %d head %d element %d", f, c, token, head, j%c.dim), v, want)
+		want := h.attended(q[j/c.dim*c.dim:], int(seqs[token]), int(c.positions[token]), head,
+			j%c.dim)
+		b.near(fmt.Sprintf("%v %+v: token %d head %d element %d", f, c, token, head, j%c.dim), v,
+			want)
 	}
 }

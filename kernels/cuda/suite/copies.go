@@ -6,7 +6,8 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cuda"
 )
 
-// copies takes bytes to the device, across it and back, of sizes and at places that are no whole words too.
+// copies takes bytes to the device, across it and back, of sizes and at places that are no whole
+// words too.
 func (b *Bench) copies() {
 	for _, size := range []int{1, 4, 4096, 4999} {
 		for _, at := range []int64{0, 3} {

@@ -14,21 +14,25 @@ type layer struct {
 	dim, units                 int
 	gate, up, down             []float32
 	gateBias, upBias, downBias []float32
-	onDevice                   cuda.FFN // with all that a layer has, and every unit at its own place
-	activation                 cuda.Activation
-	threshold                  float32
+	// with all that a layer has, and every unit at its own place
+	onDevice   cuda.FFN
+	activation cuda.Activation
+	threshold  float32
 }
 
-func (b *Bench) layer(f ref.Format, dim, units int, gated, biased bool, activation cuda.Activation) *layer {
+func (b *Bench) layer(f ref.Format, dim, units int, gated, biased bool,
+	activation cuda.Activation) *layer {
 	l := &layer{dim: dim, units: units, activation: activation, threshold: 0.4}
 	a := &l.onDevice
-	*a = cuda.FFN{Format: f, Rows: units, Dim: dim, Total: units, Activation: activation, Threshold: l.threshold}
+	*a = cuda.FFN{Format: f, Rows: units, Dim: dim, Total: units, Activation: activation,
+		Threshold: l.threshold}
 	if gated {
 		a.Gate, l.gate = b.weights(f, units*dim)
 	}
 	a.Up, l.up = b.weights(f, units*dim)
 	a.Down, l.down = b.weights(f, units*dim)
-	l.gateBias, l.upBias, l.downBias = make([]float32, units), make([]float32, units), make([]float32, dim)
+	l.gateBias, l.upBias, l.downBias = make([]float32, units), make([]float32, units),
+		make([]float32, dim)
 	if biased {
 		l.gateBias, l.upBias, l.downBias = b.Floats(units), b.Floats(units), b.Floats(dim)
 		a.GateBias, a.UpBias, a.DownBias = Put(b, l.gateBias), Put(b, l.upBias), Put(b, l.downBias)
@@ -49,7 +53,8 @@ func (l *layer) value(unit int, x []float32) sum {
 	if l.activation == cuda.DReLU {
 		up.value = max(up.value, 0)
 	}
-	return sum{activate(l.activation, l.threshold, gate.value) * up.value, gate.size * (1 + up.size)}
+	return sum{activate(l.activation, l.threshold, gate.value) * up.value, gate.size *
+		(1 + up.size)}
 }
 
 func activate(f cuda.Activation, threshold float32, x float64) float64 {
@@ -82,7 +87,8 @@ func (b *Bench) run(a cuda.FFN, x []float32, tokens int) (act, out []float32) {
 }
 
 // check compares with the plain twin; units lists what the rows are.
-func (b *Bench) check(what string, l *layer, units []int32, wanted func(token int, unit int32) bool, x, act, out []float32) {
+func (b *Bench) check(what string, l *layer, units []int32, wanted func(token int, unit int32) bool,
+	x, act, out []float32) {
 	b.Helper()
 	tokens := len(x) / l.dim
 	for token := range tokens {
@@ -96,7 +102,8 @@ func (b *Bench) check(what string, l *layer, units []int32, wanted func(token in
 			if !wanted(token, u) {
 				want = sum{}
 			}
-			if jumps := l.activation == cuda.FATReLU && (got == 0) != (want.value == 0); !jumps { // at the threshold either is right
+			// at the threshold either is right
+			if jumps := l.activation == cuda.FATReLU && (got == 0) != (want.value == 0); !jumps {
 				b.near(fmt.Sprintf("%s: value of token %d unit %d", what, token, u), got, want)
 			}
 			for c := range sums {
@@ -104,7 +111,8 @@ func (b *Bench) check(what string, l *layer, units []int32, wanted func(token in
 			}
 		}
 		for c, want := range sums {
-			b.near(fmt.Sprintf("%s: out of token %d column %d", what, token, c), out[token*l.dim+c], want)
+			b.near(fmt.Sprintf("%s: out of token %d column %d", what, token, c), out[token*l.dim+c],
+				want)
 		}
 	}
 }
@@ -112,14 +120,16 @@ func (b *Bench) check(what string, l *layer, units []int32, wanted func(token in
 func all(int, int32) bool { return true }
 
 func (b *Bench) ffnDense() {
-	activations := []cuda.Activation{cuda.ReLU, cuda.ReLU2, cuda.FATReLU, cuda.DReLU, cuda.SiLU, cuda.GELU, cuda.GELUNew}
+	activations := []cuda.Activation{cuda.ReLU, cuda.ReLU2, cuda.FATReLU, cuda.DReLU, cuda.SiLU,
+		cuda.GELU, cuda.GELUNew}
 	for _, f := range ref.Formats() {
 		for i, activation := range activations {
 			for _, gated := range []bool{false, true} {
 				if activation == cuda.DReLU && !gated {
 					continue
 				}
-				dim, units, tokens := length(f, []int{8, 33, 64, 1, 130}[i%5]), 1+b.Random.IntN(60), []int{1, 3, 0, 2}[i%4]
+				dim, units, tokens := length(f, []int{8, 33, 64, 1, 130}[i%5]), 1+b.Random.IntN(60),
+					[]int{1, 3, 0, 2}[i%4]
 				l := b.layer(f, dim, units, gated, i%2 == 0, activation)
 				x := b.Floats(tokens * dim)
 				act, out := b.run(l.onDevice, x, tokens)
@@ -127,7 +137,8 @@ func (b *Bench) ffnDense() {
 				for u := range list {
 					list[u] = int32(u)
 				}
-				b.check(fmt.Sprintf("%v activation %d gated %v", f, activation, gated), l, list, all, x, act, out)
+				b.check(fmt.Sprintf("%v activation %d gated %v", f, activation, gated), l, list,
+					all, x, act, out)
 			}
 		}
 	}
@@ -164,7 +175,8 @@ func (b *Bench) checkSparse(l *layer, rows, places, tokens int) {
 	slices.Sort(units)
 	a := l.onDevice
 	a.Rows, a.Units, a.Slots = rows, Put(b, units), Put(b, slots)
-	a.Up, a.Down = b.placed(a.Format, l.up, l.dim, places, units, slots), b.placed(a.Format, l.down, l.dim, places, units, slots)
+	a.Up, a.Down = b.placed(a.Format, l.up, l.dim, places, units, slots), b.placed(a.Format, l.down,
+		l.dim, places, units, slots)
 	if l.gate != nil {
 		a.Gate = b.placed(a.Format, l.gate, l.dim, places, units, slots)
 	}
@@ -177,7 +189,8 @@ func (b *Bench) checkSparse(l *layer, rows, places, tokens int) {
 	wanted := func(token int, u int32) bool { return masks[token*words+int(u)/64]>>(u%64)&1 != 0 }
 	x := b.Floats(tokens * l.dim)
 	act, out := b.run(a, x, tokens)
-	what := fmt.Sprintf("%v, %d rows of %d units, dim %d, activation %d", a.Format, rows, l.units, l.dim, a.Activation)
+	what := fmt.Sprintf("%v, %d rows of %d units, dim %d, activation %d", a.Format, rows, l.units,
+		l.dim, a.Activation)
 	b.check(what, l, units, wanted, x, act, out)
 	a.Every = true
 	if _, again := b.run(a, x, tokens); !slices.Equal(again, out) {
@@ -186,7 +199,8 @@ func (b *Bench) checkSparse(l *layer, rows, places, tokens int) {
 }
 
 // placed is a row buffer in which row i of units is at slots[i]; the other places are not numbers.
-func (b *Bench) placed(f ref.Format, values []float32, dim, places int, units, slots []int32) cuda.Mem {
+func (b *Bench) placed(f ref.Format, values []float32, dim, places int, units,
+	slots []int32) cuda.Mem {
 	b.Helper()
 	words := f.Size(dim) / 2
 	buffer := make([]uint16, places*words)
@@ -194,12 +208,14 @@ func (b *Bench) placed(f ref.Format, values []float32, dim, places int, units, s
 		buffer[i] = 0xffff
 	}
 	for i, u := range units {
-		copy(buffer[int(slots[i])*words:], encode(f, slices.Clone(values[int(u)*dim:(int(u)+1)*dim])))
+		copy(buffer[int(slots[i])*words:],
+			encode(f, slices.Clone(values[int(u)*dim:(int(u)+1)*dim])))
 	}
 	return Put(b, buffer)
 }
 
-// flashEqualsDense: the sum over the rows with an effect, wherever they lie, has the bits of the sum over all rows (invariant 2).
+// flashEqualsDense: the sum over the rows with an effect, wherever they lie, has the bits of the
+// sum over all rows (invariant 2).
 func (b *Bench) flashEqualsDense() {
 	const dim, units = 64, 600
 	for _, activation := range []cuda.Activation{cuda.ReLU, cuda.FATReLU, cuda.DReLU} {
@@ -219,7 +235,8 @@ func (b *Bench) flashEqualsDense() {
 		a := l.onDevice
 		a.Rows, a.Units, a.Slots = len(active), Put(b, active), Put(b, slots)
 		a.Gate = b.placed(ref.F16, l.gate, dim, units, active, slots)
-		a.Up, a.Down = b.placed(ref.F16, l.up, dim, units, active, slots), b.placed(ref.F16, l.down, dim, units, active, slots)
+		a.Up, a.Down = b.placed(ref.F16, l.up, dim, units, active, slots), b.placed(ref.F16, l.down,
+			dim, units, active, slots)
 		if _, flash := b.run(a, x, 1); !slices.Equal(flash, dense) {
 			b.Errorf("activation %d: a flash-resident layer differs from a dense one", activation)
 		}
@@ -250,7 +267,8 @@ func (b *Bench) ffnCut() {
 	}
 }
 
-// gelus bounds the error of the error function, which a language may not have: units are points x, of which the kernel gives x·½·(1 + erf(x/√2)).
+// gelus bounds the error of the error function, which a language may not have: units are points x,
+// of which the kernel gives x·½·(1 + erf(x/√2)).
 func (b *Bench) gelus() {
 	const units, bound = 4001, 1e-6
 	points := make([]float32, units)
@@ -258,11 +276,13 @@ func (b *Bench) gelus() {
 		points[u] = float32(u-units/2) / 200
 	}
 	up := Put(b, points)
-	act, _ := b.run(cuda.FFN{Format: ref.F32, Up: up, Down: up, Rows: units, Dim: 1, Total: units, Activation: cuda.GELU}, []float32{1}, 1)
+	act, _ := b.run(cuda.FFN{Format: ref.F32, Up: up, Down: up, Rows: units, Dim: 1, Total: units,
+		Activation: cuda.GELU}, []float32{1}, 1)
 	worst := 0.0
 	for u, x := range points {
 		if x != 0 {
-			worst = max(worst, math.Abs(float64(act[u])-activate(cuda.GELU, 0, float64(x)))/(math.Abs(float64(x))/2))
+			worst = max(worst, math.Abs(float64(act[u])-activate(cuda.GELU, 0,
+				float64(x)))/(math.Abs(float64(x))/2))
 		}
 	}
 	b.Logf("the error function is off by %.2g at most", worst)

@@ -9,7 +9,8 @@ import (
 )
 
 func (b *Bench) matVecs() {
-	shapes := [][3]int{{0, 8, 1}, {1, 1, 1}, {1, 4096, 1}, {3, 0, 1}, {5, 7, 0}, {4, 256, 2}, {129, 33, 1}, {17, 1000, 3}, {64, 8, 1}}
+	shapes := [][3]int{{0, 8, 1}, {1, 1, 1}, {1, 4096, 1}, {3, 0, 1}, {5, 7, 0}, {4, 256, 2},
+		{129, 33, 1}, {17, 1000, 3}, {64, 8, 1}}
 	for range 8 {
 		shapes = append(shapes, [3]int{b.Random.IntN(70), b.Random.IntN(600), b.Random.IntN(4)})
 	}
@@ -25,7 +26,8 @@ func (b *Bench) checkMatVec(f ref.Format, rows, cols, tokens int, biased, relu b
 	b.Helper()
 	w, values := b.weights(f, rows*cols)
 	x, bias := b.Floats(tokens*cols), make([]float32, rows)
-	a := &cuda.MatVec{Format: f, W: w, X: Put(b, x), Y: b.Room(int64(4 * tokens * rows)), Rows: rows, Cols: cols, Tokens: tokens, ReLU: relu}
+	a := &cuda.MatVec{Format: f, W: w, X: Put(b, x), Y: b.Room(int64(4 * tokens * rows)),
+		Rows: rows, Cols: cols, Tokens: tokens, ReLU: relu}
 	if biased {
 		bias = b.Floats(rows)
 		a.Bias = Put(b, bias)
@@ -38,14 +40,16 @@ func (b *Bench) checkMatVec(f ref.Format, rows, cols, tokens int, biased, relu b
 		if relu {
 			want.value = max(want.value, 0)
 		}
-		b.near(fmt.Sprintf("%v, %d rows, %d cols: token %d row %d", f, rows, cols, token, row), v, want)
+		b.near(fmt.Sprintf("%v, %d rows, %d cols: token %d row %d", f, rows, cols, token, row), v,
+			want)
 	}
 }
 
 // special: what is not a number stays so, and subnormal weights count.
 func (b *Bench) special() {
 	w := Put(b, []uint16{0x7c00, 0x0001, 0x7e00, 0x3c00, 0x0001, 0x8001})
-	a := &cuda.MatVec{W: w, X: Put(b, []float32{1, 0x1p24}), Y: b.Room(12), Rows: 3, Cols: 2, Tokens: 1}
+	a := &cuda.MatVec{W: w, X: Put(b, []float32{1, 0x1p24}), Y: b.Room(12), Rows: 3, Cols: 2,
+		Tokens: 1}
 	b.Must(b.MatVec(b.Stream, a))
 	got := Get[float32](b, a.Y, 3)
 	if !math.IsInf(float64(got[0]), 1) || got[1] == got[1] || got[2] != 0x1p-24-1 {
@@ -65,7 +69,8 @@ func (b *Bench) norms() {
 			}
 			b.Must(b.Norm(b.Stream, a))
 			for j, v := range Get[float32](b, m, rows*dim) {
-				b.near(fmt.Sprintf("%v rms %v element %d", s, rms, j), v, normed(x[j/dim*dim:(j/dim+1)*dim], w, bias, j%dim, rms))
+				b.near(fmt.Sprintf("%v rms %v element %d", s, rms, j), v,
+					normed(x[j/dim*dim:(j/dim+1)*dim], w, bias, j%dim, rms))
 			}
 		}
 	}
@@ -112,7 +117,8 @@ func (b *Bench) embeds() {
 			table, values := b.weights(f, rows*dim)
 			ids, x := b.Ints(tokens, rows-2), b.Floats(tokens*dim)
 			for _, onto := range []bool{false, true} {
-				a := &cuda.Embed{Format: f, Table: table, IDs: Put(b, ids), X: Put(b, x), Rows: rows, Dim: dim, Tokens: tokens, Offset: 2, Onto: onto}
+				a := &cuda.Embed{Format: f, Table: table, IDs: Put(b, ids), X: Put(b, x),
+					Rows: rows, Dim: dim, Tokens: tokens, Offset: 2, Onto: onto}
 				b.Must(b.Embed(b.Stream, a))
 				for i, v := range Get[float32](b, a.X, tokens*dim) {
 					want := values[(int(ids[i/dim])+2)*dim+i%dim]
@@ -139,7 +145,8 @@ func (b *Bench) masks() {
 		}
 		for i, nonzero := range []bool{false, true, false} {
 			threshold := []float32{0.5, 0.5, -1}[i] // at −1 the places beyond the end would count
-			a := &cuda.MaskAtLeast{Scores: Put(b, scores), Mask: b.Room(int64(tokens) * cuda.MaskBytes(n)), N: n, Tokens: tokens, Threshold: threshold, NonZero: nonzero}
+			a := &cuda.MaskAtLeast{Scores: Put(b, scores), Mask: b.Room(int64(tokens) *
+				cuda.MaskBytes(n)), N: n, Tokens: tokens, Threshold: threshold, NonZero: nonzero}
 			b.Must(b.MaskAtLeast(b.Stream, a))
 			words := (n + 63) / 64
 			mask := Get[uint64](b, a.Mask, words*tokens)
@@ -147,7 +154,8 @@ func (b *Bench) masks() {
 			for token := range tokens {
 				units = units[:0]
 				for i := range words * 64 {
-					want := i < n && (scores[token*n+i] >= threshold || nonzero && scores[token*n+i] != 0)
+					want := i < n && (scores[token*n+i] >= threshold || nonzero &&
+						scores[token*n+i] != 0)
 					if got := mask[token*words+i/64]>>(i%64)&1 != 0; got != want {
 						b.Fatalf("%v nonzero %v: token %d bit %d is %v", s, nonzero, token, i, got)
 					}
@@ -178,8 +186,10 @@ func (b *Bench) predicts() {
 		w1, first := b.weights(f, rank*dim)
 		w2, second := b.weights(f, units*rank)
 		x, b1, b2 := b.Floats(tokens*dim), b.Floats(rank), b.Floats(units)
-		p := &cuda.Predictor{Format: f, W1: w1, W2: w2, B1: Put(b, b1), B2: Put(b, b2), X: Put(b, x), Hidden: b.Room(4 * tokens * rank),
-			Scores: b.Room(4 * tokens * units), Mask: b.Room(tokens * cuda.MaskBytes(units)), Dim: dim, Rank: rank, Units: units, Tokens: tokens, Cut: 1, Linear: linear}
+		p := &cuda.Predictor{Format: f, W1: w1, W2: w2, B1: Put(b, b1), B2: Put(b, b2),
+			X: Put(b, x), Hidden: b.Room(4 * tokens * rank),
+			Scores: b.Room(4 * tokens * units), Mask: b.Room(tokens * cuda.MaskBytes(units)),
+			Dim: dim, Rank: rank, Units: units, Tokens: tokens, Cut: 1, Linear: linear}
 		b.Must(b.Predict(b.Stream, p))
 		mask, scores := Get[uint64](b, p.Mask, tokens*2), Get[float32](b, p.Scores, tokens*units)
 		hidden := make([]float32, rank)

@@ -20,7 +20,8 @@ func (b *Bench) buffers(places, size int, gated bool) (*cuda.RowBuffers, [3][]by
 		mem[kind] = b.Room(int64(places * size))
 		b.Must(b.Device.ToDevice(mem[kind].Ptr, rows[kind], b.Stream))
 	}
-	return &cuda.RowBuffers{Gate: mem[0], Up: mem[1], Down: mem[2], Places: places, Size: size}, rows
+	return &cuda.RowBuffers{Gate: mem[0], Up: mem[1], Down: mem[2], Places: places, Size: size},
+		rows
 }
 
 func (b *Bench) same(what string, a *cuda.RowBuffers, want [3][]byte) {
@@ -77,7 +78,8 @@ func (b *Bench) moves() {
 			for kind := range want {
 				for i := range from {
 					if want[kind] != nil {
-						copy(want[kind][int(to[i])*size:(int(to[i])+1)*size], want[kind][int(from[i])*size:])
+						copy(want[kind][int(to[i])*size:(int(to[i])+1)*size],
+							want[kind][int(from[i])*size:])
 					}
 				}
 			}

@@ -1,5 +1,5 @@
-// Package suite compares every kernel on a device with plain Go. Drivers have it in common: each runs it from a test, and a new kernel is tested on all of
-// them when it has a line in checks.
+// Package suite compares every kernel on a device with plain Go. Drivers have it in common: each
+// runs it from a test, and a new kernel is tested on all of them when it has a line in checks.
 package suite
 
 import (
@@ -26,11 +26,15 @@ type check struct {
 func checks() []check {
 	return []check{
 		{"copies", (*Bench).copies}, {"streams", (*Bench).streams},
-		{"matvec", (*Bench).matVecs}, {"special", (*Bench).special}, {"norm", (*Bench).norms}, {"add", (*Bench).adds}, {"embed", (*Bench).embeds},
+		{"matvec", (*Bench).matVecs}, {"special", (*Bench).special}, {"norm", (*Bench).norms},
+		{"add", (*Bench).adds}, {"embed", (*Bench).embeds},
 		{"mask", (*Bench).masks}, {"predict", (*Bench).predicts},
-		{"ffn-dense", (*Bench).ffnDense}, {"ffn-many-units", (*Bench).ffnManyUnits}, {"ffn-sparse", (*Bench).ffnSparse},
-		{"flash-equals-dense", (*Bench).flashEqualsDense}, {"ffn-cut", (*Bench).ffnCut}, {"gelu", (*Bench).gelus},
-		{"rotary", (*Bench).rotaries}, {"attention", (*Bench).attentions}, {"scatter", (*Bench).scatters}, {"move", (*Bench).moves},
+		{"ffn-dense", (*Bench).ffnDense}, {"ffn-many-units", (*Bench).ffnManyUnits}, {"ffn-sparse",
+			(*Bench).ffnSparse},
+		{"flash-equals-dense", (*Bench).flashEqualsDense}, {"ffn-cut", (*Bench).ffnCut},
+		{"gelu", (*Bench).gelus},
+		{"rotary", (*Bench).rotaries}, {"attention", (*Bench).attentions},
+		{"scatter", (*Bench).scatters}, {"move", (*Bench).moves},
 		{"shapes", (*Bench).shapes},
 	}
 }
@@ -136,7 +140,8 @@ func encode(f ref.Format, values []float32) []uint16 {
 	return words
 }
 
-// sum is a sum and the sum of its terms' magnitudes, which says how far another order of summation may lead.
+// sum is a sum and the sum of its terms' magnitudes, which says how far another order of summation
+// may lead.
 type sum struct{ value, size float64 }
 
 func (s *sum) add(v float64) { s.value, s.size = s.value+v, s.size+math.Abs(v) }

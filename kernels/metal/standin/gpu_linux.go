@@ -73,12 +73,20 @@ func (r *Runtime) foundation() map[string]method {
 // making has the device and its memory.
 func (r *Runtime) making() map[string]method {
 	return map[string]method{
-		"MTLDevice name":                         func(*object, arguments) id { return r.string("fake") },
-		"MTLDevice supportsFamily:":              func(_ *object, a arguments) id { return r.supports(argument[int](a, 0)) },
+		"MTLDevice name": func(*object, arguments) id {
+			return r.string("fake")
+		},
+		"MTLDevice supportsFamily:": func(_ *object, a arguments) id {
+			return r.supports(argument[int](a, 0))
+		},
 		"MTLDevice recommendedMaxWorkingSetSize": number(1 << 30),
 		"MTLDevice currentAllocatedSize":         number(1 << 20),
-		"MTLDevice newCommandQueue":              func(*object, arguments) id { return r.make("MTLCommandQueue").self },
-		"MTLDevice newEvent":                     func(*object, arguments) id { return r.make("MTLEvent").self },
+		"MTLDevice newCommandQueue": func(*object, arguments) id {
+			return r.make("MTLCommandQueue").self
+		},
+		"MTLDevice newEvent": func(*object, arguments) id {
+			return r.make("MTLEvent").self
+		},
 		"MTLDevice newBufferWithLength:options:": func(_ *object, a arguments) id {
 			a.shared(1)
 			return r.buffer(a.count(0)).self
@@ -89,10 +97,12 @@ func (r *Runtime) making() map[string]method {
 			copy(o.host, a.bytes(0, a.count(1)))
 			return o.self
 		},
-		"MTLDevice newBufferWithBytesNoCopy:length:options:deallocator:": func(_ *object, a arguments) id {
+		"MTLDevice newBufferWithBytesNoCopy:length:options:deallocator:": func(_ *object,
+			a arguments) id {
 			a.shared(2)
 			page := uintptr(os.Getpagesize())
-			if at := uintptr(argument[unsafe.Pointer](a, 0)); at%page != 0 || a.count(1)%page != 0 || a.count(3) != 0 {
+			if at := uintptr(argument[unsafe.Pointer](a, 0)); at%page != 0 ||
+				a.count(1)%page != 0 || a.count(3) != 0 {
 				r.stop("memory that is not whole pages, or a deallocator")
 			}
 			o := r.make("MTLBuffer")
@@ -107,9 +117,17 @@ func (r *Runtime) making() map[string]method {
 // compiling has libraries and pipelines.
 func (r *Runtime) compiling() map[string]method {
 	return map[string]method{
-		"MTLCompileOptions new":                 func(*object, arguments) id { return r.make("MTLCompileOptions").self },
-		"MTLCompileOptions setLanguageVersion:": func(o *object, a arguments) id { o.language = a.count(0) == 0x30000; return 0 },
-		"MTLCompileOptions setFastMathEnabled:": func(o *object, a arguments) id { o.precise = !argument[bool](a, 0); return 0 },
+		"MTLCompileOptions new": func(*object, arguments) id {
+			return r.make("MTLCompileOptions").self
+		},
+		"MTLCompileOptions setLanguageVersion:": func(o *object, a arguments) id {
+			o.language = a.count(0) == 0x30000
+			return 0
+		},
+		"MTLCompileOptions setFastMathEnabled:": func(o *object, a arguments) id {
+			o.precise = !argument[bool](a, 0)
+			return 0
+		},
 		"MTLDevice newLibraryWithSource:options:error:": func(_ *object, a arguments) id {
 			if o := a.object(1, "MTLCompileOptions"); !o.precise || !o.language {
 				r.stop("the kernels are compiled with fast mathematics, or as another language")
@@ -145,17 +163,26 @@ func (r *Runtime) queueing() map[string]method {
 			b.queue, b.members = o, []*object{r.retain(o)}
 			return r.auto(b)
 		},
-		"MTLCommandBuffer computeCommandEncoder":                                             r.encoder("MTLComputeCommandEncoder"),
-		"MTLCommandBuffer blitCommandEncoder":                                                r.encoder("MTLBlitCommandEncoder"),
-		"MTLCommandBuffer encodeSignalEvent:value:":                                          r.signal,
-		"MTLCommandBuffer encodeWaitForEvent:value:":                                         r.await,
-		"MTLCommandBuffer commit":                                                            r.commit,
-		"MTLCommandBuffer status":                                                            func(o *object, _ arguments) id { return o.status },
-		"MTLCommandBuffer error":                                                             func(o *object, _ arguments) id { return r.because(o) },
-		"MTLCommandBuffer waitUntilCompleted":                                                func(o *object, _ arguments) id { r.finish(o); return 0 },
-		"MTLBlitCommandEncoder endEncoding":                                                  r.end,
-		"MTLBlitCommandEncoder fillBuffer:range:value:":                                      r.fill,
-		"MTLBlitCommandEncoder copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:": r.copy,
+		"MTLCommandBuffer computeCommandEncoder":     r.encoder("MTLComputeCommandEncoder"),
+		"MTLCommandBuffer blitCommandEncoder":        r.encoder("MTLBlitCommandEncoder"),
+		"MTLCommandBuffer encodeSignalEvent:value:":  r.signal,
+		"MTLCommandBuffer encodeWaitForEvent:value:": r.await,
+		"MTLCommandBuffer commit":                    r.commit,
+		"MTLCommandBuffer status": func(o *object, _ arguments) id {
+			return o.status
+		},
+		"MTLCommandBuffer error": func(o *object, _ arguments) id {
+			return r.because(o)
+		},
+		"MTLCommandBuffer waitUntilCompleted": func(o *object, _ arguments) id {
+			r.finish(o)
+			return 0
+		},
+		"MTLBlitCommandEncoder endEncoding":             r.end,
+		"MTLBlitCommandEncoder fillBuffer:range:value:": r.fill,
+
+		"MTLBlitCommandEncoder copyFromBuffer:sourceOffset:" +
+			"toBuffer:destinationOffset:size:": r.copy,
 	}
 }
 
@@ -174,7 +201,8 @@ func (r *Runtime) computing() map[string]method {
 			o.bytes = slices.Clone(a.bytes(0, a.count(1)))
 			return 0
 		},
-		"MTLComputeCommandEncoder setThreadgroupMemoryLength:atIndex:": func(o *object, a arguments) id {
+		"MTLComputeCommandEncoder setThreadgroupMemoryLength:atIndex:": func(o *object,
+			a arguments) id {
 			if a.count(0)%16 != 0 || a.count(1) != 0 {
 				r.stop("threadgroup memory comes in multiples of 16 bytes")
 			}
@@ -348,20 +376,24 @@ func (r *Runtime) copy(e *object, a arguments) id {
 // dispatch runs a kernel. It may use those of the buffers alone that the encoder was told of.
 func (r *Runtime) dispatch(e *object, a arguments) id {
 	grid, group := argument[metal.Size](a, 0), argument[metal.Size](a, 1)
-	if e.pipeline == nil || e.bytes == nil || e.room != roomBytes || grid.X*grid.Y*grid.Z == 0 || group.X == 0 || group.X > 512 || group.Y != 1 || group.Z != 1 {
+	if e.pipeline == nil || e.bytes == nil || e.room != roomBytes || grid.X*grid.Y*grid.Z == 0 ||
+		group.X == 0 || group.X > 512 || group.Y != 1 || group.Z != 1 {
 		r.stop("a dispatch of %v × %v without all that it needs: %+v", grid, group, e.gpu)
 	}
 	for i := 0; i < len(e.bytes); i += 8 {
 		word := uintptr(binary.LittleEndian.Uint64(e.bytes[i:]))
 		for _, o := range r.alive {
-			if inside := o.class == "MTLBuffer" && word >= address(o.device) && word < address(o.device)+uintptr(len(o.device)); inside && !slices.Contains(e.used, o) {
+			if inside := o.class == "MTLBuffer" && word >= address(o.device) &&
+				word < address(o.device)+uintptr(len(o.device)); inside && !slices.Contains(e.used,
+				o) {
 				r.stop("%s uses a buffer that Metal was not told of", e.pipeline.text)
 			}
 		}
 	}
 	name, bytes := e.pipeline.text, e.bytes
 	return r.do(e, func() {
-		if trouble := r.kernel(name, bytes, [3]int32{int32(grid.X), int32(grid.Y), int32(grid.Z)}, int(group.X)); trouble != "" {
+		if trouble := r.kernel(name, bytes, [3]int32{int32(grid.X), int32(grid.Y), int32(grid.Z)},
+			int(group.X)); trouble != "" {
 			r.stop("%s: %s", name, trouble)
 		}
 	})

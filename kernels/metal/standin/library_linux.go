@@ -20,11 +20,13 @@ import (
 //go:embed library/shim.cc library/metal_stdlib
 var library embed.FS
 
-// roomBytes is the threadgroup memory that the library has, and that package metal reserves for each launch.
+// roomBytes is the threadgroup memory that the library has, and that package metal reserves for
+// each launch.
 const roomBytes = 1024
 
-// Library builds the kernels, unless the user's cache has them, into a library with the symbols of CUDA's driver, which launches them too, and returns its
-// path. The test is skipped where there is no C++ compiler.
+// Library builds the kernels, unless the user's cache has them, into a library with the symbols of
+// CUDA's driver, which launches them too, and returns its path. The test is skipped where there is
+// no C++ compiler.
 func Library(t testing.TB) string {
 	t.Helper()
 	text, err := source.Metal()
@@ -44,7 +46,8 @@ func Library(t testing.TB) string {
 }
 
 // kernels runs the kernels of the library. It says what one has done wrong.
-func kernels(t testing.TB) func(name string, arguments []byte, grid [3]int32, threads int) (trouble string) {
+func kernels(t testing.TB) func(name string, arguments []byte, grid [3]int32,
+	threads int) (trouble string) {
 	t.Helper()
 	path := Library(t)
 	t.Logf("emulated device: %s", path)
@@ -52,11 +55,13 @@ func kernels(t testing.TB) func(name string, arguments []byte, grid [3]int32, th
 	if err != nil {
 		t.Fatalf("standin: %s cannot be loaded: %v", path, err)
 	}
-	var run func(name string, arguments unsafe.Pointer, bytes int32, grid unsafe.Pointer, threads int32, trouble []byte, size int32)
+	var run func(name string, arguments unsafe.Pointer, bytes int32, grid unsafe.Pointer,
+		threads int32, trouble []byte, size int32)
 	purego.RegisterLibFunc(&run, handle, "shim_run")
 	return func(name string, arguments []byte, grid [3]int32, threads int) string {
 		trouble := make([]byte, 256)
-		run(name, unsafe.Pointer(unsafe.SliceData(arguments)), int32(len(arguments)), unsafe.Pointer(&grid), int32(threads), trouble, int32(len(trouble)))
+		run(name, unsafe.Pointer(unsafe.SliceData(arguments)), int32(len(arguments)),
+			unsafe.Pointer(&grid), int32(threads), trouble, int32(len(trouble)))
 		text, _, _ := strings.Cut(string(trouble), "\x00")
 		return text
 	}
@@ -67,7 +72,8 @@ func parameters(t testing.TB) string {
 	t.Helper()
 	var list strings.Builder
 	parameter := regexp.MustCompile(`\.param \.[a-z](\d+) `)
-	for _, m := range regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(([^)]*)\)`).FindAllStringSubmatch(cuda.PTX(), -1) {
+	for _, m := range regexp.MustCompile(
+		`(?m)^\.visible \.entry (\w+)\(([^)]*)\)`).FindAllStringSubmatch(cuda.PTX(), -1) {
 		list.WriteString("REGISTER(" + m[1])
 		for _, bits := range parameter.FindAllStringSubmatch(m[2], -1) {
 			n, err := strconv.Atoi(bits[1])
@@ -81,7 +87,8 @@ func parameters(t testing.TB) string {
 	return list.String()
 }
 
-// withoutAttributes leaves out what says where a kernel's parameters come from: here they are given by place.
+// withoutAttributes leaves out what says where a kernel's parameters come from: here they are given
+// by place.
 func withoutAttributes(text string) string {
 	return regexp.MustCompile(` ?\[\[\w+(\(\d+\))?\]\]`).ReplaceAllString(text, "")
 }

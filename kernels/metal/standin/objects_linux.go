@@ -20,9 +20,11 @@ import (
 
 type id = metal.ID
 
-// Runtime is an Objective-C runtime (metal.Objects) that has Metal's objects, as far as package metal uses them: as Apple's documentation describes them, and
-// strict. A message that an object does not have, arguments of other kinds, an object that was released, and whatever Metal's validation layer would stop at end
-// the program. Kernels run on the host when somebody waits for them and no sooner. Several goroutines may use it.
+// Runtime is an Objective-C runtime (metal.Objects) that has Metal's objects, as far as package
+// metal uses them: as Apple's documentation describes them, and strict. A message that an object
+// does not have, arguments of other kinds, an object that was released, and whatever Metal's
+// validation layer would stop at end the program. Kernels run on the host when somebody waits for
+// them and no sooner. Several goroutines may use it.
 type Runtime struct {
 	methods map[string]method // "class message"
 	kernel  func(name string, arguments []byte, grid [3]int32, threads int) (trouble string)
@@ -59,12 +61,14 @@ type object struct {
 	gpu
 }
 
-// Open gives the test a new runtime. When the test is over, all that was made in it must be gone again. The test is skipped where there is no C++ compiler.
+// Open gives the test a new runtime. When the test is over, all that was made in it must be gone
+// again. The test is skipped where there is no C++ compiler.
 func Open(t testing.TB) *Runtime {
 	t.Helper()
 	r := &Runtime{kernel: kernels(t)}
 	r.methods = map[string]method{}
-	for _, list := range []map[string]method{r.foundation(), r.making(), r.compiling(), r.queueing(), r.computing()} {
+	for _, list := range []map[string]method{r.foundation(), r.making(), r.compiling(),
+		r.queueing(), r.computing()} {
 		maps.Copy(r.methods, list)
 	}
 	r.Forget()
@@ -86,8 +90,9 @@ func (r *Runtime) Device() metal.ID {
 // Driver opens a device, as OpenDriver of package metal does on a Mac.
 func (r *Runtime) Driver() (cuda.Driver, error) { return metal.OpenOn(r, r.Device()) }
 
-// Fail lets the nth next message of a name be answered with nothing, and with an error where the method has one. With lose every one after it is answered
-// so too. Execution is that of the nth next command buffer.
+// Fail lets the nth next message of a name be answered with nothing, and with an error where the
+// method has one. With lose every one after it is answered so too. Execution is that of the nth
+// next command buffer.
 func (r *Runtime) Fail(message string, nth int, text string, lose bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -131,7 +136,8 @@ func (r *Runtime) Left() string {
 	return strings.Join(left, ", ")
 }
 
-// Forget gives the test a new runtime in place of one in which something is left, and forgets faults and calls.
+// Forget gives the test a new runtime in place of one in which something is left, and forgets
+// faults and calls.
 func (r *Runtime) Forget() {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -140,7 +146,10 @@ func (r *Runtime) Forget() {
 }
 
 // stop ends the program, as Metal's validation layer does.
-func (r *Runtime) stop(format string, args ...any) { panic("standin: " + fmt.Sprintf(format, args...)) }
+func (r *Runtime) stop(format string, args ...any) {
+	panic("standin: " + fmt.Sprintf(format,
+		args...))
+}
 
 // failed counts a message and says whether it is to fail.
 func (r *Runtime) failed(message string) (text string, failed bool) {
@@ -336,7 +345,8 @@ func (r *Runtime) buffer(size uintptr) *object {
 	o := r.make("MTLBuffer")
 	o.mapped = true
 	for _, view := range []*[]byte{&o.host, &o.device} {
-		all, err := syscall.Mmap(int(file.Fd()), 0, whole, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+		all, err := syscall.Mmap(int(file.Fd()), 0, whole, syscall.PROT_READ|syscall.PROT_WRITE,
+			syscall.MAP_SHARED)
 		r.must(err)
 		*view = all[:size]
 	}

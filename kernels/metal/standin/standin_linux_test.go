@@ -35,7 +35,8 @@ func session(d *cuda.Device) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Fill(x.Ptr, 0, x.Size, 0), k.Add(0, x, x, 1000), d.OnDevice(x.Ptr, x.Ptr+2000, 2000, 0), d.Synchronize(), d.Close())
+	return errors.Join(d.Fill(x.Ptr, 0, x.Size, 0), k.Add(0, x, x, 1000), d.OnDevice(x.Ptr,
+		x.Ptr+2000, 2000, 0), d.Synchronize(), d.Close())
 }
 
 // TestForgottenMessages: what a driver may not forget ends the program, or is left at the end.

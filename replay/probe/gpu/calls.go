@@ -28,26 +28,31 @@ type layerShape struct {
 	active       []int
 }
 
-// full are the calls on sizes of OPT-6.7B (two rows for each unit) and Mistral-7B (three; its keys have 8 heads, its head 32,000 rows).
+// full are the calls on sizes of OPT-6.7B (two rows for each unit) and Mistral-7B (three; its keys
+// have 8 heads, its head 32,000 rows).
 func full(l *lab) []call {
 	return l.calls(&shapes{
 		dim: 4096, matrices: []int{1024, 4096, 16384, 32000, 50272},
-		layers: []layerShape{{16384, 2, []int{492, 1638, 4915}}, {14336, 3, []int{430, 1434, 4301}}},
-		heads:  32, headDim: 128, positions: []int{128, 512, 2048},
-		transfers: []int64{64 << 10, 512 << 10, 4 << 20, 32 << 20}, records: []int{16, 64, 256, 1024}, moves: []int{32, 256, 2048},
+		layers: []layerShape{{16384, 2, []int{492, 1638, 4915}},
+			{14336, 3, []int{430, 1434, 4301}}},
+		heads: 32, headDim: 128, positions: []int{128, 512, 2048},
+		transfers: []int64{64 << 10, 512 << 10, 4 << 20, 32 << 20}, records: []int{16, 64, 256,
+			1024}, moves: []int{32, 256, 2048},
 	})
 }
 
 // small are the same calls for a device that computes slowly and tells no times.
 func small(l *lab) []call {
 	return l.calls(&shapes{
-		dim: 64, matrices: []int{16, 64}, layers: []layerShape{{256, 2, []int{16}}, {256, 3, []int{16}}}, heads: 2, headDim: 32, positions: []int{8, 130},
+		dim: 64, matrices: []int{16, 64}, layers: []layerShape{{256, 2, []int{16}},
+			{256, 3, []int{16}}}, heads: 2, headDim: 32, positions: []int{8, 130},
 		transfers: []int64{4096, 65536}, records: []int{2, 8}, moves: []int{4, 8},
 	})
 }
 
 func (l *lab) calls(s *shapes) (list []call) {
-	for _, part := range []func(*shapes) []call{l.transfers, l.scatters, l.moves, l.matrices, l.rows, l.attention, l.smallest} {
+	for _, part := range []func(*shapes) []call{l.transfers, l.scatters, l.moves, l.matrices,
+		l.rows, l.attention, l.smallest} {
 		list = append(list, part(s)...)
 	}
 	return list
@@ -60,9 +65,10 @@ func (l *lab) transfers(s *shapes) (list []call) {
 		if !l.fits(size) {
 			continue
 		}
-		list = append(list, call{of: "transfer", shape: units.Bytes(size).String(), bytes: units.Bytes(size), once: func() error {
-			return l.ToDevice(l.next(size).Ptr, host[:size], l.stream)
-		}})
+		list = append(list, call{of: "transfer", shape: units.Bytes(size).String(),
+			bytes: units.Bytes(size), once: func() error {
+				return l.ToDevice(l.next(size).Ptr, host[:size], l.stream)
+			}})
 	}
 	return list
 }
@@ -74,7 +80,8 @@ func (l *lab) pinned(size int64) (b []byte) {
 	return b
 }
 
-// scatters take the records of both kinds of layers from mapped pinned memory, where they lie one after the other, to places far apart.
+// scatters take the records of both kinds of layers from mapped pinned memory, where they lie one
+// after the other, to places far apart.
 func (l *lab) scatters(s *shapes) (list []call) {
 	row, most := ref.F16.Size(s.dim), slices.Max(s.records)
 	for _, layer := range s.layers {
@@ -96,7 +103,8 @@ func (l *lab) scatters(s *shapes) (list []call) {
 		}
 		where, places := put(l, offsets), put(l, spread(most, layer.units, 0))
 		for _, n := range s.records {
-			list = append(list, call{of: "scatter", shape: fmt.Sprintf("%d records of %v", n, units.Bytes(record)), bytes: units.Bytes(n * record), once: func() error {
+			list = append(list, call{of: "scatter", shape: fmt.Sprintf("%d records of %v", n,
+				units.Bytes(record)), bytes: units.Bytes(n * record), once: func() error {
 				a := l.buffers(&layer, row)
 				return l.Scatter(l.stream, &a, staging, where, places, n)
 			}})
@@ -138,7 +146,8 @@ func (l *lab) moves(s *shapes) (list []call) {
 		}
 		source, target := put(l, from), put(l, to)
 		bytes := units.Bytes(n * layer.kinds * row)
-		list = append(list, call{of: "move", shape: fmt.Sprintf("%d units of %v", n, units.Bytes(layer.kinds*row)), bytes: bytes, once: func() error {
+		list = append(list, call{of: "move", shape: fmt.Sprintf("%d units of %v", n,
+			units.Bytes(layer.kinds*row)), bytes: bytes, once: func() error {
 			a := l.buffers(&layer, row)
 			return l.Move(l.stream, &a, source, target, n)
 		}})
@@ -174,15 +183,19 @@ func (l *lab) matrices(s *shapes) (list []call) {
 			if !l.fits(size) || f != ref.F16 && rows != s.dim {
 				continue
 			}
-			list = append(list, call{of: "dense", precision: nameOf(f), shape: fmt.Sprintf("%d x %d %v", rows, s.dim, f), bytes: units.Bytes(size), once: func() error {
-				return l.MatVec(l.stream, &cuda.MatVec{Format: f, W: l.next(size), X: x, Y: y, Rows: rows, Cols: s.dim, Tokens: 1})
-			}})
+			list = append(list, call{of: "dense", precision: nameOf(f),
+				shape: fmt.Sprintf("%d x %d %v", rows, s.dim, f), bytes: units.Bytes(size),
+				once: func() error {
+					return l.MatVec(l.stream, &cuda.MatVec{Format: f, W: l.next(size), X: x, Y: y,
+						Rows: rows, Cols: s.dim, Tokens: 1})
+				}})
 		}
 	}
 	return list
 }
 
-// rows are feed-forward parts over some of a layer's rows, which are computed whatever their values, as the engine does it with the rows of a mask.
+// rows are feed-forward parts over some of a layer's rows, which are computed whatever their
+// values, as the engine does it with the rows of a mask.
 func (l *lab) rows(s *shapes) (list []call) {
 	for _, layer := range s.layers {
 		x, act, out := l.room(int64(4*s.dim)), l.room(int64(4*layer.units)), l.room(int64(4*s.dim))
@@ -193,7 +206,8 @@ func (l *lab) rows(s *shapes) (list []call) {
 		for _, f := range formats() {
 			for i, n := range layer.active {
 				row := f.Size(s.dim)
-				if !l.fits(int64(layer.units)*int64(row)) || f != ref.F16 && (i != len(layer.active)/2 || layer.kinds != s.layers[0].kinds) {
+				if !l.fits(int64(layer.units)*int64(row)) || f != ref.F16 &&
+					(i != len(layer.active)/2 || layer.kinds != s.layers[0].kinds) {
 					continue
 				}
 				// Several lists, so that calls do not meet each other's rows in a cache.
@@ -204,15 +218,19 @@ func (l *lab) rows(s *shapes) (list []call) {
 				}
 				turn := 0
 				bytes := units.Bytes(n * layer.kinds * row)
-				list = append(list, call{of: "rows", precision: nameOf(f), shape: fmt.Sprintf("%d of %d units, %d rows of %d %v", n, layer.units, layer.kinds, s.dim, f), bytes: bytes, once: func() error {
-					b := l.buffers(&layer, row)
-					turn++
-					units := lists[turn%variants]
-					return l.FFN(l.stream, &cuda.FFN{
-						Format: f, Gate: b.Gate, Up: b.Up, Down: b.Down, Slots: units, Units: units, X: x, Act: act, Out: out, Scratch: scratch,
-						Rows: n, Dim: s.dim, Total: layer.units, Tokens: 1, Every: true,
-					})
-				}})
+				list = append(list, call{of: "rows", precision: nameOf(f),
+					shape: fmt.Sprintf("%d of %d units, %d rows of %d %v", n, layer.units,
+						layer.kinds, s.dim, f), bytes: bytes, once: func() error {
+						b := l.buffers(&layer, row)
+						turn++
+						units := lists[turn%variants]
+						return l.FFN(l.stream, &cuda.FFN{
+							Format: f, Gate: b.Gate, Up: b.Up, Down: b.Down, Slots: units,
+							Units: units,
+							X:     x, Act: act, Out: out, Scratch: scratch,
+							Rows: n, Dim: s.dim, Total: layer.units, Tokens: 1, Every: true,
+						})
+					}})
 			}
 		}
 	}
@@ -223,7 +241,8 @@ func (l *lab) rows(s *shapes) (list []call) {
 func (l *lab) attention(s *shapes) (list []call) {
 	longest := slices.Max(s.positions)
 	q, out := l.room(int64(4*s.heads*s.headDim)), l.room(int64(4*s.heads*s.headDim))
-	scratch, seqs := l.room(cuda.AttentionScratch(s.heads, s.headDim, 1, longest)), put(l, []int32{0})
+	scratch, seqs := l.room(cuda.AttentionScratch(s.heads, s.headDim, 1, longest)),
+		put(l, []int32{0})
 	if l.err == nil {
 		l.err = l.Fill(q.Ptr, fill, q.Size, l.stream)
 	}
@@ -233,10 +252,13 @@ func (l *lab) attention(s *shapes) (list []call) {
 			continue
 		}
 		position := put(l, []int32{int32(n - 1)})
-		list = append(list, call{of: "kv", shape: fmt.Sprintf("%d positions, %d heads of %d f32", n, s.heads, s.headDim), bytes: units.Bytes(2 * size), once: func() error {
+		list = append(list, call{of: "kv", shape: fmt.Sprintf("%d positions, %d heads of %d f32", n,
+			s.heads, s.headDim), bytes: units.Bytes(2 * size), once: func() error {
 			return l.Attention(l.stream, &cuda.Attention{
-				Cache: cuda.Cache{Format: ref.F32, Keys: l.next(size), Vals: l.next(size), Sequences: 1, Context: n, KVHeads: s.heads, Dim: s.headDim},
-				Q:     q, Out: out, Seqs: seqs, Positions: position, Scratch: scratch, Heads: s.heads, Tokens: 1, Longest: n, Scale: 1,
+				Cache: cuda.Cache{Format: ref.F32, Keys: l.next(size), Vals: l.next(size),
+					Sequences: 1, Context: n, KVHeads: s.heads, Dim: s.headDim},
+				Q: q, Out: out, Seqs: seqs, Positions: position, Scratch: scratch,
+				Heads: s.heads, Tokens: 1, Longest: n, Scale: 1,
 			})
 		}})
 	}
@@ -252,9 +274,11 @@ func (l *lab) smallest(s *shapes) (list []call) {
 		}
 	}
 	once := func() error {
-		return l.Norm(l.stream, &cuda.Norm{X: x, Y: x, W: w, Rows: 1, Dim: s.dim, Epsilon: 1e-5, RMS: true})
+		return l.Norm(l.stream, &cuda.Norm{X: x, Y: x, W: w, Rows: 1, Dim: s.dim, Epsilon: 1e-5,
+			RMS: true})
 	}
-	for _, c := range []call{{of: "kernel", side: onDevice}, {of: "launch", side: asking}, {of: "sync", side: waiting}} {
+	for _, c := range []call{{of: "kernel", side: onDevice}, {of: "launch", side: asking},
+		{of: "sync", side: waiting}} {
 		c.shape, c.once = fmt.Sprintf("norm of %d", s.dim), once
 		list = append(list, c)
 	}

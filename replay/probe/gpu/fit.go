@@ -8,7 +8,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// fit makes a device of samples: a line over the sizes of every kind of call, and the median of those that have one size.
+// fit makes a device of samples: a line over the sizes of every kind of call, and the median of
+// those that have one size.
 func fit(samples []sample) (*devicemodels.GPU, error) {
 	g := &devicemodels.GPU{Precisions: map[string]devicemodels.Precision{}}
 	lines := []struct {
@@ -16,8 +17,10 @@ func fit(samples []sample) (*devicemodels.GPU, error) {
 		fixed *units.Nanos
 		rate  *units.Rate
 	}{
-		{"transfer", &g.TransferFixed, &g.TransferRate}, {"scatter", &g.ScatterFixed, &g.ScatterRate}, {"move", &g.MoveFixed, &g.MoveRate},
-		{"dense", &g.DenseFixed, &g.DenseRate}, {"rows", &g.RowFixed, &g.RowRate}, {"kv", &g.KVFixed, &g.KVRate},
+		{"transfer", &g.TransferFixed, &g.TransferRate}, {"scatter", &g.ScatterFixed,
+			&g.ScatterRate}, {"move", &g.MoveFixed, &g.MoveRate},
+		{"dense", &g.DenseFixed, &g.DenseRate}, {"rows", &g.RowFixed, &g.RowRate},
+		{"kv", &g.KVFixed, &g.KVRate},
 	}
 	for _, line := range lines {
 		var err error
@@ -25,12 +28,15 @@ func fit(samples []sample) (*devicemodels.GPU, error) {
 			return nil, err
 		}
 	}
-	kernel, launch, waited := single(samples, "kernel"), single(samples, "launch"), single(samples, "sync")
+	kernel, launch, waited := single(samples, "kernel"), single(samples, "launch"), single(samples,
+		"sync")
 	if kernel == 0 || launch == 0 || waited == 0 {
-		return nil, fmt.Errorf("a kernel, its launch and waiting for it take %v, %v and %v; each must be measured", kernel, launch, waited)
+		return nil, fmt.Errorf("a kernel, its launch and waiting for it take %v, %v and %v; "+
+			"each must be measured", kernel, launch, waited)
 	}
 	// Who waits for a launch has asked for it, and the device has done it.
-	g.KernelFixed, g.LaunchFixed, g.SyncFixed = digits4(kernel), digits4(launch), digits4(max(waited-launch-kernel, 0))
+	g.KernelFixed, g.LaunchFixed, g.SyncFixed = digits4(kernel), digits4(launch),
+		digits4(max(waited-launch-kernel, 0))
 	for i := range samples {
 		if s := &samples[i]; s.precision != "" {
 			p := g.Precisions[s.precision]
@@ -46,7 +52,8 @@ func fit(samples []sample) (*devicemodels.GPU, error) {
 	for i := range samples {
 		s := &samples[i]
 		g.Samples = append(g.Samples, devicemodels.GPUSample{
-			Of: s.of, Kind: devicemodels.SampleMeasured, Shape: s.shape, Bytes: s.bytes, Time: s.took, SpreadPct: s.spread, Runs: s.runs, Model: modelOf(g, s),
+			Of: s.of, Kind: devicemodels.SampleMeasured, Shape: s.shape, Bytes: s.bytes,
+			Time: s.took, SpreadPct: s.spread, Runs: s.runs, Model: modelOf(g, s),
 		})
 	}
 	return g, nil
@@ -85,7 +92,8 @@ func modelOf(g *devicemodels.GPU, s *sample) units.Nanos {
 func Worst(g *devicemodels.GPU) (percent float64, sample *devicemodels.GPUSample) {
 	for i := range g.Samples {
 		s := &g.Samples[i]
-		if off := 100 * math.Abs(float64(s.Model)/float64(s.Time)-1); sample == nil || off > percent {
+		if off := 100 * math.Abs(float64(s.Model)/float64(s.Time)-1); sample == nil ||
+			off > percent {
 			percent, sample = off, s
 		}
 	}
@@ -101,8 +109,9 @@ func single(samples []sample, of string) units.Nanos {
 	return 0
 }
 
-// lineOver fits time = fixed + bytes/rate to the samples of one kind in the device's own precision: least squares of relative errors, so that each size
-// counts as much. Where that makes the fixed part negative, there is none, and the line goes through the origin.
+// lineOver fits time = fixed + bytes/rate to the samples of one kind in the device's own precision:
+// least squares of relative errors, so that each size counts as much. Where that makes the fixed
+// part negative, there is none, and the line goes through the origin.
 func lineOver(samples []sample, of string) (fixed units.Nanos, rate units.Rate, err error) {
 	var sums struct{ w, x, y, xx, xy float64 } // weighted with 1/time²
 	n := 0
@@ -114,10 +123,12 @@ func lineOver(samples []sample, of string) (fixed units.Nanos, rate units.Rate, 
 		n++
 		x, y := float64(s.bytes), float64(s.took)
 		w := 1 / (y * y)
-		sums.w, sums.x, sums.y, sums.xx, sums.xy = sums.w+w, sums.x+w*x, sums.y+w*y, sums.xx+w*x*x, sums.xy+w*x*y
+		sums.w, sums.x, sums.y, sums.xx, sums.xy = sums.w+w, sums.x+w*x, sums.y+w*y, sums.xx+w*x*x,
+			sums.xy+w*x*y
 	}
 	if n < 2 {
-		return 0, 0, fmt.Errorf("%s: %d sizes fit into the memory of the device, a line needs 2; end what else uses it", of, n)
+		return 0, 0, fmt.Errorf("%s: %d sizes fit into the memory of the device, a line needs "+
+			"2; end what else uses it", of, n)
 	}
 	slope := (sums.w*sums.xy - sums.x*sums.y) / (sums.w*sums.xx - sums.x*sums.x)
 	intercept := (sums.y - slope*sums.x) / sums.w
@@ -125,12 +136,15 @@ func lineOver(samples []sample, of string) (fixed units.Nanos, rate units.Rate, 
 		slope, intercept = sums.xy/sums.xx, 0
 	}
 	if !(slope > 0) {
-		return 0, 0, fmt.Errorf("%s: more bytes do not take longer; something else disturbs the device: measure again", of)
+		return 0, 0, fmt.Errorf("%s: more bytes do not take longer; something else disturbs the "+
+			"device: measure again", of)
 	}
-	return digits4(units.Nanos(math.Round(intercept))), digits4(units.Rate(math.Round(1e9 / slope))), nil
+	return digits4(units.Nanos(math.Round(intercept))),
+		digits4(units.Rate(math.Round(1e9 / slope))), nil
 }
 
-// digits4 keeps four significant digits, more than the measurement has, so that people can read the device file.
+// digits4 keeps four significant digits, more than the measurement has, so that people can read the
+// device file.
 func digits4[T units.Rate | units.Nanos](v T) T {
 	scale := T(1)
 	for v/scale >= 10_000 {

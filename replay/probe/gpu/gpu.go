@@ -11,7 +11,8 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cuda"
 )
 
-// ErrNoClock: the device does not tell the time between two events, as a stand-in for one does not. It is also cuda.ErrEnvironment.
+// ErrNoClock: the device does not tell the time between two events, as a stand-in for one does not.
+// It is also cuda.ErrEnvironment.
 var ErrNoClock = fmt.Errorf("the device has no clock: %w", cuda.ErrEnvironment)
 
 // Options say how to measure. The zero value is usable.
@@ -25,11 +26,13 @@ type Options struct {
 // Times of runs.
 const (
 	defaultRuns = 15
-	// leastRun is how long the calls of one run take on the device together: a thousand times the resolution of its events, and more.
+	// leastRun is how long the calls of one run take on the device together: a thousand times the
+	// resolution of its events, and more.
 	leastRun = 2 * time.Millisecond
 )
 
-// Measure times the calls on a device and returns the device as the simulator sees it. An error of ctx ends it between two runs.
+// Measure times the calls on a device and returns the device as the simulator sees it. An error of
+// ctx ends it between two runs.
 func Measure(ctx context.Context, d *cuda.Device, opt Options) (*devicemodels.GPU, error) {
 	if err := Clock(d); err != nil {
 		return nil, err
@@ -105,7 +108,8 @@ func Clock(d *cuda.Device) error {
 		_, err = d.Elapsed(events[0], events[1])
 	}
 	if failed := (*cuda.Error)(nil); errors.As(err, &failed) && failed.Code == notSupported {
-		return fmt.Errorf("probe/gpu: %s: %w; times are measured on a real GPU only", d.Facts.Name, ErrNoClock)
+		return fmt.Errorf("probe/gpu: %s: %w; times are measured on a real GPU only", d.Facts.Name,
+			ErrNoClock)
 	}
 	if err != nil {
 		return fmt.Errorf("probe/gpu: %w", err)

@@ -16,7 +16,8 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cuda/standin"
 )
 
-// madeUp is a driver of a device that computes nothing and whose times follow from these numbers, in nanoseconds and bytes per nanosecond.
+// madeUp is a driver of a device that computes nothing and whose times follow from these numbers,
+// in nanoseconds and bytes per nanosecond.
 type madeUp struct {
 	names      []string
 	host, busy float64 // clocks of the host and of the one stream
@@ -58,7 +59,8 @@ func (m *madeUp) Launch(f cuda.Function, g cuda.Grid, _ int, _ cuda.Stream, a []
 	}
 	number := func(i int) float64 { return float64(a[i].Bits()) }
 	name := m.names[f-1]
-	weight := map[string]float64{"f16": 2, "bf16": 2, "f32": 4, "q8": 34.0 / 32}[name[strings.LastIndex(name, "_")+1:]]
+	weight := map[string]float64{"f16": 2, "bf16": 2, "f32": 4, "q8": 34.0 /
+		32}[name[strings.LastIndex(name, "_")+1:]]
 	switch {
 	case strings.HasPrefix(name, "matvec"):
 		m.work(denseFixed, number(4)*number(5)*weight, denseRate)
@@ -109,9 +111,13 @@ func (m *madeUp) Elapsed(from, to cuda.Event) (units.Nanos, error) {
 	return units.Nanos(math.Round(m.events[to-1] - m.events[from-1])), nil
 }
 
-func (m *madeUp) SyncStream(cuda.Stream) error { m.host = max(m.host, m.busy) + syncFixed; return nil }
-func (m *madeUp) SyncEvent(cuda.Event) error   { return m.SyncStream(0) }
-func (m *madeUp) Synchronize() error           { return m.SyncStream(0) }
+func (m *madeUp) SyncStream(cuda.Stream) error {
+	m.host = max(m.host, m.busy) +
+		syncFixed
+	return nil
+}
+func (m *madeUp) SyncEvent(cuda.Event) error { return m.SyncStream(0) }
+func (m *madeUp) Synchronize() error         { return m.SyncStream(0) }
 
 func (m *madeUp) NewEvent(bool) (cuda.Event, error) {
 	m.events = append(m.events, 0)
@@ -166,7 +172,8 @@ func (m *madeUp) open(t *testing.T) (*cuda.Device, Options) {
 // near says whether two numbers are within percent.
 func near(got, want, percent float64) bool { return math.Abs(got/want-1) <= percent/100 }
 
-// TestMeasureFinds: what the device is made of comes out, although it is faster than the host can ask: small matrices take less than their launch.
+// TestMeasureFinds: what the device is made of comes out, although it is faster than the host can
+// ask: small matrices take less than their launch.
 func TestMeasureFinds(t *testing.T) {
 	m := &madeUp{slowGate: 1}
 	d, opt := m.open(t)
@@ -183,13 +190,20 @@ func TestMeasureFinds(t *testing.T) {
 		name               string
 		got, want, percent float64
 	}{
-		{"transfer_rate", float64(g.TransferRate), 25e9, 1}, {"scatter_rate", float64(g.ScatterRate), 20e9, 1}, {"move_rate", float64(g.MoveRate), 400e9, 1},
-		{"dense_rate", float64(g.DenseRate), 800e9, 1}, {"row_rate", float64(g.RowRate), 600e9, 1}, {"kv_rate", float64(g.KVRate), 500e9, 1},
-		{"transfer_fixed", float64(g.TransferFixed), transferFixed, 2}, {"scatter_fixed", float64(g.ScatterFixed), scatterFixed, 2},
-		{"move_fixed", float64(g.MoveFixed), moveFixed, 2}, {"dense_fixed", float64(g.DenseFixed), denseFixed, 2}, {"row_fixed", float64(g.RowFixed), rowFixed, 2},
-		{"kv_fixed", float64(g.KVFixed), kvFixed, 2}, {"kernel_fixed", float64(g.KernelFixed), kernelFixed, 2},
-		{"launch_fixed", float64(g.LaunchFixed), launchFixed, 1}, {"sync_fixed", float64(g.SyncFixed), syncFixed, 2},
-		{"bf16 dense", float64(g.Precisions["bf16"].DenseRate), 800e9, 2}, {"q8 rows", float64(g.Precisions["q8"].RowRate), 600e9, 2},
+		{"transfer_rate", float64(g.TransferRate), 25e9, 1}, {"scatter_rate",
+			float64(g.ScatterRate), 20e9, 1}, {"move_rate", float64(g.MoveRate), 400e9, 1},
+		{"dense_rate", float64(g.DenseRate), 800e9, 1}, {"row_rate", float64(g.RowRate), 600e9, 1},
+		{"kv_rate", float64(g.KVRate), 500e9, 1},
+		{"transfer_fixed", float64(g.TransferFixed), transferFixed, 2}, {"scatter_fixed",
+			float64(g.ScatterFixed), scatterFixed, 2},
+		{"move_fixed", float64(g.MoveFixed), moveFixed, 2}, {"dense_fixed", float64(g.DenseFixed),
+			denseFixed, 2}, {"row_fixed", float64(g.RowFixed), rowFixed, 2},
+		{"kv_fixed", float64(g.KVFixed), kvFixed, 2}, {"kernel_fixed", float64(g.KernelFixed),
+			kernelFixed, 2},
+		{"launch_fixed", float64(g.LaunchFixed), launchFixed, 1}, {"sync_fixed",
+			float64(g.SyncFixed), syncFixed, 2},
+		{"bf16 dense", float64(g.Precisions["bf16"].DenseRate), 800e9, 2},
+		{"q8 rows", float64(g.Precisions["q8"].RowRate), 600e9, 2},
 		{"f32 rows", float64(g.Precisions["f32"].RowRate), 600e9, 2},
 	} {
 		if !near(c.got, c.want, c.percent) {
@@ -206,7 +220,8 @@ func TestMeasureFinds(t *testing.T) {
 			t.Errorf("nothing was measured of %s", of)
 		}
 	}
-	device := &devicemodels.Device{Version: "1", Name: "x", Source: "test", Sources: map[string]string{"gpu": "test"}, GPU: g}
+	device := &devicemodels.Device{Version: "1", Name: "x", Source: "test",
+		Sources: map[string]string{"gpu": "test"}, GPU: g}
 	if err := device.Validate(); err == nil || strings.Contains(err.Error(), "gpu") {
 		t.Errorf("the flash is missing and nothing else: %v", err)
 	}
@@ -215,11 +230,13 @@ func TestMeasureFinds(t *testing.T) {
 	}
 }
 
-// TestStreamIsHeld: a device whose copies are over at once lets the stream run dry, and then nothing is returned.
+// TestStreamIsHeld: a device whose copies are over at once lets the stream run dry, and then
+// nothing is returned.
 func TestStreamIsHeld(t *testing.T) {
 	m := &madeUp{slowGate: 0}
 	d, opt := m.open(t)
-	if _, err := Measure(t.Context(), d, opt); err == nil || !strings.Contains(err.Error(), "holds its stream") {
+	if _, err := Measure(t.Context(), d, opt); err == nil || !strings.Contains(err.Error(),
+		"holds its stream") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -227,7 +244,8 @@ func TestStreamIsHeld(t *testing.T) {
 func TestNoClockNoNumbers(t *testing.T) {
 	m := &madeUp{noClock: true, slowGate: 1}
 	d, opt := m.open(t)
-	if g, err := Measure(t.Context(), d, opt); g != nil || !errors.Is(err, ErrNoClock) || !errors.Is(err, cuda.ErrEnvironment) {
+	if g, err := Measure(t.Context(), d, opt); g != nil || !errors.Is(err, ErrNoClock) ||
+		!errors.Is(err, cuda.ErrEnvironment) {
 		t.Errorf("got %v, %v", g, err)
 	}
 }
@@ -241,7 +259,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestStandin makes every call on the stand-in: shapes and addresses are right, and there are no times.
+// TestStandin makes every call on the stand-in: shapes and addresses are right, and there are no
+// times.
 func TestStandin(t *testing.T) {
 	library := os.Getenv("WINDROW_CUDA_LIBRARY")
 	if library != "" {
@@ -270,13 +289,18 @@ func TestStandin(t *testing.T) {
 
 // TestLineByHand: 100 bytes in 30 ns and 300 bytes in 50 ns are 20 ns and 10 bytes per ns.
 func TestLineByHand(t *testing.T) {
-	at := func(bytes units.Bytes, took units.Nanos) sample { return sample{of: "dense", bytes: bytes, took: took} }
-	fixed, rate, err := lineOver([]sample{at(100, 30), at(300, 50), {of: "rows", bytes: 1, took: 1}, {of: "dense", precision: "q8", bytes: 1, took: 1}}, "dense")
+	at := func(bytes units.Bytes, took units.Nanos) sample {
+		return sample{of: "dense",
+			bytes: bytes, took: took}
+	}
+	fixed, rate, err := lineOver([]sample{at(100, 30), at(300, 50), {of: "rows", bytes: 1, took: 1},
+		{of: "dense", precision: "q8", bytes: 1, took: 1}}, "dense")
 	if err != nil || fixed != 20 || rate != 10*units.GBps {
 		t.Errorf("%v and %v, %v", fixed, rate, err)
 	}
 	// Through (100, 5) and (300, 45) a line would begin below zero: it goes through the origin.
-	if fixed, _, err := lineOver([]sample{at(100, 5), at(300, 45)}, "dense"); err != nil || fixed != 0 {
+	if fixed, _, err := lineOver([]sample{at(100, 5), at(300, 45)}, "dense"); err != nil ||
+		fixed != 0 {
 		t.Errorf("%v, %v", fixed, err)
 	}
 	if _, _, err := lineOver([]sample{at(100, 50), at(300, 30)}, "dense"); err == nil {
@@ -289,7 +313,8 @@ func TestLineByHand(t *testing.T) {
 
 func TestMedianAndSpread(t *testing.T) {
 	median, spread := medianOf([]float64{100, 104, 96, 100, 102, 98, 1000, 100})
-	// Quartiles 100 and 104 (of 96 98 100 100 100 102 104 1000, entries 2 and 6): 4 % · 1.645/1.349.
+	// Quartiles 100 and 104 (of 96 98 100 100 100 102 104 1000, entries 2 and 6): 4 % ·
+	// 1.645/1.349.
 	if median != 100 || spread != 4.88 {
 		t.Errorf("median %g, spread %g %%", median, spread)
 	}

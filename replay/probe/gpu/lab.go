@@ -11,7 +11,8 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cuda"
 )
 
-// Sizes of the pool that weights come from: beyond every cache of a device, and what the small sizes need.
+// Sizes of the pool that weights come from: beyond every cache of a device, and what the small
+// sizes need.
 const (
 	fullPool  = 1 << 30
 	smallPool = 4 << 20
@@ -103,7 +104,8 @@ func put[T uint16 | uint32 | uint64 | int32 | float32](l *lab, list []T) cuda.Me
 	return m
 }
 
-// next is another part of the pool each time, so that no cache has it. fits says whether there is room for several.
+// next is another part of the pool each time, so that no cache has it. fits says whether there is
+// room for several.
 func (l *lab) next(size int64) cuda.Mem {
 	const align = 256
 	from := (l.turn + align - 1) / align * align
@@ -156,12 +158,14 @@ func (l *lab) run(ctx context.Context, c *call, n int) (float64, error) {
 			return took / float64(n), err
 		}
 		if l.gates *= 2; l.gates > mostGates {
-			return 0, errors.New("the device is through with what holds its stream before all calls are asked for; end what else uses this machine's processors")
+			return 0, errors.New("the device is through with what holds its stream before all " +
+				"calls are asked for; end what else uses this machine's processors")
 		}
 	}
 }
 
-// held makes n calls behind copies that hold the stream, and returns the nanoseconds of all. dry says that the copies were done before the last call was asked for.
+// held makes n calls behind copies that hold the stream, and returns the nanoseconds of all. dry
+// says that the copies were done before the last call was asked for.
 func (l *lab) held(c *call, n int) (took float64, dry bool, err error) {
 	half := l.pool.Size / 2
 	start := l.now()
@@ -211,8 +215,9 @@ func (l *lab) wait(c *call, n int) (float64, error) {
 	return float64(l.now()-start) / float64(n), nil
 }
 
-// medianOf returns the median of times, and within how many percent of it nine of ten of them are: from the distance of their quartiles, of which a normal
-// distribution has 1.349 standard deviations, nine of ten within 1.645.
+// medianOf returns the median of times, and within how many percent of it nine of ten of them are:
+// from the distance of their quartiles, of which a normal distribution has 1.349 standard
+// deviations, nine of ten within 1.645.
 func medianOf(times []float64) (median, spread float64) {
 	slices.Sort(times)
 	median = times[len(times)/2]

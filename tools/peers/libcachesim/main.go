@@ -1,8 +1,10 @@
-// Command libcachesim runs windrow's residency pass and libCacheSim's LRU on the same requests, in turns on the same machine.
+// Command libcachesim runs windrow's residency pass and libCacheSim's LRU on the same requests, in
+// turns on the same machine.
 //
-// One active unit of one token is one request. libCacheSim reads them from a file in its oracleGeneral format and reports requests per
-// second itself; windrow works on the masks of the same trace, in memory. Both use one thread. The numbers of misses are compared too:
-// libCacheSim takes the requests of a token one by one, windrow as one set, so they are close and not equal.
+// One active unit of one token is one request. libCacheSim reads them from a file in its
+// oracleGeneral format and reports requests per second itself; windrow works on the masks of the
+// same trace, in memory. Both use one thread. The numbers of misses are compared too: libCacheSim
+// takes the requests of a token one by one, windrow as one set, so they are close and not equal.
 //
 //	go run ./tools/peers/libcachesim --cachesim PATH/cachesim
 //
@@ -41,8 +43,8 @@ func main() {
 	}
 }
 
-// shapes are the traces: the whole of OPT-6.7B, whose units are one cache of 524,288 objects to libCacheSim, and one layer of it, which fits into a
-// processor's cache whole.
+// shapes are the traces: the whole of OPT-6.7B, whose units are one cache of 524,288 objects to
+// libCacheSim, and one layer of it, which fits into a processor's cache whole.
 var shapes = []synth.Options{
 	{Like: "opt-6.7b", Layers: 32, Tokens: 256, Seed: 42},
 	{Like: "opt-6.7b", Layers: 1, Tokens: 8192, Seed: 42},
@@ -64,7 +66,8 @@ func compare(program string, runs int) error {
 			if err != nil {
 				return err
 			}
-			p := peers{program: program, file: filepath.Join(dir, "requests.oracleGeneral"), trace: trace, predicted: predicted, runs: runs}
+			p := peers{program: program, file: filepath.Join(dir, "requests.oracleGeneral"),
+				trace: trace, predicted: predicted, runs: runs}
 			if err := p.export(); err != nil {
 				return err
 			}
@@ -72,7 +75,8 @@ func compare(program string, runs int) error {
 			if predicted {
 				kind = "predicted"
 			}
-			fmt.Printf("%d layers of %d units, %d tokens, %s masks: %d requests\n", trace.Head.Layers, trace.Head.Units, len(trace.List), kind, p.requests)
+			fmt.Printf("%d layers of %d units, %d tokens, %s masks: %d requests\n",
+				trace.Head.Layers, trace.Head.Units, len(trace.List), kind, p.requests)
 			for _, percent := range []int{10, 25} {
 				if err := p.turns(trace.Head.Units * percent / 100); err != nil {
 					return err
@@ -101,7 +105,8 @@ func (p *peers) masks(token int) [][]uint64 {
 	return p.trace.List[token].Active
 }
 
-// export writes the requests in libCacheSim's oracleGeneral format: time uint32, object uint64, size uint32, next access int64 (unused by LRU).
+// export writes the requests in libCacheSim's oracleGeneral format: time uint32, object uint64,
+// size uint32, next access int64 (unused by LRU).
 func (p *peers) export() error {
 	f, err := os.Create(p.file)
 	if err != nil {
@@ -141,7 +146,8 @@ func (p *peers) turns(capacity int) error {
 		theirs, theirMisses = append(theirs, rate), ratio
 
 		start := time.Now()
-		if _, err := stats.Compute(p.trace, stats.Options{Workers: 1, Predicted: p.predicted}); err != nil {
+		if _, err := stats.Compute(p.trace, stats.Options{Workers: 1,
+			Predicted: p.predicted}); err != nil {
 			return err
 		}
 		pass = append(pass, p.rate(start))
@@ -156,8 +162,10 @@ func (p *peers) turns(capacity int) error {
 	}
 	t, all, one := median(theirs), median(pass), median(lru)
 	fmt.Printf("  %d units per layer, median of %d turns, million requests/s:\n", capacity, p.runs)
-	fmt.Printf("    libCacheSim LRU, one capacity        %7.2f         miss ratio %.4f\n", t, theirMisses)
-	fmt.Printf("    windrow LRU, one capacity            %7.1f  %5.1f×  miss ratio %.4f\n", one, one/t, ourMisses)
+	fmt.Printf("    libCacheSim LRU, one capacity        %7.2f         miss ratio %.4f\n", t,
+		theirMisses)
+	fmt.Printf("    windrow LRU, one capacity            %7.1f  %5.1f×  miss ratio %.4f\n", one,
+		one/t, ourMisses)
 	fmt.Printf("    windrow windows 0…64, all in a pass  %7.1f  %5.1f×\n", all, all/t)
 	return nil
 }
@@ -187,9 +195,11 @@ func (p *peers) lru(capacity int) (loads int, err error) {
 
 var reported = regexp.MustCompile(`miss ratio ([0-9.]+), throughput ([0-9.]+) MQPS`)
 
-// runCachesim returns what libCacheSim reports: millions of requests per second, and its miss ratio.
+// runCachesim returns what libCacheSim reports: millions of requests per second, and its miss
+// ratio.
 func runCachesim(program, file string, capacity int) (rate, ratio float64, err error) {
-	out, err := exec.Command(program, file, "oracleGeneral", "LRU", strconv.Itoa(capacity), "--ignore-obj-size", "1", "--num-thread", "1").CombinedOutput()
+	out, err := exec.Command(program, file, "oracleGeneral", "LRU", strconv.Itoa(capacity),
+		"--ignore-obj-size", "1", "--num-thread", "1").CombinedOutput()
 	if err != nil {
 		return 0, 0, fmt.Errorf("%s: %w: %s", program, err, out)
 	}

@@ -19,12 +19,15 @@ import (
 
 func testColumns() []Column {
 	return []Column{
-		{Name: "a", Type: Uint8}, {Name: "b", Type: Uint16}, {Name: "c", Type: Uint32}, {Name: "d", Type: Int64},
-		{Name: "e", Type: Float32}, {Name: "f", Type: Fixed, Size: 16}, {Name: "g", Type: Binary, Size: 5},
+		{Name: "a", Type: Uint8}, {Name: "b", Type: Uint16}, {Name: "c", Type: Uint32},
+		{Name: "d", Type: Int64},
+		{Name: "e", Type: Float32}, {Name: "f", Type: Fixed, Size: 16}, {Name: "g", Type: Binary,
+			Size: 5},
 	}
 }
 
-// testBuffers makes n rows of every column; byte i of a column is i·7 + salt, and row i of a binary column has i%6 bytes.
+// testBuffers makes n rows of every column; byte i of a column is i·7 + salt, and row i of a binary
+// column has i%6 bytes.
 func testBuffers(n, salt int) [][]byte {
 	var bufs [][]byte
 	fill := func(size int) (b []byte) {
@@ -71,8 +74,8 @@ func testBytes(tb testing.TB, codec Codec, rows ...int) []byte {
 	return data
 }
 
-// load parses, binds and loads everything: the bytes of each column, all batches after one another; of a binary column every
-// value with its length before it.
+// load parses, binds and loads everything: the bytes of each column, all batches after one another;
+// of a binary column every value with its length before it.
 func load(data []byte, cols []Column) ([][]byte, error) {
 	f, err := Parse(data)
 	if err != nil {
@@ -222,7 +225,8 @@ func TestLoadDoesNotCopy(t *testing.T) {
 	}
 	lo := uintptr(unsafe.Pointer(unsafe.SliceData(data)))
 	for i, c := range cols {
-		if p := uintptr(unsafe.Pointer(unsafe.SliceData(c))); p < lo || p+uintptr(len(c)) > lo+uintptr(len(data)) {
+		if p := uintptr(unsafe.Pointer(unsafe.SliceData(c))); p < lo ||
+			p+uintptr(len(c)) > lo+uintptr(len(data)) {
 			t.Errorf("column %d is not a slice of the file", i)
 		}
 	}
@@ -236,7 +240,8 @@ type place struct {
 	buffer int // position of the first entry of the buffer list of the first batch
 	fields int // position of the vector of columns
 	codecs int // position of the first compressed buffer
-	binary int // position of the entries of the offsets and the values of the binary column in the buffer list
+	// position of the entries of the offsets and the values of the binary column in the buffer list
+	binary int
 }
 
 func places(t *testing.T, data []byte) place {
@@ -267,8 +272,8 @@ func places(t *testing.T, data []byte) place {
 	return p
 }
 
-// The crashers: each is a change of a few bytes that makes a reader without checks panic, read outside the file, loop,
-// or allocate what the file asks for.
+// The crashers: each is a change of a few bytes that makes a reader without checks panic, read
+// outside the file, loop, or allocate what the file asks for.
 func TestField_A1_Crashers(t *testing.T) {
 	u32 := func(v uint32) []byte { return binary.LittleEndian.AppendUint32(nil, v) }
 	i64 := func(v int64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(v)) }
@@ -278,48 +283,86 @@ func TestField_A1_Crashers(t *testing.T) {
 		at         func(place) int
 		put        []byte
 	}{
-		{"root beyond the footer", "metadata points to", None, func(p place) int { return p.footer }, u32(1 << 20)},
-		{"root beyond 2 GiB", "metadata points to", None, func(p place) int { return p.footer }, u32(1 << 31)},
+		{"root beyond the footer", "metadata points to", None, func(p place) int {
+			return p.footer
+		}, u32(1 << 20)},
+		{"root beyond 2 GiB", "metadata points to", None, func(p place) int { return p.footer },
+			u32(1 << 31)},
 		{"root is no table", "", None, func(p place) int { return p.footer }, u32(0)},
-		{"a billion columns", "metadata points to", None, func(p place) int { return p.fields - 4 }, u32(1 << 30)},
-		{"4294967295 columns", "metadata points to", None, func(p place) int { return p.fields - 4 }, u32(math.MaxUint32)},
-		{"column before the footer", "metadata points to", None, func(p place) int { return p.fields }, u32(math.MaxUint32)},
-		{"a billion batches", "metadata points to", None, func(p place) int { return p.blocks - 4 }, u32(1 << 30)},
-		{"block before the file", "batch 0: a block at -8+", None, func(p place) int { return p.blocks }, i64(-8)},
-		{"block beyond the file", "batch 0: a block at", None, func(p place) int { return p.blocks }, i64(math.MaxInt64)},
-		{"block not aligned", "batch 0: a block at", None, func(p place) int { return p.blocks }, i64(12)},
-		{"negative message", "batch 0: a block at", None, func(p place) int { return p.blocks + 8 }, u32(math.MaxUint32 - 7)},
-		{"huge message", "batch 0: a block at", None, func(p place) int { return p.blocks + 8 }, u32(math.MaxInt32 - 7)},
-		{"negative body", "batch 0: a block at", None, func(p place) int { return p.blocks + 16 }, i64(-64)},
-		{"body that overflows", "batch 0: a block at", None, func(p place) int { return p.blocks + 16 }, i64(math.MaxInt64)},
-		{"same batch twice", "batch 1: a block at", None, func(p place) int { return p.blocks + 24 }, i64(8)},
+		{"a billion columns", "metadata points to", None, func(p place) int { return p.fields - 4 },
+			u32(1 << 30)},
+		{"4294967295 columns", "metadata points to", None, func(p place) int {
+			return p.fields -
+				4
+		}, u32(math.MaxUint32)},
+		{"column before the footer", "metadata points to", None, func(p place) int {
+			return p.fields
+		}, u32(math.MaxUint32)},
+		{"a billion batches", "metadata points to", None, func(p place) int { return p.blocks - 4 },
+			u32(1 << 30)},
+		{"block before the file", "batch 0: a block at -8+", None, func(p place) int {
+			return p.blocks
+		}, i64(-8)},
+		{"block beyond the file", "batch 0: a block at", None, func(p place) int {
+			return p.blocks
+		}, i64(math.MaxInt64)},
+		{"block not aligned", "batch 0: a block at", None, func(p place) int { return p.blocks },
+			i64(12)},
+		{"negative message", "batch 0: a block at", None, func(p place) int { return p.blocks + 8 },
+			u32(math.MaxUint32 - 7)},
+		{"huge message", "batch 0: a block at", None, func(p place) int { return p.blocks + 8 },
+			u32(math.MaxInt32 - 7)},
+		{"negative body", "batch 0: a block at", None, func(p place) int { return p.blocks + 16 },
+			i64(-64)},
+		{"body that overflows", "batch 0: a block at", None, func(p place) int {
+			return p.blocks +
+				16
+		}, i64(math.MaxInt64)},
+		{"same batch twice", "batch 1: a block at", None, func(p place) int {
+			return p.blocks +
+				24
+		}, i64(8)},
 		{"negative rows", "rows of -1", None, func(p place) int { return p.rows }, i64(-1)},
 		{"a quintillion rows", "rows of", None, func(p place) int { return p.rows }, i64(1 << 60)},
-		{"buffer before the body", "bytes -8+", None, func(p place) int { return p.buffer + 16 }, i64(-8)},
-		{"buffer beyond the body", "of a body of", None, func(p place) int { return p.buffer + 16 }, i64(1 << 40)},
-		{"buffer too long", "of a body of", None, func(p place) int { return p.buffer + 24 }, i64(math.MaxInt64)},
-		{"buffer too short", "1 bytes, need 5", None, func(p place) int { return p.buffer + 24 }, i64(1)},
-		{"buffer not aligned", "or unaligned", None, func(p place) int { return p.buffer + 16 }, i64(1)},
-		{"offsets too short", "bytes, need 24 for 5 rows", None, func(p place) int { return p.binary + 8 }, i64(20)},
-		{"offsets not aligned", "or unaligned", None, func(p place) int { return p.binary }, i64(4)},
-		{"values beyond the body", "of a body of", None, func(p place) int { return p.binary + 16 }, i64(1 << 40)},
+		{"buffer before the body", "bytes -8+", None, func(p place) int { return p.buffer + 16 },
+			i64(-8)},
+		{"buffer beyond the body", "of a body of", None, func(p place) int { return p.buffer + 16 },
+			i64(1 << 40)},
+		{"buffer too long", "of a body of", None, func(p place) int { return p.buffer + 24 },
+			i64(math.MaxInt64)},
+		{"buffer too short", "1 bytes, need 5", None, func(p place) int { return p.buffer + 24 },
+			i64(1)},
+		{"buffer not aligned", "or unaligned", None, func(p place) int { return p.buffer + 16 },
+			i64(1)},
+		{"offsets too short", "bytes, need 24 for 5 rows", None, func(p place) int {
+			return p.binary + 8
+		}, i64(20)},
+		{"offsets not aligned", "or unaligned", None, func(p place) int { return p.binary },
+			i64(4)},
+		{"values beyond the body", "of a body of", None, func(p place) int { return p.binary + 16 },
+			i64(1 << 40)},
 		{"values too short", "value 4", None, func(p place) int { return p.binary + 24 }, i64(8)},
-		{"values too long", "of a body of", None, func(p place) int { return p.binary + 24 }, i64(math.MaxInt64)},
-		{"bomb", "bytes when decompressed", Zstd, func(p place) int { return p.codecs }, i64(1 << 50)},
-		{"negative size", "bytes when decompressed", Zstd, func(p place) int { return p.codecs }, i64(-2)},
+		{"values too long", "of a body of", None, func(p place) int { return p.binary + 24 },
+			i64(math.MaxInt64)},
+		{"bomb", "bytes when decompressed", Zstd, func(p place) int { return p.codecs },
+			i64(1 << 50)},
+		{"negative size", "bytes when decompressed", Zstd, func(p place) int { return p.codecs },
+			i64(-2)},
 		{"not zstd", "zstd:", Zstd, func(p place) int { return p.codecs + 8 }, u32(0)},
 	}
 	for _, c := range cases {
 		data := testBytes(t, c.codec, 5, 3)
 		copy(data[c.at(places(t, data)):], c.put)
 		_, err := load(data, testColumns())
-		if !errors.Is(err, ErrFormat) && !errors.Is(err, ErrUnsupported) || !strings.Contains(fmt.Sprint(err), c.want) {
+		if !errors.Is(err, ErrFormat) && !errors.Is(err, ErrUnsupported) ||
+			!strings.Contains(fmt.Sprint(err), c.want) {
 			t.Errorf("%s: want an error with %q, got %v", c.name, c.want, err)
 		}
 	}
 }
 
-// A schema in which few bytes describe very many fields, since all children of a level are the same table.
+// A schema in which few bytes describe very many fields, since all children of a level are the same
+// table.
 func TestField_A1_SchemaBombIsRefused(t *testing.T) {
 	leaf := arrow.Field{Name: "x", Type: arrow.PrimitiveTypes.Uint8}
 	deep := leaf
@@ -385,7 +428,8 @@ func TestWriteRefusesBuffersThatDoNotFit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Write(2, edit(testBuffers(2, 0))); err == nil || !strings.Contains(err.Error(), want) {
+		if err := w.Write(2, edit(testBuffers(2, 0))); err == nil || !strings.Contains(err.Error(),
+			want) {
 			t.Errorf("want an error with %q, got %v", want, err)
 		}
 	}
@@ -394,7 +438,8 @@ func TestWriteRefusesBuffersThatDoNotFit(t *testing.T) {
 	}
 }
 
-// Values of a binary column are bounded by what its rows can hold, so that a small compressed file cannot ask for memory.
+// Values of a binary column are bounded by what its rows can hold, so that a small compressed file
+// cannot ask for memory.
 func TestField_A1_BinaryBomb(t *testing.T) {
 	data := testBytes(t, Zstd, 5)
 	p := places(t, data)
@@ -402,10 +447,12 @@ func TestField_A1_BinaryBomb(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	values := int(f.blocks[0].offset+f.blocks[0].meta) + int(binary.LittleEndian.Uint64(data[p.binary+16:]))
+	values := int(f.blocks[0].offset+f.blocks[0].meta) +
+		int(binary.LittleEndian.Uint64(data[p.binary+16:]))
 	for _, size := range []int64{5*5 + 65, 1 << 40, -2} {
 		binary.LittleEndian.PutUint64(data[values:], uint64(size))
-		if _, err := load(data, testColumns()); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "when decompressed") {
+		if _, err := load(data, testColumns()); !errors.Is(err, ErrFormat) ||
+			!strings.Contains(err.Error(), "when decompressed") {
 			t.Errorf("%d bytes of values for 5 rows of at most 5: %v", size, err)
 		}
 	}
@@ -424,8 +471,8 @@ func (l *limitedWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// FuzzParse: whatever the bytes, there is an error with a kind or a table; and when the file is one that the writer
-// made, the table is what the library reads.
+// FuzzParse: whatever the bytes, there is an error with a kind or a table; and when the file is one
+// that the writer made, the table is what the library reads.
 func FuzzParse(f *testing.F) {
 	for _, codec := range []Codec{None, Zstd} {
 		f.Add(testBytes(f, codec, 3))
@@ -434,7 +481,8 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		data := aligned(len(b))
 		copy(data, b)
-		if _, err := load(data, testColumns()); err != nil && !errors.Is(err, ErrFormat) && !errors.Is(err, ErrUnsupported) {
+		if _, err := load(data, testColumns()); err != nil && !errors.Is(err, ErrFormat) &&
+			!errors.Is(err, ErrUnsupported) {
 			t.Fatalf("error without a kind: %v", err)
 		}
 	})

@@ -7,14 +7,16 @@ import (
 	"unsafe"
 )
 
-// readBatch reads the message of a block and cuts the columns out of its body; invariants 2 and 3 are checked here.
+// readBatch reads the message of a block and cuts the columns out of its body; invariants 2 and 3
+// are checked here.
 func (f *File) readBatch(b block, picked []field) (Batch, error) {
 	meta := f.data[b.offset : b.offset+b.meta]
 	if binary.LittleEndian.Uint32(meta) != 0xFFFFFFFF {
 		return Batch{}, fmt.Errorf("no message at byte %d: %w", b.offset, ErrFormat)
 	}
 	if size := int64(binary.LittleEndian.Uint32(meta[4:])); size > b.meta-8 {
-		return Batch{}, fmt.Errorf("a message of %d bytes in a block of %d: %w", size, b.meta, ErrFormat)
+		return Batch{}, fmt.Errorf("a message of %d bytes in a block of %d: %w", size, b.meta,
+			ErrFormat)
 	}
 	msg := flat{b: meta[8:]}
 	root := msg.root()
@@ -23,7 +25,8 @@ func (f *File) readBatch(b block, picked []field) (Batch, error) {
 		return Batch{}, msg.err
 	}
 	if !ok || root.u8(1) != headerRecordBatch {
-		return Batch{}, fmt.Errorf("message type %d is not a record batch: %w", root.u8(1), ErrFormat)
+		return Batch{}, fmt.Errorf("message type %d is not a record batch: %w", root.u8(1),
+			ErrFormat)
 	}
 	body := f.data[b.offset+b.meta : b.offset+b.meta+b.body]
 	return readRecord(&msg, rec, body, picked, f.cols)
@@ -35,7 +38,8 @@ func readRecord(msg *flat, rec table, body []byte, picked []field, cols []Column
 	var out Batch
 	if c, ok := rec.sub(3); ok {
 		if c.u8(0) != codecZstd {
-			return out, fmt.Errorf("bodies compressed with codec %d (LZ4 is 0), need none or zstd: %w", c.u8(0), ErrUnsupported)
+			return out, fmt.Errorf("bodies compressed with codec %d (LZ4 is 0), need none or "+
+				"zstd: %w", c.u8(0), ErrUnsupported)
 		}
 		out.zstd = true
 	}
@@ -52,13 +56,16 @@ func readRecord(msg *flat, rec table, body []byte, picked []field, cols []Column
 		}
 		node := nodes + pairBytes*fd.node
 		if n, nulls := msg.i64(node), msg.i64(node+8); n != rows || nulls != 0 {
-			return out, fmt.Errorf("column %q has %d rows of %d and %d nulls: %w", name, n, rows, nulls, ErrFormat)
+			return out, fmt.Errorf("column %q has %d rows of %d and %d nulls: %w", name, n, rows,
+				nulls, ErrFormat)
 		}
 		for k := range cols[i].Buffers() {
 			buf := bufs + pairBytes*(fd.buffer+1+k) // 0 is the validity bitmap
 			off, n := msg.i64(buf), msg.i64(buf+8)
-			if off < 0 || n < 0 || off > int64(len(body)) || n > int64(len(body))-off || off%8 != 0 {
-				return out, fmt.Errorf("column %q: bytes %d+%d of a body of %d, or unaligned: %w", name, off, n, len(body), ErrFormat)
+			if off < 0 || n < 0 || off > int64(len(body)) || n > int64(len(body))-off ||
+				off%8 != 0 {
+				return out, fmt.Errorf("column %q: bytes %d+%d of a body of %d, or unaligned: %w",
+					name, off, n, len(body), ErrFormat)
 			}
 			col := body[off : off+n : off+n]
 			if err := checkBuffer(col, rows, cols[i], k, out.zstd); err != nil {
@@ -74,8 +81,9 @@ func readRecord(msg *flat, rec table, body []byte, picked []field, cols []Column
 	return out, nil
 }
 
-// need returns the least and the most bytes that buffer k of the column holds for a number of rows. The values of a Binary
-// column have no least: how many there are is in the offsets, which nobody believes before they are used (Value).
+// need returns the least and the most bytes that buffer k of the column holds for a number of rows.
+// The values of a Binary column have no least: how many there are is in the offsets, which nobody
+// believes before they are used (Value).
 func (c Column) need(k int, rows int64) (least, most int64) {
 	switch {
 	case c.Type != Binary:
@@ -88,7 +96,8 @@ func (c Column) need(k int, rows int64) (least, most int64) {
 	return least, least
 }
 
-// checkBuffer checks that buffer k of a column holds (or, compressed, says it holds) the given number of rows.
+// checkBuffer checks that buffer k of a column holds (or, compressed, says it holds) the given
+// number of rows.
 func checkBuffer(col []byte, rows int64, c Column, k int, compressed bool) error {
 	if rows < 0 || rows > math.MaxInt64/offsetWidth-1 {
 		return fmt.Errorf("%d rows: %w", rows, ErrFormat)
@@ -104,7 +113,8 @@ func checkBuffer(col []byte, rows int64, c Column, k int, compressed bool) error
 		return nil
 	}
 	if need > maxInflated {
-		return fmt.Errorf("a batch of %d bytes when decompressed; rewrite with batches below 1 GiB: %w", need, ErrUnsupported)
+		return fmt.Errorf("a batch of %d bytes when decompressed; rewrite with batches below 1 "+
+			"GiB: %w", need, ErrUnsupported)
 	}
 	if len(col) < 8 {
 		return fmt.Errorf("a compressed buffer of %d bytes: %w", len(col), ErrFormat)
@@ -113,15 +123,18 @@ func checkBuffer(col []byte, rows int64, c Column, k int, compressed bool) error
 	if size == -1 { // stored as it is
 		size = int64(len(col) - 8)
 	}
-	if size < need || size > min(most, maxInflated)+64 { // writers may count the padding to 64 bytes
-		return fmt.Errorf("%d bytes when decompressed, need %d for %d rows: %w", size, max(need, most), rows, ErrFormat)
+	// writers may count the padding to 64 bytes
+	if size < need || size > min(most, maxInflated)+64 {
+		return fmt.Errorf("%d bytes when decompressed, need %d for %d rows: %w", size,
+			max(need, most), rows, ErrFormat)
 	}
 	return nil
 }
 
-// Load fills dst with the buffers of a batch's columns in the order of Bind, Rows × width bytes each, 8-aligned; the values
-// of a Binary column are as long as they are, and are cut by Value. Without compression they are slices of the file and
-// Load does not allocate; with it they are new memory.
+// Load fills dst with the buffers of a batch's columns in the order of Bind, Rows × width bytes
+// each, 8-aligned; the values of a Binary column are as long as they are, and are cut by Value.
+// Without compression they are slices of the file and Load does not allocate; with it they are new
+// memory.
 func (f *File) Load(b *Batch, dst [][]byte) error {
 	i := 0
 	for _, c := range f.cols {
@@ -137,7 +150,8 @@ func (f *File) Load(b *Batch, dst [][]byte) error {
 	return nil
 }
 
-// Value returns value i of a Binary column from its two buffers, and whether the offsets lie inside the values.
+// Value returns value i of a Binary column from its two buffers, and whether the offsets lie inside
+// the values.
 func Value(offsets, values []byte, i int) ([]byte, bool) {
 	from := binary.LittleEndian.Uint32(offsets[offsetWidth*i:])
 	to := binary.LittleEndian.Uint32(offsets[offsetWidth*(i+1):])
@@ -172,7 +186,8 @@ func (f *File) decompress(col []byte) ([]byte, error) {
 		return nil, fmt.Errorf("zstd: %v: %w", err, ErrFormat)
 	}
 	if int64(len(out)) != size {
-		return nil, fmt.Errorf("%d bytes after decompression, %d expected: %w", len(out), size, ErrFormat)
+		return nil, fmt.Errorf("%d bytes after decompression, %d expected: %w", len(out), size,
+			ErrFormat)
 	}
 	return out, nil
 }

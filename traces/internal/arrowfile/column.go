@@ -30,8 +30,9 @@ type Column struct {
 // offsetWidth is the number of bytes of one offset of a Binary column.
 const offsetWidth = 4
 
-// Buffers is the number of buffers of a column that Write takes and Load gives: its values, and for Binary the offsets
-// before them. The offsets are one i32 more than there are rows: value i is the bytes from offset i to offset i+1.
+// Buffers is the number of buffers of a column that Write takes and Load gives: its values, and for
+// Binary the offsets before them. The offsets are one i32 more than there are rows: value i is the
+// bytes from offset i to offset i+1.
 func (c Column) Buffers() int {
 	if c.Type == Binary {
 		return 2

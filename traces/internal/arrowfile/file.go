@@ -17,8 +17,8 @@ const (
 	maxInflated = 1 << 30
 )
 
-// File is a parsed file. It refers to the bytes given to Parse, which must stay as they are. After Bind it is safe for
-// concurrent use.
+// File is a parsed file. It refers to the bytes given to Parse, which must stay as they are. After
+// Bind it is safe for concurrent use.
 type File struct {
 	data    []byte
 	foot    flat
@@ -56,7 +56,8 @@ func Parse(data []byte) (*File, error) {
 	f.foot.b = data[footer : len(data)-tailBytes]
 	root := f.foot.root()
 	if v := root.i16(0); f.foot.err == nil && (v < versionV4 || v > versionV5) {
-		return nil, fmt.Errorf("metadata of Arrow version number %d, need V4 or V5: %w", v, ErrUnsupported)
+		return nil, fmt.Errorf("metadata of Arrow version number %d, need V4 or V5: %w", v,
+			ErrUnsupported)
 	}
 	schema, ok := root.sub(1)
 	if f.foot.err != nil {
@@ -86,9 +87,11 @@ func (f *File) findFooter() (int, error) {
 	case n < headBytes+4+tailBytes:
 		return 0, fmt.Errorf("%d bytes are too few for an Arrow file: %w", n, ErrFormat)
 	case string(f.data[:4]) == "\xff\xff\xff\xff":
-		return 0, fmt.Errorf("this is an Arrow stream, need an Arrow file; rewrite it with a file writer: %w", ErrFormat)
+		return 0, fmt.Errorf("this is an Arrow stream, need an Arrow file; rewrite it with a "+
+			"file writer: %w", ErrFormat)
 	case bytes.HasPrefix(f.data, []byte("version https://git-lfs")):
-		return 0, fmt.Errorf("this is a Git LFS pointer, not the file; run git lfs pull: %w", ErrFormat)
+		return 0, fmt.Errorf("this is a Git LFS pointer, not the file; run git lfs pull: %w",
+			ErrFormat)
 	case string(f.data[:len(magic)]) != magic:
 		return 0, fmt.Errorf("no Arrow magic at the start: not a trace or a run: %w", ErrFormat)
 	case string(f.data[n-len(magic):]) != magic:
@@ -173,7 +176,8 @@ func (f *File) Bind(cols []Column) error {
 		f.batches = append(f.batches, batch)
 	}
 	if f.codec == Zstd {
-		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxInflated),
+		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1),
+			zstd.WithDecoderMaxMemory(maxInflated),
 			zstd.WithDecodeAllCapLimit(true))
 		if err != nil {
 			return fmt.Errorf("zstd: %w", err)
@@ -197,9 +201,11 @@ func (f *File) pick(c Column) (field, error) {
 	case len(found) > 1:
 		return field{}, fmt.Errorf("column %q is there %d times: %w", c.Name, len(found), ErrFormat)
 	case found[0].typeName != c.TypeName():
-		return field{}, fmt.Errorf("column %q has type %s, need %s: %w", c.Name, found[0].typeName, c.TypeName(), ErrFormat)
+		return field{}, fmt.Errorf("column %q has type %s, need %s: %w", c.Name, found[0].typeName,
+			c.TypeName(), ErrFormat)
 	case found[0].nullable:
-		return field{}, fmt.Errorf("column %q is nullable, need %s not null: %w", c.Name, c.TypeName(), ErrFormat)
+		return field{}, fmt.Errorf("column %q is nullable, need %s not null: %w", c.Name,
+			c.TypeName(), ErrFormat)
 	}
 	return found[0], nil
 }

@@ -7,8 +7,8 @@ import (
 	flatbuffers "github.com/google/flatbuffers/go"
 )
 
-// flat is a flatbuffer in which every position is checked before it is read. The first bad one sets err; from then on
-// all reads give zero, so that callers check err once per structure.
+// flat is a flatbuffer in which every position is checked before it is read. The first bad one sets
+// err; from then on all reads give zero, so that callers check err once per structure.
 type flat struct {
 	b   []byte
 	err error
@@ -121,8 +121,8 @@ func (t table) sub(i int) (table, bool) {
 	return s, t.f.err == nil
 }
 
-// vector returns the position of the first of n elements of the given size; n is 0 for an absent vector. The whole
-// vector lies in the buffer, so n is bounded by the buffer's length.
+// vector returns the position of the first of n elements of the given size; n is 0 for an absent
+// vector. The whole vector lies in the buffer, so n is bounded by the buffer's length.
 func (t table) vector(i, size int) (pos, n int) {
 	p, ok := t.slot(i, 4)
 	if !ok {

@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Map maps a whole file for reading. The mapping outlives f. A file that is cut short while it is mapped ends the
-// process when the missing part is read, which is why files are replaced by renaming and never written in place.
+// Map maps a whole file for reading. The mapping outlives f. A file that is cut short while it is
+// mapped ends the process when the missing part is read, which is why files are replaced by
+// renaming and never written in place.
 func Map(f *os.File, size int64) ([]byte, error) {
 	if size == 0 {
 		return nil, nil

@@ -32,7 +32,8 @@ type field struct {
 	buffer   int // index of its first buffer (the validity bitmap) in a batch
 }
 
-// schemaReader walks a schema and counts the nodes and buffers that each column occupies in a batch.
+// schemaReader walks a schema and counts the nodes and buffers that each column occupies in a
+// batch.
 type schemaReader struct {
 	f       *flat
 	visited int
@@ -49,7 +50,8 @@ func (r *schemaReader) fields(schema table) ([]field, error) {
 	out := make([]field, 0, n)
 	for k := 0; k < n; k++ {
 		t := r.f.element(pos, k)
-		fd := field{name: string(clip(t.bytes(0))), nullable: t.u8(1) != 0, node: r.nodes, buffer: r.buffers}
+		fd := field{name: string(clip(t.bytes(0))), nullable: t.u8(1) != 0, node: r.nodes,
+			buffer: r.buffers}
 		fd.typeName = typeName(t)
 		err := r.count(t, 0)
 		if r.f.err != nil { // first: after it, names and types are zeros
@@ -88,7 +90,8 @@ func (r *schemaReader) count(t table, depth int) error {
 	case typeStruct, typeFixedList:
 		r.buffers++
 	default:
-		return fmt.Errorf("type %s cannot be skipped; drop the column: %w", typeName(t), ErrUnsupported)
+		return fmt.Errorf("type %s cannot be skipped; drop the column: %w", typeName(t),
+			ErrUnsupported)
 	}
 	pos, n := t.vector(5, 4)
 	for k := 0; k < n; k++ {
@@ -118,9 +121,12 @@ func typeName(t table) string {
 		return fmt.Sprintf("fixed_size_binary[%d]", detail.i32(0))
 	default:
 		names := map[uint8]string{
-			typeNull: "null", typeBinary: "binary", typeUtf8: "utf8", typeBool: "bool", typeDecimal: "decimal",
-			typeDate: "date", typeTime: "time", typeTimestamp: "timestamp", typeInterval: "interval", typeList: "list",
-			typeStruct: "struct", typeUnion: "union", typeFixedList: "fixed_size_list", typeMap: "map",
+			typeNull: "null", typeBinary: "binary", typeUtf8: "utf8", typeBool: "bool",
+			typeDecimal: "decimal",
+			typeDate:    "date", typeTime: "time", typeTimestamp: "timestamp",
+			typeInterval: "interval", typeList: "list",
+			typeStruct: "struct", typeUnion: "union", typeFixedList: "fixed_size_list",
+			typeMap:      "map",
 			typeDuration: "duration", typeLargeBinary: "large_binary", typeLargeUtf8: "large_utf8",
 			typeLargeLst: "large_list",
 		}

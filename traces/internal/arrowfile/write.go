@@ -12,8 +12,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// Writer writes a table batch by batch. The same calls give the same bytes. After the first error every call returns
-// that error: the library has paths on which a failed write is followed by a Close that succeeds.
+// Writer writes a table batch by batch. The same calls give the same bytes. After the first error
+// every call returns that error: the library has paths on which a failed write is followed by a
+// Close that succeeds.
 type Writer struct {
 	cols   []Column
 	schema *arrow.Schema
@@ -26,7 +27,8 @@ func NewWriter(w io.Writer, cols []Column, meta []Pair, codec Codec) (*Writer, e
 	fields := make([]arrow.Field, len(cols))
 	for i, c := range cols {
 		if c.Width() <= 0 || c.Type == Binary && c.Size <= 0 {
-			return nil, fmt.Errorf("column %q has %d bytes per value", c.Name, min(c.Width(), c.Size))
+			return nil, fmt.Errorf("column %q has %d bytes per value", c.Name, min(c.Width(),
+				c.Size))
 		}
 		fields[i] = arrow.Field{Name: c.Name, Type: c.arrowType()}
 	}
@@ -47,8 +49,8 @@ func NewWriter(w io.Writer, cols []Column, meta []Pair, codec Codec) (*Writer, e
 	return &Writer{cols: cols, schema: schema, out: out}, nil
 }
 
-// Write appends a batch of rows. bufs holds the buffers of each column in order (Column.Buffers says how many); they are free for
-// reuse afterwards.
+// Write appends a batch of rows. bufs holds the buffers of each column in order (Column.Buffers
+// says how many); they are free for reuse afterwards.
 func (w *Writer) Write(rows int, bufs [][]byte) error {
 	if w.err == nil {
 		w.err = w.write(rows, bufs)
@@ -80,7 +82,8 @@ func (w *Writer) write(rows int, bufs [][]byte) (err error) {
 	return w.out.Write(rec)
 }
 
-// values checks the buffers of a column of rows values and makes them Arrow's, without a validity bitmap.
+// values checks the buffers of a column of rows values and makes them Arrow's, without a validity
+// bitmap.
 func (c Column) values(rows int, bufs [][]byte) ([]*memory.Buffer, error) {
 	if c.Type != Binary {
 		if len(bufs[0]) != rows*c.Width() {
@@ -94,7 +97,8 @@ func (c Column) values(rows int, bufs [][]byte) ([]*memory.Buffer, error) {
 	if last := binary.LittleEndian.Uint32(bufs[0][rows*offsetWidth:]); int(last) != len(bufs[1]) {
 		return nil, fmt.Errorf("offsets that end at %d for %d bytes", last, len(bufs[1]))
 	}
-	return []*memory.Buffer{nil, memory.NewBufferBytes(bufs[0]), memory.NewBufferBytes(bufs[1])}, nil
+	return []*memory.Buffer{nil, memory.NewBufferBytes(bufs[0]), memory.NewBufferBytes(bufs[1])},
+		nil
 }
 
 // Close writes the footer. It does not close the underlying writer.

@@ -1,5 +1,6 @@
-// Package parquettest reads back what package parquet writes, for tests: a second, plain implementation of the same parts of Parquet. That it
-// reads them right is checked against pyarrow in the tests of package parquet.
+// Package parquettest reads back what package parquet writes, for tests: a second, plain
+// implementation of the same parts of Parquet. That it reads them right is checked against pyarrow
+// in the tests of package parquet.
 package parquettest
 
 import (
@@ -20,7 +21,8 @@ type File struct {
 	Rows     [][]any // values as parquet.Writer.Row takes them
 }
 
-// Read decodes what parquet.Writer writes. Whatever is wrong is one error: the reader is for files of the writer alone.
+// Read decodes what parquet.Writer writes. Whatever is wrong is one error: the reader is for files
+// of the writer alone.
 func Read(data []byte) (f *File, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -43,10 +45,12 @@ func (f *File) read(data []byte) error {
 	if len(footer.data) != 0 {
 		return fmt.Errorf("parquettest: %d bytes behind the footer", len(footer.data))
 	}
-	kinds := map[int64]parquet.Kind{0: parquet.Bool, 2: parquet.Int, 5: parquet.Float, 6: parquet.Text}
+	kinds := map[int64]parquet.Kind{0: parquet.Bool, 2: parquet.Int, 5: parquet.Float,
+		6: parquet.Text}
 	for _, s := range meta[2].([]any)[1:] {
 		s := s.(map[int]any)
-		f.Columns = append(f.Columns, parquet.Column{Name: s[4].(string), Kind: kinds[s[1].(int64)], Optional: s[3].(int64) == 1})
+		f.Columns = append(f.Columns, parquet.Column{Name: s[4].(string), Kind: kinds[s[1].(int64)],
+			Optional: s[3].(int64) == 1})
 	}
 	for _, e := range meta[5].([]any) {
 		e := e.(map[int]any)
@@ -69,7 +73,8 @@ func (f *File) read(data []byte) error {
 			head := page.structure()
 			plain, err := unpack.DecodeAll(page.data[:head[3].(int64)], nil)
 			if err != nil || int64(len(plain)) != head[2].(int64) || m[5].(int64) != int64(count) {
-				return fmt.Errorf("parquettest: page of %s: %d bytes, header %v: %w", f.Columns[c].Name, len(plain), head, err)
+				return fmt.Errorf("parquettest: page of %s: %d bytes, header %v: %w",
+					f.Columns[c].Name, len(plain), head, err)
 			}
 			for i, v := range values(f.Columns[c], plain, count) {
 				f.Rows[first+i][c] = v
@@ -103,7 +108,8 @@ func values(c parquet.Column, data []byte, n int) (list []any) {
 		case c.Kind == parquet.Int:
 			list, data = append(list, int64(binary.LittleEndian.Uint64(data))), data[8:]
 		case c.Kind == parquet.Float:
-			list, data = append(list, math.Float64frombits(binary.LittleEndian.Uint64(data))), data[8:]
+			list, data = append(list, math.Float64frombits(binary.LittleEndian.Uint64(data))),
+				data[8:]
 		default:
 			size := binary.LittleEndian.Uint32(data)
 			list, data = append(list, string(data[4:4+size])), data[4+size:]

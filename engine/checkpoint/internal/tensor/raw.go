@@ -17,8 +17,8 @@ type Raw struct {
 	f    *os.File // nil for NewRaw
 }
 
-// Open opens a regular file and refuses the pointer that Git LFS leaves in the place of one. The package who appears in
-// front of every error.
+// Open opens a regular file and refuses the pointer that Git LFS leaves in the place of one. The
+// package who appears in front of every error.
 func Open(who, path string) (*Raw, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -48,7 +48,8 @@ func NewRaw(who, name string, r io.ReaderAt, size int64) *Raw {
 func (f *Raw) refusePointer() error {
 	start, err := f.Start(32)
 	if err == nil && bytes.HasPrefix(start, []byte("version https://git-lfs")) {
-		err = fmt.Errorf("%s: %s: %w: this is a Git LFS pointer, not the weights; run git lfs pull", f.who, f.name, ErrFormat)
+		err = fmt.Errorf("%s: %s: %w: this is a Git LFS pointer, not the weights; run git lfs pull",
+			f.who, f.name, ErrFormat)
 	}
 	return err
 }
@@ -66,7 +67,8 @@ func (f *Raw) Start(n int64) ([]byte, error) {
 	return start, err
 }
 
-// ReadAt implements io.ReaderAt over the whole file. A file that became shorter since it was opened is an ErrFormat.
+// ReadAt implements io.ReaderAt over the whole file. A file that became shorter since it was opened
+// is an ErrFormat.
 func (f *Raw) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.r.ReadAt(p, off)
 	switch {

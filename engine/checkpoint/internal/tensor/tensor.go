@@ -8,12 +8,14 @@ import (
 	"strings"
 )
 
-// The kinds of errors, to be tested with errors.Is. Errors of the operating system keep their own kind (fs.ErrNotExist
-// and so on).
+// The kinds of errors, to be tested with errors.Is. Errors of the operating system keep their own
+// kind (fs.ErrNotExist and so on).
 var (
-	// ErrFormat says that a file is broken: not what its name promises, truncated, or contradicting itself.
+	// ErrFormat says that a file is broken: not what its name promises, truncated, or contradicting
+	// itself.
 	ErrFormat = errors.New("bad format")
-	// ErrUnsupported says that a file may be whole but holds something this program does not handle.
+	// ErrUnsupported says that a file may be whole but holds something this program does not
+	// handle.
 	ErrUnsupported = errors.New("not supported")
 )
 
@@ -28,10 +30,11 @@ const (
 	U8   DType = "U8"
 )
 
-// NamedType is the type of that name. The names of the known types cost no memory, and every other one is clipped: it is
-// only good for a message.
+// NamedType is the type of that name. The names of the known types cost no memory, and every other
+// one is clipped: it is only good for a message.
 func NamedType(name []byte) DType {
-	for _, d := range [...]DType{F16, BF16, F32, U8, "BOOL", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0", "I16", "U16", "I32", "U32", "I64", "U64", "F64", "C64"} {
+	for _, d := range [...]DType{F16, BF16, F32, U8, "BOOL", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0",
+		"I16", "U16", "I32", "U32", "I64", "U64", "F64", "C64"} {
 		if string(d) == string(name) {
 			return d
 		}
@@ -39,7 +42,8 @@ func NamedType(name []byte) DType {
 	return DType(Clip(string(name)))
 }
 
-// Size is the number of bytes of one element, 0 for an unknown type and for the types of less than a byte.
+// Size is the number of bytes of one element, 0 for an unknown type and for the types of less than
+// a byte.
 func (d DType) Size() int64 {
 	switch d {
 	case "BOOL", U8, "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0":
@@ -59,12 +63,13 @@ type Info struct {
 	Name  string
 	DType DType
 	Shape []int64 // empty for a scalar; a dimension may be 0
-	// Offset is the place of the first byte, counted from the start of the file. A Writer ignores it.
+	// Offset is the place of the first byte, counted from the start of the file. A Writer ignores
+	// it.
 	Offset int64
 	// Size in bytes, the product of the shape times the element size. A Writer ignores it.
 	Size int64
-	// Encoding is how the file stores the tensor when that is not Size bytes from Offset on: "Q4_0", "strided",
-	// "big-endian" and so on. Reading decodes it. A Writer ignores it.
+	// Encoding is how the file stores the tensor when that is not Size bytes from Offset on:
+	// "Q4_0", "strided", "big-endian" and so on. Reading decodes it. A Writer ignores it.
 	Encoding string
 }
 
@@ -76,8 +81,8 @@ func (t Info) Elements() int64 {
 	return 0
 }
 
-// ByteSize multiplies shape and element size without overflow. A negative dimension is an ErrFormat, an unknown type an
-// ErrUnsupported.
+// ByteSize multiplies shape and element size without overflow. A negative dimension is an
+// ErrFormat, an unknown type an ErrUnsupported.
 func ByteSize(dtype DType, shape []int64) (int64, error) {
 	size := uint64(dtype.Size())
 	if size == 0 {
@@ -96,7 +101,8 @@ func ByteSize(dtype DType, shape []int64) (int64, error) {
 	for _, dim := range shape {
 		hi, lo := bits.Mul64(size, uint64(dim))
 		if hi != 0 || lo > math.MaxInt64 {
-			return 0, fmt.Errorf("%w: shape %v of %s is more than a file can hold", ErrFormat, shape, dtype)
+			return 0, fmt.Errorf("%w: shape %v of %s is more than a file can hold", ErrFormat,
+				shape, dtype)
 		}
 		size = lo
 	}

@@ -29,7 +29,8 @@ func TestBlocksReadsEveryRange(t *testing.T) {
 			gotN, gotErr := b.ReadAt(got, int64(from))
 			wantN, _ := bytes.NewReader(plain).ReadAt(want, int64(from))
 			if gotN != wantN || !bytes.Equal(got, want) || (gotErr == io.EOF) != (gotN < n) {
-				t.Fatalf("%d bytes at %d: %v, %d, %v; want %v, %d", n, from, got, gotN, gotErr, want, wantN)
+				t.Fatalf("%d bytes at %d: %v, %d, %v; want %v, %d", n, from, got, gotN, gotErr,
+					want, wantN)
 			}
 		}
 	}
