@@ -157,8 +157,8 @@ type Store interface {
 	Cache(layer, capacity int) (Cache, error)
 }
 
-// Cache is the rows of one layer: rowcache's contract, over lists. What comes and goes is decided
-// elsewhere.
+// Cache holds the resident rows of one layer. The residency policy decides which rows to insert and
+// delete. rowCache is the implementation in main memory.
 type Cache interface {
 	// Delete removes units that are there, and returns how many rows were moved to close the gaps.
 	Delete(units []uint32) (moved int)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/model"
-	"github.com/windrow-sim/windrow/engine/rowcache"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/units"
 )
@@ -36,13 +35,13 @@ func (m *mainMemory) Settle() error { return nil }
 
 // Cache implements Store.
 func (m *mainMemory) Cache(layer, capacity int) (Cache, error) {
-	c, err := rowcache.New(m.w.Shape.DFFN, capacity, int(m.record))
+	c, err := newRowCache(m.w.Shape.DFFN, capacity, int(m.record))
 	return &memoryCache{c, &m.w.Layers[layer], int64(m.record)}, err
 }
 
-// memoryCache is a rowcache of a layer.
+// memoryCache is the row cache of a layer.
 type memoryCache struct {
-	*rowcache.Cache
+	*rowCache
 	layer  *model.Layer
 	record int64
 }
@@ -50,7 +49,7 @@ type memoryCache struct {
 // Insert implements Cache.
 func (c *memoryCache) Insert(list []uint32, staging []byte, at []int64) error {
 	for i, u := range list {
-		if err := c.Cache.Insert(u, staging[at[i]:at[i]+c.record], upBias(c.layer,
+		if err := c.rowCache.insert(u, staging[at[i]:at[i]+c.record], upBias(c.layer,
 			int(u))); err != nil {
 			return err
 		}
@@ -63,7 +62,7 @@ func (c *memoryCache) Rows(to []Row, mask []uint64) ([]Row, error) {
 	for i, word := range mask {
 		for ; word != 0; word &= word - 1 {
 			u := uint32(i*64 + bits.TrailingZeros64(word))
-			record, bias, ok := c.Row(u)
+			record, bias, ok := c.row(u)
 			if !ok {
 				return nil, errAbsent(u)
 			}

@@ -58,7 +58,6 @@ var allowed = map[string][]string{
 	"internal/decisions/layout": {"internal/units"},
 	"engine/flashio":            {"internal/units", "engine/flashio/uring"},
 	"engine/flashio/uring":      {"internal/units"},
-	"engine/rowcache":           {"internal/decisions/policy"},
 	"engine/checkpoint": {"kernels/ref", "engine/checkpoint/gguf",
 		"engine/checkpoint/torch"},
 	// What the formats share is inside engine/checkpoint, which shows it to everyone else.
@@ -68,7 +67,7 @@ var allowed = map[string][]string{
 	"engine/model": {"internal/units", "internal/rng", "engine/checkpoint",
 		"internal/decisions/layout", "kernels/ref"},
 	"engine": {"internal/units", "internal/rng", "internal/decisions/policy",
-		"internal/decisions/layout", "engine/flashio", "engine/rowcache", "engine/model",
+		"internal/decisions/layout", "engine/flashio", "engine/model",
 		"kernels/ref", "kernels/cpu"},
 	// The engine does not know what devices there are: who runs it brings one.
 	"engine/cuda": {"internal/units", "engine", "engine/model", "internal/decisions/policy",
