@@ -301,7 +301,7 @@ func TestConservation(t *testing.T) {
 			p := r.Parts
 			sum := p.Attention + p.Decide + p.IO + p.Memory + p.FFN + p.Other
 			if sum != r.Busy || r.Busy > r.Duration {
-				t.Errorf("%s: %+v do not add up to %v", name, parts, r.Busy)
+				t.Errorf("%s: %+v do not add up to %v", name, p, r.Busy)
 			}
 		}
 	}
