@@ -84,21 +84,16 @@ var allowed = map[string][]string{
 	"devicemodels/des": {"internal/units"},
 	"sim": {"internal/units", "internal/decisions/launch", "internal/decisions/policy",
 		"internal/decisions/layout", "devicemodels", "devicemodels/flash", "traces"},
-	// Decisions and times are the simulator's; it adds the sequential baseline.
-	"sim/batching": {"internal/units", "internal/decisions/layout", "devicemodels", "sim", "traces",
-		"traces/batch"},
 	// Batches that requests form by when they come.
 	"sim/serving": {"internal/units", "internal/rng", "internal/decisions/layout",
 		"internal/decisions/policy", "devicemodels", "devicemodels/flash", "sim", "sim/sweep",
 		"traces", "traces/arrivals", "traces/batch"},
 	"sim/answers": {"internal/units", "internal/rng", "internal/decisions/layout", "devicemodels",
-		"devicemodels/flash", "sim", "traces", "traces/shapes", "traces/stats", "traces/synth"},
+		"devicemodels/flash", "sim", "traces", "traces/batch", "traces/shapes", "traces/stats",
+		"traces/synth"},
 
 	"sim/placement": {"internal/units", "internal/decisions/layout", "devicemodels/flash", "sim",
 		"traces"},
-
-	"sim/feasible": {"internal/units", "devicemodels", "devicemodels/flash", "traces",
-		"traces/shapes", "traces/synth"},
 
 	"sim/sweep": {"internal/units", "internal/rng", "internal/nearest", "internal/decisions/policy",
 		"internal/decisions/layout", "devicemodels", "devicemodels/flash", "traces", "traces/batch",

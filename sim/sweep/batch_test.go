@@ -11,7 +11,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
-	"github.com/windrow-sim/windrow/sim/batching"
+	"github.com/windrow-sim/windrow/sim/answers"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/batch"
 	"github.com/windrow-sim/windrow/traces/synth"
@@ -92,7 +92,8 @@ func TestBatchesAgreeWithBatching(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := batching.Run(stream, batching.Config{Sim: base.Config, Sizes: sizes, AtLeast: 1})
+	want, err := answers.SimulateBatches(stream, answers.BatchConfig{Sim: base.Config, Sizes: sizes,
+		AtLeast: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

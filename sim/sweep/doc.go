@@ -23,7 +23,7 @@
 // file, those of lanes cut from its generated tokens (traces/batch); of a synthetic trace, those of
 // B sequences of it, which are made side by side (lanes.go). They are independent, but for the
 // popularity of units, which belongs to the model. A step charges the keys and values of all
-// sequences, all other compute once (see sim/batching), and counts as B tokens.
+// sequences, all other compute once (see sim/answers), and counts as B tokens.
 //
 // # Reading guide
 //

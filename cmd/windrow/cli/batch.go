@@ -13,7 +13,7 @@ import (
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
-	"github.com/windrow-sim/windrow/sim/batching"
+	"github.com/windrow-sim/windrow/sim/answers"
 	"github.com/windrow-sim/windrow/traces/batch"
 	"github.com/windrow-sim/windrow/traces/stats"
 )
@@ -60,7 +60,7 @@ type batchResult struct {
 	Model  string           `json:"model"`
 	Device string           `json:"device"`
 	Unions *stats.Unions    `json:"unions"`
-	Times  *batching.Result `json:"times"`
+	Times  *answers.Batches `json:"times"`
 	Prompt []stats.Chunk    `json:"prompt_chunks"`
 }
 
@@ -98,9 +98,9 @@ func (e *env) batch(c *cli.Context) error {
 	}
 	p = e.startProgress("batch (sizes)")
 	cfg.Progress = p.update
-	result.Times, err = batching.Run(stream, cfg)
+	result.Times, err = answers.SimulateBatches(stream, cfg)
 	p.done()
-	if errors.Is(err, batching.ErrConfig) {
+	if errors.Is(err, answers.ErrInput) {
 		return usageError("%v", err)
 	} else if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (e *env) batch(c *cli.Context) error {
 }
 
 // batchConfig reads what does not depend on the trace.
-func batchConfig(c *cli.Context) (cfg batching.Config, err error) {
+func batchConfig(c *cli.Context) (cfg answers.BatchConfig, err error) {
 	cfg.AtLeast = c.Int("at-least")
 	if cfg.AtLeast < 1 || cfg.AtLeast > batch.MaxAtLeast {
 		return cfg, usageError("--at-least %d: it is 1 to %d", cfg.AtLeast, batch.MaxAtLeast)

@@ -10,7 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/units"
-	"github.com/windrow-sim/windrow/sim/feasible"
+	"github.com/windrow-sim/windrow/sim/answers"
 )
 
 func feasibleCommand(e *env) *cli.Command {
@@ -37,7 +37,7 @@ func feasibleCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "vram", Usage: "memory of the accelerator's own, `SIZE`",
 				DefaultText: "none: memory is unified"},
 			&cli.IntFlag{Name: "context", Value: 2048, Usage: "`N` positions of the KV cache"},
-			&cli.StringFlag{Name: "dtype", Value: feasible.F16,
+			&cli.StringFlag{Name: "dtype", Value: answers.F16,
 				Usage: "`PRECISION` of the weights: f16, q8_0 or q4_0"},
 			&cli.Float64Flag{Name: "active", Usage: "mean active `SHARE`, for example 0.03",
 				DefaultText: "as published"},
@@ -58,11 +58,11 @@ func (e *env) feasible(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	model, err := feasible.ModelLike(info.Name, c.String("dtype"), c.Float64("active"))
+	model, err := answers.FootprintLike(info.Name, c.String("dtype"), c.Float64("active"))
 	if err != nil {
 		return feasibleError(err)
 	}
-	a, err := feasible.Assess(model, machine)
+	a, err := answers.AssessFeasibility(model, machine)
 	if err != nil {
 		return feasibleError(err)
 	}
@@ -73,8 +73,8 @@ func (e *env) feasible(c *cli.Context) error {
 }
 
 // feasibleMachine reads the memory and the device.
-func feasibleMachine(c *cli.Context) (feasible.Machine, error) {
-	m := feasible.Machine{Context: c.Int("context"), Parallel: c.Int("parallel")}
+func feasibleMachine(c *cli.Context) (answers.Machine, error) {
+	m := answers.Machine{Context: c.Int("context"), Parallel: c.Int("parallel")}
 	for name, to := range map[string]*units.Bytes{"dram": &m.Memory, "vram": &m.Accelerator} {
 		if text := c.String(name); text != "" {
 			b, err := units.ParseBytes(text)
@@ -101,13 +101,13 @@ func feasibleMachine(c *cli.Context) (feasible.Machine, error) {
 
 // feasibleError makes a wrong command line of a question that has no answer.
 func feasibleError(err error) error {
-	if errors.Is(err, feasible.ErrInput) {
+	if errors.Is(err, answers.ErrInput) {
 		return usageError("%v", err)
 	}
 	return err
 }
 
-func printFeasible(w io.Writer, a *feasible.Assessment) error {
+func printFeasible(w io.Writer, a *answers.Feasibility) error {
 	m := &a.Model
 	where := "unified memory"
 	if !a.Machine.Unified() {
@@ -151,7 +151,7 @@ func deviceLine(d *devicemodels.Device, engine string) string {
 		"rows", d.Name, engine)
 }
 
-func boundText(r *feasible.Row, rate float64) string {
+func boundText(r *answers.Runtime, rate float64) string {
 	switch {
 	case !r.Verdict.Runs():
 		return "-"

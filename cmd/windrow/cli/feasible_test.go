@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windrow-sim/windrow/sim/feasible"
+	"github.com/windrow-sim/windrow/sim/answers"
 )
 
 // The table and the document say the same, and the document holds the verdicts of the library.
@@ -16,14 +16,15 @@ func TestFeasible(t *testing.T) {
 	if text.code != exitOK || document.code != exitOK {
 		t.Fatalf("%+v, %+v", text, document)
 	}
-	var a feasible.Assessment
+	var a answers.Feasibility
 	if err := json.Unmarshal([]byte(document.stdout), &a); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]feasible.Verdict{
-		feasible.Resident: feasible.AllocFails, feasible.Offload: feasible.NoCapacity,
-		feasible.Mapped: feasible.Pages,
-		feasible.Placed: feasible.AllDisk, feasible.Flash: feasible.Fits,
+	want := map[string]answers.Verdict{
+		answers.ClassResident: answers.VerdictAllocFails,
+		answers.ClassOffload:  answers.VerdictNoCapacity,
+		answers.ClassMapped:   answers.VerdictPages,
+		answers.ClassPlaced:   answers.VerdictAllDisk, answers.ClassFlash: answers.VerdictFits,
 	}
 	for _, r := range a.Rows {
 		if r.Verdict != want[r.Class] {

@@ -1,7 +1,6 @@
-package batching
+package answers
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -12,11 +11,8 @@ import (
 	"github.com/windrow-sim/windrow/traces/batch"
 )
 
-// ErrConfig marks sizes that the trace cannot form.
-var ErrConfig = errors.New("batching: the batches cannot be simulated")
-
-// Config says what to simulate.
-type Config struct {
+// BatchConfig says what to simulate.
+type BatchConfig struct {
 	Sim   sim.Config // of every step; its window counts steps
 	Sizes []int      // numbers of sequences, ascending
 	// AtLeast leaves out units that fewer sequences of the batch need; 1 = none. What that does to
@@ -26,8 +22,9 @@ type Config struct {
 	Progress func(done, total int)
 }
 
-// Row is what a token costs in a batch. Times are of one token: those of a step divided by Size.
-type Row struct {
+// BatchRow is what a token costs in a batch. Times are of one token: those of a step divided by
+// Size.
+type BatchRow struct {
 	Size  int `json:"batch_count"`
 	Steps int `json:"steps_count"`
 	// with a full window before them; all else is the mean of these, and 0 when there are none
@@ -48,13 +45,13 @@ type Row struct {
 	HybridHeld units.Nanos `json:"hybrid_held_ns"` // a share of Held kept in memory
 }
 
-// Result is a row for every size.
-type Result struct {
+// Batches is a row for every size.
+type Batches struct {
 	Window   int         `json:"window_steps"`
 	AtLeast  int         `json:"at_least_count"`
 	FFNBytes units.Bytes `json:"ffn_bytes"`         // of all layers
 	FFNRead  units.Nanos `json:"ffn_sequential_ns"` // to read them all
-	Rows     []Row       `json:"batches"`           // in order of Size
+	Rows     []BatchRow  `json:"batches"`           // in order of Size
 	// smallest size at which flash is no faster than Hybrid; 0 = none
 	StopsAt   int      `json:"stops_paying_at"`
 	StopsHeld int      `json:"stops_paying_held"`    // than HybridHeld
@@ -62,24 +59,24 @@ type Result struct {
 	NotWarm   int      `json:"sizes_not_warm_count"` // rows without a warm step
 }
 
-// Run simulates every size on its own batches (see batch.Stream.Union): a batch of B goes through
-// the trace in a B-th of its steps.
-func Run(stream *batch.Stream, cfg Config) (*Result, error) {
+// SimulateBatches simulates every size on its own batches (see batch.Stream.Union): a batch of B
+// goes through the trace in a B-th of its steps.
+func SimulateBatches(stream *batch.Stream, cfg BatchConfig) (*Batches, error) {
 	h := stream.Header()
-	if err := check(stream, &cfg); err != nil {
+	if err := checkBatches(stream, &cfg); err != nil {
 		return nil, err
 	}
 	whole, err := sequentialRead(h, cfg.Sim)
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{Window: cfg.Sim.Window, AtLeast: cfg.AtLeast,
+	r := &Batches{Window: cfg.Sim.Window, AtLeast: cfg.AtLeast,
 		FFNBytes: units.Bytes(h.Layers*h.Units) * h.UnitBytes, FFNRead: whole}
 	r.Warnings = []string{}
 	for i, size := range cfg.Sizes {
 		src, err := stream.Union(size, cfg.AtLeast)
 		if err != nil {
-			return nil, fmt.Errorf("batching: %w", err)
+			return nil, fmt.Errorf("answers: batch: %w", err)
 		}
 		run, err := sim.Run(src, cfg.Sim)
 		if err != nil {
@@ -95,33 +92,34 @@ func Run(stream *batch.Stream, cfg Config) (*Result, error) {
 	return r, nil
 }
 
-func check(stream *batch.Stream, cfg *Config) error {
+func checkBatches(stream *batch.Stream, cfg *BatchConfig) error {
 	last := 0
 	for _, b := range cfg.Sizes {
 		if b <= last {
-			return fmt.Errorf("batching: batches of %v sequences: sizes must ascend, from 1 or "+
-				"more: %w", cfg.Sizes, ErrConfig)
+			return fmt.Errorf("answers: batch: sizes %v sequences: sizes must ascend, from 1 or "+
+				"more: %w", cfg.Sizes, ErrInput)
 		}
 		last = b
 	}
 	if last == 0 || last > stream.Tokens() {
-		return fmt.Errorf("batching: batches of %v sequences of %d tokens: every step needs a "+
+		return fmt.Errorf("answers: batch: sizes %v sequences of %d tokens: every step needs a "+
 			"token of each; record more, or name smaller batches: %w", cfg.Sizes, stream.Tokens(),
-			ErrConfig)
+			ErrInput)
 	}
 	if cfg.AtLeast < 1 || cfg.AtLeast > batch.MaxAtLeast {
-		return fmt.Errorf("batching: units of at least %d sequences: 1 to %d are possible: %w",
-			cfg.AtLeast, batch.MaxAtLeast, ErrConfig)
+		return fmt.Errorf("answers: batch: units of at least %d sequences: 1 to %d are "+
+			"possible: %w",
+			cfg.AtLeast, batch.MaxAtLeast, ErrInput)
 	}
 	if cfg.Sizes[0] < cfg.AtLeast {
-		return fmt.Errorf("batching: a batch of %d: it has no units of at least %d sequences: %w",
-			cfg.Sizes[0], cfg.AtLeast, ErrConfig)
+		return fmt.Errorf("answers: batch: %d sequences have no units of at least %d sequences: %w",
+			cfg.Sizes[0], cfg.AtLeast, ErrInput)
 	}
 	return nil
 }
 
 // add appends a row and keeps what is said once for all.
-func (r *Result) add(row Row, warnings []string) {
+func (r *Batches) add(row BatchRow, warnings []string) {
 	r.Rows = append(r.Rows, row)
 	for _, w := range warnings {
 		if w = fmt.Sprintf("batch of %d: %s", row.Size, w); !slices.Contains(r.Warnings, w) {
@@ -140,8 +138,8 @@ func (r *Result) add(row Row, warnings []string) {
 	}
 }
 
-// sums are of the warm steps of a run.
-type sums struct {
+// batchSums are of the warm steps of a run.
+type batchSums struct {
 	part         [traces.Parts]units.Nanos
 	bytes        units.Bytes
 	requests     int64
@@ -150,8 +148,8 @@ type sums struct {
 }
 
 // rowOf averages the warm steps of a run.
-func rowOf(src *batch.Source, run *traces.Run, cfg sim.Config) Row {
-	var s sums
+func rowOf(src *batch.Source, run *traces.Run, cfg sim.Config) BatchRow {
+	var s batchSums
 	held := int64(0) // units in memory after the rows so far
 	for i := range run.Rows {
 		r := &run.Rows[i]
@@ -171,7 +169,7 @@ func rowOf(src *batch.Source, run *traces.Run, cfg sim.Config) Row {
 		}
 	}
 	lanes := src.Lanes()
-	row := Row{Size: lanes.Count, Steps: lanes.Steps, Warm: int(s.steps),
+	row := BatchRow{Size: lanes.Count, Steps: lanes.Steps, Warm: int(s.steps),
 		Basis: string(run.Meta.Prediction.Basis)}
 	if s.steps == 0 {
 		return row
@@ -181,13 +179,13 @@ func rowOf(src *batch.Source, run *traces.Run, cfg sim.Config) Row {
 	all := float64(s.steps) * float64(h.Layers) * float64(h.Units)
 	row.Needed, row.Held = float64(s.needed)/all, float64(s.held)/all
 	row.Bytes, row.Requests = float64(s.bytes)/float64(tokens), float64(s.requests)/float64(tokens)
-	row.Decide, row.IO, row.Memory = mean(s.part[traces.PartPredict], tokens),
-		mean(s.part[traces.PartIO], tokens), mean(s.part[traces.PartMemory], tokens)
+	row.Decide, row.IO, row.Memory = perToken(s.part[traces.PartPredict], tokens),
+		perToken(s.part[traces.PartIO], tokens), perToken(s.part[traces.PartMemory], tokens)
 	compute := s.part[traces.PartAttention] + s.part[traces.PartFFN] + s.part[traces.PartOther]
 	for step := lanes.Steps - row.Warm; step < lanes.Steps; step++ {
 		compute += otherKeys(src, cfg.Device, step)
 	}
-	row.Compute = mean(compute, tokens)
+	row.Compute = perToken(compute, tokens)
 	return row
 }
 
@@ -204,15 +202,19 @@ func otherKeys(src *batch.Source, device *devicemodels.Device, step int) units.N
 	return units.Nanos(h.Layers) * (at(lanes.Positions(step)) - at(step+1))
 }
 
-// mean rounds to the nearest nanosecond.
-func mean(sum units.Nanos, n int64) units.Nanos { return (sum + units.Nanos(n)/2) / units.Nanos(n) }
+// perToken rounds to the nearest nanosecond.
+func perToken(sum units.Nanos, n int64) units.Nanos {
+	return (sum + units.Nanos(n)/2) /
+		units.Nanos(n)
+}
 
 // sum adds up the parts for flash and hybrid. whole is the sequential read of all units.
-func (row *Row) sum(whole units.Nanos) {
+func (row *BatchRow) sum(whole units.Nanos) {
 	if row.Warm == 0 {
 		return
 	}
 	row.Flash = row.Decide + row.IO + row.Memory + row.Compute
-	row.Hybrid = row.Compute + mean(whole, int64(row.Size))
-	row.HybridHeld = row.Compute + mean(units.Nanos(float64(whole)*(1-row.Held)), int64(row.Size))
+	row.Hybrid = row.Compute + perToken(whole, int64(row.Size))
+	row.HybridHeld = row.Compute + perToken(units.Nanos(float64(whole)*(1-row.Held)),
+		int64(row.Size))
 }

@@ -1,7 +1,6 @@
-package feasible
+package answers
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/windrow-sim/windrow/devicemodels"
@@ -9,25 +8,24 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// ErrInput marks a question that has no answer because of what was given.
-var ErrInput = errors.New("feasible: the question cannot be answered")
-
 // Verdict says how a runtime of a class fares, in the words of the report.
 type Verdict string
 
 // The verdicts.
 const (
-	Fits       Verdict = "fits"
-	Pages      Verdict = "survives by paging"
-	Mixed      Verdict = "part of it on disk"
-	AllDisk    Verdict = "all-disk placement"
-	AllocFails Verdict = "allocation fails"
-	NoCapacity Verdict = "host offload adds no capacity on unified memory"
-	Unknown    Verdict = "not known"
+	VerdictFits       Verdict = "fits"
+	VerdictPages      Verdict = "survives by paging"
+	VerdictMixed      Verdict = "part of it on disk"
+	VerdictAllDisk    Verdict = "all-disk placement"
+	VerdictAllocFails Verdict = "allocation fails"
+	VerdictNoCapacity Verdict = "host offload adds no capacity on unified memory"
+	VerdictUnknown    Verdict = "not known"
 )
 
 // Runs says whether tokens come out.
-func (v Verdict) Runs() bool { return v == Fits || v == Pages || v == Mixed || v == AllDisk }
+func (v Verdict) Runs() bool {
+	return v == VerdictFits || v == VerdictPages || v == VerdictMixed || v == VerdictAllDisk
+}
 
 // Machine is the memory that a runtime finds.
 type Machine struct {
@@ -46,8 +44,8 @@ type Machine struct {
 // Unified says whether CPU and accelerator share one memory.
 func (m *Machine) Unified() bool { return m.Accelerator == 0 }
 
-// Row is what becomes of one class.
-type Row struct {
+// Runtime is what becomes of one class.
+type Runtime struct {
 	Class   string  `json:"class"`
 	Systems string  `json:"systems"` // of the study; "" = none is named
 	Verdict Verdict `json:"verdict"`
@@ -61,29 +59,29 @@ type Row struct {
 	RateLeast float64     `json:"bound_of_worst_reads_tokens_per_s"`
 }
 
-// Assessment is the answer for a model on a machine.
-type Assessment struct {
-	Model   Model       `json:"model"`
+// Feasibility is the answer for a model on a machine.
+type Feasibility struct {
+	Model   Footprint   `json:"model"`
 	Machine Machine     `json:"machine"`
 	KV      units.Bytes `json:"kv_bytes"`
 	Device  string      `json:"device,omitempty"`
-	Rows    []Row       `json:"classes"`
+	Rows    []Runtime   `json:"classes"`
 }
 
-// Assess judges every class. Errors wrap ErrInput.
-func Assess(model Model, machine Machine) (*Assessment, error) {
+// AssessFeasibility judges every class. Errors wrap ErrInput.
+func AssessFeasibility(model Footprint, machine Machine) (*Feasibility, error) {
 	if model.Bytes <= 0 || model.FFN <= 0 || model.FFN > model.Bytes || model.Layers <= 0 {
-		return nil, fmt.Errorf("feasible: model %s: %v of weights, %v of them FFN, in %d "+
+		return nil, fmt.Errorf("answers: model %s: %v of weights, %v of them FFN, in %d "+
 			"layers: not a model: %w", model.Name, model.Bytes, model.FFN, model.Layers, ErrInput)
 	}
 	const most = 1 << 24 // positions, and with them bytes that fit
 	if machine.Memory <= 0 || machine.Accelerator < 0 || machine.Context < 1 ||
 		machine.Context > most {
-		return nil, fmt.Errorf("feasible: %v of memory, %v of the accelerator, %d positions: "+
+		return nil, fmt.Errorf("answers: %v of memory, %v of the accelerator, %d positions: "+
 			"memory and positions must be positive: %w", machine.Memory, machine.Accelerator,
 			machine.Context, ErrInput)
 	}
-	q := question{model: model, machine: machine, kv: model.KV * units.Bytes(machine.Context)}
+	q := assessment{model: model, machine: machine, kv: model.KV * units.Bytes(machine.Context)}
 	if err := q.rates(); err != nil {
 		return nil, err
 	}
@@ -91,7 +89,7 @@ func Assess(model Model, machine Machine) (*Assessment, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Assessment{Model: model, Machine: machine, KV: q.kv}
+	a := &Feasibility{Model: model, Machine: machine, KV: q.kv}
 	if machine.Device != nil {
 		a.Device = machine.Device.Name
 	}
@@ -103,9 +101,9 @@ func Assess(model Model, machine Machine) (*Assessment, error) {
 	return a, nil
 }
 
-// question is a model on a machine with everything that several classes need.
-type question struct {
-	model   Model
+// assessment is a model on a machine with everything that several classes need.
+type assessment struct {
+	model   Footprint
 	machine Machine
 	kv      units.Bytes
 	// Rates are 0 when they are not known.
@@ -120,13 +118,13 @@ type question struct {
 const readAhead = 128 * units.KiB
 
 // rates takes the rates of the device.
-func (q *question) rates() error {
+func (q *assessment) rates() error {
 	d := q.machine.Device
 	if d == nil {
 		return nil
 	}
 	if _, ok := d.Flash.Engines[q.machine.Engine]; !ok || q.machine.Parallel < 1 {
-		return fmt.Errorf("feasible: device %s: I/O engine %q with %d reads in flight: not in "+
+		return fmt.Errorf("answers: device %s: I/O engine %q with %d reads in flight: not in "+
 			"its model: %w", d.Name, q.machine.Engine, q.machine.Parallel, ErrInput)
 	}
 	q.long = d.Flash.Throughput(q.machine.Engine, d.Host.Cores, units.MiB, q.machine.Parallel)
@@ -144,7 +142,7 @@ func (q *question) rates() error {
 
 // tokens is the rate that reads from flash and the use of memory allow at most, when one goes on
 // during the other.
-func (q *question) tokens(read units.Bytes, flash units.Rate, used units.Bytes) float64 {
+func (q *assessment) tokens(read units.Bytes, flash units.Rate, used units.Bytes) float64 {
 	if q.memory <= 0 || read > 0 && flash <= 0 {
 		return 0
 	}

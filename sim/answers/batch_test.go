@@ -1,4 +1,4 @@
-package batching_test
+package answers_test
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
-	"github.com/windrow-sim/windrow/sim/batching"
+	"github.com/windrow-sim/windrow/sim/answers"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/batch"
 	"github.com/windrow-sim/windrow/traces/synth"
@@ -43,21 +43,21 @@ func oneEach(sequence int) *traces.Memory {
 	return m
 }
 
-func run(t *testing.T, src traces.Source, cfg batching.Config) *batching.Result {
+func run(t *testing.T, src traces.Source, cfg answers.BatchConfig) *answers.Batches {
 	t.Helper()
 	stream, err := batch.NewStream(src)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := batching.Run(stream, cfg)
+	r, err := answers.SimulateBatches(stream, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-func config(d *devicemodels.Device, window int, sizes ...int) batching.Config {
-	return batching.Config{Sim: sim.Config{Window: window, Engine: "pread", Parallel: 32,
+func config(d *devicemodels.Device, window int, sizes ...int) answers.BatchConfig {
+	return answers.BatchConfig{Sim: sim.Config{Window: window, Engine: "pread", Parallel: 32,
 		Device: d}, Sizes: sizes, AtLeast: 1}
 }
 
@@ -212,29 +212,29 @@ func TestErrors(t *testing.T) {
 	}
 	for _, c := range []struct {
 		want, says string
-		change     func(*batching.Config)
+		change     func(*answers.BatchConfig)
 	}{
-		{"sizes", "must ascend", func(c *batching.Config) { c.Sizes = []int{2, 1} }},
-		{"no sizes", "every step needs a token of each", func(c *batching.Config) {
+		{"sizes", "must ascend", func(c *answers.BatchConfig) { c.Sizes = []int{2, 1} }},
+		{"no sizes", "every step needs a token of each", func(c *answers.BatchConfig) {
 			c.Sizes = nil
 		}},
-		{"too large", "every step needs a token of each", func(c *batching.Config) {
+		{"too large", "every step needs a token of each", func(c *answers.BatchConfig) {
 			c.Sizes = []int{65}
 		}},
-		{"at least 0", "1 to 4 are possible", func(c *batching.Config) { c.AtLeast = 0 }},
-		{"fewer than asked for", "no units of at least 2", func(c *batching.Config) {
+		{"at least 0", "1 to 4 are possible", func(c *answers.BatchConfig) { c.AtLeast = 0 }},
+		{"fewer than asked for", "no units of at least 2", func(c *answers.BatchConfig) {
 			c.AtLeast = 2
 		}},
-		{"no predicted masks", "no predicted masks", func(c *batching.Config) {
+		{"no predicted masks", "no predicted masks", func(c *answers.BatchConfig) {
 			c.Sim.Predicted = true
 		}},
-		{"unknown engine", "engine", func(c *batching.Config) { c.Sim.Engine = "abacus" }},
+		{"unknown engine", "engine", func(c *answers.BatchConfig) { c.Sim.Engine = "abacus" }},
 	} {
 		cfg := config(plainDevice(), 0, 1, 2)
 		c.change(&cfg)
-		_, err := batching.Run(stream, cfg)
+		_, err := answers.SimulateBatches(stream, cfg)
 		if err == nil || !strings.Contains(err.Error(), c.says) ||
-			!errors.Is(err, batching.ErrConfig) && !errors.Is(err, sim.ErrConfig) {
+			!errors.Is(err, answers.ErrInput) && !errors.Is(err, sim.ErrConfig) {
 			t.Errorf("%s: error %v, want %q", c.want, err, c.says)
 		}
 	}

@@ -1,4 +1,4 @@
-package batching
+package answers
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ func sequentialRead(h *traces.Header, cfg sim.Config) (units.Nanos, error) {
 		Coalesce: true}
 	run, err := sim.Run(everything{h}, cfg)
 	if err != nil {
-		return 0, fmt.Errorf("batching: sequential read: %w", err)
+		return 0, fmt.Errorf("answers: batch: sequential read: %w", err)
 	}
 	return run.Meta.Totals.PartNanos[traces.PartIO], nil
 }

@@ -1,4 +1,4 @@
-package feasible
+package answers
 
 import (
 	"fmt"
@@ -17,8 +17,8 @@ const (
 	Q4  = "q4_0"
 )
 
-// Model is a model as memory has to hold it.
-type Model struct {
+// Footprint is a model as memory has to hold it.
+type Footprint struct {
 	Name   string      `json:"model"`
 	DType  string      `json:"dtype"`
 	Layers int         `json:"layers"`
@@ -37,21 +37,21 @@ type Model struct {
 	Origin string `json:"shares_from,omitempty"`
 }
 
-// ModelLike returns a published model (shapes.Lookup) with weights of a precision. An active share
-// > 0 stands in for the published one. Errors wrap ErrInput.
-func ModelLike(name, dtype string, active float64) (Model, error) {
+// FootprintLike returns a published model (shapes.Lookup) with weights of a precision. An active
+// share > 0 stands in for the published one. Errors wrap ErrInput.
+func FootprintLike(name, dtype string, active float64) (Footprint, error) {
 	shape, info, err := shapes.Lookup(name)
 	if err != nil {
-		return Model{}, fmt.Errorf("feasible: model: %w: %w", err, ErrInput)
+		return Footprint{}, fmt.Errorf("answers: model: %w: %w", err, ErrInput)
 	}
-	m := Model{Name: info.Name, DType: dtype, Layers: shape.Layers, Used: 1}
+	m := Footprint{Name: info.Name, DType: dtype, Layers: shape.Layers, Used: 1}
 	ffn := int64(shape.Layers) * int64(shape.DFFN) * int64(shape.Rows) * int64(shape.DModel) *
 		int64(max(info.Experts, 1))
 	if m.Bytes, err = weights(info.Params, dtype); err != nil {
-		return Model{}, err
+		return Footprint{}, err
 	}
 	if m.FFN, err = weights(ffn, dtype); err != nil {
-		return Model{}, err
+		return Footprint{}, err
 	}
 	m.Record = m.FFN / units.Bytes(shape.Layers*max(info.Experts, 1))
 	if info.Experts == 0 {
@@ -61,7 +61,7 @@ func ModelLike(name, dtype string, active float64) (Model, error) {
 	m.KV = units.Bytes(2 * shape.KVHeads * shape.HeadDim * half * shape.Layers)
 	if info.Experts > 0 {
 		if active != 0 {
-			return Model{}, fmt.Errorf("feasible: model %s: its router picks %d of %d experts; "+
+			return Footprint{}, fmt.Errorf("answers: model %s: its router picks %d of %d experts; "+
 				"an active share cannot be given: %w", info.Name, info.ExpertsPerToken,
 				info.Experts, ErrInput)
 		}
@@ -74,9 +74,9 @@ func ModelLike(name, dtype string, active float64) (Model, error) {
 }
 
 // predict fills in what predicted rows need, where an active share is published or given.
-func (m *Model) predict(shape traces.Shape, active float64) error {
+func (m *Footprint) predict(shape traces.Shape, active float64) error {
 	if active < 0 || active > 1 {
-		return fmt.Errorf("feasible: an active share of %g is not between 0 and 1; write 0.033 "+
+		return fmt.Errorf("answers: an active share of %g is not between 0 and 1; write 0.033 "+
 			"for 3.3 %%: %w", active, ErrInput)
 	}
 	e, err := synth.Expect(synth.Options{Like: m.Name, Layers: shape.Layers, Tokens: 1,
@@ -86,7 +86,7 @@ func (m *Model) predict(shape traces.Shape, active float64) error {
 		m.Needed, m.Fresh = e.PredictedSAgg[1], e.PredictedSAgg[2]-e.PredictedSAgg[1]
 		m.Origin = "the process of synth trace, " + m.Name
 	case active > 0:
-		return fmt.Errorf("feasible: active share %g: %w: %w", active, err, ErrInput)
+		return fmt.Errorf("answers: active share %g: %w: %w", active, err, ErrInput)
 	}
 	return nil // not published: the class that needs it says so
 }
@@ -96,20 +96,20 @@ func weights(params int64, dtype string) (units.Bytes, error) {
 	const block = 32 // weights
 	size, ok := map[string]int64{F16: 2 * block, Q8: 34, Q4: 18}[dtype]
 	if !ok {
-		return 0, fmt.Errorf("feasible: precision %q: known are %s: %w", dtype,
+		return 0, fmt.Errorf("answers: precision %q: known are %s: %w", dtype,
 			strings.Join([]string{F16, Q8, Q4}, ", "), ErrInput)
 	}
 	return units.Bytes(params / block * size), nil
 }
 
 // dense is what all but the FFN takes.
-func (m *Model) dense() units.Bytes { return m.Bytes - m.FFN }
+func (m *Footprint) dense() units.Bytes { return m.Bytes - m.FFN }
 
 // touched is what a dense runtime reads from memory for one token.
-func (m *Model) touched() units.Bytes { return m.dense() + part(m.FFN, m.Used) }
+func (m *Footprint) touched() units.Bytes { return m.dense() + shareOf(m.FFN, m.Used) }
 
-// part is a share of some bytes.
-func part(b units.Bytes, share float64) units.Bytes { return units.Bytes(share * float64(b)) }
+// shareOf is a share of some bytes.
+func shareOf(b units.Bytes, share float64) units.Bytes { return units.Bytes(share * float64(b)) }
 
 // size prints bytes with three digits.
 func size(b units.Bytes) string {

@@ -1,4 +1,4 @@
-package feasible
+package answers
 
 import (
 	"errors"
@@ -25,22 +25,22 @@ func jetson(t *testing.T, memory units.Bytes) Machine {
 	return Machine{Memory: memory, Context: 2048, Device: d, Engine: "uring", Parallel: 256}
 }
 
-func model(t *testing.T, name, dtype string) Model {
+func model(t *testing.T, name, dtype string) Footprint {
 	t.Helper()
-	m, err := ModelLike(name, dtype, 0)
+	m, err := FootprintLike(name, dtype, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
 }
 
-func assess(t *testing.T, m Model, machine Machine) map[string]Row {
+func assess(t *testing.T, m Footprint, machine Machine) map[string]Runtime {
 	t.Helper()
-	a, err := Assess(m, machine)
+	a, err := AssessFeasibility(m, machine)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := map[string]Row{}
+	rows := map[string]Runtime{}
 	for _, r := range a.Rows {
 		rows[r.Class] = r
 	}
@@ -50,7 +50,7 @@ func assess(t *testing.T, m Model, machine Machine) map[string]Row {
 // The verdicts of the study follow from the memory model, for every system whose outcome is a
 // matter of memory; the four without a build for the machine are counted and not derived.
 func TestStudy(t *testing.T) {
-	study, err := Published()
+	study, err := PublishedStudy()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,14 +91,14 @@ func TestPublishedRatesAreWithinTheBounds(t *testing.T) {
 	// tokens/s: neuroprefetcher_constants.csv, a third party's digest of arXiv 2608.22643v1
 	const llama, neuro = 0.34, 3.22
 	rows := assess(t, model(t, "mistral-7b-v0.1", F16), jetson(t, gib(11.9)))
-	if r := rows[Mapped]; r.RateLeast > llama || r.RateMost < llama {
+	if r := rows[ClassMapped]; r.RateLeast > llama || r.RateMost < llama {
 		t.Errorf("mapped: %.3g to %.3g tokens/s, published %g", r.RateLeast, r.RateMost, llama)
 	}
-	if r := rows[Flash]; r.RateMost < neuro || r.RateLeast < neuro || r.RateLeast > 1.5*neuro {
+	if r := rows[ClassFlash]; r.RateMost < neuro || r.RateLeast < neuro || r.RateLeast > 1.5*neuro {
 		t.Errorf("flash: at most %.3g tokens/s, with single rows %.3g, published %g", r.RateMost,
 			r.RateLeast, neuro)
 	}
-	for _, class := range []string{Resident, Offload} {
+	for _, class := range []string{ClassResident, ClassOffload} {
 		if r := rows[class]; r.Verdict.Runs() || r.RateMost != 0 {
 			t.Errorf("%s does not run and has a rate: %+v", class, r)
 		}
@@ -114,10 +114,10 @@ func TestReadsByHand(t *testing.T) {
 	}
 	rows := assess(t, m, jetson(t, gib(8)))
 	kv := m.KV * 2048
-	if r := rows[Mapped]; r.ReadLeast != m.Bytes-(gib(8)-kv) || r.ReadMost != m.Bytes {
+	if r := rows[ClassMapped]; r.ReadLeast != m.Bytes-(gib(8)-kv) || r.ReadMost != m.Bytes {
 		t.Errorf("mapped: %+v", r)
 	}
-	if r := rows[Placed]; r.ReadLeast != m.Bytes ||
+	if r := rows[ClassPlaced]; r.ReadLeast != m.Bytes ||
 		math.Abs(r.RateMost*float64(m.Bytes)/7.45e9-1) > 0.01 {
 		t.Errorf("placed: %+v", r)
 	}
@@ -126,7 +126,7 @@ func TestReadsByHand(t *testing.T) {
 // rank orders verdicts from those that do not run to those that fit.
 func rank(v Verdict) int {
 	switch {
-	case v == Fits:
+	case v == VerdictFits:
 		return 2
 	case v.Runs():
 		return 1
@@ -139,11 +139,11 @@ func rank(v Verdict) int {
 func TestMoreMemoryIsNotWorse(t *testing.T) {
 	machine := jetson(t, units.GiB)
 	for _, name := range shapes.Names() {
-		models := []Model{model(t, name, F16), model(t, name, Q8), model(t, name, Q4)}
+		models := []Footprint{model(t, name, F16), model(t, name, Q8), model(t, name, Q4)}
 		for _, vram := range []float64{0, 8} {
-			before := map[string]Row{}
+			before := map[string]Runtime{}
 			for memory := 1.0; memory < 200; memory *= 1.4 {
-				var wide map[string]Row
+				var wide map[string]Runtime
 				for _, m := range models {
 					dtype := m.DType
 					machine.Memory, machine.Accelerator = gib(memory), gib(vram)
@@ -178,16 +178,17 @@ func TestOffloadNeedsTwoMemories(t *testing.T) {
 	machine := jetson(t, gib(8))
 	machine.Accelerator = gib(8)
 	apart := assess(t, m, machine)
-	if apart[Offload].Verdict != Fits || apart[Resident].Verdict != AllocFails ||
-		apart[Placed].Verdict != Fits {
+	if apart[ClassOffload].Verdict != VerdictFits ||
+		apart[ClassResident].Verdict != VerdictAllocFails ||
+		apart[ClassPlaced].Verdict != VerdictFits {
 		t.Errorf("8 and 8 GiB: %+v", apart)
 	}
 	machine.Memory = gib(4)
-	if r := assess(t, m, machine)[Placed]; r.Verdict != Mixed || r.ReadLeast <= 0 ||
+	if r := assess(t, m, machine)[ClassPlaced]; r.Verdict != VerdictMixed || r.ReadLeast <= 0 ||
 		r.ReadLeast >= m.Bytes {
 		t.Errorf("8 and 4 GiB: %+v", r)
 	}
-	if one := assess(t, m, jetson(t, gib(12)))[Offload]; one.Verdict != NoCapacity {
+	if one := assess(t, m, jetson(t, gib(12)))[ClassOffload]; one.Verdict != VerdictNoCapacity {
 		t.Errorf("12 GiB in one pool: %+v", one)
 	}
 }
@@ -196,7 +197,7 @@ func TestOffloadNeedsTwoMemories(t *testing.T) {
 // predicted rows.
 func TestWhatIsNotKnown(t *testing.T) {
 	rows := assess(t, model(t, "opt-13b", F16), Machine{Memory: gib(12), Context: 100})
-	if r := rows[Flash]; r.Verdict != Unknown || !strings.Contains(r.Reason,
+	if r := rows[ClassFlash]; r.Verdict != VerdictUnknown || !strings.Contains(r.Reason,
 		"no active share of OPT-13B") {
 		t.Errorf("%+v", r)
 	}
@@ -205,11 +206,12 @@ func TestWhatIsNotKnown(t *testing.T) {
 			t.Errorf("%s has rates without a device: %+v", class, r)
 		}
 	}
-	given, err := ModelLike("opt-13b", F16, 0.05)
+	given, err := FootprintLike("opt-13b", F16, 0.05)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := assess(t, given, Machine{Memory: gib(16), Context: 100})[Flash]; r.Verdict != Fits ||
+	if r := assess(t, given, Machine{Memory: gib(16),
+		Context: 100})[ClassFlash]; r.Verdict != VerdictFits ||
 		r.ReadLeast <= 0 {
 		t.Errorf("with an active share: %+v", r)
 	}
@@ -229,44 +231,44 @@ func TestPrecisions(t *testing.T) {
 func TestErrors(t *testing.T) {
 	for says, call := range map[string]func() error{
 		`did you mean "OPT-6.7B"`: func() error {
-			_, err := ModelLike("opt-6.7", F16,
+			_, err := FootprintLike("opt-6.7", F16,
 				0)
 			return err
 		},
 		"known are f16, q8_0": func() error {
-			_, err := ModelLike("opt-6.7b", "int3",
+			_, err := FootprintLike("opt-6.7b", "int3",
 				0)
 			return err
 		},
 		"not between 0 and 1": func() error {
-			_, err := ModelLike("opt-6.7b", F16,
+			_, err := FootprintLike("opt-6.7b", F16,
 				3)
 			return err
 		},
 		"cannot be given": func() error {
-			_, err := ModelLike("mixtral-8x7b", F16,
+			_, err := FootprintLike("mixtral-8x7b", F16,
 				0.1)
 			return err
 		},
 		"not a model": func() error {
-			_, err := Assess(Model{}, Machine{Memory: 1,
+			_, err := AssessFeasibility(Footprint{}, Machine{Memory: 1,
 				Context: 1})
 			return err
 		},
 		"must be positive": func() error {
-			_, err := Assess(model(t, "phi-2", F16),
+			_, err := AssessFeasibility(model(t, "phi-2", F16),
 				Machine{Memory: 1})
 			return err
 		},
 		"not in its model": func() error {
 			machine := jetson(t, gib(8))
 			machine.Engine = "pread"
-			_, err := Assess(model(t, "phi-2", F16), machine)
+			_, err := AssessFeasibility(model(t, "phi-2", F16), machine)
 			return err
 		},
 	} {
 		if err := call(); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), says) ||
-			!strings.HasPrefix(err.Error(), "feasible: ") {
+			!strings.HasPrefix(err.Error(), "answers: ") {
 			t.Errorf("%v; want %q", err, says)
 		}
 	}
@@ -275,7 +277,7 @@ func TestErrors(t *testing.T) {
 // Where the collection of published numbers is at hand, the groups and their counts are its own.
 func TestPublishedIsACopy(t *testing.T) {
 	counts := map[string]int{}
-	study, err := Published()
+	study, err := PublishedStudy()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package feasible
+package answers
 
 import (
 	_ "embed"
@@ -25,17 +25,17 @@ type Study struct {
 	Note    string
 }
 
-// Published returns the study.
-func Published() ([]Study, error) {
+// PublishedStudy returns the study.
+func PublishedStudy() ([]Study, error) {
 	lines, err := csv.NewReader(strings.NewReader(publishedTable)).ReadAll()
 	if err != nil {
-		return nil, fmt.Errorf("feasible: published.csv: %w", err)
+		return nil, fmt.Errorf("answers: published.csv: %w", err)
 	}
 	var list []Study
 	for _, l := range lines[1:] {
 		count, err := strconv.Atoi(l[2])
 		if err != nil {
-			return nil, fmt.Errorf("feasible: published.csv: count of %s: %w", l[0], err)
+			return nil, fmt.Errorf("answers: published.csv: count of %s: %w", l[0], err)
 		}
 		list = append(list, Study{Group: l[0], Systems: l[1], Count: count, Class: l[3],
 			Verdict: Verdict(l[4]), Source: l[5], Quality: l[6], Note: l[7]})
