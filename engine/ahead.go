@@ -8,6 +8,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -100,7 +101,7 @@ func (a *ahead) grow(size int64) error {
 // Announce decides what layers from first on need, as their masks say, and starts reading it in the
 // background. Each must be taken by Layer, in order, before the next Announce of it. masks are by
 // layer of the model.
-func (f *Flash) Announce(first, end int, masks [][]uint64) error {
+func (f *Flash) Announce(first, end int, masks []mask.Mask) error {
 	if err := f.readAhead(); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
@@ -45,7 +46,7 @@ type Token struct {
 	ID      uint32 // vocabulary id
 	Prefill bool   // part of the prompt
 	// Masks are the active units by layer, needed by Flash rows; nil for Resident rows.
-	Masks [][]uint64
+	Masks []mask.Mask
 }
 
 // Engine holds the state of its sequences. It is not safe for concurrent use.
@@ -69,20 +70,20 @@ type Engine struct {
 	lanes   []lane // one for each token of the largest step
 	next    []int  // positions that are computed, by sequence
 	context int
-	unions  [][]uint64 // of the masks of a step, by layer
-	masks   [][]uint64 // what was announced
-	dropped []int      // units of a step that there was no room for, by layer
+	unions  []mask.Mask // of the masks of a step, by layer
+	masks   []mask.Mask // what was announced
+	dropped []int       // units of a step that there was no room for, by layer
 	logits  [][]float32
 }
 
 // lane is what one token of a step needs, and what of it turned out to be active.
 type lane struct {
-	need   [][]uint64 // by layer: what is computed; nil = all
-	own    [][]uint64 // memory of predicted masks
-	mask   []uint64   // units whose value is not zero
-	values []float32  // of the rows to add up
-	active []int32    // which these are
-	truth  []uint64   // with Check: units that all rows would have made active
+	need   []mask.Mask // by layer: what is computed; nil = all
+	own    []mask.Mask // memory of predicted masks
+	mask   []uint64    // units whose value is not zero
+	values []float32   // of the rows to add up
+	active []int32     // which these are
+	truth  []uint64    // with Check: units that all rows would have made active
 }
 
 // New returns an engine over the resident weights and the given rows. Close the engine, then the
@@ -119,12 +120,12 @@ func New(w *model.Weights, rows Rows, cfg Config) (*Engine, error) {
 		backend: cfg.Backend,
 		began:   time.Now(), lanes: make([]lane, cfg.Batch), next: make([]int, cfg.Sequences),
 		context: cfg.Context,
-		unions:  masksOf(s.Layers, s.DFFN), masks: make([][]uint64, s.Layers), dropped: make([]int,
+		unions:  masksOf(s.Layers, s.DFFN), masks: make([]mask.Mask, s.Layers), dropped: make([]int,
 			s.Layers), logits: make([][]float32, cfg.Batch),
 	}
 	words := (s.DFFN + 63) / 64
 	for i := range e.lanes {
-		e.lanes[i] = lane{need: make([][]uint64, s.Layers), own: masksOf(s.Layers, s.DFFN),
+		e.lanes[i] = lane{need: make([]mask.Mask, s.Layers), own: masksOf(s.Layers, s.DFFN),
 			mask: make([]uint64, words), truth: make([]uint64, words)}
 	}
 	if err := e.prepare(&cfg); err != nil {

@@ -14,15 +14,16 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
 // recorded is a dense run: the tokens, their true masks and their logits.
 type recorded struct {
 	ids    []uint32
-	masks  [][][]uint64
+	masks  [][]mask.Mask
 	logits [][]float32
-	layer  [][]uint64
+	layer  []mask.Mask
 }
 
 func (r *recorded) Layer(ev *LayerEvent) error {
@@ -156,7 +157,7 @@ func TestWiderMasksChangeNothing(t *testing.T) {
 	seen := &recorded{}
 	e.Observe(seen)
 	for pos := range want.logits {
-		var wide [][]uint64
+		var wide []mask.Mask
 		for _, mask := range want.masks[pos] {
 			wider := slices.Clone(mask)
 			for i := range wider {

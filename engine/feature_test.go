@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
@@ -323,7 +324,7 @@ func (p *listener) Predict(layer int, feature []float32, mask []uint64) error {
 	return nil
 }
 
-func (p *listener) PredictToken(feature []float32, masks [][]uint64) error {
+func (p *listener) PredictToken(feature []float32, masks []mask.Mask) error {
 	for l := 1; l < len(masks); l++ {
 		if err := p.Predict(0, feature, masks[l]); err != nil {
 			return err

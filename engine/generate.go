@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // GenerateOptions say what to generate.
@@ -17,7 +19,7 @@ type GenerateOptions struct {
 	Chunk int // prompt tokens that go through the model together; 0 = 1
 	// Masks gives the active units for the token of a sequence at a position, for Flash rows; nil
 	// for Resident rows.
-	Masks func(seq, pos int) ([][]uint64, error)
+	Masks func(seq, pos int) ([]mask.Mask, error)
 }
 
 // Generate is GenerateBatch of one prompt.

@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"math/bits"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // Predictor says which units a layer is going to need. It sets the bits of mask, which it finds
@@ -15,7 +17,7 @@ type Predictor interface {
 // TokenPredictor names the units of all layers behind the first at once, from the feature of layer
 // 0; masks are by layer, and those behind the first are clear.
 type TokenPredictor interface {
-	PredictToken(feature []float32, masks [][]uint64) error
+	PredictToken(feature []float32, masks []mask.Mask) error
 }
 
 // Predictors name what is needed. Layer names what a layer needs from that layer's feature;
@@ -228,9 +230,9 @@ func (a *lane) wants(l int, unit uint32) bool {
 }
 
 // masksOf returns clear masks by layer.
-func masksOf(layers, unitsPerLayer int) [][]uint64 {
+func masksOf(layers, unitsPerLayer int) []mask.Mask {
 	words := (unitsPerLayer + 63) / 64
-	all, list := make([]uint64, layers*words), make([][]uint64, layers)
+	all, list := make([]uint64, layers*words), make([]mask.Mask, layers)
 	for l := range list {
 		list[l] = all[l*words : (l+1)*words : (l+1)*words]
 	}

@@ -8,12 +8,13 @@ import (
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
 // told is a predictor that knows: it names what was recorded, token by token.
 type told struct {
-	masks [][][]uint64
+	masks [][]mask.Mask
 	pos   int
 	ahead int // it names what so many layers later need
 }
@@ -23,7 +24,7 @@ func (p *told) Predict(layer int, _ []float32, mask []uint64) error {
 	return nil
 }
 
-func (p *told) PredictToken(_ []float32, masks [][]uint64) error {
+func (p *told) PredictToken(_ []float32, masks []mask.Mask) error {
 	for l := 1; l < len(masks); l++ {
 		copy(masks[l], p.masks[p.pos][l])
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/kernels/ref"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -263,10 +264,10 @@ func TestInOrder(t *testing.T) {
 		got = append(got, fmt.Sprintf("%d.%d%v", tok.Seq, tok.Pos, tok.Active))
 		return nil
 	}))
-	mask := []uint64{0}
+	need := mask.Mask{0}
 	add := func(seq, pos uint32) error {
-		mask[0] = uint64(10*seq + pos)
-		return o.Append(&traces.Token{Seq: seq, Pos: pos, Active: [][]uint64{mask}})
+		need[0] = uint64(10*seq + pos)
+		return o.Append(&traces.Token{Seq: seq, Pos: pos, Active: []mask.Mask{need}})
 	}
 	for pos := range uint32(2) {
 		for _, seq := range []uint32{4, 6, 5} {

@@ -69,7 +69,7 @@ func clone(t *traces.Token) traces.Token {
 }
 
 // rows copies the rows of all layers into one piece of memory; nil stays nil.
-func rows[E any](list [][]E) [][]E {
+func rows[S ~[]E, E any](list []S) []S {
 	if list == nil {
 		return nil
 	}
@@ -77,7 +77,7 @@ func rows[E any](list [][]E) [][]E {
 	for _, row := range list {
 		size += len(row)
 	}
-	all, out := make([]E, 0, size), make([][]E, len(list))
+	all, out := make(S, 0, size), make([]S, len(list))
 	for l, row := range list {
 		from := len(all)
 		all = append(all, row...)

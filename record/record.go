@@ -13,6 +13,7 @@ import (
 	"fmt"
 
 	"github.com/windrow-sim/windrow/engine"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/kernels/ref"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -69,7 +70,7 @@ func (r *Recorder) FeatureKind() engine.FeatureKind { return r.kind }
 // lane returns that of a token of the step.
 func (r *Recorder) lane(i int) *lane {
 	for i >= len(r.lanes) {
-		t := traces.Token{Active: make([][]uint64, r.layers)}
+		t := traces.Token{Active: make([]mask.Mask, r.layers)}
 		for l := range t.Active {
 			t.Active[l] = make([]uint64, r.words)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/engine"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -13,7 +14,7 @@ type list []traces.Token
 
 func (l *list) Append(t *traces.Token) error {
 	c := *t
-	c.Active = make([][]uint64, len(t.Active))
+	c.Active = make([]mask.Mask, len(t.Active))
 	for i, m := range t.Active {
 		c.Active[i] = slices.Clone(m)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/compare"
@@ -200,7 +201,7 @@ func pause(ctx context.Context, d time.Duration) error {
 var ErrMismatch = errors.New("they do not belong together")
 
 // masks are those of t that the configuration goes by.
-func (c *Config) masks(t *traces.Token) [][]uint64 {
+func (c *Config) masks(t *traces.Token) []mask.Mask {
 	if c.Predicted {
 		return t.Predicted
 	}

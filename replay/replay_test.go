@@ -17,6 +17,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/record"
 	"github.com/windrow-sim/windrow/sim"
@@ -30,7 +31,7 @@ type memoryTrace struct{ traces.Memory }
 
 func (m *memoryTrace) Append(t *traces.Token) error {
 	c := *t
-	c.Active = make([][]uint64, len(t.Active))
+	c.Active = make([]mask.Mask, len(t.Active))
 	for l := range t.Active {
 		c.Active[l] = slices.Clone(t.Active[l])
 	}

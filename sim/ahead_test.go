@@ -12,6 +12,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -446,7 +447,7 @@ func TestNamesNest(t *testing.T) {
 func TestTracedNames(t *testing.T) {
 	src := handTrace(1, 3, 4)
 	src.Head.HasPredicted = true
-	src.List[0].Predicted = [][]uint64{{0}, {0b110101}, {0b1111}}
+	src.List[0].Predicted = []mask.Mask{{0}, {0b110101}, {0b1111}}
 	cfg := Config{Engine: "pread", Parallel: 1, Device: handDevice(), Policy: policy.Spec{
 		Kind: policy.KindNone}, Schedule: Schedule{Kind: WholeToken, Traced: true, Dense: 1}}
 	facts := *mustRun(t, src, cfg).Meta.Ahead
@@ -460,7 +461,7 @@ func TestTracedNames(t *testing.T) {
 func TestResidentIsNotReadAgain(t *testing.T) {
 	src := handTrace(1, 3)
 	src.List = append(src.List, src.List[0])
-	src.List[1].Pos, src.List[1].Active = 1, [][]uint64{{1}, {0b1}}
+	src.List[1].Pos, src.List[1].Active = 1, []mask.Mask{{1}, {0b1}}
 	cfg := Config{Engine: "pread", Parallel: 1, Window: 5, Device: handDevice(), Schedule: Schedule{
 		Kind: WholeToken, Recall: 1, FalsePositives: 1, Dense: 1}}
 	run := mustRun(t, src, cfg)

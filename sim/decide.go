@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -109,8 +110,8 @@ func (cfg *Config) Policies(src traces.Source) ([]policy.Policy, error) {
 
 // masks yields what every token needs of a layer. It ends at a token that cannot be read and leaves
 // the error in failed.
-func (cfg *Config) masks(src traces.Source, layer int, failed *error) iter.Seq[[]uint64] {
-	return func(yield func([]uint64) bool) {
+func (cfg *Config) masks(src traces.Source, layer int, failed *error) iter.Seq[mask.Mask] {
+	return func(yield func(mask.Mask) bool) {
 		var t traces.Token
 		for i := range cfg.tokens(src) {
 			if *failed = src.Token(i, &t); *failed != nil || !yield(cfg.needed(&t)[layer]) {
@@ -121,7 +122,7 @@ func (cfg *Config) masks(src traces.Source, layer int, failed *error) iter.Seq[[
 }
 
 // needed are the masks of a token that a configuration goes by.
-func (cfg *Config) needed(t *traces.Token) [][]uint64 {
+func (cfg *Config) needed(t *traces.Token) []mask.Mask {
 	if cfg.Predicted {
 		return t.Predicted
 	}
@@ -138,7 +139,7 @@ func (cfg *Config) tokens(src traces.Source) int {
 
 // ranked lists units by how many tokens need them, the most needed first, among equals the lower
 // one.
-func ranked(masks iter.Seq[[]uint64], units int) []uint32 {
+func ranked(masks iter.Seq[mask.Mask], units int) []uint32 {
 	uses := make([]int, units)
 	for mask := range masks {
 		for i, word := range mask {

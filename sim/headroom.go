@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -61,7 +62,7 @@ func (cfg *Config) loads(src traces.Source, policies []policy.Policy,
 	most = make([]int, len(policies))
 	kept := make([]int, len(policies))
 	var dec policy.Decision
-	err = cfg.each(src, func(masks [][]uint64, fresh bool) {
+	err = cfg.each(src, func(masks []mask.Mask, fresh bool) {
 		for l, p := range policies {
 			if fresh {
 				p.Reset()
@@ -81,7 +82,7 @@ func (cfg *Config) loads(src traces.Source, policies []policy.Policy,
 
 // bound runs the bounds of all layers.
 func bound(cfg *Config, src traces.Source, bounds []*policy.Bound) error {
-	return cfg.each(src, func(masks [][]uint64, fresh bool) {
+	return cfg.each(src, func(masks []mask.Mask, fresh bool) {
 		for l, b := range bounds {
 			if fresh {
 				b.Reset()
@@ -93,7 +94,7 @@ func bound(cfg *Config, src traces.Source, bounds []*policy.Bound) error {
 
 // each goes through the tokens that are simulated; fresh says that a token starts a sequence other
 // than the first.
-func (cfg *Config) each(src traces.Source, step func(masks [][]uint64, fresh bool)) error {
+func (cfg *Config) each(src traces.Source, step func(masks []mask.Mask, fresh bool)) error {
 	var t traces.Token
 	seq := uint32(0)
 	for i := range cfg.tokens(src) {

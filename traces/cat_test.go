@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // twoTokens is small enough to write its rows by hand.
@@ -17,10 +19,10 @@ func twoTokens() *Memory {
 	m.Head.Layers, m.Head.Units = 2, 70
 	m.List = []Token{
 		{Seq: 0, Pos: 4, Phase: Prefill, ID: 11,
-			Active: [][]uint64{{1<<0 | 1<<63, 1 << 5}, {0, 0}}, Predicted: [][]uint64{{1, 0},
+			Active: []mask.Mask{{1<<0 | 1<<63, 1 << 5}, {0, 0}}, Predicted: []mask.Mask{{1, 0},
 				{2, 1}}},
 		{Seq: 2, Pos: 0, Phase: Decode, ID: 12,
-			Active: [][]uint64{{4, 0}, {8, 0}}, Predicted: [][]uint64{{0, 0}, {8, 0}}},
+			Active: []mask.Mask{{4, 0}, {8, 0}}, Predicted: []mask.Mask{{0, 0}, {8, 0}}},
 	}
 	return m
 }

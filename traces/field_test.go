@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/rng"
 )
 
@@ -398,7 +399,7 @@ func TestField_A8_HarmlessDifferences(t *testing.T) {
 		"zstd":        {opts: []ipc.Option{ipc.WithZstd()}},
 		"zstd or not": {opts: []ipc.Option{ipc.WithZstd(), ipc.WithMinSpaceSavings(0.9)}},
 	}
-	want := Token{Phase: Decode, ID: 7, Active: [][]uint64{{0, 0, 0}, {0, 0, 0}, {1 << 63, 0, 1}}}
+	want := Token{Phase: Decode, ID: 7, Active: []mask.Mask{{0, 0, 0}, {0, 0, 0}, {1 << 63, 0, 1}}}
 	for name, f := range cases {
 		f.edit = func(v map[string][]any) {
 			v["active"][2].([]byte)[7] = 0x80

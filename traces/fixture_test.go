@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -31,8 +32,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-func testMasks(h *Header, salt uint64) [][]uint64 {
-	masks := make([][]uint64, h.Layers)
+func testMasks(h *Header, salt uint64) []mask.Mask {
+	masks := make([]mask.Mask, h.Layers)
 	for l := range masks {
 		masks[l] = make([]uint64, h.Words())
 		for k := range masks[l] {

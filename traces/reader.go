@@ -400,9 +400,9 @@ func (r *Reader) mask(col []byte, k int) []uint64 {
 }
 
 // grow returns a slice of n masks, magnitudes or features, reusing s when it has room.
-func grow[E any](s [][]E, n int) [][]E {
+func grow[S ~[]E, E any](s []S, n int) []S {
 	if cap(s) < n {
-		return make([][]E, n)
+		return make([]S, n)
 	}
 	return s[:n]
 }

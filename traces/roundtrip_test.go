@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"unsafe"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 func TestRoundTrip(t *testing.T) {
@@ -63,7 +65,7 @@ func TestMaskIsSliceOfMapping(t *testing.T) {
 			t.Fatal(err)
 		}
 		for l := range tok.Active {
-			for _, m := range [][]uint64{tok.Active[l], tok.Predicted[l]} {
+			for _, m := range []mask.Mask{tok.Active[l], tok.Predicted[l]} {
 				p := uintptr(unsafe.Pointer(unsafe.SliceData(m)))
 				if p < lo || p+uintptr(8*len(m)) > hi || p%8 != 0 {
 					t.Fatalf("token %d layer %d: mask at %#x outside %#x..%#x", i, l, p, lo, hi)

@@ -1,6 +1,7 @@
 package traces
 
 import (
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -109,9 +110,9 @@ type Token struct {
 	ID    uint32 // vocabulary id
 	// Active[l] is the mask of layer l, Words() long. The slices may point into a mapped file: read
 	// only.
-	Active [][]uint64
+	Active []mask.Mask
 	// Predicted is like Active, nil when the trace holds no predicted masks.
-	Predicted [][]uint64
+	Predicted []mask.Mask
 	// Magnitude[l] holds the MagnitudeCode of every active unit of layer l, ascending by unit: as
 	// many bytes as Active[l] has bits. It is nil when the trace holds no magnitudes. The slices
 	// may point into a mapped file: read only.

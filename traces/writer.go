@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces/internal/arrowfile"
 )
 
@@ -212,7 +213,7 @@ func after(seq0, pos0, seq, pos uint32) bool {
 	return seq > seq0 || seq == seq0 && pos > pos0
 }
 
-func (w *Writer) checkMasks(name string, masks [][]uint64) error {
+func (w *Writer) checkMasks(name string, masks []mask.Mask) error {
 	if len(masks) != w.head.Layers {
 		return fmt.Errorf("%d %s masks for %d layers", len(masks), name, w.head.Layers)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/mask"
 	kernels "github.com/windrow-sim/windrow/kernels/cuda"
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
@@ -124,11 +125,11 @@ func (m *loaded) backend(t testing.TB) *cuda.Backend {
 
 // seen keeps what an engine computes.
 type seen struct {
-	masks  [][][]uint64 // by token and layer
+	masks  [][]mask.Mask // by token and layer
 	inputs [][][]float32
 	values [][]float32 // by layer of each token, ascending by unit
 	counts [][5]int    // hits, misses, evictions, requests, bytes copied
-	layer  [][]uint64
+	layer  []mask.Mask
 	input  [][]float32
 	logits [][]float32
 	ids    []uint32
@@ -151,7 +152,8 @@ func (r *seen) Token(*engine.TokenEvent) error {
 
 // run computes a prompt and then greedily, up to so many positions; masks, if not nil, come with
 // the tokens.
-func run(t testing.TB, e *engine.Engine, prompt []uint32, positions int, masks [][][]uint64) *seen {
+func run(t testing.TB, e *engine.Engine, prompt []uint32, positions int,
+	masks [][]mask.Mask) *seen {
 	t.Helper()
 	r := &seen{ids: slices.Clone(prompt)}
 	e.Observe(r)

@@ -10,10 +10,11 @@ import (
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/cuda"
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // session runs two tokens dense and two from flash, and closes everything; all errors come back.
-func session(t *testing.T, m *loaded, masks [][][]uint64) (err error) {
+func session(t *testing.T, m *loaded, masks [][]mask.Mask) (err error) {
 	d, err := m.on.Open()
 	if err != nil {
 		return err
@@ -33,7 +34,7 @@ func session(t *testing.T, m *loaded, masks [][][]uint64) (err error) {
 	return errors.Join(tokens(m, rows, b, masks), rows.Close())
 }
 
-func tokens(m *loaded, rows engine.Rows, b *cuda.Backend, masks [][][]uint64) error {
+func tokens(m *loaded, rows engine.Rows, b *cuda.Backend, masks [][]mask.Mask) error {
 	e, err := engine.New(m.w, rows, engine.Config{Threads: 1, Context: 3, Backend: b,
 		Observer: &seen{}})
 	if err != nil {

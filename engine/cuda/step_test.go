@@ -10,6 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/cuda"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 	kernels "github.com/windrow-sim/windrow/kernels/cuda"
@@ -84,7 +85,7 @@ func together(t *testing.T, what string, e *engine.Engine, alone []*seen, chunk 
 
 // told is a predictor that knows: it names what was recorded, token by token.
 type told struct {
-	masks [][][]uint64
+	masks [][]mask.Mask
 	pos   int
 	ahead int // it names what so many layers later need
 }
@@ -94,7 +95,7 @@ func (p *told) Predict(layer int, input []float32, mask []uint64) error {
 	return nil
 }
 
-func (p *told) PredictToken(_ []float32, masks [][]uint64) error {
+func (p *told) PredictToken(_ []float32, masks []mask.Mask) error {
 	for l := 1; l < len(masks); l++ {
 		copy(masks[l], p.masks[p.pos][l])
 	}
@@ -375,12 +376,9 @@ func testSmallCacheIsSaid(t *testing.T, on *cuda.TestDriver) {
 	defer rows.Close()
 	e := made(t, m, rows, engine.Config{Context: 4, Backend: b})
 	defer e.Close()
-	mask := make([]uint64, (m.w.Shape.DFFN+63)/64)
-	mask[0] = 5
-	masks := make([][]uint64, m.w.Shape.Layers)
-	for l := range masks {
-		masks[l] = mask
-	}
+	need := mask.New(m.w.Shape.DFFN)
+	need[0] = 5
+	masks := slices.Repeat([]mask.Mask{need}, m.w.Shape.Layers)
 	if _, err := e.Forward(engine.Token{ID: 5, Masks: masks}); err == nil ||
 		!strings.Contains(err.Error(), "rows are wanted") {
 		t.Errorf("%v: want the number of rows", err)

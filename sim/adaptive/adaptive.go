@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/sim/answers"
@@ -230,7 +231,7 @@ func (s *study) measure(ctx context.Context) error {
 	return nil
 }
 
-func (s *study) masks(t *traces.Token) [][]uint64 {
+func (s *study) masks(t *traces.Token) []mask.Mask {
 	if s.cfg.Sim.Predicted {
 		return t.Predicted
 	}

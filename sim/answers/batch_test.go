@@ -10,6 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/sim/answers"
@@ -38,7 +39,7 @@ func oneEach(sequence int) *traces.Memory {
 		Shape: traces.Shape{KVHeads: 1, HeadDim: 125}}}
 	for i := range 64 {
 		m.List = append(m.List, traces.Token{Seq: uint32(i / sequence), Pos: uint32(i % sequence),
-			Phase: traces.Decode, Active: [][]uint64{{1 << i}}})
+			Phase: traces.Decode, Active: []mask.Mask{{1 << i}}})
 	}
 	return m
 }

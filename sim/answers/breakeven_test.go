@@ -10,6 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/stats"
@@ -246,9 +247,9 @@ func TestMeasuredReuse(t *testing.T) {
 func TestUnion(t *testing.T) {
 	m := &traces.Memory{Head: traces.Header{Units: 64, Layers: 1, HasPredicted: true}}
 	for seq, masks := range [][]uint64{{1, 2, 4}, {8, 16}, {32, 64, 128}} {
-		for pos, mask := range masks {
+		for pos, word := range masks {
 			m.List = append(m.List, traces.Token{Seq: uint32(seq), Pos: uint32(pos),
-				Active: [][]uint64{{mask}}})
+				Active: []mask.Mask{{word}}})
 		}
 	}
 	for n, want := range map[int][]uint64{1: {1, 2, 4}, 2: {9, 18}, 3: {41, 82}} {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -312,7 +313,7 @@ func (p *planner) purchases() ([]Purchase, error) {
 // misses and hits shrink in proportion and the repetition from token to token stays. What a smaller
 // probability keeps, a larger one keeps as well.
 func thin(m *traces.Memory, keep float64) *traces.Memory {
-	kept := make([][]uint64, m.Head.Layers)
+	kept := make([]mask.Mask, m.Head.Layers)
 	for l := range kept {
 		kept[l] = make([]uint64, m.Head.Words())
 		random := rng.Stream(m.Head.Seed, fmt.Sprintf("answers/thin/%d", l))
@@ -322,11 +323,11 @@ func thin(m *traces.Memory, keep float64) *traces.Memory {
 			}
 		}
 	}
-	masked := func(masks [][]uint64) [][]uint64 {
+	masked := func(masks []mask.Mask) []mask.Mask {
 		if masks == nil {
 			return nil
 		}
-		out := make([][]uint64, len(masks))
+		out := make([]mask.Mask, len(masks))
 		for l, mask := range masks {
 			out[l] = make([]uint64, len(mask))
 			for w, word := range mask {

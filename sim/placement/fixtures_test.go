@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/synth"
@@ -20,12 +21,10 @@ func traceOf(perLayer, sequence int, needs [][]uint32) *traces.Memory {
 			Layers: 1, DFFN: perLayer, Rows: 2, DTypeSize: 2},
 	}}
 	for i, list := range needs {
-		mask := make([]uint64, (perLayer+63)/64)
-		for _, u := range list {
-			mask[u/64] |= 1 << (u % 64)
-		}
+		need := mask.New(perLayer)
+		need.SetList(list)
 		m.List = append(m.List, traces.Token{Seq: uint32(i / sequence), Pos: uint32(i % sequence),
-			Phase: traces.Decode, Active: [][]uint64{mask}})
+			Phase: traces.Decode, Active: []mask.Mask{need}})
 	}
 	return m
 }

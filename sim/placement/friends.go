@@ -3,6 +3,7 @@ package placement
 import (
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -103,7 +104,7 @@ type bundles struct {
 	stamp   []int32 // of every unit: 2·read if it is needed by it, 2·read+1 once it was brought
 	read    int32
 	chosen  []uint32
-	hottest [][]uint64
+	hottest []mask.Mask
 	sum     copies
 }
 
@@ -112,7 +113,7 @@ type copies struct{ brought, needed, repeated, unneeded, hottest, hottestLoads i
 
 // newBundles takes n friends of each unit. Who has no friend, since no token needed it, gets the
 // hottest units, who are friends of everybody.
-func newBundles(friends [][]friend, hottest [][]uint64, units, n int) *bundles {
+func newBundles(friends [][]friend, hottest []mask.Mask, units, n int) *bundles {
 	b := &bundles{with: make([][]uint32, len(friends)), n: n, stamp: make([]int32, units),
 		hottest: hottest}
 	for l, list := range friends {

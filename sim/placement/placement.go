@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -184,7 +185,7 @@ type comparison struct {
 
 	hot, linear, hindsight *layout.Order
 	// mask of the hottest 1 % of each layer's units, by what tokens need
-	hottest [][]uint64
+	hottest []mask.Mask
 	friends [][]friend // of every layer's units, kept of each
 	shares  []friendSums
 
@@ -207,7 +208,8 @@ func (c *comparison) learnAll() error {
 	}
 	n := c.head.Layers
 	hot, chained, future := make([][]uint32, n), make([][]uint32, n), make([][]uint32, n)
-	c.hottest, c.friends, c.shares = make([][]uint64, n), make([][]friend, n), make([]friendSums, n)
+	c.hottest, c.friends = make([]mask.Mask, n), make([][]friend, n)
+	c.shares = make([]friendSums, n)
 	sampled := make([]int, n)
 	err = c.parallel(n, func(l int) error {
 		known, err := first.layer(l)

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -120,7 +121,7 @@ func (l *learner) each(step *sim.Layer, layer int, do func(token int, needed,
 }
 
 // masksOf are the masks of a token that a configuration goes by.
-func masksOf(t *traces.Token, cfg *sim.Config) [][]uint64 {
+func masksOf(t *traces.Token, cfg *sim.Config) []mask.Mask {
 	if cfg.Predicted {
 		return t.Predicted
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
@@ -147,9 +148,9 @@ func TestFriendsAndRuns(t *testing.T) {
 	// Unit 0 is always active, unit 1 in three of four tokens, unit 3 in one; runs are {0,1} and
 	// {0}, {3}.
 	trace := &traces.Memory{Head: traces.Header{Layers: 1, Units: 16}}
-	for _, mask := range []uint64{0b0011, 0b0011, 0b0011, 0b1001} {
-		trace.List = append(trace.List, traces.Token{Active: [][]uint64{{mask}},
-			Predicted: [][]uint64{{mask}}})
+	for _, word := range []uint64{0b0011, 0b0011, 0b0011, 0b1001} {
+		trace.List = append(trace.List, traces.Token{Active: []mask.Mask{{word}},
+			Predicted: []mask.Mask{{word}}})
 	}
 	friends := closest(trace, 1, 2)
 	if friends[0] != (friend{75, 75}) || friends[1] != (friend{25, 25}) ||

@@ -6,6 +6,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/synth"
@@ -18,7 +19,7 @@ func BenchmarkServe(b *testing.B) {
 	head, err := synth.Generate(synth.Options{Like: "opt-6.7b", Sequences: 4, Tokens: 48,
 		Prompt: 32, Seed: 42}, func(t *traces.Token) error {
 		kept := *t
-		kept.Active = append([][]uint64{}, t.Active...)
+		kept.Active = append([]mask.Mask{}, t.Active...)
 		src.List = append(src.List, kept)
 		return nil
 	})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/batch"
@@ -17,10 +18,10 @@ const blockTokens = 16
 type circle struct {
 	phase  traces.Phase
 	layers int
-	masks  [][]uint64 // by token, then layer
+	masks  []mask.Mask // by token, then layer
 	// by token, then layer: units that all tokens before need; one token more than masks
 	sums      []int64
-	blocks    [][]uint64 // by block, then layer: unions of blockTokens tokens; whole blocks only
+	blocks    []mask.Mask // by block, then layer: unions of blockTokens tokens; whole blocks only
 	sequences int
 	last      uint32 // sequence of the last token added
 }
@@ -62,7 +63,7 @@ func newCircle(phase traces.Phase, layers int) *circle {
 func (c *circle) tokens() int { return len(c.masks) / max(c.layers, 1) }
 
 // add appends a token.
-func (c *circle) add(seq uint32, masks [][]uint64) {
+func (c *circle) add(seq uint32, masks []mask.Mask) {
 	if len(c.masks) == 0 || seq != c.last {
 		c.sequences++
 	}
@@ -92,7 +93,7 @@ func (c *circle) makeBlocks() {
 }
 
 // unite adds to the union of every layer what n tokens from place at on need.
-func (c *circle) unite(unions [][]uint64, at, n int) {
+func (c *circle) unite(unions []mask.Mask, at, n int) {
 	total := c.tokens()
 	if n >= total {
 		at, n = 0, total

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -17,7 +18,7 @@ func TestCircle(t *testing.T) {
 	if err != nil || prompt != decode || decode.tokens() != 53 {
 		t.Fatalf("%v, %d tokens", err, decode.tokens())
 	}
-	unions := func(at, n int) (u [][]uint64) {
+	unions := func(at, n int) (u []mask.Mask) {
 		for range layers {
 			u = append(u, make([]uint64, 3))
 		}

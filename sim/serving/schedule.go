@@ -8,6 +8,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces/arrivals"
@@ -30,8 +31,8 @@ type run struct {
 	src     Source
 	station *flash.Station
 	layers  []*sim.Layer
-	unions  [][]uint64 // of a step, by layer
-	step    step       // reused
+	unions  []mask.Mask // of a step, by layer
+	step    step        // reused
 	plan    layout.Plan
 	reads   []flash.Read
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -63,7 +64,7 @@ func (s Speculation) Last() int {
 func (s Speculation) Loads(trace *traces.Memory, last int) (float64, error) {
 	batch := s.Draft + 1
 	words := trace.Head.Words()
-	resident := make([][]uint64, trace.Head.Layers)
+	resident := make([]mask.Mask, trace.Head.Layers)
 	need := make([]uint64, words)
 	loads, counted := 0, 0
 	for from, round := 0, 0; from+batch <= len(trace.List); from, round = from+batch, round+1 {
@@ -92,8 +93,8 @@ func (s Speculation) Loads(trace *traces.Memory, last int) (float64, error) {
 }
 
 // predicted are the predicted masks of tokens, by token and layer.
-func predicted(tokens []traces.Token) [][][]uint64 {
-	masks := make([][][]uint64, len(tokens))
+func predicted(tokens []traces.Token) [][]mask.Mask {
+	masks := make([][]mask.Mask, len(tokens))
 	for i := range tokens {
 		masks[i] = tokens[i].Predicted
 	}
@@ -101,7 +102,7 @@ func predicted(tokens []traces.Token) [][][]uint64 {
 }
 
 // union sets into to the units that any of the tokens needs in a layer.
-func union(into []uint64, tokens [][][]uint64, layer int) {
+func union(into []uint64, tokens [][]mask.Mask, layer int) {
 	clear(into)
 	for _, masks := range tokens {
 		for w, v := range masks[layer] {

@@ -12,6 +12,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
@@ -43,7 +44,7 @@ func TestSpeculation(t *testing.T) {
 func TestSpeculationLoads(t *testing.T) {
 	trace := &traces.Memory{Head: traces.Header{Layers: 1, Units: 64}}
 	for i := range 10 {
-		trace.List = append(trace.List, traces.Token{Predicted: [][]uint64{{3 << i}}})
+		trace.List = append(trace.List, traces.Token{Predicted: []mask.Mask{{3 << i}}})
 	}
 	s := Speculation{Draft: 1, Window: 1}
 	for last, want := range map[int]float64{2: 2, 1: 3} {
@@ -240,7 +241,7 @@ func TestLostRowsStayLost(t *testing.T) {
 		Shape: traces.Shape{KVHeads: 1, HeadDim: 1}}}
 	for i, unit := range []int{0, 1, 1, 2, 2, 2, 1, 3, 3} {
 		m.List = append(m.List, traces.Token{Pos: uint32(i), Phase: traces.Decode,
-			Active: [][]uint64{{1 << unit}}})
+			Active: []mask.Mask{{1 << unit}}})
 	}
 	// Batches of three need {0,1}, {2} and {1,3}. The window of three tokens ends with the first of
 	// each batch: the first one leaves unit 0, and the second one's would hold 1 and 2, but 1 is
@@ -259,7 +260,7 @@ func TestKeysAndValuesOfAllTokens(t *testing.T) {
 		Shape: traces.Shape{KVHeads: 1, HeadDim: 125}}}
 	for i := range 12 {
 		m.List = append(m.List, traces.Token{Pos: uint32(i), Phase: traces.Decode,
-			Active: [][]uint64{{1}}})
+			Active: []mask.Mask{{1}}})
 	}
 	cfg := config(t, 0)
 	cfg.Sim.Device = &devicemodels.Device{

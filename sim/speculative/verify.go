@@ -6,6 +6,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -31,9 +32,9 @@ type runner struct {
 	now     units.Nanos
 	plan    layout.Plan
 	reads   []flash.Read
-	batch   [][][]uint64 // masks of a verification, reused
-	window  [][][]uint64 // of the window that it leaves, reused
-	need    []uint64     // union of a layer
+	batch   [][]mask.Mask // masks of a verification, reused
+	window  [][]mask.Mask // of the window that it leaves, reused
+	need    []uint64      // union of a layer
 	keep    []uint64
 }
 
@@ -118,7 +119,7 @@ func (r *runner) verify(start, from, size, last int) (sums, error) {
 // gather collects the masks of a verification and of its window, and returns the positions of its
 // tokens.
 func (r *runner) gather(start, from, size, last int) (positions []uint32, err error) {
-	masks := func(into [][][]uint64, from, end int) ([][][]uint64, error) {
+	masks := func(into [][]mask.Mask, from, end int) ([][]mask.Mask, error) {
 		for i := from; i < end; i++ {
 			t, err := r.tokens.at(i)
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -89,7 +90,7 @@ func (t *Trace) lane(ctx context.Context, sequence int, predicted bool,
 
 // unite adds masks to a union, by layer; of the first masks it makes a copy, since they are the
 // generator's.
-func unite(union, masks [][]uint64) [][]uint64 {
+func unite(union, masks []mask.Mask) []mask.Mask {
 	if union == nil {
 		for _, m := range masks {
 			union = append(union, append([]uint64(nil), m...))

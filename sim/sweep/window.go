@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/sim"
 )
 
@@ -13,11 +14,11 @@ import (
 // t needs leaves. The unions of a longer window are those of a shorter one with one mask more.
 type history struct {
 	words, places int
-	masks         [][]uint64 // by layer, a ring of places masks
+	masks         []mask.Mask // by layer, a ring of places masks
 }
 
 func newHistory(layers, words, longest, block int) *history {
-	h := &history{words: words, places: longest + block + 1, masks: make([][]uint64, layers)}
+	h := &history{words: words, places: longest + block + 1, masks: make([]mask.Mask, layers)}
 	for l := range h.masks {
 		h.masks[l] = make([]uint64, words*h.places)
 	}
@@ -34,8 +35,8 @@ func (h *history) at(layer, token int) []uint64 {
 // before token first end the first.
 type covers struct {
 	k     int
-	first int        // token of union[1]
-	union [][]uint64 // of the k tokens up to and with token first−1+i
+	first int         // token of union[1]
+	union []mask.Mask // of the k tokens up to and with token first−1+i
 }
 
 // begin returns to windows of no tokens.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/batch"
@@ -170,11 +171,11 @@ func TestUnionAgainstPlain(t *testing.T) {
 	m := random(4, 2, 130, 9, 14, 2)
 	s := stream(t, m)
 	for size := 1; size <= s.Tokens(); size++ {
-		var smaller [][][]uint64
+		var smaller [][]mask.Mask
 		for atLeast := 1; atLeast <= batch.MaxAtLeast; atLeast++ {
 			u := union(t, s, size, atLeast)
 			lanes := u.Lanes()
-			var masks [][][]uint64
+			var masks [][]mask.Mask
 			for step := range u.Tokens() {
 				var got traces.Token
 				if err := u.Token(step, &got); err != nil {
@@ -234,7 +235,7 @@ func plain(t *testing.T, lanes batch.Lanes, step, layer, atLeast int, predicted 
 	return out
 }
 
-func contains(large, small [][]uint64) bool {
+func contains(large, small []mask.Mask) bool {
 	for l := range small {
 		for w := range small[l] {
 			if small[l][w]&^large[l][w] != 0 {

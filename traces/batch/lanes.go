@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -56,7 +57,7 @@ func checkToken(h *traces.Header, t *traces.Token) error {
 	return nil
 }
 
-func checkMasks(h *traces.Header, name string, masks [][]uint64) error {
+func checkMasks(h *traces.Header, name string, masks []mask.Mask) error {
 	if len(masks) != h.Layers {
 		return fmt.Errorf("%s masks of %d layers: the header says %d", name, len(masks), h.Layers)
 	}

@@ -3,6 +3,7 @@ package batch
 import (
 	"fmt"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -59,9 +60,9 @@ func (u *Source) Token(i int, t *traces.Token) error {
 	}
 	*t = traces.Token{Pos: uint32(i), Phase: lanes[0].Phase, Active: t.Active[:0],
 		Predicted: t.Predicted[:0]}
-	t.Active = u.unite(t.Active, lanes, func(t *traces.Token) [][]uint64 { return t.Active })
+	t.Active = u.unite(t.Active, lanes, func(t *traces.Token) []mask.Mask { return t.Active })
 	if u.head.HasPredicted {
-		t.Predicted = u.unite(t.Predicted, lanes, func(t *traces.Token) [][]uint64 {
+		t.Predicted = u.unite(t.Predicted, lanes, func(t *traces.Token) []mask.Mask {
 			return t.Predicted
 		})
 	} else {
@@ -71,8 +72,8 @@ func (u *Source) Token(i int, t *traces.Token) error {
 }
 
 // unite appends the mask of every layer.
-func (u *Source) unite(masks [][]uint64, lanes []traces.Token,
-	of func(*traces.Token) [][]uint64) [][]uint64 {
+func (u *Source) unite(masks []mask.Mask, lanes []traces.Token,
+	of func(*traces.Token) []mask.Mask) []mask.Mask {
 	words := u.head.Words()
 	slab := make([]uint64, words*u.head.Layers)
 	for l := range u.head.Layers {

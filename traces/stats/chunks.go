@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -65,21 +66,21 @@ func ComputeChunks(src traces.Source, predicted bool) ([]Chunk, error) {
 // chunkPass unites chunks of one length.
 type chunkPass struct {
 	tokens int
-	have   int        // tokens of the current chunk
-	union  [][]uint64 // (layer, word)
+	have   int         // tokens of the current chunk
+	union  []mask.Mask // (layer, word)
 	units  int64
 	chunks int
 }
 
 func newChunkPass(h *traces.Header, tokens int) *chunkPass {
-	p := &chunkPass{tokens: tokens, union: make([][]uint64, h.Layers)}
+	p := &chunkPass{tokens: tokens, union: make([]mask.Mask, h.Layers)}
 	for l := range p.union {
 		p.union[l] = make([]uint64, h.Words())
 	}
 	return p
 }
 
-func (p *chunkPass) step(masks [][]uint64, first bool) {
+func (p *chunkPass) step(masks []mask.Mask, first bool) {
 	if first || p.have == p.tokens {
 		p.have = 0
 		for l := range p.union {

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -118,7 +119,7 @@ func (c *collector) accept(i, index int) error {
 }
 
 // checkMasks makes sure that no step can reach outside its layer's state.
-func (c *collector) checkMasks(name string, masks [][]uint64) error {
+func (c *collector) checkMasks(name string, masks []mask.Mask) error {
 	if len(masks) != c.head.Layers {
 		return fmt.Errorf("%s masks of %d layers: the header says %d", name, len(masks),
 			c.head.Layers)

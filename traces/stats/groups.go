@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -29,15 +30,15 @@ type grouping struct {
 	head   *traces.Header
 	sizes  []int
 	order  []int
-	before [][][]uint64 // masks of the step before, (lane, layer, word)
-	sums   [][3]int64   // by size: units in order, known, before
+	before [][]mask.Mask // masks of the step before, (lane, layer, word)
+	sums   [][3]int64    // by size: units in order, known, before
 	steps  int64
-	acc    [][]uint64 // (layer, word)
+	acc    []mask.Mask // (layer, word)
 }
 
 // newGrouping measures the sizes that leave a choice.
 func newGrouping(h *traces.Header, order, sizes []int) *grouping {
-	g := &grouping{head: h, order: order, acc: make([][]uint64, h.Layers)}
+	g := &grouping{head: h, order: order, acc: make([]mask.Mask, h.Layers)}
 	for _, b := range sizes {
 		if b > 1 && 2*b <= len(order) {
 			g.sizes = append(g.sizes, b)
@@ -50,7 +51,7 @@ func newGrouping(h *traces.Header, order, sizes []int) *grouping {
 	return g
 }
 
-func (g *grouping) step(masks [][][]uint64) {
+func (g *grouping) step(masks [][]mask.Mask) {
 	if g.before != nil {
 		g.steps++
 		for i, b := range g.sizes {
@@ -62,14 +63,14 @@ func (g *grouping) step(masks [][][]uint64) {
 		}
 	}
 	// Tokens are read into the same slices step by step; the masks that these point to stay.
-	g.before = make([][][]uint64, len(masks))
+	g.before = make([][]mask.Mask, len(masks))
 	for lane := range masks {
 		g.before[lane] = slices.Clone(masks[lane])
 	}
 }
 
 // choose orders the lanes of the pool so that every size of them are a batch.
-func (g *grouping) choose(masks [][][]uint64, pool []int, size int) []int {
+func (g *grouping) choose(masks [][]mask.Mask, pool []int, size int) []int {
 	left, chosen := slices.Clone(pool), make([]int, 0, len(pool))
 	for len(left) > 0 {
 		g.clear()
@@ -84,7 +85,7 @@ func (g *grouping) choose(masks [][][]uint64, pool []int, size int) []int {
 }
 
 // closest is the index of the lane that makes the union grow least; 0 when none is left.
-func (g *grouping) closest(masks [][][]uint64, left []int) (at int) {
+func (g *grouping) closest(masks [][]mask.Mask, left []int) (at int) {
 	best := math.MaxInt
 	for i, lane := range left {
 		if n := g.growth(masks[lane], best); n < best {
@@ -95,7 +96,7 @@ func (g *grouping) closest(masks [][][]uint64, left []int) (at int) {
 }
 
 // growth is how many units a lane adds; it may stop counting at limit.
-func (g *grouping) growth(masks [][]uint64, limit int) (n int) {
+func (g *grouping) growth(masks []mask.Mask, limit int) (n int) {
 	for l, mask := range masks {
 		for w, m := range mask {
 			n += bits.OnesCount64(m &^ g.acc[l][w])
@@ -113,7 +114,7 @@ func (g *grouping) clear() {
 	}
 }
 
-func (g *grouping) add(masks [][]uint64) {
+func (g *grouping) add(masks []mask.Mask) {
 	for l, mask := range masks {
 		for w, m := range mask {
 			g.acc[l][w] |= m
@@ -122,7 +123,7 @@ func (g *grouping) add(masks [][]uint64) {
 }
 
 // measure is the number of units of the unions of all batches.
-func (g *grouping) measure(masks [][][]uint64, lanes []int, size int) (sum int64) {
+func (g *grouping) measure(masks [][]mask.Mask, lanes []int, size int) (sum int64) {
 	for batch := range slices.Chunk(lanes, size) {
 		g.clear()
 		for _, lane := range batch {

@@ -3,6 +3,7 @@ package stats_test
 import (
 	"math/bits"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/stats"
 )
@@ -10,7 +11,7 @@ import (
 // naive is the plain version of the pass: it looks at every window of every length on its own. It
 // returns the windows and the reuse histogram of one layer.
 func naive(m *traces.Memory, layer int, predicted bool) (stats.Windows, stats.Reuse) {
-	var sequences [][][]uint64 // (sequence, token, word)
+	var sequences [][]mask.Mask // (sequence, token, word)
 	for i, t := range m.List {
 		mask := t.Active[layer]
 		if predicted {
@@ -34,7 +35,7 @@ func naive(m *traces.Memory, layer int, predicted bool) (stats.Windows, stats.Re
 
 // meanDistinct is the mean size of the union of k consecutive masks, and how many such windows
 // there are.
-func meanDistinct(sequences [][][]uint64, k int) (mean float64, windows int64) {
+func meanDistinct(sequences [][]mask.Mask, k int) (mean float64, windows int64) {
 	sum := 0
 	for _, s := range sequences {
 		for from := 0; from+k <= len(s) && (k > 0 || from < len(s)); from++ {
@@ -50,7 +51,7 @@ func meanDistinct(sequences [][][]uint64, k int) (mean float64, windows int64) {
 
 // missing is the mean number of units that a token with k tokens before it needs beyond them, and
 // the number of units that all tokens need beyond the up to k tokens before them.
-func missing(sequences [][][]uint64, k, words int) (delta float64, misses, accesses int64) {
+func missing(sequences [][]mask.Mask, k, words int) (delta float64, misses, accesses int64) {
 	sum, tokens := 0, 0
 	for _, s := range sequences {
 		for t, need := range s {
@@ -74,7 +75,7 @@ func missing(sequences [][][]uint64, k, words int) (delta float64, misses, acces
 }
 
 // gaps looks back from every access to the one before.
-func gaps(sequences [][][]uint64, units int) stats.Reuse {
+func gaps(sequences [][]mask.Mask, units int) stats.Reuse {
 	r := stats.Reuse{Exact: make([]int64, stats.MaxWindow), Above64: []int64{}}
 	for _, s := range sequences {
 		for u := range units {
@@ -109,7 +110,7 @@ func gaps(sequences [][][]uint64, units int) stats.Reuse {
 
 func has(mask []uint64, u int) bool { return mask[u/64]>>(u%64)&1 == 1 }
 
-func union(masks [][]uint64, into []uint64) []uint64 {
+func union(masks []mask.Mask, into []uint64) []uint64 {
 	for _, m := range masks {
 		if into == nil {
 			into = make([]uint64, len(m))

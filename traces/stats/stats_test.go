@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/stats"
@@ -125,9 +126,9 @@ func TestDeltaIsTheSlopeOfSAgg(t *testing.T) {
 // A trace small enough to count on paper: units 0…2, tokens {0,1} {1} {0} | {0}.
 func TestHandCounted(t *testing.T) {
 	m := &traces.Memory{Head: traces.Header{Layers: 1, Units: 3}}
-	for i, mask := range []uint64{0b011, 0b010, 0b001, 0b001} {
+	for i, word := range []uint64{0b011, 0b010, 0b001, 0b001} {
 		m.List = append(m.List, traces.Token{Seq: uint32(i / 3), Pos: uint32(i % 3),
-			Active: [][]uint64{{mask}}})
+			Active: []mask.Mask{{word}}})
 	}
 	s := compute(t, m, stats.Options{})
 	w := s.Total.Window
@@ -172,7 +173,7 @@ func TestInvariants(t *testing.T) {
 func TestPredictor(t *testing.T) {
 	m := &traces.Memory{Head: traces.Header{Layers: 1, Units: 8, HasPredicted: true},
 		List: []traces.Token{
-			{Active: [][]uint64{{0b00001111}}, Predicted: [][]uint64{{0b00110111}}},
+			{Active: []mask.Mask{{0b00001111}}, Predicted: []mask.Mask{{0b00110111}}},
 		}}
 	want := stats.Predictor{TrueShare: 0.5, PredictedShare: 0.625, Recall: 0.75, Precision: 0.6,
 		FalsePositive: 0.5, Ratio: 1.25}
@@ -305,7 +306,7 @@ func FuzzCompute(f *testing.F) {
 		seq := uint32(0)
 		for i, b := range data {
 			seq += uint32(b >> 7)
-			m.List = append(m.List, traces.Token{Seq: seq, Pos: uint32(i), Active: [][]uint64{
+			m.List = append(m.List, traces.Token{Seq: seq, Pos: uint32(i), Active: []mask.Mask{
 				{uint64(b & 0x7f)}}})
 		}
 		s := compute(t, m, stats.Options{Workers: 1})

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/batch"
@@ -166,8 +167,8 @@ func newUnionPass(h *traces.Header, lanes batch.Lanes, sizes []int, opt UnionOpt
 }
 
 // read returns the masks of a step, (lane, layer, word).
-func (u *unionPass) read(step int) ([][][]uint64, error) {
-	masks := make([][][]uint64, u.lanes.Count)
+func (u *unionPass) read(step int) ([][]mask.Mask, error) {
+	masks := make([][]mask.Mask, u.lanes.Count)
 	for lane := range masks {
 		t := &u.tokens[lane]
 		if err := u.lanes.Read(lane, step, t); err != nil {
@@ -182,7 +183,7 @@ func (u *unionPass) read(step int) ([][][]uint64, error) {
 
 // stepLayers adds a step to all layers. They share nothing, so that the split between workers
 // cannot change the result.
-func (u *unionPass) stepLayers(masks [][][]uint64) {
+func (u *unionPass) stepLayers(masks [][]mask.Mask) {
 	workers := u.opt.Workers
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
@@ -201,7 +202,7 @@ func (u *unionPass) stepLayers(masks [][][]uint64) {
 
 // step forms a batch from every lane on and measures it at the wanted sizes on its way to the
 // largest.
-func (p *unionLayer) step(masks [][][]uint64, layer int, order, sizes []int) {
+func (p *unionLayer) step(masks [][]mask.Mask, layer int, order, sizes []int) {
 	for first := range masks {
 		for _, w := range masks[first][layer] {
 			p.active += int64(bits.OnesCount64(w))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/batch"
@@ -179,9 +180,9 @@ func TestUnionsEqualTheirOwnSteps(t *testing.T) {
 // Two sequences of two tokens, units 0…3: {0,1} {1} | {1,2} {3}.
 func TestUnionsHandCounted(t *testing.T) {
 	m := &traces.Memory{Head: traces.Header{Layers: 1, Units: 4, UnitBytes: 100}}
-	for i, mask := range []uint64{0b0011, 0b0010, 0b0110, 0b1000} {
+	for i, word := range []uint64{0b0011, 0b0010, 0b0110, 0b1000} {
 		m.List = append(m.List, traces.Token{Seq: uint32(i / 2), Pos: uint32(i % 2),
-			Phase: traces.Decode, Active: [][]uint64{{mask}}})
+			Phase: traces.Decode, Active: []mask.Mask{{word}}})
 	}
 	u := unionsOf(t, m, stats.UnionOptions{Sizes: []int{1, 2}})
 	want := []stats.Kept{
@@ -289,7 +290,7 @@ func TestChunksEqualPlain(t *testing.T) {
 					continue
 				}
 				for l := range 2 {
-					var masks [][]uint64
+					var masks []mask.Mask
 					for _, token := range m.List[from : from+c.Tokens] {
 						if predicted {
 							masks = append(masks, token.Predicted[l])

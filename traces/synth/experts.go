@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
@@ -169,7 +170,7 @@ func (p *plan) route(emit func(*traces.Token) error) error {
 				seq, l))
 		}
 		ids := rng.Stream(p.opt.Seed, fmt.Sprintf("synth/sequence/%d/ids", seq))
-		var before [][]uint64
+		var before []mask.Mask
 		for pos := range p.opt.Tokens {
 			masks := emptyMasks(len(p.routed), p.header.Words())
 			for l := range p.routed {
@@ -194,8 +195,8 @@ func (p *plan) route(emit func(*traces.Token) error) error {
 }
 
 // emptyMasks returns clear masks by layer.
-func emptyMasks(layers, words int) [][]uint64 {
-	list, all := make([][]uint64, layers), make([]uint64, layers*words)
+func emptyMasks(layers, words int) []mask.Mask {
+	list, all := make([]mask.Mask, layers), make([]uint64, layers*words)
 	for l := range list {
 		list[l] = all[l*words : (l+1)*words : (l+1)*words]
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/synth"
 )
@@ -161,7 +162,7 @@ func TestPoliciesOnExperts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		masks := func(yield func([]uint64) bool) {
+		masks := func(yield func(mask.Mask) bool) {
 			for _, tok := range m.List {
 				if !yield(tok.Active[layer]) {
 					return

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -103,8 +104,8 @@ func newBlock(h *traces.Header) *block {
 }
 
 // masks returns the masks of token i by layer.
-func (b *block) masks(of []uint64, i int) [][]uint64 {
-	list := make([][]uint64, b.layers)
+func (b *block) masks(of []uint64, i int) []mask.Mask {
+	list := make([]mask.Mask, b.layers)
 	for l := range list {
 		from := (i*b.layers + l) * b.words
 		list[l] = of[from : from+b.words : from+b.words]

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -108,7 +109,7 @@ func subset(a, b []uint64) bool {
 }
 
 // nested fails unless the active (or predicted) units of every trace are among those of the next.
-func nested(t *testing.T, masks func(*traces.Token) [][]uint64, list ...*traces.Memory) {
+func nested(t *testing.T, masks func(*traces.Token) []mask.Mask, list ...*traces.Memory) {
 	t.Helper()
 	for k := range len(list) - 1 {
 		for i := range list[k].List {
@@ -122,8 +123,8 @@ func nested(t *testing.T, masks func(*traces.Token) [][]uint64, list ...*traces.
 	}
 }
 
-func activeOf(t *traces.Token) [][]uint64    { return t.Active }
-func predictedOf(t *traces.Token) [][]uint64 { return t.Predicted }
+func activeOf(t *traces.Token) []mask.Mask    { return t.Active }
+func predictedOf(t *traces.Token) []mask.Mask { return t.Predicted }
 
 // failing is a source that fails at a token.
 type failing struct {

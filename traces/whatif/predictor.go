@@ -3,6 +3,7 @@ package whatif
 import (
 	"math"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -90,7 +91,7 @@ func (p *predictor) Token(i int, t *traces.Token) error {
 	}
 	words := p.head.Words()
 	block := make([]uint64, p.head.Layers*words)
-	t.Predicted = make([][]uint64, p.head.Layers)
+	t.Predicted = make([]mask.Mask, p.head.Layers)
 	for l := range t.Predicted {
 		t.Predicted[l] = block[l*words : (l+1)*words : (l+1)*words]
 		p.found[l].mark(t, l, p.head.Units, t.Predicted[l])

@@ -12,6 +12,7 @@ import (
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/record"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/stats"
@@ -23,7 +24,7 @@ type keeper struct{ traces.Memory }
 
 func (m *keeper) Append(t *traces.Token) error {
 	c := *t
-	c.Active, c.Magnitude = make([][]uint64, len(t.Active)), make([][]byte, len(t.Active))
+	c.Active, c.Magnitude = make([]mask.Mask, len(t.Active)), make([][]byte, len(t.Active))
 	for l := range t.Active {
 		c.Active[l], c.Magnitude[l] = slices.Clone(t.Active[l]), slices.Clone(t.Magnitude[l])
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/eval"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/record"
 	"github.com/windrow-sim/windrow/sim"
@@ -400,7 +401,7 @@ func (n *counts) Append(t *traces.Token) error {
 		n.seq++
 	}
 	own := traces.Token{Seq: uint32(n.seq), Pos: t.Pos, Phase: t.Phase, ID: t.ID,
-		Active: make([][]uint64, len(t.Active))}
+		Active: make([]mask.Mask, len(t.Active))}
 	for l, mask := range t.Active {
 		own.Active[l] = slices.Clone(mask)
 	}

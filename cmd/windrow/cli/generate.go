@@ -15,6 +15,7 @@ import (
 
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/traces"
@@ -465,7 +466,7 @@ func (o *oracle) find(seq uint32, m *openedModel) error {
 	return nil
 }
 
-func (o *oracle) masks(_, pos int) ([][]uint64, error) {
+func (o *oracle) masks(_, pos int) ([]mask.Mask, error) {
 	if err := o.trace.Token(o.first+pos, &o.token); err != nil {
 		return nil, err
 	}

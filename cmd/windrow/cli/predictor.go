@@ -12,6 +12,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/predictor"
 	"github.com/windrow-sim/windrow/engine/predictor/centroid"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 	"github.com/windrow-sim/windrow/traces"
@@ -149,7 +150,7 @@ func featureIn(m *openedModel, name string) (engine.FeatureKind, error) {
 type tokenRunner struct{ *centroid.Runner }
 
 // PredictToken implements engine.TokenPredictor.
-func (r tokenRunner) PredictToken(input []float32, masks [][]uint64) error {
+func (r tokenRunner) PredictToken(input []float32, masks []mask.Mask) error {
 	_, err := r.Predict(input, masks)
 	return err
 }

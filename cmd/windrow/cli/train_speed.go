@@ -16,6 +16,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/predictor"
 	"github.com/windrow-sim/windrow/engine/predictor/centroid"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -61,7 +62,7 @@ type measuredSpeed struct {
 // from the features of the dense run that was recorded. What it does not name it finds as it was
 // active.
 type namer struct {
-	name     func(t *traces.Token, masks [][]uint64) error
+	name     func(t *traces.Token, masks []mask.Mask) error
 	schedule sim.ScheduleKind
 	rank     int // mean, of low-rank ones
 }
@@ -79,7 +80,7 @@ func lowRankNamer(p *predictor.Predictor) *namer {
 		sum += p.Rank(l)
 	}
 	n.rank = int(math.Round(float64(sum) / float64(layers)))
-	n.name = func(t *traces.Token, masks [][]uint64) error {
+	n.name = func(t *traces.Token, masks []mask.Mask) error {
 		for l := range layers {
 			named := l
 			if ahead {
@@ -102,7 +103,7 @@ func centroidNamer(p *centroid.Predictor) (*namer, error) {
 		return nil, err
 	}
 	feature := make([]float32, p.Codebook().Shape().Width)
-	return &namer{schedule: sim.WholeToken, name: func(t *traces.Token, masks [][]uint64) error {
+	return &namer{schedule: sim.WholeToken, name: func(t *traces.Token, masks []mask.Mask) error {
 		fromHalves(t.Feature[0], feature)
 		_, err := run.Predict(feature, masks)
 		return err
@@ -115,11 +116,11 @@ type namedTokens struct {
 	index []int
 	namer *namer
 	head  traces.Header
-	masks [][]uint64
+	masks []mask.Mask
 }
 
 func newNamedTokens(s *traceSamples, index []int, n *namer) *namedTokens {
-	src := &namedTokens{of: s, index: index, namer: n, head: *s.head, masks: make([][]uint64,
+	src := &namedTokens{of: s, index: index, namer: n, head: *s.head, masks: make([]mask.Mask,
 		s.Layers())}
 	src.head.HasPredicted = true
 	for l := range src.masks {
@@ -245,7 +246,7 @@ func (e *env) measureNamed(c *cli.Context, s *traceSamples, index []int,
 func tokensToRun(s *traceSamples, index []int) (list []engine.Token, err error) {
 	for _, i := range index {
 		err := s.with(i, func(t *traces.Token) {
-			masks := make([][]uint64, len(t.Active))
+			masks := make([]mask.Mask, len(t.Active))
 			for l, mask := range t.Active {
 				masks[l] = slices.Clone(mask)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windrow-sim/windrow/engine/predictor"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -55,7 +56,7 @@ func TestSimulatedSpeed(t *testing.T) {
 		src.Head.HasPredicted = true
 		run, feature := p.Runner(nil), make([]float32, p.Width())
 		for _, tok := range tokens {
-			tok.Predicted = make([][]uint64, len(tok.Active))
+			tok.Predicted = make([]mask.Mask, len(tok.Active))
 			for l := range tok.Active {
 				tok.Predicted[l] = slices.Clone(tok.Active[l])
 				from := l
@@ -101,7 +102,7 @@ func TestSpeedOfTheTruth(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range []sim.ScheduleKind{sim.OnDemand, sim.LookAhead, sim.WholeToken} {
-		truth := &namer{schedule: kind, name: func(*traces.Token, [][]uint64) error { return nil }}
+		truth := &namer{schedule: kind, name: func(*traces.Token, []mask.Mask) error { return nil }}
 		if v, err := simulateNamed("m1-max", 5, newNamedTokens(s, s.all(), truth)); err != nil ||
 			v.Named != v.True || v.Named <= 0 {
 			t.Errorf("%q: %+v, %v", kind, v, err)

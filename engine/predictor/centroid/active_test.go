@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // TestActiveTexts runs the script in testdata, which says how to read it.
@@ -128,7 +130,7 @@ func FuzzActive(f *testing.F) {
 		gate, up := make([]uint64, words(units)), make([]uint64, words(units))
 		for i := range 2 * units {
 			if i/8 < len(raw) && raw[i/8]>>(i%8)&1 != 0 {
-				to := [][]uint64{gate, up}[i%2]
+				to := []mask.Mask{gate, up}[i%2]
 				to[i/2/64] |= 1 << (i / 2 % 64)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
 )
@@ -16,7 +17,7 @@ import (
 // list is masks in memory.
 type list struct {
 	units int
-	masks [][]uint64
+	masks []mask.Mask
 }
 
 func (l list) Len() int   { return len(l.masks) }
@@ -27,7 +28,7 @@ func (l list) Mask(i int, dst []uint64) error {
 }
 
 // planted draws patterns and masks that are one of them with some bits flipped.
-func planted(units, patterns, masks int, density, noise float64, seed uint64) (truth [][]uint64,
+func planted(units, patterns, masks int, density, noise float64, seed uint64) (truth []mask.Mask,
 	l list, from []int) {
 	r := rng.Stream(seed, "test/planted")
 	for range patterns {
@@ -66,7 +67,7 @@ func cluster(t *testing.T, m Masks, opt ClusterOptions) *Vocabulary {
 	return v
 }
 
-func allMasks(v *Vocabulary) (all [][]uint64) {
+func allMasks(v *Vocabulary) (all []mask.Mask) {
 	for id := range v.Count() {
 		all = append(all, v.Mask(id))
 	}
@@ -80,9 +81,8 @@ func TestClusterFindsPlantedPatterns(t *testing.T) {
 		truth, masks, _ := planted(200, 8, 1000, 0.3, 0.08, 1)
 		v := cluster(t, masks, ClusterOptions{Count: 8, Distance: distance, Seed: 1})
 		for k, want := range truth {
-			if !slices.ContainsFunc(allMasks(v), func(m []uint64) bool {
-				return slices.Equal(m,
-					want)
+			if !slices.ContainsFunc(allMasks(v), func(m mask.Mask) bool {
+				return slices.Equal(m, want)
 			}) {
 				id, d := v.Nearest(want)
 				t.Errorf("%v: pattern %d is not found; centroid %d is nearest, at %d", distance, k,
@@ -241,9 +241,9 @@ func TestClusterIsPlainKMeans(t *testing.T) {
 }
 
 // exactMedoids tries every choice of count masks as centroids.
-func exactMedoids(m metric, masks [][]uint64, count int) uint64 {
+func exactMedoids(m metric, masks []mask.Mask, count int) uint64 {
 	best := ^uint64(0)
-	var chosen [][]uint64
+	var chosen []mask.Mask
 	var try func(from int)
 	try = func(from int) {
 		if len(chosen) == count {
@@ -303,7 +303,7 @@ func withLast(opt ClusterOptions, low *uint64) ClusterOptions {
 // TestCostsMoveTheVote: with equal costs a unit needs more than half of the members, with a miss of
 // 3 more than a quarter.
 func TestCostsMoveTheVote(t *testing.T) {
-	l := list{units: 4, masks: [][]uint64{bitset(4, 0, 1), bitset(4, 0, 1), bitset(4, 0, 2),
+	l := list{units: 4, masks: []mask.Mask{bitset(4, 0, 1), bitset(4, 0, 1), bitset(4, 0, 2),
 		bitset(4, 0, 2), bitset(4, 0, 3)}}
 	for _, c := range []struct {
 		miss, extra int
@@ -319,8 +319,8 @@ func TestCostsMoveTheVote(t *testing.T) {
 
 // TestSizeKeepsTheMostVoted: three of four units, whatever the costs.
 func TestSizeKeepsTheMostVoted(t *testing.T) {
-	l := list{units: 5, masks: [][]uint64{bitset(5, 4), bitset(5, 4), bitset(5, 1, 4), bitset(5, 3),
-		bitset(5, 2, 3)}}
+	l := list{units: 5, masks: []mask.Mask{bitset(5, 4), bitset(5, 4), bitset(5, 1, 4),
+		bitset(5, 3), bitset(5, 2, 3)}}
 	v := cluster(t, l, ClusterOptions{Count: 1, Size: 3})
 	if got := Units(v.Mask(0), nil); v.Count() != 1 || !slices.Equal(got, []uint32{1, 3, 4}) {
 		t.Errorf("got %v, want 4 (three votes), 3 (two), and 1, the lower one of those with one "+
@@ -337,7 +337,7 @@ func TestFewDistinctMasks(t *testing.T) {
 	if v.Count() != 3 {
 		t.Errorf("%d centroids for 3 distinct masks", v.Count())
 	}
-	l.masks = [][]uint64{bitset(10), bitset(10)}
+	l.masks = []mask.Mask{bitset(10), bitset(10)}
 	if v = cluster(t, l, ClusterOptions{Count: 8}); v.Count() != 1 || count(v.Mask(0)) != 0 {
 		t.Errorf("empty masks give %v", allMasks(v))
 	}
@@ -346,7 +346,8 @@ func TestFewDistinctMasks(t *testing.T) {
 // TestReseed takes all members from a centroid by hand: it becomes the mask that is farthest from
 // its own, unless that is the only member of another.
 func TestReseed(t *testing.T) {
-	masks := [][]uint64{bitset(8, 0), bitset(8, 0, 1), bitset(8, 5, 6, 7), bitset(8, 1, 2, 3, 4, 5)}
+	masks := []mask.Mask{bitset(8, 0), bitset(8, 0, 1), bitset(8, 5, 6, 7),
+		bitset(8, 1, 2, 3, 4, 5)}
 	c := &clustering{
 		metric: metric{Hamming, 1, 1}, units: 8, words: 1, data: slices.Concat(masks...),
 		weight:  []int32{1, 2, 3, 5},
@@ -382,7 +383,7 @@ func TestMemoryBoundsTheSample(t *testing.T) {
 }
 
 func TestClusterRefusals(t *testing.T) {
-	good := list{units: 4, masks: [][]uint64{{1}}}
+	good := list{units: 4, masks: []mask.Mask{{1}}}
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
 	for name, c := range map[string]struct {
@@ -400,9 +401,9 @@ func TestClusterRefusals(t *testing.T) {
 		"memory":     {context.Background(), good, ClusterOptions{Memory: -units.KiB}, ErrOptions},
 		"workers":    {context.Background(), good, ClusterOptions{Workers: -1}, ErrOptions},
 		"no masks":   {context.Background(), list{units: 4}, ClusterOptions{}, ErrSamples},
-		"no units": {context.Background(), list{masks: [][]uint64{{}}}, ClusterOptions{},
+		"no units": {context.Background(), list{masks: []mask.Mask{{}}}, ClusterOptions{},
 			ErrSamples},
-		"stray bit": {context.Background(), list{units: 4, masks: [][]uint64{{16}}},
+		"stray bit": {context.Background(), list{units: 4, masks: []mask.Mask{{16}}},
 			ClusterOptions{}, ErrSamples},
 		"cancelled": {cancelled, good, ClusterOptions{}, context.Canceled},
 	} {
@@ -440,7 +441,7 @@ func TestDistancesByHand(t *testing.T) {
 }
 
 func ExampleCluster() {
-	masks := list{units: 6, masks: [][]uint64{bitset(6, 0, 1), bitset(6, 0, 1, 2), bitset(6, 0, 1),
+	masks := list{units: 6, masks: []mask.Mask{bitset(6, 0, 1), bitset(6, 0, 1, 2), bitset(6, 0, 1),
 		bitset(6, 4, 5), bitset(6, 4, 5)}}
 	v, err := Cluster(context.Background(), masks, ClusterOptions{Count: 2})
 	if err != nil {

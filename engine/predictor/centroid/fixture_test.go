@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
@@ -20,7 +21,7 @@ func newTestPool(t *testing.T, workers int) *cpu.Pool {
 type memory struct {
 	shape    Shape
 	features [][]float32
-	masks    [][][]uint64 // token, Shape.head
+	masks    [][]mask.Mask // token, Shape.head
 }
 
 func (m *memory) Len() int     { return len(m.features) }
@@ -39,8 +40,8 @@ func (m *memory) Mask(i, layer, projection int, dst []uint64) error {
 // with a few bits flipped.
 type world struct {
 	shape    Shape
-	features [][]float32  // by state
-	patterns [][][]uint64 // by state and head
+	features [][]float32   // by state
+	patterns [][]mask.Mask // by state and head
 	flips    float64
 	rng      *rand.Rand
 }
@@ -53,7 +54,7 @@ func newWorld(shape Shape, states int, flips float64) *world {
 			f[j] = float32(3*w.rng.NormFloat64()) + 5
 		}
 		w.features = append(w.features, f)
-		var p [][]uint64
+		var p []mask.Mask
 		for range shape.heads() {
 			p = append(p, random(shape.Units, 0.3, w.rng))
 		}
@@ -70,7 +71,7 @@ func (w *world) tokens(n int) *memory {
 		for j, v := range w.features[state] {
 			f[j] = v + float32(w.rng.NormFloat64())
 		}
-		var masks [][]uint64
+		var masks []mask.Mask
 		for _, p := range w.patterns[state] {
 			mask := append([]uint64(nil), p...)
 			for u := range w.shape.Units {

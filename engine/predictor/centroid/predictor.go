@@ -3,6 +3,7 @@ package centroid
 import (
 	"fmt"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
@@ -166,7 +167,7 @@ func (r *Runner) IDs(feature []float32) ([]int, error) {
 // Predict writes the active set of every layer into masks, which has an entry for every layer of
 // the model, each with a word for every 64 units. masks[0] is left alone, and so is a layer whose
 // entry is nil: it is dense. The counts are sums over the others.
-func (r *Runner) Predict(feature []float32, masks [][]uint64) (Filled, error) {
+func (r *Runner) Predict(feature []float32, masks []mask.Mask) (Filled, error) {
 	shape := r.p.book.shape
 	if len(masks) != shape.Layers {
 		return Filled{}, fmt.Errorf("centroid: %w: masks of %d layers, the predictor is for %d",

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // small is a quickly trained predictor.
@@ -22,8 +23,8 @@ func small(t *testing.T) (*Predictor, *memory) {
 		Trace: "trace 1", Feature: "residual"}), s
 }
 
-func layerMasksOf(s Shape) [][]uint64 {
-	masks := make([][]uint64, s.Layers)
+func layerMasksOf(s Shape) []mask.Mask {
+	masks := make([]mask.Mask, s.Layers)
 	for l := 1; l < s.Layers; l++ {
 		masks[l] = make([]uint64, s.words())
 	}

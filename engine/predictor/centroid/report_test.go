@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // byHand is a gated predictor with one predicted layer of 6 units that always names gate {0,1,2}
@@ -32,7 +34,7 @@ func byHand() *Predictor {
 // TestEvaluateByHand: the network is right for the first token and wrong for the second.
 func TestEvaluateByHand(t *testing.T) {
 	s := &memory{shape: Shape{Layers: 2, Projections: 2, Units: 6, Width: 1}, features: [][]float32{
-		{0}, {0}}, masks: [][][]uint64{
+		{0}, {0}}, masks: [][]mask.Mask{
 		{bitset(6, 0, 1, 2), bitset(6, 1, 2, 3)}, // truth {1, 2}
 		{bitset(6, 4, 5), bitset(6, 3, 4, 5)},    // truth {4, 5}
 	}}
@@ -146,7 +148,7 @@ func TestQualityOfNothing(t *testing.T) {
 
 func TestEvaluateRefusals(t *testing.T) {
 	p := byHand()
-	good := &memory{shape: p.book.shape, features: [][]float32{{0}}, masks: [][][]uint64{
+	good := &memory{shape: p.book.shape, features: [][]float32{{0}}, masks: [][]mask.Mask{
 		{{1}, {1}}}}
 	other := &memory{shape: gated, features: [][]float32{{0}}}
 	nan := &memory{shape: p.book.shape, features: [][]float32{{float32(math.NaN())}},
@@ -224,7 +226,7 @@ func TestTradeoffs(t *testing.T) {
 }
 
 func TestReportText(t *testing.T) {
-	s := &memory{shape: byHand().book.shape, features: [][]float32{{0}}, masks: [][][]uint64{
+	s := &memory{shape: byHand().book.shape, features: [][]float32{{0}}, masks: [][]mask.Mask{
 		{bitset(6, 0, 1, 2), bitset(6, 1, 2, 3)}}}
 	r, err := Evaluate(context.Background(), byHand(), s, EvaluateOptions{KMax: []int{2, 0}})
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"iter"
 	"math/bits"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // Belady keeps the units that are needed again the soonest (Belady, 1966, MIN): when there are too
@@ -27,7 +29,7 @@ type Belady struct {
 	unforeseen int
 }
 
-func newBelady(s Spec, units int, future iter.Seq[[]uint64]) (Policy, error) {
+func newBelady(s Spec, units int, future iter.Seq[mask.Mask]) (Policy, error) {
 	if future == nil {
 		return nil, fmt.Errorf("policy: %s: needs the masks of all tokens to come, which only a "+
 			"trace has; simulate a trace, or use another policy: %w", s, ErrSpec)

@@ -4,15 +4,17 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 const benchUnits = 16384 // OPT-6.7B
 
 // benchMasks are tokens with 5 % of the units active: independent, or with a hot tenth that makes
 // up half.
-func benchMasks(n int, skewed bool) [][]uint64 {
+func benchMasks(n int, skewed bool) []mask.Mask {
 	random := rand.New(rand.NewPCG(3, 4))
-	masks := make([][]uint64, n)
+	masks := make([]mask.Mask, n)
 	for i := range masks {
 		masks[i] = make([]uint64, words(benchUnits))
 		for u := range uint32(benchUnits) {
@@ -36,7 +38,7 @@ func BenchmarkWindowStep(b *testing.B) {
 		false))
 }
 
-func benchStep(b *testing.B, p Policy, masks [][]uint64) {
+func benchStep(b *testing.B, p Policy, masks []mask.Mask) {
 	var d Decision
 	for _, mask := range masks {
 		p.Step(mask, &d)
@@ -55,7 +57,7 @@ func benchSpecs() []string {
 		"pages:2500,ahead:8", "lru:2500", "lfu:2500", "hot:1000+1500", "belady:2500"}
 }
 
-func benchPolicy(tb testing.TB, text string, masks [][]uint64, repeat int) Policy {
+func benchPolicy(tb testing.TB, text string, masks []mask.Mask, repeat int) Policy {
 	tb.Helper()
 	s, err := Parse(text)
 	if err != nil {
@@ -65,7 +67,7 @@ func benchPolicy(tb testing.TB, text string, masks [][]uint64, repeat int) Polic
 	for u := uint32(0); u < benchUnits; u += 10 {
 		hot = append(hot, u)
 	}
-	return mustNew(tb, s, benchUnits, Options{Hot: hot, Future: func(yield func([]uint64) bool) {
+	return mustNew(tb, s, benchUnits, Options{Hot: hot, Future: func(yield func(mask.Mask) bool) {
 		for range repeat {
 			for _, mask := range masks {
 				if !yield(mask) {

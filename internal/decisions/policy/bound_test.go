@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // The count without units is that of the policy with units, on every kind of trace, for every
@@ -39,7 +41,7 @@ func TestBoundIsBelady(t *testing.T) {
 	}
 }
 
-func beladyOf(t *testing.T, units, capacity int, masks [][]uint64) int64 {
+func beladyOf(t *testing.T, units, capacity int, masks []mask.Mask) int64 {
 	t.Helper()
 	return int64(loads(run(mustNew(t, Spec{Kind: KindBelady, Capacity: capacity}, units,
 		Options{Future: slices.Values(masks)}), masks)))
@@ -53,7 +55,7 @@ func FuzzBound(f *testing.F) {
 		if len(trace) > 300 {
 			return
 		}
-		masks := make([][]uint64, len(trace))
+		masks := make([]mask.Mask, len(trace))
 		bound := NewBound(8, int(capacity))
 		for i, b := range trace {
 			masks[i] = []uint64{uint64(b)}

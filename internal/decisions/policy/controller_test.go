@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/rng"
 )
 
@@ -65,14 +66,14 @@ func TestControllerRefusals(t *testing.T) {
 
 // workload is a random trace: what every token needs of every layer. Units that were active lately
 // are likelier to be.
-func workload(seed uint64, layers, units, tokens int) (need [][][]uint64) {
+func workload(seed uint64, layers, units, tokens int) (need [][]mask.Mask) {
 	r := rng.Stream(seed, "policy/controller")
 	warm := make([][]float64, layers)
 	for l := range warm {
 		warm[l] = make([]float64, units)
 	}
 	for range tokens {
-		var token [][]uint64
+		var token []mask.Mask
 		busy := 0.02 + 0.1*r.Float64()
 		for l := range layers {
 			mask := make([]uint64, words(units))
@@ -164,7 +165,7 @@ func (m *memory) inUse() (n int) {
 
 // follow runs a controlled window over a workload and returns loads by token and its windows. It
 // checks after every layer that memory is what the window says, and within the room.
-func follow(t *testing.T, need [][][]uint64, b Bounds, room []int) (loads, windows []int) {
+func follow(t *testing.T, need [][]mask.Mask, b Bounds, room []int) (loads, windows []int) {
 	t.Helper()
 	layers, units := len(need[0]), 64*len(need[0][0])
 	e := NewElastic(layers, units, b.Max)
@@ -214,7 +215,7 @@ func follow(t *testing.T, need [][][]uint64, b Bounds, room []int) (loads, windo
 }
 
 // floor is the room that a window of k tokens needs at most: the fullest moment of each layer.
-func floor(need [][][]uint64, k int) (rows int) {
+func floor(need [][]mask.Mask, k int) (rows int) {
 	for l := range need[0] {
 		most := 0
 		for i := range need {

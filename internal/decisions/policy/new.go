@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"iter"
 	"math"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // Options is what some policies must know about the layer beside their Spec.
@@ -14,7 +16,7 @@ type Options struct {
 	Hot []uint32
 	// Future yields the masks of all tokens that Step will see, in that order, over the limits of
 	// sequences; belady needs it and goes through it once, in New.
-	Future iter.Seq[[]uint64]
+	Future iter.Seq[mask.Mask]
 }
 
 // New returns the policy of a layer with so many units. Errors wrap ErrSpec.

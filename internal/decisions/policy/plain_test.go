@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // plain is every policy once more, as the documentation says it, with sets and sorting and no
@@ -264,8 +266,8 @@ func (s source) tokens(r *rand.Rand, units, n int) [][]uint32 {
 	return list
 }
 
-func masksOf(units int, tokens [][]uint32) [][]uint64 {
-	masks := make([][]uint64, len(tokens))
+func masksOf(units int, tokens [][]uint32) []mask.Mask {
+	masks := make([]mask.Mask, len(tokens))
 	for i, list := range tokens {
 		masks[i] = maskOf(units, list)
 	}

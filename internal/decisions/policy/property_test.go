@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // checker follows one policy with sets, with Slots and with a SlotMap, and checks the invariants of
@@ -132,7 +134,7 @@ func ascending(list []uint32) bool {
 }
 
 // run returns the decisions of a policy on a trace.
-func run(p Policy, masks [][]uint64) []Decision {
+func run(p Policy, masks []mask.Mask) []Decision {
 	list := make([]Decision, len(masks))
 	for i, mask := range masks {
 		p.Step(mask, &list[i])
@@ -149,7 +151,7 @@ func loads(decisions []Decision) (n int) {
 
 // eachTrace runs a test on every source of masks.
 func eachTrace(t *testing.T, units, tokens int, test func(t *testing.T, r *rand.Rand,
-	masks [][]uint64)) {
+	masks []mask.Mask)) {
 	for _, src := range sources() {
 		t.Run(src.name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(5, 6))
@@ -161,7 +163,7 @@ func eachTrace(t *testing.T, units, tokens int, test func(t *testing.T, r *rand.
 // No policy that keeps as many units between tokens loads less than Belady's.
 func TestBeladyIsTheBound(t *testing.T) {
 	const units = 130
-	eachTrace(t, units, 120, func(t *testing.T, r *rand.Rand, masks [][]uint64) {
+	eachTrace(t, units, 120, func(t *testing.T, r *rand.Rand, masks []mask.Mask) {
 		opt := Options{Hot: ranking(r, units), Future: slices.Values(masks)}
 		strict := 0
 		for _, spec := range specs(units) {
@@ -187,7 +189,7 @@ func TestBeladyIsTheBound(t *testing.T) {
 }
 
 // mostKept is the largest number of units that a policy keeps between two tokens of a trace.
-func mostKept(p Policy, masks [][]uint64) (most int) {
+func mostKept(p Policy, masks []mask.Mask) (most int) {
 	kept := 0
 	for _, d := range run(p, masks) {
 		kept += len(d.Load) - len(d.Evict)
@@ -254,7 +256,7 @@ func TestBeladyAgainstAllChoices(t *testing.T) {
 	const units, tokens = 5, 9
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 60 {
-		masks := make([][]uint64, tokens)
+		masks := make([]mask.Mask, tokens)
 		for i := range masks {
 			masks[i] = []uint64{r.Uint64N(1<<units) & r.Uint64N(1<<units)}
 		}
@@ -271,7 +273,7 @@ func TestBeladyAgainstAllChoices(t *testing.T) {
 
 // fewestLoads is the least number of loads over all ways to keep at most capacity units, by dynamic
 // programming over sets.
-func fewestLoads(masks [][]uint64, capacity int) int {
+func fewestLoads(masks []mask.Mask, capacity int) int {
 	best := map[uint64]int{0: 0} // memory → loads so far
 	for _, mask := range masks {
 		next := map[uint64]int{}
@@ -303,7 +305,7 @@ func fewestLoads(masks [][]uint64, capacity int) int {
 // are no bound.
 func TestBeladyInAnotherFuture(t *testing.T) {
 	const units = 70
-	eachTrace(t, units, 40, func(t *testing.T, r *rand.Rand, masks [][]uint64) {
+	eachTrace(t, units, 40, func(t *testing.T, r *rand.Rand, masks []mask.Mask) {
 		spec := Spec{Kind: KindBelady, Capacity: 9}
 		other := slices.Clone(masks[:30])
 		slices.Reverse(other)
@@ -326,7 +328,7 @@ func TestBeladyInAnotherFuture(t *testing.T) {
 // and so their loads nest.
 func TestLoadsNest(t *testing.T) {
 	const units = 130
-	eachTrace(t, units, 80, func(t *testing.T, r *rand.Rand, masks [][]uint64) {
+	eachTrace(t, units, 80, func(t *testing.T, r *rand.Rand, masks []mask.Mask) {
 		nest := func(what string, spec func(n int) Spec, sizes ...int) {
 			var smaller []Decision
 			for _, n := range sizes {
@@ -352,7 +354,7 @@ func TestLoadsNest(t *testing.T) {
 // Policies that are special cases of each other decide the same.
 func TestSpecialCases(t *testing.T) {
 	const units = 130
-	eachTrace(t, units, 80, func(t *testing.T, r *rand.Rand, masks [][]uint64) {
+	eachTrace(t, units, 80, func(t *testing.T, r *rand.Rand, masks []mask.Mask) {
 		opt := Options{Hot: ranking(r, units)}
 		for _, pair := range [][2]string{
 			{"none", "window:0"},
@@ -390,7 +392,7 @@ func TestSpecialCases(t *testing.T) {
 // Reset makes a policy as new: it decides as one that has never seen a token.
 func TestResetIsFresh(t *testing.T) {
 	const units = 130
-	eachTrace(t, units, 60, func(t *testing.T, r *rand.Rand, masks [][]uint64) {
+	eachTrace(t, units, 60, func(t *testing.T, r *rand.Rand, masks []mask.Mask) {
 		opt := Options{Hot: ranking(r, units), Future: slices.Values(slices.Concat(masks, masks))}
 		for _, spec := range specs(units) {
 			used := mustNew(t, spec, units, opt)

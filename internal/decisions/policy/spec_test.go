@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -121,7 +122,7 @@ func TestSpecInJSON(t *testing.T) {
 
 // Every kind has a text like its form, and New builds it.
 func TestKinds(t *testing.T) {
-	masks := [][]uint64{{1}}
+	masks := []mask.Mask{{1}}
 	for _, k := range Kinds() {
 		for form := range strings.SplitSeq(k.Form, " or ") {
 			text := strings.NewReplacer("TOKENS", "3", "CAPACITY", "7", "PINNED", "2", "UNITS", "4",
@@ -140,7 +141,7 @@ func TestKinds(t *testing.T) {
 }
 
 func TestNewErrors(t *testing.T) {
-	future := func(masks ...[]uint64) iter.Seq[[]uint64] { return slices.Values(masks) }
+	future := func(masks ...mask.Mask) iter.Seq[mask.Mask] { return slices.Values(masks) }
 	for _, c := range []struct {
 		text  string
 		units int

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // TestTexts runs the scripts in testdata; README.txt there says how to read them.
@@ -101,7 +103,7 @@ func (s *script) start(i int, text string) (err error) {
 }
 
 // future is what the steps up to the next policy need.
-func (s *script) future(from int) (masks [][]uint64) {
+func (s *script) future(from int) (masks []mask.Mask) {
 	for _, text := range s.lines[from:] {
 		if strings.HasPrefix(text, "policy") {
 			break

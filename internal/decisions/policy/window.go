@@ -1,6 +1,10 @@
 package policy
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/windrow-sim/windrow/internal/mask"
+)
 
 // Window keeps the units active in the last K tokens (LLM in a flash, section 3.1): before token t
 // memory holds the units active in tokens t−K…t−1; t loads what it needs beyond them, then the
@@ -14,7 +18,7 @@ type Window struct {
 	resident   []uint64
 	lastActive []int32
 	// masks of the last K tokens, by token index mod K; grows with the first K tokens
-	ring [][]uint64
+	ring []mask.Mask
 }
 
 // NewWindow returns a Window of k ≥ 0 tokens over the given number of units.

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/stats"
 	"github.com/windrow-sim/windrow/traces/synth"
@@ -98,7 +99,7 @@ type peers struct {
 }
 
 // masks are what a token needs, by layer.
-func (p *peers) masks(token int) [][]uint64 {
+func (p *peers) masks(token int) []mask.Mask {
 	if p.predicted {
 		return p.trace.List[token].Predicted
 	}
