@@ -53,12 +53,11 @@ type announced struct {
 	took     units.Nanos // to read it in the background
 }
 
-// piece is a part of one layer's loads that fits into the staging buffer.
+// piece is a prefetch batch of a layer.
 type piece struct {
-	layer  int
-	first  bool // of its layer
-	units  []uint32
-	plan   layout.Plan
+	layer int
+	first bool // of its layer
+	layout.Batch
 	offset int64 // in the staging buffer
 }
 
@@ -72,7 +71,7 @@ func (f *Flash) readAhead() error {
 	a := &ahead{f: f, layers: make([]announced, len(f.layers)), read: make(chan *group, 1),
 		stopped: make(chan struct{})}
 	a.changed = sync.NewCond(&a.mu)
-	room := f.limit
+	room := f.bound
 	if room == 0 {
 		room = layout.Rounded(int64(len(f.staging)))
 	}
@@ -120,19 +119,10 @@ func (a *ahead) decide(l int, need []uint64) (pieces []piece) {
 	f, s, n := a.f, &a.f.layers[l], &a.layers[l]
 	s.policy.Step(need, &n.decision)
 	*n = announced{active: true, decision: n.decision}
-	load := n.decision.Load
-	// Of the pieces at least one record; the ends of a stretch are rounded outwards.
-	perRecord := int64(f.planner.Geometry().Stride) + 2*int64(f.planner.Align())
-	size := len(load)
-	if f.limit > 0 {
-		size = int(max(layout.Half(f.limit)/perRecord, 1))
-	}
-	for from := 0; from < len(load); from += size {
-		p := piece{layer: l, first: from == 0, units: load[from:min(from+size, len(load))]}
-		f.planner.Plan(l, p.units, &p.plan)
-		n.requests += len(p.plan.Requests)
-		n.bytes += p.plan.Bytes
-		pieces = append(pieces, p)
+	for i, batch := range f.planner.Batches(l, n.decision.Load, f.limit, nil) {
+		n.requests += len(batch.Plan.Requests)
+		n.bytes += batch.Plan.Bytes
+		pieces = append(pieces, piece{layer: l, first: i == 0, Batch: batch})
 	}
 	n.left = len(pieces)
 	if n.left == 0 { // nothing to read: what the last token evicted leaves now
@@ -149,7 +139,7 @@ func (a *ahead) submit(pieces []piece) error {
 	defer a.mu.Unlock()
 	largest := int64(0)
 	for i := range pieces {
-		largest = max(largest, layout.Rounded(pieces[i].plan.Staging))
+		largest = max(largest, layout.Rounded(pieces[i].Plan.Staging))
 	}
 	if largest > a.room.Room {
 		for a.busy > 0 || len(a.queue) > 0 {
@@ -178,7 +168,7 @@ func (a *ahead) readGroups() {
 		requests = requests[:0]
 		for i := range g.pieces {
 			p := &g.pieces[i]
-			for _, r := range p.plan.Requests {
+			for _, r := range p.Plan.Requests {
 				at := p.offset + r.Buf
 				requests = append(requests, flashio.Request{Offset: r.Offset,
 					Buf: g.staging[at : at+r.Length]})
@@ -199,7 +189,7 @@ func (a *ahead) next(g *group) bool {
 	defer a.mu.Unlock()
 	for {
 		n, size := a.room.Together(len(a.queue), func(i int) (int64, int) {
-			return a.queue[i].plan.Staging, len(a.queue[i].plan.Requests)
+			return a.queue[i].Plan.Staging, len(a.queue[i].Plan.Requests)
 		})
 		at, ok := int64(0), false
 		if n > 0 {
@@ -209,7 +199,7 @@ func (a *ahead) next(g *group) bool {
 			g.pieces, g.staging = append(g.pieces[:0], a.queue[:n]...), a.staging
 			for i := range g.pieces {
 				g.pieces[i].offset = at
-				at += layout.Rounded(g.pieces[i].plan.Staging)
+				at += layout.Rounded(g.pieces[i].Plan.Staging)
 			}
 			a.queue = a.queue[n:]
 			a.busy++
@@ -245,7 +235,7 @@ func (a *ahead) moveGroups() {
 func (a *ahead) finish(g *group) error {
 	total := 0
 	for i := range g.pieces {
-		total += len(g.pieces[i].units)
+		total += len(g.pieces[i].Units)
 	}
 	err := g.err
 	for i := range g.pieces {
@@ -256,10 +246,10 @@ func (a *ahead) finish(g *group) error {
 			s.pending = append(s.pending[:0], n.decision.Evict...)
 		}
 		if err == nil {
-			err = s.cache.Insert(p.units, g.staging[p.offset:], p.plan.Records)
+			err = s.cache.Insert(p.Units, g.staging[p.offset:], p.Plan.Records)
 		}
 		a.mu.Lock()
-		n.took += g.took * units.Nanos(len(p.units)) / units.Nanos(total)
+		n.took += g.took * units.Nanos(len(p.Units)) / units.Nanos(total)
 		n.left--
 		if err != nil && a.failed == nil {
 			a.failed = err

@@ -27,8 +27,9 @@ type FlashConfig struct {
 	// Staging is the size of the buffer that reads on demand arrive in. It grows when a layer needs
 	// more, which takes time.
 	Staging int64
-	// Ahead bounds the buffer of announced reads: what a layer needs beyond half of it goes in
-	// chunks, each moved to its rows while the next is read. 0 = the largest layer's reads.
+	// Ahead is the size of the buffer of announced reads: what a layer needs beyond half of it goes
+	// in batches, each moved to its rows while the next is read (layout.Planner.Batches). A size
+	// without room for one record is refused. 0 = the largest layer's reads.
 	Ahead int64
 	// Store keeps the rows; nil = main memory, for the CPU. It stays the caller's.
 	Store Store
@@ -55,7 +56,8 @@ type Flash struct {
 	store   Store
 	dense   [][]Row
 	room    int   // units that a step may need of a layer; 0 = no limit
-	limit   int64 // bytes of the buffer of announced reads; 0 = the largest layer's
+	bound   int64 // bytes of the buffer of announced reads; 0 = the largest layer's
+	limit   int64 // of them, a prefetch batch's (layout.Planner.BatchLimit)
 
 	rows     []Row
 	requests []flashio.Request
@@ -86,6 +88,10 @@ func NewFlash(w *model.Weights, g layout.Geometry, reader flashio.Reader, cfg Fl
 	if err := checkRecords(w, g); err != nil {
 		return nil, err
 	}
+	limit, err := planner.BatchLimit(cfg.Ahead)
+	if err != nil {
+		return nil, err
+	}
 	layers := len(w.Layers)
 	if cfg.Window < 0 || cfg.Capacity != nil && len(cfg.Capacity) != layers ||
 		len(cfg.Dense) > layers {
@@ -97,7 +103,7 @@ func NewFlash(w *model.Weights, g layout.Geometry, reader flashio.Reader, cfg Fl
 		cfg.Store = &mainMemory{w, g.Record}
 	}
 	f := &Flash{reader: reader, planner: planner, layers: make([]flashLayer, layers),
-		store: cfg.Store, limit: cfg.Ahead, room: cfg.Room}
+		store: cfg.Store, bound: cfg.Ahead, limit: limit, room: cfg.Room}
 	for l, data := range cfg.Dense {
 		rows, err := residentRows(w, l, data, g)
 		if err != nil {

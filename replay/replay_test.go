@@ -135,7 +135,7 @@ func anyDevice() *devicemodels.Device {
 
 // TestSameDecisions is invariant 1: on one trace, the simulator's hits, misses, evictions, requests
 // and bytes equal the engine's, per token and layer, for every window, request shape and way to
-// read.
+// read; and under schedules, for every policy, alignment and size of the staging buffer.
 func TestSameDecisions(t *testing.T) {
 	type source func(*testing.T) (traces.Source, *model.Image, *model.Weights)
 	for name, make := range map[string]source{
@@ -160,21 +160,43 @@ func TestSameDecisions(t *testing.T) {
 					checkSameDecisions(t, src, image, w, Config{Window: window, Layout: lay}, io)
 				}
 			}
-			for _, schedule := range []Schedule{{Kind: LookAhead}, {Kind: LookAhead, Dense: 2},
-				{Kind: WholeToken, Dense: 1}, {Kind: WholeToken, Dense: 2}} {
-				for _, text := range []string{"window:3", "delta:60", "lru:90", "none"} {
-					spec, err := policy.Parse(text)
-					if err != nil {
-						t.Fatal(err)
+			checkPrefetches(t, src, image, w)
+		})
+	}
+}
+
+// checkPrefetches compares the decisions under every schedule that reads ahead, over policies,
+// alignments and sizes of the staging buffer.
+func checkPrefetches(t *testing.T, src traces.Source, image *model.Image, w *model.Weights) {
+	t.Helper()
+	bundles := func(l int) ([]byte, error) { return bundlesOf(image, l) }
+	for _, text := range []string{"window:3", "delta:60", "lru:90", "none"} {
+		spec, err := policy.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, schedule := range []Schedule{{Kind: LookAhead}, {Kind: LookAhead, Dense: 2},
+			{Kind: WholeToken, Dense: 1}, {Kind: WholeToken, Dense: 2}} {
+			batched := false // more requests with a small buffer than with a large one
+			for _, align := range []units.Bytes{1, 4096} {
+				whole := int64(0)
+				for _, staging := range []units.Bytes{0, 64 * units.KiB, 32 * units.KiB,
+					16 * units.KiB} {
+					schedule.Staging = staging
+					requests := checkSameDecisions(t, src, image, w, Config{Policy: spec,
+						Schedule: schedule, Bundles: bundles,
+						Layout: layout.Options{Align: align, Coalesce: true},
+					}, flashio.Options{Engine: flashio.EngineMem})
+					if staging == 0 {
+						whole = requests
 					}
-					cfg := Config{Policy: spec, Schedule: schedule, Layout: layout.Options{
-						Coalesce: true}}
-					cfg.Bundles = func(l int) ([]byte, error) { return bundlesOf(image, l) }
-					checkSameDecisions(t, src, image, w, cfg, flashio.Options{
-						Engine: flashio.EngineMem})
+					batched = batched || requests > whole
 				}
 			}
-		})
+			if !batched {
+				t.Errorf("%s, %+v: no staging buffer was too small for a layer", text, schedule)
+			}
+		}
 	}
 }
 
@@ -183,20 +205,23 @@ func bundlesOf(image *model.Image, layer int) ([]byte, error) {
 	return data, image.Bundles(layer, data)
 }
 
+// checkSameDecisions replays and simulates a configuration, and compares. It returns the number of
+// requests.
 func checkSameDecisions(t *testing.T, src traces.Source, image *model.Image, w *model.Weights,
-	cfg Config, io flashio.Options) {
+	cfg Config, io flashio.Options) (requests int64) {
 	t.Helper()
 	reader, err := flashio.Open(image.Path, io)
 	if err != nil {
 		t.Fatal(err)
 	}
 	counter := flashio.WithCounter(reader)
-	cfg.Layout.Align = reader.Mode().Align
+	cfg.Layout.Align = max(cfg.Layout.Align, reader.Mode().Align)
 	result, err := Run(context.Background(), src, w, image.Geometry(), counter, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	schedule := sim.Schedule{Kind: sim.ScheduleKind(cfg.Schedule.Kind), Dense: cfg.Schedule.Dense}
+	schedule := sim.Schedule{Kind: sim.ScheduleKind(cfg.Schedule.Kind), Dense: cfg.Schedule.Dense,
+		Staging: cfg.Schedule.Staging}
 	if schedule.Kind != sim.OnDemand {
 		schedule.Recall = 1
 	}
@@ -233,6 +258,7 @@ func checkSameDecisions(t *testing.T, src traces.Source, image *model.Image, w *
 	if total.Hits+total.Misses == 0 || total.Misses == 0 || cfg.Window > 0 && total.Hits == 0 {
 		t.Fatalf("nothing happened: %+v", total)
 	}
+	return total.Requests
 }
 
 // Calibrate finds the constants of a host from a run that a host of those constants made.
@@ -437,6 +463,11 @@ func TestRunStopsAndRefuses(t *testing.T) {
 	if _, err := Run(context.Background(), src, w, image.Geometry(), open(),
 		Config{Window: -1}); err == nil {
 		t.Error("a negative window gave no error")
+	}
+	small := Config{Schedule: Schedule{Kind: LookAhead, Staging: 512}}
+	if _, err := Run(context.Background(), src, w, image.Geometry(), open(), small); err == nil ||
+		!strings.Contains(err.Error(), "give it at least 4KiB") {
+		t.Errorf("a staging buffer without room for a record: %v", err)
 	}
 }
 

@@ -20,7 +20,8 @@ const resolution = units.Microsecond
 type ahead struct {
 	r       *runner
 	plan    Schedule
-	planner *layout.Planner // of reads ahead, which fit into the staging buffer
+	limit   int64          // bytes of a prefetch batch (layout.Planner.BatchLimit)
+	batches []layout.Batch // of one layer, reused
 	reader  reader
 	layers  []layerAhead
 	dense   LayerTimes // of a layer of the prefix, at the token's position
@@ -43,15 +44,10 @@ func newAhead(r *runner) (*ahead, error) {
 	for l := range a.layers {
 		a.layers[l].resident = make([]uint64, r.head.Words())
 	}
-	options := r.cfg.Layout
 	a.reader = reader{station: r.station, host: r.host, staging: a.plan.Staging,
-		limit: a.plan.piece(options.Align), room: layout.Staging{Room: int64(a.plan.Staging)}}
-	if limit := a.reader.limit; limit > 0 && (options.MaxRequest == 0 ||
-		options.MaxRequest > limit) {
-		options.MaxRequest = limit
-	}
+		room: layout.Staging{Room: int64(a.plan.Staging)}}
 	var err error
-	if a.planner, err = layout.NewPlanner(r.cfg.Geometry, options); err != nil {
+	if a.limit, err = r.planner.BatchLimit(int64(a.plan.Staging)); err != nil {
 		return nil, configError{err}
 	}
 	a.facts.Schedule = string(a.plan.Kind)
@@ -138,11 +134,15 @@ func (a *ahead) decide(t *traces.Token) (held int) {
 // read gives the reader what is read ahead of a layer.
 func (a *ahead) read(layer int) {
 	p := &a.layers[layer]
-	a.planner.Plan(layer, p.reads.named, &a.r.plan)
-	p.bytes, p.requests = a.r.plan.Bytes, len(a.r.plan.Requests)
+	a.batches = a.r.planner.Batches(layer, p.reads.named, a.limit, a.batches[:0])
+	for i := range a.batches {
+		batch := &a.batches[i]
+		p.bytes += batch.Plan.Bytes
+		p.requests += len(batch.Plan.Requests)
+		a.reader.add(layer, a.r.now, batch)
+	}
 	a.facts.Bytes += p.bytes
 	a.facts.Wasted += units.Bytes(p.reads.wasted) * a.r.head.UnitBytes
-	a.reader.add(layer, a.r.now, &a.r.plan, len(p.reads.named))
 }
 
 // lookAhead reads what a prediction names for the layer behind one whose attention is done: the

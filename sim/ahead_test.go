@@ -277,7 +277,7 @@ var schedules = map[string]Schedule{
 	"staging":        {Kind: WholeToken, Recall: 1, Dense: 2, Staging: 256 * units.KiB},
 	"staging, uncertain": {Kind: WholeToken, Recall: 0.7, FalsePositives: 0.05, Dense: 1,
 		Staging: 100_000, Wait: WaitLayer},
-	"small staging": {Kind: LookAhead, Recall: 0.9, FalsePositives: 0.01, Staging: 4096},
+	"small staging": {Kind: LookAhead, Recall: 0.9, FalsePositives: 0.01, Staging: 8192},
 }
 
 // TestSchedulesDecideAlike: schedules move reads in time; hits, misses and evictions of the layers
@@ -346,7 +346,7 @@ func TestSchedulesHoldEverywhere(t *testing.T) {
 			Kind: ScheduleKind(pick("lookahead", "token")), Recall: float64(random.IntN(5)) / 4,
 			FalsePositives: float64(random.IntN(3)) / 20,
 			Dense:          1 + random.IntN(src.Head.Layers),
-			Staging:        units.Bytes(random.IntN(3)*random.IntN(200)) * 4096,
+			Staging:        units.Bytes(random.IntN(3)*random.IntN(100)) * 8192, // whole records
 		}
 		if cfg.Schedule.Kind == WholeToken {
 			cfg.Schedule.Wait = Wait(pick("", "layer"))
@@ -486,6 +486,7 @@ func TestScheduleRefuses(t *testing.T) {
 		"too many layers":    {Kind: WholeToken, Recall: 1, Dense: 4},
 		"negative staging":   {Kind: WholeToken, Recall: 1, Dense: 1, Staging: -1},
 		"staging of a byte":  {Kind: WholeToken, Recall: 1, Dense: 1, Staging: 1},
+		"less than a record": {Kind: WholeToken, Recall: 1, Dense: 1, Staging: 8191},
 		"wait of look-ahead": {Kind: LookAhead, Recall: 1, Wait: WaitLayer},
 		"unknown wait":       {Kind: WholeToken, Recall: 1, Dense: 1, Wait: "never"},
 		"no masks":           {Kind: LookAhead, Traced: true},
@@ -499,8 +500,8 @@ func TestScheduleRefuses(t *testing.T) {
 	}
 }
 
-// TestStagingSplitsRequests: without a chunk size a request may be larger than the buffer.
-func TestStagingSplitsRequests(t *testing.T) {
+// TestStagingCutsExtents: without a chunk size an extent may be longer than the buffer.
+func TestStagingCutsExtents(t *testing.T) {
 	cfg := aheadConfig(Schedule{Kind: WholeToken, Recall: 1, Dense: 1, Staging: 20_000})
 	cfg.Window, cfg.Policy, cfg.Layout = 0, policy.Spec{Kind: policy.KindAll}, layout.Options{
 		Coalesce: true}

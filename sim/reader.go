@@ -16,7 +16,6 @@ type reader struct {
 	station *flash.Station
 	host    *Host
 	staging units.Bytes // Schedule.Staging
-	limit   units.Bytes // of a piece; 0 = none
 	room    layout.Staging
 
 	reads       []flash.Read // of the token
@@ -60,30 +59,17 @@ func (r *reader) reset() error {
 // open starts an announcement: what was added before is submitted apart.
 func (r *reader) open() { r.chunk, r.opened = r.chunk+1, len(r.groups) }
 
-// add gives the reader the reads that bring rows of a layer, none larger than a piece may be, to
-// submit from time due on.
-func (r *reader) add(layer int, due units.Nanos, plan *layout.Plan, rows int) {
-	start, begin, through := len(r.reads), int64(0), 0
-	cut := func(end int64) {
-		if start == len(r.reads) {
-			return
-		}
-		// Rows are counted by bytes: they are all of one size, but a piece may end within one.
-		upTo := int(int64(rows) * end / plan.Staging)
-		r.groups = append(r.groups, readGroup{
-			layer: layer, chunk: r.chunk, due: due, reads: r.reads[start:len(r.reads):len(r.reads)],
-			rows: upTo - through, size: end - begin,
-		})
-		start, begin, through = len(r.reads), end, upTo
-	}
-	for _, q := range plan.Requests {
-		if r.limit > 0 && q.Buf+q.Length-begin > int64(r.limit) {
-			cut(q.Buf)
-		}
+// add gives the reader a prefetch batch of a layer, to submit from time due on.
+func (r *reader) add(layer int, due units.Nanos, batch *layout.Batch) {
+	start := len(r.reads)
+	for _, q := range batch.Plan.Requests {
 		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset),
 			Length: units.Bytes(q.Length)})
 	}
-	cut(plan.Staging)
+	r.groups = append(r.groups, readGroup{
+		layer: layer, chunk: r.chunk, due: due, reads: r.reads[start:len(r.reads):len(r.reads)],
+		rows: len(batch.Units), size: batch.Plan.Staging,
+	})
 }
 
 // share puts the pieces that were added since open together to chunks.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -24,29 +23,17 @@ type Schedule struct {
 	// Dense is the number of layers at the start whose units are all in memory for good: they read
 	// nothing and multiply with everything.
 	Dense int `json:"dense"`
-	// Staging is the size of the buffer that reads ahead land in. They go in chunks of half of it:
-	// while the rows of one are moved to their places the next is read (layout.Staging). 0 stands
-	// for a buffer that holds the largest layer's reads so far and never parts a layer, as the
-	// engine's without a limit. Unlimited submits everything when it is known, however much is
-	// under way.
+	// Staging is the size of the buffer that reads ahead land in. They go in batches of half of it:
+	// while the rows of one are moved to their places the next is read (layout.Planner.Batches,
+	// layout.Staging). A size without room for one record is refused. 0 stands for a buffer that
+	// holds the largest layer's reads so far and never parts a layer, as the engine's without a
+	// limit. Unlimited submits everything when it is known, however much is under way.
 	Staging units.Bytes `json:"staging,omitempty"`
 	Wait    Wait        `json:"wait,omitempty"`
 }
 
 // Unlimited is a staging buffer without end.
 const Unlimited units.Bytes = math.MaxInt64
-
-// piece is the most of one layer that goes together, in whole blocks; 0 = no limit. A buffer too
-// small for two pieces is used for one at a time.
-func (s *Schedule) piece(align units.Bytes) units.Bytes {
-	if s.Staging == 0 || s.Staging == Unlimited {
-		return 0
-	}
-	if whole := units.Bytes(layout.Half(int64(s.Staging))) / align * align; whole > 0 {
-		return whole
-	}
-	return s.Staging / align * align
-}
 
 // ScheduleKind names a schedule.
 type ScheduleKind string

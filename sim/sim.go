@@ -134,10 +134,6 @@ func (cfg *Config) Check(head *traces.Header) error {
 			cfg.Layout.Align = 1 // reads through the page cache need no alignment
 		}
 	}
-	if s := cfg.Schedule.Staging; s > 0 && s < cfg.Layout.Align {
-		return configError{fmt.Errorf("sim: a staging buffer of %v; reads take at least %v here", s,
-			cfg.Layout.Align)}
-	}
 	return nil
 }
 

@@ -73,26 +73,12 @@ func FuzzPlan(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		layers, perLayer := 1+random.IntN(3), 1+random.IntN(100)
-		geo := Uniform(layers, perLayer, units.Bytes(1+random.IntN(2000)))
-		geo.Split = random.IntN(4)
-		geo.Record *= units.Bytes(geo.parts())
-		geo.Stride = geo.Record + units.Bytes(random.IntN(100)*geo.parts())
-		for l := range geo.Base {
-			geo.Base[l] = int64(l)*int64(perLayer)*int64(geo.Stride) + int64(random.IntN(3))*4096
-			geo.Size = geo.Base[l] + int64(perLayer)*int64(geo.Stride)
-		}
-		if random.IntN(2) == 0 {
-			geo.Order = shuffled(t, random, layers, perLayer)
-		}
-		align := units.Bytes(1) << random.IntN(12)
-		opt := Options{Align: align, MaxRequest: align * units.Bytes(random.IntN(10)),
-			Coalesce: random.IntN(3) > 0, Gap: random.IntN(5)}
+		geo, opt := randomLayout(t, random)
 		p, err := NewPlanner(geo, opt)
 		if err != nil {
 			t.Fatal(err)
 		}
-		layer, set := random.IntN(layers), someOf(random, perLayer, 1+random.IntN(5))
+		layer, set := random.IntN(len(geo.Base)), someOf(random, geo.Units, 1+random.IntN(5))
 		var plan Plan
 		p.Plan(layer, set, &plan)
 		requests, records := plain(&geo, opt, layer, set)
@@ -104,4 +90,25 @@ func FuzzPlan(f *testing.F) {
 			t.Fatalf("records at %v, the plain twin says %v", plan.Records, records)
 		}
 	})
+}
+
+// randomLayout draws a geometry of up to three layers of up to 100 units, and options.
+func randomLayout(t *testing.T, random *rand.Rand) (geo Geometry, opt Options) {
+	t.Helper()
+	layers, perLayer := 1+random.IntN(3), 1+random.IntN(100)
+	geo = Uniform(layers, perLayer, units.Bytes(1+random.IntN(2000)))
+	geo.Split = random.IntN(4)
+	geo.Record *= units.Bytes(geo.parts())
+	geo.Stride = geo.Record + units.Bytes(random.IntN(100)*geo.parts())
+	for l := range geo.Base {
+		geo.Base[l] = int64(l)*int64(perLayer)*int64(geo.Stride) + int64(random.IntN(3))*4096
+		geo.Size = geo.Base[l] + int64(perLayer)*int64(geo.Stride)
+	}
+	if random.IntN(2) == 0 {
+		geo.Order = shuffled(t, random, layers, perLayer)
+	}
+	align := units.Bytes(1) << random.IntN(12)
+	opt = Options{Align: align, MaxRequest: align * units.Bytes(random.IntN(10)),
+		Coalesce: random.IntN(3) > 0, Gap: random.IntN(5)}
+	return geo, opt
 }

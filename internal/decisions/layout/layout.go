@@ -172,7 +172,7 @@ func (p *Planner) place(layer int, want []uint32, plan *Plan) {
 func (p *Planner) read(layer int, want []uint32, plan *Plan) {
 	align, parts := int64(p.opt.Align), int64(p.geo.parts())
 	stride, record := int64(p.geo.Stride)/parts, int64(p.geo.Record)/parts
-	base, gap := p.geo.Base[layer], int64(p.opt.Gap)*stride
+	base, gap := p.geo.Base[layer], p.gap()
 	for i := 0; i < len(want); {
 		start := base + int64(want[i])*stride
 		from, to := start/align*align, p.roundUp(start+record)
@@ -181,8 +181,7 @@ func (p *Planner) read(layer int, want []uint32, plan *Plan) {
 		i++
 		for p.opt.Coalesce && i < len(want) {
 			start = base + int64(want[i])*stride
-			// Touching after rounding counts as neighbouring: the block between is read anyway.
-			if start > base+int64(want[i-1])*stride+stride+gap && start/align*align > to {
+			if !p.joins(base+int64(want[i-1])*stride, start, to, gap) {
 				break
 			}
 			to = p.roundUp(start + record)
@@ -200,6 +199,25 @@ func (p *Planner) read(layer int, want []uint32, plan *Plan) {
 			from, buf = from+n, buf+n
 		}
 	}
+}
+
+// gap is the largest distance, in bytes, between the starts of two parts that are joined into one
+// extent.
+func (p *Planner) gap() int64 {
+	return (1 + int64(p.opt.Gap)) * (int64(p.geo.Stride) / int64(p.geo.parts()))
+}
+
+// joins reports whether a part that starts at start belongs to the extent of the part before, which
+// starts at last, where the extent ends, aligned, at end. An extent that touches the next one after
+// rounding is joined with it: the block between is read anyway.
+func (p *Planner) joins(last, start, end, gap int64) bool {
+	return start <= last+gap || start/int64(p.opt.Align)*int64(p.opt.Align) <= end
+}
+
+// partAt is where a part of a unit's record starts in the file.
+func (p *Planner) partAt(layer, part int, unit uint32) int64 {
+	place := int64(part)*int64(p.geo.Units) + int64(p.geo.Order.place(layer, unit))
+	return p.geo.Base[layer] + place*(int64(p.geo.Stride)/int64(p.geo.parts()))
 }
 
 func (p *Planner) roundUp(offset int64) int64 {
