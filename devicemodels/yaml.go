@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/windrow-sim/windrow/internal/refusal"
 )
 
 // FormatVersion is the version of the device file format this package reads and writes.
@@ -19,7 +21,7 @@ const maxFileSize = 8 << 20
 
 // ErrFormat is wrapped by every error about the contents of a device: syntax, unknown keys, values
 // out of range.
-var ErrFormat = errors.New("not a valid device")
+var ErrFormat = refusal.Kind(refusal.ErrInput, "not a valid device")
 
 // Load reads and validates a device file. Errors about its contents name file and line and wrap
 // ErrFormat; errors of the file system are wrapped as they are.

@@ -3,7 +3,6 @@ package replay
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/mask"
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/compare"
@@ -198,7 +198,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // ErrMismatch marks a trace, an image and a configuration that do not belong together.
-var ErrMismatch = errors.New("they do not belong together")
+var ErrMismatch = refusal.Kind(refusal.ErrConfig, "they do not belong together")
 
 // masks are those of t that the configuration goes by.
 func (c *Config) masks(t *traces.Token) []mask.Mask {

@@ -9,17 +9,18 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
 
 // ErrConfig marks a configuration that cannot be simulated.
-var ErrConfig = errors.New("sim: the configuration cannot be simulated")
+var ErrConfig = refusal.Kind(refusal.ErrConfig, "sim: the configuration cannot be simulated")
 
 // configError is an error of kind ErrConfig that reads as the error it wraps.
 type configError struct{ error }
 
-func (configError) Is(target error) bool { return target == ErrConfig }
+func (configError) Is(target error) bool { return errors.Is(ErrConfig, target) }
 func (e configError) Unwrap() error      { return e.error }
 
 // Config is one configuration to simulate. It is written whole into the Run.

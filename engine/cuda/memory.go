@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 	kernels "github.com/windrow-sim/windrow/kernels/cuda"
 )
@@ -43,7 +44,7 @@ func enough(need units.Bytes) units.Bytes {
 }
 
 func (e *budgetError) Is(target error) bool {
-	return target == ErrBudget || target == kernels.ErrMemory
+	return target == ErrBudget || target == kernels.ErrMemory || target == refusal.ErrConfig
 }
 
 // allows says whether the budget allows so much more. After a refusal it goes on counting what is

@@ -7,11 +7,12 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
 // ErrEnvironment is wrapped by errors that say the host cannot do what was asked, with the remedy.
-var ErrEnvironment = errors.New("the host cannot do this")
+var ErrEnvironment = refusal.Kind(refusal.ErrHost, "the host cannot do this")
 
 // ErrMisaligned is wrapped by the error for a request that a direct reader cannot serve.
 var ErrMisaligned = errors.New("request is not aligned for direct reads")

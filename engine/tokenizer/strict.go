@@ -10,13 +10,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	kinds "github.com/windrow-sim/windrow/internal/refusal"
 )
 
 // The two ways in which a tokenizer can be refused, for errors.Is. A file that cannot be read is
 // neither.
 var (
-	ErrFormat      = errors.New("malformed tokenizer")
-	ErrUnsupported = errors.New("unsupported tokenizer")
+	ErrFormat      = kinds.Kind(kinds.ErrInput, "malformed tokenizer")
+	ErrUnsupported = kinds.Kind(kinds.ErrInput, "unsupported tokenizer")
 )
 
 // position is a place in a file. For an entry of a list it is the number of the entry, from 0,

@@ -24,20 +24,21 @@ var allowed = map[string][]string{
 	"internal/nearest":    {},
 	"internal/boundaries": {},
 	"internal/reference":  {},
+	"internal/refusal":    {},
 
 	"kernels/ref": {},
 	"kernels/cpu": {"kernels/ref"},
 	// The device code is text; the stand-in for a device is for tests.
-	"kernels/cuda":         {"kernels/ref", "internal/units"},
+	"kernels/cuda":         {"kernels/ref", "internal/units", "internal/refusal"},
 	"kernels/source":       {},
 	"kernels/cuda/standin": {"kernels/cuda", "kernels/source"},
 	"kernels/cuda/suite":   {"kernels/cuda", "kernels/ref"},
 	// A driver beneath kernels/cuda, with the same kernels.
-	"kernels/metal": {"kernels/cuda", "kernels/source", "internal/units"},
+	"kernels/metal": {"kernels/cuda", "kernels/source", "internal/units", "internal/refusal"},
 	"kernels/metal/standin": {"kernels/cuda", "kernels/cuda/standin", "kernels/metal",
 		"kernels/source"},
 
-	"traces":                     {"internal/mask", "internal/units"},
+	"traces":                     {"internal/mask", "internal/units", "internal/refusal"},
 	"traces/shapes":              {"internal/nearest", "traces"},
 	"traces/batch":               {"internal/mask", "traces"},
 	"traces/stats":               {"internal/mask", "internal/units", "traces", "traces/batch"},
@@ -48,8 +49,8 @@ var allowed = map[string][]string{
 	"traces/parquet/parquettest": {"traces/parquet"},
 	"traces/arrivals":            {"internal/units"},
 
-	"devicemodels": {"internal/units", "internal/rng", "internal/nearest",
-		"devicemodels/flash"},
+	"devicemodels": {"internal/units", "internal/rng", "internal/nearest", "devicemodels/flash",
+		"internal/refusal"},
 	"devicemodels/flash":  {"internal/units", "internal/rng", "devicemodels/des"},
 	"devicemodels/energy": {"internal/units"},
 	"devicemodels/fio":    {"internal/units", "internal/rng", "devicemodels", "devicemodels/flash"},
@@ -57,14 +58,14 @@ var allowed = map[string][]string{
 
 	"internal/decisions/policy": {"internal/mask", "internal/units", "internal/nearest"},
 	"internal/decisions/layout": {"internal/units"},
-	"engine/flashio":            {"internal/units", "engine/flashio/uring"},
+	"engine/flashio":            {"internal/units", "engine/flashio/uring", "internal/refusal"},
 	"engine/flashio/uring":      {"internal/units"},
-	"engine/checkpoint": {"kernels/ref", "engine/checkpoint/gguf",
-		"engine/checkpoint/torch"},
+	"engine/checkpoint": {"kernels/ref", "engine/checkpoint/gguf", "engine/checkpoint/torch",
+		"internal/refusal"},
 	// What the formats share is inside engine/checkpoint, which shows it to everyone else.
 	"engine/checkpoint/gguf":  {"engine/checkpoint/internal/tensor", "kernels/ref"},
 	"engine/checkpoint/torch": {"engine/checkpoint/internal/tensor"},
-	"engine/tokenizer":        {},
+	"engine/tokenizer":        {"internal/refusal"},
 	"engine/model": {"internal/units", "internal/rng", "engine/checkpoint",
 		"internal/decisions/layout", "kernels/ref"},
 	"engine": {"internal/mask", "internal/units", "internal/rng", "internal/decisions/policy",
@@ -72,7 +73,7 @@ var allowed = map[string][]string{
 		"kernels/cpu"},
 	// The engine does not know what devices there are: who runs it brings one.
 	"engine/cuda": {"internal/units", "engine", "engine/model", "internal/decisions/policy",
-		"kernels/ref", "kernels/cuda"},
+		"kernels/ref", "kernels/cuda", "internal/refusal"},
 
 	"engine/eval": {"engine"},
 	"engine/predictor": {"internal/units", "internal/rng", "engine/checkpoint",
@@ -85,7 +86,7 @@ var allowed = map[string][]string{
 	"devicemodels/des": {"internal/units"},
 	"sim": {"internal/mask", "internal/units", "internal/decisions/launch",
 		"internal/decisions/policy", "internal/decisions/layout", "devicemodels",
-		"devicemodels/flash", "traces"},
+		"devicemodels/flash", "traces", "internal/refusal"},
 	// Batches that requests form by when they come.
 	"sim/serving": {"internal/mask", "internal/units", "internal/rng", "internal/decisions/layout",
 		"internal/decisions/policy", "devicemodels", "devicemodels/flash", "sim", "sim/sweep",
@@ -113,8 +114,9 @@ var allowed = map[string][]string{
 		"devicemodels/flash", "sim", "sim/speculative", "traces", "traces/shapes", "traces/synth"},
 
 	"replay": {"internal/mask", "internal/units", "internal/rng", "engine",
-		"internal/decisions/policy", "internal/decisions/layout", "engine/flashio", "engine/model",
-		"traces", "traces/compare", "devicemodels", "devicemodels/flash"},
+		"internal/decisions/policy", "internal/decisions/layout", "engine/flashio",
+		"engine/model", "traces", "traces/compare", "devicemodels", "devicemodels/flash",
+		"internal/refusal"},
 	"replay/emulated": {"internal/units", "internal/rng", "engine/flashio", "devicemodels/flash"},
 	"replay/throttle": {"internal/units", "engine/flashio"},
 	"replay/probe": {"internal/units", "internal/rng", "engine/flashio", "devicemodels",

@@ -3,12 +3,14 @@ package cuda
 import (
 	"errors"
 	"fmt"
+
+	"github.com/windrow-sim/windrow/internal/refusal"
 )
 
 // Kinds of errors.
 var (
 	// ErrEnvironment: this machine has no device, or no driver that is new enough.
-	ErrEnvironment = errors.New("no usable CUDA device")
+	ErrEnvironment = refusal.Kind(refusal.ErrHost, "no usable CUDA device")
 	// ErrMemory: the device or the host has not as much memory.
 	ErrMemory = errors.New("out of memory")
 	// ErrLost: a kernel failed, or the device fell out. Nothing works on it until the program ends.

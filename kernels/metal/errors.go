@@ -1,13 +1,14 @@
 package metal
 
 import (
-	"errors"
 	"fmt"
+
+	"github.com/windrow-sim/windrow/internal/refusal"
 )
 
 // ErrEnvironment is the kind of error for a machine without a device that can be used. Other kinds
 // are those of kernels/cuda: cuda.ErrMemory, cuda.ErrLost and cuda.ErrShape.
-var ErrEnvironment = errors.New("no usable Metal device")
+var ErrEnvironment = refusal.Kind(refusal.ErrHost, "no usable Metal device")
 
 const remedy = "use the CPU backend"
 

@@ -11,8 +11,8 @@ import (
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/cuda"
 	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
-	kernels "github.com/windrow-sim/windrow/kernels/cuda"
 	"github.com/windrow-sim/windrow/kernels/metal"
 )
 
@@ -91,7 +91,7 @@ func openDevice(name string, w *model.Weights, opt cuda.Options) (*cuda.Backend,
 
 // noDevice says that an error is about a machine without a GPU that can be used.
 func noDevice(err error) bool {
-	return errors.Is(err, kernels.ErrEnvironment) || errors.Is(err, metal.ErrEnvironment)
+	return errors.Is(err, refusal.ErrHost)
 }
 
 // computedOn is what a Run says of the device that computed it.
@@ -103,9 +103,9 @@ func computedOn(b *cuda.Backend) string {
 	return text
 }
 
-// refusal is an error of an engine that was asked for what it cannot do; on a device it can also be
+// refused is an error of an engine that was asked for what it cannot do; on a device it can also be
 // the device's.
-func refusal(m *openedModel, err error) error {
+func refused(m *openedModel, err error) error {
 	if m.device != nil {
 		return err
 	}

@@ -297,7 +297,7 @@ func (r *evaluator) run(label string, counts *counts, cfg engine.Config) (evalRo
 	cfg.Backend = r.m.backend()
 	eng, err := engine.New(r.m.weights, r.rows, cfg)
 	if err != nil {
-		return evalRow{}, nil, refusal(r.m, err)
+		return evalRow{}, nil, refused(r.m, err)
 	}
 	defer eng.Close()
 	p := r.e.startProgress(label)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/refusal"
 )
 
 // Every exit code is reached by a command line that a user could type.
@@ -153,5 +154,21 @@ func TestStdoutOnFullDisk(t *testing.T) {
 			t.Errorf("%s: exit %d, want %d and the reason: %s", line, code, exitFailed,
 				stderr.String())
 		}
+	}
+}
+
+// Fields of a configuration are named as the flags that set them.
+func TestFieldsAreNamedAsFlags(t *testing.T) {
+	for field, flag := range map[string]string{"Tokens": "--tokens", "KMax": "--k-max",
+		"PrefillChunk": "--prefill-chunk", "DRAM": "--dram", "TargetFN": "--target-fn",
+		"NoBOS": "--no-bos", "N": "-n", "IO": "--io", "FNGoal": "--fn-goal"} {
+		if got := flagOf(field); got != flag {
+			t.Errorf("%s is %s, want %s", field, got, flag)
+		}
+	}
+	err := fmt.Errorf("prompt 3: %w", refusal.Config("{KMax} %d: 1 or more is wanted", 0))
+	if code, text := classify(t.Context(), err); code != exitUsage ||
+		text != "prompt 3: --k-max 0: 1 or more is wanted" {
+		t.Errorf("exit %d %q", code, text)
 	}
 }

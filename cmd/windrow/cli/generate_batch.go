@@ -66,7 +66,7 @@ func (e *env) generateBatches(c *cli.Context, m *openedModel, opt engine.Generat
 		Sequences: size, Batch: size - 1 + opt.Chunk, Backend: m.backend(),
 	})
 	if err != nil {
-		return refusal(m, err)
+		return refused(m, err)
 	}
 	defer eng.Close()
 	doc := batchGenerated{Model: m.image.Name, Sampling: opt.Sampling.String(), Batch: size}

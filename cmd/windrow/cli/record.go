@@ -211,7 +211,7 @@ func (e *env) recordTrace(ctx context.Context, m *openedModel, job recordJob) (i
 		FeatureKind: recorder.FeatureKind(), Backend: m.backend(),
 	})
 	if err != nil {
-		return 0, refusal(m, err)
+		return 0, refused(m, err)
 	}
 	defer eng.Close()
 	e.tellSize(&head, ids, longest, &job)

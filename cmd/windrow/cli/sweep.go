@@ -16,6 +16,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/sim/sweep"
 	"github.com/windrow-sim/windrow/traces"
@@ -177,7 +178,7 @@ func resolverFor(scenario string) sweep.Resolver {
 				name = beside(scenario, name)
 			}
 			d, err := loadDevice(name)
-			if errors.Is(err, errUsage) { // in a file, what was no usage
+			if errors.Is(err, refusal.ErrConfig) { // in a file, what was no usage
 				err = inputError("sweep: %s: devices: %v", scenario, err)
 			}
 			return d, err

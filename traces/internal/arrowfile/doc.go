@@ -26,10 +26,10 @@
 // write.go is the writer.
 package arrowfile
 
-import "errors"
+import "github.com/windrow-sim/windrow/internal/refusal"
 
 // Kinds of errors. Everything the reading half returns wraps one of them.
 var (
-	ErrFormat      = errors.New("bad file format")
-	ErrUnsupported = errors.New("unsupported file")
+	ErrFormat      = refusal.Kind(refusal.ErrInput, "bad file format")
+	ErrUnsupported = refusal.Kind(refusal.ErrInput, "unsupported file")
 )

@@ -1,11 +1,12 @@
 package tensor
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/bits"
 	"strings"
+
+	"github.com/windrow-sim/windrow/internal/refusal"
 )
 
 // The kinds of errors, to be tested with errors.Is. Errors of the operating system keep their own
@@ -13,10 +14,10 @@ import (
 var (
 	// ErrFormat says that a file is broken: not what its name promises, truncated, or contradicting
 	// itself.
-	ErrFormat = errors.New("bad format")
+	ErrFormat = refusal.Kind(refusal.ErrInput, "bad format")
 	// ErrUnsupported says that a file may be whole but holds something this program does not
 	// handle.
-	ErrUnsupported = errors.New("not supported")
+	ErrUnsupported = refusal.Kind(refusal.ErrInput, "not supported")
 )
 
 // DType is an element type as safetensors spells it, for example "F16".
