@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/windrow-sim/windrow/devicemodels/flash"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/rng"
 )
 
@@ -149,7 +150,7 @@ func newSearch(clean []Cell, cores int, opt FitOptions) (*search, error) {
 func (o *FitOptions) hostCost(name string, cores int) (h hostCost, known bool) {
 	serial := o.Serial
 	if serial == nil {
-		serial = []string{"uring"}
+		serial = ioengine.SerialNames()
 	}
 	h = hostCost{name: name, param: -1, serial: slices.Contains(serial, name), cores: 1}
 	cost, known := o.HostCost[name]

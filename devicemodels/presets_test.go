@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/windrow-sim/windrow/devicemodels/flash"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/reference"
 	"github.com/windrow-sim/windrow/internal/units"
 )
@@ -39,6 +40,13 @@ func TestPresets(t *testing.T) {
 			t.Errorf("preset %q is named %q", name, d.Name)
 		}
 		sourced(t, d)
+		for name, cost := range d.Flash.Engines {
+			row, known := ioengine.Find(name)
+			if !known || cost.Submit > 0 && cost.Serial != row.Serial || cost.Cached != row.Cached {
+				t.Errorf("preset %q: engine %s with %+v, the table has %+v", d.Name, name, cost,
+					row)
+			}
+		}
 		again := preset(t, name)
 		again.Flash.Servers++
 		if d.Flash.Servers == again.Flash.Servers {

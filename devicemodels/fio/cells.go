@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -239,9 +240,9 @@ func together(list []*Entry) (Cell, []string) {
 func neutral(engine string) string {
 	switch {
 	case engine == "io_uring":
-		return "uring"
+		return ioengine.Uring
 	case synchronous[engine]:
-		return "pread"
+		return ioengine.Pread
 	}
 	return engine
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -34,7 +35,7 @@ func Device(files []*File, opt DeviceOptions) (*devicemodels.Device, error) {
 	spec, fit, err := devicemodels.FitFlash(fitCells, max(cores, 1), devicemodels.FitOptions{
 		Mode: modes(cells), Align: opt.Align, Known: opt.Known, Fixed: opt.Fixed, DriftPct: drift,
 		Seed:   opt.Seed,
-		Serial: []string{"uring", "libaio", "posixaio"},
+		Serial: append(ioengine.SerialNames(), "libaio", "posixaio"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("fio: %s: %w%s", names(files), err, reasons(leftOut))

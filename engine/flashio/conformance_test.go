@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/rng"
 )
 
@@ -44,20 +45,20 @@ type subject struct {
 
 func subjects() []subject {
 	var s []subject
-	for _, direct := range []Direct{DirectAuto, DirectOff} {
-		for _, threads := range []int{1, 4, 32} {
-			s = append(s, subject{name: fmt.Sprintf("pread/%d/direct=%s", threads, direct),
-				opt: Options{EnginePread, direct, threads}})
+	for _, e := range ioengine.Engines() {
+		if e.Cached {
+			s = append(s, subject{name: e.Name, opt: Options{Engine: Engine(e.Name)}})
+			continue
 		}
-		for _, depth := range []int{1, 8, 256} {
-			s = append(s, subject{name: fmt.Sprintf("uring/%d/direct=%s", depth, direct),
-				opt: Options{EngineUring, direct, depth}})
+		for _, direct := range []Direct{DirectAuto, DirectOff} {
+			for _, n := range []int{1, 8, e.Parallel} {
+				s = append(s, subject{name: fmt.Sprintf("%s/%d/direct=%s", e.Name, n, direct),
+					opt: Options{Engine(e.Name), direct, n}})
+			}
 		}
 	}
 	return append(s,
 		subject{name: "auto", opt: Options{}},
-		subject{name: "mmap", opt: Options{Engine: EngineMmap}},
-		subject{name: "mem", opt: Options{Engine: EngineMem}},
 		subject{name: "counter", opt: Options{Engine: EnginePread},
 			wrap: func(r Reader) (Reader, error) { return WithCounter(r), nil }},
 		subject{name: "faults", opt: Options{Engine: EnginePread},

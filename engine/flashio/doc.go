@@ -10,8 +10,9 @@
 // Reading guide:
 //
 //   - flashio.go: Request, Reader, Mode, Options: the contract of all engines.
-//   - open.go: Open, the choice of engine, and the fall-backs; host.go: what it asks of the system,
-//     replaceable in tests.
+//   - engines.go: the engines; their names, defaults and limits are the table of
+//     internal/ioengine.
+//   - open.go: Open and the fall-backs; host.go: what it asks of the system, replaceable in tests.
 //   - direct.go: FileInfo and the decision for direct reads, a pure function.
 //   - pread.go, mmap.go, mem.go, uring.go: the engines; the io_uring itself is in the package
 //     uring.

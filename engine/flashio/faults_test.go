@@ -220,10 +220,11 @@ func ExampleWithFaults() {
 		return
 	}
 	defer r.Close()
-	fmt.Println(r.ReadBatch([]Request{{Offset: 0, Buf: make([]byte, 512)},
-		{Offset: 512, Buf: make([]byte, 512)}}))
-	fmt.Println(r.ReadBatch([]Request{{Offset: 512, Buf: make([]byte, 512)}}))
+	err = r.ReadBatch([]Request{{Offset: 0, Buf: make([]byte, 8)},
+		{Offset: 8, Buf: make([]byte, 8)}})
+	fmt.Println(strings.TrimPrefix(err.Error(), "flashio: faults: "))
+	fmt.Println(r.ReadBatch([]Request{{Offset: 8, Buf: make([]byte, 8)}}))
 	// Output:
-	// flashio: faults: read of 512 bytes at offset 512: input/output error (read 2, injected by
-	// "eio at read 2") <nil>
+	// read of 8 bytes at offset 8: input/output error (read 2, injected by "eio at read 2")
+	// <nil>
 }

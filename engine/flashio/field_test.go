@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/engine/flashio/uring"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -191,7 +192,8 @@ func checkRingRefusal(t *testing.T, h host, parts ...string) {
 	}
 	defer r.Close()
 	m := r.Mode()
-	if m.Engine != EnginePread || m.Requested != EngineAuto || m.Parallel != defaultThreads {
+	if m.Engine != EnginePread || m.Requested != EngineAuto ||
+		m.Parallel != ioengine.DefaultParallel(ioengine.Pread) {
 		t.Errorf("mode %+v", m)
 	}
 	if ok, why := h.uringStatus(); ok {

@@ -26,19 +26,6 @@ type Reader interface {
 	Close() error
 }
 
-// Engine names a way to read.
-type Engine string
-
-// The engines. EngineAuto picks uring where the host has it and the build contains it, else pread.
-const (
-	EngineAuto     Engine = "auto"
-	EnginePread    Engine = "pread"
-	EngineUring    Engine = "uring"
-	EngineMmap     Engine = "mmap"
-	EngineMem      Engine = "mem"
-	EngineEmulated Engine = "emulated"
-)
-
 // Mode is the truth about a Reader, written into every result (design invariant 8).
 type Mode struct {
 	Engine    Engine `json:"engine"`    // what serves the reads
@@ -60,8 +47,8 @@ type Mode struct {
 type Options struct {
 	Engine Engine // EngineAuto when empty
 	Direct Direct
-	// threads or depth; 0 = 32 threads for pread (LLM in a flash, section 4.1), depth 256 for uring
-	// (NeuroPrefetcher)
+	// Parallel is the number of requests in flight; 0 = the default of the engine's row in
+	// internal/ioengine.
 	Parallel int
 }
 

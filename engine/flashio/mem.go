@@ -1,10 +1,28 @@
 package flashio
 
+import (
+	"fmt"
+	"io"
+)
+
 // memReader serves reads from a byte slice.
 type memReader struct {
 	file
 	stopwatch
 	data []byte
+}
+
+// loadMem reads the whole file into memory.
+func loadMem(_ host, base file, _ Options) (Reader, error) {
+	data := make([]byte, base.size)
+	if _, err := io.ReadFull(io.NewSectionReader(base.f, 0, base.size), data); err != nil {
+		return nil, fmt.Errorf("flashio: mem: %s: read of %d bytes: %w", base.path, base.size, err)
+	}
+	if err := base.f.Close(); err != nil {
+		return nil, fmt.Errorf("flashio: mem: %w", err)
+	}
+	base.f, base.mode.Engine, base.mode.MemoryBacked = nil, EngineMem, true
+	return &memReader{file: base, data: data}, nil
 }
 
 // NewMem returns a Reader of data, for tests and for models that fit into memory. It keeps data,

@@ -19,7 +19,7 @@ type mmapReader struct {
 	data []byte
 }
 
-func openMmap(base file) (Reader, error) {
+func openMmap(_ host, base file, _ Options) (Reader, error) {
 	base.mode.Engine = EngineMmap
 	m := &mmapReader{file: base}
 	if base.size > 0 { // the system refuses to map nothing

@@ -3,18 +3,10 @@ package flashio
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"runtime"
+	"strings"
 
-	"github.com/windrow-sim/windrow/engine/flashio/uring"
-)
-
-// Default parallelism: see Options.Parallel.
-const (
-	defaultThreads = 32
-	defaultDepth   = 256
-	maxThreads     = 4096
+	"github.com/windrow-sim/windrow/internal/ioengine"
 )
 
 // Open opens the file at path for reading. Fall-backs taken (from io_uring to pread, from direct to
@@ -46,18 +38,17 @@ func checkOptions(opt Options) (Options, error) {
 	if opt.Direct == "" {
 		opt.Direct = DirectAuto
 	}
-	limit := maxThreads
-	switch opt.Engine {
-	case EngineAuto, EnginePread, EngineMmap, EngineMem:
-	case EngineUring:
-		limit = uring.MaxDepth
-	case EngineEmulated:
+	row, known := ioengine.Find(string(opt.Engine))
+	limit, names := row.MaxParallel, strings.Join(ioengine.Names(), ", ")
+	switch {
+	case known:
+	case opt.Engine == EngineAuto:
+		limit = ioengine.MaxThreads
+	case opt.Engine == EngineEmulated:
 		return opt, fmt.Errorf("flashio: open: engine %q reads through a device model and not "+
-			"from a file alone; "+
-			"give one of auto, pread, uring, mmap, mem", opt.Engine)
+			"from a file alone; give one of %s", opt.Engine, names)
 	default:
-		return opt, fmt.Errorf("flashio: open: unknown engine %q; known are auto, pread, uring, "+
-			"mmap, mem", opt.Engine)
+		return opt, fmt.Errorf("flashio: open: unknown engine %q; known are %s", opt.Engine, names)
 	}
 	switch opt.Direct {
 	case DirectAuto, DirectOn, DirectOff:
@@ -105,27 +96,18 @@ func openFile(h host, f *os.File, opt Options) (Reader, error) {
 		Requested: opt.Engine, WantDirect: opt.Direct != DirectOff, Align: 1, Parallel: 1,
 		FileSystem: info.FileSystem, MemoryBacked: info.MemoryBacked,
 	}}
-	if opt.Engine == EngineMmap || opt.Engine == EngineMem {
-		return openBuffered(base, info, opt)
+	if row, _ := ioengine.Find(string(opt.Engine)); row.Cached {
+		err = base.setCached(opt)
+	} else {
+		err = base.setDirect(h, info, opt.Direct)
 	}
-	if err := base.setDirect(h, info, opt.Direct); err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case opt.Engine == EngineAuto:
+		return openPreferred(h, base, opt)
 	}
-	if opt.Engine != EnginePread {
-		r, err := openUring(h, base, opt)
-		if err == nil {
-			return r, nil
-		}
-		why := h.uringRefusal(err)
-		if opt.Engine == EngineUring {
-			return nil, fmt.Errorf("flashio: uring: %w: %s; or open with engine pread (%w)",
-				ErrEnvironment, why, err)
-		}
-		if runtime.GOOS == "linux" { // elsewhere nobody expects io_uring
-			base.note("Reads go through pread: %s", why)
-		}
-	}
-	return openPread(base, f, opt.Parallel), nil
+	return implementationOf(opt.Engine).open(h, base, opt)
 }
 
 // setDirect makes the file's reads direct if they can be, and says so in the mode.
@@ -155,34 +137,19 @@ func (f *file) setDirect(h host, info FileInfo, want Direct) error {
 	return nil
 }
 
-// openBuffered opens the engines that have no direct reads.
-func openBuffered(base file, info FileInfo, opt Options) (Reader, error) {
+// setCached checks the options of an engine that reads through memory, and notes which of them it
+// cannot honour.
+func (f *file) setCached(opt Options) error {
 	const why = "%s reads through memory and never directly; use pread or uring to measure flash"
 	if opt.Direct == DirectOn {
-		return nil, fmt.Errorf("flashio: direct: %w: "+why, ErrEnvironment, opt.Engine)
+		return fmt.Errorf("flashio: direct: %w: "+why, ErrEnvironment, opt.Engine)
 	}
 	if opt.Direct == DirectAuto {
-		base.note("Engine "+why, opt.Engine)
+		f.note("Engine "+why, opt.Engine)
 	}
 	if opt.Parallel > 1 {
-		base.note("Engine %s reads with one thread; parallel %d is for pread and uring", opt.Engine,
+		f.note("Engine %s reads with one thread; parallel %d is for pread and uring", opt.Engine,
 			opt.Parallel)
 	}
-	if opt.Engine == EngineMmap {
-		return openMmap(base)
-	}
-	return loadMem(base)
-}
-
-// loadMem reads the whole file into memory.
-func loadMem(base file) (Reader, error) {
-	data := make([]byte, base.size)
-	if _, err := io.ReadFull(io.NewSectionReader(base.f, 0, base.size), data); err != nil {
-		return nil, fmt.Errorf("flashio: mem: %s: read of %d bytes: %w", base.path, base.size, err)
-	}
-	if err := base.f.Close(); err != nil {
-		return nil, fmt.Errorf("flashio: mem: %w", err)
-	}
-	base.f, base.mode.Engine, base.mode.MemoryBacked = nil, EngineMem, true
-	return &memReader{file: base, data: data}, nil
+	return nil
 }

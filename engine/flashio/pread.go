@@ -5,6 +5,8 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+
+	"github.com/windrow-sim/windrow/internal/ioengine"
 )
 
 // preadReader reads with a pool of threads: the caller and threads-1 helpers take the requests of a
@@ -38,10 +40,16 @@ type preadReader struct {
 	err    error
 }
 
-func openPread(base file, src io.ReaderAt, threads int) *preadReader {
+// openPool opens a file with a pool of threads.
+func openPool(_ host, base file, opt Options) (Reader, error) {
+	threads := opt.Parallel
 	if threads == 0 {
-		threads = defaultThreads
+		threads = ioengine.DefaultParallel(ioengine.Pread)
 	}
+	return openPread(base, base.f, threads), nil
+}
+
+func openPread(base file, src io.ReaderAt, threads int) *preadReader {
 	base.mode.Engine, base.mode.Parallel = EnginePread, threads
 	p := &preadReader{file: base, src: src, helpers: threads - 1, wake: make(chan struct{},
 		threads)}

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/windrow-sim/windrow/engine/flashio/uring"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -28,14 +29,14 @@ func (b *requestBatch) At(i int) (int64, []byte) { return b.reqs[i].Offset, b.re
 
 var _ uring.Batch = (*requestBatch)(nil)
 
-func openUring(h host, base file, opt Options) (*uringReader, error) {
+func openUring(h host, base file, opt Options) (Reader, error) {
 	depth := opt.Parallel
 	if depth == 0 {
-		depth = defaultDepth
+		depth = ioengine.DefaultParallel(ioengine.Uring)
 	}
 	r, err := h.openRing(int(base.f.Fd()), depth)
 	if err != nil {
-		return nil, err
+		return nil, &missingError{engine: EngineUring, why: h.uringRefusal(err), cause: err}
 	}
 	base.mode.Engine, base.mode.Parallel = EngineUring, depth
 	return &uringReader{file: base, ring: r, host: h}, nil

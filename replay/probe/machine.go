@@ -45,7 +45,7 @@ func thisMachine() *machine {
 	start := time.Now()
 	return &machine{
 		hostname: hostname, cores: runtime.GOMAXPROCS(0),
-		open: flashio.Open, engines: workingEngines, dropCache: flashio.DropCache,
+		open: flashio.Open, engines: flashio.Working, dropCache: flashio.DropCache,
 		readBytes: flashio.ProcessReadBytes,
 		cpuTime:   processTime, freeSpace: freeSpace,
 		cacheMemory: func() units.Bytes { return cacheMemory("/") },
@@ -54,13 +54,6 @@ func thisMachine() *machine {
 		wall:        time.Now,
 		workload:    newKernels,
 	}
-}
-
-func workingEngines() []flashio.Engine {
-	if ok, _ := flashio.UringStatus(); ok {
-		return []flashio.Engine{flashio.EnginePread, flashio.EngineUring}
-	}
-	return []flashio.Engine{flashio.EnginePread}
 }
 
 func sleep(ctx context.Context, t units.Nanos) error {

@@ -162,9 +162,9 @@ func FittedThrottled(ctx context.Context, opt FittedOptions) (result *FittedResu
 		return flashio.Open(image.Path, flashio.Options{Engine: flashio.Engine(engine),
 			Direct: flashio.DirectOn, Parallel: parallel})
 	}
-	engines := []string{string(flashio.EnginePread)}
-	if ok, _ := flashio.UringStatus(); ok {
-		engines = append(engines, string(flashio.EngineUring))
+	var engines []string
+	for _, e := range flashio.Working() {
+		engines = append(engines, string(e))
 	}
 	leave, err := throttle.Enter(image.Path, throttle.Limit{Rate: fittedRate})
 	if err != nil {
@@ -175,9 +175,7 @@ func FittedThrottled(ctx context.Context, opt FittedOptions) (result *FittedResu
 		What: fmt.Sprintf("direct reads of a file through a block-I/O limit of %v, which the "+
 			"probe and fio do not know of", fittedRate)}
 	cfg := probe.DefaultConfig(image.Path)
-	for _, e := range engines {
-		cfg.Engines = append(cfg.Engines, flashio.Engine(e))
-	}
+	cfg.Engines = flashio.Working()
 	return s.fitted(ctx, r, engines, cfg, opt, func() (string, error) {
 		return runFio(ctx,
 			image.Path, opt.Dir, engines)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -130,12 +131,12 @@ func (q *assessment) rates() error {
 	q.long = d.Flash.Throughput(q.machine.Engine, d.Host.Cores, units.MiB, q.machine.Parallel)
 	q.short = d.Flash.Throughput(q.machine.Engine, d.Host.Cores, q.model.Record, q.machine.Parallel)
 	spec := d.Flash
-	if spec.PageCache == nil || !spec.Engines["mmap"].Cached {
-		spec.Engines = map[string]flash.EngineCost{"mmap": {Cached: true}}
+	if spec.PageCache == nil || !spec.Engines[ioengine.Mmap].Cached {
+		spec.Engines = map[string]flash.EngineCost{ioengine.Mmap: {Cached: true}}
 		// the host's time per fault is not known: a bound
 		spec.PageCache = &flash.PageCache{ReadAhead: readAhead}
 	}
-	q.faults = spec.Throughput("mmap", 1, units.GiB, 1)
+	q.faults = spec.Throughput(ioengine.Mmap, 1, units.GiB, 1)
 	q.memory, q.bus = d.Host.MemoryRate, d.Host.TransferRate
 	return nil
 }

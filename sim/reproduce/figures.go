@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/shapes"
@@ -55,7 +56,7 @@ func (s *study) figure7() error {
 		return err
 	}
 	linux := s.machines.devices[rtx]
-	rate := linux.Flash.Throughput("pread", linux.Host.Cores, bundleBytes, threads)
+	rate := linux.Flash.Throughput(ioengine.Pread, linux.Host.Cores, bundleBytes, threads)
 	io := func(window int) units.Nanos {
 		return rate.Time(sized(part(opt.ffn, e.PredictedSAgg[window+1]-e.PredictedSAgg[window]), 2))
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -87,14 +88,14 @@ func dense(rate units.Rate, precision string) devicemodels.Term {
 // sequential is the closed form of large reads.
 func sequential(d *devicemodels.Device) units.Rate {
 	const chunk = units.MiB
-	return d.Flash.Throughput("pread", d.Host.Cores, chunk, threads)
+	return d.Flash.Throughput(ioengine.Pread, d.Host.Cores, chunk, threads)
 }
 
 // flash adds the rows of throughputs.
 func (s *study) flash() error {
 	m1, cores := &s.machines.devices[m1CPU].Flash, s.machines.devices[m1CPU].Host.Cores
 	at := func(chunk units.Bytes, depth int) float64 {
-		return float64(m1.Throughput("pread", cores, chunk, depth)) / 1e9
+		return float64(m1.Throughput(ioengine.Pread, cores, chunk, depth)) / 1e9
 	}
 	s.calibrate("flash/seq", "M1 Max, sequential",
 		float64(sequential(s.machines.devices[m1CPU]))/1e9, "flash.link_rate (as Table 2, naive)")
@@ -119,13 +120,14 @@ func (s *study) flash() error {
 	m2 := s.machines.devices[m2Metal]
 	s.calibrate("flash/m2-seq", "M2 Ultra, sequential", float64(sequential(m2))/1e9,
 		"flash.link_rate of the M2 Ultra")
-	s.predict("flash/m2-16k", "M2 Ultra, 16 KiB, 32 threads", float64(m2.Flash.Throughput("pread",
-		m2.Host.Cores, bundleBytes, threads))/1e9, 10,
+	s.predict("flash/m2-16k", "M2 Ultra, 16 KiB, 32 threads",
+		float64(m2.Flash.Throughput(ioengine.Pread,
+			m2.Host.Cores, bundleBytes, threads))/1e9, 10,
 		append([]Input{other("flash", "that of the M1 Max",
 			"assumed: not published in a usable form")}, s.machines.m1Reads...)...)
 	linux := s.machines.devices[rtx]
 	s.calibrate("flash/linux-16k", "Linux machine, 16 KiB, 32 threads",
-		float64(linux.Flash.Throughput("pread", linux.Host.Cores, bundleBytes, threads))/1e9,
+		float64(linux.Flash.Throughput(ioengine.Pread, linux.Host.Cores, bundleBytes, threads))/1e9,
 		"flash.ltfb and flash.link_rate of the preset rtx4090-linux")
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces/synth"
 )
@@ -115,12 +116,12 @@ func (s *study) neuroReads(j *jetson) error {
 		return fmt.Errorf("compute alone takes %v at d = %d", without.Rest, d)
 	}
 	perRequest := neuroRecord * left.Seconds() / float64(without.Read)
-	cost := j.device.Flash.Engines["uring"]
+	cost := j.device.Flash.Engines[ioengine.Uring]
 	cost.Submit = units.FromSeconds(perRequest / 2)
 	cost.Complete = units.FromSeconds(perRequest) - cost.Submit
 	j.device.Flash.Engines = maps.Clone(j.device.Flash.Engines)
-	j.device.Flash.Engines["uring"] = cost
-	j.pipeline.Reads = j.device.Flash.Throughput("uring", j.device.Host.Cores, neuroRecord,
+	j.device.Flash.Engines[ioengine.Uring] = cost
+	j.pipeline.Reads = j.device.Flash.Throughput(ioengine.Uring, j.device.Host.Cores, neuroRecord,
 		int(s.val("neuro/depth")))
 	j.reads = calibrated("host time per request", fmt.Sprintf("%v: %v", cost.Submit+cost.Complete,
 		j.pipeline.Reads), id)
@@ -162,9 +163,9 @@ func (j *jetson) llama(level float64) units.Nanos {
 // faultRate is the rate of a mapped file whose pages are all missing.
 func faultRate(device *devicemodels.Device, host units.Nanos) units.Rate {
 	spec := device.Flash
-	spec.Engines = map[string]flash.EngineCost{"mmap": {Cached: true}}
+	spec.Engines = map[string]flash.EngineCost{ioengine.Mmap: {Cached: true}}
 	spec.PageCache = &flash.PageCache{ReadAhead: linuxReadAhead, Fault: host}
-	return spec.Throughput("mmap", 1, units.GiB, 1)
+	return spec.Throughput(ioengine.Mmap, 1, units.GiB, 1)
 }
 
 // times are the inputs of every time of the pipeline.

@@ -1,5 +1,7 @@
 package reproduce
 
+import "github.com/windrow-sim/windrow/internal/ioengine"
+
 import "github.com/windrow-sim/windrow/traces/synth"
 
 // windowing adds what a window keeps and loads, of simulated traces.
@@ -123,7 +125,8 @@ func (s *study) claims() error {
 		id    string
 		bytes int64
 	}{{"1.25", rowBytes}, {"2.25", bundleBytes}} {
-		rate := device.Flash.Throughput("pread", device.Host.Cores, sized(r.bytes, 1), threads)
+		rate := device.Flash.Throughput(ioengine.Pread, device.Host.Cores, sized(r.bytes, 1),
+			threads)
 		volume := float64(rate) * half.Seconds()
 		s.predict("claims/break-even/"+r.id,
 			"share of the FFN that takes as long as hybrid, at "+r.id+" GB/s",

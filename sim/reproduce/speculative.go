@@ -3,6 +3,7 @@ package reproduce
 import (
 	"fmt"
 
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim/speculative"
 )
@@ -53,7 +54,7 @@ func (s *study) speculative(prefix string) error {
 		return err
 	}
 	linux := s.machines.devices[rtx]
-	reads := linux.Flash.Throughput("pread", linux.Host.Cores, bundleBytes, threads)
+	reads := linux.Flash.Throughput(ioengine.Pread, linux.Host.Cores, bundleBytes, threads)
 	spec, err := s.calibrateSpeculation(reads)
 	if err != nil {
 		return err

@@ -1,5 +1,7 @@
 package reproduce
 
+import "github.com/windrow-sim/windrow/internal/ioengine"
+
 import "github.com/windrow-sim/windrow/internal/units"
 
 // optWindow is the window of OPT-6.7B: tokens before the current one, which with it are "the past 5
@@ -57,7 +59,7 @@ func (s *study) table2Sparse() error {
 		rounding := 100 * 0.05 / s.val(id+"/flash_to_dram")
 		s.predict(id+"/flash_to_dram", step.what+": volume", gb(m.read), rounding,
 			trace...).Note = "tolerance: half of the last printed digit"
-		closed := s.machines.devices[m1Metal].Flash.Throughput("pread",
+		closed := s.machines.devices[m1Metal].Flash.Throughput(ioengine.Pread,
 			s.machines.devices[m1Metal].Host.Cores, base.chunk(step.unbundled), threads)
 		if step.fixes == "" {
 			s.predict(id+"/throughput", step.what+": rate", rateGB(closed), 5,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -259,7 +260,7 @@ func (s *study) allOfVolume(m *model, id string, copyRate units.Rate, copyFrom I
 	error) {
 	device := s.machines.devices[m1CPU]
 	record := units.Bytes(m.shape.Rows*m.shape.DModel) * 4
-	rate := device.Flash.Throughput("pread", device.Host.Cores, record, threads)
+	rate := device.Flash.Throughput(ioengine.Pread, device.Host.Cores, record, threads)
 	volume := units.Bytes(float64(rate) * s.ms(id+"/io").Seconds())
 	ffn := sized(m.ffn, 4)
 	t := &times{io: rate.Time(volume)}
@@ -392,7 +393,7 @@ func (s *study) gpuTimes() (*times, error) {
 	const id = "table5/opt/gpu/all"
 	linux := s.machines.devices[rtx]
 	// ends of batches are inside the calibrated rate
-	reads := linux.Flash.Throughput("pread", linux.Host.Cores, bundleBytes, threads)
+	reads := linux.Flash.Throughput(ioengine.Pread, linux.Host.Cores, bundleBytes, threads)
 	t := &times{io: reads.Time(run.read), ioFrom: append(s.optTrace(), calibrated("flash.link_rate",
 		linux.Flash.LinkRate.String(), "flash/linux-16k"))}
 	rate := run.copied.Over(s.ms(id + "/mem"))

@@ -14,6 +14,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
@@ -29,7 +30,7 @@ const (
 	maxScenario = 1 << 20
 	// mostConfigurations bounds what the lists multiply to.
 	mostConfigurations = 1_000_000
-	mostParallel       = 4096
+	mostParallel       = ioengine.MaxThreads
 	mostBatch          = 1024
 	maxShare           = 0.9 // beyond it a model is dense
 	mostGap            = 1 << 20

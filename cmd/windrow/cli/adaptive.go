@@ -13,6 +13,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/sim/adaptive"
@@ -149,7 +150,7 @@ func adaptiveConfig(c *cli.Context) (cfg adaptive.Config, err error) {
 		return cfg, err
 	}
 	if cfg.Sim.Parallel = c.Int("parallel"); cfg.Sim.Parallel == 0 {
-		cfg.Sim.Parallel = defaultParallel(cfg.Sim.Engine)
+		cfg.Sim.Parallel = ioengine.DefaultParallel(cfg.Sim.Engine)
 	}
 	return cfg, nil
 }

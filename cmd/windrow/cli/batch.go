@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/sim/answers"
@@ -132,7 +133,7 @@ func batchConfig(c *cli.Context) (cfg answers.BatchConfig, err error) {
 		return cfg, err
 	}
 	if cfg.Sim.Parallel = c.Int("parallel"); cfg.Sim.Parallel == 0 {
-		cfg.Sim.Parallel = defaultParallel(cfg.Sim.Engine)
+		cfg.Sim.Parallel = ioengine.DefaultParallel(cfg.Sim.Engine)
 	}
 	return cfg, nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/replay/probe"
@@ -341,16 +342,13 @@ func (d *demo) measure(budget time.Duration) error {
 		return err
 	}
 	cfg.Depths = []int{1, demoParallel / 4, demoParallel, 2 * demoParallel}
-	cfg.Engines = []flashio.Engine{flashio.EnginePread}
-	if ok, _ := flashio.UringStatus(); ok {
-		cfg.Engines = []flashio.Engine{flashio.EngineUring}
-	}
+	cfg.Engines = []flashio.Engine{flashio.Best()}
 	device, err := d.e.probeDevice(d.ctx, cfg)
 	if err != nil {
 		return err
 	}
 	d.device = device
-	engineName, err := engineOf(device, string(flashio.EngineAuto))
+	engineName, err := engineOf(device, ioengine.Auto)
 	if err != nil {
 		return err
 	}

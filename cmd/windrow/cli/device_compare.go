@@ -13,7 +13,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
-	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -46,7 +46,7 @@ func deviceCompareCommand(e *env) *cli.Command {
 				DefaultText: listed(compareChunks())},
 			&cli.IntSliceFlag{Name: "depths", Usage: "requests in flight `N`, repeated or with " +
 				"commas", DefaultText: listed(compareDepths())},
-			&cli.StringFlag{Name: "io", Value: string(flashio.EngineAuto),
+			&cli.StringFlag{Name: "io", Value: ioengine.Auto,
 				Usage: "I/O `ENGINE`; auto: the fastest of each device at each point"},
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"},
 				Usage: "draw it as well: `FILE`.svg"},
@@ -149,7 +149,7 @@ func comparisonOf(c *cli.Context) (*comparison, error) {
 // comparedEngines lists the engines to choose from at every point, the preferred one first.
 func comparedEngines(d *devicemodels.Device, io string) ([]string, error) {
 	first, err := engineOf(d, io)
-	if err != nil || io != string(flashio.EngineAuto) {
+	if err != nil || io != ioengine.Auto {
 		return []string{first}, err
 	}
 	list := []string{first}

@@ -17,6 +17,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/eval"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/record"
@@ -341,7 +342,7 @@ func (r *evaluator) cost(row *evalRow, counts *counts) error {
 	if cfg.Engine, err = engineOf(r.device, "auto"); err != nil {
 		return err
 	}
-	cfg.Parallel = defaultParallel(cfg.Engine)
+	cfg.Parallel = ioengine.DefaultParallel(cfg.Engine)
 	simulated, err := sim.Run(src, cfg)
 	if err != nil {
 		return err

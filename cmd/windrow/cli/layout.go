@@ -13,6 +13,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/sim/placement"
@@ -139,7 +140,7 @@ func placingConfig(c *cli.Context) (cfg placement.Config, err error) {
 		return cfg, err
 	}
 	if cfg.Sim.Parallel = c.Int("parallel"); cfg.Sim.Parallel == 0 {
-		cfg.Sim.Parallel = defaultParallel(cfg.Sim.Engine)
+		cfg.Sim.Parallel = ioengine.DefaultParallel(cfg.Sim.Engine)
 	}
 	return cfg, nil
 }

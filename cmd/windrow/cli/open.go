@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 	"github.com/windrow-sim/windrow/replay"
@@ -145,10 +147,10 @@ func flashFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "window", Aliases: []string{"k"}, Value: 5,
 			Usage: "keep the rows of the last `K` tokens in memory"},
-		&cli.StringFlag{Name: "io", Value: "auto", Usage: "`ENGINE` that reads: auto, pread, " +
-			"uring, mmap, mem"},
-		&cli.IntFlag{Name: "parallel", Usage: "`N` threads (pread) or queue depth (uring)",
-			DefaultText: "32 or 256"},
+		&cli.StringFlag{Name: "io", Value: ioengine.Auto,
+			Usage: "`ENGINE` that reads: " + ioengine.Choice()},
+		&cli.IntFlag{Name: "parallel", Usage: "`N` " + ioengine.DepthChoice(),
+			DefaultText: ioengine.DepthDefaults()},
 		&cli.StringFlag{Name: "chunk", Usage: "largest request, `SIZE`, for example 64KiB; " +
 			"longer stretches are split", DefaultText: "no limit"},
 		&cli.IntFlag{Name: "gap", Usage: "read and discard up to `N` records between two wanted " +
@@ -157,8 +159,8 @@ func flashFlags() []cli.Flag {
 	}
 }
 
-// maxParallel is flashio's limit; a simulation of more would simulate nothing that can be run.
-const maxParallel = 4096
+// maxParallel is the limit of real reads: a simulation of more could not be run.
+const maxParallel = ioengine.MaxThreads
 
 // largestWindow is what --dram does where nothing else is chosen by memory.
 const largestWindow = "take the largest window that fits into `SIZE` of memory, all parts " +
@@ -197,12 +199,9 @@ func layoutOptions(c *cli.Context) (layout.Options, error) {
 func readOptions(c *cli.Context) (flashio.Options, error) {
 	opt := flashio.Options{Engine: flashio.Engine(c.String("io")),
 		Direct: flashio.Direct(c.String("direct")), Parallel: c.Int("parallel")}
-	switch opt.Engine {
-	case flashio.EngineAuto, flashio.EnginePread, flashio.EngineUring, flashio.EngineMmap,
-		flashio.EngineMem:
-	default:
-		return opt, usageError("--io %q: known engines are auto, pread, uring, mmap, mem",
-			opt.Engine)
+	if names := ioengine.Names(); !slices.Contains(names, string(opt.Engine)) {
+		return opt, usageError("--io %q: known engines are %s", opt.Engine,
+			strings.Join(names, ", "))
 	}
 	switch opt.Direct {
 	case flashio.DirectAuto, flashio.DirectOn, flashio.DirectOff:

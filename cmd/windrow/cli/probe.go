@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -13,6 +14,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay/probe"
 )
@@ -56,8 +58,9 @@ func probeCommand(e *env) *cli.Command {
 				Usage: "measure `WHERE` to compute: cpu, or cuda for an NVIDIA GPU besides"},
 			&cli.DurationFlag{Name: "budget", Value: probeBudget,
 				Usage: "time to measure, `DURATION`"},
-			&cli.StringSliceFlag{Name: "io", Usage: "`ENGINE` that reads, pread or uring, " +
-				"repeated or with commas", DefaultText: "all that work here"},
+			&cli.StringSliceFlag{Name: "io", Usage: "`ENGINE` that reads, " +
+				strings.Join(ioengine.DirectNames(), " or ") + ", repeated or with commas",
+				DefaultText: "all that work here"},
 			&cli.StringSliceFlag{Name: "chunk", Usage: "read `SIZE`, repeated or with commas",
 				DefaultText: "from 4KiB to 1MiB, or about the image's records"},
 			&cli.IntSliceFlag{Name: "depth", Usage: "threads or queue depth `N`, repeated or " +
@@ -201,7 +204,7 @@ func (e *env) calibrateOn(ctx context.Context, device *devicemodels.Device, imag
 	if err != nil {
 		return err
 	}
-	engineName, err := engineOf(device, string(flashio.EngineAuto))
+	engineName, err := engineOf(device, ioengine.Auto)
 	if err != nil {
 		return err
 	}

@@ -12,10 +12,10 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
-	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -198,7 +198,7 @@ func (e *env) simulate(c *cli.Context) error {
 		return err
 	}
 	if cfg.Parallel = c.Int("parallel"); cfg.Parallel == 0 {
-		cfg.Parallel = defaultParallel(cfg.Engine)
+		cfg.Parallel = ioengine.DefaultParallel(cfg.Engine)
 	}
 	if path := c.String("model"); path != "" {
 		image, err := model.OpenImage(path)
@@ -276,22 +276,22 @@ func loadDevice(name string) (*devicemodels.Device, error) {
 	return devicemodels.Load(name)
 }
 
-// engineOf picks the I/O engine of a device model: the named one, or for auto the first the model
-// knows of uring, pread, and any.
+// engineOf picks the I/O engine of a device model: the named one, or for auto the first preferred
+// one that the model knows, else any.
 func engineOf(d *devicemodels.Device, name string) (string, error) {
 	var known []string
 	for n := range d.Flash.Engines {
 		known = append(known, n)
 	}
 	slices.Sort(known)
-	if name != string(flashio.EngineAuto) {
+	if name != ioengine.Auto {
 		if slices.Contains(known, name) {
 			return name, nil
 		}
 		return "", usageError("--io %s: the device model %s has costs for %s only", name, d.Name,
 			strings.Join(known, ", "))
 	}
-	for _, n := range []string{string(flashio.EngineUring), string(flashio.EnginePread)} {
+	for _, n := range ioengine.Preferred() {
 		if slices.Contains(known, n) {
 			return n, nil
 		}
@@ -300,14 +300,6 @@ func engineOf(d *devicemodels.Device, name string) (string, error) {
 		return "", usageError("the device model %s names no I/O engine", d.Name)
 	}
 	return known[0], nil
-}
-
-// defaultParallel is what flashio.Open takes for 0.
-func defaultParallel(engine string) int {
-	if engine == string(flashio.EngineUring) {
-		return 256
-	}
-	return 32
 }
 
 // checkRunOutput checks the flags of outputFlags before the work.

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/sim/speculative"
@@ -138,7 +139,7 @@ func speculateConfig(c *cli.Context) (cfg speculative.Config, err error) {
 		return cfg, err
 	}
 	if cfg.Sim.Parallel = c.Int("parallel"); cfg.Sim.Parallel == 0 {
-		cfg.Sim.Parallel = defaultParallel(cfg.Sim.Engine)
+		cfg.Sim.Parallel = ioengine.DefaultParallel(cfg.Sim.Engine)
 	}
 	return cfg, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/sim/sweep"
@@ -191,7 +192,7 @@ func resolverFor(scenario string) sweep.Resolver {
 			}
 			return engine, err
 		},
-		Parallel: defaultParallel,
+		Parallel: ioengine.DefaultParallel,
 		Image: func(name string) (layout.Geometry, error) {
 			image, err := model.OpenImage(beside(scenario, name))
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/engine/tokenizer"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/sim/serving"
@@ -272,7 +273,7 @@ func trafficConfig(c *cli.Context, head *traces.Header) (*serving.Config, error)
 		return nil, err
 	}
 	if cfg.Sim.Parallel = c.Int("parallel"); cfg.Sim.Parallel == 0 {
-		cfg.Sim.Parallel = defaultParallel(cfg.Sim.Engine)
+		cfg.Sim.Parallel = ioengine.DefaultParallel(cfg.Sim.Engine)
 	}
 	if text := c.String("kv-memory"); text != "" {
 		if cfg.KV, err = units.ParseBytes(text); err != nil || cfg.KV < 1 {

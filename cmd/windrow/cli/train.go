@@ -16,6 +16,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint"
 	"github.com/windrow-sim/windrow/engine/predictor"
 	"github.com/windrow-sim/windrow/engine/predictor/centroid"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -347,7 +348,7 @@ func readCost(c *cli.Context, head *traces.Header) (*predictor.Cost, error) {
 	}
 	align := max(d.Flash.Align, 1)
 	read := (head.UnitBytes + align - 1) / align * align
-	rate := d.Flash.Throughput(reader, d.Host.Cores, read, defaultParallel(reader))
+	rate := d.Flash.Throughput(reader, d.Host.Cores, read, ioengine.DefaultParallel(reader))
 	if rate < 1 {
 		return nil, usageError("--device %s: the model gives no rate for reads of %v", name, read)
 	}

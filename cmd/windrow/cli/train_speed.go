@@ -16,6 +16,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/predictor"
 	"github.com/windrow-sim/windrow/engine/predictor/centroid"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 	"github.com/windrow-sim/windrow/sim"
@@ -193,7 +194,7 @@ func simulateNamed(name string, window int, src *namedTokens) (*simulatedSpeed, 
 	if cfg.Engine, err = engineOf(d, "auto"); err != nil {
 		return nil, err
 	}
-	cfg.Parallel = defaultParallel(cfg.Engine)
+	cfg.Parallel = ioengine.DefaultParallel(cfg.Engine)
 	if src.namer.schedule != sim.OnDemand {
 		cfg.Schedule = sim.Schedule{Kind: src.namer.schedule, Recall: 1, Dense: 1}
 	}

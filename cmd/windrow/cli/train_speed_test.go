@@ -8,6 +8,7 @@ import (
 
 	"github.com/windrow-sim/windrow/engine/predictor"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -24,7 +25,7 @@ func simulatedWith(t *testing.T, src traces.Source, cfg sim.Config) float64 {
 	if cfg.Engine, err = engineOf(d, "auto"); err != nil {
 		t.Fatal(err)
 	}
-	cfg.Parallel = defaultParallel(cfg.Engine)
+	cfg.Parallel = ioengine.DefaultParallel(cfg.Engine)
 	run, err := sim.Run(src, cfg)
 	if err != nil {
 		t.Fatal(err)
