@@ -43,22 +43,23 @@ func CheckFile(path string) (rep Report, err error) {
 		Warnings: r.Warnings(),
 	}
 	var t Token
-	var sequences Sequences
+	var last uint32
 	for i := range r.Tokens() {
 		if err := r.Token(i, &t); err != nil {
 			return rep, err
 		}
-		if sequences.Begins(t.Seq) {
+		if i == 0 || t.Seq != last {
 			rep.Sequences++
+			last = t.Seq
 		}
 		if t.Phase == Prefill {
 			rep.Prefill++
 		}
 		for _, m := range t.Active {
-			rep.Active += int64(m.Count())
+			rep.Active += int64(count(m))
 		}
 		for _, m := range t.Predicted {
-			rep.Predicted += int64(m.Count())
+			rep.Predicted += int64(count(m))
 		}
 		for _, m := range t.Magnitude {
 			rep.Magnitude += int64(len(m))

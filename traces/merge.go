@@ -61,12 +61,13 @@ func concat(w *Writer, readers []*Reader) error {
 	next := uint32(0) // sequences so far
 	var t Token
 	for _, r := range readers {
-		var sequences Sequences
+		var last uint32
 		for i := range r.Tokens() {
 			if err := r.Token(i, &t); err != nil {
 				return err
 			}
-			if sequences.Begins(t.Seq) {
+			if i == 0 || t.Seq != last {
+				last = t.Seq
 				next++
 			}
 			t.Seq = next - 1

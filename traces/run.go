@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -113,6 +114,14 @@ type Prediction struct {
 	TokensPerSPrefetched *float64 `json:"tokens_per_s_prefetched"`
 	Compute              []string `json:"compute"` // what the times of the host are, part by part
 	Notes                []string `json:"notes,omitempty"`
+}
+
+// Estimate is a rate of the run, in tokens/s, as it is printed: with its interval, or as the bound
+// that it is. The interval is of the run's whole rate; for the rate of some of its tokens it is
+// taken in proportion.
+func (p *Prediction) Estimate(rate float64) document.Estimate {
+	return document.Estimate{Value: rate, Low: p.TokensPerSLow, High: p.TokensPerSHigh,
+		Basis: string(p.Basis), Bound: p.Basis == Bound, AtMost: true}
 }
 
 // Ahead is what reading ahead did in a Run, whose I/O rows then hold only the time that compute

@@ -43,8 +43,9 @@ type Writer struct {
 	rows     int                // rows in bufs
 	maxRows  int
 	maxCodes int // bytes of magnitudes after which a batch ends
+	spare    uint64
 	tokens   int
-	seqs     Sequences
+	seqs     int
 	lastSeq  uint32
 	lastPos  uint32
 	done     bool
@@ -69,7 +70,7 @@ func newWriter(path string, h Header, opt WriteOptions, create func(string) (sin
 		return nil, fmt.Errorf("traces: %s: %w", path, err)
 	}
 	w := &Writer{path: path, head: h, compress: opt.Compress, whole: !opt.Incomplete,
-		cols: traceColumns(&h)}
+		cols: traceColumns(&h), spare: spareBits(h.Units)}
 	codec := arrowfile.None
 	switch opt.Compress {
 	case "":
@@ -140,7 +141,9 @@ func (w *Writer) Append(t *Token) error {
 	for l := range t.Active {
 		w.appendRow(t, l)
 	}
-	w.seqs.Begins(t.Seq)
+	if w.tokens == 0 || t.Seq != w.lastSeq {
+		w.seqs++
+	}
 	w.tokens++
 	w.lastSeq, w.lastPos = t.Seq, t.Pos
 	if w.rows >= w.maxRows || len(w.bufs[colMagCodes]) >= w.maxCodes {
@@ -174,8 +177,8 @@ func (w *Writer) appendRow(t *Token, l int) {
 	w.rows++
 }
 
-func appendMask(b []byte, m mask.Mask) []byte {
-	for _, word := range m {
+func appendMask(b []byte, mask []uint64) []byte {
+	for _, word := range mask {
 		b = binary.LittleEndian.AppendUint64(b, word)
 	}
 	return b
@@ -190,7 +193,7 @@ func (w *Writer) check(t *Token) error {
 		return fmt.Errorf("comes after sequence %d, position %d: tokens must ascend", w.lastSeq,
 			w.lastPos)
 	}
-	if err := w.head.CheckMasks("active", t.Active); err != nil {
+	if err := w.checkMasks("active", t.Active); err != nil {
 		return err
 	}
 	if err := errors.Join(w.checkMagnitudes(t), w.checkFeatures(t)); err != nil {
@@ -202,12 +205,28 @@ func (w *Writer) check(t *Token) error {
 		}
 		return nil
 	}
-	return w.head.CheckMasks("predicted", t.Predicted)
+	return w.checkMasks("predicted", t.Predicted)
 }
 
 // after reports whether (seq, pos) comes after (seq0, pos0).
 func after(seq0, pos0, seq, pos uint32) bool {
 	return seq > seq0 || seq == seq0 && pos > pos0
+}
+
+func (w *Writer) checkMasks(name string, masks []mask.Mask) error {
+	if len(masks) != w.head.Layers {
+		return fmt.Errorf("%d %s masks for %d layers", len(masks), name, w.head.Layers)
+	}
+	words := w.head.Words()
+	for l, m := range masks {
+		if len(m) != words {
+			return fmt.Errorf("layer %d: %s mask of %d words, need %d", l, name, len(m), words)
+		}
+		if m[words-1]&w.spare != 0 {
+			return fmt.Errorf("layer %d: %s mask has bits beyond unit %d", l, name, w.head.Units-1)
+		}
+	}
+	return nil
 }
 
 // checkMagnitudes holds the magnitudes of a token against invariant 4 of the package.
@@ -222,7 +241,7 @@ func (w *Writer) checkMagnitudes(t *Token) error {
 		return fmt.Errorf("magnitudes of %d layers for %d", len(t.Magnitude), w.head.Layers)
 	}
 	for l, codes := range t.Magnitude {
-		if n := t.Active[l].Count(); len(codes) != n {
+		if n := count(t.Active[l]); len(codes) != n {
 			return fmt.Errorf("layer %d: %d magnitudes for %d active units", l, len(codes), n)
 		}
 	}
@@ -330,7 +349,7 @@ func (w *Writer) manifest(path string, complete bool) *Manifest {
 	return &Manifest{
 		SchemaVersion: w.head.SchemaVersion, Tool: w.head.Tool, File: filepath.Base(path),
 		Bytes:  w.file.size,
-		SHA256: w.file.sum(), Complete: complete, Tokens: w.tokens, Sequences: w.seqs.Count(),
+		SHA256: w.file.sum(), Complete: complete, Tokens: w.tokens, Sequences: w.seqs,
 		Layers: w.head.Layers,
 		Units:  w.head.Units, Compress: w.compress, Model: w.head.Model,
 		HasMagnitude: w.head.HasMagnitude,

@@ -25,6 +25,7 @@ var allowed = map[string][]string{
 	"internal/ioengine":   {},
 	"internal/boundaries": {},
 	"internal/reference":  {},
+	"internal/document":   {"internal/units"},
 	"internal/refusal":    {},
 
 	"kernels/ref": {},
@@ -39,7 +40,8 @@ var allowed = map[string][]string{
 	"kernels/metal/standin": {"kernels/cuda", "kernels/cuda/standin", "kernels/metal",
 		"kernels/source"},
 
-	"traces":        {"internal/mask", "internal/units", "internal/refusal"},
+	"traces": {"internal/document", "internal/mask", "internal/units",
+		"internal/refusal"},
 	"traces/shapes": {"internal/nearest", "traces"},
 	"traces/batch":  {"internal/mask", "traces"},
 	"traces/stats":  {"internal/mask", "internal/units", "traces", "traces/batch"},
@@ -138,7 +140,7 @@ var allowed = map[string][]string{
 		"devicemodels", "devicemodels/flash", "traces", "traces/synth", "traces/compare"},
 
 	"internal/alloctest": {},
-	"cmd/windrow/report": {"internal/units", "traces", "traces/compare"},
+	"cmd/windrow/report": {"internal/document", "internal/units", "traces", "traces/compare"},
 }
 
 // homes says where each library may be imported. One library, one place.

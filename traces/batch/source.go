@@ -60,24 +60,30 @@ func (u *Source) Token(i int, t *traces.Token) error {
 	}
 	*t = traces.Token{Pos: uint32(i), Phase: lanes[0].Phase, Active: t.Active[:0],
 		Predicted: t.Predicted[:0]}
-	t.Active = u.unite(t.Active, lanes, false)
+	t.Active = u.unite(t.Active, lanes, func(t *traces.Token) []mask.Mask { return t.Active })
 	if u.head.HasPredicted {
-		t.Predicted = u.unite(t.Predicted, lanes, true)
+		t.Predicted = u.unite(t.Predicted, lanes, func(t *traces.Token) []mask.Mask {
+			return t.Predicted
+		})
 	} else {
 		t.Predicted = nil
 	}
 	return nil
 }
 
-// unite appends the union of the lanes' masks of every layer, predicted or true ones.
-func (u *Source) unite(masks []mask.Mask, lanes []traces.Token, predicted bool) []mask.Mask {
-	unions := mask.NewLayers(u.head.Layers, u.head.Units)
-	for l := range unions {
+// unite appends the mask of every layer.
+func (u *Source) unite(masks []mask.Mask, lanes []traces.Token,
+	of func(*traces.Token) []mask.Mask) []mask.Mask {
+	words := u.head.Words()
+	slab := make([]uint64, words*u.head.Layers)
+	for l := range u.head.Layers {
 		u.counts.Reset()
 		for lane := range lanes {
-			u.counts.Add(lanes[lane].Masks(predicted)[l])
+			u.counts.Add(of(&lanes[lane])[l])
 		}
-		copy(unions[l], u.counts.AtLeast(u.atLeast))
+		into := slab[l*words : (l+1)*words : (l+1)*words]
+		copy(into, u.counts.AtLeast(u.atLeast))
+		masks = append(masks, into)
 	}
-	return append(masks, unions...)
+	return masks
 }

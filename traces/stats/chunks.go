@@ -2,6 +2,7 @@ package stats
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces"
@@ -37,24 +38,23 @@ func ComputeChunks(src traces.Source, predicted bool) ([]Chunk, error) {
 	for n := 1; n <= MaxChunk; n *= 2 {
 		passes = append(passes, newChunkPass(h, n))
 	}
-	name := "active"
-	if predicted {
-		name = "predicted"
-	}
-	var sequences traces.Sequences
+	c := &collector{head: *h} // for its checks
 	var t traces.Token
 	for i := range src.Tokens() {
 		if err := src.Token(i, &t); err != nil {
 			return nil, fmt.Errorf("stats: token %d: %w", i, err)
 		}
-		masks := t.Masks(predicted)
-		if err := h.CheckMasks(name, masks); err != nil {
+		masks, name := t.Active, "active"
+		if predicted {
+			masks, name = t.Predicted, "predicted"
+		}
+		if err := c.checkMasks(name, masks); err != nil {
 			return nil, fmt.Errorf("stats: token %d: %w", i, err)
 		}
-		first := sequences.Begins(t.Seq)
 		for _, p := range passes {
-			p.step(masks, first)
+			p.step(masks, i == 0 || t.Seq != c.seq)
 		}
+		c.seq = t.Seq
 	}
 	var list []Chunk
 	for _, p := range passes {
@@ -67,13 +67,17 @@ func ComputeChunks(src traces.Source, predicted bool) ([]Chunk, error) {
 type chunkPass struct {
 	tokens int
 	have   int         // tokens of the current chunk
-	union  []mask.Mask // by layer
+	union  []mask.Mask // (layer, word)
 	units  int64
 	chunks int
 }
 
 func newChunkPass(h *traces.Header, tokens int) *chunkPass {
-	return &chunkPass{tokens: tokens, union: mask.NewLayers(h.Layers, h.Units)}
+	p := &chunkPass{tokens: tokens, union: make([]mask.Mask, h.Layers)}
+	for l := range p.union {
+		p.union[l] = make([]uint64, h.Words())
+	}
+	return p
 }
 
 func (p *chunkPass) step(masks []mask.Mask, first bool) {
@@ -83,15 +87,19 @@ func (p *chunkPass) step(masks []mask.Mask, first bool) {
 			clear(p.union[l])
 		}
 	}
-	for l, m := range masks {
-		p.union[l].Or(m)
+	for l, mask := range masks {
+		for w, m := range mask {
+			p.union[l][w] |= m
+		}
 	}
 	if p.have++; p.have < p.tokens {
 		return
 	}
 	p.chunks++
-	for _, m := range p.union {
-		p.units += int64(m.Count())
+	for l := range p.union {
+		for _, w := range p.union[l] {
+			p.units += int64(bits.OnesCount64(w))
+		}
 	}
 }
 

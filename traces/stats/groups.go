@@ -2,6 +2,7 @@ package stats
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/windrow-sim/windrow/internal/mask"
@@ -29,19 +30,22 @@ type grouping struct {
 	head   *traces.Header
 	sizes  []int
 	order  []int
-	before [][]mask.Mask // masks of the step before, (lane, layer)
+	before [][]mask.Mask // masks of the step before, (lane, layer, word)
 	sums   [][3]int64    // by size: units in order, known, before
 	steps  int64
-	acc    []mask.Mask // by layer: the union of a batch
+	acc    []mask.Mask // (layer, word)
 }
 
 // newGrouping measures the sizes that leave a choice.
 func newGrouping(h *traces.Header, order, sizes []int) *grouping {
-	g := &grouping{head: h, order: order, acc: mask.NewLayers(h.Layers, h.Units)}
+	g := &grouping{head: h, order: order, acc: make([]mask.Mask, h.Layers)}
 	for _, b := range sizes {
 		if b > 1 && 2*b <= len(order) {
 			g.sizes = append(g.sizes, b)
 		}
+	}
+	for l := range g.acc {
+		g.acc[l] = make([]uint64, h.Words())
 	}
 	g.sums = make([][3]int64, len(g.sizes))
 	return g
@@ -93,8 +97,10 @@ func (g *grouping) closest(masks [][]mask.Mask, left []int) (at int) {
 
 // growth is how many units a lane adds; it may stop counting at limit.
 func (g *grouping) growth(masks []mask.Mask, limit int) (n int) {
-	for l, m := range masks {
-		n += m.CountAndNot(g.acc[l])
+	for l, mask := range masks {
+		for w, m := range mask {
+			n += bits.OnesCount64(m &^ g.acc[l][w])
+		}
 		if n >= limit {
 			return n
 		}
@@ -109,8 +115,10 @@ func (g *grouping) clear() {
 }
 
 func (g *grouping) add(masks []mask.Mask) {
-	for l, m := range masks {
-		g.acc[l].Or(m)
+	for l, mask := range masks {
+		for w, m := range mask {
+			g.acc[l][w] |= m
+		}
 	}
 }
 
@@ -121,8 +129,10 @@ func (g *grouping) measure(masks [][]mask.Mask, lanes []int, size int) (sum int6
 		for _, lane := range batch {
 			g.add(masks[lane])
 		}
-		for _, m := range g.acc {
-			sum += int64(m.Count())
+		for l := range g.acc {
+			for _, w := range g.acc[l] {
+				sum += int64(bits.OnesCount64(w))
+			}
 		}
 	}
 	return sum

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"fmt"
+	"math/bits"
 	"runtime"
 	"sync"
 
@@ -165,7 +166,7 @@ func newUnionPass(h *traces.Header, lanes batch.Lanes, sizes []int, opt UnionOpt
 	return u
 }
 
-// read returns the masks of a step, (lane, layer).
+// read returns the masks of a step, (lane, layer, word).
 func (u *unionPass) read(step int) ([][]mask.Mask, error) {
 	masks := make([][]mask.Mask, u.lanes.Count)
 	for lane := range masks {
@@ -173,7 +174,9 @@ func (u *unionPass) read(step int) ([][]mask.Mask, error) {
 		if err := u.lanes.Read(lane, step, t); err != nil {
 			return nil, err
 		}
-		masks[lane] = t.Masks(u.opt.Predicted)
+		if masks[lane] = t.Active; u.opt.Predicted {
+			masks[lane] = t.Predicted
+		}
 	}
 	return masks, nil
 }
@@ -201,7 +204,9 @@ func (u *unionPass) stepLayers(masks [][]mask.Mask) {
 // largest.
 func (p *unionLayer) step(masks [][]mask.Mask, layer int, order, sizes []int) {
 	for first := range masks {
-		p.active += int64(masks[first][layer].Count())
+		for _, w := range masks[first][layer] {
+			p.active += int64(bits.OnesCount64(w))
+		}
 		p.counts.Reset()
 		at := 0
 		for j, shift := range order {

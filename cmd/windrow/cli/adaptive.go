@@ -13,6 +13,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
@@ -61,7 +62,6 @@ func adaptiveCommand(e *env) *cli.Command {
 				"sequence, which fill the window, out of speeds and latencies"},
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"},
 				Usage: "also write the window over time to `FILE`, *.csv or *.jsonl"},
-			jsonFlag(),
 		}, flashFlags()[1:]...), // all but its window
 		Action: e.adaptive,
 	}
@@ -192,30 +192,31 @@ func writeWindows(path string, r *adaptive.Result) (err error) {
 func (r *adaptiveResult) print(w io.Writer) error {
 	fmt.Fprintf(w, "%s on %s, windows of %d to %d tokens, hysteresis of %d; the floor with the "+
 		"longest context is %s\n\n",
-		r.Model, r.Device, r.Min, r.Max, r.Calm, report.IEC(r.Floor.Total))
-	right := report.Right
-	from := report.Column{Name: "from token", Align: right}
+		r.Model, r.Device, r.Min, r.Max, r.Calm, document.IEC(r.Floor.Total))
+	right := document.Right
+	from := document.Column{Name: "from token", Align: right}
 	if r.Budget.ByTime {
-		from = report.Column{Name: "from", Unit: "s", Align: right}
+		from = document.Column{Name: "from", Unit: "s", Align: right}
 	}
-	phases := &report.Table{Columns: []report.Column{from, {Name: "budget", Align: right},
+	phases := &document.Table{Columns: []document.Column{from, {Name: "budget", Align: right},
 		{Name: "floor", Align: right}, {Name: "tokens", Align: right}, {Name: "oracle's window",
 			Align: right}}}
 	for _, p := range r.Phases {
 		at, floor := strconv.FormatInt(p.From, 10), "n/a"
 		if r.Budget.ByTime {
-			at = report.Sig3(units.Nanos(p.From).Seconds())
+			at = document.Sig3(units.Nanos(p.From).Seconds())
 		}
 		if p.Tokens > 0 {
-			floor = report.IEC(p.Floor)
+			floor = document.IEC(p.Floor)
 		}
-		phases.Add(at, report.IEC(p.Budget), floor, strconv.Itoa(p.Tokens), strconv.Itoa(p.Oracle))
+		phases.Add(at, document.IEC(p.Budget), floor, strconv.Itoa(p.Tokens),
+			strconv.Itoa(p.Oracle))
 	}
-	if err := phases.Text(w); err != nil {
+	if err := report.TableText(w, phases); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
-	t := &report.Table{Columns: []report.Column{
+	t := &document.Table{Columns: []document.Column{
 		{Name: "strategy"}, {Name: "tokens/s", Align: right}, {Name: "P50", Unit: "ms",
 			Align: right}, {Name: "P95", Unit: "ms", Align: right}, {Name: "P99", Unit: "ms",
 			Align: right},
@@ -225,19 +226,19 @@ func (r *adaptiveResult) print(w io.Writer) error {
 			Align: right}, {Name: "rows shed", Align: right}, {Name: "basis"},
 	}}
 	for _, o := range r.Outcomes {
-		t.Add(o.Name, report.Sig3(o.TokensPerS), report.Sig3(o.P50.Millis()),
-			report.Sig3(o.P95.Millis()), report.Sig3(o.P99.Millis()),
-			report.Sig3(o.Jitter), report.Sig3(o.Deviation.Millis()), strconv.Itoa(o.Above),
-			report.Sig3(100*o.Misses),
-			report.Sig3(o.OverStatic), report.Sig3(o.Window), strconv.Itoa(o.Changes),
+		t.Add(o.Name, document.Sig3(o.TokensPerS), document.Sig3(o.P50.Millis()),
+			document.Sig3(o.P95.Millis()), document.Sig3(o.P99.Millis()),
+			document.Sig3(o.Jitter), document.Sig3(o.Deviation.Millis()), strconv.Itoa(o.Above),
+			document.Sig3(100*o.Misses),
+			document.Sig3(o.OverStatic), document.Sig3(o.Window), strconv.Itoa(o.Changes),
 			strconv.FormatInt(o.Shed, 10), string(o.Basis))
 	}
-	if err := t.Text(w); err != nil {
+	if err := report.TableText(w, t); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\nSpeeds and latencies leave out the first %d tokens of each "+
 		"sequence. fraction fills %s %% of the room; static reserves the fullest moment of\n"+
 		"every layer; oracle knows beforehand which window fits each budget.\n", r.Skip,
-		report.Sig3(100*r.Fraction))
+		document.Sig3(100*r.Fraction))
 	return err
 }

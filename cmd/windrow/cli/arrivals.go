@@ -12,6 +12,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/traces/arrivals"
 )
 
@@ -26,8 +27,7 @@ func arrivalsCommand(e *env) *cli.Command {
 			examples("windrow trace arrivals azure.csv", "windrow trace arrivals azure.csv --json",
 				"windrow trace arrivals chats.json --tokenizer examples/models/tales"),
 		Flags: []cli.Flag{
-			jsonFlag(),
-			&cli.StringFlag{Name: "format", Usage: "`FORMAT` of the file: " +
+			&cli.StringFlag{Name: "arrivals-format", Usage: "`FORMAT` of the file: " +
 				strings.ReplaceAll(listed(arrivals.Formats()), ",", ", "),
 				DefaultText: "by its first bytes"},
 			&cli.BoolFlag{Name: "sort", Usage: fmt.Sprintf("sort by time, in memory, up to %d "+
@@ -46,7 +46,7 @@ func (e *env) traceArrivals(c *cli.Context) error {
 	}
 	o := arrivals.Options{Sort: c.Bool("sort"), SkipBad: c.Int("skip-bad")}
 	var err error
-	if name := c.String("format"); name != "" {
+	if name := c.String("arrivals-format"); name != "" {
 		if o.Format, err = arrivals.ParseFormat(name); err != nil {
 			return usageError("--format: %v", err)
 		}
@@ -91,7 +91,7 @@ func arrivalsError(err error) error {
 
 // printArrivals prints what became of the lines, when requests came, and how long they are.
 func (e *env) printArrivals(path string, s *arrivals.Summary) error {
-	t := &report.Table{Columns: []report.Column{{Name: "requests"}, {Name: path}}}
+	t := &document.Table{Columns: []document.Column{{Name: "requests"}, {Name: path}}}
 	t.Add("format", string(s.Format))
 	unit := "lines"
 	if !s.Format.HasTimes() {
@@ -103,9 +103,9 @@ func (e *env) printArrivals(path string, s *arrivals.Summary) error {
 		t.Add("sessions", fmt.Sprint(s.Sessions))
 	}
 	if s.Span != nil {
-		t.Add("span", report.Sig3(s.Span.Seconds())+" s")
+		t.Add("span", document.Sig3(s.Span.Seconds())+" s")
 		if s.Rate != nil {
-			t.Add("mean rate", report.Sig3(*s.Rate)+" /s")
+			t.Add("mean rate", document.Sig3(*s.Rate)+" /s")
 		}
 		t.Add("busiest second", fmt.Sprint(*s.Peak))
 	} else {
@@ -119,11 +119,11 @@ func (e *env) printArrivals(path string, s *arrivals.Summary) error {
 	if len(s.Ignored) > 0 {
 		t.Add("not used", strings.Join(s.Ignored, ", "))
 	}
-	if err := t.Text(e.stdout); err != nil {
+	if err := report.TableText(e.stdout, t); err != nil {
 		return err
 	}
-	right := report.Right
-	tokens := &report.Table{Columns: []report.Column{
+	right := document.Right
+	tokens := &document.Table{Columns: []document.Column{
 		{Name: "tokens"}, {Name: "least", Align: right}, {Name: "P50", Align: right},
 		{Name: "P90", Align: right}, {Name: "P99", Align: right},
 		{Name: "most", Align: right}, {Name: "all", Align: right}}}
@@ -135,5 +135,5 @@ func (e *env) printArrivals(path string, s *arrivals.Summary) error {
 			decimal(row.n.P99), decimal(row.n.Max), fmt.Sprint(row.n.Total))
 	}
 	fmt.Fprintln(e.stdout)
-	return tokens.Text(e.stdout)
+	return report.TableText(e.stdout, tokens)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
@@ -47,7 +48,6 @@ func batchCommand(e *env) *cli.Command {
 				"sequences need, 1 to 4"},
 			&cli.IntFlag{Name: "window", Aliases: []string{"k"},
 				Usage: "keep the rows of the last `K` steps in memory"},
-			jsonFlag(),
 		}, flashFlags()[1:]...), // all but its window: of a batch, most rows would be held
 		Action: e.batch,
 	}
@@ -176,7 +176,7 @@ func batchSizes(c *cli.Context, tokens int) (sizes []int, err error) {
 func (r *batchResult) print(w io.Writer) error {
 	fmt.Fprintf(w, "%s on %s, %s masks, window of %d steps; %s\n\n", r.Model, r.Device,
 		r.Unions.Mask, r.Times.Window, r.Unions.Formed)
-	if err := r.costTable().Text(w); err != nil {
+	if err := report.TableText(w, r.costTable()); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\n%s\n", r.stops("hybrid that keeps nothing", r.Times.StopsAt))
@@ -184,18 +184,18 @@ func (r *batchResult) print(w io.Writer) error {
 		fmt.Fprintln(w, r.stops("hybrid with the same memory", r.Times.StopsHeld))
 	}
 	fmt.Fprintf(w, "hybrid reads %s in %s ms; compute is charged once per step\n\n",
-		report.IEC(r.Times.FFNBytes), milli(r.Times.FFNRead))
-	if err := r.leastTable().Text(w); err != nil {
+		document.IEC(r.Times.FFNBytes), milli(r.Times.FFNRead))
+	if err := report.TableText(w, r.leastTable()); err != nil {
 		return err
 	}
 	if len(r.Unions.Groups) > 0 {
 		fmt.Fprintln(w)
-		if err := r.groupTable().Text(w); err != nil {
+		if err := report.TableText(w, r.groupTable()); err != nil {
 			return err
 		}
 	}
 	fmt.Fprintln(w)
-	return r.promptTable().Text(w)
+	return report.TableText(w, r.promptTable())
 }
 
 // stops says at which batch flash is no longer faster.
@@ -209,22 +209,23 @@ func (r *batchResult) stops(than string, size int) string {
 	return fmt.Sprintf("against %s: flash stops paying at %d", than, size)
 }
 
-func milli(t units.Nanos) string { return report.Sig3(float64(t) / 1e6) }
+func milli(t units.Nanos) string { return document.Sig3(float64(t) / 1e6) }
 
-func percent(share float64) string { return report.Sig3(100 * share) }
+func percent(share float64) string { return document.Sig3(100 * share) }
 
 // numbers are right-aligned columns of "name" or "name|unit".
-func numbers(names ...string) *report.Table {
-	t := &report.Table{}
+func numbers(names ...string) *document.Table {
+	t := &document.Table{}
 	for _, n := range names {
 		name, unit, _ := strings.Cut(n, "|")
-		t.Columns = append(t.Columns, report.Column{Name: name, Unit: unit, Align: report.Right})
+		t.Columns = append(t.Columns, document.Column{Name: name, Unit: unit,
+			Align: document.Right})
 	}
 	return t
 }
 
 // costTable is about time per token.
-func (r *batchResult) costTable() *report.Table {
+func (r *batchResult) costTable() *document.Table {
 	heads := []string{"B", "steps", "union|%"}
 	if r.Times.AtLeast > 1 {
 		heads = append(heads, "kept|%")
@@ -255,7 +256,7 @@ func (r *batchResult) costTable() *report.Table {
 		if r.Times.Window > 0 {
 			line = append(line, percent(row.Held))
 		}
-		line = append(line, report.Sig3(row.Bytes/float64(units.MiB)), milli(row.IO),
+		line = append(line, document.Sig3(row.Bytes/float64(units.MiB)), milli(row.IO),
 			milli(row.Decide), milli(row.Memory), milli(row.Compute), milli(row.Flash),
 			milli(row.Hybrid))
 		if r.Times.Window > 0 {
@@ -267,7 +268,7 @@ func (r *batchResult) costTable() *report.Table {
 }
 
 // leastTable is about units that at least M of the sequences need.
-func (r *batchResult) leastTable() *report.Table {
+func (r *batchResult) leastTable() *document.Table {
 	t := numbers("B", "needed by 1+|%", "by 2+|%", "by 3+|%", "by 4+|%", "dropped 2+|%",
 		"dropped 3+|%", "dropped 4+|%")
 	for i := range r.Unions.Batches {
@@ -293,7 +294,7 @@ func possible(size, m int, share float64) string {
 }
 
 // groupTable is about choosing the sequences of a batch.
-func (r *batchResult) groupTable() *report.Table {
+func (r *batchResult) groupTable() *document.Table {
 	t := numbers("B", "batches", "in order|%", "grouped by last step|%", "smaller|%",
 		"grouped by this step|%", "smaller at best|%")
 	for _, g := range r.Unions.Groups {
@@ -304,12 +305,12 @@ func (r *batchResult) groupTable() *report.Table {
 }
 
 // promptTable is about prompts computed several tokens at a time.
-func (r *batchResult) promptTable() *report.Table {
+func (r *batchResult) promptTable() *document.Table {
 	t := numbers("prompt tokens at once", "chunks", "union|%", "read|MiB/token")
 	for _, c := range r.Prompt {
 		if c.Chunks > 0 {
 			t.Add(fmt.Sprint(c.Tokens), fmt.Sprint(c.Chunks), percent(c.Share),
-				report.Sig3(c.BytesPerToken/float64(units.MiB)))
+				document.Sig3(c.BytesPerToken/float64(units.MiB)))
 		}
 	}
 	return t

@@ -13,6 +13,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim/answers"
 	"github.com/windrow-sim/windrow/traces"
@@ -61,7 +62,7 @@ func breakevenCommand(e *env) *cli.Command {
 				"neighbours"},
 			&cli.IntFlag{Name: "layers", Value: 4, Usage: "simulate `N` layers and scale"},
 			&cli.IntFlag{Name: "batch", Value: 64, Usage: "look at batches of up to `N` sequences"},
-			seedFlag(), jsonFlag(),
+			seedFlag(),
 		},
 		Action: e.breakeven,
 	}
@@ -215,10 +216,11 @@ func printBreakEven(w io.Writer, list []*answers.BreakEven) error {
 	b := list[0]
 	fmt.Fprintf(w, "%s: %s of weights, %s in memory (%s %%); hybrid reads %s for every token, "+
 		"in reads of 1 MiB, %d in flight\n\n",
-		b.Model, report.IEC(b.ModelBytes), report.IEC(b.Budget),
-		report.Sig3(100*float64(b.Budget)/float64(b.ModelBytes)), report.IEC(b.Missing), b.Parallel)
-	right := report.Right
-	rates := &report.Table{Columns: []report.Column{
+		b.Model, document.IEC(b.ModelBytes), document.IEC(b.Budget),
+		document.Sig3(100*float64(b.Budget)/float64(b.ModelBytes)), document.IEC(b.Missing),
+		b.Parallel)
+	right := document.Right
+	rates := &document.Table{Columns: []document.Column{
 		{Name: "device"}, {Name: "engine"}, {Name: "1 MiB reads", Unit: "GB/s", Align: right},
 		{Name: "single records", Unit: "GB/s", Align: right},
 		{Name: "hybrid", Unit: "ms/token", Align: right}, {Name: "simulated", Unit: "ms/token",
@@ -227,11 +229,11 @@ func printBreakEven(w io.Writer, list []*answers.BreakEven) error {
 	shares, batches := limitsTable("% active"), limitsTable("sequences")
 	notes := ""
 	for _, b := range list {
-		rates.Add(b.Device, b.Engine, report.Sig3(float64(b.SequentialRate)/1e9),
-			report.Sig3(float64(b.RecordRate)/1e9),
-			report.Sig3(b.HybridClosed.Millis()), report.Sig3(b.HybridSim.Millis()), fitWord(b))
+		rates.Add(b.Device, b.Engine, document.Sig3(float64(b.SequentialRate)/1e9),
+			document.Sig3(float64(b.RecordRate)/1e9),
+			document.Sig3(b.HybridClosed.Millis()), document.Sig3(b.HybridSim.Millis()), fitWord(b))
 		limits(shares, b, b.Share, b.ShareWindow, b.MostShare, func(v float64) string {
-			return report.Sig3(100 * v)
+			return document.Sig3(100 * v)
 		})
 		limits(batches, b, b.Batch, b.BatchWindow, float64(b.MostBatch), func(v float64) string {
 			return strconv.Itoa(int(v))
@@ -240,16 +242,16 @@ func printBreakEven(w io.Writer, list []*answers.BreakEven) error {
 			notes += fmt.Sprintf("%s: %s\n", b.Device, n)
 		}
 	}
-	if err := rates.Text(w); err != nil {
+	if err := report.TableText(w, rates); err != nil {
 		return err
 	}
 	fmt.Fprint(w, "\nSelective reads are the faster ones below this active share:\n\n")
-	if err := shares.Text(w); err != nil {
+	if err := report.TableText(w, shares); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\nand, at an active share of %s %%, up to this batch:\n\n",
-		report.Sig3(100*b.ActiveShare))
-	if err := batches.Text(w); err != nil {
+		document.Sig3(100*b.ActiveShare))
+	if err := report.TableText(w, batches); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\n> is beyond what was looked at: no break-even. \"memory holds\": more "+
@@ -270,17 +272,18 @@ func fitWord(b *answers.BreakEven) string {
 }
 
 // limitsTable is a table of shares or of batches.
-func limitsTable(unit string) *report.Table {
-	t := &report.Table{Columns: []report.Column{{Name: "device"}, {Name: "window",
-		Align: report.Right}}}
+func limitsTable(unit string) *document.Table {
+	t := &document.Table{Columns: []document.Column{{Name: "device"}, {Name: "window",
+		Align: document.Right}}}
 	for _, name := range []string{"closed form", "simulated", "with row copies", "memory holds"} {
-		t.Columns = append(t.Columns, report.Column{Name: name, Unit: unit, Align: report.Right})
+		t.Columns = append(t.Columns, document.Column{Name: name, Unit: unit,
+			Align: document.Right})
 	}
 	return t
 }
 
 // limits adds the rows of one device, without and with a window.
-func limits(t *report.Table, b *answers.BreakEven, plain answers.Limits, windowed *answers.Limits,
+func limits(t *document.Table, b *answers.BreakEven, plain answers.Limits, windowed *answers.Limits,
 	most float64, format func(float64) string) {
 	row := func(window int, l *answers.Limits) {
 		cell := func(v *float64) string {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/traces"
@@ -37,7 +38,6 @@ func calibrateCommand(e *env) *cli.Command {
 				"largest that fits"},
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"},
 				Usage: "also write the result to `FILE` (*.json)"},
-			jsonFlag(),
 		}, readFlags("try only prefixes that fit into `SIZE` of memory, all parts counted: "+
 			"bytes (2GiB) or percent of the model (52%)")...),
 		Action: e.calibrate,
@@ -191,25 +191,26 @@ func (e *env) prefix(c *cli.Context, m *openedModel, tr *traces.Reader, cfg repl
 }
 
 func prefixTable(e *env, doc *calibrated) error {
-	right := report.Right
-	t := &report.Table{Columns: []report.Column{
+	right := document.Right
+	t := &document.Table{Columns: []document.Column{
 		{Name: "dense layers", Align: right}, {Name: "memory", Align: right}, {Name: "measured",
 			Unit: "tokens/s", Align: right},
 		{Name: "waits for reads", Unit: "ms/token", Align: right}, {Name: "reads hidden",
 			Unit: "ms/token", Align: right}, {Name: "the rest", Unit: "ms/token", Align: right},
 		{Name: "read", Unit: "MB/token", Align: right}, {Name: "bound by"},
 	}}
-	ms := func(v units.Nanos) string { return report.Sig3(float64(v) / 1e6) }
+	ms := func(v units.Nanos) string { return document.Sig3(float64(v) / 1e6) }
 	for _, r := range doc.Rows {
 		if !r.Fits {
-			t.Add(fmt.Sprint(r.Dense), report.IEC(r.Memory), "", "", "", "", "",
+			t.Add(fmt.Sprint(r.Dense), document.IEC(r.Memory), "", "", "", "", "",
 				"memory: does not fit")
 			continue
 		}
-		t.Add(fmt.Sprint(r.Dense), report.IEC(r.Memory), report.Sig3(r.TokensPerS), ms(r.Waited),
-			ms(r.Hidden), ms(r.Compute), report.Sig3(float64(r.Bytes)/1e6), r.Regime)
+		t.Add(fmt.Sprint(r.Dense), document.IEC(r.Memory), document.Sig3(r.TokensPerS),
+			ms(r.Waited),
+			ms(r.Hidden), ms(r.Compute), document.Sig3(float64(r.Bytes)/1e6), r.Regime)
 	}
-	if err := t.Text(e.stdout); err != nil {
+	if err := report.TableText(e.stdout, t); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(e.stdout, "\nd* = %d dense layers (%s)\n", doc.Best, doc.Device)

@@ -21,6 +21,9 @@ func check(c *cli.Command, path string) {
 				return usageError("%s needs --%s; see \"%s --help\"", verb(path), name, path)
 			}
 		}
+		if err := checkFormat(ctx); err != nil {
+			return err
+		}
 		if c.ArgsUsage == "" {
 			if err := needArgs(ctx, 0, "no arguments"); err != nil {
 				return err

@@ -33,13 +33,17 @@ type env struct {
 	now            func() time.Time // for progress only
 	progress       string           // auto, always or never
 	quiet          bool
-	notFound       string // verb that help was wanted for and that there is not
+	notFound       string            // verb that help was wanted for and that there is not
+	terminal       io.Writer         // stdout itself, to ask for its width
+	args           []string          // the command line, without the program's name
+	inputs         map[string]string // files that the result depends on, with their SHA-256
 }
 
 // Run executes one command line (without the program's name) and returns the exit code.
 func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) int {
 	out := &result{w: stdout}
-	e := &env{stdin: stdin, stdout: out, stderr: stderr, now: time.Now}
+	e := &env{stdin: stdin, stdout: out, stderr: stderr, now: time.Now, terminal: stdout,
+		args: args}
 	app := newApp(e)
 	args, err := reorder(app, spoken(args))
 	if err == nil {
@@ -137,6 +141,9 @@ func prepare(commands []*cli.Command, path string) {
 	for _, c := range commands {
 		full := path + " " + c.Name
 		c.HideHelpCommand = true
+		if len(c.Subcommands) == 0 {
+			addFormatFlags(c)
+		}
 		plainSwitches(c.Flags)
 		c.OnUsageError = func(_ *cli.Context, err error, _ bool) error {
 			return usageError("%v; see \"%s --help\"", err, full)
@@ -154,6 +161,16 @@ func prepare(commands []*cli.Command, path string) {
 		}
 		check(c, full)
 	}
+}
+
+// addFormatFlags gives a verb --format and --json.
+func addFormatFlags(c *cli.Command) {
+	for _, f := range c.Flags {
+		if f.Names()[0] == "format" {
+			return
+		}
+	}
+	c.Flags = append(c.Flags, formatFlags(formatsOf(c.Name))...)
 }
 
 // plainSwitches leaves "(default: false)" out of the help of switches.
@@ -174,10 +191,6 @@ func examples(lines ...string) string {
 func seedFlag() *cli.Uint64Flag {
 	return &cli.Uint64Flag{Name: "seed", Value: rng.DefaultSeed,
 		Usage: "`SEED` of everything random"}
-}
-
-func jsonFlag() *cli.BoolFlag {
-	return &cli.BoolFlag{Name: "json", Usage: "print one JSON document"}
 }
 
 func printJSON(w io.Writer, v any) error {

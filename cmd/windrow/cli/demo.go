@@ -20,6 +20,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay"
@@ -55,7 +56,7 @@ func demoCommand(e *env) *cli.Command {
 				Usage: "keep the rows of the last `K` tokens"},
 			&cli.DurationFlag{Name: "budget", Value: 8 * time.Second,
 				Usage: "time to measure the disk, `DURATION`"},
-			jsonFlag(), seedFlag(),
+			seedFlag(),
 		},
 		Action: e.demo,
 	}
@@ -64,6 +65,7 @@ func demoCommand(e *env) *cli.Command {
 // demo is the state of one demonstration; its methods are the stages, in order.
 type demo struct {
 	e      *env
+	c      *cli.Context
 	ctx    context.Context
 	dir    string
 	seed   uint64
@@ -105,7 +107,7 @@ type demoRate struct {
 }
 
 func (e *env) demo(c *cli.Context) error {
-	d := &demo{e: e, ctx: c.Context, dir: c.String("dir"), seed: c.Uint64("seed"),
+	d := &demo{e: e, c: c, ctx: c.Context, dir: c.String("dir"), seed: c.Uint64("seed"),
 		window: c.Int("window"), tokens: c.Int("tokens")}
 	if d.tokens < calibrationTokens+1 {
 		return usageError("--tokens %d: it must be above %d", d.tokens, calibrationTokens)
@@ -354,7 +356,7 @@ func (d *demo) measure(budget time.Duration) error {
 	}
 	d.engine = flashio.Engine(engineName)
 	d.e.note("disk: %s, LTFB %v, link %v, fit within %s %% on average", device.Fit.Mode,
-		device.Flash.LTFB, device.Flash.LinkRate, report.Sig3(device.Fit.MeanAbsPct))
+		device.Flash.LTFB, device.Flash.LinkRate, document.Sig3(device.Fit.MeanAbsPct))
 	return nil
 }
 
@@ -426,26 +428,26 @@ func (d *demo) report() error {
 		comparison.Verdict, comparison.Reasons
 	r.Mode, r.Report = modeLine(d.measured.Mode), filepath.Join(d.dir, "report.html")
 	data := &report.Data{
-		Title: "windrow demo", Tool: Tool, Comparison: comparison, Trace: d.stats,
+		Name: "report", Title: "windrow demo", Comparison: comparison, Trace: d.stats,
 		FlashRate: d.device.Flash.LinkRate,
 		Warnings:  d.measured.Run.Meta.Warnings,
 		Runs: []report.LabeledRun{{Label: "simulated", Run: d.simulated}, {Label: "measured",
 			Run: d.measured.Run}},
-		Facts: []report.KV{
+		Facts: []document.Fact{
 			{Key: "trace statistics", Value: "recorded on " + r.Model}, {Key: "model of the runs",
 				Value: r.Large},
 			{Key: "reads", Value: r.Mode}, {Key: "window", Value: fmt.Sprint(d.window)},
 			{Key: "seed", Value: fmt.Sprint(d.seed)},
 			{Key: "flash-resident equals dense", Value: fmt.Sprint(r.DenseEqual)},
 			{Key: "device model", Value: fmt.Sprintf("%s, mean fit error %s %%, drift during "+
-				"the probe %s %%", d.device.Name, report.Sig3(d.device.Fit.MeanAbsPct),
-				report.Sig3(d.device.Fit.DriftPct))},
+				"the probe %s %%", d.device.Name, document.Sig3(d.device.Fit.MeanAbsPct),
+				document.Sig3(d.device.Fit.DriftPct))},
 		},
 	}
 	quiet := *d.e
 	quiet.stdout = io.Discard // the path goes to the end of the demo
 	for _, name := range []string{"report.html", "report.md", "report.json"} {
-		if err := quiet.writeReport(data, filepath.Join(d.dir, name)); err != nil {
+		if err := quiet.writeReport(d.c, data, filepath.Join(d.dir, name)); err != nil {
 			return err
 		}
 	}
@@ -461,18 +463,18 @@ func (d *demo) print(asJSON bool) error {
 		}
 	} else {
 		fmt.Fprintf(d.e.stdout, "\n%s wrote: %s\n\n", r.Model, d.text)
-		t := &report.Table{Columns: []report.Column{{Name: "what"}, {Name: "result"}}}
+		t := &document.Table{Columns: []document.Column{{Name: "what"}, {Name: "result"}}}
 		t.Add("flash-resident logits equal dense", fmt.Sprint(r.DenseEqual))
 		t.Add("model of the runs", r.Large)
 		t.Add("reads", r.Mode)
-		t.Add("measured", report.Sig3(r.Measured.TokensPerS)+" tokens/s")
-		t.Add("simulated", report.Sig3(r.Simulated.TokensPerS)+" tokens/s")
+		t.Add("measured", document.Sig3(r.Measured.TokensPerS)+" tokens/s")
+		t.Add("simulated", document.Sig3(r.Simulated.TokensPerS)+" tokens/s")
 		t.Add("error", fmt.Sprintf("%+.1f %%", r.ErrorPercent))
 		t.Add("counters and bytes equal", fmt.Sprint(r.CountersEqual && r.BytesEqual))
-		t.Add("drift of the disk meanwhile", report.Sig3(r.DriftPercent)+" %")
+		t.Add("drift of the disk meanwhile", document.Sig3(r.DriftPercent)+" %")
 		t.Add("verdict", string(r.Verdict))
 		t.Add("report", r.Report)
-		if err := t.Text(d.e.stdout); err != nil {
+		if err := report.TableText(d.e.stdout, t); err != nil {
 			return err
 		}
 	}

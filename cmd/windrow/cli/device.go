@@ -9,6 +9,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/document"
 )
 
 func deviceCommand(e *env) *cli.Command {
@@ -23,7 +24,7 @@ func deviceCommand(e *env) *cli.Command {
 					"without them. A preset that is not fitted is known by published limits;\n" +
 					"\"windrow device show --all --check\" says why.\n\n" +
 					examples("windrow device list"),
-				Flags:  []cli.Flag{jsonFlag()},
+				Flags:  nil,
 				Action: e.deviceList,
 			},
 			deviceShowCommand(e),
@@ -47,7 +48,6 @@ func deviceShowCommand(e *env) *cli.Command {
 			&cli.BoolFlag{Name: "residuals", Usage: "the cells, and how far the model is from " +
 				"each"},
 			&cli.BoolFlag{Name: "check", Usage: "repeat the fit without each cell, and judge"},
-			jsonFlag(),
 		},
 		Action: e.deviceShow,
 	}
@@ -69,8 +69,8 @@ func (e *env) deviceList(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	right := report.Right
-	t := &report.Table{Columns: []report.Column{
+	right := document.Right
+	t := &document.Table{Columns: []document.Column{
 		{Name: "preset"}, {Name: "servers", Align: right}, {Name: "LTFB", Align: right},
 		{Name: "link", Align: right},
 		{Name: "leave-one-out", Unit: "%", Align: right}, {Name: "source"},
@@ -84,7 +84,7 @@ func (e *env) deviceList(c *cli.Context) error {
 			s.LeaveOneOutPct, s.Unfitted = d.Fit.LeaveOneOutPct, d.Fit.Unfitted
 		}
 		if s.LeaveOneOutPct != nil {
-			fit = report.Sig3(*s.LeaveOneOutPct)
+			fit = document.Sig3(*s.LeaveOneOutPct)
 		}
 		list = append(list, s)
 		t.Add(d.Name, fmt.Sprint(s.Servers), d.Flash.LTFB.String(), d.Flash.LinkRate.String(), fit,
@@ -93,7 +93,7 @@ func (e *env) deviceList(c *cli.Context) error {
 	if c.Bool("json") {
 		return printJSON(e.stdout, list)
 	}
-	return t.Text(e.stdout)
+	return report.TableText(e.stdout, t)
 }
 
 func allPresets() ([]*devicemodels.Device, error) {
@@ -207,8 +207,8 @@ func (e *env) printChecks(c *cli.Context, devices []*devicemodels.Device,
 	if !c.Bool("check") {
 		return nil
 	}
-	right := report.Right
-	t := &report.Table{Columns: []report.Column{
+	right := document.Right
+	t := &document.Table{Columns: []document.Column{
 		{Name: "device"}, {Name: "cells", Align: right}, {Name: "left out", Align: right},
 		{Name: "mean error", Unit: "%", Align: right},
 		{Name: "worst", Unit: "%", Align: right}, {Name: "leave-one-out", Unit: "%", Align: right},
@@ -218,7 +218,7 @@ func (e *env) printChecks(c *cli.Context, devices []*devicemodels.Device,
 		t.Add(r.Device, fmt.Sprint(r.Clean), fmt.Sprint(r.Tainted), percentOf(r.MeanAbsPct),
 			percentOf(r.WorstAbsPct), percentOf(r.LeaveOneOutPct), string(r.Verdict), r.Reason)
 	}
-	return t.Text(e.stdout)
+	return report.TableText(e.stdout, t)
 }
 
 // printResiduals prints the cells of one device, and below them how far they are off together.
@@ -231,8 +231,8 @@ func (e *env) printResiduals(r *devicemodels.CheckResult, mode string) error {
 	if len(r.Cells) == 0 {
 		fmt.Fprint(e.stdout, "no cells\n")
 	} else {
-		right := report.Right
-		t := &report.Table{Columns: []report.Column{
+		right := document.Right
+		t := &document.Table{Columns: []document.Column{
 			{Name: "engine"}, {Name: "chunk", Align: right}, {Name: "depth", Align: right},
 			{Name: "measured", Unit: "MB/s", Align: right},
 			{Name: "model", Unit: "MB/s", Align: right}, {Name: "error", Unit: "%", Align: right},
@@ -243,10 +243,11 @@ func (e *env) printResiduals(r *devicemodels.CheckResult, mode string) error {
 			if c.ErrorPct != nil {
 				off = fmt.Sprintf("%+.2f", *c.ErrorPct)
 			}
-			t.Add(c.Engine, c.Chunk.String(), fmt.Sprint(c.Depth), report.Sig3(float64(c.Rate)/1e6),
-				report.Sig3(float64(c.Model)/1e6), off, c.Quality, c.Source, c.Tainted)
+			t.Add(c.Engine, c.Chunk.String(), fmt.Sprint(c.Depth),
+				document.Sig3(float64(c.Rate)/1e6),
+				document.Sig3(float64(c.Model)/1e6), off, c.Quality, c.Source, c.Tainted)
 		}
-		if err := t.Text(e.stdout); err != nil {
+		if err := report.TableText(e.stdout, t); err != nil {
 			return err
 		}
 	}
@@ -270,5 +271,5 @@ func percentOf(v *float64) string {
 	if v == nil {
 		return "n/a"
 	}
-	return report.Sig3(*v)
+	return document.Sig3(*v)
 }

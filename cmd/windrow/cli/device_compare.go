@@ -13,6 +13,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 )
@@ -50,7 +51,6 @@ func deviceCompareCommand(e *env) *cli.Command {
 				Usage: "I/O `ENGINE`; auto: the fastest of each device at each point"},
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"},
 				Usage: "draw it as well: `FILE`.svg"},
-			jsonFlag(),
 		},
 		Action: e.deviceCompare,
 	}
@@ -213,7 +213,7 @@ func (e *env) printComparison(cmp *comparison) error {
 		fmt.Fprintf(e.stdout, "%s, GB/s by read size and depth, %s\n\n", d.Name, d.engines())
 		err := e.printGrid(cmp, func(row, column int) string {
 			p := &d.Points[row][column]
-			return report.Sig3(float64(p.Rate)/1e9) + " " + shadeOf(float64(p.Rate), lo, hi) +
+			return document.Sig3(float64(p.Rate)/1e9) + " " + shadeOf(float64(p.Rate), lo, hi) +
 				mark(p.Extrapolated)
 		})
 		if err != nil {
@@ -225,7 +225,7 @@ func (e *env) printComparison(cmp *comparison) error {
 		fmt.Fprintf(e.stdout, "%s / %s\n\n", d.Name, first.Name)
 		err := e.printGrid(cmp, func(row, column int) string {
 			p := &d.Points[row][column]
-			return report.Sig3(p.Ratio) + mark(p.Extrapolated ||
+			return document.Sig3(p.Ratio) + mark(p.Extrapolated ||
 				first.Points[row][column].Extrapolated)
 		})
 		if err != nil {
@@ -234,7 +234,7 @@ func (e *env) printComparison(cmp *comparison) error {
 	}
 	fmt.Fprintf(e.stdout, "░▒▓█ from %s to %s, by logarithm; ~ outside the sizes and depths "+
 		"that were measured, or nothing was\n",
-		report.SI(lo, "B/s"), report.SI(hi, "B/s"))
+		document.SI(lo, "B/s"), document.SI(hi, "B/s"))
 	for i := range cmp.Devices {
 		if d := &cmp.Devices[i]; d.Unfitted != "" {
 			fmt.Fprintf(e.stdout, "%s is not fitted: %s\n", d.Name, d.Unfitted)
@@ -252,9 +252,10 @@ func mark(extrapolated bool) string {
 
 // printGrid prints one cell for each size and depth.
 func (e *env) printGrid(cmp *comparison, cell func(row, column int) string) error {
-	t := &report.Table{Columns: []report.Column{{Name: "chunk", Align: report.Right}}}
+	t := &document.Table{Columns: []document.Column{{Name: "chunk", Align: document.Right}}}
 	for _, depth := range cmp.Depths {
-		t.Columns = append(t.Columns, report.Column{Name: fmt.Sprint(depth), Align: report.Right})
+		t.Columns = append(t.Columns, document.Column{Name: fmt.Sprint(depth),
+			Align: document.Right})
 	}
 	for i, chunk := range cmp.Chunks {
 		row := []string{chunk.String()}
@@ -263,7 +264,7 @@ func (e *env) printGrid(cmp *comparison, cell func(row, column int) string) erro
 		}
 		t.Add(row...)
 	}
-	if err := t.Text(e.stdout); err != nil {
+	if err := report.TableText(e.stdout, t); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(e.stdout)

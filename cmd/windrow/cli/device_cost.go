@@ -13,6 +13,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels/energy"
 	"github.com/windrow-sim/windrow/devicemodels/wear"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -51,7 +52,6 @@ func deviceCostCommands(e *env) []*cli.Command {
 				&cli.StringFlag{Name: "idle-watts", Value: notKnown,
 					Usage: "`WATTS` of the processor without memory while it waits: N or " +
 						"LOW..HIGH"},
-				jsonFlag(),
 			},
 			Action: e.deviceEnergy,
 		},
@@ -84,7 +84,6 @@ func deviceCostCommands(e *env) []*cli.Command {
 					DefaultText: "0B"},
 				&cli.StringFlag{Name: "hot", Usage: "`SHARE:FRACTION`: that share of the reads " +
 					"goes to that fraction of the blocks", DefaultText: "evenly"},
-				jsonFlag(),
 			},
 			Action: e.deviceWear,
 		},
@@ -256,14 +255,15 @@ func (e *env) printEnergy(facts *costRun, m *energy.Model, r *energy.Report) err
 	for _, w := range append(facts.Warnings, r.Warnings...) {
 		fmt.Fprintf(e.stdout, "warning: %s\n", w)
 	}
-	right := report.Right
-	t := &report.Table{Columns: []report.Column{
+	right := document.Right
+	t := &document.Table{Columns: []document.Column{
 		{Name: "part"}, {Name: "per token", Align: right}, {Name: "constant"}, {Name: "its value",
 			Align: right},
 		{Name: "low", Unit: "J/token", Align: right}, {Name: "mid", Unit: "J/token", Align: right},
 		{Name: "high", Unit: "J/token", Align: right},
 	}}
-	sources := &report.Table{Columns: []report.Column{{Name: "constant"}, {Name: "published value"},
+	sources := &document.Table{Columns: []document.Column{{Name: "constant"},
+		{Name: "published value"},
 		{Name: "value", Align: right}, {Name: "quality"}, {Name: "source"}}}
 	rules := ""
 	// in the order of the parts
@@ -276,19 +276,19 @@ func (e *env) printEnergy(facts *costRun, m *energy.Model, r *energy.Report) err
 				constant.Interval.High)+" "+constant.Unit
 			rules += fmt.Sprintf("%s, %s: %s\n", p.Part, constant.Name, constant.Rule)
 			for _, v := range constant.Values {
-				sources.Add(constant.Name, v.Item, report.Sig3(v.Value)+" "+constant.Unit,
+				sources.Add(constant.Name, v.Item, document.Sig3(v.Value)+" "+constant.Unit,
 					v.Quality, v.Source)
 			}
 		}
 		amount, joules := notKnown, [3]string{notKnown, notKnown, notKnown}
 		if p.Amount != nil && p.Unit == "bytes" {
-			amount = report.SI(*p.Amount, "B")
+			amount = document.SI(*p.Amount, "B")
 		} else if p.Amount != nil {
-			amount = report.Sig3(*p.Amount) + " s"
+			amount = document.Sig3(*p.Amount) + " s"
 		}
 		if p.Joules != nil {
-			joules = [3]string{report.Sig3(p.Joules.Low), report.Sig3(p.Joules.Mid),
-				report.Sig3(p.Joules.High)}
+			joules = [3]string{document.Sig3(p.Joules.Low), document.Sig3(p.Joules.Mid),
+				document.Sig3(p.Joules.High)}
 		}
 		t.Add(p.Part, amount, name, is, joules[0], joules[1], joules[2])
 	}
@@ -296,9 +296,9 @@ func (e *env) printEnergy(facts *costRun, m *energy.Model, r *energy.Report) err
 	if r.LowerBound {
 		name = "known parts"
 	}
-	t.Add(name, "", "", "", report.Sig3(r.Total.Low), report.Sig3(r.Total.Mid),
-		report.Sig3(r.Total.High))
-	if err := t.Text(e.stdout); err != nil {
+	t.Add(name, "", "", "", document.Sig3(r.Total.Low), document.Sig3(r.Total.Mid),
+		document.Sig3(r.Total.High))
+	if err := report.TableText(e.stdout, t); err != nil {
 		return err
 	}
 	if r.LowerBound {
@@ -309,15 +309,15 @@ func (e *env) printEnergy(facts *costRun, m *energy.Model, r *energy.Report) err
 			"known of how the errors go together.\n")
 	}
 	fmt.Fprintf(e.stdout, "\n%s\n", rules)
-	return sources.Text(e.stdout)
+	return report.TableText(e.stdout, sources)
 }
 
 // span writes an interval by its ends.
 func span(low, high float64) string {
 	if low == high {
-		return report.Sig3(low)
+		return document.Sig3(low)
 	}
-	return report.Sig3(low) + " to " + report.Sig3(high)
+	return document.Sig3(low) + " to " + document.Sig3(high)
 }
 
 func (e *env) deviceWear(c *cli.Context) error {
@@ -449,14 +449,14 @@ func (e *env) printWear(facts *costRun, d *wear.Drive, r *wear.Report) error {
 	for _, w := range facts.Warnings {
 		fmt.Fprintf(e.stdout, "warning: %s\n", w)
 	}
-	right := report.Right
-	t := &report.Table{Columns: []report.Column{{Name: "per day"}, {Name: "low", Align: right},
+	right := document.Right
+	t := &document.Table{Columns: []document.Column{{Name: "per day"}, {Name: "low", Align: right},
 		{Name: "mid", Align: right}, {Name: "high", Align: right}}}
 	one := func(name, value string) { t.Add(name, "", value, "") }
 	three := func(name string, i wear.Interval, format func(float64) string) {
 		t.Add(name, format(i.Low), format(i.Mid), format(i.High))
 	}
-	size := func(v float64) string { return report.SI(v, "B") }
+	size := func(v float64) string { return document.SI(v, "B") }
 	years := func(name string, l wear.Lifetime) {
 		switch {
 		case !l.Known:
@@ -464,13 +464,13 @@ func (e *env) printWear(facts *costRun, d *wear.Drive, r *wear.Report) error {
 		case l.Never:
 			one(name, "for ever")
 		default:
-			three(name, l.Years, report.Sig3)
+			three(name, l.Years, document.Sig3)
 		}
 	}
 	one("bytes read", size(r.BytesPerDay))
-	one("reads", report.SI(r.ReadsPerDay, ""))
-	one("page reads", report.SI(r.PageReadsPerDay, ""))
-	three("blocks rewritten", r.RefreshesPerDay, report.Sig3)
+	one("reads", document.SI(r.ReadsPerDay, ""))
+	one("page reads", document.SI(r.PageReadsPerDay, ""))
+	three("blocks rewritten", r.RefreshesPerDay, document.Sig3)
 	three("bytes written for it", r.RefreshBytes, size)
 	three("bytes written in all", r.WrittenPerDay, size)
 	years("years to the rated bytes written", r.ToEndurance)
@@ -479,12 +479,12 @@ func (e *env) printWear(facts *costRun, d *wear.Drive, r *wear.Report) error {
 		name := map[string]string{"even": "reads spread evenly", "hot": "the hot blocks",
 			"one block": "worst case, all reads in one block"}[s.Name]
 		t.Add(name, "", "", "")
-		one("  blocks", report.Sig3(s.Blocks))
-		one("  reads per block", report.SI(s.Reads, ""))
-		three("  rewrites per block", s.Refreshes, report.Sig3)
+		one("  blocks", document.Sig3(s.Blocks))
+		one("  reads per block", document.SI(s.Reads, ""))
+		three("  rewrites per block", s.Refreshes, document.Sig3)
 		years("  years to the cycles, in place", s.YearsInPlace)
 	}
-	if err := t.Text(e.stdout); err != nil {
+	if err := report.TableText(e.stdout, t); err != nil {
 		return err
 	}
 	fmt.Fprintf(e.stdout, "\n%s\n\n", wear.Explanation)
@@ -497,18 +497,19 @@ func (e *env) printWearSources(d *wear.Drive) error {
 		if b == 0 {
 			return notKnown
 		}
-		return report.SI(float64(b), "B")
+		return document.SI(float64(b), "B")
 	}
 	_, _, geometry, err := wear.Geometry()
 	if err != nil {
 		return err
 	}
-	t := &report.Table{Columns: []report.Column{{Name: "constant"}, {Name: "published value"},
-		{Name: "value", Align: report.Right}, {Name: "read as", Align: report.Right},
+	t := &document.Table{Columns: []document.Column{{Name: "constant"}, {Name: "published value"},
+		{Name: "value", Align: document.Right}, {Name: "read as", Align: document.Right},
 		{Name: "quality"}, {Name: "source"}}}
 	t.Add("drive", d.Name+", capacity", "", orNot(d.Capacity), d.Quality, d.Source)
 	t.Add("drive", d.Name+", rated bytes written", "", orNot(d.Endurance), d.Quality, d.Source)
-	t.Add("page, block", "defaults of a simulator", "", report.IEC(d.Page)+", "+report.IEC(d.Block),
+	t.Add("page, block", "defaults of a simulator", "",
+		document.IEC(d.Page)+", "+document.IEC(d.Block),
 		"sim-default", geometry)
 	for _, c := range []struct {
 		name     string
@@ -524,5 +525,5 @@ func (e *env) printWearSources(d *wear.Drive) error {
 			t.Add(c.name, v.Item, v.Text, span(v.Low, v.High), v.Quality, v.Source)
 		}
 	}
-	return t.Text(e.stdout)
+	return report.TableText(e.stdout, t)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels/fio"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -53,7 +54,7 @@ func deviceFioCommands(e *env) []*cli.Command {
 				"empty, and null with --json.\n\n" +
 				examples("windrow device import-fio device.json",
 					"windrow device import-fio device.json --json"),
-			Flags:  []cli.Flag{jsonFlag()},
+			Flags:  nil,
 			Action: e.importFio,
 		},
 	}
@@ -211,15 +212,15 @@ func fioEntries(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) []fioEntr
 
 // printFio prints a line per entry; warnings and reasons go to stderr.
 func (e *env) printFio(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) error {
-	right := report.Right
-	t := &report.Table{Columns: []report.Column{
+	right := document.Right
+	t := &document.Table{Columns: []document.Column{
 		{Name: "file"}, {Name: "job"}, {Name: "direction"}, {Name: "block", Align: right},
 		{Name: "depth", Align: right}, {Name: "jobs", Align: right},
 		{Name: "IOPS", Align: right}, {Name: "bandwidth", Unit: "MB/s", Align: right},
 		{Name: "mean latency", Unit: "us", Align: right},
 		{Name: "P50", Unit: "us", Align: right}, {Name: "for a fit"},
 	}}
-	micros := func(v units.Nanos) string { return report.Sig3(float64(v) / 1e3) }
+	micros := func(v units.Nanos) string { return document.Sig3(float64(v) / 1e3) }
 	for _, f := range files {
 		for i := range f.Entries {
 			n := &f.Entries[i]
@@ -228,14 +229,14 @@ func (e *env) printFio(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) er
 				use = "no"
 			}
 			t.Add(f.Name, n.Job, n.Direction, known(n.Block, units.Bytes.String), known(n.Depth,
-				decimal), known(n.Jobs, decimal), known(n.IOPS, report.Sig3),
+				decimal), known(n.Jobs, decimal), known(n.IOPS, document.Sig3),
 				known(n.Bandwidth, func(v units.Rate) string {
-					return report.Sig3(float64(v) /
+					return document.Sig3(float64(v) /
 						1e6)
 				}), known(n.Total.Mean, micros), known(n.Complete.Percentile(50), micros), use)
 		}
 	}
-	if err := t.Text(e.stdout); err != nil {
+	if err := report.TableText(e.stdout, t); err != nil {
 		return err
 	}
 	for _, f := range files {

@@ -11,6 +11,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/fio"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -38,7 +39,7 @@ func deviceFitCommand(e *env) *cli.Command {
 				"servers, ltfb, server_rate, link_rate, max_iops"},
 			&cli.BoolFlag{Name: "allow-errors", Usage: "also use files in which fio reports " +
 				"errors"},
-			jsonFlag(), seedFlag(),
+			seedFlag(),
 		},
 		Action: e.deviceFit,
 	}
@@ -152,25 +153,25 @@ func fixedFields(pairs []string) (*flash.Spec, []string, error) {
 
 // printFit prints how good a fit is.
 func printFit(e *env, d *devicemodels.Device, path string) error {
-	t := &report.Table{Columns: []report.Column{{Name: "device"}, {Name: d.Name}}}
+	t := &document.Table{Columns: []document.Column{{Name: "device"}, {Name: d.Name}}}
 	f := d.Fit
 	t.Add("cells", fmt.Sprint(len(f.Cells)))
 	t.Add("chunks", fmt.Sprintf("%v to %v", f.ChunkMin, f.ChunkMax))
 	t.Add("depths", fmt.Sprintf("%d to %d", f.DepthMin, f.DepthMax))
-	t.Add("error at the cells, mean", report.Sig3(f.MeanAbsPct)+" %")
-	t.Add("error at the cells, worst", report.Sig3(f.WorstAbsPct)+" %")
+	t.Add("error at the cells, mean", document.Sig3(f.MeanAbsPct)+" %")
+	t.Add("error at the cells, worst", document.Sig3(f.WorstAbsPct)+" %")
 	if f.LeaveOneOutPct != nil {
-		t.Add("leave-one-out error, mean", report.Sig3(*f.LeaveOneOutPct)+" %")
+		t.Add("leave-one-out error, mean", document.Sig3(*f.LeaveOneOutPct)+" %")
 	}
 	if f.IntervalPct != nil {
-		t.Add("nine of ten predictions within", report.Sig3(*f.IntervalPct)+" %")
+		t.Add("nine of ten predictions within", document.Sig3(*f.IntervalPct)+" %")
 	}
 	t.Add("flash", flashText(&d.Flash))
 	if l := d.Flash.Limit; l != nil {
 		t.Add("limit", limitText(l))
 	}
 	t.Add("written to", path)
-	return t.Text(e.stdout)
+	return report.TableText(e.stdout, t)
 }
 
 // limitText is a token bucket in words.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
@@ -21,7 +21,7 @@ func doctorCommand(e *env) *cli.Command {
 		ArgsUsage: "[PATH]",
 		Description: "PATH is a file or folder on the disk in question (default: the working " +
 			"folder).\n\n" + examples("windrow doctor", "windrow doctor --json ."),
-		Flags:  []cli.Flag{jsonFlag()},
+		Flags:  nil,
 		Action: e.doctor,
 	}
 }
@@ -54,14 +54,32 @@ func (e *env) doctor(c *cli.Context) error {
 	for i := range findings {
 		findings[i].Detail = strings.ReplaceAll(findings[i].Detail, file, path)
 	}
-	if c.Bool("json") {
-		return printJSON(e.stdout, map[string]any{"path": path, "file": info, "findings": findings})
-	}
-	t := &report.Table{Columns: []report.Column{{Name: "what"}, {Name: "state"}, {Name: "detail"}}}
+	d := &document.Document{Name: "doctor", Title: "windrow doctor",
+		Headline: verdictOf(findings),
+		Result:   map[string]any{"path": path, "file": info, "findings": findings}}
+	t := document.NewTable(document.Text("what"), document.Text("state"), document.Text("detail"))
 	for _, f := range findings {
 		t.Add(f.What, f.State, f.Detail)
 	}
-	return t.Text(e.stdout)
+	d.Add("This host", "", *t)
+	return e.put(c, d)
+}
+
+// verdictOf counts what is missing.
+func verdictOf(findings []finding) string {
+	failed, warned := 0, 0
+	for _, f := range findings {
+		switch f.State {
+		case "fail":
+			failed++
+		case "warn":
+			warned++
+		}
+	}
+	if failed+warned == 0 {
+		return "This host can do everything."
+	}
+	return fmt.Sprintf("%d of %d checks fail, %d warn.", failed, len(findings), warned)
 }
 
 // fileAt returns path itself, or for a folder a small temporary file in it, since a folder has no

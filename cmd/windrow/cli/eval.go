@@ -17,6 +17,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/eval"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -62,7 +63,7 @@ func evalCommand(e *env) *cli.Command {
 				Usage: "also simulate the time per token on this `DEVICE`"},
 			&cli.StringFlag{Name: "plot", Usage: "draw perplexity over bytes per token to this " +
 				"`FILE.svg`"},
-			backendFlag(), deviceMemoryFlag(), threadsFlag(), jsonFlag(),
+			backendFlag(), deviceMemoryFlag(), threadsFlag(),
 		}, predictorFlags()...),
 		Action: e.eval,
 	}
@@ -177,7 +178,7 @@ func (e *env) eval(c *cli.Context) error {
 				*r.Ratio)
 		}
 	}
-	return evalTable(doc).Text(e.stdout)
+	return report.TableText(e.stdout, evalTable(doc))
 }
 
 // parseShares reads "5%,2%" into shares above 0 and below 1, descending.
@@ -432,18 +433,18 @@ func (n *counts) cut(share float64) []float32 {
 	return list
 }
 
-func shareText(share float64) string { return report.Sig3(100*share) + " %" }
+func shareText(share float64) string { return document.Sig3(100*share) + " %" }
 
 // evalTable is the table of a terminal.
-func evalTable(doc *evaluation) *report.Table {
-	t := &report.Table{Columns: []report.Column{
-		{Name: "neurons"}, {Name: "active", Align: report.Right}, {Name: "perplexity",
-			Align: report.Right}, {Name: "change", Align: report.Right},
-		{Name: "same token", Align: report.Right}, {Name: "MB/token", Align: report.Right},
+func evalTable(doc *evaluation) *document.Table {
+	t := &document.Table{Columns: []document.Column{
+		{Name: "neurons"}, {Name: "active", Align: document.Right}, {Name: "perplexity",
+			Align: document.Right}, {Name: "change", Align: document.Right},
+		{Name: "same token", Align: document.Right}, {Name: "MB/token", Align: document.Right},
 	}}
 	if doc.Device != "" {
-		t.Columns = append(t.Columns, report.Column{Name: "ms/token, simulated",
-			Align: report.Right})
+		t.Columns = append(t.Columns, document.Column{Name: "ms/token, simulated",
+			Align: document.Right})
 	}
 	for _, r := range doc.Rows {
 		name := "all that are not zero"
@@ -456,10 +457,10 @@ func evalTable(doc *evaluation) *report.Table {
 		cells := []string{
 			name, shareText(r.Active), strconv.FormatFloat(r.Perplexity, 'f', 3, 64),
 			fmt.Sprintf("%+.2f %%", 100*(r.Perplexity/doc.Rows[0].Perplexity-1)),
-			shareText(r.Agreement), report.Sig3(r.Bytes / 1e6),
+			shareText(r.Agreement), document.Sig3(r.Bytes / 1e6),
 		}
 		if r.PerToken != nil {
-			cells = append(cells, report.Sig3(float64(*r.PerToken)/1e6))
+			cells = append(cells, document.Sig3(float64(*r.PerToken)/1e6))
 		}
 		t.Add(cells...)
 	}

@@ -53,7 +53,7 @@ func classify(ctx context.Context, err error) (code int, text string) {
 		return exitInterrupted, strings.TrimSuffix("interrupted: "+text, ": ")
 	case errors.Is(err, refusal.ErrConfig):
 		return exitUsage, text
-	case errors.Is(err, errValidation):
+	case errors.Is(err, errValidation), errors.Is(err, errAnswer):
 		return exitValidation, text
 	case errors.Is(err, refusal.ErrHost):
 		return exitHost, text

@@ -9,6 +9,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim/answers"
 )
@@ -43,7 +44,6 @@ func feasibleCommand(e *env) *cli.Command {
 				DefaultText: "as published"},
 			&cli.StringFlag{Name: "io", Value: "auto", Usage: "I/O `ENGINE` of the device model"},
 			&cli.IntFlag{Name: "parallel", Value: 32, Usage: "`N` reads in flight"},
-			jsonFlag(),
 		},
 		Action: e.feasible,
 	}
@@ -111,22 +111,22 @@ func printFeasible(w io.Writer, a *answers.Feasibility) error {
 	m := &a.Model
 	where := "unified memory"
 	if !a.Machine.Unified() {
-		where = "memory, " + report.IEC(a.Machine.Accelerator) + " of the accelerator's own"
+		where = "memory, " + document.IEC(a.Machine.Accelerator) + " of the accelerator's own"
 	}
 	fmt.Fprintf(w, "%s, %s: %s of weights, %s of them FFN; KV cache of %d positions %s; %s of %s\n",
-		m.Name, m.DType, report.IEC(m.Bytes), report.IEC(m.FFN), a.Machine.Context,
-		report.IEC(a.KV), report.IEC(a.Machine.Memory), where)
+		m.Name, m.DType, document.IEC(m.Bytes), document.IEC(m.FFN), a.Machine.Context,
+		document.IEC(a.KV), document.IEC(a.Machine.Memory), where)
 	if m.Needed > 0 {
 		fmt.Fprintf(w, "rows that a token needs: %s %% of the FFN, %s %% new (%s)\n",
-			report.Sig3(100*m.Needed), report.Sig3(100*m.Fresh), m.Origin)
+			document.Sig3(100*m.Needed), document.Sig3(100*m.Fresh), m.Origin)
 	}
-	t := &report.Table{Columns: []report.Column{{Name: "class"}, {Name: "such as"},
+	t := &document.Table{Columns: []document.Column{{Name: "class"}, {Name: "such as"},
 		{Name: "verdict"}}}
 	if a.Device != "" {
 		fmt.Fprintf(w, "bounds: %s\n", deviceLine(a.Machine.Device, a.Machine.Engine))
-		t.Columns = append(t.Columns, report.Column{Name: "at most", Unit: "tokens/s",
-			Align: report.Right}, report.Column{Name: "worst reads", Unit: "tokens/s",
-			Align: report.Right})
+		t.Columns = append(t.Columns, document.Column{Name: "at most", Unit: "tokens/s",
+			Align: document.Right}, document.Column{Name: "worst reads", Unit: "tokens/s",
+			Align: document.Right})
 	}
 	reasons := ""
 	for _, r := range a.Rows {
@@ -138,7 +138,7 @@ func printFeasible(w io.Writer, a *answers.Feasibility) error {
 		reasons += fmt.Sprintf("%s: %s\n", r.Class, r.Reason)
 	}
 	fmt.Fprintln(w)
-	if err := t.Text(w); err != nil {
+	if err := report.TableText(w, t); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\n%s", reasons)
@@ -158,5 +158,5 @@ func boundText(r *answers.Runtime, rate float64) string {
 	case rate == 0:
 		return notKnown
 	}
-	return report.Sig3(rate)
+	return document.Sig3(rate)
 }

@@ -95,7 +95,7 @@ func generateCommand(e *env) *cli.Command {
 				"first `N` layers in memory", DefaultText: "0, or 1 with a centroid predictor"},
 			&cli.BoolFlag{Name: "check", Usage: "with --predictor, also compute every row in " +
 				"memory and count the active ones that were missed"},
-			backendFlag(), deviceMemoryFlag(), jsonFlag(),
+			backendFlag(), deviceMemoryFlag(),
 		}, append(predictorFlags(), samplingFlags()...)...), readFlags(largestWindow)...),
 		Action: e.generate,
 	}

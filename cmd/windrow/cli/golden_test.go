@@ -184,13 +184,15 @@ func TestSimFormatsAgree(t *testing.T) {
 	workspace(t)
 	args := []string{"sim", "--trace", "tiny.trace.arrow", "-d", "m1-max", "--window", "2"}
 	var doc struct {
-		Sanity []struct {
-			Bytes float64 `json:"flash_bytes_per_token"`
-			Rate  float64 `json:"tokens_per_s"`
-		} `json:"sanity"`
+		Result struct {
+			Sanity []struct {
+				Bytes float64 `json:"flash_bytes_per_token"`
+				Rate  float64 `json:"tokens_per_s"`
+			} `json:"sanity"`
+		} `json:"result"`
 	}
 	if err := json.Unmarshal([]byte(must(t, append(args, "--json")...)), &doc); err != nil ||
-		len(doc.Sanity) != 1 {
+		len(doc.Result.Sanity) != 1 {
 		t.Fatalf("%v, %+v", err, doc)
 	}
 	var tokens, decoded, wall, decodeWall, read, decodeRead float64
@@ -219,8 +221,8 @@ func TestSimFormatsAgree(t *testing.T) {
 		what      string
 		got, want float64
 	}{
-		{"JSON tokens/s, CSV", doc.Sanity[0].Rate, tokens / wall * 1e9},
-		{"JSON bytes/token, CSV", doc.Sanity[0].Bytes, read / tokens},
+		{"JSON tokens/s, CSV", doc.Result.Sanity[0].Rate, tokens / wall * 1e9},
+		{"JSON bytes/token, CSV", doc.Result.Sanity[0].Bytes, read / tokens},
 		{"go-bench sec/token, CSV", metric("sec/token"), decodeWall / decoded / 1e9},
 		{"go-bench tokens/sec, CSV", metric("tokens/sec"), decoded / decodeWall * 1e9},
 		{"go-bench B/token, CSV", metric("B/token"), decodeRead / decoded},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
@@ -49,9 +49,6 @@ func layoutCommand(e *env) *cli.Command {
 			&cli.IntFlag{Name: "max-tokens", Usage: "look at the first `N` tokens",
 				DefaultText: "the whole trace"},
 			alignFlag(),
-			&cli.StringFlag{Name: "format", Value: "text",
-				Usage: "`FORMAT`: text, md, or csv (the table of layouts alone)"},
-			jsonFlag(),
 		}, flashFlags()[:4]...), // but for how neighbours are read, which is compared
 		Action: e.layout,
 	}
@@ -72,10 +69,7 @@ type layoutResult struct {
 }
 
 func (e *env) layout(c *cli.Context) error {
-	format := c.String("format")
-	if !slices.Contains([]string{"text", "md", "csv"}, format) {
-		return usageError("--format %q: known are text, md and csv", format)
-	}
+	format := e.format(c)
 	cfg, err := placingConfig(c)
 	if err != nil {
 		return err
@@ -195,11 +189,11 @@ func gapList(text string) (gaps []int, err error) {
 // print writes the tables.
 func (r *layoutResult) print(w io.Writer, format string) error {
 	if format == "csv" {
-		return r.table().CSV(w)
+		return report.TableCSV(w, r.table())
 	}
-	write := (*report.Table).Text
+	write := report.TableText
 	if format == "md" {
-		write = (*report.Table).Markdown
+		write = report.TableMarkdown
 	}
 	cut := "they share a sequence"
 	if r.Apart {
@@ -208,12 +202,12 @@ func (r *layoutResult) print(w io.Writer, format string) error {
 	fmt.Fprintf(w, "%s on %s (%s ×%d), %s masks, window of %d tokens: learned from %d tokens, "+
 		"judged by the %d after them; %s\n", r.Model, r.Device, r.Engine, r.Depth, r.Mask,
 		r.Window, r.Learned, r.Judged, cut)
-	fmt.Fprintf(w, "%s units are read per token\n\n", report.Sig3(r.Loads))
-	if err := write(r.table(), w); err != nil {
+	fmt.Fprintf(w, "%s units are read per token\n\n", document.Sig3(r.Loads))
+	if err := write(w, r.table()); err != nil {
 		return err
 	}
 	fmt.Fprint(w, "\nI/O time by gap:\n\n")
-	if err := write(r.gapTable(), w); err != nil {
+	if err := write(w, r.gapTable()); err != nil {
 		return err
 	}
 	fmt.Fprint(w, "\nThe gap that pays:")
@@ -226,7 +220,7 @@ func (r *layoutResult) print(w io.Writer, format string) error {
 			atMost(s.Closed, most), atMost(s.Pair, most))
 	}
 	fmt.Fprint(w, "\n\n")
-	if err := write(r.copiesTable(), w); err != nil {
+	if err := write(w, r.copiesTable()); err != nil {
 		return err
 	}
 	r.printFriends(w)
@@ -246,20 +240,20 @@ func atMost(n, most int) string {
 }
 
 // table compares the layouts.
-func (r *layoutResult) table() *report.Table {
+func (r *layoutResult) table() *document.Table {
 	t := numbers("layout", "neighbours", "flash|GiB", "reads/token", "read|MiB", "wasted|%",
 		"units/read", "KiB/read", "I/O|ms", "token|ms", "I/O gain|×", "token gain|×")
-	t.Columns[0].Align, t.Columns[1].Align = report.Left, report.Left
+	t.Columns[0].Align, t.Columns[1].Align = document.Left, document.Left
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		wasted := 0.0
 		if row.Bytes > 0 {
 			wasted = row.Wasted / row.Bytes
 		}
-		t.Add(row.Layout, neighbours(row), report.Sig3(float64(row.Flash)/float64(units.GiB)),
-			report.Sig3(row.Reads), report.Sig3(row.Bytes/float64(units.MiB)), percent(wasted),
-			report.Sig3(row.Run), report.Sig3(row.Read/float64(units.KiB)), milli(row.IO),
-			milli(row.Token), report.Sig3(row.IOGain), report.Sig3(row.Gain))
+		t.Add(row.Layout, neighbours(row), document.Sig3(float64(row.Flash)/float64(units.GiB)),
+			document.Sig3(row.Reads), document.Sig3(row.Bytes/float64(units.MiB)), percent(wasted),
+			document.Sig3(row.Run), document.Sig3(row.Read/float64(units.KiB)), milli(row.IO),
+			milli(row.Token), document.Sig3(row.IOGain), document.Sig3(row.Gain))
 	}
 	return t
 }
@@ -276,7 +270,7 @@ func neighbours(row *placement.Row) string {
 }
 
 // gapTable is the I/O time of every order under every gap.
-func (r *layoutResult) gapTable() *report.Table {
+func (r *layoutResult) gapTable() *document.Table {
 	heads := []string{"gap"}
 	for _, s := range r.Sweeps {
 		heads = append(heads, s.Layout+"|ms")
@@ -293,15 +287,16 @@ func (r *layoutResult) gapTable() *report.Table {
 }
 
 // copiesTable says what friends bring.
-func (r *layoutResult) copiesTable() *report.Table {
+func (r *layoutResult) copiesTable() *document.Table {
 	t := numbers("records per token", "brought", "needed", "repeated", "not needed",
 		"each of the hottest 1 %")
-	t.Columns[0].Align = report.Left
-	t.Add("bundled", report.Sig3(r.Loads), report.Sig3(r.Loads), "0", "0", report.Sig3(r.Hottest))
+	t.Columns[0].Align = document.Left
+	t.Add("bundled", document.Sig3(r.Loads), document.Sig3(r.Loads), "0", "0",
+		document.Sig3(r.Hottest))
 	for i := range r.Rows {
 		if c := r.Rows[i].Copies; c != nil {
-			t.Add(r.Rows[i].Layout, report.Sig3(c.Brought), report.Sig3(c.Needed),
-				report.Sig3(c.Repeated), report.Sig3(c.Unneeded), report.Sig3(c.Hottest))
+			t.Add(r.Rows[i].Layout, document.Sig3(c.Brought), document.Sig3(c.Needed),
+				document.Sig3(c.Repeated), document.Sig3(c.Unneeded), document.Sig3(c.Hottest))
 		}
 	}
 	return t

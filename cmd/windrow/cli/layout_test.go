@@ -87,7 +87,7 @@ func TestLayoutRefuses(t *testing.T) {
 		{"--gaps", "1..4"}, {"--gaps", "0..x"}, {"--gaps", "4..0"}, {"--gaps", "0,0"},
 		{"--gaps", ""}, {"--gaps", "0..9999"}, {"--gaps", "0,-1"},
 		{"--friends", "0"}, {"--friends", "9"}, {"--max-tokens", "1"}, {"--max-tokens", "-1"},
-		{"--format", "html"}, {"--align", "0B"}, {"--align", "x"},
+		{"--format", "xml"}, {"--align", "0B"}, {"--align", "x"},
 		{"--io", "uring"}, {"--window", "-1"}, {"--chunk", "5000B"},
 	} {
 		o := command(append([]string{"layout", "-t", "tiny.trace.arrow", "-d", "m1-max"},

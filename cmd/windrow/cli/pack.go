@@ -13,6 +13,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint/gguf"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
@@ -44,7 +45,6 @@ func packCommand(e *env) *cli.Command {
 				"whatever its index says"},
 			&cli.StringFlag{Name: "stride", Usage: "`SIZE` between records, for example 4KiB",
 				DefaultText: "no padding"},
-			jsonFlag(),
 		},
 		Action: e.pack,
 	}
@@ -105,7 +105,8 @@ func (e *env) pack(c *cli.Context) error {
 			"source_sha256": r.SourceSHA256,
 		})
 	}
-	return imageTable(r.Name, r.Arch.Shape, r.Record, r.Bytes, r.Resident, r.Bundles).Text(e.stdout)
+	return report.TableText(e.stdout, imageTable(r.Name, r.Arch.Shape, r.Record, r.Bytes,
+		r.Resident, r.Bundles))
 }
 
 func isGGUF(path string) bool { return strings.EqualFold(filepath.Ext(path), ".gguf") }
@@ -154,14 +155,14 @@ func loadListed(path string) (*tokenizer.Tokenizer, error) {
 
 // imageTable describes an image.
 func imageTable(name string, s model.Shape, record, total, resident,
-	bundles units.Bytes) *report.Table {
-	t := &report.Table{Columns: []report.Column{
-		{Name: "model"}, {Name: "layers", Align: report.Right}, {Name: "d_model",
-			Align: report.Right}, {Name: "d_ffn", Align: report.Right},
-		{Name: "record", Align: report.Right}, {Name: "image", Align: report.Right},
-		{Name: "in memory", Align: report.Right}, {Name: "on flash", Align: report.Right},
+	bundles units.Bytes) *document.Table {
+	t := &document.Table{Columns: []document.Column{
+		{Name: "model"}, {Name: "layers", Align: document.Right}, {Name: "d_model",
+			Align: document.Right}, {Name: "d_ffn", Align: document.Right},
+		{Name: "record", Align: document.Right}, {Name: "image", Align: document.Right},
+		{Name: "in memory", Align: document.Right}, {Name: "on flash", Align: document.Right},
 	}}
 	t.Add(name, fmt.Sprint(s.Layers), fmt.Sprint(s.DModel), fmt.Sprint(s.DFFN), record.String(),
-		report.IEC(total), report.IEC(resident), report.IEC(bundles))
+		document.IEC(total), document.IEC(resident), document.IEC(bundles))
 	return t
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/energy"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim/answers"
 	"github.com/windrow-sim/windrow/traces"
@@ -56,7 +57,6 @@ func planCommand(e *env) *cli.Command {
 				"machine, repeated or with commas", DefaultText: "all presets"},
 			&cli.BoolFlag{Name: "energy", Usage: "with joules per token: published nvme-ssd and " +
 				"lpddr5, a lower bound without processor"},
-			jsonFlag(),
 		},
 		Action: e.plan,
 	}
@@ -188,28 +188,28 @@ func energyOf(head *traces.Header) (func(*traces.Run) (float64, bool), error) {
 
 func printPlan(w io.Writer, p *answers.Plan) error {
 	best := &p.Best
-	fmt.Fprintf(w, "%s on %s within %s\n\n", p.Model, p.Device, report.IEC(p.Budget))
+	fmt.Fprintf(w, "%s on %s within %s\n\n", p.Model, p.Device, document.IEC(p.Budget))
 	for _, warning := range p.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", warning)
 	}
 	fmt.Fprintf(w, "best: window %d, %s, %d reads in flight, %s: %s tokens/s%s, %s of memory\n",
 		best.Window, best.Engine, best.Parallel, chunkWord(best.Chunk),
-		report.Sig3(best.TokensPerS), predictionWord(best), report.IEC(best.Memory))
+		document.Sig3(best.TokensPerS), predictionWord(best), document.IEC(best.Memory))
 	if p.Target > 0 {
 		verdict := "is reached"
 		if !p.Meets {
 			verdict = "is not reached"
 		}
-		fmt.Fprintf(w, "target: %s tokens/s %s within the budget", report.Sig3(p.Target), verdict)
+		fmt.Fprintf(w, "target: %s tokens/s %s within the budget", document.Sig3(p.Target), verdict)
 		if p.Leanest != nil {
 			fmt.Fprintf(w, "; the least memory for it is %s, with a window of %d",
-				report.IEC(p.Leanest.Memory), p.Leanest.Window)
+				document.IEC(p.Leanest.Memory), p.Leanest.Window)
 		}
 		fmt.Fprintln(w)
 	}
 	sections := []struct {
 		title string
-		table *report.Table
+		table *document.Table
 	}{
 		{"Memory of the best", memoryTable(&p.Memory)},
 		{"The best windows on the whole trace", winnersTable(p.Winners)},
@@ -224,7 +224,7 @@ func printPlan(w io.Writer, p *answers.Plan) error {
 			continue
 		}
 		fmt.Fprintf(w, "\n%s\n\n", s.title)
-		if err := s.table.Text(w); err != nil {
+		if err := report.TableText(w, s.table); err != nil {
 			return err
 		}
 	}
@@ -250,8 +250,8 @@ func predictionWord(w *answers.Winner) string {
 	}
 	text := " (" + string(p.Basis)
 	if p.TokensPerSLow != nil && p.TokensPerSHigh != nil && w.Run > 0 {
-		text += fmt.Sprintf(", −%s to +%s %%", report.Sig3(100*(1-*p.TokensPerSLow/w.Run)),
-			report.Sig3(100*(*p.TokensPerSHigh/w.Run-1)))
+		text += fmt.Sprintf(", −%s to +%s %%", document.Sig3(100*(1-*p.TokensPerSLow/w.Run)),
+			document.Sig3(100*(*p.TokensPerSHigh/w.Run-1)))
 	}
 	return text + ")"
 }
@@ -263,17 +263,17 @@ func energyWord(points []answers.Point) string {
 	return ""
 }
 
-func memoryTable(m *answers.Memory) *report.Table {
-	t := &report.Table{Columns: []report.Column{{Name: "part"}, {Name: "memory",
-		Align: report.Right}, {Name: "share of the weights", Unit: "%", Align: report.Right}}}
+func memoryTable(m *answers.Memory) *document.Table {
+	t := &document.Table{Columns: []document.Column{{Name: "part"}, {Name: "memory",
+		Align: document.Right}, {Name: "share of the weights", Unit: "%", Align: document.Right}}}
 	for _, p := range m.Parts {
-		t.Add(p.Name, report.IEC(p.Bytes), report.Sig3(100*p.Share))
+		t.Add(p.Name, document.IEC(p.Bytes), document.Sig3(100*p.Share))
 	}
-	t.Add("total", report.IEC(m.Total), report.Sig3(100*m.Share))
+	t.Add("total", document.IEC(m.Total), document.Sig3(100*m.Share))
 	return t
 }
 
-func winnersTable(list []answers.Winner) *report.Table {
+func winnersTable(list []answers.Winner) *document.Table {
 	t := pointsTable(false)
 	for i := range list {
 		addPoint(t, &list[i].Point, false)
@@ -281,7 +281,7 @@ func winnersTable(list []answers.Winner) *report.Table {
 	return t
 }
 
-func paretoTable(list []answers.Point) *report.Table {
+func paretoTable(list []answers.Point) *document.Table {
 	energy := energyWord(list) != ""
 	t := pointsTable(energy)
 	for i := range list {
@@ -290,21 +290,21 @@ func paretoTable(list []answers.Point) *report.Table {
 	return t
 }
 
-func pointsTable(energy bool) *report.Table {
-	right := report.Right
-	t := &report.Table{Columns: []report.Column{
+func pointsTable(energy bool) *document.Table {
+	right := document.Right
+	t := &document.Table{Columns: []document.Column{
 		{Name: "window", Align: right}, {Name: "engine"}, {Name: "in flight", Align: right},
 		{Name: "chunk", Align: right},
 		{Name: "memory", Align: right}, {Name: "fits"}, {Name: "tokens/s", Align: right},
 	}}
 	if energy {
-		t.Columns = append(t.Columns, report.Column{Name: "flash and memory", Unit: "J/token",
+		t.Columns = append(t.Columns, document.Column{Name: "flash and memory", Unit: "J/token",
 			Align: right})
 	}
 	return t
 }
 
-func addPoint(t *report.Table, p *answers.Point, energy bool) {
+func addPoint(t *document.Table, p *answers.Point, energy bool) {
 	chunk, fits := "no limit", "yes"
 	if p.Chunk > 0 {
 		chunk = p.Chunk.String()
@@ -313,9 +313,9 @@ func addPoint(t *report.Table, p *answers.Point, energy bool) {
 		fits = "no"
 	}
 	cells := []string{strconv.Itoa(p.Window), p.Engine, strconv.Itoa(p.Parallel), chunk,
-		report.IEC(p.Memory), fits, report.Sig3(p.TokensPerS)}
+		document.IEC(p.Memory), fits, document.Sig3(p.TokensPerS)}
 	if energy {
-		cells = append(cells, report.Sig3(*p.Joules))
+		cells = append(cells, document.Sig3(*p.Joules))
 	}
 	t.Add(cells...)
 }
@@ -326,53 +326,54 @@ func quantity(v float64, unit string) string {
 	case "ns":
 		return units.Nanos(math.Round(v)).String()
 	case "B":
-		return report.IEC(units.Bytes(v))
+		return document.IEC(units.Bytes(v))
 	case "":
 		return strconv.FormatFloat(v, 'g', 4, 64)
 	case "times":
-		return report.Sig3(v) + "×"
+		return document.Sig3(v) + "×"
 	case "share":
-		return report.Sig3(100*v) + " %"
+		return document.Sig3(100*v) + " %"
 	}
-	return report.SI(v, unit)
+	return document.SI(v, unit)
 }
 
-func needsTable(list []answers.Need) *report.Table {
-	right := report.Right
-	t := &report.Table{Columns: []report.Column{{Name: "what"}, {Name: "now", Align: right},
+func needsTable(list []answers.Need) *document.Table {
+	right := document.Right
+	t := &document.Table{Columns: []document.Column{{Name: "what"}, {Name: "now", Align: right},
 		{Name: "needed", Align: right}, {Name: "times as good", Align: right}, {Name: "remark"}}}
 	for _, n := range list {
 		switch {
 		case n.Needed == nil:
 			t.Add(n.Name, quantity(n.Now, n.Unit), "not enough alone", "",
-				fmt.Sprintf("at most %s tokens/s", report.Sig3(*n.Ceiling)))
+				fmt.Sprintf("at most %s tokens/s", document.Sig3(*n.Ceiling)))
 		case n.Beyond:
 			t.Add(n.Name, quantity(n.Now, n.Unit), quantity(*n.Needed, n.Unit),
-				report.Sig3(*n.Factor), "the worst that was tried is enough")
+				document.Sig3(*n.Factor), "the worst that was tried is enough")
 		default:
 			t.Add(n.Name, quantity(n.Now, n.Unit), quantity(*n.Needed, n.Unit),
-				report.Sig3(*n.Factor), "")
+				document.Sig3(*n.Factor), "")
 		}
 	}
 	return t
 }
 
-func sensitivityTable(list []answers.Sensitivity) *report.Table {
-	t := &report.Table{Columns: []report.Column{{Name: "what"}, {Name: "now", Align: report.Right},
-		{Name: "elasticity", Align: report.Right}, {Name: "remark"}}}
+func sensitivityTable(list []answers.Sensitivity) *document.Table {
+	t := &document.Table{Columns: []document.Column{{Name: "what"},
+		{Name: "now", Align: document.Right},
+		{Name: "elasticity", Align: document.Right}, {Name: "remark"}}}
 	for _, s := range list {
 		remark := ""
 		if s.OneSided {
 			remark = "difference to one side"
 		}
-		t.Add(s.Name, quantity(s.Now, s.Unit), report.Sig3(s.Elasticity), remark)
+		t.Add(s.Name, quantity(s.Now, s.Unit), document.Sig3(s.Elasticity), remark)
 	}
 	return t
 }
 
-func purchaseTable(list []answers.Purchase) *report.Table {
-	right := report.Right
-	t := &report.Table{Columns: []report.Column{{Name: "flash of"}, {Name: "engine"},
+func purchaseTable(list []answers.Purchase) *document.Table {
+	right := document.Right
+	t := &document.Table{Columns: []document.Column{{Name: "flash of"}, {Name: "engine"},
 		{Name: "in flight", Align: right}, {Name: "tokens/s", Align: right},
 		{Name: "times the present", Align: right}, {Name: "flash"}}}
 	for _, p := range list {
@@ -380,8 +381,8 @@ func purchaseTable(list []answers.Purchase) *report.Table {
 		if p.Fitted {
 			known = "fitted"
 		}
-		t.Add(p.Name, p.Engine, strconv.Itoa(p.Parallel), report.Sig3(p.TokensPerS),
-			report.Sig3(p.Ratio), known)
+		t.Add(p.Name, p.Engine, strconv.Itoa(p.Parallel), document.Sig3(p.TokensPerS),
+			document.Sig3(p.Ratio), known)
 	}
 	return t
 }

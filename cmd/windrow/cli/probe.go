@@ -14,6 +14,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay/probe"
@@ -79,7 +80,7 @@ func probeCommand(e *env) *cli.Command {
 				"measured (JSON lines)"},
 			&cli.BoolFlag{Name: "resume", Usage: "go on with the --samples of an interrupted " +
 				"probe"},
-			jsonFlag(), seedFlag(),
+			seedFlag(),
 		},
 		Action: e.probe,
 	}
@@ -248,27 +249,27 @@ func (e *env) printDevice(d *devicemodels.Device) error {
 	for _, w := range d.Fit.Warnings {
 		e.note("warning: %s", w)
 	}
-	right := report.Right
-	t := &report.Table{Columns: []report.Column{
+	right := document.Right
+	t := &document.Table{Columns: []document.Column{
 		{Name: "engine"}, {Name: "chunk", Align: right}, {Name: "depth", Align: right},
 		{Name: "measured", Unit: "MB/s", Align: right}, {Name: "+/-", Unit: "%", Align: right},
 		{Name: "model", Unit: "MB/s", Align: right}, {Name: "P50", Unit: "us", Align: right},
 		{Name: "P99", Unit: "us", Align: right}, {Name: "note"},
 	}}
-	mb := func(r units.Rate) string { return report.Sig3(float64(r) / 1e6) }
+	mb := func(r units.Rate) string { return document.Sig3(float64(r) / 1e6) }
 	for _, c := range d.Fit.Cells {
 		interval := ""
 		if c.RateLow > 0 && c.Rate > 0 {
-			interval = report.Sig3(50 * float64(c.RateHigh-c.RateLow) / float64(c.Rate))
+			interval = document.Sig3(50 * float64(c.RateHigh-c.RateLow) / float64(c.Rate))
 		}
 		note := c.Quality
 		if c.Tainted != "" {
 			note = "left out: " + c.Tainted
 		}
 		t.Add(c.Engine, c.Chunk.String(), fmt.Sprint(c.Depth), mb(c.Rate), interval, mb(c.Model),
-			report.Sig3(float64(c.P50)/1e3), report.Sig3(float64(c.P99)/1e3), note)
+			document.Sig3(float64(c.P50)/1e3), document.Sig3(float64(c.P99)/1e3), note)
 	}
-	if err := t.Text(e.stdout); err != nil {
+	if err := report.TableText(e.stdout, t); err != nil {
 		return err
 	}
 	f, h := &d.Flash, &d.Host
@@ -291,10 +292,11 @@ func (e *env) printDevice(d *devicemodels.Device) error {
 	fmt.Fprintf(e.stdout, "host: %d cores, memory %v, dense mat-vec %v, rows %v, copies %v\n",
 		h.Cores, h.MemoryRate, h.DenseRate, h.RowRate, h.CopyRate)
 	fmt.Fprintf(e.stdout, "fit: mean |error| %s %%, worst %s %%, drift during the probe %s %%\n",
-		report.Sig3(d.Fit.MeanAbsPct), report.Sig3(d.Fit.WorstAbsPct), report.Sig3(d.Fit.DriftPct))
+		document.Sig3(d.Fit.MeanAbsPct), document.Sig3(d.Fit.WorstAbsPct),
+		document.Sig3(d.Fit.DriftPct))
 	if loo, interval := d.Fit.LeaveOneOutPct, d.Fit.IntervalPct; loo != nil && interval != nil {
 		fmt.Fprintf(e.stdout, "unseen cells: mean |error| %s %%, nine of ten within %s %%\n",
-			report.Sig3(*loo), report.Sig3(*interval))
+			document.Sig3(*loo), document.Sig3(*interval))
 	}
 	return nil
 }

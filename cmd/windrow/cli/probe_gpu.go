@@ -11,6 +11,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/document"
 	kernels "github.com/windrow-sim/windrow/kernels/cuda"
 	"github.com/windrow-sim/windrow/replay/probe/gpu"
 )
@@ -93,7 +94,7 @@ func addGPU(d *devicemodels.Device, g *devicemodels.GPU, when time.Time) {
 	d.GPU = g
 	d.Sources["gpu"] = fmt.Sprintf("measured by windrow probe --backend cuda on %s: medians of "+
 		"%d runs by the device's events; the worst sample, %s of %s, is missed by %s %%",
-		when.UTC().Format(time.RFC3339), worst.Runs, worst.Of, worst.Shape, report.Sig3(off))
+		when.UTC().Format(time.RFC3339), worst.Runs, worst.Of, worst.Shape, document.Sig3(off))
 	for of, name := range map[string]string{"transfer": "transfer", "scatter": "scatter",
 		"move": "move", "dense": "dense", "rows": "row", "kv": "kv"} {
 		text := fmt.Sprintf("fit: a line over the sizes of the samples of %s, of weights those "+
@@ -157,8 +158,8 @@ func (e *env) probeGPUAlone(c *cli.Context) error {
 
 // printGPU prints the samples beside what the numbers made of them say.
 func (e *env) printGPU(g *devicemodels.GPU) error {
-	right := report.Right
-	t := &report.Table{Columns: []report.Column{
+	right := document.Right
+	t := &document.Table{Columns: []document.Column{
 		{Name: "of"}, {Name: "shape"}, {Name: "measured", Unit: "us", Align: right},
 		{Name: "+/-", Unit: "%", Align: right}, {Name: "rate", Unit: "GB/s", Align: right},
 		{Name: "model", Unit: "us", Align: right},
@@ -167,12 +168,12 @@ func (e *env) printGPU(g *devicemodels.GPU) error {
 		s := &g.Samples[i]
 		rate := ""
 		if s.Bytes > 0 {
-			rate = report.Sig3(float64(s.Rate()) / 1e9)
+			rate = document.Sig3(float64(s.Rate()) / 1e9)
 		}
-		t.Add(s.Of, s.Shape, report.Sig3(float64(s.Time)/1e3), report.Sig3(s.SpreadPct), rate,
-			report.Sig3(float64(s.Model)/1e3))
+		t.Add(s.Of, s.Shape, document.Sig3(float64(s.Time)/1e3), document.Sig3(s.SpreadPct), rate,
+			document.Sig3(float64(s.Model)/1e3))
 	}
-	if err := t.Text(e.stdout); err != nil {
+	if err := report.TableText(e.stdout, t); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(e.stdout, "\n%s: %v of memory; dense mat-vec %v, rows %v, keys and "+

@@ -63,7 +63,7 @@ func recordCommand(e *env) *cli.Command {
 			&cli.IntFlag{Name: "batch", Value: 1, Usage: "run `B` prompts side by side"},
 			&cli.IntFlag{Name: "prefill-chunk", Value: 1,
 				Usage: "run `N` tokens of a prompt through the model together"},
-			backendFlag(), deviceMemoryFlag(), threadsFlag(), jsonFlag(),
+			backendFlag(), deviceMemoryFlag(), threadsFlag(),
 		}, samplingFlags()...),
 		Action: e.record,
 	}

@@ -45,13 +45,11 @@ func (e *env) report(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	data := &report.Data{Title: c.String("title"), Tool: Tool}
+	data := &report.Data{Name: "report", Title: c.String("title"), Facts: runFacts(runs[0])}
 	for i, r := range runs {
 		data.Runs = append(data.Runs, report.LabeledRun{
 			Label: strings.TrimSuffix(filepath.Base(c.Args().Get(i)), ".run.arrow"), Run: r})
 	}
-	data.Facts = []report.KV{{Key: "model", Value: runs[0].Meta.Model}, {Key: "device",
-		Value: runs[0].Meta.Device}, {Key: "trace", Value: runs[0].Meta.Trace}}
 	if len(runs) == 2 && runs[0].Meta.Simulated && !runs[1].Meta.Simulated {
 		if data.Comparison, err = compare.Compare(runs[0], runs[1], compare.Options{}); err != nil {
 			return usageError("%v", err)
@@ -62,7 +60,10 @@ func (e *env) report(c *cli.Context) error {
 			return err
 		}
 	}
-	return e.writeReport(data, c.String("out"))
+	if e.format(c) != "text" || c.IsSet("format") {
+		return e.putRuns(c, data)
+	}
+	return e.writeReport(c, data, c.String("out"))
 }
 
 func (e *env) traceStatsOf(path string) (*report.TraceStats, error) {
@@ -94,21 +95,20 @@ func summarise(src traces.Source) (*report.TraceStats, error) {
 }
 
 // writeReport writes a report in the format of its name, atomically.
-func (e *env) writeReport(data *report.Data, out string) error {
+func (e *env) writeReport(c *cli.Context, data *report.Data, out string) error {
 	format, ok := formatOf(out)
 	if !ok {
 		return unknownReport(out)
 	}
+	options := e.options(c, format)
 	if out == "-" {
-		return e.render(e.stdout, data, format)
+		return data.Write(e.stdout, options)
 	}
 	if err := checkOutput(out, ""); err != nil {
 		return err
 	}
-	if err := writeWhole(out, func(w io.Writer) error {
-		return e.render(w, data,
-			format)
-	}); err != nil {
+	err := writeWhole(out, func(w io.Writer) error { return data.Write(w, options) })
+	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	fmt.Fprintln(e.stdout, out)

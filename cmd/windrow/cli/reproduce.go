@@ -3,13 +3,11 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/cmd/windrow/report"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/sim/reproduce"
 )
 
@@ -33,8 +31,7 @@ func reproduceCommand(e *env) *cli.Command {
 				"outside its tolerance"},
 			&cli.BoolFlag{Name: "inputs", Usage: "also print what each of our numbers was " +
 				"computed from"},
-			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text or md"},
-			seedFlag(), jsonFlag(),
+			seedFlag(),
 		},
 		Action: e.reproduce,
 	}
@@ -49,13 +46,6 @@ func tableNames() string {
 }
 
 func (e *env) reproduce(c *cli.Context) error {
-	if err := needArgs(c, 0, "no arguments"); err != nil {
-		return err
-	}
-	format := c.String("format")
-	if !slices.Contains([]string{"text", "md"}, format) {
-		return usageError("--format %q: it is text or md; --json prints JSON", format)
-	}
 	result, err := reproduce.Run(reproduce.Options{Table: c.String("table"),
 		Seed: c.Uint64("seed")})
 	if errors.Is(err, reproduce.ErrTable) {
@@ -64,12 +54,7 @@ func (e *env) reproduce(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		err = printJSON(e.stdout, result)
-	} else {
-		err = writeReproduction(e.stdout, result, format, c.Bool("inputs"))
-	}
-	if err != nil || !c.Bool("check") {
+	if err := e.put(c, reproduction(result, c.Bool("inputs"))); err != nil || !c.Bool("check") {
 		return err
 	}
 	return checkReproduction(result)
@@ -89,20 +74,17 @@ func checkReproduction(result *reproduce.Result) error {
 		len(result.Rows), strings.Join(list, "; "))}
 }
 
-// writeReproduction writes the rows grouped by table, each table with its calibrations and misses
-// below it.
-func writeReproduction(w io.Writer, result *reproduce.Result, format string, inputs bool) error {
-	title, item := "", "  "
-	if format == "md" {
-		title, item = "## ", "- "
-	}
+// reproduction describes the rows grouped by table, each table with its calibrations and misses.
+func reproduction(result *reproduce.Result, inputs bool) *document.Document {
+	d := &document.Document{Name: "reproduce", Title: "windrow reproduce", Result: result,
+		Headline: fmt.Sprintf("%d rows: %d calibrated, %d predicted, %d known misses, %d others "+
+			"outside their tolerance", len(result.Rows), result.Count(reproduce.Calibrated),
+			result.Count(reproduce.Predicted), result.Count(reproduce.Miss),
+			len(result.Outside()))}
 	for _, t := range result.Tables {
-		table := report.Table{Columns: []report.Column{
-			{Name: "what"}, {Name: "paper", Align: report.Right}, {Name: "ours",
-				Align: report.Right},
-			{Name: "error", Unit: "%", Align: report.Right}, {Name: "tolerance", Unit: "%",
-				Align: report.Right}, {Name: "quality"}, {Name: "status"},
-		}}
+		table := document.NewTable(document.Text("what"), document.Number("paper", ""),
+			document.Number("ours", ""), document.Number("error", "%"),
+			document.Number("tolerance", "%"), document.Text("quality"), document.Text("status"))
 		var below []string
 		for _, r := range result.Rows {
 			if r.Table != t.Name {
@@ -111,27 +93,9 @@ func writeReproduction(w io.Writer, result *reproduce.Result, format string, inp
 			table.Add(r.Cells()...)
 			below = append(below, remarks(&r, inputs)...)
 		}
-		fmt.Fprintf(w, "%s%s\n\n", title, t.Title)
-		write := table.Text
-		if format == "md" {
-			write = table.Markdown
-		}
-		if err := write(w); err != nil {
-			return err
-		}
-		fmt.Fprintln(w)
-		for _, line := range below {
-			fmt.Fprintf(w, "%s%s\n", item, line)
-		}
-		if below != nil {
-			fmt.Fprintln(w)
-		}
+		d.Add(t.Title, strings.Join(below, "\n"), *table)
 	}
-	_, err := fmt.Fprintf(w, "%d rows: %d calibrated, %d predicted, %d known misses, %d others "+
-		"outside their tolerance\n", len(result.Rows),
-		result.Count(reproduce.Calibrated), result.Count(reproduce.Predicted),
-		result.Count(reproduce.Miss), len(result.Outside()))
-	return err
+	return d
 }
 
 // remarks are what is said of a row below its table.

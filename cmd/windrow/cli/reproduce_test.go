@@ -24,8 +24,10 @@ func TestReproduceTable(t *testing.T) {
 
 func TestReproduceJSONAndMarkdown(t *testing.T) {
 	o := command("reproduce", "--table", "neuro", "--json")
-	var result reproduce.Result
-	if err := json.Unmarshal([]byte(o.stdout), &result); err != nil || o.code != exitOK ||
+	var doc struct{ Result reproduce.Result }
+	err := json.Unmarshal([]byte(o.stdout), &doc)
+	result := doc.Result
+	if err != nil || o.code != exitOK ||
 		len(result.Rows) < 25 {
 		t.Fatalf("exit %d, %d rows, %v\n%s", o.code, len(result.Rows), err, o.stderr)
 	}
@@ -41,7 +43,7 @@ func TestReproduceJSONAndMarkdown(t *testing.T) {
 }
 
 func TestReproduceUsage(t *testing.T) {
-	for _, args := range [][]string{{"--table", "table9"}, {"--format", "html"}, {"table2"}} {
+	for _, args := range [][]string{{"--table", "table9"}, {"--format", "xml"}, {"table2"}} {
 		if o := command(append([]string{"reproduce"}, args...)...); o.code != exitUsage ||
 			o.stdout != "" {
 			t.Errorf("%v: exit %d\n%s%s", args, o.code, o.stdout, o.stderr)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
@@ -33,9 +33,6 @@ func outputFlags() []cli.Flag {
 			Usage: "also write the whole `RUN` (*.run.arrow and *.run.json)"},
 		&cli.IntFlag{Name: "max-tokens", Usage: "stop after `N` tokens",
 			DefaultText: "the whole trace"},
-		&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text, md, json, csv, " +
-			"html, perfetto or go-bench"},
-		jsonFlag(),
 	}
 }
 
@@ -304,9 +301,6 @@ func engineOf(d *devicemodels.Device, name string) (string, error) {
 
 // checkRunOutput checks the flags of outputFlags before the work.
 func checkRunOutput(c *cli.Context) error {
-	if !slices.Contains(formats(), c.String("format")) {
-		return unknownFormat(c.String("format"))
-	}
 	if c.IsSet("out") {
 		return checkOutput(c.String("out"), runSuffix)
 	}
@@ -326,50 +320,14 @@ func (e *env) putRun(c *cli.Context, run *traces.Run, out string, rate units.Rat
 	} else if run.Meta.Emulated {
 		label = "emulated"
 	}
-	data := &report.Data{
-		Title: "windrow " + c.Command.Name, Tool: Tool, FlashRate: rate,
-		Facts: []report.KV{{Key: "model", Value: run.Meta.Model}, {Key: "device",
-			Value: run.Meta.Device}, {Key: "trace", Value: run.Meta.Trace}},
-		Runs: []report.LabeledRun{{Label: label, Run: run}},
-	}
-	format := c.String("format")
-	if c.Bool("json") {
-		format = "json"
-	}
-	return e.render(e.stdout, data, format)
+	return e.putRuns(c, &report.Data{
+		Name: c.Command.Name, Title: "windrow " + c.Command.Name, FlashRate: rate,
+		Facts: runFacts(run), Runs: []report.LabeledRun{{Label: label, Run: run}},
+	})
 }
 
-// render writes a report in the named format.
-func (e *env) render(w io.Writer, data *report.Data, format string) error {
-	switch format {
-	case "text":
-		return report.WriteText(w, data)
-	case "md":
-		return report.WriteMarkdown(w, data)
-	case "json":
-		return report.WriteJSON(w, data)
-	case "csv":
-		return report.WriteCSV(w, data)
-	case "html":
-		return report.WriteHTML(w, data)
-	case "perfetto":
-		return report.WritePerfetto(w, data.Runs...)
-	case "go-bench":
-		for _, r := range data.Runs {
-			if err := report.WriteGoBench(w, r.Run); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return unknownFormat(format)
-}
-
-// formats are what render knows.
-func formats() []string {
-	return []string{"text", "md", "json", "csv", "html", "perfetto", "go-bench"}
-}
-
-func unknownFormat(name string) error {
-	return usageError("--format %q: known are %s", name, strings.Join(formats(), ", "))
+// runFacts are the setting of a run.
+func runFacts(run *traces.Run) []document.Fact {
+	return []document.Fact{{Key: "model", Value: run.Meta.Model},
+		{Key: "device", Value: run.Meta.Device}, {Key: "trace", Value: run.Meta.Trace}}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
@@ -57,7 +58,7 @@ func speculateCommand(e *env) *cli.Command {
 				"dimension `R` for the predicted masks", DefaultText: "masks cost nothing"},
 			&cli.IntFlag{Name: "skip", Usage: "leave out verifications that begin in the first " +
 				"`N` tokens of a sequence", DefaultText: "the window"},
-			seedFlag(), jsonFlag(),
+			seedFlag(),
 		}, flashFlags()...),
 		Action: e.speculate,
 	}
@@ -152,14 +153,14 @@ const (
 )
 
 func (r *speculateResult) print(w io.Writer) error {
-	how := fmt.Sprintf("mean acceptance %s", report.Sig3(r.Acceptance))
+	how := fmt.Sprintf("mean acceptance %s", document.Sig3(r.Acceptance))
 	if r.Drawn {
-		how = fmt.Sprintf("acceptance %s, drawn with seed %d", report.Sig3(r.Acceptance), r.Seed)
+		how = fmt.Sprintf("acceptance %s, drawn with seed %d", document.Sig3(r.Acceptance), r.Seed)
 	}
 	fmt.Fprintf(w, "%s on %s, window of %d tokens, %s, %s ms per drafted token\n\n", r.Model,
-		r.Device, r.Window, how, report.Sig3(r.DraftTime.Millis()))
-	right := report.Right
-	t := &report.Table{Columns: []report.Column{
+		r.Device, r.Window, how, document.Sig3(r.DraftTime.Millis()))
+	right := document.Right
+	t := &document.Table{Columns: []document.Column{
 		{Name: "λ", Align: right}, {Name: "verifications", Align: right},
 		{Name: "tokens/verification", Align: right}, {Name: "window ends at", Align: right},
 		{Name: "union", Unit: "%", Align: right}, {Name: "read", Unit: "MiB/token", Align: right},
@@ -178,21 +179,21 @@ func (r *speculateResult) print(w io.Writer) error {
 		case row.Draft == 0:
 			even = ""
 		case row.BreakEven != nil:
-			even = report.Sig3(*row.BreakEven)
+			even = document.Sig3(*row.BreakEven)
 		}
-		t.Add(strconv.Itoa(row.Draft), strconv.Itoa(row.Verifications), report.Sig3(row.Tokens),
-			strconv.Itoa(row.Last), report.Sig3(100*row.Union),
-			report.Sig3(row.Bytes/float64(units.MiB)), report.Sig3(row.IO.Millis()),
-			report.Sig3(row.Memory.Millis()), report.Sig3(row.Compute.Millis()),
-			report.Sig3(row.Drafting.Millis()), report.Sig3(row.Total.Millis()),
-			report.Sig3(row.Speedup), even, string(row.Basis))
+		t.Add(strconv.Itoa(row.Draft), strconv.Itoa(row.Verifications), document.Sig3(row.Tokens),
+			strconv.Itoa(row.Last), document.Sig3(100*row.Union),
+			document.Sig3(row.Bytes/float64(units.MiB)), document.Sig3(row.IO.Millis()),
+			document.Sig3(row.Memory.Millis()), document.Sig3(row.Compute.Millis()),
+			document.Sig3(row.Drafting.Millis()), document.Sig3(row.Total.Millis()),
+			document.Sig3(row.Speedup), even, string(row.Basis))
 	}
-	if err := t.Text(w); err != nil {
+	if err := report.TableText(w, t); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\nwith %d drafted tokens: %s ms for a token, %s without, %s times as fast\n",
-		r.Asked.Draft, report.Sig3(r.Asked.Total.Millis()), report.Sig3(r.Plain.Total.Millis()),
-		report.Sig3(r.Asked.Speedup))
+		r.Asked.Draft, document.Sig3(r.Asked.Total.Millis()), document.Sig3(r.Plain.Total.Millis()),
+		document.Sig3(r.Asked.Speedup))
 	best := fmt.Sprintf("%d drafted tokens", r.Best)
 	if r.Best == 0 {
 		best = "no speculation"

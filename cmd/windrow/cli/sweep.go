@@ -16,6 +16,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/sim"
@@ -70,7 +71,6 @@ func sweepCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "shard", Usage: "only part `I/N` of the configurations, for " +
 				"example 1/4"},
 			&cli.BoolFlag{Name: "resume", Usage: "go on with what an interrupted sweep left"},
-			jsonFlag(),
 		},
 		Action: e.sweep,
 	}
@@ -300,7 +300,7 @@ func (e *env) putBest(c *cli.Context, results string) error {
 		doc.Configurations)
 	fmt.Fprintf(e.stdout, "%s, %d tokens, %d configurations; the fastest of every device:\n",
 		head.Model, head.Tokens, doc.Configurations)
-	return bestTable(doc.Best).Text(e.stdout)
+	return report.TableText(e.stdout, bestTable(doc.Best))
 }
 
 // machineOf is a device with what computes on it.
@@ -324,18 +324,18 @@ func fastest(list []sweep.Result, r *sweep.Result) []sweep.Result {
 	return list[:min(len(list), bestShown)]
 }
 
-func bestTable(best []sweep.Result) *report.Table {
+func bestTable(best []sweep.Result) *document.Table {
 	batches := slices.ContainsFunc(best, func(r sweep.Result) bool { return r.Batch > 0 })
-	t := &report.Table{Columns: []report.Column{
+	t := &document.Table{Columns: []document.Column{
 		{Name: "device"}, {Name: "policy"}, {Name: "masks"}, {Name: "I/O"}, {Name: "depth",
-			Align: report.Right}, {Name: "chunk", Align: report.Right},
-		{Name: "gap", Align: report.Right}, {Name: "tokens/s", Align: report.Right},
-		{Name: "I/O share", Align: report.Right},
-		{Name: "hits", Align: report.Right}, {Name: "row cache", Align: report.Right},
+			Align: document.Right}, {Name: "chunk", Align: document.Right},
+		{Name: "gap", Align: document.Right}, {Name: "tokens/s", Align: document.Right},
+		{Name: "I/O share", Align: document.Right},
+		{Name: "hits", Align: document.Right}, {Name: "row cache", Align: document.Right},
 		{Name: "basis"},
 	}}
 	if batches {
-		t.Columns = append(t.Columns, report.Column{Name: "batch", Align: report.Right})
+		t.Columns = append(t.Columns, document.Column{Name: "batch", Align: document.Right})
 	}
 	for i := range best {
 		r := &best[i]
@@ -353,7 +353,7 @@ func bestTable(best []sweep.Result) *report.Table {
 		line := []string{machineOf(r), r.Policy, masks, r.Engine, fmt.Sprint(r.Parallel), chunk,
 			fmt.Sprint(r.Gap), fmt.Sprintf("%.3g", r.TokensPerS),
 			fmt.Sprintf("%.3g %%", io), fmt.Sprintf("%.3g %%", 100*r.HitRatio),
-			report.IEC(r.CachedBytes), string(r.Basis)}
+			document.IEC(r.CachedBytes), string(r.Basis)}
 		if batches {
 			line = append(line, fmt.Sprint(r.Batch))
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
@@ -132,9 +133,9 @@ func (e *env) synthModel(c *cli.Context) error {
 		return err
 	}
 	defer image.Close()
-	return imageTable(image.Name, image.Shape, image.RecordBytes(),
-		units.Bytes(image.Geometry().Size), image.ResidentBytes(),
-		image.BundleBytes()).Text(e.stdout)
+	return report.TableText(e.stdout, imageTable(image.Name, image.Shape,
+		image.RecordBytes(), units.Bytes(image.Geometry().Size), image.ResidentBytes(),
+		image.BundleBytes()))
 }
 
 // synthImage writes a random image with progress and opens it.

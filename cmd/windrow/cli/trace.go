@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/shapes"
 	"github.com/windrow-sim/windrow/traces/stats"
@@ -24,7 +25,7 @@ func traceCommand(e *env) *cli.Command {
 				Name: "info", Usage: "what a trace is of", ArgsUsage: "TRACE",
 				Description: examples("windrow trace info tales.trace.arrow",
 					"windrow trace info tales.trace.arrow --json"),
-				Flags: []cli.Flag{jsonFlag()}, Action: e.traceInfo,
+				Flags: nil, Action: e.traceInfo,
 			},
 			{
 				Name: "check", Usage: "read every row of a trace that nobody vouches for",
@@ -32,7 +33,7 @@ func traceCommand(e *env) *cli.Command {
 				Description: "The file is parsed in a child process with a memory limit, so " +
 					"that a corrupt one can do no harm.\n\n" +
 					examples("windrow trace check tales.trace.arrow"),
-				Flags:  []cli.Flag{jsonFlag(), &cli.BoolFlag{Name: "child", Hidden: true}},
+				Flags:  []cli.Flag{&cli.BoolFlag{Name: "child", Hidden: true}},
 				Action: e.traceCheck,
 			},
 			{
@@ -44,7 +45,7 @@ func traceCommand(e *env) *cli.Command {
 					examples("windrow trace stats tales.trace.arrow",
 						"windrow trace stats tales.trace.arrow --json"),
 				Flags: []cli.Flag{
-					jsonFlag(), &cli.BoolFlag{Name: "predicted",
+					&cli.BoolFlag{Name: "predicted",
 						Usage: "the predicted masks instead of the true ones"},
 					&cli.IntFlag{Name: "workers", Usage: "`N` workers; the result is the same " +
 						"for any number", DefaultText: "all cores"},
@@ -98,7 +99,7 @@ func (e *env) traceInfo(c *cli.Context) error {
 			"sha256": r.SHA256(), "verified": r.Verified(), "complete": r.Complete(),
 			"warnings": append([]string{}, r.Warnings()...)})
 	}
-	t := &report.Table{Columns: []report.Column{{Name: "trace"}, {Name: c.Args().First()}}}
+	t := &document.Table{Columns: []document.Column{{Name: "trace"}, {Name: c.Args().First()}}}
 	kind := "recorded"
 	if h.Synthetic {
 		kind = "synthetic"
@@ -137,7 +138,7 @@ func (e *env) traceInfo(c *cli.Context) error {
 	t.Add("complete", fmt.Sprint(r.Complete()))
 	t.Add("verified by manifest", fmt.Sprint(r.Verified()))
 	t.Add("sha256", r.SHA256())
-	return t.Text(e.stdout)
+	return report.TableText(e.stdout, t)
 }
 
 func (e *env) traceCheck(c *cli.Context) error {
@@ -211,20 +212,20 @@ func (e *env) printTargets(name string, s *stats.Stats) error {
 	if err != nil {
 		return err
 	}
-	t := &report.Table{Columns: []report.Column{
-		{Name: "published of " + info.Name}, {Name: "published", Unit: "%", Align: report.Right},
-		{Name: "this trace", Unit: "%", Align: report.Right}, {Name: "source"}}}
+	t := &document.Table{Columns: []document.Column{
+		{Name: "published of " + info.Name}, {Name: "published", Unit: "%", Align: document.Right},
+		{Name: "this trace", Unit: "%", Align: document.Right}, {Name: "source"}}}
 	for _, target := range targets {
 		if value, ok := measuredTarget(target, s); ok {
-			t.Add(target.Quantity+", "+target.Layer, report.Sig3(target.Percent),
-				report.Sig3(100*value), target.Source)
+			t.Add(target.Quantity+", "+target.Layer, document.Sig3(target.Percent),
+				document.Sig3(100*value), target.Source)
 		}
 	}
 	if len(t.Rows) == 0 {
 		return nil
 	}
 	fmt.Fprintln(e.stdout)
-	return t.Text(e.stdout)
+	return report.TableText(e.stdout, t)
 }
 
 // measuredTarget returns the share that the trace has where a share was published, if the analysed
@@ -264,9 +265,9 @@ func measuredTarget(t synth.Target, s *stats.Stats) (float64, bool) {
 func (e *env) printStats(s *stats.Stats) error {
 	fmt.Fprintf(e.stdout, "%d tokens in %d sequences, %d layers of %d units, %s masks\n\n",
 		s.Tokens, s.Sequences, s.Layers, s.Units, s.Mask)
-	percent := func(v float64) string { return report.Sig3(100 * v) }
-	right := report.Right
-	layers := &report.Table{Columns: []report.Column{
+	percent := func(v float64) string { return document.Sig3(100 * v) }
+	right := document.Right
+	layers := &document.Table{Columns: []document.Column{
 		{Name: "layer", Align: right}, {Name: "active", Unit: "%", Align: right}, {Name: "least",
 			Unit: "%", Align: right}, {Name: "most", Unit: "%", Align: right},
 		{Name: "never", Unit: "%", Align: right}, {Name: "s_agg(5)", Unit: "%", Align: right},
@@ -282,15 +283,15 @@ func (e *env) printStats(s *stats.Stats) error {
 		line(fmt.Sprint(l), &s.PerLayer[l])
 	}
 	line("mean", &s.Total)
-	if err := layers.Text(e.stdout); err != nil {
+	if err := report.TableText(e.stdout, layers); err != nil {
 		return err
 	}
 	if p := s.Total.Predictor; p != nil {
 		fmt.Fprintf(e.stdout, "\npredictor: recall %s %%, precision %s %%, predicted/true %s\n",
-			percent(p.Recall), percent(p.Precision), report.Sig3(p.Ratio))
+			percent(p.Recall), percent(p.Precision), document.Sig3(p.Ratio))
 	}
 	fmt.Fprintln(e.stdout)
-	windows := &report.Table{Columns: []report.Column{
+	windows := &document.Table{Columns: []document.Column{
 		{Name: "k", Align: right}, {Name: "s_agg(k)", Unit: "%", Align: right}, {Name: "new(k)",
 			Unit: "%", Align: right},
 		{Name: "hit ratio", Align: right}, {Name: "reuse at k", Unit: "%", Align: right},
@@ -306,9 +307,9 @@ func (e *env) printStats(s *stats.Stats) error {
 		}
 		hit := float64(w.Hits[k]) / float64(max(w.Hits[k]+w.Misses[k], 1))
 		windows.Add(fmt.Sprint(k), percent(w.SAgg[k]/float64(s.Units)),
-			percent(w.Delta[k]/float64(s.Units)), report.Sig3(hit), reuse)
+			percent(w.Delta[k]/float64(s.Units)), document.Sig3(hit), reuse)
 	}
-	return windows.Text(e.stdout)
+	return report.TableText(e.stdout, windows)
 }
 
 func (e *env) traceCat(c *cli.Context) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/whatif"
 )
@@ -45,7 +46,7 @@ func whatifCommand(e *env) *cli.Command {
 				Usage: "`TRACE` to write (*.trace.arrow)"},
 			&cli.StringFlag{Name: "compress", Value: "none",
 				Usage: "`CODEC`: none (can be mapped without copies) or zstd"},
-			jsonFlag(), seedFlag(),
+			seedFlag(),
 		},
 		Action: e.traceWhatif,
 	}
@@ -148,19 +149,19 @@ func (e *env) writeTrace(ctx context.Context, src traces.Source, out string,
 
 // printWhatif prints the shares reached, by layer and in the mean.
 func (e *env) printWhatif(out string, opt whatif.Options, rep *whatif.Report) error {
-	right := report.Right
-	t := &report.Table{Columns: []report.Column{
+	right := document.Right
+	t := &document.Table{Columns: []document.Column{
 		{Name: "layer", Align: right}, {Name: "active before", Unit: "%", Align: right},
 		{Name: "asked", Unit: "%", Align: right}, {Name: "active after", Unit: "%", Align: right},
 		{Name: "chosen by"}, {Name: "threshold", Align: right}, {Name: "false neg.", Unit: "%",
 			Align: right}, {Name: "false pos.", Unit: "%", Align: right},
 	}}
-	percent := func(v float64) string { return report.Sig3(100 * v) }
+	percent := func(v float64) string { return document.Sig3(100 * v) }
 	for l := range rep.Layers {
 		r := &rep.Layers[l]
 		threshold, missed, named := "", "", ""
 		if r.Threshold > 0 {
-			threshold = report.Sig3(r.Threshold)
+			threshold = document.Sig3(r.Threshold)
 		}
 		if opt.Predicts() {
 			missed, named = percent(r.FalseNegatives), percent(r.FalsePositives)
@@ -168,7 +169,7 @@ func (e *env) printWhatif(out string, opt whatif.Options, rep *whatif.Report) er
 		t.Add(fmt.Sprint(l), percent(r.Before), percent(r.Target), percent(r.After), r.Method,
 			threshold, missed, named)
 	}
-	if err := t.Text(e.stdout); err != nil {
+	if err := report.TableText(e.stdout, t); err != nil {
 		return err
 	}
 	fmt.Fprintf(e.stdout, "\n%s: %s %% of the units active, before %s %%\n", out,

@@ -56,8 +56,7 @@ func trafficCommand(e *env) *cli.Command {
 				"the objectives"},
 			&cli.Float64Flag{Name: "share", Value: 0.9,
 				Usage: "`SHARE` of the requests that have to, above 0 up to 1"},
-			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text or csv"},
-			seedFlag(), jsonFlag())...),
+			seedFlag())...),
 		Action: e.traffic,
 	}
 }
@@ -168,9 +167,6 @@ const (
 )
 
 func (e *env) traffic(c *cli.Context) error {
-	if f := c.String("format"); f != "text" && f != "csv" {
-		return usageError("--format %q: it is text or csv", f)
-	}
 	load, err := trafficLoadOf(c)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim/serving"
 )
@@ -31,9 +32,9 @@ func (e *env) printTraffic(c *cli.Context, d *trafficResult) error {
 	}
 	if c.String("format") == "csv" {
 		if d.Rate != nil {
-			return trialTable(d.Rate, exactNumber).CSV(e.stdout)
+			return report.TableCSV(e.stdout, trialTable(d.Rate, exactNumber))
 		}
-		return d.csv().CSV(e.stdout)
+		return report.TableCSV(e.stdout, d.csv())
 	}
 	return d.print(e.stdout, r)
 }
@@ -45,7 +46,7 @@ func (d *trafficResult) print(w io.Writer, r *serving.Result) error {
 		d.Model, d.Device, d.Server.Mask, d.Server.Policy, d.Server.MaxBatch, d.Server.Chunk,
 		d.Load.words())
 	if d.Rate != nil {
-		if err := trialTable(d.Rate, report.Sig3).Text(w); err != nil {
+		if err := report.TableText(w, trialTable(d.Rate, document.Sig3)); err != nil {
 			return err
 		}
 		fmt.Fprintf(w, "\n%s\n", d.answer())
@@ -54,11 +55,11 @@ func (d *trafficResult) print(w io.Writer, r *serving.Result) error {
 		}
 		fmt.Fprintln(w)
 	}
-	if err := d.countTable(r).Text(w); err != nil {
+	if err := report.TableText(w, d.countTable(r)); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
-	if err := latencyTable(r).Text(w); err != nil {
+	if err := report.TableText(w, latencyTable(r)); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\n%s\n", basisLine(r))
@@ -73,7 +74,7 @@ func (l *trafficLoad) words() string {
 		s = fmt.Sprintf("%d requests of %s (%s)", l.Requests, l.File, l.Format)
 	case l.Spread > 0:
 		s = fmt.Sprintf("%d requests of about %d prompt and %d output tokens (log-normal, %s)",
-			l.Requests, l.Prompt, l.Output, report.Sig3(l.Spread))
+			l.Requests, l.Prompt, l.Output, document.Sig3(l.Spread))
 	default:
 		s = fmt.Sprintf("%d requests of %d prompt and %d output tokens", l.Requests, l.Prompt,
 			l.Output)
@@ -86,7 +87,7 @@ func (l *trafficLoad) words() string {
 	case l.Times == timesRandom:
 		s += ", at random"
 	case l.Speedup != 1:
-		s += fmt.Sprintf(", %s times as fast", report.Sig3(l.Speedup))
+		s += fmt.Sprintf(", %s times as fast", document.Sig3(l.Speedup))
 	}
 	return s
 }
@@ -96,13 +97,13 @@ func rateText(rate float64) string {
 	if math.IsInf(rate, 1) {
 		return "once"
 	}
-	return fmt.Sprintf("%s/s (%s/h)", report.Sig3(rate), report.Sig3(3600*rate))
+	return fmt.Sprintf("%s/s (%s/h)", document.Sig3(rate), document.Sig3(3600*rate))
 }
 
 func exactNumber(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // trialTable lists what was tried, by rate.
-func trialTable(a *serving.Rate, number func(float64) string) *report.Table {
+func trialTable(a *serving.Rate, number func(float64) string) *document.Table {
 	t := numbers("requests/s", "requests/h", "good at most|%", "meets")
 	key := func(r serving.Trial) float64 { // all at once is the highest
 		if r.PerSecond == 0 {
@@ -129,7 +130,7 @@ func trialTable(a *serving.Rate, number func(float64) string) *report.Table {
 // answer says which rate is the largest.
 func (d *trafficResult) answer() string {
 	a := d.Rate
-	goal := fmt.Sprintf("%s %% of the requests have %s", report.Sig3(100*a.Share),
+	goal := fmt.Sprintf("%s %% of the requests have %s", document.Sig3(100*a.Share),
 		d.Server.objectives())
 	switch {
 	case a.Stopped != "":
@@ -163,8 +164,8 @@ func (s *trafficServer) objectives() string {
 }
 
 // countTable is about requests, tokens, bytes and time.
-func (d *trafficResult) countTable(r *serving.Result) *report.Table {
-	t := &report.Table{Columns: []report.Column{{Name: "served"}, {Name: "simulated"}}}
+func (d *trafficResult) countTable(r *serving.Result) *document.Table {
+	t := &document.Table{Columns: []document.Column{{Name: "served"}, {Name: "simulated"}}}
 	t.Add("arrived", fmt.Sprint(r.Arrived))
 	t.Add("finished", fmt.Sprint(r.Completed))
 	for _, u := range []struct {
@@ -186,22 +187,22 @@ func (d *trafficResult) countTable(r *serving.Result) *report.Table {
 	if r.Single > 0 {
 		t.Add("of one output token", fmt.Sprintf("%d, which have no TPOT", r.Single))
 	}
-	t.Add("duration", report.Sig3(r.Duration.Seconds())+" s")
+	t.Add("duration", document.Sig3(r.Duration.Seconds())+" s")
 	t.Add("throughput", fmt.Sprintf("%s, %s output tokens/s", rateText(r.RequestThroughput),
-		report.Sig3(r.OutputThroughput)))
+		document.Sig3(r.OutputThroughput)))
 	t.Add("goodput", fmt.Sprintf("%s, %s %% with %s", rateText(r.RequestGoodput),
 		percent(r.Attainment), d.Server.objectives()))
 	t.Add("busy", percent(r.Utilisation)+" %")
-	t.Add("sequences per step", fmt.Sprintf("%s on average, %d at most", report.Sig3(r.MeanBatch),
+	t.Add("sequences per step", fmt.Sprintf("%s on average, %d at most", document.Sig3(r.MeanBatch),
 		r.PeakBatch))
-	t.Add("waiting", report.Sig3(r.MeanWaiting)+" on average")
+	t.Add("waiting", document.Sig3(r.MeanWaiting)+" on average")
 	t.Add("a step needs", percent(r.NeededShare)+" % of the units, of which "+percent(
 		r.HitRatio)+" % are in memory")
 	t.Add("read", fmt.Sprintf("%s per computed token, %s per output token",
-		report.IEC(units.Bytes(r.BytesPerToken)), report.IEC(units.Bytes(r.BytesPerOutput))))
+		document.IEC(units.Bytes(r.BytesPerToken)), document.IEC(units.Bytes(r.BytesPerOutput))))
 	t.Add("rows in memory", fmt.Sprintf("%s %% on average, %s at most", percent(r.HeldShare),
-		report.IEC(r.PeakHeld)))
-	t.Add("keys and values", report.IEC(r.PeakKV)+" at most")
+		document.IEC(r.PeakHeld)))
+	t.Add("keys and values", document.IEC(r.PeakKV)+" at most")
 	p, busy := r.Parts, float64(r.Busy)
 	t.Add("time of steps", fmt.Sprintf("%s %% reads, %s %% copies, %s %% decisions, %s %% compute",
 		shareOf(p.IO, busy), shareOf(p.Memory, busy), shareOf(p.Decide, busy),
@@ -231,9 +232,9 @@ func (l namedLatency) columns() []units.Nanos {
 	return []units.Nanos{l.Mean, l.P50, l.P90, l.P95, l.P99, l.Max}
 }
 
-func latencyTable(r *serving.Result) *report.Table {
+func latencyTable(r *serving.Result) *document.Table {
 	t := numbers("count", "mean|ms", "P50|ms", "P90|ms", "P95|ms", "P99|ms", "most|ms")
-	t.Columns = slices.Insert(t.Columns, 0, report.Column{Name: "latency"})
+	t.Columns = slices.Insert(t.Columns, 0, document.Column{Name: "latency"})
 	for _, l := range latencies(r) {
 		line := []string{l.name, fmt.Sprint(l.Count)}
 		for _, v := range l.columns() {
@@ -252,7 +253,7 @@ func latencyTable(r *serving.Result) *report.Table {
 func basisLine(r *serving.Result) string {
 	s := "basis: " + string(r.Basis)
 	if r.IOPercent != nil {
-		s += fmt.Sprintf("; reads within %s %%", report.Sig3(*r.IOPercent))
+		s += fmt.Sprintf("; reads within %s %%", document.Sig3(*r.IOPercent))
 	}
 	s += fmt.Sprintf("; reads timed by %s, compute by %q", r.Reads, r.Compute)
 	for _, n := range r.Notes {
@@ -262,12 +263,12 @@ func basisLine(r *serving.Result) string {
 }
 
 // csv is one line, with times in nanoseconds.
-func (d *trafficResult) csv() *report.Table {
+func (d *trafficResult) csv() *document.Table {
 	r := d.Result
-	t := &report.Table{}
+	t := &document.Table{}
 	var line []string
 	add := func(name, value string) {
-		t.Columns, line = append(t.Columns, report.Column{Name: name}), append(line, value)
+		t.Columns, line = append(t.Columns, document.Column{Name: name}), append(line, value)
 	}
 	whole := func(name string, v int64) { add(name, fmt.Sprint(v)) }
 	add("model", d.Model)

@@ -148,7 +148,7 @@ func TestTrafficRefusals(t *testing.T) {
 		"": "traffic needs --arrivals " +
 			"FILE, --rate R or --find-rate",
 		"--rate 0":                           `--rate "0": a number of requests above 0`,
-		"--rate 1 --format html":             `--format "html"`,
+		"--rate 1 --format xml":              `--format "xml"`,
 		"--rate 1 --requests 0":              "--requests 0",
 		"--rate 1 --prompt-tokens 0":         "0 prompt and 128 output tokens",
 		"--rate 1 --length-spread -1":        "--length-spread -1",

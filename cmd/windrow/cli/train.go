@@ -120,7 +120,7 @@ func trainCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "state", Usage: "`FOLDER` that keeps finished layers until " +
 				"all are", DefaultText: "beside the predictor"},
 			&cli.IntFlag{Name: "workers", Usage: "`N` threads", DefaultText: "all cores"},
-			seedFlag(), jsonFlag(),
+			seedFlag(),
 		},
 		Action: e.train,
 	}

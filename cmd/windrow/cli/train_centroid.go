@@ -9,8 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/engine/predictor/centroid"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -187,8 +187,8 @@ func (e *env) putCentroids(c *cli.Context, doc *centroidResult) error {
 		doc.Predictor, doc.Model, doc.Kind, doc.Centroids, doc.KMax, doc.Feature)
 	fmt.Fprintf(e.stdout, "trained on %d tokens, %d more held out, of trace %.12s; seed %d\n",
 		t.Tokens, t.Held, doc.TraceSHA256, t.Seed)
-	fmt.Fprintf(e.stdout, "%s in memory, %s for each token\n", report.IEC(doc.Bytes),
-		report.SI(float64(doc.FLOPs), "FLOP"))
+	fmt.Fprintf(e.stdout, "%s in memory, %s for each token\n", document.IEC(doc.Bytes),
+		document.SI(float64(doc.FLOPs), "FLOP"))
 	for i := range doc.Texts {
 		text := &doc.Texts[i]
 		fmt.Fprintf(e.stdout, "\n%s, %d tokens; recall, precision and FP in %%:\n\n", text.Text,
@@ -222,7 +222,7 @@ func (t *centroidText) remarks(kMax int) string {
 	if extra := set.Predicted.Extra; extra > goalFP {
 		fmt.Fprintf(&b, "\nFP %s %%, above the goal of %s %%: a set has %d units whatever is "+
 			"active, on average %s units", percent(extra), percent(goalFP), kMax,
-			report.Sig3(mean.Active))
+			document.Sig3(mean.Active))
 	}
 	if b.Len() == 0 {
 		return ""

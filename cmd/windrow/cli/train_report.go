@@ -11,6 +11,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/engine/predictor"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -208,8 +209,8 @@ func (d *trainResult) print(w io.Writer) error {
 		fmt.Fprintf(w, "trained on %d tokens, %d more held out, of trace %.12s%s\n", d.Trained,
 			d.HeldOut, d.TraceSHA256, few)
 	}
-	fmt.Fprintf(w, "%s in memory, %s for each token\n", report.IEC(d.Bytes),
-		report.SI(float64(d.FLOPs), "FLOP"))
+	fmt.Fprintf(w, "%s in memory, %s for each token\n", document.IEC(d.Bytes),
+		document.SI(float64(d.FLOPs), "FLOP"))
 	for i := range d.Texts {
 		if err := d.Texts[i].print(w); err != nil {
 			return err
@@ -228,15 +229,16 @@ func (t *trainText) print(w io.Writer) error {
 			lost = percent(r.LostShare)
 		}
 		table.Add(name, rank, threshold, percent(r.ActiveShare()), percent(r.FalseNegative),
-			percent(r.FalsePositive), percent(r.Recalled), report.Sig3(r.Ratio), lost,
-			report.Sig3(float64(r.Weights)/float64(units.KiB)), report.Sig3(float64(r.FLOPs)/1e3))
+			percent(r.FalsePositive), percent(r.Recalled), document.Sig3(r.Ratio), lost,
+			document.Sig3(float64(r.Weights)/float64(units.KiB)),
+			document.Sig3(float64(r.FLOPs)/1e3))
 	}
 	for i := range t.Layers {
 		r := &t.Layers[i]
-		add(fmt.Sprint(r.Layer), fmt.Sprint(r.Rank), report.Sig3(r.Threshold), r)
+		add(fmt.Sprint(r.Layer), fmt.Sprint(r.Rank), document.Sig3(r.Threshold), r)
 	}
 	add("all", "", "", &t.Total)
-	if err := table.Text(w); err != nil {
+	if err := report.TableText(w, table); err != nil {
 		return err
 	}
 	_, err := fmt.Fprint(w, t.goals(), t.Speed.text())

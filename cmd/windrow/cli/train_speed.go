@@ -10,12 +10,12 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/predictor"
 	"github.com/windrow-sim/windrow/engine/predictor/centroid"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/kernels/cpu"
@@ -317,7 +317,7 @@ func (s *trainSpeed) text() string {
 	line := func(how string, tokens int, named, actual float64) {
 		fmt.Fprintf(&b, "%s, %d tokens, window %d, %s: %s tokens/s, %s with the true masks (%s "+
 			"%%)\n",
-			how, tokens, s.Window, when, report.Sig3(named), report.Sig3(actual),
+			how, tokens, s.Window, when, document.Sig3(named), document.Sig3(actual),
 			percent(named/actual))
 	}
 	b.WriteString("\n")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/replay/validate"
 	"github.com/windrow-sim/windrow/traces/compare"
@@ -50,9 +51,7 @@ func validateCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "keep-devices", Usage: "write the device models of a fitted " +
 				"suite to `DIR`"},
 			&cli.IntFlag{Name: "skip", Usage: "leave the first `N` tokens out of the times"},
-			&cli.StringFlag{Name: "format", Value: "text",
-				Usage: "`FORMAT`: text, md, json, csv or html"},
-			jsonFlag(), seedFlag(),
+			seedFlag(),
 		},
 		Action: e.validate,
 	}
@@ -60,7 +59,7 @@ func validateCommand(e *env) *cli.Command {
 
 func (e *env) validate(c *cli.Context) error {
 	if suite := c.String("suite"); suite != "" {
-		for _, name := range []string{"skip", "format", "max-drift"} {
+		for _, name := range []string{"skip", "max-drift"} {
 			if c.IsSet(name) {
 				return usageError("--%s is for two runs, not for a suite", name)
 			}
@@ -87,15 +86,10 @@ func (e *env) validate(c *cli.Context) error {
 	if err != nil {
 		return usageError("%v", err)
 	}
-	data := &report.Data{
-		Title: "windrow validate", Tool: Tool, Comparison: comparison,
+	if err := e.putRuns(c, &report.Data{
+		Name: "validate", Title: "windrow validate", Comparison: comparison,
 		Runs: []report.LabeledRun{{Label: "first", Run: runs[0]}, {Label: "second", Run: runs[1]}},
-	}
-	format := c.String("format")
-	if c.Bool("json") {
-		format = "json"
-	}
-	if err := e.render(e.stdout, data, format); err != nil {
+	}); err != nil {
 		return err
 	}
 	return verdictError(comparison.Verdict, comparison.Reasons)
@@ -199,16 +193,16 @@ func (e *env) runSuite(ctx context.Context, name string,
 
 // printSuite prints one line per configuration.
 func printSuite(e *env, s *validate.SuiteResult) error {
-	right := report.Right
+	right := document.Right
 	ahead := slices.ContainsFunc(s.Outcomes, func(o *validate.Outcome) bool {
 		return o.Case.Schedule.Kind != replay.OnDemand
 	})
-	first := []report.Column{{Name: "window", Align: right}, {Name: "threads", Align: right},
+	first := []document.Column{{Name: "window", Align: right}, {Name: "threads", Align: right},
 		{Name: "chunk", Align: right}}
 	if ahead {
-		first = []report.Column{{Name: "configuration"}}
+		first = []document.Column{{Name: "configuration"}}
 	}
-	t := &report.Table{Columns: append(first, []report.Column{
+	t := &document.Table{Columns: append(first, []document.Column{
 		{Name: s.Kind, Unit: "tokens/s", Align: right}, {Name: "simulated", Unit: "tokens/s",
 			Align: right}, {Name: "error", Unit: "%", Align: right},
 		{Name: "P50 error", Unit: "%", Align: right}, {Name: "P99 error", Unit: "%", Align: right},
@@ -226,17 +220,17 @@ func printSuite(e *env, s *validate.SuiteResult) error {
 		if ahead {
 			cells = []string{o.Case.String()}
 		}
-		t.Add(append(cells, report.Sig3(cmp.MeasuredTokensPerS),
-			report.Sig3(cmp.SimulatedTokensPerS),
+		t.Add(append(cells, document.Sig3(cmp.MeasuredTokensPerS),
+			document.Sig3(cmp.SimulatedTokensPerS),
 			fmt.Sprintf("%+.2f", cmp.ErrorPercent), percentileError(cmp, 50), percentileError(cmp,
 				99), cmp.DriftPercent.String(), counters, string(cmp.Verdict))...)
 	}
 	fmt.Fprintf(e.stdout, "%s: %s\n\n", s.Name, s.What)
-	if err := t.Text(e.stdout); err != nil {
+	if err := report.TableText(e.stdout, t); err != nil {
 		return err
 	}
 	fmt.Fprintf(e.stdout, "\nmean |error| %s %%, worst %s %%, rank order %s, tolerance %g %%\n\n",
-		report.Sig3(s.MeanAbs), report.Sig3(s.WorstAbs), s.Rank, s.Tolerance)
+		document.Sig3(s.MeanAbs), document.Sig3(s.WorstAbs), s.Rank, s.Tolerance)
 	if !s.Complete {
 		fmt.Fprintf(e.stdout, "not whole: the suite was ended after %d configurations\n\n",
 			len(s.Outcomes))

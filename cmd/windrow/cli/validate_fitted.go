@@ -11,6 +11,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/replay/validate"
 	"github.com/windrow-sim/windrow/traces/compare"
 )
@@ -89,8 +90,8 @@ func keepDevices(dir string, r *validate.FittedResult) error {
 
 // printFitted prints one line per configuration, and the sums.
 func (e *env) printFitted(r *validate.FittedResult) error {
-	right := report.Right
-	t := &report.Table{Columns: []report.Column{
+	right := document.Right
+	t := &document.Table{Columns: []document.Column{
 		{Name: "engine"}, {Name: "window", Align: right}, {Name: "depth", Align: right},
 		{Name: "chunk", Align: right},
 		{Name: r.Kind, Unit: "tokens/s", Align: right}, {Name: "predicted", Unit: "tokens/s",
@@ -108,7 +109,8 @@ func (e *env) printFitted(r *validate.FittedResult) error {
 		if p := o.Simulated.Meta.Prediction; p != nil {
 			basis = string(p.Basis)
 			if p.TokensPerSLow != nil {
-				interval = report.Sig3(*p.TokensPerSLow) + " to " + report.Sig3(*p.TokensPerSHigh)
+				interval = document.Sig3(*p.TokensPerSLow) + " to " +
+					document.Sig3(*p.TokensPerSHigh)
 			}
 		}
 		verdict := string(c.Verdict)
@@ -116,23 +118,23 @@ func (e *env) printFitted(r *validate.FittedResult) error {
 			verdict = "counters DIFFER"
 		}
 		t.Add(o.Case.Engine, fmt.Sprint(o.Case.Window), fmt.Sprint(o.Case.Parallel),
-			o.Case.Chunk.String(), report.Sig3(c.MeasuredTokensPerS),
-			report.Sig3(c.SimulatedTokensPerS),
+			o.Case.Chunk.String(), document.Sig3(c.MeasuredTokensPerS),
+			document.Sig3(c.SimulatedTokensPerS),
 			interval, basis, fmt.Sprintf("%+.2f", c.ErrorPercent), percentileError(c, 99), fromFio,
 			c.DriftPercent.String(), verdict)
 	}
 	fmt.Fprintf(e.stdout, "%s: %s\n\n", r.Name, r.What)
-	if err := t.Text(e.stdout); err != nil {
+	if err := report.TableText(e.stdout, t); err != nil {
 		return err
 	}
 	n := len(r.Outcomes)
 	fmt.Fprintf(e.stdout, "\nmodel from the probe: mean |error| %s %%, worst %s %% (limit %g "+
 		"%%), worst P99 %s %% (limit %g %%), %d of %d inside the stated interval\n",
-		report.Sig3(r.Probe.MeanTokensPerS), report.Sig3(r.Probe.WorstTokensPerS),
-		r.Tolerance.TokensPerS, report.Sig3(r.Probe.WorstP99), r.Tolerance.P99, r.Covered, n)
+		document.Sig3(r.Probe.MeanTokensPerS), document.Sig3(r.Probe.WorstTokensPerS),
+		r.Tolerance.TokensPerS, document.Sig3(r.Probe.WorstP99), r.Tolerance.P99, r.Covered, n)
 	if r.FioErrors != nil {
 		fmt.Fprintf(e.stdout, "model from fio: mean |error| %s %%, worst %s %% (limit %g %%)\n",
-			report.Sig3(r.FioErrors.MeanTokensPerS), report.Sig3(r.FioErrors.WorstTokensPerS),
+			document.Sig3(r.FioErrors.MeanTokensPerS), document.Sig3(r.FioErrors.WorstTokensPerS),
 			r.FioTolerance)
 	} else {
 		fmt.Fprintf(e.stdout, "no model from fio: %s\n", r.FioWhyNot)

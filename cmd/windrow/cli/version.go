@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
@@ -15,7 +16,7 @@ func versionCommand(e *env) *cli.Command {
 	return &cli.Command{
 		Name: "version", Usage: "what this program is and was built with",
 		Description: examples("windrow version", "windrow version --json"),
-		Flags:       []cli.Flag{jsonFlag()},
+		Flags:       nil,
 		Action: func(c *cli.Context) error {
 			commit, tags := "unknown", ""
 			if info, ok := debug.ReadBuildInfo(); ok {
@@ -28,16 +29,24 @@ func versionCommand(e *env) *cli.Command {
 					}
 				}
 			}
-			if c.Bool("json") {
-				return printJSON(e.stdout, map[string]any{
+			d := &document.Document{Name: "version", Title: "windrow version",
+				Headline: fmt.Sprintf("%s (commit %.12s, %s, %s/%s, kernels %s, tags %q)", Tool,
+					commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, cpu.Features(), tags),
+				Result: map[string]any{
 					"version": Version, "commit": commit, "go": runtime.Version(),
 					"os": runtime.GOOS, "arch": runtime.GOARCH,
 					"kernels": cpu.Features(), "tags": strings.Split(tags, ","),
-				})
-			}
-			fmt.Fprintf(e.stdout, "%s (commit %.12s, %s, %s/%s, kernels %s, tags %q)\n", Tool,
-				commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, cpu.Features(), tags)
-			return nil
+				}}
+			t := document.NewTable(document.Text("property"), document.Text("value"))
+			t.Add("version", Version)
+			t.Add("commit", commit)
+			t.Add("Go", runtime.Version())
+			t.Add("system", runtime.GOOS+"/"+runtime.GOARCH)
+			t.Add("kernels", cpu.Features())
+			t.Add("tags", tags)
+			d.Sections = []document.Section{{Title: "This program", Table: *t,
+				Place: document.Details}}
+			return e.put(c, d)
 		},
 	}
 }

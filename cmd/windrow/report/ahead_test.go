@@ -13,7 +13,7 @@ import (
 func TestReadingAheadIsReported(t *testing.T) {
 	run := makeRun(1, 10, 10, 4, true)
 	d := &Data{Title: "t", Runs: []LabeledRun{{"", run}}}
-	plain := render(t, WriteText, d)
+	plain := render(t, writeTextOf, d)
 	if strings.Contains(plain, "reading ahead") {
 		t.Errorf("a run on demand reads ahead:\n%s", plain)
 	}
@@ -32,8 +32,9 @@ func TestReadingAheadIsReported(t *testing.T) {
 		"0.200 MB of them for nothing; 10.0 % of the loads were not foreseen; the reader is busy " +
 		Sig3(float64(100*40*units.Millisecond)/float64(total)) + " % of the time, compute " +
 		Sig3(100-float64(100*15*units.Millisecond)/float64(total)) +
-		" %\n"
-	if text := render(t, WriteText, d); !strings.Contains(text, want) {
+		" %"
+	if text := strings.Join(strings.Fields(render(t, writeTextOf, d)), " "); !strings.Contains(text,
+		want) {
 		t.Errorf("no %q in\n%s", want, text)
 	}
 
@@ -44,11 +45,11 @@ func TestReadingAheadIsReported(t *testing.T) {
 		}
 	}
 	d.FlashRate = 6 * units.GBps
-	if text := render(t, WriteText, d); strings.Contains(text, suspicion) {
+	if text := render(t, writeTextOf, d); strings.Contains(text, suspicion) {
 		t.Errorf("hidden reads are suspicious:\n%s", text)
 	}
 	run.Meta.Ahead.Hidden = 0
-	if text := render(t, WriteText, d); !strings.Contains(text, suspicion) {
+	if text := render(t, writeTextOf, d); !strings.Contains(text, suspicion) {
 		t.Errorf("reads that take no time are not suspicious:\n%s", text)
 	}
 }

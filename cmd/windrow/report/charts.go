@@ -2,10 +2,10 @@ package report
 
 import (
 	"fmt"
-	"html/template"
 	"math"
 	"slices"
 
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/compare"
 )
@@ -14,20 +14,9 @@ import (
 // stretches.
 const maxBars = 512
 
-// Chart is a drawing with the words around it.
-type Chart struct {
-	Title  string
-	Note   string
-	Legend []LegendEntry
-	SVG    template.HTML
-}
-
-// LegendEntry says what a class of marks stands for.
-type LegendEntry struct{ Class, Text string }
-
-// charts draws everything that d has data for.
-func (d *Data) charts(runs []series) []Chart {
-	var out []Chart
+// figures draws everything that d has data for.
+func (d *Data) figures(runs []series) []document.Figure {
+	var out []document.Figure
 	top := 0.0
 	for i := range runs {
 		top = max(top, newBins(runs[i].tokens).top())
@@ -95,7 +84,7 @@ func (b bins) top() float64 {
 
 // timeline shows every token as a stack of its parts, and its latency as a line. All timelines of a
 // report have one scale.
-func timeline(s *series, run int, top float64) Chart {
+func timeline(s *series, run int, top float64) document.Figure {
 	b := newBins(s.tokens)
 	n := len(b.latency)
 	p := newPlot(960, 260, 0, float64(n*b.size), 0, top)
@@ -105,15 +94,15 @@ func timeline(s *series, run int, top float64) Chart {
 	if n > 200 {
 		fill = 1
 	}
-	c := Chart{Title: "Time per token, " + s.name()}
+	c := document.Figure{Title: "Time per token, " + s.name()}
 	base := make([]float64, n)
 	for part := range traces.Part(traces.Parts) {
 		class := fmt.Sprintf("p%d", part)
 		p.bars(class, fill, base, b.parts[part])
-		c.Legend = append(c.Legend, LegendEntry{class, part.String()})
+		c.Legend = append(c.Legend, document.Key{Class: class, Text: part.String()})
 	}
 	p.steps("latency", b.latency)
-	c.Legend = append(c.Legend, LegendEntry{"latency", "latency"})
+	c.Legend = append(c.Legend, document.Key{Class: "latency", Text: "latency"})
 	c.Note = "Bars are the work of each part, the line is the latency: a bar above the line is " +
 		"work that was overlapped, a gap below it is waiting."
 	if b.size > 1 {
@@ -128,7 +117,7 @@ func timeline(s *series, run int, top float64) Chart {
 }
 
 // scatter puts the simulated latency of every token over its measured latency.
-func scatter(sim, measured *series, skip int) Chart {
+func scatter(sim, measured *series, skip int) document.Figure {
 	stride := (len(sim.tokens) + 4*maxBars - 1) / (4 * maxBars)
 	lo, hi := math.Inf(1), 0.0
 	for _, s := range []*series{sim, measured} {
@@ -151,10 +140,11 @@ func scatter(sim, measured *series, skip int) Chart {
 			fmt.Sprintf("token %d: simulated %s ms, measured %s ms", sim.tokens[i].Index,
 				ms(float64(y)), ms(float64(x))))
 	}
-	c := Chart{Title: "Latency of each token, simulated over " + measured.kind,
-		Legend: []LegendEntry{{"ideal", "simulated = measured"}, {"dot", "token"}}}
+	c := document.Figure{Title: "Latency of each token, simulated over " + measured.kind,
+		Legend: []document.Key{{Class: "ideal", Text: "simulated = measured"}, {Class: "dot",
+			Text: "token"}}}
 	if skip > 0 {
-		c.Legend = append(c.Legend, LegendEntry{"dot warm", "warm-up token"})
+		c.Legend = append(c.Legend, document.Key{Class: "dot warm", Text: "warm-up token"})
 	}
 	if stride > 1 {
 		c.Note = fmt.Sprintf("One token in %d is shown.", stride)
@@ -164,7 +154,7 @@ func scatter(sim, measured *series, skip int) Chart {
 }
 
 // windowChart shows a value per window size in percent of the units of a layer.
-func windowChart(title, yTitle string, v []float64, unitsPerLayer int) Chart {
+func windowChart(title, yTitle string, v []float64, unitsPerLayer int) document.Figure {
 	x, y := make([]float64, len(v)), make([]float64, len(v))
 	for k := range v {
 		x[k], y[k] = float64(k), 100*v[k]/float64(unitsPerLayer)
@@ -176,11 +166,12 @@ func windowChart(title, yTitle string, v []float64, unitsPerLayer int) Chart {
 	for k := range x {
 		p.dot("dot", x[k], y[k], fmt.Sprintf("k = %d: %s %%", k, Sig3(y[k])))
 	}
-	return Chart{Title: title, SVG: p.svg(title+"; the numbers are in the table of windows.", "")}
+	return document.Figure{Title: title, SVG: p.svg(title+"; the numbers are in the table of "+
+		"windows.", "")}
 }
 
 // layerChart shows the active share of every layer.
-func layerChart(share []float64) Chart {
+func layerChart(share []float64) document.Figure {
 	v := make([]float64, len(share))
 	for i, a := range share {
 		v[i] = 100 * a
@@ -189,6 +180,6 @@ func layerChart(share []float64) Chart {
 	p.whole, p.bins = true, true
 	p.axes("layer", "active, % of units")
 	p.bars("bar", 0.84, make([]float64, len(v)), v)
-	return Chart{Title: "Active share by layer",
+	return document.Figure{Title: "Active share by layer",
 		SVG: p.svg("Active share of every layer; the numbers are in the table of layers.", "")}
 }

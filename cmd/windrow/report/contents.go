@@ -6,33 +6,24 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/compare"
 )
 
-// Contents is a report in words and tables, the same for every format.
-type Contents struct {
-	Verdict  string // empty without a comparison
-	Reasons  []string
+// contents is a report about Runs in words and tables.
+type contents struct {
+	Verdict  *document.Verdict // nil without a comparison
 	Warnings []string
-	Facts    []KV
+	Facts    []document.Fact
 	Sanity   []string
-	Summary  []Section // a screenful
-	Details  []Section // trace statistics and whatever the caller added
+	Summary  []document.Section // a screenful
+	Details  []document.Section // trace statistics and the caller's own tables
 }
 
-// Contents checks d and lays it out.
-func (d *Data) Contents() (*Contents, error) {
-	runs, err := d.series()
-	if err != nil {
-		return nil, err
-	}
-	return d.contents(runs), nil
-}
-
-func (d *Data) contents(runs []series) *Contents {
-	c := &Contents{Warnings: d.warnings(runs), Facts: append(d.Facts[:len(d.Facts):len(d.Facts)],
+func (d *Data) contents(runs []series) *contents {
+	c := &contents{Warnings: d.warnings(runs), Facts: append(d.Facts[:len(d.Facts):len(d.Facts)],
 		slices.Concat(predictions(runs), readAhead(runs), headroom(runs))...)}
 	for _, s := range d.sanity(runs) {
 		c.Sanity = append(c.Sanity, s.line())
@@ -44,8 +35,8 @@ func (d *Data) contents(runs []series) *Contents {
 		c.Summary = append(c.Summary, d.runsSection(runs))
 	}
 	if d.Comparison != nil {
-		c.Verdict = string(d.Comparison.Verdict)
-		c.Reasons = d.Comparison.Reasons
+		c.Verdict = &document.Verdict{Text: string(d.Comparison.Verdict),
+			Class: verdictClass(d.Comparison), Reasons: d.Comparison.Reasons}
 		c.Summary = append(c.Summary, errorsSection(d.Comparison), partErrorsSection(d.Comparison),
 			d.countersSection(runs))
 		if d.Comparison.DifferencesTotal > 0 {
@@ -57,15 +48,15 @@ func (d *Data) contents(runs []series) *Contents {
 	if slices.ContainsFunc(runs, func(s series) bool { return s.run.Meta.Phases != nil }) {
 		c.Summary = append(c.Summary, d.phasesSection(runs))
 	}
-	if d.Trace != nil {
-		c.Details = d.Trace.sections()
-	}
 	c.Details = append(c.Details, d.Tables...)
+	if d.Trace != nil {
+		c.Details = append(c.Details, d.Trace.sections()...)
+	}
 	return c
 }
 
 // predictions says of every simulated run how far to trust it.
-func predictions(runs []series) (facts []KV) {
+func predictions(runs []series) (facts []document.Fact) {
 	for _, s := range runs {
 		p := s.run.Meta.Prediction
 		if p == nil {
@@ -77,21 +68,26 @@ func predictions(runs []series) (facts []KV) {
 			}
 			return what
 		}
-		facts = append(facts, KV{key("prediction"), rangeOf(p)}, KV{key("compute"),
-			strings.Join(p.Compute, "; ")})
+		if text := errorsOf(p); text != "" {
+			facts = append(facts, document.Fact{Key: key("prediction"), Value: text})
+		}
+		if text := strings.Join(p.Compute, "; "); text != "" {
+			facts = append(facts, document.Fact{Key: key("compute"), Value: text})
+		}
 		if p.TokensPerSPrefetched != nil {
-			facts = append(facts, KV{key("with all reads during compute"), "at most " +
-				Sig3(*p.TokensPerSPrefetched) + " tokens/s"})
+			facts = append(facts, document.Fact{Key: key("with all reads during compute"),
+				Value: "at most " +
+					Sig3(*p.TokensPerSPrefetched) + " tokens/s"})
 		}
 		for _, n := range p.Notes {
-			facts = append(facts, KV{key("note"), n})
+			facts = append(facts, document.Fact{Key: key("note"), Value: n})
 		}
 	}
 	return facts
 }
 
 // readAhead says of every run with a schedule what reading ahead did.
-func readAhead(runs []series) (facts []KV) {
+func readAhead(runs []series) (facts []document.Fact) {
 	for i := range runs {
 		s := &runs[i]
 		a := s.run.Meta.Ahead
@@ -117,7 +113,7 @@ func readAhead(runs []series) (facts []KV) {
 		reader, compute := busy(s.run)
 		text += fmt.Sprintf("; the reader is busy %s %% of the time, compute %s %%",
 			Sig3(100*reader), Sig3(100*compute))
-		facts = append(facts, KV{key, text})
+		facts = append(facts, document.Fact{Key: key, Value: text})
 	}
 	return facts
 }
@@ -138,7 +134,7 @@ func busy(run *traces.Run) (reader, compute float64) {
 }
 
 // headroom says of every run what its policy read beside the least possible.
-func headroom(runs []series) (facts []KV) {
+func headroom(runs []series) (facts []document.Fact) {
 	for i := range runs {
 		s := &runs[i]
 		h := s.run.Meta.Headroom
@@ -150,33 +146,28 @@ func headroom(runs []series) (facts []KV) {
 			key += " of " + s.name()
 		}
 		tokens := float64(len(s.tokens))
-		facts = append(facts, KV{key, fmt.Sprintf("%s loads %s units/token; knowing the future, "+
-			"in the same memory, %s would do (1/%s of it)",
-			h.Policy, Sig3(float64(h.Loads)/tokens), Sig3(float64(h.Least)/tokens), Sig3(h.Ratio))})
+		facts = append(facts, document.Fact{Key: key,
+			Value: fmt.Sprintf("%s loads %s units/token; knowing the future, "+
+				"in the same memory, %s would do (1/%s of it)",
+				h.Policy, Sig3(float64(h.Loads)/tokens), Sig3(float64(h.Least)/tokens),
+				Sig3(h.Ratio))})
 	}
 	return facts
 }
 
-// rangeOf is the interval of a prediction in words, with what it rests on.
-func rangeOf(p *traces.Prediction) string {
-	text := string(p.Basis)
-	switch {
-	case p.TokensPerSHigh == nil:
-	case p.TokensPerSLow == nil:
-		text = fmt.Sprintf("at most %s tokens/s (%s)", Sig3(*p.TokensPerSHigh), p.Basis)
-	default:
-		text = fmt.Sprintf("%s to %s tokens/s, nine times in ten (%s)", Sig3(*p.TokensPerSLow),
-			Sig3(*p.TokensPerSHigh), p.Basis)
-	}
+// errorsOf says how well the times behind a prediction are known.
+func errorsOf(p *traces.Prediction) string {
+	var list []string
 	for _, part := range []struct {
 		name    string
 		percent *float64
 	}{{"flash", p.IOPercent}, {"host", p.HostPercent}} {
 		if part.percent != nil {
-			text += fmt.Sprintf("; times of the %s within %s %%", part.name, Sig3(*part.percent))
+			list = append(list,
+				fmt.Sprintf("times of the %s within %s %%", part.name, Sig3(*part.percent)))
 		}
 	}
-	return text
+	return strings.Join(list, "; ")
 }
 
 // warmUp is the number of tokens at the start of a run that are left out of times.
@@ -234,35 +225,54 @@ func depth(v float64) string {
 	return Sig3(v)
 }
 
-func (d *Data) runsSection(runs []series) Section {
-	t := Table{Columns: []Column{
-		{Name: "run"}, {Name: "kind"}, {"tokens", "", Right}, {"warm-up", "", Right},
-		{"rate", "tokens/s", Right},
-		{"P50", "ms", Right}, {"P90", "ms", Right}, {"P99", "ms", Right},
-		{"flash", "MB/token", Right}, {"requests", "1/token", Right}, {"hits", "%", Right},
-		{"depth", "", Right},
+func (d *Data) runsSection(runs []series) document.Section {
+	t := document.Table{Columns: []document.Column{
+		document.Text("run"), document.Text("kind"), document.Number("rate", "tokens/s"),
+		document.IntervalColumn, document.BasisColumn,
+		document.Number("P50", "ms"), document.Number("P90", "ms"), document.Number("P99", "ms"),
+		document.Number("flash", "MB/token"), document.Number("requests", "1/token"),
+		document.Number("hits", "%"), document.Number("depth", ""),
+		document.Number("tokens", ""), document.Number("warm-up", ""),
 	}}
 	for i := range runs {
 		s := &runs[i]
 		skip := d.warmUp(s)
 		k := sum(s.tokens, skip)
-		t.Add(s.label, s.kind, count(int64(k.tokens)), count(int64(skip)), Sig3(k.rate()),
+		rate := s.estimate(k.rate())
+		t.Add(s.label, s.kind, rate.Cell(), interval(s, rate), rate.Basis,
 			ms(compare.Percentile(k.latency, 50)), ms(compare.Percentile(k.latency, 90)),
 			ms(compare.Percentile(k.latency, 99)),
 			Sig3(k.perToken(float64(k.bytes))/1e6), Sig3(k.perToken(float64(k.requests))),
-			Sig3(100*float64(k.hits)/float64(k.hits+k.misses)), depth(k.depth))
+			Sig3(100*float64(k.hits)/float64(k.hits+k.misses)), depth(k.depth),
+			count(int64(k.tokens)), count(int64(skip)))
 	}
-	return Section{"Runs", "Latency is the time from the completion of the tokens before to a " +
-		"token's own. " +
-		"Rate and latencies are without the warm-up tokens, counters are with them. Depth is " +
-		"the mean number of requests in flight during reads.", t}
+	return document.Section{Title: "Runs", Note: "Latency is the time between the completion of " +
+		"two consecutive tokens. Rate and latencies leave the warm-up tokens out; counters " +
+		"include them. Depth is the mean number of requests in flight during reads.", Table: t}
+}
+
+// estimate is a rate of the run with its interval; a measured rate needs none.
+func (s *series) estimate(rate float64) document.Estimate {
+	if p := s.run.Meta.Prediction; p != nil {
+		return p.Estimate(rate)
+	}
+	return document.Estimate{Value: rate, Basis: s.kind}
+}
+
+// interval leaves the cell of a measured run empty.
+func interval(s *series, rate document.Estimate) string {
+	if s.run.Meta.Prediction == nil && !s.run.Meta.Simulated {
+		return ""
+	}
+	return rate.Interval()
 }
 
 // errorsSection has the quantities of the verdict. Their units differ, so they stand with the
 // names.
-func errorsSection(c *compare.Comparison) Section {
-	t := Table{Columns: []Column{{Name: "quantity"}, {"simulated", "", Right}, {"measured", "",
-		Right}, {"error", "%", Right}, {"limit", "%", Right}}}
+func errorsSection(c *compare.Comparison) document.Section {
+	t := document.Table{Columns: []document.Column{document.Text("quantity"),
+		document.Number("simulated", ""), document.Number("measured", ""), document.Number("error",
+			"%"), document.Number("limit", "%")}}
 	t.Add("rate, tokens/s", Sig3(c.SimulatedTokensPerS), Sig3(c.MeasuredTokensPerS),
 		signed(compare.Stat(c.ErrorPercent)), Sig3(c.Tolerance.TokensPerS))
 	for _, p := range c.Percentiles {
@@ -284,30 +294,33 @@ func errorsSection(c *compare.Comparison) Section {
 		note = fmt.Sprintf("Error is (simulated − measured) / measured. The device drifted by "+
 			"%s %% (limit %s %%).", Sig3(float64(c.DriftPercent)), Sig3(c.MaxDrift))
 	}
-	return Section{"Simulated against measured", note, t}
+	return document.Section{Title: "Simulated against measured", Note: note, Table: t}
 }
 
-func partErrorsSection(c *compare.Comparison) Section {
-	t := Table{Columns: []Column{
-		{Name: "part"}, {"simulated", "ms/token", Right}, {"measured", "ms/token", Right},
-		{"bias", "%", Right}, {"MAPE", "%", Right}, {"MAPE over", "tokens", Right},
+func partErrorsSection(c *compare.Comparison) document.Section {
+	t := document.Table{Columns: []document.Column{
+		document.Text("part"), document.Number("simulated", "ms/token"), document.Number("measured",
+			"ms/token"),
+		document.Number("bias", "%"), document.Number("MAPE", "%"), document.Number("MAPE over",
+			"tokens"),
 	}}
 	for _, p := range append(c.Parts[:len(c.Parts):len(c.Parts)], c.Total) {
 		t.Add(p.Part, ms(p.Simulated), ms(p.Measured), signed(p.Bias), Sig3(float64(p.MAPE)),
 			count(int64(p.MAPETokens)))
 	}
-	return Section{"Parts of a token", "A part's time is the sum of its work; parts that " +
+	return document.Section{Title: "Parts of a token", Note: "A part's time is the sum of its " +
+		"work; parts that " +
 		"overlap add up to more than the total, " +
 		"which is the latency. Bias is of the mean, MAPE is the mean over tokens of the " +
-		"absolute error.", t}
+		"absolute error.", Table: t}
 }
 
 // partsSection shows where the time goes when there is nothing to compare.
-func partsSection(runs []series) Section {
-	t := Table{Columns: []Column{{Name: "part"}}}
+func partsSection(runs []series) document.Section {
+	t := document.Table{Columns: []document.Column{document.Text("part")}}
 	sums := make([]totals, len(runs))
 	for i := range runs {
-		t.Columns = append(t.Columns, Column{runs[i].name(), "ms/token", Right})
+		t.Columns = append(t.Columns, document.Number(runs[i].name(), "ms/token"))
 		sums[i] = sum(runs[i].tokens, 0)
 	}
 	for p := range traces.Part(traces.Parts) {
@@ -322,16 +335,17 @@ func partsSection(runs []series) Section {
 		row = append(row, ms(sums[i].perToken(float64(sums[i].wall))))
 	}
 	t.Add(row...)
-	return Section{"Parts of a token", "A part's time is the sum of its work; parts that " +
-		"overlap add up to more than the total, which is the latency.", t}
+	return document.Section{Title: "Parts of a token", Note: "A part's time is the sum of its " +
+		"work; parts that " +
+		"overlap add up to more than the total, which is the latency.", Table: t}
 }
 
 // phasesSection shows what runs on a GPU did by that device's clock; a run without one has none.
-func (d *Data) phasesSection(runs []series) Section {
-	t := Table{Columns: []Column{{Name: "phase"}}}
+func (d *Data) phasesSection(runs []series) document.Section {
+	t := document.Table{Columns: []document.Column{document.Text("phase")}}
 	clocks := []string{}
 	for i := range runs {
-		t.Columns = append(t.Columns, Column{runs[i].name(), "ms/token", Right})
+		t.Columns = append(t.Columns, document.Number(runs[i].name(), "ms/token"))
 		if p := runs[i].run.Meta.Phases; p != nil {
 			clocks = append(clocks, fmt.Sprintf("%s: %s", runs[i].name(), p.Clock))
 		}
@@ -339,7 +353,7 @@ func (d *Data) phasesSection(runs []series) Section {
 	compared := d.Comparison != nil && runs[0].run.Meta.Phases != nil &&
 		runs[1].run.Meta.Phases != nil
 	if compared {
-		t.Columns = append(t.Columns, Column{"error", "%", Right})
+		t.Columns = append(t.Columns, document.Number("error", "%"))
 	}
 	for i, name := range traces.PhaseNames() {
 		row := []string{name}
@@ -360,14 +374,15 @@ func (d *Data) phasesSection(runs []series) Section {
 		}
 		t.Add(row...)
 	}
-	return Section{"Phases on the GPU", "Scatter and compute are by the device's clock (" +
+	return document.Section{Title: "Phases on the GPU", Note: "Scatter and compute are by the " +
+		"device's clock (" +
 		strings.Join(clocks, ", ") + "), the others by the host's. " +
-		"Sync is what the host spends on asking and waiting beyond the device's time.", t}
+		"Sync is what the host spends on asking and waiting beyond the device's time.", Table: t}
 }
 
-func (d *Data) countersSection(runs []series) Section {
-	t := Table{Columns: []Column{{Name: "counter"}, {"simulated", "", Right}, {"measured", "",
-		Right}}}
+func (d *Data) countersSection(runs []series) document.Section {
+	t := document.Table{Columns: []document.Column{document.Text("counter"),
+		document.Number("simulated", ""), document.Number("measured", "")}}
 	s, m := sum(runs[0].tokens, 0), sum(runs[1].tokens, 0)
 	for _, r := range []struct {
 		name string
@@ -383,12 +398,13 @@ func (d *Data) countersSection(runs []series) Section {
 	if d.Comparison.DifferencesTotal > 0 {
 		note = fmt.Sprintf("%d counters differ by token and layer.", d.Comparison.DifferencesTotal)
 	}
-	return Section{"Decisions", note, t}
+	return document.Section{Title: "Decisions", Note: note, Table: t}
 }
 
-func differencesSection(c *compare.Comparison) Section {
-	t := Table{Columns: []Column{{"token", "", Right}, {"layer", "", Right}, {Name: "counter"},
-		{"simulated", "", Right}, {"measured", "", Right}}}
+func differencesSection(c *compare.Comparison) document.Section {
+	t := document.Table{Columns: []document.Column{document.Number("token", ""),
+		document.Number("layer", ""), document.Text("counter"),
+		document.Number("simulated", ""), document.Number("measured", "")}}
 	for _, d := range c.Differences {
 		layer := count(int64(d.Layer))
 		if d.Layer == compare.TokenLevel {
@@ -398,31 +414,36 @@ func differencesSection(c *compare.Comparison) Section {
 	}
 	note := fmt.Sprintf("The first %d of %d. Both sides share the code that decides, so a "+
 		"difference is a bug.", len(c.Differences), c.DifferencesTotal)
-	return Section{"Differing counters", note, t}
+	return document.Section{Title: "Differing counters", Note: note, Table: t}
 }
 
-func (t *TraceStats) sections() []Section {
-	var out []Section
+func (t *TraceStats) sections() []document.Section {
+	var out []document.Section
 	share := func(v float64) string { return Sig3(100 * v / float64(t.Units)) }
 	if delta := t.Delta(); len(delta) > 0 {
-		w := Table{Columns: []Column{{"window k", "tokens", Right}, {"s_agg(k)", "units", Right},
-			{"s_agg(k)", "%", Right},
-			{"delta(k)", "units/token", Right}, {"delta(k)", "%", Right}}}
+		w := document.Table{Columns: []document.Column{document.Number("window k", "tokens"),
+			document.Number("s_agg(k)", "units"),
+			document.Number("s_agg(k)", "%"),
+			document.Number("delta(k)", "units/token"), document.Number("delta(k)", "%")}}
 		for k, d := range delta {
 			w.Add(count(int64(k)), Sig3(t.SAgg[k]), share(t.SAgg[k]), Sig3(d), share(d))
 		}
-		out = append(out, Section{"Windows", "s_agg(k) is what a window of k tokens keeps in " +
-			"memory, delta(k) = s_agg(k+1) − s_agg(k) " +
-			"what it loads per token; both are means over layers, in units and in percent of a " +
-			"layer's units.", w})
+		out = append(out, document.Section{Title: "Windows", Place: document.Details,
+			Note: "s_agg(k) is what a window of k tokens keeps in " +
+				"memory, delta(k) = s_agg(k+1) − s_agg(k) " +
+				"what it loads per token; both are means over layers, in units and in percent " +
+				"of a " +
+				"layer's units.", Table: w})
 	}
 	if len(t.ActiveShare) > 0 {
-		l := Table{Columns: []Column{{"layer", "", Right}, {"active", "%", Right}}}
+		l := document.Table{Columns: []document.Column{document.Number("layer", ""),
+			document.Number("active", "%")}}
 		for i, a := range t.ActiveShare {
 			l.Add(count(int64(i)), Sig3(100*a))
 		}
-		out = append(out, Section{"Layers", "Mean share of a layer's units that are active in a " +
-			"token.", l})
+		out = append(out, document.Section{Title: "Layers", Place: document.Details,
+			Note: "Mean share of a layer's units that are active in a " +
+				"token.", Table: l})
 	}
 	return out
 }

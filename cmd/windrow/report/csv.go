@@ -4,59 +4,65 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"strconv"
+	"strings"
+	"unicode"
 
-	"github.com/windrow-sim/windrow/traces"
+	"github.com/windrow-sim/windrow/internal/document"
 )
 
-// WriteCSV writes one line per run and token, in nanoseconds and bytes, for notebooks and
-// spreadsheets.
-func WriteCSV(w io.Writer, d *Data) error {
-	runs, err := d.series()
-	if err != nil {
-		return err
+// writeCSV writes the document's Rows, or else its tables one after the other. With several tables
+// an empty line and the title as a comment ("# title") go before each; a single table is plain CSV.
+func writeCSV(w io.Writer, d *document.Document) error {
+	if d.Rows != nil {
+		return csvTable(w, d.Rows)
 	}
-	if len(runs) == 0 {
-		return errNoRuns
-	}
-	head := []string{"run", "kind", "token", "seq", "pos", "phase", "latency_ns"}
-	for p := range traces.Part(traces.Parts) {
-		head = append(head, p.String()+"_ns")
-	}
-	head = append(head, "flash_bytes", "requests", "hits", "misses", "evictions", "queue_depth")
-	c := csv.NewWriter(w)
-	if err := c.Write(head); err != nil {
-		return fmt.Errorf("report: csv: %w", err)
-	}
-	for i := range runs {
-		if err := runs[i].csv(c); err != nil {
-			return fmt.Errorf("report: csv: %w", err)
+	var b strings.Builder
+	for i, s := range d.Sections {
+		if i > 0 {
+			b.WriteByte('\n')
 		}
-	}
-	c.Flush()
-	return c.Error()
-}
-
-func (s *series) csv(c *csv.Writer) error {
-	for _, t := range s.tokens {
-		rec := []string{s.label, s.kind, count(int64(t.Index)), count(int64(t.Seq)),
-			count(int64(t.Pos)), phaseName(t.Phase), count(int64(t.Latency))}
-		for _, p := range t.Parts {
-			rec = append(rec, count(int64(p)))
+		if len(d.Sections) > 1 {
+			b.WriteString("# " + printable(s.Title) + "\n")
 		}
-		rec = append(rec, count(int64(t.Bytes)), count(t.Requests), count(t.Hits), count(t.Misses),
-			count(t.Evictions),
-			strconv.FormatFloat(t.Depth, 'g', -1, 32))
-		if err := c.Write(rec); err != nil {
+		if err := csvTable(&b, &s.Table); err != nil {
 			return err
 		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// csvTable writes a line of heads in snake case, "latency_ms", and the cells as they are (RFC 4180
+// quoting).
+func csvTable(w io.Writer, t *document.Table) error {
+	heads := t.Heads()
+	for i, h := range heads {
+		heads[i] = snake(h)
+	}
+	c := csv.NewWriter(w)
+	if err := c.Write(heads); err != nil {
+		return fmt.Errorf("report: csv: %w", err)
+	}
+	if err := c.WriteAll(t.Rows); err != nil {
+		return fmt.Errorf("report: csv: %w", err)
 	}
 	return nil
 }
 
-func phaseName(p traces.Phase) string {
-	if p == traces.Decode {
-		return "decode"
+// snake turns a head into a column name: "tokens/s" is tokens_per_s and "error (%)" is
+// error_percent.
+func snake(head string) string {
+	head = strings.NewReplacer("%", "percent", "/", " per ").Replace(head)
+	words := strings.FieldsFunc(head, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+	return strings.ToLower(strings.Join(words, "_"))
+}
+
+// TableCSV writes one table as CSV.
+func TableCSV(w io.Writer, t *document.Table) error {
+	if err := t.Check(); err != nil {
+		return err
 	}
-	return "prefill"
+	return csvTable(w, t)
 }

@@ -1,10 +1,10 @@
 package report
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/compare"
@@ -12,38 +12,26 @@ import (
 
 // Data is everything a report says. Everything but the title may be left out.
 type Data struct {
+	Name      string // of the document: "sim", "replay", "report"
 	Title     string
-	Tool      string // "windrow 0.1.0"
 	Generated string // when and where, as text: the clock is the caller's
-	Facts     []KV   // model, device, direct or buffered, cold or warm, file system, seed
-	Warnings  []string
-	Runs      []LabeledRun
+	// model, device, direct or buffered, cold or warm, file system, seed
+	Facts    []document.Fact
+	Warnings []string
+	Runs     []LabeledRun
 	// Comparison is of Runs[0], its simulated side, with Runs[1], its measured side.
 	Comparison *compare.Comparison
 	Trace      *TraceStats
 	// FlashRate is the sequential rate of the device, for the back-of-envelope line; 0 leaves the
 	// line out.
 	FlashRate units.Rate
-	Tables    []Section // printed last
-}
-
-// KV is one fact.
-type KV struct {
-	Key   string `json:"key"`
-	Value string `json:"value"`
+	Tables    []document.Section // printed last
 }
 
 // LabeledRun is a Run with the name that tables and charts give it.
 type LabeledRun struct {
 	Label string
 	Run   *traces.Run
-}
-
-// Section is a table with its title and, optionally, a sentence on how to read it.
-type Section struct {
-	Title string `json:"title"`
-	Note  string `json:"note,omitempty"`
-	Table Table  `json:"table"`
 }
 
 // TraceStats is what a report shows of the trace itself.
@@ -107,7 +95,7 @@ func (d *Data) series() ([]series, error) {
 		}
 	}
 	for _, s := range d.Tables {
-		if err := s.Table.check(); err != nil {
+		if err := s.Table.Check(); err != nil {
 			return nil, fmt.Errorf("report: table %q: %w", s.Title, err)
 		}
 	}
@@ -170,5 +158,3 @@ func (d *Data) warnings(runs []series) []string {
 		return dup
 	})
 }
-
-var errNoRuns = errors.New("report: no runs to write")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -150,7 +151,8 @@ func TestGoBench(t *testing.T) {
 	run := makeRun(1, 1, 16, 2, true)
 	run.Meta.Device = "990 pro/1=x-8"
 	var b bytes.Buffer
-	if err := WriteGoBench(&b, run, KV{"win", "5"}, KV{"io mode", ""}); err != nil {
+	if err := WriteGoBench(&b, run, document.Fact{Key: "win", Value: "5"}, document.Fact{
+		Key: "io mode", Value: ""}); err != nil {
 		t.Fatal(err)
 	}
 	out := b.String()

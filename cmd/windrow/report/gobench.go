@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/compare"
 )
@@ -16,15 +17,16 @@ import (
 // device, "/win=5", so that benchstat can filter and project by them. Append the lines of several
 // runs to one file to give benchstat its samples. The numbers of a simulation have no noise; the
 // unit lines tell benchstat so.
-func WriteGoBench(w io.Writer, run *traces.Run, keys ...KV) error {
+func WriteGoBench(w io.Writer, run *traces.Run, keys ...document.Fact) error {
 	tokens, err := compare.Tokens(run)
 	if err != nil {
 		return fmt.Errorf("report: go bench: %w", err)
 	}
 	kind := strings.ReplaceAll(Kind(&run.Meta), ", ", "-")
 	var b strings.Builder
-	for _, c := range []KV{{"tool", run.Meta.Tool}, {"run", kind}, {"trace", run.Meta.Trace},
-		{"seed", strconv.FormatUint(run.Meta.Seed, 10)}} {
+	for _, c := range []document.Fact{{Key: "tool", Value: run.Meta.Tool},
+		{Key: "run", Value: kind}, {Key: "trace", Value: run.Meta.Trace},
+		{Key: "seed", Value: strconv.FormatUint(run.Meta.Seed, 10)}} {
 		fmt.Fprintf(&b, "%s: %s\n", c.Key, printable(c.Value))
 	}
 	assume := ""

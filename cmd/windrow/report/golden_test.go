@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // TestHTMLTablesEqualJSON, TestTablesEqualComparison, TestTimelineGeometry.
 func TestGolden(t *testing.T) {
 	d := makeData(t, 16)
-	page := parse(t, render(t, WriteHTML, d))
+	page := parse(t, render(t, writeHTMLOf, d))
 	var pieces bytes.Buffer
 	for _, n := range append(find(page, "header"), find(page, "section")...) {
 		if err := html.Render(&pieces, n); err != nil {
@@ -35,7 +35,7 @@ func TestGolden(t *testing.T) {
 		}
 	}
 	for name, got := range map[string]string{
-		"report.txt": render(t, WriteText, d), "report.md": render(t, WriteMarkdown, d),
+		"report.txt": render(t, writeTextOf, d), "report.md": render(t, writeMarkdownOf, d),
 		"pieces.html": pieces.String(),
 	} {
 		path := filepath.Join("testdata", name)

@@ -7,7 +7,7 @@ import (
 	"html/template"
 	"io"
 
-	"github.com/windrow-sim/windrow/traces/compare"
+	"github.com/windrow-sim/windrow/internal/document"
 )
 
 //go:embed page.html
@@ -21,28 +21,29 @@ var pageJS string
 
 // page is what page.html shows.
 type page struct {
-	*Contents
-	Title        string
-	VerdictClass string
-	Facts        []KV
-	Charts       []Chart
-	Tokens       *Section
-	Style        template.CSS
-	Script       template.JS
-	JSON         template.JS
+	*document.Document
+	Title            string
+	Tool             string
+	Main, Fold       []document.Section
+	Details, Figures any
+	Style            template.CSS
+	Script           template.JS
+	JSON             template.JS
 }
 
-// WriteHTML writes the report as one file that needs nothing else: no network, no fonts, no
-// library. Charts are SVG made here and tables are tables, so the page is complete without a
-// script; the script only adds a readout that follows the pointer and the arrow keys. The Document
-// of d is embedded as JSON in the element with the id "data".
-func WriteHTML(w io.Writer, d *Data) error {
-	runs, err := d.series()
-	if err != nil {
-		return err
-	}
+// figure is a document's figure whose drawing the page takes as it is.
+type figure struct {
+	document.Figure
+	SVG template.HTML
+}
+
+// writeHTML writes the document as one file that needs nothing else: no network, no fonts, no
+// library. Figures are SVG made here and tables are tables, so the page is complete without a
+// script; the script only adds a readout that follows the pointer and the arrow keys. The JSON form
+// is embedded in the element with the id "data".
+func writeHTML(w io.Writer, d *document.Document, origin Origin) error {
 	// escapes <, > and &, so no data can close the element
-	doc, err := json.Marshal(d.document(runs))
+	data, err := json.Marshal(envelope(d, origin))
 	if err != nil {
 		return fmt.Errorf("report: html: %w", err)
 	}
@@ -50,63 +51,26 @@ func WriteHTML(w io.Writer, d *Data) error {
 	if err != nil {
 		return fmt.Errorf("report: html: %w", err)
 	}
-	c := d.contents(runs)
-	p := page{
-		Contents: c, Title: printable(d.Title), VerdictClass: verdictClass(d.Comparison),
-		Facts: allFacts(d), Charts: d.charts(runs),
-		Style: template.CSS(pageCSS), Script: template.JS(pageJS), JSON: template.JS(doc),
+	p := page{Document: d, Title: printable(d.Title), Tool: origin.Tool,
+		Style: template.CSS(pageCSS), Script: template.JS(pageJS), JSON: template.JS(data)}
+	var details []document.Section
+	for _, s := range d.Sections {
+		switch s.Place {
+		case document.Everywhere:
+			p.Main = append(p.Main, s)
+		case document.Details:
+			details = append(details, s)
+		default:
+			p.Fold = append(p.Fold, s)
+		}
 	}
-	if len(runs) > 0 {
-		p.Tokens = tokensSection(runs)
+	var figures []figure
+	for _, f := range d.Figures {
+		figures = append(figures, figure{f, template.HTML(f.SVG)})
 	}
+	p.Details, p.Figures = details, figures
 	if err := t.Execute(w, p); err != nil {
 		return fmt.Errorf("report: html: %w", err)
 	}
 	return nil
-}
-
-func verdictClass(c *compare.Comparison) string {
-	switch {
-	case c == nil:
-		return ""
-	case c.Verdict == compare.Pass:
-		return "pass"
-	case c.Verdict == compare.Noisy:
-		return "noisy"
-	}
-	return "outside"
-}
-
-// maxTokenRows is how many tokens the page lists; the JSON and CSV forms have all.
-const maxTokenRows = 512
-
-// tokensSection lists the latency and the reads of every token. Runs of one report that are not of
-// the same tokens are listed by their place.
-func tokensSection(runs []series) *Section {
-	t := Table{Columns: []Column{{"token", "", Right}, {Name: "phase"}}}
-	n := 0
-	for _, s := range runs {
-		t.Columns = append(t.Columns, Column{"latency, " + s.name(), "ms", Right},
-			Column{"flash, " + s.name(), "MB", Right})
-		n = max(n, len(s.tokens))
-	}
-	for i := range min(n, maxTokenRows) {
-		row := []string{"", ""}
-		for _, s := range runs {
-			if i >= len(s.tokens) {
-				row = append(row, "", "")
-				continue
-			}
-			k := &s.tokens[i]
-			row[0], row[1] = count(int64(k.Index)), phaseName(k.Phase)
-			row = append(row, ms(float64(k.Latency)), Sig3(float64(k.Bytes)/1e6))
-		}
-		t.Add(row...)
-	}
-	note := ""
-	if n > maxTokenRows {
-		note = fmt.Sprintf("The first %d of %d tokens; the CSV and JSON forms have all.",
-			maxTokenRows, n)
-	}
-	return &Section{"Tokens", note, t}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/compare"
 )
@@ -65,16 +66,28 @@ func number(t *testing.T, s string) float64 {
 	return v
 }
 
+// exactOf are the numbers in a JSON form.
+func exactOf(t *testing.T, text string) *Exact {
+	t.Helper()
+	var doc struct {
+		Schema, Tool, Command string
+		Result                Exact
+	}
+	if err := json.Unmarshal([]byte(text), &doc); err != nil {
+		t.Fatal(err)
+	}
+	if doc.Schema != "windrow/report/1" || doc.Tool == "" || doc.Command == "" {
+		t.Errorf("schema %q, tool %q, command %q", doc.Schema, doc.Tool, doc.Command)
+	}
+	return &doc.Result
+}
+
 // embedded is the document in the page.
-func embedded(t *testing.T, page *html.Node) *Document {
+func embedded(t *testing.T, page *html.Node) *Exact {
 	t.Helper()
 	for _, s := range find(page, "script") {
 		if attr(s, "id") == "data" {
-			var doc Document
-			if err := json.Unmarshal([]byte(text(s)), &doc); err != nil {
-				t.Fatal(err)
-			}
-			return &doc
+			return exactOf(t, text(s))
 		}
 	}
 	t.Fatal("no embedded document")
@@ -97,7 +110,7 @@ func cells(table *html.Node) (caption string, heads []string, rows [][]string) {
 }
 
 func TestHTMLIsSelfContained(t *testing.T) {
-	out := render(t, WriteHTML, makeData(t, 40))
+	out := render(t, writeHTMLOf, makeData(t, 40))
 	if strings.Contains(out, "http://") || strings.Contains(out, "https://") {
 		t.Error("the page names an address")
 	}
@@ -129,11 +142,8 @@ func TestHTMLIsSelfContained(t *testing.T) {
 // The tables of the page, of its own JSON and of the JSON twin are the same.
 func TestHTMLTablesEqualJSON(t *testing.T) {
 	d := makeData(t, 40)
-	page := parse(t, render(t, WriteHTML, d))
-	var twin Document
-	if err := json.Unmarshal([]byte(render(t, WriteJSON, d)), &twin); err != nil {
-		t.Fatal(err)
-	}
+	page := parse(t, render(t, writeHTMLOf, d))
+	twin := exactOf(t, render(t, writeJSONOf, d))
 	undefined := cmp.Comparer(func(a, b compare.Stat) bool {
 		return a == b || !a.Defined() &&
 			!b.Defined()
@@ -143,7 +153,7 @@ func TestHTMLTablesEqualJSON(t *testing.T) {
 	for i := range twin.Runs {
 		twin.Runs[i].Meta.Config, in.Runs[i].Meta.Config = nil, nil
 	}
-	if diff := cmp.Diff(&twin, in, undefined); diff != "" {
+	if diff := cmp.Diff(twin, in, undefined); diff != "" {
 		t.Errorf("the embedded document is not the JSON twin:\n%s", diff)
 	}
 	tables := find(page, "table")
@@ -153,8 +163,8 @@ func TestHTMLTablesEqualJSON(t *testing.T) {
 	}
 	for i, s := range twin.Tables {
 		caption, heads, rows := cells(tables[i])
-		if caption != s.Title || !slices.Equal(heads, s.Table.heads()) {
-			t.Errorf("table %d is %q %q, want %q %q", i, caption, heads, s.Title, s.Table.heads())
+		if caption != s.Title || !slices.Equal(heads, s.Table.Heads()) {
+			t.Errorf("table %d is %q %q, want %q %q", i, caption, heads, s.Title, s.Table.Heads())
 		}
 		if diff := cmp.Diff(s.Table.Rows, rows); diff != "" {
 			t.Errorf("%s:\n%s", s.Title, diff)
@@ -178,12 +188,12 @@ func TestHTMLTablesEqualJSON(t *testing.T) {
 // The printed tables say what the Comparison says.
 func TestTablesEqualComparison(t *testing.T) {
 	d := makeData(t, 40)
-	c, err := d.Contents()
+	doc, err := d.Document()
 	if err != nil {
 		t.Fatal(err)
 	}
 	section := func(title string) [][]string {
-		for _, s := range c.Summary {
+		for _, s := range doc.Sections {
 			if s.Title == title {
 				return s.Table.Rows
 			}
@@ -211,8 +221,8 @@ func TestTablesEqualComparison(t *testing.T) {
 		}
 	}
 	// The table of runs leaves out the same warm-up as the comparison.
-	if got := section("Runs"); got[0][4] != Sig3(x.SimulatedTokensPerS) ||
-		got[1][4] != Sig3(x.MeasuredTokensPerS) || got[1][7] != ms(x.Percentiles[2].Measured) {
+	if got := section("Runs"); got[0][2] != Sig3(x.SimulatedTokensPerS) ||
+		got[1][2] != Sig3(x.MeasuredTokensPerS) || got[1][7] != ms(x.Percentiles[2].Measured) {
 		t.Errorf("runs: %q", got)
 	}
 }
@@ -220,18 +230,18 @@ func TestTablesEqualComparison(t *testing.T) {
 func TestHTMLEscapesHostileText(t *testing.T) {
 	const evil = `</script></title></style><script>alert(1)</script><img src=x onerror=alert(1)>"'&<!--`
 	d := makeData(t, 10)
-	d.Title, d.Tool, d.Generated = evil, evil, evil
-	d.Facts = []KV{{evil, evil}}
+	d.Title, d.Generated = evil, evil
+	d.Facts = []document.Fact{{Key: evil, Value: evil}}
 	d.Warnings = []string{evil}
 	d.Runs[0].Label, d.Runs[1].Label = evil, evil
 	d.Runs[0].Run.Meta.Model, d.Runs[0].Run.Meta.Config = evil,
 		json.RawMessage(`"</script><script>alert(1)</script>"`)
 	d.Comparison.Reasons = []string{evil}
 	d.Tables[0].Title, d.Tables[0].Note = evil, evil
-	d.Tables[0].Table.Columns[0] = Column{Name: evil, Unit: evil}
+	d.Tables[0].Table.Columns[0] = document.Column{Name: evil, Unit: evil}
 	d.Tables[0].Table.Rows[0][0] = evil
-	page := parse(t, render(t, WriteHTML, d))
-	plain := parse(t, render(t, WriteHTML, makeData(t, 10)))
+	page := parse(t, render(t, writeHTMLOf, d))
+	plain := parse(t, render(t, writeHTMLOf, makeData(t, 10)))
 	for _, tag := range []string{"script", "img", "style", "title"} {
 		want := len(find(plain, tag))
 		if got := len(find(page, tag)); got != want {
@@ -244,7 +254,7 @@ func TestHTMLEscapesHostileText(t *testing.T) {
 	if doc := embedded(t, page); doc.Title != evil || doc.Runs[0].Label != evil {
 		t.Error("the document does not hold the text as it was")
 	}
-	if md := render(t, WriteMarkdown, d); strings.Contains(md, "<script") ||
+	if md := render(t, writeMarkdownOf, d); strings.Contains(md, "<script") ||
 		strings.Contains(md, "<img") {
 		t.Error("Markdown passes HTML on")
 	}
@@ -252,7 +262,7 @@ func TestHTMLEscapesHostileText(t *testing.T) {
 
 func TestHTMLSize(t *testing.T) {
 	d := makeData(t, 256)
-	if n := len(render(t, WriteHTML, d)); n >= 300_000 {
+	if n := len(render(t, writeHTMLOf, d)); n >= 300_000 {
 		t.Errorf("%d bytes for 256 tokens", n)
 	} else {
 		t.Logf("%d bytes for 256 tokens", n)
@@ -279,7 +289,7 @@ func boxes(t *testing.T, path *html.Node) []box {
 // The timeline is within its frame, bars stack without gaps, and heights are proportional to the
 // times in the document, with one scale for both runs.
 func TestTimelineGeometry(t *testing.T) {
-	page := parse(t, render(t, WriteHTML, makeData(t, 40)))
+	page := parse(t, render(t, writeHTMLOf, makeData(t, 40)))
 	doc := embedded(t, page)
 	var perMilli float64
 	seen := 0
@@ -338,7 +348,7 @@ func TestTimelineGeometry(t *testing.T) {
 
 // The points of the scatter are where the latencies say, inside the frame, on square axes.
 func TestScatterGeometry(t *testing.T) {
-	page := parse(t, render(t, WriteHTML, makeData(t, 40)))
+	page := parse(t, render(t, writeHTMLOf, makeData(t, 40)))
 	doc := embedded(t, page)
 	svg := find(page, "svg")[2]
 	dots := find(svg, "circle")
@@ -425,7 +435,7 @@ func TestTicks(t *testing.T) {
 
 // Charts can be reached and read without a pointer, and tables name their columns.
 func TestHTMLAccessibility(t *testing.T) {
-	page := parse(t, render(t, WriteHTML, makeData(t, 20)))
+	page := parse(t, render(t, writeHTMLOf, makeData(t, 20)))
 	for _, svg := range find(page, "svg") {
 		if attr(svg, "role") != "img" || attr(svg, "aria-label") == "" {
 			t.Error("a chart without a label")
@@ -457,7 +467,7 @@ func TestHTMLAccessibility(t *testing.T) {
 		d.Comparison.Verdict = compare.Verdict(v.verdict)
 		want := fmt.Sprintf(`<p class="verdict %s">Verdict: <strong>%s</strong></p>`, v.class,
 			v.verdict)
-		if !strings.Contains(render(t, WriteHTML, d), want) {
+		if !strings.Contains(render(t, writeHTMLOf, d), want) {
 			t.Errorf("no %s", want)
 		}
 	}

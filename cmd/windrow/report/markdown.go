@@ -3,49 +3,45 @@ package report
 import (
 	"io"
 	"strings"
+
+	"github.com/windrow-sim/windrow/internal/document"
 )
 
-// WriteMarkdown writes the report for a pull request: all tables, no charts.
-func WriteMarkdown(w io.Writer, d *Data) error {
-	c, err := d.Contents()
-	if err != nil {
-		return err
-	}
+// writeMarkdown writes a document for a pull request: all tables, no figures.
+func writeMarkdown(w io.Writer, d *document.Document) error {
 	var b strings.Builder
 	b.WriteString("# " + mdEscape(d.Title) + "\n")
-	if c.Verdict != "" {
-		b.WriteString("\n**Verdict: " + mdEscape(c.Verdict) + "**\n")
-		mdList(&b, "", c.Reasons)
+	if d.Headline != "" {
+		b.WriteString("\n**" + mdEscape(d.Headline) + "**\n")
 	}
-	mdList(&b, "**Warning:** ", c.Warnings)
+	if v := d.Verdict; v != nil {
+		b.WriteString("\n**Verdict: " + mdEscape(v.Text) + "**\n")
+		mdList(&b, "", v.Reasons)
+	}
+	mdList(&b, "**Warning:** ", d.Warnings)
 	var facts []string
-	for _, f := range allFacts(d) {
+	for _, f := range d.Facts {
 		facts = append(facts, f.Key+": "+f.Value)
 	}
 	mdList(&b, "", facts)
-	mdList(&b, "", c.Sanity)
-	for _, s := range append(c.Summary[:len(c.Summary):len(c.Summary)], c.Details...) {
-		b.WriteString("\n## " + mdEscape(s.Title) + "\n\n")
-		if s.Note != "" {
-			b.WriteString(mdEscape(s.Note) + "\n\n")
+	for _, s := range d.Sections {
+		if s.Place == document.Listing {
+			continue
 		}
-		if err := s.Table.Markdown(&b); err != nil {
-			return err
+		if s.Title != "" {
+			b.WriteString("\n## " + mdEscape(s.Title) + "\n")
+		}
+		b.WriteByte('\n')
+		mdTable(&b, &s.Table)
+		for note := range strings.Lines(s.Note) {
+			b.WriteString("\n" + mdEscape(strings.TrimSuffix(note, "\n")) + "\n")
 		}
 	}
-	_, err = io.WriteString(w, b.String())
+	for _, n := range d.Notes {
+		b.WriteString("\n" + mdEscape(n) + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// allFacts puts the tool and the time of the report before the facts.
-func allFacts(d *Data) []KV {
-	var out []KV
-	for _, f := range []KV{{"tool", d.Tool}, {"generated", d.Generated}} {
-		if f.Value != "" {
-			out = append(out, f)
-		}
-	}
-	return append(out, d.Facts...)
 }
 
 // mdList writes a list after an empty line; nothing for no items. The prefix is markup, the items
@@ -57,4 +53,58 @@ func mdList(b *strings.Builder, prefix string, items []string) {
 	for _, s := range items {
 		b.WriteString("- " + prefix + mdEscape(s) + "\n")
 	}
+}
+
+// mdTable writes a table as GitHub's Markdown does. Cells are text: markup in them is escaped.
+func mdTable(b *strings.Builder, t *document.Table) {
+	line := func(cells []string) {
+		for _, c := range cells {
+			b.WriteString("| " + mdEscape(c) + " ")
+		}
+		b.WriteString("|\n")
+	}
+	line(t.Heads())
+	for _, c := range t.Columns {
+		if c.Align == document.Right {
+			b.WriteString("| ---: ")
+		} else {
+			b.WriteString("| --- ")
+		}
+	}
+	b.WriteString("|\n")
+	for _, r := range t.Rows {
+		line(r)
+	}
+}
+
+// mdEscape makes s plain text on one line of Markdown.
+func mdEscape(s string) string {
+	var b strings.Builder
+	for _, r := range printable(s) {
+		switch r {
+		case '<':
+			b.WriteString("&lt;")
+		case '>':
+			b.WriteString("&gt;")
+		case '&':
+			b.WriteString("&amp;")
+		case '|', '*', '_', '`', '[', ']', '\\', '#', '~', '!':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// TableMarkdown writes one table as Markdown.
+func TableMarkdown(w io.Writer, t *document.Table) error {
+	if err := t.Check(); err != nil {
+		return err
+	}
+	var b strings.Builder
+	mdTable(&b, t)
+	_, err := io.WriteString(w, b.String())
+	return err
 }

@@ -1,7 +1,7 @@
 
 "use strict";
 (function () {
-  const doc = JSON.parse(document.getElementById("data").textContent);
+  const doc = JSON.parse(document.getElementById("data").textContent).result;
   const ms = ns => (ns >= 1e9 ? (ns / 1e6).toFixed(0) : (ns / 1e6).toPrecision(3)) + " ms";
 
   // Mean of one column over the tokens of a bar.

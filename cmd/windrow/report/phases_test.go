@@ -15,13 +15,13 @@ func TestPhases(t *testing.T) {
 	simulated, measured := makeRun(1, 10, 10, 4, true), makeRun(2, 10, 10, 4, false)
 	d := &Data{Title: "t", Runs: []LabeledRun{{"", simulated}, {"", measured}}}
 	const title = "Phases on the GPU"
-	if text := render(t, WriteText, d); strings.Contains(text, title) {
+	if text := render(t, writeTextOf, d); strings.Contains(text, title) {
 		t.Errorf("phases without a GPU:\n%s", text)
 	}
 	measured.Meta.Phases = &traces.Phases{Clock: traces.ClockEvents, Read: 10 * units.Millisecond,
 		Scatter: 20 * units.Millisecond, Sync: 5 * units.Millisecond}
-	text := render(t, WriteText, d)
-	if !strings.Contains(text, title) || !strings.Contains(render(t, WriteMarkdown, d),
+	text := render(t, writeTextOf, d)
+	if !strings.Contains(text, title) || !strings.Contains(render(t, writeMarkdownOf, d),
 		"measured: events") {
 		t.Errorf("no phases:\n%s", text)
 	}
@@ -44,7 +44,7 @@ func TestPhases(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Comparison = c
-	if f := line(render(t, WriteText, d), "scatter"); len(f) != 4 || f[1] != "2.50" ||
+	if f := line(render(t, writeTextOf, d), "scatter"); len(f) != 4 || f[1] != "2.50" ||
 		f[2] != "2.00" || !strings.Contains(f[3], "25") {
 		t.Errorf("scatter is %v", f)
 	}

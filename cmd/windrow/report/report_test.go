@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
@@ -29,6 +30,10 @@ func makeRun(seed, noise uint64, tokens, layers int, simulated bool) *traces.Run
 	if !simulated {
 		drift := 2.5
 		r.Meta.DriftPercent = &drift
+	} else {
+		low, high := 90.0, 200.0
+		r.Meta.Prediction = &traces.Prediction{Basis: traces.Interpolated, TokensPerSLow: &low,
+			TokensPerSHigh: &high}
 	}
 	var now units.Nanos
 	for t := range tokens {
@@ -71,7 +76,8 @@ func makeData(t testing.TB, tokens int) *Data {
 		t.Fatal(err)
 	}
 	measured.Meta.Warnings = []string{"the file system may serve direct reads from its cache"}
-	custom := Table{Columns: []Column{{Name: "policy"}, {"DRAM", "MiB", Right}}}
+	custom := document.Table{Columns: []document.Column{{Name: "policy"}, document.Number("DRAM",
+		"MiB")}}
 	custom.Add("window", "512")
 	custom.Add("delta", "256")
 	s := []float64{0, 300}
@@ -79,15 +85,17 @@ func makeData(t testing.TB, tokens int) *Data {
 		s = append(s, s[k-1]+300/float64(k))
 	}
 	return &Data{
-		Title: "OPT-6.7B on a test drive", Tool: "windrow 0.1.0", Generated: "2025-01-01 on host a",
-		Facts: []KV{{"device", "test drive"}, {"mode", "direct, cold"}, {"file system", "ext4"},
-			{"seed", "42"}},
+		Name: "report", Title: "OPT-6.7B on a test drive", Generated: "2025-01-01 on host a",
+		Facts: []document.Fact{{Key: "device", Value: "test drive"},
+			{Key: "mode", Value: "direct, cold"}, {Key: "file system", Value: "ext4"},
+			{Key: "seed", Value: "42"}},
 		Warnings: []string{"memory limit not enforced"},
 		Runs:     []LabeledRun{{"window 5", sim}, {"window 5", measured}}, Comparison: c,
 		Trace: &TraceStats{Units: 16384, ActiveShare: []float64{0.01, 0.02, 0.03, 0.04},
 			SAgg: s},
 		FlashRate: 6_100_000_000,
-		Tables:    []Section{{"Policies", "What was tried.", custom}},
+		Tables: []document.Section{{Title: "Policies", Note: "What was tried.",
+			Table: custom}},
 	}
 }
 
@@ -100,14 +108,30 @@ func render(t testing.TB, write func(io.Writer, *Data) error, d *Data) string {
 	return b.String()
 }
 
+// The writers of a format, as functions of the Runs.
+var (
+	writeTextOf     = in("text")
+	writeMarkdownOf = in("md")
+	writeCSVOf      = in("csv")
+	writeJSONOf     = in("json")
+	writeHTMLOf     = in("html")
+)
+
+func in(format string) func(io.Writer, *Data) error {
+	return func(w io.Writer, d *Data) error {
+		return d.Write(w, Options{Format: format, Width: 200, Origin: Origin{Tool: "windrow 0.1.0",
+			Command: "windrow report a.run.arrow", Inputs: map[string]string{"a.run.arrow": "00"}}})
+	}
+}
+
 func writers() map[string]func(io.Writer, *Data) error {
 	return map[string]func(io.Writer, *Data) error{
-		"html": WriteHTML, "markdown": WriteMarkdown, "json": WriteJSON, "csv": WriteCSV,
-		"text":     WriteText,
+		"html": writeHTMLOf, "markdown": writeMarkdownOf, "json": writeJSONOf, "csv": writeCSVOf,
+		"text":     writeTextOf,
 		"perfetto": func(w io.Writer, d *Data) error { return WritePerfetto(w, d.Runs...) },
 		"gobench": func(w io.Writer, d *Data) error {
 			return WriteGoBench(w, d.Runs[0].Run,
-				KV{"win", "5"})
+				document.Fact{Key: "win", Value: "5"})
 		},
 	}
 }
@@ -134,7 +158,7 @@ func TestDataIsOnlyRead(t *testing.T) {
 }
 
 // Every format for people says what is simulated and what is measured, and puts warnings and facts
-// before numbers.
+// between the answer and the tables.
 func TestWordsAndOrder(t *testing.T) {
 	d := makeData(t, 20)
 	for _, name := range []string{"html", "markdown", "text"} {
@@ -145,7 +169,7 @@ func TestWordsAndOrder(t *testing.T) {
 				t.Errorf("%s: %q is missing", name, word)
 			}
 		}
-		numbers := strings.Index(out, "tokens/s")
+		numbers := strings.Index(out, "Parts of a token")
 		for _, early := range []string{"memory limit not enforced", "may serve direct",
 			"direct, cold"} {
 			if at := strings.Index(out, early); at > numbers {
@@ -164,7 +188,7 @@ func TestEmulatedIsSaid(t *testing.T) {
 			t.Errorf("%s does not say that the device is emulated", name)
 		}
 	}
-	if out := render(t, WriteText, d); !strings.Contains(out,
+	if out := render(t, writeTextOf, d); !strings.Contains(out,
 		"warning: window 5 (measured, emulated device): the reads went to an emulated device") {
 		t.Errorf("no warning in\n%s", out)
 	}
@@ -175,13 +199,13 @@ func TestField_O7_FasterThanTheDevice(t *testing.T) {
 	d := makeData(t, 10)
 	d.Comparison, d.Trace = nil, nil
 	d.FlashRate = 1_000_000
-	out := render(t, WriteText, d)
+	out := render(t, writeTextOf, d)
 	if n := strings.Count(out, "which is more than the 1.00 MB/s of the device: was the page "+
 		"cache cold"); n != 2 {
 		t.Errorf("%d warnings for two runs in\n%s", n, out)
 	}
 	d.FlashRate = 6_100_000_000
-	if out := render(t, WriteText, d); strings.Contains(out, "page cache") {
+	if out := render(t, writeTextOf, d); strings.Contains(out, "page cache") {
 		t.Errorf("a warning for a drive that is fast enough in\n%s", out)
 	}
 }
@@ -207,8 +231,9 @@ func TestReportsWithoutComparison(t *testing.T) {
 			t.Errorf("%s has a verdict about one run", name)
 		}
 	}
-	tablesOnly := &Data{Title: "tables only", Tables: []Section{
-		{Title: "T", Table: Table{Columns: []Column{{Name: "a"}}, Rows: [][]string{{"1"}}}}}}
+	tablesOnly := &Data{Title: "tables only", Tables: []document.Section{
+		{Title: "T", Table: document.Table{Columns: []document.Column{{Name: "a"}},
+			Rows: [][]string{{"1"}}}}}}
 	for _, name := range []string{"html", "markdown", "json", "text"} {
 		render(t, writers()[name], tablesOnly)
 	}
@@ -245,9 +270,6 @@ func TestErrors(t *testing.T) {
 			}
 		}
 	}
-	if err := WriteCSV(io.Discard, &Data{Title: "x"}); err != errNoRuns {
-		t.Errorf("csv of nothing: %v", err)
-	}
 	if err := WritePerfetto(io.Discard); err != errNoRuns {
 		t.Errorf("timeline of nothing: %v", err)
 	}
@@ -274,17 +296,14 @@ func TestWriteErrorsAreReported(t *testing.T) {
 func TestCSVReadsBack(t *testing.T) {
 	d := makeData(t, 20)
 	d.Runs[0].Label = "a,\"b\"\nc"
-	rec, err := csv.NewReader(strings.NewReader(render(t, WriteCSV, d))).ReadAll()
+	rec, err := csv.NewReader(strings.NewReader(render(t, writeCSVOf, d))).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(rec) != 1+2*20 {
 		t.Fatalf("%d lines", len(rec))
 	}
-	doc, err := d.Document()
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := exactOf(t, render(t, writeJSONOf, d))
 	for i, r := range rec[1:] {
 		run := doc.Runs[i/20]
 		c, k := run.Tokens, i%20
@@ -295,6 +314,11 @@ func TestCSVReadsBack(t *testing.T) {
 		}
 		want = append(want, count(c.Bytes[k]), count(c.Requests[k]), count(c.Hits[k]),
 			count(c.Misses[k]), count(c.Evictions[k]), "12.5")
+		if i < 20 {
+			want = append(want, "interpolated", "90.0 to 200")
+		} else {
+			want = append(want, "measured", "")
+		}
 		if diff := cmp.Diff(want, r); diff != "" {
 			t.Fatalf("line %d:\n%s", i+1, diff)
 		}
@@ -306,12 +330,8 @@ func TestCSVReadsBack(t *testing.T) {
 
 func TestJSONReadsBack(t *testing.T) {
 	d := makeData(t, 20)
-	var got Document
-	dec := json.NewDecoder(strings.NewReader(render(t, WriteJSON, d)))
-	if err := dec.Decode(&got); err != nil {
-		t.Fatal(err)
-	}
-	if got.Version != DocumentVersion || got.Comparison.ErrorPercent != d.Comparison.ErrorPercent ||
+	got := exactOf(t, render(t, writeJSONOf, d))
+	if got.Comparison.ErrorPercent != d.Comparison.ErrorPercent ||
 		got.Comparison.Verdict != compare.Pass {
 		t.Errorf("%+v", got.Comparison)
 	}
@@ -337,14 +357,16 @@ func TestJSONReadsBack(t *testing.T) {
 // Whatever a notebook or the script of the page computes with is a number, not text with a unit.
 func TestJSONTokensAreNumbers(t *testing.T) {
 	var doc struct {
-		Runs []struct {
-			Tokens map[string]json.RawMessage
+		Result struct {
+			Runs []struct {
+				Tokens map[string]json.RawMessage
+			}
 		}
 	}
-	if err := json.Unmarshal([]byte(render(t, WriteJSON, makeData(t, 5))), &doc); err != nil {
+	if err := json.Unmarshal([]byte(render(t, writeJSONOf, makeData(t, 5))), &doc); err != nil {
 		t.Fatal(err)
 	}
-	for name, column := range doc.Runs[0].Tokens {
+	for name, column := range doc.Result.Runs[0].Tokens {
 		var flat []float64
 		var nested map[string][]float64
 		if json.Unmarshal(column, &flat) != nil && json.Unmarshal(column, &nested) != nil {

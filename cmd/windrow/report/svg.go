@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"html"
-	"html/template"
 	"math"
 	"strconv"
 	"strings"
@@ -139,10 +138,10 @@ func (p *plot) dot(class string, x, y float64, title string) {
 
 // svg closes the drawing. Readers that do not see it get the label; attrs is markup of ours,
 // without data.
-func (p *plot) svg(label, attrs string) template.HTML {
-	return template.HTML(fmt.Sprintf(
+func (p *plot) svg(label, attrs string) string {
+	return fmt.Sprintf(
 		`<svg viewBox="0 0 %s %s" role="img" aria-label="%s"%s>%s</svg>`,
-		num(p.w), num(p.h), html.EscapeString(printable(label)), attrs, p.b.String()))
+		num(p.w), num(p.h), html.EscapeString(printable(label)), attrs, p.b.String())
 }
 
 // ticks returns about n round values (1, 2 or 5 times a power of ten) in lo…hi, at least finest

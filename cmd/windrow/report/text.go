@@ -1,53 +1,246 @@
 package report
 
 import (
-	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/windrow-sim/windrow/internal/document"
 )
 
-// WriteText writes the short form for a terminal: verdict, warnings, facts, the summary tables and
-// the caller's own.
-func WriteText(w io.Writer, d *Data) error {
-	c, err := d.Contents()
-	if err != nil {
-		return err
+// writeText writes the form for a terminal: the answer, warnings, facts, tables and notes, each
+// within the width.
+func writeText(w io.Writer, d *document.Document, width int) error {
+	if width <= 0 {
+		width = DefaultWidth
 	}
 	var b strings.Builder
-	line := func(format string, args ...any) {
-		b.WriteString(printable(fmt.Sprintf(format, args...)) + "\n")
-	}
-	line("%s", d.Title)
-	for _, s := range []string{d.Tool, d.Generated} {
-		if s != "" {
-			line("%s", s)
+	line := func(text string) {
+		for _, l := range wrap(printable(text), width, "  ") {
+			b.WriteString(l + "\n")
 		}
 	}
-	if c.Verdict != "" {
-		line("verdict: %s", c.Verdict)
+	if d.Headline != "" {
+		line(d.Headline)
 	}
-	for _, r := range c.Reasons {
-		line("  because: %s", r)
-	}
-	for _, s := range c.Warnings {
-		line("warning: %s", s)
-	}
-	for _, f := range c.Facts {
-		line("%s: %s", f.Key, f.Value)
-	}
-	for _, s := range append(c.Summary[:len(c.Summary):len(c.Summary)], d.Tables...) {
-		b.WriteByte('\n')
-		line("%s", s.Title)
-		if err := s.Table.Text(&b); err != nil {
-			return err
+	if v := d.Verdict; v != nil {
+		line("verdict: " + v.Text)
+		for _, r := range v.Reasons {
+			line("  because: " + r)
 		}
 	}
-	if len(c.Sanity) > 0 {
+	for _, s := range d.Warnings {
+		line("warning: " + s)
+	}
+	for _, f := range d.Facts {
+		line(f.Key + ": " + f.Value)
+	}
+	for _, s := range d.Sections {
+		if s.Place != document.Everywhere {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		if s.Title != "" {
+			line(s.Title)
+		}
+		b.WriteString(textTable(&s.Table, width))
+		for note := range strings.Lines(s.Note) {
+			line(strings.TrimSuffix(note, "\n"))
+		}
+	}
+	if len(d.Notes) > 0 && b.Len() > 0 {
 		b.WriteByte('\n')
 	}
-	for _, s := range c.Sanity {
-		line("%s", s)
+	for _, s := range d.Notes {
+		line(s)
 	}
-	_, err = io.WriteString(w, b.String())
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// wrap breaks text at spaces into lines of at most width columns where it can; lines after the
+// first are indented. Spaces at the beginning are kept.
+func wrap(text string, width int, indent string) []string {
+	if utf8.RuneCountInString(text) <= width {
+		return []string{text}
+	}
+	body := strings.TrimLeft(text, " ")
+	lead := text[:len(text)-len(body)]
+	var lines []string
+	line := lead
+	for word := range strings.FieldsSeq(body) {
+		switch {
+		case strings.TrimSpace(line) == "":
+			line += word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
+			lines = append(lines, line)
+			line = lead + indent + word
+		default:
+			line += " " + word
+		}
+	}
+	return append(lines, line)
+}
+
+// gap is the space between two columns.
+const gap = 2
+
+// textTable lays a table out: columns of equal width, a rule under the heads, no spaces at the end
+// of lines, control characters replaced. A table that is too wide first has its heads and cells of
+// words wrapped, then is cut into several that repeat the first column.
+func textTable(t *document.Table, width int) string {
+	var b strings.Builder
+	rest := make([]int, len(t.Columns))
+	for i := range rest {
+		rest[i] = i
+	}
+	first := true
+	for len(rest) > 0 {
+		columns, widths := fitting(t, rest, width, !first)
+		if !first {
+			b.WriteByte('\n')
+		}
+		layOut(&b, t, columns, widths)
+		taken := len(columns)
+		if !first {
+			taken-- // the repeated first column
+		}
+		rest, first = rest[taken:], false
+	}
+	return b.String()
+}
+
+// fitting returns as many columns of rest as fit, at least one, and their widths. With repeat, the
+// table's first column goes before them.
+func fitting(t *document.Table, rest []int, width int, repeat bool) (columns, widths []int) {
+	for n := len(rest); n > 0; n-- {
+		columns = slices.Clone(rest[:n])
+		if repeat {
+			columns = slices.Insert(columns, 0, 0)
+		}
+		var ok bool
+		if widths, ok = shrink(t, columns, width); ok {
+			break
+		}
+	}
+	return columns, widths
+}
+
+// shrink finds widths whose sum fits, by wrapping heads and words. It gives the least widths and
+// false when there are none.
+func shrink(t *document.Table, columns []int, width int) (widths []int, ok bool) {
+	widths, least := make([]int, len(columns)), make([]int, len(columns))
+	total := gap * (len(columns) - 1)
+	for i, c := range columns {
+		widths[i], least[i] = columnWidths(t, c)
+		total += widths[i]
+	}
+	for total > width {
+		widest := -1
+		for i := range widths {
+			if widths[i] > least[i] && (widest < 0 || widths[i] > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return widths, false
+		}
+		widths[widest]--
+		total--
+	}
+	return widths, true
+}
+
+// columnWidths returns the width of a column on one line each, and the least with wrapping: heads
+// wrap, and words, but not numbers.
+func columnWidths(t *document.Table, c int) (full, least int) {
+	head := t.Columns[c].Head()
+	full, least = utf8.RuneCountInString(head), longestWord(head)
+	for _, r := range t.Rows {
+		n := utf8.RuneCountInString(r[c])
+		full = max(full, n)
+		if t.Columns[c].Align == document.Right {
+			least = max(least, n)
+		} else {
+			least = max(least, longestWord(r[c]))
+		}
+	}
+	// A column of words narrower than this is hard to read.
+	const readable = 16
+	if t.Columns[c].Align == document.Left {
+		least = min(full, max(least, readable))
+	}
+	return full, least
+}
+
+func longestWord(s string) (n int) {
+	for word := range strings.FieldsSeq(s) {
+		n = max(n, utf8.RuneCountInString(word))
+	}
+	return n
+}
+
+func layOut(b *strings.Builder, t *document.Table, columns, widths []int) {
+	heads := make([]string, len(columns))
+	rule := make([]string, len(columns))
+	for i, c := range columns {
+		heads[i] = t.Columns[c].Head()
+		rule[i] = strings.Repeat("-", widths[i])
+	}
+	textRow(b, t, columns, widths, heads, true)
+	textRow(b, t, columns, widths, rule, false)
+	cells := make([]string, len(columns))
+	for _, r := range t.Rows {
+		for i, c := range columns {
+			cells[i] = r[c]
+		}
+		textRow(b, t, columns, widths, cells, false)
+	}
+}
+
+// textRow writes the cells of a row on as many lines as the longest needs. Heads stand at the
+// bottom of their lines, next to the rule.
+func textRow(b *strings.Builder, t *document.Table, columns, widths []int, cells []string,
+	bottom bool) {
+	lines := make([][]string, len(cells))
+	height := 1
+	for i, c := range cells {
+		lines[i] = wrap(printable(c), widths[i], "")
+		height = max(height, len(lines[i]))
+	}
+	for l := range height {
+		var line strings.Builder
+		for i := range cells {
+			at := l
+			if bottom {
+				at = l - (height - len(lines[i]))
+			}
+			cell := ""
+			if at >= 0 && at < len(lines[i]) {
+				cell = lines[i][at]
+			}
+			if i > 0 {
+				line.WriteString(strings.Repeat(" ", gap))
+			}
+			pad := strings.Repeat(" ", max(widths[i]-utf8.RuneCountInString(cell), 0))
+			if t.Columns[columns[i]].Align == document.Right {
+				line.WriteString(pad + cell)
+			} else {
+				line.WriteString(cell + pad)
+			}
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+}
+
+// TableText writes one table as text, for progress and for files that are only a table.
+func TableText(w io.Writer, t *document.Table) error {
+	if err := t.Check(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, textTable(t, 1<<20))
 	return err
 }

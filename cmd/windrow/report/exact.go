@@ -1,31 +1,21 @@
 package report
 
 import (
-	"encoding/json"
-	"fmt"
-	"io"
-
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/compare"
 )
 
-// DocumentVersion is the version of the JSON document: major.minor; a new major renames or removes
-// fields.
-const DocumentVersion = "1.0"
-
-// Document is the JSON form of a report: exact numbers, and the tables as they are printed.
-type Document struct {
-	Version    string              `json:"report_version"`
+// Exact is the "result" of a document about Runs: the numbers as they are.
+type Exact struct {
 	Title      string              `json:"title"`
-	Tool       string              `json:"tool"`
-	Generated  string              `json:"generated"`
-	Facts      []KV                `json:"facts"`
-	Warnings   []string            `json:"warnings"`
+	Generated  string              `json:"generated,omitempty"`
+	Facts      []document.Fact     `json:"facts"`
 	Sanity     []Sanity            `json:"sanity"`
 	Comparison *compare.Comparison `json:"comparison"`
 	Runs       []RunDocument       `json:"runs"`
 	Trace      *TraceDocument      `json:"trace"`
-	Tables     []Section           `json:"tables"`
+	Tables     []document.Section  `json:"tables"`
 }
 
 // RunDocument is one Run, token by token.
@@ -61,27 +51,15 @@ type TraceDocument struct {
 	Delta       []float64 `json:"delta_units_by_k"`
 }
 
-// Document checks d and collects its numbers.
-func (d *Data) Document() (*Document, error) {
-	runs, err := d.series()
-	if err != nil {
-		return nil, err
-	}
-	return d.document(runs), nil
-}
-
-func (d *Data) document(runs []series) *Document {
-	c := d.contents(runs)
-	doc := &Document{
-		Version: DocumentVersion, Title: d.Title, Tool: d.Tool, Generated: d.Generated,
-		Facts: append([]KV{}, d.Facts...), Warnings: append([]string{}, c.Warnings...),
-		Sanity:     d.sanity(runs),
-		Comparison: d.Comparison, Runs: []RunDocument{}, Tables: append(append([]Section{},
-			c.Summary...), c.Details...),
+func (d *Data) exact(runs []series, c *contents) *Exact {
+	doc := &Exact{
+		Title: d.Title, Generated: d.Generated, Facts: append([]document.Fact{}, d.Facts...),
+		Sanity: d.sanity(runs), Comparison: d.Comparison, Runs: []RunDocument{},
+		Tables: append(append([]document.Section{}, c.Summary...), c.Details...),
 	}
 	for _, s := range runs {
-		doc.Runs = append(doc.Runs, RunDocument{s.label, s.kind, s.run.Meta,
-			tokenColumns(s.tokens)})
+		doc.Runs = append(doc.Runs,
+			RunDocument{s.label, s.kind, s.run.Meta, tokenColumns(s.tokens)})
 	}
 	if t := d.Trace; t != nil {
 		doc.Trace = &TraceDocument{t.Units, append([]float64{}, t.ActiveShare...),
@@ -109,18 +87,4 @@ func tokenColumns(ts []compare.Token) TokenColumns {
 		c.Depth = append(c.Depth, float32(t.Depth))
 	}
 	return c
-}
-
-// WriteJSON writes the Document of d, indented.
-func WriteJSON(w io.Writer, d *Data) error {
-	doc, err := d.Document()
-	if err != nil {
-		return err
-	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", " ")
-	if err := e.Encode(doc); err != nil {
-		return fmt.Errorf("report: json: %w", err)
-	}
-	return nil
 }

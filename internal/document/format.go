@@ -1,11 +1,10 @@
-package report
+package document
 
 import (
 	"math"
 	"strconv"
 
 	"github.com/windrow-sim/windrow/internal/units"
-	"github.com/windrow-sim/windrow/traces/compare"
 )
 
 // Sig3 formats v with three significant digits, without an exponent in the range that reports use;
@@ -54,15 +53,19 @@ func IEC(b units.Bytes) string {
 	return strconv.FormatInt(int64(b), 10) + " B"
 }
 
-// ms formats nanoseconds in milliseconds.
-func ms(ns float64) string { return Sig3(ns / 1e6) }
+// Millis formats a time in milliseconds, without the unit.
+func Millis(t units.Nanos) string { return Sig3(float64(t) / 1e6) }
 
-// signed formats a percentage with its sign; zero has none.
-func signed(p compare.Stat) string {
-	if p > 0 {
-		return "+" + Sig3(float64(p))
+// Percent formats a share in percent, without the sign.
+func Percent(share float64) string { return Sig3(100 * share) }
+
+// Signed formats v with its sign; zero has none.
+func Signed(v float64) string {
+	if v > 0 {
+		return "+" + Sig3(v)
 	}
-	return Sig3(float64(p))
+	return Sig3(v)
 }
 
-func count(n int64) string { return strconv.FormatInt(n, 10) }
+// Count formats a whole number.
+func Count[N int | int32 | int64 | uint32](n N) string { return strconv.FormatInt(int64(n), 10) }

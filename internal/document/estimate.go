@@ -1,0 +1,67 @@
+package document
+
+import "fmt"
+
+// Estimate is a predicted number with what is known of its error. It is the only way to print a
+// prediction: a bound never looks like an estimate.
+type Estimate struct {
+	Value float64
+	// Low and High are the ends of the interval that holds nine of ten results; nil = not known.
+	Low, High *float64
+	// Basis says what the number rests on: "measured", "interpolated", "extrapolated" or "bound".
+	Basis string
+	// Bound says that the real number lies on one side of Value: below it with AtMost.
+	Bound  bool
+	AtMost bool
+}
+
+// IntervalColumn and BasisColumn stand beside the column of an Estimate in a table.
+var (
+	IntervalColumn = Column{Name: "interval", Align: Right}
+	BasisColumn    = Column{Name: "basis"}
+)
+
+// Cell is the number for a column that states the unit: "3.10", or "≤ 4.50" for a bound.
+func (e Estimate) Cell() string { return e.sign("≤ ", "≥ ") + Sig3(e.Value) }
+
+// Interval is the interval for a column: "2.20 to 4.00", or "bound".
+func (e Estimate) Interval() string {
+	switch {
+	case e.Bound:
+		return "bound"
+	case e.Low == nil || e.High == nil:
+		return "not known"
+	}
+	return Sig3(*e.Low) + " to " + Sig3(*e.High)
+}
+
+// Cells are the three cells of a table row: number, interval and basis.
+func (e Estimate) Cells() []string { return []string{e.Cell(), e.Interval(), e.Basis} }
+
+// Text is the number in a sentence: "3.10 tokens/s, 2.20 to 4.00 (interpolated)", or
+// "at most 4.50 tokens/s (bound)".
+func (e Estimate) Text(unit string) string {
+	text := fmt.Sprintf("%s%s %s", e.sign("at most ", "at least "), Sig3(e.Value), unit)
+	switch {
+	case e.Bound:
+		return text + " (bound)"
+	case e.Low != nil && e.High != nil:
+		text += fmt.Sprintf(", %s to %s", Sig3(*e.Low), Sig3(*e.High))
+	default:
+		text += ", interval not known"
+	}
+	if e.Basis != "" {
+		text += " (" + e.Basis + ")"
+	}
+	return text
+}
+
+func (e Estimate) sign(most, least string) string {
+	switch {
+	case !e.Bound:
+		return ""
+	case e.AtMost:
+		return most
+	}
+	return least
+}
