@@ -16,6 +16,10 @@ import (
 // the device drifted.
 var ErrFit = errors.New("cannot fit a device")
 
+// ErrDrift is the ErrFit of cells that were measured while the device drifted: the same measurement
+// made again may do.
+var ErrDrift = fmt.Errorf("%w", ErrFit)
+
 // minCells is the least number of clean cells: fewer leave nothing to check a fit with.
 const minCells = 3
 
@@ -64,7 +68,8 @@ type FitOptions struct {
 // Limit, and what it does between the stalls is what the rest is fitted to. The times of single
 // reads at depth 1 give the shape of the LTFB's distribution. The request cost of an engine is
 // split evenly between Submit and Complete: a rate does not tell them apart. Engines' Batch costs
-// stay 0: a cell is a closed loop and has no batches. Errors wrap ErrFit and say what is missing.
+// stay 0: a cell is a closed loop and has no batches. Errors wrap ErrFit, or its ErrDrift, and say
+// what is missing.
 func FitFlash(cells []Cell, cores int, opt FitOptions) (flash.Spec, Fit, error) {
 	clean, err := usable(cells, opt.Fixed)
 	if err != nil {
@@ -79,7 +84,7 @@ func FitFlash(cells []Cell, cores int, opt FitOptions) (flash.Spec, Fit, error) 
 		return flash.Spec{}, Fit{}, fmt.Errorf("devicemodels: fit: the reference cell drifted "+
 			"by %.3g %%, more than %.3g %%; "+
 			"let the device cool down and other readers finish, then measure again: %w",
-			opt.DriftPct, limit, ErrFit)
+			opt.DriftPct, limit, ErrDrift)
 	}
 	if opt.Known == nil {
 		opt.Known = &flash.Spec{}

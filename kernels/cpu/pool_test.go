@@ -196,8 +196,10 @@ func TestClose(t *testing.T) {
 	p.Run(100, 1, func(lo, hi int) {})
 	p.Close()
 	p.Close()
-	if after := runtime.NumGoroutine(); after > before {
-		t.Errorf("%d goroutines before, %d after", before, after)
+	// A goroutine that has said that it is done may still be on its way out. One that stays would
+	// let this loop run into the time limit of the test.
+	for runtime.NumGoroutine() > before {
+		runtime.Gosched()
 	}
 	calls := 0
 	p.Run(100, 1, func(lo, hi int) { calls++ })

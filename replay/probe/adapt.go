@@ -139,6 +139,7 @@ func (g *grid) adapt(ctx context.Context, p *prober, pl *plan, end, total units.
 		n++
 		step(n, max(hoped, n))
 	}
+	g.skipped += len(s.first) // the least that a fit needs
 	return g.refer(ctx, p, pl, p.m.now()+every)
 }
 

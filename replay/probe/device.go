@@ -247,7 +247,9 @@ func (g *grid) reads() (n int) {
 	return n
 }
 
-// blame adds to an error of the fit what the probe knows about its cause.
+// blame adds to an error of the fit what the probe knows about its cause. A machine that was too
+// busy, too slow or too restless to be measured is flashio.ErrEnvironment; a grid that is too small
+// for a fit is not.
 func (g *grid) blame(err error) error {
 	if !errors.Is(err, devicemodels.ErrFit) {
 		return err
@@ -261,12 +263,14 @@ func (g *grid) blame(err error) error {
 	switch {
 	case tainted > 0 && len(g.cells)-tainted < tainted:
 		return fmt.Errorf("%w: %w; %s", flashio.ErrEnvironment, err, cacheRemedy)
+	case errors.Is(err, devicemodels.ErrDrift):
+		return fmt.Errorf("%w: %w", flashio.ErrEnvironment, err)
 	case g.skipped > 0:
-		return fmt.Errorf("%w; the time was up before %d measurements: give a larger budget", err,
-			g.skipped)
+		return fmt.Errorf("%w: %w; the time was up before %d measurements: give a larger budget",
+			flashio.ErrEnvironment, err, g.skipped)
 	case g.held > 0:
-		return fmt.Errorf("%w; a limit makes %d measurements too slow for the time: give a "+
-			"larger budget", err, g.held)
+		return fmt.Errorf("%w: %w; a limit makes %d measurements too slow for the time: give a "+
+			"larger budget", flashio.ErrEnvironment, err, g.held)
 	}
 	return err
 }

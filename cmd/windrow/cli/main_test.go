@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // asProgram in the environment makes the test binary behave as the program, for tests that need a
@@ -181,6 +180,3 @@ func names(t *testing.T, dir string) []string {
 	}
 	return list
 }
-
-// patience bounds tests that wait for another process.
-const patience = 30 * time.Second

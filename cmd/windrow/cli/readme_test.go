@@ -36,16 +36,10 @@ func TestReadmeCommands(t *testing.T) {
 			continue
 		}
 		args := words(t, line)
-		if args[0] == "probe" { // as in the README, but in two seconds and on a disk of any temper
-			args = append(args, "--budget", "2s", "--file-size", "64MiB", "--max-drift", "1000")
+		if args[0] == "probe" { // as in the README, but in a second and on a restless disk
+			args = append(args, "--budget", "1s", "--max-drift", "1000")
 		}
-		o := command(args...)
-		if o.code == exitHost && args[0] == "probe" {
-			t.Skipf("this host cannot measure its disk: %s", o.stderr)
-		}
-		if o.code != exitOK {
-			t.Fatalf("bin/windrow %s: exit %d\n%s", line, o.code, o.stderr)
-		}
+		measuring(t, command(args...), args)
 		ran++
 	}
 	if ran < 8 {
