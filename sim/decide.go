@@ -108,6 +108,20 @@ func (cfg *Config) Policies(src traces.Source) ([]policy.Policy, error) {
 	return list, nil
 }
 
+// Layers returns every layer with its policy and nothing in memory. Of src it reads what Policies
+// does.
+func (cfg *Config) Layers(src traces.Source) ([]*Layer, error) {
+	policies, err := cfg.Policies(src)
+	if err != nil {
+		return nil, err
+	}
+	layers := make([]*Layer, len(policies))
+	for l, p := range policies {
+		layers[l] = NewLayer(p, src.Header().Units)
+	}
+	return layers, nil
+}
+
 // masks yields what every token needs of a layer. It ends at a token that cannot be read and leaves
 // the error in failed.
 func (cfg *Config) masks(src traces.Source, layer int, failed *error) iter.Seq[mask.Mask] {

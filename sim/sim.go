@@ -55,20 +55,11 @@ type Config struct {
 
 // runner is the state of one simulation.
 type runner struct {
-	cfg     Config
-	head    *traces.Header
-	host    *Host
-	streams *Streams // of a GPU; nil without one
-	planner *layout.Planner
-	station *flash.Station
-	reads   []flash.Read // of one batch, reused
-	layers  []*Layer
+	*Machine
 	ahead   *ahead // nil on demand
-	now     units.Nanos
 	run     *traces.Run
 	token   tokenSum
 	summary Summary
-	plan    layout.Plan
 }
 
 // tokenSum adds up one token, for the bound on what prefetching can gain.
@@ -201,23 +192,11 @@ func newRunner(src traces.Source, cfg Config) (*runner, error) {
 	if err := cfg.Check(head); err != nil {
 		return nil, err
 	}
-	planner, err := layout.NewPlanner(cfg.Geometry, cfg.Layout)
-	if err != nil {
-		return nil, configError{err}
-	}
-	station, err := cfg.NewStation(head.Seed)
+	machine, err := NewMachine(&cfg, head, MachineOptions{Policies: src, Seed: head.Seed})
 	if err != nil {
 		return nil, err
 	}
-	policies, err := cfg.Policies(src)
-	if err != nil {
-		return nil, err
-	}
-	r := &runner{cfg: cfg, head: head, host: cfg.NewHost(head), planner: planner, station: station}
-	r.streams = r.host.NewStreams()
-	for _, p := range policies {
-		r.layers = append(r.layers, NewLayer(p, head.Units))
-	}
+	r := &runner{Machine: machine}
 	resolved, err := json.Marshal(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("sim: configuration: %w", err)
@@ -247,31 +226,26 @@ func (cfg *Config) NewStation(seed uint64) (*flash.Station, error) {
 }
 
 func (r *runner) reset() {
-	for _, l := range r.layers {
-		l.Reset()
-	}
+	r.Reset()
 	if r.ahead != nil {
 		r.ahead.reset()
 	}
 }
 
-// step simulates one token, top to bottom.
+// step simulates one token on demand, top to bottom.
 func (r *runner) step(index uint32, t *traces.Token) error {
 	masks := r.cfg.needed(t)
 	row := traces.RunRow{Token: index, Seq: t.Seq, Pos: t.Pos, Phase: t.Phase}
 	r.token = tokenSum{start: r.now}
-	held := 0
 	for l := range r.layers {
 		row.Layer = uint16(l)
-		rows, err := r.layer(row, masks[l])
-		if err != nil {
+		if err := r.layer(row, masks[l]); err != nil {
 			return err
 		}
-		held += rows
 	}
-	row.Layer = traces.NoLayer
-	last := r.host.Token(held)
-	r.spent(row, traces.PartOther, r.streams.Token(r.now, &last))
+	row.Layer, row.Part, row.Start = traces.NoLayer, traces.PartOther, r.now
+	last := r.ChargeToken()
+	r.note(row, r.EndToken(&last))
 	r.summary.Bounded += last.Bounded
 	if r.streams != nil { // it computes beside reads as it is
 		return nil
@@ -281,57 +255,47 @@ func (r *runner) step(index uint32, t *traces.Token) error {
 	return nil
 }
 
-// layer simulates one layer of one token; row carries the token's identity. It returns the number
-// of rows in memory.
-func (r *runner) layer(row traces.RunRow, mask []uint64) (held int, err error) {
-	work, load := r.layers[row.Layer].Step(mask)
-	r.planner.Plan(int(row.Layer), load, &r.plan)
-	times := r.host.Layer(int(row.Pos), &work)
-	r.spent(row, traces.PartAttention, r.streams.Attention(r.now, &times))
-	r.spend(row, traces.PartPredict, times.Predict)
-
-	io := row
-	io.Bytes, io.Requests = r.plan.Bytes, uint32(len(r.plan.Requests))
-	io.Hits, io.Misses = uint32(work.Hits), uint32(work.Loads)
-	r.reads = r.reads[:0]
-	for _, q := range r.plan.Requests {
-		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset),
-			Length: units.Bytes(q.Length)})
-	}
-	settled := r.now + r.streams.Settle(r.now)
-	batch, err := r.station.Batch(settled, r.reads)
+// layer simulates one layer of one token; row carries the token's identity.
+func (r *runner) layer(row traces.RunRow, mask []uint64) error {
+	row.Start = r.now
+	s, err := r.Layer(int(row.Layer), int(row.Pos), mask)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	took := batch.End - r.now
-	if took > 0 {
-		io.Depth = float32(float64(batch.Sojourn) / float64(took))
+	for part := traces.PartAttention; part <= traces.PartFFN; part++ {
+		one, spent := row, s.Parts[part]
+		one.Part = part
+		switch part {
+		case traces.PartIO:
+			one.Bytes, one.Requests = s.Bytes, uint32(s.Requests)
+			one.Hits, one.Misses = uint32(s.Work.Hits), uint32(s.Work.Loads)
+			if spent.Took > 0 {
+				one.Depth = float32(float64(s.InFlight) / float64(spent.Took))
+			}
+		case traces.PartMemory:
+			one.Bytes = units.Bytes(s.Work.Copies) * r.head.UnitBytes
+			one.Evictions = uint32(s.Work.Evictions)
+		}
+		r.note(one, spent)
+		row.Start += spent.Took
 	}
-	r.spend(io, traces.PartIO, took)
-
-	mem := row
-	mem.Bytes = units.Bytes(work.Copies) * r.head.UnitBytes
-	mem.Evictions = uint32(work.Evictions)
-	r.spent(mem, traces.PartMemory, r.streams.Memory(r.now, &times))
-	r.spent(row, traces.PartFFN, r.streams.FFN(r.now, &times))
-
-	r.token.io, r.token.moved, r.token.traffic = r.token.io+took, r.token.moved+batch.Moved,
-		r.token.traffic+times.Traffic
-	r.summary.Bounded += times.Bounded
-	return work.Held, nil
+	r.token.io, r.token.moved, r.token.traffic = r.token.io+s.Parts[traces.PartIO].Took,
+		r.token.moved+s.Moved, r.token.traffic+s.Traffic
+	r.summary.Bounded += s.Bounded
+	return nil
 }
 
-// spend appends a row that starts now and lasts dur.
-func (r *runner) spend(row traces.RunRow, part traces.Part, dur units.Nanos) {
-	row.Part, row.Start, row.Dur = part, r.now, dur
-	r.now += dur
+// note appends a row with the time that its part took.
+func (r *runner) note(row traces.RunRow, spent Spent) {
+	row.Dur, row.Device, row.Wait = spent.Took, spent.Device, spent.Wait
 	r.run.Rows = append(r.run.Rows, row)
 }
 
-// spent appends a part, with what a GPU did of it.
-func (r *runner) spent(row traces.RunRow, part traces.Part, s Spent) {
-	row.Device, row.Wait = s.Device, s.Wait
-	r.spend(row, part, s.Took)
+// spend appends a row of a part that starts now and lasts so long, and moves the clock.
+func (r *runner) spend(row traces.RunRow, part traces.Part, took units.Nanos) {
+	row.Part, row.Start = part, r.now
+	r.now += took
+	r.note(row, Spent{Took: took})
 }
 
 // span is the stretch of the image that holds the units: what a drive's mapping table must cover.

@@ -124,8 +124,7 @@ func Run(ctx context.Context, src traces.Source, cfg Config) (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		prediction, warnings := cfg.Sim.Predict(sim.NewHost(cfg.Sim.Device, src.Header(),
-			cfg.Sim.PredictorRank), summary)
+		prediction, warnings := cfg.Sim.Predict(cfg.Sim.NewHost(src.Header()), summary)
 		o.Basis = prediction.Basis
 		for _, w := range warnings {
 			r.Warnings = append(r.Warnings, strategy.name+": "+w)

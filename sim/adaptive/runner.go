@@ -3,8 +3,6 @@ package adaptive
 import (
 	"context"
 
-	"github.com/windrow-sim/windrow/devicemodels/flash"
-	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
@@ -29,20 +27,13 @@ type strategy struct {
 
 // runner is the state of one simulation.
 type runner struct {
-	s       *study
-	head    *traces.Header
-	host    *sim.Host
-	planner *layout.Planner
-	station *flash.Station
-	window  *policy.Elastic
-	caches  []sim.Cache
-	copied  []int // by layer: rows copied since its last turn
-	now     units.Nanos
-	plan    layout.Plan
-	reads   []flash.Read
-	dec     policy.Decision
-	sum     sim.Summary
-	flight  units.Nanos // sum over requests of their time in flight
+	*sim.Machine
+	s      *study
+	window *policy.Elastic
+	caches []sim.Cache
+	copied []int // by layer: rows copied since its last turn
+	dec    policy.Decision
+	sum    sim.Tally
 }
 
 // simulate runs the trace with one strategy.
@@ -68,7 +59,7 @@ func (s *study) simulate(ctx context.Context, by strategy, tick func()) ([]Step,
 				by.reset()
 			}
 		}
-		phase := s.cfg.Budget.phase(i, r.now)
+		phase := s.cfg.Budget.phase(i, r.Now())
 		step := Step{Token: i, Seq: t.Seq, Pos: t.Pos, Budget: s.cfg.Budget.Changes[phase].Budget}
 		room, err := s.room(step.Budget, t.Pos)
 		if err != nil {
@@ -82,33 +73,17 @@ func (s *study) simulate(ctx context.Context, by strategy, tick func()) ([]Step,
 		steps = append(steps, step)
 		tick()
 	}
-	totals := &r.sum.Totals
-	totals.Tokens, totals.Wall = len(steps), r.now
-	if r.now > 0 {
-		totals.TokensPerS = float64(totals.Tokens) / r.now.Seconds()
-	}
-	if io := totals.PartNanos[traces.PartIO]; io > 0 {
-		totals.MeanDepth = float64(r.flight) / float64(io)
-	}
-	return steps, &r.sum, nil
+	return steps, r.sum.Summary(len(steps)), nil
 }
 
 func (s *study) newRunner() (*runner, error) {
-	cfg, head := &s.cfg.Sim, s.src.Header()
-	planner, err := layout.NewPlanner(cfg.Geometry, cfg.Layout)
-	if err != nil {
-		return nil, configError{err}
-	}
-	station, err := cfg.NewStation(head.Seed)
+	head := s.src.Header()
+	machine, err := sim.NewMachine(&s.cfg.Sim, head, sim.MachineOptions{Seed: head.Seed})
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{
-		s: s, head: head, host: sim.NewHost(cfg.Device, head, cfg.PredictorRank), planner: planner,
-		station: station,
-		window:  policy.NewElastic(head.Layers, head.Units, s.cfg.Bounds.Max), copied: make([]int,
-			head.Layers),
-	}
+	r := &runner{Machine: machine, s: s, copied: make([]int, head.Layers),
+		window: policy.NewElastic(head.Layers, head.Units, s.cfg.Bounds.Max)}
 	for range head.Layers {
 		r.caches = append(r.caches, sim.NewCache(head.Units))
 	}
@@ -125,23 +100,21 @@ func (r *runner) reset() {
 
 // token simulates one token, top to bottom, with the window that was chosen.
 func (r *runner) token(t *traces.Token, room int, step *Step) error {
-	began := r.now
+	began := r.Now()
 	for l, n := range r.shed(r.window.Begin(step.Chosen), step) {
 		r.copied[l] += n
 	}
-	held, most := 0, 0
+	most := 0
 	for l, mask := range r.s.masks(t) {
-		rows, err := r.layer(l, mask, t.Pos, room, step)
-		if err != nil {
+		if err := r.layer(l, mask, t.Pos, room, step); err != nil {
 			return err
 		}
-		held, most = held+rows, max(most, r.window.InUse())
+		most = max(most, r.window.InUse())
 	}
-	last := r.host.Token(held)
-	r.now += last.Other
-	r.sum.Bounded += last.Bounded
+	last := r.ChargeToken()
+	r.sum.Token(&last, r.EndToken(&last).Took)
 	model := &r.s.cfg.Model
-	step.Window, step.Latency = r.window.Window(), r.now-began
+	step.Window, step.Latency = r.window.Window(), r.Now()-began
 	step.Memory = r.s.floor[t.Pos] - r.s.cache + units.Bytes(most)*model.RowBytes()
 	return nil
 }
@@ -161,9 +134,23 @@ func (r *runner) shed(early [][]uint32, step *Step) (copies []int) {
 	return copies
 }
 
-// layer simulates one layer of a token. It returns the number of rows in memory.
-func (r *runner) layer(l int, mask []uint64, pos uint32, room int, step *Step) (held int,
-	err error) {
+// layer simulates one layer of a token.
+func (r *runner) layer(l int, mask []uint64, pos uint32, room int, step *Step) error {
+	work := r.decide(l, mask, room, step)
+	times := r.Charge(int(pos), &work)
+	one, err := r.Execute(l, &work, r.dec.Load, &times)
+	if err != nil {
+		return err
+	}
+	r.sum.Step(&one)
+	step.Loads += work.Loads
+	step.Needed += work.Need
+	return nil
+}
+
+// decide decides one layer with the window as it is. Where the layer needs more rows than there is
+// room for, the window shrinks first, in all layers.
+func (r *runner) decide(l int, mask []uint64, room int, step *Step) sim.Work {
 	if early := r.window.Step(l, mask, room, &r.dec); early != nil {
 		for _, n := range r.shed(early, step) {
 			r.copied[l] += n
@@ -174,27 +161,5 @@ func (r *runner) layer(l int, mask []uint64, pos uint32, room int, step *Step) (
 	work.Copies, work.Held = r.caches[l].Turn(r.dec.Load, r.dec.Evict)
 	work.Copies += r.copied[l]
 	r.copied[l] = 0
-
-	r.planner.Plan(l, r.dec.Load, &r.plan)
-	times := r.host.Layer(int(pos), &work)
-	r.now += times.Attention + times.Predict
-	r.reads = r.reads[:0]
-	for _, q := range r.plan.Requests {
-		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset),
-			Length: units.Bytes(q.Length)})
-	}
-	batch, err := r.station.Batch(r.now, r.reads)
-	if err != nil {
-		return 0, err
-	}
-	totals := &r.sum.Totals
-	totals.PartNanos[traces.PartIO] += batch.End - r.now
-	totals.Bytes += r.plan.Bytes
-	totals.Requests += int64(len(r.plan.Requests))
-	r.flight += batch.Sojourn
-	r.sum.Bounded += times.Bounded
-	r.now = batch.End + times.Memory + times.FFN
-	step.Loads += work.Loads
-	step.Needed += work.Need
-	return work.Held, nil
+	return work
 }

@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -191,9 +190,7 @@ func (c *comparison) judgeFriends(once bool) (Row, error) {
 			return row, err
 		}
 		if i > 0 && t.Seq != seq {
-			for _, l := range p.layers {
-				l.Reset()
-			}
+			p.Reset()
 		}
 		seq = t.Seq
 		if err := p.step(&t); err != nil {
@@ -201,8 +198,9 @@ func (c *comparison) judgeFriends(once bool) (Row, error) {
 		}
 	}
 	row.Flash = flashBytes(&p.cfg.Geometry)
-	row.set(c.judged.count, b.sum.needed, p.reads, p.bytes, c.head.UnitBytes)
-	row.IO, row.Token = mean(p.io, c.judged.count), mean(p.now, c.judged.count)
+	row.set(c.judged.count, b.sum.needed, p.sum.Requests, p.sum.Bytes, c.head.UnitBytes)
+	row.IO, row.Token = mean(p.sum.Parts[traces.PartIO], c.judged.count), mean(p.Now(),
+		c.judged.count)
 	n := float64(c.judged.count)
 	hot := 0
 	for _, mask := range c.hottest {
@@ -219,19 +217,11 @@ func (c *comparison) judgeFriends(once bool) (Row, error) {
 
 // pass is sim.Run's way through a part, with the reads of bundles.
 type pass struct {
+	*sim.Machine
 	cfg     sim.Config
-	layers  []*sim.Layer
-	host    *sim.Host
-	station *flash.Station
-	planner *layout.Planner
 	bundles *bundles
 	once    bool
-
-	plan    layout.Plan
-	list    []flash.Read
-	now, io units.Nanos
-	reads   int64
-	bytes   units.Bytes
+	sum     sim.Tally
 }
 
 func (c *comparison) newPass(b *bundles, once bool) (*pass, error) {
@@ -240,46 +230,23 @@ func (c *comparison) newPass(b *bundles, once bool) (*pass, error) {
 		c.head.UnitBytes*units.Bytes(1+b.n))
 	p.cfg.Layout.Coalesce, p.cfg.Layout.Gap = true, 0
 	var err error
-	if p.planner, err = layout.NewPlanner(p.cfg.Geometry, p.cfg.Layout); err != nil {
-		return nil, err
-	}
-	if p.station, err = p.cfg.NewStation(c.head.Seed); err != nil {
-		return nil, err
-	}
-	policies, err := p.cfg.Policies(c.judged)
-	if err != nil {
-		return nil, err
-	}
-	for _, policy := range policies {
-		p.layers = append(p.layers, sim.NewLayer(policy, c.head.Units))
-	}
-	p.host = sim.NewHost(p.cfg.Device, c.head, p.cfg.PredictorRank)
-	return p, nil
+	p.Machine, err = sim.NewMachine(&p.cfg, c.head, sim.MachineOptions{Policies: c.judged,
+		Seed: c.head.Seed})
+	return p, err
 }
 
 // step goes through one token.
 func (p *pass) step(t *traces.Token) error {
-	masks, held := masksOf(t, &p.cfg), 0
-	for l, layer := range p.layers {
-		work, load := layer.Step(masks[l])
-		p.planner.Plan(l, p.bundles.choose(l, load, p.once), &p.plan)
-		times := p.host.Layer(int(t.Pos), &work)
-		p.now += times.Attention + times.Predict
-		p.list = p.list[:0]
-		for _, q := range p.plan.Requests {
-			p.list = append(p.list, flash.Read{Offset: units.Bytes(q.Offset),
-				Length: units.Bytes(q.Length)})
-		}
-		batch, err := p.station.Batch(p.now, p.list)
+	for l, mask := range masksOf(t, &p.cfg) {
+		work, load := p.Decide(l, mask)
+		times := p.Charge(int(t.Pos), &work)
+		step, err := p.Execute(l, &work, p.bundles.choose(l, load, p.once), &times)
 		if err != nil {
 			return err
 		}
-		p.io += batch.End - p.now
-		p.now = batch.End + times.Memory + times.FFN
-		p.reads += int64(len(p.plan.Requests))
-		p.bytes += p.plan.Bytes
-		held += work.Held
+		p.sum.Step(&step)
 	}
-	p.now += p.host.Token(held).Other
+	last := p.ChargeToken()
+	p.EndToken(&last)
 	return nil
 }

@@ -46,16 +46,12 @@ type learner struct {
 
 func newLearner(src *part, cfg *sim.Config) (*learner, error) {
 	l := &learner{src: src, cfg: cfg, members: mostMembers, pairs: mostPairs}
-	for _, list := range []*[]*sim.Layer{&l.count, &l.keep} {
-		policies, err := cfg.Policies(src)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range policies {
-			*list = append(*list, sim.NewLayer(p, src.Header().Units))
-		}
+	var err error
+	if l.count, err = cfg.Layers(src); err != nil {
+		return nil, err
 	}
-	return l, nil
+	l.keep, err = cfg.Layers(src)
+	return l, err
 }
 
 // layer learns one layer: a first pass counts, and says how many of the tokens' sets the second can

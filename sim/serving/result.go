@@ -120,6 +120,7 @@ func (h *histogram) latency() Latency {
 
 // sums add up a run.
 type sums struct {
+	sim.Tally
 	arrived, finished, tooLong, tooLarge, queued int64
 	good, singleToken                            int64
 	promptTokens, decodeTokens, outputTokens     int64
@@ -128,12 +129,8 @@ type sums struct {
 	peakKV                                       units.Bytes
 	held                                         int64 // rows, over all steps
 	peakHeld                                     int
-	busy, bounded                                units.Nanos
+	busy                                         units.Nanos
 	longestPrompt                                int
-	part                                         [traces.Parts]units.Nanos
-	bytes                                        units.Bytes
-	requests, hits, misses, evictions            int64
-	sojourn                                      float64
 	ttft, tpot, itl, e2e, queueing               histogram
 	stopped                                      Stop
 }
@@ -162,13 +159,13 @@ func (r *run) result() *Result {
 			TooLong: s.tooLong, TooLarge: s.tooLarge},
 		Input: s.promptTokens, Decode: s.decodeTokens, Output: s.outputTokens,
 		Single: s.singleToken, Good: s.good,
-		PeakBatch: s.peakBatch, PeakKV: s.peakKV, Bytes: s.bytes, Compute: r.cfg.Compute,
+		PeakBatch: s.peakBatch, PeakKV: s.peakKV, Bytes: s.Bytes, Compute: r.cfg.Compute,
 		Reads: "events",
 		TTFT:  s.ttft.latency(), TPOT: s.tpot.latency(), ITL: s.itl.latency(), E2E: s.e2e.latency(),
 		Queueing: s.queueing.latency(),
-		Parts: Parts{s.part[traces.PartAttention], s.part[traces.PartPredict],
-			s.part[traces.PartIO], s.part[traces.PartMemory], s.part[traces.PartFFN],
-			s.part[traces.PartOther]},
+		Parts: Parts{s.Parts[traces.PartAttention], s.Parts[traces.PartPredict],
+			s.Parts[traces.PartIO], s.Parts[traces.PartMemory], s.Parts[traces.PartFFN],
+			s.Parts[traces.PartOther]},
 	}
 	switch {
 	case r.waiting && r.next.At > r.now:
@@ -191,25 +188,18 @@ func (r *run) result() *Result {
 		float64(t.Duration))
 	t.BytesPerToken, t.BytesPerOutput = per(float64(t.Bytes), float64(t.Input+t.Decode)),
 		per(float64(t.Bytes), float64(t.Output))
-	needed, all := float64(s.hits+s.misses), float64(s.steps)*float64(r.head.Layers)*float64(
+	needed, all := float64(s.Hits+s.Loads), float64(s.steps)*float64(r.head.Layers)*float64(
 		r.head.Units)
 	t.NeededShare, t.HeldShare = per(needed, all), per(float64(s.held), all)
 	t.PeakHeld = units.Bytes(s.peakHeld) * r.head.UnitBytes
-	t.HitRatio = per(float64(s.hits), needed)
+	t.HitRatio = per(float64(s.Hits), needed)
 	r.judge(t)
 	return t
 }
 
 // judge says how far the times can be trusted, by the means of sim.
 func (r *run) judge(t *Result) {
-	s := &r.sum
-	totals := traces.Totals{
-		Tokens: int(t.Input + t.Decode), Wall: t.Busy, PartNanos: s.part, Bytes: s.bytes,
-		Requests: s.requests,
-		Hits:     s.hits, Misses: s.misses, Evictions: s.evictions, HitRatio: t.HitRatio,
-		MeanDepth: per(s.sojourn, float64(t.Parts.IO)),
-	}
-	p, warnings := r.cfg.Sim.Predict(r.host, &sim.Summary{Totals: totals, Bounded: s.bounded})
+	p, warnings := r.cfg.Sim.Predict(r.machine.Host(), r.sum.Summary(int(t.Input+t.Decode)))
 	t.Basis, t.IOPercent, t.HostParts = p.Basis, p.IOPercent, p.Compute
 	t.Notes = append([]string{}, p.Notes...)
 	t.Warnings = append(append([]string{}, r.warnings...), warnings...)

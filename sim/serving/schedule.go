@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/windrow-sim/windrow/devicemodels/flash"
-	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
@@ -29,12 +27,9 @@ type sequence struct {
 type run struct {
 	*Server
 	src     Source
-	station *flash.Station
-	layers  []*sim.Layer
+	machine *sim.Machine
 	unions  []mask.Mask // of a step, by layer
 	step    step        // reused
-	plan    layout.Plan
-	reads   []flash.Read
 
 	now     units.Nanos
 	running []sequence // in the order of their admission
@@ -101,17 +96,16 @@ func (r *run) idle() {
 }
 
 func (s *Server) begin(src Source, most int64) (*run, error) {
-	station, err := s.cfg.Sim.NewStation(s.cfg.Seed)
+	options := sim.MachineOptions{Policies: s.src, Seed: s.cfg.Seed}
+	if s.table != nil {
+		options.Table = s.table
+	}
+	machine, err := sim.NewMachine(&s.cfg.Sim, s.head, options)
 	if err != nil {
 		return nil, err
 	}
-	policies, err := s.cfg.Sim.Policies(s.src)
-	if err != nil {
-		return nil, err
-	}
-	r := &run{Server: s, src: src, station: station, most: most}
-	for _, p := range policies {
-		r.layers = append(r.layers, sim.NewLayer(p, s.head.Units))
+	r := &run{Server: s, src: src, machine: machine, most: most}
+	for range s.head.Layers {
 		r.unions = append(r.unions, make([]uint64, s.head.Words()))
 	}
 	return r, nil

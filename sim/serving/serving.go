@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/windrow-sim/windrow/devicemodels"
-	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
@@ -61,10 +60,8 @@ type Server struct {
 	cfg      Config
 	head     *traces.Header
 	src      traces.Source
-	host     *sim.Host
 	costs    devicemodels.Compute
-	peak     units.Rate // of arithmetic, in bytes of weights; 0 = not charged
-	planner  *layout.Planner
+	peak     units.Rate   // of arithmetic, in bytes of weights; 0 = not charged
 	table    *sweep.Table // nil when reads are events
 	prompt   *circle
 	decode   *circle
@@ -78,17 +75,11 @@ func New(src traces.Source, cfg Config) (*Server, error) {
 	if err := cfg.check(src); err != nil {
 		return nil, err
 	}
-	planner, err := layout.NewPlanner(cfg.Sim.Geometry, cfg.Sim.Layout)
-	if err != nil {
-		return nil, fmt.Errorf("serving: %w: %w", ErrConfig, err)
-	}
-	if _, err := cfg.Sim.NewStation(cfg.Seed); err != nil {
-		return nil, err
-	}
 	head := src.Header()
-	s := &Server{cfg: cfg, head: head, src: src, planner: planner, host: sim.NewHost(cfg.Sim.Device,
-		head, 0)}
-	s.costs = cfg.Sim.Device.Host.At(head.DType)
+	s := &Server{cfg: cfg, head: head, src: src, costs: cfg.Sim.Device.Host.At(head.DType)}
+	if _, err := sim.NewMachine(&s.cfg.Sim, head, sim.MachineOptions{}); err != nil {
+		return nil, err // before the trace is read
+	}
 	if cfg.Compute == Peak {
 		// a weight is a multiply-add
 		s.peak = units.Rate(cfg.Sim.Device.Host.ComputeGFLOPS * 1e9 / 2 *
@@ -99,6 +90,7 @@ func New(src traces.Source, cfg Config) (*Server, error) {
 	}
 	kind := cfg.Sim.Residency().Kind
 	s.bringAll = kind == policy.KindAll || kind == policy.KindHybrid
+	var err error
 	if s.prompt, s.decode, err = readCircles(src, cfg.Sim.Predicted); err != nil {
 		return nil, err
 	}

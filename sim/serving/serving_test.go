@@ -356,7 +356,7 @@ func TestLargerStepsAreNotCheaper(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if needed := float64(r.sum.misses); took < last || needed < lastNeeded {
+			if needed := float64(r.sum.Loads); took < last || needed < lastNeeded {
 				t.Errorf("%s: a step of %d sequences takes %v for %g units, one less %v for %g",
 					compute, n, took, needed, last, lastNeeded)
 			} else {

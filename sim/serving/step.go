@@ -1,10 +1,8 @@
 package serving
 
 import (
-	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
-	"github.com/windrow-sim/windrow/traces"
 )
 
 // stretch is consecutive tokens of one sequence in a step.
@@ -74,72 +72,36 @@ func (r *run) execute() (units.Nanos, error) {
 		s := &r.step.stretches[i]
 		s.circle.unite(r.unions, s.at, s.tokens)
 	}
-	took, held := units.Nanos(0), 0
-	for l := range r.layers {
-		spent, rows, err := r.layer(l, r.now+took)
+	r.machine.WaitUntil(r.now)
+	began, held := r.machine.Now(), 0
+	for l := range r.unions {
+		rows, err := r.layer(l)
 		if err != nil {
 			return 0, err
 		}
-		took += spent
 		held += rows
 	}
 	r.sum.held += int64(held)
 	r.sum.peakHeld = max(r.sum.peakHeld, held)
-	last := r.host.Token(held)
-	extra := r.headArithmetic()
-	r.sum.part[traces.PartOther] += last.Other + extra
-	r.sum.bounded += last.Bounded + extra
-	return took + last.Other + extra, nil
+	last, extra := r.machine.ChargeToken(), r.headArithmetic()
+	last.Other += extra
+	last.Bounded += extra
+	r.sum.Token(&last, r.machine.EndToken(&last).Took)
+	return r.machine.Now() - began, nil
 }
 
-// layer charges one layer of the step that starts at now, as sim does for a token, and adds the
-// arithmetic of the other tokens. It returns the number of rows in memory.
-func (r *run) layer(l int, now units.Nanos) (took units.Nanos, held int, err error) {
-	work, load := r.layers[l].Step(r.unions[l])
-	r.Server.planner.Plan(l, load, &r.plan)
-	times := r.host.Layer(r.step.positions-1, &work)
+// layer simulates one layer of the step, with the arithmetic of the other tokens. It returns the
+// number of rows in memory.
+func (r *run) layer(l int) (held int, err error) {
+	work, load := r.machine.Decide(l, r.unions[l])
+	times := r.machine.Charge(r.step.positions-1, &work)
 	attention, ffn := r.arithmetic(l, &work, &times)
-	io, err := r.read(now + times.Attention + attention + times.Predict)
-	if err != nil {
-		return 0, 0, err
-	}
-	part := &r.sum.part
-	part[traces.PartAttention] += times.Attention + attention
-	part[traces.PartPredict] += times.Predict
-	part[traces.PartIO] += io
-	part[traces.PartMemory] += times.Memory
-	part[traces.PartFFN] += times.FFN + ffn
-	r.sum.bounded += times.Bounded + attention + ffn
-	r.sum.hits += int64(work.Hits)
-	r.sum.misses += int64(work.Loads)
-	r.sum.evictions += int64(work.Evictions)
-	return times.Sum() + attention + ffn + io, work.Held, nil
-}
-
-// read sends the planned requests to the flash and returns how long they take.
-func (r *run) read(now units.Nanos) (units.Nanos, error) {
-	n := len(r.plan.Requests)
-	if n == 0 {
-		return 0, nil
-	}
-	r.sum.bytes += r.plan.Bytes
-	r.sum.requests += int64(n)
-	if r.table != nil {
-		took, sojourn, err := r.table.Time(n, r.plan.Bytes)
-		r.sum.sojourn += float64(sojourn)
-		return took, err
-	}
-	r.reads = r.reads[:0]
-	for _, q := range r.plan.Requests {
-		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset),
-			Length: units.Bytes(q.Length)})
-	}
-	batch, err := r.station.Batch(now, r.reads)
-	if err != nil {
-		return 0, err
-	}
-	r.sum.sojourn += float64(batch.Sojourn)
-	return batch.End - now, nil
+	times.Attention += attention
+	times.FFN += ffn
+	times.Bounded += attention + ffn
+	one, err := r.machine.Execute(l, &work, load, &times)
+	r.sum.Step(&one)
+	return work.Held, err
 }
 
 // arithmetic is what the tokens of a layer take beyond the pass over the weights that times holds.

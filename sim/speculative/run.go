@@ -95,7 +95,7 @@ func Run(ctx context.Context, src traces.Source, cfg Config) (*Result, error) {
 		return nil, err
 	}
 	if cfg.DraftRatio > 0 {
-		r.DraftTime = units.Nanos(cfg.DraftRatio * float64(plain.compute) /
+		r.DraftTime = units.Nanos(cfg.DraftRatio * float64(plain.compute()) /
 			float64(plain.verifications))
 	}
 	r.Plain = cfg.row(r, src.Header(), 0, 1, plain)
@@ -192,7 +192,7 @@ func (cfg *Config) answer(ctx context.Context, src traces.Source, r *Result, dra
 		if failed != nil {
 			return 0
 		}
-		return float64(s.wall())/float64(s.verifications) + float64(draft)*float64(r.DraftTime)
+		return float64(s.Wall())/float64(s.verifications) + float64(draft)*float64(r.DraftTime)
 	}
 	plain := float64(r.Plain.Total)
 	switch {
@@ -216,14 +216,14 @@ func (cfg *Config) row(r *Result, head *traces.Header, draft, last int, s *sums)
 	mean := func(sum units.Nanos) units.Nanos { return units.Nanos(float64(sum)/n + 0.5) }
 	row := Row{
 		Draft: draft, Last: last, Verifications: s.verifications, Tokens: tokens,
-		Union: float64(s.needed) / float64(s.verifications) / float64(head.Layers*head.Units),
-		Loads: float64(s.loads) / n, Bytes: float64(s.bytes) / n,
-		IO: mean(s.io), Memory: mean(s.memory), Compute: mean(s.compute),
+		Union: float64(s.needed()) / float64(s.verifications) / float64(head.Layers*head.Units),
+		Loads: float64(s.Loads) / n, Bytes: float64(s.Bytes) / n,
+		IO: mean(s.Parts[traces.PartIO]), Memory: mean(s.Parts[traces.PartMemory]),
+		Compute:  mean(s.compute()),
 		Drafting: units.Nanos(float64(draft)*float64(r.DraftTime)/tokens + 0.5),
 	}
 	row.Total = row.IO + row.Memory + row.Compute + row.Drafting
-	prediction, warnings := cfg.Sim.Predict(sim.NewHost(cfg.Sim.Device, head,
-		cfg.Sim.PredictorRank), s.summary())
+	prediction, warnings := cfg.Sim.Predict(cfg.Sim.NewHost(head), s.Summary(s.verifications))
 	row.Basis = prediction.Basis
 	for _, w := range warnings {
 		if w = fmt.Sprintf("%d drafted tokens: %s", draft, w); !slices.Contains(r.Warnings, w) {
@@ -231,20 +231,6 @@ func (cfg *Config) row(r *Result, head *traces.Header, draft, last int, s *sums)
 		}
 	}
 	return row
-}
-
-// summary is what the simulator judges a prediction by.
-func (s *sums) summary() *sim.Summary {
-	t := traces.Totals{Tokens: s.verifications, Wall: s.wall(), Bytes: s.bytes,
-		Requests: s.requests, Misses: s.loads, Hits: s.needed - s.loads}
-	t.PartNanos[traces.PartIO], t.PartNanos[traces.PartMemory] = s.io, s.memory
-	if t.Wall > 0 {
-		t.TokensPerS = float64(t.Tokens) / t.Wall.Seconds()
-	}
-	if s.io > 0 {
-		t.MeanDepth = float64(s.inFlight) / float64(s.io)
-	}
-	return &sim.Summary{Totals: t, Bounded: s.bounded}
 }
 
 // simulate runs a whole trace with one λ and one end of the window. With draws, the next
@@ -291,7 +277,8 @@ func (cfg *Config) simulate(ctx context.Context, src traces.Source, draft, last 
 			return nil, err
 		}
 		if !prompt && from-start >= cfg.Skip {
-			sum.add(&one)
+			sum.verifications++
+			sum.Add(&one)
 			if draws != nil {
 				sum.tokens += step
 			}

@@ -4,8 +4,6 @@ import (
 	"math/bits"
 
 	"github.com/windrow-sim/windrow/devicemodels"
-	"github.com/windrow-sim/windrow/devicemodels/flash"
-	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
@@ -21,64 +19,43 @@ type layer struct {
 
 // runner is the state of one simulation of one λ.
 type runner struct {
-	cfg     *sim.Config
-	head    *traces.Header
-	host    *sim.Host
-	kv      devicemodels.Term
-	planner *layout.Planner
-	station *flash.Station
-	tokens  *recent
-	layers  []layer
-	now     units.Nanos
-	plan    layout.Plan
-	reads   []flash.Read
-	batch   [][]mask.Mask // masks of a verification, reused
-	window  [][]mask.Mask // of the window that it leaves, reused
-	need    []uint64      // union of a layer
-	keep    []uint64
+	*sim.Machine
+	cfg    *sim.Config
+	head   *traces.Header
+	kv     devicemodels.Term
+	tokens *recent
+	layers []layer
+	batch  [][]mask.Mask // masks of a verification, reused
+	window [][]mask.Mask // of the window that it leaves, reused
+	need   []uint64      // union of a layer
+	keep   []uint64
 }
 
 // sums are of the verifications that count.
 type sums struct {
+	sim.Tally
 	verifications int
 	tokens        int // yielded, by draws; 0 with a mean acceptance
-	io, memory    units.Nanos
-	compute       units.Nanos
-	bounded       units.Nanos
-	bytes         units.Bytes
-	needed, loads int64
-	requests      int64
-	inFlight      units.Nanos // sum over requests of their time in flight
 }
 
-func (s *sums) wall() units.Nanos { return s.io + s.memory + s.compute }
-
-// add adds a verification.
-func (s *sums) add(o *sums) {
-	s.verifications++
-	s.io, s.memory, s.compute, s.bounded = s.io+o.io, s.memory+o.memory, s.compute+o.compute,
-		s.bounded+o.bounded
-	s.bytes, s.needed, s.loads, s.requests = s.bytes+o.bytes, s.needed+o.needed, s.loads+o.loads,
-		s.requests+o.requests
-	s.inFlight += o.inFlight
+// compute is the time of all parts but I/O and memory.
+func (s *sums) compute() units.Nanos {
+	return s.Wall() - s.Parts[traces.PartIO] - s.Parts[traces.PartMemory]
 }
+
+// needed counts the units that the verifications need.
+func (s *sums) needed() int64 { return s.Hits + s.Loads }
 
 func newRunner(src traces.Source, cfg *sim.Config, draft int) (*runner, error) {
 	head := src.Header()
-	planner, err := layout.NewPlanner(cfg.Geometry, cfg.Layout)
-	if err != nil {
-		return nil, configError{err}
-	}
-	station, err := cfg.NewStation(head.Seed)
+	machine, err := sim.NewMachine(cfg, head, sim.MachineOptions{Seed: head.Seed})
 	if err != nil {
 		return nil, err
 	}
 	r := &runner{
-		cfg: cfg, head: head, host: sim.NewHost(cfg.Device, head, cfg.PredictorRank),
-		kv:      cfg.Device.Host.At(head.DType).KV,
-		planner: planner, station: station, tokens: newRecent(src, cfg.Window+draft+1),
-		layers: make([]layer, head.Layers), need: make([]uint64, head.Words()), keep: make([]uint64,
-			head.Words()),
+		Machine: machine, cfg: cfg, head: head, kv: cfg.Device.Host.At(head.DType).KV,
+		tokens: newRecent(src, cfg.Window+draft+1), layers: make([]layer, head.Layers),
+		need: make([]uint64, head.Words()), keep: make([]uint64, head.Words()),
 	}
 	for l := range r.layers {
 		r.layers[l] = layer{resident: make([]uint64, head.Words()), cache: sim.NewCache(head.Units)}
@@ -95,25 +72,20 @@ func (r *runner) reset() {
 
 // verify simulates one verification of the tokens from, from+1, … of a sequence that began with
 // token start. The window that it leaves ends with its token last, counted from 1.
-func (r *runner) verify(start, from, size, last int) (sums, error) {
-	var s sums
+func (r *runner) verify(start, from, size, last int) (sim.Tally, error) {
+	var sum sim.Tally
 	positions, err := r.gather(start, from, size, last)
 	if err != nil {
-		return s, err
+		return sum, err
 	}
-	began, held := r.now, 0
 	for l := range r.layers {
-		rows, err := r.layer(l, positions, &s)
-		if err != nil {
-			return s, err
+		if err := r.layer(l, positions, &sum); err != nil {
+			return sum, err
 		}
-		held += rows
 	}
-	token := r.host.Token(held)
-	s.bounded += token.Bounded
-	r.now += token.Other
-	s.compute = r.now - began - s.io - s.memory
-	return s, nil
+	token := r.ChargeToken()
+	sum.Token(&token, r.EndToken(&token).Took)
+	return sum, nil
 }
 
 // gather collects the masks of a verification and of its window, and returns the positions of its
@@ -150,34 +122,21 @@ func (r *runner) gather(start, from, size, last int) (positions []uint32, err er
 	return positions, nil
 }
 
-// layer simulates one layer of a verification of tokens at the given positions. It returns the
-// number of rows in memory.
-func (r *runner) layer(l int, positions []uint32, s *sums) (held int, err error) {
+// layer simulates one layer of a verification of tokens at the given positions. Each of them reads
+// keys and values.
+func (r *runner) layer(l int, positions []uint32, sum *sim.Tally) error {
 	work := r.decide(l)
-	y := &r.layers[l]
-	r.planner.Plan(l, y.load, &r.plan)
 	at := len(positions) - 1
-	times := r.host.Layer(int(positions[at]), &work)
+	times := r.Charge(int(positions[at]), &work)
 	for _, pos := range positions[:at] {
 		times.Attention += r.kv.Time(r.head.Shape.KVBytes()*units.Bytes(pos+1), 1)
 	}
-	r.now += times.Attention + times.Predict
-	r.reads = r.reads[:0]
-	for _, q := range r.plan.Requests {
-		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset),
-			Length: units.Bytes(q.Length)})
-	}
-	batch, err := r.station.Batch(r.now, r.reads)
+	step, err := r.Execute(l, &work, r.layers[l].load, &times)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	took := batch.End - r.now
-	r.now = batch.End + times.Memory + times.FFN
-	s.io, s.memory, s.bounded = s.io+took, s.memory+times.Memory, s.bounded+times.Bounded
-	s.bytes, s.requests, s.inFlight = s.bytes+r.plan.Bytes, s.requests+int64(len(r.plan.Requests)),
-		s.inFlight+batch.Sojourn
-	s.needed, s.loads = s.needed+int64(work.Need), s.loads+int64(work.Loads)
-	return work.Held, nil
+	sum.Step(&step)
+	return nil
 }
 
 // decide says what a layer loads and what leaves: all that is not of the window. What the window

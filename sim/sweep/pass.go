@@ -101,10 +101,8 @@ type hostTimes struct {
 // running is one configuration.
 type running struct {
 	cfg       *sim.Config
-	table     *Table         // nil: as events
-	station   *flash.Station // of events
-	streams   *sim.Streams   // of a GPU
-	now       units.Nanos    // of events, and of the host beside a GPU
+	table     *Table       // nil: as events
+	machine   *sim.Machine // for events and for a GPU; nil where table and host times are enough
 	decisions *decisions
 	requests  *requests
 	chunk     *chunk
@@ -115,9 +113,6 @@ type running struct {
 	moved       []units.Bytes // by cell, of events
 	total       totals
 }
-
-// audit compares a table with events.
-type audit struct{ table, events units.Nanos }
 
 // worker is what a goroutine needs for itself.
 type worker struct {
@@ -190,8 +185,8 @@ func (p *pass) step(ctx context.Context) error {
 	}
 	return parallel(ctx, p.workers, len(p.configs), func(w, i int) error {
 		r := p.configs[i]
-		if r.streams != nil {
-			return p.streamed(r, &p.scratch[w])
+		if r.cfg.Backend != sim.OnHost {
+			return p.onGPU(r, &p.scratch[w])
 		}
 		if r.table == nil {
 			if err := p.events(r, &p.scratch[w]); err != nil {
@@ -346,19 +341,6 @@ func (r *running) look(p *pass, cell, n int, bytes units.Bytes) (err error) {
 	return err
 }
 
-// audit times the reads of a cell as events beside it.
-func (r *running) audit(p *pass, cell int, reads []flash.Read) error {
-	station, err := r.cfg.NewStation(uint64(p.first*p.head.Layers + cell))
-	if err != nil {
-		return err
-	}
-	batch, err := station.Batch(0, reads)
-	a := &r.audits[cell/p.block]
-	a.table += r.io[cell]
-	a.events += batch.End
-	return err
-}
-
 // addUp adds up a block of decisions, and the times of hosts, token by token.
 func (p *pass) addUp(d *decisions) {
 	for i := range p.count {
@@ -403,64 +385,55 @@ func (h *hostTimes) attend(p *pass, i int) {
 	sum.Traffic += units.Bytes(layers) * (all.Traffic - one.Traffic)
 }
 
-// events times a block of a configuration as events, in the order of sim.Run.
+// events simulates a block of a configuration as events, in the order of sim.Run.
 func (p *pass) events(r *running, w *worker) error {
 	for i := range p.count {
 		for l := range p.head.Layers {
 			cell := l*p.block + i
-			host := &r.host.cells[cell]
-			r.now += host.Attention + host.Predict
-			if err := p.batch(r, w, l, cell); err != nil {
+			step, err := p.execute(r, w, l, cell)
+			if err != nil {
 				return err
 			}
-			r.now += r.io[cell] + host.Memory + host.FFN
+			r.io[cell], r.sojourn[cell], r.moved[cell] = step.Parts[traces.PartIO].Took,
+				step.InFlight, step.Moved
 		}
-		r.now += r.host.last[i].Other
+		r.machine.EndToken(&r.host.last[i])
 	}
 	return nil
 }
 
-// batch times the reads of a cell as events from now on.
-func (p *pass) batch(r *running, w *worker, l, cell int) error {
-	w.dec.Load = without(w.dec.Load[:0],
-		r.decisions.loads[cell*p.head.Words():(cell+1)*p.head.Words()], p.nothing)
-	r.requests.planner.Plan(l, w.dec.Load, &w.plan)
-	w.reads = r.chunk.cut(w.reads[:0], w.plan.Requests)
-	batch, err := r.station.Batch(r.now, w.reads)
-	r.io[cell], r.sojourn[cell], r.moved[cell] = batch.End-r.now, batch.Sojourn, batch.Moved
-	return err
+// execute simulates a cell with the decisions that are made.
+func (p *pass) execute(r *running, w *worker, l, cell int) (sim.Step, error) {
+	d, words := r.decisions, p.head.Words()
+	w.dec.Load = without(w.dec.Load[:0], d.loads[cell*words:(cell+1)*words], p.nothing)
+	return r.machine.Execute(l, &d.work[cell], w.dec.Load, &r.host.cells[cell])
 }
 
-// streamed times a block of a configuration on a GPU, in the order of sim.Run, and adds it to the
+// onGPU simulates a block of a configuration on a GPU, in the order of sim.Run, and adds it to the
 // totals.
-func (p *pass) streamed(r *running, w *worker) error {
+func (p *pass) onGPU(r *running, w *worker) error {
 	for i := range p.count {
-		start, parts, sojourn := r.now, [traces.Parts]units.Nanos{}, units.Nanos(0)
-		spend := func(part traces.Part, took units.Nanos) {
-			parts[part] += took
-			r.now += took
-		}
+		start := r.machine.Now()
+		var sum sim.Tally
 		for l := range p.head.Layers {
 			cell := l*p.block + i
-			t := &r.host.cells[cell]
-			spend(traces.PartAttention, r.streams.Attention(r.now, t).Took)
-			spend(traces.PartPredict, t.Predict)
-			spend(traces.PartIO, r.streams.Settle(r.now))
-			if r.table == nil {
-				if err := p.batch(r, w, l, cell); err != nil {
-					return err
-				}
+			if r.table != nil {
+				step := r.machine.ExecuteTimed(&r.decisions.work[cell], &r.host.cells[cell],
+					r.io[cell], r.sojourn[cell])
+				sum.Step(&step)
+				continue
 			}
-			spend(traces.PartIO, r.io[cell])
-			spend(traces.PartMemory, r.streams.Memory(r.now, t).Took)
-			spend(traces.PartFFN, r.streams.FFN(r.now, t).Took)
-			sojourn += r.sojourn[cell]
+			step, err := p.execute(r, w, l, cell)
+			if err != nil {
+				return err
+			}
+			sum.Step(&step)
 		}
-		spend(traces.PartOther, r.streams.Token(r.now, &r.host.last[i]).Took)
-		for part, took := range parts {
+		sum.Token(&r.host.last[i], r.machine.EndToken(&r.host.last[i]).Took)
+		for part, took := range sum.Parts {
 			r.total.summary.Totals.PartNanos[part] += took
 		}
-		r.total.whole(r.now-start, sojourn)
+		r.total.whole(r.machine.Now()-start, units.Nanos(sum.InFlight))
 	}
 	return nil
 }

@@ -140,8 +140,8 @@ func (s *sweeper) checkOne(cfg *Config, first *layout.Geometry) error {
 		return fmt.Errorf("sweep: configurations of different images; sweep each of them: %w",
 			sim.ErrConfig)
 	}
-	if _, err := layout.NewPlanner(cfg.Geometry, cfg.Layout); err != nil {
-		return fmt.Errorf("sweep: %w: %w", err, sim.ErrConfig)
+	if _, err := sim.NewMachine(&cfg.Config, t.Header(), sim.MachineOptions{}); err != nil {
+		return err
 	}
 	spec := cfg.Residency()
 	switch {
@@ -164,9 +164,6 @@ func (s *sweeper) checkOne(cfg *Config, first *layout.Geometry) error {
 	}
 	key := tableKey{cfg.Device, cfg.Engine, cfg.Parallel, cfg.Layout.Align}
 	if s.tables[key] == nil {
-		if _, err := cfg.NewStation(0); err != nil {
-			return err
-		}
 		s.tables[key] = NewTable(cfg.Config)
 	}
 	return nil
@@ -383,17 +380,22 @@ func (p *pass) add(t *Trace, cfg *sim.Config, table *Table) error {
 	cells := p.head.Layers * p.block
 	r := &running{cfg: cfg, table: table, decisions: d, host: p.hostOf(d, cfg),
 		audits: make([]audit, p.head.Layers)}
-	r.streams = r.host.host.NewStreams()
 	r.io, r.sojourn = make([]units.Nanos, cells), make([]units.Nanos, cells)
 	if r.requests, r.chunk, err = p.chunkOf(d, cfg); err != nil {
 		return err
 	}
+	if table == nil || cfg.Backend != sim.OnHost {
+		options := sim.MachineOptions{Seed: p.head.Seed}
+		if table != nil {
+			options.Table = table
+		}
+		if r.machine, err = sim.NewMachine(cfg, p.head, options); err != nil {
+			return err
+		}
+	}
 	if table != nil {
 		r.chunk.tables = append(r.chunk.tables, r)
 	} else {
-		if r.station, err = cfg.NewStation(p.head.Seed); err != nil {
-			return err
-		}
 		r.moved = make([]units.Bytes, cells)
 		if d.loads == nil {
 			d.loads = make([]uint64, cells*p.head.Words())
@@ -433,25 +435,22 @@ func (p *pass) decisions(t *Trace, cfg *sim.Config) (*decisions, error) {
 		set.windows = append(set.windows, d)
 		return d, nil
 	}
-	policies, err := p.policies(t, cfg)
-	if err != nil {
+	var err error
+	if d.layers, err = p.layers(t, cfg); err != nil {
 		return nil, err
-	}
-	for _, each := range policies {
-		d.layers = append(d.layers, sim.NewLayer(each, p.head.Units))
 	}
 	set.others = append(set.others, d)
 	return d, nil
 }
 
-// policies builds those of every layer; a synthetic trace cannot be looked through beforehand.
-func (p *pass) policies(t *Trace, cfg *sim.Config) ([]policy.Policy, error) {
+// layers returns every layer with its policy. A synthetic trace cannot be read beforehand.
+func (p *pass) layers(t *Trace, cfg *sim.Config) ([]*sim.Layer, error) {
 	if t.Source != nil {
 		limited := *cfg
 		limited.MaxTokens = t.Tokens()
-		return limited.Policies(t.Source)
+		return limited.Layers(t.Source)
 	}
-	return cfg.Policies(&traces.Memory{Head: t.head})
+	return cfg.Layers(&traces.Memory{Head: t.head})
 }
 
 func (p *pass) hostOf(d *decisions, cfg *sim.Config) *hostTimes {

@@ -152,19 +152,6 @@ func (r *running) result(index int, trace *Trace) Result {
 	return out
 }
 
-// off is by how many percent the table is off on the audited batches.
-func (r *running) off() float64 {
-	var sum audit
-	for _, a := range r.audits {
-		sum.table += a.table
-		sum.events += a.events
-	}
-	if sum.events == 0 {
-		return 0
-	}
-	return 100 * (float64(sum.table)/float64(sum.events) - 1)
-}
-
 // latencies counts times in log-linear bins of at most 1/128 of a time, so that memory does not
 // grow with the trace.
 type latencies struct {
