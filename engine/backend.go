@@ -9,7 +9,7 @@ import (
 
 // Backend does the arithmetic of steps: the CPU (processor), or a device (engine/cuda). A token has
 // four vectors of d_model there: X, the residual stream; H, what attention and the feed-forward
-// part are computed from; and Out, what they give. families.go says in which order the parts come.
+// part are computed from; and Out, what they give. layer.go says in which order the parts come.
 //
 // Parts are given to a backend in order and may be done later, at the latest when something is
 // asked back. So they return no error: the first one that happens stays, and Wait, Feature, Collect

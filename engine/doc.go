@@ -3,7 +3,7 @@
 // does (engine/cuda).
 //
 // Read Engine.Step first: the tokens of a step, top to bottom, with the flash reads in it. Then
-// families.go for the order of a layer's parts, backend.go for what these are, attention.go and
+// layer.go for the order of a layer's parts, backend.go for what these are, attention.go and
 // ffn.go for how the CPU does them, and rows.go for where the feed-forward rows come from.
 // Everything that decides (which rows stay in memory, which bytes are read) is in
 // internal/decisions/policy and internal/decisions/layout and shared with the simulator.

@@ -264,21 +264,6 @@ func (e *Engine) Step(tokens []Token) ([][]float32, error) {
 	return e.logits[:len(tokens)], e.observeTokens(s)
 }
 
-// layer computes one layer for all tokens of a step.
-func (e *Engine) layer(s *Step) error {
-	switch e.arch.Family {
-	case model.OPT:
-		return e.opt(s)
-	case model.Falcon:
-		return e.falcon(s)
-	case model.Persimmon:
-		return e.persimmon(s)
-	case model.Phi:
-		return e.phi(s)
-	}
-	return e.llama(s)
-}
-
 // check refuses tokens that do not continue their sequences.
 func (e *Engine) check(tokens []Token) error {
 	if len(tokens) == 0 || len(tokens) > len(e.lanes) {

@@ -7,7 +7,7 @@ import (
 )
 
 // FeatureKind names a vector of d_model numbers that a token has in every layer, from which
-// predictors tell which units the layer needs. families.go says where each family has it.
+// predictors tell which units the layer needs. layer.go says where it is.
 type FeatureKind uint8
 
 // The kinds of features.

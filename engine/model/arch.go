@@ -12,22 +12,10 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint"
 )
 
-// The families. Each has a forward pass of its own in package engine, and a file here that reads
-// its config.json and names its tensors.
-const (
-	OPT = "opt"
-	// with Mistral, ReluLLaMA, ProSparse, Bamboo and TurboSparse: they differ in numbers and
-	// activation
-	Llama     = "llama"
-	Falcon    = "falcon"
-	Persimmon = "persimmon"
-	Phi       = "phi"
-)
-
 // Arch is everything that changes what a model computes, apart from its weights. It is stored in
 // images.
 type Arch struct {
-	Family     string     `json:"family"`
+	Family     string     `json:"family"` // of the tensor names: the engine does not need it
 	Shape      Shape      `json:"shape"`
 	Activation Activation `json:"activation"`
 	Epsilon    float64    `json:"epsilon"`            // of all norms
@@ -157,16 +145,15 @@ func (a *Arch) check() error {
 	if err := a.Activation.check(); err != nil {
 		return err
 	}
+	family := findFamily(func(f *family) bool { return f.name == a.Family })
+	if family == nil {
+		return fmt.Errorf("%w: family %q", checkpoint.ErrUnsupported, a.Family)
+	}
 	s, r := &a.Shape, &a.Rotary
 	switch {
-	case !slices.Contains([]string{OPT, Llama, Falcon, Persimmon, Phi}, a.Family):
-		return fmt.Errorf("%w: family %q", checkpoint.ErrUnsupported, a.Family)
-	case s.Rows == 3 != (a.Family == Llama):
-		return fmt.Errorf("%w: %d rows per neuron in a model of family %s",
-			checkpoint.ErrUnsupported, s.Rows, a.Family)
 	case !(a.Epsilon > 0 && a.Epsilon < 1):
 		return fmt.Errorf("%w: epsilon of the norms is %v", checkpoint.ErrFormat, a.Epsilon)
-	case a.Embed < 1 || a.Embed > maxDim || a.Embed != s.DModel && a.Family != OPT:
+	case a.Embed < 1 || a.Embed > maxDim:
 		return fmt.Errorf("%w: embeddings of %d for d_model %d", checkpoint.ErrUnsupported, a.Embed,
 			s.DModel)
 	case r.Dim < 0 || r.Dim > s.HeadDim || r.Dim%2 != 0:
@@ -180,18 +167,23 @@ func (a *Arch) check() error {
 			r.Factor, r.LowFactor, r.HighFactor)
 	case a.Window < 0:
 		return fmt.Errorf("%w: sliding window of %d positions", checkpoint.ErrFormat, a.Window)
-	case a.RMSNorm != (a.Family == Llama) || a.PostNorm && (a.Family != OPT || a.FinalNorm) ||
-		a.HeadBias && a.Family != Phi ||
-		a.QKNorm && a.Family != Persimmon || a.Activation.Kind == DReLU && !a.gated():
-		return fmt.Errorf("%w: norms, biases or activation that no model of family %s has",
-			checkpoint.ErrUnsupported, a.Family)
-	case a.SharedNorm && !a.Parallel || a.Parallel && a.Family != Falcon && a.Family != Phi ||
-		a.Family == Phi && !a.SharedNorm:
-		return fmt.Errorf("%w: a parallel layer that no model of family %s has",
-			checkpoint.ErrUnsupported, a.Family)
-	case a.Positions != (a.Family == OPT) || a.Positions == (r.Dim > 0):
-		return fmt.Errorf("%w: positions of a model of family %s", checkpoint.ErrUnsupported,
-			a.Family)
+	}
+	if err := family.check(a); err != nil {
+		return err
+	}
+	switch {
+	case a.PostNorm && (a.FinalNorm || a.Parallel):
+		return fmt.Errorf("%w: norms behind the residual additions, with a final norm or parallel "+
+			"attention and FFN", checkpoint.ErrUnsupported)
+	case a.SharedNorm && !a.Parallel:
+		return fmt.Errorf("%w: one norm for attention and FFN that are not parallel",
+			checkpoint.ErrUnsupported)
+	case a.Activation.Kind == DReLU && !a.gated():
+		return fmt.Errorf("%w: activation %v without gate rows", checkpoint.ErrUnsupported,
+			a.Activation)
+	case a.Positions == (r.Dim > 0):
+		return fmt.Errorf("%w: learned positions %v and rotary positions %v; one of them is wanted",
+			checkpoint.ErrUnsupported, a.Positions, r.Dim > 0)
 	}
 	return nil
 }

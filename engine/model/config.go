@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -17,16 +16,6 @@ type Config struct {
 	// DType is the torch_dtype (or dtype) that the file claims, empty when it claims none. Only a
 	// hint: the tensors' own types count.
 	DType string
-}
-
-// families are the model types of config.json with what reads them.
-func families() map[string]func(*fields) Arch {
-	return map[string]func(*fields) Arch{
-		"opt": readOPT, "llama": readLlama, "mistral": readLlama, "bamboo": readLlama,
-		"sparsellama": readLlama,
-		"falcon":      readFalcon, "RefinedWebModel": readFalcon, "RefinedWeb": readFalcon,
-		"persimmon": readPersimmon, "phi": readPhi,
-	}
 }
 
 // harmless lists fields that do not change what a trained model computes: training, generation
@@ -80,13 +69,15 @@ func readConfig(o checkpoint.Object) (c Config, err error) {
 	if _, err := o.Get("model_type", &kind); err != nil {
 		return c, err
 	}
-	read, ok := families()[kind]
-	if !ok {
+	family := findFamily(func(f *family) bool { return slices.Contains(f.modelTypes, kind) })
+	if family == nil {
 		return c, fmt.Errorf("%w: model_type %q; these are: %s", checkpoint.ErrUnsupported, kind,
-			strings.Join(slices.Sorted(maps.Keys(families())), ", "))
+			strings.Join(modelTypes(), ", "))
 	}
 	f := newFields(o)
-	c.Arch = read(f)
+	f.architectures(family.classes...)
+	c.Arch = family.read(f)
+	c.Arch.Family = family.name
 	// the older name wins when a file has both
 	for _, name := range []string{"dtype", "torch_dtype"} {
 		f.optional(name, &c.DType)
@@ -95,6 +86,16 @@ func readConfig(o checkpoint.Object) (c Config, err error) {
 		return c, err
 	}
 	return c, c.Arch.check()
+}
+
+// modelTypes lists the accepted values of model_type.
+func modelTypes() []string {
+	var list []string
+	for _, f := range families() {
+		list = append(list, f.modelTypes...)
+	}
+	slices.Sort(list)
+	return list
 }
 
 // fields reads the fields of a config.json and keeps the first error. What was not asked for in the
@@ -169,6 +170,30 @@ func (f *fields) architectures(known ...string) {
 			f.refuse("architectures", a)
 		}
 	}
+}
+
+// shape reads the dimensions that all families name alike, and the neurons per layer from the field
+// ffn unless that is empty. rows is the number of rows per neuron, positions the default of
+// max_position_embeddings; 0 = that field must be there. Keys and values get as many heads as
+// queries.
+func (f *fields) shape(a *Arch, rows int, ffn string, positions int) {
+	s := &a.Shape
+	s.Rows, s.DTypeSize, s.MaxPos = rows, 2, positions
+	f.want("hidden_size", &s.DModel)
+	f.want("num_hidden_layers", &s.Layers)
+	f.want("num_attention_heads", &s.Heads)
+	f.want("vocab_size", &s.Vocab)
+	if ffn != "" {
+		f.want(ffn, &s.DFFN)
+	}
+	if positions == 0 {
+		f.want("max_position_embeddings", &s.MaxPos)
+	} else {
+		f.optional("max_position_embeddings", &s.MaxPos)
+	}
+	f.heads(s)
+	s.KVHeads = s.Heads
+	a.Embed = s.DModel
 }
 
 // heads fills the heads' size from hidden_size where no field gives it.

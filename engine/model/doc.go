@@ -1,5 +1,5 @@
-// Package model holds the weights of an OPT model, in memory and as a flash image, and packs the
-// one from a Hugging Face folder.
+// Package model holds the weights of a language model, in memory and as a flash image. It packs an
+// image from a Hugging Face folder or a GGUF file.
 //
 // A flash image is a safetensors file in an order that suits reading from flash:
 //
@@ -11,16 +11,20 @@
 //	                        a multiple of 4096
 //	layers.1.ffn.bundles    ...
 //
-// Record i of a layer is what one neuron needs: row i of fc1 (the weights into it), then column i
-// of fc2 (the weights out of it), d_model elements each, then zeros up to stride. So one read of
-// P·d_model·2 bytes brings a neuron, where a checkpoint would need one read for the row and d_model
-// reads for the column (LLM in a flash, section 3.2). What does not lie in tensors is in the
-// metadata of the header; facts.go lists it.
+// Record i of a layer holds the weights of neuron i: row i of fc1 (the weights into it), then
+// column i of fc2 (the weights out of it), d_model elements each, then zeros up to stride. Models
+// with a gate have its row in front. One read of P·d_model·2 bytes fetches a neuron; a checkpoint
+// would need one read for the row and d_model reads for the column (LLM in a flash, section 3.2).
+// All other facts are in the metadata of the header; facts.go lists them.
 //
-// Start with weights.go: its table of resident tensors is the only place that knows their names,
-// shapes and order, in an image and in a Hugging Face folder. Then image.go reads an image,
-// writeImage (write.go) writes one, pack.go and synth.go feed it. Everything is a stream: packing
-// needs tens of MiB, whatever the size of the model.
+// A family is a file of its own, family_NAME.go: it reads config.json, names the tensors of a
+// Hugging Face folder, and says which traits its models may have. The result is an Arch. Package
+// engine computes what the Arch says, whatever the family.
+//
+// Start with family.go. The table of resident tensors in weights.go is the only place with their
+// names, shapes and order, in an image and in a folder. image.go reads an image, writeImage
+// (write.go) writes one, pack.go and synth.go feed it. Everything streams: packing needs tens of
+// MiB, whatever the size of the model.
 //
 // Errors are of the kinds checkpoint.ErrFormat and checkpoint.ErrUnsupported.
 //

@@ -127,11 +127,10 @@ func (s *source) relic(bare string) bool {
 	})
 }
 
-// adapt lets the tensors decide what config.json may leave open or say wrongly: whether there is a
-// final norm (OPT checkpoints lacked it once).
+// adapt lets the tensors decide whether there is a final norm, where config.json may be wrong.
 func (s *source) adapt() error {
 	a := &s.config.Arch
-	if a.Family != OPT || a.PostNorm {
+	if !familyOf(a).finalNormByTensors || a.PostNorm {
 		return nil
 	}
 	names, there := namesOf(a), false

@@ -110,18 +110,23 @@ type naming struct {
 	relics            []string // tensors of a layer, or of the model, that mean nothing
 }
 
-func namesOf(a *Arch) naming {
-	switch a.Family {
-	case OPT:
-		return optNames(a)
-	case Falcon:
-		return falconNames(a)
-	case Persimmon:
-		return persimmonNames(a)
-	case Phi:
-		return phiNames(a)
+// namesOf returns the names of a checked architecture's tensors.
+func namesOf(a *Arch) naming { return familyOf(a).names(a) }
+
+// groups splits a fused projection that holds, for each key-value head, its queries, its key and
+// its value.
+func groups(a *Arch) func() (q, k, v []rowRange) {
+	return func() (q, k, v []rowRange) {
+		s := &a.Shape
+		hd, per := int64(s.HeadDim), int64(s.Heads/s.KVHeads)
+		for g := range int64(s.KVHeads) {
+			at := g * (per + 2) * hd
+			q = append(q, rowRange{at, per * hd})
+			k = append(k, rowRange{at + per*hd, hd})
+			v = append(v, rowRange{at + (per+1)*hd, hd})
+		}
+		return q, k, v
 	}
-	return llamaNames(a)
 }
 
 // rowRange is a stretch of rows.

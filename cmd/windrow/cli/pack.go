@@ -27,8 +27,8 @@ func packCommand(e *env) *cli.Command {
 			"then each layer's neurons as bundles (gate and up rows and\n" +
 			"the down column together), on 4096-byte boundaries. Memory stays bounded for any " +
 			"model size, and the image appears only when it is whole.\n" +
-			"Families: OPT, Llama (Mistral, ReluLLaMA, ProSparse, Bamboo), Falcon, Persimmon, " +
-			"Phi; a field of config.json that is not honoured is an error.\n\n" +
+			"Families: " + strings.Join(model.Families(), ", ") + "; a field of " +
+			"config.json that is not honoured is an error.\n\n" +
 			examples("windrow pack examples/models/tales -o tales.flash.safetensors",
 				"windrow pack examples/models/tales -o tales.q8.flash.safetensors --dtype q8"),
 		Flags: []cli.Flag{

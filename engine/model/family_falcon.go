@@ -1,22 +1,28 @@
 package model
 
-// readFalcon reads the config.json of a Falcon model. Three forms exist: multi-query with one norm
-// (7B), grouped queries with two norms (40B, 180B, "new_decoder_architecture"), and one query per
-// key with attention and FFN in sequence (RW-1B without alibi).
+// Falcon is the family of Falcon and Falcon-RW models.
+const Falcon = "falcon"
+
+func falconFamily() *family {
+	return &family{
+		name: Falcon, title: "Falcon",
+		modelTypes: []string{"falcon", "RefinedWebModel", "RefinedWeb"},
+		classes:    []string{"FalconForCausalLM", "FalconModel", "RWForCausalLM"},
+		read:       readFalcon, names: falconNames,
+		sometimes: parallel | sharedNorm,
+	}
+}
+
+// readFalcon reads three forms: multi-query with one norm (7B), grouped queries with two norms
+// (40B, 180B, "new_decoder_architecture"), and one query per key with attention and FFN in sequence
+// (RW-1B without alibi).
 func readFalcon(f *fields) Arch {
-	a := Arch{Family: Falcon, Epsilon: 1e-5, FinalNorm: true, Tied: true, Parallel: true,
+	a := Arch{Epsilon: 1e-5, FinalNorm: true, Tied: true, Parallel: true,
 		Activation: f.activation("activation", "gelu")}
 	s := &a.Shape
-	s.Rows, s.DTypeSize, s.MaxPos = 2, 2, 2048
-	f.want("hidden_size", &s.DModel)
-	f.want("num_hidden_layers", &s.Layers)
-	f.want("num_attention_heads", &s.Heads)
-	f.want("vocab_size", &s.Vocab)
-	f.optional("max_position_embeddings", &s.MaxPos)
+	f.shape(&a, 2, "", 2048)
 	s.DFFN = 4 * s.DModel
 	f.optional("ffn_hidden_size", &s.DFFN)
-	f.heads(s)
-	a.Embed = s.DModel
 	multi, grouped, bias, norms := true, false, false, 0
 	f.optional("multi_query", &multi)
 	f.optional("new_decoder_architecture", &grouped)
@@ -32,8 +38,6 @@ func readFalcon(f *fields) Arch {
 		s.KVHeads = kv
 	case multi:
 		s.KVHeads = 1
-	default:
-		s.KVHeads = s.Heads
 	}
 	f.optional("num_ln_in_parallel_attn", &norms)
 	a.SharedNorm = a.Parallel && norms != 2
@@ -41,7 +45,6 @@ func readFalcon(f *fields) Arch {
 	f.optional("tie_word_embeddings", &a.Tied)
 	a.Rotary = f.rotary(s.HeadDim, 10000, 1)
 	f.only("alibi", "false")
-	f.architectures("FalconForCausalLM", "FalconModel", "RWForCausalLM")
 	return a
 }
 
@@ -59,20 +62,4 @@ func falconNames(a *Arch) naming {
 		n.attnNorm, n.ffnNorm = "ln_attn", "ln_mlp"
 	}
 	return n
-}
-
-// groups splits a fused projection that holds, for each key-value head, its queries, its key and
-// its value.
-func groups(a *Arch) func() (q, k, v []rowRange) {
-	return func() (q, k, v []rowRange) {
-		s := &a.Shape
-		hd, per := int64(s.HeadDim), int64(s.Heads/s.KVHeads)
-		for g := range int64(s.KVHeads) {
-			at := g * (per + 2) * hd
-			q = append(q, rowRange{at, per * hd})
-			k = append(k, rowRange{at + per*hd, hd})
-			v = append(v, rowRange{at + (per+1)*hd, hd})
-		}
-		return q, k, v
-	}
 }

@@ -2,27 +2,27 @@ package model
 
 import "strconv"
 
-// readPersimmon reads the config.json of a Persimmon model.
+// Persimmon is the family of Persimmon-8B.
+const Persimmon = "persimmon"
+
+func persimmonFamily() *family {
+	return &family{
+		name: Persimmon, title: "Persimmon", modelTypes: []string{"persimmon"},
+		classes: []string{"PersimmonForCausalLM", "PersimmonModel"},
+		read:    readPersimmon, names: persimmonNames,
+		sometimes: qkNorm,
+	}
+}
+
 func readPersimmon(f *fields) Arch {
-	a := Arch{Family: Persimmon, Epsilon: 1e-5, FinalNorm: true, QKNorm: true, AttnBias: true,
+	a := Arch{Epsilon: 1e-5, FinalNorm: true, QKNorm: true, AttnBias: true,
 		OutBias: true, FFNBias: true, Activation: f.activation("hidden_act", "relu2")}
-	s := &a.Shape
-	s.Rows, s.DTypeSize, s.MaxPos = 2, 2, 16384
-	f.want("hidden_size", &s.DModel)
-	f.want("num_hidden_layers", &s.Layers)
-	f.want("intermediate_size", &s.DFFN)
-	f.want("num_attention_heads", &s.Heads)
-	f.want("vocab_size", &s.Vocab)
-	f.optional("max_position_embeddings", &s.MaxPos)
-	f.heads(s)
-	s.KVHeads = s.Heads
-	a.Embed = s.DModel
+	f.shape(&a, 2, "intermediate_size", 16384)
 	f.optional("layer_norm_eps", &a.Epsilon)
 	f.optional("qk_layernorm", &a.QKNorm)
 	f.optional("tie_word_embeddings", &a.Tied)
-	a.Rotary = f.rotary(s.HeadDim, 25000, 0.5)
-	f.only("num_key_value_heads", strconv.Itoa(s.Heads))
-	f.architectures("PersimmonForCausalLM", "PersimmonModel")
+	a.Rotary = f.rotary(a.Shape.HeadDim, 25000, 0.5)
+	f.only("num_key_value_heads", strconv.Itoa(a.Shape.Heads))
 	return a
 }
 

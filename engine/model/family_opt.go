@@ -2,22 +2,26 @@ package model
 
 import "strconv"
 
-// readOPT reads the config.json of an OPT model. OPT-350M has norms behind the residual additions
-// and embeddings of half the width.
+// OPT is the family of OPT models.
+const OPT = "opt"
+
+// optFamily: old OPT checkpoints have no final norm, and their config.json does not say so.
+func optFamily() *family {
+	return &family{
+		name: OPT, title: "OPT", modelTypes: []string{"opt"},
+		classes: []string{"OPTForCausalLM", "OPTModel"},
+		read:    readOPT, names: optNames,
+		always: learnedPositions, sometimes: postNorm | projected,
+		finalNormByTensors: true,
+	}
+}
+
+// readOPT also reads OPT-350M, which has norms behind the residual additions and embeddings of half
+// the width.
 func readOPT(f *fields) Arch {
-	a := Arch{Family: OPT, Epsilon: 1e-5, Positions: true, Tied: true, AttnBias: true,
-		OutBias: true, FFNBias: true, Activation: f.activation("activation_function", "relu")}
-	s := &a.Shape
-	s.Rows, s.DTypeSize = 2, 2
-	f.want("hidden_size", &s.DModel)
-	f.want("num_hidden_layers", &s.Layers)
-	f.want("ffn_dim", &s.DFFN)
-	f.want("num_attention_heads", &s.Heads)
-	f.want("vocab_size", &s.Vocab)
-	f.want("max_position_embeddings", &s.MaxPos)
-	f.heads(s)
-	s.KVHeads = s.Heads
-	a.Embed = s.DModel
+	a := Arch{Epsilon: 1e-5, Positions: true, Tied: true,
+		Activation: f.activation("activation_function", "relu")}
+	f.shape(&a, 2, "ffn_dim", 0)
 	f.optional("word_embed_proj_dim", &a.Embed)
 	before, removed := true, false
 	f.optional("do_layer_norm_before", &before)
@@ -28,12 +32,11 @@ func readOPT(f *fields) Arch {
 	f.optional("enable_bias", &bias)
 	a.AttnBias, a.OutBias, a.FFNBias = bias, bias, bias
 	f.only("layer_norm_elementwise_affine", "true")
-	f.only("num_key_value_heads", strconv.Itoa(s.Heads))
-	f.architectures("OPTForCausalLM", "OPTModel")
+	f.only("num_key_value_heads", strconv.Itoa(a.Shape.Heads))
 	return a
 }
 
-func optNames(a *Arch) naming {
+func optNames(*Arch) naming {
 	return naming{
 		prefixes: []string{"model.decoder.", "decoder."}, layer: "layers.%d.",
 		embed: "embed_tokens", pos: "embed_positions", projIn: "project_in", projOut: "project_out",

@@ -1,24 +1,28 @@
 package model
 
-// readLlama reads the config.json of Llama, Mistral and what was made of them: ReluLLaMA (relu),
-// ProSparse (fatrelu), Bamboo and TurboSparse (relu on gate and up row, which their config.json
-// does not say: the model type does).
+// Llama is the family of Llama and Mistral, and of the sparse models made of them.
+const Llama = "llama"
+
+func llamaFamily() *family {
+	return &family{
+		name: Llama, title: "Llama (Mistral, ReluLLaMA, ProSparse, Bamboo)",
+		modelTypes: []string{"llama", "mistral", "bamboo", "sparsellama"},
+		classes: []string{"LlamaForCausalLM", "LlamaModel", "MistralForCausalLM", "MistralModel",
+			"BambooForCausalLM", "SparseLlamaForCausalLM"},
+		read: readLlama, names: llamaNames,
+		always: gated | rmsNorm,
+	}
+}
+
+// readLlama also reads ReluLLaMA (relu), ProSparse (fatrelu), and Bamboo and TurboSparse, whose
+// model_type implies relu of both the gate and the up row.
 func readLlama(f *fields) Arch {
-	a := Arch{Family: Llama, Epsilon: 1e-6, RMSNorm: true, FinalNorm: true,
+	a := Arch{Epsilon: 1e-6, RMSNorm: true, FinalNorm: true,
 		Activation: f.activation("hidden_act", "silu")}
 	s := &a.Shape
-	s.Rows, s.DTypeSize, s.MaxPos = 3, 2, 2048
-	f.want("hidden_size", &s.DModel)
-	f.want("num_hidden_layers", &s.Layers)
-	f.want("intermediate_size", &s.DFFN)
-	f.want("num_attention_heads", &s.Heads)
-	f.want("vocab_size", &s.Vocab)
-	f.optional("max_position_embeddings", &s.MaxPos)
 	f.optional("head_dim", &s.HeadDim)
-	f.heads(s)
-	s.KVHeads = s.Heads
+	f.shape(&a, 3, "intermediate_size", 2048)
 	f.optional("num_key_value_heads", &s.KVHeads)
-	a.Embed = s.DModel
 	f.optional("rms_norm_eps", &a.Epsilon)
 	f.optional("tie_word_embeddings", &a.Tied)
 	f.optional("attention_bias", &a.AttnBias)
@@ -26,8 +30,6 @@ func readLlama(f *fields) Arch {
 	f.optional("mlp_bias", &a.FFNBias)
 	f.optional("sliding_window", &a.Window)
 	a.Rotary = f.rotary(s.HeadDim, 10000, 1)
-	f.architectures("LlamaForCausalLM", "LlamaModel", "MistralForCausalLM", "MistralModel",
-		"BambooForCausalLM", "SparseLlamaForCausalLM")
 	var kind string
 	f.optional("model_type", &kind)
 	if kind == "bamboo" && a.Activation.Kind == ReLU {
@@ -36,7 +38,7 @@ func readLlama(f *fields) Arch {
 	return a
 }
 
-func llamaNames(a *Arch) naming {
+func llamaNames(*Arch) naming {
 	return naming{
 		prefixes: []string{"model."}, layer: "layers.%d.",
 		embed: "embed_tokens", finalNorm: "norm", head: "lm_head", attnNorm: "input_layernorm",
