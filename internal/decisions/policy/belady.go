@@ -3,7 +3,6 @@ package policy
 import (
 	"fmt"
 	"iter"
-	"math/bits"
 
 	"github.com/windrow-sim/windrow/internal/mask"
 )
@@ -18,13 +17,13 @@ import (
 type Belady struct {
 	cache
 	now   int
-	first []int   // by unit: its uses are use[first[u]:first[u+1]]
-	use   []int32 // tokens that need the unit, ascending
-	at    []int   // by unit: the place in use of its next one
-	key   []int32 // by unit in memory: its next use, or never
-	never int     // one past the last token
-	byUse buckets // units in memory, by next use
-	fresh []uint64
+	first []int     // by unit: its uses are use[first[u]:first[u+1]]
+	use   []int32   // tokens that need the unit, ascending
+	at    []int     // by unit: the place in use of its next one
+	key   []int32   // by unit in memory: its next use, or never
+	never int       // one past the last token
+	byUse buckets   // units in memory, by next use
+	fresh mask.Mask // loaded by the current token
 
 	unforeseen int
 }
@@ -35,17 +34,15 @@ func newBelady(s Spec, units int, future iter.Seq[mask.Mask]) (Policy, error) {
 			"trace has; simulate a trace, or use another policy: %w", s, ErrSpec)
 	}
 	b := &Belady{cache: newCache(units, s.Capacity), first: make([]int, units+1), at: make([]int,
-		units), key: make([]int32, units), fresh: make([]uint64, words(units))}
+		units), key: make([]int32, units), fresh: mask.New(units)}
 	var needed []uint32 // of all tokens, one after the other
 	var ends []int      // of the tokens in needed
-	for mask := range future {
-		if len(mask) != words(units) || units%64 != 0 && mask[units/64]>>(units%64) != 0 {
+	for m := range future {
+		if !m.Fits(units) {
 			return nil, fmt.Errorf("policy: %s: token %d of the future has a mask that is not "+
 				"one of %d units: %w", s, len(ends), units, ErrSpec)
 		}
-		for i, word := range mask {
-			needed = appendBits(needed, i, word)
-		}
+		needed = m.AppendUnits(needed)
 		ends = append(ends, len(needed))
 	}
 	b.index(needed, ends)
@@ -87,19 +84,17 @@ func (b *Belady) Reset() {
 func (b *Belady) Unforeseen() int { return b.unforeseen }
 
 // Step implements Policy.
-func (b *Belady) Step(need []uint64, d *Decision) {
+func (b *Belady) Step(need mask.Mask, d *Decision) {
 	d.demand(need, b.resident)
-	for i, word := range need {
-		b.fresh[i] = word &^ b.resident[i]
-		b.resident[i] |= word
-		for ; word != 0; word &= word - 1 {
-			u := uint32(i*64 + bits.TrailingZeros64(word))
-			if !has(b.fresh, u) {
-				b.byUse.remove(int(b.key[u]), u)
-			}
-			b.key[u] = int32(b.next(u))
-			b.byUse.add(int(b.key[u]), u)
+	copy(b.fresh, need)
+	b.fresh.AndNot(b.resident)
+	b.resident.Or(need)
+	for u := range need.Each {
+		if !b.fresh.Has(u) {
+			b.byUse.remove(int(b.key[u]), u)
 		}
+		b.key[u] = int32(b.next(u))
+		b.byUse.add(int(b.key[u]), u)
 	}
 	b.held += len(d.Load)
 	for ; b.held > b.capacity; b.held-- {
@@ -107,7 +102,7 @@ func (b *Belady) Step(need []uint64, d *Decision) {
 		u := b.byUse.front(key)
 		b.byUse.remove(key, u)
 		b.evict(u)
-		if has(b.fresh, u) {
+		if b.fresh.Has(u) {
 			d.Overflow++
 		}
 	}

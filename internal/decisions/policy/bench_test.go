@@ -16,7 +16,7 @@ func benchMasks(n int, skewed bool) []mask.Mask {
 	random := rand.New(rand.NewPCG(3, 4))
 	masks := make([]mask.Mask, n)
 	for i := range masks {
-		masks[i] = make([]uint64, words(benchUnits))
+		masks[i] = mask.New(benchUnits)
 		for u := range uint32(benchUnits) {
 			share := 0.05
 			if skewed {
@@ -26,7 +26,7 @@ func benchMasks(n int, skewed bool) []mask.Mask {
 				}
 			}
 			if random.Float64() < share {
-				set(masks[i], u)
+				masks[i].Set(u)
 			}
 		}
 	}

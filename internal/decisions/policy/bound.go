@@ -1,6 +1,10 @@
 package policy
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/windrow-sim/windrow/internal/mask"
+)
 
 // Bound counts the fewest loads that any policy can have which keeps so many units between tokens:
 // those of Belady, without saying which units stay. It needs neither the future nor lists of units
@@ -16,9 +20,9 @@ type Bound struct {
 	loads    int64
 	last     []int32  // by unit: the token that used it last, or -1
 	begun    []int32  // by token: intervals that began there and end now; clear between steps
-	begins   []uint64 // mask of the tokens in begun
+	begins   []uint64 // the tokens in begun, bit t%64 of word t/64
 	free     []int32  // by token: places that are empty since then
-	empty    []uint64 // mask of the tokens in free
+	empty    []uint64 // the tokens in free, alike
 }
 
 // NewBound returns the bound of a layer with so many units, for a policy that keeps capacity ≥ 0
@@ -42,22 +46,19 @@ func (b *Bound) Loads() int64 { return b.loads }
 
 // Step advances by one token that needs the units of a mask. Tokens since the last Reset cost 8
 // bytes each.
-func (b *Bound) Step(need []uint64) {
+func (b *Bound) Step(need mask.Mask) {
 	now := len(b.free)
 	b.begun, b.free = append(b.begun, 0), append(b.free, 0)
 	if now%64 == 0 {
 		b.begins, b.empty = append(b.begins, 0), append(b.empty, 0)
 	}
-	for i, word := range need {
-		b.loads += int64(bits.OnesCount64(word))
-		for ; word != 0; word &= word - 1 {
-			u := i*64 + bits.TrailingZeros64(word)
-			if from := b.last[u]; from >= 0 {
-				b.begun[from]++
-				b.begins[from/64] |= 1 << (from % 64)
-			}
-			b.last[u] = int32(now)
+	b.loads += int64(need.Count())
+	for u := range need.Each {
+		if from := b.last[u]; from >= 0 {
+			b.begun[from]++
+			b.begins[from/64] |= 1 << (from % 64)
 		}
+		b.last[u] = int32(now)
 	}
 	kept := b.stays()
 	if now == 0 {

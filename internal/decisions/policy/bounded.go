@@ -1,6 +1,6 @@
 package policy
 
-import "math/bits"
+import "github.com/windrow-sim/windrow/internal/mask"
 
 // bounded is a Window of K > 0 tokens in a row cache of fixed size, as LLM in a flash preallocates
 // it (Req_i, section 3.3). Only age makes a unit leave: those in memory that were not active in
@@ -23,20 +23,15 @@ func (b *bounded) Reset() {
 }
 
 // Step implements Policy.
-func (b *bounded) Step(need []uint64, d *Decision) {
+func (b *bounded) Step(need mask.Mask, d *Decision) {
 	d.demand(need, b.resident)
-	for i, word := range need {
-		for ; word != 0; word &= word - 1 {
-			b.lastActive[i*64+bits.TrailingZeros64(word)] = b.now
-		}
+	for u := range need.Each {
+		b.lastActive[u] = b.now
 	}
-	for i, word := range b.leaving(need) {
-		for rest := word & b.resident[i]; rest != 0; rest &= rest - 1 {
-			u := uint32(i*64 + bits.TrailingZeros64(rest))
-			if b.lastActive[u] == b.now-int32(b.k) {
-				d.Evict = append(d.Evict, u)
-				unset(b.resident, u)
-			}
+	for u := range b.leaving(need).Each {
+		if b.lastActive[u] == b.now-int32(b.k) && b.resident.Has(u) {
+			d.Evict = append(d.Evict, u)
+			b.resident.Clear(u)
 		}
 	}
 	copy(b.ring[int(b.now)%b.k], need)
@@ -44,9 +39,7 @@ func (b *bounded) Step(need []uint64, d *Decision) {
 
 	b.held -= len(d.Evict)
 	stay := min(len(d.Load), b.capacity-b.held)
-	for _, u := range d.Load[:stay] {
-		set(b.resident, u)
-	}
+	b.resident.SetList(d.Load[:stay])
 	b.held += stay
 	d.Overflow = len(d.Load) - stay
 	d.Evict = merge(d.Evict, d.Load[stay:])

@@ -3,7 +3,8 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"math/bits"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // ErrController marks bounds that no Controller can keep to.
@@ -110,7 +111,7 @@ type Elastic struct {
 
 // elastic is one layer.
 type elastic struct {
-	resident   []uint64
+	resident   mask.Mask
 	lastActive []int32 // −1 = not in this sequence
 	held       int     // units in resident
 	leaving    int     // units of the last Evict that are still in use
@@ -122,8 +123,7 @@ func NewElastic(layers, units, longest int) *Elastic {
 	e := &Elastic{longest: longest, layers: make([]elastic, layers), rows: make([]int, longest+1),
 		early: make([][]uint32, layers)}
 	for l := range e.layers {
-		e.layers[l] = elastic{resident: make([]uint64, words(units)), lastActive: make([]int32,
-			units)}
+		e.layers[l] = elastic{resident: mask.New(units), lastActive: make([]int32, units)}
 	}
 	e.Reset()
 	return e
@@ -187,7 +187,7 @@ func (e *Elastic) Begin(k int) (early [][]uint32) {
 // memory before anything of d.Load is read, together with what earlier layers of the token were to
 // evict; it is nil where the loads fit, and valid until the next call. With a window of 0 tokens
 // nothing is left to shrink: the loads are decided all the same, and InUse is above room.
-func (e *Elastic) Step(layer int, need []uint64, room int, d *Decision) (early [][]uint32) {
+func (e *Elastic) Step(layer int, need mask.Mask, room int, d *Decision) (early [][]uint32) {
 	y := &e.layers[layer]
 	d.demand(need, y.resident)
 	e.touch(y, need)
@@ -199,9 +199,7 @@ func (e *Elastic) Step(layer int, need []uint64, room int, d *Decision) (early [
 		}
 		early = e.early
 	}
-	for i, word := range need {
-		y.resident[i] |= word
-	}
+	y.resident.Or(need)
 	y.held += len(d.Load)
 	d.Evict = y.shed(e.now-e.window+1, d.Evict)
 	y.leaving = len(d.Evict)
@@ -209,17 +207,14 @@ func (e *Elastic) Step(layer int, need []uint64, room int, d *Decision) (early [
 }
 
 // touch marks the units that the token needs as active now.
-func (e *Elastic) touch(y *elastic, need []uint64) {
+func (e *Elastic) touch(y *elastic, need mask.Mask) {
 	at, n := e.now%len(e.rows), len(e.rows)
-	for i, word := range need {
-		for ; word != 0; word &= word - 1 {
-			u := i*64 + bits.TrailingZeros64(word)
-			if last := int(y.lastActive[u]); last >= 0 && e.now-last < n {
-				e.rows[last%n]--
-			}
-			y.lastActive[u] = int32(e.now)
-			e.rows[at]++
+	for u := range need.Each {
+		if last := int(y.lastActive[u]); last >= 0 && e.now-last < n {
+			e.rows[last%n]--
 		}
+		y.lastActive[u] = int32(e.now)
+		e.rows[at]++
 	}
 }
 
@@ -244,12 +239,10 @@ func (y *elastic) shed(since int, out []uint32) []uint32 {
 		return out
 	}
 	from := len(out)
-	for i, word := range y.resident {
-		for ; word != 0; word &= word - 1 {
-			if u := i*64 + bits.TrailingZeros64(word); int(y.lastActive[u]) < since {
-				out = append(out, uint32(u))
-				y.resident[i] &^= word & -word
-			}
+	for u := range y.resident.Each {
+		if int(y.lastActive[u]) < since {
+			out = append(out, u)
+			y.resident.Clear(u)
 		}
 	}
 	y.held -= len(out) - from

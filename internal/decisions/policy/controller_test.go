@@ -76,11 +76,11 @@ func workload(seed uint64, layers, units, tokens int) (need [][]mask.Mask) {
 		var token []mask.Mask
 		busy := 0.02 + 0.1*r.Float64()
 		for l := range layers {
-			mask := make([]uint64, words(units))
+			mask := mask.New(units)
 			for u := range units {
 				warm[l][u] *= 0.7
 				if r.Float64() < busy+0.6*warm[l][u] {
-					set(mask, uint32(u))
+					mask.Set(uint32(u))
 					warm[l][u] = 1
 				}
 			}
@@ -197,7 +197,7 @@ func follow(t *testing.T, need [][]mask.Mask, b Bounds, room []int) (loads, wind
 				}
 				m.units[l][u] = true
 			}
-			for _, u := range listOf(token[l]) {
+			for u := range token[l].Each {
 				if !m.units[l][u] {
 					t.Fatalf("token %d, layer %d: unit %d is needed and not there", i, l, u)
 				}
@@ -219,13 +219,11 @@ func floor(need [][]mask.Mask, k int) (rows int) {
 	for l := range need[0] {
 		most := 0
 		for i := range need {
-			union := make([]uint64, len(need[i][l]))
+			union := make(mask.Mask, len(need[i][l]))
 			for j := max(i-k, 0); j <= i; j++ {
-				for w, v := range need[j][l] {
-					union[w] |= v
-				}
+				union.Or(need[j][l])
 			}
-			most = max(most, len(listOf(union)))
+			most = max(most, union.Count())
 		}
 		rows += most
 	}

@@ -1,6 +1,6 @@
 package policy
 
-import "math/bits"
+import "github.com/windrow-sim/windrow/internal/mask"
 
 // delta is NeuroPrefetcher's runtime: memory holds the active set of the last token in K_max slots
 // per layer. A token with the active set A_t loads D_in = A_t \ A_{t−1}; the rows of D_out =
@@ -13,38 +13,30 @@ import "math/bits"
 // more than K_max units, delta decides as a Window of one token does.
 type delta struct {
 	slots    int // K_max
-	resident []uint64
+	resident mask.Mask
+	stays    mask.Mask // loaded units that get a slot, of the current token
+	touched  mask.Mask // units in memory while the current token computes
 }
 
 func newDelta(units, slots int) *delta {
-	return &delta{slots: slots, resident: make([]uint64, words(units))}
+	return &delta{slots: slots, resident: mask.New(units), stays: mask.New(units),
+		touched: mask.New(units)}
 }
 
 // Reset releases all slots.
 func (p *delta) Reset() { clear(p.resident) }
 
 // Step implements Policy.
-func (p *delta) Step(need []uint64, d *Decision) {
+func (p *delta) Step(need mask.Mask, d *Decision) {
 	d.demand(need, p.resident)
 	room := min(p.slots-d.Hits, len(d.Load))
 	d.Overflow = len(d.Load) - room
-	for i, word := range need {
-		old := p.resident[i]
-		in := lowest(word&^old, room)
-		room -= bits.OnesCount64(in)
-		p.resident[i] = old&word | in
-		d.Evict = appendBits(d.Evict, i, (old|word)&^p.resident[i])
-	}
-}
-
-// lowest returns the n lowest of the bits that are set in word, or all of them.
-func lowest(word uint64, n int) uint64 {
-	if n >= bits.OnesCount64(word) {
-		return word
-	}
-	rest := word
-	for ; n > 0; n-- {
-		rest &= rest - 1
-	}
-	return word &^ rest
+	copy(p.stays, need)
+	p.stays.AndNot(p.resident)
+	p.stays.KeepLowest(room)
+	copy(p.touched, need)
+	p.touched.Or(p.resident)
+	p.resident.And(need)
+	p.resident.Or(p.stays)
+	d.Evict = p.touched.AppendAndNot(d.Evict, p.resident)
 }

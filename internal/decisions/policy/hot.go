@@ -1,14 +1,18 @@
 package policy
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/windrow-sim/windrow/internal/mask"
+)
 
 // hot keeps a fixed set of hot units from their first use on, and of the others those used last
 // (after PowerInfer-2's cache, which has segments for hot and for cold neurons). The hot units have
 // room of their own: they neither age nor take the others'.
 type hot struct {
-	pinned  []uint64 // the hot units
-	held    []uint64 // those of them that are in memory
-	cold    []uint64 // needed and not hot, of the current token
+	pinned  mask.Mask // the hot units
+	held    mask.Mask // those of them that are in memory
+	part    mask.Mask // the cold, then the hot units that the current token needs
 	rest    *lru
 	fromHot Decision
 }
@@ -19,14 +23,13 @@ func newHot(s Spec, units int, ranked []uint32) (Policy, error) {
 			"give a ranking of at least that many, or pin fewer: %w",
 			s, len(ranked), ErrSpec)
 	}
-	h := &hot{pinned: make([]uint64, words(units)), held: make([]uint64, words(units)),
-		cold: make([]uint64, words(units))}
+	h := &hot{pinned: mask.New(units), held: mask.New(units), part: mask.New(units)}
 	for _, u := range ranked[:s.Pinned] {
-		if int64(u) >= int64(units) || has(h.pinned, u) {
+		if int64(u) >= int64(units) || h.pinned.Has(u) {
 			return nil, fmt.Errorf("policy: %s: unit %d is ranked twice or beyond the %d units "+
 				"of the layer: %w", s, u, units, ErrSpec)
 		}
-		set(h.pinned, u)
+		h.pinned.Set(u)
 	}
 	h.rest = newLRU(units, s.Capacity)
 	return h, nil
@@ -39,20 +42,14 @@ func (h *hot) Reset() {
 }
 
 // Step implements Policy.
-func (h *hot) Step(need []uint64, d *Decision) {
-	for i, word := range need {
-		h.cold[i] = word &^ h.pinned[i]
-	}
-	h.rest.Step(h.cold, d)
-	hits := d.Hits
-	h.fromHot.reset()
-	for i, word := range need {
-		h.cold[i] = word & h.pinned[i]
-	}
-	h.fromHot.demand(h.cold, h.held)
-	for i, word := range h.cold {
-		h.held[i] |= word
-	}
-	d.Hits = hits + h.fromHot.Hits
+func (h *hot) Step(need mask.Mask, d *Decision) {
+	copy(h.part, need)
+	h.part.AndNot(h.pinned)
+	h.rest.Step(h.part, d)
+	copy(h.part, need)
+	h.part.And(h.pinned)
+	h.fromHot.demand(h.part, h.held)
+	h.held.Or(h.part)
+	d.Hits += h.fromHot.Hits
 	d.Load = merge(d.Load, h.fromHot.Load)
 }

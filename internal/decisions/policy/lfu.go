@@ -1,6 +1,6 @@
 package policy
 
-import "math/bits"
+import "github.com/windrow-sim/windrow/internal/mask"
 
 // lfu keeps the units used by the most tokens since they were loaded (a unit that leaves is
 // forgotten). Who stays is decided as by lru, except that the unit of the lowest count leaves,
@@ -26,12 +26,11 @@ func (c *lfu) Reset() {
 }
 
 // Step implements Policy.
-func (c *lfu) Step(need []uint64, d *Decision) {
+func (c *lfu) Step(need mask.Mask, d *Decision) {
 	d.demand(need, c.resident)
 	stay, leave := c.admit(d)
-	for i, word := range need { // off the lists, so that what is left on them may leave
-		for word &= c.resident[i]; word != 0; word &= word - 1 {
-			u := uint32(i*64 + bits.TrailingZeros64(word))
+	for u := range need.Each { // off the lists, so that what is left on them may leave
+		if c.resident.Has(u) {
 			c.byCount.remove(int(c.count[u]), u)
 		}
 	}
@@ -41,21 +40,18 @@ func (c *lfu) Step(need []uint64, d *Decision) {
 		c.byCount.remove(count, u)
 		c.evict(u)
 	}
-	for i, word := range need {
-		for ; word != 0; word &= word - 1 {
-			u := uint32(i*64 + bits.TrailingZeros64(word))
-			switch {
-			case has(c.resident, u):
-				c.count[u]++
-			case stay > 0:
-				stay--
-				set(c.resident, u)
-				c.count[u] = 1
-			default:
-				continue
-			}
-			c.byCount.add(int(c.count[u]), u)
+	for u := range need.Each {
+		switch {
+		case c.resident.Has(u):
+			c.count[u]++
+		case stay > 0:
+			stay--
+			c.resident.Set(u)
+			c.count[u] = 1
+		default:
+			continue
 		}
+		c.byCount.add(int(c.count[u]), u)
 	}
 	c.finish(need, d)
 }

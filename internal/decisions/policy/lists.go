@@ -58,12 +58,12 @@ func (l *lists) empty(list int) bool {
 // found by a mask of the lists that are not empty.
 type buckets struct {
 	lists
-	used      []uint64 // by key
+	used      []uint64 // the keys in use, bit key%64 of word key/64
 	low, high int      // word of used: none below low and none above high is in use
 }
 
 func newBuckets(units, keys int) buckets {
-	return buckets{lists: newLists(units, keys), used: make([]uint64, words(keys))}
+	return buckets{lists: newLists(units, keys), used: make([]uint64, (keys+63)/64)}
 }
 
 func (b *buckets) clear() {

@@ -1,6 +1,6 @@
 package policy
 
-import "math/bits"
+import "github.com/windrow-sim/windrow/internal/mask"
 
 // lru keeps the units used last. All that a token needs is used at once: its hits are found before
 // anything leaves. Then the loaded units stay in ascending order as long as fewer than capacity
@@ -16,14 +16,13 @@ type lru struct {
 // cache is what the policies with a capacity have in common.
 type cache struct {
 	capacity int
-	held     int      // units in memory between tokens
-	resident []uint64 // the mask of those
-	gone     []uint64 // those that leave in this step; clear between steps
+	held     int       // units in memory between tokens
+	resident mask.Mask // those units
+	gone     mask.Mask // those that leave in this step; clear between steps
 }
 
 func newCache(units, capacity int) cache {
-	return cache{capacity: capacity, resident: make([]uint64, words(units)), gone: make([]uint64,
-		words(units))}
+	return cache{capacity: capacity, resident: mask.New(units), gone: mask.New(units)}
 }
 
 func (c *cache) clear() {
@@ -43,16 +42,15 @@ func (c *cache) admit(d *Decision) (stay, leave int) {
 
 // evict notes that a unit leaves.
 func (c *cache) evict(unit uint32) {
-	unset(c.resident, unit)
-	set(c.gone, unit)
+	c.resident.Clear(unit)
+	c.gone.Set(unit)
 }
 
 // finish lists what leaves: the evicted units and the needed ones that did not stay.
-func (c *cache) finish(need []uint64, d *Decision) {
-	for i, word := range need {
-		d.Evict = appendBits(d.Evict, i, c.gone[i]|word&^c.resident[i])
-		c.gone[i] = 0
-	}
+func (c *cache) finish(need mask.Mask, d *Decision) {
+	c.gone.Or(need)
+	d.Evict = c.gone.AppendAndNot(d.Evict, c.resident) // what was evicted is not resident
+	clear(c.gone)
 }
 
 func newLRU(units, capacity int) *lru {
@@ -66,23 +64,20 @@ func (c *lru) Reset() {
 }
 
 // Step implements Policy.
-func (c *lru) Step(need []uint64, d *Decision) {
+func (c *lru) Step(need mask.Mask, d *Decision) {
 	d.demand(need, c.resident)
 	stay, leave := c.admit(d)
-	for i, word := range need {
-		for ; word != 0; word &= word - 1 {
-			u := uint32(i*64 + bits.TrailingZeros64(word))
-			switch {
-			case has(c.resident, u):
-				c.order.unlink(u)
-			case stay > 0:
-				stay--
-				set(c.resident, u)
-			default:
-				continue
-			}
-			c.order.push(0, u)
+	for u := range need.Each {
+		switch {
+		case c.resident.Has(u):
+			c.order.unlink(u)
+		case stay > 0:
+			stay--
+			c.resident.Set(u)
+		default:
+			continue
 		}
+		c.order.push(0, u)
 	}
 	// units that this token does not need: the needed ones are at the back
 	for ; leave > 0; leave-- {

@@ -1,6 +1,6 @@
 package policy
 
-import "math/bits"
+import "github.com/windrow-sim/windrow/internal/mask"
 
 // pages is the page cache of an operating system under a runtime that touches only what it needs: a
 // miss reads the whole aligned group of neighbours that are not in memory yet (read-ahead, or
@@ -15,15 +15,14 @@ type pages struct {
 	ahead    int   // units of a group
 	order    lists // one, from the unit used longest ago to the last one
 	units    int
-	brought  []uint64 // with needed units, of the current token
-	touched  []uint64 // needed or brought
-	fromRead []uint32 // the brought ones as a list
+	brought  mask.Mask // with needed units, of the current token
+	touched  mask.Mask // needed or brought
+	fromRead []uint32  // the brought ones as a list
 }
 
 func newPages(units, capacity, ahead int) *pages {
 	return &pages{cache: newCache(units, capacity), ahead: ahead, order: newLists(units, 1),
-		units:   units,
-		brought: make([]uint64, words(units)), touched: make([]uint64, words(units))}
+		units: units, brought: mask.New(units), touched: mask.New(units)}
 }
 
 // Reset empties the cache.
@@ -33,7 +32,7 @@ func (p *pages) Reset() {
 }
 
 // Step implements Policy.
-func (p *pages) Step(need []uint64, d *Decision) {
+func (p *pages) Step(need mask.Mask, d *Decision) {
 	d.demand(need, p.resident)
 	p.readAhead(need, d.Load)
 	stay := min(len(d.Load), p.capacity-d.Hits)
@@ -43,23 +42,20 @@ func (p *pages) Step(need []uint64, d *Decision) {
 	d.Ahead = len(p.fromRead)
 	d.Overflow = len(d.Load) - stay + d.Ahead - room
 	for _, u := range p.fromRead[:room] {
-		set(p.resident, u)
+		p.resident.Set(u)
 		p.order.push(0, u)
 	}
-	for i, word := range need {
-		for ; word != 0; word &= word - 1 {
-			u := uint32(i*64 + bits.TrailingZeros64(word))
-			switch {
-			case has(p.resident, u):
-				p.order.unlink(u)
-			case stay > 0:
-				stay--
-				set(p.resident, u)
-			default:
-				continue
-			}
-			p.order.push(0, u)
+	for u := range need.Each {
+		switch {
+		case p.resident.Has(u):
+			p.order.unlink(u)
+		case stay > 0:
+			stay--
+			p.resident.Set(u)
+		default:
+			continue
 		}
+		p.order.push(0, u)
 	}
 	// units that this token has not touched: those it has are behind them
 	for ; leave > 0; leave-- {
@@ -72,7 +68,7 @@ func (p *pages) Step(need []uint64, d *Decision) {
 }
 
 // readAhead finds what comes with the missing units, which are ascending.
-func (p *pages) readAhead(need []uint64, missing []uint32) {
+func (p *pages) readAhead(need mask.Mask, missing []uint32) {
 	clear(p.brought)
 	next := 0 // group
 	for _, u := range missing {
@@ -82,13 +78,12 @@ func (p *pages) readAhead(need []uint64, missing []uint32) {
 		}
 		next = group + 1
 		for v := group * p.ahead; v < min(p.units, next*p.ahead); v++ {
-			set(p.brought, uint32(v))
+			p.brought.Set(uint32(v))
 		}
 	}
-	p.fromRead = p.fromRead[:0]
-	for i, word := range p.brought {
-		word &^= need[i] | p.resident[i]
-		p.fromRead = appendBits(p.fromRead, i, word)
-		p.touched[i] = need[i] | word
-	}
+	p.brought.AndNot(need)
+	p.brought.AndNot(p.resident)
+	p.fromRead = p.brought.AppendUnits(p.fromRead[:0])
+	copy(p.touched, need)
+	p.touched.Or(p.brought)
 }

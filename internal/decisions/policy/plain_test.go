@@ -241,18 +241,16 @@ func sources() []source {
 			case 0:
 				return nil
 			case 1:
-				return listOf(full(units))
+				return full(units).AppendUnits(nil)
 			}
 			return random(0.05)(r, units, nil)
 		}},
 	}
 }
 
-func full(units int) []uint64 {
-	m := make([]uint64, words(units))
-	for u := range uint32(units) {
-		set(m, u)
-	}
+func full(units int) mask.Mask {
+	m := mask.New(units)
+	m.Fill(units)
 	return m
 }
 
@@ -304,7 +302,7 @@ func specs(units int) []Spec {
 
 // ranking is any order of the units.
 func ranking(r *rand.Rand, units int) []uint32 {
-	list := listOf(full(units))
+	list := full(units).AppendUnits(nil)
 	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	return list
 }

@@ -1,6 +1,6 @@
 package policy
 
-import "math/bits"
+import "github.com/windrow-sim/windrow/internal/mask"
 
 // Decision is what a Policy decides for one layer of one token. Load and Evict are ascending and
 // are reused by the next Step into the same Decision. The zero value is ready for use.
@@ -17,9 +17,9 @@ type Decision struct {
 
 // Policy is one layer's residency policy. It is not safe for concurrent use.
 type Policy interface {
-	// Step advances by one token that needs the units whose bits are set in need (⌈units/64⌉ words;
-	// bits beyond the number of units must be clear) and fills d.
-	Step(need []uint64, d *Decision)
+	// Step advances by one token that needs the units of a mask of the layer, and fills d. It
+	// neither keeps nor changes the mask.
+	Step(need mask.Mask, d *Decision)
 	// Reset forgets everything: the next token finds nothing in memory. A new sequence starts so.
 	Reset()
 }
@@ -29,28 +29,10 @@ func (d *Decision) reset() {
 }
 
 // demand splits the needed units into hits and loads.
-func (d *Decision) demand(need, resident []uint64) {
+func (d *Decision) demand(need, resident mask.Mask) {
 	d.reset()
-	for i, word := range need {
-		d.Hits += bits.OnesCount64(word & resident[i])
-		d.Load = appendBits(d.Load, i, word&^resident[i])
-	}
-}
-
-// words is the length of a mask of so many units.
-func words(units int) int { return (units + 63) / 64 }
-
-func has(mask []uint64, unit uint32) bool { return mask[unit/64]>>(unit%64)&1 != 0 }
-
-func set(mask []uint64, unit uint32) { mask[unit/64] |= 1 << (unit % 64) }
-
-func unset(mask []uint64, unit uint32) { mask[unit/64] &^= 1 << (unit % 64) }
-
-func appendBits(dst []uint32, wordIndex int, word uint64) []uint32 {
-	for ; word != 0; word &= word - 1 {
-		dst = append(dst, uint32(wordIndex*64+bits.TrailingZeros64(word)))
-	}
-	return dst
+	d.Hits = need.CountAnd(resident)
+	d.Load = need.AppendAndNot(d.Load, resident)
 }
 
 // merge inserts the ascending units of b into the ascending a, from the back so that nothing is

@@ -25,14 +25,11 @@ func newChecker(spec Spec, units int) *checker {
 		slotMap: NewSlotMap(units)}
 }
 
-func (c *checker) step(need []uint64, d *Decision) error {
+func (c *checker) step(need mask.Mask, d *Decision) error {
 	if everything(c.spec) {
 		need = full(c.units)
 	}
-	needed := 0
-	for _, word := range need {
-		needed += bits.OnesCount64(word)
-	}
+	needed := need.Count()
 	if d.Hits+len(d.Load)-d.Ahead != needed {
 		return fmt.Errorf("%d hits and %d loads, %d of them ahead, for %d needed units", d.Hits,
 			len(d.Load), d.Ahead, needed)
@@ -41,12 +38,10 @@ func (c *checker) step(need []uint64, d *Decision) error {
 		return fmt.Errorf("not ascending: load %v evict %v", d.Load, d.Evict)
 	}
 	used := slices.Clone(need) // needed or loaded
-	for _, u := range d.Load {
-		set(used, u)
-	}
+	used.SetList(d.Load)
 	evictedUsed := 0
 	for _, u := range d.Evict {
-		if !has(used, u) { // invariant 5: freed before the reads
+		if !used.Has(u) { // invariant 5: freed before the reads
 			c.slotMap.Delete(u)
 		} else {
 			evictedUsed++
@@ -57,7 +52,7 @@ func (c *checker) step(need []uint64, d *Decision) error {
 		if c.memory[u] || int(u) >= c.units {
 			return fmt.Errorf("unit %d is loaded; in memory %v", u, c.memory[u])
 		}
-		if !has(need, u) {
+		if !need.Has(u) {
 			ahead++
 		}
 		c.memory[u] = true
@@ -71,7 +66,7 @@ func (c *checker) step(need []uint64, d *Decision) error {
 		return fmt.Errorf("%d rows while the layer computes, more than the %d kept and the %d "+
 			"used ones that leave", c.slotMap.Len(), c.spec.Kept(c.units), evictedUsed)
 	}
-	for _, u := range listOf(need) {
+	for _, u := range need.AppendUnits(nil) {
 		if !c.memory[u] {
 			return fmt.Errorf("unit %d is needed but not in memory", u)
 		}
@@ -79,7 +74,7 @@ func (c *checker) step(need []uint64, d *Decision) error {
 	return c.leave(used, d)
 }
 
-func (c *checker) leave(used []uint64, d *Decision) error {
+func (c *checker) leave(used mask.Mask, d *Decision) error {
 	overflow := 0
 	for _, u := range d.Evict {
 		if !c.memory[u] {
@@ -87,7 +82,7 @@ func (c *checker) leave(used []uint64, d *Decision) error {
 		}
 		delete(c.memory, u)
 		c.slots.Delete(u)
-		if has(used, u) {
+		if used.Has(u) {
 			c.slotMap.Delete(u)
 		}
 		if _, loaded := slices.BinarySearch(d.Load, u); loaded && limited(c.spec) {
@@ -421,9 +416,7 @@ func TestUnionIsMonotone(t *testing.T) {
 		needed, kept := make([]int, tokens), make([]int, tokens)
 		for batch := 1; batch <= 6; batch++ {
 			for i, list := range src.tokens(r, units, tokens) {
-				for _, u := range list {
-					set(union[i], u)
-				}
+				union[i].SetList(list)
 			}
 			inMemory := 0
 			for i, d := range run(NewWindow(units, 3), union) {

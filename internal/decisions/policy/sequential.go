@@ -1,5 +1,7 @@
 package policy
 
+import "github.com/windrow-sim/windrow/internal/mask"
+
 // sequential reads the same units for every token, whatever it needs: all but the first kept ones.
 // With kept = 0 this is the papers' naive baseline (the whole model for every token), else hybrid
 // (the part that does not fit); a layout joins the neighbours into one long read. It therefore
@@ -39,7 +41,7 @@ func newCyclic(units, capacity int) *sequential {
 func (s *sequential) Reset() { s.started = false }
 
 // Step implements Policy. What the token needs does not matter.
-func (s *sequential) Step(_ []uint64, d *Decision) {
+func (s *sequential) Step(_ mask.Mask, d *Decision) {
 	d.reset()
 	first := 0
 	if s.started {

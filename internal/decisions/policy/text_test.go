@@ -154,17 +154,8 @@ func show(d *Decision) string {
 		d.Overflow, d.Ahead)
 }
 
-func maskOf(units int, list []uint32) []uint64 {
-	m := make([]uint64, words(units))
-	for _, u := range list {
-		set(m, u)
-	}
+func maskOf(units int, list []uint32) mask.Mask {
+	m := mask.New(units)
+	m.SetList(list)
 	return m
-}
-
-func listOf(mask []uint64) (list []uint32) {
-	for i, word := range mask {
-		list = appendBits(list, i, word)
-	}
-	return list
 }

@@ -1,10 +1,6 @@
 package policy
 
-import (
-	"math/bits"
-
-	"github.com/windrow-sim/windrow/internal/mask"
-)
+import "github.com/windrow-sim/windrow/internal/mask"
 
 // Window keeps the units active in the last K tokens (LLM in a flash, section 3.1): before token t
 // memory holds the units active in tokens t−K…t−1; t loads what it needs beyond them, then the
@@ -15,7 +11,7 @@ import (
 type Window struct {
 	k          int
 	now        int32
-	resident   []uint64
+	resident   mask.Mask
 	lastActive []int32
 	// masks of the last K tokens, by token index mod K; grows with the first K tokens
 	ring []mask.Mask
@@ -24,8 +20,7 @@ type Window struct {
 // NewWindow returns a Window of k ≥ 0 tokens over the given number of units.
 func NewWindow(units, k int) *Window {
 	w := &Window{k: k}
-	words := (units + 63) / 64
-	w.resident = make([]uint64, words)
+	w.resident = mask.New(units)
 	w.lastActive = make([]int32, units)
 	w.Reset()
 	return w
@@ -42,23 +37,16 @@ func (w *Window) Reset() {
 }
 
 // Step implements Policy.
-func (w *Window) Step(need []uint64, d *Decision) {
-	d.reset()
-	for i, word := range need {
-		d.Hits += bits.OnesCount64(word & w.resident[i])
-		d.Load = appendBits(d.Load, i, word&^w.resident[i])
-		w.resident[i] |= word
-		for rest := word; rest != 0; rest &= rest - 1 {
-			w.lastActive[i*64+bits.TrailingZeros64(rest)] = w.now
-		}
+func (w *Window) Step(need mask.Mask, d *Decision) {
+	d.demand(need, w.resident)
+	w.resident.Or(need)
+	for u := range need.Each {
+		w.lastActive[u] = w.now
 	}
-	for i, word := range w.leaving(need) {
-		for rest := word; rest != 0; rest &= rest - 1 {
-			u := i*64 + bits.TrailingZeros64(rest)
-			if w.lastActive[u] == w.now-int32(w.k) {
-				d.Evict = append(d.Evict, uint32(u))
-				w.resident[i] &^= rest & -rest
-			}
+	for u := range w.leaving(need).Each {
+		if w.lastActive[u] == w.now-int32(w.k) {
+			d.Evict = append(d.Evict, u)
+			w.resident.Clear(u)
 		}
 	}
 	if w.k > 0 {
@@ -70,7 +58,7 @@ func (w *Window) Step(need []uint64, d *Decision) {
 // leaving returns the mask of token now−K, whose units may leave: the oldest of the ring, which the
 // current one will replace. During the first K tokens there is none, and the ring gets one more
 // place.
-func (w *Window) leaving(need []uint64) []uint64 {
+func (w *Window) leaving(need mask.Mask) mask.Mask {
 	switch {
 	case w.k == 0:
 		return need
@@ -82,7 +70,7 @@ func (w *Window) leaving(need []uint64) []uint64 {
 		w.ring = append(w.ring, nil)
 	}
 	if last := &w.ring[len(w.ring)-1]; *last == nil {
-		*last = make([]uint64, len(w.resident))
+		*last = make(mask.Mask, len(w.resident))
 	}
 	return nil
 }
