@@ -1,88 +1,62 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/memory"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Memory is what a flash-resident run of a trace needs with a window, part by part. The program
-// itself, a few tens of MiB, and pages of the mapped trace come on top.
-type Memory struct {
-	Window int           `json:"window"`
-	Parts  []engine.Part `json:"parts"`
-	Total  units.Bytes   `json:"total_bytes"`
-}
-
-// String names the parts.
-func (m Memory) String() string {
-	var b strings.Builder
-	for i, p := range m.Parts {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "%s %v", p.Name, p.Bytes)
-	}
-	return b.String()
-}
-
 // MemoryOf accounts for the first tokens of a trace under a configuration.
 func MemoryOf(src traces.Source, tokens int, w *model.Weights, geo layout.Geometry,
-	cfg Config) (Memory, error) {
-	n, err := requirements(src, tokens, geo, cfg)
+	cfg Config) (memory.Memory, error) {
+	n, err := cfg.need(src, tokens, geo)
 	if err != nil {
-		return Memory{}, err
+		return memory.Memory{}, err
 	}
-	parts := append(engine.Memory(w, engine.Config{Context: n.positions}), engine.FlashMemory(geo,
-		n.rows[cfg.Schedule.Dense:], n.staging)...)
-	if d := cfg.Schedule.Dense; d > 0 {
-		parts = append(parts, engine.Part{Name: "dense prefix", Bytes: units.Bytes(d*geo.Units) *
-			geo.Stride})
-	}
-	if cfg.Schedule.Kind != OnDemand { // announced reads have a buffer of their own
-		parts = append(parts, engine.Part{Name: "staging buffer of reads ahead",
-			Bytes: max(cfg.Schedule.Staging, units.Bytes(n.staging))})
-	}
-	return Memory{Window: cfg.Window, Parts: parts, Total: engine.Sum(parts)}, nil
+	return memory.Account(engine.MemoryModel(w, geo), n.Config(cfg.memory())), nil
 }
 
-// longestWindow is where the search for the largest window ends: by then a layer holds most of what
-// a text ever needs.
-const longestWindow = 256
+// memory is what the account needs to know of a configuration besides the need of a trace.
+func (c *Config) memory() memory.Config {
+	return memory.Config{Policy: c.residency(), Dense: c.Schedule.Dense,
+		Prefetch: c.Schedule.Kind != OnDemand, PrefetchLimit: c.Schedule.Staging}
+}
 
-// LargestWindow finds the largest window, at most 256 tokens, with which a run of a trace fits into
-// a budget of memory. Below what a window of 0 needs it is an ErrMismatch that names this floor and
-// its parts.
+// need is the memory that the first tokens of a trace ask for.
+func (c *Config) need(src traces.Source, tokens int, geo layout.Geometry) (*memory.Need, error) {
+	n, err := memory.NeedOf(traces.MaskTrace(src, tokens, c.Predicted), c.reads(geo), c.residency())
+	if errors.Is(err, policy.ErrSpec) {
+		err = fmt.Errorf("replay: %w: %w", err, ErrMismatch)
+	}
+	return n, err
+}
+
+// reads is how the rows of a configuration are read.
+func (c *Config) reads(geo layout.Geometry) memory.Reads {
+	return memory.Reads{Geometry: geo, Layout: c.Layout, Dense: c.Schedule.Dense}
+}
+
+// LargestWindow finds the largest window, at most memory.LongestWindow tokens, with which a run of
+// a trace fits into a budget of memory. The policy of the configuration is not used. Below what a
+// window of 0 needs it is an ErrMismatch and a *memory.BudgetError that names this floor and its
+// parts.
 func LargestWindow(src traces.Source, tokens int, w *model.Weights, geo layout.Geometry, cfg Config,
-	budget units.Bytes) (Memory, error) {
-	cfg.Window = 0
-	best, err := MemoryOf(src, tokens, w, geo, cfg)
+	budget units.Bytes) (memory.Memory, error) {
+	windows, err := memory.WindowsOf(traces.MaskTrace(src, tokens, cfg.Predicted), cfg.reads(geo),
+		nil)
 	if err != nil {
-		return Memory{}, err
+		return memory.Memory{}, err
 	}
-	if best.Total > budget {
-		return best, fmt.Errorf("replay: a budget of %v: with nothing kept between tokens this "+
-			"run needs %v (%s); give it that much, or use fewer positions: %w",
-			budget, best.Total, best, ErrMismatch)
+	best, err := windows.Largest(engine.MemoryModel(w, geo), cfg.memory(), budget)
+	if errors.Is(err, memory.ErrBudget) {
+		err = fmt.Errorf("replay: %w: %w", err, ErrMismatch)
 	}
-	// A longer window never needs less: rows of a shorter one are among its rows.
-	low, high := 0, longestWindow
-	for low < high {
-		cfg.Window = (low + high + 1) / 2
-		m, err := MemoryOf(src, tokens, w, geo, cfg)
-		if err != nil {
-			return Memory{}, err
-		}
-		if m.Total <= budget {
-			low, best = cfg.Window, m
-		} else {
-			high = cfg.Window - 1
-		}
-	}
-	return best, nil
+	return best, err
 }

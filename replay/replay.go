@@ -242,7 +242,7 @@ func fits(h *traces.Header, w *model.Weights, geo layout.Geometry, cfg Config) e
 func NewFlash(src traces.Source, tokens int, w *model.Weights, geo layout.Geometry,
 	reader flashio.Reader, cfg Config) (*engine.Flash, int, error) {
 	cfg.Layout.Align = max(cfg.Layout.Align, reader.Mode().Align)
-	n, err := requirements(src, tokens, geo, cfg)
+	n, err := cfg.need(src, tokens, geo)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -251,11 +251,11 @@ func NewFlash(src traces.Source, tokens int, w *model.Weights, geo layout.Geomet
 		return nil, 0, err
 	}
 	flash, err := engine.NewFlash(w, geo, reader, engine.FlashConfig{
-		Window: cfg.Window, Policy: cfg.Policy, Layout: cfg.Layout, Capacity: n.rows,
-		Staging: n.staging, Ahead: int64(cfg.Schedule.Staging), Dense: dense,
+		Window: cfg.Window, Policy: cfg.Policy, Layout: cfg.Layout, Capacity: n.Rows,
+		Staging: int64(n.Staging), Ahead: int64(cfg.Schedule.Staging), Dense: dense,
 		Store: cfg.Store,
 	})
-	return flash, n.positions, err
+	return flash, n.Positions, err
 }
 
 // dense reads the bundles of the dense prefix.
@@ -280,61 +280,6 @@ func (c *Config) residency() policy.Spec {
 		return policy.Spec{Kind: policy.KindWindow, Window: c.Window}
 	}
 	return c.Policy
-}
-
-// need is the memory that a trace needs under a configuration: known before the first token, so
-// that nothing grows later.
-type need struct {
-	// per layer: the largest number of rows at once (the paper's Req_i, here of this very trace)
-	rows      []int
-	staging   int64 // bytes of the largest plan
-	positions int   // of the longest sequence
-}
-
-// requirements runs policy and layout over the first tokens of a trace and returns what memory they
-// need.
-func requirements(src traces.Source, tokens int, geo layout.Geometry, cfg Config) (*need, error) {
-	planner, err := layout.NewPlanner(geo, cfg.Layout)
-	if err != nil {
-		return nil, err
-	}
-	h := src.Header()
-	n := &need{rows: make([]int, h.Layers)}
-	inUse := make([]int, h.Layers)
-	policies := make([]policy.Policy, h.Layers)
-	for l := range policies {
-		if policies[l], err = policy.New(cfg.residency(), h.Units, policy.Options{
-			Layer: l}); err != nil {
-			return nil, fmt.Errorf("replay: %w: %w", err, ErrMismatch)
-		}
-	}
-	var t traces.Token
-	var d policy.Decision
-	var plan layout.Plan
-	seq := uint32(0)
-	for i := range tokens {
-		if err := src.Token(i, &t); err != nil {
-			return nil, err
-		}
-		n.positions = max(n.positions, int(t.Pos)+1)
-		masks := cfg.masks(&t)
-		for l, w := range policies {
-			if l < cfg.Schedule.Dense {
-				continue
-			}
-			if i > 0 && t.Seq != seq {
-				w.Reset()
-				inUse[l] = 0
-			}
-			w.Step(masks[l], &d)
-			planner.Plan(l, d.Load, &plan)
-			n.staging = max(n.staging, plan.Staging)
-			n.rows[l] = max(n.rows[l], inUse[l]+len(d.Load))
-			inUse[l] += len(d.Load) - len(d.Evict)
-		}
-		seq = t.Seq
-	}
-	return n, nil
 }
 
 // meta describes a measured run, with what taints it.

@@ -475,11 +475,12 @@ func TestRunStopsAndRefuses(t *testing.T) {
 func TestRequirementsAreTight(t *testing.T) {
 	src, image, _ := syntheticTrace(t)
 	for _, window := range []int{0, 3} {
-		need, err := requirements(src, src.Tokens(), image.Geometry(), Config{Window: window})
-		if err != nil || need.positions != 20 {
+		cfg := Config{Window: window}
+		need, err := cfg.need(src, src.Tokens(), image.Geometry())
+		if err != nil || need.Positions != 20 {
 			t.Fatalf("%+v, %v; want 20 positions", need, err)
 		}
-		for l, n := range need.rows {
+		for l, n := range need.Rows {
 			most := 0
 			for i := range src.Tokens() {
 				union := map[uint32]bool{}

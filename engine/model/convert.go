@@ -66,9 +66,8 @@ func grown(p []byte, n int64) []byte {
 
 // convert checks and converts the elements that start at index at.
 func (t tensor) convert(dst []byte, to checkpoint.DType, src []byte, at int64) error {
-	if i := firstNonFinite(t.DType, src); i >= 0 {
-		return fmt.Errorf("model: tensor %q: %w: the weight at index %d is not finite", t.Name,
-			checkpoint.ErrFormat, at+int64(i))
+	if err := t.finite(src, at); err != nil {
+		return err
 	}
 	if i := convert(dst, to, src, t.DType); i >= 0 {
 		return fmt.Errorf("model: tensor %q: %w: the weight at index %d is beyond the range of %s",
@@ -139,8 +138,13 @@ func convert(dst []byte, to checkpoint.DType, src []byte, from checkpoint.DType)
 	return -1
 }
 
-// load reads a resident tensor into memory. The source may have another type than the Weights.
+// load reads a resident tensor into memory. The source may have another type than the Weights; of
+// the same type, a matrix is read in place and nothing else is allocated.
 func (r resident) load(ctx context.Context, t tensor) error {
+	if r.matrix != nil && r.rows == nil && t.DType == r.dtype {
+		r.matrix.Data = make([]byte, r.elements()*r.dtype.Size())
+		return t.readInPlace(ctx, r.matrix.Data)
+	}
 	if r.matrix != nil {
 		dst := make([]byte, 0, r.elements()*r.dtype.Size())
 		err := t.rowsOf(ctx, r, func(p []byte) error {
@@ -159,6 +163,34 @@ func (r resident) load(ctx context.Context, t tensor) error {
 	})
 	*r.vector = dst
 	return err
+}
+
+// readInPlace fills dst, which has the tensor's size, with its bytes, as they are. A NaN or an Inf
+// is ErrFormat, with tensor and index.
+func (t tensor) readInPlace(ctx context.Context, dst []byte) error {
+	size := t.DType.Size()
+	for at := int64(0); at < t.Elements(); at += streamBlock {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		block := dst[at*size : min(at+streamBlock, t.Elements())*size]
+		if _, err := t.r.ReadAt(block, at*size); err != nil {
+			return fmt.Errorf("model: tensor %q: %w", t.Name, err)
+		}
+		if err := t.finite(block, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finite refuses elements from index at on that are not finite.
+func (t tensor) finite(p []byte, at int64) error {
+	if i := firstNonFinite(t.DType, p); i >= 0 {
+		return fmt.Errorf("model: tensor %q: %w: the weight at index %d is not finite", t.Name,
+			checkpoint.ErrFormat, at+int64(i))
+	}
+	return nil
 }
 
 // rowsOf streams the rows of t that make up a resident tensor.

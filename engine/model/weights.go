@@ -2,8 +2,10 @@ package model
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
+	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
@@ -63,14 +65,26 @@ func newWeights(a Arch, p Precision) *Weights {
 // RecordBytes is the size of one neuron's record without padding.
 func (w *Weights) RecordBytes() int { return int(w.Shape.RecordBytes(w.Bundles)) }
 
-// Bytes is what the resident tensors take.
-func (w *Weights) Bytes() units.Bytes {
-	total := int64(0)
+// Memory is the size of the resident tensors, by kind.
+func (w *Weights) Memory() (sizes memory.Weights) {
 	for _, r := range newWeights(w.Arch, Precision{w.Resident, w.Bundles}).residents() {
-		total += r.elements() * r.dtype.Size()
+		size := units.Bytes(r.elements() * r.dtype.Size())
+		switch {
+		case r.matrix == nil:
+			sizes.Other += size
+		case r.name == "embed" || r.name == "head.weight":
+			sizes.Embeddings += size
+		case strings.Contains(r.name, ".attn."):
+			sizes.Attention += size
+		default: // positions, and the projections around a narrower embedding
+			sizes.Other += size
+		}
 	}
-	return units.Bytes(total)
+	return sizes
 }
+
+// Bytes is the size of the resident tensors.
+func (w *Weights) Bytes() units.Bytes { return w.Memory().Total() }
 
 // Precision is how an image stores weights. Vectors (norms, biases) are always F32.
 type Precision struct {

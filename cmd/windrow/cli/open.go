@@ -5,7 +5,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -16,6 +15,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/cpu"
@@ -226,30 +226,23 @@ func (e *env) budgetWindow(c *cli.Context, m *openedModel, tr traces.Source, tok
 	if err != nil {
 		return 0, err
 	}
-	memory, err := replay.LargestWindow(tr, tokens, m.weights, m.image.Geometry(), cfg, budget)
+	best, err := replay.LargestWindow(tr, tokens, m.weights, m.image.Geometry(), cfg, budget)
 	if err != nil {
 		return 0, err
 	}
-	e.note("window %d: %v of %v (%s)", memory.Window, memory.Total, budget, memory)
-	return memory.Window, nil
+	e.note("window %d: %v of %v (%v)", best.Window, best.Total, budget, best)
+	return best.Window, nil
 }
 
 // memoryBudget reads a size, or a share of the model.
 func memoryBudget(text string, m *openedModel) (units.Bytes, error) {
-	number, percent := strings.CutSuffix(text, "%")
-	if !percent {
-		budget, err := units.ParseBytes(text)
-		if err != nil || budget < 1 {
-			return 0, usageError("--dram %q: a size (2GiB) or a percentage of the model (52%%) "+
-				"is wanted", text)
-		}
-		return budget, nil
+	s := &m.image.Shape
+	budget, err := memory.ParseBudget(text, m.image.ResidentBytes()+
+		units.Bytes(s.Layers)*units.Bytes(s.DFFN)*m.image.RecordBytes())
+	if err != nil {
+		return 0, usageError("--dram %q: %v", text, err)
 	}
-	share, err := strconv.ParseFloat(number, 64)
-	if err != nil || !(share > 0 && share <= 1000) {
-		return 0, usageError("--dram %q: a percentage above 0 is wanted", text)
-	}
-	return units.Bytes(share / 100 * float64(m.image.ResidentBytes()+m.image.BundleBytes())), nil
+	return budget, nil
 }
 
 // modeLine says in one line how reads were really done.

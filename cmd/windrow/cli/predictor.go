@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/predictor"
 	"github.com/windrow-sim/windrow/engine/predictor/centroid"
+	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -228,7 +228,7 @@ func (e *env) flashRows(c *cli.Context, m *openedModel, named *openedPredictor, 
 // rowRoom is how many rows per layer there is memory for.
 func (e *env) rowRoom(c *cli.Context, m *openedModel, named *openedPredictor, dense, positions,
 	batch int) (int, error) {
-	geo, s := m.image.Geometry(), m.weights.Shape
+	geo := m.image.Geometry()
 	if !c.IsSet("dram") {
 		return geo.Units, nil
 	}
@@ -236,34 +236,17 @@ func (e *env) rowRoom(c *cli.Context, m *openedModel, named *openedPredictor, de
 	if err != nil {
 		return 0, err
 	}
-	parts := append(engine.Memory(m.weights, engine.Config{Context: positions, Batch: batch,
-		FeatureKind: named.feature}),
-		engine.Part{Name: "predictor", Bytes: named.bytes}, engine.Part{Name: "dense prefix",
-			Bytes: units.Bytes(dense) * m.image.LayerBytes()},
-		engine.Part{Name: "slots", Bytes: engine.Sum(engine.FlashMemory(geo,
-			make([]int, s.Layers-dense), 0))})
-	// A row is a record and its bias; of every second one, which a token may read at once, also its
-	// place in the staging buffer, rounded outwards to blocks.
-	const block = 4096
-	perRow := units.Bytes(s.Layers-dense)*(geo.Record+4) + (geo.Stride+2*block)/2
-	left := budget - engine.Sum(parts)
-	room := int(min(left/max(perRow, 1), units.Bytes(geo.Units)))
-	const fewest = 2 // one to keep and one to need
-	if left < 0 || room < fewest && dense < s.Layers {
-		floor := engine.Sum(parts) + fewest*perRow
-		return 0, usageError("--dram %s: %v is too little: %v without rows (%s), and %v with "+
-			"the fewest that could work", c.String("dram"), budget, engine.Sum(parts),
-			partsText(parts), floor)
+	cfg := engine.Config{Context: positions, Batch: batch, FeatureKind: named.feature,
+		Schedule: named.schedule}
+	parts := cfg.Memory(m.weights.Shape)
+	parts.Predictor, parts.Dense = named.bytes, dense
+	parts.Policy = policy.Spec{Kind: policy.KindWindow, Window: c.Int("window")}
+	const block = 4096 // that direct reads are rounded to at most
+	room, account, err := memory.RoomForRows(engine.MemoryModel(m.weights, geo), parts, block,
+		budget)
+	if err != nil {
+		return 0, usageError("--dram %s: %v", c.String("dram"), err)
 	}
-	e.note("%d rows per layer in %v (%s)", room, budget, partsText(parts))
+	e.note("%d rows per layer in %v (%v)", room, budget, account)
 	return room, nil
-}
-
-// partsText names parts of memory.
-func partsText(parts []engine.Part) string {
-	var list []string
-	for _, p := range parts {
-		list = append(list, fmt.Sprintf("%s %v", p.Name, p.Bytes))
-	}
-	return strings.Join(list, ", ")
 }

@@ -1,0 +1,97 @@
+package memory
+
+import (
+	"fmt"
+
+	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
+	"github.com/windrow-sim/windrow/internal/units"
+)
+
+// Trace is the masks of a run, token by token, the sequences one after the other.
+type Trace struct {
+	Tokens, Layers, Units int
+	// Token returns token i. Its masks are valid until the next call.
+	Token func(i int) (Token, error)
+}
+
+// Token is the place of a token and its masks by layer.
+type Token struct {
+	Seq, Pos uint32
+	Masks    []mask.Mask
+}
+
+// each calls f for every token, and says whether the token begins a sequence.
+func (t *Trace) each(f func(i int, begins bool, token *Token) error) error {
+	seq := uint32(0)
+	for i := range t.Tokens {
+		token, err := t.Token(i)
+		if err != nil {
+			return fmt.Errorf("memory: token %d: %w", i, err)
+		}
+		if err := f(i, i == 0 || token.Seq != seq, &token); err != nil {
+			return err
+		}
+		seq = token.Seq
+	}
+	return nil
+}
+
+// Reads says how the rows of a trace are read: what sizes the staging buffer.
+type Reads struct {
+	Geometry layout.Geometry
+	Layout   layout.Options
+	Dense    int // the first layers, of which nothing is read
+}
+
+// Need is the memory that a trace asks for under a policy. It is known before the first token, so
+// that nothing has to grow later.
+type Need struct {
+	Rows      []int       // by layer, the most rows at once: Req_i of LLM in a flash, of this trace
+	Staging   units.Bytes // the largest read of one layer
+	Positions int         // of the longest sequence
+}
+
+// Config is what the need adds to a configuration; positions that are already there stay.
+func (n *Need) Config(c Config) Config {
+	c.Rows, c.Staging = n.Rows, n.Staging
+	if c.Positions == 0 {
+		c.Positions = n.Positions
+	}
+	return c
+}
+
+// NeedOf runs a policy and the planner over a trace. Errors are those of the trace, of policy.New
+// and of layout.NewPlanner.
+func NeedOf(t Trace, reads Reads, spec policy.Spec) (*Need, error) {
+	planner, err := layout.NewPlanner(reads.Geometry, reads.Layout)
+	if err != nil {
+		return nil, err
+	}
+	n := &Need{Rows: make([]int, t.Layers)}
+	policies, inUse := make([]policy.Policy, t.Layers), make([]int, t.Layers)
+	for l := range policies {
+		if policies[l], err = policy.New(spec, t.Units, policy.Options{Layer: l}); err != nil {
+			return nil, err
+		}
+	}
+	var d policy.Decision
+	var plan layout.Plan
+	err = t.each(func(_ int, begins bool, token *Token) error {
+		n.Positions = max(n.Positions, int(token.Pos)+1)
+		for l := min(reads.Dense, t.Layers); l < t.Layers; l++ {
+			if begins {
+				policies[l].Reset()
+				inUse[l] = 0
+			}
+			policies[l].Step(token.Masks[l], &d)
+			planner.Plan(l, d.Load, &plan)
+			n.Staging = max(n.Staging, units.Bytes(plan.Staging))
+			n.Rows[l] = max(n.Rows[l], inUse[l]+len(d.Load))
+			inUse[l] += len(d.Load) - len(d.Evict)
+		}
+		return nil
+	})
+	return n, err
+}

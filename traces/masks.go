@@ -1,0 +1,21 @@
+package traces
+
+import "github.com/windrow-sim/windrow/internal/decisions/memory"
+
+// MaskTrace shows the true or the predicted masks of the first tokens of a trace to the account of
+// memory.
+func MaskTrace(src Source, tokens int, predicted bool) memory.Trace {
+	head := src.Header()
+	var t Token
+	return memory.Trace{Tokens: min(tokens, src.Tokens()), Layers: head.Layers, Units: head.Units,
+		Token: func(i int) (memory.Token, error) {
+			if err := src.Token(i, &t); err != nil {
+				return memory.Token{}, err
+			}
+			masks := t.Active
+			if predicted {
+				masks = t.Predicted
+			}
+			return memory.Token{Seq: t.Seq, Pos: t.Pos, Masks: masks}, nil
+		}}
+}
