@@ -58,7 +58,7 @@ func TestDRAMBudgetIsKept(t *testing.T) {
 	}
 	if got := command("replay", "-t", "large.trace.arrow", "-m", "large.flash.safetensors",
 		"--dram", "30%"); got.code != exitUsage || !strings.Contains(got.stderr,
-		"resident weights") {
+		"embeddings") {
 		t.Errorf("below the floor: exit %d, %s", got.code, got.stderr)
 	}
 }

@@ -153,7 +153,8 @@ func Account(m Model, c Config) Memory {
 	m.Stride = max(m.Stride, m.Record)
 	sequences := max(c.Sequences, 1)
 	c.Batch, c.Dense = max(c.Batch, sequences), min(max(c.Dense, 0), m.Layers)
-	account := Memory{}
+	const parts = 11
+	account := Memory{Parts: make([]Part, 0, parts)}
 	if c.Policy.Kind == policy.KindWindow {
 		account.Window = c.Policy.Window
 	}

@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"sort"
+
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -110,18 +112,19 @@ func (w *Windows) account(m Model, c Config, k int, n *Need) Memory {
 // is that floor.
 //
 // Rows grow with the window, the staging buffer shrinks. So the rows of a window with the buffer of
-// the longest one are a lower bound, and a pass for the exact buffer is made only where that fits.
+// the longest one are a lower bound that grows, and a pass for the exact buffer is made only where
+// the bound fits.
 func (w *Windows) Largest(m Model, c Config, budget units.Bytes) (Memory, error) {
 	least, err := w.Need(LongestWindow)
 	if err != nil {
 		return Memory{}, err
 	}
-	for k := LongestWindow; k >= 0; k-- {
+	beyond := sort.Search(LongestWindow+1, func(k int) bool {
 		bound := w.rows(k)
 		bound.Staging = least.Staging
-		if w.account(m, c, k, bound).Total > budget {
-			continue
-		}
+		return w.account(m, c, k, bound).Total > budget
+	})
+	for k := beyond - 1; k >= 0; k-- {
 		exact, err := w.Account(m, c, k)
 		if err != nil || exact.Total <= budget {
 			return exact, err
