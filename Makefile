@@ -14,7 +14,7 @@ SYSTEMS    := darwin/arm64 linux/arm64 windows/amd64
 PER_SYSTEM := ./engine/... ./cmd/windrow/cli ./kernels/... ./replay/... ./traces/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz lint bench golden demo validate validate-fitted gpu-check gpu-check-bundle gpu-check-emulated peers clean
+.PHONY: help build test race fuzz lint generate bench golden demo validate validate-fitted gpu-check gpu-check-bundle gpu-check-emulated peers clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,15 +34,19 @@ fuzz: ## every fuzz target, FUZZTIME executions each
 	    echo "fuzz $$pkg $$f"; $(GO) test $(BUILD) -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg; \
 	  done; done
 
-lint: ## gofmt, vet and staticcheck, with and without the build tags, for every system we build for
+lint: ## gofmt, vet, staticcheck and the generated assembly, with and without the build tags, for every system we build for
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags=giouring ./...
 	$(GO) vet -tags=purego ./kernels/...
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -tags=giouring ./...
+	cd tools/avo && $(GO) vet . && $(GO) test .
 	@set -e; export CGO_ENABLED=0; for system in $(SYSTEMS); do \
 	  export GOOS=$${system%/*} GOARCH=$${system#*/}; echo "build and vet for $$system"; $(GO) build ./...; $(GO) vet $(PER_SYSTEM); \
 	done
+
+generate: ## make the assembly and the PTX again, after a change of tools/avo or kernels/source; needs the network
+	$(GO) generate ./kernels/...
 
 bench: ## benchmarks of our own parts
 	$(GO) test $(BUILD) -run '^$$' -bench . -benchmem ./...

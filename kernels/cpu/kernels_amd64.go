@@ -2,6 +2,8 @@
 
 package cpu
 
+//go:generate go run -C ../../tools/avo .
+
 import (
 	"unsafe"
 

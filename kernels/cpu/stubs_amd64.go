@@ -4,9 +4,9 @@
 
 package cpu
 
-// dotAVX2 returns the sum of w[i]*x[i] for float16 weights and i in [0,n). While it reads w it
-// prefetches the memory that lies ahead bytes beyond it, line by line; an address that is not
-// mapped is harmless. All kernels that take ahead do so.
+// dotAVX2 returns the sum of w[i]*x[i] for float16 weights and i in [0,n). While it reads
+// w[i], it prefetches the cache line at ahead bytes beyond w[i]. Prefetching an unmapped
+// address is harmless. The other kernels use ahead in the same way.
 //
 //go:noescape
 func dotAVX2(w *uint16, x *float32, n int, ahead int) float32
@@ -36,8 +36,8 @@ func axpyBF16AVX2(a float32, w *uint16, y *float32, n int, ahead int)
 //go:noescape
 func axpyF32AVX2(a float32, w *float32, y *float32, n int, ahead int)
 
-// dotQ8AVX2 returns the sum of w[i]*x[i] for groups of 32 weights of 8 bits behind their float16
-// scale.
+// dotQ8AVX2 returns the sum of w[i]*x[i] for float16 scales, each followed by a group of
+// 32 weights of 8 bits.
 //
 //go:noescape
 func dotQ8AVX2(w *byte, x *float32, groups int, ahead int) float32

@@ -6,7 +6,9 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// ptx is source/ compiled, by tools/cuda/ptx.sh.
+//go:generate ../../tools/cuda/ptx.sh -update
+
+// ptx is kernels/source, compiled.
 //
 //go:embed kernels.ptx
 var ptx string

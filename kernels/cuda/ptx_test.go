@@ -48,7 +48,8 @@ func TestPTXIsOfThisSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(string(ptx), head(hash)) {
-		t.Error("kernels.ptx was not made from the present source; run tools/cuda/ptx.sh")
+		t.Error("kernels.ptx was not made from the present source; run go generate " +
+			"./kernels/cuda")
 	}
 }
 

@@ -3,7 +3,7 @@
 // It is a module of its own, so that the generator's dependencies stay out of the program's. Its
 // output is committed; it has to run only after a kernel here was changed:
 //
-//	cd tools/avo && go run .
+//	go generate ./kernels/cpu
 //
 // Every kernel takes raw pointers and an element count, and leaves bounds checks to its Go caller.
 // Start with dot in kernels.go: the others have the same three parts (a main loop over full blocks,

@@ -46,11 +46,9 @@ func generate() (map[string][]byte, error) {
 	c := build.NewContext()
 	c.ConstraintExpr("!purego")
 	dot(c, "dotAVX2", half(),
-		"dotAVX2 returns the sum of w[i]*x[i] for float16 weights and i in [0,n). While it "+
-			"reads w it prefetches the memory",
-		"that lies ahead bytes beyond it, line by line; an address that is not mapped is "+
-			"harmless. All kernels that take",
-		"ahead do so.")
+		"dotAVX2 returns the sum of w[i]*x[i] for float16 weights and i in [0,n). While it reads",
+		"w[i], it prefetches the cache line at ahead bytes beyond w[i]. Prefetching an unmapped",
+		"address is harmless. The other kernels use ahead in the same way.")
 	dot(c, "dotBF16AVX2", bfloat(),
 		"dotBF16AVX2 is dotAVX2 for bfloat16 weights.")
 	dot(c, "dotF32AVX2", float(),
@@ -62,8 +60,8 @@ func generate() (map[string][]byte, error) {
 	axpy(c, "axpyF32AVX2", float(),
 		"axpyF32AVX2 is axpyAVX2 for float32 weights.")
 	dotQuantised(c, "dotQ8AVX2", eightBits,
-		"dotQ8AVX2 returns the sum of w[i]*x[i] for groups of 32 weights of 8 bits behind their "+
-			"float16 scale.")
+		"dotQ8AVX2 returns the sum of w[i]*x[i] for float16 scales, each followed by a group of",
+		"32 weights of 8 bits.")
 	dotQuantised(c, "dotQ4AVX2", fourBits,
 		"dotQ4AVX2 is dotQ8AVX2 for weights of 4 bits.")
 	axpyQuantised(c, "axpyQ8AVX2", eightBits,

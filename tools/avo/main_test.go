@@ -20,8 +20,8 @@ func TestCommittedFilesAreCurrent(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(committed, files[name]) {
-			t.Errorf("kernels/cpu/%s differs from what is generated now: run \"go run .\" in "+
-				"tools/avo", name)
+			t.Errorf("kernels/cpu/%s differs from what is generated now: run \"go generate "+
+				"./kernels/cpu\"", name)
 		}
 	}
 }
