@@ -9,6 +9,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 )
 
 // counted keeps what the events of a run say, without times.
@@ -43,7 +44,7 @@ func TestAnnouncedReadsChangeNothingButTime(t *testing.T) {
 		}
 		bundles = append(bundles, data)
 	}
-	run := func(schedule Schedule, dense int, spec policy.Spec, staging int64) []LayerEvent {
+	run := func(when schedule.Kind, dense int, spec policy.Spec, staging int64) []LayerEvent {
 		t.Helper()
 		// The reads of other engines are the same; that of one case really come from the disk.
 		io := flashio.Options{Engine: flashio.EngineMem}
@@ -61,7 +62,7 @@ func TestAnnouncedReadsChangeNothingButTime(t *testing.T) {
 		}
 		defer rows.Close()
 		events := &counted{}
-		e, err := New(w, rows, Config{Threads: 2, Context: len(want.logits), Schedule: schedule,
+		e, err := New(w, rows, Config{Threads: 2, Context: len(want.logits), Schedule: when,
 			Observer: events})
 		if err != nil {
 			t.Fatal(err)
@@ -75,8 +76,8 @@ func TestAnnouncedReadsChangeNothingButTime(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !slices.Equal(logits, want.logits[pos]) {
-					t.Fatalf("schedule %d, dense prefix %d, policy %s, staging %d: position %d "+
-						"of round %d has other logits", schedule, dense, spec, staging, pos, round)
+					t.Fatalf("schedule %v, dense prefix %d, policy %s, staging %d: position %d "+
+						"of round %d has other logits", when, dense, spec, staging, pos, round)
 				}
 			}
 		}
@@ -88,17 +89,17 @@ func TestAnnouncedReadsChangeNothingButTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, dense := range []int{0, 1, 3, len(w.Layers)} {
-			demand := run(OnDemand, dense, spec, 0)
-			for _, schedule := range []Schedule{NextLayer, WholeToken} {
+			demand := run(schedule.Demand, dense, spec, 0)
+			for _, when := range []schedule.Kind{schedule.LookAhead, schedule.Token} {
 				for _, staging := range []int64{0, 8192, 200_000} {
-					got := run(schedule, dense, spec, staging)
+					got := run(when, dense, spec, staging)
 					for i := range got {
 						if staging > 0 { // pieces have requests of their own
 							got[i].Requests, got[i].Bytes = demand[i].Requests, demand[i].Bytes
 						}
 						if fmt.Sprint(got[i]) != fmt.Sprint(demand[i]) {
-							t.Fatalf("schedule %d, dense prefix %d, policy %s, staging %d, "+
-								"event %d: %+v, on demand %+v", schedule, dense, text, staging, i,
+							t.Fatalf("schedule %v, dense prefix %d, policy %s, staging %d, "+
+								"event %d: %+v, on demand %+v", when, dense, text, staging, i,
 								got[i], demand[i])
 						}
 					}
@@ -131,7 +132,7 @@ func TestAnnouncedReadsThatFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, schedule := range []Schedule{NextLayer, WholeToken} {
+	for _, when := range []schedule.Kind{schedule.LookAhead, schedule.Token} {
 		for n := range 12 {
 			reader, err := flashio.Open(image.Path, flashio.Options{Engine: flashio.EnginePread,
 				Parallel: 2})
@@ -143,7 +144,7 @@ func TestAnnouncedReadsThatFail(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e, err := New(w, rows, Config{Threads: 1, Context: 8, Schedule: schedule})
+			e, err := New(w, rows, Config{Threads: 1, Context: 8, Schedule: when})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,7 +153,7 @@ func TestAnnouncedReadsThatFail(t *testing.T) {
 				_, failed = e.Forward(Token{Pos: pos, ID: want.ids[pos], Masks: want.masks[pos]})
 			}
 			if !errors.Is(failed, errBroken) {
-				t.Errorf("schedule %d, batch %d fails: %v", schedule, n, failed)
+				t.Errorf("schedule %v, batch %d fails: %v", when, n, failed)
 			}
 			e.Close()
 			if err := rows.Close(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/cpu"
@@ -26,7 +27,7 @@ type Config struct {
 	// TEAL do. nil = none is dropped.
 	Cut []float32
 	// Schedule says when rows on flash are asked for.
-	Schedule Schedule
+	Schedule schedule.Kind
 	// Predictors, if not nil, makes the predictors, which may use the engine's threads. Without
 	// them tokens bring their masks. With all rows in memory only what is named is computed.
 	Predictors func(pool *cpu.Pool) (Predictors, error)
@@ -55,7 +56,7 @@ type Engine struct {
 	arch     *model.Arch
 	shape    model.Shape
 	rows     Rows
-	schedule Schedule
+	schedule schedule.Kind
 	predict  Predictors
 	checked  bool
 	pool     *cpu.Pool
@@ -162,7 +163,7 @@ func (e *Engine) prepare(cfg *Config) (err error) {
 	if err := e.backend.Prepare(setup); err != nil {
 		return err
 	}
-	if flash, ok := e.rows.(*Flash); ok && e.schedule != OnDemand {
+	if flash, ok := e.rows.(*Flash); ok && e.schedule != schedule.Demand {
 		if err := flash.readAhead(); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 	"github.com/windrow-sim/windrow/kernels/ref"
@@ -362,14 +363,14 @@ func TestPredictorsAreHandedTheirFeature(t *testing.T) {
 	for kind := range FeatureKind(FeatureKinds) {
 		want := newShown(kind)
 		run(Config{Observer: want, FeatureKind: kind})
-		for _, schedule := range []Schedule{OnDemand, NextLayer, WholeToken} {
+		for _, when := range []schedule.Kind{schedule.Demand, schedule.LookAhead, schedule.Token} {
 			for _, observed := range []bool{false, true} {
 				p := &listener{units: w.Shape.DFFN, heard: map[int][][]float32{}}
-				cfg := Config{Schedule: schedule, Predictors: func(*cpu.Pool) (Predictors, error) {
-					switch schedule {
-					case NextLayer:
+				cfg := Config{Schedule: when, Predictors: func(*cpu.Pool) (Predictors, error) {
+					switch when {
+					case schedule.LookAhead:
 						return Predictors{LookAhead: p, FeatureKind: kind}, nil
-					case WholeToken:
+					case schedule.Token:
 						return Predictors{Token: p, FeatureKind: kind}, nil
 					}
 					return Predictors{Layer: p, FeatureKind: kind}, nil
@@ -378,17 +379,18 @@ func TestPredictorsAreHandedTheirFeature(t *testing.T) {
 					cfg.Observer, cfg.FeatureKind = newShown(0), (kind+1)%FeatureKind(FeatureKinds)
 				}
 				run(cfg)
-				layers := map[Schedule]int{OnDemand: w.Shape.Layers, NextLayer: w.Shape.Layers - 1,
-					WholeToken: 1}[schedule]
+				layers := map[schedule.Kind]int{schedule.Demand: w.Shape.Layers,
+					schedule.LookAhead: w.Shape.Layers - 1,
+					schedule.Token:     1}[when]
 				if len(p.heard) != layers {
-					t.Errorf("%v, schedule %d: asked in %d layers, want %d", kind, schedule,
+					t.Errorf("%v, schedule %v: asked in %d layers, want %d", kind, when,
 						len(p.heard), layers)
 				}
 				for l := range layers {
 					for pos := range ids {
 						if !slices.Equal(p.heard[l][pos], want.list[pos][l]) {
-							t.Fatalf("%v, schedule %d, observed %v: layer %d, position %d was "+
-								"handed something else", kind, schedule, observed, l, pos)
+							t.Fatalf("%v, schedule %v, observed %v: layer %d, position %d was "+
+								"handed something else", kind, when, observed, l, pos)
 						}
 					}
 				}

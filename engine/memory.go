@@ -4,6 +4,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 )
 
 // MemoryModel is a model for the account of its memory. The geometry is that of its image.
@@ -19,7 +20,7 @@ func MemoryModel(w *model.Weights, g layout.Geometry) memory.Model {
 // takes a vector.
 func (c *Config) Memory(s model.Shape) memory.Config {
 	m := memory.Config{Sequences: c.Sequences, Batch: c.Batch, Positions: c.Context,
-		Prefetch: c.Schedule != OnDemand}
+		Prefetch: c.Schedule != schedule.Demand}
 	if m.Positions == 0 {
 		m.Positions = s.MaxPos
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/mask"
 )
 
@@ -28,16 +29,6 @@ type Predictors struct {
 	Token            TokenPredictor
 	FeatureKind      FeatureKind // what all of them predict from
 }
-
-// Schedule says when rows on flash are asked for.
-type Schedule uint8
-
-// The schedules.
-const (
-	OnDemand   Schedule = iota // when their layer needs them
-	NextLayer                  // while the layer before computes
-	WholeToken                 // all layers' at once, when layer 0 has computed (NeuroPrefetcher)
-)
 
 // bring fetches the rows that the tokens of a step need of its layer, and notes the times. Those of
 // the next layer are announced before the wait for what is under way, but after what has to be read
@@ -84,7 +75,7 @@ func (e *Engine) bring(s *Step) error {
 // announceNext starts the reads of the next layer, where the schedule wants them now.
 func (e *Engine) announceNext(s *Step) error {
 	next := s.Layer + 1
-	if e.schedule != NextLayer || next >= e.shape.Layers {
+	if e.schedule != schedule.LookAhead || next >= e.shape.Layers {
 		return nil
 	}
 	if err := e.want(s, next, e.predict.LookAhead); err != nil {
@@ -99,7 +90,7 @@ func (e *Engine) announceNext(s *Step) error {
 
 // announceToken starts the reads of all layers after the first, once that has computed.
 func (e *Engine) announceToken(s *Step) error {
-	if e.schedule != WholeToken || s.Layer != 0 {
+	if e.schedule != schedule.Token || s.Layer != 0 {
 		return nil
 	}
 	start := e.now()

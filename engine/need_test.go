@@ -8,6 +8,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
@@ -37,7 +38,7 @@ func TestPredictorsDriveTheEngine(t *testing.T) {
 	want := recordDense(t, 1, 12)
 	image := packTales(t)
 	w, bundles, geo := tales(t)
-	for _, schedule := range []Schedule{OnDemand, NextLayer, WholeToken} {
+	for _, when := range []schedule.Kind{schedule.Demand, schedule.LookAhead, schedule.Token} {
 		for _, flash := range []bool{false, true} {
 			dense := 1
 			var rows Rows
@@ -61,12 +62,12 @@ func TestPredictorsDriveTheEngine(t *testing.T) {
 				t.Fatal(err)
 			}
 			seen := &truths{}
-			e, err := New(w, rows, Config{Threads: 1, Context: 16, Schedule: schedule, Check: check,
+			e, err := New(w, rows, Config{Threads: 1, Context: 16, Schedule: when, Check: check,
 				Observer: seen, Predictors: func(*cpu.Pool) (Predictors, error) {
-					switch schedule {
-					case NextLayer:
+					switch when {
+					case schedule.LookAhead:
 						return Predictors{Layer: now, LookAhead: next}, nil
-					case WholeToken:
+					case schedule.Token:
 						return Predictors{Layer: now, Token: now}, nil
 					}
 					return Predictors{Layer: now}, nil
@@ -81,12 +82,12 @@ func TestPredictorsDriveTheEngine(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !slices.Equal(logits, want.logits[pos]) {
-					t.Fatalf("schedule %d, from flash %v: position %d has other logits", schedule,
+					t.Fatalf("schedule %v, from flash %v: position %d has other logits", when,
 						flash, pos)
 				}
 			}
 			if seen.wrong != 0 || seen.layers != len(want.logits)*len(w.Layers) {
-				t.Errorf("schedule %d, from flash %v: %d of %d true masks are wrong", schedule,
+				t.Errorf("schedule %v, from flash %v: %d of %d true masks are wrong", when,
 					flash, seen.wrong, seen.layers)
 			}
 			e.Close()
@@ -136,7 +137,7 @@ func TestRoomIsNotExceeded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, schedule := range []Schedule{OnDemand, NextLayer, WholeToken} {
+	for _, when := range []schedule.Kind{schedule.Demand, schedule.LookAhead, schedule.Token} {
 		for _, room := range []int{1, 20, 60, 1024} {
 			const kept = 50
 			capacity := make([]int, len(w.Layers))
@@ -154,7 +155,7 @@ func TestRoomIsNotExceeded(t *testing.T) {
 				t.Fatal(err)
 			}
 			seen := &crowd{}
-			e, err := New(w, rows, Config{Threads: 1, Context: 16, Schedule: schedule, Check: check,
+			e, err := New(w, rows, Config{Threads: 1, Context: 16, Schedule: when, Check: check,
 				Observer: seen})
 			if err != nil {
 				t.Fatal(err)
@@ -167,8 +168,8 @@ func TestRoomIsNotExceeded(t *testing.T) {
 			}
 			if seen.most > room || (room == 1024) != (seen.dropped == 0) || seen.dropped > 0 &&
 				seen.missing == 0 {
-				t.Errorf("schedule %d, room for %d: at most %d needed, %d left out, %d active "+
-					"units missing", schedule, room, seen.most, seen.dropped, seen.missing)
+				t.Errorf("schedule %v, room for %d: at most %d needed, %d left out, %d active "+
+					"units missing", when, room, seen.most, seen.dropped, seen.missing)
 			}
 			e.Close()
 			rows.Close()

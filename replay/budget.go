@@ -9,6 +9,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -26,7 +27,7 @@ func MemoryOf(src traces.Source, tokens int, w *model.Weights, geo layout.Geomet
 // memory is what the account needs to know of a configuration besides the need of a trace.
 func (c *Config) memory() memory.Config {
 	return memory.Config{Policy: c.residency(), Dense: c.Schedule.Dense,
-		Prefetch: c.Schedule.Kind != OnDemand, PrefetchLimit: c.Schedule.Staging}
+		Prefetch: c.Schedule.Kind != schedule.Demand, PrefetchLimit: c.Schedule.Staging}
 }
 
 // need is the memory that the first tokens of a trace ask for.

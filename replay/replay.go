@@ -13,6 +13,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -22,9 +23,10 @@ import (
 
 // Config is one configuration to measure. It is written whole into the Run.
 type Config struct {
-	Window   int            `json:"window"`
-	Policy   policy.Spec    `json:"policy,omitzero"` // in place of a window
-	Schedule Schedule       `json:"schedule,omitzero"`
+	Window int         `json:"window"`
+	Policy policy.Spec `json:"policy,omitzero"` // in place of a window
+	// Schedule says when rows are read; the zero value reads on demand.
+	Schedule schedule.Spec  `json:"schedule,omitzero"`
 	Layout   layout.Options `json:"layout"`
 	Threads  int            `json:"threads"` // compute threads; 0 = all cores
 	// load and compute by the predicted masks instead of the true ones
@@ -45,39 +47,6 @@ type Config struct {
 	// Bundles reads a layer's bundles, for the dense prefix of a schedule.
 	Bundles  func(layer int) ([]byte, error) `json:"-"`
 	Progress func(done, total int)           `json:"-"`
-}
-
-// Schedule says when reads are asked for, and what is dense; the zero value reads on demand.
-type Schedule struct {
-	Kind ScheduleKind `json:"kind"`
-	// layers at the start whose units are all in memory
-	Dense int `json:"dense"`
-	// read ahead at most so much before rows are moved; 0 = the largest layer's reads
-	Staging units.Bytes `json:"staging,omitempty"`
-}
-
-// ScheduleKind names a schedule, with the words of package sim.
-type ScheduleKind string
-
-// The schedules.
-const (
-	OnDemand   ScheduleKind = ""
-	LookAhead  ScheduleKind = "lookahead"
-	WholeToken ScheduleKind = "token"
-)
-
-// engine is the engine's word for a kind.
-func (k ScheduleKind) engine() (engine.Schedule, error) {
-	switch k {
-	case OnDemand:
-		return engine.OnDemand, nil
-	case LookAhead:
-		return engine.NextLayer, nil
-	case WholeToken:
-		return engine.WholeToken, nil
-	}
-	return 0, fmt.Errorf("replay: schedule %q: lookahead, token and none are known: %w", k,
-		ErrMismatch)
 }
 
 // Result is a measured Run with what is needed to judge it.
@@ -119,12 +88,8 @@ func Run(ctx context.Context, src traces.Source, w *model.Weights, geo layout.Ge
 		return nil, err
 	}
 	defer flash.Close()
-	schedule, err := cfg.Schedule.Kind.engine()
-	if err != nil {
-		return nil, err
-	}
 	eng, err := engine.New(w, flash, engine.Config{Threads: cfg.Threads, Context: positions,
-		Schedule: schedule, Backend: cfg.Backend})
+		Schedule: cfg.Schedule.Kind, Backend: cfg.Backend})
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +104,7 @@ func Run(ctx context.Context, src traces.Source, w *model.Weights, geo layout.Ge
 	if m.clocked {
 		result.Run.Meta.Phases = traces.ComputePhases(m.rows, traces.ClockEvents)
 	}
-	if cfg.Schedule.Kind != OnDemand {
+	if cfg.Schedule.Kind != schedule.Demand {
 		m.ahead.Schedule = string(cfg.Schedule.Kind)
 		result.Run.Meta.Ahead = &m.ahead
 	}
@@ -214,12 +179,12 @@ func fits(h *traces.Header, w *model.Weights, geo layout.Geometry, cfg Config) e
 		return fmt.Errorf("replay: window of %d tokens and policy %s: one of them, and 0 tokens "+
 			"or more: %w", cfg.Window, cfg.Policy, ErrMismatch)
 	}
-	if d := cfg.Schedule.Dense; d < 0 || d > h.Layers || d == 0 &&
-		cfg.Schedule.Kind == WholeToken || d > 0 && cfg.Schedule.Kind == OnDemand ||
-		cfg.Schedule.Staging < 0 {
-		return fmt.Errorf("replay: schedule %q with a dense prefix of %d of %d layers and a "+
-			"staging buffer of %v: on demand has none, token has one layer at least: %w",
-			cfg.Schedule.Kind, d, h.Layers, cfg.Schedule.Staging, ErrMismatch)
+	if err := cfg.Schedule.Check(h.Layers); err != nil {
+		return fmt.Errorf("replay: %w: %w", err, ErrMismatch)
+	}
+	if cfg.Schedule.Staging == schedule.Unlimited {
+		return fmt.Errorf("replay: a staging buffer without end can only be simulated; give it a "+
+			"size: %w", ErrMismatch)
 	}
 	if cfg.Predicted && !h.HasPredicted {
 		return fmt.Errorf("replay: the trace of %s holds no predicted masks; replay the true "+

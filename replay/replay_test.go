@@ -17,6 +17,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/record"
@@ -175,16 +176,17 @@ func checkPrefetches(t *testing.T, src traces.Source, image *model.Image, w *mod
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, schedule := range []Schedule{{Kind: LookAhead}, {Kind: LookAhead, Dense: 2},
-			{Kind: WholeToken, Dense: 1}, {Kind: WholeToken, Dense: 2}} {
+		for _, when := range []schedule.Spec{{Kind: schedule.LookAhead},
+			{Kind: schedule.LookAhead, Dense: 2}, {Kind: schedule.Token, Dense: 1},
+			{Kind: schedule.Token, Dense: 2}} {
 			batched := false // more requests with a small buffer than with a large one
 			for _, align := range []units.Bytes{1, 4096} {
 				whole := int64(0)
 				for _, staging := range []units.Bytes{0, 64 * units.KiB, 32 * units.KiB,
 					16 * units.KiB} {
-					schedule.Staging = staging
+					when.Staging = staging
 					requests := checkSameDecisions(t, src, image, w, Config{Policy: spec,
-						Schedule: schedule, Bundles: bundles,
+						Schedule: when, Bundles: bundles,
 						Layout: layout.Options{Align: align, Coalesce: true},
 					}, flashio.Options{Engine: flashio.EngineMem})
 					if staging == 0 {
@@ -194,7 +196,7 @@ func checkPrefetches(t *testing.T, src traces.Source, image *model.Image, w *mod
 				}
 			}
 			if !batched {
-				t.Errorf("%s, %+v: no staging buffer was too small for a layer", text, schedule)
+				t.Errorf("%s, %+v: no staging buffer was too small for a layer", text, when)
 			}
 		}
 	}
@@ -220,16 +222,8 @@ func checkSameDecisions(t *testing.T, src traces.Source, image *model.Image, w *
 	if err != nil {
 		t.Fatal(err)
 	}
-	schedule := sim.Schedule{Kind: sim.ScheduleKind(cfg.Schedule.Kind), Dense: cfg.Schedule.Dense,
-		Staging: cfg.Schedule.Staging}
-	if schedule.Kind != sim.OnDemand {
-		schedule.Recall = 1
-	}
-	if schedule.Kind == sim.WholeToken {
-		schedule.Wait = sim.WaitLayer
-	}
 	simulated, err := sim.Run(src, sim.Config{
-		Window: cfg.Window, Policy: cfg.Policy, Schedule: schedule,
+		Window: cfg.Window, Policy: cfg.Policy, Schedule: sim.Replayed(cfg.Schedule),
 		Engine: "pread", Parallel: 4, Predicted: cfg.Predicted, Layout: cfg.Layout,
 		Device: anyDevice(), Geometry: image.Geometry()})
 	if err != nil {
@@ -464,7 +458,7 @@ func TestRunStopsAndRefuses(t *testing.T) {
 		Config{Window: -1}); err == nil {
 		t.Error("a negative window gave no error")
 	}
-	small := Config{Schedule: Schedule{Kind: LookAhead, Staging: 512}}
+	small := Config{Schedule: schedule.Spec{Kind: schedule.LookAhead, Staging: 512}}
 	if _, err := Run(context.Background(), src, w, image.Geometry(), open(), small); err == nil ||
 		!strings.Contains(err.Error(), "give it at least 4KiB") {
 		t.Errorf("a staging buffer without room for a record: %v", err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -148,7 +149,8 @@ func (a *ahead) read(layer int) {
 // lookAhead reads what a prediction names for the layer behind one whose attention is done: the
 // prediction is made from what its feed-forward part is computed from.
 func (a *ahead) lookAhead(layer int) {
-	if next := layer + 1; a.plan.Kind == LookAhead && next >= a.plan.Dense && next < len(a.layers) {
+	if next := layer + 1; a.plan.Kind == schedule.LookAhead && next >= a.plan.Dense &&
+		next < len(a.layers) {
 		a.reader.open()
 		a.read(next)
 		a.reader.share()
@@ -168,7 +170,7 @@ func (a *ahead) prefix(row traces.RunRow) error {
 	}
 	r.summary.Bounded += d.Bounded
 	predict := units.Nanos(0)
-	whole := a.plan.Kind == WholeToken && row.Layer == 0
+	whole := a.plan.Kind == schedule.Token && row.Layer == 0
 	if whole {
 		for l := a.plan.Dense; l < len(a.layers); l++ {
 			predict += a.layers[l].times.Predict
@@ -191,7 +193,7 @@ func (a *ahead) prefix(row traces.RunRow) error {
 
 // sparse simulates a layer that reads what it lacks.
 func (a *ahead) sparse(row traces.RunRow) error {
-	r, p, whole := a.r, &a.layers[row.Layer], a.plan.Kind == WholeToken
+	r, p, whole := a.r, &a.layers[row.Layer], a.plan.Kind == schedule.Token
 	if whole && a.plan.Wait == WaitToken && int(row.Layer) == a.plan.Dense {
 		if err := a.wait(row, len(a.layers), nil); err != nil {
 			return err

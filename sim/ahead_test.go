@@ -12,6 +12,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
@@ -48,8 +49,9 @@ func handTrace(need ...uint) *traces.Memory {
 
 // TestSchedulesByHand: the second layer needs 3 units and the third 4.
 func TestSchedulesByHand(t *testing.T) {
-	ahead := func(kind ScheduleKind, dense int, staging units.Bytes, wait Wait) Schedule {
-		return Schedule{Kind: kind, Recall: 1, Dense: dense, Staging: staging, Wait: wait}
+	ahead := func(kind schedule.Kind, dense int, staging units.Bytes, wait Wait) Schedule {
+		return Schedule{Spec: schedule.Spec{Kind: kind, Dense: dense, Staging: staging}, Recall: 1,
+			Wait: wait}
 	}
 	for _, c := range []struct {
 		name                      string
@@ -62,33 +64,36 @@ func TestSchedulesByHand(t *testing.T) {
 		// Layer 0's own is read 20-30, and then three for layer 1, 30-60, in place at 63; 30+1+5 =
 		// 36. Layer 1's attention ends at 56; it waits until 63, 68. Layer 2 is read 60-100, in
 		// place at 104, while attention ends at 88.
-		{"look-ahead", ahead(LookAhead, 0, Unlimited, ""), 109, 33, 51, 29, 2},
+		{"look-ahead", ahead(schedule.LookAhead, 0, schedule.Unlimited, ""), 109, 33, 51, 29, 2},
 		// The engine's buffer is for layer 1's three when layer 2's four are known, and grows when
 		// it is empty: 63-103, in place at 107.
-		{"look-ahead, as the engine", ahead(LookAhead, 0, 0, ""), 112, 36, 51, 29, 2},
+		{"look-ahead, as the engine", ahead(schedule.LookAhead, 0, 0, ""), 112, 36, 51, 29, 2},
 		// Layer 0 is dense: 20. Layer 1 is read 20-50 and in place at 53; its attention ends at 40,
 		// its ffn at 58. Layer 2 is read 50-90, in place at 94; attention ends at 78.
-		{"look-ahead, dense prefix", ahead(LookAhead, 1, Unlimited, ""), 99, 29, 45, 25, 2},
+		{"look-ahead, dense prefix", ahead(schedule.LookAhead, 1, schedule.Unlimited, ""), 99, 29,
+			45, 25, 2},
 		// The seven are read 20-90: layer 1 in place at 53, layer 2 at 94. The suffix takes 50.
-		{"token", ahead(WholeToken, 1, Unlimited, ""), 144, 74, 0, 70, 1},
+		{"token", ahead(schedule.Token, 1, schedule.Unlimited, ""), 144, 74, 0, 70, 1},
 		// The buffer holds the four reads of layer 2, so that layer 1's three leave no room for
 		// them: 20-50, in place at 53; 53-93, in place at 97.
-		{"token, as the engine", ahead(WholeToken, 1, 0, ""), 147, 77, 0, 70, 2},
+		{"token, as the engine", ahead(schedule.Token, 1, 0, ""), 147, 77, 0, 70, 2},
 		// Layer 1 computes 20-40, waits until 53, 58; layer 2 until 78, waits until 94, 99. The
 		// drive reads until 90.
-		{"token, by layer", ahead(WholeToken, 1, Unlimited, WaitLayer), 99, 13 + 16, 45, 13 + 12,
+		{"token, by layer", ahead(schedule.Token, 1, schedule.Unlimited, WaitLayer), 99, 13 + 16,
+			45, 13 + 12,
 			1},
 		// Of layers 0 and 1, which take 20 each, layer 1 hides two of the four reads, 20-60, in
 		// place at 64.
-		{"token, two dense layers", ahead(WholeToken, 2, 0, ""), 89, 24, 20, 20, 1},
+		{"token, two dense layers", ahead(schedule.Token, 2, 0, ""), 89, 24, 20, 20, 1},
 		// One at a time, each in place while the next is read, 20-70; the last two go together when
 		// the buffer is empty: 71-91, in place at 93.
-		{"token, staging of two", ahead(WholeToken, 1, 2*4096, ""), 143, 73, 0, 70, 6},
+		{"token, staging of two", ahead(schedule.Token, 1, 2*4096, ""), 143, 73, 0, 70, 6},
 		// Together, being few: 20-90, in place at 97.
-		{"token, staging of all", ahead(WholeToken, 1, 7*4096, ""), 147, 77, 0, 70, 1},
+		{"token, staging of all", ahead(schedule.Token, 1, 7*4096, ""), 147, 77, 0, 70, 1},
 		// Nothing is named: as on demand, but layer 0 is dense. 20, 20+30+3+5, 20+40+4+5.
-		{"token, no recall", Schedule{Kind: WholeToken, Dense: 1}, 147, 70, 0, 70, 0},
-		{"all dense", ahead(WholeToken, 3, 0, ""), 60, 0, 0, 0, 0},
+		{"token, no recall", Schedule{Spec: schedule.Spec{Kind: schedule.Token, Dense: 1}}, 147, 70,
+			0, 70, 0},
+		{"all dense", ahead(schedule.Token, 3, 0, ""), 60, 0, 0, 0, 0},
 	} {
 		cfg := Config{Engine: "pread", Parallel: 1, Device: handDevice(), Policy: policy.Spec{
 			Kind: policy.KindNone}, Schedule: c.schedule}
@@ -99,7 +104,7 @@ func TestSchedulesByHand(t *testing.T) {
 				totals.PartNanos[traces.PartIO], c.wall, c.io)
 		}
 		if facts == nil {
-			if c.schedule.Kind != OnDemand {
+			if c.schedule.Kind != schedule.Demand {
 				t.Errorf("%s: the Run does not say what reading ahead did", c.name)
 			}
 			continue
@@ -175,7 +180,8 @@ func TestContentionByHand(t *testing.T) {
 			device.Host.KVRate = 0, free, free, free, free
 		c.edit(device)
 		cfg := Config{Engine: "pread", Parallel: 1, Device: device, Policy: policy.Spec{
-			Kind: policy.KindNone}, Schedule: Schedule{Kind: WholeToken, Recall: 1, Dense: 2}}
+			Kind: policy.KindNone}, Schedule: Schedule{Spec: schedule.Spec{Kind: schedule.Token,
+			Dense: 2}, Recall: 1}}
 		run := mustRun(t, handTrace(0, 0, 3), cfg)
 		var attention units.Nanos
 		for _, r := range run.Rows {
@@ -197,7 +203,8 @@ func TestContentionByHand(t *testing.T) {
 // 40-60. Three reads end at 50, and their rows take 3 µs. Layer 3 takes 25.
 func TestMovingRowsTakesFromCompute(t *testing.T) {
 	cfg := Config{Engine: "pread", Parallel: 1, Device: handDevice(), Policy: policy.Spec{
-		Kind: policy.KindNone}, Schedule: Schedule{Kind: WholeToken, Recall: 1, Dense: 3}}
+		Kind: policy.KindNone}, Schedule: Schedule{Spec: schedule.Spec{Kind: schedule.Token,
+		Dense: 3}, Recall: 1}}
 	if wall := mustRun(t, handTrace(0, 0, 0, 3), cfg).Meta.Totals.Wall; wall != 85*us {
 		t.Errorf("%v with an accelerator, want 85 µs", wall)
 	}
@@ -216,7 +223,7 @@ func TestNoScheduleBeatsTheBound(t *testing.T) {
 			cfg := testConfig()
 			cfg.Device.Host.Cores, cfg.Device.Host.IOContention = cores, contention
 			demand := mustRun(t, src, cfg).Meta
-			cfg.Schedule = Schedule{Kind: LookAhead, Recall: 1}
+			cfg.Schedule = Schedule{Spec: schedule.Spec{Kind: schedule.LookAhead}, Recall: 1}
 			rate, bound := mustRun(t, src, cfg).Meta.Totals.TokensPerS,
 				*demand.Prediction.TokensPerSPrefetched
 			// Bytes count when their read is through, so that a part may not see those of its last
@@ -247,7 +254,8 @@ func TestContentionAgainstOverlap(t *testing.T) {
 	for _, contention := range []float64{0, 1, 2, 4, 6, 1000} {
 		device.Host.IOContention = contention
 		cfg := Config{Engine: "pread", Parallel: 4, Device: device, Policy: policy.Spec{
-			Kind: policy.KindNone}, Schedule: Schedule{Kind: WholeToken, Recall: 1, Dense: 2}}
+			Kind: policy.KindNone}, Schedule: Schedule{Spec: schedule.Spec{Kind: schedule.Token,
+			Dense: 2}, Recall: 1}}
 		run := mustRun(t, src, cfg)
 		times := NewHost(device, &src.Head, 0).Dense(0)
 		want := device.Host.Overlap(run.Meta.Ahead.Hidden, run.Meta.Totals.Bytes, times.Sum(),
@@ -269,15 +277,19 @@ func aheadConfig(s Schedule) Config {
 }
 
 var schedules = map[string]Schedule{
-	"look-ahead":     {Kind: LookAhead, Recall: 1},
-	"uncertain":      {Kind: LookAhead, Recall: 0.8, FalsePositives: 0.02},
-	"dense prefix":   {Kind: LookAhead, Recall: 0.9, Dense: 2},
-	"token":          {Kind: WholeToken, Recall: 1, Dense: 2},
-	"token by layer": {Kind: WholeToken, Recall: 1, Dense: 1, Wait: WaitLayer},
-	"staging":        {Kind: WholeToken, Recall: 1, Dense: 2, Staging: 256 * units.KiB},
-	"staging, uncertain": {Kind: WholeToken, Recall: 0.7, FalsePositives: 0.05, Dense: 1,
-		Staging: 100_000, Wait: WaitLayer},
-	"small staging": {Kind: LookAhead, Recall: 0.9, FalsePositives: 0.01, Staging: 8192},
+	"look-ahead": {Spec: schedule.Spec{Kind: schedule.LookAhead}, Recall: 1},
+	"uncertain": {Spec: schedule.Spec{Kind: schedule.LookAhead}, Recall: 0.8,
+		FalsePositives: 0.02},
+	"dense prefix": {Spec: schedule.Spec{Kind: schedule.LookAhead, Dense: 2}, Recall: 0.9},
+	"token":        {Spec: schedule.Spec{Kind: schedule.Token, Dense: 2}, Recall: 1},
+	"token by layer": {Spec: schedule.Spec{Kind: schedule.Token, Dense: 1}, Recall: 1,
+		Wait: WaitLayer},
+	"staging": {Spec: schedule.Spec{Kind: schedule.Token, Dense: 2, Staging: 256 *
+		units.KiB}, Recall: 1},
+	"staging, uncertain": {Spec: schedule.Spec{Kind: schedule.Token, Dense: 1, Staging: 100_000},
+		Recall: 0.7, FalsePositives: 0.05, Wait: WaitLayer},
+	"small staging": {Spec: schedule.Spec{Kind: schedule.LookAhead, Staging: 8192},
+		Recall: 0.9, FalsePositives: 0.01},
 }
 
 // TestSchedulesDecideAlike: schedules move reads in time; hits, misses and evictions of the layers
@@ -343,12 +355,12 @@ func TestSchedulesHoldEverywhere(t *testing.T) {
 		}
 		demand := mustRun(t, src, cfg)
 		cfg.Schedule = Schedule{
-			Kind: ScheduleKind(pick("lookahead", "token")), Recall: float64(random.IntN(5)) / 4,
-			FalsePositives: float64(random.IntN(3)) / 20,
-			Dense:          1 + random.IntN(src.Head.Layers),
-			Staging:        units.Bytes(random.IntN(3)*random.IntN(100)) * 8192, // whole records
+			Spec: schedule.Spec{Kind: schedule.Kind(pick("lookahead", "token")),
+				Dense:   1 + random.IntN(src.Head.Layers),
+				Staging: units.Bytes(random.IntN(3)*random.IntN(100)) * 8192}, // whole records
+			Recall: float64(random.IntN(5)) / 4, FalsePositives: float64(random.IntN(3)) / 20,
 		}
-		if cfg.Schedule.Kind == WholeToken {
+		if cfg.Schedule.Kind == schedule.Token {
 			cfg.Schedule.Wait = Wait(pick("", "layer"))
 		}
 		name := fmt.Sprintf("%s, %s, %+v", cfg.Engine, cfg.Policy, cfg.Schedule)
@@ -391,13 +403,15 @@ func TestReadingAheadHelps(t *testing.T) {
 			return mustRun(t, src, cfg).Meta.Totals.Wall
 		}
 		demand := wall(Schedule{})
-		if ahead := wall(Schedule{Kind: LookAhead, Recall: 1}); ahead >= demand {
+		if ahead := wall(Schedule{Spec: schedule.Spec{Kind: schedule.LookAhead},
+			Recall: 1}); ahead >= demand {
 			t.Errorf("%s: look-ahead takes %v, demand %v", text, ahead, demand)
 		}
 		previous := units.Forever
 		for _, staging := range []units.Bytes{16 * units.KiB, 64 * units.KiB, 256 * units.KiB,
-			units.MiB, 64 * units.MiB, Unlimited} {
-			now := wall(Schedule{Kind: WholeToken, Recall: 1, Dense: 1, Staging: staging})
+			units.MiB, 64 * units.MiB, schedule.Unlimited} {
+			now := wall(Schedule{Spec: schedule.Spec{Kind: schedule.Token, Dense: 1,
+				Staging: staging}, Recall: 1})
 			if now > previous {
 				t.Errorf("%s: %v with a staging buffer of %v, %v with less", text, now, staging,
 					previous)
@@ -434,7 +448,8 @@ func TestNamesNest(t *testing.T) {
 	src := testTrace(3, 300, 12, 0.1)
 	missed := int64(math.MaxInt64)
 	for _, recall := range []float64{0, 0.5, 0.9, 1} {
-		facts := mustRun(t, src, aheadConfig(Schedule{Kind: LookAhead, Recall: recall})).Meta.Ahead
+		facts := mustRun(t, src, aheadConfig(Schedule{Spec: schedule.Spec{Kind: schedule.LookAhead},
+			Recall: recall})).Meta.Ahead
 		if facts.Missed >= missed {
 			t.Errorf("recall %g misses %d units, a smaller one %d", recall, facts.Missed, missed)
 		}
@@ -449,7 +464,8 @@ func TestTracedNames(t *testing.T) {
 	src.Head.HasPredicted = true
 	src.List[0].Predicted = []mask.Mask{{0}, {0b110101}, {0b1111}}
 	cfg := Config{Engine: "pread", Parallel: 1, Device: handDevice(), Policy: policy.Spec{
-		Kind: policy.KindNone}, Schedule: Schedule{Kind: WholeToken, Traced: true, Dense: 1}}
+		Kind: policy.KindNone}, Schedule: Schedule{Spec: schedule.Spec{Kind: schedule.Token,
+		Dense: 1}, Traced: true}}
 	facts := *mustRun(t, src, cfg).Meta.Ahead
 	// Layer 1 needs 0, 1, 2 and is named 0, 2, 4, 5.
 	if facts.Missed != 1 || facts.Named != 2+4 || facts.Wasted != 2*4096 || facts.Bytes != 8*4096 {
@@ -463,7 +479,7 @@ func TestResidentIsNotReadAgain(t *testing.T) {
 	src.List = append(src.List, src.List[0])
 	src.List[1].Pos, src.List[1].Active = 1, []mask.Mask{{1}, {0b1}}
 	cfg := Config{Engine: "pread", Parallel: 1, Window: 5, Device: handDevice(), Schedule: Schedule{
-		Kind: WholeToken, Recall: 1, FalsePositives: 1, Dense: 1}}
+		Spec: schedule.Spec{Kind: schedule.Token, Dense: 1}, Recall: 1, FalsePositives: 1}}
 	run := mustRun(t, src, cfg)
 	// Everything is named: 8 units, 3 of which stay; then the other 5 again.
 	if f := run.Meta.Ahead; f.Bytes != 13*4096 || f.Wasted != 10*4096 {
@@ -474,23 +490,30 @@ func TestResidentIsNotReadAgain(t *testing.T) {
 func TestScheduleRefuses(t *testing.T) {
 	src := testTrace(3, 64, 2, 0.1)
 	for name, s := range map[string]Schedule{
-		"recall on demand":   {Recall: 0.5},
-		"staging on demand":  {Staging: 1 << 20},
-		"unknown":            {Kind: "tomorrow"},
-		"a flag's word":      {Kind: "demand"},
-		"another flag's":     {Kind: WholeToken, Recall: 1, Dense: 1, Wait: "token"},
-		"recall above one":   {Kind: LookAhead, Recall: 1.5},
-		"recall not a share": {Kind: LookAhead, Recall: math.NaN()},
-		"false positives":    {Kind: LookAhead, FalsePositives: -0.1},
-		"no dense layer":     {Kind: WholeToken, Recall: 1},
-		"too many layers":    {Kind: WholeToken, Recall: 1, Dense: 4},
-		"negative staging":   {Kind: WholeToken, Recall: 1, Dense: 1, Staging: -1},
-		"staging of a byte":  {Kind: WholeToken, Recall: 1, Dense: 1, Staging: 1},
-		"less than a record": {Kind: WholeToken, Recall: 1, Dense: 1, Staging: 8191},
-		"wait of look-ahead": {Kind: LookAhead, Recall: 1, Wait: WaitLayer},
-		"unknown wait":       {Kind: WholeToken, Recall: 1, Dense: 1, Wait: "never"},
-		"no masks":           {Kind: LookAhead, Traced: true},
-		"two predictions":    {Kind: LookAhead, Traced: true, Recall: 1},
+		"recall on demand":  {Recall: 0.5},
+		"staging on demand": {Spec: schedule.Spec{Staging: 1 << 20}},
+		"unknown":           {Spec: schedule.Spec{Kind: "tomorrow"}},
+		"a flag's word":     {Spec: schedule.Spec{Kind: "demand"}},
+		"another flag's": {Spec: schedule.Spec{Kind: schedule.Token, Dense: 1}, Recall: 1,
+			Wait: "token"},
+		"recall above one":   {Spec: schedule.Spec{Kind: schedule.LookAhead}, Recall: 1.5},
+		"recall not a share": {Spec: schedule.Spec{Kind: schedule.LookAhead}, Recall: math.NaN()},
+		"false positives":    {Spec: schedule.Spec{Kind: schedule.LookAhead}, FalsePositives: -0.1},
+		"no dense layer":     {Spec: schedule.Spec{Kind: schedule.Token}, Recall: 1},
+		"too many layers":    {Spec: schedule.Spec{Kind: schedule.Token, Dense: 4}, Recall: 1},
+		"negative staging": {Spec: schedule.Spec{Kind: schedule.Token, Dense: 1, Staging: -1},
+			Recall: 1},
+		"staging of a byte": {Spec: schedule.Spec{Kind: schedule.Token, Dense: 1, Staging: 1},
+			Recall: 1},
+		"less than a record": {Spec: schedule.Spec{Kind: schedule.Token, Dense: 1, Staging: 8191},
+			Recall: 1},
+		"wait of look-ahead": {Spec: schedule.Spec{Kind: schedule.LookAhead}, Recall: 1,
+			Wait: WaitLayer},
+		"unknown wait": {Spec: schedule.Spec{Kind: schedule.Token, Dense: 1}, Recall: 1,
+			Wait: "never"},
+		"no masks": {Spec: schedule.Spec{Kind: schedule.LookAhead}, Traced: true},
+		"two predictions": {Spec: schedule.Spec{Kind: schedule.LookAhead}, Traced: true,
+			Recall: 1},
 	} {
 		cfg := testConfig()
 		cfg.Schedule = s
@@ -502,7 +525,8 @@ func TestScheduleRefuses(t *testing.T) {
 
 // TestStagingCutsExtents: without a chunk size an extent may be longer than the buffer.
 func TestStagingCutsExtents(t *testing.T) {
-	cfg := aheadConfig(Schedule{Kind: WholeToken, Recall: 1, Dense: 1, Staging: 20_000})
+	cfg := aheadConfig(Schedule{Spec: schedule.Spec{Kind: schedule.Token, Dense: 1,
+		Staging: 20_000}, Recall: 1})
 	cfg.Window, cfg.Policy, cfg.Layout = 0, policy.Spec{Kind: policy.KindAll}, layout.Options{
 		Coalesce: true}
 	run := mustRun(t, testTrace(2, 64, 1, 0.1), cfg)

@@ -33,10 +33,10 @@
 // A reader in the background submits reads in chunks that share a staging buffer as the engine's do
 // (layout.Staging): when all of one has come the next is submitted, if there is room, while the
 // rows of the first are moved to their places, in order; this takes the copies off the layer's
-// "memory". The next layer's reads of a lookahead so wait for those under way; with Unlimited they
-// do not. Reads ahead and on demand share the slots, demand first, but a read in the drive is not
-// called back. A layer waits for all that was read ahead for it, also in vain. The first token of a
-// sequence finds nothing in memory, so that its reads are the largest.
+// "memory". The next layer's reads of a lookahead so wait for those under way; with
+// schedule.Unlimited they do not. Reads ahead and on demand share the slots, demand first, but a
+// read in the drive is not called back. A layer waits for all that was read ahead for it, also in
+// vain. The first token of a sequence finds nothing in memory, so that its reads are the largest.
 //
 // Compute beside reads is stretched as devicemodels.Host.Overlap says, over each part with the
 // bytes that moved meanwhile. Where no accelerator computes (the device has no transfer, waiting

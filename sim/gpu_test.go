@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -126,21 +127,21 @@ func TestGPUUnobservedByHand(t *testing.T) {
 func TestGPUPartsTileTheTime(t *testing.T) {
 	src := testTrace(3, 300, 20, 0.1)
 	host := mustRun(t, src, testConfig()).Meta.Totals
-	for _, schedule := range []Schedule{{}, {Kind: LookAhead, Recall: 1}, {Kind: WholeToken,
-		Recall: 1, Dense: 1}} {
+	for _, when := range []Schedule{{}, Replayed(schedule.Spec{Kind: schedule.LookAhead}),
+		{Spec: schedule.Spec{Kind: schedule.Token, Dense: 1}, Recall: 1}} {
 		for _, observed := range []bool{false, true} {
 			cfg := gpuConfig(observed)
-			cfg.Schedule = schedule
+			cfg.Schedule = when
 			run := mustRun(t, src, cfg)
 			var sum units.Nanos
 			for _, part := range run.Meta.Totals.PartNanos {
 				sum += part
 			}
 			if sum != run.Meta.Totals.Wall {
-				t.Errorf("%q, observed %v: parts are %v, the wall time %v", schedule.Kind, observed,
+				t.Errorf("%q, observed %v: parts are %v, the wall time %v", when.Kind, observed,
 					sum, run.Meta.Totals.Wall)
 			}
-			if schedule.Kind == OnDemand && (run.Meta.Totals.Hits != host.Hits ||
+			if when.Kind == schedule.Demand && (run.Meta.Totals.Hits != host.Hits ||
 				run.Meta.Totals.Requests != host.Requests || run.Meta.Totals.Bytes != host.Bytes) {
 				t.Error("the GPU decides otherwise than the host")
 			}
@@ -151,10 +152,11 @@ func TestGPUPartsTileTheTime(t *testing.T) {
 // Invariant 4 for the GPU's numbers, observed and not, on demand and ahead.
 func TestGPUIsMonotone(t *testing.T) {
 	src := testTrace(3, 400, 30, 0.1)
-	for _, schedule := range []Schedule{{}, {Kind: LookAhead, Recall: 0.8}} {
+	for _, when := range []Schedule{{}, {Spec: schedule.Spec{Kind: schedule.LookAhead},
+		Recall: 0.8}} {
 		for _, observed := range []bool{false, true} {
 			base := gpuConfig(observed)
-			base.Schedule = schedule
+			base.Schedule = when
 			slow := mustRun(t, src, base).Meta.Totals.Wall
 			for name, better := range map[string]func(g *devicemodels.GPU){
 				"mat-vecs": func(g *devicemodels.GPU) { g.DenseRate *= 2; g.DenseFixed /= 2 },
@@ -168,10 +170,10 @@ func TestGPUIsMonotone(t *testing.T) {
 				"kernels":  func(g *devicemodels.GPU) { g.KernelFixed /= 2 },
 			} {
 				cfg := gpuConfig(observed)
-				cfg.Schedule = schedule
+				cfg.Schedule = when
 				better(cfg.Device.GPU)
 				if fast := mustRun(t, src, cfg).Meta.Totals.Wall; fast > slow {
-					t.Errorf("%q, observed %v, better %s: %v, before %v", schedule.Kind, observed,
+					t.Errorf("%q, observed %v, better %s: %v, before %v", when.Kind, observed,
 						name, fast, slow)
 				}
 			}

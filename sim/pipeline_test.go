@@ -8,6 +8,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/sim/reproduce"
@@ -64,7 +65,7 @@ func TestTokenScheduleAgainstClosedForm(t *testing.T) {
 		run, err := sim.Run(src, sim.Config{
 			Engine: "pread", Parallel: 16, Device: device, Layout: layout.Options{Coalesce: true},
 			Policy:   policy.Spec{Kind: policy.KindDelta, Capacity: keep},
-			Schedule: sim.Schedule{Kind: sim.WholeToken, Recall: 1, Dense: d},
+			Schedule: sim.Schedule{Spec: schedule.Spec{Kind: schedule.Token, Dense: d}, Recall: 1},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -117,12 +118,14 @@ func TestColdStartGoesInChunks(t *testing.T) {
 			Engines: map[string]flash.EngineCost{"pread": {}}},
 		Host: devicemodels.Host{Cores: 1, DenseRate: 20 * units.GBps, RowRate: 20 * units.GBps},
 	}
-	for staging, chunks := range map[units.Bytes]int64{sim.Unlimited: tokens, 2 * (layers - 1) *
-		fresh * src.Head.UnitBytes: 4 + (tokens - 1)} {
+	for staging, chunks := range map[units.Bytes]int64{schedule.Unlimited: tokens,
+		2 * (layers - 1) *
+			fresh * src.Head.UnitBytes: 4 + (tokens - 1)} {
 		run, err := sim.Run(src, sim.Config{
 			Engine: "pread", Parallel: 16, Device: device, Layout: layout.Options{Coalesce: true},
-			Policy:   policy.Spec{Kind: policy.KindDelta, Capacity: keep},
-			Schedule: sim.Schedule{Kind: sim.WholeToken, Recall: 1, Dense: 1, Staging: staging},
+			Policy: policy.Spec{Kind: policy.KindDelta, Capacity: keep},
+			Schedule: sim.Schedule{Spec: schedule.Spec{Kind: schedule.Token, Dense: 1,
+				Staging: staging}, Recall: 1},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -74,7 +75,7 @@ func (r *reader) add(layer int, due units.Nanos, batch *layout.Batch) {
 
 // share puts the pieces that were added since open together to chunks.
 func (r *reader) share() {
-	if r.staging == Unlimited {
+	if r.staging == schedule.Unlimited {
 		return
 	}
 	added := r.groups[r.opened:]
@@ -121,7 +122,7 @@ func (r *reader) turn() (at units.Nanos, ok bool) {
 	switch {
 	case r.next == len(r.groups):
 		return 0, false
-	case r.staging == Unlimited:
+	case r.staging == schedule.Unlimited:
 		return r.groups[r.next].due, true
 	case r.first < r.next:
 		return 0, false
@@ -150,7 +151,7 @@ func (r *reader) size() (size int64) {
 
 func (r *reader) submit(at units.Nanos) (err error) {
 	r.chunks++
-	if r.staging < Unlimited {
+	if r.staging < schedule.Unlimited {
 		for r.holding > 0 && r.moved[0] <= at {
 			r.room.Moved()
 			r.moved[0] = r.moved[1]
@@ -175,7 +176,7 @@ func (r *reader) submit(at units.Nanos) (err error) {
 func (r *reader) retire() error {
 	for r.first < r.next && r.complete() {
 		end := r.first + 1
-		if r.staging < Unlimited {
+		if r.staging < schedule.Unlimited {
 			end = r.next
 		}
 		for _, g := range r.groups[r.first:end] {
@@ -202,7 +203,7 @@ func (r *reader) retire() error {
 // complete reports whether the rows of the first group can be moved.
 func (r *reader) complete() bool {
 	last := r.first + 1
-	if r.staging < Unlimited {
+	if r.staging < schedule.Unlimited {
 		last = r.next
 	}
 	for i := r.first; i < last; i++ {

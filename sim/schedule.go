@@ -4,15 +4,19 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Schedule says when the reads of a token are submitted. It moves reads in time and adds those that
-// a prediction names in vain; what is needed, kept and evicted stays the policy's decision on the
-// needed masks. The zero value reads on demand.
+// Schedule says when the reads of a token are submitted, and by what prediction. It moves reads in
+// time and adds those that a prediction names in vain; what is needed, kept and evicted stays the
+// policy's decision on the needed masks. The zero value reads on demand.
+//
+// A Staging of 0 stands for a buffer that holds the largest layer's reads so far and never parts a
+// layer, as the engine's without a limit. With schedule.Unlimited everything is submitted when it
+// is known, however much is under way.
 type Schedule struct {
-	Kind ScheduleKind `json:"kind"`
+	schedule.Spec
 	// Recall is the share, by number, of the needed units that a prediction names, and
 	// FalsePositives that of the units that are not needed; 1 and 0 are an oracle. Which units they
 	// are is drawn from the seed, so that a larger share names the same units and more.
@@ -20,50 +24,23 @@ type Schedule struct {
 	FalsePositives float64 `json:"false_positives"`
 	// Traced takes the trace's predicted masks as what is named, in place of the two shares.
 	Traced bool `json:"traced,omitempty"`
-	// Dense is the number of layers at the start whose units are all in memory for good: they read
-	// nothing and multiply with everything.
-	Dense int `json:"dense"`
-	// Staging is the size of the buffer that reads ahead land in. They go in batches of half of it:
-	// while the rows of one are moved to their places the next is read (layout.Planner.Batches,
-	// layout.Staging). A size without room for one record is refused. 0 stands for a buffer that
-	// holds the largest layer's reads so far and never parts a layer, as the engine's without a
-	// limit. Unlimited submits everything when it is known, however much is under way.
-	Staging units.Bytes `json:"staging,omitempty"`
-	Wait    Wait        `json:"wait,omitempty"`
+	Wait   Wait `json:"wait,omitempty"`
 }
 
-// Unlimited is a staging buffer without end.
-const Unlimited units.Bytes = math.MaxInt64
-
-// ScheduleKind names a schedule.
-type ScheduleKind string
-
-// The schedules.
-const (
-	// OnDemand reads what a layer lacks when its attention is done, and waits for it.
-	OnDemand ScheduleKind = ""
-	// LookAhead reads, while a layer computes, what a prediction names for the next. After the next
-	// layer's attention its true need is known, and what is missing is read on demand. Nothing is
-	// known of a token before the token before it is complete, so that layer 0 reads on demand.
-	LookAhead ScheduleKind = "lookahead"
-	// WholeToken predicts all layers once layer 0 has computed, and reads what they lack in one
-	// submission, in the background (NeuroPrefetcher).
-	WholeToken ScheduleKind = "token"
-)
-
-// ParseSchedule returns the kind with a name; "demand" and "" are OnDemand.
-func ParseSchedule(name string) (ScheduleKind, error) {
-	switch kind := ScheduleKind(name); kind {
-	case "demand":
-		return OnDemand, nil
-	case OnDemand, LookAhead, WholeToken:
-		return kind, nil
+// Replayed is the schedule that a replay of a trace runs: the trace names all that is needed and
+// nothing else, and every layer waits for its own reads.
+func Replayed(spec schedule.Spec) Schedule {
+	s := Schedule{Spec: spec}
+	if s.Kind != schedule.Demand {
+		s.Recall = 1
 	}
-	return "", fmt.Errorf("sim: no schedule is called %q; known are demand, %s and %s", name,
-		LookAhead, WholeToken)
+	if s.Kind == schedule.Token {
+		s.Wait = WaitLayer
+	}
+	return s
 }
 
-// Wait says what a layer waits for under WholeToken.
+// Wait says what a layer waits for under schedule.Token.
 type Wait string
 
 // The kinds of waiting.
@@ -85,17 +62,15 @@ func ParseWait(name string) (Wait, error) {
 
 // check refuses what cannot be scheduled; predicted is Config.Predicted.
 func (s *Schedule) check(head *traces.Header, predicted bool) error {
-	switch s.Kind {
-	case OnDemand:
+	if err := s.Spec.Check(head.Layers); err != nil {
+		return err
+	}
+	if s.Kind == schedule.Demand {
 		if *s != (Schedule{}) {
-			return fmt.Errorf("sim: reading on demand has no recall, dense prefix, staging or "+
-				"wait; choose the schedule %s or %s", LookAhead, WholeToken)
+			return fmt.Errorf("sim: reading on demand has no recall and no wait; choose the "+
+				"schedule %s or %s", schedule.LookAhead, schedule.Token)
 		}
 		return nil
-	case LookAhead, WholeToken:
-	default:
-		return fmt.Errorf("sim: schedule %q; known are %s, %s and the empty one, on demand", s.Kind,
-			LookAhead, WholeToken)
 	}
 	if s.Wait != WaitToken && s.Wait != WaitLayer {
 		return fmt.Errorf("sim: layers wait for %q; known are %s and the empty one, the whole "+
@@ -119,18 +94,9 @@ func (s *Schedule) check(head *traces.Header, predicted bool) error {
 	case s.Traced && predicted:
 		return fmt.Errorf("sim: the predicted masks are what is needed, so that they name all " +
 			"of it; read ahead with a recall of 1, or simulate the true masks")
-	case s.Wait != WaitToken && s.Kind != WholeToken:
+	case s.Wait != WaitToken && s.Kind != schedule.Token:
 		return fmt.Errorf("sim: with the schedule %s every layer waits for its own reads; leave "+
-			"out the wait, or choose %s", s.Kind, WholeToken)
-	case s.Dense < 0 || s.Dense > head.Layers:
-		return fmt.Errorf("sim: a dense prefix of %d layers; the model has %d", s.Dense,
-			head.Layers)
-	case s.Dense == 0 && s.Kind == WholeToken:
-		return fmt.Errorf("sim: the schedule %s predicts from layer 0, which reads nothing "+
-			"itself; give a dense prefix of 1 layer or more", WholeToken)
-	case s.Staging < 0:
-		return fmt.Errorf("sim: a staging buffer of %d bytes: it must not be negative; 0 stands "+
-			"for the largest layer's reads", s.Staging)
+			"out the wait, or choose %s", s.Kind, schedule.Token)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
@@ -205,7 +206,7 @@ func newRunner(src traces.Source, cfg Config) (*runner, error) {
 		SchemaVersion: traces.SchemaVersion, Simulated: true, Model: head.Model,
 		Device: cfg.Device.Name, Seed: head.Seed, Config: resolved,
 	}}
-	if cfg.Schedule.Kind != OnDemand {
+	if cfg.Schedule.Kind != schedule.Demand {
 		if r.ahead, err = newAhead(r); err != nil {
 			return nil, err
 		}

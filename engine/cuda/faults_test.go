@@ -10,6 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/cuda"
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/mask"
 )
 
@@ -127,8 +128,8 @@ func testReadsThatFail(t *testing.T, on *cuda.TestDriver) {
 	e := made(t, m, m.resident(t), engine.Config{Context: 4})
 	want := run(t, e, []uint32{5, 6, 7}, 4, nil)
 	e.Close()
-	for _, schedule := range []engine.Schedule{engine.OnDemand, engine.NextLayer} {
-		t.Run(fmt.Sprint(schedule), func(t *testing.T) {
+	for _, when := range []schedule.Kind{schedule.Demand, schedule.LookAhead} {
+		t.Run(fmt.Sprint(when), func(t *testing.T) {
 			b := m.backend(t)
 			for n := range 5 {
 				reader, err := flashio.Open(m.path, flashio.Options{Engine: flashio.EngineMem})
@@ -141,7 +142,7 @@ func testReadsThatFail(t *testing.T, on *cuda.TestDriver) {
 					t.Fatal(err)
 				}
 				before := b.Bytes()
-				e := made(t, m, rows, engine.Config{Context: 4, Backend: b, Schedule: schedule})
+				e := made(t, m, rows, engine.Config{Context: 4, Backend: b, Schedule: when})
 				var failed error
 				for pos := 0; pos < 4 && failed == nil; pos++ {
 					_, failed = e.Forward(engine.Token{Pos: pos, ID: want.ids[pos],

@@ -10,6 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/cuda"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/cpu"
@@ -127,8 +128,8 @@ func testPredictorsAndSchedules(t *testing.T, on *cuda.TestDriver) {
 	e := made(t, m, m.resident(t), engine.Config{Context: positions, Backend: b})
 	want := run(t, e, []uint32{5, 40, 17}, positions, nil)
 	e.Close()
-	for _, schedule := range []engine.Schedule{engine.OnDemand, engine.NextLayer,
-		engine.WholeToken} {
+	for _, when := range []schedule.Kind{schedule.Demand, schedule.LookAhead,
+		schedule.Token} {
 		for _, flash := range []bool{false, true} {
 			var rows engine.Rows = m.resident(t)
 			if flash {
@@ -137,7 +138,7 @@ func testPredictorsAndSchedules(t *testing.T, on *cuda.TestDriver) {
 			}
 			now, next := &told{masks: want.masks}, &told{masks: want.masks, ahead: 1}
 			count := &truths{}
-			e := made(t, m, rows, engine.Config{Context: positions, Backend: b, Schedule: schedule,
+			e := made(t, m, rows, engine.Config{Context: positions, Backend: b, Schedule: when,
 				Check: m.resident(t), Observer: count,
 				Predictors: func(*cpu.Pool) (engine.Predictors, error) {
 					return engine.Predictors{Layer: now, LookAhead: next, Token: now}, nil
@@ -149,12 +150,12 @@ func testPredictorsAndSchedules(t *testing.T, on *cuda.TestDriver) {
 					t.Fatal(err)
 				}
 				if !slices.Equal(logits, want.logits[pos]) {
-					t.Fatalf("schedule %d, from flash %v: position %d has other logits", schedule,
+					t.Fatalf("schedule %v, from flash %v: position %d has other logits", when,
 						flash, pos)
 				}
 			}
 			if count.wrong != 0 || count.layers != positions*m.w.Shape.Layers {
-				t.Errorf("schedule %d, from flash %v: %d of %d true masks are wrong", schedule,
+				t.Errorf("schedule %v, from flash %v: %d of %d true masks are wrong", when,
 					flash, count.wrong, count.layers)
 			}
 			e.Close()
@@ -181,15 +182,15 @@ func testPoliciesMoveRows(t *testing.T, on *cuda.TestDriver) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, schedule := range []engine.Schedule{engine.OnDemand, engine.WholeToken} {
+		for _, when := range []schedule.Kind{schedule.Demand, schedule.Token} {
 			var counts [2][][5]int
 			for i, store := range []engine.Store{nil, b} {
 				cfg := engine.FlashConfig{Policy: spec, Store: store}
-				if schedule == engine.WholeToken {
+				if when == schedule.Token {
 					cfg.Dense = m.bundles[:1]
 				}
 				rows := m.flash(t, cfg)
-				cfgEngine := engine.Config{Context: positions, Schedule: schedule}
+				cfgEngine := engine.Config{Context: positions, Schedule: when}
 				if store != nil {
 					cfgEngine.Backend = b
 				}
@@ -205,13 +206,13 @@ func testPoliciesMoveRows(t *testing.T, on *cuda.TestDriver) {
 				}
 				for pos := range want.logits {
 					if !slices.Equal(got.logits[pos], want.logits[pos]) {
-						t.Fatalf("%s, schedule %d: position %d has other logits", text, schedule,
+						t.Fatalf("%s, schedule %v: position %d has other logits", text, when,
 							pos)
 					}
 				}
 			}
 			if !slices.Equal(counts[0], counts[1]) {
-				t.Errorf("%s, schedule %d: the counters are not the CPU's", text, schedule)
+				t.Errorf("%s, schedule %v: the counters are not the CPU's", text, when)
 			}
 		}
 	}

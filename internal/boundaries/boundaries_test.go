@@ -62,8 +62,9 @@ var allowed = map[string][]string{
 		"devicemodels/flash"},
 	"devicemodels/wear": {"internal/units"},
 
-	"internal/decisions/policy": {"internal/mask", "internal/units", "internal/nearest"},
-	"internal/decisions/layout": {"internal/units"},
+	"internal/decisions/policy":   {"internal/mask", "internal/units", "internal/nearest"},
+	"internal/decisions/layout":   {"internal/units"},
+	"internal/decisions/schedule": {"internal/units", "internal/nearest"},
 	"internal/decisions/memory": {"internal/mask", "internal/units", "internal/decisions/layout",
 		"internal/decisions/policy"},
 	"engine/flashio": {"internal/units", "internal/ioengine", "engine/flashio/uring",
@@ -79,7 +80,7 @@ var allowed = map[string][]string{
 		"internal/decisions/layout", "kernels/ref", "internal/decisions/memory"},
 	"engine": {"internal/mask", "internal/units", "internal/rng", "internal/decisions/policy",
 		"internal/decisions/layout", "engine/flashio", "engine/model", "kernels/ref",
-		"kernels/cpu", "internal/decisions/memory"},
+		"kernels/cpu", "internal/decisions/memory", "internal/decisions/schedule"},
 	// The engine does not know what devices there are: who runs it brings one.
 	"engine/cuda": {"internal/units", "engine", "engine/model", "internal/decisions/policy",
 		"kernels/ref", "kernels/cuda", "internal/refusal"},
@@ -94,8 +95,8 @@ var allowed = map[string][]string{
 
 	"devicemodels/des": {"internal/units"},
 	"sim": {"internal/mask", "internal/units", "internal/decisions/launch",
-		"internal/decisions/policy", "internal/decisions/layout", "devicemodels",
-		"devicemodels/flash", "traces", "internal/refusal"},
+		"internal/decisions/policy", "internal/decisions/layout", "internal/decisions/schedule",
+		"devicemodels", "devicemodels/flash", "traces", "internal/refusal"},
 	// Batches that requests form by when they come.
 	"sim/serving": {"internal/mask", "internal/units", "internal/rng",
 		"internal/decisions/policy", "devicemodels", "sim", "sim/sweep", "traces",
@@ -125,7 +126,7 @@ var allowed = map[string][]string{
 	"replay": {"internal/mask", "internal/units", "internal/rng", "engine",
 		"internal/decisions/policy", "internal/decisions/layout", "engine/flashio",
 		"engine/model", "traces", "traces/compare", "devicemodels", "devicemodels/flash",
-		"internal/refusal", "internal/decisions/memory"},
+		"internal/refusal", "internal/decisions/memory", "internal/decisions/schedule"},
 	"replay/emulated": {"internal/units", "internal/rng", "engine/flashio", "devicemodels/flash"},
 	"replay/throttle": {"internal/units", "engine/flashio"},
 	"replay/probe": {"internal/units", "internal/rng", "engine/flashio", "devicemodels",
@@ -135,7 +136,7 @@ var allowed = map[string][]string{
 	// The one place that sees both the simulator and the engine.
 	"replay/validate": {"internal/units", "internal/decisions/policy", "replay", "replay/emulated",
 		"replay/probe", "replay/throttle", "sim", "devicemodels/fio", "engine/flashio",
-		"internal/decisions/layout", "engine/model",
+		"internal/decisions/layout", "internal/decisions/schedule", "engine/model",
 		"devicemodels", "devicemodels/flash", "traces", "traces/synth", "traces/compare"},
 
 	"internal/alloctest": {},

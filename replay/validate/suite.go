@@ -15,8 +15,8 @@ import (
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/units"
-	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/replay/emulated"
 	"github.com/windrow-sim/windrow/replay/throttle"
 	"github.com/windrow-sim/windrow/traces"
@@ -74,8 +74,8 @@ func aheadCases(units int) []Case {
 	var list []Case
 	for _, kept := range []Case{{Window: 4}, {Policy: policy.Spec{Kind: policy.KindDelta,
 		Capacity: units / 8}}} {
-		for _, schedule := range []replay.Schedule{{Kind: replay.LookAhead},
-			{Kind: replay.WholeToken, Dense: 1}, {Kind: replay.WholeToken, Dense: 2}} {
+		for _, schedule := range []schedule.Spec{{Kind: schedule.LookAhead},
+			{Kind: schedule.Token, Dense: 1}, {Kind: schedule.Token, Dense: 2}} {
 			for _, parallel := range []int{4, 16} {
 				c := kept
 				c.Schedule, c.Parallel = schedule, parallel

@@ -16,6 +16,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/sim"
@@ -53,8 +54,8 @@ type Case struct {
 	Parallel int         `json:"parallel"`
 	Chunk    units.Bytes `json:"chunk"` // 0 = no limit
 	// Policy is in place of a window; Schedule reads ahead.
-	Policy   policy.Spec     `json:"policy,omitzero"`
-	Schedule replay.Schedule `json:"schedule,omitzero"`
+	Policy   policy.Spec   `json:"policy,omitzero"`
+	Schedule schedule.Spec `json:"schedule,omitzero"`
 }
 
 // String names a case in tables.
@@ -63,7 +64,7 @@ func (c Case) String() string {
 	if c.Policy != (policy.Spec{}) {
 		text = fmt.Sprintf("%s ×%d %v", c.Policy, c.Parallel, c.Chunk)
 	}
-	if c.Schedule.Kind != replay.OnDemand {
+	if c.Schedule.Kind != schedule.Demand {
 		text += fmt.Sprintf(" %s d=%d", c.Schedule.Kind, c.Schedule.Dense)
 	}
 	if c.Engine != "" {
@@ -125,16 +126,8 @@ func (s *Setup) Case(ctx context.Context, c Case) (*Outcome, error) {
 func (s *Setup) against(device *devicemodels.Device, o *Outcome) (*traces.Run, *compare.Comparison,
 	error) {
 	c := o.Case
-	schedule := sim.Schedule{Kind: sim.ScheduleKind(c.Schedule.Kind), Dense: c.Schedule.Dense,
-		Staging: c.Schedule.Staging}
-	if schedule.Kind != sim.OnDemand {
-		schedule.Recall = 1 // the engine is told by the trace
-	}
-	if schedule.Kind == sim.WholeToken {
-		schedule.Wait = sim.WaitLayer
-	}
 	simulated, err := sim.Run(s.Source, sim.Config{
-		Window: c.Window, Policy: c.Policy, Schedule: schedule, Engine: s.engine(c),
+		Window: c.Window, Policy: c.Policy, Schedule: sim.Replayed(c.Schedule), Engine: s.engine(c),
 		Parallel: c.Parallel, MaxTokens: s.Tokens, Layout: c.layout(o.Mode), Device: device,
 		Geometry: s.Geometry,
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -373,8 +374,7 @@ func TestRunRefuses(t *testing.T) {
 				Kind: policy.KindBelady, Capacity: 5}
 		},
 		"read ahead": func(c *Config) {
-			c.Schedule = sim.Schedule{Kind: sim.LookAhead,
-				Recall: 1}
+			c.Schedule = sim.Schedule{Spec: schedule.Spec{Kind: schedule.LookAhead}, Recall: 1}
 		},
 		"two policies": func(c *Config) {
 			c.Policy = policy.Spec{Kind: policy.KindLRU,

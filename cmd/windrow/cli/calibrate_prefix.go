@@ -8,6 +8,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay"
@@ -96,12 +97,9 @@ func (e *env) calibrate(c *cli.Context) error {
 	if cfg.Layout, err = layoutOptions(c); err != nil {
 		return err
 	}
-	cfg.Schedule.Kind = replay.WholeToken
-	if text := c.String("staging"); text != "" {
-		if cfg.Schedule.Staging, err = units.ParseBytes(text); err != nil ||
-			cfg.Schedule.Staging < 1 {
-			return usageError("--staging %q: a size of 1B or more is wanted", text)
-		}
+	cfg.Schedule.Kind = schedule.Token
+	if cfg.Schedule.Staging, err = stagingOf(c); err != nil {
+		return err
 	}
 	doc := &calibrated{Tool: Tool, Model: m.image.Name, Trace: tr.SHA256()}
 	if c.IsSet("dram") {

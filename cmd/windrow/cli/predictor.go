@@ -12,6 +12,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/predictor/centroid"
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/cpu"
@@ -33,7 +34,7 @@ type openedPredictor struct {
 	kind     string // "low-rank", "low-rank look-ahead" or "centroid"
 	bytes    units.Bytes
 	feature  engine.FeatureKind // that it predicts from
-	schedule engine.Schedule    // that its kind asks for
+	schedule schedule.Kind      // that its kind asks for
 	make     func(pool *cpu.Pool) (engine.Predictors, error)
 }
 
@@ -77,7 +78,7 @@ func openCentroids(path string, m *openedModel, kMax int) (*openedPredictor, err
 		Units: s.DFFN, Width: s.DModel}); err != nil {
 		return nil, inputError("%v", err)
 	}
-	opened := &openedPredictor{kind: "centroid", bytes: p.Bytes(), schedule: engine.WholeToken}
+	opened := &openedPredictor{kind: "centroid", bytes: p.Bytes(), schedule: schedule.Token}
 	if opened.feature, err = predictedFrom(path, centroidFeature(p), m); err != nil {
 		return nil, err
 	}
@@ -119,7 +120,7 @@ func openLowRank(path string, m *openedModel) (*openedPredictor, error) {
 		return engine.Predictors{Layer: p.Runner(pool), FeatureKind: opened.feature}, nil
 	}
 	if ahead {
-		opened.kind, opened.schedule = "low-rank look-ahead", engine.NextLayer
+		opened.kind, opened.schedule = "low-rank look-ahead", schedule.LookAhead
 		opened.make = func(pool *cpu.Pool) (engine.Predictors, error) {
 			return engine.Predictors{LookAhead: p.Runner(pool), FeatureKind: opened.feature}, nil
 		}
@@ -176,14 +177,14 @@ func (e *env) flashRows(c *cli.Context, m *openedModel, named *openedPredictor, 
 	}
 	cfg := engine.FlashConfig{Layout: lay, Store: m.store()}
 	dense := 0
-	if named.schedule != engine.OnDemand { // nobody names what the first layer needs
+	if named.schedule != schedule.Demand { // nobody names what the first layer needs
 		dense = 1
 	}
 	if c.IsSet("dense-prefix") {
 		dense = c.Int("dense-prefix")
 	}
 	s, geo := m.weights.Shape, m.image.Geometry()
-	if dense < 0 || dense > s.Layers || named.schedule != engine.OnDemand && dense < 1 {
+	if dense < 0 || dense > s.Layers || named.schedule != schedule.Demand && dense < 1 {
 		return nil, usageError("--dense-prefix %d: the model has %d layers, and a predictor "+
 			"that looks ahead needs the first to be dense", dense, s.Layers)
 	}

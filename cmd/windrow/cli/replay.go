@@ -10,9 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/engine/flashio"
-	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay"
-	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -76,7 +74,7 @@ func (e *env) replay(c *cli.Context) error {
 	if cfg.Policy, cfg.Window, err = residency(c, tr.Header()); err != nil {
 		return err
 	}
-	if cfg.Schedule, err = replaySchedule(c); err != nil {
+	if cfg.Schedule, err = scheduleSpec(c); err != nil {
 		return err
 	}
 	opt, err := readOptions(c)
@@ -143,29 +141,6 @@ func (e *env) replay(c *cli.Context) error {
 		return put
 	}
 	return err
-}
-
-// replaySchedule reads the flags of a schedule.
-func replaySchedule(c *cli.Context) (s replay.Schedule, err error) {
-	kind, err := sim.ParseSchedule(c.String("schedule"))
-	if err != nil {
-		return s, usageError("--schedule: %v", err)
-	}
-	s.Kind, s.Dense = replay.ScheduleKind(kind), c.Int("dense-prefix")
-	if s.Kind == replay.WholeToken && !c.IsSet("dense-prefix") {
-		s.Dense = 1
-	}
-	if s.Kind == replay.OnDemand && (c.IsSet("dense-prefix") || c.IsSet("staging")) {
-		return s, usageError("--dense-prefix and --staging: nothing is read ahead on demand; " +
-			"add --schedule lookahead or --schedule token")
-	}
-	if text := c.String("staging"); text != "" {
-		if s.Staging, err = units.ParseBytes(text); err != nil || s.Staging < 1 {
-			return s, usageError("--staging %q: a size of 1B or more is wanted; leave it out "+
-				"for the largest layer's reads", text)
-		}
-	}
-	return s, nil
 }
 
 // coldStart drops the pages of an image that is read through the page cache, and says in which

@@ -14,6 +14,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -100,12 +101,12 @@ func readAheadFlags() []cli.Flag {
 	}
 }
 
-// readAheadOf reads the flags of readAheadFlags.
-func readAheadOf(c *cli.Context) (s sim.Schedule, err error) {
-	if s.Kind, err = sim.ParseSchedule(c.String("schedule")); err != nil {
+// scheduleSpec reads --schedule, --dense-prefix and --staging.
+func scheduleSpec(c *cli.Context) (s schedule.Spec, err error) {
+	if s.Kind, err = schedule.Parse(c.String("schedule")); err != nil {
 		return s, usageError("--schedule: %v", err)
 	}
-	if s.Kind == sim.OnDemand {
+	if s.Kind == schedule.Demand {
 		for _, name := range []string{"recall", "false-positives", "dense-prefix", "staging",
 			"wait"} {
 			if c.IsSet(name) {
@@ -114,6 +115,40 @@ func readAheadOf(c *cli.Context) (s sim.Schedule, err error) {
 			}
 		}
 		return s, nil
+	}
+	if s.Dense = c.Int("dense-prefix"); s.Kind == schedule.Token && !c.IsSet("dense-prefix") {
+		s.Dense = 1
+	}
+	if s.Kind == schedule.Token && s.Dense < 1 {
+		return s, usageError("--dense-prefix %d: --schedule token predicts from layer 0, which "+
+			"must be dense; give 1 or more", s.Dense)
+	}
+	if s.Staging, err = stagingOf(c); err != nil {
+		return s, err
+	}
+	return s, nil
+}
+
+// stagingOf reads --staging; 0 when it is not given.
+func stagingOf(c *cli.Context) (size units.Bytes, err error) {
+	text := c.String("staging")
+	switch text {
+	case "":
+		return 0, nil
+	case "unlimited":
+		return schedule.Unlimited, nil
+	}
+	if size, err = units.ParseBytes(text); err != nil || size < 1 {
+		return 0, usageError("--staging %q: a size of 1B or more is wanted; or, in sim, unlimited",
+			text)
+	}
+	return size, nil
+}
+
+// readAheadOf reads the flags of readAheadFlags.
+func readAheadOf(c *cli.Context) (s sim.Schedule, err error) {
+	if s.Spec, err = scheduleSpec(c); err != nil || s.Kind == schedule.Demand {
+		return s, err
 	}
 	switch text := c.String("recall"); text {
 	case "":
@@ -134,24 +169,10 @@ func readAheadOf(c *cli.Context) (s sim.Schedule, err error) {
 		return s, usageError("--false-positives %g: a share from 0 to 1 is wanted",
 			s.FalsePositives)
 	}
-	if s.Dense = c.Int("dense-prefix"); s.Kind == sim.WholeToken && !c.IsSet("dense-prefix") {
-		s.Dense = 1
-	}
-	if s.Kind == sim.WholeToken && s.Dense < 1 {
-		return s, usageError("--dense-prefix %d: --schedule token predicts from layer 0, which "+
-			"must be dense; give 1 or more", s.Dense)
-	}
-	if text := c.String("staging"); text == "unlimited" {
-		s.Staging = sim.Unlimited
-	} else if text != "" {
-		if s.Staging, err = units.ParseBytes(text); err != nil || s.Staging < 1 {
-			return s, usageError("--staging %q: a size of 1B or more is wanted; or unlimited", text)
-		}
-	}
 	if s.Wait, err = sim.ParseWait(c.String("wait")); err != nil {
 		return s, usageError("--wait: %v", err)
 	}
-	if s.Kind == sim.LookAhead && c.IsSet("wait") {
+	if s.Kind == schedule.LookAhead && c.IsSet("wait") {
 		return s, usageError("--wait: with --schedule lookahead every layer waits for its own " +
 			"reads; leave it out, or take --schedule token")
 	}

@@ -27,13 +27,13 @@ func TestSimReadsAhead(t *testing.T) {
 	}
 	for _, c := range []struct{ flags, config string }{
 		{"--schedule lookahead",
-			`"schedule":{"kind":"lookahead","recall":1,"false_positives":0,"dense":0}`},
+			`"schedule":{"kind":"lookahead","dense":0,"recall":1,"false_positives":0}`},
 		{"--schedule lookahead --recall 0.9 --false-positives 0.02 --dense-prefix 1",
-			`"schedule":{"kind":"lookahead","recall":0.9,"false_positives":0.02,"dense":1}`},
+			`"schedule":{"kind":"lookahead","dense":1,"recall":0.9,"false_positives":0.02}`},
 		{"--schedule lookahead --recall trace",
-			`"schedule":{"kind":"lookahead","recall":0,"false_positives":0,"traced":true,"dense":0}`},
+			`"schedule":{"kind":"lookahead","dense":0,"recall":0,"false_positives":0,"traced":true}`},
 		{"--schedule token --staging 1MiB --wait layer",
-			`"schedule":{"kind":"token","recall":1,"false_positives":0,"dense":1,"staging":1048576,"wait":"layer"}`},
+			`"schedule":{"kind":"token","dense":1,"staging":1048576,"recall":1,"false_positives":0,"wait":"layer"}`},
 	} {
 		run := sim(c.flags)
 		if run.Meta.Ahead == nil || run.Meta.Ahead.Bytes == 0 ||

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/predictor"
 	"github.com/windrow-sim/windrow/engine/predictor/centroid"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/mask"
@@ -64,7 +64,7 @@ type measuredSpeed struct {
 // active.
 type namer struct {
 	name     func(t *traces.Token, masks []mask.Mask) error
-	schedule sim.ScheduleKind
+	schedule schedule.Kind
 	rank     int // mean, of low-rank ones
 }
 
@@ -75,7 +75,7 @@ func lowRankNamer(p *predictor.Predictor) *namer {
 	n := &namer{}
 	layers, sum := p.Layers(), 0
 	if ahead {
-		n.schedule, layers = sim.LookAhead, layers-1 // the last entry names nothing
+		n.schedule, layers = schedule.LookAhead, layers-1 // the last entry names nothing
 	}
 	for l := range layers {
 		sum += p.Rank(l)
@@ -104,7 +104,7 @@ func centroidNamer(p *centroid.Predictor) (*namer, error) {
 		return nil, err
 	}
 	feature := make([]float32, p.Codebook().Shape().Width)
-	return &namer{schedule: sim.WholeToken, name: func(t *traces.Token, masks []mask.Mask) error {
+	return &namer{schedule: schedule.Token, name: func(t *traces.Token, masks []mask.Mask) error {
 		fromHalves(t.Feature[0], feature)
 		_, err := run.Predict(feature, masks)
 		return err
@@ -155,7 +155,7 @@ func (e *env) speed(c *cli.Context, s *traceSamples, index []int, n *namer,
 	if !c.IsSet("device") && !c.IsSet("model") {
 		return nil, nil
 	}
-	speed := &trainSpeed{Window: c.Int("window"), Schedule: cmp.Or(string(n.schedule), "demand")}
+	speed := &trainSpeed{Window: c.Int("window"), Schedule: n.schedule.String()}
 	if name := c.String("device"); name != "" {
 		var err error
 		if speed.Sim, err = simulateNamed(name, speed.Window, newNamedTokens(s,
@@ -195,8 +195,9 @@ func simulateNamed(name string, window int, src *namedTokens) (*simulatedSpeed, 
 		return nil, err
 	}
 	cfg.Parallel = ioengine.DefaultParallel(cfg.Engine)
-	if src.namer.schedule != sim.OnDemand {
-		cfg.Schedule = sim.Schedule{Kind: src.namer.schedule, Recall: 1, Dense: 1}
+	if src.namer.schedule != schedule.Demand {
+		cfg.Schedule = sim.Schedule{Spec: schedule.Spec{Kind: src.namer.schedule, Dense: 1},
+			Recall: 1}
 	}
 	actual, err := sim.Run(src, cfg)
 	if err != nil {
@@ -266,10 +267,10 @@ func tokensToRun(s *traceSamples, index []int) (list []engine.Token, err error) 
 
 // timed runs tokens from flash and says how many of them there were in a second, and how they were
 // read.
-func timed(m *openedModel, tokens []engine.Token, schedule engine.Schedule,
+func timed(m *openedModel, tokens []engine.Token, when schedule.Kind,
 	predictors func(*cpu.Pool) (engine.Predictors, error), window int) (float64, string, error) {
 	cfg := engine.FlashConfig{Window: window, Layout: layout.Options{Coalesce: true}}
-	if schedule != engine.OnDemand { // nobody names what the first layer needs
+	if when != schedule.Demand { // nobody names what the first layer needs
 		data, err := m.bundles(0)
 		if err != nil {
 			return 0, "", err
@@ -287,7 +288,7 @@ func timed(m *openedModel, tokens []engine.Token, schedule engine.Schedule,
 		return 0, "", err
 	}
 	defer rows.Close()
-	eng, err := engine.New(m.weights, rows, engine.Config{Schedule: schedule,
+	eng, err := engine.New(m.weights, rows, engine.Config{Schedule: when,
 		Predictors: predictors})
 	if err != nil {
 		return 0, "", err
@@ -311,8 +312,8 @@ func (s *trainSpeed) text() string {
 		return ""
 	}
 	when := map[string]string{"demand": "reads on demand",
-		string(sim.LookAhead):  "the next layer read ahead",
-		string(sim.WholeToken): "the whole token read ahead"}[s.Schedule]
+		string(schedule.LookAhead): "the next layer read ahead",
+		string(schedule.Token):     "the whole token read ahead"}[s.Schedule]
 	var b strings.Builder
 	line := func(how string, tokens int, named, actual float64) {
 		fmt.Fprintf(&b, "%s, %d tokens, window %d, %s: %s tokens/s, %s with the true masks (%s "+

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windrow-sim/windrow/engine/predictor"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/sim"
@@ -40,10 +41,10 @@ func TestSimulatedSpeed(t *testing.T) {
 	for _, ahead := range []bool{false, true} {
 		train := []string{"train", "-t", "learn.trace.arrow", "--rank", "8", "--epochs", "2", "-o",
 			"a.predictor.safetensors"}
-		schedule := sim.Schedule{}
+		when := sim.Schedule{}
 		if ahead {
-			train, schedule = append(train, "--ahead"), sim.Schedule{Kind: sim.LookAhead, Recall: 1,
-				Dense: 1}
+			train = append(train, "--ahead")
+			when = sim.Replayed(schedule.Spec{Kind: schedule.LookAhead, Dense: 1})
 		}
 		must(t, train...)
 		doc, _ := trained(t, "-t", "judge.trace.arrow", "--evaluate", "a.predictor.safetensors",
@@ -73,8 +74,8 @@ func TestSimulatedSpeed(t *testing.T) {
 			}
 			src.List = append(src.List, tok)
 		}
-		actual := simulatedWith(t, src, sim.Config{Window: 3, Schedule: schedule})
-		named := simulatedWith(t, src, sim.Config{Window: 3, Schedule: schedule, Predicted: true,
+		actual := simulatedWith(t, src, sim.Config{Window: 3, Schedule: when})
+		named := simulatedWith(t, src, sim.Config{Window: 3, Schedule: when, Predicted: true,
 			PredictorRank: 8})
 		got := doc.Texts[0].Speed
 		if got == nil || got.Sim == nil || got.Measured != nil {
@@ -102,7 +103,7 @@ func TestSpeedOfTheTruth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []sim.ScheduleKind{sim.OnDemand, sim.LookAhead, sim.WholeToken} {
+	for _, kind := range []schedule.Kind{schedule.Demand, schedule.LookAhead, schedule.Token} {
 		truth := &namer{schedule: kind, name: func(*traces.Token, []mask.Mask) error { return nil }}
 		if v, err := simulateNamed("m1-max", 5, newNamedTokens(s, s.all(), truth)); err != nil ||
 			v.Named != v.True || v.Named <= 0 {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/document"
-	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/replay/validate"
 	"github.com/windrow-sim/windrow/traces/compare"
 )
@@ -195,7 +195,7 @@ func (e *env) runSuite(ctx context.Context, name string,
 func printSuite(e *env, s *validate.SuiteResult) error {
 	right := document.Right
 	ahead := slices.ContainsFunc(s.Outcomes, func(o *validate.Outcome) bool {
-		return o.Case.Schedule.Kind != replay.OnDemand
+		return o.Case.Schedule.Kind != schedule.Demand
 	})
 	first := []document.Column{{Name: "window", Align: right}, {Name: "threads", Align: right},
 		{Name: "chunk", Align: right}}
