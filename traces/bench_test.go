@@ -59,7 +59,7 @@ func BenchmarkScan(b *testing.B) {
 						b.Fatal(err)
 					}
 					for _, m := range t.Active {
-						n += count(m)
+						n += m.Count()
 					}
 				}
 			}

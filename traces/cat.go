@@ -4,8 +4,9 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"math/bits"
 	"strconv"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // CatOptions choose what WriteCSV and WriteJSONL print; the zero value prints all tokens without
@@ -55,9 +56,9 @@ func WriteCSV(w io.Writer, src Source, opt CatOptions) error {
 		b = append(append(b, ','), t.Phase.String()...)
 		b = strconv.AppendUint(append(b, ','), uint64(t.ID), 10)
 		b = strconv.AppendInt(append(b, ','), int64(l), 10)
-		b = strconv.AppendInt(append(b, ','), int64(count(t.Active[l])), 10)
+		b = strconv.AppendInt(append(b, ','), int64(t.Active[l].Count()), 10)
 		if predicted {
-			b = strconv.AppendInt(append(b, ','), int64(count(t.Predicted[l])), 10)
+			b = strconv.AppendInt(append(b, ','), int64(t.Predicted[l].Count()), 10)
 		}
 		if opt.Units {
 			b = appendUnits(append(b, ','), t.Active[l], ' ')
@@ -82,9 +83,9 @@ func WriteJSONL(w io.Writer, src Source, opt CatOptions) error {
 		b = append(append(append(b, `,"phase":"`...), t.Phase.String()...), '"')
 		b = strconv.AppendUint(append(b, `,"token":`...), uint64(t.ID), 10)
 		b = strconv.AppendInt(append(b, `,"layer":`...), int64(l), 10)
-		b = strconv.AppendInt(append(b, `,"active_count":`...), int64(count(t.Active[l])), 10)
+		b = strconv.AppendInt(append(b, `,"active_count":`...), int64(t.Active[l].Count()), 10)
 		if predicted {
-			b = strconv.AppendInt(append(b, `,"predicted_count":`...), int64(count(t.Predicted[l])),
+			b = strconv.AppendInt(append(b, `,"predicted_count":`...), int64(t.Predicted[l].Count()),
 				10)
 		}
 		if opt.Units {
@@ -130,17 +131,15 @@ func eachRow(w io.Writer, head string, src Source, opt CatOptions, line func([]b
 	return nil
 }
 
-// appendUnits appends the indices of the set bits with sep between them.
-func appendUnits(b []byte, mask []uint64, sep byte) []byte {
+// appendUnits appends the units of a mask with sep between them.
+func appendUnits(b []byte, m mask.Mask, sep byte) []byte {
 	first := true
-	for i, word := range mask {
-		for ; word != 0; word &= word - 1 {
-			if !first {
-				b = append(b, sep)
-			}
-			first = false
-			b = strconv.AppendInt(b, int64(64*i+bits.TrailingZeros64(word)), 10)
+	for u := range m.Each {
+		if !first {
+			b = append(b, sep)
 		}
+		first = false
+		b = strconv.AppendUint(b, uint64(u), 10)
 	}
 	return b
 }

@@ -43,23 +43,22 @@ func CheckFile(path string) (rep Report, err error) {
 		Warnings: r.Warnings(),
 	}
 	var t Token
-	var last uint32
+	var sequences Sequences
 	for i := range r.Tokens() {
 		if err := r.Token(i, &t); err != nil {
 			return rep, err
 		}
-		if i == 0 || t.Seq != last {
+		if sequences.Begins(t.Seq) {
 			rep.Sequences++
-			last = t.Seq
 		}
 		if t.Phase == Prefill {
 			rep.Prefill++
 		}
 		for _, m := range t.Active {
-			rep.Active += int64(count(m))
+			rep.Active += int64(m.Count())
 		}
 		for _, m := range t.Predicted {
-			rep.Predicted += int64(count(m))
+			rep.Predicted += int64(m.Count())
 		}
 		for _, m := range t.Magnitude {
 			rep.Magnitude += int64(len(m))

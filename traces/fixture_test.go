@@ -34,12 +34,14 @@ func mix(x uint64) uint64 {
 
 func testMasks(h *Header, salt uint64) []mask.Mask {
 	masks := make([]mask.Mask, h.Layers)
+	all := mask.New(h.Units)
+	all.Fill(h.Units)
 	for l := range masks {
-		masks[l] = make([]uint64, h.Words())
+		masks[l] = mask.New(h.Units)
 		for k := range masks[l] {
 			masks[l][k] = mix(salt + uint64(l*1000+k))
 		}
-		masks[l][h.Words()-1] &^= spareBits(h.Units)
+		masks[l].And(all)
 	}
 	return masks
 }

@@ -24,7 +24,7 @@ func withMagnitudes(m *Memory) *Memory {
 		t := &m.List[i]
 		t.Magnitude = make([][]byte, len(t.Active))
 		for l, mask := range t.Active {
-			t.Magnitude[l] = make([]byte, count(mask))
+			t.Magnitude[l] = make([]byte, mask.Count())
 			for k := range t.Magnitude[l] {
 				t.Magnitude[l][k] = byte(mix(uint64(i)<<40 + uint64(l)<<20 + uint64(k)))
 			}
@@ -302,7 +302,7 @@ func TestOpenSchema10(t *testing.T) {
 	active := 0
 	for _, tok := range collect(t, r) {
 		for _, m := range tok.Active {
-			active += count(m)
+			active += m.Count()
 		}
 		if tok.Magnitude != nil || tok.Feature != nil {
 			t.Error("a trace of schema 1.0 has magnitudes or features")

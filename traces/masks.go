@@ -9,13 +9,7 @@ func MaskTrace(src Source, tokens int, predicted bool) memory.Trace {
 	var t Token
 	return memory.Trace{Tokens: min(tokens, src.Tokens()), Layers: head.Layers, Units: head.Units,
 		Token: func(i int) (memory.Token, error) {
-			if err := src.Token(i, &t); err != nil {
-				return memory.Token{}, err
-			}
-			masks := t.Active
-			if predicted {
-				masks = t.Predicted
-			}
-			return memory.Token{Seq: t.Seq, Pos: t.Pos, Masks: masks}, nil
+			err := src.Token(i, &t)
+			return memory.Token{Seq: t.Seq, Pos: t.Pos, Masks: t.Masks(predicted)}, err
 		}}
 }

@@ -61,13 +61,12 @@ func concat(w *Writer, readers []*Reader) error {
 	next := uint32(0) // sequences so far
 	var t Token
 	for _, r := range readers {
-		var last uint32
+		var sequences Sequences
 		for i := range r.Tokens() {
 			if err := r.Token(i, &t); err != nil {
 				return err
 			}
-			if i == 0 || t.Seq != last {
-				last = t.Seq
+			if sequences.Begins(t.Seq) {
 				next++
 			}
 			t.Seq = next - 1

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces/internal/arrowfile"
 )
 
@@ -36,7 +37,6 @@ type Reader struct {
 	current  atomic.Pointer[loaded]
 	rows     int
 	tokens   int
-	spare    uint64
 	manifest *Manifest
 	sha      string
 	verified bool
@@ -138,7 +138,6 @@ func (r *Reader) parse() (err error) {
 	if err := r.file.Bind(traceColumns(&r.head)); err != nil {
 		return fmt.Errorf("%w (schema %s)", err, r.head.SchemaVersion)
 	}
-	r.spare = spareBits(r.head.Units)
 	mapped := r.file.Codec() == arrowfile.None
 	for i := range r.file.Batches() {
 		b := &r.file.Batches()[i]
@@ -328,12 +327,11 @@ func (r *Reader) readRow(b *loaded, k, l int, hasPrev bool, t *Token) string {
 	if got := binary.LittleEndian.Uint16(b.cols[colLayer][2*k:]); int(got) != l {
 		return "layers are not 0..layers-1 in order"
 	}
-	if t.Active[l] = r.mask(b.cols[colActive], k); t.Active[l][r.head.Words()-1]&r.spare != 0 {
+	if t.Active[l] = r.mask(b.cols[colActive], k); !t.Active[l].Padded(r.head.Units) {
 		return "active has bits beyond the last unit"
 	}
 	if r.head.HasPredicted {
-		if t.Predicted[l] = r.mask(b.cols[colPredicted],
-			k); t.Predicted[l][r.head.Words()-1]&r.spare != 0 {
+		if t.Predicted[l] = r.mask(b.cols[colPredicted], k); !t.Predicted[l].Padded(r.head.Units) {
 			return "predicted has bits beyond the last unit"
 		}
 	}
@@ -342,7 +340,7 @@ func (r *Reader) readRow(b *loaded, k, l int, hasPrev bool, t *Token) string {
 		if !ok {
 			return "magnitude has offsets outside its values"
 		}
-		if len(codes) != count(t.Active[l]) {
+		if len(codes) != t.Active[l].Count() {
 			return "magnitude does not have one byte per active unit"
 		}
 		t.Magnitude[l] = codes
@@ -394,7 +392,7 @@ func (b *loaded) u32(col, k int) uint32 { return binary.LittleEndian.Uint32(b.co
 
 // mask returns row k of a column of masks without copying. The column is 8-aligned (invariant 3 of
 // arrowfile) and the host little-endian (Parse), so that the bytes are the words.
-func (r *Reader) mask(col []byte, k int) []uint64 {
+func (r *Reader) mask(col []byte, k int) mask.Mask {
 	words := r.head.Words()
 	row := col[8*words*k : 8*words*(k+1)]
 	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(row))), words)

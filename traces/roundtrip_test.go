@@ -140,12 +140,12 @@ func TestAppendRefusesAndStaysUsable(t *testing.T) {
 	}{
 		{"must ascend", func(k *Token) { k.Pos = 0 }},
 		{"phase 2", func(k *Token) { k.Phase = 2 }},
-		{"2 active masks for 3 layers", func(k *Token) { k.Active = k.Active[:2] }},
-		{"0 predicted masks for 3 layers", func(k *Token) { k.Predicted = nil }},
-		{"layer 1: active mask of 2 words, need 3", func(k *Token) {
+		{"active masks of 2 layers: the header says 3", func(k *Token) { k.Active = k.Active[:2] }},
+		{"predicted masks of 0 layers: the header says 3", func(k *Token) { k.Predicted = nil }},
+		{"active mask of layer 1: 2 words for 150 units: must be 3", func(k *Token) {
 			k.Active[1] = k.Active[1][:2]
 		}},
-		{"layer 2: predicted mask has bits beyond unit 149", func(k *Token) {
+		{"predicted mask of layer 2: a bit beyond unit 149 is set", func(k *Token) {
 			k.Predicted[2][2] |= 1 << 22
 		}},
 	}

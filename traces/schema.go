@@ -3,7 +3,6 @@ package traces
 import (
 	"encoding/json"
 	"fmt"
-	"math/bits"
 	"strconv"
 	"strings"
 
@@ -202,23 +201,6 @@ func checkHeader(h *Header) error {
 		}
 	}
 	return nil
-}
-
-// spareBits is the mask of the bits of the last word that are beyond the number of units.
-func spareBits(nUnits int) uint64 {
-	if nUnits%64 == 0 {
-		return 0
-	}
-	return ^uint64(0) << (nUnits % 64)
-}
-
-// count returns the number of set bits.
-func count(mask []uint64) int {
-	n := 0
-	for _, w := range mask {
-		n += bits.OnesCount64(w)
-	}
-	return n
 }
 
 // String returns the lower-case name used in text forms.

@@ -1,6 +1,8 @@
 package traces
 
 import (
+	"fmt"
+
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 )
@@ -99,10 +101,29 @@ type Header struct {
 }
 
 // Words is the number of uint64 words of one mask: ⌈units/64⌉.
-func (h *Header) Words() int { return (h.Units + 63) / 64 }
+func (h *Header) Words() int { return mask.Words(h.Units) }
 
-// Token is one token of a trace with its masks. Masks are bitsets over units: unit u is bit u%64 of
-// word u/64.
+// CheckMasks checks that there is a mask for every layer, each of the trace's units. name is that
+// of the list in errors: "active" or "predicted".
+func (h *Header) CheckMasks(name string, masks []mask.Mask) error {
+	if len(masks) != h.Layers {
+		return fmt.Errorf("%s masks of %d layers: the header says %d", name, len(masks), h.Layers)
+	}
+	words := h.Words()
+	for l, m := range masks {
+		if len(m) != words {
+			return fmt.Errorf("%s mask of layer %d: %d words for %d units: must be %d", name, l,
+				len(m), h.Units, words)
+		}
+		if !m.Padded(h.Units) {
+			return fmt.Errorf("%s mask of layer %d: a bit beyond unit %d is set", name, l,
+				h.Units-1)
+		}
+	}
+	return nil
+}
+
+// Token is one token of a trace with its masks.
 type Token struct {
 	Seq   uint32
 	Pos   uint32
@@ -121,6 +142,39 @@ type Token struct {
 	// nil when the trace holds no features. The slices may point into a mapped file: read only.
 	Feature [][]byte
 }
+
+// Masks returns the masks of the layers: the predicted ones if predicted, else the true ones.
+func (t *Token) Masks(predicted bool) []mask.Mask {
+	if predicted {
+		return t.Predicted
+	}
+	return t.Active
+}
+
+// Sequences notices where a pass over tokens enters another sequence. The zero value is before the
+// first token.
+type Sequences struct {
+	count int
+	last  uint32
+}
+
+// Begins takes the sequence of the next token. It reports whether the token begins a sequence: it
+// is the first, or its sequence is not that of the token before.
+func (s *Sequences) Begins(seq uint32) bool {
+	if s.count > 0 && seq == s.last {
+		return false
+	}
+	s.count++
+	s.last = seq
+	return true
+}
+
+// Changes is Begins without the first token: it reports whether the token ends the sequence of the
+// token before, so that state of that sequence has to be reset.
+func (s *Sequences) Changes(seq uint32) bool { return s.Begins(seq) && s.count > 1 }
+
+// Count is the number of sequences begun so far. One that comes back after another counts again.
+func (s *Sequences) Count() int { return s.count }
 
 // Source is a trace that can be read token by token, in order of (sequence, position). *Reader and
 // *Memory are Sources.

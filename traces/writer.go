@@ -43,9 +43,8 @@ type Writer struct {
 	rows     int                // rows in bufs
 	maxRows  int
 	maxCodes int // bytes of magnitudes after which a batch ends
-	spare    uint64
 	tokens   int
-	seqs     int
+	seqs     Sequences
 	lastSeq  uint32
 	lastPos  uint32
 	done     bool
@@ -70,7 +69,7 @@ func newWriter(path string, h Header, opt WriteOptions, create func(string) (sin
 		return nil, fmt.Errorf("traces: %s: %w", path, err)
 	}
 	w := &Writer{path: path, head: h, compress: opt.Compress, whole: !opt.Incomplete,
-		cols: traceColumns(&h), spare: spareBits(h.Units)}
+		cols: traceColumns(&h)}
 	codec := arrowfile.None
 	switch opt.Compress {
 	case "":
@@ -141,9 +140,7 @@ func (w *Writer) Append(t *Token) error {
 	for l := range t.Active {
 		w.appendRow(t, l)
 	}
-	if w.tokens == 0 || t.Seq != w.lastSeq {
-		w.seqs++
-	}
+	w.seqs.Begins(t.Seq)
 	w.tokens++
 	w.lastSeq, w.lastPos = t.Seq, t.Pos
 	if w.rows >= w.maxRows || len(w.bufs[colMagCodes]) >= w.maxCodes {
@@ -177,8 +174,8 @@ func (w *Writer) appendRow(t *Token, l int) {
 	w.rows++
 }
 
-func appendMask(b []byte, mask []uint64) []byte {
-	for _, word := range mask {
+func appendMask(b []byte, m mask.Mask) []byte {
+	for _, word := range m {
 		b = binary.LittleEndian.AppendUint64(b, word)
 	}
 	return b
@@ -193,7 +190,7 @@ func (w *Writer) check(t *Token) error {
 		return fmt.Errorf("comes after sequence %d, position %d: tokens must ascend", w.lastSeq,
 			w.lastPos)
 	}
-	if err := w.checkMasks("active", t.Active); err != nil {
+	if err := w.head.CheckMasks("active", t.Active); err != nil {
 		return err
 	}
 	if err := errors.Join(w.checkMagnitudes(t), w.checkFeatures(t)); err != nil {
@@ -205,28 +202,12 @@ func (w *Writer) check(t *Token) error {
 		}
 		return nil
 	}
-	return w.checkMasks("predicted", t.Predicted)
+	return w.head.CheckMasks("predicted", t.Predicted)
 }
 
 // after reports whether (seq, pos) comes after (seq0, pos0).
 func after(seq0, pos0, seq, pos uint32) bool {
 	return seq > seq0 || seq == seq0 && pos > pos0
-}
-
-func (w *Writer) checkMasks(name string, masks []mask.Mask) error {
-	if len(masks) != w.head.Layers {
-		return fmt.Errorf("%d %s masks for %d layers", len(masks), name, w.head.Layers)
-	}
-	words := w.head.Words()
-	for l, m := range masks {
-		if len(m) != words {
-			return fmt.Errorf("layer %d: %s mask of %d words, need %d", l, name, len(m), words)
-		}
-		if m[words-1]&w.spare != 0 {
-			return fmt.Errorf("layer %d: %s mask has bits beyond unit %d", l, name, w.head.Units-1)
-		}
-	}
-	return nil
 }
 
 // checkMagnitudes holds the magnitudes of a token against invariant 4 of the package.
@@ -241,7 +222,7 @@ func (w *Writer) checkMagnitudes(t *Token) error {
 		return fmt.Errorf("magnitudes of %d layers for %d", len(t.Magnitude), w.head.Layers)
 	}
 	for l, codes := range t.Magnitude {
-		if n := count(t.Active[l]); len(codes) != n {
+		if n := t.Active[l].Count(); len(codes) != n {
 			return fmt.Errorf("layer %d: %d magnitudes for %d active units", l, len(codes), n)
 		}
 	}
@@ -349,7 +330,7 @@ func (w *Writer) manifest(path string, complete bool) *Manifest {
 	return &Manifest{
 		SchemaVersion: w.head.SchemaVersion, Tool: w.head.Tool, File: filepath.Base(path),
 		Bytes:  w.file.size,
-		SHA256: w.file.sum(), Complete: complete, Tokens: w.tokens, Sequences: w.seqs,
+		SHA256: w.file.sum(), Complete: complete, Tokens: w.tokens, Sequences: w.seqs.Count(),
 		Layers: w.head.Layers,
 		Units:  w.head.Units, Compress: w.compress, Model: w.head.Model,
 		HasMagnitude: w.head.HasMagnitude,

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -17,7 +16,8 @@ type Stream struct {
 	index  []int32  // in the trace
 	pos    []uint32 // in the sequence
 	starts []int32  // tokens of the stream that begin a sequence
-	last   uint32   // sequence of the last token added
+
+	sequences traces.Sequences // of the tokens added
 }
 
 // NewStream reads a trace once to choose its tokens: those that were generated, or all if none was.
@@ -48,39 +48,21 @@ func NewStream(src traces.Source) (*Stream, error) {
 
 // checkToken makes sure that all masks can be united.
 func checkToken(h *traces.Header, t *traces.Token) error {
-	if err := checkMasks(h, "active", t.Active); err != nil {
+	if err := h.CheckMasks("active", t.Active); err != nil {
 		return err
 	}
 	if h.HasPredicted {
-		return checkMasks(h, "predicted", t.Predicted)
-	}
-	return nil
-}
-
-func checkMasks(h *traces.Header, name string, masks []mask.Mask) error {
-	if len(masks) != h.Layers {
-		return fmt.Errorf("%s masks of %d layers: the header says %d", name, len(masks), h.Layers)
-	}
-	words, rest := h.Words(), h.Units%64
-	for l, m := range masks {
-		if len(m) != words {
-			return fmt.Errorf("%s mask of layer %d: %d words for %d units: must be %d", name, l,
-				len(m), h.Units, words)
-		}
-		if rest != 0 && m[words-1]>>rest != 0 {
-			return fmt.Errorf("%s mask of layer %d: a bit beyond unit %d is set", name, l,
-				h.Units-1)
-		}
+		return h.CheckMasks("predicted", t.Predicted)
 	}
 	return nil
 }
 
 // add appends token i of the trace.
 func (s *Stream) add(i int, t *traces.Token) {
-	if n := len(s.pos); n == 0 || t.Seq != s.last {
-		s.starts = append(s.starts, int32(n))
+	if s.sequences.Begins(t.Seq) {
+		s.starts = append(s.starts, int32(len(s.pos)))
 	}
-	s.index, s.pos, s.last = append(s.index, int32(i)), append(s.pos, t.Pos), t.Seq
+	s.index, s.pos = append(s.index, int32(i)), append(s.pos, t.Pos)
 }
 
 // Header is that of the trace.

@@ -60,30 +60,24 @@ func (u *Source) Token(i int, t *traces.Token) error {
 	}
 	*t = traces.Token{Pos: uint32(i), Phase: lanes[0].Phase, Active: t.Active[:0],
 		Predicted: t.Predicted[:0]}
-	t.Active = u.unite(t.Active, lanes, func(t *traces.Token) []mask.Mask { return t.Active })
+	t.Active = u.unite(t.Active, lanes, false)
 	if u.head.HasPredicted {
-		t.Predicted = u.unite(t.Predicted, lanes, func(t *traces.Token) []mask.Mask {
-			return t.Predicted
-		})
+		t.Predicted = u.unite(t.Predicted, lanes, true)
 	} else {
 		t.Predicted = nil
 	}
 	return nil
 }
 
-// unite appends the mask of every layer.
-func (u *Source) unite(masks []mask.Mask, lanes []traces.Token,
-	of func(*traces.Token) []mask.Mask) []mask.Mask {
-	words := u.head.Words()
-	slab := make([]uint64, words*u.head.Layers)
-	for l := range u.head.Layers {
+// unite appends the union of the lanes' masks of every layer, predicted or true ones.
+func (u *Source) unite(masks []mask.Mask, lanes []traces.Token, predicted bool) []mask.Mask {
+	unions := mask.NewLayers(u.head.Layers, u.head.Units)
+	for l := range unions {
 		u.counts.Reset()
 		for lane := range lanes {
-			u.counts.Add(of(&lanes[lane])[l])
+			u.counts.Add(lanes[lane].Masks(predicted)[l])
 		}
-		into := slab[l*words : (l+1)*words : (l+1)*words]
-		copy(into, u.counts.AtLeast(u.atLeast))
-		masks = append(masks, into)
+		copy(unions[l], u.counts.AtLeast(u.atLeast))
 	}
-	return masks
+	return append(masks, unions...)
 }

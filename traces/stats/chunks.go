@@ -2,7 +2,6 @@ package stats
 
 import (
 	"fmt"
-	"math/bits"
 
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces"
@@ -38,23 +37,24 @@ func ComputeChunks(src traces.Source, predicted bool) ([]Chunk, error) {
 	for n := 1; n <= MaxChunk; n *= 2 {
 		passes = append(passes, newChunkPass(h, n))
 	}
-	c := &collector{head: *h} // for its checks
+	name := "active"
+	if predicted {
+		name = "predicted"
+	}
+	var sequences traces.Sequences
 	var t traces.Token
 	for i := range src.Tokens() {
 		if err := src.Token(i, &t); err != nil {
 			return nil, fmt.Errorf("stats: token %d: %w", i, err)
 		}
-		masks, name := t.Active, "active"
-		if predicted {
-			masks, name = t.Predicted, "predicted"
-		}
-		if err := c.checkMasks(name, masks); err != nil {
+		masks := t.Masks(predicted)
+		if err := h.CheckMasks(name, masks); err != nil {
 			return nil, fmt.Errorf("stats: token %d: %w", i, err)
 		}
+		first := sequences.Begins(t.Seq)
 		for _, p := range passes {
-			p.step(masks, i == 0 || t.Seq != c.seq)
+			p.step(masks, first)
 		}
-		c.seq = t.Seq
 	}
 	var list []Chunk
 	for _, p := range passes {
@@ -67,17 +67,13 @@ func ComputeChunks(src traces.Source, predicted bool) ([]Chunk, error) {
 type chunkPass struct {
 	tokens int
 	have   int         // tokens of the current chunk
-	union  []mask.Mask // (layer, word)
+	union  []mask.Mask // by layer
 	units  int64
 	chunks int
 }
 
 func newChunkPass(h *traces.Header, tokens int) *chunkPass {
-	p := &chunkPass{tokens: tokens, union: make([]mask.Mask, h.Layers)}
-	for l := range p.union {
-		p.union[l] = make([]uint64, h.Words())
-	}
-	return p
+	return &chunkPass{tokens: tokens, union: mask.NewLayers(h.Layers, h.Units)}
 }
 
 func (p *chunkPass) step(masks []mask.Mask, first bool) {
@@ -87,19 +83,15 @@ func (p *chunkPass) step(masks []mask.Mask, first bool) {
 			clear(p.union[l])
 		}
 	}
-	for l, mask := range masks {
-		for w, m := range mask {
-			p.union[l][w] |= m
-		}
+	for l, m := range masks {
+		p.union[l].Or(m)
 	}
 	if p.have++; p.have < p.tokens {
 		return
 	}
 	p.chunks++
-	for l := range p.union {
-		for _, w := range p.union[l] {
-			p.units += int64(bits.OnesCount64(w))
-		}
+	for _, m := range p.union {
+		p.units += int64(m.Count())
 	}
 }
 

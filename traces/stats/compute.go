@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -60,6 +59,8 @@ type collector struct {
 	batch   [batchTokens]traces.Token
 	starts  [batchTokens]bool // the token begins a sequence
 
+	sequences traces.Sequences
+
 	out  Stats
 	seq  uint32
 	pos  uint32
@@ -82,7 +83,7 @@ func newCollector(src traces.Source, opt Options) (*collector, error) {
 	c := &collector{head: *h, opt: opt, compare: h.HasPredicted, layers: make([]*layerPass,
 		h.Layers)}
 	for l := range c.layers {
-		c.layers[l] = newLayerPass(h.Words())
+		c.layers[l] = newLayerPass(h.Units)
 	}
 	return c, nil
 }
@@ -91,16 +92,17 @@ func newCollector(src traces.Source, opt Options) (*collector, error) {
 // depend on layers.
 func (c *collector) accept(i, index int) error {
 	t := &c.batch[i]
-	c.starts[i] = index == 0 || t.Seq != c.seq
+	c.starts[i] = c.sequences.Begins(t.Seq)
 	if !c.starts[i] && t.Pos <= c.pos || index > 0 && t.Seq < c.seq {
 		return fmt.Errorf("sequence %d position %d comes after sequence %d position %d; sort "+
 			"the trace", t.Seq, t.Pos, c.seq, c.pos)
 	}
-	if err := c.checkMasks("active", t.Active); err != nil {
+	// No step may reach outside its layer's state.
+	if err := c.head.CheckMasks("active", t.Active); err != nil {
 		return err
 	}
 	if c.compare {
-		if err := c.checkMasks("predicted", t.Predicted); err != nil {
+		if err := c.head.CheckMasks("predicted", t.Predicted); err != nil {
 			return err
 		}
 	}
@@ -114,26 +116,6 @@ func (c *collector) accept(i, index int) error {
 		c.out.Prefill++
 	} else {
 		c.out.Decode++
-	}
-	return nil
-}
-
-// checkMasks makes sure that no step can reach outside its layer's state.
-func (c *collector) checkMasks(name string, masks []mask.Mask) error {
-	if len(masks) != c.head.Layers {
-		return fmt.Errorf("%s masks of %d layers: the header says %d", name, len(masks),
-			c.head.Layers)
-	}
-	words, rest := c.head.Words(), c.head.Units%64
-	for l, m := range masks {
-		if len(m) != words {
-			return fmt.Errorf("%s mask of layer %d: %d words for %d units: must be %d", name, l,
-				len(m), c.head.Units, words)
-		}
-		if rest != 0 && m[words-1]>>rest != 0 {
-			return fmt.Errorf("%s mask of layer %d: a bit beyond unit %d is set", name, l,
-				c.head.Units-1)
-		}
 	}
 	return nil
 }
@@ -183,11 +165,7 @@ func (c *collector) stepRange(from, to, n int) {
 		p := c.layers[l]
 		for i := range n {
 			t := &c.batch[i]
-			need := t.Active[l]
-			if c.opt.Predicted {
-				need = t.Predicted[l]
-			}
-			p.step(need, c.starts[i])
+			p.step(t.Masks(c.opt.Predicted)[l], c.starts[i])
 			if c.compare {
 				p.compare(t.Active[l], t.Predicted[l])
 			}

@@ -2,7 +2,6 @@ package stats
 
 import (
 	"math"
-	"math/bits"
 	"slices"
 
 	"github.com/windrow-sim/windrow/internal/mask"
@@ -30,22 +29,19 @@ type grouping struct {
 	head   *traces.Header
 	sizes  []int
 	order  []int
-	before [][]mask.Mask // masks of the step before, (lane, layer, word)
+	before [][]mask.Mask // masks of the step before, (lane, layer)
 	sums   [][3]int64    // by size: units in order, known, before
 	steps  int64
-	acc    []mask.Mask // (layer, word)
+	acc    []mask.Mask // by layer: the union of a batch
 }
 
 // newGrouping measures the sizes that leave a choice.
 func newGrouping(h *traces.Header, order, sizes []int) *grouping {
-	g := &grouping{head: h, order: order, acc: make([]mask.Mask, h.Layers)}
+	g := &grouping{head: h, order: order, acc: mask.NewLayers(h.Layers, h.Units)}
 	for _, b := range sizes {
 		if b > 1 && 2*b <= len(order) {
 			g.sizes = append(g.sizes, b)
 		}
-	}
-	for l := range g.acc {
-		g.acc[l] = make([]uint64, h.Words())
 	}
 	g.sums = make([][3]int64, len(g.sizes))
 	return g
@@ -97,10 +93,8 @@ func (g *grouping) closest(masks [][]mask.Mask, left []int) (at int) {
 
 // growth is how many units a lane adds; it may stop counting at limit.
 func (g *grouping) growth(masks []mask.Mask, limit int) (n int) {
-	for l, mask := range masks {
-		for w, m := range mask {
-			n += bits.OnesCount64(m &^ g.acc[l][w])
-		}
+	for l, m := range masks {
+		n += m.CountAndNot(g.acc[l])
 		if n >= limit {
 			return n
 		}
@@ -115,10 +109,8 @@ func (g *grouping) clear() {
 }
 
 func (g *grouping) add(masks []mask.Mask) {
-	for l, mask := range masks {
-		for w, m := range mask {
-			g.acc[l][w] |= m
-		}
+	for l, m := range masks {
+		g.acc[l].Or(m)
 	}
 }
 
@@ -129,10 +121,8 @@ func (g *grouping) measure(masks [][]mask.Mask, lanes []int, size int) (sum int6
 		for _, lane := range batch {
 			g.add(masks[lane])
 		}
-		for l := range g.acc {
-			for _, w := range g.acc[l] {
-				sum += int64(bits.OnesCount64(w))
-			}
+		for _, m := range g.acc {
+			sum += int64(m.Count())
 		}
 	}
 	return sum

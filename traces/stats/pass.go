@@ -1,6 +1,10 @@
 package stats
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/windrow-sim/windrow/internal/mask"
+)
 
 const (
 	// farGap is the bucket of gaps above MaxWindow and of first uses: a miss in every measured
@@ -31,12 +35,12 @@ type layerPass struct {
 	trueActive, predicted, both    int64 // units that are truly active, predicted, and both at once
 }
 
-func newLayerPass(words int) *layerPass {
-	return &layerPass{last: make([]int32, words*64)}
+func newLayerPass(units int) *layerPass {
+	return &layerPass{last: make([]int32, units)}
 }
 
 // step advances by one token that needs the units whose bits are set.
-func (p *layerPass) step(need []uint64, startsSequence bool) {
+func (p *layerPass) step(need mask.Mask, startsSequence bool) {
 	p.now++
 	if startsSequence {
 		p.seqStart = p.now
@@ -47,21 +51,17 @@ func (p *layerPass) step(need []uint64, startsSequence bool) {
 }
 
 // count records the accesses of one token and returns their number by gap.
-func (p *layerPass) count(need []uint64) (row [farGap + 1]uint32) {
-	now, start := p.now, p.seqStart
-	for w, word := range need {
-		last := p.last[w*64 : w*64+64 : w*64+64]
-		for ; word != 0; word &= word - 1 {
-			u := bits.TrailingZeros64(word) & 63
-			before := last[u]
-			last[u] = now
-			if gap := uint32(now - before); gap <= MaxWindow && before >= start {
-				row[gap]++
-				continue
-			}
-			row[farGap]++
-			p.countFar(before)
+func (p *layerPass) count(need mask.Mask) (row [farGap + 1]uint32) {
+	last, now, start := p.last, p.now, p.seqStart
+	for u := range need.Each {
+		before := last[u]
+		last[u] = now
+		if gap := uint32(now - before); gap <= MaxWindow && before >= start {
+			row[gap]++
+			continue
 		}
+		row[farGap]++
+		p.countFar(before)
 	}
 	return row
 }
@@ -109,13 +109,10 @@ func (p *layerPass) addRow(row *[farGap + 1]uint32) {
 }
 
 // compare counts how well a predicted mask covers the true one.
-func (p *layerPass) compare(active, predicted []uint64) {
-	for i, a := range active {
-		b := predicted[i]
-		p.trueActive += int64(bits.OnesCount64(a))
-		p.predicted += int64(bits.OnesCount64(b))
-		p.both += int64(bits.OnesCount64(a & b))
-	}
+func (p *layerPass) compare(active, predicted mask.Mask) {
+	p.trueActive += int64(active.Count())
+	p.predicted += int64(predicted.Count())
+	p.both += int64(active.CountAnd(predicted))
 }
 
 // part turns the sums into the result for one layer. full[k] is the number of full windows of k

@@ -2,7 +2,6 @@ package stats
 
 import (
 	"fmt"
-	"math/bits"
 	"runtime"
 	"sync"
 
@@ -166,7 +165,7 @@ func newUnionPass(h *traces.Header, lanes batch.Lanes, sizes []int, opt UnionOpt
 	return u
 }
 
-// read returns the masks of a step, (lane, layer, word).
+// read returns the masks of a step, (lane, layer).
 func (u *unionPass) read(step int) ([][]mask.Mask, error) {
 	masks := make([][]mask.Mask, u.lanes.Count)
 	for lane := range masks {
@@ -174,9 +173,7 @@ func (u *unionPass) read(step int) ([][]mask.Mask, error) {
 		if err := u.lanes.Read(lane, step, t); err != nil {
 			return nil, err
 		}
-		if masks[lane] = t.Active; u.opt.Predicted {
-			masks[lane] = t.Predicted
-		}
+		masks[lane] = t.Masks(u.opt.Predicted)
 	}
 	return masks, nil
 }
@@ -204,9 +201,7 @@ func (u *unionPass) stepLayers(masks [][]mask.Mask) {
 // largest.
 func (p *unionLayer) step(masks [][]mask.Mask, layer int, order, sizes []int) {
 	for first := range masks {
-		for _, w := range masks[first][layer] {
-			p.active += int64(bits.OnesCount64(w))
-		}
+		p.active += int64(masks[first][layer].Count())
 		p.counts.Reset()
 		at := 0
 		for j, shift := range order {

@@ -172,9 +172,9 @@ func (p *plan) route(emit func(*traces.Token) error) error {
 		ids := rng.Stream(p.opt.Seed, fmt.Sprintf("synth/sequence/%d/ids", seq))
 		var before []mask.Mask
 		for pos := range p.opt.Tokens {
-			masks := emptyMasks(len(p.routed), p.header.Words())
+			masks := mask.NewLayers(len(p.routed), p.header.Units)
 			for l := range p.routed {
-				var old []uint64
+				var old mask.Mask
 				if before != nil {
 					old = before[l]
 				}
@@ -194,22 +194,14 @@ func (p *plan) route(emit func(*traces.Token) error) error {
 	return nil
 }
 
-// emptyMasks returns clear masks by layer.
-func emptyMasks(layers, words int) []mask.Mask {
-	list, all := make([]mask.Mask, layers), make([]uint64, layers*words)
-	for l := range list {
-		list[l] = all[l*words : (l+1)*words : (l+1)*words]
-	}
-	return list
-}
-
-// pick sets the experts of a token in mask: each of those of the token before is kept or not, and
-// the others are drawn by popularity from all that are not kept.
-func (r *routing) pick(random *rand.Rand, before, mask []uint64) {
+// pick adds the experts of a token to an empty mask. Each expert of the token before is kept or
+// not; the others are drawn by popularity from all that are not kept. before is nil for the first
+// token.
+func (r *routing) pick(random *rand.Rand, before, into mask.Mask) {
 	left, picked := int64(0), 0
 	for u, w := range r.weight {
-		if before != nil && before[u/64]>>(u%64)&1 != 0 && random.Uint64() < r.stay {
-			mask[u/64] |= 1 << (u % 64)
+		if before != nil && before.Has(uint32(u)) && random.Uint64() < r.stay {
+			into.Set(uint32(u))
 			picked++
 		} else {
 			left += w
@@ -218,11 +210,11 @@ func (r *routing) pick(random *rand.Rand, before, mask []uint64) {
 	for ; picked < r.picked; picked++ {
 		at := random.Int64N(left)
 		for u, w := range r.weight {
-			if mask[u/64]>>(u%64)&1 != 0 {
+			if into.Has(uint32(u)) {
 				continue
 			}
 			if at -= w; at < 0 {
-				mask[u/64] |= 1 << (u % 64)
+				into.Set(uint32(u))
 				left -= w
 				break
 			}

@@ -2,7 +2,6 @@ package whatif
 
 import (
 	"errors"
-	"math/bits"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,18 +19,18 @@ func small(magnitudes bool) *traces.Memory {
 		t := traces.Token{Seq: uint32(i / 120), Pos: uint32(i % 120), ID: uint32(i),
 			Phase: traces.Decode}
 		for l := range m.Head.Layers {
-			mask := make([]uint64, m.Head.Words())
+			active := mask.New(m.Head.Units)
 			for u := range m.Head.Units {
 				run := mix(uint64(l)<<48 + uint64(u)<<32 + uint64(i/(3+u%5)))
 				if run%100 < uint64(4+8*l+u%7) {
-					mask[u/64] |= 1 << (u % 64)
+					active.Set(uint32(u))
 				}
 			}
-			t.Active = append(t.Active, mask)
+			t.Active = append(t.Active, active)
 			if magnitudes {
 				var codes []byte
-				for u := range unitsOf(mask) {
-					codes = append(codes, byte(100+mix(uint64(i*1000+u))%40))
+				for u := range active.Each {
+					codes = append(codes, byte(100+mix(uint64(i*1000)+uint64(u))%40))
 				}
 				t.Magnitude = append(t.Magnitude, codes)
 			}
@@ -76,18 +75,10 @@ func counted(m *traces.Memory) []float64 {
 	shares := make([]float64, m.Head.Layers)
 	for _, t := range m.List {
 		for l, mask := range t.Active {
-			shares[l] += float64(ones(mask)) / float64(m.Head.Units*len(m.List))
+			shares[l] += float64(mask.Count()) / float64(m.Head.Units*len(m.List))
 		}
 	}
 	return shares
-}
-
-func ones(mask []uint64) int {
-	n := 0
-	for _, w := range mask {
-		n += bits.OnesCount64(w)
-	}
-	return n
 }
 
 func mean(values []float64) float64 {

@@ -106,7 +106,7 @@ func TestRulesAgreeWithPlainTwin(t *testing.T) {
 				want := int(math.Round(share * float64(len(src.List)*src.Head.Units)))
 				own := 0
 				for _, k := range src.List {
-					own += ones(k.Active[l])
+					own += k.Active[l].Count()
 				}
 				method := rep.Layers[l].Method
 				if (want > own) != (method == thicken) || want == own {

@@ -3,8 +3,6 @@ package whatif
 import (
 	"cmp"
 	"fmt"
-	"iter"
-	"math/bits"
 	"slices"
 
 	"github.com/windrow-sim/windrow/internal/rng"
@@ -76,8 +74,8 @@ func (s *scorer) at(seq, pos uint32) draw {
 }
 
 // score is in 0 … levels−1.
-func (d *draw) score(u int) uint32 {
-	if g := u >> 2; g != d.group {
+func (d *draw) score(u uint32) uint32 {
+	if g := int(u >> 2); g != d.group {
 		d.group = g
 		id := uint64(g)
 		// units renew their slow part at different tokens, so that none of them is a seam in the
@@ -101,36 +99,6 @@ func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
 	x = (x ^ x>>27) * 0x94D049BB133111EB
 	return x ^ x>>31
-}
-
-// unitsOf yields the indices of the set bits, ascending.
-func unitsOf(mask []uint64) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for i, word := range mask {
-			for ; word != 0; word &= word - 1 {
-				if !yield(64*i + bits.TrailingZeros64(word)) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// othersOf yields the indices below n whose bits are not set, ascending.
-func othersOf(mask []uint64, n int) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for i, word := range mask {
-			word = ^word
-			if rest := n - 64*i; rest < 64 {
-				word &= 1<<rest - 1
-			}
-			for ; word != 0; word &= word - 1 {
-				if !yield(64*i + bits.TrailingZeros64(word)) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // tally counts scores.

@@ -89,11 +89,8 @@ func (p *predictor) Token(i int, t *traces.Token) error {
 	if err := checkShape(&p.head, t); err != nil {
 		return err
 	}
-	words := p.head.Words()
-	block := make([]uint64, p.head.Layers*words)
-	t.Predicted = make([]mask.Mask, p.head.Layers)
+	t.Predicted = mask.NewLayers(p.head.Layers, p.head.Units)
 	for l := range t.Predicted {
-		t.Predicted[l] = block[l*words : (l+1)*words : (l+1)*words]
 		p.found[l].mark(t, l, p.head.Units, t.Predicted[l])
 		p.wrong[l].mark(t, l, p.head.Units, t.Predicted[l])
 	}

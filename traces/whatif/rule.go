@@ -1,6 +1,9 @@
 package whatif
 
-import "github.com/windrow-sim/windrow/traces"
+import (
+	"github.com/windrow-sim/windrow/internal/mask"
+	"github.com/windrow-sim/windrow/traces"
+)
 
 // Ways to choose the units of a layer, as LayerReport names them.
 const (
@@ -20,22 +23,25 @@ type rule struct {
 
 // scores calls f with the score of every unit that the rule chooses from. magnitude is nil where
 // the rule needs none.
-func (r *rule) scores(t *traces.Token, l, units int, f func(u int, score uint32)) {
+func (r *rule) scores(t *traces.Token, l, units int, f func(u, score uint32)) {
 	d := r.scorer.at(t.Seq, t.Pos)
 	switch r.method {
 	case byMagnitude:
 		i := 0
-		for u := range unitsOf(t.Active[l]) {
+		for u := range t.Active[l].Each {
 			// within one code the order of the values is not known: noise decides
 			f(u, uint32(t.Magnitude[l][i])<<8|d.score(u)>>8)
 			i++
 		}
 	case thin:
-		for u := range unitsOf(t.Active[l]) {
+		for u := range t.Active[l].Each {
 			f(u, d.score(u))
 		}
 	case thicken:
-		for u := range othersOf(t.Active[l], units) {
+		others := mask.New(units)
+		others.Fill(units)
+		others.AndNot(t.Active[l])
+		for u := range others.Each {
 			f(u, d.score(u))
 		}
 	}
@@ -43,14 +49,14 @@ func (r *rule) scores(t *traces.Token, l, units int, f func(u int, score uint32)
 
 // count adds the scores of a token to a tally.
 func (r *rule) count(t *traces.Token, l, units int, into tally) {
-	r.scores(t, l, units, func(_ int, score uint32) { into[score]++ })
+	r.scores(t, l, units, func(_, score uint32) { into[score]++ })
 }
 
 // mark sets the bits of the chosen units.
-func (r *rule) mark(t *traces.Token, l, units int, mask []uint64) {
-	r.scores(t, l, units, func(u int, score uint32) {
+func (r *rule) mark(t *traces.Token, l, units int, into mask.Mask) {
+	r.scores(t, l, units, func(u, score uint32) {
 		if score >= r.cutoff {
-			mask[u/64] |= 1 << (u % 64)
+			into.Set(u)
 		}
 	})
 }

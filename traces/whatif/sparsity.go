@@ -3,8 +3,8 @@ package whatif
 import (
 	"fmt"
 	"math"
-	"math/bits"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -26,9 +26,9 @@ func takeCensus(src traces.Source) (*census, error) {
 	}
 	err := eachToken(src, func(t *traces.Token) error {
 		c.tokens++
-		for l, mask := range t.Active {
+		for l, m := range t.Active {
 			n := 0
-			for u := range unitsOf(mask) {
+			for u := range m.Each {
 				c.counts[l][u]++
 				n++
 			}
@@ -279,36 +279,30 @@ func (s *sparser) Token(i int, t *traces.Token) error {
 		// thinning by magnitude still reads them below
 		defer func() { t.Magnitude = nil }()
 	}
-	words := s.head.Words()
-	block := make([]uint64, s.head.Layers*words)
+	masks := mask.NewLayers(s.head.Layers, s.head.Units)
 	for l := range s.rules {
 		r := &s.rules[l]
 		if r.method == same {
 			continue
 		}
-		mask := block[l*words : (l+1)*words : (l+1)*words]
 		if r.method == thicken {
-			copy(mask, t.Active[l])
+			copy(masks[l], t.Active[l])
 		}
-		r.mark(t, l, s.head.Units, mask)
+		r.mark(t, l, s.head.Units, masks[l])
 		if s.head.HasMagnitude {
-			t.Magnitude[l] = keptCodes(t.Active[l], mask, t.Magnitude[l])
+			t.Magnitude[l] = keptCodes(t.Active[l], masks[l], t.Magnitude[l])
 		}
-		t.Active[l] = mask
+		t.Active[l] = masks[l]
 	}
 	return nil
 }
 
 // keptCodes returns the codes of the units of a mask that are also in kept.
-func keptCodes(mask, kept []uint64, codes []byte) []byte {
-	n := 0
-	for _, word := range kept {
-		n += bits.OnesCount64(word)
-	}
-	out := make([]byte, 0, n)
+func keptCodes(active, kept mask.Mask, codes []byte) []byte {
+	out := make([]byte, 0, kept.Count())
 	i := 0
-	for u := range unitsOf(mask) {
-		if kept[u/64]>>(u%64)&1 == 1 {
+	for u := range active.Each {
+		if kept.Has(u) {
 			out = append(out, codes[i])
 		}
 		i++

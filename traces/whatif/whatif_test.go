@@ -150,19 +150,19 @@ func TestMagnitudesStayWithTheirUnits(t *testing.T) {
 		t.Fatal("a thinner trace lost its magnitudes")
 	}
 	for i, got := range collect(t, out).List {
-		for l, mask := range got.Active {
-			if ones(mask) != len(got.Magnitude[l]) {
+		for l, active := range got.Active {
+			if active.Count() != len(got.Magnitude[l]) {
 				t.Fatalf("token %d, layer %d: %d magnitudes for %d units", i, l,
-					len(got.Magnitude[l]), ones(mask))
+					len(got.Magnitude[l]), active.Count())
 			}
-			was := map[int]byte{}
+			was := map[uint32]byte{}
 			k := 0
-			for u := range unitsOf(src.List[i].Active[l]) {
+			for u := range src.List[i].Active[l].Each {
 				was[u] = src.List[i].Magnitude[l][k]
 				k++
 			}
 			k = 0
-			for u := range unitsOf(mask) {
+			for u := range active.Each {
 				if code, ok := was[u]; !ok || code != got.Magnitude[l][k] {
 					t.Fatalf("token %d, layer %d, unit %d: code %d, was %d", i, l, u,
 						got.Magnitude[l][k], code)
@@ -194,14 +194,11 @@ func TestPredictorRates(t *testing.T) {
 		for l := range got.Head.Layers {
 			active, others, missed, wrong := 0, 0, 0, 0
 			for _, k := range got.List {
-				hit := 0
-				for w := range k.Active[l] {
-					hit += ones([]uint64{k.Active[l][w] & k.Predicted[l][w]})
-				}
-				active += ones(k.Active[l])
-				others += got.Head.Units - ones(k.Active[l])
-				missed += ones(k.Active[l]) - hit
-				wrong += ones(k.Predicted[l]) - hit
+				hit := k.Active[l].CountAnd(k.Predicted[l])
+				active += k.Active[l].Count()
+				others += got.Head.Units - k.Active[l].Count()
+				missed += k.Active[l].Count() - hit
+				wrong += k.Predicted[l].Count() - hit
 			}
 			fn, fp := float64(missed)/float64(active), float64(wrong)/float64(others)
 			if math.Abs(fn-opt.FalseNegatives) > 0.01*opt.FalseNegatives ||
@@ -238,8 +235,8 @@ func TestSmallActivationsAreMissedFirst(t *testing.T) {
 		missed, found := byte(0), byte(255)
 		for _, k := range got.List {
 			i := 0
-			for u := range unitsOf(k.Active[l]) {
-				if k.Predicted[l][u/64]>>(u%64)&1 == 0 {
+			for u := range k.Active[l].Each {
+				if !k.Predicted[l].Has(u) {
 					missed = max(missed, k.Magnitude[l][i])
 				} else {
 					found = min(found, k.Magnitude[l][i])
