@@ -11,8 +11,8 @@
 // hybrid, whole tensors, and a dense pass through a page cache), window, bounded (a window with a
 // capacity), delta (NeuroPrefetcher), pages (a page cache), lru, lfu, hot (a pinned set and lru),
 // belady (the bound; Bound counts its loads alone). Slots and SlotMap keep track of which row of
-// the row cache holds which unit. testdata/*.txt shows every policy step by step in words. A new
-// policy is a file, a line in Kinds and in New, and a text.
+// the row cache holds which unit. testdata/*.txt shows every policy step by step in words.
+// CONTRIBUTING.md says how to add a policy.
 //
 // Controller and Elastic (controller.go) are a window whose length follows the memory that there
 // is. Elastic spans all layers, because they share one budget: before a token its length may

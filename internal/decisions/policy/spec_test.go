@@ -124,6 +124,9 @@ func TestSpecInJSON(t *testing.T) {
 func TestKinds(t *testing.T) {
 	masks := []mask.Mask{{1}}
 	for _, k := range Kinds() {
+		if !slices.ContainsFunc(specs(64), func(s Spec) bool { return s.Kind == k.Name }) {
+			t.Errorf("%s: no plain twin checks it: add it to specs", k.Name)
+		}
 		for form := range strings.SplitSeq(k.Form, " or ") {
 			text := strings.NewReplacer("TOKENS", "3", "CAPACITY", "7", "PINNED", "2", "UNITS", "4",
 				"LAYERS", "1").Replace(form)

@@ -14,8 +14,8 @@ func (s Spec) StateBytes(layerUnits int) units.Bytes {
 	switch s.Kind {
 	case KindAll, KindHybrid, KindTensors, KindCyclic:
 		return 0
-	case KindDelta:
-		return set
+	case KindDelta: // what is resident, what stays of the loads, what is in memory during a step
+		return 3 * set
 	case KindWindow:
 		return set + age*n + units.Bytes(s.Window)*(set+slice)
 	case KindPages: // and the list of neighbours, at most all units
