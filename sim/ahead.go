@@ -102,7 +102,7 @@ func (a *ahead) decide(t *traces.Token) (held int) {
 			continue
 		}
 		var load []uint32
-		p.work, load = r.layers[l].Step(masks[l])
+		p.work, load = r.Decide(l, masks[l])
 		held += p.work.Held
 		if l == 0 { // nothing is known of it before
 			p.reads = speculation{named: p.reads.named[:0], missed: append(p.reads.missed[:0],
@@ -126,7 +126,7 @@ func (a *ahead) decide(t *traces.Token) (held int) {
 		rest := p.work
 		rest.Loads = len(p.reads.missed)
 		rest.Copies -= len(load) - rest.Loads
-		p.times = r.host.Layer(int(t.Pos), &rest)
+		p.times = r.Charge(int(t.Pos), &rest)
 		p.bytes, p.requests = 0, 0
 	}
 	return held
@@ -232,24 +232,14 @@ func (a *ahead) demand(row traces.RunRow, p *layerAhead) error {
 	if err := a.reader.advance(r.now); err != nil {
 		return err
 	}
-	r.planner.Plan(int(row.Layer), p.reads.missed, &r.plan)
-	row.Bytes, row.Requests = p.bytes+r.plan.Bytes, uint32(p.requests+len(r.plan.Requests))
-	row.Hits, row.Misses = uint32(p.work.Hits), uint32(p.work.Loads)
-	if len(r.plan.Requests) == 0 {
-		a.lookAhead(int(row.Layer))
-		return a.wait(row, int(row.Layer), nil)
-	}
-	r.reads = r.reads[:0]
-	for _, q := range r.plan.Requests {
-		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset),
-			Length: units.Bytes(q.Length)})
-	}
-	group, err := r.station.Submit(r.now, flash.Demand, r.reads)
+	plan, group, err := r.submit(int(row.Layer), p.reads.missed)
 	if err != nil {
 		return err
 	}
+	row.Bytes, row.Requests = p.bytes+plan.Bytes, uint32(p.requests+len(plan.Requests))
+	row.Hits, row.Misses = uint32(p.work.Hits), uint32(p.work.Loads)
 	a.lookAhead(int(row.Layer))
-	return a.wait(row, int(row.Layer), &group)
+	return a.wait(row, int(row.Layer), group)
 }
 
 // wait spends the time until what was read ahead for the layers up to one is in its places, and a

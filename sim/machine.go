@@ -163,6 +163,19 @@ func (m *Machine) read(start units.Nanos) (flash.BatchResult, error) {
 	return flash.BatchResult{End: start + took, Sojourn: inFlight, Moved: m.plan.Bytes}, err
 }
 
+// submit plans and starts the demand reads of a layer that go on beside others, under a Schedule.
+// The plan is valid until the next call of submit or Execute. The group is nil where there is
+// nothing to read.
+func (m *Machine) submit(l int, load []uint32) (*layout.Plan, *flash.Group, error) {
+	m.planner.Plan(l, load, &m.plan)
+	if len(m.plan.Requests) == 0 {
+		return &m.plan, nil, nil
+	}
+	m.reads = appendReads(m.reads[:0], m.plan.Requests)
+	group, err := m.station.Submit(m.now, flash.Demand, m.reads)
+	return &m.plan, &group, err
+}
+
 // after carries out the reads, which take so long from now on, and the parts behind them.
 func (m *Machine) after(s *Step, t *LayerTimes, reads units.Nanos) {
 	m.spend(s, traces.PartIO, Spent{Took: reads})

@@ -63,10 +63,7 @@ func (r *reader) open() { r.chunk, r.opened = r.chunk+1, len(r.groups) }
 // add gives the reader a prefetch batch of a layer, to submit from time due on.
 func (r *reader) add(layer int, due units.Nanos, batch *layout.Batch) {
 	start := len(r.reads)
-	for _, q := range batch.Plan.Requests {
-		r.reads = append(r.reads, flash.Read{Offset: units.Bytes(q.Offset),
-			Length: units.Bytes(q.Length)})
-	}
+	r.reads = appendReads(r.reads, batch.Plan.Requests)
 	r.groups = append(r.groups, readGroup{
 		layer: layer, chunk: r.chunk, due: due, reads: r.reads[start:len(r.reads):len(r.reads)],
 		rows: len(batch.Units), size: batch.Plan.Staging,

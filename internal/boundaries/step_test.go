@@ -16,10 +16,9 @@ var flashCalls = []string{"Batch", "Submit", "Take", "NewStation"}
 // in one place, sim.Machine: a study that read the flash itself would have a step of its own, which
 // could decide, plan or charge differently.
 var readsFlash = map[string][]string{
-	"sim/machine.go": {"Batch", "NewStation"},
+	"sim/machine.go": {"Batch", "Submit", "NewStation"},
 	"sim/sim.go":     {"NewStation"}, // Config.NewStation
-	// Reads ahead go on while a layer computes.
-	"sim/ahead.go":  {"Submit"},
+	// Prefetches go on while a layer computes.
 	"sim/reader.go": {"Submit", "Take"},
 	// A table of times is made of batches, and audited by them.
 	"sim/sweep/table.go": {"Batch", "NewStation"},
