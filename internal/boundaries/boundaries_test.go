@@ -116,8 +116,8 @@ var allowed = map[string][]string{
 
 	"sim/adaptive": {"internal/mask", "internal/units", "internal/decisions/policy", "sim",
 		"sim/answers", "traces", "traces/compare"},
-	"sim/speculative": {"internal/mask", "internal/units", "internal/rng",
-		"internal/decisions/policy", "devicemodels", "sim", "traces"},
+	"sim/speculative": {"internal/mask", "internal/units", "internal/rng", "devicemodels", "sim",
+		"traces"},
 
 	"sim/reproduce": {"internal/units", "internal/ioengine", "internal/decisions/layout",
 		"devicemodels",

@@ -136,6 +136,20 @@ func Run(ctx context.Context, src traces.Source, cfg Config) (*Result, error) {
 	return r, nil
 }
 
+// limits are the settings of Config.Sim that the strategies cannot follow.
+func limits() []sim.Limit {
+	return []sim.Limit{
+		{Setting: sim.SettingWindow, Why: "the strategies choose the window; leave it out"},
+		{Setting: sim.SettingPolicy, Why: "the strategies are windows; leave the policy out"},
+		{Setting: sim.SettingMaxTokens, Why: "the strategies are compared on the whole trace; " +
+			"cut the trace"},
+		{Setting: sim.SettingSchedule, Why: "prefetches for a window that may shrink before " +
+			"they are used are not modelled; read on demand"},
+		{Setting: sim.SettingBackend, Why: "the budget is of the host's memory, not of a GPU's; " +
+			"compute on the host"},
+	}
+}
+
 func newStudy(ctx context.Context, src traces.Source, cfg *Config) (*study, error) {
 	switch {
 	case cfg.Budget == nil || len(cfg.Budget.Changes) == 0:
@@ -149,13 +163,12 @@ func newStudy(ctx context.Context, src traces.Source, cfg *Config) (*study, erro
 	case cfg.Skip < 0 || cfg.Positions < 0:
 		return nil, fmt.Errorf("adaptive: %d tokens to leave out and %d positions: 0 or more "+
 			"are possible: %w", cfg.Skip, cfg.Positions, ErrConfig)
-	case cfg.Sim.Window != 0 || cfg.Sim.Policy != (policy.Spec{}) || cfg.Sim.MaxTokens != 0:
-		return nil, fmt.Errorf("adaptive: a window of %d tokens, policy %s, first %d tokens: "+
-			"the strategies choose the window, on all of the trace: %w", cfg.Sim.Window,
-			cfg.Sim.Policy, cfg.Sim.MaxTokens, ErrConfig)
 	}
 	if err := cfg.Bounds.Check(); err != nil {
 		return nil, configError{err}
+	}
+	if err := cfg.Sim.Refuse("adaptive", limits()...); err != nil {
+		return nil, err
 	}
 	if err := cfg.Sim.Check(src.Header()); err != nil {
 		return nil, err

@@ -92,6 +92,17 @@ func SimulateBatches(stream *batch.Stream, cfg BatchConfig) (*Batches, error) {
 	return r, nil
 }
 
+// batchLimits are the settings of BatchConfig.Sim that a step of several sequences cannot follow.
+func batchLimits() []sim.Limit {
+	return []sim.Limit{
+		{Setting: sim.SettingMaxTokens, Why: "batches are cut from the whole trace; cut the trace"},
+		{Setting: sim.SettingSchedule, Why: "the sequential read that batches are compared with " +
+			"is on demand; read on demand"},
+		{Setting: sim.SettingBackend, Why: "several tokens in a step are not modelled on a GPU; " +
+			"compute on the host"},
+	}
+}
+
 func checkBatches(stream *batch.Stream, cfg *BatchConfig) error {
 	last := 0
 	for _, b := range cfg.Sizes {
@@ -115,7 +126,7 @@ func checkBatches(stream *batch.Stream, cfg *BatchConfig) error {
 		return fmt.Errorf("answers: batch: %d sequences have no units of at least %d sequences: %w",
 			cfg.Sizes[0], cfg.AtLeast, ErrInput)
 	}
-	return nil
+	return cfg.Sim.Refuse("answers", batchLimits()...)
 }
 
 // add appends a row and keeps what is said once for all.

@@ -25,8 +25,8 @@ const MaxFriends = 8
 
 // Config says what to compare.
 type Config struct {
-	// Sim is everything but the layout. Of its Layout, Coalesce and Gap are not looked at; its
-	// Geometry and its Schedule must be empty.
+	// Sim is everything but the layout. Coalesce and Gap of its Layout, its Geometry and its
+	// Schedule must be empty.
 	Sim sim.Config
 	// Gaps are the gaps to look at, in records, ascending from 0.
 	Gaps []int
@@ -154,12 +154,6 @@ func check(src traces.Source, cfg *Config) error {
 	case len(cfg.Gaps) == 0 || cfg.Gaps[0] != 0:
 		return fmt.Errorf("placement: gaps of %v records: they must begin with 0: %w", cfg.Gaps,
 			ErrConfig)
-	case cfg.Sim.Geometry.Units != 0:
-		return fmt.Errorf("placement: a geometry is given, but they are what is compared: %w",
-			ErrConfig)
-	case cfg.Sim.Schedule != (sim.Schedule{}):
-		return fmt.Errorf("placement: reads are scheduled %s, but layouts are compared on "+
-			"demand, where the reads are all that differs: %w", cfg.Sim.Schedule.Kind, ErrConfig)
 	case head.Units < 2:
 		return fmt.Errorf("placement: layers of %d units: there is nothing to place: %w",
 			head.Units, ErrConfig)
@@ -170,10 +164,22 @@ func check(src traces.Source, cfg *Config) error {
 				cfg.Gaps, MaxGap, ErrConfig)
 		}
 	}
-	if err := cfg.Sim.Check(head); err != nil {
+	if err := cfg.Sim.Refuse("placement", limits()...); err != nil {
 		return err
 	}
-	return nil
+	return cfg.Sim.Check(head)
+}
+
+// limits are the settings of Config.Sim that layouts are not compared under.
+func limits() []sim.Limit {
+	return []sim.Limit{
+		{Setting: sim.SettingGeometry, Why: "geometries are compared; leave it out"},
+		{Setting: sim.SettingCoalesce, Why: "layouts are compared joined and not; leave it out"},
+		{Setting: sim.SettingGap, Why: "layouts are compared under the gaps of the comparison; " +
+			"leave it out"},
+		{Setting: sim.SettingSchedule, Why: "layouts are compared on demand, where the reads " +
+			"are all that differs"},
+	}
 }
 
 // comparison is the state of a Run.

@@ -98,6 +98,20 @@ func New(src traces.Source, cfg Config) (*Server, error) {
 	return s, nil
 }
 
+// limits are the settings of Config.Sim that a server cannot follow.
+func limits() []sim.Limit {
+	return []sim.Limit{
+		{Setting: sim.SettingMaxTokens, Why: "requests walk through the whole trace; cut the " +
+			"trace"},
+		{Setting: sim.SettingPredictorRank, Why: "the cost of a predictor for several tokens in " +
+			"a step is not known; take the predicted masks without one"},
+		{Setting: sim.SettingSchedule, Why: "prefetches for the requests of a step are not " +
+			"modelled; read on demand"},
+		{Setting: sim.SettingBackend, Why: "several tokens in a step are not modelled on a GPU; " +
+			"compute on the host"},
+	}
+}
+
 // check refuses what cannot be simulated and fills in defaults.
 func (cfg *Config) check(src traces.Source) error {
 	refuse := func(format string, args ...any) error {
@@ -111,12 +125,6 @@ func (cfg *Config) check(src traces.Source) error {
 	case cfg.KV < 0 || cfg.TTFT < 0 || cfg.TPOT < 0 || cfg.Deadline < 0:
 		return refuse("memory of %v, objectives of %v and %v, a deadline of %v: none may be "+
 			"below 0", cfg.KV, cfg.TTFT, cfg.TPOT, cfg.Deadline)
-	case cfg.Sim.MaxTokens != 0:
-		return refuse("a limit of %d tokens of the trace: requests walk through all of it",
-			cfg.Sim.MaxTokens)
-	case cfg.Sim.PredictorRank != 0:
-		return refuse("a predictor of rank %d: what it costs for several tokens is not known; "+
-			"take predicted masks without one", cfg.Sim.PredictorRank)
 	case cfg.Sim.Policy.Kind == policy.KindBelady:
 		return refuse("the policy %s: what steps will need depends on when requests come, and "+
 			"is not known beforehand; use lru", cfg.Sim.Policy)
@@ -124,6 +132,9 @@ func (cfg *Config) check(src traces.Source) error {
 		return refuse("compute %q: it is peak, once or each", cfg.Compute)
 	case src.Tokens() == 0:
 		return refuse("the trace has no tokens")
+	}
+	if err := cfg.Sim.Refuse("serving", limits()...); err != nil {
+		return err
 	}
 	if err := cfg.Sim.Check(src.Header()); err != nil {
 		return err

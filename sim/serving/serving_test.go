@@ -475,8 +475,8 @@ func TestRefusals(t *testing.T) {
 		"batches of 0 sequences":    func(c *Config) { c.MaxBatch = 0 },
 		"0 prompt tokens in a step": func(c *Config) { c.Chunk = 0 },
 		"none may be below 0":       func(c *Config) { c.KV = -1 },
-		"a limit of 3 tokens":       func(c *Config) { c.Sim.MaxTokens = 3 },
-		"a predictor of rank 8":     func(c *Config) { c.Sim.PredictorRank = 8 },
+		"MaxTokens 3":               func(c *Config) { c.Sim.MaxTokens = 3 },
+		"PredictorRank 8":           func(c *Config) { c.Sim.PredictorRank = 8 },
 		"the policy belady:9": func(c *Config) {
 			c.Sim.Window, c.Sim.Policy = 0,
 				policy.Spec{Kind: policy.KindBelady, Capacity: 9}

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
@@ -136,7 +135,21 @@ func (cfg *Config) drafts() (list []int) {
 	return list
 }
 
+// limits are the settings of Config.Sim that verifications cannot follow.
+func limits() []sim.Limit {
+	return []sim.Limit{
+		{Setting: sim.SettingPolicy, Why: "the paper's rule is about windows; give a window"},
+		{Setting: sim.SettingSchedule, Why: "prefetches for the tokens of a verification are " +
+			"not modelled; read on demand"},
+		{Setting: sim.SettingBackend, Why: "several tokens in a step are not modelled on a GPU; " +
+			"compute on the host"},
+	}
+}
+
 func (cfg *Config) check(src traces.Source) error {
+	if err := cfg.Sim.Refuse("speculative", limits()...); err != nil {
+		return err
+	}
 	if err := cfg.Sim.Check(src.Header()); err != nil {
 		return err
 	}
@@ -157,8 +170,6 @@ func (cfg *Config) check(src traces.Source) error {
 	case cfg.DraftTime > 0 && cfg.DraftRatio > 0:
 		return bad("a drafted token in %v and in %g of the compute of one: give one of them",
 			cfg.DraftTime, cfg.DraftRatio)
-	case cfg.Sim.Policy != (policy.Spec{}):
-		return bad("policy %s: the paper's rule is about windows; give a window", cfg.Sim.Policy)
 	}
 	return nil
 }

@@ -132,6 +132,9 @@ func (s *sweeper) checkOne(cfg *Config, first *layout.Geometry) error {
 	if err != nil {
 		return err
 	}
+	if err := cfg.Refuse("sweep", limits(cfg.Batch > 0)...); err != nil {
+		return err
+	}
 	if err := cfg.Check(t.Header()); err != nil {
 		return err
 	}
@@ -145,13 +148,6 @@ func (s *sweeper) checkOne(cfg *Config, first *layout.Geometry) error {
 	}
 	spec := cfg.Residency()
 	switch {
-	case cfg.Batch > 0 && cfg.Backend != sim.OnHost:
-		return fmt.Errorf("sweep: a batch of %d on backend %s: what several tokens of a step "+
-			"cost a GPU is not modelled; sweep token by token: %w", cfg.Batch, cfg.Backend,
-			sim.ErrConfig)
-	case cfg.Schedule != (sim.Schedule{}):
-		return fmt.Errorf("sweep: the schedule %s: a sweep reads on demand; simulate it with "+
-			"\"windrow sim\": %w", cfg.Schedule.Kind, sim.ErrConfig)
 	case spec.Window > longestWindow:
 		return fmt.Errorf("sweep: a window of %d tokens: at most %d: %w", spec.Window,
 			longestWindow, sim.ErrConfig)
@@ -167,6 +163,23 @@ func (s *sweeper) checkOne(cfg *Config, first *layout.Geometry) error {
 		s.tables[key] = NewTable(cfg.Config)
 	}
 	return nil
+}
+
+// limits are the settings of a Config that a sweep cannot follow, token by token or in batches.
+func limits(batched bool) []sim.Limit {
+	list := []sim.Limit{
+		{Setting: sim.SettingMaxTokens, Why: "a sweep takes one number of tokens of its trace " +
+			"for " +
+			"all; leave it out"},
+		{Setting: sim.SettingSchedule, Why: "a sweep reads on demand; simulate a schedule alone " +
+			"(windrow sim)"},
+	}
+	if batched {
+		list = append(list, sim.Limit{Setting: sim.SettingBackend,
+			Why: "several tokens in a step " +
+				"are not modelled on a GPU; sweep token by token"})
+	}
+	return list
 }
 
 // variant makes a variant of the trace, once.

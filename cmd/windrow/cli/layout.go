@@ -127,6 +127,7 @@ func placingConfig(c *cli.Context) (cfg placement.Config, err error) {
 	if cfg.Sim.Layout, err = layoutOptions(c); err != nil {
 		return cfg, err
 	}
+	cfg.Sim.Layout.Coalesce = false // both are compared
 	if err = alignOf(c, &cfg.Sim.Layout); err != nil {
 		return cfg, err
 	}
