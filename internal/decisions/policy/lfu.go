@@ -29,11 +29,14 @@ func (c *lfu) Reset() {
 func (c *lfu) Step(need mask.Mask, d *Decision) {
 	d.demand(need, c.resident)
 	stay, leave := c.admit(d)
-	for u := range need.Each { // off the lists, so that what is left on them may leave
-		if c.resident.Has(u) {
-			c.byCount.remove(int(c.count[u]), u)
-		}
+	// The hits come off the lists: what is left on them may leave. gone holds them for a moment.
+	hits := c.gone
+	copy(hits, need)
+	hits.And(c.resident)
+	for u := range hits.Each {
+		c.byCount.remove(int(c.count[u]), u)
 	}
+	clear(hits)
 	for ; leave > 0; leave-- {
 		count := c.byCount.lowestKey()
 		u := c.byCount.front(count)
