@@ -115,7 +115,7 @@ func (f *Flash) Announce(first, end int, masks []mask.Mask) error {
 func (f *Flash) announced(layer int) bool { return f.ahead != nil && f.ahead.layers[layer].active }
 
 // decide asks the policy, and cuts the loads into pieces.
-func (a *ahead) decide(l int, need []uint64) (pieces []piece) {
+func (a *ahead) decide(l int, need mask.Mask) (pieces []piece) {
 	f, s, n := a.f, &a.f.layers[l], &a.layers[l]
 	s.policy.Step(need, &n.decision)
 	*n = announced{active: true, decision: n.decision}

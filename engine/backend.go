@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -119,7 +120,7 @@ type Row struct {
 func (r *Row) Record() []byte { return r.record }
 
 // Need is what a token needs of the layer that is computed; nil is every unit.
-func (s *Step) Need(i int) []uint64 { return s.lanes[i].need[s.Layer] }
+func (s *Step) Need(i int) mask.Mask { return s.lanes[i].need[s.Layer] }
 
 // Collect lists the values of the rows that a token needs and marks those that are active, which
 // are those whose value is not zero. act is by row.
@@ -134,7 +135,7 @@ func (s *Step) Collect(i int, act []float32) {
 		}
 		v := act[j]
 		if v != 0 {
-			a.mask[unit/64] |= 1 << (unit % 64)
+			a.mask.Set(unit)
 		}
 		if v != 0 || a.need[s.Layer] != nil {
 			a.active, a.values = append(a.active, int32(j)), append(a.values, v)
@@ -143,7 +144,7 @@ func (s *Step) Collect(i int, act []float32) {
 }
 
 // SetTrue says what of all units would have been active for a token. The mask is copied.
-func (s *Step) SetTrue(i int, mask []uint64) { copy(s.lanes[i].truth, mask) }
+func (s *Step) SetTrue(i int, truth mask.Mask) { copy(s.lanes[i].truth, truth) }
 
 // Store keeps the rows of flash-resident layers where a backend computes with them.
 type Store interface {
@@ -166,7 +167,7 @@ type Cache interface {
 	// not grow beyond the capacity.
 	Insert(units []uint32, staging []byte, at []int64) error
 	// Rows appends the rows of the units of a mask, in order.
-	Rows(to []Row, mask []uint64) ([]Row, error)
+	Rows(to []Row, need mask.Mask) ([]Row, error)
 	Reset()
 	Close() error
 }

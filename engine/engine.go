@@ -81,10 +81,10 @@ type Engine struct {
 type lane struct {
 	need   []mask.Mask // by layer: what is computed; nil = all
 	own    []mask.Mask // memory of predicted masks
-	mask   []uint64    // units whose value is not zero
+	mask   mask.Mask   // units whose value is not zero
 	values []float32   // of the rows to add up
 	active []int32     // which these are
-	truth  []uint64    // with Check: units that all rows would have made active
+	truth  mask.Mask   // with Check: units that all rows would have made active
 }
 
 // New returns an engine over the resident weights and the given rows. Close the engine, then the
@@ -121,13 +121,12 @@ func New(w *model.Weights, rows Rows, cfg Config) (*Engine, error) {
 		backend: cfg.Backend,
 		began:   time.Now(), lanes: make([]lane, cfg.Batch), next: make([]int, cfg.Sequences),
 		context: cfg.Context,
-		unions:  masksOf(s.Layers, s.DFFN), masks: make([]mask.Mask, s.Layers), dropped: make([]int,
-			s.Layers), logits: make([][]float32, cfg.Batch),
+		unions:  mask.NewLayers(s.Layers, s.DFFN), masks: make([]mask.Mask, s.Layers),
+		dropped: make([]int, s.Layers), logits: make([][]float32, cfg.Batch),
 	}
-	words := (s.DFFN + 63) / 64
 	for i := range e.lanes {
-		e.lanes[i] = lane{need: make([]mask.Mask, s.Layers), own: masksOf(s.Layers, s.DFFN),
-			mask: make([]uint64, words), truth: make([]uint64, words)}
+		e.lanes[i] = lane{need: make([]mask.Mask, s.Layers), own: mask.NewLayers(s.Layers, s.DFFN),
+			mask: mask.New(s.DFFN), truth: mask.New(s.DFFN)}
 	}
 	if err := e.prepare(&cfg); err != nil {
 		e.pool.Close()

@@ -317,11 +317,9 @@ type listener struct {
 	heard map[int][][]float32 // by layer
 }
 
-func (p *listener) Predict(layer int, feature []float32, mask []uint64) error {
+func (p *listener) Predict(layer int, feature []float32, need mask.Mask) error {
 	p.heard[layer] = append(p.heard[layer], slices.Clone(feature))
-	for u := range p.units {
-		mask[u/64] |= 1 << (u % 64)
-	}
+	need.Fill(p.units)
 	return nil
 }
 

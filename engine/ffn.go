@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
@@ -88,8 +89,7 @@ func (p *processor) valueOf(s *Step, j int, r *Row, next []byte) float32 {
 // findTruth finds what would be active of all rows.
 func (p *processor) findTruth(s *Step) {
 	rows := p.check[s.Layer]
-	words := (len(rows) + 63) / 64
-	p.pool.Run(words, 1, func(lo, hi int) {
+	p.pool.Run(mask.Words(len(rows)), 1, func(lo, hi int) {
 		for j := range p.lanes {
 			truth := s.lanes[j].truth
 			for w := lo; w < hi; w++ {

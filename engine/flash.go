@@ -3,12 +3,12 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -141,14 +141,12 @@ func (f *Flash) addLayer(l int, g layout.Geometry, cfg *FlashConfig) error {
 func (f *Flash) Masked(layer int) bool { return layer >= len(f.dense) }
 
 // Layer implements Rows: decide, read, copy. What was announced is waited for.
-func (f *Flash) Layer(layer int, need []uint64, now func() units.Nanos, ev *LayerEvent) ([]Row,
+func (f *Flash) Layer(layer int, need mask.Mask, now func() units.Nanos, ev *LayerEvent) ([]Row,
 	error) {
 	start := now()
 	ev.Predict, ev.IO, ev.Memory = Span{Start: start}, Span{Start: start}, Span{Start: start}
 	if layer < len(f.dense) {
-		for _, word := range need {
-			ev.Hits += bits.OnesCount64(word)
-		}
+		ev.Hits += need.Count()
 		return f.dense[layer], nil
 	}
 	s := &f.layers[layer]
@@ -248,9 +246,9 @@ func replaceStaging(s Store, buf *[]byte, size int64) error {
 }
 
 // collect lists the rows of the mask in neuron order.
-func (f *Flash) collect(s *flashLayer, mask []uint64) error {
+func (f *Flash) collect(s *flashLayer, need mask.Mask) error {
 	var err error
-	f.rows, err = s.cache.Rows(f.rows[:0], mask)
+	f.rows, err = s.cache.Rows(f.rows[:0], need)
 	return err
 }
 

@@ -2,17 +2,16 @@ package engine
 
 import (
 	"fmt"
-	"math/bits"
 
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/mask"
 )
 
-// Predictor says which units a layer is going to need. It sets the bits of mask, which it finds
-// clear; feature is of the kind of Predictors (d_model). A set bit may be wrong either way: what is
-// not named is not computed, at a loss.
+// Predictor says which units a layer is going to need. It adds them to need, which it finds empty;
+// feature is of the kind of Predictors (d_model). A prediction may be wrong either way: what is not
+// named is not computed, at a loss.
 type Predictor interface {
-	Predict(layer int, feature []float32, mask []uint64) error
+	Predict(layer int, feature []float32, need mask.Mask) error
 }
 
 // TokenPredictor names the units of all layers behind the first at once, from the feature of layer
@@ -166,7 +165,7 @@ func (e *Engine) want(s *Step, l int, p Predictor) error {
 // union is what the tokens of a step need of a layer together; nil where they need all. Where rows
 // on flash have no room for all of it, the units with the highest numbers are left out, of the
 // tokens' masks too.
-func (e *Engine) union(s *Step, l int) []uint64 {
+func (e *Engine) union(s *Step, l int) mask.Mask {
 	if s.lanes[0].need[l] == nil {
 		return nil
 	}
@@ -175,41 +174,31 @@ func (e *Engine) union(s *Step, l int) []uint64 {
 		all = e.unions[l]
 		clear(all)
 		for i := range s.lanes {
-			for j, word := range s.lanes[i].need[l] {
-				all[j] |= word
-			}
+			all.Or(s.lanes[i].need[l])
 		}
 	}
 	flash, ok := e.rows.(*Flash)
 	if !ok || flash.room == 0 || !flash.Masked(l) {
 		return all
 	}
-	over := -flash.room
-	for _, word := range all {
-		over += bits.OnesCount64(word)
-	}
+	over := all.Count() - flash.room
 	if over <= 0 {
 		return all
 	}
 	e.dropped[l] = over
-	return e.leaveOut(s, l, all, over)
+	return e.leaveOut(s, l, all, flash.room)
 }
 
-// leaveOut takes the last units out of a union and out of the masks that it is made of, which may
-// belong to a trace and are copied.
-func (e *Engine) leaveOut(s *Step, l int, all []uint64, over int) []uint64 {
+// leaveOut keeps the first room units of a union, and takes the others out of the masks that it is
+// made of. These may belong to a trace and are copied.
+func (e *Engine) leaveOut(s *Step, l int, all mask.Mask, room int) mask.Mask {
 	kept := e.unions[l]
 	copy(kept, all)
-	for j := len(kept) - 1; over > 0; j-- {
-		for ; kept[j] != 0 && over > 0; over-- {
-			kept[j] &^= 1 << (63 - bits.LeadingZeros64(kept[j]))
-		}
-	}
+	kept.KeepLowest(room)
 	for i := range s.lanes {
 		a := &s.lanes[i]
-		for j, word := range a.need[l] {
-			a.own[l][j] = word & kept[j]
-		}
+		copy(a.own[l], a.need[l])
+		a.own[l].And(kept)
 		a.need[l] = a.own[l]
 	}
 	return kept
@@ -217,15 +206,5 @@ func (e *Engine) leaveOut(s *Step, l int, all []uint64, over int) []uint64 {
 
 // wants says whether a token needs a unit of the layer that is computed.
 func (a *lane) wants(l int, unit uint32) bool {
-	return a.need[l] == nil || a.need[l][unit/64]>>(unit%64)&1 != 0
-}
-
-// masksOf returns clear masks by layer.
-func masksOf(layers, unitsPerLayer int) []mask.Mask {
-	words := (unitsPerLayer + 63) / 64
-	all, list := make([]uint64, layers*words), make([]mask.Mask, layers)
-	for l := range list {
-		list[l] = all[l*words : (l+1)*words : (l+1)*words]
-	}
-	return list
+	return a.need[l] == nil || a.need[l].Has(unit)
 }

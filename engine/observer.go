@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/windrow-sim/windrow/internal/units"
+import (
+	"github.com/windrow-sim/windrow/internal/mask"
+	"github.com/windrow-sim/windrow/internal/units"
+)
 
 // Span is a stretch of measured time; Start counts from the creation of the engine, on the
 // monotonic clock.
@@ -14,7 +17,7 @@ type LayerEvent struct {
 	Lane int
 	// Active is the true mask of the units that were computed: bit u is set when unit u's value is
 	// not zero. It is valid during the call only.
-	Active []uint64
+	Active mask.Mask
 	// Values are the values of the computed units, ascending by unit; those that are not zero are
 	// the units of Active. Valid during the call only.
 	Values []float32
@@ -25,7 +28,7 @@ type LayerEvent struct {
 
 	// Need is what the token was given to compute, nil = everything; True what would have been
 	// active had all been computed, with Config.Check. Valid during the call only.
-	Need, True []uint64
+	Need, True mask.Mask
 
 	// Attention, Predict, IO, Memory, FFN are by the host's clock, which waits for a device at the
 	// end of Attention, Memory and FFN. Device is by that device's own, where it has one.

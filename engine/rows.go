@@ -5,6 +5,7 @@ import (
 
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
@@ -14,7 +15,7 @@ type Rows interface {
 	// Layer returns the rows of the needed units, ascending by unit and valid until the next call,
 	// and fills the Predict, IO and Memory spans and the counters of ev. Resident rows are all of
 	// them, whatever is needed.
-	Layer(layer int, need []uint64, now func() units.Nanos, ev *LayerEvent) ([]Row, error)
+	Layer(layer int, need mask.Mask, now func() units.Nanos, ev *LayerEvent) ([]Row, error)
 	// Masked says whether the rows of a layer are those that are needed, or all of them.
 	Masked(layer int) bool
 	// Reset forgets what is in memory, at the start of a sequence.
@@ -83,7 +84,7 @@ func checkRecords(w *model.Weights, g layout.Geometry) error {
 }
 
 // Layer implements Rows.
-func (r *Resident) Layer(layer int, _ []uint64, now func() units.Nanos, ev *LayerEvent) ([]Row,
+func (r *Resident) Layer(layer int, _ mask.Mask, now func() units.Nanos, ev *LayerEvent) ([]Row,
 	error) {
 	t := now()
 	ev.Predict, ev.IO, ev.Memory = Span{Start: t}, Span{Start: t}, Span{Start: t}

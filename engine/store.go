@@ -2,11 +2,11 @@ package engine
 
 import (
 	"fmt"
-	"math/bits"
 
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -58,16 +58,13 @@ func (c *memoryCache) Insert(list []uint32, staging []byte, at []int64) error {
 }
 
 // Rows implements Cache.
-func (c *memoryCache) Rows(to []Row, mask []uint64) ([]Row, error) {
-	for i, word := range mask {
-		for ; word != 0; word &= word - 1 {
-			u := uint32(i*64 + bits.TrailingZeros64(word))
-			record, bias, ok := c.row(u)
-			if !ok {
-				return nil, errAbsent(u)
-			}
-			to = append(to, Row{Unit: u, bias: bias, record: record})
+func (c *memoryCache) Rows(to []Row, need mask.Mask) ([]Row, error) {
+	for u := range need.Each {
+		record, bias, ok := c.row(u)
+		if !ok {
+			return nil, errAbsent(u)
 		}
+		to = append(to, Row{Unit: u, bias: bias, record: record})
 	}
 	return to, nil
 }

@@ -187,20 +187,17 @@ func argmax(list []float32) uint32 {
 
 // otherUnits is the largest value of a unit that is active in one of two masks only, as a share of
 // the largest value. The values are of the active units.
-func otherUnits(a, b []uint64, valuesA, valuesB []float32) float64 {
+func otherUnits(a, b mask.Mask, valuesA, valuesB []float32) float64 {
 	largest, apart := 0.0, 0.0
 	for _, side := range []struct {
-		own, other []uint64
+		own, other mask.Mask
 		values     []float32
 	}{{a, b, valuesA}, {b, a, valuesB}} {
 		i := 0
-		for unit := range 64 * len(side.own) {
-			if side.own[unit/64]>>(unit%64)&1 == 0 {
-				continue
-			}
+		for unit := range side.own.Each {
 			v := math.Abs(float64(side.values[i]))
 			i++
-			if largest = max(largest, v); side.other[unit/64]>>(unit%64)&1 == 0 {
+			if largest = max(largest, v); !side.other.Has(unit) {
 				apart = max(apart, v)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/cuda"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
@@ -25,11 +26,9 @@ func (h *heard) Layer(ev *engine.LayerEvent) error {
 
 func (h *heard) Token(*engine.TokenEvent) error { return nil }
 
-func (h *heard) Predict(_ int, feature []float32, mask []uint64) error {
+func (h *heard) Predict(_ int, feature []float32, need mask.Mask) error {
 	h.handed = append(h.handed, slices.Clone(feature))
-	for u := range h.units {
-		mask[u/64] |= 1 << (u % 64)
-	}
+	need.Fill(h.units)
 	return nil
 }
 

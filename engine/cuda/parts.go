@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/windrow-sim/windrow/engine"
+	"github.com/windrow-sim/windrow/internal/mask"
 	kernels "github.com/windrow-sim/windrow/kernels/cuda"
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
@@ -216,23 +217,21 @@ func (b *Backend) ffn(s *engine.Step, r *rows) *kernels.FFN {
 // wanted is the masks of the tokens, where one of them does not need all rows of the step; masked
 // says that they have any: rows of value zero then cost like others, as on the CPU.
 func (b *Backend) wanted(s *engine.Step) (m kernels.Mem, masked bool) {
-	words := (b.w.Shape.DFFN + 63) / 64
+	units := b.w.Shape.DFFN
 	for i := range s.Tokens {
 		masked = masked || s.Need(i) != nil
 	}
 	if !masked || len(s.Tokens) == 1 && !b.work.keeps(s.Layer) {
 		return kernels.Mem{}, masked
 	}
-	all := make([]uint64, len(s.Tokens)*words)
+	var all mask.Mask // of all tokens, one after the other
 	for i := range s.Tokens {
-		mask := all[i*words : (i+1)*words]
-		if need := s.Need(i); need != nil {
-			copy(mask, need)
-			continue
+		need := s.Need(i)
+		if need == nil {
+			need = mask.New(units)
+			need.Fill(units)
 		}
-		for j := range mask {
-			mask[j] = math.MaxUint64
-		}
+		all = append(all, need...)
 	}
 	m, err := b.work.lists.put(kernels.AsBytes(all))
 	b.did(err)

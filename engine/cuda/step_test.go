@@ -91,8 +91,8 @@ type told struct {
 	ahead int // it names what so many layers later need
 }
 
-func (p *told) Predict(layer int, input []float32, mask []uint64) error {
-	copy(mask, p.masks[p.pos][layer+p.ahead])
+func (p *told) Predict(layer int, input []float32, need mask.Mask) error {
+	copy(need, p.masks[p.pos][layer+p.ahead])
 	return nil
 }
 

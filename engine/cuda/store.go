@@ -3,11 +3,11 @@ package cuda
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 	"unsafe"
 
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	kernels "github.com/windrow-sim/windrow/kernels/cuda"
 )
@@ -265,19 +265,16 @@ func (c *cache) Insert(list []uint32, staging []byte, at []int64) error {
 }
 
 // Rows says where the units of a mask are.
-func (c *cache) Rows(to []engine.Row, mask []uint64) ([]engine.Row, error) {
+func (c *cache) Rows(to []engine.Row, need mask.Mask) ([]engine.Row, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	for i, word := range mask {
-		for ; word != 0; word &= word - 1 {
-			u := uint32(i*64 + bits.TrailingZeros64(word))
-			slot := c.slots.Row(u)
-			if slot < 0 {
-				return nil, fmt.Errorf("engine/cuda: unit %d is needed but not in the row cache", u)
-			}
-			to = append(to, engine.Row{Unit: u, Slot: int32(slot)})
+	for u := range need.Each {
+		slot := c.slots.Row(u)
+		if slot < 0 {
+			return nil, fmt.Errorf("engine/cuda: unit %d is needed but not in the row cache", u)
 		}
+		to = append(to, engine.Row{Unit: u, Slot: int32(slot)})
 	}
 	return to, nil
 }

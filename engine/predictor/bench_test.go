@@ -3,6 +3,8 @@ package predictor
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // shapes are one layer of the shipped model and of OPT-6.7B, with the paper's two ranks.
@@ -15,7 +17,7 @@ func BenchmarkPredict(b *testing.B) {
 	for _, c := range shapes {
 		b.Run(c.name, func(b *testing.B) {
 			p := random(b, ReLU, c.width, c.units, c.rank, true, 1)
-			run, h, mask := p.Runner(nil), make([]float32, c.width), make([]uint64, words(c.units))
+			run, h, mask := p.Runner(nil), make([]float32, c.width), mask.New(c.units)
 			b.SetBytes(int64(p.Bytes()))
 			for b.Loop() {
 				if err := run.Predict(0, h, mask); err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // A curve counts what each possible cut would do, in bins of values before the sigmoid. Its memory
@@ -46,11 +48,11 @@ func bin(z float32) int {
 }
 
 // add counts the values of one sample, whose magnitudes may be empty.
-func (c *curve) add(z []float32, mask []uint64, magnitudes []float32) {
+func (c *curve) add(z []float32, active mask.Mask, magnitudes []float32) {
 	m := 0
 	for u, v := range z {
 		at := bin(v)
-		if mask[u/64]>>(u%64)&1 == 0 {
+		if !active.Has(uint32(u)) {
 			c.inactive[at]++
 			continue
 		}
@@ -117,8 +119,7 @@ func (p *Predictor) chooseCut(ctx context.Context, layer int, s Samples, index [
 	}
 	c := newCurve()
 	if err := p.eachValue(ctx, layer, s, index, func(b *batch, z []float32) {
-		c.add(z, b.mask(0),
-			b.mags)
+		c.add(z, b.mask(0), b.mags)
 	}); err != nil {
 		return err
 	}

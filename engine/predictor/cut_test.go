@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // observed are values before the sigmoid, for trying cuts on.
@@ -30,7 +32,7 @@ func observe(n int) (*observed, *curve) {
 			z *= 100
 		}
 		o.z, o.active, o.mags = append(o.z, z), append(o.active, active), append(o.mags, 0)
-		mask, mags := []uint64{0}, []float32(nil)
+		mask, mags := mask.New(1), []float32(nil)
 		if active {
 			mask[0] = 1
 			mags = []float32{random.Float32() * 4}

@@ -3,7 +3,8 @@ package predictor
 import (
 	"context"
 	"fmt"
-	"math/bits"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // Score is how well a layer was predicted, in counts over tokens and units.
@@ -120,7 +121,7 @@ func (p *Predictor) score(ctx context.Context, layer int, s Samples, index []int
 	sc := Score{Layer: layer, Samples: int64(len(index)), Elements: int64(len(index)) *
 		int64(p.units)}
 	run, b := p.runner(p.layers[layer].Rank, nil), newBatch(s, layer, 1, s.HasMagnitudes())
-	mask := make([]uint64, words(p.units))
+	predicted := mask.New(p.units)
 	lossActive, lossInactive := 0.0, 0.0
 	err := chunks(index, 1, func(piece []int) error {
 		if err := ctx.Err(); err != nil {
@@ -129,15 +130,15 @@ func (p *Predictor) score(ctx context.Context, layer int, s Samples, index []int
 		if err := b.load(piece); err != nil {
 			return err
 		}
-		if err := run.Predict(layer, b.x, mask); err != nil {
+		if err := run.Predict(layer, b.x, predicted); err != nil {
 			return err
 		}
-		sc.count(b, mask)
+		sc.count(b, predicted)
 		if p.layers[layer].Rank == 0 {
 			return nil
 		}
 		for u, z := range run.z {
-			if b.active[u/64]>>(u%64)&1 == 0 {
+			if !b.active.Has(uint32(u)) {
 				lossInactive += softplus(float64(z))
 			} else {
 				lossActive += softplus(-float64(z))
@@ -152,23 +153,21 @@ func (p *Predictor) score(ctx context.Context, layer int, s Samples, index []int
 }
 
 // count adds one sample.
-func (s *Score) count(b *batch, predicted []uint64) {
+func (s *Score) count(b *batch, predicted mask.Mask) {
+	s.Active += int64(b.active.Count())
+	s.Chosen += int64(predicted.Count())
+	s.Missed += int64(b.active.CountAndNot(predicted))
+	s.Spurious += int64(predicted.CountAndNot(b.active))
+	if !b.want {
+		return
+	}
 	m := 0
-	for k, active := range b.active {
-		s.Active += int64(bits.OnesCount64(active))
-		s.Chosen += int64(bits.OnesCount64(predicted[k]))
-		s.Missed += int64(bits.OnesCount64(active &^ predicted[k]))
-		s.Spurious += int64(bits.OnesCount64(predicted[k] &^ active))
-		if !b.want {
-			continue
-		}
-		for ; active != 0; active &= active - 1 {
-			v := float64(b.mags[m])
-			m++
-			s.Magnitude += v
-			if predicted[k]>>bits.TrailingZeros64(active)&1 == 0 {
-				s.Lost += v
-			}
+	for u := range b.active.Each {
+		v := float64(b.mags[m])
+		m++
+		s.Magnitude += v
+		if !predicted.Has(u) {
+			s.Lost += v
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // oracle is what torch computed with the fixtures (testdata/make.py).
@@ -43,15 +44,15 @@ func (o *oracle) check(t *testing.T, p *Predictor, name string, cut float64) {
 	if p.Layers() != len(o.Values[name]) {
 		t.Fatalf("%d layers, want %d", p.Layers(), len(o.Values[name]))
 	}
-	run, mask := p.Runner(nil), make([]uint64, words(o.Units))
+	run, mask := p.Runner(nil), mask.New(o.Units)
 	for l, values := range o.Values[name] {
 		if err := run.Predict(l, o.Feature, mask); err != nil {
 			t.Fatal(err)
 		}
 		if values == nil {
-			if popcount(mask) != o.Units || p.Rank(l) != 0 {
+			if mask.Count() != o.Units || p.Rank(l) != 0 {
 				t.Errorf("layer %d has no predictor, yet %d of %d units are predicted", l,
-					popcount(mask), o.Units)
+					mask.Count(), o.Units)
 			}
 			continue
 		}
@@ -63,7 +64,7 @@ func (o *oracle) check(t *testing.T, p *Predictor, name string, cut float64) {
 				t.Errorf("layer %d, unit %d: predicted %v with %g against %g", l, u, got, want, cut)
 			}
 		}
-		if n := popcount(mask); n == 0 || n == o.Units {
+		if n := mask.Count(); n == 0 || n == o.Units {
 			t.Errorf("layer %d: %d units predicted; the fixture tests nothing", l, n)
 		}
 	}

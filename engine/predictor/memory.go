@@ -3,6 +3,8 @@ package predictor
 import (
 	"errors"
 	"fmt"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // Memory is Samples collected in memory: 4 bytes for each number of a feature, a bit for each unit,
@@ -13,7 +15,7 @@ type Memory struct {
 	sequence             []int // of each finished token
 	next                 int   // layer that Add expects
 	features             []float32
-	active               []uint64
+	active               mask.Mask // (token, layer, words)
 	mags                 []float32
 	// where the magnitudes of a token and layer begin; one more at the end
 	magsAt []int
@@ -31,17 +33,17 @@ func NewMemory(layers, width, units int, magnitudes bool) (*Memory, error) {
 // Add appends what one layer saw of one token; the layers of a token come in order, and the token
 // counts once its last layer is there. It copies its arguments. Magnitudes are those of the active
 // units, ascending by unit. It must not run while the samples are used.
-func (m *Memory) Add(sequence, layer int, feature []float32, active []uint64,
+func (m *Memory) Add(sequence, layer int, feature []float32, active mask.Mask,
 	magnitudes []float32) error {
 	switch {
 	case layer != m.next:
 		return fmt.Errorf("predictor: sample of layer %d, but layer %d is next", layer, m.next)
-	case len(feature) != m.width || len(active) != words(m.units):
+	case len(feature) != m.width || len(active) != mask.Words(m.units):
 		return fmt.Errorf("predictor: sample with a feature of %d and a mask of %d words, want "+
-			"%d and %d", len(feature), len(active), m.width, words(m.units))
-	case m.magnitudes && len(magnitudes) != popcount(active):
+			"%d and %d", len(feature), len(active), m.width, mask.Words(m.units))
+	case m.magnitudes && len(magnitudes) != active.Count():
 		return fmt.Errorf("predictor: sample with %d magnitudes for %d active units",
-			len(magnitudes), popcount(active))
+			len(magnitudes), active.Count())
 	}
 	m.features, m.active = append(m.features, feature...), append(m.active, active...)
 	if m.magnitudes {
@@ -77,8 +79,8 @@ func (m *Memory) Feature(i, layer int, dst []float32) error {
 }
 
 // Active copies a mask.
-func (m *Memory) Active(i, layer int, dst []uint64) error {
-	w := words(m.units)
+func (m *Memory) Active(i, layer int, dst mask.Mask) error {
+	w := mask.Words(m.units)
 	copy(dst, m.active[(i*m.layers+layer)*w:][:w])
 	return nil
 }

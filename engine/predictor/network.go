@@ -2,7 +2,6 @@ package predictor
 
 import (
 	"math"
-	"math/bits"
 	"math/rand/v2"
 )
 
@@ -136,16 +135,13 @@ func lossGradient(b *batch, z []float32, units int, w weights) {
 	for i := range b.n {
 		row := z[i*units : (i+1)*units]
 		sigmoids(row)
-		for k, word := range b.mask(i) {
-			for ; word != 0; word &= word - 1 {
-				u := k*64 + bits.TrailingZeros64(word)
-				weight := w.active / w.inactive
-				if w.byMagnitude {
-					weight *= b.mags[m]
-					m++
-				}
-				row[u] = weight * (row[u] - 1)
+		for u := range b.mask(i).Each {
+			weight := w.active / w.inactive
+			if w.byMagnitude {
+				weight *= b.mags[m]
+				m++
 			}
+			row[u] = weight * (row[u] - 1)
 		}
 		for u := range row {
 			row[u] *= scale
@@ -176,9 +172,9 @@ func sigmoids(z []float32) {
 func (n *network) loss(b *batch, ws *workspace, w weights) float64 {
 	sum, m := 0.0, 0
 	for i := range b.n {
-		z := ws.z[i*n.u : (i+1)*n.u]
+		z, active := ws.z[i*n.u:(i+1)*n.u], b.mask(i)
 		for u, v := range z {
-			if b.mask(i)[u/64]>>(u%64)&1 == 0 {
+			if !active.Has(uint32(u)) {
 				sum += float64(w.inactive) * softplus(float64(v))
 				continue
 			}

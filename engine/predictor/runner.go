@@ -3,6 +3,7 @@ package predictor
 import (
 	"fmt"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
@@ -31,33 +32,30 @@ func (p *Predictor) runner(rank int, pool *cpu.Pool) *Runner {
 }
 
 // Words is the length of a mask.
-func (r *Runner) Words() int { return words(r.p.units) }
+func (r *Runner) Words() int { return mask.Words(r.p.units) }
 
-func words(units int) int { return (units + 63) / 64 }
-
-// Predict sets mask to the units predicted for the layer from its feature h: bit u%64 of word u/64
-// for unit u. It allocates nothing. A value that is not a number counts as predicted, so that a
-// broken input costs time, not results.
-func (r *Runner) Predict(layer int, h []float32, mask []uint64) error {
-	if layer < 0 || layer >= len(r.p.layers) || len(h) != r.p.width || len(mask) != r.Words() {
+// Predict makes need the units predicted for the layer from its feature h. It allocates nothing. A
+// value that is not a number counts as predicted, so that a broken input costs time, not results.
+func (r *Runner) Predict(layer int, h []float32, need mask.Mask) error {
+	if layer < 0 || layer >= len(r.p.layers) || len(h) != r.p.width || len(need) != r.Words() {
 		return fmt.Errorf("predictor: layer %d with a feature of %d and a mask of %d words: it "+
 			"has %d layers, features of %d and masks of %d words",
-			layer, len(h), len(mask), len(r.p.layers), r.p.width, r.Words())
+			layer, len(h), len(need), len(r.p.layers), r.p.width, r.Words())
 	}
 	l := &r.p.layers[layer]
 	if l.Rank == 0 {
-		fill(mask, r.p.units)
+		need.Fill(r.p.units)
 		return nil
 	}
 	z := r.values(l, h)
-	for w := range mask {
+	for w := range need {
 		var word uint64
 		for i, v := range z[w*64 : min(len(z), w*64+64)] {
 			if !(v < l.Cut) {
 				word |= 1 << i
 			}
 		}
-		mask[w] = word
+		need[w] = word
 	}
 	return nil
 }
@@ -89,15 +87,5 @@ func (r *Runner) matVec(w []uint16, rows, cols int, x, y []float32) {
 func addTo(dst, src []float32) {
 	for i, v := range src {
 		dst[i] += v
-	}
-}
-
-// fill sets the bits of all units.
-func fill(mask []uint64, units int) {
-	for w := range mask {
-		mask[w] = ^uint64(0)
-	}
-	if rest := units % 64; rest != 0 {
-		mask[len(mask)-1] = 1<<rest - 1
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
@@ -155,7 +156,7 @@ func FuzzPredict(f *testing.F) {
 				}
 			}
 		}
-		mask, other := make([]uint64, words(p.units)), make([]uint64, words(p.units))
+		mask, other := mask.New(p.units), mask.New(p.units)
 		if err := p.Runner(nil).Predict(0, h, mask); err != nil {
 			t.Fatal(err)
 		}

@@ -6,8 +6,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
-	"math/bits"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/rng"
 )
 
@@ -26,8 +26,8 @@ type Samples interface {
 	Sequence(i int) int
 	// Feature fills dst, Width long.
 	Feature(i, layer int, dst []float32) error
-	// Active fills dst, one bit for each unit in words of 64. Bits beyond the last unit are zero.
-	Active(i, layer int, dst []uint64) error
+	// Active fills dst, a mask of the units.
+	Active(i, layer int, dst mask.Mask) error
 	// HasMagnitudes says whether Magnitudes works.
 	HasMagnitudes() bool
 	// Magnitudes fills dst with the |activation| of the active units, ascending by unit; dst has
@@ -42,7 +42,7 @@ type batch struct {
 	n     int // samples in it
 
 	x      []float32 // (size, width)
-	active []uint64  // (size, words)
+	active mask.Mask // (size, words)
 	count  []int     // (size): active units
 	// magnitudes of all active units, sample after sample; empty when not asked for
 	mags  []float32
@@ -52,9 +52,9 @@ type batch struct {
 }
 
 func newBatch(s Samples, layer, size int, magnitudes bool) *batch {
-	w := words(s.Units())
+	w := mask.Words(s.Units())
 	return &batch{s: s, layer: layer, width: s.Width(), words: w, want: magnitudes,
-		x: make([]float32, size*s.Width()), active: make([]uint64, size*w), count: make([]int,
+		x: make([]float32, size*s.Width()), active: make(mask.Mask, size*w), count: make([]int,
 			size)}
 }
 
@@ -65,14 +65,14 @@ func (b *batch) load(index []int) error {
 		if err := b.s.Feature(i, b.layer, b.feature(at)); err != nil {
 			return fmt.Errorf("sample %d: %w", i, err)
 		}
-		mask := b.mask(at)
-		if err := b.s.Active(i, b.layer, mask); err != nil {
+		active := b.mask(at)
+		if err := b.s.Active(i, b.layer, active); err != nil {
 			return fmt.Errorf("sample %d: %w", i, err)
 		}
-		if rest := b.s.Units() % 64; rest != 0 && mask[len(mask)-1]>>rest != 0 {
+		if !active.Padded(b.s.Units()) {
 			return fmt.Errorf("sample %d: an active unit beyond the last of %d", i, b.s.Units())
 		}
-		b.count[at] = popcount(mask)
+		b.count[at] = active.Count()
 		if !b.want {
 			continue
 		}
@@ -98,15 +98,7 @@ func (b *batch) load(index []int) error {
 }
 
 func (b *batch) feature(at int) []float32 { return b.x[at*b.width : (at+1)*b.width] }
-func (b *batch) mask(at int) []uint64     { return b.active[at*b.words : (at+1)*b.words] }
-
-func popcount(mask []uint64) int {
-	n := 0
-	for _, w := range mask {
-		n += bits.OnesCount64(w)
-	}
-	return n
-}
+func (b *batch) mask(at int) mask.Mask    { return b.active[at*b.words : (at+1)*b.words] }
 
 // chunks calls f for consecutive pieces of index, each at most size long, until it fails.
 func chunks(index []int, size int, f func(piece []int) error) error {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // plain is Samples that a test can look into and spoil. Element e of sample i and layer l is at
@@ -41,7 +43,7 @@ func (m *plain) Feature(i, layer int, dst []float32) error {
 	copy(dst, m.feature(i, layer))
 	return m.fail
 }
-func (m *plain) Active(i, layer int, dst []uint64) error {
+func (m *plain) Active(i, layer int, dst mask.Mask) error {
 	clear(dst)
 	for u, v := range m.value(i, layer) {
 		if v != 0 {
@@ -182,7 +184,7 @@ func TestBadSamples(t *testing.T) {
 // strayBit sets a bit that stands for no unit.
 type strayBit struct{ *plain }
 
-func (s strayBit) Active(i, layer int, dst []uint64) error {
+func (s strayBit) Active(i, layer int, dst mask.Mask) error {
 	err := s.plain.Active(i, layer, dst)
 	dst[0] |= 1 << 8
 	return err

@@ -1,9 +1,6 @@
 package predictor
 
-import (
-	"math"
-	"math/bits"
-)
+import "math"
 
 // survey is what training knows of a layer's samples before it starts.
 type survey struct {
@@ -33,10 +30,8 @@ func surveyOf(b *batch, index []int, size int) (*survey, error) {
 				st.scale[k] += delta * (float64(v) - st.mean[k])
 			}
 			active += b.count[i]
-			for k, word := range b.mask(i) {
-				for ; word != 0; word &= word - 1 {
-					st.count[k*64+bits.TrailingZeros64(word)]++
-				}
+			for u := range b.mask(i).Each {
+				st.count[u]++
 			}
 		}
 		for _, m := range b.mags {

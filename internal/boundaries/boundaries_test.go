@@ -82,11 +82,11 @@ var allowed = map[string][]string{
 		"internal/decisions/layout", "engine/flashio", "engine/model", "kernels/ref",
 		"kernels/cpu", "internal/decisions/memory", "internal/decisions/schedule"},
 	// The engine does not know what devices there are: who runs it brings one.
-	"engine/cuda": {"internal/units", "engine", "engine/model", "internal/decisions/policy",
-		"kernels/ref", "kernels/cuda", "internal/refusal"},
+	"engine/cuda": {"internal/mask", "internal/units", "engine", "engine/model",
+		"internal/decisions/policy", "kernels/ref", "kernels/cuda", "internal/refusal"},
 
 	"engine/eval": {"engine"},
-	"engine/predictor": {"internal/units", "internal/rng", "engine/checkpoint",
+	"engine/predictor": {"internal/mask", "internal/units", "internal/rng", "engine/checkpoint",
 		"engine/checkpoint/torch", "kernels/ref", "kernels/cpu"},
 	"engine/predictor/centroid": {"internal/mask", "internal/units", "internal/rng",
 		"engine/checkpoint", "kernels/ref", "kernels/cpu"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/windrow-sim/windrow/engine/predictor"
 	"github.com/windrow-sim/windrow/engine/predictor/centroid"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/kernels/ref"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -128,7 +129,7 @@ func (s *traceSamples) named(entry int) int {
 }
 
 // Active fills dst with the units that the entry should name.
-func (s *traceSamples) Active(i, entry int, dst []uint64) error {
+func (s *traceSamples) Active(i, entry int, dst mask.Mask) error {
 	return s.with(i, func(t *traces.Token) {
 		if l := s.named(entry); l < len(t.Active) {
 			copy(dst, t.Active[l])
@@ -175,7 +176,7 @@ func (s tokenSamples) Shape() centroid.Shape {
 func (s tokenSamples) Feature(i int, dst []float32) error { return s.of.Feature(i, 0, dst) }
 
 // Mask fills dst with the active units of a layer.
-func (s tokenSamples) Mask(i, layer, _ int, dst []uint64) error {
+func (s tokenSamples) Mask(i, layer, _ int, dst mask.Mask) error {
 	return s.of.Active(i, layer,
 		dst)
 }

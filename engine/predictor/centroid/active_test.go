@@ -74,31 +74,29 @@ func step(order []uint32, field map[string][]uint32) error {
 		}
 		return int(field[name][0])
 	}
-	dst := make([]uint64, words(n))
+	dst := mask.New(n)
 	got := fill(gate, up, order, number("kmax"), dst)
 	if want := (Filled{number("agreed"), number("padded"), number("truncated")}); got != want {
 		return fmt.Errorf("got %+v", got)
 	}
-	if units := Units(dst, nil); !slices.Equal(units, field["active"]) {
+	if units := dst.AppendUnits(nil); !slices.Equal(units, field["active"]) {
 		return fmt.Errorf("got %v", units)
 	}
 	return nil
 }
 
-func bitset(units int, set ...uint32) []uint64 {
-	mask := make([]uint64, words(units))
-	for _, u := range set {
-		mask[u/64] |= 1 << (u % 64)
-	}
-	return mask
+func bitset(units int, set ...uint32) mask.Mask {
+	m := mask.New(units)
+	m.SetList(set)
+	return m
 }
 
 // plainFill is fill in plain words: sort all units by (in both, in one, in none), then by rank, and
 // take the first.
-func plainFill(gate, up []uint64, order []uint32, kMax int) (units []uint32, f Filled) {
+func plainFill(gate, up mask.Mask, order []uint32, kMax int) (units []uint32, f Filled) {
 	var both, either, rest []uint32
 	for _, u := range order {
-		switch g, p := has(gate, u), has(up, u); {
+		switch g, p := gate.Has(u), up.Has(u); {
 		case g && p:
 			both = append(both, u)
 		case g || p:
@@ -127,11 +125,11 @@ func FuzzActive(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte, size, k, turn uint8) {
 		units := int(size) + 1
 		kMax := int(k) % (units + 1)
-		gate, up := make([]uint64, words(units)), make([]uint64, words(units))
+		gate, up := mask.New(units), mask.New(units)
 		for i := range 2 * units {
 			if i/8 < len(raw) && raw[i/8]>>(i%8)&1 != 0 {
 				to := []mask.Mask{gate, up}[i%2]
-				to[i/2/64] |= 1 << (i / 2 % 64)
+				to.Set(uint32(i / 2))
 			}
 		}
 		order := make([]uint32, units) // some order of all units
@@ -139,11 +137,11 @@ func FuzzActive(f *testing.F) {
 			order[i] = uint32((units - 1 - i + int(turn)) % units)
 		}
 		want, counts := plainFill(gate, up, order, kMax)
-		dst := make([]uint64, words(units))
+		dst := mask.New(units)
 		if got := fill(gate, up, order, kMax, dst); got != counts {
 			t.Fatalf("counts %+v, want %+v", got, counts)
 		}
-		if got := Units(dst, nil); !slices.Equal(got, want) {
+		if got := dst.AppendUnits(nil); !slices.Equal(got, want) {
 			t.Fatalf("units %v, want %v", got, want)
 		}
 		if kMax == 0 {

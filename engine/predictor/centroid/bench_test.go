@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/rng"
 )
 
@@ -12,7 +13,7 @@ import (
 func BenchmarkActive(b *testing.B) {
 	const units, kMax, layers = 14336, 5500, 31
 	r := rng.Stream(1, "bench")
-	gate, up, dst := random(units, 0.6, r), random(units, 0.6, r), make([]uint64, words(units))
+	gate, up, dst := random(units, 0.6, r), random(units, 0.6, r), mask.New(units)
 	votes := make([]uint32, units)
 	for u := range votes {
 		votes[u] = r.Uint32()

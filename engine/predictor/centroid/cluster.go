@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/cpu"
@@ -17,7 +18,7 @@ import (
 type Masks interface {
 	Len() int
 	Units() int
-	Mask(i int, dst []uint64) error
+	Mask(i int, dst mask.Mask) error
 }
 
 // ClusterOptions say how a vocabulary is made. Zero values mean the defaults.
@@ -110,7 +111,7 @@ func Cluster(ctx context.Context, masks Masks, opt ClusterOptions) (*Vocabulary,
 	defer pool.Close()
 	c := &clustering{
 		ctx: ctx, pool: pool, metric: opt.metric(), units: masks.Units(),
-		words: words(masks.Units()), size: opt.Size,
+		words: mask.Words(masks.Units()), size: opt.Size,
 		rng: rng.Stream(opt.Seed, "centroid/cluster"),
 	}
 	if err := c.load(masks, int(max(1, int64(opt.Memory)/int64(8*c.words)))); err != nil {
@@ -150,26 +151,26 @@ type clustering struct {
 	order  []uint32 // units by how many masks have them, when size is not 0
 	rng    *rand.Rand
 
-	data    []uint64 // (mask, words)
-	weight  []int32  // units in each mask
-	nearest []int32  // centroid of each mask; −1 at first
-	dist    []uint64 // distance to it
+	data    mask.Mask // (mask, words)
+	weight  []int32   // units in each mask
+	nearest []int32   // centroid of each mask; −1 at first
+	dist    []uint64  // distance to it
 
-	centroids []uint64 // (centroid, words)
+	centroids mask.Mask // (centroid, words)
 	cweight   []int32
 	members   []int32 // masks ordered by centroid, then index
 	begin     []int   // where a centroid's members begin; one more than centroids
 }
 
-func (c *clustering) mask(i int) []uint64     { return c.data[i*c.words : (i+1)*c.words] }
-func (c *clustering) centroid(k int) []uint64 { return c.centroids[k*c.words : (k+1)*c.words] }
-func (c *clustering) count() int              { return len(c.cweight) }
+func (c *clustering) mask(i int) mask.Mask     { return c.data[i*c.words : (i+1)*c.words] }
+func (c *clustering) centroid(k int) mask.Mask { return c.centroids[k*c.words : (k+1)*c.words] }
+func (c *clustering) count() int               { return len(c.cweight) }
 
 // load reads the masks, or room of them drawn without replacement.
 func (c *clustering) load(masks Masks, room int) error {
 	n := masks.Len()
 	left := min(n, room)
-	c.data = make([]uint64, left*c.words)
+	c.data = make(mask.Mask, left*c.words)
 	c.weight, c.nearest, c.dist = make([]int32, left), make([]int32, left), make([]uint64, left)
 	at := 0
 	return inBlocks(c.ctx, n, func(lo, hi int) error {
@@ -182,11 +183,11 @@ func (c *clustering) load(masks Masks, room int) error {
 			if err := masks.Mask(i, m); err != nil {
 				return err
 			}
-			if !clean(m, c.units) {
+			if !m.Padded(c.units) {
 				return fmt.Errorf("centroid: %w: mask %d: a bit beyond unit %d is set", ErrSamples,
 					i, c.units-1)
 			}
-			c.weight[at], c.nearest[at] = int32(count(m)), -1
+			c.weight[at], c.nearest[at] = int32(m.Count()), -1
 			at++
 			left--
 		}
@@ -202,7 +203,7 @@ func (c *clustering) seed(limit int) error {
 	if c.size > 0 {
 		votes := make([]uint32, c.units)
 		for i := range c.weight {
-			for u := range eachBit(c.mask(i)) {
+			for u := range c.mask(i).Each {
 				votes[u]++
 			}
 		}
@@ -239,7 +240,7 @@ func (c *clustering) seed(limit int) error {
 
 // add makes mask i a centroid.
 func (c *clustering) add(i int) {
-	c.centroids = append(c.centroids, make([]uint64, c.words)...)
+	c.centroids = append(c.centroids, make(mask.Mask, c.words)...)
 	c.cweight = append(c.cweight, 0)
 	c.become(c.count()-1, i)
 }
@@ -251,7 +252,7 @@ func (c *clustering) become(k, i int) {
 	if c.size > 0 {
 		fill(c.mask(i), c.mask(i), c.order, c.size, c.centroid(k))
 	}
-	c.cweight[k] = int32(count(c.centroid(k)))
+	c.cweight[k] = int32(c.centroid(k).Count())
 	c.dist[i] = c.metric.between(c.mask(i), c.centroid(k), c.weight[i], c.cweight[k])
 }
 
@@ -340,7 +341,7 @@ func (c *clustering) update() error {
 		return fmt.Errorf("centroid: %w", err)
 	}
 	c.pool.Run(c.count(), 1, func(lo, hi int) {
-		votes, try := make([]uint32, c.units), make([]uint64, c.words)
+		votes, try := make([]uint32, c.units), mask.New(c.units)
 		for k := lo; k < hi; k++ {
 			c.vote(k, votes, try)
 		}
@@ -350,7 +351,7 @@ func (c *clustering) update() error {
 
 // vote replaces centroid k by the best of the candidates of the metric, unless it is better for the
 // members itself.
-func (c *clustering) vote(k int, votes []uint32, try []uint64) {
+func (c *clustering) vote(k int, votes []uint32, try mask.Mask) {
 	members := c.membersOf(k)
 	if len(members) == 0 {
 		return
@@ -358,7 +359,7 @@ func (c *clustering) vote(k int, votes []uint32, try []uint64) {
 	clear(votes)
 	cost := uint64(0)
 	for _, i := range members {
-		for u := range eachBit(c.mask(int(i))) {
+		for u := range c.mask(int(i)).Each {
 			votes[u]++
 		}
 		cost += c.metric.between(c.mask(int(i)), c.centroid(k), c.weight[i], c.cweight[k])
@@ -378,13 +379,11 @@ func (c *clustering) vote(k int, votes []uint32, try []uint64) {
 
 // candidates writes one centroid after the other that the votes of n members suggest into try, and
 // yields its number of units.
-func (c *clustering) candidates(votes []uint32, n int, try []uint64) iter.Seq[int32] {
+func (c *clustering) candidates(votes []uint32, n int, try mask.Mask) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		if c.size > 0 {
 			clear(try)
-			for _, u := range byVotes(votes)[:c.size] {
-				try[u/64] |= 1 << (u % 64)
-			}
+			try.SetList(byVotes(votes)[:c.size])
 			yield(int32(c.size))
 			return
 		}
@@ -393,7 +392,7 @@ func (c *clustering) candidates(votes []uint32, n int, try []uint64) iter.Seq[in
 			weight := int32(0)
 			for u, v := range votes {
 				if int64(v)*int64(share.of) > int64(n)*int64(share.part) {
-					try[u/64] |= 1 << (u % 64)
+					try.Set(uint32(u))
 					weight++
 				}
 			}

@@ -22,7 +22,7 @@ type list struct {
 
 func (l list) Len() int   { return len(l.masks) }
 func (l list) Units() int { return l.units }
-func (l list) Mask(i int, dst []uint64) error {
+func (l list) Mask(i int, dst mask.Mask) error {
 	copy(dst, l.masks[i])
 	return nil
 }
@@ -48,11 +48,11 @@ func planted(units, patterns, masks int, density, noise float64, seed uint64) (t
 	return truth, l, from
 }
 
-func random(units int, density float64, r *rand.Rand) []uint64 {
-	m := make([]uint64, words(units))
+func random(units int, density float64, r *rand.Rand) mask.Mask {
+	m := mask.New(units)
 	for u := range units {
 		if r.Float64() < density {
-			m[u/64] |= 1 << (u % 64)
+			m.Set(uint32(u))
 		}
 	}
 	return m
@@ -118,7 +118,7 @@ func TestCostNeverRises(t *testing.T) {
 			}
 		}
 		for id := range v.Count() {
-			if n := count(v.Mask(id)); opt.Size > 0 && n != opt.Size {
+			if n := v.Mask(id).Count(); opt.Size > 0 && n != opt.Size {
 				t.Errorf("%+v: centroid %d has %d units, want %d", opt.metric(), id, n, opt.Size)
 			}
 		}
@@ -196,10 +196,10 @@ func plainKMeans(masks, centroids [][]bool, miss, extra, iterations int) [][]boo
 	return centroids
 }
 
-func bools(mask []uint64, n int) []bool {
+func bools(m mask.Mask, n int) []bool {
 	b := make([]bool, n)
 	for u := range b {
-		b[u] = has(mask, uint32(u))
+		b[u] = m.Has(uint32(u))
 	}
 	return b
 }
@@ -212,7 +212,7 @@ func TestClusterIsPlainKMeans(t *testing.T) {
 		miss, extra := int(1+seed), int(1+seed%3)
 		opt := ClusterOptions{Count: 4, Iterations: 4, MissCost: miss, ExtraCost: extra, Seed: seed}
 		c := &clustering{ctx: context.Background(), pool: nil, metric: opt.metric(), units: n,
-			words: words(n), rng: rng.Stream(seed, "centroid/cluster")}
+			words: mask.Words(n), rng: rng.Stream(seed, "centroid/cluster")}
 		c.pool = newTestPool(t, 1)
 		if err := errors.Join(c.load(masks, masks.Len()), c.seed(opt.Count)); err != nil {
 			t.Fatal(err)
@@ -234,7 +234,7 @@ func TestClusterIsPlainKMeans(t *testing.T) {
 				return slices.Equal(w,
 					bools(m, n))
 			}) {
-				t.Errorf("seed %d: the plain twin has no centroid %v", seed, Units(m, nil))
+				t.Errorf("seed %d: the plain twin has no centroid %v", seed, m.AppendUnits(nil))
 			}
 		}
 	}
@@ -251,8 +251,8 @@ func exactMedoids(m metric, masks []mask.Mask, count int) uint64 {
 			for _, mask := range masks {
 				near := ^uint64(0)
 				for _, c := range chosen {
-					near = min(near, m.between(mask, c, int32(countBits(mask)),
-						int32(countBits(c))))
+					near = min(near, m.between(mask, c, int32(mask.Count()),
+						int32(c.Count())))
 				}
 				sum += near
 			}
@@ -268,8 +268,6 @@ func exactMedoids(m metric, masks []mask.Mask, count int) uint64 {
 	try(0)
 	return best
 }
-
-func countBits(mask []uint64) int { return len(Units(mask, nil)) }
 
 // TestClusterAgainstExactMedoids: a centroid may be any mask, a medoid only one that was seen. So
 // the best clustering costs no more than the best medoids, and k-means, which finds a local
@@ -311,7 +309,7 @@ func TestCostsMoveTheVote(t *testing.T) {
 	}{{1, 1, []uint32{0}}, {2, 1, []uint32{0, 1, 2}}, {3, 1, []uint32{0, 1, 2}},
 		{5, 1, []uint32{0, 1, 2, 3}}, {1, 1000, []uint32{0}}} {
 		v := cluster(t, l, ClusterOptions{Count: 1, MissCost: c.miss, ExtraCost: c.extra})
-		if got := Units(v.Mask(0), nil); !slices.Equal(got, c.want) {
+		if got := v.Mask(0).AppendUnits(nil); !slices.Equal(got, c.want) {
 			t.Errorf("miss %d, extra %d: centroid %v, want %v", c.miss, c.extra, got, c.want)
 		}
 	}
@@ -322,7 +320,7 @@ func TestSizeKeepsTheMostVoted(t *testing.T) {
 	l := list{units: 5, masks: []mask.Mask{bitset(5, 4), bitset(5, 4), bitset(5, 1, 4),
 		bitset(5, 3), bitset(5, 2, 3)}}
 	v := cluster(t, l, ClusterOptions{Count: 1, Size: 3})
-	if got := Units(v.Mask(0), nil); v.Count() != 1 || !slices.Equal(got, []uint32{1, 3, 4}) {
+	if got := v.Mask(0).AppendUnits(nil); v.Count() != 1 || !slices.Equal(got, []uint32{1, 3, 4}) {
 		t.Errorf("got %v, want 4 (three votes), 3 (two), and 1, the lower one of those with one "+
 			"vote", got)
 	}
@@ -338,7 +336,7 @@ func TestFewDistinctMasks(t *testing.T) {
 		t.Errorf("%d centroids for 3 distinct masks", v.Count())
 	}
 	l.masks = []mask.Mask{bitset(10), bitset(10)}
-	if v = cluster(t, l, ClusterOptions{Count: 8}); v.Count() != 1 || count(v.Mask(0)) != 0 {
+	if v = cluster(t, l, ClusterOptions{Count: 8}); v.Count() != 1 || v.Mask(0).Count() != 0 {
 		t.Errorf("empty masks give %v", allMasks(v))
 	}
 }
@@ -449,7 +447,7 @@ func ExampleCluster() {
 		return
 	}
 	for id := range v.Count() {
-		fmt.Println(Units(v.Mask(id), nil))
+		fmt.Println(v.Mask(id).AppendUnits(nil))
 	}
 	// Output:
 	// [0 1]

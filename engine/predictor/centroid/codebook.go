@@ -3,9 +3,9 @@ package centroid
 import (
 	"context"
 	"fmt"
-	"math/bits"
 	"sync"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
@@ -109,7 +109,7 @@ type layerMasks struct {
 
 func (m layerMasks) Len() int   { return m.s.Len() }
 func (m layerMasks) Units() int { return m.s.Shape().Units }
-func (m layerMasks) Mask(i int, dst []uint64) error {
+func (m layerMasks) Mask(i int, dst mask.Mask) error {
 	return readMask(m.s, i, m.layer, m.projection, dst)
 }
 
@@ -119,15 +119,15 @@ func countActive(ctx context.Context, s Samples, pool *cpu.Pool) ([][]uint32, er
 	hot := make([][]uint32, shape.Layers-1)
 	var first firstError
 	pool.Run(len(hot), 1, func(lo, hi int) {
-		mask, scratch := make([]uint64, shape.words()), make([]uint64, shape.words())
+		truth, scratch := mask.New(shape.Units), mask.New(shape.Units)
 		for l := lo; l < hi; l++ {
 			hot[l] = make([]uint32, shape.Units)
 			first.set(l, inBlocks(ctx, s.Len(), func(from, to int) error {
 				for i := from; i < to; i++ {
-					if err := readTruth(s, i, l+1, mask, scratch); err != nil {
+					if err := readTruth(s, i, l+1, truth, scratch); err != nil {
 						return err
 					}
-					for u := range eachBit(mask) {
+					for u := range truth.Each {
 						hot[l][u]++
 					}
 				}
@@ -191,8 +191,8 @@ type Filled struct {
 //   - fewer: the hottest units that one of the centroids has are added, and when there are no more,
 //     the hottest of all others.
 //
-// dst has a word for every 64 units, rounded up. Units lists it in ascending order.
-func (b *Codebook) Active(layer int, ids []int, kMax int, dst []uint64) (Filled, error) {
+// dst is a mask of the units of a layer.
+func (b *Codebook) Active(layer int, ids []int, kMax int, dst mask.Mask) (Filled, error) {
 	if layer < 1 || layer >= b.shape.Layers || len(ids) != b.shape.Projections ||
 		len(dst) != b.shape.words() {
 		return Filled{}, fmt.Errorf("centroid: %w: layer %d, %d ids, %d words: the codebook has "+
@@ -221,13 +221,13 @@ func (b *Codebook) checkKMax(kMax int) error {
 }
 
 // active is Active without the checks.
-func (b *Codebook) active(layer int, ids []int, kMax int, dst []uint64) Filled {
+func (b *Codebook) active(layer int, ids []int, kMax int, dst mask.Mask) Filled {
 	gate, up := b.pair(layer, ids)
 	return fill(gate, up, b.order[layer-1], kMax, dst)
 }
 
 // pair returns the two centroid masks, which are one and the same without a gate.
-func (b *Codebook) pair(layer int, ids []int) (gate, up []uint64) {
+func (b *Codebook) pair(layer int, ids []int) (gate, up mask.Mask) {
 	gate = b.Vocabulary(layer, 0).Mask(ids[0])
 	if b.shape.Projections == 1 {
 		return gate, gate
@@ -236,18 +236,17 @@ func (b *Codebook) pair(layer int, ids []int) (gate, up []uint64) {
 }
 
 // fill is the K_max rule. order lists all units, the hottest first.
-func fill(gate, up []uint64, order []uint32, kMax int, dst []uint64) Filled {
-	for i := range dst {
-		dst[i] = gate[i] & up[i]
-	}
-	agreed := count(dst)
+func fill(gate, up mask.Mask, order []uint32, kMax int, dst mask.Mask) Filled {
+	copy(dst, gate)
+	dst.And(up)
+	agreed := dst.Count()
 	f := Filled{Agreed: agreed}
 	if kMax == 0 {
 		return f
 	}
 	for i := len(order) - 1; agreed-f.Truncated > kMax; i-- {
-		if u := order[i]; has(dst, u) {
-			dst[u/64] &^= 1 << (u % 64)
+		if u := order[i]; dst.Has(u) {
+			dst.Clear(u)
 			f.Truncated++
 		}
 	}
@@ -255,8 +254,8 @@ func fill(gate, up []uint64, order []uint32, kMax int, dst []uint64) Filled {
 		if agreed+f.Padded >= kMax {
 			return f
 		}
-		if (has(gate, u) || has(up, u)) && !has(dst, u) {
-			dst[u/64] |= 1 << (u % 64)
+		if (gate.Has(u) || up.Has(u)) && !dst.Has(u) {
+			dst.Set(u)
 			f.Padded++
 		}
 	}
@@ -264,8 +263,8 @@ func fill(gate, up []uint64, order []uint32, kMax int, dst []uint64) Filled {
 		if agreed+f.Padded >= kMax {
 			return f
 		}
-		if !has(dst, u) {
-			dst[u/64] |= 1 << (u % 64)
+		if !dst.Has(u) {
+			dst.Set(u)
 			f.Padded++
 		}
 	}
@@ -275,19 +274,16 @@ func fill(gate, up []uint64, order []uint32, kMax int, dst []uint64) Filled {
 // places says for every unit of order where it stands in the sequence by which fill takes units:
 // the active set of kMax units is the first kMax of it. It calls f for every unit, with its place
 // from 0.
-func places(gate, up []uint64, order []uint32, f func(u uint32, place int)) {
-	either := 0
-	for i, w := range gate {
-		either += bits.OnesCount64(w | up[i])
-	}
-	agreed := overlap(gate, up)
+func places(gate, up mask.Mask, order []uint32, f func(u uint32, place int)) {
+	agreed := gate.CountAnd(up)
+	either := gate.Count() + up.Count() - agreed
 	at := [3]int{0, agreed, either} // in both, in one, in none
 	for _, u := range order {
 		class := 2
-		if has(gate, u) {
+		if gate.Has(u) {
 			class--
 		}
-		if has(up, u) {
+		if up.Has(u) {
 			class--
 		}
 		f(u, at[class])
@@ -303,9 +299,9 @@ func (b *Codebook) labels(ctx context.Context, s Samples, pool *cpu.Pool) ([]int
 	var first firstError
 	err := inBlocks(ctx, s.Len(), func(from, to int) error {
 		pool.Run(to-from, 8, func(lo, hi int) {
-			mask := make([]uint64, b.shape.words())
+			scratch := mask.New(b.shape.Units)
 			for i := from + lo; i < from+hi; i++ {
-				first.set(i, b.label(s, i, ids[i*heads:(i+1)*heads], mask))
+				first.set(i, b.label(s, i, ids[i*heads:(i+1)*heads], scratch))
 			}
 		})
 		return first.err
@@ -313,13 +309,13 @@ func (b *Codebook) labels(ctx context.Context, s Samples, pool *cpu.Pool) ([]int
 	return ids, err
 }
 
-func (b *Codebook) label(s Samples, i int, ids []int32, mask []uint64) error {
+func (b *Codebook) label(s Samples, i int, ids []int32, scratch mask.Mask) error {
 	for layer := 1; layer < b.shape.Layers; layer++ {
 		for p := range b.shape.Projections {
-			if err := readMask(s, i, layer, p, mask); err != nil {
+			if err := readMask(s, i, layer, p, scratch); err != nil {
 				return err
 			}
-			id, _ := b.Vocabulary(layer, p).Nearest(mask)
+			id, _ := b.Vocabulary(layer, p).Nearest(scratch)
 			ids[b.shape.head(layer, p)] = int32(id)
 		}
 	}

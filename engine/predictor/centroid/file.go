@@ -262,7 +262,7 @@ func (r *reader) book(b *Codebook, m metric) {
 			}
 			v := newVocabulary(s.Units, m, masks)
 			for id := range v.Count() {
-				if !clean(v.Mask(id), s.Units) {
+				if !v.Mask(id).Padded(s.Units) {
 					r.fail("tensor %q: mask %d has a bit beyond unit %d", name, id, s.Units-1)
 				}
 			}

@@ -3,6 +3,7 @@ package centroid
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/windrow-sim/windrow/internal/mask"
@@ -30,7 +31,7 @@ func (m *memory) Feature(i int, dst []float32) error {
 	copy(dst, m.features[i])
 	return nil
 }
-func (m *memory) Mask(i, layer, projection int, dst []uint64) error {
+func (m *memory) Mask(i, layer, projection int, dst mask.Mask) error {
 	copy(dst, m.masks[i][m.shape.head(layer, projection)])
 	return nil
 }
@@ -73,13 +74,13 @@ func (w *world) tokens(n int) *memory {
 		}
 		var masks []mask.Mask
 		for _, p := range w.patterns[state] {
-			mask := append([]uint64(nil), p...)
+			flipped := slices.Clone(p)
 			for u := range w.shape.Units {
 				if w.rng.Float64() < w.flips {
-					mask[u/64] ^= 1 << (u % 64)
+					flipped[u/64] ^= 1 << (u % 64)
 				}
 			}
-			masks = append(masks, mask)
+			masks = append(masks, flipped)
 		}
 		m.features, m.masks = append(m.features, f), append(m.masks, masks)
 	}

@@ -26,7 +26,7 @@ func small(t *testing.T) (*Predictor, *memory) {
 func layerMasksOf(s Shape) []mask.Mask {
 	masks := make([]mask.Mask, s.Layers)
 	for l := 1; l < s.Layers; l++ {
-		masks[l] = make([]uint64, s.words())
+		masks[l] = mask.New(s.Units)
 	}
 	return masks
 }
@@ -44,7 +44,7 @@ func TestPredictIsNetworkThenActive(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, again := layerMasksOf(gated), layerMasksOf(gated)
-	want := make([]uint64, gated.words())
+	want := mask.New(gated.Units)
 	for i := range 40 {
 		filled, err := plain.Predict(s.features[i], got)
 		if err != nil {
@@ -62,9 +62,9 @@ func TestPredictIsNetworkThenActive(t *testing.T) {
 			}
 			sum = Filled{sum.Agreed + f.Agreed, sum.Padded + f.Padded, sum.Truncated + f.Truncated}
 			if !slices.Equal(got[layer], want) || !slices.Equal(again[layer], want) ||
-				count(want) != 25 {
-				t.Fatalf("token %d, layer %d: %v, want %v", i, layer, Units(got[layer], nil),
-					Units(want, nil))
+				want.Count() != 25 {
+				t.Fatalf("token %d, layer %d: %v, want %v", i, layer, got[layer].AppendUnits(nil),
+					want.AppendUnits(nil))
 			}
 		}
 		if sum != filled || sum.Agreed+sum.Padded-sum.Truncated != 25*3 {
@@ -123,10 +123,10 @@ func TestPredictSkipsDenseLayers(t *testing.T) {
 		t.Fatal(err)
 	}
 	masks := layerMasksOf(gated)
-	masks[0], masks[2] = []uint64{7}, nil
+	masks[0], masks[2] = mask.Mask{7}, nil
 	f, err := r.Predict(s.features[0], masks)
-	if err != nil || masks[2] != nil || masks[0][0] != 7 || count(masks[1]) != 10 ||
-		count(masks[3]) != 10 || f.Agreed+f.Padded-f.Truncated != 20 {
+	if err != nil || masks[2] != nil || masks[0][0] != 7 || masks[1].Count() != 10 ||
+		masks[3].Count() != 10 || f.Agreed+f.Padded-f.Truncated != 20 {
 		t.Errorf("%v %+v: masks %v", err, f, masks)
 	}
 }
@@ -166,12 +166,12 @@ func TestPredictRefusals(t *testing.T) {
 	if _, err := r.Predict(s.features[0], masks); !errors.Is(err, ErrMismatch) {
 		t.Error(err)
 	}
-	dst := make([]uint64, gated.words())
+	dst := mask.New(gated.Units)
 	for _, c := range []struct {
 		layer int
 		ids   []int
 		kMax  int
-		dst   []uint64
+		dst   mask.Mask
 	}{{0, []int{0, 0}, 1, dst}, {4, []int{0, 0}, 1, dst}, {1, []int{0}, 1, dst}, {1, []int{0, 99},
 		1, dst}, {1, []int{-1, 0}, 1, dst}, {1, []int{0, 0}, 71, dst}, {1, []int{0, 0}, 1,
 		dst[:1]}} {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/bits"
 	"sync"
 	"text/tabwriter"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
@@ -151,8 +151,8 @@ func (t *tally) tokens(p *Predictor, s Samples, lo, hi int) error {
 		return err
 	}
 	heads := t.shape.heads()
-	feature, truth, mask, nearest := make([]float32, t.shape.Width), make([]uint64,
-		t.shape.words()), make([]uint64, t.shape.words()), make([]int32, heads)
+	feature, nearest := make([]float32, t.shape.Width), make([]int32, heads)
+	truth, scratch := mask.New(t.shape.Units), mask.New(t.shape.Units)
 	for i := lo; i < hi; i++ {
 		if err := readFeature(s, i, feature); err != nil {
 			return err
@@ -161,22 +161,23 @@ func (t *tally) tokens(p *Predictor, s Samples, lo, hi int) error {
 		if err != nil {
 			return err
 		}
-		if err := p.book.label(s, i, nearest, mask); err != nil {
+		if err := p.book.label(s, i, nearest, scratch); err != nil {
 			return err
 		}
 		for layer := 1; layer < t.shape.Layers; layer++ {
-			if err := readTruth(s, i, layer, truth, mask); err != nil {
+			if err := readTruth(s, i, layer, truth, scratch); err != nil {
 				return err
 			}
 			h := t.shape.head(layer, 0)
-			t.layers[layer-1].token(p.book, layer, truth, nearest[h:h+t.shape.Projections],
+			t.layers[layer-1].token(p.book, layer, truth, scratch, nearest[h:h+t.shape.Projections],
 				ids[h:h+t.shape.Projections])
 		}
 	}
 	return nil
 }
 
-func (t *layerTally) token(b *Codebook, layer int, truth []uint64, nearest []int32, ids []int) {
+func (t *layerTally) token(b *Codebook, layer int, truth, scratch mask.Mask, nearest []int32,
+	ids []int) {
 	order := b.order[layer-1]
 	var oracle [2]int
 	for p, id := range nearest {
@@ -185,23 +186,23 @@ func (t *layerTally) token(b *Codebook, layer int, truth []uint64, nearest []int
 			t.right[p]++
 		}
 	}
-	t.active += int64(count(truth))
+	t.active += int64(truth.Count())
 	for place, u := range order {
-		if has(truth, u) {
+		if truth.Has(u) {
 			t.at.Static[place]++
 		}
 	}
 	follow := func(ids []int, at []int64, agreed, matched *int64) {
 		gate, up := b.pair(layer, ids)
 		places(gate, up, order, func(u uint32, place int) {
-			if has(truth, u) {
+			if truth.Has(u) {
 				at[place]++
 			}
 		})
-		*agreed += int64(overlap(gate, up))
-		for w := range truth {
-			*matched += int64(bits.OnesCount64(truth[w] & gate[w] & up[w]))
-		}
+		copy(scratch, gate)
+		scratch.And(up)
+		*agreed += int64(scratch.Count())
+		*matched += int64(scratch.CountAnd(truth))
 	}
 	follow(oracle[:len(nearest)], t.at.Oracle, &t.agreed.Oracle, &t.matched.Oracle)
 	follow(ids, t.at.Predicted, &t.agreed.Predicted, &t.matched.Predicted)

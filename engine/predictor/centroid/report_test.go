@@ -83,7 +83,7 @@ func TestEvaluateIsPredict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	truth, scratch := make([]uint64, gated.words()), make([]uint64, gated.words())
+	truth, scratch := mask.New(gated.Units), mask.New(gated.Units)
 	for i, k := range kMax {
 		run, err := p.NewRunner(k, nil)
 		if err != nil {
@@ -99,9 +99,9 @@ func TestEvaluateIsPredict(t *testing.T) {
 				if err := readTruth(test, tok, l, truth, scratch); err != nil {
 					t.Fatal(err)
 				}
-				hits[l] += overlap(truth, masks[l])
-				active[l] += count(truth)
-				chosen[l] += count(masks[l])
+				hits[l] += truth.CountAnd(masks[l])
+				active[l] += truth.Count()
+				chosen[l] += masks[l].Count()
 			}
 		}
 		for l := 1; l < gated.Layers; l++ {

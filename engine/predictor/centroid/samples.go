@@ -4,8 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/bits"
 	"slices"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // Shape is what a predictor is made for.
@@ -47,7 +48,7 @@ func (s Shape) heads() int { return (s.Layers - 1) * s.Projections }
 func (s Shape) head(layer, projection int) int { return (layer-1)*s.Projections + projection }
 
 // words is the number of 64-bit words of a mask.
-func (s Shape) words() int { return words(s.Units) }
+func (s Shape) words() int { return mask.Words(s.Units) }
 
 // Samples are tokens with what was seen of them: the feature that the predictor will see, and the
 // masks it should find. Tokens that follow each other in a text should follow each other here,
@@ -63,7 +64,7 @@ type Samples interface {
 	// Mask writes which units of a layer (1 to Layers−1) passed the threshold for token i: in
 	// projection 0 (gate, or the only one) or 1 (up). Bit u of the words stands for unit u; bits
 	// beyond the last unit are 0.
-	Mask(i, layer, projection int, dst []uint64) error
+	Mask(i, layer, projection int, dst mask.Mask) error
 }
 
 // Split cuts samples in two: the last share of them (0 to 1, rounded down, at least one token if
@@ -93,9 +94,8 @@ type part struct {
 
 func (p part) Len() int                           { return p.hi - p.lo }
 func (p part) Feature(i int, dst []float32) error { return p.Samples.Feature(p.lo+i, dst) }
-func (p part) Mask(i, layer, pr int, d []uint64) error {
-	return p.Samples.Mask(p.lo+i, layer, pr,
-		d)
+func (p part) Mask(i, layer, pr int, d mask.Mask) error {
+	return p.Samples.Mask(p.lo+i, layer, pr, d)
 }
 
 // readFeature reads and checks a feature.
@@ -113,12 +113,12 @@ func readFeature(s Samples, i int, dst []float32) error {
 }
 
 // readMask reads and checks a mask.
-func readMask(s Samples, i, layer, projection int, dst []uint64) error {
+func readMask(s Samples, i, layer, projection int, dst mask.Mask) error {
 	if err := s.Mask(i, layer, projection, dst); err != nil {
 		return fmt.Errorf("centroid: mask of token %d, layer %d, projection %d: %w", i, layer,
 			projection, err)
 	}
-	if !clean(dst, s.Shape().Units) {
+	if !dst.Padded(s.Shape().Units) {
 		return fmt.Errorf("centroid: %w: mask of token %d, layer %d, projection %d: a bit "+
 			"beyond unit %d is set",
 			ErrSamples, i, layer, projection, s.Shape().Units-1)
@@ -128,7 +128,7 @@ func readMask(s Samples, i, layer, projection int, dst []uint64) error {
 
 // readTruth writes the units that matter for a token: those that pass the threshold in every
 // projection. scratch is a second mask.
-func readTruth(s Samples, i, layer int, dst, scratch []uint64) error {
+func readTruth(s Samples, i, layer int, dst, scratch mask.Mask) error {
 	if err := readMask(s, i, layer, 0, dst); err != nil {
 		return err
 	}
@@ -138,31 +138,31 @@ func readTruth(s Samples, i, layer int, dst, scratch []uint64) error {
 	if err := readMask(s, i, layer, 1, scratch); err != nil {
 		return err
 	}
-	for w := range dst {
-		dst[w] &= scratch[w]
-	}
+	dst.And(scratch)
 	return nil
 }
 
-// Threshold sets the bits of the values whose magnitude is above at, which is 0 or more, and clears
-// the others. dst must have a word for every 64 values, rounded up. For a ReLU at is 0; a SiLU has
-// no zeros and needs a Cutoff.
-func Threshold(values []float32, at float32, dst []uint64) {
-	dst = dst[:words(len(values)):len(dst)]
+// Threshold makes dst the units whose values have a magnitude above at, which is 0 or more. dst is
+// a mask of as many units as there are values. For a ReLU at is 0; a SiLU has no zeros and needs a
+// Cutoff.
+func Threshold(values []float32, at float32, dst mask.Mask) {
+	dst = dst[:mask.Words(len(values)):len(dst)]
 	clear(dst)
 	for u, v := range values {
 		if v > at || -v > at {
-			dst[u/64] |= 1 << (u % 64)
+			dst.Set(uint32(u))
 		}
 	}
 }
 
-// MaskFeature writes 1 for every unit of mask and 0 for the others: layer 0's mask is a feature
+// MaskFeature writes 1 for every unit of a mask and 0 for the others: layer 0's mask is a feature
 // too, and the only one that an activation trace holds. len(dst) is the number of units.
-func MaskFeature(mask []uint64, dst []float32) {
-	mask = mask[:words(len(dst)):len(mask)]
+func MaskFeature(active mask.Mask, dst []float32) {
 	for u := range dst {
-		dst[u] = float32(mask[u/64] >> (u % 64) & 1)
+		dst[u] = 0
+		if active.Has(uint32(u)) {
+			dst[u] = 1
+		}
 	}
 }
 
@@ -187,43 +187,6 @@ func Cutoff(values []float32, share float64) (float32, error) {
 		return 0, nil // zeros stay inactive
 	}
 	return sizes[len(sizes)-above-1], nil
-}
-
-// Bitsets.
-
-func words(units int) int { return (units + 63) / 64 }
-
-func has(mask []uint64, u uint32) bool { return mask[u/64]>>(u%64)&1 != 0 }
-
-func count(mask []uint64) (n int) {
-	for _, w := range mask {
-		n += bits.OnesCount64(w)
-	}
-	return n
-}
-
-// overlap is the number of units in both masks.
-func overlap(a, b []uint64) (n int) {
-	b = b[:len(a)]
-	for i, w := range a {
-		n += bits.OnesCount64(w & b[i])
-	}
-	return n
-}
-
-// clean says whether no bit beyond the last unit is set.
-func clean(mask []uint64, units int) bool {
-	return units%64 == 0 || mask[len(mask)-1]>>(units%64) == 0
-}
-
-// Units appends the units of mask to dst, ascending.
-func Units(mask []uint64, dst []uint32) []uint32 {
-	for i, w := range mask {
-		for ; w != 0; w &= w - 1 {
-			dst = append(dst, uint32(i*64+bits.TrailingZeros64(w)))
-		}
-	}
-	return dst
 }
 
 // checkEvery is how many tokens pass between two looks at the context.

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/reference"
 	"github.com/windrow-sim/windrow/internal/rng"
 )
@@ -269,7 +270,7 @@ func TestStandardise(t *testing.T) {
 type broken struct {
 	*memory
 	feature func(dst []float32) error
-	mask    func(dst []uint64) error
+	mask    func(dst mask.Mask) error
 }
 
 func (b broken) Feature(i int, dst []float32) error {
@@ -279,7 +280,7 @@ func (b broken) Feature(i int, dst []float32) error {
 	return b.memory.Feature(i, dst)
 }
 
-func (b broken) Mask(i, layer, projection int, dst []uint64) error {
+func (b broken) Mask(i, layer, projection int, dst mask.Mask) error {
 	if b.mask != nil && i == 7 && layer == 2 {
 		return b.mask(dst)
 	}
@@ -321,9 +322,9 @@ func TestTrainRefusals(t *testing.T) {
 		"bad feature": {ctx, broken{memory: good, feature: func([]float32) error {
 			return failed
 		}}, good, TrainOptions{}, failed},
-		"bad mask": {ctx, broken{memory: good, mask: func([]uint64) error { return failed }},
+		"bad mask": {ctx, broken{memory: good, mask: func(mask.Mask) error { return failed }},
 			good, TrainOptions{}, failed},
-		"stray bit": {ctx, good, broken{memory: good, mask: func(m []uint64) error {
+		"stray bit": {ctx, good, broken{memory: good, mask: func(m mask.Mask) error {
 			m[1] = 1 << 63
 			return nil
 		}}, TrainOptions{}, ErrSamples},
@@ -338,7 +339,7 @@ func TestTrainRefusals(t *testing.T) {
 		"units":       &memory{shape: Shape{2, 1, 0, 8}, features: good.features},
 		"width":       &memory{shape: Shape{2, 1, 8, 0}, features: good.features},
 		"no tokens":   &memory{shape: gated},
-		"a stray mask": broken{memory: good, mask: func(m []uint64) error {
+		"a stray mask": broken{memory: good, mask: func(m mask.Mask) error {
 			m[1] = 1 << 63
 			return nil
 		}},
@@ -356,7 +357,7 @@ func TestSplit(t *testing.T) {
 		t.Fatalf("%v: %d and %d tokens, want 8 and 2", err, train.Len(), held.Len())
 	}
 	x := make([]float32, gated.Width)
-	mask := make([]uint64, gated.words())
+	mask := mask.New(gated.Units)
 	if err := errors.Join(held.Feature(1, x), held.Mask(1, 3, 1, mask)); err != nil ||
 		!slices.Equal(x, s.features[9]) || !slices.Equal(mask, s.masks[9][5]) {
 		t.Error("the second held-out token is not the last one", err)
@@ -387,7 +388,7 @@ func TestMaskFeature(t *testing.T) {
 
 func TestThreshold(t *testing.T) {
 	values := []float32{0, -3, 0.5, 2, float32(math.Copysign(0, -1)), 1}
-	mask := make([]uint64, 1)
+	mask := mask.New(len(values))
 	for _, c := range []struct {
 		share float64
 		at    float32
@@ -396,7 +397,7 @@ func TestThreshold(t *testing.T) {
 		{0, 3, nil}} {
 		at, err := Cutoff(values, c.share)
 		Threshold(values, at, mask)
-		if got := Units(mask, nil); err != nil || at != c.at || !slices.Equal(got, c.want) {
+		if got := mask.AppendUnits(nil); err != nil || at != c.at || !slices.Equal(got, c.want) {
 			t.Errorf("share %v: threshold %v gives %v (%v), want %v and %v", c.share, at, got, err,
 				c.at, c.want)
 		}

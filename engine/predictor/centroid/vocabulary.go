@@ -3,9 +3,9 @@ package centroid
 import (
 	"cmp"
 	"fmt"
-	"iter"
-	"math/bits"
 	"slices"
+
+	"github.com/windrow-sim/windrow/internal/mask"
 )
 
 // Distance says how unlike a mask and a centroid are.
@@ -75,20 +75,20 @@ func (m metric) distance(a, b, both int) uint64 {
 }
 
 // between is the distance of a mask from a centroid, whose numbers of units are known.
-func (m metric) between(mask, centroid []uint64, a, b int32) uint64 {
-	return m.distance(int(a), int(b), overlap(mask, centroid))
+func (m metric) between(sample, centroid mask.Mask, a, b int32) uint64 {
+	return m.distance(int(a), int(b), sample.CountAnd(centroid))
 }
 
 // nearest finds the centroid that is nearest to a mask of a units; of several, the first.
-func (m metric) nearest(mask []uint64, a int32, centroids []uint64, weights []int32) (best int,
+func (m metric) nearest(sample mask.Mask, a int32, centroids mask.Mask, weights []int32) (best int,
 	dist uint64) {
-	n := len(mask)
+	n := len(sample)
 	best, dist = -1, ^uint64(0)
 	for k, b := range weights {
 		if m.distance(int(a), int(b), int(min(a, b))) >= dist {
 			continue // even if one contained the other
 		}
-		if d := m.between(mask, centroids[k*n:(k+1)*n], a, b); d < dist {
+		if d := m.between(sample, centroids[k*n:(k+1)*n], a, b); d < dist {
 			best, dist = k, d
 		}
 	}
@@ -118,15 +118,15 @@ func (m metric) shares() []share {
 type Vocabulary struct {
 	units   int
 	metric  metric
-	masks   []uint64 // (centroid, words)
-	weights []int32  // units in each
+	masks   mask.Mask // (centroid, words)
+	weights []int32   // units in each
 }
 
 // newVocabulary takes masks over.
-func newVocabulary(units int, m metric, masks []uint64) *Vocabulary {
+func newVocabulary(units int, m metric, masks mask.Mask) *Vocabulary {
 	v := &Vocabulary{units: units, metric: m, masks: masks}
-	for n := words(units); len(masks) > 0; masks = masks[n:] {
-		v.weights = append(v.weights, int32(count(masks[:n])))
+	for n := mask.Words(units); len(masks) > 0; masks = masks[n:] {
+		v.weights = append(v.weights, int32(masks[:n].Count()))
 	}
 	return v
 }
@@ -138,15 +138,15 @@ func (v *Vocabulary) Count() int { return len(v.weights) }
 func (v *Vocabulary) Units() int { return v.units }
 
 // Mask returns centroid id, which must not be changed.
-func (v *Vocabulary) Mask(id int) []uint64 {
-	n := words(v.units)
+func (v *Vocabulary) Mask(id int) mask.Mask {
+	n := mask.Words(v.units)
 	return v.masks[id*n : (id+1)*n : (id+1)*n]
 }
 
-// Nearest returns the centroid nearest to mask, which has as many words as the centroids; of
-// several the lowest. It also returns the distance.
-func (v *Vocabulary) Nearest(mask []uint64) (id int, distance uint64) {
-	return v.metric.nearest(mask, int32(count(mask)), v.masks, v.weights)
+// Nearest returns the centroid nearest to a mask of as many units; of several the lowest. It also
+// returns the distance.
+func (v *Vocabulary) Nearest(sample mask.Mask) (id int, distance uint64) {
+	return v.metric.nearest(sample, int32(sample.Count()), v.masks, v.weights)
 }
 
 // vocabulary takes the centroids that have members, each once, the one with the most members first.
@@ -161,7 +161,7 @@ func (c *clustering) vocabulary() *Vocabulary {
 		return cmp.Compare(len(c.membersOf(b)),
 			len(c.membersOf(a)))
 	})
-	masks := make([]uint64, 0, len(order)*c.words)
+	masks := make(mask.Mask, 0, len(order)*c.words)
 	for i, k := range order {
 		same := func(other int) bool { return slices.Equal(c.centroid(other), c.centroid(k)) }
 		if !slices.ContainsFunc(order[:i], same) {
@@ -169,17 +169,4 @@ func (c *clustering) vocabulary() *Vocabulary {
 		}
 	}
 	return newVocabulary(c.units, c.metric, masks)
-}
-
-// eachBit yields the units of a mask, ascending.
-func eachBit(mask []uint64) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for i, w := range mask {
-			for ; w != 0; w &= w - 1 {
-				if !yield(i*64 + bits.TrailingZeros64(w)) {
-					return
-				}
-			}
-		}
-	}
 }
