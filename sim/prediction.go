@@ -148,35 +148,16 @@ func (cfg *Config) judgeGPU(host *Host, p *traces.Prediction) []string {
 	return host.compute.Warnings()
 }
 
-// interval computes the ends of tokens/s from those of the times. Both are taken to be off in the
-// same direction, which is the worst case. Reads that were hidden beside compute stay so for as
-// long as that takes. A bound has no lower end.
+// interval computes the ends of tokens/s from those of the times. A bound has no lower end.
 func interval(p *traces.Prediction, t *traces.Totals, hidden units.Nanos) {
-	if t.Wall <= 0 {
-		return
-	}
-	if p.Basis == traces.Bound {
+	switch {
+	case t.Wall <= 0:
+	case p.Basis == traces.Bound:
 		high := t.TokensPerS
 		p.TokensPerSHigh = &high
-		return
+	case p.Known():
+		short, long := p.Ends(t.Wall, t.PartNanos[traces.PartIO], hidden)
+		low, high := float64(t.Tokens)*1e9/long, float64(t.Tokens)*1e9/short
+		p.TokensPerSLow, p.TokensPerSHigh = &low, &high
 	}
-	io := t.PartNanos[traces.PartIO]
-	ends := func(sign float64) *float64 {
-		host := widened(p.HostPercent, sign)
-		exposed := float64(float64(io+hidden)*widened(p.IOPercent, sign)) -
-			float64(float64(hidden)*host)
-		wall := max(exposed, 0) + float64(float64(t.Wall-io)*host)
-		rate := float64(t.Tokens) * 1e9 / wall
-		return &rate
-	}
-	p.TokensPerSLow, p.TokensPerSHigh = ends(1), ends(-1)
-}
-
-// widened is the factor of a time at an end of its interval: intervals are of logarithms, so that
-// no time becomes negative.
-func widened(percent *float64, sign float64) float64 {
-	if percent == nil {
-		return 1
-	}
-	return math.Pow(1+*percent/100, sign)
 }

@@ -3,6 +3,7 @@ package traces
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -119,9 +120,53 @@ type Prediction struct {
 // Estimate is a rate of the run, in tokens/s, as it is printed: with its interval, or as the bound
 // that it is. The interval is of the run's whole rate; for the rate of some of its tokens it is
 // taken in proportion.
-func (p *Prediction) Estimate(rate float64) document.Estimate {
-	return document.Estimate{Value: rate, Low: p.TokensPerSLow, High: p.TokensPerSHigh,
-		Basis: string(p.Basis), Bound: p.Basis == Bound, AtMost: true}
+func (p *Prediction) Estimate(rate, whole float64) document.Estimate {
+	e := document.Estimate{Value: whole, Low: p.TokensPerSLow, High: p.TokensPerSHigh,
+		Basis: string(p.Basis), Bound: p.Basis == Bound, AtMost: p.Basis == Bound}
+	if whole > 0 {
+		e = e.Times(rate / whole)
+	}
+	e.Value = rate
+	return e
+}
+
+// Time is a time of the run in milliseconds, as it is printed. Of wall, io is spent on reads that
+// nothing hides. Where the rate is a bound from above, the time is one from below.
+func (p *Prediction) Time(wall, io units.Nanos) document.Estimate {
+	e := document.Estimate{Value: float64(wall) / 1e6, Basis: string(p.Basis),
+		Bound: p.Basis == Bound}
+	if !e.Bound && p.Known() {
+		low, high := p.Ends(wall, io, 0)
+		low, high = low/1e6, high/1e6
+		e.Low, e.High = &low, &high
+	}
+	return e
+}
+
+// Known says whether the prediction has an interval: of the flash, of the host, or of both.
+func (p *Prediction) Known() bool { return p.IOPercent != nil || p.HostPercent != nil }
+
+// Ends are the ends of the interval of a time, in nanoseconds. Of wall, io is spent on reads that
+// nothing hides, and hidden is the time of further reads beside compute. Both ends take flash and
+// host to be off in the same direction, which is the worst case. Reads stay hidden for as long as
+// the compute beside them takes.
+func (p *Prediction) Ends(wall, io, hidden units.Nanos) (low, high float64) {
+	end := func(sign float64) float64 {
+		host := widened(p.HostPercent, sign)
+		exposed := float64(float64(io+hidden)*widened(p.IOPercent, sign)) -
+			float64(float64(hidden)*host)
+		return max(exposed, 0) + float64(float64(wall-io)*host)
+	}
+	return end(-1), end(1)
+}
+
+// widened is the factor of a time at an end of its interval: intervals are of logarithms, so that
+// no time becomes negative.
+func widened(percent *float64, sign float64) float64 {
+	if percent == nil {
+		return 1
+	}
+	return math.Pow(1+*percent/100, sign)
 }
 
 // Ahead is what reading ahead did in a Run, whose I/O rows then hold only the time that compute

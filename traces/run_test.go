@@ -335,3 +335,36 @@ func TestPhasesAreKept(t *testing.T) {
 		t.Errorf("an unknown clock: %v", err)
 	}
 }
+
+// The interval of some tokens is that of the whole run in proportion; that of a time holds the same
+// rates; a bound has none, and says on which side the truth lies.
+func TestPredictionAsItIsPrinted(t *testing.T) {
+	low, high, percent := 8.0, 12.5, 25.0
+	p := Prediction{Basis: Interpolated, IOPercent: &percent, HostPercent: &percent,
+		TokensPerSLow: &low, TokensPerSHigh: &high}
+	if e := p.Estimate(20, 10); e.Text("tokens/s") !=
+		"20.0 tokens/s, 16.0 to 25.0 (interpolated)" {
+		t.Error(e.Text("tokens/s"))
+	}
+	if e := p.Time(100*units.Millisecond, 40*units.Millisecond); e.Text("ms") !=
+		"100 ms, 80.0 to 125 (interpolated)" {
+		t.Error(e.Text("ms"))
+	}
+	none := 0.0
+	p.HostPercent = &none
+	// Reads hidden beside compute come out when they are longer, and only then.
+	if short, long := p.Ends(100, 20, 80); short != 80 || long != 125 {
+		t.Errorf("%g to %g", short, long)
+	}
+	if p = (Prediction{Basis: Measured}); p.Time(100, 40).Interval() != "not known" {
+		t.Error("an interval of nothing that is known")
+	}
+	p = Prediction{Basis: Bound, IOPercent: &percent, TokensPerSHigh: &high}
+	if e := p.Estimate(6.25, 12.5); e.Text("tokens/s") != "at most 6.25 tokens/s (bound)" ||
+		*e.High != 6.25 {
+		t.Errorf("%+v", e)
+	}
+	if e := p.Time(100*units.Millisecond, 0); e.Text("ms") != "at least 100 ms (bound)" {
+		t.Error(e.Text("ms"))
+	}
+}

@@ -119,7 +119,8 @@ var allowed = map[string][]string{
 	"sim/speculative": {"internal/mask", "internal/units", "internal/rng", "devicemodels", "sim",
 		"traces"},
 
-	"sim/reproduce": {"internal/units", "internal/ioengine", "internal/decisions/layout",
+	"sim/reproduce": {"internal/document", "internal/units", "internal/ioengine",
+		"internal/decisions/layout",
 		"devicemodels",
 		"devicemodels/flash", "sim", "sim/speculative", "traces", "traces/shapes", "traces/synth"},
 
@@ -160,6 +161,8 @@ var homes = map[string][]string{
 	"golang.org/x/term":        {"cmd/windrow/cli"},
 	"golang.org/x/net":         {},
 	"github.com/google/go-cmp": {},
+
+	"github.com/santhosh-tekuri/jsonschema": {},
 }
 
 func TestImportGraph(t *testing.T) {

@@ -53,3 +53,11 @@ func TestWarningsAreSaidOnce(t *testing.T) {
 		t.Errorf("warnings %q", d.Warnings)
 	}
 }
+
+func TestEstimateInAnotherUnit(t *testing.T) {
+	low := 2.0
+	e := Estimate{Value: 3, Low: &low, Basis: "measured"}
+	if k := e.Times(1000); k.Value != 3000 || *k.Low != 2000 || k.High != nil || low != 2 {
+		t.Errorf("%+v of %+v", k, e)
+	}
+}

@@ -5,14 +5,15 @@ import "fmt"
 // Estimate is a predicted number with what is known of its error. It is the only way to print a
 // prediction: a bound never looks like an estimate.
 type Estimate struct {
-	Value float64
+	Value float64 `json:"value"`
 	// Low and High are the ends of the interval that holds nine of ten results; nil = not known.
-	Low, High *float64
+	Low  *float64 `json:"low"`
+	High *float64 `json:"high"`
 	// Basis says what the number rests on: "measured", "interpolated", "extrapolated" or "bound".
-	Basis string
+	Basis string `json:"basis"`
 	// Bound says that the real number lies on one side of Value: below it with AtMost.
-	Bound  bool
-	AtMost bool
+	Bound  bool `json:"bound"`
+	AtMost bool `json:"at_most"`
 }
 
 // IntervalColumn and BasisColumn stand beside the column of an Estimate in a table.
@@ -54,6 +55,20 @@ func (e Estimate) Text(unit string) string {
 		text += " (" + e.Basis + ")"
 	}
 	return text
+}
+
+// Times returns the estimate in another unit: value and interval multiplied by factor, which is
+// above 0.
+func (e Estimate) Times(factor float64) Estimate {
+	scaled := func(v *float64) *float64 {
+		if v == nil {
+			return nil
+		}
+		product := *v * factor
+		return &product
+	}
+	e.Value, e.Low, e.High = e.Value*factor, scaled(e.Low), scaled(e.High)
+	return e
 }
 
 func (e Estimate) sign(most, least string) string {

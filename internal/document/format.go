@@ -56,6 +56,19 @@ func IEC(b units.Bytes) string {
 // Millis formats a time in milliseconds, without the unit.
 func Millis(t units.Nanos) string { return Sig3(float64(t) / 1e6) }
 
+// Duration formats a time with the unit that leaves it readable: "41.5 µs", "12.3 ms", "4.20 s".
+func Duration(t units.Nanos) string {
+	switch {
+	case t >= 1e9 || t <= -1e9:
+		return Sig3(t.Seconds()) + " s"
+	case t >= 1e6 || t <= -1e6:
+		return Millis(t) + " ms"
+	case t >= 1e3 || t <= -1e3:
+		return Sig3(float64(t)/1e3) + " µs"
+	}
+	return strconv.FormatInt(int64(t), 10) + " ns"
+}
+
 // Percent formats a share in percent, without the sign.
 func Percent(share float64) string { return Sig3(100 * share) }
 

@@ -39,3 +39,12 @@ func TestField_H5_DecimalAndBinaryPrintDifferently(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestDuration(t *testing.T) {
+	for v, want := range map[units.Nanos]string{0: "0 ns", 999: "999 ns", 41500: "41.5 µs",
+		12_345_678: "12.3 ms", -2e6: "-2.00 ms", 10_108_854e6: "10109 s"} {
+		if got := Duration(v); got != want {
+			t.Errorf("Duration(%d) = %q, want %q", int64(v), got, want)
+		}
+	}
+}

@@ -98,8 +98,9 @@ func Tables() []Table {
 
 // Options say what to compute.
 type Options struct {
-	Table string // name of one table; empty = all
-	Seed  uint64 // of the synthetic traces
+	Table  string // name of one table; empty = all
+	Seed   uint64 // of the synthetic traces
+	Inputs bool   // the document lists what each of our numbers was computed from
 }
 
 // Result is what Run makes.
@@ -108,6 +109,8 @@ type Result struct {
 	Tokens int     `json:"tokens"` // of a synthetic trace
 	Tables []Table `json:"tables"`
 	Rows   []Row   `json:"rows"` // grouped by table
+
+	inputs bool // Options.Inputs
 }
 
 // Outside lists the rows that are outside their tolerance and not known misses.
@@ -149,7 +152,7 @@ func run(opt Options, published map[string]Published) (*Result, error) {
 
 // run makes the rows of the tables that opt asks for.
 func (s *study) run(opt Options) (*Result, error) {
-	result := &Result{Seed: opt.Seed, Tokens: traceTokens}
+	result := &Result{Seed: opt.Seed, Tokens: traceTokens, inputs: opt.Inputs}
 	for _, t := range tables() {
 		if opt.Table != "" && opt.Table != t.Name {
 			continue

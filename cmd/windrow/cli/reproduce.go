@@ -7,7 +7,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/sim/reproduce"
 )
 
@@ -47,14 +46,14 @@ func tableNames() string {
 
 func (e *env) reproduce(c *cli.Context) error {
 	result, err := reproduce.Run(reproduce.Options{Table: c.String("table"),
-		Seed: c.Uint64("seed")})
+		Seed: c.Uint64("seed"), Inputs: c.Bool("inputs")})
 	if errors.Is(err, reproduce.ErrTable) {
 		return usageError("--table %q: known are %s", c.String("table"), tableNames())
 	}
 	if err != nil {
 		return err
 	}
-	if err := e.put(c, reproduction(result, c.Bool("inputs"))); err != nil || !c.Bool("check") {
+	if err := e.put(c, result.Document()); err != nil || !c.Bool("check") {
 		return err
 	}
 	return checkReproduction(result)
@@ -72,51 +71,4 @@ func checkReproduction(result *reproduce.Result) error {
 	}
 	return &verdict{fmt.Sprintf("%d of %d rows are outside their tolerance: %s", len(list),
 		len(result.Rows), strings.Join(list, "; "))}
-}
-
-// reproduction describes the rows grouped by table, each table with its calibrations and misses.
-func reproduction(result *reproduce.Result, inputs bool) *document.Document {
-	d := &document.Document{Name: "reproduce", Title: "windrow reproduce", Result: result,
-		Headline: fmt.Sprintf("%d rows: %d calibrated, %d predicted, %d known misses, %d others "+
-			"outside their tolerance", len(result.Rows), result.Count(reproduce.Calibrated),
-			result.Count(reproduce.Predicted), result.Count(reproduce.Miss),
-			len(result.Outside()))}
-	for _, t := range result.Tables {
-		table := document.NewTable(document.Text("what"), document.Number("paper", ""),
-			document.Number("ours", ""), document.Number("error", "%"),
-			document.Number("tolerance", "%"), document.Text("quality"), document.Text("status"))
-		var below []string
-		for _, r := range result.Rows {
-			if r.Table != t.Name {
-				continue
-			}
-			table.Add(r.Cells()...)
-			below = append(below, remarks(&r, inputs)...)
-		}
-		d.Add(t.Title, strings.Join(below, "\n"), *table)
-	}
-	return d
-}
-
-// remarks are what is said of a row below its table.
-func remarks(r *reproduce.Row, inputs bool) []string {
-	var list []string
-	add := func(kind, text string) {
-		if text != "" {
-			list = append(list, fmt.Sprintf("%s: %s%s", r.What, kind, text))
-		}
-	}
-	add("fixes ", r.Fixes)
-	add("miss. ", r.Reason)
-	add("", r.Note)
-	if inputs {
-		for _, in := range r.Inputs {
-			from := in.From
-			if in.Calibrated {
-				from = "calibrated on " + from
-			}
-			add("", fmt.Sprintf("%s = %s (%s)", in.Name, in.Value, from))
-		}
-	}
-	return list
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -24,12 +23,9 @@ func TestReproduceTable(t *testing.T) {
 
 func TestReproduceJSONAndMarkdown(t *testing.T) {
 	o := command("reproduce", "--table", "neuro", "--json")
-	var doc struct{ Result reproduce.Result }
-	err := json.Unmarshal([]byte(o.stdout), &doc)
-	result := doc.Result
-	if err != nil || o.code != exitOK ||
-		len(result.Rows) < 25 {
-		t.Fatalf("exit %d, %d rows, %v\n%s", o.code, len(result.Rows), err, o.stderr)
+	result := resultOf[reproduce.Result](t, o.stdout)
+	if o.code != exitOK || len(result.Rows) < 25 {
+		t.Fatalf("exit %d, %d rows\n%s", o.code, len(result.Rows), o.stderr)
 	}
 	for _, r := range result.Rows {
 		if r.ID == "" || r.Published.Source == "" || r.Inputs == nil {

@@ -37,7 +37,8 @@ func (d *Data) contents(runs []series) *contents {
 	if d.Comparison != nil {
 		c.Verdict = &document.Verdict{Text: string(d.Comparison.Verdict),
 			Class: verdictClass(d.Comparison), Reasons: d.Comparison.Reasons}
-		c.Summary = append(c.Summary, errorsSection(d.Comparison), partErrorsSection(d.Comparison),
+		c.Summary = append(c.Summary, errorsSection(d.Comparison, &runs[0]),
+			partErrorsSection(d.Comparison, &runs[0]),
 			d.countersSection(runs))
 		if d.Comparison.DifferencesTotal > 0 {
 			c.Summary = append(c.Summary, differencesSection(d.Comparison))
@@ -240,8 +241,8 @@ func (d *Data) runsSection(runs []series) document.Section {
 		k := sum(s.tokens, skip)
 		rate := s.estimate(k.rate())
 		t.Add(s.label, s.kind, rate.Cell(), interval(s, rate), rate.Basis,
-			ms(compare.Percentile(k.latency, 50)), ms(compare.Percentile(k.latency, 90)),
-			ms(compare.Percentile(k.latency, 99)),
+			s.time(compare.Percentile(k.latency, 50)), s.time(compare.Percentile(k.latency, 90)),
+			s.time(compare.Percentile(k.latency, 99)),
 			Sig3(k.perToken(float64(k.bytes))/1e6), Sig3(k.perToken(float64(k.requests))),
 			Sig3(100*float64(k.hits)/float64(k.hits+k.misses)), depth(k.depth),
 			count(int64(k.tokens)), count(int64(skip)))
@@ -254,9 +255,16 @@ func (d *Data) runsSection(runs []series) document.Section {
 // estimate is a rate of the run with its interval; a measured rate needs none.
 func (s *series) estimate(rate float64) document.Estimate {
 	if p := s.run.Meta.Prediction; p != nil {
-		return p.Estimate(rate)
+		return p.Estimate(rate, s.run.Meta.Totals.TokensPerS)
 	}
 	return document.Estimate{Value: rate, Basis: s.kind}
+}
+
+// time is a time of the run in milliseconds, from nanoseconds. Where the rate is a bound from
+// above, it is one from below.
+func (s *series) time(ns float64) string {
+	bound := s.run.Meta.Prediction != nil && s.run.Meta.Prediction.Basis == traces.Bound
+	return document.Estimate{Value: ns / 1e6, Bound: bound}.Cell()
 }
 
 // interval leaves the cell of a measured run empty.
@@ -269,11 +277,12 @@ func interval(s *series, rate document.Estimate) string {
 
 // errorsSection has the quantities of the verdict. Their units differ, so they stand with the
 // names.
-func errorsSection(c *compare.Comparison) document.Section {
+func errorsSection(c *compare.Comparison, simulated *series) document.Section {
 	t := document.Table{Columns: []document.Column{document.Text("quantity"),
 		document.Number("simulated", ""), document.Number("measured", ""), document.Number("error",
 			"%"), document.Number("limit", "%")}}
-	t.Add("rate, tokens/s", Sig3(c.SimulatedTokensPerS), Sig3(c.MeasuredTokensPerS),
+	t.Add("rate, tokens/s", simulated.estimate(c.SimulatedTokensPerS).Cell(),
+		Sig3(c.MeasuredTokensPerS),
 		signed(compare.Stat(c.ErrorPercent)), Sig3(c.Tolerance.TokensPerS))
 	for _, p := range c.Percentiles {
 		limit := "none"
@@ -283,8 +292,8 @@ func errorsSection(c *compare.Comparison) document.Section {
 		case 99:
 			limit = Sig3(c.Tolerance.P99)
 		}
-		t.Add("latency P"+strconv.FormatFloat(p.Percentile, 'f', -1, 64)+", ms", ms(p.Simulated),
-			ms(p.Measured), signed(p.Error), limit)
+		t.Add("latency P"+strconv.FormatFloat(p.Percentile, 'f', -1, 64)+", ms",
+			simulated.time(p.Simulated), ms(p.Measured), signed(p.Error), limit)
 	}
 	t.Add("correlation of latencies, Pearson r", "", "", "", "")
 	t.Rows[len(t.Rows)-1][1] = Sig3(float64(c.PearsonR))
@@ -297,7 +306,7 @@ func errorsSection(c *compare.Comparison) document.Section {
 	return document.Section{Title: "Simulated against measured", Note: note, Table: t}
 }
 
-func partErrorsSection(c *compare.Comparison) document.Section {
+func partErrorsSection(c *compare.Comparison, simulated *series) document.Section {
 	t := document.Table{Columns: []document.Column{
 		document.Text("part"), document.Number("simulated", "ms/token"), document.Number("measured",
 			"ms/token"),
@@ -305,7 +314,8 @@ func partErrorsSection(c *compare.Comparison) document.Section {
 			"tokens"),
 	}}
 	for _, p := range append(c.Parts[:len(c.Parts):len(c.Parts)], c.Total) {
-		t.Add(p.Part, ms(p.Simulated), ms(p.Measured), signed(p.Bias), Sig3(float64(p.MAPE)),
+		t.Add(p.Part, simulated.time(p.Simulated), ms(p.Measured), signed(p.Bias),
+			Sig3(float64(p.MAPE)),
 			count(int64(p.MAPETokens)))
 	}
 	return document.Section{Title: "Parts of a token", Note: "A part's time is the sum of its " +
@@ -326,13 +336,13 @@ func partsSection(runs []series) document.Section {
 	for p := range traces.Part(traces.Parts) {
 		row := []string{p.String()}
 		for i := range sums {
-			row = append(row, ms(sums[i].perToken(float64(sums[i].parts[p]))))
+			row = append(row, runs[i].time(sums[i].perToken(float64(sums[i].parts[p]))))
 		}
 		t.Add(row...)
 	}
 	row := []string{"total"}
 	for i := range sums {
-		row = append(row, ms(sums[i].perToken(float64(sums[i].wall))))
+		row = append(row, runs[i].time(sums[i].perToken(float64(sums[i].wall))))
 	}
 	t.Add(row...)
 	return document.Section{Title: "Parts of a token", Note: "A part's time is the sum of its " +

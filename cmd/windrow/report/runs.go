@@ -167,7 +167,7 @@ func tokensSection(runs []series) *document.Section {
 			}
 			k := &s.tokens[i]
 			row[0], row[1] = count(int64(k.Index)), phaseName(k.Phase)
-			row = append(row, ms(float64(k.Latency)), Sig3(float64(k.Bytes)/1e6))
+			row = append(row, s.time(float64(k.Latency)), Sig3(float64(k.Bytes)/1e6))
 		}
 		t.Add(row...)
 	}

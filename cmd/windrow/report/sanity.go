@@ -18,6 +18,7 @@ type Sanity struct {
 	NanosPerToken float64    `json:"back_of_envelope_ns_per_token"`
 	IONanos       float64    `json:"io_ns_per_token"` // what the Run says
 	TokensPerS    float64    `json:"tokens_per_s"`    // what the Run says
+	Bound         bool       `json:"bound"`           // the Run's rate is one from above
 }
 
 func (d *Data) sanity(runs []series) []Sanity {
@@ -37,6 +38,7 @@ func (d *Data) sanity(runs []series) []Sanity {
 		}
 		if t.wall > 0 {
 			s.TokensPerS = t.rate()
+			s.Bound = runs[i].estimate(s.TokensPerS).Bound
 		}
 		out = append(out, s)
 	}
@@ -47,10 +49,14 @@ func (s *Sanity) line() string {
 	if s.BytesPerToken == 0 {
 		return fmt.Sprintf("%s: nothing is read from flash.", s.Run)
 	}
+	least, most := "", ""
+	if s.Bound {
+		least, most = "at least ", "at most "
+	}
 	return fmt.Sprintf("%s: %s GB/token / %s GB/s = %s ms of reading per token by hand, %s ms "+
 		"in the run; at most %s tokens/s by hand, %s in the run.",
 		s.Run, Sig3(s.BytesPerToken/1e9), Sig3(float64(s.Rate)/1e9), ms(s.NanosPerToken),
-		ms(s.IONanos), Sig3(1e9/s.NanosPerToken), Sig3(s.TokensPerS))
+		least+ms(s.IONanos), Sig3(1e9/s.NanosPerToken), most+Sig3(s.TokensPerS))
 }
 
 // warning is for reads that were faster than the device: a page cache, or a device model that is

@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"embed"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// schemaFiles are the JSON Schemas of the documents, one file a name, and that of their envelope.
+//
+//go:embed schemas/*.json
+var schemaFiles embed.FS
+
+// parts are schemas that others refer to: no document is of their name.
+var parts = []string{"envelope", "runs"}
+
+// schemas compiles all of them, by name.
+func schemas(t *testing.T) map[string]*jsonschema.Schema {
+	t.Helper()
+	entries, err := schemaFiles.ReadDir("schemas")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	list := map[string]*jsonschema.Schema{}
+	for _, e := range entries {
+		text, err := schemaFiles.ReadFile("schemas/" + e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
+		if err != nil {
+			t.Fatalf("%s: %v", e.Name(), err)
+		}
+		name := strings.TrimSuffix(e.Name(), ".json")
+		if err := c.AddResource(schemaID(name), doc); err != nil {
+			t.Fatal(err)
+		}
+		if id := doc.(map[string]any)["$id"]; id != schemaID(name) {
+			t.Errorf("%s: the $id is %v, want %s", e.Name(), id, schemaID(name))
+		}
+		list[name] = nil
+	}
+	for name := range list {
+		if list[name], err = c.Compile(schemaID(name)); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	return list
+}
+
+func schemaID(name string) string { return "urn:windrow:" + name + ":1" }
+
+// documents are command lines that print every kind of document, each in several shapes: results
+// that say no, optional parts there and absent. They run in this order, in one folder.
+var documents = []struct {
+	schema string
+	line   string
+	code   int
+}{
+	{"sim", "sim -t tiny.trace.arrow -d m1-max", exitOK},
+	{"sim", "sim -t tiny.trace.arrow -d samsung-860pro-sata", exitOK},
+	{"sim", "sim -t tiny.trace.arrow -d m1-max --predicted --schedule lookahead", exitOK},
+	{"sim", "sim -t tales.trace.arrow -m tales.flash.safetensors -d m1-max -o s.run.arrow", exitOK},
+	{"replay", "replay -t tales.trace.arrow -m tales.flash.safetensors -o t.run.arrow", exitOK},
+	{"report", "report tiny.run.arrow --trace tiny.trace.arrow", exitOK},
+	{"report", "report s.run.arrow t.run.arrow", exitOK},
+	{"validate", "validate s.run.arrow t.run.arrow", anyVerdict},
+	{"doctor", "doctor", exitOK},
+	{"version", "version", exitOK},
+	{"reproduce", "reproduce --table flash", exitOK},
+	{"reproduce", "reproduce --table neuro", exitOK},
+}
+
+// anyVerdict stands for exitOK or exitValidation, where the outcome depends on this machine's
+// clock.
+const anyVerdict = -1
+
+// TestDocumentsMatchTheirSchemas runs every kind of document and checks it against its schema. Each
+// schema has a command line here.
+func TestDocumentsMatchTheirSchemas(t *testing.T) {
+	workspace(t)
+	list := schemas(t)
+	unused := maps.Clone(list)
+	for _, name := range parts {
+		delete(unused, name)
+	}
+	for _, d := range documents {
+		delete(unused, d.schema)
+		t.Run(d.line, func(t *testing.T) {
+			schema := list[d.schema]
+			if schema == nil {
+				t.Fatalf("there is no schema %s", d.schema)
+			}
+			o := command(append(words(t, d.line), "--json")...)
+			verdict := d.code == anyVerdict && (o.code == exitOK || o.code == exitValidation)
+			if o.code != d.code && !verdict {
+				t.Fatalf("exit %d, want %d\n%s", o.code, d.code, o.stderr)
+			}
+			doc, err := jsonschema.UnmarshalJSON(strings.NewReader(o.stdout))
+			if err != nil {
+				t.Fatalf("%v\n%s", err, o.stdout)
+			}
+			if err := schema.Validate(doc); err != nil {
+				t.Fatalf("%v\n%s", err, o.stdout)
+			}
+			checkSchemaBites(t, schema, doc.(map[string]any))
+		})
+	}
+	if len(unused) > 0 {
+		t.Errorf("no command line prints %v", slices.Sorted(maps.Keys(unused)))
+	}
+}
+
+// checkSchemaBites changes a good document in ways that every schema must notice.
+func checkSchemaBites(t *testing.T, schema *jsonschema.Schema, doc map[string]any) {
+	t.Helper()
+	for key := range maps.Clone(doc) {
+		value := doc[key]
+		delete(doc, key)
+		if schema.Validate(doc) == nil {
+			t.Errorf("the schema takes a document without %q", key)
+		}
+		doc[key] = value
+	}
+	doc["schema"] = "windrow/other/1"
+	if schema.Validate(doc) == nil {
+		t.Error("the schema takes a document of another name")
+	}
+	doc["schema"], doc["result"] = schemaNamed(schema), map[string]any{}
+	if schema.Validate(doc) == nil {
+		t.Error("the schema takes an empty result")
+	}
+}
+
+// schemaNamed is the name in the envelope, "windrow/sim/1" for the schema "urn:windrow:sim:1".
+func schemaNamed(schema *jsonschema.Schema) string {
+	id := strings.TrimSuffix(schema.ID, "#")
+	return strings.ReplaceAll(strings.TrimPrefix(id, "urn:"), ":", "/")
+}
+
+// TestSchemasAreDocumented finds every schema in docs/schemas.md.
+func TestSchemasAreDocumented(t *testing.T) {
+	root, err := repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "docs/schemas.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := schemaFiles.ReadDir("schemas")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !strings.Contains(string(text), "(../cmd/windrow/cli/schemas/"+e.Name()+")") {
+			t.Errorf("docs/schemas.md has no line for schemas/%s", e.Name())
+		}
+	}
+	if len(entries) < 2 {
+		t.Errorf("%d schemas", len(entries))
+	}
+}
+
+// resultOf decodes the result of a document.
+func resultOf[T any](t *testing.T, text string) (result T) {
+	t.Helper()
+	doc := struct{ Result *T }{&result}
+	if err := json.Unmarshal([]byte(text), &doc); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return result
+}
