@@ -7,10 +7,10 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// DotFormat returns the sum of w[i]·x[i] for a row w of len(x) weights in the format, and meanwhile
-// brings next, the row that is wanted after this one, into the cache as DotNext does; next may be
-// empty. len(w) must be f.Size(len(x)). Quantised weights are widened in registers, and each group
-// is summed before its scale multiplies the sum; x stays float32.
+// DotFormat returns the sum of w[i]·x[i] for a row w of len(x) weights in the format. Meanwhile it
+// prefetches next, the row of the next call, as DotNext does; next may be empty. len(w) must be
+// f.Size(len(x)). Quantised weights are widened in registers; each group is summed before its scale
+// multiplies the sum.
 func DotFormat(f ref.Format, w []byte, x []float32, next []byte) float32 {
 	return dotFormat(f, w[:rowSize(f, len(x)):len(w)], x, distance(w, next))
 }
@@ -33,8 +33,8 @@ func AxpyFormat(f ref.Format, a float32, w []byte, y []float32, next []byte) {
 	}
 }
 
-// MatVecFormat sets y[r] = DotFormat(row r of w, x), with the rows divided among the workers. It
-// gives the same bits for any number of them.
+// MatVecFormat sets y[r] = DotFormat(row r of w, x), with the rows divided among the workers. The
+// number of workers does not change the bits.
 func (p *Pool) MatVecFormat(f ref.Format, w []byte, rows, cols int, x, y []float32) {
 	p.matVecBy(matVecGrain/max(rowSize(f, cols), 1)+1, f, w, rows, cols, x, y)
 }
@@ -60,7 +60,7 @@ func matVecFormat(f ref.Format, w []byte, rows, cols int, x, y []float32) {
 	for r := range rows {
 		ahead := sequentialAhead
 		if (rows-r)*size <= ahead {
-			ahead = 0 // what lies beyond the matrix is nobody's business
+			ahead = 0 // do not prefetch beyond the matrix
 		}
 		y[r] = dotFormat(f, w[r*size:(r+1)*size], x, ahead)
 	}
@@ -76,8 +76,8 @@ func rowSize(f ref.Format, n int) int {
 	return f.Size(n)
 }
 
-// words are the little-endian elements of b, in place. Weights in memory are aligned: their buffers
-// are, and rows have even lengths.
+// words returns the little-endian elements of b, in place. Weights in memory are aligned: their
+// buffers are, and rows have even lengths.
 func words[T uint16 | float32](b []byte) []T {
 	var zero T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(zero)))

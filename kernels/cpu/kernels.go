@@ -18,9 +18,9 @@ func Dot(w []uint16, x []float32) float32 {
 	return dot(w, x[:len(w):len(x)], 0)
 }
 
-// DotNext is Dot(w, x) and meanwhile brings next, the row that is wanted after this one, into the
-// cache. It pays when rows lie scattered in memory, where the hardware cannot guess the next one,
-// and costs little when not. next may be empty.
+// DotNext is Dot(w, x) and meanwhile prefetches next, the row of the next call. This pays when rows
+// lie scattered in memory, where the hardware cannot guess the next one, and costs little
+// otherwise. next may be empty.
 func DotNext(w []uint16, x []float32, next []uint16) float32 {
 	return dot(w, x[:len(w):len(x)], distance(w, next))
 }
@@ -31,7 +31,7 @@ func Axpy(a float32, w []uint16, y []float32) {
 	axpy(a, w, y[:len(w):len(y)], 0)
 }
 
-// AxpyNext is Axpy(a, w, y) and meanwhile brings next into the cache, as DotNext does.
+// AxpyNext is Axpy(a, w, y) and meanwhile prefetches next, as DotNext does.
 func AxpyNext(a float32, w []uint16, y []float32, next []uint16) {
 	axpy(a, w, y[:len(w):len(y)], distance(w, next))
 }
@@ -44,10 +44,10 @@ func MatVec(w []uint16, rows, cols int, x, y []float32) {
 }
 
 const (
-	// sequentialAhead is how far MatVec prefetches in bytes. The processor's own prefetcher keeps
+	// sequentialAhead is MatVec's prefetch distance in bytes. The processor's own prefetcher keeps
 	// pace with a loop that only loads, but the conversions here fill the instruction window before
-	// it has seen enough loads. 8 to 12 KiB measured best on Zen 5, for all formats; it is two
-	// pages, and small enough to leave x in a 32 KiB cache.
+	// it has seen enough loads. 8 to 12 KiB measured best on Zen 5, for all formats: two pages, and
+	// small enough to leave x in a 32 KiB cache.
 	sequentialAhead = 8 << 10
 	halfBytes       = 2
 )
@@ -69,8 +69,8 @@ func F16SliceToF32(dst []float32, src []uint16) {
 }
 
 // StreamRead returns the sum, modulo 2^64, of b read as little-endian 64-bit words, the last one
-// filled up with zeros. It reads memory as fast as one core can in order, and so is the roofline
-// that the mat-vec kernels are measured against.
+// filled up with zeros. It reads memory as fast as one core can in order: the roofline of the
+// mat-vec kernels.
 func StreamRead(b []byte) uint64 {
 	return stream(b)
 }

@@ -110,9 +110,8 @@ func widen(dst []float32, src []uint16) {
 }
 
 const (
-	// longestCall bounds the bytes that one call reads or writes where they are not one row: the
-	// scheduler cannot stop a goroutine inside assembly, and a garbage collection would wait for
-	// it.
+	// longestCall bounds the bytes of one call, rows aside. The scheduler cannot stop a goroutine
+	// inside assembly, and a garbage collection waits for it.
 	longestCall = 1 << 20
 	// streamBlock is the unit of streamAVX2 in bytes.
 	streamBlock = 256

@@ -7,9 +7,9 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// The portable versions. Dot products keep four sums, because one would wait for the latency of
-// each addition. The slices of four in the loops let the compiler check bounds once. Where one
-// rounding more or less does not matter for speed, ref itself is used.
+// The portable versions. Dot products keep four sums: a single sum would wait for the latency of
+// each addition. The slices of four in the loops let the compiler check bounds once. Remainders are
+// left to ref.
 
 func dotGeneric(w []uint16, x []float32) float32 {
 	var s0, s1, s2, s3 float32
@@ -36,9 +36,8 @@ func axpyGeneric(a float32, w []uint16, y []float32) {
 	ref.Axpy(a, w, y)
 }
 
-// half is ref.F16ToF32 for arithmetic, short enough to be inlined: the sign is spread by the shift
-// of a signed number, and a signalling NaN stays one, because the multiplication that follows makes
-// it quiet.
+// half is ref.F16ToF32 for arithmetic, short enough to be inlined. An arithmetic shift spreads the
+// sign. A signalling NaN stays one, because the multiplication that follows makes it quiet.
 func half(h uint16) float32 {
 	const signAndValue = 0x8fffe000
 	b := uint32(int32(int16(h))<<13) & signAndValue

@@ -8,22 +8,22 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// Pool runs loops over persistent workers. A Run costs a few microseconds and no allocation, which
-// matters because one token is hundreds of small loops.
+// Pool runs loops over persistent workers. A Run costs a few microseconds and no allocation: one
+// token is hundreds of small loops.
 //
-// A Run cuts its range into a few pieces for each worker, and whoever is free takes the next: the
-// caller starts at once, and a worker that the operating system delays delays nothing but its own
-// piece. An idle worker looks for work for some microseconds and then sleeps.
+// A Run divides its range into a few pieces per worker, and each free worker takes the next piece.
+// The caller starts at once. A worker that the operating system delays delays only its own piece.
+// An idle worker polls for some microseconds and then sleeps.
 //
-// A Pool is safe for concurrent use. A Run that finds it busy, also one from inside another Run,
-// works inline.
+// A Pool is safe for concurrent use. A Run on a busy pool, also one from inside another Run, works
+// inline.
 type Pool struct {
-	busy    sync.Mutex // held by the Run whose job this is
-	workers []worker   // besides the caller
+	busy    sync.Mutex // locked by the Run whose job this is
+	workers []worker   // without the caller
 	exited  sync.WaitGroup
 	closed  bool // guarded by busy
 
-	// The job. Written only while the gate is closed and nobody is inside.
+	// The job. Written only while the gate is closed and no worker is inside.
 	n, pieces int
 	f         func(lo, hi int)
 	next      atomic.Int64 // piece to take
@@ -33,11 +33,11 @@ type Pool struct {
 	gate     atomic.Uint64 // see the constants below
 	epoch    atomic.Uint64 // number of jobs so far; grows after the gate has opened
 	stopping atomic.Bool
-	left     chan struct{} // the last worker out tells a Run that sleeps
+	left     chan struct{} // the last worker to leave wakes a sleeping Run
 }
 
-// The gate counts the workers inside a job, and says whether more may enter and whether the Run
-// sleeps until the last has left.
+// The gate counts the workers inside a job. Its flags say whether more may enter, and whether the
+// Run sleeps until the last worker has left.
 const (
 	gateOpen    = 1 << 32
 	gateWaiting = 1 << 33
@@ -63,11 +63,10 @@ const (
 	// spinRounds bounds the search for work before sleeping, about 20 µs on an idle processor:
 	// longer than the serial code between two mat-vecs of a layer, shorter than any flash read.
 	spinRounds = 100
-	// looksPerRound is how often one round looks before it offers the processor to other
-	// goroutines.
+	// looksPerRound is the number of polls of a round, before the worker yields the processor.
 	looksPerRound = 16
-	// matVecGrain is the least bytes of weights in a piece of MatVec, worth some microseconds of
-	// memory time, as is waking a worker.
+	// matVecGrain is the smallest piece of MatVec in bytes of weights: some microseconds of memory
+	// time, as much as waking a worker takes.
 	matVecGrain = 64 << 10
 )
 
@@ -179,7 +178,7 @@ func (p *Pool) run(n, pieces int, f func(lo, hi int)) {
 	p.f = nil
 }
 
-// rouse wakes up to n workers that sleep. Those that are awake see the epoch.
+// rouse wakes up to n sleeping workers. Workers that are awake see the epoch.
 func (p *Pool) rouse(n int) {
 	for i := range p.workers {
 		if n == 0 {
@@ -204,13 +203,13 @@ func (p *Pool) work() {
 	}
 }
 
-// bound returns where piece i of n elements begins. It cannot overflow as i·n/pieces could.
+// bound returns the start of piece i of n elements. Unlike i·n/pieces it cannot overflow.
 func bound(n, pieces, i int) int {
 	return n/pieces*i + min(i, n%pieces)
 }
 
-// shut closes the gate and returns when nobody is inside: every piece is done then, and the job may
-// be overwritten. A worker that comes later finds the gate closed.
+// shut closes the gate and returns when no worker is inside. Every piece is then done, and the job
+// may be overwritten. A late worker finds the gate closed.
 func (p *Pool) shut() {
 	p.gate.And(^uint64(gateOpen))
 	for range spinRounds {
@@ -240,7 +239,7 @@ func (p *Pool) enter() bool {
 	}
 }
 
-// leave is what makes this worker's pieces visible to the Run.
+// leave makes this worker's pieces visible to the Run.
 func (p *Pool) leave() {
 	if p.gate.Add(^uint64(0)) == gateWaiting {
 		p.left <- struct{}{}
@@ -264,7 +263,7 @@ func (p *Pool) serve(w *worker) {
 	}
 }
 
-// await returns when the epoch is beyond seen: it looks for a while, then sleeps.
+// await returns when the epoch is beyond seen: it polls for a while, then sleeps.
 func (p *Pool) await(w *worker, seen uint64) {
 	for range spinRounds {
 		for range looksPerRound {

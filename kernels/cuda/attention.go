@@ -6,8 +6,8 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// Cache is one layer's keys and values of all sequences: (sequence, position, kv_head, dim), with
-// Stride elements from one sequence to the next.
+// Cache holds one layer's keys and values of all sequences: (sequence, position, kv_head, dim),
+// with Stride elements from one sequence to the next.
 type Cache struct {
 	Format             ref.Format // F16 or F32
 	Keys, Vals         Mem
@@ -47,7 +47,7 @@ func (a *Cache) variant() kernel {
 	return 0
 }
 
-// Turns is the table of Rotary for positions 0 … context−1: the cosine and sine of
+// Turns returns the table of Rotary for positions 0 … context−1: the cosine and sine of
 // position·frequency, computed in float64.
 func Turns(frequencies []float64, context int) []float32 {
 	list := make([]float32, 0, 2*context*len(frequencies))
@@ -60,11 +60,11 @@ func Turns(frequencies []float64, context int) []float32 {
 	return list
 }
 
-// Rotary turns the first 2·Half elements of each head by rotary positions: element i and i + Half
-// are a point.
+// Rotary rotates the first 2·Half elements of each head by their position (RoPE): elements i and i
+// + Half are the coordinates of a point.
 type Rotary struct {
 	X                                 Mem // (tokens, heads, dim) float32
-	Turns                             Mem // (context, half, 2) float32, as Turns gives it
+	Turns                             Mem // (context, half, 2) float32, made by Turns
 	Positions                         Mem // (tokens) int32, below context
 	Heads, Dim, Half, Tokens, Context int
 }
@@ -91,9 +91,9 @@ func (k *Kernels) Rotary(s Stream, a *Rotary) error {
 		IntArg(a.Dim), IntArg(a.Half))
 }
 
-// Attention is the attention of some tokens over the positions up to their own, whose keys and
-// values are in the cache already: StoreKV puts those of all tokens there first. Queries are scaled
-// by Scale; Heads/KVHeads neighbouring heads share keys.
+// Attention computes the attention of some tokens over the positions up to their own. The keys and
+// values must be in the cache: StoreKV stores those of all tokens first. Queries are scaled by
+// Scale; Heads/KVHeads neighbouring heads share keys.
 type Attention struct {
 	Cache     Cache
 	Q, Out    Mem // (tokens, heads, dim) float32
@@ -103,7 +103,7 @@ type Attention struct {
 	Heads     int
 	Tokens    int
 	Longest   int // above every position
-	Window    int // positions that a query sees, its own among them; 0 = all
+	Window    int // positions that a query sees, its own included; 0 = all
 	Scale     float32
 }
 
@@ -118,14 +118,15 @@ func (a *Attention) parts() int {
 	return ceil(n, span)
 }
 
-// AttentionScratch is the size of the room for tokens that see up to positions of them, in bytes.
+// AttentionScratch returns the bytes of scratch memory for tokens that see up to positions
+// positions.
 func AttentionScratch(heads, dim, tokens, positions int) int64 {
 	const found = 2 // FOUND in attention.h
 	return product(heads, dim+found, tokens, floatBytes, ceil(positions, span))
 }
 
-// StoreKV launches the copy of the tokens' keys and values, (tokens, kv_heads, dim) float32, to
-// their places in the cache.
+// StoreKV launches the copy of the tokens' keys and values, (tokens, kv_heads, dim) float32, into
+// the cache.
 func (k *Kernels) StoreKV(s Stream, a *Attention, keys, vals Mem) error {
 	c := shapes{operation: "store of keys and values"}
 	c.within("tokens", a.Tokens, 0, mostTokens)

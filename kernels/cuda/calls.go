@@ -45,8 +45,8 @@ const (
 	entries
 )
 
-// symbol is the name in the library. Where cuda.h renames a call to a version, the version is part
-// of the name: the plain one is an old call with 32-bit sizes.
+// symbol returns the call's name in the library. Where cuda.h renames a call to a version, the
+// version is part of the name; the plain name is an old call with 32-bit sizes.
 func (e entry) symbol() string {
 	return [entries]string{
 		cuInit:                    "cuInit",

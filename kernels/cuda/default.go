@@ -3,5 +3,5 @@
 package cuda
 
 // OpenDriver opens the driver of this build: the machine's own library, or with the build tag cuda
-// what the program is linked to.
+// the linked one.
 func OpenDriver() (Driver, error) { return OpenLibrary("") }

@@ -9,13 +9,14 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Mem is a piece of memory as the device sees it. The zero value is none.
+// Mem is a range of device memory. The zero value is none.
 type Mem struct {
 	Ptr  Ptr
 	Size int64 // bytes
 }
 
-// Slice is the size bytes of m from a byte on. It panics when m has not so many, as slicing does.
+// Slice returns size bytes of m at the offset from. It panics if they are not in m, as slicing
+// does.
 func (m Mem) Slice(from, size int64) Mem {
 	if from < 0 || size < 0 || from+size > m.Size {
 		panic(fmt.Sprintf("cuda: %d bytes from %d of a Mem of %d", size, from, m.Size))
@@ -23,8 +24,8 @@ func (m Mem) Slice(from, size int64) Mem {
 	return Mem{m.Ptr + Ptr(from), size}
 }
 
-// Device is a device in use, through a Driver, whose calls it has as well. It knows what was made
-// through it, and Close gives all of that back. It may be used by several goroutines at once.
+// Device is an open device. Its Driver's methods are available too. It keeps track of everything
+// made through it, and Close frees it all. Safe for concurrent use.
 type Device struct {
 	Driver
 	Facts Facts
@@ -40,7 +41,7 @@ type Device struct {
 // pinned is host memory that the device can use.
 type pinned struct {
 	bytes      []byte
-	registered bool // not ours, only made known
+	registered bool // the caller's memory, only registered here
 }
 
 // Facts describes a device.
@@ -53,7 +54,7 @@ type Facts struct {
 	Integrated bool   // the host's memory is the device's: pinned memory is as near as any
 }
 
-// leastCapability is what the PTX is compiled for: Volta.
+// leastCapability is the compute capability that the PTX is compiled for: Volta.
 const leastCapability = 7
 
 // Open takes a device into use. The driver is the Device's from now on, and closed on an error too.
@@ -123,7 +124,7 @@ func (d *Device) Alloc(size int64) (Mem, error) {
 	return Mem{p, size}, nil
 }
 
-// Free gives back what Alloc gave. The zero Mem is free already.
+// Free frees memory from Alloc. Freeing the zero Mem does nothing.
 func (d *Device) Free(m Mem) error {
 	if m == (Mem{}) {
 		return nil
@@ -145,7 +146,7 @@ func (d *Device) HostAlloc(size int64, combined bool) ([]byte, error) {
 	return b, nil
 }
 
-// HostFree gives back what HostAlloc gave.
+// HostFree frees memory from HostAlloc.
 func (d *Device) HostFree(b []byte) error {
 	if len(b) == 0 {
 		return nil
@@ -169,7 +170,7 @@ func (d *Device) HostUnregister(b []byte) error {
 	return d.Driver.HostUnregister(b)
 }
 
-// Mapped is pinned memory as the device sees it.
+// Mapped returns the device's address of pinned memory.
 func (d *Device) Mapped(b []byte) (Mem, error) {
 	p, err := d.HostPointer(b)
 	return Mem{p, int64(len(b))}, err
@@ -220,10 +221,10 @@ func (d *Device) Unload(m Module) error {
 	return d.Driver.Unload(m)
 }
 
-// Close waits for all work and gives back everything that was made through the Device, and the
-// driver. It goes on after an error and returns all of them.
+// Close waits for all work, frees everything that was made through the Device, and closes the
+// driver. It goes on after an error and returns all errors.
 func (d *Device) Close() error {
-	errs := []error{d.Synchronize()} // nothing may be at work on what goes
+	errs := []error{d.Synchronize()} // no work may use the memory that is freed
 	for e := range d.event {
 		errs = append(errs, d.DestroyEvent(e))
 	}
@@ -246,8 +247,8 @@ func (d *Device) Close() error {
 	return errors.Join(distinct(append(errs, d.Driver.Close()))...)
 }
 
-// distinct leaves out errors that say what one before them says: on a lost device every call fails
-// in the same way.
+// distinct leaves out errors with the text of an earlier one: on a lost device every call fails in
+// the same way.
 func distinct(errs []error) (list []error) {
 	said := map[string]bool{}
 	for _, err := range errs {

@@ -8,16 +8,16 @@ import (
 
 // Handles of the driver. Zero is none.
 type (
-	Ptr      uint64  // an address in device memory, or of host memory as the device sees it
+	Ptr      uint64  // an address in device memory, or the device's address of host memory
 	Module   uintptr // compiled kernels
-	Function uintptr // one of them
+	Function uintptr // a kernel of a module
 	Stream   uintptr // a queue of work; 0 is the default stream, which waits for all others
 	Event    uintptr // a point in a stream
 )
 
-// Driver is what this package asks of the CUDA driver for one device: the calls of cuda.h of
-// similar names. All may be called from any goroutine. Work given to a stream is done later; an
-// error of that work comes from a later call. Sizes are in bytes.
+// Driver has the calls of the CUDA driver that this package needs, for one device, with the names
+// of cuda.h. All methods are safe for concurrent use. Work on a stream is asynchronous; a later
+// call returns its error. Sizes are in bytes.
 type Driver interface {
 	// Version is the newest CUDA that the driver supports: 12040 is 12.4.
 	Version() (int, error)
@@ -28,7 +28,7 @@ type Driver interface {
 	Memory(device int) (units.Bytes, error)
 	Attribute(device int, a Attribute) (int, error)
 
-	// Use makes a device the one of all calls below, until Release.
+	// Use selects the device of all calls below, until Release.
 	Use(device int) error
 	Release() error
 	// Synchronize waits for all work.
@@ -44,18 +44,18 @@ type Driver interface {
 	// Alloc reserves device memory with undefined content.
 	Alloc(size int64) (Ptr, error)
 	Free(p Ptr) error
-	// HostAlloc reserves pinned host memory that the device can use, with undefined content.
-	// combined makes the host's writes fast and its reads slow.
+	// HostAlloc allocates pinned host memory that the device can use, with undefined content. With
+	// combined, host writes are fast and host reads slow.
 	HostAlloc(size int64, combined bool) ([]byte, error)
 	HostFree(b []byte) error
-	// HostRegister pins memory that is not of Go's heap; HostPointer is its address, or that of
-	// memory from HostAlloc, for the device.
+	// HostRegister pins memory outside Go's heap. HostPointer returns the device's address of it,
+	// or of memory from HostAlloc.
 	HostRegister(b []byte) error
 	HostUnregister(b []byte) error
 	HostPointer(b []byte) (Ptr, error)
 
-	// Copies between host and device overlap with the host only if the host's memory is pinned, and
-	// then it must stay untouched until they are done.
+	// Copies between host and device overlap with the host only if the host's memory is pinned.
+	// That memory must not change until they are done.
 	ToDevice(to Ptr, from []byte, s Stream) error
 	ToHost(to []byte, from Ptr, s Stream) error
 	OnDevice(to, from Ptr, size int64, s Stream) error
@@ -65,10 +65,10 @@ type Driver interface {
 	NewStream() (Stream, error)
 	DestroyStream(s Stream) error
 	SyncStream(s Stream) error
-	// Wait lets a stream wait for what an event has marked so far.
+	// Wait makes a stream wait for the work that an event has marked so far.
 	Wait(s Stream, e Event) error
 
-	// NewEvent makes an event, with times if Elapsed is to be asked.
+	// NewEvent makes an event; timed is needed for Elapsed.
 	NewEvent(timed bool) (Event, error)
 	DestroyEvent(e Event) error
 	Record(e Event, s Stream) error
@@ -83,7 +83,7 @@ type Driver interface {
 	Close() error
 }
 
-// Grid is a number of blocks in three dimensions, at most 2³¹−1, 65535 and 65535, none of them 0.
+// Grid is the number of blocks in three dimensions, at most 2³¹−1, 65535 and 65535, none of them 0.
 type Grid struct{ X, Y, Z int }
 
 // Attribute is a fact about a device, numbered as in cuda.h (CUdevice_attribute).
@@ -111,17 +111,17 @@ type Arg struct {
 // ArgKind is the type of an argument, named as in PTX.
 type ArgKind string
 
-// The kinds of arguments. PTX does not tell signed from unsigned here.
+// The kinds of arguments. PTX does not distinguish signed from unsigned here.
 const (
 	Word64  ArgKind = "u64"
 	Word32  ArgKind = "u32"
 	Float32 ArgKind = "f32"
 )
 
-// Bits is the argument as the device gets it, in the lower bytes.
+// Bits returns the argument as the device gets it, in the lower bytes.
 func (a Arg) Bits() uint64 { return a.bits }
 
-// Kind is its type.
+// Kind returns the argument's type.
 func (a Arg) Kind() ArgKind { return a.kind }
 
 // PointerArg is an address.

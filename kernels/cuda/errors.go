@@ -13,10 +13,10 @@ var (
 	ErrEnvironment = refusal.Kind(refusal.ErrHost, "no usable CUDA device")
 	// ErrMemory: the device or the host has not as much memory.
 	ErrMemory = errors.New("out of memory")
-	// ErrLost: a kernel failed, or the device fell out. Nothing works on it until the program ends.
+	// ErrLost: a kernel failed, or the device was removed. Nothing works on it until the program
+	// ends.
 	ErrLost = errors.New("device lost")
-	// ErrShape: an operation was asked for on buffers that are too small, or with sizes that cannot
-	// be.
+	// ErrShape: the buffers of an operation are too small, or its sizes are impossible.
 	ErrShape = errors.New("shapes do not fit")
 )
 
@@ -27,7 +27,7 @@ type Result int32
 type Error struct {
 	Call string // as in the driver library: "cuMemAlloc_v2"
 	Code Result
-	Note string // what else is known; may be empty
+	Note string // more about the cause; may be empty
 }
 
 // Error implements error.
@@ -42,7 +42,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Is says which of the kinds above an error is.
+// Is reports whether an error is of one of the kinds above.
 func (e *Error) Is(target error) bool { return target != nil && target == e.Code.fact().kind }
 
 // String is "CUDA_ERROR_OUT_OF_MEMORY (2)".

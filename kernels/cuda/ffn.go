@@ -8,7 +8,7 @@ type Activation int32
 // The activation functions, numbered as in source/ffn.h.
 const (
 	ReLU    Activation = iota
-	ReLU2              // its square
+	ReLU2              // the square of ReLU
 	FATReLU            // x where x > Threshold, else 0
 	DReLU              // ReLU of the gate times ReLU of the up row
 	SiLU
@@ -16,14 +16,14 @@ const (
 	GELUNew // GPT-2's tanh form
 )
 
-// FFN is the feed-forward of one layer for some tokens: act = f(up·x + upBias), or with a gate
+// FFN is the feed-forward part of one layer for some tokens: act = f(up·x + upBias), or with a gate
 // f(gate·x + gateBias)·(up·x + upBias), and out = downBias + Σ act·down over the rows, in order of
 // units.
 //
-// There are Rows rows. Row i is unit Units[i], ascending, and lies at place Slots[i] of the row
-// buffers; without a list it is i. The sum is cut into FFNParts(Total) parts, each an equal share
-// of the units 0 … Total−1; parts are added in order. So the result does not depend on which of the
-// rows without effect are at hand.
+// There are Rows rows. Row i is unit Units[i], ascending, and lies in slot Slots[i] of the row
+// buffers; without a list both are i. The sum has FFNParts(Total) parts, each an equal share of the
+// units 0 … Total−1; the parts are added in order. So absent rows do not change the result if their
+// value is zero.
 type FFN struct {
 	Format         ref.Format
 	Gate, Up, Down Mem // (places, dim) in the format; Gate is optional
@@ -34,7 +34,7 @@ type FFN struct {
 	UpBias   Mem // as GateBias
 	DownBias Mem // (dim) float32; optional
 	X        Mem // (tokens, dim) float32
-	Act      Mem // (tokens, rows) float32: what the down rows were multiplied with
+	Act      Mem // (tokens, rows) float32: the factors of the down rows
 	Scratch  Mem // FFNScratch(total, dim, tokens) bytes
 	Out      Mem // (tokens, dim) float32
 
@@ -42,14 +42,14 @@ type FFN struct {
 
 	Activation Activation
 	Threshold  float32 // of FATReLU
-	Cut        float32 // values not above it in magnitude become zero; 0 = none
-	// Every makes rows of value zero cost as much as others: their up and down rows are read. It is
-	// faster where most rows of the list have an effect, as predicted ones do.
+	Cut        float32 // values of this magnitude or less become zero; 0 = none
+	// Every reads the up and down rows of units with value zero too, so that all rows cost the
+	// same. It is faster when most rows of the list have an effect, as predicted rows do.
 	Every bool
 }
 
-// FFNParts is how many parts the sum over a layer's units is cut into: enough to keep a large
-// device busy, and for a layer's size always the same.
+// FFNParts returns the number of parts of the sum over a layer's units: enough to keep a large
+// device busy, and always the same for a layer's size.
 func FFNParts(total int) int {
 	const share, mostParts = 128, 64 // units
 	return min(max(total/share, 1), mostParts)
@@ -79,7 +79,7 @@ func (a *FFN) check() error {
 	if c.err != nil {
 		return c.err
 	}
-	// Places are known on the device only, but each row has one of its own.
+	// Slots are known on the device only, but every row has its own.
 	rows := product(a.Rows, a.Format.Size(a.Dim))
 	c.mayHold("Slots", a.Slots, product(a.Rows, intBytes))
 	c.mayHold("Gate", a.Gate, rows)

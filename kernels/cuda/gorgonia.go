@@ -17,17 +17,16 @@ import (
 	"gorgonia.org/cu"
 )
 
-// linked is the Driver over gorgonia.org/cu, which is linked to the driver library and so needs
-// CUDA's headers to build and a device to start: its init ends the process without one. The calls
-// that it lacks are made here. Handles are the driver's own, which cu keeps as the one field of a
-// struct.
+// linked is the Driver over gorgonia.org/cu. It is linked to the driver library, so it needs CUDA's
+// headers to build and a device to start: cu's init ends the process without one. The calls that cu
+// lacks are made here. Handles are the driver's own; cu keeps each as the one field of a struct.
 type linked struct {
 	device  cu.Device
 	context cu.CUContext
 	used    bool
 }
 
-// OpenDriver opens the driver of this build: what the program is linked to.
+// OpenDriver opens the driver of this build, the linked one.
 func OpenDriver() (Driver, error) { return OpenLinked() }
 
 // OpenLinked returns the driver that the program is linked to.
@@ -43,7 +42,7 @@ func own(call string, code C.CUresult) error {
 	return &Error{Call: call, Code: Result(code)}
 }
 
-// theirs is the error of a call that cu makes; its type is an int that it does not show.
+// theirs converts the error of a call that cu makes; its type is an unexported int.
 func theirs(call string, err error) error {
 	if err == nil {
 		return nil
@@ -54,7 +53,7 @@ func theirs(call string, err error) error {
 	return fmt.Errorf("cuda: %s: %w", call, err)
 }
 
-// within calls f in the device's context, on a thread that keeps it.
+// within calls f in the device's context, on one thread of the system.
 func (l *linked) within(f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -68,11 +67,11 @@ func (l *linked) within(f func() error) error {
 func (l *linked) freeing(f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	_ = cu.SetCurrentContext(l.context) // f says what is wrong
+	_ = cu.SetCurrentContext(l.context) // f reports the error
 	return f()
 }
 
-// handle is one library's handle as the other keeps it.
+// handle converts a handle of one library into the other's.
 func handle[H, C any](h H) C { return *(*C)(unsafe.Pointer(&h)) }
 
 func (l *linked) Version() (int, error) {
@@ -339,7 +338,7 @@ func (l *linked) Elapsed(from, to Event) (took units.Nanos, err error) {
 	return took, err
 }
 
-// Launch gives cu the address of each argument's 8 bytes, which it copies whatever their type.
+// Launch passes cu the address of each argument's 8 bytes. cu copies them whatever their type.
 func (l *linked) Launch(f Function, g Grid, threads int, s Stream, args []Arg) error {
 	bits, where := make([]uint64, len(args)), make([]unsafe.Pointer, len(args))
 	for i, a := range args {
@@ -353,5 +352,5 @@ func (l *linked) Launch(f Function, g Grid, threads int, s Stream, args []Arg) e
 	})
 }
 
-// Close releases the device. What is linked stays.
+// Close releases the device. The library stays linked.
 func (l *linked) Close() error { return l.Release() }

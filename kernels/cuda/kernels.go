@@ -13,11 +13,11 @@ import (
 //go:embed kernels.ptx
 var ptx string
 
-// PTX is the kernels as a Driver gets them, for those who stand in for one.
+// PTX returns the text that a Driver loads, for stand-ins of a device.
 func PTX() string { return ptx }
 
-// kernel numbers the entry points. Those for weights come in the order of ref.Format, those for the
-// cache as f16 and f32.
+// kernel numbers the entry points. Kernels for weights follow the order of ref.Format; kernels for
+// the cache are f16, then f32.
 type kernel int
 
 const (
@@ -68,14 +68,14 @@ const (
 )
 
 // Kernels launches the kernels of this package on a device. Each method describes one operation,
-// checks its operands (ErrShape) and gives it to a stream. All lists and biases are on the device;
-// a zero Mem says that an optional operand is not there. Nothing is launched for a size of 0.
+// checks its operands (ErrShape) and launches it on a stream. All lists and biases are on the
+// device; the zero Mem stands for an absent optional operand. Nothing is launched for a size of 0.
 type Kernels struct {
 	device    *Device
 	functions [kernels]Function
 }
 
-// NewKernels compiles the kernels for a device, which takes up to some seconds when the driver has
+// NewKernels compiles the kernels for a device. This takes up to some seconds when the driver has
 // not cached them.
 func NewKernels(d *Device) (*Kernels, error) {
 	m, err := d.Load(ptx)
@@ -99,8 +99,8 @@ func (k *Kernels) launch(s Stream, which kernel, g Grid, threads int, args ...Ar
 	return k.device.Launch(k.functions[which], g, threads, s, args)
 }
 
-// MatVec is y[t] = W·x[t] + bias for each token t, through max(·, 0) with ReLU. It reads W at the
-// speed of memory.
+// MatVec computes y[t] = W·x[t] + bias for each token t, then max(·, 0) with ReLU. It reads W at
+// the speed of memory.
 type MatVec struct {
 	Format             ref.Format
 	W                  Mem // (rows, cols) in the format
@@ -183,8 +183,8 @@ func (k *Kernels) Add(s Stream, y, x Mem, n int) error {
 		PointerArg(x.Ptr), IntArg(n))
 }
 
-// Embed looks up a row of a table for each token: ids[t] + Offset. With Onto it is added to what X
-// holds, as learned positions are.
+// Embed looks up a row of a table for each token: ids[t] + Offset. With Onto it is added to X, as
+// learned positions are.
 type Embed struct {
 	Format            ref.Format
 	Table             Mem // (rows, dim) in the format

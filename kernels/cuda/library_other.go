@@ -4,7 +4,7 @@ package cuda
 
 import "runtime"
 
-// OpenLibrary says that CUDA is not for this system.
+// OpenLibrary returns ErrEnvironment: there is no CUDA for this system.
 func OpenLibrary(string) (Driver, error) {
 	return nil, environment("CUDA is for Linux and Windows on amd64 and arm64, not for %s/%s; "+
 		"use another backend", runtime.GOOS, runtime.GOARCH)

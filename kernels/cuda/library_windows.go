@@ -15,5 +15,5 @@ func findSymbol(library uintptr, name string) (uintptr, error) {
 	return syscall.GetProcAddress(syscall.Handle(library), name)
 }
 
-// closeLibrary's error would say only that the library stays, which harms nobody.
+// closeLibrary ignores the error: a library that stays loaded does no harm.
 func closeLibrary(library uintptr) { _ = syscall.FreeLibrary(syscall.Handle(library)) }

@@ -2,12 +2,12 @@ package cuda
 
 import "github.com/windrow-sim/windrow/kernels/ref"
 
-// MaskBytes is the size of a mask over n units: whole 64-bit words, so that the host can read it as
-// []uint64.
+// MaskBytes returns the size of a mask over n units: whole 64-bit words, so that the host can read
+// it as []uint64.
 func MaskBytes(n int) int64 { return product(ceil(n, 64), wordBytes) }
 
 // MaskAtLeast sets bit i of each token's mask where score i is at least the threshold, or with
-// NonZero where it is not zero. Bits beyond N are zero.
+// NonZero where the score is not zero. Bits beyond N are zero.
 type MaskAtLeast struct {
 	Scores    Mem // (tokens, n) float32
 	Mask      Mem // (tokens, MaskBytes(n))
@@ -35,8 +35,8 @@ func (k *Kernels) MaskAtLeast(s Stream, a *MaskAtLeast) error {
 		FloatArg(a.Threshold), boolArg(a.NonZero))
 }
 
-// MaskList launches the listing of the units of one mask over n units: their numbers, ascending, as
-// int32 into list, which has room for n, and how many there are as an int32 into count.
+// MaskList launches the listing of one mask over n units: the set units, ascending, as int32 into
+// list (room for n), and their number as an int32 into count.
 func (k *Kernels) MaskList(s Stream, list, count, mask Mem, n int) error {
 	c := shapes{operation: "list of a mask"}
 	c.within("n", n, 0, most-63)
@@ -53,8 +53,8 @@ func (k *Kernels) MaskList(s Stream, list, count, mask Mem, n int) error {
 		PointerArg(count.Ptr), PointerArg(mask.Ptr), IntArg(2*ceil(n, 64)))
 }
 
-// Predictor tells which units of a layer will be active, as engine/predictor does: those with
-// W2·f(W1·x + B1) + B2 ≥ Cut, where f is max(·, 0), or nothing with Linear.
+// Predictor predicts the active units of a layer, as engine/predictor does: those with W2·f(W1·x +
+// B1) + B2 ≥ Cut, where f is max(·, 0), or the identity with Linear.
 type Predictor struct {
 	Format           ref.Format
 	W1, W2           Mem // (rank, dim) and (units, rank) in the format

@@ -1,7 +1,7 @@
 package cuda
 
-// RowBuffers are the rows of one layer that are on the device: a place for each, of Size bytes, in
-// one buffer per kind of row.
+// RowBuffers hold the rows of one layer that are on the device: one buffer per kind of row, with
+// Places slots of Size bytes.
 type RowBuffers struct {
 	Gate, Up, Down Mem // (places, size); Gate is optional
 	Places         int
@@ -28,11 +28,11 @@ func (a *RowBuffers) kinds() int {
 	return 3
 }
 
-// Scatter launches the move of n records from staging to places: record i is at byte offsets[i]
-// (uint64) of staging, its rows one after the other, and goes to place slots[i] (int32). staging
-// may be pinned host memory (Device.Mapped): the device then fetches the rows over the bus by
-// itself. Rows at offsets that are multiples of 16 go 16 bytes at a time, others byte by byte.
-// Offsets and places are not checked: they are the device's.
+// Scatter launches the copy of n records from staging to their slots: record i lies at byte
+// offsets[i] (uint64) of staging, its rows one after the other, and goes to slot slots[i] (int32).
+// staging may be pinned host memory (Device.Mapped): the device then reads it over the bus. Rows at
+// offsets that are multiples of 16 are copied 16 bytes at a time, others byte by byte. Offsets and
+// slots are on the device and not checked.
 func (k *Kernels) Scatter(s Stream, a *RowBuffers, staging, offsets, slots Mem, n int) error {
 	c := shapes{operation: "scatter"}
 	c.buffers(a)
@@ -51,9 +51,9 @@ func (k *Kernels) Scatter(s Stream, a *RowBuffers, staging, offsets, slots Mem, 
 		PointerArg(staging.Ptr), PointerArg(offsets.Ptr), PointerArg(slots.Ptr), IntArg(a.Size))
 }
 
-// Move launches the move of n rows from place from[i] to place to[i] (int32), in all buffers: what
-// closes the gaps that evicted rows leave. All are moved at once, so no place may be in both lists
-// or twice in to.
+// Move launches the copy of n rows from slot from[i] to slot to[i] (int32), in all buffers: it
+// closes the gaps of evicted rows. All rows move at once, so no slot may be in both lists or twice
+// in to.
 func (k *Kernels) Move(s Stream, a *RowBuffers, from, to Mem, n int) error {
 	c := shapes{operation: "move of rows"}
 	c.buffers(a)

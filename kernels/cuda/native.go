@@ -13,8 +13,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// native is the Driver over the machine's own library. It is called through purego, so neither cgo
-// nor CUDA's headers are needed.
+// native is the Driver over the machine's own library, called through purego: it needs neither cgo
+// nor CUDA's headers.
 type native struct {
 	library uintptr
 	entries [entries]uintptr
@@ -23,7 +23,7 @@ type native struct {
 }
 
 // OpenLibrary opens a driver library by file name; an empty name is the system's own (libcuda.so.1,
-// nvcuda.dll). Without a driver or a device the error is ErrEnvironment and says what to do.
+// nvcuda.dll). Without a driver or a device the error is ErrEnvironment, with the remedy.
 func OpenLibrary(name string) (Driver, error) {
 	if name == "" {
 		name = systemLibrary
@@ -47,8 +47,8 @@ func OpenLibrary(name string) (Driver, error) {
 	return n, nil
 }
 
-// bare makes a call that needs no context. Pointers among the arguments must come from conversions
-// in the call, which keeps what they point to in place.
+// bare makes a call that needs no context. Pointers among the arguments must be converted in the
+// call itself: that keeps the memory they point to alive and in place.
 //
 //go:uintptrescapes
 func (n *native) bare(e entry, args ...uintptr) error {
@@ -57,8 +57,8 @@ func (n *native) bare(e entry, args ...uintptr) error {
 }
 
 // call makes a call in the device's context. A context belongs to a thread of the system, and
-// goroutines move between these: so it is set before each call, which takes about a quarter of a
-// microsecond and lets every goroutine call.
+// goroutines move between threads. So call sets the context each time, which takes about a quarter
+// of a microsecond and makes calls safe for all goroutines.
 //
 //go:uintptrescapes
 func (n *native) call(e entry, args ...uintptr) error {
@@ -72,7 +72,7 @@ func (n *native) call(e entry, args ...uintptr) error {
 	return failed(e, int32(code))
 }
 
-// frees says whether a call gives something back. Such calls are made on a lost device too.
+// frees reports whether a call frees something. Such calls are made on a lost device too.
 func (n *native) frees(e entry) bool {
 	switch e {
 	case cuMemFree, cuMemFreeHost, cuMemHostUnregister, cuStreamDestroy, cuEventDestroy,
@@ -171,8 +171,7 @@ func (n *native) MemInfo() (free, total units.Bytes, err error) {
 	return units.Bytes(f), units.Bytes(t), err
 }
 
-// Load gives the compiler's words with an error. Its options are numbered as in cuda.h
-// (CUjit_option).
+// Load adds the compiler's log to an error. The options are numbered as in cuda.h (CUjit_option).
 func (n *native) Load(ptx string) (Module, error) {
 	const errorLog, errorLogSize = 5, 6
 	text, log := append([]byte(ptx), 0), make([]byte, 4096)
@@ -296,7 +295,7 @@ func (n *native) Elapsed(from, to Event) (units.Nanos, error) {
 // mostArgs is how many arguments the largest kernel may have.
 const mostArgs = 24
 
-// packed is a call's arguments as the driver wants them: the address of each.
+// packed holds a call's arguments as the driver wants them: the address of each.
 type packed struct {
 	bits  [mostArgs]uint64
 	where [mostArgs]unsafe.Pointer
@@ -309,7 +308,7 @@ func (n *native) Launch(f Function, g Grid, threads int, s Stream, args []Arg) e
 	}
 	p := new(packed)
 	for i, a := range args {
-		// little-endian, as all these machines are: a 32-bit argument is in the first 4 bytes
+		// a 32-bit argument is in the first 4 bytes: all these machines are little-endian
 		p.bits[i] = a.bits
 		p.where[i] = unsafe.Pointer(&p.bits[i])
 	}
@@ -324,7 +323,7 @@ func (n *native) Close() error {
 	return err
 }
 
-// noted adds what is known to an error of the driver.
+// noted adds a note to an error of the driver.
 func noted(err error, note string) error {
 	if e, ok := err.(*Error); ok {
 		e.Note = note
@@ -338,5 +337,5 @@ func cString(b []byte) string {
 	return string(bytes.TrimSpace(text))
 }
 
-// address is where memory outside of Go's heap lies.
+// address returns the address of memory outside Go's heap.
 func address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }

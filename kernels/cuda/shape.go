@@ -7,14 +7,14 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// Sizes of what kernels take besides weights.
+// Sizes in bytes of operands other than weights.
 const (
 	floatBytes = 4
 	intBytes   = 4
 	wordBytes  = 8
 )
 
-// shapes collects what is wrong with the operands of an operation; the first thing counts.
+// shapes collects the errors of an operation's operands and keeps the first.
 type shapes struct {
 	operation string
 	err       error
@@ -61,8 +61,8 @@ func (c *shapes) format(f ref.Format, n int) {
 	}
 }
 
-// product multiplies sizes, none of them negative. What is beyond an int64 is the largest one: no
-// memory holds that.
+// product multiplies sizes, none of them negative. A product beyond int64 becomes the largest
+// int64: no memory is that large.
 func product(n ...int) int64 {
 	p := int64(1)
 	for _, v := range n {

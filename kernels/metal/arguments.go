@@ -18,8 +18,8 @@ const (
 	mostBytes = 4096 // of arguments: the limit of setBytes:length:atIndex:
 )
 
-// pack lays out the arguments of a kernel as the struct in source/port.h has them: in order, each
-// at a multiple of its size, the whole a multiple of 8.
+// pack lays out the arguments of a kernel like the struct in port.h (kernels/source): in order,
+// each at a multiple of its size, the whole a multiple of 8.
 func pack(args []cuda.Arg) ([]byte, error) {
 	var b []byte
 	for i, a := range args {
@@ -60,7 +60,7 @@ func entries(ptx string) []string {
 	return names
 }
 
-// piece is a buffer: where the device and the host have it.
+// piece is a buffer: its addresses on the device and on the host.
 type piece struct {
 	device uint64
 	host   uintptr
@@ -75,13 +75,13 @@ type kind int
 const (
 	allocated kind = iota
 	pinned
-	registered // not ours, only made known
+	registered // the caller's memory, only registered here
 )
 
 // pieces are buffers in order of their addresses on the device.
 type pieces []piece
 
-// search finds the place of an address: of the first piece that ends behind it.
+// search returns the index of the first piece that ends behind an address.
 func (p pieces) search(address uint64) int {
 	at, _ := slices.BinarySearchFunc(p, address, func(e piece, address uint64) int {
 		if e.device+e.size <= address {
@@ -92,7 +92,7 @@ func (p pieces) search(address uint64) int {
 	return at
 }
 
-// add puts in a new piece. The device gives no address twice.
+// add inserts a piece. The device gives no address twice.
 func (p *pieces) add(e piece) { *p = slices.Insert(*p, p.search(e.device), e) }
 
 // find is the piece that has size bytes from an address of the device on, size not 0.
@@ -104,8 +104,8 @@ func (p pieces) find(address, size uint64) (piece, bool) {
 	return p[at], true
 }
 
-// findHost is the piece that has size bytes from an address of the host on. Few are asked for, so
-// it looks at all.
+// findHost returns the piece with size bytes from an address of the host on. It searches linearly:
+// calls are rare.
 func (p pieces) findHost(address uintptr, size uint64) (piece, bool) {
 	for _, e := range p {
 		if address >= e.host && uint64(address-e.host) <= e.size &&

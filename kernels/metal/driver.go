@@ -17,14 +17,14 @@ const (
 	// MTLGPUFamilyMetal3: addresses of buffers can be passed in memory; macOS 13
 	familyMetal3    = 5001
 	language3       = 3 << 16
-	newestApple     = 32   // families up to this are asked for
+	newestApple     = 32   // newest family that is looked for
 	leastApple      = 7    // M1
-	mostThreads     = 512  // of a threadgroup, as source/port.h has it
-	languageVersion = 3000 // as Driver.Version has it: 3.0
+	mostThreads     = 512  // of a threadgroup, as in kernels/source/port.h
+	languageVersion = 3000 // in the form of Driver.Version: 3.0
 )
 
-// driver is the cuda.Driver over Metal's default device. Its lock is for what Go keeps; the objects
-// of Metal that several threads use take care of themselves, but a command buffer is one thread's.
+// driver is the cuda.Driver over Metal's default device. Its lock guards Go's state. Metal's shared
+// objects are safe for several threads, but a command buffer is not.
 type driver struct {
 	messages
 	device ID
@@ -35,8 +35,7 @@ type driver struct {
 	streams map[cuda.Stream]*stream
 	events  map[cuda.Event]*event
 	modules map[cuda.Module]ID
-	// pipelines belong to their modules; those of all are released together, when the driver is
-	// closed.
+	// pipelines belong to their modules; all are released together, when the driver is closed.
 	pipelines map[cuda.Function]pipeline
 	last      uintptr // handle given out
 }
@@ -46,8 +45,8 @@ type pipeline struct {
 	threads int // the most of a threadgroup
 }
 
-// OpenOn takes a device, an MTLDevice of o, into use; the Driver releases it, and it is released on
-// an error too. Where it is not Apple silicon with macOS 13 or newer the error is ErrEnvironment.
+// OpenOn takes a device, an MTLDevice of o, into use. The Driver releases it; it is released on an
+// error too. Anything but Apple silicon with macOS 13 or newer is ErrEnvironment.
 func OpenOn(o Objects, device ID) (cuda.Driver, error) {
 	d := &driver{
 		messages: messages{o}, device: device,
@@ -69,7 +68,7 @@ func OpenOn(o Objects, device ID) (cuda.Driver, error) {
 	return d, nil
 }
 
-// do runs a call: with the lock, a pool, and unless it gives something back, only if the device
+// do runs a call with the lock and a pool. Unless it frees something, it runs only if the device
 // works.
 func (d *driver) do(frees bool, f func() error) error {
 	d.mutex.Lock()
@@ -124,7 +123,7 @@ func (d *driver) Attribute(_ int, a cuda.Attribute) (int, error) {
 	return 0, nil
 }
 
-// family is the newest family of Apple GPUs whose features the device has: 7 for M1.
+// family returns the newest family of Apple GPUs with features that the device has: 7 for M1.
 func (d *driver) family() int {
 	for n := newestApple; n > 0; n-- {
 		if d.supports(familyApple + n) {
@@ -167,8 +166,8 @@ func (d *driver) Release() error {
 	return d.DestroyStream(0)
 }
 
-// Load compiles the kernels. A module is given as PTX, which has no meaning here: it says which
-// kernels are wanted, and all of them must be in source.Metal.
+// Load compiles the kernels. The PTX of a module only lists the wanted kernels; all of them must be
+// in source.Metal.
 func (d *driver) Load(ptx string) (m cuda.Module, err error) {
 	const message = "newLibraryWithSource:options:error:"
 	text, err := source.Metal()
@@ -179,7 +178,7 @@ func (d *driver) Load(ptx string) (m cuda.Module, err error) {
 		options := d.Send(d.Class("MTLCompileOptions"), "new")
 		defer d.Send(options, "release")
 		d.Send(options, "setLanguageVersion:", uintptr(language3))
-		// Fast mathematics takes NaN for impossible and sums in an order of its own.
+		// Fast mathematics assumes that there is no NaN, and reorders sums.
 		d.Send(options, "setFastMathEnabled:", false)
 		var failure ID
 		library := d.Send(d.device, message, d.nsString(text), options, unsafe.Pointer(&failure))
@@ -243,7 +242,7 @@ func (d *driver) Function(m cuda.Module, name string) (f cuda.Function, err erro
 	return f, err
 }
 
-// Close releases what is left and the device. The work of all streams must be done.
+// Close releases everything that is left and the device. The work of all streams must be done.
 func (d *driver) Close() error {
 	err := d.Release()
 	return errors.Join(err, d.do(true, func() error {

@@ -8,7 +8,7 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cuda"
 )
 
-// OpenDriver says that Metal is not for this system.
+// OpenDriver returns ErrEnvironment: there is no Metal for this system.
 func OpenDriver() (cuda.Driver, error) {
 	return nil, environment("Metal is for macOS on Apple silicon (darwin/arm64), not for %s/%s",
 		runtime.GOOS, runtime.GOARCH)

@@ -6,8 +6,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/refusal"
 )
 
-// ErrEnvironment is the kind of error for a machine without a device that can be used. Other kinds
-// are those of kernels/cuda: cuda.ErrMemory, cuda.ErrLost and cuda.ErrShape.
+// ErrEnvironment is the kind of error for a machine without a usable device. Other kinds are those
+// of kernels/cuda: cuda.ErrMemory, cuda.ErrLost and cuda.ErrShape.
 var ErrEnvironment = refusal.Kind(refusal.ErrHost, "no usable Metal device")
 
 const remedy = "use the CPU backend"
@@ -20,7 +20,7 @@ func environment(format string, args ...any) error {
 // Error is a message to an object of Metal that failed.
 type Error struct {
 	Message string // the method's name: "newLibraryWithSource:options:error:"
-	Text    string // what the system says
+	Text    string // the system's text
 	Kind    error  // cuda.ErrMemory, cuda.ErrLost or nil
 }
 
@@ -32,5 +32,5 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("metal: %s: %s", e.Message, e.Text)
 }
 
-// Unwrap gives the kind.
+// Unwrap returns the kind.
 func (e *Error) Unwrap() error { return e.Kind }

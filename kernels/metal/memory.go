@@ -61,7 +61,7 @@ func (d *driver) Alloc(size int64) (cuda.Ptr, error) {
 
 func (d *driver) Free(p cuda.Ptr) error { return d.forget(uint64(p), allocated) }
 
-// HostAlloc gives memory that is the device's as well. combined makes no difference: the host's
+// HostAlloc allocates memory that the device can use too. combined makes no difference: the host's
 // caches are coherent.
 func (d *driver) HostAlloc(size int64, _ bool) ([]byte, error) {
 	p, err := d.reserve(size, pinned)
@@ -120,9 +120,8 @@ func (d *driver) HostPointer(b []byte) (at cuda.Ptr, err error) {
 	return at, err
 }
 
-// ToDevice copies when the stream comes to it. Memory that is not the device's is copied at once:
-// to its place where the stream rests, else to a buffer of its own, from where the stream copies
-// it.
+// ToDevice encodes a copy on the stream. Memory that the device cannot use is copied at once: to
+// its place if the stream rests, else to a buffer of its own, from which the stream copies it.
 func (d *driver) ToDevice(to cuda.Ptr, from []byte, s cuda.Stream) error {
 	if len(from) == 0 {
 		return nil
@@ -156,8 +155,8 @@ func (d *driver) ToDevice(to cuda.Ptr, from []byte, s cuda.Stream) error {
 	})
 }
 
-// ToHost waits for the stream and copies, except to memory that is the device's: that copy is done
-// when the stream comes to it.
+// ToHost waits for the stream and copies. A copy to memory that the device can use is encoded on
+// the stream instead.
 func (d *driver) ToHost(to []byte, from cuda.Ptr, s cuda.Stream) error {
 	if len(to) == 0 {
 		return nil
@@ -233,11 +232,11 @@ func (d *driver) Fill(to cuda.Ptr, value byte, size int64, s cuda.Stream) error 
 	})
 }
 
-// wordBytes is what offsets and sizes of the device's own copies are multiples of on macOS.
+// wordBytes must divide the offsets and sizes of the device's own copies on macOS.
 const wordBytes = 4
 
-// copy encodes a copy between places of two buffers, or where they are not at whole words, waits
-// and copies them on the host.
+// copy encodes a copy between two buffers. Where offsets or sizes are not whole words, it waits and
+// copies on the host.
 func (d *driver) copy(s cuda.Stream, target piece, to uint64, source piece, from,
 	size uint64) error {
 	if (to|from|size)%wordBytes != 0 {
@@ -256,7 +255,7 @@ func (d *driver) copy(s cuda.Stream, target piece, to uint64, source piece, from
 	return nil
 }
 
-// quiet waits for a stream, and for all where it is the default one.
+// quiet waits for a stream; the default stream means all streams.
 func (d *driver) quiet(s cuda.Stream) error {
 	st, err := d.stream(s)
 	if err != nil {

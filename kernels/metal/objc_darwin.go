@@ -30,7 +30,7 @@ func OpenDriver() (cuda.Driver, error) {
 	return OpenOn(&native{selectors: map[string]objc.SEL{}, classes: map[string]ID{}}, ID(create()))
 }
 
-// native is the system's own runtime. It looks up names once each: that takes a lock of the whole
+// native is the system's own runtime. It looks up each name once: a look-up locks the whole
 // runtime.
 type native struct {
 	mutex     sync.Mutex

@@ -9,13 +9,13 @@ import (
 // ID is an object of Objective-C. 0 is none; messages to it do nothing.
 type ID = uintptr
 
-// Objects is the Objective-C runtime, as far as this package uses it. Package standin has one of
-// its own. Several goroutines may use it.
+// Objects is the Objective-C runtime, as far as this package uses it. Package standin has its own.
+// Safe for concurrent use.
 type Objects interface {
 	// Class is a class, to send messages to.
 	Class(name string) ID
-	// Send sends a message whose answer is an object, an integer or nothing. Arguments are
-	// integers, objects, booleans, pointers, Size and Range.
+	// Send sends a message that returns an object, an integer or nothing. Arguments are integers,
+	// objects, booleans, pointers, Size and Range.
 	Send(to ID, message string, args ...any) ID
 	// Float, Pointer and Text are Send for answers of other kinds. Text is a copy of a C string.
 	Float(to ID, message string) float64
@@ -37,11 +37,11 @@ type Range struct {
 	From, Size uint64
 }
 
-// messages is what one says often.
+// messages adds short forms of frequent messages.
 type messages struct{ Objects }
 
-// pooled runs f on one thread of the system with a pool that releases what methods return without
-// being named new, alloc or copy. Those objects are gone after f unless they are retained.
+// pooled runs f on one thread of the system with an autorelease pool. The pool releases the objects
+// of methods other than new, alloc and copy after f, unless they are retained.
 func (m messages) pooled(f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -15,7 +15,7 @@ import (
 const (
 	statusCompleted = 4 // MTLCommandBufferStatusCompleted
 	statusError     = 5 // MTLCommandBufferStatusError
-	// commands of a command buffer before it is handed over, so that the device starts early
+	// commands of a command buffer before it is committed, so that the device starts early
 	mostEncoded = 128
 	readWrite   = uintptr(3)
 )
@@ -29,8 +29,8 @@ const (
 	blit
 )
 
-// stream is a command queue, the command buffer that is being filled, and those that were handed
-// over and not yet looked at.
+// stream is a command queue, its open command buffer, and the committed buffers that have not been
+// checked.
 type stream struct {
 	queue, buffer, encoder ID
 	work                   work
@@ -74,7 +74,7 @@ func (d *driver) stream(s cuda.Stream) (*stream, error) {
 	return nil, fmt.Errorf("metal: there is no stream %d", s)
 }
 
-// DestroyStream waits for the stream's work, as nothing would be told of its failure later.
+// DestroyStream waits for the stream's work: nothing would report its failure later.
 func (d *driver) DestroyStream(s cuda.Stream) error {
 	err := d.SyncStream(s)
 	return errors.Join(err, d.do(true, func() error {
@@ -105,7 +105,7 @@ func (d *driver) open(st *stream) error {
 	return nil
 }
 
-// encoder is the stream's encoder for a kind of work. Commands of one encoder follow each other,
+// encoder returns the stream's encoder for a kind of work. The commands of an encoder run in order,
 // and so do encoders that use the same memory.
 func (d *driver) encoder(s cuda.Stream, want work) (ID, error) {
 	st, err := d.stream(s)
@@ -140,14 +140,14 @@ func (d *driver) encoder(s cuda.Stream, want work) (ID, error) {
 	return st.encoder, nil
 }
 
-// idle hands over what a stream has and waits for it, with the lock held.
+// idle commits the open command buffer of a stream and waits for it, with the lock held.
 func (d *driver) idle(st *stream) {
 	d.commit(st)
 	d.wait(st.committed)
 	d.look(st, len(st.committed))
 }
 
-// waitForOthers brings the default stream behind all others.
+// waitForOthers orders the default stream behind all others.
 func (d *driver) waitForOthers(own *stream) error {
 	for _, st := range d.streams {
 		if st == own || st.buffer == 0 && len(st.committed) == 0 {
@@ -177,7 +177,7 @@ func (d *driver) commit(st *stream) {
 	d.Send(st.buffer, "commit")
 	st.committed = append(st.committed, st.buffer)
 	st.buffer, st.encoded = 0, 0
-	d.lookAround(st) // who waits for events only never waits for the stream
+	d.lookAround(st) // a caller that waits for events alone never waits for the stream
 }
 
 // lookAround looks at the command buffers that are done.
@@ -189,7 +189,7 @@ func (d *driver) lookAround(st *stream) {
 	d.look(st, done)
 }
 
-// rests says whether a stream has nothing to do, and with the default one whether none has.
+// rests reports whether a stream has no work; the default stream means all streams.
 func (d *driver) rests(s cuda.Stream) (bool, error) {
 	if _, err := d.stream(s); err != nil {
 		return false, err
@@ -205,15 +205,15 @@ func (d *driver) rests(s cuda.Stream) (bool, error) {
 	return true, d.lost
 }
 
-// wait waits for command buffers of one queue, which are done in order.
+// wait waits for command buffers of one queue, which finish in order.
 func (d *driver) wait(buffers []ID) {
 	if len(buffers) > 0 {
 		d.Send(buffers[len(buffers)-1], "waitUntilCompleted")
 	}
 }
 
-// look asks the first n command buffers that were handed over how it went; they must be done. The
-// first that failed takes the device with it.
+// look checks the first n committed command buffers, which must be done. The first failed one marks
+// the device as lost.
 func (d *driver) look(st *stream, n int) {
 	for _, b := range st.committed[:n] {
 		if d.Send(b, "status") == statusError && d.lost == nil {
@@ -225,8 +225,8 @@ func (d *driver) look(st *stream, n int) {
 	st.committed = slices.Delete(st.committed, 0, n)
 }
 
-// SyncStream waits for a stream, and for all where it is the default one. Others may go on calling
-// meanwhile.
+// SyncStream waits for a stream; the default stream means all streams. It does not block other
+// calls.
 func (d *driver) SyncStream(s cuda.Stream) error {
 	if s == 0 {
 		return d.Synchronize()
@@ -271,7 +271,7 @@ func (d *driver) Synchronize() error {
 		all = append(all, s)
 	}
 	d.mutex.Unlock()
-	var first error // a lost device says the same for all of them
+	var first error // a lost device reports the same error for all
 	for _, s := range all {
 		if err := d.sync(s); err != nil && first == nil {
 			first = err
@@ -314,7 +314,7 @@ func (d *driver) DestroyEvent(e cuda.Event) error {
 	})
 }
 
-// Record ends the stream's command buffer with the event's signal and hands it over.
+// Record ends the stream's command buffer with the event's signal and commits it.
 func (d *driver) Record(e cuda.Event, s cuda.Stream) error {
 	return d.do(false, func() error {
 		ev, err := d.event(e)
@@ -357,8 +357,8 @@ func (d *driver) Wait(s cuda.Stream, e cuda.Event) error {
 	})
 }
 
-// SyncEvent waits for what an event has marked. Failures are for the stream to tell, but for those
-// that are known.
+// SyncEvent waits for the work that an event has marked. It returns failures only if they are known
+// already; the stream reports the others.
 func (d *driver) SyncEvent(e cuda.Event) error {
 	var buffer ID
 	err := d.do(false, func() error {
@@ -404,8 +404,8 @@ func (d *driver) Elapsed(from, to cuda.Event) (took units.Nanos, err error) {
 	return took, err
 }
 
-// Launch encodes a kernel. Its arguments hold addresses, so Metal is told which buffers are behind
-// them.
+// Launch encodes a kernel. Its arguments hold addresses, so Metal is told which buffers they point
+// into.
 func (d *driver) Launch(f cuda.Function, grid cuda.Grid, threads int, s cuda.Stream,
 	args []cuda.Arg) error {
 	packed, err := pack(args)
@@ -430,7 +430,7 @@ func (d *driver) Launch(f cuda.Function, grid cuda.Grid, threads int, s cuda.Str
 			uintptr(len(packed)), uintptr(0))
 		runtime.KeepAlive(packed)
 		d.Send(encoder, "setThreadgroupMemoryLength:atIndex:", uintptr(roomBytes), uintptr(0))
-		// In one message: a second one could be read as taking the first back.
+		// In one message: by one reading of the documentation, a second one replaces the first.
 		if used := d.used(args); len(used) > 0 {
 			d.Send(encoder, "useResources:count:usage:", unsafe.Pointer(unsafe.SliceData(used)),
 				uintptr(len(used)), readWrite)
@@ -442,7 +442,7 @@ func (d *driver) Launch(f cuda.Function, grid cuda.Grid, threads int, s cuda.Str
 	})
 }
 
-// used is the buffers behind the addresses among a kernel's arguments, each once.
+// used returns the buffers that a kernel's arguments point into, each once.
 func (d *driver) used(args []cuda.Arg) []ID {
 	var list []ID
 	for _, a := range args {

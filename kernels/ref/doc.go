@@ -1,11 +1,11 @@
-// Package ref is the specification of the arithmetic kernels: what kernels/cpu and every other fast
-// backend compute, written as plain loops.
+// Package ref specifies the arithmetic kernels: plain loops that kernels/cpu and every other fast
+// backend must agree with.
 //
-// The model: weights are IEEE 754 binary16 ("float16") kept as []uint16 bit patterns, activations
+// The model: weights are IEEE 754 binary16 ("float16") kept as []uint16 bit patterns; activations
 // and sums are float32. A kernel here accumulates from left to right with one rounding for each
 // product and one for each sum. A fast version may sum in another order and may fuse multiply and
-// add; it must agree within the rounding error of doing so, and exactly where NaN or Inf is
-// concerned. Where the two disagree beyond that, this package is right.
+// add. It must agree within the rounding error of doing so, and exactly on NaN and Inf. Where the
+// two disagree beyond that, this package is right.
 //
 // Shapes: matrices are row-major and dense, rows × cols. Slices must have the stated lengths; a
 // slice that is too short panics as indexing does, because kernels run inside the innermost loops

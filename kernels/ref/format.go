@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// Format is how weights are stored. The quantised ones keep groups of QuantGroup weights with one
-// float16 scale in front, as GGUF's Q8_0 and Q4_0 do, so that a row carries its own scales and is
-// still one read.
+// Format is the type of stored weights. The quantised formats keep groups of QuantGroup weights
+// with one float16 scale in front, as GGUF's Q8_0 and Q4_0 do. So a row carries its own scales and
+// is one read.
 type Format uint8
 
 // The formats.
@@ -17,8 +17,8 @@ const (
 	BF16               // the upper half of a float32
 	F32                // single precision
 	Q8                 // scale·q, q an int8; 34 bytes per group
-	// scale·(q−8), q four bits: weight i in the low nibble of byte i, weight i+16 in the high one;
-	// 18 bytes per group
+	// scale·(q−8), with q of four bits: weight i in the low nibble of byte i, weight i+16 in the
+	// high nibble; 18 bytes per group
 	Q4
 )
 
@@ -53,8 +53,8 @@ func ParseFormat(name string) (f Format, ok bool) {
 	return 0, false
 }
 
-// Group is how many weights belong together: the length of a row, and where it is cut, must be a
-// multiple of it.
+// Group is the number of weights in a group. The length of a row, and of every part of a row, must
+// be a multiple.
 func (f Format) Group() int {
 	if f == Q8 || f == Q4 {
 		return QuantGroup
@@ -117,8 +117,8 @@ func (f Format) Decode(dst []float32, src []byte) {
 // nearest step of the group's scale. len(dst) must be Size(len(src)); src must be finite. It
 // returns the index of the first weight that is too large for the format, or −1.
 //
-// The scale of Q8 is max|w|/127. That of Q4 is w*/−8 with w* the weight of the largest magnitude,
-// so that this one is exact up to the rounding of the scale.
+// The scale of Q8 is max|w|/127. The scale of Q4 is w*/−8 with w* the weight of the largest
+// magnitude, so that w* is exact up to the rounding of the scale.
 func (f Format) Encode(dst []byte, src []float32) int {
 	dst = dst[:f.Size(len(src)):len(dst)]
 	switch f {
@@ -160,8 +160,8 @@ func (f Format) Encode(dst []byte, src []float32) int {
 	return -1
 }
 
-// encodeGroup quantises a group whose weight of the largest magnitude is top; false when the scale
-// is beyond float16.
+// encodeGroup quantises a group. top is its weight of the largest magnitude. It returns false when
+// the scale is beyond float16.
 func (f Format) encodeGroup(dst []byte, group []float32, top float32) bool {
 	const half = QuantGroup / 2
 	scale := F32ToF16(float32(math.Abs(float64(top))) / 127)

@@ -24,7 +24,7 @@ const (
 )
 
 // F16ToF32 returns the value of a float16. The conversion is exact. A NaN keeps its sign and
-// payload and comes out quiet, as the F16C instructions do it.
+// payload and becomes quiet, as with the F16C instructions.
 func F16ToF32(h uint16) float32 {
 	sign := uint32(h&halfSign) << 16
 	magnitude := uint32(h&^halfSign) << fractionShift
@@ -34,14 +34,14 @@ func F16ToF32(h uint16) float32 {
 		}
 		return math.Float32frombits(sign | magnitude | 0x7f800000)
 	}
-	// With its exponent bits in place the number is too small by the difference of the biases. That
-	// product is exact and also normalises what is subnormal in float16.
+	// With its exponent bits in place the number is too small by the difference of the biases.
+	// Multiplying by it is exact and also normalises subnormal float16 numbers.
 	return math.Float32frombits(sign|magnitude) * rebias
 }
 
-// F32ToF16 returns the float16 nearest to f, ties to even: what is too large becomes Inf, what is
-// too small for a normal number becomes subnormal or zero of the same sign. A NaN keeps its sign
-// and the upper bits of its payload and comes out quiet.
+// F32ToF16 returns the float16 nearest to f, ties to even. Too large a number becomes Inf; a number
+// too small for a normal one becomes subnormal or zero of the same sign. A NaN keeps its sign and
+// the upper bits of its payload and becomes quiet.
 func F32ToF16(f float32) uint16 {
 	const (
 		infinity  = 0x7f800000

@@ -53,8 +53,8 @@ func AxpyF32(a float32, x, y []float32) {
 }
 
 // StreamRead returns the sum, modulo 2^64, of b read as little-endian 64-bit words, the last one
-// filled up with zeros. It touches every byte once, in order: its fast twin is the memory-bandwidth
-// roofline.
+// filled up with zeros. It touches every byte once, in order: its fast version is the roofline of
+// memory bandwidth.
 func StreamRead(b []byte) uint64 {
 	var sum uint64
 	for len(b) >= 8 {

@@ -10,8 +10,8 @@ import (
 //go:embed metal
 var metal embed.FS
 
-// Metal returns kernels.metal with all its includes in place, each file once, for a compiler that
-// has no folder. A file in metal/ replaces the file of the same name beside this one. The
+// Metal returns kernels.metal with all its includes in place, each file once, for a compiler
+// without a folder. A file in metal/ replaces the file of the same name in this folder. The
 // language's own header, <metal_stdlib>, is left to the compiler.
 func Metal() (string, error) {
 	t := text{seen: map[string]bool{}}

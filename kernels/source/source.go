@@ -1,7 +1,8 @@
 // Package source holds the device code of kernels/cuda and kernels/metal as text. The kernels are
-// written once, in the words of port.h; metal/port.h defines the same words in the Metal Shading
-// Language. Programs use the PTX made of this text. Its readers are the test that makes the PTX
-// again, the Metal driver, and the stand-ins, which compile it for the host.
+// written once, in the vocabulary of port.h; metal/port.h defines the same words in the Metal
+// Shading Language. Programs use the PTX compiled from this text. The text itself is read by the
+// test that compiles the PTX again, by the Metal driver, and by the stand-ins, which compile it for
+// the host.
 //
 // Read port.h first, then rows.h, then any of the kernels: kernels.cu lists them.
 package source

@@ -26,8 +26,8 @@ import (
 //go:embed library/*.cc library/*.h
 var library embed.FS
 
-// Library is the stand-in, loaded. There is one device in a process, so tests that use it must not
-// run in parallel.
+// Library is the loaded stand-in. A process has one device, so tests that use it must not run in
+// parallel.
 type Library struct {
 	path    string
 	fail    func(name string, nth, code, lose int32)
@@ -38,9 +38,9 @@ type Library struct {
 	reset   func()
 }
 
-// Open builds the library unless the user's cache has it, loads it and gives it a new device. When
-// the test is over, all that was made on the device must be gone again. The test is skipped where
-// there is no C++ compiler.
+// Open builds the library unless the user's cache has it, loads it and resets its device. At the
+// end of the test, everything made on the device must be freed. The test is skipped where there is
+// no C++ compiler.
 func Open(t testing.TB) *Library {
 	t.Helper()
 	path := build(t)
@@ -69,7 +69,7 @@ func Open(t testing.TB) *Library {
 // Path is the library's file, for cuda.OpenLibrary.
 func (l *Library) Path() string { return l.path }
 
-// Fail lets the nth next call of a function of the driver fail. With lose every call after it fails
+// Fail makes the nth next call of a function of the driver fail. With lose every later call fails
 // in the same way.
 func (l *Library) Fail(call string, nth int, code cuda.Result, lose bool) {
 	var all int32
@@ -82,10 +82,10 @@ func (l *Library) Fail(call string, nth int, code cuda.Result, lose bool) {
 // Calls is how often a function was called.
 func (l *Library) Calls(call string) int { return int(l.calls(call)) }
 
-// Limit sets the size of the device's memory in bytes; it has 1 GiB at first.
+// Limit sets the size of the device's memory in bytes; the default is 1 GiB.
 func (l *Library) Limit(bytes uint64) { l.limit(bytes) }
 
-// Trouble is what the last kernel that failed did wrong.
+// Trouble describes the error of the last kernel that failed.
 func (l *Library) Trouble() string {
 	text := make([]byte, 512)
 	l.trouble(text, int32(len(text)))
@@ -93,7 +93,7 @@ func (l *Library) Trouble() string {
 	return said
 }
 
-// Left lists what has been made on the device and is still there; "" is nothing.
+// Left lists what has been made on the device and not freed; "" is nothing.
 func (l *Library) Left() string {
 	var left []string
 	for kind, name := range []string{"pieces of device memory", "pieces of pinned memory",
@@ -105,7 +105,7 @@ func (l *Library) Left() string {
 	return strings.Join(left, ", ")
 }
 
-// Forget gives the test a new device in place of one on which something is left.
+// Forget resets the device although something is left on it.
 func (l *Library) Forget() { l.reset() }
 
 // build compiles the library and returns its path.
@@ -121,8 +121,7 @@ func build(t testing.TB) string {
 	return Build(t, "standin", files)
 }
 
-// Emulator is the text, by the name of the file, of what runs kernels and has the driver's symbols.
-// It is for a library with other kernels.
+// Emulator returns the emulator's source files by name, for a library with other kernels.
 func Emulator(t testing.TB) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -142,9 +141,9 @@ func read(t testing.TB, to map[string]string, from fs.FS, folder string, names .
 	}
 }
 
-// Build compiles the C++ of some files into the user's cache, under a name made of their text and
-// of what else says what becomes of it, unless it is there, and returns the library's path. The
-// test is skipped where there is no compiler.
+// Build compiles C++ files into a library in the user's cache, unless the library is there, and
+// returns its path. The name contains a hash of the texts, compiler and flags. The test is skipped
+// where there is no compiler.
 func Build(t testing.TB, name string, files map[string]string, more ...string) string {
 	t.Helper()
 	compiler := ""
@@ -170,7 +169,7 @@ func Build(t testing.TB, name string, files map[string]string, more ...string) s
 		t.Fatal(err)
 	}
 	defer lock.Close()
-	// Packages are tested side by side: one of them compiles.
+	// Packages are tested concurrently: only one of them compiles.
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +196,7 @@ func compile(t testing.TB, compiler string, flags []string, files map[string]str
 		args...).CombinedOutput(); err != nil {
 		t.Fatalf("standin: %s: %v\n%s", compiler, err, out)
 	}
-	// A file under its final name is whole, whenever the test is stopped.
+	// A file under its final name is whole, even if the test is stopped.
 	text, err := os.ReadFile(filepath.Join(folder, "standin.so"))
 	if err != nil {
 		t.Fatal(err)

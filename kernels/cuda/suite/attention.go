@@ -42,7 +42,7 @@ func (b *Bench) rotaries() {
 	}
 }
 
-// history is the keys and values of one layer, as the test knows them.
+// history holds the keys and values of one layer in plain Go.
 type history struct {
 	a          cuda.Attention
 	keys, vals []float32 // (sequence, position, kv_heads, dim)
@@ -126,7 +126,8 @@ func (b *Bench) attentions() {
 			{1, 1, 1, 1, 0, []int32{0}},
 			{4, 4, 16, 40, 0, []int32{39, 0}},
 			{6, 2, 33, 20, 0, []int32{7}},
-			{2, 1, 64, 300, 0, []int32{299, 127, 128}}, // the end of a block's span, and one beyond
+			// the end of a block's span, and one beyond it
+			{2, 1, 64, 300, 0, []int32{299, 127, 128}},
 			{2, 2, 130, 300, 130, []int32{280, 5, 129}},
 			{3, 3, 8, 50, 1, []int32{49}},
 			{2, 2, 8, 8, 0, nil},
@@ -136,8 +137,7 @@ func (b *Bench) attentions() {
 	}
 }
 
-// checkAttention stores random keys and values and compares the attention over them with the plain
-// twin.
+// checkAttention stores random keys and values and compares the attention over them with plain Go.
 func (b *Bench) checkAttention(f ref.Format, c attentionCase) {
 	b.Helper()
 	tokens := len(c.positions)

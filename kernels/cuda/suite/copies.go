@@ -6,8 +6,8 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cuda"
 )
 
-// copies takes bytes to the device, across it and back, of sizes and at places that are no whole
-// words too.
+// copies copies bytes to the device, across it and back, also with sizes and offsets that are not
+// whole words.
 func (b *Bench) copies() {
 	for _, size := range []int{1, 4, 4096, 4999} {
 		for _, at := range []int64{0, 3} {
@@ -34,7 +34,7 @@ func (b *Bench) copies() {
 	}
 }
 
-// streams: a stream that waits for an event of another sees its work.
+// streams: a stream that waits for another's event sees the other's work.
 func (b *Bench) streams() {
 	const n = 1000
 	other, err := b.Device.NewStream()

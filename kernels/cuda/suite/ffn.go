@@ -9,12 +9,12 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// layer is a feed-forward layer: weights by unit, and where they lie on the device.
+// layer is a feed-forward layer: its weights by unit, and on the device.
 type layer struct {
 	dim, units                 int
 	gate, up, down             []float32
 	gateBias, upBias, downBias []float32
-	// with all that a layer has, and every unit at its own place
+	// with all operands of a layer, and every unit in its own slot
 	onDevice   cuda.FFN
 	activation cuda.Activation
 	threshold  float32
@@ -86,7 +86,7 @@ func (b *Bench) run(a cuda.FFN, x []float32, tokens int) (act, out []float32) {
 	return Get[float32](b, a.Act, tokens*a.Rows), Get[float32](b, a.Out, tokens*a.Dim)
 }
 
-// check compares with the plain twin; units lists what the rows are.
+// check compares with plain Go; units lists the units of the rows.
 func (b *Bench) check(what string, l *layer, units []int32, wanted func(token int, unit int32) bool,
 	x, act, out []float32) {
 	b.Helper()
@@ -168,7 +168,7 @@ func (b *Bench) ffnSparse() {
 	}
 }
 
-// checkSparse has some of a layer's rows at random places, of which each token wants some.
+// checkSparse places some of a layer's rows in random slots; each token needs some of them.
 func (b *Bench) checkSparse(l *layer, rows, places, tokens int) {
 	b.Helper()
 	units, slots := b.Ints(rows, l.units), b.Ints(rows, places)
@@ -198,7 +198,7 @@ func (b *Bench) checkSparse(l *layer, rows, places, tokens int) {
 	}
 }
 
-// placed is a row buffer in which row i of units is at slots[i]; the other places are not numbers.
+// placed makes a row buffer with row i of units in slot slots[i]; the other slots are NaN.
 func (b *Bench) placed(f ref.Format, values []float32, dim, places int, units,
 	slots []int32) cuda.Mem {
 	b.Helper()
@@ -243,7 +243,7 @@ func (b *Bench) flashEqualsDense() {
 	}
 }
 
-// ffnCut: values up to the cut are dropped, others stay as they are.
+// ffnCut: values up to the threshold are dropped, others are unchanged.
 func (b *Bench) ffnCut() {
 	l := b.layer(ref.F16, 32, 50, true, false, cuda.SiLU)
 	x := b.Floats(32)
@@ -267,8 +267,8 @@ func (b *Bench) ffnCut() {
 	}
 }
 
-// gelus bounds the error of the error function, which a language may not have: units are points x,
-// of which the kernel gives x·½·(1 + erf(x/√2)).
+// gelus bounds the error of the error function, which a language may lack: units are points x, for
+// which the kernel computes x·½·(1 + erf(x/√2)).
 func (b *Bench) gelus() {
 	const units, bound = 4001, 1e-6
 	points := make([]float32, units)

@@ -45,7 +45,7 @@ func (b *Bench) checkMatVec(f ref.Format, rows, cols, tokens int, biased, relu b
 	}
 }
 
-// special: what is not a number stays so, and subnormal weights count.
+// special: NaN stays NaN, and subnormal weights count.
 func (b *Bench) special() {
 	w := Put(b, []uint16{0x7c00, 0x0001, 0x7e00, 0x3c00, 0x0001, 0x8001})
 	a := &cuda.MatVec{W: w, X: Put(b, []float32{1, 0x1p24}), Y: b.Room(12), Rows: 3, Cols: 2,

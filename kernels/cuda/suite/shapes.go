@@ -13,8 +13,7 @@ func (b *Bench) shapes() {
 	}
 }
 
-// Shapes runs a mat-vec, a feed-forward part and attention of any small shape against their plain
-// twins.
+// Shapes compares a mat-vec, a feed-forward part and attention of any small shape with plain Go.
 func (b *Bench) Shapes(seed uint64, format uint8, rows, cols uint16, tokens uint8) {
 	b.Helper()
 	weights := ref.Formats()[int(format)%len(ref.Formats())]

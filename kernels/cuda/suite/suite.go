@@ -1,5 +1,5 @@
-// Package suite compares every kernel on a device with plain Go. Drivers have it in common: each
-// runs it from a test, and a new kernel is tested on all of them when it has a line in checks.
+// Package suite compares every kernel on a device with plain Go. The drivers share it: each runs it
+// from a test. A new kernel is tested on all drivers once it has a line in checks.
 package suite
 
 import (
@@ -48,7 +48,7 @@ type Bench struct {
 	Random *rand.Rand
 }
 
-// New is a Bench for a test. What it makes goes with the device.
+// New returns a Bench for a test. Its memory is freed with the device.
 func New(t testing.TB, d *cuda.Device, seed uint64) *Bench {
 	t.Helper()
 	b := &Bench{TB: t, Device: d, Random: rand.New(rand.NewPCG(seed, 1))}
@@ -124,14 +124,14 @@ func (b *Bench) Ints(n, limit int) []int32 {
 // length is the nearest that a row can have in a format.
 func length(f ref.Format, n int) int { return (n + f.Group() - 1) / f.Group() * f.Group() }
 
-// weights are n weights on the device, and their exact values.
+// weights returns n weights on the device, and their exact values.
 func (b *Bench) weights(f ref.Format, n int) (cuda.Mem, []float32) {
 	b.Helper()
 	values := b.Floats(n)
 	return Put(b, encode(f, values)), values
 }
 
-// encode stores values as weights, which it replaces by what is stored.
+// encode stores values as weights, and replaces them by the stored values.
 func encode(f ref.Format, values []float32) []uint16 {
 	words := make([]uint16, f.Size(len(values))/2)
 	bytes := cuda.AsBytes(words)
@@ -140,8 +140,8 @@ func encode(f ref.Format, values []float32) []uint16 {
 	return words
 }
 
-// sum is a sum and the sum of its terms' magnitudes, which says how far another order of summation
-// may lead.
+// sum is a sum and the sum of its terms' magnitudes, which bounds the effect of the order of
+// summation.
 type sum struct{ value, size float64 }
 
 func (s *sum) add(v float64) { s.value, s.size = s.value+v, s.size+math.Abs(v) }
@@ -154,7 +154,7 @@ func dot(w, x []float32) (s sum) {
 	return s
 }
 
-// near demands a relative error of 1e-3, or one of rounding where large terms cancel.
+// near demands a relative error of at most 1e-3, or of rounding where large terms cancel.
 func (b *Bench) near(what string, got float32, want sum) {
 	b.Helper()
 	if !(math.Abs(float64(got)-want.value) <= 1e-3*math.Abs(want.value)+1e-6*want.size+1e-12) {

@@ -13,9 +13,9 @@ import (
 	"github.com/windrow-sim/windrow/kernels/metal"
 )
 
-// gpu is what objects of Metal have.
+// gpu holds the state of Metal's objects.
 type gpu struct {
-	// Of a command buffer. Its members are kept until it is done.
+	// Of a command buffer. It keeps its members until it is done.
 	queue     *object
 	commands  []func()
 	encoding  *object // an encoder without endEncoding
@@ -26,7 +26,7 @@ type gpu struct {
 
 	waiting []*object // command buffers of a queue that have not run
 
-	// Of an event: what was signalled, and who will signal more.
+	// Of an event: the signalled value, and the command buffers that will signal.
 	value     uint64
 	signalled []*object
 
@@ -42,10 +42,10 @@ type gpu struct {
 	precise, language bool
 }
 
-// method is what an object does with a message.
+// method answers a message to an object.
 type method func(o *object, a arguments) id
 
-// number is a method that answers with one.
+// number returns a method that answers with a constant.
 func number(n id) method { return func(*object, arguments) id { return n } }
 
 // foundation has pools and errors.
@@ -70,7 +70,7 @@ func (r *Runtime) foundation() map[string]method {
 	}
 }
 
-// making has the device and its memory.
+// making lists the methods of the device and its memory.
 func (r *Runtime) making() map[string]method {
 	return map[string]method{
 		"MTLDevice name": func(*object, arguments) id {
@@ -209,7 +209,7 @@ func (r *Runtime) computing() map[string]method {
 			o.room = a.count(0)
 			return 0
 		},
-		// The documentation can be read so that this takes back what an earlier one said.
+		// By one reading of the documentation, a second call replaces the list of the first.
 		"MTLComputeCommandEncoder useResources:count:usage:": func(o *object, a arguments) id {
 			if a.count(1) == 0 || a.count(2) != 3 {
 				r.stop("a kernel may read and write what it uses")
@@ -314,7 +314,7 @@ func (r *Runtime) await(b *object, a arguments) id {
 	return 0
 }
 
-// finish runs what is in a queue up to a command buffer.
+// finish runs the work of a queue up to a command buffer.
 func (r *Runtime) finish(b *object) {
 	if !b.committed {
 		r.stop("somebody waits for a command buffer that was not committed")
@@ -373,7 +373,7 @@ func (r *Runtime) copy(e *object, a arguments) id {
 	return r.do(e, func() { copy(to, from) })
 }
 
-// dispatch runs a kernel. It may use those of the buffers alone that the encoder was told of.
+// dispatch runs a kernel. The kernel may use only the buffers that the encoder lists.
 func (r *Runtime) dispatch(e *object, a arguments) id {
 	grid, group := argument[metal.Size](a, 0), argument[metal.Size](a, 1)
 	if e.pipeline == nil || e.bytes == nil || e.room != roomBytes || grid.X*grid.Y*grid.Z == 0 ||

@@ -24,9 +24,9 @@ var library embed.FS
 // each launch.
 const roomBytes = 1024
 
-// Library builds the kernels, unless the user's cache has them, into a library with the symbols of
-// CUDA's driver, which launches them too, and returns its path. The test is skipped where there is
-// no C++ compiler.
+// Library builds the kernels into a library in the user's cache, unless it is there, and returns
+// its path. The library also has the symbols of CUDA's driver, which launch the kernels. The test
+// is skipped where there is no C++ compiler.
 func Library(t testing.TB) string {
 	t.Helper()
 	text, err := source.Metal()
@@ -45,7 +45,7 @@ func Library(t testing.TB) string {
 	return standin.Build(t, "metal", files, fmt.Sprintf("-DROOM=%d", roomBytes))
 }
 
-// kernels runs the kernels of the library. It says what one has done wrong.
+// kernels runs the kernels of the library and reports their errors.
 func kernels(t testing.TB) func(name string, arguments []byte, grid [3]int32,
 	threads int) (trouble string) {
 	t.Helper()
@@ -67,7 +67,7 @@ func kernels(t testing.TB) func(name string, arguments []byte, grid [3]int32,
 	}
 }
 
-// parameters lists the kernels with the sizes of their parameters, as the PTX has them.
+// parameters lists the kernels with the sizes of their parameters, from the PTX.
 func parameters(t testing.TB) string {
 	t.Helper()
 	var list strings.Builder
@@ -87,8 +87,8 @@ func parameters(t testing.TB) string {
 	return list.String()
 }
 
-// withoutAttributes leaves out what says where a kernel's parameters come from: here they are given
-// by place.
+// withoutAttributes removes the attributes that bind a kernel's parameters: here they are bound by
+// position.
 func withoutAttributes(text string) string {
 	return regexp.MustCompile(` ?\[\[\w+(\(\d+\))?\]\]`).ReplaceAllString(text, "")
 }

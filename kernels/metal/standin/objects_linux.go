@@ -20,11 +20,11 @@ import (
 
 type id = metal.ID
 
-// Runtime is an Objective-C runtime (metal.Objects) that has Metal's objects, as far as package
-// metal uses them: as Apple's documentation describes them, and strict. A message that an object
-// does not have, arguments of other kinds, an object that was released, and whatever Metal's
-// validation layer would stop at end the program. Kernels run on the host when somebody waits for
-// them and no sooner. Several goroutines may use it.
+// Runtime is an Objective-C runtime (metal.Objects) with the objects of Metal that package metal
+// uses, as Apple's documentation describes them. It is strict: an unknown message, arguments of
+// another kind, a released object, and everything that Metal's validation layer would stop at end
+// the program. Kernels run on the host, and only when a caller waits for them. Safe for concurrent
+// use.
 type Runtime struct {
 	methods map[string]method // "class message"
 	kernel  func(name string, arguments []byte, grid [3]int32, threads int) (trouble string)
@@ -39,7 +39,7 @@ type Runtime struct {
 	calls   map[string]int    // by message
 }
 
-// fault is a message whose answer is none, and an error with the text.
+// fault makes a message return nothing, and an error with the text.
 type fault struct {
 	nth  int
 	text string
@@ -52,17 +52,17 @@ type object struct {
 	class   string
 	count   int // references
 	text    string
-	members []*object // of a pool; what a command buffer or encoder keeps
+	members []*object // of a pool, or kept by a command buffer or encoder
 
 	// Of a buffer.
-	host, device []byte // two views of its memory, or one of memory that was registered
-	mapped       bool   // the views end with a fence behind their size
+	host, device []byte // two views of its memory, or one view of registered memory
+	mapped       bool   // the views have a fence behind their end
 
 	gpu
 }
 
-// Open gives the test a new runtime. When the test is over, all that was made in it must be gone
-// again. The test is skipped where there is no C++ compiler.
+// Open gives the test a new runtime. At the end of the test, everything made in it must be
+// released. The test is skipped where there is no C++ compiler.
 func Open(t testing.TB) *Runtime {
 	t.Helper()
 	r := &Runtime{kernel: kernels(t)}
@@ -80,7 +80,7 @@ func Open(t testing.TB) *Runtime {
 	return r
 }
 
-// Device is a new MTLDevice, as MTLCreateSystemDefaultDevice gives one.
+// Device returns a new MTLDevice, as MTLCreateSystemDefaultDevice does.
 func (r *Runtime) Device() metal.ID {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -90,9 +90,8 @@ func (r *Runtime) Device() metal.ID {
 // Driver opens a device, as OpenDriver of package metal does on a Mac.
 func (r *Runtime) Driver() (cuda.Driver, error) { return metal.OpenOn(r, r.Device()) }
 
-// Fail lets the nth next message of a name be answered with nothing, and with an error where the
-// method has one. With lose every one after it is answered so too. Execution is that of the nth
-// next command buffer.
+// Fail makes the nth next message of a name return nothing, and an error where the method has one.
+// With lose every later one fails too. Execution counts command buffers.
 func (r *Runtime) Fail(message string, nth int, text string, lose bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -119,7 +118,7 @@ func (r *Runtime) Alive(class string) int {
 	return n
 }
 
-// Left lists what has been made and was not released; "" is nothing.
+// Left lists the objects that were made and not released; "" is none.
 func (r *Runtime) Left() string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -136,8 +135,8 @@ func (r *Runtime) Left() string {
 	return strings.Join(left, ", ")
 }
 
-// Forget gives the test a new runtime in place of one in which something is left, and forgets
-// faults and calls.
+// Forget gives the test a new runtime although something is left in the old one. It also removes
+// faults and counts.
 func (r *Runtime) Forget() {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -151,7 +150,7 @@ func (r *Runtime) stop(format string, args ...any) {
 		args...))
 }
 
-// failed counts a message and says whether it is to fail.
+// failed counts a message and reports whether it must fail.
 func (r *Runtime) failed(message string) (text string, failed bool) {
 	r.calls[message]++
 	f := r.faults[message]
@@ -167,7 +166,7 @@ func (r *Runtime) failed(message string) (text string, failed bool) {
 	return f.text, true
 }
 
-// make is a new object with one reference.
+// make returns a new object with one reference.
 func (r *Runtime) make(class string) *object {
 	r.last += 16
 	o := &object{self: r.last, class: class, count: 1}
@@ -175,7 +174,7 @@ func (r *Runtime) make(class string) *object {
 	return o
 }
 
-// auto leaves the one reference to the pool.
+// auto moves the one reference to the pool.
 func (r *Runtime) auto(o *object) id {
 	pools := r.pools[syscall.Gettid()]
 	if len(pools) == 0 {
@@ -238,7 +237,7 @@ func (r *Runtime) class(name string) id {
 	return r.classes[name]
 }
 
-// Send does what an object does with a message.
+// Send runs the object's method for a message.
 func (r *Runtime) Send(to id, message string, args ...any) id {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -301,7 +300,7 @@ func (r *Runtime) Pointer(to id, message string) unsafe.Pointer {
 	return unsafe.Pointer(unsafe.SliceData(r.object(to, "MTLBuffer").host))
 }
 
-// Text is that of a string.
+// Text returns the text of a string object.
 func (r *Runtime) Text(to id, message string) string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -327,7 +326,7 @@ func (r *Runtime) string(text string) id {
 	return r.auto(o)
 }
 
-// fence is what lies behind the memory of a buffer, up to the end of a page and one more.
+// fence fills the memory behind a buffer, up to the end of a page and one page more.
 const fence = 0x55
 
 // buffer is a new MTLBuffer of which host and device have views at different addresses.
@@ -367,7 +366,7 @@ func (r *Runtime) must(err error) {
 	}
 }
 
-// arguments are those of a message. What is asked for must be of the kind that the method declares.
+// arguments are the arguments of a message. A method must read each as the kind that it declares.
 type arguments struct {
 	*Runtime
 	message string
