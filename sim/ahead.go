@@ -103,7 +103,7 @@ func (a *ahead) decide(t *traces.Token) (held int) {
 		}
 		var load []uint32
 		p.work, load = r.Decide(l, masks[l])
-		held += p.work.Held
+		held += p.work.Resident
 		if l == 0 { // nothing is known of it before
 			p.reads = speculation{named: p.reads.named[:0], missed: append(p.reads.missed[:0],
 				load...)}

@@ -31,7 +31,7 @@ func (l *Layer) Step(mask []uint64) (w Work, load []uint32) {
 	w.Hits, w.Loads, w.Evictions = l.dec.Hits, len(l.dec.Load), len(l.dec.Evict)
 	// more than the mask where a policy brings every unit, which is then computed
 	w.Need = w.Hits + w.Loads - l.dec.Ahead
-	w.Copies, w.Held = l.cache.Turn(l.dec.Load, l.dec.Evict)
+	w.Copies, w.Resident = l.cache.Apply(l.dec.Load, l.dec.Evict)
 	return w, l.dec.Load
 }
 
@@ -54,7 +54,7 @@ func NewCache(units int) Cache { return Cache{slots: policy.NewSlots(units)} }
 // Turn removes what the last Turn was told to evict, inserts load and keeps evict for the next
 // Turn. It returns the number of rows copied (rows that fill gaps, and loaded rows) and of rows
 // held until then.
-func (c *Cache) Turn(load, evict []uint32) (copies, held int) {
+func (c *Cache) Apply(load, evict []uint32) (copies, held int) {
 	for _, u := range c.pending {
 		if from, to := c.slots.Delete(u); from != to {
 			copies++

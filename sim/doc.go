@@ -1,91 +1,106 @@
-// Package sim predicts how long a trace takes on a device: it replays the activation masks of a
-// trace through the same residency policy and the same flash layout as the engine, and charges time
-// from a device model.
+// Package sim predicts the time of a trace on a device. It replays the activation masks of the
+// trace through the residency policy and the flash layout of the engine, and charges time from a
+// device model.
 //
-// Decisions (hits, misses, evictions, requests, bytes, row moves) come from
-// internal/decisions/policy and internal/decisions/layout and are therefore the engine's own; only
-// time is modelled. For each token and layer, in this order:
+// Decisions are hits, misses, evictions, requests, bytes and row copies. They come from
+// internal/decisions/policy and internal/decisions/layout, which the engine uses too. Only time is
+// modelled here.
 //
-//	attention   resident mat-vecs and reading keys and values
+// # One layer
+//
+// Machine (machine.go) carries out one layer of one token, for every study of the simulator. The
+// parts follow each other in this order:
+//
+//	attention   resident mat-vecs, and reading keys and values
 //	predict     mask, policy and layout decisions
 //	io          the layer's read requests through the flash station, as discrete events
 //	            (devicemodels/flash)
-//	memory      row-cache copies: rows evicted after the previous token are overwritten, new rows
-//	            appended
+//	memory      row-cache copies: the last rows of the cache fill the places of rows that were
+//	            evicted after the previous token; loaded rows are appended
 //	ffn         dot products and updates over the rows of the active units
 //
-// and once per token "other": final norm and output head. The embedding, a thousandth of a layer,
-// is in the first layer's attention; sampling is not part of a Run.
+// The part "other" ends a token: final norm and output head. The embedding takes a thousandth of a
+// layer and is part of the first layer's attention. Sampling is not part of a Run.
 //
-// That is on demand. A Schedule moves reads ahead of their need, behind compute; it changes when
-// things are read and what is read in vain, never what is needed, kept and evicted:
+// # Schedules
 //
-//	lookahead   when the attention of layer l is done, what a prediction names for layer l+1 is
-//	            submitted. After the attention of l+1 its need is known, and what
-//	            was not named is read on demand. Layer 0 of a token reads on demand, since nothing
-//	            of it is known before
-//	token       layers 0 … Dense−1 are dense and in memory. Once layer 0 has computed, all later
-//	            layers are predicted and decided (in the
-//	            "predict" of layer 0), and what they lack is submitted at once. The first sparse
-//	            layer waits for all of it before its attention
-//	            (NeuroPrefetcher, sections 3 and 4), or each layer for its own after its attention
+// Without a Schedule, reads are on demand. A Schedule submits reads before they are needed, while
+// the model computes. It changes the times of reads and adds reads that a prediction names
+// wrongly. It does not change what is needed, kept and evicted.
 //
-// A reader in the background submits reads in chunks that share a staging buffer as the engine's do
-// (layout.Staging): when all of one has come the next is submitted, if there is room, while the
-// rows of the first are moved to their places, in order; this takes the copies off the layer's
-// "memory". The next layer's reads of a lookahead so wait for those under way; with
-// schedule.Unlimited they do not. Reads ahead and on demand share the slots, demand first, but a
-// read in the drive is not called back. A layer waits for all that was read ahead for it, also in
-// vain. The first token of a sequence finds nothing in memory, so that its reads are the largest.
+//	lookahead   After the attention of layer l, the units predicted for layer l+1 are prefetched.
+//	            After the attention of layer l+1 its needed units are known. Units that were not
+//	            predicted are read on demand. Layer 0 reads on demand, because nothing predicts
+//	            it.
+//	token       Layers 0 … Dense−1 are dense and resident. After layer 0, all later layers are
+//	            predicted and decided, as the part "predict" of layer 0, and prefetched at once.
+//	            The first sparse layer waits for all prefetches before its attention
+//	            (NeuroPrefetcher, sections 3 and 4). With WaitLayer, each layer waits for its own
+//	            after its attention.
 //
-// Compute beside reads is stretched as devicemodels.Host.Overlap says, over each part with the
-// bytes that moved meanwhile. Where no accelerator computes (the device has no transfer, waiting
-// for each other or holding of rows), it is stretched also by the share of the cores that the reads
-// take, if that is more, and by the whole time of moving rows, which then gains nothing from the
-// background. Compute that lost time makes up for it at its own rate and may lose again. A layer's
-// memory traffic is taken to be spread evenly over its parts. Predicting the next layer costs
-// nothing; PredictorRank is of the masks that say what is needed.
+// A background reader submits the prefetches in batches. They share a staging buffer as in the
+// engine (layout.Staging). When a batch is read, the next one is submitted if there is room, and
+// the rows of the first are copied into the cache, in order. The part "memory" of the layer does
+// not include these copies. A lookahead for the next layer waits for the batches in flight, except
+// with schedule.Unlimited. Prefetches and demand reads share the slots of the drive. A free slot
+// takes demand reads first. A read in the drive is not cancelled. A layer waits for all its
+// prefetches, also for those that it does not need. The first token of a sequence finds an empty
+// cache, so its reads are the largest.
 //
-// An I/O row of such a Run is the time that compute waited, with the counts and bytes of all reads
-// for the layer; traces.Ahead has what was hidden. The first sparse layer has two I/O rows when it
-// waits for the whole token.
+// Reads slow down compute that runs beside them, as devicemodels.Host.Overlap says: part by part,
+// with the bytes that move meanwhile. Without an accelerator (the device has no transfer, no
+// synchronisation and no cost of resident rows), two more effects slow it down: the share of the
+// cores that reads take, if it is larger, and the whole time of row copies. Copies in the
+// background then gain nothing. Compute makes up for lost time at its own rate and may be slowed
+// down again. The memory traffic of a layer is taken as evenly spread over its parts. The
+// prediction for the next layer costs nothing. PredictorRank is the cost of the masks that say
+// what is needed.
 //
-// With the backend "cuda" the GPU of the device model (devicemodels.GPU) computes, as package
-// engine/cuda lets it. The host asks for kernels and lists on two streams, compute and moves;
-// internal/decisions/launch has their number. A stage of n calls that is asked for at the host's
-// time t, of work w, on a stream that is through at s:
+// The I/O row of such a Run is the time that compute waited. Its counts and bytes are those of all
+// reads for the layer. traces.Ahead has the hidden time. The first sparse layer has two I/O rows
+// if it waits for the whole token.
+//
+// # GPU
+//
+// With the backend "cuda" the GPU of the device model (devicemodels.GPU) computes, in the manner of
+// package engine/cuda. The host launches kernels and lists of kernels on two streams, compute and
+// moves. internal/decisions/launch counts them. The equations of a stage have these operands: n
+// launches by the host from its time t on, work w on the device, a stream that is busy until s:
 //
 //	host    t + n·launch
 //	stream  max(max(s, t + launch) + w, t + n·launch)
-//	waited  stream + reply + sync, where the host waits; reply is the copy of what it waits for
+//	waited  stream + reply + sync, if the host waits; reply is the device-to-host copy
 //
-// The work of the stages is, with the rates and fixed times of the GPU (a mat-vec, say, takes
-// dense_fixed + bytes/dense_rate),
+// The work of the stages uses the rates and fixed times of the GPU. A mat-vec, for example, takes
+// dense_fixed + bytes/dense_rate.
 //
-//	attention  4 mat-vecs, keys and values of pos+1 positions, and a kernel each for norms,
-//	           additions, storing and turning
-//	arrive     on moves: rows that close gaps (move), rows that were read (scatter), and a
-//	           transfer for each list
-//	ffn        the rows of the units; it begins when compute and moves are both through
-//	ends       the embedding and the output head, with the logits as reply
+//	attention  4 mat-vecs, keys and values of pos+1 positions, and one kernel each for norms,
+//	           additions, storing and RoPE
+//	scatter    on the stream moves: rows that fill gaps (move), rows that were read (scatter), and
+//	           one transfer for each list
+//	ffn        the rows of the units; starts when both streams are idle
+//	ends       the embedding and the output head; the reply is the logits
 //
-// In turn: attention is asked for, the host decides, waits until moves is through with the staging
-// buffer, reads, asks for arrive and ffn. It waits for attention only where a predictor on the host
-// wants the input, and else for nothing but the logits: then the device computes while the host
-// reads. With Observed it waits after attention, arrive and ffn, as package replay makes the engine
-// do. Rows of a Run are on the host's clock, so that they tile the time: what it did not wait for
-// earlier is in "other". Under a schedule that reads ahead the streams are not followed: a stage
-// takes max(w, n·launch), with its wait if there is one, and the wait for rows begins when
-// attention is done. Several tokens in a step, and predictors on the GPU, are not modelled.
+// The host launches attention, decides, waits until the stream moves has emptied the staging
+// buffer, reads, and launches scatter and ffn. It waits for attention only if a predictor on the
+// host needs its output. Otherwise it waits for the logits alone, so that the device computes
+// while the host reads. With Observed it waits after attention, scatter and ffn, as package replay
+// does. Rows of a Run are on the host's clock and cover the whole time. The device's remaining time
+// is in "other". Under a schedule that prefetches, the streams are not followed: a stage takes
+// max(w, n·launch), and its wait if there is one. The wait for rows then starts when attention is
+// done. Steps of several tokens, and predictors on the GPU, are not modelled.
 //
-// Layer and Cache (decide.go) are the decisions, Host (host.go) the times of the host,
-// Config.NewStation the flash: package sweep puts the same three together for many configurations
-// at once.
+// # Reading guide
 //
-// Reading guide: Run in sim.go, decide.go, host.go, gpu.go, then Station in devicemodels/flash;
-// schedule.go, reader.go and ahead.go for reading ahead; prediction.go says how far a result can be
-// trusted. Invariants tested here: same decisions as the engine (1, in package replay),
-// conservation and drained at the end (2), Little's law (3), monotone (4), determinism (5), the
-// same decisions under every schedule, and the closed form of sim/reproduce where times are
-// constant.
+// Start with Run in sim.go and Machine in machine.go. Then read decide.go (decisions), host.go and
+// gpu.go (times of the host and of a GPU) and Station in devicemodels/flash. schedule.go, reader.go
+// and ahead.go are the schedules. prediction.go says how far a result can be trusted. limits.go is
+// for studies that cannot simulate every setting.
+//
+// # Invariants
+//
+// The numbers are those of the invariants of the product. Tested here: same decisions as the engine
+// (1, in package replay), conservation and an empty device at the end (2), Little's law (3),
+// monotone (4), determinism (5). Also tested: the same decisions under every schedule, and the
+// closed form of sim/reproduce where times are constant.
 package sim

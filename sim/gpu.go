@@ -46,7 +46,7 @@ const floatBytes = 4
 const noReply units.Nanos = -1
 
 // GPUWork is what one layer asks of a GPU. Rows go by another stream than computing.
-type GPUWork struct{ Attention, Arrive, FFN Stage }
+type GPUWork struct{ Attention, Scatter, FFN Stage }
 
 // gpu charges the stages of a GPU; see the package's documentation for the equations.
 type gpu struct {
@@ -96,8 +96,8 @@ func (g *gpu) transfer(b units.Bytes) units.Nanos {
 	return g.spec.TransferFixed + g.spec.TransferRate.Time(b)
 }
 
-// arrive is rows that close gaps, then rows that were read.
-func (g *gpu) arrive(h *Host, moved, loaded int) Stage {
+// scatter is rows that close gaps, then rows that were read.
+func (g *gpu) scatter(h *Host, moved, loaded int) Stage {
 	s := g.stage(launch.Arrive(moved > 0, loaded > 0), 0)
 	if moved > 0 { // the engine's events enclose the scatter alone
 		s.Around += g.compute.Copy.Time(units.Bytes(moved)*h.head.UnitBytes, 1)
@@ -129,11 +129,12 @@ func (g *gpu) ends(h *Host) Stage {
 // layer charges a layer. The host's parts are those of a token whose stages follow each other, for
 // who does not follow the streams.
 func (g *gpu) layer(h *Host, pos int, w *Work) (t LayerTimes) {
-	t.GPU = GPUWork{Attention: g.attention(h, pos), Arrive: g.arrive(h, w.Copies-w.Loads, w.Loads),
+	t.GPU = GPUWork{Attention: g.attention(h, pos), Scatter: g.scatter(h, w.Copies-w.Loads,
+		w.Loads),
 		FFN: g.ffn(h, w.Need, true)}
 	t.Predict = h.spec.Decide(w.Need) + h.predictor(&t)
 	t.Traffic = 0 // of the host's memory
-	t.Attention, t.Memory, t.FFN = g.inTurn(t.GPU.Attention), g.inTurn(t.GPU.Arrive),
+	t.Attention, t.Memory, t.FFN = g.inTurn(t.GPU.Attention), g.inTurn(t.GPU.Scatter),
 		g.inTurn(t.GPU.FFN)
 	return t
 }
@@ -202,8 +203,8 @@ func (s *Streams) Attention(now units.Nanos, t *LayerTimes) Spent {
 	return s.ask(&s.compute, now, &t.GPU.Attention)
 }
 
-// Settle is how long the host waits until the staging buffer may be read into again.
-func (s *Streams) Settle(now units.Nanos) units.Nanos {
+// Sync is how long the host waits until the staging buffer may be read into again.
+func (s *Streams) Sync(now units.Nanos) units.Nanos {
 	if s == nil {
 		return 0
 	}
@@ -215,7 +216,7 @@ func (s *Streams) Memory(now units.Nanos, t *LayerTimes) Spent {
 	if s == nil {
 		return Spent{Took: t.Memory}
 	}
-	return s.ask(&s.moves, now, &t.GPU.Arrive)
+	return s.ask(&s.moves, now, &t.GPU.Scatter)
 }
 
 // FFN ends a layer: it begins on the device when the rows are there.

@@ -18,7 +18,7 @@ type Work struct {
 	Loads     int // and not: read before the layer computes
 	Evictions int // units that leave after it
 	Copies    int // rows copied inside memory: those that fill gaps, and loaded ones
-	Held      int // rows in memory while the layer computes
+	Resident  int // rows in memory while the layer computes
 }
 
 // LayerTimes is what one layer of one token costs the host; its reads lie between Predict and
@@ -169,7 +169,7 @@ func (h *Host) Scatter(rows int) units.Nanos {
 		return 0
 	}
 	if h.gpu != nil {
-		return h.gpu.inTurn(h.gpu.arrive(h, 0, rows))
+		return h.gpu.inTurn(h.gpu.scatter(h, 0, rows))
 	}
 	bytes := units.Bytes(rows) * h.head.UnitBytes
 	return h.compute.Copy.Time(bytes, rows) + h.compute.Transfer.Time(bytes, 1)

@@ -126,7 +126,7 @@ func (m *Machine) Execute(l int, w *Work, load []uint32, t *LayerTimes) (Step, e
 	m.planner.Plan(l, load, &m.plan)
 	s := Step{Work: *w, Requests: len(m.plan.Requests), Bytes: m.plan.Bytes}
 	m.before(&s, t)
-	batch, err := m.read(m.now + m.streams.Settle(m.now))
+	batch, err := m.read(m.now + m.streams.Sync(m.now))
 	if err != nil {
 		return Step{}, err
 	}
@@ -140,7 +140,7 @@ func (m *Machine) Execute(l int, w *Work, load []uint32, t *LayerTimes) (Step, e
 func (m *Machine) ExecuteTimed(w *Work, t *LayerTimes, took, inFlight units.Nanos) Step {
 	s := Step{Work: *w, InFlight: inFlight}
 	m.before(&s, t)
-	m.after(&s, t, m.streams.Settle(m.now)+took)
+	m.after(&s, t, m.streams.Sync(m.now)+took)
 	return s
 }
 
@@ -182,7 +182,7 @@ func (m *Machine) after(s *Step, t *LayerTimes, reads units.Nanos) {
 	m.spend(s, traces.PartMemory, m.streams.Memory(m.now, t))
 	m.spend(s, traces.PartFFN, m.streams.FFN(m.now, t))
 	s.Bounded, s.Traffic = t.Bounded, t.Traffic
-	m.resident += s.Work.Held
+	m.resident += s.Work.Resident
 }
 
 func (m *Machine) spend(s *Step, part traces.Part, spent Spent) {

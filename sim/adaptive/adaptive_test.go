@@ -85,7 +85,7 @@ func TestConstantBudgetIsSim(t *testing.T) {
 				sum += s.Latency
 			}
 			if o.Loads != total.Misses || sum != total.Wall || o.Changes != 0 ||
-				o.Window != float64(k) || o.Shed != 0 || o.OverStatic != 1 {
+				o.Window != float64(k) || o.EvictedEarly != 0 || o.OverStatic != 1 {
 				t.Errorf("window %d: %+v takes %v; sim loads %d in %v", k, o, sum, total.Misses,
 					total.Wall)
 			}

@@ -36,7 +36,8 @@ func (r *Result) WriteCSV(w io.Writer) error {
 	for _, o := range r.Outcomes {
 		for _, s := range o.Steps {
 			fmt.Fprintf(out, "%s,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d\n", o.Name, s.Token, s.Seq, s.Pos,
-				int64(s.Budget), int64(s.Memory), s.Chosen, s.Window, s.Needed, s.Loads, s.Shed,
+				int64(s.Budget), int64(s.Memory), s.Chosen, s.Window, s.Needed, s.Loads,
+				s.EvictedEarly,
 				int64(s.Latency))
 		}
 	}

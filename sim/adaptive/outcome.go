@@ -18,11 +18,11 @@ type Step struct {
 	Memory units.Bytes `json:"memory_bytes"`         // at the fullest moment of the token
 	Chosen int         `json:"chosen_window_tokens"` // before it
 	// at its end: shorter than Chosen where it did not fit
-	Window  int         `json:"window_tokens"`
-	Needed  int         `json:"needed_count"` // units, all layers
-	Loads   int         `json:"loads_count"`
-	Shed    int         `json:"shed_count"` // rows that left early because the window shrank
-	Latency units.Nanos `json:"latency_ns"`
+	Window       int         `json:"window_tokens"`
+	Needed       int         `json:"needed_count"` // units, all layers
+	Loads        int         `json:"loads_count"`
+	EvictedEarly int         `json:"shed_count"` // rows that left early because the window shrank
+	Latency      units.Nanos `json:"latency_ns"`
 }
 
 // Outcome is what a strategy is judged by. Speeds and latencies leave out the first Config.Skip
@@ -42,11 +42,11 @@ type Outcome struct {
 	OverStatic float64     `json:"loads_over_static"` // loads over those of the strategy "static"
 	Window     float64     `json:"mean_window_tokens"`
 	// tokens that end with another window than the one before, sequences apart
-	Changes int          `json:"window_changes_count"`
-	Shed    int64        `json:"shed_count"`
-	Memory  units.Bytes  `json:"most_memory_bytes"`
-	Basis   traces.Basis `json:"basis"`
-	Steps   []Step       `json:"-"`
+	Changes      int          `json:"window_changes_count"`
+	EvictedEarly int64        `json:"shed_count"`
+	Memory       units.Bytes  `json:"most_memory_bytes"`
+	Basis        traces.Basis `json:"basis"`
+	Steps        []Step       `json:"-"`
 }
 
 // outcome judges the steps of a strategy.
@@ -74,7 +74,7 @@ func (s *study) outcome(name string, steps []Step) (Outcome, error) {
 			o.Above++
 		}
 		o.Loads += int64(t.Loads)
-		o.Shed += int64(t.Shed)
+		o.EvictedEarly += int64(t.EvictedEarly)
 		o.Memory = max(o.Memory, t.Memory)
 		needed += int64(t.Needed)
 		windows += t.Window

@@ -101,7 +101,7 @@ func (r *runner) reset() {
 // token simulates one token, top to bottom, with the window that was chosen.
 func (r *runner) token(t *traces.Token, room int, step *Step) error {
 	began := r.Now()
-	for l, n := range r.shed(r.window.Begin(step.Chosen), step) {
+	for l, n := range r.evictEarly(r.window.Begin(step.Chosen), step) {
 		r.copied[l] += n
 	}
 	most := 0
@@ -119,16 +119,16 @@ func (r *runner) token(t *traces.Token, room int, step *Step) error {
 	return nil
 }
 
-// shed lets rows leave before anything is read, those that were evicted with the last token first.
-// It returns the rows copied, by layer.
-func (r *runner) shed(early [][]uint32, step *Step) (copies []int) {
+// evictEarly lets rows leave before anything is read, those that were evicted with the last token
+// first. It returns the rows copied, by layer.
+func (r *runner) evictEarly(early [][]uint32, step *Step) (copies []int) {
 	copies = make([]int, len(early))
 	for l, units := range early {
-		copies[l], _ = r.caches[l].Turn(nil, units)
+		copies[l], _ = r.caches[l].Apply(nil, units)
 		if len(units) > 0 {
-			more, _ := r.caches[l].Turn(nil, nil)
+			more, _ := r.caches[l].Apply(nil, nil)
 			copies[l] += more
-			step.Shed += len(units)
+			step.EvictedEarly += len(units)
 		}
 	}
 	return copies
@@ -152,13 +152,13 @@ func (r *runner) layer(l int, mask []uint64, pos uint32, room int, step *Step) e
 // room for, the window shrinks first, in all layers.
 func (r *runner) decide(l int, mask []uint64, room int, step *Step) sim.Work {
 	if early := r.window.Step(l, mask, room, &r.dec); early != nil {
-		for _, n := range r.shed(early, step) {
+		for _, n := range r.evictEarly(early, step) {
 			r.copied[l] += n
 		}
 	}
 	work := sim.Work{Need: r.dec.Hits + len(r.dec.Load), Hits: r.dec.Hits, Loads: len(r.dec.Load),
 		Evictions: len(r.dec.Evict)}
-	work.Copies, work.Held = r.caches[l].Turn(r.dec.Load, r.dec.Evict)
+	work.Copies, work.Resident = r.caches[l].Apply(r.dec.Load, r.dec.Evict)
 	work.Copies += r.copied[l]
 	r.copied[l] = 0
 	return work

@@ -32,7 +32,7 @@ type BatchRow struct {
 	Basis string `json:"basis"` // of the simulation: traces.Basis
 
 	Needed   float64     `json:"needed_share"` // of all units, by a step
-	Held     float64     `json:"held_share"`   // of all units, in memory between steps
+	Resident float64     `json:"held_share"`   // of all units, in memory between steps
 	Bytes    float64     `json:"bytes_per_token"`
 	Requests float64     `json:"requests_per_token"`
 	Decide   units.Nanos `json:"decide_ns"`
@@ -40,9 +40,9 @@ type BatchRow struct {
 	Memory   units.Nanos `json:"memory_ns"`
 	Compute  units.Nanos `json:"compute_ns"`
 
-	Flash      units.Nanos `json:"flash_ns"`       // sum of the four
-	Hybrid     units.Nanos `json:"hybrid_ns"`      // nothing kept in memory
-	HybridHeld units.Nanos `json:"hybrid_held_ns"` // a share of Held kept in memory
+	Flash          units.Nanos `json:"flash_ns"`       // sum of the four
+	Hybrid         units.Nanos `json:"hybrid_ns"`      // nothing kept in memory
+	HybridResident units.Nanos `json:"hybrid_held_ns"` // a share of Resident kept in memory
 }
 
 // Batches is a row for every size.
@@ -53,10 +53,10 @@ type Batches struct {
 	FFNRead  units.Nanos `json:"ffn_sequential_ns"` // to read them all
 	Rows     []BatchRow  `json:"batches"`           // in order of Size
 	// smallest size at which flash is no faster than Hybrid; 0 = none
-	StopsAt   int      `json:"stops_paying_at"`
-	StopsHeld int      `json:"stops_paying_held"`    // than HybridHeld
-	Warnings  []string `json:"warnings"`             // of all simulations
-	NotWarm   int      `json:"sizes_not_warm_count"` // rows without a warm step
+	StopsAt       int      `json:"stops_paying_at"`
+	StopsResident int      `json:"stops_paying_held"`    // than HybridResident
+	Warnings      []string `json:"warnings"`             // of all simulations
+	NotWarm       int      `json:"sizes_not_warm_count"` // rows without a warm step
 }
 
 // SimulateBatches simulates every size on its own batches (see batch.Stream.Union): a batch of B
@@ -144,27 +144,27 @@ func (r *Batches) add(row BatchRow, warnings []string) {
 	if r.StopsAt == 0 && row.Flash >= row.Hybrid {
 		r.StopsAt = row.Size
 	}
-	if r.StopsHeld == 0 && row.Flash >= row.HybridHeld {
-		r.StopsHeld = row.Size
+	if r.StopsResident == 0 && row.Flash >= row.HybridResident {
+		r.StopsResident = row.Size
 	}
 }
 
 // batchSums are of the warm steps of a run.
 type batchSums struct {
-	part         [traces.Parts]units.Nanos
-	bytes        units.Bytes
-	requests     int64
-	needed, held int64
-	steps        int64
+	part             [traces.Parts]units.Nanos
+	bytes            units.Bytes
+	requests         int64
+	needed, resident int64
+	steps            int64
 }
 
 // rowOf averages the warm steps of a run.
 func rowOf(src *batch.Source, run *traces.Run, cfg sim.Config) BatchRow {
 	var s batchSums
-	held := int64(0) // units in memory after the rows so far
+	resident := int64(0) // units in memory after the rows so far
 	for i := range run.Rows {
 		r := &run.Rows[i]
-		held += int64(r.Misses) - int64(r.Evictions)
+		resident += int64(r.Misses) - int64(r.Evictions)
 		if int(r.Token) < cfg.Window {
 			continue
 		}
@@ -176,7 +176,7 @@ func rowOf(src *batch.Source, run *traces.Run, cfg sim.Config) BatchRow {
 		}
 		if r.Layer == traces.NoLayer {
 			s.steps++
-			s.held += held
+			s.resident += resident
 		}
 	}
 	lanes := src.Lanes()
@@ -188,7 +188,7 @@ func rowOf(src *batch.Source, run *traces.Run, cfg sim.Config) BatchRow {
 	h := src.Header()
 	tokens := s.steps * int64(lanes.Count)
 	all := float64(s.steps) * float64(h.Layers) * float64(h.Units)
-	row.Needed, row.Held = float64(s.needed)/all, float64(s.held)/all
+	row.Needed, row.Resident = float64(s.needed)/all, float64(s.resident)/all
 	row.Bytes, row.Requests = float64(s.bytes)/float64(tokens), float64(s.requests)/float64(tokens)
 	row.Decide, row.IO, row.Memory = perToken(s.part[traces.PartPredict], tokens),
 		perToken(s.part[traces.PartIO], tokens), perToken(s.part[traces.PartMemory], tokens)
@@ -226,6 +226,6 @@ func (row *BatchRow) sum(whole units.Nanos) {
 	}
 	row.Flash = row.Decide + row.IO + row.Memory + row.Compute
 	row.Hybrid = row.Compute + perToken(whole, int64(row.Size))
-	row.HybridHeld = row.Compute + perToken(units.Nanos(float64(whole)*(1-row.Held)),
+	row.HybridResident = row.Compute + perToken(units.Nanos(float64(whole)*(1-row.Resident)),
 		int64(row.Size))
 }

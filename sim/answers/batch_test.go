@@ -72,15 +72,15 @@ func upTo(n int) (sizes []int) {
 // Every read costs 4 µs, and reading all 64 units at once 67 µs: the 17th read is one too many.
 func TestStopsPayingByHand(t *testing.T) {
 	r := run(t, oneEach(64), config(plainDevice(), 0, upTo(64)...))
-	if r.StopsAt != 17 || r.StopsHeld != 17 || r.FFNRead != 67*units.Microsecond ||
+	if r.StopsAt != 17 || r.StopsResident != 17 || r.FFNRead != 67*units.Microsecond ||
 		r.FFNBytes != 64*4096 {
-		t.Errorf("stops at %d and %d; %v are read in %v", r.StopsAt, r.StopsHeld, r.FFNBytes,
+		t.Errorf("stops at %d and %d; %v are read in %v", r.StopsAt, r.StopsResident, r.FFNBytes,
 			r.FFNRead)
 	}
 	for _, row := range r.Rows {
 		b := units.Nanos(row.Size)
 		if row.IO != 4*units.Microsecond || row.Requests != 1 || row.Bytes != 4096 ||
-			math.Abs(row.Needed-float64(b)/64) > 1e-12 || row.Held != 0 {
+			math.Abs(row.Needed-float64(b)/64) > 1e-12 || row.Resident != 0 {
 			t.Errorf("%+v", row)
 		}
 		if whole := row.Hybrid - row.Compute; (whole*b - 67*units.Microsecond).Seconds() > 64e-9 {
@@ -102,18 +102,19 @@ func TestHybridWithTheSameMemory(t *testing.T) {
 			}
 			continue
 		}
-		if row.Warm != row.Steps-2 || row.Held != float64(row.Size)*2/64 {
-			t.Errorf("%d of %d steps are warm, %g held: %+v", row.Warm, row.Steps, row.Held, row)
+		if row.Warm != row.Steps-2 || row.Resident != float64(row.Size)*2/64 {
+			t.Errorf("%d of %d steps are warm, %g resident: %+v", row.Warm, row.Steps, row.Resident,
+				row)
 		}
-		want := 67e3 * (1 - row.Held) / float64(row.Size)
-		if got := float64(row.HybridHeld - row.Compute); math.Abs(got-want) > 1 {
+		want := 67e3 * (1 - row.Resident) / float64(row.Size)
+		if got := float64(row.HybridResident - row.Compute); math.Abs(got-want) > 1 {
 			t.Errorf("batch of %d: the hybrid reads for %g ns, want %g", row.Size, got, want)
 		}
 	}
 	// A read costs 4 µs. Of 67 µs, three quarters for 8 sequences are more, half for 16 are less.
-	if r.NotWarm != 2 || r.StopsAt != 0 || r.StopsHeld != 16 {
+	if r.NotWarm != 2 || r.StopsAt != 0 || r.StopsResident != 16 {
 		t.Errorf("%d sizes are not warm, flash stops at %d and %d", r.NotWarm, r.StopsAt,
-			r.StopsHeld)
+			r.StopsResident)
 	}
 }
 

@@ -53,8 +53,8 @@ type Result struct {
 
 	PeakKV         units.Bytes `json:"peak_kv_bytes"` // keys and values in use after a step
 	Bytes          units.Bytes `json:"flash_bytes_read"`
-	PeakHeld       units.Bytes `json:"peak_held_bytes"`              // rows in memory during a step
-	HeldShare      float64     `json:"held_share"`                   // of all units, on average
+	PeakResident   units.Bytes `json:"peak_held_bytes"`              // rows in memory during a step
+	ResidentShare  float64     `json:"held_share"`                   // of all units, on average
 	BytesPerToken  float64     `json:"flash_bytes_per_token"`        // computed, prompt or not
 	BytesPerOutput float64     `json:"flash_bytes_per_output_token"` // delivered
 	NeededShare    float64     `json:"needed_share"`                 // of all units, by a step
@@ -127,8 +127,8 @@ type sums struct {
 	steps, batches                               int64 // sequences over all steps
 	peakBatch                                    int
 	peakKV                                       units.Bytes
-	held                                         int64 // rows, over all steps
-	peakHeld                                     int
+	resident                                     int64 // rows, over all steps
+	peakResident                                 int
 	busy                                         units.Nanos
 	longestPrompt                                int
 	ttft, tpot, itl, e2e, queueing               histogram
@@ -190,8 +190,8 @@ func (r *run) result() *Result {
 		per(float64(t.Bytes), float64(t.Output))
 	needed, all := float64(s.Hits+s.Loads), float64(s.steps)*float64(r.head.Layers)*float64(
 		r.head.Units)
-	t.NeededShare, t.HeldShare = per(needed, all), per(float64(s.held), all)
-	t.PeakHeld = units.Bytes(s.peakHeld) * r.head.UnitBytes
+	t.NeededShare, t.ResidentShare = per(needed, all), per(float64(s.resident), all)
+	t.PeakResident = units.Bytes(s.peakResident) * r.head.UnitBytes
 	t.HitRatio = per(float64(s.Hits), needed)
 	r.judge(t)
 	return t

@@ -73,16 +73,16 @@ func (r *run) execute() (units.Nanos, error) {
 		s.circle.unite(r.unions, s.at, s.tokens)
 	}
 	r.machine.WaitUntil(r.now)
-	began, held := r.machine.Now(), 0
+	began, resident := r.machine.Now(), 0
 	for l := range r.unions {
 		rows, err := r.layer(l)
 		if err != nil {
 			return 0, err
 		}
-		held += rows
+		resident += rows
 	}
-	r.sum.held += int64(held)
-	r.sum.peakHeld = max(r.sum.peakHeld, held)
+	r.sum.resident += int64(resident)
+	r.sum.peakResident = max(r.sum.peakResident, resident)
 	last, extra := r.machine.ChargeToken(), r.headArithmetic()
 	last.Other += extra
 	last.Bounded += extra
@@ -92,7 +92,7 @@ func (r *run) execute() (units.Nanos, error) {
 
 // layer simulates one layer of the step, with the arithmetic of the other tokens. It returns the
 // number of rows in memory.
-func (r *run) layer(l int) (held int, err error) {
+func (r *run) layer(l int) (resident int, err error) {
 	work, load := r.machine.Decide(l, r.unions[l])
 	times := r.machine.Charge(r.step.positions-1, &work)
 	attention, ffn := r.arithmetic(l, &work, &times)
@@ -101,7 +101,7 @@ func (r *run) layer(l int) (held int, err error) {
 	times.Bounded += attention + ffn
 	one, err := r.machine.Execute(l, &work, load, &times)
 	r.sum.Step(&one)
-	return work.Held, err
+	return work.Resident, err
 }
 
 // arithmetic is what the tokens of a layer take beyond the pass over the weights that times holds.

@@ -155,7 +155,7 @@ func (r *runner) decide(l int) (work sim.Work) {
 		y.resident[w] = (need | have) & r.keep[w]
 	}
 	work.Loads, work.Evictions = len(y.load), len(y.evict)
-	work.Copies, work.Held = y.cache.Turn(y.load, y.evict)
+	work.Copies, work.Resident = y.cache.Apply(y.load, y.evict)
 	return work
 }
 

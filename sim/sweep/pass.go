@@ -65,7 +65,7 @@ type decisions struct {
 	hosts   []*hostTimes
 
 	hits, misses, evictions int64
-	heldMost                int
+	mostResident            int
 	kept, most              []int // by layer, units between tokens, now and at most
 }
 
@@ -344,10 +344,10 @@ func (r *running) look(p *pass, cell, n int, bytes units.Bytes) (err error) {
 // addUp adds up a block of decisions, and the times of hosts, token by token.
 func (p *pass) addUp(d *decisions) {
 	for i := range p.count {
-		held := 0
+		resident := 0
 		for l := range p.head.Layers {
 			w := &d.work[l*p.block+i]
-			held += w.Held
+			resident += w.Resident
 			d.hits += int64(w.Hits)
 			d.misses += int64(w.Loads)
 			d.evictions += int64(w.Evictions)
@@ -358,9 +358,9 @@ func (p *pass) addUp(d *decisions) {
 				}
 			}
 		}
-		d.heldMost = max(d.heldMost, held)
+		d.mostResident = max(d.mostResident, resident)
 		for _, h := range d.hosts {
-			h.last[i] = h.host.Token(held)
+			h.last[i] = h.host.Token(resident)
 			h.sums[i] = sim.LayerTimes{}
 			for l := range p.head.Layers {
 				h.sums[i] = h.sums[i].Add(h.cells[l*p.block+i])

@@ -140,7 +140,7 @@ func (r *running) result(index int, trace *Trace) Result {
 		Wall:  t.Wall,
 		Bytes: t.Bytes, Requests: t.Requests, MeanDepth: t.MeanDepth, Hits: t.Hits,
 		Misses: t.Misses, Evictions: t.Evictions, HitRatio: t.HitRatio,
-		CachedBytes: units.Bytes(d.heldMost) * trace.Header().UnitBytes, Warnings: warnings,
+		CachedBytes: units.Bytes(d.mostResident) * trace.Header().UnitBytes, Warnings: warnings,
 	}
 	for i := range out.Parts {
 		out.Parts[i] = Part{traces.Part(i).String(), t.PartNanos[i]}

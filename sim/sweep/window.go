@@ -100,6 +100,6 @@ func (w *windowed) step(p *pass, g *masks, layer, i int, c *covers,
 	}
 	work = sim.Work{Need: g.need[layer*p.block+i], Loads: len(dec.Load), Evictions: len(dec.Evict)}
 	work.Hits = work.Need - work.Loads
-	work.Copies, work.Held = w.caches[layer].Turn(dec.Load, dec.Evict)
+	work.Copies, work.Resident = w.caches[layer].Apply(dec.Load, dec.Evict)
 	return work
 }

@@ -231,7 +231,7 @@ func (r *adaptiveResult) print(w io.Writer) error {
 			document.Sig3(o.Jitter), document.Sig3(o.Deviation.Millis()), strconv.Itoa(o.Above),
 			document.Sig3(100*o.Misses),
 			document.Sig3(o.OverStatic), document.Sig3(o.Window), strconv.Itoa(o.Changes),
-			strconv.FormatInt(o.Shed, 10), string(o.Basis))
+			strconv.FormatInt(o.EvictedEarly, 10), string(o.Basis))
 	}
 	if err := report.TableText(w, t); err != nil {
 		return err

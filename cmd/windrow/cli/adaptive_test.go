@@ -25,7 +25,8 @@ func TestAdaptive(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	}
-	if a, static := doc.Outcomes[0], doc.Outcomes[2]; a.Loads >= static.Loads || a.Shed == 0 ||
+	if a, static := doc.Outcomes[0], doc.Outcomes[2]; a.Loads >= static.Loads ||
+		a.EvictedEarly == 0 ||
 		static.OverStatic != 1 || static.Changes != 0 {
 		t.Errorf("adaptive %+v, static %+v", a, static)
 	}

@@ -48,7 +48,7 @@ func batchCommand(e *env) *cli.Command {
 				"sequences need, 1 to 4"},
 			&cli.IntFlag{Name: "window", Aliases: []string{"k"},
 				Usage: "keep the rows of the last `K` steps in memory"},
-		}, flashFlags()[1:]...), // all but its window: of a batch, most rows would be held
+		}, flashFlags()[1:]...), // all but its window: of a batch, most rows would be resident
 		Action: e.batch,
 	}
 }
@@ -181,7 +181,7 @@ func (r *batchResult) print(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "\n%s\n", r.stops("hybrid that keeps nothing", r.Times.StopsAt))
 	if r.Times.Window > 0 {
-		fmt.Fprintln(w, r.stops("hybrid with the same memory", r.Times.StopsHeld))
+		fmt.Fprintln(w, r.stops("hybrid with the same memory", r.Times.StopsResident))
 	}
 	fmt.Fprintf(w, "hybrid reads %s in %s ms; compute is charged once per step\n\n",
 		document.IEC(r.Times.FFNBytes), milli(r.Times.FFNRead))
@@ -231,7 +231,7 @@ func (r *batchResult) costTable() *document.Table {
 		heads = append(heads, "kept|%")
 	}
 	if r.Times.Window > 0 {
-		heads = append(heads, "held|%")
+		heads = append(heads, "resident|%")
 	}
 	heads = append(heads, "read|MiB", "I/O|ms", "decide|ms", "copies|ms", "compute|ms", "flash|ms",
 		"hybrid|ms")
@@ -254,13 +254,13 @@ func (r *batchResult) costTable() *document.Table {
 			line = append(line, percent(row.Needed))
 		}
 		if r.Times.Window > 0 {
-			line = append(line, percent(row.Held))
+			line = append(line, percent(row.Resident))
 		}
 		line = append(line, document.Sig3(row.Bytes/float64(units.MiB)), milli(row.IO),
 			milli(row.Decide), milli(row.Memory), milli(row.Compute), milli(row.Flash),
 			milli(row.Hybrid))
 		if r.Times.Window > 0 {
-			line = append(line, milli(row.HybridHeld))
+			line = append(line, milli(row.HybridResident))
 		}
 		t.Add(append(line, row.Basis)...)
 	}

@@ -200,8 +200,8 @@ func (d *trafficResult) countTable(r *serving.Result) *document.Table {
 		r.HitRatio)+" % are in memory")
 	t.Add("read", fmt.Sprintf("%s per computed token, %s per output token",
 		document.IEC(units.Bytes(r.BytesPerToken)), document.IEC(units.Bytes(r.BytesPerOutput))))
-	t.Add("rows in memory", fmt.Sprintf("%s %% on average, %s at most", percent(r.HeldShare),
-		document.IEC(r.PeakHeld)))
+	t.Add("rows in memory", fmt.Sprintf("%s %% on average, %s at most", percent(r.ResidentShare),
+		document.IEC(r.PeakResident)))
 	t.Add("keys and values", document.IEC(r.PeakKV)+" at most")
 	p, busy := r.Parts, float64(r.Busy)
 	t.Add("time of steps", fmt.Sprintf("%s %% reads, %s %% copies, %s %% decisions, %s %% compute",
@@ -285,7 +285,7 @@ func (d *trafficResult) csv() *document.Table {
 		{"steps", r.Steps}, {"duration ns", int64(r.Duration)}, {"busy ns", int64(r.Busy)},
 		{"total input", r.Input}, {"total output", r.Output},
 		{"peak batch", int64(r.PeakBatch)}, {"flash bytes read", int64(r.Bytes)}, {"peak kv bytes",
-			int64(r.PeakKV)}, {"peak held bytes", int64(r.PeakHeld)},
+			int64(r.PeakKV)}, {"peak held bytes", int64(r.PeakResident)},
 	} {
 		whole(v.name, v.n)
 	}
