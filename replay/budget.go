@@ -46,8 +46,7 @@ func (c *Config) reads(geo layout.Geometry) memory.Reads {
 
 // LargestWindow finds the largest window, at most memory.LongestWindow tokens, with which a run of
 // a trace fits into a budget of memory. The policy of the configuration is not used. Below what a
-// window of 0 needs it is an ErrMismatch and a *memory.BudgetError that names this floor and its
-// parts.
+// window of 0 needs the error is a *memory.BudgetError that names this floor and its parts.
 func LargestWindow(src traces.Source, tokens int, w *model.Weights, geo layout.Geometry, cfg Config,
 	budget units.Bytes) (memory.Memory, error) {
 	windows, err := memory.WindowsOf(traces.MaskTrace(src, tokens, cfg.Predicted), cfg.reads(geo),
@@ -57,7 +56,7 @@ func LargestWindow(src traces.Source, tokens int, w *model.Weights, geo layout.G
 	}
 	best, err := windows.Largest(engine.MemoryModel(w, geo), cfg.memory(), budget)
 	if errors.Is(err, memory.ErrBudget) {
-		err = fmt.Errorf("replay: %w: %w", err, ErrMismatch)
+		err = fmt.Errorf("replay: %w", err)
 	}
 	return best, err
 }

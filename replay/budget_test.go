@@ -45,7 +45,7 @@ func TestLargestWindow(t *testing.T) {
 	}
 	_, err := LargestWindow(src, src.Tokens(), w, image.Geometry(), cfg, floor.Total-1)
 	var below *memory.BudgetError
-	if !errors.Is(err, ErrMismatch) || !errors.As(err, &below) ||
+	if !errors.Is(err, memory.ErrBudget) || !errors.As(err, &below) ||
 		below.Floor.Total != floor.Total ||
 		!strings.Contains(err.Error(), floor.Total.String()) ||
 		!strings.Contains(err.Error(), memory.PartRowCache) {

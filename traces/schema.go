@@ -200,6 +200,21 @@ func checkHeader(h *Header) error {
 			return fmt.Errorf("header: shape %+v: every dimension is 0..%d", *s, maxDimension)
 		}
 	}
+	return h.Resident.check()
+}
+
+// check refuses sizes that no model has.
+func (r *Resident) check() error {
+	const most = 1 << 50 // bytes
+	if r == nil {
+		return nil
+	}
+	if min(r.Embeddings, r.Attention, r.Other) < 0 || max(r.Embeddings, r.Attention,
+		r.Other) > most ||
+		r.EmbedWidth < 1 || r.EmbedWidth > 1<<24 {
+		return fmt.Errorf("header: resident weights %+v: sizes are 0..%d bytes, the width of an "+
+			"embedding is 1..%d", *r, int64(most), 1<<24)
+	}
 	return nil
 }
 

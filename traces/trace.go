@@ -3,6 +3,7 @@ package traces
 import (
 	"fmt"
 
+	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 )
@@ -53,9 +54,8 @@ func (s Shape) AttentionBytes() units.Bytes {
 	return units.Bytes(2 * (s.Heads + s.KVHeads) * s.HeadDim * s.DModel * s.DTypeSize)
 }
 
-// KVBytes is the size of one position's keys and values in one layer, which the engine keeps as
-// float32.
-func (s Shape) KVBytes() units.Bytes { return units.Bytes(2 * s.KVHeads * s.HeadDim * 4) }
+// KVBytes is the size of one position's keys and values in one layer, in the engine's precision.
+func (s Shape) KVBytes() units.Bytes { return memory.KVBytes(s.KVHeads, s.HeadDim, 0) }
 
 // HeadBytes is the size of the output head.
 func (s Shape) HeadBytes() units.Bytes { return units.Bytes(s.Vocab * s.DModel * s.DTypeSize) }
@@ -79,8 +79,10 @@ type Header struct {
 	Model         string      `json:"model"`
 	ModelSHA256   string      `json:"model_sha256"`
 	Shape         Shape       `json:"shape"`
-	Tokenizer     string      `json:"tokenizer_sha256"`
-	Activation    string      `json:"activation"`
+	// Resident is the memory of the weights that are not units; nil = not known
+	Resident   *Resident `json:"resident,omitempty"`
+	Tokenizer  string    `json:"tokenizer_sha256"`
+	Activation string    `json:"activation"`
 	// a unit is active when its value is > Threshold
 	Threshold    float64 `json:"threshold"`
 	DType        string  `json:"dtype"`
@@ -98,6 +100,14 @@ type Header struct {
 	// how it was changed; "" for a trace that was not
 	DerivedBy string            `json:"derived_by,omitempty"`
 	Host      map[string]string `json:"host"`
+}
+
+// Resident is what the account of memory needs to know of a model beside its Shape.
+type Resident struct {
+	Embeddings units.Bytes `json:"embeddings_bytes"` // input and output, once when they are tied
+	Attention  units.Bytes `json:"attention_bytes"`  // the four projections of all layers
+	Other      units.Bytes `json:"other_bytes"`      // biases, norms and positions
+	EmbedWidth int         `json:"embed_width"`      // usually d_model
 }
 
 // Words is the number of uint64 words of one mask: ⌈units/64⌉.

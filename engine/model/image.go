@@ -7,6 +7,7 @@ import (
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -101,9 +102,16 @@ func (img *Image) Geometry() layout.Geometry {
 // RecordBytes is the size of one neuron's record without padding.
 func (img *Image) RecordBytes() units.Bytes { return img.Shape.RecordBytes(img.Precision.Bundles) }
 
-// ResidentBytes is what the Weights take in memory.
-func (img *Image) ResidentBytes() units.Bytes {
-	return newWeights(img.Arch, img.Precision).Bytes()
+// Resident is the memory of the Weights, by kind.
+func (img *Image) Resident() memory.Weights { return newWeights(img.Arch, img.Precision).Memory() }
+
+// ResidentBytes is the memory of the Weights.
+func (img *Image) ResidentBytes() units.Bytes { return img.Resident().Total() }
+
+// WeightBytes is the size of all weights, without the padding of records.
+func (img *Image) WeightBytes() units.Bytes {
+	return img.ResidentBytes() + units.Bytes(img.Shape.Layers)*units.Bytes(img.Shape.DFFN)*
+		img.RecordBytes()
 }
 
 // LayerBytes is the size of one layer's bundles as stored, with the padding of the records: what

@@ -65,7 +65,8 @@ var allowed = map[string][]string{
 	"internal/decisions/policy":   {"internal/mask", "internal/units", "internal/nearest"},
 	"internal/decisions/layout":   {"internal/units"},
 	"internal/decisions/schedule": {"internal/units", "internal/nearest"},
-	"internal/decisions/memory": {"internal/mask", "internal/units", "internal/decisions/layout",
+	"internal/decisions/memory": {"internal/mask", "internal/refusal", "internal/units",
+		"internal/decisions/layout",
 		"internal/decisions/policy"},
 	"engine/flashio": {"internal/units", "internal/ioengine", "engine/flashio/uring",
 		"internal/refusal"},
@@ -103,7 +104,8 @@ var allowed = map[string][]string{
 		"traces/arrivals", "traces/batch"},
 	"sim/answers": {"internal/mask", "internal/units", "internal/ioengine", "internal/rng",
 		"internal/decisions/layout", "devicemodels", "devicemodels/flash", "sim", "traces",
-		"traces/batch", "traces/shapes", "traces/stats", "traces/synth"},
+		"traces/batch", "traces/shapes", "traces/stats", "traces/synth",
+		"internal/decisions/memory"},
 
 	"sim/placement": {"internal/mask", "internal/units", "internal/decisions/layout", "sim",
 		"traces"},
@@ -115,7 +117,7 @@ var allowed = map[string][]string{
 		"traces/whatif", "sim"},
 
 	"sim/adaptive": {"internal/mask", "internal/units", "internal/decisions/policy", "sim",
-		"sim/answers", "traces", "traces/compare"},
+		"sim/answers", "traces", "traces/compare", "internal/decisions/memory"},
 	"sim/speculative": {"internal/mask", "internal/units", "internal/rng", "devicemodels", "sim",
 		"traces"},
 

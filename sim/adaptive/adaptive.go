@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -73,7 +74,7 @@ type Result struct {
 type study struct {
 	cfg   *Config
 	src   traces.Source
-	rows  *answers.Rows
+	rows  *memory.Windows
 	use   [][]int       // by token and window: rows in use with each window, as Elastic.Use
 	pos   []uint32      // by token: its position
 	floor []units.Bytes // by position: memory of the shortest window
@@ -81,7 +82,7 @@ type study struct {
 }
 
 // Run simulates all strategies on a trace. It is deterministic. Errors about what was given are of
-// kind ErrConfig, answers.ErrBudget, answers.ErrInput or sim.ErrConfig.
+// kind ErrConfig, memory.ErrBudget, answers.ErrInput or sim.ErrConfig.
 func Run(ctx context.Context, src traces.Source, cfg Config) (*Result, error) {
 	s, err := newStudy(ctx, src, &cfg)
 	if err != nil {
@@ -101,7 +102,9 @@ func Run(ctx context.Context, src traces.Source, cfg Config) (*Result, error) {
 	}
 	r := &Result{Budget: cfg.Budget, Min: cfg.Bounds.Min, Max: cfg.Bounds.Max,
 		Calm: cfg.Bounds.Calm, Fraction: cfg.Fraction, Skip: cfg.Skip}
-	r.Floor = s.memory(s.rows.Positions)
+	if r.Floor, err = s.memory(s.rows.Positions); err != nil {
+		return nil, err
+	}
 	done, total := 0, 4*src.Tokens()
 	for _, strategy := range []strategy{
 		{Adaptive, controller.Reset, func(m moment) int {
@@ -154,9 +157,9 @@ func newStudy(ctx context.Context, src traces.Source, cfg *Config) (*study, erro
 	switch {
 	case cfg.Budget == nil || len(cfg.Budget.Changes) == 0:
 		return nil, fmt.Errorf("adaptive: no budget given: %w", ErrConfig)
-	case cfg.Bounds.Max > answers.MaxWindow:
+	case cfg.Bounds.Max > memory.LongestWindow:
 		return nil, fmt.Errorf("adaptive: a window of up to %d tokens: %d are possible: %w",
-			cfg.Bounds.Max, answers.MaxWindow, ErrConfig)
+			cfg.Bounds.Max, memory.LongestWindow, ErrConfig)
 	case !(cfg.Fraction > 0 && cfg.Fraction <= 1):
 		return nil, fmt.Errorf("adaptive: a fraction of %g of the room: it is above 0, up to 1: %w",
 			cfg.Fraction, ErrConfig)
@@ -173,46 +176,48 @@ func newStudy(ctx context.Context, src traces.Source, cfg *Config) (*study, erro
 	if err := cfg.Sim.Check(src.Header()); err != nil {
 		return nil, err
 	}
-	rows, err := answers.RowsOf(ctx, src, cfg.Sim.Predicted, nil)
+	reads := memory.Reads{Geometry: cfg.Sim.Geometry, Layout: cfg.Sim.Layout}
+	rows, err := answers.WindowsOf(ctx, src, reads, cfg.Sim.Predicted, nil)
 	if err != nil {
 		return nil, err
 	}
 	s := &study{cfg: cfg, src: src, rows: rows}
 	for n := range rows.Positions {
-		m := s.memory(n + 1)
-		s.floor, s.cache = append(s.floor, m.Total), m.Of(answers.PartRowCache)
+		m, err := s.memory(n + 1)
+		if err != nil {
+			return nil, err
+		}
+		s.floor, s.cache = append(s.floor, m.Total), m.Of(memory.PartRowCache)
 	}
 	return s, s.measure(ctx)
 }
 
 // memory is that of the shortest window with so many positions in the context. Bookkeeping is for
 // the longest window, since it does not grow and shrink with the window.
-func (s *study) memory(positions int) answers.Memory {
-	cfg := &s.cfg.Sim
-	h := answers.Holding{PredictorRank: cfg.PredictorRank, Positions: max(positions,
-		s.cfg.Positions), Align: cfg.Layout.Align, Gap: cfg.Layout.Gap}
-	m := s.cfg.Model.Account(s.rows, s.cfg.Bounds.Min, h)
-	longest := s.cfg.Model.Account(s.rows, s.cfg.Bounds.Max, h)
-	for i := range m.Parts {
-		if p := &m.Parts[i]; p.Name == answers.PartBookkeeping {
-			more := longest.Of(answers.PartBookkeeping) - p.Bytes
-			share := float64(more) / float64(s.cfg.Model.Bytes())
-			p.Bytes, p.Share, m.Total, m.Share = p.Bytes+more, p.Share+share, m.Total+more,
-				m.Share+share
-		}
+func (s *study) memory(positions int) (answers.Memory, error) {
+	h := answers.Holding{PredictorRank: s.cfg.Sim.PredictorRank, Positions: max(positions,
+		s.cfg.Positions)}
+	m, err := s.cfg.Model.Account(s.rows, s.cfg.Bounds.Min, h)
+	if err != nil {
+		return m, err
 	}
-	return m
+	longest, err := s.cfg.Model.Account(s.rows, s.cfg.Bounds.Max, h)
+	m.Memory = m.Replace(memory.PartBookkeeping, longest.Of(memory.PartBookkeeping))
+	return m, err
 }
 
 // room is the number of rows that a budget has room for at a position; an error of kind
-// answers.ErrBudget says that the shortest window does not fit.
+// memory.ErrBudget says that the shortest window does not fit.
 func (s *study) room(budget units.Bytes, pos uint32) (int, error) {
 	floor := s.floor[pos]
 	if floor > budget {
-		m := s.memory(int(pos) + 1)
-		return 0, fmt.Errorf("adaptive: at position %d: %w", pos, m.Check(s.cfg.Model.Name, budget))
+		m, err := s.memory(int(pos) + 1)
+		if err == nil {
+			err = m.Check(budget)
+		}
+		return 0, fmt.Errorf("adaptive: at position %d: %w", pos, err)
 	}
-	return int((budget - floor + s.cache) / s.cfg.Model.RowBytes()), nil
+	return int((budget - floor + s.cache) / s.cfg.Model.CachedRow()), nil
 }
 
 // measure finds what every window uses with every token.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -211,12 +212,12 @@ func TestFloor(t *testing.T) {
 	}
 	cfg.Budget.Changes[0].Budget = floor - 1
 	_, err := Run(context.Background(), m, cfg)
-	if !errors.Is(err, answers.ErrBudget) || !strings.Contains(err.Error(), floor.String()) ||
+	if !errors.Is(err, memory.ErrBudget) || !strings.Contains(err.Error(), floor.String()) ||
 		!strings.Contains(err.Error(), "row cache") {
 		t.Errorf("one byte below %v: %v", floor, err)
 	}
 	cfg.Bounds.Min = 2
-	if _, err := Run(context.Background(), m, cfg); !errors.Is(err, answers.ErrBudget) ||
+	if _, err := Run(context.Background(), m, cfg); !errors.Is(err, memory.ErrBudget) ||
 		!strings.Contains(err.Error(), "even with a window of 2 tokens") {
 		t.Errorf("windows of 2 tokens at least: %v", err)
 	}
@@ -227,7 +228,7 @@ func TestFloor(t *testing.T) {
 		_, err := Run(context.Background(), m,
 			cfg)
 		return err
-	}(), answers.ErrBudget) {
+	}(), memory.ErrBudget) {
 		t.Error("20 positions do not fit into the first budget")
 	}
 	cfg.Positions = 0
@@ -396,7 +397,7 @@ func TestDeterministicAndRefusals(t *testing.T) {
 	}
 	for says, change := range map[string]func(*Config){
 		"no budget":                  func(c *Config) { c.Budget = nil },
-		"64 are possible":            func(c *Config) { c.Bounds.Max = 65 },
+		"256 are possible":           func(c *Config) { c.Bounds.Max = 257 },
 		"bounds ascend":              func(c *Config) { c.Bounds.Min = 7 },
 		"at least 1 is needed":       func(c *Config) { c.Bounds.Calm = 0 },
 		"fraction of 0":              func(c *Config) { c.Fraction = 0 },

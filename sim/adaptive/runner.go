@@ -115,7 +115,7 @@ func (r *runner) token(t *traces.Token, room int, step *Step) error {
 	r.sum.Token(&last, r.EndToken(&last).Took)
 	model := &r.s.cfg.Model
 	step.Window, step.Latency = r.window.Window(), r.Now()-began
-	step.Memory = r.s.floor[t.Pos] - r.s.cache + units.Bytes(most)*model.RowBytes()
+	step.Memory = r.s.floor[t.Pos] - r.s.cache + units.Bytes(most)*model.CachedRow()
 	return nil
 }
 

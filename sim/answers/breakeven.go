@@ -8,6 +8,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/stats"
@@ -176,20 +177,20 @@ func newBreaker(ctx context.Context, cfg BreakEvenConfig) (*breaker, error) {
 	switch {
 	case cfg.Device == nil:
 		return nil, fmt.Errorf("answers: break-even: no device model given: %w", ErrInput)
-	case cfg.Window < 0 || cfg.Window >= MaxWindow || cfg.Layers < 1 || cfg.Tokens < 1 ||
+	case cfg.Window < 0 || cfg.Window >= stats.MaxWindow || cfg.Layers < 1 || cfg.Tokens < 1 ||
 		cfg.MostBatch < 1 || cfg.Parallel < 1 || cfg.SequentialChunk < 1:
 		return nil, fmt.Errorf("answers: break-even: a window of %d tokens (0 to %d), %d "+
 			"layers, %d tokens, batches up to %d, %d reads in flight and reads of %v cannot be "+
 			"simulated: %w",
-			cfg.Window, MaxWindow-1, cfg.Layers, cfg.Tokens, cfg.MostBatch, cfg.Parallel,
+			cfg.Window, stats.MaxWindow-1, cfg.Layers, cfg.Tokens, cfg.MostBatch, cfg.Parallel,
 			cfg.SequentialChunk, ErrInput)
 	case cfg.Layout.Gap != 0:
 		return nil, fmt.Errorf("answers: break-even: reads over gaps are not in the closed "+
 			"form; ask without a gap: %w", ErrInput)
 	case cfg.Budget < resident:
-		return nil, fmt.Errorf("%w: %v for the weights of %s, of which %v are not FFN and stay "+
-			"in memory; give it more",
-			ErrBudget, cfg.Budget, m.Name, resident)
+		return nil, fmt.Errorf("answers: break-even: %w: %v for the weights of %s, of which %v "+
+			"are not FFN and stay in memory; give it more", memory.ErrBudget, cfg.Budget, m.Name,
+			resident)
 	case cfg.Budget >= m.Bytes():
 		return nil, fmt.Errorf("answers: break-even: all %v of %s fit into %v, so that nothing "+
 			"has to be read; give a smaller budget: %w",
@@ -377,7 +378,7 @@ func newActivity(cfg *BreakEvenConfig) (*activity, error) {
 			s.LongestSeq, cfg.Window, ErrInput)
 	}
 	for l := range s.PerLayer {
-		curve := make([]float64, 0, MaxWindow+1)
+		curve := make([]float64, 0, stats.MaxWindow+1)
 		for _, v := range s.PerLayer[l].Window.SAgg {
 			curve = append(curve, v/float64(s.Units))
 		}
@@ -408,8 +409,8 @@ func (a *activity) ownShare() (float64, error) {
 	return mean(curves, 1), nil
 }
 
-// at returns s_agg(k) for k = 0 … MaxWindow of every layer at a mean active share; as measured or
-// published for 0.
+// at returns s_agg(k) for k = 0 … stats.MaxWindow of every layer at a mean active share; as
+// measured or published for 0.
 func (a *activity) at(share float64) ([][]float64, error) {
 	if curves, done := a.memo[share]; done {
 		return curves, nil

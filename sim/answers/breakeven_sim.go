@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
@@ -181,7 +182,7 @@ func (b *breaker) batchFits(batch *Limits, k int) error {
 		if err != nil {
 			return false, err
 		}
-		rows, err := RowsOf(b.ctx, src, false, nil)
+		rows, err := WindowsOf(b.ctx, src, memory.Reads{}, false, nil)
 		if err != nil {
 			return false, err
 		}

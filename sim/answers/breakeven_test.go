@@ -10,6 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
@@ -291,10 +292,11 @@ func TestBreakEvenRefuses(t *testing.T) {
 	}{
 		"everything fits": {func(q *BreakEvenConfig) { q.Budget = q.Model.Bytes() },
 			ErrInput},
-		"less than what stays": {func(q *BreakEvenConfig) { q.Budget = units.GiB }, ErrBudget},
-		"no device":            {func(q *BreakEvenConfig) { q.Device = nil }, ErrInput},
-		"an endless window":    {func(q *BreakEvenConfig) { q.Window = MaxWindow }, ErrInput},
-		"no reads in flight":   {func(q *BreakEvenConfig) { q.Parallel = 0 }, ErrInput},
+		"less than what stays": {func(q *BreakEvenConfig) { q.Budget = units.GiB },
+			memory.ErrBudget},
+		"no device":          {func(q *BreakEvenConfig) { q.Device = nil }, ErrInput},
+		"an endless window":  {func(q *BreakEvenConfig) { q.Window = stats.MaxWindow }, ErrInput},
+		"no reads in flight": {func(q *BreakEvenConfig) { q.Parallel = 0 }, ErrInput},
 		"a gap": {func(q *BreakEvenConfig) {
 			q.Layout = layout.Options{
 				Coalesce: true, Gap: 1}

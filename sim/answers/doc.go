@@ -44,7 +44,8 @@
 //
 //	weights   parameters × bytes per weight: 2 (f16), 34/32 (q8_0) or 18/32 (q4_0; blocks of 32
 //	          weights with a 16-bit scale, ggml-common.h)
-//	KV cache  2 · kv_heads · head_dim · 2 bytes per layer and position (16-bit floating point)
+//	KV cache  2 · kv_heads · head_dim numbers per layer and position, of 4 bytes as in windrow's
+//	          engine unless Machine.KVElement says otherwise; the study's systems keep 2
 //	reserve   1 GiB of unified memory must stay free, or contiguous allocations fail (the study).
 //	          Mapped pages need no contiguous memory.
 //

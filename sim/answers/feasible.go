@@ -5,6 +5,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
+	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 )
@@ -35,6 +36,8 @@ type Machine struct {
 	// memory of its own; 0 = memory is unified
 	Accelerator units.Bytes `json:"accelerator_bytes,omitempty"`
 	Context     int         `json:"context"` // positions of the KV cache
+	// KVElement is the size of one number of a key or a value; 0 = memory.KVElement.
+	KVElement units.Bytes `json:"kv_element_bytes"`
 	// Device gives the rates; nil = verdicts only. Engine is a key of its flash.engines, Parallel
 	// the reads in flight.
 	Device   *devicemodels.Device `json:"-"`
@@ -76,13 +79,21 @@ func AssessFeasibility(model Footprint, machine Machine) (*Feasibility, error) {
 			"layers: not a model: %w", model.Name, model.Bytes, model.FFN, model.Layers, ErrInput)
 	}
 	const most = 1 << 24 // positions, and with them bytes that fit
+	if machine.KVElement == 0 {
+		machine.KVElement = memory.KVElement
+	}
+	if machine.KVElement < 1 || machine.KVElement > 8 {
+		return nil, fmt.Errorf("answers: %d B for a number of a key or a value: 1 to 8 are "+
+			"possible: %w", int64(machine.KVElement), ErrInput)
+	}
 	if machine.Memory <= 0 || machine.Accelerator < 0 || machine.Context < 1 ||
 		machine.Context > most {
 		return nil, fmt.Errorf("answers: %v of memory, %v of the accelerator, %d positions: "+
 			"memory and positions must be positive: %w", machine.Memory, machine.Accelerator,
 			machine.Context, ErrInput)
 	}
-	q := assessment{model: model, machine: machine, kv: model.KV * units.Bytes(machine.Context)}
+	q := assessment{model: model, machine: machine, kv: units.Bytes(model.KV) * machine.KVElement *
+		units.Bytes(machine.Context)}
 	if err := q.rates(); err != nil {
 		return nil, err
 	}

@@ -22,7 +22,8 @@ func jetson(t *testing.T, memory units.Bytes) Machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Machine{Memory: memory, Context: 2048, Device: d, Engine: "uring", Parallel: 256}
+	return Machine{Memory: memory, Context: 2048, KVElement: 2, Device: d, Engine: "uring",
+		Parallel: 256}
 }
 
 func model(t *testing.T, name, dtype string) Footprint {
@@ -109,11 +110,11 @@ func TestPublishedRatesAreWithinTheBounds(t *testing.T) {
 func TestReadsByHand(t *testing.T) {
 	m := model(t, "opt-6.7b", F16)
 	if m.Bytes != 6658473984*2 || m.FFN != 32*16384*16384 || m.Record != 16384 ||
-		m.KV != 32*2*4096*2 {
+		m.KV != 32*2*4096 {
 		t.Fatalf("%+v", m)
 	}
 	rows := assess(t, m, jetson(t, gib(8)))
-	kv := m.KV * 2048
+	kv := units.Bytes(m.KV) * 2 * 2048
 	if r := rows[ClassMapped]; r.ReadLeast != m.Bytes-(gib(8)-kv) || r.ReadMost != m.Bytes {
 		t.Errorf("mapped: %+v", r)
 	}

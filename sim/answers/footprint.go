@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/shapes"
@@ -23,9 +24,10 @@ type Footprint struct {
 	DType  string      `json:"dtype"`
 	Layers int         `json:"layers"`
 	Bytes  units.Bytes `json:"weights_bytes"`
-	FFN    units.Bytes `json:"ffn_bytes"`    // of Bytes
-	Record units.Bytes `json:"record_bytes"` // of a neuron, or of an expert: what is read as one
-	KV     units.Bytes `json:"kv_bytes_per_position"`
+	FFN    units.Bytes `json:"ffn_bytes"` // of Bytes
+	// of a neuron, or of an expert: what is read as one
+	Record units.Bytes `json:"record_bytes"`
+	KV     int         `json:"kv_numbers_per_position"` // keys and values of all layers
 	// Used is the share of the FFN that a dense runtime computes for a token: 1, or that of the
 	// experts that are picked.
 	Used float64 `json:"used_share"`
@@ -57,8 +59,7 @@ func FootprintLike(name, dtype string, active float64) (Footprint, error) {
 	if info.Experts == 0 {
 		m.Record /= units.Bytes(shape.DFFN)
 	}
-	const half = 2 // bytes
-	m.KV = units.Bytes(2 * shape.KVHeads * shape.HeadDim * half * shape.Layers)
+	m.KV = shape.Layers * int(memory.KVBytes(shape.KVHeads, shape.HeadDim, 1))
 	if info.Experts > 0 {
 		if active != 0 {
 			return Footprint{}, fmt.Errorf("answers: model %s: its router picks %d of %d experts; "+

@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/shapes"
 )
-
-// ErrBudget marks a budget of memory that not even the smallest configuration fits into.
-var ErrBudget = errors.New("answers: the memory budget is below the floor")
 
 // ErrInput marks a question that has no answer because of what was given.
 var ErrInput = errors.New("answers: the question cannot be answered")
@@ -26,6 +24,8 @@ type Model struct {
 	// Params is the number of all parameters; 0 = those of embeddings, attention and FFN, without
 	// biases, norms and positions.
 	Params int64
+	// Resident are the weights besides the records; nil = estimated from the fields above.
+	Resident *traces.Resident
 }
 
 // ModelLike returns a published model (shapes.Lookup) with 16-bit weights.
@@ -42,11 +42,12 @@ func ModelLike(name string) (Model, error) {
 		Untied: !info.TiedEmbeddings, Params: info.Params}, nil
 }
 
-// ModelOf returns the model of a trace. What its header does not say, whether the head is tied and
-// how many parameters there are, comes from the published model of that name if the shapes agree;
-// otherwise the head is taken as tied.
+// ModelOf returns the model of a trace. A recorded trace knows the size of the resident weights. Of
+// another, whether the head is tied and how many parameters there are comes from the published
+// model of that name if the shapes agree; otherwise the head is taken as tied.
 func ModelOf(h *traces.Header) Model {
-	m := Model{Name: h.Model, Shape: h.Shape, Units: h.Units, UnitBytes: h.UnitBytes}
+	m := Model{Name: h.Model, Shape: h.Shape, Units: h.Units, UnitBytes: h.UnitBytes,
+		Resident: h.Resident}
 	m.Shape.Layers = h.Layers
 	shape, info, err := shapes.Lookup(PublishedName(h.Model))
 	if err != nil {
@@ -63,18 +64,21 @@ func ModelOf(h *traces.Header) Model {
 // was made from.
 func PublishedName(model string) string { return strings.TrimPrefix(model, "synthetic ") }
 
-// EmbeddingBytes is the size of the input embedding and of the output head, once when they are
-// tied.
-func (m *Model) EmbeddingBytes() units.Bytes {
-	if m.Untied {
-		return 2 * m.Shape.HeadBytes()
+// resident are the weights that every flash-resident engine keeps in memory, by kind: all but the
+// FFN. What is not known is estimated: the head from the published name, biases, norms and
+// positions from the published number of parameters.
+func (m *Model) resident() memory.Weights {
+	if r := m.Resident; r != nil {
+		return memory.Weights{Embeddings: r.Embeddings, Attention: r.Attention, Other: r.Other}
 	}
-	return m.Shape.HeadBytes()
-}
-
-// AttentionBytes is the size of the attention projections of all layers.
-func (m *Model) AttentionBytes() units.Bytes {
-	return units.Bytes(m.Shape.Layers) * m.Shape.AttentionBytes()
+	w := memory.Weights{Embeddings: m.Shape.HeadBytes(),
+		Attention: units.Bytes(m.Shape.Layers) * m.Shape.AttentionBytes()}
+	if m.Untied {
+		w.Embeddings *= 2
+	}
+	all := units.Bytes(m.Params) * units.Bytes(m.Shape.DTypeSize)
+	w.Other = max(all-w.Total()-m.FFNBytes(), 0)
+	return w
 }
 
 // FFNBytes is the size of the records of all layers.
@@ -82,17 +86,8 @@ func (m *Model) FFNBytes() units.Bytes {
 	return units.Bytes(m.Shape.Layers) * units.Bytes(m.Units) * m.UnitBytes
 }
 
-// otherBytes are biases, norms and positions: what the published number of parameters has beyond
-// the shape.
-func (m *Model) otherBytes() units.Bytes {
-	all := units.Bytes(m.Params) * units.Bytes(m.Shape.DTypeSize)
-	return max(all-m.EmbeddingBytes()-m.AttentionBytes()-m.FFNBytes(), 0)
-}
-
 // ResidentBytes are the weights that every flash-resident engine keeps in memory: all but the FFN.
-func (m *Model) ResidentBytes() units.Bytes {
-	return m.EmbeddingBytes() + m.AttentionBytes() + m.otherBytes()
-}
+func (m *Model) ResidentBytes() units.Bytes { return m.resident().Total() }
 
 // Bytes is the size of all weights.
 func (m *Model) Bytes() units.Bytes { return m.ResidentBytes() + m.FFNBytes() }
@@ -116,139 +111,65 @@ func (m *Model) check() error {
 
 // Holding is what memory holds besides weights and rows.
 type Holding struct {
-	PredictorRank int         `json:"predictor_rank"` // 0 = no predictor
-	Positions     int         `json:"positions"`      // of the KV cache; 0 = those of the trace
-	Align         units.Bytes `json:"align"`          // of requests; 0 = 1 B
-	Gap           int         `json:"gap"`            // layout.Options.Gap
+	PredictorRank int `json:"predictor_rank"` // 0 = no predictor
+	Positions     int `json:"positions"`      // of the KV cache; 0 = those of the trace
 }
 
-// The parts of Account that depend on the window or on the context.
-const (
-	PartRowCache    = "row cache"
-	PartKV          = "KV cache"
-	PartStaging     = "staging"
-	PartBookkeeping = "bookkeeping"
-)
-
-// Part is one part of the memory.
-type Part struct {
-	Name  string      `json:"part"`
-	Bytes units.Bytes `json:"bytes"`
-	Share float64     `json:"share_of_model"`
-}
-
-// Memory is what one configuration keeps in memory.
+// Memory is the account of one configuration, beside the model's weights.
 type Memory struct {
-	Window int         `json:"window"`
-	Parts  []Part      `json:"parts"`
-	Total  units.Bytes `json:"total_bytes"`
-	Share  float64     `json:"share_of_model"`
+	memory.Memory
+	Weights units.Bytes `json:"weights_bytes"` // of the whole model
 	// MeanRows is the size of the rows that are in use on average; the part "row cache" is for the
 	// fullest moment of each layer.
 	MeanRows units.Bytes `json:"mean_row_bytes"`
 }
 
-// Of returns the size of a part, 0 for one that there is not.
-func (mem *Memory) Of(name string) units.Bytes {
-	for _, p := range mem.Parts {
-		if p.Name == name {
-			return p.Bytes
-		}
+// Share is the share of the model's weights that some bytes are.
+func (m *Memory) Share(b units.Bytes) float64 { return float64(b) / float64(m.Weights) }
+
+// account is the model as the account of memory takes it.
+func (m *Model) account() memory.Model {
+	s := &m.Shape
+	a := memory.Model{DModel: s.DModel, Layers: s.Layers, Units: m.Units, Heads: s.Heads,
+		KVHeads: s.KVHeads, HeadDim: s.HeadDim, Vocab: s.Vocab, Record: m.UnitBytes,
+		Weights: m.resident()}
+	if m.Resident != nil {
+		a.Embed = m.Resident.EmbedWidth
 	}
-	return 0
+	return a
 }
 
-// Check returns an error of kind ErrBudget that lists the parts when a budget is smaller than they
-// are; mem should be of the shortest window that the question allows.
-func (mem *Memory) Check(model string, budget units.Bytes) error {
-	if mem.Total <= budget {
-		return nil
-	}
-	var parts []string
-	for _, p := range mem.Parts {
-		if p.Bytes > 0 {
-			parts = append(parts, fmt.Sprintf("%s %v", p.Name, p.Bytes))
-		}
-	}
-	window := "without a window"
-	if mem.Window > 0 {
-		window = fmt.Sprintf("with a window of %d tokens", mem.Window)
-	}
-	return fmt.Errorf("%w: %v for %s, which needs %v even %s (%s); give it more, or take fewer "+
-		"positions or a smaller model",
-		ErrBudget, budget, model, mem.Total, window, strings.Join(parts, ", "))
+// CachedRow is the size of a row in a row cache.
+func (m *Model) CachedRow() units.Bytes {
+	a := m.account()
+	return a.CachedRow()
 }
 
-// RowBytes is the size of a cached row: its record, and a bias as float32.
-func (m *Model) RowBytes() units.Bytes { return m.UnitBytes + 4 }
-
-// Account lists the memory of a window of k tokens, 0 … MaxWindow:
-//
-//	embeddings   input and output, once when tied
-//	attention    the four projections of all layers
-//	other        biases, norms and positions, where the number of parameters is known
-//	predictor    Model.PredictorBytes
-//	row cache    per layer, the most rows that are in use at once, with a 4-byte bias each
-//	KV cache     float32 keys and values of all positions, as the engine keeps them
-//	staging      one layer's largest read: rows, gaps and alignment, an upper bound when
-//	             neighbours join
-//	bookkeeping  policy and slots: what is where, and when it was last active
-//
-// The program itself, its stacks and the activations of one token are not in it.
-func (m *Model) Account(rows *Rows, k int, h Holding) Memory {
-	mem := Memory{Window: k}
-	model := float64(m.Bytes())
-	add := func(name string, bytes units.Bytes) {
-		mem.Parts = append(mem.Parts, Part{name, bytes, float64(bytes) / model})
-		mem.Total += bytes
-	}
-	const index = 4 // bytes of a unit's or row's number
-	var cached, most, book units.Bytes
-	mean, words := 0.0, units.Bytes(m.Units+63)/64*8
-	for l := range rows.Layers {
-		r := &rows.Layers[l]
-		cached += units.Bytes(r.Max[k]) * m.RowBytes()
-		most = max(most, units.Bytes(r.Loads[k]))
-		mean += r.Mean[k]
-		// Slots: a row per unit, a unit per row. Window: last use per unit, what is resident, and
-		// one mask per token.
-		book += units.Bytes(2*m.Units+r.Max[k])*index + words*units.Bytes(k+1)
-	}
-	positions := h.Positions
-	if positions == 0 {
-		positions = rows.Positions
-	}
-	add("embeddings", m.EmbeddingBytes())
-	add("attention", m.AttentionBytes())
-	add("other", m.otherBytes())
-	add("predictor", m.PredictorBytes(h.PredictorRank))
-	add(PartRowCache, cached)
-	add(PartKV, units.Bytes(m.Shape.Layers)*m.Shape.KVBytes()*units.Bytes(positions))
-	add(PartStaging, most*m.read(h))
-	add(PartBookkeeping, book)
-	mem.Share, mem.MeanRows = float64(mem.Total)/model, units.Bytes(mean*float64(m.UnitBytes))
-	return mem
+// config is what is held, as the account of memory takes it.
+func (m *Model) config(h Holding) memory.Config {
+	return memory.Config{Positions: h.Positions, Predictor: m.PredictorBytes(h.PredictorRank)}
 }
 
-// read is the most that one row puts into the staging buffer: its record, the gap before it,
-// rounded out.
-func (m *Model) read(h Holding) units.Bytes {
-	row := m.UnitBytes * units.Bytes(1+h.Gap)
-	if h.Align > 1 && m.UnitBytes%h.Align != 0 {
-		row = (row+h.Align-1)/h.Align*h.Align + h.Align
-	}
-	return row
+// Account lists the memory of a window of k tokens, 0 … memory.LongestWindow, as the package
+// internal/decisions/memory says.
+func (m *Model) Account(w *memory.Windows, k int, h Holding) (Memory, error) {
+	a, err := w.Account(m.account(), m.config(h), k)
+	return m.with(w, a), err
 }
 
-// LargestWindow returns the longest window whose memory fits into the budget. The error for a
-// budget that not even a window of 0 tokens fits into is of kind ErrBudget and lists what the floor
-// consists of.
-func (m *Model) LargestWindow(rows *Rows, h Holding, budget units.Bytes) (Memory, error) {
-	for k := MaxWindow; k >= 0; k-- {
-		if mem := m.Account(rows, k, h); mem.Total <= budget {
-			return mem, nil
-		}
+// LargestWindow is the account of the longest window that fits into the budget. The error for a
+// budget that not even a window of 0 tokens fits into is a *memory.BudgetError, which lists what
+// the floor consists of.
+func (m *Model) LargestWindow(w *memory.Windows, h Holding, budget units.Bytes) (Memory, error) {
+	a, err := w.Largest(m.account(), m.config(h), budget)
+	return m.with(w, a), err
+}
+
+// with adds to an account what depends on the model and on the mean of the rows.
+func (m *Model) with(w *memory.Windows, a memory.Memory) Memory {
+	mean := 0.0
+	for l := range w.Layers {
+		mean += w.Layers[l].Mean[a.Window]
 	}
-	floor := m.Account(rows, 0, h)
-	return floor, floor.Check(m.Name, budget)
+	return Memory{Memory: a, Weights: m.Bytes(), MeanRows: units.Bytes(mean * float64(m.UnitBytes))}
 }

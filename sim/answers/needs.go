@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/traces"
@@ -131,8 +132,12 @@ func (p *planner) needOf(l *lever, now float64) (Need, error) {
 
 // needOfMemory finds the shortest window that reaches the target, budget or not.
 func (p *planner) needOfMemory() (Need, error) {
-	memory := func(k int) float64 { return float64(p.Model.Account(p.rows, k, p.hold).Total) }
-	out := Need{Name: nameMemory, Unit: "B", Now: memory(p.best.Window)}
+	out := Need{Name: nameMemory, Unit: "B"}
+	now, err := p.account(p.best.Window)
+	if err != nil {
+		return out, err
+	}
+	out.Now = float64(now.Total)
 	var last float64
 	k, found, err := leastInt(0, p.windows[len(p.windows)-1], func(k int) (bool, error) {
 		s := p.best
@@ -148,7 +153,11 @@ func (p *planner) needOfMemory() (Need, error) {
 		out.Ceiling = &last
 		return out, nil
 	}
-	needed := memory(k)
+	more, err := p.account(k)
+	if err != nil {
+		return out, err
+	}
+	needed := float64(more.Total)
 	factor := needed / out.Now
 	out.Needed, out.Factor, out.Beyond = &needed, &factor, k == 0
 	return out, nil
@@ -229,10 +238,13 @@ func (p *planner) otherSensitivities(add func(s Sensitivity, low, high, slow, fa
 	at := func(k int) (memory, rate float64, err error) {
 		s := p.best
 		s.Window = k
-		rate, _, err = p.simulate(p.prefix, p.Device, s, 0)
-		return float64(p.Model.Account(p.rows, k, p.hold).Total), rate, err
+		if rate, _, err = p.simulate(p.prefix, p.Device, s, 0); err != nil {
+			return 0, 0, err
+		}
+		held, err := p.account(k)
+		return float64(held.Total), rate, err
 	}
-	shorter, longer := max(p.best.Window-1, 0), min(p.best.Window+1, MaxWindow)
+	shorter, longer := max(p.best.Window-1, 0), min(p.best.Window+1, memory.LongestWindow)
 	low, slow, err := at(shorter)
 	if err != nil {
 		return err
@@ -241,14 +253,13 @@ func (p *planner) otherSensitivities(add func(s Sensitivity, low, high, slow, fa
 	if err != nil {
 		return err
 	}
-	now := float64(p.Model.Account(p.rows, p.best.Window, p.hold).Total)
-	add(Sensitivity{Name: nameMemory, Unit: "B", Now: now, OneSided: longer-shorter < 2}, low, high,
-		slow, fast)
-	const kept = 1 - 2*elasticityStep
-	_, own, err := at(p.best.Window)
+	now, own, err := at(p.best.Window)
 	if err != nil {
 		return err
 	}
+	add(Sensitivity{Name: nameMemory, Unit: "B", Now: now, OneSided: longer-shorter < 2}, low, high,
+		slow, fast)
+	const kept = 1 - 2*elasticityStep
 	thinned := thin(p.prefix, kept)
 	rate, _, err := p.simulate(thinned, p.Device, p.best, 0)
 	if err != nil {

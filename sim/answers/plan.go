@@ -7,6 +7,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -97,7 +98,8 @@ type Plan struct {
 // preferred.
 const negligible = 1e-3
 
-// MakePlan answers a PlanConfig. Errors are of kind ErrInput, ErrBudget, or those of package sim.
+// MakePlan answers a PlanConfig. Errors are of kind ErrInput, memory.ErrBudget, or those of package
+// sim.
 func MakePlan(ctx context.Context, cfg PlanConfig) (*Plan, error) {
 	p, err := newPlanner(ctx, cfg)
 	if err != nil {
@@ -118,7 +120,9 @@ func MakePlan(ctx context.Context, cfg PlanConfig) (*Plan, error) {
 		return nil, err
 	}
 	out.Best = out.Winners[0]
-	out.Memory = p.Model.Account(p.rows, out.Best.Window, p.hold)
+	if out.Memory, err = p.account(out.Best.Window); err != nil {
+		return nil, err
+	}
 	out.Meets = p.Target > 0 && out.Best.TokensPerS >= p.Target
 	for i := range points {
 		if pt := &points[i]; p.Target > 0 && pt.TokensPerS >= p.Target && (out.Leanest == nil ||
@@ -147,7 +151,7 @@ type planner struct {
 	PlanConfig
 	ctx      context.Context
 	prefix   *traces.Memory
-	rows     *Rows
+	rows     *memory.Windows
 	hold     Holding
 	windows  []int
 	fits     int // of the windows, the longest that fits
@@ -182,10 +186,10 @@ func newPlanner(ctx context.Context, cfg PlanConfig) (*planner, error) {
 		cfg.Winners = 3
 	}
 	p := &planner{PlanConfig: cfg, ctx: ctx}
-	p.hold = Holding{PredictorRank: cfg.PredictorRank, Positions: cfg.Positions,
-		Align: cfg.Device.Flash.Align}
+	p.hold = Holding{PredictorRank: cfg.PredictorRank, Positions: cfg.Positions}
+	reads := memory.Reads{Layout: layout.Options{Coalesce: true, Align: cfg.Device.Flash.Align}}
 	var err error
-	if p.rows, err = RowsOf(ctx, cfg.Trace, cfg.Predicted,
+	if p.rows, err = WindowsOf(ctx, cfg.Trace, reads, cfg.Predicted,
 		p.stage("rows of the trace")); err != nil {
 		return nil, err
 	}
@@ -194,7 +198,7 @@ func newPlanner(ctx context.Context, cfg PlanConfig) (*planner, error) {
 		return nil, err
 	}
 	if cfg.Prefix == 0 {
-		cfg.Prefix = max(48, 2*mem.Window)
+		cfg.Prefix = max(48, 2*min(mem.Window, longestTried))
 	}
 	if p.prefix, err = prefixOf(cfg.Trace, cfg.Prefix); err != nil {
 		return nil, err
@@ -203,7 +207,7 @@ func newPlanner(ctx context.Context, cfg PlanConfig) (*planner, error) {
 	// one there.
 	longest := max(longestRun(p.prefix)/2, 1)
 	p.fits = min(mem.Window, longest)
-	for _, k := range []int{0, 1, 2, 4, 8, 16, 32, MaxWindow, p.fits} {
+	for _, k := range []int{0, 1, 2, 4, 8, 16, 32, longestTried, p.fits} {
 		if k <= longest {
 			p.windows = append(p.windows, k)
 		}
@@ -216,6 +220,13 @@ func newPlanner(ctx context.Context, cfg PlanConfig) (*planner, error) {
 	}
 	return p, nil
 }
+
+// longestTried is the longest window of the grid, unless a longer prefix is asked for: beyond it a
+// token costs more to simulate than it tells.
+const longestTried = 64
+
+// account is the memory of a window of k tokens.
+func (p *planner) account(k int) (Memory, error) { return p.Model.Account(p.rows, k, p.hold) }
 
 // stage is the progress of one stage, or nil.
 func (p *planner) stage(name string) func(done, total int) {
@@ -352,8 +363,11 @@ func (p *planner) point(s Setting) (Point, error) {
 	if err != nil {
 		return Point{}, err
 	}
-	pt := Point{Setting: s, Memory: p.Model.Account(p.rows, s.Window, p.hold).Total,
-		TokensPerS: rate}
+	held, err := p.account(s.Window)
+	if err != nil {
+		return Point{}, err
+	}
+	pt := Point{Setting: s, Memory: held.Total, TokensPerS: rate}
 	pt.Fits = pt.Memory <= p.Budget
 	if p.Energy != nil {
 		if joules, ok := p.Energy(run); ok {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -38,8 +39,8 @@ func planOf(t *testing.T, cfg PlanConfig) *Plan {
 
 func TestPlanIsTheBestThatFits(t *testing.T) {
 	cfg := planQuestion(t)
-	rows := rowsOf(t, cfg.Trace.(*traces.Memory), false)
-	cfg.Budget = cfg.Model.Account(rows, 5, Holding{Align: cfg.Device.Flash.Align}).Total
+	rows := windowsOf(t, cfg.Trace.(*traces.Memory), false, cfg.Device.Flash.Align)
+	cfg.Budget = account(t, cfg.Model, rows, 5, Holding{}).Total
 	plan := planOf(t, cfg)
 	if plan.Best.Window != 5 || plan.Best.Memory > cfg.Budget ||
 		plan.Memory.Total != plan.Best.Memory {
@@ -77,9 +78,9 @@ func TestPlanIsTheBestThatFits(t *testing.T) {
 // worse ones.
 func TestNeedsAreEnoughAndNeeded(t *testing.T) {
 	cfg := planQuestion(t)
-	rows := rowsOf(t, cfg.Trace.(*traces.Memory), false)
+	rows := windowsOf(t, cfg.Trace.(*traces.Memory), false, cfg.Device.Flash.Align)
 	// so that reads take most of the time
-	cfg.Budget = cfg.Model.Account(rows, 0, Holding{Align: cfg.Device.Flash.Align}).Total
+	cfg.Budget = account(t, cfg.Model, rows, 0, Holding{}).Total
 	cfg.Target = planOf(t, cfg).Best.TokensPerS * 1.04
 	plan := planOf(t, cfg)
 	if plan.Meets {
@@ -244,7 +245,7 @@ func TestPlanIsDeterministic(t *testing.T) {
 func TestPlanRefuses(t *testing.T) {
 	cfg := planQuestion(t)
 	cfg.Budget = units.MiB
-	if _, err := MakePlan(context.Background(), cfg); !errors.Is(err, ErrBudget) {
+	if _, err := MakePlan(context.Background(), cfg); !errors.Is(err, memory.ErrBudget) {
 		t.Errorf("a budget below the floor: %v", err)
 	}
 	cfg = planQuestion(t)

@@ -72,7 +72,8 @@ func (q *assessment) whole() units.Bytes { return q.model.Bytes + q.kv }
 
 // wholeText names its parts.
 func (q *assessment) wholeText() string {
-	return fmt.Sprintf("weights of %s and a KV cache of %s", size(q.model.Bytes), size(q.kv))
+	return fmt.Sprintf("weights of %s and a %d-bit KV cache of %s", size(q.model.Bytes),
+		8*q.machine.KVElement, size(q.kv))
 }
 
 // fits is the row of everything in memory.

@@ -62,14 +62,13 @@ func TestAdaptiveRefusals(t *testing.T) {
 			"is from 0 on",
 		start + "--budget 0:1GiB,1s:2GiB": "tokens and times " +
 			"are mixed",
-		start + "--budget 1MiB": "the memory budget " +
-			"is below the floor: 1MiB for synthetic opt-6.7b, which needs ",
+		start + "--budget 1MiB": "the budget is below the floor: 1MiB, and 682MiB are needed",
 		start + "--budget 90% --min-window 5 --max-window 4": "a window of 5 to 4 " +
 			"tokens",
-		start + "--budget 90% --max-window 65": "64 are possible",
-		start + "--budget 90% --hysteresis 0":  "at least 1 is needed",
-		start + "--budget 90% --fraction 2":    "a fraction of 2",
-		start + "--budget 90% --min-window -1": "--min-window -1",
+		start + "--budget 90% --max-window 257": "256 are possible",
+		start + "--budget 90% --hysteresis 0":   "at least 1 is needed",
+		start + "--budget 90% --fraction 2":     "a fraction of 2",
+		start + "--budget 90% --min-window -1":  "--min-window -1",
 		start + "--budget 90% --skip 6": "no sequence is " +
 			"longer than the 6 tokens",
 		start + "--budget 90% -o w.txt": "w.txt: the name " +

@@ -13,6 +13,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim/answers"
@@ -189,24 +190,16 @@ func dramFlag(value, what string) *cli.StringFlag {
 
 // dramOf reads a budget of memory.
 func dramOf(c *cli.Context, m *answers.Model) (units.Bytes, error) {
-	text := c.String("dram")
-	if share, ok := strings.CutSuffix(text, "%"); ok {
-		v, err := strconv.ParseFloat(share, 64)
-		if err != nil || !(v >= 0 && v <= 1000) {
-			return 0, usageError("--dram %q: a share is from 0%% to 1000%%", text)
-		}
-		return units.Bytes(math.Round(v / 100 * float64(m.Bytes()))), nil
+	budget, err := memory.ParseBudget(c.String("dram"), m.Bytes())
+	if err != nil {
+		return 0, usageError("--dram %q: %v", c.String("dram"), err)
 	}
-	b, err := units.ParseBytes(text)
-	if err != nil || b < 0 {
-		return 0, usageError("--dram %q: a size like 6GiB or a share like 52%% is wanted", text)
-	}
-	return b, nil
+	return budget, nil
 }
 
 // answerError makes a wrong command line of a question that has no answer.
 func answerError(err error) error {
-	if errors.Is(err, answers.ErrInput) || errors.Is(err, answers.ErrBudget) {
+	if errors.Is(err, answers.ErrInput) {
 		return usageError("%v", err)
 	}
 	return err

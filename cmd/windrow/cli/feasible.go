@@ -9,6 +9,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim/answers"
@@ -38,6 +39,9 @@ func feasibleCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "vram", Usage: "memory of the accelerator's own, `SIZE`",
 				DefaultText: "none: memory is unified"},
 			&cli.IntFlag{Name: "context", Value: 2048, Usage: "`N` positions of the KV cache"},
+			&cli.IntFlag{Name: "kv-bytes", Value: int(memory.KVElement),
+				Usage: "`N` bytes for each number of a key or a value: 4 as in windrow's engine, " +
+					"2 in most other runtimes"},
 			&cli.StringFlag{Name: "dtype", Value: answers.F16,
 				Usage: "`PRECISION` of the weights: f16, q8_0 or q4_0"},
 			&cli.Float64Flag{Name: "active", Usage: "mean active `SHARE`, for example 0.03",
@@ -74,7 +78,11 @@ func (e *env) feasible(c *cli.Context) error {
 
 // feasibleMachine reads the memory and the device.
 func feasibleMachine(c *cli.Context) (answers.Machine, error) {
-	m := answers.Machine{Context: c.Int("context"), Parallel: c.Int("parallel")}
+	m := answers.Machine{Context: c.Int("context"), Parallel: c.Int("parallel"),
+		KVElement: units.Bytes(c.Int("kv-bytes"))}
+	if m.KVElement == 0 {
+		return m, usageError("--kv-bytes 0: 1 to 8 are possible")
+	}
 	for name, to := range map[string]*units.Bytes{"dram": &m.Memory, "vram": &m.Accelerator} {
 		if text := c.String(name); text != "" {
 			b, err := units.ParseBytes(text)
@@ -113,9 +121,10 @@ func printFeasible(w io.Writer, a *answers.Feasibility) error {
 	if !a.Machine.Unified() {
 		where = "memory, " + document.IEC(a.Machine.Accelerator) + " of the accelerator's own"
 	}
-	fmt.Fprintf(w, "%s, %s: %s of weights, %s of them FFN; KV cache of %d positions %s; %s of %s\n",
-		m.Name, m.DType, document.IEC(m.Bytes), document.IEC(m.FFN), a.Machine.Context,
-		document.IEC(a.KV), document.IEC(a.Machine.Memory), where)
+	fmt.Fprintf(w, "%s, %s: %s of weights, %s of them FFN; %d-bit KV "+
+		"cache of %d positions %s; %s of %s\n",
+		m.Name, m.DType, document.IEC(m.Bytes), document.IEC(m.FFN), 8*a.Machine.KVElement,
+		a.Machine.Context, document.IEC(a.KV), document.IEC(a.Machine.Memory), where)
 	if m.Needed > 0 {
 		fmt.Fprintf(w, "rows that a token needs: %s %% of the FFN, %s %% new (%s)\n",
 			document.Sig3(100*m.Needed), document.Sig3(100*m.Fresh), m.Origin)

@@ -236,9 +236,7 @@ func (e *env) budgetWindow(c *cli.Context, m *openedModel, tr traces.Source, tok
 
 // memoryBudget reads a size, or a share of the model.
 func memoryBudget(text string, m *openedModel) (units.Bytes, error) {
-	s := &m.image.Shape
-	budget, err := memory.ParseBudget(text, m.image.ResidentBytes()+
-		units.Bytes(s.Layers)*units.Bytes(s.DFFN)*m.image.RecordBytes())
+	budget, err := memory.ParseBudget(text, m.image.WeightBytes())
 	if err != nil {
 		return 0, usageError("--dram %q: %v", text, err)
 	}
@@ -267,10 +265,13 @@ func hostFacts() map[string]string {
 
 // traceHeader describes a trace recorded from an image.
 func traceHeader(img *model.Image, s engine.Sampling) traces.Header {
+	w := img.Resident()
 	return traces.Header{
 		SchemaVersion: traces.SchemaVersion, Tool: Tool, UnitKind: traces.Neuron,
 		Layers: img.Shape.Layers, Units: img.Shape.DFFN, UnitBytes: img.RecordBytes(),
 		Model: img.Name, ModelSHA256: img.Hash, Shape: traces.Shape(img.Shape),
+		Resident: &traces.Resident{Embeddings: w.Embeddings, Attention: w.Attention,
+			Other: w.Other, EmbedWidth: img.Arch.Embed},
 		Tokenizer:  img.TokenizerHash,
 		Activation: img.Activation, DType: img.DType, Seed: s.Seed, Sampling: s.String(),
 		Host: hostFacts(),

@@ -267,9 +267,11 @@ func memoryTable(m *answers.Memory) *document.Table {
 	t := &document.Table{Columns: []document.Column{{Name: "part"}, {Name: "memory",
 		Align: document.Right}, {Name: "share of the weights", Unit: "%", Align: document.Right}}}
 	for _, p := range m.Parts {
-		t.Add(p.Name, document.IEC(p.Bytes), document.Sig3(100*p.Share))
+		if p.Bytes > 0 {
+			t.Add(p.Label(), document.IEC(p.Bytes), document.Percent(m.Share(p.Bytes)))
+		}
 	}
-	t.Add("total", document.IEC(m.Total), document.Sig3(100*m.Share))
+	t.Add("total", document.IEC(m.Total), document.Percent(m.Share(m.Total)))
 	return t
 }
 

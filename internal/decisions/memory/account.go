@@ -2,6 +2,7 @@ package memory
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
@@ -50,11 +51,11 @@ type Model struct {
 
 // KVBytes is the size of one position's keys and values in one layer, for elements of so many
 // bytes; 0 = KVElement.
-func (m *Model) KVBytes(element units.Bytes) units.Bytes {
+func KVBytes(kvHeads, headDim int, element units.Bytes) units.Bytes {
 	if element == 0 {
 		element = KVElement
 	}
-	return units.Bytes(2*m.KVHeads*m.HeadDim) * element
+	return units.Bytes(2*kvHeads*headDim) * element
 }
 
 // CachedRow is the size of one row of a row cache: the record and its bias.
@@ -121,13 +122,25 @@ type Memory struct {
 }
 
 // Of returns the size of a part; 0 for an unknown name.
-func (m *Memory) Of(name string) units.Bytes {
+func (m Memory) Of(name string) units.Bytes {
 	for _, p := range m.Parts {
 		if p.Name == name {
 			return p.Bytes
 		}
 	}
 	return 0
+}
+
+// Replace returns the account with another size of a part.
+func (m Memory) Replace(name string, bytes units.Bytes) Memory {
+	m.Parts = slices.Clone(m.Parts)
+	for i := range m.Parts {
+		if p := &m.Parts[i]; p.Name == name {
+			m.Total += bytes - p.Bytes
+			p.Bytes = bytes
+		}
+	}
+	return m
 }
 
 // String lists the parts that are not empty.
@@ -172,7 +185,7 @@ func Account(m Model, c Config) Memory {
 	add(Part{Name: PartDense, Bytes: times(c.Dense, m.Units, int(m.Stride)+RowBytes)})
 	add(Part{Name: PartRowCache, Bytes: rows})
 	add(Part{Name: PartKV, Bytes: times(sequences, m.Layers, c.Positions,
-		int(m.KVBytes(c.KVElement))), Element: c.KVElement})
+		int(KVBytes(m.KVHeads, m.HeadDim, c.KVElement))), Element: c.KVElement})
 	add(Part{Name: PartActivations, Bytes: m.activations(&c)})
 	add(Part{Name: PartStaging, Bytes: c.Staging})
 	add(Part{Name: PartPrefetch, Bytes: c.prefetch()})

@@ -1,17 +1,17 @@
 package memory
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
 // ErrBudget marks a budget of memory that not even the smallest configuration fits into.
-var ErrBudget = errors.New("the memory budget is below the floor")
+var ErrBudget = refusal.Kind(refusal.ErrConfig, "the budget is below the floor")
 
 // BudgetError is an ErrBudget with the account that does not fit.
 type BudgetError struct {
