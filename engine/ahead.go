@@ -217,7 +217,7 @@ func (a *ahead) moveGroups() {
 	defer close(a.stopped)
 	for g := range a.read {
 		err := a.finish(g)
-		if settled := a.f.store.Settle(); err == nil {
+		if settled := a.f.store.Synchronise(); err == nil {
 			err = settled
 		}
 		a.mu.Lock()
@@ -309,7 +309,7 @@ func (a *ahead) close() error {
 	a.changed.Broadcast()
 	a.mu.Unlock()
 	<-a.stopped
-	err := errors.Join(a.f.store.Settle(), a.f.store.FreeStaging(a.staging))
+	err := errors.Join(a.f.store.Synchronise(), a.f.store.FreeStaging(a.staging))
 	a.staging = nil
 	return err
 }

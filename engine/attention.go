@@ -18,22 +18,22 @@ func (p *processor) Attention(s *Step) {
 	p.linear(s, &layer.V, func(a *activations) ([]float32, []float32) { return a.h, a.v })
 	scale := float32(1 / math.Sqrt(float64(p.shape.HeadDim)))
 	kvDim := p.shape.KVHeads * p.shape.HeadDim
-	for i := range p.lanes {
-		a, t := &p.lanes[i], &s.Tokens[i]
+	for i := range p.entries {
+		a, t := &p.entries[i], &s.Tokens[i]
 		if p.arch.QKNorm {
 			p.headNorm(a.q, &layer.QNorm)
 			p.headNorm(a.k, &layer.KNorm)
 		}
-		p.turn(a.q, t.Pos)
-		p.turn(a.k, t.Pos)
+		p.rotate(a.q, t.Pos)
+		p.rotate(a.k, t.Pos)
 		for j := range a.q {
 			a.q[j] *= scale
 		}
 		at := (s.Layer*p.context + t.Pos) * kvDim
-		copy(p.slots[t.Slot].keys[at:], a.k)
-		copy(p.slots[t.Slot].vals[at:], a.v)
+		copy(p.sequences[t.SeqID].keys[at:], a.k)
+		copy(p.sequences[t.SeqID].vals[at:], a.v)
 	}
-	for i := range p.lanes {
+	for i := range p.entries {
 		p.attend(s, i)
 	}
 	p.linear(s, &layer.O, func(a *activations) ([]float32, []float32) { return a.att, a.out })
@@ -42,9 +42,9 @@ func (p *processor) Attention(s *Step) {
 // attend computes the heads of one token. Several queries share a key head where there are fewer of
 // these.
 func (p *processor) attend(s *Step, i int) {
-	a, t, hd := &p.lanes[i], &s.Tokens[i], p.shape.HeadDim
+	a, t, hd := &p.entries[i], &s.Tokens[i], p.shape.HeadDim
 	kvDim, group := p.shape.KVHeads*hd, p.shape.Heads/p.shape.KVHeads
-	keys, vals := p.slots[t.Slot].keys, p.slots[t.Slot].vals
+	keys, vals := p.sequences[t.SeqID].keys, p.sequences[t.SeqID].vals
 	first := 0
 	if p.arch.Window > 0 {
 		first = max(0, t.Pos-p.arch.Window+1)
@@ -70,14 +70,14 @@ func (p *processor) attend(s *Step, i int) {
 	})
 }
 
-// turn applies rotary positions to every head: element i and i + dim/2 are a point that is turned
+// rotate applies rotary positions to every head: element i and i + dim/2 are a point that is turned
 // by pos·turns[i].
-func (p *processor) turn(heads []float32, pos int) {
-	half := len(p.turns)
+func (p *processor) rotate(heads []float32, pos int) {
+	half := len(p.frequencies)
 	if half == 0 {
 		return
 	}
-	for i, angle := range p.turns {
+	for i, angle := range p.frequencies {
 		sin, cos := math.Sincos(float64(pos) * angle)
 		for at := 0; at < len(heads); at += p.shape.HeadDim {
 			x, y := float64(heads[at+i]), float64(heads[at+half+i])
@@ -89,16 +89,16 @@ func (p *processor) turn(heads []float32, pos int) {
 // linear computes y = W·x + b for every token; a row of W is used for all of them while it is in
 // the cache.
 func (p *processor) linear(s *Step, w *model.Linear, of func(*activations) (x, y []float32)) {
-	if len(p.lanes) == 1 {
-		x, y := of(&p.lanes[0])
+	if len(p.entries) == 1 {
+		x, y := of(&p.entries[0])
 		p.pool.MatVecFormat(p.w.Resident, w.W.Data, w.W.Rows, w.W.Cols, x, y[:w.W.Rows])
 	} else {
 		size := p.w.Resident.Size(w.W.Cols)
 		const grainBytes = 64 << 10
-		p.pool.Run(w.W.Rows, grainBytes/max(size*len(p.lanes), 1)+1, func(lo, hi int) {
+		p.pool.Run(w.W.Rows, grainBytes/max(size*len(p.entries), 1)+1, func(lo, hi int) {
 			for r := lo; r < hi; r++ {
-				for i := range p.lanes {
-					x, y := of(&p.lanes[i])
+				for i := range p.entries {
+					x, y := of(&p.entries[i])
 					y[r] = cpu.DotFormat(p.w.Resident, w.W.Data[r*size:(r+1)*size], x, nil)
 				}
 			}
@@ -107,23 +107,23 @@ func (p *processor) linear(s *Step, w *model.Linear, of func(*activations) (x, y
 	if w.B == nil {
 		return
 	}
-	for i := range p.lanes {
-		_, y := of(&p.lanes[i])
+	for i := range p.entries {
+		_, y := of(&p.entries[i])
 		add(y, w.B)
 	}
 }
 
 // Norm sets h to the norm of x.
 func (p *processor) Norm(s *Step, n NormOf) {
-	for i := range p.lanes {
-		p.normed(p.lanes[i].h, p.lanes[i].x, n.Of(p.w, s.Layer))
+	for i := range p.entries {
+		p.normed(p.entries[i].h, p.entries[i].x, n.Of(p.w, s.Layer))
 	}
 }
 
 // NormInPlace replaces x by its norm.
 func (p *processor) NormInPlace(s *Step, n NormOf) {
-	for i := range p.lanes {
-		p.normed(p.lanes[i].x, p.lanes[i].x, n.Of(p.w, s.Layer))
+	for i := range p.entries {
+		p.normed(p.entries[i].x, p.entries[i].x, n.Of(p.w, s.Layer))
 	}
 }
 
@@ -145,15 +145,15 @@ func (p *processor) headNorm(heads []float32, n *model.Norm) {
 
 // CopyState sets h to x.
 func (p *processor) CopyState(*Step) {
-	for i := range p.lanes {
-		copy(p.lanes[i].h, p.lanes[i].x)
+	for i := range p.entries {
+		copy(p.entries[i].h, p.entries[i].x)
 	}
 }
 
 // AddOut adds out to the residual.
 func (p *processor) AddOut(*Step) {
-	for i := range p.lanes {
-		add(p.lanes[i].x, p.lanes[i].out)
+	for i := range p.entries {
+		add(p.entries[i].x, p.entries[i].out)
 	}
 }
 

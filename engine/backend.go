@@ -88,7 +88,7 @@ func (n NormOf) Of(w *model.Weights, layer int) *model.Norm {
 type Setup struct {
 	Weights                   *model.Weights
 	Context, Sequences, Batch int       // positions, sequences, and tokens of a step at most
-	Cut                       []float32 // as in Config
+	Thresholds                []float32 // as in Config
 	// Resident are the rows of layers that are all in memory, by unit; nil for a layer on flash.
 	// Check, if not nil, as in Config.
 	Resident, Check [][]Row
@@ -102,9 +102,9 @@ type Step struct {
 	Layer  int   // that is computed
 	Rows   []Row // of the layer, ascending by unit: those that any of the tokens needs, or all
 
-	lanes []lane
-	ev    LayerEvent
-	lap   units.Nanos
+	entries []entry
+	ev      LayerEvent
+	lap     units.Nanos
 }
 
 // Row is one unit to compute. Its record is the gate row (where there is one), the up row, then the
@@ -120,12 +120,12 @@ type Row struct {
 func (r *Row) Record() []byte { return r.record }
 
 // Need is what a token needs of the layer that is computed; nil is every unit.
-func (s *Step) Need(i int) mask.Mask { return s.lanes[i].need[s.Layer] }
+func (s *Step) Need(i int) mask.Mask { return s.entries[i].need[s.Layer] }
 
 // Collect lists the values of the rows that a token needs and marks those that are active, which
 // are those whose value is not zero. act is by row.
 func (s *Step) Collect(i int, act []float32) {
-	a := &s.lanes[i]
+	a := &s.entries[i]
 	clear(a.mask)
 	a.active, a.values = a.active[:0], a.values[:0]
 	for j := range s.Rows {
@@ -144,16 +144,16 @@ func (s *Step) Collect(i int, act []float32) {
 }
 
 // SetTrue says what of all units would have been active for a token. The mask is copied.
-func (s *Step) SetTrue(i int, truth mask.Mask) { copy(s.lanes[i].truth, truth) }
+func (s *Step) SetTrue(i int, truth mask.Mask) { copy(s.entries[i].truth, truth) }
 
 // Store keeps the rows of flash-resident layers where a backend computes with them.
 type Store interface {
 	// Staging is a buffer for reads, at an address that is a multiple of 4096.
 	Staging(size int64) ([]byte, error)
 	FreeStaging(b []byte) error
-	// Settle waits until what was inserted has left the staging buffers, so that they can be read
-	// into again.
-	Settle() error
+	// Synchronise waits until what was inserted has left the staging buffers, so that they can be
+	// read into again.
+	Synchronise() error
 	// Cache keeps up to capacity rows of a layer.
 	Cache(layer, capacity int) (Cache, error)
 }

@@ -8,9 +8,9 @@ const positionOffset = 2
 // Embed begins a step: it sets x to the embedding of each token, widened by OPT-350M's projection,
 // plus OPT's learned position.
 func (p *processor) Embed(s *Step) {
-	p.lanes = p.all[:len(s.Tokens)]
-	for i := range p.lanes {
-		a, t := &p.lanes[i], &s.Tokens[i]
+	p.entries = p.all[:len(s.Tokens)]
+	for i := range p.entries {
+		a, t := &p.entries[i], &s.Tokens[i]
 		p.decode(a.wide, &p.w.Embed, int(t.ID))
 		if p.arch.Embed == p.shape.DModel {
 			copy(a.x, a.wide)

@@ -22,10 +22,10 @@ type Config struct {
 	Observer  Observer // may be nil
 	// FeatureKind is the kind of LayerEvent.Feature.
 	FeatureKind FeatureKind
-	// Cut, by layer, drops the neurons whose value (what their down row is multiplied with) is not
-	// above it in magnitude: it makes a model without exact zeros sparse, at a loss, as CATS and
-	// TEAL do. nil = none is dropped.
-	Cut []float32
+	// Thresholds, by layer, drops the neurons whose value (what their down row is multiplied with)
+	// is not above it in magnitude: it makes a model without exact zeros sparse, at a loss, as CATS
+	// and TEAL do. nil = none is dropped.
+	Thresholds []float32
 	// Schedule says when rows on flash are asked for.
 	Schedule schedule.Kind
 	// Predictors, if not nil, makes the predictors, which may use the engine's threads. Without
@@ -42,7 +42,7 @@ type Config struct {
 // Token is one input of the model.
 type Token struct {
 	Seq     int    // number of the sequence, for observers
-	Slot    int    // which of the engine's sequences it belongs to, from 0
+	SeqID   int    // which of the engine's sequences it belongs to, from 0
 	Pos     int    // position in the sequence, from 0
 	ID      uint32 // vocabulary id
 	Prefill bool   // part of the prompt
@@ -68,8 +68,8 @@ type Engine struct {
 	kept     [FeatureKinds]bool // features that are set aside
 	began    time.Time
 
-	lanes   []lane // one for each token of the largest step
-	next    []int  // positions that are computed, by sequence
+	entries []entry // one for each token of the largest step
+	next    []int   // positions that are computed, by sequence
 	context int
 	unions  []mask.Mask // of the masks of a step, by layer
 	masks   []mask.Mask // what was announced
@@ -77,8 +77,8 @@ type Engine struct {
 	logits  [][]float32
 }
 
-// lane is what one token of a step needs, and what of it turned out to be active.
-type lane struct {
+// entry is what one token of a step needs, and what of it turned out to be active.
+type entry struct {
 	need   []mask.Mask // by layer: what is computed; nil = all
 	own    []mask.Mask // memory of predicted masks
 	mask   mask.Mask   // units whose value is not zero
@@ -108,8 +108,9 @@ func New(w *model.Weights, rows Rows, cfg Config) (*Engine, error) {
 	case cfg.Batch > mostLanes:
 		return nil, fmt.Errorf("engine: %d tokens in a step: at most %d are possible", cfg.Batch,
 			mostLanes)
-	case cfg.Cut != nil && len(cfg.Cut) != s.Layers:
-		return nil, fmt.Errorf("engine: thresholds for %d layers: the model has %d", len(cfg.Cut),
+	case cfg.Thresholds != nil && len(cfg.Thresholds) != s.Layers:
+		return nil, fmt.Errorf("engine: thresholds for %d layers: the model has %d",
+			len(cfg.Thresholds),
 			s.Layers)
 	}
 	if cfg.Threads == 0 {
@@ -119,13 +120,14 @@ func New(w *model.Weights, rows Rows, cfg Config) (*Engine, error) {
 		w: w, arch: &w.Arch, shape: s, rows: rows, schedule: cfg.Schedule,
 		checked: cfg.Check != nil, feature: cfg.FeatureKind, pool: cpu.NewPool(cfg.Threads),
 		backend: cfg.Backend,
-		began:   time.Now(), lanes: make([]lane, cfg.Batch), next: make([]int, cfg.Sequences),
+		began:   time.Now(), entries: make([]entry, cfg.Batch), next: make([]int, cfg.Sequences),
 		context: cfg.Context,
 		unions:  mask.NewLayers(s.Layers, s.DFFN), masks: make([]mask.Mask, s.Layers),
 		dropped: make([]int, s.Layers), logits: make([][]float32, cfg.Batch),
 	}
-	for i := range e.lanes {
-		e.lanes[i] = lane{need: make([]mask.Mask, s.Layers), own: mask.NewLayers(s.Layers, s.DFFN),
+	for i := range e.entries {
+		e.entries[i] = entry{need: make([]mask.Mask, s.Layers), own: mask.NewLayers(s.Layers,
+			s.DFFN),
 			mask: mask.New(s.DFFN), truth: mask.New(s.DFFN)}
 	}
 	if err := e.prepare(&cfg); err != nil {
@@ -153,7 +155,7 @@ func (e *Engine) prepare(cfg *Config) (err error) {
 		return err
 	}
 	setup := &Setup{Weights: e.w, Context: cfg.Context, Sequences: cfg.Sequences, Batch: cfg.Batch,
-		Cut: cfg.Cut, Resident: e.rows.resident()}
+		Thresholds: cfg.Thresholds, Resident: e.rows.resident()}
 	setup.Kept[e.feature], setup.Kept[e.predict.FeatureKind], setup.Kept[FFNInput] = true, true,
 		false
 	if cfg.Check != nil {
@@ -223,9 +225,9 @@ func (e *Engine) Step(tokens []Token) ([][]float32, error) {
 	if err := e.check(tokens); err != nil {
 		return nil, err
 	}
-	s := &Step{Tokens: tokens, lanes: e.lanes[:len(tokens)], lap: e.now()}
-	for i := range s.lanes {
-		clear(s.lanes[i].need)
+	s := &Step{Tokens: tokens, entries: e.entries[:len(tokens)], lap: e.now()}
+	for i := range s.entries {
+		clear(s.entries[i].need)
 	}
 	clear(e.dropped)
 	e.backend.Embed(s)
@@ -236,7 +238,7 @@ func (e *Engine) Step(tokens []Token) ([][]float32, error) {
 			return nil, fmt.Errorf("engine: sequence %d, position %d, layer %d: %w", t.Seq, t.Pos,
 				l, err)
 		}
-		if err := e.settle(&s.ev.Wait.FFN); err != nil {
+		if err := e.synchronise(&s.ev.Wait.FFN); err != nil {
 			return nil, fmt.Errorf("engine: sequence %d, position %d, layer %d: %w", tokens[0].Seq,
 				tokens[0].Pos, l, err)
 		}
@@ -259,25 +261,25 @@ func (e *Engine) Step(tokens []Token) ([][]float32, error) {
 		if e.logits[i], err = e.backend.Logits(s, i); err != nil {
 			return nil, fmt.Errorf("engine: sequence %d, position %d: %w", t.Seq, t.Pos, err)
 		}
-		e.next[t.Slot]++
+		e.next[t.SeqID]++
 	}
 	return e.logits[:len(tokens)], e.observeTokens(s)
 }
 
 // check refuses tokens that do not continue their sequences.
 func (e *Engine) check(tokens []Token) error {
-	if len(tokens) == 0 || len(tokens) > len(e.lanes) {
+	if len(tokens) == 0 || len(tokens) > len(e.entries) {
 		return fmt.Errorf("engine: a step of %d tokens: 1 to %d are possible; make the engine "+
-			"with a larger Batch", len(tokens), len(e.lanes))
+			"with a larger Batch", len(tokens), len(e.entries))
 	}
 	for i, t := range tokens {
-		if t.Slot < 0 || t.Slot >= len(e.next) {
-			return fmt.Errorf("engine: sequence %d in slot %d: there are %d", t.Seq, t.Slot,
+		if t.SeqID < 0 || t.SeqID >= len(e.next) {
+			return fmt.Errorf("engine: sequence %d in slot %d: there are %d", t.Seq, t.SeqID,
 				len(e.next))
 		}
-		next := e.next[t.Slot]
+		next := e.next[t.SeqID]
 		for _, before := range tokens[:i] {
-			if before.Slot == t.Slot {
+			if before.SeqID == t.SeqID {
 				next++
 			}
 		}
@@ -308,9 +310,9 @@ func (e *Engine) observeLayer(s *Step) error {
 		}
 	}
 	s.ev.Dropped = e.dropped[s.Layer]
-	for i := range s.lanes {
+	for i := range s.entries {
 		if i > 0 {
-			s.ev = LayerEvent{Layer: s.Layer, Lane: i}
+			s.ev = LayerEvent{Layer: s.Layer, Entry: i}
 		}
 		if err := e.show(s, i); err != nil {
 			return err
@@ -325,7 +327,7 @@ func (e *Engine) observeLayer(s *Step) error {
 
 // show fills in what was computed for a token.
 func (e *Engine) show(s *Step, i int) (err error) {
-	a := &s.lanes[i]
+	a := &s.entries[i]
 	s.ev.Need = a.need[s.Layer]
 	if !e.shown {
 		return nil
@@ -339,8 +341,8 @@ func (e *Engine) show(s *Step, i int) (err error) {
 	return err
 }
 
-// settle waits for what is under way if somebody looks at the time, and notes how long.
-func (e *Engine) settle(took *units.Nanos) error {
+// synchronise waits for what is under way if somebody looks at the time, and notes how long.
+func (e *Engine) synchronise(took *units.Nanos) error {
 	if !e.timed {
 		return nil
 	}
@@ -359,7 +361,7 @@ func (e *Engine) observeTokens(s *Step) error {
 		device = e.backend.Times()
 	}
 	for i, t := range s.Tokens {
-		if err := e.observer.Token(&TokenEvent{Token: t, Lane: i, Other: other,
+		if err := e.observer.Token(&TokenEvent{Token: t, Entry: i, Other: other,
 			Device: device}); err != nil {
 			return err
 		}

@@ -225,13 +225,13 @@ func (o *shown) Layer(ev *LayerEvent) error {
 	if ev.FeatureKind != o.kind {
 		o.wrong++
 	}
-	o.layers[ev.Lane] = append(o.layers[ev.Lane], slices.Clone(ev.Feature))
+	o.layers[ev.Entry] = append(o.layers[ev.Entry], slices.Clone(ev.Feature))
 	return nil
 }
 
 func (o *shown) Token(ev *TokenEvent) error {
-	o.list, o.pos = append(o.list, o.layers[ev.Lane]), append(o.pos, ev.Token.Pos)
-	o.layers[ev.Lane] = nil
+	o.list, o.pos = append(o.list, o.layers[ev.Entry]), append(o.pos, ev.Token.Pos)
+	o.layers[ev.Entry] = nil
 	return nil
 }
 

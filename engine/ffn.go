@@ -26,9 +26,9 @@ func (p *processor) FFN(s *Step) {
 		for i := lo; i < hi; i++ {
 			// scattered rows: ask the cache for the next one early
 			next := s.Rows[min(i+1, len(s.Rows)-1)].record
-			for j := range p.lanes {
-				if s.lanes[j].wants(s.Layer, s.Rows[i].Unit) {
-					p.lanes[j].act[i] = p.valueOf(s, j, &s.Rows[i], next)
+			for j := range p.entries {
+				if s.entries[j].wants(s.Layer, s.Rows[i].Unit) {
+					p.entries[j].act[i] = p.valueOf(s, j, &s.Rows[i], next)
 				}
 			}
 		}
@@ -37,13 +37,13 @@ func (p *processor) FFN(s *Step) {
 		p.findTruth(s)
 	}
 	most := 1
-	for j := range p.lanes {
-		s.Collect(j, p.lanes[j].act)
-		most = max(most, len(s.lanes[j].active))
+	for j := range p.entries {
+		s.Collect(j, p.entries[j].act)
+		most = max(most, len(s.entries[j].active))
 		if bias := p.w.Layers[s.Layer].DownBias; bias != nil {
-			copy(p.lanes[j].out, bias)
+			copy(p.entries[j].out, bias)
 		} else {
-			clear(p.lanes[j].out)
+			clear(p.entries[j].out)
 		}
 	}
 	// Columns are cut between groups, which share a scale.
@@ -52,8 +52,8 @@ func (p *processor) FFN(s *Step) {
 	p.pool.Run(d/group, (columns+group-1)/group, func(lo, hi int) {
 		lo, hi = lo*group, hi*group
 		first, last := from+p.w.Bundles.Size(lo), from+p.w.Bundles.Size(hi)
-		for j := range p.lanes {
-			a, out := &s.lanes[j], p.lanes[j].out
+		for j := range p.entries {
+			a, out := &s.entries[j], p.entries[j].out
 			for i, at := range a.active {
 				next := s.Rows[a.active[min(i+1, len(a.active)-1)]].record
 				cpu.AxpyFormat(p.w.Bundles, a.values[i], s.Rows[at].record[first:last], out[lo:hi],
@@ -66,7 +66,7 @@ func (p *processor) FFN(s *Step) {
 // valueOf is the value of a row for a token: what its down row is multiplied with, zero where the
 // activation function (or a cut) makes it so.
 func (p *processor) valueOf(s *Step, j int, r *Row, next []byte) float32 {
-	a, layer := &p.lanes[j], &p.w.Layers[s.Layer]
+	a, layer := &p.entries[j], &p.w.Layers[s.Layer]
 	part := p.w.Bundles.Size(p.shape.DModel)
 	if p.shape.Rows == 2 {
 		return p.kept(s.Layer, activation(p.arch.Activation, cpu.DotFormat(p.w.Bundles,
@@ -90,8 +90,8 @@ func (p *processor) valueOf(s *Step, j int, r *Row, next []byte) float32 {
 func (p *processor) findTruth(s *Step) {
 	rows := p.check[s.Layer]
 	p.pool.Run(mask.Words(len(rows)), 1, func(lo, hi int) {
-		for j := range p.lanes {
-			truth := s.lanes[j].truth
+		for j := range p.entries {
+			truth := s.entries[j].truth
 			for w := lo; w < hi; w++ {
 				truth[w] = 0
 				for i := w * 64; i < min(len(rows), (w+1)*64); i++ {
@@ -106,7 +106,7 @@ func (p *processor) findTruth(s *Step) {
 
 // kept is a value, or zero where the layer's cut drops it.
 func (p *processor) kept(l int, v float32) float32 {
-	if p.cut != nil && !(float32(math.Abs(float64(v))) > p.cut[l]) {
+	if p.thresholds != nil && !(float32(math.Abs(float64(v))) > p.thresholds[l]) {
 		return 0
 	}
 	return v

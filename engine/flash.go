@@ -185,7 +185,7 @@ func (f *Flash) Layer(layer int, need mask.Mask, now func() units.Nanos, ev *Lay
 
 // read reads on the caller's goroutine, after what the background is reading just now.
 func (f *Flash) read(requests []flashio.Request) error {
-	if err := f.store.Settle(); err != nil {
+	if err := f.store.Synchronise(); err != nil {
 		return err
 	}
 	if f.ahead == nil {
@@ -237,7 +237,7 @@ func (f *Flash) grow(size int64) error {
 
 // replaceStaging gives a buffer back, when nothing uses it any more, and takes a larger one.
 func replaceStaging(s Store, buf *[]byte, size int64) error {
-	err := errors.Join(s.Settle(), s.FreeStaging(*buf))
+	err := errors.Join(s.Synchronise(), s.FreeStaging(*buf))
 	if *buf = nil; err != nil {
 		return err
 	}
@@ -284,7 +284,7 @@ func (f *Flash) Close() error {
 	if f.ahead != nil {
 		err = f.ahead.close()
 	}
-	err = errors.Join(err, f.store.Settle(), f.store.FreeStaging(f.staging))
+	err = errors.Join(err, f.store.Synchronise(), f.store.FreeStaging(f.staging))
 	f.staging = nil
 	for l := len(f.dense); l < len(f.layers); l++ {
 		err = errors.Join(err, f.layers[l].cache.Close())

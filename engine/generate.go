@@ -71,7 +71,7 @@ func (e *Engine) GenerateBatch(ctx context.Context, prompts [][]uint32, opt Gene
 			return chosen(list), err
 		}
 		for i, t := range tokens {
-			s := &list[t.Slot]
+			s := &list[t.SeqID]
 			if s.done++; s.done < len(s.ids) {
 				continue // inside the prompt
 			}
@@ -79,7 +79,7 @@ func (e *Engine) GenerateBatch(ctx context.Context, prompts [][]uint32, opt Gene
 			if !more {
 				continue
 			}
-			if err := emit(t.Slot, id); err != nil {
+			if err := emit(t.SeqID, id); err != nil {
 				return chosen(list), err
 			}
 		}
@@ -131,10 +131,10 @@ func (e *Engine) nextTokens(tokens []Token, list []sequence, opt GenerateOptions
 			continue
 		}
 		waiting--
-		room := len(e.lanes) - len(tokens) - waiting // everyone gets one at least
+		room := len(e.entries) - len(tokens) - waiting // everyone gets one at least
 		for n := range min(max(opt.Chunk, 1), len(s.ids)-s.done, room) {
 			pos := s.done + n
-			t := Token{Seq: s.seq, Slot: i, Pos: pos, ID: s.ids[pos], Prefill: pos < s.prompt}
+			t := Token{Seq: s.seq, SeqID: i, Pos: pos, ID: s.ids[pos], Prefill: pos < s.prompt}
 			if opt.Masks != nil {
 				var err error
 				if t.Masks, err = opt.Masks(s.seq, pos); err != nil {

@@ -33,7 +33,7 @@ type Predictors struct {
 // the next layer are announced before the wait for what is under way, but after what has to be read
 // on demand.
 func (e *Engine) bring(s *Step) error {
-	if err := e.settle(&s.ev.Wait.Attention); err != nil {
+	if err := e.synchronise(&s.ev.Wait.Attention); err != nil {
 		return err
 	}
 	s.ev.Attention.Dur = e.now() - s.ev.Attention.Start
@@ -56,7 +56,7 @@ func (e *Engine) bring(s *Step) error {
 	s.Rows = rows
 	if onFlash && e.timed {
 		waiting := e.now()
-		if err := flash.store.Settle(); err != nil {
+		if err := flash.store.Synchronise(); err != nil {
 			return err
 		}
 		end := e.now()
@@ -115,8 +115,8 @@ func (e *Engine) announceToken(s *Step) error {
 
 // predictToken asks the predictor of whole tokens.
 func (e *Engine) predictToken(s *Step) error {
-	for i := range s.lanes {
-		a := &s.lanes[i]
+	for i := range s.entries {
+		a := &s.entries[i]
 		for l := 1; l < len(a.own); l++ { // that of layer 0 is what it has just computed
 			clear(a.own[l])
 		}
@@ -138,8 +138,8 @@ func (e *Engine) predictToken(s *Step) error {
 // predictor, or from the masks that it came with. Where all rows are in memory and nobody predicts,
 // it needs all.
 func (e *Engine) want(s *Step, l int, p Predictor) error {
-	for i := range s.lanes {
-		a, t := &s.lanes[i], &s.Tokens[i]
+	for i := range s.entries {
+		a, t := &s.entries[i], &s.Tokens[i]
 		switch {
 		case a.need[l] != nil:
 		case p != nil:
@@ -166,15 +166,15 @@ func (e *Engine) want(s *Step, l int, p Predictor) error {
 // on flash have no room for all of it, the units with the highest numbers are left out, of the
 // tokens' masks too.
 func (e *Engine) union(s *Step, l int) mask.Mask {
-	if s.lanes[0].need[l] == nil {
+	if s.entries[0].need[l] == nil {
 		return nil
 	}
-	all := s.lanes[0].need[l]
-	if len(s.lanes) > 1 {
+	all := s.entries[0].need[l]
+	if len(s.entries) > 1 {
 		all = e.unions[l]
 		clear(all)
-		for i := range s.lanes {
-			all.Or(s.lanes[i].need[l])
+		for i := range s.entries {
+			all.Or(s.entries[i].need[l])
 		}
 	}
 	flash, ok := e.rows.(*Flash)
@@ -195,8 +195,8 @@ func (e *Engine) leaveOut(s *Step, l int, all mask.Mask, room int) mask.Mask {
 	kept := e.unions[l]
 	copy(kept, all)
 	kept.KeepLowest(room)
-	for i := range s.lanes {
-		a := &s.lanes[i]
+	for i := range s.entries {
+		a := &s.entries[i]
 		copy(a.own[l], a.need[l])
 		a.own[l].And(kept)
 		a.need[l] = a.own[l]
@@ -205,6 +205,6 @@ func (e *Engine) leaveOut(s *Step, l int, all mask.Mask, room int) mask.Mask {
 }
 
 // wants says whether a token needs a unit of the layer that is computed.
-func (a *lane) wants(l int, unit uint32) bool {
+func (a *entry) wants(l int, unit uint32) bool {
 	return a.need[l] == nil || a.need[l].Has(unit)
 }

@@ -14,7 +14,7 @@ type LayerEvent struct {
 	Layer int
 	// which token of the step, from 0; times and counters are the whole step's and come with the
 	// first
-	Lane int
+	Entry int
 	// Active is the true mask of the units that were computed: bit u is set when unit u's value is
 	// not zero. It is valid during the call only.
 	Active mask.Mask
@@ -51,7 +51,7 @@ type LayerEvent struct {
 // TokenEvent ends a token.
 type TokenEvent struct {
 	Token Token
-	Lane  int
+	Entry int
 	Other Span // final norm and output head
 	// Device has the time of the output head by a device's own clock, where it has one.
 	Device DeviceTimes

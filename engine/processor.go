@@ -8,18 +8,18 @@ import (
 // processor is the Backend of the CPU: everything is done at once. attention.go, ffn.go and ends.go
 // have its parts.
 type processor struct {
-	w     *model.Weights
-	arch  *model.Arch
-	shape model.Shape
-	pool  *cpu.Pool // the engine's
-	cut   []float32
-	turns []float64 // angles per position of rotary positions
-	check [][]Row
+	w           *model.Weights
+	arch        *model.Arch
+	shape       model.Shape
+	pool        *cpu.Pool // the engine's
+	thresholds  []float32
+	frequencies []float64 // angles per position of rotary positions
+	check       [][]Row
 
-	all, lanes []activations // those of the largest step, and of the one under way
-	slots      []slot        // by sequence
-	context    int
-	scores     []float32 // (heads, context)
+	all, entries []activations // those of the largest step, and of the one under way
+	sequences    []kvCache     // by sequence
+	context      int
+	scores       []float32 // (heads, context)
 }
 
 // activations are what one token of a step is computed with, all float32.
@@ -32,8 +32,8 @@ type activations struct {
 	kept       [FeatureKinds][]float32 // (d_model); nil for those that nobody wants
 }
 
-// slot is the keys and values of one sequence.
-type slot struct {
+// kvCache is the keys and values of one sequence.
+type kvCache struct {
 	keys, vals []float32 // (layer, context, kv_heads, head_dim)
 }
 
@@ -41,10 +41,11 @@ type slot struct {
 func (p *processor) Prepare(s *Setup) error {
 	w := s.Weights
 	*p = processor{
-		w: w, arch: &w.Arch, shape: w.Shape, pool: p.pool, cut: s.Cut,
-		turns: w.Arch.Rotary.Frequencies(), check: s.Check,
-		all: make([]activations, s.Batch), slots: make([]slot, s.Sequences), context: s.Context,
-		scores: make([]float32, w.Shape.Heads*s.Context),
+		w: w, arch: &w.Arch, shape: w.Shape, pool: p.pool, thresholds: s.Thresholds,
+		frequencies: w.Arch.Rotary.Frequencies(), check: s.Check,
+		all: make([]activations, s.Batch), sequences: make([]kvCache, s.Sequences),
+		context: s.Context,
+		scores:  make([]float32, w.Shape.Heads*s.Context),
 	}
 	d, qDim, kvDim := w.Shape.DModel, w.Shape.Heads*w.Shape.HeadDim, w.Shape.KVHeads*w.Shape.HeadDim
 	floats := func(n int) []float32 { return make([]float32, n) }
@@ -60,9 +61,9 @@ func (p *processor) Prepare(s *Setup) error {
 			}
 		}
 	}
-	for i := range p.slots {
+	for i := range p.sequences {
 		n := w.Shape.Layers * s.Context * kvDim
-		p.slots[i] = slot{floats(n), floats(n)}
+		p.sequences[i] = kvCache{floats(n), floats(n)}
 	}
 	return nil
 }
@@ -84,8 +85,8 @@ func (p *processor) Times() DeviceTimes { return DeviceTimes{} }
 
 // Keep copies the token's vectors.
 func (p *processor) Keep(_ *Step, k FeatureKind) {
-	for i := range p.lanes {
-		a := &p.lanes[i]
+	for i := range p.entries {
+		a := &p.entries[i]
 		if k == AttentionOutput {
 			copy(a.kept[k], a.out)
 		} else {
@@ -97,13 +98,13 @@ func (p *processor) Keep(_ *Step, k FeatureKind) {
 // Feature is the token's own vector.
 func (p *processor) Feature(_ *Step, i int, k FeatureKind) ([]float32, error) {
 	if k == FFNInput {
-		return p.lanes[i].h, nil
+		return p.entries[i].h, nil
 	}
-	return p.lanes[i].kept[k], nil
+	return p.entries[i].kept[k], nil
 }
 
 // Collect has happened in FFN.
 func (p *processor) Collect(*Step) error { return nil }
 
 // Logits are the token's own.
-func (p *processor) Logits(_ *Step, i int) ([]float32, error) { return p.lanes[i].head, nil }
+func (p *processor) Logits(_ *Step, i int) ([]float32, error) { return p.entries[i].head, nil }

@@ -31,9 +31,9 @@ func Speculate(ctx context.Context, target, draft *Engine, prompt []uint32, opt 
 	emit func(id uint32) error) ([]uint32, Speculation, error) {
 	var count Speculation
 	switch {
-	case opt.Draft < 1 || opt.Draft+1 > len(target.lanes):
+	case opt.Draft < 1 || opt.Draft+1 > len(target.entries):
 		return nil, count, fmt.Errorf("engine: %d drafted tokens: 1 to %d are possible; make "+
-			"the target's engine with a larger Batch", opt.Draft, len(target.lanes)-1)
+			"the target's engine with a larger Batch", opt.Draft, len(target.entries)-1)
 	case target.shape.Vocab != draft.shape.Vocab:
 		return nil, count, fmt.Errorf("engine: the draft model has a vocabulary of %d, the "+
 			"target of %d: they must be the same", draft.shape.Vocab, target.shape.Vocab)
@@ -85,7 +85,7 @@ func (r *speculation) round() error {
 	// The last token of the text is the first of the verification: it is not computed yet, nor is a
 	// prompt.
 	for r.s.done < len(r.s.ids)-1 {
-		n := min(len(r.target.lanes), len(r.s.ids)-1-r.s.done)
+		n := min(len(r.target.entries), len(r.s.ids)-1-r.s.done)
 		if _, err := r.target.Step(r.tokens(r.s.ids[r.s.done:r.s.done+n], r.s.done)); err != nil {
 			return err
 		}

@@ -56,9 +56,9 @@ func TestStepsOfSeveralTokens(t *testing.T) {
 					t.Fatal(err)
 				}
 				for i, token := range tokens {
-					if !slices.Equal(logits[i], want[token.Slot][token.Pos]) {
+					if !slices.Equal(logits[i], want[token.SeqID][token.Pos]) {
 						t.Fatalf("sequence %d, position %d: the logits are not those of a "+
-							"single run", token.Slot, token.Pos)
+							"single run", token.SeqID, token.Pos)
 					}
 				}
 			}
@@ -66,7 +66,7 @@ func TestStepsOfSeveralTokens(t *testing.T) {
 				var tokens []Token
 				for slot := range sequences {
 					for pos := from; pos < from+prompt/2; pos++ {
-						tokens = append(tokens, Token{Slot: slot, Pos: pos, ID: ids[slot][pos]})
+						tokens = append(tokens, Token{SeqID: slot, Pos: pos, ID: ids[slot][pos]})
 					}
 				}
 				check(tokens)
@@ -74,12 +74,12 @@ func TestStepsOfSeveralTokens(t *testing.T) {
 			for pos := prompt; pos < length; pos++ {
 				var tokens []Token
 				for slot := range sequences {
-					tokens = append(tokens, Token{Slot: slot, Pos: pos, ID: ids[slot][pos]})
+					tokens = append(tokens, Token{SeqID: slot, Pos: pos, ID: ids[slot][pos]})
 				}
 				check(tokens)
 			}
 			e.Rewind(3, 9)
-			check([]Token{{Slot: 3, Pos: 9, ID: ids[3][9]}, {Slot: 3, Pos: 10, ID: ids[3][10]}})
+			check([]Token{{SeqID: 3, Pos: 9, ID: ids[3][9]}, {SeqID: 3, Pos: 10, ID: ids[3][10]}})
 		})
 	}
 }
@@ -88,7 +88,7 @@ func TestStepRefuses(t *testing.T) {
 	e, _, _ := newDense(t, filepath.Join(familiesDir, "opt"), Config{Threads: 1, Sequences: 2,
 		Context: 3})
 	for i, tokens := range [][]Token{
-		nil, {{}, {}, {}}, {{Slot: 2}}, {{Slot: -1}}, {{Pos: 1}}, {{ID: 96}}, {{}, {Pos: 2}},
+		nil, {{}, {}, {}}, {{SeqID: 2}}, {{SeqID: -1}}, {{Pos: 1}}, {{ID: 96}}, {{}, {Pos: 2}},
 		{{}, {}},
 	} {
 		if _, err := e.Step(tokens); err == nil {

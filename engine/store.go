@@ -30,8 +30,8 @@ func (m *mainMemory) Staging(size int64) ([]byte, error) {
 // FreeStaging implements Store, like all that follow.
 func (m *mainMemory) FreeStaging(b []byte) error { return flashio.FreeBuffer(b) }
 
-// Settle has nothing to wait for: what is inserted is copied.
-func (m *mainMemory) Settle() error { return nil }
+// Synchronise has nothing to wait for: what is inserted is copied.
+func (m *mainMemory) Synchronise() error { return nil }
 
 // Cache implements Store.
 func (m *mainMemory) Cache(layer, capacity int) (Cache, error) {

@@ -90,7 +90,7 @@ func (r *Recorder) lane(i int) *lane {
 
 // Layer implements engine.Observer.
 func (r *Recorder) Layer(ev *engine.LayerEvent) error {
-	a := r.lane(ev.Lane)
+	a := r.lane(ev.Entry)
 	if ev.Layer != a.next || ev.Layer >= r.layers || len(ev.Active) != r.words {
 		return fmt.Errorf("record: layer %d with %d mask words does not fit a trace of %d "+
 			"layers (layer %d is next)",
@@ -128,7 +128,7 @@ func halves(dst []byte, src []float32) {
 
 // Token implements engine.Observer.
 func (r *Recorder) Token(ev *engine.TokenEvent) error {
-	a := r.lane(ev.Lane)
+	a := r.lane(ev.Entry)
 	a.next = 0
 	a.token.Seq, a.token.Pos, a.token.ID = uint32(ev.Token.Seq), uint32(ev.Token.Pos), ev.Token.ID
 	a.token.Phase = traces.PhaseOf(ev.Token.Prefill)

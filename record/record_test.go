@@ -158,14 +158,14 @@ func TestRecorderOfSteps(t *testing.T) {
 	}), 2, 1)
 	for layer := range 2 {
 		for lane := range 3 {
-			if err := r.Layer(&engine.LayerEvent{Layer: layer, Lane: lane, Active: []uint64{
+			if err := r.Layer(&engine.LayerEvent{Layer: layer, Entry: lane, Active: []uint64{
 				uint64(10*layer + lane)}}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	for lane := range 3 {
-		if err := r.Token(&engine.TokenEvent{Lane: lane, Token: engine.Token{Pos: lane,
+		if err := r.Token(&engine.TokenEvent{Entry: lane, Token: engine.Token{Pos: lane,
 			ID: uint32(7 + lane)}}); err != nil {
 			t.Fatal(err)
 		}

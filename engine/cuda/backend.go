@@ -51,9 +51,9 @@ type work struct {
 	x, h, out, q, att, k, v        kernels.Mem // (tokens, …) float32
 	act, wide, logits, spare, all  kernels.Mem
 	sums, heads                    kernels.Mem // room of FFN and Attention
-	truth, turns                   kernels.Mem
+	truth, rotary                  kernels.Mem
 	keys, vals                     kernels.Mem // (layer, sequence, context, kv_heads, head_dim)
-	ids, positions, slots          kernels.Mem // (tokens) int32
+	ids, positions, seqIDs         kernels.Mem // (tokens) int32
 	lists                          *lists
 	longest                        int // above every position of the step
 	features                       [engine.FeatureKinds]feature
@@ -168,8 +168,8 @@ func (b *Backend) prepare() error {
 		w.room(kernels.AttentionScratch(s.Heads, s.HeadDim, n, w.setup.Context))
 	w.keys = w.floats(s.Layers, w.setup.Sequences, w.setup.Context, kvDim)
 	w.vals = w.floats(s.Layers, w.setup.Sequences, w.setup.Context, kvDim)
-	turns := kernels.Turns(arch.Rotary.Frequencies(), w.setup.Context)
-	w.turns = w.bytes(kernels.AsBytes(turns))
+	table := kernels.RotaryTable(arch.Rotary.Frequencies(), w.setup.Context)
+	w.rotary = w.bytes(kernels.AsBytes(table))
 	w.hostLogits, w.hostAct = w.pinned(int64(4*n*s.Vocab)), w.pinned(int64(4*n*s.DFFN))
 	w.features[engine.FFNInput] = feature{at: w.h, host: w.pinned(int64(4 * n * s.DModel))}
 	for k, kept := range w.setup.Kept {

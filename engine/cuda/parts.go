@@ -24,12 +24,12 @@ func (b *Backend) did(err error) {
 func (b *Backend) Embed(s *engine.Step) {
 	w, n := b.work, len(s.Tokens)
 	w.haveLogits, w.longest = false, 0
-	ids, positions, slots := make([]int32, n), make([]int32, n), make([]int32, n)
+	ids, positions, seqIDs := make([]int32, n), make([]int32, n), make([]int32, n)
 	for i, t := range s.Tokens {
-		ids[i], positions[i], slots[i] = int32(t.ID), int32(t.Pos), int32(t.Slot)
+		ids[i], positions[i], seqIDs[i] = int32(t.ID), int32(t.Pos), int32(t.SeqID)
 		w.longest = max(w.longest, t.Pos+1)
 	}
-	w.ids, w.positions, w.slots = b.put(ids), b.put(positions), b.put(slots)
+	w.ids, w.positions, w.seqIDs = b.put(ids), b.put(positions), b.put(seqIDs)
 	if b.err != nil {
 		return
 	}
@@ -124,8 +124,8 @@ func (b *Backend) Attention(s *engine.Step) {
 		b.normed(&layer.qNorm, w.q, w.q, n*shape.Heads, shape.HeadDim, false)
 		b.normed(&layer.kNorm, w.k, w.k, n*shape.KVHeads, shape.HeadDim, false)
 	}
-	b.turn(w.q, shape.Heads, n)
-	b.turn(w.k, shape.KVHeads, n)
+	b.rotate(w.q, shape.Heads, n)
+	b.rotate(w.k, shape.KVHeads, n)
 	if b.err != nil {
 		return
 	}
@@ -138,7 +138,7 @@ func (b *Backend) Attention(s *engine.Step) {
 			Sequences: w.setup.Sequences, Context: w.setup.Context, KVHeads: shape.KVHeads,
 			Dim: shape.HeadDim, Stride: one,
 		},
-		Q: w.q, Out: w.att, Seqs: w.slots, Positions: w.positions, Scratch: w.heads,
+		Q: w.q, Out: w.att, Seqs: w.seqIDs, Positions: w.positions, Scratch: w.heads,
 		Heads: shape.Heads, Tokens: n, Longest: w.longest,
 		Window: b.w.Arch.Window, Scale: float32(1 / math.Sqrt(float64(shape.HeadDim))),
 	}
@@ -150,13 +150,13 @@ func (b *Backend) Attention(s *engine.Step) {
 	b.did(b.clock.mark(attentionTo, b.compute))
 }
 
-// turn applies rotary positions.
-func (b *Backend) turn(x kernels.Mem, heads, n int) {
+// rotate applies rotary positions (RoPE).
+func (b *Backend) rotate(x kernels.Mem, heads, n int) {
 	half := len(b.w.Arch.Rotary.Frequencies())
 	if b.err != nil || half == 0 {
 		return
 	}
-	b.did(b.kernels.Rotary(b.compute, &kernels.Rotary{X: x, Turns: b.work.turns,
+	b.did(b.kernels.Rotary(b.compute, &kernels.Rotary{X: x, Table: b.work.rotary,
 		Positions: b.work.positions, Heads: heads, Dim: b.w.Shape.HeadDim, Half: half,
 		Tokens: n, Context: b.work.setup.Context}))
 }
@@ -208,8 +208,8 @@ func (b *Backend) ffn(s *engine.Step, r *rows) *kernels.FFN {
 		Tokens:     len(s.Tokens),
 		Activation: b.f, Threshold: float32(b.w.Arch.Activation.Threshold),
 	}
-	if b.work.setup.Cut != nil {
-		a.Cut = b.work.setup.Cut[s.Layer]
+	if b.work.setup.Thresholds != nil {
+		a.ValueThreshold = b.work.setup.Thresholds[s.Layer]
 	}
 	return a
 }

@@ -57,7 +57,7 @@ func together(t *testing.T, what string, e *engine.Engine, alone []*seen, chunk 
 		var tokens []engine.Token
 		for slot, want := range alone {
 			for pos := from; pos < from+chunk; pos++ {
-				token := engine.Token{Slot: slot, Pos: pos, ID: want.ids[pos]}
+				token := engine.Token{SeqID: slot, Pos: pos, ID: want.ids[pos]}
 				if masked {
 					token.Masks = want.masks[pos]
 				}
@@ -69,9 +69,9 @@ func together(t *testing.T, what string, e *engine.Engine, alone []*seen, chunk 
 			t.Fatal(err)
 		}
 		for i, token := range tokens {
-			if !slices.Equal(logits[i], alone[token.Slot].logits[token.Pos]) {
+			if !slices.Equal(logits[i], alone[token.SeqID].logits[token.Pos]) {
 				t.Fatalf("%s: sequence %d, position %d: the logits are not those of a single token",
-					what, token.Slot, token.Pos)
+					what, token.SeqID, token.Pos)
 			}
 		}
 	}
@@ -246,10 +246,10 @@ func testCutsAreTheCPUs(t *testing.T, on *cuda.TestDriver) {
 	for l := range cut {
 		cut[l] = 2e-2 * float32(l+1)
 	}
-	e := made(t, m, m.resident(t), engine.Config{Context: positions, Cut: cut})
+	e := made(t, m, m.resident(t), engine.Config{Context: positions, Thresholds: cut})
 	want := run(t, e, []uint32{5, 40}, positions, nil)
 	e.Close()
-	e = made(t, m, m.resident(t), engine.Config{Context: positions, Cut: cut,
+	e = made(t, m, m.resident(t), engine.Config{Context: positions, Thresholds: cut,
 		Backend: m.backend(t)})
 	defer e.Close()
 	near(t, "cut", run(t, e, []uint32{5, 40}, positions, nil), want, false)

@@ -54,7 +54,7 @@ func (b *Backend) fill(r *rows, list []engine.Row, staging []byte) error {
 		if err := b.scatter(r, staging, at, places); err != nil {
 			return err
 		}
-		if err := b.Settle(); err != nil {
+		if err := b.Synchronise(); err != nil {
 			return err
 		}
 	}
@@ -183,8 +183,8 @@ func (b *Backend) mapped(part []byte) (kernels.Mem, error) {
 		"Staging")
 }
 
-// Settle waits until rows have left the staging buffers.
-func (b *Backend) Settle() error { return b.device.SyncStream(b.moves) }
+// Synchronise waits until rows have left the staging buffers.
+func (b *Backend) Synchronise() error { return b.device.SyncStream(b.moves) }
 
 // cache is the rows of a layer on flash: which they are is known here, the rows are on the device.
 type cache struct {

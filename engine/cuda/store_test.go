@@ -78,14 +78,14 @@ func testCacheAgainstMap(t *testing.T, on *TestDriver) {
 		if err := c.Insert(in, staging, at); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Settle(); err != nil {
+		if err := b.Synchronise(); err != nil {
 			t.Fatal(err)
 		}
 		for kind, rows := range []kernels.Mem{c.rows.Gate, c.rows.Up, c.rows.Down} {
 			if err := b.device.ToHost(got, rows.Ptr, b.moves); err != nil {
 				t.Fatal(err)
 			}
-			if err := b.Settle(); err != nil {
+			if err := b.Synchronise(); err != nil {
 				t.Fatal(err)
 			}
 			for u, fill := range there {

@@ -35,7 +35,7 @@
 // Features are brought to mean 0 and deviation 1 first, and the result is folded into W1 and b1.
 //
 // Start with predictor.go and runner.go (what is predicted), then train.go (one layer, top to
-// bottom), network.go (loss and gradient), cut.go (thresholds). Samples come from the caller or are
+// bottom), network.go (loss and gradient), threshold.go. Samples come from the caller or are
 // collected in a Memory. file.go keeps predictors, state.go resumes a training, imports.go reads
 // those of others.
 //

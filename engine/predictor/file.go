@@ -81,7 +81,7 @@ func (p *Predictor) save(path string, more map[string]string) error {
 	cuts := make([]float32, len(p.layers))
 	var list []part
 	for l := range p.layers {
-		cuts[l] = p.layers[l].Cut
+		cuts[l] = p.layers[l].MinLogit
 		list = append(list, p.parts(l)...)
 	}
 	text, err := json.Marshal(cuts)
@@ -181,7 +181,7 @@ func decode(f *checkpoint.File) (*Predictor, error) {
 		if err != nil {
 			return nil, err
 		}
-		list[l].Cut = cuts[l]
+		list[l].MinLogit = cuts[l]
 		used += n
 	}
 	if all := len(f.Tensors()); used != all {

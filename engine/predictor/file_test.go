@@ -18,9 +18,9 @@ func tiny(t *testing.T) *Predictor {
 	t.Helper()
 	p, err := New(ReLU, 2, 3, []Layer{
 		{Rank: 2, W1: halves(1, 0, 0, -1), B1: []float32{0, 0.1}, W2: halves(1, 0, 0, 1, 0.5, 0.5),
-			B2: []float32{-1, 0, 0.3}, Cut: 0.25},
+			B2: []float32{-1, 0, 0.3}, MinLogit: 0.25},
 		{},
-		{Rank: 1, W1: halves(2, 2), W2: halves(-1, 1, 65504), Cut: -math.MaxFloat32},
+		{Rank: 1, W1: halves(2, 2), W2: halves(-1, 1, 65504), MinLogit: -math.MaxFloat32},
 	}, Facts{Origin: "a test", Feature: AttentionOutput, Model: "model", Trace: "trace",
 		Settings: `{"seed":1}`})
 	if err != nil {
@@ -132,7 +132,7 @@ func TestNewRefusals(t *testing.T) {
 		"do not make rank":     with(func(l *Layer) { l.B2 = []float32{1} }),
 		"weight 1 is +Inf":     with(func(l *Layer) { l.W1[1] = ref.F32ToF16(1e6) }),
 		"weight 2 is NaN":      with(func(l *Layer) { l.W2[2] = 0x7e00 }),
-		"bias or cut 0 is NaN": with(func(l *Layer) { l.Cut = float32(math.NaN()) }),
+		"bias or cut 0 is NaN": with(func(l *Layer) { l.MinLogit = float32(math.NaN()) }),
 		"bias or cut 2 is -Inf": with(func(l *Layer) {
 			l.B2 = []float32{0, 0,
 				float32(math.Inf(-1))}

@@ -122,7 +122,7 @@ func importFolder(dir string, opt ImportOptions, file *regexp.Regexp, name names
 		if err := importFile(paths[l], &layers[l], name, opt); err != nil {
 			return nil, fmt.Errorf("predictor: %s: %w", paths[l], err)
 		}
-		layers[l].Cut = cut
+		layers[l].MinLogit = cut
 	}
 	return opt.predictor(kind, layers, origin)
 }

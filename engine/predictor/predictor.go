@@ -58,9 +58,9 @@ type Layer struct {
 	B1   []float32 // (rank), or nil
 	W2   []uint16  // (units, rank)
 	B2   []float32 // (units), or nil
-	// Cut is the least value before the sigmoid for which a unit is predicted: 0 is the threshold
-	// 0.5.
-	Cut float32
+	// MinLogit is the least value before the sigmoid for which a unit is predicted: 0 is the
+	// threshold 0.5.
+	MinLogit float32
 }
 
 // Facts say where a predictor comes from. They are kept in its file.
@@ -138,7 +138,7 @@ func (p *Predictor) checkLayer(l *Layer) error {
 			}
 		}
 	}
-	for _, b := range [][]float32{l.B1, l.B2, {l.Cut}} {
+	for _, b := range [][]float32{l.B1, l.B2, {l.MinLogit}} {
 		for i, v := range b {
 			if !finite(v) {
 				return fmt.Errorf("bias or cut %d is %g: all must be finite", i, v)
@@ -169,7 +169,9 @@ func (p *Predictor) Units() int { return p.units }
 func (p *Predictor) Rank(layer int) int { return p.layers[layer].Rank }
 
 // Threshold is the least probability with which a unit of the layer is predicted.
-func (p *Predictor) Threshold(layer int) float64 { return sigmoid(float64(p.layers[layer].Cut)) }
+func (p *Predictor) Threshold(layer int) float64 {
+	return sigmoid(float64(p.layers[layer].MinLogit))
+}
 
 // Bytes is the memory of all weights and biases, which stay resident.
 func (p *Predictor) Bytes() units.Bytes {
@@ -201,7 +203,7 @@ func (p *Predictor) WithThresholds(thresholds ...float64) (*Predictor, error) {
 		if err := checkThreshold(t); err != nil {
 			return nil, err
 		}
-		q.layers[l].Cut = logit(t)
+		q.layers[l].MinLogit = logit(t)
 	}
 	return &q, nil
 }

@@ -51,7 +51,7 @@ func (r *Runner) Predict(layer int, h []float32, need mask.Mask) error {
 	for w := range need {
 		var word uint64
 		for i, v := range z[w*64 : min(len(z), w*64+64)] {
-			if !(v < l.Cut) {
+			if !(v < l.MinLogit) {
 				word |= 1 << i
 			}
 		}

@@ -85,7 +85,7 @@ func random(t testing.TB, kind Kind, width, units, rank int, biases bool, seed u
 		return out
 	}
 	l := Layer{Rank: rank, W1: half(floats(rank * width)), W2: half(floats(units * rank)),
-		Cut: float32(r.NormFloat64())}
+		MinLogit: float32(r.NormFloat64())}
 	if biases {
 		l.B1, l.B2 = floats(rank), floats(units)
 	}
@@ -166,7 +166,7 @@ func FuzzPredict(f *testing.F) {
 		z, slack := plainValues(p, h)
 		for u, v := range z {
 			got := mask[u/64]>>(u%64)&1 == 1
-			if cut := float64(p.layers[0].Cut); math.Abs(v-cut) > slack[u]+1e-30 &&
+			if cut := float64(p.layers[0].MinLogit); math.Abs(v-cut) > slack[u]+1e-30 &&
 				got != (v >= cut) {
 				t.Fatalf("unit %d: predicted %v with %g against %g", u, got, v, cut)
 			}

@@ -145,7 +145,7 @@ func (t *trainer) attempt(ctx context.Context, layer int, rep *LayerReport) (err
 			return err
 		}
 	}
-	if err := t.p.chooseCut(ctx, layer, t.s, t.held, &t.opt.Settings); err != nil {
+	if err := t.p.chooseThreshold(ctx, layer, t.s, t.held, &t.opt.Settings); err != nil {
 		return err
 	}
 	rep.HeldOut, err = t.p.score(ctx, layer, t.s, t.held)

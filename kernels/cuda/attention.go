@@ -47,9 +47,9 @@ func (a *Cache) variant() kernel {
 	return 0
 }
 
-// Turns returns the table of Rotary for positions 0 … context−1: the cosine and sine of
+// RotaryTable returns the table of Rotary for positions 0 … context−1: the cosine and sine of
 // position·frequency, computed in float64.
-func Turns(frequencies []float64, context int) []float32 {
+func RotaryTable(frequencies []float64, context int) []float32 {
 	list := make([]float32, 0, 2*context*len(frequencies))
 	for p := range context {
 		for _, f := range frequencies {
@@ -64,7 +64,7 @@ func Turns(frequencies []float64, context int) []float32 {
 // + Half are the coordinates of a point.
 type Rotary struct {
 	X                                 Mem // (tokens, heads, dim) float32
-	Turns                             Mem // (context, half, 2) float32, made by Turns
+	Table                             Mem // (context, half, 2) float32, made by Turns
 	Positions                         Mem // (tokens) int32, below context
 	Heads, Dim, Half, Tokens, Context int
 }
@@ -81,13 +81,13 @@ func (k *Kernels) Rotary(s Stream, a *Rotary) error {
 		return c.err
 	}
 	c.holds("X", a.X, product(a.Tokens, a.Heads, a.Dim, floatBytes))
-	c.holds("Turns", a.Turns, product(a.Context, a.Half, 2*floatBytes))
+	c.holds("Turns", a.Table, product(a.Context, a.Half, 2*floatBytes))
 	c.holds("Positions", a.Positions, product(a.Tokens, intBytes))
 	if c.err != nil {
 		return c.err
 	}
 	return k.launch(s, rotary, Grid{ceil(a.Heads*a.Half, flatThreads), a.Tokens, 1}, flatThreads,
-		PointerArg(a.X.Ptr), PointerArg(a.Turns.Ptr), PointerArg(a.Positions.Ptr), IntArg(a.Heads),
+		PointerArg(a.X.Ptr), PointerArg(a.Table.Ptr), PointerArg(a.Positions.Ptr), IntArg(a.Heads),
 		IntArg(a.Dim), IntArg(a.Half))
 }
 

@@ -40,9 +40,9 @@ type FFN struct {
 
 	Rows, Dim, Total, Tokens int
 
-	Activation Activation
-	Threshold  float32 // of FATReLU
-	Cut        float32 // values of this magnitude or less become zero; 0 = none
+	Activation     Activation
+	Threshold      float32 // of FATReLU
+	ValueThreshold float32 // values of this magnitude or less become zero; 0 = none
 	// Every reads the up and down rows of units with value zero too, so that all rows cost the
 	// same. It is faster when most rows of the list have an effect, as predicted rows do.
 	Every bool
@@ -115,7 +115,8 @@ func (k *Kernels) FFN(s Stream, a *FFN) error {
 		PointerArg(a.Slots.Ptr), PointerArg(a.Units.Ptr), PointerArg(a.Wanted.Ptr),
 		PointerArg(a.GateBias.Ptr), PointerArg(a.UpBias.Ptr), PointerArg(a.X.Ptr), IntArg(a.Rows),
 		IntArg(a.Dim), IntArg(ceil(a.Total, 64)),
-		IntArg(int(a.Activation)), FloatArg(a.Threshold), FloatArg(a.Cut), boolArg(a.Every))
+		IntArg(int(a.Activation)), FloatArg(a.Threshold), FloatArg(a.ValueThreshold),
+		boolArg(a.Every))
 	if err != nil {
 		return err
 	}

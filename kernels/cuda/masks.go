@@ -65,7 +65,7 @@ type Predictor struct {
 	Mask             Mem // (tokens, MaskBytes(units))
 	Dim, Rank, Units int
 	Tokens           int
-	Cut              float32
+	MinLogit         float32
 	Linear           bool
 }
 
@@ -82,5 +82,5 @@ func (k *Kernels) Predict(s Stream, a *Predictor) error {
 		return err
 	}
 	return k.MaskAtLeast(s, &MaskAtLeast{Scores: a.Scores, Mask: a.Mask, N: a.Units,
-		Tokens: a.Tokens, Threshold: a.Cut})
+		Tokens: a.Tokens, Threshold: a.MinLogit})
 }

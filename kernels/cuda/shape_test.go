@@ -22,7 +22,7 @@ func TestShapes(t *testing.T) {
 		KVHeads: 2, Dim: 4},
 		Q: m, Out: m, Seqs: m, Positions: m, Scratch: m, Heads: 4, Tokens: 1, Longest: 4}
 	norm := cuda.Norm{X: m, Y: m, W: m, B: m, Rows: 2, Dim: 8}
-	turn := cuda.Rotary{X: m, Turns: m, Positions: m, Heads: 2, Dim: 8, Half: 4, Tokens: 1,
+	turn := cuda.Rotary{X: m, Table: m, Positions: m, Heads: 2, Dim: 8, Half: 4, Tokens: 1,
 		Context: 4}
 	lookup := cuda.Embed{Table: m, IDs: m, X: m, Rows: 8, Dim: 8, Tokens: 1}
 	rows := cuda.RowBuffers{Up: m, Down: m, Places: 4, Size: 16}
@@ -85,7 +85,7 @@ func TestShapes(t *testing.T) {
 		"norm dim": {b.Norm(0, with(norm, func(a *cuda.Norm) { a.Dim = 0 })), "dim"},
 		"rotary half": {b.Rotary(0, with(turn, func(a *cuda.Rotary) { a.Half = 5 })),
 			"half"},
-		"rotary turns": {b.Rotary(0, with(turn, func(a *cuda.Rotary) { a.Turns = small })),
+		"rotary turns": {b.Rotary(0, with(turn, func(a *cuda.Rotary) { a.Table = small })),
 			"Turns"},
 		"embed": {b.Embed(0, with(lookup, func(a *cuda.Embed) { a.Table = small })),
 			"Table"},

@@ -255,7 +255,7 @@ func (r *evaluator) all(doc *evaluation, shares []float64) error {
 	for _, share := range shares {
 		cut := dense.cut(share)
 		row, result, err := r.run(fmt.Sprintf("eval (%s)", shareText(share)), newCounts(r.m),
-			engine.Config{Cut: cut})
+			engine.Config{Thresholds: cut})
 		if err != nil {
 			return err
 		}

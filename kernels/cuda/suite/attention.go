@@ -18,7 +18,7 @@ func (b *Bench) rotaries() {
 			frequencies[i] = math.Pow(10000, -float64(i)/float64(half))
 		}
 		x, positions := b.Floats(tokens*heads*dim), b.Ints(tokens, context)
-		a := &cuda.Rotary{X: Put(b, x), Turns: Put(b, cuda.Turns(frequencies, context)),
+		a := &cuda.Rotary{X: Put(b, x), Table: Put(b, cuda.RotaryTable(frequencies, context)),
 			Positions: Put(b, positions),
 			Heads:     heads, Dim: dim, Half: half, Tokens: tokens, Context: context}
 		b.Must(b.Rotary(b.Stream, a))

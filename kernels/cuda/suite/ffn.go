@@ -249,7 +249,7 @@ func (b *Bench) ffnCut() {
 	x := b.Floats(32)
 	whole, _ := b.run(l.onDevice, x, 1)
 	a := l.onDevice
-	a.Cut = 3
+	a.ValueThreshold = 3
 	cut, _ := b.run(a, x, 1)
 	dropped := 0
 	for i, v := range whole {

@@ -189,7 +189,7 @@ func (b *Bench) predicts() {
 		p := &cuda.Predictor{Format: f, W1: w1, W2: w2, B1: Put(b, b1), B2: Put(b, b2),
 			X: Put(b, x), Hidden: b.Room(4 * tokens * rank),
 			Scores: b.Room(4 * tokens * units), Mask: b.Room(tokens * cuda.MaskBytes(units)),
-			Dim: dim, Rank: rank, Units: units, Tokens: tokens, Cut: 1, Linear: linear}
+			Dim: dim, Rank: rank, Units: units, Tokens: tokens, MinLogit: 1, Linear: linear}
 		b.Must(b.Predict(b.Stream, p))
 		mask, scores := Get[uint64](b, p.Mask, tokens*2), Get[float32](b, p.Scores, tokens*units)
 		hidden := make([]float32, rank)

@@ -106,15 +106,15 @@ func sum[T int64 | float64](s []T) (total T) {
 	return total
 }
 
-// chooseCut sets the layer's cut by the settings, from samples that training did not see.
-func (p *Predictor) chooseCut(ctx context.Context, layer int, s Samples, index []int,
+// chooseThreshold sets the layer's cut by the settings, from samples that training did not see.
+func (p *Predictor) chooseThreshold(ctx context.Context, layer int, s Samples, index []int,
 	set *Settings) error {
 	l := &p.layers[layer]
 	switch {
 	case l.Rank == 0:
 		return nil
 	case len(set.Thresholds) > 0:
-		l.Cut = logit(set.Thresholds[min(layer, len(set.Thresholds)-1)])
+		l.MinLogit = logit(set.Thresholds[min(layer, len(set.Thresholds)-1)])
 		return nil
 	}
 	c := newCurve()
@@ -124,9 +124,9 @@ func (p *Predictor) chooseCut(ctx context.Context, layer int, s Samples, index [
 		return err
 	}
 	if set.TargetFN > 0 || set.Cost == nil {
-		l.Cut = c.forTarget(set.TargetFN)
+		l.MinLogit = c.forTarget(set.TargetFN)
 	} else {
-		l.Cut = c.forCost(set.Cost)
+		l.MinLogit = c.forCost(set.Cost)
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func Calibrate(ctx context.Context, p *Predictor, s Samples, from, to int,
 	q := *p
 	q.layers = append([]Layer(nil), p.layers...)
 	for l := range q.layers {
-		if err := q.chooseCut(ctx, l, s, index, &o.Settings); err != nil {
+		if err := q.chooseThreshold(ctx, l, s, index, &o.Settings); err != nil {
 			return nil, fmt.Errorf("predictor: layer %d: %w", l, err)
 		}
 	}
