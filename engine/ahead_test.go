@@ -139,7 +139,8 @@ func TestAnnouncedReadsThatFail(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rows, err := NewFlash(w, image.Geometry(), &failing{reader, n}, FlashConfig{Window: 2,
+			rows, err := NewFlash(w, image.Geometry(), &failing{reader, n}, FlashConfig{
+				Policy: policy.SlidingWindow(2),
 				Layout: layout.Options{Coalesce: true}, Ahead: 1 << 16})
 			if err != nil {
 				t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 )
@@ -140,7 +141,8 @@ func TestFlashEqualsDense(t *testing.T) {
 			} else if err != nil {
 				t.Fatal(err)
 			}
-			flash, err := NewFlash(w, geo, reader, FlashConfig{Window: v.window, Layout: v.lay})
+			flash, err := NewFlash(w, geo, reader, FlashConfig{
+				Policy: policy.SlidingWindow(v.window), Layout: v.lay})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -153,7 +155,8 @@ func TestFlashEqualsDense(t *testing.T) {
 // Masks that name more rows than are active cost time and change no value, and the true mask is
 // still found.
 func TestWiderMasksChangeNothing(t *testing.T) {
-	e, want := memoryFlash(t, "", FlashConfig{Window: 2, Layout: layout.Options{Coalesce: true}})
+	e, want := memoryFlash(t, "", FlashConfig{Policy: policy.SlidingWindow(2),
+		Layout: layout.Options{Coalesce: true}})
 	seen := &recorded{}
 	e.Observe(seen)
 	for pos := range want.logits {
@@ -215,7 +218,7 @@ func memoryFlash(t *testing.T, script string, cfg FlashConfig) (*Engine, *record
 
 // A failing read is an error that says where, never a wrong logit.
 func TestReadErrorsStopTheToken(t *testing.T) {
-	e, want := memoryFlash(t, "eio at read 400", FlashConfig{Window: 2})
+	e, want := memoryFlash(t, "eio at read 400", FlashConfig{Policy: policy.SlidingWindow(2)})
 	var failed error
 	for pos := range want.logits {
 		if _, failed = e.Forward(Token{Pos: pos, ID: want.ids[pos],
@@ -232,7 +235,7 @@ func TestReadErrorsStopTheToken(t *testing.T) {
 // Invariant 9: memory never exceeds what was given.
 func TestRowCacheTooSmall(t *testing.T) {
 	capacity := make([]int, 6)
-	e, want := memoryFlash(t, "", FlashConfig{Window: 2, Capacity: capacity})
+	e, want := memoryFlash(t, "", FlashConfig{Policy: policy.SlidingWindow(2), Capacity: capacity})
 	_, err := e.Forward(Token{ID: want.ids[0], Masks: want.masks[0]})
 	if err == nil || !strings.Contains(err.Error(), "rows") {
 		t.Fatalf("a cache of no rows gave %v", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
@@ -201,7 +202,7 @@ func flashEqualsDense(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := NewFlash(w, image.Geometry(), reader, FlashConfig{Window: 2,
+	rows, err := NewFlash(w, image.Geometry(), reader, FlashConfig{Policy: policy.SlidingWindow(2),
 		Layout: layout.Options{Coalesce: true}})
 	if err != nil {
 		t.Fatal(err)

@@ -14,8 +14,7 @@ import (
 
 // FlashConfig says how rows are brought from flash.
 type FlashConfig struct {
-	Window int         // tokens whose rows stay in memory; 0 when Policy is given
-	Policy policy.Spec // in place of a window
+	Policy policy.Spec // which rows stay in memory from one token to the next
 	Layout layout.Options
 	// Capacity is the number of rows that each layer's cache holds (the paper's Req_i); nil = room
 	// for every unit.
@@ -36,14 +35,6 @@ type FlashConfig struct {
 	// Dense are the bundles of the first layers, whose rows are all in memory for good (the dense
 	// prefix).
 	Dense [][]byte
-}
-
-// residency is the policy of a configuration.
-func (c *FlashConfig) residency() policy.Spec {
-	if c.Policy == (policy.Spec{}) {
-		return policy.Spec{Kind: policy.KindWindow, Window: c.Window}
-	}
-	return c.Policy
 }
 
 // Flash keeps the rows of the last tokens in a row cache per layer and reads the others from flash:
@@ -93,11 +84,9 @@ func NewFlash(w *model.Weights, g layout.Geometry, reader flashio.Reader, cfg Fl
 		return nil, err
 	}
 	layers := len(w.Layers)
-	if cfg.Window < 0 || cfg.Capacity != nil && len(cfg.Capacity) != layers ||
-		len(cfg.Dense) > layers {
-		return nil, fmt.Errorf("engine: window of %d tokens, row caches for %d layers, %d dense "+
-			"layers: a window is 0 or more, the model has %d layers",
-			cfg.Window, len(cfg.Capacity), len(cfg.Dense), layers)
+	if cfg.Capacity != nil && len(cfg.Capacity) != layers || len(cfg.Dense) > layers {
+		return nil, fmt.Errorf("engine: row caches for %d layers, %d dense layers: the model has "+
+			"%d layers", len(cfg.Capacity), len(cfg.Dense), layers)
 	}
 	if cfg.Store == nil {
 		cfg.Store = &mainMemory{w, g.Record}
@@ -129,7 +118,7 @@ func (f *Flash) addLayer(l int, g layout.Geometry, cfg *FlashConfig) error {
 	if err != nil {
 		return err
 	}
-	p, err := policy.New(cfg.residency(), g.Units, policy.Options{Layer: l})
+	p, err := policy.New(cfg.Policy, g.Units, policy.Options{Layer: l})
 	if err != nil {
 		return err
 	}

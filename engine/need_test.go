@@ -48,7 +48,8 @@ func TestPredictorsDriveTheEngine(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				rows, err = NewFlash(w, image.Geometry(), reader, FlashConfig{Window: 2,
+				rows, err = NewFlash(w, image.Geometry(), reader, FlashConfig{
+					Policy: policy.SlidingWindow(2),
 					Layout: layout.Options{Coalesce: true}, Dense: bundles[:dense]})
 				if err != nil {
 					t.Fatal(err)

@@ -26,13 +26,13 @@ func MemoryOf(src traces.Source, tokens int, w *model.Weights, geo layout.Geomet
 
 // memory is what the account needs to know of a configuration besides the need of a trace.
 func (c *Config) memory() memory.Config {
-	return memory.Config{Policy: c.residency(), Dense: c.Schedule.Dense,
+	return memory.Config{Policy: c.Policy, Dense: c.Schedule.Dense,
 		Prefetch: c.Schedule.Kind != schedule.Demand, PrefetchLimit: c.Schedule.Staging}
 }
 
 // need is the memory that the first tokens of a trace ask for.
 func (c *Config) need(src traces.Source, tokens int, geo layout.Geometry) (*memory.Need, error) {
-	n, err := memory.NeedOf(traces.MaskTrace(src, tokens, c.Predicted), c.reads(geo), c.residency())
+	n, err := memory.NeedOf(traces.MaskTrace(src, tokens, c.Predicted), c.reads(geo), c.Policy)
 	if errors.Is(err, policy.ErrSpec) {
 		err = fmt.Errorf("replay: %w: %w", err, ErrMismatch)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 )
 
 // TestLargestWindow tries every budget between the floor and what a long window needs: the window
@@ -16,7 +17,7 @@ func TestLargestWindow(t *testing.T) {
 	src, image, w := syntheticTrace(t)
 	cfg := Config{Layout: layout.Options{Align: 512, Coalesce: true}}
 	need := func(k int) memory.Memory {
-		cfg.Window = k
+		cfg.Policy = policy.SlidingWindow(k)
 		m, err := MemoryOf(src, src.Tokens(), w, image.Geometry(), cfg)
 		if err != nil {
 			t.Fatal(err)

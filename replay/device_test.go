@@ -7,6 +7,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/cuda"
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/units"
 	kernels "github.com/windrow-sim/windrow/kernels/cuda"
 	"github.com/windrow-sim/windrow/kernels/cuda/standin"
@@ -48,8 +49,9 @@ func TestPhasesComeFromTheDevice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		result, err := Run(t.Context(), src, w, image.Geometry(), reader, Config{Window: 1,
-			Layout: layout.Options{Coalesce: true}, Backend: b, Store: b})
+		result, err := Run(t.Context(), src, w, image.Geometry(), reader,
+			Config{Policy: policy.SlidingWindow(1),
+				Layout: layout.Options{Coalesce: true}, Backend: b, Store: b})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,8 +23,7 @@ import (
 
 // Config is one configuration to measure. It is written whole into the Run.
 type Config struct {
-	Window int         `json:"window"`
-	Policy policy.Spec `json:"policy,omitzero"` // in place of a window
+	Policy policy.Spec `json:"policy"` // which rows stay in memory
 	// Schedule says when rows are read; the zero value reads on demand.
 	Schedule schedule.Spec  `json:"schedule,omitzero"`
 	Layout   layout.Options `json:"layout"`
@@ -175,9 +174,8 @@ func (c *Config) masks(t *traces.Token) []mask.Mask {
 
 // fits refuses a trace of another model, and a configuration that is none.
 func fits(h *traces.Header, w *model.Weights, geo layout.Geometry, cfg Config) error {
-	if cfg.Window < 0 || cfg.Window > 0 && cfg.Policy != (policy.Spec{}) {
-		return fmt.Errorf("replay: window of %d tokens and policy %s: one of them, and 0 tokens "+
-			"or more: %w", cfg.Window, cfg.Policy, ErrMismatch)
+	if err := cfg.Policy.Check(); err != nil {
+		return fmt.Errorf("replay: %w: %w", err, ErrMismatch)
 	}
 	if err := cfg.Schedule.Check(h.Layers); err != nil {
 		return fmt.Errorf("replay: %w: %w", err, ErrMismatch)
@@ -216,7 +214,7 @@ func NewFlash(src traces.Source, tokens int, w *model.Weights, geo layout.Geomet
 		return nil, 0, err
 	}
 	flash, err := engine.NewFlash(w, geo, reader, engine.FlashConfig{
-		Window: cfg.Window, Policy: cfg.Policy, Layout: cfg.Layout, Capacity: n.Rows,
+		Policy: cfg.Policy, Layout: cfg.Layout, Capacity: n.Rows,
 		Staging: int64(n.Staging), Ahead: int64(cfg.Schedule.Staging), Dense: dense,
 		Store: cfg.Store,
 	})
@@ -237,14 +235,6 @@ func (c *Config) dense() (list [][]byte, err error) {
 		list = append(list, data)
 	}
 	return list, nil
-}
-
-// residency is the policy of a configuration.
-func (c *Config) residency() policy.Spec {
-	if c.Policy == (policy.Spec{}) {
-		return policy.Spec{Kind: policy.KindWindow, Window: c.Window}
-	}
-	return c.Policy
 }
 
 // meta describes a measured run, with what taints it.

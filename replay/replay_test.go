@@ -149,7 +149,8 @@ func TestSameDecisions(t *testing.T) {
 			src, image, w := make(t)
 			if src.Header().HasPredicted {
 				lay := layout.Options{Coalesce: true}
-				checkSameDecisions(t, src, image, w, Config{Window: 2, Layout: lay,
+				checkSameDecisions(t, src, image, w, Config{Policy: policy.SlidingWindow(2),
+					Layout:    lay,
 					Predicted: true}, flashio.Options{Engine: flashio.EngineMem})
 			}
 			for i, window := range []int{0, 1, 3, 16} {
@@ -158,7 +159,8 @@ func TestSameDecisions(t *testing.T) {
 						Direct: flashio.DirectOff}} {
 					lay := []layout.Options{{}, {Coalesce: true}, {Coalesce: true, MaxRequest: 4 *
 						units.KiB}, {Coalesce: true, Gap: 2}}[i]
-					checkSameDecisions(t, src, image, w, Config{Window: window, Layout: lay}, io)
+					checkSameDecisions(t, src, image, w,
+						Config{Policy: policy.SlidingWindow(window), Layout: lay}, io)
 				}
 			}
 			checkPrefetches(t, src, image, w)
@@ -223,7 +225,7 @@ func checkSameDecisions(t *testing.T, src traces.Source, image *model.Image, w *
 		t.Fatal(err)
 	}
 	simulated, err := sim.Run(src, sim.Config{
-		Window: cfg.Window, Policy: cfg.Policy, Schedule: sim.Replayed(cfg.Schedule),
+		Policy: cfg.Policy, Schedule: sim.Replayed(cfg.Schedule),
 		Engine: "pread", Parallel: 4, Predicted: cfg.Predicted, Layout: cfg.Layout,
 		Device: anyDevice(), Geometry: image.Geometry()})
 	if err != nil {
@@ -249,7 +251,8 @@ func checkSameDecisions(t *testing.T, src traces.Source, image *model.Image, w *
 		t.Fatalf("the reader saw %+v, the run says %d requests, %d bytes", got, total.Requests,
 			total.Bytes)
 	}
-	if total.Hits+total.Misses == 0 || total.Misses == 0 || cfg.Window > 0 && total.Hits == 0 {
+	if total.Hits+total.Misses == 0 || total.Misses == 0 || cfg.Policy.Window > 0 &&
+		total.Hits == 0 {
 		t.Fatalf("nothing happened: %+v", total)
 	}
 	return total.Requests
@@ -265,7 +268,8 @@ func TestCalibrateRecoversTheHost(t *testing.T) {
 		CopyFixed: 70, KVRate: 5 * units.GBps, LayerFixed: 9000, TokenFixed: 20000,
 		DecideFixed: 800, DecideUnit: 12,
 	}
-	run, err := sim.Run(src, sim.Config{Window: 2, Engine: "pread", Parallel: 4, Device: truth,
+	run, err := sim.Run(src, sim.Config{Policy: policy.SlidingWindow(2), Engine: "pread",
+		Parallel: 4, Device: truth,
 		Geometry: image.Geometry()})
 	if err != nil {
 		t.Fatal(err)
@@ -366,8 +370,9 @@ func TestReferenceReadsAreCutOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := Run(context.Background(), src, w, image.Geometry(), reader, Config{Window: 2,
-		ReferenceEvery: 4})
+	result, err := Run(context.Background(), src, w, image.Geometry(), reader,
+		Config{Policy: policy.SlidingWindow(2),
+			ReferenceEvery: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -394,8 +399,9 @@ func TestRunSaysWhatTaintsIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		result, err := Run(context.Background(), src, w, image.Geometry(), reader, Config{Window: 2,
-			ReferenceEvery: every})
+		result, err := Run(context.Background(), src, w, image.Geometry(), reader,
+			Config{Policy: policy.SlidingWindow(2),
+				ReferenceEvery: every})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -431,12 +437,13 @@ func TestRunStopsAndRefuses(t *testing.T) {
 		return r
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	result, err := Run(ctx, src, w, image.Geometry(), open(), Config{Window: 2, Progress: func(done,
-		_ int) {
-		if done == 5 {
-			cancel()
-		}
-	}})
+	result, err := Run(ctx, src, w, image.Geometry(), open(),
+		Config{Policy: policy.SlidingWindow(2), Progress: func(done,
+			_ int) {
+			if done == 5 {
+				cancel()
+			}
+		}})
 	if !errors.Is(err, context.Canceled) || result == nil || result.Run.Meta.Totals.Tokens != 5 {
 		t.Errorf("cancelled after 5 tokens: %v, %+v", err, result)
 	}
@@ -451,11 +458,11 @@ func TestRunStopsAndRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Run(context.Background(), src, w, image.Geometry(), faulty,
-		Config{Window: 2}); err == nil {
+		Config{Policy: policy.SlidingWindow(2)}); err == nil {
 		t.Error("a failing read gave no error")
 	}
 	if _, err := Run(context.Background(), src, w, image.Geometry(), open(),
-		Config{Window: -1}); err == nil {
+		Config{Policy: policy.SlidingWindow(-1)}); err == nil {
 		t.Error("a negative window gave no error")
 	}
 	small := Config{Schedule: schedule.Spec{Kind: schedule.LookAhead, Staging: 512}}
@@ -469,7 +476,7 @@ func TestRunStopsAndRefuses(t *testing.T) {
 func TestRequirementsAreTight(t *testing.T) {
 	src, image, _ := syntheticTrace(t)
 	for _, window := range []int{0, 3} {
-		cfg := Config{Window: window}
+		cfg := Config{Policy: policy.SlidingWindow(window)}
 		need, err := cfg.need(src, src.Tokens(), image.Geometry())
 		if err != nil || need.Positions != 20 {
 			t.Fatalf("%+v, %v; want 20 positions", need, err)

@@ -338,7 +338,7 @@ func TestSchedulesHoldEverywhere(t *testing.T) {
 		src := testTrace(1+random.IntN(5), 100+random.IntN(100), 1+random.IntN(8),
 			random.Float64()/2)
 		cfg := testConfig()
-		cfg.Window, cfg.Engine, cfg.Parallel = 0, pick("pread", "uring", "mmap"), 1+random.IntN(40)
+		cfg.Engine, cfg.Parallel = pick("pread", "uring", "mmap"), 1+random.IntN(40)
 		cfg.Device.Flash.Placement = flash.Placement(pick("", "address", "rounds"))
 		cfg.Device.Flash.Engines["mmap"] = flash.EngineCost{Submit: 300, Complete: 200,
 			Cached: true}
@@ -399,7 +399,7 @@ func TestReadingAheadHelps(t *testing.T) {
 		}
 		wall := func(s Schedule) units.Nanos {
 			cfg := aheadConfig(s)
-			cfg.Window, cfg.Policy = 0, spec
+			cfg.Policy = spec
 			return mustRun(t, src, cfg).Meta.Totals.Wall
 		}
 		demand := wall(Schedule{})
@@ -478,8 +478,9 @@ func TestResidentIsNotReadAgain(t *testing.T) {
 	src := handTrace(1, 3)
 	src.List = append(src.List, src.List[0])
 	src.List[1].Pos, src.List[1].Active = 1, []mask.Mask{{1}, {0b1}}
-	cfg := Config{Engine: "pread", Parallel: 1, Window: 5, Device: handDevice(), Schedule: Schedule{
-		Spec: schedule.Spec{Kind: schedule.Token, Dense: 1}, Recall: 1, FalsePositives: 1}}
+	cfg := Config{Engine: "pread", Parallel: 1, Policy: policy.SlidingWindow(5),
+		Device: handDevice(), Schedule: Schedule{
+			Spec: schedule.Spec{Kind: schedule.Token, Dense: 1}, Recall: 1, FalsePositives: 1}}
 	run := mustRun(t, src, cfg)
 	// Everything is named: 8 units, 3 of which stay; then the other 5 again.
 	if f := run.Meta.Ahead; f.Bytes != 13*4096 || f.Wasted != 10*4096 {
@@ -527,7 +528,7 @@ func TestScheduleRefuses(t *testing.T) {
 func TestStagingCutsExtents(t *testing.T) {
 	cfg := aheadConfig(Schedule{Spec: schedule.Spec{Kind: schedule.Token, Dense: 1,
 		Staging: 20_000}, Recall: 1})
-	cfg.Window, cfg.Policy, cfg.Layout = 0, policy.Spec{Kind: policy.KindAll}, layout.Options{
+	cfg.Policy, cfg.Layout = policy.Spec{Kind: policy.KindAll}, layout.Options{
 		Coalesce: true}
 	run := mustRun(t, testTrace(2, 64, 1, 0.1), cfg)
 	// 512 KiB in reads of 8 KiB, whole pages of half the buffer, one at a time but for the last

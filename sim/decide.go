@@ -73,18 +73,10 @@ func (c *Cache) Reset() {
 	c.pending = c.pending[:0]
 }
 
-// Residency is the policy of a configuration: Policy, or else a window of Window tokens.
-func (cfg *Config) Residency() policy.Spec {
-	if cfg.Policy == (policy.Spec{}) {
-		return policy.Spec{Kind: policy.KindWindow, Window: cfg.Window}
-	}
-	return cfg.Policy
-}
-
 // Policies builds the policy of every layer. What some of them must know beforehand (which units
 // are hot, what will be needed) is read from src itself: they are bounds for this very trace.
 func (cfg *Config) Policies(src traces.Source) ([]policy.Policy, error) {
-	head, spec := src.Header(), cfg.Residency()
+	head, spec := src.Header(), cfg.Policy
 	list := make([]policy.Policy, head.Layers)
 	for l := range list {
 		opt := policy.Options{Layer: l}

@@ -11,7 +11,7 @@ import (
 )
 
 // Headroom compares the policy of a configuration with the bound on the masks that it goes by. Of
-// the configuration only Window, Policy, Predicted and MaxTokens matter. It streams the trace twice
+// the configuration only Policy, Predicted and MaxTokens matter. It streams the trace twice
 // and keeps, per layer, the policy and 4 bytes per unit and 8 per token of the longest sequence.
 // Errors are those of the trace, or of kind ErrConfig.
 //
@@ -19,7 +19,7 @@ import (
 // trace, and of whole tensors a layer is kept whole or not at all. Only a cyclic cache counts as
 // its capacity, for it is full although it finds nothing.
 func (cfg *Config) Headroom(src traces.Source) (traces.Headroom, error) {
-	head, spec := src.Header(), cfg.Residency()
+	head, spec := src.Header(), cfg.Policy
 	if cfg.Predicted && !head.HasPredicted {
 		return traces.Headroom{}, configError{
 			fmt.Errorf("sim: the trace of %s holds no predicted masks; compare on the true ones",

@@ -27,7 +27,7 @@ func TestHeadroom(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg := testConfig()
-		cfg.Window, cfg.Policy = 0, spec
+		cfg.Policy = spec
 		h, err := cfg.Headroom(src)
 		if err != nil {
 			t.Fatal(err)
@@ -61,7 +61,7 @@ func TestHeadroom(t *testing.T) {
 func TestHeadroomOfSequences(t *testing.T) {
 	src := testTrace(2, 300, 30, 0.1)
 	cfg := testConfig()
-	cfg.Window, cfg.Policy = 0, policy.Spec{Kind: policy.KindLRU, Capacity: 300}
+	cfg.Policy = policy.Spec{Kind: policy.KindLRU, Capacity: 300}
 	all, err := cfg.Headroom(src)
 	if err != nil || all.Ratio != 1 {
 		t.Fatalf("lru without limit: %+v, %v", all, err)
@@ -86,7 +86,6 @@ func TestExperts(t *testing.T) {
 		reads := map[string]units.Bytes{}
 		for _, text := range []string{"none", "window:2", "lru:8", "belady:8", "all"} {
 			cfg := testConfig()
-			cfg.Window = 0
 			if cfg.Policy, err = policy.Parse(text); err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +124,7 @@ func TestHeadroomErrors(t *testing.T) {
 		t.Errorf("predicted masks that the trace does not have: %v", err)
 	}
 	cfg = testConfig()
-	cfg.Window, cfg.Policy = 0, policy.Spec{Kind: "clock"}
+	cfg.Policy = policy.Spec{Kind: "clock"}
 	if _, err := cfg.Headroom(src); !errors.Is(err, ErrConfig) {
 		t.Errorf("a policy that there is not: %v", err)
 	}

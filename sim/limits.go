@@ -3,12 +3,11 @@ package sim
 import (
 	"fmt"
 
-	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/refusal"
 )
 
 // Setting is a setting of Config that some studies cannot simulate. Its value is the name of the
-// field, or of a field of Layout.
+// field, or of a field of Layout; a Policy that is a plain window is a setting of its own.
 type Setting string
 
 // The settings. Every study takes the others.
@@ -51,13 +50,12 @@ func (cfg *Config) value(s Setting) string {
 		}
 		return fmt.Sprint(n)
 	}
-	kept := cfg.Residency()
-	window := kept.Kind == policy.KindWindow && kept.Capacity == 0
+	window := cfg.Policy.PlainWindow()
 	switch {
 	case s == SettingWindow && window:
-		return number(kept.Window)
+		return number(cfg.Policy.Window)
 	case s == SettingPolicy && !window:
-		return kept.String()
+		return cfg.Policy.String()
 	case s == SettingMaxTokens:
 		return number(cfg.MaxTokens)
 	case s == SettingPredictorRank:

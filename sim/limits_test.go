@@ -126,7 +126,7 @@ func studies() []study {
 // settings change a configuration in one setting each.
 func settings(head *traces.Header) map[sim.Setting]func(*sim.Config) {
 	return map[sim.Setting]func(*sim.Config){
-		sim.SettingWindow: func(c *sim.Config) { c.Window = 3 },
+		sim.SettingWindow: func(c *sim.Config) { c.Policy = policy.SlidingWindow(3) },
 		sim.SettingPolicy: func(c *sim.Config) {
 			c.Policy = policy.Spec{Kind: policy.KindLRU, Capacity: 16}
 		},

@@ -26,16 +26,14 @@ func (e configError) Unwrap() error      { return e.error }
 
 // Config is one configuration to simulate. It is written whole into the Run.
 type Config struct {
-	// tokens of the sliding window; 0 when Policy is given
-	Window int `json:"window"`
+	// Policy decides which rows stay in memory from one token to the next.
+	Policy policy.Spec `json:"policy"`
 	// I/O engine, a key of the device's flash.engines
 	Engine   string `json:"engine"`
 	Parallel int    `json:"parallel"` // threads or queue depth
 	// use the predicted masks instead of the true ones
 	Predicted bool `json:"predicted"`
 	MaxTokens int  `json:"max_tokens,omitempty"` // 0 = all
-	// Policy decides what stays in memory; the zero value stands for a window of Window tokens.
-	Policy policy.Spec `json:"policy,omitzero"`
 	// PredictorRank is the inner dimension of a low-rank predictor that computes the predicted
 	// masks; 0 = they cost nothing.
 	PredictorRank int `json:"predictor_rank,omitempty"`
@@ -136,13 +134,6 @@ func (cfg *Config) check(head *traces.Header) error {
 	}
 	if err := cfg.checkBackend(); err != nil {
 		return err
-	}
-	if cfg.Window < 0 {
-		return fmt.Errorf("sim: window of %d tokens: it must be 0 or more", cfg.Window)
-	}
-	if cfg.Window > 0 && cfg.Policy != (policy.Spec{}) {
-		return fmt.Errorf("sim: a window of %d tokens and the policy %s; give one of them",
-			cfg.Window, cfg.Policy)
 	}
 	if err := cfg.Policy.Check(); err != nil {
 		return fmt.Errorf("sim: %w", err)

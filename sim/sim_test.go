@@ -71,7 +71,8 @@ func testTrace(layers, perLayer, tokens int, share float64) *traces.Memory {
 }
 
 func testConfig() Config {
-	return Config{Window: 3, Engine: "pread", Parallel: 16, Device: testDevice(),
+	return Config{Policy: policy.SlidingWindow(3), Engine: "pread", Parallel: 16,
+		Device: testDevice(),
 		Layout: layout.Options{Coalesce: true}}
 }
 
@@ -150,7 +151,7 @@ func TestMonotone(t *testing.T) {
 		"faster servers": func(c *Config) { c.Device.Flash.ServerRate *= 2 },
 		"faster link":    func(c *Config) { c.Device.Flash.LinkRate *= 2 },
 		"more servers":   func(c *Config) { c.Device.Flash.Servers *= 2 },
-		"larger window":  func(c *Config) { c.Window = 8 },
+		"larger window":  func(c *Config) { c.Policy.Window = 8 },
 		"more threads":   func(c *Config) { c.Parallel = 64 },
 		"faster arithmetic": func(c *Config) {
 			c.Device.Host.DenseRate *= 2
@@ -167,7 +168,7 @@ func TestMonotone(t *testing.T) {
 	previous := units.Forever
 	for window := range 12 {
 		c := testConfig()
-		c.Window = window
+		c.Policy.Window = window
 		wall := mustRun(t, src, c).Meta.Totals.PartNanos[traces.PartIO]
 		if wall > previous {
 			t.Errorf("window %d: I/O takes %v, more than %v with a smaller one", window, wall,
@@ -189,7 +190,7 @@ func TestPolicies(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg := testConfig()
-		cfg.Window, cfg.Policy = 0, spec
+		cfg.Policy = spec
 		run := mustRun(t, src, cfg)
 		misses[text] = run.Meta.Totals.Misses
 		if !strings.Contains(string(run.Meta.Config), `"policy":"`+text+`"`) {
@@ -289,18 +290,17 @@ func TestRunRefuses(t *testing.T) {
 	src := testTrace(1, 64, 2, 0.1)
 	for name, breakIt := range map[string]func(c *Config){
 		"no device":          func(c *Config) { c.Device = nil },
-		"negative window":    func(c *Config) { c.Window = -1 },
+		"negative window":    func(c *Config) { c.Policy.Window = -1 },
 		"unknown engine":     func(c *Config) { c.Engine = "floppy" },
 		"no threads":         func(c *Config) { c.Parallel = 0 },
 		"no predicted masks": func(c *Config) { c.Predicted = true },
 		"another geometry":   func(c *Config) { c.Geometry = layout.Uniform(1, 65, 8192) },
-		"two policies":       func(c *Config) { c.Policy = policy.Spec{Kind: policy.KindNone} },
 		"broken policy": func(c *Config) {
-			c.Window, c.Policy = 0, policy.Spec{
+			c.Policy = policy.Spec{
 				Kind: policy.KindLRU, Window: 3}
 		},
 		"much is hot": func(c *Config) {
-			c.Window, c.Policy = 0, policy.Spec{
+			c.Policy = policy.Spec{
 				Kind: policy.KindHot, Pinned: 65}
 		},
 		"odd chunk": func(c *Config) { c.Layout.MaxRequest = 5000 },

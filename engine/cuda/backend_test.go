@@ -14,6 +14,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/mask"
 	kernels "github.com/windrow-sim/windrow/kernels/cuda"
 	"github.com/windrow-sim/windrow/kernels/ref"
@@ -298,12 +299,12 @@ func sameAsCPU(t *testing.T, on *cuda.TestDriver, dir string, format *ref.Format
 	e.Close()
 	near(t, "dense", dense, want, m.w.Arch.Activation.Sparse())
 
-	host := m.flash(t, engine.FlashConfig{Window: 2})
+	host := m.flash(t, engine.FlashConfig{Policy: policy.SlidingWindow(2)})
 	e = made(t, m, host, engine.Config{Context: positions})
 	counted := run(t, e, prompt, positions, dense.masks)
 	e.Close()
 	host.Close()
-	rows := m.flash(t, engine.FlashConfig{Window: 2, Store: b})
+	rows := m.flash(t, engine.FlashConfig{Policy: policy.SlidingWindow(2), Store: b})
 	e = made(t, m, rows, engine.Config{Context: positions, Backend: b})
 	flash := run(t, e, prompt, positions, dense.masks)
 	e.Close()

@@ -10,6 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/cuda"
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/mask"
 )
@@ -137,7 +138,7 @@ func testReadsThatFail(t *testing.T, on *cuda.TestDriver) {
 					t.Fatal(err)
 				}
 				rows, err := engine.NewFlash(m.w, m.geo, &failing{reader, n}, engine.FlashConfig{
-					Window: 1, Store: b})
+					Policy: policy.SlidingWindow(1), Store: b})
 				if err != nil {
 					t.Fatal(err)
 				}

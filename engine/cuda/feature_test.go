@@ -8,6 +8,7 @@ import (
 
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/cuda"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
@@ -61,7 +62,7 @@ func listen(t *testing.T, m *loaded, backend engine.Backend, store engine.Store,
 	handed engine.FeatureKind) *heard {
 	t.Helper()
 	h := &heard{units: m.w.Shape.DFFN}
-	rows := m.flash(t, engine.FlashConfig{Window: 1, Store: store})
+	rows := m.flash(t, engine.FlashConfig{Policy: policy.SlidingWindow(1), Store: store})
 	e := made(t, m, rows, engine.Config{Context: 8, Batch: 3, Backend: backend, Observer: h,
 		FeatureKind: shown,
 		Predictors: func(*cpu.Pool) (engine.Predictors, error) {

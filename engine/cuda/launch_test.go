@@ -7,6 +7,7 @@ import (
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/cuda"
 	"github.com/windrow-sim/windrow/internal/decisions/launch"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 )
 
 // counts is an observer that adds up what arrives.
@@ -63,7 +64,7 @@ func testLaunches(t *testing.T, on *cuda.TestDriver) {
 			e := made(t, m, m.resident(t), engine.Config{Context: positions, Backend: b})
 			want := run(t, e, []uint32{5, 40, 17}, positions, nil)
 			e.Close()
-			rows := m.flash(t, engine.FlashConfig{Window: 1, Store: b})
+			rows := m.flash(t, engine.FlashConfig{Policy: policy.SlidingWindow(1), Store: b})
 			defer rows.Close()
 			e = made(t, m, rows, engine.Config{Context: positions, Backend: b})
 			defer e.Close()

@@ -37,7 +37,8 @@ func testStepsOfSeveralTokens(t *testing.T, on *cuda.TestDriver) {
 			}
 			together(t, "dense", e, alone, chunk, false)
 			e.Close()
-			rows := m.flash(t, engine.FlashConfig{Window: 1, Store: cfg.Backend.(*cuda.Backend)})
+			rows := m.flash(t, engine.FlashConfig{Policy: policy.SlidingWindow(1),
+				Store: cfg.Backend.(*cuda.Backend)})
 			defer rows.Close()
 			e = made(t, m, rows, cfg)
 			defer e.Close()
@@ -133,7 +134,8 @@ func testPredictorsAndSchedules(t *testing.T, on *cuda.TestDriver) {
 		for _, flash := range []bool{false, true} {
 			var rows engine.Rows = m.resident(t)
 			if flash {
-				rows = m.flash(t, engine.FlashConfig{Window: 2, Dense: m.bundles[:1], Store: b,
+				rows = m.flash(t, engine.FlashConfig{Policy: policy.SlidingWindow(2),
+					Dense: m.bundles[:1], Store: b,
 					Ahead: 16 << 10})
 			}
 			now, next := &told{masks: want.masks}, &told{masks: want.masks, ahead: 1}
@@ -274,11 +276,11 @@ func testRefuses(t *testing.T, on *cuda.TestDriver) {
 			t.Errorf("%s: %v, want %q", what, err, text)
 		}
 	}
-	here := m.flash(t, engine.FlashConfig{Window: 1})
+	here := m.flash(t, engine.FlashConfig{Policy: policy.SlidingWindow(1)})
 	refused("rows in main memory", here, m, engine.Config{Backend: b}, "FlashConfig.Store")
 	here.Close()
 	refused("another model", other.resident(t), other, engine.Config{Backend: b}, "another model")
-	there := m.flash(t, engine.FlashConfig{Window: 1, Store: b})
+	there := m.flash(t, engine.FlashConfig{Policy: policy.SlidingWindow(1), Store: b})
 	refused("rows on a device", there, m, engine.Config{}, "FlashConfig.Store")
 	if _, err := b.Cache(0, 4); err == nil || !strings.Contains(err.Error(), "already") {
 		t.Errorf("a second cache of a layer: %v", err)
@@ -372,8 +374,9 @@ func TestSmallCacheIsSaid(t *testing.T) { cuda.EachDriver(t, testSmallCacheIsSai
 func testSmallCacheIsSaid(t *testing.T, on *cuda.TestDriver) {
 	m := pack(t, on, filepath.Join(familiesDir, "opt"), nil)
 	b := m.backend(t)
-	rows := m.flash(t, engine.FlashConfig{Window: 1, Store: b, Capacity: make([]int,
-		m.w.Shape.Layers)})
+	rows := m.flash(t, engine.FlashConfig{Policy: policy.SlidingWindow(1), Store: b,
+		Capacity: make([]int,
+			m.w.Shape.Layers)})
 	defer rows.Close()
 	e := made(t, m, rows, engine.Config{Context: 4, Backend: b})
 	defer e.Close()

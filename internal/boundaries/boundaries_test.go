@@ -105,7 +105,7 @@ var allowed = map[string][]string{
 	"sim/answers": {"internal/mask", "internal/units", "internal/ioengine", "internal/rng",
 		"internal/decisions/layout", "devicemodels", "devicemodels/flash", "sim", "traces",
 		"traces/batch", "traces/shapes", "traces/stats", "traces/synth",
-		"internal/decisions/memory"},
+		"internal/decisions/memory", "internal/decisions/policy"},
 
 	"sim/placement": {"internal/mask", "internal/units", "internal/decisions/layout", "sim",
 		"traces"},
@@ -124,7 +124,8 @@ var allowed = map[string][]string{
 	"sim/reproduce": {"internal/document", "internal/units", "internal/ioengine",
 		"internal/decisions/layout",
 		"devicemodels",
-		"devicemodels/flash", "sim", "sim/speculative", "traces", "traces/shapes", "traces/synth"},
+		"devicemodels/flash", "sim", "sim/speculative", "traces", "traces/shapes", "traces/synth",
+		"internal/decisions/policy"},
 
 	"replay": {"internal/mask", "internal/units", "internal/rng", "engine",
 		"internal/decisions/policy", "internal/decisions/layout", "engine/flashio",

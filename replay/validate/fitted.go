@@ -17,6 +17,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/fio"
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay/emulated"
 	"github.com/windrow-sim/windrow/replay/probe"
@@ -98,7 +99,8 @@ func fittedCases(engines []string) []Case {
 }
 
 func fittedCalibration(engine string) Case {
-	return Case{Engine: engine, Window: 4, Parallel: 12, Chunk: 24 * units.KiB}
+	return Case{Engine: engine, Policy: policy.SlidingWindow(4), Parallel: 12, Chunk: 24 *
+		units.KiB}
 }
 
 //go:embed emulated.device.yaml

@@ -65,15 +65,16 @@ func suiteCases(record units.Bytes) []Case {
 }
 
 func suiteCalibration(record units.Bytes) Case {
-	return Case{Window: 4, Parallel: 8, Chunk: 2 * record}
+	return Case{Policy: policy.SlidingWindow(4), Parallel: 8, Chunk: 2 * record}
 }
 
 // aheadCases are 12 configurations that read ahead: a window and K_max, for the next layer and for
 // the whole token behind one and two dense layers, at two depths.
 func aheadCases(units int) []Case {
 	var list []Case
-	for _, kept := range []Case{{Window: 4}, {Policy: policy.Spec{Kind: policy.KindDelta,
-		Capacity: units / 8}}} {
+	for _, kept := range []Case{{Policy: policy.SlidingWindow(4)},
+		{Policy: policy.Spec{Kind: policy.KindDelta,
+			Capacity: units / 8}}} {
 		for _, schedule := range []schedule.Spec{{Kind: schedule.LookAhead},
 			{Kind: schedule.Token, Dense: 1}, {Kind: schedule.Token, Dense: 2}} {
 			for _, parallel := range []int{4, 16} {

@@ -49,21 +49,20 @@ type Setup struct {
 
 // Case is one configuration: the axes of a check.
 type Case struct {
-	Engine   string      `json:"engine,omitempty"` // empty = the setup's
-	Window   int         `json:"window"`
-	Parallel int         `json:"parallel"`
-	Chunk    units.Bytes `json:"chunk"` // 0 = no limit
-	// Policy is in place of a window; Schedule reads ahead.
-	Policy   policy.Spec   `json:"policy,omitzero"`
+	Engine   string        `json:"engine,omitempty"` // empty = the setup's
+	Parallel int           `json:"parallel"`
+	Chunk    units.Bytes   `json:"chunk"` // 0 = no limit
+	Policy   policy.Spec   `json:"policy"`
 	Schedule schedule.Spec `json:"schedule,omitzero"`
 }
 
 // String names a case in tables.
 func (c Case) String() string {
-	text := fmt.Sprintf("k=%d ×%d %v", c.Window, c.Parallel, c.Chunk)
-	if c.Policy != (policy.Spec{}) {
-		text = fmt.Sprintf("%s ×%d %v", c.Policy, c.Parallel, c.Chunk)
+	kept := c.Policy.String()
+	if c.Policy.PlainWindow() {
+		kept = fmt.Sprintf("k=%d", c.Policy.Window)
 	}
+	text := fmt.Sprintf("%s ×%d %v", kept, c.Parallel, c.Chunk)
 	if c.Schedule.Kind != schedule.Demand {
 		text += fmt.Sprintf(" %s d=%d", c.Schedule.Kind, c.Schedule.Dense)
 	}
@@ -89,7 +88,7 @@ func Grid(windows, parallel []int, chunks []units.Bytes) []Case {
 	for _, k := range windows {
 		for _, p := range parallel {
 			for _, c := range chunks {
-				cases = append(cases, Case{Window: k, Parallel: p, Chunk: c})
+				cases = append(cases, Case{Policy: policy.SlidingWindow(k), Parallel: p, Chunk: c})
 			}
 		}
 	}
@@ -103,7 +102,7 @@ func (s *Setup) Case(ctx context.Context, c Case) (*Outcome, error) {
 		return nil, err
 	}
 	result, err := replay.Run(ctx, s.Source, s.Weights, s.Geometry, reader, replay.Config{
-		Window: c.Window, Policy: c.Policy, Schedule: c.Schedule, Bundles: s.Bundles,
+		Policy: c.Policy, Schedule: c.Schedule, Bundles: s.Bundles,
 		Layout: c.layout(reader.Mode()), Threads: s.Threads, MaxTokens: s.Tokens,
 		ReferenceEvery: s.ReferenceEvery, ReferenceReads: s.ReferenceReads,
 		ReferencePause: s.ReferencePause, Seed: s.Seed,
@@ -127,7 +126,7 @@ func (s *Setup) against(device *devicemodels.Device, o *Outcome) (*traces.Run, *
 	error) {
 	c := o.Case
 	simulated, err := sim.Run(s.Source, sim.Config{
-		Window: c.Window, Policy: c.Policy, Schedule: sim.Replayed(c.Schedule), Engine: s.engine(c),
+		Policy: c.Policy, Schedule: sim.Replayed(c.Schedule), Engine: s.engine(c),
 		Parallel: c.Parallel, MaxTokens: s.Tokens, Layout: c.layout(o.Mode), Device: device,
 		Geometry: s.Geometry,
 	})

@@ -6,13 +6,15 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
 // shortCases are few; `make validate` runs all twelve of each suite (docs/validation.md).
 func shortCases() []Case {
-	return []Case{{Window: 0, Parallel: 4, Chunk: 32 * units.KiB}, {Window: 4, Parallel: 16,
-		Chunk: 8 * units.KiB}}
+	return []Case{{Policy: policy.SlidingWindow(0), Parallel: 4, Chunk: 32 * units.KiB},
+		{Policy: policy.SlidingWindow(4), Parallel: 16,
+			Chunk: 8 * units.KiB}}
 }
 
 // TestEmulatedDevice runs the whole suite, calibration included, on a device a hundred times as
@@ -84,8 +86,8 @@ func checkSuite(t *testing.T, r *SuiteResult, err error, ahead bool) {
 
 func TestGrid(t *testing.T) {
 	cases := Grid([]int{0, 4}, []int{8}, []units.Bytes{4096, 8192, 0})
-	if len(cases) != 6 || cases[5] != (Case{Window: 4, Parallel: 8}) ||
-		cases[0] != (Case{Window: 0, Parallel: 8, Chunk: 4096}) {
+	if len(cases) != 6 || cases[5] != (Case{Policy: policy.SlidingWindow(4), Parallel: 8}) ||
+		cases[0] != (Case{Policy: policy.SlidingWindow(0), Parallel: 8, Chunk: 4096}) {
 		t.Fatalf("grid %v", cases)
 	}
 	if len(suiteCases(8192)) != 12 {

@@ -74,7 +74,7 @@ func TestConstantBudgetIsSim(t *testing.T) {
 	for _, k := range []int{0, 1, 5} {
 		cfg := config(t, m, policy.Bounds{Min: 0, Max: k, Calm: 4})
 		plain := cfg.Sim
-		plain.Window = k
+		plain.Policy = policy.SlidingWindow(k)
 		want, err := sim.Run(m, plain)
 		if err != nil {
 			t.Fatal(err)
@@ -403,7 +403,7 @@ func TestDeterministicAndRefusals(t *testing.T) {
 		"fraction of 0":              func(c *Config) { c.Fraction = 0 },
 		"-1 tokens":                  func(c *Config) { c.Skip = -1 },
 		"longer than the 20":         func(c *Config) { c.Skip = 20 },
-		"the strategies choose":      func(c *Config) { c.Sim.Window = 3 },
+		"the strategies choose":      func(c *Config) { c.Sim.Policy = policy.SlidingWindow(3) },
 		`no costs for I/O engine "a`: func(c *Config) { c.Sim.Engine = "abacus" },
 	} {
 		cfg := config(t, m, b)

@@ -70,7 +70,7 @@ func SimulateBatches(stream *batch.Stream, cfg BatchConfig) (*Batches, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Batches{Window: cfg.Sim.Window, AtLeast: cfg.AtLeast,
+	r := &Batches{Window: cfg.Sim.Policy.Window, AtLeast: cfg.AtLeast,
 		FFNBytes: units.Bytes(h.Layers*h.Units) * h.UnitBytes, FFNRead: whole}
 	r.Warnings = []string{}
 	for i, size := range cfg.Sizes {
@@ -165,7 +165,7 @@ func rowOf(src *batch.Source, run *traces.Run, cfg sim.Config) BatchRow {
 	for i := range run.Rows {
 		r := &run.Rows[i]
 		resident += int64(r.Misses) - int64(r.Evictions)
-		if int(r.Token) < cfg.Window {
+		if int(r.Token) < cfg.Policy.Window {
 			continue
 		}
 		s.part[r.Part] += r.Dur

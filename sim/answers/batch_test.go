@@ -10,6 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
@@ -58,7 +59,8 @@ func run(t *testing.T, src traces.Source, cfg answers.BatchConfig) *answers.Batc
 }
 
 func config(d *devicemodels.Device, window int, sizes ...int) answers.BatchConfig {
-	return answers.BatchConfig{Sim: sim.Config{Window: window, Engine: "pread", Parallel: 32,
+	return answers.BatchConfig{Sim: sim.Config{Policy: policy.SlidingWindow(window),
+		Engine: "pread", Parallel: 32,
 		Device: d}, Sizes: sizes, AtLeast: 1}
 }
 

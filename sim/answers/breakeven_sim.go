@@ -6,6 +6,7 @@ import (
 
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
@@ -283,7 +284,8 @@ func (b *breaker) simulate(src *traces.Memory, window int, opt layout.Options) (
 		return cost{}, nil, err
 	}
 	run, err := sim.Run(src, sim.Config{
-		Window: window, Engine: b.Engine, Parallel: b.Parallel, Layout: opt, Device: b.Device,
+		Policy: policy.SlidingWindow(window), Engine: b.Engine, Parallel: b.Parallel, Layout: opt,
+		Device:   b.Device,
 		Geometry: b.geometry(),
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -16,7 +17,7 @@ const sequentialChunk = units.MiB
 
 // sequentialRead is how long the flash takes to read all units of all layers, layer by layer.
 func sequentialRead(h *traces.Header, cfg sim.Config) (units.Nanos, error) {
-	cfg.Window, cfg.Predicted, cfg.PredictorRank, cfg.MaxTokens = 0, false, 0, 0
+	cfg.Policy, cfg.Predicted, cfg.PredictorRank, cfg.MaxTokens = policy.Spec{}, false, 0, 0
 	cfg.Layout = layout.Options{Align: cfg.Layout.Align, MaxRequest: sequentialChunk,
 		Coalesce: true}
 	run, err := sim.Run(everything{h}, cfg)

@@ -8,6 +8,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -281,7 +282,8 @@ func (p *planner) simulate(src traces.Source, d *devicemodels.Device, s Setting,
 		return 0, nil, err
 	}
 	run, err := sim.Run(src, sim.Config{
-		Window: s.Window, Engine: s.Engine, Parallel: s.Parallel, Predicted: p.Predicted,
+		Policy: policy.SlidingWindow(s.Window), Engine: s.Engine, Parallel: s.Parallel,
+		Predicted:     p.Predicted,
 		PredictorRank: p.PredictorRank, MaxTokens: tokens,
 		Layout: layout.Options{Coalesce: true, MaxRequest: s.Chunk}, Device: d, Backend: p.Backend,
 	})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -86,7 +87,8 @@ func on(t *testing.T, preset string, window int, gaps ...int) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Config{Sim: sim.Config{Window: window, Engine: "pread", Parallel: 32, Device: d},
+	return Config{Sim: sim.Config{Policy: policy.SlidingWindow(window), Engine: "pread",
+		Parallel: 32, Device: d},
 		Gaps: gaps}
 }
 

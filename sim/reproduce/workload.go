@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
@@ -58,7 +59,8 @@ func (s *study) simulate(w workload) (*measured, error) {
 	if !ok {
 		return nil, fmt.Errorf("no machine %q", w.machine)
 	}
-	cfg := sim.Config{Window: w.window, Engine: ioengine.Pread, Parallel: threads, Predicted: true,
+	cfg := sim.Config{Policy: policy.SlidingWindow(w.window), Engine: ioengine.Pread,
+		Parallel: threads, Predicted: true,
 		Device: device,
 		// Reads past the page cache need no alignment on macOS (F_NOCACHE), and records of 4 KiB
 		// multiples have it anyway.

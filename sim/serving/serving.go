@@ -88,7 +88,7 @@ func New(src traces.Source, cfg Config) (*Server, error) {
 	if !cfg.Events && sweep.Tabular(&cfg.Sim) {
 		s.table = sweep.NewTable(cfg.Sim)
 	}
-	kind := cfg.Sim.Residency().Kind
+	kind := cfg.Sim.Policy.Kind
 	s.bringAll = kind == policy.KindAll || kind == policy.KindHybrid
 	var err error
 	if s.prompt, s.decode, err = readCircles(src, cfg.Sim.Predicted); err != nil {

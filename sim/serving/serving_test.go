@@ -97,7 +97,8 @@ func testTrace(layers, perLayer, prompt, decode int, share float64) *traces.Memo
 
 func testConfig() Config {
 	return Config{
-		Sim: sim.Config{Window: 3, Engine: "pread", Parallel: 16, Device: testDevice(),
+		Sim: sim.Config{Policy: policy.SlidingWindow(3), Engine: "pread", Parallel: 16,
+			Device: testDevice(),
 			Layout: layout.Options{Coalesce: true}},
 		MaxBatch: 4, Chunk: 8, Events: true, Seed: 1,
 	}
@@ -248,15 +249,15 @@ func TestConservation(t *testing.T) {
 		func(*Config) {},
 		func(c *Config) { c.MaxBatch, c.Chunk = 1, 1 },
 		func(c *Config) {
-			c.Sim.Window, c.Sim.Policy = 0, policy.Spec{Kind: policy.KindLRU,
+			c.Sim.Policy = policy.Spec{Kind: policy.KindLRU,
 				Capacity: 50}
 		},
 		func(c *Config) {
-			c.Sim.Window, c.Sim.Policy = 0, policy.Spec{Kind: policy.KindHybrid,
+			c.Sim.Policy = policy.Spec{Kind: policy.KindHybrid,
 				Capacity: 50}
 		},
 		func(c *Config) {
-			c.Sim.Window, c.Sim.Policy = 0, policy.Spec{Kind: policy.KindHot, Pinned: 20,
+			c.Sim.Policy = policy.Spec{Kind: policy.KindHot, Pinned: 20,
 				Capacity: 50}
 		},
 		func(c *Config) { c.KV = 150 * 2 * 16 * units.KiB }, // 150 positions in two layers
@@ -333,7 +334,8 @@ func TestLargerStepsAreNotCheaper(t *testing.T) {
 	src := testTrace(2, 300, 40, 60, 0.1)
 	for _, compute := range []Compute{Once, Peak, Each} {
 		cfg := testConfig()
-		cfg.MaxBatch, cfg.Chunk, cfg.Compute, cfg.Sim.Window, cfg.Sim.Layout = 16, 16, compute, 0,
+		cfg.MaxBatch, cfg.Chunk, cfg.Compute, cfg.Sim.Policy, cfg.Sim.Layout = 16, 16, compute,
+			policy.Spec{},
 			layout.Options{}
 		cfg.Sim.Device.Host.ComputeGFLOPS = 20
 		s := newServer(t, src, cfg)
@@ -478,12 +480,11 @@ func TestRefusals(t *testing.T) {
 		"MaxTokens 3":               func(c *Config) { c.Sim.MaxTokens = 3 },
 		"PredictorRank 8":           func(c *Config) { c.Sim.PredictorRank = 8 },
 		"the policy belady:9": func(c *Config) {
-			c.Sim.Window, c.Sim.Policy = 0,
-				policy.Spec{Kind: policy.KindBelady, Capacity: 9}
+			c.Sim.Policy = policy.Spec{Kind: policy.KindBelady, Capacity: 9}
 		},
 		`compute "abacus"`:              func(c *Config) { c.Compute = "abacus" },
 		"the device states none":        func(c *Config) { c.Compute = Peak },
-		"window of -1":                  func(c *Config) { c.Sim.Window = -1 },
+		"window:-1":                     func(c *Config) { c.Sim.Policy.Window = -1 },
 		"holds no predicted masks":      func(c *Config) { c.Sim.Predicted = true },
 		"no costs for I/O engine \"x\"": func(c *Config) { c.Sim.Engine = "x" },
 	} {

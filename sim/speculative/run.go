@@ -27,7 +27,7 @@ const MaxDraft = 64
 
 // Config says what to simulate.
 type Config struct {
-	Sim        sim.Config // its Window is k; no other policy
+	Sim        sim.Config // its Policy is a window of k tokens
 	Draft      int        // λ of the answer, 0 … MaxDraft
 	Most       int        // the table goes from λ = 1 to Most; 0 = no table, Draft alone
 	Acceptance float64    // α, in [0, 1]
@@ -88,7 +88,7 @@ func Run(ctx context.Context, src traces.Source, cfg Config) (*Result, error) {
 		return nil, err
 	}
 	r := &Result{Acceptance: cfg.Acceptance, Drawn: cfg.Drawn, Seed: cfg.Seed,
-		Window: cfg.Sim.Window, Skip: cfg.Skip, DraftTime: cfg.DraftTime}
+		Window: cfg.Sim.Policy.Window, Skip: cfg.Skip, DraftTime: cfg.DraftTime}
 	plain, err := cfg.simulate(ctx, src, 0, 1, nil)
 	if err != nil {
 		return nil, err

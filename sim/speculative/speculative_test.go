@@ -74,7 +74,8 @@ func config(t *testing.T, window int) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Config{Sim: sim.Config{Window: window, Engine: "pread", Parallel: 32, Device: d,
+	return Config{Sim: sim.Config{Policy: policy.SlidingWindow(window), Engine: "pread",
+		Parallel: 32, Device: d,
 		Layout: layout.Options{Coalesce: true}}, Acceptance: 0.7, Seed: 42}
 }
 
@@ -306,12 +307,11 @@ func TestErrors(t *testing.T) {
 		"give one of them":       func(c *Config) { c.DraftTime, c.DraftRatio = 1, 1 },
 		"0 or more are possible": func(c *Config) { c.DraftTime = -1 },
 		"rule is about windows": func(c *Config) {
-			c.Sim.Policy, c.Sim.Window = policy.Spec{
-				Kind: policy.KindLRU, Capacity: 3}, 0
+			c.Sim.Policy = policy.Spec{Kind: policy.KindLRU, Capacity: 3}
 		},
 		"no sequence has 9":          func(c *Config) { c.Draft = 8 },
 		"no sequence has 1":          func(c *Config) { c.Skip = 8 },
-		"window of -1":               func(c *Config) { c.Sim.Window = -1 },
+		"window:-1":                  func(c *Config) { c.Sim.Policy.Window = -1 },
 		`no costs for I/O engine "a`: func(c *Config) { c.Sim.Engine = "abacus" },
 	} {
 		cfg := config(t, 1)

@@ -54,7 +54,7 @@ func newRunner(src traces.Source, cfg *sim.Config, draft int) (*runner, error) {
 	}
 	r := &runner{
 		Machine: machine, cfg: cfg, head: head, kv: cfg.Device.Host.At(head.DType).KV,
-		tokens: newRecent(src, cfg.Window+draft+1), layers: make([]layer, head.Layers),
+		tokens: newRecent(src, cfg.Policy.Window+draft+1), layers: make([]layer, head.Layers),
 		need: make([]uint64, head.Words()), keep: make([]uint64, head.Words()),
 	}
 	for l := range r.layers {
@@ -108,7 +108,7 @@ func (r *runner) gather(start, from, size, last int) (positions []uint32, err er
 	if r.batch, err = masks(r.batch[:0], from, from+size); err != nil {
 		return nil, err
 	}
-	if r.window, err = masks(r.window[:0], max(from+last-r.cfg.Window, start),
+	if r.window, err = masks(r.window[:0], max(from+last-r.cfg.Policy.Window, start),
 		from+last); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/sim/answers"
@@ -159,7 +160,8 @@ func TestWhatIfs(t *testing.T) {
 		{Share: 0.05, FalseNegatives: 0.05, FalsePositives: 0.1, Predictor: true}} {
 		for batch := range 3 {
 			configs = append(configs, Config{
-				Config: sim.Config{Device: device, Engine: "pread", Parallel: 8, Window: 3,
+				Config: sim.Config{Device: device, Engine: "pread", Parallel: 8,
+					Policy:    policy.SlidingWindow(3),
 					Predicted: w.Predictor, Layout: layout.Options{Coalesce: true}},
 				Variant: Variant{WhatIf: w, Batch: batch},
 			})
@@ -235,7 +237,7 @@ func TestBatchesThatCannotBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := Config{Config: sim.Config{Device: testDevice("servers", nil), Engine: "pread",
-		Parallel: 4, Window: 2, Layout: layout.Options{Coalesce: true}}}
+		Parallel: 4, Policy: policy.SlidingWindow(2), Layout: layout.Options{Coalesce: true}}}
 	for _, c := range []struct {
 		src  *Trace
 		size int
@@ -260,7 +262,8 @@ func TestPassesAreBounded(t *testing.T) {
 	var configs []Config
 	for gap := range 1000 {
 		configs = append(configs, Config{Config: sim.Config{Device: device, Engine: "pread",
-			Parallel: 4, Window: 2, Layout: layout.Options{Coalesce: true, Gap: gap}}})
+			Parallel: 4, Policy: policy.SlidingWindow(2), Layout: layout.Options{Coalesce: true,
+				Gap: gap}}})
 	}
 	configs = inBatches(configs, 0, 2)
 	for _, c := range []struct{ tokens, tables, events int }{

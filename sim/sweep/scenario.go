@@ -326,7 +326,7 @@ func (s *Scenario) Configurations(find Resolver) ([]Config, error) {
 	for _, base := range s.masks() {
 		for _, window := range s.Windows {
 			cfg := base
-			cfg.Window = window
+			cfg.Policy = policy.SlidingWindow(window)
 			list = s.layouts(list, cfg)
 		}
 		for _, spec := range s.Policies {

@@ -87,7 +87,7 @@ func TestScenarioIsReadWhole(t *testing.T) {
 		t.Errorf("the first is a batch of %d on %+v, the last one of %d", first.Batch,
 			first.Geometry, last.Batch)
 	}
-	if !first.Predicted || first.PredictorRank != 32 || first.Window != 0 ||
+	if !first.Predicted || first.PredictorRank != 32 || first.Policy.Window != 0 ||
 		first.Parallel != len("pread") || first.Device.Name != "m1-max" ||
 		first.Layout.MaxRequest != 0 {
 		t.Errorf("the first is %+v", first)
@@ -99,7 +99,7 @@ func TestScenarioIsReadWhole(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, c := range configs {
-		seen[fmt.Sprint(c.Batch, c.Predicted, c.Residency(), c.Layout, c.Device.Name, c.Engine,
+		seen[fmt.Sprint(c.Batch, c.Predicted, c.Policy, c.Layout, c.Device.Name, c.Engine,
 			c.Parallel)] = true
 	}
 	if len(seen) != len(configs) {

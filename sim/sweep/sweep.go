@@ -146,7 +146,7 @@ func (s *sweeper) checkOne(cfg *Config, first *layout.Geometry) error {
 	if _, err := sim.NewMachine(&cfg.Config, t.Header(), sim.MachineOptions{}); err != nil {
 		return err
 	}
-	spec := cfg.Residency()
+	spec := cfg.Policy
 	switch {
 	case spec.Window > longestWindow:
 		return fmt.Errorf("sweep: a window of %d tokens: at most %d: %w", spec.Window,
@@ -230,11 +230,11 @@ func (s *sweeper) fit(indices []int, tables bool) int {
 	all := tokens * head.Layers
 	for n, i := range indices {
 		cfg := &s.configs[i]
-		key := setKey{cfg.Predicted, cfg.Residency()}
+		key := setKey{cfg.Predicted, cfg.Policy}
 		if !used[key] {
 			used[key] = true
 			memory += perPolicy + cells*100
-			if !plainWindow(key.spec) {
+			if !key.spec.PlainWindow() {
 				memory += perPolicy
 			}
 			if s.opt.Headroom {
@@ -262,11 +262,6 @@ func (s *sweeper) fit(indices []int, tables bool) int {
 type setKey struct {
 	predicted bool
 	spec      policy.Spec
-}
-
-// plainWindow reports whether a policy's decisions follow from the history of masks.
-func plainWindow(s policy.Spec) bool {
-	return s.Kind == policy.KindNone || s.Kind == policy.KindWindow && s.Capacity == 0
 }
 
 // segment simulates configurations from one to another: in one pass, and those whose tables are off
@@ -430,7 +425,7 @@ func (p *pass) decisions(t *Trace, cfg *sim.Config) (*decisions, error) {
 		set = &masks{predicted: cfg.Predicted, need: make([]int, p.head.Layers*p.block)}
 		p.sets = append(p.sets, set)
 	}
-	spec := cfg.Residency()
+	spec := cfg.Policy
 	for _, list := range [][]*decisions{set.windows, set.others} {
 		for _, d := range list {
 			if d.spec == spec {
@@ -440,7 +435,7 @@ func (p *pass) decisions(t *Trace, cfg *sim.Config) (*decisions, error) {
 	}
 	d := &decisions{spec: spec, work: make([]sim.Work, p.head.Layers*p.block), kept: make([]int,
 		p.head.Layers), most: make([]int, p.head.Layers)}
-	if plainWindow(spec) {
+	if spec.PlainWindow() {
 		d.k = spec.Window
 		for range p.head.Layers {
 			d.caches = append(d.caches, sim.NewCache(p.head.Units))

@@ -87,9 +87,11 @@ func mixed(device *devicemodels.Device) (list []Config) {
 		list = append(list, Config{Config: c})
 	}
 	for window := range 25 {
-		add(sim.Config{Window: window, Layout: layout.Options{Coalesce: true}})
-		add(sim.Config{Window: window, Predicted: true, PredictorRank: 16, Layout: layout.Options{
-			Coalesce: true, Gap: 2, MaxRequest: 8192}})
+		add(sim.Config{Policy: policy.SlidingWindow(window), Layout: layout.Options{
+			Coalesce: true}})
+		add(sim.Config{Policy: policy.SlidingWindow(window), Predicted: true, PredictorRank: 16,
+			Layout: layout.Options{
+				Coalesce: true, Gap: 2, MaxRequest: 8192}})
 	}
 	for _, text := range []string{"all", "hybrid:300", "none", "window:4,capacity:100", "delta:80",
 		"lru:100", "lfu:100", "hot:50+60", "belady:100", "tensors:1", "cyclic:100",
@@ -188,7 +190,8 @@ func TestTableErrorIsSmall(t *testing.T) {
 				MaxRequest: 8192}, {Coalesce: true, Gap: 3}} {
 				window := []int{0, 1, 5}[(i+parallel)%3]
 				configs = append(configs, Config{Config: sim.Config{Device: d, Engine: engineOf(d),
-					Parallel: parallel, Window: window, Predicted: i%2 == 0, Layout: l}})
+					Parallel: parallel, Policy: policy.SlidingWindow(window), Predicted: i%2 == 0,
+					Layout: l}})
 			}
 		}
 	}
@@ -360,25 +363,22 @@ func TestRunRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := Config{Config: sim.Config{Device: device, Engine: "pread", Parallel: 4, Window: 2,
+	good := Config{Config: sim.Config{Device: device, Engine: "pread", Parallel: 4,
+		Policy: policy.SlidingWindow(2),
 		Layout: layout.Options{Coalesce: true}}}
 	for name, breakIt := range map[string]func(c *Config){
 		"engine":         func(c *Config) { c.Engine = "floppy" },
 		"no threads":     func(c *Config) { c.Parallel = 0 },
 		"no predicted":   func(c *Config) { c.Predicted = true },
 		"odd chunk":      func(c *Config) { c.Layout.MaxRequest = 5000 },
-		"long window":    func(c *Config) { c.Window = longestWindow + 1 },
+		"long window":    func(c *Config) { c.Policy.Window = longestWindow + 1 },
 		"other geometry": func(c *Config) { c.Geometry = layout.Uniform(1, 65, 8192) },
 		"future": func(c *Config) {
-			c.Window, c.Policy = 0, policy.Spec{
+			c.Policy = policy.Spec{
 				Kind: policy.KindBelady, Capacity: 5}
 		},
 		"read ahead": func(c *Config) {
 			c.Schedule = sim.Schedule{Spec: schedule.Spec{Kind: schedule.LookAhead}, Recall: 1}
-		},
-		"two policies": func(c *Config) {
-			c.Policy = policy.Spec{Kind: policy.KindLRU,
-				Capacity: 5}
 		},
 	} {
 		bad := good

@@ -130,7 +130,7 @@ func (r *running) result(index int, trace *Trace) Result {
 	p, warnings := r.cfg.Predict(r.host.host, s)
 	out := Result{
 		Index: index, Device: r.cfg.Device.Name, Backend: r.cfg.Backend, Predicted: r.cfg.Predicted,
-		PredictorRank: r.cfg.PredictorRank, Policy: r.cfg.Residency().String(),
+		PredictorRank: r.cfg.PredictorRank, Policy: r.cfg.Policy.String(),
 		Gap: r.cfg.Layout.Gap, Coalesce: r.cfg.Layout.Coalesce, Align: r.cfg.Layout.Align,
 		Chunk:  r.cfg.Layout.MaxRequest,
 		Engine: r.cfg.Engine, Parallel: r.cfg.Parallel, Timing: ByEvents,

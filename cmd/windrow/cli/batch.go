@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -125,7 +126,8 @@ func batchConfig(c *cli.Context) (cfg answers.BatchConfig, err error) {
 	if err != nil {
 		return cfg, err
 	}
-	cfg.Sim = sim.Config{Window: c.Int("window"), Predicted: c.Bool("predicted"), Device: device}
+	cfg.Sim = sim.Config{Policy: policy.SlidingWindow(c.Int("window")),
+		Predicted: c.Bool("predicted"), Device: device}
 	if cfg.Sim.Layout, err = layoutOptions(c); err != nil {
 		return cfg, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/sim"
@@ -40,7 +41,8 @@ func calibrateHost(ctx context.Context, device *devicemodels.Device, src traces.
 	}
 	tokens = min(tokens, src.Tokens())
 	options := layout.Options{Coalesce: true, Align: max(mode.Align, 1)}
-	result, err := replay.Run(ctx, src, w, image.Geometry(), reader, replay.Config{Window: window,
+	result, err := replay.Run(ctx, src, w, image.Geometry(), reader, replay.Config{
+		Policy: policy.SlidingWindow(window),
 		Layout: options, MaxTokens: tokens})
 	if err != nil {
 		return fmt.Errorf("calibration: %w", err)
@@ -52,8 +54,9 @@ func calibrateHost(ctx context.Context, device *devicemodels.Device, src traces.
 		return nil // the few tokens would show more of the limit's slices than of the host
 	}
 	simulated, err := sim.Run(src, sim.Config{
-		Window: window, Engine: string(mode.Engine), Parallel: mode.Parallel, MaxTokens: tokens,
-		Layout: options, Device: device, Geometry: image.Geometry(),
+		Policy: policy.SlidingWindow(window), Engine: string(mode.Engine), Parallel: mode.Parallel,
+		MaxTokens: tokens,
+		Layout:    options, Device: device, Geometry: image.Geometry(),
 	})
 	if err != nil {
 		return fmt.Errorf("calibration: %w", err)

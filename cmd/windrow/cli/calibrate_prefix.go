@@ -91,7 +91,7 @@ func (e *env) calibrate(c *cli.Context) error {
 	defer tr.Close()
 	cfg := replay.Config{Bundles: m.bundles, Threads: c.Int("threads"),
 		MaxTokens: min(c.Int("tokens"), tr.Tokens()), Seed: c.Uint64("seed")}
-	if cfg.Policy, cfg.Window, err = residency(c, tr.Header()); err != nil {
+	if cfg.Policy, err = residency(c, tr.Header()); err != nil {
 		return err
 	}
 	if cfg.Layout, err = layoutOptions(c); err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -202,7 +203,8 @@ func (d *demo) checkExact(m *openedModel, path string) error {
 		return err
 	}
 	flash, _, err := replay.NewFlash(tr, tr.Tokens(), m.weights, m.image.Geometry(), reader,
-		replay.Config{Window: d.window, Layout: layout.Options{Coalesce: true}})
+		replay.Config{Policy: policy.SlidingWindow(d.window), Layout: layout.Options{
+			Coalesce: true}})
 	if err != nil {
 		reader.Close()
 		return err
@@ -390,7 +392,8 @@ func (d *demo) predictAndRun() error {
 		return err
 	}
 	d.simulated, err = sim.Run(d.trace, sim.Config{
-		Window: d.window, Engine: string(d.engine), Parallel: demoParallel, Layout: options,
+		Policy: policy.SlidingWindow(d.window), Engine: string(d.engine), Parallel: demoParallel,
+		Layout: options,
 		Device: d.device, Geometry: d.image.Geometry()})
 	if err != nil {
 		return err
@@ -401,7 +404,8 @@ func (d *demo) predictAndRun() error {
 	}
 	p := d.e.startProgress("replay (tokens)")
 	d.measured, err = replay.Run(d.ctx, d.trace, w, d.image.Geometry(), reader, replay.Config{
-		Window: d.window, Layout: options, MaxTokens: d.tokens, ReferenceEvery: 4, Seed: d.seed,
+		Policy: policy.SlidingWindow(d.window), Layout: options, MaxTokens: d.tokens,
+		ReferenceEvery: 4, Seed: d.seed,
 		Progress: p.update})
 	p.done()
 	if err != nil {

@@ -337,7 +337,8 @@ func (r *evaluator) cost(row *evalRow, counts *counts) error {
 	if r.device == nil {
 		return nil
 	}
-	cfg := sim.Config{Window: r.window, Device: r.device, Layout: layout.Options{Coalesce: true},
+	cfg := sim.Config{Policy: policy.SlidingWindow(r.window), Device: r.device,
+		Layout:   layout.Options{Coalesce: true},
 		Geometry: r.m.image.Geometry()}
 	var err error
 	if cfg.Engine, err = engineOf(r.device, "auto"); err != nil {

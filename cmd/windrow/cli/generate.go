@@ -509,7 +509,7 @@ func (e *env) openFlash(c *cli.Context, m *openedModel, tr *traces.Reader) (*eng
 	}
 	cfg := replay.Config{Layout: lay, Store: m.store()}
 	cfg.Layout.Align = max(lay.Align, reader.Mode().Align)
-	if cfg.Window, err = e.budgetWindow(c, m, tr, tr.Tokens(), cfg); err != nil {
+	if cfg.Policy, err = e.budgetWindow(c, m, tr, tr.Tokens(), cfg); err != nil {
 		reader.Close()
 		return nil, err
 	}

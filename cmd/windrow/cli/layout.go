@@ -12,6 +12,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -85,7 +86,7 @@ func (e *env) layout(c *cli.Context) error {
 	r := layoutResult{
 		Tool: Tool, Trace: filepath.Base(c.String("trace")), SHA256: tr.SHA256(),
 		Model: tr.Header().Model, Device: cfg.Sim.Device.Name,
-		Engine: cfg.Sim.Engine, Depth: cfg.Sim.Parallel, Window: cfg.Sim.Window,
+		Engine: cfg.Sim.Engine, Depth: cfg.Sim.Parallel, Window: cfg.Sim.Policy.Window,
 		Synth: tr.Header().Synthetic,
 	}
 	p := e.startProgress("layout (steps)")
@@ -122,7 +123,8 @@ func placingConfig(c *cli.Context) (cfg placement.Config, err error) {
 	if err != nil {
 		return cfg, err
 	}
-	cfg.Sim = sim.Config{Window: c.Int("window"), Predicted: c.Bool("predicted"),
+	cfg.Sim = sim.Config{Policy: policy.SlidingWindow(c.Int("window")),
+		Predicted: c.Bool("predicted"),
 		MaxTokens: c.Int("max-tokens"), Device: device}
 	if cfg.Sim.Layout, err = layoutOptions(c); err != nil {
 		return cfg, err

@@ -16,6 +16,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/tokenizer"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/cpu"
@@ -214,24 +215,28 @@ func readOptions(c *cli.Context) (flashio.Options, error) {
 // budgetWindow is the largest window that --dram allows for the first tokens of a trace, or that of
 // --window.
 func (e *env) budgetWindow(c *cli.Context, m *openedModel, tr traces.Source, tokens int,
-	cfg replay.Config) (int, error) {
+	cfg replay.Config) (spec policy.Spec, err error) {
 	text := c.String("dram")
-	if text == "" {
-		return c.Int("window"), nil
-	}
-	if c.IsSet("window") {
-		return 0, usageError("--dram %s and --window %d: give one of them", text, c.Int("window"))
+	switch {
+	case text == "":
+		return policy.SlidingWindow(c.Int("window")), nil
+	case c.IsSet("window"):
+		return spec, usageError("--dram %s and --window %d: give one of them", text,
+			c.Int("window"))
+	case c.String("policy") != "":
+		return spec, usageError("--dram %s chooses a window, and --policy %s is another choice; "+
+			"give one of them", text, c.String("policy"))
 	}
 	budget, err := memoryBudget(text, m)
 	if err != nil {
-		return 0, err
+		return spec, err
 	}
 	best, err := replay.LargestWindow(tr, tokens, m.weights, m.image.Geometry(), cfg, budget)
 	if err != nil {
-		return 0, err
+		return spec, err
 	}
 	e.note("window %d: %v of %v (%v)", best.Window, best.Total, budget, best)
-	return best.Window, nil
+	return policy.SlidingWindow(best.Window), nil
 }
 
 // memoryBudget reads a size, or a share of the model.

@@ -192,7 +192,7 @@ func (e *env) flashRows(c *cli.Context, m *openedModel, named *openedPredictor, 
 	if err != nil {
 		return nil, err
 	}
-	cfg.Policy = policy.Spec{Kind: policy.KindWindow, Window: c.Int("window")}
+	cfg.Policy = policy.SlidingWindow(c.Int("window"))
 	cfg.Capacity = make([]int, s.Layers)
 	for l := range cfg.Capacity {
 		cfg.Capacity[l] = min(rowsPerLayer, geo.Units)
@@ -241,7 +241,7 @@ func (e *env) rowRoom(c *cli.Context, m *openedModel, named *openedPredictor, de
 		Schedule: named.schedule}
 	parts := cfg.Memory(m.weights.Shape)
 	parts.Predictor, parts.Dense = named.bytes, dense
-	parts.Policy = policy.Spec{Kind: policy.KindWindow, Window: c.Int("window")}
+	parts.Policy = policy.SlidingWindow(c.Int("window"))
 	const block = 4096 // that direct reads are rounded to at most
 	room, account, err := memory.RoomForRows(engine.MemoryModel(m.weights, geo), parts, block,
 		budget)

@@ -71,7 +71,7 @@ func (e *env) replay(c *cli.Context) error {
 	if cfg.Layout, err = layoutOptions(c); err != nil {
 		return err
 	}
-	if cfg.Policy, cfg.Window, err = residency(c, tr.Header()); err != nil {
+	if cfg.Policy, err = residency(c, tr.Header()); err != nil {
 		return err
 	}
 	if cfg.Schedule, err = scheduleSpec(c); err != nil {
@@ -94,7 +94,7 @@ func (e *env) replay(c *cli.Context) error {
 	sized := cfg
 	sized.Layout.Align = max(sized.Layout.Align, mode.Align)
 	if c.IsSet("dram") {
-		if cfg.Window, err = e.budgetWindow(c, m, tr, tokens, sized); err != nil {
+		if cfg.Policy, err = e.budgetWindow(c, m, tr, tokens, sized); err != nil {
 			reader.Close()
 			return err
 		}

@@ -194,7 +194,7 @@ func (e *env) simulate(c *cli.Context) error {
 	defer tr.Close()
 	cfg := sim.Config{Predicted: c.Bool("predicted"), MaxTokens: c.Int("max-tokens"),
 		PredictorRank: c.Int("predictor-rank"), Device: device}
-	if cfg.Policy, cfg.Window, err = residency(c, tr.Header()); err != nil {
+	if cfg.Policy, err = residency(c, tr.Header()); err != nil {
 		return err
 	}
 	if cfg.Backend, err = simBackend(c, device); err != nil {
@@ -262,19 +262,19 @@ func simBackend(c *cli.Context, device *devicemodels.Device) (sim.Backend, error
 }
 
 // residency reads --policy, or else --window.
-func residency(c *cli.Context, head *traces.Header) (spec policy.Spec, window int, err error) {
+func residency(c *cli.Context, head *traces.Header) (spec policy.Spec, err error) {
 	text := c.String("policy")
 	switch {
 	case text == "":
-		return spec, c.Int("window"), nil
+		return policy.SlidingWindow(c.Int("window")), nil
 	case c.IsSet("window"):
-		return spec, 0, usageError("--policy %s and --window %d: give one of them", text,
+		return spec, usageError("--policy %s and --window %d: give one of them", text,
 			c.Int("window"))
 	}
 	if spec, err = policy.ParseBudget(text, head.UnitBytes, head.Layers); err != nil {
-		return spec, 0, usageError("--policy: %v", err)
+		return spec, usageError("--policy: %v", err)
 	}
-	return spec, 0, nil
+	return spec, nil
 }
 
 // loadDevice reads a device file, or a preset when there is no such file and no extension.

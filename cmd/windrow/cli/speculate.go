@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -111,16 +112,17 @@ func speculateConfig(c *cli.Context) (cfg speculative.Config, err error) {
 		return cfg, err
 	}
 	cfg = speculative.Config{
-		Sim: sim.Config{Window: c.Int("window"), Predicted: c.Bool("predicted"),
+		Sim: sim.Config{Policy: policy.SlidingWindow(c.Int("window")),
+			Predicted:     c.Bool("predicted"),
 			PredictorRank: c.Int("predictor-rank"), Device: device},
 		Draft: c.Int("draft"), Most: c.Int("most"), Acceptance: c.Float64("acceptance"),
 		Drawn: c.Bool("drawn"), Seed: c.Uint64("seed"),
 		Skip: c.Int("skip"), DraftRatio: c.Float64("draft-ratio"),
 	}
 	if !c.IsSet("skip") {
-		cfg.Skip = max(cfg.Sim.Window, 0)
+		cfg.Skip = max(cfg.Sim.Policy.Window, 0)
 	}
-	if n := cfg.Sim.Window; n > maxWindow {
+	if n := cfg.Sim.Policy.Window; n > maxWindow {
 		return cfg, usageError("--window %d: at most %d", n, maxWindow)
 	}
 	if n := cfg.Sim.PredictorRank; n < 0 || n > 1<<24 {

@@ -185,7 +185,7 @@ func (e *env) traffic(c *cli.Context) error {
 	}
 	doc := &trafficResult{Tool: Tool, Trace: filepath.Base(c.String("trace")), SHA256: tr.SHA256(),
 		Model: tr.Header().Model, Device: cfg.Sim.Device.Name}
-	residency := cfg.Sim.Residency()
+	residency := cfg.Sim.Policy
 	doc.Server = trafficServer{
 		Mask: maskName(cfg.Sim.Predicted), Policy: residency.String(), Engine: cfg.Sim.Engine,
 		Parallel: cfg.Sim.Parallel, MaxBatch: cfg.MaxBatch, Chunk: cfg.Chunk,
@@ -259,7 +259,7 @@ func trafficConfig(c *cli.Context, head *traces.Header) (*serving.Config, error)
 		Compute: serving.Compute(c.String("compute")), Events: c.Bool("events"),
 		Seed: c.Uint64("seed"),
 	}
-	if cfg.Sim.Policy, cfg.Sim.Window, err = residency(c, head); err != nil {
+	if cfg.Sim.Policy, err = residency(c, head); err != nil {
 		return nil, err
 	}
 	if cfg.Sim.Layout, err = layoutOptions(c); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/predictor"
 	"github.com/windrow-sim/windrow/engine/predictor/centroid"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
@@ -190,7 +191,8 @@ func simulateNamed(name string, window int, src *namedTokens) (*simulatedSpeed, 
 	if err != nil {
 		return nil, err
 	}
-	cfg := sim.Config{Window: window, Device: d, Layout: layout.Options{Coalesce: true}}
+	cfg := sim.Config{Policy: policy.SlidingWindow(window), Device: d, Layout: layout.Options{
+		Coalesce: true}}
 	if cfg.Engine, err = engineOf(d, "auto"); err != nil {
 		return nil, err
 	}
@@ -269,7 +271,8 @@ func tokensToRun(s *traceSamples, index []int) (list []engine.Token, err error) 
 // read.
 func timed(m *openedModel, tokens []engine.Token, when schedule.Kind,
 	predictors func(*cpu.Pool) (engine.Predictors, error), window int) (float64, string, error) {
-	cfg := engine.FlashConfig{Window: window, Layout: layout.Options{Coalesce: true}}
+	cfg := engine.FlashConfig{Policy: policy.SlidingWindow(window), Layout: layout.Options{
+		Coalesce: true}}
 	if when != schedule.Demand { // nobody names what the first layer needs
 		data, err := m.bundles(0)
 		if err != nil {

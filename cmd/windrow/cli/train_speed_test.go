@@ -8,6 +8,7 @@ import (
 
 	"github.com/windrow-sim/windrow/engine/predictor"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/mask"
@@ -74,8 +75,9 @@ func TestSimulatedSpeed(t *testing.T) {
 			}
 			src.List = append(src.List, tok)
 		}
-		actual := simulatedWith(t, src, sim.Config{Window: 3, Schedule: when})
-		named := simulatedWith(t, src, sim.Config{Window: 3, Schedule: when, Predicted: true,
+		actual := simulatedWith(t, src, sim.Config{Policy: policy.SlidingWindow(3), Schedule: when})
+		named := simulatedWith(t, src, sim.Config{Policy: policy.SlidingWindow(3), Schedule: when,
+			Predicted:     true,
 			PredictorRank: 8})
 		got := doc.Texts[0].Speed
 		if got == nil || got.Sim == nil || got.Measured != nil {

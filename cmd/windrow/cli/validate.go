@@ -215,7 +215,7 @@ func printSuite(e *env, s *validate.SuiteResult) error {
 		if !cmp.CountersEqual || !cmp.BytesEqual {
 			counters = "DIFFER"
 		}
-		cells := []string{fmt.Sprint(o.Case.Window), fmt.Sprint(o.Case.Parallel),
+		cells := []string{fmt.Sprint(o.Case.Policy.Window), fmt.Sprint(o.Case.Parallel),
 			o.Case.Chunk.String()}
 		if ahead {
 			cells = []string{o.Case.String()}

@@ -117,7 +117,7 @@ func (e *env) printFitted(r *validate.FittedResult) error {
 		if !c.CountersEqual || !c.BytesEqual {
 			verdict = "counters DIFFER"
 		}
-		t.Add(o.Case.Engine, fmt.Sprint(o.Case.Window), fmt.Sprint(o.Case.Parallel),
+		t.Add(o.Case.Engine, fmt.Sprint(o.Case.Policy.Window), fmt.Sprint(o.Case.Parallel),
 			o.Case.Chunk.String(), document.Sig3(c.MeasuredTokensPerS),
 			document.Sig3(c.SimulatedTokensPerS),
 			interval, basis, fmt.Sprintf("%+.2f", c.ErrorPercent), percentileError(c, 99), fromFio,

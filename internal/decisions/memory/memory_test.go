@@ -56,7 +56,7 @@ func TestWindowsAreWhatThePolicyNeeds(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, k := range []int{0, 1, 2, 5, 19, 20, LongestWindow} {
-			want, err := NeedOf(trace, reads, window(k))
+			want, err := NeedOf(trace, reads, policy.SlidingWindow(k))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,8 @@ func TestLargestTriesEveryWindow(t *testing.T) {
 func TestParts(t *testing.T) {
 	m, _, _ := small()
 	c := Config{Sequences: 2, Batch: 5, Positions: 100, KVElement: 2, Features: 1, Predictor: 777,
-		Dense: 1, Rows: []int{9, 40, 50}, Policy: window(3), Staging: 5000, Prefetch: true}
+		Dense: 1, Rows: []int{9, 40, 50}, Policy: policy.SlidingWindow(3), Staging: 5000,
+		Prefetch: true}
 	const set = 4 * 8 // of 200 units
 	want := []Part{
 		{PartEmbeddings, 38_400, 0}, {PartAttention, 73_728, 0}, {PartOther, 5_000, 0},
@@ -172,7 +173,7 @@ func TestAccountOfAnything(t *testing.T) {
 // RoomForRows is the most rows that fit, at most all, and two at least.
 func TestRoomForRows(t *testing.T) {
 	m, _, _ := small()
-	c := Config{Positions: 10, Dense: 1, Policy: window(2)}
+	c := Config{Positions: 10, Dense: 1, Policy: policy.SlidingWindow(2)}
 	two, a, err := RoomForRows(m, c, 4096, 1<<40)
 	if two != m.Units || err != nil {
 		t.Fatalf("without end: %d rows, %v", two, err)
@@ -225,14 +226,14 @@ func TestNeedRefuses(t *testing.T) {
 	}
 	broken := errors.New("broken")
 	trace.Token = func(int) (Token, error) { return Token{}, broken }
-	if _, err := NeedOf(trace, reads, window(1)); !errors.Is(err, broken) {
+	if _, err := NeedOf(trace, reads, policy.SlidingWindow(1)); !errors.Is(err, broken) {
 		t.Errorf("a broken trace: %v", err)
 	}
 	if _, err := WindowsOf(trace, reads, nil); !errors.Is(err, broken) {
 		t.Errorf("a broken trace, all windows: %v", err)
 	}
 	reads.Layout.Gap = -1
-	if _, err := NeedOf(trace, reads, window(1)); err == nil {
+	if _, err := NeedOf(trace, reads, policy.SlidingWindow(1)); err == nil {
 		t.Error("a gap of -1 gave no error")
 	}
 }

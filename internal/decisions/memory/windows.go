@@ -69,7 +69,7 @@ func (w *Windows) Need(k int) (*Need, error) {
 	n := w.rows(k)
 	staging, known := w.staging[k]
 	if !known {
-		exact, err := NeedOf(w.trace, w.reads, window(k))
+		exact, err := NeedOf(w.trace, w.reads, policy.SlidingWindow(k))
 		if err != nil {
 			return nil, err
 		}
@@ -89,9 +89,6 @@ func (w *Windows) rows(k int) *Need {
 	return n
 }
 
-// window is the policy of a window of k tokens.
-func window(k int) policy.Spec { return policy.Spec{Kind: policy.KindWindow, Window: k} }
-
 // Account is the memory of a model with a window of k tokens. Of c, the policy, the rows and the
 // staging buffer are the window's; positions that are 0 are the trace's.
 func (w *Windows) Account(m Model, c Config, k int) (Memory, error) {
@@ -103,7 +100,7 @@ func (w *Windows) Account(m Model, c Config, k int) (Memory, error) {
 }
 
 func (w *Windows) account(m Model, c Config, k int, n *Need) Memory {
-	c.Policy, c.Dense = window(k), w.reads.Dense
+	c.Policy, c.Dense = policy.SlidingWindow(k), w.reads.Dense
 	return Account(m, n.Config(c))
 }
 

@@ -46,6 +46,16 @@ type Spec struct {
 	Layers   int // of the model that are in memory whole: tensors
 }
 
+// SlidingWindow returns the policy that keeps the units of the last k tokens: "window:k". Check
+// refuses a k below 0.
+func SlidingWindow(k int) Spec { return Spec{Kind: KindWindow, Window: k} }
+
+// PlainWindow reports whether s keeps the units of the last Window tokens, however many they are:
+// a sliding window without a capacity, or none, which is a window of 0 tokens.
+func (s Spec) PlainWindow() bool {
+	return s.Kind == "" || s.Kind == KindNone || s.Kind == KindWindow && s.Capacity == 0
+}
+
 // Kind describes a kind of policy for people.
 type Kind struct {
 	Name    string

@@ -3,6 +3,7 @@ package policy
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -11,6 +12,30 @@ import (
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 )
+
+// TestSlidingWindow: it is the policy of its text, and a window below 0 is refused.
+func TestSlidingWindow(t *testing.T) {
+	for _, k := range []int{0, 1, 5, 1 << 20} {
+		parsed, err := Parse(fmt.Sprintf("window:%d", k))
+		if got := SlidingWindow(k); err != nil || got != parsed || got.Check() != nil {
+			t.Errorf("a window of %d is %+v, its text is read as %+v, %v", k, got, parsed, err)
+		}
+	}
+	if err := SlidingWindow(-1).Check(); !errors.Is(err, ErrSpec) {
+		t.Errorf("a window of -1 tokens: %v", err)
+	}
+	plain := map[string]bool{"none": true, "window:0": true, "window:7": true,
+		"window:7,capacity:90": false, "delta:9": false, "lru:0": false, "all": false}
+	for text, want := range plain {
+		spec, err := Parse(text)
+		if err != nil || spec.PlainWindow() != want {
+			t.Errorf("%s is a plain window: %v, %v", text, spec.PlainWindow(), err)
+		}
+	}
+	if !(Spec{}).PlainWindow() {
+		t.Error("the zero Spec keeps nothing, but is no plain window")
+	}
+}
 
 func TestParse(t *testing.T) {
 	for text, want := range map[string]Spec{
