@@ -124,8 +124,36 @@ func parse(kind, s, example string, table []unit) (int64, error) {
 		return 0, fmt.Errorf("units: %s %q has no unit; write for example %s", kind, s,
 			text+example)
 	}
+	if near := nearly(text, table); near != "" {
+		return 0, fmt.Errorf("units: %q is not a %s; did you mean %s?", s, kind, near)
+	}
 	return 0, fmt.Errorf("units: %q is not a %s; known units are %s", s, kind, names(table))
 }
+
+// nearly lists what a number with a misspelt unit may mean: of "6G", "6GiB or 6GB"; of "8gb",
+// "8GB". It is empty when no unit is near.
+func nearly(text string, table []unit) string {
+	end := strings.LastIndexAny(text, "0123456789") + 1
+	number := text[:end]
+	if _, err := strconv.ParseFloat(number, 64); err != nil {
+		return ""
+	}
+	name := strings.ToLower(strings.TrimSpace(text[end:]))
+	var list []string
+	seen := map[string]bool{}
+	for _, full := range []string{name, name + "ib", name + "b"} {
+		for _, u := range table {
+			if strings.ToLower(u.name) == full && !seen[strings.ToLower(u.name)+u.family()] {
+				seen[strings.ToLower(u.name)+u.family()] = true
+				list = append(list, number+u.name)
+			}
+		}
+	}
+	return strings.Join(list, " or ")
+}
+
+// family tells the spellings of one unit (kB and KB) from units that differ (Gb and GB).
+func (u unit) family() string { return strconv.FormatFloat(u.scale, 'g', -1, 64) }
 
 func names(table []unit) string {
 	var b strings.Builder

@@ -14,11 +14,10 @@ import (
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/document"
-	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
-	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/sim/adaptive"
 	"github.com/windrow-sim/windrow/sim/answers"
+	"github.com/windrow-sim/windrow/traces"
 )
 
 func adaptiveCommand(e *env) *cli.Command {
@@ -35,15 +34,14 @@ func adaptiveCommand(e *env) *cli.Command {
 			"fraction of the room, the static window of the smallest budget,\n" +
 			"and an oracle that knows what will fit. No token is above its budget; one that not " +
 			"even --min-window fits into is refused.\n\n" +
-			examples("windrow adaptive -t opt.trace.arrow -d m1-max --predicted --budget "+
+			examples("windrow adaptive -t opt.trace.arrow -d m1-max --predicted --dram-over-time "+
 				"0:75%,24:60%,44:75%",
-				"windrow adaptive -t opt.trace.arrow -d m1-max --budget 0s:1.5GiB,200ms:1.1GiB "+
+				"windrow adaptive -t opt.trace.arrow -d m1-max --dram-over-time "+
+					"0s:1.5GiB,200ms:1.1GiB "+
 					"--max-window 12 --hysteresis 4 -o windows.csv --json"),
-		Flags: append([]cli.Flag{
-			traceFlag(),
-			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true,
-				Usage: "`DEVICE` file or preset"},
-			&cli.StringFlag{Name: "budget", Required: true,
+		// The study chooses the window.
+		Flags: append(less(simFlags(), "window", "policy"),
+			&cli.StringFlag{Name: "dram-over-time", Required: true,
 				Usage: "`SPEC` of all memory over time, or a FILE.csv with it"},
 			&cli.IntFlag{Name: "min-window", Usage: "never shorter than `K` tokens"},
 			&cli.IntFlag{Name: "max-window", Value: 32, Usage: "never longer than `K` tokens, " +
@@ -52,17 +50,10 @@ func adaptiveCommand(e *env) *cli.Command {
 				"with room"},
 			&cli.Float64Flag{Name: "fraction", Value: 0.8,
 				Usage: "`SHARE` of the room that the strategy \"fraction\" fills"},
-			&cli.BoolFlag{Name: "predicted", Usage: "load by the predicted masks instead of the " +
-				"true ones"},
-			&cli.IntFlag{Name: "predictor-rank", Usage: "charge a low-rank predictor of inner " +
-				"dimension `R`, in time and in memory", DefaultText: "masks cost nothing"},
-			&cli.IntFlag{Name: "positions", Usage: "reserve `N` positions of the KV cache",
-				DefaultText: "it grows with the context"},
-			&cli.IntFlag{Name: "skip", Value: 8, Usage: "leave the first `N` tokens of every " +
-				"sequence, which fill the window, out of speeds and latencies"},
+			defaulting(shared("context"), "it grows with the text"),
+			defaulting(shared("skip"), 8),
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"},
-				Usage: "also write the window over time to `FILE`, *.csv or *.jsonl"},
-		}, flashFlags()[1:]...), // all but its window
+				Usage: "also write the window over time to `FILE`, *.csv or *.jsonl"}),
 		Action: e.adaptive,
 	}
 }
@@ -78,10 +69,6 @@ type adaptiveResult struct {
 }
 
 func (e *env) adaptive(c *cli.Context) error {
-	cfg, err := adaptiveConfig(c)
-	if err != nil {
-		return err
-	}
 	out := c.String("out")
 	if c.IsSet("out") {
 		suffix := ".csv"
@@ -97,8 +84,12 @@ func (e *env) adaptive(c *cli.Context) error {
 		return err
 	}
 	defer tr.Close()
+	cfg, err := e.adaptiveConfig(c, tr.Header())
+	if err != nil {
+		return err
+	}
 	cfg.Model = answers.ModelOf(tr.Header())
-	if cfg.Budget, err = scheduleOf(c.String("budget"), cfg.Model.Bytes()); err != nil {
+	if cfg.Budget, err = budgetOverTime(c.String("dram-over-time"), cfg.Model.Bytes()); err != nil {
 		return err
 	}
 	p := e.startProgress("adaptive (tokens)")
@@ -126,47 +117,33 @@ func (e *env) adaptive(c *cli.Context) error {
 	return result.print(e.stdout)
 }
 
-// adaptiveConfig reads what does not depend on the trace.
-func adaptiveConfig(c *cli.Context) (cfg adaptive.Config, err error) {
+// adaptiveConfig reads all but the budget.
+func (e *env) adaptiveConfig(c *cli.Context, head *traces.Header) (cfg adaptive.Config, err error) {
 	for _, name := range []string{"min-window", "max-window", "hysteresis", "predictor-rank",
-		"positions", "skip"} {
+		"context", "skip"} {
 		if n := c.Int(name); n < 0 || n > 1<<24 {
 			return cfg, usageError("--%s %d: it is from 0 to %d", name, n, 1<<24)
 		}
 	}
-	device, err := loadDevice(c.String("device"))
-	if err != nil {
-		return cfg, err
-	}
 	cfg.Bounds = policy.Bounds{Min: c.Int("min-window"), Max: c.Int("max-window"),
 		Calm: c.Int("hysteresis")}
-	cfg.Fraction, cfg.Skip, cfg.Positions = c.Float64("fraction"), c.Int("skip"), c.Int("positions")
-	cfg.Sim = sim.Config{Predicted: c.Bool("predicted"), PredictorRank: c.Int("predictor-rank"),
-		Device: device}
-	if cfg.Sim.Layout, err = layoutOptions(c); err != nil {
-		return cfg, err
-	}
-	if cfg.Sim.Engine, err = engineOf(device, c.String("io")); err != nil {
-		return cfg, err
-	}
-	if cfg.Sim.Parallel = c.Int("parallel"); cfg.Sim.Parallel == 0 {
-		cfg.Sim.Parallel = ioengine.DefaultParallel(cfg.Sim.Engine)
-	}
-	return cfg, nil
+	cfg.Fraction, cfg.Skip, cfg.Positions = c.Float64("fraction"), c.Int("skip"), c.Int("context")
+	cfg.Sim, err = e.simConfig(c, head)
+	return cfg, err
 }
 
-// scheduleOf reads --budget, or the file that it names.
-func scheduleOf(text string, weights units.Bytes) (*adaptive.Schedule, error) {
+// budgetOverTime reads --dram-over-time, or the file that it names.
+func budgetOverTime(text string, weights units.Bytes) (*adaptive.Schedule, error) {
 	if !strings.HasSuffix(text, ".csv") {
 		s, err := adaptive.Parse(text, weights)
 		if err != nil {
-			return nil, usageError("--budget %.60q: %v", text, err)
+			return nil, usageError("--dram-over-time %.60q: %v", text, err)
 		}
 		return s, nil
 	}
 	f, err := os.Open(text)
 	if err != nil {
-		return nil, fmt.Errorf("--budget: %w", err)
+		return nil, fmt.Errorf("--dram-over-time: %w", err)
 	}
 	defer f.Close()
 	s, err := adaptive.ParseCSV(f, weights)
@@ -198,7 +175,8 @@ func (r *adaptiveResult) print(w io.Writer) error {
 	if r.Budget.ByTime {
 		from = document.Column{Name: "from", Unit: "s", Align: right}
 	}
-	phases := &document.Table{Columns: []document.Column{from, {Name: "budget", Align: right},
+	phases := &document.Table{Columns: []document.Column{from, {Name: "dram-over-time",
+		Align: right},
 		{Name: "floor", Align: right}, {Name: "tokens", Align: right}, {Name: "oracle's window",
 			Align: right}}}
 	for _, p := range r.Phases {

@@ -12,7 +12,8 @@ func TestAdaptive(t *testing.T) {
 	args := []string{"adaptive", "-t", "tiny.trace.arrow", "-d", "m1-max", "--predicted", "--skip",
 		"0", "--hysteresis", "1"}
 	var doc adaptiveResult
-	text := must(t, append(args, "--budget", "0:90%,2:64%,4:90%", "--json", "-o", "w.jsonl")...)
+	text := must(t, append(args, "--dram-over-time", "0:90%,2:64%,4:90%", "--json", "-o",
+		"w.jsonl")...)
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
 		t.Fatal(err)
 	}
@@ -37,10 +38,11 @@ func TestAdaptive(t *testing.T) {
 	}
 	// The same budget as a file, and the table.
 	write(t, "budget.csv", "from,budget\n0,90%\n2,64%\n4,90%\n")
-	if again := must(t, append(args, "--budget", "budget.csv", "--json")...); again != text {
+	if again := must(t, append(args, "--dram-over-time", "budget.csv",
+		"--json")...); again != text {
 		t.Errorf("from a file:\n%s\nfrom a flag:\n%s", again, text)
 	}
-	table := must(t, append(args, "--budget", "budget.csv", "-o", "w.csv")...)
+	table := must(t, append(args, "--dram-over-time", "budget.csv", "-o", "w.csv")...)
 	for _, says := range []string{"from token", "P99/P50", "above budget", "loads/static",
 		"adaptive", "fraction", "static", "oracle"} {
 		if !strings.Contains(table, says) {
@@ -57,26 +59,26 @@ func TestAdaptiveRefusals(t *testing.T) {
 	write(t, "bad.csv", "0,6GiB\nlater,3GiB\n")
 	const start = "adaptive -t tiny.trace.arrow -d m1-max --skip 0 "
 	for line, says := range map[string]string{
-		start + "--budget 1GiB,2GiB": "is not FROM:SIZE",
-		start + "--budget 5:1GiB": "the first budget " +
+		start + "--dram-over-time 1GiB,2GiB": "is not FROM:SIZE",
+		start + "--dram-over-time 5:1GiB": "the first budget " +
 			"is from 0 on",
-		start + "--budget 0:1GiB,1s:2GiB": "tokens and times " +
+		start + "--dram-over-time 0:1GiB,1s:2GiB": "tokens and times " +
 			"are mixed",
-		start + "--budget 1MiB": "the budget is below the floor: 1MiB, and 682MiB are needed",
-		start + "--budget 90% --min-window 5 --max-window 4": "a window of 5 to 4 " +
+		start + "--dram-over-time 1MiB": "the budget is below the floor: 1MiB, and 682MiB are needed",
+		start + "--dram-over-time 90% --min-window 5 --max-window 4": "a window of 5 to 4 " +
 			"tokens",
-		start + "--budget 90% --max-window 257": "256 are possible",
-		start + "--budget 90% --hysteresis 0":   "at least 1 is needed",
-		start + "--budget 90% --fraction 2":     "a fraction of 2",
-		start + "--budget 90% --min-window -1":  "--min-window -1",
-		start + "--budget 90% --skip 6": "no sequence is " +
+		start + "--dram-over-time 90% --max-window 257": "256 are possible",
+		start + "--dram-over-time 90% --hysteresis 0":   "at least 1 is needed",
+		start + "--dram-over-time 90% --fraction 2":     "a fraction of 2",
+		start + "--dram-over-time 90% --min-window -1":  "--min-window -1",
+		start + "--dram-over-time 90% --skip 6": "no sequence is " +
 			"longer than the 6 tokens",
-		start + "--budget 90% -o w.txt": "w.txt: the name " +
+		start + "--dram-over-time 90% -o w.txt": "w.txt: the name " +
 			"must end in .csv",
-		start + "--budget 90% --io abacus": "--io abacus",
+		start + "--dram-over-time 90% --io abacus": "--io abacus",
 		"adaptive -t tiny.trace.arrow -d m1-max": "adaptive needs " +
-			"--budget",
-		"adaptive -t tales.trace.arrow -d m1-max --budget 90% --predicted": "holds no predicted " +
+			"--dram-over-time",
+		"adaptive -t tales.trace.arrow -d m1-max --dram-over-time 90% --predicted": "holds no predicted " +
 			"masks",
 	} {
 		if o := command(words(t, line)...); o.code != exitUsage || o.stdout != "" ||
@@ -85,9 +87,9 @@ func TestAdaptiveRefusals(t *testing.T) {
 		}
 	}
 	for line, says := range map[string]string{
-		start + "--budget bad.csv":                           "bad.csv: line 2: ",
-		start + "--budget none.csv":                          "none.csv",
-		"adaptive -t cut.trace.arrow -d m1-max --budget 90%": "cut.trace.arrow",
+		start + "--dram-over-time bad.csv":                           "bad.csv: line 2: ",
+		start + "--dram-over-time none.csv":                          "none.csv",
+		"adaptive -t cut.trace.arrow -d m1-max --dram-over-time 90%": "cut.trace.arrow",
 	} {
 		if o := command(words(t, line)...); o.code != exitInput || o.stdout != "" ||
 			!strings.Contains(o.stderr, says) {

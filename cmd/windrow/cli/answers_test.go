@@ -10,8 +10,9 @@ import (
 // TestBreakevenAgreesWithItself checks the relations that hold whatever the numbers are.
 func TestBreakevenAgreesWithItself(t *testing.T) {
 	workspace(t)
-	args := []string{"breakeven", "-d", "jetson-orin-990pro", "-t", "tiny.trace.arrow", "--layers",
-		"2", "--batch", "4", "--window", "2", "--dram", "60%"}
+	args := []string{"breakeven", "-d", "jetson-orin-990pro", "-t", "tiny.trace.arrow",
+		"--simulated-layers",
+		"2", "--largest-batch", "4", "--window", "2", "--weights", "60%"}
 	var doc struct {
 		List []struct {
 			Model   float64 `json:"model_bytes"`
@@ -99,22 +100,22 @@ func TestAnswersRefuse(t *testing.T) {
 	for line, want := range map[string]string{
 		"breakeven --like opt-6.7b":           "--device",
 		"breakeven -d m1-max --like opt-6.8b": "OPT-6.7B",
-		"breakeven -d m1-max --dram 10%":      "below the floor",
-		"breakeven -d m1-max --dram 100%": "nothing has to " +
+		"breakeven -d m1-max --weights 10%":   "below the floor",
+		"breakeven -d m1-max --weights 100%": "nothing has to " +
 			"be read",
-		"breakeven -d m1-max --dram many":                                      "--dram",
-		"breakeven -d m1-max --parallel 0":                                     "--parallel",
-		"breakeven -d m1-max --batch 1000":                                     "--batch",
-		"breakeven -d m1-max --predicted":                                      "-t",
-		"breakeven -d m1-max -t tiny.trace.arrow --window 9 --dram 60%":        "smaller window",
-		"plan -t tiny.trace.arrow -d m1-max --dram 1MiB":                       "below the floor",
-		"plan -t tiny.trace.arrow -d m1-max --target=-1":                       "--target",
-		"plan -t tiny.trace.arrow -d m1-max --prefix=-1":                       "--prefix",
-		"plan -t tiny.trace.arrow -d m1-max --io uring":                        "--io",
-		"plan -t tiny.trace.arrow -d nothing":                                  "nothing",
-		"plan -t tiny.trace.arrow -d m1-max --others m1-maxx":                  "m1-maxx",
-		"plan -t tiny.trace.arrow -d m1-max --dram 90% --predictor-rank 1":     "predictor",
-		"breakeven -d m1-max --active 0.95 --layers 1 --batch 1 --window 0 -q": "active share",
+		"breakeven -d m1-max --weights many":                                                     "--weights",
+		"breakeven -d m1-max --parallel 0":                                                       "--parallel",
+		"breakeven -d m1-max --batch 1000":                                                       "--largest-batch",
+		"breakeven -d m1-max --predicted":                                                        "-t",
+		"breakeven -d m1-max -t tiny.trace.arrow --window 9 --weights 60%":                       "smaller window",
+		"plan -t tiny.trace.arrow -d m1-max --dram 1MiB":                                         "below the floor",
+		"plan -t tiny.trace.arrow -d m1-max --target=-1":                                         "--target",
+		"plan -t tiny.trace.arrow -d m1-max --prefix=-1":                                         "--prefix",
+		"plan -t tiny.trace.arrow -d m1-max --io uring":                                          "--io",
+		"plan -t tiny.trace.arrow -d nothing":                                                    "nothing",
+		"plan -t tiny.trace.arrow -d m1-max --others m1-maxx":                                    "m1-maxx",
+		"plan -t tiny.trace.arrow -d m1-max --dram 90% --predictor-rank 1":                       "predictor",
+		"breakeven -d m1-max --active 0.95 --simulated-layers 1 --largest-batch 1 --window 0 -q": "active share",
 	} {
 		o := command(words(t, line)...)
 		if o.code != exitUsage || !strings.Contains(o.stderr, want) || o.stdout != "" {

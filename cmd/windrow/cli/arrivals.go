@@ -27,14 +27,10 @@ func arrivalsCommand(e *env) *cli.Command {
 			examples("windrow trace arrivals azure.csv", "windrow trace arrivals azure.csv --json",
 				"windrow trace arrivals chats.json --tokenizer examples/models/tales"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "arrivals-format", Usage: "`FORMAT` of the file: " +
-				strings.ReplaceAll(listed(arrivals.Formats()), ",", ", "),
-				DefaultText: "by its first bytes"},
-			&cli.BoolFlag{Name: "sort", Usage: fmt.Sprintf("sort by time, in memory, up to %d "+
-				"requests", arrivals.MaxSort)},
-			&cli.IntFlag{Name: "skip-bad", Usage: "leave out and count up to `N` bad lines"},
-			&cli.StringFlag{Name: "tokenizer", Usage: "`FOLDER` of the model whose tokenizer " +
-				"counts the tokens of texts"},
+			shared("arrivals-format"),
+			shared("sort"),
+			shared("skip-bad"),
+			shared("tokenizer"),
 		},
 		Action: e.traceArrivals,
 	}

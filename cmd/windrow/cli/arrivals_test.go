@@ -33,7 +33,7 @@ func TestTraceArrivalsJSON(t *testing.T) {
 		{"azure-2024.csv", "azure-2024", 5, 86_400_500_000_000.0},
 		{"burstgpt.csv", "burstgpt", 3, 53_000_000_000.0},
 		{"burstgpt-sessions.csv --sort", "burstgpt", 3, 20_000_000_000.0},
-		{"mooncake.jsonl --format mooncake", "mooncake", 3, 3_001_000_000.0},
+		{"mooncake.jsonl --arrivals-format mooncake", "mooncake", 3, 3_001_000_000.0},
 		{"vidur.csv", "vidur", 3, 98_189_000.0},
 		{"sharegpt.json --tokenizer examples/models/tales", "sharegpt", 3, nil},
 	} {
@@ -89,8 +89,9 @@ func TestField_W7_CommandLine(t *testing.T) {
 		{"sharegpt.json --tokenizer none", exitInput, []string{"none"}},
 		{"missing.csv", exitInput, []string{"missing.csv"}},
 		{".", exitInput, []string{"directory"}},
-		{"vidur.csv --format vllm", exitUsage, []string{"vllm", "azure-2023"}},
-		{"vidur.csv --format mooncake", exitInput, []string{"vidur.csv: line 1: not JSON"}},
+		{"vidur.csv --arrivals-format vllm", exitUsage, []string{"vllm", "azure-2023"}},
+		{"vidur.csv --arrivals-format mooncake", exitInput,
+			[]string{"vidur.csv: line 1: not JSON"}},
 		{"vidur.csv --skip-bad -1", exitUsage, []string{"skip-bad"}},
 		{"", exitUsage, []string{"one file"}},
 	} {

@@ -20,17 +20,6 @@ import (
 // elsewhere, or a stand-in.
 const libraryVariable = "WINDROW_CUDA_LIBRARY"
 
-func backendFlag() *cli.StringFlag {
-	return &cli.StringFlag{Name: "backend", Value: "cpu", Usage: "compute on `WHERE`: cpu, cuda " +
-		"(an NVIDIA GPU), metal (the GPU of a Mac), auto (a GPU where there is one)"}
-}
-
-// deviceMemoryFlag limits what the engine takes of a GPU.
-func deviceMemoryFlag() *cli.StringFlag {
-	return &cli.StringFlag{Name: "device-memory", Usage: "with --backend cuda or metal: take at " +
-		"most `SIZE` of the device's memory", DefaultText: "what it has"}
-}
-
 // deviceMemory reads --device-memory; 0 is no limit.
 func deviceMemory(c *cli.Context) (units.Bytes, error) {
 	text := c.String("device-memory")

@@ -5,18 +5,15 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
-	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/document"
-	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
-	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/sim/answers"
+	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/batch"
 	"github.com/windrow-sim/windrow/traces/stats"
 )
@@ -36,20 +33,13 @@ func batchCommand(e *env) *cli.Command {
 			examples("windrow batch -t opt.trace.arrow -d m1-max --predicted",
 				"windrow batch -t opt.trace.arrow -d m1-max --sizes 2,4,8 --window 4 --at-least "+
 					"2 --group --json"),
-		Flags: append([]cli.Flag{
-			traceFlag(),
-			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true,
-				Usage: "`DEVICE` file or preset"},
-			&cli.StringFlag{Name: "sizes", Usage: "numbers of sequences, `B,B,…`, ascending",
-				DefaultText: "1,2,4,… 64, as far as the trace goes"},
-			&cli.BoolFlag{Name: "predicted", Usage: "the predicted masks instead of the true ones"},
+		Flags: append(simFlags(),
+			&cli.StringFlag{Name: "sizes", Usage: "`N` sequences in step: numbers and ranges, " +
+				"1,2,4 or 1..8", DefaultText: "1,2,4,… 64, as far as the trace goes"},
 			&cli.BoolFlag{Name: "group", Usage: "also measure batches of sequences chosen for " +
 				"alike masks"},
 			&cli.IntFlag{Name: "at-least", Value: 1, Usage: "read units that `M` or more of the " +
-				"sequences need, 1 to 4"},
-			&cli.IntFlag{Name: "window", Aliases: []string{"k"},
-				Usage: "keep the rows of the last `K` steps in memory"},
-		}, flashFlags()[1:]...), // all but its window: of a batch, most rows would be resident
+				"sequences need, 1 to 4"}),
 		Action: e.batch,
 	}
 }
@@ -67,16 +57,13 @@ type batchResult struct {
 }
 
 func (e *env) batch(c *cli.Context) error {
-	cfg, err := batchConfig(c)
-	if err != nil {
-		return err
-	}
 	tr, err := e.openTrace(c.String("trace"))
 	if err != nil {
 		return err
 	}
 	defer tr.Close()
-	if err := needPredicted(c, tr); err != nil {
+	cfg, err := e.batchConfig(c, tr.Header())
+	if err != nil {
 		return err
 	}
 	stream, err := batch.NewStream(tr)
@@ -116,28 +103,15 @@ func (e *env) batch(c *cli.Context) error {
 	return result.print(e.stdout)
 }
 
-// batchConfig reads what does not depend on the trace.
-func batchConfig(c *cli.Context) (cfg answers.BatchConfig, err error) {
+// batchConfig reads all but the sizes.
+func (e *env) batchConfig(c *cli.Context, head *traces.Header) (cfg answers.BatchConfig,
+	err error) {
 	cfg.AtLeast = c.Int("at-least")
 	if cfg.AtLeast < 1 || cfg.AtLeast > batch.MaxAtLeast {
 		return cfg, usageError("--at-least %d: it is 1 to %d", cfg.AtLeast, batch.MaxAtLeast)
 	}
-	device, err := loadDevice(c.String("device"))
-	if err != nil {
-		return cfg, err
-	}
-	cfg.Sim = sim.Config{Policy: policy.SlidingWindow(c.Int("window")),
-		Predicted: c.Bool("predicted"), Device: device}
-	if cfg.Sim.Layout, err = layoutOptions(c); err != nil {
-		return cfg, err
-	}
-	if cfg.Sim.Engine, err = engineOf(device, c.String("io")); err != nil {
-		return cfg, err
-	}
-	if cfg.Sim.Parallel = c.Int("parallel"); cfg.Sim.Parallel == 0 {
-		cfg.Sim.Parallel = ioengine.DefaultParallel(cfg.Sim.Engine)
-	}
-	return cfg, nil
+	cfg.Sim, err = e.simConfig(c, head)
+	return cfg, err
 }
 
 // batchSizes reads --sizes. Without it, they are powers of two from --at-least on that leave a step
@@ -156,12 +130,13 @@ func batchSizes(c *cli.Context, tokens int) (sizes []int, err error) {
 		}
 		return sizes, nil
 	}
-	for word := range strings.SplitSeq(c.String("sizes"), ",") {
-		b, err := strconv.Atoi(strings.TrimSpace(word))
+	if sizes, err = units.ParseInts(c.String("sizes")); err != nil {
+		return nil, usageError("--sizes: %v", err)
+	}
+	for _, b := range sizes {
 		switch {
-		case err != nil || b < 1 || len(sizes) > 0 && b <= sizes[len(sizes)-1]:
-			return nil, usageError("--sizes %s: numbers of sequences are wanted, ascending from "+
-				"1 or more", c.String("sizes"))
+		case b < 1:
+			return nil, usageError("--sizes %s: 1 or more sequences are wanted", c.String("sizes"))
 		case b < c.Int("at-least"):
 			return nil, usageError("--sizes %s: of %d sequences, no unit is needed by "+
 				"--at-least %d", c.String("sizes"), b, c.Int("at-least"))
@@ -169,7 +144,6 @@ func batchSizes(c *cli.Context, tokens int) (sizes []int, err error) {
 			return nil, usageError("--sizes %s: the trace has %d tokens to form batches of, too "+
 				"few for steps of %d", c.String("sizes"), tokens, b)
 		}
-		sizes = append(sizes, b)
 	}
 	return sizes, nil
 }

@@ -18,7 +18,8 @@ func batchOf(t *testing.T, args ...string) (doc batchResult) {
 
 func TestBatch(t *testing.T) {
 	workspace(t)
-	doc := batchOf(t, "-t", "tiny.trace.arrow", "-d", "m1-max", "--no-coalesce")
+	doc := batchOf(t, "-t", "tiny.trace.arrow", "-d", "m1-max", "--window", "0",
+		"--no-coalesce")
 	u, times := doc.Unions, doc.Times
 	if len(u.Batches) != 2 || len(times.Rows) != 2 || u.Batches[1].Size != 2 || u.Tokens != 4 ||
 		u.Layers != 2 || u.Mask != "true" || doc.SHA256 == "" {
@@ -39,7 +40,8 @@ func TestBatch(t *testing.T) {
 		doc.Prompt[3].Chunks != 0 {
 		t.Errorf("groups %+v, chunks of prompts %+v", u.Groups, doc.Prompt)
 	}
-	predicted := batchOf(t, "-t", "tiny.trace.arrow", "-d", "m1-max", "--predicted", "--sizes",
+	predicted := batchOf(t, "-t", "tiny.trace.arrow", "-d", "m1-max", "--predicted", "--window",
+		"0", "--sizes",
 		"2,4", "--at-least", "2", "--window", "1")
 	for i, row := range predicted.Times.Rows {
 		kept := predicted.Unions.Batches[i].AtLeast[1]
@@ -59,7 +61,7 @@ func TestBatch(t *testing.T) {
 func TestBatchText(t *testing.T) {
 	workspace(t)
 	text := must(t, "batch", "-t", "tales.trace.arrow", "-d", "m1-max", "--sizes", "1,2,5",
-		"--group")
+		"--group", "--window", "0")
 	for _, says := range []string{
 		// Two prompts of six new tokens, of which five are fed back.
 		"tales on m1-max, true masks, window of 0 steps; 5 evenly spaced places of 2 sequences, " +
@@ -82,10 +84,8 @@ func TestBatchText(t *testing.T) {
 func TestBatchRefusals(t *testing.T) {
 	workspace(t)
 	for line, says := range map[string]string{
-		"batch -t tiny.trace.arrow -d m1-max --sizes 2,1": "--sizes 2,1: numbers " +
-			"of sequences are wanted, ascending",
-		"batch -t tiny.trace.arrow -d m1-max --sizes 1,x": "--sizes 1,x: numbers " +
-			"of sequences are wanted",
+		"batch -t tiny.trace.arrow -d m1-max --sizes 2,1":       "must ascend",
+		"batch -t tiny.trace.arrow -d m1-max --sizes 1,x":       `"x" is neither a number nor a range`,
 		"batch -t tiny.trace.arrow -d m1-max --sizes 5":         "too few for steps of 5",
 		"batch -t tiny.trace.arrow -d m1-max --sizes 3 --group": "too few for steps of 3",
 		"batch -t tiny.trace.arrow -d m1-max --at-least 5": "--at-least 5: it is 1 " +
@@ -99,7 +99,7 @@ func TestBatchRefusals(t *testing.T) {
 			"holds no predicted masks",
 		"batch -t tiny.trace.arrow -d abacus":             `device "abacus" is neither a file nor a preset`,
 		"batch -t tiny.trace.arrow -d m1-max --io abacus": "--io abacus",
-		"batch -t tiny.trace.arrow -d m1-max --chunk 5000B": "chunk 4.88KiB is not a " +
+		"batch -t tiny.trace.arrow -d m1-max --window 0 --chunk 5000B": "chunk 4.88KiB is not a " +
 			"multiple",
 	} {
 		if o := command(words(t, line)...); o.code != exitUsage || o.stdout != "" ||

@@ -13,9 +13,8 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
-	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/document"
-	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/sim/answers"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/shapes"
@@ -27,7 +26,8 @@ func breakevenCommand(e *env) *cli.Command {
 		Name: "breakeven",
 		Usage: "the active share, and the batch, at which selective reads cost as much as " +
 			"hybrid ones",
-		Description: "Hybrid reads the weights that do not fit into --dram for every token, in " +
+		Description: "Hybrid reads the weights that do not fit into --weights for every " +
+			"token, in " +
 			"reads of 1 MiB one after the other. Selective keeps all but the\n" +
 			"FFN in memory and reads the rows of the active neurons that the window does not " +
 			"hold. Compared is the time of the reads alone; compute\n" +
@@ -37,33 +37,30 @@ func breakevenCommand(e *env) *cli.Command {
 			"large; the simulation has popular ones. Simulated\n" +
 			"are synthetic traces of --like, also with -t, whose own reuse is in the closed " +
 			"form only.\n\n" +
-			examples("windrow breakeven -d m1-max --like opt-6.7b --layers 2 --batch 16",
+			examples("windrow breakeven -d m1-max --like opt-6.7b --simulated-layers 2 "+
+				"--largest-batch 16",
 				"windrow breakeven -d emmc-64gb-sige5 -t opt.trace.arrow --no-coalesce --window "+
-					"2 --batch 16 --json"),
+					"2 --largest-batch 16 --json"),
 		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "device", Aliases: []string{"d"},
-				Usage: "`DEVICE` file or preset, repeated or with commas"},
+			shared("device"),
 			&cli.BoolFlag{Name: "presets", Usage: "all presets"},
-			&cli.StringFlag{Name: "trace", Aliases: []string{"t"},
-				Usage: "`TRACE` whose model, active share and reuse to take (*.trace.arrow)"},
-			&cli.StringFlag{Name: "like", Value: "opt-6.7b",
-				Usage: "`MODEL` whose shape and process to take"},
-			&cli.BoolFlag{Name: "predicted", Usage: "take the predicted masks of the trace " +
-				"instead of the true ones"},
-			dramFlag("50%", "weights in memory, on both sides"),
-			&cli.Float64Flag{Name: "active", Usage: "active `SHARE` that the batch is asked " +
-				"for, for example 0.03", DefaultText: "the trace's, or as published"},
-			&cli.IntFlag{Name: "window", Aliases: []string{"k"}, Value: 4,
-				Usage: "also with a window of `K` tokens; 0: only without"},
-			&cli.StringFlag{Name: "io", Value: "auto", Usage: "I/O `ENGINE` of the device models"},
-			&cli.IntFlag{Name: "parallel", Value: 32, Usage: "`N` reads in flight"},
-			&cli.StringFlag{Name: "chunk", Usage: "largest selective request, `SIZE`",
-				DefaultText: "no limit"},
-			&cli.BoolFlag{Name: "no-coalesce", Usage: "one request per neuron, even for " +
-				"neighbours"},
-			&cli.IntFlag{Name: "layers", Value: 4, Usage: "simulate `N` layers and scale"},
-			&cli.IntFlag{Name: "batch", Value: 64, Usage: "look at batches of up to `N` sequences"},
-			seedFlag(),
+			shared("trace"),
+			shared("like"),
+			shared("predicted"),
+			&cli.StringFlag{Name: "weights", Value: "50%",
+				Usage: "weights in memory, on both sides: " +
+					"`SIZE` or a share of the model's weights (52%)"},
+			shared("active"),
+			shared("window"),
+			shared("io"),
+			shared("parallel"),
+			shared("chunk"),
+			shared("no-coalesce"),
+			&cli.IntFlag{Name: "simulated-layers", Value: 4,
+				Usage: "simulate `N` layers and scale"},
+			&cli.IntFlag{Name: "largest-batch", Value: 64,
+				Usage: "look at batches of up to `N` sequences"},
+			shared("seed"),
 		},
 		Action: e.breakeven,
 	}
@@ -86,6 +83,9 @@ func (e *env) breakeven(c *cli.Context) error {
 		if one.Engine, err = engineOf(d, c.String("io")); err != nil {
 			return err
 		}
+		if one.Parallel == 0 {
+			one.Parallel = ioengine.DefaultParallel(one.Engine)
+		}
 		b, err := answers.FindBreakEven(c.Context, one)
 		p.done()
 		if err != nil {
@@ -101,7 +101,10 @@ func (e *env) breakeven(c *cli.Context) error {
 
 // breakevenDevices reads the devices of the command line.
 func breakevenDevices(c *cli.Context) ([]*devicemodels.Device, error) {
-	names := c.StringSlice("device")
+	var names []string
+	if c.IsSet("device") {
+		names = strings.Split(c.String("device"), ",")
+	}
 	if c.Bool("presets") {
 		names = append(names, devicemodels.Presets()...)
 	}
@@ -125,13 +128,14 @@ func (e *env) breakevenQuestion(c *cli.Context) (*answers.BreakEvenConfig, error
 	cfg := &answers.BreakEvenConfig{
 		Like: c.String("like"), Window: c.Int("window"), Parallel: c.Int("parallel"),
 		Share:  c.Float64("active"),
-		Layers: c.Int("layers"), MostBatch: c.Int("batch"), Seed: c.Uint64("seed"),
+		Layers: c.Int("simulated-layers"), MostBatch: c.Int("largest-batch"),
+		Seed: c.Uint64("seed"),
 	}
 	const mostSimulated = 256 // sequences, each with masks of its own in memory
 	for _, f := range []struct {
 		name string
 		most int
-	}{{"parallel", maxParallel}, {"batch", mostSimulated}, {"layers", math.MaxInt16}} {
+	}{{"largest-batch", mostSimulated}, {"simulated-layers", math.MaxInt16}} {
 		if n := c.Int(f.name); n < 1 || n > f.most {
 			return nil, usageError("--%s %d: it is from 1 to %d", f.name, n, f.most)
 		}
@@ -150,7 +154,7 @@ func (e *env) breakevenQuestion(c *cli.Context) (*answers.BreakEvenConfig, error
 	if err != nil {
 		return nil, err
 	}
-	cfg.Budget, err = dramOf(c, &cfg.Model)
+	cfg.Budget, err = sizeOrShare(c, "weights", cfg.Model.Bytes())
 	return cfg, err
 }
 
@@ -180,21 +184,6 @@ func (e *env) breakevenTrace(c *cli.Context, path string, cfg *answers.BreakEven
 		Progress: p.update})
 	p.done()
 	return err
-}
-
-// dramFlag is a budget of memory.
-func dramFlag(value, what string) *cli.StringFlag {
-	return &cli.StringFlag{Name: "dram", Value: value, Usage: "budget of " + what +
-		", `SIZE` or a share of the model's weights, for example 52%"}
-}
-
-// dramOf reads a budget of memory.
-func dramOf(c *cli.Context, m *answers.Model) (units.Bytes, error) {
-	budget, err := memory.ParseBudget(c.String("dram"), m.Bytes())
-	if err != nil {
-		return 0, usageError("--dram %q: %v", c.String("dram"), err)
-	}
-	return budget, nil
 }
 
 // answerError makes a wrong command line of a question that has no answer.

@@ -26,21 +26,15 @@ func calibrateCommand(e *env) *cli.Command {
 			"reads while compute waits for them, by compute when it does not, and does not fit " +
 			"when memory is short.\n\n" +
 			examples("windrow calibrate -t tales.trace.arrow -m tales.flash.safetensors --dram "+
-				"95% --tokens 8 -o prefix.json"),
-		Flags: append([]cli.Flag{
-			traceFlag(), modelFlag(), seedFlag(),
-			&cli.StringFlag{Name: "policy", Usage: "keep rows by `POLICY` in place of a window, " +
-				"for example delta:2000"},
-			&cli.StringFlag{Name: "staging", Usage: "read ahead into a buffer of `SIZE`: while " +
-				"the rows of one half are moved to their places the other is read",
-				DefaultText: "the largest layer's reads"},
-			&cli.IntFlag{Name: "tokens", Value: 16, Usage: "measure `N` tokens for every prefix"},
-			&cli.IntFlag{Name: "step", Value: 1, Usage: "try every `N`th prefix, and the " +
-				"largest that fits"},
-			&cli.StringFlag{Name: "out", Aliases: []string{"o"},
-				Usage: "also write the result to `FILE` (*.json)"},
-		}, readFlags("try only prefixes that fit into `SIZE` of memory, all parts counted: "+
-			"bytes (2GiB) or percent of the model (52%)")...),
+				"95% --measure-tokens 8 -o prefix.json"),
+		Flags: with(take("trace!", "model!", "window", "policy"), take(readingFlags...),
+			take(engineFlags...), take("staging", "seed"), []cli.Flag{
+				defaulting(shared("measure-tokens"), 16),
+				&cli.IntFlag{Name: "step", Value: 1, Usage: "try every `N`th prefix, and the " +
+					"largest that fits"},
+				&cli.StringFlag{Name: "out", Aliases: []string{"o"},
+					Usage: "also write the result to `FILE` (*.json)"},
+			}),
 		Action: e.calibrate,
 	}
 }
@@ -75,9 +69,10 @@ func (e *env) calibrate(c *cli.Context) error {
 			return err
 		}
 	}
-	if c.Int("tokens") < 2 || c.Int("step") < 1 {
-		return usageError("--tokens %d, --step %d: 2 tokens or more and a step of 1 or more are "+
-			"wanted", c.Int("tokens"), c.Int("step"))
+	if c.Int("measure-tokens") < 2 || c.Int("step") < 1 {
+		return usageError("--measure-tokens %d, --step %d: 2 tokens or more and a step of 1 or "+
+			"more are "+
+			"wanted", c.Int("measure-tokens"), c.Int("step"))
 	}
 	m, err := openModel(c.String("model"))
 	if err != nil {
@@ -90,7 +85,7 @@ func (e *env) calibrate(c *cli.Context) error {
 	}
 	defer tr.Close()
 	cfg := replay.Config{Bundles: m.bundles, Threads: c.Int("threads"),
-		MaxTokens: min(c.Int("tokens"), tr.Tokens()), Seed: c.Uint64("seed")}
+		MaxTokens: min(c.Int("measure-tokens"), tr.Tokens()), Seed: c.Uint64("seed")}
 	if cfg.Policy, err = residency(c, tr.Header()); err != nil {
 		return err
 	}
@@ -103,7 +98,7 @@ func (e *env) calibrate(c *cli.Context) error {
 	}
 	doc := &calibrated{Tool: Tool, Model: m.image.Name, Trace: tr.SHA256()}
 	if c.IsSet("dram") {
-		if doc.Budget, err = memoryBudget(c.String("dram"), m); err != nil {
+		if doc.Budget, err = memoryBudget(c, m); err != nil {
 			return err
 		}
 	}

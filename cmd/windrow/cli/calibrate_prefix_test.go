@@ -12,7 +12,7 @@ import (
 func TestCalibrate(t *testing.T) {
 	workspace(t)
 	const base = "calibrate --trace tales.trace.arrow -m tales.flash.safetensors --io mem " +
-		"--tokens 4"
+		"--measure-tokens 4"
 	var doc calibrated
 	if err := json.Unmarshal([]byte(must(t,
 		strings.Fields(base+" --dram 95% -o prefix.json --json")...)), &doc); err != nil {

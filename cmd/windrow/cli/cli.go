@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
-
-	"github.com/windrow-sim/windrow/internal/rng"
 )
 
 // Version of the program, written into every file it makes.
@@ -185,12 +183,6 @@ func plainSwitches(flags []cli.Flag) {
 // examples formats a verb's examples for its help; the test of the examples reads them back.
 func examples(lines ...string) string {
 	return "Examples:\n   " + strings.Join(lines, "\n   ")
-}
-
-// seedFlag is the seed that every verb with randomness takes.
-func seedFlag() *cli.Uint64Flag {
-	return &cli.Uint64Flag{Name: "seed", Value: rng.DefaultSeed,
-		Usage: "`SEED` of everything random"}
 }
 
 func printJSON(w io.Writer, v any) error {

@@ -42,22 +42,19 @@ func demoCommand(e *env) *cli.Command {
 			"random model of OPT-1.3B's shape (fewer layers where space or write speed is " +
 			"short; removed at the end), measures the disk,\n" +
 			"predicts how a trace runs on it, runs it for real, and compares. About a minute.\n\n" +
-			examples("windrow demo --like opt-125m --tokens 12 --budget 3s --dir demo-small"),
+			examples("windrow demo --like opt-125m --measure-tokens 12 --budget 3s --dir "+
+				"demo-small"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "source", Value: "examples/models/tales",
 				Usage: "Hugging Face `DIR` of the model that runs"},
-			&cli.StringFlag{Name: "prompts", Value: "examples/prompts/tales.txt",
-				Usage: "`FILE` with one prompt per line"},
+			defaulting(shared("prompts"), "examples/prompts/tales.txt"),
 			&cli.StringFlag{Name: "dir", Value: "demo", Usage: "`DIR` on the disk to measure, " +
 				"for everything that the demo makes"},
-			&cli.StringFlag{Name: "like", Value: "opt-1.3b",
-				Usage: "`MODEL` whose shape the large model has"},
-			&cli.IntFlag{Name: "tokens", Value: 48, Usage: "`N` tokens of the large model"},
-			&cli.IntFlag{Name: "window", Aliases: []string{"k"}, Value: 4,
-				Usage: "keep the rows of the last `K` tokens"},
-			&cli.DurationFlag{Name: "budget", Value: 8 * time.Second,
-				Usage: "time to measure the disk, `DURATION`"},
-			seedFlag(),
+			defaulting(shared("like"), "opt-1.3b"),
+			shared("measure-tokens"),
+			shared("window"),
+			defaulting(shared("budget"), 8*time.Second),
+			shared("seed"),
 		},
 		Action: e.demo,
 	}
@@ -109,9 +106,9 @@ type demoRate struct {
 
 func (e *env) demo(c *cli.Context) error {
 	d := &demo{e: e, c: c, ctx: c.Context, dir: c.String("dir"), seed: c.Uint64("seed"),
-		window: c.Int("window"), tokens: c.Int("tokens")}
+		window: c.Int("window"), tokens: c.Int("measure-tokens")}
 	if d.tokens < calibrationTokens+1 {
-		return usageError("--tokens %d: it must be above %d", d.tokens, calibrationTokens)
+		return usageError("--measure-tokens %d: it must be above %d", d.tokens, calibrationTokens)
 	}
 	if _, _, err := shapes.Lookup(c.String("like")); err != nil {
 		return usageError("--like: %v", err)

@@ -22,7 +22,7 @@ func deviceCommand(e *env) *cli.Command {
 					"numbers come from",
 				Description: "The leave-one-out error is that of cells predicted by fits " +
 					"without them. A preset that is not fitted is known by published limits;\n" +
-					"\"windrow device show --all --check\" says why.\n\n" +
+					"\"windrow device show --all --leave-one-out\" says why.\n\n" +
 					examples("windrow device list"),
 				Flags:  nil,
 				Action: e.deviceList,
@@ -37,17 +37,19 @@ func deviceShowCommand(e *env) *cli.Command {
 	return &cli.Command{
 		Name: "show", Usage: "one device model, as a file would hold it, or how far it is from " +
 			"its cells", ArgsUsage: "[DEVICE]",
-		Description: fmt.Sprintf("With --check every cell is predicted by a fit without it; "+
+		Description: fmt.Sprintf("With --leave-one-out every cell is predicted by a fit without "+
+			"it; "+
 			"exit code 5 when the mean error of a fitted device is above %d %%, or when\n"+
 			"the errors that its file states are not those of its numbers. A device without a "+
 			"fit is not judged, and it is said why.\n\n", devicemodels.CheckLimitPct) +
 			examples("windrow device show m1-max", "windrow device show samsung-860pro-sata "+
-				"--residuals", "windrow device show --all --residuals --check"),
+				"--residuals", "windrow device show --all --residuals --leave-one-out"),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "all", Usage: "every preset"},
 			&cli.BoolFlag{Name: "residuals", Usage: "the cells, and how far the model is from " +
 				"each"},
-			&cli.BoolFlag{Name: "check", Usage: "repeat the fit without each cell, and judge"},
+			&cli.BoolFlag{Name: "leave-one-out", Usage: "repeat the fit without each cell, and " +
+				"judge"},
 		},
 		Action: e.deviceShow,
 	}
@@ -113,7 +115,7 @@ func (e *env) deviceShow(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("residuals") || c.Bool("check") {
+	if c.Bool("residuals") || c.Bool("leave-one-out") {
 		return e.checkDevices(c, devices)
 	}
 	if c.Bool("json") {
@@ -176,7 +178,7 @@ func (e *env) checkDevices(c *cli.Context, devices []*devicemodels.Device) error
 			return err
 		}
 	}
-	if !c.Bool("check") {
+	if !c.Bool("leave-one-out") {
 		return nil
 	}
 	var failed []string
@@ -204,7 +206,7 @@ func (e *env) printChecks(c *cli.Context, devices []*devicemodels.Device,
 			}
 		}
 	}
-	if !c.Bool("check") {
+	if !c.Bool("leave-one-out") {
 		return nil
 	}
 	right := document.Right

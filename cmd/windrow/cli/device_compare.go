@@ -43,12 +43,9 @@ func deviceCompareCommand(e *env) *cli.Command {
 				"windrow device compare m1-max intel-p5800x-pcie4 --chunks 4KiB,16KiB,64KiB "+
 					"--depths 8,32 -o devices.svg"),
 		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "chunks", Usage: "read `SIZE`, repeated or with commas",
-				DefaultText: listed(compareChunks())},
-			&cli.IntSliceFlag{Name: "depths", Usage: "requests in flight `N`, repeated or with " +
-				"commas", DefaultText: listed(compareDepths())},
-			&cli.StringFlag{Name: "io", Value: ioengine.Auto,
-				Usage: "I/O `ENGINE`; auto: the fastest of each device at each point"},
+			defaulting(shared("chunks"), listed(compareChunks())),
+			defaulting(shared("depths"), listed(compareDepths())),
+			shared("io"),
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"},
 				Usage: "draw it as well: `FILE`.svg"},
 		},
@@ -118,9 +115,11 @@ func comparisonOf(c *cli.Context) (*comparison, error) {
 			cmp.Chunks = append(cmp.Chunks, v)
 		}
 	}
-	if list := c.IntSlice("depths"); len(list) > 0 {
-		cmp.Depths = list
+	depths, err := depthsOf(c, cmp.Depths)
+	if err != nil {
+		return nil, err
 	}
+	cmp.Depths = depths
 	slices.Sort(cmp.Chunks)
 	slices.Sort(cmp.Depths)
 	cmp.Chunks, cmp.Depths = slices.Compact(cmp.Chunks), slices.Compact(cmp.Depths)

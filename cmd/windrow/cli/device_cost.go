@@ -35,13 +35,14 @@ func deviceCostCommands(e *env) []*cli.Command {
 				"trace of the run, DRAM bytes are counted too: attention, head and active rows, " +
 				"the KV cache, reads landing and row-cache copies.\n\n" +
 				examples(simulated, "windrow device energy opt.run.arrow -t opt.trace.arrow",
-					"windrow device energy opt.run.arrow -t opt.trace.arrow --flash nand "+
+					"windrow device energy opt.run.arrow -t opt.trace.arrow --flash-energy nand "+
 						"--compute-watts 20..40 --idle-watts 5 --json"),
 			Flags: []cli.Flag{
-				costTraceFlag(),
-				&cli.StringFlag{Name: "flash", Value: "nvme-ssd", Usage: "flash read, `pJ/bit`: " +
-					strings.Join(energy.Technologies(energy.FlashRead), ", ") + " or numbers"},
-				&cli.StringFlag{Name: "dram", Value: "lpddr5", Usage: "memory, `pJ/bit`: " +
+				shared("trace"),
+				&cli.StringFlag{Name: "flash-energy", Value: "nvme-ssd",
+					Usage: "flash read, `pJ/bit`: " +
+						strings.Join(energy.Technologies(energy.FlashRead), ", ") + " or numbers"},
+				&cli.StringFlag{Name: "dram-energy", Value: "lpddr5", Usage: "memory, `pJ/bit`: " +
 					strings.Join(energy.Technologies(energy.DRAM), ", ") + " or numbers"},
 				&cli.StringFlag{Name: "drive-idle", Value: "ssd",
 					Usage: "`WATTS` of the drive while it does not read: " +
@@ -65,7 +66,7 @@ func deviceCostCommands(e *env) []*cli.Command {
 					"windrow device wear opt.run.arrow --tokens-per-day 10000 --capacity 512GB "+
 						"--tbw 300TB --hot 0.8:0.2 --json"),
 			Flags: []cli.Flag{
-				costTraceFlag(),
+				shared("trace"),
 				&cli.Float64Flag{Name: "tokens-per-day", Usage: "`N` tokens per day, prompt and " +
 					"generated alike"},
 				&cli.StringFlag{Name: "drive", Usage: "`DRIVE` with a published endurance; " +
@@ -88,11 +89,6 @@ func deviceCostCommands(e *env) []*cli.Command {
 			Action: e.deviceWear,
 		},
 	}
-}
-
-func costTraceFlag() *cli.StringFlag {
-	return &cli.StringFlag{Name: "trace", Aliases: []string{"t"},
-		Usage: "`TRACE` of the run, for the shape of its model"}
 }
 
 // costRun is the run that a cost is of, as results name it.
@@ -152,8 +148,8 @@ func (e *env) deviceEnergy(c *cli.Context) error {
 		unit     string
 		to       **energy.Constant
 	}{
-		{"flash", energy.FlashRead, energy.PicojoulePerBit, &m.Flash},
-		{"dram", energy.DRAM, energy.PicojoulePerBit, &m.DRAM},
+		{"flash-energy", energy.FlashRead, energy.PicojoulePerBit, &m.Flash},
+		{"dram-energy", energy.DRAM, energy.PicojoulePerBit, &m.DRAM},
 		{"drive-idle", energy.DriveIdle, energy.Watt, &m.DriveIdle},
 		{"compute-watts", "", energy.Watt, &m.Compute},
 		{"idle-watts", "", energy.Watt, &m.HostIdle},

@@ -32,8 +32,10 @@ func TestDeviceEnergyByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc := costOf(t, "device", "energy", "tiny.run.arrow", "-t", "tiny.trace.arrow", "--flash",
-		"100", "--dram", "10", "--drive-idle", "0", "--compute-watts", "20..40", "--idle-watts",
+	doc := costOf(t, "device", "energy", "tiny.run.arrow", "-t", "tiny.trace.arrow",
+		"--flash-energy",
+		"100", "--dram-energy", "10", "--drive-idle", "0", "--compute-watts", "20..40",
+		"--idle-watts",
 		"5")
 	total, tokens := run.Meta.Totals, float64(run.Meta.Totals.Tokens)
 	if doc.Run.Kind != "simulated" || doc.Energy.LowerBound || doc.Energy.Tokens != 6 {
@@ -174,8 +176,8 @@ func TestDeviceCostRefusals(t *testing.T) {
 		{[]string{"device", "energy", "cut.run.arrow"}, exitInput, "cut.run.arrow"},
 		{append(joules, "-t", "tales.trace.arrow"), exitUsage, "not the trace"},
 		{append(joules, "-t", "cut.trace.arrow"), exitInput, "cut.trace.arrow"},
-		{append(joules, "--flash", "ufs"), exitUsage, "nvme-ssd, nand, hbf"},
-		{append(joules, "--dram", "-1"), exitUsage, "--dram"},
+		{append(joules, "--flash-energy", "ufs"), exitUsage, "nvme-ssd, nand, hbf"},
+		{append(joules, "--dram-energy", "-1"), exitUsage, "--dram-energy"},
 		{append(joules, "--drive-idle", "NaN"), exitUsage, "--drive-idle"},
 		{append(joules, "--compute-watts", "fast"), exitUsage, "LOW..HIGH"},
 		{append(joules, "--idle-watts", "3..1"), exitUsage, "--idle-watts"},

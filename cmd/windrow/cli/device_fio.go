@@ -33,15 +33,13 @@ func deviceFioCommands(e *env) []*cli.Command {
 					Usage: "`PATH` of the file or block device that fio reads"},
 				&cli.StringFlag{Name: "size", Value: grid.Size.String(),
 					Usage: "`SIZE` of the file, or of the part of the device that is read"},
-				&cli.StringSliceFlag{Name: "chunks", Usage: "read `SIZE`, repeated or with commas",
-					DefaultText: listed(grid.Chunks)},
-				&cli.IntSliceFlag{Name: "depths", Usage: "requests in flight `N`, repeated or " +
-					"with commas", DefaultText: listed(grid.Depths)},
+				defaulting(shared("chunks"), listed(grid.Chunks)),
+				defaulting(shared("depths"), listed(grid.Depths)),
 				&cli.StringSliceFlag{Name: "engines", Usage: "`ENGINE` of fio, repeated or with " +
 					"commas", DefaultText: listed(grid.Engines)},
 				&cli.StringFlag{Name: "runtime", Value: "4s",
 					Usage: "`DURATION` of each measurement, after a second that does not count"},
-				seedFlag(),
+				shared("seed"),
 			},
 			Action: e.fioJob,
 		},
@@ -92,9 +90,11 @@ func (e *env) fioJob(c *cli.Context) error {
 			grid.Chunks = append(grid.Chunks, v)
 		}
 	}
-	if list := c.IntSlice("depths"); len(list) > 0 {
-		grid.Depths = list
+	depths, err := depthsOf(c, grid.Depths)
+	if err != nil {
+		return err
 	}
+	grid.Depths = depths
 	if list := c.StringSlice("engines"); len(list) > 0 {
 		grid.Engines = list
 	}

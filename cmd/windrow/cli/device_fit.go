@@ -28,18 +28,18 @@ func deviceFitCommand(e *env) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true,
 				Usage: "`DEVICE` file to write (*.device.yaml)"},
-			&cli.StringFlag{Name: "name", Usage: "`NAME` of the device",
-				DefaultText: "that of the file"},
+			shared("name"),
 			&cli.StringFlag{Name: "host", Usage: "`DEVICE` file or preset whose host to take",
 				DefaultText: "none: a drive alone"},
 			&cli.IntFlag{Name: "cores", Usage: "cores of the machine that fio ran on `N`",
 				DefaultText: "those of --host"},
-			&cli.StringFlag{Name: "align", Value: "4KiB", Usage: "smallest direct read `SIZE`"},
+			&cli.StringFlag{Name: "device-align", Value: "4KiB",
+				Usage: "smallest direct read `SIZE`"},
 			&cli.StringSliceFlag{Name: "fix", Usage: "`FIELD=VALUE` that the fit must keep: " +
 				"servers, ltfb, server_rate, link_rate, max_iops"},
 			&cli.BoolFlag{Name: "allow-errors", Usage: "also use files in which fio reports " +
 				"errors"},
-			seedFlag(),
+			shared("seed"),
 		},
 		Action: e.deviceFit,
 	}
@@ -61,8 +61,9 @@ func (e *env) deviceFit(c *cli.Context) error {
 			`/\`)+1:], deviceSuffix)
 	}
 	var err error
-	if opt.Align, err = units.ParseBytes(c.String("align")); err != nil || opt.Align < 1 {
-		return usageError("--align %q: a size of 1B or more is wanted", c.String("align"))
+	if opt.Align, err = units.ParseBytes(c.String("device-align")); err != nil || opt.Align < 1 {
+		return usageError("--device-align %q: a size of 1B or more is wanted",
+			c.String("device-align"))
 	}
 	if opt.Known, opt.Fixed, err = fixedFields(c.StringSlice("fix")); err != nil {
 		return err

@@ -24,12 +24,13 @@ func decode(t *testing.T, text string, v any) {
 // TestDeviceCheckOfEveryPreset is the promise of the presets: a fit predicts the rows that it has
 // not seen, or it is said why there is none.
 func TestDeviceCheckOfEveryPreset(t *testing.T) {
-	o := command("device", "show", "--all", "--residuals", "--check")
+	o := command("device", "show", "--all", "--residuals", "--leave-one-out")
 	if o.code != exitOK {
 		t.Fatalf("exit %d: %s", o.code, o.stderr)
 	}
 	var results []devicemodels.CheckResult
-	decode(t, must(t, "device", "show", "--all", "--residuals", "--check", "--json"), &results)
+	decode(t, must(t, "device", "show", "--all", "--residuals", "--leave-one-out", "--json"),
+		&results)
 	if len(results) != len(devicemodels.Presets()) {
 		t.Errorf("%d presets are checked, there are %d", len(results), len(devicemodels.Presets()))
 	}
@@ -71,7 +72,7 @@ func TestDeviceCheckFails(t *testing.T) {
 	if err := devicemodels.Save("slow.device.yaml", d); err != nil {
 		t.Fatal(err)
 	}
-	o := command("device", "show", "slow.device.yaml", "--check")
+	o := command("device", "show", "slow.device.yaml", "--leave-one-out")
 	if o.code != exitValidation || !strings.Contains(o.stdout, "fail") ||
 		!strings.Contains(o.stderr, "m1-max: fit.cells[0] states") {
 		t.Errorf("exit %d\n%s%s", o.code, o.stdout, o.stderr)
@@ -80,7 +81,7 @@ func TestDeviceCheckFails(t *testing.T) {
 		t.Errorf("residuals alone judge: exit %d, %s", o.code, o.stderr)
 	}
 	var r devicemodels.CheckResult
-	o = command("device", "show", "slow.device.yaml", "--check", "--json")
+	o = command("device", "show", "slow.device.yaml", "--leave-one-out", "--json")
 	decode(t, o.stdout, &r)
 	if o.code != exitValidation || r.Verdict != devicemodels.CheckFail {
 		t.Errorf("exit %d, %s", o.code, r.Verdict)
@@ -108,7 +109,7 @@ func TestDeviceShowAll(t *testing.T) {
 func TestDeviceCompare(t *testing.T) {
 	var cmp comparison
 	args := []string{"device", "compare", "m1-max", "samsung-860pro-sata", "--chunks",
-		"16KiB,4KiB,16KiB", "--depths", "32,1,256"}
+		"16KiB,4KiB,16KiB", "--depths", "1,32,256"}
 	decode(t, must(t, append(args, "--json")...), &cmp)
 	if fmt.Sprint(cmp.Chunks, cmp.Depths) != "[4KiB 16KiB] [1 32 256]" || len(cmp.Devices) != 2 {
 		t.Fatalf("%+v", cmp)
@@ -233,7 +234,7 @@ func TestDeviceRefusals(t *testing.T) {
 	}{
 		{[]string{"device", "show"}, exitUsage, "--all"},
 		{[]string{"device", "show", "--all", "m1-max"}, exitUsage, "m1-max"},
-		{[]string{"device", "show", "missing.device.yaml", "--check"}, exitInput,
+		{[]string{"device", "show", "missing.device.yaml", "--leave-one-out"}, exitInput,
 			"missing.device.yaml"},
 		{[]string{"device", "compare", "m1-max"}, exitUsage, "two or more"},
 		{[]string{"device", "compare", "m1-max", "m3"}, exitUsage, "m3"},

@@ -41,30 +41,19 @@ func evalCommand(e *env) *cli.Command {
 			examples("windrow eval -m tales.flash.safetensors --text examples/prompts/scenes.txt",
 				"windrow eval -m tales.flash.safetensors --text examples/prompts/scenes.txt "+
 					"--shares 5%,2%,1% --max-tokens 256 -d m1-max --plot pareto.svg"),
-		Flags: append([]cli.Flag{
-			modelFlag(),
+		Flags: append(take("model!", "no-bos", "max-tokens", "window", "device", "predictor",
+			"k-max", "backend", "device-memory", "threads"),
 			&cli.StringFlag{Name: "text", Required: true, Usage: "`FILE` of text to predict"},
-			&cli.IntFlag{Name: "context", Usage: "windows of `N` tokens",
-				DefaultText: "512, or as many as the model has"},
+			defaulting(shared("context"), "512, or as many as the model has"),
 			&cli.IntFlag{Name: "stride", Usage: "from one window to the next, `N` tokens",
 				DefaultText: "the context"},
-			noBOSFlag(),
 			&cli.BoolFlag{Name: "begin", Usage: "begin every window as texts begin: with the " +
 				"tokenizer's first token in place of its own, if it has one"},
-			&cli.IntFlag{Name: "max-tokens", Usage: "only the first `N` tokens",
-				DefaultText: "all"},
-			&cli.IntFlag{Name: "chunk", Value: 32, Usage: "run `N` tokens through the model " +
-				"together"},
+			defaulting(shared("prefill-chunk"), 32),
 			&cli.StringFlag{Name: "shares", Usage: "also with these shares of the neurons, " +
 				"`S,S,…`, for example 20%,5%"},
-			&cli.IntFlag{Name: "window", Aliases: []string{"k"}, Value: 5,
-				Usage: "count reads with the rows of the last `K` tokens in memory"},
-			&cli.StringFlag{Name: "device", Aliases: []string{"d"},
-				Usage: "also simulate the time per token on this `DEVICE`"},
 			&cli.StringFlag{Name: "plot", Usage: "draw perplexity over bytes per token to this " +
-				"`FILE.svg`"},
-			backendFlag(), deviceMemoryFlag(), threadsFlag(),
-		}, predictorFlags()...),
+				"`FILE.svg`"}),
 		Action: e.eval,
 	}
 }
@@ -142,7 +131,7 @@ func (e *env) eval(c *cli.Context) error {
 	run := &evaluator{e: e, c: c, m: m, named: named, rows: rows, ids: ids, device: device,
 		window: c.Int("window")}
 	run.opt = eval.Options{Context: c.Int("context"), Stride: c.Int("stride"),
-		Chunk: c.Int("chunk"), Begin: begin}
+		Chunk: c.Int("prefill-chunk"), Begin: begin}
 	if run.opt.Context == 0 {
 		run.opt.Context = min(512, m.weights.Shape.MaxPos)
 	}
@@ -150,7 +139,8 @@ func (e *env) eval(c *cli.Context) error {
 		run.opt.Stride = run.opt.Context
 	}
 	if run.window < 0 || run.opt.Chunk < 1 {
-		return usageError("--window %d, --chunk %d: a window of 0 or more and a chunk of 1 or "+
+		return usageError("--window %d, --prefill-chunk %d: a window of 0 or more and a chunk "+
+			"of 1 or "+
 			"more are wanted", run.window, run.opt.Chunk)
 	}
 	doc := &evaluation{Tool: Tool, Model: m.image.Name, Text: c.String("text"),

@@ -150,7 +150,8 @@ func TestNoisyDisk(t *testing.T) {
 		noisy := strings.Contains(o.stderr, "device too noisy: the device drifted by") &&
 			strings.Contains(o.stderr, "measure again on an idle machine")
 		if o.code != c.code || noisy != (c.code != exitOK) {
-			t.Errorf("drift %g %% of %s %%: exit %d, want %d:\n%s", c.drift, c.limit, o.code, c.code,
+			t.Errorf("drift %g %% of %s %%: exit %d, want %d:\n%s", c.drift, c.limit, o.code,
+				c.code,
 				o.stderr)
 		}
 	}

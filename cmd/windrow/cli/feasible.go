@@ -11,6 +11,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/document"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim/answers"
 )
@@ -28,26 +29,23 @@ func feasibleCommand(e *env) *cli.Command {
 			"With a device, the bounds on tokens per second are those of its flash and its " +
 			"memory; nothing that runs reaches them.\n\n" +
 			examples("windrow feasible --like mistral-7b-v0.1 -d jetson-orin-990pro --dram 11.9GiB",
-				"windrow feasible --like mixtral-8x7b --dtype q4_0 --dram 16GiB --vram 8GiB "+
+				"windrow feasible --like mixtral-8x7b --precision q4_0 --dram 16GiB --vram 8GiB "+
 					"--json"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "like", Value: "mistral-7b-v0.1",
-				Usage: "`MODEL` whose sizes to take; \"list\" prints the names"},
-			&cli.StringFlag{Name: "device", Aliases: []string{"d"},
-				Usage: "`DEVICE` file or preset whose rates to take", DefaultText: "verdicts only"},
-			&cli.StringFlag{Name: "dram", Value: "8GiB", Usage: "memory for the runtime, `SIZE`"},
+			shared("like"),
+			defaulting(shared("device"), "verdicts only"),
+			shared("dram"),
 			&cli.StringFlag{Name: "vram", Usage: "memory of the accelerator's own, `SIZE`",
 				DefaultText: "none: memory is unified"},
-			&cli.IntFlag{Name: "context", Value: 2048, Usage: "`N` positions of the KV cache"},
+			defaulting(shared("context"), 2048),
 			&cli.IntFlag{Name: "kv-bytes", Value: int(memory.KVElement),
 				Usage: "`N` bytes for each number of a key or a value: 4 as in windrow's engine, " +
 					"2 in most other runtimes"},
-			&cli.StringFlag{Name: "dtype", Value: answers.F16,
+			&cli.StringFlag{Name: "precision", Value: answers.F16,
 				Usage: "`PRECISION` of the weights: f16, q8_0 or q4_0"},
-			&cli.Float64Flag{Name: "active", Usage: "mean active `SHARE`, for example 0.03",
-				DefaultText: "as published"},
-			&cli.StringFlag{Name: "io", Value: "auto", Usage: "I/O `ENGINE` of the device model"},
-			&cli.IntFlag{Name: "parallel", Value: 32, Usage: "`N` reads in flight"},
+			shared("active"),
+			shared("io"),
+			shared("parallel"),
 		},
 		Action: e.feasible,
 	}
@@ -58,13 +56,13 @@ func (e *env) feasible(c *cli.Context) error {
 	if err != nil || done {
 		return err
 	}
-	machine, err := feasibleMachine(c)
-	if err != nil {
-		return err
-	}
-	model, err := answers.FootprintLike(info.Name, c.String("dtype"), c.Float64("active"))
+	model, err := answers.FootprintLike(info.Name, c.String("precision"), c.Float64("active"))
 	if err != nil {
 		return feasibleError(err)
+	}
+	machine, err := feasibleMachine(c, model.Bytes)
+	if err != nil {
+		return err
 	}
 	a, err := answers.AssessFeasibility(model, machine)
 	if err != nil {
@@ -77,34 +75,42 @@ func (e *env) feasible(c *cli.Context) error {
 }
 
 // feasibleMachine reads the memory and the device.
-func feasibleMachine(c *cli.Context) (answers.Machine, error) {
+func feasibleMachine(c *cli.Context, whole units.Bytes) (answers.Machine, error) {
 	m := answers.Machine{Context: c.Int("context"), Parallel: c.Int("parallel"),
 		KVElement: units.Bytes(c.Int("kv-bytes"))}
 	if m.KVElement == 0 {
 		return m, usageError("--kv-bytes 0: 1 to 8 are possible")
 	}
-	for name, to := range map[string]*units.Bytes{"dram": &m.Memory, "vram": &m.Accelerator} {
-		if text := c.String(name); text != "" {
-			b, err := units.ParseBytes(text)
-			if err != nil || b <= 0 {
-				return m, usageError("--%s %q: a size like 6GiB is wanted", name, text)
-			}
-			*to = b
+	var err error
+	if !c.IsSet("dram") {
+		return m, usageError("feasible needs --dram, the memory that the runtime finds; see " +
+			"\"windrow feasible --help\"")
+	}
+	if m.Memory, err = sizeOrShare(c, "dram", whole); err != nil {
+		return m, err
+	}
+	if text := c.String("vram"); text != "" {
+		if m.Accelerator, err = units.ParseBytes(text); err != nil || m.Accelerator <= 0 {
+			return m, usageError("--vram %q: a size like 6GiB is wanted", text)
 		}
 	}
-	if m.Parallel < 1 || m.Parallel > maxParallel {
-		return m, usageError("--parallel %d: it is from 1 to %d", m.Parallel, maxParallel)
+	if m.Parallel > maxParallel {
+		return m, usageError("--parallel %d: at most %d", m.Parallel, maxParallel)
 	}
 	name := c.String("device")
 	if name == "" {
 		return m, nil
 	}
-	var err error
 	if m.Device, err = loadDevice(name); err != nil {
 		return m, err
 	}
-	m.Engine, err = engineOf(m.Device, c.String("io"))
-	return m, err
+	if m.Engine, err = engineOf(m.Device, c.String("io")); err != nil {
+		return m, err
+	}
+	if m.Parallel == 0 {
+		m.Parallel = ioengine.DefaultParallel(m.Engine)
+	}
+	return m, nil
 }
 
 // feasibleError makes a wrong command line of a question that has no answer.

@@ -39,7 +39,7 @@ func TestFeasible(t *testing.T) {
 		!strings.Contains(text.stdout, "llama.cpp, Ollama") {
 		t.Errorf("%+v", a)
 	}
-	if plain := command("feasible", "--like", "opt-13b"); plain.code != exitOK ||
+	if plain := command("feasible", "--like", "opt-13b", "--dram", "8GiB"); plain.code != exitOK ||
 		strings.Contains(plain.stdout, "tokens/s") {
 		t.Errorf("without a device there are rates: %+v", plain)
 	}
@@ -52,13 +52,14 @@ func TestFeasible(t *testing.T) {
 func TestFeasibleRefuses(t *testing.T) {
 	for says, line := range map[string][]string{
 		"did you mean":             {"--like", "mistral-7"},
-		"--dram \"half\"":          {"--dram", "half"},
-		"--vram \"0B\"":            {"--vram", "0B"},
-		"--parallel 0":             {"--parallel", "0"},
-		"known are f16":            {"--dtype", "q2"},
-		"memory and positions":     {"--context", "0"},
+		"--dram \"half\": units":   {"--dram", "half"},
+		"needs --dram":             {"--like", "opt-13b"},
+		"--vram \"0B\"":            {"--dram", "8GiB", "--vram", "0B"},
+		"--parallel 5000":          {"--dram", "8GiB", "--parallel", "5000"},
+		"known are f16":            {"--precision", "q2"},
+		"memory and positions":     {"--dram", "8GiB", "--context", "0"},
 		"write 0.033":              {"--active", "3.3"},
-		"has costs for uring only": {"-d", "jetson-orin-990pro", "--io", "pread"},
+		"has costs for uring only": {"--dram", "8GiB", "-d", "jetson-orin-990pro", "--io", "pread"},
 	} {
 		o := command(append([]string{"feasible"}, line...)...)
 		if o.code != exitUsage || o.stdout != "" || !strings.Contains(o.stderr, says) {

@@ -116,7 +116,7 @@ func TestPredictorsOfEveryKind(t *testing.T) {
 				t.Errorf("%s of %s: handed %v, %v", name, kind, made.FeatureKind, err)
 			}
 			o := command("generate", "-m", "tales.flash.safetensors", "--predictor",
-				"a.predictor.safetensors", "-n", "8", "--check", "--io", "pread",
+				"a.predictor.safetensors", "-n", "8", "--check-masks", "--io", "pread",
 				"Once upon a time")
 			if o.code != exitOK || !strings.Contains(o.stderr, name+" predictor from "+kind) {
 				t.Errorf("%s of %s: generate: exit %d: %s", name, kind, o.code, o.stderr)

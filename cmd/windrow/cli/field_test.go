@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -37,12 +38,12 @@ func TestField_H1_FlagsAfterArguments(t *testing.T) {
 		{"--progress never synth model --like list", "synth model --like list --progress never",
 			"synth --progress=never model --like list"},
 	} {
-		first := must(t, words(t, orders[0])...)
+		first := apartFromCommand(must(t, words(t, orders[0])...))
 		if first == "" {
 			t.Errorf("%s prints nothing", orders[0])
 		}
 		for _, other := range orders[1:] {
-			if got := must(t, words(t, other)...); got != first {
+			if got := apartFromCommand(must(t, words(t, other)...)); got != first {
 				t.Errorf("%s and %s differ", orders[0], other)
 			}
 		}
@@ -66,6 +67,11 @@ func TestField_H1_FlagsAfterArguments(t *testing.T) {
 	if _, err := os.Stat("late.flash.safetensors"); err != nil {
 		t.Error(err)
 	}
+}
+
+// apartFromCommand leaves out the line of a JSON form that repeats the command line.
+func apartFromCommand(text string) string {
+	return regexp.MustCompile(`(?m)^  "command": .*\n`).ReplaceAllString(text, "")
 }
 
 // Field case H3: the same command gives the same bytes in every run and on any number of

@@ -21,25 +21,6 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-func modelFlag() *cli.StringFlag {
-	return &cli.StringFlag{Name: "model", Aliases: []string{"m"}, Required: true,
-		Usage: "flash image `IMG`, made by pack or synth model"}
-}
-
-func samplingFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.Float64Flag{Name: "temp", Usage: "`TEMPERATURE`; 0 takes the most likely token"},
-		&cli.IntFlag{Name: "top-k", Usage: "only the `K` most likely tokens", DefaultText: "all"},
-		&cli.Float64Flag{Name: "top-p", Value: 1, Usage: "nucleus: the smallest set of tokens " +
-			"with probability `P`"},
-		&cli.Float64Flag{Name: "min-p", Usage: "only tokens at least `P` times as likely as the " +
-			"most likely one"},
-		&cli.Float64Flag{Name: "repeat-penalty", Value: 1,
-			Usage: "divide the logits of tokens that were there before by `R`"},
-		seedFlag(),
-	}
-}
-
 func samplingOf(c *cli.Context) (engine.Sampling, error) {
 	s := engine.Sampling{
 		Temperature: c.Float64("temp"), TopK: c.Int("top-k"), TopP: c.Float64("top-p"),
@@ -72,31 +53,20 @@ func generateCommand(e *env) *cli.Command {
 					"--limit 2 -n 24 -o tales.trace.arrow",
 				"windrow generate -m tales.flash.safetensors --oracle tales.trace.arrow "+
 					"--window 4 --io pread"),
-		Flags: append(append([]cli.Flag{
-			modelFlag(),
-			&cli.IntFlag{Name: "n", Value: 64, Usage: "`N` tokens to generate"},
-			&cli.StringFlag{Name: "oracle", Usage: "`TRACE` with the masks of the same tokens: " +
-				"run flash-resident"},
-			&cli.IntFlag{Name: "sequence", Usage: "`N`th sequence of the trace"},
-			&cli.StringFlag{Name: "prompts", Usage: "`FILE` with one prompt per line, in place " +
-				"of PROMPT"},
-			noBOSFlag(),
-			&cli.IntFlag{Name: "batch", Value: 8, Usage: "with --prompts, run `B` texts side by " +
-				"side"},
-			&cli.StringSliceFlag{Name: "stop", Usage: "end before this `TEXT`; may be given " +
-				"several times"},
-			&cli.IntFlag{Name: "prefill-chunk", Value: 1,
-				Usage: "run `N` tokens of the prompt through the model together"},
-			&cli.StringFlag{Name: "draft", Usage: "flash image `IMG` of a smaller model with " +
-				"the same tokenizer that drafts (speculative decoding)"},
-			&cli.IntFlag{Name: "lambda", Value: 4, Usage: "tokens that --draft proposes at " +
-				"once, `N`"},
-			&cli.IntFlag{Name: "dense-prefix", Usage: "with --predictor, keep all rows of the " +
-				"first `N` layers in memory", DefaultText: "0, or 1 with a centroid predictor"},
-			&cli.BoolFlag{Name: "check", Usage: "with --predictor, also compute every row in " +
-				"memory and count the active ones that were missed"},
-			backendFlag(), deviceMemoryFlag(),
-		}, append(predictorFlags(), samplingFlags()...)...), readFlags(largestWindow)...),
+		Flags: with(take("model!", "n", "prompts", "batch", "prefill-chunk", "no-bos"),
+			take(samplingFlags...), []cli.Flag{
+				&cli.StringSliceFlag{Name: "stop", Usage: "end before this `TEXT`; may be given " +
+					"several times"},
+				&cli.StringFlag{Name: "oracle", Usage: "`TRACE` with the masks of the same " +
+					"tokens: run flash-resident"},
+				&cli.IntFlag{Name: "sequence", Usage: "`N`th sequence of the trace"},
+				&cli.StringFlag{Name: "draft", Usage: "flash image `IMG` of a smaller model with " +
+					"the same tokenizer that drafts (speculative decoding)"},
+				shared("lambda"),
+				&cli.BoolFlag{Name: "check-masks", Usage: "with --predictor, also compute every " +
+					"row in memory and count the active ones that were missed"},
+			}, take("predictor", "k-max", "window", "dense-prefix"), take(readingFlags...),
+			take(engineFlags...), take("backend", "device-memory")),
 		Action: e.generate,
 	}
 }
@@ -116,8 +86,8 @@ type generated struct {
 	Resident bool          `json:"resident"` // all rows in memory
 	Mode     *flashio.Mode `json:"io_mode,omitempty"`
 	Draft    *drafted      `json:"draft,omitempty"`
-	// Of a predictor: its kind, the rows that there was no room for, and with --check the active
-	// neurons that were not computed.
+	// Of a predictor: its kind, the rows that there was no room for, and with --check-masks the
+	// active neurons that were not computed.
 	Predictor string   `json:"predictor,omitempty"`
 	Dropped   int      `json:"dropped_rows,omitempty"`
 	Missed    *float64 `json:"missed_share,omitempty"`
@@ -239,7 +209,7 @@ func (e *env) runGeneration(c *cli.Context, m *openedModel, rows engine.Rows,
 	}
 	if named != nil {
 		cfg.Predictors, cfg.Schedule = named.make, named.schedule
-		if c.Bool("check") {
+		if c.Bool("check-masks") {
 			check, err := m.resident()
 			if err != nil {
 				return err
@@ -312,7 +282,7 @@ func (e *env) runGeneration(c *cli.Context, m *openedModel, rows engine.Rows,
 	}
 	if named != nil {
 		g.Dropped = count.dropped
-		if c.Bool("check") && count.truly > 0 {
+		if c.Bool("check-masks") && count.truly > 0 {
 			share := float64(count.missed) / float64(count.truly)
 			g.Missed = &share
 		}

@@ -129,7 +129,8 @@ func TestSignalInterrupts(t *testing.T) {
 	// Far more work than fits into the time until the signal; some of it is done when the first
 	// line appears.
 	write(t, "many.txt", strings.Repeat("Once upon a time\n", 3000))
-	cmd := exec.CommandContext(t.Context(), exe, "record", "-m", "tales.flash.safetensors", "--prompts",
+	cmd := exec.CommandContext(t.Context(), exe, "record", "-m", "tales.flash.safetensors",
+		"--prompts",
 		"many.txt", "-n", "100", "-o", "r.trace.arrow", "--progress", "always")
 	cmd.Env = append(os.Environ(), asProgram+"=1")
 	stderr, err := cmd.StderrPipe()

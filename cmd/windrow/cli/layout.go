@@ -5,19 +5,14 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strconv"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
-	"github.com/windrow-sim/windrow/internal/decisions/layout"
-	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/document"
-	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
-	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/sim/placement"
+	"github.com/windrow-sim/windrow/traces"
 )
 
 func layoutCommand(e *env) *cli.Command {
@@ -36,21 +31,13 @@ func layoutCommand(e *env) *cli.Command {
 			examples("windrow layout -t opt.trace.arrow -d m1-max --gaps 0..4",
 				"windrow layout -t opt.trace.arrow -d ufs40-8gen3 --predicted --window 0 --gaps "+
 					"0,1,2,4 --max-tokens 16 --json"),
-		Flags: append([]cli.Flag{
-			traceFlag(),
-			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true,
-				Usage: "`DEVICE` file or preset"},
-			&cli.BoolFlag{Name: "predicted", Usage: "load by the predicted masks instead of the " +
-				"true ones"},
+		// The study compares the ways to join neighbours.
+		Flags: append(less(simFlags(), "gap", "no-coalesce"),
 			&cli.StringFlag{Name: "gaps", Value: "0..16",
 				Usage: "gaps to look at, in `RECORDS`: numbers and ranges, ascending from 0"},
 			&cli.IntFlag{Name: "friends", Value: 1,
 				Usage: fmt.Sprintf("copies of `N` closest friends behind every bundle, 1 to %d",
-					placement.MaxFriends)},
-			&cli.IntFlag{Name: "max-tokens", Usage: "look at the first `N` tokens",
-				DefaultText: "the whole trace"},
-			alignFlag(),
-		}, flashFlags()[:4]...), // but for how neighbours are read, which is compared
+					placement.MaxFriends)}),
 		Action: e.layout,
 	}
 }
@@ -71,16 +58,13 @@ type layoutResult struct {
 
 func (e *env) layout(c *cli.Context) error {
 	format := e.format(c)
-	cfg, err := placingConfig(c)
-	if err != nil {
-		return err
-	}
 	tr, err := e.openTrace(c.String("trace"))
 	if err != nil {
 		return err
 	}
 	defer tr.Close()
-	if err := needPredicted(c, tr); err != nil {
+	cfg, err := e.placementConfig(c, tr.Header())
+	if err != nil {
 		return err
 	}
 	r := layoutResult{
@@ -107,8 +91,9 @@ func (e *env) layout(c *cli.Context) error {
 	return r.print(e.stdout, format)
 }
 
-// placingConfig reads what does not depend on the trace.
-func placingConfig(c *cli.Context) (cfg placement.Config, err error) {
+// placementConfig reads the flags.
+func (e *env) placementConfig(c *cli.Context, head *traces.Header) (cfg placement.Config,
+	err error) {
 	cfg.Friends = c.Int("friends")
 	if cfg.Friends < 1 || cfg.Friends > placement.MaxFriends {
 		return cfg, usageError("--friends %d: it is 1 to %d", cfg.Friends, placement.MaxFriends)
@@ -119,72 +104,17 @@ func placingConfig(c *cli.Context) (cfg placement.Config, err error) {
 	if cfg.Gaps, err = gapList(c.String("gaps")); err != nil {
 		return cfg, err
 	}
-	device, err := loadDevice(c.String("device"))
-	if err != nil {
-		return cfg, err
-	}
-	cfg.Sim = sim.Config{Policy: policy.SlidingWindow(c.Int("window")),
-		Predicted: c.Bool("predicted"),
-		MaxTokens: c.Int("max-tokens"), Device: device}
-	if cfg.Sim.Layout, err = layoutOptions(c); err != nil {
-		return cfg, err
-	}
+	cfg.Sim, err = e.simConfig(c, head)
 	cfg.Sim.Layout.Coalesce = false // both are compared
-	if err = alignOf(c, &cfg.Sim.Layout); err != nil {
-		return cfg, err
-	}
-	if cfg.Sim.Engine, err = engineOf(device, c.String("io")); err != nil {
-		return cfg, err
-	}
-	if cfg.Sim.Parallel = c.Int("parallel"); cfg.Sim.Parallel == 0 {
-		cfg.Sim.Parallel = ioengine.DefaultParallel(cfg.Sim.Engine)
-	}
-	return cfg, nil
+	return cfg, err
 }
 
-// alignFlag and alignOf are as those of sim.
-func alignFlag() *cli.StringFlag {
-	return &cli.StringFlag{Name: "align", Usage: "round requests to `SIZE`; 1B for none " +
-		"(default: the device's alignment)"}
-}
-
-func alignOf(c *cli.Context, opt *layout.Options) (err error) {
-	s := c.String("align")
-	if s == "" {
-		return nil
-	}
-	if opt.Align, err = units.ParseBytes(s); err != nil || opt.Align < 1 {
-		return usageError("--align %q: a size of 1B or more is wanted", s)
-	}
-	return nil
-}
-
-// gapList reads numbers and ranges: "0,1,2", "0..16" or "0..4,8,16".
-func gapList(text string) (gaps []int, err error) {
-	bad := func() error {
-		return usageError("--gaps %s: numbers of records like 0,1,2 or a range like 0..16 are "+
-			"wanted, ascending from 0 to %d at most", text, placement.MaxGap)
-	}
-	for word := range strings.SplitSeq(text, ",") {
-		low, high, ranged := strings.Cut(strings.TrimSpace(word), "..")
-		if !ranged {
-			high = low
-		}
-		from, err := strconv.Atoi(low)
-		if err != nil {
-			return nil, bad()
-		}
-		to, err := strconv.Atoi(high)
-		if err != nil || from < 0 || from > to || to > placement.MaxGap || len(gaps) > 0 &&
-			from <= gaps[len(gaps)-1] {
-			return nil, bad()
-		}
-		for g := from; g <= to; g++ {
-			gaps = append(gaps, g)
-		}
-	}
-	if gaps[0] != 0 {
-		return nil, bad()
+// gapList reads numbers and ranges that ascend from 0.
+func gapList(text string) ([]int, error) {
+	gaps, err := units.ParseInts(text)
+	if err != nil || gaps[0] != 0 || gaps[len(gaps)-1] > placement.MaxGap {
+		return nil, usageError("--gaps %s: numbers of records like 0,1,2 or a range like 0..16 "+
+			"are wanted, ascending from 0 to %d at most", text, placement.MaxGap)
 	}
 	return gaps, nil
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
-	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -71,12 +70,6 @@ func (m *openedModel) text() (*tokenizer.Tokenizer, error) {
 			"read text; use replay with a trace", m.image.Path)
 	}
 	return m.tokenizer, nil
-}
-
-// noBOSFlag leaves out what a tokenizer puts around a text.
-func noBOSFlag() *cli.BoolFlag {
-	return &cli.BoolFlag{Name: "no-bos", Usage: "take a text alone, without the token that " +
-		"begins texts"}
 }
 
 // encode returns the tokens of a text; bare leaves out what the tokenizer puts around it.
@@ -143,42 +136,8 @@ func (e *env) openTrace(path string) (*traces.Reader, error) {
 	return r, nil
 }
 
-// flashFlags are the flags of every verb that reads rows from flash, simulated or real.
-func flashFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.IntFlag{Name: "window", Aliases: []string{"k"}, Value: 5,
-			Usage: "keep the rows of the last `K` tokens in memory"},
-		&cli.StringFlag{Name: "io", Value: ioengine.Auto,
-			Usage: "`ENGINE` that reads: " + ioengine.Choice()},
-		&cli.IntFlag{Name: "parallel", Usage: "`N` " + ioengine.DepthChoice(),
-			DefaultText: ioengine.DepthDefaults()},
-		&cli.StringFlag{Name: "chunk", Usage: "largest request, `SIZE`, for example 64KiB; " +
-			"longer stretches are split", DefaultText: "no limit"},
-		&cli.IntFlag{Name: "gap", Usage: "read and discard up to `N` records between two wanted " +
-			"ones"},
-		&cli.BoolFlag{Name: "no-coalesce", Usage: "one request per neuron, even for neighbours"},
-	}
-}
-
 // maxParallel is the limit of real reads: a simulation of more could not be run.
 const maxParallel = ioengine.MaxThreads
-
-// largestWindow is what --dram does where nothing else is chosen by memory.
-const largestWindow = "take the largest window that fits into `SIZE` of memory, all parts " +
-	"counted: bytes (2GiB) or percent of the model (52%)"
-
-// readFlags add what only real reads know.
-func readFlags(dram string) []cli.Flag {
-	return append(flashFlags(),
-		&cli.StringFlag{Name: "dram", Usage: dram},
-		&cli.StringFlag{Name: "direct", Value: "auto", Usage: "bypass the page cache, `WHEN`: " +
-			"auto, on, off"},
-		threadsFlag())
-}
-
-func threadsFlag() *cli.IntFlag {
-	return &cli.IntFlag{Name: "threads", Usage: "`N` compute threads", DefaultText: "all cores"}
-}
 
 // layoutOptions reads the flags that shape requests.
 func layoutOptions(c *cli.Context) (layout.Options, error) {
@@ -227,7 +186,7 @@ func (e *env) budgetWindow(c *cli.Context, m *openedModel, tr traces.Source, tok
 		return spec, usageError("--dram %s chooses a window, and --policy %s is another choice; "+
 			"give one of them", text, c.String("policy"))
 	}
-	budget, err := memoryBudget(text, m)
+	budget, err := memoryBudget(c, m)
 	if err != nil {
 		return spec, err
 	}
@@ -239,13 +198,9 @@ func (e *env) budgetWindow(c *cli.Context, m *openedModel, tr traces.Source, tok
 	return policy.SlidingWindow(best.Window), nil
 }
 
-// memoryBudget reads a size, or a share of the model.
-func memoryBudget(text string, m *openedModel) (units.Bytes, error) {
-	budget, err := memory.ParseBudget(text, m.image.WeightBytes())
-	if err != nil {
-		return 0, usageError("--dram %q: %v", text, err)
-	}
-	return budget, nil
+// memoryBudget reads --dram.
+func memoryBudget(c *cli.Context, m *openedModel) (units.Bytes, error) {
+	return sizeOrShare(c, "dram", m.image.WeightBytes())
 }
 
 // modeLine says in one line how reads were really done.

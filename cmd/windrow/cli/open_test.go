@@ -13,15 +13,10 @@ import (
 // TestEngineFlag: --io accepts the engines of the table, its help names each of them, and it
 // refuses every other name.
 func TestEngineFlag(t *testing.T) {
-	usage := ""
-	for _, f := range flashFlags() {
-		if s, ok := f.(*cli.StringFlag); ok && s.Name == "io" {
-			usage = s.Usage
-		}
-	}
+	usage := shared("io").(*cli.StringFlag).Usage
 	readers := func(io string) error {
 		set := flag.NewFlagSet("", flag.ContinueOnError)
-		for _, f := range readFlags("") {
+		for _, f := range append(take(readingFlags...), take(engineFlags...)...) {
 			if err := f.Apply(set); err != nil {
 				t.Fatal(err)
 			}

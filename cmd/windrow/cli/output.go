@@ -98,15 +98,18 @@ func (e *env) width() int {
 	return min(max(width, 60), 160)
 }
 
-// unresulting are flags that do not change a result: same inputs, same bytes, for any of them.
-var unresulting = []string{"workers", "progress", "quiet", "q", "threads"}
+// unresulting are flags that do not change a result: same inputs, same bytes, for any of them. The
+// names of files to write are among them.
+func unresulting() []string {
+	return append([]string{"workers", "progress", "quiet", "q", "threads", "o"}, outputs...)
+}
 
 // commandLine is the command as one types it, without the flags that do not change its result.
 func commandLine(args []string) string {
 	words := []string{"windrow"}
 	for i := 0; i < len(args); i++ {
 		name, _, joined := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		if strings.HasPrefix(args[i], "-") && slices.Contains(unresulting, name) {
+		if strings.HasPrefix(args[i], "-") && slices.Contains(unresulting(), name) {
 			if !joined && name != "quiet" && name != "q" {
 				i++
 			}

@@ -34,16 +34,15 @@ func packCommand(e *env) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true,
 				Usage: "`IMG` to write (*.flash.safetensors)"},
-			&cli.StringFlag{Name: "name", Usage: "`NAME` of the model",
-				DefaultText: "the folder's"},
+			shared("name"),
 			&cli.StringFlag{Name: "dtype", Usage: "convert weights to `TYPE`: f16, bf16, f32, " +
 				"or the rows on flash to q8 or q4 (a scale per 32 weights)",
 				DefaultText: "as they are stored"},
-			&cli.StringFlag{Name: "tokenizer", Usage: "`DIR` or GGUF file with the tokenizer",
-				DefaultText: "the model's own"},
+			shared("tokenizer"),
 			&cli.BoolFlag{Name: "ignore-index", Usage: "take every weights file of the folder, " +
 				"whatever its index says"},
-			&cli.StringFlag{Name: "stride", Usage: "`SIZE` between records, for example 4KiB",
+			&cli.StringFlag{Name: "record-stride", Usage: "`SIZE` between records, for example " +
+				"4KiB",
 				DefaultText: "no padding"},
 		},
 		Action: e.pack,
@@ -73,9 +72,9 @@ func (e *env) pack(c *cli.Context) error {
 	if opt.Name == "" {
 		opt.Name = filepath.Base(filepath.Clean(dir))
 	}
-	if s := c.String("stride"); s != "" {
+	if s := c.String("record-stride"); s != "" {
 		if opt.Stride, err = units.ParseBytes(s); err != nil {
-			return usageError("--stride: %v", err)
+			return usageError("--record-stride: %v", err)
 		}
 	}
 	if name := c.String("dtype"); name != "" {

@@ -35,24 +35,18 @@ func planCommand(e *env) *cli.Command {
 					"--predictor-rank 128 --others samsung-860pro-sata --prefix 24 --energy "+
 					"--json"),
 		Flags: []cli.Flag{
-			traceFlag(),
-			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true,
-				Usage: "`DEVICE` file or preset"},
-			simBackendFlag(),
-			dramFlag("60%", "all memory"),
+			shared("trace!"),
+			shared("device!"),
+			shared("backend"),
+			shared("dram!"),
 			&cli.Float64Flag{Name: "target", Usage: "`TOKENS/s` to reach", DefaultText: "none"},
-			&cli.BoolFlag{Name: "predicted", Usage: "load by the predicted masks instead of the " +
-				"true ones"},
-			&cli.IntFlag{Name: "predictor-rank", Usage: "charge a low-rank predictor of inner " +
-				"dimension `R`, in time and in memory", DefaultText: "masks cost nothing"},
-			&cli.IntFlag{Name: "positions", Usage: "room for `N` positions in the KV cache",
-				DefaultText: "those of the trace"},
-			&cli.StringFlag{Name: "io", Value: "auto", Usage: "I/O `ENGINE`; auto: all of the " +
-				"device model"},
+			shared("predicted"),
+			shared("predictor-rank"),
+			defaulting(shared("context"), "those of the trace"),
+			shared("io"),
 			&cli.IntFlag{Name: "prefix", Usage: "search on the first `N` tokens",
 				DefaultText: "48, or twice the longest window"},
-			&cli.IntFlag{Name: "max-tokens", Usage: "simulate the best on `N` tokens",
-				DefaultText: "the whole trace"},
+			shared("max-tokens"),
 			&cli.StringSliceFlag{Name: "others", Usage: "try the flash of `DEVICE` in this " +
 				"machine, repeated or with commas", DefaultText: "all presets"},
 			&cli.BoolFlag{Name: "energy", Usage: "with joules per token: published nvme-ssd and " +
@@ -65,13 +59,13 @@ func planCommand(e *env) *cli.Command {
 func (e *env) plan(c *cli.Context) error {
 	cfg := answers.PlanConfig{
 		Target: c.Float64("target"), Predicted: c.Bool("predicted"),
-		PredictorRank: c.Int("predictor-rank"), Positions: c.Int("positions"),
+		PredictorRank: c.Int("predictor-rank"), Positions: c.Int("context"),
 		Prefix: c.Int("prefix"), MaxTokens: c.Int("max-tokens"),
 	}
 	if !(cfg.Target >= 0 && cfg.Target <= math.MaxInt32) {
 		return usageError("--target %g: tokens per second, 0 or more, are wanted", cfg.Target)
 	}
-	for _, name := range []string{"predictor-rank", "positions", "prefix", "max-tokens"} {
+	for _, name := range []string{"predictor-rank", "context", "prefix", "max-tokens"} {
 		if n := c.Int(name); n < 0 || n > 1<<24 {
 			return usageError("--%s %d: it is from 0 to %d", name, n, 1<<24)
 		}
@@ -98,7 +92,7 @@ func (e *env) plan(c *cli.Context) error {
 	}
 	defer tr.Close()
 	cfg.Trace, cfg.Model = tr, answers.ModelOf(tr.Header())
-	if cfg.Budget, err = dramOf(c, &cfg.Model); err != nil {
+	if cfg.Budget, err = sizeOrShare(c, "dram", cfg.Model.Bytes()); err != nil {
 		return err
 	}
 	if c.Bool("energy") {

@@ -19,16 +19,6 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// predictorFlags choose what names the rows.
-func predictorFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "predictor", Usage: "`FILE` of windrow train that names the " +
-			"neurons to compute: lossy"},
-		&cli.IntFlag{Name: "k-max", Usage: "with a centroid predictor, name exactly `N` neurons " +
-			"per layer", DefaultText: "what its centroids have in common"},
-	}
-}
-
 // openedPredictor is a predictor's file, ready for an engine.
 type openedPredictor struct {
 	kind     string // "low-rank", "low-rank look-ahead" or "centroid"
@@ -233,7 +223,7 @@ func (e *env) rowRoom(c *cli.Context, m *openedModel, named *openedPredictor, de
 	if !c.IsSet("dram") {
 		return geo.Units, nil
 	}
-	budget, err := memoryBudget(c.String("dram"), m)
+	budget, err := memoryBudget(c, m)
 	if err != nil {
 		return 0, err
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +30,7 @@ func probeCommand(e *env) *cli.Command {
 		Description: "PATH is a folder on the disk to measure (a temporary file is made there " +
 			"and removed) or a file, which is only read. Reads directly, in chunks\n" +
 			"of 4 KiB to 1 MiB at depths of 1 to 256, where it tells most, or exactly as " +
-			"--chunk and --depth say; measures the host with the engine's kernels;\n" +
+			"--chunks and --depths say; measures the host with the engine's kernels;\n" +
 			"fits the flash model and says how well it fits. Also found are a limit on the rate " +
 			"(of a cloud volume or a control group), the distribution of the\n" +
 			"latency, and whether reads all over the file are slower than close ones.\n\n" +
@@ -55,32 +54,22 @@ func probeCommand(e *env) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"},
 				Usage: "`DEVICE` file to write (*.device.yaml); needed with PATH"},
-			&cli.StringFlag{Name: "backend", Value: "cpu",
-				Usage: "measure `WHERE` to compute: cpu, or cuda for an NVIDIA GPU besides"},
-			&cli.DurationFlag{Name: "budget", Value: probeBudget,
-				Usage: "time to measure, `DURATION`"},
-			&cli.StringSliceFlag{Name: "io", Usage: "`ENGINE` that reads, " +
-				strings.Join(ioengine.DirectNames(), " or ") + ", repeated or with commas",
-				DefaultText: "all that work here"},
-			&cli.StringSliceFlag{Name: "chunk", Usage: "read `SIZE`, repeated or with commas",
-				DefaultText: "from 4KiB to 1MiB, or about the image's records"},
-			&cli.IntSliceFlag{Name: "depth", Usage: "threads or queue depth `N`, repeated or " +
-				"with commas", DefaultText: "from 1 to 256"},
+			shared("backend"),
+			defaulting(shared("budget"), probeBudget),
+			defaulting(shared("io"), "all that work here"),
+			defaulting(shared("chunks"), "from 4KiB to 1MiB, or about the image's records"),
+			defaulting(shared("depths"), "from 1 to 256"),
 			&cli.StringFlag{Name: "file-size", Value: "256MiB",
 				Usage: "`SIZE` of the temporary file"},
-			&cli.Float64Flag{Name: "max-drift", Usage: "refuse a device that drifts by more " +
-				"than `PERCENT`", DefaultText: "the fit's limit"},
-			&cli.StringFlag{Name: "trace", Aliases: []string{"t"},
-				Usage: "also replay the start of `TRACE` on the image PATH, to learn what the " +
-					"engine itself costs here"},
+			defaulting(shared("max-drift"), "the fit's limit"),
+			shared("trace"),
 			&cli.BoolFlag{Name: "mmap", Usage: "also measure mapped files: what a fault fetches " +
 				"and costs, for sim --io mmap"},
-			&cli.StringFlag{Name: "name", Usage: "`NAME` of the device", DefaultText: "the host's"},
+			shared("name"),
 			&cli.StringFlag{Name: "samples", Usage: "new `FILE` for every batch as it was " +
 				"measured (JSON lines)"},
-			&cli.BoolFlag{Name: "resume", Usage: "go on with the --samples of an interrupted " +
-				"probe"},
-			seedFlag(),
+			shared("resume"),
+			shared("seed"),
 		},
 		Action: e.probe,
 	}
@@ -113,7 +102,7 @@ func (e *env) probe(c *cli.Context) error {
 	}
 	if err == nil {
 		defer image.Close()
-		if !c.IsSet("chunk") {
+		if !c.IsSet("chunks") {
 			if cfg.Chunks, err = chunksAbout(cfg.Path, image.Geometry().Record); err != nil {
 				return err
 			}
@@ -162,19 +151,20 @@ func probeConfig(c *cli.Context) (cfg probe.Config, err error) {
 	if cfg.Resume && cfg.Samples == "" {
 		return cfg, usageError("--resume goes on with a file of --samples; name it")
 	}
-	for _, name := range c.StringSlice("io") {
-		cfg.Engines = append(cfg.Engines, flashio.Engine(name))
+	if c.IsSet("io") {
+		for name := range strings.SplitSeq(c.String("io"), ",") {
+			cfg.Engines = append(cfg.Engines, flashio.Engine(name))
+		}
 	}
-	for _, s := range c.StringSlice("chunk") {
+	for _, s := range c.StringSlice("chunks") {
 		v, err := units.ParseBytes(s)
 		if err != nil {
-			return cfg, usageError("--chunk: %v", err)
+			return cfg, usageError("--chunks: %v", err)
 		}
 		cfg.Chunks = append(cfg.Chunks, v)
 	}
-	if cfg.Depths = slices.Clone(c.IntSlice("depth")); len(cfg.Depths) > 0 &&
-		slices.Min(cfg.Depths) < 1 {
-		return cfg, usageError("--depth %d: it must be 1 or more", slices.Min(cfg.Depths))
+	if cfg.Depths, err = depthsOf(c, cfg.Depths); err != nil {
+		return cfg, err
 	}
 	if cfg.FileSize, err = units.ParseBytes(c.String("file-size")); err != nil {
 		return cfg, usageError("--file-size: %v", err)
@@ -251,7 +241,7 @@ func (e *env) printDevice(d *devicemodels.Device) error {
 	}
 	right := document.Right
 	t := &document.Table{Columns: []document.Column{
-		{Name: "engine"}, {Name: "chunk", Align: right}, {Name: "depth", Align: right},
+		{Name: "engine"}, {Name: "chunks", Align: right}, {Name: "depths", Align: right},
 		{Name: "measured", Unit: "MB/s", Align: right}, {Name: "+/-", Unit: "%", Align: right},
 		{Name: "model", Unit: "MB/s", Align: right}, {Name: "P50", Unit: "us", Align: right},
 		{Name: "P99", Unit: "us", Align: right}, {Name: "note"},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -43,28 +42,19 @@ func recordCommand(e *env) *cli.Command {
 				"windrow trace info tales.trace.arrow",
 				"windrow record -m tales.flash.safetensors --prompts examples/prompts/tales.txt "+
 					"--limit 8 -n 16 --batch 4 --magnitudes --features -o learn.trace.arrow"),
-		Flags: append([]cli.Flag{
-			modelFlag(),
-			&cli.StringFlag{Name: "prompts", Required: true,
-				Usage: "`FILE` with one prompt per line"},
-			&cli.IntFlag{Name: "limit", Usage: "only the first `N` prompts", DefaultText: "all"},
-			&cli.IntFlag{Name: "n", Value: 64, Usage: "`N` tokens to generate per prompt"},
-			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true,
-				Usage: "`TRACE` to write (*.trace.arrow)"},
-			&cli.StringFlag{Name: "compress", Value: "none",
-				Usage: "`CODEC`: none (can be mapped without copies) or zstd"},
-			noBOSFlag(),
-			&cli.BoolFlag{Name: "magnitudes", Usage: "also the size of every active value, so " +
-				"that \"trace whatif\" can ask what a threshold would leave out"},
-			&cli.BoolFlag{Name: "features", Usage: "also what predictors predict from " +
-				"(float16), to train them on"},
-			&cli.StringFlag{Name: "feature-kind", Value: traces.FFNInput,
-				Usage: "`KIND` of the features: " + strings.Join(traces.FeatureKinds(), ", ")},
-			&cli.IntFlag{Name: "batch", Value: 1, Usage: "run `B` prompts side by side"},
-			&cli.IntFlag{Name: "prefill-chunk", Value: 1,
-				Usage: "run `N` tokens of a prompt through the model together"},
-			backendFlag(), deviceMemoryFlag(), threadsFlag(),
-		}, samplingFlags()...),
+		Flags: with(take("model!", "prompts!", "n", "batch", "prefill-chunk", "no-bos"),
+			take(samplingFlags...), []cli.Flag{
+				&cli.IntFlag{Name: "limit", Usage: "only the first `N` prompts",
+					DefaultText: "all"},
+				&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true,
+					Usage: "`TRACE` to write (*.trace.arrow)"},
+				shared("compress"),
+				&cli.BoolFlag{Name: "magnitudes", Usage: "also the size of every active value, " +
+					"so that \"trace whatif\" can ask what a threshold would leave out"},
+				&cli.BoolFlag{Name: "features", Usage: "also what predictors predict from " +
+					"(float16), to train them on"},
+				shared("feature-kind"),
+			}, take("backend", "device-memory", "threads")),
 		Action: e.record,
 	}
 }

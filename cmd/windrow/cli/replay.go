@@ -24,25 +24,16 @@ func replayCommand(e *env) *cli.Command {
 			examples("windrow replay -t tales.trace.arrow -m tales.flash.safetensors --window 4 "+
 				"-o tales.run.arrow",
 				"windrow replay -t tales.trace.arrow -m tales.flash.safetensors --dram 75%"),
-		Flags: append(append([]cli.Flag{
-			traceFlag(), modelFlag(), seedFlag(),
-			&cli.BoolFlag{Name: "predicted", Usage: "load and compute by the predicted masks " +
-				"instead of the true ones"},
-			&cli.StringFlag{Name: "policy", Usage: "keep rows by `POLICY` in place of a window, " +
-				"as in sim"},
-			&cli.StringFlag{Name: "schedule", Value: "demand",
-				Usage: "ask for reads by `SCHEDULE`: demand, lookahead (the next layer's while " +
-					"one computes) or token (all layers' after layer 0)"},
-			&cli.IntFlag{Name: "dense-prefix", Usage: "keep all units of the first `N` layers " +
-				"in memory", DefaultText: "1 with --schedule token, else 0"},
-			&cli.StringFlag{Name: "staging", Usage: "read ahead into a buffer of `SIZE`: while " +
-				"the rows of one half are moved to their places the other is read",
-				DefaultText: "the largest layer's reads"},
-			backendFlag(), deviceMemoryFlag(),
-			&cli.IntFlag{Name: "reference-every", Value: 16,
-				Usage: "read the reference pattern every `N` tokens, to see drift; 0 = never, " +
-					"as for reads through the page cache"},
-		}, readFlags(largestWindow)...), outputFlags()...),
+		Flags: with(take("trace!", "model!", "predicted", "window", "policy"),
+			take(readingFlags...), take(engineFlags...),
+			take("schedule", "dense-prefix", "staging", "backend", "device-memory", "max-tokens",
+				"seed"),
+			[]cli.Flag{
+				&cli.IntFlag{Name: "reference-every", Value: 16,
+					Usage: "read the reference pattern every `N` tokens, to see drift; 0 = " +
+						"never, as for reads through the page cache"},
+				runOutput(),
+			}),
 		Action: e.replay,
 	}
 }

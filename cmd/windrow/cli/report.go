@@ -25,9 +25,9 @@ func reportCommand(e *env) *cli.Command {
 			examples("windrow report opt.run.arrow --trace opt.trace.arrow -o report.html",
 				"windrow report opt.run.arrow -o report.md"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Value: "report.html",
-				Usage: "`FILE` to write"},
-			&cli.StringFlag{Name: "trace", Usage: "`TRACE` whose windows to show"},
+			&cli.StringFlag{Name: "out", Aliases: []string{"o"},
+				Usage: "`FILE` to write; report.html unless --format prints the report"},
+			shared("trace"),
 			&cli.StringFlag{Name: "title", Value: "windrow report", Usage: "`TITLE`"},
 		},
 		Action: e.report,
@@ -38,8 +38,12 @@ func (e *env) report(c *cli.Context) error {
 	if c.NArg() < 1 || c.NArg() > 2 {
 		return usageError("report needs one or two runs, got %d arguments", c.NArg())
 	}
-	if _, ok := formatOf(c.String("out")); !ok {
-		return unknownReport(c.String("out"))
+	out := c.String("out")
+	if !c.IsSet("out") {
+		out = "report.html"
+	}
+	if _, ok := formatOf(out); !ok {
+		return unknownReport(out)
 	}
 	runs, err := readRuns(c.Args().Slice())
 	if err != nil {
@@ -60,10 +64,10 @@ func (e *env) report(c *cli.Context) error {
 			return err
 		}
 	}
-	if e.format(c) != "text" || c.IsSet("format") {
+	if !c.IsSet("out") && (c.IsSet("format") || c.Bool("json")) {
 		return e.putRuns(c, data)
 	}
-	return e.writeReport(c, data, c.String("out"))
+	return e.writeReport(c, data, out)
 }
 
 func (e *env) traceStatsOf(path string) (*report.TraceStats, error) {

@@ -30,7 +30,7 @@ func reproduceCommand(e *env) *cli.Command {
 				"outside its tolerance"},
 			&cli.BoolFlag{Name: "inputs", Usage: "also print what each of our numbers was " +
 				"computed from"},
-			seedFlag(),
+			shared("seed"),
 		},
 		Action: e.reproduce,
 	}

@@ -10,12 +10,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
-	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/document"
-	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
-	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/sim/speculative"
+	"github.com/windrow-sim/windrow/traces"
 )
 
 func speculateCommand(e *env) *cli.Command {
@@ -23,7 +21,7 @@ func speculateCommand(e *env) *cli.Command {
 		Name: "speculate",
 		Usage: "what drafting tokens with a small model gains, how many to draft, and from " +
 			"which acceptance on",
-		Description: "A verification of --draft tokens and one more reads the union of their " +
+		Description: "A verification of --lambda tokens and one more reads the union of their " +
 			"rows once; of its rows, those of the --window tokens that end with its\n" +
 			"token α·(λ+1) stay (LLM in a flash, section 5.2). It yields 1 + α + … + α^λ " +
 			"tokens, or with --drawn as many as seeded draws accept.\n" +
@@ -33,15 +31,11 @@ func speculateCommand(e *env) *cli.Command {
 			"places verified again need the same rows, which reads too\n" +
 			"little. Break-even is the mean acceptance at which speculation is as fast as " +
 			"none.\n\n" +
-			examples("windrow speculate -t opt.trace.arrow -d m1-max --predicted --draft 4 "+
+			examples("windrow speculate -t opt.trace.arrow -d m1-max --predicted --lambda 4 "+
 				"--acceptance 0.7 --draft-ratio 0.05",
-				"windrow speculate -t opt.trace.arrow -d m1-max --draft 3 --acceptance 0.8 "+
+				"windrow speculate -t opt.trace.arrow -d m1-max --lambda 3 --acceptance 0.8 "+
 					"--draft-time 2ms --drawn --seed 7 --json"),
-		Flags: append([]cli.Flag{
-			traceFlag(),
-			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true,
-				Usage: "`DEVICE` file or preset"},
-			&cli.IntFlag{Name: "draft", Value: 4, Usage: "draft `λ` tokens per verification"},
+		Flags: append(simFlags(), shared("lambda"),
 			&cli.Float64Flag{Name: "acceptance", Value: 0.7,
 				Usage: "`α`: probability that a drafted token is accepted after those before it " +
 					"were"},
@@ -49,18 +43,11 @@ func speculateCommand(e *env) *cli.Command {
 				DefaultText: "none"},
 			&cli.Float64Flag{Name: "draft-ratio", Usage: "in its place, `SHARE` of the large " +
 				"model's compute per token", DefaultText: "none"},
-			&cli.IntFlag{Name: "most", Value: 8, Usage: "table of λ from 1 to `N`; 0: --draft " +
+			&cli.IntFlag{Name: "most", Value: 8, Usage: "table of λ from 1 to `N`; 0: --lambda " +
 				"alone"},
 			&cli.BoolFlag{Name: "drawn", Usage: "draw for every drafted token whether it is " +
 				"accepted, instead of the mean"},
-			&cli.BoolFlag{Name: "predicted", Usage: "load by the predicted masks instead of the " +
-				"true ones"},
-			&cli.IntFlag{Name: "predictor-rank", Usage: "charge a low-rank predictor of inner " +
-				"dimension `R` for the predicted masks", DefaultText: "masks cost nothing"},
-			&cli.IntFlag{Name: "skip", Usage: "leave out verifications that begin in the first " +
-				"`N` tokens of a sequence", DefaultText: "the window"},
-			seedFlag(),
-		}, flashFlags()...),
+			defaulting(shared("skip"), "the window"), shared("seed")),
 		Action: e.speculate,
 	}
 }
@@ -76,15 +63,15 @@ type speculateResult struct {
 }
 
 func (e *env) speculate(c *cli.Context) error {
-	cfg, err := speculateConfig(c)
-	if err != nil {
-		return err
-	}
 	tr, err := e.openTrace(c.String("trace"))
 	if err != nil {
 		return err
 	}
 	defer tr.Close()
+	cfg, err := e.speculateConfig(c, tr.Header())
+	if err != nil {
+		return err
+	}
 	p := e.startProgress("speculate (λ)")
 	cfg.Progress = p.update
 	r, err := speculative.Run(c.Context, tr, cfg)
@@ -106,27 +93,18 @@ func (e *env) speculate(c *cli.Context) error {
 }
 
 // speculateConfig reads the flags.
-func speculateConfig(c *cli.Context) (cfg speculative.Config, err error) {
-	device, err := loadDevice(c.String("device"))
-	if err != nil {
-		return cfg, err
-	}
+func (e *env) speculateConfig(c *cli.Context, head *traces.Header) (cfg speculative.Config,
+	err error) {
 	cfg = speculative.Config{
-		Sim: sim.Config{Policy: policy.SlidingWindow(c.Int("window")),
-			Predicted:     c.Bool("predicted"),
-			PredictorRank: c.Int("predictor-rank"), Device: device},
-		Draft: c.Int("draft"), Most: c.Int("most"), Acceptance: c.Float64("acceptance"),
+		Draft: c.Int("lambda"), Most: c.Int("most"), Acceptance: c.Float64("acceptance"),
 		Drawn: c.Bool("drawn"), Seed: c.Uint64("seed"),
 		Skip: c.Int("skip"), DraftRatio: c.Float64("draft-ratio"),
 	}
+	if cfg.Sim, err = e.simConfig(c, head); err != nil {
+		return cfg, err
+	}
 	if !c.IsSet("skip") {
 		cfg.Skip = max(cfg.Sim.Policy.Window, 0)
-	}
-	if n := cfg.Sim.Policy.Window; n > maxWindow {
-		return cfg, usageError("--window %d: at most %d", n, maxWindow)
-	}
-	if n := cfg.Sim.PredictorRank; n < 0 || n > 1<<24 {
-		return cfg, usageError("--predictor-rank %d: it is from 0 to %d", n, 1<<24)
 	}
 	if text := c.String("draft-time"); text != "" {
 		if cfg.DraftTime, err = units.ParseNanos(text); err != nil || cfg.DraftTime < 0 ||
@@ -135,24 +113,11 @@ func speculateConfig(c *cli.Context) (cfg speculative.Config, err error) {
 				maxDraftTime)
 		}
 	}
-	if cfg.Sim.Layout, err = layoutOptions(c); err != nil {
-		return cfg, err
-	}
-	if cfg.Sim.Engine, err = engineOf(device, c.String("io")); err != nil {
-		return cfg, err
-	}
-	if cfg.Sim.Parallel = c.Int("parallel"); cfg.Sim.Parallel == 0 {
-		cfg.Sim.Parallel = ioengine.DefaultParallel(cfg.Sim.Engine)
-	}
 	return cfg, nil
 }
 
-// maxWindow bounds how many tokens are kept at hand; maxDraftTime keeps sums of times far from
-// overflow.
-const (
-	maxWindow    = 1 << 12
-	maxDraftTime = units.Nanos(3_600_000_000_000)
-)
+// maxDraftTime keeps sums of times far from overflow.
+const maxDraftTime = units.Nanos(3_600_000_000_000)
 
 func (r *speculateResult) print(w io.Writer) error {
 	how := fmt.Sprintf("mean acceptance %s", document.Sig3(r.Acceptance))

@@ -12,7 +12,7 @@ import (
 func TestSpeculate(t *testing.T) {
 	workspace(t)
 	args := []string{"speculate", "-t", "tiny.trace.arrow", "-d", "m1-max", "--window", "1",
-		"--draft", "1", "--most", "2", "--acceptance", "1"}
+		"--lambda", "1", "--most", "2", "--acceptance", "1"}
 	var doc speculateResult
 	text := must(t, append(args, "--skip", "0", "--json")...)
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
@@ -52,17 +52,17 @@ func TestSpeculateRefusals(t *testing.T) {
 	workspace(t)
 	const start = "speculate -t tiny.trace.arrow -d m1-max --window 1 --most 0 "
 	for line, says := range map[string]string{
-		start + "--draft 65":                                   "65 drafted tokens",
-		start + "--draft 4":                                    "no sequence has 5 generated ones",
-		start + "--draft 1 --acceptance 1.1":                   "acceptance 1.1",
-		start + "--draft 1 --draft-time 5":                     `--draft-time "5"`,
-		start + "--draft 1 --draft-time 9999h":                 `--draft-time "9999h"`,
-		start + "--draft 1 --draft-ratio -1":                   "--draft-ratio -1",
-		start + "--draft 1 --draft-time 1ms --draft-ratio 1":   "give one of them",
-		start + "--draft 1 --skip -1":                          "--skip -1",
-		start + "--draft 1 --window 5000":                      "--window 5000: at most 4096",
-		start + "--draft 1 --window -1":                        "--window -1",
-		start + "--draft 1 --io abacus":                        "--io abacus",
+		start + "--lambda 65":                                  "65 drafted tokens",
+		start + "--lambda 4":                                   "no sequence has 5 generated ones",
+		start + "--lambda 1 --acceptance 1.1":                  "acceptance 1.1",
+		start + "--lambda 1 --draft-time 5":                    `--draft-time "5"`,
+		start + "--lambda 1 --draft-time 9999h":                `--draft-time "9999h"`,
+		start + "--lambda 1 --draft-ratio -1":                  "--draft-ratio -1",
+		start + "--lambda 1 --draft-time 1ms --draft-ratio 1":  "give one of them",
+		start + "--lambda 1 --skip -1":                         "--skip -1",
+		start + "--lambda 1 --window 5000":                     "--window 5000: at most 4096",
+		start + "--lambda 1 --window -1":                       "--window -1",
+		start + "--lambda 1 --io abacus":                       "--io abacus",
 		"speculate -t tales.trace.arrow -d m1-max --predicted": "holds no predicted masks",
 	} {
 		if o := command(words(t, line)...); o.code != exitUsage || o.stdout != "" ||

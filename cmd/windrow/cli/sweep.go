@@ -67,10 +67,10 @@ func sweepCommand(e *env) *cli.Command {
 				"(*.csv)"},
 			&cli.StringFlag{Name: "parquet", Usage: "also write the results as a Parquet table " +
 				"to `FILE` (*.parquet)"},
-			&cli.IntFlag{Name: "workers", Usage: "`N` threads", DefaultText: "all cores"},
+			shared("workers"),
 			&cli.StringFlag{Name: "shard", Usage: "only part `I/N` of the configurations, for " +
 				"example 1/4"},
-			&cli.BoolFlag{Name: "resume", Usage: "go on with what an interrupted sweep left"},
+			shared("resume"),
 		},
 		Action: e.sweep,
 	}

@@ -16,9 +16,8 @@ import (
 )
 
 func synthCommand(e *env) *cli.Command {
-	like := &cli.StringFlag{Name: "like", Value: "opt-6.7b",
-		Usage: "`MODEL` whose shape to take; \"list\" prints the names"}
-	layers := &cli.IntFlag{Name: "layers", Usage: "`N` layers", DefaultText: "the model's"}
+	like := shared("like")
+	layers := shared("layers")
 	return &cli.Command{
 		Name:  "synth",
 		Usage: "make models and traces of real shapes without a download",
@@ -37,7 +36,7 @@ func synthCommand(e *env) *cli.Command {
 						Usage: "`SHARE` of the layers to make, above 0 up to 1"},
 					&cli.StringFlag{Name: "out", Aliases: []string{"o"},
 						Usage: "`IMG` to write (*.flash.safetensors)"},
-					seedFlag(),
+					shared("seed"),
 				},
 				Action: e.synthModel,
 			},
@@ -73,12 +72,11 @@ func synthCommand(e *env) *cli.Command {
 						Usage: "`N` tokens per sequence"},
 					&cli.IntFlag{Name: "prompt", Usage: "`N` of them in the prefill phase"},
 					&cli.IntFlag{Name: "sequences", Value: 1, Usage: "`N` sequences"},
-					&cli.Float64Flag{Name: "active", Usage: "mean active `SHARE`, for example 0.03",
-						DefaultText: "as published"},
+					shared("active"),
 					&cli.BoolFlag{Name: "no-predicted", Usage: "true masks only"},
 					&cli.StringFlag{Name: "out", Aliases: []string{"o"},
 						Usage: "`TRACE` to write (*.trace.arrow)"},
-					seedFlag(),
+					shared("seed"),
 				},
 				Action: e.synthTrace,
 			},

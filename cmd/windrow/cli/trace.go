@@ -45,10 +45,8 @@ func traceCommand(e *env) *cli.Command {
 					examples("windrow trace stats tales.trace.arrow",
 						"windrow trace stats tales.trace.arrow --json"),
 				Flags: []cli.Flag{
-					&cli.BoolFlag{Name: "predicted",
-						Usage: "the predicted masks instead of the true ones"},
-					&cli.IntFlag{Name: "workers", Usage: "`N` workers; the result is the same " +
-						"for any number", DefaultText: "all cores"},
+					shared("predicted"),
+					shared("workers"),
 				},
 				Action: e.traceStats,
 			},

@@ -39,14 +39,13 @@ func whatifCommand(e *env) *cli.Command {
 				Usage: "a predictor that misses this `SHARE` of the active units"},
 			&cli.StringFlag{Name: "false-positives",
 				Usage: "a predictor that names this `SHARE` of the inactive units"},
-			&cli.BoolFlag{Name: "predictor", Usage: "predicted masks even without errors"},
+			&cli.BoolFlag{Name: "as-predicted", Usage: "predicted masks even without errors"},
 			&cli.BoolFlag{Name: "small-first", Usage: "the predictor misses the smallest " +
 				"activations first"},
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true,
 				Usage: "`TRACE` to write (*.trace.arrow)"},
-			&cli.StringFlag{Name: "compress", Value: "none",
-				Usage: "`CODEC`: none (can be mapped without copies) or zstd"},
-			seedFlag(),
+			shared("compress"),
+			shared("seed"),
 		},
 		Action: e.traceWhatif,
 	}
@@ -54,7 +53,7 @@ func whatifCommand(e *env) *cli.Command {
 
 // whatifOptions reads the flags.
 func whatifOptions(c *cli.Context) (whatif.Options, error) {
-	opt := whatif.Options{Threshold: c.Float64("threshold"), Predictor: c.Bool("predictor"),
+	opt := whatif.Options{Threshold: c.Float64("threshold"), Predictor: c.Bool("as-predicted"),
 		SmallFirst: c.Bool("small-first"), Seed: c.Uint64("seed")}
 	asked := opt.Predictor || c.IsSet("threshold")
 	for _, f := range []struct {

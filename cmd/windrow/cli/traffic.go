@@ -11,9 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/engine/tokenizer"
-	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
-	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/sim/serving"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/arrivals"
@@ -36,7 +34,7 @@ func trafficCommand(e *env) *cli.Command {
 			"number. TTFT includes waiting; TPOT is a request's mean gap between tokens, ITL is " +
 			"every gap; goodput counts requests that meet\n" +
 			"--slo-ttft and --slo-tpot. --find-rate searches the largest Poisson rate at which " +
-			"--share of them do. Unless the device states a peak\n" +
+			"--slo-share of them do. Unless the device states a peak\n" +
 			"of arithmetic, or --gflops does, tokens of one step are computed one by one, which " +
 			"is a bound from above; --compute once is one from below.\n\n" +
 			examples("windrow traffic -t opt.trace.arrow -d m1-max --arrivals azure.csv "+
@@ -45,18 +43,12 @@ func trafficCommand(e *env) *cli.Command {
 					"--prompt-tokens 32 --output-tokens 8 --gflops 1000",
 				"windrow traffic -t opt.trace.arrow -d m1-max --find-rate --requests 20 "+
 					"--prompt-tokens 32 --output-tokens 8 --compute once"),
-		Flags: append(append([]cli.Flag{
-			traceFlag(),
-			&cli.StringFlag{Name: "device", Aliases: []string{"d"}, Required: true,
-				Usage: "`DEVICE` file or preset"},
-			&cli.BoolFlag{Name: "predicted", Usage: "the predicted masks instead of the true ones"},
-		}, loadFlags()...), append(append(serverFlags(), flashFlags()[1:]...),
-			// all but its window: of steps, it would hold most rows
+		Flags: with(simFlags(), loadFlags(), serverFlags(), []cli.Flag{
 			&cli.BoolFlag{Name: "find-rate", Usage: "search the largest Poisson rate that meets " +
 				"the objectives"},
-			&cli.Float64Flag{Name: "share", Value: 0.9,
+			&cli.Float64Flag{Name: "slo-share", Value: 0.9,
 				Usage: "`SHARE` of the requests that have to, above 0 up to 1"},
-			seedFlag())...),
+			shared("seed")}),
 		Action: e.traffic,
 	}
 }
@@ -65,14 +57,10 @@ func trafficCommand(e *env) *cli.Command {
 func loadFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "arrivals", Usage: "`FILE` of requests"},
-		&cli.StringFlag{Name: "arrivals-format", Usage: "`FORMAT` of that file: " +
-			strings.ReplaceAll(listed(arrivals.Formats()), ",", ", "),
-			DefaultText: "by its first bytes"},
-		&cli.BoolFlag{Name: "sort", Usage: fmt.Sprintf("sort the file by time, in memory, up to "+
-			"%d requests", arrivals.MaxSort)},
-		&cli.IntFlag{Name: "skip-bad", Usage: "leave out up to `N` bad lines of the file"},
-		&cli.StringFlag{Name: "tokenizer", Usage: "`FOLDER` of the model whose tokenizer counts " +
-			"the tokens of texts"},
+		shared("arrivals-format"),
+		shared("sort"),
+		shared("skip-bad"),
+		shared("tokenizer"),
 		&cli.Int64Flag{Name: "requests", Usage: "serve `N` requests",
 			DefaultText: fmt.Sprintf("all of a file, else %d", trafficRequests)},
 		&cli.Float64Flag{Name: "speedup", Value: 1, Usage: "let them come `X` times as fast"},
@@ -90,8 +78,8 @@ func loadFlags() []cli.Flag {
 // serverFlags say how they are served.
 func serverFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.IntFlag{Name: "max-batch", Value: 16, Usage: "run up to `N` sequences together"},
-		&cli.IntFlag{Name: "prefill-chunk", Value: 256, Usage: "up to `N` prompt tokens in a step"},
+		shared("max-batch"),
+		defaulting(shared("prefill-chunk"), 256),
 		&cli.StringFlag{Name: "kv-memory", Usage: "`SIZE` of the memory for keys and values, " +
 			"reserved for a whole request", DefaultText: "no limit"},
 		&cli.StringFlag{Name: "slo-ttft", Value: "2s",
@@ -106,10 +94,6 @@ func serverFlags() []cli.Flag {
 			"second, in place of the device's"},
 		&cli.BoolFlag{Name: "events", Usage: "time every read as an event, also where a table " +
 			"is within a hundredth"},
-		&cli.IntFlag{Name: "window", Aliases: []string{"k"},
-			Usage: "keep the rows of the last `K` steps in memory"},
-		&cli.StringFlag{Name: "policy", Usage: "keep rows by `POLICY` in place of a window of " +
-			"steps; see \"windrow sim --help\""},
 	}
 }
 
@@ -176,7 +160,7 @@ func (e *env) traffic(c *cli.Context) error {
 		return err
 	}
 	defer tr.Close()
-	cfg, err := trafficConfig(c, tr.Header())
+	cfg, err := e.trafficConfig(c, tr.Header())
 	if err != nil {
 		return err
 	}
@@ -203,7 +187,7 @@ func (e *env) traffic(c *cli.Context) error {
 		return trafficError(err)
 	}
 	if c.Bool("find-rate") {
-		doc.Rate, err = server.FindRate(c.Context, c.Float64("share"),
+		doc.Rate, err = server.FindRate(c.Context, c.Float64("slo-share"),
 			func(rate float64) (serving.Source, error) {
 				p.done()
 				p = e.startProgress(fmt.Sprintf("traffic at %s (requests)", rateText(rate)))
@@ -242,34 +226,22 @@ func trafficError(err error) error {
 }
 
 // trafficConfig reads the flags of the server.
-func trafficConfig(c *cli.Context, head *traces.Header) (*serving.Config, error) {
-	device, err := loadDevice(c.String("device"))
+func (e *env) trafficConfig(c *cli.Context, head *traces.Header) (*serving.Config, error) {
+	sim, err := e.simConfig(c, head)
 	if err != nil {
 		return nil, err
 	}
 	if c.IsSet("gflops") {
-		if device.Host.ComputeGFLOPS = c.Float64("gflops"); !(device.Host.ComputeGFLOPS > 0) ||
-			math.IsInf(device.Host.ComputeGFLOPS, 0) {
-			return nil, usageError("--gflops %g: it must be above 0", c.Float64("gflops"))
+		peak := c.Float64("gflops")
+		if !(peak > 0) || math.IsInf(peak, 0) {
+			return nil, usageError("--gflops %g: it must be above 0", peak)
 		}
+		sim.Device.Host.ComputeGFLOPS = peak
 	}
 	cfg := &serving.Config{
-		Sim:      sim.Config{Predicted: c.Bool("predicted"), Device: device},
-		MaxBatch: c.Int("max-batch"), Chunk: c.Int("prefill-chunk"),
+		Sim: sim, MaxBatch: c.Int("max-batch"), Chunk: c.Int("prefill-chunk"),
 		Compute: serving.Compute(c.String("compute")), Events: c.Bool("events"),
 		Seed: c.Uint64("seed"),
-	}
-	if cfg.Sim.Policy, err = residency(c, head); err != nil {
-		return nil, err
-	}
-	if cfg.Sim.Layout, err = layoutOptions(c); err != nil {
-		return nil, err
-	}
-	if cfg.Sim.Engine, err = engineOf(device, c.String("io")); err != nil {
-		return nil, err
-	}
-	if cfg.Sim.Parallel = c.Int("parallel"); cfg.Sim.Parallel == 0 {
-		cfg.Sim.Parallel = ioengine.DefaultParallel(cfg.Sim.Engine)
 	}
 	if text := c.String("kv-memory"); text != "" {
 		if cfg.KV, err = units.ParseBytes(text); err != nil || cfg.KV < 1 {
@@ -311,8 +283,8 @@ func trafficLoadOf(c *cli.Context) (*trafficLoad, error) {
 	case c.IsSet("rate") && c.IsSet("speedup"):
 		return nil, usageError("--speedup is about the times of a file, which --rate replaces; " +
 			"give one of them")
-	case c.IsSet("share") && !c.Bool("find-rate"):
-		return nil, usageError("--share is about --find-rate")
+	case c.IsSet("slo-share") && !c.Bool("find-rate"):
+		return nil, usageError("--slo-share is about --find-rate")
 	}
 	if c.Bool("find-rate") || l.Rate > 0 {
 		l.Times = timesRandom

@@ -74,7 +74,7 @@ func TestTrafficText(t *testing.T) {
 		"--requests", "8", "--prompt-tokens", "20", "--output-tokens", "5"}
 	text := must(t, line...)
 	for _, says := range []string{
-		"true masks, policy window:0; up to 16 sequences, 256 prompt tokens per step\n" +
+		"true masks, policy window:5; up to 16 sequences, 256 prompt tokens per step\n" +
 			"8 requests of 20 prompt and 5 output tokens, at random, 0.500/s (1800/h) on average",
 		"TTFT ≤ 2s and TPOT ≤ 200ms", "P99 (ms)", "queueing", "basis: bound",
 		"every token is computed alone",
@@ -162,10 +162,10 @@ func TestTrafficRefusals(t *testing.T) {
 		"--rate 1 --compute hand":            `compute "hand"`,
 		"--rate 1 --policy belady:9":         "the policy belady:9",
 		"--rate 1 --policy lru:9 --window 2": "--policy lru:9 and --window 2",
-		"--rate 1 --share 0.5":               "--share is about --find-rate",
+		"--rate 1 --slo-share 0.5":           "--slo-share is about --find-rate",
 		"--rate 1 --sort":                    "--sort is about a file",
 		"--rate 1 --find-rate":               "--find-rate searches the rate",
-		"--find-rate --share 0":              "a share of 0",
+		"--find-rate --slo-share 0":          "a share of 0",
 		"--find-rate --slo-ttft 0s --slo-tpot 0s": "an objective and no " +
 			"deadline are needed",
 		"--rate 1 --requests 3 --speedup 2": "--speedup is about the " +

@@ -79,8 +79,7 @@ func trainCommand(e *env) *cli.Command {
 				"windrow train -t judge.trace.arrow --evaluate tales.predictor.safetensors "+
 					"--device m1-max -m tales.flash.safetensors"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "trace", Aliases: []string{"t"},
-				Usage: "`TRACE` to learn from, or to judge by, recorded with --features"},
+			shared("trace"),
 			&cli.StringFlag{Name: "test", Usage: "also judge by `TRACE`, of other texts"},
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "`PREDICTOR` to write (*" +
 				predictorSuffix + ")"},
@@ -88,12 +87,8 @@ func trainCommand(e *env) *cli.Command {
 				"nothing"},
 			&cli.StringFlag{Name: "import", Usage: "`KIND` of predictors to import: powerinfer, " +
 				"dejavu, checkpoint"},
-			&cli.StringFlag{Name: "model", Aliases: []string{"m"},
-				Usage: "flash image `IMG` to run the judged text from, or that imported " +
-					"predictors are for"},
-			&cli.StringFlag{Name: "feature-kind", Usage: "`KIND` of features that imported " +
-				"predictors predict from: " + strings.Join(traces.FeatureKinds(), ", "),
-				DefaultText: "what the source is known for"},
+			shared("model"),
+			defaulting(shared("feature-kind"), "what the source is known for"),
 			&cli.StringFlag{Name: "kind", Value: lowRank, Usage: "`KIND`: " + lowRank + " or " +
 				centroids},
 			&cli.BoolFlag{Name: "ahead", Usage: "name the units of the next layer"},
@@ -105,22 +100,18 @@ func trainCommand(e *env) *cli.Command {
 				"`SHARE` of the inactive units is predicted", DefaultText: "10%, with --rank none"},
 			&cli.StringFlag{Name: "target-fn", Usage: "thresholds that miss at most `SHARE` of " +
 				"the active units of the held-out part", DefaultText: "4%, with --device none"},
-			&cli.StringFlag{Name: "device", Aliases: []string{"d"},
-				Usage: "thresholds that cost least on `DEVICE` (file or preset), of low-rank " +
-					"ones; the report has its tokens/s"},
-			&cli.IntFlag{Name: "window", Value: 5, Usage: "with --device or -m, rows stay in " +
-				"memory for `K` tokens"},
+			shared("device"),
+			shared("window"),
 			&cli.Float64Flag{Name: "worth", Value: 10, Usage: "with --device, an active unit of " +
 				"mean size is worth `N` reads"},
 			&cli.IntFlag{Name: "centroids", Value: 256,
 				Usage: "`N` active sets in the vocabulary of a layer"},
-			&cli.IntFlag{Name: "k-max", Usage: "`N` units in an active set",
-				DefaultText: "twice the mean"},
+			defaulting(shared("k-max"), "twice the mean"),
 			&cli.IntFlag{Name: "epochs", Value: 20, Usage: "at most `N` passes over the trace"},
 			&cli.StringFlag{Name: "state", Usage: "`FOLDER` that keeps finished layers until " +
 				"all are", DefaultText: "beside the predictor"},
-			&cli.IntFlag{Name: "workers", Usage: "`N` threads", DefaultText: "all cores"},
-			seedFlag(),
+			shared("workers"),
+			shared("seed"),
 		},
 		Action: e.train,
 	}

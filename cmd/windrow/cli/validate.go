@@ -38,20 +38,19 @@ func validateCommand(e *env) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "suite", Usage: "`SUITE`: emulated, throttled, all, " +
 				"ahead-emulated, ahead-throttled, fitted-emulated or fitted-throttled"},
-			&cli.StringFlag{Name: "dir", Usage: "`DIR` on the disk to check, for the throttled " +
+			&cli.StringFlag{Name: "disk", Usage: "`DIR` on the disk to check, for the throttled " +
 				"suite", DefaultText: "the temporary folder"},
 			&cli.Float64Flag{Name: "tolerance", Value: compare.DefaultTolerance().TokensPerS,
 				Usage: "largest error of tokens/s in `PERCENT`"},
-			&cli.Float64Flag{Name: "max-drift", Value: compare.DefaultMaxDrift,
-				Usage: "no verdict when the device drifted by more, in `PERCENT`"},
+			defaulting(shared("max-drift"), compare.DefaultMaxDrift),
 			&cli.DurationFlag{Name: "probe-budget", Usage: "time for the probe of a fitted " +
 				"suite `DURATION`", DefaultText: "1m0s"},
 			&cli.StringSliceFlag{Name: "fio-json", Usage: "`FILE` that fio wrote about the same " +
 				"device, for a fitted suite"},
 			&cli.StringFlag{Name: "keep-devices", Usage: "write the device models of a fitted " +
 				"suite to `DIR`"},
-			&cli.IntFlag{Name: "skip", Usage: "leave the first `N` tokens out of the times"},
-			seedFlag(),
+			shared("skip"),
+			shared("seed"),
 		},
 		Action: e.validate,
 	}
@@ -120,7 +119,7 @@ func (e *env) validateSuites(c *cli.Context, name string) error {
 		return usageError("--suite %q: it is emulated, throttled, all, ahead-emulated, "+
 			"ahead-throttled, fitted-emulated or fitted-throttled", name)
 	}
-	dir := c.String("dir")
+	dir := c.String("disk")
 	if dir == "" {
 		dir = os.TempDir()
 	}

@@ -26,7 +26,7 @@ func fittedSuites() map[string]fittedSuite {
 
 // validateFitted runs one of them.
 func (e *env) validateFitted(c *cli.Context, name string) error {
-	dir := c.String("dir")
+	dir := c.String("disk")
 	if dir == "" {
 		dir = os.TempDir()
 	}

@@ -46,8 +46,11 @@ func ParseBudget(text string, weights units.Bytes) (units.Bytes, error) {
 	number, percent := strings.CutSuffix(text, "%")
 	if !percent {
 		budget, err := units.ParseBytes(text)
-		if err != nil || budget < 1 {
-			return 0, fmt.Errorf("a size (2GiB) or a percentage of the model (52%%) is wanted")
+		if err != nil {
+			return 0, fmt.Errorf("%w; or a percentage of the model's weights (52%%)", err)
+		}
+		if budget < 1 {
+			return 0, fmt.Errorf("a size above 0 is wanted")
 		}
 		return budget, nil
 	}

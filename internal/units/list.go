@@ -1,0 +1,50 @@
+package units
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// maxRange is the largest number of values that a list may have: a range of a mistyped end must not
+// take the memory.
+const maxRange = 1 << 16
+
+// ParseInts reads a list of whole numbers and ranges: "4", "1,2,8", "0..16", "1..64/3" (every third
+// number, both ends included where they are hit), "0..4,8,16". The values ascend.
+func ParseInts(text string) ([]int, error) {
+	var list []int
+	for word := range strings.SplitSeq(text, ",") {
+		word = strings.TrimSpace(word)
+		from, rest, ranged := strings.Cut(word, "..")
+		to, step, stepped := strings.Cut(rest, "/")
+		if !ranged {
+			to, step = from, "1"
+		} else if !stepped {
+			step = "1"
+		}
+		var n [3]int
+		for i, s := range []string{from, to, step} {
+			v, err := strconv.Atoi(strings.TrimSpace(s))
+			if err != nil || v < 0 {
+				return nil, fmt.Errorf("units: %q is neither a number nor a range like 1..64 or "+
+					"1..64/3", word)
+			}
+			n[i] = v
+		}
+		switch {
+		case n[2] < 1:
+			return nil, fmt.Errorf("units: %q: the step must be 1 or more", word)
+		case n[0] > n[1]:
+			return nil, fmt.Errorf("units: %q: the range ends before it begins", word)
+		case len(list) > 0 && n[0] <= list[len(list)-1]:
+			return nil, fmt.Errorf("units: %q: the numbers of %q must ascend", word, text)
+		case len(list)+(n[1]-n[0])/n[2] >= maxRange:
+			return nil, fmt.Errorf("units: %q has more than %d numbers", text, maxRange)
+		}
+		for v := n[0]; v <= n[1]; v += n[2] {
+			list = append(list, v)
+		}
+	}
+	return list, nil
+}
