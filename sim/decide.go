@@ -11,8 +11,8 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Layer decides for one layer: which units are read, which leave, and what that means for its row
-// cache. It is neither aware of time nor safe for concurrent use.
+// Layer takes the decisions of one layer: which units are read, which are evicted, and how many
+// rows of its cache are copied. It knows nothing of time and is not safe for concurrent use.
 type Layer struct {
 	policy policy.Policy
 	cache  Cache
@@ -24,25 +24,25 @@ func NewLayer(p policy.Policy, units int) *Layer {
 	return &Layer{policy: p, cache: NewCache(units)}
 }
 
-// Step advances by one token that needs the units of a mask. It returns the counts and the units to
-// load, ascending and valid until the next Step.
+// Step decides for one token, which needs the units of a mask. It returns the counts and the units
+// to load, ascending and valid until the next Step.
 func (l *Layer) Step(mask []uint64) (w Work, load []uint32) {
 	l.policy.Step(mask, &l.dec)
 	w.Hits, w.Loads, w.Evictions = l.dec.Hits, len(l.dec.Load), len(l.dec.Evict)
-	// more than the mask where a policy brings every unit, which is then computed
+	// A policy that reads every unit makes the layer compute more than the mask.
 	w.Need = w.Hits + w.Loads - l.dec.Ahead
 	w.Copies, w.Resident = l.cache.Apply(l.dec.Load, l.dec.Evict)
 	return w, l.dec.Load
 }
 
-// Reset forgets everything, as a new sequence does.
+// Reset empties memory and policy, as a new sequence does.
 func (l *Layer) Reset() {
 	l.policy.Reset()
 	l.cache.Reset()
 }
 
-// Cache is the row cache of one layer as far as it takes time: evictions decided after a token are
-// applied with the next token's copies, as in the engine.
+// Cache counts the row copies of one layer's cache. As in the engine, evictions decided after a
+// token are applied with the next token's copies.
 type Cache struct {
 	slots   *policy.Slots
 	pending []uint32
@@ -51,10 +51,10 @@ type Cache struct {
 // NewCache returns an empty cache for so many units.
 func NewCache(units int) Cache { return Cache{slots: policy.NewSlots(units)} }
 
-// Turn removes what the last Turn was told to evict, inserts load and keeps evict for the next
-// Turn. It returns the number of rows copied (rows that fill gaps, and loaded rows) and of rows
-// held until then.
-func (c *Cache) Apply(load, evict []uint32) (copies, held int) {
+// Apply removes the units that the last Apply was given to evict, inserts load, and keeps evict for
+// the next Apply. It returns the number of rows copied (rows that fill gaps, and loaded rows) and
+// the number of rows in memory after that.
+func (c *Cache) Apply(load, evict []uint32) (copies, resident int) {
 	for _, u := range c.pending {
 		if from, to := c.slots.Delete(u); from != to {
 			copies++
@@ -73,8 +73,8 @@ func (c *Cache) Reset() {
 	c.pending = c.pending[:0]
 }
 
-// Policies builds the policy of every layer. What some of them must know beforehand (which units
-// are hot, what will be needed) is read from src itself: they are bounds for this very trace.
+// Policies builds the policy of every layer. The policies hot and belady read src first, to count
+// the uses of the units or to know the future. They are bounds for this trace.
 func (cfg *Config) Policies(src traces.Source) ([]policy.Policy, error) {
 	head, spec := src.Header(), cfg.Policy
 	list := make([]policy.Policy, head.Layers)
@@ -100,8 +100,7 @@ func (cfg *Config) Policies(src traces.Source) ([]policy.Policy, error) {
 	return list, nil
 }
 
-// Layers returns every layer with its policy and nothing in memory. Of src it reads what Policies
-// does.
+// Layers returns every layer with its policy of Policies and nothing in memory.
 func (cfg *Config) Layers(src traces.Source) ([]*Layer, error) {
 	policies, err := cfg.Policies(src)
 	if err != nil {
@@ -114,8 +113,8 @@ func (cfg *Config) Layers(src traces.Source) ([]*Layer, error) {
 	return layers, nil
 }
 
-// masks yields what every token needs of a layer. It ends at a token that cannot be read and leaves
-// the error in failed.
+// masks yields the needed units of a layer for every token. It ends at a token that cannot be read
+// and stores the error in failed.
 func (cfg *Config) masks(src traces.Source, layer int, failed *error) iter.Seq[mask.Mask] {
 	return func(yield func(mask.Mask) bool) {
 		var t traces.Token
@@ -127,7 +126,7 @@ func (cfg *Config) masks(src traces.Source, layer int, failed *error) iter.Seq[m
 	}
 }
 
-// needed are the masks of a token that a configuration goes by.
+// needed returns the masks of a token that say which units are needed.
 func (cfg *Config) needed(t *traces.Token) []mask.Mask {
 	if cfg.Predicted {
 		return t.Predicted
@@ -143,8 +142,7 @@ func (cfg *Config) tokens(src traces.Source) int {
 	return cfg.MaxTokens
 }
 
-// ranked lists units by how many tokens need them, the most needed first, among equals the lower
-// one.
+// ranked lists the units by the number of tokens that need them, descending, then by number.
 func ranked(masks iter.Seq[mask.Mask], units int) []uint32 {
 	uses := make([]int, units)
 	for mask := range masks {

@@ -10,14 +10,14 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Headroom compares the policy of a configuration with the bound on the masks that it goes by. Of
-// the configuration only Policy, Predicted and MaxTokens matter. It streams the trace twice
-// and keeps, per layer, the policy and 4 bytes per unit and 8 per token of the longest sequence.
-// Errors are those of the trace, or of kind ErrConfig.
+// Headroom compares the loads of a configuration's policy with Belady's bound at the same capacity,
+// on the masks that the configuration needs. Only Policy, Predicted and MaxTokens matter.
+// It streams the trace twice and keeps, per layer, the policy, 4 bytes per unit and 8 bytes per
+// token of the longest sequence. Errors are those of the trace, or of kind ErrConfig.
 //
-// How much a policy keeps is measured: a window without a capacity has no other limit than the
-// trace, and of whole tensors a layer is kept whole or not at all. Only a cyclic cache counts as
-// its capacity, for it is full although it finds nothing.
+// The capacity of a layer is measured: the most units that the policy keeps between two tokens. A
+// window has no other limit than the trace, and the policy of whole tensors keeps a layer as a
+// whole or not at all. A cyclic cache alone counts as its capacity: it is full and never hits.
 func (cfg *Config) Headroom(src traces.Source) (traces.Headroom, error) {
 	head, spec := src.Header(), cfg.Policy
 	if cfg.Predicted && !head.HasPredicted {
@@ -55,8 +55,8 @@ func (cfg *Config) Headroom(src traces.Source) (traces.Headroom, error) {
 	return h, nil
 }
 
-// loads counts what the policies load, and returns the most units that each keeps between two
-// tokens.
+// loads counts the loads of the policies. It returns the most units that each policy keeps between
+// two tokens.
 func (cfg *Config) loads(src traces.Source, policies []policy.Policy,
 	h *traces.Headroom) (most []int, err error) {
 	most = make([]int, len(policies))
@@ -92,8 +92,8 @@ func bound(cfg *Config, src traces.Source, bounds []*policy.Bound) error {
 	})
 }
 
-// each goes through the tokens that are simulated; fresh says that a token starts a sequence other
-// than the first.
+// each calls step for every simulated token. fresh is true for the first token of every sequence
+// but the first.
 func (cfg *Config) each(src traces.Source, step func(masks []mask.Mask, fresh bool)) error {
 	var t traces.Token
 	seq := uint32(0)

@@ -10,32 +10,31 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Work is what one layer of one token has to do, in counts: the decisions as the host's clock sees
-// them.
+// Work counts the work of one layer for one token. The host's times follow from it.
 type Work struct {
 	Need      int // units whose rows the layer uses
 	Hits      int // of them in memory
-	Loads     int // and not: read before the layer computes
-	Evictions int // units that leave after it
-	Copies    int // rows copied inside memory: those that fill gaps, and loaded ones
+	Loads     int // of them not in memory: read before the layer computes
+	Evictions int // units evicted after the layer
+	Copies    int // rows copied inside memory: rows that fill gaps, and loaded rows
 	Resident  int // rows in memory while the layer computes
 }
 
-// LayerTimes is what one layer of one token costs the host; its reads lie between Predict and
-// Memory.
+// LayerTimes are the times of one layer of one token on the host. The reads come between Predict
+// and Memory.
 type LayerTimes struct {
 	Attention, Predict, Memory, FFN units.Nanos
 
-	Bounded units.Nanos // of them, at the roofline
+	Bounded units.Nanos // the part of them that is a roofline bound
 	Traffic units.Bytes // of memory while computing, for devicemodels.Host.Overlap
 
-	GPU GPUWork // what of it is asked of a GPU; Streams makes times of that
+	GPU GPUWork // the work of a GPU; Streams turns it into times
 }
 
 // Sum is the time of all parts.
 func (t LayerTimes) Sum() units.Nanos { return t.Attention + t.Predict + t.Memory + t.FFN }
 
-// Add returns the sum of two of them, part by part, without what is asked of a GPU.
+// Add returns the sum of two layers, part by part, without the work of a GPU.
 func (t LayerTimes) Add(o LayerTimes) LayerTimes {
 	return LayerTimes{
 		Attention: t.Attention + o.Attention, Predict: t.Predict + o.Predict, Memory: t.Memory +
@@ -44,13 +43,13 @@ func (t LayerTimes) Add(o LayerTimes) LayerTimes {
 	}
 }
 
-// TokenTimes is what the host spends once per token: the output head, and what holding the cached
-// rows costs.
+// TokenTimes are the times of the host once per token: the output head, and the cost of resident
+// rows.
 type TokenTimes struct {
 	Other, Bounded units.Nanos
 	Traffic        units.Bytes
 
-	GPU Stage // the embedding and the output head; Streams makes a time of that
+	GPU Stage // the embedding and the output head; Streams turns it into a time
 }
 
 // Host charges the times of a device's host on traces of one model. It is immutable and safe for
@@ -69,8 +68,7 @@ func NewHost(device *devicemodels.Device, head *traces.Header, predictorRank int
 		rank: predictorRank}
 }
 
-// NewHost returns the host of a checked configuration, with the GPU that computes for it if one
-// does.
+// NewHost returns the host of a checked configuration, with its GPU if the backend is one.
 func (cfg *Config) NewHost(head *traces.Header) *Host {
 	h := NewHost(cfg.Device, head, cfg.PredictorRank)
 	if cfg.Backend == OnHost {
@@ -84,7 +82,7 @@ func (cfg *Config) NewHost(head *traces.Header) *Host {
 	h.gpu = &gpu{
 		spec: cfg.Device.GPU, compute: h.compute, family: launch.Of(head.Shape.Rows),
 		observed: cfg.Observed,
-		asked:    h.rank > 0,
+		input:    h.rank > 0,
 	}
 	return h
 }
@@ -137,21 +135,21 @@ func (t *LayerTimes) charge(term devicemodels.Term, bytes units.Bytes, calls int
 	return took
 }
 
-// Token charges the output head, what else happens once per token, and what holding rows costs.
-func (h *Host) Token(held int) TokenTimes {
+// Token charges the output head, the fixed time of a token, and the cost of resident rows.
+func (h *Host) Token(resident int) TokenTimes {
 	if h.gpu != nil {
 		ends := h.gpu.ends(h)
-		return TokenTimes{Other: h.gpu.inTurn(ends), GPU: ends}
+		return TokenTimes{Other: h.gpu.alone(ends), GPU: ends}
 	}
 	var t LayerTimes
 	weights := h.head.Shape.HeadBytes()
 	took := h.spec.TokenFixed + t.charge(h.compute.Dense, weights, 1) + t.charge(h.compute.Held,
-		units.Bytes(held)*h.head.UnitBytes, 1)
+		units.Bytes(resident)*h.head.UnitBytes, 1)
 	return TokenTimes{Other: took, Bounded: t.Bounded, Traffic: weights}
 }
 
-// Dense charges a layer whose units are all in memory and all used: one mat-vec for every row of a
-// unit. It decides and moves nothing.
+// Dense charges a layer whose units are all resident and all used: one mat-vec for every row of a
+// unit. It has no decisions and no copies.
 func (h *Host) Dense(pos int) (t LayerTimes) {
 	if h.gpu != nil {
 		return h.gpu.dense(h, pos)
@@ -163,28 +161,28 @@ func (h *Host) Dense(pos int) (t LayerTimes) {
 	return t
 }
 
-// Scatter is how long rows take from the staging buffer to their places, apart from compute.
+// Scatter is the time to copy rows from the staging buffer into the cache.
 func (h *Host) Scatter(rows int) units.Nanos {
 	if rows == 0 {
 		return 0
 	}
 	if h.gpu != nil {
-		return h.gpu.inTurn(h.gpu.scatter(h, 0, rows))
+		return h.gpu.alone(h.gpu.scatter(h, 0, rows))
 	}
 	bytes := units.Bytes(rows) * h.head.UnitBytes
 	return h.compute.Copy.Time(bytes, rows) + h.compute.Transfer.Time(bytes, 1)
 }
 
-// lost is what compute of a time and a traffic loses to what goes on beside it: reads (for no
-// longer than the compute, moving bytes and taking some time of single cores) and the moving of
-// rows. Memory is shared as devicemodels.Host.Overlap says. A host without an accelerator computes
-// on all of its cores: it lacks those that reads take, and moves rows with the memory and the cores
-// that it would compute with.
+// lost is the time that compute loses to the reads and row copies beside it. computing and traffic
+// are the time and the memory traffic of the compute, beside is the progress of the reads during
+// it, moving is the time of row copies during it. Memory is shared as devicemodels.Host.Overlap
+// says. A host without an accelerator computes on all of its cores: reads and row copies take cores
+// and memory from the compute.
 func (h *Host) lost(computing units.Nanos, traffic units.Bytes, beside flash.Progress,
 	moving units.Nanos) units.Nanos {
 	lost := h.spec.Overlap(beside.Busy, beside.Moved, computing, traffic) - computing
 	if h.gpu != nil || h.spec.TransferRate > 0 || h.spec.SyncFixed > 0 || h.spec.HeldRate > 0 {
-		return lost // what an accelerator's memory gets, it gets beside its compute
+		return lost // an accelerator receives rows beside its compute
 	}
 	if h.spec.Cores > 0 {
 		lost = max(lost, min(beside.Host/units.Nanos(h.spec.Cores), computing))
@@ -192,21 +190,21 @@ func (h *Host) lost(computing units.Nanos, traffic units.Bytes, beside flash.Pro
 	return lost + moving
 }
 
-// Overlap is how long a token takes whose reads go on during its compute; see
+// Overlap is the time of a token whose reads run beside its compute; see
 // devicemodels.Host.Overlap.
 func (h *Host) Overlap(io units.Nanos, moved units.Bytes, computing units.Nanos,
 	traffic units.Bytes) units.Nanos {
 	return h.spec.Overlap(io, moved, computing, traffic)
 }
 
-// terms are those that are charged.
+// terms returns the terms that are charged.
 func (h *Host) terms() []devicemodels.Term {
 	return slices.DeleteFunc(h.compute.Terms(), func(t devicemodels.Term) bool {
 		return t.Name == h.compute.Predictor.Name && h.rank == 0
 	})
 }
 
-// unknown reports whether work is charged as no time.
+// unknown reports whether some work is charged no time because its rate is not known.
 func (h *Host) unknown() bool {
 	return slices.ContainsFunc(h.terms(), func(t devicemodels.Term) bool {
 		return t.Basis == devicemodels.Unknown

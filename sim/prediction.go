@@ -12,30 +12,29 @@ import (
 )
 
 const (
-	// near is how far apart, as a factor, two sizes or depths may be that count as one.
+	// near is the largest factor between two sizes, or two depths, that count as the same.
 	near = 1.1
-	// beyond widens the interval of the fit for reads outside its range. Nothing was measured
-	// there, so the factor is a convention.
+	// beyond widens the interval of the fit for reads outside its range. The factor is a
+	// convention: there are no measurements there.
 	beyond = 2
-	// mostBounded is the share of a run's time that may rest on the roofline without making the
-	// whole a bound.
+	// mostBounded is the largest share of roofline times in a run that is not itself a bound.
 	mostBounded = 0.02
 )
 
-// Summary is what a prediction is judged by.
+// Summary is the input of Config.Predict: the totals of a run and the times that they leave out.
 type Summary struct {
 	Totals  traces.Totals
-	Bounded units.Nanos // of the host's times, at the roofline
-	// what all tokens take if the reads of each go on during its compute; 0 = not computed
+	Bounded units.Nanos // the part of the host's times that is a roofline bound
+	// time of all tokens if the reads of each ran during its compute; 0 = not computed
 	Prefetched units.Nanos
 
-	// Of schedules that read ahead:
-	Hidden units.Nanos // reads beside compute, which are not in Totals
+	// Of schedules with prefetches:
+	Hidden units.Nanos // reads beside compute, not in Totals
 	Depth  float64     // mean number of requests in flight, over all reads; 0 = that of Totals
 }
 
-// Predict says how far a run of a configuration can be trusted, and warns where it went beyond what
-// the device model knows.
+// Predict says how far a run of a configuration can be trusted. The warnings name what is outside
+// the range of the device model.
 func (cfg *Config) Predict(host *Host, s *Summary) (*traces.Prediction, []string) {
 	p, t := &traces.Prediction{Basis: traces.Measured}, &s.Totals
 	var warnings []string
@@ -102,7 +101,8 @@ func whyUnfitted(fit *devicemodels.Fit) string {
 
 func about(a, b float64) bool { return a <= b*near && b <= a*near }
 
-// judgeHost says what the times of the host rest on.
+// judgeHost lists the terms that the times of the host rest on, and sets the basis and the
+// interval.
 func (cfg *Config) judgeHost(host *Host, p *traces.Prediction, s *Summary) (warnings []string) {
 	fit := cfg.Device.Fit
 	if cfg.Backend != OnHost {
@@ -128,22 +128,22 @@ func (cfg *Config) judgeHost(host *Host, p *traces.Prediction, s *Summary) (warn
 	return host.compute.Warnings()
 }
 
-// judgeGPU says what the times of a GPU rest on, and how it is driven.
+// judgeGPU lists the terms that the times of a GPU rest on, and notes how the host drives it.
 func (cfg *Config) judgeGPU(host *Host, p *traces.Prediction) []string {
 	for _, t := range host.compute.Terms() {
 		p.Compute = append(p.Compute, t.String())
 	}
 	p.HostPercent = cfg.Device.GPU.IntervalPct()
-	how := "A token is asked of the GPU without waiting, as generate does; a replay waits after " +
-		"every part, which --observed simulates."
+	how := "The host waits for the GPU once per token, as generate does. A replay waits after " +
+		"every part; --observed simulates that."
 	if cfg.Observed {
 		how = "The host waits for the GPU after every part, as a replay does."
 	}
 	p.Notes = append(p.Notes, how)
 	if cfg.Device.Host.Cores == 0 {
 		p.Basis = traces.Bound
-		p.Notes = append(p.Notes, "Nothing is known of the host: its decisions are charged as "+
-			"no time.")
+		p.Notes = append(p.Notes, "Nothing is known of the host: its decisions are charged no "+
+			"time.")
 	}
 	return host.compute.Warnings()
 }

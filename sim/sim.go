@@ -39,16 +39,15 @@ type Config struct {
 	PredictorRank int `json:"predictor_rank,omitempty"`
 	// Backend says what computes; OnCUDA is the device model's GPU.
 	Backend Backend `json:"backend,omitempty"`
-	// Observed lets the host wait for the GPU at the end of every part, as a replay does to time
-	// it. Without it a token is asked for without waiting, as generate does: the host waits for the
-	// logits, and with a predictor for its input.
+	// Observed makes the host wait for the GPU after every part, as a replay does to time the
+	// parts. Without it the host waits for the logits alone, as generate does, and for the input of
+	// a predictor if there is one.
 	Observed bool `json:"observed,omitempty"`
-	// Schedule says when reads are submitted; the zero value stands for on demand.
+	// Schedule says when reads are submitted; the zero value is on demand.
 	Schedule Schedule             `json:"schedule,omitzero"`
 	Layout   layout.Options       `json:"layout"`
 	Device   *devicemodels.Device `json:"device"`
-	// Geometry of the image that the trace is simulated on; the zero value lays the trace's units
-	// out densely.
+	// Geometry of the flash image; the zero value places the trace's units without gaps.
 	Geometry layout.Geometry `json:"geometry"`
 }
 
@@ -69,8 +68,8 @@ type tokenSum struct {
 	traffic units.Bytes // of memory, by compute
 }
 
-// Run simulates src under cfg. It is deterministic, streams the trace, and returns an error for an
-// impossible configuration or a trace that the geometry cannot serve.
+// Run simulates src under cfg. It is deterministic and streams the trace. Errors are of kind
+// ErrConfig, or those of the trace.
 func Run(src traces.Source, cfg Config) (*traces.Run, error) {
 	r, err := newRunner(src, cfg)
 	if err != nil {
@@ -103,15 +102,15 @@ func Run(src traces.Source, cfg Config) (*traces.Run, error) {
 	}
 	r.summary.Totals = traces.ComputeTotals(r.run.Rows)
 	r.run.Meta.Totals = r.summary.Totals
-	if r.streams != nil && r.ahead == nil { // the streams were followed
+	if r.streams != nil && r.ahead == nil { // a schedule does not follow the streams
 		r.run.Meta.Phases = traces.ComputePhases(r.run.Rows, traces.ClockModel)
 	}
 	r.run.Meta.Prediction, r.run.Meta.Warnings = r.cfg.Predict(r.host, &r.summary)
 	return r.run, nil
 }
 
-// Check refuses configurations that a trace with this header or the device model does not allow;
-// errors are of kind ErrConfig. It also fills in what the zero values of the layout stand for.
+// Check refuses configurations that do not fit a trace with this header or the device model, with
+// errors of kind ErrConfig. It fills in the geometry and the alignment where they are zero.
 func (cfg *Config) Check(head *traces.Header) error {
 	if cfg.Geometry.Units == 0 {
 		cfg.Geometry = layout.Uniform(head.Layers, head.Units, head.UnitBytes)
@@ -239,7 +238,7 @@ func (r *runner) step(index uint32, t *traces.Token) error {
 	last := r.ChargeToken()
 	r.note(row, r.EndToken(&last))
 	r.summary.Bounded += last.Bounded
-	if r.streams != nil { // it computes beside reads as it is
+	if r.streams != nil { // a GPU computes beside reads without a schedule
 		return nil
 	}
 	r.summary.Prefetched += r.host.Overlap(r.token.io, r.token.moved,
@@ -247,7 +246,7 @@ func (r *runner) step(index uint32, t *traces.Token) error {
 	return nil
 }
 
-// layer simulates one layer of one token; row carries the token's identity.
+// layer simulates one layer of one token. row holds the token's sequence, position and layer.
 func (r *runner) layer(row traces.RunRow, mask []uint64) error {
 	row.Start = r.now
 	s, err := r.Layer(int(row.Layer), int(row.Pos), mask)
@@ -277,20 +276,21 @@ func (r *runner) layer(row traces.RunRow, mask []uint64) error {
 	return nil
 }
 
-// note appends a row with the time that its part took.
+// note appends a row with the time of its part.
 func (r *runner) note(row traces.RunRow, spent Spent) {
 	row.Dur, row.Device, row.Wait = spent.Took, spent.Device, spent.Wait
 	r.run.Rows = append(r.run.Rows, row)
 }
 
-// spend appends a row of a part that starts now and lasts so long, and moves the clock.
+// spend appends the row of a part that starts now, and advances the clock by its time.
 func (r *runner) spend(row traces.RunRow, part traces.Part, took units.Nanos) {
 	row.Part, row.Start = part, r.now
 	r.now += took
 	r.note(row, Spent{Took: took})
 }
 
-// span is the stretch of the image that holds the units: what a drive's mapping table must cover.
+// span is the extent of the image from the first unit to the last. The mapping table of a drive
+// must cover it.
 func (cfg *Config) span() units.Bytes {
 	low, high := cfg.Geometry.Base[0], cfg.Geometry.Base[0]
 	for _, base := range cfg.Geometry.Base {
