@@ -8,9 +8,9 @@ import (
 )
 
 // Attention computes out = W_o·(multi-head attention of h over the positions up to each token's
-// own) + b_o and stores the tokens' keys and values, those of all tokens first: a token sees the
-// earlier ones of its own step. The query, bias included, is scaled before the dot products, as OPT
-// does; for the others the order makes no difference beyond rounding.
+// own) + b_o. It first stores the keys and values of all tokens, so that a token sees the earlier
+// tokens of its own step. The query, bias included, is scaled before the dot products, as OPT does;
+// for other families the order changes rounding only.
 func (p *processor) Attention(s *Step) {
 	layer := &p.w.Layers[s.Layer]
 	p.linear(s, &layer.Q, func(a *activations) ([]float32, []float32) { return a.h, a.q })
@@ -39,8 +39,8 @@ func (p *processor) Attention(s *Step) {
 	p.linear(s, &layer.O, func(a *activations) ([]float32, []float32) { return a.att, a.out })
 }
 
-// attend computes the heads of one token. Several queries share a key head where there are fewer of
-// these.
+// attend computes the heads of one token. Several queries share a key head where there are fewer
+// key heads.
 func (p *processor) attend(s *Step, i int) {
 	a, t, hd := &p.entries[i], &s.Tokens[i], p.shape.HeadDim
 	kvDim, group := p.shape.KVHeads*hd, p.shape.Heads/p.shape.KVHeads
@@ -70,8 +70,8 @@ func (p *processor) attend(s *Step, i int) {
 	})
 }
 
-// rotate applies rotary positions to every head: element i and i + dim/2 are a point that is turned
-// by pos·turns[i].
+// rotate applies rotary positions (RoPE) to every head: elements i and i + dim/2 are the
+// coordinates of a point, which is rotated by the angle pos·frequencies[i].
 func (p *processor) rotate(heads []float32, pos int) {
 	half := len(p.frequencies)
 	if half == 0 {
@@ -86,8 +86,8 @@ func (p *processor) rotate(heads []float32, pos int) {
 	}
 }
 
-// linear computes y = W·x + b for every token; a row of W is used for all of them while it is in
-// the cache.
+// linear computes y = W·x + b for every token. A row of W is used for all tokens while it is in the
+// cache.
 func (p *processor) linear(s *Step, w *model.Linear, of func(*activations) (x, y []float32)) {
 	if len(p.entries) == 1 {
 		x, y := of(&p.entries[0])

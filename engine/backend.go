@@ -8,20 +8,20 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Backend does the arithmetic of steps: the CPU (processor), or a device (engine/cuda). A token has
-// four vectors of d_model there: X, the residual stream; H, what attention and the feed-forward
-// part are computed from; and Out, what they give. layer.go says in which order the parts come.
+// Backend does the arithmetic of steps, on the CPU (processor) or on a device (engine/cuda). It
+// holds three vectors of d_model per token: X, the residual stream; H, the input of attention and
+// feed-forward part; and Out, their output. layer.go has the order of the calls.
 //
-// Parts are given to a backend in order and may be done later, at the latest when something is
-// asked back. So they return no error: the first one that happens stays, and Wait, Feature, Collect
-// and Logits return it.
+// Operations run in order and may be asynchronous. They are complete when Wait, Feature, Collect or
+// Logits returns. An operation returns no error: the backend keeps the first error, and Wait,
+// Feature, Collect and Logits return it.
 type Backend interface {
-	// Prepare makes room for an engine's steps. A backend serves one engine at a time.
+	// Prepare allocates memory for an engine's steps. A backend serves one engine at a time.
 	Prepare(s *Setup) error
-	// Release frees what Prepare made.
+	// Release frees the memory of Prepare.
 	Release() error
-	// Reset follows an error or ends sequences: it waits for what is under way and forgets errors
-	// that are over.
+	// Reset starts all sequences anew, also after an error: it waits for running operations and
+	// clears errors that the backend can recover from.
 	Reset()
 
 	// Embed sets X to the embeddings of the tokens.
@@ -35,45 +35,45 @@ type Backend interface {
 	// Attention sets Out to the attention of H over the positions up to each token's own, and keeps
 	// the tokens' keys and values.
 	Attention(s *Step)
-	// FFN sets Out to the feed-forward part of H, of the rows of the step that each token needs.
+	// FFN sets Out to the feed-forward part of H, over the rows of the step that each token needs.
 	FFN(s *Step)
 	// Head computes the logits from X.
 	Head(s *Step)
-	// Keep sets aside, as a feature of the layer, what the parts that follow change: Out for
-	// AttentionOutput, X for Residual. Only kinds of Setup.Kept are asked for.
+	// Keep copies a feature of the layer before later operations overwrite it: Out for
+	// AttentionOutput, X for Residual. The engine keeps only kinds of Setup.Kept.
 	Keep(s *Step, k FeatureKind)
 
-	// Wait returns when everything so far is done.
+	// Wait returns when all operations are complete.
 	Wait() error
-	// Clock says whether Times will be asked for; Times are those of the last layer or output head
-	// that is done, by the device's own clock; zero where it has none.
+	// Clock turns the measurement of Times on or off. Times returns the times of the last complete
+	// layer or output head, by the device's own clock; zero without such a clock.
 	Clock(on bool)
 	Times() DeviceTimes
-	// Feature is a feature of a token in the layer, valid until the next part: H for FFNInput,
-	// otherwise what was kept.
+	// Feature returns a feature of a token in the layer, valid until the next operation: H for
+	// FFNInput, else the copy made by Keep.
 	Feature(s *Step, i int, k FeatureKind) ([]float32, error)
-	// Collect hands the values of the rows to Step.Collect and, with Setup.Check, what all rows
-	// would have made active to Step.SetTrue, of every token.
+	// Collect passes the values of every token's rows to Step.Collect. With Setup.Check it also
+	// passes the true mask over all rows to Step.SetTrue.
 	Collect(s *Step) error
-	// Logits are those of a token, valid until the next step.
+	// Logits returns the logits of a token, valid until the next step.
 	Logits(s *Step, i int) ([]float32, error)
 }
 
-// DeviceTimes is how long a device worked on the parts of a layer, or on the output head, without
-// what the host took to ask for it.
+// DeviceTimes holds a device's time for the parts of a layer, or for the output head, without the
+// host's time to launch them.
 type DeviceTimes struct{ Attention, Scatter, FFN, Head units.Nanos }
 
 // NormOf names a norm of a model.
 type NormOf uint8
 
-// The norms: those of a layer, and the one in front of the output head.
+// The norms of a layer, and the norm in front of the output head.
 const (
 	AttnNorm NormOf = iota
 	FFNNorm
 	FinalNorm
 )
 
-// Of is the norm's weights.
+// Of returns the norm's weights.
 func (n NormOf) Of(w *model.Weights, layer int) *model.Norm {
 	switch n {
 	case AttnNorm:
@@ -84,46 +84,47 @@ func (n NormOf) Of(w *model.Weights, layer int) *model.Norm {
 	return &w.FinalNorm
 }
 
-// Setup is what a backend has to be ready for.
+// Setup says what Prepare allocates for.
 type Setup struct {
-	Weights                   *model.Weights
-	Context, Sequences, Batch int       // positions, sequences, and tokens of a step at most
+	Weights *model.Weights
+	// positions per sequence, sequences, and tokens per step, at most
+	Context, Sequences, Batch int
 	Thresholds                []float32 // as in Config
-	// Resident are the rows of layers that are all in memory, by unit; nil for a layer on flash.
-	// Check, if not nil, as in Config.
+	// Resident holds the rows of resident layers, by unit; nil for a layer on flash. Check is as in
+	// Config; it may be nil.
 	Resident, Check [][]Row
-	// Kept says which features Keep will be asked for.
+	// Kept holds the feature kinds that Keep is called with.
 	Kept [FeatureKinds]bool
 }
 
-// Step is the tokens that go through the model together.
+// Step holds the tokens that go through the model together.
 type Step struct {
 	Tokens []Token
-	Layer  int   // that is computed
-	Rows   []Row // of the layer, ascending by unit: those that any of the tokens needs, or all
+	Layer  int   // the current layer
+	Rows   []Row // of the layer, ascending by unit: the union of the tokens' needs, or all
 
 	entries []entry
 	ev      LayerEvent
 	lap     units.Nanos
 }
 
-// Row is one unit to compute. Its record is the gate row (where there is one), the up row, then the
-// down row, each d_model weights.
+// Row is one unit to compute. Its record is the gate row (if the model has one), the up row, then
+// the down row, each d_model weights.
 type Row struct {
 	Unit   uint32
-	Slot   int32   // where a Store has it
+	Slot   int32   // its slot in the Store's cache
 	bias   float32 // of the up row
 	record []byte
 }
 
-// Record is the row's weights, of rows in memory.
+// Record returns the row's weights, if they are in main memory.
 func (r *Row) Record() []byte { return r.record }
 
-// Need is what a token needs of the layer that is computed; nil is every unit.
+// Need returns the units that a token needs of the current layer; nil is every unit.
 func (s *Step) Need(i int) mask.Mask { return s.entries[i].need[s.Layer] }
 
-// Collect lists the values of the rows that a token needs and marks those that are active, which
-// are those whose value is not zero. act is by row.
+// Collect takes the values of a token's rows (act, by row), lists the rows that the token needs,
+// and marks those with a value other than zero as active.
 func (s *Step) Collect(i int, act []float32) {
 	a := &s.entries[i]
 	clear(a.mask)
@@ -143,36 +144,37 @@ func (s *Step) Collect(i int, act []float32) {
 	}
 }
 
-// SetTrue says what of all units would have been active for a token. The mask is copied.
+// SetTrue sets the true mask over all units for a token. The mask is copied.
 func (s *Step) SetTrue(i int, truth mask.Mask) { copy(s.entries[i].truth, truth) }
 
-// Store keeps the rows of flash-resident layers where a backend computes with them.
+// Store keeps the rows of flash-resident layers in the memory that a backend computes from.
 type Store interface {
-	// Staging is a buffer for reads, at an address that is a multiple of 4096.
+	// Staging allocates a buffer for reads, at an address that is a multiple of 4096.
 	Staging(size int64) ([]byte, error)
 	FreeStaging(b []byte) error
-	// Synchronise waits until what was inserted has left the staging buffers, so that they can be
-	// read into again.
+	// Synchronise waits until the inserted records have been copied out of the staging buffers, so
+	// that new reads may overwrite them.
 	Synchronise() error
-	// Cache keeps up to capacity rows of a layer.
+	// Cache returns a cache for up to capacity rows of a layer.
 	Cache(layer, capacity int) (Cache, error)
 }
 
 // Cache holds the resident rows of one layer. The residency policy decides which rows to insert and
 // delete. rowCache is the implementation in main memory.
 type Cache interface {
-	// Delete removes units that are there, and returns how many rows were moved to close the gaps.
+	// Delete removes units that are present, and returns the number of rows that were moved to
+	// close the gaps.
 	Delete(units []uint32) (moved int)
-	// Insert adds absent units, whose records lie in a staging buffer at the given offsets. It does
-	// not grow beyond the capacity.
+	// Insert adds absent units. Their records lie in a staging buffer at the given offsets. More
+	// rows than the capacity are an error.
 	Insert(units []uint32, staging []byte, at []int64) error
-	// Rows appends the rows of the units of a mask, in order.
+	// Rows appends the rows of a mask's units, in order.
 	Rows(to []Row, need mask.Mask) ([]Row, error)
 	Reset()
 	Close() error
 }
 
-// errAbsent is a policy's mistake: it decides before the rows are asked for.
+// errAbsent is a mistake of the policy: it must load every needed unit before Rows is called.
 func errAbsent(unit uint32) error {
 	return fmt.Errorf("unit %d is needed but not in the row cache", unit)
 }

@@ -5,7 +5,7 @@ import "github.com/windrow-sim/windrow/engine/model"
 // positionOffset is OPT's: row 2 of the position table is position 0.
 const positionOffset = 2
 
-// Embed begins a step: it sets x to the embedding of each token, widened by OPT-350M's projection,
+// Embed begins a step. It sets x to the embedding of each token, widened by OPT-350M's projection,
 // plus OPT's learned position.
 func (p *processor) Embed(s *Step) {
 	p.entries = p.all[:len(s.Tokens)]
@@ -31,7 +31,7 @@ func (p *processor) decode(dst []float32, m *model.Matrix, row int) {
 }
 
 // Head computes the logits: final norm, OPT-350M's projection back, and the output head, which is
-// the embedding where they are tied.
+// the embedding in models that tie them.
 func (p *processor) Head(s *Step) {
 	if p.arch.FinalNorm {
 		p.Norm(s, FinalNorm)

@@ -13,40 +13,40 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
-// Config says how to run a model. The zero value is usable.
+// Config configures an engine. The zero value is usable.
 type Config struct {
 	Threads   int      // compute threads; 0 = all cores
-	Context   int      // positions to keep keys and values for; 0 = as many as the model has
-	Sequences int      // that are run side by side; 0 = 1
-	Batch     int      // tokens of a step; 0 = Sequences
+	Context   int      // positions per sequence in the KV cache; 0 = the model's maximum
+	Sequences int      // sequences that run side by side; 0 = 1
+	Batch     int      // largest number of tokens in a step; 0 = Sequences
 	Observer  Observer // may be nil
 	// FeatureKind is the kind of LayerEvent.Feature.
 	FeatureKind FeatureKind
-	// Thresholds, by layer, drops the neurons whose value (what their down row is multiplied with)
-	// is not above it in magnitude: it makes a model without exact zeros sparse, at a loss, as CATS
-	// and TEAL do. nil = none is dropped.
+	// Thresholds, by layer, drop neurons with a value (the factor of the down row) of at most this
+	// magnitude. They make a model without exact zeros sparse, at a loss, as CATS and TEAL do. nil
+	// = no neuron is dropped.
 	Thresholds []float32
-	// Schedule says when rows on flash are asked for.
+	// Schedule says when rows on flash are read.
 	Schedule schedule.Kind
-	// Predictors, if not nil, makes the predictors, which may use the engine's threads. Without
-	// them tokens bring their masks. With all rows in memory only what is named is computed.
+	// Predictors makes the predictors, which may use the engine's threads. nil = tokens carry their
+	// masks. With all rows in memory, only predicted units are computed.
 	Predictors func(pool *cpu.Pool) (Predictors, error)
-	// Backend does the arithmetic; nil = this machine's CPU. Rows on flash must be kept by it too
-	// (FlashConfig.Store). It stays the caller's, to be closed after the engine and the rows.
+	// Backend does the arithmetic; nil = this machine's CPU. It must also be the Store of rows on
+	// flash (FlashConfig.Store). The caller closes it, after the engine and the rows.
 	Backend Backend
-	// Check counts what is really active: all its rows, which are those of the model, are computed
-	// beside the others, and observers get the true masks.
+	// Check holds all rows of the model. The engine computes them in addition, and observers get
+	// the true masks.
 	Check *Resident
 }
 
 // Token is one input of the model.
 type Token struct {
-	Seq     int    // number of the sequence, for observers
-	SeqID   int    // which of the engine's sequences it belongs to, from 0
+	Seq     int    // the sequence's number in traces
+	SeqID   int    // the engine's sequence (its part of the KV cache), from 0
 	Pos     int    // position in the sequence, from 0
 	ID      uint32 // vocabulary id
 	Prefill bool   // part of the prompt
-	// Masks are the active units by layer, needed by Flash rows; nil for Resident rows.
+	// Masks are the active units by layer. Flash rows need them unless there are predictors.
 	Masks []mask.Mask
 }
 
@@ -62,33 +62,33 @@ type Engine struct {
 	pool     *cpu.Pool
 	backend  Backend
 	observer Observer
-	timed    bool // the observer wants times, or more
-	shown    bool // it wants what is computed
+	timed    bool // the observer wants times
+	shown    bool // the observer wants masks, values and features
 	feature  FeatureKind
-	kept     [FeatureKinds]bool // features that are set aside
+	kept     [FeatureKinds]bool // features that are copied by Keep
 	began    time.Time
 
 	entries []entry // one for each token of the largest step
-	next    []int   // positions that are computed, by sequence
+	next    []int   // the next position, by sequence
 	context int
-	unions  []mask.Mask // of the masks of a step, by layer
-	masks   []mask.Mask // what was announced
+	unions  []mask.Mask // of the tokens' masks in a step, by layer
+	masks   []mask.Mask // of the prefetches, by layer
 	dropped []int       // units of a step that there was no room for, by layer
 	logits  [][]float32
 }
 
-// entry is what one token of a step needs, and what of it turned out to be active.
+// entry is the state of one token of a step (a batch entry).
 type entry struct {
-	need   []mask.Mask // by layer: what is computed; nil = all
+	need   []mask.Mask // by layer: units to compute; nil = all
 	own    []mask.Mask // memory of predicted masks
-	mask   mask.Mask   // units whose value is not zero
+	mask   mask.Mask   // units with a value other than zero
 	values []float32   // of the rows to add up
-	active []int32     // which these are
-	truth  mask.Mask   // with Check: units that all rows would have made active
+	active []int32     // indices of these rows in Step.Rows
+	truth  mask.Mask   // with Config.Check: the true mask over all units
 }
 
-// New returns an engine over the resident weights and the given rows. Close the engine, then the
-// rows.
+// New returns an engine over the resident weights and the given rows. Close the engine first, then
+// the rows.
 func New(w *model.Weights, rows Rows, cfg Config) (*Engine, error) {
 	s := w.Shape
 	cfg.Sequences = max(cfg.Sequences, 1)
@@ -96,8 +96,8 @@ func New(w *model.Weights, rows Rows, cfg Config) (*Engine, error) {
 	if cfg.Context == 0 {
 		cfg.Context = s.MaxPos
 	}
-	// beyond that only the waking costs, and a step's activations
-	const mostThreads, mostLanes = 1024, 4096
+	// More threads only take time to wake; more tokens only take memory.
+	const mostThreads, mostEntries = 1024, 4096
 	switch {
 	case cfg.Context < 1 || cfg.Context > s.MaxPos:
 		return nil, fmt.Errorf("engine: context of %d positions: the model has 1 to %d",
@@ -105,9 +105,9 @@ func New(w *model.Weights, rows Rows, cfg Config) (*Engine, error) {
 	case cfg.Threads < 0 || cfg.Threads > mostThreads:
 		return nil, fmt.Errorf("engine: %d threads: it must be 0 (all cores) to %d", cfg.Threads,
 			mostThreads)
-	case cfg.Batch > mostLanes:
+	case cfg.Batch > mostEntries:
 		return nil, fmt.Errorf("engine: %d tokens in a step: at most %d are possible", cfg.Batch,
-			mostLanes)
+			mostEntries)
 	case cfg.Thresholds != nil && len(cfg.Thresholds) != s.Layers:
 		return nil, fmt.Errorf("engine: thresholds for %d layers: the model has %d",
 			len(cfg.Thresholds),
@@ -137,7 +137,7 @@ func New(w *model.Weights, rows Rows, cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// prepare readies the backend and the predictors.
+// prepare sets up the backend and the predictors.
 func (e *Engine) prepare(cfg *Config) (err error) {
 	if flash, ok := e.rows.(*Flash); ok && flash.elsewhere(cfg.Backend) {
 		return fmt.Errorf("engine: rows on flash are kept where the backend does not compute: " +
@@ -173,23 +173,23 @@ func (e *Engine) prepare(cfg *Config) (err error) {
 	return nil
 }
 
-// Close stops the worker threads and gives back what the backend holds for this engine.
+// Close stops the worker threads and frees the backend's memory for this engine.
 func (e *Engine) Close() {
 	e.pool.Close()
-	// what a device says when it takes back memory; Close of the backend says it again
+	// Close of the backend returns the same error again
 	_ = e.backend.Release()
 }
 
-// Reset starts all sequences anew: positions begin at 0 and the rows in memory are forgotten.
+// Reset starts all sequences anew: positions begin at 0 and no row is resident.
 func (e *Engine) Reset() {
 	clear(e.next)
 	e.rows.Reset()
 	e.backend.Reset()
 }
 
-// Rewind forgets the positions of a sequence from pos on, as a rejected draft demands. The rows in
-// memory stay.
-func (e *Engine) Rewind(slot, pos int) { e.next[slot] = min(e.next[slot], pos) }
+// Rewind forgets the positions of a sequence from pos on, for example after a rejected draft.
+// Resident rows stay.
+func (e *Engine) Rewind(seqID, pos int) { e.next[seqID] = min(e.next[seqID], pos) }
 
 // Observe replaces the observer.
 func (e *Engine) Observe(o Observer) {
@@ -199,16 +199,16 @@ func (e *Engine) Observe(o Observer) {
 	e.timed, e.shown = o != nil && !counting, o != nil && (!counting && !timing || e.checked)
 	e.kept = [FeatureKinds]bool{}
 	e.kept[e.feature], e.kept[e.predict.FeatureKind] = e.shown, true
-	e.kept[FFNInput] = false // it stays where it is
+	e.kept[FFNInput] = false // H itself is the feature
 	e.backend.Clock(e.timed)
 }
 
-// now is the monotonic time since the engine was made.
+// now returns the monotonic time since the engine was made.
 func (e *Engine) now() units.Nanos { return units.Nanos(time.Since(e.began)) }
 
 // Forward runs one token through the model and returns the logits over the vocabulary, valid until
-// the next call. Tokens of a sequence come in order of position. After an error the sequence must
-// start again with Reset.
+// the next call. The tokens of a sequence must be in order of position. After an error the sequence
+// must start again with Reset.
 func (e *Engine) Forward(t Token) ([]float32, error) {
 	logits, err := e.Step([]Token{t})
 	if err != nil {
@@ -218,9 +218,9 @@ func (e *Engine) Forward(t Token) ([]float32, error) {
 }
 
 // Step runs tokens through the model together: one of each of several sequences, or several of one
-// in order of position, or both. What a layer needs from flash is read once for all of them. It
-// returns the logits of each, valid until the next call; they are bit-equal to those of single
-// steps.
+// in order of position, or both. A layer's rows are read from flash once for all tokens. Step
+// returns the logits of each token, valid until the next call; they are bit-equal to those of
+// single steps.
 func (e *Engine) Step(tokens []Token) ([][]float32, error) {
 	if err := e.check(tokens); err != nil {
 		return nil, err
@@ -274,7 +274,7 @@ func (e *Engine) check(tokens []Token) error {
 	}
 	for i, t := range tokens {
 		if t.SeqID < 0 || t.SeqID >= len(e.next) {
-			return fmt.Errorf("engine: sequence %d in slot %d: there are %d", t.Seq, t.SeqID,
+			return fmt.Errorf("engine: sequence %d with id %d: ids are below %d", t.Seq, t.SeqID,
 				len(e.next))
 		}
 		next := e.next[t.SeqID]
@@ -298,8 +298,8 @@ func (e *Engine) check(tokens []Token) error {
 	return nil
 }
 
-// observeLayer hands a layer's event to the observer, once for each token: the times and counters,
-// which belong to the step, with the first.
+// observeLayer passes a layer's event to the observer, once per token. The times and counters
+// belong to the step and are in the first token's event.
 func (e *Engine) observeLayer(s *Step) error {
 	if e.observer == nil {
 		return nil
@@ -325,7 +325,7 @@ func (e *Engine) observeLayer(s *Step) error {
 	return nil
 }
 
-// show fills in what was computed for a token.
+// show fills in the masks, values and features of a token.
 func (e *Engine) show(s *Step, i int) (err error) {
 	a := &s.entries[i]
 	s.ev.Need = a.need[s.Layer]
@@ -341,7 +341,7 @@ func (e *Engine) show(s *Step, i int) (err error) {
 	return err
 }
 
-// synchronise waits for what is under way if somebody looks at the time, and notes how long.
+// synchronise waits for the backend if the observer wants times, and measures the wait.
 func (e *Engine) synchronise(took *units.Nanos) error {
 	if !e.timed {
 		return nil

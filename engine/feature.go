@@ -6,31 +6,31 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 )
 
-// FeatureKind names a vector of d_model numbers that a token has in every layer, from which
-// predictors tell which units the layer needs. layer.go says where it is.
+// FeatureKind names a vector of d_model numbers that every token has in every layer. Predictors
+// predict the needed units from it. layer.go shows where it comes from.
 type FeatureKind uint8
 
 // The kinds of features.
 const (
-	// FFNInput is what the feed-forward part is computed from: the residual stream behind that
-	// part's norm. That of layer 0 is what centroids are named from (NeuroPrefetcher, section 3:
-	// features of layer 0, of which the text does not say which).
+	// FFNInput is the input of the feed-forward part: the residual stream behind that part's norm.
+	// Centroids are named by the FFNInput of layer 0 (NeuroPrefetcher, section 3, uses features of
+	// layer 0 without saying which).
 	FFNInput FeatureKind = iota
-	// AttentionOutput is what the output projection of the attention gives, with its bias, before
-	// it is added to the residual stream: the predictors of LLM in a flash take that of their own
-	// layer (section 3.1). Where attention and feed-forward part start side by side (Falcon, Phi)
-	// the units do not depend on it, but it is known before they are needed.
+	// AttentionOutput is the output of the attention's output projection, with its bias, before it
+	// is added to the residual stream. The predictors of LLM in a flash use the AttentionOutput of
+	// their own layer (section 3.1). Where attention and feed-forward part are parallel (Falcon,
+	// Phi) the units do not depend on it, but it is known before they are needed.
 	AttentionOutput
-	// Residual is the residual stream in front of the norm of the feed-forward part: what
-	// PowerInfer hands to its predictors (ffn_inp of llama.cpp's graph, for Falcon the layer's
-	// input) and Deja Vu records for its own. Where attention and feed-forward part start side by
-	// side it is the layer's input, without the attention's output.
+	// Residual is the residual stream in front of the norm of the feed-forward part. PowerInfer's
+	// predictors use it (ffn_inp of llama.cpp's graph, for Falcon the layer's input); Deja Vu
+	// records it. Where attention and feed-forward part are parallel it is the layer's input,
+	// without the attention's output.
 	Residual
 
 	FeatureKinds = int(iota) // their number
 )
 
-// String is the kind's name in traces and in the files of predictors.
+// String returns the kind's name in traces and in the files of predictors.
 func (k FeatureKind) String() string {
 	switch k {
 	case FFNInput:
@@ -54,8 +54,8 @@ func ParseFeatureKind(name string) (FeatureKind, error) {
 		FFNInput, AttentionOutput, Residual)
 }
 
-// In refuses a kind that a model has not: with norms behind the residual additions (OPT-350M) none
-// lies in front of the feed-forward part.
+// In refuses a kind that a model lacks. With norms behind the residual additions (OPT-350M) there
+// is no norm in front of the feed-forward part.
 func (k FeatureKind) In(arch *model.Arch) error {
 	switch {
 	case int(k) >= FeatureKinds:
@@ -67,7 +67,7 @@ func (k FeatureKind) In(arch *model.Arch) error {
 	return nil
 }
 
-// keep sets a feature aside, of all tokens of a step, if somebody wants it.
+// keep copies a feature of all tokens of a step, if the observer or a predictor needs it.
 func (e *Engine) keep(s *Step, k FeatureKind) {
 	if e.kept[k] {
 		e.backend.Keep(s, k)

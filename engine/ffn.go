@@ -8,23 +8,23 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
-// grainBytes: less work than this is faster on one thread.
+// grainBytes is the work below which one thread is faster than several.
 const grainBytes = 128 << 10
 
 // FFN computes out = downBias + Σ value_i·down_i over the rows of each token, which ascend by unit,
-// and sets its mask to the units whose value is not zero. Without a gate value_i = f(up_i·h +
-// bias_i), with one f(gate_i·h)·(up_i·h). The sum over rows is in neuron order for every element of
-// out, whatever the number of threads and of tokens, which is what makes flash-resident and dense
-// runs bit-equal, and batches and single runs.
+// and sets the token's mask to the units with a value other than zero. Without a gate value_i =
+// f(up_i·h + bias_i), with a gate f(gate_i·h)·(up_i·h). Every element of out is summed in neuron
+// order, for any number of threads and tokens. That makes flash-resident and dense runs bit-equal,
+// and batches and single runs.
 //
-// Where a token has a mask, rows of value zero are added like the others, as the paper's engine
-// does with every predicted row: what a mask costs does not depend on the weights. With true masks
-// there is no such row.
+// If a token has a mask, rows of value zero are added too, as the paper's engine does with every
+// predicted row: the cost of a mask does not depend on the weights. With true masks there are no
+// such rows.
 func (p *processor) FFN(s *Step) {
 	d, part := p.shape.DModel, p.w.Bundles.Size(p.shape.DModel)
 	p.pool.Run(len(s.Rows), max(1, grainBytes/(part*(p.shape.Rows-1))), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			// scattered rows: ask the cache for the next one early
+			// rows lie scattered: prefetch the next one
 			next := s.Rows[min(i+1, len(s.Rows)-1)].record
 			for j := range p.entries {
 				if s.entries[j].wants(s.Layer, s.Rows[i].Unit) {
@@ -46,7 +46,7 @@ func (p *processor) FFN(s *Step) {
 			clear(p.entries[j].out)
 		}
 	}
-	// Columns are cut between groups, which share a scale.
+	// A range of columns ends between groups, because a group shares a scale.
 	group, from := p.w.Bundles.Group(), (p.shape.Rows-1)*part
 	columns := max(64, grainBytes/(2*most))
 	p.pool.Run(d/group, (columns+group-1)/group, func(lo, hi int) {
@@ -63,8 +63,8 @@ func (p *processor) FFN(s *Step) {
 	})
 }
 
-// valueOf is the value of a row for a token: what its down row is multiplied with, zero where the
-// activation function (or a cut) makes it so.
+// valueOf returns the value of a row for a token: the factor of its down row. It is zero where the
+// activation function or a threshold makes it so.
 func (p *processor) valueOf(s *Step, j int, r *Row, next []byte) float32 {
 	a, layer := &p.entries[j], &p.w.Layers[s.Layer]
 	part := p.w.Bundles.Size(p.shape.DModel)
@@ -86,7 +86,7 @@ func (p *processor) valueOf(s *Step, j int, r *Row, next []byte) float32 {
 	return p.kept(s.Layer, gate*up)
 }
 
-// findTruth finds what would be active of all rows.
+// findTruth sets each token's true mask: the active units over all rows.
 func (p *processor) findTruth(s *Step) {
 	rows := p.check[s.Layer]
 	p.pool.Run(mask.Words(len(rows)), 1, func(lo, hi int) {
@@ -104,7 +104,7 @@ func (p *processor) findTruth(s *Step) {
 	})
 }
 
-// kept is a value, or zero where the layer's cut drops it.
+// kept returns the value, or zero if the layer's threshold drops it.
 func (p *processor) kept(l int, v float32) float32 {
 	if p.thresholds != nil && !(float32(math.Abs(float64(v))) > p.thresholds[l]) {
 		return 0

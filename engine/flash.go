@@ -37,9 +37,8 @@ type FlashConfig struct {
 	Dense [][]byte
 }
 
-// Flash keeps the rows of the last tokens in a row cache per layer and reads the others from flash:
-// a layer's when it needs them, or earlier, in the background, when they are announced (ahead.go).
-// The first layers may be dense.
+// Flash keeps recently needed rows in a row cache per layer and reads the others from flash: on
+// demand, or as prefetches in the background (ahead.go). The first layers may be dense.
 type Flash struct {
 	reader  flashio.Reader
 	planner *layout.Planner
@@ -47,15 +46,15 @@ type Flash struct {
 	store   Store
 	dense   [][]Row
 	room    int   // units that a step may need of a layer; 0 = no limit
-	bound   int64 // bytes of the buffer of announced reads; 0 = the largest layer's
-	limit   int64 // of them, a prefetch batch's (layout.Planner.BatchLimit)
+	bound   int64 // size of the prefetch buffer in bytes; 0 = the largest layer's reads
+	limit   int64 // bytes of it for one prefetch batch (layout.Planner.BatchLimit)
 
 	rows     []Row
 	requests []flashio.Request
 	staging  []byte
 	plan     layout.Plan
 	decision policy.Decision
-	ahead    *ahead // nil until something is announced
+	ahead    *ahead // nil until the first prefetch
 }
 
 type flashLayer struct {
@@ -65,10 +64,8 @@ type flashLayer struct {
 	pending []uint32
 }
 
-// NewFlash returns rows that are read by reader, which it owns from now on. Requests are aligned to
-// the reader's needs.
-//
-// On an error the reader stays the caller's.
+// NewFlash returns rows that reader reads. It owns the reader from then on, but not after an error.
+// Requests are aligned to the reader's needs.
 func NewFlash(w *model.Weights, g layout.Geometry, reader flashio.Reader, cfg FlashConfig) (*Flash,
 	error) {
 	cfg.Layout.Align = max(cfg.Layout.Align, reader.Mode().Align)
@@ -129,7 +126,7 @@ func (f *Flash) addLayer(l int, g layout.Geometry, cfg *FlashConfig) error {
 // Masked implements Rows.
 func (f *Flash) Masked(layer int) bool { return layer >= len(f.dense) }
 
-// Layer implements Rows: decide, read, copy. What was announced is waited for.
+// Layer implements Rows: decide, read, copy. A prefetched layer is waited for instead.
 func (f *Flash) Layer(layer int, need mask.Mask, now func() units.Nanos, ev *LayerEvent) ([]Row,
 	error) {
 	start := now()
@@ -172,7 +169,7 @@ func (f *Flash) Layer(layer int, need mask.Mask, now func() units.Nanos, ev *Lay
 	return f.rows, err
 }
 
-// read reads on the caller's goroutine, after what the background is reading just now.
+// read reads on the caller's goroutine. It waits for the prefetch batch that is being read.
 func (f *Flash) read(requests []flashio.Request) error {
 	if err := f.store.Synchronise(); err != nil {
 		return err
@@ -183,14 +180,14 @@ func (f *Flash) read(requests []flashio.Request) error {
 	return f.ahead.demand(requests)
 }
 
-// count notes the decisions of a layer.
+// count sets the counters of a layer's decisions.
 func (ev *LayerEvent) count(d *policy.Decision, plan *layout.Plan) {
 	ev.Hits, ev.Misses, ev.Evictions = d.Hits, len(d.Load), len(d.Evict)
 	ev.Requests, ev.Bytes = len(plan.Requests), plan.Bytes
 }
 
-// update deletes what was evicted after the last token, inserts what was read, and keeps what is
-// evicted after this one.
+// update deletes the units that were evicted after the last token, inserts the records that were
+// read, and keeps this token's evictions for the next update.
 func (s *flashLayer) update(d *policy.Decision, records []int64, staging []byte) (copied int,
 	err error) {
 	copied = s.cache.Delete(s.pending)
@@ -201,7 +198,7 @@ func (s *flashLayer) update(d *policy.Decision, records []int64, staging []byte)
 	return copied, nil
 }
 
-// prepare turns the plan into requests on the staging buffer.
+// prepare makes the plan's requests into the staging buffer.
 func (f *Flash) prepare() error {
 	if f.plan.Staging > int64(len(f.staging)) {
 		if err := f.grow(f.plan.Staging + f.plan.Staging/4); err != nil {
@@ -224,7 +221,7 @@ func (f *Flash) grow(size int64) error {
 	return replaceStaging(f.store, &f.staging, size)
 }
 
-// replaceStaging gives a buffer back, when nothing uses it any more, and takes a larger one.
+// replaceStaging frees a buffer, once no copy uses it, and allocates a larger one.
 func replaceStaging(s Store, buf *[]byte, size int64) error {
 	err := errors.Join(s.Synchronise(), s.FreeStaging(*buf))
 	if *buf = nil; err != nil {
@@ -248,7 +245,7 @@ func (f *Flash) resident() [][]Row {
 	return all
 }
 
-// elsewhere says whether the rows are kept where a backend cannot compute with them.
+// elsewhere reports whether the backend cannot compute with the store's rows.
 func (f *Flash) elsewhere(b Backend) bool {
 	_, here := f.store.(*mainMemory)
 	return here != (b == nil) || !here && any(f.store) != any(b)
@@ -267,7 +264,7 @@ func (f *Flash) Reset() {
 	}
 }
 
-// Close ends what goes on in the background, frees the staging buffers and closes the reader.
+// Close stops the prefetches, frees the staging buffers and closes the reader.
 func (f *Flash) Close() error {
 	var err error
 	if f.ahead != nil {
@@ -281,5 +278,5 @@ func (f *Flash) Close() error {
 	return errors.Join(err, f.reader.Close())
 }
 
-// Mode says how the reads are really done.
+// Mode returns the reader's mode.
 func (f *Flash) Mode() flashio.Mode { return f.reader.Mode() }

@@ -7,18 +7,18 @@ import (
 	"github.com/windrow-sim/windrow/internal/mask"
 )
 
-// GenerateOptions say what to generate.
+// GenerateOptions configure a generation.
 type GenerateOptions struct {
-	Seq       int // number of the first sequence, which also picks its random stream
+	Seq       int // number of the first sequence; it also selects the random stream
 	MaxTokens int // tokens to generate after each prompt
 	Sampling  Sampling
-	Stop      map[uint32]bool // ids that end the text; the ending id is not part of the result
-	// ids from here on are never chosen: rows of the embedding that the tokenizer has no token for;
-	// 0 = all are
+	Stop      map[uint32]bool // ids that end the document; the ending id is not part of the result
+	// Vocab excludes ids from it on: rows of the embedding that the tokenizer has no token for. 0 =
+	// all ids are allowed.
 	Vocab int
-	Chunk int // prompt tokens that go through the model together; 0 = 1
-	// Masks gives the active units for the token of a sequence at a position, for Flash rows; nil
-	// for Resident rows.
+	Chunk int // prompt tokens per step; 0 = 1
+	// Masks returns the active units for the token of a sequence at a position, for Flash rows
+	// without predictors; nil otherwise.
 	Masks func(seq, pos int) ([]mask.Mask, error)
 }
 
@@ -34,23 +34,23 @@ func (e *Engine) Generate(ctx context.Context, prompt []uint32, opt GenerateOpti
 	return list[0], err
 }
 
-// sequence is one text in the making.
+// sequence is one document in the making.
 type sequence struct {
 	seq     int
-	ids     []uint32 // prompt, then chosen
+	ids     []uint32 // prompt, then generated tokens
 	prompt  int
 	done    int // positions that are computed
 	sampler *Sampler
 	over    bool
 }
 
-// GenerateBatch runs the prompts side by side, then up to MaxTokens chosen tokens of each, calling
-// emit for each chosen token with its prompt's index as it is known. What a layer needs from flash
-// is read once for all sequences. It returns the chosen tokens; on cancellation those chosen so
-// far, with ctx's error.
+// GenerateBatch runs the prompts side by side, then generates up to MaxTokens tokens for each. It
+// calls emit for each generated token with its prompt's index. A layer's rows are read from flash
+// once for all sequences. It returns the generated tokens; on cancellation the tokens so far, with
+// ctx's error.
 //
-// The last chosen token is not run through the model, as nothing is predicted from it. The texts
-// are those of single runs.
+// The last generated token is not run through the model, because no token follows it. The results
+// equal those of single runs.
 func (e *Engine) GenerateBatch(ctx context.Context, prompts [][]uint32, opt GenerateOptions,
 	emit func(i int, id uint32) error) ([][]uint32, error) {
 	list, err := e.sequences(prompts, opt)
@@ -116,8 +116,8 @@ func (e *Engine) sequences(prompts [][]uint32, opt GenerateOptions) ([]sequence,
 	return list, nil
 }
 
-// nextTokens appends the tokens of the next step: one of each sequence that goes on, or a chunk of
-// its prompt, as far as a step has room.
+// nextTokens appends the tokens of the next step: one of each unfinished sequence, or a chunk of
+// its prompt, as far as the step has room.
 func (e *Engine) nextTokens(tokens []Token, list []sequence, opt GenerateOptions) ([]Token, error) {
 	waiting := 0
 	for i := range list {
@@ -131,7 +131,7 @@ func (e *Engine) nextTokens(tokens []Token, list []sequence, opt GenerateOptions
 			continue
 		}
 		waiting--
-		room := len(e.entries) - len(tokens) - waiting // everyone gets one at least
+		room := len(e.entries) - len(tokens) - waiting // at least one for every sequence
 		for n := range min(max(opt.Chunk, 1), len(s.ids)-s.done, room) {
 			pos := s.done + n
 			t := Token{Seq: s.seq, SeqID: i, Pos: pos, ID: s.ids[pos], Prefill: pos < s.prompt}
@@ -147,8 +147,8 @@ func (e *Engine) nextTokens(tokens []Token, list []sequence, opt GenerateOptions
 	return tokens, nil
 }
 
-// choose takes the next token from the logits of the sequence's last one; more is false when there
-// is none.
+// choose takes the next token from the logits of the sequence's last one. more is false at the
+// sequence's end.
 func (s *sequence) choose(logits []float32, opt GenerateOptions) (id uint32, more bool) {
 	if len(s.ids)-s.prompt == opt.MaxTokens {
 		s.over = true
@@ -163,14 +163,14 @@ func (s *sequence) choose(logits []float32, opt GenerateOptions) (id uint32, mor
 	return id, true
 }
 
-// append adds a chosen token.
+// append adds a generated token.
 func (s *sequence) append(id uint32, opt GenerateOptions) {
 	s.sampler.Saw(id)
 	s.ids = append(s.ids, id)
 	s.over = len(s.ids)-s.prompt == opt.MaxTokens
 }
 
-// limited cuts the logits to ids that the tokenizer knows.
+// limited leaves out the logits of ids that the tokenizer does not know.
 func limited(logits []float32, vocab int) []float32 {
 	if vocab > 0 {
 		return logits[:min(vocab, len(logits))]
@@ -178,7 +178,7 @@ func limited(logits []float32, vocab int) []float32 {
 	return logits
 }
 
-// chosen are the tokens behind the prompts.
+// chosen returns the generated tokens of each sequence.
 func chosen(list []sequence) [][]uint32 {
 	all := make([][]uint32, len(list))
 	for i := range list {

@@ -5,46 +5,46 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Span is a stretch of measured time; Start counts from the creation of the engine, on the
-// monotonic clock.
+// Span is a period of measured time. Start counts from the creation of the engine, on the monotonic
+// clock.
 type Span struct{ Start, Dur units.Nanos }
 
-// LayerEvent is what happened in one layer for one token.
+// LayerEvent describes one layer for one token.
 type LayerEvent struct {
 	Layer int
-	// which token of the step, from 0; times and counters are the whole step's and come with the
-	// first
+	// batch entry: the token's index in the step, from 0. Times and counters belong to the step and
+	// are in the event of entry 0.
 	Entry int
-	// Active is the true mask of the units that were computed: bit u is set when unit u's value is
-	// not zero. It is valid during the call only.
+	// Active is the true mask of the computed units: bit u is set when unit u's value is not zero.
+	// Valid during the call only.
 	Active mask.Mask
-	// Values are the values of the computed units, ascending by unit; those that are not zero are
-	// the units of Active. Valid during the call only.
+	// Values are the values of the computed units, ascending by unit. The units with a value other
+	// than zero are those of Active. Valid during the call only.
 	Values []float32
-	// Feature is what predictors predict from (d_model), of the kind of Config.FeatureKind. Valid
-	// during the call only.
+	// Feature is the input of predictors (d_model), of the kind of Config.FeatureKind. Valid during
+	// the call only.
 	Feature     []float32
 	FeatureKind FeatureKind
 
-	// Need is what the token was given to compute, nil = everything; True what would have been
-	// active had all been computed, with Config.Check. Valid during the call only.
+	// Need is the mask of the units to compute, nil = all. True is the true mask over all units,
+	// with Config.Check. Valid during the call only.
 	Need, True mask.Mask
 
-	// Attention, Predict, IO, Memory, FFN are by the host's clock, which waits for a device at the
-	// end of Attention, Memory and FFN. Device is by that device's own, where it has one.
+	// Attention, Predict, IO, Memory and FFN are measured by the host's clock. The host waits for a
+	// device at the end of Attention, Memory and FFN. Device is measured by the device's own clock,
+	// if it has one.
 	Attention, Predict, IO, Memory, FFN Span
 	Device                              DeviceTimes
-	// Wait is how long the host waited for a device at those ends: part of the spans. Zero where
-	// nobody looks at times.
+	// Wait holds the host's waits for a device, which are part of the spans. Zero without an
+	// observer of times.
 	Wait DeviceTimes
 
 	Hits, Misses, Evictions, Requests int
-	Bytes                             units.Bytes // asked from flash
+	Bytes                             units.Bytes // read from flash
 	Copied                            units.Bytes // moved in the row cache
-	// needed units for which there was no room: they were left out, at a loss
+	// needed units without room, which were left out at a loss
 	Dropped int
-	// Ahead is how long the reads of this layer took in the background, where they were announced;
-	// IO is then what was waited for.
+	// Ahead is the time of this layer's prefetches in the background. IO is then the wait for them.
 	Ahead units.Nanos
 }
 
@@ -57,23 +57,22 @@ type TokenEvent struct {
 	Device DeviceTimes
 }
 
-// Observer sees what the engine does, in order: every layer of a token, then the token. An error
+// Observer gets the engine's events in order: every layer of a token, then the token. An error
 // stops the run. Recorders and measurements are Observers; the engine imports neither.
 type Observer interface {
 	Layer(ev *LayerEvent) error
 	Token(ev *TokenEvent) error
 }
 
-// Counting is an Observer that looks at counters only, unless there is a Config.Check: a backend
-// elsewhere need not bring back what was computed, nor wait for it, so that times are not those of
-// the work.
+// Counting is an Observer of counters only, unless there is a Config.Check. The engine then neither
+// copies results from a device nor waits for it, so the times are not those of the work.
 type Counting interface {
 	Observer
 	CountsOnly()
 }
 
-// Timing is an Observer that looks at counters and times only, unless there is a Config.Check: what
-// was computed is not brought back, which would lie between the times of a device.
+// Timing is an Observer of counters and times only, unless there is a Config.Check. The engine then
+// copies no results from a device, because the copies would lie between the times.
 type Timing interface {
 	Observer
 	TimesOnly()

@@ -5,39 +5,39 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
-// processor is the Backend of the CPU: everything is done at once. attention.go, ffn.go and ends.go
-// have its parts.
+// processor is the Backend of the CPU. Its operations are complete when they return. attention.go,
+// ffn.go and ends.go have the arithmetic.
 type processor struct {
 	w           *model.Weights
 	arch        *model.Arch
 	shape       model.Shape
 	pool        *cpu.Pool // the engine's
 	thresholds  []float32
-	frequencies []float64 // angles per position of rotary positions
+	frequencies []float64 // RoPE angles per position
 	check       [][]Row
 
-	all, entries []activations // those of the largest step, and of the one under way
-	sequences    []kvCache     // by sequence
+	all, entries []activations // for the largest step, and for the current one
+	sequences    []kvCache     // the KV cache, by sequence
 	context      int
 	scores       []float32 // (heads, context)
 }
 
-// activations are what one token of a step is computed with, all float32.
+// activations are the vectors of one token of a step, all float32.
 type activations struct {
 	x, h, out  []float32               // (d_model)
 	q, att     []float32               // (heads, head_dim)
 	k, v       []float32               // (kv_heads, head_dim)
 	act        []float32               // (d_ffn), by row of the step
 	wide, head []float32               // embedding and logits
-	kept       [FeatureKinds][]float32 // (d_model); nil for those that nobody wants
+	kept       [FeatureKinds][]float32 // (d_model); nil for kinds that are not kept
 }
 
-// kvCache is the keys and values of one sequence.
+// kvCache holds the keys and values of one sequence.
 type kvCache struct {
 	keys, vals []float32 // (layer, context, kv_heads, head_dim)
 }
 
-// Prepare implements Backend, like all that follow.
+// Prepare implements Backend, like the methods that follow.
 func (p *processor) Prepare(s *Setup) error {
 	w := s.Weights
 	*p = processor{
@@ -71,16 +71,16 @@ func (p *processor) Prepare(s *Setup) error {
 // Release leaves the memory to the garbage collector.
 func (p *processor) Release() error { return nil }
 
-// Reset has nothing to wait for.
+// Reset has no operation to wait for.
 func (p *processor) Reset() {}
 
-// Wait has nothing to wait for.
+// Wait returns at once: operations are complete when they return.
 func (p *processor) Wait() error { return nil }
 
-// Clock has no clock but the host's.
+// Clock has no device clock to switch.
 func (p *processor) Clock(bool) {}
 
-// Times has none.
+// Times returns zeros: there is no device clock.
 func (p *processor) Times() DeviceTimes { return DeviceTimes{} }
 
 // Keep copies the token's vectors.
@@ -95,7 +95,7 @@ func (p *processor) Keep(_ *Step, k FeatureKind) {
 	}
 }
 
-// Feature is the token's own vector.
+// Feature returns the token's own vector.
 func (p *processor) Feature(_ *Step, i int, k FeatureKind) ([]float32, error) {
 	if k == FFNInput {
 		return p.entries[i].h, nil
@@ -103,8 +103,8 @@ func (p *processor) Feature(_ *Step, i int, k FeatureKind) ([]float32, error) {
 	return p.entries[i].kept[k], nil
 }
 
-// Collect has happened in FFN.
+// Collect does nothing: FFN has called Step.Collect.
 func (p *processor) Collect(*Step) error { return nil }
 
-// Logits are the token's own.
+// Logits returns the token's own vector.
 func (p *processor) Logits(_ *Step, i int) ([]float32, error) { return p.entries[i].head, nil }

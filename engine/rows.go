@@ -10,20 +10,19 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// Rows brings the feed-forward rows of a layer to memory. The two kinds are Resident and Flash.
+// Rows provides the feed-forward rows of a layer. The two kinds are Resident and Flash.
 type Rows interface {
-	// Layer returns the rows of the needed units, ascending by unit and valid until the next call,
-	// and fills the Predict, IO and Memory spans and the counters of ev. Resident rows are all of
-	// them, whatever is needed.
+	// Layer returns the rows of the needed units, ascending by unit and valid until the next call.
+	// It fills the Predict, IO and Memory spans and the counters of ev. Resident returns all rows,
+	// whatever is needed.
 	Layer(layer int, need mask.Mask, now func() units.Nanos, ev *LayerEvent) ([]Row, error)
-	// Masked says whether the rows of a layer are those that are needed, or all of them.
+	// Masked reports whether Layer returns only the needed rows of a layer.
 	Masked(layer int) bool
-	// Reset forgets what is in memory, at the start of a sequence.
+	// Reset empties the caches, at the start of a sequence.
 	Reset()
 	// Close frees the memory and the file.
 	Close() error
-	// resident are the rows that are all in memory, by layer; nil for a layer that they are read
-	// for.
+	// resident returns the rows of resident layers; nil for a layer on flash.
 	resident() [][]Row
 }
 
@@ -45,7 +44,7 @@ func NewResident(w *model.Weights, bundles [][]byte, g layout.Geometry) (*Reside
 	return r, nil
 }
 
-// residentRows are the rows of a layer whose bundles are in memory.
+// residentRows returns the rows of a layer whose bundles are in memory.
 func residentRows(w *model.Weights, layer int, data []byte, g layout.Geometry) ([]Row, error) {
 	if len(data) < g.Units*int(g.Stride) {
 		return nil, fmt.Errorf("engine: layer %d: bundles are %d bytes, want %d", layer, len(data),
@@ -60,7 +59,7 @@ func residentRows(w *model.Weights, layer int, data []byte, g layout.Geometry) (
 	return rows, nil
 }
 
-// upBias is the bias of a unit's up row.
+// upBias returns the bias of a unit's up row.
 func upBias(l *model.Layer, unit int) float32 {
 	if l.UpBias == nil {
 		return 0
@@ -68,8 +67,8 @@ func upBias(l *model.Layer, unit int) float32 {
 	return l.UpBias[unit]
 }
 
-// checkRecords demands a geometry whose records are the model's, whole and in its order, and a host
-// that can use them in place.
+// checkRecords demands a geometry with whole records of the model, in its order, and a host that
+// can use them in place.
 func checkRecords(w *model.Weights, g layout.Geometry) error {
 	if g.Split > 1 || g.Order != nil {
 		return fmt.Errorf("engine: a layout of %d parts per record, or of another order: the "+

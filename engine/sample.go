@@ -11,8 +11,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/rng"
 )
 
-// Sampling says how the next token is chosen from the logits. The steps are taken in this order,
-// which is that of transformers: penalty, temperature, top-k, top-p, min-p.
+// Sampling says how the next token is chosen from the logits. The order of the steps is that of
+// transformers: penalty, temperature, top-k, top-p, min-p.
 type Sampling struct {
 	// 0 = greedy: the largest logit, the lower id on a tie
 	Temperature float64 `json:"temperature"`
@@ -21,13 +21,13 @@ type Sampling struct {
 	TopP float64 `json:"top_p"`
 	// tokens at least this times as likely as the most likely one; 0 = all
 	MinP float64 `json:"min_p,omitempty"`
-	// logits of tokens that were there before are divided by it when positive, else multiplied; 0
-	// or 1 = none (CTRL, section 4.1)
+	// logits of tokens that the sequence contains are divided by it when positive, else multiplied;
+	// 0 or 1 = none (CTRL, section 4.1)
 	Penalty float64 `json:"repetition,omitempty"`
 	Seed    uint64  `json:"seed"`
 }
 
-// String is the form written into traces and results.
+// String returns the form in traces and results.
 func (s Sampling) String() string {
 	var list []string
 	if s.Temperature == 0 {
@@ -70,13 +70,13 @@ func (s Sampling) check() error {
 	return nil
 }
 
-// Sampler chooses tokens. Each sequence has a random stream of its own, so that one more sequence
-// changes no other.
+// Sampler chooses tokens. Each sequence has its own random stream: adding a sequence changes no
+// other.
 type Sampler struct {
 	s      Sampling
 	random *rand.Rand
 	order  []candidate
-	seen   map[uint32]bool // tokens of the sequence, when they are penalised
+	seen   map[uint32]bool // tokens of the sequence, with a penalty
 	scaled []float32
 }
 
@@ -97,7 +97,7 @@ func NewSampler(s Sampling, seq int) (*Sampler, error) {
 	return sampler, nil
 }
 
-// Saw tells the sampler of a token of the sequence, prompt or chosen.
+// Saw adds a token of the sequence, from the prompt or generated.
 func (s *Sampler) Saw(id uint32) {
 	if s.seen != nil {
 		s.seen[id] = true
@@ -132,8 +132,7 @@ func (s *Sampler) penalised(logits []float32) []float32 {
 	return s.scaled
 }
 
-// weigh fills order with the tokens that can be chosen and their weights, and returns the sum of
-// these.
+// weigh fills order with the possible tokens and their weights, and returns the sum of the weights.
 func (s *Sampler) weigh(logits []float32) (sum float64) {
 	s.order = s.order[:0]
 	top := float64(logits[argmax(logits)])
@@ -158,7 +157,7 @@ func (s *Sampler) weigh(logits []float32) (sum float64) {
 		sum = s.nucleus(sum)
 	}
 	if s.s.MinP > 0 {
-		// Weights are relative to the most likely token's, which is 1.
+		// Weights are relative to that of the most likely token, which is 1.
 		s.order = slices.DeleteFunc(s.order, func(c candidate) bool { return c.p < s.s.MinP })
 		sum = 0
 		for _, c := range s.order {
@@ -168,7 +167,7 @@ func (s *Sampler) weigh(logits []float32) (sum float64) {
 	return sum
 }
 
-// draw picks one of order.
+// draw picks a candidate of order.
 func (s *Sampler) draw(sum float64) uint32 {
 	at := s.random.Float64() * sum
 	for _, c := range s.order {
@@ -176,10 +175,10 @@ func (s *Sampler) draw(sum float64) uint32 {
 			return c.id
 		}
 	}
-	return s.order[len(s.order)-1].id // rounding ate the last sliver
+	return s.order[len(s.order)-1].id // rounding can leave a small rest
 }
 
-// nucleus cuts the sorted order to the most likely tokens and returns their weight.
+// nucleus keeps the most likely tokens of the sorted order and returns their weight.
 func (s *Sampler) nucleus(sum float64) (kept float64) {
 	for i, c := range s.order {
 		kept += c.p
@@ -191,7 +190,7 @@ func (s *Sampler) nucleus(sum float64) (kept float64) {
 	return kept
 }
 
-// distribution sets p, of the vocabulary's length, to the probabilities that Next chooses by.
+// distribution sets p, of the vocabulary's length, to the probabilities that Next draws from.
 func (s *Sampler) distribution(p []float64, logits []float32) {
 	logits = s.penalised(logits)
 	clear(p)

@@ -5,28 +5,28 @@ import (
 	"fmt"
 )
 
-// SpeculateOptions say how to draft.
+// SpeculateOptions configure speculative decoding.
 type SpeculateOptions struct {
 	GenerateOptions
 	Draft int // λ: tokens that the draft model proposes before each verification
 }
 
-// Speculation counts what happened.
+// Speculation counts steps and tokens.
 type Speculation struct {
 	Verified int // steps of the target model after the prompt
 	Drafted  int // tokens proposed
-	Accepted int // of them taken
+	Accepted int // of the proposed tokens
 }
 
-// Speculate generates with a draft model: it proposes λ tokens one by one, the target computes all
-// of them and one more in a single step, and the longest prefix that it agrees with is kept. A
-// proposal x is accepted with probability min(1, p(x)/q(x)), p and q being the target's and the
-// draft's probabilities after sampling options; the first rejected one is replaced by a draw from
-// (p − q)⁺, normalised. So every token is distributed as the target's own (Leviathan, Kalman and
-// Matias, 2023, Theorem 1), and greedy texts are equal.
+// Speculate generates with a draft model. The draft model proposes λ tokens one by one. The target
+// computes all of them and one more in a single step, and the longest accepted prefix is kept. A
+// proposal x is accepted with probability min(1, p(x)/q(x)), with p the target's and q the draft's
+// probabilities after the sampling options. The first rejected proposal is replaced by a draw from
+// (p − q)⁺, normalised. So every token has the target's own distribution (Leviathan, Kalman and
+// Matias, 2023, Theorem 1), and greedy results are equal.
 //
-// Both engines must have one slot at least and room for λ+1 tokens in the target's step. Rows are
-// resident: a flash-resident target would need the masks of tokens that nobody has recorded.
+// Both engines need at least one sequence, and the target's step room for λ+1 tokens. Rows must be
+// resident or predicted: recorded masks are of other tokens.
 func Speculate(ctx context.Context, target, draft *Engine, prompt []uint32, opt SpeculateOptions,
 	emit func(id uint32) error) ([]uint32, Speculation, error) {
 	var count Speculation
@@ -80,10 +80,10 @@ type speculation struct {
 	drafts        int // positions that the draft model has computed
 }
 
-// round drafts, verifies and appends what was accepted and one token more.
+// round drafts, verifies, and appends the accepted tokens and one more.
 func (r *speculation) round() error {
-	// The last token of the text is the first of the verification: it is not computed yet, nor is a
-	// prompt.
+	// The sequence's last token is the first of the verification. The prompt is not computed yet
+	// either.
 	for r.s.done < len(r.s.ids)-1 {
 		n := min(len(r.target.entries), len(r.s.ids)-1-r.s.done)
 		if _, err := r.target.Step(r.tokens(r.s.ids[r.s.done:r.s.done+n], r.s.done)); err != nil {
@@ -111,7 +111,7 @@ func (r *speculation) round() error {
 	return nil
 }
 
-// tokens are ids at positions from first on.
+// tokens returns ids at positions from first on.
 func (r *speculation) tokens(ids []uint32, first int) []Token {
 	list := make([]Token, len(ids))
 	for i, id := range ids {
@@ -120,7 +120,7 @@ func (r *speculation) tokens(ids []uint32, first int) []Token {
 	return list
 }
 
-// propose lets the draft model choose up to n tokens.
+// propose makes the draft model choose up to n tokens.
 func (r *speculation) propose(n int) error {
 	r.drafted, r.q = r.drafted[:0], r.q[:0]
 	text := r.s.ids
@@ -142,8 +142,8 @@ func (r *speculation) propose(n int) error {
 	return nil
 }
 
-// accept appends the drafted tokens that the target agrees with, then one of its own, and returns
-// how many of the first.
+// accept appends the accepted proposals, then one token of the target's own, and returns the number
+// of accepted ones.
 func (r *speculation) accept(logits [][]float32) (kept int) {
 	for i := 0; ; i++ {
 		own := limited(logits[i], r.opt.Vocab)
@@ -170,7 +170,7 @@ func (r *speculation) accept(logits [][]float32) (kept int) {
 	}
 }
 
-// take appends a token unless it ends the text, and says whether the text goes on.
+// take appends a token unless it ends the sequence, and reports whether the sequence goes on.
 func (r *speculation) take(id uint32) bool {
 	if r.opt.Stop[id] {
 		r.s.over = true
@@ -180,7 +180,7 @@ func (r *speculation) take(id uint32) bool {
 	return !r.s.over
 }
 
-// needsMasks says whether tokens must bring masks.
+// needsMasks reports whether tokens must carry masks.
 func (e *Engine) needsMasks() bool {
 	return e.rows.Masked(e.shape.Layers-1) && e.predict == (Predictors{})
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// mainMemory is the Store of rows that the CPU computes with.
+// mainMemory is the Store in main memory, for the CPU.
 type mainMemory struct {
 	w      *model.Weights
 	record units.Bytes
 }
 
-// Staging is touched, so that no read pays for page faults.
+// Staging touches the memory, so that no read pays for page faults.
 func (m *mainMemory) Staging(size int64) ([]byte, error) {
 	buf := flashio.AlignedBuffer(int(size), layout.StagingAlign)
 	if buf == nil {
@@ -27,10 +27,10 @@ func (m *mainMemory) Staging(size int64) ([]byte, error) {
 	return buf, nil
 }
 
-// FreeStaging implements Store, like all that follow.
+// FreeStaging implements Store, like the methods that follow.
 func (m *mainMemory) FreeStaging(b []byte) error { return flashio.FreeBuffer(b) }
 
-// Synchronise has nothing to wait for: what is inserted is copied.
+// Synchronise returns at once: Insert copies.
 func (m *mainMemory) Synchronise() error { return nil }
 
 // Cache implements Store.
