@@ -65,7 +65,7 @@ type piece struct {
 // is made for the largest layer, or as its limit: so that no token waits for memory. It may be
 // called again.
 func (f *Flash) readAhead() error {
-	if f.ahead != nil {
+	if f.prefetcher != nil {
 		return nil
 	}
 	a := &ahead{f: f, layers: make([]announced, len(f.layers)), read: make(chan *group, 1),
@@ -78,7 +78,7 @@ func (f *Flash) readAhead() error {
 	if err := a.grow(room); err != nil {
 		return err
 	}
-	f.ahead = a
+	f.prefetcher = a
 	go a.readGroups()
 	go a.moveGroups()
 	return nil
@@ -106,13 +106,15 @@ func (f *Flash) Announce(first, end int, masks []mask.Mask) error {
 	}
 	var pieces []piece
 	for l := max(first, len(f.dense)); l < end; l++ {
-		pieces = append(pieces, f.ahead.decide(l, masks[l])...)
+		pieces = append(pieces, f.prefetcher.decide(l, masks[l])...)
 	}
-	return f.ahead.submit(pieces)
+	return f.prefetcher.submit(pieces)
 }
 
 // announced says whether a layer was announced and not taken.
-func (f *Flash) announced(layer int) bool { return f.ahead != nil && f.ahead.layers[layer].active }
+func (f *Flash) announced(layer int) bool {
+	return f.prefetcher != nil && f.prefetcher.layers[layer].active
+}
 
 // decide asks the policy, and cuts the loads into pieces.
 func (a *ahead) decide(l int, need mask.Mask) (pieces []piece) {
@@ -276,7 +278,7 @@ func (a *ahead) take(layer int, now func() units.Nanos, ev *LayerEvent) (bool, e
 	n.active = false
 	ev.Predict, ev.IO, ev.Memory = Span{Start: start}, Span{start, end - start}, Span{Start: end}
 	ev.Hits, ev.Misses, ev.Evictions = n.decision.Hits, len(n.decision.Load), len(n.decision.Evict)
-	ev.Requests, ev.Bytes, ev.Ahead = n.requests, n.bytes, n.took
+	ev.Requests, ev.Bytes, ev.Prefetch = n.requests, n.bytes, n.took
 	ev.Copied = units.Bytes(n.copied+len(n.decision.Load)) * a.f.planner.Geometry().Record
 	return true, a.failed
 }

@@ -18,7 +18,8 @@ type counted struct{ list []LayerEvent }
 func (c *counted) Layer(ev *LayerEvent) error {
 	e := *ev
 	e.Active, e.Values, e.Feature = nil, nil, nil
-	e.Attention, e.Predict, e.IO, e.Memory, e.FFN, e.Ahead, e.Wait = Span{}, Span{}, Span{}, Span{},
+	e.Attention, e.Predict, e.IO, e.Memory, e.FFN, e.Prefetch, e.Wait = Span{}, Span{}, Span{},
+		Span{},
 		Span{}, 0, DeviceTimes{}
 	c.list = append(c.list, e)
 	return nil
@@ -56,7 +57,7 @@ func TestAnnouncedReadsChangeNothingButTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		rows, err := NewFlash(w, image.Geometry(), reader, FlashConfig{Policy: spec,
-			Layout: layout.Options{Coalesce: true}, Ahead: staging, Dense: bundles[:dense]})
+			Layout: layout.Options{Coalesce: true}, Prefetch: staging, Dense: bundles[:dense]})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +142,7 @@ func TestAnnouncedReadsThatFail(t *testing.T) {
 			}
 			rows, err := NewFlash(w, image.Geometry(), &failing{reader, n}, FlashConfig{
 				Policy: policy.SlidingWindow(2),
-				Layout: layout.Options{Coalesce: true}, Ahead: 1 << 16})
+				Layout: layout.Options{Coalesce: true}, Prefetch: 1 << 16})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,28 +12,28 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// FlashConfig says how rows are brought from flash.
+// FlashConfig configures rows on flash.
 type FlashConfig struct {
 	Policy policy.Spec // which rows stay in memory from one token to the next
 	Layout layout.Options
-	// Capacity is the number of rows that each layer's cache holds (the paper's Req_i); nil = room
-	// for every unit.
+	// Capacity is the number of rows in each layer's cache (the paper's Req_i); nil = room for
+	// every unit.
 	Capacity []int
-	// Room is the most units of a layer that a step may need at once; what goes beyond is left out
-	// and counted. 0 = no limit. With Room and a policy that keeps K units, caches of K + Room rows
-	// never overflow.
+	// Room is the largest number of a layer's units that a step may need; the units beyond it are
+	// left out and counted. 0 = no limit. With Room and a policy that keeps K units, caches of K +
+	// Room rows never overflow.
 	Room int
-	// Staging is the size of the buffer that reads on demand arrive in. It grows when a layer needs
-	// more, which takes time.
+	// Staging is the size of the buffer for demand reads. It grows when a layer needs more, which
+	// takes time.
 	Staging int64
-	// Ahead is the size of the buffer of announced reads: what a layer needs beyond half of it goes
-	// in batches, each moved to its rows while the next is read (layout.Planner.Batches). A size
-	// without room for one record is refused. 0 = the largest layer's reads.
-	Ahead int64
-	// Store keeps the rows; nil = main memory, for the CPU. It stays the caller's.
+	// Prefetch is the size of the buffer for prefetches. Reads of a layer beyond half of it go in
+	// batches: the rows of one batch are copied to the cache while the next is read
+	// (layout.Planner.Batches). A size without room for one record is refused. 0 = the largest
+	// layer's reads.
+	Prefetch int64
+	// Store keeps the rows; nil = main memory, for the CPU. The caller owns it.
 	Store Store
-	// Dense are the bundles of the first layers, whose rows are all in memory for good (the dense
-	// prefix).
+	// Dense are the bundles of the first layers, whose rows are always resident (the dense prefix).
 	Dense [][]byte
 }
 
@@ -49,12 +49,12 @@ type Flash struct {
 	bound   int64 // size of the prefetch buffer in bytes; 0 = the largest layer's reads
 	limit   int64 // bytes of it for one prefetch batch (layout.Planner.BatchLimit)
 
-	rows     []Row
-	requests []flashio.Request
-	staging  []byte
-	plan     layout.Plan
-	decision policy.Decision
-	ahead    *ahead // nil until the first prefetch
+	rows       []Row
+	requests   []flashio.Request
+	staging    []byte
+	plan       layout.Plan
+	decision   policy.Decision
+	prefetcher *ahead // nil until the first prefetch
 }
 
 type flashLayer struct {
@@ -76,7 +76,7 @@ func NewFlash(w *model.Weights, g layout.Geometry, reader flashio.Reader, cfg Fl
 	if err := checkRecords(w, g); err != nil {
 		return nil, err
 	}
-	limit, err := planner.BatchLimit(cfg.Ahead)
+	limit, err := planner.BatchLimit(cfg.Prefetch)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func NewFlash(w *model.Weights, g layout.Geometry, reader flashio.Reader, cfg Fl
 		cfg.Store = &mainMemory{w, g.Record}
 	}
 	f := &Flash{reader: reader, planner: planner, layers: make([]flashLayer, layers),
-		store: cfg.Store, bound: cfg.Ahead, limit: limit, room: cfg.Room}
+		store: cfg.Store, bound: cfg.Prefetch, limit: limit, room: cfg.Room}
 	for l, data := range cfg.Dense {
 		rows, err := residentRows(w, l, data, g)
 		if err != nil {
@@ -136,8 +136,8 @@ func (f *Flash) Layer(layer int, need mask.Mask, now func() units.Nanos, ev *Lay
 		return f.dense[layer], nil
 	}
 	s := &f.layers[layer]
-	if f.ahead != nil {
-		announced, err := f.ahead.take(layer, now, ev)
+	if f.prefetcher != nil {
+		announced, err := f.prefetcher.take(layer, now, ev)
 		if err != nil {
 			return nil, err
 		}
@@ -174,10 +174,10 @@ func (f *Flash) read(requests []flashio.Request) error {
 	if err := f.store.Synchronise(); err != nil {
 		return err
 	}
-	if f.ahead == nil {
+	if f.prefetcher == nil {
 		return f.reader.ReadBatch(requests)
 	}
-	return f.ahead.demand(requests)
+	return f.prefetcher.demand(requests)
 }
 
 // count sets the counters of a layer's decisions.
@@ -253,8 +253,8 @@ func (f *Flash) elsewhere(b Backend) bool {
 
 // Reset implements Rows.
 func (f *Flash) Reset() {
-	if f.ahead != nil {
-		f.ahead.drain()
+	if f.prefetcher != nil {
+		f.prefetcher.drain()
 	}
 	for l := len(f.dense); l < len(f.layers); l++ {
 		s := &f.layers[l]
@@ -267,8 +267,8 @@ func (f *Flash) Reset() {
 // Close stops the prefetches, frees the staging buffers and closes the reader.
 func (f *Flash) Close() error {
 	var err error
-	if f.ahead != nil {
-		err = f.ahead.close()
+	if f.prefetcher != nil {
+		err = f.prefetcher.close()
 	}
 	err = errors.Join(err, f.store.Synchronise(), f.store.FreeStaging(f.staging))
 	f.staging = nil

@@ -44,8 +44,9 @@ type LayerEvent struct {
 	Copied                            units.Bytes // moved in the row cache
 	// needed units without room, which were left out at a loss
 	Dropped int
-	// Ahead is the time of this layer's prefetches in the background. IO is then the wait for them.
-	Ahead units.Nanos
+	// Prefetch is the time of this layer's prefetches in the background. IO is then the wait for
+	// them.
+	Prefetch units.Nanos
 }
 
 // TokenEvent ends a token.

@@ -215,7 +215,7 @@ func NewFlash(src traces.Source, tokens int, w *model.Weights, geo layout.Geomet
 	}
 	flash, err := engine.NewFlash(w, geo, reader, engine.FlashConfig{
 		Policy: cfg.Policy, Layout: cfg.Layout, Capacity: n.Rows,
-		Staging: int64(n.Staging), Ahead: int64(cfg.Schedule.Staging), Dense: dense,
+		Staging: int64(n.Staging), Prefetch: int64(cfg.Schedule.Staging), Dense: dense,
 		Store: cfg.Store,
 	})
 	return flash, n.Positions, err
@@ -303,8 +303,8 @@ func (m *meter) Layer(ev *engine.LayerEvent) error {
 	mem.Bytes, mem.Evictions = ev.Copied, uint32(ev.Evictions)
 	device(mem, ev.Device.Scatter, ev.Wait.Scatter)
 	device(row(traces.PartFFN, ev.FFN), ev.Device.FFN, ev.Wait.FFN)
-	if ev.Ahead > 0 {
-		m.ahead.Hidden += max(ev.Ahead-ev.IO.Dur, 0)
+	if ev.Prefetch > 0 {
+		m.ahead.Hidden += max(ev.Prefetch-ev.IO.Dur, 0)
 		m.ahead.Bytes += ev.Bytes
 		m.ahead.Named += int64(ev.Misses)
 	}

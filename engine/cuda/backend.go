@@ -11,10 +11,10 @@ import (
 	kernels "github.com/windrow-sim/windrow/kernels/cuda"
 )
 
-// Options say how to use a device. The zero value is usable.
+// Options configure a device. The zero value is usable.
 type Options struct {
-	Memory units.Bytes // of the device that may be taken; 0 = what it has
-	// Library is the driver's by file name, for Open; empty = the one of this build
+	Memory units.Bytes // of the device that may be used; 0 = all
+	// Library is the file name of the driver's library, for Open; empty = the driver of this build
 	// (kernels/cuda.OpenDriver).
 	Library string
 }
@@ -39,14 +39,14 @@ type Backend struct {
 	clock clock
 
 	work *work // nil until an engine prepares
-	err  error // the first one since Reset
+	err  error // the first since Reset
 }
 
-// work is what one engine's steps use.
+// work holds the device memory of one engine's steps.
 type work struct {
 	scope
 	setup                          *engine.Setup
-	resident                       []int // layers whose rows this engine has put there
+	resident                       []int // layers whose rows this engine has copied to the device
 	check                          []*rows
 	x, h, out, q, att, k, v        kernels.Mem // (tokens, …) float32
 	act, wide, logits, spare, all  kernels.Mem
@@ -61,14 +61,14 @@ type work struct {
 	haveLogits                     bool
 }
 
-// feature is a feature of all tokens of a step, and where the host has it.
+// feature is a feature of all tokens of a step, on the device and on the host.
 type feature struct {
 	at   kernels.Mem // (tokens, d_model) float32; FFNInput is h itself
 	host []byte
 	have bool
 }
 
-// Open takes an NVIDIA device of the machine into use for a model. Where there is none the error is
+// Open takes an NVIDIA device of the machine into use for a model. Without one the error is
 // kernels/cuda's ErrEnvironment and says what is missing.
 func Open(w *model.Weights, opt Options) (*Backend, error) {
 	open := kernels.OpenDriver
@@ -86,8 +86,8 @@ func Open(w *model.Weights, opt Options) (*Backend, error) {
 	return New(d, w, opt)
 }
 
-// New puts a model's resident weights on a device of any driver, which is the Backend's from now
-// on, and closed on an error too.
+// New copies a model's resident weights to a device of any driver. The Backend owns the device from
+// then on; New closes it on an error.
 func New(d *kernels.Device, w *model.Weights, opt Options) (*Backend, error) {
 	b := &Backend{device: d, opt: opt, w: w, rows: make([]*rows, w.Shape.Layers)}
 	b.lasting.b = b
@@ -134,7 +134,7 @@ func roomy(layer int64, layers int) int64 {
 // Device describes the device.
 func (b *Backend) Device() kernels.Facts { return b.device.Facts }
 
-// Close gives back everything, the device too.
+// Close frees everything, and the device.
 func (b *Backend) Close() error { return b.device.Close() }
 
 // Prepare implements engine.Backend, like all that follow.
@@ -190,7 +190,7 @@ func (b *Backend) prepare() error {
 	return b.bringRows()
 }
 
-// rowBytes is what bringRows takes of the device.
+// rowBytes returns the device memory that bringRows needs.
 func (b *Backend) rowBytes() (sum int64) {
 	for _, layers := range [][][]engine.Row{b.work.setup.Resident, b.work.setup.Check} {
 		for _, list := range layers {
@@ -200,7 +200,7 @@ func (b *Backend) rowBytes() (sum int64) {
 	return sum
 }
 
-// bringRows puts the rows of layers that are all in memory, and those to check with, to the device.
+// bringRows copies the rows of resident layers, and those of Config.Check, to the device.
 func (b *Backend) bringRows() error {
 	const portion = 8 << 20
 	record := int64(b.w.RecordBytes()) + 16
@@ -240,7 +240,7 @@ func (b *Backend) bringAll(staging []byte) error {
 	return nil
 }
 
-// Release frees what Prepare made.
+// Release frees the memory of Prepare.
 func (b *Backend) Release() error {
 	w := b.work
 	if w == nil {
@@ -258,7 +258,7 @@ func (b *Backend) Release() error {
 	return errors.Join(errs...)
 }
 
-// Reset waits for what is under way. A lost device stays lost.
+// Reset waits for running work. A lost device stays lost.
 func (b *Backend) Reset() {
 	err := b.device.Synchronize()
 	if b.err = err; !errors.Is(err, kernels.ErrLost) {

@@ -24,8 +24,8 @@ const (
 	marks
 )
 
-// clock marks points in the streams with events that have times. The stand-in for a device has
-// none, so that its times are zero.
+// clock marks points in the streams with timed events. The stand-in for a device has no times: they
+// are zero.
 type clock struct {
 	device *kernels.Device
 	events [marks]kernels.Event
@@ -45,7 +45,7 @@ func (c *clock) mark(m mark, s kernels.Stream) error {
 	return c.device.Record(c.events[m], s)
 }
 
-// Times implements engine.Backend, when the layer's work is done. Of several arrivals of rows the
+// Times implements engine.Backend, once the layer's work is done. Of several scatters of rows the
 // last one counts.
 func (b *Backend) Times() engine.DeviceTimes {
 	c := &b.clock

@@ -10,7 +10,7 @@ import (
 	kernels "github.com/windrow-sim/windrow/kernels/cuda"
 )
 
-// scope is what was made on the device for one purpose and goes together. After the first error it
+// scope holds device objects with one purpose, which are freed together. After the first error it
 // makes nothing more.
 type scope struct {
 	b      *Backend
@@ -20,12 +20,11 @@ type scope struct {
 	err    error
 }
 
-// ErrBudget: Options.Memory is less than what is to lie on the device. Such an error is
+// ErrBudget: Options.Memory is less than the device memory that is needed. Such an error is
 // kernels/cuda's ErrMemory, too.
 var ErrBudget = errors.New("over the budget of device memory")
 
-// budgetError is a refusal. least grows while the rest of what is wanted at the same time is
-// counted.
+// budgetError is a refusal. least grows while the other needs of the same call are added up.
 type budgetError struct{ bytes, used, budget, least units.Bytes }
 
 func (e *budgetError) Error() string {
@@ -34,7 +33,7 @@ func (e *budgetError) Error() string {
 		e.bytes, e.used, kernels.ErrMemory, e.budget, enough(e.least))
 }
 
-// enough is a size that prints as no less than is needed: texts are rounded.
+// enough is a size that prints as no less than the need: printed sizes are rounded.
 func enough(need units.Bytes) units.Bytes {
 	for size := need; ; size += size/256 + 1 {
 		if said, err := units.ParseBytes(size.String()); err != nil || said >= need {
@@ -47,8 +46,8 @@ func (e *budgetError) Is(target error) bool {
 	return target == ErrBudget || target == kernels.ErrMemory || target == refusal.ErrConfig
 }
 
-// allows says whether the budget allows so much more. After a refusal it goes on counting what is
-// wanted, which nothing is made of any more.
+// allows reports whether the budget allows so many more bytes. After a refusal it still adds up the
+// needs, but nothing is allocated any more.
 func (s *scope) allows(bytes int64) bool {
 	if refused := (*budgetError)(nil); errors.As(s.err, &refused) {
 		refused.least += units.Bytes(bytes)
@@ -105,7 +104,7 @@ func (s *scope) pinned(bytes int64) []byte {
 	return b
 }
 
-// event marks points of a stream, with times if wanted.
+// event makes an event, with times if wanted.
 func (s *scope) event(timed bool) kernels.Event {
 	if s.err != nil {
 		return 0
@@ -117,7 +116,7 @@ func (s *scope) event(timed bool) kernels.Event {
 	return e
 }
 
-// free gives everything back, when the device has done its work on it.
+// free frees everything, once the device has finished its work on it.
 func (s *scope) free() error {
 	errs := []error{s.b.device.Synchronize()}
 	for _, m := range s.memory {
@@ -134,10 +133,9 @@ func (s *scope) free() error {
 	return errors.Join(errs...)
 }
 
-// lists takes what the host knows to the device: small lists that kernels of one stream use. They
-// are written to pinned memory, so that no copy waits for the stream; where that is the device's
-// own memory, kernels read them there. When it is full, the host waits until all of it has been
-// used.
+// lists copies small lists to the device, for kernels of one stream. They are written to pinned
+// memory, so that no copy waits for the stream; where pinned memory is device memory, kernels read
+// them there. When it is full, the host waits until all of it has been used.
 type lists struct {
 	device *kernels.Device
 	stream kernels.Stream
@@ -146,7 +144,7 @@ type lists struct {
 	used   int64
 }
 
-// lists makes room for so many bytes, all of which may be on their way at once.
+// lists allocates room for so many bytes, all of which may be in flight at once.
 func (s *scope) lists(stream kernels.Stream, bytes int64) *lists {
 	l := &lists{device: s.b.device, stream: stream, host: s.pinned(bytes)}
 	if !l.device.Facts.Integrated {
@@ -183,7 +181,7 @@ func (l *lists) put(data []byte) (kernels.Mem, error) {
 	return there, l.device.ToDevice(there.Ptr, here, l.stream)
 }
 
-// floats and words are pinned memory as numbers: it is aligned to more than these need.
+// floats and words reinterpret pinned memory as numbers: its alignment suffices for both.
 func floats(b []byte) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
 }

@@ -20,7 +20,7 @@ func (b *Backend) did(err error) {
 	}
 }
 
-// Embed begins a step: it takes the tokens to the device.
+// Embed begins a step: it copies the tokens to the device.
 func (b *Backend) Embed(s *engine.Step) {
 	w, n := b.work, len(s.Tokens)
 	w.haveLogits, w.longest = false, 0
@@ -161,7 +161,7 @@ func (b *Backend) rotate(x kernels.Mem, heads, n int) {
 		Tokens: n, Context: b.work.setup.Context}))
 }
 
-// FFN waits, on the device, until the layer's rows have arrived.
+// FFN waits, on the device, until the layer's rows are in their slots.
 func (b *Backend) FFN(s *engine.Step) {
 	w, r := b.work, b.rows[s.Layer]
 	if r == nil {
@@ -195,10 +195,10 @@ func (b *Backend) FFN(s *engine.Step) {
 	}
 }
 
-// keeps says whether the rows of a layer are all there, each at the place of its number.
+// keeps reports whether a layer is resident: every unit in the slot of its number.
 func (w *work) keeps(layer int) bool { return w.setup.Resident[layer] != nil }
 
-// ffn is the feed-forward part of a layer over all its units.
+// ffn returns the feed-forward part of a layer over all its units.
 func (b *Backend) ffn(s *engine.Step, r *rows) *kernels.FFN {
 	layer, shape := &b.weights.layers[s.Layer], b.w.Shape
 	a := &kernels.FFN{
@@ -214,8 +214,9 @@ func (b *Backend) ffn(s *engine.Step, r *rows) *kernels.FFN {
 	return a
 }
 
-// wanted is the masks of the tokens, where one of them does not need all rows of the step; masked
-// says that they have any: rows of value zero then cost like others, as on the CPU.
+// wanted returns the masks of the tokens, if a token needs only some rows of the step. masked
+// reports whether a token has a mask at all: rows of value zero then cost as much as others, as on
+// the CPU.
 func (b *Backend) wanted(s *engine.Step) (m kernels.Mem, masked bool) {
 	units := b.w.Shape.DFFN
 	for i := range s.Tokens {
@@ -224,7 +225,7 @@ func (b *Backend) wanted(s *engine.Step) (m kernels.Mem, masked bool) {
 	if !masked || len(s.Tokens) == 1 && !b.work.keeps(s.Layer) {
 		return kernels.Mem{}, masked
 	}
-	var all mask.Mask // of all tokens, one after the other
+	var all mask.Mask // the masks of all tokens in a row
 	for i := range s.Tokens {
 		need := s.Need(i)
 		if need == nil {
@@ -264,7 +265,7 @@ func (b *Backend) Wait() error {
 	return b.err
 }
 
-// fetch brings the first bytes of m to the host and waits for them.
+// fetch copies the first bytes of m to the host and waits for them.
 func (b *Backend) fetch(to []byte, m kernels.Mem) error {
 	if b.err == nil && len(to) > 0 {
 		b.did(b.device.ToHost(to, m.Ptr, b.compute))
@@ -272,7 +273,7 @@ func (b *Backend) fetch(to []byte, m kernels.Mem) error {
 	return b.Wait()
 }
 
-// Keep copies Out or X on the device, in the order of the stream: nobody waits for it.
+// Keep copies Out or X on the device, in the order of the stream, without a wait.
 func (b *Backend) Keep(s *engine.Step, k engine.FeatureKind) {
 	f, from := &b.work.features[k], b.work.x
 	if k == engine.AttentionOutput {
@@ -285,7 +286,7 @@ func (b *Backend) Keep(s *engine.Step, k engine.FeatureKind) {
 	}
 }
 
-// Feature brings that of all tokens when that of the first is asked for.
+// Feature copies the feature of all tokens to the host on the first call for the layer.
 func (b *Backend) Feature(s *engine.Step, i int, k engine.FeatureKind) ([]float32, error) {
 	f, d := &b.work.features[k], b.w.Shape.DModel
 	if !f.have {
@@ -297,7 +298,7 @@ func (b *Backend) Feature(s *engine.Step, i int, k engine.FeatureKind) ([]float3
 	return floats(f.host)[i*d : (i+1)*d], nil
 }
 
-// Collect brings the values of all tokens.
+// Collect copies the values of all tokens to the host.
 func (b *Backend) Collect(s *engine.Step) error {
 	w, n := b.work, len(s.Rows)
 	if err := b.fetch(w.hostAct[:4*len(s.Tokens)*n], w.act); err != nil {
@@ -321,7 +322,7 @@ func (b *Backend) Collect(s *engine.Step) error {
 	return nil
 }
 
-// Logits brings those of all tokens when those of the first are asked for.
+// Logits copies the logits of all tokens to the host on the first call for the step.
 func (b *Backend) Logits(s *engine.Step, i int) ([]float32, error) {
 	w, n := b.work, b.w.Shape.Vocab
 	if !w.haveLogits {

@@ -136,7 +136,7 @@ func testPredictorsAndSchedules(t *testing.T, on *cuda.TestDriver) {
 			if flash {
 				rows = m.flash(t, engine.FlashConfig{Policy: policy.SlidingWindow(2),
 					Dense: m.bundles[:1], Store: b,
-					Ahead: 16 << 10})
+					Prefetch: 16 << 10})
 			}
 			now, next := &told{masks: want.masks}, &told{masks: want.masks, ahead: 1}
 			count := &truths{}

@@ -16,8 +16,8 @@ import (
 type rows struct {
 	kernels.RowBuffers
 	scope
-	// arrived marks in moves that all that was asked for is in its place, used in compute that the
-	// layer's feed-forward part has read it.
+	// arrived marks, in moves, that all inserted rows are in their slots; used marks, in compute,
+	// that the layer's feed-forward part has read them.
 	arrived, used kernels.Event
 }
 
@@ -37,11 +37,11 @@ func (b *Backend) newRows(places int) (*rows, error) {
 	return r, nil
 }
 
-// fill puts the records of all units to the places of their numbers, in portions of a staging
+// fill puts the records of all units into the slots of their numbers, in portions of a staging
 // buffer.
 func (b *Backend) fill(r *rows, list []engine.Row, staging []byte) error {
 	record := b.w.RecordBytes()
-	const align = 16 // what Scatter is fast at
+	const align = 16 // Scatter is fast with this alignment
 	stride := (record + align - 1) / align * align
 	portion := len(staging) / stride
 	for from := 0; from < len(list); from += portion {
@@ -61,7 +61,7 @@ func (b *Backend) fill(r *rows, list []engine.Row, staging []byte) error {
 	return nil
 }
 
-// scatter fetches records from a staging buffer to their places.
+// scatter copies records from a staging buffer to their slots.
 func (b *Backend) scatter(r *rows, staging []byte, at []int64, places []int32) error {
 	if len(at) == 0 {
 		return nil
@@ -127,7 +127,7 @@ func (b *Backend) move(r *rows, from, to []int32) error {
 	return b.device.Record(r.arrived, b.moves)
 }
 
-// staging is a buffer that reads arrive in.
+// staging is a buffer that reads are made into.
 type staging struct {
 	whole, buf []byte
 	mapped     kernels.Mem // of buf
@@ -153,7 +153,7 @@ func (b *Backend) Staging(size int64) ([]byte, error) {
 	return buf, nil
 }
 
-// FreeStaging gives a buffer back.
+// FreeStaging frees a buffer.
 func (b *Backend) FreeStaging(buf []byte) error {
 	b.moving.Lock()
 	defer b.moving.Unlock()
@@ -167,7 +167,7 @@ func (b *Backend) FreeStaging(buf []byte) error {
 	return nil
 }
 
-// mapped is a part of a staging buffer as the device sees it.
+// mapped returns the device's address of a part of a staging buffer.
 func (b *Backend) mapped(part []byte) (kernels.Mem, error) {
 	b.moving.Lock()
 	defer b.moving.Unlock()
@@ -186,14 +186,14 @@ func (b *Backend) mapped(part []byte) (kernels.Mem, error) {
 // Synchronise waits until rows have left the staging buffers.
 func (b *Backend) Synchronise() error { return b.device.SyncStream(b.moves) }
 
-// cache is the rows of a layer on flash: which they are is known here, the rows are on the device.
+// cache holds the rows of a layer on flash: the list of units on the host, the rows on the device.
 type cache struct {
 	b        *Backend
 	layer    int
 	capacity int
 	slots    *policy.Slots
 	rows     *rows
-	origin   []int32 // by place: where its row really is, while units are deleted
+	origin   []int32 // by slot: the slot that holds its row, while units are deleted
 	err      error   // of a move
 }
 
@@ -221,9 +221,9 @@ func (b *Backend) Cache(layer, capacity int) (engine.Cache, error) {
 	return c, nil
 }
 
-// Delete implements engine.Cache, like all that follow. Slots moves the last row to each gap in
-// turn, some rows several times; the device moves each once, from where it was to where it ends.
-// Rows end below the new length and come from above it, so no place is in both lists.
+// Delete implements engine.Cache, like the methods that follow. Slots moves the last row to each
+// gap in turn, some rows several times; the device moves each once, from its first slot to its
+// last. Rows end below the new length and start above it, so no slot is in both lists.
 func (c *cache) Delete(list []uint32) (moved int) {
 	var touched []int32
 	for _, u := range list {
@@ -264,7 +264,7 @@ func (c *cache) Insert(list []uint32, staging []byte, at []int64) error {
 	return c.b.scatter(c.rows, staging, at[:len(list)], places)
 }
 
-// Rows says where the units of a mask are.
+// Rows appends the slots of a mask's units.
 func (c *cache) Rows(to []engine.Row, need mask.Mask) ([]engine.Row, error) {
 	if c.err != nil {
 		return nil, c.err

@@ -1,15 +1,15 @@
-// Package eval measures how well an engine predicts a text: perplexity, and how often its most
+// Package eval measures how well an engine predicts a document: perplexity, and how often its most
 // likely token is another engine's.
 //
 // # Model
 //
-// The text is cut into windows of Context tokens that start Stride tokens apart, and every token is
-// predicted once: by the first window that holds it, from all tokens of that window before it. With
-// Stride = Context windows do not overlap and their first tokens are not predicted; a smaller
-// stride leaves out the first token of the text alone and gives every later one Context − Stride
-// tokens before it, for more work. The perplexity is exp of the mean negative log-likelihood over
-// all predicted tokens. transformers' documentation computes the same ("Perplexity of fixed-length
-// models"), but for weighing windows by one token too many.
+// The document is divided into windows of Context tokens that start Stride tokens apart. Every
+// token is predicted once: in the first window that contains it, from all tokens of that window
+// before it. With Stride = Context windows do not overlap and their first tokens are not predicted.
+// With a smaller stride only the first token of the document is not predicted, and every later
+// token has at least Context − Stride tokens before it, for more work. The perplexity is exp of the
+// mean negative log-likelihood over all predicted tokens. transformers' documentation computes the
+// same ("Perplexity of fixed-length models"), except that it weights windows by one token too many.
 //
 // Start with Run.
 package eval
@@ -22,16 +22,16 @@ import (
 	"github.com/windrow-sim/windrow/engine"
 )
 
-// Options say how to measure.
+// Options configure a measurement.
 type Options struct {
 	Context int // tokens of a window
-	Stride  int // tokens from one window to the next; 0 = Context
-	Chunk   int // tokens that go through the model together; 0 = 1. It changes speed alone.
-	// Begin replaces the first tokens of every window: what the tokenizer puts in front of a text,
-	// so that a window looks like the beginning of one. Nil = the text as it is.
+	Stride  int // tokens from one window's start to the next; 0 = Context
+	Chunk   int // tokens per step; 0 = 1. Changes speed only.
+	// Begin replaces the first tokens of every window by the tokenizer's start of a document, so
+	// that a window looks like the start of one. Nil = the document unchanged.
 	Begin []uint32
-	// Against are the most likely tokens of another engine on the same text with the same windows,
-	// as Result.Argmax gives them; nil = none.
+	// Against are the most likely tokens of another engine on the same document with the same
+	// windows, from its Result.Argmax; nil = none.
 	Against []uint32
 	// Progress, if not nil, is called with the number of tokens done and of all that will be
 	// computed.
@@ -42,7 +42,7 @@ type Options struct {
 type Result struct {
 	Predicted  int      // tokens
 	NLL        float64  // sum of negative log-likelihoods, in nats
-	Agreed     int      // of the predicted tokens, where the most likely one is Against's
+	Agreed     int      // predicted tokens with the most likely one in Against
 	Argmax     []uint32 // most likely token, by predicted position
 	Perplexity float64
 }
@@ -78,8 +78,8 @@ func (o *Options) windows(n int, do func(from, to, first int) error) error {
 	}
 }
 
-// Run measures an engine on a text. The engine's context must hold a window, and its step a chunk.
-// On cancellation it returns what was measured so far with ctx's error.
+// Run measures an engine on a document. The engine's context must hold a window, and its step a
+// chunk. On cancellation it returns the measurements so far with ctx's error.
 func Run(ctx context.Context, e *engine.Engine, ids []uint32, opt Options) (*Result, error) {
 	if err := opt.check(ids); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func Run(ctx context.Context, e *engine.Engine, ids []uint32, opt Options) (*Res
 	}
 	err := opt.windows(len(ids), func(from, to, first int) error {
 		e.Reset()
-		// The last token of a window predicts a token of the next: it is not run.
+		// The last token of a window would predict a token of the next window: it is not run.
 		for at := from; at < to-1; at += opt.Chunk {
 			if err := ctx.Err(); err != nil {
 				return err
