@@ -7,6 +7,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -37,13 +38,13 @@ type layerAhead struct {
 	reads    speculation
 	bytes    units.Bytes // read ahead
 	requests int
-	resident []uint64 // before the token
+	resident mask.Mask // before the token
 }
 
 func newAhead(r *runner) (*ahead, error) {
 	a := &ahead{r: r, plan: r.cfg.Schedule, layers: make([]layerAhead, r.head.Layers)}
 	for l := range a.layers {
-		a.layers[l].resident = make([]uint64, r.head.Words())
+		a.layers[l].resident = mask.New(r.head.Units)
 	}
 	a.reader = reader{station: r.station, host: r.host, staging: a.plan.Staging,
 		room: layout.Staging{Room: int64(a.plan.Staging)}}
@@ -98,7 +99,7 @@ func (a *ahead) decide(t *traces.Token) (held int) {
 	for l := range a.layers {
 		p := &a.layers[l]
 		if l < a.plan.Dense {
-			p.work.Hits = count(masks[l])
+			p.work.Hits = masks[l].Count()
 			continue
 		}
 		var load []uint32
@@ -108,7 +109,7 @@ func (a *ahead) decide(t *traces.Token) (held int) {
 			p.reads = speculation{named: p.reads.named[:0], missed: append(p.reads.missed[:0],
 				load...)}
 		} else {
-			var traced []uint64
+			var traced mask.Mask
 			if a.plan.Traced {
 				traced = t.Predicted[l]
 			}
@@ -117,11 +118,9 @@ func (a *ahead) decide(t *traces.Token) (held int) {
 			a.facts.Missed += int64(len(p.reads.missed))
 			a.facts.Named += int64(len(load) - len(p.reads.missed))
 		}
-		for _, u := range load {
-			p.resident[u/64] |= 1 << (u % 64)
-		}
+		p.resident.SetList(load)
 		for _, u := range r.layers[l].dec.Evict {
-			p.resident[u/64] &^= 1 << (u % 64)
+			p.resident.Clear(u)
 		}
 		rest := p.work
 		rest.Loads = len(p.reads.missed)

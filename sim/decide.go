@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"iter"
-	"math/bits"
 	"slices"
 
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
@@ -26,8 +25,8 @@ func NewLayer(p policy.Policy, units int) *Layer {
 
 // Step decides for one token, which needs the units of a mask. It returns the counts and the units
 // to load, ascending and valid until the next Step.
-func (l *Layer) Step(mask []uint64) (w Work, load []uint32) {
-	l.policy.Step(mask, &l.dec)
+func (l *Layer) Step(need mask.Mask) (w Work, load []uint32) {
+	l.policy.Step(need, &l.dec)
 	w.Hits, w.Loads, w.Evictions = l.dec.Hits, len(l.dec.Load), len(l.dec.Evict)
 	// A policy that reads every unit makes the layer compute more than the mask.
 	w.Need = w.Hits + w.Loads - l.dec.Ahead
@@ -128,10 +127,7 @@ func (cfg *Config) masks(src traces.Source, layer int, failed *error) iter.Seq[m
 
 // needed returns the masks of a token that say which units are needed.
 func (cfg *Config) needed(t *traces.Token) []mask.Mask {
-	if cfg.Predicted {
-		return t.Predicted
-	}
-	return t.Active
+	return t.Masks(cfg.Predicted)
 }
 
 // tokens is the number of tokens of src that are simulated.
@@ -145,11 +141,9 @@ func (cfg *Config) tokens(src traces.Source) int {
 // ranked lists the units by the number of tokens that need them, descending, then by number.
 func ranked(masks iter.Seq[mask.Mask], units int) []uint32 {
 	uses := make([]int, units)
-	for mask := range masks {
-		for i, word := range mask {
-			for ; word != 0; word &= word - 1 {
-				uses[i*64+bits.TrailingZeros64(word)]++
-			}
+	for m := range masks {
+		for u := range m.Each {
+			uses[u]++
 		}
 	}
 	list := make([]uint32, units)
@@ -158,12 +152,4 @@ func ranked(masks iter.Seq[mask.Mask], units int) []uint32 {
 	}
 	slices.SortStableFunc(list, func(a, b uint32) int { return uses[b] - uses[a] })
 	return list
-}
-
-// count is the number of units of a mask.
-func count(mask []uint64) (n int) {
-	for _, word := range mask {
-		n += bits.OnesCount64(word)
-	}
-	return n
 }

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"math/bits"
 
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/mask"
@@ -72,9 +71,7 @@ func (cfg *Config) loads(src traces.Source, policies []policy.Policy,
 			kept[l] += len(dec.Load) - len(dec.Evict)
 			most[l] = max(most[l], kept[l])
 			h.Loads += int64(len(dec.Load))
-			for _, word := range masks[l] {
-				h.Needed += int64(bits.OnesCount64(word))
-			}
+			h.Needed += int64(masks[l].Count())
 		}
 	})
 	return most, err
@@ -96,13 +93,12 @@ func bound(cfg *Config, src traces.Source, bounds []*policy.Bound) error {
 // but the first.
 func (cfg *Config) each(src traces.Source, step func(masks []mask.Mask, fresh bool)) error {
 	var t traces.Token
-	seq := uint32(0)
+	var sequences traces.Sequences
 	for i := range cfg.tokens(src) {
 		if err := src.Token(i, &t); err != nil {
 			return err
 		}
-		step(cfg.needed(&t), i > 0 && t.Seq != seq)
-		seq = t.Seq
+		step(cfg.needed(&t), sequences.Changes(t.Seq))
 	}
 	return nil
 }

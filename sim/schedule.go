@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -112,12 +113,12 @@ type speculation struct {
 type guess struct {
 	key              uint64
 	recall, mistaken uint64 // thresholds of draws
-	traced           []uint64
+	traced           mask.Mask
 }
 
 // guess returns the draws of a layer; traced is its predicted mask, nil unless the trace's
 // predictions are used.
-func (s *Schedule) guess(seed uint64, seq, pos uint32, layer int, traced []uint64) guess {
+func (s *Schedule) guess(seed uint64, seq, pos uint32, layer int, traced mask.Mask) guess {
 	key := mix(mix(mix(seed)^uint64(seq)<<32^uint64(pos)) ^ uint64(layer))
 	return guess{key: key, recall: threshold(s.Recall), mistaken: threshold(s.FalsePositives),
 		traced: traced}
@@ -127,7 +128,7 @@ func (s *Schedule) guess(seed uint64, seq, pos uint32, layer int, traced []uint6
 func (g *guess) names(unit uint32, needed bool) bool {
 	switch {
 	case g.traced != nil:
-		return g.traced[unit/64]>>(unit%64)&1 != 0
+		return g.traced.Has(unit)
 	case needed:
 		return mix(g.key^uint64(unit))>>11 < g.recall
 	}
@@ -149,11 +150,11 @@ func mix(v uint64) uint64 {
 // split shares out the reads of a layer: load is what the policy reads for the needed mask,
 // resident what is in memory before. What a policy brings whatever a token needs is known without a
 // prediction.
-func (s *speculation) split(g *guess, need, resident []uint64, load []uint32, units int) {
+func (s *speculation) split(g *guess, need, resident mask.Mask, load []uint32, units int) {
 	s.named, s.missed, s.wasted = s.named[:0], s.missed[:0], 0
 	guesses := g.traced != nil || g.mistaken > 0
 	for unit, next := uint32(0), 0; unit < uint32(units); unit++ {
-		needed := need[unit/64]>>(unit%64)&1 != 0
+		needed := need.Has(unit)
 		loaded := next < len(load) && load[next] == unit
 		if loaded {
 			next++
@@ -163,7 +164,7 @@ func (s *speculation) split(g *guess, need, resident []uint64, load []uint32, un
 			s.named = append(s.named, unit)
 		case loaded:
 			s.missed = append(s.missed, unit)
-		case guesses && !needed && resident[unit/64]>>(unit%64)&1 == 0 && g.names(unit, false):
+		case guesses && !needed && !resident.Has(unit) && g.names(unit, false):
 			s.named = append(s.named, unit)
 			s.wasted++
 		}

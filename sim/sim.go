@@ -10,6 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
@@ -78,15 +79,14 @@ func Run(src traces.Source, cfg Config) (*traces.Run, error) {
 	tokens := r.cfg.tokens(src)
 	r.run.Rows = make([]traces.RunRow, 0, tokens*(r.head.Layers*(traces.Parts-1)+1))
 	var t traces.Token
-	seq := uint32(0)
+	var sequences traces.Sequences
 	for i := range tokens {
 		if err := src.Token(i, &t); err != nil {
 			return nil, err
 		}
-		if i > 0 && t.Seq != seq {
+		if sequences.Changes(t.Seq) {
 			r.reset()
 		}
-		seq = t.Seq
 		step := r.step
 		if r.ahead != nil {
 			step = r.ahead.token
@@ -247,9 +247,9 @@ func (r *runner) step(index uint32, t *traces.Token) error {
 }
 
 // layer simulates one layer of one token. row holds the token's sequence, position and layer.
-func (r *runner) layer(row traces.RunRow, mask []uint64) error {
+func (r *runner) layer(row traces.RunRow, need mask.Mask) error {
 	row.Start = r.now
-	s, err := r.Layer(int(row.Layer), int(row.Pos), mask)
+	s, err := r.Layer(int(row.Layer), int(row.Pos), need)
 	if err != nil {
 		return err
 	}

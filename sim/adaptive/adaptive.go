@@ -8,7 +8,6 @@ import (
 
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
-	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/sim/answers"
@@ -227,7 +226,7 @@ func (s *study) measure(ctx context.Context) error {
 	all := head.Layers * head.Units
 	var d policy.Decision
 	var t traces.Token
-	seq := uint32(0)
+	var sequences traces.Sequences
 	for i := range s.src.Tokens() {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -235,24 +234,16 @@ func (s *study) measure(ctx context.Context) error {
 		if err := s.src.Token(i, &t); err != nil {
 			return err
 		}
-		if i > 0 && t.Seq != seq {
+		if sequences.Changes(t.Seq) {
 			e.Reset()
 		}
-		seq = t.Seq
 		e.Begin(s.cfg.Bounds.Max)
-		for l, mask := range s.masks(&t) {
-			e.Step(l, mask, all, &d)
+		for l, need := range t.Masks(s.cfg.Sim.Predicted) {
+			e.Step(l, need, all, &d)
 		}
 		s.use, s.pos = append(s.use, e.Use(nil)), append(s.pos, t.Pos)
 	}
 	return nil
-}
-
-func (s *study) masks(t *traces.Token) []mask.Mask {
-	if s.cfg.Sim.Predicted {
-		return t.Predicted
-	}
-	return t.Active
 }
 
 // budgeted calls f with the room of every token under every budget that it may meet: by tokens, the

@@ -54,11 +54,11 @@ func (s *study) outcome(name string, steps []Step) (Outcome, error) {
 	o := Outcome{Name: name, Steps: steps}
 	var latency, differences []float64
 	wall, needed, windows := 0.0, int64(0), 0
+	var sequences traces.Sequences
 	since := 0 // tokens of the sequence so far
 	for i := range steps {
 		t := &steps[i]
-		first := i == 0 || steps[i-1].Seq != t.Seq
-		if first {
+		if sequences.Begins(t.Seq) {
 			since = 0
 		} else if steps[i-1].Window != t.Window {
 			o.Changes++

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -44,6 +45,7 @@ func (s *study) simulate(ctx context.Context, by strategy, tick func()) ([]Step,
 		return nil, nil, err
 	}
 	var t traces.Token
+	var sequences traces.Sequences
 	var use []int
 	steps := make([]Step, 0, s.src.Tokens())
 	for i := range s.src.Tokens() {
@@ -53,7 +55,7 @@ func (s *study) simulate(ctx context.Context, by strategy, tick func()) ([]Step,
 		if err := s.src.Token(i, &t); err != nil {
 			return nil, nil, err
 		}
-		if i == 0 || t.Seq != steps[i-1].Seq {
+		if sequences.Begins(t.Seq) {
 			r.reset()
 			if by.reset != nil {
 				by.reset()
@@ -105,8 +107,8 @@ func (r *runner) token(t *traces.Token, room int, step *Step) error {
 		r.copied[l] += n
 	}
 	most := 0
-	for l, mask := range r.s.masks(t) {
-		if err := r.layer(l, mask, t.Pos, room, step); err != nil {
+	for l, need := range t.Masks(r.s.cfg.Sim.Predicted) {
+		if err := r.layer(l, need, t.Pos, room, step); err != nil {
 			return err
 		}
 		most = max(most, r.window.InUse())
@@ -135,8 +137,8 @@ func (r *runner) evictEarly(early [][]uint32, step *Step) (copies []int) {
 }
 
 // layer simulates one layer of a token.
-func (r *runner) layer(l int, mask []uint64, pos uint32, room int, step *Step) error {
-	work := r.decide(l, mask, room, step)
+func (r *runner) layer(l int, need mask.Mask, pos uint32, room int, step *Step) error {
+	work := r.decide(l, need, room, step)
 	times := r.Charge(int(pos), &work)
 	one, err := r.Execute(l, &work, r.dec.Load, &times)
 	if err != nil {
@@ -150,8 +152,8 @@ func (r *runner) layer(l int, mask []uint64, pos uint32, room int, step *Step) e
 
 // decide decides one layer with the window as it is. Where the layer needs more rows than there is
 // room for, the window shrinks first, in all layers.
-func (r *runner) decide(l int, mask []uint64, room int, step *Step) sim.Work {
-	if early := r.window.Step(l, mask, room, &r.dec); early != nil {
+func (r *runner) decide(l int, need mask.Mask, room int, step *Step) sim.Work {
+	if early := r.window.Step(l, need, room, &r.dec); early != nil {
 		for _, n := range r.evictEarly(early, step) {
 			r.copied[l] += n
 		}

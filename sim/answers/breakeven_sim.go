@@ -7,6 +7,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
@@ -219,16 +220,14 @@ func union(m *traces.Memory, n int) *traces.Memory {
 		t := traces.Token{Pos: sequences[0][i].Pos, Phase: sequences[0][i].Phase,
 			ID: sequences[0][i].ID}
 		for l := range sequences[0][i].Active {
-			mask := make([]uint64, m.Head.Words())
+			needed := mask.New(m.Head.Units)
 			for _, s := range sequences {
 				if i == len(s) {
 					return out
 				}
-				for w, word := range s[i].Active[l] {
-					mask[w] |= word
-				}
+				needed.Or(s[i].Active[l])
 			}
-			t.Active = append(t.Active, mask)
+			t.Active = append(t.Active, needed)
 		}
 		out.List = append(out.List, t)
 	}
@@ -246,15 +245,14 @@ func (b *breaker) simulateHybrid(out *BreakEven) error {
 	}
 	record := float64(b.Model.UnitBytes) * float64(b.Model.Shape.Layers)
 	rows := min(max(int(math.Round(float64(b.missing)/record)), 1), b.Model.Units)
-	mask := make([]uint64, head.Words())
-	for u := range rows {
-		mask[u/64] |= 1 << (u % 64)
-	}
+	need := mask.New(head.Units)
+	need.Fill(head.Units)
+	need.KeepLowest(rows)
 	m := &traces.Memory{Head: head}
 	for pos := range opt.Tokens {
 		t := traces.Token{Pos: uint32(pos)}
 		for range head.Layers {
-			t.Active = append(t.Active, mask)
+			t.Active = append(t.Active, need)
 		}
 		m.List = append(m.List, t)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -35,13 +36,11 @@ func (e everything) Header() *traces.Header { return e.head }
 func (e everything) Tokens() int { return 1 }
 
 func (e everything) Token(_ int, t *traces.Token) error {
-	mask := make([]uint64, e.head.Words())
-	for u := range e.head.Units {
-		mask[u/64] |= 1 << (u % 64)
-	}
+	all := mask.New(e.head.Units)
+	all.Fill(e.head.Units)
 	*t = traces.Token{Phase: traces.Decode, Active: t.Active[:0]}
 	for range e.head.Layers {
-		t.Active = append(t.Active, mask)
+		t.Active = append(t.Active, all)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package answers
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"slices"
 	"strings"
 
@@ -324,13 +323,12 @@ func (p *planner) purchases() ([]Purchase, error) {
 // misses and hits shrink in proportion and the repetition from token to token stays. What a smaller
 // probability keeps, a larger one keeps as well.
 func thin(m *traces.Memory, keep float64) *traces.Memory {
-	kept := make([]mask.Mask, m.Head.Layers)
+	kept := mask.NewLayers(m.Head.Layers, m.Head.Units)
 	for l := range kept {
-		kept[l] = make([]uint64, m.Head.Words())
 		random := rng.Stream(m.Head.Seed, fmt.Sprintf("answers/thin/%d", l))
 		for u := range m.Head.Units {
 			if random.Float64() < keep {
-				kept[l][u/64] |= 1 << (u % 64)
+				kept[l].Set(uint32(u))
 			}
 		}
 	}
@@ -338,12 +336,10 @@ func thin(m *traces.Memory, keep float64) *traces.Memory {
 		if masks == nil {
 			return nil
 		}
-		out := make([]mask.Mask, len(masks))
-		for l, mask := range masks {
-			out[l] = make([]uint64, len(mask))
-			for w, word := range mask {
-				out[l][w] = word & kept[l][w]
-			}
+		out := mask.NewLayers(len(masks), m.Head.Units)
+		for l := range masks {
+			copy(out[l], masks[l])
+			out[l].And(kept[l])
 		}
 		return out
 	}
@@ -359,14 +355,8 @@ func thin(m *traces.Memory, keep float64) *traces.Memory {
 func activeShare(m *traces.Memory, predicted bool) float64 {
 	active := 0
 	for i := range m.List {
-		masks := m.List[i].Active
-		if predicted {
-			masks = m.List[i].Predicted
-		}
-		for _, mask := range masks {
-			for _, word := range mask {
-				active += bits.OnesCount64(word)
-			}
+		for _, need := range m.List[i].Masks(predicted) {
+			active += need.Count()
 		}
 	}
 	return float64(active) / float64(len(m.List)*m.Head.Layers*m.Head.Units)

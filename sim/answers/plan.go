@@ -265,9 +265,10 @@ func prefixOf(src traces.Source, tokens int) (*traces.Memory, error) {
 
 // longestRun is the largest number of tokens of one sequence.
 func longestRun(m *traces.Memory) int {
+	var sequences traces.Sequences
 	longest, n := 0, 0
 	for i := range m.List {
-		if n++; i > 0 && m.List[i].Seq != m.List[i-1].Seq {
+		if n++; sequences.Begins(m.List[i].Seq) {
 			n = 1
 		}
 		longest = max(longest, n)
@@ -296,11 +297,12 @@ func (p *planner) simulate(src traces.Source, d *devicemodels.Device, s Setting,
 // speed is the rate of the tokens after the first warm of each sequence, or of all where there are
 // none.
 func speed(run *traces.Run, warm int) float64 {
+	var sequences traces.Sequences
 	tokens, wall, index := 0, units.Nanos(0), 0
 	for i := range run.Rows {
 		r := &run.Rows[i]
 		switch {
-		case i == 0 || r.Seq != run.Rows[i-1].Seq:
+		case sequences.Begins(r.Seq):
 			index = 0
 		case r.Token != run.Rows[i-1].Token:
 			index++

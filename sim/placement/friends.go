@@ -116,7 +116,7 @@ func newBundles(friends [][]friend, hottest []mask.Mask, units, n int) *bundles 
 	b := &bundles{with: make([][]uint32, len(friends)), n: n, stamp: make([]int32, units),
 		hottest: hottest}
 	for l, list := range friends {
-		hot := members(nil, hottest[l])
+		hot := hottest[l].AppendUnits(nil)
 		for u := range units {
 			for k := range n {
 				f := list[u*kept+k]
@@ -166,9 +166,12 @@ func (b *bundles) choose(layer int, load []uint32, once bool) []uint32 {
 	return b.chosen
 }
 
-// hot is 1 for a unit of the hottest 1 % of its layer.
+// hot is 1 for a unit of the hottest 1 % of its layer, else 0.
 func (b *bundles) hot(layer int, u uint32) int64 {
-	return int64(b.hottest[layer][u/64] >> (u % 64) & 1)
+	if b.hottest[layer].Has(u) {
+		return 1
+	}
+	return 0
 }
 
 // judgeFriends judges friends, in the order of sim.Run: what is read is another thing, what is
@@ -184,15 +187,14 @@ func (c *comparison) judgeFriends(once bool) (Row, error) {
 		return row, err
 	}
 	var t traces.Token
-	seq := uint32(0)
+	var sequences traces.Sequences
 	for i := range c.judged.count {
 		if err := c.judged.Token(i, &t); err != nil {
 			return row, err
 		}
-		if i > 0 && t.Seq != seq {
+		if sequences.Changes(t.Seq) {
 			p.Reset()
 		}
-		seq = t.Seq
 		if err := p.step(&t); err != nil {
 			return row, err
 		}
@@ -203,8 +205,8 @@ func (c *comparison) judgeFriends(once bool) (Row, error) {
 		c.judged.count)
 	n := float64(c.judged.count)
 	hot := 0
-	for _, mask := range c.hottest {
-		hot += len(members(nil, mask))
+	for _, m := range c.hottest {
+		hot += m.Count()
 	}
 	row.Copies = &Copies{
 		Brought: float64(b.sum.brought) / n, Needed: float64(b.sum.needed) / n,
@@ -237,8 +239,8 @@ func (c *comparison) newPass(b *bundles, once bool) (*pass, error) {
 
 // step goes through one token.
 func (p *pass) step(t *traces.Token) error {
-	for l, mask := range masksOf(t, &p.cfg) {
-		work, load := p.Decide(l, mask)
+	for l, need := range t.Masks(p.cfg.Predicted) {
+		work, load := p.Decide(l, need)
 		times := p.Charge(int(t.Pos), &work)
 		step, err := p.Execute(l, &work, p.bundles.choose(l, load, p.once), &times)
 		if err != nil {

@@ -1,19 +1,5 @@
 package placement
 
-import (
-	"math/bits"
-)
-
-// members appends the units of a mask, ascending.
-func members(list []uint32, mask []uint64) []uint32 {
-	for i, word := range mask {
-		for ; word != 0; word &= word - 1 {
-			list = append(list, uint32(i*64+bits.TrailingZeros64(word)))
-		}
-	}
-	return list
-}
-
 // friend is a unit that is in sets with another one: in count of them. A count of 0 means nobody.
 type friend struct{ unit, count uint32 }
 

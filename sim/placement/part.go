@@ -33,17 +33,16 @@ func halves(src traces.Source, tokens int) (learn, judge *part, apart bool, err 
 	}
 	cut := tokens / 2
 	var t traces.Token
-	seq := uint32(0)
+	var sequences traces.Sequences
 	best := tokens
 	for i := tokens / 4; i <= tokens*3/4 && i < tokens; i++ {
 		if err := src.Token(i, &t); err != nil {
 			return nil, nil, false, err
 		}
-		if distance := max(i-tokens/2, tokens/2-i); i > tokens/4 && t.Seq != seq &&
-			distance < best {
+		distance := max(i-tokens/2, tokens/2-i)
+		if sequences.Changes(t.Seq) && distance < best {
 			cut, best, apart = i, distance, true
 		}
-		seq = t.Seq
 	}
 	return &part{src, 0, cut}, &part{src, cut, tokens - cut}, apart, nil
 }

@@ -255,12 +255,10 @@ func (c *comparison) learnAll() error {
 }
 
 // topPercent is the mask of the units that are in most sets, at least one.
-func topPercent(s *sets) []uint64 {
-	mask := make([]uint64, (s.units+63)/64)
-	for _, u := range hotFirst(s)[:max(s.units/100, 1)] {
-		mask[u/64] |= 1 << (u % 64)
-	}
-	return mask
+func topPercent(s *sets) mask.Mask {
+	top := mask.New(s.units)
+	top.SetList(hotFirst(s)[:max(s.units/100, 1)])
+	return top
 }
 
 // parallel calls do for 0 … n−1 and returns the first error in that order.

@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -99,27 +98,18 @@ func (l *learner) each(step *sim.Layer, layer int, do func(token int, needed,
 	read []uint32)) error {
 	var t traces.Token
 	var list []uint32
-	seq := uint32(0)
+	var sequences traces.Sequences
 	for i := range l.src.Tokens() {
 		if err := l.src.Token(i, &t); err != nil {
 			return err
 		}
-		if i > 0 && t.Seq != seq {
+		if sequences.Changes(t.Seq) {
 			step.Reset()
 		}
-		seq = t.Seq
-		mask := masksOf(&t, l.cfg)[layer]
-		list = members(list[:0], mask)
-		_, load := step.Step(mask)
+		need := t.Masks(l.cfg.Predicted)[layer]
+		list = need.AppendUnits(list[:0])
+		_, load := step.Step(need)
 		do(i, list, load)
 	}
 	return nil
-}
-
-// masksOf are the masks of a token that a configuration goes by.
-func masksOf(t *traces.Token, cfg *sim.Config) []mask.Mask {
-	if cfg.Predicted {
-		return t.Predicted
-	}
-	return t.Active
 }

@@ -2,7 +2,6 @@ package reproduce
 
 import (
 	"fmt"
-	"math/bits"
 	"slices"
 
 	"github.com/windrow-sim/windrow/internal/ioengine"
@@ -167,15 +166,13 @@ func closest(trace *traces.Memory, sampled, enough int) [8]friend {
 		clear(counts)
 		own := 0
 		for t := range trace.List {
-			mask := trace.List[t].Predicted[0]
-			if mask[u/64]>>(u%64)&1 == 0 {
+			predicted := trace.List[t].Predicted[0]
+			if !predicted.Has(uint32(u)) {
 				continue
 			}
 			own++
-			for w, rest := range mask {
-				for ; rest != 0; rest &= rest - 1 {
-					counts[w*64+bits.TrailingZeros64(rest)]++
-				}
+			for v := range predicted.Each {
+				counts[v]++
 			}
 		}
 		if own < enough {
@@ -200,13 +197,9 @@ func closest(trace *traces.Memory, sampled, enough int) [8]friend {
 func meanRun(trace *traces.Memory) float64 {
 	active, runs := 0, 0
 	for t := range trace.List {
-		for _, mask := range trace.List[t].Active {
-			carry := uint64(0)
-			for _, w := range mask {
-				active += bits.OnesCount64(w)
-				runs += bits.OnesCount64(w &^ (w<<1 | carry))
-				carry = w >> 63
-			}
+		for _, m := range trace.List[t].Active {
+			active += m.Count()
+			runs += m.Runs()
 		}
 	}
 	return float64(active) / float64(max(runs, 1))

@@ -2,7 +2,6 @@ package serving
 
 import (
 	"fmt"
-	"math/bits"
 
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/rng"
@@ -22,8 +21,7 @@ type circle struct {
 	// by token, then layer: units that all tokens before need; one token more than masks
 	sums      []int64
 	blocks    []mask.Mask // by block, then layer: unions of blockTokens tokens; whole blocks only
-	sequences int
-	last      uint32 // sequence of the last token added
+	sequences traces.Sequences
 }
 
 // readCircles reads a trace. A phase without tokens uses those of the other.
@@ -39,11 +37,7 @@ func readCircles(src traces.Source, predicted bool) (prompt, decode *circle, err
 		if err := src.Token(i, &t); err != nil {
 			return nil, nil, fmt.Errorf("serving: token %d: %w", i, err)
 		}
-		masks := t.Active
-		if predicted {
-			masks = t.Predicted
-		}
-		list[traces.PhaseOf(t.Phase == traces.Prefill)].add(t.Seq, masks)
+		list[traces.PhaseOf(t.Phase == traces.Prefill)].add(t.Seq, t.Masks(predicted))
 	}
 	prompt, decode = list[traces.Prefill], list[traces.Decode]
 	prompt.makeBlocks()
@@ -64,17 +58,10 @@ func (c *circle) tokens() int { return len(c.masks) / max(c.layers, 1) }
 
 // add appends a token.
 func (c *circle) add(seq uint32, masks []mask.Mask) {
-	if len(c.masks) == 0 || seq != c.last {
-		c.sequences++
-	}
-	c.last = seq
+	c.sequences.Begins(seq)
 	before := c.sums[len(c.sums)-c.layers:]
-	for l, mask := range masks {
-		n := before[l]
-		for _, word := range mask {
-			n += int64(bits.OnesCount64(word))
-		}
-		c.sums = append(c.sums, n)
+	for l, m := range masks {
+		c.sums = append(c.sums, before[l]+int64(m.Count()))
 	}
 	c.masks = append(c.masks, masks...)
 }
@@ -83,9 +70,9 @@ func (c *circle) add(seq uint32, masks []mask.Mask) {
 func (c *circle) makeBlocks() {
 	for first := 0; first+blockTokens <= c.tokens(); first += blockTokens {
 		for l := range c.layers {
-			union := make([]uint64, len(c.masks[l]))
+			union := make(mask.Mask, len(c.masks[l]))
 			for i := first; i < first+blockTokens; i++ {
-				or(union, c.masks[i*c.layers+l])
+				union.Or(c.masks[i*c.layers+l])
 			}
 			c.blocks = append(c.blocks, union)
 		}
@@ -104,16 +91,9 @@ func (c *circle) unite(unions []mask.Mask, at, n int) {
 			take, list = blockTokens, c.blocks[at/blockTokens*c.layers:]
 		}
 		for l, union := range unions {
-			or(union, list[l])
+			union.Or(list[l])
 		}
 		at, n = (at+take)%total, n-take
-	}
-}
-
-func or(union, mask []uint64) {
-	mask = mask[:len(union)]
-	for w := range union {
-		union[w] |= mask[w]
 	}
 }
 

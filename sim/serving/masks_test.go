@@ -30,7 +30,7 @@ func TestCircle(t *testing.T) {
 			want, count := unions(at, 0), int64(0)
 			for i := range n {
 				for l, m := range src.List[(at+i)%53].Active {
-					or(want[l], m)
+					want[l].Or(m)
 				}
 				count += decode.needs(1, (at+i)%53, 1)
 			}

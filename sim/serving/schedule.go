@@ -105,9 +105,7 @@ func (s *Server) begin(src Source, most int64) (*run, error) {
 		return nil, err
 	}
 	r := &run{Server: s, src: src, machine: machine, most: most}
-	for range s.head.Layers {
-		r.unions = append(r.unions, make([]uint64, s.head.Words()))
-	}
+	r.unions = mask.NewLayers(s.head.Layers, s.head.Units)
 	return r, nil
 }
 

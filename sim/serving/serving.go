@@ -167,7 +167,7 @@ func (s *Server) doubts() (list []string) {
 			"to %d prompt tokens: masks repeat and the union stays too small; record more, or "+
 			"take a smaller chunk", n, s.cfg.Chunk))
 	}
-	if n := s.decode.sequences; s.cfg.MaxBatch > n {
+	if n := s.decode.sequences.Count(); s.cfg.MaxBatch > n {
 		list = append(list, fmt.Sprintf("the masks of up to %d requests come from %d recorded "+
 			"sequences: those of one sequence have more in common than independent requests, "+
 			"and unions may be too small", s.cfg.MaxBatch, n))

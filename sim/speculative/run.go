@@ -257,7 +257,8 @@ func (cfg *Config) simulate(ctx context.Context, src traces.Source, draft, last 
 		total = min(total, cfg.Sim.MaxTokens)
 	}
 	sum := &sums{}
-	seq, start := uint32(0), 0
+	var sequences traces.Sequences
+	start := 0
 	for from := 0; from < total; {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -266,8 +267,8 @@ func (cfg *Config) simulate(ctx context.Context, src traces.Source, draft, last 
 		if err != nil {
 			return nil, err
 		}
-		if from == 0 || t.Seq != seq {
-			seq, start = t.Seq, from
+		if sequences.Begins(t.Seq) {
+			start = from
 			r.reset()
 		}
 		prompt, size, step := t.Phase == traces.Prefill, draft+1, draft+1
@@ -277,7 +278,7 @@ func (cfg *Config) simulate(ctx context.Context, src traces.Source, draft, last 
 		case draws != nil:
 			step = accepted(draws, draft, cfg.Acceptance) + 1
 		}
-		if left, err := r.left(from, size, total, seq); err != nil {
+		if left, err := r.left(from, size, total, t.Seq); err != nil {
 			return nil, err
 		} else if left < size { // the sequence ends before the verification does
 			from += left

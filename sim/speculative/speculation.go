@@ -3,7 +3,6 @@ package speculative
 import (
 	"fmt"
 	"math"
-	"math/bits"
 
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces"
@@ -63,9 +62,8 @@ func (s Speculation) Last() int {
 // there.
 func (s Speculation) Loads(trace *traces.Memory, last int) (float64, error) {
 	batch := s.Draft + 1
-	words := trace.Head.Words()
-	resident := make([]mask.Mask, trace.Head.Layers)
-	need := make([]uint64, words)
+	resident := mask.NewLayers(trace.Head.Layers, trace.Head.Units)
+	need := mask.New(trace.Head.Units)
 	loads, counted := 0, 0
 	for from, round := 0, 0; from+batch <= len(trace.List); from, round = from+batch, round+1 {
 		end := from + last
@@ -74,10 +72,7 @@ func (s Speculation) Loads(trace *traces.Memory, last int) (float64, error) {
 		for l := range resident {
 			union(need, tokens, l)
 			if round >= 2 {
-				loads += missing(need, resident[l])
-			}
-			if resident[l] == nil {
-				resident[l] = make([]uint64, words)
+				loads += need.CountAndNot(resident[l])
 			}
 			union(resident[l], window, l)
 		}
@@ -102,20 +97,9 @@ func predicted(tokens []traces.Token) [][]mask.Mask {
 }
 
 // union sets into to the units that any of the tokens needs in a layer.
-func union(into []uint64, tokens [][]mask.Mask, layer int) {
+func union(into mask.Mask, tokens [][]mask.Mask, layer int) {
 	clear(into)
 	for _, masks := range tokens {
-		for w, v := range masks[layer] {
-			into[w] |= v
-		}
+		into.Or(masks[layer])
 	}
-}
-
-// missing counts the units of need that are not in have.
-func missing(need, have []uint64) int {
-	n := 0
-	for w, v := range need {
-		n += bits.OnesCount64(v &^ have[w])
-	}
-	return n
 }

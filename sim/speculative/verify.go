@@ -1,8 +1,6 @@
 package speculative
 
 import (
-	"math/bits"
-
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -12,7 +10,7 @@ import (
 
 // layer is what one layer keeps in memory.
 type layer struct {
-	resident    []uint64
+	resident    mask.Mask
 	cache       sim.Cache
 	load, evict []uint32 // of one verification, reused
 }
@@ -27,8 +25,8 @@ type runner struct {
 	layers []layer
 	batch  [][]mask.Mask // masks of a verification, reused
 	window [][]mask.Mask // of the window that it leaves, reused
-	need   []uint64      // union of a layer
-	keep   []uint64
+	need   mask.Mask     // union of a layer
+	keep   mask.Mask
 }
 
 // sums are of the verifications that count.
@@ -55,10 +53,10 @@ func newRunner(src traces.Source, cfg *sim.Config, draft int) (*runner, error) {
 	r := &runner{
 		Machine: machine, cfg: cfg, head: head, kv: cfg.Device.Host.At(head.DType).KV,
 		tokens: newRecent(src, cfg.Policy.Window+draft+1), layers: make([]layer, head.Layers),
-		need: make([]uint64, head.Words()), keep: make([]uint64, head.Words()),
+		need: mask.New(head.Units), keep: mask.New(head.Units),
 	}
 	for l := range r.layers {
-		r.layers[l] = layer{resident: make([]uint64, head.Words()), cache: sim.NewCache(head.Units)}
+		r.layers[l] = layer{resident: mask.New(head.Units), cache: sim.NewCache(head.Units)}
 	}
 	return r, nil
 }
@@ -97,11 +95,7 @@ func (r *runner) gather(start, from, size, last int) (positions []uint32, err er
 			if err != nil {
 				return nil, err
 			}
-			if r.cfg.Predicted {
-				into = append(into, t.Predicted)
-			} else {
-				into = append(into, t.Active)
-			}
+			into = append(into, t.Masks(r.cfg.Predicted))
 		}
 		return into, nil
 	}
@@ -145,25 +139,14 @@ func (r *runner) decide(l int) (work sim.Work) {
 	y := &r.layers[l]
 	union(r.need, r.batch, l)
 	union(r.keep, r.window, l)
-	y.load, y.evict = y.load[:0], y.evict[:0]
-	for w, need := range r.need {
-		have := y.resident[w]
-		work.Need += bits.OnesCount64(need)
-		work.Hits += bits.OnesCount64(need & have)
-		y.load = appendUnits(y.load, w, need&^have)
-		y.evict = appendUnits(y.evict, w, (need|have)&^r.keep[w])
-		y.resident[w] = (need | have) & r.keep[w]
-	}
+	work.Need, work.Hits = r.need.Count(), r.need.CountAnd(y.resident)
+	y.load = r.need.AppendAndNot(y.load[:0], y.resident)
+	y.resident.Or(r.need)
+	y.evict = y.resident.AppendAndNot(y.evict[:0], r.keep)
+	y.resident.And(r.keep)
 	work.Loads, work.Evictions = len(y.load), len(y.evict)
 	work.Copies, work.Resident = y.cache.Apply(y.load, y.evict)
 	return work
-}
-
-func appendUnits(list []uint32, word int, mask uint64) []uint32 {
-	for ; mask != 0; mask &= mask - 1 {
-		list = append(list, uint32(word*64+bits.TrailingZeros64(mask)))
-	}
-	return list
 }
 
 // recent reads tokens of a trace and keeps the last few, so that a verification and its window need

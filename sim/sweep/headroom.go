@@ -46,20 +46,15 @@ func (s *sweeper) bound(ctx context.Context, indices []int, runs []*running) err
 	if len(list) == 0 {
 		return nil
 	}
-	first, seq := true, uint32(0)
+	var sequences traces.Sequences
 	err := t.each(ctx, predicted, func(token *traces.Token) error {
-		fresh := !first && token.Seq != seq
-		first, seq = false, token.Seq
+		fresh := sequences.Changes(token.Seq)
 		return parallel(ctx, s.opt.Workers, head.Layers, func(_, l int) error {
 			for _, b := range list {
 				if fresh {
 					b.layers[l].Reset()
 				}
-				if b.key.set.predicted {
-					b.layers[l].Step(token.Predicted[l])
-				} else {
-					b.layers[l].Step(token.Active[l])
-				}
+				b.layers[l].Step(token.Masks(b.key.set.predicted)[l])
 			}
 			return nil
 		})

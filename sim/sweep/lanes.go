@@ -3,6 +3,7 @@ package sweep
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/windrow-sim/windrow/internal/mask"
@@ -93,14 +94,12 @@ func (t *Trace) lane(ctx context.Context, sequence int, predicted bool,
 func unite(union, masks []mask.Mask) []mask.Mask {
 	if union == nil {
 		for _, m := range masks {
-			union = append(union, append([]uint64(nil), m...))
+			union = append(union, slices.Clone(m))
 		}
 		return union
 	}
 	for l, m := range masks {
-		for w, word := range m {
-			union[l][w] |= word
-		}
+		union[l].Or(m)
 	}
 	return union
 }

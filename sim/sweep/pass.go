@@ -2,7 +2,6 @@ package sweep
 
 import (
 	"context"
-	"math/bits"
 	"sync"
 	"sync/atomic"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -38,10 +38,11 @@ type pass struct {
 	first    int // token of the block
 	count    int // tokens in it
 	list     []traces.Token
-	starts   []int    // of token first−1+i, the first token of its sequence
-	attended []int    // by token, the positions it attends to
-	nothing  []uint64 // an empty mask
-	stride   int      // of the audit
+	starts   []int // of token first−1+i, the first token of its sequence
+	attended []int // by token, the positions it attends to
+	stride   int   // of the audit
+
+	sequences traces.Sequences
 }
 
 // masks is one kind of masks with all that is decided by them.
@@ -60,7 +61,7 @@ type decisions struct {
 	layers   []*sim.Layer // of others
 	work     []sim.Work   // by cell
 	// by cell, a mask of what is read, when a configuration is timed as events
-	loads   []uint64
+	loads   mask.Mask
 	layouts []*requests
 	hosts   []*hostTimes
 
@@ -126,7 +127,7 @@ type worker struct {
 func (p *pass) run(ctx context.Context, t *Trace, progress func(done int)) error {
 	err := t.each(ctx, p.predicted(), func(token *traces.Token) error {
 		start := p.starts[p.count]
-		if p.first+p.count == 0 || token.Seq != p.list[(p.first+p.count-1)%p.block].Seq {
+		if p.sequences.Begins(token.Seq) {
 			start = p.first + p.count
 		}
 		take(&p.list[p.count], token)
@@ -223,12 +224,9 @@ func parallel(ctx context.Context, workers, n int, do func(worker, i int) error)
 func (p *pass) layer(l int, w *worker) error {
 	for _, g := range p.sets {
 		for i := range p.count {
-			mask := p.list[i].Active[l]
-			if g.predicted {
-				mask = p.list[i].Predicted[l]
-			}
-			g.need[l*p.block+i] = count(mask)
-			copy(g.history.at(l, p.first+i), mask)
+			need := p.list[i].Masks(g.predicted)[l]
+			g.need[l*p.block+i] = need.Count()
+			copy(g.history.at(l, p.first+i), need)
 		}
 		w.covers.begin(p.first, p.block, p.head.Words())
 		for _, d := range g.windows {
@@ -255,20 +253,8 @@ func (p *pass) layer(l int, w *worker) error {
 	return nil
 }
 
-func count(mask []uint64) (n int) {
-	for _, word := range mask {
-		n += bits.OnesCount64(word)
-	}
-	return n
-}
-
-// mark makes mask that of a list of units.
-func mark(mask []uint64, list []uint32) {
-	clear(mask)
-	for _, u := range list {
-		mask[u/64] |= 1 << (u % 64)
-	}
-}
+// read is the mask of what a cell reads.
+func (d *decisions) read(cell, words int) mask.Mask { return d.loads[cell*words : (cell+1)*words] }
 
 // account notes the decisions of a cell and what host and flash make of them.
 func (p *pass) account(d *decisions, l, i int, work sim.Work, load []uint32, w *worker) error {
@@ -276,7 +262,9 @@ func (p *pass) account(d *decisions, l, i int, work sim.Work, load []uint32, w *
 	d.work[cell] = work
 	d.keep(l, p.first+i == p.starts[i+1], work.Loads, work.Evictions)
 	if d.loads != nil {
-		mark(d.loads[cell*p.head.Words():(cell+1)*p.head.Words()], load)
+		read := d.read(cell, p.head.Words())
+		clear(read)
+		read.SetList(load)
 	}
 	for _, h := range d.hosts {
 		h.cells[cell] = h.host.Layer(int(p.list[i].Pos), &work)
@@ -404,8 +392,8 @@ func (p *pass) events(r *running, w *worker) error {
 
 // execute simulates a cell with the decisions that are made.
 func (p *pass) execute(r *running, w *worker, l, cell int) (sim.Step, error) {
-	d, words := r.decisions, p.head.Words()
-	w.dec.Load = without(w.dec.Load[:0], d.loads[cell*words:(cell+1)*words], p.nothing)
+	d := r.decisions
+	w.dec.Load = d.read(cell, p.head.Words()).AppendUnits(w.dec.Load[:0])
 	return r.machine.Execute(l, &d.work[cell], w.dec.Load, &r.host.cells[cell])
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -362,7 +363,6 @@ func newPass(t *Trace, workers int) *pass {
 	head := t.Header()
 	p := &pass{head: head, tokens: t.Tokens(), block: blockTokens, workers: workers,
 		scratch: make([]worker, workers)}
-	p.nothing = make([]uint64, head.Words())
 	p.list = make([]traces.Token, p.block)
 	p.starts, p.attended = make([]int, p.block+1), make([]int, p.block)
 	p.stride = max(p.tokens*head.Layers/auditCells, 1)
@@ -406,7 +406,7 @@ func (p *pass) add(t *Trace, cfg *sim.Config, table *Table) error {
 	} else {
 		r.moved = make([]units.Bytes, cells)
 		if d.loads == nil {
-			d.loads = make([]uint64, cells*p.head.Words())
+			d.loads = make(mask.Mask, cells*p.head.Words())
 		}
 	}
 	p.configs = append(p.configs, r)

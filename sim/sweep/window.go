@@ -1,8 +1,6 @@
 package sweep
 
 import (
-	"math/bits"
-
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/sim"
@@ -20,13 +18,13 @@ type history struct {
 func newHistory(layers, words, longest, block int) *history {
 	h := &history{words: words, places: longest + block + 1, masks: make([]mask.Mask, layers)}
 	for l := range h.masks {
-		h.masks[l] = make([]uint64, words*h.places)
+		h.masks[l] = make(mask.Mask, words*h.places)
 	}
 	return h
 }
 
 // at returns the mask of a token of the last longest + block ones.
-func (h *history) at(layer, token int) []uint64 {
+func (h *history) at(layer, token int) mask.Mask {
 	from := token % h.places * h.words
 	return h.masks[layer][from : from+h.words : from+h.words]
 }
@@ -42,7 +40,7 @@ type covers struct {
 // begin returns to windows of no tokens.
 func (c *covers) begin(first, count, words int) {
 	for len(c.union) <= count {
-		c.union = append(c.union, make([]uint64, words))
+		c.union = append(c.union, make(mask.Mask, words))
 	}
 	c.k, c.first = 0, first
 	for _, u := range c.union {
@@ -56,24 +54,10 @@ func (c *covers) widen(k int, h *history, layer int, starts []int) {
 	for ; c.k < k; c.k++ {
 		for i, start := range starts {
 			if token := c.first - 1 + i - c.k; token >= start && token >= 0 {
-				union := c.union[i]
-				for w, word := range h.at(layer, token) {
-					union[w] |= word
-				}
+				c.union[i].Or(h.at(layer, token))
 			}
 		}
 	}
-}
-
-// without appends to list the units of mask that are not in covered, ascending.
-func without(list []uint32, mask, covered []uint64) []uint32 {
-	covered = covered[:len(mask)]
-	for i, word := range mask {
-		for word &^= covered[i]; word != 0; word &= word - 1 {
-			list = append(list, uint32(i*64+bits.TrailingZeros64(word)))
-		}
-	}
-	return list
 }
 
 // windowed is the decisions of one length of window.
@@ -90,13 +74,13 @@ func (w *windowed) step(p *pass, g *masks, layer, i int, c *covers,
 	start := p.starts[i+1]
 	if token == start {
 		w.caches[layer].Reset()
-		dec.Load = without(dec.Load[:0], need, p.nothing)
+		dec.Load = need.AppendUnits(dec.Load[:0])
 	} else {
-		dec.Load = without(dec.Load[:0], need, c.union[i])
+		dec.Load = need.AppendAndNot(dec.Load[:0], c.union[i])
 	}
 	dec.Evict = dec.Evict[:0]
 	if oldest := token - w.k; oldest >= start {
-		dec.Evict = without(dec.Evict, g.history.at(layer, oldest), c.union[i+1])
+		dec.Evict = g.history.at(layer, oldest).AppendAndNot(dec.Evict, c.union[i+1])
 	}
 	work = sim.Work{Need: g.need[layer*p.block+i], Loads: len(dec.Load), Evictions: len(dec.Evict)}
 	work.Hits = work.Need - work.Loads
