@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -99,6 +100,12 @@ const (
 	Bound Basis = "bound"
 )
 
+// Weaker returns the basis of a result that rests on both.
+func (b Basis) Weaker(other Basis) Basis {
+	list := []Basis{Measured, Interpolated, Extrapolated, Bound}
+	return list[max(slices.Index(list, b), slices.Index(list, other), 0)]
+}
+
 // Prediction says how far a simulated Run can be trusted. Intervals hold nine of ten results.
 type Prediction struct {
 	Basis Basis `json:"basis"`
@@ -141,6 +148,21 @@ func (p *Prediction) Time(wall, io units.Nanos) document.Estimate {
 		e.Low, e.High = &low, &high
 	}
 	return e
+}
+
+// Millis is Time as the cell of a table whose column states the unit, without its interval.
+func (p *Prediction) Millis(t units.Nanos) string { return p.Time(t, 0).Cell() }
+
+// Within says how far a part of the times may be off, in percent: p.IOPercent of the flash, or
+// p.HostPercent of the host.
+func (p *Prediction) Within(percent *float64) string {
+	switch {
+	case p.Basis == Bound:
+		return "bound"
+	case percent == nil:
+		return "not known"
+	}
+	return document.Sig3(*percent)
 }
 
 // Known says whether the prediction has an interval: of the flash, of the host, or of both.

@@ -18,7 +18,10 @@
 // format.go. It is a leaf.
 package document
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Document is a result, described.
 type Document struct {
@@ -105,22 +108,22 @@ func (d *Document) Fact(key, format string, args ...any) {
 	}
 }
 
-// Note appends a closing sentence.
+// Note appends a closing sentence that the document does not have yet.
 func (d *Document) Note(format string, args ...any) {
-	d.Notes = append(d.Notes, fmt.Sprintf(format, args...))
+	d.Notes = once(d.Notes, fmt.Sprintf(format, args...))
 }
 
 // Warn appends warnings that the document does not have yet.
-func (d *Document) Warn(texts ...string) {
+func (d *Document) Warn(texts ...string) { d.Warnings = once(d.Warnings, texts...) }
+
+// once appends texts that are not in the list.
+func once(list []string, texts ...string) []string {
 	for _, text := range texts {
-		known := false
-		for _, w := range d.Warnings {
-			known = known || w == text
-		}
-		if !known {
-			d.Warnings = append(d.Warnings, text)
+		if !slices.Contains(list, text) {
+			list = append(list, text)
 		}
 	}
+	return list
 }
 
 // Check refuses tables whose rows do not fit their columns.

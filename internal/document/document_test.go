@@ -60,4 +60,9 @@ func TestEstimateInAnotherUnit(t *testing.T) {
 	if k := e.Times(1000); k.Value != 3000 || *k.Low != 2000 || k.High != nil || low != 2 {
 		t.Errorf("%+v of %+v", k, e)
 	}
+	e.Bound, e.Value = true, 4
+	if k := e.Inverse(8); k.Value != 2 || k.Low != nil || *k.High != 4 || !k.AtMost ||
+		k.Inverse(8).AtMost {
+		t.Errorf("%+v of %+v", k, e)
+	}
 }

@@ -22,6 +22,9 @@ var (
 	BasisColumn    = Column{Name: "basis"}
 )
 
+// IntervalOf is an IntervalColumn of a table with several.
+func IntervalOf(name string) Column { return Column{Name: name + " interval", Align: Right} }
+
 // Cell is the number for a column that states the unit: "3.10", or "≤ 4.50" for a bound.
 func (e Estimate) Cell() string { return e.sign("≤ ", "≥ ") + Sig3(e.Value) }
 
@@ -68,6 +71,21 @@ func (e Estimate) Times(factor float64) Estimate {
 		return &product
 	}
 	e.Value, e.Low, e.High = e.Value*factor, scaled(e.Low), scaled(e.High)
+	return e
+}
+
+// Inverse returns numerator divided by the estimate: the rate of a time, the time of a rate. A
+// bound from above becomes one from below. The value is above 0.
+func (e Estimate) Inverse(numerator float64) Estimate {
+	inverse := func(v *float64) *float64 {
+		if v == nil {
+			return nil
+		}
+		quotient := numerator / *v
+		return &quotient
+	}
+	e.Value, e.Low, e.High = numerator/e.Value, inverse(e.High), inverse(e.Low)
+	e.AtMost = e.Bound && !e.AtMost
 	return e
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -14,12 +15,14 @@ import (
 // BatchConfig says what to simulate.
 type BatchConfig struct {
 	Sim   sim.Config // of every step; its window counts steps
-	Sizes []int      // numbers of sequences, ascending
+	Sizes []int      // numbers of sequences, ascending; StudyBatches chooses where there are none
 	// AtLeast leaves out units that fewer sequences of the batch need; 1 = none. What that does to
 	// the output is not simulated.
 	AtLeast int
-	// Progress, if not nil, is called with the number of sizes done and of all.
-	Progress func(done, total int)
+	// Group also measures batches of sequences chosen for alike masks. StudyBatches alone.
+	Group bool
+	// Progress, if not nil, is called with the number of steps or sizes done and of all.
+	Progress func(stage string, done, total int)
 }
 
 // BatchRow is what a token costs in a batch. Times are of one token: those of a step divided by
@@ -43,6 +46,14 @@ type BatchRow struct {
 	Flash          units.Nanos `json:"flash_ns"`       // sum of the four
 	Hybrid         units.Nanos `json:"hybrid_ns"`      // nothing kept in memory
 	HybridResident units.Nanos `json:"hybrid_held_ns"` // a share of Resident kept in memory
+
+	// The same three with their intervals; nil without a warm step.
+	FlashEstimate          *document.Estimate `json:"flash_estimate_ms"`
+	HybridEstimate         *document.Estimate `json:"hybrid_estimate_ms"`
+	HybridResidentEstimate *document.Estimate `json:"hybrid_held_estimate_ms"`
+	// of all tokens together, with Flash
+	TokensPerS *document.Estimate `json:"tokens_per_s_estimate"`
+	Prediction *traces.Prediction `json:"prediction"` // of the steps, their warm-up included
 }
 
 // Batches is a row for every size.
@@ -51,7 +62,9 @@ type Batches struct {
 	AtLeast  int         `json:"at_least_count"`
 	FFNBytes units.Bytes `json:"ffn_bytes"`         // of all layers
 	FFNRead  units.Nanos `json:"ffn_sequential_ns"` // to read them all
-	Rows     []BatchRow  `json:"batches"`           // in order of Size
+	// FFNEstimate is FFNRead with its interval.
+	FFNEstimate document.Estimate `json:"ffn_sequential_estimate_ms"`
+	Rows        []BatchRow        `json:"batches"` // in order of Size
 	// smallest size at which flash is no faster than Hybrid; 0 = none
 	StopsAt       int      `json:"stops_paying_at"`
 	StopsResident int      `json:"stops_paying_held"`    // than HybridResident
@@ -66,13 +79,13 @@ func SimulateBatches(stream *batch.Stream, cfg BatchConfig) (*Batches, error) {
 	if err := checkBatches(stream, &cfg); err != nil {
 		return nil, err
 	}
-	whole, err := sequentialRead(h, cfg.Sim)
+	whole, sequential, err := sequentialRead(h, cfg.Sim)
 	if err != nil {
 		return nil, err
 	}
 	r := &Batches{Window: cfg.Sim.Policy.Window, AtLeast: cfg.AtLeast,
-		FFNBytes: units.Bytes(h.Layers*h.Units) * h.UnitBytes, FFNRead: whole}
-	r.Warnings = []string{}
+		FFNBytes: units.Bytes(h.Layers*h.Units) * h.UnitBytes, FFNRead: whole,
+		FFNEstimate: sequential.Time(whole, whole), Warnings: []string{}}
 	for i, size := range cfg.Sizes {
 		src, err := stream.Union(size, cfg.AtLeast)
 		if err != nil {
@@ -83,10 +96,10 @@ func SimulateBatches(stream *batch.Stream, cfg BatchConfig) (*Batches, error) {
 			return nil, err
 		}
 		row := rowOf(src, run, cfg.Sim)
-		row.sum(whole)
+		row.sum(whole, sequential)
 		r.add(row, run.Meta.Warnings)
 		if cfg.Progress != nil {
-			cfg.Progress(i+1, len(cfg.Sizes))
+			cfg.Progress("batch (sizes)", i+1, len(cfg.Sizes))
 		}
 	}
 	return r, nil
@@ -181,7 +194,7 @@ func rowOf(src *batch.Source, run *traces.Run, cfg sim.Config) BatchRow {
 	}
 	lanes := src.Lanes()
 	row := BatchRow{Size: lanes.Count, Steps: lanes.Steps, Warm: int(s.steps),
-		Basis: string(run.Meta.Prediction.Basis)}
+		Basis: string(run.Meta.Prediction.Basis), Prediction: run.Meta.Prediction}
 	if s.steps == 0 {
 		return row
 	}
@@ -219,13 +232,25 @@ func perToken(sum units.Nanos, n int64) units.Nanos {
 		units.Nanos(n)
 }
 
-// sum adds up the parts for flash and hybrid. whole is the sequential read of all units.
-func (row *BatchRow) sum(whole units.Nanos) {
+// sum adds up the parts for flash and hybrid. whole is the sequential read of all units, of which
+// sequential says how well it is known.
+func (row *BatchRow) sum(whole units.Nanos, sequential *traces.Prediction) {
 	if row.Warm == 0 {
 		return
 	}
+	all, size := perToken(whole, int64(row.Size)), int64(row.Size)
+	rest := perToken(units.Nanos(float64(whole)*(1-row.Resident)), size)
 	row.Flash = row.Decide + row.IO + row.Memory + row.Compute
-	row.Hybrid = row.Compute + perToken(whole, int64(row.Size))
-	row.HybridResident = row.Compute + perToken(units.Nanos(float64(whole)*(1-row.Resident)),
-		int64(row.Size))
+	row.Hybrid, row.HybridResident = row.Compute+all, row.Compute+rest
+
+	p := row.Prediction
+	hybrid := traces.Prediction{Basis: p.Basis.Weaker(sequential.Basis),
+		IOPercent: sequential.IOPercent, HostPercent: p.HostPercent}
+	flash, plain, resident := p.Time(row.Flash, row.IO), hybrid.Time(row.Hybrid, all),
+		hybrid.Time(row.HybridResident, rest)
+	row.FlashEstimate, row.HybridEstimate, row.HybridResidentEstimate = &flash, &plain, &resident
+	if row.Flash > 0 {
+		rate := flash.Inverse(1e3)
+		row.TokensPerS = &rate
+	}
 }

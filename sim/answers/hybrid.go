@@ -16,16 +16,17 @@ import (
 // reach their best.
 const sequentialChunk = units.MiB
 
-// sequentialRead is how long the flash takes to read all units of all layers, layer by layer.
-func sequentialRead(h *traces.Header, cfg sim.Config) (units.Nanos, error) {
+// sequentialRead is how long the flash takes to read all units of all layers, layer by layer, and
+// how far that can be trusted.
+func sequentialRead(h *traces.Header, cfg sim.Config) (units.Nanos, *traces.Prediction, error) {
 	cfg.Policy, cfg.Predicted, cfg.PredictorRank, cfg.MaxTokens = policy.Spec{}, false, 0, 0
 	cfg.Layout = layout.Options{Align: cfg.Layout.Align, MaxRequest: sequentialChunk,
 		Coalesce: true}
 	run, err := sim.Run(everything{h}, cfg)
 	if err != nil {
-		return 0, fmt.Errorf("answers: batch: sequential read: %w", err)
+		return 0, nil, fmt.Errorf("answers: batch: sequential read: %w", err)
 	}
-	return run.Meta.Totals.PartNanos[traces.PartIO], nil
+	return run.Meta.Totals.PartNanos[traces.PartIO], run.Meta.Prediction, nil
 }
 
 // everything is a trace of one token that needs all units.

@@ -1,18 +1,18 @@
 package answers
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/shapes"
 )
 
 // ErrInput marks a question that has no answer because of what was given.
-var ErrInput = errors.New("answers: the question cannot be answered")
+var ErrInput = refusal.Kind(refusal.ErrConfig, "answers: the question cannot be answered")
 
 // Model is the weights of a model as memory and flash have to hold them.
 type Model struct {

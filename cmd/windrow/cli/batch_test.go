@@ -1,19 +1,16 @@
 package cli
 
 import (
-	"encoding/json"
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/windrow-sim/windrow/sim/answers"
 )
 
-func batchOf(t *testing.T, args ...string) (doc batchResult) {
+func batchOf(t *testing.T, args ...string) answers.BatchStudy {
 	t.Helper()
-	if err := json.Unmarshal([]byte(must(t, append([]string{"batch", "--json"}, args...)...)),
-		&doc); err != nil {
-		t.Fatal(err)
-	}
-	return doc
+	return resultOf[answers.BatchStudy](t, must(t, append([]string{"batch", "--json"}, args...)...))
 }
 
 func TestBatch(t *testing.T) {
@@ -22,7 +19,7 @@ func TestBatch(t *testing.T) {
 		"--no-coalesce")
 	u, times := doc.Unions, doc.Times
 	if len(u.Batches) != 2 || len(times.Rows) != 2 || u.Batches[1].Size != 2 || u.Tokens != 4 ||
-		u.Layers != 2 || u.Mask != "true" || doc.SHA256 == "" {
+		u.Layers != 2 || u.Mask != "true" {
 		t.Fatalf("four generated tokens make batches of one and two: %+v", doc)
 	}
 	for i, b := range u.Batches {
@@ -34,6 +31,10 @@ func TestBatch(t *testing.T) {
 		}
 		if row.Requests*16384 != row.Bytes || row.Flash >= row.Hybrid {
 			t.Errorf("%+v", row)
+		}
+		if e := row.FlashEstimate; e.Value != float64(row.Flash)/1e6 || e.Low == nil ||
+			!(*e.Low < e.Value && e.Value < *e.High) {
+			t.Errorf("%v is not within %+v", row.Flash, e)
 		}
 	}
 	if len(u.Groups) != 0 || len(doc.Prompt) != 9 || doc.Prompt[0].Chunks != 6 ||
@@ -62,23 +63,15 @@ func TestBatchText(t *testing.T) {
 	workspace(t)
 	text := must(t, "batch", "-t", "tales.trace.arrow", "-d", "m1-max", "--sizes", "1,2,5",
 		"--group", "--window", "0")
-	for _, says := range []string{
+	saysAll(t, text,
 		// Two prompts of six new tokens, of which five are fed back.
-		"tales on m1-max, true masks, window of 0 steps; 5 evenly spaced places of 2 sequences, " +
-			"2 generated tokens from each",
-		"against hybrid that keeps nothing: flash ", "dropped 2+ (%)", "grouped by last step (%)",
-		"prompt tokens at once",
-	} {
-		if !strings.Contains(text, says) {
-			t.Errorf("%q is not in\n%s", says, text)
-		}
-	}
+		"model: tales, true masks device: m1-max window: 0 steps batches: 5 evenly spaced places "+
+			"of 2 sequences, 2 generated tokens from each",
+		"against hybrid that keeps nothing: flash ", "Dropped is the share", "Grouped by the last step",
+		"prompt tokens at once")
 	text = must(t, "batch", "-t", "tiny.trace.arrow", "-d", "m1-max", "--sizes", "4", "--window",
 		"3")
-	if !strings.Contains(text, "n/a") ||
-		!strings.Contains(text, "not known, no size has more steps than the window") {
-		t.Errorf("one step cannot fill a window of three:\n%s", text)
-	}
+	saysAll(t, text, "n/a", "not known, no size has more steps than the window")
 }
 
 func TestBatchRefusals(t *testing.T) {

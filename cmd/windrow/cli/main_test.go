@@ -67,6 +67,17 @@ func must(t *testing.T, args ...string) string {
 	return o.stdout
 }
 
+// saysAll reports the words that are not in a text, whose lines may be broken anywhere.
+func saysAll(t *testing.T, text string, list ...string) {
+	t.Helper()
+	flat := strings.Join(strings.Fields(text), " ")
+	for _, says := range list {
+		if !strings.Contains(flat, says) {
+			t.Errorf("%q is not in\n%s", says, text)
+		}
+	}
+}
+
 // fixtureDir is the folder that fixtures made, for TestMain to remove.
 var fixtureDir struct{ path string }
 

@@ -73,6 +73,9 @@ var documents = []struct {
 	{"report", "report tiny.run.arrow --trace tiny.trace.arrow", exitOK},
 	{"report", "report s.run.arrow t.run.arrow", exitOK},
 	{"validate", "validate s.run.arrow t.run.arrow", anyVerdict},
+	{"batch", "batch -t tiny.trace.arrow -d m1-max --window 0", exitOK},
+	{"batch", "batch -t tiny.trace.arrow -d samsung-860pro-sata --sizes 2,4 --window 1", exitOK},
+	{"batch", "batch -t tales.trace.arrow -d m1-max --sizes 1,2 --group", exitOK},
 	{"doctor", "doctor", exitOK},
 	{"version", "version", exitOK},
 	{"reproduce", "reproduce --table flash", exitOK},
@@ -111,12 +114,24 @@ func TestDocumentsMatchTheirSchemas(t *testing.T) {
 			if err := schema.Validate(doc); err != nil {
 				t.Fatalf("%v\n%s", err, o.stdout)
 			}
-			checkSchemaBites(t, schema, doc.(map[string]any))
+			envelope := doc.(map[string]any)
+			for _, word := range words(t, d.line) {
+				inputs := envelope["inputs"].(map[string]any)
+				if isFile(word) && inputs[word] == nil && !strings.Contains(d.line, "-o "+word) {
+					t.Errorf("%s is not among the inputs %v", word, inputs)
+				}
+			}
+			checkSchemaBites(t, schema, envelope)
 		})
 	}
 	if len(unused) > 0 {
 		t.Errorf("no command line prints %v", slices.Sorted(maps.Keys(unused)))
 	}
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // checkSchemaBites changes a good document in ways that every schema must notice.

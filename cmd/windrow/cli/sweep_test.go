@@ -195,11 +195,8 @@ devices: m1-max
 	if err != nil || len(table.Rows) != 2 {
 		t.Fatalf("%+v: %v", table, err)
 	}
-	var want batchResult
-	if err := json.Unmarshal([]byte(must(t, "batch", "-t", "tales.trace.arrow", "-d", "m1-max",
-		"--sizes", "1,3", "--json")), &want); err != nil {
-		t.Fatal(err)
-	}
+	want := batchOf(t, "-t", "tales.trace.arrow", "-d", "m1-max", "--sizes", "1,3",
+		"--window", "0")
 	f, err := os.Open("tales.jsonl")
 	if err != nil {
 		t.Fatal(err)

@@ -49,10 +49,10 @@ func csvTable(w io.Writer, t *document.Table) error {
 	return nil
 }
 
-// snake turns a head into a column name: "tokens/s" is tokens_per_s and "error (%)" is
-// error_percent.
+// snake turns a head into a column name: "tokens/s" is tokens_per_s, "error (%)" is
+// error_percent and "I/O (ms)" is io_ms.
 func snake(head string) string {
-	head = strings.NewReplacer("%", "percent", "/", " per ").Replace(head)
+	head = strings.NewReplacer("I/O", "io", "%", "percent", "/", " per ").Replace(head)
 	words := strings.FieldsFunc(head, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
