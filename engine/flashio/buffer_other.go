@@ -2,9 +2,9 @@
 
 package flashio
 
-// AlignedBuffer returns n zero bytes whose address is a multiple of align, rounded up to a power of
-// two of at least 4096. On this system it lies in the Go heap. The result is nil when n is not
-// positive.
+// AlignedBuffer returns n zero bytes at an address that is a multiple of align, rounded up to a
+// power of two of at least 4096. On this system they are in the Go heap. The result is nil when n
+// is not positive.
 func AlignedBuffer(n int, align int) []byte {
 	if n <= 0 || align > 1<<30 {
 		return nil
@@ -15,5 +15,5 @@ func AlignedBuffer(n int, align int) []byte {
 	return b[head : head+n : head+n]
 }
 
-// FreeBuffer gives back a buffer of AlignedBuffer. On this system the garbage collector does.
+// FreeBuffer frees a buffer of AlignedBuffer. On this system the garbage collector does.
 func FreeBuffer([]byte) error { return nil }

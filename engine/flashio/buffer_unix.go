@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AlignedBuffer returns n zero bytes outside the Go heap whose address is a multiple of align,
-// rounded up to a power of two of at least 4096. It is never moved, so io_uring can register it,
-// and the garbage collector does not see it: give it back with FreeBuffer. The result is nil when n
-// is not positive or the host has no memory left.
+// AlignedBuffer returns n zero bytes outside the Go heap, at an address that is a multiple of
+// align, rounded up to a power of two of at least 4096. The buffer never moves, so io_uring can
+// register it, and the garbage collector does not see it: free it with FreeBuffer. The result is
+// nil when n is not positive or the host is out of memory.
 func AlignedBuffer(n int, align int) []byte {
 	if n <= 0 || align > 1<<30 {
 		return nil
@@ -21,7 +21,7 @@ func AlignedBuffer(n int, align int) []byte {
 	page := os.Getpagesize()
 	a := max(roundAlign(align), page)
 	size := (n + page - 1) / page * page
-	// Map up to one alignment more, then give back what is before the aligned start and behind the
+	// Map up to one alignment more, then unmap the parts before the aligned start and behind the
 	// end.
 	whole := size + a - page
 	base, err := unix.MmapPtr(-1, 0, nil, uintptr(whole), unix.PROT_READ|unix.PROT_WRITE,
@@ -43,8 +43,8 @@ func trim(base unsafe.Pointer, from, to int) {
 	}
 }
 
-// FreeBuffer gives back a buffer of AlignedBuffer, as it was returned and not a part of it; nil is
-// allowed. Neither b nor any part of it may be used afterwards.
+// FreeBuffer frees a buffer of AlignedBuffer, whole, as it was returned; nil is allowed. Neither b
+// nor any part of it may be used afterwards.
 func FreeBuffer(b []byte) error {
 	if cap(b) == 0 {
 		return nil

@@ -13,8 +13,7 @@ type Counts struct {
 	Bytes    units.Bytes
 }
 
-// Counter is a Reader that counts what passes through it. Its counts may be read while a batch is
-// under way.
+// Counter is a Reader that counts the reads of another. Its counts may be read during a batch.
 type Counter struct {
 	inner           Reader
 	asked, complete counts
@@ -32,14 +31,14 @@ func (c *counts) read() Counts {
 	return Counts{c.batches.Load(), c.requests.Load(), units.Bytes(c.bytes.Load())}
 }
 
-// WithCounter returns a Counter around r, which it owns from then on.
+// WithCounter returns a Counter around r, and owns r from then on.
 func WithCounter(r Reader) *Counter { return &Counter{inner: r} }
 
 // Asked counts every batch given to ReadBatch.
 func (c *Counter) Asked() Counts { return c.asked.read() }
 
 // Completed counts the batches that ended without an error: equal to Asked when nothing failed and
-// nothing is under way.
+// nothing is in flight.
 func (c *Counter) Completed() Counts { return c.complete.read() }
 
 // ReadBatch implements Reader.

@@ -7,7 +7,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// FileInfo is what the host says about a file that matters for reading it fast.
+// FileInfo holds the facts about a file that its reads depend on.
 type FileInfo struct {
 	Path string      `json:"path"`
 	Size units.Bytes `json:"size"`
@@ -17,8 +17,8 @@ type FileInfo struct {
 	Device string `json:"device"`
 	// no flash below: tmpfs and the like, zram and ram disks
 	MemoryBacked bool `json:"memory_backed"`
-	// DirectKnown says that the kernel answered STATX_DIOALIGN; the two alignments are then its
-	// answer, and 0 means that this file cannot be read directly.
+	// DirectKnown: the kernel answered STATX_DIOALIGN with the two alignments. 0 means that this
+	// file cannot be read directly.
 	DirectKnown bool        `json:"direct_known"`
 	DirectBuf   units.Bytes `json:"direct_buffer_align"`
 	DirectOff   units.Bytes `json:"direct_offset_align"`
@@ -26,7 +26,7 @@ type FileInfo struct {
 	LogicalBlock units.Bytes `json:"logical_block"`
 }
 
-// Describe says what the host knows about the file at path, which may be a block device.
+// Describe returns the host's facts about the file at path, which may be a block device.
 func Describe(path string) (FileInfo, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -42,11 +42,11 @@ type promise int
 const (
 	// may be served through a cache: compression, checksums, a network, a layer between
 	promiseUnproven promise = iota
-	promiseDirect           // block-based, direct reads go to the device
+	promiseDirect           // block-based: direct reads reach the device
 	promiseMemory           // there is no device
 )
 
-// promiseOf is the table of file systems. What is not in it is unproven.
+// promiseOf is the table of file systems. Every other one is unproven.
 func promiseOf(info FileInfo) promise {
 	if info.MemoryBacked {
 		return promiseMemory
@@ -58,7 +58,7 @@ func promiseOf(info FileInfo) promise {
 	return promiseUnproven
 }
 
-// isMemoryFileSystem says whether files of a file system live in memory.
+// isMemoryFileSystem reports whether files of a file system live in memory.
 func isMemoryFileSystem(name string) bool {
 	return name == "tmpfs" || name == "ramfs" || name == "hugetlbfs"
 }
@@ -69,8 +69,8 @@ const (
 	defaultAlign      = units.Bytes(4096)
 )
 
-// directAlign is the alignment that a direct read of the file needs: what the kernel says, else the
-// device's logical block size, else 4096, which every drive accepts.
+// directAlign returns the alignment that a direct read of the file needs: the kernel's answer, else
+// the device's logical block size, else 4096, which every drive accepts.
 func directAlign(info FileInfo) units.Bytes {
 	if info.DirectKnown {
 		return max(info.DirectBuf, info.DirectOff)
@@ -119,7 +119,7 @@ func planDirect(info FileInfo, want Direct) (directPlan, error) {
 	return p, nil
 }
 
-// memoryPlace names what keeps a memory-backed file.
+// memoryPlace names the holder of a memory-backed file.
 func memoryPlace(info FileInfo) string {
 	if isMemoryFileSystem(info.FileSystem) || info.Device == "" {
 		return info.FileSystem

@@ -9,7 +9,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/ioengine"
 )
 
-// Engine names a way to read: a name of internal/ioengine, where their table is.
+// Engine names an I/O engine: a name of the table in internal/ioengine.
 type Engine string
 
 // The engines that a file can be opened with. EngineAuto stands for the first of
@@ -31,7 +31,7 @@ type implementation struct {
 	// open makes the Reader of a file, which the Reader then owns. An engine that the host lacks is
 	// a refusal.
 	open func(h host, base file, opt Options) (Reader, error)
-	// works says whether the host has the engine; nil = every host does.
+	// works reports whether the host has the engine; nil = every host does.
 	works func(h host) bool
 }
 
@@ -78,7 +78,7 @@ func Best() Engine {
 	return EnginePread
 }
 
-// missingError says that the host lacks an engine. It wraps ErrEnvironment and the cause.
+// missingError: the host lacks an engine. It wraps ErrEnvironment and the cause.
 type missingError struct {
 	engine Engine
 	why    string // with the remedy

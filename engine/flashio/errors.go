@@ -11,23 +11,23 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// ErrEnvironment is wrapped by errors that say the host cannot do what was asked, with the remedy.
+// ErrEnvironment is the kind of errors about the host, which state the remedy.
 var ErrEnvironment = refusal.Kind(refusal.ErrHost, "the host cannot do this")
 
 // ErrMisaligned is wrapped by the error for a request that a direct reader cannot serve.
 var ErrMisaligned = errors.New("request is not aligned for direct reads")
 
 // ErrShort is wrapped by the error for a read that ended early and that the engine's own retries
-// did not complete. Only injected faults produce it.
+// did not complete. Only injected faults cause it.
 var ErrShort = errors.New("short read")
 
-// requestError says which read failed. It wraps err.
+// requestError names the read that failed. It wraps err.
 func requestError(engine Engine, path string, r Request, err error) error {
 	return fmt.Errorf("flashio: %s: %s: read of %d bytes at offset %d: %w%s", engine, path,
 		len(r.Buf), r.Offset, err, remedy(err))
 }
 
-// remedy is what the user can do about an error, as the end of a message.
+// remedy returns the remedy for an error, as the end of a message.
 func remedy(err error) string {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):

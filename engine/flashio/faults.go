@@ -6,31 +6,30 @@ import (
 	"time"
 )
 
-// faultyReader spoils the reads of another Reader as a script says.
+// faultyReader injects faults into the reads of another Reader, by a script.
 type faultyReader struct {
 	inner  Reader
 	faults []fault
-	asked  int64 // reads asked for so far
+	asked  int64 // reads so far
 	sleep  func(time.Duration)
 }
 
-// WithFaults returns a Reader around r, which it owns from then on, that fails or delays reads as
-// the script says. Its statements are separated by ";" or a new line:
+// WithFaults returns a Reader around r, which it owns from then on. It fails or delays reads by the
+// script. Statements are separated by ";" or a new line:
 //
 //	eio at read 7              the 7th read fails with an I/O error (EIO)
-//	eio every 100              so does every 100th
+//	eio every 100              every 100th read fails so
 //	short 512 every 100        every 100th read ends after 512 bytes ("at read N" works as well)
-//	spike 20ms p=0.001 seed=1  each read is 20 ms late with probability 0.001; the seed is 1 when
-//	                           not given
+//	spike 20ms p=0.001 seed=1  a read is 20 ms late with probability 0.001 (seed 1 if absent)
 //
-// Reads are counted from 1 over the life of the Reader, in request order; requests behind a failed
-// one count too, so a batch that is tried again has new numbers and can succeed. As with a real
-// failure, the requests before the failed one are read and their own errors come first.
+// Reads are counted from 1 over the life of the Reader, in request order. Requests behind a failed
+// one count too, so a repeated batch has new numbers and can succeed. As with a real failure, the
+// requests before the failed one are read and their own errors win.
 //
-// A Reader's contract is that it completes short reads itself, so a short read that shows at this
-// level is one that the engine's retries could not complete: after its first bytes arrived, the
-// batch fails with ErrShort. It harms no read that is not longer than what still arrives. Delays of
-// one batch overlap as reads in flight do: the batch is late by the longest.
+// By its contract a Reader completes short reads itself. So a short read at this level is one that
+// the engine's retries could not complete: after its first bytes the batch fails with ErrShort. It
+// has no effect on a read of at most that many bytes. Delays of one batch overlap, as reads in
+// flight do: the batch is late by the longest.
 func WithFaults(r Reader, script string) (Reader, error) {
 	faults, err := parseFaults(script)
 	if err != nil {
@@ -84,7 +83,7 @@ func (f *faultyReader) find(n int64, length int) *fault {
 	return nil
 }
 
-// fail reads what comes before the last request of reqs, then fails that one.
+// fail reads the requests before the last of reqs, then fails that one.
 func (f *faultyReader) fail(hit *fault, n int64, reqs []Request) error {
 	last := len(reqs) - 1
 	victim := reqs[last]
@@ -94,8 +93,8 @@ func (f *faultyReader) fail(hit *fault, n int64, reqs []Request) error {
 		}
 		return f.injected(hit, n, victim, syscall.EIO)
 	}
-	// The victim is read whole, since a direct reader takes no odd lengths, and loses its end
-	// afterwards.
+	// The failing request is read whole, since a direct reader takes no odd lengths, and loses its
+	// end afterwards.
 	if err := f.inner.ReadBatch(reqs); err != nil {
 		return err
 	}
@@ -109,7 +108,7 @@ func (f *faultyReader) injected(hit *fault, n int64, r Request, err error) error
 		"by %q)", len(r.Buf), r.Offset, err, n, hit.text)
 }
 
-// Mode implements Reader. The notes say that faults are injected: a result from such a reader is no
+// Mode implements Reader. Its notes mention the injected faults: a result of such a reader is no
 // measurement.
 func (f *faultyReader) Mode() Mode {
 	m := f.inner.Mode()

@@ -21,9 +21,9 @@ const (
 type fault struct {
 	kind  faultKind
 	text  string        // the statement, for error messages
-	at    int64         // number of the read that it strikes; 0 when every is set
-	every int64         // strikes each read whose number is a multiple
-	keep  int           // faultShort: bytes that still arrive
+	at    int64         // number of the failing read; 0 when every is set
+	every int64         // each read with a number that is a multiple fails
+	keep  int           // faultShort: bytes that are read
 	delay time.Duration // faultSpike
 	p     float64       // faultSpike: probability for each read
 	dice  *rand.Rand    // faultSpike
@@ -122,13 +122,13 @@ func parseSpike(words []string) (fault, error) {
 			return f, fmt.Errorf("%q is not a seed; write for example seed=1", words[2])
 		}
 	}
-	// "spike": so that equal seeds elsewhere do not give the same numbers
+	// "spike": so that the same seed elsewhere gives other numbers
 	const stream = 0x7370696b65
 	f.dice = rand.New(rand.NewPCG(seed, stream))
 	return f, nil
 }
 
-// strikes says whether an eio or short fault hits read number n.
+// strikes reports whether an eio or short fault hits read number n.
 func (f *fault) strikes(n int64) bool {
 	return n == f.at || f.every > 0 && n%f.every == 0
 }

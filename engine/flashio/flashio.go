@@ -12,7 +12,7 @@ type Request struct {
 	Buf    []byte
 }
 
-// Reader is the one way the engine reads flash. Readers stack: Faults(Uring(file)).
+// Reader reads batches; it is the engine's only way to flash. Readers stack: Faults(Uring(file)).
 //
 // ReadBatch returns when every request has been filled completely (short reads and EINTR are
 // retried inside), or with the first error in request order, wrapped with engine, file, offset and
@@ -20,7 +20,7 @@ type Request struct {
 // more. It is not safe for concurrent use. It neither keeps reqs nor allocates in steady state.
 type Reader interface {
 	ReadBatch(reqs []Request) error
-	// Mode says how the reads are really done; it does not change during the life of a Reader.
+	// Mode reports how the reads are really done. It does not change during the life of a Reader.
 	Mode() Mode
 	// Close waits for the workers and closes the file. A second Close returns nil.
 	Close() error
@@ -28,8 +28,8 @@ type Reader interface {
 
 // Mode is the truth about a Reader, written into every result (design invariant 8).
 type Mode struct {
-	Engine    Engine `json:"engine"`    // what serves the reads
-	Requested Engine `json:"requested"` // what the caller asked for
+	Engine    Engine `json:"engine"`    // the engine that serves the reads
+	Requested Engine `json:"requested"` // the engine that the caller asked for
 	// reads bypass the page cache, as far as the host can promise
 	Direct     bool `json:"direct"`
 	WantDirect bool `json:"want_direct"` // the caller asked for direct reads
@@ -37,13 +37,13 @@ type Mode struct {
 	Align      units.Bytes `json:"align"`
 	Parallel   int         `json:"parallel"`    // threads (pread) or queue depth (uring)
 	FileSystem string      `json:"file_system"` // by statfs, e.g. "ext4", "tmpfs"
-	// tmpfs and the like: a "flash" number from it is no flash number
+	// tmpfs and the like: its rates say nothing about flash
 	MemoryBacked bool `json:"memory_backed"`
-	// fallbacks taken and why, each a whole sentence with its remedy
+	// fall-backs with their reasons, each a whole sentence with its remedy
 	Notes []string `json:"notes"`
 }
 
-// Options say how to open a file for reading.
+// Options configure the reads of a file.
 type Options struct {
 	Engine Engine // EngineAuto when empty
 	Direct Direct
@@ -55,7 +55,7 @@ type Options struct {
 // Direct says whether reads bypass the page cache.
 type Direct string
 
-// DirectAuto asks for direct reads and falls back to buffered ones with a note; DirectOn fails
+// DirectAuto tries direct reads and falls back to buffered ones with a note; DirectOn fails
 // instead.
 const (
 	DirectAuto Direct = "auto"

@@ -11,7 +11,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// host is what Open asks of the system. Tests replace its functions one by one.
+// host is Open's view of the system. Tests replace its functions one by one.
 type host struct {
 	describe  func(f *os.File) (FileInfo, error)
 	setDirect func(f *os.File) (note string, err error)
@@ -23,7 +23,7 @@ type host struct {
 	memlock func() (limit units.Bytes, ok bool)
 }
 
-// ring is what the uring engine needs of a uring.Ring.
+// ring has the methods of a uring.Ring that the uring engine needs.
 type ring interface {
 	Read(b uring.Batch) (int, error)
 	Time(into []units.Nanos)
@@ -56,8 +56,8 @@ func uringSysctl() string {
 	return strings.TrimSpace(string(text))
 }
 
-// UringStatus says whether this program can read through io_uring on this host, and if not, why and
-// what to do.
+// UringStatus reports whether this program can read through io_uring on this host, and if not, why
+// and the remedy.
 func UringStatus() (ok bool, why string) { return realHost().uringStatus() }
 
 func (h host) uringStatus() (bool, string) {
@@ -86,7 +86,7 @@ func (h host) uringRefusal(err error) string {
 	return fmt.Sprintf("io_uring failed: %v", err)
 }
 
-// permission names what forbids io_uring.
+// permission names the setting that forbids io_uring.
 func (h host) permission() string {
 	switch value := h.sysctl(); value {
 	case "1":

@@ -22,7 +22,7 @@ func describeFile(f *os.File) (FileInfo, error) {
 	return info, nil
 }
 
-// setDirect makes reads bypass the cache as far as the system goes.
+// setDirect makes reads bypass the cache as far as the system allows.
 func setDirect(f *os.File) (note string, err error) {
 	if _, err := unix.FcntlInt(f.Fd(), unix.F_NOCACHE, 1); err != nil {
 		return "", err

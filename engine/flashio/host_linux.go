@@ -66,7 +66,7 @@ func describeFile(f *os.File) (FileInfo, error) {
 		if err := unix.Fstatfs(fd, &fs); err == nil {
 			info.FileSystem = fileSystemName(int64(fs.Type))
 		}
-	case unix.S_IFBLK: // statfs would tell of the file system that holds the device node
+	case unix.S_IFBLK: // statfs would describe the file system of the device node
 		info.FileSystem, device = blockDevice, st.Rdev
 	default:
 		return info, fmt.Errorf("flashio: describe: %s is neither a file nor a block device",
@@ -105,7 +105,7 @@ func describeDevice(info *FileInfo, sysfs string, device uint64) {
 		return
 	}
 	info.Device = filepath.Base(dir)
-	for _, d := range []string{dir, filepath.Dir(dir)} { // a partition's queue is its drive's
+	for _, d := range []string{dir, filepath.Dir(dir)} { // a partition has the queue of its drive
 		text, err := os.ReadFile(filepath.Join(d, "queue", "logical_block_size"))
 		if err != nil {
 			continue
@@ -146,9 +146,8 @@ func memlockLimit() (units.Bytes, bool) {
 	return units.Bytes(limit.Cur), true
 }
 
-// DropCache asks the kernel to forget the cached pages of a file, so that the next buffered reads
-// come from the device. Pages that are still to be written are written first. Pages that another
-// process maps stay.
+// DropCache asks the kernel to drop the cached pages of a file, so that the next buffered reads
+// reach the device. Dirty pages are written first. Pages that another process maps stay.
 func DropCache(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// describePlain is what the standard library knows about a file.
+// describePlain returns the standard library's facts about a file.
 func describePlain(f *os.File) (FileInfo, error) {
 	info := FileInfo{Path: f.Name(), FileSystem: unknownFileSystem}
 	st, err := f.Stat()

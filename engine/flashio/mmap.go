@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mmapReader copies from a shared mapping of the file: what a program without its own reads would
-// get.
+// mmapReader copies from a shared mapping of the file, as a program without its own reads would.
 type mmapReader struct {
 	file
 	stopwatch
@@ -49,9 +48,9 @@ func (m *mmapReader) ReadBatch(reqs []Request) error {
 	return nil
 }
 
-// copyOut copies one request. The request lies in the mapping, but a page of it has nothing behind
-// it when the file was cut or the drive failed since; the access is then a fault that would kill
-// the process and becomes an error here.
+// copyOut copies one request. The request lies in the mapping, but a page of it has no data behind
+// it if the file was truncated or the drive failed since. The access is then a fault that would
+// kill the process; here it becomes an error.
 func (m *mmapReader) copyOut(r Request) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -63,7 +62,7 @@ func (m *mmapReader) copyOut(r Request) (err error) {
 	return nil
 }
 
-// explain tells a file that was cut from a drive that failed.
+// explain distinguishes a truncated file from a failed drive.
 func (m *mmapReader) explain(r Request, fault any) error {
 	if st, err := m.f.Stat(); err == nil && st.Mode().IsRegular() &&
 		st.Size() < r.Offset+int64(len(r.Buf)) {

@@ -9,9 +9,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/ioengine"
 )
 
-// Open opens the file at path for reading. Fall-backs taken (from io_uring to pread, from direct to
-// buffered) are told in the Notes of the Reader's Mode; asked for by name (EngineUring, DirectOn)
-// they are errors that wrap ErrEnvironment.
+// Open opens the file at path for reading. A fall-back (from io_uring to pread, from direct to
+// buffered) is a note in the Reader's Mode. If the caller named the engine or DirectOn, it is an
+// error that wraps ErrEnvironment instead.
 func Open(path string, opt Options) (Reader, error) { return openOn(realHost(), path, opt) }
 
 func openOn(h host, path string, opt Options) (Reader, error) {
@@ -30,7 +30,7 @@ func openOn(h host, path string, opt Options) (Reader, error) {
 	return r, nil
 }
 
-// checkOptions fills in defaults and refuses what no engine can do.
+// checkOptions fills in defaults and refuses impossible options.
 func checkOptions(opt Options) (Options, error) {
 	if opt.Engine == "" {
 		opt.Engine = EngineAuto
@@ -62,11 +62,11 @@ func checkOptions(opt Options) (Options, error) {
 	return opt, nil
 }
 
-// file is what the engines that read from a file share.
+// file is the common part of the engines that read from a file.
 type file struct {
 	f      *os.File
 	path   string
-	size   int64 // when it was opened
+	size   int64 // at the time of opening
 	mode   Mode
 	closed bool
 }
@@ -110,7 +110,7 @@ func openFile(h host, f *os.File, opt Options) (Reader, error) {
 	return implementationOf(opt.Engine).open(h, base, opt)
 }
 
-// setDirect makes the file's reads direct if they can be, and says so in the mode.
+// setDirect makes the file's reads direct if possible, and records this in the mode.
 func (f *file) setDirect(h host, info FileInfo, want Direct) error {
 	plan, err := planDirect(info, want)
 	if err != nil {
@@ -137,8 +137,8 @@ func (f *file) setDirect(h host, info FileInfo, want Direct) error {
 	return nil
 }
 
-// setCached checks the options of an engine that reads through memory, and notes which of them it
-// cannot honour.
+// setCached checks the options of an engine that reads through memory, and notes those that it
+// ignores.
 func (f *file) setCached(opt Options) error {
 	const why = "%s reads through memory and never directly; use pread or uring to measure flash"
 	if opt.Direct == DirectOn {

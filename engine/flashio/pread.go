@@ -13,15 +13,15 @@ import (
 // batch one by one.
 //
 // The helpers are goroutines that block in pread, so each holds an OS thread while it reads. They
-// are not locked to it: that would only make waking dearer. Helpers wake each other: whoever takes
-// a request while others wait wakes one more, so that a batch served from memory wakes few and a
-// batch from flash wakes all.
+// are not locked to the thread: that would only make waking slower. Helpers wake each other: a
+// helper that takes a request while others wait wakes one more. So a batch served from memory wakes
+// few helpers and a batch from flash wakes all.
 //
 // The Go runtime takes a processor back from a thread that blocks in a system call only when its
-// monitor looks, every 20 µs at best. With a GOMAXPROCS of 2 that limits the pool, and not the
-// drive: 32 threads made 28,000 direct reads of 16 KiB a second where GOMAXPROCS=8 made 41,000
-// (medians of three; 2 virtual processors, Linux 6.18, ext4). io_uring, which needs one call for
-// many reads, has no such limit.
+// monitor looks, every 20 µs at best. With a GOMAXPROCS of 2 this limits the pool, not the drive:
+// 32 threads made 28,000 direct reads of 16 KiB a second where GOMAXPROCS=8 made 41,000 (medians of
+// three; 2 virtual processors, Linux 6.18, ext4). io_uring needs one call for many reads and has no
+// such limit.
 type preadReader struct {
 	file
 	stopwatch
@@ -30,7 +30,7 @@ type preadReader struct {
 	wake    chan struct{} // one value wakes one helper
 	done    sync.WaitGroup
 
-	// The batch at hand. Helpers touch it only between their wake-up and done.
+	// The current batch. Helpers touch it only between their wake-up and done.
 	reqs   []Request
 	next   atomic.Int64 // request to take next
 	asleep atomic.Int64 // helpers not woken for this batch
@@ -84,8 +84,8 @@ func (p *preadReader) ReadBatch(reqs []Request) error {
 	return nil
 }
 
-// work takes requests until none is left. Requests are taken in order, so when one fails all before
-// it have been taken: jumping to the end leaves the first error in request order.
+// work takes requests until none is left. Requests are taken in order. So when one fails, all
+// before it have been taken, and jumping to the end leaves the first error in request order.
 func (p *preadReader) work() {
 	n := int64(len(p.reqs))
 	for {
@@ -97,7 +97,7 @@ func (p *preadReader) work() {
 			p.done.Add(1)
 			p.wake <- struct{}{}
 		}
-		// ReadAt goes on after short reads and EINTR.
+		// ReadAt continues after short reads and EINTR.
 		started := p.start(int(i))
 		if _, err := p.src.ReadAt(p.reqs[i].Buf, p.reqs[i].Offset); err != nil {
 			p.fail(int(i), err)

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// ProcessReadBytes returns how many bytes this process has made the system fetch from storage since
-// it started, reads served by the page cache not counted (read_bytes of /proc/self/io). Two calls
-// around a measurement tell whether its reads reached the device. ok is false where the system does
-// not say.
+// ProcessReadBytes returns the bytes that this process has made the system read from storage since
+// it started, without reads from the page cache (read_bytes of /proc/self/io). Two calls around a
+// measurement show whether its reads reached the device. ok is false where the system has no such
+// counter.
 func ProcessReadBytes() (n int64, ok bool) {
 	text, err := os.ReadFile("/proc/self/io")
 	if err != nil {

@@ -5,9 +5,9 @@ import "fmt"
 // bounceBytes is the size of the aligned buffer for reads that are not aligned.
 const bounceBytes = 1 << 20
 
-// ReadFull fills buf from the file at offset off: for headers and other reads off the hot path.
-// Where r is direct and the range is not aligned, the reads are aligned ones around it, through a
-// buffer of their own; the range rounded outwards to Mode().Align must then lie within the file.
+// ReadFull fills buf from the file at offset off: for headers and other reads off the hot path. If
+// r is direct and the range is not aligned, it makes aligned reads around the range, through a
+// buffer of its own. The range rounded outwards to Mode().Align must then lie within the file.
 func ReadFull(r Reader, off int64, buf []byte) error {
 	align := r.Mode().Align
 	one := Request{Offset: off, Buf: buf}

@@ -6,20 +6,20 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// timer is a Reader that can tell how long single reads take.
+// timer is a Reader that can measure single reads.
 type timer interface {
 	TimeReads(into []units.Nanos) bool
 }
 
-// TimeReads makes the engine below r tell how long single reads take: from the next ReadBatch on,
-// into[i] receives the time of request i, from when its thread (or the ring) started it until that
-// saw it complete. Requests behind the end of into are not timed, those of a failed batch have
-// undefined times, and an empty request takes none. nil ends it. The result is false, and into
-// stays untouched, when the engine cannot tell. Readers of other packages join in with a method of
-// this name.
+// TimeReads makes the engine below r measure single reads. From the next ReadBatch on, into[i]
+// receives the time of request i, from its start by the thread (or the ring) until its completion
+// was seen. Requests beyond the end of into are not timed, the times of a failed batch are
+// undefined, and an empty request takes no time. nil stops the measurement. The result is false,
+// and into stays untouched, when the engine cannot measure. Readers of other packages take part
+// with a method of this name.
 //
-// A ring looks for completions an eighth of its depth at a time, so that its times include the wait
-// until it looked. Delays that WithFaults injects are not included: they come before the batch.
+// A ring looks for completions an eighth of its depth at a time, so its times include the wait
+// until it looked. Delays injected by WithFaults are not included: they come before the batch.
 func TimeReads(r Reader, into []units.Nanos) bool {
 	for {
 		switch inner := r.(type) {
@@ -33,7 +33,7 @@ func TimeReads(r Reader, into []units.Nanos) bool {
 	}
 }
 
-// stopwatch times the reads of an engine that does one at a time in each thread.
+// stopwatch times the reads of an engine that makes one read at a time in each thread.
 type stopwatch struct {
 	into []units.Nanos
 	now  func() time.Time // a seam for tests; nil = time.Now
@@ -45,7 +45,7 @@ func (s *stopwatch) TimeReads(into []units.Nanos) bool {
 	return true
 }
 
-// start returns the time when read i starts, if it is timed.
+// start returns the start time of read i, if it is timed.
 func (s *stopwatch) start(i int) (at time.Time) {
 	if i < len(s.into) {
 		at = s.clock()
@@ -53,7 +53,7 @@ func (s *stopwatch) start(i int) (at time.Time) {
 	return at
 }
 
-// stop notes the time of read i, if it is timed.
+// stop records the time of read i, if it is timed.
 func (s *stopwatch) stop(i int, start time.Time) {
 	if i < len(s.into) {
 		s.into[i] = units.Nanos(s.clock().Sub(start))

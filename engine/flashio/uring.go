@@ -78,15 +78,15 @@ func (u *uringReader) Close() error {
 	return errors.Join(u.ring.Close(), u.f.Close())
 }
 
-// registrar is a Reader whose reads are cheaper into registered buffers.
+// registrar is a Reader with cheaper reads into registered buffers.
 type registrar interface {
 	registerBuffers(bufs [][]byte) (bool, string)
 }
 
-// RegisterBuffers tells the engine below r that reads will go into bufs, a few large buffers from
-// AlignedBuffer, so that io_uring pins their pages once and not for every read. It replaces an
-// earlier registration. Engines without registration ignore it. When the kernel refuses, the reads
-// work as before: the result is false and the note, a whole sentence with the remedy, says why.
+// RegisterBuffers announces a few large buffers from AlignedBuffer that reads will go into, so that
+// io_uring pins their pages once and not for every read. It replaces an earlier registration.
+// Engines without registration ignore it. If the kernel refuses, reads work as before: the result
+// is false and the note, a whole sentence with the remedy, says why.
 func RegisterBuffers(r Reader, bufs ...[]byte) (registered bool, note string) {
 	for {
 		switch inner := r.(type) {

@@ -12,8 +12,8 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint"
 )
 
-// Arch is everything that changes what a model computes, apart from its weights. It is stored in
-// images.
+// Arch holds everything that changes a model's computation, apart from its weights. Images store
+// it.
 type Arch struct {
 	Family     string     `json:"family"` // of the tensor names: the engine does not need it
 	Shape      Shape      `json:"shape"`
@@ -27,7 +27,7 @@ type Arch struct {
 	Parallel   bool `json:"parallel,omitempty"`
 	SharedNorm bool `json:"shared_norm,omitempty"`
 	QKNorm     bool `json:"qk_norm,omitempty"` // layer norms over each head's query and key
-	// width of the embedding: d_model but for OPT-350M, which projects
+	// width of the embedding: d_model, except for OPT-350M, which projects
 	Embed     int    `json:"embed_dim"`
 	Positions bool   `json:"positions,omitempty"` // learned positions, OPT's
 	Rotary    Rotary `json:"rotary,omitzero"`
@@ -39,14 +39,14 @@ type Arch struct {
 	HeadBias  bool   `json:"head_bias,omitempty"`
 }
 
-// Rotary are rotary position embeddings: of each head the first Dim elements are turned in pairs
-// (i, i + Dim/2) by pos·θ^(−2i/Dim).
+// Rotary holds rotary position embeddings (RoPE). The first Dim elements of each head are rotated
+// in pairs (i, i + Dim/2) by pos·θ^(−2i/Dim).
 type Rotary struct {
 	Dim   int     `json:"dim,omitempty"` // 0 = none
 	Theta float64 `json:"theta,omitempty"`
-	// Factor divides the frequencies: all of them, or with Original as Llama 3.1 does, those whose
-	// wave is longer than Original/LowFactor positions, with a ramp down to Original/HighFactor. 0
-	// = none.
+	// Factor divides the frequencies: all of them, or with Original as Llama 3.1 does, those with a
+	// wave longer than Original/LowFactor positions, with a ramp down to Original/HighFactor. 0 =
+	// none.
 	Factor     float64 `json:"factor,omitempty"`
 	LowFactor  float64 `json:"low_factor,omitempty"`
 	HighFactor float64 `json:"high_factor,omitempty"`
@@ -83,7 +83,7 @@ type Kind string
 // The activation functions.
 const (
 	ReLU    Kind = "relu"
-	ReLU2   Kind = "relu2"    // its square (Persimmon)
+	ReLU2   Kind = "relu2"    // the square of ReLU (Persimmon)
 	FATReLU Kind = "fatrelu"  // x where x > Threshold, else 0 (ProSparse)
 	DReLU   Kind = "drelu"    // relu of the gate times relu of the up row (Bamboo, TurboSparse)
 	SiLU    Kind = "silu"     // no zeros
@@ -91,8 +91,8 @@ const (
 	GELUNew Kind = "gelu_new" // GPT-2's tanh form, no zeros
 )
 
-// Activation is an activation function. A neuron is active when what it yields is not zero: the
-// gate, and with DReLU the up row too.
+// Activation is an activation function. A neuron is active when the function of its gate (of its up
+// row without a gate) is not zero; with DReLU the up row counts too.
 type Activation struct {
 	Kind      Kind
 	Threshold float64 // of FATReLU
@@ -106,7 +106,7 @@ func (a Activation) String() string {
 	return string(a.Kind)
 }
 
-// Sparse says whether the function has exact zeros.
+// Sparse reports whether the function has exact zeros.
 func (a Activation) Sparse() bool { return !slices.Contains([]Kind{SiLU, GELU, GELUNew}, a.Kind) }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -134,7 +134,7 @@ func (a Activation) check() error {
 	return nil
 }
 
-// gated says whether a neuron has a gate row.
+// gated reports whether a neuron has a gate row.
 func (a *Arch) gated() bool { return a.Shape.Rows == 3 }
 
 // check demands an architecture that the engine can run.

@@ -10,15 +10,15 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// bundleMemory bounds the buffers of a bundler. Larger blocks read longer stretches of the matrix
-// that is transposed.
+// bundleMemory bounds the buffers of a bundler. With larger blocks the reads of the transposed
+// matrix are longer.
 const bundleMemory = 32 << 20
 
-// bundler turns the FFN's matrices of one layer after the other into records: row i of gate (where
+// bundler makes the records of one layer after the other from the FFN's matrices: row i of gate (if
 // there is one) and up (d_ffn, d_model), column i of down (d_model, d_ffn), zeros up to the stride.
 // It works on blocks of neurons, so its memory does not depend on d_ffn.
 //
-// Quantised records are made from float32 ones.
+// Quantised records are made from float32 records.
 type bundler struct {
 	d, ffn, parts, stride int
 	format                ref.Format       // of the records
@@ -34,8 +34,8 @@ type bundler struct {
 	out  []byte    // (block, stride)
 }
 
-// newBundler returns a bundler for matrices with elements of at most elem bytes whose buffers need
-// at most limit bytes, or what one neuron needs.
+// newBundler returns a bundler for matrices with elements of at most elem bytes. Its buffers take
+// at most limit bytes, or the bytes of one neuron if that is more.
 func newBundler(f facts, elem, limit int) *bundler {
 	s := f.arch.Shape
 	b := &bundler{d: s.DModel, ffn: s.DFFN, parts: s.Rows, stride: f.stride,
@@ -61,7 +61,7 @@ func newBundler(f facts, elem, limit int) *bundler {
 	return b
 }
 
-// records returns where records in the carrier go, and their distance.
+// records returns the memory for records before quantisation, and their distance.
 func (b *bundler) records() (to []byte, stride int) {
 	if b.wide != nil {
 		return b.wide, b.parts * int(b.carrier.Size()) * b.d
@@ -69,8 +69,8 @@ func (b *bundler) records() (to []byte, stride int) {
 	return b.out, b.stride
 }
 
-// layer hands the records of one layer to emit, in order; what it gets is overwritten afterwards.
-// The last of the matrices is down.
+// layer passes the records of one layer to emit, in order; each call's bytes are overwritten
+// afterwards. The last of the matrices is down.
 func (b *bundler) layer(ctx context.Context, matrices []tensor, emit func([]byte) error) error {
 	down := matrices[len(matrices)-1]
 	if err := b.readAhead(ctx, down); err != nil {
@@ -96,7 +96,7 @@ func (b *bundler) layer(ctx context.Context, matrices []tensor, emit func([]byte
 	return nil
 }
 
-// readAhead reads down once from front to back, so that the system has it in memory, as far as it
+// readAhead reads down once from front to back. The system then has it in memory, as far as it
 // fits, when columns jumps through it: flash serves one long read far faster than many short ones.
 func (b *bundler) readAhead(ctx context.Context, down tensor) error {
 	for at := int64(0); at < down.Size; at += int64(len(b.raw)) {
@@ -111,7 +111,7 @@ func (b *bundler) readAhead(ctx context.Context, down tensor) error {
 	return nil
 }
 
-// rows puts rows first…first+n−1 of a matrix into the records, as their part of that number.
+// rows copies rows first…first+n−1 of a matrix into the records, as part number part.
 func (b *bundler) rows(m tensor, part, first, n int) error {
 	size, es := int(m.DType.Size())*b.d, int(b.carrier.Size())
 	raw := b.raw[:n*size]
@@ -129,7 +129,7 @@ func (b *bundler) rows(m tensor, part, first, n int) error {
 	return nil
 }
 
-// columns puts columns first…first+n−1 of down behind the rows.
+// columns copies columns first…first+n−1 of down behind the rows.
 func (b *bundler) columns(ctx context.Context, down tensor, first, n int) error {
 	size, es := down.DType.Size(), int(b.carrier.Size())
 	for i := range b.d {
@@ -150,7 +150,7 @@ func (b *bundler) columns(ctx context.Context, down tensor, first, n int) error 
 	return nil
 }
 
-// quantise turns the block's wide records into those of the format.
+// quantise quantises the block's wide records.
 func (b *bundler) quantise(matrices []tensor, first, n int) error {
 	if b.wide == nil {
 		return nil

@@ -10,15 +10,15 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint"
 )
 
-// Config is what config.json says about the computation.
+// Config holds the facts of config.json that the computation depends on.
 type Config struct {
 	Arch Arch
-	// DType is the torch_dtype (or dtype) that the file claims, empty when it claims none. Only a
-	// hint: the tensors' own types count.
+	// DType is the file's torch_dtype (or dtype); may be empty. It is only a hint: the tensors' own
+	// types count.
 	DType string
 }
 
-// harmless lists fields that do not change what a trained model computes: training, generation
+// harmless lists fields that do not change the computation of a trained model: training, generation
 // defaults, bookkeeping.
 func harmless() []string {
 	return []string{
@@ -45,8 +45,8 @@ func harmless() []string {
 	}
 }
 
-// ParseConfig reads config.json. Every field that could change the computation and is not honoured
-// is an ErrUnsupported that names it with its value, and so is every field that is not known to be
+// ParseConfig reads config.json. A field that could change the computation and is not honoured is
+// an ErrUnsupported that names it with its value. So is every field that is not known to be
 // harmless: a field ignored in silence is a model computed wrongly.
 func ParseConfig(o checkpoint.Object) (Config, error) {
 	c, err := parseConfig(o)
@@ -98,8 +98,8 @@ func modelTypes() []string {
 	return list
 }
 
-// fields reads the fields of a config.json and keeps the first error. What was not asked for in the
-// end is refused.
+// fields reads the fields of a config.json and keeps the first error. finish refuses the fields
+// that were not read.
 type fields struct {
 	object  checkpoint.Object
 	known   map[string]bool
@@ -126,15 +126,15 @@ func (f *fields) optional(name string, dst any) (given bool) {
 	return given
 }
 
-// want reads a field that must be there.
+// want reads a required field.
 func (f *fields) want(name string, dst any) {
 	if !f.optional(name, dst) && f.err == nil {
 		f.missing = append(f.missing, name)
 	}
 }
 
-// only refuses a field whose value is none of those. Absent and null mean the supported one, which
-// is also the default of the reference implementation.
+// only refuses a field with any other value. Absent and null mean the supported value, which is
+// also the default of the reference implementation.
 func (f *fields) only(name string, values ...string) {
 	f.known[name] = true
 	raw, ok := f.object[name]
@@ -196,7 +196,7 @@ func (f *fields) shape(a *Arch, rows int, ffn string, positions int) {
 	a.Embed = s.DModel
 }
 
-// heads fills the heads' size from hidden_size where no field gives it.
+// heads computes the size of a head from hidden_size if no field gives it.
 func (f *fields) heads(s *Shape) {
 	if s.HeadDim != 0 || f.err != nil || len(f.missing) > 0 {
 		return
@@ -209,8 +209,8 @@ func (f *fields) heads(s *Shape) {
 	s.HeadDim = s.DModel / s.Heads
 }
 
-// finish returns what was wrong: a field that cannot be read, those that are missing, those that
-// are not honoured.
+// finish returns the first error: a field that cannot be read, missing fields, or fields that are
+// not honoured.
 func (f *fields) finish() error {
 	switch {
 	case f.err != nil:
@@ -219,8 +219,8 @@ func (f *fields) finish() error {
 		slices.Sort(f.missing)
 		return fmt.Errorf("%w: missing: %s", checkpoint.ErrFormat, strings.Join(f.missing, ", "))
 	}
-	// What every configuration of the reference implementation may hold, with the values that
-	// change nothing.
+	// Fields that every configuration of the reference implementation may have, with the values
+	// that change nothing.
 	f.only("is_encoder_decoder", "false")
 	f.only("add_cross_attention", "false")
 	f.only("cross_attention_hidden_size")
@@ -238,7 +238,7 @@ func (f *fields) finish() error {
 	return nil
 }
 
-// rotary reads rope_theta, rope_scaling and what share of a head is turned.
+// rotary reads rope_theta, rope_scaling and the rotated share of a head.
 func (f *fields) rotary(headDim int, theta, share float64) Rotary {
 	r := Rotary{Theta: theta}
 	f.optional("rope_theta", &r.Theta)

@@ -26,8 +26,8 @@ type tensor struct {
 // scratch is the memory that stream reuses from tensor to tensor. It belongs to one goroutine.
 type scratch struct{ raw, out []byte }
 
-// stream converts a tensor to the type to and hands its bytes to emit, block by block; what emit
-// gets is overwritten afterwards. A NaN, an Inf and a number beyond the range of the type are
+// stream converts a tensor to the type to and passes its bytes to emit, block by block; each call's
+// bytes are overwritten afterwards. A NaN, an Inf and a number beyond the range of the type are
 // ErrFormat, with tensor and index.
 func (t tensor) stream(ctx context.Context, to checkpoint.DType, emit func([]byte) error) error {
 	from, n := t.DType.Size(), t.Elements()
@@ -77,8 +77,8 @@ func (t tensor) convert(dst []byte, to checkpoint.DType, src []byte, at int64) e
 }
 
 // firstNonFinite returns the index of the first NaN or Inf, or −1. These have all exponent bits
-// set, so adding one in the lowest of them carries into the sign's place; four (or two) elements
-// are tried at once.
+// set, so adding one in the lowest exponent bit carries into the sign's place; four (or two)
+// elements are tested at once.
 func firstNonFinite(dtype checkpoint.DType, p []byte) int {
 	var exponent, one, carry uint64
 	switch dtype {
@@ -114,8 +114,8 @@ func firstNonFinite(dtype checkpoint.DType, p []byte) int {
 	return -1
 }
 
-// convert changes src from one element type to another, both F16, BF16 or F32, and returns −1, or
-// the index of the first number that is too large for the type. Widening is exact, all else rounds
+// convert changes src from one element type to another, both F16, BF16 or F32. It returns −1, or
+// the index of the first number that is too large for the type. Widening is exact, narrowing rounds
 // to nearest even. dst has room for exactly as many elements; it may be src when the types are the
 // same.
 func convert(dst []byte, to checkpoint.DType, src []byte, from checkpoint.DType) int {
@@ -165,8 +165,8 @@ func (r resident) load(ctx context.Context, t tensor) error {
 	return err
 }
 
-// readInPlace fills dst, which has the tensor's size, with its bytes, as they are. A NaN or an Inf
-// is ErrFormat, with tensor and index.
+// readInPlace reads the tensor's bytes unchanged into dst, which has the tensor's size. A NaN or an
+// Inf is ErrFormat, with tensor and index.
 func (t tensor) readInPlace(ctx context.Context, dst []byte) error {
 	size := t.DType.Size()
 	for at := int64(0); at < t.Elements(); at += streamBlock {
@@ -211,7 +211,7 @@ func (t tensor) rowsOf(ctx context.Context, r resident, emit func([]byte) error)
 	return nil
 }
 
-// equal says whether two tensors have the same type, shape and bytes.
+// equal reports whether two tensors have the same type, shape and bytes.
 func equal(ctx context.Context, a, b tensor) (bool, error) {
 	if a.DType != b.DType || !slices.Equal(a.Shape, b.Shape) {
 		return false, nil

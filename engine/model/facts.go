@@ -12,18 +12,18 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// What the metadata of every image says first.
+// The first facts in the metadata of every image.
 const (
 	imageFormat  = "windrow flash image"
 	imageVersion = "2" // 1: OPT models in F16 only
 )
 
-// facts is what an image's metadata says:
+// facts are the facts of an image, as in its metadata:
 //
 //	format, format_version      constants
 //	arch, activation, dtype     "opt", "relu", "F16": the family, the activation function, and the
 //	                            type of the resident matrices
-//	architecture                all that changes the computation, as JSON; "model, shape" below
+//	architecture                all facts of the computation (Arch), as JSON; "model, shape" below
 //	                            repeat some of it for people and other tools
 //	bundle_format               "F16", "BF16", "F32", "Q8" or "Q4"
 //	model, origin               a name to show; "huggingface", or how the weights were synthesised
@@ -43,7 +43,7 @@ type facts struct {
 	stride       int
 }
 
-// record is the size of one neuron's record without padding.
+// record returns the size of one neuron's record without padding.
 func (f facts) record() int { return int(f.arch.Shape.RecordBytes(f.precision.Bundles)) }
 
 // dimensions pairs the names in the metadata with the fields of a Shape.
@@ -80,7 +80,7 @@ func (f facts) encode() map[string]string {
 	return meta
 }
 
-// decodeFacts checks everything that the metadata says against itself.
+// decodeFacts checks the facts of the metadata against each other.
 func decodeFacts(meta map[string]string) (facts, error) {
 	f := facts{name: meta["model"], origin: meta["origin"], source: meta["source_sha256"],
 		tokenizer: []byte(meta["tokenizer"])}
@@ -133,7 +133,7 @@ func decodeFacts(meta map[string]string) (facts, error) {
 	return f, nil
 }
 
-// versionOne is the architecture of images that do not state it.
+// versionOne returns the architecture of images without one (version 1).
 func versionOne(s Shape) Arch {
 	return Arch{
 		Family: OPT, Shape: s, Activation: Activation{Kind: ReLU}, Epsilon: 1e-5, Positions: true,

@@ -8,9 +8,9 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint"
 )
 
-// family describes the models that one reader of config.json and one table of tensor names serve.
-// Each family is a file of this package, family_NAME.go, and a row of families. What its layers
-// compute is in the Arch that read returns: package engine has no code for a single family.
+// family describes the models with one reader of config.json and one table of tensor names. Each
+// family is a file of this package, family_NAME.go, and a row of families. read returns what its
+// layers compute as an Arch: package engine has no code for a single family.
 type family struct {
 	name  string // Arch.Family, stored in images
 	title string // for people, with the models that count as this family
@@ -22,10 +22,10 @@ type family struct {
 	// names returns the names of tensors in a Hugging Face folder.
 	names func(a *Arch) naming
 	// Every model of the family has the traits of always; some models also have those of sometimes.
-	// An image with any other is refused.
+	// An image with any other trait is refused.
 	always, sometimes traits
-	// finalNormByTensors lets the tensors decide whether there is a final norm, for a family whose
-	// config.json may say it wrongly.
+	// finalNormByTensors lets the tensors decide whether there is a final norm, for a family with a
+	// config.json that may be wrong about it.
 	finalNormByTensors bool
 }
 
@@ -75,7 +75,7 @@ const (
 	headBias                            // a bias of the output head
 )
 
-// trait is one of them.
+// trait describes one of the traits.
 type trait struct {
 	bit  traits
 	name string
@@ -109,7 +109,7 @@ func (t traits) String() string {
 	return strings.Join(list, ", ")
 }
 
-// traits are those that an architecture has.
+// traits returns the traits of an architecture.
 func (a *Arch) traits() traits {
 	var t traits
 	for _, one := range allTraits() {

@@ -11,8 +11,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Image is an open flash image. Its fields are read only; its methods may be called from several
-// goroutines.
+// Image is an open flash image. Its fields are read only; its methods are safe for concurrent use.
 type Image struct {
 	Path          string
 	Name          string
@@ -24,7 +23,7 @@ type Image struct {
 	Hash          string // source_sha256: identity of the weights
 	Origin        string // "huggingface", or how the weights were synthesised
 	TokenizerJSON []byte // text form of the tokenizer; empty when the image has none
-	TokenizerHash string // its SHA-256 in hex; empty when the image has none
+	TokenizerHash string // SHA-256 in hex; empty for an image without a tokenizer
 
 	file   *checkpoint.File
 	stride int
@@ -32,7 +31,7 @@ type Image struct {
 }
 
 // OpenImage opens an image and checks its metadata, the place and shape of every tensor, and the
-// alignment of the bundles. It reads no weights. Tensors that it does not know are ignored.
+// alignment of the bundles. It reads no weights. Unknown tensors are ignored.
 func OpenImage(path string) (*Image, error) {
 	file, err := checkpoint.Open(path)
 	if err != nil {
@@ -55,8 +54,8 @@ func newImage(path string, file *checkpoint.File) (*Image, error) {
 		return nil, fmt.Errorf("%w: the length %d is not a multiple of %d", checkpoint.ErrFormat,
 			file.Size(), imageAlign)
 	}
-	// Every layer has more than ten tensors: this bounds the list below by the file, not by what it
-	// claims.
+	// Every layer has more than ten tensors: this bounds the list below by the file's size, not by
+	// its header.
 	if n := len(file.Tensors()); f.arch.Shape.Layers > n {
 		return nil, fmt.Errorf("%w: %d layers, but only %d tensors", checkpoint.ErrFormat,
 			f.arch.Shape.Layers, n)
@@ -91,7 +90,7 @@ func newImage(path string, file *checkpoint.File) (*Image, error) {
 	return img, nil
 }
 
-// Geometry says where every record is.
+// Geometry returns the place of every record.
 func (img *Image) Geometry() layout.Geometry {
 	return layout.Geometry{
 		Base: slices.Clone(img.base), Units: img.Shape.DFFN, Record: img.RecordBytes(),
@@ -99,7 +98,7 @@ func (img *Image) Geometry() layout.Geometry {
 	}
 }
 
-// RecordBytes is the size of one neuron's record without padding.
+// RecordBytes returns the size of one neuron's record without padding.
 func (img *Image) RecordBytes() units.Bytes { return img.Shape.RecordBytes(img.Precision.Bundles) }
 
 // Resident is the memory of the Weights, by kind.
@@ -114,8 +113,8 @@ func (img *Image) WeightBytes() units.Bytes {
 		img.RecordBytes()
 }
 
-// LayerBytes is the size of one layer's bundles as stored, with the padding of the records: what
-// Bundles fills.
+// LayerBytes returns the size of one layer's bundles with the padding of the records: the length of
+// Bundles' dst.
 func (img *Image) LayerBytes() units.Bytes {
 	return units.Bytes(img.Shape.DFFN) * units.Bytes(img.stride)
 }
@@ -131,7 +130,7 @@ func (img *Image) Weights() (*Weights, error) {
 	w, buf := newWeights(img.Arch, img.Precision), &scratch{}
 	for _, r := range w.residents() {
 		t, err := img.tensor(r.name, buf)
-		r.rows = nil // an image holds it as one
+		r.rows = nil // an image has one tensor for all rows
 		if err == nil {
 			err = r.load(context.Background(), t)
 		}

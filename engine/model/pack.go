@@ -10,18 +10,18 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// PackOptions say how to pack. The zero value packs weights as they are, records without padding,
-// no tokenizer.
+// PackOptions configure Pack. The zero value keeps the types of the weights, records without
+// padding, no tokenizer.
 type PackOptions struct {
 	// Name of the model; empty means the folder's.
 	Name string
 	// Tokenizer is the text form of the model's tokenizer, to be stored in the image.
 	Tokenizer []byte
-	// Format converts all matrices: to F16, BF16 or F32, which may round, or with Q8 and Q4 the
-	// rows on flash to these, in groups of 32 with a scale, and the others to F16. nil keeps the
-	// type they have.
+	// Format converts all matrices: to F16, BF16 or F32, which may round; or with Q8 and Q4 the
+	// rows on flash to these, in groups of 32 with a scale, and the others to F16. nil keeps their
+	// types.
 	Format *ref.Format
-	// IgnoreIndex takes every safetensors file of the folder, whatever the index says.
+	// IgnoreIndex reads every safetensors file of the folder, whatever the index lists.
 	IgnoreIndex bool
 	// Stride is the distance between records; 0 means the size of a record. 4096 makes the 3,072 B
 	// records of OPT-125M readable one by one with direct I/O, for a third more flash.
@@ -33,7 +33,7 @@ type PackOptions struct {
 	memory int // of the bundler; 0 means bundleMemory
 }
 
-// PackReport says what Pack made.
+// PackReport describes a packed image.
 type PackReport struct {
 	Path         string
 	Name         string
@@ -44,12 +44,12 @@ type PackReport struct {
 	Resident     units.Bytes // of the tensors that are always in memory
 	Bundles      units.Bytes // of the records, padding included
 	SourceSHA256 string
-	Notes        []string // whole sentences about what was odd in the folder
+	Notes        []string // notes on irregularities of the folder, in whole sentences
 }
 
 // Pack writes the model of a Hugging Face folder as a flash image. It reads the weights twice,
 // first to hash and check them, and needs memory for a few blocks only. The image appears at out
-// when it is complete; when packing fails or ctx ends, nothing is left and an older image at out
+// when it is complete. When packing fails or ctx ends, nothing is left and an older image at out
 // stays.
 func Pack(ctx context.Context, dir, out string, opt PackOptions) (*PackReport, error) {
 	src, err := openSource(dir, checkpoint.FolderOptions{IgnoreIndex: opt.IgnoreIndex})
@@ -143,8 +143,8 @@ func (f *sourceFiller) bundles(ctx context.Context, layer int, emit func([]byte)
 }
 
 // LoadFolder loads a whole model into memory: the resident weights and, for each layer, the bytes
-// of its records without padding. They are the same bits that Pack puts into an image, by the same
-// code, with the weights' own types.
+// of its records without padding. The bits are those of Pack's image, by the same code, with the
+// weights' own types.
 func LoadFolder(dir string) (*Weights, [][]byte, Config, error) {
 	ctx := context.Background()
 	src, err := openSource(dir, checkpoint.FolderOptions{})

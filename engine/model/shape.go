@@ -8,8 +8,8 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// Shape is the shape of a model. It has the same fields as the Shape of package traces, in the same
-// order, so that one converts to the other; the engine does not import traces.
+// Shape is the shape of a model. It has the fields of traces.Shape in the same order, so that one
+// converts to the other; the engine does not import traces.
 type Shape struct {
 	DModel    int `json:"d_model"`
 	Layers    int `json:"layers"`
@@ -23,16 +23,17 @@ type Shape struct {
 	DTypeSize int `json:"dtype_bytes"`   // bytes per resident weight
 }
 
-// RecordBytes is the size of one neuron's record without padding, its rows stored in a format.
+// RecordBytes returns the size of one neuron's record without padding, with rows in the given
+// format.
 func (s Shape) RecordBytes(bundles ref.Format) units.Bytes {
 	return units.Bytes(s.Rows * bundles.Size(s.DModel))
 }
 
-// positionOffset is how many rows OPT's position table has before that of position 0.
+// positionOffset is the number of rows of OPT's position table before that of position 0.
 const positionOffset = 2
 
-// Bounds far above every known model, so that products of two dimensions and a layer count stay in
-// an int64.
+// Bounds far above every known model, so that the product of two dimensions and a layer count fits
+// into an int64.
 const (
 	maxDim    = 1 << 20
 	maxTable  = 1 << 24

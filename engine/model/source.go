@@ -23,8 +23,8 @@ type source struct {
 	buf   scratch
 }
 
-// openSource opens a folder and demands that it holds exactly the tensors of the model that its
-// config.json describes.
+// openSource opens a folder and demands exactly the tensors of the model that its config.json
+// describes.
 func openSource(dir string, opt checkpoint.FolderOptions) (*source, error) {
 	folder, err := checkpoint.OpenModel(dir, opt)
 	if err != nil {
@@ -41,7 +41,7 @@ func openSource(dir string, opt checkpoint.FolderOptions) (*source, error) {
 	return s, nil
 }
 
-// used lists the tensors that the computation needs with their shapes, by name without prefix.
+// used lists the needed tensors with their shapes, by name without prefix.
 func (s *source) used() map[string][]int64 {
 	a := &s.config.Arch
 	d, ffn := int64(a.Shape.DModel), int64(a.Shape.DFFN)
@@ -59,8 +59,8 @@ func (s *source) used() map[string][]int64 {
 	return list
 }
 
-// bind finds every tensor under one of the prefixes and refuses what is missing, misshapen or left
-// over.
+// bind finds every needed tensor under one of the prefixes, and refuses missing, misshapen and
+// unknown tensors.
 func (s *source) bind() error {
 	if err := s.adapt(); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (s *source) bare(name string) (bare string, prefixed bool) {
 	return name, false
 }
 
-// relic says whether a tensor means nothing.
+// relic reports whether a tensor has no meaning.
 func (s *source) relic(bare string) bool {
 	return slices.ContainsFunc(namesOf(&s.config.Arch).relics, func(r string) bool {
 		return bare == r || strings.HasSuffix(bare, "."+r)
@@ -176,9 +176,9 @@ func shorten(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// precision decides how weights are stored. Matrices keep their type; with a type asked for they
-// are converted to it, and with a quantised one the bundles are quantised and all else becomes F16.
-// Vectors may be of any float type: they become F32 exactly.
+// precision decides the types of the stored weights. Matrices keep their type. With a type in want
+// they are converted to it; with a quantised one the bundles are quantised and all others become
+// F16. Vectors of any float type become F32, exactly.
 func (s *source) precision(want *ref.Format) (Precision, error) {
 	types := map[checkpoint.DType]string{} // with an example
 	for _, name := range s.sorted() {
@@ -223,7 +223,7 @@ func (s *source) precision(want *ref.Format) (Precision, error) {
 	return p, nil
 }
 
-// stored says whether all matrices have a format already.
+// stored reports whether all matrices have a format already.
 func (s *source) stored(f ref.Format) bool {
 	for _, full := range s.names {
 		if t, _ := s.folder.Tensor(full); len(t.Shape) >= 2 && t.DType != dtypeOf(f) {
@@ -255,8 +255,8 @@ func (s *source) bytes() int64 {
 
 // hash identifies the weights: SHA-256 over the used tensors in the order of their names without
 // prefix, for each a line with name, dtype and shape, then the bytes. It does not depend on how the
-// tensors are spread over files. It also reads every weight once, and so refuses the ones that are
-// not finite before anything is written.
+// tensors are spread over files. It reads every weight once, so weights that are not finite are
+// refused before anything is written.
 func (s *source) hash(ctx context.Context, moved func(int64)) (string, error) {
 	h := sha256.New()
 	for _, name := range s.sorted() {
@@ -277,8 +277,8 @@ func (s *source) hash(ctx context.Context, moved func(int64)) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), s.checkHead(ctx)
 }
 
-// checkHead looks at an output head that is there besides the embedding although config.json ties
-// them: it is ignored, as the reference implementation does, with a note when it differs.
+// checkHead handles an output head that exists beside the embedding although config.json ties them.
+// It is ignored, as in the reference implementation, with a note if it differs.
 func (s *source) checkHead(ctx context.Context) error {
 	names := namesOf(&s.config.Arch)
 	headSource, embedSource := names.head+".weight", names.embed+".weight"

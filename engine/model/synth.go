@@ -13,16 +13,16 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// SynthOptions say what the random model is like. In the zero value about half of the neurons are
+// SynthOptions configure the random model. With the zero value about half of the neurons are
 // active.
 type SynthOptions struct {
 	// Tokenizer is the text form of a tokenizer to store in the image.
 	Tokenizer []byte
 	// Stride is the distance between records; 0 means the size of a record.
 	Stride units.Bytes
-	// ActiveShare is the share of the neurons that are active on average, set by the FFN's biases:
-	// 0.03 for a model as sparse as OPT-6.7B. 0 means 0.5. A gated model has no biases: half of its
-	// neurons are active, whatever is asked for.
+	// ActiveShare is the mean share of active neurons, set by the FFN's biases: 0.03 for a model as
+	// sparse as OPT-6.7B. 0 means 0.5. A gated model has no biases: half of its neurons are active,
+	// whatever ActiveShare is.
 	ActiveShare float64
 	// Progress may be nil.
 	Progress Progress
@@ -61,7 +61,7 @@ func Synth(ctx context.Context, shape Shape, name string, seed uint64, out strin
 	f.origin = fmt.Sprintf("synth seed=%d active=%v", seed, opt.ActiveShare)
 	f.source = digest(fmt.Appendf(nil, "windrow synth 1 %s shape=%+v", f.origin, shape))
 	fill := &synthFiller{shape: shape, stride: f.stride, seed: seed, buf: make([]byte, synthBlock)}
-	// After a norm the input has length √d, so what a row makes of it is normal with deviation
+	// After a norm the input has length √d, so its product with a row is normal with deviation
 	// weightDeviation·√d. On a grid of 2^-16, machines that fuse multiplications differently still
 	// agree.
 	bias := -quantile(opt.ActiveShare) * weightDeviation * math.Sqrt(float64(shape.DModel))
@@ -85,7 +85,7 @@ func synthArch(s Shape) Arch {
 // quantile is the z that a standard normal number exceeds with probability p.
 func quantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(1-2*p) }
 
-// synthBlock is how much is generated before it is written: it stays in the cache.
+// synthBlock is the number of bytes generated before a write: they stay in the cache.
 const synthBlock = 1 << 20
 
 // synthFiller fills an image with random numbers.
@@ -149,13 +149,13 @@ func (f *synthFiller) bundles(_ context.Context, layer int, emit func([]byte) er
 	return nil
 }
 
-// weightDeviation is the standard deviation of what fillWeights makes: √(E[m²]·E[2^2e]) with the
+// weightDeviation is the standard deviation of fillWeights' numbers: √(E[m²]·E[2^2e]) with the
 // mantissa m uniform in [1, 2) and the exponent e uniform in {−9, −8, −7, −6}, that is √(7/3 ·
 // 85/2²⁰).
 const weightDeviation = 0.013753014
 
-// fillWeights fills p, an even number of bytes, with random float16, four from each random number:
-// the sign, the ten bits of the mantissa and the two lowest bits of the exponent are random, the
+// fillWeights fills p, an even number of bytes, with random float16, four from each random number.
+// The sign, the ten bits of the mantissa and the two lowest bits of the exponent are random; the
 // rest of the exponent is fixed so that 2^-9 ≤ |w| < 2^-5. All are normal numbers, small enough
 // that activations stay finite through any number of layers with norms, and too random for a drive
 // or a file system to compress.

@@ -28,8 +28,8 @@ type Norm struct {
 	B []float32
 }
 
-// Layer is the resident part of one decoder layer: everything but the FFN's matrices. What an
-// architecture does not have is empty.
+// Layer is the resident part of one decoder layer: all weights but the FFN's matrices. Weights that
+// an architecture lacks are empty.
 type Layer struct {
 	AttnNorm     Norm
 	Q, K, V, O   Linear
@@ -41,8 +41,7 @@ type Layer struct {
 	DownBias []float32 // (d_model): added once per token
 }
 
-// Weights are the resident weights of a model. The slices are read only and shared by everyone who
-// uses the Weights.
+// Weights are the resident weights of a model. The slices are read only and shared by all users.
 type Weights struct {
 	Arch      Arch
 	Shape     Shape      // Arch.Shape
@@ -53,7 +52,7 @@ type Weights struct {
 	In, Out   Matrix     // OPT-350M: embed_dim to d_model and back, without bias
 	Layers    []Layer
 	FinalNorm Norm
-	Head      Linear // empty where it is Embed
+	Head      Linear // empty where the embedding is the head
 }
 
 // newWeights returns Weights without any data.
@@ -62,7 +61,7 @@ func newWeights(a Arch, p Precision) *Weights {
 		Layers: make([]Layer, a.Shape.Layers)}
 }
 
-// RecordBytes is the size of one neuron's record without padding.
+// RecordBytes returns the size of one neuron's record without padding.
 func (w *Weights) RecordBytes() int { return int(w.Shape.RecordBytes(w.Bundles)) }
 
 // Memory is the size of the resident tensors, by kind.
@@ -107,10 +106,10 @@ func (p Precision) check(s Shape) error {
 	return nil
 }
 
-// naming is how a family's Hugging Face folders name tensors: paths without prefix and without
-// ".weight" and ".bias". An empty path means that there is no such tensor.
+// naming holds the tensor names of a family's Hugging Face folders: paths without prefix and
+// without ".weight" and ".bias". An empty path means that there is no such tensor.
 type naming struct {
-	prefixes []string // one of which is in front of all names but head's, or none
+	prefixes []string // one of them is in front of all names but head's
 	layer    string   // in front of the paths of a layer, "layers.%d."
 
 	embed, pos, projIn, projOut, finalNorm, head string
@@ -120,15 +119,15 @@ type naming struct {
 	fused             string // q, k and v in one
 	split             func() (q, k, v []rowRange)
 	qNorm, kNorm      string
-	gate, up, down    string   // of the FFN: not resident but for their biases
+	gate, up, down    string   // of the FFN: only their biases are resident
 	relics            []string // tensors of a layer, or of the model, that mean nothing
 }
 
 // namesOf returns the names of a checked architecture's tensors.
 func namesOf(a *Arch) naming { return familyOf(a).names(a) }
 
-// groups splits a fused projection that holds, for each key-value head, its queries, its key and
-// its value.
+// groups splits a fused projection with rows for each key-value head: its queries, its key, its
+// value.
 func groups(a *Arch) func() (q, k, v []rowRange) {
 	return func() (q, k, v []rowRange) {
 		s := &a.Shape
@@ -143,10 +142,10 @@ func groups(a *Arch) func() (q, k, v []rowRange) {
 	}
 }
 
-// rowRange is a stretch of rows.
+// rowRange is a range of rows.
 type rowRange struct{ first, count int64 }
 
-// resident is one resident tensor: its names, its shape and where it goes. Exactly one of matrix
+// resident is one resident tensor: its names, its shape and its destination. Exactly one of matrix
 // and vector is set.
 type resident struct {
 	name   string     // in an image
@@ -167,7 +166,7 @@ func (r resident) elements() int64 {
 	return n
 }
 
-// sourceShape is the shape of the tensor that it is read from.
+// sourceShape returns the shape of the tensor in the folder.
 func (r resident) sourceShape() []int64 {
 	if r.whole != nil {
 		return r.whole
@@ -175,7 +174,7 @@ func (r resident) sourceShape() []int64 {
 	return r.shape
 }
 
-// residents lists the resident tensors in the order of an image: the float32 vectors come first, so
+// residents lists the resident tensors in the order of an image. The float32 vectors come first, so
 // that all tensors are aligned to their elements.
 func (w *Weights) residents() []resident {
 	a, s, n := &w.Arch, &w.Shape, namesOf(&w.Arch)
@@ -266,7 +265,7 @@ func (b *tensorList) norm(name, source string, to *Norm, n int64, rms bool) {
 	}
 }
 
-// projection is one of the four of attention.
+// projection is one of the four projections of attention.
 type projection struct {
 	name, source   string
 	out, in, whole int64

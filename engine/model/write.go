@@ -7,14 +7,14 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint"
 )
 
-// imageAlign is where bundles start and what the file's length is a multiple of: the smallest
-// direct read everywhere.
+// imageAlign divides the offset of bundles and the length of the file: the smallest direct read
+// everywhere.
 const imageAlign = 4096
 
 func bundlesName(layer int) string { return fmt.Sprintf("layers.%d.ffn.bundles", layer) }
 
-// residentPad makes the resident tensors a multiple of 8 bytes, so that the data starts at one too;
-// rarely needed.
+// residentPad fills the resident tensors up to a multiple of 8 bytes, so that the data starts at
+// one too; rarely needed.
 const residentPad = "resident.pad"
 
 // tensors lists all tensors of an image in the order of its data.
@@ -42,7 +42,7 @@ func (f facts) tensors() []checkpoint.TensorInfo {
 	return list
 }
 
-// filler is where the bytes of an image come from.
+// filler provides the bytes of an image.
 type filler interface {
 	// resident hands the bytes of a resident tensor to emit, in order.
 	resident(ctx context.Context, r resident, emit func([]byte) error) error
@@ -50,7 +50,7 @@ type filler interface {
 	bundles(ctx context.Context, layer int, emit func([]byte) error) error
 }
 
-// writeImage writes a whole image or nothing. moved is told of every block that was written.
+// writeImage writes a whole image or nothing. It calls moved for every written block.
 func writeImage(ctx context.Context, out string, f facts, from filler, create createFunc,
 	moved func(int64)) error {
 	w, err := checkpoint.NewWriter(out, f.tensors(), f.encode(), checkpoint.WriterOptions{
@@ -94,8 +94,8 @@ func writeImage(ctx context.Context, out string, f facts, from filler, create cr
 // createFunc is the seam that tests fill the disk through; nil means files of the operating system.
 type createFunc = func(path string) (checkpoint.WriteFile, error)
 
-// Progress is told how many of total bytes have been read or written so far. It is called often,
-// from one goroutine.
+// Progress gets the number of bytes read or written so far, out of total. It is called often, from
+// one goroutine.
 type Progress func(done, total int64)
 
 // meter adds up for a Progress, which may be nil.
@@ -109,7 +109,7 @@ func meter(p Progress, total int64) func(int64) {
 	}
 }
 
-// dataSize is the number of bytes behind the header.
+// dataSize returns the number of bytes behind the header.
 func (f facts) dataSize() int64 {
 	total := int64(0)
 	for _, t := range f.tensors() {

@@ -65,8 +65,7 @@ func (k *giouringKernel) prepare(fd int) error {
 			return fmt.Errorf("uring: register file: %w", errno)
 		}
 	}
-	// A registered ring saves the kernel a descriptor look-up per call; without it all works as
-	// well.
+	// A registered ring saves the kernel a descriptor look-up per call. An error does no harm.
 	_, _ = k.ring.RegisterRingFd()
 	return nil
 }

@@ -18,25 +18,25 @@ type Batch interface {
 	At(i int) (offset int64, buf []byte)
 }
 
-// kernel is what the loop needs of an io_uring.
+// kernel has the operations of an io_uring that the loop needs.
 type kernel interface {
-	// push queues one read under the given tag. The loop never has more than depth tags in flight,
-	// so there is room.
+	// push queues one read under a tag. The loop never has more than depth tags in flight, so there
+	// is room.
 	push(tag int, offset int64, buf []byte) error
 	// wait hands the queued reads to the kernel and returns when at least n completions can be
 	// popped.
 	wait(n int) error
 	// pop takes one completion; ok is false when none is ready.
 	pop() (tag int, result int32, ok bool)
-	// register makes reads into bufs skip the pinning of pages; it replaces an earlier
+	// register makes reads into bufs skip the pinning of pages. It replaces an earlier
 	// registration.
 	register(bufs [][]byte) error
 	close() error
 }
 
 const (
-	// maxTries is how often in a row a read may fail with EINTR or EAGAIN, or a wait may bring
-	// nothing.
+	// maxTries bounds how often in a row a read may fail with EINTR or EAGAIN, or a wait may end
+	// without a completion.
 	maxTries = 1000
 	// maxPiece is the largest single read: Linux moves at most 2 GiB less a page per call.
 	maxPiece = 1 << 30
@@ -56,7 +56,7 @@ type loop struct {
 	flights []flight // by tag
 	free    []int    // tags not in flight
 
-	times []units.Nanos // of the reads of a batch, by index; those behind its end are not timed
+	times []units.Nanos // of the reads of a batch, by index; reads beyond its end are not timed
 	now   func() time.Time
 }
 
@@ -117,15 +117,15 @@ func (l *loop) read(b Batch) (int, error) {
 	return 0, nil
 }
 
-// worthWaiting says for how many completions to sleep. With nothing left to start only the last one
-// matters; else an eighth of what is in flight keeps the device busy at an eighth of the system
-// calls.
+// worthWaiting returns the number of completions to sleep for. With nothing left to start, only the
+// last one matters; otherwise an eighth of the reads in flight keeps the device busy at an eighth
+// of the system calls.
 func (l *loop) worthWaiting(inFlight, left int) int {
 	switch {
 	case left > 0:
 		return max(1, inFlight/8)
 	case len(l.times) > 0:
-		return 1 // every one matters that is timed
+		return 1 // timed reads are reaped one by one
 	}
 	return inFlight // left is below 0 after a failure
 }
@@ -148,7 +148,7 @@ func (l *loop) start(b Batch, i int) error {
 	return l.k.push(tag, offset, buf[:min(len(buf), maxPiece)])
 }
 
-// finish takes one completion: it ends the read, or puts its rest back in flight. The index is -1
+// finish takes one completion: it ends the read, or queues the rest of it again. The index is -1
 // when the ring failed.
 func (l *loop) finish(b Batch, tag int, result int32) (int, error) {
 	if tag < 0 || tag >= len(l.flights) {
@@ -189,7 +189,7 @@ func (l *loop) end(tag int) int {
 	return f.index
 }
 
-// transient says whether the same call can succeed when repeated.
+// transient reports whether the same call can succeed when repeated.
 func transient(err error) bool {
 	return errors.Is(err, syscall.EINTR) || errors.Is(err, syscall.EAGAIN) ||
 		errors.Is(err, syscall.EBUSY)

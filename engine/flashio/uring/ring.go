@@ -9,7 +9,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// ErrNotBuilt says that the program holds no io_uring code.
+// ErrNotBuilt: the program has no io_uring code.
 var ErrNotBuilt = errors.New("uring: this program was built without io_uring; on Linux build it " +
 	"with " +
 	"-tags=giouring -ldflags=-checklinkname=0 (`make build` does)")
@@ -25,7 +25,7 @@ type Ring struct {
 	closed bool
 }
 
-// job is one order to the ring's thread: a batch to read, or buffers to register.
+// job is one request to the ring's thread: a batch to read, or buffers to register.
 type job struct {
 	batch Batch
 	times []units.Nanos // of the batch's reads
@@ -38,7 +38,7 @@ type outcome struct {
 }
 
 // Open makes a ring of the given depth for the file behind descriptor fd, which must stay open
-// until Close returns. The error wraps ErrNotBuilt, or the errno with which the kernel refused.
+// until Close returns. The error wraps ErrNotBuilt, or the kernel's errno.
 func Open(fd, depth int) (*Ring, error) {
 	if depth < 1 || depth > MaxDepth {
 		return nil, fmt.Errorf("uring: depth %d is outside 1..%d", depth, MaxDepth)
@@ -46,7 +46,7 @@ func Open(fd, depth int) (*Ring, error) {
 	return open(depth, func() (kernel, error) { return openKernel(fd, depth) })
 }
 
-// Probe says whether this program can read through io_uring on this host: nil, or the error that
+// Probe returns nil if this program can read through io_uring on this host, else the error that
 // Open would return.
 func Probe() error {
 	r, err := open(1, func() (kernel, error) { return openKernel(-1, 1) })
@@ -66,7 +66,7 @@ func open(depth int, openKernel func() (kernel, error)) (*Ring, error) {
 }
 
 // serve owns the kernel ring. It ends without unlocking its thread, so that the thread ends too:
-// the kernel drops what it keeps for a registered ring only then.
+// only then does the kernel free the state of a registered ring.
 func (r *Ring) serve(depth int, openKernel func() (kernel, error)) {
 	runtime.LockOSThread()
 	k, err := openKernel()
@@ -95,8 +95,8 @@ func (r *Ring) serve(depth int, openKernel func() (kernel, error)) {
 }
 
 // Read fills every buffer of b, in any order, and returns when no read is in flight any more. On
-// failure it returns the lowest index that failed; index -1 means that the ring itself failed and
-// stays so.
+// failure it returns the lowest index that failed; index -1 means that the ring itself failed for
+// good.
 func (r *Ring) Read(b Batch) (int, error) {
 	if r.closed {
 		return -1, os.ErrClosed
@@ -106,13 +106,14 @@ func (r *Ring) Read(b Batch) (int, error) {
 	return o.index, o.err
 }
 
-// Time makes the next calls of Read tell in into[i] how long read i took, from being queued for the
-// kernel until the ring saw its end. Reads behind the end of into are not timed; nil ends it.
+// Time makes the next calls of Read store in into[i] the time of read i, from its queueing until
+// the ring saw its completion. Reads beyond the end of into are not timed; nil ends the
+// measurement.
 func (r *Ring) Time(into []units.Nanos) { r.times = into }
 
 // Register makes reads into bufs cheaper: their pages are pinned once, not per read. It is meant
 // for a few large buffers outside the Go heap, and replaces an earlier registration. On an error,
-// typically ENOMEM under RLIMIT_MEMLOCK, nothing is registered and reads go on as before.
+// typically ENOMEM under RLIMIT_MEMLOCK, nothing is registered and reads work as before.
 func (r *Ring) Register(bufs [][]byte) error {
 	if r.closed {
 		return os.ErrClosed
