@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -195,6 +196,8 @@ func (e *env) budgetWindow(c *cli.Context, m *openedModel, tr traces.Source, tok
 		return spec, err
 	}
 	e.note("window %d: %v of %v (%v)", best.Window, best.Total, budget, best)
+	// The budget is for the run: what opening the model and the search left over goes back.
+	debug.FreeOSMemory()
 	return policy.SlidingWindow(best.Window), nil
 }
 
