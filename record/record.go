@@ -72,7 +72,7 @@ func (r *Recorder) lane(i int) *lane {
 	for i >= len(r.lanes) {
 		t := traces.Token{Active: make([]mask.Mask, r.layers)}
 		for l := range t.Active {
-			t.Active[l] = make([]uint64, r.words)
+			t.Active[l] = make(mask.Mask, r.words)
 		}
 		if r.magnitudes {
 			t.Magnitude = make([][]byte, r.layers)

@@ -14,7 +14,6 @@ import (
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
-	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
@@ -115,7 +114,7 @@ func Run(ctx context.Context, src traces.Source, w *model.Weights, geo layout.Ge
 func drive(ctx context.Context, src traces.Source, tokens int, eng *engine.Engine, m *meter,
 	ref *reference, cfg Config) error {
 	var t traces.Token
-	seq := uint32(0)
+	var sequences traces.Sequences
 	for i := range tokens {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -131,13 +130,12 @@ func drive(ctx context.Context, src traces.Source, tokens int, eng *engine.Engin
 		if err := src.Token(i, &t); err != nil {
 			return err
 		}
-		if i == 0 || t.Seq != seq {
+		if sequences.Begins(t.Seq) {
 			eng.Reset()
 		}
-		seq = t.Seq
 		m.index = uint32(i)
 		token := engine.Token{Seq: int(t.Seq), Pos: int(t.Pos), ID: t.ID,
-			Prefill: t.Phase == traces.Prefill, Masks: cfg.masks(&t)}
+			Prefill: t.Phase == traces.Prefill, Masks: t.Masks(cfg.Predicted)}
 		if _, err := eng.Forward(token); err != nil {
 			return err
 		}
@@ -163,14 +161,6 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // ErrMismatch marks a trace, an image and a configuration that do not belong together.
 var ErrMismatch = refusal.Kind(refusal.ErrConfig, "they do not belong together")
-
-// masks are those of t that the configuration goes by.
-func (c *Config) masks(t *traces.Token) []mask.Mask {
-	if c.Predicted {
-		return t.Predicted
-	}
-	return t.Active
-}
 
 // fits refuses a trace of another model, and a configuration that is none.
 func fits(h *traces.Header, w *model.Weights, geo layout.Geometry, cfg Config) error {

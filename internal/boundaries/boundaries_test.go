@@ -128,7 +128,7 @@ var allowed = map[string][]string{
 		"devicemodels/flash", "sim", "sim/speculative", "traces", "traces/shapes", "traces/synth",
 		"internal/decisions/policy"},
 
-	"replay": {"internal/mask", "internal/units", "internal/rng", "engine",
+	"replay": {"internal/units", "internal/rng", "engine",
 		"internal/decisions/policy", "internal/decisions/layout", "engine/flashio",
 		"engine/model", "traces", "traces/compare", "devicemodels", "devicemodels/flash",
 		"internal/refusal", "internal/decisions/memory", "internal/decisions/schedule"},

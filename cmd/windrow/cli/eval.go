@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"os"
 	"slices"
 	"strconv"
@@ -360,7 +359,7 @@ type counts struct {
 func newCounts(m *openedModel) *counts {
 	s := m.weights.Shape
 	n := &counts{seq: -1, units: s.DFFN, layers: make([][256]int64, s.Layers)}
-	n.Recorder = record.New(n, s.Layers, (s.DFFN+63)/64)
+	n.Recorder = record.New(n, s.Layers, mask.Words(s.DFFN))
 	return n
 }
 
@@ -376,12 +375,9 @@ func (n *counts) Layer(ev *engine.LayerEvent) error {
 		return n.Recorder.Layer(ev)
 	}
 	n.asked += int64(n.units)
-	for i, named := range ev.Need {
-		truth := ev.True[i]
-		n.truly += int64(bits.OnesCount64(truth))
-		n.missed += int64(bits.OnesCount64(truth &^ named))
-		n.spurious += int64(bits.OnesCount64(named &^ truth))
-	}
+	n.truly += int64(ev.True.Count())
+	n.missed += int64(ev.True.CountAndNot(ev.Need))
+	n.spurious += int64(ev.Need.CountAndNot(ev.True))
 	// What is read is what was named.
 	named := *ev
 	named.Active = ev.Need

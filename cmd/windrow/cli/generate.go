@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
 	"os"
 	"strings"
 	"time"
@@ -359,11 +358,9 @@ func (n *counter) Layer(ev *engine.LayerEvent) error {
 	n.hits += ev.Hits
 	n.misses += ev.Misses
 	n.dropped += ev.Dropped
-	for i, truth := range ev.True {
-		n.truly += bits.OnesCount64(truth)
-		if ev.Need != nil {
-			n.missed += bits.OnesCount64(truth &^ ev.Need[i])
-		}
+	n.truly += ev.True.Count()
+	if ev.True != nil && ev.Need != nil {
+		n.missed += ev.True.CountAndNot(ev.Need)
 	}
 	return nil
 }

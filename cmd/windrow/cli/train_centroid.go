@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"path/filepath"
 	"strings"
 
@@ -157,9 +156,7 @@ func newCentroidResult(path string, s *traceSamples, p *centroid.Predictor) *cen
 		doc.Centroids = max(doc.Centroids, p.Codebook().Vocabulary(layer, 0).Count())
 	}
 	// train gives all sets the size K_max
-	for _, word := range p.Codebook().Vocabulary(1, 0).Mask(0) {
-		doc.KMax += bits.OnesCount64(word)
-	}
+	doc.KMax = p.Codebook().Vocabulary(1, 0).Mask(0).Count()
 	return doc
 }
 

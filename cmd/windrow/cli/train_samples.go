@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/binary"
-	"math/bits"
 	"slices"
 	"strings"
 	"sync"
@@ -55,10 +54,8 @@ func newTraceSamples(path string, src *traces.Reader, ahead bool) (*traceSamples
 			return nil, err
 		}
 		s.sequence[i] = t.Seq
-		for _, mask := range t.Active {
-			for _, word := range mask {
-				s.active += int64(bits.OnesCount64(word))
-			}
+		for _, active := range t.Active {
+			s.active += int64(active.Count())
 		}
 	}
 	return s, nil
@@ -177,6 +174,5 @@ func (s tokenSamples) Feature(i int, dst []float32) error { return s.of.Feature(
 
 // Mask fills dst with the active units of a layer.
 func (s tokenSamples) Mask(i, layer, _ int, dst mask.Mask) error {
-	return s.of.Active(i, layer,
-		dst)
+	return s.of.Active(i, layer, dst)
 }

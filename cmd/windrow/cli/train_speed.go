@@ -122,12 +122,9 @@ type namedTokens struct {
 }
 
 func newNamedTokens(s *traceSamples, index []int, n *namer) *namedTokens {
-	src := &namedTokens{of: s, index: index, namer: n, head: *s.head, masks: make([]mask.Mask,
-		s.Layers())}
+	src := &namedTokens{of: s, index: index, namer: n, head: *s.head,
+		masks: mask.NewLayers(s.Layers(), s.head.Units)}
 	src.head.HasPredicted = true
-	for l := range src.masks {
-		src.masks[l] = make([]uint64, s.head.Words())
-	}
 	return src
 }
 

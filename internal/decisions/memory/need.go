@@ -24,16 +24,15 @@ type Token struct {
 
 // each calls f for every token, and says whether the token begins a sequence.
 func (t *Trace) each(f func(i int, begins bool, token *Token) error) error {
-	seq := uint32(0)
+	var sequences mask.Sequences
 	for i := range t.Tokens {
 		token, err := t.Token(i)
 		if err != nil {
 			return fmt.Errorf("memory: token %d: %w", i, err)
 		}
-		if err := f(i, i == 0 || token.Seq != seq, &token); err != nil {
+		if err := f(i, sequences.Begins(token.Seq), &token); err != nil {
 			return err
 		}
-		seq = token.Seq
 	}
 	return nil
 }
