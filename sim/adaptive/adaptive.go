@@ -14,7 +14,7 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// ErrConfig marks a question that has no answer because of what was given.
+// ErrConfig marks a configuration that cannot be simulated.
 var ErrConfig = errors.New("adaptive: the configuration cannot be simulated")
 
 // configError is an error of kind ErrConfig that reads as the error it wraps.
@@ -23,7 +23,7 @@ type configError struct{ error }
 func (configError) Is(target error) bool { return target == ErrConfig }
 func (e configError) Unwrap() error      { return e.error }
 
-// Config says what to simulate.
+// Config describes the simulation.
 type Config struct {
 	Sim       sim.Config // device, engine, layout and masks; no window and no policy
 	Model     answers.Model
@@ -31,11 +31,11 @@ type Config struct {
 	Budget    *Schedule
 	Bounds    policy.Bounds
 	Fraction  float64 // of the room, of the strategy "fraction"; in (0, 1]
-	// the first tokens of every sequence, which fill the window, are left out of speeds and
-	// percentiles
+	// the number of tokens at the start of every sequence that are left out of speeds and
+	// percentiles: they fill the window
 	Skip int
-	// Progress, if not nil, is called with the number of tokens done and of all, all strategies
-	// together.
+	// Progress, if not nil, is called with the number of tokens done and the number of all tokens,
+	// over all strategies.
 	Progress func(done, total int)
 }
 
@@ -69,19 +69,19 @@ type Result struct {
 	Warnings []string       `json:"warnings"`
 }
 
-// study is what all strategies share.
+// study is the state that all strategies share.
 type study struct {
 	cfg   *Config
 	src   traces.Source
 	rows  *memory.Windows
-	use   [][]int       // by token and window: rows in use with each window, as Elastic.Use
+	use   [][]int       // by token and window: rows in use, as Elastic.Use
 	pos   []uint32      // by token: its position
 	floor []units.Bytes // by position: memory of the shortest window
-	cache units.Bytes   // of it, the row cache
+	cache units.Bytes   // the row cache, a part of it
 }
 
-// Run simulates all strategies on a trace. It is deterministic. Errors about what was given are of
-// kind ErrConfig, memory.ErrBudget, answers.ErrInput or sim.ErrConfig.
+// Run simulates all strategies on a trace. It is deterministic. Errors about the configuration are
+// of kind ErrConfig, memory.ErrBudget, answers.ErrInput or sim.ErrConfig.
 func Run(ctx context.Context, src traces.Source, cfg Config) (*Result, error) {
 	s, err := newStudy(ctx, src, &cfg)
 	if err != nil {
@@ -107,7 +107,7 @@ func Run(ctx context.Context, src traces.Source, cfg Config) (*Result, error) {
 	done, total := 0, 4*src.Tokens()
 	for _, strategy := range []strategy{
 		{Adaptive, controller.Reset, func(m moment) int {
-			return controller.Next(m.room, m.held,
+			return controller.Next(m.room, m.last,
 				m.use)
 		}},
 		{Fraction, nil, func(m moment) int { return s.fraction(m) }},
@@ -138,7 +138,7 @@ func Run(ctx context.Context, src traces.Source, cfg Config) (*Result, error) {
 	return r, nil
 }
 
-// limits are the settings of Config.Sim that the strategies cannot follow.
+// limits are the settings of Config.Sim that are refused.
 func limits() []sim.Limit {
 	return []sim.Limit{
 		{Setting: sim.SettingWindow, Why: "the strategies choose the window; leave it out"},
@@ -157,10 +157,11 @@ func newStudy(ctx context.Context, src traces.Source, cfg *Config) (*study, erro
 	case cfg.Budget == nil || len(cfg.Budget.Changes) == 0:
 		return nil, fmt.Errorf("adaptive: no budget given: %w", ErrConfig)
 	case cfg.Bounds.Max > memory.LongestWindow:
-		return nil, fmt.Errorf("adaptive: a window of up to %d tokens: %d are possible: %w",
+		return nil, fmt.Errorf("adaptive: a window of up to %d tokens: at most %d are possible: %w",
 			cfg.Bounds.Max, memory.LongestWindow, ErrConfig)
 	case !(cfg.Fraction > 0 && cfg.Fraction <= 1):
-		return nil, fmt.Errorf("adaptive: a fraction of %g of the room: it is above 0, up to 1: %w",
+		return nil, fmt.Errorf("adaptive: a fraction of %g of the room: give one above 0, at "+
+			"most 1: %w",
 			cfg.Fraction, ErrConfig)
 	case cfg.Skip < 0 || cfg.Positions < 0:
 		return nil, fmt.Errorf("adaptive: %d tokens to leave out and %d positions: 0 or more "+
@@ -191,8 +192,8 @@ func newStudy(ctx context.Context, src traces.Source, cfg *Config) (*study, erro
 	return s, s.measure(ctx)
 }
 
-// memory is that of the shortest window with so many positions in the context. Bookkeeping is for
-// the longest window, since it does not grow and shrink with the window.
+// memory accounts for the shortest window with a number of positions in the context. Bookkeeping is
+// that of the longest window, because it does not change with the window.
 func (s *study) memory(positions int) (answers.Memory, error) {
 	h := answers.Holding{PredictorRank: s.cfg.Sim.PredictorRank, Positions: max(positions,
 		s.cfg.Positions)}
@@ -219,7 +220,7 @@ func (s *study) room(budget units.Bytes, pos uint32) (int, error) {
 	return int((budget - floor + s.cache) / s.cfg.Model.CachedRow()), nil
 }
 
-// measure finds what every window uses with every token.
+// measure finds the rows that every window uses with every token.
 func (s *study) measure(ctx context.Context) error {
 	head := s.src.Header()
 	e := policy.NewElastic(head.Layers, head.Units, s.cfg.Bounds.Max)
@@ -246,9 +247,9 @@ func (s *study) measure(ctx context.Context) error {
 	return nil
 }
 
-// budgeted calls f with the room of every token under every budget that it may meet: by tokens, the
-// one in force; by time, which does not say when a token begins, all budgets in the longest
-// context.
+// budgeted calls f with the room of every token under every budget that may be in force. If budgets
+// change by token, that is one budget. If they change by time, a token may begin under any of them,
+// and the context is taken as the longest.
 func (s *study) budgeted(f func(phase, token, room int)) error {
 	b := s.cfg.Budget
 	for i, pos := range s.pos {
@@ -272,8 +273,8 @@ func (s *study) budgeted(f func(phase, token, room int)) error {
 	return nil
 }
 
-// static is the longest window whose row cache, reserved for every layer's fullest moment, always
-// fits.
+// static is the longest window that always fits, with room reserved for the largest row cache of
+// every layer.
 func (s *study) static() (int, error) {
 	least := math.MaxInt
 	if err := s.budgeted(func(_, _, room int) { least = min(least, room) }); err != nil {
@@ -291,7 +292,7 @@ func (s *study) static() (int, error) {
 	return s.cfg.Bounds.Min, nil
 }
 
-// oracle is, for every budget, the longest window that fits with all tokens that may begin under
+// oracle returns, for every budget, the longest window that fits all tokens that may begin under
 // it.
 func (s *study) oracle() ([]int, error) {
 	windows := make([]int, len(s.cfg.Budget.Changes))
@@ -304,7 +305,8 @@ func (s *study) oracle() ([]int, error) {
 	return windows, err
 }
 
-// fraction is the longest window that took the fraction of the room with the last token.
+// fraction is the longest window whose rows with the previous token are within the fraction of the
+// room.
 func (s *study) fraction(m moment) int {
 	if len(m.use) == 0 {
 		return s.cfg.Bounds.Max
@@ -312,8 +314,8 @@ func (s *study) fraction(m moment) int {
 	return longest(m.use, int(s.cfg.Fraction*float64(m.room)), s.cfg.Bounds.Max, s.cfg.Bounds.Min)
 }
 
-// longest is the longest window from least to most whose rows have room; least where none has.
-// Windows longer than the sequence so far use as many rows as the longest that is known.
+// longest is the longest window from least to most whose rows fit the room; least if none does. A
+// window longer than the sequence so far uses as many rows as the longest window in use.
 func longest(use []int, room, most, least int) int {
 	for k := most; k > least; k-- {
 		if use[min(k, len(use)-1)] <= room {

@@ -264,7 +264,7 @@ func TestParse(t *testing.T) {
 		"0:6":             "neither a size",
 		"0:-1GiB":         "neither a size",
 		"0:0%":            "neither a size",
-		"5:6GiB":          "the first budget is from 0 on",
+		"5:6GiB":          "the first budget must begin at 0",
 		"0:6GiB,0:3GiB":   "does not come after",
 		"0:6GiB,9:1,3":    "neither a size",
 		"0:6GiB,3":        "is not FROM:SIZE",

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// row is a step with its strategy, as a line of JSON.
+// row is one line of JSON: a step and its strategy.
 type row struct {
 	Strategy string `json:"strategy"`
 	Step
@@ -27,7 +27,7 @@ func (r *Result) WriteJSONLines(w io.Writer) error {
 	return out.Flush()
 }
 
-// WriteCSV writes the same as a table; its columns are the names of the JSON lines.
+// WriteCSV writes the same lines as a table. Its columns are the keys of the JSON lines.
 func (r *Result) WriteCSV(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintln(out,

@@ -15,18 +15,18 @@ type Step struct {
 	Seq    uint32      `json:"seq"`
 	Pos    uint32      `json:"pos"`
 	Budget units.Bytes `json:"budget_bytes"`
-	Memory units.Bytes `json:"memory_bytes"`         // at the fullest moment of the token
+	Memory units.Bytes `json:"memory_bytes"`         // the most during the token
 	Chosen int         `json:"chosen_window_tokens"` // before it
-	// at its end: shorter than Chosen where it did not fit
+	// at its end: shorter than Chosen if that did not fit
 	Window       int         `json:"window_tokens"`
 	Needed       int         `json:"needed_count"` // units, all layers
 	Loads        int         `json:"loads_count"`
-	EvictedEarly int         `json:"shed_count"` // rows that left early because the window shrank
+	EvictedEarly int         `json:"shed_count"` // rows evicted early because the window shrank
 	Latency      units.Nanos `json:"latency_ns"`
 }
 
-// Outcome is what a strategy is judged by. Speeds and latencies leave out the first Config.Skip
-// tokens of every sequence, all else is of all tokens.
+// Outcome has the figures of one strategy. Speeds and latencies leave out the first Config.Skip
+// tokens of every sequence. The other figures are of all tokens.
 type Outcome struct {
 	Name       string      `json:"strategy"`
 	TokensPerS float64     `json:"tokens_per_s"`
@@ -34,14 +34,14 @@ type Outcome struct {
 	P95        units.Nanos `json:"p95_ns"`
 	P99        units.Nanos `json:"p99_ns"`
 	Jitter     float64     `json:"p99_over_p50"`
-	// standard deviation of the differences between tokens that follow each other
+	// standard deviation of the latency differences between consecutive tokens
 	Deviation  units.Nanos `json:"difference_sd_ns"`
 	Above      int         `json:"tokens_above_budget_count"`
 	Loads      int64       `json:"loads_count"`
 	Misses     float64     `json:"loads_share"`       // of the units needed
 	OverStatic float64     `json:"loads_over_static"` // loads over those of the strategy "static"
 	Window     float64     `json:"mean_window_tokens"`
-	// tokens that end with another window than the one before, sequences apart
+	// tokens that end with another window than their predecessor in the sequence
 	Changes      int          `json:"window_changes_count"`
 	EvictedEarly int64        `json:"shed_count"`
 	Memory       units.Bytes  `json:"most_memory_bytes"`
@@ -49,7 +49,7 @@ type Outcome struct {
 	Steps        []Step       `json:"-"`
 }
 
-// outcome judges the steps of a strategy.
+// outcome computes the figures of a strategy from its steps.
 func (s *study) outcome(name string, steps []Step) (Outcome, error) {
 	o := Outcome{Name: name, Steps: steps}
 	var latency, differences []float64
@@ -100,7 +100,7 @@ func (s *study) outcome(name string, steps []Step) (Outcome, error) {
 	return o, nil
 }
 
-// compare sets loads in relation to those of the static window.
+// compare divides the loads of every strategy by those of the static window.
 func (r *Result) compare() {
 	for i := range r.Outcomes {
 		if r.Outcomes[i].Name != Static || r.Outcomes[i].Loads == 0 {
@@ -112,7 +112,7 @@ func (r *Result) compare() {
 	}
 }
 
-// phases describes the budgets as the tokens of a strategy met them.
+// phases describes every budget by the tokens of a strategy that begin under it.
 func (s *study) phases(steps []Step, oracle []int) []Phase {
 	b := s.cfg.Budget
 	list := make([]Phase, len(b.Changes))

@@ -10,19 +10,20 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// moment is what a strategy may look at before a token.
+// moment is the input of a strategy before a token.
 type moment struct {
 	phase int // of the schedule
 	room  int // rows
-	held  int // window that the last token ended with
-	// rows that every window would have used with the last token; empty for the first of a sequence
+	last  int // window at the end of the previous token
+	// rows that every window would have used with the previous token; empty at the start of a
+	// sequence
 	use []int
 }
 
 // strategy chooses windows.
 type strategy struct {
 	name  string
-	reset func() // a new sequence; may be nil
+	reset func() // starts a sequence; may be nil
 	next  func(moment) int
 }
 
@@ -32,7 +33,7 @@ type runner struct {
 	s      *study
 	window *policy.Elastic
 	caches []sim.Cache
-	copied []int // by layer: rows copied since its last turn
+	copied []int // by layer: rows copied since the layer was last carried out
 	dec    policy.Decision
 	sum    sim.Tally
 }
@@ -68,7 +69,7 @@ func (s *study) simulate(ctx context.Context, by strategy, tick func()) ([]Step,
 			return nil, nil, err
 		}
 		use = r.window.Use(use[:0])
-		step.Chosen = by.next(moment{phase: phase, room: room, held: r.window.Window(), use: use})
+		step.Chosen = by.next(moment{phase: phase, room: room, last: r.window.Window(), use: use})
 		if err := r.token(&t, room, &step); err != nil {
 			return nil, nil, err
 		}
@@ -100,7 +101,7 @@ func (r *runner) reset() {
 	}
 }
 
-// token simulates one token, top to bottom, with the window that was chosen.
+// token simulates one token with the chosen window, top to bottom.
 func (r *runner) token(t *traces.Token, room int, step *Step) error {
 	began := r.Now()
 	for l, n := range r.evictEarly(r.window.Begin(step.Chosen), step) {
@@ -121,8 +122,8 @@ func (r *runner) token(t *traces.Token, room int, step *Step) error {
 	return nil
 }
 
-// evictEarly lets rows leave before anything is read, those that were evicted with the last token
-// first. It returns the rows copied, by layer.
+// evictEarly evicts rows before the next read, after the rows that the previous token evicted. It
+// returns the rows copied, by layer.
 func (r *runner) evictEarly(early [][]uint32, step *Step) (copies []int) {
 	copies = make([]int, len(early))
 	for l, units := range early {
@@ -150,8 +151,8 @@ func (r *runner) layer(l int, need mask.Mask, pos uint32, room int, step *Step) 
 	return nil
 }
 
-// decide decides one layer with the window as it is. Where the layer needs more rows than there is
-// room for, the window shrinks first, in all layers.
+// decide takes the decisions of one layer. If the layer needs more rows than there is room for, the
+// window shrinks first, in all layers.
 func (r *runner) decide(l int, need mask.Mask, room int, step *Step) sim.Work {
 	if early := r.window.Step(l, need, room, &r.dec); early != nil {
 		for _, n := range r.evictEarly(early, step) {

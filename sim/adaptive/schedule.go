@@ -17,7 +17,7 @@ import (
 // ErrSchedule marks a budget over time that cannot be read.
 var ErrSchedule = errors.New("adaptive: not a budget over time")
 
-// Change is a budget from some token, or some moment, on.
+// Change is a budget from a token or a time on.
 type Change struct {
 	From   int64       `json:"from"` // index of a token of the trace, or nanoseconds
 	Budget units.Bytes `json:"budget_bytes"`
@@ -30,7 +30,7 @@ type Schedule struct {
 	Changes []Change `json:"changes"` // ascending, the first from 0 on
 }
 
-// maxChanges and maxLine bound what is read.
+// maxChanges and maxLine bound the input.
 const maxChanges, maxLine = 1 << 14, 1 << 12
 
 // Parse reads "SIZE", or "FROM:SIZE,FROM:SIZE,…" where FROM ascends from 0: bare numbers are tokens
@@ -55,8 +55,8 @@ func Parse(text string, whole units.Bytes) (*Schedule, error) {
 }
 
 // ParseCSV reads a file of lines "FROM,SIZE", with FROM and SIZE as for Parse. A first line
-// "from,budget", empty lines and those that start with # are passed over. Errors wrap ErrSchedule
-// and name the line.
+// "from,budget", empty lines and lines that start with # are skipped. Errors wrap ErrSchedule and
+// name the line.
 func ParseCSV(r io.Reader, whole units.Bytes) (*Schedule, error) {
 	var s Schedule
 	scan := bufio.NewScanner(r)
@@ -78,7 +78,7 @@ func ParseCSV(r io.Reader, whole units.Bytes) (*Schedule, error) {
 		return nil, fmt.Errorf("%w: %w", ErrSchedule, err)
 	}
 	if len(s.Changes) == 0 {
-		return nil, fmt.Errorf("%w: there is no line FROM,SIZE in it", ErrSchedule)
+		return nil, fmt.Errorf("%w: it has no line FROM,SIZE", ErrSchedule)
 	}
 	return &s, nil
 }
@@ -102,7 +102,8 @@ func (s *Schedule) add(from, size string, whole units.Bytes) error {
 	case len(s.Changes) == maxChanges:
 		return fmt.Errorf("%w: more than %d changes", ErrSchedule, maxChanges)
 	case first && c.From != 0:
-		return fmt.Errorf("%w: it begins from %s; the first budget is from 0 on", ErrSchedule, from)
+		return fmt.Errorf("%w: it begins at %s; the first budget must begin at 0", ErrSchedule,
+			from)
 	case !first && byTime != s.ByTime:
 		return fmt.Errorf("%w: tokens and times are mixed at %s; a time needs a unit, also 0s",
 			ErrSchedule, from)
@@ -137,7 +138,7 @@ func (s *Schedule) phase(token int, now units.Nanos) int {
 		return cmp.Compare(c.From, at)
 	})
 	if !found {
-		next-- // the first one is from 0 on
+		next-- // the first change is at 0
 	}
 	return next
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// ErrConfig marks a question that has no answer because of what was given.
+// ErrConfig marks a configuration that cannot be simulated.
 var ErrConfig = errors.New("speculative: the speculation cannot be simulated")
 
 // configError is an error of kind ErrConfig that reads as the error it wraps.
@@ -25,26 +25,26 @@ func (e configError) Unwrap() error      { return e.error }
 // MaxDraft is the largest λ that is simulated.
 const MaxDraft = 64
 
-// Config says what to simulate.
+// Config describes the simulation.
 type Config struct {
 	Sim        sim.Config // its Policy is a window of k tokens
 	Draft      int        // λ of the answer, 0 … MaxDraft
-	Most       int        // the table goes from λ = 1 to Most; 0 = no table, Draft alone
+	Most       int        // largest λ of the table, which starts at 1; 0 = Draft alone, no table
 	Acceptance float64    // α, in [0, 1]
-	Drawn      bool       // draw whether each drafted token is accepted, instead of the mean
+	Drawn      bool       // accept each drafted token by a random draw, instead of the mean
 	Seed       uint64     // of the draws
-	// verifications that begin within the first Skip tokens of a sequence fill the window and do
-	// not count
+	// verifications that begin within the first Skip tokens of a sequence do not count: they fill
+	// the window
 	Skip      int
 	DraftTime units.Nanos
-	// DraftRatio, where not 0, is the time of a drafted token as a share of the large model's own
-	// compute per token, in place of DraftTime.
+	// DraftRatio, if not 0, replaces DraftTime: it is the time of a drafted token as a share of the
+	// large model's compute per token.
 	DraftRatio float64
-	// Progress, if not nil, is called with the number of λ done and of all.
+	// Progress, if not nil, is called with the number of λ done and the number of all λ.
 	Progress func(done, total int)
 }
 
-// Row is one λ. Times, bytes and loads are per token that is kept.
+// Row is the result for one λ. Times, bytes and loads are per accepted token.
 type Row struct {
 	Draft         int         `json:"draft_count"`
 	Last          int         `json:"window_ends_at"` // token of the batch, from 1
@@ -59,8 +59,8 @@ type Row struct {
 	Drafting      units.Nanos `json:"drafting_ns"`
 	Total         units.Nanos `json:"token_ns"` // sum of the four
 	Speedup       float64     `json:"speedup"`  // over λ = 0
-	// BreakEven is the mean α at which speculation takes as long as none; nil where it is slower
-	// for every α, 0 where it never is.
+	// BreakEven is the mean α at which speculation takes as long as plain decoding; nil if it is
+	// slower for every α, 0 if it is faster for every α.
 	BreakEven *float64     `json:"break_even_acceptance"`
 	Basis     traces.Basis `json:"basis"`
 }
@@ -76,7 +76,7 @@ type Result struct {
 	Plain      Row         `json:"plain"`    // λ = 0
 	Asked      Row         `json:"asked"`
 	Rows       []Row       `json:"table"`
-	// λ of the fastest of all that were simulated, 0 if that is none
+	// the fastest λ of those simulated; 0 = plain decoding
 	Best     int      `json:"best_draft_count"`
 	Warnings []string `json:"warnings"`
 }
@@ -135,7 +135,7 @@ func (cfg *Config) drafts() (list []int) {
 	return list
 }
 
-// limits are the settings of Config.Sim that verifications cannot follow.
+// limits are the settings of Config.Sim that are refused.
 func limits() []sim.Limit {
 	return []sim.Limit{
 		{Setting: sim.SettingPolicy, Why: "the paper's rule is about windows; give a window"},
@@ -217,7 +217,7 @@ func (cfg *Config) answer(ctx context.Context, src traces.Source, r *Result, dra
 	return row, failed
 }
 
-// row turns sums into means per token, and keeps what the simulator warns of.
+// row turns sums into means per token, and keeps the warnings of the simulator.
 func (cfg *Config) row(r *Result, head *traces.Header, draft, last int, s *sums) Row {
 	tokens := Speculation{Draft: draft, Acceptance: cfg.Acceptance}.Tokens()
 	if s.tokens > 0 {
@@ -245,7 +245,7 @@ func (cfg *Config) row(r *Result, head *traces.Header, draft, last int, s *sums)
 }
 
 // simulate runs a whole trace with one λ and one end of the window. With draws, the next
-// verification begins behind the last accepted token; without (nil), behind the batch.
+// verification begins after the last accepted token. Without (nil), it begins after the batch.
 func (cfg *Config) simulate(ctx context.Context, src traces.Source, draft, last int,
 	draws *rand.Rand) (*sums, error) {
 	r, err := newRunner(src, &cfg.Sim, draft)
@@ -280,7 +280,7 @@ func (cfg *Config) simulate(ctx context.Context, src traces.Source, draft, last 
 		}
 		if left, err := r.left(from, size, total, t.Seq); err != nil {
 			return nil, err
-		} else if left < size { // the sequence ends before the verification does
+		} else if left < size { // the sequence is too short for the verification
 			from += left
 			continue
 		}
@@ -298,14 +298,14 @@ func (cfg *Config) simulate(ctx context.Context, src traces.Source, draft, last 
 		from += step
 	}
 	if sum.verifications == 0 {
-		return nil, fmt.Errorf("speculative: %d tokens: no sequence has %d generated ones after "+
+		return nil, fmt.Errorf("speculative: %d tokens: no sequence has %d generated tokens after "+
 			"its first %d; record more, or leave out fewer: %w", total, draft+1, cfg.Skip,
 			ErrConfig)
 	}
 	return sum, nil
 }
 
-// left counts the tokens that a sequence has from one on, up to size.
+// left counts the tokens of a sequence from one token on, up to size.
 func (r *runner) left(from, size, total int, seq uint32) (int, error) {
 	for n := range size {
 		if from+n >= total {
@@ -318,8 +318,8 @@ func (r *runner) left(from, size, total int, seq uint32) (int, error) {
 	return size, nil
 }
 
-// accepted draws how many of the drafted tokens are accepted. It takes λ draws whatever their
-// outcome, so that a higher α accepts no fewer in any verification of the same number.
+// accepted draws the number of accepted tokens. It always takes λ draws. A larger α therefore
+// accepts at least as many tokens in the same verification.
 func accepted(draws *rand.Rand, draft int, alpha float64) int {
 	n, open := 0, true
 	for range draft {

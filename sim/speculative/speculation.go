@@ -8,17 +8,16 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Speculation is speculative decoding on top of a window (LLM in a flash, section 5.2): a small
-// model drafts tokens, the large one verifies them and one more in one pass, and keeps those up to
-// the first that it would not have chosen. The zero value drafts nothing.
+// Speculation is speculative decoding with a sliding window (LLM in a flash, section 5.2). The zero
+// value drafts nothing.
 type Speculation struct {
 	Draft int `json:"draft_count"` // λ: drafted tokens per verification
-	// α: probability that a drafted token is accepted, given that those before it were; in [0, 1]
+	// α: probability that a drafted token is accepted if its predecessors are; in [0, 1]
 	Acceptance float64 `json:"acceptance"`
 	Window     int     `json:"window_tokens"` // k: tokens whose rows stay in memory
 }
 
-// Tokens is the mean number of tokens that one verification yields, λ+1 of them at most:
+// Tokens is the mean number of tokens of one verification, at most λ+1:
 // 1 + α + … + α^λ = (1 − α^(λ+1))/(1 − α) (Leviathan, Kalman and Matias, 2023, equation 1).
 func (s Speculation) Tokens() float64 {
 	sum, power := 0.0, 1.0
@@ -29,9 +28,9 @@ func (s Speculation) Tokens() float64 {
 	return sum
 }
 
-// AcceptanceFor is the α at which a token costs what is wanted. cost is that of a verification, by
-// Last; less where the window ends later. The more is accepted, the less a token costs: where it
-// costs less for every α the answer is 0, where it costs more, 1.
+// AcceptanceFor is the α at which a token has a wanted cost. cost is the cost of a verification by
+// Last; it falls with Last. The cost of a token falls with α. The result is 0 if the cost is lower
+// for every α, and 1 if it is higher for every α.
 func AcceptanceFor(draft int, wanted float64, cost func(last int) float64) float64 {
 	low, high := 0.0, 1.0
 	for range 60 {
@@ -45,21 +44,21 @@ func AcceptanceFor(draft int, wanted float64, cost func(last int) float64) float
 	return (low + high) / 2
 }
 
-// Last is the position of a batch, counted from 1, with which the kept window ends: α·(λ+1), the
+// Last is the token of a batch, counted from 1, at which the kept window ends: α·(λ+1), the
 // conjecture of section 5.2.
 func (s Speculation) Last() int {
 	return min(max(int(math.Round(s.Acceptance*float64(s.Draft+1))), 1), s.Draft+1)
 }
 
-// Loads is the mean number of units that a verification loads, all layers together: those that any
-// of its λ+1 tokens needs by the predicted masks and that are not of the window of k tokens that
-// ends with token last of the batch before. Batches are consecutive tokens of the trace: a rejected
-// token stands for its successor, which shares its topics. The first two batches, which find an
-// empty window, are left out; an error says that none is left.
+// Loads is the mean number of units that a verification loads, over all layers. These are the units
+// that the predicted masks of its λ+1 tokens need and that are not in the window: the k tokens that
+// end with token last of the previous batch. Batches are consecutive tokens of the trace: a
+// rejected token is replaced by its successor. The first two batches find an empty window and are
+// left out. It is an error if none is left.
 //
-// It counts as the paper's conjecture is worded: all of the window is in memory, also tokens of a
-// batch before the last one that lay behind that batch's own window. Run keeps only what is still
-// there.
+// Loads follows the words of the paper's conjecture: all rows of the window are in memory, also
+// those of tokens that the window of an earlier batch had left out. Run keeps only rows that are
+// still in memory.
 func (s Speculation) Loads(trace *traces.Memory, last int) (float64, error) {
 	batch := s.Draft + 1
 	resident := mask.NewLayers(trace.Head.Layers, trace.Head.Units)
@@ -87,7 +86,7 @@ func (s Speculation) Loads(trace *traces.Memory, last int) (float64, error) {
 	return float64(loads) / float64(counted), nil
 }
 
-// predicted are the predicted masks of tokens, by token and layer.
+// predicted returns the predicted masks of tokens, by token and layer.
 func predicted(tokens []traces.Token) [][]mask.Mask {
 	masks := make([][]mask.Mask, len(tokens))
 	for i := range tokens {

@@ -8,7 +8,7 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// layer is what one layer keeps in memory.
+// layer is the memory of one layer.
 type layer struct {
 	resident    mask.Mask
 	cache       sim.Cache
@@ -24,16 +24,16 @@ type runner struct {
 	tokens *recent
 	layers []layer
 	batch  [][]mask.Mask // masks of a verification, reused
-	window [][]mask.Mask // of the window that it leaves, reused
+	window [][]mask.Mask // of the window that a verification leaves, reused
 	need   mask.Mask     // union of a layer
 	keep   mask.Mask
 }
 
-// sums are of the verifications that count.
+// sums add up the verifications that count.
 type sums struct {
 	sim.Tally
 	verifications int
-	tokens        int // yielded, by draws; 0 with a mean acceptance
+	tokens        int // accepted by draws; 0 with a mean acceptance
 }
 
 // compute is the time of all parts but I/O and memory.
@@ -133,8 +133,8 @@ func (r *runner) layer(l int, positions []uint32, sum *sim.Tally) error {
 	return nil
 }
 
-// decide says what a layer loads and what leaves: all that is not of the window. What the window
-// wants and memory has lost since stays lost.
+// decide returns the loads and evictions of a layer. Everything outside the window is evicted. Rows
+// of the window that were evicted before are not read again.
 func (r *runner) decide(l int) (work sim.Work) {
 	y := &r.layers[l]
 	union(r.need, r.batch, l)
@@ -149,8 +149,8 @@ func (r *runner) decide(l int) (work sim.Work) {
 	return work
 }
 
-// recent reads tokens of a trace and keeps the last few, so that a verification and its window need
-// not be read twice.
+// recent reads tokens of a trace and keeps the last few, so that overlapping batches and windows
+// are read once.
 type recent struct {
 	src    traces.Source
 	tokens []traces.Token // by index modulo its length
@@ -165,7 +165,7 @@ func newRecent(src traces.Source, n int) *recent {
 	return r
 }
 
-// at returns token i, valid until n tokens further on are asked for.
+// at returns token i. It is valid until a token n or more further on is read.
 func (r *recent) at(i int) (*traces.Token, error) {
 	slot := i % len(r.tokens)
 	if r.index[slot] != i {

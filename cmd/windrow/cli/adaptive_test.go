@@ -60,8 +60,7 @@ func TestAdaptiveRefusals(t *testing.T) {
 	const start = "adaptive -t tiny.trace.arrow -d m1-max --skip 0 "
 	for line, says := range map[string]string{
 		start + "--dram-over-time 1GiB,2GiB": "is not FROM:SIZE",
-		start + "--dram-over-time 5:1GiB": "the first budget " +
-			"is from 0 on",
+		start + "--dram-over-time 5:1GiB":    "the first budget must begin at 0",
 		start + "--dram-over-time 0:1GiB,1s:2GiB": "tokens and times " +
 			"are mixed",
 		start + "--dram-over-time 1MiB": "the budget is below the floor: 1MiB, and 682MiB are needed",
