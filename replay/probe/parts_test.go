@@ -40,6 +40,34 @@ func TestPositionsOfOneBatchDiffer(t *testing.T) {
 	}
 }
 
+// TestSomeOf: the numbers differ, are below the total, and each is as likely as any other.
+func TestSomeOf(t *testing.T) {
+	random := rng.Stream(1, "some")
+	const total, n, rounds = 20, 7, 20_000
+	var count [total]int
+	for range rounds {
+		seen := map[int64]bool{}
+		for _, at := range someOf(total, n, random) {
+			if at < 0 || at >= total || seen[at] {
+				t.Fatalf("%d is outside or came twice", at)
+			}
+			seen[at] = true
+			count[at]++
+		}
+		if len(seen) != n {
+			t.Fatalf("%d numbers, want %d", len(seen), n)
+		}
+	}
+	for at, c := range count {
+		if share := float64(c) / (rounds * n / total); share < 0.95 || share > 1.05 {
+			t.Errorf("%d came %.3f times as often as it should", at, share)
+		}
+	}
+	if all := someOf(n, n, random); len(all) != n {
+		t.Errorf("all of %d: %v", n, all)
+	}
+}
+
 func TestLine(t *testing.T) {
 	tests := []struct {
 		what         string
