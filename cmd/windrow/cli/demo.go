@@ -42,7 +42,7 @@ func demoCommand(e *env) *cli.Command {
 			"random model of OPT-1.3B's shape (fewer layers where space or write speed is " +
 			"short; removed at the end), measures the disk,\n" +
 			"predicts how a trace runs on it, runs it for real, and compares. About a minute.\n\n" +
-			examples("windrow demo --like opt-125m --measure-tokens 12 --budget 3s --dir "+
+			examples("windrow demo --like opt-125m --measure-tokens 12 --budget 1s --dir "+
 				"demo-small"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "source", Value: "examples/models/tales",

@@ -30,7 +30,7 @@ func layoutCommand(e *env) *cli.Command {
 			"which bounds what learning can give.\n\n" +
 			examples("windrow layout -t opt.trace.arrow -d m1-max --gaps 0..4",
 				"windrow layout -t opt.trace.arrow -d ufs40-8gen3 --predicted --window 0 --gaps "+
-					"0,1,2,4 --max-tokens 16 --json"),
+					"0,1,2,4 --max-tokens 8 --json"),
 		// The study compares the ways to join neighbours.
 		Flags: append(less(simFlags(), "gap", "no-coalesce"),
 			&cli.StringFlag{Name: "gaps", Value: "0..16",

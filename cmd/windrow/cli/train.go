@@ -69,7 +69,7 @@ func trainCommand(e *env) *cli.Command {
 				"windrow record -m tales.flash.safetensors --prompts "+
 					"examples/prompts/letters.txt --limit 4 -n 8 --magnitudes --features -o "+
 					"judge.trace.arrow",
-				"windrow train -t learn.trace.arrow --test judge.trace.arrow --epochs 4 -o "+
+				"windrow train -t learn.trace.arrow --test judge.trace.arrow --epochs 2 -o "+
 					"tales.predictor.safetensors",
 				"windrow train -t learn.trace.arrow --ahead --rank 16 --epochs 2 -o "+
 					"ahead.predictor.safetensors",
