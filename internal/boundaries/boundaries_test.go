@@ -111,7 +111,8 @@ var allowed = map[string][]string{
 	"sim/placement": {"internal/mask", "internal/units", "internal/decisions/layout", "sim",
 		"traces"},
 
-	"sim/sweep": {"internal/mask", "internal/units", "internal/ioengine", "internal/rng",
+	"sim/sweep": {"internal/document", "internal/mask", "internal/units", "internal/ioengine",
+		"internal/rng",
 		"internal/nearest",
 		"internal/decisions/policy", "internal/decisions/layout", "devicemodels",
 		"devicemodels/flash", "traces", "traces/batch", "traces/synth", "traces/parquet",

@@ -19,7 +19,7 @@ type field struct {
 	of func(r *Result) any // nil where it is not known
 }
 
-// fields are the columns, named as in the lines of JSON.
+// fields are the columns, named as in the lines of JSON; that of a bound says so.
 func fields() []field {
 	list := []field{
 		integer("configuration", func(r *Result) int64 { return int64(r.Index) }),
@@ -44,8 +44,8 @@ func fields() []field {
 		decimal("tokens_per_s", func(r *Result) float64 { return r.TokensPerS }),
 		known("tokens_per_s_low", func(r *Result) *float64 { return r.Low }),
 		known("tokens_per_s_high", func(r *Result) *float64 { return r.High }),
-		known("tokens_per_s_prefetched", func(r *Result) *float64 { return r.Prefetched }),
 		text("basis", func(r *Result) string { return string(r.Basis) }),
+		known("tokens_per_s_prefetched_bound", func(r *Result) *float64 { return r.Prefetched }),
 		integer("token_p50_ns", func(r *Result) int64 { return int64(r.TokenP50) }),
 		integer("token_p99_ns", func(r *Result) int64 { return int64(r.TokenP99) }),
 		integer("wall_ns", func(r *Result) int64 { return int64(r.Wall) }),

@@ -101,8 +101,12 @@ func (e *env) width() int {
 // unresulting are flags that do not change a result: same inputs, same bytes, for any of them. The
 // names of files to write are among them.
 func unresulting() []string {
-	return append([]string{"workers", "progress", "quiet", "q", "threads", "o"}, outputs...)
+	return append([]string{"workers", "progress", "threads", "o"}, append(switches,
+		outputs...)...)
 }
+
+// switches are those of them that take no value.
+var switches = []string{"quiet", "q", "resume"}
 
 // commandLine is the command as one types it, without the flags that do not change its result.
 func commandLine(args []string) string {
@@ -110,7 +114,7 @@ func commandLine(args []string) string {
 	for i := 0; i < len(args); i++ {
 		name, _, joined := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
 		if strings.HasPrefix(args[i], "-") && slices.Contains(unresulting(), name) {
-			if !joined && name != "quiet" && name != "q" {
+			if !joined && !slices.Contains(switches, name) {
 				i++
 			}
 			continue

@@ -76,6 +76,7 @@ var documents = []struct {
 	{"batch", "batch -t tiny.trace.arrow -d m1-max --window 0", exitOK},
 	{"batch", "batch -t tiny.trace.arrow -d samsung-860pro-sata --sizes 2,4 --window 1", exitOK},
 	{"batch", "batch -t tales.trace.arrow -d m1-max --sizes 1,2 --group", exitOK},
+	{"sweep", "sweep examples/scenarios/windows.yaml -o s.jsonl --shard 1/9", exitOK},
 	{"doctor", "doctor", exitOK},
 	{"version", "version", exitOK},
 	{"reproduce", "reproduce --table flash", exitOK},

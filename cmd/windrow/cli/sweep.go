@@ -12,16 +12,12 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
-	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/refusal"
-	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/sim/sweep"
-	"github.com/windrow-sim/windrow/traces"
 )
 
 const (
@@ -29,8 +25,6 @@ const (
 	csvSuffix   = ".csv"
 	// parquetSuffix is that of the format of DuckDB, pandas and Polars.
 	parquetSuffix = ".parquet"
-	// bestShown is how many configurations of a device the table shows.
-	bestShown = 3
 )
 
 func sweepCommand(e *env) *cli.Command {
@@ -210,6 +204,7 @@ func (e *env) sweepTrace(s *sweep.Scenario, scenario string) (*sweep.Trace, stri
 		if err != nil {
 			return nil, "", err
 		}
+		e.input(s.Trace.File, r.SHA256())
 		return sweep.FromSource(r, s.MaxTokens), r.SHA256(), nil
 	}
 	t, err := sweep.FromSynth(s.Trace.Options(slices.Contains(s.Predicted, true)), s.MaxTokens)
@@ -256,15 +251,6 @@ func writeSweepTable(results, path string, write func(w io.Writer, results io.Re
 	return writeWhole(path, func(w io.Writer) error { return write(w, in) })
 }
 
-// sweepBest is the document of --json.
-type sweepBest struct {
-	Tool           string         `json:"tool"`
-	Results        string         `json:"results"`
-	Configurations int            `json:"configurations"` // in the file
-	ByTable        int            `json:"timed_by_table"`
-	Best           []sweep.Result `json:"best"` // of every device, the fastest first
-}
-
 // putBest prints the fastest configurations of every device in a file of results.
 func (e *env) putBest(c *cli.Context, results string) error {
 	in, err := os.Open(results)
@@ -272,92 +258,9 @@ func (e *env) putBest(c *cli.Context, results string) error {
 		return err
 	}
 	defer in.Close()
-	doc := &sweepBest{Tool: Tool, Results: filepath.Base(results), Best: []sweep.Result{}}
-	best := map[string][]sweep.Result{}
-	var machines []string
-	head, err := sweep.Read(in, func(r *sweep.Result) error {
-		doc.Configurations++
-		if r.Timing == sweep.ByTable {
-			doc.ByTable++
-		}
-		machine := machineOf(r)
-		if best[machine] == nil {
-			machines = append(machines, machine)
-		}
-		best[machine] = fastest(best[machine], r)
-		return nil
-	})
+	summary, err := sweep.Summarize(filepath.Base(results), in)
 	if err != nil {
 		return err
 	}
-	for _, m := range machines {
-		doc.Best = append(doc.Best, best[m]...)
-	}
-	if c.Bool("json") {
-		return printJSON(e.stdout, doc)
-	}
-	e.note("%d of %d configurations timed by table, the others as events", doc.ByTable,
-		doc.Configurations)
-	fmt.Fprintf(e.stdout, "%s, %d tokens, %d configurations; the fastest of every device:\n",
-		head.Model, head.Tokens, doc.Configurations)
-	return report.TableText(e.stdout, bestTable(doc.Best))
-}
-
-// machineOf is a device with what computes on it.
-func machineOf(r *sweep.Result) string {
-	if r.Backend == sim.OnHost {
-		return r.Device
-	}
-	return fmt.Sprintf("%s (%s)", r.Device, r.Backend)
-}
-
-// fastest keeps the bestShown fastest of a list and one more; among equals the first.
-func fastest(list []sweep.Result, r *sweep.Result) []sweep.Result {
-	at := len(list)
-	for at > 0 && list[at-1].TokensPerS < r.TokensPerS {
-		at--
-	}
-	if at == bestShown {
-		return list
-	}
-	list = slices.Insert(list, at, *r)
-	return list[:min(len(list), bestShown)]
-}
-
-func bestTable(best []sweep.Result) *document.Table {
-	batches := slices.ContainsFunc(best, func(r sweep.Result) bool { return r.Batch > 0 })
-	t := &document.Table{Columns: []document.Column{
-		{Name: "device"}, {Name: "policy"}, {Name: "masks"}, {Name: "I/O"}, {Name: "depth",
-			Align: document.Right}, {Name: "chunk", Align: document.Right},
-		{Name: "gap", Align: document.Right}, {Name: "tokens/s", Align: document.Right},
-		{Name: "I/O share", Align: document.Right},
-		{Name: "hits", Align: document.Right}, {Name: "row cache", Align: document.Right},
-		{Name: "basis"},
-	}}
-	if batches {
-		t.Columns = append(t.Columns, document.Column{Name: "batch", Align: document.Right})
-	}
-	for i := range best {
-		r := &best[i]
-		masks, chunk := "true", "no limit"
-		if r.Predicted {
-			masks = "predicted"
-		}
-		if r.Chunk > 0 {
-			chunk = r.Chunk.String()
-		}
-		io := 0.0
-		if r.Wall > 0 {
-			io = 100 * float64(r.Parts[traces.PartIO].Nanos) / float64(r.Wall)
-		}
-		line := []string{machineOf(r), r.Policy, masks, r.Engine, fmt.Sprint(r.Parallel), chunk,
-			fmt.Sprint(r.Gap), fmt.Sprintf("%.3g", r.TokensPerS),
-			fmt.Sprintf("%.3g %%", io), fmt.Sprintf("%.3g %%", 100*r.HitRatio),
-			document.IEC(r.CachedBytes), string(r.Basis)}
-		if batches {
-			line = append(line, fmt.Sprint(r.Batch))
-		}
-		t.Add(line...)
-	}
-	return t
+	return e.put(c, summary.Document())
 }

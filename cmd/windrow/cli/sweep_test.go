@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -24,11 +23,8 @@ func TestSweepAgreesWithSim(t *testing.T) {
 	workspace(t)
 	write(t, "tiny.yaml", tinyScenario)
 	out := must(t, "sweep", "tiny.yaml", "-o", "tiny.jsonl", "--csv", "tiny.csv", "--json")
-	var doc sweepBest
-	if err := json.Unmarshal([]byte(out), &doc); err != nil {
-		t.Fatal(err)
-	}
-	if doc.Configurations != 20 || len(doc.Best) != 2*bestShown {
+	doc := resultOf[sweep.Summary](t, out)
+	if doc.Configurations != 20 || len(doc.Best) != 2*3 {
 		t.Errorf("%d configurations, %d of them shown", doc.Configurations, len(doc.Best))
 	}
 	f, err := os.Open("tiny.jsonl")
