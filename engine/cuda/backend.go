@@ -134,6 +134,9 @@ func roomy(layer int64, layers int) int64 {
 // Device describes the device.
 func (b *Backend) Device() kernels.Facts { return b.device.Facts }
 
+// Name is the device's.
+func (b *Backend) Name() string { return b.device.Facts.Name }
+
 // Close frees everything, and the device.
 func (b *Backend) Close() error { return b.device.Close() }
 

@@ -87,12 +87,19 @@ var allowed = map[string][]string{
 		"internal/decisions/policy", "kernels/ref", "kernels/cuda", "internal/refusal"},
 
 	"engine/eval": {"engine"},
+	// A model with everything that runs it. Devices are opened outside.
+	"engine/session": {"engine", "internal/refusal", "engine/flashio",
+		"internal/decisions/layout", "internal/decisions/memory", "internal/decisions/policy",
+		"internal/ioengine", "internal/units", "internal/mask", "internal/rng",
+		"engine/checkpoint", "engine/predictor", "engine/predictor/centroid", "kernels/cpu",
+		"engine/model", "engine/tokenizer", "internal/decisions/schedule"},
 	"engine/predictor": {"internal/mask", "internal/units", "internal/rng", "engine/checkpoint",
 		"engine/checkpoint/torch", "kernels/ref", "kernels/cpu"},
 	"engine/predictor/centroid": {"internal/mask", "internal/units", "internal/rng",
 		"engine/checkpoint", "kernels/ref", "kernels/cpu"},
 
-	"record": {"internal/mask", "engine", "traces", "kernels/ref"},
+	"record": {"internal/mask", "engine", "traces", "kernels/ref", "engine/model",
+		"engine/session", "internal/refusal", "internal/units"},
 
 	"devicemodels/des": {"internal/units"},
 	"sim": {"internal/mask", "internal/units", "internal/decisions/launch",
@@ -129,10 +136,11 @@ var allowed = map[string][]string{
 		"devicemodels/flash", "sim", "sim/speculative", "traces", "traces/shapes", "traces/synth",
 		"internal/decisions/policy"},
 
-	"replay": {"internal/units", "internal/rng", "engine",
-		"internal/decisions/policy", "internal/decisions/layout", "engine/flashio",
-		"engine/model", "traces", "traces/compare", "devicemodels", "devicemodels/flash",
-		"internal/refusal", "internal/decisions/memory", "internal/decisions/schedule"},
+	"replay": {"internal/units", "internal/rng", "engine", "internal/decisions/policy",
+		"internal/decisions/layout", "engine/flashio", "engine/model", "traces",
+		"traces/compare", "devicemodels", "devicemodels/flash", "internal/refusal",
+		"internal/decisions/memory", "internal/decisions/schedule", "engine/session",
+		"internal/mask"},
 	"replay/emulated": {"internal/units", "internal/rng", "engine/flashio", "devicemodels/flash"},
 	"replay/throttle": {"internal/units", "engine/flashio"},
 	"replay/probe": {"internal/units", "internal/rng", "engine/flashio", "devicemodels",
@@ -146,6 +154,9 @@ var allowed = map[string][]string{
 		"devicemodels", "devicemodels/flash", "traces", "traces/synth", "traces/compare"},
 
 	"internal/alloctest": {},
+	// The drivers that this program brings.
+	"cmd/windrow/devices": {"engine/cuda", "engine/model", "engine/session", "internal/units",
+		"kernels/cuda", "kernels/metal"},
 	"cmd/windrow/report": {"internal/document", "internal/units", "traces", "traces/compare"},
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windrow-sim/windrow/cmd/windrow/devices"
 	"github.com/windrow-sim/windrow/kernels/cuda/standin"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -16,7 +17,7 @@ import (
 // goes on without.
 func TestNoDevice(t *testing.T) {
 	workspace(t)
-	t.Setenv(libraryVariable, "/nowhere/libcuda.so.1")
+	t.Setenv(devices.LibraryVariable, "/nowhere/libcuda.so.1")
 	const line = "-m tales.flash.safetensors --backend "
 	for _, c := range []struct {
 		line string
@@ -67,11 +68,11 @@ func TestNoMetal(t *testing.T) {
 // CPU.
 func TestBackendCUDA(t *testing.T) {
 	workspace(t)
-	library := os.Getenv(libraryVariable)
+	library := os.Getenv(devices.LibraryVariable)
 	if library == "" {
 		library = standin.Open(t).Path()
 	}
-	t.Setenv(libraryVariable, library)
+	t.Setenv(devices.LibraryVariable, library)
 	const model = " -m tales.flash.safetensors"
 	write(t, "prompts.txt", "Once upon\nThe fox\n")
 	both := func(line, argument string) (cpu, cuda string) {
@@ -89,7 +90,7 @@ func TestBackendCUDA(t *testing.T) {
 		}
 	}
 	var perplexity [2]float64
-	cpu, cuda := both("eval --json --text prompts.txt --max-tokens 4 --context 4 --chunk 3"+model,
+	cpu, cuda := both("eval --json --text prompts.txt --max-tokens 4 --context 4 --prefill-chunk 3"+model,
 		"")
 	for i, text := range []string{cpu, cuda} {
 		var doc evaluation
@@ -139,7 +140,7 @@ func TestProbeGPU(t *testing.T) {
 	t.Chdir(t.TempDir())
 	preset := must(t, "device", "show", "m1-max")
 	write(t, "here.device.yaml", preset)
-	t.Setenv(libraryVariable, "/nowhere/libcuda.so.1")
+	t.Setenv(devices.LibraryVariable, "/nowhere/libcuda.so.1")
 	for _, c := range []struct {
 		line string
 		code int
@@ -159,7 +160,7 @@ func TestProbeGPU(t *testing.T) {
 				o.stderr)
 		}
 	}
-	t.Setenv(libraryVariable, standin.Open(t).Path())
+	t.Setenv(devices.LibraryVariable, standin.Open(t).Path())
 	if out := must(t, "probe", "--backend", "cuda"); !strings.Contains(out,
 		"emulated, no timings") || strings.Contains(out, "GB/s") {
 		t.Errorf("on the stand-in: %q", out)

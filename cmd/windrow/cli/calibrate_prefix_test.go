@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/windrow-sim/windrow/replay"
 )
 
 // TestCalibrate measures the prefixes of the shipped model under a budget: the memory they need
@@ -13,7 +15,7 @@ func TestCalibrate(t *testing.T) {
 	workspace(t)
 	const base = "calibrate --trace tales.trace.arrow -m tales.flash.safetensors --io mem " +
 		"--measure-tokens 4"
-	var doc calibrated
+	var doc replay.Prefixes
 	if err := json.Unmarshal([]byte(must(t,
 		strings.Fields(base+" --dram 95% -o prefix.json --json")...)), &doc); err != nil {
 		t.Fatal(err)
@@ -37,7 +39,7 @@ func TestCalibrate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var kept calibrated
+	var kept replay.Prefixes
 	if err := json.Unmarshal(data, &kept); err != nil || kept.Best != doc.Best {
 		t.Errorf("the file says %d, %v", kept.Best, err)
 	}

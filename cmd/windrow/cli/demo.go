@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,12 +19,14 @@ import (
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/engine/session"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/record"
 	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/replay/probe"
 	"github.com/windrow-sim/windrow/sim"
@@ -32,6 +35,9 @@ import (
 	"github.com/windrow-sim/windrow/traces/shapes"
 	"github.com/windrow-sim/windrow/traces/synth"
 )
+
+// demoPrompts are recorded when no others are named.
+const demoPrompts = "examples/prompts/tales.txt"
 
 func demoCommand(e *env) *cli.Command {
 	return &cli.Command{
@@ -47,7 +53,7 @@ func demoCommand(e *env) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "source", Value: "examples/models/tales",
 				Usage: "Hugging Face `DIR` of the model that runs"},
-			defaulting(shared("prompts"), "examples/prompts/tales.txt"),
+			defaulting(shared("prompts"), demoPrompts),
 			&cli.StringFlag{Name: "dir", Value: "demo", Usage: "`DIR` on the disk to measure, " +
 				"for everything that the demo makes"},
 			defaulting(shared("like"), "opt-1.3b"),
@@ -113,7 +119,7 @@ func (e *env) demo(c *cli.Context) error {
 	if _, _, err := shapes.Lookup(c.String("like")); err != nil {
 		return usageError("--like: %v", err)
 	}
-	if err := d.small(c.String("source"), c.String("prompts")); err != nil {
+	if err := d.small(c.String("source"), cmp.Or(c.String("prompts"), demoPrompts)); err != nil {
 		return err
 	}
 	if !d.result.DenseEqual { // before anything that the host may refuse
@@ -161,28 +167,32 @@ func (d *demo) small(source, prompts string) error {
 		Tokenizer: text}); err != nil {
 		return err
 	}
-	m, err := openModel(image)
+	m, err := session.Open(session.Config{Model: image})
 	if err != nil {
 		return err
 	}
-	defer m.close()
-	d.result.Model = m.image.Name
-	list, err := readPrompts(prompts, 4)
+	defer m.Close()
+	d.result.Model = m.Image.Name
+	list, err := session.ReadPrompts(prompts, 4)
 	if err != nil {
 		return err
 	}
 	out := filepath.Join(d.dir, "tales.trace.arrow")
 	d.e.note("record %d prompts", len(list))
-	job := recordJob{prompts: list, tokens: 48, sampling: engine.Sampling{Temperature: 0.7,
-		TopP: 0.9, Seed: d.seed}, out: out}
-	if _, err := d.e.recordTrace(d.ctx, m, job); err != nil {
+	p := d.e.startProgress("record (prompts)")
+	cfg := record.DefaultConfig()
+	cfg.Prompts, cfg.N, cfg.Out, cfg.Tool, cfg.Progress = list, 48, out, Tool, p.update
+	cfg.Sampling = engine.Sampling{Temperature: 0.7, TopP: 0.9, Seed: d.seed}
+	_, err = record.Run(d.ctx, m, cfg)
+	p.done()
+	if err != nil {
 		return err
 	}
 	return d.checkExact(m, out)
 }
 
 // checkExact runs the recorded tokens densely and from flash and compares every logit.
-func (d *demo) checkExact(m *openedModel, path string) error {
+func (d *demo) checkExact(m *session.Session, path string) error {
 	tr, err := d.e.openTrace(path)
 	if err != nil {
 		return err
@@ -191,15 +201,15 @@ func (d *demo) checkExact(m *openedModel, path string) error {
 	if d.stats, err = summarise(tr); err != nil {
 		return err
 	}
-	dense, err := m.resident()
+	dense, err := m.Resident()
 	if err != nil {
 		return err
 	}
-	reader, err := flashio.Open(m.image.Path, flashio.Options{})
+	reader, err := flashio.Open(m.Image.Path, flashio.Options{})
 	if err != nil {
 		return err
 	}
-	flash, _, err := replay.NewFlash(tr, tr.Tokens(), m.weights, m.image.Geometry(), reader,
+	flash, _, err := replay.NewFlash(tr, tr.Tokens(), m.Weights, m.Image.Geometry(), reader,
 		replay.Config{Policy: policy.SlidingWindow(d.window), Layout: layout.Options{
 			Coalesce: true}})
 	if err != nil {
@@ -207,18 +217,18 @@ func (d *demo) checkExact(m *openedModel, path string) error {
 		return err
 	}
 	defer flash.Close()
-	d.e.note("compare flash-resident with dense logits: %s", modeLine(flash.Mode()))
-	a, err := engine.New(m.weights, dense, engine.Config{})
+	d.e.note("compare flash-resident with dense logits: %s", flash.Mode().String())
+	a, err := engine.New(m.Weights, dense, engine.Config{})
 	if err != nil {
 		return err
 	}
 	defer a.Close()
-	b, err := engine.New(m.weights, flash, engine.Config{})
+	b, err := engine.New(m.Weights, flash, engine.Config{})
 	if err != nil {
 		return err
 	}
 	defer b.Close()
-	d.result.DenseEqual, d.text, err = sameLogits(d.ctx, tr, a, b, m.tokenizer)
+	d.result.DenseEqual, d.text, err = sameLogits(d.ctx, tr, a, b, m.Tokenizer)
 	return err
 }
 
@@ -409,7 +419,7 @@ func (d *demo) predictAndRun() error {
 		return err
 	}
 	d.simulated.Meta.Tool, d.measured.Run.Meta.Tool = Tool, Tool
-	d.measured.Run.Meta.Device = modeLine(d.measured.Mode)
+	d.measured.Run.Meta.Device = d.measured.Mode.String()
 	if err := traces.WriteRun(filepath.Join(d.dir, "simulated.run.arrow"),
 		d.simulated); err != nil {
 		return err
@@ -431,7 +441,7 @@ func (d *demo) report() error {
 		comparison.SimulatedTokensPerS
 	r.ErrorPercent, r.DriftPercent, r.Verdict, r.Reasons = comparison.ErrorPercent, drift,
 		comparison.Verdict, comparison.Reasons
-	r.Mode, r.Report = modeLine(d.measured.Mode), filepath.Join(d.dir, "report.html")
+	r.Mode, r.Report = d.measured.Mode.String(), filepath.Join(d.dir, "report.html")
 	data := &report.Data{
 		Name: "report", Title: "windrow demo", Comparison: comparison, Trace: d.stats,
 		FlashRate: d.device.Flash.LinkRate,

@@ -14,6 +14,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/eval"
+	"github.com/windrow-sim/windrow/engine/session"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/document"
@@ -106,14 +107,11 @@ func (e *env) eval(c *cli.Context) error {
 			return err
 		}
 	}
-	m, err := openModel(c.String("model"))
+	m, err := e.openSession(c)
 	if err != nil {
 		return err
 	}
-	defer m.close()
-	if err := e.useBackend(c, m); err != nil {
-		return err
-	}
+	defer m.Close()
 	ids, begin, err := evalTokens(c, m)
 	if err != nil {
 		return err
@@ -122,7 +120,7 @@ func (e *env) eval(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	rows, err := m.resident()
+	rows, err := m.Resident()
 	if err != nil {
 		return err
 	}
@@ -132,7 +130,7 @@ func (e *env) eval(c *cli.Context) error {
 	run.opt = eval.Options{Context: c.Int("context"), Stride: c.Int("stride"),
 		Chunk: c.Int("prefill-chunk"), Begin: begin}
 	if run.opt.Context == 0 {
-		run.opt.Context = min(512, m.weights.Shape.MaxPos)
+		run.opt.Context = min(512, m.Weights.Shape.MaxPos)
 	}
 	if run.opt.Stride == 0 {
 		run.opt.Stride = run.opt.Context
@@ -142,7 +140,7 @@ func (e *env) eval(c *cli.Context) error {
 			"of 1 or "+
 			"more are wanted", run.window, run.opt.Chunk)
 	}
-	doc := &evaluation{Tool: Tool, Model: m.image.Name, Text: c.String("text"),
+	doc := &evaluation{Tool: Tool, Model: m.Image.Name, Text: c.String("text"),
 		Context: run.opt.Context, Stride: run.opt.Stride, Window: run.window}
 	if device != nil {
 		doc.Device = device.Name
@@ -192,16 +190,16 @@ func parseShares(text string) (list []float64, err error) {
 }
 
 // evalTokens reads the text of the flags, and with --begin what texts begin with.
-func evalTokens(c *cli.Context, m *openedModel) (ids, begin []uint32, err error) {
-	tok, err := m.text()
+func evalTokens(c *cli.Context, m *session.Session) (ids, begin []uint32, err error) {
+	tok, err := m.Text()
 	if err != nil {
 		return nil, nil, err
 	}
-	lines, err := readText(c.String("text"))
+	lines, err := session.ReadText(c.String("text"))
 	if err != nil {
 		return nil, nil, err
 	}
-	if ids, err = m.encode(lines, c.Bool("no-bos")); err != nil {
+	if ids, err = m.Encode(lines, c.Bool("no-bos")); err != nil {
 		return nil, nil, err
 	}
 	if c.Bool("begin") {
@@ -217,8 +215,8 @@ func evalTokens(c *cli.Context, m *openedModel) (ids, begin []uint32, err error)
 type evaluator struct {
 	e      *env
 	c      *cli.Context
-	m      *openedModel
-	named  *openedPredictor // nil = none
+	m      *session.Session
+	named  *session.Predictor // nil = none
 	rows   *engine.Resident
 	ids    []uint32
 	opt    eval.Options
@@ -259,12 +257,12 @@ func (r *evaluator) all(doc *evaluation, shares []float64) error {
 // named is counted beside.
 func (r *evaluator) predicted(doc *evaluation) error {
 	counts := newCounts(r.m)
-	row, result, err := r.run("eval (predictor)", counts, engine.Config{Predictors: r.named.make,
-		Schedule: r.named.schedule, Check: r.rows})
+	row, result, err := r.run("eval (predictor)", counts, engine.Config{Predictors: r.named.Make,
+		Schedule: r.named.Schedule, Check: r.rows})
 	if err != nil {
 		return err
 	}
-	row.Lossy, row.Predictor, row.PredictorBytes = true, r.named.kind, r.named.bytes
+	row.Lossy, row.Predictor, row.PredictorBytes = true, r.named.Kind, r.named.Bytes
 	row.Agreement = float64(result.Agreed) / float64(result.Predicted)
 	ratio := func(a, b int64) *float64 {
 		v := 0.0
@@ -285,10 +283,10 @@ func (r *evaluator) run(label string, counts *counts, cfg engine.Config) (evalRo
 	error) {
 	cfg.Threads, cfg.Context, cfg.Batch, cfg.Observer = r.c.Int("threads"), r.opt.Context,
 		r.opt.Chunk, counts
-	cfg.Backend = r.m.backend()
-	eng, err := engine.New(r.m.weights, r.rows, cfg)
+	cfg.Backend = r.m.Backend()
+	eng, err := engine.New(r.m.Weights, r.rows, cfg)
 	if err != nil {
-		return evalRow{}, nil, refused(r.m, err)
+		return evalRow{}, nil, r.m.Refused(err)
 	}
 	defer eng.Close()
 	p := r.e.startProgress(label)
@@ -306,7 +304,8 @@ func (r *evaluator) run(label string, counts *counts, cfg engine.Config) (evalRo
 
 // cost adds what the window reads, and the time of a device.
 func (r *evaluator) cost(row *evalRow, counts *counts) error {
-	src := &traces.Memory{Head: traceHeader(r.m.image, engine.Sampling{}), List: counts.tokens}
+	src := &traces.Memory{Head: record.HeaderOf(r.m.Image, engine.Sampling{}, Tool),
+		List: counts.tokens}
 	loads := 0
 	layers := make([]policy.Policy, src.Head.Layers)
 	for l := range layers {
@@ -328,7 +327,7 @@ func (r *evaluator) cost(row *evalRow, counts *counts) error {
 	}
 	cfg := sim.Config{Policy: policy.SlidingWindow(r.window), Device: r.device,
 		Layout:   layout.Options{Coalesce: true},
-		Geometry: r.m.image.Geometry()}
+		Geometry: r.m.Image.Geometry()}
 	var err error
 	if cfg.Engine, err = engineOf(r.device, "auto"); err != nil {
 		return err
@@ -356,8 +355,8 @@ type counts struct {
 	asked, truly, missed, spurious int64
 }
 
-func newCounts(m *openedModel) *counts {
-	s := m.weights.Shape
+func newCounts(m *session.Session) *counts {
+	s := m.Weights.Shape
 	n := &counts{seq: -1, units: s.DFFN, layers: make([][256]int64, s.Layers)}
 	n.Recorder = record.New(n, s.Layers, mask.Words(s.DFFN))
 	return n

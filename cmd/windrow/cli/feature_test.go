@@ -8,8 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windrow-sim/windrow/engine"
-	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/engine/session"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -61,36 +60,17 @@ func TestRecordFeatureKinds(t *testing.T) {
 	}
 }
 
-// TestFeaturesThatAModelHasNot: norms behind the residual additions leave none to record, nor to
-// predict from.
-func TestFeaturesThatAModelHasNot(t *testing.T) {
-	w, _, _, err := model.LoadFolder("../../../engine/testdata/families/opt-350m")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &openedModel{weights: w}
-	if _, err := predictedFrom("a.predictor.safetensors", traces.Residual, m); err == nil ||
-		!strings.Contains(err.Error(), "has no residual") || !strings.Contains(err.Error(),
-		"another --feature-kind") {
-		t.Errorf("residual: %v", err)
-	}
-	if kind, err := featureIn(m, traces.AttentionOutput); err != nil ||
-		kind != engine.AttentionOutput {
-		t.Errorf("attention_output: %v, %v", kind, err)
-	}
-}
-
 // TestPredictorsOfEveryKind trains on each kind, ahead and for whole tokens too, and lets the
 // engine compute what they name. A low-rank predictor misses there hardly more than in the trace,
 // though states drift with what is missed; handed the other kind of features it misses at least a
 // twentieth more.
 func TestPredictorsOfEveryKind(t *testing.T) {
 	workspace(t)
-	m, err := openModel("tales.flash.safetensors")
+	m, err := session.Open(session.Config{Model: "tales.flash.safetensors"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.close()
+	defer m.Close()
 	// the input is that of the other tests
 	for _, kind := range []string{traces.AttentionOutput, traces.Residual} {
 		record := func(prompts, limit, path string) {
@@ -107,12 +87,12 @@ func TestPredictorsOfEveryKind(t *testing.T) {
 		} {
 			text := must(t, append([]string{"train", "--json", "-t", "learn.trace.arrow", "--test",
 				"judge.trace.arrow", "-o", "a.predictor.safetensors"}, flags...)...)
-			opened, err := openPredictorFile("a.predictor.safetensors", m, 0)
+			opened, err := m.Predictor("a.predictor.safetensors", 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if made, err := opened.make(nil); err != nil || made.FeatureKind.String() != kind ||
-				opened.feature != made.FeatureKind || opened.kind != name {
+			if made, err := opened.Make(nil); err != nil || made.FeatureKind.String() != kind ||
+				opened.Feature != made.FeatureKind || opened.Kind != name {
 				t.Errorf("%s of %s: handed %v, %v", name, kind, made.FeatureKind, err)
 			}
 			o := command("generate", "-m", "tales.flash.safetensors", "--predictor",

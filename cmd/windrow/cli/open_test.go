@@ -24,7 +24,7 @@ func TestEngineFlag(t *testing.T) {
 		if err := set.Parse([]string{"--io", io}); err != nil {
 			t.Fatal(err)
 		}
-		_, err := readOptions(cli.NewContext(nil, set, nil))
+		_, err := readsOf(cli.NewContext(nil, set, nil))
 		return err
 	}
 	for _, name := range ioengine.Names() {

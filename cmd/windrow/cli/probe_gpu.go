@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/windrow-sim/windrow/cmd/windrow/devices"
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/document"
@@ -72,7 +73,7 @@ func (e *env) checkGPU(c *cli.Context, d *kernels.Device) error {
 
 // openDriver opens the driver that WINDROW_CUDA_LIBRARY names, or this machine's.
 func openDriver() (kernels.Driver, error) {
-	if library := os.Getenv(libraryVariable); library != "" {
+	if library := os.Getenv(devices.LibraryVariable); library != "" {
 		return kernels.OpenLibrary(library)
 	}
 	return kernels.OpenDriver()

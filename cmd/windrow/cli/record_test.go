@@ -1,18 +1,13 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/record"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -80,12 +75,13 @@ func TestField_T4_NoBOS(t *testing.T) {
 		"x.trace.arrow"}
 	must(t, args...)
 	whole, head := readTokens(t, "x.trace.arrow")
-	if head.Host[hostBare] != "" || whole[0].Pos != 0 {
+	if head.Host[record.HostBare] != "" || whole[0].Pos != 0 {
 		t.Fatalf("host %v, first token %+v", head.Host, whole[0])
 	}
 	must(t, append(args, "--no-bos")...)
 	bare, head := readTokens(t, "x.trace.arrow")
-	if head.Host[hostBare] != "true" || len(bare) != len(whole)-2 || bare[0].ID != whole[1].ID ||
+	if head.Host[record.HostBare] != "true" || len(bare) != len(whole)-2 ||
+		bare[0].ID != whole[1].ID ||
 		bare[0].ID == whole[0].ID {
 		t.Errorf("host %v, %d tokens that begin with %d; with their beginning %d: %d, %d",
 			head.Host, len(bare), bare[0].ID, len(whole), whole[0].ID, whole[1].ID)
@@ -103,7 +99,7 @@ func TestField_T4_NoBOS(t *testing.T) {
 // the trace says how it was made.
 func TestRecordBatches(t *testing.T) {
 	workspace(t)
-	record := func(out string, more ...string) outcome {
+	recorded := func(out string, more ...string) outcome {
 		o := command(append([]string{"record", "-m", "tales.flash.safetensors", "--prompts",
 			"examples/prompts/tales.txt", "--limit", "5", "-n", "6",
 			"--temp", "0.7", "--magnitudes", "--features", "-o", out}, more...)...)
@@ -112,14 +108,15 @@ func TestRecordBatches(t *testing.T) {
 		}
 		return o
 	}
-	single := record("single.trace.arrow")
+	single := recorded("single.trace.arrow")
 	want, wantHead := readTokens(t, "single.trace.arrow")
-	if len(want) < 5*6 || wantHead.Host[hostBatch] != "" || wantHead.Host[hostChunk] != "" {
+	if len(want) < 5*6 || wantHead.Host[record.HostBatch] != "" ||
+		wantHead.Host[record.HostChunk] != "" {
 		t.Fatalf("%d tokens, host %v", len(want), wantHead.Host)
 	}
 	for _, c := range []struct{ batch, chunk, batchFact, chunkFact string }{{"2", "1", "2", ""},
 		{"3", "4", "3", "4"}, {"64", "1", "5", ""}, {"1", "8", "", "8"}} {
-		o := record("batch.trace.arrow", "--batch", c.batch, "--prefill-chunk", c.chunk)
+		o := recorded("batch.trace.arrow", "--batch", c.batch, "--prefill-chunk", c.chunk)
 		if single, side := strings.Fields(single.stdout)[1:],
 			strings.Fields(o.stdout)[1:]; !slices.Equal(single, side) {
 			t.Errorf("batch %s: printed %v, single prompts %v", c.batch, side, single)
@@ -128,7 +125,8 @@ func TestRecordBatches(t *testing.T) {
 			t.Errorf("batch %s: said of the memory: %s", c.batch, o.stderr)
 		}
 		got, head := readTokens(t, "batch.trace.arrow")
-		if head.Host[hostBatch] != c.batchFact || head.Host[hostChunk] != c.chunkFact {
+		if head.Host[record.HostBatch] != c.batchFact ||
+			head.Host[record.HostChunk] != c.chunkFact {
 			t.Errorf("batch %s, chunks of %s: host %v", c.batch, c.chunk, head.Host)
 		}
 		head.Host = wantHead.Host
@@ -189,52 +187,5 @@ func TestRecordRefusesBatches(t *testing.T) {
 	}
 	if _, err := os.Stat("x.trace.arrow"); err == nil {
 		t.Error("a refused recording left a trace")
-	}
-}
-
-// appendFunc is an Appender that is a function.
-type appendFunc func(*traces.Token) error
-
-func (f appendFunc) Append(t *traces.Token) error { return f(t) }
-
-// TestInterruptedBatch: what a batch held back when it was interrupted is passed on, in order.
-func TestInterruptedBatch(t *testing.T) {
-	workspace(t)
-	m, err := openModel("tales.flash.safetensors")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.close()
-	rows, err := m.resident()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	head := traceHeader(m.image, engine.Sampling{})
-	var got []string
-	order := record.NewInOrder(appendFunc(func(tok *traces.Token) error {
-		if got = append(got, fmt.Sprintf("%d.%d", tok.Seq, tok.Pos)); len(got) == 2 {
-			cancel()
-		}
-		return nil
-	}))
-	recorder, err := record.NewFor(order, &head)
-	if err != nil {
-		t.Fatal(err)
-	}
-	eng, err := engine.New(m.weights, rows, engine.Config{Threads: 1, Context: 16, Sequences: 3,
-		Observer: recorder})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
-	e := &env{stdout: io.Discard, stderr: io.Discard, quiet: true, now: time.Now}
-	ids := [][]uint32{{5, 6, 7}, {8, 9, 10}, {11, 12, 13}, {14, 15, 16}}
-	err = e.recordBatches(ctx, eng, ids, 3, engine.GenerateOptions{MaxTokens: 4}, order)
-	if want := []string{"0.0", "0.1", "1.0", "1.1", "2.0", "2.1"}; !errors.Is(err,
-		context.Canceled) || !slices.Equal(got, want) {
-		t.Errorf("passed on %v, want %v; %v", got, want, err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/internal/document"
+	"github.com/windrow-sim/windrow/record"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/shapes"
 	"github.com/windrow-sim/windrow/traces/stats"
@@ -102,7 +103,7 @@ func (e *env) traceInfo(c *cli.Context) error {
 	if h.Synthetic {
 		kind = "synthetic"
 	}
-	if h.Host[hostBare] != "" {
+	if h.Host[record.HostBare] != "" {
 		t.Add("beginning of texts", "left out (--no-bos)")
 	}
 	if h.DerivedBy != "" {
@@ -123,10 +124,10 @@ func (e *env) traceInfo(c *cli.Context) error {
 		t.Add("features", fmt.Sprintf("%s, %d numbers (float16) per layer", h.FeatureKind,
 			h.FeatureWidth))
 	}
-	if batch := h.Host[hostBatch]; batch != "" {
+	if batch := h.Host[record.HostBatch]; batch != "" {
 		t.Add("recorded in batches of", batch)
 	}
-	if chunk := h.Host[hostChunk]; chunk != "" {
+	if chunk := h.Host[record.HostChunk]; chunk != "" {
 		t.Add("prompts in chunks of", chunk)
 	}
 	if h.DerivedBy != "" {

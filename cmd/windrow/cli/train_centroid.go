@@ -122,7 +122,7 @@ func (e *env) runCentroids(c *cli.Context, s *traceSamples, fit,
 
 // evaluateCentroids judges centroids by a trace.
 func (e *env) evaluateCentroids(c *cli.Context, p *centroid.Predictor) error {
-	texts, err := e.openJudged(c, p.Facts().Trace, centroidFeature(p), false)
+	texts, err := e.openJudged(c, p.Facts().Trace, p.Feature(), false)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (e *env) evaluateCentroids(c *cli.Context, p *centroid.Predictor) error {
 func newCentroidResult(path string, s *traceSamples, p *centroid.Predictor) *centroidResult {
 	doc := &centroidResult{
 		Predictor: path, Kind: centroids, Model: s.head.Model, ModelSHA256: p.Facts().Model,
-		TraceSHA256: p.Facts().Trace, Feature: centroidFeature(p), Training: p.Facts().Training,
+		TraceSHA256: p.Facts().Trace, Feature: p.Feature(), Training: p.Facts().Training,
 		Bytes: p.Bytes(), Parameters: p.Parameters(), FLOPs: p.FLOPs(),
 	}
 	for layer := 1; layer < s.Layers(); layer++ {

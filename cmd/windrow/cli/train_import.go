@@ -20,14 +20,14 @@ func (e *env) importPredictor(c *cli.Context) error {
 		return usageError("--import needs -m, the image of the model that the predictors are " +
 			"for: their files do not say")
 	}
-	m, err := openModel(c.String("model"))
+	m, err := e.openSession(c)
 	if err != nil {
 		return err
 	}
-	defer m.close()
-	shape := m.image.Shape
+	defer m.Close()
+	shape := m.Image.Shape
 	opt := predictor.ImportOptions{Layers: shape.Layers, Width: shape.DModel, Units: shape.DFFN,
-		Model: m.image.Hash}
+		Model: m.Image.Hash}
 	if kind := c.String("feature-kind"); kind != "" {
 		if _, err := engine.ParseFeatureKind(kind); err != nil {
 			return usageError("--feature-kind: %v", err)
@@ -41,7 +41,7 @@ func (e *env) importPredictor(c *cli.Context) error {
 	if err := p.Save(c.String("out")); err != nil {
 		return err
 	}
-	return e.putTraining(c, newTrainResult(c, p, m.image.Name))
+	return e.putTraining(c, newTrainResult(c, p, m.Image.Name))
 }
 
 func importFrom(kind, dir string, opt predictor.ImportOptions) (*predictor.Predictor, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/predictor"
 	"github.com/windrow-sim/windrow/engine/predictor/centroid"
+	"github.com/windrow-sim/windrow/engine/session"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
@@ -216,12 +217,12 @@ func simulateNamed(name string, window int, src *namedTokens) (*simulatedSpeed, 
 // measureNamed runs the tokens from flash: what the predictor names, then what was active.
 func (e *env) measureNamed(c *cli.Context, s *traceSamples, index []int,
 	path string) (*measuredSpeed, error) {
-	m, err := openModel(c.String("model"))
+	m, err := e.openSession(c)
 	if err != nil {
 		return nil, err
 	}
-	defer m.close()
-	named, err := openPredictorFile(path, m, 0)
+	defer m.Close()
+	named, err := m.Predictor(path, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -231,14 +232,14 @@ func (e *env) measureNamed(c *cli.Context, s *traceSamples, index []int,
 		return nil, err
 	}
 	measured := &measuredSpeed{Tokens: len(tokens)}
-	if measured.True, measured.Mode, err = timed(m, tokens, named.schedule, nil,
+	if measured.True, measured.Mode, err = timed(m, tokens, named.Schedule, nil,
 		c.Int("window")); err != nil {
 		return nil, err
 	}
 	for i := range tokens {
 		tokens[i].Masks = nil
 	}
-	measured.Named, _, err = timed(m, tokens, named.schedule, named.make, c.Int("window"))
+	measured.Named, _, err = timed(m, tokens, named.Schedule, named.Make, c.Int("window"))
 	return measured, err
 }
 
@@ -266,29 +267,29 @@ func tokensToRun(s *traceSamples, index []int) (list []engine.Token, err error) 
 
 // timed runs tokens from flash and says how many of them there were in a second, and how they were
 // read.
-func timed(m *openedModel, tokens []engine.Token, when schedule.Kind,
+func timed(m *session.Session, tokens []engine.Token, when schedule.Kind,
 	predictors func(*cpu.Pool) (engine.Predictors, error), window int) (float64, string, error) {
 	cfg := engine.FlashConfig{Policy: policy.SlidingWindow(window), Layout: layout.Options{
 		Coalesce: true}}
 	if when != schedule.Demand { // nobody names what the first layer needs
-		data, err := m.bundles(0)
+		data, err := m.Bundles(0)
 		if err != nil {
 			return 0, "", err
 		}
 		cfg.Dense = append(cfg.Dense, data)
 	}
-	reader, err := flashio.Open(m.image.Path, flashio.Options{Engine: flashio.EngineAuto,
+	reader, err := flashio.Open(m.Image.Path, flashio.Options{Engine: flashio.EngineAuto,
 		Direct: flashio.DirectAuto})
 	if err != nil {
 		return 0, "", err
 	}
-	rows, err := engine.NewFlash(m.weights, m.image.Geometry(), reader, cfg)
+	rows, err := engine.NewFlash(m.Weights, m.Image.Geometry(), reader, cfg)
 	if err != nil {
 		reader.Close()
 		return 0, "", err
 	}
 	defer rows.Close()
-	eng, err := engine.New(m.weights, rows, engine.Config{Schedule: when,
+	eng, err := engine.New(m.Weights, rows, engine.Config{Schedule: when,
 		Predictors: predictors})
 	if err != nil {
 		return 0, "", err
@@ -303,7 +304,7 @@ func timed(m *openedModel, tokens []engine.Token, when schedule.Kind,
 			return 0, "", err
 		}
 	}
-	return float64(len(tokens)) / time.Since(began).Seconds(), modeLine(rows.Mode()), nil
+	return float64(len(tokens)) / time.Since(began).Seconds(), rows.Mode().String(), nil
 }
 
 // text says it in a line for each.

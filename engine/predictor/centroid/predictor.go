@@ -1,6 +1,7 @@
 package centroid
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/windrow-sim/windrow/internal/mask"
@@ -57,6 +58,10 @@ func (p *Predictor) Codebook() *Codebook { return p.book }
 
 // Facts say where the predictor comes from.
 func (p *Predictor) Facts() Facts { return p.facts }
+
+// Feature names what a Runner has to be given. Files of before there were kinds do not say: it was
+// the input of the feed-forward part.
+func (p *Predictor) Feature() string { return cmp.Or(p.facts.Feature, "ffn_input") }
 
 // Fits says whether the predictor was made for a model, given by the same text as
 // TrainOptions.Model, and for its shape. If not, the error is an ErrMismatch.
