@@ -14,7 +14,7 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// Tensors is an open checkpoint of any format. Its methods may be called from several goroutines.
+// Tensors is an open checkpoint of any format. Its methods are safe for concurrent use.
 type Tensors interface {
 	// Tensors returns all tensors in an order that depends on the checkpoint alone.
 	Tensors() []TensorInfo
@@ -22,7 +22,7 @@ type Tensors interface {
 	Tensor(name string) (TensorInfo, bool)
 	// Section returns a reader over the elements of a tensor: TensorInfo.Size bytes of type
 	// TensorInfo.DType, row-major, little-endian. Reading a range needs memory in proportion to the
-	// range. It must not be used after Close. A name that is not there is an fs.ErrNotExist.
+	// range. It must not be used after Close. An unknown name is an fs.ErrNotExist.
 	Section(name string) (*io.SectionReader, error)
 	Close() error
 }
@@ -30,10 +30,10 @@ type Tensors interface {
 // Model is a checkpoint with the configuration and under the names of a Hugging Face model.
 type Model interface {
 	Tensors
-	// Config returns config.json, or what a file without one knows of it. The caller must not
-	// change it.
+	// Config returns config.json, or the fields of it that a file without one has. The caller must
+	// not change it.
 	Config() Object
-	// Notes are whole sentences about what was left out or looks odd; they belong above the
+	// Notes returns whole sentences about ignored parts and oddities, to be shown above the
 	// results.
 	Notes() []string
 }
@@ -60,13 +60,13 @@ func OpenAny(path string, opt FolderOptions) (Tensors, error) {
 	case string(start) == "GGUF":
 		return result(gguf.Open(path))
 	case string(start) == "PK\x03\x04", string(start) == "\x80\x02\x8A\x0A":
-		// The latter is how files from before PyTorch 1.6 begin; torch says what to do with them.
+		// Files from before PyTorch 1.6 begin with the latter; the error of torch has the remedy.
 		return result(torch.Open(path))
 	}
 	return result(Open(path))
 }
 
-// result makes an interface without a value of a pointer without one.
+// result returns a nil interface for a nil pointer.
 func result[T Tensors](t T, err error) (Tensors, error) {
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func result[T Tensors](t T, err error) (Tensors, error) {
 	return t, nil
 }
 
-// OpenModel opens a Hugging Face folder, or a GGUF file as the model it was made of.
+// OpenModel opens a Hugging Face folder, or a GGUF file as the model it was made from.
 func OpenModel(path string, opt FolderOptions) (Model, error) {
 	t, err := OpenAny(path, opt)
 	if err != nil {
@@ -96,7 +96,7 @@ func OpenModel(path string, opt FolderOptions) (Model, error) {
 		"that holds both", path, ErrUnsupported)
 }
 
-// ggufModel gives a GGUF file the configuration in the form of a folder's.
+// ggufModel adds a folder's form of configuration to a GGUF file.
 type ggufModel struct {
 	*gguf.Llama
 	config Object
@@ -123,8 +123,8 @@ func (m *ggufModel) Config() Object { return m.config }
 const readRowsBlock = 256 << 10
 
 // ReadRows reads rows from…to−1 of a tensor of type F32, F16 or BF16 into dst, which must have room
-// for exactly their elements. A row is all that shares the first index; the tensor must have one.
-// Its memory does not depend on the number of rows.
+// for exactly their elements. A row is all elements with the same first index; the tensor needs at
+// least one dimension. Its memory does not depend on the number of rows.
 func ReadRows(t Tensors, name string, from, to int64, dst []float32) error {
 	info, ok := t.Tensor(name)
 	if ok && len(info.Shape) == 0 {

@@ -5,7 +5,7 @@ import "github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
 // DType is an element type as safetensors spells it, for example "F16".
 type DType = tensor.DType
 
-// The element types that a model's weights come in; DType.Size knows the others.
+// The element types of a model's weights; DType.Size knows more.
 const (
 	F16  = tensor.F16
 	BF16 = tensor.BF16
@@ -13,8 +13,8 @@ const (
 	U8   = tensor.U8
 )
 
-// TensorInfo describes one tensor of a file, whatever the format: its name, type and shape as it is
-// read, its place, and how it is encoded there if not plainly.
+// TensorInfo describes one tensor of a file of any format: its name, its type and shape as read,
+// its place, and its encoding there, if any.
 type TensorInfo = tensor.Info
 
 // byteSize multiplies shape and element size without overflow.

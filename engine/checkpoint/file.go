@@ -10,8 +10,8 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
 )
 
-// File is an open safetensors file. Its methods may be called from several goroutines; the results
-// of Tensors and Metadata are copies.
+// File is an open safetensors file. Its methods are safe for concurrent use; the results of Tensors
+// and Metadata are copies.
 type File struct {
 	raw  *tensor.Raw
 	data int64 // offset of the first tensor's first byte
@@ -19,8 +19,8 @@ type File struct {
 }
 
 // Open opens a safetensors file and checks its header against the size of the file; it reads no
-// tensor. A file that breaks the format is an ErrFormat; a type of element that is unknown here is
-// an ErrUnsupported.
+// tensor. A file that breaks the format is an ErrFormat; an unknown type of element is an
+// ErrUnsupported.
 func Open(path string) (*File, error) {
 	raw, err := tensor.Open("checkpoint", path)
 	if err != nil {
@@ -50,7 +50,7 @@ func newFile(raw *tensor.Raw) (*File, error) {
 	return f, nil
 }
 
-// readHeader bounds the header by the file and by maxHeader before it allocates.
+// readHeader checks the header's length against the file and maxHeader before it allocates.
 func readHeader(raw *tensor.Raw) ([]byte, error) {
 	size := raw.Size()
 	if size < 8 {
@@ -100,7 +100,7 @@ func (f *File) Name() string { return f.raw.Name() }
 // Size is the length of the file in bytes.
 func (f *File) Size() int64 { return f.raw.Size() }
 
-// DataOffset is where the data starts, behind the header.
+// DataOffset returns the offset of the data, behind the header.
 func (f *File) DataOffset() int64 { return f.data }
 
 // Metadata returns the strings of `__metadata__`; empty, not nil, when there are none.

@@ -31,14 +31,13 @@ type format struct {
 	open          func(path string) (Tensors, error)
 }
 
-// formats lists the formats, the one that is preferred first: safetensors say the same with less
-// that can go wrong.
+// formats lists the formats, the preferred one first: less can go wrong with safetensors.
 func formats() []format {
 	return []format{
 		{singleName, indexName, "", ".safetensors", func(path string) (Tensors, error) {
 			return result(Open(path))
 		}},
-		// The prefix leaves out what a training run stores beside the model, such as optimizer.bin.
+		// The prefix leaves out other files of a training run, such as optimizer.bin.
 		{"pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model", ".bin",
 			func(path string) (Tensors, error) { return result(torch.Open(path)) }},
 	}
@@ -52,15 +51,15 @@ func (w format) owns(name string) bool {
 // has a few MB.
 const maxJSON = 64 << 20
 
-// FolderOptions say how to open a folder.
+// FolderOptions configure the opening of a folder.
 type FolderOptions struct {
-	// IgnoreIndex takes every *.safetensors file of the folder, or without those every
-	// pytorch_model*.bin, instead of the files that the index names.
+	// IgnoreIndex reads every *.safetensors file of the folder, or without those every
+	// pytorch_model*.bin, instead of the files in the index.
 	IgnoreIndex bool
 }
 
 // Folder is an open Hugging Face folder: a configuration and the tensors of one or more files of
-// one format. Its methods may be called from several goroutines.
+// one format. Its methods are safe for concurrent use.
 type Folder struct {
 	dir    string
 	config Object
@@ -70,10 +69,10 @@ type Folder struct {
 	notes  []string
 }
 
-// OpenFolder opens config.json and the weights: the shards that model.safetensors.index.json names,
-// or else model.safetensors, or else the same of pytorch_model.bin. It fails when a shard is
-// missing, when the index and the shards contradict each other, and when a shard is broken; files
-// that are not part of what was chosen are left out with a note.
+// OpenFolder opens config.json and the weights: the shards in model.safetensors.index.json, or else
+// model.safetensors, or else the same of pytorch_model.bin. A missing shard, a contradiction
+// between index and shards, and a broken shard are errors. Files outside the choice are left out
+// with a note.
 func OpenFolder(dir string, opt FolderOptions) (*Folder, error) {
 	f := &Folder{dir: dir, where: map[string]int{}}
 	if err := f.open(opt); err != nil {
@@ -124,7 +123,7 @@ func only(names []string, w format) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !w.owns(name) })
 }
 
-// noWeights says which other kind of weights is there, if any.
+// noWeights names other kinds of weights in the folder, if any.
 func (f *Folder) noWeights(all, present []string) error {
 	if len(present) > 0 {
 		w := formats()[slices.IndexFunc(formats(), func(w format) bool {
@@ -185,8 +184,8 @@ func (f *Folder) readObject(name string) (Object, error) {
 	return o, nil
 }
 
-// openIndex opens the shards that the index names and compares what they hold with what it says.
-// mine are the files of the index's format, present those of all formats.
+// openIndex opens the shards of the index and compares their tensors with it. mine are the files of
+// the index's format, present those of all formats.
 func (f *Folder) openIndex(index Object, mine, present []string) error {
 	weightMap := map[string]string{}
 	ok, err := index.Get("weight_map", &weightMap)
@@ -221,7 +220,7 @@ func (f *Folder) openIndex(index Object, mine, present []string) error {
 	return f.openFiles(shards, weightMap)
 }
 
-// missingShards tells an incomplete download from an index that belongs to another set of files.
+// missingShards distinguishes an incomplete download from an index of another set of files.
 func (f *Folder) missingShards(missing []string, total int, present, shards []string) error {
 	hint := "incomplete download"
 	if extra := without(present, shards); len(extra) > 0 {
@@ -245,9 +244,8 @@ func (f *Folder) noteStray(present, used []string, why string) {
 	}
 }
 
-// openFiles opens the named files. With a weight map a tensor must be in the file that the map
-// says, and one that the map does not know is left out; without one every tensor counts and may
-// occur only once.
+// openFiles opens the named files. With a weight map a tensor must be in the file of the map, and a
+// tensor outside the map is left out. Without one every tensor counts and may occur only once.
 func (f *Folder) openFiles(names []string, weightMap map[string]string) error {
 	var unlisted []string
 	for i, name := range names {
@@ -307,7 +305,7 @@ func (f *Folder) checkMap(weightMap map[string]string) error {
 // Config returns config.json. The caller must not change it.
 func (f *Folder) Config() Object { return f.config }
 
-// Notes are whole sentences about what was left out or looks odd; they belong above the results.
+// Notes returns whole sentences about ignored parts and oddities, to be shown above the results.
 func (f *Folder) Notes() []string { return slices.Clone(f.notes) }
 
 // Tensors returns the tensors of all files, sorted by name. Offsets count within each tensor's own
@@ -331,7 +329,7 @@ func (f *Folder) Tensor(name string) (TensorInfo, bool) {
 	return f.files[i].Tensor(name)
 }
 
-// Section returns a reader over the elements of one tensor, as Tensors says. It must not be used
+// Section returns a reader over the elements of one tensor, as in Tensors. It must not be used
 // after Close.
 func (f *Folder) Section(name string) (*io.SectionReader, error) {
 	i, ok := f.where[name]

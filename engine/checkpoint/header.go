@@ -13,7 +13,7 @@ import (
 // maxHeader is the largest header accepted, the limit of the reference library.
 const maxHeader = 100_000_000
 
-// maxRank is the largest number of dimensions accepted. No model comes near it. A dimension has as
+// maxRank is the largest number of dimensions accepted. Models have far fewer. A dimension has as
 // little as two bytes in a header and takes eight in memory: without a limit, a header of nothing
 // else would need five times its own size.
 const maxRank = 24
@@ -21,7 +21,7 @@ const maxRank = 24
 // metadataKey is the one name in a header that is not a tensor.
 const metadataKey = "__metadata__"
 
-// header is what the JSON header of a file says.
+// header is the content of a file's JSON header.
 type header struct {
 	tensors []TensorInfo // in the order of their data, with absolute offsets
 	byName  []uint32     // indices of tensors, sorted by name
@@ -30,11 +30,11 @@ type header struct {
 	meta []byte
 }
 
-// parseHeader reads the JSON header of a file whose data starts at offset dataStart. That the
-// tensors cover the data without holes is checked, that the file is as long as they say is not.
+// parseHeader reads the JSON header of a file with its data at offset dataStart. It checks that the
+// tensors cover the data without holes, but not the length of the file.
 //
-// What it allocates is at most three times the header: the header is walked twice, once to check
-// and count, once to fill lists of the exact size.
+// It allocates at most three times the header: the header is walked twice, once to check and count,
+// once to fill lists of the exact size.
 func parseHeader(data []byte, dataStart int64) (header, error) {
 	if len(data) == 0 || data[0] != '{' {
 		return header{}, fmt.Errorf("%w: the header is not a JSON object", ErrFormat)
@@ -78,7 +78,8 @@ func parseHeader(data []byte, dataStart int64) (header, error) {
 	return h, err
 }
 
-// place demands that each tensor starts where the one before ends, and makes the offsets absolute.
+// place demands that each tensor starts at the end of the previous one, and makes the offsets
+// absolute.
 func (h *header) place(dataStart int64) error {
 	end := int64(0)
 	for i := range h.tensors {
@@ -181,22 +182,22 @@ func refuseTwice(a *scanner, keys []uint32) error {
 	return nil
 }
 
-// description is what a header says of one tensor. It has no memory of its own, so that one can be
+// description is a header's description of one tensor. It has no memory of its own, so one can be
 // used for all.
 type description struct {
 	dtype   DType
 	shape   [maxRank]int64
-	offsets [maxRank]int64 // relative to the data; more than two are an error that wants to say so
+	offsets [maxRank]int64 // relative to the data; more than two are kept for the error
 	rank    int
 	ends    int // how many offsets there are
 	size    int64
 	has     [len(fields)]bool // the fields that were there
 }
 
-// fields are the names of what describes a tensor.
+// fields are the names of the members of a tensor's description.
 var fields = [...]string{"dtype", "shape", "data_offsets"}
 
-// visitor is what scanHeader calls. A member that is nil is left out.
+// visitor has the callbacks of scanHeader; a nil one is not called.
 type visitor struct {
 	// tensor is called with the quoted name of a tensor and its checked description, which must not
 	// be kept.
@@ -205,8 +206,8 @@ type visitor struct {
 	meta   func(object []byte) // with the whole object of the metadata
 }
 
-// scanHeader walks a header from front to back. It checks everything but what two tensors, or two
-// names of the metadata, have to do with each other.
+// scanHeader walks a header from front to back. It checks everything except relations between two
+// tensors, or between two names of the metadata.
 func scanHeader(s *scanner, v visitor) error {
 	s.rewind(0)
 	var d description

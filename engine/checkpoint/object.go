@@ -11,14 +11,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Object is a JSON object whose names are compared exactly; values are still JSON.
+// Object is a JSON object. Its names are compared exactly; its values are still JSON.
 type Object map[string]json.RawMessage
 
 // maxDepth bounds the nesting of a configuration file.
 const maxDepth = 64
 
-// ParseObject reads one JSON object. A name that occurs twice, at any depth, is an error: which of
-// the two values counts differs from reader to reader.
+// ParseObject reads one JSON object. A name that occurs twice, at any depth, is an error: some
+// readers take the first value and some the last.
 func ParseObject(data []byte) (Object, error) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(data))
 	refuse := func(err error) (Object, error) {
@@ -42,7 +42,7 @@ func ParseObject(data []byte) (Object, error) {
 	}
 }
 
-// unmarshal keeps the members of an object as they are.
+// unmarshal keeps the members of an object as raw JSON.
 func unmarshal(data []byte) (Object, error) {
 	o := Object{}
 	if err := json.Unmarshal(data, &o); err != nil {
@@ -54,7 +54,7 @@ func unmarshal(data []byte) (Object, error) {
 // Names returns the names, sorted.
 func (o Object) Names() []string { return slices.Sorted(maps.Keys(o)) }
 
-// Get decodes the value of name into dst and says whether there is one: an absent name and null
+// Get decodes the value of name into dst and reports whether there is one: an absent name and null
 // leave dst alone.
 func (o Object) Get(name string, dst any) (bool, error) {
 	raw, ok := o[name]

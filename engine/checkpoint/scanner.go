@@ -12,13 +12,12 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
 )
 
-// scanner reads the JSON of headers, which are objects of strings, of whole numbers and of such
-// objects, in place: what it returns is parts of the data. Names are not compared: a header has
-// very many.
+// scanner reads the JSON of headers in place: objects of strings, whole numbers and such objects.
+// It returns parts of the data. It does not compare names: a header has very many.
 type scanner struct {
 	data  []byte
 	dec   jsontext.Decoder
-	input bytes.Buffer // reads data; the decoder parses it where it lies
+	input bytes.Buffer // reads data; the decoder parses it in place
 	buf   []byte       // of text
 }
 
@@ -29,13 +28,13 @@ func newScanner(data []byte) *scanner {
 	return s
 }
 
-// rewind goes on from a position, where a value must begin.
+// rewind continues at a position, which must be the start of a value.
 func (s *scanner) rewind(at int) {
 	s.input = *bytes.NewBuffer(s.data[at:])
 	s.dec.Reset(&s.input, jsontext.AllowDuplicateNames(true))
 }
 
-// at is the position behind what was read last.
+// at returns the position behind the last value read.
 func (s *scanner) at() int { return len(s.data) - len(s.dec.UnreadBuffer()) }
 
 // broken is an error of the decoder.
@@ -52,7 +51,7 @@ func broken(err error) error {
 	return fmt.Errorf("%w: %w", ErrFormat, err)
 }
 
-// value reads a string or number and returns it as it stands there.
+// value reads a string or number and returns it unchanged.
 func (s *scanner) value(kind jsontext.Kind, what string) ([]byte, error) {
 	if got := s.dec.PeekKind(); got != kind && got != 0 {
 		return nil, fmt.Errorf("%w: %s is not %s", ErrFormat, s.token(), what)
@@ -107,7 +106,7 @@ func (s *scanner) end() error {
 	return nil
 }
 
-// quoted reads a string and returns it as it stands there, with its quotes.
+// quoted reads a string and returns it unchanged, with its quotes.
 func (s *scanner) quoted() ([]byte, error) { return s.value('"', "a string") }
 
 // text returns the text of a string that quoted has accepted. It is valid until the next call.
@@ -126,7 +125,7 @@ func (s *scanner) textAt(at uint32) []byte {
 	return s.text(quoted)
 }
 
-// token returns what comes next up to a separator, for a message.
+// token returns the text up to the next separator, for a message.
 func (s *scanner) token() string {
 	rest := bytes.TrimLeft(s.dec.UnreadBuffer(), " \t\r\n,:")
 	if i := bytes.IndexAny(rest[min(1, len(rest)):], ",]}: \t\r\n"); i >= 0 {

@@ -24,7 +24,7 @@ type WriteFile interface {
 	Close() error
 }
 
-// WriterOptions say where the data is placed.
+// WriterOptions place the data.
 type WriterOptions struct {
 	// HeaderAlign pads the header with spaces so that AlignTensor starts at a multiple of it; 0
 	// means 8.
@@ -37,7 +37,7 @@ type WriterOptions struct {
 }
 
 // Writer writes a safetensors file as a stream. The bytes go to a temporary name in the same
-// folder; only Commit, when all of them are there, gives the file its own name. Use it so:
+// folder; only Commit gives the file its own name, once all bytes are there. Use it so:
 //
 //	w, err := NewWriter(path, tensors, meta, opt)
 //	defer w.Abort()
@@ -50,13 +50,13 @@ type Writer struct {
 	file       WriteFile // nil once closed
 	tensors    []TensorInfo
 	current    int   // tensor being written, −1 before the first
-	left       int64 // bytes missing from it
+	left       int64 // missing bytes of the current tensor
 	err        error
 }
 
-// NewWriter creates the temporary file and writes the header. The data follows in the order of
-// tensors; their Offset and Size are computed here. An existing file at path stays as it is until
-// Commit replaces it.
+// NewWriter creates the temporary file and writes the header. The data must follow in the order of
+// tensors; their Offset and Size are computed here. An existing file at path stays until Commit
+// replaces it.
 func NewWriter(path string, tensors []TensorInfo, meta map[string]string,
 	opt WriterOptions) (*Writer, error) {
 	placed, header, err := encodeHeader(tensors, meta, opt)
@@ -95,11 +95,11 @@ func (w *Writer) create(create func(string) (WriteFile, error)) (err error) {
 	return err
 }
 
-// Tensors returns the tensors with the offsets and sizes they have in the file.
+// Tensors returns the tensors with their offsets and sizes in the file.
 func (w *Writer) Tensors() []TensorInfo { return slices.Clone(w.tensors) }
 
-// Begin starts the next tensor. Naming it proves that the caller writes in the order it announced;
-// the tensor before must be complete.
+// Begin starts the next tensor. Its name proves that the caller writes in the announced order; the
+// previous tensor must be complete.
 func (w *Writer) Begin(name string) error {
 	if err := w.complete(); err != nil {
 		return w.fail(err)
@@ -134,7 +134,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 }
 
 // Commit checks that every tensor is complete, syncs the data to the device and renames the file
-// into place. When it fails nothing is left under either name, but a file that stood at path before
+// into place. On an error nothing is left under the temporary name, and an older file at path
 // stays.
 func (w *Writer) Commit() error {
 	if err := w.complete(); err != nil {
@@ -172,7 +172,8 @@ func (w *Writer) Abort() {
 	}
 }
 
-// complete says what is missing of the current tensor, or the error that ended the writing.
+// complete returns an error if bytes of the current tensor are missing, or the error that ended the
+// writing.
 func (w *Writer) complete() error {
 	if w.err == nil && w.left > 0 {
 		return fmt.Errorf("tensor %q: %d bytes are missing", w.tensors[w.current].Name, w.left)

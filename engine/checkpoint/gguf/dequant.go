@@ -9,8 +9,8 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// The blocks of Q4_0 and Q8_0: a float16 scale, then 32 numbers of 4 or 8 bits. Those of Q6_K, in
-// which llama-quantize keeps the output head of a Q4_0 model: 256 numbers of 6 bits, 16 scales of 8
+// The blocks of Q4_0 and Q8_0: a float16 scale, then 32 numbers of 4 or 8 bits. The blocks of Q6_K,
+// llama-quantize's type for the output head of a Q4_0 model: 256 numbers of 6 bits, 16 scales of 8
 // bits, then a float16 scale of all.
 const (
 	blockElements = 32
@@ -20,7 +20,7 @@ const (
 	q6Bytes       = superElements/2 + superElements/4 + superElements/16 + 2
 )
 
-// decodeQ4 decodes a block of Q4_0: byte j of the numbers holds element j in its low and element
+// decodeQ4 decodes a block of Q4_0: byte j of the numbers has element j in its low half and element
 // j+16 in its high half, each 8 too large.
 func decodeQ4(dst, block []byte) {
 	scale := ref.F16ToF32(binary.LittleEndian.Uint16(block))
@@ -45,9 +45,9 @@ func decodeQ8(dst, block []byte) {
 }
 
 // decodeQ6 decodes a block of Q6_K. Its halves of 128 elements are alike: 64 bytes with the low
-// four bits of elements j and j+32 in the low, of j+64 and j+96 in the high halves; 32 bytes with
-// the upper two bits of these four, lowest first; a scale for every 16 elements. Numbers are 32 too
-// large. The products are exact: 11 bits of scale, 7 and 5 more are at most 23.
+// four bits of elements j and j+32 in the low halves, of j+64 and j+96 in the high halves; 32 bytes
+// with the upper two bits of these four, lowest first; a scale for every 16 elements. Numbers are
+// 32 too large. The products are exact: 11 bits of scale, 7 and 5 more are at most 23.
 func decodeQ6(dst, block []byte) {
 	low, high, scales := block[:128], block[128:192], block[192:208]
 	scale := ref.F16ToF32(binary.LittleEndian.Uint16(block[208:q6Bytes]))
@@ -64,14 +64,14 @@ func decodeQ6(dst, block []byte) {
 	}
 }
 
-// blocks reads a quantised tensor of the given decoded size whose blocks start at a place of the
-// file.
+// blocks returns a reader of a quantised tensor with the given decoded size and the file offset of
+// its blocks.
 func (e encoding) blocks(file io.ReaderAt, offset, size int64) *tensor.Blocks {
 	decoded := 4 * e.elements
 	return &tensor.Blocks{Size: size, Block: decoded, Decode: func(dst []byte, first int64) error {
-		// The stored blocks are read into the end of dst and decoded from its front. A decoded
-		// block is longer than a stored one, so the front never overtakes what is still to be
-		// decoded, but for the block itself: it is copied first.
+		// The stored blocks are read into the end of dst and decoded to its front. A decoded block
+		// is longer than a stored one, so the front never overtakes blocks that are not decoded
+		// yet, except the block itself: it is copied first.
 		n := int64(len(dst)) / decoded
 		stored := dst[int64(len(dst))-n*e.bytes:]
 		if got, err := file.ReadAt(stored, offset+first*e.bytes); got < len(stored) {

@@ -7,16 +7,16 @@
 //	| "GGUF" version | counts | key type value … | name dimensions type offset … |
 //	| padding | tensor 0 | padding | tensor 1 | …
 //
-// The dimensions come innermost first; Shape here has them outermost first, as everywhere else.
-// Tensors of types F32, F16 and BF16 are read as they are. Q8_0, Q6_K and Q4_0 are decoded to F32
-// while they are read, which is exact: they store blocks of small whole numbers with a float16
+// The file has the innermost dimension first; Shape here has the outermost first, as everywhere
+// else. Tensors of types F32, F16 and BF16 are read unchanged. Q8_0, Q6_K and Q4_0 are decoded to
+// F32 while they are read, which is exact: their blocks are small whole numbers with a float16
 // scale (dequant.go).
 //
 // Names and orders of rows are those of llama.cpp. NewLlama (llama.go) shows a file of the
-// architecture llama under the names, and with the order of rows, of its Hugging Face original.
+// architecture llama with the names and the order of rows of its Hugging Face original.
 //
-// Files come from strangers: every count is compared with what the file can hold before anything is
-// allocated by it.
+// Files are untrusted: every count is checked against the file's size before anything is allocated
+// by it.
 //
 // Start with Open and File (file.go), then parser (parse.go), dequant.go and llama.go.
 //

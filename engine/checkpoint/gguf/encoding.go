@@ -9,7 +9,7 @@ import (
 // encoding is how the elements of a tensor are stored: in blocks of so many elements and bytes.
 type encoding struct {
 	name     string
-	dtype    tensor.DType // as they are read; "" for what is not supported
+	dtype    tensor.DType // the type after decoding; "" for an unsupported type
 	elements int64
 	bytes    int64
 	decode   func(dst, block []byte) // nil if the stored bytes are the elements
@@ -39,7 +39,7 @@ func encodingOf(number uint32) (encoding, error) {
 	return encoding{}, fmt.Errorf("%w: type number %d", errUnsupported, number)
 }
 
-// otherType names the types that are not read here, "" for numbers without one.
+// otherType names the types that cannot be read; "" for unknown numbers.
 func otherType(number uint32) string {
 	names := [...]string{3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 9: "Q8_1", 10: "Q2_K", 11: "Q3_K",
 		12: "Q4_K", 13: "Q5_K", 15: "Q8_K",

@@ -18,8 +18,8 @@ const (
 	leastAlignment   = 8  // docs/gguf.md
 )
 
-// File is an open GGUF file. Its methods may be called from several goroutines; the results of
-// Tensors and Metadata are copies.
+// File is an open GGUF file. Its methods are safe for concurrent use; the results of Tensors and
+// Metadata are copies.
 type File struct {
 	raw     *tensor.Raw
 	version int
@@ -30,8 +30,8 @@ type File struct {
 }
 
 // Open opens a GGUF file and checks its header against the size of the file; it reads no tensor. A
-// file that breaks the format is a checkpoint.ErrFormat; another version, byte order or type of
-// tensor and one part of a split model are a checkpoint.ErrUnsupported.
+// file that breaks the format is a checkpoint.ErrFormat. Another version, byte order or type of
+// tensor, and one part of a split model are a checkpoint.ErrUnsupported.
 func Open(path string) (*File, error) {
 	raw, err := tensor.Open("gguf", path)
 	if err != nil {
@@ -82,7 +82,7 @@ func newFile(raw *tensor.Raw) (*File, error) {
 	return f, nil
 }
 
-// refuseParts refuses one file of a model that is split over several.
+// refuseParts refuses one file of a model in several files.
 func (f *File) refuseParts() error {
 	n, ok, err := f.Int("split.count")
 	if err == nil && ok && n > 1 {
@@ -152,8 +152,8 @@ func (f *File) value(key string) (any, bool) {
 	return f.meta[i].value, true
 }
 
-// place demands that each tensor starts where the padding behind the one before ends, makes the
-// offsets absolute, and compares the end with the file.
+// place demands that each tensor starts at the end of the previous one's padding, makes the offsets
+// absolute, and compares the end with the file.
 func (f *File) place(header, align int64) error {
 	up := func(n int64) int64 { return (n + align - 1) / align * align }
 	start, end := up(header), int64(0)
@@ -195,7 +195,7 @@ func (f *File) Name() string { return f.raw.Name() }
 // Version is the version of the format, 2 or 3.
 func (f *File) Version() int { return f.version }
 
-// Notes are whole sentences about what looks odd; they belong above the results.
+// Notes returns whole sentences about oddities, to be shown above the results.
 func (f *File) Notes() []string { return slices.Clone(f.notes) }
 
 // Metadata returns all values by key: numbers as the Go type of their size, bool, string, slices of
@@ -238,8 +238,8 @@ func (f *File) Int(key string) (int64, bool, error) {
 	return 0, false, f.wrongType(key, v, "a whole number")
 }
 
-// Get returns the value of a key if it has the type T, and whether the key is there. Another type
-// is a checkpoint.ErrFormat.
+// Get returns the value of a key if it has the type T, and whether the key exists. Another type is
+// a checkpoint.ErrFormat.
 func Get[T any](f *File, key string) (T, bool, error) {
 	v, ok := f.value(key)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 
 // Llama shows a file of the architecture llama as its Hugging Face original: the names of
 // LlamaForCausalLM, and the rows of the query and key projections in their order there. Its methods
-// may be called from several goroutines.
+// are safe for concurrent use.
 type Llama struct {
 	file   *File
 	config map[string]any
@@ -26,8 +26,8 @@ type Llama struct {
 
 // NewLlama reads the metadata and demands that every tensor has a name of the original. Features
 // that change the computation and are not part of the plain architecture, such as experts or scaled
-// rotary positions, are a checkpoint.ErrUnsupported that lists them. The Llama uses the file, which
-// stays the caller's to close.
+// rotary positions, are a checkpoint.ErrUnsupported that lists them. The caller closes the file,
+// after the Llama.
 func NewLlama(f *File) (*Llama, error) {
 	l := &Llama{file: f, names: map[string]string{}, notes: f.Notes()}
 	err := l.configure()
@@ -188,7 +188,7 @@ func llamaName(name string) string {
 	return "model.layers." + layer + "." + theirs + "." + kind
 }
 
-// bind names all tensors and checks those whose rows change places.
+// bind names all tensors and checks those with permuted rows.
 func (l *Llama) bind() error {
 	var unknown []string
 	for _, t := range l.file.tensors {
@@ -223,7 +223,8 @@ func (l *Llama) bind() error {
 	return nil
 }
 
-// permuted is the number of heads of a tensor whose rows llama.cpp permutes, 0 for the others.
+// permuted returns the number of heads of a tensor with rows that llama.cpp permutes, 0 for the
+// others.
 func (l *Llama) permuted(name string) int64 {
 	switch {
 	case strings.Contains(name, ".self_attn.q_proj."):
@@ -234,8 +235,8 @@ func (l *Llama) permuted(name string) int64 {
 	return 0
 }
 
-// Unpermute returns the row of a GGUF query or key projection that is the given row of the Hugging
-// Face original. The original turns element i of a head with element i + size/2; llama.cpp turns
+// Unpermute returns the row of a GGUF query or key projection for a row of the Hugging Face
+// original. The original rotates element i of a head with element i + size/2. llama.cpp rotates
 // neighbours, 2·i with 2·i + 1, and its converter moves the rows there (LlamaModel.permute). rows
 // must be a multiple of 2·heads.
 func Unpermute(row, rows, heads int64) int64 {
@@ -244,10 +245,10 @@ func Unpermute(row, rows, heads int64) int64 {
 	return head*size + in%(size/2)*2 + in/(size/2)
 }
 
-// Config returns what config.json of the original says, as far as the file knows.
+// Config returns the fields of the original's config.json that the file has.
 func (l *Llama) Config() map[string]any { return maps.Clone(l.config) }
 
-// Notes are whole sentences about what was left out or looks odd; they belong above the results.
+// Notes returns whole sentences about ignored parts and oddities, to be shown above the results.
 func (l *Llama) Notes() []string { return slices.Clone(l.notes) }
 
 // Tensors returns all tensors under the names of the original, sorted by name.

@@ -20,11 +20,10 @@ const (
 	maxHeader     = 100_000_000
 	maxKey        = 1<<16 - 1 // docs/gguf.md
 	maxDimensions = 4         // docs/gguf.md
-	maxNesting    = 4         // of arrays in arrays, which no known writer makes
+	maxNesting    = 4         // of arrays in arrays; known writers make none
 )
 
-// The least sizes of what comes in lists. Names are not empty, and a tensor has data, which is
-// aligned.
+// The least sizes of list items. Names are not empty, and a tensor has data, which is aligned.
 const (
 	leastPair   = 8 + 1 + 4 + 1
 	leastTensor = 8 + 1 + 4 + 4 + 8
@@ -33,22 +32,20 @@ const (
 	leastArray  = 4 + 8
 )
 
-// The buffer of a parser, and the most that is taken from it at once, a multiple of every number's
-// size.
+// The buffer of a parser, and the largest piece of it, a multiple of every number's size.
 const (
 	bufferSize = 1 << 16
 	pieceSize  = 1 << 15
 )
 
-// parser reads a header from front to back. A list is allocated at once, when its length is read,
-// and the bytes that its elements need at least are promised to them: no list inside it can count
-// on them too, so that all lists together take what the file's bytes can fill, at most four times
-// their number, however the lengths lie.
+// parser reads a header from front to back. A list is allocated at once, when its length is read.
+// The least bytes of its elements are then reserved: no list inside it can count on them too. So
+// all lists together take at most four times the file's bytes, whatever the lengths are.
 type parser struct {
 	r        *bufio.Reader
 	at       int64
 	limit    int64 // of the header: the file's size or maxHeader
-	promised int64 // bytes behind at for what is still missing from the lists begun
+	promised int64 // bytes behind at for the missing items of open lists
 	size     int64 // of the file
 }
 
@@ -58,7 +55,7 @@ func newParser(file io.ReaderAt, size int64) *parser {
 		limit: limit, size: size}
 }
 
-// fits refuses n things of at least the given size each where the file has no room for them.
+// fits refuses n items of at least the given size each if the file has no room for them.
 func (p *parser) fits(n uint64, least int64, what string) error {
 	left := max(0, p.limit-p.promised-p.at)
 	if n <= uint64(left/least) {
@@ -217,8 +214,8 @@ const (
 	kindF64
 )
 
-// value reads one value. Numbers become the Go type of the same size, arrays slices of those,
-// arrays of arrays []any.
+// value reads one value. Numbers become the Go type of the same size, arrays become slices, arrays
+// of arrays []any.
 func (p *parser) value(kind uint32, depth int) (any, error) {
 	switch kind {
 	case kindText:
@@ -252,7 +249,7 @@ func (p *parser) array(depth int) (any, error) {
 	return p.numbers(kind, n, false)
 }
 
-// several reads n things of at least the given size each, one by one.
+// several reads n items of at least the given size each, one by one.
 func several[T any](p *parser, n uint64, least int64, what string, read func() (T, error)) ([]T,
 	error) {
 	if err := p.fits(n, least, what); err != nil {
@@ -270,7 +267,7 @@ func several[T any](p *parser, n uint64, least int64, what string, read func() (
 	return list, nil
 }
 
-// numbers reads n values of a type of fixed size: a slice, or the one value alone.
+// numbers reads n values of a type of fixed size: a slice, or a single value.
 func (p *parser) numbers(kind uint32, n uint64, alone bool) (any, error) {
 	switch kind {
 	case kindU8:
@@ -345,11 +342,11 @@ func fixed[T any](p *parser, n uint64, alone bool, size int, decode func([]byte)
 // stored is a tensor as the header describes it.
 type stored struct {
 	tensor.Info        // Offset counts from the start of the data until place makes it absolute
-	number      uint32 // of the encoding, which encodingOf knows
+	number      uint32 // of the encoding; encodingOf knows it
 }
 
 func (s *stored) encoding() encoding {
-	e, _ := encodingOf(s.number) // parser.tensor has asked for it before
+	e, _ := encodingOf(s.number) // parser.tensor has checked it
 	return e
 }
 
@@ -361,7 +358,7 @@ func (s *stored) bytes() int64 {
 
 // tensors reads n descriptions.
 func (p *parser) tensors(n uint64) ([]stored, error) {
-	// The data behind the header counts too, but for the padding of the last tensor.
+	// The data behind the header counts too, without the padding of the last tensor.
 	if left := p.size - p.at - leastTensor; n > 1 &&
 		n-1 > uint64(max(0, left)/(leastTensor+leastData)) {
 		return nil, fmt.Errorf("%w: truncated: %d tensors at byte %d, the file has %d bytes",

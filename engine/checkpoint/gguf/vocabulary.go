@@ -8,21 +8,21 @@ import (
 // Vocabulary is the tokenizer that a GGUF file carries.
 type Vocabulary struct {
 	Model  string // "gpt2" for byte-level BPE, "llama" for SentencePiece
-	Pre    string // how text is split first; empty when the file does not say
+	Pre    string // the pre-tokenizer; may be empty
 	Tokens []string
 	Merges []string  // pairs of tokens with a space between them, best first; BPE only
 	Scores []float32 // of the tokens; nil when there are none
 	// llama.cpp's kinds of tokens (1 normal, 2 unknown, 3 control, 6 byte); nil when there are none
 	Types []int32
-	// The ids of special tokens, −1 for those that the file does not name.
+	// The ids of special tokens, −1 for those that the file does not have.
 	BOS, EOS, Unknown, Padding int64
-	// put BOS in front, EOS at the end; nil when the file does not say
+	// put BOS in front, EOS at the end; nil if the file does not say
 	AddBOS, AddEOS *bool
 	SpacePrefix    *bool // put a space in front; nil when the file does not say
 }
 
-// Vocabulary returns the tokenizer. A file without one is an fs.ErrNotExist. One that cannot work,
-// such as byte-level BPE without merges, which would fall apart into single bytes when it is used,
+// Vocabulary returns the tokenizer. A file without one is an fs.ErrNotExist. A tokenizer that
+// cannot work, such as byte-level BPE without merges (it would split everything into single bytes),
 // is a checkpoint.ErrFormat: call this when a model is imported.
 func (f *File) Vocabulary() (Vocabulary, error) {
 	v, err := f.readVocabulary()
@@ -91,7 +91,7 @@ func (f *File) readVocabulary() (v Vocabulary, err error) {
 	return v, nil
 }
 
-// check demands what a tokenizer needs in order to work.
+// check demands everything that a tokenizer needs to work.
 func (v Vocabulary) check() error {
 	switch n := len(v.Tokens); {
 	case n == 0:

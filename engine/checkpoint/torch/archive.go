@@ -34,9 +34,9 @@ const (
 	maxComment = 1<<16 - 1
 )
 
-// archive is the zip archive around a pickle and its storages. It is read here and not by
-// archive/zip, which allocates some 250 bytes for every entry, of which a file can have one per 47
-// bytes; 40 are enough for what torch.save writes.
+// archive is the zip archive around a pickle and its storages. It is read here because archive/zip
+// allocates some 250 bytes for every entry, and a file can have an entry per 47 bytes; the entries
+// of torch.save need only 40.
 type archive struct {
 	file    *tensor.Raw
 	budget  *budget
@@ -104,7 +104,7 @@ func (a *archive) full(at, n int64) ([]byte, error) {
 	return p, nil
 }
 
-// text is full for what stays: names are parts of it.
+// text copies a part of the directory: names stay slices of it.
 func (a *archive) text(at, n int64) (string, error) {
 	if err := a.budget.spend(n); err != nil {
 		return "", err
@@ -126,7 +126,7 @@ func (a *archive) text(at, n int64) (string, error) {
 	return s.String(), nil
 }
 
-// directory says where the directory is.
+// directory is the place of the directory.
 type directory struct {
 	offset, size, records uint64
 	end                   int64 // of the directory
@@ -159,9 +159,9 @@ func (a *archive) end() (directory, error) {
 		"download it again", errFormat, size)
 }
 
-// end64 takes the numbers from the record with 64 bits, if there is one in front of the other. A
-// number that both can hold must be the same in both: which of them counts differs from reader to
-// reader.
+// end64 takes the numbers from the record with 64 bits, if there is one in front of the other
+// record. A number that both records have must be the same in both: readers differ in which one
+// they use.
 func (a *archive) end64(d *directory) error {
 	at := d.end - locator64Size
 	if at < 0 {
@@ -263,10 +263,10 @@ func (e *entry) parse(text string) (string, error) {
 	return text[name+extra+comment:], nil
 }
 
-// clamp makes a number of a file one that cannot be in a file, if it is too large.
+// clamp turns a number that is too large into one that cannot be in a file.
 func clamp(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
-// extend64 replaces the numbers that have no room in 32 bits by those in the extra field for that.
+// extend64 replaces the numbers without room in 32 bits by those in the extra field.
 func extend64(extra string, numbers ...*uint64) error {
 	var wide string
 	for len(extra) >= 4 {
@@ -294,8 +294,8 @@ func extend64(extra string, numbers ...*uint64) error {
 	return nil
 }
 
-// find returns an entry by its name without the folder, in two parts so that they need not be
-// joined, or nil. Of the first part there are two: "" and "data/".
+// find returns an entry by its name without the folder, or nil. The name has two parts that need
+// not be joined; the first is "" or "data/".
 func (a *archive) find(dir, base string) *entry {
 	i, ok := slices.BinarySearchFunc(a.entries, base, func(e entry, base string) int {
 		rest := e.name[len(a.prefix):]
@@ -359,8 +359,7 @@ func (a *archive) read(name string, limit int64) (string, error) {
 	return a.text(offset, e.size)
 }
 
-// bigEndian reads the entry byteorder, which files from before PyTorch 2.1 lack; they are
-// little-endian.
+// bigEndian reads the entry byteorder. Files from before PyTorch 2.1 lack it and are little-endian.
 func (a *archive) bigEndian() (bool, error) {
 	const name = "byteorder"
 	if a.find("", name) == nil {

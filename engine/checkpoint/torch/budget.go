@@ -3,17 +3,17 @@ package torch
 import "fmt"
 
 // Opening a file allocates at most perByte times its size, or floor for a small one. A pickle turns
-// an opcode of one byte into a value of forty and more, so what it builds is charged before it is
+// an opcode of one byte into a value of forty and more, so values are charged before they are
 // allocated. A file of torch.save with thousands of tensors of a single element each needs three
-// and a half times its size; one with the tensors of a model, next to nothing of it.
+// and a half times its size; one with the tensors of a model needs a tiny part of its size.
 const (
 	perByte = 4
 	floor   = 1 << 17
-	// of both, for what is not charged: the File, the machine, notes and the text of an error
+	// of both, for uncharged memory: the File, the machine, notes and the text of an error
 	reserve = 1 << 14
 )
 
-// budget is what opening a file may still allocate.
+// budget is the memory that opening a file may still allocate.
 type budget struct{ total, left int64 }
 
 func newBudget(size int64) *budget {

@@ -1,5 +1,5 @@
-// Package torch reads the tensors of a file that torch.save wrote, as pytorch_model.bin and
-// predictors come, without Python and without running anything that the file says.
+// Package torch reads the tensors of a file of torch.save, such as pytorch_model.bin or a
+// predictor, without Python and without running any code of the file.
 //
 // Such a file is a zip archive of uncompressed entries under one folder: data.pkl, a pickle of
 // protocol 2 that builds a dictionary of names and tensors, and data/0, data/1, …, the bytes of the
@@ -12,9 +12,9 @@
 // description. Every other name is an ErrUnsupported that quotes it, so nothing is ever imported or
 // called. Opcodes, stack, memo and memory are bounded.
 //
-// Only the pickle is read when a file is opened. Tensors are read in pieces from the entries of
-// their storages, which several tensors may share (tied weights). Views with strides and big-endian
-// files are put in order while they are read (view.go).
+// Opening a file reads only the pickle. Tensors are read in pieces from the entries of their
+// storages, which several tensors may share (tied weights). Views with strides and big-endian files
+// are put in order while they are read (view.go).
 //
 // Start with Open and File (file.go), then archive (archive.go) and machine (pickle.go).
 //
@@ -25,10 +25,9 @@
 //
 //  1. Every element of every tensor of an open File lies inside its storage, every storage inside
 //     the file.
-//  2. A tensor has no more elements than its storage: what a small file promises is small.
+//  2. A tensor has no more elements than its storage: a small file cannot promise a large tensor.
 //  3. Opening allocates at most four times the size of the file, or 128 KiB for a small one,
-//     whatever its directory and its pickle say: what they build is charged to a budget
-//     (budget.go).
+//     whatever its directory and its pickle say: their values are charged to a budget (budget.go).
 //
 // Checksums of the entries are not verified: that would read every byte.
 package torch

@@ -12,8 +12,8 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
 )
 
-// File is an open file of torch.save with a dictionary of tensors. Its methods may be called from
-// several goroutines; the result of Tensors is a copy.
+// File is an open file of torch.save with a dictionary of tensors. Its methods are safe for
+// concurrent use; the result of Tensors is a copy.
 type File struct {
 	raw       *tensor.Raw
 	bigEndian bool
@@ -21,9 +21,9 @@ type File struct {
 	notes     []string
 }
 
-// Open opens a file and runs its pickle; it reads no tensor. A file that is broken is a
-// checkpoint.ErrFormat; one that is older than the zip format, holds something else than a
-// dictionary of tensors or asks for any code is a checkpoint.ErrUnsupported.
+// Open opens a file and runs its pickle; it reads no tensor. A broken file is a
+// checkpoint.ErrFormat. A file from before the zip format, with anything but a dictionary of
+// tensors, or with names of code is a checkpoint.ErrUnsupported.
 func Open(path string) (*File, error) {
 	raw, err := tensor.Open("torch", path)
 	if err != nil {
@@ -61,7 +61,7 @@ func newFile(raw *tensor.Raw) (*File, error) {
 	return f, f.fill(top)
 }
 
-// checkStart tells other kinds of files from truncated ones.
+// checkStart distinguishes other kinds of files from truncated ones.
 func checkStart(raw *tensor.Raw) error {
 	start, err := raw.Start(16)
 	switch {
@@ -77,7 +77,7 @@ func checkStart(raw *tensor.Raw) error {
 		raw.Size(), start)
 }
 
-// fill takes the tensors out of the dictionary, whose pairs are sorted by name.
+// fill takes the tensors out of the dictionary, which is sorted by name.
 func (f *File) fill(top any) error {
 	d, ok := top.(*dict)
 	if !ok {
@@ -112,13 +112,14 @@ func (f *File) fill(top any) error {
 	return nil
 }
 
-// mostNamed is how many names a note lists; no state dict has that many besides its tensors.
+// mostNamed is the number of names that a note lists; no state dict has that many values besides
+// its tensors.
 const mostNamed = 20
 
 // Name is the path the file was opened by.
 func (f *File) Name() string { return f.raw.Name() }
 
-// Notes are whole sentences about what was left out; they belong above the results.
+// Notes returns whole sentences about ignored parts, to be shown above the results.
 func (f *File) Notes() []string { return slices.Clone(f.notes) }
 
 // Tensors returns all tensors, sorted by name. Several may share their bytes.

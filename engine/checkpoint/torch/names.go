@@ -61,7 +61,7 @@ func allowed(n name) error {
 		errUnsupported, tensor.Clip(module+"."+thing), hint)
 }
 
-// call does what REDUCE asks for.
+// call carries out REDUCE.
 func (m *machine) call(callee, args any) (any, error) {
 	n, _ := callee.(name)
 	list, ok := args.(tuple)
@@ -88,8 +88,8 @@ func (m *machine) call(callee, args any) (any, error) {
 // storages is the folder of the storages in the archive.
 const storages = "data/"
 
-// What a storage and a view take in memory; a storage's includes the shape that its size is
-// computed from.
+// The memory of a storage and a view; a storage's includes the shape that its size is computed
+// from.
 const (
 	storageMemory = 32 + 16
 	viewMemory    = 80
@@ -169,7 +169,7 @@ func (m *machine) rebuildTensor(args tuple) (any, error) {
 // maxRank is PyTorch's own limit.
 const maxRank = 64
 
-// ints takes a tuple of integers apart, and says whether it is one.
+// ints returns the integers of a tuple, and whether it is one.
 func (m *machine) ints(v any) ([]int64, bool, error) {
 	t, ok := v.(tuple)
 	if len(t) > maxRank {
@@ -188,8 +188,8 @@ func (m *machine) ints(v any) ([]int64, bool, error) {
 	return list, ok, nil
 }
 
-// build applies the attributes of an object. An ordered dictionary has them when a module made it
-// (its _metadata, which no tensor needs); nothing else that is allowed has any.
+// build applies the attributes of an object. Only an ordered dictionary may have them: a module's
+// has _metadata, which no tensor needs.
 func build(object, state any) error {
 	d, ok := object.(*dict)
 	if _, isDict := state.(*dict); !ok || !d.ordered || !isDict {

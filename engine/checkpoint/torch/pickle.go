@@ -56,8 +56,8 @@ const (
 	opLong1      = 0x8A
 )
 
-// memoChunk is how many values of the memo are allocated at once: torch.save numbers them from 0,
-// and a chunk that is never moved costs half of a list that grows.
+// memoChunk is the number of memo values that are allocated at once: torch.save numbers them from
+// 0, and a chunk that is never moved costs half of a list that grows.
 const memoChunk = 64
 
 // machine runs one pickle. Everything that an opcode allocates is charged to the budget.
@@ -68,7 +68,7 @@ type machine struct {
 	at      int
 	stack   []any
 	memo    []*[memoChunk]any // nil where nothing is stored
-	dicts   *dict             // the last one made
+	dicts   *dict             // the last dictionary made
 }
 
 // run executes the whole pickle and returns the value it builds.
@@ -177,7 +177,7 @@ func (m *machine) pushInt(n int64, err error) error {
 	return err
 }
 
-// pop takes the top value; a mark is not one.
+// pop takes the top value, unless it is a mark.
 func (m *machine) pop() (any, error) {
 	n := len(m.stack)
 	if n == 0 || m.stack[n-1] == any(mark{}) {
@@ -199,7 +199,7 @@ func (m *machine) popN(n int) ([]any, error) {
 	return items, nil
 }
 
-// popMark takes what lies above the last mark, and the mark. The caller must not keep it.
+// popMark takes the values above the last mark, and the mark. The caller must not keep them.
 func (m *machine) popMark() ([]any, error) {
 	for i := len(m.stack) - 1; i >= 0; i-- {
 		if m.stack[i] == any(mark{}) {
@@ -211,8 +211,7 @@ func (m *machine) popMark() ([]any, error) {
 	return nil, fmt.Errorf("%w: no mark on the stack", errFormat)
 }
 
-// step executes one opcode other than STOP: here those that make simple values, the others in
-// combine.
+// step executes one opcode other than STOP: simple values here, the others in combine.
 func (m *machine) step(op byte) error {
 	switch op {
 	case opMark:
@@ -245,7 +244,7 @@ func (m *machine) step(op byte) error {
 		if err == nil {
 			err = m.budget.spend(numberMemory)
 		}
-		m.push(math.Float64frombits(bits.ReverseBytes64(n))) // the one number that is big-endian
+		m.push(math.Float64frombits(bits.ReverseBytes64(n))) // the only big-endian number
 		return err
 	case opBinUnicode:
 		return m.text()
@@ -268,7 +267,7 @@ func (m *machine) long() error {
 	}
 	v, err := m.number(n)
 	shift := 64 - 8*n
-	// the top bit is the sign; a shift by 64 gives the 0 that no bytes mean
+	// the top bit is the sign; without bytes, a shift by 64 gives 0
 	return m.pushInt(int64(v<<shift)>>shift, err)
 }
 

@@ -9,16 +9,16 @@ import (
 )
 
 // The values of the machine, besides name, *storage, *view, string, int64, float64 and bool. No
-// code here follows a value into its parts without end, because a value may contain itself.
+// code here follows a value into its parts without a limit, because a value may contain itself.
 type (
 	tuple []any
-	list  struct{} // its items are of no use here
+	list  struct{} // its items are not needed
 	mark  struct{} // on the stack only
 	none  struct{} // Python's None
 	dict  struct { // with text keys; the machine sorts the pairs when it stops
 		ordered bool
 		pairs   []pair
-		next    *dict // made before this one
+		next    *dict // the dictionary made before this one
 	}
 )
 
@@ -28,13 +28,13 @@ type pair struct {
 	value any
 }
 
-// What things take in memory, for the budget: a value that is not a pointer lies on the heap, and
-// the stack, the memo or a tuple has an interface that points to it.
+// The memory of values, for the budget: a value that is not a pointer lies on the heap, and the
+// stack, the memo or a tuple has an interface that points to it.
 const (
 	interfaceMemory = 16
 	numberMemory    = 8
 	textMemory      = 16 // the text itself is part of the pickle
-	tupleMemory     = 24 // and its interfaces
+	tupleMemory     = 24 // without its interfaces
 	dictMemory      = 48
 	pairMemory      = 32
 	pointerMemory   = 8

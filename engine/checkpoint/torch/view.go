@@ -25,7 +25,7 @@ type view struct {
 	size           int64 // in bytes, when read
 }
 
-// newView checks that the view stays inside its storage and is of a form that reader knows.
+// newView checks that the view stays inside its storage and has a form that reader knows.
 func newView(s *storage, start int64, shape, strides []int64) (*view, error) {
 	if len(shape) != len(strides) {
 		return nil, fmt.Errorf("%w: %d dimensions with %d strides", errFormat, len(shape),
@@ -70,15 +70,15 @@ func (v *view) refused(what string) error {
 		errUnsupported, what, v.shape, v.strides)
 }
 
-// The forms of views, by how they are read.
+// The forms of views, by the way to read them.
 const (
-	contiguous = iota // in one piece
-	inRows            // the last dimension in one piece, as for a[:, 2:5]
-	inColumns         // a matrix whose columns are in one piece, as for a.T
+	contiguous = iota // one piece
+	inRows            // the last dimension is one piece, as for a[:, 2:5]
+	inColumns         // the columns of a matrix are one piece each, as for a.T
 	scattered         // none of these
 )
 
-// squeezed drops the dimensions of length 1, whose strides mean nothing.
+// squeezed drops the dimensions of length 1: their strides mean nothing.
 func (v *view) squeezed() (shape, strides []int64) {
 	for i, dim := range v.shape {
 		if dim != 1 {
@@ -88,8 +88,8 @@ func (v *view) squeezed() (shape, strides []int64) {
 	return shape, strides
 }
 
-// kind tells the form from the dimensions that squeezed keeps, without allocating: it is asked for
-// every tensor of a file.
+// kind returns the form from the dimensions that squeezed keeps. It does not allocate: it is called
+// for every tensor of a file.
 func (v *view) kind() int {
 	want, whole := int64(1), true
 	// how many dimensions, and the strides of the first and the last

@@ -5,16 +5,16 @@ import (
 	"io"
 )
 
-// Blocks reads a tensor that its file stores in another form. The decoded bytes come in blocks, and
-// only whole blocks can be decoded; Blocks makes a reader of any range out of that. It keeps no
-// state, so it may be used from several goroutines if Decode may.
+// Blocks reads a tensor that its file stores in another form. Only whole blocks can be decoded;
+// Blocks makes a reader of any range out of that. It has no state: it is safe for concurrent use if
+// Decode is.
 type Blocks struct {
 	// Size of the decoded tensor in bytes, a multiple of Block.
 	Size int64
 	// Block is the size of a decoded block in bytes.
 	Block int64
-	// Decode fills dst, which has room for one or more whole blocks, with those from index first
-	// on.
+	// Decode fills dst, which has room for one or more whole blocks, with the blocks from index
+	// first on.
 	Decode func(dst []byte, first int64) error
 }
 

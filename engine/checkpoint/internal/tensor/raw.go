@@ -8,30 +8,30 @@ import (
 	"os"
 )
 
-// Raw is an open file of a known size. Its methods may be called from several goroutines.
+// Raw is an open file of a known size. Its methods are safe for concurrent use.
 type Raw struct {
-	who  string // the package that errors name
-	name string
-	r    io.ReaderAt
-	size int64
-	f    *os.File // nil for NewRaw
+	owner string // the package that errors name
+	name  string
+	r     io.ReaderAt
+	size  int64
+	f     *os.File // nil for NewRaw
 }
 
-// Open opens a regular file and refuses the pointer that Git LFS leaves in the place of one. The
-// package who appears in front of every error.
-func Open(who, path string) (*Raw, error) {
+// Open opens a regular file and refuses the pointer that Git LFS leaves in place of a file. owner
+// is the package in front of every error.
+func Open(owner, path string) (*Raw, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", who, err)
+		return nil, fmt.Errorf("%s: %w", owner, err)
 	}
 	st, err := f.Stat()
 	switch {
 	case err != nil:
-		err = fmt.Errorf("%s: %w", who, err)
+		err = fmt.Errorf("%s: %w", owner, err)
 	case !st.Mode().IsRegular():
-		err = fmt.Errorf("%s: %s: %w: not a file", who, path, ErrFormat)
+		err = fmt.Errorf("%s: %s: %w: not a file", owner, path, ErrFormat)
 	default:
-		raw := &Raw{who: who, name: path, r: f, size: st.Size(), f: f}
+		raw := &Raw{owner: owner, name: path, r: f, size: st.Size(), f: f}
 		if err = raw.refusePointer(); err == nil {
 			return raw, nil
 		}
@@ -41,15 +41,15 @@ func Open(who, path string) (*Raw, error) {
 }
 
 // NewRaw is a Raw over bytes that are somewhere else than in a file.
-func NewRaw(who, name string, r io.ReaderAt, size int64) *Raw {
-	return &Raw{who: who, name: name, r: r, size: size}
+func NewRaw(owner, name string, r io.ReaderAt, size int64) *Raw {
+	return &Raw{owner: owner, name: name, r: r, size: size}
 }
 
 func (f *Raw) refusePointer() error {
 	start, err := f.Start(32)
 	if err == nil && bytes.HasPrefix(start, []byte("version https://git-lfs")) {
 		err = fmt.Errorf("%s: %s: %w: this is a Git LFS pointer, not the weights; run git lfs pull",
-			f.who, f.name, ErrFormat)
+			f.owner, f.name, ErrFormat)
 	}
 	return err
 }
@@ -79,7 +79,7 @@ func (f *Raw) ReadAt(p []byte, off int64) (int, error) {
 	case errors.Is(err, io.EOF):
 		return n, io.EOF
 	}
-	return n, fmt.Errorf("%s: %s: %w", f.who, f.name, err)
+	return n, fmt.Errorf("%s: %s: %w", f.owner, f.name, err)
 }
 
 // Close closes the file.

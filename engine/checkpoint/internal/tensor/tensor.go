@@ -12,18 +12,16 @@ import (
 // The kinds of errors, to be tested with errors.Is. Errors of the operating system keep their own
 // kind (fs.ErrNotExist and so on).
 var (
-	// ErrFormat says that a file is broken: not what its name promises, truncated, or contradicting
-	// itself.
+	// ErrFormat: a file is broken: of another kind, truncated, or contradictory.
 	ErrFormat = refusal.Kind(refusal.ErrInput, "bad format")
-	// ErrUnsupported says that a file may be whole but holds something this program does not
-	// handle.
+	// ErrUnsupported: a file may be whole but has content that this program does not handle.
 	ErrUnsupported = refusal.Kind(refusal.ErrInput, "not supported")
 )
 
 // DType is an element type as safetensors spells it, for example "F16".
 type DType string
 
-// The element types that a model's weights come in; Size knows the others.
+// The element types of a model's weights; Size knows more.
 const (
 	F16  DType = "F16"
 	BF16 DType = "BF16"
@@ -31,8 +29,8 @@ const (
 	U8   DType = "U8"
 )
 
-// NamedType is the type of that name. The names of the known types cost no memory, and every other
-// one is clipped: it is only good for a message.
+// NamedType returns the type of that name. The names of the known types cost no memory. Every other
+// name is clipped: it only serves a message.
 func NamedType(name []byte) DType {
 	for _, d := range [...]DType{F16, BF16, F32, U8, "BOOL", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0",
 		"I16", "U16", "I32", "U32", "I64", "U64", "F64", "C64"} {
@@ -43,8 +41,8 @@ func NamedType(name []byte) DType {
 	return DType(Clip(string(name)))
 }
 
-// Size is the number of bytes of one element, 0 for an unknown type and for the types of less than
-// a byte.
+// Size returns the number of bytes of one element, 0 for an unknown type and for the types of less
+// than a byte.
 func (d DType) Size() int64 {
 	switch d {
 	case "BOOL", U8, "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0":
@@ -69,8 +67,8 @@ type Info struct {
 	Offset int64
 	// Size in bytes, the product of the shape times the element size. A Writer ignores it.
 	Size int64
-	// Encoding is how the file stores the tensor when that is not Size bytes from Offset on:
-	// "Q4_0", "strided", "big-endian" and so on. Reading decodes it. A Writer ignores it.
+	// Encoding is the file's storage of the tensor, if it is not Size bytes from Offset on: "Q4_0",
+	// "strided", "big-endian" and so on. Reading decodes it. A Writer ignores it.
 	Encoding string
 }
 
