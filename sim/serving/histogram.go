@@ -6,9 +6,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// histogram counts durations in bins that are exact below 2,048 ns and at most 1/1,024 as wide as
-// their lower edge above, so that the middle of a bin is within 0.05 % of all in it. The zero value
-// is empty.
+// histogram counts durations in bins. Bins are exact below 2,048 ns. Above, they are at most
+// 1/1,024 as wide as their lower edge: the middle of a bin is within 0.05 % of its values. The zero
+// value is empty.
 type histogram struct {
 	bins     []int64 // up to the last that is not empty
 	count    int64
@@ -29,7 +29,7 @@ func binOf(v units.Nanos) int {
 	return octave*subBins + int(v>>octave)
 }
 
-// middleOf is the middle of a bin.
+// middleOf returns the middle of a bin.
 func middleOf(bin int) units.Nanos {
 	if bin < 2*subBins {
 		return units.Nanos(bin)
@@ -53,7 +53,7 @@ func (h *histogram) add(v units.Nanos, n int64) {
 	h.sum += float64(v) * float64(n)
 }
 
-// percentile is of the nearest rank; 0 when empty.
+// percentile returns the nearest rank; 0 if the histogram is empty.
 func (h *histogram) percentile(p int64) units.Nanos {
 	rank := (h.count*p + 99) / 100
 	for b, n := range h.bins {

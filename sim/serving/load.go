@@ -16,18 +16,18 @@ type Source interface {
 	Next(*arrivals.Request) error
 }
 
-// Shape is what becomes of a source.
+// Shape changes a source.
 type Shape struct {
-	Requests int64   // yield so many at most; 0 = all
-	Speedup  float64 // divide times by it; 0 stands for 1
-	// Rate replaces the times by a Poisson process of so many requests per second; 0 keeps them,
-	// +Inf lets all come at once. Gaps are drawn for a rate of 1 and divided, so that the same
-	// requests come in the same rhythm at any rate.
+	Requests int64   // most requests; 0 = all
+	Speedup  float64 // divides the times; 0 stands for 1
+	// Rate replaces the times by Poisson arrivals, in requests per second. 0 keeps the times, +Inf
+	// makes all requests arrive at once. Gaps are drawn for a rate of 1 and divided by Rate: the
+	// same requests arrive in the same rhythm at any rate.
 	Rate float64
 	Seed uint64 // of the process
 }
 
-// Shaped is a source in another shape.
+// Shaped is a source that a Shape changes.
 type Shaped struct {
 	src    Source
 	shape  Shape
@@ -36,7 +36,7 @@ type Shaped struct {
 	served int64
 }
 
-// NewShaped returns src in a shape. Errors are of kind ErrConfig.
+// NewShaped returns src changed by a shape. Errors are of kind ErrConfig.
 func NewShaped(src Source, shape Shape) (*Shaped, error) {
 	if shape.Speedup == 0 {
 		shape.Speedup = 1
@@ -49,8 +49,8 @@ func NewShaped(src Source, shape Shape) (*Shaped, error) {
 	return &Shaped{src: src, shape: shape, gaps: rng.Stream(shape.Seed, "serving/gaps")}, nil
 }
 
-// longest is the last time in seconds at which a request may come: a fourth of what units.Nanos
-// holds, so that sums of times fit as well.
+// longest is the latest arrival in seconds: a fourth of the range of units.Nanos, so that sums of a
+// few times are in range too.
 const longest = float64(units.Forever) / 4 / 1e9
 
 // Next implements Source. A time beyond the clock is an error of kind ErrConfig.
@@ -62,21 +62,21 @@ func (s *Shaped) Next(r *arrivals.Request) error {
 		return err
 	}
 	if s.shape.Rate > 0 {
-		if s.served > 0 { // the first comes at 0, as in a file
+		if s.served > 0 { // the first arrives at 0, as in a file
 			s.at += s.gaps.ExpFloat64()
 		}
 		r.At = 0
 		if at := s.at / s.shape.Rate; at <= longest {
 			r.At = units.FromSeconds(at)
 		} else {
-			return fmt.Errorf("serving: request %d would come after %.3g s: beyond the clock: %w",
+			return fmt.Errorf("serving: request %d would arrive after %.3g s: beyond the clock: %w",
 				s.served+1, at, ErrConfig)
 		}
 	}
 	if s.shape.Speedup != 1 {
 		at := r.At.Seconds() / s.shape.Speedup
 		if at > longest {
-			return fmt.Errorf("serving: request %d would come after %.3g s: beyond the clock: %w",
+			return fmt.Errorf("serving: request %d would arrive after %.3g s: beyond the clock: %w",
 				s.served+1, at, ErrConfig)
 		}
 		r.At = units.FromSeconds(at)
@@ -85,9 +85,10 @@ func (s *Shaped) Next(r *arrivals.Request) error {
 	return nil
 }
 
-// Lengths draws requests without end, all at time 0; Shaped gives them times. Prompt and Output are
-// means. With a Spread above 0 lengths are log-normal around them with that standard deviation of
-// the logarithm, cut to 1 and arrivals.MaxTokens; with 0 all are alike.
+// Lengths draws requests without end, all at time 0. Shaped gives them times. Prompt and Output are
+// mean lengths. With a Spread above 0, lengths are log-normal around the means with that standard
+// deviation of the logarithm, clipped to 1 and arrivals.MaxTokens. With 0, all requests have the
+// means.
 type Lengths struct {
 	Prompt, Output int
 	Spread         float64

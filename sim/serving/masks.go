@@ -9,29 +9,30 @@ import (
 	"github.com/windrow-sim/windrow/traces/batch"
 )
 
-// blockTokens is how many neighbouring tokens share a union made beforehand. Long prompts need a
-// sixteenth of the work then.
+// blockTokens is the number of consecutive tokens whose union is precomputed. Long prompts then
+// take a sixteenth of the work.
 const blockTokens = 16
 
-// circle is the tokens of one phase of a trace, the first after the last.
-type circle struct {
+// ring holds the tokens of one phase of a trace. The first token follows the last.
+type ring struct {
 	phase  traces.Phase
 	layers int
 	masks  []mask.Mask // by token, then layer
-	// by token, then layer: units that all tokens before need; one token more than masks
+	// by token, then layer: the sum of units that all earlier tokens need; one token more than
+	// masks
 	sums      []int64
 	blocks    []mask.Mask // by block, then layer: unions of blockTokens tokens; whole blocks only
 	sequences traces.Sequences
 }
 
-// readCircles reads a trace. A phase without tokens uses those of the other.
-func readCircles(src traces.Source, predicted bool) (prompt, decode *circle, err error) {
+// readRings reads a trace. A phase without tokens takes the tokens of the other phase.
+func readRings(src traces.Source, predicted bool) (prompt, decode *ring, err error) {
 	if _, err := batch.NewStream(src); err != nil { // checks the shapes of all masks
 		return nil, nil, fmt.Errorf("serving: %w", err)
 	}
 	layers := src.Header().Layers
-	list := [...]*circle{traces.Prefill: newCircle(traces.Prefill, layers),
-		traces.Decode: newCircle(traces.Decode, layers)}
+	list := [...]*ring{traces.Prefill: newRing(traces.Prefill, layers),
+		traces.Decode: newRing(traces.Decode, layers)}
 	var t traces.Token
 	for i := range src.Tokens() {
 		if err := src.Token(i, &t); err != nil {
@@ -50,14 +51,14 @@ func readCircles(src traces.Source, predicted bool) (prompt, decode *circle, err
 	return prompt, decode, nil
 }
 
-func newCircle(phase traces.Phase, layers int) *circle {
-	return &circle{phase: phase, layers: layers, sums: make([]int64, layers)}
+func newRing(phase traces.Phase, layers int) *ring {
+	return &ring{phase: phase, layers: layers, sums: make([]int64, layers)}
 }
 
-func (c *circle) tokens() int { return len(c.masks) / max(c.layers, 1) }
+func (c *ring) tokens() int { return len(c.masks) / max(c.layers, 1) }
 
 // add appends a token.
-func (c *circle) add(seq uint32, masks []mask.Mask) {
+func (c *ring) add(seq uint32, masks []mask.Mask) {
 	c.sequences.Begins(seq)
 	before := c.sums[len(c.sums)-c.layers:]
 	for l, m := range masks {
@@ -66,8 +67,8 @@ func (c *circle) add(seq uint32, masks []mask.Mask) {
 	c.masks = append(c.masks, masks...)
 }
 
-// makeBlocks makes the unions of all whole blocks.
-func (c *circle) makeBlocks() {
+// makeBlocks computes the unions of all whole blocks.
+func (c *ring) makeBlocks() {
 	for first := 0; first+blockTokens <= c.tokens(); first += blockTokens {
 		for l := range c.layers {
 			union := make(mask.Mask, len(c.masks[l]))
@@ -79,8 +80,8 @@ func (c *circle) makeBlocks() {
 	}
 }
 
-// unite adds to the union of every layer what n tokens from place at on need.
-func (c *circle) unite(unions []mask.Mask, at, n int) {
+// unite adds the units that n tokens from position at on need to the union of every layer.
+func (c *ring) unite(unions []mask.Mask, at, n int) {
 	total := c.tokens()
 	if n >= total {
 		at, n = 0, total
@@ -97,8 +98,8 @@ func (c *circle) unite(unions []mask.Mask, at, n int) {
 	}
 }
 
-// needs is the sum of the units that each of n tokens from place at on needs of a layer.
-func (c *circle) needs(layer, at, n int) int64 {
+// needs is the sum over n tokens, from position at on, of the units that each needs of a layer.
+func (c *ring) needs(layer, at, n int) int64 {
 	total := c.tokens()
 	below := func(i int) int64 { return c.sums[i*c.layers+layer] }
 	sum := int64(n/total) * below(total)
@@ -110,8 +111,8 @@ func (c *circle) needs(layer, at, n int) int64 {
 	return sum
 }
 
-// place draws where the request of a number begins in both circles. It depends on nothing else, so
-// that the same request has the same masks at any rate.
+// place draws the first positions of a request in both rings. They depend on its number alone: the
+// same request has the same masks at any rate.
 func (s *Server) place(number int64) (prompt, decode int) {
 	random := rng.Stream(s.cfg.Seed, fmt.Sprintf("serving/place/%d", number))
 	return random.IntN(s.prompt.tokens()), random.IntN(s.decode.tokens())

@@ -9,12 +9,12 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Unions and counts of stretches are those of their tokens one by one, round the end and through
+// Unions and counts of segments are those of their tokens one by one, round the end and through
 // the blocks.
 func TestCircle(t *testing.T) {
 	const layers, perLayer = 2, 130
 	src := testTrace(layers, perLayer, 0, 53, 0.1)
-	prompt, decode, err := readCircles(src, false)
+	prompt, decode, err := readRings(src, false)
 	if err != nil || prompt != decode || decode.tokens() != 53 {
 		t.Fatalf("%v, %d tokens", err, decode.tokens())
 	}

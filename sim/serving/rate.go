@@ -7,48 +7,48 @@ import (
 )
 
 const (
-	// sparse is how far below the throughput of a saturated server a rate is that counts as one
-	// request at a time.
+	// sparse is the factor below the throughput of a saturated server at which requests count as
+	// served one at a time.
 	sparse = 1.0 / 1024
-	// mostOver is how far above it the search goes: with few requests a server survives a rate that
-	// it could not keep up.
+	// mostOver is the factor above that throughput at which the search ends. A server can finish
+	// few requests at a rate that it cannot sustain.
 	mostOver = 1024
-	// precision is the ratio of two rates that FindRate does not tell apart.
+	// precision is the largest ratio of two rates that count as equal.
 	precision = 1.05
-	// apart is the ratio of the rates that are tried until one is good.
+	// apart is the ratio of consecutive rates in the search for a good one.
 	apart = 8
 )
 
-// Rate is the answer of FindRate.
+// Rate is the result of FindRate.
 type Rate struct {
 	Share float64 `json:"share_wanted"` // of requests that meet the objectives
-	// PerSecond is the largest rate found at which they do; 0 when not even single requests do, nil
-	// when they do all at once.
+	// PerSecond is the largest rate found at which that share meets them; 0 if single requests do
+	// not, nil if all requests at once do.
 	PerSecond *float64 `json:"requests_per_s"`
-	// of PerSecond, or of all at once; nil when there is none
+	// of PerSecond, or of all at once; nil if there is none
 	At *Result `json:"at_that_rate"`
-	// Saturated is the throughput with all at once. A PerSecond above it holds for so many requests
-	// and no longer: the queue grows.
+	// Saturated is the throughput with all requests at once. A PerSecond above it holds for this
+	// number of requests only, because the queue grows.
 	Saturated float64 `json:"saturated_requests_per_s"`
 	Tried     []Trial `json:"tried"` // in the order tried
-	// Stopped is Interrupted when the search is not finished: PerSecond is then the largest good
-	// rate so far.
+	// Stopped is Interrupted if the search is not finished. PerSecond is then the largest good rate
+	// so far.
 	Stopped Stop `json:"stopped,omitempty"`
 }
 
-// Trial is one rate tried.
+// Trial is one rate of the search.
 type Trial struct {
 	PerSecond  float64 `json:"requests_per_s"` // 0 stands for all at once
-	Attainment float64 `json:"slo_attainment"` // when GivenUp, the most that was still possible
-	GivenUp    bool    `json:"given_up"`       // so many had missed that the share was out of reach
+	Attainment float64 `json:"slo_attainment"` // if GivenUp, the most that was still possible
+	GivenUp    bool    `json:"given_up"`       // too many requests had missed the objectives
 	Meets      bool    `json:"meets"`
 }
 
-// FindRate searches the largest Poisson rate at which a share of the requests meets the objectives,
-// by bisection of its logarithm to 5 %. load returns the same finite requests for every rate:
-// NewShaped with Shape.Rate does. The share is taken to fall with the rate; where it does not quite
-// (doc.go), the answer is one of the rates where it crosses. Errors are those of load and Run, and
-// of kind ErrConfig; when the context ends, what was tried is returned with the error.
+// FindRate searches the largest Poisson rate at which a share of the requests meets the objectives.
+// It bisects the logarithm of the rate, to 5 %. load must return the same finite requests for every
+// rate, as NewShaped with Shape.Rate does. The share is taken to fall with the rate. Where it does
+// not (doc.go), the result is one of the rates at which it crosses. Errors are those of load and
+// Run, or of kind ErrConfig. If the context ends, the trials so far are returned with the error.
 func (s *Server) FindRate(ctx context.Context, share float64, load func(rate float64) (Source,
 	error)) (*Rate, error) {
 	if !(share > 0 && share <= 1) || s.cfg.TTFT == 0 && s.cfg.TPOT == 0 || s.cfg.Deadline > 0 {
@@ -73,7 +73,7 @@ type finder struct {
 	load     func(rate float64) (Source, error)
 	answer   *Rate
 	admitted int64 // requests that are not refused; 0 before the first trial
-	most     int64 // of them, that may miss; below 0: all
+	most     int64 // requests that may miss the objectives; below 0: all
 }
 
 func (f *finder) find(ctx context.Context) error {
@@ -109,8 +109,8 @@ func (f *finder) find(ctx context.Context) error {
 	return nil
 }
 
-// bracket returns a good rate and a bad one above it, both near what a saturated server serves; low
-// is 0 when no rate is good.
+// bracket returns a good rate and a bad rate above it, both near the throughput of a saturated
+// server. low is 0 if no rate is good.
 func (f *finder) bracket(ctx context.Context, saturated float64) (low, high float64, err error) {
 	for rate := saturated; rate >= saturated*sparse; rate /= apart {
 		ok, err := f.keep(ctx, rate)
@@ -136,7 +136,7 @@ func (f *finder) bracket(ctx context.Context, saturated float64) (low, high floa
 	return low, high, nil
 }
 
-// keep tries a rate and remembers it when it is good.
+// keep tries a rate and remembers it if it is good.
 func (f *finder) keep(ctx context.Context, rate float64) (bool, error) {
 	r, ok, err := f.try(ctx, rate)
 	if ok {

@@ -8,19 +8,19 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Stop is why a run ended before its requests did.
+// Stop is the reason why a run ended before all its requests were served.
 type Stop string
 
-// The reasons. GivenUp is FindRate's alone.
+// The reasons. GivenUp is for FindRate alone.
 const (
 	Deadline    Stop = "deadline"
 	Interrupted Stop = "interrupted"
 	GivenUp     Stop = "given up"
 )
 
-// Result is what a load was served like. Names are those of vLLM's benchmark where it has one.
+// Result has the measures of a load. JSON keys are those of vLLM's benchmark where it has one.
 type Result struct {
-	Arrived    int64      `json:"arrived"` // read from the source, at a deadline those before it
+	Arrived    int64      `json:"arrived"` // before the deadline, if there is one
 	Completed  int64      `json:"completed"`
 	Unfinished Unfinished `json:"unfinished"`
 	Stopped    Stop       `json:"stopped,omitempty"`
@@ -30,10 +30,10 @@ type Result struct {
 	Steps    int64       `json:"steps"`
 
 	Input int64 `json:"total_input"` // prompt tokens computed
-	// output tokens that were computed on, each to yield the next
+	// output tokens that were computed, each for the next one
 	Decode int64 `json:"total_decode"`
 	Output int64 `json:"total_output"` // output tokens delivered
-	// finished requests of one output token, which are not in TPOT
+	// finished requests of one output token; they are not in TPOT
 	Single int64 `json:"single_token"`
 	Good   int64 `json:"good_requests"` // that meet the objectives
 
@@ -42,13 +42,13 @@ type Result struct {
 	RequestGoodput    float64 `json:"request_goodput"`
 	OutputThroughput  float64 `json:"output_throughput"`
 	TokenThroughput   float64 `json:"total_token_throughput"` // prompt and output
-	// Attainment is the share that met the objectives of the requests that arrived and were not
-	// refused.
+	// Attainment is the share of the admissible requests that met the objectives. Admissible are
+	// those that arrived and were not refused.
 	Attainment  float64 `json:"slo_attainment"`
 	Utilisation float64 `json:"utilisation"` // Busy/Duration
 	PeakBatch   int     `json:"peak_batch"`
 	MeanBatch   float64 `json:"mean_batch"` // sequences per step
-	// of those that were admitted, over Duration (Little's law)
+	// mean number of waiting requests, of those that were admitted (Little's law)
 	MeanWaiting float64 `json:"mean_waiting"`
 
 	PeakKV         units.Bytes `json:"peak_kv_bytes"` // keys and values in use after a step
@@ -76,10 +76,10 @@ type Result struct {
 	Warnings  []string     `json:"warnings"`
 }
 
-// Unfinished are requests by why they are.
+// Unfinished counts the unfinished requests by reason.
 type Unfinished struct {
 	Running  int64 `json:"running"`   // when the simulation stopped
-	Waiting  int64 `json:"waiting"`   // then
+	Waiting  int64 `json:"waiting"`   // when the simulation stopped
 	TooLong  int64 `json:"too_long"`  // for the model's context: refused
 	TooLarge int64 `json:"too_large"` // for the memory of keys and values: refused
 }
@@ -87,7 +87,7 @@ type Unfinished struct {
 // Total is their sum.
 func (u *Unfinished) Total() int64 { return u.Running + u.Waiting + u.TooLong + u.TooLarge }
 
-// Parts is where the time of the steps went.
+// Parts is the time of the steps by part.
 type Parts struct {
 	Attention units.Nanos `json:"attention_ns"`
 	Decide    units.Nanos `json:"decide_ns"`
@@ -97,8 +97,7 @@ type Parts struct {
 	Other     units.Nanos `json:"other_ns"`
 }
 
-// Latency describes durations. Percentiles are of the nearest rank and within 0.1 %; all are 0 when
-// Count is.
+// Latency describes durations. Percentiles are nearest ranks within 0.1 %. All are 0 if Count is 0.
 type Latency struct {
 	Count int64       `json:"count"`
 	Mean  units.Nanos `json:"mean_ns"`
@@ -142,7 +141,7 @@ func (s *sums) add(sequences int, took units.Nanos) {
 	s.busy += took
 }
 
-// per is a rate, or 0 where nothing is divided by.
+// per is a/b, or 0 if b is 0.
 func per(a, b float64) float64 {
 	if b == 0 {
 		return 0
@@ -169,7 +168,7 @@ func (r *run) result() *Result {
 	}
 	switch {
 	case r.waiting && r.next.At > r.now:
-		t.Arrived-- // read, but not come yet
+		t.Arrived-- // read, but not arrived yet
 	case r.waiting:
 		t.Unfinished.Waiting++
 	}
@@ -197,7 +196,7 @@ func (r *run) result() *Result {
 	return t
 }
 
-// judge says how far the times can be trusted, by the means of sim.
+// judge says how far the times can be trusted, with sim.Config.Predict.
 func (r *run) judge(t *Result) {
 	p, warnings := r.cfg.Sim.Predict(r.machine.Host(), r.sum.Summary(int(t.Input+t.Decode)))
 	t.Basis, t.IOPercent, t.HostParts = p.Basis, p.IOPercent, p.Compute
@@ -209,16 +208,16 @@ func (r *run) judge(t *Result) {
 		t.Basis = traces.Bound
 	}
 	if r.sum.longestPrompt > r.prompt.tokens() {
-		t.Warnings = append(t.Warnings, fmt.Sprintf("prompts of up to %d tokens walk more than "+
-			"once through the trace's %d rows for prompts", r.sum.longestPrompt, r.prompt.tokens()))
+		t.Warnings = append(t.Warnings, fmt.Sprintf("prompts of up to %d tokens repeat the "+
+			"trace's %d rows for prompts", r.sum.longestPrompt, r.prompt.tokens()))
 	}
 }
 
-// meaning is the bound in words.
+// meaning describes the bound.
 func (c Compute) meaning() string {
 	switch c {
 	case Peak:
-		return "no faster than the device's peak of arithmetic allows, and real programs are slower"
+		return "the device's peak of arithmetic is the limit, and real programs are slower"
 	case Once:
 		return "weights pass once per step and arithmetic is free, so that real times are longer"
 	}

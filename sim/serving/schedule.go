@@ -14,13 +14,13 @@ import (
 
 // sequence is a running request.
 type sequence struct {
-	came, first, last units.Nanos // arrival; first and last output token so far
-	prompt, output    int
-	computed          int // prompt tokens that are
-	given             int // output tokens that are
-	promptAt          int // places in the circles
-	decodeAt          int
-	kv                units.Bytes // reserved
+	arrival, first, last units.Nanos // arrival; first and last output token so far
+	prompt, output       int
+	computed             int // prompt tokens computed
+	delivered            int // output tokens delivered
+	promptAt             int // first positions in the rings
+	decodeAt             int
+	kv                   units.Bytes // reserved
 }
 
 // run is the state of one simulation.
@@ -35,17 +35,17 @@ type run struct {
 	running []sequence // in the order of their admission
 	next    arrivals.Request
 	waiting bool // next holds a request
-	ended   bool // the source does
+	ended   bool // the source has no more
 	number  int64
 	kv      units.Bytes // reserved
 
 	sum  sums
-	most int64 // requests that may miss the objectives before the run is given up; below 0: all
+	most int64 // requests that may miss the objectives before the run stops; below 0: all
 }
 
-// Run simulates a load. When the context ends it returns what it has so far and an error that wraps
-// the context's cause; after other errors, which are those of the source and of the flash model, it
-// returns nothing.
+// Run simulates a load. If the context ends, it returns the result so far and an error that wraps
+// the context's cause. Other errors are those of the source and of the flash model; they come
+// without a result.
 func (s *Server) Run(ctx context.Context, src Source) (*Result, error) {
 	return s.run(ctx, src, -1)
 }
@@ -65,7 +65,7 @@ func (s *Server) run(ctx context.Context, src Source, most int64) (*Result, erro
 			return nil, err
 		}
 		switch {
-		case r.sum.stopped != "": // it was given up
+		case r.sum.stopped != "": // GivenUp
 			return r.result(), nil
 		case len(r.running) == 0 && !r.waiting:
 			return r.result(), nil
@@ -87,7 +87,7 @@ func (s *Server) run(ctx context.Context, src Source, most int64) (*Result, erro
 	}
 }
 
-// idle lets the clock go on to the next request, or to the deadline.
+// idle advances the clock to the next request, or to the deadline.
 func (r *run) idle() {
 	r.now = max(r.now, r.next.At)
 	if d := r.cfg.Deadline; d > 0 {
@@ -109,8 +109,8 @@ func (s *Server) begin(src Source, most int64) (*run, error) {
 	return r, nil
 }
 
-// admit lets requests in that have come, until the batch or the memory is full. Requests that can
-// never run are refused.
+// admit admits the requests that have arrived, until the batch or the memory is full. It refuses
+// requests that can never run.
 func (r *run) admit() error {
 	for len(r.running) < r.cfg.MaxBatch {
 		if err := r.peek(); err != nil {
@@ -138,12 +138,12 @@ func (r *run) admit() error {
 	return nil
 }
 
-// positionBytes is the size of the keys and values of a position in all layers.
+// positionBytes is the size of the keys and values of a position, over all layers.
 func (s *Server) positionBytes() units.Bytes {
 	return units.Bytes(s.head.Layers) * s.head.Shape.KVBytes()
 }
 
-// peek reads the next request unless one waits.
+// peek reads the next request, unless one waits already.
 func (r *run) peek() error {
 	if r.waiting || r.ended {
 		return nil
@@ -159,7 +159,7 @@ func (r *run) peek() error {
 	}
 	if r.next.Prompt < 1 || r.next.Output < 1 || r.next.At < last {
 		return fmt.Errorf("serving: request %d of %d prompt and %d output tokens at %v, after "+
-			"one at %v: at least one token of each, and order, are needed: %w",
+			"one at %v: at least one token of each, in order of arrival, is needed: %w",
 			r.sum.arrived+1, r.next.Prompt, r.next.Output, r.next.At, last, ErrConfig)
 	}
 	r.waiting = true
@@ -167,21 +167,21 @@ func (r *run) peek() error {
 	return nil
 }
 
-// start admits the request that waits.
+// start admits the waiting request.
 func (r *run) start(kv units.Bytes) {
-	q := sequence{came: r.next.At, prompt: r.next.Prompt, output: r.next.Output, kv: kv}
+	q := sequence{arrival: r.next.At, prompt: r.next.Prompt, output: r.next.Output, kv: kv}
 	q.promptAt, q.decodeAt = r.place(r.number)
 	r.kv += kv
 	r.running = append(r.running, q)
-	r.sum.queueing.add(r.now-q.came, 1)
+	r.sum.queueing.add(r.now-q.arrival, 1)
 	r.sum.longestPrompt = max(r.sum.longestPrompt, q.prompt)
 	r.sum.peakBatch = max(r.sum.peakBatch, len(r.running))
 }
 
-// latest is the last time of the clock, so that sums of a few times fit as well.
+// latest is the latest time of the clock: sums of a few times are in range too.
 const latest = units.Forever / 2
 
-// advance computes one step and gives its tokens to the sequences.
+// advance simulates one step and credits its tokens to the sequences.
 func (r *run) advance() error {
 	r.compose()
 	took, err := r.execute()
@@ -194,14 +194,14 @@ func (r *run) advance() error {
 	}
 	r.now += took
 	r.sum.add(len(r.running), took)
-	for i := range r.step.stretches {
-		r.credit(&r.step.stretches[i])
+	for i := range r.step.segments {
+		r.credit(&r.step.segments[i])
 	}
 	kept, positions := r.running[:0], int64(0)
 	for i := range r.running {
 		q := &r.running[i]
-		positions += int64(q.computed + max(q.given-1, 0))
-		if q.given < q.output {
+		positions += int64(q.computed + max(q.delivered-1, 0))
+		if q.delivered < q.output {
 			kept = append(kept, *q)
 			continue
 		}
@@ -213,8 +213,8 @@ func (r *run) advance() error {
 	return nil
 }
 
-// credit gives a sequence what a stretch of the step computed for it.
-func (r *run) credit(s *stretch) {
+// credit counts the tokens of a segment for its sequence.
+func (r *run) credit(s *segment) {
 	q := &r.running[s.sequence]
 	if !s.decoding {
 		q.computed += s.tokens
@@ -224,21 +224,21 @@ func (r *run) credit(s *stretch) {
 		r.sum.decodeTokens++
 	}
 	if s.output {
-		if q.given == 0 {
+		if q.delivered == 0 {
 			q.first = r.now
-			r.sum.ttft.add(q.first-q.came, 1)
+			r.sum.ttft.add(q.first-q.arrival, 1)
 		}
-		q.given++
+		q.delivered++
 		q.last = r.now
 		r.sum.outputTokens++
 	}
 }
 
-// finish counts a request that has all its tokens.
+// finish counts a request that has all its output tokens.
 func (r *run) finish(q *sequence) {
 	r.sum.finished++
-	r.sum.e2e.add(q.last-q.came, 1)
-	good := r.cfg.TTFT == 0 || q.first-q.came <= r.cfg.TTFT
+	r.sum.e2e.add(q.last-q.arrival, 1)
+	good := r.cfg.TTFT == 0 || q.first-q.arrival <= r.cfg.TTFT
 	if q.output == 1 {
 		r.sum.singleToken++
 	} else {
@@ -253,7 +253,7 @@ func (r *run) finish(q *sequence) {
 	}
 }
 
-// late ends a run at its deadline and counts who else waits by then.
+// late ends a run at its deadline and counts the requests that wait then.
 func (r *run) late(ctx context.Context) (*Result, error) {
 	r.sum.stopped = Deadline
 	for {
@@ -268,7 +268,7 @@ func (r *run) late(ctx context.Context) (*Result, error) {
 			return r.result(), nil
 		}
 		if r.next.At > r.now {
-			return r.result(), nil // who did not come in time is not counted
+			return r.result(), nil // requests after the deadline are not counted
 		}
 		r.sum.queued++
 		r.waiting = false

@@ -13,19 +13,19 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// ErrConfig marks a server or a load that cannot be simulated. What package sim refuses is of its
-// kind sim.ErrConfig.
+// ErrConfig marks a server or a load that cannot be simulated. Refusals by package sim are of kind
+// sim.ErrConfig.
 var ErrConfig = errors.New("the load cannot be simulated")
 
-// Compute is how the arithmetic of several tokens in a step is charged; doc.go has the formulas.
+// Compute says how the arithmetic of several tokens in a step is charged. doc.go has the rules.
 type Compute string
 
 // The ways to charge it.
 const (
-	Auto Compute = ""     // Peak where the device states one, else Each
+	Auto Compute = ""     // Peak if the device states one, else Each
 	Peak Compute = "peak" // bounded by the device's peak
 	Once Compute = "once" // weights pass once, arithmetic is free
-	Each Compute = "each" // every token alone
+	Each Compute = "each" // every token by itself
 )
 
 // Limits of a configuration: every running sequence and every chunk token costs time in every step.
@@ -34,7 +34,7 @@ const (
 	MaxChunk = 1 << 20
 )
 
-// Config is a server.
+// Config describes a server.
 type Config struct {
 	Sim      sim.Config // of every step; its window counts steps
 	MaxBatch int        // sequences that run together, 1 to MaxBatch
@@ -45,32 +45,32 @@ type Config struct {
 	TPOT     units.Nanos // objective for the time per output token; 0 = none
 	Deadline units.Nanos // no step begins at this time or later; 0 = none
 	Compute  Compute
-	// time every read as an event, also where a table of the event model is exact enough
+	// time every read as an event, also if a table of the event model is exact enough
 	Events bool
-	Seed   uint64 // of the places where requests begin in the trace
+	Seed   uint64 // of the positions of the trace at which requests begin
 
-	// Progress, if not nil, is called after every step with the number of requests that are done
-	// with: finished or refused.
+	// Progress, if not nil, is called after every step with the number of requests that are
+	// finished or refused.
 	Progress func(done int64)
 }
 
-// Server is a checked configuration on one trace, ready to run any number of loads. It is not safe
-// for concurrent use.
+// Server is a checked configuration on one trace. It runs any number of loads, one after the other,
+// and is not safe for concurrent use.
 type Server struct {
 	cfg      Config
 	head     *traces.Header
 	src      traces.Source
 	costs    devicemodels.Compute
 	peak     units.Rate   // of arithmetic, in bytes of weights; 0 = not charged
-	table    *sweep.Table // nil when reads are events
-	prompt   *circle
-	decode   *circle
-	bringAll bool // the policy brings units that nobody needs, which are then computed
+	table    *sweep.Table // nil if reads are events
+	prompt   *ring
+	decode   *ring
+	readsAll bool // the policy reads units that no token needs; they are computed too
 	warnings []string
 }
 
-// New returns a server. It reads the trace once and keeps its masks, which must stay valid as long
-// as the server is used. Errors are of kind ErrConfig or sim.ErrConfig, or the trace's.
+// New returns a server. It reads the trace once and keeps its masks: they must stay valid as long
+// as the server is used. Errors are of kind ErrConfig or sim.ErrConfig, or those of the trace.
 func New(src traces.Source, cfg Config) (*Server, error) {
 	if err := cfg.check(src); err != nil {
 		return nil, err
@@ -89,16 +89,16 @@ func New(src traces.Source, cfg Config) (*Server, error) {
 		s.table = sweep.NewTable(cfg.Sim)
 	}
 	kind := cfg.Sim.Policy.Kind
-	s.bringAll = kind == policy.KindAll || kind == policy.KindHybrid
+	s.readsAll = kind == policy.KindAll || kind == policy.KindHybrid
 	var err error
-	if s.prompt, s.decode, err = readCircles(src, cfg.Sim.Predicted); err != nil {
+	if s.prompt, s.decode, err = readRings(src, cfg.Sim.Predicted); err != nil {
 		return nil, err
 	}
-	s.warnings = s.doubts()
+	s.warnings = s.traceWarnings()
 	return s, nil
 }
 
-// limits are the settings of Config.Sim that a server cannot follow.
+// limits are the settings of Config.Sim that are refused.
 func limits() []sim.Limit {
 	return []sim.Limit{
 		{Setting: sim.SettingMaxTokens, Why: "requests walk through the whole trace; cut the " +
@@ -119,15 +119,15 @@ func (cfg *Config) check(src traces.Source) error {
 	}
 	switch {
 	case cfg.MaxBatch < 1 || cfg.MaxBatch > MaxBatch:
-		return refuse("batches of %d sequences: 1 to %d are possible", cfg.MaxBatch, MaxBatch)
+		return refuse("batches of %d sequences: give 1 to %d", cfg.MaxBatch, MaxBatch)
 	case cfg.Chunk < 1 || cfg.Chunk > MaxChunk:
-		return refuse("%d prompt tokens in a step: 1 to %d are possible", cfg.Chunk, MaxChunk)
+		return refuse("%d prompt tokens in a step: give 1 to %d", cfg.Chunk, MaxChunk)
 	case cfg.KV < 0 || cfg.TTFT < 0 || cfg.TPOT < 0 || cfg.Deadline < 0:
 		return refuse("memory of %v, objectives of %v and %v, a deadline of %v: none may be "+
 			"below 0", cfg.KV, cfg.TTFT, cfg.TPOT, cfg.Deadline)
 	case cfg.Sim.Policy.Kind == policy.KindBelady:
-		return refuse("the policy %s: what steps will need depends on when requests come, and "+
-			"is not known beforehand; use lru", cfg.Sim.Policy)
+		return refuse("the policy %s: the units of later steps depend on the arrivals of requests "+
+			"and are not known beforehand; use lru", cfg.Sim.Policy)
 	case !slices.Contains([]Compute{Auto, Peak, Once, Each}, cfg.Compute):
 		return refuse("compute %q: it is peak, once or each", cfg.Compute)
 	case src.Tokens() == 0:
@@ -152,8 +152,8 @@ func (cfg *Config) check(src traces.Source) error {
 	return nil
 }
 
-// doubts are what the trace cannot give.
-func (s *Server) doubts() (list []string) {
+// traceWarnings warns of a trace that is too short or lacks a phase.
+func (s *Server) traceWarnings() (list []string) {
 	if s.prompt == s.decode {
 		phase := "generated"
 		if s.prompt.phase == traces.Prefill {
@@ -164,7 +164,7 @@ func (s *Server) doubts() (list []string) {
 	}
 	if n := s.prompt.tokens(); s.cfg.Chunk > n {
 		list = append(list, fmt.Sprintf("the trace has %d rows for prompts and a step takes up "+
-			"to %d prompt tokens: masks repeat and the union stays too small; record more, or "+
+			"to %d prompt tokens: masks repeat and the union is too small; record more, or "+
 			"take a smaller chunk", n, s.cfg.Chunk))
 	}
 	if n := s.decode.sequences.Count(); s.cfg.MaxBatch > n {
@@ -175,5 +175,5 @@ func (s *Server) doubts() (list []string) {
 	return list
 }
 
-// Compute says how arithmetic is charged, with Auto resolved.
+// Compute returns how arithmetic is charged. It never returns Auto.
 func (s *Server) Compute() Compute { return s.cfg.Compute }

@@ -346,9 +346,9 @@ func TestLargerStepsAreNotCheaper(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range n {
-				q := sequence{prompt: 10 + i, output: 9, computed: 10 + i, given: 1}
+				q := sequence{prompt: 10 + i, output: 9, computed: 10 + i, delivered: 1}
 				if i%3 == 2 {
-					q.computed, q.given = 6, 0 // still at its prompt
+					q.computed, q.delivered = 6, 0 // still at its prompt
 				}
 				q.promptAt, q.decodeAt = s.place(int64(i))
 				r.running = append(r.running, q)

@@ -5,40 +5,41 @@ import (
 	"github.com/windrow-sim/windrow/sim"
 )
 
-// stretch is consecutive tokens of one sequence in a step.
-type stretch struct {
+// segment holds the consecutive tokens of one sequence in a step.
+type segment struct {
 	sequence int // index of running
-	circle   *circle
-	at       int // place of the first token in the circle
+	ring     *ring
+	at       int // position of the first token in the ring
 	tokens   int
 	position int  // of the first token in the sequence
-	decoding bool // an output token is computed, and not the prompt
-	output   bool // the last token yields an output token
+	decoding bool // an output token is computed, not the prompt
+	output   bool // the last token delivers an output token
 }
 
-// step is what is computed together.
+// step holds the tokens that are computed together.
 type step struct {
-	stretches []stretch
+	segments  []segment
 	tokens    int
 	outputs   int
-	positions int // keys and values that are read, in positions of all sequences
+	positions int // of keys and values that are read, over all sequences
 }
 
-// compose chooses the tokens of the next step: one of every sequence that has its prompt, and
-// prompt tokens of the others, the earliest admitted first.
+// compose chooses the tokens of the next step: one of every sequence past its prompt, and prompt
+// tokens of the others in order of admission.
 func (r *run) compose() {
 	st := &r.step
-	*st = step{stretches: st.stretches[:0]}
+	*st = step{segments: st.segments[:0]}
 	left := r.cfg.Chunk
 	for i := range r.running {
 		q := &r.running[i]
-		s := stretch{sequence: i}
+		s := segment{sequence: i}
 		if q.computed == q.prompt {
-			s.circle, s.tokens, s.position, s.decoding, s.output = r.decode, 1, q.prompt+q.given-1,
+			s.ring, s.tokens, s.position, s.decoding, s.output = r.decode, 1,
+				q.prompt+q.delivered-1,
 				true, true
-			s.at = (q.decodeAt + q.given - 1) % r.decode.tokens()
+			s.at = (q.decodeAt + q.delivered - 1) % r.decode.tokens()
 		} else if left > 0 {
-			s.circle, s.tokens, s.position = r.prompt, min(left, q.prompt-q.computed), q.computed
+			s.ring, s.tokens, s.position = r.prompt, min(left, q.prompt-q.computed), q.computed
 			s.at = (q.promptAt + q.computed) % r.prompt.tokens()
 			s.output = q.computed+s.tokens == q.prompt
 			left -= s.tokens
@@ -49,13 +50,13 @@ func (r *run) compose() {
 	}
 }
 
-func (st *step) add(s stretch, compute Compute) {
-	st.stretches = append(st.stretches, s)
+func (st *step) add(s segment, compute Compute) {
+	st.segments = append(st.segments, s)
 	st.tokens += s.tokens
 	if s.output {
 		st.outputs++
 	}
-	last := s.position + s.tokens // positions that the last token sees
+	last := s.position + s.tokens // positions that the last token attends to
 	if compute == Each {
 		st.positions += s.tokens*s.position + s.tokens*(s.tokens+1)/2
 	} else {
@@ -63,14 +64,14 @@ func (st *step) add(s stretch, compute Compute) {
 	}
 }
 
-// execute charges the step and returns how long it takes.
+// execute simulates the step and returns its time.
 func (r *run) execute() (units.Nanos, error) {
 	for l := range r.unions {
 		clear(r.unions[l])
 	}
-	for i := range r.step.stretches {
-		s := &r.step.stretches[i]
-		s.circle.unite(r.unions, s.at, s.tokens)
+	for i := range r.step.segments {
+		s := &r.step.segments[i]
+		s.ring.unite(r.unions, s.at, s.tokens)
 	}
 	r.machine.WaitUntil(r.now)
 	began, resident := r.machine.Now(), 0
@@ -104,7 +105,8 @@ func (r *run) layer(l int) (resident int, err error) {
 	return work.Resident, err
 }
 
-// arithmetic is what the tokens of a layer take beyond the pass over the weights that times holds.
+// arithmetic is the time of the tokens of a layer beyond the pass over the weights, which is in
+// times.
 func (r *run) arithmetic(l int, work *sim.Work, times *sim.LayerTimes) (attention,
 	ffn units.Nanos) {
 	n := r.step.tokens
@@ -112,11 +114,11 @@ func (r *run) arithmetic(l int, work *sim.Work, times *sim.LayerTimes) (attentio
 		return 0, 0
 	}
 	rows := int64(n) * int64(work.Need)
-	if !r.bringAll {
+	if !r.readsAll {
 		rows = 0
-		for i := range r.step.stretches {
-			s := &r.step.stretches[i]
-			rows += s.circle.needs(l, s.at, s.tokens)
+		for i := range r.step.segments {
+			s := &r.step.segments[i]
+			rows += s.ring.needs(l, s.at, s.tokens)
 		}
 	}
 	weights, used := r.head.Shape.AttentionBytes(), units.Bytes(rows)*r.head.UnitBytes
@@ -128,7 +130,7 @@ func (r *run) arithmetic(l int, work *sim.Work, times *sim.LayerTimes) (attentio
 	return others, max(r.costs.Rows.Time(used, n)-times.FFN, 0)
 }
 
-// headArithmetic is what the output head takes beyond one pass.
+// headArithmetic is the time of the output head beyond one pass.
 func (r *run) headArithmetic() units.Nanos {
 	n, weights := r.step.outputs, r.head.Shape.HeadBytes()
 	if n <= 1 || r.cfg.Compute == Once {
