@@ -110,8 +110,10 @@ func New(w *model.Weights, rows Rows, cfg Config) (*Engine, error) {
 			mostEntries)
 	case cfg.Thresholds != nil && len(cfg.Thresholds) != s.Layers:
 		return nil, fmt.Errorf("engine: thresholds for %d layers: the model has %d",
-			len(cfg.Thresholds),
-			s.Layers)
+			len(cfg.Thresholds), s.Layers)
+	}
+	if err := cfg.Schedule.Check(); err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
 	}
 	if cfg.Threads == 0 {
 		cfg.Threads = runtime.GOMAXPROCS(0)
@@ -165,7 +167,7 @@ func (e *Engine) prepare(cfg *Config) (err error) {
 		return err
 	}
 	if flash, ok := e.rows.(*Flash); ok && e.schedule != schedule.Demand {
-		if err := flash.readAhead(); err != nil {
+		if err := flash.startPrefetcher(); err != nil {
 			return err
 		}
 	}
@@ -246,7 +248,7 @@ func (e *Engine) Step(tokens []Token) ([][]float32, error) {
 		if e.timed {
 			s.ev.Device = e.backend.Times()
 		}
-		if err := e.announceToken(s); err != nil {
+		if err := e.prefetchToken(s); err != nil {
 			return nil, fmt.Errorf("engine: sequence %d, position %d: %w", tokens[0].Seq,
 				tokens[0].Pos, err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/tokenizer"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 )
@@ -254,6 +255,10 @@ func TestForwardRefuses(t *testing.T) {
 		}
 	}
 	w, _, _ := tales(t)
+	if _, err := New(w, &Resident{}, Config{Schedule: "tomorrow"}); !errors.Is(err,
+		schedule.ErrSpec) {
+		t.Errorf("a schedule that there is not: %v", err)
+	}
 	if _, err := New(w, &Resident{}, Config{Context: 1 << 20}); err == nil {
 		t.Error("a context beyond the model's gave no error")
 	}

@@ -38,7 +38,7 @@ type FlashConfig struct {
 }
 
 // Flash keeps recently needed rows in a row cache per layer and reads the others from flash: on
-// demand, or as prefetches in the background (ahead.go). The first layers may be dense.
+// demand, or as prefetches in the background (prefetch.go). The first layers may be dense.
 type Flash struct {
 	reader  flashio.Reader
 	planner *layout.Planner
@@ -54,7 +54,7 @@ type Flash struct {
 	staging    []byte
 	plan       layout.Plan
 	decision   policy.Decision
-	prefetcher *ahead // nil until the first prefetch
+	prefetcher *prefetcher // nil until the first prefetch
 }
 
 type flashLayer struct {
@@ -137,11 +137,11 @@ func (f *Flash) Layer(layer int, need mask.Mask, now func() units.Nanos, ev *Lay
 	}
 	s := &f.layers[layer]
 	if f.prefetcher != nil {
-		announced, err := f.prefetcher.take(layer, now, ev)
+		prefetched, err := f.prefetcher.await(layer, now, ev)
 		if err != nil {
 			return nil, err
 		}
-		if announced {
+		if prefetched {
 			err := f.collect(s, need)
 			return f.rows, err
 		}

@@ -29,7 +29,7 @@ func (e *Engine) sequential(s *Step) error {
 	b.AddOut(s)
 	e.keep(s, Residual)
 	b.Norm(s, FFNNorm)
-	if err := e.bring(s); err != nil {
+	if err := e.fetchRows(s); err != nil {
 		return err
 	}
 	b.FFN(s)
@@ -46,7 +46,7 @@ func (e *Engine) postNorm(s *Step) error {
 	b.AddOut(s)
 	b.NormInPlace(s, AttnNorm)
 	b.CopyState(s)
-	if err := e.bring(s); err != nil {
+	if err := e.fetchRows(s); err != nil {
 		return err
 	}
 	b.FFN(s)
@@ -66,7 +66,7 @@ func (e *Engine) parallel(s *Step) error {
 		b.Norm(s, FFNNorm)
 	}
 	b.AddOut(s)
-	if err := e.bring(s); err != nil {
+	if err := e.fetchRows(s); err != nil {
 		return err
 	}
 	b.FFN(s)

@@ -7,44 +7,43 @@ import (
 	"github.com/windrow-sim/windrow/internal/mask"
 )
 
-// Predictor says which units a layer is going to need. It adds them to need, which it finds empty;
-// feature is of the kind of Predictors (d_model). A prediction may be wrong either way: what is not
-// named is not computed, at a loss.
+// Predictor predicts which units a layer needs. It adds them to need, which is empty; feature is of
+// the kind of Predictors (d_model). A prediction may be wrong either way: a unit that is not
+// predicted is not computed, at a loss of quality.
 type Predictor interface {
 	Predict(layer int, feature []float32, need mask.Mask) error
 }
 
-// TokenPredictor names the units of all layers behind the first at once, from the feature of layer
-// 0; masks are by layer, and those behind the first are clear.
+// TokenPredictor predicts the units of all layers behind the first at once, from the feature of
+// layer 0. masks are by layer, and those behind the first are empty.
 type TokenPredictor interface {
 	PredictToken(feature []float32, masks []mask.Mask) error
 }
 
-// Predictors name what is needed. Layer names what a layer needs from that layer's feature;
-// LookAhead what the next layer needs (it is asked with the index of the layer whose feature it
-// gets); Token what all layers behind the first need.
+// Predictors predict what is needed. Layer predicts the units of a layer from that layer's feature.
+// LookAhead predicts those of the next layer; its argument is the layer whose feature it gets.
+// Token predicts those of all layers behind the first.
 type Predictors struct {
 	Layer, LookAhead Predictor
 	Token            TokenPredictor
-	FeatureKind      FeatureKind // what all of them predict from
+	FeatureKind      FeatureKind // that all of them predict from
 }
 
-// bring fetches the rows that the tokens of a step need of its layer, and notes the times. Those of
-// the next layer are announced before the wait for what is under way, but after what has to be read
-// on demand.
-func (e *Engine) bring(s *Step) error {
+// fetchRows loads this layer's rows and notes the times. It issues the next layer's prefetches
+// after this layer's demand reads and before it waits for prefetches in flight.
+func (e *Engine) fetchRows(s *Step) error {
 	if err := e.synchronise(&s.ev.Wait.Attention); err != nil {
 		return err
 	}
 	s.ev.Attention.Dur = e.now() - s.ev.Attention.Start
 	flash, onFlash := e.rows.(*Flash)
 	start := e.now()
-	if err := e.want(s, s.Layer, e.predict.Layer); err != nil {
+	if err := e.decideNeed(s, s.Layer, e.predict.Layer); err != nil {
 		return err
 	}
-	early := onFlash && flash.announced(s.Layer)
-	if early {
-		if err := e.announceNext(s); err != nil {
+	prefetched := onFlash && flash.prefetching(s.Layer)
+	if prefetched {
+		if err := e.prefetchNext(s); err != nil {
 			return err
 		}
 	}
@@ -65,30 +64,31 @@ func (e *Engine) bring(s *Step) error {
 	s.ev.Predict.Start = start
 	s.ev.Predict.Dur += decided
 	s.ev.FFN.Start = s.ev.Memory.Start + s.ev.Memory.Dur
-	if early {
+	if prefetched {
 		return nil
 	}
-	return e.announceNext(s) // in the time of the feed-forward part
+	return e.prefetchNext(s) // beside the feed-forward part
 }
 
-// announceNext starts the reads of the next layer, where the schedule wants them now.
-func (e *Engine) announceNext(s *Step) error {
+// prefetchNext starts the prefetch of the next layer, if the schedule looks ahead.
+func (e *Engine) prefetchNext(s *Step) error {
 	next := s.Layer + 1
 	if e.schedule != schedule.LookAhead || next >= e.shape.Layers {
 		return nil
 	}
-	if err := e.want(s, next, e.predict.LookAhead); err != nil {
+	if err := e.decideNeed(s, next, e.predict.LookAhead); err != nil {
 		return err
 	}
 	if flash, ok := e.rows.(*Flash); ok {
 		e.masks[next] = e.union(s, next)
-		return flash.Announce(next, next+1, e.masks)
+		return flash.Prefetch(next, next+1, e.masks)
 	}
 	return nil
 }
 
-// announceToken starts the reads of all layers after the first, once that has computed.
-func (e *Engine) announceToken(s *Step) error {
+// prefetchToken starts the prefetches of all layers behind the first, once the first has computed,
+// if the schedule is of whole tokens.
+func (e *Engine) prefetchToken(s *Step) error {
 	if e.schedule != schedule.Token || s.Layer != 0 {
 		return nil
 	}
@@ -99,13 +99,13 @@ func (e *Engine) announceToken(s *Step) error {
 		}
 	}
 	for l := 1; l < e.shape.Layers; l++ {
-		if err := e.want(s, l, nil); err != nil {
+		if err := e.decideNeed(s, l, nil); err != nil {
 			return err
 		}
 		e.masks[l] = e.union(s, l)
 	}
 	if flash, ok := e.rows.(*Flash); ok {
-		if err := flash.Announce(1, e.shape.Layers, e.masks); err != nil {
+		if err := flash.Prefetch(1, e.shape.Layers, e.masks); err != nil {
 			return err
 		}
 	}
@@ -113,11 +113,11 @@ func (e *Engine) announceToken(s *Step) error {
 	return nil
 }
 
-// predictToken asks the predictor of whole tokens.
+// predictToken predicts what every token of a step needs of all layers behind the first.
 func (e *Engine) predictToken(s *Step) error {
 	for i := range s.entries {
 		a := &s.entries[i]
-		for l := 1; l < len(a.own); l++ { // that of layer 0 is what it has just computed
+		for l := 1; l < len(a.own); l++ { // layer 0 has its mask already
 			clear(a.own[l])
 		}
 		feature, err := e.backend.Feature(s, i, e.predict.FeatureKind)
@@ -134,10 +134,10 @@ func (e *Engine) predictToken(s *Step) error {
 	return nil
 }
 
-// want sees to it that every token knows what it needs of a layer: from earlier in the step, from a
-// predictor, or from the masks that it came with. Where all rows are in memory and nobody predicts,
-// it needs all.
-func (e *Engine) want(s *Step, l int, p Predictor) error {
+// decideNeed sets the mask of what every token needs of a layer, unless it is set already: from the
+// predictor p, or else from the masks that the token came with. A token without either needs all
+// units; rows on flash refuse that.
+func (e *Engine) decideNeed(s *Step, l int, p Predictor) error {
 	for i := range s.entries {
 		a, t := &s.entries[i], &s.Tokens[i]
 		switch {
@@ -162,9 +162,9 @@ func (e *Engine) want(s *Step, l int, p Predictor) error {
 	return nil
 }
 
-// union is what the tokens of a step need of a layer together; nil where they need all. Where rows
-// on flash have no room for all of it, the units with the highest numbers are left out, of the
-// tokens' masks too.
+// union returns what the tokens of a step need of a layer together; nil if they need all units. If
+// rows on flash have no room for the union, the units with the highest numbers are left out, also
+// out of the tokens' masks.
 func (e *Engine) union(s *Step, l int) mask.Mask {
 	if s.entries[0].need[l] == nil {
 		return nil
@@ -189,8 +189,8 @@ func (e *Engine) union(s *Step, l int) mask.Mask {
 	return e.leaveOut(s, l, all, flash.room)
 }
 
-// leaveOut keeps the first room units of a union, and takes the others out of the masks that it is
-// made of. These may belong to a trace and are copied.
+// leaveOut keeps the first room units of a union, and takes the others out of the tokens' masks. It
+// copies these masks, which may belong to a trace.
 func (e *Engine) leaveOut(s *Step, l int, all mask.Mask, room int) mask.Mask {
 	kept := e.unions[l]
 	copy(kept, all)
@@ -204,7 +204,7 @@ func (e *Engine) leaveOut(s *Step, l int, all mask.Mask, room int) mask.Mask {
 	return kept
 }
 
-// wants says whether a token needs a unit of the layer that is computed.
+// wants reports whether a token needs a unit of layer l.
 func (a *entry) wants(l int, unit uint32) bool {
 	return a.need[l] == nil || a.need[l].Has(unit)
 }

@@ -23,26 +23,26 @@ import (
 // Config is one configuration to measure. It is written whole into the Run.
 type Config struct {
 	Policy policy.Spec `json:"policy"` // which rows stay in memory
-	// Schedule says when rows are read; the zero value reads on demand.
+	// Schedule says when reads are submitted; the zero value reads on demand.
 	Schedule schedule.Spec  `json:"schedule,omitzero"`
 	Layout   layout.Options `json:"layout"`
 	Threads  int            `json:"threads"` // compute threads; 0 = all cores
-	// load and compute by the predicted masks instead of the true ones
+	// Predicted loads and computes by the predicted masks instead of the true ones.
 	Predicted bool `json:"predicted"`
 	MaxTokens int  `json:"max_tokens,omitempty"`
 	// ReferenceEvery is the number of tokens between two readings of the reference pattern; 0 =
 	// none.
 	ReferenceEvery int `json:"reference_every"`
 	ReferenceReads int `json:"reference_reads"` // of one reading; 0 = 128
-	// ReferencePause is waited after every reading: a device with credit to spend (a cloud volume,
-	// a control group) has spent it on the reference pattern and needs it for the next token.
+	// ReferencePause is the pause after every reading. A device with a credit of bytes (a cloud
+	// volume, a control group) has spent it on the reference pattern, and earns it again.
 	ReferencePause time.Duration `json:"reference_pause_ns"`
 	Seed           uint64        `json:"seed"`
 
 	// Backend computes and Store keeps the rows; both nil for the CPU, or both of one device.
 	Backend engine.Backend `json:"-"`
 	Store   engine.Store   `json:"-"`
-	// Bundles reads a layer's bundles, for the dense prefix of a schedule.
+	// Bundles reads a layer's bundles. A schedule with a dense prefix needs it.
 	Bundles  func(layer int) ([]byte, error) `json:"-"`
 	Progress func(done, total int)           `json:"-"`
 }
@@ -54,8 +54,8 @@ type Result struct {
 	Mode  flashio.Mode
 }
 
-// Run replays src on the image's geometry with resident weights w, reading through reader, which it
-// closes. On cancellation it returns what was measured so far together with ctx's error.
+// Run replays src on the image's geometry with resident weights w. It reads through reader and
+// closes it. On cancellation it returns the tokens measured so far together with ctx's error.
 func Run(ctx context.Context, src traces.Source, w *model.Weights, geo layout.Geometry,
 	reader flashio.Reader, cfg Config) (*Result, error) {
 	if err := fits(src.Header(), w, geo, cfg); err != nil {
@@ -162,7 +162,7 @@ func pause(ctx context.Context, d time.Duration) error {
 // ErrMismatch marks a trace, an image and a configuration that do not belong together.
 var ErrMismatch = refusal.Kind(refusal.ErrConfig, "they do not belong together")
 
-// fits refuses a trace of another model, and a configuration that is none.
+// fits refuses a trace of another model, and a configuration that cannot be run.
 func fits(h *traces.Header, w *model.Weights, geo layout.Geometry, cfg Config) error {
 	if err := cfg.Policy.Check(); err != nil {
 		return fmt.Errorf("replay: %w: %w", err, ErrMismatch)
@@ -171,8 +171,8 @@ func fits(h *traces.Header, w *model.Weights, geo layout.Geometry, cfg Config) e
 		return fmt.Errorf("replay: %w: %w", err, ErrMismatch)
 	}
 	if cfg.Schedule.Staging == schedule.Unlimited {
-		return fmt.Errorf("replay: a staging buffer without end can only be simulated; give it a "+
-			"size: %w", ErrMismatch)
+		return fmt.Errorf("replay: a staging buffer without a limit can only be simulated; give "+
+			"it a size: %w", ErrMismatch)
 	}
 	if cfg.Predicted && !h.HasPredicted {
 		return fmt.Errorf("replay: the trace of %s holds no predicted masks; replay the true "+
@@ -189,9 +189,9 @@ func fits(h *traces.Header, w *model.Weights, geo layout.Geometry, cfg Config) e
 	return nil
 }
 
-// NewFlash returns flash-resident rows with the memory that the first tokens of a trace need, and
-// no more, and the number of positions of the longest sequence. On an error the reader stays the
-// caller's.
+// NewFlash returns flash-resident rows whose caches and staging buffer are as large as the first
+// tokens of a trace need, and no larger. It also returns the number of positions of the longest
+// sequence. On an error the reader stays the caller's.
 func NewFlash(src traces.Source, tokens int, w *model.Weights, geo layout.Geometry,
 	reader flashio.Reader, cfg Config) (*engine.Flash, int, error) {
 	cfg.Layout.Align = max(cfg.Layout.Align, reader.Mode().Align)
@@ -215,8 +215,8 @@ func NewFlash(src traces.Source, tokens int, w *model.Weights, geo layout.Geomet
 func (c *Config) dense() (list [][]byte, err error) {
 	for l := range c.Schedule.Dense {
 		if c.Bundles == nil {
-			return nil, fmt.Errorf("replay: a dense prefix of %d layers: nobody gives their "+
-				"bundles: %w", c.Schedule.Dense, ErrMismatch)
+			return nil, fmt.Errorf("replay: a dense prefix of %d layers, but no function that "+
+				"reads their bundles (Config.Bundles): %w", c.Schedule.Dense, ErrMismatch)
 		}
 		data, err := c.Bundles(l)
 		if err != nil {
@@ -227,7 +227,7 @@ func (c *Config) dense() (list [][]byte, err error) {
 	return list, nil
 }
 
-// meta describes a measured run, with what taints it.
+// meta describes a measured run, with warnings about what makes its times unreliable.
 func meta(h *traces.Header, mode flashio.Mode, drift Drift, cfg Config) traces.RunMeta {
 	resolved, _ := json.Marshal(struct { // cannot fail: plain data
 		Config
@@ -252,8 +252,8 @@ func meta(h *traces.Header, mode flashio.Mode, drift Drift, cfg Config) traces.R
 	return m
 }
 
-// meter is the Observer that turns engine events into rows of a Run. Time between tokens is cut
-// out: there the driver reads the trace and the reference pattern, and the engine does nothing.
+// meter is the Observer that turns engine events into rows of a Run. It cuts out the time between
+// tokens, in which the driver reads the trace and the reference pattern while the engine is idle.
 type meter struct {
 	rows  []traces.RunRow
 	index uint32
@@ -261,8 +261,8 @@ type meter struct {
 	shift units.Nanos     // subtracted from the engine's clock
 	end   units.Nanos     // of the last row, on the engine's clock
 	ahead traces.Ahead    // of schedules
-	// clocked says that a device told times of its own: a stand-in for one tells none, and then
-	// waits for it mean nothing either.
+	// clocked: a device reported times of its own. A stand-in reports none; the time that the host
+	// waits for it then means nothing.
 	clocked bool
 }
 

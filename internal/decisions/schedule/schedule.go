@@ -50,6 +50,18 @@ func Parse(name string) (Kind, error) {
 		"%s, %s and %s: %w", name, best, demand, LookAhead, Token, ErrSpec)
 }
 
+// Check refuses a kind that is none of the constants. Errors wrap ErrSpec.
+func (k Kind) Check() error {
+	switch k {
+	case Demand, LookAhead, Token:
+		return nil
+	case demand:
+		return fmt.Errorf("schedule: the kind %q is written as the empty one: %w", demand, ErrSpec)
+	}
+	_, err := Parse(string(k))
+	return err
+}
+
 // String returns the name.
 func (k Kind) String() string {
 	if k == Demand {
@@ -75,14 +87,10 @@ const Unlimited units.Bytes = math.MaxInt64
 
 // Check refuses what a model of so many layers cannot be run with. Errors wrap ErrSpec.
 func (s Spec) Check(layers int) error {
-	switch {
-	case s.Kind != Demand && s.Kind != LookAhead && s.Kind != Token:
-		_, err := Parse(string(s.Kind))
-		if err == nil { // "demand", which Parse makes a Demand of
-			err = fmt.Errorf("schedule: the kind %q is written as the empty one: %w", s.Kind,
-				ErrSpec)
-		}
+	if err := s.Kind.Check(); err != nil {
 		return err
+	}
+	switch {
 	case s.Kind == Demand && s != Spec{}:
 		return fmt.Errorf("schedule: reading on demand has no dense prefix and no staging buffer; "+
 			"choose the schedule %s or %s: %w", LookAhead, Token, ErrSpec)

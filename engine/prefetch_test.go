@@ -27,10 +27,10 @@ func (c *counted) Layer(ev *LayerEvent) error {
 
 func (c *counted) Token(*TokenEvent) error { return nil }
 
-// TestAnnouncedReadsChangeNothingButTime runs recorded tokens under every schedule, policy, dense
+// TestPrefetchesChangeNothingButTime runs recorded tokens under every schedule, policy, dense
 // prefix and staging size: the bits of a dense run, and on layers from flash the counters of reads
 // on demand.
-func TestAnnouncedReadsChangeNothingButTime(t *testing.T) {
+func TestPrefetchesChangeNothingButTime(t *testing.T) {
 	want := recordDense(t, 1, 30)
 	image := packTales(t)
 	w, err := image.Weights()
@@ -95,7 +95,7 @@ func TestAnnouncedReadsChangeNothingButTime(t *testing.T) {
 				for _, staging := range []int64{0, 8192, 200_000} {
 					got := run(when, dense, spec, staging)
 					for i := range got {
-						if staging > 0 { // pieces have requests of their own
+						if staging > 0 { // batches have requests of their own
 							got[i].Requests, got[i].Bytes = demand[i].Requests, demand[i].Bytes
 						}
 						if fmt.Sprint(got[i]) != fmt.Sprint(demand[i]) {
@@ -125,8 +125,8 @@ func (f *failing) ReadBatch(reqs []flashio.Request) error {
 	return f.Reader.ReadBatch(reqs)
 }
 
-// TestAnnouncedReadsThatFail end the token with the reader's error, and nothing hangs.
-func TestAnnouncedReadsThatFail(t *testing.T) {
+// TestPrefetchesThatFail end the token with the reader's error, and nothing hangs.
+func TestPrefetchesThatFail(t *testing.T) {
 	want := recordDense(t, 1, 6)
 	image := packTales(t)
 	w, err := image.Weights()
