@@ -63,7 +63,8 @@ func TestAdaptiveRefusals(t *testing.T) {
 		start + "--dram-over-time 5:1GiB":    "the first budget must begin at 0",
 		start + "--dram-over-time 0:1GiB,1s:2GiB": "tokens and times " +
 			"are mixed",
-		start + "--dram-over-time 1MiB": "the budget is below the floor: 1MiB, and 682MiB are needed",
+		start + "--dram-over-time 1MiB": "the budget is below the floor: 1MiB, and 682MiB are " +
+			"needed",
 		start + "--dram-over-time 90% --min-window 5 --max-window 4": "a window of 5 to 4 " +
 			"tokens",
 		start + "--dram-over-time 90% --max-window 257": "256 are possible",

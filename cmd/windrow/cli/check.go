@@ -35,7 +35,7 @@ func check(c *cli.Command, path string) {
 					ctx.Value(name))
 			}
 		}
-		return action(ctx)
+		return explainKind(ctx, action(ctx))
 	}
 }
 

@@ -43,12 +43,15 @@ func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 	e := &env{stdin: stdin, stdout: out, stderr: stderr, now: time.Now, terminal: stdout,
 		args: args}
 	app := newApp(e)
-	args, err := reorder(app, spoken(args))
+	err := checkVerb(app, args)
+	if err == nil && !asksForWords(args) {
+		args, err = reorder(app, spoken(args))
+	}
 	if err == nil {
 		err = app.RunContext(ctx, append([]string{app.Name}, args...))
 	}
 	if err == nil && e.notFound != "" {
-		err = unknownVerb(e.notFound)
+		err = unknownVerb(app, e.notFound)
 	}
 	if err == nil && out.err != nil {
 		err = fmt.Errorf("the result could not be written: %w", out.err)
@@ -69,7 +72,8 @@ func newApp(e *env) *cli.App {
 			"--help.\n" +
 			"Results go to stdout, everything else to stderr. Exit codes: 0 ok, 1 run failed, 2 " +
 			"usage, 3 bad input file,\n" +
-			"4 this host cannot (the message says what to do), 5 validation outside tolerance, " +
+			"4 this host cannot (the message says what to do), 5 the answer is no (outside the " +
+			"tolerance, does not fit), " +
 			"130 interrupted.",
 		Writer: e.stdout, ErrWriter: e.stderr,
 		HideVersion:     true,
@@ -81,22 +85,23 @@ func newApp(e *env) *cli.App {
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"},
 				Usage: "no progress and no notes on stderr", Destination: &e.quiet},
 		},
-		Commands: []*cli.Command{
-			demoCommand(e), packCommand(e), synthCommand(e), generateCommand(e), recordCommand(e),
-			trainCommand(e), evalCommand(e), traceCommand(e),
-			probeCommand(e), deviceCommand(e), simCommand(e), batchCommand(e), trafficCommand(e),
-			replayCommand(e), calibrateCommand(e), validateCommand(e), reportCommand(e),
-			breakevenCommand(e), planCommand(e), feasibleCommand(e),
-			layoutCommand(e),
-			adaptiveCommand(e),
-			speculateCommand(e),
-			sweepCommand(e),
-			reproduceCommand(e),
-			doctorCommand(e), versionCommand(e),
-		},
+		EnableBashCompletion: true,
+		Commands: slices.Concat(
+			group("models", packCommand(e), synthCommand(e), generateCommand(e),
+				recordCommand(e), trainCommand(e), evalCommand(e)),
+			group("measure", doctorCommand(e), probeCommand(e), deviceCommand(e),
+				calibrateCommand(e), replayCommand(e)),
+			group("predict", simCommand(e), sweepCommand(e), planCommand(e),
+				breakevenCommand(e), feasibleCommand(e), batchCommand(e), trafficCommand(e),
+				adaptiveCommand(e), speculateCommand(e), layoutCommand(e)),
+			group("compare", demoCommand(e), validateCommand(e), reproduceCommand(e),
+				reportCommand(e)),
+			group("files", traceCommand(e), completionCommand(e), manCommand(e),
+				versionCommand(e)),
+		),
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return unknownVerb(c.Args().First())
+				return unknownVerb(c.App, c.Args().First())
 			}
 			return cli.ShowAppHelp(c)
 		},
@@ -107,19 +112,45 @@ func newApp(e *env) *cli.App {
 			}
 			return nil
 		},
-		OnUsageError: func(_ *cli.Context, err error, _ bool) error {
-			return usageError("%v; see \"windrow --help\"", err)
+		OnUsageError: func(c *cli.Context, err error, _ bool) error {
+			return usageError("%s; see \"windrow --help\"", suggestFlag(err, c.App.Flags))
 		},
 		// Errors come back to Run; the library must not end the process by itself.
 		ExitErrHandler: func(*cli.Context, error) {},
 	}
 	plainSwitches(app.Flags)
 	prepare(app.Commands, "windrow")
+	app.CustomAppHelpTemplate = appHelp(app)
 	return app
 }
 
-func unknownVerb(name string) error {
-	return usageError("unknown verb %q; \"windrow --help\" lists them", name)
+// group puts verbs under one heading of the help.
+func group(heading string, commands ...*cli.Command) []*cli.Command {
+	for _, c := range commands {
+		c.Category = heading
+	}
+	return commands
+}
+
+// checkVerb refuses a misspelt verb before its flags are looked at.
+func checkVerb(app *cli.App, args []string) error {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") || args[0] == "help" ||
+		find(app.Commands, args[0]) != nil {
+		return nil
+	}
+	return unknownVerb(app, args[0])
+}
+
+func unknownVerb(app *cli.App, name string) error {
+	return usageError("unknown verb %q%s; \"windrow --help\" lists them", name,
+		didYouMean(name, namesOf(app.Commands)))
+}
+
+func namesOf(commands []*cli.Command) (names []string) {
+	for _, c := range commands {
+		names = append(names, c.Names()...)
+	}
+	return names
 }
 
 // spoken understands the two ways of asking that the library would refuse: "help VERB" and
@@ -144,14 +175,16 @@ func prepare(commands []*cli.Command, path string) {
 		}
 		plainSwitches(c.Flags)
 		c.OnUsageError = func(_ *cli.Context, err error, _ bool) error {
-			return usageError("%v; see \"%s --help\"", err, full)
+			return usageError("%s; see \"%s --help\"", suggestFlag(err, c.Flags), full)
 		}
+		c.CustomHelpTemplate = verbHelp(c, full)
 		prepare(c.Subcommands, full)
 		if len(c.Subcommands) > 0 {
 			c.Action = func(ctx *cli.Context) error {
 				if ctx.Args().Present() {
-					return usageError("%s: unknown %q; see \"%s --help\"", verb(full),
-						ctx.Args().First(), full)
+					name := ctx.Args().First()
+					return usageError("%s: unknown %q%s; see \"%s --help\"", verb(full), name,
+						didYouMean(name, namesOf(c.Subcommands)), full)
 				}
 				return cli.ShowSubcommandHelp(ctx)
 			}

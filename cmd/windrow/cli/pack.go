@@ -22,7 +22,7 @@ func packCommand(e *env) *cli.Command {
 	return &cli.Command{
 		Name:      "pack",
 		Usage:     "turn a Hugging Face folder, or a GGUF file, into a flash image",
-		ArgsUsage: "DIR or FILE.gguf",
+		ArgsUsage: "DIR|FILE.gguf",
 		Description: "Writes a valid safetensors file: the tensors that stay in memory first, " +
 			"then each layer's neurons as bundles (gate and up rows and\n" +
 			"the down column together), on 4096-byte boundaries. Memory stays bounded for any " +
