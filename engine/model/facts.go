@@ -28,12 +28,12 @@ const (
 //	bundle_format               "F16", "BF16", "F32", "Q8" or "Q4"
 //	model, origin               a name to show; "huggingface", or how the weights were synthesised
 //	rows_per_unit (P), d_model, layers, d_ffn, heads, kv_heads, head_dim, vocab, max_positions,
-//	dtype_bytes
+//	                            dtype_bytes
 //	record_bytes, stride        of one neuron, in bytes; record_bytes = P·d_model·dtype_bytes ≤
 //	                            stride
 //	source_sha256               identity of the weights, whatever the image's layout
 //	tokenizer, tokenizer_sha256 the tokenizer's own text and its SHA-256; absent when packed
-//	without one
+//	                            without one
 type facts struct {
 	name, origin string
 	source       string // SHA-256, hex

@@ -2,9 +2,9 @@ package predictor
 
 import "math"
 
-// adam is AdamW (Loshchilov and Hutter 2019, algorithm 2): gradient descent with momentum, each
-// parameter's step scaled by the size of its recent gradients, and the weights shrunk apart from
-// the gradient.
+// adam is AdamW (Loshchilov and Hutter 2019, algorithm 2): gradient descent with momentum, with
+// each parameter's step scaled by the size of its recent gradients, and weight decay apart from the
+// gradient.
 type adam struct {
 	m, v   []float32 // moving means of the gradient and of its square
 	step   int

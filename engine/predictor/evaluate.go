@@ -17,7 +17,7 @@ type Score struct {
 	Missed   int64 `json:"false_negatives"` // active and not predicted
 	Spurious int64 `json:"false_positives"` // predicted and not active
 
-	// Loss is the balanced cross-entropy in nats: ln 2 for a predictor that knows nothing. 0 for a
+	// Loss is the balanced cross-entropy in nats: ln 2 for a predictor without knowledge. 0 for a
 	// layer without predictor.
 	Loss float64 `json:"loss"`
 	// Magnitude is the sum of |activation| over the active elements, Lost that over the missed
@@ -38,7 +38,7 @@ func (s *Score) Recall() float64 { return 1 - s.FalseNegatives() }
 // Precision is the share of the predicted elements that were active; 1 when none was predicted.
 func (s *Score) Precision() float64 { return 1 - share(s.Spurious, s.Chosen) }
 
-// OverPrediction is how many elements were predicted for each active one; 0 when none was active.
+// OverPrediction is the number of predicted elements for each active one; 0 when none was active.
 func (s *Score) OverPrediction() float64 { return share(s.Chosen, s.Active) }
 
 // ActiveShare is the share of the elements that were active.
@@ -99,8 +99,8 @@ func (p *Predictor) indices(s Samples, from, to int) ([]int, error) {
 	return index, nil
 }
 
-// eachValue calls f for each sample, with a batch of it alone and its values before the sigmoid.
-// The layer must have a rank.
+// eachValue calls f for each sample, with a batch of this sample alone and its values before the
+// sigmoid. The layer must have a rank.
 func (p *Predictor) eachValue(ctx context.Context, layer int, s Samples, index []int,
 	f func(b *batch, z []float32)) error {
 	run, b := p.runner(p.layers[layer].Rank, nil), newBatch(s, layer, 1, s.HasMagnitudes())

@@ -24,7 +24,7 @@ import (
 //	cuts                                    JSON, one number for each layer
 //	model_sha256, trace_sha256              identities, possibly empty
 const (
-	// Format is what the metadata of a predictor's file says first.
+	// Format is the first fact in the metadata of a predictor's file.
 	Format      = "windrow low-rank predictor"
 	fileVersion = "1"
 )
@@ -42,7 +42,7 @@ func fc(layer, number int, what string) string {
 	return fmt.Sprintf("layers.%d.fc%d.%s", layer, number, what)
 }
 
-// parts lists what a layer keeps in a file.
+// parts lists a layer's tensors in a file.
 func (p *Predictor) parts(layer int) []part {
 	l := &p.layers[layer]
 	if l.Rank == 0 {
@@ -119,9 +119,8 @@ func (p *Predictor) save(path string, more map[string]string) error {
 	return w.Commit()
 }
 
-// Load reads a predictor from a file that Save wrote. A broken file is a checkpoint.ErrFormat, one
-// of another kind of content or version a checkpoint.ErrUnsupported. Use For to see whether it
-// suits a model.
+// Load reads a predictor from a file of Save. A broken file is a checkpoint.ErrFormat; one of
+// another kind or version is a checkpoint.ErrUnsupported. Use For to check that it suits a model.
 func Load(path string) (*Predictor, error) {
 	p, _, err := load(path)
 	if err != nil {
@@ -175,7 +174,7 @@ func decode(f *checkpoint.File) (*Predictor, error) {
 	for l := range list {
 		n, err := readLayer(f, &list[l], names{fc(l, 1, "weight"), fc(l, 1, "bias"),
 			fc(l, 2, "weight"), fc(l, 2, "bias")}, width, unitsPerLayer)
-		if errors.Is(err, ErrMismatch) { // with what the same file says of itself
+		if errors.Is(err, ErrMismatch) { // with the shape in its metadata
 			err = fmt.Errorf("%w: %w", checkpoint.ErrFormat, err)
 		}
 		if err != nil {

@@ -14,16 +14,16 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint/torch"
 )
 
-// ImportOptions say what the files of others do not.
+// ImportOptions add the facts that other programs' files lack.
 type ImportOptions struct {
 	Layers, Width, Units int    // the model's shape
-	Model                string // its identity, to be kept with the predictor
-	// Feature is the input that the predictors were trained on; UnknownFeature leaves it to what
-	// the source is known for.
+	Model                string // its identity, stored with the predictor
+	// Feature is the input that the predictors were trained on; UnknownFeature = the source's usual
+	// one.
 	Feature Feature
 }
 
-// orKnown is the feature of the options, or what a source is known for.
+// orKnown returns the feature of the options, or else f, the source's usual one.
 func (o ImportOptions) orKnown(f Feature) ImportOptions {
 	if o.Feature == UnknownFeature {
 		o.Feature = f
@@ -33,9 +33,9 @@ func (o ImportOptions) orKnown(f Feature) ImportOptions {
 
 // ImportPowerInfer reads a folder of PowerInfer's predictors: model_0.pt, model_1.pt, … with
 // fc1.weight [rank, width] and fc2.weight [units, rank], ReLU between. The least value of a
-// predicted unit is sparse_threshold of the folder's config.json, compared before any sigmoid as
-// PowerInfer does, or 0. Every layer must have a file. Their input is the Residual: llama.cpp's
-// graph in PowerInfer hands them ffn_inp, in front of the norm, and for Falcon the layer's input.
+// predicted unit is sparse_threshold of the folder's config.json, compared before any sigmoid as in
+// PowerInfer, or 0. Every layer must have a file. Their input is the Residual: llama.cpp's graph in
+// PowerInfer passes them ffn_inp, in front of the norm, and for Falcon the layer's input.
 func ImportPowerInfer(dir string, opt ImportOptions) (*Predictor, error) {
 	cut, err := sparseThreshold(filepath.Join(dir, "config.json"))
 	if err != nil {
@@ -46,12 +46,12 @@ func ImportPowerInfer(dir string, opt ImportOptions) (*Predictor, error) {
 		"fc2.weight", "fc2.bias"}, ReLU, "powerinfer", cut)
 }
 
-// ImportDejaVu reads a folder of Deja Vu's predictors: a file for each layer, whose name says layer
-// and its number and ends in .pt, with 0.weight [rank, width] and 1.weight [units, rank] and
-// nothing between. The threshold is 0.5. Every layer must have a file. Their input is the Residual,
-// which is what hf_opt_module_save.py records for training ("mlp block input before LN"). At run
-// time Deja Vu feeds the layer's input instead, to have the answer before the attention is
-// computed; here there is no reason to.
+// ImportDejaVu reads a folder of Deja Vu's predictors. Every layer needs a file with a name that
+// contains "layer" and its number and ends in .pt. It holds 0.weight [rank, width] and 1.weight
+// [units, rank], with nothing between. The threshold is 0.5. Their input is the Residual:
+// hf_opt_module_save.py records it for training ("mlp block input before LN"). At run time Deja Vu
+// uses the layer's input instead, to have the answer before the attention is computed; here there
+// is no reason to.
 func ImportDejaVu(dir string, opt ImportOptions) (*Predictor, error) {
 	file := regexp.MustCompile(`layer[_-]?(\d+)(?:\D.*)?\.pt$`)
 	return importFolder(dir, opt.orKnown(Residual), file, names{"0.weight", "0.bias", "1.weight",
@@ -86,7 +86,8 @@ func sparseThreshold(path string) (float32, error) {
 	return float32(v), nil
 }
 
-// importFolder reads one file for each layer, whose number is the first group of the expression.
+// importFolder reads one file for each layer. The first group of the expression is the layer's
+// number.
 func importFolder(dir string, opt ImportOptions, file *regexp.Regexp, name names, kind Kind,
 	origin string, cut float32) (*Predictor, error) {
 	if err := checkShape(opt.Layers, opt.Width, opt.Units); err != nil {
@@ -133,7 +134,7 @@ func (o ImportOptions) predictor(kind Kind, layers []Layer, origin string) (*Pre
 		Model: o.Model})
 }
 
-// importFile reads one layer's predictor, which must be all that the file holds.
+// importFile reads one layer's predictor, which must be the only content of the file.
 func importFile(path string, l *Layer, name names, opt ImportOptions) error {
 	f, err := torch.Open(path)
 	if err != nil {
@@ -158,10 +159,10 @@ func firstName(all []checkpoint.TensorInfo) string {
 	return all[0].Name
 }
 
-// FromCheckpoint reads the predictors inside a model's checkpoint,
-// model.layers.N.mlp.predictor.fc1.weight and fc2.weight with ReLU between, as TurboSparse has
-// them. A layer without has no predictor; that none has one is a checkpoint.ErrUnsupported. The
-// threshold is 0.5. What they predict from the tensors do not say.
+// FromCheckpoint reads the predictors inside a model's checkpoint, as TurboSparse has them:
+// model.layers.N.mlp.predictor.fc1.weight and fc2.weight with ReLU between. A layer without these
+// tensors has no predictor; a checkpoint without any predictor is a checkpoint.ErrUnsupported. The
+// threshold is 0.5. The tensors do not say what their input is.
 func FromCheckpoint(t checkpoint.Tensors, opt ImportOptions) (*Predictor, error) {
 	if err := checkShape(opt.Layers, opt.Width, opt.Units); err != nil {
 		return nil, err

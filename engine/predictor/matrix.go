@@ -2,9 +2,9 @@ package predictor
 
 import "github.com/windrow-sim/windrow/kernels/cpu"
 
-// The three products of training, on row-major float32 matrices. Each is cut into blocks that stay
-// in a core's second-level cache, and each runs along the longest axis, so that a kernel call is
-// worth its cost. The order of the sums is fixed.
+// The three products of training, on row-major float32 matrices. Each works in blocks that stay in
+// a core's second-level cache, along the longest axis, so that a kernel call pays. The order of the
+// sums is fixed.
 const (
 	blockBytes  = 128 << 10
 	blockColums = 1024
@@ -25,7 +25,7 @@ func mulNT(c, a, b []float32, n, m, k int) {
 }
 
 // mulNN computes c += a·b for a (n, k), b (k, m) and c (n, m). Zeros in a, half of it behind a
-// ReLU, cost nothing.
+// ReLU, take no time.
 func mulNN(c, a, b []float32, n, k, m int) {
 	const depth = blockBytes / (4 * blockColums)
 	for lo := 0; lo < m; lo += blockColums {

@@ -17,11 +17,11 @@ type Memory struct {
 	features             []float32
 	active               mask.Mask // (token, layer, words)
 	mags                 []float32
-	// where the magnitudes of a token and layer begin; one more at the end
+	// start of the magnitudes of a token and layer; one more at the end
 	magsAt []int
 }
 
-// NewMemory returns empty samples of the given shape. With magnitudes, every Add must bring them.
+// NewMemory returns empty samples of the given shape. With magnitudes, every Add must have them.
 func NewMemory(layers, width, units int, magnitudes bool) (*Memory, error) {
 	if err := checkShape(layers, width, units); err != nil {
 		return nil, err
@@ -30,9 +30,9 @@ func NewMemory(layers, width, units int, magnitudes bool) (*Memory, error) {
 		magsAt: []int{0}}, nil
 }
 
-// Add appends what one layer saw of one token; the layers of a token come in order, and the token
-// counts once its last layer is there. It copies its arguments. Magnitudes are those of the active
-// units, ascending by unit. It must not run while the samples are used.
+// Add appends the observation of one layer for one token. The layers of a token must be in order,
+// and the token counts once its last layer is there. Add copies its arguments. Magnitudes are those
+// of the active units, ascending by unit. It must not run while the samples are used.
 func (m *Memory) Add(sequence, layer int, feature []float32, active mask.Mask,
 	magnitudes []float32) error {
 	switch {
@@ -69,7 +69,7 @@ func (m *Memory) Width() int { return m.width }
 // Units is the number of units of a layer.
 func (m *Memory) Units() int { return m.units }
 
-// Sequence is what Add was told.
+// Sequence returns the sequence of Add.
 func (m *Memory) Sequence(i int) int { return m.sequence[i] }
 
 // Feature copies a feature.
@@ -85,7 +85,7 @@ func (m *Memory) Active(i, layer int, dst mask.Mask) error {
 	return nil
 }
 
-// HasMagnitudes says whether the samples were made with magnitudes.
+// HasMagnitudes reports whether the samples were made with magnitudes.
 func (m *Memory) HasMagnitudes() bool { return m.magnitudes }
 
 // Magnitudes copies the magnitudes of the active units.

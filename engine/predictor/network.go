@@ -23,7 +23,7 @@ func newNetwork(d, r, u int, kind Kind) *network {
 	return n
 }
 
-// view makes n's matrices those in params.
+// view points n's matrices into params.
 func (n *network) view(params []float32) {
 	n.params = params
 	n.w1, params = params[:n.r*n.d], params[n.r*n.d:]
@@ -31,8 +31,8 @@ func (n *network) view(params []float32) {
 	n.b1, n.b2 = params[:n.r], params[n.r:]
 }
 
-// weights are those of the two classes in the loss. Their mean over all elements is 1, so losses
-// compare: knowing nothing costs ln 2 when they are balanced.
+// weights are the weights of the two classes in the loss. Their mean over all elements is 1, so
+// losses can be compared: a predictor without knowledge has ln 2 when they are balanced.
 type weights struct {
 	active, inactive float32
 	byMagnitude      bool // active is multiplied by the element's magnitude
@@ -51,7 +51,7 @@ func balanced(share float64) weights {
 }
 
 // init draws the start: matrices that keep the variance, and for b2 each unit's share of the
-// weighted samples, which is where training would go first.
+// weighted samples, which training would learn first.
 func (n *network) init(st *survey, w weights, r *rand.Rand) {
 	gain := 1.0
 	if n.relu {
@@ -105,7 +105,7 @@ func (n *network) forward(b *batch, ws *workspace) {
 }
 
 // gradient replaces ws.z by the gradient of the loss there, and sets grad, laid out as params, to
-// that of the parameters. The loss is summed over units and averaged over the batch.
+// the gradient by the parameters. The loss is summed over units and averaged over the batch.
 func (n *network) gradient(b *batch, ws *workspace, w weights, grad *network) {
 	lossGradient(b, ws.z, n.u, w)
 	clear(grad.params)
@@ -152,7 +152,7 @@ func lossGradient(b *batch, z []float32, units int, w weights) {
 // sigmoids replaces values by their sigmoids within 1e-5, for gradients. It splits e^−z into a
 // power of two and a polynomial for the rest.
 func sigmoids(z []float32) {
-	const far = 30 // where float32 no longer tells the sigmoid from 1, and the gradient not from 0
+	const far = 30 // float32 cannot distinguish the sigmoid from 1 beyond it
 	for i, v := range z {
 		if v > far {
 			v = far

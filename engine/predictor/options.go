@@ -11,20 +11,21 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Settings decide what a training makes: the same settings and samples make the same predictor. The
-// zero value is usable, zero fields mean the defaults.
+// Settings determine the result of a training: the same settings and samples make the same
+// predictor. The zero value is usable, zero fields mean the defaults.
 type Settings struct {
 	// Ranks are the ranks of the layers: one for all, or one for each, where 0 leaves a layer
-	// without predictor. None means that each layer gets what GoalFP needs, from the paper's 128
-	// on, or from less for small models.
+	// without predictor. None means that each layer gets the rank that GoalFP needs, from the
+	// paper's 128 on, or from less for small models.
 	Ranks []int `json:"ranks"`
 	// GoalFP, if above 0, doubles the rank of a layer and trains it again as long as its share of
 	// false positives on the held-out samples is larger and a larger rank is possible. Without
 	// Ranks the default is DefaultGoal.
 	GoalFP float64 `json:"goal_false_positives,omitempty"`
-	// Kind is what lies between the two matrices; default Linear, see the package's documentation.
+	// Kind is the function between the two matrices; default Linear, see the package's
+	// documentation.
 	Kind Kind `json:"kind"`
-	// Feature names what the samples hold. It is recorded, not interpreted.
+	// Feature names the features of the samples. It is recorded, not interpreted.
 	Feature Feature `json:"feature"`
 
 	Epochs int `json:"epochs"` // at most; default 20
@@ -45,7 +46,7 @@ type Settings struct {
 	// probabilities: one for all layers, or one for each
 	Thresholds []float64 `json:"thresholds,omitempty"`
 
-	// Cost, if not nil, replaces the balance of the loss by what errors cost.
+	// Cost, if not nil, weighs the loss by the costs of errors instead of balancing it.
 	Cost *Cost `json:"cost,omitempty"`
 }
 
@@ -53,33 +54,33 @@ type Settings struct {
 type Cost struct {
 	// FalsePositive is the time to read one unit's bundle from the device.
 	FalsePositive units.Nanos `json:"false_positive_ns"`
-	// FalseNegative is the time one would spend to keep one unit of the layer's mean |activation|.
-	// A unit of another activation is worth in proportion.
+	// FalseNegative is the time that keeping one unit of the layer's mean |activation| may cost. A
+	// unit of another activation may cost in proportion.
 	FalseNegative units.Nanos `json:"false_negative_ns"`
 }
 
 const (
-	// DefaultTarget is the largest share of false negatives that a threshold is chosen for on the
-	// held-out samples. It is below the 5 % that the paper reports for OPT-6.7B (appendix B.1),
-	// because text of another kind than the samples costs up to one point more.
+	// DefaultTarget is the default target: the largest share of false negatives on the held-out
+	// samples. It is below the 5 % that the paper reports for OPT-6.7B (appendix B.1), because
+	// documents of another kind than the samples cost up to one point more.
 	DefaultTarget = 0.04
 	// DefaultGoal is the largest share of false positives that ranks are raised for. The paper
 	// reports 7 % for OPT-6.7B.
 	DefaultGoal = 0.10
 )
 
-// Options are a training: its settings, and what does not change the result.
+// Options are a training's settings, and options that do not change the result.
 type Options struct {
 	Settings
-	// Model and Trace identify the model and the recording that the samples come from (SHA-256,
-	// hex); they are kept in the predictor's file.
+	// Model and Trace identify the model and the recording of the samples (SHA-256, hex); the
+	// predictor's file keeps them.
 	Model, Trace string
 	// Workers is the number of layers trained at a time; 0 = one for each core.
 	Workers int
-	// State is a folder that finished layers are kept in. A training that was interrupted goes on
-	// from there. Empty = none.
+	// State is a folder for finished layers: an interrupted training continues from it. Empty =
+	// none.
 	State string
-	// Progress, if not nil, is told of every epoch, by one goroutine at a time.
+	// Progress, if not nil, is called after every epoch, by one goroutine at a time.
 	Progress func(Progress)
 }
 
@@ -106,7 +107,7 @@ func Ranks(layers, rank, last int) []int {
 	return ranks
 }
 
-// StartRank is where a layer begins whose rank nobody gave: the paper's 128, or an eighth of a
+// StartRank is the first rank of a layer without a given one: the paper's 128, or an eighth of a
 // feature too short for that. The goal then raises it where the layer needs more, as the paper does
 // by hand.
 func StartRank(s Samples) int {
@@ -158,10 +159,10 @@ func (o *Options) resolve(s Samples) error {
 	return o.check(s)
 }
 
-// largestRank is the rank beyond which two matrices say no more than one.
+// largestRank returns the rank beyond which two matrices express no more than one.
 func largestRank(s Samples) int { return min(s.Width(), s.Units()) }
 
-// check refuses what cannot be trained.
+// check refuses options that cannot be trained.
 func (o *Options) check(s Samples) error {
 	const mostEpochs, mostBatch, mostWorkers = 10000, 1 << 16, 1024
 	switch {

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// inParallel runs the jobs, started in their order, so many workers at a time (0 = one for each
-// core). The first failure stops the others; of several failures the first in order is returned.
-// The end of ctx is an error that wraps its own.
+// inParallel runs the jobs, started in their order, with so many workers (0 = one for each core).
+// The first failure stops the others; of several failures the first in order is returned. The end
+// of ctx is an error that wraps ctx's own.
 func inParallel(ctx context.Context, jobs []func(context.Context) error, workers int) error {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)

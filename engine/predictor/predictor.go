@@ -10,11 +10,10 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// ErrMismatch says that a predictor, or the state of a training, belongs to something else than
-// what it is used with.
+// ErrMismatch: a predictor, or the state of a training, was made for something else.
 var ErrMismatch = errors.New("made for something else")
 
-// Kind says what happens between the two matrices. Files of weights do not tell, so it is recorded.
+// Kind is the function between the two matrices. Files of weights do not say it, so it is recorded.
 type Kind string
 
 const (
@@ -22,8 +21,8 @@ const (
 	Linear Kind = "linear" // Deja Vu
 )
 
-// Feature names what a predictor takes as its input: a kind, as traces and the engine name it, of
-// the layer whose units are named or of the one before.
+// Feature names a predictor's input: a kind of feature, as traces and the engine name it, of the
+// predicted layer or of the layer before.
 type Feature string
 
 const (
@@ -44,8 +43,8 @@ const forNext = "_for_next_layer"
 // units of layer 0 have no entry.
 func (f Feature) ForNextLayer() Feature { return f + forNext }
 
-// Kind is the feature without the layer that it is of; ahead says that it is the one before the
-// layer whose units are named.
+// Kind returns the feature's kind without its layer. ahead reports that it is of the layer before
+// the predicted one.
 func (f Feature) Kind() (kind Feature, ahead bool) {
 	name, ahead := strings.CutSuffix(string(f), forNext)
 	return Feature(name), ahead
@@ -63,16 +62,16 @@ type Layer struct {
 	MinLogit float32
 }
 
-// Facts say where a predictor comes from. They are kept in its file.
+// Facts are the origin of a predictor. Its file keeps them.
 type Facts struct {
 	Origin   string  // "windrow train", "powerinfer", "dejavu", "checkpoint"
 	Feature  Feature // the input
 	Model    string  // identity of the model's weights (SHA-256, hex); empty = not known
 	Trace    string  // identity of the trace it was trained on; empty = none or not known
-	Settings string  // Settings as JSON; empty when it was not trained here
+	Settings string  // Settings as JSON; empty if it was not trained here
 }
 
-// Predictor predicts the active units of every layer of one model. It does not change.
+// Predictor predicts the active units of every layer of one model. It is immutable.
 type Predictor struct {
 	kind         Kind
 	width, units int
@@ -150,10 +149,10 @@ func (p *Predictor) checkLayer(l *Layer) error {
 
 func finite(v float32) bool { return !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) }
 
-// Kind is what lies between the two matrices.
+// Kind returns the function between the two matrices.
 func (p *Predictor) Kind() Kind { return p.kind }
 
-// Facts say where the predictor comes from.
+// Facts returns the predictor's origin.
 func (p *Predictor) Facts() Facts { return p.facts }
 
 // Layers is the number of layers.
@@ -184,7 +183,7 @@ func (p *Predictor) Bytes() units.Bytes {
 
 func (l *Layer) bytes() int { return 2*(len(l.W1)+len(l.W2)) + 4*(len(l.B1)+len(l.B2)) }
 
-// FLOPs is the number of multiplications and additions in one token's predictions of a layer.
+// FLOPs returns the multiplications and additions in one token's predictions of a layer.
 func (p *Predictor) FLOPs(layer int) int64 {
 	return 2 * int64(p.layers[layer].Rank) * int64(p.width+p.units)
 }
@@ -223,9 +222,8 @@ func logit(probability float64) float32 {
 
 func sigmoid(z float64) float64 { return 1 / (1 + math.Exp(-z)) }
 
-// For says whether the predictor can serve a model of the given shape and identity. An identity
-// that either side does not know is not compared. The error is an ErrMismatch that names what
-// differs.
+// For returns nil if the predictor can serve a model of the given shape and identity. An identity
+// that one side lacks is not compared. The error is an ErrMismatch that names the difference.
 func (p *Predictor) For(layers, width, unitsPerLayer int, model string) error {
 	for _, c := range []struct {
 		what      string

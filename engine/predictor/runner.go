@@ -25,8 +25,8 @@ func (p *Predictor) Runner(pool *cpu.Pool) *Runner {
 	return p.runner(rank, pool)
 }
 
-// runner returns a Runner for layers of at most the given rank. It looks at no layer: others may be
-// in training.
+// runner returns a Runner for layers of at most the given rank. It reads no layer: others may be in
+// training.
 func (p *Predictor) runner(rank int, pool *cpu.Pool) *Runner {
 	return &Runner{p: p, pool: pool, mid: make([]float32, rank), z: make([]float32, p.units)}
 }
@@ -34,8 +34,8 @@ func (p *Predictor) runner(rank int, pool *cpu.Pool) *Runner {
 // Words is the length of a mask.
 func (r *Runner) Words() int { return mask.Words(r.p.units) }
 
-// Predict makes need the units predicted for the layer from its feature h. It allocates nothing. A
-// value that is not a number counts as predicted, so that a broken input costs time, not results.
+// Predict sets need to the units predicted for the layer from its feature h. It allocates nothing.
+// NaN counts as predicted, so that a broken input costs time, not results.
 func (r *Runner) Predict(layer int, h []float32, need mask.Mask) error {
 	if layer < 0 || layer >= len(r.p.layers) || len(h) != r.p.width || len(need) != r.Words() {
 		return fmt.Errorf("predictor: layer %d with a feature of %d and a mask of %d words: it "+

@@ -11,8 +11,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/rng"
 )
 
-// Samples are what a predictor learns from: for every token and layer the feature and the units
-// that were active. Methods are called from several goroutines.
+// Samples are the data of a training: for every token and layer the feature and the active units.
+// Methods must be safe for concurrent use.
 type Samples interface {
 	// Len is the number of tokens.
 	Len() int
@@ -21,14 +21,14 @@ type Samples interface {
 	Layers() int
 	Width() int
 	Units() int
-	// Sequence numbers the text that token i belongs to. Tokens of one text resemble each other, so
-	// that whole texts are held out.
+	// Sequence returns the document that token i belongs to. Tokens of one document resemble each
+	// other, so whole documents are held out.
 	Sequence(i int) int
 	// Feature fills dst, Width long.
 	Feature(i, layer int, dst []float32) error
 	// Active fills dst, a mask of the units.
 	Active(i, layer int, dst mask.Mask) error
-	// HasMagnitudes says whether Magnitudes works.
+	// HasMagnitudes reports whether Magnitudes works.
 	HasMagnitudes() bool
 	// Magnitudes fills dst with the |activation| of the active units, ascending by unit; dst has
 	// exactly their number.
@@ -44,7 +44,7 @@ type batch struct {
 	x      []float32 // (size, width)
 	active mask.Mask // (size, words)
 	count  []int     // (size): active units
-	// magnitudes of all active units, sample after sample; empty when not asked for
+	// magnitudes of all active units, sample after sample; may be empty
 	mags  []float32
 	width int
 	words int
@@ -58,7 +58,7 @@ func newBatch(s Samples, layer, size int, magnitudes bool) *batch {
 			size)}
 }
 
-// load brings the samples of the given indices, as many as fit at most.
+// load reads the samples of the given indices, at most as many as fit.
 func (b *batch) load(index []int) error {
 	b.n, b.mags = len(index), b.mags[:0]
 	for at, i := range index {
@@ -112,9 +112,9 @@ func chunks(index []int, size int, f func(piece []int) error) error {
 	return nil
 }
 
-// split divides the samples in those to train on and those to hold out, both ascending. Whole
+// split divides the samples into a training split and a held-out split, both ascending. Whole
 // sequences, in an order drawn from the seed, are held out until they make up the share; of a
-// single sequence it is the end.
+// single sequence its end is held out.
 func split(s Samples, share float64, seed uint64) (train, held []int, err error) {
 	n := s.Len()
 	want := max(1, int(math.Round(share*float64(n))))
@@ -122,7 +122,7 @@ func split(s Samples, share float64, seed uint64) (train, held []int, err error)
 		return nil, nil, fmt.Errorf("predictor: %d samples: at least two are needed, one to "+
 			"train on and one to hold out", n)
 	}
-	var order []int // of the sequences, as they come
+	var order []int // of the sequences, by first occurrence
 	length := map[int]int{}
 	for i := range n {
 		q := s.Sequence(i)
@@ -153,8 +153,8 @@ func split(s Samples, share float64, seed uint64) (train, held []int, err error)
 	return train, held, nil
 }
 
-// digest identifies samples by their shape and the content of a few of them, enough to tell one
-// trace from another.
+// digest identifies samples by their shape and the content of a few of them, enough to distinguish
+// traces.
 func digest(s Samples) (string, error) {
 	const probes = 64
 	h := sha256.New()

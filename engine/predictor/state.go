@@ -13,15 +13,15 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint"
 )
 
-// state is the folder in which a training keeps its finished layers: one predictor file each, of
-// that layer alone, with the fingerprint of the training and the layer's report in the metadata.
-// Without a folder it does nothing.
+// state is the folder of a training's finished layers: one predictor file for each, with the
+// fingerprint of the training and the layer's report in the metadata. Without a folder it does
+// nothing.
 type state struct {
 	dir         string
 	fingerprint string // of settings, identities and samples
 }
 
-// openState makes the folder, if one is named.
+// openState makes the folder, if there is a name.
 func openState(dir string, s Samples, facts Facts) (*state, error) {
 	if dir == "" {
 		return &state{}, nil
@@ -41,7 +41,7 @@ func (st *state) path(layer int) string {
 	return filepath.Join(st.dir, fmt.Sprintf("layer-%04d.safetensors", layer))
 }
 
-// load brings a finished layer and says whether there is one.
+// load reads a finished layer and reports whether there is one.
 func (st *state) load(layer int, l *Layer, rep *LayerReport) (bool, error) {
 	if st.dir == "" {
 		return false, nil

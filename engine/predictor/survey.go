@@ -2,7 +2,7 @@ package predictor
 
 import "math"
 
-// survey is what training knows of a layer's samples before it starts.
+// survey has the statistics of a layer's samples before training.
 type survey struct {
 	samples       int
 	count         []int   // (units): samples that each is active in
@@ -52,7 +52,7 @@ func surveyOf(b *batch, index []int, size int) (*survey, error) {
 		largest = max(largest, st.scale[k])
 	}
 	for k, deviation := range st.scale {
-		st.scale[k] = 0 // a feature that hardly varies says nothing
+		st.scale[k] = 0 // a nearly constant feature carries no information
 		if deviation > largest*1e-6 {
 			st.scale[k] = 1 / deviation
 		}

@@ -7,12 +7,12 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// names are those of a layer's tensors: W1, b1, W2, b2.
+// names are the names of a layer's tensors: W1, b1, W2, b2.
 type names [4]string
 
-// readLayer reads a layer of features of the given width and so many units from tensors of any
-// float type, rounding weights to float16, and returns how many tensors it has. Without both
-// matrices the layer has no predictor; biases are optional.
+// readLayer reads a layer with features of the given width and so many units from tensors of any
+// float type, rounds weights to float16, and returns the number of tensors. Without both matrices
+// the layer has no predictor; biases are optional.
 func readLayer(t checkpoint.Tensors, l *Layer, name names, width, unitsPerLayer int) (used int,
 	err error) {
 	first, ok1 := t.Tensor(name[0])

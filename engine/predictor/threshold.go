@@ -8,15 +8,15 @@ import (
 	"github.com/windrow-sim/windrow/internal/mask"
 )
 
-// A curve counts what each possible cut would do, in bins of values before the sigmoid. Its memory
-// does not depend on the number of samples, and every edge of a bin is a cut whose errors are known
-// exactly.
+// A curve counts the errors of each possible threshold, in bins of values before the sigmoid
+// (logits). Its memory does not depend on the number of samples, and the errors of every edge of a
+// bin are exact.
 type curve struct {
 	active, inactive []int64
 	magnitude        []float64 // of the active; zeros without magnitudes
 }
 
-// Cuts reach from −32 to 32, where a sigmoid is 0 or 1 in float32, in steps of 1/64.
+// Edges reach from −32 to 32, where a sigmoid is 0 or 1 in float32, in steps of 1/64.
 const (
 	edgeLeast    = -32
 	edgesPerUnit = 64
@@ -28,7 +28,7 @@ func newCurve() *curve {
 		magnitude: make([]float64, edges)}
 }
 
-// edge is the lower end of a bin. The first bin holds all that is smaller as well, so its edge
+// edge returns the lower end of a bin. The first bin has all smaller values too, so its edge
 // predicts everything.
 func edge(bin int) float32 {
 	if bin == 0 {
@@ -37,8 +37,8 @@ func edge(bin int) float32 {
 	return edgeLeast + float32(bin)/edgesPerUnit
 }
 
-// bin finds the bin of a value, exactly: z ≥ edge(i) for i up to its bin and no other. NaN is in
-// the last, predicted, as in Predict.
+// bin returns the bin of a value, exactly: z ≥ edge(i) for i up to its bin and no other. NaN is in
+// the last bin, predicted, as in Predict.
 func bin(z float32) int {
 	at := math.Floor(float64(z)*edgesPerUnit) - edgeLeast*edgesPerUnit
 	if math.IsNaN(at) {
@@ -47,7 +47,7 @@ func bin(z float32) int {
 	return int(min(max(at, 0), edges-1))
 }
 
-// add counts the values of one sample, whose magnitudes may be empty.
+// add counts the values of one sample; magnitudes may be empty.
 func (c *curve) add(z []float32, active mask.Mask, magnitudes []float32) {
 	m := 0
 	for u, v := range z {
@@ -64,7 +64,7 @@ func (c *curve) add(z []float32, active mask.Mask, magnitudes []float32) {
 	}
 }
 
-// forTarget is the largest cut whose share of false negatives is at most target.
+// forTarget returns the largest logit with a share of false negatives of at most target.
 func (c *curve) forTarget(target float64) float32 {
 	total := sum(c.active)
 	if total == 0 {
@@ -80,7 +80,7 @@ func (c *curve) forTarget(target float64) float32 {
 	return edge(best)
 }
 
-// forCost is the cut with the least cost; of several, the smallest.
+// forCost returns the logit with the least cost, the smallest among equals.
 func (c *curve) forCost(cost *Cost) float32 {
 	total, magnitude := sum(c.active), sum(c.magnitude)
 	if total == 0 || magnitude == 0 {
@@ -106,7 +106,8 @@ func sum[T int64 | float64](s []T) (total T) {
 	return total
 }
 
-// chooseThreshold sets the layer's cut by the settings, from samples that training did not see.
+// chooseThreshold sets the layer's MinLogit by the settings, from samples that training did not
+// see.
 func (p *Predictor) chooseThreshold(ctx context.Context, layer int, s Samples, index []int,
 	set *Settings) error {
 	l := &p.layers[layer]
@@ -132,7 +133,7 @@ func (p *Predictor) chooseThreshold(ctx context.Context, layer int, s Samples, i
 }
 
 // Calibrate returns the same predictor with thresholds chosen on samples from…to−1 by set's
-// Thresholds, TargetFN or Cost, as training does: for predictors of others, or another target. It
+// Thresholds, TargetFN or Cost, as in training: for imported predictors, or another target. It
 // shares the weights.
 func Calibrate(ctx context.Context, p *Predictor, s Samples, from, to int,
 	set Settings) (*Predictor, error) {

@@ -12,28 +12,28 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// LayerReport says how the training of a layer went. It is kept with the state of an interrupted
-// training. The held-out samples also chose the epoch, the threshold and perhaps the rank, so their
-// score is a little too good; Evaluate on other texts says more.
+// LayerReport describes the training of a layer. The state of an interrupted training keeps it. The
+// held-out samples also chose the epoch, the threshold and perhaps the rank, so their score is a
+// little too good; Evaluate on other documents is fairer.
 type LayerReport struct {
 	Rank      int `json:"rank"`
 	Epochs    int `json:"epochs"`     // run
-	BestEpoch int `json:"best_epoch"` // whose weights were kept
+	BestEpoch int `json:"best_epoch"` // the epoch of the returned weights
 	// of that epoch, weighted as in training, on the held-out samples
 	Loss      float64 `json:"loss"`
 	Threshold float64 `json:"threshold"`
 	HeldOut   Score   `json:"held_out"`
 }
 
-// Report says how a training went.
+// Report describes a training.
 type Report struct {
 	Trained, HeldOut int   // samples
 	Held             []int // the held-out ones, ascending
 	Layers           []LayerReport
 }
 
-// Train makes a predictor from samples. When ctx ends it stops with its error; with a State, the
-// same call goes on later and ends with the same predictor as if it had not been interrupted.
+// Train makes a predictor from samples. When ctx ends it stops with ctx's error. With a State, the
+// same call continues later and returns the same predictor as without the interruption.
 func Train(ctx context.Context, s Samples, opt Options) (*Predictor, *Report, error) {
 	if err := opt.resolve(s); err != nil {
 		return nil, nil, err
@@ -71,7 +71,7 @@ func Train(ctx context.Context, s Samples, opt Options) (*Predictor, *Report, er
 	return p, t.rep, nil
 }
 
-// largestFirst orders the layers so that no large one starts last and is waited for.
+// largestFirst orders the layers so that no large one starts last.
 func largestFirst(ranks []int) []int {
 	order := make([]int, len(ranks))
 	for l := range order {
@@ -81,7 +81,7 @@ func largestFirst(ranks []int) []int {
 	return order
 }
 
-// trainer is one training. Layers write to their own places in p and rep.
+// trainer is one training. Layers write to their own elements of p and rep.
 type trainer struct {
 	s           Samples
 	opt         *Options
@@ -107,7 +107,7 @@ func (t *trainer) progress(pr Progress) {
 	}
 }
 
-// layer brings one layer's predictor from the state, or trains it and keeps it there.
+// layer reads one layer's predictor from the state, or trains it and stores it there.
 func (t *trainer) layer(ctx context.Context, layer int) error {
 	found, err := t.state.load(layer, &t.p.layers[layer], &t.rep.Layers[layer])
 	if err != nil {
@@ -138,7 +138,7 @@ func (t *trainer) layer(ctx context.Context, layer int) error {
 	return nil
 }
 
-// attempt trains a layer with rep's rank, chooses its cut and scores it.
+// attempt trains a layer with rep's rank, chooses its threshold and scores it.
 func (t *trainer) attempt(ctx context.Context, layer int, rep *LayerReport) (err error) {
 	if rep.Rank > 0 {
 		if t.p.layers[layer], err = t.fit(ctx, layer, rep); err != nil {
@@ -154,7 +154,7 @@ func (t *trainer) attempt(ctx context.Context, layer int, rep *LayerReport) (err
 }
 
 // fit trains one layer: survey, start, epochs of small steps until the held-out loss no longer
-// falls, and the best epoch's weights in the form that runs.
+// falls. It returns the best epoch's weights in the form that runs.
 func (t *trainer) fit(ctx context.Context, layer int, rep *LayerReport) (Layer, error) {
 	size := t.opt.Batch
 	b := newBatch(t.s, layer, size, t.opt.Cost != nil)
@@ -228,10 +228,11 @@ func (t *trainer) loss(ctx context.Context, net *network, b *batch, ws *workspac
 	return sum / (float64(len(t.held)) * float64(net.u)), err
 }
 
-// fold returns the network in the form that runs: in float16, on features as they come.
+// fold returns the network in the form that runs: in float16, on features that are not
+// standardised.
 //
-// Each inner value may be divided by a power of two if its column of W2 is multiplied by it, ReLU
-// or not. That is used to give both matrices numbers of the same size, so that float16 holds them
+// Each inner value may be divided by a power of two if its column of W2 is multiplied by it, with
+// or without ReLU. This gives both matrices numbers of similar size, so that float16 can hold them
 // whatever the scale of the features.
 func (n *network) fold(st *survey) (Layer, error) {
 	l := Layer{Rank: n.r, W1: make([]uint16, n.r*n.d), B1: make([]float32, n.r), W2: make([]uint16,
@@ -255,8 +256,8 @@ func (n *network) fold(st *survey) (Layer, error) {
 	return l, p.checkLayer(&l)
 }
 
-// balance is the power of two by which to multiply in·scale, and to divide out, so that their
-// largest numbers are about the same.
+// balance returns the power of two that makes the largest numbers of in·scale, multiplied by it,
+// and of out, divided by it, about the same.
 func balance(in []float32, scale []float64, out []float32) int {
 	a, b := 0.0, 0.0
 	for k, v := range in {

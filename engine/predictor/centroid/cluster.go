@@ -21,7 +21,7 @@ type Masks interface {
 	Mask(i int, dst mask.Mask) error
 }
 
-// ClusterOptions say how a vocabulary is made. Zero values mean the defaults.
+// ClusterOptions configure a clustering. Zero values mean the defaults.
 type ClusterOptions struct {
 	Count      int      // centroids at most; 0 = 256
 	Iterations int      // at most; 0 = 25
@@ -38,7 +38,7 @@ type ClusterOptions struct {
 	// the result.
 	Memory  units.Bytes
 	Seed    uint64
-	Workers int // 0 and 1 = no threads besides the caller's
+	Workers int // 0 and 1 = the caller's thread only
 	// Progress, if not nil, is called after each iteration, from one goroutine.
 	Progress func(ClusterStep)
 }
@@ -49,7 +49,7 @@ type ClusterStep struct {
 	// sum of the distances of all masks to their centroids, in the units of Distance; it never
 	// rises
 	Cost  uint64
-	Moved int // masks that changed their centroid
+	Moved int // masks with a new centroid
 }
 
 func (o ClusterOptions) withDefaults() (ClusterOptions, error) {
@@ -89,11 +89,11 @@ const (
 	maxWorkers = 1 << 10
 )
 
-// Cluster makes a vocabulary by k-means over bitsets: k-means++ seeding, then assignment to the
-// nearest centroid (of several, the one with the lowest id) and new centroids in turn, until no
-// mask moves. A centroid that no mask is nearest to becomes the mask that is farthest from its own.
-// The result has fewer than Count centroids when there are fewer distinct masks. Centroids are
-// ordered by how many masks they stand for, the most frequent first.
+// Cluster makes a vocabulary by k-means over bitsets: k-means++ seeding, then in turn assignment to
+// the nearest centroid (the lowest id among equals) and new centroids, until no mask moves. An
+// empty centroid is replaced by the mask that is farthest from its own centroid. The result has
+// fewer than Count centroids when there are fewer distinct masks. Centroids are in order of their
+// number of members, the largest first.
 func Cluster(ctx context.Context, masks Masks, opt ClusterOptions) (*Vocabulary, error) {
 	opt, err := opt.withDefaults()
 	if err != nil {
@@ -148,25 +148,25 @@ type clustering struct {
 	units  int
 	words  int
 	size   int      // units of every centroid; 0 = free
-	order  []uint32 // units by how many masks have them, when size is not 0
+	order  []uint32 // units by their number of votes, when size is not 0
 	rng    *rand.Rand
 
 	data    mask.Mask // (mask, words)
 	weight  []int32   // units in each mask
 	nearest []int32   // centroid of each mask; −1 at first
-	dist    []uint64  // distance to it
+	dist    []uint64  // distance to the nearest centroid
 
 	centroids mask.Mask // (centroid, words)
 	cweight   []int32
 	members   []int32 // masks ordered by centroid, then index
-	begin     []int   // where a centroid's members begin; one more than centroids
+	begin     []int   // start of each centroid's members; one more than centroids
 }
 
 func (c *clustering) mask(i int) mask.Mask     { return c.data[i*c.words : (i+1)*c.words] }
 func (c *clustering) centroid(k int) mask.Mask { return c.centroids[k*c.words : (k+1)*c.words] }
 func (c *clustering) count() int               { return len(c.cweight) }
 
-// load reads the masks, or room of them drawn without replacement.
+// load reads the masks, or a sample of room masks drawn without replacement.
 func (c *clustering) load(masks Masks, room int) error {
 	n := masks.Len()
 	left := min(n, room)
@@ -175,7 +175,7 @@ func (c *clustering) load(masks Masks, room int) error {
 	at := 0
 	return inBlocks(c.ctx, n, func(lo, hi int) error {
 		for i := lo; i < hi; i++ {
-			// each of the n−i masks to come has the same chance
+			// each of the n−i remaining masks has the same chance
 			if left < n-i && c.rng.IntN(n-i) >= left {
 				continue
 			}
@@ -195,9 +195,9 @@ func (c *clustering) load(masks Masks, room int) error {
 	})
 }
 
-// seed draws the first centroids from the masks, each with a chance proportional to its distance
-// from those drawn before (k-means++, Arthur and Vassilvitskii 2007; between bitsets the Hamming
-// distance is the squared Euclidean one).
+// seed draws the first centroids from the masks, each with a probability proportional to its
+// distance from those drawn before (k-means++, Arthur and Vassilvitskii 2007; between bitsets the
+// Hamming distance is the squared Euclidean one).
 func (c *clustering) seed(limit int) error {
 	limit = min(limit, len(c.weight))
 	if c.size > 0 {
@@ -245,8 +245,8 @@ func (c *clustering) add(i int) {
 	c.become(c.count()-1, i)
 }
 
-// become makes mask i the centroid k, and sets its distance to it. If the size is given, the mask
-// is padded or truncated to it as active sets are.
+// become makes mask i the centroid k, and sets its distance to it. With a given size, the mask is
+// padded or truncated to it as active sets are.
 func (c *clustering) become(k, i int) {
 	copy(c.centroid(k), c.mask(i))
 	if c.size > 0 {
@@ -307,8 +307,8 @@ func (c *clustering) group() {
 
 func (c *clustering) membersOf(k int) []int32 { return c.members[c.begin[k]:c.begin[k+1]] }
 
-// reseed gives every centroid without members the mask that is farthest from its own centroid (of
-// several, the first), unless that would leave another one without members.
+// reseed gives every empty centroid the mask that is farthest from its own centroid (the first
+// among equals), unless that would empty another one.
 func (c *clustering) reseed() {
 	left := make([]int, c.count()) // members
 	for k := range left {
@@ -335,7 +335,7 @@ func (c *clustering) reseed() {
 	c.group()
 }
 
-// update replaces the centroids by better ones.
+// update improves the centroids.
 func (c *clustering) update() error {
 	if err := c.ctx.Err(); err != nil {
 		return fmt.Errorf("centroid: %w", err)
@@ -349,8 +349,8 @@ func (c *clustering) update() error {
 	return nil
 }
 
-// vote replaces centroid k by the best of the candidates of the metric, unless it is better for the
-// members itself.
+// vote replaces centroid k by the best candidate of the metric, unless the present one costs its
+// members less.
 func (c *clustering) vote(k int, votes []uint32, try mask.Mask) {
 	members := c.membersOf(k)
 	if len(members) == 0 {
@@ -377,7 +377,7 @@ func (c *clustering) vote(k int, votes []uint32, try mask.Mask) {
 	}
 }
 
-// candidates writes one centroid after the other that the votes of n members suggest into try, and
+// candidates writes one centroid after the other into try, as the votes of n members suggest, and
 // yields its number of units.
 func (c *clustering) candidates(votes []uint32, n int, try mask.Mask) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
@@ -403,7 +403,7 @@ func (c *clustering) candidates(votes []uint32, n int, try mask.Mask) iter.Seq[i
 	}
 }
 
-// byVotes orders units by their votes, most first; of equal ones the lowest.
+// byVotes orders units by their votes, most first, the lowest first among equals.
 func byVotes(votes []uint32) []uint32 {
 	order := make([]uint32, len(votes))
 	for u := range order {

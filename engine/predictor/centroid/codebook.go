@@ -15,10 +15,10 @@ import (
 type Codebook struct {
 	shape  Shape
 	vocabs []*Vocabulary // by Shape.head
-	// (layer − 1, unit): tokens of the training samples for which it was active in every projection
+	// (layer − 1, unit): number of training tokens with the unit active in every projection
 	hot  [][]uint32
 	made Clustering
-	// (layer − 1, rank): the units, the most often active first, of equal ones the lowest
+	// (layer − 1, rank): the units, the most often active first, the lowest first among equals
 	order [][]uint32
 }
 
@@ -35,9 +35,9 @@ type Clustering struct {
 	Seed       uint64      `json:"seed"`
 }
 
-// BuildOptions say how a codebook is made.
+// BuildOptions configure a codebook.
 type BuildOptions struct {
-	ClusterOptions // of each vocabulary; its Progress is not used
+	ClusterOptions // of each vocabulary, without Progress
 	// Progress, if not nil, is called after each iteration of each clustering, from one goroutine.
 	Progress func(BuildStep)
 }
@@ -138,7 +138,8 @@ func countActive(ctx context.Context, s Samples, pool *cpu.Pool) ([][]uint32, er
 	return hot, first.err
 }
 
-// firstError keeps the error of the lowest index, so that it does not depend on who came first.
+// firstError keeps the error of the lowest index, so that it does not depend on the order of the
+// workers.
 type firstError struct {
 	mu  sync.Mutex
 	at  int
@@ -167,7 +168,7 @@ func (b *Codebook) rank() {
 // Shape is the shape of the samples that the codebook was made from.
 func (b *Codebook) Shape() Shape { return b.shape }
 
-// Vocabulary is that of a layer (1 to Layers−1) and projection.
+// Vocabulary returns the vocabulary of a layer (1 to Layers−1) and projection.
 func (b *Codebook) Vocabulary(layer, projection int) *Vocabulary {
 	return b.vocabs[b.shape.head(layer, projection)]
 }
@@ -176,20 +177,20 @@ func (b *Codebook) Vocabulary(layer, projection int) *Vocabulary {
 // must not be changed.
 func (b *Codebook) Hottest(layer int) []uint32 { return b.order[layer-1] }
 
-// Filled says how an active set came to its size.
+// Filled counts the changes that gave an active set its size.
 type Filled struct {
 	Agreed    int `json:"agreed"`    // units in the intersection of the centroids
-	Padded    int `json:"padded"`    // units added to it
-	Truncated int `json:"truncated"` // units removed from it
+	Padded    int `json:"padded"`    // units added
+	Truncated int `json:"truncated"` // units removed
 }
 
 // Active writes the active set of a layer (1 to Layers−1) for the centroid ids of its projections:
-// their intersection, padded or truncated to kMax units; kMax 0 leaves it as it is. Units come and
-// go by how often they were active in training, the lower unit first among equals:
+// their intersection, padded or truncated to kMax units; with kMax 0 the intersection unchanged.
+// Units are ranked by how often they were active in training, the lower unit first among equals:
 //
-//   - more than kMax units in the intersection: the kMax hottest of them stay;
-//   - fewer: the hottest units that one of the centroids has are added, and when there are no more,
-//     the hottest of all others.
+//   - more than kMax units in the intersection: its kMax hottest units stay;
+//   - fewer: the hottest units of either centroid are added, and when there are no more, the
+//     hottest of all others.
 //
 // dst is a mask of the units of a layer.
 func (b *Codebook) Active(layer int, ids []int, kMax int, dst mask.Mask) (Filled, error) {
@@ -226,7 +227,7 @@ func (b *Codebook) active(layer int, ids []int, kMax int, dst mask.Mask) Filled 
 	return fill(gate, up, b.order[layer-1], kMax, dst)
 }
 
-// pair returns the two centroid masks, which are one and the same without a gate.
+// pair returns the two centroid masks; without a gate both are the same mask.
 func (b *Codebook) pair(layer int, ids []int) (gate, up mask.Mask) {
 	gate = b.Vocabulary(layer, 0).Mask(ids[0])
 	if b.shape.Projections == 1 {
@@ -271,9 +272,9 @@ func fill(gate, up mask.Mask, order []uint32, kMax int, dst mask.Mask) Filled {
 	return f
 }
 
-// places says for every unit of order where it stands in the sequence by which fill takes units:
-// the active set of kMax units is the first kMax of it. It calls f for every unit, with its place
-// from 0.
+// places computes for every unit of order its place in the sequence in which fill takes units: the
+// active set of kMax units is the first kMax of the sequence. It calls f for every unit, with its
+// place from 0.
 func places(gate, up mask.Mask, order []uint32, f func(u uint32, place int)) {
 	agreed := gate.CountAnd(up)
 	either := gate.Count() + up.Count() - agreed
@@ -291,8 +292,8 @@ func places(gate, up mask.Mask, order []uint32, f func(u uint32, place int)) {
 	}
 }
 
-// labels returns the nearest centroids of every token, what the predictor should say: Shape.heads
-// ids a token.
+// labels returns the nearest centroids of every token, the targets of training: Shape.heads ids a
+// token.
 func (b *Codebook) labels(ctx context.Context, s Samples, pool *cpu.Pool) ([]int32, error) {
 	heads := b.shape.heads()
 	ids := make([]int32, s.Len()*heads)

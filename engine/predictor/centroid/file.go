@@ -22,7 +22,7 @@ import (
 // and metadata: format, version, and as JSON shape, hidden (widths of the trunk), clustering (its
 // options) and facts.
 const (
-	// Format is what the metadata of a predictor's file says first.
+	// Format is the first fact in the metadata of a predictor's file.
 	Format      = "windrow.centroid"
 	fileVersion = "1"
 )
@@ -78,7 +78,7 @@ func (p *Predictor) metadata() (map[string]string, error) {
 	return meta, nil
 }
 
-// tensor is a part of the file with what is in it.
+// tensor is a part of the file with its content.
 type tensor struct {
 	checkpoint.TensorInfo
 	data any // a slice
@@ -122,8 +122,8 @@ func (p *Predictor) parts() (list []tensor) {
 	return list
 }
 
-// Load reads the file of a predictor. What is in it is checked, so that predicting from it cannot
-// fail: a broken file is an ErrFormat, a file of another kind or a later version an ErrUnsupported.
+// Load reads the file of a predictor. It checks the content, so that predictions cannot fail: a
+// broken file is an ErrFormat, a file of another kind or a later version an ErrUnsupported.
 func Load(path string) (*Predictor, error) {
 	f, err := checkpoint.Open(path)
 	if err != nil {
@@ -189,15 +189,15 @@ func (s Clustering) metric() (metric, error) {
 	return m, m.check()
 }
 
-// reader reads tensors until one is wrong.
+// reader reads tensors and keeps the first error.
 type reader struct {
 	file *checkpoint.File
 	read int
 	err  error
 }
 
-// readTensor reads a tensor, which must have the type and shape. Memory is allocated after the
-// check, so it is bounded by the file.
+// readTensor reads a tensor, which must have the type and shape. It allocates after the check, so
+// the file bounds its memory.
 func readTensor[T uint16 | uint32 | uint64 | float32](r *reader, name string,
 	dtype checkpoint.DType, shape ...int) []T {
 	if r.err != nil {

@@ -8,20 +8,20 @@ import (
 )
 
 // network is the float32 network in training: standardised features → (Linear, ReLU) for each
-// hidden layer → Linear, whose outputs are the logits of all heads one after the other.
+// hidden layer → Linear. Its outputs are the logits of all heads in a row.
 type network struct {
 	pool   *cpu.Pool
 	layers []*linear
-	bounds []int // where each head's logits begin, and their number at the end
+	bounds []int // start of each head's logits, and the number of logits at the end
 
 	// One batch, all (sample, element).
-	x     [][]float32 // x[l] goes into layer l; the last are the logits
+	x     [][]float32 // x[l] is the input of layer l; the last are the logits
 	delta [][]float32 // derivatives of the loss by x
 	loss  []float64   // of each sample
-	right []int       // heads whose largest logit is the label's
+	right []int       // heads with the largest logit at the label
 }
 
-// linear is y = w·x + b with what Adam remembers.
+// linear is y = w·x + b with Adam's state.
 type linear struct {
 	in, out int
 	w, b    []float32 // (out, in), (out)
@@ -62,8 +62,8 @@ func newNetwork(width int, hidden, counts []int, batch int, pool *cpu.Pool, r *r
 	return n
 }
 
-// forward runs the first size samples of x[0], and leaves loss, right, and the derivatives by the
-// logits of the mean loss. labels has one id for each sample and head.
+// forward runs the first size samples of x[0], and sets loss, right, and the derivatives of the
+// mean loss by the logits. labels has one id for each sample and head.
 func (n *network) forward(size int, labels []int32) (loss float64, right int) {
 	last := len(n.layers) - 1
 	n.pool.Run(size, 1, func(lo, hi int) {
@@ -132,8 +132,9 @@ func argmax(z []float32) (best int) {
 	return best
 }
 
-// backward computes the derivatives of all weights for the batch that forward ran. Each weight's is
-// summed in the order of the samples by one worker, so that it does not depend on their number.
+// backward computes the derivatives by all weights for the batch that forward ran. One worker sums
+// each weight's derivative in the order of the samples, so it does not depend on the number of
+// workers.
 func (n *network) backward(size int) {
 	n.pool.Run(size, 1, func(lo, hi int) {
 		for l := len(n.layers) - 1; l > 0; l-- {

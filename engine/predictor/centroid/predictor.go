@@ -10,7 +10,7 @@ import (
 )
 
 // Predictor maps the layer-0 feature of a token to its centroids, and these to active sets. It is
-// immutable; a Runner is what predicts.
+// immutable; a Runner makes the predictions.
 type Predictor struct {
 	book        *Codebook
 	mean, scale []float32
@@ -31,13 +31,12 @@ const (
 	infF16  = 0x7c00 // from here on without the sign: infinite or not a number
 )
 
-// Facts say where a predictor comes from.
+// Facts are the origin of a predictor.
 type Facts struct {
 	Model string `json:"model"` // identifies the model, normally by a hash; "" = unknown
 	Trace string `json:"trace"` // and the samples
-	// Feature names what Samples.Feature gave, and a Runner has to be given: a kind of features as
-	// traces name them. "" = the file does not say, which is of before there were several kinds:
-	// the input of the feed-forward part.
+	// Feature is the kind of Samples.Feature, and of a Runner's input, as traces name it. "" = an
+	// old file that does not say: the input of the feed-forward part.
 	Feature  string   `json:"feature,omitempty"`
 	Training Training `json:"training"`
 }
@@ -45,7 +44,7 @@ type Facts struct {
 // Training are the options that a predictor was trained with.
 type Training struct {
 	Tokens   int     `json:"tokens"`
-	Held     int     `json:"held"` // tokens held out
+	Held     int     `json:"held"` // held-out tokens
 	Epochs   int     `json:"epochs"`
 	Patience int     `json:"patience"`
 	Batch    int     `json:"batch"`
@@ -56,15 +55,15 @@ type Training struct {
 // Codebook returns the vocabularies.
 func (p *Predictor) Codebook() *Codebook { return p.book }
 
-// Facts say where the predictor comes from.
+// Facts returns the predictor's origin.
 func (p *Predictor) Facts() Facts { return p.facts }
 
 // Feature names what a Runner has to be given. Files of before there were kinds do not say: it was
 // the input of the feed-forward part.
 func (p *Predictor) Feature() string { return cmp.Or(p.facts.Feature, "ffn_input") }
 
-// Fits says whether the predictor was made for a model, given by the same text as
-// TrainOptions.Model, and for its shape. If not, the error is an ErrMismatch.
+// Fits returns nil if the predictor was made for a model, given by the same text as
+// TrainOptions.Model, and for its shape. Otherwise the error is an ErrMismatch.
 func (p *Predictor) Fits(model string, shape Shape) error {
 	if p.facts.Model != model {
 		return fmt.Errorf("centroid: %w: the predictor was trained for model %q, this is %q; "+
@@ -77,7 +76,7 @@ func (p *Predictor) Fits(model string, shape Shape) error {
 	return nil
 }
 
-// Parameters is the number of weights of the network. The centroids are not among them.
+// Parameters returns the number of weights of the network, without the centroids.
 func (p *Predictor) Parameters() int64 {
 	n := int64(0)
 	for _, d := range p.layers {
@@ -86,9 +85,8 @@ func (p *Predictor) Parameters() int64 {
 	return n
 }
 
-// Bytes is the memory that the predictor needs beside a Runner's buffers: weights in float16,
-// everything else in 4 bytes, centroid masks with one bit for each unit, and the ranking of the
-// units.
+// Bytes returns the predictor's memory, without a Runner's buffers: weights in float16, everything
+// else in 4 bytes, centroid masks with one bit for each unit, and the ranking of the units.
 func (p *Predictor) Bytes() units.Bytes {
 	n := units.Bytes(4 * (len(p.mean) + len(p.scale)))
 	for _, d := range p.layers {
@@ -98,13 +96,13 @@ func (p *Predictor) Bytes() units.Bytes {
 		n += units.Bytes(8*len(v.masks) + 4*len(v.weights))
 	}
 	for _, order := range p.book.order {
-		n += units.Bytes(2 * 4 * len(order)) // and the counts it comes from
+		n += units.Bytes(2 * 4 * len(order)) // and the counts that it is made from
 	}
 	return n
 }
 
-// FLOPs is the number of floating-point operations of one prediction, a multiplication and an
-// addition for each weight. The K_max rule is integer work and not counted.
+// FLOPs returns the floating-point operations of one prediction: a multiplication and an addition
+// for each weight. The K_max rule is integer work and not counted.
 func (p *Predictor) FLOPs() int64 {
 	n := int64(2 * len(p.mean))
 	for _, d := range p.layers {
@@ -119,12 +117,12 @@ type Runner struct {
 	p    *Predictor
 	kMax int
 	pool *cpu.Pool
-	x    [][]float32 // x[l] goes into layer l; the last are the logits
+	x    [][]float32 // x[l] is the input of layer l; the last are the logits
 	ids  []int       // by Shape.head
 }
 
-// NewRunner returns a Runner whose active sets have exactly kMax units; 0 leaves the intersections
-// as they are. pool may be nil; it stays the caller's.
+// NewRunner returns a Runner with active sets of exactly kMax units; 0 leaves the intersections
+// unchanged. pool may be nil; the caller owns it.
 func (p *Predictor) NewRunner(kMax int, pool *cpu.Pool) (*Runner, error) {
 	if err := p.book.checkKMax(kMax); err != nil {
 		return nil, err
@@ -170,8 +168,8 @@ func (r *Runner) IDs(feature []float32) ([]int, error) {
 }
 
 // Predict writes the active set of every layer into masks, which has an entry for every layer of
-// the model, each with a word for every 64 units. masks[0] is left alone, and so is a layer whose
-// entry is nil: it is dense. The counts are sums over the others.
+// the model, each with a word for every 64 units. masks[0] is left alone, and so is a nil entry:
+// that layer is dense. The counts are sums over the others.
 func (r *Runner) Predict(feature []float32, masks []mask.Mask) (Filled, error) {
 	shape := r.p.book.shape
 	if len(masks) != shape.Layers {

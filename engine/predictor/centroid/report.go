@@ -12,15 +12,15 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
-// EvaluateOptions say what to report.
+// EvaluateOptions configure an evaluation.
 type EvaluateOptions struct {
 	KMax    []int // sizes of active sets to report
-	Workers int   // 0 and 1 = no threads besides the caller's
+	Workers int   // 0 and 1 = the caller's thread only
 	// Progress, if not nil, is called with the number of tokens done, from one goroutine.
 	Progress func(done, total int)
 }
 
-// Quality compares chosen sets with true ones, added up over tokens. A true unit is one that passed
+// Quality compares chosen sets with true ones, summed over tokens. A true unit is one that passed
 // the threshold in every projection.
 type Quality struct {
 	Chosen    float64 `json:"chosen"`    // units in a set, mean
@@ -44,11 +44,11 @@ type Compared[T any] struct {
 
 // AtK is the quality of active sets of KMax units.
 type AtK struct {
-	KMax int `json:"k_max"` // 0 = the intersection as it is
+	KMax int `json:"k_max"` // 0 = the intersection unchanged
 	Compared[Quality]
 }
 
-// LayerReport is how well the active sets of one layer are predicted.
+// LayerReport is the quality of one layer's active sets.
 type LayerReport struct {
 	Layer  int     `json:"layer"`
 	Active float64 `json:"active"` // true units of a token, mean
@@ -56,8 +56,8 @@ type LayerReport struct {
 	// to the mask.
 	Top1      []float64 `json:"top1"`
 	Centroids []int     `json:"centroids"` // by projection
-	// Intersection is the quality of the intersections as they are. Static is empty: it has no size
-	// of its own.
+	// Intersection is the quality of the unpadded intersections. Static is empty: it has no size of
+	// its own.
 	Intersection Compared[Quality] `json:"intersection"`
 	Sets         []AtK             `json:"sets"`
 	// Needed95 and Needed99 are the smallest K_max at which 95 and 99 % of the true units are
@@ -66,7 +66,7 @@ type LayerReport struct {
 	Needed99 Compared[int] `json:"needed_99"`
 }
 
-// Report is how well a predictor does on samples it has not seen.
+// Report is the quality of a predictor on unseen samples.
 type Report struct {
 	Tokens int           `json:"tokens"`
 	Units  int           `json:"units"`
@@ -77,7 +77,7 @@ type Report struct {
 	Mean LayerReport `json:"mean"`
 }
 
-// Evaluate runs the predictor on samples, which should be others than it was trained on.
+// Evaluate runs the predictor on samples, which should not be those of the training.
 func Evaluate(ctx context.Context, p *Predictor, s Samples, opt EvaluateOptions) (*Report, error) {
 	if err := checkSamples(s); err != nil {
 		return nil, err
@@ -120,8 +120,8 @@ func Evaluate(ctx context.Context, p *Predictor, s Samples, opt EvaluateOptions)
 	return total.report(p, s.Len(), opt.KMax), nil
 }
 
-// tally counts, for each layer and way to choose units, how many true units stand at each place of
-// the sequence in which units are taken; the hits of every K_max follow by adding up.
+// tally counts, for each layer and way to choose units, the true units at each place of the
+// sequence in which units are taken. The hits of every K_max are sums of these.
 type tally struct {
 	shape  Shape
 	layers []layerTally
@@ -295,7 +295,7 @@ func sumOf(values []int64) (sum int64) {
 	return sum
 }
 
-// newQuality has shares of nothing count as good: no true unit was missed, no chosen one was wrong.
+// newQuality counts shares of nothing as good: no true unit was missed, no chosen one was wrong.
 func newQuality(all, sets, chosen, hits, active int64) Quality {
 	share := func(part, whole int64, empty float64) float64 {
 		if whole == 0 {
@@ -334,8 +334,8 @@ func (r *Report) WriteText(w io.Writer) error {
 	return t.Flush()
 }
 
-// static is the recall of the hottest units in percent. They have no size of their own, so without
-// a K_max there is none.
+// static returns the recall of the hottest units in percent. They have no size of their own, so
+// without a K_max there is none.
 func (a AtK) static() string {
 	if a.KMax == 0 {
 		return "-"

@@ -9,7 +9,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/mask"
 )
 
-// Shape is what a predictor is made for.
+// Shape is the shape that a predictor is made for.
 type Shape struct {
 	// of the model, layer 0 included; layers 1 to Layers−1 are predicted
 	Layers int `json:"layers"`
@@ -19,7 +19,7 @@ type Shape struct {
 	Width       int `json:"width"` // elements of a feature
 }
 
-// Largest shapes; what is beyond is a broken file, not a model.
+// The largest shapes: a larger one is a broken file, not a model.
 const (
 	maxLayers = 1 << 12
 	maxUnits  = 1 << 20
@@ -44,17 +44,17 @@ func (s Shape) check() error {
 // heads is the number of centroids that are predicted for a token: 2·(L−1), or L−1 without a gate.
 func (s Shape) heads() int { return (s.Layers - 1) * s.Projections }
 
-// head is the index of a layer's projection among them.
+// head returns the index of the head of a layer's projection.
 func (s Shape) head(layer, projection int) int { return (layer-1)*s.Projections + projection }
 
 // words is the number of 64-bit words of a mask.
 func (s Shape) words() int { return mask.Words(s.Units) }
 
-// Samples are tokens with what was seen of them: the feature that the predictor will see, and the
-// masks it should find. Tokens that follow each other in a text should follow each other here,
-// because a held-out part is cut from the end.
+// Samples are tokens with their observations: the feature, which the predictor gets, and the masks,
+// which it should find. Consecutive tokens of a document should be consecutive here, because the
+// held-out part is the end.
 //
-// Feature and Mask are called from several goroutines at once.
+// Feature and Mask must be safe for concurrent use.
 type Samples interface {
 	// Len is the number of tokens.
 	Len() int
@@ -67,9 +67,9 @@ type Samples interface {
 	Mask(i, layer, projection int, dst mask.Mask) error
 }
 
-// Split cuts samples in two: the last share of them (0 to 1, rounded down, at least one token if
-// share is above 0) is held out. It does not cut at random, because neighbouring tokens resemble
-// each other: the held-out part would be known already.
+// Split divides samples in two: the last share of them (0 to 1, rounded down, at least one token if
+// share is above 0) is held out. It does not split at random: neighbouring tokens resemble each
+// other, so training would know the held-out part already.
 func Split(s Samples, share float64) (train, held Samples, err error) {
 	if !(share >= 0 && share < 1) {
 		return nil, nil, fmt.Errorf("centroid: %w: held-out share %v: it must be 0 or more and "+
@@ -126,8 +126,8 @@ func readMask(s Samples, i, layer, projection int, dst mask.Mask) error {
 	return nil
 }
 
-// readTruth writes the units that matter for a token: those that pass the threshold in every
-// projection. scratch is a second mask.
+// readTruth writes the true units of a token: those that pass the threshold in every projection.
+// scratch is a second mask.
 func readTruth(s Samples, i, layer int, dst, scratch mask.Mask) error {
 	if err := readMask(s, i, layer, 0, dst); err != nil {
 		return err
@@ -142,8 +142,8 @@ func readTruth(s Samples, i, layer int, dst, scratch mask.Mask) error {
 	return nil
 }
 
-// Threshold makes dst the units whose values have a magnitude above at, which is 0 or more. dst is
-// a mask of as many units as there are values. For a ReLU at is 0; a SiLU has no zeros and needs a
+// Threshold sets dst to the units with values of a magnitude above at, which is 0 or more. dst is a
+// mask of as many units as there are values. For a ReLU at is 0; a SiLU has no zeros and needs a
 // Cutoff.
 func Threshold(values []float32, at float32, dst mask.Mask) {
 	dst = dst[:mask.Words(len(values)):len(dst)]
@@ -155,7 +155,7 @@ func Threshold(values []float32, at float32, dst mask.Mask) {
 	}
 }
 
-// MaskFeature writes 1 for every unit of a mask and 0 for the others: layer 0's mask is a feature
+// MaskFeature writes 1 for every unit of a mask and 0 for the others. Layer 0's mask is a feature
 // too, and the only one that an activation trace holds. len(dst) is the number of units.
 func MaskFeature(active mask.Mask, dst []float32) {
 	for u := range dst {
@@ -166,9 +166,9 @@ func MaskFeature(active mask.Mask, dst []float32) {
 	}
 }
 
-// Cutoff returns the threshold above which share (0 to 1) of the magnitudes of values lie, as
-// nearly as ties allow and never more: the way from a wished sparsity to a threshold. Values of one
-// layer and projection over many tokens are what it is for.
+// Cutoff returns the threshold with a share (0 to 1) of the magnitudes of values above it, as
+// nearly as ties allow and never more. It turns a wanted sparsity into a threshold. The values
+// should be those of one layer and projection over many tokens.
 func Cutoff(values []float32, share float64) (float32, error) {
 	if len(values) == 0 || !(share >= 0 && share <= 1) {
 		return 0, fmt.Errorf("centroid: %w: a share of %v of %d values: the share must be 0 to "+

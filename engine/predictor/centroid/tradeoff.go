@@ -9,22 +9,22 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// TradeoffOptions say what to try.
+// TradeoffOptions configure a study of sizes.
 type TradeoffOptions struct {
 	Counts []int // sizes of the vocabularies
 	KMax   []int // sizes of the active sets
-	// Sized makes vocabularies for each K_max, whose centroids have that many units
-	// (ClusterOptions.Size), which finds more true units than one vocabulary for all, as less is
-	// padded and truncated, and takes as many times longer.
+	// Sized makes vocabularies for each K_max, with centroids of that many units
+	// (ClusterOptions.Size). They find more true units than one vocabulary for all, because less is
+	// padded and truncated. The study takes as many times longer.
 	Sized   bool
 	Holdout float64 // share of the training samples that decides when training ends; 0 = 0.1
 	Build   BuildOptions
 	Train   TrainOptions
-	// Progress, if not nil, is called when a predictor has been evaluated, from one goroutine.
+	// Progress, if not nil, is called after each predictor's evaluation, from one goroutine.
 	Progress func(done, total int)
 }
 
-// Tradeoff is what one predictor gives, over all layers.
+// Tradeoff is the result of one predictor, over all layers.
 type Tradeoff struct {
 	Count int         `json:"count"` // centroids in a vocabulary, at most
 	Size  int         `json:"size"`  // units of a centroid; 0 = free
@@ -34,7 +34,7 @@ type Tradeoff struct {
 }
 
 // Tradeoffs trains a predictor for each vocabulary size and evaluates it on test, which must have
-// no text in common with train.
+// no document in common with train.
 func Tradeoffs(ctx context.Context, train, test Samples, opt TradeoffOptions) ([]Tradeoff, error) {
 	setDefault(&opt.Holdout, 0.1)
 	fit, held, err := Split(train, opt.Holdout)

@@ -12,7 +12,7 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// TrainOptions say how a predictor is trained. Zero values mean the defaults.
+// TrainOptions configure a training. Zero values mean the defaults.
 type TrainOptions struct {
 	// widths of the trunk's layers; nil = one of 256; empty = none, heads on the feature
 	Hidden   []int
@@ -21,16 +21,16 @@ type TrainOptions struct {
 	Batch    int     // tokens in a step; 0 = 64
 	Rate     float64 // of Adam; 0 = 0.001
 	Seed     uint64
-	Workers  int // 0 and 1 = no threads besides the caller's
+	Workers  int // 0 and 1 = the caller's thread only
 	// Progress, if not nil, is called after each epoch, from one goroutine.
 	Progress func(Epoch)
-	// Model and Trace identify what the samples come from, normally as hashes, and Feature names
-	// the kind of their features. They are kept in the predictor's file.
+	// Model and Trace identify the source of the samples, normally as hashes; Feature is the kind
+	// of their features. The predictor's file keeps them.
 	Model, Trace, Feature string
 }
 
-// Epoch is where a training stands. Losses are in nats per head; accuracies are shares of heads
-// whose most likely centroid is the nearest one.
+// Epoch is the state of a training after an epoch. Losses are in nats per head; accuracies are
+// shares of heads whose most likely centroid is the nearest one.
 type Epoch struct {
 	Epoch, Epochs int // from 1
 	TrainLoss     float64
@@ -91,7 +91,7 @@ func checkHidden(hidden []int) error {
 // Train fits the shared predictor to the codebook with Adam and the cross-entropy of every head, in
 // batches drawn in a new order each epoch. It ends when the held-out loss has not fallen for
 // Patience epochs, and returns the weights of the best one, rounded to float16. Features are read
-// from the samples for each batch and not kept; what is kept is 4 bytes for each token and head.
+// from the samples for each batch; only 4 bytes for each token and head stay in memory.
 //
 // The codebook should not have seen held either: Split, then Build and Train.
 func Train(ctx context.Context, train, held Samples, book *Codebook, opt TrainOptions) (*Predictor,
@@ -170,8 +170,8 @@ func (t *trainer) prepare(pool *cpu.Pool) (err error) {
 	return err
 }
 
-// standardise returns the mean of each element of the feature and one over its standard deviation;
-// 0 where it does not vary, so that it does not count.
+// standardise returns the mean of each element of the feature and one over its standard deviation.
+// The latter is 0 for a constant element, which then has no effect.
 func standardise(ctx context.Context, s Samples) (mean, scale []float32, err error) {
 	width, n := s.Shape().Width, float64(s.Len())
 	x := make([]float32, width)
@@ -245,7 +245,7 @@ func (t *trainer) epoch(order []int, r *rand.Rand, step *int) (loss, accuracy fl
 	})
 }
 
-// judge runs the held-out samples.
+// judge computes loss and accuracy on the held-out samples.
 func (t *trainer) judge() (loss, accuracy float64, err error) {
 	order := make([]int, t.held.Len())
 	for i := range order {
@@ -318,7 +318,7 @@ func (t *trainer) predictor() (*Predictor, error) {
 	return p, nil
 }
 
-// record is what the file says of how the predictor was made.
+// record returns the facts of the training for the file.
 func (t *trainer) record() Training {
 	return Training{
 		Tokens: t.train.Len(), Held: t.held.Len(), Epochs: t.opt.Epochs, Patience: t.opt.Patience,

@@ -8,14 +8,14 @@ import (
 	"github.com/windrow-sim/windrow/internal/mask"
 )
 
-// Distance says how unlike a mask and a centroid are.
+// Distance is a measure between a mask and a centroid.
 type Distance uint8
 
 const (
 	// Hamming is MissCost for each unit that the mask alone has, plus ExtraCost for each that the
 	// centroid alone has.
 	Hamming Distance = iota
-	// Jaccard is that sum divided by itself plus the units that both have, in units of 2^-32; 0
+	// Jaccard is that sum divided by itself plus the number of common units, in units of 2^-32; 0
 	// between empty masks. (With costs of 1 it is the Jaccard distance, otherwise Tversky's.) It
 	// weighs a unit more where few are active.
 	Jaccard
@@ -32,7 +32,7 @@ func (d Distance) String() string {
 	return fmt.Sprintf("distance %d", uint8(d))
 }
 
-// ParseDistance reads what String writes.
+// ParseDistance reads the form of String.
 func ParseDistance(s string) (Distance, error) {
 	for _, d := range []Distance{Hamming, Jaccard} {
 		if s == d.String() {
@@ -65,7 +65,8 @@ func (m metric) check() error {
 	return nil
 }
 
-// distance is that of a mask of a units from a centroid of b units with both units in common.
+// distance returns the distance of a mask of a units from a centroid of b units, with both units in
+// common.
 func (m metric) distance(a, b, both int) uint64 {
 	d := uint64(m.miss)*uint64(a-both) + uint64(m.extra)*uint64(b-both)
 	if m.kind == Hamming || d == 0 {
@@ -74,7 +75,7 @@ func (m metric) distance(a, b, both int) uint64 {
 	return d << jaccardAt / (d + uint64(both))
 }
 
-// between is the distance of a mask from a centroid, whose numbers of units are known.
+// between returns the distance of a mask from a centroid, whose numbers of units are known.
 func (m metric) between(sample, centroid mask.Mask, a, b int32) uint64 {
 	return m.distance(int(a), int(b), sample.CountAnd(centroid))
 }
@@ -143,13 +144,13 @@ func (v *Vocabulary) Mask(id int) mask.Mask {
 	return v.masks[id*n : (id+1)*n : (id+1)*n]
 }
 
-// Nearest returns the centroid nearest to a mask of as many units; of several the lowest. It also
-// returns the distance.
+// Nearest returns the centroid nearest to a mask of as many units (the lowest among equals), and
+// the distance.
 func (v *Vocabulary) Nearest(sample mask.Mask) (id int, distance uint64) {
 	return v.metric.nearest(sample, int32(sample.Count()), v.masks, v.weights)
 }
 
-// vocabulary takes the centroids that have members, each once, the one with the most members first.
+// vocabulary returns the centroids with members, each once, the one with the most members first.
 func (c *clustering) vocabulary() *Vocabulary {
 	order := make([]int, 0, c.count())
 	for k := range c.count() {
