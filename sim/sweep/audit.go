@@ -5,11 +5,11 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// audit compares a table with events.
+// audit sums the times of audited batches by the table and as events.
 type audit struct{ table, events units.Nanos }
 
-// audit times the reads of a cell as events beside it.
-func (r *running) audit(p *pass, cell int, reads []flash.Read) error {
+// audit times the reads of a cell as events and adds them and the table's time to the sums.
+func (r *simulation) audit(p *pass, cell int, reads []flash.Read) error {
 	station, err := r.cfg.NewStation(uint64(p.first*p.head.Layers + cell))
 	if err != nil {
 		return err
@@ -21,8 +21,8 @@ func (r *running) audit(p *pass, cell int, reads []flash.Read) error {
 	return err
 }
 
-// off is by how many percent the table is off on the audited batches.
-func (r *running) off() float64 {
+// off is the error of the table on the audited batches, in percent.
+func (r *simulation) off() float64 {
 	var sum audit
 	for _, a := range r.audits {
 		sum.table += a.table

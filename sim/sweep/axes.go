@@ -48,7 +48,7 @@ func (r *reader) mapping(n *yaml.Node, path string, keys []key) {
 	}
 }
 
-// key is what a mapping may hold.
+// key is a key that a mapping may hold.
 type key struct {
 	name  string
 	about string
@@ -136,7 +136,7 @@ func numbers(least, most int) func(text string) ([]int, error) {
 		case err1 != nil || err2 != nil || err3 != nil:
 			return nil, fmt.Errorf("%q is neither a number nor a range like 1..64 or 1..64/3", text)
 		case first > last || step < 1:
-			return nil, fmt.Errorf("range %q goes nowhere; write it as FIRST..LAST/STEP, upwards",
+			return nil, fmt.Errorf("range %q is empty; write it as FIRST..LAST/STEP, ascending",
 				text)
 		case first < least || last > most:
 			return nil, fmt.Errorf("%s: the numbers are from %d to %d", text, least, most)
@@ -179,7 +179,7 @@ func switches(text string) ([]bool, error) {
 	return []bool{v}, nil
 }
 
-// backends reads what computes.
+// backends reads the name of a backend.
 func backends(text string) ([]sim.Backend, error) {
 	backend, err := sim.ParseBackend(text)
 	return []sim.Backend{backend}, err

@@ -11,10 +11,10 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// bestShown is how many configurations of a device a Summary has.
+// bestShown is the number of configurations per device in a Summary.
 const bestShown = 3
 
-// Summary is what a file of results says in short: the fastest configurations of every device.
+// Summary is the short form of a file of results: the fastest configurations of every device.
 type Summary struct {
 	Results        string   `json:"results"` // name of the file
 	Model          string   `json:"model"`
@@ -24,7 +24,7 @@ type Summary struct {
 	Best           []Result `json:"best"` // of every device, the fastest first
 }
 
-// Summarize reads a file of results, of which name is the name.
+// Summarize reads a file of results with this name.
 func Summarize(name string, r io.Reader) (*Summary, error) {
 	s := &Summary{Results: name, Best: []Result{}}
 	best := map[string][]Result{}
@@ -51,7 +51,7 @@ func Summarize(name string, r io.Reader) (*Summary, error) {
 	return s, nil
 }
 
-// machine is a device with what computes on it.
+// machine is a device with a backend.
 func (r *Result) machine() string {
 	if r.Backend == sim.OnHost {
 		return r.Device
@@ -65,7 +65,7 @@ func (r *Result) Rate() document.Estimate {
 	return p.Estimate(r.TokensPerS, r.TokensPerS)
 }
 
-// fastest keeps the bestShown fastest of a list and one more; among equals the first.
+// fastest keeps the bestShown fastest of a list and one more, the first of equals.
 func fastest(list []Result, r *Result) []Result {
 	at := len(list)
 	for at > 0 && list[at-1].TokensPerS < r.TokensPerS {

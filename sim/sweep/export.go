@@ -16,10 +16,10 @@ import (
 // field is one column of a table of results.
 type field struct {
 	parquet.Column
-	of func(r *Result) any // nil where it is not known
+	of func(r *Result) any // returns nil if the value is not known
 }
 
-// fields are the columns, named as in the lines of JSON; that of a bound says so.
+// fields are the columns, named as in the lines of JSON. The name of a bound says that it is one.
 func fields() []field {
 	list := []field{
 		integer("configuration", func(r *Result) int64 { return int64(r.Index) }),
@@ -89,7 +89,7 @@ func boolean(name string, of func(r *Result) bool) field {
 	return column(name, parquet.Bool, func(r *Result) any { return of(r) })
 }
 
-// known is a number that is not always known, knownCount a whole one.
+// known is a column of numbers that may be unknown, knownCount one of whole numbers.
 func known(name string, of func(r *Result) *float64) field {
 	return optional(name, parquet.Float, of)
 }
@@ -110,7 +110,7 @@ func optional[T any](name string, kind parquet.Kind, of func(r *Result) *T) fiel
 }
 
 // WriteCSV turns a file of results into a table: one line of names with units, then one line per
-// configuration. What is not known is empty.
+// configuration. Unknown values are empty.
 func WriteCSV(w io.Writer, r io.Reader) error {
 	list := fields()
 	out := csv.NewWriter(w)
@@ -147,8 +147,8 @@ func csvText(v any) string {
 	return fmt.Sprint(v)
 }
 
-// WriteParquet turns a file of results into a Parquet file with the columns of WriteCSV; what is
-// not known is null, and the header, with the whole scenario, is the metadata "windrow_sweep".
+// WriteParquet turns a file of results into a Parquet file with the columns of WriteCSV. Unknown
+// values are null. The header, with the whole scenario, is the metadata "windrow_sweep".
 func WriteParquet(w io.Writer, r io.Reader) error {
 	list := fields()
 	var columns []parquet.Column

@@ -7,21 +7,21 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// leastKey is what the fewest loads depend on.
+// leastKey holds everything that the fewest loads depend on.
 type leastKey struct {
 	variant Variant
 	set     setKey
 }
 
-// bounded is the fewest loads of one policy's decisions, by layer; see sim.Headroom.
+// bounded computes the fewest loads for one policy, by layer; see sim.Config.Headroom.
 type bounded struct {
 	key    leastKey
 	layers []*policy.Bound
 }
 
-// bound finds the fewest loads for the decisions of some configurations, of one variant, in one
-// more pass over the trace.
-func (s *sweeper) bound(ctx context.Context, indices []int, runs []*running) error {
+// bound finds the fewest loads for some configurations of one variant, in one more pass over the
+// trace.
+func (s *sweeper) bound(ctx context.Context, indices []int, runs []*simulation) error {
 	var list []*bounded
 	predicted := false
 	t := s.variants[s.configs[indices[0]].Variant]
@@ -36,7 +36,7 @@ func (s *sweeper) bound(ctx context.Context, indices []int, runs []*running) err
 		predicted = predicted || cfg.Predicted
 		b := &bounded{key: key}
 		for _, most := range d.most {
-			if d.spec.Kind == policy.KindCyclic { // full, although it finds nothing
+			if d.spec.Kind == policy.KindCyclic { // always full, and never hits
 				most = d.spec.Kept(head.Units)
 			}
 			b.layers = append(b.layers, policy.NewBound(head.Units, most))
@@ -67,7 +67,7 @@ func (s *sweeper) bound(ctx context.Context, indices []int, runs []*running) err
 	return err
 }
 
-// keep notes how many units a policy holds after a token of a layer.
+// keep counts the units that a policy keeps after a token of a layer.
 func (d *decisions) keep(layer int, fresh bool, loads, evictions int) {
 	if fresh {
 		d.kept[layer] = 0

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// blockTokens is the number of tokens that are read before the layers are stepped: a layer's
-	// caches stay in the processor's for as long.
+	// blockTokens is the number of tokens that one layer is stepped through before the next layer.
+	// The layer's row cache stays in the processor's cache meanwhile.
 	blockTokens = 16
-	// auditCells batches of a trace are timed as events beside the table.
+	// auditCells is the number of batches of a trace that audit a table.
 	auditCells = 128
 )
 
 // pass simulates configurations in one pass over the trace, block of tokens by block. A cell is one
-// layer of one token of a block: cell layer*block+token. Everything is computed by cell and added
-// up in order afterwards, so that workers cannot change a result.
+// layer of one token of a block, with the number layer*block+token. Workers compute the cells. The
+// sums are then added up in order, so that the number of workers cannot change a result.
 type pass struct {
 	head    *traces.Header
 	tokens  int // of the trace
@@ -33,7 +33,7 @@ type pass struct {
 	workers int
 	scratch []worker
 	sets    []*masks
-	configs []*running
+	configs []*simulation
 
 	first    int // token of the block
 	count    int // tokens in it
@@ -45,7 +45,7 @@ type pass struct {
 	sequences traces.Sequences
 }
 
-// masks is one kind of masks with all that is decided by them.
+// masks is one kind of masks, true or predicted, with all decisions on them.
 type masks struct {
 	predicted bool
 	history   *history
@@ -54,40 +54,40 @@ type masks struct {
 	others    []*decisions // by other policies
 }
 
-// decisions are those of one policy.
+// decisions are the decisions of one policy.
 type decisions struct {
 	spec     policy.Spec
-	windowed              // of windows
-	layers   []*sim.Layer // of others
+	windowed              // of a window
+	layers   []*sim.Layer // of another policy
 	work     []sim.Work   // by cell
-	// by cell, a mask of what is read, when a configuration is timed as events
+	// by cell, the mask of the units to read; only if a configuration is timed as events
 	loads   mask.Mask
 	layouts []*requests
 	hosts   []*hostTimes
 
 	hits, misses, evictions int64
 	mostResident            int
-	kept, most              []int // by layer, units between tokens, now and at most
+	kept, most              []int // by layer, units kept between two tokens: now, and at most
 }
 
-// requests is what a layout makes of decisions.
+// requests are the requests of one layout for the decisions of one policy.
 type requests struct {
-	planner *layout.Planner // of whole stretches
-	options layout.Options  // but for the chunk
+	planner *layout.Planner // of whole extents
+	options layout.Options  // without the largest request
 	bytes   []units.Bytes   // by cell
 	sum     units.Bytes
 	chunks  []*chunk
 }
 
-// chunk cuts stretches into reads.
+// chunk splits extents into reads.
 type chunk struct {
-	most   int64   // 0 = does not
+	most   int64   // bytes of a read; 0 = no limit
 	count  []int32 // reads by cell
 	sum    int64
-	tables []*running
+	tables []*simulation
 }
 
-// hostTimes are those of one device's host on decisions.
+// hostTimes are the times of one device's host for the decisions of one policy.
 type hostTimes struct {
 	device   *devicemodels.Device
 	rank     int
@@ -99,11 +99,11 @@ type hostTimes struct {
 	last     []sim.TokenTimes // by token
 }
 
-// running is one configuration.
-type running struct {
+// simulation is one configuration in a pass.
+type simulation struct {
 	cfg       *sim.Config
-	table     *Table       // nil: as events
-	machine   *sim.Machine // for events and for a GPU; nil where table and host times are enough
+	table     *Table       // nil if reads are events
+	machine   *sim.Machine // of events, and of a GPU; nil if table and host times are enough
 	decisions *decisions
 	requests  *requests
 	chunk     *chunk
@@ -115,7 +115,7 @@ type running struct {
 	total       totals
 }
 
-// worker is what a goroutine needs for itself.
+// worker is the scratch memory of a goroutine.
 type worker struct {
 	covers covers
 	dec    policy.Decision
@@ -123,7 +123,7 @@ type worker struct {
 	reads  []flash.Read
 }
 
-// run goes through the trace and calls progress with the number of tokens done.
+// run simulates the trace and calls progress with the number of tokens done.
 func (p *pass) run(ctx context.Context, t *Trace, progress func(done int)) error {
 	err := t.each(ctx, p.predicted(), func(token *traces.Token) error {
 		start := p.starts[p.count]
@@ -149,7 +149,7 @@ func (p *pass) run(ctx context.Context, t *Trace, progress func(done int)) error
 	return err
 }
 
-// take copies a token, but not its masks.
+// take copies a token. The masks are shared.
 func take(to, from *traces.Token) {
 	active, predicted := append(to.Active[:0], from.Active...), append(to.Predicted[:0],
 		from.Predicted...)
@@ -199,7 +199,7 @@ func (p *pass) step(ctx context.Context) error {
 	})
 }
 
-// parallel calls do for 0 … n−1 on so many workers and returns the first error in that order.
+// parallel calls do for 0 … n−1 on a number of workers and returns the first error in that order.
 func parallel(ctx context.Context, workers, n int, do func(worker, i int) error) error {
 	var next atomic.Int64
 	var wait sync.WaitGroup
@@ -220,7 +220,8 @@ func parallel(ctx context.Context, workers, n int, do func(worker, i int) error)
 	return ctx.Err()
 }
 
-// layer takes one layer through the block: all windows, from the shortest, then all other policies.
+// layer steps one layer through the block: all windows, the shortest first, then all other
+// policies.
 func (p *pass) layer(l int, w *worker) error {
 	for _, g := range p.sets {
 		for i := range p.count {
@@ -253,10 +254,10 @@ func (p *pass) layer(l int, w *worker) error {
 	return nil
 }
 
-// read is the mask of what a cell reads.
+// read is the mask of the units that a cell reads.
 func (d *decisions) read(cell, words int) mask.Mask { return d.loads[cell*words : (cell+1)*words] }
 
-// account notes the decisions of a cell and what host and flash make of them.
+// account stores the decisions of a cell, and the times of host and tables for them.
 func (p *pass) account(d *decisions, l, i int, work sim.Work, load []uint32, w *worker) error {
 	cell := l*p.block + i
 	d.work[cell] = work
@@ -274,13 +275,13 @@ func (p *pass) account(d *decisions, l, i int, work sim.Work, load []uint32, w *
 		q.planner.Plan(l, load, &w.plan)
 		q.bytes[cell] = w.plan.Bytes
 		for _, c := range q.chunks {
-			n := c.reads32(w.plan.Requests)
+			n := c.countReads(w.plan.Requests)
 			c.count[cell] = n
 			if audited && len(c.tables) > 0 {
-				w.reads = c.cut(w.reads[:0], w.plan.Requests)
+				w.reads = c.split(w.reads[:0], w.plan.Requests)
 			}
 			for _, r := range c.tables {
-				if err := r.look(p, cell, int(n), w.plan.Bytes); err != nil {
+				if err := r.lookUp(p, cell, int(n), w.plan.Bytes); err != nil {
 					return err
 				}
 				if audited && n > 0 {
@@ -294,20 +295,20 @@ func (p *pass) account(d *decisions, l, i int, work sim.Work, load []uint32, w *
 	return nil
 }
 
-// reads32 is the number of reads of a list of stretches.
-func (c *chunk) reads32(stretches []layout.Request) (n int32) {
+// countReads counts the reads of a list of extents.
+func (c *chunk) countReads(extents []layout.Request) (n int32) {
 	if c.most == 0 {
-		return int32(len(stretches))
+		return int32(len(extents))
 	}
-	for i := range stretches {
-		n += int32((stretches[i].Length + c.most - 1) / c.most)
+	for i := range extents {
+		n += int32((extents[i].Length + c.most - 1) / c.most)
 	}
 	return n
 }
 
-// cut appends the reads of a list of stretches, as layout.Planner cuts them.
-func (c *chunk) cut(reads []flash.Read, stretches []layout.Request) []flash.Read {
-	for _, s := range stretches {
+// split appends the reads of a list of extents, split as layout.Planner does.
+func (c *chunk) split(reads []flash.Read, extents []layout.Request) []flash.Read {
+	for _, s := range extents {
 		for at, end := s.Offset, s.Offset+s.Length; at < end; {
 			n := end - at
 			if c.most > 0 {
@@ -320,8 +321,8 @@ func (c *chunk) cut(reads []flash.Read, stretches []layout.Request) []flash.Read
 	return reads
 }
 
-// look times the reads of a cell by the table.
-func (r *running) look(p *pass, cell, n int, bytes units.Bytes) (err error) {
+// lookUp takes the time of a cell's reads from the table.
+func (r *simulation) lookUp(p *pass, cell, n int, bytes units.Bytes) (err error) {
 	r.io[cell], r.sojourn[cell] = 0, 0
 	if n > 0 {
 		r.io[cell], r.sojourn[cell], err = r.table.Time(n, bytes)
@@ -329,7 +330,7 @@ func (r *running) look(p *pass, cell, n int, bytes units.Bytes) (err error) {
 	return err
 }
 
-// addUp adds up a block of decisions, and the times of hosts, token by token.
+// addUp adds up the counts of a block and the times of the hosts, token by token.
 func (p *pass) addUp(d *decisions) {
 	for i := range p.count {
 		resident := 0
@@ -358,9 +359,9 @@ func (p *pass) addUp(d *decisions) {
 	}
 }
 
-// attend adds the keys and values that a step of a batch reads beyond those of the one sequence
-// that its position stands for: the start of the step's reads is that of sim.Run, which does not
-// know of them.
+// attend adds the time of the keys and values of a batch step beyond those of one sequence at the
+// step's position. It is added to the sums only: the reads of a step start when sim.Run starts
+// them, and sim.Run charges one sequence.
 func (h *hostTimes) attend(p *pass, i int) {
 	if p.attended[i] == int(p.list[i].Pos)+1 {
 		return
@@ -374,7 +375,7 @@ func (h *hostTimes) attend(p *pass, i int) {
 }
 
 // events simulates a block of a configuration as events, in the order of sim.Run.
-func (p *pass) events(r *running, w *worker) error {
+func (p *pass) events(r *simulation, w *worker) error {
 	for i := range p.count {
 		for l := range p.head.Layers {
 			cell := l*p.block + i
@@ -390,8 +391,8 @@ func (p *pass) events(r *running, w *worker) error {
 	return nil
 }
 
-// execute simulates a cell with the decisions that are made.
-func (p *pass) execute(r *running, w *worker, l, cell int) (sim.Step, error) {
+// execute simulates a cell with the decisions of account.
+func (p *pass) execute(r *simulation, w *worker, l, cell int) (sim.Step, error) {
 	d := r.decisions
 	w.dec.Load = d.read(cell, p.head.Words()).AppendUnits(w.dec.Load[:0])
 	return r.machine.Execute(l, &d.work[cell], w.dec.Load, &r.host.cells[cell])
@@ -399,7 +400,7 @@ func (p *pass) execute(r *running, w *worker, l, cell int) (sim.Step, error) {
 
 // onGPU simulates a block of a configuration on a GPU, in the order of sim.Run, and adds it to the
 // totals.
-func (p *pass) onGPU(r *running, w *worker) error {
+func (p *pass) onGPU(r *simulation, w *worker) error {
 	for i := range p.count {
 		start := r.machine.Now()
 		var sum sim.Tally
@@ -427,7 +428,7 @@ func (p *pass) onGPU(r *running, w *worker) error {
 }
 
 // finish adds a block to the totals of a configuration.
-func (p *pass) finish(r *running) {
+func (p *pass) finish(r *simulation) {
 	moved := r.moved
 	if r.table != nil {
 		moved = r.requests.bytes

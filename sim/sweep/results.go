@@ -16,11 +16,11 @@ import (
 // FormatVersion of files of results: major.minor.
 const FormatVersion = "1.1"
 
-// ErrResults is wrapped by errors about a file of results that cannot be continued.
+// ErrResults marks a file of results that cannot be continued.
 var ErrResults = errors.New("not results of this sweep")
 
-// Header is the first line of a file of results: everything that the others follow from. The lines
-// after it are Results in order.
+// Header is the first line of a file of results: all inputs of the sweep. The other lines are
+// Results in order.
 type Header struct {
 	Format         string   `json:"windrow_sweep"`
 	Tool           string   `json:"tool"`
@@ -49,7 +49,7 @@ func ParseShard(text string) (Shard, error) {
 	return Shard{i, n}, nil
 }
 
-// Range returns the configurations of a shard: neighbours, which share decisions.
+// Range returns the configurations of a shard: consecutive ones, which share decisions.
 func (s Shard) Range(all int) (from, to int) {
 	if s.Count == 0 {
 		return 0, all
@@ -58,8 +58,8 @@ func (s Shard) Range(all int) (from, to int) {
 	return part(s.Index - 1), part(s.Index)
 }
 
-// File is a file of results that is being written. Until it is whole its name ends in ".partial",
-// and it consists of whole lines.
+// File is a file of results that is being written. Its name ends in ".partial" until it is
+// complete. It always consists of whole lines.
 type File struct {
 	path string
 	out  *os.File
@@ -69,9 +69,9 @@ type File struct {
 // Partial is the name of an unfinished file.
 func Partial(path string) string { return path + ".partial" }
 
-// Create begins a file. With resume, what an interrupted sweep with the same header left is
-// continued, and a file that is whole is not made again; without it, an unfinished file is an
-// error, so that hours of work are not lost by one forgotten flag.
+// Create begins a file. With resume, it continues the file of an interrupted sweep with the same
+// header, and keeps a complete file. Without resume, an unfinished file is an error: a forgotten
+// flag must not cost hours of work.
 func Create(path string, h *Header, resume bool) (*File, error) {
 	head, err := json.Marshal(h)
 	if err != nil {
@@ -87,7 +87,7 @@ func Create(path string, h *Header, resume bool) (*File, error) {
 	}
 	out, err := os.OpenFile(partial, flags, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("sweep: %s is left of an interrupted sweep; continue it with "+
+		return nil, fmt.Errorf("sweep: %s is the file of an interrupted sweep; continue it with "+
 			"--resume, or remove it: %w", partial, ErrResults)
 	}
 	if err != nil {
@@ -100,7 +100,7 @@ func Create(path string, h *Header, resume bool) (*File, error) {
 	return f, nil
 }
 
-// results is the number of results of a whole file.
+// results is the number of results of a complete file.
 func (h *Header) results() int {
 	from, to := h.Shard.Range(h.Configurations)
 	return to - from
@@ -120,7 +120,7 @@ func whole(path string, head []byte, h *Header) (bool, error) {
 	return done == h.results(), err
 }
 
-// begin goes to the end of the last whole result, or writes the header of a new file.
+// begin seeks to the end of the last whole result, or writes the header of a new file.
 func (f *File) begin(head []byte, h *Header) error {
 	done, end, err := scan(Partial(f.path), f.out, head, h)
 	if err != nil {
@@ -141,8 +141,8 @@ func (f *File) begin(head []byte, h *Header) error {
 	return nil
 }
 
-// scan returns the number of results that follow one another from the start of a file with this
-// header, and where the last ends. A file without even a whole header counts as empty.
+// scan returns the number of consecutive results at the start of a file with this header, and the
+// end of the last. A file without a whole header counts as empty.
 func scan(name string, r io.Reader, head []byte, h *Header) (done int, end int64, err error) {
 	in := bufio.NewReader(r)
 	line, err := in.ReadBytes('\n')
@@ -186,9 +186,9 @@ func (f *File) Write(r *Result) error {
 	return nil
 }
 
-// Finish gives a whole file its name.
+// Finish renames a complete file to its final name.
 func (f *File) Finish() error {
-	if f.out == nil { // it was whole before
+	if f.out == nil { // it was complete before
 		return nil
 	}
 	if err := errors.Join(f.out.Sync(), f.out.Close()); err != nil {
@@ -211,7 +211,7 @@ func (f *File) Abort() {
 	}
 }
 
-// Read hands the results of a file to each, in order.
+// Read calls each with the results of a file, in order.
 func Read(r io.Reader, each func(*Result) error) (*Header, error) {
 	in := bufio.NewReaderSize(r, 1<<16)
 	var h Header

@@ -22,13 +22,13 @@ import (
 	"github.com/windrow-sim/windrow/traces/whatif"
 )
 
-// ErrScenario is wrapped by every error about the contents of a scenario.
+// ErrScenario marks a scenario whose contents cannot be used.
 var ErrScenario = errors.New("not a usable scenario")
 
 const (
 	// maxScenario bounds a file of a few lines.
 	maxScenario = 1 << 20
-	// mostConfigurations bounds what the lists multiply to.
+	// mostConfigurations bounds the product of the lists.
 	mostConfigurations = 1_000_000
 	mostParallel       = ioengine.MaxThreads
 	mostBatch          = 1024
@@ -37,16 +37,16 @@ const (
 	mostTokens         = 1 << 30
 )
 
-// Scenario is a sweep with its lists written out. Configurations are in the order of its fields,
-// the first changing slowest: Shares, predictors, Batches, masks, then Windows followed by
-// Policies, then Gaps, …
+// Scenario is a sweep with its lists written out. Configurations are in the order of the fields,
+// and the first field changes slowest: Shares, predictors, Batches, masks, Windows and then
+// Policies, Gaps, …
 type Scenario struct {
 	Trace     TraceSpec `json:"trace"`
 	MaxTokens int       `json:"max_tokens"` // or steps of a batch; 0 = the whole trace
 	Image     string    `json:"image,omitempty"`
 	Shares    []float64 `json:"shares,omitempty"` // of active units; none = the trace's own
-	// FalseNegatives and FalsePositives are shares of a predictor; none of both = the trace's own
-	// predicted masks.
+	// FalseNegatives and FalsePositives are shares of a what-if predictor; both empty = the trace's
+	// own predicted masks.
 	FalseNegatives []float64 `json:"false_negatives,omitempty"`
 	FalsePositives []float64 `json:"false_positives,omitempty"`
 	// none = the trace as it is, token by token
@@ -116,7 +116,7 @@ func ParseScenario(name string, data []byte) (*Scenario, error) {
 	return s, r.err
 }
 
-// defaults are what keys that are not given stand for.
+// defaults are the values of keys that are not given.
 func defaults() *Scenario {
 	return &Scenario{
 		Predicted: []bool{false}, Windows: []int{}, Policies: []policy.Spec{}, Gaps: []int{0},
@@ -125,30 +125,33 @@ func defaults() *Scenario {
 	}
 }
 
-// keys are those of a scenario, in the order in which Describe lists them.
+// keys are the keys of a scenario, in the order of Describe.
 func (s *Scenario) keys(r *reader) []key {
 	return []key{
-		{"trace", "what to run on: {file: NAME.trace.arrow}, or {like: MODEL, tokens: N}, made " +
-			"on the way", func(n *yaml.Node, path string) { r.mapping(n, path, s.Trace.keys(r)) }},
+		{"trace", "the trace: {file: NAME.trace.arrow}, or {like: MODEL, tokens: N} for a " +
+			"synthetic one", func(n *yaml.Node, path string) {
+			r.mapping(n, path,
+				s.Trace.keys(r))
+		}},
 		{"max_tokens", "stop after so many tokens (of batches: steps)", number(r, 1, mostTokens,
 			&s.MaxTokens)},
-		{"image", "flash image whose layout to use; without it, units lie densely",
+		{"image", "flash image whose layout to use; without it, units lie without gaps",
 			func(n *yaml.Node, path string) { s.Image = r.text(n, path) }},
-		{"shares", "what if so many units were active, such as 2%; a file is thinned or " +
-			"thickened, a synthetic trace is made so", func(n *yaml.Node, path string) {
+		{"shares", "what-if share of active units, such as 2%; a file is thinned or " +
+			"thickened, a synthetic trace is generated with it", func(n *yaml.Node, path string) {
 			s.Shares = values(r, n, path, shares(1e-6, maxShare))
 		}},
-		{"false_negatives", "what if the predictor missed such a share of active units; of a " +
+		{"false_negatives", "what-if predictor: share of the active units that it misses; of a " +
 			"file only", func(n *yaml.Node, path string) {
 			s.FalseNegatives = values(r, n, path,
 				shares(0, 1))
 		}},
-		{"false_positives", "what if the predictor named such a share of inactive units; of a " +
+		{"false_positives", "what-if predictor: share of the inactive units that it names; of a " +
 			"file only", func(n *yaml.Node, path string) {
 			s.FalsePositives = values(r, n, path,
 				shares(0, 1))
 		}},
-		{"batches", "numbers of sequences in step, each step on the union of their masks; " +
+		{"batches", "batch sizes; a step needs the union of the masks of its sequences; " +
 			"without it, the trace token by token", func(n *yaml.Node, path string) {
 			s.Batches = values(r, n, path, numbers(1, mostBatch))
 		}},
@@ -166,7 +169,7 @@ func (s *Scenario) keys(r *reader) []key {
 			path string) {
 			s.Policies = values(r, n, path, policies)
 		}},
-		{"gaps", "records that are read and thrown away between two wanted ones, at most",
+		{"gaps", "largest number of records read and discarded between two wanted ones",
 			func(n *yaml.Node, path string) { s.Gaps = values(r, n, path, numbers(0, mostGap)) }},
 		{"coalesce", "neighbours in one request, true or false", func(n *yaml.Node, path string) {
 			s.Coalesce = values(r, n, path, switches)
@@ -178,7 +181,7 @@ func (s *Scenario) keys(r *reader) []key {
 			path string) {
 			s.Devices = values(r, n, path, names)
 		}},
-		{"backends", "what computes: cpu, or cuda for the GPU of the devices' models",
+		{"backends", "cpu, or cuda for the GPU of the device models",
 			func(n *yaml.Node, path string) { s.Backends = values(r, n, path, backends) }},
 		{"engines", "I/O engines of the devices, or auto", func(n *yaml.Node, path string) {
 			s.Engines = values(r, n, path, names)
@@ -203,7 +206,8 @@ func (t *TraceSpec) keys(r *reader) []key {
 		{"layers", "fewer than the model's", number(r, 1, 1<<16, &t.Layers)},
 		{"tokens", "of each sequence, its prompt among them", number(r, 1, mostTokens, &t.Tokens)},
 		{"prompt", "how many of them are the prompt", number(r, 0, mostTokens, &t.Prompt)},
-		{"sequences", "one after the other; not with batches, which have as many as they are large",
+		{"sequences", "one after the other; not with batches, whose size is the number of " +
+			"sequences",
 			number(r, 1, 1<<20, &t.Sequences)},
 		{"active", "mean share of active units in place of the published one", func(n *yaml.Node,
 			path string) {
@@ -223,7 +227,7 @@ func (t *TraceSpec) keys(r *reader) []key {
 	}
 }
 
-// Describe lists all keys of a scenario with what they mean, a line each.
+// Describe lists all keys of a scenario with their meanings, one line each.
 func Describe() string {
 	var text strings.Builder
 	s := defaults()
@@ -238,7 +242,7 @@ func Describe() string {
 	return text.String()
 }
 
-// check refuses what no single key shows, and fills in the trace's defaults.
+// check refuses combinations of keys that cannot be used, and fills in the trace's defaults.
 func (s *Scenario) check(r *reader, root *yaml.Node) {
 	t := &s.Trace
 	made := *t
@@ -248,19 +252,19 @@ func (s *Scenario) check(r *reader, root *yaml.Node) {
 		r.fail(root, "trace", "is missing; give trace: {file: NAME.trace.arrow} or trace: "+
 			"{like: MODEL, tokens: N}")
 	case t.File != "" && made != (TraceSpec{}):
-		r.fail(root, "trace", "a file and how to make one are given; give one of them")
+		r.fail(root, "trace", "a file and a synthetic trace are given; give one of them")
 	case t.Like != "" && t.Tokens == 0:
 		r.fail(root, "trace", "tokens: is missing")
 	case len(s.Devices) == 0:
 		r.fail(root, "devices", "is missing; name presets or files, \"windrow device list\" "+
 			"shows the presets")
 	case t.Sequences > 1 && len(s.Batches) > 0:
-		r.fail(root, "trace", "sequences: and batches: are given; a batch of a synthetic trace "+
-			"has as many sequences as it is large, so give no sequences")
+		r.fail(root, "trace", "sequences: and batches: are given; the size of a synthetic batch "+
+			"is its number of sequences, so give no sequences")
 	case t.Active > 0 && len(s.Shares) > 0:
 		r.fail(root, "shares", "active: of the trace is given, too; give one of them")
 	case s.predictors() && t.Like != "":
-		r.fail(root, "false_negatives", "a synthetic trace has the predictor that it is made "+
+		r.fail(root, "false_negatives", "a synthetic trace has the predictor that it is generated "+
 			"with; write it with \"windrow synth trace\" and name the file")
 	case s.predictors() && !slices.Contains(s.Predicted, true):
 		r.fail(root, "false_negatives", "a predictor is described, but no predicted masks are "+
@@ -296,7 +300,7 @@ func (s *Scenario) Count() int {
 	return n
 }
 
-// Resolver finds what a scenario names.
+// Resolver finds the devices, engines and image that a scenario names.
 type Resolver struct {
 	Device func(name string) (*devicemodels.Device, error)
 	// of a device, also for auto
@@ -338,10 +342,10 @@ func (s *Scenario) Configurations(find Resolver) ([]Config, error) {
 	return s.onDevices(list, find)
 }
 
-// predictors reports whether another predictor than the trace's is asked for.
+// predictors reports whether the scenario describes a what-if predictor.
 func (s *Scenario) predictors() bool { return len(s.FalseNegatives)+len(s.FalsePositives) > 0 }
 
-// variants are what the trace is made into.
+// variants are the variants of the trace.
 func (s *Scenario) variants() (list []Variant) {
 	for _, share := range orZero(s.Shares) {
 		for _, missed := range orZero(s.FalseNegatives) {
@@ -358,7 +362,7 @@ func (s *Scenario) variants() (list []Variant) {
 	return list
 }
 
-// orZero is a list, or a zero where it is empty.
+// orZero returns a list, or one zero if the list is empty.
 func orZero[T int | float64](list []T) []T {
 	if len(list) == 0 {
 		return make([]T, 1)
@@ -366,7 +370,7 @@ func orZero[T int | float64](list []T) []T {
 	return list
 }
 
-// masks is a configuration for every variant and kind of masks.
+// masks returns a configuration for every variant and kind of masks.
 func (s *Scenario) masks() (list []Config) {
 	for _, variant := range s.variants() {
 		for _, predicted := range s.Predicted {
@@ -397,7 +401,7 @@ func (s *Scenario) layouts(list []Config, cfg Config) []Config {
 	return list
 }
 
-// computing is every device with every backend.
+// computing returns a configuration for every device and backend.
 func (s *Scenario) computing() (list []sim.Config) {
 	backends := s.Backends
 	if len(backends) == 0 {

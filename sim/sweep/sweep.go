@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// auditPercent is how far a table may be off on the audited batches before a configuration is
-	// timed as events.
+	// auditPercent is the largest error of a table on the audited batches. A configuration above it
+	// is timed as events.
 	auditPercent = 0.7
-	// passMemory bounds the state of one pass; a sweep that needs more goes through the trace
-	// again.
+	// passMemory bounds the state of one pass. A sweep that needs more reads the trace again.
 	passMemory = 512 << 20
-	// passWork bounds its configurations times cells, so that an interruption loses a minute or so.
-	// One that is timed as events counts as eventWork by table; and reading or making the trace
-	// costs as much as leastShared, which every pass may have.
+	// passWork bounds the configurations times cells of a pass, so that an interruption loses about
+	// a minute. A configuration timed as events counts as eventWork configurations timed by table.
+	// Reading or generating the trace costs as much as leastShared configurations: every pass may
+	// have so many.
 	passWork    = 1 << 26
 	eventWork   = 100
 	leastShared = 128
@@ -34,37 +34,36 @@ const (
 	longestWindow = 4096
 )
 
-// Options say how to run.
+// Options are the settings of a Run.
 type Options struct {
 	Workers int // 0 = one for each processor
-	// Base is the number of the first of the configurations in the whole sweep, for their results.
+	// Base is the number in the whole sweep of the first of the configurations, for Result.Index.
 	Base int
-	// First is the configuration to begin with, counted from the first; what comes before is done
-	// already.
+	// First is the index of the configuration to begin with. Those before it are done already.
 	First int
-	// Headroom adds the fewest loads of any policy to every result, in one more pass over the trace
-	// that takes 8 bytes for each token, layer and policy.
+	// Headroom adds the fewest loads of any policy to every result. It takes one more pass over the
+	// trace, and 8 bytes for each token, layer and policy.
 	Headroom bool
-	// Progress, if not nil, is called with the number of configurations done and of all;
-	// configurations that are timed twice count twice.
+	// Progress, if not nil, is called with the number of configurations done and the number of all.
+	// A configuration that is timed twice counts twice.
 	Progress func(done, total int)
 }
 
-// Config is one configuration of a sweep: what is simulated, and on what of the trace.
+// Config is one configuration of a sweep: the simulation, and the variant of the trace.
 type Config struct {
 	sim.Config
 	Variant
 }
 
-// Variant is what a trace is made into. The zero value leaves it as it is.
+// Variant changes a trace. The zero value leaves it as it is.
 type Variant struct {
 	WhatIf whatif.Options // see Trace.Under
-	Batch  int            // sequences in step, see Trace.InStep; 0 = token by token
+	Batch  int            // sequences per step, see Trace.InStep; 0 = token by token
 }
 
-// Run simulates configurations on a trace and hands the results to emit in order. Checked
-// configurations are changed in place: what their zero values stand for is filled in. Errors about
-// a configuration are of kind sim.ErrConfig.
+// Run simulates configurations on a trace and calls emit with the results in order. It fills in
+// defaults of the configurations in place, as sim.Config.Check does. Errors about a configuration
+// are of kind sim.ErrConfig.
 func Run(ctx context.Context, t *Trace, configs []Config, opt Options,
 	emit func(*Result) error) error {
 	s := &sweeper{
@@ -100,7 +99,7 @@ type sweeper struct {
 	total    int
 }
 
-// tableKey is all that a table depends on; a trace has one geometry.
+// tableKey holds everything that a table depends on. All configurations have one geometry.
 type tableKey struct {
 	device   *devicemodels.Device
 	engine   string
@@ -108,7 +107,7 @@ type tableKey struct {
 	align    units.Bytes
 }
 
-// check checks the configurations that are not done yet, and makes what they need.
+// check checks the configurations that are not done yet, and makes their variants and tables.
 func (s *sweeper) check() error {
 	head := s.trace.Header()
 	if head.Layers <= 0 || head.Units <= 0 {
@@ -124,7 +123,7 @@ func (s *sweeper) check() error {
 	return nil
 }
 
-// checkOne checks a configuration, whose image has to be the first one's.
+// checkOne checks a configuration. Its image must be that of the first one.
 func (s *sweeper) checkOne(cfg *Config, first *layout.Geometry) error {
 	if cfg.Geometry.Units == 0 {
 		cfg.Geometry = *first
@@ -153,7 +152,7 @@ func (s *sweeper) checkOne(cfg *Config, first *layout.Geometry) error {
 		return fmt.Errorf("sweep: a window of %d tokens: at most %d: %w", spec.Window,
 			longestWindow, sim.ErrConfig)
 	case s.trace.Source == nil && (spec.Kind == policy.KindBelady || spec.Kind == policy.KindHot):
-		return fmt.Errorf("sweep: policy %s looks through the trace beforehand; write it with "+
+		return fmt.Errorf("sweep: policy %s reads the whole trace first; write the trace with "+
 			"\"windrow synth trace\" and name the file: %w", spec, sim.ErrConfig)
 	}
 	if !Tabular(&cfg.Config) {
@@ -166,10 +165,10 @@ func (s *sweeper) checkOne(cfg *Config, first *layout.Geometry) error {
 	return nil
 }
 
-// limits are the settings of a Config that a sweep cannot follow, token by token or in batches.
+// limits are the settings of a Config that are refused, token by token or in batches.
 func limits(batched bool) []sim.Limit {
 	list := []sim.Limit{
-		{Setting: sim.SettingMaxTokens, Why: "a sweep takes one number of tokens of its trace " +
+		{Setting: sim.SettingMaxTokens, Why: "all configurations of a sweep take the same tokens " +
 			"for " +
 			"all; leave it out"},
 		{Setting: sim.SettingSchedule, Why: "a sweep reads on demand; simulate a schedule alone " +
@@ -191,7 +190,7 @@ func (s *sweeper) variant(v Variant) (t *Trace, err error) {
 	if v.Batch == 0 {
 		t, err = s.trace.Under(v.WhatIf)
 	} else if t, err = s.variant(Variant{WhatIf: v.WhatIf}); err == nil {
-		// all batches of a what-if share its stream
+		// all batches of a what-if share one stream
 		t, err = t.InStep(v.Batch)
 	}
 	if err != nil {
@@ -201,7 +200,7 @@ func (s *sweeper) variant(v Variant) (t *Trace, err error) {
 	return t, nil
 }
 
-// fits returns the end of the configurations from one on that fit into one pass: of the same
+// fits returns the end of the configurations from one on that fit into one pass. They are of one
 // variant.
 func (s *sweeper) fits(from int) int {
 	list := s.configs[from:]
@@ -218,12 +217,11 @@ func (s *sweeper) fits(from int) int {
 	return from + s.fit(indices, true)
 }
 
-// fit returns how many of some configurations of the same variant fit into one pass: the first,
-// however large it is.
+// fit returns how many of some configurations of one variant fit into one pass, at least one.
 func (s *sweeper) fit(indices []int, tables bool) int {
 	head := s.trace.Header()
 	cells := head.Layers * blockTokens
-	// slots; what other policies keep is of the same order
+	// the slots; the state of other policies is of the same order
 	perPolicy := head.Layers * head.Units * 8
 	used, loads := map[setKey]bool{}, map[setKey]bool{}
 	memory, work := 0, 0
@@ -259,14 +257,14 @@ func (s *sweeper) fit(indices []int, tables bool) int {
 	return len(indices)
 }
 
-// setKey is what decisions depend on.
+// setKey holds everything that decisions depend on.
 type setKey struct {
 	predicted bool
 	spec      policy.Spec
 }
 
-// segment simulates configurations from one to another: in one pass, and those whose tables are off
-// in others. Results are handed on as soon as all before them are.
+// segment simulates a range of configurations in one pass, and those whose tables are off in
+// further passes. It emits a result as soon as all results before it are emitted.
 func (s *sweeper) segment(ctx context.Context, from, to int, emit func(*Result) error) error {
 	var all []int
 	for i := from; i < to; i++ {
@@ -315,7 +313,7 @@ func (s *sweeper) segment(ctx context.Context, from, to int, emit func(*Result) 
 	return nil
 }
 
-func (s *sweeper) result(r *running, at int) Result {
+func (s *sweeper) result(r *simulation, at int) Result {
 	v := s.configs[at].Variant
 	result := r.result(s.opt.Base+at, s.variants[v])
 	result.Batch = v.Batch
@@ -334,7 +332,7 @@ func (s *sweeper) result(r *running, at int) Result {
 }
 
 // pass simulates some configurations in one pass.
-func (s *sweeper) pass(ctx context.Context, indices []int, tables bool) ([]*running, error) {
+func (s *sweeper) pass(ctx context.Context, indices []int, tables bool) ([]*simulation, error) {
 	t := s.variants[s.configs[indices[0]].Variant]
 	p := newPass(t, s.opt.Workers)
 	for _, i := range indices {
@@ -366,7 +364,7 @@ func newPass(t *Trace, workers int) *pass {
 	p.list = make([]traces.Token, p.block)
 	p.starts, p.attended = make([]int, p.block+1), make([]int, p.block)
 	p.stride = max(p.tokens*head.Layers/auditCells, 1)
-	for common(p.stride, head.Layers) > 1 { // every layer has its turn
+	for common(p.stride, head.Layers) > 1 { // every layer is audited
 		p.stride++
 	}
 	return p
@@ -379,14 +377,14 @@ func common(a, b int) int {
 	return a
 }
 
-// add puts a configuration into the pass, sharing what others have.
+// add puts a configuration into the pass. It shares decisions, host times and requests with others.
 func (p *pass) add(t *Trace, cfg *sim.Config, table *Table) error {
 	d, err := p.decisions(t, cfg)
 	if err != nil {
 		return err
 	}
 	cells := p.head.Layers * p.block
-	r := &running{cfg: cfg, table: table, decisions: d, host: p.hostOf(d, cfg),
+	r := &simulation{cfg: cfg, table: table, decisions: d, host: p.hostOf(d, cfg),
 		audits: make([]audit, p.head.Layers)}
 	r.io, r.sojourn = make([]units.Nanos, cells), make([]units.Nanos, cells)
 	if r.requests, r.chunk, err = p.chunkOf(d, cfg); err != nil {
@@ -413,7 +411,7 @@ func (p *pass) add(t *Trace, cfg *sim.Config, table *Table) error {
 	return nil
 }
 
-// decisions finds or makes those of a configuration.
+// decisions finds or makes the decisions of a configuration.
 func (p *pass) decisions(t *Trace, cfg *sim.Config) (*decisions, error) {
 	var set *masks
 	for _, g := range p.sets {
@@ -500,7 +498,7 @@ func (p *pass) chunkOf(d *decisions, cfg *sim.Config) (*requests, *chunk, error)
 	return q, c, nil
 }
 
-// ready makes the histories, now that the longest window is known, and puts windows in order.
+// ready makes the histories and sorts the windows. The longest window is known now.
 func (p *pass) ready() {
 	for _, g := range p.sets {
 		slices.SortFunc(g.windows, func(a, b *decisions) int { return a.k - b.k })

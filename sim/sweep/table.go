@@ -12,16 +12,16 @@ import (
 	"github.com/windrow-sim/windrow/sim"
 )
 
-// The grid of a table. Sizes and large numbers of reads are log-linear: every power of two is cut
-// into equal steps, so that powers of two and 3/2, 5/4, … of them are on the grid.
+// The grid of a table. Sizes and large numbers of reads are log-linear: every power of two is
+// divided into equal steps. Powers of two, and 3/2, 5/4, … of them, are on the grid.
 const (
 	sizeSteps = 32
 	manySteps = 32
-	// Up to exactReads every number has a node: with constant times a batch takes steps of as many
-	// reads as there are servers.
+	// Up to exactReads every number has a node: with constant times, the time of a batch is a
+	// staircase whose steps are the number of servers wide.
 	exactReads = 1024
-	// Where times are drawn, nodes are means over drawnReads reads, and the mean is smooth in the
-	// number of reads.
+	// With random times, nodes are means over drawnReads reads. The mean is smooth in the number of
+	// reads, so that fewer nodes are enough.
 	exactDrawn = 32
 	drawnReads = 4096
 	mostDraws  = 2048
@@ -29,9 +29,9 @@ const (
 	levels = 48 * sizeSteps // sizes up to 2⁴⁸ B
 )
 
-// Table is how long batches of reads take on a device, engine and depth: nodes are computed by the
-// event model when first asked for, what lies between them is interpolated. It is safe for
-// concurrent use, and what it says does not depend on what it was asked before.
+// Table holds the times of batches of reads for a device, engine and depth. The event model
+// computes a node when it is first needed. Times between nodes are interpolated. A Table is safe
+// for concurrent use, and its times do not depend on the order of calls.
 type Table struct {
 	cfg    sim.Config
 	align  int64
@@ -40,14 +40,14 @@ type Table struct {
 	levels [levels]atomic.Pointer[level]
 }
 
-// level is the nodes of one size, by number of reads.
+// level holds the nodes of one size, by number of reads.
 type level struct{ nodes []node }
 
-// node is one batch. took is stored last, and one more than it is, so that 0 means "not yet".
+// node is one batch. took is stored last, plus one: 0 means that it is not computed yet.
 type node struct{ took, sojourn atomic.Int64 }
 
-// Tabular reports whether a batch on the device of a configuration takes as long as any other such
-// batch, whatever came before.
+// Tabular reports whether the time of a batch on the device of a configuration is independent of
+// earlier batches.
 func Tabular(cfg *sim.Config) bool {
 	f := &cfg.Device.Flash
 	others := f.Background != nil && f.Background.Rate > 0 && f.Background.Chunk > 0
@@ -80,7 +80,7 @@ func (t *Table) Time(n int, total units.Bytes) (took, sojourn units.Nanos, err e
 	return between(tookLow, tookHigh, share), between(sojournLow, sojournHigh, share), err
 }
 
-// ofSize returns the times of a batch of at reads, a number with nodes, whose mean size is total/n.
+// ofSize returns the times of a batch of at reads with the mean size total/n. at has nodes.
 func (t *Table) ofSize(at, n int, total units.Bytes) (took, sojourn units.Nanos, err error) {
 	mean := total / units.Bytes(n)
 	low, base := sizeLevel(mean)
@@ -102,7 +102,7 @@ func (t *Table) ofSize(at, n int, total units.Bytes) (took, sojourn units.Nanos,
 	return between(tookLow, tookHigh, share), between(sojournLow, sojournHigh, share), err
 }
 
-// between is linear; the conversions keep compilers from fusing operations.
+// between interpolates linearly. The conversions keep compilers from fusing operations.
 func between(low, high units.Nanos, share float64) units.Nanos {
 	return max(low+units.Nanos(float64(float64(high-low)*share)), 0)
 }
@@ -121,8 +121,7 @@ func sizeOf(level int) units.Bytes {
 	return units.Bytes(1<<octave + step<<octave/sizeSteps)
 }
 
-// total is the number of bytes of a batch of n reads of a level: whole blocks, at least one per
-// read.
+// total is the size of a batch of n reads of a level: whole blocks, at least one per read.
 func (t *Table) total(level, n int) int64 {
 	return max((int64(sizeOf(level))*int64(n)+t.align/2)/t.align, int64(n)) * t.align
 }
@@ -139,7 +138,7 @@ func (t *Table) below(n int) int {
 // above returns the next number with nodes.
 func (t *Table) above(low int) int { return low + max(1<<(bits.Len(uint(low))-1)/manySteps, 1) }
 
-// place is where the node of so many reads lies in its level.
+// place is the index in its level of the node of n reads.
 func (t *Table) place(n int) int {
 	if n <= t.exact {
 		return n - 1
@@ -168,12 +167,12 @@ func (t *Table) node(index, n int) (took, sojourn units.Nanos, err error) {
 	if took, sojourn, err = t.measure(index, n); err != nil {
 		return 0, 0, err
 	}
-	cell.sojourn.Store(int64(sojourn)) // workers that come here together store the same
+	cell.sojourn.Store(int64(sojourn)) // concurrent workers store the same value
 	cell.took.Store(int64(took) + 1)
 	return took, sojourn, nil
 }
 
-// measure asks the event model.
+// measure computes a node with the event model.
 func (t *Table) measure(index, n int) (took, sojourn units.Nanos, err error) {
 	name := fmt.Sprintf("sweep/table/%d/%d", index, n)
 	random := rng.Stream(rng.DefaultSeed, name)
@@ -199,8 +198,8 @@ func (t *Table) measure(index, n int) (took, sojourn units.Nanos, err error) {
 	return start / units.Nanos(draws), sojourn / units.Nanos(draws), nil
 }
 
-// fill makes reads of as equal sizes as whole blocks allow, the larger ones spread evenly, at
-// random units of the image.
+// fill makes reads at random units of the image. Their sizes are as equal as whole blocks allow,
+// and the larger ones are spread evenly.
 func (t *Table) fill(reads []flash.Read, total int64, random *rand.Rand) {
 	geo, n := &t.cfg.Geometry, int64(len(reads))
 	blocks := total / t.align

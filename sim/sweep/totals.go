@@ -19,16 +19,16 @@ const (
 	ByEvents Timing = "events"
 )
 
-// Result is one configuration with what it comes to. Times are of the whole trace where nothing
-// else is said.
+// Result is one configuration with its figures. Times are of the whole trace unless stated
+// otherwise.
 type Result struct {
 	Index int `json:"configuration"` // in the whole sweep, from 0
-	// sequences in step; 0 = the trace as it is, token by token
+	// sequences per step; 0 = the trace as it is, token by token
 	Batch int `json:"batch"`
-	// of a what-if, for which the trace was changed; nil = the trace's own
+	// of a what-if variant of the trace; nil = the trace's own
 	Share *float64 `json:"active_share"`
-	// FalseNegatives and FalsePositives are those of a what-if's predictor; nil = the trace's own
-	// predicted masks.
+	// FalseNegatives and FalsePositives are of a what-if predictor; nil = the trace's own predicted
+	// masks.
 	FalseNegatives *float64    `json:"false_negatives"`
 	FalsePositives *float64    `json:"false_positives"`
 	Device         string      `json:"device"`
@@ -44,19 +44,18 @@ type Result struct {
 	Parallel       int         `json:"parallel"`
 
 	Timing Timing `json:"timing"`
-	// AuditPercent is by how much the table is off on the audited batches; nil where it was not
-	// used.
+	// AuditPercent is the error of the table on the audited batches; nil if there is no table.
 	AuditPercent *float64 `json:"audit_percent"`
 
 	Tokens     int     `json:"tokens"` // of all sequences of a batch
 	TokensPerS float64 `json:"tokens_per_s"`
-	// ends of the interval of nine of ten; nil = not known
+	// ends of the interval that holds nine of ten results; nil = not known
 	Low  *float64 `json:"tokens_per_s_low"`
 	High *float64 `json:"tokens_per_s_high"`
 	// a bound, see traces.Prediction
 	Prefetched *float64     `json:"tokens_per_s_prefetched"`
 	Basis      traces.Basis `json:"basis"`
-	// of the latency of one token, or step, within 0.4 %
+	// quantiles of the latency of a token or step, within 0.4 %
 	TokenP50  units.Nanos        `json:"token_p50_ns"`
 	TokenP99  units.Nanos        `json:"token_p99_ns"`
 	Wall      units.Nanos        `json:"wall_ns"`
@@ -66,12 +65,11 @@ type Result struct {
 	MeanDepth float64            `json:"mean_depth"`
 	Hits      int64              `json:"hits"`
 	Misses    int64              `json:"misses"`
-	// of any policy that keeps as many units and knows the future, see sim.Headroom; nil = not
-	// asked for
+	// Belady's bound at the same capacity, see sim.Config.Headroom; nil = not computed
 	Least     *int64  `json:"least_misses"`
 	Evictions int64   `json:"evictions"`
 	HitRatio  float64 `json:"hit_ratio"`
-	// largest row cache of all layers together, during a token
+	// largest row cache during a token, over all layers
 	CachedBytes units.Bytes `json:"cached_bytes_max"`
 	Warnings    []string    `json:"warnings,omitempty"`
 }
@@ -105,7 +103,7 @@ func (t *totals) add(h *hostTimes, token int, io, sojourn units.Nanos, moved uni
 	t.whole(io+rest, sojourn)
 }
 
-// whole adds a token that took so long.
+// whole adds the time of a token.
 func (t *totals) whole(took, sojourn units.Nanos) {
 	t.sojourn += sojourn
 	t.summary.Totals.Wall += took
@@ -113,8 +111,8 @@ func (t *totals) whole(took, sojourn units.Nanos) {
 	t.tokens++
 }
 
-// result judges a finished configuration.
-func (r *running) result(index int, trace *Trace) Result {
+// result returns the figures of a finished configuration.
+func (r *simulation) result(index int, trace *Trace) Result {
 	d, s, t := r.decisions, &r.total.summary, &r.total.summary.Totals
 	t.Tokens, t.Bytes, t.Requests = r.total.tokens*trace.perToken(), r.requests.sum, r.chunk.sum
 	t.Hits, t.Misses, t.Evictions = d.hits, d.misses, d.evictions
@@ -152,8 +150,8 @@ func (r *running) result(index int, trace *Trace) Result {
 	return out
 }
 
-// latencies counts times in log-linear bins of at most 1/128 of a time, so that memory does not
-// grow with the trace.
+// latencies counts times in log-linear bins, at most 1/128 of a time wide. Its memory does not grow
+// with the trace.
 type latencies struct {
 	bins  map[int]int
 	total int
@@ -173,7 +171,7 @@ func (l *latencies) add(t units.Nanos) {
 	l.total++
 }
 
-// quantile is the middle of the bin with a share q of all below or in it.
+// quantile is the middle of the first bin with a share q of the times in it or below.
 func (l *latencies) quantile(q float64) units.Nanos {
 	left := q * float64(l.total)
 	for _, bin := range slices.Sorted(maps.Keys(l.bins)) {

@@ -12,8 +12,7 @@ import (
 	"github.com/windrow-sim/windrow/traces/whatif"
 )
 
-// Trace is what a sweep runs on: a Source, or else a synthetic trace that is made anew for every
-// pass.
+// Trace is the input of a sweep: a Source, or a synthetic trace that is generated for every pass.
 type Trace struct {
 	Source traces.Source
 	Synth  synth.Options
@@ -21,8 +20,8 @@ type Trace struct {
 	most   int // tokens at most, or steps; 0 = all
 	tokens int // or steps of a batch
 
-	stream *batch.Stream // of Source, once it is cut into lanes
-	batch  int           // sequences in step; 0 = token by token
+	stream *batch.Stream // of Source, if it has batches
+	batch  int           // sequences per step; 0 = token by token
 	lanes  batch.Lanes   // of a batch of a Source
 	first  int           // of a batch of a synthetic trace: the position of its first step
 }
@@ -32,7 +31,7 @@ func FromSource(src traces.Source, most int) *Trace {
 	return &Trace{Source: src, head: *src.Header(), most: most, tokens: atMost(src.Tokens(), most)}
 }
 
-// FromSynth returns the trace that options describe.
+// FromSynth returns the synthetic trace of some options.
 func FromSynth(opt synth.Options, most int) (*Trace, error) {
 	head, err := synth.HeaderOf(opt)
 	if err != nil {
@@ -52,23 +51,23 @@ func atMost(tokens, most int) int {
 // Header describes the trace.
 func (t *Trace) Header() *traces.Header { return &t.head }
 
-// Tokens is the number of tokens that are simulated; of a batch, of its steps.
+// Tokens is the number of simulated tokens, or of steps of a batch.
 func (t *Trace) Tokens() int { return t.tokens }
 
-// perToken is the number of tokens that one of Tokens stands for.
+// perToken is the number of tokens in one of Tokens.
 func (t *Trace) perToken() int { return max(t.batch, 1) }
 
-// Under returns the trace as it would be with another share of active units, or with another
-// predictor. A synthetic trace is made with that share, and has no other predictor than its own.
-// Errors are of kind sim.ErrConfig, but for those of reading the trace.
+// Under returns the trace with another share of active units, or with another predictor. A
+// synthetic trace is generated with the share, and keeps its own predictor. Errors are of kind
+// sim.ErrConfig, or those of the trace.
 func (t *Trace) Under(w whatif.Options) (*Trace, error) {
 	if w == (whatif.Options{}) {
 		return t, nil
 	}
 	if t.Source == nil {
 		if w != (whatif.Options{Share: w.Share}) {
-			return nil, fmt.Errorf("sweep: what if %s: a trace that is made on the way has only "+
-				"its share changed; write it with \"windrow synth trace\" and name the file: %w", w,
+			return nil, fmt.Errorf("sweep: what if %s: of a synthetic trace only the share can be "+
+				"changed; write it with \"windrow synth trace\" and name the file: %w", w,
 				sim.ErrConfig)
 		}
 		opt := t.Synth
@@ -90,14 +89,14 @@ func (t *Trace) Under(w whatif.Options) (*Trace, error) {
 }
 
 // InStep returns batches of size sequences of the trace. Of a Source they are those of
-// batch.Stream.Union: lanes, cut from its generated tokens. Of a synthetic trace they are the union
-// of its sequences 0 … size−1, which are independent and share the units that are popular: the same
-// as of a file with just so many sequences. Errors are of kind sim.ErrConfig.
+// batch.Stream.Union, cut from its generated tokens. Of a synthetic trace they are the unions of
+// its sequences 0 … size−1, which are independent and share the popular units. They equal those of
+// a file with that number of sequences. Errors are of kind sim.ErrConfig.
 func (t *Trace) InStep(size int) (*Trace, error) {
 	u := *t
 	u.batch = size
 	if t.Source == nil {
-		return &u, u.beginLanes()
+		return &u, u.beginBatch()
 	}
 	if t.stream == nil {
 		stream, err := batch.NewStream(t.Source)
@@ -115,8 +114,7 @@ func (t *Trace) InStep(size int) (*Trace, error) {
 	return &u, nil
 }
 
-// positions is the number of positions that a token attends to: those of all sequences, if it is a
-// step of a batch.
+// positions is the number of positions that a token attends to, over all sequences of a batch step.
 func (t *Trace) positions(i int, token *traces.Token) int {
 	switch {
 	case t.batch == 0:
@@ -130,7 +128,7 @@ func (t *Trace) positions(i int, token *traces.Token) int {
 // errEnough ends a synthetic trace before its last token.
 var errEnough = errors.New("sweep: enough tokens")
 
-// each hands every token to emit, which may keep the masks.
+// each calls emit with every token. emit may keep the masks.
 func (t *Trace) each(ctx context.Context, predicted bool, emit func(*traces.Token) error) error {
 	switch {
 	case t.Source != nil:
@@ -154,8 +152,8 @@ func (t *Trace) read(emit func(*traces.Token) error) error {
 	return nil
 }
 
-// generate makes the synthetic trace from a sequence on, and hands all tokens after the first
-// skipped ones to emit.
+// generate generates the synthetic trace from a sequence on, and calls emit with all tokens after
+// the first skipped ones.
 func (t *Trace) generate(ctx context.Context, first, skipped int, predicted bool,
 	emit func(*traces.Token) error) error {
 	opt, done := t.Synth, -skipped

@@ -6,10 +6,11 @@ import (
 	"github.com/windrow-sim/windrow/sim"
 )
 
-// history keeps the masks of the last tokens of every layer, from which the decisions of all
-// windows follow: before token t a window of k holds the units of the tokens t−k … t−1 of the
-// sequence, so that t loads what it needs beyond their union, and what of token t−k none of t−k+1 …
-// t needs leaves. The unions of a longer window are those of a shorter one with one mask more.
+// history keeps the masks of the last tokens of every layer. The decisions of all windows follow
+// from them. Before token t, a window of k holds the units of the tokens t−k … t−1 of the sequence.
+// Token t loads the units that it needs and that are not in this union. Units of token t−k that no
+// token of t−k+1 … t needs are evicted. The union of a window has one mask more than that of the
+// next shorter window.
 type history struct {
 	words, places int
 	masks         []mask.Mask // by layer, a ring of places masks
@@ -29,15 +30,15 @@ func (h *history) at(layer, token int) mask.Mask {
 	return h.masks[layer][from : from+h.words : from+h.words]
 }
 
-// covers are the unions of the window of k tokens that ends with each of a range of tokens; those
-// before token first end the first.
+// covers holds, for each of a range of tokens, the union of the window of k tokens that ends with
+// it. The first union ends with token first−1.
 type covers struct {
 	k     int
 	first int         // token of union[1]
 	union []mask.Mask // of the k tokens up to and with token first−1+i
 }
 
-// begin returns to windows of no tokens.
+// begin resets to windows of 0 tokens.
 func (c *covers) begin(first, count, words int) {
 	for len(c.union) <= count {
 		c.union = append(c.union, make(mask.Mask, words))
@@ -48,8 +49,8 @@ func (c *covers) begin(first, count, words int) {
 	}
 }
 
-// widen goes on to windows of k tokens; starts[i] is the first token of the sequence of token
-// first−1+i.
+// widen extends the unions to windows of k tokens. starts[i] is the first token of the sequence of
+// token first−1+i.
 func (c *covers) widen(k int, h *history, layer int, starts []int) {
 	for ; c.k < k; c.k++ {
 		for i, start := range starts {
@@ -60,7 +61,7 @@ func (c *covers) widen(k int, h *history, layer int, starts []int) {
 	}
 }
 
-// windowed is the decisions of one length of window.
+// windowed takes the decisions of a window of k tokens.
 type windowed struct {
 	k      int
 	caches []sim.Cache // by layer
