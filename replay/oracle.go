@@ -2,7 +2,6 @@ package replay
 
 import (
 	"fmt"
-	"runtime/debug"
 
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/session"
@@ -114,8 +113,7 @@ func windowFor(s *session.Session, src traces.Source, tokens int, cfg Config,
 		return spec, err
 	}
 	s.Note("window %d: %v of %v (%v)", best.Window, best.Total, budget, best)
-	// The budget is for the run: what opening the model and the search left over goes back.
-	debug.FreeOSMemory()
+	s.KeepWithin(best.Total)
 	return policy.SlidingWindow(best.Window), nil
 }
 

@@ -153,6 +153,7 @@ func (s *Session) rowRoom(p *Predictor, cfg *FlashConfig, dense int) (int, error
 		return 0, refusal.Config("{DRAM} %s: %v", cfg.DRAM, err)
 	}
 	s.Note("%d rows per layer in %v (%v)", room, budget, account)
+	s.KeepWithin(account.Total)
 	return room, nil
 }
 
