@@ -19,7 +19,7 @@ func byteRune(b byte) rune {
 	return 0x143 // 0xAD, the soft hyphen
 }
 
-// runeByte returns the byte that a character spells, and false when it spells none.
+// runeByte returns the byte that a character spells, and false for a character that spells none.
 func runeByte(r rune) (byte, bool) {
 	switch {
 	case '!' <= r && r <= '~', 0xA1 <= r && r <= 0xAC, 0xAE <= r && r <= 0xFF:

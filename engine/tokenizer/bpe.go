@@ -23,7 +23,7 @@ type encoder struct {
 // span is a part of the arena.
 type span struct{ from, to int32 }
 
-// appendWord appends the ids of one word. The result depends on the word alone, so it is kept.
+// appendWord appends the ids of one word. The result depends on the word alone, so it is cached.
 func (t *Tokenizer) appendWord(dst []uint32, word string) []uint32 {
 	if t.model.bytes && len(word) == 1 {
 		return append(dst, t.base[word[0]])
@@ -58,7 +58,7 @@ func (t *Tokenizer) appendNewWord(dst []uint32, word string) []uint32 {
 	return append(dst, t.mergeLong(e.symbols)...)
 }
 
-// wordToken returns the token that is a whole word, if the model has it.
+// wordToken returns the token of a whole word, if the model has it.
 func (t *Tokenizer) wordToken(word string) (uint32, bool) {
 	var short [128]byte
 	spelling := short[:0]
@@ -76,8 +76,8 @@ func (t *Tokenizer) wordToken(word string) (uint32, bool) {
 	return id, true
 }
 
-// appendSymbols appends what is merged: the tokens of the bytes of a word or, for a model over
-// characters, those of its characters.
+// appendSymbols appends the symbols to merge: the tokens of a word's bytes or, for a model over
+// characters, of its characters.
 func (t *Tokenizer) appendSymbols(dst []uint32, word string) []uint32 {
 	if t.model.bytes {
 		for i := range len(word) {
@@ -114,7 +114,7 @@ func (e *encoder) keep(word string, ids []uint32) {
 	}
 	from := len(e.arena)
 	e.arena = append(e.arena, ids...)
-	// the clone lets go of the whole text
+	// a clone, so that the cache does not keep the whole text alive
 	e.words[strings.Clone(word)] = span{int32(from), int32(len(e.arena))}
 }
 
@@ -124,9 +124,9 @@ func (t *Tokenizer) rank(left, right uint32) uint32 {
 	return p.rank
 }
 
-// mergeShort merges in place: find the pair of lowest rank, the leftmost of equals; merge it;
-// again. It keeps the ranks of all neighbours, so that a merge looks up two pairs. O(n²) for n
-// bytes, without memory of its own.
+// mergeShort merges in place: find the pair of lowest rank, the leftmost among equals; merge it;
+// again. It keeps the ranks of all neighbours, so a merge looks up two pairs. O(n²) for n bytes,
+// without memory of its own.
 func (t *Tokenizer) mergeShort(s []uint32) []uint32 {
 	ranks := t.bpe.ranks[:0]
 	for i := 1; i < len(s); i++ {
@@ -156,9 +156,10 @@ func (t *Tokenizer) mergeShort(s []uint32) []uint32 {
 	}
 }
 
-// mergeLong does what mergeShort does in O(n log n): the symbols are a linked list, the pairs a
-// heap by (rank, position). A pair whose symbols have changed since it was pushed is found out when
-// it is popped: its product is then another one, because the text that a pair covers only grows.
+// mergeLong computes the result of mergeShort in O(n log n): the symbols are a linked list, the
+// pairs a heap by (rank, position). A pair on the heap may be stale because its symbols have
+// changed since. This is found when it is popped: its product is then another one, because the text
+// of a pair only grows.
 func (t *Tokenizer) mergeLong(s []uint32) []uint32 {
 	l := &t.bpe.list
 	l.reset(len(s))
@@ -185,7 +186,7 @@ func (t *Tokenizer) mergeLong(s []uint32) []uint32 {
 	}
 	out := s[:0]
 	for i := int32(0); i < int32(len(l.next)); i = l.next[i] {
-		out = append(out, s[i]) // never ahead of i: out is a prefix of what has been read
+		out = append(out, s[i]) // never beyond i: out is a prefix of what has been read
 	}
 	return out
 }

@@ -9,7 +9,7 @@ import (
 // noToken is an id that no token has.
 const noToken = ^uint32(0)
 
-// source is what the files say, before it is checked: Load and Parse fill it, build makes a
+// source holds the content of the files before the checks: Load and Parse fill it, build makes a
 // Tokenizer of it.
 type source struct {
 	name   string // of the folder or document, for errors that have no better place
@@ -29,20 +29,20 @@ type entry struct {
 	id      uint32
 	kind    kind
 	flags   flags
-	flagged bool // the file gives the flags; else they are the defaults of the kind
+	flagged bool // the file has the flags; otherwise they are the defaults of the kind
 }
 
-// ruleList is the merges in a file: left and right become left+right. All of it is nil when there
-// are none.
+// ruleList is the list of merges of a file: left and right become left+right. It is all nil without
+// merges.
 type ruleList struct {
 	count func(*lexicon) int
 	// each calls use for every merge, in the order of rank. Left and right are valid until it
-	// returns. A tied merge ranks with the one before: the leftmost pair merges first.
+	// returns. A tied merge has the rank of the previous one: the leftmost pair merges first.
 	each func(lex *lexicon, use func(left, right []byte, tied bool) error) error
 	pos  func(int) position // of a merge, for errors
 }
 
-// fixed returns a count that is known.
+// fixed returns a function with a known count.
 func fixed(n int) func(*lexicon) int { return func(*lexicon) int { return n } }
 
 // lexicon returns the tokens, checked.
@@ -95,8 +95,7 @@ func optionalList(id *uint32) []uint32 {
 	return []uint32{*id}
 }
 
-// fillSpecials makes the list of special tokens. Where two files flag one token, the later one
-// counts.
+// fillSpecials makes the list of special tokens. If two files flag one token, the later file wins.
 func (t *Tokenizer) fillSpecials(extra []entry) {
 	t.kinds = make([]kind, t.lex.size())
 	count := 0
@@ -127,11 +126,11 @@ func (t *Tokenizer) fillSpecials(extra []entry) {
 	}
 }
 
-// special returns the special token of an id, nil when it is none.
+// special returns the special token of an id, or nil.
 func (t *Tokenizer) special(id uint32) *special { return findSpecial(t.specials, id) }
 
-// fillCuts makes the cutters. A token that is sought in the normalized text is normalized itself,
-// as if it were one. Of two that look alike then the control token counts.
+// fillCuts makes the cutters. A token that is searched for in the normalized text is itself
+// normalized, like a whole text. If two are then equal, the control token wins.
 func (t *Tokenizer) fillCuts(at position) error {
 	var passes [2][]uint32
 	for _, k := range []kind{control, added} {
@@ -188,7 +187,7 @@ func (t *Tokenizer) normalized(ids []uint32, at position) (texts, error) {
 		given += len(t.lex.text(id))
 	}
 	each(func(pattern []byte) { length += len(pattern) })
-	// a mark in front of each, and one for each of its spaces, is less
+	// a mark in front of each text and one for each of its spaces take less
 	if limit := 4*given + 64<<10; length > limit {
 		return texts{}, at.unsupported("the normalizer makes %d bytes of the %d special tokens' "+
 			"%d; supported: up to %d", length, len(ids), given, limit)

@@ -2,18 +2,18 @@ package tokenizer
 
 import "slices"
 
-// maxNesting is how deep a Sequence may lie in another; real files have one level.
+// maxNesting is the depth of Sequences inside Sequences; real files have one level.
 const maxNesting = 4
 
-// component is one part of tokenizer.json, {"type": kind, …}, out of the Sequences around it.
+// component is one part of tokenizer.json, {"type": kind, …}, taken out of its Sequences.
 type component struct {
 	value
 	kind    string
 	members []value
 }
 
-// flatten returns the components that m is made of: none for null, the elements of a Sequence in
-// their order, which it keeps under the name list.
+// flatten returns the components of m: none for null, the elements of a Sequence in their order,
+// which has the name list.
 func (m value) flatten(list string, depth int) ([]component, error) {
 	if m.null() {
 		return nil, nil
@@ -61,7 +61,7 @@ func (m value) flatten(list string, depth int) ([]component, error) {
 	return out, nil
 }
 
-// fields reads every setting of a component; one that is not in read is refused.
+// fields reads every setting of a component; a setting outside read is refused.
 func (c component) fields(read map[string]func(value) error) error {
 	for _, f := range c.members {
 		if f.name == "type" {
@@ -168,7 +168,7 @@ func readPreTokenizer(m value, spec *pipeline) error {
 	return nil
 }
 
-// preStep reads one component of the pre-tokenizer. What is left out has the library's default.
+// preStep reads one component of the pre-tokenizer. Absent settings have the library's default.
 func (c component) preStep() (preStep, error) {
 	var s preStep
 	var err error
@@ -183,7 +183,7 @@ func (c component) preStep() (preStep, error) {
 		var invert bool
 		err = c.fields(map[string]func(value) error{"pattern": pattern(&text, &s.Pattern),
 			"behavior": intoText(&behavior), "invert": intoFlag(&invert)})
-		// then what lies between the matches is nothing, which can as well be removed
+		// the text between matches is then empty, so removing it changes nothing
 		covers := s.Pattern != patternThree
 		if same := behavior == "Isolated" && !invert || behavior == "Removed" && invert &&
 			covers; err == nil && !same {
@@ -211,8 +211,8 @@ func (c component) preStep() (preStep, error) {
 	return s, err
 }
 
-// metaspace reads a Metaspace of the pre-tokenizer or decoder, in its form before tokenizers 0.15
-// too.
+// metaspace reads a Metaspace of the pre-tokenizer or decoder, also in its form before tokenizers
+// 0.15.
 func (c component) metaspace() (preStep, error) {
 	s := preStep{Type: preSpaces, Replacement: spaceMark, Prefix: prefixAlways, Cut: true}
 	prefix, again := true, ""
@@ -232,8 +232,8 @@ func (c component) metaspace() (preStep, error) {
 	return s, err
 }
 
-// readDecoder reads ByteLevel, Metaspace, or what Llama's files have: replacements, ByteFallback,
-// Fuse and Strip.
+// readDecoder reads ByteLevel, Metaspace, or the decoder of Llama's files: replacements,
+// ByteFallback, Fuse and Strip.
 func readDecoder(m value, spec *pipeline) error {
 	list, err := m.flatten("decoders", 0)
 	if err != nil {
@@ -264,7 +264,7 @@ func readDecoder(m value, spec *pipeline) error {
 	return nil
 }
 
-// followers says what may stand before each kind of decoder.
+// followers lists the kinds that may precede each kind of decoder.
 func followers() map[string][]string {
 	return map[string][]string{
 		"ByteLevel":    {},

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// endOfText is what GPT-2's tokenizer takes for BOS and EOS where no file names them.
+// endOfText is GPT-2's BOS and EOS if no file names them.
 const endOfText = "<|endoftext|>"
 
-// settings is what the files beside the vocabulary say. Each can be said in two files, which must
+// settings are read from the files beside the vocabulary. A setting may be in two files, which must
 // then agree.
 type settings struct {
-	form        string            // the file that the vocabulary comes from
-	class       string            // tokenizer_class, "" when it is not said
+	form        string            // the file with the vocabulary
+	class       string            // tokenizer_class; may be empty
 	tokens      map[string]string // role ("bos_token") → text, "" for an explicit null
 	said        map[string]value  // role → where
 	flagged     map[string]entry  // role → the token as an object
@@ -38,9 +38,9 @@ func tokenRoles() []string {
 		"mask_token"}
 }
 
-// harmless are the settings that cannot change ids: they concern batches, other programs, or how
-// Python decodes. A chat_template stays where it is: it is a program in Jinja that makes a text of
-// messages, and what it makes can be encoded like any text.
+// harmless are the settings that cannot change ids: they concern batches, other programs, or
+// Python's decoding. A chat_template stays in its file: it is a program in Jinja that makes a text
+// of messages, and its output can be encoded like any text.
 func harmless() []string {
 	return []string{
 		"model_max_length", "max_len", "name_or_path", "special_tokens_map_file", "tokenizer_file",
@@ -54,8 +54,8 @@ func harmless() []string {
 	}
 }
 
-// readFolder reads tokenizer_config.json, special_tokens_map.json and added_tokens.json, as far as
-// they are there.
+// readFolder reads tokenizer_config.json, special_tokens_map.json and added_tokens.json, if they
+// exist.
 func (s *settings) readFolder(dir string) error {
 	for _, file := range []struct {
 		name string
@@ -84,7 +84,7 @@ func (s *settings) readFolder(dir string) error {
 	})
 }
 
-// readMembers reads each setting, and collects the names of those that read does not know.
+// readMembers reads each setting, and collects the names that read does not know.
 func (s *settings) readMembers(members []value, read func(value) (known bool, err error)) error {
 	var unknown []string
 	for _, m := range members {
@@ -133,8 +133,8 @@ func (s *settings) readConfig(m value) (known bool, err error) {
 	return s.readSpecial(m)
 }
 
-// classes are the tokenizers of transformers that the forms may belong to. What they do to the ids
-// is known; others might do something else.
+// classes are the tokenizers of transformers that the forms may belong to. Their effect on the ids
+// is known; others might differ.
 func classes(form string) []string {
 	switch form {
 	case vocabFile:
@@ -158,13 +158,13 @@ func (s *settings) readClass(m value) error {
 	return err
 }
 
-// llama reports whether the tokenizer is transformers' LlamaTokenizer or its fast twin, which put
-// BOS first unless they are told not to, whatever tokenizer.json says.
+// llama reports whether the tokenizer is transformers' LlamaTokenizer or its fast version. These
+// put BOS first unless a setting forbids it, whatever tokenizer.json says.
 func (s *settings) llama() bool {
 	return s.class == "LlamaTokenizer" || s.class == "LlamaTokenizerFast" || s.form == modelFile
 }
 
-// setFlag stores a boolean; null leaves it unsaid. Another file may have said the same, but not the
+// setFlag stores a boolean; null leaves it unset. Another file may have the same value, but not the
 // opposite.
 func (m value) setFlag(into **bool) error {
 	if m.null() {
@@ -221,8 +221,8 @@ func (s *settings) readSpecial(m value) (known bool, err error) {
 	return true, nil
 }
 
-// counts reports whether the flags of a token at m count: special_tokens_map.json only names
-// tokens, where tokenizer_config.json lists them.
+// counts reports whether the flags of a token at m are used: special_tokens_map.json only names
+// tokens if tokenizer_config.json lists them.
 func (s *settings) counts(m value) bool { return m.pos.in.file == configFile || !s.decoder }
 
 // readDecoder reads added_tokens_decoder: {"id": token, …}.
@@ -240,7 +240,7 @@ func (s *settings) readDecoder(m value) error {
 	})
 }
 
-// listedToken is a special token in a list, which may or may not say its id.
+// listedToken is a special token in a list; its id is optional.
 type listedToken struct {
 	entry
 	numbered bool
@@ -319,7 +319,7 @@ func (s *settings) apply(src *source) error {
 			e.flags, e.flagged = tok.flags, true
 		}
 		s.additional = append(s.additional, e)
-		id, _ := lex.find(text) // that there is one is checked below
+		id, _ := lex.find(text) // its existence is checked below
 		switch role {
 		case "bos_token":
 			src.roles.bos = &id
@@ -346,7 +346,7 @@ func (s *settings) apply(src *source) error {
 	return s.putAround(src, lex)
 }
 
-// defaultToken returns what transformers takes for a role that no file names, if the vocabulary has
+// defaultToken returns transformers' default for a role that no file names, if the vocabulary has
 // it.
 func (s *settings) defaultToken(role string, lex *lexicon) string {
 	text := map[string]string{"bos_token": endOfText, "eos_token": endOfText}[role]
@@ -363,9 +363,9 @@ func (s *settings) defaultToken(role string, lex *lexicon) string {
 	return text
 }
 
-// cutAsWritten gives the special tokens of tokenizer.model the flags that count for transformers'
-// LlamaTokenizer, which cuts all of them out of the text before the model sees it. Those that no
-// file names keep theirs.
+// cutAsWritten sets the flags of tokenizer.model's special tokens to those of transformers'
+// LlamaTokenizer, which cuts all of them out of the text before the model sees it. Tokens that no
+// file names keep their flags.
 func cutAsWritten(list []entry) error {
 	for i := range list {
 		e := &list[i]
@@ -381,8 +381,8 @@ func cutAsWritten(list []entry) error {
 	return nil
 }
 
-// putAround finds out what Encode puts around a text: what the class does (Llama), or the template
-// of tokenizer.json and add_bos_token.
+// putAround decides which tokens Encode puts around a text: those of the class (Llama), or of
+// tokenizer.json's template and add_bos_token.
 func (s *settings) putAround(src *source, lex *lexicon) error {
 	r := &src.roles
 	if s.llama() {

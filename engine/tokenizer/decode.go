@@ -10,16 +10,16 @@ import (
 // replacement stands for bytes that are no UTF-8 and for ids that are no tokens.
 const replacement = "\uFFFD"
 
-// decoderSpec says how tokens become text again.
+// decoderSpec describes how tokens become text.
 type decoderSpec struct {
 	Type    string       `json:"type"`            // decodeBytes or decodeTokens
 	Replace []respelling `json:"replace"`         // decodeTokens: in every token, in this order
-	Bytes   string       `json:"bytes,omitempty"` // decodeTokens: what tokens "<0xNN>" are
-	// decodeTokens: dropped wherever it stands in the first token
+	Bytes   string       `json:"bytes,omitempty"` // decodeTokens: the meaning of tokens "<0xNN>"
+	// decodeTokens: dropped wherever it occurs in the first token
 	First string `json:"first,omitempty"`
 	// decodeTokens: spaces dropped at the beginning, at most
 	Strip int `json:"strip,omitempty"`
-	// decodeTokens: what tokens that begin with "▁" lose at the beginning
+	// decodeTokens: which tokens with a leading "▁" lose it
 	Marks string `json:"marks,omitempty"`
 }
 
@@ -30,8 +30,8 @@ type respelling struct {
 }
 
 // The kinds of decoderSpec, and of its Bytes. A run of byte tokens is one text for the tokenizers
-// library: when a single byte of it is wrong, every byte of it becomes U+FFFD. SentencePiece goes
-// character by character.
+// library: if one of its bytes is wrong, every byte becomes U+FFFD. SentencePiece decides for each
+// character.
 const (
 	decodeBytes  = "byte_level"
 	decodeTokens = "tokens"
@@ -40,7 +40,7 @@ const (
 	bytesByCharacter = "character"
 
 	marksOne = "one" // SentencePiece's: the first token with text loses its mark
-	// and, where the model removes white space, every token before it that is a mark alone
+	// and, where the model removes white space, every earlier token that is a mark alone
 	marksAll = "each"
 )
 
@@ -67,8 +67,8 @@ func (d *decoderSpec) check(at position) error {
 	return nil
 }
 
-// respell changes in place what a token of a decodeTokens decoder stands for: no replacement is
-// longer than what it replaces.
+// respell changes in place the text of a token of a decodeTokens decoder: no replacement is longer
+// than the text it replaces.
 func (d *decoderSpec) respell(text []byte) []byte {
 	for _, r := range d.Replace {
 		text = replaceInPlace(text, r.Old, r.New)
@@ -78,7 +78,7 @@ func (d *decoderSpec) respell(text []byte) []byte {
 
 // replaceInPlace is strings.ReplaceAll for a new text that is not longer than the old one.
 func replaceInPlace(text []byte, old, with string) []byte {
-	out := text[:0] // never ahead of what has been read
+	out := text[:0] // never beyond the text that has been read
 	for {
 		i := bytes.Index(text, []byte(old))
 		if i < 0 {
@@ -98,11 +98,11 @@ func byteToken(spelling []byte) (byte, bool) {
 	return byte(n), err == nil
 }
 
-// Decode returns the text of ids, special tokens included, so that for a model over bytes it is the
-// inverse of EncodePlain (of Encode, but for what Encode adds). A model can generate bytes that are
-// no UTF-8: each longest beginning of a character that is not completed, and each byte that cannot
-// begin one, becomes one U+FFFD, and so does an id outside the vocabulary. With byte fallback
-// ("<0xNN>") it is each byte of the run of byte tokens.
+// Decode returns the text of ids, special tokens included. For a model over bytes it is the inverse
+// of EncodePlain (of Encode, without the tokens that Encode adds). A model can generate bytes that
+// are not UTF-8: each longest incomplete beginning of a character, and each byte that cannot begin
+// one, becomes one U+FFFD, and so does an id outside the vocabulary. With byte fallback ("<0xNN>")
+// each byte of the run of byte tokens does.
 func (t *Tokenizer) Decode(ids []uint32) string {
 	return t.decode(ids, false)
 }
@@ -142,15 +142,15 @@ type Stream struct {
 // NewStream returns a Stream that shows all tokens.
 func (t *Tokenizer) NewStream() *Stream { return &Stream{t: t, strip: t.spec.Decoder.Strip} }
 
-// Next returns the characters that id completes: "" while a character that several tokens share is
-// unfinished. With byte fallback it is unfinished until a token comes that is no byte, because only
-// then is it known whether the bytes are text.
+// Next returns the characters that id completes, and "" while a character of several tokens is
+// incomplete. With byte fallback a character is incomplete until the next token that is not a byte:
+// only then it is known whether the bytes are text.
 func (s *Stream) Next(id uint32) string {
 	return string(s.appendNext(nil, id))
 }
 
-// Flush ends the text: it returns what was held back, with U+FFFD for an unfinished character, and
-// the Stream begins anew.
+// Flush ends the text: it returns the pending text, with U+FFFD for an incomplete character, and
+// resets the Stream.
 func (s *Stream) Flush() string {
 	return string(s.appendFlush(nil))
 }
@@ -173,8 +173,8 @@ func (s *Stream) appendNext(dst []byte, id uint32) []byte {
 	return dst
 }
 
-// appendBytes appends what a token of a byte-level vocabulary stands for. A token that is no
-// spelling of bytes, and every special one, stands for itself.
+// appendBytes appends the text of a token of a byte-level vocabulary. A token that spells no bytes,
+// and every special one, stands for itself.
 func (t *Tokenizer) appendBytes(dst []byte, id uint32) []byte {
 	spelling, from := t.lex.text(id), len(dst)
 	if t.kinds[id] != merged {
@@ -254,13 +254,13 @@ func (s *Stream) appendFlush(dst []byte) []byte {
 	return dst
 }
 
-// appendPending appends what was held back, because nothing can complete it any more.
+// appendPending appends the pending bytes, which nothing can complete any more.
 func (s *Stream) appendPending(dst []byte) []byte {
 	switch {
 	case len(s.pending) == 0:
 		return dst
 	case s.t.spec.Decoder.Type == decodeBytes:
-		dst = append(dst, replacement...) // what is pending is always one unfinished character
+		dst = append(dst, replacement...) // the pending bytes are always one incomplete character
 	case s.t.spec.Decoder.Bytes == bytesByRun && utf8.Valid(s.pending):
 		dst = append(dst, s.stripped(s.pending)...)
 	default:
@@ -273,8 +273,8 @@ func (s *Stream) appendPending(dst []byte) []byte {
 	return dst
 }
 
-// appendWhole appends src to dst with invalid bytes replaced, and returns the unfinished character
-// that ends src. One U+FFFD replaces as many bytes as skip says.
+// appendWhole appends src to dst with invalid bytes replaced, and returns the incomplete character
+// at the end of src. One U+FFFD replaces as many bytes as skip returns.
 func appendWhole(dst, src []byte, skip func([]byte) int) (whole, rest []byte) {
 	for len(src) > 0 {
 		r, width := utf8.DecodeRune(src)
@@ -295,9 +295,9 @@ func appendWhole(dst, src []byte, skip func([]byte) int) (whole, rest []byte) {
 // oneByte is SentencePiece's answer to bytes that are no UTF-8: a U+FFFD for each.
 func oneByte([]byte) int { return 1 }
 
-// invalidLen returns how many of the first bytes of src, which do not begin a character, one U+FFFD
-// replaces: the longest beginning of a character ("maximal subpart", Unicode 15.0 section 3.9), at
-// least one byte.
+// invalidLen returns the number of leading bytes of src, which do not begin a character, that one
+// U+FFFD replaces: the longest beginning of a character ("maximal subpart", Unicode 15.0 section
+// 3.9), at least one byte.
 func invalidLen(src []byte) int {
 	n := 1
 	for n < len(src) && !utf8.FullRune(src[:n+1]) {

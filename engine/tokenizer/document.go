@@ -65,7 +65,7 @@ func (t *Tokenizer) writePlain(w *documentWriter) {
 	w.end("}")
 }
 
-// Parse reads what MarshalText wrote, with the checks of Load. An error is ErrFormat, or
+// Parse reads the output of MarshalText, with the checks of Load. An error is ErrFormat, or
 // ErrUnsupported for a later version.
 func Parse(data []byte) (*Tokenizer, error) {
 	file, err := jsonFile(documentName, data)
@@ -119,7 +119,7 @@ func Parse(data []byte) (*Tokenizer, error) {
 	return build(src)
 }
 
-// readFields reads each member with its function. All must be there, and no others.
+// readFields reads each member with its function. All must exist, and no others.
 func readFields(members []value, read map[string]func(value) error) error {
 	for _, m := range members {
 		f, ok := read[m.name]

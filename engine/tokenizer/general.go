@@ -29,7 +29,7 @@ type generalToken struct {
 // writeGeneral writes the form that has a place for everything. The order of the members is part of
 // the form.
 func (t *Tokenizer) writeGeneral(w *documentWriter) {
-	spec := t.spec // lists of it must not be null
+	spec := t.spec // its lists must not be null
 	spec.Normalizer = append([]normalStep{}, spec.Normalizer...)
 	spec.PreTokenizer = append([]preStep{}, spec.PreTokenizer...)
 	spec.Decoder.Replace = append([]respelling{}, spec.Decoder.Replace...)
@@ -41,7 +41,7 @@ func (t *Tokenizer) writeGeneral(w *documentWriter) {
 	w.value("bos", t.roles.bos)
 	w.value("eos", t.roles.eos)
 	w.value("pad", t.roles.pad)
-	w.numbers("prefix", t.roles.prefix) // what Encode puts before a text
+	w.numbers("prefix", t.roles.prefix) // the ids that Encode puts before a text
 	w.numbers("suffix", t.roles.suffix) // and after it
 	w.member("specials")                // by id
 	w.open("[")
@@ -68,7 +68,7 @@ func (t *Tokenizer) writeGeneral(w *documentWriter) {
 		w.number(p.right)
 	}
 	w.end("]")
-	w.member("ties") // the merges, by place from 0, that rank with the one before
+	w.member("ties") // the places, from 0, of merges with the rank of the previous one
 	w.open("[")
 	for i := range pairs {
 		if t.merges.tied(i) {
@@ -223,7 +223,7 @@ func joinMerges(v vocabulary, ids, ties []uint32) (ruleList, error) {
 	return list, nil
 }
 
-// strict reads a small value whose fields are all known.
+// strict reads a small value, all fields of which are known.
 func (m value) strict(into any) error {
 	if len(m.raw) > maxStrict {
 		return m.pos.unsupported("%s of %d bytes; supported: up to %d", m.name, len(m.raw),

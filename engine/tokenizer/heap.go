@@ -7,7 +7,7 @@ type linked struct {
 	heap       []candidate
 }
 
-// gone marks a symbol that has been merged into the one on its left.
+// gone marks a symbol that has been merged into its left neighbour.
 const gone = -2
 
 // candidate is a pair that could merge when it was pushed.

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// texts is a list of strings in one piece of memory: four bytes for each beside its own.
+// texts is a list of strings in one piece of memory, with four more bytes for each.
 type texts struct {
 	joined string
 	ends   []uint32
@@ -50,17 +50,17 @@ func (b *textsBuilder) addString(text string) {
 // texts returns what has been added so far.
 func (b *textsBuilder) texts() texts { return texts{b.joined.String(), b.ends} }
 
-// index is a hash table of numbers from 0: open addressing, two thirds full. What they stand for is
-// kept elsewhere.
+// index is a hash table of numbers from 0: open addressing, two thirds full. Their keys are stored
+// elsewhere.
 type index struct {
-	slots []uint32 // the number and one more; 0: free
+	slots []uint32 // the number plus one; 0: free
 }
 
 // newIndex makes an index with room for n numbers.
 func newIndex(n int) index { return index{make([]uint32, n+n/2+1)} }
 
-// first returns the slot where the search for a hash begins, and next the one after it: the search
-// ends at a free one.
+// first returns the slot to start a search for a hash, and next the slot after one: a search ends
+// at a free slot.
 func (x *index) first(hash uint64) int {
 	slot, _ := bits.Mul64(hash, uint64(len(x.slots)))
 	return int(slot)
@@ -76,15 +76,15 @@ func (x *index) next(slot int) int {
 // put sets a free slot.
 func (x *index) put(slot, n int) { x.slots[slot] = uint32(n) + 1 }
 
-// vocabulary is what a file lists as tokens, in the order of the file.
+// vocabulary is the list of tokens of a file, in its order.
 type vocabulary struct {
 	texts
 	ids []uint32           // nil: the position is the id
 	pos func(int) position // of a token, for errors
 }
 
-// extendIdentity appends the i-th of n numbers. The list stays nil as long as every number is its
-// place.
+// extendIdentity appends the i-th of n numbers. The list stays nil as long as every number equals
+// its place.
 func extendIdentity(list []uint32, i, n int, number uint32) []uint32 {
 	if list == nil {
 		if number == uint32(i) {
@@ -100,8 +100,8 @@ func extendIdentity(list []uint32, i, n int, number uint32) []uint32 {
 
 // lexicon is the set of all tokens with their ids, 0 to size()-1.
 type lexicon struct {
-	main  texts    // what the file of the vocabulary lists, in its order
-	more  texts    // what only other files name
+	main  texts    // the list of the vocabulary's file, in its order
+	more  texts    // tokens that only other files name
 	ids   []uint32 // by place, in main and then in more; nil: the place is the id
 	order []uint32 // places by id; nil: as ids
 	seed  maphash.Seed
@@ -190,7 +190,7 @@ func (l *lexicon) sort(v vocabulary, extra []entry) error {
 	return nil
 }
 
-// pos returns where the token at a place stands in its file.
+// pos returns the position in its file of the token at a place.
 func (l *lexicon) pos(place int, v vocabulary, extra []entry) position {
 	for i := range extra {
 		if p, ok := l.place(extra[i].text); place >= l.main.len() && ok && p == place {
@@ -232,7 +232,7 @@ func (l *lexicon) placeOf(id uint32) int {
 // outside reports whether a token is named only by files other than that of the vocabulary.
 func (l *lexicon) outside(id uint32) bool { return l.placeOf(id) >= l.main.len() }
 
-// search returns where a token is, or the free slot for it.
+// search returns the place of a token, or the free slot for it.
 func (l *lexicon) search(text string) (slot, place int, ok bool) {
 	for slot = l.index.first(maphash.String(l.seed, text)); ; slot = l.index.next(slot) {
 		n := l.index.slots[slot]
@@ -262,5 +262,5 @@ func (l *lexicon) find(text string) (uint32, bool) {
 
 // findBytes is find for a text that is no string yet.
 func (l *lexicon) findBytes(text []byte) (uint32, bool) {
-	return l.find(unsafe.String(unsafe.SliceData(text), len(text))) // which keeps nothing of it
+	return l.find(unsafe.String(unsafe.SliceData(text), len(text))) // find does not keep the string
 }

@@ -5,8 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Listed is a tokenizer as a GGUF file lists it, in the words of llama.cpp (docs/gguf.md,
-// src/llama-vocab.cpp).
+// Listed is the tokenizer of a GGUF file, in llama.cpp's terms (docs/gguf.md, src/llama-vocab.cpp).
 type Listed struct {
 	File   string   // for errors
 	Model  string   // ListedBytes or ListedPieces
@@ -17,7 +16,7 @@ type Listed struct {
 	Scores []float32
 	// The ids of special tokens, −1 where there is none.
 	BOS, EOS, Padding int64
-	// What the file says of them; nil where it says nothing and llama.cpp's default holds.
+	// The file's settings; nil if absent, for llama.cpp's default.
 	AddBOS, AddEOS, SpacePrefix *bool
 }
 
@@ -27,8 +26,8 @@ const (
 	ListedPieces = "llama" // SentencePiece's BPE
 )
 
-// listedCuts are the ways of cutting by their names. Those of Llama 3 take a word that is a token
-// as it is, and put BOS first if the file does not say otherwise.
+// listedCuts are the pre-tokenizers by name. Those of Llama 3 take a word that is a token
+// unchanged, and put BOS first unless the file says otherwise.
 var listedCuts = map[string]struct {
 	pattern string
 	llama3  bool
@@ -38,7 +37,7 @@ var listedCuts = map[string]struct {
 	"qwen2": {patternQwen2, false}, "gpt-2": {"", false}, "phi-2": {"", false},
 }
 
-// FromList makes a tokenizer of what a GGUF file lists. Special tokens are cut out of a text as
+// FromList makes a tokenizer from the lists of a GGUF file. Special tokens are cut out of a text as
 // they are written. Errors are ErrFormat and ErrUnsupported.
 func FromList(l Listed) (*Tokenizer, error) {
 	at := inFile(l.File)

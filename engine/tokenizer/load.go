@@ -27,15 +27,14 @@ const (
 // take a few MiB.
 const maxFile = 256 << 20
 
-// Load reads the tokenizer of a Hugging Face folder: tokenizer.json or, where there is none,
-// vocab.json and merges.txt or, where there are neither, tokenizer.model; and
-// tokenizer_config.json, special_tokens_map.json and added_tokens.json, as far as they are there. A
-// folder with nothing but vocab.json and merges.txt has no special token but "<|endoftext|>", as
-// for GPT-2; one with nothing but tokenizer.model is taken for Llama's.
+// Load reads the tokenizer of a Hugging Face folder: tokenizer.json, else vocab.json and
+// merges.txt, else tokenizer.model; and tokenizer_config.json, special_tokens_map.json and
+// added_tokens.json, if they exist. A folder with nothing but vocab.json and merges.txt has only
+// the special token "<|endoftext|>", as GPT-2's; one with nothing but tokenizer.model is taken for
+// Llama's.
 //
 // Errors are ErrFormat (a file contradicts itself or another) or ErrUnsupported (a setting or kind
-// of tokenizer that this package does not have), with file and line; others come from reading the
-// files.
+// of tokenizer that this package lacks), with file and line; others come from reading the files.
 func Load(dir string) (*Tokenizer, error) {
 	set := newSettings()
 	src := source{name: dir}
@@ -69,7 +68,7 @@ func Load(dir string) (*Tokenizer, error) {
 	return build(src)
 }
 
-// choose finds the file that has the vocabulary, and reads it.
+// choose finds the file with the vocabulary, and reads it.
 func (s *settings) choose(dir string) ([]byte, error) {
 	var missing error
 	for _, form := range []string{jsonForm, vocabFile, modelFile} {
@@ -159,11 +158,11 @@ func readVocab(v value) (vocabulary, error) {
 	return out, err
 }
 
-// memberPos returns where the i-th member of an object stands: by walking it again, because only
-// errors ask.
+// memberPos returns the position of the i-th member of an object, by walking it again: only errors
+// need it.
 func (v value) memberPos(i int) position {
 	found := v.pos
-	// it has been walked without an error before
+	// an earlier walk had no error
 	_ = v.walk('{', func(_, _ []byte, at position) error {
 		if i--; i >= -1 {
 			found = at

@@ -8,7 +8,7 @@ import (
 // pair is two neighbouring tokens.
 type pair struct{ left, right uint32 }
 
-// product is what a pair becomes, and when: the lowest rank first.
+// product is the result of a pair, and its rank: the lowest rank merges first.
 type product struct{ rank, id uint32 }
 
 // noRank is the rank of a pair that does not merge.
@@ -17,7 +17,7 @@ const noRank = ^uint32(0)
 // merges is the table of the pairs that merge.
 type merges struct {
 	pairs []pair   // by place: in the order of rank
-	ids   []uint32 // what each becomes
+	ids   []uint32 // the result of each pair
 	ranks []uint32 // by place; nil: the place, nothing is tied
 	seed  [2]uint64
 	index index // of places
@@ -29,8 +29,8 @@ func newMerges(n int) *merges {
 		seed: [2]uint64{rand.Uint64(), rand.Uint64()}}
 }
 
-// add appends a pair and returns false, or where it stands already and true. A tied one ranks with
-// the one before.
+// add appends a pair and returns false, or its present place and true. A tied one has the rank of
+// the previous one.
 func (m *merges) add(p pair, id uint32, tied bool) (place int, twice bool) {
 	slot, place, twice := m.search(p.left, p.right)
 	if twice {
@@ -47,13 +47,14 @@ func (m *merges) add(p pair, id uint32, tied bool) (place int, twice bool) {
 	return place, false
 }
 
-// hash mixes two ids with numbers that no file can know, so that none can make all pairs collide.
+// hash mixes two ids with random numbers that no file can know, so that no file can make all pairs
+// collide.
 func (m *merges) hash(left, right uint32) uint64 {
 	hi, lo := bits.Mul64(uint64(left)^m.seed[0], uint64(right)^m.seed[1])
 	return hi ^ lo
 }
 
-// search returns where a pair stands, or the free slot for it.
+// search returns the place of a pair, or the free slot for it.
 func (m *merges) search(left, right uint32) (slot, place int, ok bool) {
 	for slot = m.index.first(m.hash(left, right)); ; slot = m.index.next(slot) {
 		n := m.index.slots[slot]
@@ -66,7 +67,7 @@ func (m *merges) search(left, right uint32) (slot, place int, ok bool) {
 	}
 }
 
-// find returns what two tokens become.
+// find returns the product of two tokens.
 func (m *merges) find(left, right uint32) (product, bool) {
 	_, place, ok := m.search(left, right)
 	if !ok {
@@ -83,5 +84,5 @@ func (m *merges) rank(place int) uint32 {
 	return m.ranks[place]
 }
 
-// tied reports whether the pair at a place ranks with the one before.
+// tied reports whether the pair at a place has the rank of the previous one.
 func (m *merges) tied(place int) bool { return m.rank(place) != uint32(place) }

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// pipeline is what happens to a text around the merging, in the order in which it happens. The zero
-// value is not valid: plainPipeline is GPT-2's. Its JSON is a part of the document, where the order
-// of the fields counts.
+// pipeline holds the steps of encoding around the model, in their order. The zero value is not
+// valid: plainPipeline is GPT-2's. Its JSON is a part of the document, so the order of the fields
+// matters.
 type pipeline struct {
 	Normalizer   []normalStep `json:"normalizer"`
 	PreTokenizer []preStep    `json:"pre_tokenizer"`
@@ -20,8 +20,8 @@ type pipeline struct {
 // normalStep is a change of the whole text between special tokens.
 type normalStep struct {
 	Type   string `json:"type"`             // one of the normal constants
-	Text   string `json:"text"`             // what is put first, or what is replaced
-	With   string `json:"with,omitempty"`   // by what
+	Text   string `json:"text"`             // the text that is put first, or replaced
+	With   string `json:"with,omitempty"`   // the replacement
 	Prefix string `json:"prefix,omitempty"` // normalPieces: a scheme
 	// normalPieces: white space at the ends is dropped, runs of spaces become one
 	Trim bool `json:"trim,omitempty"`
@@ -35,8 +35,8 @@ const (
 	normalPieces = "sentencepiece"
 )
 
-// preStep cuts a text into words. The joined words are the text, but for blanks put first and
-// spaces respelled.
+// preStep splits a text into words. The joined words are the text, except for blanks put first and
+// respelled spaces.
 type preStep struct {
 	Type string `json:"type"` // one of the pre constants
 	// preBytes: a space is put before a text that does not begin with one
@@ -45,11 +45,11 @@ type preStep struct {
 	Pattern     string `json:"pattern,omitempty"` // preSplit: one of the known patterns
 	// preDigits, prePunctuation: every one is a word, instead of every run
 	Each        bool   `json:"each,omitempty"`
-	Replacement string `json:"replacement,omitempty"` // preSpaces: what spaces become
+	Replacement string `json:"replacement,omitempty"` // preSpaces: the replacement of spaces
 	Prefix      string `json:"prefix,omitempty"`      // preSpaces: a scheme
 	Cut         bool   `json:"cut,omitempty"`         // preSpaces: every Replacement begins a word
 
-	spelled bool                  // after preBytes: a byte counts as the character that spells it
+	spelled bool                  // after preBytes: a byte is the character that spells it
 	length  func(text string) int // preSplit: the scanner of Pattern
 }
 
@@ -70,13 +70,13 @@ const (
 	prefixNever  = "never"
 )
 
-// modelSpec says how words become ids.
+// modelSpec describes how words become ids.
 type modelSpec struct {
 	Type string `json:"type"` // modelBPE or modelUnigram
-	// a character that is no token becomes the tokens "<0xNN>" of its bytes
+	// a character without a token becomes the tokens "<0xNN>" of its bytes
 	ByteFallback bool `json:"byte_fallback"`
 	FuseUnknown  bool `json:"fuse_unk"` // unknown characters in a row become one token
-	// a word that is a token is that token, whatever the merges say
+	// a word that is a token becomes that token, whatever the merges say
 	IgnoreMerges bool    `json:"ignore_merges"`
 	Unknown      *uint32 `json:"unk"` // the token of unknown characters
 	// modelUnigram: the score of an unknown character
@@ -91,11 +91,11 @@ const (
 	modelUnigram = "unigram"
 )
 
-// spaceMark is what SentencePiece spells a space with.
+// spaceMark is SentencePiece's spelling of a space.
 const spaceMark = "▁"
 
-// Limits on what a pipeline may hold. Real ones have a handful of steps and replace single
-// characters; the limits keep what a hostile file can cost in proportion to its size.
+// Limits of a pipeline. Real ones have a handful of steps and replace single characters; the limits
+// keep the cost of a hostile file in proportion to its size.
 const (
 	maxSteps  = 16
 	maxStep   = 64   // bytes of a text that a step adds or replaces
@@ -117,7 +117,7 @@ func (p *pipeline) byteLevel() bool {
 	return slices.ContainsFunc(p.PreTokenizer, func(s preStep) bool { return s.Type == preBytes })
 }
 
-// check refuses what the rest of the package does not do, and prepares the steps.
+// check refuses settings that the rest of the package does not implement, and prepares the steps.
 func (p *pipeline) check(at position) error {
 	if len(p.Normalizer) > maxSteps || len(p.PreTokenizer) > maxSteps {
 		return at.unsupported("more than %d steps", maxSteps)
@@ -224,8 +224,8 @@ func (s *preStep) check(at position) error {
 // normalizing is the working memory of a normalization.
 type normalizing struct{ in, out []byte }
 
-// normalize returns the text as the model sees it, until the next call. first says that it begins
-// the whole text.
+// normalize returns the text that the model sees, valid until the next call. first: text begins the
+// whole text.
 func (n *normalizing) normalize(p *pipeline, text string, first bool) []byte {
 	n.in = append(n.in[:0], text...)
 	for _, s := range p.Normalizer {
@@ -256,7 +256,7 @@ func (s normalStep) appendTo(dst, text []byte, first bool) []byte {
 	return s.appendPieces(dst, text, first)
 }
 
-// appendPieces does what SentencePiece's normalizer does without a table of characters.
+// appendPieces normalizes like SentencePiece without a table of characters.
 func (s normalStep) appendPieces(dst, text []byte, first bool) []byte {
 	if s.Trim {
 		text = bytes.TrimLeft(text, " ")
@@ -277,14 +277,14 @@ func (s normalStep) appendPieces(dst, text []byte, first bool) []byte {
 		}
 		blank = s.Trim && b == ' '
 	}
-	// those that were written as such in the text too
+	// also those that the text itself contains
 	for s.Trim && bytes.HasSuffix(dst, []byte(spaceMark)) {
 		dst = dst[:len(dst)-len(spaceMark)]
 	}
 	return dst
 }
 
-// prepare puts a blank first and respells spaces, where the step says so.
+// prepare puts a blank first and respells spaces, if the step says so.
 func (s *preStep) prepare(text string, first bool) string {
 	switch s.Type {
 	case preBytes:
@@ -322,8 +322,8 @@ func (s *preStep) next(text string) int {
 	return len(text)
 }
 
-// run returns the length of the longest beginning of text whose characters are all in or all out of
-// a class; of one character when every member of the class is a word.
+// run returns the length of the longest beginning of text with all characters in or all out of a
+// class; of one character when every member of the class is a word.
 func (s *preStep) run(text string, class func(rune) bool) int {
 	r, n := s.rune(text)
 	in := class(r)
@@ -340,7 +340,7 @@ func (s *preStep) run(text string, class func(rune) bool) int {
 	return n
 }
 
-// rune returns the first character of text, which for a step after ByteLevel is the spelling of its
+// rune returns the first character of text. For a step after ByteLevel this is the spelling of its
 // first byte.
 func (s *preStep) rune(text string) (rune, int) {
 	if s.spelled {
@@ -349,8 +349,8 @@ func (s *preStep) rune(text string) (rune, int) {
 	return utf8.DecodeRuneInString(text)
 }
 
-// cutBefore returns the length of the text before the next mark, one at the very beginning not
-// counted.
+// cutBefore returns the length of the text before the next mark, not counting one at the very
+// beginning.
 func cutBefore(text, mark string) int {
 	from := 0
 	if strings.HasPrefix(text, mark) {

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// prefixes finds which strings of a set a text begins with. It is a sorted list that narrows with
-// every byte of the text, so it holds no more than a number for each string: a trie of hostile
-// strings could be many times as large.
+// prefixes finds the strings of a set that a text begins with. It is a sorted list that narrows
+// with every byte of the text, so it holds only a number for each string: a trie of hostile strings
+// could be many times as large.
 type prefixes struct {
 	texts *lexicon
 	ids   []uint32   // of the strings in texts, sorted by them
 	first [257]int32 // the strings that begin with byte b are first[b] to first[b+1]
 }
 
-// newPrefixes makes the set of the texts of ids, none of them empty. Of equal ones the first
-// counts. It keeps ids.
+// newPrefixes makes the set of the texts of ids, none of them empty. The first among equals counts.
+// It keeps ids.
 func newPrefixes(texts *lexicon, ids []uint32) *prefixes {
 	p := &prefixes{texts: texts, ids: ids}
 	slices.SortStableFunc(p.ids, func(a, b uint32) int {
@@ -73,7 +73,7 @@ func (w *walk) next() (key int, ok bool) {
 	return 0, false
 }
 
-// narrow leaves the keys whose byte at depth is b. All of them are longer than depth.
+// narrow keeps the keys with the byte b at depth. All of them are longer than depth.
 func (w *walk) narrow(b byte) {
 	depth := w.depth
 	w.depth++

@@ -82,7 +82,7 @@ func (m *message) varint() (uint64, error) {
 	return n, nil
 }
 
-// expect refuses a field of another wire type than the one that its number has.
+// expect refuses a field with another wire type than the schema's.
 func (f field) expect(wire uint64) error {
 	if f.wire != wire {
 		return modelAt(f.at).malformed("field %d has wire type %d instead of %d", f.number, f.wire,
@@ -91,7 +91,7 @@ func (f field) expect(wire uint64) error {
 	return nil
 }
 
-// float returns a wireFixed32 as the number it is.
+// float returns a wireFixed32 as a float32.
 func (f field) float() float32 { return math.Float32frombits(uint32(f.bits)) }
 
 // modelAt is a position in the file by its offset.

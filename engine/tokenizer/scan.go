@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// class is what the split pattern tells apart.
+// class is a class of characters in the split pattern.
 type class uint8
 
 const (
@@ -52,8 +52,8 @@ func wordLen(s string) int {
 }
 
 // contraction returns the length of the English ending that s begins with ('s 't 're 've 'm 'll
-// 'd), else 0. Capitals do not count: GPT-2's pattern forgot them, and every vocabulary trained
-// with it agrees.
+// 'd), else 0. Capitals do not count: GPT-2's pattern lacks them, and every vocabulary trained with
+// it agrees.
 func contraction(s string) int {
 	if len(s) < 2 || s[0] != '\'' {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// pieceFile is what is read of a SentencePiece model (sentencepiece_model.proto).
+// pieceFile has the needed fields of a SentencePiece model (sentencepiece_model.proto).
 type pieceFile struct {
 	name         string // of the file
 	data         []byte
@@ -46,11 +46,11 @@ const (
 	typeBPE     = 2
 )
 
-// maxMergedPiece is the longest piece whose merges are sought: each of its cuts costs a look-up.
+// maxMergedPiece is the longest piece whose merges are searched for: each way to split it costs a
+// look-up.
 const maxMergedPiece = 256
 
-// readPieces reads tokenizer.model. Fields that are not known are skipped: they say how the model
-// was trained.
+// readPieces reads tokenizer.model. Unknown fields are skipped: they are about the training.
 func readPieces(data []byte) (pieceFile, error) {
 	p := pieceFile{name: modelFile, data: data, modelType: typeUnigram, prefix: true, trim: true,
 		escape: true}
@@ -131,7 +131,7 @@ func (p *pieceFile) readPiece(f field) error {
 	return err
 }
 
-// check refuses a piece that cannot be one.
+// check refuses an invalid piece.
 func (p *pieceFile) check(el piece, at position) error {
 	switch text := p.text(el); {
 	case len(text) == 0:
@@ -242,7 +242,7 @@ func (p *pieceFile) fill(src *source, prefix string) error {
 	return nil
 }
 
-// fillVocab lists the pieces, and sorts out those that the model itself does not give.
+// fillVocab lists the pieces, without those that the model itself never produces.
 func (p *pieceFile) fillVocab(src *source) error {
 	length := 0
 	for _, el := range p.pieces {
@@ -284,8 +284,8 @@ func (p *pieceFile) fillVocab(src *source) error {
 	return nil
 }
 
-// merges finds the pairs that merge: SentencePiece has no list of them, it merges whatever gives a
-// piece, that of the greatest score first and the leftmost of equals.
+// merges finds the pairs that merge. SentencePiece has no list of them: it merges all pairs that
+// make a piece, that of the greatest score first, the leftmost among equals.
 func (p *pieceFile) merges() ruleList {
 	byScore := make([]uint32, 0, len(p.pieces))
 	for i, el := range p.pieces {
@@ -327,15 +327,15 @@ func (p *pieceFile) merges() ruleList {
 	list.count = func(lex *lexicon) int {
 		n := 0
 		if err := list.each(lex, func(_, _ []byte, _ bool) error { n++; return nil }); err != nil {
-			return 1 // of at least one, so that each tells the error again
+			return 1 // at least one, so that each returns the error again
 		}
 		return n
 	}
 	return list
 }
 
-// fillScores computes what a Unigram model compares: an unknown character is worse than every
-// piece, and a user-defined piece better (unigram_model.cc; its greatest score is never less than
+// fillScores computes the scores that a Unigram model compares. An unknown character is worse than
+// every piece, a user-defined piece better (unigram_model.cc; its greatest score is never less than
 // the smallest positive number).
 func (p *pieceFile) fillScores(src *source) {
 	least, greatest := float32(math.MaxFloat32), float32(0x1p-126)

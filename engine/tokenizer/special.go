@@ -14,26 +14,26 @@ type special struct {
 	flags flags
 }
 
-// flags say how a special token is found in a text, in the words of the tokenizers library.
+// flags describe the search for a special token in a text, in the terms of the tokenizers library.
 type flags uint8
 
 const (
 	lstrip     flags = 1 << iota // it swallows the white space before it
 	rstrip                       // it swallows the white space after it
 	singleWord                   // it counts only where no letter, number, mark or "_" touches it
-	normalized                   // it is sought in the normalized text
-	uncut                        // it is never sought: only the model or a template puts it there
-	// it is sought in the normalized text, but is not itself normalized (SentencePiece's
+	normalized                   // it is searched for in the normalized text
+	uncut                        // never searched for: only the model or a template produces it
+	// it is searched for in the normalized text, but is not itself normalized (SentencePiece's
 	// user-defined pieces)
 	frozen
-	// it is not a token of the model, which would otherwise know it too
+	// it is not a token of the model, which would otherwise find it too
 	outside
 )
 
 // has reports whether any of the flags is set.
 func (f flags) has(any flags) bool { return f&any != 0 }
 
-// with returns f and the flag, if it is set.
+// with returns f with the flag, if set.
 func (f flags) with(flag flags, set bool) flags {
 	if set {
 		return f | flag
@@ -41,7 +41,7 @@ func (f flags) with(flag flags, set bool) flags {
 	return f &^ flag
 }
 
-// cutter finds special tokens in a text: the leftmost first and of those the longest.
+// cutter finds special tokens in a text: the leftmost first, the longest among those at one place.
 type cutter struct {
 	patterns *prefixes
 	// of the tokens that the patterns stand for; nil: the patterns are the tokens
@@ -52,13 +52,13 @@ type cutter struct {
 // found is a special token in a text.
 type found struct {
 	id       uint32
-	from, to int // what it takes, with the white space that it swallows
-	// where the search goes on: white space that was swallowed may be the beginning of another
+	from, to int // the token, with the white space that it swallows
+	// the search continues here: swallowed white space may be the beginning of another token
 	next int
 }
 
-// find returns the next special token at or after search. Everything before done is taken already,
-// and what is between search and done is white space that the last token has swallowed.
+// find returns the next special token at or after search. The text before done is used already; the
+// text between search and done is white space that the last token has swallowed.
 func (c *cutter) find(text string, search, done int) (found, bool) {
 	if c.patterns.empty() {
 		return found{}, false
@@ -90,8 +90,8 @@ func (c *cutter) find(text string, search, done int) (found, bool) {
 	return found{}, false
 }
 
-// at returns the longest special token that text begins with, and the length of its pattern; nil
-// when there is none.
+// at returns the longest special token that text begins with, and the length of its pattern; or
+// nil.
 func (c *cutter) at(text string) (*special, int) {
 	best := -1
 	w := c.patterns.walk(text)
@@ -112,7 +112,7 @@ func (c *cutter) at(text string) (*special, int) {
 	return findSpecial(c.specials, id), len(c.patterns.key(best))
 }
 
-// findSpecial returns the special token of an id, nil when it is none.
+// findSpecial returns the special token of an id, or nil.
 func findSpecial(list []special, id uint32) *special {
 	i, ok := slices.BinarySearchFunc(list, id, func(sp special, id uint32) int {
 		return cmp.Compare(sp.id, id)

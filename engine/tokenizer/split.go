@@ -5,14 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// The patterns of a Split that have a scanner. Go's regexp has neither (?!…) nor the same idea of
-// \s, so every pattern is written out, and one that is not here is refused at load.
+// The patterns of a Split with a scanner. Go's regexp has no (?!…) and another \s, so every pattern
+// is written out; an unknown one is refused at load.
 const (
 	patternGPT2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
-	// patternLlama3 is that of Llama 3, which is the pattern of cl100k_base (GPT-4) with other
-	// digits.
+	// patternLlama3 is Llama 3's pattern: that of cl100k_base (GPT-4) with other digits.
 	patternLlama3 = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	// patternQwen2 differs from it in the digits, of which each is a word.
+	// patternQwen2 is the same with each digit as a word.
 	patternQwen2 = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 	// patternThree is Falcon's: numbers fall into groups of three from the left.
 	patternThree = `[0-9][0-9][0-9]`
@@ -21,7 +20,7 @@ const (
 // scanner is a pattern written out.
 type scanner struct {
 	length func(text string) int // of the first match, or of the text before it; text is not empty
-	bytes  bool                  // it sees nothing but ASCII, so it may come after ByteLevel
+	bytes  bool                  // it looks at ASCII only, so it may come after ByteLevel
 }
 
 // scanners returns the scanners by pattern.
@@ -89,7 +88,7 @@ func otherLen(s string) int {
 }
 
 // blankLen matches \s*[\r\n]+|\s+(?!\S)|\s+: up to the last line end of a run of white space; in a
-// run without one, all but the last character where a word follows.
+// run without one, all but the last character before a word.
 func blankLen(s string) int {
 	end, last, line := 0, 0, 0
 	for end < len(s) {

@@ -30,7 +30,7 @@ type position struct {
 	n int32
 }
 
-// origin is a file, or a list in it. It is shared by the positions in it, of which there are many.
+// origin is a file, or a list in it. The many positions in it share it.
 type origin struct {
 	file string
 	name string // of the list, or ""
@@ -39,7 +39,8 @@ type origin struct {
 // listed reports whether positions are entries of a list.
 func (o *origin) listed() bool { return o != nil && o.name != "" }
 
-// inFile returns the position of a whole file, and inList that of the first entry of a list in it.
+// inFile returns the position of a whole file, inList the position of the first entry of a list in
+// it.
 func inFile(file string) position { return position{in: &origin{file: file}} }
 
 func inList(file, list string) position { return position{in: &origin{file, list}} }
@@ -50,7 +51,7 @@ func (p position) line(n int) position { return position{p.in, int32(n)} }
 // entry returns the position of an entry of the list, from 0.
 func (p position) entry(n int) position { return position{p.in, int32(n)} }
 
-// list returns the position of a list in the same file; without a name it is that of the file.
+// list returns the position of a list in the same file; without a name the position of the file.
 func (p position) list(name string) position {
 	if name == "" {
 		return p
@@ -95,7 +96,7 @@ func (p position) unsupported(format string, args ...any) error {
 		args...))}
 }
 
-// value is a JSON value that has not been looked into, and where it stands.
+// value is an unparsed JSON value and its position.
 type value struct {
 	name string // its key in the object around it
 	raw  []byte
@@ -124,11 +125,11 @@ func invalidAt(data []byte) int {
 	return -1
 }
 
-// Limits on what is kept of a value in memory before it is understood. Vocabularies, merges and
-// added tokens, which have no limit, are never kept this way.
+// Limits of a value in memory before it is parsed. Vocabularies, merges and added tokens have no
+// limit and are never stored this way.
 const (
-	maxMembers  = 256 // of an object whose members are collected
-	maxElements = 32  // of a list whose elements are
+	maxMembers  = 256 // of an object with collected members
+	maxElements = 32  // of a list with collected elements
 )
 
 // object returns the members of a JSON object in the order of the file. A key that occurs twice is
@@ -149,8 +150,8 @@ func (v value) object() ([]value, error) {
 	return out, err
 }
 
-// eachMember calls read for every member of a JSON object whose values are small, without keeping
-// them. A key that occurs twice, in a value too, is an error.
+// eachMember calls read for every member of a JSON object with small values, without keeping them.
+// A key that occurs twice, also inside a value, is an error.
 func (v value) eachMember(read func(value) error) error {
 	return v.walkUnique('{', func(name, raw []byte, at position) error {
 		return read(value{name: internName(name), raw: raw, pos: at})
@@ -211,7 +212,7 @@ func internName(quoted []byte) string {
 	case `"single_word"`:
 		return "single_word"
 	}
-	name, _ := unquote(quoted) // the decoder has checked it
+	name, _ := unquote(quoted) // checked by the decoder
 	return name
 }
 
@@ -222,7 +223,7 @@ func unquote(quoted []byte) (string, error) {
 	return string(text), err
 }
 
-// decoder reads one value. Every value that is looked into needs one, so they are used again.
+// decoder reads one value. Every parsed value needs one, so they are reused.
 type decoder struct {
 	jsontext.Decoder
 	input bytes.Buffer
@@ -231,12 +232,12 @@ type decoder struct {
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 // walk calls next for each element of the object or array that v must be, with its quoted name in
-// an object. Names are not compared: a vocabulary, which is compared later, has very many.
+// an object. It does not compare names: a vocabulary has very many, which are compared later.
 func (v value) walk(open byte, next func(name, raw []byte, at position) error) error {
 	return v.walkWith(open, next, jsontext.AllowDuplicateNames(true))
 }
 
-// walkUnique is walk for an object without two equal names, in its members either.
+// walkUnique is walk for an object without two equal names, also inside its members.
 func (v value) walkUnique(open byte, next func(name, raw []byte, at position) error) error {
 	return v.walkWith(open, next, jsontext.AllowDuplicateNames(false))
 }

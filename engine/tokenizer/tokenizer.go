@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Tokenizer is an immutable vocabulary with its merges or scores, its special tokens and what
-// happens to a text before and after. It is safe for concurrent use; concurrent calls of Encode
-// wait for each other, because they share the cache of words. The zero value is not usable.
+// Tokenizer is an immutable vocabulary with its merges or scores, its special tokens and the steps
+// before and after the model. It is safe for concurrent use; concurrent calls of Encode wait for
+// each other, because they share the cache of words. The zero value is not usable.
 type Tokenizer struct {
 	spec     pipeline
 	lex      *lexicon    // the spellings
@@ -15,7 +15,7 @@ type Tokenizer struct {
 	scores   []float64   // by id, of a Unigram model; a token is never chosen without one
 	specials []special   // by id
 	kinds    []kind      // by id
-	cuts     [2]*cutter  // of the text as it stands, and of the normalized one
+	cuts     [2]*cutter  // of the text as written, and of the normalized text
 	base     [256]uint32 // the token of each byte
 	model    model
 	uni      *unigram // nil: pairs merge
@@ -27,7 +27,7 @@ type Tokenizer struct {
 	norm normalizing
 }
 
-// model is what the loops need to know of spec.Model.
+// model holds the facts of spec.Model that the loops need.
 type model struct {
 	bytes    bool // words are bytes, base is their tokens
 	fallback bool // base is the tokens of the bytes of unknown characters
@@ -36,7 +36,7 @@ type model struct {
 	unk uint32
 }
 
-// roles says which token does what, and what Encode adds to a text.
+// roles are the tokens with a role, and the tokens that Encode adds to a text.
 type roles struct {
 	bos, eos, pad  *uint32 // nil: there is none
 	prefix, suffix []uint32
@@ -47,14 +47,14 @@ type kind uint8
 
 const (
 	merged  kind = iota // by merging, or by the model's choice
-	added               // written in the text as it stands, and a part of the text
-	control             // written in the text as it stands, and left out by DecodeText
+	added               // searched for in the text as written, and a part of the text
+	control             // searched for in the text as written, and left out by DecodeText
 )
 
-// Encode returns the ids of text with what the model was trained to see around it: for OPT and
-// Llama the token that begins a sequence first (OPT: id 2, "</s>"), for some models the one that
-// ends it last. An empty text gives these alone, or nothing. Invalid UTF-8 is encoded byte by byte,
-// where the model has tokens for bytes.
+// Encode returns the ids of text with the tokens around it that the model was trained with: for OPT
+// and Llama the begin token first (OPT: id 2, "</s>"), for some models the end token last. An empty
+// text gives these alone, or nothing. Invalid UTF-8 is encoded byte by byte, if the model has
+// tokens for bytes.
 func (t *Tokenizer) Encode(text string) []uint32 {
 	var ids []uint32
 	ids = append(ids, t.roles.prefix...)
@@ -67,7 +67,7 @@ func (t *Tokenizer) EncodePlain(text string) []uint32 {
 	return t.appendText(nil, text)
 }
 
-// appendText cuts the special tokens out of text and encodes what is between them.
+// appendText cuts the special tokens out of text and encodes the text between them.
 func (t *Tokenizer) appendText(dst []uint32, text string) []uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,8 +89,8 @@ func (t *Tokenizer) appendText(dst []uint32, text string) []uint32 {
 	return dst
 }
 
-// appendRaw normalizes a piece, cuts out the special tokens that are sought in the result and
-// encodes what is between them. first says that the piece begins the whole text.
+// appendRaw normalizes a piece, cuts out the special tokens that are searched for in the result and
+// encodes the text between them. first: the piece begins the whole text.
 func (t *Tokenizer) appendRaw(dst []uint32, piece string, first bool) []uint32 {
 	if len(t.spec.Normalizer) > 0 {
 		piece = string(t.norm.normalize(&t.spec, piece, first))
@@ -113,7 +113,7 @@ func (t *Tokenizer) appendRaw(dst []uint32, piece string, first bool) []uint32 {
 	return dst
 }
 
-// appendPiece cuts a text without special tokens into words, step after step, and encodes them.
+// appendPiece splits a text without special tokens into words, step after step, and encodes them.
 func (t *Tokenizer) appendPiece(dst []uint32, piece string, step int, first bool) []uint32 {
 	if step == len(t.spec.PreTokenizer) {
 		if t.model.marked {
@@ -130,8 +130,8 @@ func (t *Tokenizer) appendPiece(dst []uint32, piece string, step int, first bool
 	return dst
 }
 
-// appendMarked encodes a whole text that nothing has cut, word by word, so that the words come from
-// the cache. No merge goes over the beginning of a word, so the ids are those of the whole.
+// appendMarked encodes a whole text that no step splits, word by word, so that the cache has the
+// words. No merge crosses the beginning of a word, so the ids are those of the whole.
 func (t *Tokenizer) appendMarked(dst []uint32, text string) []uint32 {
 	for text != "" {
 		n := 0
@@ -149,12 +149,12 @@ func (t *Tokenizer) appendMarked(dst []uint32, text string) []uint32 {
 	return dst
 }
 
-// VocabSize returns the number of tokens; ids are 0 … VocabSize()-1. A model may have more rows
-// than that in its embedding (OPT: 50272 rows, 50265 tokens): those ids must not be sampled.
+// VocabSize returns the number of tokens; ids are 0 … VocabSize()-1. A model's embedding may have
+// more rows (OPT: 50272 rows, 50265 tokens): those ids must not be sampled.
 func (t *Tokenizer) VocabSize() int { return t.lex.size() }
 
-// Token returns the spelling of a token in the model's own files, where "Ġ" or "▁" stands for a
-// space, and "" for an id that does not exist. For the text use Decode.
+// Token returns the spelling of a token in the model's own files, with "Ġ" or "▁" for a space, and
+// "" for an unknown id. For the text use Decode.
 func (t *Tokenizer) Token(id uint32) string {
 	if int(id) >= t.lex.size() {
 		return ""
@@ -162,18 +162,17 @@ func (t *Tokenizer) Token(id uint32) string {
 	return t.lex.text(id)
 }
 
-// IsSpecial reports whether id is cut out of a text as it stands ("</s>") instead of being merged,
-// or is a control token that no text has.
+// IsSpecial reports whether id is cut out of a text as written ("</s>") instead of being merged, or
+// is a control token that no text contains.
 func (t *Tokenizer) IsSpecial(id uint32) bool {
 	return int(id) < len(t.kinds) && t.kinds[id] != merged
 }
 
-// BOS returns the token that begins a sequence, whether or not Encode adds it, and false when there
-// is none.
+// BOS returns the begin token, whether or not Encode adds it, and false if there is none.
 func (t *Tokenizer) BOS() (uint32, bool) { return optional(t.roles.bos) }
 
-// EOS returns the token that ends a sequence, and false when there is none. OPT's is its BOS as
-// well, so only a generated one ends a text.
+// EOS returns the end token, and false if there is none. OPT's is also its BOS, so only a generated
+// one ends a text.
 func (t *Tokenizer) EOS() (uint32, bool) { return optional(t.roles.eos) }
 
 // Pad returns the token that fills a batch, and false when there is none.
@@ -184,8 +183,8 @@ func (t *Tokenizer) AddsBOS() bool {
 	return t.roles.bos != nil && len(t.roles.prefix) > 0 && t.roles.prefix[0] == *t.roles.bos
 }
 
-// SHA256 returns the hash of the document that MarshalText returns, in hexadecimal. Two tokenizers
-// with one hash give the same ids for every text.
+// SHA256 returns the hash of MarshalText's document, in hexadecimal. Two tokenizers with one hash
+// give the same ids for every text.
 func (t *Tokenizer) SHA256() string { return t.sha256 }
 
 func optional(id *uint32) (uint32, bool) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// readTokenizerJSON reads the one-file form of the tokenizers library. Merges come as "a b" or,
-// since tokenizers 0.20, as ["a", "b"].
+// readTokenizerJSON reads the one-file form of the tokenizers library. Merges are "a b" or, since
+// tokenizers 0.20, ["a", "b"].
 func readTokenizerJSON(src *source, set *settings, data []byte) error {
 	file, err := jsonFile(jsonForm, data)
 	if err != nil {
@@ -49,7 +49,7 @@ func readTokenizerJSON(src *source, set *settings, data []byte) error {
 	return readDecoder(decoder, &src.spec)
 }
 
-// prefixSpace reports whether the pipeline puts a blank first; nil when it has no step that could.
+// prefixSpace reports whether the pipeline puts a blank first; nil without a step that could.
 func (p *pipeline) prefixSpace() *bool {
 	for _, s := range p.PreTokenizer {
 		switch s.Type {
@@ -69,10 +69,10 @@ func (p *pipeline) prefixSpace() *bool {
 	return nil
 }
 
-// template is what a post-processor puts around a text.
+// template holds the tokens that a post-processor puts around a text.
 type template struct {
 	prefix, suffix []string
-	// what the file says the tokens are; a token may stand for several
+	// the ids of the template's tokens; a token may stand for several
 	ids map[string][]uint32
 	pos position
 }
@@ -109,7 +109,7 @@ func readPostProcessor(m value) (*template, error) {
 	return t, nil
 }
 
-// readSingle reads what stands around one text.
+// readSingle reads the template for one text.
 func (t *template) readSingle(m value) error {
 	list, err := m.array("")
 	if err != nil {
@@ -211,7 +211,7 @@ func readAddedTokens(m value, set *settings) error {
 	if err != nil {
 		return err
 	}
-	set.added = make([]entry, 0, n+len(tokenRoles())) // the roles come to them
+	set.added = make([]entry, 0, n+len(tokenRoles())) // room for the roles
 	return m.eachElement("added_tokens", func(el value) error {
 		tok, err := el.addedToken()
 		switch {
@@ -355,10 +355,10 @@ func (m value) pair(what string) (first, second value, err error) {
 	return first, second, err
 }
 
-// score reads a number as serde_json does, which the reference uses: the digits as an integer, then
-// one multiplication or division by a power of ten. The result can be off by the last bit, which
-// decides between paths that are equally good but for rounding. Digits that do not fit into 64 bits
-// are dropped.
+// score reads a number as the reference's serde_json does: the digits as an integer, then one
+// multiplication or division by a power of ten. The result can be off by the last bit, which
+// decides between paths that differ by rounding only. Digits that do not fit into 64 bits are
+// dropped.
 func (m value) score() (float64, error) {
 	if _, err := strconv.ParseFloat(string(m.raw), 64); err != nil {
 		return 0, m.isNot("a score")

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// unigram is a model in which every token has a score and a word becomes the tokens with the
-// greatest sum of scores.
+// unigram is a model with a score for every token. A word becomes the tokens with the greatest sum
+// of scores.
 type unigram struct {
 	pieces *prefixes
 	best   []node // working memory, by position
@@ -15,7 +15,7 @@ type unigram struct {
 // node is the best way to a position in the word.
 type node struct {
 	score float64
-	from  int32 // where its last token begins, -1 when no way has been found
+	from  int32 // start of its last token, -1 without a path
 	id    uint32
 }
 
@@ -74,8 +74,8 @@ func (t *Tokenizer) appendUnknown(dst []uint32, run string) []uint32 {
 	return dst
 }
 
-// findPaths fills u.best for a word. A character that begins no token of its own length can be
-// taken as unknown, so every position between characters is reached.
+// findPaths fills u.best for a word. A character without a token of its own length can be unknown,
+// so every position between characters is reached.
 func (t *Tokenizer) findPaths(word string) {
 	u := t.uni
 	u.best = u.best[:0]
@@ -103,7 +103,7 @@ func (t *Tokenizer) findPaths(word string) {
 	}
 }
 
-// offer proposes a way to end; of two equally good ones the first stays.
+// offer proposes a path to end; the first among equals stays.
 func (t *Tokenizer) offer(from, end int, score float64, id uint32) {
 	if t.spec.Model.Single {
 		score = float64(float32(score))

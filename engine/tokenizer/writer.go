@@ -15,8 +15,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MarshalText returns the tokenizer as one line of JSON that depends on nothing but what the
-// tokenizer does. Parse reads it. The error is always nil; it is there for encoding.TextMarshaler.
+// MarshalText returns the tokenizer as one line of JSON, which depends only on the tokenizer's
+// behaviour. Parse reads it. The error is always nil; encoding.TextMarshaler requires it.
 func (t *Tokenizer) MarshalText() ([]byte, error) {
 	var out bytes.Buffer
 	t.writeDocument(&out)
@@ -43,16 +43,16 @@ func (t *Tokenizer) writeDocument(to io.Writer) {
 	w.flush()
 }
 
-// writerBuffer is how much of a document is in memory at a time, and writerPiece how much of a
-// string is quoted at a time: at most six times as much.
+// writerBuffer is the part of a document that is in memory at a time, and writerPiece the part of a
+// string that is quoted at a time: at most six times as much.
 const (
 	writerBuffer = 16 << 10
 	writerPiece  = 1 << 10
 )
 
 // documentWriter writes JSON piece by piece: a document is as large as the tokenizer itself. The
-// bytes are those that encoding/json writes with SetEscapeHTML(false), because hashes in old traces
-// are of them.
+// bytes are those of encoding/json with SetEscapeHTML(false), because hashes in old traces depend
+// on them.
 type documentWriter struct {
 	to      io.Writer
 	buf     []byte
@@ -66,7 +66,7 @@ func (w *documentWriter) flush() {
 	w.buf = w.buf[:0]
 }
 
-// room sees to it that n more bytes fit into the buffer, if it is larger than that.
+// room makes room for n more bytes in the buffer, if it is larger than that.
 func (w *documentWriter) room(n int) {
 	if len(w.buf)+n > writerBuffer {
 		w.flush()
@@ -114,7 +114,7 @@ func (w *documentWriter) value(name string, v any) {
 	w.encode(v)
 }
 
-// encode writes a value as encoding/json does. It is one of our own types, none of which can fail.
+// encode writes a value as encoding/json does. Our own types cannot fail.
 func (w *documentWriter) encode(v any) {
 	w.encoded.Reset()
 	if err := w.encoder.Encode(v); err != nil {
@@ -140,8 +140,8 @@ func (w *documentWriter) numbers(name string, list []uint32) {
 	w.end("]")
 }
 
-// scores writes a member that is a list of scores, null where one is not a number; size is their
-// number, those after the last one not being numbers either.
+// scores writes a member that is a list of scores, with null for a missing one. size is their
+// number; those after the end of the list are missing too.
 func (w *documentWriter) scores(name string, list []float64, size int) {
 	w.member(name)
 	w.open("[")
@@ -163,7 +163,7 @@ func (w *documentWriter) text(s string) {
 		for len(piece) < len(s) && !utf8.RuneStart(s[len(piece)]) {
 			piece = piece[:len(piece)-1]
 		}
-		// the one thing in which the two packages differ
+		// the only difference between the two packages
 		if i := strings.IndexAny(piece, lineEnds); i >= 0 {
 			piece = piece[:i]
 		}
