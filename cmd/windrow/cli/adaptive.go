@@ -25,7 +25,7 @@ func adaptiveCommand(e *env) *cli.Command {
 		Name:  "adaptive",
 		Usage: "a window that follows a budget of memory which changes over time",
 		Description: "The budget is of all memory: weights, predictor, row cache, KV cache, " +
-			"staging and bookkeeping. It is SIZE, or FROM:SIZE,FROM:SIZE,…\n" +
+			"activations, buffers and bookkeeping. It is SIZE, or FROM:SIZE,FROM:SIZE,…\n" +
 			"from the first token that begins at or after FROM on: bare numbers are tokens of " +
 			"the trace, times have a unit (0s:6GiB,2.5s:3GiB). SIZE may be\n" +
 			"a share of the weights. FILE.csv holds lines FROM,SIZE. The adaptive window " +

@@ -28,8 +28,8 @@ func planCommand(e *env) *cli.Command {
 			"property of the device, the memory and the active share\n" +
 			"is then moved by itself until it is reached. Elasticities say by how many percent " +
 			"speed rises with one percent more. --dram is all memory:\n" +
-			"weights, predictor, row cache at its fullest, KV cache, staging and bookkeeping; " +
-			"the program itself is not in it.\n\n" +
+			"weights, predictor, row cache at its fullest, KV cache, activations, buffers and " +
+			"bookkeeping. The program itself is not in it.\n\n" +
 			examples("windrow plan -t opt.trace.arrow -d m1-max --dram 80% --target 40 --prefix 24",
 				"windrow plan -t opt.trace.arrow -d m1-max --dram 4GiB --predicted "+
 					"--predictor-rank 128 --others samsung-860pro-sata --prefix 24 --energy "+

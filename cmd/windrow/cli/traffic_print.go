@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
+	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim/serving"
@@ -202,7 +203,8 @@ func (d *trafficResult) countTable(r *serving.Result) *document.Table {
 		document.IEC(units.Bytes(r.BytesPerToken)), document.IEC(units.Bytes(r.BytesPerOutput))))
 	t.Add("rows in memory", fmt.Sprintf("%s %% on average, %s at most", percent(r.ResidentShare),
 		document.IEC(r.PeakResident)))
-	t.Add("keys and values", document.IEC(r.PeakKV)+" at most")
+	kv := memory.Part{Name: memory.PartKV, Element: memory.KVElement}
+	t.Add(kv.Label(), document.IEC(r.PeakKV)+" at most")
 	p, busy := r.Parts, float64(r.Busy)
 	t.Add("time of steps", fmt.Sprintf("%s %% reads, %s %% copies, %s %% decisions, %s %% compute",
 		shareOf(p.IO, busy), shareOf(p.Memory, busy), shareOf(p.Decide, busy),
