@@ -38,9 +38,10 @@
 //	            (NeuroPrefetcher, sections 3 and 4). With WaitLayer, each layer waits for its own
 //	            after its attention.
 //
-// A background reader submits the prefetches in batches. They share a staging buffer as in the
-// engine (layout.Staging). When a batch is read, the next one is submitted if there is room, and
-// the rows of the first are copied into the cache, in order. The part "memory" of the layer does
+// A background reader submits the prefetches in batches (layout.Planner.Batches). They share a
+// staging buffer as in the engine (layout.Staging). When the batches of one submission are read,
+// the next ones are submitted if there is room, and the rows of the first are scattered to the
+// cache, in order. The part "memory" of the layer does
 // not include these copies. A lookahead for the next layer waits for the batches in flight, except
 // with schedule.Unlimited. Prefetches and demand reads share the slots of the drive. A free slot
 // takes demand reads first. A read in the drive is not cancelled. A layer waits for all its
@@ -93,9 +94,9 @@
 // # Reading guide
 //
 // Start with Run in sim.go and Machine in machine.go. Then read decide.go (decisions), host.go and
-// gpu.go (times of the host and of a GPU) and Station in devicemodels/flash. schedule.go, reader.go
-// and ahead.go are the schedules. prediction.go says how far a result can be trusted. limits.go is
-// for studies that cannot simulate every setting.
+// gpu.go (times of the host and of a GPU) and Station in devicemodels/flash. schedule.go,
+// prefetch.go and prefetcher.go are the schedules. prediction.go says how far a result can be
+// trusted. limits.go is for studies that cannot simulate every setting.
 //
 // # Invariants
 //

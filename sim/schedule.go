@@ -9,27 +9,27 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Schedule says when the reads of a token are submitted, and by what prediction. It moves reads in
-// time and adds those that a prediction names in vain; what is needed, kept and evicted stays the
-// policy's decision on the needed masks. The zero value reads on demand.
+// Schedule says when the reads of a token are submitted, and what is predicted. It moves reads in
+// time, and adds reads of units that are predicted but not needed. What is needed, kept and evicted
+// stays the policy's decision on the needed masks. The zero value reads on demand.
 //
-// A Staging of 0 stands for a buffer that holds the largest layer's reads so far and never parts a
-// layer, as the engine's without a limit. With schedule.Unlimited everything is submitted when it
-// is known, however much is under way.
+// A Staging of 0 stands for the engine's buffer without a limit: it grows to the largest layer's
+// reads so far, and no layer is cut. With schedule.Unlimited every prefetch is submitted when it is
+// known, however many are in flight.
 type Schedule struct {
 	schedule.Spec
-	// Recall is the share, by number, of the needed units that a prediction names, and
-	// FalsePositives that of the units that are not needed; 1 and 0 are an oracle. Which units they
-	// are is drawn from the seed, so that a larger share names the same units and more.
+	// Recall is the share of the needed units that are predicted, and FalsePositives the share of
+	// the other units that are predicted too, both by number; 1 and 0 are an oracle. The seed draws
+	// which units these are. A larger share predicts the same units and more.
 	Recall         float64 `json:"recall"`
 	FalsePositives float64 `json:"false_positives"`
-	// Traced takes the trace's predicted masks as what is named, in place of the two shares.
+	// Traced takes the trace's predicted masks as the prediction, in place of the two shares.
 	Traced bool `json:"traced,omitempty"`
 	Wait   Wait `json:"wait,omitempty"`
 }
 
-// Replayed is the schedule that a replay of a trace runs: the trace names all that is needed and
-// nothing else, and every layer waits for its own reads.
+// Replayed returns the schedule that a replay of a trace runs: the trace predicts exactly what is
+// needed, and every layer waits for its own reads.
 func Replayed(spec schedule.Spec) Schedule {
 	s := Schedule{Spec: spec}
 	if s.Kind != schedule.Demand {
@@ -46,8 +46,8 @@ type Wait string
 
 // The kinds of waiting.
 const (
-	WaitToken Wait = ""      // the first layer that reads waits for the reads of all
-	WaitLayer Wait = "layer" // every layer for its own
+	WaitToken Wait = ""      // the first sparse layer waits for the prefetches of all layers
+	WaitLayer Wait = "layer" // every layer waits for its own prefetches
 )
 
 // ParseWait returns the kind of waiting with a name; "token" and "" are WaitToken.
@@ -61,7 +61,7 @@ func ParseWait(name string) (Wait, error) {
 	return "", fmt.Errorf("sim: layers cannot wait for %q; known are token and %s", name, WaitLayer)
 }
 
-// check refuses what cannot be scheduled; predicted is Config.Predicted.
+// check refuses a schedule that cannot be simulated; predicted is Config.Predicted.
 func (s *Schedule) check(head *traces.Header, predicted bool) error {
 	if err := s.Spec.Check(head.Layers); err != nil {
 		return err
@@ -90,11 +90,11 @@ func (s *Schedule) check(head *traces.Header, predicted bool) error {
 	case s.Traced && (s.Recall != 0 || s.FalsePositives != 0):
 		return fmt.Errorf("sim: a recall and the trace's own predictions; give one of them")
 	case s.Traced && !head.HasPredicted:
-		return fmt.Errorf("sim: the trace of %s holds no predicted masks to read ahead by; give "+
+		return fmt.Errorf("sim: the trace of %s holds no predicted masks to prefetch by; give "+
 			"a recall", head.Model)
 	case s.Traced && predicted:
-		return fmt.Errorf("sim: the predicted masks are what is needed, so that they name all " +
-			"of it; read ahead with a recall of 1, or simulate the true masks")
+		return fmt.Errorf("sim: the predicted masks are taken as what is needed, so they predict " +
+			"all of it; prefetch with a recall of 1, or simulate the true masks")
 	case s.Wait != WaitToken && s.Kind != schedule.Token:
 		return fmt.Errorf("sim: with the schedule %s every layer waits for its own reads; leave "+
 			"out the wait, or choose %s", s.Kind, schedule.Token)
@@ -102,14 +102,14 @@ func (s *Schedule) check(head *traces.Header, predicted bool) error {
 	return nil
 }
 
-// speculation is what is read of one layer of one token, and when.
-type speculation struct {
-	named  []uint32 // ahead, ascending
-	missed []uint32 // on demand, ascending: needed, not in memory and not named
-	wasted int      // of named: not needed
+// readSplit is the reads of one layer of one token: prefetches and demand reads.
+type readSplit struct {
+	prefetched []uint32 // ascending
+	missed     []uint32 // read on demand, ascending: needed, not resident and not predicted
+	wasted     int      // of prefetched: not needed
 }
 
-// guess draws the names of the prediction for one layer of one token.
+// guess draws the predicted units of one layer of one token.
 type guess struct {
 	key              uint64
 	recall, mistaken uint64 // thresholds of draws
@@ -124,8 +124,8 @@ func (s *Schedule) guess(seed uint64, seq, pos uint32, layer int, traced mask.Ma
 		traced: traced}
 }
 
-// names reports whether a unit is named.
-func (g *guess) names(unit uint32, needed bool) bool {
+// predicts reports whether a unit is predicted.
+func (g *guess) predicts(unit uint32, needed bool) bool {
 	switch {
 	case g.traced != nil:
 		return g.traced.Has(unit)
@@ -135,7 +135,7 @@ func (g *guess) names(unit uint32, needed bool) bool {
 	return mix(g.key^uint64(unit))>>11 < g.mistaken
 }
 
-// threshold is the number of the 2⁵³ draws that fall into a share.
+// threshold is how many of the 2⁵³ values of a draw belong to a share.
 func threshold(share float64) uint64 { return uint64(math.Round(share * (1 << 53))) }
 
 // mix is the finaliser of splitmix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
@@ -147,11 +147,11 @@ func mix(v uint64) uint64 {
 	return v ^ v>>31
 }
 
-// split shares out the reads of a layer: load is what the policy reads for the needed mask,
-// resident what is in memory before. What a policy brings whatever a token needs is known without a
-// prediction.
-func (s *speculation) split(g *guess, need, resident mask.Mask, load []uint32, units int) {
-	s.named, s.missed, s.wasted = s.named[:0], s.missed[:0], 0
+// split splits the reads of a layer. load is what the policy loads for the needed mask, resident
+// what is in memory before. Units that a policy loads without need (a whole layer, a page) are
+// prefetched without a prediction.
+func (s *readSplit) split(g *guess, need, resident mask.Mask, load []uint32, units int) {
+	s.prefetched, s.missed, s.wasted = s.prefetched[:0], s.missed[:0], 0
 	guesses := g.traced != nil || g.mistaken > 0
 	for unit, next := uint32(0), 0; unit < uint32(units); unit++ {
 		needed := need.Has(unit)
@@ -160,12 +160,12 @@ func (s *speculation) split(g *guess, need, resident mask.Mask, load []uint32, u
 			next++
 		}
 		switch {
-		case loaded && (!needed || g.names(unit, true)):
-			s.named = append(s.named, unit)
+		case loaded && (!needed || g.predicts(unit, true)):
+			s.prefetched = append(s.prefetched, unit)
 		case loaded:
 			s.missed = append(s.missed, unit)
-		case guesses && !needed && !resident.Has(unit) && g.names(unit, false):
-			s.named = append(s.named, unit)
+		case guesses && !needed && !resident.Has(unit) && g.predicts(unit, false):
+			s.prefetched = append(s.prefetched, unit)
 			s.wasted++
 		}
 	}

@@ -55,10 +55,10 @@ type Config struct {
 // runner is the state of one simulation.
 type runner struct {
 	*Machine
-	ahead   *ahead // nil on demand
-	run     *traces.Run
-	token   tokenSum
-	summary Summary
+	prefetches *prefetching // nil on demand
+	run        *traces.Run
+	token      tokenSum
+	summary    Summary
 }
 
 // tokenSum adds up one token, for the bound on what prefetching can gain.
@@ -88,21 +88,21 @@ func Run(src traces.Source, cfg Config) (*traces.Run, error) {
 			r.reset()
 		}
 		step := r.step
-		if r.ahead != nil {
-			step = r.ahead.token
+		if r.prefetches != nil {
+			step = r.prefetches.token
 		}
 		if err := step(uint32(i), &t); err != nil {
 			return nil, err
 		}
 	}
-	if r.ahead != nil {
-		if err := r.ahead.finish(); err != nil {
+	if r.prefetches != nil {
+		if err := r.prefetches.finish(); err != nil {
 			return nil, err
 		}
 	}
 	r.summary.Totals = traces.ComputeTotals(r.run.Rows)
 	r.run.Meta.Totals = r.summary.Totals
-	if r.streams != nil && r.ahead == nil { // a schedule does not follow the streams
+	if r.streams != nil && r.prefetches == nil { // a schedule does not follow the streams
 		r.run.Meta.Phases = traces.ComputePhases(r.run.Rows, traces.ClockModel)
 	}
 	r.run.Meta.Prediction, r.run.Meta.Warnings = r.cfg.Predict(r.host, &r.summary)
@@ -197,7 +197,7 @@ func newRunner(src traces.Source, cfg Config) (*runner, error) {
 		Device: cfg.Device.Name, Seed: head.Seed, Config: resolved,
 	}}
 	if cfg.Schedule.Kind != schedule.Demand {
-		if r.ahead, err = newAhead(r); err != nil {
+		if r.prefetches, err = newPrefetching(r); err != nil {
 			return nil, err
 		}
 	}
@@ -218,8 +218,8 @@ func (cfg *Config) NewStation(seed uint64) (*flash.Station, error) {
 
 func (r *runner) reset() {
 	r.Reset()
-	if r.ahead != nil {
-		r.ahead.reset()
+	if r.prefetches != nil {
+		r.prefetches.reset()
 	}
 }
 

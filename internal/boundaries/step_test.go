@@ -19,7 +19,7 @@ var readsFlash = map[string][]string{
 	"sim/machine.go": {"Batch", "Submit", "NewStation"},
 	"sim/sim.go":     {"NewStation"}, // Config.NewStation
 	// Prefetches go on while a layer computes.
-	"sim/reader.go": {"Submit", "Take"},
+	"sim/prefetcher.go": {"Submit", "Take"},
 	// A table of times is made of batches, and audited by them.
 	"sim/sweep/table.go": {"Batch", "NewStation"},
 	"sim/sweep/audit.go": {"Batch", "NewStation"},

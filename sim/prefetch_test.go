@@ -105,7 +105,7 @@ func TestSchedulesByHand(t *testing.T) {
 		}
 		if facts == nil {
 			if c.schedule.Kind != schedule.Demand {
-				t.Errorf("%s: the Run does not say what reading ahead did", c.name)
+				t.Errorf("%s: the Run has no facts about prefetches", c.name)
 			}
 			continue
 		}
@@ -199,9 +199,9 @@ func TestContentionByHand(t *testing.T) {
 	}
 }
 
-// TestMovingRowsTakesFromCompute where no accelerator computes. Layers 1 and 2 are dense, 20-40 and
+// TestScatterTakesFromCompute where no accelerator computes. Layers 1 and 2 are dense, 20-40 and
 // 40-60. Three reads end at 50, and their rows take 3 µs. Layer 3 takes 25.
-func TestMovingRowsTakesFromCompute(t *testing.T) {
+func TestScatterTakesFromCompute(t *testing.T) {
 	cfg := Config{Engine: "pread", Parallel: 1, Device: handDevice(), Policy: policy.Spec{
 		Kind: policy.KindNone}, Schedule: Schedule{Spec: schedule.Spec{Kind: schedule.Token,
 		Dense: 3}, Recall: 1}}
@@ -268,8 +268,8 @@ func TestContentionAgainstOverlap(t *testing.T) {
 	}
 }
 
-// aheadConfig is testConfig with a schedule, without limits to overlap.
-func aheadConfig(s Schedule) Config {
+// prefetchConfig is testConfig with a schedule, without limits to overlap.
+func prefetchConfig(s Schedule) Config {
 	cfg := testConfig()
 	cfg.Schedule = s
 	cfg.Device.Host.SyncFixed = 1 // an accelerator computes
@@ -292,17 +292,17 @@ var schedules = map[string]Schedule{
 		Recall: 0.9, FalsePositives: 0.01},
 }
 
-// TestSchedulesDecideAlike: schedules move reads in time; hits, misses and evictions of the layers
-// that read are those of demand.
+// TestSchedulesDecideAlike: schedules move reads in time. The hits, misses and evictions of sparse
+// layers are those of demand.
 func TestSchedulesDecideAlike(t *testing.T) {
 	src := testTrace(5, 300, 16, 0.1)
 	for name, s := range schedules {
-		run := mustRun(t, src, aheadConfig(s))
-		if again := mustRun(t, src, aheadConfig(s)); !reflect.DeepEqual(run, again) {
+		run := mustRun(t, src, prefetchConfig(s))
+		if again := mustRun(t, src, prefetchConfig(s)); !reflect.DeepEqual(run, again) {
 			t.Errorf("%s: two runs differ", name)
 		}
 		checkTiled(t, name, run)
-		demand := mustRun(t, src, aheadConfig(Schedule{}))
+		demand := mustRun(t, src, prefetchConfig(Schedule{}))
 		if !reflect.DeepEqual(decisions(run, s.Dense), decisions(demand, s.Dense)) {
 			t.Errorf("%s: other decisions than on demand", name)
 		}
@@ -388,9 +388,9 @@ func decisions(run *traces.Run, from int) map[[2]uint32][3]uint32 {
 	return m
 }
 
-// TestReadingAheadHelps where nothing limits overlap: an oracle is never slower than demand, of any
-// policy, and never waits longer with a larger staging buffer.
-func TestReadingAheadHelps(t *testing.T) {
+// TestPrefetchingHelps where nothing limits overlap: with any policy, an oracle is never slower
+// than demand, and a larger staging buffer never makes it slower.
+func TestPrefetchingHelps(t *testing.T) {
 	src := testTrace(4, 300, 12, 0.1)
 	for _, text := range []string{"none", "window:3", "lru:40", "delta:40", "hybrid:200", "all"} {
 		spec, err := policy.Parse(text)
@@ -398,7 +398,7 @@ func TestReadingAheadHelps(t *testing.T) {
 			t.Fatal(err)
 		}
 		wall := func(s Schedule) units.Nanos {
-			cfg := aheadConfig(s)
+			cfg := prefetchConfig(s)
 			cfg.Policy = spec
 			return mustRun(t, src, cfg).Meta.Totals.Wall
 		}
@@ -421,9 +421,9 @@ func TestReadingAheadHelps(t *testing.T) {
 	}
 }
 
-// TestNamesNest: a larger recall names the same units and more, so that no more is read on demand;
-// the shares are kept.
-func TestNamesNest(t *testing.T) {
+// TestPredictionsNest: a larger recall predicts the same units and more, so no more is read on
+// demand. The drawn shares are those asked for.
+func TestPredictionsNest(t *testing.T) {
 	const n = 40_000
 	previous := map[uint32]bool{}
 	for _, share := range []float64{0, 0.1, 0.5, 0.9, 0.99, 1} {
@@ -431,10 +431,10 @@ func TestNamesNest(t *testing.T) {
 		g := s.guess(1, 2, 3, 4, nil)
 		named := map[uint32]bool{}
 		for unit := range uint32(n) {
-			if g.names(unit, true) != g.names(unit, false) {
+			if g.predicts(unit, true) != g.predicts(unit, false) {
 				t.Fatal("equal shares name different units")
 			}
-			if g.names(unit, true) {
+			if g.predicts(unit, true) {
 				named[unit] = true
 			} else if previous[unit] {
 				t.Fatalf("recall %g does not name unit %d, a smaller one does", share, unit)
@@ -448,7 +448,8 @@ func TestNamesNest(t *testing.T) {
 	src := testTrace(3, 300, 12, 0.1)
 	missed := int64(math.MaxInt64)
 	for _, recall := range []float64{0, 0.5, 0.9, 1} {
-		facts := mustRun(t, src, aheadConfig(Schedule{Spec: schedule.Spec{Kind: schedule.LookAhead},
+		facts := mustRun(t, src, prefetchConfig(Schedule{Spec: schedule.Spec{
+			Kind: schedule.LookAhead},
 			Recall: recall})).Meta.Ahead
 		if facts.Missed >= missed {
 			t.Errorf("recall %g misses %d units, a smaller one %d", recall, facts.Missed, missed)
@@ -457,9 +458,8 @@ func TestNamesNest(t *testing.T) {
 	}
 }
 
-// TestTracedNames: the trace's predictions say what is named; of the true masks, they name all and
-// more here.
-func TestTracedNames(t *testing.T) {
+// TestTracedPredictions: the trace's predicted masks are the prediction.
+func TestTracedPredictions(t *testing.T) {
 	src := handTrace(1, 3, 4)
 	src.Head.HasPredicted = true
 	src.List[0].Predicted = []mask.Mask{{0}, {0b110101}, {0b1111}}
@@ -473,7 +473,7 @@ func TestTracedNames(t *testing.T) {
 	}
 }
 
-// TestResidentIsNotReadAgain: what is wrongly named, but in memory, costs nothing.
+// TestResidentIsNotReadAgain: a unit that is predicted in vain, but resident, is not read.
 func TestResidentIsNotReadAgain(t *testing.T) {
 	src := handTrace(1, 3)
 	src.List = append(src.List, src.List[0])
@@ -526,7 +526,7 @@ func TestScheduleRefuses(t *testing.T) {
 
 // TestStagingCutsExtents: without a chunk size an extent may be longer than the buffer.
 func TestStagingCutsExtents(t *testing.T) {
-	cfg := aheadConfig(Schedule{Spec: schedule.Spec{Kind: schedule.Token, Dense: 1,
+	cfg := prefetchConfig(Schedule{Spec: schedule.Spec{Kind: schedule.Token, Dense: 1,
 		Staging: 20_000}, Recall: 1})
 	cfg.Policy, cfg.Layout = policy.Spec{Kind: policy.KindAll}, layout.Options{
 		Coalesce: true}
