@@ -8,27 +8,25 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// oftenEnough is the number of sets that a unit must be in for its friends to be told from chance.
+// oftenEnough is the least number of sets of a unit whose friends are more than chance.
 const oftenEnough = 8
 
-// Friends says who is needed with whom, over the learned tokens, as appendix D of LLM in a flash
-// has it.
+// Friends says which units are needed together, over the training split, as appendix D of LLM in a
+// flash does.
 type Friends struct {
-	// Units is the number of units that are needed often enough to tell, by 8 tokens or more;
-	// everything here is about them.
+	// Units is the number of units that 8 or more tokens need. All figures here are about them.
 	Units int `json:"units_count"`
-	// Closest[k] is how often, on average, a unit's (k+1)-th closest friend is needed when the unit
-	// is.
+	// Closest[k] is the mean share of a unit's tokens that need its (k+1)-th closest friend too.
 	Closest []float64 `json:"kth_closest_share"`
 	Least   float64   `json:"closest_share_least"` // of the closest friend
-	// Popular is the share of a layer's units that have one and the same closest friend, of the
-	// unit for which it is largest; mean over layers.
+	// Popular is the largest share of a layer's units with the same closest friend, as a mean over
+	// layers.
 	Popular float64 `json:"units_with_the_same_closest_share"`
-	// Distinct is the number of units that are anybody's closest friend, as a share of the units.
+	// Distinct is the share of units that are the closest friend of some unit.
 	Distinct float64 `json:"distinct_closest_share"`
 }
 
-// friendSums are one layer's.
+// friendSums are the sums of one layer.
 type friendSums struct {
 	units, distinct, popular int
 	closest                  [kept]float64
@@ -38,7 +36,7 @@ type friendSums struct {
 // shares measures the friends of one layer.
 func (s *sets) shares(friends []friend) (f friendSums) {
 	f.least = 1
-	in := make([]int, s.units) // the sets that were looked at, as the friends' counts are
+	in := make([]int, s.units) // counted over the same sets as the friends
 	for _, list := range s.lists {
 		for _, u := range list {
 			in[u]++
@@ -65,7 +63,7 @@ func (s *sets) shares(friends []friend) (f friendSums) {
 	return f
 }
 
-// companion adds up the layers; a layer without a unit that is needed often enough counts nowhere.
+// companion adds up the layers. Layers in which no unit is needed often enough do not count.
 func (c *comparison) companion() Friends {
 	f := Friends{Closest: make([]float64, kept)}
 	distinct, layers := 0, 0
@@ -95,12 +93,12 @@ func (c *comparison) companion() Friends {
 	return f
 }
 
-// bundles lays the records of every unit's closest friends behind its own and knows what a read
+// bundles places the records of every unit's closest friends after its own and knows what a read
 // brings.
 type bundles struct {
 	with    [][]uint32 // by layer: the friends of unit u are u·n … u·n+n−1
 	n       int
-	stamp   []int32 // of every unit: 2·read if it is needed by it, 2·read+1 once it was brought
+	stamp   []int32 // of every unit: 2·read if read number read needs it, 2·read+1 when fetched
 	read    int32
 	chosen  []uint32
 	hottest []mask.Mask
@@ -108,10 +106,10 @@ type bundles struct {
 }
 
 // copies counts records.
-type copies struct{ brought, needed, repeated, unneeded, hottest, hottestLoads int64 }
+type copies struct{ fetched, needed, repeated, unneeded, hottest, hottestLoads int64 }
 
-// newBundles takes n friends of each unit. Who has no friend, since no token needed it, gets the
-// hottest units, who are friends of everybody.
+// newBundles takes n friends of each unit. A unit that no token needs has no friends: it gets the
+// hottest units, which are friends of all.
 func newBundles(friends [][]friend, hottest []mask.Mask, units, n int) *bundles {
 	b := &bundles{with: make([][]uint32, len(friends)), n: n, stamp: make([]int32, units),
 		hottest: hottest}
@@ -130,23 +128,23 @@ func newBundles(friends [][]friend, hottest []mask.Mask, units, n int) *bundles 
 	return b
 }
 
-// choose says which bundles to read for the units of load, ascending: all of them, or with once
-// none whose record an earlier one brought.
+// choose returns the bundles to read for the units of load, ascending: all of them or, with once,
+// those whose record no earlier bundle fetches.
 func (b *bundles) choose(layer int, load []uint32, once bool) []uint32 {
 	b.read++
-	needed, brought := 2*b.read, 2*b.read+1
+	needed, fetched := 2*b.read, 2*b.read+1
 	for _, u := range load {
 		b.stamp[u] = needed
 	}
 	b.sum.needed += int64(len(load))
 	b.chosen = b.chosen[:0]
-	bring := func(u uint32) {
-		b.sum.brought++
+	fetch := func(u uint32) {
+		b.sum.fetched++
 		b.sum.hottest += b.hot(layer, u)
 		switch b.stamp[u] {
 		case needed:
-			b.stamp[u] = brought
-		case brought:
+			b.stamp[u] = fetched
+		case fetched:
 			b.sum.repeated++
 		default:
 			b.sum.unneeded++
@@ -154,13 +152,13 @@ func (b *bundles) choose(layer int, load []uint32, once bool) []uint32 {
 	}
 	for _, u := range load {
 		b.sum.hottestLoads += b.hot(layer, u)
-		if once && b.stamp[u] == brought {
+		if once && b.stamp[u] == fetched {
 			continue
 		}
 		b.chosen = append(b.chosen, u)
-		bring(u)
+		fetch(u)
 		for _, f := range b.with[layer][int(u)*b.n:][:b.n] {
-			bring(f)
+			fetch(f)
 		}
 	}
 	return b.chosen
@@ -174,9 +172,9 @@ func (b *bundles) hot(layer int, u uint32) int64 {
 	return 0
 }
 
-// judgeFriends judges friends, in the order of sim.Run: what is read is another thing, what is
-// decided and computed is not.
-func (c *comparison) judgeFriends(once bool) (Row, error) {
+// evaluateFriends simulates friends in the order of sim.Run. Reads differ. Decisions and compute
+// are the same.
+func (c *comparison) evaluateFriends(once bool) (Row, error) {
 	row := Row{Layout: friendsName, Joined: true}
 	if once {
 		row.Layout = friendsOnceName
@@ -188,8 +186,8 @@ func (c *comparison) judgeFriends(once bool) (Row, error) {
 	}
 	var t traces.Token
 	var sequences traces.Sequences
-	for i := range c.judged.count {
-		if err := c.judged.Token(i, &t); err != nil {
+	for i := range c.test.count {
+		if err := c.test.Token(i, &t); err != nil {
 			return row, err
 		}
 		if sequences.Changes(t.Seq) {
@@ -200,16 +198,16 @@ func (c *comparison) judgeFriends(once bool) (Row, error) {
 		}
 	}
 	row.Flash = flashBytes(&p.cfg.Geometry)
-	row.set(c.judged.count, b.sum.needed, p.sum.Requests, p.sum.Bytes, c.head.UnitBytes)
-	row.IO, row.Token = mean(p.sum.Parts[traces.PartIO], c.judged.count), mean(p.Now(),
-		c.judged.count)
-	n := float64(c.judged.count)
+	row.set(c.test.count, b.sum.needed, p.sum.Requests, p.sum.Bytes, c.head.UnitBytes)
+	row.IO, row.Token = mean(p.sum.Parts[traces.PartIO], c.test.count), mean(p.Now(),
+		c.test.count)
+	n := float64(c.test.count)
 	hot := 0
 	for _, m := range c.hottest {
 		hot += m.Count()
 	}
 	row.Copies = &Copies{
-		Brought: float64(b.sum.brought) / n, Needed: float64(b.sum.needed) / n,
+		Fetched: float64(b.sum.fetched) / n, Needed: float64(b.sum.needed) / n,
 		Repeated: float64(b.sum.repeated) / n, Unneeded: float64(b.sum.unneeded) / n,
 		Hottest:      float64(b.sum.hottest) / n / float64(hot),
 		HottestLoads: float64(b.sum.hottestLoads) / n / float64(hot),
@@ -217,7 +215,7 @@ func (c *comparison) judgeFriends(once bool) (Row, error) {
 	return row, nil
 }
 
-// pass is sim.Run's way through a part, with the reads of bundles.
+// pass is the state of a run like sim.Run's, with the reads of bundles.
 type pass struct {
 	*sim.Machine
 	cfg     sim.Config
@@ -232,12 +230,12 @@ func (c *comparison) newPass(b *bundles, once bool) (*pass, error) {
 		c.head.UnitBytes*units.Bytes(1+b.n))
 	p.cfg.Layout.Coalesce, p.cfg.Layout.Gap = true, 0
 	var err error
-	p.Machine, err = sim.NewMachine(&p.cfg, c.head, sim.MachineOptions{Policies: c.judged,
+	p.Machine, err = sim.NewMachine(&p.cfg, c.head, sim.MachineOptions{Policies: c.test,
 		Seed: c.head.Seed})
 	return p, err
 }
 
-// step goes through one token.
+// step simulates one token.
 func (p *pass) step(t *traces.Token) error {
 	for l, need := range t.Masks(p.cfg.Predicted) {
 		work, load := p.Decide(l, need)

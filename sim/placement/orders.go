@@ -6,14 +6,13 @@ import (
 )
 
 const (
-	// partners is the number of each unit's closest partners that linking looks at in one round.
+	// partners is the number of closest partners of each unit that one round of linking considers.
 	partners = 16
 	// mostRounds bounds the rounds of linking.
 	mostRounds = 8
 )
 
-// hotFirst lists units by how often they are in a set, the most often first, of equals the lower
-// one.
+// hotFirst lists units by their number of sets, descending, then by number.
 func hotFirst(s *sets) []uint32 {
 	list := make([]uint32, s.units)
 	for u := range list {
@@ -23,15 +22,15 @@ func hotFirst(s *sets) []uint32 {
 	return list
 }
 
-// linear places units that are read together next to each other, each once, in the way of Ripple
-// (arXiv 2410.19274): pairs are linked greedily, the most frequent first, so that every unit has
-// two neighbours at most and no ring closes; the chains then follow each other, the one whose units
-// are used most first. Of reads that are joined without a gap, every link saves one in each set
-// that has both ends, so that the greedy rule goes for the heaviest path.
+// linear places units that are read together next to each other, each once, as Ripple does (arXiv
+// 2410.19274). It links pairs greedily, the most frequent first. A unit has at most two neighbours,
+// and no ring closes. The chains then follow each other, the chain with the most used units first.
+// Every link saves one joined read in each set that has both ends. The greedy rule therefore
+// approximates the heaviest path.
 //
-// Memory is bounded by looking at each unit's closest partners alone: at 16 of them in a round, and
-// where all of these were taken, again at 16 among the ends of chains in the next, until nothing
-// links or 8 rounds are over.
+// To bound memory, a round considers the 16 closest partners of each unit. If all of these are
+// taken, the next round considers the 16 closest among the ends of chains. It stops when nothing is
+// linked, or after 8 rounds.
 func linear(s *sets) []uint32 {
 	c := newChains(s.units)
 	ends := make([]bool, s.units)
@@ -72,7 +71,7 @@ func heaviest(friends []friend) []pair {
 	return pairs
 }
 
-// chains are units in rows: a union-find forest over them, and who stands beside whom.
+// chains are rows of units: a union-find forest over them, and the neighbours of each.
 type chains struct {
 	parent []uint32
 	degree []uint8
@@ -96,7 +95,7 @@ func (c *chains) root(u uint32) uint32 {
 	return u
 }
 
-// link makes neighbours of two units and reports whether it could: both are ends, of two chains.
+// link makes two units neighbours. It reports whether it could: both must be ends, of two chains.
 func (c *chains) link(a, b uint32) bool {
 	if c.degree[a] == 2 || c.degree[b] == 2 {
 		return false
@@ -112,8 +111,7 @@ func (c *chains) link(a, b uint32) bool {
 	return true
 }
 
-// list puts the chains one after the other, by the mean uses of their units, and of equals by the
-// lower end.
+// list puts the chains one after the other, by the mean uses of their units, then by the lower end.
 func (c *chains) list(uses []uint32) []uint32 {
 	type chain struct {
 		mean  float64

@@ -174,11 +174,11 @@ func learnerOf(t *testing.T, src *traces.Memory, cfg Config) *learner {
 	if err := check(src, &cfg); err != nil {
 		t.Fatal(err)
 	}
-	learn, _, _, err := halves(src, src.Tokens())
+	train, _, _, err := halves(src, src.Tokens())
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := newLearner(learn, &cfg.Sim)
+	l, err := newLearner(train, &cfg.Sim)
 	if err != nil {
 		t.Fatal(err)
 	}

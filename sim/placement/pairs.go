@@ -1,15 +1,15 @@
 package placement
 
-// friend is a unit that is in sets with another one: in count of them. A count of 0 means nobody.
+// friend is a unit that shares count sets with another unit. A count of 0 means that there is none.
 type friend struct{ unit, count uint32 }
 
-// closest finds for every unit the k units that are most often in one set with it, the most
-// frequent first, of equals the lower one: friends u·k … u·k+k−1 are those of unit u. Only units of
-// among are looked at; nil: all of them.
+// closest finds for every unit the k units that share the most sets with it, the most frequent
+// first, then by number. The friends of unit u are at u·k … u·k+k−1. Only units of among are
+// considered; nil stands for all.
 //
-// Counts are exact over the lists. They are taken one unit at a time, from the sets that it is in,
-// so that memory is one row of counts and not the units² of a matrix (1 GiB for 16,384 units); the
-// time is that of Σ |set|² increments.
+// Counts are exact over the lists. They are taken one unit at a time, from the sets of the unit.
+// Memory is one row of counts, not a matrix of units² (1 GiB for 16,384 units). The time is that of
+// Σ |set|² increments.
 func (s *sets) closest(k int, among []bool) []friend {
 	friends := make([]friend, s.units*k)
 	sets, starts := s.memberships(among)
@@ -39,14 +39,14 @@ func (s *sets) closest(k int, among []bool) []friend {
 				if n := counts[other]; n > 0 && (among == nil || among[other]) {
 					insert(top, friend{other, n})
 				}
-				counts[other] = 0 // looked at once, however many sets it is in
+				counts[other] = 0 // considered once, however many sets it is in
 			}
 		}
 	}
 	return friends
 }
 
-// memberships lists for every unit of among the sets that it is in: sets[starts[u]:starts[u+1]].
+// memberships lists the sets of every unit of among: sets[starts[u]:starts[u+1]].
 func (s *sets) memberships(among []bool) (sets []int32, starts []int) {
 	starts = make([]int, s.units+1)
 	for _, list := range s.lists {
@@ -72,8 +72,8 @@ func (s *sets) memberships(among []bool) (sets []int32, starts []int) {
 	return sets, starts
 }
 
-// insert puts a friend into a list of the closest ones, from which the last drops out. The result
-// does not depend on the order of insertions.
+// insert puts a friend into a list of the closest ones and drops the last. The result does not
+// depend on the order of insertions.
 func insert(top []friend, f friend) {
 	i := len(top) - 1
 	if !f.closer(top[i]) {

@@ -6,7 +6,7 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// part is a run of a trace's tokens as a trace of its own.
+// part is a range of a trace's tokens as a trace of its own.
 type part struct {
 	traces.Source
 	first, count int
@@ -23,13 +23,13 @@ func (p *part) Token(i int, t *traces.Token) error {
 	return p.Source.Token(p.first+i, t)
 }
 
-// halves cuts the first tokens of a trace in two: the part to learn from and the part to judge by.
-// The cut is the start of the sequence nearest to the middle; where none starts in the middle half,
-// it goes through a sequence and apart is false.
-func halves(src traces.Source, tokens int) (learn, judge *part, apart bool, err error) {
+// halves splits the first tokens of a trace into a training and a test split. The boundary is the
+// start of the sequence nearest to the middle. If none starts in the middle half, the boundary is
+// inside a sequence and apart is false.
+func halves(src traces.Source, tokens int) (train, test *part, apart bool, err error) {
 	if tokens < 2 {
-		return nil, nil, false, fmt.Errorf("placement: %d tokens: one part is learned from, "+
-			"another judged by; give a longer trace: %w", tokens, ErrConfig)
+		return nil, nil, false, fmt.Errorf("placement: %d tokens: a training and a test "+
+			"split are needed; give a longer trace: %w", tokens, ErrConfig)
 	}
 	cut := tokens / 2
 	var t traces.Token

@@ -17,7 +17,7 @@ import (
 // ErrConfig marks a question that cannot be answered.
 var ErrConfig = errors.New("placement: the layouts cannot be compared")
 
-// MaxGap is the widest gap that is looked at, in records.
+// MaxGap is the widest gap of a Config, in records.
 const MaxGap = 1024
 
 // MaxFriends is the largest number of friends beside a unit.
@@ -25,35 +25,36 @@ const MaxFriends = 8
 
 // Config says what to compare.
 type Config struct {
-	// Sim is everything but the layout. Coalesce and Gap of its Layout, its Geometry and its
-	// Schedule must be empty.
+	// Sim is the configuration apart from the layout. Its Schedule, its Geometry, and Coalesce and
+	// Gap of its Layout must be empty.
 	Sim sim.Config
-	// Gaps are the gaps to look at, in records, ascending from 0.
+	// Gaps are the gaps to compare, in records, ascending from 0.
 	Gaps []int
-	// Friends is the number of closest friends whose records follow each unit's; 0 stands for 1.
+	// Friends is the number of closest friends whose records follow each unit's record; 0 stands
+	// for 1.
 	Friends int
 	Workers int // 0 = one for each processor
-	// Progress, if not nil, is called with the number of steps done and of all.
+	// Progress, if not nil, is called with the number of steps done and the number of all.
 	Progress func(done, total int)
 }
 
-// Row is what one layout costs. Numbers are means over the judged tokens.
+// Row has the costs of one layout, as means over the tokens of the test split.
 type Row struct {
 	Layout string `json:"layout"`
 	Joined bool   `json:"joined"`      // neighbours are one read
 	Gap    int    `json:"gap_records"` // over-read between two wanted records
-	// Flash is what the layout takes on the device.
+	// Flash is the size of the layout on the device.
 	Flash units.Bytes `json:"flash_bytes"`
 	Reads float64     `json:"reads_per_token"`
 	Bytes float64     `json:"bytes_per_token"`
-	// of them, beyond one copy of every record that was needed
+	// bytes beyond one copy of every needed record
 	Wasted float64 `json:"wasted_bytes_per_token"`
-	// below 1 where a unit takes several reads
+	// below 1 if a unit takes several reads
 	Run   float64     `json:"needed_units_per_read"`
 	Read  float64     `json:"mean_read_bytes"` // of one request
 	IO    units.Nanos `json:"io_ns"`           // per token
 	Token units.Nanos `json:"token_ns"`        // per token, all parts
-	// of the simulation: traces.Basis; of friends none is given
+	// of the simulation: traces.Basis; empty for friends
 	Basis  string  `json:"basis,omitempty"`
 	IOGain float64 `json:"io_speedup_over_bundled"`    // of bundles read one by one
 	Gain   float64 `json:"token_speedup_over_bundled"` // likewise
@@ -61,55 +62,55 @@ type Row struct {
 	Copies *Copies `json:"copies,omitempty"` // of friends
 }
 
-// Copies says what a read that brings friends brings, in records per token.
+// Copies counts the records that reads of bundles with friends fetch, per token.
 type Copies struct {
-	Brought  float64 `json:"brought_per_token"`  // = needed + repeated + not needed
+	Fetched  float64 `json:"brought_per_token"`  // = needed + repeated + not needed
 	Needed   float64 `json:"needed_per_token"`   // each once
 	Repeated float64 `json:"repeated_per_token"` // further copies of needed ones
-	// not asked for: in memory already, or not active
+	// not needed: in memory already, or not active
 	Unneeded float64 `json:"not_needed_per_token"`
-	// Hottest is how often a token brings a unit of the hottest 1 % of its layer, on average;
-	// HottestLoads how often it asks for one.
+	// Hottest is the mean number of times that a token fetches a unit of the hottest 1 % of its
+	// layer. HottestLoads is the mean number of times that it needs one.
 	Hottest      float64 `json:"hottest_percent_brought_per_token"`
 	HottestLoads float64 `json:"hottest_percent_loads_per_token"`
 }
 
-// Sweep is an order under every gap.
+// Sweep is one order with every gap.
 type Sweep struct {
 	Layout string `json:"layout"`
 	Rows   []Row  `json:"gaps"`
 	Best   int    `json:"best_gap_records"` // the least I/O time; the narrowest of equals
-	// Closed is the gap with the least time by the closed form of the flash: the reads of a gap,
-	// each the mean read, at full depth.
+	// Closed is the gap with the least time by the closed form of the flash, for reads of the mean
+	// size at full depth.
 	Closed int `json:"closed_form_gap_records"`
-	// Pair is the rule of thumb: the widest g for which g records take less time than another
-	// request, that is for which one request of two mean stretches and g records between takes less
-	// than two of a stretch each. It knows nothing of reads that overlap: where requests are the
-	// limit and the link has time to spare, over-reading costs nothing until the link is busy too.
-	// At most the widest of Gaps.
+	// Pair is the rule of thumb: the widest g for which one request of two mean extents and g
+	// records between them takes less time than two requests of one extent each; at most the widest
+	// of Gaps. It ignores that reads overlap. If requests are the limit and the link is not,
+	// over-reading costs nothing until the link is busy too.
 	Pair int `json:"pair_rule_gap_records"`
 }
 
 // Result compares layouts.
 type Result struct {
-	Mask    string `json:"mask"` // "true" or "predicted"
-	Learned int    `json:"learned_tokens_count"`
-	Judged  int    `json:"judged_tokens_count"`
-	Apart   bool   `json:"no_sequence_in_both"`
-	// co-activation is counted over one in so many of the learned tokens, in the layer with most
+	Mask  string `json:"mask"` // "true" or "predicted"
+	Train int    `json:"learned_tokens_count"`
+	Test  int    `json:"judged_tokens_count"`
+	Apart bool   `json:"no_sequence_in_both"`
+	// co-activation is counted over one in so many tokens of the training split, in the layer with
+	// the most pairs
 	Sampled   int     `json:"pairs_of_one_in_tokens"`
-	Loads     float64 `json:"loads_per_token"` // units that the policy does not hold
+	Loads     float64 `json:"loads_per_token"` // needed units that are not in memory
 	Hottest   float64 `json:"hottest_percent_loads_per_token"`
 	Companion Friends `json:"friends"`
 	Rows      []Row   `json:"layouts"`
 	Sweeps    []Sweep `json:"sweeps"`
-	// Warnings are those of the simulation of bundles and of bundles joined.
+	// Warnings are those of the simulations of bundles, read one by one and joined.
 	Warnings []string `json:"warnings"`
 }
 
-// Run learns from the first part of src, and judges by the second. Token of src must be safe for
-// concurrent use, each with its own Token, as those of *traces.Reader and *traces.Memory are.
-// Errors about the configuration are of kind ErrConfig or sim.ErrConfig.
+// Run learns from the training split of src and measures on the test split. Token of src must be
+// safe for concurrent use, with a traces.Token for each call, as in *traces.Reader and
+// *traces.Memory. Errors about the configuration are of kind ErrConfig or sim.ErrConfig.
 func Run(src traces.Source, cfg Config) (*Result, error) {
 	if err := check(src, &cfg); err != nil {
 		return nil, err
@@ -119,21 +120,21 @@ func Run(src traces.Source, cfg Config) (*Result, error) {
 		tokens = min(tokens, most)
 	}
 	cfg.Sim.MaxTokens = 0
-	learn, judged, apart, err := halves(src, tokens)
+	train, test, apart, err := halves(src, tokens)
 	if err != nil {
 		return nil, err
 	}
-	c := &comparison{cfg: cfg, head: src.Header(), learn: learn, judged: judged}
+	c := &comparison{cfg: cfg, head: src.Header(), train: train, test: test}
 	c.total = 2*c.head.Layers + len(c.singles()) + len(c.orders())*len(cfg.Gaps) + 2
-	if err := c.learnAll(); err != nil {
+	if err := c.trainAll(); err != nil {
 		return nil, err
 	}
-	r := &Result{Mask: "true", Learned: learn.count, Judged: judged.count, Apart: apart,
+	r := &Result{Mask: "true", Train: train.count, Test: test.count, Apart: apart,
 		Sampled: c.sampled, Companion: c.companion()}
 	if cfg.Sim.Predicted {
 		r.Mask = "predicted"
 	}
-	if err := c.judgeAll(r); err != nil {
+	if err := c.evaluateAll(r); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -149,7 +150,7 @@ func check(src traces.Source, cfg *Config) error {
 	}
 	switch {
 	case cfg.Friends < 0 || cfg.Friends > MaxFriends:
-		return fmt.Errorf("placement: %d friends beside a unit: it is 1 to %d: %w", cfg.Friends,
+		return fmt.Errorf("placement: %d friends of a unit: give 1 to %d: %w", cfg.Friends,
 			MaxFriends, ErrConfig)
 	case len(cfg.Gaps) == 0 || cfg.Gaps[0] != 0:
 		return fmt.Errorf("placement: gaps of %v records: they must begin with 0: %w", cfg.Gaps,
@@ -170,7 +171,7 @@ func check(src traces.Source, cfg *Config) error {
 	return cfg.Sim.Check(head)
 }
 
-// limits are the settings of Config.Sim that layouts are not compared under.
+// limits are the settings of Config.Sim that are refused.
 func limits() []sim.Limit {
 	return []sim.Limit{
 		{Setting: sim.SettingGeometry, Why: "geometries are compared; leave it out"},
@@ -184,31 +185,31 @@ func limits() []sim.Limit {
 
 // comparison is the state of a Run.
 type comparison struct {
-	cfg           Config // its Sim is checked, and has the natural geometry
-	head          *traces.Header
-	learn, judged *part
-	sampled       int
+	cfg         Config // checked; the geometry of Sim is that of bundles
+	head        *traces.Header
+	train, test *part
+	sampled     int
 
-	hot, linear, hindsight *layout.Order
-	// mask of the hottest 1 % of each layer's units, by what tokens need
+	hot, linear, oracle *layout.Order
+	// mask of the hottest 1 % of each layer's units, by the needs of tokens
 	hottest []mask.Mask
-	friends [][]friend // of every layer's units, kept of each
+	friends [][]friend // by layer: kept friends of each unit
 	shares  []friendSums
 
 	mutex       sync.Mutex
 	done, total int
 }
 
-// kept is the number of closest friends that are found of every unit.
+// kept is the number of closest friends that are found for every unit.
 const kept = MaxFriends
 
-// learnAll makes the orders and the friends, layer by layer.
-func (c *comparison) learnAll() error {
-	first, err := newLearner(c.learn, &c.cfg.Sim)
+// trainAll computes the orders and the friends, layer by layer.
+func (c *comparison) trainAll() error {
+	first, err := newLearner(c.train, &c.cfg.Sim)
 	if err != nil {
 		return err
 	}
-	second, err := newLearner(c.judged, &c.cfg.Sim)
+	second, err := newLearner(c.test, &c.cfg.Sim)
 	if err != nil {
 		return err
 	}
@@ -245,7 +246,7 @@ func (c *comparison) learnAll() error {
 		to   **layout.Order
 		name string
 		list [][]uint32
-	}{{&c.hot, hotName, hot}, {&c.linear, linearName, chained}, {&c.hindsight, hindsightName,
+	}{{&c.hot, hotName, hot}, {&c.linear, linearName, chained}, {&c.oracle, oracleName,
 		future}} {
 		if *o.to, err = layout.NewOrder(o.name, o.list); err != nil {
 			return err
@@ -254,7 +255,7 @@ func (c *comparison) learnAll() error {
 	return nil
 }
 
-// topPercent is the mask of the units that are in most sets, at least one.
+// topPercent is the mask of the 1 % of the units, at least one, that are in the most sets.
 func topPercent(s *sets) mask.Mask {
 	top := mask.New(s.units)
 	top.SetList(hotFirst(s)[:max(s.units/100, 1)])
@@ -282,7 +283,7 @@ func (c *comparison) parallel(n int, do func(i int) error) error {
 	return nil
 }
 
-// step says that one of the steps is done.
+// step reports one more step to Progress.
 func (c *comparison) step() {
 	if c.cfg.Progress == nil {
 		return

@@ -16,30 +16,30 @@ import (
 func TestHalves(t *testing.T) {
 	needs := make([][]uint32, 40)
 	for name, c := range map[string]struct {
-		sequence, tokens, learned int
-		apart                     bool
+		sequence, tokens, train int
+		apart                   bool
 	}{
-		"one sequence is cut in the middle":     {40, 40, 20, false},
-		"cut at the start of a sequence":        {18, 40, 18, true},
+		"one sequence is split in the middle":   {40, 40, 20, false},
+		"split at the start of a sequence":      {18, 40, 18, true},
 		"of two, the nearer to the middle":      {12, 40, 24, true},
 		"too far from the middle":               {35, 40, 20, false},
 		"the first tokens alone":                {18, 10, 5, false},
 		"two tokens of two sequences":           {1, 2, 1, true},
 		"a middle that is the start of another": {20, 40, 20, true},
 	} {
-		learn, judged, apart, err := halves(traceOf(64, c.sequence, needs), c.tokens)
-		if err != nil || learn.count != c.learned || judged.first != c.learned ||
-			judged.count != c.tokens-c.learned || apart != c.apart {
-			t.Errorf("%s: %+v and %+v, apart %t, %v", name, learn, judged, apart, err)
+		train, test, apart, err := halves(traceOf(64, c.sequence, needs), c.tokens)
+		if err != nil || train.count != c.train || test.first != c.train ||
+			test.count != c.tokens-c.train || apart != c.apart {
+			t.Errorf("%s: %+v and %+v, apart %t, %v", name, train, test, apart, err)
 			continue
 		}
 		var a, b traces.Token
-		if err := errors.Join(judged.Token(0, &a), learn.Source.Token(c.learned, &b)); err != nil ||
+		if err := errors.Join(test.Token(0, &a), train.Source.Token(c.train, &b)); err != nil ||
 			a.Seq != b.Seq || a.Pos != b.Pos {
-			t.Errorf("%s: the judged part begins with %+v, %v", name, a, err)
+			t.Errorf("%s: the test split begins with %+v, %v", name, a, err)
 		}
-		if judged.Token(judged.count, &a) == nil || learn.Token(-1, &a) == nil {
-			t.Errorf("%s: a token outside a part", name)
+		if test.Token(test.count, &a) == nil || train.Token(-1, &a) == nil {
+			t.Errorf("%s: a token outside a split", name)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func TestBytesAreNeededAndWasted(t *testing.T) {
 			cfg.Sim.Predicted = true
 			cfg.Friends = 1 + window
 			r := compare(t, synthetic(t, 4, 8), cfg)
-			if r.Learned != 16 || r.Judged != 16 || !r.Apart || r.Mask != "predicted" ||
+			if r.Train != 16 || r.Test != 16 || !r.Apart || r.Mask != "predicted" ||
 				r.Loads <= 0 {
 				t.Fatalf("%+v", r)
 			}
@@ -98,12 +98,12 @@ func TestBytesAreNeededAndWasted(t *testing.T) {
 					continue
 				}
 				// A record is whole blocks: all that is read is records.
-				if !about(c.Brought, c.Needed+c.Repeated+c.Unneeded) || !about(c.Needed, r.Loads) ||
-					!about(row.Bytes, c.Brought*recordBytes) ||
+				if !about(c.Fetched, c.Needed+c.Repeated+c.Unneeded) || !about(c.Needed, r.Loads) ||
+					!about(row.Bytes, c.Fetched*recordBytes) ||
 					row.Flash != units.Bytes(2+window)*r.Rows[0].Flash {
 					t.Errorf("%s: %+v, %+v", preset, row, c)
 				}
-				if row.Layout == friendsName && !about(c.Brought, c.Needed*float64(2+window)) {
+				if row.Layout == friendsName && !about(c.Fetched, c.Needed*float64(2+window)) {
 					t.Errorf("every read brings %d records: %+v", 2+window, c)
 				}
 			}
@@ -171,19 +171,19 @@ func TestFriendsOfNobodyAreBundles(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg.Friends = 0
-		learn, judged, _, err := halves(src, src.Tokens())
+		train, test, _, err := halves(src, src.Tokens())
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &comparison{cfg: cfg, head: src.Header(), learn: learn, judged: judged}
-		if err := c.learnAll(); err != nil {
+		c := &comparison{cfg: cfg, head: src.Header(), train: train, test: test}
+		if err := c.trainAll(); err != nil {
 			t.Fatal(err)
 		}
 		want, _, err := c.simulate(variant{name: friendsName, joined: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := c.judgeFriends(false)
+		got, err := c.evaluateFriends(false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +204,7 @@ func TestFriendsOfHotUnitsDoNotPay(t *testing.T) {
 		friends, bundled := row(t, r, friendsName, true), row(t, r, bundledName, true)
 		if friends.IO <= bundled.IO || friends.Copies.Hottest < 2*r.Hottest ||
 			friends.Copies.Hottest < 2 {
-			t.Errorf("window %d: %v with friends, %v without; a hot unit is brought %g times a "+
+			t.Errorf("window %d: %v with friends, %v without; a hot unit is fetched %g times a "+
 				"token, and needed %g times", window, friends.IO, bundled.IO,
 				friends.Copies.Hottest, r.Hottest)
 		}

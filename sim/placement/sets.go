@@ -6,17 +6,17 @@ import (
 )
 
 const (
-	// mostMembers bounds the units that are kept of one layer's sets: 32 MiB.
+	// mostMembers bounds the stored units of one layer's sets: 32 MiB.
 	mostMembers = 1 << 23
-	// mostPairs bounds the pairs of one layer that are counted, each token's pairs twice.
+	// mostPairs bounds the counted pairs of one layer. A pair of a token counts twice.
 	mostPairs = 1 << 28
 )
 
-// sets are the units of one layer that belong together, a set for each token.
+// sets are the sets of units of one layer, one for each token.
 type sets struct {
 	units int
-	uses  []uint32   // of every unit: sets of all tokens that it is in
-	every int        // lists are the sets of one in so many tokens
+	uses  []uint32   // of every unit: the number of its sets, over all tokens
+	every int        // lists has the sets of one in so many tokens
 	lists [][]uint32 // ascending
 }
 
@@ -27,19 +27,19 @@ func (s *sets) add(list []uint32) {
 	}
 }
 
-// learned is what a part of a trace says about one layer.
+// learned holds the sets of one layer, over a part of a trace.
 type learned struct {
-	needed sets // by a token
-	read   sets // of them, what the policy did not hold
+	needed sets // units that a token needs
+	read   sets // units of them that are not in memory
 }
 
 // learner reads the sets of a part, layer by layer.
 type learner struct {
 	src *part
 	cfg *sim.Config
-	// Policies for two passes: some know the future and cannot begin again.
+	// Policies for two passes: a policy that knows the future cannot start again.
 	count, keep []*sim.Layer
-	// What may be kept and counted of one layer.
+	// The limits of one layer.
 	members, pairs int64
 }
 
@@ -53,8 +53,8 @@ func newLearner(src *part, cfg *sim.Config) (*learner, error) {
 	return l, err
 }
 
-// layer learns one layer: a first pass counts, and says how many of the tokens' sets the second can
-// keep.
+// layer reads the sets of one layer. The first pass counts them. The second stores as many tokens'
+// sets as the limits allow.
 func (l *learner) layer(layer int) (*learned, error) {
 	n := l.src.Header().Units
 	all := &learned{
@@ -85,7 +85,7 @@ func (l *learner) layer(layer int) (*learned, error) {
 	})
 }
 
-// of is the set that tokens need, or that is read.
+// of returns the needed sets for 0, the read sets for 1.
 func (l *learned) of(i int) *sets {
 	if i == 0 {
 		return &l.needed
@@ -93,7 +93,8 @@ func (l *learned) of(i int) *sets {
 	return &l.read
 }
 
-// each steps a layer's policy through the part. The lists are valid until do returns.
+// each steps a layer's policy through the part and calls do for every token. The lists are valid
+// until do returns.
 func (l *learner) each(step *sim.Layer, layer int, do func(token int, needed,
 	read []uint32)) error {
 	var t traces.Token

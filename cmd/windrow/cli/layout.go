@@ -20,14 +20,15 @@ func layoutCommand(e *env) *cli.Command {
 		Name: "layout",
 		Usage: "where neurons should lie on flash: split, bundled, hot first, in chains, with " +
 			"friends; and which gap pays",
-		Description: "The first half of the trace is learned from, the second judged. Split: " +
-			"the rows of a neuron lie apart. Bundled: together, what all is\n" +
-			"compared with. Joined: neighbours are one read. Gap g: up to g records between two " +
-			"wanted ones are read and discarded; shown is the best\n" +
-			"of --gaps. Hot first: by how often they are read. Linear: chains of neurons that " +
-			"are read together. Friends: every bundle is followed by\n" +
-			"copies of its closest friends'. In hindsight: chains learned from the judged half, " +
-			"which bounds what learning can give.\n\n" +
+		Description: "The first half of the trace is the training split, the second the test " +
+			"split. " +
+			"Split: the rows of a neuron lie apart. Bundled: together, the\n" +
+			"baseline. Joined: neighbours are one read. Gap g: up to g records between two " +
+			"wanted ones are read and discarded; the best of --gaps\n" +
+			"is shown. Hot first: by how often they are read. Linear: chains of neurons that " +
+			"are read together. Friends: copies of its closest\n" +
+			"friends' bundles follow every bundle. Oracle: chains learned from the test split, " +
+			"a bound on what learning can gain.\n\n" +
 			examples("windrow layout -t opt.trace.arrow -d m1-max --gaps 0..4",
 				"windrow layout -t opt.trace.arrow -d ufs40-8gen3 --predicted --window 0 --gaps "+
 					"0,1,2,4 --max-tokens 8 --json"),
@@ -128,13 +129,14 @@ func (r *layoutResult) print(w io.Writer, format string) error {
 	if format == "md" {
 		write = report.TableMarkdown
 	}
-	cut := "they share a sequence"
+	boundary := "they share a sequence"
 	if r.Apart {
-		cut = "no sequence is in both"
+		boundary = "no sequence is in both"
 	}
-	fmt.Fprintf(w, "%s on %s (%s ×%d), %s masks, window of %d tokens: learned from %d tokens, "+
-		"judged by the %d after them; %s\n", r.Model, r.Device, r.Engine, r.Depth, r.Mask,
-		r.Window, r.Learned, r.Judged, cut)
+	fmt.Fprintf(w, "%s on %s (%s ×%d), %s masks, window of %d tokens: training split of %d "+
+		"tokens, "+
+		"test split of the %d after them; %s\n", r.Model, r.Device, r.Engine, r.Depth, r.Mask,
+		r.Window, r.Train, r.Test, boundary)
 	fmt.Fprintf(w, "%s units are read per token\n\n", document.Sig3(r.Loads))
 	if err := write(w, r.table()); err != nil {
 		return err
@@ -228,7 +230,7 @@ func (r *layoutResult) copiesTable() *document.Table {
 		document.Sig3(r.Hottest))
 	for i := range r.Rows {
 		if c := r.Rows[i].Copies; c != nil {
-			t.Add(r.Rows[i].Layout, document.Sig3(c.Brought), document.Sig3(c.Needed),
+			t.Add(r.Rows[i].Layout, document.Sig3(c.Fetched), document.Sig3(c.Needed),
 				document.Sig3(c.Repeated), document.Sig3(c.Unneeded), document.Sig3(c.Hottest))
 		}
 	}
@@ -242,7 +244,8 @@ func (r *layoutResult) printFriends(w io.Writer) {
 		fmt.Fprint(w, "\nfriends: no unit is needed often enough to tell who its friends are\n")
 		return
 	}
-	fmt.Fprintf(w, "\nfriends, of the %d units that 8 or more of the learned tokens need: the "+
+	fmt.Fprintf(w, "\nfriends, of the %d units that 8 or more tokens of the training split "+
+		"need: the "+
 		"closest is needed with %s %% of a unit's uses (%s %% at least), the fourth with %s %%, "+
 		"the eighth with %s %%;\n"+
 		"one unit is the closest friend of %s %% of a layer, and %s %% of the units are "+

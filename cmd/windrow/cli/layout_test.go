@@ -24,7 +24,7 @@ func TestLayout(t *testing.T) {
 	doc := layoutOf(t, "-t", "tiny.trace.arrow", "-d", "m1-max", "--window", "0", "--gaps",
 		"0..2,4", "--friends", "2")
 	if doc.SHA256 == "" || doc.Engine != "pread" || doc.Depth != 32 || !doc.Synth ||
-		doc.Learned+doc.Judged != 6 || len(doc.Sweeps) != 4 {
+		doc.Train+doc.Test != 6 || len(doc.Sweeps) != 4 {
 		t.Fatalf("%+v", doc)
 	}
 	for _, s := range doc.Sweeps {
@@ -48,7 +48,7 @@ func TestLayout(t *testing.T) {
 		}
 	}
 	if predicted := layoutOf(t, "-t", "tiny.trace.arrow", "-d", "m1-max", "--predicted", "--gaps",
-		"0", "--max-tokens", "4"); predicted.Mask != "predicted" || predicted.Judged != 2 {
+		"0", "--max-tokens", "4"); predicted.Mask != "predicted" || predicted.Test != 2 {
 		t.Errorf("%+v", predicted)
 	}
 }
@@ -58,8 +58,8 @@ func TestLayoutText(t *testing.T) {
 	text := must(t, "layout", "-t", "tales.trace.arrow", "-d", "ufs40-8gen3", "--gaps", "0..1",
 		"--align", "1B")
 	for _, says := range []string{
-		"tales on ufs40-8gen3 (uring ×256), true masks, window of 5 tokens: learned from ",
-		"I/O time by gap:", "linear, in hindsight", "friends, each once",
+		"tales on ufs40-8gen3 (uring ×256), true masks, window of 5 tokens: training split of ",
+		"I/O time by gap:", "linear, oracle", "friends, each once",
 		"The gap that pays: bundled ", "each of the hottest 1 %",
 	} {
 		if !strings.Contains(text, says) {

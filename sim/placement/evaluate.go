@@ -16,7 +16,7 @@ const (
 	bundledName     = "bundled"
 	hotName         = "hot first"
 	linearName      = "linear"
-	hindsightName   = "linear, in hindsight"
+	oracleName      = "linear, oracle"
 	friendsName     = "friends"
 	friendsOnceName = "friends, each once"
 )
@@ -30,7 +30,7 @@ type variant struct {
 	gap    int
 }
 
-// singles are the layouts that are simulated once, the one that all are compared with first.
+// singles are the layouts without gaps. The baseline is the first.
 func (c *comparison) singles() []variant {
 	list := []variant{{name: bundledName}}
 	if rows := c.head.Shape.Rows; rows > 1 && c.head.UnitBytes%units.Bytes(rows) == 0 {
@@ -40,16 +40,16 @@ func (c *comparison) singles() []variant {
 	return list
 }
 
-// orders are those that are swept over the gaps. Their Orders are there once learnAll is done.
+// orders are the layouts that are simulated with every gap. trainAll makes their Orders.
 func (c *comparison) orders() []variant {
 	return []variant{
 		{name: bundledName}, {name: hotName, order: c.hot}, {name: linearName, order: c.linear},
-		{name: hindsightName, order: c.hindsight},
+		{name: oracleName, order: c.oracle},
 	}
 }
 
-// judgeAll simulates all layouts on the judged part.
-func (c *comparison) judgeAll(r *Result) error {
+// evaluateAll simulates all layouts on the test split.
+func (c *comparison) evaluateAll(r *Result) error {
 	list := c.singles()
 	single := len(list)
 	for _, o := range c.orders() {
@@ -63,7 +63,7 @@ func (c *comparison) judgeAll(r *Result) error {
 		if i < len(list) {
 			rows[i], warnings[i], err = c.simulate(list[i])
 		} else {
-			rows[i], err = c.judgeFriends(i > len(list))
+			rows[i], err = c.evaluateFriends(i > len(list))
 		}
 		c.step()
 		return err
@@ -88,8 +88,7 @@ func (c *comparison) judgeAll(r *Result) error {
 	return nil
 }
 
-// arrange puts the rows into their places: those of single layouts, of sweeps, and of friends at
-// the end.
+// arrange puts the rows into the result: single layouts, sweeps, and friends at the end.
 func (c *comparison) arrange(r *Result, rows []Row, single int) {
 	r.Rows = append(r.Rows, rows[1:single]...)
 	r.Rows = append(r.Rows, rows[0])
@@ -112,12 +111,12 @@ func (c *comparison) arrange(r *Result, rows []Row, single int) {
 	r.Rows = append(r.Rows, rows[len(rows)-2:]...)
 }
 
-// simulate judges one layout.
+// simulate simulates one layout.
 func (c *comparison) simulate(v variant) (Row, []string, error) {
 	cfg := c.cfg.Sim
 	cfg.Geometry.Split, cfg.Geometry.Order = v.split, v.order
 	cfg.Layout.Coalesce, cfg.Layout.Gap = v.joined, v.gap
-	run, err := sim.Run(c.judged, cfg)
+	run, err := sim.Run(c.test, cfg)
 	if err != nil {
 		return Row{}, nil, err
 	}
@@ -134,7 +133,7 @@ func flashBytes(g *layout.Geometry) units.Bytes {
 	return units.Bytes(len(g.Base)) * units.Bytes(g.Units) * g.Stride
 }
 
-// set fills in the counts: loads are the records that were needed.
+// set fills in the counts. loads is the number of records needed.
 func (row *Row) set(tokens int, loads, reads int64, bytes, record units.Bytes) {
 	n := float64(tokens)
 	row.Reads, row.Bytes, row.Wasted = float64(reads)/n, float64(bytes)/n,
@@ -144,7 +143,7 @@ func (row *Row) set(tokens int, loads, reads int64, bytes, record units.Bytes) {
 	}
 }
 
-// gains compares with bundles read one by one; where nothing takes time the gain is 1.
+// gains divides the times of the baseline by those of the row. The gain is 1 if nothing takes time.
 func (row *Row) gains(base *Row) {
 	ratio := func(base, own units.Nanos) float64 {
 		if own == 0 {
@@ -165,7 +164,7 @@ func (c *comparison) took(b units.Bytes) float64 {
 	return float64(b) / float64(spec.Throughput(cfg.Engine, cfg.Device.Host.Cores, b, cfg.Parallel))
 }
 
-// closedGap is Sweep.Closed.
+// closedGap computes Sweep.Closed.
 func (c *comparison) closedGap(swept []Row) (gap int) {
 	least := math.Inf(1)
 	for i := range swept {
@@ -179,7 +178,7 @@ func (c *comparison) closedGap(swept []Row) (gap int) {
 	return gap
 }
 
-// pairGap is Sweep.Pair for stretches of a mean length.
+// pairGap computes Sweep.Pair for extents of a mean length.
 func (c *comparison) pairGap(stretch units.Bytes) (gap int) {
 	if stretch <= 0 {
 		return 0
