@@ -205,13 +205,16 @@ func (b *breaker) batchFits(batch *Limits, k int) error {
 // sequences needs. It is one sequence as long as the shortest of them, with true masks only.
 func union(m *traces.Memory, n int) *traces.Memory {
 	var sequences [][]traces.Token
-	for from := 0; from < len(m.List) && len(sequences) < n; {
-		to := from + 1
-		for to < len(m.List) && m.List[to].Seq == m.List[from].Seq {
-			to++
+	var passed traces.Sequences
+	for i := range m.List {
+		if passed.Begins(m.List[i].Seq) {
+			if len(sequences) == n {
+				break
+			}
+			sequences = append(sequences, m.List[i:i])
 		}
-		sequences = append(sequences, m.List[from:to])
-		from = to
+		last := &sequences[len(sequences)-1]
+		*last = (*last)[:len(*last)+1]
 	}
 	out := &traces.Memory{Head: m.Head}
 	out.Head.HasPredicted, out.Head.HasMagnitude = false, false

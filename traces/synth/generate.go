@@ -90,21 +90,21 @@ func (p *plan) emitBlock(b *block, seq, pos int, ids *rand.Rand,
 // block is the masks of 64 tokens, (token, layer, word).
 type block struct {
 	layers, words     int
-	active, predicted []uint64 // predicted is nil when it is not wanted
+	active, predicted mask.Mask // predicted is nil when it is not wanted
 }
 
 func newBlock(h *traces.Header) *block {
 	b := &block{layers: h.Layers, words: h.Words()}
 	size := blockTokens * b.layers * b.words
-	b.active = make([]uint64, size)
+	b.active = make(mask.Mask, size)
 	if h.HasPredicted {
-		b.predicted = make([]uint64, size)
+		b.predicted = make(mask.Mask, size)
 	}
 	return b
 }
 
 // masks returns the masks of token i by layer.
-func (b *block) masks(of []uint64, i int) []mask.Mask {
+func (b *block) masks(of mask.Mask, i int) []mask.Mask {
 	list := make([]mask.Mask, b.layers)
 	for l := range list {
 		from := (i*b.layers + l) * b.words
@@ -115,7 +115,7 @@ func (b *block) masks(of []uint64, i int) []mask.Mask {
 
 // store writes bit u of every row, the timeline of unit u of a word, to the masks: row u bit t
 // becomes token t bit u.
-func (b *block) store(of []uint64, layer, word int, timelines *[64]uint64) {
+func (b *block) store(of mask.Mask, layer, word int, timelines *[64]uint64) {
 	transpose(timelines)
 	at := layer*b.words + word
 	for _, row := range timelines {

@@ -18,7 +18,6 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"math/bits"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,10 +99,7 @@ type peers struct {
 
 // masks are what a token needs, by layer.
 func (p *peers) masks(token int) []mask.Mask {
-	if p.predicted {
-		return p.trace.List[token].Predicted
-	}
-	return p.trace.List[token].Active
+	return p.trace.List[token].Masks(p.predicted)
 }
 
 // export writes the requests in libCacheSim's oracleGeneral format: time uint32, object uint64,
@@ -117,18 +113,15 @@ func (p *peers) export() error {
 	var record [24]byte
 	for token := range p.trace.List {
 		for layer, mask := range p.masks(token) {
-			for i, word := range mask {
-				for ; word != 0; word &= word - 1 {
-					unit := layer*p.trace.Head.Units + i*64 + bits.TrailingZeros64(word)
-					binary.LittleEndian.PutUint32(record[0:], uint32(token))
-					binary.LittleEndian.PutUint64(record[4:], uint64(unit))
-					binary.LittleEndian.PutUint32(record[12:], 1)
-					binary.LittleEndian.PutUint64(record[16:], math.MaxInt64)
-					if _, err := w.Write(record[:]); err != nil {
-						return errors.Join(err, f.Close())
-					}
-					p.requests++
+			for u := range mask.Each {
+				binary.LittleEndian.PutUint32(record[0:], uint32(token))
+				binary.LittleEndian.PutUint64(record[4:], uint64(layer*p.trace.Head.Units+int(u)))
+				binary.LittleEndian.PutUint32(record[12:], 1)
+				binary.LittleEndian.PutUint64(record[16:], math.MaxInt64)
+				if _, err := w.Write(record[:]); err != nil {
+					return errors.Join(err, f.Close())
 				}
+				p.requests++
 			}
 		}
 	}
