@@ -190,7 +190,7 @@ func (b *Backend) prepare() error {
 	if w.allows(b.rowBytes()); w.err != nil {
 		return w.err
 	}
-	return b.bringRows()
+	return b.copyRows()
 }
 
 // rowBytes returns the device memory that bringRows needs.
@@ -203,19 +203,19 @@ func (b *Backend) rowBytes() (sum int64) {
 	return sum
 }
 
-// bringRows copies the rows of resident layers, and those of Config.Check, to the device.
-func (b *Backend) bringRows() error {
+// copyRows copies the rows of resident layers, and those of Config.Check, to the device.
+func (b *Backend) copyRows() error {
 	const portion = 8 << 20
 	record := int64(b.w.RecordBytes()) + 16
 	staging, err := b.Staging(max(record, min(portion, record*int64(b.w.Shape.DFFN))))
 	if err != nil {
 		return err
 	}
-	err = b.bringAll(staging)
+	err = b.copyAll(staging)
 	return errors.Join(err, b.FreeStaging(staging))
 }
 
-func (b *Backend) bringAll(staging []byte) error {
+func (b *Backend) copyAll(staging []byte) error {
 	w := b.work
 	for l, list := range w.setup.Resident {
 		if list == nil {

@@ -83,7 +83,7 @@ type registrar interface {
 	registerBuffers(bufs [][]byte) (bool, string)
 }
 
-// RegisterBuffers announces a few large buffers from AlignedBuffer that reads will go into, so that
+// RegisterBuffers registers a few large buffers from AlignedBuffer that reads will go into, so that
 // io_uring pins their pages once and not for every read. It replaces an earlier registration.
 // Engines without registration ignore it. If the kernel refuses, reads work as before: the result
 // is false and the note, a whole sentence with the remedy, says why.

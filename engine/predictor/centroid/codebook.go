@@ -49,7 +49,7 @@ type BuildStep struct {
 	ClusterStep
 }
 
-// Build clusters the masks of every predicted layer and projection. Samples that will judge the
+// Build clusters the masks of every predicted layer and projection. Samples that will measure the
 // result must not be among s (Split).
 func Build(ctx context.Context, s Samples, opt BuildOptions) (*Codebook, error) {
 	shape := s.Shape()

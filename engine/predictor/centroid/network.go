@@ -72,7 +72,7 @@ func (n *network) forward(size int, labels []int32) (loss float64, right int) {
 		}
 		heads := len(n.bounds) - 1
 		for s := lo; s < hi; s++ {
-			n.judge(s, labels[s*heads:(s+1)*heads], 1/float64(size*heads))
+			n.crossEntropy(s, labels[s*heads:(s+1)*heads], 1/float64(size*heads))
 		}
 	})
 	for s := range size {
@@ -97,9 +97,9 @@ func (l *linear) forward(x, y []float32, lo, hi int, relu bool) {
 	}
 }
 
-// judge computes the mean cross-entropy of the softmax of each head, and its derivative by the
+// crossEntropy computes the mean cross-entropy of the softmax of each head, and its derivative by the
 // logits times scale.
-func (n *network) judge(s int, labels []int32, scale float64) {
+func (n *network) crossEntropy(s int, labels []int32, scale float64) {
 	width := n.bounds[len(labels)]
 	logits, delta := n.x[len(n.layers)][s*width:(s+1)*width],
 		n.delta[len(n.layers)][s*width:(s+1)*width]

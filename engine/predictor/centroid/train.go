@@ -216,7 +216,7 @@ func (t *trainer) run() error {
 		if e.TrainLoss, e.TrainAccuracy, err = t.epoch(order, r, &step); err != nil {
 			return err
 		}
-		if e.HeldLoss, e.HeldAccuracy, err = t.judge(); err != nil {
+		if e.HeldLoss, e.HeldAccuracy, err = t.heldOut(); err != nil {
 			return err
 		}
 		since++
@@ -245,8 +245,8 @@ func (t *trainer) epoch(order []int, r *rand.Rand, step *int) (loss, accuracy fl
 	})
 }
 
-// judge computes loss and accuracy on the held-out samples.
-func (t *trainer) judge() (loss, accuracy float64, err error) {
+// heldOut computes loss and accuracy on the held-out samples.
+func (t *trainer) heldOut() (loss, accuracy float64, err error) {
 	order := make([]int, t.held.Len())
 	for i := range order {
 		order[i] = i

@@ -317,7 +317,7 @@ func (r *Runtime) await(b *object, a arguments) id {
 // finish runs the work of a queue up to a command buffer.
 func (r *Runtime) finish(b *object) {
 	if !b.committed {
-		r.stop("somebody waits for a command buffer that was not committed")
+		r.stop("a wait for a command buffer that was not committed")
 	}
 	for b.status < 4 {
 		next := b.queue.waiting[0]

@@ -203,7 +203,7 @@ func (r *Runtime) release(o *object) {
 	if o.mapped {
 		for _, b := range o.host[len(o.host):cap(o.host)] {
 			if b != fence {
-				r.stop("somebody wrote beyond a buffer of %d bytes", len(o.host))
+				r.stop("a write beyond a buffer of %d bytes", len(o.host))
 			}
 		}
 		for _, view := range [][]byte{o.host, o.device} {
