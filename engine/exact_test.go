@@ -233,7 +233,7 @@ func TestReadErrorsStopTheToken(t *testing.T) {
 	}
 }
 
-// Invariant 9: memory never exceeds what was given.
+// Invariant 9: memory never exceeds the stated budget.
 func TestRowCacheTooSmall(t *testing.T) {
 	capacity := make([]int, 6)
 	e, want := memoryFlash(t, "", FlashConfig{Policy: policy.SlidingWindow(2), Capacity: capacity})

@@ -15,9 +15,9 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// plain is a model computed in float64, position by position and without a cache of anything but
-// keys and values: the twin of the engine's features. What it takes from the engine is the order of
-// rotary pairs and the activation functions, which the golden logits pin.
+// plain is a model computed in float64, position by position, caching keys and values only: the
+// reference for the engine's features. It shares the order of rotary pairs and the activation
+// functions with the engine, which the golden logits pin.
 type plain struct {
 	w       *model.Weights
 	bundles [][]byte
@@ -25,7 +25,7 @@ type plain struct {
 	vals    [][][]float64
 }
 
-// layerFeatures are those of one layer, by kind.
+// layerFeatures are the features of one layer, by kind.
 type layerFeatures [FeatureKinds][]float64
 
 func decoded(f ref.Format, raw []byte, n int) []float64 {
@@ -92,7 +92,7 @@ func (p *plain) norm(x []float64, n *model.Norm, rms bool) []float64 {
 	return y
 }
 
-// heads splits a vector, norms each head where the model does, and turns it.
+// heads splits a vector, norms each head if the model does, and rotates it.
 func (p *plain) heads(x []float64, n *model.Norm, pos int) [][]float64 {
 	var list [][]float64
 	for head := range slices.Chunk(x, p.w.Shape.HeadDim) {
@@ -311,7 +311,7 @@ func sameFeatures(t *testing.T, what string, seen *shown, want [][]layerFeatures
 	}
 }
 
-// listener is a predictor that names everything and keeps what it was handed.
+// listener is a predictor that predicts every unit and records its inputs.
 type listener struct {
 	units int
 	heard map[int][][]float32 // by layer
@@ -402,7 +402,7 @@ type countsOnly struct{ Observer }
 
 func (countsOnly) CountsOnly() {}
 
-// Nobody who asks for the input of the feed-forward part, or for nothing, has anything copied.
+// A predictor of the feed-forward input, or no predictor, causes no copies.
 func TestFeaturesAreKeptOnlyWhenWanted(t *testing.T) {
 	w, bundles, geo := tales(t)
 	rows, err := NewResident(w, bundles, geo)

@@ -9,7 +9,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
 )
 
-// The account of memory knows the sizes of what the engine lists.
+// The account of memory knows the sizes of the engine's lists.
 func TestSizesOfTheAccount(t *testing.T) {
 	for name, sizes := range map[string][2]uintptr{
 		"a row":              {unsafe.Sizeof(Row{}), memory.RowBytes},

@@ -13,11 +13,11 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
-// told is a predictor that knows: it names what was recorded, token by token.
+// told is a perfect predictor: it predicts recorded masks, token by token.
 type told struct {
 	masks [][]mask.Mask
 	pos   int
-	ahead int // it names what so many layers later need
+	ahead int // it predicts the masks of so many layers later
 }
 
 func (p *told) Predict(layer int, _ []float32, need mask.Mask) error {
@@ -97,8 +97,8 @@ func TestPredictorsDriveTheEngine(t *testing.T) {
 	}
 }
 
-// truths compares the true masks that Check finds with what was active, which is the same with
-// predictors that know.
+// truths compares Check's true masks with the active units, which are the same with perfect
+// predictors.
 type truths struct{ layers, wrong int }
 
 func (c *truths) Layer(ev *LayerEvent) error {
@@ -111,7 +111,7 @@ func (c *truths) Layer(ev *LayerEvent) error {
 
 func (c *truths) Token(*TokenEvent) error { return nil }
 
-// crowd counts what was needed, left out and active.
+// crowd counts needed, dropped and active units.
 type crowd struct {
 	most, dropped, missing int
 }
@@ -128,8 +128,9 @@ func (c *crowd) Layer(ev *LayerEvent) error {
 
 func (c *crowd) Token(*TokenEvent) error { return nil }
 
-// TestRoomIsNotExceeded limits what a layer may need at once: the caches hold it with what the
-// policy keeps, what goes beyond is counted, and is what the true masks have more.
+// TestRoomIsNotExceeded limits the units that a layer may need at once. The caches have room for
+// them and for the policy's units. Units beyond the room are counted, and are exactly those that
+// the true masks have in addition.
 func TestRoomIsNotExceeded(t *testing.T) {
 	want := recordDense(t, 1, 12)
 	image := packTales(t)

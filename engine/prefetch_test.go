@@ -12,7 +12,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 )
 
-// counted keeps what the events of a run say, without times.
+// counted records the events of a run, without times.
 type counted struct{ list []LayerEvent }
 
 func (c *counted) Layer(ev *LayerEvent) error {

@@ -56,7 +56,7 @@ func TestSpeculativeGreedyIsGreedy(t *testing.T) {
 	}
 }
 
-// TestSpeculativeSamplingHasTheTargetsDistribution compares the third tokens of many texts with
+// TestSpeculativeSamplingHasTheTargetsDistribution compares the third tokens of many runs with
 // those of plain sampling, and the first with the exact probabilities, by chi-square tests. The
 // critical values are of the 99.9 % quantile by Wilson and Hilferty's approximation.
 func TestSpeculativeSamplingHasTheTargetsDistribution(t *testing.T) {

@@ -63,8 +63,8 @@ func TestOpenAnyKnowsTheFormatByItsFirstBytes(t *testing.T) {
 	}
 }
 
-// readsWhole demands what the interface promises: sizes that follow from type and shape, and that
-// many bytes.
+// readsWhole demands the contract of Tensors: sizes that follow from type and shape, and that many
+// bytes.
 func readsWhole(t *testing.T, ts Tensors) {
 	t.Helper()
 	if len(ts.Tensors()) == 0 {

@@ -241,7 +241,7 @@ func TestOpenRefusesAFolder(t *testing.T) {
 // are not among them.
 const (
 	allocPerByte = 4
-	// the File, the scanners, the text of an error, and what the fuzzing engine does meanwhile
+	// the File, the scanners, the text of an error, and the fuzzing engine's own work
 	allocFixed = 1 << 16
 )
 

@@ -174,7 +174,7 @@ func TestFolderSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// FuzzParseObject: what is accepted is a JSON object to encoding/json too.
+// FuzzParseObject: an accepted text is a JSON object for encoding/json too.
 func FuzzParseObject(f *testing.F) {
 	f.Add([]byte(`{"a":{"b":[1,2,{"c":null}]},"d":true}`))
 	f.Add([]byte(`{"a":1,"a":2}`))

@@ -124,7 +124,7 @@ func (m *loaded) backend(t testing.TB) *cuda.Backend {
 	return b
 }
 
-// seen keeps what an engine computes.
+// seen records the results of an engine.
 type seen struct {
 	masks  [][]mask.Mask // by token and layer
 	inputs [][][]float32

@@ -20,8 +20,8 @@ const LibraryVariable = "WINDROW_CUDA_LIBRARY"
 // TestDriver is a kind of device that the tests run on.
 type TestDriver struct {
 	Open func() (*kernels.Device, error)
-	// StandIn, Faults and Launch are for an emulated device: what tells of it, its calls that can
-	// fail, and the one of them by which a launch fails.
+	// StandIn, Faults and Launch describe an emulated device: its name, its calls that can fail,
+	// and the call that launches.
 	StandIn interface {
 		Calls(call string) int
 		Left() string
@@ -36,7 +36,7 @@ type TestDriver struct {
 type TestFault struct {
 	Call string
 	Kind error  // of kernels/cuda, or nil
-	Text string // what the error says
+	Text string // part of the error's text
 	Fail func(nth int, lose bool)
 }
 

@@ -13,8 +13,7 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
-// heard is an observer and a predictor at once: it keeps what it is shown and what it is handed,
-// and names everything.
+// heard is an observer and a predictor at once: it records both inputs, and predicts every unit.
 type heard struct {
 	units         int
 	shown, handed [][]float32 // by call

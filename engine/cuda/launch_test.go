@@ -10,7 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 )
 
-// counts is an observer that adds up what arrives.
+// counts is an observer that sums counters.
 type counts struct {
 	record       int
 	moves, loads int // layers with some
@@ -39,8 +39,8 @@ type (
 func (*asking) CountsOnly()  {}
 func (*watching) TimesOnly() {}
 
-// TestLaunches: a token asks the driver for what package launch says, which the simulator charges,
-// and waits as often as package sim says.
+// TestLaunches: the driver calls of a token are those that package launch computes and the
+// simulator charges, and the waits are those of package sim.
 func TestLaunches(t *testing.T) { cuda.EachDriver(t, testLaunches) }
 
 func testLaunches(t *testing.T, on *cuda.TestDriver) {

@@ -85,11 +85,11 @@ func together(t *testing.T, what string, e *engine.Engine, alone []*seen, chunk 
 	step(length - chunk)
 }
 
-// told is a predictor that knows: it names what was recorded, token by token.
+// told is a perfect predictor: it predicts recorded masks, token by token.
 type told struct {
 	masks [][]mask.Mask
 	pos   int
-	ahead int // it names what so many layers later need
+	ahead int // it predicts the masks of so many layers later
 }
 
 func (p *told) Predict(layer int, input []float32, need mask.Mask) error {
@@ -104,8 +104,8 @@ func (p *told) PredictToken(_ []float32, masks []mask.Mask) error {
 	return nil
 }
 
-// truths compares what Check finds with what was active, which is the same with predictors that
-// know.
+// truths compares Check's true masks with the active units, which are the same with perfect
+// predictors.
 type truths struct{ layers, wrong int }
 
 func (c *truths) Layer(ev *engine.LayerEvent) error {
@@ -220,8 +220,8 @@ func testPoliciesMoveRows(t *testing.T, on *cuda.TestDriver) {
 	}
 }
 
-// unseen runs what was recorded without an observer, who would make the host wait for rows before
-// they are used; then only events keep the order.
+// unseen runs recorded tokens without an observer. An observer would make the host wait for rows
+// before they are used; without one only events keep the order.
 func unseen(t *testing.T, e *engine.Engine, want *seen) {
 	t.Helper()
 	e.Observe(nil)
@@ -262,7 +262,7 @@ func testCutsAreTheCPUs(t *testing.T, on *cuda.TestDriver) {
 	}
 }
 
-// TestRefuses: what does not belong together is said before anything runs.
+// TestRefuses: parts that do not belong together are refused before anything runs.
 func TestRefuses(t *testing.T) { cuda.EachDriver(t, testRefuses) }
 
 func testRefuses(t *testing.T, on *cuda.TestDriver) {
@@ -294,7 +294,7 @@ func testRefuses(t *testing.T, on *cuda.TestDriver) {
 	refused("a second engine", m.resident(t), m, engine.Config{Backend: b}, "already")
 }
 
-// TestBudget: memory of the device never exceeds what was given.
+// TestBudget: device memory never exceeds the budget.
 func TestBudget(t *testing.T) { cuda.EachDriver(t, testBudget) }
 
 func testBudget(t *testing.T, on *cuda.TestDriver) {

@@ -49,7 +49,7 @@ func testCacheAgainstMap(t *testing.T, on *TestDriver) {
 	}
 	defer b.FreeStaging(staging)
 	random := rand.New(rand.NewPCG(7, 7))
-	there := map[uint32]byte{} // what its record is filled with
+	there := map[uint32]byte{} // the byte that fills its record
 	got := make([]byte, capacity*size)
 	for step := range 60 {
 		var out, in []uint32
@@ -110,7 +110,7 @@ func testCacheAgainstMap(t *testing.T, on *TestDriver) {
 	}
 }
 
-// TestListsWrap puts more into a list's memory than it has: what was put is there until it is used.
+// TestListsWrap puts more into a list's memory than it has: a list stays until it is used.
 func TestListsWrap(t *testing.T) { EachDriver(t, testListsWrap) }
 
 func testListsWrap(t *testing.T, on *TestDriver) {

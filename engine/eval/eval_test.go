@@ -42,7 +42,7 @@ func tales(t *testing.T, chunk int) (*engine.Engine, *tokenizer.Tokenizer) {
 	return e, tok
 }
 
-// TestPerplexityIsTransformers compares with what tools/goldens/perplexity.py computed. The
+// TestPerplexityIsTransformers compares with the results of tools/goldens/perplexity.py. The
 // held-out book is not part of the repository.
 func TestPerplexityIsTransformers(t *testing.T) {
 	data, err := os.ReadFile("testdata/perplexity.json")

@@ -187,8 +187,7 @@ func conformRandom(t *testing.T, r Reader, want []byte) {
 	}
 }
 
-// conformMany reads one batch far larger than any depth, and checks that what was asked for is what
-// arrived.
+// conformMany reads one batch far larger than any depth, and checks every byte.
 func conformMany(t *testing.T, r Reader, want []byte) {
 	n := 10_000
 	if m := r.Mode(); m.Direct && m.Parallel < 256 {

@@ -46,7 +46,7 @@ func TestFaultScripts(t *testing.T) {
 		{"eio every 1", []int{0, 1, 2}, "ok eio eio"},
 		{"short 512 every 3", []int{2, 2, 1, 1}, "ok short ok short"},
 		{"short 0 at read 2", []int{1, 1, 1}, "ok short ok"},
-		{"short 1000 every 1", []int{4}, "ok"}, // all that was asked for arrives
+		{"short 1000 every 1", []int{4}, "ok"}, // every byte is read
 		{"eio at read 2; short 5 at read 4\n\n ; eio at read 6", []int{1, 1, 1, 1, 1, 1},
 			"ok eio ok short ok eio"},
 		{"short 5 at read 2; eio at read 1", []int{3}, "eio"}, // request order, not script order

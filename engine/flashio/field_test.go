@@ -94,7 +94,7 @@ func TestField_O2_TmpfsThatAcceptsDirect(t *testing.T) {
 	}
 }
 
-// O4: the alignment is what the kernel says, else the device's logical block, else 4096; never a
+// O4: the alignment is the kernel's answer, else the device's logical block, else 4096; never a
 // fixed 512.
 func TestField_O4_Alignment(t *testing.T) {
 	for _, c := range []struct {
@@ -206,7 +206,7 @@ func checkRingRefusal(t *testing.T, h host, parts ...string) {
 	} else {
 		mustContain(t, err.Error(), append(parts, "pread")...)
 	}
-	if text := notes(m); text != "" { // no note where nobody expects io_uring
+	if text := notes(m); text != "" { // no note where io_uring is not expected
 		mustContain(t, text, append(parts, "pread")...)
 	} else if _, err := os.Stat("/proc/sys/kernel"); err == nil {
 		t.Error("the fall-back has no note")

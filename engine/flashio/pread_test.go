@@ -13,7 +13,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/rng"
 )
 
-// unwellFile fails at some offsets, and takes turns with other readers to mix up the order of
+// unwellFile fails at some offsets, and alternates with other readers to mix up the order of
 // events.
 type unwellFile struct {
 	fail  map[int64]error

@@ -10,7 +10,7 @@ import (
 )
 
 // conformTimed reads timed batches: the first reads have a time, which the batch's own bounds, and
-// those behind the end of the list are let alone.
+// reads beyond the end of the list are not timed.
 func conformTimed(t *testing.T, r Reader) {
 	const n, timed, untouched = 48, 40, -7
 	arena := alignedBuffer(t, n*4096)
@@ -50,7 +50,7 @@ func conformTimed(t *testing.T, r Reader) {
 	}
 }
 
-// conformTimedAllocs holds timed batches to what plain ones are held to.
+// conformTimedAllocs demands of timed batches what conformAllocs demands of plain ones.
 func conformTimedAllocs(t *testing.T, r Reader) {
 	TimeReads(r, make([]units.Nanos, 64))
 	conformAllocs(t, r)

@@ -7,7 +7,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint"
 )
 
-// asSaved is what transformers 4.46.3 writes for a small OPTConfig.
+// asSaved is the config.json of transformers 4.46.3 for a small OPTConfig.
 const asSaved = `{"_remove_final_layer_norm":false,"activation_function":"relu","architectures":["OPTForCausalLM"],"attention_dropout":0.0,
 "bos_token_id":2,"do_layer_norm_before":true,"dropout":0.1,"enable_bias":true,"eos_token_id":2,"ffn_dim":64,"hidden_size":16,"init_std":0.02,
 "layer_norm_elementwise_affine":true,"layerdrop":0.0,"max_position_embeddings":24,"model_type":"opt","num_attention_heads":4,

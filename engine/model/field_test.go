@@ -186,8 +186,7 @@ func TestField_M7_KVHeads(t *testing.T) {
 	}
 }
 
-// TestPackGGUF packs a GGUF file of a Llama: its quantised matrices become F32, or what is asked
-// for.
+// TestPackGGUF packs a GGUF file of a Llama: its quantised matrices become F32, or the wanted type.
 func TestPackGGUF(t *testing.T) {
 	const file = "../checkpoint/gguf/testdata"
 	names, err := filepath.Glob(filepath.Join(file, "*.gguf"))

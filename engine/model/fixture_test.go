@@ -33,7 +33,7 @@ const (
 func upSource(layer int) string   { return fmt.Sprintf("layers.%d.fc1.weight", layer) }
 func downSource(layer int) string { return fmt.Sprintf("layers.%d.fc2.weight", layer) }
 
-// factsOf are those of an OPT model of a shape in F16.
+// factsOf returns the facts of an OPT model of a shape in F16.
 func factsOf(s Shape) facts {
 	f := facts{arch: versionOne(s), precision: Precision{ref.F16, ref.F16}}
 	f.stride = f.record()

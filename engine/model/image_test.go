@@ -15,7 +15,7 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// goodFacts are those of a synthetic image of the tiny shape.
+// goodFacts returns the facts of a synthetic image of the tiny shape.
 func goodFacts() facts {
 	f := factsOf(tiny())
 	f.name, f.origin, f.source, f.tokenizer = "m", "test", strings.Repeat("0", 64), []byte("{}")

@@ -388,8 +388,7 @@ func TestPackMemoryIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The bundler's buffers, one block to read and one to convert, and what headers, names and
-	// tables need.
+	// The bundler's buffers, one block to read and one to convert, and headers, names and tables.
 	const slack = 4 << 20
 	if got := after.TotalAlloc - before.TotalAlloc; got > 1<<20+slack {
 		t.Errorf("%d bytes allocated for an image of %d", got, report.Bytes)

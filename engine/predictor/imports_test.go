@@ -13,7 +13,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/mask"
 )
 
-// oracle is what torch computed with the fixtures (testdata/make.py).
+// oracle holds torch's results for the fixtures (testdata/make.py).
 type oracle struct {
 	Feature      []float32
 	Width, Units int
@@ -38,7 +38,8 @@ func (o *oracle) options(layers int) ImportOptions {
 		Feature: FFNInput}
 }
 
-// check compares predictions with torch's values, none of which is within rounding of the cut.
+// check compares predictions with torch's values, none of which is within rounding of the
+// threshold.
 func (o *oracle) check(t *testing.T, p *Predictor, name string, cut float64) {
 	t.Helper()
 	if p.Layers() != len(o.Values[name]) {
@@ -95,7 +96,7 @@ func TestImportDejaVu(t *testing.T) {
 	}
 }
 
-// What a source is known for counts where nobody says otherwise.
+// The source's usual feature counts if the options have none.
 func TestImportedFeatures(t *testing.T) {
 	o := readOracle(t)
 	turbo, err := checkpoint.OpenAny("testdata/turbo.bin", checkpoint.FolderOptions{})

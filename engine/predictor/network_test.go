@@ -200,8 +200,8 @@ func compareProduct(t *testing.T, name string, c, a, b []float32, n, k, m int) {
 	}
 }
 
-// TestFold checks that the form that runs computes what was trained, whatever the scale of the
-// features.
+// TestFold checks that the form that runs computes the same as the trained one, whatever the scale
+// of the features.
 func TestFold(t *testing.T) {
 	const d, r, u, n = 9, 6, 67, 40
 	for _, scale := range []float64{1e-4, 1, 1e4} {
@@ -240,7 +240,7 @@ func TestFold(t *testing.T) {
 			for i := range n {
 				for v, got := range run.values(&p.layers[0], raw[i*d:(i+1)*d]) {
 					// float16 keeps 11 bits of each weight; a mean of several deviations multiplies
-					// what is lost
+					// the loss
 					if want := ws.z[i*u+v]; math.Abs(float64(got-want)) > 0.02 {
 						t.Fatalf("scale %g, %s: sample %d, unit %d: %g, trained %g", scale, kind, i,
 							v, got, want)

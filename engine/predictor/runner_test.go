@@ -27,7 +27,7 @@ func TestPredictByHand(t *testing.T) {
 		{0, []float32{-9, 9}, 0b100},    // −1, 0, 0.3: a ReLU makes both inner values 0
 		{0, []float32{1, -1}, 0b110},    // 0, 1.1, 1.35
 		{1, []float32{-1, -1}, 0b111},   // no predictor
-		{2, []float32{5, 5}, 0b111},     // a cut below everything
+		{2, []float32{5, 5}, 0b111},     // a threshold below every value
 		{0, []float32{nan(), 0}, 0b101}, // −1, 0.1 with 0·NaN … NaN counts as predicted
 		{2, []float32{nan(), nan()}, 0b111},
 	} {
@@ -96,8 +96,8 @@ func random(t testing.TB, kind Kind, width, units, rank int, biases bool, seed u
 	return p
 }
 
-// plainValues is what Predict compares with the cut, as the package's documentation has it, and how
-// far rounding may move it.
+// plainValues returns the values that Predict compares with MinLogit, by the package's
+// documentation, and how far rounding may move them.
 func plainValues(p *Predictor, h []float32) (z, slack []float64) {
 	l := &p.layers[0]
 	mid, midSlack := make([]float64, l.Rank), make([]float64, l.Rank)

@@ -8,7 +8,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/mask"
 )
 
-// observed are values before the sigmoid, for trying cuts on.
+// observed are values before the sigmoid, to try thresholds on.
 type observed struct {
 	z      []float32
 	active []bool
@@ -43,7 +43,7 @@ func observe(n int) (*observed, *curve) {
 	return o, c
 }
 
-// missed is the share of false negatives of a cut.
+// missed returns the share of false negatives of a threshold.
 func (o *observed) missed(cut float32) float64 {
 	missed, all := 0, 0
 	for i, z := range o.z {

@@ -96,7 +96,7 @@ func TestFeatureIsKept(t *testing.T) {
 	}
 }
 
-// noisy is the planted rule with a share of the elements turned over, so that no cut is perfect.
+// noisy is the planted rule with a share of the elements inverted, so that no threshold is perfect.
 func noisy(n, layers int) *plain {
 	m := planted(n, layers, 16, 80)
 	for i := range m.values {
@@ -155,8 +155,8 @@ func TestFixedThresholds(t *testing.T) {
 	}
 }
 
-// TestCostMovesErrors trains with costs: the dearer a false positive, the fewer there are, and what
-// is missed is small.
+// TestCostMovesErrors trains with costs: the dearer a false positive, the fewer there are, and the
+// missed magnitude is small.
 func TestCostMovesErrors(t *testing.T) {
 	m := noisy(400, 1)
 	last := int64(math.MaxInt64)
@@ -195,8 +195,8 @@ func TestWorkersDoNotMatter(t *testing.T) {
 	}
 }
 
-// TestResume interrupts a training after its second layer and checks that the rest gives what an
-// uninterrupted one gives.
+// TestResume interrupts a training after its second layer and checks that the resumed training
+// gives the result of an uninterrupted one.
 func TestResume(t *testing.T) {
 	m := noisy(150, 4)
 	set := small()
@@ -279,7 +279,7 @@ func TestGoalRaisesRank(t *testing.T) {
 	}
 }
 
-// TestEarlyStop trains on features that say nothing: the held-out loss cannot fall for long.
+// TestEarlyStop trains on features without information: the held-out loss cannot fall for long.
 func TestEarlyStop(t *testing.T) {
 	m := noisy(200, 1)
 	for i := range m.features {

@@ -31,7 +31,7 @@ func plainMerge(t *Tokenizer, word string) []string {
 	}
 }
 
-// mergeList returns the merges as merges.txt has them.
+// mergeList returns the merges in the form of merges.txt.
 func mergeList(t *Tokenizer) []string {
 	var out []string
 	for _, p := range t.merges.pairs {

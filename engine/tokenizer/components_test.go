@@ -260,7 +260,7 @@ func TestTokenizerJSONComesFirst(t *testing.T) {
 	}
 }
 
-// copyOver copies the files of a folder, over those that are there.
+// copyOver copies the files of a folder, over existing ones.
 func copyOver(dir, from string) error {
 	list, err := os.ReadDir(from)
 	for _, e := range list {

@@ -190,8 +190,8 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that no document makes Parse panic, and that what it accepts it writes and reads
-// back unchanged.
+// FuzzParse checks that no document makes Parse panic, and that an accepted document is written and
+// read back unchanged.
 func FuzzParse(f *testing.F) {
 	f.Add(marshal(f, loadOPT(f)))
 	for _, name := range families(f) {

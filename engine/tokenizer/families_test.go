@@ -16,7 +16,7 @@ const familiesDir = "testdata/families"
 // familyVectors is vectors.json of one family, made by tools/tokenizer_vectors/families.py.
 type familyVectors struct {
 	Class  string
-	IDs    [][]uint32 // by text of texts.json, with what is put around it
+	IDs    [][]uint32 // by text of texts.json, with the tokens around it
 	Plain  []string   // fast families: the text of the ids without that
 	Decode []struct {
 		IDs   []uint32

@@ -19,8 +19,8 @@ const (
 	allocFixed        = 1 << 18 // buffers of the reader and writer, components of the pipeline
 )
 
-// checkLoaded checks what a hostile file gave: little memory, and a tokenizer that works and can be
-// stored.
+// checkLoaded checks the result of a hostile file: little memory, and a tokenizer that works and
+// can be stored.
 func checkLoaded(t *testing.T, size, perByte int, loadIt func() (*Tokenizer, error)) {
 	t.Helper()
 	var tok *Tokenizer
@@ -200,8 +200,8 @@ func lossless(t testing.TB) map[string]*Tokenizer {
 	return out
 }
 
-// spoil reports whether a text has what SentencePiece's spelling cannot tell apart: its own mark,
-// or a special token, after which comes one more blank.
+// spoil reports whether a text contains something that SentencePiece's spelling cannot distinguish:
+// its own mark, or a special token, after which there is one more blank.
 func spoil(tok *Tokenizer, text string) bool {
 	if tok.spec.byteLevel() {
 		return false
@@ -227,8 +227,8 @@ func FuzzEncodeRoundTrip(f *testing.F) {
 	})
 }
 
-// TestLongRuns encodes what could take time that grows with the square of its length: with the half
-// of it, this test would not end.
+// TestLongRuns encodes long runs of one text. With an algorithm of quadratic time the test would
+// not end.
 func TestLongRuns(t *testing.T) {
 	const size = 1 << 14
 	for _, name := range families(t) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// listed is what a converter would write of a tokenizer of the tests.
+// listed returns a converter's output for a tokenizer of the tests.
 func listed(t *testing.T, family string) Listed {
 	t.Helper()
 	l := Listed{File: "model.gguf", BOS: -1, EOS: -1, Padding: -1}
@@ -43,7 +43,8 @@ func listed(t *testing.T, family string) Listed {
 	return l
 }
 
-// TestListed compares what is made of a list with the reference of the folder that it came from.
+// TestListed compares the tokenizer of a list with the reference of the folder that it was made
+// from.
 func TestListed(t *testing.T) {
 	texts := familyTexts(t)
 	for family, pre := range map[string]string{"llama3": "llama-bpe", "phi": "phi-2",

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// words cuts a text with the scanner.
+// words splits a text with the scanner.
 func words(text string) []string {
 	var out []string
 	for text != "" {

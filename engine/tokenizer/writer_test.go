@@ -21,7 +21,7 @@ func standardJSON(t *testing.T, v any) string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// written returns what use writes.
+// written returns the output of use.
 func written(use func(*documentWriter)) string {
 	var out bytes.Buffer
 	w := documentWriter{to: &out}

@@ -68,7 +68,7 @@ func processTime() time.Duration {
 }
 
 // against runs kernel and the roofline alternately on successive matrices of w. It returns the
-// kernel's median GB/s, 0 when it cannot say.
+// kernel's median GB/s, or 0 if it is unknown.
 func against(b *testing.B, p *Pool, w []uint16, kernel func(matrix int)) float64 {
 	var rates, roofs, ratios []float64
 	all := bytesOf(w)

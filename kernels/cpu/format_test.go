@@ -17,7 +17,7 @@ type formatKernels struct {
 	name    string
 	dot     func(f ref.Format, w []byte, x []float32) float32
 	axpy    func(f ref.Format, a float32, w []byte, y []float32)
-	axpyF32 func(a float32, x, y []float32) // what axpy of the decoded weights is
+	axpyF32 func(a float32, x, y []float32) // axpy of the decoded weights
 }
 
 // formatImplementations are the one that this processor dispatches to and the portable one.

@@ -9,7 +9,7 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// values cuts fuzz input into float16 patterns and as many float32 patterns: any bits, so also
+// values splits fuzz input into float16 patterns and as many float32 patterns: any bits, so also
 // subnormals, Inf and NaN. The float32 are shortened to 2 bytes, which leaves every exponent
 // reachable and halves the search.
 func values(raw []byte) (w []uint16, x []float32) {

@@ -12,7 +12,7 @@ import (
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
-// kernels is one implementation of what is compared with ref.
+// kernels is one implementation to compare with ref.
 type kernels struct {
 	name    string
 	dot     func(w []uint16, x []float32) float32

@@ -66,7 +66,7 @@ func TestRunIsConcurrent(t *testing.T) {
 }
 
 // Results of the workers are visible after Run, without further synchronisation, over many short
-// jobs: workers fall asleep and are woken, arrive late, and meet the next job. The race detector
+// jobs: workers fall asleep and are woken, are late, and meet the next job. The race detector
 // watches this one.
 func TestRunManyJobs(t *testing.T) {
 	p := NewPool(4)
@@ -92,8 +92,8 @@ func TestRunManyJobs(t *testing.T) {
 	}
 }
 
-// A Run whose patience ends sleeps until the last worker has left, and lets nobody in any more. The
-// test plays two workers, so that the order of events is fixed.
+// A Run whose patience ends sleeps until the last worker has left, and lets no worker in any more.
+// The test plays two workers, so that the order of events is fixed.
 func TestShutSleepsUntilTheLastHasLeft(t *testing.T) {
 	p := NewPool(1)
 	p.gate.Store(gateOpen)

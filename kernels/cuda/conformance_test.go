@@ -13,7 +13,7 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cuda/suite"
 )
 
-// TestCopies brings bytes to the device, across it and back, through each kind of host memory.
+// TestCopies copies bytes to the device, across it and back, through each kind of host memory.
 func TestCopies(t *testing.T) {
 	d, library := open(t)
 	b := suite.New(t, d, 40)
@@ -130,7 +130,7 @@ func TestAnyGoroutine(t *testing.T) {
 	}
 }
 
-// TestRefusals: what the driver refuses comes back with its call and code.
+// TestRefusals: an error of the driver has its call and code.
 func TestRefusals(t *testing.T) {
 	d, _ := open(t)
 	m, err := d.Load(".version 8.0\n.target sm_70\n.address_size 64\n")

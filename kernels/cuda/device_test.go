@@ -57,7 +57,7 @@ func open(t testing.TB) (*cuda.Device, *standin.Library) {
 	return d, library
 }
 
-// emulated opens a device of the stand-in, for what a real device does not show.
+// emulated opens a device of the stand-in, for tests of states that a real device does not show.
 func emulated(t testing.TB) (*cuda.Device, *standin.Library) {
 	t.Helper()
 	if os.Getenv(libraryVariable) != "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cuda/standin"
 )
 
-// session does a bit of everything on a device and closes it; the first error counts, and those of
-// Close with it.
+// session uses all operations of a device once and closes it. It returns the first error, joined
+// with those of Close.
 func session(library *standin.Library) (err error) {
 	driver, err := openDriver(library.Path())
 	if err != nil {
@@ -67,7 +67,7 @@ func session(library *standin.Library) (err error) {
 	return nil
 }
 
-// calls are those of session that can fail; the test finds out if one is not called.
+// calls are the calls of session that can fail; the test fails if one is not made.
 func calls() []string {
 	return []string{
 		"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName",
@@ -118,8 +118,8 @@ func TestDeviceLost(t *testing.T) {
 	}
 }
 
-// TestFreesFail: an error of giving something back is not lost. What could not be given back stays,
-// which only ending the process helps.
+// TestFreesFail: an error of freeing is not lost. Memory that could not be freed stays until the
+// process ends.
 func TestFreesFail(t *testing.T) {
 	for _, call := range []string{"cuMemFree_v2", "cuMemFreeHost", "cuStreamDestroy_v2",
 		"cuEventDestroy_v2", "cuModuleUnload"} {
@@ -145,7 +145,8 @@ func TestSessionWithoutFaults(t *testing.T) {
 	}
 }
 
-// TestOutOfMemory: what does not fit is refused by name, and what there was stays usable.
+// TestOutOfMemory: an allocation that does not fit is refused by name, and existing memory stays
+// usable.
 func TestOutOfMemory(t *testing.T) {
 	d, library := emulated(t)
 	library.Limit(1 << 20)

@@ -40,7 +40,8 @@ func head(hash string) string {
 	return "// Made by tools/cuda/ptx.sh from kernels/source, SHA-256 " + hash + "\n"
 }
 
-// TestPTXIsOfThisSource needs no compiler: whoever changes the source must make the PTX again.
+// TestPTXIsOfThisSource needs no compiler: after a change of the source, the PTX must be made
+// again.
 func TestPTXIsOfThisSource(t *testing.T) {
 	_, _, hash := sources(t)
 	ptx, err := os.ReadFile("kernels.ptx")
@@ -76,8 +77,8 @@ func (s *spy) Launch(f cuda.Function, g cuda.Grid, threads int, stream cuda.Stre
 	return s.Driver.Launch(f, g, threads, stream, args)
 }
 
-// TestArgumentsMatchPTX launches every kernel and compares what Go passes with what the PTX
-// declares: a device would take any bytes.
+// TestArgumentsMatchPTX launches every kernel and compares Go's arguments with the PTX's
+// declarations: a device would take any bytes.
 func TestArgumentsMatchPTX(t *testing.T) {
 	ptx, err := os.ReadFile("kernels.ptx")
 	if err != nil {

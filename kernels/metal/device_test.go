@@ -69,7 +69,7 @@ func TestDeviceTimes(t *testing.T) {
 	}
 }
 
-// TestDeviceErrors: what cannot be is an error that says so, and the device goes on.
+// TestDeviceErrors: an impossible request is an error that says so, and the device works on.
 func TestDeviceErrors(t *testing.T) {
 	b := suite.New(t, device(t), 1)
 	if _, err := b.Device.Function(cuda.Module(12345), "add"); err == nil {
@@ -97,7 +97,7 @@ func TestDeviceErrors(t *testing.T) {
 	adds(b)
 }
 
-// TestOtherSystems: elsewhere the error says what is missing.
+// TestOtherSystems: on other systems the error says what is missing.
 func TestOtherSystems(t *testing.T) {
 	if runtime.GOOS == "darwin" {
 		t.Skip("this is about systems without Metal")

@@ -60,8 +60,8 @@ func TestDriver(t *testing.T) {
 	suite.Run(t, d)
 }
 
-// TestDriverFaults: what Metal refuses is an error that names the message and says the system's
-// words, and nothing is left.
+// TestDriverFaults: a refusal of Metal is an error with the message's name and the system's text,
+// and nothing is left.
 func TestDriverFaults(t *testing.T) {
 	for message, c := range map[string]struct {
 		call func(b *suite.Bench) error
@@ -202,15 +202,15 @@ func TestDriverOrder(t *testing.T) {
 	}
 }
 
-// TestDriverManyCommands: a stream that nobody waits for hands its work over by itself, and forgets
-// what is done.
+// TestDriverManyCommands: a stream without a wait commits its work by itself, and releases finished
+// work.
 func TestDriverManyCommands(t *testing.T) {
 	b, r := newBench(t)
 	d := b.Device
 	x, total := suite.Put(b, []float32{1}), suite.Put(b, []float32{0})
 	event, err := d.NewEvent(false)
 	b.Must(err)
-	const rounds, encoded = 5, 128 // encoded is what a command buffer takes
+	const rounds, encoded = 5, 128 // encoded is the capacity of a command buffer
 	for range rounds {
 		for range encoded {
 			b.Must(b.Add(b.Stream, total, x, 1))

@@ -47,7 +47,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestKernels: what the PTX has is here too, and no more.
+// TestKernels: the kernels are exactly those of the PTX.
 func TestKernels(t *testing.T) {
 	var names []string
 	for _, m := range regexp.MustCompile(`(?m)^[A-Z_]+\((\w+), `).FindAllStringSubmatch(
@@ -60,7 +60,7 @@ func TestKernels(t *testing.T) {
 	}
 }
 
-// objections are what the Metal Shading Language (Specification, version 3) would refuse in a text,
+// objections lists constructs that the Metal Shading Language (Specification, version 3) forbids,
 // as far as patterns can tell.
 func objections(s string) (list []string) {
 	for pattern, why := range map[string]string{
@@ -177,7 +177,7 @@ func TestNoRecursion(t *testing.T) {
 	}
 }
 
-// TestRoom: what a kernel's SHARED arrays take is not more than a launch reserves.
+// TestRoom: a kernel's SHARED arrays take no more than a launch reserves.
 func TestRoom(t *testing.T) {
 	s := bare(text(t))
 	numbers := map[string]int{}
@@ -259,8 +259,8 @@ func TestCompiler(t *testing.T) {
 	}
 }
 
-// withoutAttributes leaves out what says where a kernel's parameters come from, which other
-// compilers do not know.
+// withoutAttributes removes the attributes that bind a kernel's parameters, which other compilers
+// do not know.
 func withoutAttributes(s string) string {
 	return regexp.MustCompile(` ?\[\[\w+(\(\d+\))?\]\]`).ReplaceAllString(s, "")
 }

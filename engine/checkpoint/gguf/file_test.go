@@ -31,7 +31,7 @@ type expectation struct {
 	SHA256, Start string
 }
 
-// expected is what gguf-py reads from the fixture; see testdata/make.py.
+// expected has gguf-py's reading of the fixture; see testdata/make.py.
 func expected(t testing.TB) map[string]expectation {
 	t.Helper()
 	doc := map[string]expectation{}
@@ -283,8 +283,7 @@ func TestReadsQ6K(t *testing.T) {
 // are not among them.
 const (
 	allocPerByte = 4
-	// the reader's buffer is half of it; the rest is the File, errors, and what the fuzzing engine
-	// does meanwhile
+	// half is the reader's buffer; the rest is the File, errors, and the fuzzing engine's own work
 	allocFixed = 1 << 17
 )
 

@@ -30,8 +30,7 @@ func TestField_M12_TruncatedFile(t *testing.T) {
 	_, err := openBytes(whole[:len(whole)-4096])
 	refused(t, err, errFormat, "truncated", fmt.Sprint(len(whole)-4096), "download it again")
 
-	// A whole directory behind data that is not all there: what a download that was patched
-	// together leaves.
+	// A whole directory behind incomplete data: the result of a download that was patched together.
 	cut := bytes.Replace(whole, []byte(strings.Repeat("ab", 2048)), nil, 1)
 	_, err = openBytes(cut)
 	refused(t, err, errFormat)

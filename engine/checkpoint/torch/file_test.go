@@ -17,7 +17,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
 )
 
-// expected is what PyTorch reads from the fixtures; see testdata/make.py.
+// expected has PyTorch's reading of the fixtures; see testdata/make.py.
 func expected(t testing.TB) map[string]map[string]struct {
 	DType tensor.DType
 	Shape []int64

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// holes writes a file and skips what is handed to it as zeros, so that the file is sparse.
+// holes writes a file and skips zeros, so that the file is sparse.
 type holes struct {
 	f     *os.File
 	zeros []byte
@@ -51,7 +51,7 @@ func sparse(t *testing.T, size int64, pickle string) string {
 			_, err = w.Write([]byte(e.text))
 		}
 		if err == nil {
-			err = z.Flush() // what lies in the writer's buffer comes before a hole
+			err = z.Flush() // the writer's buffer comes before a hole
 		}
 		for left := e.size - int64(len(e.text)); err == nil &&
 			left > 0; left -= int64(len(h.zeros)) {

@@ -162,9 +162,9 @@ func TestBombsStaySmall(t *testing.T) {
 	refused(t, err, errUnsupported, `"a" is a dictionary inside`)
 }
 
-// Opening a small file may allocate allocFixed besides perByte times its size: the least budget,
-// the File, errors, and what the fuzzing engine does meanwhile. The bytes that a test holds as the
-// file are not counted.
+// Opening a small file may allocate allocFixed in addition to perByte times its size: the least
+// budget, the File, errors, and the fuzzing engine's own work. The test's copy of the file is not
+// counted.
 const allocFixed = floor + 1<<16
 
 // saved writes a state dict of n tensors as torch.save does, with a memo. Each has 16 elements: the
@@ -464,8 +464,8 @@ func sameAsZip(t *testing.T, file []byte) {
 	}
 }
 
-// FuzzOpen: whatever the file, no panic, memory in proportion to it, an error with a kind or what
-// archive/zip finds too.
+// FuzzOpen: for every file no panic, memory in proportion to it, and an error of a kind, or an
+// archive that archive/zip reads too.
 func FuzzOpen(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.bin")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/rng"
 )
 
-// BenchmarkActive fills 31 layers of the published shape: 14336 units, K_max 5500 (kernels aside,
-// what a token costs after the network).
+// BenchmarkActive fills 31 layers of the published shape: 14336 units, K_max 5500 (the cost of a
+// token after the network).
 func BenchmarkActive(b *testing.B) {
 	const units, kMax, layers = 14336, 5500, 31
 	r := rng.Stream(1, "bench")

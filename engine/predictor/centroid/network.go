@@ -97,8 +97,8 @@ func (l *linear) forward(x, y []float32, lo, hi int, relu bool) {
 	}
 }
 
-// crossEntropy computes the mean cross-entropy of the softmax of each head, and its derivative by the
-// logits times scale.
+// crossEntropy computes the mean cross-entropy of the softmax of each head, and its derivative by
+// the logits times scale.
 func (n *network) crossEntropy(s int, labels []int32, scale float64) {
 	width := n.bounds[len(labels)]
 	logits, delta := n.x[len(n.layers)][s*width:(s+1)*width],

@@ -258,7 +258,7 @@ func TestSaveAndLoad(t *testing.T) {
 	}
 }
 
-// TestSaveIsAtomic fills the disk: nothing is left, and what stood there stays.
+// TestSaveIsAtomic fills the disk: nothing is left, and an older file stays.
 func TestSaveIsAtomic(t *testing.T) {
 	p, _ := small(t)
 	path := filepath.Join(t.TempDir(), "p.safetensors")
@@ -453,7 +453,7 @@ func TestLoadOfCopies(t *testing.T) {
 	}
 }
 
-// FuzzLoad changes bytes of a good file: it is refused, or what is loaded predicts.
+// FuzzLoad changes bytes of a good file: it is refused, or the loaded predictor predicts.
 func FuzzLoad(f *testing.F) {
 	p := byHand()
 	p.book.made = Clustering{Distance: "hamming", MissCost: 1, ExtraCost: 1}

@@ -72,8 +72,8 @@ func TestEvaluateByHand(t *testing.T) {
 	}
 }
 
-// TestEvaluateIsPredict counts with a Runner and masks what Evaluate adds up from places, and wants
-// the same for any number of workers.
+// TestEvaluateIsPredict counts the sums of Evaluate again with a Runner and masks, and demands the
+// same for any number of workers.
 func TestEvaluateIsPredict(t *testing.T) {
 	w := newWorld(gated, 6, 0.1)
 	p := trained(t, w.tokens(300), TrainOptions{Hidden: []int{}, Epochs: 1})

@@ -126,7 +126,7 @@ func TestTrainingFindsTheStates(t *testing.T) {
 	}
 }
 
-// TestEarlyStop: with labels that features say nothing about, the held-out loss soon rises.
+// TestEarlyStop: with labels that do not depend on the features, the held-out loss soon rises.
 func TestEarlyStop(t *testing.T) {
 	w := newWorld(gated, 6, 0.02)
 	s := w.tokens(300)

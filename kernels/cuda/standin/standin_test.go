@@ -62,7 +62,8 @@ func TestUnevenWarps(t *testing.T) {
 	}
 }
 
-// TestForbidden: what hangs or is undefined on a device loses the stand-in's, with the reason.
+// TestForbidden: an operation that hangs or is undefined on a device loses the stand-in's, with the
+// reason.
 func TestForbidden(t *testing.T) {
 	for name, c := range map[string]struct {
 		kernel  string
@@ -97,7 +98,7 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
-// TestForeignPointer: a kernel may use what the device has, not what the host has.
+// TestForeignPointer: a kernel may use device memory, not host memory.
 func TestForeignPointer(t *testing.T) {
 	library := standin.Open(t)
 	driver, err := cuda.OpenLibrary(library.Path())
@@ -120,7 +121,7 @@ func TestForeignPointer(t *testing.T) {
 	}
 }
 
-// TestLeftovers: the stand-in sees what a program forgets.
+// TestLeftovers: the stand-in finds memory that a program does not free.
 func TestLeftovers(t *testing.T) {
 	library := standin.Open(t)
 	driver, err := cuda.OpenLibrary(library.Path())

@@ -39,7 +39,8 @@ func session(d *cuda.Device) error {
 		x.Ptr+2000, 2000, 0), d.Synchronize(), d.Close())
 }
 
-// TestForgottenMessages: what a driver may not forget ends the program, or is left at the end.
+// TestForgottenMessages: a message that a driver must not forget ends the program, or leaves an
+// object at the end.
 func TestForgottenMessages(t *testing.T) {
 	for message, want := range map[string]string{
 		"useResources:count:usage:":           "add uses a buffer that Metal was not told of",
@@ -96,7 +97,7 @@ func open(t *testing.T, r *standin.Runtime) *cuda.Device {
 	return d
 }
 
-// TestFence: what is written beyond a buffer, on its page, ends the program when the buffer goes.
+// TestFence: a write beyond a buffer, on its page, ends the program when the buffer is released.
 func TestFence(t *testing.T) {
 	r := standin.Open(t)
 	defer r.Forget()
