@@ -85,7 +85,8 @@ func WriteJSONL(w io.Writer, src Source, opt CatOptions) error {
 		b = strconv.AppendInt(append(b, `,"layer":`...), int64(l), 10)
 		b = strconv.AppendInt(append(b, `,"active_count":`...), int64(t.Active[l].Count()), 10)
 		if predicted {
-			b = strconv.AppendInt(append(b, `,"predicted_count":`...), int64(t.Predicted[l].Count()),
+			b = strconv.AppendInt(append(b, `,"predicted_count":`...),
+				int64(t.Predicted[l].Count()),
 				10)
 		}
 		if opt.Units {

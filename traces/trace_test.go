@@ -37,7 +37,8 @@ func TestCheckMasks(t *testing.T) {
 		"active mask of layer 1: a bit beyond unit 69 is set":     {good[0], {0, 1 << 6}},
 		"active mask of layer 0: a bit beyond unit 69 is set":     {{0, 1 << 63}, good[1]},
 	} {
-		if err := h.CheckMasks("active", masks); err == nil || !strings.Contains(err.Error(), want) {
+		if err := h.CheckMasks("active", masks); err == nil || !strings.Contains(err.Error(),
+			want) {
 			t.Errorf("%b: %v, want %q", masks, err, want)
 		}
 	}

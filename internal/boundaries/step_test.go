@@ -40,7 +40,8 @@ func TestOneStep(t *testing.T) {
 		for _, call := range stationCalls(pkg, src) {
 			used[file] = append(used[file], call)
 			if !slices.Contains(readsFlash[file], call) {
-				t.Errorf("%s calls %s of the flash: let sim.Machine carry out the layer", file, call)
+				t.Errorf("%s calls %s of the flash: let sim.Machine carry out the layer", file,
+					call)
 			}
 		}
 	}, false)

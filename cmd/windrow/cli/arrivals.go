@@ -2,17 +2,11 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
-	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/traces/arrivals"
 )
 
@@ -44,7 +38,7 @@ func (e *env) traceArrivals(c *cli.Context) error {
 	var err error
 	if name := c.String("arrivals-format"); name != "" {
 		if o.Format, err = arrivals.ParseFormat(name); err != nil {
-			return usageError("--format: %v", err)
+			return usageError("--arrivals-format: %v", err)
 		}
 	}
 	if folder := c.String("tokenizer"); folder != "" {
@@ -63,10 +57,7 @@ func (e *env) traceArrivals(c *cli.Context) error {
 	if err != nil {
 		return arrivalsError(err)
 	}
-	if c.Bool("json") {
-		return printJSON(e.stdout, s)
-	}
-	return e.printArrivals(c.Args().First(), s)
+	return e.put(c, s.Document())
 }
 
 // arrivalsError says that it is the input that is bad, and which flag might help.
@@ -83,53 +74,4 @@ func arrivalsError(err error) error {
 		return inputError("%v%s", err, remedy)
 	}
 	return err
-}
-
-// printArrivals prints what became of the lines, when requests came, and how long they are.
-func (e *env) printArrivals(path string, s *arrivals.Summary) error {
-	t := &document.Table{Columns: []document.Column{{Name: "requests"}, {Name: path}}}
-	t.Add("format", string(s.Format))
-	unit := "lines"
-	if !s.Format.HasTimes() {
-		unit = "conversations"
-	}
-	t.Add(unit, fmt.Sprint(s.Lines))
-	t.Add("requests", fmt.Sprint(s.Requests))
-	if s.Sessions > 0 {
-		t.Add("sessions", fmt.Sprint(s.Sessions))
-	}
-	if s.Span != nil {
-		t.Add("span", document.Sig3(s.Span.Seconds())+" s")
-		if s.Rate != nil {
-			t.Add("mean rate", document.Sig3(*s.Rate)+" /s")
-		}
-		t.Add("busiest second", fmt.Sprint(*s.Peak))
-	} else {
-		t.Add("times", "none")
-	}
-	t.Add("of one output token", fmt.Sprintf("%d, which have no time per output token",
-		s.SingleToken))
-	for _, why := range slices.Sorted(maps.Keys(s.Skipped)) {
-		t.Add("left out: "+string(why), fmt.Sprint(s.Skipped[why]))
-	}
-	if len(s.Ignored) > 0 {
-		t.Add("not used", strings.Join(s.Ignored, ", "))
-	}
-	if err := report.TableText(e.stdout, t); err != nil {
-		return err
-	}
-	right := document.Right
-	tokens := &document.Table{Columns: []document.Column{
-		{Name: "tokens"}, {Name: "least", Align: right}, {Name: "P50", Align: right},
-		{Name: "P90", Align: right}, {Name: "P99", Align: right},
-		{Name: "most", Align: right}, {Name: "all", Align: right}}}
-	for _, row := range []struct {
-		name string
-		n    arrivals.Tokens
-	}{{"prompt", s.Prompt}, {"output", s.Output}} {
-		tokens.Add(row.name, decimal(row.n.Min), decimal(row.n.P50), decimal(row.n.P90),
-			decimal(row.n.P99), decimal(row.n.Max), fmt.Sprint(row.n.Total))
-	}
-	fmt.Fprintln(e.stdout)
-	return report.TableText(e.stdout, tokens)
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -37,11 +36,7 @@ func TestTraceArrivalsJSON(t *testing.T) {
 		{"vidur.csv", "vidur", 3, 98_189_000.0},
 		{"sharegpt.json --tokenizer examples/models/tales", "sharegpt", 3, nil},
 	} {
-		var got map[string]any
-		if err := json.Unmarshal([]byte(must(t, words(t, "trace arrivals --json "+c.args)...)),
-			&got); err != nil {
-			t.Fatal(err)
-		}
+		got := resultOf[map[string]any](t, must(t, words(t, "trace arrivals --json "+c.args)...))
 		if !slices.Equal(slices.Sorted(maps.Keys(got)), keys) {
 			t.Errorf("%s: keys %v", c.args, slices.Sorted(maps.Keys(got)))
 		}

@@ -90,7 +90,8 @@ func TestBackendCUDA(t *testing.T) {
 		}
 	}
 	var perplexity [2]float64
-	cpu, cuda := both("eval --json --text prompts.txt --max-tokens 4 --context 4 --prefill-chunk 3"+model,
+	cpu, cuda := both("eval --json --text prompts.txt --max-tokens 4 --context 4 "+
+		"--prefill-chunk 3"+model,
 		"")
 	for i, text := range []string{cpu, cuda} {
 		var doc evaluation

@@ -67,7 +67,8 @@ func TestBatchText(t *testing.T) {
 		// Two prompts of six new tokens, of which five are fed back.
 		"model: tales, true masks device: m1-max window: 0 steps batches: 5 evenly spaced places "+
 			"of 2 sequences, 2 generated tokens from each",
-		"against hybrid that keeps nothing: flash ", "Dropped is the share", "Grouped by the last step",
+		"against hybrid that keeps nothing: flash ", "Dropped is the share",
+		"Grouped by the last step",
 		"prompt tokens at once")
 	text = must(t, "batch", "-t", "tiny.trace.arrow", "-d", "m1-max", "--sizes", "4", "--window",
 		"3")

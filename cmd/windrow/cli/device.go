@@ -2,12 +2,12 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/document"
 )
@@ -71,13 +71,12 @@ func (e *env) deviceList(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	right := document.Right
-	t := &document.Table{Columns: []document.Column{
-		{Name: "preset"}, {Name: "servers", Align: right}, {Name: "LTFB", Align: right},
-		{Name: "link", Align: right},
-		{Name: "leave-one-out", Unit: "%", Align: right}, {Name: "source"},
-	}}
-	var list []deviceSummary
+	d := &document.Document{Name: "device-list", Title: "windrow device list"}
+	t := document.NewTable(document.Text("preset"), document.Number("servers", ""),
+		document.Number("LTFB", ""), document.Number("link", ""),
+		document.Number("leave-one-out", "%"), document.Text("source"))
+	list := []deviceSummary{}
+	fitted := 0
 	for _, d := range devices {
 		s := deviceSummary{Name: d.Name, Servers: d.Flash.Servers, LTFB: int64(d.Flash.LTFB),
 			Link: int64(d.Flash.LinkRate), Source: d.Source}
@@ -87,15 +86,17 @@ func (e *env) deviceList(c *cli.Context) error {
 		}
 		if s.LeaveOneOutPct != nil {
 			fit = document.Sig3(*s.LeaveOneOutPct)
+			fitted++
 		}
 		list = append(list, s)
 		t.Add(d.Name, fmt.Sprint(s.Servers), d.Flash.LTFB.String(), d.Flash.LinkRate.String(), fit,
 			d.Source)
 	}
-	if c.Bool("json") {
-		return printJSON(e.stdout, list)
-	}
-	return report.TableText(e.stdout, t)
+	d.Headline = fmt.Sprintf("%d presets, %d of them fitted to measurements", len(list), fitted)
+	d.Result = map[string]any{"devices": list}
+	d.Add("", "A preset that is not fitted is known by published limits: its predictions are "+
+		"bounds.", *t)
+	return e.put(c, d)
 }
 
 func allPresets() ([]*devicemodels.Device, error) {
@@ -118,25 +119,25 @@ func (e *env) deviceShow(c *cli.Context) error {
 	if c.Bool("residuals") || c.Bool("leave-one-out") {
 		return e.checkDevices(c, devices)
 	}
-	if c.Bool("json") {
-		if !c.Bool("all") {
-			return printJSON(e.stdout, devices[0])
-		}
-		return printJSON(e.stdout, devices)
-	}
-	for i, d := range devices {
-		text, err := devicemodels.Marshal(d)
+	d := &document.Document{Name: "device-show", Title: "windrow device show",
+		Result: map[string]any{"devices": devices}}
+	t := document.NewTable(document.Text("device"), document.Text("file"))
+	var files []string
+	for _, one := range devices {
+		text, err := devicemodels.Marshal(one)
 		if err != nil {
 			return err
 		}
-		if i > 0 {
-			text = append([]byte("---\n"), text...)
-		}
-		if _, err := e.stdout.Write(text); err != nil {
-			return err
-		}
+		files = append(files, string(text))
+		t.Add(one.Name, string(text))
 	}
-	return nil
+	if e.format(c) == "text" { // what a device file holds, to be written into one
+		_, err := io.WriteString(e.stdout, strings.Join(files, "---\n"))
+		return err
+	}
+	d.Headline = fmt.Sprintf("%d device models", len(devices))
+	d.Add("", "", *t)
+	return e.put(c, d)
 }
 
 // shownDevices returns the device that the command line names, or all presets.
@@ -164,19 +165,8 @@ func (e *env) checkDevices(c *cli.Context, devices []*devicemodels.Device) error
 		}
 		results = append(results, r)
 	}
-	switch {
-	case c.Bool("json") && !c.Bool("all"):
-		if err := printJSON(e.stdout, results[0]); err != nil {
-			return err
-		}
-	case c.Bool("json"):
-		if err := printJSON(e.stdout, results); err != nil {
-			return err
-		}
-	default:
-		if err := e.printChecks(c, devices, results); err != nil {
-			return err
-		}
+	if err := e.put(c, checksDocument(c, devices, results)); err != nil {
+		return err
 	}
 	if !c.Bool("leave-one-out") {
 		return nil
@@ -193,79 +183,76 @@ func (e *env) checkDevices(c *cli.Context, devices []*devicemodels.Device) error
 	return &verdict{"fail: " + strings.Join(failed, "; ")}
 }
 
-func (e *env) printChecks(c *cli.Context, devices []*devicemodels.Device,
-	results []*devicemodels.CheckResult) error {
+// checksDocument describes how far models are from their cells.
+func checksDocument(c *cli.Context, devices []*devicemodels.Device,
+	results []*devicemodels.CheckResult) *document.Document {
+	passed, failed := 0, 0
+	for _, r := range results {
+		switch r.Verdict {
+		case devicemodels.CheckPass:
+			passed++
+		case devicemodels.CheckFail:
+			failed++
+		}
+	}
+	d := &document.Document{Name: "device-check", Title: "windrow device show",
+		Result: map[string]any{"checks": results},
+		Headline: fmt.Sprintf("%d device models: %d pass, %d fail, %d are not judged",
+			len(results), passed, failed, len(results)-passed-failed)}
 	if c.Bool("residuals") {
 		for i, r := range results {
-			mode := ""
-			if devices[i].Fit != nil {
-				mode = devices[i].Fit.Mode
+			title := r.Device
+			if fit := devices[i].Fit; fit != nil && fit.Mode != "" {
+				title += ": " + fit.Mode
 			}
-			if err := e.printResiduals(r, mode); err != nil {
-				return err
-			}
+			d.Sections = append(d.Sections, document.Section{Title: title,
+				Note: residualsNote(r), Table: *residualsTable(r)})
 		}
 	}
 	if !c.Bool("leave-one-out") {
-		return nil
+		return d
 	}
-	right := document.Right
-	t := &document.Table{Columns: []document.Column{
-		{Name: "device"}, {Name: "cells", Align: right}, {Name: "left out", Align: right},
-		{Name: "mean error", Unit: "%", Align: right},
-		{Name: "worst", Unit: "%", Align: right}, {Name: "leave-one-out", Unit: "%", Align: right},
-		{Name: "verdict"}, {Name: "why"},
-	}}
+	t := document.NewTable(document.Text("device"), document.Number("cells", ""),
+		document.Number("left out", ""), document.Number("mean error", "%"),
+		document.Number("worst", "%"), document.Number("leave-one-out", "%"),
+		document.Text("verdict"), document.Text("why"))
 	for _, r := range results {
 		t.Add(r.Device, fmt.Sprint(r.Clean), fmt.Sprint(r.Tainted), percentOf(r.MeanAbsPct),
 			percentOf(r.WorstAbsPct), percentOf(r.LeaveOneOutPct), string(r.Verdict), r.Reason)
 	}
-	return report.TableText(e.stdout, t)
+	d.Add("Every cell predicted without itself", "", *t)
+	return d
 }
 
-// printResiduals prints the cells of one device, and below them how far they are off together.
-func (e *env) printResiduals(r *devicemodels.CheckResult, mode string) error {
-	fmt.Fprint(e.stdout, r.Device)
-	if mode != "" {
-		fmt.Fprintf(e.stdout, ": %s", mode)
-	}
-	fmt.Fprint(e.stdout, "\n\n")
-	if len(r.Cells) == 0 {
-		fmt.Fprint(e.stdout, "no cells\n")
-	} else {
-		right := document.Right
-		t := &document.Table{Columns: []document.Column{
-			{Name: "engine"}, {Name: "chunk", Align: right}, {Name: "depth", Align: right},
-			{Name: "measured", Unit: "MB/s", Align: right},
-			{Name: "model", Unit: "MB/s", Align: right}, {Name: "error", Unit: "%", Align: right},
-			{Name: "quality"}, {Name: "source"}, {Name: "left out"},
-		}}
-		for _, c := range r.Cells {
-			off := "n/a"
-			if c.ErrorPct != nil {
-				off = fmt.Sprintf("%+.2f", *c.ErrorPct)
-			}
-			t.Add(c.Engine, c.Chunk.String(), fmt.Sprint(c.Depth),
-				document.Sig3(float64(c.Rate)/1e6),
-				document.Sig3(float64(c.Model)/1e6), off, c.Quality, c.Source, c.Tainted)
+// residualsTable holds the cells of one device.
+func residualsTable(r *devicemodels.CheckResult) *document.Table {
+	t := document.NewTable(document.Text("engine"), document.Number("chunk", ""),
+		document.Number("depth", ""), document.Number("measured", "MB/s"),
+		document.Number("model", "MB/s"), document.Number("error", "%"),
+		document.Text("quality"), document.Text("source"), document.Text("left out"))
+	for _, c := range r.Cells {
+		off := "n/a"
+		if c.ErrorPct != nil {
+			off = fmt.Sprintf("%+.2f", *c.ErrorPct)
 		}
-		if err := report.TableText(e.stdout, t); err != nil {
-			return err
-		}
+		t.Add(c.Engine, c.Chunk.String(), fmt.Sprint(c.Depth), document.Sig3(float64(c.Rate)/1e6),
+			document.Sig3(float64(c.Model)/1e6), off, c.Quality, c.Source, c.Tainted)
 	}
-	line := ""
+	return t
+}
+
+// residualsNote says how far the cells are off together.
+func residualsNote(r *devicemodels.CheckResult) string {
+	text := ""
 	if r.Clean > 0 {
-		line = fmt.Sprintf("mean |error| of %d cells %s %%, worst %s %%, ", r.Clean,
+		text = fmt.Sprintf("mean |error| of %d cells %s %%, worst %s %%, ", r.Clean,
 			percentOf(r.MeanAbsPct), percentOf(r.WorstAbsPct))
 	}
-	if r.LeaveOneOutPct != nil {
-		line += fmt.Sprintf("leave-one-out %s %%, 90 %% interval ±%s %%",
-			percentOf(r.LeaveOneOutPct), percentOf(r.IntervalPct))
-	} else {
-		line += "not predicted: " + r.Reason
+	if r.LeaveOneOutPct == nil {
+		return text + "not predicted: " + r.Reason
 	}
-	_, err := fmt.Fprintf(e.stdout, "\n%s\n\n", line)
-	return err
+	return text + fmt.Sprintf("leave-one-out %s %%, 90 %% interval ±%s %%",
+		percentOf(r.LeaveOneOutPct), percentOf(r.IntervalPct))
 }
 
 // percentOf writes a percentage that may not be known.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
@@ -91,10 +90,7 @@ func (e *env) deviceCompare(c *cli.Context) error {
 			return err
 		}
 	}
-	if c.Bool("json") {
-		return printJSON(e.stdout, cmp)
-	}
-	return e.printComparison(cmp)
+	return e.put(c, cmp.document())
 }
 
 // comparisonOf reads the command line and computes all points.
@@ -205,41 +201,39 @@ func shadeOf(v, lo, hi float64) string {
 	return shades[min(int(at*float64(len(shades))), len(shades)-1)]
 }
 
-func (e *env) printComparison(cmp *comparison) error {
+// document describes the comparison: a grid of every device, then its ratios to the first.
+func (cmp *comparison) document() *document.Document {
+	first := &cmp.Devices[0]
 	lo, hi := cmp.rates()
+	d := &document.Document{Name: "device-compare", Title: "windrow device compare", Result: cmp,
+		Headline: fmt.Sprintf("%d device models, random reads from %s to %s", len(cmp.Devices),
+			document.SI(lo, "B/s"), document.SI(hi, "B/s"))}
 	for i := range cmp.Devices {
-		d := &cmp.Devices[i]
-		fmt.Fprintf(e.stdout, "%s, GB/s by read size and depth, %s\n\n", d.Name, d.engines())
-		err := e.printGrid(cmp, func(row, column int) string {
-			p := &d.Points[row][column]
-			return document.Sig3(float64(p.Rate)/1e9) + " " + shadeOf(float64(p.Rate), lo, hi) +
-				mark(p.Extrapolated)
-		})
-		if err != nil {
-			return err
-		}
+		one := &cmp.Devices[i]
+		d.Add(fmt.Sprintf("%s, GB/s by read size and depth, %s", one.Name, one.engines()), "",
+			*cmp.grid(func(row, column int) string {
+				p := &one.Points[row][column]
+				return document.Sig3(float64(p.Rate)/1e9) + " " +
+					shadeOf(float64(p.Rate), lo, hi) + mark(p.Extrapolated)
+			}))
 	}
 	for i := range cmp.Devices[1:] {
-		first, d := &cmp.Devices[0], &cmp.Devices[i+1]
-		fmt.Fprintf(e.stdout, "%s / %s\n\n", d.Name, first.Name)
-		err := e.printGrid(cmp, func(row, column int) string {
-			p := &d.Points[row][column]
+		one := &cmp.Devices[i+1]
+		d.Add(one.Name+" / "+first.Name, "", *cmp.grid(func(row, column int) string {
+			p := &one.Points[row][column]
 			return document.Sig3(p.Ratio) + mark(p.Extrapolated ||
 				first.Points[row][column].Extrapolated)
-		})
-		if err != nil {
-			return err
-		}
+		}))
 	}
-	fmt.Fprintf(e.stdout, "░▒▓█ from %s to %s, by logarithm; ~ outside the sizes and depths "+
-		"that were measured, or nothing was\n",
-		document.SI(lo, "B/s"), document.SI(hi, "B/s"))
+	d.Note("░▒▓█ from %s to %s, by logarithm; ~ outside the sizes and depths that were measured, "+
+		"or nothing was", document.SI(lo, "B/s"), document.SI(hi, "B/s"))
 	for i := range cmp.Devices {
-		if d := &cmp.Devices[i]; d.Unfitted != "" {
-			fmt.Fprintf(e.stdout, "%s is not fitted: %s\n", d.Name, d.Unfitted)
+		if one := &cmp.Devices[i]; one.Unfitted != "" {
+			d.Warn(fmt.Sprintf("%s is not fitted, its rates are bounds: %s", one.Name,
+				one.Unfitted))
 		}
 	}
-	return nil
+	return d
 }
 
 func mark(extrapolated bool) string {
@@ -249,12 +243,11 @@ func mark(extrapolated bool) string {
 	return " "
 }
 
-// printGrid prints one cell for each size and depth.
-func (e *env) printGrid(cmp *comparison, cell func(row, column int) string) error {
-	t := &document.Table{Columns: []document.Column{{Name: "chunk", Align: document.Right}}}
+// grid has one cell for each size and depth.
+func (cmp *comparison) grid(cell func(row, column int) string) *document.Table {
+	t := document.NewTable(document.Number("chunk", ""))
 	for _, depth := range cmp.Depths {
-		t.Columns = append(t.Columns, document.Column{Name: fmt.Sprint(depth),
-			Align: document.Right})
+		t.Columns = append(t.Columns, document.Number(fmt.Sprint(depth), ""))
 	}
 	for i, chunk := range cmp.Chunks {
 		row := []string{chunk.String()}
@@ -263,11 +256,7 @@ func (e *env) printGrid(cmp *comparison, cell func(row, column int) string) erro
 		}
 		t.Add(row...)
 	}
-	if err := report.TableText(e.stdout, t); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(e.stdout)
-	return err
+	return t
 }
 
 // rates returns the slowest and the fastest of all points.

@@ -3,13 +3,13 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels/fio"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -98,11 +98,24 @@ func (e *env) fioJob(c *cli.Context) error {
 	if list := c.StringSlice("engines"); len(list) > 0 {
 		grid.Engines = list
 	}
-	err = fio.WriteJob(e.stdout, grid)
-	if errors.Is(err, fio.ErrGrid) {
+	var job strings.Builder
+	if err = fio.WriteJob(&job, grid); errors.Is(err, fio.ErrGrid) {
 		return usageError("%v", err)
+	} else if err != nil {
+		return err
 	}
-	return err
+	if e.format(c) == "text" { // the job file itself
+		_, err = io.WriteString(e.stdout, job.String())
+		return err
+	}
+	d := &document.Document{Name: "device-fio-job", Title: "windrow device fio-job",
+		Headline: "a job file for fio", Result: map[string]any{"job": job.String()}}
+	t := document.NewTable(document.Text("job file"))
+	for line := range strings.Lines(job.String()) {
+		t.Add(strings.TrimRight(line, "\n"))
+	}
+	d.Add("", "", *t)
+	return e.put(c, d)
 }
 
 // fioEntry is one entry in the JSON of import-fio; null is what the file does not say.
@@ -137,13 +150,7 @@ func (e *env) importFio(c *cli.Context) error {
 		files = append(files, f)
 	}
 	verdicts := judgeFio(files)
-	var err error
-	if c.Bool("json") {
-		err = printJSON(e.stdout, fioEntries(files, verdicts))
-	} else {
-		err = e.printFio(files, verdicts)
-	}
-	if err != nil {
+	if err := e.put(c, fioDocument(files, verdicts)); err != nil {
 		return err
 	}
 	return e.nothingLeft(files, verdicts)
@@ -210,50 +217,44 @@ func fioEntries(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) []fioEntr
 	return list
 }
 
-// printFio prints a line per entry; warnings and reasons go to stderr.
-func (e *env) printFio(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) error {
-	right := document.Right
-	t := &document.Table{Columns: []document.Column{
-		{Name: "file"}, {Name: "job"}, {Name: "direction"}, {Name: "block", Align: right},
-		{Name: "depth", Align: right}, {Name: "jobs", Align: right},
-		{Name: "IOPS", Align: right}, {Name: "bandwidth", Unit: "MB/s", Align: right},
-		{Name: "mean latency", Unit: "us", Align: right},
-		{Name: "P50", Unit: "us", Align: right}, {Name: "for a fit"},
-	}}
+// fioDocument has a row for every entry.
+func fioDocument(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) *document.Document {
+	d := &document.Document{Name: "device-import-fio", Title: "windrow device import-fio",
+		Result: map[string]any{"entries": fioEntries(files, verdicts)}}
+	t := document.NewTable(document.Text("file"), document.Text("job"), document.Text("direction"),
+		document.Number("block", ""), document.Number("depth", ""), document.Number("jobs", ""),
+		document.Number("IOPS", ""), document.Number("bandwidth", "MB/s"),
+		document.Number("mean latency", "us"), document.Number("P50", "us"),
+		document.Text("for a fit"))
 	micros := func(v units.Nanos) string { return document.Sig3(float64(v) / 1e3) }
+	megabytes := func(v units.Rate) string { return document.Sig3(float64(v) / 1e6) }
+	useful := 0
 	for _, f := range files {
+		for _, w := range f.Warnings {
+			d.Warn(f.Name + ": " + w)
+		}
 		for i := range f.Entries {
 			n := &f.Entries[i]
 			use := "yes"
-			if verdicts[n].why != "" {
+			for _, w := range verdicts[n].warnings {
+				d.Warn(n.Source() + ": " + w)
+			}
+			if why := verdicts[n].why; why != "" {
 				use = "no"
+				d.Note("not for a fit: %s: %s", n.Source(), why)
+			} else {
+				useful++
 			}
 			t.Add(f.Name, n.Job, n.Direction, known(n.Block, units.Bytes.String), known(n.Depth,
 				decimal), known(n.Jobs, decimal), known(n.IOPS, document.Sig3),
-				known(n.Bandwidth, func(v units.Rate) string {
-					return document.Sig3(float64(v) /
-						1e6)
-				}), known(n.Total.Mean, micros), known(n.Complete.Percentile(50), micros), use)
+				known(n.Bandwidth, megabytes), known(n.Total.Mean, micros),
+				known(n.Complete.Percentile(50), micros), use)
 		}
 	}
-	if err := report.TableText(e.stdout, t); err != nil {
-		return err
-	}
-	for _, f := range files {
-		for _, w := range f.Warnings {
-			e.note("warning: %s: %s", f.Name, w)
-		}
-		for i := range f.Entries {
-			n := &f.Entries[i]
-			for _, w := range verdicts[n].warnings {
-				e.note("warning: %s: %s", n.Source(), w)
-			}
-			if why := verdicts[n].why; why != "" {
-				e.note("not for a fit: %s: %s", n.Source(), why)
-			}
-		}
-	}
-	return nil
+	d.Headline = fmt.Sprintf("%d entries, %d of them can be used for a device fit", len(t.Rows),
+		useful)
+	d.Add("Entries", "", *t)
+	return d
 }
 
 // nothingLeft returns an error when no entry of the files holds a measurement, and notes when none

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
@@ -43,10 +42,7 @@ func TestImportFioJSON(t *testing.T) {
 		for _, name := range names {
 			args = append(args, fioFixture(t, name))
 		}
-		list = nil
-		if err := json.Unmarshal([]byte(must(t, args...)), &list); err != nil {
-			t.Fatal(err)
-		}
+		list = resultOf[struct{ Entries []map[string]any }](t, must(t, args...)).Entries
 	}
 	read("v2.1.4.json", "v2.17.json", "gtod_reduce.json", "jsonplus.json")
 	if len(list) != 6 {
@@ -87,24 +83,24 @@ func TestImportFioJSON(t *testing.T) {
 }
 
 func TestImportFioText(t *testing.T) {
-	o := command("device", "import-fio", fioFixture(t, "grouped.out"), fioFixture(t, "unified.out"),
-		fioFixture(t, "v2.1.4.json"))
-	if o.code != exitOK {
-		t.Fatalf("exit %d: %s", o.code, o.stderr)
-	}
-	lines := strings.Split(strings.TrimSpace(o.stdout), "\n")
-	if len(lines) != 6 {
-		t.Fatalf("%d lines, want a head and 4 entries:\n%s", len(lines), o.stdout)
+	files := []string{fioFixture(t, "grouped.out"), fioFixture(t, "unified.out"),
+		fioFixture(t, "v2.1.4.json")}
+	table := must(t, append([]string{"device", "import-fio", "--format", "csv"}, files...)...)
+	lines := strings.Split(strings.TrimSpace(table), "\n")
+	if len(lines) != 5 {
+		t.Fatalf("%d lines, want a head and 4 entries:\n%s", len(lines), table)
 	}
 	for i, use := range []string{"yes", "yes", "no", "no"} {
-		if fields := strings.Fields(lines[i+2]); fields[len(fields)-1] != use {
-			t.Errorf("entry %d: %q, want %s", i, lines[i+2], use)
+		if !strings.HasSuffix(lines[i+1], ","+use) {
+			t.Errorf("entry %d: %q, want %s", i, lines[i+1], use)
 		}
 	}
+	text := strings.Join(strings.Fields(must(t, append([]string{"device", "import-fio"},
+		files...)...)), " ")
 	for _, want := range []string{"iodepth=32 has no effect", "text after the JSON",
 		"not for a fit: ", "the file does not give rw"} {
-		if !strings.Contains(o.stderr, want) || strings.Contains(o.stdout, want) {
-			t.Errorf("%q is not on stderr alone:\n%s", want, o.stderr)
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 	if o := command("device", "import-fio", "--quiet",
@@ -138,10 +134,9 @@ func TestField_F9_NothingLeft(t *testing.T) {
 		}
 	}
 	o := command("device", "import-fio", fioFixture(t, "error22.out"), "--json")
-	var list []fioEntry
-	if err := json.Unmarshal([]byte(o.stdout), &list); err != nil || len(list) != 1 ||
-		o.code != exitInput {
-		t.Errorf("exit %d, %v, %s", o.code, err, o.stdout)
+	list := resultOf[struct{ Entries []fioEntry }](t, o.stdout).Entries
+	if len(list) != 1 || o.code != exitInput {
+		t.Errorf("exit %d, %s", o.code, o.stdout)
 	}
 	if o := command("device", "import-fio", fioFixture(t, "error22.out"),
 		fioFixture(t, "grouped.out")); o.code != exitOK {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/fio"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
@@ -86,13 +85,7 @@ func (e *env) deviceFit(c *cli.Context) error {
 	if err := devicemodels.Save(c.String("out"), d); err != nil {
 		return err
 	}
-	for _, w := range d.Fit.Warnings {
-		e.note("warning: %s", w)
-	}
-	if c.Bool("json") {
-		return printJSON(e.stdout, d)
-	}
-	return printFit(e, d, c.String("out"))
+	return e.put(c, fitDocument(d, c.String("out")))
 }
 
 // fioFiles reads the arguments, and refuses files that report errors.
@@ -152,10 +145,13 @@ func fixedFields(pairs []string) (*flash.Spec, []string, error) {
 	return spec, fixed, nil
 }
 
-// printFit prints how good a fit is.
-func printFit(e *env, d *devicemodels.Device, path string) error {
-	t := &document.Table{Columns: []document.Column{{Name: "device"}, {Name: d.Name}}}
+// fitDocument says how good a fit is.
+func fitDocument(d *devicemodels.Device, path string) *document.Document {
 	f := d.Fit
+	out := &document.Document{Name: "device-fit", Title: "windrow device fit", Warnings: f.Warnings,
+		Result: d, Headline: fmt.Sprintf("%s: fitted to %d cells, %s %% off on average", path,
+			len(f.Cells), document.Sig3(f.MeanAbsPct))}
+	t := document.NewTable(document.Text("property"), document.Text(d.Name))
 	t.Add("cells", fmt.Sprint(len(f.Cells)))
 	t.Add("chunks", fmt.Sprintf("%v to %v", f.ChunkMin, f.ChunkMax))
 	t.Add("depths", fmt.Sprintf("%d to %d", f.DepthMin, f.DepthMax))
@@ -171,8 +167,8 @@ func printFit(e *env, d *devicemodels.Device, path string) error {
 	if l := d.Flash.Limit; l != nil {
 		t.Add("limit", limitText(l))
 	}
-	t.Add("written to", path)
-	return report.TableText(e.stdout, t)
+	out.Add("", "", *t)
+	return out
 }
 
 // limitText is a token bucket in words.

@@ -16,7 +16,8 @@ import (
 
 func decode(t *testing.T, text string, v any) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(text), v); err != nil {
+	doc := struct{ Result any }{v}
+	if err := json.Unmarshal([]byte(text), &doc); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
 }
@@ -28,9 +29,12 @@ func TestDeviceCheckOfEveryPreset(t *testing.T) {
 	if o.code != exitOK {
 		t.Fatalf("exit %d: %s", o.code, o.stderr)
 	}
-	var results []devicemodels.CheckResult
+	var checked struct{ Checks []devicemodels.CheckResult }
 	decode(t, must(t, "device", "show", "--all", "--residuals", "--leave-one-out", "--json"),
-		&results)
+		&checked)
+	results := checked.Checks
+	text := strings.Join(strings.Fields(must(t, "device", "show", "--all", "--residuals",
+		"--leave-one-out", "--format", "csv")), " ")
 	if len(results) != len(devicemodels.Presets()) {
 		t.Errorf("%d presets are checked, there are %d", len(results), len(devicemodels.Presets()))
 	}
@@ -38,11 +42,11 @@ func TestDeviceCheckOfEveryPreset(t *testing.T) {
 	for _, r := range results {
 		if r.Verdict == devicemodels.CheckPass {
 			passed++
-		} else if !strings.Contains(o.stdout, r.Reason) {
+		} else if !strings.Contains(text, r.Reason) {
 			t.Errorf("%s is %s, and the text does not say why", r.Device, r.Verdict)
 		}
 		for _, c := range r.Cells {
-			if !strings.Contains(o.stdout, c.Source) || !strings.Contains(o.stdout, c.Tainted) {
+			if !strings.Contains(text, c.Source) || !strings.Contains(text, c.Tainted) {
 				t.Errorf("%s: the cell %v at %d is not in the text with its source", r.Device,
 					c.Chunk, c.Depth)
 			}
@@ -51,9 +55,9 @@ func TestDeviceCheckOfEveryPreset(t *testing.T) {
 	if passed < 4 {
 		t.Errorf("%d presets pass", passed)
 	}
-	var list []deviceSummary
+	var list struct{ Devices []deviceSummary }
 	decode(t, must(t, "device", "list", "--json"), &list)
-	for i, s := range list {
+	for i, s := range list.Devices {
 		fitted, passed := s.LeaveOneOutPct != nil, results[i].Verdict == devicemodels.CheckPass
 		if fitted != passed || fitted == (s.Unfitted != "") {
 			t.Errorf("%s: listed as %+v, checked as %s", s.Name, s, results[i].Verdict)
@@ -80,17 +84,18 @@ func TestDeviceCheckFails(t *testing.T) {
 	if o := command("device", "show", "slow.device.yaml", "--residuals"); o.code != exitOK {
 		t.Errorf("residuals alone judge: exit %d, %s", o.code, o.stderr)
 	}
-	var r devicemodels.CheckResult
+	var judged struct{ Checks []devicemodels.CheckResult }
 	o = command("device", "show", "slow.device.yaml", "--leave-one-out", "--json")
-	decode(t, o.stdout, &r)
-	if o.code != exitValidation || r.Verdict != devicemodels.CheckFail {
+	decode(t, o.stdout, &judged)
+	if r := judged.Checks[0]; o.code != exitValidation || r.Verdict != devicemodels.CheckFail {
 		t.Errorf("exit %d, %s", o.code, r.Verdict)
 	}
 }
 
 func TestDeviceShowAll(t *testing.T) {
-	var devices []devicemodels.Device
-	decode(t, must(t, "device", "show", "--all", "--json"), &devices)
+	var shown struct{ Devices []devicemodels.Device }
+	decode(t, must(t, "device", "show", "--all", "--json"), &shown)
+	devices := shown.Devices
 	if len(devices) != len(devicemodels.Presets()) {
 		t.Errorf("%d devices", len(devices))
 	}

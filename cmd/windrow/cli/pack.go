@@ -9,7 +9,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/engine/checkpoint/gguf"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
@@ -91,21 +90,19 @@ func (e *env) pack(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, n := range r.Notes {
-		e.note("note: %s", n)
+	d := imageDocument("pack", r.Path, r.Name, r.Arch.Shape, r.Record, r.Bytes, r.Resident,
+		r.Bundles)
+	d.Notes = r.Notes
+	d.Fact("precision", "%v in memory, %v on flash", r.Precision.Resident, r.Precision.Bundles)
+	d.Result = map[string]any{
+		"path": r.Path, "model": r.Name, "family": r.Arch.Family,
+		"activation": r.Arch.Activation.String(), "shape": r.Arch.Shape,
+		"dtype": r.Precision.Resident.String(), "bundle_format": r.Precision.Bundles.String(),
+		"bytes": r.Bytes, "resident_bytes": int64(r.Resident),
+		"bundle_bytes": int64(r.Bundles), "record_bytes": int64(r.Record),
+		"source_sha256": r.SourceSHA256,
 	}
-	if c.Bool("json") {
-		return printJSON(e.stdout, map[string]any{
-			"path": r.Path, "model": r.Name, "family": r.Arch.Family,
-			"activation": r.Arch.Activation.String(), "shape": r.Arch.Shape,
-			"dtype": r.Precision.Resident.String(), "bundle_format": r.Precision.Bundles.String(),
-			"bytes": r.Bytes, "resident_bytes": int64(r.Resident),
-			"bundle_bytes": int64(r.Bundles), "record_bytes": int64(r.Record),
-			"source_sha256": r.SourceSHA256,
-		})
-	}
-	return report.TableText(e.stdout, imageTable(r.Name, r.Arch.Shape, r.Record, r.Bytes,
-		r.Resident, r.Bundles))
+	return e.put(c, d)
 }
 
 func isGGUF(path string) bool { return strings.EqualFold(filepath.Ext(path), ".gguf") }
@@ -152,16 +149,18 @@ func loadListed(path string) (*tokenizer.Tokenizer, error) {
 	})
 }
 
-// imageTable describes an image.
-func imageTable(name string, s model.Shape, record, total, resident,
-	bundles units.Bytes) *document.Table {
-	t := &document.Table{Columns: []document.Column{
-		{Name: "model"}, {Name: "layers", Align: document.Right}, {Name: "d_model",
-			Align: document.Right}, {Name: "d_ffn", Align: document.Right},
-		{Name: "record", Align: document.Right}, {Name: "image", Align: document.Right},
-		{Name: "in memory", Align: document.Right}, {Name: "on flash", Align: document.Right},
-	}}
-	t.Add(name, fmt.Sprint(s.Layers), fmt.Sprint(s.DModel), fmt.Sprint(s.DFFN), record.String(),
+// imageDocument describes an image that was written.
+func imageDocument(name, path, model string, s model.Shape, record, total, resident,
+	bundles units.Bytes) *document.Document {
+	d := &document.Document{Name: name, Title: "windrow " + strings.ReplaceAll(name, "-", " "),
+		Headline: fmt.Sprintf("%s: %s, %s in memory and %s on flash", path, model,
+			document.IEC(resident), document.IEC(bundles))}
+	t := document.NewTable(document.Text("model"), document.Number("layers", ""),
+		document.Number("d_model", ""), document.Number("d_ffn", ""),
+		document.Number("record", ""), document.Number("image", ""),
+		document.Number("in memory", ""), document.Number("on flash", ""))
+	t.Add(model, fmt.Sprint(s.Layers), fmt.Sprint(s.DModel), fmt.Sprint(s.DFFN), record.String(),
 		document.IEC(total), document.IEC(resident), document.IEC(bundles))
-	return t
+	d.Add("", "", *t)
+	return d
 }

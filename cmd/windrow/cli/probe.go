@@ -8,7 +8,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/engine/flashio"
@@ -132,14 +131,11 @@ func (e *env) probe(c *cli.Context) error {
 	if err := devicemodels.Save(c.String("out"), device); err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return printJSON(e.stdout, device)
+	d := deviceDocument(device)
+	if g != nil {
+		addGPUSections(d, g)
 	}
-	if err := e.printDevice(device); err != nil || g == nil {
-		return err
-	}
-	fmt.Fprintln(e.stdout)
-	return e.printGPU(g)
+	return e.put(c, d)
 }
 
 // probeConfig reads the flags.
@@ -231,23 +227,44 @@ func flashText(f *flash.Spec) string {
 	return text
 }
 
-// printDevice prints the measured grid beside the fit.
-func (e *env) printDevice(d *devicemodels.Device) error {
-	if d.Fit == nil {
-		return nil
+// deviceDocument puts the measured grid beside the fit.
+func deviceDocument(device *devicemodels.Device) *document.Document {
+	d := &document.Document{Name: "probe", Title: "windrow probe", Result: device,
+		Headline: device.Name + ": " + flashText(&device.Flash)}
+	fit := device.Fit
+	if fit == nil {
+		return d
 	}
-	for _, w := range d.Fit.Warnings {
-		e.note("warning: %s", w)
+	d.Warnings = fit.Warnings
+	d.Fact("reads", "%s", fit.Mode)
+	f, h := &device.Flash, &device.Host
+	if l := f.Limit; l != nil {
+		d.Fact("limit", "%s, credit every %v, burst %v (0 = one interval's)", limitRate(l),
+			l.Interval, l.Burst)
 	}
-	right := document.Right
-	t := &document.Table{Columns: []document.Column{
-		{Name: "engine"}, {Name: "chunks", Align: right}, {Name: "depths", Align: right},
-		{Name: "measured", Unit: "MB/s", Align: right}, {Name: "+/-", Unit: "%", Align: right},
-		{Name: "model", Unit: "MB/s", Align: right}, {Name: "P50", Unit: "us", Align: right},
-		{Name: "P99", Unit: "us", Align: right}, {Name: "note"},
-	}}
+	for _, s := range f.Spans {
+		if s.Within == 0 {
+			d.Fact("span", "reads all over the file take %v longer", s.ExtraLTFB)
+		}
+	}
+	if m := f.PageCache; m != nil {
+		d.Fact("mapped", "a fault fetches %v and costs %v and %v, copies from memory %v, memory "+
+			"%v (0 = not known)", m.ReadAhead, m.Fault, m.FillRate, m.HitRate, m.Capacity)
+	}
+	d.Fact("host", "%d cores, memory %v, dense mat-vec %v, rows %v, copies %v", h.Cores,
+		h.MemoryRate, h.DenseRate, h.RowRate, h.CopyRate)
+	d.Fact("fit", "mean |error| %s %%, worst %s %%, drift during the probe %s %%",
+		document.Sig3(fit.MeanAbsPct), document.Sig3(fit.WorstAbsPct), document.Sig3(fit.DriftPct))
+	if loo, interval := fit.LeaveOneOutPct, fit.IntervalPct; loo != nil && interval != nil {
+		d.Fact("unseen cells", "mean |error| %s %%, nine of ten within %s %%",
+			document.Sig3(*loo), document.Sig3(*interval))
+	}
+	t := document.NewTable(document.Text("engine"), document.Number("chunk", ""),
+		document.Number("depth", ""), document.Number("measured", "MB/s"),
+		document.Number("+/-", "%"), document.Number("model", "MB/s"),
+		document.Number("P50", "us"), document.Number("P99", "us"), document.Text("note"))
 	mb := func(r units.Rate) string { return document.Sig3(float64(r) / 1e6) }
-	for _, c := range d.Fit.Cells {
+	for _, c := range fit.Cells {
 		interval := ""
 		if c.RateLow > 0 && c.Rate > 0 {
 			interval = document.Sig3(50 * float64(c.RateHigh-c.RateLow) / float64(c.Rate))
@@ -259,34 +276,6 @@ func (e *env) printDevice(d *devicemodels.Device) error {
 		t.Add(c.Engine, c.Chunk.String(), fmt.Sprint(c.Depth), mb(c.Rate), interval, mb(c.Model),
 			document.Sig3(float64(c.P50)/1e3), document.Sig3(float64(c.P99)/1e3), note)
 	}
-	if err := report.TableText(e.stdout, t); err != nil {
-		return err
-	}
-	f, h := &d.Flash, &d.Host
-	fmt.Fprintf(e.stdout, "\n%s: %s\n", d.Name, d.Fit.Mode)
-	fmt.Fprintf(e.stdout, "flash: %s\n", flashText(f))
-	if l := f.Limit; l != nil {
-		fmt.Fprintf(e.stdout, "limit: %s, credit every %v, burst %v (0 = one interval's)\n",
-			limitRate(l), l.Interval, l.Burst)
-	}
-	for _, s := range f.Spans {
-		if s.Within == 0 {
-			fmt.Fprintf(e.stdout, "span: reads all over the file take %v longer\n", s.ExtraLTFB)
-		}
-	}
-	if m := f.PageCache; m != nil {
-		fmt.Fprintf(e.stdout, "mapped: a fault fetches %v and costs %v and %v, copies from "+
-			"memory %v, memory %v (0 = not known)\n", m.ReadAhead, m.Fault, m.FillRate, m.HitRate,
-			m.Capacity)
-	}
-	fmt.Fprintf(e.stdout, "host: %d cores, memory %v, dense mat-vec %v, rows %v, copies %v\n",
-		h.Cores, h.MemoryRate, h.DenseRate, h.RowRate, h.CopyRate)
-	fmt.Fprintf(e.stdout, "fit: mean |error| %s %%, worst %s %%, drift during the probe %s %%\n",
-		document.Sig3(d.Fit.MeanAbsPct), document.Sig3(d.Fit.WorstAbsPct),
-		document.Sig3(d.Fit.DriftPct))
-	if loo, interval := d.Fit.LeaveOneOutPct, d.Fit.IntervalPct; loo != nil && interval != nil {
-		fmt.Fprintf(e.stdout, "unseen cells: mean |error| %s %%, nine of ten within %s %%\n",
-			document.Sig3(*loo), document.Sig3(*interval))
-	}
-	return nil
+	d.Add("Measured and modelled", "", *t)
+	return d
 }

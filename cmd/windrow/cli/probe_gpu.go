@@ -10,7 +10,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/cmd/windrow/devices"
-	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/document"
 	kernels "github.com/windrow-sim/windrow/kernels/cuda"
@@ -60,15 +59,9 @@ func (e *env) checkGPU(c *cli.Context, d *kernels.Device) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return printJSON(e.stdout, struct {
-			Device   string `json:"device"`
-			Emulated bool   `json:"emulated"`
-			Calls    int    `json:"calls"`
-		}{d.Facts.Name, true, calls})
-	}
-	_, err = fmt.Fprintf(e.stdout, "%s: emulated, no timings: %d calls work\n", d.Facts.Name, calls)
-	return err
+	return e.put(c, &document.Document{Name: "probe-check", Title: "windrow probe",
+		Headline: fmt.Sprintf("%s: emulated, no timings: %d calls work", d.Facts.Name, calls),
+		Result:   map[string]any{"device": d.Facts.Name, "emulated": true, "calls": calls}})
 }
 
 // openDriver opens the driver that WINDROW_CUDA_LIBRARY names, or this machine's.
@@ -112,7 +105,7 @@ func addGPU(d *devicemodels.Device, g *devicemodels.GPU, when time.Time) {
 
 // flashOnly are the flags of a probe that measure what PATH is on.
 func flashOnly() []string {
-	return []string{"budget", "io", "chunk", "depth", "file-size", "max-drift", "trace", "mmap",
+	return []string{"budget", "io", "chunks", "depths", "file-size", "max-drift", "trace", "mmap",
 		"samples", "resume"}
 }
 
@@ -151,20 +144,25 @@ func (e *env) probeGPUAlone(c *cli.Context) error {
 			return err
 		}
 	}
-	if c.Bool("json") {
-		return printJSON(e.stdout, g)
-	}
-	return e.printGPU(g)
+	return e.put(c, gpuDocument(g))
 }
 
-// printGPU prints the samples beside what the numbers made of them say.
-func (e *env) printGPU(g *devicemodels.GPU) error {
-	right := document.Right
-	t := &document.Table{Columns: []document.Column{
-		{Name: "of"}, {Name: "shape"}, {Name: "measured", Unit: "us", Align: right},
-		{Name: "+/-", Unit: "%", Align: right}, {Name: "rate", Unit: "GB/s", Align: right},
-		{Name: "model", Unit: "us", Align: right},
-	}}
+// gpuDocument describes a GPU alone.
+func gpuDocument(g *devicemodels.GPU) *document.Document {
+	d := &document.Document{Name: "probe-gpu", Title: "windrow probe", Result: g,
+		Headline: fmt.Sprintf("%s: %v of memory", g.Model, g.Memory)}
+	addGPUSections(d, g)
+	return d
+}
+
+// addGPUSections puts the samples of a GPU beside what the numbers made of them say.
+func addGPUSections(d *document.Document, g *devicemodels.GPU) {
+	d.Fact("GPU", "%s: dense mat-vec %v, rows %v, keys and values %v, scatter %v, transfer %v; "+
+		"launch %v, wait %v", g.Model, g.DenseRate, g.RowRate, g.KVRate, g.ScatterRate,
+		g.TransferRate, g.LaunchFixed, g.SyncFixed)
+	t := document.NewTable(document.Text("of"), document.Text("shape"),
+		document.Number("measured", "us"), document.Number("+/-", "%"),
+		document.Number("rate", "GB/s"), document.Number("model", "us"))
 	for i := range g.Samples {
 		s := &g.Samples[i]
 		rate := ""
@@ -174,12 +172,5 @@ func (e *env) printGPU(g *devicemodels.GPU) error {
 		t.Add(s.Of, s.Shape, document.Sig3(float64(s.Time)/1e3), document.Sig3(s.SpreadPct), rate,
 			document.Sig3(float64(s.Model)/1e3))
 	}
-	if err := report.TableText(e.stdout, t); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(e.stdout, "\n%s: %v of memory; dense mat-vec %v, rows %v, keys and "+
-		"values %v, scatter %v, transfer %v; launch %v, wait %v\n",
-		g.Model, g.Memory, g.DenseRate, g.RowRate, g.KVRate, g.ScatterRate, g.TransferRate,
-		g.LaunchFixed, g.SyncFixed)
-	return err
+	d.Add("Samples of the GPU", "", *t)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/sim/answers"
 	"github.com/windrow-sim/windrow/traces"
@@ -113,8 +114,9 @@ func TestAddGPU(t *testing.T) {
 		t.Errorf("%v: %q", err, again.Sources["gpu"])
 	}
 	var out strings.Builder
-	if err := (&env{stdout: &out}).printGPU(from.GPU); err != nil || !strings.Contains(out.String(),
-		"195") || !strings.Contains(out.String(), "8GiB of memory") {
+	if err := report.Write(&out, gpuDocument(from.GPU),
+		report.Options{Format: "text"}); err != nil || !strings.Contains(out.String(), "195") ||
+		!strings.Contains(out.String(), "8GiB of memory") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 }

@@ -52,8 +52,9 @@ func TestSpeculateRefusals(t *testing.T) {
 	workspace(t)
 	const start = "speculate -t tiny.trace.arrow -d m1-max --window 1 --most 0 "
 	for line, says := range map[string]string{
-		start + "--lambda 65":                                  "65 drafted tokens",
-		start + "--lambda 4":                                   "no sequence has 5 generated tokens",
+		start + "--lambda 65": "65 drafted tokens",
+		start + "--lambda 4": "no sequence has 5 generated " +
+			"tokens",
 		start + "--lambda 1 --acceptance 1.1":                  "acceptance 1.1",
 		start + "--lambda 1 --draft-time 5":                    `--draft-time "5"`,
 		start + "--lambda 1 --draft-time 9999h":                `--draft-time "9999h"`,

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/shapes"
@@ -87,10 +88,7 @@ func synthCommand(e *env) *cli.Command {
 // lookup finds a shape or prints the list of names.
 func (e *env) lookup(c *cli.Context) (shape traces.Shape, info shapes.Info, done bool, err error) {
 	if c.String("like") == "list" {
-		for _, n := range shapes.Names() {
-			fmt.Fprintln(e.stdout, n)
-		}
-		return shape, info, true, nil
+		return shape, info, true, e.putNames(c, "models", shapes.Names())
 	}
 	shape, info, err = shapes.Lookup(c.String("like"))
 	if err != nil {
@@ -102,6 +100,18 @@ func (e *env) lookup(c *cli.Context) (shape traces.Shape, info shapes.Info, done
 		shape.Layers = n
 	}
 	return shape, info, false, nil
+}
+
+// putNames prints a list of names, one a line in text.
+func (e *env) putNames(c *cli.Context, what string, names []string) error {
+	t := document.NewTable(document.Text(what))
+	for _, n := range names {
+		t.Add(n)
+	}
+	d := &document.Document{Name: "names", Title: "windrow " + verb(c.Command.HelpName),
+		Headline: strings.Join(names, "\n"), Result: map[string]any{"names": names}}
+	d.Sections = []document.Section{{Table: *t, Place: document.Details}}
+	return e.put(c, d)
 }
 
 // needOutput asks for --out; a list of names needs none.
@@ -131,9 +141,13 @@ func (e *env) synthModel(c *cli.Context) error {
 		return err
 	}
 	defer image.Close()
-	return report.TableText(e.stdout, imageTable(image.Name, image.Shape,
-		image.RecordBytes(), units.Bytes(image.Geometry().Size), image.ResidentBytes(),
-		image.BundleBytes()))
+	size := units.Bytes(image.Geometry().Size)
+	d := imageDocument("synth-model", c.String("out"), image.Name, image.Shape,
+		image.RecordBytes(), size, image.ResidentBytes(), image.BundleBytes())
+	d.Result = map[string]any{"path": c.String("out"), "model": image.Name, "shape": image.Shape,
+		"bytes": size, "resident_bytes": image.ResidentBytes(),
+		"bundle_bytes": image.BundleBytes(), "record_bytes": image.RecordBytes()}
+	return e.put(c, d)
 }
 
 // synthImage writes a random image with progress and opens it.
@@ -169,8 +183,10 @@ func (e *env) synthTrace(c *cli.Context) error {
 	if err := e.writeSynthTrace(c.Context, opt, c.String("out")); err != nil {
 		return err
 	}
-	fmt.Fprintln(e.stdout, c.String("out"))
-	return nil
+	tokens := opt.Tokens * max(opt.Sequences, 1)
+	return e.put(c, &document.Document{Name: "synth-trace", Title: "windrow synth trace",
+		Headline: fmt.Sprintf("%s: %d tokens like those of %s", c.String("out"), tokens, opt.Like),
+		Result:   map[string]any{"trace": c.String("out"), "like": opt.Like, "tokens": tokens}})
 }
 
 // writeSynthTrace streams a generated trace to a file.

@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -8,7 +12,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/record"
 	"github.com/windrow-sim/windrow/traces"
@@ -92,52 +95,55 @@ func (e *env) traceInfo(c *cli.Context) error {
 		return err
 	}
 	defer r.Close()
+	return e.put(c, traceDocument(c.Args().First(), r))
+}
+
+// traceDocument describes a trace by its header.
+func traceDocument(path string, r *traces.Reader) *document.Document {
 	h := r.Header()
-	if c.Bool("json") {
-		return printJSON(e.stdout, map[string]any{"header": h, "tokens": r.Tokens(),
-			"sha256": r.SHA256(), "verified": r.Verified(), "complete": r.Complete(),
-			"warnings": append([]string{}, r.Warnings()...)})
-	}
-	t := &document.Table{Columns: []document.Column{{Name: "trace"}, {Name: c.Args().First()}}}
 	kind := "recorded"
 	if h.Synthetic {
 		kind = "synthetic"
 	}
-	if h.Host[record.HostBare] != "" {
-		t.Add("beginning of texts", "left out (--no-bos)")
-	}
 	if h.DerivedBy != "" {
 		kind += ", derived"
 	}
-	t.Add("kind", kind)
-	t.Add("model", h.Model)
-	t.Add("tokens", fmt.Sprint(r.Tokens()))
-	t.Add("layers", fmt.Sprint(h.Layers))
-	t.Add(string(h.UnitKind)+"s per layer", fmt.Sprint(h.Units))
-	t.Add("bytes per "+string(h.UnitKind), h.UnitBytes.String())
-	t.Add("activation", h.Activation)
-	t.Add("sampling", h.Sampling)
-	t.Add("seed", fmt.Sprint(h.Seed))
-	t.Add("predicted masks", fmt.Sprint(h.HasPredicted))
-	t.Add("magnitudes", fmt.Sprint(h.HasMagnitude))
+	d := &document.Document{Name: "trace-info", Title: "windrow trace info",
+		Headline: fmt.Sprintf("%s: %d tokens of %s, %s", path, r.Tokens(), h.Model, kind),
+		Result: map[string]any{"header": h, "tokens": r.Tokens(), "sha256": r.SHA256(),
+			"verified": r.Verified(), "complete": r.Complete()}}
+	t := document.NewTable(document.Text("property"), document.Text("value"))
+	add := func(name, value string) {
+		if value != "" {
+			t.Add(name, value)
+		}
+	}
+	add("model", h.Model)
+	if h.Host[record.HostBare] != "" {
+		add("beginning of texts", "left out (--no-bos)")
+	}
+	add("tokens", fmt.Sprint(r.Tokens()))
+	add("layers", fmt.Sprint(h.Layers))
+	add(string(h.UnitKind)+"s per layer", fmt.Sprint(h.Units))
+	add("bytes per "+string(h.UnitKind), h.UnitBytes.String())
+	add("activation", h.Activation)
+	add("sampling", h.Sampling)
+	add("seed", fmt.Sprint(h.Seed))
+	add("predicted masks", fmt.Sprint(h.HasPredicted))
+	add("magnitudes", fmt.Sprint(h.HasMagnitude))
 	if h.FeatureKind != "" {
-		t.Add("features", fmt.Sprintf("%s, %d numbers (float16) per layer", h.FeatureKind,
+		add("features", fmt.Sprintf("%s, %d numbers (float16) per layer", h.FeatureKind,
 			h.FeatureWidth))
 	}
-	if batch := h.Host[record.HostBatch]; batch != "" {
-		t.Add("recorded in batches of", batch)
-	}
-	if chunk := h.Host[record.HostChunk]; chunk != "" {
-		t.Add("prompts in chunks of", chunk)
-	}
-	if h.DerivedBy != "" {
-		t.Add("derived by", h.DerivedBy)
-		t.Add("derived from sha256", h.DerivedFrom)
-	}
-	t.Add("complete", fmt.Sprint(r.Complete()))
-	t.Add("verified by manifest", fmt.Sprint(r.Verified()))
-	t.Add("sha256", r.SHA256())
-	return report.TableText(e.stdout, t)
+	add("recorded in batches of", h.Host[record.HostBatch])
+	add("prompts in chunks of", h.Host[record.HostChunk])
+	add("derived by", h.DerivedBy)
+	add("derived from sha256", h.DerivedFrom)
+	add("complete", fmt.Sprint(r.Complete()))
+	add("verified by manifest", fmt.Sprint(r.Verified()))
+	add("sha256", r.SHA256())
+	d.Add("", "", *t)
+	return d
 }
 
 func (e *env) traceCheck(c *cli.Context) error {
@@ -157,22 +163,7 @@ func (e *env) traceCheck(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range rep.Warnings {
-		e.note("warning: %s", w)
-	}
-	if c.Bool("json") {
-		return printJSON(e.stdout, rep)
-	}
-	state := "unverified: no manifest"
-	if rep.Verified {
-		state = "verified by its manifest"
-	}
-	if !rep.Complete {
-		state += ", not whole"
-	}
-	fmt.Fprintf(e.stdout, "%s: %d tokens, %d rows, %d active units, %s\n", path, rep.Tokens,
-		rep.Rows, rep.Active, state)
-	return nil
+	return e.put(c, rep.Document())
 }
 
 func (e *env) traceStats(c *cli.Context) error {
@@ -188,43 +179,35 @@ func (e *env) traceStats(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return printJSON(e.stdout, s)
-	}
-	if err := e.printStats(s); err != nil {
-		return err
-	}
+	d := s.Document()
 	if h := r.Header(); h.Synthetic && h.DerivedBy == "" {
-		return e.printTargets(strings.TrimPrefix(h.Model, "synthetic "), s)
+		if err := addTargets(d, strings.TrimPrefix(h.Model, "synthetic "), s); err != nil {
+			return err
+		}
 	}
-	return nil
+	return e.put(c, d)
 }
 
-// printTargets prints the published numbers that a synthetic trace was made to match beside its
-// own.
-func (e *env) printTargets(name string, s *stats.Stats) error {
+// addTargets puts the published numbers that a synthetic trace was made to match beside its own.
+func addTargets(d *document.Document, name string, s *stats.Stats) error {
 	_, info, err := shapes.Lookup(name)
 	if err != nil {
-		return nil // of a shape without a name: nothing is published
+		return nil // of a shape without a name nothing is published
 	}
 	targets, err := synth.Targets(info.Name)
 	if err != nil {
 		return err
 	}
-	t := &document.Table{Columns: []document.Column{
-		{Name: "published of " + info.Name}, {Name: "published", Unit: "%", Align: document.Right},
-		{Name: "this trace", Unit: "%", Align: document.Right}, {Name: "source"}}}
+	t := document.NewTable(document.Text("quantity"), document.Number("published", "%"),
+		document.Number("this trace", "%"), document.Text("source"))
 	for _, target := range targets {
 		if value, ok := measuredTarget(target, s); ok {
 			t.Add(target.Quantity+", "+target.Layer, document.Sig3(target.Percent),
 				document.Sig3(100*value), target.Source)
 		}
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	fmt.Fprintln(e.stdout)
-	return report.TableText(e.stdout, t)
+	d.Add("Published of "+info.Name, "", *t)
+	return nil
 }
 
 // measuredTarget returns the share that the trace has where a share was published, if the analysed
@@ -260,57 +243,6 @@ func measuredTarget(t synth.Target, s *stats.Stats) (float64, bool) {
 	return 0, false
 }
 
-// printStats prints the share per layer and the windows.
-func (e *env) printStats(s *stats.Stats) error {
-	fmt.Fprintf(e.stdout, "%d tokens in %d sequences, %d layers of %d units, %s masks\n\n",
-		s.Tokens, s.Sequences, s.Layers, s.Units, s.Mask)
-	percent := func(v float64) string { return document.Sig3(100 * v) }
-	right := document.Right
-	layers := &document.Table{Columns: []document.Column{
-		{Name: "layer", Align: right}, {Name: "active", Unit: "%", Align: right}, {Name: "least",
-			Unit: "%", Align: right}, {Name: "most", Unit: "%", Align: right},
-		{Name: "never", Unit: "%", Align: right}, {Name: "s_agg(5)", Unit: "%", Align: right},
-		{Name: "new(5)", Unit: "%", Align: right},
-	}}
-	line := func(name string, p *stats.Part) {
-		units := float64(s.Units)
-		layers.Add(name, percent(p.Active.Mean), percent(p.Active.Min), percent(p.Active.Max),
-			percent(p.NeverActive),
-			percent(p.Window.SAgg[5]/units), percent(p.Window.Delta[5]/units))
-	}
-	for l := range s.PerLayer {
-		line(fmt.Sprint(l), &s.PerLayer[l])
-	}
-	line("mean", &s.Total)
-	if err := report.TableText(e.stdout, layers); err != nil {
-		return err
-	}
-	if p := s.Total.Predictor; p != nil {
-		fmt.Fprintf(e.stdout, "\npredictor: recall %s %%, precision %s %%, predicted/true %s\n",
-			percent(p.Recall), percent(p.Precision), document.Sig3(p.Ratio))
-	}
-	fmt.Fprintln(e.stdout)
-	windows := &document.Table{Columns: []document.Column{
-		{Name: "k", Align: right}, {Name: "s_agg(k)", Unit: "%", Align: right}, {Name: "new(k)",
-			Unit: "%", Align: right},
-		{Name: "hit ratio", Align: right}, {Name: "reuse at k", Unit: "%", Align: right},
-	}}
-	w := &s.Total.Window
-	for k := range w.SAgg {
-		if k > 8 && k&(k-1) != 0 { // all of 0…8, then powers of two
-			continue
-		}
-		reuse := ""
-		if k > 0 {
-			reuse = percent(float64(s.Total.Reuse.Exact[k-1]) / float64(max(s.Accesses, 1)))
-		}
-		hit := float64(w.Hits[k]) / float64(max(w.Hits[k]+w.Misses[k], 1))
-		windows.Add(fmt.Sprint(k), percent(w.SAgg[k]/float64(s.Units)),
-			percent(w.Delta[k]/float64(s.Units)), document.Sig3(hit), reuse)
-	}
-	return report.TableText(e.stdout, windows)
-}
-
 func (e *env) traceCat(c *cli.Context) error {
 	r, err := e.traceArgument(c)
 	if err != nil {
@@ -321,10 +253,47 @@ func (e *env) traceCat(c *cli.Context) error {
 		return usageError("--from %d: the trace has %d tokens", from, r.Tokens())
 	}
 	opt := traces.CatOptions{From: c.Int("from"), Count: c.Int("count"), Units: c.Bool("units")}
-	if c.Bool("jsonl") {
-		return traces.WriteJSONL(e.stdout, r, opt)
+	switch e.format(c) {
+	case "text", "csv": // rows are written as they are read, however many there are
+		if c.Bool("jsonl") {
+			return traces.WriteJSONL(e.stdout, r, opt)
+		}
+		return traces.WriteCSV(e.stdout, r, opt)
 	}
-	return traces.WriteCSV(e.stdout, r, opt)
+	if c.Bool("jsonl") {
+		return usageError("--jsonl and --format %s: give one of them", e.format(c))
+	}
+	d, err := rowsDocument(r, opt)
+	if err != nil {
+		return err
+	}
+	return e.put(c, d)
+}
+
+// rowsDocument holds rows of a trace for the formats that need all of them at once.
+func rowsDocument(r *traces.Reader, opt traces.CatOptions) (*document.Document, error) {
+	var table, lines bytes.Buffer
+	if err := errors.Join(traces.WriteCSV(&table, r, opt),
+		traces.WriteJSONL(&lines, r, opt)); err != nil {
+		return nil, err
+	}
+	records, err := csv.NewReader(&table).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("trace cat: %w", err)
+	}
+	t := document.NewTable()
+	for _, head := range records[0] {
+		t.Columns = append(t.Columns, document.Text(head))
+	}
+	t.Rows = records[1:]
+	rows := []json.RawMessage{}
+	for line := range bytes.Lines(lines.Bytes()) {
+		rows = append(rows, json.RawMessage(bytes.TrimSpace(line)))
+	}
+	d := &document.Document{Name: "trace-cat", Title: "windrow trace cat",
+		Headline: fmt.Sprintf("%d rows", len(rows)), Result: map[string]any{"rows": rows}}
+	d.Add("Rows", "", *t)
+	return d, nil
 }
 
 func (e *env) traceMerge(c *cli.Context) error {
@@ -338,6 +307,7 @@ func (e *env) traceMerge(c *cli.Context) error {
 	if err := traces.Merge(out, c.Args().Slice()...); err != nil {
 		return err
 	}
-	fmt.Fprintf(e.stdout, "%s: %s\n", out, strings.Join(c.Args().Slice(), " + "))
-	return nil
+	return e.put(c, &document.Document{Name: "trace-merge", Title: "windrow trace merge",
+		Headline: fmt.Sprintf("%s: %s", out, strings.Join(c.Args().Slice(), " + ")),
+		Result:   map[string]any{"trace": out, "merged": c.Args().Slice()}})
 }

@@ -3,13 +3,10 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/cmd/windrow/report"
-	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/whatif"
 )
@@ -114,11 +111,7 @@ func (e *env) traceWhatif(c *cli.Context) error {
 		Compress: c.String("compress"), Incomplete: !r.Complete()}); err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return printJSON(e.stdout, map[string]any{"trace": out, "tokens": changed.Tokens(),
-			"report": rep})
-	}
-	return e.printWhatif(out, opt, &rep)
+	return e.put(c, rep.Document(out, changed.Tokens(), opt))
 }
 
 // writeTrace writes all tokens of a source to a file.
@@ -144,34 +137,4 @@ func (e *env) writeTrace(ctx context.Context, src traces.Source, out string,
 		p.update(i+1, src.Tokens())
 	}
 	return w.Close()
-}
-
-// printWhatif prints the shares reached, by layer and in the mean.
-func (e *env) printWhatif(out string, opt whatif.Options, rep *whatif.Report) error {
-	right := document.Right
-	t := &document.Table{Columns: []document.Column{
-		{Name: "layer", Align: right}, {Name: "active before", Unit: "%", Align: right},
-		{Name: "asked", Unit: "%", Align: right}, {Name: "active after", Unit: "%", Align: right},
-		{Name: "chosen by"}, {Name: "threshold", Align: right}, {Name: "false neg.", Unit: "%",
-			Align: right}, {Name: "false pos.", Unit: "%", Align: right},
-	}}
-	percent := func(v float64) string { return document.Sig3(100 * v) }
-	for l := range rep.Layers {
-		r := &rep.Layers[l]
-		threshold, missed, named := "", "", ""
-		if r.Threshold > 0 {
-			threshold = document.Sig3(r.Threshold)
-		}
-		if opt.Predicts() {
-			missed, named = percent(r.FalseNegatives), percent(r.FalsePositives)
-		}
-		t.Add(fmt.Sprint(l), percent(r.Before), percent(r.Target), percent(r.After), r.Method,
-			threshold, missed, named)
-	}
-	if err := report.TableText(e.stdout, t); err != nil {
-		return err
-	}
-	fmt.Fprintf(e.stdout, "\n%s: %s %% of the units active, before %s %%\n", out,
-		percent(rep.After), percent(rep.Before))
-	return nil
 }

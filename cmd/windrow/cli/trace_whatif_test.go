@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"math"
 	"strings"
 	"testing"
@@ -20,16 +19,10 @@ func TestWhatif(t *testing.T) {
 	if err != nil || whole.Magnitude != whole.Active || whole.Active == 0 {
 		t.Fatalf("%d magnitudes for %d active units: %v", whole.Magnitude, whole.Active, err)
 	}
-	var result struct {
-		Trace  string        `json:"trace"`
-		Report whatif.Report `json:"report"`
-	}
 	out := must(t, "trace", "whatif", "sized.trace.arrow", "--share", "3%", "--false-negatives",
 		"5%", "--false-positives", "0.03", "--small-first",
 		"-o", "thin.trace.arrow", "--json")
-	if err := json.Unmarshal([]byte(out), &result); err != nil {
-		t.Fatal(err)
-	}
+	result := resultOf[struct{ Report whatif.Report }](t, out)
 	thin, err := traces.CheckFile("thin.trace.arrow")
 	if err != nil {
 		t.Fatal(err)

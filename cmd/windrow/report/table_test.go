@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -103,5 +104,29 @@ func TestRaggedTableIsRefused(t *testing.T) {
 	}
 	if b.Len() > 0 {
 		t.Error("half a table was written")
+	}
+}
+
+// TestTextFits: no line of a table is wider than asked for, whatever it holds; all cells are there.
+func TestTextFits(t *testing.T) {
+	in := document.NewTable(document.Text("name"), document.Number("a long head of a column", "ms"),
+		document.Text("words"), document.Number("b", ""), document.Number("c", "tokens/s"),
+		document.Text("hash"))
+	hash := strings.Repeat("0123456789abcdef", 4)
+	in.Add("größer", "12345678", strings.Repeat("many words ", 9), "1", "2", hash)
+	in.Add("x", "1", "few", "1000000", "2", hash)
+	for _, width := range []int{60, 80, 120, 400} {
+		var letters strings.Builder
+		for line := range strings.Lines(textTable(in, width)) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > width {
+				t.Errorf("width %d: a line of %d columns: %s", width, n, line)
+			}
+			letters.WriteString(strings.Join(strings.Fields(line), ""))
+		}
+		for _, want := range []string{"12345678", "1000000"} {
+			if !strings.Contains(letters.String(), want) {
+				t.Errorf("width %d: %s is lost", width, want)
+			}
+		}
 	}
 }

@@ -21,8 +21,8 @@ func writeText(w io.Writer, d *document.Document, width int) error {
 			b.WriteString(l + "\n")
 		}
 	}
-	if d.Headline != "" {
-		line(d.Headline)
+	for text := range strings.Lines(d.Headline) {
+		line(strings.TrimSuffix(text, "\n"))
 	}
 	if v := d.Verdict; v != nil {
 		line("verdict: " + v.Text)
@@ -83,6 +83,19 @@ func wrap(text string, width int, indent string) []string {
 		}
 	}
 	return append(lines, line)
+}
+
+// cut breaks lines that are longer than width, because of a word that is.
+func cut(lines []string, width int) (out []string) {
+	for _, line := range lines {
+		runes := []rune(line)
+		for len(runes) > width && width > 0 {
+			out = append(out, string(runes[:width]))
+			runes = runes[width:]
+		}
+		out = append(out, string(runes))
+	}
+	return out
 }
 
 // gap is the space between two columns.
@@ -168,10 +181,10 @@ func columnWidths(t *document.Table, c int) (full, least int) {
 			least = max(least, longestWord(r[c]))
 		}
 	}
-	// A column of words narrower than this is hard to read.
-	const readable = 16
+	// A column of words narrower than this is hard to read. Longer words, hashes say, are cut.
+	const readable, longest = 16, 32
 	if t.Columns[c].Align == document.Left {
-		least = min(full, max(least, readable))
+		least = min(full, max(min(least, longest), readable))
 	}
 	return full, least
 }
@@ -208,7 +221,7 @@ func textRow(b *strings.Builder, t *document.Table, columns, widths []int, cells
 	lines := make([][]string, len(cells))
 	height := 1
 	for i, c := range cells {
-		lines[i] = wrap(printable(c), widths[i], "")
+		lines[i] = cut(wrap(printable(c), widths[i], ""), widths[i])
 		height = max(height, len(lines[i]))
 	}
 	for l := range height {
