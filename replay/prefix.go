@@ -119,7 +119,7 @@ func (r *Prefixes) try(ctx context.Context, s *session.Session, tr *traces.Reade
 	if err != nil {
 		return row, err
 	}
-	t, ahead := result.Run.Meta.Totals, result.Run.Meta.Ahead
+	t, ahead := result.Run.Meta.Totals, result.Run.Meta.Prefetches
 	n := units.Nanos(t.Tokens)
 	row.TokensPerS, row.Waited, row.Hidden, row.Bytes = t.TokensPerS, t.PartNanos[traces.PartIO]/n,
 		ahead.Hidden/n, t.Bytes/units.Bytes(t.Tokens)

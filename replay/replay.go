@@ -104,7 +104,7 @@ func Run(ctx context.Context, src traces.Source, w *model.Weights, geo layout.Ge
 	}
 	if cfg.Schedule.Kind != schedule.Demand {
 		m.ahead.Schedule = string(cfg.Schedule.Kind)
-		result.Run.Meta.Ahead = &m.ahead
+		result.Run.Meta.Prefetches = &m.ahead
 	}
 	return result, err
 }
@@ -257,10 +257,10 @@ func meta(h *traces.Header, mode flashio.Mode, drift Drift, cfg Config) traces.R
 type meter struct {
 	rows  []traces.RunRow
 	index uint32
-	layer []traces.RunRow // rows of the current token, without its identity
-	shift units.Nanos     // subtracted from the engine's clock
-	end   units.Nanos     // of the last row, on the engine's clock
-	ahead traces.Ahead    // of schedules
+	layer []traces.RunRow   // rows of the current token, without its identity
+	shift units.Nanos       // subtracted from the engine's clock
+	end   units.Nanos       // of the last row, on the engine's clock
+	ahead traces.Prefetches // of schedules
 	// clocked: a device reported times of its own. A stand-in reports none; the time that the host
 	// waits for it then means nothing.
 	clocked bool

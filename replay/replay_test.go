@@ -168,7 +168,7 @@ func TestSameDecisions(t *testing.T) {
 	}
 }
 
-// checkPrefetches compares the decisions under every schedule that reads ahead, over policies,
+// checkPrefetches compares the decisions under every schedule that prefetches, over policies,
 // alignments and sizes of the staging buffer.
 func checkPrefetches(t *testing.T, src traces.Source, image *model.Image, w *model.Weights) {
 	t.Helper()

@@ -58,8 +58,8 @@
 // what is needed.
 //
 // The I/O row of such a Run is the time that compute waited. Its counts and bytes are those of all
-// reads for the layer. traces.Ahead has the hidden time. The first sparse layer has two I/O rows
-// if it waits for the whole token.
+// reads for the layer. traces.Prefetches has the hidden time. The first sparse layer has two I/O
+// rows if it waits for the whole token.
 //
 // # GPU
 //

@@ -130,8 +130,9 @@ func TestColdStartGoesInChunks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if run.Meta.Ahead.Chunks != chunks {
-			t.Errorf("%d chunks with a staging buffer of %v, want %d", run.Meta.Ahead.Chunks,
+		if run.Meta.Prefetches.Submissions != chunks {
+			t.Errorf("%d chunks with a staging buffer of %v, want %d",
+				run.Meta.Prefetches.Submissions,
 				staging, chunks)
 		}
 	}

@@ -27,7 +27,7 @@ type prefetching struct {
 	fetcher prefetcher
 	layers  []layerReads
 	dense   LayerTimes // of a layer of the prefix, at the token's position
-	facts   traces.Ahead
+	facts   traces.Prefetches
 	exposed units.Nanos // with reads in flight while compute waited
 }
 
@@ -296,8 +296,8 @@ func (p *prefetching) finish() error {
 	}
 	total := p.r.station.Progress()
 	p.facts.Hidden = total.Busy - p.exposed
-	p.facts.Chunks = p.fetcher.submitted
-	p.r.run.Meta.Ahead = &p.facts
+	p.facts.Submissions = p.fetcher.submitted
+	p.r.run.Meta.Prefetches = &p.facts
 	p.r.summary.Hidden = p.facts.Hidden
 	if total.Busy > 0 {
 		p.r.summary.Depth = float64(total.Area) / float64(total.Busy)

@@ -98,7 +98,7 @@ func TestSchedulesByHand(t *testing.T) {
 		cfg := Config{Engine: "pread", Parallel: 1, Device: handDevice(), Policy: policy.Spec{
 			Kind: policy.KindNone}, Schedule: c.schedule}
 		run := mustRun(t, handTrace(1, 3, 4), cfg)
-		totals, facts := run.Meta.Totals, run.Meta.Ahead
+		totals, facts := run.Meta.Totals, run.Meta.Prefetches
 		if totals.Wall != c.wall*us || totals.PartNanos[traces.PartIO] != c.io*us {
 			t.Errorf("%s: %v with %v of waiting, want %d µs and %d µs", c.name, totals.Wall,
 				totals.PartNanos[traces.PartIO], c.wall, c.io)
@@ -109,7 +109,7 @@ func TestSchedulesByHand(t *testing.T) {
 			}
 			continue
 		}
-		if facts.Hidden != c.hidden*us || facts.Chunks != c.chunks || facts.Wasted != 0 ||
+		if facts.Hidden != c.hidden*us || facts.Submissions != c.chunks || facts.Wasted != 0 ||
 			facts.Slowed != 0 {
 			t.Errorf("%s: %+v, want %d µs hidden and %d chunks", c.name, *facts, c.hidden, c.chunks)
 		}
@@ -191,10 +191,10 @@ func TestContentionByHand(t *testing.T) {
 		}
 		// Times round up: even free bytes take a nanosecond.
 		near := func(a, b units.Nanos) bool { return a-b >= 0 && a-b < us/10 }
-		if got := run.Meta.Totals.Wall; !near(got, c.wall) || !near(run.Meta.Ahead.Slowed,
+		if got := run.Meta.Totals.Wall; !near(got, c.wall) || !near(run.Meta.Prefetches.Slowed,
 			c.slow) || !near(attention, 20*us+c.slow) {
 			t.Errorf("%s: %v, slowed by %v, attention %v; want %v and %v", c.name, got,
-				run.Meta.Ahead.Slowed, attention, c.wall, c.slow)
+				run.Meta.Prefetches.Slowed, attention, c.wall, c.slow)
 		}
 	}
 }
@@ -258,9 +258,9 @@ func TestContentionAgainstOverlap(t *testing.T) {
 			Dense: 2}, Recall: 1}}
 		run := mustRun(t, src, cfg)
 		times := NewHost(device, &src.Head, 0).Dense(0)
-		want := device.Host.Overlap(run.Meta.Ahead.Hidden, run.Meta.Totals.Bytes, times.Sum(),
+		want := device.Host.Overlap(run.Meta.Prefetches.Hidden, run.Meta.Totals.Bytes, times.Sum(),
 			times.Traffic) - times.Sum()
-		if got := run.Meta.Ahead.Slowed; math.Abs(float64(got-want)) > 0.02*float64(want)+10 ||
+		if got := run.Meta.Prefetches.Slowed; math.Abs(float64(got-want)) > 0.02*float64(want)+10 ||
 			run.Meta.Totals.PartNanos[traces.PartIO] != 0 {
 			t.Errorf("contention %g: slowed by %v, closed form %v; %v of waiting", contention, got,
 				want, run.Meta.Totals.PartNanos[traces.PartIO])
@@ -312,7 +312,7 @@ func TestSchedulesDecideAlike(t *testing.T) {
 				t.Errorf("%s: layer %d is dense, %+v", name, row.Layer, row)
 			}
 		}
-		facts := run.Meta.Ahead
+		facts := run.Meta.Prefetches
 		if oracle := s.Recall == 1; oracle != (facts.Missed == 0) ||
 			(s.FalsePositives > 0) != (facts.Wasted > 0) {
 			t.Errorf("%s: %d units missed, %v wasted", name, facts.Missed, facts.Wasted)
@@ -323,8 +323,8 @@ func TestSchedulesDecideAlike(t *testing.T) {
 		if path := t.TempDir() + "/a.run.arrow"; traces.WriteRun(path, run) != nil {
 			t.Errorf("%s: the Run cannot be written", name)
 		} else if back, err := traces.ReadRun(path); err != nil ||
-			!reflect.DeepEqual(back.Meta.Ahead, facts) {
-			t.Errorf("%s: written %+v, read %+v, %v", name, facts, back.Meta.Ahead, err)
+			!reflect.DeepEqual(back.Meta.Prefetches, facts) {
+			t.Errorf("%s: written %+v, read %+v, %v", name, facts, back.Meta.Prefetches, err)
 		}
 	}
 }
@@ -370,7 +370,8 @@ func TestSchedulesHoldEverywhere(t *testing.T) {
 			cfg.Schedule.Dense)) {
 			t.Errorf("%s: other decisions than on demand", name)
 		}
-		if f := run.Meta.Ahead; f.Hidden < 0 || f.Slowed < 0 || f.Bytes > run.Meta.Totals.Bytes ||
+		if f := run.Meta.Prefetches; f.Hidden < 0 || f.Slowed < 0 ||
+			f.Bytes > run.Meta.Totals.Bytes ||
 			f.Wasted > 0 && f.Bytes == 0 {
 			t.Errorf("%s: %+v", name, *f)
 		}
@@ -450,7 +451,7 @@ func TestPredictionsNest(t *testing.T) {
 	for _, recall := range []float64{0, 0.5, 0.9, 1} {
 		facts := mustRun(t, src, prefetchConfig(Schedule{Spec: schedule.Spec{
 			Kind: schedule.LookAhead},
-			Recall: recall})).Meta.Ahead
+			Recall: recall})).Meta.Prefetches
 		if facts.Missed >= missed {
 			t.Errorf("recall %g misses %d units, a smaller one %d", recall, facts.Missed, missed)
 		}
@@ -466,7 +467,7 @@ func TestTracedPredictions(t *testing.T) {
 	cfg := Config{Engine: "pread", Parallel: 1, Device: handDevice(), Policy: policy.Spec{
 		Kind: policy.KindNone}, Schedule: Schedule{Spec: schedule.Spec{Kind: schedule.Token,
 		Dense: 1}, Traced: true}}
-	facts := *mustRun(t, src, cfg).Meta.Ahead
+	facts := *mustRun(t, src, cfg).Meta.Prefetches
 	// Layer 1 needs 0, 1, 2 and is named 0, 2, 4, 5.
 	if facts.Missed != 1 || facts.Named != 2+4 || facts.Wasted != 2*4096 || facts.Bytes != 8*4096 {
 		t.Errorf("%+v", facts)
@@ -483,7 +484,7 @@ func TestResidentIsNotReadAgain(t *testing.T) {
 			Spec: schedule.Spec{Kind: schedule.Token, Dense: 1}, Recall: 1, FalsePositives: 1}}
 	run := mustRun(t, src, cfg)
 	// Everything is named: 8 units, 3 of which stay; then the other 5 again.
-	if f := run.Meta.Ahead; f.Bytes != 13*4096 || f.Wasted != 10*4096 {
+	if f := run.Meta.Prefetches; f.Bytes != 13*4096 || f.Wasted != 10*4096 {
 		t.Errorf("%+v", *f)
 	}
 }
@@ -533,9 +534,10 @@ func TestStagingCutsExtents(t *testing.T) {
 	run := mustRun(t, testTrace(2, 64, 1, 0.1), cfg)
 	// 512 KiB in reads of 8 KiB, whole pages of half the buffer, one at a time but for the last
 	// two.
-	if totals := run.Meta.Totals; totals.Requests != 64 || run.Meta.Ahead.Chunks != 63 ||
+	if totals := run.Meta.Totals; totals.Requests != 64 || run.Meta.Prefetches.Submissions != 63 ||
 		totals.MeanDepth > 1 {
-		t.Errorf("%d requests in %d chunks, %g in flight", totals.Requests, run.Meta.Ahead.Chunks,
+		t.Errorf("%d requests in %d chunks, %g in flight", totals.Requests,
+			run.Meta.Prefetches.Submissions,
 			totals.MeanDepth)
 	}
 }

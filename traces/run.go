@@ -76,8 +76,8 @@ type RunMeta struct {
 	DriftPercent *float64 `json:"drift_percent"`
 	// of a simulated run: how far it can be trusted; nil = not stated
 	Prediction *Prediction `json:"prediction,omitempty"`
-	// of a simulated run that read ahead; nil = on demand
-	Ahead *Ahead `json:"ahead,omitempty"`
+	// of a run under a schedule that prefetches; nil = on demand
+	Prefetches *Prefetches `json:"ahead,omitempty"`
 	// of a simulated run; nil = not computed
 	Headroom *Headroom `json:"headroom,omitempty"`
 	// of a run on a GPU that has a clock; nil = there was none
@@ -191,19 +191,18 @@ func widened(percent *float64, sign float64) float64 {
 	return math.Pow(1+*percent/100, sign)
 }
 
-// Ahead is what reading ahead did in a Run, whose I/O rows then hold only the time that compute
-// waited.
-type Ahead struct {
+// Prefetches are the prefetches of a Run. Its I/O rows then hold only the time that compute waited.
+type Prefetches struct {
 	Schedule string      `json:"schedule"`     // "lookahead" or "token"
 	Hidden   units.Nanos `json:"hidden_io_ns"` // time of reads beside compute
-	// by which they, and moving their rows, stretched it; part of the rows
+	// by which reads beside compute, and scattering their rows, slowed it down; part of the rows
 	Slowed units.Nanos `json:"slowed_ns"`
-	Bytes  units.Bytes `json:"ahead_bytes"`  // read ahead; part of the rows
-	Wasted units.Bytes `json:"wasted_bytes"` // records of them that were not needed
-	Named  int64       `json:"named_units"`  // loads that were foreseen
-	// and were not, where something was foreseen: read on demand
-	Missed int64 `json:"missed_units"`
-	Chunks int64 `json:"chunks"` // submissions of the staging buffer
+	Bytes  units.Bytes `json:"ahead_bytes"`  // prefetched; part of the rows
+	Wasted units.Bytes `json:"wasted_bytes"` // records prefetched that were not needed
+	Named  int64       `json:"named_units"`  // loads that were predicted
+	Missed int64       `json:"missed_units"` // loads of a predicted layer that were not
+	// submissions of one prefetch batch or several
+	Submissions int64 `json:"chunks"`
 }
 
 // Phases are what a run on a GPU did, summed over its rows. ComputePhases makes them. Without what

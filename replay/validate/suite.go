@@ -31,7 +31,7 @@ type SuiteOptions struct {
 	Tokens      int     // per configuration; 0 = the suite's own number
 	Cases       []Case  // nil = the suite's 12
 	Tolerance   float64 // of tokens/s in percent; 0 = the suite's own
-	Ahead       bool    // configurations that read ahead, on a deeper model
+	Prefetch    bool    // configurations that prefetch, on a deeper model
 	NoReference bool    // measure no drift, which takes seconds per configuration
 	Progress    func(label string, done, total int)
 }
@@ -68,9 +68,9 @@ func suiteCalibration(record units.Bytes) Case {
 	return Case{Policy: policy.SlidingWindow(4), Parallel: 8, Chunk: 2 * record}
 }
 
-// aheadCases are 12 configurations that read ahead: a window and K_max, for the next layer and for
+// prefetchCases are 12 configurations that prefetch: a window and K_max, for the next layer and for
 // the whole token behind one and two dense layers, at two depths.
-func aheadCases(units int) []Case {
+func prefetchCases(units int) []Case {
 	var list []Case
 	for _, kept := range []Case{{Policy: policy.SlidingWindow(4)},
 		{Policy: policy.Spec{Kind: policy.KindDelta,
@@ -105,7 +105,7 @@ func Emulated(ctx context.Context, opt SuiteOptions) (*SuiteResult, error) {
 // emulatedOn is Emulated on any specification.
 func emulatedOn(ctx context.Context, opt SuiteOptions, spec flash.Spec) (*SuiteResult, error) {
 	layers := 3
-	if opt.Ahead {
+	if opt.Prefetch {
 		layers = 6
 	}
 	s, image, err := newSuite(ctx, opt, suiteShape(512, layers), 32)
@@ -163,7 +163,7 @@ func Throttled(ctx context.Context, opt SuiteOptions) (*SuiteResult, error) {
 func throttledTo(ctx context.Context, opt SuiteOptions, rate units.Rate) (result *SuiteResult,
 	err error) {
 	layers := 2
-	if opt.Ahead {
+	if opt.Prefetch {
 		layers = 4
 	}
 	s, image, err := newSuite(ctx, opt, suiteShape(2048, layers), 24)
@@ -245,9 +245,9 @@ func newSuite(ctx context.Context, opt SuiteOptions, shape model.Shape, tokens i
 func (s *Setup) finish(ctx context.Context, r *SuiteResult, opt SuiteOptions) (*SuiteResult,
 	error) {
 	cases := opt.Cases
-	if cases == nil && opt.Ahead {
-		cases = aheadCases(s.Geometry.Units)
-		r.Name += ", reading ahead"
+	if cases == nil && opt.Prefetch {
+		cases = prefetchCases(s.Geometry.Units)
+		r.Name += ", prefetching"
 	} else if cases == nil {
 		cases = suiteCases(s.Geometry.Record)
 	}

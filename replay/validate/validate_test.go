@@ -27,7 +27,7 @@ func TestEmulatedDevice(t *testing.T) {
 	for _, ahead := range []bool{false, true} {
 		cases := shortCases()
 		if ahead {
-			cases = nil // all that read ahead
+			cases = nil // all that prefetch
 		}
 		r, err := emulatedOn(context.Background(), shortSuite(t, cases, ahead), spec)
 		checkSuite(t, r, err, ahead)
@@ -43,7 +43,7 @@ func TestThrottledDisk(t *testing.T) {
 }
 
 func shortSuite(t *testing.T, cases []Case, ahead bool) SuiteOptions {
-	return SuiteOptions{Dir: t.TempDir(), Seed: 42, Tokens: 18, Cases: cases, Ahead: ahead,
+	return SuiteOptions{Dir: t.TempDir(), Seed: 42, Tokens: 18, Cases: cases, Prefetch: ahead,
 		NoReference: true}
 }
 
@@ -60,7 +60,7 @@ func checkSuite(t *testing.T, r *SuiteResult, err error, ahead bool) {
 	}
 	want := len(shortCases())
 	if ahead {
-		want = len(aheadCases(1024))
+		want = len(prefetchCases(1024))
 	}
 	if len(r.Outcomes) != want || !r.Complete {
 		t.Fatalf("%d outcomes of %d, complete: %v", len(r.Outcomes), want, r.Complete)

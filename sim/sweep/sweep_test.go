@@ -377,7 +377,7 @@ func TestRunRefuses(t *testing.T) {
 			c.Policy = policy.Spec{
 				Kind: policy.KindBelady, Capacity: 5}
 		},
-		"read ahead": func(c *Config) {
+		"prefetch": func(c *Config) {
 			c.Schedule = sim.Schedule{Spec: schedule.Spec{Kind: schedule.LookAhead}, Recall: 1}
 		},
 	} {

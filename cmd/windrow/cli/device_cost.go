@@ -167,7 +167,7 @@ func (e *env) deviceEnergy(c *cli.Context) error {
 	t := &run.Meta.Totals
 	use := energy.Use{Tokens: t.Tokens, Wall: t.Wall, IOTime: t.PartNanos[traces.PartIO],
 		FlashBytes: t.Bytes}
-	if ahead := run.Meta.Ahead; ahead != nil { // the drive works beside compute too
+	if ahead := run.Meta.Prefetches; ahead != nil { // the drive works beside compute too
 		use.IOTime += ahead.Hidden
 	}
 	for part, took := range t.PartNanos {

@@ -7,8 +7,8 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// TestSimReadsAhead: the flags reach the simulation, whose Run says what was read ahead.
-func TestSimReadsAhead(t *testing.T) {
+// TestSimPrefetches: the flags reach the simulation, whose Run describes the prefetches.
+func TestSimPrefetches(t *testing.T) {
 	workspace(t)
 	sim := func(flags string) *traces.Run {
 		must(t, append(strings.Fields("sim -t tiny.trace.arrow -d m1-max -o a.run.arrow"),
@@ -20,7 +20,7 @@ func TestSimReadsAhead(t *testing.T) {
 		return run
 	}
 	demand := sim("")
-	if again := sim("--schedule demand"); again.Meta.Ahead != nil ||
+	if again := sim("--schedule demand"); again.Meta.Prefetches != nil ||
 		again.Meta.Totals != demand.Meta.Totals || strings.Contains(string(again.Meta.Config),
 		"schedule") {
 		t.Errorf("--schedule demand is not the default: %+v", again.Meta)
@@ -36,9 +36,9 @@ func TestSimReadsAhead(t *testing.T) {
 			`"schedule":{"kind":"token","dense":1,"staging":1048576,"recall":1,"false_positives":0,"wait":"layer"}`},
 	} {
 		run := sim(c.flags)
-		if run.Meta.Ahead == nil || run.Meta.Ahead.Bytes == 0 ||
+		if run.Meta.Prefetches == nil || run.Meta.Prefetches.Bytes == 0 ||
 			!strings.Contains(string(run.Meta.Config), c.config) {
-			t.Errorf("%s: %+v, %s", c.flags, run.Meta.Ahead, run.Meta.Config)
+			t.Errorf("%s: %+v, %s", c.flags, run.Meta.Prefetches, run.Meta.Config)
 		}
 	}
 }

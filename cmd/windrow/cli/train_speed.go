@@ -313,8 +313,8 @@ func (s *trainSpeed) text() string {
 		return ""
 	}
 	when := map[string]string{"demand": "reads on demand",
-		string(schedule.LookAhead): "the next layer read ahead",
-		string(schedule.Token):     "the whole token read ahead"}[s.Schedule]
+		string(schedule.LookAhead): "the next layer prefetched",
+		string(schedule.Token):     "the whole token prefetched"}[s.Schedule]
 	var b strings.Builder
 	line := func(how string, tokens int, named, actual float64) {
 		fmt.Fprintf(&b, "%s, %d tokens, window %d, %s: %s tokens/s, %s with the true masks (%s "+

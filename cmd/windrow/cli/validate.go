@@ -29,7 +29,7 @@ func validateCommand(e *env) *cli.Command {
 			"--suite emulated: 12 configurations on an emulated device. --suite throttled: the " +
 			"same on this disk behind a block-I/O limit\n" +
 			"(as root). --suite all: both. --suite ahead-emulated and ahead-throttled: 12 " +
-			"configurations that read ahead. --suite fitted-emulated and fitted-throttled: the " +
+			"configurations that prefetch. --suite fitted-emulated and fitted-throttled: the " +
 			"device is probed first, and 24 configurations that\n" +
 			"were not measured are predicted from the fit; the same from fio's JSON alone.\n\n" +
 			examples("windrow replay -t tales.trace.arrow -m tales.flash.safetensors --window 4 "+
@@ -183,7 +183,7 @@ func (e *env) runSuite(ctx context.Context, name string,
 		p.update(done, total)
 	}
 	kind, ahead := strings.CutPrefix(name, "ahead-")
-	opt.Ahead = ahead
+	opt.Prefetch = ahead
 	if kind == "throttled" {
 		return validate.Throttled(ctx, opt)
 	}

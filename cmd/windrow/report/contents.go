@@ -24,7 +24,7 @@ type contents struct {
 
 func (d *Data) contents(runs []series) *contents {
 	c := &contents{Warnings: d.warnings(runs), Facts: append(d.Facts[:len(d.Facts):len(d.Facts)],
-		slices.Concat(predictions(runs), readAhead(runs), headroom(runs))...)}
+		slices.Concat(predictions(runs), prefetches(runs), headroom(runs))...)}
 	for _, s := range d.sanity(runs) {
 		c.Sanity = append(c.Sanity, s.line())
 		if w := s.warning(); w != "" {
@@ -87,28 +87,28 @@ func predictions(runs []series) (facts []document.Fact) {
 	return facts
 }
 
-// readAhead says of every run with a schedule what reading ahead did.
-func readAhead(runs []series) (facts []document.Fact) {
+// prefetches describes the prefetches of every run under a schedule.
+func prefetches(runs []series) (facts []document.Fact) {
 	for i := range runs {
 		s := &runs[i]
-		a := s.run.Meta.Ahead
+		a := s.run.Meta.Prefetches
 		if a == nil {
 			continue
 		}
-		key := "reading ahead"
+		key := "prefetches"
 		if len(runs) > 1 {
 			key += " of " + s.name()
 		}
 		tokens := float64(len(s.tokens))
 		text := fmt.Sprintf("%s; %s ms/token of reads beside compute, which loses %s ms to them "+
-			"and to moving their rows; %s MB/token in %s chunks/token",
+			"and to scattering their rows; %s MB/token in %s submissions/token",
 			a.Schedule, ms(float64(a.Hidden)/tokens), ms(float64(a.Slowed)/tokens),
-			Sig3(float64(a.Bytes)/tokens/1e6), Sig3(float64(a.Chunks)/tokens))
+			Sig3(float64(a.Bytes)/tokens/1e6), Sig3(float64(a.Submissions)/tokens))
 		if a.Wasted > 0 {
-			text += fmt.Sprintf(", %s MB of them for nothing", Sig3(float64(a.Wasted)/tokens/1e6))
+			text += fmt.Sprintf(", %s MB of them not needed", Sig3(float64(a.Wasted)/tokens/1e6))
 		}
 		if n := a.Named + a.Missed; a.Missed > 0 {
-			text += fmt.Sprintf("; %s %% of the loads were not foreseen",
+			text += fmt.Sprintf("; %s %% of the loads were not predicted",
 				Sig3(100*float64(a.Missed)/float64(n)))
 		}
 		reader, compute := busy(s.run)
@@ -119,8 +119,8 @@ func readAhead(runs []series) (facts []document.Fact) {
 	return facts
 }
 
-// busy is the share of a run's time in which its reader reads, and in which something is computed
-// or moved instead of waited for.
+// busy returns the share of a run's time in which its reader reads, and the share in which it
+// computes or moves rows instead of waiting.
 func busy(run *traces.Run) (reader, compute float64) {
 	var total units.Nanos
 	for _, part := range run.Meta.Totals.PartNanos {
@@ -130,7 +130,7 @@ func busy(run *traces.Run) (reader, compute float64) {
 		return 0, 0
 	}
 	waited := run.Meta.Totals.PartNanos[traces.PartIO]
-	return float64(waited+run.Meta.Ahead.Hidden) / float64(total), float64(total-waited) /
+	return float64(waited+run.Meta.Prefetches.Hidden) / float64(total), float64(total-waited) /
 		float64(total)
 }
 

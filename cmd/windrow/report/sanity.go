@@ -33,7 +33,7 @@ func (d *Data) sanity(runs []series) []Sanity {
 		s.NanosPerToken = s.BytesPerToken / float64(d.FlashRate) * 1e9
 		s.IONanos = t.perToken(float64(t.parts[traces.PartIO]))
 		// its rows hold only what compute waited for
-		if ahead := runs[i].run.Meta.Ahead; ahead != nil {
+		if ahead := runs[i].run.Meta.Prefetches; ahead != nil {
 			s.IONanos += float64(ahead.Hidden) / float64(len(runs[i].tokens))
 		}
 		if t.wall > 0 {

@@ -8,18 +8,18 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// TestReadingAheadIsReported: with its numbers, and without a warning that reads were faster than
+// TestPrefetchesAreReported: with its numbers, and without a warning that reads were faster than
 // the device, which wait less than they take.
-func TestReadingAheadIsReported(t *testing.T) {
+func TestPrefetchesAreReported(t *testing.T) {
 	run := makeRun(1, 10, 10, 4, true)
 	d := &Data{Title: "t", Runs: []LabeledRun{{"", run}}}
 	plain := render(t, writeTextOf, d)
-	if strings.Contains(plain, "reading ahead") {
-		t.Errorf("a run on demand reads ahead:\n%s", plain)
+	if strings.Contains(plain, "prefetches") {
+		t.Errorf("a run on demand prefetches:\n%s", plain)
 	}
-	run.Meta.Ahead = &traces.Ahead{
+	run.Meta.Prefetches = &traces.Prefetches{
 		Schedule: "lookahead", Hidden: 25 * units.Millisecond, Slowed: units.Millisecond,
-		Bytes: 40_000_000, Wasted: 2_000_000, Named: 90, Missed: 10, Chunks: 40,
+		Bytes: 40_000_000, Wasted: 2_000_000, Named: 90, Missed: 10, Submissions: 40,
 	}
 	parts := &run.Meta.Totals.PartNanos
 	parts[traces.PartIO] = 15 * units.Millisecond
@@ -27,9 +27,9 @@ func TestReadingAheadIsReported(t *testing.T) {
 	for _, part := range parts {
 		total += part
 	}
-	want := "reading ahead: lookahead; 2.50 ms/token of reads beside compute, which loses 0.100 " +
-		"ms to them and to moving their rows; 4.00 MB/token in 4.00 chunks/token, " +
-		"0.200 MB of them for nothing; 10.0 % of the loads were not foreseen; the reader is busy " +
+	want := "prefetches: lookahead; 2.50 ms/token of reads beside compute, which loses 0.100 " +
+		"ms to them and to scattering their rows; 4.00 MB/token in 4.00 submissions/token, " +
+		"0.200 MB of them not needed; 10.0 % of the loads were not predicted; the reader is busy " +
 		Sig3(float64(100*40*units.Millisecond)/float64(total)) + " % of the time, compute " +
 		Sig3(100-float64(100*15*units.Millisecond)/float64(total)) +
 		" %"
@@ -48,7 +48,7 @@ func TestReadingAheadIsReported(t *testing.T) {
 	if text := render(t, writeTextOf, d); strings.Contains(text, suspicion) {
 		t.Errorf("hidden reads are suspicious:\n%s", text)
 	}
-	run.Meta.Ahead.Hidden = 0
+	run.Meta.Prefetches.Hidden = 0
 	if text := render(t, writeTextOf, d); !strings.Contains(text, suspicion) {
 		t.Errorf("reads that take no time are not suspicious:\n%s", text)
 	}
