@@ -12,30 +12,30 @@ import (
 	"github.com/windrow-sim/windrow/traces/batch"
 )
 
-// BatchConfig says what to simulate.
+// BatchConfig describes a study of batches.
 type BatchConfig struct {
 	Sim   sim.Config // of every step; its window counts steps
-	Sizes []int      // numbers of sequences, ascending; StudyBatches chooses where there are none
-	// AtLeast leaves out units that fewer sequences of the batch need; 1 = none. What that does to
-	// the output is not simulated.
+	Sizes []int      // numbers of sequences, ascending; if empty, StudyBatches chooses them
+	// AtLeast leaves out units that fewer sequences of the batch need; 1 = none. The effect on the
+	// output is not simulated.
 	AtLeast int
-	// Group also measures batches of sequences chosen for alike masks. StudyBatches alone.
+	// Group also measures batches of sequences with similar masks; for StudyBatches alone.
 	Group bool
-	// Progress, if not nil, is called with the number of steps or sizes done and of all.
+	// Progress, if not nil, is called with the number of steps or sizes done and the number of all.
 	Progress func(stage string, done, total int)
 }
 
-// BatchRow is what a token costs in a batch. Times are of one token: those of a step divided by
-// Size.
+// BatchRow has the costs of a token in a batch. Times are those of a step divided by Size.
 type BatchRow struct {
 	Size  int `json:"batch_count"`
 	Steps int `json:"steps_count"`
-	// with a full window before them; all else is the mean of these, and 0 when there are none
+	// steps with a full window before them; the other figures are means over them, 0 if there are
+	// none
 	Warm  int    `json:"warm_steps_count"`
 	Basis string `json:"basis"` // of the simulation: traces.Basis
 
 	Needed   float64     `json:"needed_share"` // of all units, by a step
-	Resident float64     `json:"held_share"`   // of all units, in memory between steps
+	Resident float64     `json:"held_share"`   // of all units, resident between steps
 	Bytes    float64     `json:"bytes_per_token"`
 	Requests float64     `json:"requests_per_token"`
 	Decide   units.Nanos `json:"decide_ns"`
@@ -43,20 +43,21 @@ type BatchRow struct {
 	Memory   units.Nanos `json:"memory_ns"`
 	Compute  units.Nanos `json:"compute_ns"`
 
-	Flash          units.Nanos `json:"flash_ns"`       // sum of the four
-	Hybrid         units.Nanos `json:"hybrid_ns"`      // nothing kept in memory
-	HybridResident units.Nanos `json:"hybrid_held_ns"` // a share of Resident kept in memory
+	Flash  units.Nanos `json:"flash_ns"`  // sum of the four
+	Hybrid units.Nanos `json:"hybrid_ns"` // no FFN unit resident
+	// the share Resident of the FFN units resident
+	HybridResident units.Nanos `json:"hybrid_held_ns"`
 
 	// The same three with their intervals; nil without a warm step.
 	FlashEstimate          *document.Estimate `json:"flash_estimate_ms"`
 	HybridEstimate         *document.Estimate `json:"hybrid_estimate_ms"`
 	HybridResidentEstimate *document.Estimate `json:"hybrid_held_estimate_ms"`
-	// of all tokens together, with Flash
+	// of all sequences together, on flash
 	TokensPerS *document.Estimate `json:"tokens_per_s_estimate"`
-	Prediction *traces.Prediction `json:"prediction"` // of the steps, their warm-up included
+	Prediction *traces.Prediction `json:"prediction"` // of the steps, warm-up included
 }
 
-// Batches is a row for every size.
+// Batches has a row for every size.
 type Batches struct {
 	Window   int         `json:"window_steps"`
 	AtLeast  int         `json:"at_least_count"`
@@ -72,8 +73,8 @@ type Batches struct {
 	NotWarm       int      `json:"sizes_not_warm_count"` // rows without a warm step
 }
 
-// SimulateBatches simulates every size on its own batches (see batch.Stream.Union): a batch of B
-// goes through the trace in a B-th of its steps.
+// SimulateBatches simulates every size on its own batches (batch.Stream.Union): with B sequences
+// the trace has a B-th of its steps.
 func SimulateBatches(stream *batch.Stream, cfg BatchConfig) (*Batches, error) {
 	h := stream.Header()
 	if err := checkBatches(stream, &cfg); err != nil {
@@ -105,7 +106,7 @@ func SimulateBatches(stream *batch.Stream, cfg BatchConfig) (*Batches, error) {
 	return r, nil
 }
 
-// batchLimits are the settings of BatchConfig.Sim that a step of several sequences cannot follow.
+// batchLimits are the settings of BatchConfig.Sim that are refused.
 func batchLimits() []sim.Limit {
 	return []sim.Limit{
 		{Setting: sim.SettingMaxTokens, Why: "batches are cut from the whole trace; cut the trace"},
@@ -142,7 +143,7 @@ func checkBatches(stream *batch.Stream, cfg *BatchConfig) error {
 	return cfg.Sim.Refuse("answers", batchLimits()...)
 }
 
-// add appends a row and keeps what is said once for all.
+// add appends a row with its warnings, and notes the sizes at which flash stops paying.
 func (r *Batches) add(row BatchRow, warnings []string) {
 	r.Rows = append(r.Rows, row)
 	for _, w := range warnings {
@@ -162,7 +163,7 @@ func (r *Batches) add(row BatchRow, warnings []string) {
 	}
 }
 
-// batchSums are of the warm steps of a run.
+// batchSums add up the warm steps of a run.
 type batchSums struct {
 	part             [traces.Parts]units.Nanos
 	bytes            units.Bytes
@@ -213,9 +214,9 @@ func rowOf(src *batch.Source, run *traces.Run, cfg sim.Config) BatchRow {
 	return row
 }
 
-// otherKeys is the time of the keys and values of all sequences of a step beyond those of one that
-// is as long as the batch has steps, which is what the simulator sees and charges; negative where
-// the sequences are shorter.
+// otherKeys is the time of the keys and values of all sequences of a step beyond those that sim.Run
+// charges: one sequence as long as the batch has steps. It is negative if the sequences are
+// shorter.
 func otherKeys(src *batch.Source, device *devicemodels.Device, step int) units.Nanos {
 	h, lanes := src.Header(), src.Lanes()
 	kv := device.Host.At(h.DType).KV
@@ -226,7 +227,7 @@ func otherKeys(src *batch.Source, device *devicemodels.Device, step int) units.N
 	return units.Nanos(h.Layers) * (at(lanes.Positions(step)) - at(step+1))
 }
 
-// perToken rounds to the nearest nanosecond.
+// perToken divides and rounds to the nearest nanosecond.
 func perToken(sum units.Nanos, n int64) units.Nanos {
 	return (sum + units.Nanos(n)/2) /
 		units.Nanos(n)

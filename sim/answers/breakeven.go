@@ -15,63 +15,61 @@ import (
 	"github.com/windrow-sim/windrow/traces/synth"
 )
 
-// BreakEvenConfig asks at which active share, and at which batch, selective reads cost as much as
-// hybrid ones.
+// BreakEvenConfig asks for the active share, and the batch, at which selective reads cost as much
+// as hybrid reads.
 //
-// Hybrid reads the weights that do not fit into Budget for every token, in large reads that follow
-// each other. Selective keeps all but the FFN in memory and reads the rows of the active units that
-// the window does not hold. Both read between computations, so that only the time of the reads is
-// compared; compute is taken as equal on both sides, although selective computes less, and a
-// predictor costs it something. Memory that selective has left stays unused. KV cache and staging
-// are outside the budget on both sides.
+// Hybrid reads the weights that do not fit into Budget for every token, in large consecutive reads.
+// Selective keeps all but the FFN in memory and reads the rows of active units that are not in the
+// window. Both read between computations, so that the times of the reads are compared. Compute is
+// taken as equal on both sides, although selective computes less and pays for a predictor. Memory
+// that selective does not need stays unused. KV cache and staging are outside the budget on both
+// sides.
 type BreakEvenConfig struct {
 	Model    Model
 	Device   *devicemodels.Device
 	Engine   string // of both kinds of reads, a key of the device's flash.engines
 	Parallel int    // of both
-	// of selective reads; Align 0 = the device's, and Gap must be 0: the closed form has none
+	// of selective reads; Align 0 = the device's; Gap must be 0, because the closed form has none
 	Layout layout.Options
-	// tokens of the sliding window of the second pair of answers; 0 = only without one
+	// tokens of the sliding window of the second pair of results; 0 = results without a window only
 	Window int
 	Budget units.Bytes // of weights in memory
 	// SequentialChunk is the size of hybrid's reads; 0 = 1 MiB.
 	SequentialChunk units.Bytes
 
-	// Like names the model whose process (package synth) says how activity repeats from token to
-	// token.
+	// Like names the model whose process (package synth) describes how activity repeats from token
+	// to token.
 	Like string
-	// Measured replaces that process for the closed form by what was measured of a trace, at the
-	// trace's own share. Other shares are those of this trace superposed with others like it but
-	// independent of it, see activity.
+	// Measured replaces that process in the closed form by measurements of a trace, at the trace's
+	// own share. For other shares, independent copies of the trace are superposed; see activity.
 	Measured *stats.Stats
-	// Share is the active share that the batch is asked for; 0 = the measured or published one.
+	// Share is the active share of the batch; 0 = the measured or published one.
 	Share float64
 
-	// Layers is the number of layers that are simulated, spread over the image; their time is
-	// scaled to all. 0 = 4.
+	// Layers is the number of simulated layers, spread over the image. Their time is scaled to all
+	// layers. 0 = 4.
 	Layers int
-	// Tokens is the number of tokens that are simulated after the window is full. 0 = 4.
+	// Tokens is the number of simulated tokens after the window is full. 0 = 4.
 	Tokens int
-	// MostBatch is the largest batch that is looked at. 0 = 64.
+	// MostBatch is the largest batch of the search. 0 = 64.
 	MostBatch int
 	Seed      uint64
-	Progress  func(done, total int) // of a number of simulations that is an estimate
+	Progress  func(done, total int) // total is an estimate of the number of simulations
 }
 
-// Limits is where selective reads cease to be the faster ones, three times over. nil = nowhere in
-// the range that was searched: shares up to MostShare, batches up to MostBatch.
+// Limits are the shares or batches at which selective reads stop being faster, by three methods.
+// nil = nowhere in the searched range: shares up to MostShare, batches up to MostBatch.
 type Limits struct {
 	Closed    *float64 `json:"closed_form"`
 	Simulated *float64 `json:"simulated"`
-	// nil as well where the device's copies are not known
+	// also nil if the device's copies are not known
 	WithCopies *float64 `json:"simulated_with_row_copies"`
-	// Fits is the largest share (or batch) whose rows fit into the budget beside the resident
-	// weights, on average: beyond it the comparison is with a selective engine that has more memory
-	// than hybrid. 0 = none.
+	// Fits is the largest share (or batch) whose mean rows fit into the budget beside the resident
+	// weights. Beyond it, selective has more memory than hybrid in this comparison. 0 = none.
 	Fits float64 `json:"largest_that_fits"`
 }
 
-// BreakEven is the answer.
+// BreakEven is the result of FindBreakEven.
 type BreakEven struct {
 	Model          string      `json:"model"`
 	Device         string      `json:"device"`
@@ -92,17 +90,17 @@ type BreakEven struct {
 	ShareWindow    *Limits     `json:"share_with_window,omitempty"`
 	Batch          Limits      `json:"batch"` // sequences; union of their units
 	BatchWindow    *Limits     `json:"batch_with_window,omitempty"`
-	// Fitted says that the flash was fitted to measurements, so that the rates are more than
-	// published limits; Outside that the large reads of hybrid or the reads in flight are outside
-	// the range of that fit.
+	// Fitted says that the flash is fitted to measurements and not known by published limits alone.
+	// Outside says that the large reads of hybrid, or the reads in flight, are outside the range of
+	// the fit.
 	Fitted  bool `json:"fitted"`
 	Outside bool `json:"outside_fit"`
-	// CopiesKnown says that the device knows what row copies cost.
+	// CopiesKnown says that the device model has the cost of row copies.
 	CopiesKnown bool     `json:"row_copies_known"`
 	Notes       []string `json:"notes"`
 }
 
-// mostShare is the largest active share that is looked at: the synthetic process goes no further.
+// mostShare is the largest active share of the search, the limit of the synthetic process.
 const mostShare = 0.9
 
 // The resolution of the searches in closed form.
@@ -112,8 +110,8 @@ const (
 )
 
 // FindBreakEven answers a BreakEvenConfig. Errors are of kind ErrInput for questions without an
-// answer, ErrBudget for a budget that does not hold the resident weights, and sim.ErrConfig for
-// what the simulator refuses.
+// answer, memory.ErrBudget for a budget below the resident weights, and sim.ErrConfig for
+// configurations that package sim refuses.
 func FindBreakEven(ctx context.Context, cfg BreakEvenConfig) (*BreakEven, error) {
 	b, err := newBreaker(ctx, cfg)
 	if err != nil {
@@ -148,10 +146,10 @@ type breaker struct {
 	BreakEvenConfig
 	ctx       context.Context
 	missing   units.Bytes
-	spec      flash.Spec // as reads see it that are spread over the FFN
+	spec      flash.Spec // for reads that are spread over the FFN
 	activity  *activity
 	hybridIO  float64 // s, simulated
-	copies    bool    // the device says what they cost
+	copies    bool    // the cost of row copies is known
 	sims      int
 	simOf     map[simKey]cost
 	sequences *traces.Memory // of the batch
@@ -213,7 +211,7 @@ func newBreaker(ctx context.Context, cfg BreakEvenConfig) (*breaker, error) {
 		}
 	}
 	if !(b.Share > 0 && b.Share <= mostShare) {
-		return nil, fmt.Errorf("answers: break-even: an active share of %g; it is above 0 and "+
+		return nil, fmt.Errorf("answers: break-even: an active share of %g; give one above 0 and "+
 			"at most %g: %w", b.Share, mostShare, ErrInput)
 	}
 	return b, nil
@@ -257,8 +255,8 @@ func (b *breaker) answer(share, batch *Limits, k int) error {
 	return b.simulated(share, batch, k)
 }
 
-// closedShare is the first active share at which the closed form of selective exceeds that of
-// hybrid.
+// closedShare is the first active share at which selective takes longer than hybrid, in closed
+// form.
 func (b *breaker) closedShare(k int) (float64, bool, error) {
 	hybrid := b.hybrid()
 	return firstCrossing(mostShare, closedSteps, closedTolerance, func(s float64) (float64, error) {
@@ -270,12 +268,12 @@ func (b *breaker) closedShare(k int) (float64, bool, error) {
 	})
 }
 
-// rowsFit is the share of the rows that the budget holds beside the resident weights.
+// rowsFit is the share of all rows that fit into the budget beside the resident weights.
 func (b *breaker) rowsFit() float64 {
 	return float64(b.Budget-b.Model.ResidentBytes()) / float64(b.Model.FFNBytes())
 }
 
-// known is a pointer to v, or nil.
+// known returns a pointer to v, or nil if v was not found.
 func known(v float64, found bool) *float64 {
 	if !found {
 		return nil
@@ -283,20 +281,20 @@ func known(v float64, found bool) *float64 {
 	return &v
 }
 
-// hybrid is the closed form of hybrid's reads, in seconds per token: missing bytes over the rate of
-// a closed loop of large reads.
+// hybrid is the closed form of hybrid's reads, in seconds per token: the missing bytes divided by
+// the rate of a closed loop of large reads.
 func (b *breaker) hybrid() float64 {
 	return float64(b.missing) / float64(b.rate(b.SequentialChunk, b.Parallel))
 }
 
-// selective is the closed form of selective reads, in seconds per token, for n sequences under a
-// window of k tokens. Units are taken as independent of each other and the sequences as independent
-// and alike, so that with S = s_agg as a share of a layer's units the share
+// selective is the closed form of selective reads, in seconds per token, for n sequences with a
+// window of k tokens. Units are taken as independent, and sequences as independent and alike. With
+// S = s_agg as a share of a layer's units, the share
 //
 //	(1 − S(k))^n − (1 − S(k+1))^n          Δ(k) for one sequence
 //
-// is needed now and was not in the k tokens before. That all units of a layer are alike is wrong
-// (some are popular, and popular in all sequences), so that the union of a batch is an upper bound.
+// is needed now and was not needed in the k tokens before. In truth some units are popular, in all
+// sequences. The union of a batch is therefore an upper bound.
 func (b *breaker) selective(curves [][]float64, k, n int) float64 {
 	sum := 0.0
 	for _, curve := range curves {
@@ -305,10 +303,10 @@ func (b *breaker) selective(curves [][]float64, k, n int) float64 {
 	return sum
 }
 
-// layer is the time of reading a share of one layer's units that are scattered independently.
-// Neighbours join: of the records a share (1−load) begins a stretch, which is 1/(1−load) records
-// long on average; see length for its ends. The reads are one batch, a closed loop of at most
-// Parallel of them, whose filling and draining is left out.
+// layer is the time of reading a share of one layer's units, scattered independently. Neighbours
+// join: a share (1−load) of the records begins an extent, which is 1/(1−load) records long on
+// average; see length for its ends. The reads are one batch, a closed loop of at most Parallel of
+// them. The time to fill and drain the loop is left out.
 func (b *breaker) layer(load float64) float64 {
 	records := load * float64(b.Model.Units)
 	if records < 1e-9 {
@@ -332,9 +330,9 @@ func (b *breaker) layer(load float64) float64 {
 	return b.spec.Engines[b.Engine].Batch.Seconds() + requests*bytes/float64(rate)
 }
 
-// length is what a read of some records is on average when its ends are rounded out to multiples of
-// the alignment a: records of r bytes start at multiples of g = gcd(r, a), anywhere among them, and
-// a read of b bytes so takes b + a − g.
+// length is the mean length of a read of some records, with its ends rounded out to multiples of
+// the alignment a. Records of r bytes start at multiples of g = gcd(r, a), all equally likely. A
+// read of b bytes therefore has b + a − g bytes.
 func (b *breaker) length(records float64) float64 {
 	r, a := int64(b.Model.UnitBytes), int64(b.Layout.Align)
 	return records*float64(r) + float64(a-gcd(r, a))
@@ -352,13 +350,13 @@ func (b *breaker) rate(chunk units.Bytes, depth int) units.Rate {
 	return b.spec.Throughput(b.Engine, b.Device.Host.Cores, chunk, depth)
 }
 
-// activity says how s_agg(k) of each layer, as a share of its units, depends on the mean active
-// share: by the closed form of the synthetic process, or from measured curves S by superposition. A
-// layer in which x independent copies of the trace are active at once has
+// activity gives s_agg(k) of each layer, as a share of its units, for a mean active share. It uses
+// the closed form of the synthetic process, or superposes measured curves S. A layer in which x
+// independent copies of the trace are active at once has
 //
 //	s_agg(k) = 1 − (1 − S(k))^x
 //
-// like a batch of x sequences; x follows from the mean active share and need not be whole.
+// as a batch of x sequences has. x follows from the mean active share and need not be whole.
 type activity struct {
 	like     string
 	layers   int
@@ -391,7 +389,7 @@ func newActivity(cfg *BreakEvenConfig) (*activity, error) {
 	return a, nil
 }
 
-// mean is the mean over the layers of their curves at k.
+// mean is the mean of the layers' curves at k.
 func mean(curves [][]float64, k int) float64 {
 	sum := 0.0
 	for _, c := range curves {
@@ -432,8 +430,8 @@ func (a *activity) at(share float64) ([][]float64, error) {
 	return curves, nil
 }
 
-// process asks for every layer by itself, since the closed form gives s_agg as a mean over the
-// layers.
+// process evaluates the closed form for every layer by itself, because it gives s_agg as a mean
+// over the layers.
 func (a *activity) process(share float64) ([][]float64, error) {
 	all, err := synth.Expect(synth.Options{Like: a.like, Layers: a.layers, Tokens: 1,
 		ActiveShare: share})
@@ -452,7 +450,7 @@ func (a *activity) process(share float64) ([][]float64, error) {
 	return curves, nil
 }
 
-// superposed finds the number of copies that has the share, and applies it.
+// superposed finds the number of copies with the wanted share, and superposes so many.
 func (a *activity) superposed(share float64) [][]float64 {
 	copiesOf := func(x float64) [][]float64 {
 		curves := make([][]float64, len(a.measured))
@@ -463,8 +461,8 @@ func (a *activity) superposed(share float64) [][]float64 {
 		}
 		return curves
 	}
-	// The share rises with x, so that the search cannot fail; at its upper end a layer that is
-	// never active keeps the mean below 1.
+	// The share rises with x, so that the search cannot fail. A layer that is never active keeps
+	// the mean below 1 at its upper end.
 	x, _, _ := least(1e-6, 1e6, 1e-9, func(x float64) (bool, error) {
 		return mean(copiesOf(x),
 			1) >= share, nil

@@ -15,14 +15,14 @@ import (
 	"github.com/windrow-sim/windrow/traces/synth"
 )
 
-// simKey is one simulation of selective reads: of a share, or of a batch.
+// simKey identifies one simulation of selective reads: of a share, or of a batch.
 type simKey struct {
 	window int
 	share  float64
 	batch  int
 }
 
-// cost is what one token costs, in seconds, all layers.
+// cost is the cost of one token in seconds, over all layers.
 type cost struct{ io, copies float64 }
 
 // The resolution of the simulated searches: shares are found to shareTolerance after a scan in
@@ -30,7 +30,7 @@ type cost struct{ io, copies float64 }
 const (
 	shareTolerance = 0.002
 	shareSteps     = 9
-	// expectedSims is what a search takes more or less: the scan and its bisection, and the
+	// expectedSims estimates the simulations of a search: the scan and its bisection, and the
 	// doubling of the batch.
 	expectedSims = 24
 )
@@ -71,7 +71,7 @@ func (b *breaker) simulated(share, batch *Limits, k int) error {
 	return nil
 }
 
-// firstBatch doubles the batch until selective is slower, and bisects the last doubling.
+// firstBatch doubles the batch until selective is slower, then bisects between the last two.
 func (b *breaker) firstBatch(slower func(n int) (bool, error)) (int, bool, error) {
 	low := 0
 	for n := 1; ; n = min(2*n, b.MostBatch) {
@@ -125,8 +125,8 @@ func (b *breaker) batch(n int) (*traces.Memory, error) {
 	return union(b.sequences, n), nil
 }
 
-// picked are the layers that are simulated: the middles of equal stretches of all layers, so that
-// their mean is near that of all.
+// picked are the simulated layers: the middles of equal ranges of all layers. Their mean is near
+// that of all layers.
 func (b *breaker) picked() []int {
 	list := make([]int, b.Layers)
 	for i := range list {
@@ -135,8 +135,7 @@ func (b *breaker) picked() []int {
 	return list
 }
 
-// options describe a synthetic trace of some layers, with enough tokens to fill the window before
-// those that count.
+// options describe a synthetic trace of some layers, with enough tokens to fill the window first.
 func (b *breaker) options(layers, window int) synth.Options {
 	shape := b.Model.Shape
 	shape.DFFN = b.Model.Units
@@ -144,8 +143,8 @@ func (b *breaker) options(layers, window int) synth.Options {
 		ActiveShare: b.Share, Seed: b.Seed}
 }
 
-// collect makes traces of one layer each, for each of the picked layers with its own active share,
-// and lays them side by side.
+// collect makes a trace of one layer for each picked layer, with that layer's active share, and
+// joins them into one trace.
 func (b *breaker) collect(share float64, window, sequences int) (*traces.Memory, error) {
 	curves, err := b.activity.at(share)
 	if err != nil {
@@ -155,7 +154,7 @@ func (b *breaker) collect(share float64, window, sequences int) (*traces.Memory,
 	if err != nil {
 		return nil, fmt.Errorf("answers: break-even: %w: %w", err, ErrInput)
 	}
-	const hardly = 1e-6 // a share of 0 would ask for the published one
+	const hardly = 1e-6 // a share of 0 stands for the published one
 	out := &traces.Memory{Head: head}
 	for _, l := range b.picked() {
 		opt := b.options(1, window)
@@ -176,8 +175,7 @@ func (b *breaker) collect(share float64, window, sequences int) (*traces.Memory,
 	return out, nil
 }
 
-// batchFits finds the largest batch whose rows fit into the budget on average, in the traces that
-// are simulated.
+// batchFits finds the largest batch whose mean rows fit into the budget, in the simulated traces.
 func (b *breaker) batchFits(batch *Limits, k int) error {
 	n, found, err := leastInt(1, b.MostBatch, func(n int) (bool, error) {
 		src, err := b.batch(n)
@@ -201,8 +199,8 @@ func (b *breaker) batchFits(batch *Limits, k int) error {
 	return err
 }
 
-// union is the trace of a batch: at each position, the units that at least one of the first n
-// sequences needs. It is one sequence as long as the shortest of them, with true masks only.
+// union is the trace of a batch: at each position, the union of the true masks of the first n
+// sequences. It is one sequence, as long as the shortest of them.
 func union(m *traces.Memory, n int) *traces.Memory {
 	var sequences [][]traces.Token
 	var passed traces.Sequences
@@ -237,9 +235,9 @@ func union(m *traces.Memory, n int) *traces.Memory {
 	return out
 }
 
-// simulateHybrid simulates hybrid's reads and notes what the device model is worth: in every layer
-// the same first rows are needed by every token and nothing is kept, so that they are read as one
-// long stretch in reads of SequentialChunk.
+// simulateHybrid simulates hybrid's reads and notes how far the device model can be trusted. Every
+// token needs the same first rows of every layer, and nothing is kept. They are one long extent, in
+// reads of SequentialChunk.
 func (b *breaker) simulateHybrid(out *BreakEven) error {
 	opt := b.options(b.Layers, 0)
 	head, err := synth.HeaderOf(opt)
@@ -311,8 +309,8 @@ func (b *breaker) simulate(src *traces.Memory, window int, opt layout.Options) (
 	return cost{c.io * scale, c.copies * scale}, run, nil
 }
 
-// geometry leaves the simulated layers where they are among all, so that the reads reach nearly as
-// far as those of all.
+// geometry keeps the simulated layers at their places among all layers, so that the reads are
+// spread nearly as far as those of all layers.
 func (b *breaker) geometry() layout.Geometry {
 	all := layout.Uniform(b.Model.Shape.Layers, b.Model.Units, b.Model.UnitBytes)
 	some := all

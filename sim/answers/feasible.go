@@ -10,7 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Verdict says how a runtime of a class fares, in the words of the report.
+// Verdict says whether and how a runtime of a class runs, in the words of the report.
 type Verdict string
 
 // The verdicts.
@@ -24,16 +24,16 @@ const (
 	VerdictUnknown    Verdict = "not known"
 )
 
-// Runs says whether tokens come out.
+// Runs reports whether the runtime produces tokens.
 func (v Verdict) Runs() bool {
 	return v == VerdictFits || v == VerdictPages || v == VerdictMixed || v == VerdictAllDisk
 }
 
-// Machine is the memory that a runtime finds.
+// Machine is the memory of a machine, with its device model if there is one.
 type Machine struct {
 	// available to the process; on unified memory of CPU and accelerator together
 	Memory units.Bytes `json:"memory_bytes"`
-	// memory of its own; 0 = memory is unified
+	// the accelerator's own memory; 0 = memory is unified
 	Accelerator units.Bytes `json:"accelerator_bytes,omitempty"`
 	Context     int         `json:"context"` // positions of the KV cache
 	// KVElement is the size of one number of a key or a value; 0 = memory.KVElement.
@@ -45,25 +45,25 @@ type Machine struct {
 	Parallel int                  `json:"parallel,omitempty"`
 }
 
-// Unified says whether CPU and accelerator share one memory.
+// Unified reports whether CPU and accelerator share one memory.
 func (m *Machine) Unified() bool { return m.Accelerator == 0 }
 
-// Runtime is what becomes of one class.
+// Runtime is the verdict on one class of runtimes.
 type Runtime struct {
 	Class   string  `json:"class"`
 	Systems string  `json:"systems"` // of the study; "" = none is named
 	Verdict Verdict `json:"verdict"`
 	Reason  string  `json:"reason"`
-	// ReadLeast and ReadMost are read from flash for a token. The rates are the tokens per second
-	// that reads and memory allow at most: with ReadLeast, and with ReadMost or (class flash) reads
-	// of single records; 0 = not known, or it does not run.
+	// ReadLeast and ReadMost bound the bytes that a token reads from flash. The rates are upper
+	// bounds of tokens per second by reads and memory. RateMost has ReadLeast. RateLeast has
+	// ReadMost or, of class flash, reads of single records. 0 = not known, or it does not run.
 	ReadLeast units.Bytes `json:"read_least_bytes"`
 	ReadMost  units.Bytes `json:"read_most_bytes"`
 	RateMost  float64     `json:"bound_tokens_per_s"`
 	RateLeast float64     `json:"bound_of_worst_reads_tokens_per_s"`
 }
 
-// Feasibility is the answer for a model on a machine.
+// Feasibility has the verdicts for a model on a machine.
 type Feasibility struct {
 	Model   Footprint   `json:"model"`
 	Machine Machine     `json:"machine"`
@@ -78,7 +78,7 @@ func AssessFeasibility(model Footprint, machine Machine) (*Feasibility, error) {
 		return nil, fmt.Errorf("answers: model %s: %v of weights, %v of them FFN, in %d "+
 			"layers: not a model: %w", model.Name, model.Bytes, model.FFN, model.Layers, ErrInput)
 	}
-	const most = 1 << 24 // positions, and with them bytes that fit
+	const most = 1 << 24 // positions: their bytes are in range
 	if machine.KVElement == 0 {
 		machine.KVElement = memory.KVElement
 	}
@@ -113,12 +113,12 @@ func AssessFeasibility(model Footprint, machine Machine) (*Feasibility, error) {
 	return a, nil
 }
 
-// assessment is a model on a machine with everything that several classes need.
+// assessment is a model on a machine, with the figures that several classes use.
 type assessment struct {
 	model   Footprint
 	machine Machine
 	kv      units.Bytes
-	// Rates are 0 when they are not known.
+	// Rates are 0 if they are not known.
 	long   units.Rate // of reads of 1 MiB
 	short  units.Rate // of single records
 	faults units.Rate // of a mapped file whose pages are all missing
@@ -126,10 +126,11 @@ type assessment struct {
 	bus    units.Rate // to an accelerator
 }
 
-// readAhead is what one fault of a mapped file brings (read_ahead_kb of Linux, 128 by default).
+// readAhead is the size of the read of one fault of a mapped file (read_ahead_kb of Linux, 128 by
+// default).
 const readAhead = 128 * units.KiB
 
-// rates takes the rates of the device.
+// rates sets the rates of the device.
 func (q *assessment) rates() error {
 	d := q.machine.Device
 	if d == nil {
@@ -144,7 +145,7 @@ func (q *assessment) rates() error {
 	spec := d.Flash
 	if spec.PageCache == nil || !spec.Engines[ioengine.Mmap].Cached {
 		spec.Engines = map[string]flash.EngineCost{ioengine.Mmap: {Cached: true}}
-		// the host's time per fault is not known: a bound
+		// the host's time per fault is not known, so that the rate is a bound
 		spec.PageCache = &flash.PageCache{ReadAhead: readAhead}
 	}
 	q.faults = spec.Throughput(ioengine.Mmap, 1, units.GiB, 1)
@@ -152,8 +153,8 @@ func (q *assessment) rates() error {
 	return nil
 }
 
-// tokens is the rate that reads from flash and the use of memory allow at most, when one goes on
-// during the other.
+// tokens is the upper bound of tokens per second by reads from flash and by reads from memory, if
+// both run at the same time.
 func (q *assessment) tokens(read units.Bytes, flash units.Rate, used units.Bytes) float64 {
 	if q.memory <= 0 || read > 0 && flash <= 0 {
 		return 0

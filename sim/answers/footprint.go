@@ -18,29 +18,29 @@ const (
 	Q4  = "q4_0"
 )
 
-// Footprint is a model as memory has to hold it.
+// Footprint is the memory that a model needs.
 type Footprint struct {
 	Name   string      `json:"model"`
 	DType  string      `json:"dtype"`
 	Layers int         `json:"layers"`
 	Bytes  units.Bytes `json:"weights_bytes"`
 	FFN    units.Bytes `json:"ffn_bytes"` // of Bytes
-	// of a neuron, or of an expert: what is read as one
+	// of a neuron, or of an expert: the unit of reads
 	Record units.Bytes `json:"record_bytes"`
 	KV     int         `json:"kv_numbers_per_position"` // keys and values of all layers
-	// Used is the share of the FFN that a dense runtime computes for a token: 1, or that of the
-	// experts that are picked.
+	// Used is the share of the FFN that a dense runtime computes for a token: 1, or the share of
+	// the selected experts.
 	Used float64 `json:"used_share"`
-	// Needed and Fresh are the shares of the FFN that a runtime with predicted rows needs for a
-	// token, and of which it did not have for the token before; 0 = not known.
+	// Needed is the share of the FFN that a runtime with predicted rows needs for a token. Fresh is
+	// the part of it that the previous token did not need. 0 = not known.
 	Needed float64 `json:"needed_share,omitempty"`
 	Fresh  float64 `json:"fresh_share,omitempty"`
-	// Origin says where Needed and Fresh are from.
+	// Origin names the source of Needed and Fresh.
 	Origin string `json:"shares_from,omitempty"`
 }
 
 // FootprintLike returns a published model (shapes.Lookup) with weights of a precision. An active
-// share > 0 stands in for the published one. Errors wrap ErrInput.
+// share above 0 replaces the published one. Errors wrap ErrInput.
 func FootprintLike(name, dtype string, active float64) (Footprint, error) {
 	shape, info, err := shapes.Lookup(name)
 	if err != nil {
@@ -74,7 +74,7 @@ func FootprintLike(name, dtype string, active float64) (Footprint, error) {
 	return m, m.predict(shape, active)
 }
 
-// predict fills in what predicted rows need, where an active share is published or given.
+// predict sets Needed and Fresh, if an active share is published or given.
 func (m *Footprint) predict(shape traces.Shape, active float64) error {
 	if active < 0 || active > 1 {
 		return fmt.Errorf("answers: an active share of %g is not between 0 and 1; write 0.033 "+
@@ -89,7 +89,7 @@ func (m *Footprint) predict(shape traces.Shape, active float64) error {
 	case active > 0:
 		return fmt.Errorf("answers: active share %g: %w: %w", active, err, ErrInput)
 	}
-	return nil // not published: the class that needs it says so
+	return nil // not published: the verdict on class flash says so
 }
 
 // weights is the size of parameters in a precision.
@@ -103,13 +103,13 @@ func weights(params int64, dtype string) (units.Bytes, error) {
 	return units.Bytes(params / block * size), nil
 }
 
-// dense is what all but the FFN takes.
+// dense is the size of all weights but the FFN.
 func (m *Footprint) dense() units.Bytes { return m.Bytes - m.FFN }
 
-// touched is what a dense runtime reads from memory for one token.
+// touched is the size of the weights that a dense runtime reads from memory for one token.
 func (m *Footprint) touched() units.Bytes { return m.dense() + shareOf(m.FFN, m.Used) }
 
-// shareOf is a share of some bytes.
+// shareOf is a share of a size.
 func shareOf(b units.Bytes, share float64) units.Bytes { return units.Bytes(share * float64(b)) }
 
 // size prints bytes with three digits.

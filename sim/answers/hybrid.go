@@ -11,13 +11,13 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// sequentialChunk is the request of sequential reading: large enough that no device's latency
-// matters, and many of them at once, so that devices which serve one read at the rate of one server
-// reach their best.
+// sequentialChunk is the size of the requests of sequential reads. It is so large that latency does
+// not matter on any device. Many requests are in flight, so that devices whose servers serve one
+// read each reach their full rate.
 const sequentialChunk = units.MiB
 
-// sequentialRead is how long the flash takes to read all units of all layers, layer by layer, and
-// how far that can be trusted.
+// sequentialRead is the time to read all units of all layers, layer by layer, and how far it can be
+// trusted.
 func sequentialRead(h *traces.Header, cfg sim.Config) (units.Nanos, *traces.Prediction, error) {
 	cfg.Policy, cfg.Predicted, cfg.PredictorRank, cfg.MaxTokens = policy.Spec{}, false, 0, 0
 	cfg.Layout = layout.Options{Align: cfg.Layout.Align, MaxRequest: sequentialChunk,

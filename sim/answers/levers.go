@@ -11,25 +11,25 @@ import (
 	"github.com/windrow-sim/windrow/sim"
 )
 
-// lever is something of a device that can be better or worse.
+// lever is a parameter of a device that can be better or worse.
 type lever struct {
 	name string
 	unit string // "B/s", "ns", "IOPS", times, or "" for a number
-	// value is what is moved; 0 = the device does not have it, or it is no limit.
+	// value is the present value; 0 = the device does not have the parameter, or it is no limit.
 	value func(d *devicemodels.Device) float64
-	// inverse levers are better when smaller.
+	// inverse levers are better if smaller.
 	inverse bool
 	whole   bool // only whole numbers
-	// set moves it to factor times what it is, on a copy.
+	// set multiplies the value by a factor, on a copy.
 	set func(d *devicemodels.Device, factor float64)
-	// on is the one backend that it matters to; anyBackend = all.
+	// on is the one backend that uses the parameter; anyBackend = all.
 	on sim.Backend
 }
 
-// anyBackend marks levers that matter whatever computes.
+// anyBackend marks levers of all backends.
 const anyBackend sim.Backend = "any"
 
-// leversOf are those that matter to a backend.
+// leversOf returns the levers of a backend.
 func leversOf(backend sim.Backend) []lever {
 	return slices.DeleteFunc(levers(), func(l lever) bool {
 		return l.on != anyBackend &&
@@ -37,13 +37,13 @@ func leversOf(backend sim.Backend) []lever {
 	})
 }
 
-// The units of levers that have no physical one: a multiple of what there is, and a share of 1.
+// The units of levers without a physical unit: a multiple of the present value, and a share of 1.
 const (
 	times = "times"
 	share = "share"
 )
 
-// levers are what can be moved, in the order of reports.
+// levers are all levers, in the order of reports.
 func levers() []lever {
 	link := func(d *devicemodels.Device, f float64) { scaleRate(&d.Flash.LinkRate, f) }
 	server := func(d *devicemodels.Device, f float64) { scaleRate(&d.Flash.ServerRate, f) }
@@ -108,8 +108,8 @@ func levers() []lever {
 	}
 }
 
-// ends are the two factors, one step below and above, between which a lever is differentiated.
-// Whole numbers move by at least one.
+// ends are the factors one step below and one step above, for central differences. Whole numbers
+// move by at least one.
 func (l *lever) ends(now, step float64) (low, high float64) {
 	if !l.whole {
 		return 1 - step, 1 + step
@@ -133,14 +133,14 @@ func (l *lever) moved(d *devicemodels.Device, factor float64) *devicemodels.Devi
 	return &out
 }
 
-// scaleRate leaves "no limit" alone and never makes one of a limit.
+// scaleRate scales a rate. It leaves "no limit" as it is and keeps a limit a limit.
 func scaleRate(r *units.Rate, f float64) {
 	if *r > 0 {
 		*r = units.Rate(max(math.Round(float64(*r)*f), 1))
 	}
 }
 
-// scaleIOPS also moves what a short stretch of the device allows.
+// scaleIOPS scales the IOPS of the device, and those of its short spans.
 func scaleIOPS(s *flash.Spec, f float64) {
 	scale := func(v *int64) {
 		if *v > 0 {
@@ -155,7 +155,7 @@ func scaleIOPS(s *flash.Spec, f float64) {
 
 func scaleTime(t *units.Nanos, f float64) { *t = units.Nanos(math.Round(float64(*t) * f)) }
 
-// scaleEngines moves the host's time per request and batch, of all engines.
+// scaleEngines scales the host's time per request and batch, of all engines.
 func scaleEngines(d *devicemodels.Device, f float64) {
 	for name, c := range d.Flash.Engines {
 		scaleTime(&c.Batch, f)
@@ -165,7 +165,7 @@ func scaleEngines(d *devicemodels.Device, f float64) {
 	}
 }
 
-// scaleHost makes all computing of a host f times as fast, copies and decisions included.
+// scaleHost makes a host f times as fast, with copies and decisions.
 func scaleHost(h *devicemodels.Host, f float64) {
 	for _, r := range []*units.Rate{&h.MemoryRate, &h.DenseRate, &h.RowRate, &h.CopyRate, &h.KVRate,
 		&h.PredictorRate, &h.TransferRate, &h.HeldRate} {
@@ -187,7 +187,7 @@ func scalePrecisions(list map[string]devicemodels.Precision, f float64) {
 	}
 }
 
-// scaleGPU makes all of a GPU f times as fast, the bus and asking for its work included.
+// scaleGPU makes a GPU f times as fast, with its bus and its launches.
 func scaleGPU(g *devicemodels.GPU, f float64) {
 	for _, r := range []*units.Rate{&g.TransferRate, &g.ScatterRate, &g.MoveRate, &g.DenseRate,
 		&g.RowRate, &g.KVRate} {

@@ -14,7 +14,7 @@ import (
 // ErrInput marks a question that has no answer because of what was given.
 var ErrInput = refusal.Kind(refusal.ErrConfig, "answers: the question cannot be answered")
 
-// Model is the weights of a model as memory and flash have to hold them.
+// Model describes the weights of a model: what memory holds and what flash holds.
 type Model struct {
 	Name      string
 	Shape     traces.Shape
@@ -99,7 +99,7 @@ func (m *Model) PredictorBytes(rank int) units.Bytes {
 		units.Bytes(m.Shape.DTypeSize)
 }
 
-// check refuses a model of which nothing can be computed.
+// check refuses a model without layers, units or sizes.
 func (m *Model) check() error {
 	if m.Shape.Layers <= 0 || m.Units <= 0 || m.UnitBytes <= 0 || m.Shape.DTypeSize <= 0 {
 		return fmt.Errorf("answers: model %s: %d layers of %d units of %v with weights of %d "+
@@ -109,7 +109,7 @@ func (m *Model) check() error {
 	return nil
 }
 
-// Holding is what memory holds besides weights and rows.
+// Holding describes the memory besides weights and rows.
 type Holding struct {
 	PredictorRank int `json:"predictor_rank"` // 0 = no predictor
 	Positions     int `json:"positions"`      // of the KV cache; 0 = those of the trace

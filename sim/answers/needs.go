@@ -12,23 +12,23 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Need is how far one thing alone would have to move for the target, everything else left as it is;
-// a value that is worse than the present one says how much room there is.
+// Need is the value of one parameter that reaches the target, with all others unchanged. A value
+// worse than the present one shows how much room there is.
 type Need struct {
 	Name   string   `json:"name"`
 	Unit   string   `json:"unit"`
 	Now    float64  `json:"now"`
-	Needed *float64 `json:"needed"`      // nil = it alone cannot reach the target
+	Needed *float64 `json:"needed"`      // nil = this parameter alone cannot reach the target
 	Factor *float64 `json:"improvement"` // how many times as good; below 1 = room
-	// Beyond says that even the worst value that was tried (mostFactor times as bad) is enough:
-	// Needed is that one.
+	// Beyond says that even the worst value tried (mostFactor times as bad) is enough. Needed is
+	// that value.
 	Beyond bool `json:"even_worse_is_enough,omitempty"`
-	// Ceiling is the speed at the best value that was tried, where the target is not reached.
+	// Ceiling is the speed at the best value tried, if the target is not reached.
 	Ceiling *float64 `json:"ceiling_tokens_per_s,omitempty"`
 }
 
-// Sensitivity is the elasticity of speed: by how many percent it rises when something rises by one
-// percent, by central differences of logarithms.
+// Sensitivity is the elasticity of speed: its rise in percent per percent of a parameter, by
+// central differences of logarithms.
 type Sensitivity struct {
 	Name       string  `json:"name"`
 	Unit       string  `json:"unit"`
@@ -48,7 +48,7 @@ type Purchase struct {
 }
 
 const (
-	mostFactor      = 1024 // of a rate or a time, either way
+	mostFactor      = 1024 // largest change of a rate or a time, up or down
 	mostServers     = 64
 	needTolerance   = 0.005
 	elasticityStep  = 0.05
@@ -56,7 +56,7 @@ const (
 	nameActiveShare = "active share"
 )
 
-// needs moves each lever, the memory and the active share by themselves.
+// needs finds the need of each lever, of the memory and of the active share.
 func (p *planner) needs() ([]Need, error) {
 	list := leversOf(p.Backend)
 	progress := p.stage("needed values")
@@ -129,7 +129,7 @@ func (p *planner) needOf(l *lever, now float64) (Need, error) {
 	return out, nil
 }
 
-// needOfMemory finds the shortest window that reaches the target, budget or not.
+// needOfMemory finds the shortest window that reaches the target, whatever the budget.
 func (p *planner) needOfMemory() (Need, error) {
 	out := Need{Name: nameMemory, Unit: "B"}
 	now, err := p.account(p.best.Window)
@@ -183,8 +183,8 @@ func (p *planner) needOfShare() (Need, error) {
 	return out, nil
 }
 
-// sensitivities differentiates the speed of the best setting, by magnitude. What does not matter at
-// all is left out.
+// sensitivities differentiates the speed of the best setting and sorts by magnitude. Parameters
+// without any effect are left out.
 func (p *planner) sensitivities() ([]Sensitivity, error) {
 	list := leversOf(p.Backend)
 	progress := p.stage("sensitivities")
@@ -231,8 +231,9 @@ func (p *planner) sensitivities() ([]Sensitivity, error) {
 	return out, nil
 }
 
-// otherSensitivities are those of the memory, by a window of one token more and one less, and of
-// the active share, which can only be thinned and so has a difference to one side.
+// otherSensitivities are those of the memory and of the active share. The memory is moved by a
+// window of one token more and one less. The active share can only be thinned: its difference is
+// one-sided.
 func (p *planner) otherSensitivities(add func(s Sensitivity, low, high, slow, fast float64)) error {
 	at := func(k int) (memory, rate float64, err error) {
 		s := p.best
@@ -270,8 +271,8 @@ func (p *planner) otherSensitivities(add func(s Sensitivity, low, high, slow, fa
 	return nil
 }
 
-// purchases puts the flash of other devices into this machine and chooses their engine and reads in
-// flight.
+// purchases simulates this machine with the flash of other devices, with the best engine and number
+// of reads in flight for each.
 func (p *planner) purchases() ([]Purchase, error) {
 	progress := p.stage("other drives")
 	own, _, err := p.simulate(p.prefix, p.Device, p.best, 0)
@@ -319,9 +320,9 @@ func (p *planner) purchases() ([]Purchase, error) {
 	return out, nil
 }
 
-// thin is a trace in which each unit is kept with a probability, for good, so that active share,
-// misses and hits shrink in proportion and the repetition from token to token stays. What a smaller
-// probability keeps, a larger one keeps as well.
+// thin is a trace in which each unit is kept or dropped for all tokens, with a probability. Active
+// share, misses and hits shrink in proportion, and the repetition from token to token stays. A
+// larger probability keeps the units of a smaller one, and more.
 func thin(m *traces.Memory, keep float64) *traces.Memory {
 	kept := mask.NewLayers(m.Head.Layers, m.Head.Units)
 	for l := range kept {

@@ -16,33 +16,33 @@ import (
 
 // PlanConfig asks for the best configuration of a trace on a device.
 //
-// Speed is tokens per second of the tokens after the first Warm of each sequence, which fill the
-// window; all tokens where a sequence has no more. The grid, needed values and elasticities are
-// simulated on the first Prefix tokens, the winners on MaxTokens.
+// Speed is tokens per second without the first Warm tokens of each sequence, which fill the window.
+// If no sequence has more, all tokens count. The grid, needed values and elasticities are simulated
+// on the first Prefix tokens, the winners on MaxTokens.
 type PlanConfig struct {
 	Trace         traces.Source
-	Model         Model // ModelOf the trace's header, or better known
+	Model         Model // ModelOf the trace's header, or a better description
 	Device        *devicemodels.Device
-	Backend       sim.Backend // what computes
+	Backend       sim.Backend // the processor that computes
 	Budget        units.Bytes // of all memory, see Memory
 	Target        float64     // tokens/s; 0 = none
 	Predicted     bool
 	PredictorRank int
 	Positions     int // of the KV cache; 0 = those of the trace
 
-	// to choose from; empty = all of the device that are not cached by the page cache, in
-	// alphabetical order
+	// to choose from; empty = all engines of the device that bypass the page cache, in alphabetical
+	// order
 	Engines  []string
 	Parallel []int // to choose from; empty = 8, 32, 128
 	Chunks   []units.Bytes
 	Prefix   int // 0 = 48, or twice the longest window that fits
 	Winners  int // 0 = 3
-	// MaxTokens is where the winners' simulations stop; 0 = the whole trace.
+	// MaxTokens limits the tokens of the winners' simulations; 0 = the whole trace.
 	MaxTokens int
-	// Others are devices whose flash is tried in place of the device's own, with their names.
+	// Others are devices whose flash is tried in place of the device's own.
 	Others []*devicemodels.Device
-	// Energy returns joules per token of a simulated run, if they are known; nil = the Pareto front
-	// is of memory and speed.
+	// Energy returns the joules per token of a simulated run, if they are known. nil = the Pareto
+	// front has memory and speed only.
 	Energy   func(*traces.Run) (float64, bool)
 	Progress func(stage string, done, total int)
 }
@@ -67,13 +67,13 @@ type Point struct {
 // Winner is a Point simulated on the whole trace.
 type Winner struct {
 	Point
-	// Prediction is how well the speed is known, of the whole run with its first tokens; Run is
-	// that run's own rate.
+	// Prediction says how well the speed of the whole run is known, with the first tokens of its
+	// sequences. Run is the rate of that run.
 	Prediction *traces.Prediction `json:"prediction"`
 	Run        float64            `json:"tokens_per_s_whole_run"`
 }
 
-// Plan is the answer.
+// Plan is the result of MakePlan.
 type Plan struct {
 	Model  string      `json:"model"`
 	Device string      `json:"device"`
@@ -84,8 +84,8 @@ type Plan struct {
 	Memory Memory      `json:"memory"` // of Best
 	Best   Winner      `json:"best"`   // the fastest that fits
 	Meets  bool        `json:"meets_target"`
-	// Leanest is the Point with the least memory that reaches the target, whether or not it fits;
-	// nil = none does, or there is no target.
+	// Leanest is the Point with the least memory that reaches the target, even if it does not fit;
+	// nil if no Point reaches it, or there is no target.
 	Leanest       *Point        `json:"leanest,omitempty"`
 	Winners       []Winner      `json:"winners"`
 	Pareto        []Point       `json:"pareto"` // by memory
@@ -95,8 +95,8 @@ type Plan struct {
 	Warnings      []string      `json:"warnings"`
 }
 
-// negligible is the difference in speed, as a share, below which the simpler of two settings is
-// preferred.
+// negligible is a difference in speed, as a share. The simpler of two settings is preferred if they
+// differ by less.
 const negligible = 1e-3
 
 // MakePlan answers a PlanConfig. Errors are of kind ErrInput, memory.ErrBudget, or those of package
@@ -155,7 +155,7 @@ type planner struct {
 	rows     *memory.Windows
 	hold     Holding
 	windows  []int
-	fits     int // of the windows, the longest that fits
+	fits     int // the longest of the windows that fits
 	warm     int
 	best     Setting
 	warnings []string
@@ -204,8 +204,7 @@ func newPlanner(ctx context.Context, cfg PlanConfig) (*planner, error) {
 	if p.prefix, err = prefixOf(cfg.Trace, cfg.Prefix); err != nil {
 		return nil, err
 	}
-	// A window longer than what the prefix has before its last half cannot be told from a shorter
-	// one there.
+	// Windows longer than the first half of the prefix have the same speed on its second half.
 	longest := max(longestRun(p.prefix)/2, 1)
 	p.fits = min(mem.Window, longest)
 	for _, k := range []int{0, 1, 2, 4, 8, 16, 32, longestTried, p.fits} {
@@ -229,7 +228,7 @@ const longestTried = 64
 // account is the memory of a window of k tokens.
 func (p *planner) account(k int) (Memory, error) { return p.Model.Account(p.rows, k, p.hold) }
 
-// stage is the progress of one stage, or nil.
+// stage returns the progress function of one stage, or nil.
 func (p *planner) stage(name string) func(done, total int) {
 	if p.Progress == nil {
 		return nil
@@ -237,8 +236,7 @@ func (p *planner) stage(name string) func(done, total int) {
 	return func(done, total int) { p.Progress(name, done, total) }
 }
 
-// enginesOf lists the engines of a device that do not read through the page cache, in alphabetical
-// order.
+// enginesOf lists the engines of a device that bypass the page cache, in alphabetical order.
 func enginesOf(d *devicemodels.Device) []string {
 	var list []string
 	for name, c := range d.Flash.Engines {
@@ -294,8 +292,8 @@ func (p *planner) simulate(src traces.Source, d *devicemodels.Device, s Setting,
 	return speed(run, p.warm), run, nil
 }
 
-// speed is the rate of the tokens after the first warm of each sequence, or of all where there are
-// none.
+// speed is the rate of the tokens after the first warm of each sequence, or of all tokens if no
+// sequence has more.
 func speed(run *traces.Run, warm int) float64 {
 	var sequences traces.Sequences
 	tokens, wall, index := 0, units.Nanos(0), 0
@@ -321,8 +319,8 @@ func speed(run *traces.Run, warm int) float64 {
 	return float64(tokens) / wall.Seconds()
 }
 
-// grid simulates all settings whose window fits, and longer windows with the reads that were best
-// for the longest that does.
+// grid simulates all settings whose window fits. Longer windows are simulated with the best reads
+// of the longest window that fits.
 func (p *planner) grid() ([]Point, error) {
 	var reads []Setting
 	for _, engine := range p.Engines {
@@ -381,9 +379,9 @@ func (p *planner) point(s Setting) (Point, error) {
 	return pt, nil
 }
 
-// better reports whether a is to be preferred to b: faster, or with less memory when lean. Where
-// they are equal in that, the other decides, then fewer reads in flight; the order of the grid
-// last.
+// better reports whether a is preferred to b: it is faster or, if lean, has less memory. If they
+// are equal, the other of the two criteria decides, then fewer reads in flight, then the order of
+// the grid.
 func better(a, b *Point, lean bool) bool {
 	faster, slower := a.TokensPerS > b.TokensPerS*(1+negligible),
 		b.TokensPerS > a.TokensPerS*(1+negligible)
@@ -406,8 +404,8 @@ func fastest(points []Point) *Point {
 	return best
 }
 
-// winners simulates the best setting of each of the fastest windows that fit on the whole trace,
-// and orders them by what that shows.
+// winners simulates the best setting of each of the fastest windows that fit, on the whole trace,
+// and orders them by the result.
 func (p *planner) winners(points []Point) ([]Winner, error) {
 	left := slices.Clone(points)
 	var list []Winner
@@ -446,8 +444,8 @@ func (p *planner) winners(points []Point) ([]Winner, error) {
 	return list, nil
 }
 
-// pareto keeps the points that no other beats in one of memory, speed and (where all have them)
-// joules without losing in another, one of several equal ones, by memory.
+// pareto keeps the points that no other point dominates in memory, speed and, if all have them,
+// joules. It keeps one of several equal points, and sorts by memory.
 func pareto(points []Point) []Point {
 	energy := !slices.ContainsFunc(points, func(p Point) bool { return p.Joules == nil })
 	dominates := func(a, b *Point) bool {

@@ -11,15 +11,15 @@ import (
 //go:embed published.csv
 var publishedTable string
 
-// Study is one line of NeuroPrefetcher's study of twenty systems: a Jetson AGX Orin with 11.9 GiB
-// available, Mistral-7B-v0.1 in fp16 (13.5 GiB), or OPT-6.7B (12.4 GiB) where a system knows no
-// other.
+// Study is one line of NeuroPrefetcher's study of twenty systems on a Jetson AGX Orin with 11.9 GiB
+// available. The model is Mistral-7B-v0.1 in fp16 (13.5 GiB), or OPT-6.7B (12.4 GiB) for systems
+// that know no other.
 type Study struct {
 	Group   string // as published
-	Systems string // those that are named
+	Systems string // the systems that the study names
 	Count   int
-	Class   string  // ours; "" = not a matter of memory
-	Verdict Verdict // published, in our words
+	Class   string  // one of the classes; "" = memory does not decide
+	Verdict Verdict // the published outcome
 	Source  string
 	Quality string
 	Note    string

@@ -15,13 +15,13 @@ const (
 	ClassFlash    = "flash"
 )
 
-// class is a class with its judge, which fills in all but the names of a Runtime.
+// class is a class of runtimes. judge returns its Runtime without the names.
 type class struct {
 	name, systems string
 	judge         func(q *assessment) Runtime
 }
 
-// classes are all of them, from the one that asks the most of memory.
+// classes are all classes, in order of their demand for memory, the largest first.
 func classes() ([]class, error) {
 	list := []class{
 		{ClassResident, "", (*assessment).resident}, {ClassOffload, "", (*assessment).offload},
@@ -45,12 +45,12 @@ func classes() ([]class, error) {
 	return list, nil
 }
 
-// reserve is what must stay free of unified memory: below about 1 GiB the kernel of the study's
+// reserve is the unified memory that must stay free. Below about 1 GiB the kernel of the study's
 // Jetson cannot satisfy contiguous allocations.
 const reserve = units.GiB
 
-// room is what allocations find: on unified memory what is beyond the reserve, else the
-// accelerator's memory.
+// room is the memory for allocations: unified memory without the reserve, or the accelerator's
+// memory.
 func (q *assessment) room() units.Bytes {
 	if q.machine.Unified() {
 		return max(q.machine.Memory-reserve, 0)
@@ -58,7 +58,7 @@ func (q *assessment) room() units.Bytes {
 	return q.machine.Accelerator
 }
 
-// roomText says where room comes from.
+// roomText describes room.
 func (q *assessment) roomText() string {
 	if q.machine.Unified() {
 		return fmt.Sprintf("%s of %s can be allocated, as %s must stay free", size(q.room()),
@@ -67,16 +67,16 @@ func (q *assessment) roomText() string {
 	return fmt.Sprintf("the accelerator has %s", size(q.machine.Accelerator))
 }
 
-// whole is everything that a dense runtime holds.
+// whole is the memory of a dense runtime: all weights and the KV cache.
 func (q *assessment) whole() units.Bytes { return q.model.Bytes + q.kv }
 
-// wholeText names its parts.
+// wholeText describes whole.
 func (q *assessment) wholeText() string {
 	return fmt.Sprintf("weights of %s and a %d-bit KV cache of %s", size(q.model.Bytes),
 		8*q.machine.KVElement, size(q.kv))
 }
 
-// fits is the row of everything in memory.
+// fits is the verdict if everything is in memory.
 func (q *assessment) fits() Runtime {
 	r := Runtime{Verdict: VerdictFits, Reason: fmt.Sprintf("%s; %s", q.wholeText(), q.roomText())}
 	r.RateMost = q.tokens(0, 0, q.model.touched()+q.kv)
@@ -93,8 +93,8 @@ func (q *assessment) resident() Runtime {
 		q.roomText(), size(q.whole()-q.room()))}
 }
 
-// offload moves what the accelerator does not hold to the host, and computes it there or fetches it
-// for every token.
+// offload keeps the weights that do not fit the accelerator on the host. It computes them there, or
+// fetches them for every token.
 func (q *assessment) offload() Runtime {
 	both := q.machine.Memory + q.machine.Accelerator
 	switch {
@@ -114,17 +114,17 @@ func (q *assessment) offload() Runtime {
 	r := Runtime{Verdict: VerdictFits, Reason: fmt.Sprintf("%s; %s of it in the memory of the host",
 		q.wholeText(), size(host))}
 	r.RateMost = q.tokens(0, 0, q.model.touched()+q.kv)
-	// fetched; a runtime that computes it on the host is not faster than the host's memory, whose
-	// rate is not known
+	// The rate if the weights are fetched. A runtime that computes on the host is limited by the
+	// host's memory, whose rate is not known.
 	if q.bus > 0 {
 		r.RateLeast = min(r.RateMost, float64(q.bus)/float64(host))
 	}
 	return r
 }
 
-// mapped goes through the weights in the same order for every token, in the memory that the KV
-// cache leaves. A token reads at least what does not fit, with the best replacement, and all with
-// that of the page used longest ago.
+// mapped reads the weights in the same order for every token, through the page cache that the KV
+// cache leaves. With the best replacement, a token reads the pages that do not fit. With least
+// recently used, it reads all.
 func (q *assessment) mapped() Runtime {
 	cache := q.machine.Memory - q.kv
 	if q.model.Bytes <= cache {
@@ -133,7 +133,7 @@ func (q *assessment) mapped() Runtime {
 			q.wholeText(), size(q.machine.Memory))
 		return r
 	}
-	// The pages of one layer at least, or it thrashes within a layer.
+	// With less than the pages of one layer it thrashes within a layer.
 	if layer := q.model.Bytes / units.Bytes(q.model.Layers); cache < layer {
 		return Runtime{Verdict: VerdictAllocFails,
 			Reason: fmt.Sprintf("a KV cache of %s leaves less of %s "+
@@ -141,8 +141,8 @@ func (q *assessment) mapped() Runtime {
 	}
 	r := Runtime{Verdict: VerdictPages, ReadLeast: max(q.model.touched()-cache, 0),
 		ReadMost: q.model.touched()}
-	r.Reason = fmt.Sprintf("%s of weights through %s of page cache; of the %s that a token "+
-		"touches, at least %s is read again and at most all",
+	r.Reason = fmt.Sprintf("%s of weights through %s of page cache. A token touches %s. How much "+
+		"of it is read again depends on the page cache: between %s and all",
 		size(q.model.Bytes), size(cache), size(r.ReadMost), size(r.ReadLeast))
 	used := q.model.touched() + q.kv
 	r.RateMost, r.RateLeast = q.tokens(r.ReadLeast, q.faults, used), q.tokens(r.ReadMost, q.faults,
@@ -150,9 +150,9 @@ func (q *assessment) mapped() Runtime {
 	return r
 }
 
-// placed puts whole tensors somewhere for good. On unified memory there is nothing between all in
-// memory and all on disk: the study's FlexGen finds no mixed placement there. Of a layer on disk
-// two are in memory, one being computed and one being read.
+// placed assigns every tensor to one place. On unified memory either all tensors are in memory or
+// all are on disk: the study's FlexGen finds no mixed placement there. Of the layers on disk, two
+// are in memory at a time, one being computed and one being read.
 func (q *assessment) placed() Runtime {
 	buffers := 2 * q.model.Bytes / units.Bytes(q.model.Layers)
 	both := q.machine.Memory + q.machine.Accelerator
@@ -181,17 +181,17 @@ func (q *assessment) placed() Runtime {
 	return r
 }
 
-// predictorShare is what a predictor adds to the weights: NeuroPrefetcher's share of the base
-// parameters (secondary).
+// predictorShare is the size of a predictor as a share of the base parameters (NeuroPrefetcher,
+// secondary source).
 const predictorShare = 0.0286
 
-// flash keeps all but the FFN, a predictor, and rows for what a token needs of the FFN. Layers stay
-// whole as far as there is room: the dense prefix.
+// flash keeps all but the FFN, a predictor, and the FFN rows that a token needs. As many layers as
+// there is room for stay whole: the dense prefix.
 func (q *assessment) flash() Runtime {
 	m := &q.model
 	if q.whole() <= q.room() {
 		r := q.fits()
-		if m.Needed > 0 { // it still computes no more than what is needed
+		if m.Needed > 0 { // it computes the needed rows only
 			r.RateMost = q.tokens(0, 0, m.dense()+shareOf(m.FFN, m.Needed)+q.kv)
 			r.RateLeast = r.RateMost
 		}

@@ -2,9 +2,9 @@ package answers
 
 import "math"
 
-// least returns the least x between lo and hi, up to a factor of 1+tolerance, at which enough is
-// true, for a predicate that stays true once it is; 0 < lo < hi. found is false when even hi is not
-// enough. When lo is, it is the answer.
+// least returns the least x in [lo, hi] at which enough is true, up to a factor of 1+tolerance.
+// enough must stay true above it, and 0 < lo < hi. found is false if hi is not enough. The result
+// is lo if lo is enough.
 func least(lo, hi, tolerance float64, enough func(x float64) (bool, error)) (x float64, found bool,
 	err error) {
 	for _, end := range []float64{lo, hi} {
@@ -49,9 +49,9 @@ func leastInt(lo, hi int, enough func(n int) (bool, error)) (n int, found bool, 
 	return hi, true, nil
 }
 
-// firstCrossing returns the first x in (0, hi] from which on f is above 0, to within tolerance. f
-// need not be monotone: it is evaluated at steps equal steps, and a crossing and its return inside
-// one step are missed. found is false when f is above 0 at none of them.
+// firstCrossing returns the first x in (0, hi] at which f rises above 0, within tolerance. f need
+// not be monotone: it is evaluated at the ends of equal steps. Two crossings inside one step are
+// missed. found is false if f is above 0 at no end of a step.
 func firstCrossing(hi float64, steps int, tolerance float64, f func(x float64) (float64,
 	error)) (x float64, found bool, err error) {
 	low := 0.0
