@@ -8,15 +8,15 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// CheckLimitPct is the largest mean error of cells predicted by fits without them that Check
-// passes.
+// CheckLimitPct is the largest mean error that Check passes, over cells that are each predicted by
+// a fit without it.
 const CheckLimitPct = 4
 
-// statedPct is how far an error that a file states may be from the recomputed one: files are
-// rounded, and so are their rates.
+// statedPct is the allowed difference between an error that a file states and the recomputed one.
+// Files and their rates are rounded.
 const statedPct = 0.05
 
-// CheckVerdict is what Check found.
+// CheckVerdict is the outcome of Check.
 type CheckVerdict string
 
 // The verdicts.
@@ -26,16 +26,16 @@ const (
 	CheckNotJudged CheckVerdict = "not judged"
 )
 
-// CheckResult says how well a device model gives back the cells in its file. Errors are in percent
-// of the measured throughput; nil is not known.
+// CheckResult compares a device model with the cells in its file. Errors are in percent of the
+// measured throughput; nil = not known.
 type CheckResult struct {
 	Device  string       `json:"device"`
 	Verdict CheckVerdict `json:"verdict"`
 	Reason  string       `json:"reason"` // empty for a pass
-	// Clean cells count, tainted ones are shown.
+	// Errors are over the clean cells; tainted ones are listed too.
 	Clean   int `json:"clean"`
 	Tainted int `json:"tainted"`
-	// Errors of the clean cells: against the model of the file, and against fits without the cell.
+	// errors of the clean cells against the file's model, and against fits without the cell
 	MeanAbsPct     *float64       `json:"mean_abs_percent"`
 	WorstAbsPct    *float64       `json:"worst_abs_percent"`
 	LeaveOneOutPct *float64       `json:"leave_one_out_percent"`
@@ -44,17 +44,17 @@ type CheckResult struct {
 	Cells          []CellResidual `json:"cells"`
 }
 
-// CellResidual is a cell with the model's answer as the file's flash gives it now.
+// CellResidual is a cell whose Model is recomputed from the file's flash.
 type CellResidual struct {
 	Cell
 	// model against measurement, signed; nil without a rate
 	ErrorPct *float64 `json:"error_percent"`
 }
 
-// Check computes every cell of the device anew and, where the file claims a fit of at least three
-// clean cells, repeats the fit without each of them. It fails a device whose cells are predicted
-// worse than CheckLimitPct on average, or whose file states other errors or other models than its
-// flash gives; it does not judge a device that claims no fit. An error means that d is not valid.
+// Check recomputes every cell of the device. Where the file claims a fit of at least three clean
+// cells, Check repeats the fit without each of them. A device fails when the mean error of these
+// predictions is above CheckLimitPct, or when its file states other errors or other models than its
+// flash gives. A device that claims no fit is not judged. An error means that d is not valid.
 func Check(d *Device) (*CheckResult, error) {
 	if err := d.Validate(); err != nil {
 		return nil, fmt.Errorf("devicemodels: check: %w", err)
@@ -91,8 +91,8 @@ func Check(d *Device) (*CheckResult, error) {
 	return r, nil
 }
 
-// residuals fills in the cells and their errors, and returns the first way in which the file states
-// something else.
+// residuals fills in the cells and their errors. It returns the first statement of the file that
+// the flash contradicts.
 func (r *CheckResult) residuals(d *Device) (stale string) {
 	var sum, worst float64
 	for i, c := range d.Fit.Cells {
@@ -130,12 +130,12 @@ func (r *CheckResult) residuals(d *Device) (stale string) {
 	return stale
 }
 
-// sameRate allows for rates that are written with four digits.
+// sameRate compares rates that are written with four digits.
 func sameRate(a, b units.Rate) bool {
 	return math.Abs(float64(a)-float64(b)) <= 1e-3*float64(max(a, b))+1
 }
 
-// refit repeats the fit that made a device, from the cells and the given fields of its file.
+// refit repeats the fit of a device, from the cells and the given fields of its file.
 func refit(d *Device) (spec flash.Spec, fit Fit, err error) {
 	opt := FitOptions{
 		When: d.Fit.When, Mode: d.Fit.Mode, Align: d.Flash.Align, Known: &d.Flash,

@@ -5,9 +5,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Device is everything the simulator knows about a machine: its flash, and how fast the host and
-// its GPU compute. It is immutable and is what a `*.device.yaml` says. Every number has a source:
-// Source for all of them, Sources["flash.ltfb"] for one.
+// Device describes a machine to the simulator: its flash, its host and its GPU. It is immutable and
+// has the content of a `*.device.yaml` file. Every number has a source: Source for all of them,
+// Sources["flash.ltfb"] for one.
 type Device struct {
 	Version string            `yaml:"version" json:"version"` // format version, "1"
 	Name    string            `yaml:"name" json:"name"`
@@ -20,10 +20,10 @@ type Device struct {
 	Fit *Fit `yaml:"fit,omitempty" json:"fit,omitempty"`
 }
 
-// Host is how fast memory and arithmetic are. Rates count bytes of weights (or of rows copied) per
-// second as measured with the engine's own kernels, so they contain their arithmetic. Host.At makes
-// times of them (see host.go); a rate of 0 is not known, and the roofline stands in for it where
-// there is one.
+// Host holds the rates of memory and arithmetic. A rate counts bytes of weights, or of copied rows,
+// per second. It is measured with the engine's kernels, so it includes their arithmetic. Host.At
+// turns rates into times (host.go). A rate of 0 is not known; the roofline replaces it where there
+// is one.
 type Host struct {
 	Cores int `yaml:"cores" json:"cores"`
 	// plain streaming read, all cores: the roofline
@@ -41,44 +41,44 @@ type Host struct {
 	KVRate units.Rate `yaml:"kv_rate" json:"kv_rate"`
 	// norms, residuals, bookkeeping per layer
 	LayerFixed units.Nanos `yaml:"layer_fixed" json:"layer_fixed"`
-	// final norm and what else the output head's mat-vec does not explain, per token
+	// final norm, and all of the output head that its mat-vec does not explain, per token
 	TokenFixed units.Nanos `yaml:"token_fixed" json:"token_fixed"`
 	// Policy and layout decisions: per layer, and per unit that the layer needs.
 	DecideFixed units.Nanos `yaml:"decide_fixed" json:"decide_fixed"`
 	DecideUnit  units.Nanos `yaml:"decide_unit" json:"decide_unit"`
 
-	// The rest is optional: 0 means that the machine does not have it, or does not need it.
+	// The fields below are optional: 0 means that the machine lacks the part or does not need it.
 
 	// Precisions gives the rates for other weights than fp16, by name: "bf16", "f32", "q8".
 	Precisions map[string]Precision `yaml:"precisions,omitempty" json:"precisions,omitempty"`
-	// ComputeGFLOPS is the peak of arithmetic in 10⁹ operations per second, a multiply-add being
-	// two: the roofline's other side.
+	// ComputeGFLOPS is the peak of arithmetic in 10⁹ operations per second, the other side of the
+	// roofline. A multiply-add is two operations.
 	ComputeGFLOPS float64 `yaml:"compute_gflops,omitempty" json:"compute_gflops,omitempty"`
-	// PredictorRate is the mat-vec over a predictor's weights, which are small; 0 = as the dense
-	// ones.
+	// PredictorRate is the rate of a mat-vec over a predictor's weights, which are small; 0 = the
+	// dense rate.
 	PredictorRate units.Rate `yaml:"predictor_rate,omitempty" json:"predictor_rate,omitempty"`
-	// An accelerator with memory of its own gets loaded rows over a bus: TransferFixed per batch,
-	// and the bytes at TransferRate.
+	// Loaded rows reach an accelerator with its own memory over a bus: TransferFixed per batch, and
+	// the bytes at TransferRate.
 	TransferRate  units.Rate  `yaml:"transfer_rate,omitempty" json:"transfer_rate,omitempty"`
 	TransferFixed units.Nanos `yaml:"transfer_fixed,omitempty" json:"transfer_fixed,omitempty"`
-	// SyncFixed is how long host and accelerator wait for each other, per layer.
+	// SyncFixed is the time of synchronising host and accelerator, per layer.
 	SyncFixed units.Nanos `yaml:"sync_fixed,omitempty" json:"sync_fixed,omitempty"`
-	// HeldRate is how fast cached rows are kept visible to an accelerator, once per token and for
-	// all rows held, used or not.
+	// HeldRate is the rate at which all resident rows, used or not, are kept visible to an
+	// accelerator, once per token.
 	HeldRate units.Rate `yaml:"held_rate,omitempty" json:"held_rate,omitempty"`
-	// IOContention is the memory traffic that compute loses to one byte of I/O; 0 = I/O goes to
-	// another memory. See Host.Overlap.
+	// IOContention is the memory traffic in bytes that compute loses to one byte of I/O; 0 = I/O
+	// uses another memory. See Host.Overlap.
 	IOContention float64 `yaml:"io_contention,omitempty" json:"io_contention,omitempty"`
 }
 
-// Precision is how fast weights of one precision are, in bytes of these weights per second; 0 = not
-// measured.
+// Precision holds the rates for weights of one precision, in bytes of these weights per second; 0 =
+// not measured.
 type Precision struct {
 	DenseRate units.Rate `yaml:"dense_rate,omitempty" json:"dense_rate,omitempty"`
 	RowRate   units.Rate `yaml:"row_rate,omitempty" json:"row_rate,omitempty"`
 }
 
-// Fit says where a fitted model holds and how well.
+// Fit states the range and the errors of a fitted model.
 type Fit struct {
 	When     string      `yaml:"when" json:"when"` // RFC 3339
 	Mode     string      `yaml:"mode" json:"mode"` // e.g. "pread direct ext4"
@@ -89,17 +89,16 @@ type Fit struct {
 	// residuals of the throughput
 	MeanAbsPct  float64 `yaml:"mean_abs_percent" json:"mean_abs_percent"`
 	WorstAbsPct float64 `yaml:"worst_abs_percent" json:"worst_abs_percent"`
-	// LeaveOneOutPct is the mean absolute error of cells as predicted by fits that were made
-	// without them; nil with fewer than three.
+	// LeaveOneOutPct is the mean absolute error over the cells, each predicted by a fit without it;
+	// nil with fewer than three cells.
 	LeaveOneOutPct *float64 `yaml:"leave_one_out_percent,omitempty" json:"leave_one_out_percent"`
-	// IntervalPct: nine of ten throughputs inside the range are expected within this of the model;
-	// nil = not known.
+	// IntervalPct bounds the error of nine in ten throughputs inside the range; nil = not known.
 	IntervalPct *float64 `yaml:"interval_percent,omitempty" json:"interval_percent"`
-	// HostPct is the same for the times of the host; nil = not known.
+	// HostPct is the same for times of the host; nil = not known.
 	HostPct *float64 `yaml:"host_interval_percent,omitempty" json:"host_interval_percent"`
-	// fields that were given to the fit, "flash.link_rate"
+	// fields that the fit was given, such as "flash.link_rate"
 	Fixed []string `yaml:"fixed,omitempty" json:"fixed,omitempty"`
-	// why there is no fit, where there is none
+	// reason why there is no fit; empty = there is one
 	Unfitted string `yaml:"unfitted,omitempty" json:"unfitted,omitempty"`
 	// of a reference cell during the probe
 	DriftPct float64  `yaml:"drift_percent" json:"drift_percent"`
@@ -107,11 +106,11 @@ type Fit struct {
 	Cells    []Cell   `yaml:"cells" json:"cells"`
 }
 
-// Unsteady is the Quality of a cell whose device did not come to rest while it was measured. Its
-// rate is worth little.
+// Unsteady is the Quality of a cell whose rate did not settle during the measurement. A fit gives
+// it little weight.
 const Unsteady = "not steady"
 
-// Cell is one measured point of the grid, and what the fitted model says of it.
+// Cell is one measured point of the grid, with the rate of the fitted model.
 type Cell struct {
 	Engine string      `yaml:"engine" json:"engine"`
 	Chunk  units.Bytes `yaml:"chunk" json:"chunk"`
@@ -122,15 +121,15 @@ type Cell struct {
 	RateLow  units.Rate `yaml:"rate_low,omitempty" json:"rate_low"`
 	RateHigh units.Rate `yaml:"rate_high,omitempty" json:"rate_high"`
 	Model    units.Rate `yaml:"model" json:"model"` // closed form of the fit
-	// of one read, as its thread saw it; 0 = not known
+	// latency of one read as its thread saw it; 0 = not known
 	P50 units.Nanos `yaml:"p50" json:"p50"`
 	P99 units.Nanos `yaml:"p99" json:"p99"`
-	// Times are those of single reads, as their threads saw them; empty = not kept. They are not
-	// part of a file.
+	// Times holds the latencies of single reads as their threads saw them; empty = not kept. A file
+	// does not contain them.
 	Times  flash.Histogram `yaml:"-" json:"-"`
 	Source string          `yaml:"source,omitempty" json:"source,omitempty"`
 	// of a published number: measured, table, derived, ...
 	Quality string `yaml:"quality,omitempty" json:"quality,omitempty"`
-	// why the cell was left out of the fit
+	// reason why the fit left the cell out
 	Tainted string `yaml:"tainted,omitempty" json:"tainted,omitempty"`
 }

@@ -12,40 +12,39 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// ErrFit is wrapped when cells cannot be turned into a device: too few of them, or measured while
-// the device drifted.
+// ErrFit is wrapped when cells do not give a device: there are too few, or the device drifted
+// during the measurement.
 var ErrFit = errors.New("cannot fit a device")
 
-// ErrDrift is the ErrFit of cells that were measured while the device drifted: the same measurement
-// made again may do.
+// ErrDrift is an ErrFit: the device drifted during the measurement. Another measurement may
+// succeed.
 var ErrDrift = fmt.Errorf("%w", ErrFit)
 
-// minCells is the least number of clean cells: fewer leave nothing to check a fit with.
+// minCells is the least number of clean cells: fewer leave no cell to check a fit with.
 const minCells = 3
 
 // Limits on the drift of a reference cell. Above warnDriftPct the fit carries a warning. Above
-// defaultMaxDriftPct one device was not measured but two: a cold one and a throttled one, say.
+// defaultMaxDriftPct the cells describe two devices, such as a cold one and a throttled one.
 const (
 	warnDriftPct       = 10
 	warnResidualPct    = 15
 	defaultMaxDriftPct = 50
 )
 
-// FitOptions are what the cells do not say. The zero value is usable.
+// FitOptions are facts that the cells do not show. The zero value is usable.
 type FitOptions struct {
 	When  string      // copied to Fit.When
 	Mode  string      // copied to Fit.Mode
 	Align units.Bytes // smallest direct read; 0 = 4096 B
 
-	// HostCost gives the CPU time of one request where it was measured, by engine. It is then taken
-	// as known; otherwise it is fitted, and separates from LTFB only where the host is the
-	// bottleneck of some cell.
+	// HostCost gives the measured CPU time of one request, by engine. The cost of any other engine
+	// is fitted. It separates from the LTFB only where the host is the bottleneck of some cell.
 	HostCost map[string]units.Nanos
 	Serial   []string // engines that spend the request cost on one core; nil = uring
 
-	// Known is what was measured or published otherwise: all of it that the fit does not find is
-	// copied (LTFBShape, Limit, Page, ...), and the fields named in Fixed ("flash.link_rate",
-	// "flash.engines.pread") keep their values.
+	// Known holds numbers from other measurements or publications. The fit copies the fields that
+	// it does not find itself (LTFBShape, Limit, Page, ...). The fields named in Fixed
+	// ("flash.link_rate", "flash.engines.pread") keep their values.
 	Known *flash.Spec
 	Fixed []string
 
@@ -54,22 +53,23 @@ type FitOptions struct {
 	Seed        uint64  // of the search's starting points
 }
 
-// FitFlash finds the device whose closed form is nearest to the cells, in the sense of least
-// squares of the logarithm of the throughput, so that a slow cell counts as much as a fast one, and
-// a cell less the wider its own confidence interval is. Every placement is tried, with and without
-// a request limit where there are cells enough; a part that explains no more than noise is left
-// out. The same arguments give the same result.
+// FitFlash finds the device whose closed form is nearest to the cells, by least squares of the
+// logarithm of the throughput. A slow cell therefore counts as much as a fast one. The weight of a
+// cell falls with the width of its confidence interval. The fit tries every placement, with and
+// without a request limit where there are enough cells. It leaves out a part that explains no more
+// than noise. The same arguments give the same result.
 //
-// Tainted cells are kept in Fit.Cells but not used. At least three clean cells are needed, of two
+// Tainted cells stay in Fit.Cells but are not used. A fit needs at least three clean cells: of two
 // chunk sizes unless the server's rate is fixed, and of two depths unless the number of servers or
-// the LTFB is. Every clean cell is also predicted by a fit without it; those errors are
-// Fit.LeaveOneOutPct and, with Student's factor for the few cells there are, Fit.IntervalPct. Where
-// the times of single reads (Cell.Times) show the stop and go of a token bucket, the device has a
-// Limit, and what it does between the stalls is what the rest is fitted to. The times of single
-// reads at depth 1 give the shape of the LTFB's distribution. The request cost of an engine is
-// split evenly between Submit and Complete: a rate does not tell them apart. Engines' Batch costs
-// stay 0: a cell is a closed loop and has no batches. Errors wrap ErrFit, or its ErrDrift, and say
-// what is missing.
+// the LTFB is fixed. Every clean cell is also predicted by a fit without it. These errors give
+// Fit.LeaveOneOutPct and, with Student's factor for so few cells, Fit.IntervalPct.
+//
+// The times of single reads (Cell.Times) may show the stalls of a token bucket. The device then has
+// a Limit, and the other parts are fitted to the rate between the stalls. The times of single reads
+// at depth 1 give the shape of the LTFB's distribution. The request cost of an engine is split
+// evenly between Submit and Complete, because a rate does not separate them. The Batch cost of
+// engines stays 0: a cell is a closed loop and has no batches. Errors wrap ErrFit or ErrDrift and
+// name the missing cells.
 func FitFlash(cells []Cell, cores int, opt FitOptions) (flash.Spec, Fit, error) {
 	clean, err := usable(cells, opt.Fixed)
 	if err != nil {
@@ -112,7 +112,7 @@ func FitFlash(cells []Cell, cores int, opt FitOptions) (flash.Spec, Fit, error) 
 // enginePrefix stands before the name of an engine whose cost is given to a fit.
 const enginePrefix = "flash.engines."
 
-// fixedEngine returns the known cost of an engine that Fixed names.
+// fixedEngine returns the known cost of an engine in Fixed.
 func (o *FitOptions) fixedEngine(name string) (flash.EngineCost, bool) {
 	if !slices.Contains(o.Fixed, enginePrefix+name) {
 		return flash.EngineCost{}, false
@@ -121,7 +121,8 @@ func (o *FitOptions) fixedEngine(name string) (flash.EngineCost, bool) {
 	return cost, ok
 }
 
-// given names everything that the fit did not find, so that a device file says how to repeat it.
+// given lists the fields that the fit did not find, so that a device file allows the fit to be
+// repeated.
 func (o *FitOptions) given() []string {
 	list := slices.Clone(o.Fixed)
 	for _, name := range slices.Sorted(maps.Keys(o.HostCost)) {
@@ -132,7 +133,7 @@ func (o *FitOptions) given() []string {
 	return list
 }
 
-// usable returns the clean cells, or an error that says what they lack.
+// usable returns the clean cells, or an error that names the missing measurements.
 func usable(cells []Cell, fixed []string) ([]Cell, error) {
 	var clean []Cell
 	taints := map[string]int{}
@@ -171,13 +172,13 @@ func usable(cells []Cell, fixed []string) ([]Cell, error) {
 		why += fmt.Sprintf("; left out %d: %s", taints[taint], taint)
 	}
 	if len(clean) < minCells {
-		add = add[:1] // the others follow from it
+		add = add[:1] // it includes the other two
 	}
 	return nil, fmt.Errorf("devicemodels: fit: have only %s%s; add %s: %w", strings.Join(missing,
 		" and "), why, strings.Join(add, ", and "), ErrFit)
 }
 
-// otherChunk names a measurement that tells the time per read from the time per byte.
+// otherChunk names a measurement that separates the time per read from the time per byte.
 func otherChunk(have map[units.Bytes]bool) string {
 	for c := range have {
 		if c < 32*units.KiB {
@@ -187,7 +188,7 @@ func otherChunk(have map[units.Bytes]bool) string {
 	return "one with reads of 4 KiB"
 }
 
-// otherDepth names a measurement that tells the latency of a read from the number of them at once.
+// otherDepth names a measurement that separates the latency of a read from the number of servers.
 func otherDepth(have map[int]bool) string {
 	for d := range have {
 		if d > 1 {
@@ -197,7 +198,7 @@ func otherDepth(have map[int]bool) string {
 	return "one at depth 32"
 }
 
-// describe fills in the model's answer for every cell, and how far it is off for the clean ones.
+// describe fills in the model's rate of every cell and its errors over the clean cells.
 func describe(f *flash.Spec, cells []Cell, cores int, opt FitOptions) Fit {
 	fit := Fit{When: opt.When, Mode: opt.Mode, DriftPct: round3(opt.DriftPct),
 		Cells: slices.Clone(cells)}
@@ -242,5 +243,5 @@ func describe(f *flash.Spec, cells []Cell, cores int, opt FitOptions) Fit {
 	return fit
 }
 
-// round3 keeps three decimals, so that a file does not end in rounding noise.
+// round3 keeps three decimals: more would be rounding noise in a file.
 func round3(v float64) float64 { return math.Round(v*1000) / 1000 }

@@ -16,17 +16,17 @@ import (
 	"github.com/windrow-sim/windrow/internal/rng"
 )
 
-// search minimises the log error over the logarithms of the parameters that are not given.
-// Logarithms keep every parameter positive and give all of them the same scale. The number of
-// servers is a real number until the end.
+// search minimises the log error over the logarithms of the free parameters. Logarithms keep every
+// parameter positive and give all of them the same scale. The number of servers is a real number
+// until the end.
 type search struct {
 	points  []point
 	engines []hostCost // in order of name
-	params  []param    // the five of the device, then one for each engine whose cost is not known
+	params  []param    // the five of the device, then the unknown costs of engines
 	most    int        // deepest loop measured
-	base    flash.Loop // what the fit does not move
-	extra   float64    // s; what reads spread over all of the device add to LTFB, from Known.Spans
-	spread  bool       // the request limit of such reads is known from there
+	base    flash.Loop // the fixed part of the closed form
+	extra   float64    // s; added to the LTFB of reads over the whole device, from Known.Spans
+	spread  bool       // Known.Spans gives the request limit of such reads
 	opt     FitOptions
 }
 
@@ -40,7 +40,7 @@ const (
 	deviceParams
 )
 
-// param is one parameter: where it starts, and whether it is given.
+// param is one parameter: its start, and whether it is fixed.
 type param struct {
 	start float64 // logarithm
 	fixed bool
@@ -50,8 +50,8 @@ type param struct {
 type point struct {
 	engine         int
 	chunk, depth   float64
-	logRequestRate float64 // what the device did, between the stalls of a limit
-	logLimited     float64 // what was measured, limit and all
+	logRequestRate float64 // of the device, between the stalls of a limit
+	logLimited     float64 // as measured, with the limit
 	weight         float64
 }
 
@@ -61,10 +61,10 @@ type hostCost struct {
 	serial bool
 	known  float64 // s; used when param < 0
 	param  int     // index in params
-	fixed  bool    // the whole cost is that of Known
+	fixed  bool    // the whole cost is from Known
 }
 
-// shape is one of the structures that are tried.
+// shape is one structure of a device.
 type shape struct {
 	placement flash.Placement
 	ceiling   bool
@@ -77,30 +77,30 @@ type candidate struct {
 	loss  float64
 }
 
-// Weights of the priors, against a mean squared log error that is 1e-4 for 1 % noise. The first
-// keeps a parameter that no cell depends on where it started; the second prefers to blame the
-// device, not the host, for latency that the cells cannot assign; the third prefers fewer servers:
-// what cannot be seen must not be promised.
+// Weights of the priors, against a mean squared log error of 1e-4 for 1 % noise. The first keeps a
+// parameter at its start when no cell depends on it. The second assigns latency to the device
+// rather than to the host where the cells cannot tell. The third prefers fewer servers: a fit must
+// not promise parallelism that no cell shows.
 const (
 	priorStart   = 1e-6
 	priorHost    = 1e-4
 	priorServers = 1e-6
 )
 
-// noiseFloor is the mean squared log error that repeated measurements of one cell have at best (0.5
-// %): a shape that is better by less than that is not better.
+// noiseFloor is the least mean squared log error of repeated measurements of one cell (0.5 %). A
+// smaller gain does not make a shape better.
 const noiseFloor = 2.5e-5
 
-// unsteadyWeight is what an unsteady cell counts beside a steady one.
+// unsteadyWeight is the weight of an unsteady cell relative to a steady one.
 const unsteadyWeight = 0.05
 
-// weightNoise is the relative error, in a cell's confidence interval, that halves its weight.
+// weightNoise is the relative error, from a cell's confidence interval, that halves its weight.
 const weightNoise = 0.02
 
 func newSearch(clean []Cell, cores int, opt FitOptions) (*search, error) {
 	s := &search{opt: opt, base: opt.Known.Loop(1, true)}
-	// Cells that a limit held back take part with what the device did between its stalls; judge
-	// puts the limit back.
+	// A limited cell takes part with the device's rate between the stalls; judge applies the limit
+	// again.
 	s.base.LimitByte, s.base.LimitIO = 0, 0
 	for _, span := range opt.Known.Spans {
 		if span.Within == 0 {
@@ -146,7 +146,7 @@ func newSearch(clean []Cell, cores int, opt FitOptions) (*search, error) {
 	return s, s.fix()
 }
 
-// hostCost returns what the options say about an engine, and whether its cost is known.
+// hostCost returns the cost of an engine by the options, and whether it is known.
 func (o *FitOptions) hostCost(name string, cores int) (h hostCost, known bool) {
 	serial := o.Serial
 	if serial == nil {
@@ -165,8 +165,8 @@ func (o *FitOptions) hostCost(name string, cores int) (h hostCost, known bool) {
 	return h, known
 }
 
-// guess reads a first θ off the cells: the shallowest loops show a lone request, the fastest cell
-// shows the link, the most requests in a second the request limit.
+// guess estimates the starts from the cells: the shallowest loops show a lone request, the fastest
+// cell shows the link, and the highest request rate shows the request limit.
 func (s *search) guess(costs int) {
 	small, large := s.points[0], s.points[0]
 	fastest, most := 0.0, 0.0
@@ -194,7 +194,7 @@ func (s *search) guess(costs int) {
 	}
 }
 
-// fix holds the parameters that opt.Fixed names at their known values.
+// fix sets the parameters in opt.Fixed to their known values.
 func (s *search) fix() error {
 	known := s.opt.Known
 	values := map[string]struct {
@@ -209,14 +209,14 @@ func (s *search) fix() error {
 	}
 	for _, name := range s.opt.Fixed {
 		if name == "flash.placement" {
-			continue // shapes looks at it
+			continue // see shapes
 		}
 		if engine, ok := strings.CutPrefix(name, enginePrefix); ok {
 			if _, known := s.opt.Known.Engines[engine]; !known {
 				return fmt.Errorf("devicemodels: fit: %q is fixed, but no cost of it is known: %w",
 					name, ErrFit)
 			}
-			continue // newSearch looks at it
+			continue // see newSearch
 		}
 		v, ok := values[name]
 		if !ok {
@@ -226,7 +226,8 @@ func (s *search) fix() error {
 		if !(v.value > 0) {
 			return fmt.Errorf("devicemodels: fit: %q is fixed at no value: %w", name, ErrFit)
 		}
-		// No limit is written 0 and is an infinite time: so short a time is the same.
+		// No limit is written as a rate of 0, whose inverse is infinite: use a negligible time
+		// instead.
 		s.params[v.param] = param{start: math.Log(v.value), fixed: true}
 		if math.IsInf(v.value, 1) {
 			s.params[v.param].start = math.Log(1e-18)
@@ -235,7 +236,7 @@ func (s *search) fix() error {
 	return nil
 }
 
-// shapes are the structures to try: as many as the cells can tell apart.
+// shapes are the structures to try, as many as the cells can distinguish.
 func (s *search) shapes() []shape {
 	placements := []flash.Placement{flash.PlaceAny, flash.PlaceByAddress, flash.PlaceInRounds}
 	if slices.Contains(s.opt.Fixed, "flash.placement") {
@@ -250,7 +251,7 @@ func (s *search) shapes() []shape {
 		case s.params[paramPerIO].fixed || s.spread:
 			list = append(list, shape{p, !s.spread})
 		case p == flash.PlaceInRounds:
-			list = append(list, shape{p, true}) // the service of a request is its limit
+			list = append(list, shape{p, true}) // its service time is the request limit
 		default:
 			list = append(list, shape{p, false})
 			if len(s.points) >= enough {
@@ -261,7 +262,7 @@ func (s *search) shapes() []shape {
 	return list
 }
 
-// free returns the indices of the parameters that a shape moves.
+// free returns the indices of the parameters that are fitted for a shape.
 func (s *search) free(sh shape) []int {
 	var list []int
 	for i, p := range s.params {
@@ -328,8 +329,8 @@ func (s *search) loss(sh shape, theta []float64) float64 {
 	return sum
 }
 
-// run tries every shape from a few numbers of servers and returns the best of all, with whole
-// servers.
+// run tries every shape from several numbers of servers. It returns the best, with a whole number
+// of servers.
 func (s *search) run() candidate {
 	random := rng.Stream(s.opt.Seed, "devicemodels/fit")
 	var best candidate
@@ -337,7 +338,7 @@ func (s *search) run() candidate {
 	for _, sh := range s.shapes() {
 		c := s.whole(s.explore(sh, random))
 		n := float64(len(s.points))
-		// The Bayesian information criterion: a parameter more must pay for itself.
+		// The Bayesian information criterion penalises each further parameter.
 		score := n*math.Log(s.meanSquare(c)+noiseFloor) + s.complexity(sh)*math.Log(n)
 		if score < bestScore-1e-9 {
 			best, bestScore = c, score
@@ -346,9 +347,9 @@ func (s *search) run() candidate {
 	return best
 }
 
-// complexity is the number of parameters that a shape pays for. Rounds pay for the number of
-// servers that they do not have: one server that serves reads as they come does the same at every
-// depth, and is the plainer thing.
+// complexity is the number of parameters in a shape's penalty. Rounds also count the number of
+// servers that they do not have: a single server without rounds has the same rate at every depth
+// and is the simpler device.
 func (s *search) complexity(sh shape) float64 {
 	n := len(s.free(sh))
 	if sh.placement == flash.PlaceInRounds {
@@ -369,8 +370,8 @@ func (s *search) meanSquare(c candidate) float64 {
 	return sum / weights
 }
 
-// explore searches one shape from numbers of servers a factor of three apart, and again from shaken
-// results, to leave local minima.
+// explore searches one shape from numbers of servers a factor of three apart, and then from
+// perturbed results, to leave local minima.
 func (s *search) explore(sh shape, random *rand.Rand) candidate {
 	best := candidate{loss: math.Inf(1)}
 	keep := func(c candidate) {
@@ -397,7 +398,7 @@ func (s *search) explore(sh shape, random *rand.Rand) candidate {
 	return best
 }
 
-// shaken returns theta with every free parameter moved by a factor of about 1.6 up or down.
+// shaken returns theta with every free parameter perturbed by a factor of about 1.6.
 func (s *search) shaken(sh shape, theta []float64, random *rand.Rand) []float64 {
 	moved := slices.Clone(theta)
 	for _, i := range s.free(sh) {
@@ -406,7 +407,7 @@ func (s *search) shaken(sh shape, theta []float64, random *rand.Rand) []float64 
 	return moved
 }
 
-// whole moves the number of servers to the better of the whole numbers beside it.
+// whole rounds the number of servers to the better of the two nearest whole numbers.
 func (s *search) whole(c candidate) candidate {
 	if s.params[paramServers].fixed {
 		return c
@@ -426,8 +427,8 @@ func (s *search) whole(c candidate) candidate {
 	return best
 }
 
-// descend minimises from start, and again from where it stopped: a simplex that has collapsed on an
-// edge of the objective gets going with a fresh one.
+// descend minimises from start, and again from each result: a fresh simplex continues where one has
+// collapsed on an edge of the objective.
 func (s *search) descend(sh shape, start []float64) candidate {
 	best := s.minimise(sh, start)
 	for range 4 {
@@ -441,7 +442,7 @@ func (s *search) descend(sh shape, start []float64) candidate {
 }
 
 // minimise runs the downhill simplex of Nelder and Mead, which needs no derivative: the closed form
-// has corners wherever the bottleneck moves.
+// has a corner wherever the bottleneck changes.
 func (s *search) minimise(sh shape, start []float64) candidate {
 	free := s.free(sh)
 	theta := slices.Clone(start)
@@ -466,17 +467,16 @@ func (s *search) minimise(sh shape, start []float64) candidate {
 			Iterations: 40},
 	}
 	result, err := optimize.Minimize(problem, x, settings, &optimize.NelderMead{SimplexSize: 0.2})
-	// Running out of evaluations is reported as a status, not an error; a result with an error is
-	// no candidate.
+	// The end of the evaluations is a status, not an error. A result with an error is not used.
 	if err != nil || result == nil || math.IsNaN(result.F) {
 		return stay
 	}
 	return candidate{shape: sh, theta: slices.Clone(full(result.X)), loss: result.F}
 }
 
-// judge predicts every cell by a fit without it. The errors are those of cells nobody has seen, so
-// that their spread, with Student's factor for the degrees of freedom that are left, is the
-// interval of a prediction. A cell counts as much as it is known.
+// judge predicts every cell by a fit without it. The errors are those of unseen cells. Their
+// spread, with Student's factor for the remaining degrees of freedom, is therefore the interval of
+// a prediction. Cells have the same weights as in the fit.
 func (s *search) judge(c candidate, fit *Fit) {
 	n := len(s.points)
 	if n < 3 {
@@ -501,8 +501,8 @@ func (s *search) judge(c candidate, fit *Fit) {
 	fit.IntervalPct = &interval
 }
 
-// without fits the shape of c to all points but one. What the others say is all that it starts from
-// and is drawn to: a parameter that only the missing point shows must not be known from it.
+// without fits the shape of c to all points but one. Starts and priors come from the other points
+// alone, so that a parameter that only the missing point shows stays unknown.
 func (s *search) without(missing int, c candidate) candidate {
 	rest := *s
 	rest.points = slices.Delete(slices.Clone(s.points), missing, missing+1)

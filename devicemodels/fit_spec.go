@@ -46,7 +46,7 @@ func (s *search) spec(c candidate) flash.Spec {
 	return f
 }
 
-// keepFixed writes what was given as it was given, not rounded.
+// keepFixed copies the fixed fields without rounding.
 func (s *search) keepFixed(f *flash.Spec) {
 	known := s.opt.Known
 	for _, name := range s.opt.Fixed {
@@ -67,7 +67,7 @@ func (s *search) keepFixed(f *flash.Spec) {
 	}
 }
 
-// toRate rounds a fitted rate; beyond a petabyte per second it is no limit.
+// toRate rounds a fitted rate; above a petabyte per second it is 0, no limit.
 func toRate(r float64) units.Rate {
 	if r > 1e15 {
 		return 0
@@ -79,8 +79,8 @@ func toNanos(seconds float64) units.Nanos {
 	return units.Nanos(digits4(seconds * 1e9))
 }
 
-// digits4 keeps four significant digits, more than any measurement has, so that a device file can
-// be read by people.
+// digits4 keeps four significant digits, more than any measurement has, so that people can read a
+// device file.
 func digits4(v float64) float64 {
 	if v < 1 {
 		return math.Round(v)

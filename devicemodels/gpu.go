@@ -9,10 +9,10 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// GPU is a device with memory of its own that computes for the host, as the engine's kernels find
-// it. Rates count bytes of weights, rows, or keys and values per second by the device's clock; a
-// fixed time is what a call takes besides its bytes. The host's share of a call is LaunchFixed and
-// SyncFixed.
+// GPU describes a device with its own memory that computes for the host, as measured with the
+// engine's kernels. Rates count bytes of weights, of rows, or of keys and values per second, by the
+// device's clock. A fixed time is the time of a call besides its bytes. LaunchFixed and SyncFixed
+// are the host's share of a call.
 type GPU struct {
 	Model  string      `yaml:"model" json:"model"`   // as its driver calls it
 	Memory units.Bytes `yaml:"memory" json:"memory"` // all of it
@@ -38,18 +38,18 @@ type GPU struct {
 
 	// a small kernel, such as a norm, on the device
 	KernelFixed units.Nanos `yaml:"kernel_fixed" json:"kernel_fixed"`
-	// of the host, per kernel or copy that it asks for
+	// time of the host per kernel or copy that it launches
 	LaunchFixed units.Nanos `yaml:"launch_fixed" json:"launch_fixed"`
-	// from the end of a stream's work until the host goes on
+	// from the end of a stream's work until the host continues
 	SyncFixed units.Nanos `yaml:"sync_fixed" json:"sync_fixed"`
 
 	// Precisions gives the rates for other weights than fp16, by name: "bf16", "f32", "q8".
 	Precisions map[string]Precision `yaml:"precisions,omitempty" json:"precisions,omitempty"`
-	// Samples are what the numbers above rest on.
+	// Samples are the measurements behind the numbers above.
 	Samples []GPUSample `yaml:"samples,omitempty" json:"samples,omitempty"`
 }
 
-// SampleKind says where a sample comes from.
+// SampleKind is the origin of a sample.
 type SampleKind string
 
 // The kinds of samples.
@@ -58,34 +58,34 @@ const (
 	SamplePublished SampleKind = "published" // by others
 )
 
-// GPUSample is one thing that was timed.
+// GPUSample is one timed operation.
 type GPUSample struct {
 	// the numbers that rest on it: "dense", "scatter", …
 	Of    string     `yaml:"of" json:"of"`
 	Kind  SampleKind `yaml:"kind" json:"kind"`
 	Shape string     `yaml:"shape" json:"shape"`
-	// that one call moves; 0 = it is a fixed time
+	// that one call moves; 0 = the sample is a fixed time
 	Bytes units.Bytes `yaml:"bytes" json:"bytes"`
 	// of one call: the median of Runs
 	Time units.Nanos `yaml:"time" json:"time"`
 	// nine of ten times are within this of the median
 	SpreadPct float64 `yaml:"spread_percent" json:"spread_percent"`
 	Runs      int     `yaml:"runs" json:"runs"` // each of many calls
-	// what the numbers above say of it
+	// the time by the numbers of the GPU
 	Model units.Nanos `yaml:"model" json:"model"`
 }
 
 // Rate is the sample's bytes per second; 0 for a fixed time.
 func (s *GPUSample) Rate() units.Rate { return s.Bytes.Over(s.Time) }
 
-// GPUTerms are what samples can be of.
+// GPUTerms are the values of GPUSample.Of.
 func GPUTerms() []string {
 	return []string{"transfer", "scatter", "move", "dense", "rows", "kv", "kernel", "launch",
 		"sync"}
 }
 
 // At returns the costs on the device for weights of a precision, as Host.At does for the host.
-// Predictors run on the host, whose costs of them are kept.
+// Predictors run on the host and keep the host's cost.
 func (g *GPU) At(precision string, host *Host) Compute {
 	name := strings.ToLower(precision)
 	if name == "" {
@@ -105,9 +105,9 @@ func (g *GPU) At(precision string, host *Host) Compute {
 	}
 }
 
-// IntervalPct is within how many percent nine of ten times of the device are expected of the
-// numbers: by how much these miss the samples and how far single runs spread, both as root mean
-// squares. nil without samples.
+// IntervalPct bounds the error in percent of nine in ten times of the device. It combines the error
+// of the numbers against the samples with the spread of single runs, both as root mean squares. nil
+// without samples.
 func (g *GPU) IntervalPct() *float64 {
 	if len(g.Samples) == 0 {
 		return nil
@@ -123,7 +123,7 @@ func (g *GPU) IntervalPct() *float64 {
 	return &percent
 }
 
-// Bounds of what a GPU can be: beyond them a number has a wrong unit.
+// Bounds of the numbers of a GPU: a number beyond them has a wrong unit.
 const (
 	mostGPURate  = 1_000_000 * units.GBps
 	mostGPUFixed = 1_000_000 * units.Microsecond

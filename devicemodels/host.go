@@ -8,20 +8,20 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Basis says what a time rests on, weakest first.
+// Basis is the evidence for a time, weakest first.
 type Basis uint8
 
 // The bases.
 const (
-	// Unknown: the device gives no number. The work takes no time, and a prediction has to say so.
+	// Unknown: the device gives no number. The work is charged as no time, and predictions warn.
 	Unknown Basis = iota
 	// Roofline: a bound (Williams, Waterman and Patterson, 2009), bytes over the memory's rate or
 	// operations over their peak. No program is faster, and most are slower.
 	Roofline
-	// Scaled: measured for other weights (another precision, or dense ones in place of a
-	// predictor's) and taken over by bytes.
+	// Scaled: measured for other weights and scaled by bytes. The others have another precision, or
+	// are dense weights in place of a predictor's.
 	Scaled
-	// Measured: on this machine and for such weights, or published for it.
+	// Measured: measured on this machine for such weights, or published for it.
 	Measured
 )
 
@@ -38,8 +38,8 @@ func (b Basis) String() string {
 	return "not known"
 }
 
-// Term is the cost of one kind of work. The fixed part is what makes small pieces slow: n bytes in
-// one call reach a share of n/(n + Rate·Fixed) of the rate.
+// Term is the cost of one kind of work. The fixed part makes small pieces slow: n bytes in one call
+// reach the share n/(n + Rate·Fixed) of the rate.
 type Term struct {
 	Name  string
 	Fixed units.Nanos // per call
@@ -48,7 +48,7 @@ type Term struct {
 	Basis Basis       // of Rate
 }
 
-// Time is what calls pieces of work of b bytes together take: calls·Fixed + b/Rate.
+// Time is the time of so many calls for b bytes together: calls·Fixed + b/Rate.
 func (t Term) Time(b units.Bytes, calls int) units.Nanos {
 	return units.Nanos(calls)*t.Fixed + t.Rate.Time(b)
 }
@@ -61,7 +61,7 @@ func (t Term) Efficiency() float64 {
 	return float64(t.Rate) / float64(t.Bound)
 }
 
-// String says what the term rests on: "dense: measured, 0.81 of the roofline".
+// String states the basis of the term: "dense: measured, 0.81 of the roofline".
 func (t Term) String() string {
 	s := t.Name + ": " + t.Basis.String()
 	switch e := t.Efficiency(); {
@@ -75,22 +75,22 @@ func (t Term) String() string {
 	return s
 }
 
-// Compute is a host at one precision of weights: the form in which it is simulated. Host.At makes
-// it, once per run.
+// Compute holds the costs of a host for one precision of weights. The simulator uses this form.
+// Host.At makes it, once per run.
 type Compute struct {
 	Dense Term // one call per mat-vec, bytes of its weights
 	Rows  Term // one call per layer, bytes of the records that it uses
 	Copy  Term // one call per row copied inside memory, bytes moved once
-	// bytes of the keys and values of all positions so far, so that it grows with every token; no
-	// fixed part
+	// bytes of the keys and values of all positions so far, which grow with every token; no fixed
+	// part
 	KV        Term
 	Predictor Term // one call per mat-vec, bytes of the predictor's weights
 	Transfer  Term // one call per batch of loaded rows; the zero Term where no bus is crossed
-	// bytes of all cached rows, once per token; the zero Term where holding rows costs nothing
+	// bytes of all resident rows, once per token; the zero Term where residency costs nothing
 	Held Term
 }
 
-// basePrecision is the one that Host's own rates are for.
+// basePrecision is the precision of the rates in Host.
 const basePrecision = "f16"
 
 // weightBytes is the size of one weight of a named precision. The scales of quantised blocks are
@@ -107,9 +107,8 @@ func weightBytes(precision string) (size float64, known bool) {
 	return 0, false
 }
 
-// At returns the costs for weights of a precision: "f16", "bf16", "f32" or "q8" in either case,
-// empty for f16; other names are taken as weights of a size that is not known. The rate of each
-// term is
+// At returns the costs for weights of a precision: "f16", "bf16", "f32" or "q8" in either case, or
+// empty for f16. Any other name is a precision of unknown size. The rate of each term is
 //
 //	measured   the rate for this very precision, if there is one; or none, when all of the work is
 //	           in its fixed part
@@ -117,9 +116,9 @@ func weightBytes(precision string) (size float64, known bool) {
 //	roofline   else min(MemoryRate/traffic, peak/operations per byte)
 //
 // where the traffic of a byte is 1, and 2 for a copy, which reads and writes it. A mat-vec does two
-// operations per weight, so that its peak in bytes of weights per second is ComputeGFLOPS·10⁹/2 ·
-// bytes per weight. Of attention's operations on keys and values, and of the bus that a transfer
-// crosses, only the memory's side is bounded.
+// operations per weight. Its peak in bytes of weights per second is therefore ComputeGFLOPS·10⁹/2 ·
+// bytes per weight. Attention over keys and values, and transfers over a bus, are bounded by memory
+// alone.
 func (h *Host) At(precision string) Compute {
 	name := strings.ToLower(precision)
 	if name == "" {
@@ -145,12 +144,12 @@ func (h *Host) At(precision string) Compute {
 		c.Held = Term{Name: "held rows", Rate: h.HeldRate, Basis: Measured}
 	}
 	if c.Predictor.Basis == Scaled {
-		c.Predictor.Basis = min(Scaled, c.Dense.Basis) // what is taken over may be a bound itself
+		c.Predictor.Basis = min(Scaled, c.Dense.Basis) // the scaled rate may be a bound itself
 	}
 	return c
 }
 
-// roofline is the bound of a mat-vec in bytes of weights per second; 0 when nothing bounds it.
+// roofline is the bound of a mat-vec in bytes of weights per second; 0 = no bound.
 func (h *Host) roofline(precision string) units.Rate {
 	size, _ := weightBytes(precision)
 	peak := units.Rate(h.ComputeGFLOPS * 1e9 / 2 * size)
@@ -160,8 +159,8 @@ func (h *Host) roofline(precision string) units.Rate {
 	return min(h.MemoryRate, peak)
 }
 
-// term chooses the rate as At says: own for this very work, else other for work like it, else the
-// bound. Work whose fixed part was measured for it (fixedOwn) and no rate is all in its fixed part.
+// term chooses the rate as At says: own for this work, else other for similar work, else the bound.
+// Work with a fixed part of its own (fixedOwn) and no rate takes its fixed part alone.
 func term(name string, fixed units.Nanos, own, other, bound units.Rate, fixedOwn bool) Term {
 	t := Term{Name: name, Fixed: fixed, Bound: bound}
 	switch {
@@ -179,7 +178,7 @@ func term(name string, fixed units.Nanos, own, other, bound units.Rate, fixedOwn
 	return t
 }
 
-// Terms returns what the host charges, always in the same order, without what it does not have.
+// Terms returns the terms of the host, always in the same order, without those that it lacks.
 func (c Compute) Terms() []Term {
 	list := []Term{c.Dense, c.Rows, c.Copy, c.KV}
 	for _, t := range []Term{c.Predictor, c.Transfer, c.Held} {
@@ -190,8 +189,8 @@ func (c Compute) Terms() []Term {
 	return list
 }
 
-// Warnings says what makes a prediction doubtful: work that is charged as no time, and rates above
-// the roofline.
+// Warnings lists doubts about a prediction: work that is charged as no time, and rates above the
+// roofline.
 func (c Compute) Warnings() []string {
 	var list, free []string
 	for _, t := range c.Terms() {
@@ -211,39 +210,38 @@ func (c Compute) Warnings() []string {
 	return list
 }
 
-// Decide is what the policy and the layout take to decide about one layer that needs n units.
+// Decide is the time of policy and layout for one layer that needs n units.
 func (h *Host) Decide(n int) units.Nanos { return h.DecideFixed + units.Nanos(n)*h.DecideUnit }
 
-// Overlap is how long I/O and compute take when they start together. Alone, the I/O takes io for
-// ioBytes and the compute takes compute for computeBytes of memory traffic, which it therefore
-// wants at the rate c = computeBytes/compute.
+// Overlap is the time of I/O and compute that start together. Alone, the I/O takes the time io for
+// ioBytes. Alone, the compute takes the time compute for computeBytes of memory traffic, so it
+// demands the rate c = computeBytes/compute.
 //
-// The I/O goes first: a drive is slow beside memory, and its controller does not wait. With
+// The I/O has priority: a drive is slow beside memory, and its controller does not wait. With
 // IOContention = s it costs the memory s·ioBytes. While it lasts, memory of rate M has (M − c)·io
-// bytes that compute does not want; what the I/O takes beyond them, compute loses, and catches up
-// at its own rate:
+// bytes that compute does not demand. The I/O takes these first. Compute loses the rest and catches
+// up at its own rate:
 //
 //	lost = (s·ioBytes − (M − c)⁺·io) / c, between 0 and io
 //	wall = max(io, compute + lost)
 //
-// So with separate memories (s = 0), or where compute leaves enough (it is limited by its
-// arithmetic), wall = max(io, compute). Where compute uses all of M, wall is what moving all bytes
-// takes, (computeBytes + s·ioBytes)/M. Where the I/O takes all of M, wall is the sum, and
-// prefetching during compute gains nothing.
+// With separate memories (s = 0), or where arithmetic limits compute and leaves enough, wall =
+// max(io, compute). Where compute uses all of M, wall is the time to move all bytes, (computeBytes
+// + s·ioBytes)/M. Where the I/O takes all of M, wall is the sum, and prefetching during compute
+// gains nothing.
 //
-// s is 1 for what the drive writes, 2 when the processor reads it again to copy it meanwhile. But
-// bytes are not all: the memory's controller also turns round between reads and writes and opens
-// other pages, so that s is a measured, effective number and may be far above 2. To measure it, run
-// compute with and without reads at a rate r: s = (M − c under reads)/r, from a compute that uses
-// all of M. Where MemoryRate is not known there is no contention.
+// s is 1 for the bytes that the drive writes, and 2 when the processor also reads them to copy
+// them. The memory's controller further loses time when it switches between reads and writes and
+// opens other pages. s is therefore a measured, effective number and may be far above 2. To measure
+// it, run a compute that uses all of M with and without reads at a rate r: s = (M − c under
+// reads)/r. Without a MemoryRate there is no contention.
 func (h *Host) Overlap(io units.Nanos, ioBytes units.Bytes, compute units.Nanos,
 	computeBytes units.Bytes) units.Nanos {
 	wall := max(io, compute)
 	if h.MemoryRate <= 0 || io <= 0 || compute <= 0 || computeBytes <= 0 {
 		return wall
 	}
-	// The conversions keep compilers from fusing operations, which would round differently from
-	// machine to machine.
+	// The conversions forbid fused operations, which round differently on different machines.
 	wanted := float64(computeBytes) / float64(compute) // bytes per nanosecond
 	spare := float64(max(0, float64(h.MemoryRate)/1e9-wanted) * float64(io))
 	lost := (float64(h.IOContention*float64(ioBytes)) - spare) / wanted

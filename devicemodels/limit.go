@@ -8,29 +8,29 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// A token bucket in front of a device (a control group, a cloud volume) makes reads stop and go:
-// most are as fast as the device, and now and then one waits for the next credit. The histogram of
-// single reads shows both.
+// A token bucket in front of a device (a control group, a cloud volume) stalls some reads: most are
+// as fast as the device, and now and then one waits for the next credit. The histogram of single
+// reads shows both kinds.
 const (
-	// A read has stalled when it took stallFactor times the median and at least stallLeast: what a
-	// drive's own queues and retries seldom do.
+	// A read has stalled when it took stallFactor times the median and at least stallLeast. A
+	// drive's own queues and retries seldom take so long.
 	stallFactor = 10
 	stallLeast  = 2 * units.Millisecond
 	// A cell is limited when its reads spent stallShare of their time in at least stallCount
 	// stalls.
 	stallShare = 0.3
 	stallCount = 5
-	// Cells are of one limit when their rates are within sameLimit of each other.
+	// Cells share a limit when their rates are within sameLimit of each other.
 	sameLimit = 0.1
 )
 
-// stalls is what the times of a cell's reads say about a limit.
+// stalls describes the effect of a limit on the reads of a cell.
 type stalls struct {
 	fast   float64     // mean of the reads that did not stall, ns
-	period units.Nanos // from stall to stall of one thread
+	period units.Nanos // between two stalls of one thread
 }
 
-// stallsOf looks at the times of single reads of a cell; ok is false when they show no limit.
+// stallsOf examines the times of single reads of a cell; ok is false when they show no limit.
 func stallsOf(c *Cell) (s stalls, ok bool) {
 	h := &c.Times
 	if h.Total() == 0 || c.Tainted != "" {
@@ -54,16 +54,16 @@ func stallsOf(c *Cell) (s stalls, ok bool) {
 	return stalls{fast / float64(fastCount), units.Nanos((fast + slow) / float64(slowCount))}, true
 }
 
-// stalledFrom is the least time of a read that has stalled.
+// stalledFrom is the least time of a stalled read.
 func stalledFrom(h *flash.Histogram) units.Nanos {
 	return max(stallLeast,
 		stallFactor*h.Quantile(0.5))
 }
 
-// findLimit returns the token bucket that limited cells have in common; nil when there is none.
-// They must agree on bytes or on requests per second; with one chunk size alone it is taken to be
-// bytes. The interval is that of the shallowest cell: with many threads the credit of an interval
-// may not be enough for each of them.
+// findLimit returns the token bucket that limited cells have in common; nil when there is none. The
+// cells must agree on bytes or on requests per second. With a single chunk size the limit is taken
+// as one on bytes. The interval is that of the shallowest cell: with many threads the credit of an
+// interval may not be enough for each of them.
 func findLimit(cells []Cell) *flash.Limit {
 	var rates, iops []float64
 	chunks := map[units.Bytes]bool{}
@@ -116,9 +116,9 @@ func middleOf(values []float64) float64 {
 
 func roundTo(v, step float64) float64 { return math.Max(math.Round(v/step), 1) * step }
 
-// spreadOf returns the distribution of single reads where they wait for nobody: those of the
-// shallowest cell, at depth 1, of the smallest chunks, without those that a limit stalled; empty
-// when there is no such cell.
+// spreadOf returns the distribution of single reads that do not wait for others: those of the cell
+// at depth 1 with the smallest chunks, without stalled reads. It is empty when there is no such
+// cell.
 func spreadOf(cells []Cell) (h flash.Histogram) {
 	var from *Cell
 	for i := range cells {
@@ -142,6 +142,6 @@ func spreadOf(cells []Cell) (h flash.Histogram) {
 	return h
 }
 
-// burst is the rate of a cell's device between stalls: by Little's law, the requests in flight over
-// the time of one.
+// burst is the rate of a cell's device between stalls: the requests in flight over the time of one
+// (Little's law).
 func (s stalls) burst(c *Cell) float64 { return float64(c.Depth) * float64(c.Chunk) * 1e9 / s.fast }

@@ -16,7 +16,7 @@ const presetFolder = "presets"
 func Presets() []string {
 	entries, err := presetFiles.ReadDir(presetFolder) // sorted by file name
 	if err != nil {
-		return nil // the folder is part of the program: ReadDir cannot fail
+		return nil // cannot happen: the folder is part of the program
 	}
 	names := make([]string, len(entries))
 	for i, e := range entries {
@@ -25,11 +25,11 @@ func Presets() []string {
 	return names
 }
 
-// Preset returns a fresh copy of an embedded device. Fit.Cells holds all published throughputs of
-// it that are known, with source and quality, those that cannot be used tainted with the reason.
-// Where at least three can be, the flash is what FitFlash makes of them and of the fields in
-// Fit.Fixed; otherwise Fit.Unfitted says why there is no fit, and Sources where each number comes
-// from. Fit.Warnings says what is not known. A preset of a drive alone has no host.
+// Preset returns a fresh copy of an embedded device. Fit.Cells holds all known published
+// throughputs of the device, with source and quality. Cells that cannot be used are tainted, with
+// the reason. With at least three usable cells the flash is the result of FitFlash on them and on
+// the fields in Fit.Fixed. Otherwise Fit.Unfitted gives the reason, and Sources the origin of each
+// number. Fit.Warnings lists unknowns. A preset of a drive alone has no host.
 func Preset(name string) (*Device, error) {
 	data, err := presetFiles.ReadFile(path.Join(presetFolder, name+".yaml"))
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/nearest"
 )
 
-// checkDocument reports the first way in which data is not a Device, with file, line and field
-// path. The decoder that runs after it finds the same faults, but names no line for a bad unit and
-// no nearest key for a bad name.
+// checkDocument returns the first error that makes data no Device, with file, line and field path.
+// The decoder finds the same errors, but without the line of a bad unit and without the nearest key
+// of a misspelt one.
 func checkDocument(name string, data []byte) error {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
@@ -84,8 +84,8 @@ func (c checker) text(n *yaml.Node, t reflect.Type, path string) error {
 	return nil
 }
 
-// mapping checks every entry of n; typeOf returns the type of the value under a key, nil and the
-// known names when there is no such key.
+// mapping checks every entry of n. typeOf returns the type of the value under a key; for an unknown
+// key it returns nil and the known names.
 func (c checker) mapping(n *yaml.Node, path string, typeOf func(key string) (reflect.Type,
 	[]string)) error {
 	if n.Kind != yaml.MappingNode {
@@ -128,7 +128,7 @@ func isText(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
-// fields returns the keys of a struct in order of declaration, and the type under each.
+// fields returns the keys of a struct in order of declaration, and their types.
 func fields(t reflect.Type) (names []string, types map[string]reflect.Type) {
 	types = make(map[string]reflect.Type, t.NumField())
 	for f := range t.Fields() {
@@ -142,8 +142,8 @@ func fields(t reflect.Type) (names []string, types map[string]reflect.Type) {
 	return names, types
 }
 
-// fieldType follows a dotted path from t; nil when it leads nowhere, with the keys known where it
-// stopped.
+// fieldType follows a dotted path from t. For a path that does not exist it returns nil, the key
+// where the path stopped, and the keys known there.
 func fieldType(t reflect.Type, path string) (found reflect.Type, stopped string, known []string) {
 	for key := range strings.SplitSeq(path, ".") {
 		for t.Kind() == reflect.Pointer {
@@ -172,7 +172,7 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// suggest names the known key nearest to a misspelt one, or all of them when none is near.
+// suggest names the known key nearest to a misspelt one, or all known keys when none is near.
 func suggest(key string, known []string) string {
 	if best, distance := nearest.Name(key, known); distance >= 0 && distance <= len(key)/2 {
 		return fmt.Sprintf("did you mean %q?", best)

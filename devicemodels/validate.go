@@ -13,9 +13,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Validate reports everything about d that no machine can have: one line per field, with its path
-// and value, wrapping ErrFormat. A rate of 0 means "no limit" in the flash and "not known" in the
-// host; a host without cores means that the device is a drive alone.
+// Validate returns all impossible values of d, one line per field with its path and value, wrapping
+// ErrFormat. A rate of 0 means "no limit" in the flash and "not known" in the host. A zero host
+// means that the device is a drive alone.
 func (d *Device) Validate() error {
 	var v validator
 	v.want(d.Version == FormatVersion, "version", d.Version,
@@ -168,8 +168,7 @@ func (v *validator) precisions(of string, list map[string]Precision) {
 	}
 }
 
-// maxGFLOPS is more than any machine has, and small enough for rates derived from it to fit their
-// type.
+// maxGFLOPS is above any machine, and small enough for derived rates to fit their type.
 const maxGFLOPS = 1e9
 
 // accelerator checks the optional parts of a host.

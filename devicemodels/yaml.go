@@ -13,10 +13,10 @@ import (
 	"github.com/windrow-sim/windrow/internal/refusal"
 )
 
-// FormatVersion is the version of the device file format this package reads and writes.
+// FormatVersion is the version of the device files that this package reads and writes.
 const FormatVersion = "1"
 
-// maxFileSize bounds what Load reads: a device file is a few kilobytes, with cells a few hundred.
+// maxFileSize bounds a file for Load: a device file has a few kilobytes, with cells a few hundred.
 const maxFileSize = 8 << 20
 
 // ErrFormat is wrapped by every error about the contents of a device: syntax, unknown keys, values
@@ -40,9 +40,8 @@ func Load(path string) (*Device, error) {
 
 // Parse reads and validates a device from data; name stands for the file in errors.
 //
-// It is strict: an unknown key, a key given twice, a number without its unit, an alias or a second
-// document is an error with its line. A silently ignored key would be a simulation of another
-// machine.
+// Parsing is strict: an unknown key, a key given twice, a number without its unit, an alias or a
+// second document is an error with its line. To ignore a key would simulate another machine.
 func Parse(name string, data []byte) (*Device, error) {
 	if len(data) > maxFileSize {
 		return nil, fmt.Errorf("devicemodels: %s: larger than %d bytes: %w", name, maxFileSize,
@@ -80,8 +79,8 @@ func Marshal(d *Device) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Save writes a valid device to path. The file appears complete or not at all: it is written beside
-// path, synced and renamed.
+// Save writes a valid device to path, atomically: it writes a file beside path, syncs and renames
+// it.
 func Save(path string, d *Device) (err error) {
 	data, err := Marshal(d)
 	if err != nil {
@@ -100,7 +99,7 @@ func Save(path string, d *Device) (err error) {
 	if _, err = tmp.Write(data); err != nil {
 		return err
 	}
-	// A temporary file is private; a device file is for everybody on the machine to read.
+	// A temporary file is private; every user of the machine may read a device file.
 	if err = tmp.Chmod(0o644); err != nil {
 		return err
 	}

@@ -2,11 +2,11 @@
 // with a total order, and first-come-first-served stations.
 //
 // Events are ordered by (time, class, sequence of scheduling). The class breaks ties between kinds
-// of events by meaning (see Class); the sequence breaks the rest, so that no order is left to
-// chance. Nothing here allocates in steady state, and nothing here knows what is simulated. It is a
-// leaf but for units.
+// of events by their meaning (see Class). The sequence breaks all other ties, so that the order is
+// total. Nothing allocates in steady state. The package knows nothing of the simulated system and
+// imports only units.
 //
-// Start with Kernel; Station is what flash channels, links and cores are made of.
+// Start with Kernel. Flash channels, links and cores are Stations.
 package des
 
 import (
@@ -29,7 +29,7 @@ const (
 	ClassPlan
 )
 
-// Event is one thing that happens. Kind and Arg mean what the Handler says they mean.
+// Event is one event. The Handler defines the meaning of Kind and Arg.
 type Event struct {
 	At   units.Nanos
 	key  uint64 // class in the top byte, sequence below
@@ -46,7 +46,7 @@ type Handler interface {
 	Handle(k *Kernel, e Event) error
 }
 
-// ErrInvariant marks a broken promise of the simulator itself: a bug, not bad input.
+// ErrInvariant marks a broken invariant of the simulator: a bug, not bad input.
 var ErrInvariant = errors.New("invariant broken")
 
 // Kernel is a clock and a queue of pending events. The zero value is ready and stands at time 0.
@@ -62,8 +62,8 @@ func (k *Kernel) Now() units.Nanos { return k.now }
 // Pending is the number of scheduled events.
 func (k *Kernel) Pending() int { return len(k.heap) }
 
-// Schedule adds an event at time at, not earlier than Now: an earlier one is moved to Now, since
-// the clock never goes back.
+// Schedule adds an event at time at. An event before Now is moved to Now, since the clock never
+// goes back.
 func (k *Kernel) Schedule(at units.Nanos, class Class, kind, arg int32) {
 	e := Event{At: max(at, k.now), key: uint64(class)<<56 | k.seq, Kind: kind, Arg: arg}
 	k.seq++
@@ -129,8 +129,8 @@ func (k *Kernel) Run(h Handler) error {
 	return nil
 }
 
-// Station is a first-come-first-served station of one or more equal servers. Arrivals must come in
-// order of time; then a completion time per server is all the state there is. The zero value has no
+// Station is a first-come-first-served station of one or more equal servers. Arrivals must be in
+// order of time: a completion time per server is then the whole state. The zero value has no
 // servers; use NewStation.
 type Station struct {
 	free []units.Nanos // when each server is next free
@@ -140,8 +140,8 @@ type Station struct {
 // NewStation returns a station of n ≥ 1 idle servers.
 func NewStation(n int) *Station { return &Station{free: make([]units.Nanos, max(n, 1))} }
 
-// Serve gives a customer that arrives at time at the first server to be free and returns when its
-// service starts and ends.
+// Serve assigns a customer that arrives at time at to the first free server. It returns the start
+// and end of the service.
 func (s *Station) Serve(at, service units.Nanos) (start, end units.Nanos) {
 	best := 0
 	for i, t := range s.free {

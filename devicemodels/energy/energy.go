@@ -8,10 +8,10 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// ErrInput marks a use or a constant that nothing can be computed from.
+// ErrInput marks an unusable use or constant.
 var ErrInput = errors.New("not usable for an estimate of energy")
 
-// Interval is a number that is known to lie between Low and High.
+// Interval is a number between Low and High, with Mid as the estimate.
 type Interval struct {
 	Low  float64 `json:"low"`
 	Mid  float64 `json:"mid"`
@@ -30,7 +30,7 @@ func (i Interval) valid() bool {
 	return 0 <= i.Low && i.Low <= i.Mid && i.Mid <= i.High && !math.IsInf(i.High, 1)
 }
 
-// Use is what a run did, all its tokens together.
+// Use holds the times and bytes of a run, over all tokens.
 type Use struct {
 	Tokens      int
 	Wall        units.Nanos  // from the start of the first token to the end of the last
@@ -40,7 +40,7 @@ type Use struct {
 	DRAMBytes   *units.Bytes // read from and written to memory; nil = not known
 }
 
-// Model is the constants of one machine. nil = not known.
+// Model holds the constants of one machine. nil = not known.
 type Model struct {
 	Flash     *Constant `json:"flash_read"` // pJ/bit
 	DRAM      *Constant `json:"dram"`       // pJ/bit
@@ -63,16 +63,16 @@ type Report struct {
 	Parts  []PartJoules `json:"parts"`
 	// Total is the sum of the parts that are known: its ends are the sums of their ends.
 	Total Interval `json:"total_joules_per_token"`
-	// LowerBound says that a part is not known, so that the token takes more than Total; NotKnown
-	// names these parts.
+	// LowerBound says that a part is unknown, so that a token takes more than Total. NotKnown names
+	// the unknown parts.
 	LowerBound bool     `json:"total_is_lower_bound"`
 	NotKnown   []string `json:"not_known"`
 	Warnings   []string `json:"warnings"`
 }
 
 // PerToken computes the energy of a token. It returns an error of kind ErrInput for a run without
-// tokens, times that do not fit into the wall time, numbers that are negative or no numbers, and a
-// result beyond the range of floats.
+// tokens, for times beyond the wall time, for negative numbers and NaN, and for a result beyond the
+// range of floats.
 func PerToken(u Use, m Model) (*Report, error) {
 	if err := u.check(); err != nil {
 		return nil, err
@@ -107,9 +107,9 @@ func (r *Report) bytes(part string, amount *units.Bytes, c *Constant, scale floa
 	r.add(PartJoules{Part: part, Unit: "bytes", Amount: &perToken}, c, scale)
 }
 
-// drawn raises the upper end of the flash read, which was added last, to what a drive takes that
-// draws its rated power during the whole I/O time: reads slower than those that the constant was
-// derived at do not make it draw less in proportion.
+// drawn raises the upper end of the flash read, the last part, to the rated power over the whole
+// I/O time. A drive that reads more slowly than at the rate of the constant does not draw less in
+// proportion.
 func (r *Report) drawn(u *Use, c *Constant) {
 	if c == nil || u.FlashBytes == 0 {
 		return
@@ -190,8 +190,7 @@ func (m *Model) check() error {
 	return nil
 }
 
-// rateWarning says when flash was read at another rate than those that a whole-drive constant was
-// derived at.
+// rateWarning warns when flash was read at another rate than those of the whole-drive constant.
 func (u *Use) rateWarning(c *Constant) string {
 	if c == nil || u.IOTime == 0 || u.FlashBytes == 0 {
 		return ""

@@ -37,22 +37,22 @@ type Value struct {
 	// "vendor-spec", "measured", "derived" or "secondary": the primary source was not seen
 	Quality string `json:"quality"`
 	Note    string `json:"note,omitempty"`
-	// What a whole-drive value was derived from: power in W over rate in MB/s (decimal). 0 = none.
+	// Origin of a whole-drive value: power in W over rate in MB/s (decimal). 0 = none.
 	RatedW    float64 `json:"rated_w,omitempty"`
 	RatedMBps float64 `json:"rated_mbps,omitempty"`
 }
 
-// Constant is a named technology's constant with the values it comes from.
+// Constant is the constant of a named technology with its published values.
 type Constant struct {
 	Name     string   `json:"name"`
 	Unit     string   `json:"unit"`
 	Interval Interval `json:"interval"`
-	Rule     string   `json:"rule"`   // how the interval came about
+	Rule     string   `json:"rule"`   // origin of the interval
 	Values   []Value  `json:"values"` // none when the caller gave the interval
 }
 
-// rated returns the rates in bytes per second and the powers in watts that the values were derived
-// from; 0 when none was.
+// rated returns the rates in bytes per second and the powers in watts behind the values; 0 when
+// none has any.
 func (c *Constant) rated() (rates, watts Interval) {
 	for _, v := range c.Values {
 		if v.RatedMBps == 0 {
@@ -68,11 +68,11 @@ func (c *Constant) rated() (rates, watts Interval) {
 	return rates, watts
 }
 
-// Technologies returns the names that Published knows for q, in the order of the table.
+// Technologies returns the names for q in Published, in the order of the table.
 func Technologies(q Quantity) []string {
 	rows, err := parse(table)
 	if err != nil {
-		return nil // the table is part of the program; a test reads it whole
+		return nil // cannot happen: a test reads the whole table
 	}
 	return namesOf(rows, q)
 }
@@ -99,7 +99,7 @@ func Published(q Quantity, technology string) (*Constant, error) {
 	return c, nil
 }
 
-// Given is a constant of the caller's own knowledge, between low and high.
+// Given is a constant from the caller, between low and high.
 func Given(low, high float64, unit string) (*Constant, error) {
 	i := Interval{low, low + (high-low)/2, high}
 	if !i.valid() {
@@ -110,7 +110,7 @@ func Given(low, high float64, unit string) (*Constant, error) {
 		Values: []Value{}}, nil
 }
 
-// spread is the interval of published values: see the package's doc.
+// spread is the interval of published values; see the package comment.
 func spread(values []Value) (Interval, string) {
 	var list []float64
 	for _, v := range values {
@@ -138,8 +138,8 @@ type row struct {
 var columns = []string{"quantity", "technology", "item", "value", "unit", "rated_W", "rated_MBps",
 	"source", "quality", "note"}
 
-// parse reads the table strictly: unknown columns, empty sources, other units and values that are
-// not positive are errors.
+// parse reads the table strictly: unknown columns, empty sources, wrong units and values of 0 or
+// less are errors.
 func parse(text string) ([]row, error) {
 	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil {

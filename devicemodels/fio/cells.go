@@ -15,37 +15,37 @@ type Cell struct {
 	// "uring", "pread" (one thread per request in flight), or fio's own name of another
 	// asynchronous engine
 	Engine    string
-	FioEngine string // as the job file has it
-	Threads   int    // jobs that made the requests; Depth of them with pread
+	FioEngine string // name in the job file
+	Threads   int    // jobs that issued the requests; equal to Depth with pread
 	Chunk     units.Bytes
 	Depth     int // of all jobs together
 	Rate      units.Rate
 
-	IOs      *int64       // nil = not said
+	IOs      *int64       // nil = not known
 	LatMean  *units.Nanos // of the whole request; nil = not measured
 	P50, P99 *units.Nanos // nil = not measured
 	Bins     []Bin        // nil = none
-	// what P50, P99 and Bins are of: "lat", or "clat" (without the submission); "" = of nothing
+	// the time behind P50, P99 and Bins: "lat", or "clat" (without the submission); "" = none
 	PercentilesOf string
 
-	Entries   []*Entry // that were added up
-	Reference bool     // a repetition, in job files of WriteJob, by which drift is seen
+	Entries   []*Entry // in the sum
+	Reference bool     // a repetition in job files of WriteJob, which shows drift
 	Warnings  []string
 }
 
-// synchronous engines have one request in flight per job, whatever iodepth says.
+// synchronous engines have one request in flight per job, for any iodepth.
 var synchronous = map[string]bool{"sync": true, "psync": true, "vsync": true, "pvsync": true,
 	"pvsync2": true, "mmap": true}
 
-// asynchronous engines keep iodepth requests in flight; others than these and the synchronous ones
-// are not known to read a device.
+// asynchronous engines keep iodepth requests in flight. Engines in neither list are not known to
+// read a device.
 var asynchronous = map[string]bool{
 	"io_uring": true, "io_uring_cmd": true, "libaio": true, "posixaio": true, "windowsaio": true,
 	"solarisaio": true, "libblkio": true, "xnvme": true,
 }
 
-// overfull is how far the requests in flight, by Little's law, may exceed what the options say.
-// underfull is below which share of it something else than the device must have held the job back.
+// overfull bounds the requests in flight, by Little's law, relative to the options. Below the share
+// underfull something other than the device limited the job.
 const (
 	overfull  = 1.15
 	underfull = 0.5
@@ -54,8 +54,7 @@ const (
 // maxSum caps sums of counts, each at most maxCount, so that they cannot overflow.
 const maxSum = 1 << 62
 
-// shape is what kind of requests one job made. Defaults of fio are filled in and listed in
-// warnings.
+// shape describes the requests of one job. Defaults of fio are filled in and listed in warnings.
 type shape struct {
 	engine   string
 	block    units.Bytes
@@ -64,7 +63,7 @@ type shape struct {
 	warnings []string
 }
 
-// shape returns the shape of the job, or why the file does not tell it.
+// shape returns the shape of the job, or the reason why it is unknown.
 func (e *Entry) shape() (s shape, why string) {
 	missing := func(option string) (shape, string) {
 		return shape{}, fmt.Sprintf("the file does not give %s; %s", option, wantOptions)
@@ -110,8 +109,8 @@ func (e *Entry) shape() (s shape, why string) {
 	return s, ""
 }
 
-// contradiction says where the measurement disagrees with the options. Bytes may exceed the
-// requests that were counted by those in flight when the ramp time ended.
+// contradiction describes a difference between the measurement and the options. Bytes may exceed
+// the counted requests by those in flight at the end of the ramp time.
 func (e *Entry) contradiction(s shape) string {
 	if e.Bytes != nil && positive(e.IOs) {
 		got, want := float64(*e.Bytes), float64(*e.IOs)*float64(s.block)
@@ -144,12 +143,12 @@ type LeftOut struct {
 	Why   string
 }
 
-// String names the entry and says why it was left out.
+// String names the entry and the reason.
 func (l LeftOut) String() string { return l.Entry.Source() + ": " + l.Why }
 
-// Cells turns the reads of files into cells, in the order of the files. Entries of one group of
-// jobs, which ran at the same time, are added up. The second result has the other entries, save
-// those that repeat the requests of another.
+// Cells converts the reads of files to cells, in the order of the files. A cell is the sum of the
+// entries of one group of jobs, which ran at the same time. The second result holds the other
+// entries, except those that repeat the requests of another.
 func Cells(files []*File) (cells []Cell, leftOut []LeftOut) {
 	type key struct {
 		file, run, group int
@@ -191,7 +190,7 @@ func (e *Entry) Source() string {
 	return s
 }
 
-// together makes one cell of entries that ran at the same time, or says of every entry why not.
+// together makes one cell of simultaneous entries, or returns the reason for every entry.
 func together(list []*Entry) (Cell, []string) {
 	why := make([]string, len(list))
 	shapes := make([]shape, len(list))
@@ -248,7 +247,7 @@ func neutral(engine string) string {
 }
 
 // inFlightOf counts the requests in flight and the jobs of a group. With group_reporting one entry
-// stands for all numjobs of its section, otherwise there is an entry for each.
+// represents all numjobs of its section; otherwise each has an entry.
 func inFlightOf(list []*Entry, shapes []shape) (depth, threads int, why string) {
 	named := map[string]int{}
 	for _, e := range list {
@@ -271,7 +270,8 @@ func inFlightOf(list []*Entry, shapes []shape) (depth, threads int, why string) 
 	return depth, threads, ""
 }
 
-// add sums up what the entries measured. It says why the sum would not be what the device gave.
+// add sums the measurements of the entries. It returns the reason why the sum is not the rate of
+// the device.
 func (c *Cell) add(list []*Entry) (why string) {
 	var inFlight, weighted, weight float64
 	var shortest, longest units.Nanos
@@ -321,8 +321,8 @@ func (c *Cell) add(list []*Entry) (why string) {
 	return ""
 }
 
-// spread sets percentiles and histogram: those of the total latency where the entries have them,
-// otherwise those of the completion. Percentiles of several entries need their histograms.
+// spread sets percentiles and histogram, of the total latency where the entries have them and of
+// the completion otherwise. Percentiles of several entries need their histograms.
 func (c *Cell) spread(list []*Entry) {
 	for _, kind := range []struct {
 		name string
@@ -345,7 +345,7 @@ func (c *Cell) spread(list []*Entry) {
 	}
 }
 
-// mergeBins adds up histograms; nil when one is missing.
+// mergeBins sums histograms; nil when one is missing.
 func mergeBins(list []*Entry, of func(*Entry) *Latency) []Bin {
 	sum := map[units.Nanos]int64{}
 	for _, e := range list {
@@ -364,9 +364,9 @@ func mergeBins(list []*Entry, of func(*Entry) *Latency) []Bin {
 	return bins
 }
 
-// Drift returns by how many percent the rates of one point differ, where it was measured more than
-// once: the largest (highest / lowest − 1) of all points. repeats is how often the most repeated
-// point was measured; at 1 there is nothing to tell drift by.
+// Drift returns the largest difference, in percent, between the rates of a repeated point: (highest
+// / lowest − 1) over all points. repeats is the number of measurements of the most repeated point;
+// 1 means that drift is unknown.
 func Drift(cells []Cell) (pct float64, repeats int) {
 	type point struct {
 		engine  string

@@ -8,8 +8,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// entries returns the entries of one job: one for every direction with requests or, when there were
-// none at all, one without.
+// entries returns the entries of one job: one for every direction with requests, or one without
+// requests when there are none.
 func (f *File) entries(j *job, global globals, run int, seen *traits) []Entry {
 	directions := []struct {
 		name string
@@ -80,9 +80,8 @@ func (f *File) entry(j *job, global globals, name string, d *direction, run int,
 	return e
 }
 
-// latency converts the times of one kind, given in nanoseconds or else in microseconds. Where
-// nothing was measured fio writes zeros, and so does it for a clock that it was told not to read
-// (gtod_reduce).
+// latency converts the times of one kind, in nanoseconds or else in microseconds. fio writes zeros
+// for unmeasured times, also when it was told not to read the clock (gtod_reduce).
 func (d *direction) latency(ns, us *latency, seen *traits) Latency {
 	from, unit := ns, units.Nanos(1)
 	if from == nil {
@@ -115,8 +114,8 @@ func (d *direction) latency(ns, us *latency, seen *traits) Latency {
 	return l
 }
 
-// setBytes reads io_bytes, which is in KiB where latencies are in microseconds, unless bandwidth ×
-// runtime says otherwise.
+// setBytes reads io_bytes. It is in KiB where latencies are in microseconds, unless bandwidth ×
+// runtime contradicts that.
 func (e *Entry) setBytes(d *direction) {
 	if !d.IOBytes.set || d.IOBytes.v < 0 {
 		return
@@ -143,10 +142,10 @@ func (e *Entry) setBytes(d *direction) {
 	}
 }
 
-// close10 says whether two positive numbers differ by less than 10 %.
+// close10 reports whether two positive numbers differ by less than 10 %.
 func close10(a, b float64) bool { return a > 0 && b > 0 && math.Abs(a-b) < 0.1*b }
 
-// setOptions reads what the options say.
+// setOptions reads the options.
 func (e *Entry) setOptions(j *job, global optionsObject) {
 	var own optionsObject
 	if j.Options != nil {
@@ -182,8 +181,8 @@ func (e *Entry) setOptions(j *job, global optionsObject) {
 	e.moveLatPercentiles(o)
 }
 
-// moveLatPercentiles puts percentiles where they belong: some versions print those of the total
-// latency, when they are asked for by lat_percentiles, under the name of the completion latency.
+// moveLatPercentiles corrects the kind of percentiles: with lat_percentiles some versions print
+// those of the total latency under the name of the completion latency.
 func (e *Entry) moveLatPercentiles(o options) {
 	c, t := &e.Complete, &e.Total
 	if o["lat_percentiles"] != "1" || t.Mean == nil || t.Percentiles != nil ||

@@ -12,15 +12,15 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Limits on what one file may hold, far above what fio writes, so that a hostile file cannot use up
-// the memory: fio runs 4096 jobs at most, has some 1900 bins in a histogram and some 300 options.
+// Limits on the contents of a file, far above those of fio, so that a hostile file cannot exhaust
+// memory: fio runs at most 4096 jobs, with some 1900 bins in a histogram and some 300 options.
 const (
 	maxJobs = 1 << 16
 	maxKeys = 1 << 14
 )
 
-// The types below take whatever stands at their place in the JSON. A value of another kind counts
-// as absent, so that one odd field costs that field and not the file.
+// The types below accept any JSON value in their place. A value of another kind counts as absent,
+// so that an odd field loses that field and not the file.
 
 // document is one JSON object of fio.
 type document struct {
@@ -70,7 +70,7 @@ type latency struct {
 	Bins        pairs  `json:"bins"`
 }
 
-// number is a finite number, also one in quotes; fio prints what it could not compute as nan.
+// number is a finite number, also in quotes. fio prints nan for a number that it could not compute.
 type number struct {
 	v   float64
 	set bool
@@ -96,8 +96,7 @@ func (n number) count() *int64 {
 	return ptr(int64(math.Round(n.v)))
 }
 
-// nanos returns a time of n units; nil when there is none that is positive: fio writes 0 where it
-// took none.
+// nanos returns a time of n units; nil unless it is positive: fio writes 0 for an unmeasured time.
 func (n number) nanos(unit units.Nanos) *units.Nanos {
 	v := math.Round(n.v * float64(unit))
 	if !n.set || v < 1 || v > maxCount {
@@ -106,7 +105,7 @@ func (n number) nanos(unit units.Nanos) *units.Nanos {
 	return ptr(units.Nanos(v))
 }
 
-// whole returns the number as an int, 0 when there is none that fits.
+// whole returns the number as an int; 0 when it is absent or does not fit.
 func (n number) whole() int {
 	if !n.set || math.Abs(n.v) > 1<<31 {
 		return 0
@@ -132,13 +131,12 @@ func (t *text) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// pairs are the entries of an object with numbers as keys and as values, by rising key. The last of
-// equal keys counts.
+// pairs are the entries of an object with numbers as keys and as values, in ascending order of
+// keys. The last of equal keys counts.
 type pairs struct {
 	list []pair
-	zero bool // there were keys that are 0: slots that fio 2 did not fill
-	// there were keys that are no numbers: the histograms of fio 2, whose keys are slots and not
-	// times
+	zero bool // there were keys of 0: slots that fio 2 did not fill
+	// there were non-numeric keys: histograms of fio 2, whose keys are slots and not times
 	odd bool
 }
 
@@ -180,8 +178,7 @@ func (p *pairs) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// optionsObject is an object of texts, nil when something else stands at its place. The last of
-// equal keys counts.
+// optionsObject is an object of texts, nil for any other value. The last of equal keys counts.
 type optionsObject map[string]text
 
 func (o *optionsObject) UnmarshalJSON(b []byte) error {
@@ -232,7 +229,7 @@ type jobs []job
 
 func (j *jobs) UnmarshalJSON(b []byte) error {
 	if *j = nil; b[0] == '[' {
-		*j = jobs{} // not nil: there is a list, if an empty one
+		*j = jobs{} // not nil: there is a list, even an empty one
 	}
 	return eachElement(b, func(dec *json.Decoder) error {
 		var one job
@@ -244,8 +241,8 @@ func (j *jobs) UnmarshalJSON(b []byte) error {
 	})
 }
 
-// eachElement calls f for every element of an array, which f has to decode; anything else has no
-// elements.
+// eachElement calls f for every element of an array. f must decode the element. Any other value has
+// no elements.
 func eachElement(b []byte, f func(*json.Decoder) error) error {
 	if b[0] != '[' {
 		return nil
@@ -265,8 +262,8 @@ func eachElement(b []byte, f func(*json.Decoder) error) error {
 	return nil
 }
 
-// eachMember calls f for every member of an object, whose value f has to decode; anything else has
-// no members.
+// eachMember calls f for every member of an object. f must decode its value. Any other value has no
+// members.
 func eachMember(b []byte, f func(key string, dec *json.Decoder) error) error {
 	if b[0] != '{' {
 		return nil
@@ -291,7 +288,7 @@ func eachMember(b []byte, f func(key string, dec *json.Decoder) error) error {
 	return nil
 }
 
-// decode reads the next value into v. Members of another kind than v has are left as they were.
+// decode reads the next value into v. Members of another kind stay unchanged.
 func decode(dec *json.Decoder, v any) error {
 	err := dec.Decode(v)
 	if kind := new(json.UnmarshalTypeError); errors.As(err, &kind) {

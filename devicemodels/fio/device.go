@@ -10,20 +10,20 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// DeviceOptions are what a device file needs and no output of fio says.
+// DeviceOptions are facts for a device file that an output of fio does not contain.
 type DeviceOptions struct {
 	Name  string
 	Host  devicemodels.Host // copied; the zero value describes a drive alone
-	Cores int               // of the machine that fio ran on; 0 = those of Host
+	Cores int               // of the machine that ran fio; 0 = those of Host
 	Align units.Bytes       // smallest direct read; 0 = 4096 B
 	Known *flash.Spec       // as in devicemodels.FitOptions
 	Fixed []string
 	Seed  uint64
 }
 
-// Device fits a device to the reads of files. Repetitions of a cell become one, and their spread
-// the drift. What was left out of the fit is among its warnings. Errors wrap devicemodels.ErrFit
-// and say which measurement to add.
+// Device fits a device to the reads of files. Repetitions of a cell are averaged, and their spread
+// is the drift. Warnings list the entries that were left out. Errors wrap devicemodels.ErrFit and
+// name the measurements to add.
 func Device(files []*File, opt DeviceOptions) (*devicemodels.Device, error) {
 	cells, leftOut := Cells(files)
 	drift, repeats := Drift(cells)
@@ -64,7 +64,7 @@ func Device(files []*File, opt DeviceOptions) (*devicemodels.Device, error) {
 	return d, nil
 }
 
-// points turns cells into those of a fit, with repetitions of one point averaged.
+// points converts cells to cells of a fit, with repetitions averaged.
 func points(cells []Cell) []devicemodels.Cell {
 	type point struct {
 		engine string
@@ -138,7 +138,7 @@ func modes(cells []Cell) string {
 	return "fio " + strings.Join(list, ", ") + " direct"
 }
 
-// reasons says of the first entries that were left out why.
+// reasons lists the reasons of the first entries that were left out.
 func reasons(leftOut []LeftOut) string {
 	const most = 3
 	var b strings.Builder

@@ -15,26 +15,25 @@ var ErrFormat = errors.New("not the JSON output of fio")
 // File is one output of fio.
 type File struct {
 	Name     string // as given to Parse
-	Version  string // "fio-3.33"; "" = not said
+	Version  string // "fio-3.33"; "" = not known
 	Entries  []Entry
 	Errors   []string // lines around the JSON that report an error
 	Warnings []string
 }
 
-// HasErrors says whether fio reported an error, in the JSON or around it. Such a file should only
-// be used on request.
+// HasErrors reports whether fio reported an error, in the JSON or around it. Use such a file only
+// on request.
 func (f *File) HasErrors() bool {
 	return len(f.Errors) > 0 || slices.ContainsFunc(f.Entries, func(e Entry) bool {
 		return e.Error != 0
 	})
 }
 
-// Entry is what a file says of one job in one direction. A nil field is one that the file does not
-// say.
+// Entry is one direction of one job. A nil field is unknown: the file does not contain it.
 type Entry struct {
 	File string // name of the file
 	Job  string
-	Host string // of client/server runs; "" otherwise
+	Host string // in client/server runs; "" otherwise
 	// entries of one group ran at the same time, those of different groups after each other
 	Group     int
 	Direction string // "read", "write", "trim" or "mixed"
@@ -47,7 +46,7 @@ type Entry struct {
 	Jobs   *int // the option numjobs
 
 	Error     int    // error number of the job; 0 = none
-	Short     *int64 // requests that moved less than they should
+	Short     *int64 // requests that moved too few bytes
 	Dropped   *int64
 	IOs       *int64
 	Bytes     *units.Bytes
@@ -59,20 +58,20 @@ type Entry struct {
 
 	Warnings []string
 
-	given     options // what was set; empty = the file holds no options
-	complete  bool    // options that are not given have fio's default
+	given     options // options of the job; empty = the file holds no options
+	complete  bool    // options that are absent have fio's default
 	run       int     // of the file's JSON documents, counted from 0
 	withWrite bool    // the job also wrote or trimmed
 	twice     bool    // the same requests are in another entry
 }
 
-// Latency is one of the three times that fio takes of every request. The zero value means that it
-// was not taken.
+// Latency is one of the three times that fio measures for every request. The zero value is an
+// unmeasured time.
 type Latency struct {
 	Mean        *units.Nanos
 	Samples     *int64
-	Percentiles []Percentile // by rising P; nil = none
-	Bins        []Bin        // histogram of json+, by rising At; nil = none
+	Percentiles []Percentile // in ascending order of P; nil = none
+	Bins        []Bin        // histogram of json+, in ascending order of At; nil = none
 }
 
 // Percentile says that P percent of the requests took At or less.
@@ -87,8 +86,8 @@ type Bin struct {
 	Count int64
 }
 
-// Percentile returns the time under which p percent of the requests were, where fio printed that
-// percentile or the histogram; else nil.
+// Percentile returns the time that p percent of the requests were below, where fio printed that
+// percentile or the histogram; otherwise nil.
 func (l *Latency) Percentile(p float64) *units.Nanos {
 	for _, q := range l.Percentiles {
 		if q.P == p {
@@ -98,8 +97,8 @@ func (l *Latency) Percentile(p float64) *units.Nanos {
 	return percentileOf(l.Bins, p)
 }
 
-// percentileOf returns the first bin at or below which p percent of the requests are, as fio
-// computes it; nil without bins.
+// percentileOf returns the first bin with p percent of the requests at or below it, as fio computes
+// it; nil without bins.
 func percentileOf(bins []Bin, p float64) *units.Nanos {
 	var all, sum float64
 	for _, b := range bins {
@@ -113,8 +112,8 @@ func percentileOf(bins []Bin, p float64) *units.Nanos {
 	return nil
 }
 
-// Failed says why the entry measured nothing that can be relied on; "" when it did. Only faults
-// count: a valid measurement of something else than a device fit needs has not failed.
+// Failed returns the reason why the measurement of the entry is invalid; "" when it is valid. A
+// valid measurement that a device fit cannot use has not failed.
 func (e *Entry) Failed() string {
 	switch {
 	case e.Error != 0:
@@ -129,8 +128,8 @@ func (e *Entry) Failed() string {
 	return ""
 }
 
-// Usable says why the entry cannot be used for a device fit; "" when it can, as far as the entry
-// alone tells. Cells also looks at what ran beside it.
+// Usable returns the reason why a device fit cannot use the entry; "" when it can, by the entry
+// alone. Cells also examines the simultaneous entries.
 func (e *Entry) Usable() string {
 	if e.Direction != "read" && e.Direction != "mixed" {
 		return "it is a " + e.Direction + "; a fit needs rw=randread"
@@ -151,7 +150,7 @@ func (e *Entry) Usable() string {
 	return why
 }
 
-// workload says why what the job did is not what a fit needs.
+// workload returns the reason why a fit cannot use the job's workload.
 func (e *Entry) workload() string {
 	if e.twice {
 		return "the same requests are in the entry of the reads"
@@ -189,7 +188,7 @@ func (e *Entry) workload() string {
 const wantOptions = "fio 2.17 and later list the options of their jobs, save for some jobs of a " +
 	"client with group_reporting"
 
-// limiting are the options that hold a job below what the device gives.
+// limiting are the options that limit a job below the rate of the device.
 var limiting = []string{"rate", "rate_iops", "thinktime", "latency_target"}
 
 func positive(n *int64) bool { return n != nil && *n > 0 }

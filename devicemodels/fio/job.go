@@ -17,11 +17,11 @@ import (
 // ErrGrid is wrapped by every error about a grid that fio could not run.
 var ErrGrid = errors.New("not a grid that fio can run")
 
-// Grid is what a job file measures: every chunk size at every depth with every engine, and one cell
-// of them repeatedly, so that drift is seen.
+// Grid holds the cells of a job file: every chunk size at every depth with every engine, and one of
+// these cells repeatedly, which shows drift.
 type Grid struct {
-	File    string      // that is read: a regular file, or a block device
-	Size    units.Bytes // of the file, or of the part of the device that is read
+	File    string      // to read: a regular file, or a block device
+	Size    units.Bytes // of the file, or of the part of the device to read
 	Chunks  []units.Bytes
 	Depths  []int    // requests in flight: iodepth, or threads with a synchronous engine
 	Engines []string // names of fio: io_uring, libaio, psync, …
@@ -30,7 +30,8 @@ type Grid struct {
 	Seed    uint64      // of the order of the cells and of the offsets
 }
 
-// DefaultGrid is what a device fit needs: chunks from 4 KiB to 1 MiB, 1 to 256 requests in flight.
+// DefaultGrid is the grid for a device fit: chunks from 4 KiB to 1 MiB, 1 to 256 requests in
+// flight.
 func DefaultGrid(file string) Grid {
 	return Grid{
 		File: file, Size: 8 * units.GiB,
@@ -44,7 +45,7 @@ func DefaultGrid(file string) Grid {
 
 const (
 	referenceName = "reference-" // of jobs that repeat the reference cell
-	betweenRefs   = 8            // cells between two of them
+	betweenRefs   = 8            // cells between two repetitions
 
 	// The reference cell is the cell of the grid nearest to these, as in a probe.
 	referenceChunk = 16 * units.KiB
@@ -62,9 +63,9 @@ type plan struct {
 }
 
 // WriteJob writes a job file for fio 3 or later. Its jobs only read, one after the other
-// (stonewall), in an order drawn from the seed, so that a drift of the device is not taken for an
-// effect of size or depth. The comment at its head has the commands to run. Errors wrap ErrGrid or
-// are those of w.
+// (stonewall). Their order is drawn from the seed, so that drift of the device does not look like
+// an effect of size or depth. A comment at the head lists the commands to run. Errors wrap ErrGrid
+// or are those of w.
 func WriteJob(w io.Writer, g Grid) error {
 	if err := g.check(); err != nil {
 		return fmt.Errorf("fio: job file: %w: %w", err, ErrGrid)
@@ -88,7 +89,7 @@ func WriteJob(w io.Writer, g Grid) error {
 	return out.Flush()
 }
 
-// head writes the comment: what the file does, how long it takes, what to run.
+// head writes the comment: purpose, duration and commands.
 func (g *Grid) head(w io.Writer, jobs int) {
 	minutes := float64(jobs) * (g.Runtime + g.Ramp).Seconds() / 60
 	fmt.Fprintf(w, "# Random reads for a device model: %d jobs, about %.2g minutes.\n#\n", jobs,
@@ -114,7 +115,7 @@ func (g *Grid) head(w io.Writer, jobs int) {
 		"# Then look at what was measured:\n#\n#      windrow device import-fio device.json\n")
 }
 
-// plans returns the cells in the order in which they are measured.
+// plans returns the cells in the order of measurement.
 func (g *Grid) plans() []plan {
 	var cells []plan
 	for _, engine := range unique(g.Engines) {
@@ -144,7 +145,7 @@ func (g *Grid) plans() []plan {
 	return append(all, reference)
 }
 
-// check refuses what fio would refuse, or would run as something else.
+// check refuses a grid that fio would refuse, or would run as another grid.
 func (g *Grid) check() error {
 	switch {
 	case g.File == "":
@@ -197,7 +198,7 @@ func (g *Grid) check() error {
 // escaped protects the colons of a name, which separate files in fio.
 func escaped(name string) string { return strings.ReplaceAll(name, ":", `\:`) }
 
-// quoted protects a name from a shell where it needs to be.
+// quoted quotes a name for a shell where necessary.
 func quoted(name string) string {
 	name = escaped(name)
 	plain := func(r rune) bool {
@@ -211,7 +212,7 @@ func quoted(name string) string {
 
 func millis(t units.Nanos) int64 { return int64(t / units.Millisecond) }
 
-// unique returns the values in rising order, each once.
+// unique returns the values in ascending order, each once.
 func unique[T cmp.Ordered](list []T) []T {
 	return slices.Compact(slices.Sorted(slices.Values(list)))
 }

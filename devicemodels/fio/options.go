@@ -15,7 +15,7 @@ import (
 // Options that take no value, such as stonewall and group_reporting, are not listed.
 type options map[string]string
 
-// aliases are other names of the options that are read here.
+// aliases are other names of the options used here.
 var aliases = map[string]string{"blocksize": "bs", "readwrite": "rw", "blocksize_range": "bsrange",
 	"blocksize_split": "bssplit"}
 
@@ -33,12 +33,12 @@ func merged(global, job map[string]text) options {
 	return all
 }
 
-// has says whether one of the options is given, if only with a value that cannot be read.
+// has reports whether one of the options is given, even with an unreadable value.
 func (o options) has(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { _, ok := o[name]; return ok })
 }
 
-// flag reads a yes-or-no option; nil when it is not given or is neither.
+// flag reads a boolean option; nil when it is absent or not a boolean.
 func (o options) flag(name string) *bool {
 	switch o[name] {
 	case "1":
@@ -49,7 +49,7 @@ func (o options) flag(name string) *bool {
 	return nil
 }
 
-// count reads a number that is at least 1; nil when it is not given or is no such number.
+// count reads a number of at least 1; nil when it is absent or not such a number.
 func (o options) count(name string) *int {
 	v, ok := size(o[name], o.kilo())
 	if !ok || v < 1 || v > maxInFlight {
@@ -58,10 +58,10 @@ func (o options) count(name string) *int {
 	return ptr(int(v))
 }
 
-// maxInFlight bounds iodepth and numjobs, far above what fio takes, so that their products fit.
+// maxInFlight bounds iodepth and numjobs far above the limits of fio, so that their products fit.
 const maxInFlight = 1 << 20
 
-// kilo is what "k" multiplies by.
+// kilo is the factor of "k".
 func (o options) kilo() uint64 {
 	if o["kb_base"] == "1000" {
 		return 1000
@@ -69,12 +69,12 @@ func (o options) kilo() uint64 {
 	return 1024
 }
 
-// defaultBlock is fio's block size where none is given.
+// defaultBlock is fio's default block size.
 const defaultBlock = 4 * units.KiB
 
-// block returns the size of the job's requests in a direction. mean is the measured bytes per
-// request, 0 when unknown: it decides where fio's documentation and fio disagree. The warning says
-// why the size is nil or doubtful.
+// block returns the size of the job's requests in a direction. mean is the measured number of bytes
+// per request, 0 when unknown. It decides where fio and its documentation disagree. The warning is
+// the reason for a nil or doubtful size.
 func (o options) block(direction string, mean float64) (b *units.Bytes, warning string) {
 	for _, name := range []string{"bsrange", "bssplit"} {
 		if v := o[name]; v != "" {
@@ -88,7 +88,7 @@ func (o options) block(direction string, mean float64) (b *units.Bytes, warning 
 	if given == "" {
 		return nil, "bs is no size"
 	}
-	// of reads, writes, trims; the last one given is that of the others
+	// of reads, writes, trims; the last one also holds for the directions without one
 	parts := strings.Split(given, ",")
 	part := parts[min(max(slices.Index([]string{"read", "write", "trim"}, direction), 0),
 		len(parts)-1)]
@@ -105,8 +105,8 @@ func (o options) block(direction string, mean float64) (b *units.Bytes, warning 
 	if !strings.HasSuffix(strings.ToLower(part), "i") {
 		return ptr(units.Bytes(v)), ""
 	}
-	// The documentation has "1mi" as 1,000,000, and so do we without a measurement; fio 3.33 takes
-	// it for "1m".
+	// The documentation says that "1mi" is 1,000,000, the value used without a measurement. fio
+	// 3.33 reads it as "1m".
 	documented, ok := size(part+"b", o.kilo())
 	if !ok || documented < 1 || documented > math.MaxInt64 {
 		return nil, fmt.Sprintf("bs=%s is no size", given)
@@ -155,8 +155,8 @@ func size(s string, kilo uint64) (v uint64, ok bool) {
 	return v, true
 }
 
-// near says whether a measured number is within 1 % of what it should be; false when it is unknown
-// (0).
+// near reports whether a measured number is within 1 % of the expected one; false when it is
+// unknown (0).
 func near(measured, want float64) bool { return math.Abs(measured-want) <= 0.01*want }
 
 func ptr[T any](v T) *T { return &v }

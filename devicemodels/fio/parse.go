@@ -13,14 +13,15 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// MaxBytes is the size of the largest file that is read.
+// MaxBytes is the size limit of a file.
 const MaxBytes = 256 * units.MiB
 
-// maxTries bounds how many lines that begin with a brace are tried as the start of the JSON.
+// maxTries bounds the number of lines beginning with a brace that are tried as the start of the
+// JSON.
 const maxTries = 16
 
-// Read reads one output of fio, at most MaxBytes of it. Errors are those of the file system, or
-// wrap ErrFormat.
+// Read reads one output of fio of at most MaxBytes. Errors are those of the file system, or wrap
+// ErrFormat.
 func Read(path string) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -37,8 +38,8 @@ func Read(path string) (*File, error) {
 	return Parse(path, data.Bytes())
 }
 
-// Parse reads one output of fio: JSON with any text around it, which becomes warnings and errors of
-// the File. name is used in messages and as the Entries' File. Errors wrap ErrFormat.
+// Parse reads one output of fio: JSON with any text around it. The text becomes warnings and errors
+// of the File. name is the File of the Entries, and is used in messages. Errors wrap ErrFormat.
 func Parse(name string, data []byte) (*File, error) {
 	fail := func(format string, args ...any) (*File, error) {
 		return nil, fmt.Errorf("fio: %s: %s: %w", name, fmt.Sprintf(format, args...), ErrFormat)
@@ -79,7 +80,7 @@ type around struct {
 }
 
 // find returns the JSON objects of fio that begin at the start of a line, and the text around them.
-// The error says why what looked like one is none.
+// The error is the reason why a candidate is not fio's JSON.
 func find(data []byte) (found []document, texts []around, firstErr error) {
 	where, from := "before", 0
 	for at, tries := 0, 0; at < len(data) && tries < maxTries; {
@@ -104,7 +105,7 @@ func find(data []byte) (found []document, texts []around, firstErr error) {
 	return found, append(texts, around{where, data[from:]}), firstErr
 }
 
-// isFio tells fio's JSON from other JSON in the same file.
+// isFio reports whether d is fio's JSON rather than other JSON in the same file.
 func (d *document) isFio() bool { return d.Version != "" || d.Jobs != nil || d.Clients != nil }
 
 // parseDocument reads the JSON object at the start of data and returns its length.
@@ -126,7 +127,7 @@ func parseDocument(data []byte) (document, int, error) {
 	return d, size, err
 }
 
-// withoutNaN returns data with the nan and inf that C prints, and JSON does not know, as empty
+// withoutNaN returns data with the nan and inf of C, which JSON does not know, replaced by empty
 // strings of the same length; nil when there are none.
 func withoutNaN(data []byte) []byte {
 	var clean []byte
@@ -156,7 +157,7 @@ func withoutNaN(data []byte) []byte {
 	return clean
 }
 
-// withoutHosts removes the "<host> " that a client puts before every line of a server.
+// withoutHosts removes the "<host> " before every line of a server.
 func withoutHosts(data []byte) []byte {
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	for i, line := range lines {
@@ -175,7 +176,7 @@ type line struct {
 
 // quotable returns the distinct lines of text that are not blank.
 func quotable(text []byte) []line {
-	const most = 10_000 // of lines that are told apart
+	const most = 10_000 // distinct lines
 	var lines []line
 	seen := map[string]bool{}
 	for raw := range bytes.Lines(text) {
@@ -191,8 +192,8 @@ func quotable(text []byte) []line {
 	return lines
 }
 
-// saysError tells a report of an error from fio's normal text, which has "err= 0" and "errors:
-// total=0" in it.
+// saysError reports whether a line reports an error. fio's normal text contains "err= 0" and
+// "errors: total=0".
 func saysError(s string) bool {
 	s = strings.ToLower(s)
 	for _, fine := range []string{"err= 0", "err=0", "error=0", "errors=0"} {
@@ -212,10 +213,10 @@ func quote(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// addNoise turns the text around the JSON into errors and warnings. Every error is quoted, of the
-// rest the first line.
+// addNoise turns the text around the JSON into errors and warnings. It quotes every error, and the
+// first line of the rest.
 func (f *File) addNoise(texts []around) {
-	const most = 20 // errors that are quoted
+	const most = 20 // quoted errors
 	for _, part := range texts {
 		first, more := "", 0
 		for _, l := range quotable(part.text) {
@@ -242,8 +243,8 @@ func (f *File) warn(format string, args ...any) {
 	f.Warnings = append(f.Warnings, fmt.Sprintf(format, args...))
 }
 
-// addDocuments adds the entries of all JSON objects but those that a later one repeats with newer
-// numbers.
+// addDocuments adds the entries of all JSON objects, except those that a later object repeats with
+// newer numbers.
 func (f *File) addDocuments(found []document) {
 	old := 0
 	var traits traits
@@ -275,11 +276,11 @@ func (f *File) addDocuments(found []document) {
 	traits.report(f)
 }
 
-// allClients is the name of the entry in which a client adds up those of its servers.
+// allClients is the name of a client's entry with the sum over its servers.
 const allClients = "All clients"
 
-// continues says whether d is a later report of the same run as before: the same jobs of a fio that
-// started at the same time.
+// continues reports whether d is a later report of the run of before: the same jobs with the same
+// start of fio.
 func (d *document) continues(before *document) bool {
 	same := func(a, b jobs) bool {
 		if len(a) != len(b) {
@@ -292,7 +293,7 @@ func (d *document) continues(before *document) bool {
 		}
 		return true
 	}
-	// seconds: the timestamp and the time since the start are both cut to seconds
+	// seconds: the timestamp and the time since the start are both truncated to seconds
 	const rounding = 2
 	started, known := d.start()
 	startedBefore, knownBefore := before.start()
@@ -300,7 +301,7 @@ func (d *document) continues(before *document) bool {
 		same(d.Jobs, before.Jobs) && same(d.Clients, before.Clients)
 }
 
-// start is when fio started, in seconds since 1970.
+// start is the start of fio, in seconds since 1970.
 func (d *document) start() (float64, bool) {
 	for _, list := range []jobs{d.Jobs, d.Clients} {
 		if len(list) > 0 {
@@ -310,7 +311,7 @@ func (d *document) start() (float64, bool) {
 	return 0, false
 }
 
-// traits are what is said once of a file, however often it is met.
+// traits are the warnings that a file gets at most once.
 type traits struct {
 	microseconds, emptyPercentiles, oldBins, sum bool
 }

@@ -10,9 +10,9 @@ import (
 // places, read with engine on a host of cores cores, with the device fresh (see Steady) and the
 // reads spread over all of it (see Within).
 //
-// With PlaceAny it is the smallest of what each station can do and of what depth requests can ask
-// for (asymptotic bounds of operational analysis: Denning and Buzen, "The Operational Analysis of
-// Queueing Network Models", 1978):
+// With PlaceAny it is the least of the capacities of the stations and of the demand of depth
+// requests (asymptotic bounds of operational analysis: Denning and Buzen, "The Operational Analysis
+// of Queueing Network Models", 1978):
 //
 //	servers   k / (LTFB + b/ServerRate)
 //	link      LinkRate / b
@@ -20,12 +20,12 @@ import (
 //	host      cores / (submit + complete), or 1 / (submit + complete) for a serial engine
 //	loop      depth / (submit + LTFB + max(b/ServerRate, b/LinkRate) + complete)
 //
-// With PlaceByAddress reads wait for busy servers while others are idle, and the result is
-// approximate mean value analysis (see meanValue) below those bounds. PlaceInRounds gives depth /
-// (submit + LTFB + depth·(1/MaxIOPS + b/ServerRate + b/LinkRate) + complete). An engine the device
-// has no costs for costs nothing, so the empty name gives the device alone. Batch costs are not
-// included: a closed loop has no batches. Cached engines are not a closed loop of the device: for
-// them it is the rate of reads that all miss. The result is 0 when chunk or depth is not positive.
+// With PlaceByAddress reads wait for busy servers while others are idle. The result is then
+// approximate mean value analysis (see meanValue) below these bounds. PlaceInRounds gives depth /
+// (submit + LTFB + depth·(1/MaxIOPS + b/ServerRate + b/LinkRate) + complete). An engine without
+// costs in the device costs nothing: the empty name gives the device alone. Batch costs are not
+// included, as a closed loop has no batches. Cached engines are no closed loop of the device: the
+// result is the rate of reads that all miss. It is 0 when chunk or depth is not positive.
 func (s *Spec) Throughput(engine string, cores int, chunk units.Bytes, depth int) units.Rate {
 	if chunk <= 0 || depth <= 0 {
 		return 0
@@ -56,7 +56,7 @@ func (s *Spec) requestRate(engine string, cores int, chunk units.Bytes, depth in
 		float64(chunk), float64(depth))
 }
 
-// faultRate is that of reads of which every one faults for all of its bytes, one fault at a time.
+// faultRate is the rate of reads that fault for all of their bytes, one fault at a time.
 func (s *Spec) faultRate(cost EngineCost, chunk units.Bytes) float64 {
 	cache := s.PageCache
 	if cache == nil || cache.ReadAhead <= 0 {
@@ -69,8 +69,8 @@ func (s *Spec) faultRate(cost EngineCost, chunk units.Bytes) float64 {
 		cache.HitRate.Time(chunk).Seconds())
 }
 
-// Loop is the closed form in seconds: the form that both Throughput and the fit evaluate, so that a
-// fit minimises exactly the error that a device file later shows. Its fields may be moved by a fit.
+// Loop is the closed form in seconds. Throughput and the fit both evaluate it, so that a fit
+// minimises the error that a device file later shows. A fit changes its fields.
 type Loop struct {
 	Servers   float64
 	Placement Placement
@@ -79,7 +79,7 @@ type Loop struct {
 	PerByte   float64 // s/B of one server
 	LinkByte  float64 // s/B of the link
 	PerIO     float64 // s per request at the drive's request limit
-	HostCores float64 // cores that the request cost is spread over
+	HostCores float64 // cores that share the request cost
 	Most      float64 // requests inside the device; 0 = no limit
 
 	LimitByte, LimitIO float64 // s/B and s per request of the token bucket
@@ -115,9 +115,8 @@ func (s *Spec) Loop(cores int, serial bool) Loop {
 func (l Loop) Rate(host, b, depth float64) float64 {
 	pieces := 1.0
 	if l.MaxTransfer > 0 && b > l.MaxTransfer {
-		// Pieces of one read are in flight together, as so many requests of a deeper loop, and the
-		// last of them ends the read. What the others wait for it is left out, so that this is an
-		// upper bound.
+		// The pieces of a read are in flight together, like requests of a deeper loop, and the last
+		// one ends the read. The wait of the others for it is left out: the rate is an upper bound.
 		pieces = math.Ceil(b / l.MaxTransfer)
 	}
 	d := l.demands(host/pieces, b/pieces)
@@ -128,7 +127,7 @@ func (l Loop) Rate(host, b, depth float64) float64 {
 	if l.Most > 0 && l.Most < inside {
 		inside = l.Most
 		bound = max(bound, (d.lone()-d.host)/l.Most)
-		d.host = 0 // it is spent outside
+		d.host = 0 // spent outside the device
 	}
 	switch {
 	case l.Placement == PlaceInRounds:
@@ -141,8 +140,7 @@ func (l Loop) Rate(host, b, depth float64) float64 {
 	return min(l.meanValue(d, inside), 1/bound) / pieces
 }
 
-// demands are the times that one request asks of the stations, stretched by what others take of
-// them.
+// demands are the service times of one request at the stations, stretched by the background load.
 type demands struct {
 	host               float64
 	server, serverCV2  float64 // LTFB and transfer
@@ -153,8 +151,8 @@ type demands struct {
 func (l Loop) demands(host, b float64) demands {
 	medium := b
 	if l.Page > 1 {
-		// A read that starts anywhere aligned to less than a page touches on average b/page pages
-		// and a part of one more; reads of whole pages are taken to be aligned to them.
+		// A read aligned to less than a page touches b/page pages on average and a part of one
+		// more. Reads of whole pages count as aligned to pages.
 		medium = math.Ceil(b/l.Page) * l.Page
 	}
 	d := demands{host: host, ltfb: l.LTFB, transfer: medium * l.PerByte, link: b * l.LinkByte,
@@ -174,19 +172,21 @@ func (l Loop) demands(host, b float64) demands {
 	return d
 }
 
-// lone is the time of a request that waits for nobody.
+// lone is the time of a request that does not wait.
 func (d *demands) lone() float64 {
 	return d.host + d.perIO + d.ltfb + max(d.transfer, d.link)
 }
 
-// meanValue is approximate mean value analysis of the closed network of host cores, request limit,
-// k servers chosen by address and link, for n = 1 … depth requests: a request finds at each station
-// the mean queue of a network with one request less, where the one in service is, for service times
-// of squared variation c², half (1+c²) served (Reiser, "A Queueing Network Analysis of Computer
-// Communication Networks with Window Flow Control", 1979). With exponential service it is exact:
-// n/(n+k-1) of k servers. For other service it is too fast when there are few servers; sharper
-// corrects that. Requests of constant times fall into step and do not meet at the single stations:
-// what they wait there is scaled by how irregular the servers make them.
+// meanValue is approximate mean value analysis of a closed network for n = 1 … depth requests. The
+// network has the host's cores, the request limit, k servers chosen by address, and the link.
+//
+// A request finds at each station the mean queue of a network with one request less. With a squared
+// coefficient of variation c² of the service time, the remaining part of the service in progress is
+// half of (1+c²) services (Reiser, "A Queueing Network Analysis of Computer Communication Networks
+// with Window Flow Control", 1979). With exponential service the result is exact: n/(n+k-1) of k
+// servers. For other service it is too fast when there are few servers; sharper corrects it.
+// Requests with constant service times synchronise and do not meet at stations with one server.
+// Their wait there is scaled by the irregularity that the servers cause.
 func (l Loop) meanValue(d demands, depth float64) float64 {
 	k := l.Servers
 	var qServer, qLink, qIO, qHost float64 // mean numbers present at the stations
@@ -205,12 +205,12 @@ func (l Loop) meanValue(d demands, depth float64) float64 {
 		link := wait(d.link, qLink) + d.link
 		total := wHost + delay + wIO + server + d.ltfb + max(d.transfer, link)
 		rate = min(n/total, most)
-		// One request more never makes a loop slower; the correction, past its peak, would.
+		// A further request never makes a loop slower, but past its peak the correction would.
 		best = max(best, l.sharpened(d, rate, n))
 		if n >= depth {
 			return best
 		}
-		if rate == most { // more requests change nothing but the correction
+		if rate == most { // further requests change only the correction
 			return max(best, l.sharpened(d, rate, depth))
 		}
 		qHost, qIO, qLink = rate*wHost, rate*wIO, rate*link
@@ -225,11 +225,11 @@ func (l Loop) sharpened(d demands, rate, n float64) float64 {
 	return rate / (1 + sharper(n, k)*max(1-d.serverCV2, 0)*min(1, rate*d.server/k))
 }
 
-// irregularity is how many times their mean wait, in services, the arrivals behind the servers are
-// irregular; fitted to the event model.
+// irregularity is the ratio of the irregularity of arrivals behind the servers to their mean wait
+// in services; fitted to the event model.
 const irregularity = 2
 
-// most is the rate at which the slowest station is always busy.
+// most is the rate that keeps the slowest station always busy.
 func (l Loop) most(d demands, core float64) float64 {
 	// +Inf when nothing takes time
 	return 1 / max(d.server/l.Servers, d.link, d.perIO, d.limit, core)
@@ -256,7 +256,7 @@ func hostServers(serial bool, cores int) float64 {
 	return float64(cores)
 }
 
-// inverse maps "no limit", written 0 in a device, to no time.
+// inverse maps "no limit", which is 0 in a device, to no time.
 func inverse(v float64) float64 {
 	if v <= 0 {
 		return 0

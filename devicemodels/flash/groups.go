@@ -8,14 +8,14 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Class says whose reads a free slot takes first. A read that a slot has taken is carried through,
-// whatever comes after it.
+// Class is the priority of reads for a free slot. A read that a slot has taken always completes
+// first.
 type Class uint8
 
 // The classes, in that order.
 const (
 	Demand      Class = iota // compute waits for them
-	Speculative              // read ahead: taken while no demand read waits
+	Speculative              // prefetch: taken while no demand read waits
 	classes
 )
 
@@ -32,31 +32,29 @@ type group struct {
 	result BatchResult
 }
 
-// Progress is what a Station has done since it was made. The difference of two says what happened
-// in between.
+// Progress holds the counters of a Station. The difference of two describes the time between them.
 type Progress struct {
-	Moved units.Bytes // over the link, in pieces that are through
+	Moved units.Bytes // over the link, in completed pieces
 	Busy  units.Nanos // with at least one read in flight
-	Area  units.Nanos // below the number of reads in flight: their mean number times Busy
-	Host  units.Nanos // of single cores, given to reads
+	Area  units.Nanos // integral of the number of reads in flight: its mean times Busy
+	Host  units.Nanos // core time spent on reads
 }
 
-// Since returns what happened since an earlier Progress.
+// Since returns the difference to an earlier Progress.
 func (p Progress) Since(o Progress) Progress {
 	return Progress{Moved: p.Moved - o.Moved, Busy: p.Busy - o.Busy, Area: p.Area - o.Area,
 		Host: p.Host - o.Host}
 }
 
-// ErrInvariant marks a broken promise of the simulator, by whoever drives a Station: a bug, not bad
-// input.
+// ErrInvariant marks a broken invariant of the simulator: a bug, not bad input.
 var ErrInvariant = des.ErrInvariant
 
 // errStop ends a run of the kernel before its queue is empty.
 var errStop = errors.New("flash: station: stopped")
 
-// Submit starts reads at time at, not before Now, beside whatever else is under way; what happens
-// until then is carried out first. The reads belong to the station until Take. Slots take the reads
-// of one class in the order of submission.
+// Submit starts reads at time at, not before Now, beside the groups in flight. Events up to that
+// time are handled first. The reads belong to the station until Take. Slots take the reads of one
+// class in the order of submission.
 func (s *Station) Submit(at units.Nanos, class Class, reads []Read) (Group, error) {
 	if err := s.Advance(at); err != nil {
 		return 0, err
@@ -79,10 +77,10 @@ func (s *Station) Submit(at units.Nanos, class Class, reads []Read) (Group, erro
 	return g, nil
 }
 
-// Now is how far the station has come.
+// Now is the station's time.
 func (s *Station) Now() units.Nanos { return s.kernel.Now() }
 
-// Advance carries out all that happens up to a time.
+// Advance handles all events up to a time.
 func (s *Station) Advance(to units.Nanos) error {
 	for {
 		if early, err := s.Next(to); err != nil || !early {
@@ -91,8 +89,8 @@ func (s *Station) Advance(to units.Nanos) error {
 	}
 }
 
-// Next carries out what happens up to a time, but stops early when a group is complete. With
-// units.Forever it does nothing unless a group is to be complete.
+// Next handles events up to a time, but stops early when a group is complete. With units.Forever it
+// does nothing unless a group is incomplete.
 func (s *Station) Next(to units.Nanos) (early bool, err error) {
 	if s.kernel.Pending() == 0 || s.open == 0 && to == units.Forever {
 		if to < units.Forever {
@@ -117,7 +115,7 @@ func (s *Station) Done(g Group) bool {
 	return p.done == len(p.reads)
 }
 
-// Take returns what happened to a complete group and forgets it.
+// Take returns the result of a complete group and frees the group.
 func (s *Station) Take(g Group) (BatchResult, error) {
 	p := s.groups[g]
 	result := p.result
@@ -132,7 +130,7 @@ func (s *Station) Take(g Group) (BatchResult, error) {
 	return result, nil
 }
 
-// Batch runs reads from time start until the last is complete. An empty batch takes no time.
+// Batch runs reads from time start to the completion of the last. An empty batch takes no time.
 func (s *Station) Batch(start units.Nanos, reads []Read) (BatchResult, error) {
 	if len(reads) == 0 {
 		return BatchResult{End: start}, nil
@@ -151,8 +149,8 @@ func (s *Station) Batch(start units.Nanos, reads []Read) (BatchResult, error) {
 	return result, s.Drained()
 }
 
-// Drained checks conservation when nothing should be under way: all that was requested has
-// completed and nothing is in flight (design invariant 2).
+// Drained checks conservation at the end (design invariant 2): all requests are complete and
+// nothing is in flight.
 func (s *Station) Drained() error {
 	asked := s.asked
 	for _, g := range s.groups {
@@ -167,8 +165,8 @@ func (s *Station) Drained() error {
 	return nil
 }
 
-// Progress returns the counters as of Now. Slots count the times of picking against Area and Busy
-// and those of completion for them; what is in flight is added here.
+// Progress returns the counters at Now. Slots subtract the time of picking from Area and Busy and
+// add the time of completion; Progress adds the reads in flight.
 func (s *Station) Progress() Progress {
 	p := s.moved
 	p.Host = s.host.Busy()
@@ -179,7 +177,7 @@ func (s *Station) Progress() Progress {
 	return p
 }
 
-// start lets the slots have the reads of a group, and wakes those that rest.
+// start offers the reads of a group to the slots and wakes resting ones.
 func (s *Station) start(g *group) {
 	s.waiting[g.class] = append(s.waiting[g.class], g)
 	s.choose()
@@ -190,14 +188,14 @@ func (s *Station) start(g *group) {
 	}
 }
 
-// finish takes out a group whose reads are all taken.
+// finish removes a group whose reads are all taken.
 func (s *Station) finish(g *group) {
 	queue := s.waiting[g.class]
 	s.waiting[g.class] = queue[:copy(queue, queue[1:])]
 	s.choose()
 }
 
-// choose finds the group whose turn it is.
+// choose finds the next group to take reads from.
 func (s *Station) choose() {
 	s.turn = nil
 	for _, queue := range s.waiting {

@@ -25,7 +25,7 @@ type Histogram struct {
 const (
 	subBits = 4
 	subBins = 1 << subBits
-	// longest is the largest duration that is told apart: 146 years.
+	// longest is the largest duration with a bin of its own: 146 years.
 	longest = 1<<62 - 1
 	maxBins = 64 * subBins
 )
@@ -65,7 +65,7 @@ func (h *Histogram) Add(t units.Nanos, n int64) {
 // Total is the number of counted durations.
 func (h *Histogram) Total() int64 { return h.total }
 
-// middle stands for all durations of a bin.
+// middle represents all durations of a bin.
 func middle(bin int) float64 { return float64(edge(bin)+edge(bin+1)-1) / 2 }
 
 // All yields the middle of every bin that is not empty, with its count, in order.
@@ -97,8 +97,8 @@ func (h *Histogram) Moments() (mean, cv2 float64) {
 	return mean, max(squares/float64(h.total)/mean/mean-1, 0)
 }
 
-// Quantile returns the duration below which a share q of the counted ones lie, interpolated inside
-// its bin; 0 when empty.
+// Quantile returns the duration that the share q of the counted durations are below, interpolated
+// inside its bin; 0 when empty.
 func (h *Histogram) Quantile(q float64) units.Nanos {
 	if h.total == 0 {
 		return 0
@@ -117,7 +117,7 @@ func (h *Histogram) Quantile(q float64) units.Nanos {
 // Clone returns an independent copy.
 func (h Histogram) Clone() Histogram { return Histogram{slices.Clone(h.counts), h.total} }
 
-// Equal reports whether both counted the same.
+// Equal reports whether both have the same counts.
 func (h Histogram) Equal(other Histogram) bool { return slices.Equal(h.counts, other.counts) }
 
 // IsZero tells the encoders to leave an empty histogram out.
@@ -202,7 +202,7 @@ func newSampler(h *Histogram, mean float64) *sampler {
 	return s
 }
 
-// at returns the duration that a share u in [0, 1) of all are below.
+// at returns the quantile u in [0, 1).
 func (s *sampler) at(u float64) units.Nanos {
 	i, _ := slices.BinarySearch(s.below, u)
 	i = min(i, len(s.below)-1)

@@ -4,21 +4,22 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// A page cache is kept in blocks: pages, or a blocksPerWindow-th of what one fault brings where
-// that is more, so that a wide window costs no more to follow than one of the usual 128 KiB.
+// A page cache is modelled in blocks: pages, or the blocksPerWindow-th part of a fault's window
+// where that is more. A wide window therefore costs no more to simulate than the usual one of 128
+// KiB.
 const (
 	cachePage       = 4 * units.KiB
 	blocksPerWindow = 32
 )
 
-// blocks returns the unit in which the cache is kept, and how many of them one fault brings.
+// blocks returns the size of a block and the number of blocks that one fault fetches.
 func (p *PageCache) blocks() (block units.Bytes, window int64) {
 	block = max((p.ReadAhead/blocksPerWindow+cachePage-1)/cachePage*cachePage, cachePage)
 	return block, int64((p.ReadAhead-1)/block + 1)
 }
 
-// faults is how often a read of chunk bytes faults that finds none of them in memory: half of the
-// first window lies before it, the windows that follow are in one piece.
+// faults is the number of faults of a read of chunk bytes with none of them in memory. Half of the
+// first window lies before the read, the following windows are contiguous.
 func (p *PageCache) faults(chunk units.Bytes) float64 {
 	block, window := p.blocks()
 	first := units.Bytes(window-window/2) * block
@@ -26,16 +27,16 @@ func (p *PageCache) faults(chunk units.Bytes) float64 {
 	return float64(1 + max(chunk-first+whole-1, 0)/whole)
 }
 
-// pageCache keeps the blocks of a mapped file that are in memory.
+// pageCache is the set of resident blocks of a mapped file.
 //
-// A fault brings what is missing of the window around it, half before and half behind, as Linux
-// reads around a fault in a mapped file (do_sync_mmap_readahead in mm/filemap.c). Where the copying
-// runs out of a window, the next one follows it.
+// A fault fetches the missing blocks of the window around it, half before and half behind, like
+// Linux for a fault in a mapped file (do_sync_mmap_readahead in mm/filemap.c). A fault at the end
+// of the last window fetches the window behind it.
 //
-// What has to go is found as Linux finds it (mm/vmscan.c), which is not the least recently used: an
-// access is but a mark. New blocks enter the inactive list, and are looked at when they come to its
-// end: those without a mark go, those with one lose it and get a second round, or become active
-// when it is their second. The active list is no longer than the other; its last go back.
+// Eviction is that of Linux (mm/vmscan.c), which is not least recently used: an access only sets a
+// mark. New blocks enter the inactive list and are examined at its end. A block without a mark is
+// evicted. A block with a mark loses it and gets a second round, or becomes active after its
+// second. The active list is no longer than the inactive one; its last blocks become inactive.
 type pageCache struct {
 	spec    PageCache
 	block   units.Bytes
@@ -44,7 +45,7 @@ type pageCache struct {
 	index   map[int64]int32
 	blocks  []cached
 	lists   [2]list // inactive, active
-	behind  int64   // the block behind the last window
+	behind  int64   // the first block behind the last window
 	missing []int64 // of one fault, reused
 }
 
@@ -53,7 +54,7 @@ type cached struct {
 	number        int64
 	before, after int32 // in its list; -1 = none
 	list          uint8
-	used, again   bool // accessed since it was looked at; had a second round
+	used, again   bool // accessed since its last examination; had a second round
 }
 
 // The lists of a pageCache.
@@ -78,8 +79,8 @@ func newPageCache(spec PageCache) *pageCache {
 	return c
 }
 
-// walk goes through the bytes from at to end. It returns how many of them are in memory before the
-// first block that is not, and whether there is such a block.
+// walk accesses the bytes from at to end. It returns the number of bytes before the first missing
+// block, and whether a block is missing.
 func (c *pageCache) walk(at, end units.Bytes) (hit units.Bytes, fault bool) {
 	for from := at; from < end; {
 		number := int64(from / c.block)
@@ -95,8 +96,7 @@ func (c *pageCache) walk(at, end units.Bytes) (hit units.Bytes, fault bool) {
 	return hit, false
 }
 
-// fault appends to reads what a fault at a byte that is not in memory fetches, and counts it as
-// present.
+// fault appends to reads the fetches of a fault at a missing byte, and inserts their blocks.
 func (c *pageCache) fault(at units.Bytes, reads []Read) []Read {
 	number := int64(at / c.block)
 	first := max(number-c.window/2, 0)
@@ -121,11 +121,11 @@ func (c *pageCache) fault(at units.Bytes, reads []Read) []Read {
 			c.insert(n)
 		}
 	}
-	c.insert(number) // last, so that none of the others takes its place
+	c.insert(number) // last, so that no other block evicts it
 	return reads
 }
 
-// insert adds a block, in the place of another when the cache is full.
+// insert adds a block; a full cache evicts another.
 func (c *pageCache) insert(number int64) {
 	i := int32(len(c.blocks))
 	if c.most > 0 && len(c.blocks) == c.most {
@@ -138,7 +138,7 @@ func (c *pageCache) insert(number int64) {
 	c.link(i, inactive)
 }
 
-// evict takes a block out and returns its place.
+// evict removes a block and returns its index.
 func (c *pageCache) evict() int32 {
 	for {
 		for c.lists[active].length > c.lists[inactive].length {

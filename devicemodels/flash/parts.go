@@ -10,7 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// servers are the places that reads wait for.
+// servers are the parallel servers of a device.
 type servers struct {
 	any    *des.Station  // PlaceAny
 	free   []units.Nanos // PlaceByAddress: when each is next free
@@ -28,7 +28,7 @@ func newServers(spec *Spec) servers {
 	return servers{free: make([]units.Nanos, max(spec.Servers, 1)), stripe: stripe}
 }
 
-// serve gives a read that arrives at time at to its server.
+// serve passes a read that arrives at time at to its server.
 func (s *servers) serve(at units.Nanos, offset units.Bytes, service units.Nanos) (begin,
 	end units.Nanos) {
 	if s.any != nil {
@@ -41,8 +41,8 @@ func (s *servers) serve(at units.Nanos, offset units.Bytes, service units.Nanos)
 }
 
 // scatter spreads stripe numbers evenly: the finaliser of splitmix64 (Steele, Lea and Flood, "Fast
-// Splittable Pseudorandom Number Generators", 2014). A drive's own mapping is as good as random to
-// a reader.
+// Splittable Pseudorandom Number Generators", 2014). To a reader, a drive's own mapping looks
+// random.
 func scatter(v uint64) uint64 {
 	v += 0x9e3779b97f4a7c15
 	v = (v ^ v>>30) * 0xbf58476d1ce4e5b9
@@ -56,7 +56,7 @@ type rounds struct {
 	busy    bool    // a look or a round is under way
 }
 
-// queue adds a piece to those that wait, and wakes a device that sleeps.
+// queue adds a piece to the waiting ones and wakes an idle device.
 func (s *Station) queue(i int32) {
 	s.rounds.waiting = append(s.rounds.waiting, i)
 	if !s.rounds.busy {
@@ -65,7 +65,7 @@ func (s *Station) queue(i int32) {
 	}
 }
 
-// look takes all pieces that wait, and those of others, and serves them one after the other.
+// look takes all waiting pieces and background reads, and serves them one after the other.
 func (s *Station) look() {
 	now := s.kernel.Now()
 	request := units.Nanos(0)
@@ -89,21 +89,21 @@ func (s *Station) look() {
 	s.kernel.Schedule(now, des.ClassPlan, kindServed, 0)
 }
 
-// served ends a round: the device looks again, or sleeps.
+// served ends a round: the device looks again or becomes idle.
 func (s *Station) served() {
 	if s.rounds.busy = len(s.rounds.waiting) > 0; s.rounds.busy {
 		s.kernel.Schedule(s.kernel.Now()+s.slowed(s.firstByte()), des.ClassPlan, kindLook, 0)
 	}
 }
 
-// bucket is the state of a Limit. Credit is counted in nanoseconds of its rates, so that bytes and
-// requests are two numbers of one kind and nothing is rounded away.
+// bucket is the state of a Limit. Credit is counted in nanoseconds at its rates: bytes and requests
+// have one unit, and no credit is lost to rounding.
 type bucket struct {
 	spec         Limit
 	credit, most float64     // ns; of bytes
 	slots, many  float64     // ns; of requests
-	at           units.Nanos // when credit last arrived
-	last         units.Nanos // when the last request passed: later ones do not overtake it
+	at           units.Nanos // the last arrival of credit
+	last         units.Nanos // the passage of the last request, which later ones do not overtake
 	used         bool
 }
 
@@ -120,8 +120,9 @@ func newBucket(spec Limit) *bucket {
 	return b
 }
 
-// pass returns when a request of size bytes that arrives at time now may go on: when there is
-// credit for it, or for as much of it as the bucket can hold; the rest is owed.
+// pass returns the time at which a request of size bytes passes that arrives at time now. It passes
+// when there is credit for it, or for as much of it as the bucket can hold; the bucket then owes
+// the rest.
 func (b *bucket) pass(now units.Nanos, size units.Bytes) units.Nanos {
 	now = max(now, b.last)
 	b.refill(now)
@@ -135,10 +136,10 @@ func (b *bucket) pass(now units.Nanos, size units.Bytes) units.Nanos {
 	if short := math.Max(math.Min(bytes, b.most)-b.credit, math.Min(request,
 		b.many)-b.slots); short > 0 {
 		wait := units.Nanos(math.Ceil(short))
-		if b.spec.Interval > 0 { // credit comes whole intervals at a time
+		if b.spec.Interval > 0 { // credit arrives in whole intervals
 			wait = (wait + b.spec.Interval - 1) / b.spec.Interval * b.spec.Interval
 		}
-		// Nothing is lost while requests wait: what is left of the last interval adds to the next.
+		// No credit is lost while requests wait: the rest of an interval adds to the next.
 		b.credit += float64(wait)
 		b.slots += float64(wait)
 		b.at += wait
@@ -150,8 +151,8 @@ func (b *bucket) pass(now units.Nanos, size units.Bytes) units.Nanos {
 	return now
 }
 
-// refill adds the credit of the time since the last one. A bucket that was full when it was used
-// again starts its intervals then.
+// refill adds the credit since the last arrival. The intervals of a full bucket start with its next
+// use.
 func (b *bucket) refill(now units.Nanos) {
 	passed := now - b.at
 	if b.spec.Interval > 0 {
@@ -166,8 +167,8 @@ func (b *bucket) refill(now units.Nanos) {
 	}
 }
 
-// heat is the state of Sustained. It rises with every nanosecond that the device is busy, up to
-// Cliff, and falls while it is idle.
+// heat is the state of Sustained. It rises with every busy nanosecond of the device, up to Cliff,
+// and falls while the device is idle.
 type heat struct {
 	spec   Sustained
 	at     units.Nanos
@@ -196,12 +197,12 @@ func (h *heat) stretch(t units.Nanos) units.Nanos {
 	return units.Nanos(float64(t) / h.spec.Factor)
 }
 
-// background makes the reads of others, as they are due.
+// background generates the reads of other readers.
 type background struct {
 	spec   Background
 	random *rand.Rand
 	next   units.Nanos   // arrival of the next read
-	moves  []units.Nanos // first bytes of reads whose transfer is yet to come, in order
+	moves  []units.Nanos // times of the first byte of reads whose transfer has not begun, in order
 }
 
 func newBackground(spec Background, seed uint64) *background {
@@ -210,18 +211,18 @@ func newBackground(spec Background, seed uint64) *background {
 	return b
 }
 
-// gap is exponential: others do not know of each other.
+// gap is the time to the next read: arrivals are a Poisson process.
 func (b *background) gap() units.Nanos {
 	return units.Nanos(b.random.ExpFloat64() * 1e9 * float64(b.spec.Chunk) / float64(b.spec.Rate))
 }
 
-// forgotten is how far back reads of others can still matter: a device whose others leave any of it
-// has caught up since.
+// forgotten is the age beyond which a background read has no effect: a device that is not saturated
+// has completed it.
 const forgotten = 100 * units.Millisecond
 
-// arrive gives every read of others that arrives up to now to its server.
+// arrive passes all background reads that have arrived by now to their servers.
 func (b *background) arrive(now units.Nanos, s *Station) {
-	if b.next < now-forgotten { // a long pause: what came first is long done
+	if b.next < now-forgotten { // a long pause: earlier reads are complete
 		b.next, b.moves = now-forgotten+b.gap(), b.moves[:0]
 	}
 	for b.next <= now {
@@ -234,7 +235,7 @@ func (b *background) arrive(now units.Nanos, s *Station) {
 	}
 }
 
-// count returns how many reads of others have arrived since it was last asked.
+// count returns the number of background reads since its last call.
 func (b *background) count(now units.Nanos) (n int) {
 	if b.next < now-forgotten {
 		b.next = now - forgotten + b.gap()
@@ -245,7 +246,7 @@ func (b *background) count(now units.Nanos) (n int) {
 	return n
 }
 
-// move gives the link to all reads of others whose first byte is there at time now.
+// move passes all background reads whose first byte is available by now to the link.
 func (b *background) move(now units.Nanos, s *Station) {
 	n := 0
 	for n < len(b.moves) && b.moves[n] <= now {

@@ -4,9 +4,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Spec is what is known about a flash device: immutable, and all that the closed form, the event
-// model and the fit look at. Servers, LTFB, ServerRate, LinkRate, Align and Engines describe every
-// device; the rest is optional, and its zero value means that the device does not have it.
+// Spec describes a flash device. It is immutable. The closed form, the event model and the fit use
+// nothing else. Servers, LTFB, ServerRate, LinkRate, Align and Engines describe every device. The
+// other parts are optional; the zero value means that the device lacks the part.
 //
 // LTFB is the latency to first byte, the part of a read's time that does not depend on its size
 // (LLM in a flash, 2.1).
@@ -17,7 +17,7 @@ type Spec struct {
 	// Stripe is the number of consecutive bytes on one server under PlaceByAddress; 0 = 4096 B.
 	Stripe units.Bytes `yaml:"stripe,omitempty" json:"stripe,omitempty"`
 	LTFB   units.Nanos `yaml:"ltfb" json:"ltfb"` // mean
-	// LTFBShape gives the distribution around that mean; empty = always the mean.
+	// LTFBShape gives the distribution around the mean; empty = always the mean.
 	LTFBShape  Histogram  `yaml:"ltfb_shape,omitempty" json:"ltfb_shape,omitempty"`
 	ServerRate units.Rate `yaml:"server_rate" json:"server_rate"` // per server; 0 = no limit
 	LinkRate   units.Rate `yaml:"link_rate" json:"link_rate"`     // shared; 0 = no limit
@@ -26,7 +26,7 @@ type Spec struct {
 	QueueDepth int `yaml:"queue_depth,omitempty" json:"queue_depth,omitempty"`
 	// smallest direct read
 	Align units.Bytes `yaml:"align" json:"align"`
-	// Page is what the medium reads at least: shorter or misaligned reads cost whole pages.
+	// Page is the least unit that the medium reads: shorter or misaligned reads cost whole pages.
 	Page units.Bytes `yaml:"page,omitempty" json:"page,omitempty"`
 	// MaxTransfer is the largest request that the device takes; the host splits larger reads and
 	// issues the pieces at once.
@@ -41,27 +41,29 @@ type Spec struct {
 	Engines map[string]EngineCost `yaml:"engines" json:"engines"`
 }
 
-// Placement says which of the servers serves a read.
+// Placement selects the server of a read.
 type Placement string
 
-// The placements. A drive's dies hold fixed addresses, so that two reads may want the same die
-// while others are idle: its throughput rises softly with depth. Servers that can serve any read
-// bend it at one depth. A virtual disk is often one thread that wakes up an LTFB after the first
-// request of an idle queue, takes all requests that wait by then, serves them one after the other
-// at MaxIOPS and LinkRate, and only then looks again: n requests take LTFB and n services.
+// The placements.
+//
+// A drive's dies hold fixed addresses: two reads may need the same die while others are idle. The
+// throughput of a drive therefore rises gradually with depth. With servers that serve any read it
+// has a sharp bend at one depth. A virtual disk is often one thread. The thread wakes an LTFB after
+// the first request of an idle queue, takes all waiting requests and serves them one after the
+// other at MaxIOPS and LinkRate. Only then it looks again: n requests take one LTFB and n services.
 const (
 	PlaceAny       Placement = "any"     // the first to be free
 	PlaceByAddress Placement = "address" // the one that holds the address
-	// one, which takes all that wait, in rounds; Servers does not count
+	// a single one that takes all waiting reads, in rounds; Servers is not used
 	PlaceInRounds Placement = "rounds"
 )
 
-// defaultStripe spreads reads of the usual sizes over all servers.
+// defaultStripe spreads reads of usual sizes over all servers.
 const defaultStripe = 4096
 
-// EngineCost is host time spent per batch and per request. A pread pool spends the per-request cost
-// on as many cores as the host has; a ring spends it on one. A host with slow cores is limited by
-// it, whatever the drive can do.
+// EngineCost is host time per batch and per request. A pread pool spends the cost of requests on
+// all cores of the host, a ring on one. On slow cores this cost is the bottleneck, whatever the
+// drive.
 type EngineCost struct {
 	// once per batch: waking the workers, or one system call
 	Batch    units.Nanos `yaml:"batch" json:"batch"`
@@ -72,10 +74,10 @@ type EngineCost struct {
 	Cached bool `yaml:"cached,omitempty" json:"cached,omitempty"`
 }
 
-// Limit is a token bucket in front of the device, as cloud volumes and control groups have: credit
-// for Rate bytes (and IOPS requests) per second arrives every Interval, and unused credit is kept
-// up to Burst. Linux's block-I/O controller hands out credit in slices of 0.1 s (20 ms on drives
-// without rotation), so that a reader stops and goes.
+// Limit is a token bucket in front of the device, as of cloud volumes and control groups. Credit
+// for Rate bytes (and IOPS requests) per second arrives every Interval. Unused credit is kept up to
+// Burst. Linux's block-I/O controller gives credit in slices of 0.1 s (20 ms on drives without
+// rotation), so that readers stall between slices.
 type Limit struct {
 	Rate     units.Rate  `yaml:"rate,omitempty" json:"rate,omitempty"` // 0 = no limit on bytes
 	IOPS     int64       `yaml:"iops,omitempty" json:"iops,omitempty"` // 0 = no limit on requests
@@ -84,8 +86,8 @@ type Limit struct {
 	Burst units.Bytes `yaml:"burst,omitempty" json:"burst,omitempty"`
 }
 
-// Span is the effect of how far the reads of a workload are spread: within a short stretch the
-// drive keeps its mapping table in its own memory. Within 0 stands for any spread and comes last.
+// Span is the effect of the address range of a workload: for a short range the drive keeps its
+// mapping table in its own memory. Within 0 is any range and comes last.
 type Span struct {
 	Within  units.Bytes `yaml:"within" json:"within"`
 	MaxIOPS int64       `yaml:"max_iops,omitempty" json:"max_iops,omitempty"` // 0 = as elsewhere
@@ -93,37 +95,37 @@ type Span struct {
 	ExtraLTFB units.Nanos `yaml:"extra_ltfb,omitempty" json:"extra_ltfb,omitempty"`
 }
 
-// Sustained is thermal throttling: after Cliff of uninterrupted reading every rate falls to Factor
-// of what it was; the drive cools while idle and is as new after Cool.
+// Sustained is thermal throttling. After Cliff of uninterrupted reading every rate falls to the
+// share Factor. The drive cools while it is idle and is fresh after Cool.
 type Sustained struct {
 	Cliff  units.Nanos `yaml:"cliff" json:"cliff"`
 	Factor float64     `yaml:"factor" json:"factor"` // 0 < Factor ≤ 1
 	Cool   units.Nanos `yaml:"cool" json:"cool"`
 }
 
-// Background is what others read from the device meanwhile: reads of Chunk that arrive at random,
-// Rate bytes per second.
+// Background is the load of other readers: Poisson arrivals of reads of Chunk bytes, Rate bytes per
+// second.
 type Background struct {
 	Rate  units.Rate  `yaml:"rate" json:"rate"`
 	Chunk units.Bytes `yaml:"chunk" json:"chunk"`
 }
 
-// PageCache is the path of a mapped file: pages in memory are copied, others fault one by one, each
-// bringing what memory lacks of ReadAhead bytes around it. When Capacity is full, others go for
-// them: of those accessed once sooner than of those accessed again.
+// PageCache is the path of a mapped file. Pages in memory are copied. Others fault one by one, and
+// each fault fetches the missing pages of ReadAhead bytes around it. When Capacity is full, pages
+// accessed once are evicted sooner than pages accessed again.
 type PageCache struct {
 	// memory for cached pages; 0 = no limit
 	Capacity  units.Bytes `yaml:"capacity" json:"capacity"`
-	ReadAhead units.Bytes `yaml:"read_ahead" json:"read_ahead"` // brought in by one fault, at most
+	ReadAhead units.Bytes `yaml:"read_ahead" json:"read_ahead"` // fetched by one fault, at most
 	Fault     units.Nanos `yaml:"fault" json:"fault"`           // host time per fault
-	// FillRate is that of the host time for bytes that a fault brings in, besides the device's; 0 =
-	// no time.
+	// FillRate gives the host time for the bytes that a fault fetches, besides the device's time; 0
+	// = no time.
 	FillRate units.Rate `yaml:"fill_rate,omitempty" json:"fill_rate,omitempty"`
 	HitRate  units.Rate `yaml:"hit_rate" json:"hit_rate"` // of copying cached bytes; 0 = no time
 }
 
-// Within returns the device as a workload sees it whose reads are spread over span bytes: the first
-// of Spans that is wide enough is applied. A span of 0 is not known and taken for the widest.
+// Within returns the device for a workload whose reads are spread over span bytes: it applies the
+// first of Spans that is wide enough. A span of 0 is unknown and counts as the widest.
 func (s *Spec) Within(span units.Bytes) Spec {
 	out := *s
 	for _, at := range s.Spans {
@@ -140,7 +142,7 @@ func (s *Spec) Within(span units.Bytes) Spec {
 	return out
 }
 
-// Steady returns the device after its cliff: what an endless workload gets.
+// Steady returns the device after its cliff, as for an endless workload.
 func (s *Spec) Steady() Spec {
 	out := *s
 	if s.Sustained == nil {

@@ -11,31 +11,31 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Read asks for Length bytes at Offset.
+// Read is a read of Length bytes at Offset.
 type Read struct {
 	Offset, Length units.Bytes
 }
 
-// Config says how a Station is used.
+// Config holds the use of a Station.
 type Config struct {
 	Engine   string      // a key of Spec.Engines
 	Parallel int         // slots: threads of a pool or depth of a ring
 	Cores    int         // of the host
-	Span     units.Bytes // stretch of addresses that the reads are spread over; 0 = not known
+	Span     units.Bytes // address range of the reads; 0 = not known
 	Seed     uint64      // of the draws from LTFBShape and Background
 }
 
-// Station is a flash device with the host threads that drive it, as discrete events.
-// Config.Parallel slots each take the next request of a batch and carry it through:
+// Station simulates a flash device and the host threads that drive it, as discrete events. Each of
+// Config.Parallel slots takes the next request of a batch and completes it:
 //
 //	host (submit) ─▶ limit (credit) ─▶ queue (depth) ─▶ controller (IOPS)
 //	─▶ server (LTFB + bytes/rate) ─▶ host (complete)
 //	                                                                         link (bytes/rate) ─┘
 //
-// Every stage is first come, first served. Requests larger than Spec.MaxTransfer go through in
-// pieces, in flight together; reads of a cached engine go through the page cache and come to the
-// device as faults, one after the other. Its counters are integers, so that conservation and
-// Little's law hold exactly.
+// Every stage is first come, first served. Requests larger than Spec.MaxTransfer are split into
+// pieces that are in flight together. Reads of a cached engine pass the page cache and reach the
+// device as faults, one after the other. Counters are integers, so that conservation and Little's
+// law hold exactly.
 type Station struct {
 	spec   Spec
 	cost   EngineCost
@@ -55,57 +55,58 @@ type Station struct {
 
 	groups  []*group          // by Group
 	unused  []Group           // indices of groups not in use
-	waiting [classes][]*group // with reads that no slot has taken
-	turn    *group            // the one whose reads the next slot takes; nil when none waits
-	open    int               // groups that are not complete
+	waiting [classes][]*group // groups with reads that no slot has taken
+	turn    *group            // the group of the next read; nil when none waits
+	open    int               // incomplete groups
 	flights []flight          // by slot
-	resting []int32           // slots with nothing to carry
+	resting []int32           // free slots
 	pieces  []piece
-	idle    []int32 // indices of pieces not in use
+	idle    []int32 // indices of unused pieces
 	inside  int     // pieces in the device
-	outside []int32 // pieces that wait to get in, in order
+	outside []int32 // pieces that wait for the device, in order
 
-	asked     units.Bytes // of the device, by groups that were taken
+	asked     units.Bytes // by the groups that were taken
 	moved     Progress
 	inFlight  int   // requests
-	stops     int32 // the kindStop that counts
-	completed bool  // a group, since Next was called
+	stops     int32 // number of the current kindStop
+	completed bool  // a group is complete since the call of Next
 
-	hook func(at units.Nanos, change int) // of the number of requests in flight; nil outside tests
+	// called for changes of the requests in flight; nil outside tests
+	hook func(at units.Nanos, change int)
 }
 
-// flight is the request that a slot carries.
+// flight is the request of a slot.
 type flight struct {
 	group  *group
 	picked units.Nanos
-	left   int         // pieces not yet done
-	at     units.Bytes // cached engines: how far the copying has come
-	end    units.Bytes // and where it ends
+	left   int         // incomplete pieces
+	at     units.Bytes // cached engines: position of the copying
+	end    units.Bytes // end of the copying
 }
 
-// piece is a request as the device sees it.
+// piece is a request of the device.
 type piece struct {
 	slot         int32
 	offset, size units.Bytes
-	finished     units.Nanos // when its server is done with it
+	finished     units.Nanos // end of the server's work
 }
 
-// The kinds of events; the argument is the group for the first, the slot for the next and
-// kindComplete, the piece for the others.
+// The kinds of events. The argument is a group for kindOpen, a slot for kindPick and kindComplete,
+// and a piece for the others.
 const (
-	kindOpen     int32 = iota // the group can be read
+	kindOpen     int32 = iota // slots may take reads of the group
 	kindPick                  // the slot is free: take the next request
 	kindArrive                // the piece reaches the limit
 	kindAdmit                 // the piece has its credit and reaches the device
-	kindLink                  // its first byte is there: the transfer begins
-	kindDone                  // the device is done with the piece
-	kindComplete              // the host is done with the request
-	kindLook                  // PlaceInRounds: the device takes what waits
-	kindServed                // and has served it
-	kindStop                  // the end of a Next, the argument says of which
+	kindLink                  // its first byte is available: the transfer begins
+	kindDone                  // the device has completed the piece
+	kindComplete              // the host has completed the request
+	kindLook                  // PlaceInRounds: the device takes the waiting pieces
+	kindServed                // PlaceInRounds: the device has served them
+	kindStop                  // end of a Next; the argument is its number
 )
 
-// NewStation returns an idle Station. Errors name what cfg lacks.
+// NewStation returns an idle Station. Errors name the missing part of the device or of cfg.
 func NewStation(spec Spec, cfg Config) (*Station, error) {
 	cost, ok := spec.Engines[cfg.Engine]
 	switch {
@@ -129,7 +130,7 @@ func NewStation(spec Spec, cfg Config) (*Station, error) {
 		draws: rng.Stream(cfg.Seed, "flash/ltfb"),
 	}
 	if cost.Cached {
-		s.cache, s.slots = newPageCache(*spec.PageCache), 1 // a copying thread faults alone
+		s.cache, s.slots = newPageCache(*spec.PageCache), 1 // one thread copies and faults
 	}
 	s.servers = newServers(&s.spec)
 	if s.spec.Placement == PlaceInRounds {
@@ -154,12 +155,12 @@ func NewStation(spec Spec, cfg Config) (*Station, error) {
 	return s, nil
 }
 
-// BatchResult is what happened to one batch of reads.
+// BatchResult holds the counters of one batch of reads.
 type BatchResult struct {
-	End     units.Nanos // when the last read was complete
-	Sojourn units.Nanos // sum over reads of the time from being taken by a slot to completion
-	Pieces  int         // requests as the device saw them
-	// over the link: the bytes asked for, or what the page cache fetched for them
+	End     units.Nanos // completion of the last read
+	Sojourn units.Nanos // sum over reads of the time in a slot
+	Pieces  int         // requests of the device
+	// over the link: the requested bytes, or the fetches of the page cache for them
 	Moved  units.Bytes
 	Medium units.Bytes // read from the medium: whole pages
 }
@@ -236,7 +237,7 @@ func (s *Station) pick(slot int32) {
 	s.split(slot, submitted, *r)
 }
 
-// split sends a read to the device at time at, in pieces when it is larger than the device takes.
+// split sends a read to the device at time at, in pieces when it is larger than MaxTransfer.
 func (s *Station) split(slot int32, at units.Nanos, r Read) {
 	most := s.spec.MaxTransfer
 	if most <= 0 {
@@ -264,7 +265,7 @@ func (s *Station) issue(slot int32, at units.Nanos, offset, size units.Bytes) {
 	s.kernel.Schedule(at, des.ClassArrive, kindArrive, i)
 }
 
-// enter takes a piece into the device.
+// enter admits a piece to the device.
 func (s *Station) enter(i int32) {
 	now, p := s.kernel.Now(), &s.pieces[i]
 	if s.heat != nil {
@@ -298,7 +299,7 @@ func (s *Station) firstByte() units.Nanos {
 	return s.ltfb.at(s.draws.Float64())
 }
 
-// slowed stretches a time of the device while it is throttled for heat.
+// slowed stretches a time of the device under thermal throttling.
 func (s *Station) slowed(t units.Nanos) units.Nanos {
 	if s.heat == nil {
 		return t
@@ -306,7 +307,7 @@ func (s *Station) slowed(t units.Nanos) units.Nanos {
 	return s.heat.stretch(t)
 }
 
-// leave takes a piece out of the device and lets the next one in.
+// leave removes a piece from the device and admits the next one.
 func (s *Station) leave(i int32) {
 	now, p := s.kernel.Now(), s.pieces[i]
 	s.inside--
@@ -333,8 +334,8 @@ func (s *Station) leave(i int32) {
 	s.kernel.Schedule(complete, des.ClassPlan, kindComplete, p.slot)
 }
 
-// walk copies what the page cache holds of a read, from where the copying stands, until a block is
-// missing or the read is whole. A fault waits for all that it fetches.
+// walk copies resident bytes of a read from its position, until a block is missing or the read is
+// complete. A fault waits for all of its fetches.
 func (s *Station) walk(slot int32, at units.Nanos) {
 	f := &s.flights[slot]
 	hit, fault := s.cache.walk(f.at, f.end)
@@ -354,7 +355,7 @@ func (s *Station) walk(slot int32, at units.Nanos) {
 	}
 }
 
-// complete ends the request of a slot, which takes the next.
+// complete ends the request of a slot, which then takes the next one.
 func (s *Station) complete(slot int32) error {
 	now, f := s.kernel.Now(), &s.flights[slot]
 	g := f.group
@@ -378,8 +379,8 @@ func (s *Station) complete(slot int32) error {
 }
 
 // Measure runs a closed loop of the device: reads of chunk bytes at random aligned places of span
-// bytes, as many in flight as cfg has slots, and returns the rate of the middle of the run, when
-// every slot is busy. It is the event model's answer to what Throughput says in closed form.
+// bytes, with all slots of cfg in flight. It returns the rate of the middle of the run, when every
+// slot is busy. Throughput is the closed form of this rate.
 func Measure(spec Spec, cfg Config, chunk, span units.Bytes, reads int) (units.Rate, error) {
 	s, err := NewStation(spec, cfg)
 	if err != nil {
@@ -392,7 +393,7 @@ func Measure(spec Spec, cfg Config, chunk, span units.Bytes, reads int) (units.R
 	for i := range list {
 		list[i] = Read{units.Bytes(random.Int64N(places)) * chunk, chunk}
 	}
-	// The loop is one batch; its rate is counted between two completions with all slots busy.
+	// The loop is one batch. The rate is taken between two completions with all slots busy.
 	var first, last units.Nanos
 	completed := 0
 	s.hook = func(at units.Nanos, change int) {

@@ -1,11 +1,11 @@
-// Package wear estimates what a stated use of a flash-resident model does to the flash: bytes and
-// reads per day, blocks that the drive rewrites because of read disturb, and years to the rated
-// endurance. Neither paper considers it.
+// Package wear estimates the wear of flash by a flash-resident model: bytes and reads per day,
+// blocks that the drive rewrites because of read disturb, and years to the rated endurance. Neither
+// paper considers wear.
 //
-// Reads do not wear flash by themselves: what wears it is programming and erasing. But a read of
-// one page puts a voltage on the other pages of its erase block, which shifts their charge a little
-// (read disturb), and after some number of reads the drive has to copy the block elsewhere and
-// erase it: one program/erase cycle. Explanation says so in the words that the command line prints.
+// Reads do not wear flash directly: programming and erasing do. But a read of one page puts a
+// voltage on the other pages of its erase block, which shifts their charge a little (read disturb).
+// After some number of reads the drive has to copy the block elsewhere and erase it: one
+// program/erase cycle. Explanation is the text for reports.
 //
 // The model:
 //
@@ -25,14 +25,14 @@
 //	             blocks after cycles refreshes
 //	             of theirs, the worst case. Spare capacity is not counted.
 //
-// Reads are spread evenly over the region that holds the rows, unless a hot share is given; all
-// reads in one block is the worst case that no run reaches, and bounds every skew.
+// Reads are spread evenly over the region of the rows, unless a hot share is given. All reads in
+// one block is the worst case. No run reaches it, and it bounds every skew.
 //
-// The thresholds are wear.csv, one published value per row with its source: a text like "hundreds
-// of thousands to millions" is kept as it stands beside the range it is read as (100,000 to
-// 1,000,000). An interval spans the least to the greatest, with the median in the middle, where a
-// range counts as its geometric mean. Page and block are defaults of a simulator, not of the drive
-// at hand. Thresholds fall as blocks wear; that is not modelled.
+// The thresholds are in wear.csv, one published value per row with its source. A text like
+// "hundreds of thousands to millions" is kept beside its range (100,000 to 1,000,000). An interval
+// spans the least to the greatest value, with the median in the middle, where a range counts as its
+// geometric mean. Page and block are defaults of a simulator, not of a specific drive. Thresholds
+// fall as blocks wear; this is not modelled.
 //
 // Reading guide: wear.go is the arithmetic, published.go the constants and the drives.
 //
@@ -40,6 +40,6 @@
 //
 //  1. More reads or writes never give more years.
 //  2. Low ≤ Mid ≤ High for every interval; every number is finite.
-//  3. An endurance that is not known gives no years; a use that writes nothing and disturbs nothing
-//     wears nothing, for ever.
+//  3. An unknown endurance gives no years. A use without writes and disturbs causes no wear, for
+//     ever.
 package wear

@@ -18,7 +18,7 @@ var table string
 //go:embed drives.csv
 var driveTable string
 
-// Value is one published value: the text as its source has it, and the range that it is read as.
+// Value is one published value: the text of its source, and its range.
 type Value struct {
 	Item   string  `json:"item"`
 	Text   string  `json:"text"`
@@ -31,11 +31,11 @@ type Value struct {
 	Note    string `json:"note,omitempty"`
 }
 
-// Constant is a number with the values it comes from.
+// Constant is a number with its published values.
 type Constant struct {
 	Name     string   `json:"name"`
 	Interval Interval `json:"interval"`
-	Rule     string   `json:"rule"`   // how the interval came about
+	Rule     string   `json:"rule"`   // origin of the interval
 	Values   []Value  `json:"values"` // none when the caller gave the interval
 }
 
@@ -78,8 +78,7 @@ func Published(name string) (*Constant, error) {
 	return &Constant{Name: name, Interval: i, Rule: rule, Values: values}, nil
 }
 
-// Given is a constant of the caller's own knowledge, between low and high, with the geometric mean
-// in the middle.
+// Given is a constant from the caller, between low and high, with the geometric mean in the middle.
 func Given(low, high float64) (*Constant, error) {
 	i := Interval{low, max(low, min(high, math.Sqrt(low)*math.Sqrt(high))), high}
 	if !i.positive() {
@@ -90,8 +89,8 @@ func Given(low, high float64) (*Constant, error) {
 		nil
 }
 
-// Geometry returns the size of a page and of an erase block that are taken where nothing better is
-// known: a simulator's defaults, with their source.
+// Geometry returns the default size of a page and of an erase block, with their source: the
+// defaults of a simulator.
 func Geometry() (page, block units.Bytes, source string, err error) {
 	size, err := Published(pageSize)
 	if err != nil {
@@ -110,7 +109,7 @@ func Geometry() (page, block units.Bytes, source string, err error) {
 func Drives() []string {
 	lines, err := records("drives.csv", driveTable, driveColumns)
 	if err != nil {
-		return nil // the table is part of the program; a test reads it whole
+		return nil // cannot happen: a test reads the whole table
 	}
 	names := make([]string, len(lines))
 	for i, l := range lines {
@@ -119,9 +118,9 @@ func Drives() []string {
 	return names
 }
 
-// LookupDrive returns a drive by name, upper and lower case alike, with the published thresholds
-// and geometry; Data is the caller's to fill in. Its cycles are not known unless the drive's kind
-// of flash has published ones. The error for an unknown name lists the known.
+// LookupDrive returns a drive by name, in upper or lower case, with the published thresholds and
+// geometry. The caller fills in Data. The cycles are unknown unless they are published for the
+// drive's kind of flash. The error for an unknown name lists the known names.
 func LookupDrive(name string) (Drive, error) {
 	lines, err := records("drives.csv", driveTable, driveColumns)
 	if err != nil {
@@ -153,8 +152,7 @@ func LookupDrive(name string) (Drive, error) {
 		name, strings.Join(Drives(), ", "), ErrInput)
 }
 
-// Unnamed is a drive of which nothing is known but the published thresholds and the default
-// geometry.
+// Unnamed is a drive with the published thresholds and the default geometry, and nothing else.
 func Unnamed() (Drive, error) {
 	d := Drive{Name: "not named"}
 	var err error
@@ -174,7 +172,7 @@ var (
 		"quality"}
 )
 
-// records reads a table with the columns it must have.
+// records reads a table with the given columns.
 func records(name, text string, want []string) ([][]string, error) {
 	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil {
@@ -186,7 +184,7 @@ func records(name, text string, want []string) ([][]string, error) {
 	return lines[1:], nil
 }
 
-// parse reads the table of constants strictly: empty sources and ranges that are none are errors.
+// parse reads the table of constants strictly: empty sources and invalid ranges are errors.
 func parse(text string) (map[string][]Value, error) {
 	lines, err := records("wear.csv", text, columns)
 	if err != nil {

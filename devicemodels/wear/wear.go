@@ -8,10 +8,10 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// ErrInput marks a use or a drive that nothing can be computed from.
+// ErrInput marks an unusable use or drive.
 var ErrInput = errors.New("not usable for an estimate of wear")
 
-// Explanation says what wears flash and what does not, for reports.
+// Explanation is a text for reports about the causes of wear.
 const Explanation = "Reads do not wear flash by themselves: programming and erasing do. What " +
 	"reading causes is read disturb: a page read shifts the\n" +
 	"charge of the other pages of its erase block a little, so that the drive copies a block " +
@@ -19,10 +19,10 @@ const Explanation = "Reads do not wear flash by themselves: programming and eras
 	"costs a program/erase cycle. Downloads and updates of a model are writes, and wear flash " +
 	"as any write does."
 
-// daysPerYear is the Julian year's.
+// daysPerYear is the length of a Julian year.
 const daysPerYear = 365.25
 
-// Interval is a number that is known to lie between Low and High.
+// Interval is a number between Low and High, with Mid as the estimate.
 type Interval struct {
 	Low  float64 `json:"low"`
 	Mid  float64 `json:"mid"`
@@ -31,7 +31,7 @@ type Interval struct {
 
 func (i Interval) scale(f float64) Interval { return Interval{i.Low * f, i.Mid * f, i.High * f} }
 
-// under is f / i: the least of i gives the most.
+// under is f / i: the least of i gives the greatest result.
 func (i Interval) under(f float64) Interval { return Interval{f / i.High, f / i.Mid, f / i.Low} }
 
 func (i Interval) plus(f float64) Interval { return Interval{i.Low + f, i.Mid + f, i.High + f} }
@@ -41,7 +41,7 @@ func (i Interval) positive() bool {
 	return 0 < i.Low && i.Low <= i.Mid && i.Mid <= i.High && !math.IsInf(i.High, 1)
 }
 
-// Use is how much a model is used.
+// Use is the daily use of a model.
 type Use struct {
 	TokensPerDay       float64
 	BytesPerToken      units.Bytes // read from flash
@@ -49,14 +49,14 @@ type Use struct {
 	BytesWrittenPerDay units.Bytes // by the host: downloads and updates
 }
 
-// Hot is how unevenly the blocks are read: Share of the reads go to Fraction of the blocks. The
-// zero value is evenly.
+// Hot is the skew of reads over blocks: Share of the reads go to Fraction of the blocks. The zero
+// value is no skew.
 type Hot struct {
 	Share    float64 `json:"share"`
 	Fraction float64 `json:"fraction"`
 }
 
-// Drive is the flash that is read.
+// Drive describes the flash.
 type Drive struct {
 	Name      string      `json:"name"`
 	Capacity  units.Bytes `json:"capacity"`             // 0 = not known
@@ -71,17 +71,17 @@ type Drive struct {
 	Cycles *Constant `json:"cycles"`
 }
 
-// Lifetime is how long an endurance lasts.
+// Lifetime is the time to the end of an endurance.
 type Lifetime struct {
-	Known bool     `json:"known"` // false: the endurance is not known
-	Never bool     `json:"never"` // nothing wears: for ever
+	Known bool     `json:"known"` // false: the endurance is unknown
+	Never bool     `json:"never"` // no wear: for ever
 	Years Interval `json:"years"` // when Known and not Never
 }
 
-// Spread is how a day's reads fall on the most-read blocks under one assumption.
+// Spread is the load of the most-read blocks in a day, under one assumption.
 type Spread struct {
 	Name      string   `json:"name"`   // "even", "hot" or "one block"
-	Blocks    float64  `json:"blocks"` // that share these reads
+	Blocks    float64  `json:"blocks"` // number of blocks with this load
 	Reads     float64  `json:"reads_per_block_per_day"`
 	Refreshes Interval `json:"refreshes_per_block_per_day"`
 	// to the block's program/erase cycles, without wear-levelling
@@ -103,8 +103,8 @@ type Report struct {
 }
 
 // Estimate computes the wear of u on d. It returns an error of kind ErrInput for negative numbers
-// and no numbers, reads without a region to read, a region larger than the drive, a hot share that
-// is not hotter than the rest, and results beyond the range of floats.
+// and NaN, for reads without a region, for a region larger than the drive, for a hot share that is
+// not hotter than the rest, and for results beyond the range of floats.
 func Estimate(u Use, d Drive, hot Hot) (*Report, error) {
 	if err := u.check(); err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func Estimate(u Use, d Drive, hot Hot) (*Report, error) {
 	r.RefreshesPerDay = d.Disturb.Interval.under(r.PageReadsPerDay)
 	r.RefreshBytes = r.RefreshesPerDay.scale(float64(d.Block))
 	r.WrittenPerDay = r.RefreshBytes.plus(float64(u.BytesWrittenPerDay))
-	// Everything else is less than the greatest of these.
+	// All other results are less than the greatest of these.
 	for _, v := range []float64{r.BytesPerDay, r.PageReadsPerDay, r.WrittenPerDay.High} {
 		if math.IsInf(v, 0) || math.IsNaN(v) {
 			return nil, fmt.Errorf("wear: use: %g tokens per day of %v in %g reads are beyond "+
@@ -146,8 +146,7 @@ func Estimate(u Use, d Drive, hot Hot) (*Report, error) {
 	return r, nil
 }
 
-// spread adds what the reads do to the most-read blocks, from the mildest assumption to the worst
-// case.
+// spread adds the load of the most-read blocks, from the mildest assumption to the worst case.
 func (r *Report) spread(d *Drive, hot Hot) {
 	add := func(name string, blocks, share float64) {
 		s := Spread{Name: name, Blocks: blocks}
@@ -167,13 +166,13 @@ func (r *Report) spread(d *Drive, hot Hot) {
 	add("one block", min(r.Blocks, 1), 1)
 }
 
-// lifetime is how many years a budget lasts at a daily spending.
+// lifetime is the number of years that a budget lasts at a daily use.
 func lifetime(budget, perDay Interval) Lifetime {
 	if perDay.High == 0 {
 		return Lifetime{Known: true, Never: true}
 	}
 	years := func(budget, perDay float64) float64 {
-		// so little that it lasts longer than a float can say
+		// longer than a float can express
 		return min(budget/perDay/daysPerYear, math.MaxFloat64)
 	}
 	return Lifetime{Known: true, Years: Interval{years(budget.Low, perDay.High), years(budget.Mid,
