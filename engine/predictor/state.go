@@ -80,3 +80,13 @@ func (st *state) save(layer int, p *Predictor, rep *LayerReport) error {
 	return one.save(st.path(layer), map[string]string{"fingerprint": st.fingerprint,
 		"report": string(report)})
 }
+
+// ClearState removes the finished layers of a training from its folder, and the folder if nothing
+// else is in it. What cannot be removed stays.
+func ClearState(dir string, layers int) {
+	st := &state{dir: dir}
+	for l := range layers {
+		os.Remove(st.path(l))
+	}
+	os.Remove(dir)
+}

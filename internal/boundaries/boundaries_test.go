@@ -100,12 +100,17 @@ var allowed = map[string][]string{
 		"engine/checkpoint", "kernels/ref", "kernels/cpu"},
 
 	"record": {"internal/mask", "engine", "traces", "kernels/ref", "engine/model",
-		"engine/session", "internal/refusal", "internal/units"},
+		"engine/session", "internal/refusal", "internal/units", "engine/predictor",
+		"engine/predictor/centroid"},
+	"record/training": {"engine/predictor/centroid", "internal/refusal", "internal/units",
+		"record", "engine", "engine/checkpoint", "engine/predictor", "engine/session",
+		"internal/ioengine", "traces", "internal/document", "internal/decisions/schedule",
+		"internal/mask", "devicemodels", "internal/rng"},
 
 	"devicemodels/des": {"internal/units"},
 	"sim": {"internal/mask", "internal/units", "internal/decisions/launch",
 		"internal/decisions/policy", "internal/decisions/layout", "internal/decisions/schedule",
-		"devicemodels", "devicemodels/flash", "traces", "internal/refusal"},
+		"devicemodels", "devicemodels/flash", "traces", "internal/refusal", "internal/ioengine"},
 	// Batches that requests form by when they come.
 	"sim/serving": {"internal/mask", "internal/units", "internal/rng",
 		"internal/decisions/policy", "devicemodels", "sim", "sim/sweep", "traces",

@@ -21,6 +21,16 @@ func Name(name string, candidates []string) (best string, distance int) {
 	return best, distance
 }
 
+// Hint is the end of an error about a misspelt name: "; did you mean NAME?", or nothing when no
+// candidate is near.
+func Hint(name string, candidates []string) string {
+	best, distance := Name(name, candidates)
+	if best == "" || distance > max(len(name)/3, min(2, len(name)-1)) {
+		return ""
+	}
+	return "; did you mean " + best + "?"
+}
+
 // edits is the Levenshtein distance in bytes: insertions, deletions and replacements.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1)

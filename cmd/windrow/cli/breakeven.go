@@ -80,7 +80,7 @@ func (e *env) breakeven(c *cli.Context) error {
 		p := e.startProgress("break-even of " + d.Name)
 		one := *cfg
 		one.Device, one.Progress = d, p.update
-		if one.Engine, err = engineOf(d, c.String("io")); err != nil {
+		if one.Engine, err = d.ReadEngine(c.String("io")); err != nil {
 			return err
 		}
 		if one.Parallel == 0 {

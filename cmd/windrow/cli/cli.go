@@ -253,6 +253,9 @@ func (r *result) Write(b []byte) (int, error) {
 // verb leaves the program's name out of a command's full name: every error starts with it anyway.
 func verb(full string) string { return strings.TrimPrefix(full, "windrow ") }
 
+// remark prints the remark of a library as note does.
+func (e *env) remark(text string) { e.note("%s", text) }
+
 // note prints a line to stderr unless the user wants silence.
 func (e *env) note(format string, args ...any) {
 	if !e.quiet {

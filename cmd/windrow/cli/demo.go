@@ -363,7 +363,7 @@ func (d *demo) measure(budget time.Duration) error {
 		return err
 	}
 	d.device = device
-	engineName, err := engineOf(device, ioengine.Auto)
+	engineName, err := device.ReadEngine(ioengine.Auto)
 	if err != nil {
 		return err
 	}

@@ -143,7 +143,7 @@ func comparisonOf(c *cli.Context) (*comparison, error) {
 
 // comparedEngines lists the engines to choose from at every point, the preferred one first.
 func comparedEngines(d *devicemodels.Device, io string) ([]string, error) {
-	first, err := engineOf(d, io)
+	first, err := d.ReadEngine(io)
 	if err != nil || io != ioengine.Auto {
 		return []string{first}, err
 	}

@@ -329,7 +329,7 @@ func (r *evaluator) cost(row *evalRow, counts *counts) error {
 		Layout:   layout.Options{Coalesce: true},
 		Geometry: r.m.Image.Geometry()}
 	var err error
-	if cfg.Engine, err = engineOf(r.device, "auto"); err != nil {
+	if cfg.Engine, err = r.device.ReadEngine("auto"); err != nil {
 		return err
 	}
 	cfg.Parallel = ioengine.DefaultParallel(cfg.Engine)

@@ -104,7 +104,7 @@ func feasibleMachine(c *cli.Context, whole units.Bytes) (answers.Machine, error)
 	if m.Device, err = loadDevice(name); err != nil {
 		return m, err
 	}
-	if m.Engine, err = engineOf(m.Device, c.String("io")); err != nil {
+	if m.Engine, err = m.Device.ReadEngine(c.String("io")); err != nil {
 		return m, err
 	}
 	if m.Parallel == 0 {

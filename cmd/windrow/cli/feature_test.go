@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/engine/session"
+	"github.com/windrow-sim/windrow/record/training"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -111,7 +112,7 @@ func TestPredictorsOfEveryKind(t *testing.T) {
 // missesAsTrained compares the report of a training with what the engine misses.
 func missesAsTrained(t *testing.T, what, report string) {
 	t.Helper()
-	var doc trainResult
+	var doc training.LowRankResult
 	var measured evaluation
 	text := must(t, "eval", "--json", "-m", "tales.flash.safetensors", "--text",
 		"examples/prompts/scenes.txt", "--max-tokens", "120", "--context", "60", "--predictor",

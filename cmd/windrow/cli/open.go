@@ -15,7 +15,7 @@ import (
 // openSession opens the model of the flags, on the backend of the flags.
 func (e *env) openSession(c *cli.Context) (*session.Session, error) {
 	cfg := session.Config{Model: c.String("model"), Backend: c.String("backend"),
-		Device: devices.Open, Note: func(text string) { e.note("%s", text) }}
+		Device: devices.Open, Note: e.remark}
 	if text := c.String("device-memory"); text != "" {
 		var err error
 		if cfg.DeviceMemory, err = units.ParseBytes(text); err != nil || cfg.DeviceMemory < 1 {

@@ -51,13 +51,7 @@ func checkFormat(c *cli.Context) error {
 }
 
 // didYouMean suggests the nearest of the known names, or nothing when none is near.
-func didYouMean(name string, known []string) string {
-	best, distance := nearest.Name(name, known)
-	if best == "" || distance > max(len(name)/3, min(2, len(name)-1)) {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %s?", best)
-}
+func didYouMean(name string, known []string) string { return nearest.Hint(name, known) }
 
 func (e *env) format(c *cli.Context) string {
 	if c.Bool("json") {

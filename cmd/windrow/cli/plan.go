@@ -78,7 +78,7 @@ func (e *env) plan(c *cli.Context) error {
 		return err
 	}
 	if io := c.String("io"); io != "auto" {
-		if _, err := engineOf(cfg.Device, io); err != nil {
+		if _, err := cfg.Device.ReadEngine(io); err != nil {
 			return err
 		}
 		cfg.Engines = []string{io}

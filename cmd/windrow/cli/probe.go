@@ -191,7 +191,7 @@ func (e *env) calibrateOn(ctx context.Context, device *devicemodels.Device, imag
 	if err != nil {
 		return err
 	}
-	engineName, err := engineOf(device, ioengine.Auto)
+	engineName, err := device.ReadEngine(ioengine.Auto)
 	if err != nil {
 		return err
 	}

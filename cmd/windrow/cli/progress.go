@@ -98,3 +98,24 @@ func (p *progress) done() {
 			p.now().Sub(p.begin).Round(10*time.Millisecond))
 	}
 }
+
+// stages shows the progress of work that names its stages. A stage begins with 0 done; its name may
+// change while it goes on. done ends the last one.
+func (e *env) stages() (update func(stage string, at, total int), done func()) {
+	var p *progress
+	done = func() {
+		if p != nil {
+			p.done()
+		}
+	}
+	update = func(stage string, at, total int) {
+		if at == 0 || p == nil {
+			done()
+			p = e.startProgress(stage)
+		}
+		if p.label = stage; at > 0 {
+			p.update(at, total)
+		}
+	}
+	return update, done
+}

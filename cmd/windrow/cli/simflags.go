@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/urfave/cli/v2"
@@ -57,7 +55,7 @@ func (e *env) simConfig(c *cli.Context, head *traces.Header) (cfg sim.Config, er
 	if cfg.Schedule, err = scheduleOf(c); err != nil {
 		return cfg, err
 	}
-	if cfg.Engine, err = engineOf(cfg.Device, c.String("io")); err != nil {
+	if cfg.Engine, err = cfg.Device.ReadEngine(c.String("io")); err != nil {
 		return cfg, err
 	}
 	if cfg.Parallel = c.Int("parallel"); cfg.Parallel == 0 {
@@ -182,29 +180,3 @@ func residency(c *cli.Context, head *traces.Header) (spec policy.Spec, err error
 
 // maxWindow bounds how many tokens a window remembers, each with the masks of all layers.
 const maxWindow = 1 << 12
-
-// engineOf picks the I/O engine of a device model: the named one, or for auto the first preferred
-// one that the model knows, else any.
-func engineOf(d *devicemodels.Device, name string) (string, error) {
-	var known []string
-	for n := range d.Flash.Engines {
-		known = append(known, n)
-	}
-	slices.Sort(known)
-	if name != ioengine.Auto {
-		if slices.Contains(known, name) {
-			return name, nil
-		}
-		return "", usageError("--io %s: the device model %s has costs for %s only%s", name, d.Name,
-			listed(known), didYouMean(name, known))
-	}
-	for _, n := range ioengine.Preferred() {
-		if slices.Contains(known, n) {
-			return n, nil
-		}
-	}
-	if len(known) == 0 {
-		return "", fmt.Errorf("the device model %s names no I/O engine", d.Name)
-	}
-	return known[0], nil
-}

@@ -179,10 +179,10 @@ func resolverFor(scenario string) sweep.Resolver {
 			return d, err
 		},
 		Engine: func(d *devicemodels.Device, name string) (string, error) {
-			engine, err := engineOf(d, name)
+			engine, err := d.ReadEngine(name)
 			if err != nil {
 				err = inputError("sweep: %s: engines: %s", scenario, strings.TrimPrefix(err.Error(),
-					"--io "))
+					"IO "))
 			}
 			return engine, err
 		},

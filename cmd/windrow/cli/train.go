@@ -1,36 +1,20 @@
 package cli
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/engine/checkpoint"
-	"github.com/windrow-sim/windrow/engine/predictor"
-	"github.com/windrow-sim/windrow/engine/predictor/centroid"
-	"github.com/windrow-sim/windrow/internal/ioengine"
-	"github.com/windrow-sim/windrow/internal/units"
-	"github.com/windrow-sim/windrow/traces"
-)
-
-// predictorSuffix is that of predictors of either kind; the file says which it is.
-const predictorSuffix = ".predictor.safetensors"
-
-// The kinds of predictors.
-const (
-	lowRank   = "low-rank"
-	centroids = "centroid"
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/record/training"
+	"github.com/windrow-sim/windrow/replay"
+	"github.com/windrow-sim/windrow/sim"
 )
 
 func trainCommand(e *env) *cli.Command {
+	def := training.DefaultConfig()
 	return &cli.Command{
 		Name:      "train",
 		Usage:     "train, import or judge a predictor of a model's active units",
@@ -82,15 +66,15 @@ func trainCommand(e *env) *cli.Command {
 			shared("trace"),
 			&cli.StringFlag{Name: "test", Usage: "also judge by `TRACE`, of other texts"},
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "`PREDICTOR` to write (*" +
-				predictorSuffix + ")"},
+				training.Suffix + ")"},
 			&cli.StringFlag{Name: "evaluate", Usage: "judge `PREDICTOR` by the trace and train " +
 				"nothing"},
 			&cli.StringFlag{Name: "import", Usage: "`KIND` of predictors to import: powerinfer, " +
 				"dejavu, checkpoint"},
 			shared("model"),
 			defaulting(shared("feature-kind"), "what the source is known for"),
-			&cli.StringFlag{Name: "kind", Value: lowRank, Usage: "`KIND`: " + lowRank + " or " +
-				centroids},
+			&cli.StringFlag{Name: "kind", Value: training.LowRank, Usage: "`KIND`: " +
+				training.LowRank + " or " + training.Centroid},
 			&cli.BoolFlag{Name: "ahead", Usage: "name the units of the next layer"},
 			&cli.BoolFlag{Name: "relu", Usage: "a ReLU between the two matrices, as in the " +
 				"paper; without it the same rank is more accurate"},
@@ -102,12 +86,14 @@ func trainCommand(e *env) *cli.Command {
 				"the active units of the held-out part", DefaultText: "4%, with --device none"},
 			shared("device"),
 			shared("window"),
-			&cli.Float64Flag{Name: "worth", Value: 10, Usage: "with --device, an active unit of " +
-				"mean size is worth `N` reads"},
-			&cli.IntFlag{Name: "centroids", Value: 256,
+			&cli.Float64Flag{Name: "worth", Value: def.Worth,
+				Usage: "with --device, an active unit of " +
+					"mean size is worth `N` reads"},
+			&cli.IntFlag{Name: "centroids", Value: def.Centroids,
 				Usage: "`N` active sets in the vocabulary of a layer"},
 			defaulting(shared("k-max"), "twice the mean"),
-			&cli.IntFlag{Name: "epochs", Value: 20, Usage: "at most `N` passes over the trace"},
+			&cli.IntFlag{Name: "epochs", Value: def.Epochs,
+				Usage: "at most `N` passes over the trace"},
 			&cli.StringFlag{Name: "state", Usage: "`FOLDER` that keeps finished layers until " +
 				"all are", DefaultText: "beside the predictor"},
 			shared("workers"),
@@ -119,14 +105,7 @@ func trainCommand(e *env) *cli.Command {
 
 // train does what the flags ask for, and refuses those that it would not look at.
 func (e *env) train(c *cli.Context) error {
-	if c.Int("workers") < 0 {
-		return usageError("--workers %d: 0 (all cores) or more is wanted", c.Int("workers"))
-	}
 	if c.IsSet("import") {
-		if err := onlyFlags(c, "with --import", "import", "model", "feature-kind", "out",
-			"json"); err != nil {
-			return err
-		}
 		return e.importPredictor(c)
 	}
 	if err := needArgs(c, 0, "no arguments"); err != nil {
@@ -136,37 +115,156 @@ func (e *env) train(c *cli.Context) error {
 		return usageError("train needs --trace, a trace recorded with --features; see \"windrow " +
 			"train --help\"")
 	}
-	if err := checkSpeed(c); err != nil {
-		return err
+	if c.IsSet("window") && !c.IsSet("device") && !c.IsSet("model") {
+		return usageError("--window is of a simulated or measured speed; give --device or -m too")
 	}
 	if c.IsSet("evaluate") {
-		if err := onlyFlags(c, "with --evaluate", "evaluate", "trace", "device", "model", "window",
-			"workers", "json"); err != nil {
-			return err
-		}
-		return e.evaluatePredictor(c)
+		return e.judgePredictor(c)
 	}
-	if err := checkOutput(c.String("out"), predictorSuffix); err != nil {
+	if err := checkOutput(c.String("out"), training.Suffix); err != nil {
 		return err
 	}
-	common := []string{"kind", "trace", "test", "out", "epochs", "device", "model", "window",
-		"seed", "workers", "json"}
-	switch kind := c.String("kind"); kind {
-	case lowRank:
-		if err := onlyFlags(c, "of low-rank predictors", append(common, "ahead", "relu", "rank",
-			"goal-fp", "target-fn", "worth", "state")...); err != nil {
-			return err
-		}
-		return e.trainLowRank(c)
-	case centroids:
-		if err := onlyFlags(c, "of centroids", append(common, "centroids",
-			"k-max")...); err != nil {
-			return err
-		}
-		return e.trainCentroids(c)
-	default:
-		return usageError("--kind %q: it is %s or %s", kind, lowRank, centroids)
+	cfg, err := e.trainConfig(c)
+	if err != nil {
+		return err
 	}
+	tell, done := e.stages()
+	cfg.Tell.Progress = tell
+	r, err := training.Run(c.Context, cfg)
+	done()
+	if err != nil {
+		return err
+	}
+	return e.putTraining(c, r)
+}
+
+// judgePredictor only judges.
+func (e *env) judgePredictor(c *cli.Context) error {
+	if err := onlyFlags(c, "with --evaluate", "evaluate", "trace", "device", "model", "window",
+		"workers", "json", "format"); err != nil {
+		return err
+	}
+	cfg := training.Config{Trace: c.String("trace"), Workers: c.Int("workers")}
+	var err error
+	if cfg.Speeds, cfg.Device, err = e.speedsOf(c); err != nil {
+		return err
+	}
+	tell, done := e.stages()
+	cfg.Tell = training.Tell{Note: e.remark, Progress: tell}
+	r, err := training.Judge(c.Context, c.String("evaluate"), cfg)
+	done()
+	if err != nil {
+		return err
+	}
+	return e.putTraining(c, r)
+}
+
+// importPredictor takes the predictors of others.
+func (e *env) importPredictor(c *cli.Context) error {
+	if err := onlyFlags(c, "with --import", "import", "model", "feature-kind", "out", "json",
+		"format"); err != nil {
+		return err
+	}
+	if err := needArgs(c, 1, "the folder to import from"); err != nil {
+		return err
+	}
+	if err := checkOutput(c.String("out"), training.Suffix); err != nil {
+		return err
+	}
+	if c.String("model") == "" {
+		return usageError("--import needs -m, the image of the model that the predictors are " +
+			"for: their files do not say")
+	}
+	m, err := e.openSession(c)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	cfg := training.ImportConfig{From: c.String("import"), Path: c.Args().First(),
+		Out: c.String("out")}
+	if c.IsSet("feature-kind") {
+		cfg.FeatureKind = c.String("feature-kind")
+	}
+	r, err := training.Import(m, cfg)
+	if err != nil {
+		return err
+	}
+	return e.putTraining(c, r)
+}
+
+// trainConfig reads the flags of a training.
+func (e *env) trainConfig(c *cli.Context) (cfg training.Config, err error) {
+	common := []string{"kind", "trace", "test", "out", "epochs", "device", "model", "window",
+		"seed", "workers", "json", "format"}
+	switch c.String("kind") {
+	case training.LowRank:
+		err = onlyFlags(c, "of low-rank predictors", append(common, "ahead", "relu", "rank",
+			"goal-fp", "target-fn", "worth", "state")...)
+	case training.Centroid:
+		err = onlyFlags(c, "of centroids", append(common, "centroids", "k-max")...)
+	}
+	if err != nil {
+		return cfg, err
+	}
+	if c.IsSet("worth") && !c.IsSet("device") {
+		return cfg, usageError("--worth is counted in reads of a device; give one with --device")
+	}
+	cfg = training.Config{Kind: c.String("kind"), Trace: c.String("trace"), Test: c.String("test"),
+		Out: c.String("out"), Ahead: c.Bool("ahead"), ReLU: c.Bool("relu"),
+		Rank: optional(c, "rank"), Worth: c.Float64("worth"), State: c.String("state"),
+		Centroids: c.Int("centroids"), KMax: optional(c, "k-max"), Epochs: c.Int("epochs"),
+		Seed: c.Uint64("seed"), Workers: c.Int("workers"), Tell: training.Tell{Note: e.remark}}
+	if cfg.GoalFP, err = shareFlag(c, "goal-fp"); err != nil {
+		return cfg, err
+	}
+	if cfg.TargetFN, err = shareFlag(c, "target-fn"); err != nil {
+		return cfg, err
+	}
+	if cfg.Speeds, cfg.Device, err = e.speedsOf(c); err != nil {
+		return cfg, err
+	}
+	return cfg, cfg.Check()
+}
+
+// speedsOf reads the flags that ask for speeds.
+func (e *env) speedsOf(c *cli.Context) (s training.Speeds, d *devicemodels.Device, err error) {
+	s.Window = c.Int("window")
+	if name := c.String("device"); name != "" {
+		if d, err = loadDevice(name); err != nil {
+			return s, nil, err
+		}
+		s.Simulate = func(n *training.Named) (*training.SimulatedSpeed, error) {
+			named, actual, err := sim.NamedSpeed(n, sim.NamedConfig{Device: d, Window: s.Window,
+				Schedule: n.Schedule, PredictorRank: n.Rank})
+			return &training.SimulatedSpeed{Device: d.Name, Tokens: n.Tokens(), Rank: n.Rank,
+				Named: named, True: actual}, err
+		}
+	}
+	if c.IsSet("model") {
+		s.Measure = func(n *training.Named, path string) (*training.MeasuredSpeed, error) {
+			m, err := e.openSession(c)
+			if err != nil {
+				return nil, err
+			}
+			defer m.Close()
+			r, err := replay.NamedSpeed(m, n, path, s.Window)
+			if err != nil || r == nil {
+				return nil, err
+			}
+			return &training.MeasuredSpeed{Tokens: r.Tokens, Mode: r.Mode.String(), Named: r.Named,
+				True: r.True}, nil
+		}
+	}
+	return s, d, nil
+}
+
+// optional is the value of a flag, nil when it is not set.
+func optional(c *cli.Context, name string) *int {
+	if !c.IsSet(name) {
+		return nil
+	}
+	n := c.Int(name)
+	return &n
 }
 
 // onlyFlags refuses flags that would be read by nobody.
@@ -177,127 +275,6 @@ func onlyFlags(c *cli.Context, where string, known ...string) error {
 		}
 	}
 	return nil
-}
-
-// trainTexts are the traces of a training.
-type trainTexts struct {
-	train, test         *traceSamples // test may be nil
-	trainPath, testPath string
-	closers             []*traces.Reader
-}
-
-func (t *trainTexts) close() {
-	for _, r := range t.closers {
-		r.Close()
-	}
-}
-
-// openTexts opens what to learn from and, if it is named, what to judge by.
-func (e *env) openTexts(c *cli.Context, ahead bool) (*trainTexts, error) {
-	t := &trainTexts{trainPath: c.String("trace"), testPath: c.String("test")}
-	if err := t.open(e, ahead); err != nil {
-		t.close()
-		return nil, err
-	}
-	return t, nil
-}
-
-func (t *trainTexts) open(e *env, ahead bool) (err error) {
-	if t.train, err = t.samples(e, t.trainPath, ahead); err != nil {
-		return err
-	}
-	if n := t.train.Len(); n < leastTokens {
-		return inputError("%s holds %d tokens, too few to learn from (%d at least; some ten "+
-			"thousand make a good predictor); record more prompts", t.trainPath, n, leastTokens)
-	}
-	if t.testPath == "" {
-		return nil
-	}
-	if t.test, err = t.samples(e, t.testPath, ahead); err != nil {
-		return err
-	}
-	if t.test.src.SHA256() == t.train.src.SHA256() {
-		return usageError("--test %s is the trace to learn from; give one of other texts",
-			t.testPath)
-	}
-	a, b := t.train.head, t.test.head
-	if a.ModelSHA256 != b.ModelSHA256 || a.Layers != b.Layers || a.Units != b.Units ||
-		a.FeatureWidth != b.FeatureWidth {
-		return usageError("%s and %s are of different models (%s and %s); record both of one",
-			t.trainPath, t.testPath, a.Model, b.Model)
-	}
-	if a.FeatureKind != b.FeatureKind {
-		return usageError("%s holds features of kind %s, %s of kind %s; record both with one "+
-			"--feature-kind", t.trainPath, a.FeatureKind, t.testPath, b.FeatureKind)
-	}
-	return nil
-}
-
-func (t *trainTexts) samples(e *env, path string, ahead bool) (*traceSamples, error) {
-	r, err := e.openTrace(path)
-	if err != nil {
-		return nil, err
-	}
-	t.closers = append(t.closers, r)
-	return newTraceSamples(path, r, ahead)
-}
-
-// lowRankOptions are the flags.
-func lowRankOptions(c *cli.Context, s *traceSamples) (predictor.Options, error) {
-	opt := predictor.Options{Workers: c.Int("workers"), State: c.String("state"),
-		Model: s.head.ModelSHA256, Trace: s.src.SHA256()}
-	opt.Epochs, opt.Seed, opt.Feature = c.Int("epochs"), c.Uint64("seed"), s.feature()
-	if opt.State == "" {
-		opt.State = strings.TrimSuffix(c.String("out"), predictorSuffix) + ".partial.predictor"
-	}
-	if c.Bool("relu") {
-		opt.Kind = predictor.ReLU
-	}
-	var err error
-	if opt.GoalFP, err = shareFlag(c, "goal-fp"); err != nil {
-		return opt, err
-	}
-	if opt.TargetFN, err = shareFlag(c, "target-fn"); err != nil {
-		return opt, err
-	}
-	if opt.Cost, err = readCost(c, s.head); err != nil {
-		return opt, err
-	}
-	if opt.Cost != nil && !s.HasMagnitudes() {
-		return opt, inputError("%s holds no magnitudes, which --device weighs; record it again "+
-			"with --features --magnitudes", c.String("trace"))
-	}
-	rank := c.Int("rank")
-	if c.IsSet("rank") && (rank < 1 || rank > min(s.Width(), s.Units())) {
-		return opt, usageError("--rank %d: it is from 1 to %d, the smaller of feature and units",
-			rank, min(s.Width(), s.Units()))
-	}
-	if c.Int("epochs") < 1 {
-		return opt, usageError("--epochs %d: 1 or more is wanted", c.Int("epochs"))
-	}
-	if rank != 0 {
-		opt.Ranks = []int{rank}
-	}
-	if s.ahead {
-		opt.Ranks, opt.GoalFP = aheadRanks(s, rank, opt.GoalFP)
-	}
-	return opt, nil
-}
-
-// aheadRanks leaves the last entry, which no layer follows, without a predictor; the others begin
-// where the library would begin.
-func aheadRanks(s *traceSamples, rank int, goal float64) ([]int, float64) {
-	if rank == 0 {
-		rank = predictor.StartRank(s)
-		if goal == 0 {
-			goal = predictor.DefaultGoal
-		}
-	}
-	ranks := make([]int, s.Layers())
-	for l := range len(ranks) - 1 {
-		ranks[l] = rank
-	}
-	return ranks, goal
 }
 
 // shareFlag reads a flag like "10%" or "0.1"; 0 = not given.
@@ -318,203 +295,15 @@ func shareFlag(c *cli.Context, name string) (float64, error) {
 	return v, nil
 }
 
-// readCost weighs errors by the time of one read among as many as the device takes at once; nil
-// without --device.
-func readCost(c *cli.Context, head *traces.Header) (*predictor.Cost, error) {
-	name := c.String("device")
-	if name == "" {
-		if c.IsSet("worth") {
-			return nil, usageError("--worth is counted in reads of a device; give one with " +
-				"--device")
-		}
-		return nil, nil
-	}
-	d, err := loadDevice(name)
-	if err != nil {
-		return nil, err
-	}
-	reader, err := engineOf(d, "auto")
-	if err != nil {
-		return nil, err
-	}
-	align := max(d.Flash.Align, 1)
-	read := (head.UnitBytes + align - 1) / align * align
-	rate := d.Flash.Throughput(reader, d.Host.Cores, read, ioengine.DefaultParallel(reader))
-	if rate < 1 {
-		return nil, usageError("--device %s: the model gives no rate for reads of %v", name, read)
-	}
-	one := rate.Time(read)
-	worth := c.Float64("worth")
-	if !(worth > 0 && worth <= 1e6) {
-		return nil, usageError("--worth %g: above 0 and at most a million reads are wanted", worth)
-	}
-	return &predictor.Cost{FalsePositive: max(one, 1),
-		FalseNegative: max(units.FromSeconds(worth*one.Seconds()), 1)}, nil
-}
-
-// trainLowRank trains, writes and reports.
-func (e *env) trainLowRank(c *cli.Context) error {
-	texts, err := e.openTexts(c, c.Bool("ahead"))
-	if err != nil {
-		return err
-	}
-	defer texts.close()
-	opt, err := lowRankOptions(c, texts.train)
-	if err != nil {
-		return err
-	}
-	p, rep, err := e.runTraining(c.Context, texts.train, opt)
-	if err != nil {
-		return trainError(err)
-	}
-	doc := newTrainResult(c, p, texts.train.head.Model)
-	doc.Trained, doc.HeldOut = rep.Trained, rep.HeldOut
-	held := make([]predictor.Score, len(rep.Layers))
-	for l := range held {
-		held[l] = rep.Layers[l].HeldOut
-	}
-	doc.add(heldOutOf(texts.trainPath), p, held)
-	if texts.test != nil {
-		scores, err := predictor.Evaluate(c.Context, p, texts.test, 0, texts.test.Len(),
-			opt.Workers)
-		if err != nil {
-			return trainError(err)
-		}
-		doc.add(filepath.Base(texts.testPath), p, scores)
-	}
-	if err := p.Save(c.String("out")); err != nil {
-		return err
-	}
-	clearState(opt.State, texts.train.Layers())
-	if doc.Texts[0].Speed, err = e.speed(c, texts.train, rep.Held, lowRankNamer(p),
-		c.String("out")); err != nil {
-		return err
-	}
-	if texts.test != nil {
-		if doc.Texts[1].Speed, err = e.speed(c, texts.test, texts.test.all(), lowRankNamer(p),
-			c.String("out")); err != nil {
-			return err
-		}
-	}
-	return e.putTraining(c, doc)
-}
-
-func heldOutOf(path string) string { return "held-out part of " + filepath.Base(path) }
-
-// runTraining trains with progress. When it is interrupted, the error says what is kept.
-func (e *env) runTraining(ctx context.Context, s *traceSamples,
-	opt predictor.Options) (*predictor.Predictor, *predictor.Report, error) {
-	bar := e.startProgress("train (epochs)")
-	at, finished := make([]int, s.Layers()), 0
-	opt.Progress = func(p predictor.Progress) {
-		at[p.Layer], finished = p.Epoch, p.Done
-		if p.Finished {
-			at[p.Layer] = p.Epochs
-		}
-		sum := 0
-		for _, n := range at {
-			sum += n
-		}
-		bar.label = fmt.Sprintf("train: %d of %d layers, layer %d at rank %d, loss %.3f; epochs",
-			p.Done, p.Layers, p.Layer, p.Rank, p.Loss)
-		bar.update(sum, p.Layers*p.Epochs)
-	}
-	p, rep, err := predictor.Train(ctx, s, opt)
-	bar.done()
-	if errors.Is(err, context.Canceled) {
-		err = fmt.Errorf("%d of %d layers are kept in %s, and the same command goes on from "+
-			"there: %w", finished, s.Layers(), opt.State, context.Canceled)
-	}
-	return p, rep, err
-}
-
-// clearState removes the finished layers that the predictor now holds, and their folder if nothing
-// else is in it.
-func clearState(dir string, layers int) {
-	for l := range layers {
-		os.Remove(filepath.Join(dir, fmt.Sprintf("layer-%04d.safetensors", l)))
-	}
-	os.Remove(dir)
-}
-
-// trainError makes a wrong command line of things that do not belong together.
-func trainError(err error) error {
+// putTraining prints a result.
+func (e *env) putTraining(c *cli.Context, r *training.Result) error {
 	switch {
-	case errors.Is(err, predictor.ErrMismatch), errors.Is(err, centroid.ErrMismatch), errors.Is(err,
-		centroid.ErrOptions):
-		return usageError("%v", err)
-	case errors.Is(err, centroid.ErrSamples):
-		return inputError("%v", err)
+	case r.LowRank != nil && c.Bool("json"):
+		return printJSON(e.stdout, r.LowRank)
+	case r.LowRank != nil:
+		return printLowRank(e.stdout, r.LowRank)
+	case c.Bool("json"):
+		return printJSON(e.stdout, r.Centroid)
 	}
-	return err
-}
-
-// evaluatePredictor judges a predictor of either kind by a trace.
-func (e *env) evaluatePredictor(c *cli.Context) error {
-	path := c.String("evaluate")
-	p, err := predictor.Load(path)
-	if errors.Is(err, checkpoint.ErrUnsupported) {
-		sets, other := centroid.Load(path)
-		if other == nil {
-			return e.evaluateCentroids(c, sets)
-		}
-		if !errors.Is(other, checkpoint.ErrUnsupported) {
-			err = other
-		}
-	}
-	if err != nil {
-		return err
-	}
-	feature, ahead := p.Facts().Feature.Kind()
-	texts, err := e.openJudged(c, p.Facts().Trace, string(feature), ahead)
-	if err != nil {
-		return err
-	}
-	defer texts.close()
-	s := texts.test
-	if err := p.For(s.Layers(), s.Width(), s.Units(), s.head.ModelSHA256); err != nil {
-		return trainError(err)
-	}
-	scores, err := predictor.Evaluate(c.Context, p, s, 0, s.Len(), c.Int("workers"))
-	if err != nil {
-		return trainError(err)
-	}
-	doc := newTrainResult(c, p, s.head.Model)
-	doc.add(filepath.Base(texts.testPath), p, scores)
-	if doc.Texts[0].Speed, err = e.speed(c, s, s.all(), lowRankNamer(p), path); err != nil {
-		return err
-	}
-	return e.putTraining(c, doc)
-}
-
-// openJudged opens the trace of --evaluate; learned is the hash of the one that the predictor was
-// trained on, feature the kind that it predicts from.
-func (e *env) openJudged(c *cli.Context, learned, feature string, ahead bool) (t *trainTexts,
-	err error) {
-	t = &trainTexts{testPath: c.String("trace")}
-	if t.test, err = t.samples(e, t.testPath, ahead); err != nil {
-		t.close()
-		return nil, err
-	}
-	switch held := t.test.head.FeatureKind; {
-	case feature == "":
-		e.note("note: %s does not say what it predicts from; %s is taken", c.String("evaluate"),
-			held)
-	case feature != held:
-		t.close()
-		return nil, usageError("%s predicts from %s, and %s holds %s; record one with "+
-			"--feature-kind %s", c.String("evaluate"), feature, t.testPath, held, feature)
-	}
-	if learned != "" && learned == t.test.src.SHA256() {
-		e.note("warning: the predictor was trained on this trace; other texts say more")
-	}
-	return t, nil
-}
-
-// allCores is what 0 workers mean.
-func allCores(workers int) int {
-	if workers == 0 {
-		return runtime.GOMAXPROCS(0)
-	}
-	return workers
+	return printCentroids(e.stdout, r.Centroid)
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/mask"
+	"github.com/windrow-sim/windrow/record"
+	"github.com/windrow-sim/windrow/record/training"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -24,7 +26,7 @@ func simulatedWith(t *testing.T, src traces.Source, cfg sim.Config) float64 {
 		t.Fatal(err)
 	}
 	cfg.Device, cfg.Layout = d, layout.Options{Coalesce: true}
-	if cfg.Engine, err = engineOf(d, "auto"); err != nil {
+	if cfg.Engine, err = d.ReadEngine("auto"); err != nil {
 		t.Fatal(err)
 	}
 	cfg.Parallel = ioengine.DefaultParallel(cfg.Engine)
@@ -68,7 +70,7 @@ func TestSimulatedSpeed(t *testing.T) {
 						continue
 					}
 				}
-				halves(tok.Feature[from], feature)
+				record.Widen(tok.Feature[from], feature)
 				if err := run.Predict(from, feature, tok.Predicted[l]); err != nil {
 					t.Fatal(err)
 				}
@@ -93,27 +95,6 @@ func TestSimulatedSpeed(t *testing.T) {
 	}
 }
 
-// Who names exactly what is active, at no cost, is as fast as the true masks.
-func TestSpeedOfTheTruth(t *testing.T) {
-	trainWorkspace(t)
-	r, err := traces.Open("judge.trace.arrow")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	s, err := newTraceSamples("judge.trace.arrow", r, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, kind := range []schedule.Kind{schedule.Demand, schedule.LookAhead, schedule.Token} {
-		truth := &namer{schedule: kind, name: func(*traces.Token, []mask.Mask) error { return nil }}
-		if v, err := simulateNamed("m1-max", 5, newNamedTokens(s, s.all(), truth)); err != nil ||
-			v.Named != v.True || v.Named <= 0 {
-			t.Errorf("%q: %+v, %v", kind, v, err)
-		}
-	}
-}
-
 // TestMeasuredSpeed: each kind of predictor runs from the image, and the report says how; the
 // held-out part of a training runs where it begins with a text.
 func TestMeasuredSpeed(t *testing.T) {
@@ -125,7 +106,7 @@ func TestMeasuredSpeed(t *testing.T) {
 	}
 	must(t, "train", "-t", "learn.trace.arrow", "--ahead", "--rank", "8", "--epochs", "1", "-o",
 		"ahead.predictor.safetensors")
-	var doc centroidResult
+	var doc training.CentroidResult
 	if err := json.Unmarshal([]byte(must(t, "train", "-t", "learn.trace.arrow", "--test",
 		"judge.trace.arrow", "--kind", "centroid", "--centroids", "8", "--epochs", "1", "--device",
 		"m1-max",
@@ -139,14 +120,16 @@ func TestMeasuredSpeed(t *testing.T) {
 	}
 	for name, schedule := range map[string]string{"a": "demand", "ahead": "lookahead",
 		"sets": "token"} {
-		var judged struct{ Texts []struct{ Speed *trainSpeed } }
+		var judged struct {
+			Texts []struct{ Speed *training.Speed }
+		}
 		if err := json.Unmarshal([]byte(must(t, "train", "-t", "judge.trace.arrow", "--evaluate",
 			name+".predictor.safetensors", "-m", "tales.flash.safetensors", "--device", "m1-max",
 			"--json")), &judged); err != nil {
 			t.Fatal(err)
 		}
 		s := judged.Texts[0].Speed
-		if s.Schedule != schedule || s.Window != 5 || s.Measured.Tokens != mostMeasured ||
+		if s.Schedule != schedule || s.Window != 5 || s.Measured.Tokens != training.MostMeasured ||
 			s.Measured.Named <= 0 || s.Measured.True <= 0 || s.Measured.Mode == "" ||
 			s.Sim.Named <= 0 {
 			t.Errorf("%s: %+v, simulated %+v, measured %+v", name, s, s.Sim, s.Measured)

@@ -18,6 +18,8 @@ import (
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
 	"github.com/windrow-sim/windrow/engine/predictor"
+	"github.com/windrow-sim/windrow/record"
+	"github.com/windrow-sim/windrow/record/training"
 )
 
 // recorded makes two recordings once, and returns their files: 290 tokens to learn from, 130 to
@@ -72,10 +74,10 @@ func trainWorkspace(t *testing.T) {
 }
 
 // trained runs train with --json.
-func trained(t *testing.T, args ...string) (*trainResult, string) {
+func trained(t *testing.T, args ...string) (*training.LowRankResult, string) {
 	t.Helper()
 	text := must(t, append([]string{"train", "--json"}, args...)...)
-	var doc trainResult
+	var doc training.LowRankResult
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -140,7 +142,7 @@ func TestTrainLowRank(t *testing.T) {
 	}
 	table := must(t, "train", "-t", "judge.trace.arrow", "--evaluate", "a.predictor.safetensors")
 	for _, says := range []string{"names its own units from ffn_input", "judge.trace.arrow, ",
-		"rank 16 was asked for; --goal-fp raises it", "the threshold was to allow 25.0 %"} {
+		"rank 16 was asked for; a goal for FP raises it", "the threshold was to allow 25.0 %"} {
 		if !strings.Contains(table, says) {
 			t.Errorf("%q is not in\n%s", says, table)
 		}
@@ -193,7 +195,7 @@ func TestTrainAhead(t *testing.T) {
 	for entry := range 5 {
 		missed := 0
 		for i := range tokens {
-			halves(tokens[i].Feature[entry], feature)
+			record.Widen(tokens[i].Feature[entry], feature)
 			if err := run.Predict(entry, feature, mask); err != nil {
 				t.Fatal(err)
 			}
@@ -246,7 +248,7 @@ func TestTrainCentroids(t *testing.T) {
 		!bytes.Equal(content(t, "a.predictor.safetensors"), first) {
 		t.Error("another number of workers gives another result")
 	}
-	var doc, judged centroidResult
+	var doc, judged training.CentroidResult
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
 		t.Fatal(err)
 	}
@@ -396,7 +398,7 @@ func TestTrainRefuses(t *testing.T) {
 		{"-t packed.trace.arrow -o a.predictor.safetensors", exitInput, "without --compress"},
 		{"-t short.trace.arrow -o a.predictor.safetensors", exitInput, "record more prompts"},
 		{"-t missing -o a.predictor.safetensors", exitInput, "missing"},
-		{"-t learn.trace.arrow -o a.safetensors", exitUsage, predictorSuffix},
+		{"-t learn.trace.arrow -o a.safetensors", exitUsage, training.Suffix},
 		{"-t learn.trace.arrow", exitUsage, "the name of the file to write is empty"},
 		{"-t learn.trace.arrow -o a.predictor.safetensors extra", exitUsage, "no arguments"},
 		{"-t learn.trace.arrow -o a.predictor.safetensors --kind other", exitUsage,
@@ -437,17 +439,5 @@ func TestTrainRefuses(t *testing.T) {
 	}
 	if after := names(t, "."); !slices.Equal(before, after) {
 		t.Errorf("refused trainings left %v, before %v", after, before)
-	}
-}
-
-// TestClearState removes what a training kept and nothing else.
-func TestClearState(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"layer-0000.safetensors", "layer-0001.safetensors", "mine"} {
-		write(t, filepath.Join(dir, name), "")
-	}
-	clearState(dir, 2)
-	if left := names(t, dir); !slices.Equal(left, []string{"mine"}) {
-		t.Errorf("left %v", left)
 	}
 }

@@ -1,0 +1,43 @@
+package sim
+
+import (
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
+	"github.com/windrow-sim/windrow/internal/ioengine"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+// NamedConfig says how to simulate a trace with the masks that a predictor names.
+type NamedConfig struct {
+	Device   *devicemodels.Device
+	Window   int           // tokens whose rows stay in memory
+	Schedule schedule.Kind // the first layer is dense where it prefetches
+	// PredictorRank charges a low-rank predictor; 0 = the masks cost nothing.
+	PredictorRank int
+}
+
+// NamedSpeed simulates a trace by its predicted masks, and by its true ones as if they were known
+// at the same time, in tokens/s.
+func NamedSpeed(src traces.Source, cfg NamedConfig) (named, actual float64, err error) {
+	run := Config{Policy: policy.SlidingWindow(cfg.Window), Device: cfg.Device,
+		Layout: layout.Options{Coalesce: true}}
+	if run.Engine, err = cfg.Device.ReadEngine(ioengine.Auto); err != nil {
+		return 0, 0, err
+	}
+	run.Parallel = ioengine.DefaultParallel(run.Engine)
+	if cfg.Schedule != schedule.Demand {
+		run.Schedule = Schedule{Spec: schedule.Spec{Kind: cfg.Schedule, Dense: 1}, Recall: 1}
+	}
+	truth, err := Run(src, run)
+	if err != nil {
+		return 0, 0, err
+	}
+	run.Predicted, run.PredictorRank = true, cfg.PredictorRank
+	predicted, err := Run(src, run)
+	if err != nil {
+		return 0, 0, err
+	}
+	return predicted.Meta.Totals.TokensPerS, truth.Meta.Totals.TokensPerS, nil
+}
