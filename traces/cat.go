@@ -9,8 +9,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/mask"
 )
 
-// CatOptions choose what WriteCSV and WriteJSONL print; the zero value prints all tokens without
-// unit lists.
+// CatOptions choose what WriteCSV and WriteJSONL print. The zero value prints all tokens, without
+// lists of units.
 type CatOptions struct {
 	From  int // first token
 	Count int // tokens; 0 means all from From on
@@ -31,10 +31,10 @@ func (o CatOptions) span(src Source) (from, to int, err error) {
 	return o.From, o.From + o.Count, nil
 }
 
-// WriteCSV prints one line per token and layer: seq, pos, phase, token, layer, active_count and, as
-// far as the trace has them, predicted_count; with Units also active and predicted, as unit indices
-// with spaces between, and magnitude, the MagnitudeCodes of the active units in the same order.
-// Features, thousands of numbers a line, are not printed.
+// WriteCSV prints one line per token and layer: seq, pos, phase, token, layer, active_count, and
+// predicted_count if the trace has predicted masks. With Units it also prints the active and the
+// predicted units, with spaces between, and the MagnitudeCodes of the active units in the same
+// order. It does not print features, which have thousands of numbers per line.
 func WriteCSV(w io.Writer, src Source, opt CatOptions) error {
 	predicted, magnitude := src.Header().HasPredicted, src.Header().HasMagnitude && opt.Units
 	head := "seq,pos,phase,token,layer,active_count"
@@ -73,7 +73,7 @@ func WriteCSV(w io.Writer, src Source, opt CatOptions) error {
 	})
 }
 
-// WriteJSONL prints the rows of WriteCSV as one JSON object per line; unit lists are arrays of
+// WriteJSONL prints the rows of WriteCSV as one JSON object per line. Lists of units are arrays of
 // numbers.
 func WriteJSONL(w io.Writer, src Source, opt CatOptions) error {
 	predicted, magnitude := src.Header().HasPredicted, src.Header().HasMagnitude && opt.Units

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// Report is what a full scan of a trace found.
+// Report is the result of a full scan of a trace.
 type Report struct {
 	Path      string   `json:"path"`
 	Bytes     int64    `json:"bytes"`
 	SHA256    string   `json:"sha256"`
-	Verified  bool     `json:"verified"` // the manifest vouches for the hash
+	Verified  bool     `json:"verified"` // the SHA-256 is that of the manifest
 	Complete  bool     `json:"complete"`
 	Header    Header   `json:"header"`
 	Tokens    int      `json:"tokens"`
@@ -27,8 +27,8 @@ type Report struct {
 	Warnings  []string `json:"warnings"`
 }
 
-// CheckFile opens a trace and reads every row, so that all invariants of the package are checked.
-// The returned Report is complete only when the error is nil.
+// CheckFile opens a trace and reads every row, which checks all invariants of the package. The
+// Report is complete only when the error is nil.
 func CheckFile(path string) (rep Report, err error) {
 	rep.Path = path
 	r, err := Open(path)

@@ -10,12 +10,12 @@ import (
 var (
 	// ErrFormat is wrapped by errors about a file that breaks the format or its checksum.
 	ErrFormat = arrowfile.ErrFormat
-	// ErrUnsupported is wrapped by errors about a file that may be right but that this version
-	// cannot read.
+	// ErrUnsupported is wrapped by errors about a file that this version cannot read, although it
+	// may be valid.
 	ErrUnsupported = arrowfile.ErrUnsupported
 )
 
-// formatError is an ErrFormat with the file it is about.
+// formatError returns an ErrFormat that names the file.
 func formatError(path, format string, args ...any) error {
 	return fmt.Errorf("traces: %s: %s: %w", path, fmt.Sprintf(format, args...), ErrFormat)
 }

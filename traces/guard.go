@@ -17,8 +17,8 @@ import (
 // limitEnv carries the child's memory limit in bytes from GuardedCheck to ServeCheck.
 const limitEnv = "WINDROW_CHECK_LIMIT"
 
-// guardBase is what a checking child may use beyond the size of the file: the Go runtime reserves
-// address space well beyond what it uses.
+// guardBase is the memory that a checking child may use beyond the size of the file. The Go runtime
+// reserves much more address space than it uses.
 const guardBase = 4 << 30
 
 // reply is what ServeCheck prints for GuardedCheck.
@@ -28,11 +28,11 @@ type reply struct {
 	Kind   string `json:"kind"` // "", "format", "unsupported" or "other"
 }
 
-// GuardedCheck runs CheckFile for a file that nobody vouches for in a child process with a memory
-// limit, so that whatever the file makes a parser do ends there. argv starts the child: this
+// GuardedCheck runs CheckFile for an untrusted file in a child process with a memory limit. A file
+// that makes a parser crash or run out of memory ends the child alone. argv starts the child: this
 // program again, with arguments that lead it to ServeCheck(path, stdout). A child that crashes, is
-// killed or talks nonsense is an ErrFormat. The limit is on address space and holds on Linux;
-// elsewhere the child is a separate process without one.
+// killed or prints nonsense is an ErrFormat. The limit is on address space and holds on Linux; on
+// other systems the child has no limit.
 func GuardedCheck(ctx context.Context, path string, argv []string) (Report, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -81,9 +81,9 @@ func (r *reply) err() error {
 	}
 }
 
-// ServeCheck is the child's half of GuardedCheck: it limits this process's memory, scans the file
-// and prints the result to w. Its error is about the printing alone; what is wrong with the file is
-// in the result.
+// ServeCheck is the child's half of GuardedCheck. It limits this process's memory, scans the file
+// and prints the result to w. It returns only errors of printing; errors of the file are part of
+// the result.
 func ServeCheck(path string, w io.Writer) error {
 	if text, ok := os.LookupEnv(limitEnv); ok {
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -110,7 +110,7 @@ func ServeCheck(path string, w io.Writer) error {
 	return json.NewEncoder(w).Encode(out)
 }
 
-// limited keeps the first MiB of what is written to it, so that a child cannot fill this process's
+// limited keeps the first MiB that is written to it, so that a child cannot fill this process's
 // memory.
 type limited struct{ bytes.Buffer }
 

@@ -2,5 +2,5 @@
 
 package traces
 
-// limitMemory does nothing where the kernel has no limit on address space, or does not enforce it.
+// limitMemory does nothing: this kernel does not enforce a limit on address space.
 func limitMemory(int64) error { return nil }

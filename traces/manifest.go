@@ -16,8 +16,7 @@ const (
 	partialTraceExt = ".partial" + traceExt
 )
 
-// Manifest is the NAME.trace.json beside a trace. It says what the trace must be for its content to
-// be believed.
+// Manifest is the NAME.trace.json beside a trace. Open compares the trace with it.
 type Manifest struct {
 	SchemaVersion string `json:"schema_version"`
 	Tool          string `json:"tool"`
@@ -41,7 +40,7 @@ type Manifest struct {
 // ManifestPath returns the path of the manifest of a trace.
 func ManifestPath(trace string) string { return strings.TrimSuffix(trace, traceExt) + manifestExt }
 
-// readManifest reads the manifest of a trace; nil without an error when there is none.
+// readManifest reads the manifest of a trace. It returns nil without an error if there is none.
 func readManifest(trace string) (*Manifest, error) {
 	path := ManifestPath(trace)
 	text, err := readSmall(path)

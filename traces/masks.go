@@ -2,8 +2,8 @@ package traces
 
 import "github.com/windrow-sim/windrow/internal/decisions/memory"
 
-// MaskTrace shows the true or the predicted masks of the first tokens of a trace to the account of
-// memory.
+// MaskTrace returns the true or the predicted masks of the first tokens of a trace, for the account
+// of memory.
 func MaskTrace(src Source, tokens int, predicted bool) memory.Trace {
 	head := src.Header()
 	var t Token

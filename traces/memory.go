@@ -2,7 +2,7 @@ package traces
 
 import "fmt"
 
-// Memory is a trace held in memory: what the generator makes and what tests use.
+// Memory is a trace in memory. The generator and tests make it.
 type Memory struct {
 	Head Header
 	List []Token
@@ -22,8 +22,7 @@ func (m *Memory) Token(i int, t *Token) error {
 	active, predicted, magnitude, feature := t.Active[:0], t.Predicted[:0], t.Magnitude[:0],
 		t.Feature[:0]
 	*t = m.List[i]
-	// The caller's own slices are filled: a Token that is used with several sources must not tie
-	// them together.
+	// Fill the caller's own slices: a Token that reads several sources must not alias their masks.
 	t.Active = append(active, m.List[i].Active...)
 	t.Predicted, t.Magnitude, t.Feature = nil, nil, nil
 	if m.List[i].Predicted != nil {

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Merge writes the tokens of the sources, which must be of the same model and recorded the same
-// way, one after the other to dst. Sequences are renumbered 0, 1, … in that order; positions stay.
-// Tool, seed, sampling and host are taken from the first source, and the host fact "merged" lists
-// the hashes of all. The result is marked incomplete when a source is.
+// Merge writes the tokens of the sources to dst, one source after the other. The sources must be of
+// the same model and recorded the same way. Sequences are renumbered 0, 1, … in that order;
+// positions stay. Tool, seed, sampling and host are those of the first source. The host fact
+// "merged" lists the hashes of all sources. The result is marked incomplete if a source is.
 func Merge(dst string, srcs ...string) (err error) {
 	if len(srcs) == 0 {
 		return errors.New("traces: merge: no sources")
@@ -78,8 +78,8 @@ func concat(w *Writer, readers []*Reader) error {
 	return nil
 }
 
-// difference returns the first field in which two headers must agree and do not, by its name in the
-// file.
+// difference returns the first field in which two headers differ although they must agree, by its
+// name in the file.
 func difference(a, b *Header) (name string, va, vb any) {
 	fields := []struct {
 		name string

@@ -13,15 +13,15 @@ import (
 	"path/filepath"
 )
 
-// sink is what a partial file writes to: a file, or a failing stand-in in tests.
+// sink is the output of a partial file: a file, or a failing stand-in in tests.
 type sink interface {
 	io.Writer
 	Sync() error
 	Close() error
 }
 
-// partialFile is a file being written under NAME.partial. It hashes what passes through, remembers
-// the first error, and gets its final name only when everything was written and synced.
+// partialFile is a file that is being written as NAME.partial. It hashes its bytes and keeps the
+// first error. It gets its final name only when all bytes are written and synced.
 type partialFile struct {
 	name string // of the partial file
 	out  sink
@@ -31,12 +31,12 @@ type partialFile struct {
 	err  error
 }
 
-// partialSuffix ends the name of a file that is being written; such a file has no footer and no
+// partialSuffix ends the name of a file that is being written. Such a file has no footer, and no
 // reader opens it.
 const partialSuffix = ".partial"
 
-// createSink makes a new file. A leftover of a killed process is replaced, not written into, so
-// that two writers never share one file.
+// createSink makes a new file. It replaces what a killed process left behind, so that two writers
+// never share a file.
 func createSink(name string) (sink, error) {
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -67,10 +67,10 @@ func (p *partialFile) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// sum is the SHA-256 of what was written.
+// sum returns the SHA-256 of the bytes written.
 func (p *partialFile) sum() string { return hex.EncodeToString(p.hash.Sum(nil)) }
 
-// seal flushes, syncs and closes. After an error the partial file is gone.
+// seal flushes, syncs and closes the file. On an error it removes the file.
 func (p *partialFile) seal() error {
 	if p.err == nil {
 		p.err = p.buf.Flush()
@@ -98,11 +98,11 @@ func (p *partialFile) commit(path string) error {
 
 // abort closes and removes the file.
 func (p *partialFile) abort() error {
-	p.out.Close() // the file goes away: what the close says does not matter
+	p.out.Close() // its error does not matter: the file is removed
 	return removeQuietly(p.name)
 }
 
-// removeQuietly removes a file that may not be there.
+// removeQuietly removes a file; a missing file is no error.
 func removeQuietly(name string) error {
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -110,8 +110,8 @@ func removeQuietly(name string) error {
 	return nil
 }
 
-// syncDir makes a rename durable where the system can: some file systems cannot sync a folder, and
-// the rename has happened all the same.
+// syncDir makes a rename durable. It ignores errors: some file systems cannot sync a folder, and
+// the rename has happened.
 func syncDir(dir string) {
 	if d, err := os.Open(dir); err == nil {
 		_ = d.Sync()

@@ -17,16 +17,16 @@ import (
 	"github.com/windrow-sim/windrow/traces/internal/arrowfile"
 )
 
-// OpenOptions say how far Open trusts a file; the zero value is the default.
+// OpenOptions say which checks Open makes. The zero value makes all of them.
 type OpenOptions struct {
-	// SkipHash leaves out the SHA-256, which reads the whole file once. The trace then counts as
-	// not verified.
+	// SkipHash skips the SHA-256, which reads the whole file once. The trace then counts as not
+	// verified.
 	SkipHash bool
 }
 
-// Reader is a trace file. Token gives the masks of an uncompressed file as slices of the mapped
-// file, without copying or allocating. Token may be called from several goroutines, each with its
-// own Token; Close may not overlap it.
+// Reader reads a trace file. The masks that Token returns of an uncompressed file are slices of the
+// mapped file: Token copies and allocates nothing. Several goroutines may call Token at once, each
+// with its own Token; none may run during Close.
 type Reader struct {
 	path     string
 	head     Header
@@ -54,7 +54,7 @@ type loaded struct {
 // Open opens a trace and checks its SHA-256 against the manifest.
 func Open(path string) (*Reader, error) { return OpenWith(path, OpenOptions{}) }
 
-// OpenWith opens a trace. A missing manifest is a warning, everything else that is wrong an error.
+// OpenWith opens a trace. A missing manifest is a warning; all other defects are errors.
 func OpenWith(path string, opt OpenOptions) (*Reader, error) {
 	r := &Reader{path: path}
 	m, err := readManifest(path)
@@ -72,7 +72,7 @@ func OpenWith(path string, opt OpenOptions) (*Reader, error) {
 	return r, nil
 }
 
-// mapFile checks what can be checked from outside (size and hash), then maps the file.
+// mapFile checks size and hash of the file, then maps it.
 func (r *Reader) mapFile(opt OpenOptions) error {
 	f, err := os.Open(r.path)
 	if err != nil {
@@ -109,7 +109,7 @@ func (r *Reader) mapFile(opt OpenOptions) error {
 // hashOf reads a file from its start and returns its SHA-256.
 func hashOf(f io.ReaderAt) (string, error) {
 	h := sha256.New()
-	const block = 64 << 10 // as fast as more, and no memory to speak of beside a model's
+	const block = 64 << 10 // a larger block is no faster
 	if _, err := io.CopyBuffer(h, io.NewSectionReader(f, 0, 1<<62),
 		make([]byte, block)); err != nil {
 		return "", err
@@ -117,7 +117,7 @@ func hashOf(f io.ReaderAt) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// compare holds the computed hash against the manifest's.
+// compare compares the computed hash with the manifest's.
 func (r *Reader) compare() error {
 	if r.sha != r.manifest.SHA256 {
 		return formatError(r.path, "SHA-256 is %s, but the manifest says %s", r.sha,
@@ -127,7 +127,7 @@ func (r *Reader) compare() error {
 	return nil
 }
 
-// parse reads footer, header and the list of batches.
+// parse reads the footer, the header and the list of batches.
 func (r *Reader) parse() (err error) {
 	if r.file, err = arrowfile.Parse(r.data); err != nil {
 		return err
@@ -202,18 +202,18 @@ func (r *Reader) Tokens() int { return r.tokens }
 // Batches is the number of batches.
 func (r *Reader) Batches() int { return len(r.starts) }
 
-// Compress is how the file is compressed: "none" or "zstd".
+// Compress returns the compression of the file: "none" or "zstd".
 func (r *Reader) Compress() string { return r.file.Codec().String() }
 
-// Verified reports whether the file's SHA-256 was found equal to its manifest's.
+// Verified reports whether the file has the SHA-256 of its manifest.
 func (r *Reader) Verified() bool { return r.verified }
 
-// Warnings returns what taints results made from this trace; a report prints them above its
-// numbers.
+// Warnings returns the warnings about this trace. A report prints them above the numbers that they
+// taint.
 func (r *Reader) Warnings() []string { return slices.Clone(r.warnings) }
 
-// SHA256 returns the hash of the file in hexadecimal: computed, or the manifest's when the hash was
-// skipped, or "".
+// SHA256 returns the hash of the file in hexadecimal. If Open skipped the hash, it is the
+// manifest's, or "" without a manifest.
 func (r *Reader) SHA256() string {
 	if r.sha == "" && r.manifest != nil {
 		return r.manifest.SHA256
@@ -221,7 +221,8 @@ func (r *Reader) SHA256() string {
 	return r.sha
 }
 
-// Complete reports whether the recording ran to its end. Without a manifest the name has to tell.
+// Complete reports whether the recording ran to its end: from the manifest, or from the file's name
+// if there is none.
 func (r *Reader) Complete() bool {
 	if r.manifest != nil {
 		return r.manifest.Complete
@@ -242,7 +243,7 @@ func (r *Reader) Verify() error {
 	return r.compare()
 }
 
-// Close unmaps the file; masks given out before must not be used afterwards.
+// Close unmaps the file. Masks of this Reader must not be used afterwards.
 func (r *Reader) Close() error {
 	if r.closed {
 		return nil
@@ -257,7 +258,7 @@ func (r *Reader) Close() error {
 	return arrowfile.Unmap(data)
 }
 
-// Token implements Source. It checks the rows it reads; an error names the first bad row.
+// Token implements Source. It checks the rows that it reads; an error names the first bad row.
 func (r *Reader) Token(i int, t *Token) error {
 	if i < 0 || i >= r.tokens || r.closed {
 		return fmt.Errorf("traces: token %d: %s has %d tokens (closed: %t)", i, r.path, r.tokens,
@@ -282,7 +283,7 @@ func (r *Reader) Token(i int, t *Token) error {
 	}
 	row := i * layers
 	if i > 0 {
-		// the row before, so that the first row can be checked to come after it
+		// The row before, to check that the first row comes after it.
 		b, k, err := r.find(row - 1)
 		if err != nil {
 			return err
@@ -308,8 +309,8 @@ func (r *Reader) Token(i int, t *Token) error {
 	return nil
 }
 
-// readRow puts row k of b into layer l of t and returns what is wrong with it, or "". Before layer
-// 0, t holds seq and pos of the token before, if there is one.
+// readRow puts row k of b into layer l of t. It returns a description of what is wrong with the
+// row, or "". Before layer 0, t holds seq and pos of the previous token, if there is one.
 func (r *Reader) readRow(b *loaded, k, l int, hasPrev bool, t *Token) string {
 	seq, pos, id := b.u32(colSeq, k), b.u32(colPos, k), b.u32(colToken, k)
 	phase := Phase(b.cols[colPhase][k])
@@ -352,7 +353,7 @@ func (r *Reader) readRow(b *loaded, k, l int, hasPrev bool, t *Token) string {
 	return ""
 }
 
-// find returns the batch that holds a row and the row's index in it.
+// find returns the batch of a row and the row's index in that batch.
 func (r *Reader) find(row int) (*loaded, int, error) {
 	i, ok := slices.BinarySearch(r.starts, row)
 	if !ok {
@@ -362,7 +363,7 @@ func (r *Reader) find(row int) (*loaded, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	// batches without rows start where the next one does
+	// An empty batch starts where the next batch does.
 	for row-r.starts[b.index] >= b.rows {
 		if b, err = r.batch(b.index + 1); err != nil {
 			return nil, 0, err
@@ -371,7 +372,7 @@ func (r *Reader) find(row int) (*loaded, int, error) {
 	return b, row - r.starts[b.index], nil
 }
 
-// batch returns batch i: a view of the file, or the decompressed batch, of which the last one used
+// batch returns batch i: a view of the file, or the decompressed batch. The last decompressed batch
 // is kept.
 func (r *Reader) batch(i int) (*loaded, error) {
 	if r.batches != nil {
@@ -391,14 +392,14 @@ func (r *Reader) batch(i int) (*loaded, error) {
 func (b *loaded) u32(col, k int) uint32 { return binary.LittleEndian.Uint32(b.cols[col][4*k:]) }
 
 // mask returns row k of a column of masks without copying. The column is 8-aligned (invariant 3 of
-// arrowfile) and the host little-endian (Parse), so that the bytes are the words.
+// arrowfile) and the host is little-endian (Parse), so that the bytes are the words of the mask.
 func (r *Reader) mask(col []byte, k int) mask.Mask {
 	words := r.head.Words()
 	row := col[8*words*k : 8*words*(k+1)]
 	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(row))), words)
 }
 
-// grow returns a slice of n masks, magnitudes or features, reusing s when it has room.
+// grow returns a slice of n masks, magnitudes or features. It reuses s if s has room.
 func grow[S ~[]E, E any](s []S, n int) []S {
 	if cap(s) < n {
 		return make([]S, n)

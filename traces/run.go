@@ -10,11 +10,11 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Part names what a stretch of time of a Run was spent on.
+// Part is a part of a token's time in a Run.
 type Part uint8
 
-// The parts of a token, in the order in which they happen. Latency per token = I/O + memory
-// management + compute, minus what is overlapped (LLM in a flash, section 3).
+// The parts of a token, in the order in which they happen. The latency of a token is I/O + memory
+// management + compute, minus overlaps (LLM in a flash, section 3).
 const (
 	PartAttention Part = iota // norms, projections, attention over the KV cache
 	PartPredict               // reading or computing the mask, policy and layout decisions
@@ -34,7 +34,7 @@ func (p Part) String() string {
 	return names[p]
 }
 
-// NoLayer marks rows of a Run that belong to a token, not to one layer.
+// NoLayer marks the rows of a Run that belong to a token and to no single layer.
 const NoLayer = 0xFFFF
 
 // RunRow is one part of one layer of one token.
@@ -54,13 +54,13 @@ type RunRow struct {
 	Evictions uint32      // PartMemory
 	// Depth is the mean number of requests in flight during a PartIO row; 0 elsewhere.
 	Depth float32
-	// Device is how long a GPU worked on the part, by its own clock, and Wait how long the host
-	// waited for it; Dur and Start are the host's. Both are kept and mean something only where
-	// RunMeta.Phases is there.
+	// Device is the time that a GPU worked on the part, by the GPU's clock. Wait is the time that
+	// the host waited for it. Dur and Start are by the host's clock. Device and Wait are valid only
+	// if RunMeta.Phases is set.
 	Device, Wait units.Nanos
 }
 
-// RunMeta is everything about a Run that is not a row; it is the `*.run.json` and the metadata of
+// RunMeta holds all of a Run but its rows. It is the `*.run.json` and the metadata of
 // `*.run.arrow`.
 type RunMeta struct {
 	SchemaVersion string `json:"schema_version"`
@@ -72,61 +72,62 @@ type RunMeta struct {
 	Device        string `json:"device"`
 	Model         string `json:"model"`
 	Seed          uint64 `json:"seed"`
-	// by how much the device changed its speed during a measured run; nil = not measured
+	// drift of the device's speed during a measured run; nil = not measured
 	DriftPercent *float64 `json:"drift_percent"`
-	// of a simulated run: how far it can be trusted; nil = not stated
+	// of a simulated run: its basis and interval; nil = not stated
 	Prediction *Prediction `json:"prediction,omitempty"`
 	// of a run under a schedule that prefetches; nil = on demand
 	Prefetches *Prefetches `json:"ahead,omitempty"`
 	// of a simulated run; nil = not computed
 	Headroom *Headroom `json:"headroom,omitempty"`
-	// of a run on a GPU that has a clock; nil = there was none
+	// of a run on a GPU with a clock; nil = no such GPU
 	Phases   *Phases         `json:"phases,omitempty"`
 	Warnings []string        `json:"warnings"`
 	Config   json.RawMessage `json:"config"` // the whole resolved configuration
 	Totals   Totals          `json:"totals"`
 }
 
-// Basis says what the device model behind a prediction knows of the configuration.
+// Basis says how the device model knows the configuration of a prediction.
 type Basis string
 
 // The bases, from the best to the worst.
 const (
-	// reads of this size, at this depth, by this engine are a cell of the fit
+	// the fit has a cell with reads of this size, depth and engine
 	Measured     Basis = "measured"
-	Interpolated Basis = "interpolated" // they lie between cells of the fit
-	Extrapolated Basis = "extrapolated" // they lie outside its range
-	// some part of the device is known by its limits alone: the rate is an upper bound
+	Interpolated Basis = "interpolated" // the configuration lies between cells of the fit
+	Extrapolated Basis = "extrapolated" // the configuration lies outside the range of the fit
+	// only the limits of some part of the device are known: the rate is an upper bound
 	Bound Basis = "bound"
 )
 
-// Weaker returns the basis of a result that rests on both.
+// Weaker returns the basis of a result that depends on both.
 func (b Basis) Weaker(other Basis) Basis {
 	list := []Basis{Measured, Interpolated, Extrapolated, Bound}
 	return list[max(slices.Index(list, b), slices.Index(list, other), 0)]
 }
 
-// Prediction says how far a simulated Run can be trusted. Intervals hold nine of ten results.
+// Prediction holds the basis and the intervals of a simulated Run. An interval holds nine of ten
+// results.
 type Prediction struct {
 	Basis Basis `json:"basis"`
-	// IOPercent and HostPercent are half-widths of the intervals of the times of the flash and of
-	// the host; nil = not known.
+	// IOPercent and HostPercent are the half-widths of the intervals of the flash's and the host's
+	// times; nil = not known.
 	IOPercent   *float64 `json:"io_interval_percent"`
 	HostPercent *float64 `json:"host_interval_percent"`
-	// TokensPerSLow and TokensPerSHigh follow from them, with both times off in the same direction;
-	// a nil end is not known.
+	// TokensPerSLow and TokensPerSHigh are the ends of the rate's interval, with both times off in
+	// the same direction; nil = not known.
 	TokensPerSLow  *float64 `json:"tokens_per_s_low"`
 	TokensPerSHigh *float64 `json:"tokens_per_s_high"`
-	// TokensPerSPrefetched is the rate if the reads of every token went on during its compute, at
-	// the memory's expense: more than any prefetching reaches; nil = not known.
+	// TokensPerSPrefetched is the rate if all reads of a token ran during its compute, which takes
+	// memory. It bounds the rate of every prefetching schedule from above; nil = not known.
 	TokensPerSPrefetched *float64 `json:"tokens_per_s_prefetched"`
-	Compute              []string `json:"compute"` // what the times of the host are, part by part
+	Compute              []string `json:"compute"` // by part, the source of the host's times
 	Notes                []string `json:"notes,omitempty"`
 }
 
-// Estimate is a rate of the run, in tokens/s, as it is printed: with its interval, or as the bound
-// that it is. The interval is of the run's whole rate; for the rate of some of its tokens it is
-// taken in proportion.
+// Estimate is a rate of the run in tokens/s as it is printed: with its interval, or as a bound. The
+// interval is that of the whole run's rate; for a rate over some of the tokens it is scaled in
+// proportion.
 func (p *Prediction) Estimate(rate, whole float64) document.Estimate {
 	e := document.Estimate{Value: whole, Low: p.TokensPerSLow, High: p.TokensPerSHigh,
 		Basis: string(p.Basis), Bound: p.Basis == Bound, AtMost: p.Basis == Bound}
@@ -137,8 +138,8 @@ func (p *Prediction) Estimate(rate, whole float64) document.Estimate {
 	return e
 }
 
-// Time is a time of the run in milliseconds, as it is printed. Of wall, io is spent on reads that
-// nothing hides. Where the rate is a bound from above, the time is one from below.
+// Time is a time of the run in milliseconds as it is printed. io is the part of wall that waits for
+// reads. If the rate is an upper bound, the time is a lower bound.
 func (p *Prediction) Time(wall, io units.Nanos) document.Estimate {
 	e := document.Estimate{Value: float64(wall) / 1e6, Basis: string(p.Basis),
 		Bound: p.Basis == Bound}
@@ -150,11 +151,11 @@ func (p *Prediction) Time(wall, io units.Nanos) document.Estimate {
 	return e
 }
 
-// Millis is Time as the cell of a table whose column states the unit, without its interval.
+// Millis is Time without its interval, as a cell of a table whose column states the unit.
 func (p *Prediction) Millis(t units.Nanos) string { return p.Time(t, 0).Cell() }
 
-// Within says how far a part of the times may be off, in percent: p.IOPercent of the flash, or
-// p.HostPercent of the host.
+// Within prints the half-width of an interval in percent: p.IOPercent of the flash or p.HostPercent
+// of the host.
 func (p *Prediction) Within(percent *float64) string {
 	switch {
 	case p.Basis == Bound:
@@ -165,13 +166,13 @@ func (p *Prediction) Within(percent *float64) string {
 	return document.Sig3(*percent)
 }
 
-// Known says whether the prediction has an interval: of the flash, of the host, or of both.
+// Known reports whether the prediction has an interval: of the flash, of the host, or of both.
 func (p *Prediction) Known() bool { return p.IOPercent != nil || p.HostPercent != nil }
 
-// Ends are the ends of the interval of a time, in nanoseconds. Of wall, io is spent on reads that
-// nothing hides, and hidden is the time of further reads beside compute. Both ends take flash and
-// host to be off in the same direction, which is the worst case. Reads stay hidden for as long as
-// the compute beside them takes.
+// Ends returns the ends of the interval of a time, in nanoseconds. io is the part of wall that
+// waits for reads; hidden is the time of further reads during compute. Both ends assume that flash
+// and host are off in the same direction, the worst case. Reads stay hidden as long as the compute
+// beside them takes.
 func (p *Prediction) Ends(wall, io, hidden units.Nanos) (low, high float64) {
 	end := func(sign float64) float64 {
 		host := widened(p.HostPercent, sign)
@@ -182,8 +183,8 @@ func (p *Prediction) Ends(wall, io, hidden units.Nanos) (low, high float64) {
 	return end(-1), end(1)
 }
 
-// widened is the factor of a time at an end of its interval: intervals are of logarithms, so that
-// no time becomes negative.
+// widened returns the factor of a time at an end of its interval. Intervals are of logarithms, so
+// that no time becomes negative.
 func widened(percent *float64, sign float64) float64 {
 	if percent == nil {
 		return 1
@@ -194,52 +195,51 @@ func widened(percent *float64, sign float64) float64 {
 // Prefetches are the prefetches of a Run. Its I/O rows then hold only the time that compute waited.
 type Prefetches struct {
 	Schedule string      `json:"schedule"`     // "lookahead" or "token"
-	Hidden   units.Nanos `json:"hidden_io_ns"` // time of reads beside compute
-	// by which reads beside compute, and scattering their rows, slowed it down; part of the rows
+	Hidden   units.Nanos `json:"hidden_io_ns"` // time of reads during compute
+	// time by which prefetches and the scatter of their rows slowed compute; part of the rows
 	Slowed units.Nanos `json:"slowed_ns"`
 	Bytes  units.Bytes `json:"ahead_bytes"`  // prefetched; part of the rows
-	Wasted units.Bytes `json:"wasted_bytes"` // records prefetched that were not needed
-	Named  int64       `json:"named_units"`  // loads that were predicted
-	Missed int64       `json:"missed_units"` // loads of a predicted layer that were not
-	// submissions of one prefetch batch or several
+	Wasted units.Bytes `json:"wasted_bytes"` // prefetched records that were not needed
+	Named  int64       `json:"named_units"`  // predicted loads
+	Missed int64       `json:"missed_units"` // loads that a prediction missed: read on demand
+	// submissions, of one prefetch batch or more
 	Submissions int64 `json:"chunks"`
 }
 
-// Phases are what a run on a GPU did, summed over its rows. ComputePhases makes them. Without what
-// was decided on the host they add up to the wall time where the host waits for every part; where
-// it does not, they overlap and add up to more.
+// Phases are the times of a run on a GPU, summed over its rows. ComputePhases makes them. If the
+// host waits for every part, they and the time of decisions on the host add up to the wall time. If
+// it does not, parts overlap and add up to more.
 type Phases struct {
 	Clock PhaseClock  `json:"clock"`
 	Read  units.Nanos `json:"read_ns"` // flash reads into pinned memory, on the host's clock
 	// the host's work between reads and rows on the device: lists and launches
 	Stage units.Nanos `json:"stage_ns"`
-	// rows from pinned memory to their places, on the device's clock
+	// copies of rows from pinned memory to their slots, on the device's clock
 	Scatter units.Nanos `json:"scatter_ns"`
-	// attention, feed-forward parts and the output head, on the device's clock
+	// attention, feed-forward blocks and the output head, on the device's clock
 	Compute units.Nanos `json:"compute_ns"`
-	// what those, and waiting for the scatter, took the host beyond the device's time: launches and
-	// waits
+	// time of the host beyond the device's time for these and for the scatter: launches and waits
 	Sync units.Nanos `json:"sync_ns"`
 }
 
-// PhaseClock says where the device's times come from.
+// PhaseClock is the source of the device's times.
 type PhaseClock string
 
-// The clocks.
+// The sources.
 const (
 	ClockEvents PhaseClock = "events" // of the device itself
 	ClockModel  PhaseClock = "model"  // simulated
 )
 
-// PhaseNames are the phases in order, and All their times.
+// PhaseNames lists the phases in order. All lists their times.
 func PhaseNames() []string { return []string{"read", "stage", "scatter", "compute", "sync"} }
 
-// All are the times by PhaseNames.
+// All returns the times in the order of PhaseNames.
 func (p *Phases) All() [5]units.Nanos {
 	return [...]units.Nanos{p.Read, p.Stage, p.Scatter, p.Compute, p.Sync}
 }
 
-// ComputePhases sums up the rows of a run whose Device and Wait are known.
+// ComputePhases sums the rows of a run whose Device and Wait are known.
 func ComputePhases(rows []RunRow, clock PhaseClock) *Phases {
 	p := &Phases{Clock: clock}
 	for i := range rows {
@@ -259,26 +259,26 @@ func ComputePhases(rows []RunRow, clock PhaseClock) *Phases {
 	return p
 }
 
-// Headroom is what a policy reads beside the least that any policy could which keeps as many units
-// between two tokens and knows the future (package policy, Bound). Counted are loaded units, also
-// those that a policy reads without need: the bound is on reads, not on waits.
+// Headroom compares a policy's loads with Belady's bound at the same capacity (package policy,
+// Bound). It counts all loaded units, including those that a policy reads without need: the bound
+// is on reads, not on waits.
 type Headroom struct {
 	Policy string `json:"policy"`
-	// that both may keep between tokens: the most that the policy ever keeps of each layer, summed
+	// capacity of both: the most units that the policy keeps between two tokens, summed over layers
 	Kept   int   `json:"kept_units"`
 	Needed int64 `json:"needed_units"` // by the masks, of all tokens and layers
 
 	Loads int64 `json:"loads"`
-	// of Loads: whole units, without what a layout reads between them
+	// bytes of Loads: whole units, without the gaps that a layout reads between them
 	Bytes      units.Bytes `json:"bytes"`
 	Least      int64       `json:"least_loads"`
 	LeastBytes units.Bytes `json:"least_bytes"`
-	// Ratio is Loads / Least: 1 = no other policy reads less. 0 when nothing is needed.
+	// Ratio is Loads / Least. 1 = no policy loads less; 0 = no unit is needed.
 	Ratio float64 `json:"ratio"`
 }
 
-// Totals are sums over the rows of a Run. ComputeTotals makes them; a file whose totals disagree
-// with its rows is refused.
+// Totals are sums over the rows of a Run, made by ComputeTotals. ReadRun refuses a file whose
+// totals differ from its rows.
 type Totals struct {
 	Tokens       int                `json:"tokens"`
 	Wall         units.Nanos        `json:"wall_ns"`

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// WriteRunCSV prints the rows of a Run with the column names of the file; phase and part are words,
-// and the layer of token-level rows is empty.
+// WriteRunCSV prints the rows of a Run with the column names of the file. Phase and part are words.
+// The layer of token-level rows is empty.
 func WriteRunCSV(w io.Writer, r *Run) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	var b []byte
@@ -57,7 +57,7 @@ func appendRunCSV(b []byte, r *RunRow, phases bool) []byte {
 	return append(b, '\n')
 }
 
-// partName is Part.String for rows that nobody checked.
+// partName is Part.String for unchecked rows.
 func (r *RunRow) partName() string {
 	if r.Part < Parts {
 		return r.Part.String()

@@ -22,7 +22,7 @@ const (
 	runMetaExt = ".run.json"
 )
 
-// runManifest is NAME.run.json: RunMeta and what the rows beside it must be.
+// runManifest is NAME.run.json: the RunMeta, and the size and hash of the rows beside it.
 type runManifest struct {
 	RunMeta
 	File   string `json:"file"`
@@ -34,11 +34,12 @@ type runManifest struct {
 // RunMetaPath returns the path of the JSON beside a Run.
 func RunMetaPath(run string) string { return strings.TrimSuffix(run, runExt) + runMetaExt }
 
-// phasesVersion is that of Runs with phases: older programs read the rest of them.
+// phasesVersion is the schema version of Runs with phases. Programs for older versions read all
+// other columns.
 const phasesVersion = "1.2"
 
-// runColumns are the columns of a Run, in the order of RunRow; those of a GPU come last, in runs
-// with phases.
+// runColumns returns the columns of a Run in the order of RunRow. The columns of a GPU come last,
+// in runs with phases.
 func runColumns(phases bool) []arrowfile.Column {
 	u32, i64 := arrowfile.Uint32, arrowfile.Int64
 	list := []arrowfile.Column{
@@ -58,9 +59,8 @@ func runColumns(phases bool) []arrowfile.Column {
 }
 
 // WriteRun writes r to path, which must end in ".run.arrow", and its RunMeta to the ".run.json"
-// beside it. Each of the two appears in one step, the rows last. An empty SchemaVersion is set and
-// zero Totals are computed in the files (r is not changed); Totals that disagree with the rows are
-// an error.
+// beside it. Each file appears in one step, the rows last. An empty SchemaVersion and zero Totals
+// are filled in in the files; r is not changed. Totals that differ from the rows are an error.
 func WriteRun(path string, r *Run) error {
 	if !strings.HasSuffix(path, runExt) || filepath.Base(path) == runExt {
 		return fmt.Errorf("traces: %s: a Run is named NAME%s", path, runExt)
@@ -147,7 +147,7 @@ func writeRows(path string, m *RunMeta, rows []RunRow) (*partialFile, error) {
 	return p, p.seal()
 }
 
-// encodeRows fills the column buffers; the order is that of runColumns.
+// encodeRows fills the column buffers in the order of runColumns.
 func encodeRows(b [][]byte, rows []RunRow) {
 	le := binary.LittleEndian
 	for i := range b {
@@ -228,8 +228,8 @@ func rowOrder(r *RunRow) uint64 {
 	return uint64(r.Token)<<24 | uint64(r.Layer)<<8 | uint64(r.Part)
 }
 
-// ReadRun reads a Run. It refuses rows whose order, values or sums are not what the metadata says,
-// and a ".run.json" that does not fit the rows; a missing ".run.json" is recorded in Meta.Warnings.
+// ReadRun reads a Run. It refuses rows whose order, values or sums differ from the metadata, and a
+// ".run.json" that does not match the rows. A missing ".run.json" is a warning in Meta.Warnings.
 func ReadRun(path string) (*Run, error) {
 	run, err := readRun(path)
 	if err != nil {
@@ -308,7 +308,8 @@ func readWhole(path string) ([]byte, error) {
 	return arrowfile.Map(f, info.Size())
 }
 
-// readRunManifest reads and compares the JSON beside a Run; nil when there is none.
+// readRunManifest reads the JSON beside a Run and compares it with the rows. It returns nil if
+// there is none.
 func readRunManifest(path string, data []byte) (*runManifest, error) {
 	text, err := readSmall(RunMetaPath(path))
 	if errors.Is(err, os.ErrNotExist) {

@@ -9,11 +9,11 @@ import (
 	"github.com/windrow-sim/windrow/traces/internal/arrowfile"
 )
 
-// metaKey is the key of the schema metadata under which the header of a trace or the RunMeta of a
-// Run is, as JSON.
+// metaKey is the key in the schema metadata. Its value is the header of a trace or the RunMeta of a
+// Run, as JSON.
 const metaKey = "windrow"
 
-// maxMeta bounds the JSON that is read from a file's metadata or a manifest.
+// maxMeta bounds the size of the JSON in a file's metadata or a manifest.
 const maxMeta = 16 << 20
 
 // Buffers of the columns of a trace, by index.
@@ -31,7 +31,7 @@ const (
 	numBuffers
 )
 
-// traceColumns are the columns of a trace with header h.
+// traceColumns returns the columns of a trace with header h.
 func traceColumns(h *Header) []arrowfile.Column {
 	mask := 8 * h.Words()
 	cols := []arrowfile.Column{
@@ -56,7 +56,7 @@ func traceColumns(h *Header) []arrowfile.Column {
 	return cols
 }
 
-// traceBuffers are the buffers of those columns, in their order.
+// traceBuffers returns the buffers of these columns, in order.
 func traceBuffers(h *Header) []int {
 	bufs := []int{colSeq, colPos, colPhase, colToken, colLayer, colActive}
 	if h.HasPredicted {
@@ -71,8 +71,8 @@ func traceBuffers(h *Header) []int {
 	return bufs
 }
 
-// headerMeta is the schema metadata of a trace: the header as JSON, and its facts once more as flat
-// keys for tools that show metadata as text.
+// headerMeta returns the schema metadata of a trace: the header as JSON, and its fields again as
+// flat keys for tools that show metadata as text.
 func headerMeta(h *Header) ([]arrowfile.Pair, error) {
 	text, err := json.Marshal(h)
 	if err != nil {
@@ -114,7 +114,7 @@ func headerMeta(h *Header) ([]arrowfile.Pair, error) {
 	return pairs, nil
 }
 
-// readHeader finds and checks the header in a parsed file.
+// readHeader reads and checks the header of a parsed file.
 func readHeader(f *arrowfile.File) (Header, error) {
 	var h Header
 	if err := readMeta(f, &h); err != nil {
@@ -150,7 +150,7 @@ func readMeta(f *arrowfile.File, into any) error {
 	return nil
 }
 
-// checkVersion refuses a schema version of another major than ours.
+// checkVersion refuses a schema version with another major number.
 func checkVersion(v string) error {
 	major, _, _ := strings.Cut(v, ".")
 	n, err := strconv.Atoi(major)
@@ -166,7 +166,7 @@ func checkVersion(v string) error {
 	return nil
 }
 
-// checkHeader checks what the reader and the writer rely on.
+// checkHeader checks the fields that the reader and the writer rely on.
 func checkHeader(h *Header) error {
 	const (
 		maxUnits     = 1 << 24

@@ -7,8 +7,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// ComputeTotals sums the rows of a Run, which are ordered by token. Wall is from the start of the
-// first row to the end of the last; TokensPerS is Tokens/Wall, all phases included; MeanDepth
+// ComputeTotals sums the rows of a Run, which are ordered by token. Wall is the time from the start
+// of the first row to the end of the last. TokensPerS is Tokens/Wall over all phases. MeanDepth
 // weights the depth of I/O rows by their time.
 func ComputeTotals(rows []RunRow) Totals {
 	var t Totals
@@ -49,7 +49,7 @@ func ComputeTotals(rows []RunRow) Totals {
 }
 
 // sameTotals returns an error that names the first field in which the stored totals differ from
-// those of the rows. Ratios may differ in the last bits, since not every machine rounds a·b+c the
+// those of the rows. Ratios may differ in the last bits, because not every machine rounds a·b+c the
 // same way.
 func sameTotals(stored, rows Totals) error {
 	ints := []struct {
@@ -92,7 +92,7 @@ func sameTotals(stored, rows Totals) error {
 	return nil
 }
 
-// samePhases returns an error when the stored phases are not those of the rows.
+// samePhases returns an error if the stored phases are not those of the rows.
 func samePhases(stored *Phases, rows []RunRow) error {
 	if stored.Clock != ClockEvents && stored.Clock != ClockModel {
 		return fmt.Errorf("phases by the clock %q; known are %s and %s: %w", stored.Clock,

@@ -8,12 +8,12 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// SchemaVersion of trace and Run files: major.minor. A reader refuses a newer major. 1.1 added the
-// columns "magnitude" and "feature" and the derivation of traces; who does not know a column reads
-// the others.
+// SchemaVersion of trace and Run files: major.minor. A reader refuses a newer major version. 1.1
+// added the columns "magnitude" and "feature" and the derivation of traces. A reader ignores
+// columns that it does not know.
 const SchemaVersion = "1.1"
 
-// Phase says whether a token was part of the prompt.
+// Phase is the phase of a token: prompt or generated.
 type Phase uint8
 
 // The phases of a sequence.
@@ -22,7 +22,7 @@ const (
 	Decode  Phase = 1
 )
 
-// UnitKind says what one unit of a trace is.
+// UnitKind is the kind of a trace's units.
 type UnitKind string
 
 // The kinds of units.
@@ -31,7 +31,7 @@ const (
 	Expert UnitKind = "expert"
 )
 
-// Shape is the part of a model's shape that a simulation needs. Counts are of elements, not bytes.
+// Shape holds the dimensions of a model that a simulation needs. Counts are of elements, not bytes.
 type Shape struct {
 	DModel  int `json:"d_model" yaml:"d_model"`
 	Layers  int `json:"layers" yaml:"layers"`
@@ -46,21 +46,22 @@ type Shape struct {
 	DTypeSize int `json:"dtype_bytes" yaml:"dtype_bytes"` // bytes per weight
 }
 
-// RecordBytes is the size of one unit's bundle: P·d_model·bytes.
+// RecordBytes returns the size of one unit's record: P·d_model·bytes.
 func (s Shape) RecordBytes() units.Bytes { return units.Bytes(s.Rows * s.DModel * s.DTypeSize) }
 
-// AttentionBytes is the size of one layer's four projections: q, k, v and out.
+// AttentionBytes returns the size of one layer's four projections: q, k, v and out.
 func (s Shape) AttentionBytes() units.Bytes {
 	return units.Bytes(2 * (s.Heads + s.KVHeads) * s.HeadDim * s.DModel * s.DTypeSize)
 }
 
-// KVBytes is the size of one position's keys and values in one layer, in the engine's precision.
+// KVBytes returns the size of one position's keys and values in one layer, in the engine's
+// precision.
 func (s Shape) KVBytes() units.Bytes { return memory.KVBytes(s.KVHeads, s.HeadDim, 0) }
 
-// HeadBytes is the size of the output head.
+// HeadBytes returns the size of the output head.
 func (s Shape) HeadBytes() units.Bytes { return units.Bytes(s.Vocab * s.DModel * s.DTypeSize) }
 
-// PhaseOf returns the phase of a token that is part of the prompt, or is not.
+// PhaseOf returns Prefill for a token of the prompt, else Decode.
 func PhaseOf(prompt bool) Phase {
 	if prompt {
 		return Prefill
@@ -68,7 +69,7 @@ func PhaseOf(prompt bool) Phase {
 	return Decode
 }
 
-// Header describes a whole trace; it is stored as schema metadata of the Arrow file.
+// Header describes a trace. It is stored as schema metadata of the Arrow file.
 type Header struct {
 	SchemaVersion string      `json:"schema_version"`
 	Tool          string      `json:"tool"` // "windrow 0.1.0"
@@ -79,7 +80,7 @@ type Header struct {
 	Model         string      `json:"model"`
 	ModelSHA256   string      `json:"model_sha256"`
 	Shape         Shape       `json:"shape"`
-	// Resident is the memory of the weights that are not units; nil = not known
+	// memory of the weights that are not units; nil = not known
 	Resident   *Resident `json:"resident,omitempty"`
 	Tokenizer  string    `json:"tokenizer_sha256"`
 	Activation string    `json:"activation"`
@@ -91,18 +92,18 @@ type Header struct {
 	Synthetic    bool    `json:"synthetic"` // made by "synth trace", not recorded
 	HasPredicted bool    `json:"has_predicted"`
 	HasMagnitude bool    `json:"has_magnitude"`
-	// what the features are (FeatureKinds); "": the trace holds none
+	// kind of the features (FeatureKinds); "" = the trace has none
 	FeatureKind string `json:"feature_kind,omitempty"`
-	// numbers of a feature, usually d_model
+	// numbers per feature, usually d_model
 	FeatureWidth int `json:"feature_width,omitempty"`
-	// of the trace that this one was made from
+	// SHA-256 of the trace that this one was derived from
 	DerivedFrom string `json:"derived_from_sha256,omitempty"`
-	// how it was changed; "" for a trace that was not
+	// how it was derived; "" = recorded or generated
 	DerivedBy string            `json:"derived_by,omitempty"`
 	Host      map[string]string `json:"host"`
 }
 
-// Resident is what the account of memory needs to know of a model beside its Shape.
+// Resident holds the sizes of a model's resident weights that its Shape does not give.
 type Resident struct {
 	Embeddings units.Bytes `json:"embeddings_bytes"` // input and output, once when they are tied
 	Attention  units.Bytes `json:"attention_bytes"`  // the four projections of all layers
@@ -113,7 +114,7 @@ type Resident struct {
 // Words is the number of uint64 words of one mask: ⌈units/64⌉.
 func (h *Header) Words() int { return mask.Words(h.Units) }
 
-// CheckMasks checks that there is a mask for every layer, each of the trace's units. name is that
+// CheckMasks checks that there is one mask per layer, each of the trace's units. name is the name
 // of the list in errors: "active" or "predicted".
 func (h *Header) CheckMasks(name string, masks []mask.Mask) error {
 	if len(masks) != h.Layers {
@@ -139,17 +140,15 @@ type Token struct {
 	Pos   uint32
 	Phase Phase
 	ID    uint32 // vocabulary id
-	// Active[l] is the mask of layer l, Words() long. The slices may point into a mapped file: read
-	// only.
+	// Active[l] is the mask of layer l. It may point into a mapped file: read only.
 	Active []mask.Mask
 	// Predicted is like Active, nil when the trace holds no predicted masks.
 	Predicted []mask.Mask
-	// Magnitude[l] holds the MagnitudeCode of every active unit of layer l, ascending by unit: as
-	// many bytes as Active[l] has bits. It is nil when the trace holds no magnitudes. The slices
-	// may point into a mapped file: read only.
+	// Magnitude[l] holds one MagnitudeCode per active unit of layer l, ascending by unit. It is nil
+	// if the trace has no magnitudes. The slices may point into a mapped file: read only.
 	Magnitude [][]byte
-	// Feature[l] holds the feature of layer l: FeatureWidth float16 numbers, little-endian. It is
-	// nil when the trace holds no features. The slices may point into a mapped file: read only.
+	// Feature[l] is the feature of layer l: FeatureWidth float16 numbers, little-endian. It is nil
+	// if the trace has no features. The slices may point into a mapped file: read only.
 	Feature [][]byte
 }
 
@@ -164,13 +163,13 @@ func (t *Token) Masks(predicted bool) []mask.Mask {
 // Sequences notices where a pass over the tokens of a trace enters another sequence.
 type Sequences = mask.Sequences
 
-// Source is a trace that can be read token by token, in order of (sequence, position). *Reader and
+// Source is a trace that is read token by token, in order of (sequence, position). *Reader and
 // *Memory are Sources.
 type Source interface {
 	Header() *Header
 	// Tokens is the number of tokens.
 	Tokens() int
-	// Token fills t with token i. The masks stay valid until the Source is closed. t.Active is
-	// reused when it has room.
+	// Token fills t with token i. The masks stay valid until the Source is closed. It reuses
+	// t.Active if there is room.
 	Token(i int, t *Token) error
 }

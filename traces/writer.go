@@ -11,15 +11,14 @@ import (
 	"github.com/windrow-sim/windrow/traces/internal/arrowfile"
 )
 
-// WriteOptions say how a trace is written; the zero value is the default.
+// WriteOptions are the options of Create. The zero value is the default.
 type WriteOptions struct {
-	// Compress is "none" (or ""), which readers can map without copying, or "zstd".
+	// Compress is "none" (or ""), which readers map without copying, or "zstd".
 	Compress string
-	// BatchBytes is the size of a batch before compression, 2 MiB when 0. A batch holds whole
-	// tokens, at least one; magnitudes, whose number differs from token to token, may double it.
+	// BatchBytes is the size of a batch before compression, 2 MiB if 0. A batch holds whole tokens,
+	// at least one. Magnitudes, whose number differs from token to token, may double the size.
 	BatchBytes int
-	// Incomplete makes the manifest of a trace that Close completes say so: it was made from one
-	// that is not whole.
+	// Incomplete makes Close mark the trace as incomplete: its source was.
 	Incomplete bool
 }
 
@@ -28,14 +27,14 @@ const (
 	maxBatchBytes     = 1 << 29
 )
 
-// Writer writes a trace token by token in bounded memory: one batch. It is not safe for concurrent
-// use. One of Close, Interrupt and Abort ends it; Abort afterwards does nothing, so that it can be
+// Writer writes a trace token by token. It holds one batch in memory. It is not safe for concurrent
+// use. Close, Interrupt or Abort ends it. Abort after one of them does nothing, so that it can be
 // deferred.
 type Writer struct {
 	path     string
 	head     Header
 	compress string
-	whole    bool // what Close says in the manifest
+	whole    bool // the "complete" that Close writes to the manifest
 	file     *partialFile
 	arrow    *arrowfile.Writer
 	cols     []arrowfile.Column
@@ -48,11 +47,11 @@ type Writer struct {
 	lastSeq  uint32
 	lastPos  uint32
 	done     bool
-	err      error // the first error of the disk; nothing is written after it
+	err      error // the first error of the disk; it ends writing
 }
 
-// Create starts a trace that will be at path, which must end in ".trace.arrow". An existing trace
-// stays until Close replaces it. An empty h.SchemaVersion is set to SchemaVersion.
+// Create starts a trace at path, which must end in ".trace.arrow". An existing trace stays until
+// Close replaces it. An empty h.SchemaVersion is set to SchemaVersion.
 func Create(path string, h Header, opt WriteOptions) (*Writer, error) {
 	return newWriter(path, h, opt, createSink)
 }
@@ -124,8 +123,9 @@ func (w *Writer) sizeBatches(target int) error {
 	return nil
 }
 
-// Append adds a token with all its layers. A token that breaks the contract is refused and changes
-// nothing; an error of the disk is returned by every later call. The masks are copied.
+// Append adds a token with all its layers and copies the masks. It refuses a token that breaks an
+// invariant and then changes nothing. After an error of the disk every later call returns that
+// error.
 func (w *Writer) Append(t *Token) error {
 	if w.done {
 		return fmt.Errorf("traces: %s: append after the end", w.path)
@@ -181,7 +181,7 @@ func appendMask(b []byte, m mask.Mask) []byte {
 	return b
 }
 
-// check holds a token against invariants 1 and 2 of the package.
+// check checks a token against invariants 1 and 2 of the package.
 func (w *Writer) check(t *Token) error {
 	if t.Phase > Decode {
 		return fmt.Errorf("phase %d, need 0 or 1", t.Phase)
@@ -210,7 +210,7 @@ func after(seq0, pos0, seq, pos uint32) bool {
 	return seq > seq0 || seq == seq0 && pos > pos0
 }
 
-// checkMagnitudes holds the magnitudes of a token against invariant 4 of the package.
+// checkMagnitudes checks the magnitudes of a token against invariant 4 of the package.
 func (w *Writer) checkMagnitudes(t *Token) error {
 	if !w.head.HasMagnitude {
 		if t.Magnitude != nil {
@@ -229,7 +229,7 @@ func (w *Writer) checkMagnitudes(t *Token) error {
 	return nil
 }
 
-// checkFeatures holds the features of a token against invariant 6 of the package.
+// checkFeatures checks the features of a token against invariant 6 of the package.
 func (w *Writer) checkFeatures(t *Token) error {
 	if w.head.FeatureKind == "" {
 		if t.Feature != nil {
@@ -265,7 +265,7 @@ func (w *Writer) flush() error {
 	return nil
 }
 
-// used are the buffers that this trace's columns have, in order.
+// used returns the buffers of this trace's columns, in order.
 func (w *Writer) used() [][]byte {
 	out := make([][]byte, 0, numBuffers)
 	for _, at := range traceBuffers(&w.head) {
@@ -274,18 +274,18 @@ func (w *Writer) used() [][]byte {
 	return out
 }
 
-// Close completes the trace: footer, sync, manifest, and the final name as the last step. After an
-// error there is no new file under the final name; a trace without tokens is such an error.
+// Close completes the trace: footer, sync, manifest, and at last the final name. After an error
+// there is no new file under the final name. A trace without tokens is such an error.
 func (w *Writer) Close() error { return w.finish(w.path, w.whole) }
 
-// Interrupt completes what was appended so far as a readable trace under another name,
-// NAME.partial.trace.arrow, with a manifest that says complete: false, and returns its path.
+// Interrupt completes the tokens so far as a readable trace under another name,
+// NAME.partial.trace.arrow, with a manifest that says complete: false. It returns the path.
 func (w *Writer) Interrupt() (string, error) {
 	path := strings.TrimSuffix(w.path, traceExt) + partialTraceExt
 	return path, w.finish(path, false)
 }
 
-// Abort removes what was written. It does nothing after Close or Interrupt.
+// Abort removes the unfinished file. It does nothing after Close or Interrupt.
 func (w *Writer) Abort() error {
 	if w.done {
 		return nil
@@ -313,9 +313,8 @@ func (w *Writer) finish(path string, complete bool) error {
 	if err := w.file.seal(); err != nil {
 		return fmt.Errorf("traces: %s: %w", path, err)
 	}
-	// The manifest first: whoever sees the trace sees it with its checksum. Between the two steps
-	// an older trace of the same name has a manifest that does not fit, and is refused rather than
-	// believed.
+	// The manifest first, so that no reader sees the trace without its checksum. Between the two
+	// steps an older trace of the same name does not match its manifest and is refused.
 	if err := writeJSON(ManifestPath(path), w.manifest(path, complete)); err != nil {
 		return fmt.Errorf("traces: %s: manifest: %w", path, errors.Join(err,
 			removeQuietly(w.file.name)))
