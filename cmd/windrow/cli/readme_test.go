@@ -64,8 +64,11 @@ func TestDocLinks(t *testing.T) {
 	docs = append(docs, studies...)
 	links := regexp.MustCompile(`\]\(([^)#]+)\)`)
 	checked := 0
-	for _, doc := range append(docs, filepath.Join(root, "README.md"), filepath.Join(root,
-		"examples/models/tales/README.md")) {
+	for _, name := range []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md",
+		"examples/models/tales/README.md"} {
+		docs = append(docs, filepath.Join(root, name))
+	}
+	for _, doc := range docs {
 		text, err := os.ReadFile(doc)
 		if err != nil {
 			t.Fatal(err)
