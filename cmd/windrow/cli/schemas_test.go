@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/windrow-sim/windrow/cmd/windrow/report"
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/document"
 )
 
 // schemaFiles are the JSON Schemas of the documents, one file a name, and that of their envelope.
@@ -19,7 +22,7 @@ import (
 var schemaFiles embed.FS
 
 // parts are schemas that others refer to: no document is of their name.
-var parts = []string{"envelope", "runs"}
+var parts = []string{"envelope", "runs", "device"}
 
 // schemas compiles all of them, by name.
 func schemas(t *testing.T) map[string]*jsonschema.Schema {
@@ -77,6 +80,27 @@ var documents = []struct {
 	{"batch", "batch -t tiny.trace.arrow -d samsung-860pro-sata --sizes 2,4 --window 1", exitOK},
 	{"batch", "batch -t tales.trace.arrow -d m1-max --sizes 1,2 --group", exitOK},
 	{"sweep", "sweep examples/scenarios/windows.yaml -o s.jsonl --shard 1/9", exitOK},
+	{"pack", "pack examples/models/tales -o new.flash.safetensors --dtype q8", exitOK},
+	{"synth-model", "synth model --like opt-125m --layers 1 -o m.flash.safetensors", exitOK},
+	{"synth-trace", "synth trace --like opt-6.7b --layers 1 --tokens 2 -o m.trace.arrow", exitOK},
+	{"names", "synth model --like list", exitOK},
+	{"trace-info", "trace info tales.trace.arrow", exitOK},
+	{"trace-info", "trace info tiny.trace.arrow", exitOK},
+	{"trace-check", "trace check tiny.trace.arrow", exitOK},
+	{"trace-stats", "trace stats tiny.trace.arrow --predicted", exitOK},
+	{"trace-stats", "trace stats tales.trace.arrow", exitOK},
+	{"trace-cat", "trace cat tiny.trace.arrow --count 1 --units", exitOK},
+	{"trace-merge", "trace merge tiny.trace.arrow tiny.trace.arrow -o two.trace.arrow", exitOK},
+	{"trace-whatif", "trace whatif tiny.trace.arrow --share 2% -o w.trace.arrow", exitOK},
+	{"trace-arrivals", "trace arrivals azure.csv", exitOK},
+	{"device-list", "device list", exitOK},
+	{"device-show", "device show m1-max", exitOK},
+	{"device-show", "device show --all", exitOK},
+	{"device-check", "device show samsung-860pro-sata --residuals --leave-one-out", exitOK},
+	{"device-compare", "device compare m1-max jetson-orin-990pro", exitOK},
+	{"device-fio-job", "device fio-job --file nvme", exitOK},
+	{"device-import-fio", "device import-fio grid.json", exitOK},
+	{"device-fit", "device fit grid.json -o g.device.yaml", exitOK},
 	{"doctor", "doctor", exitOK},
 	{"version", "version", exitOK},
 	{"reproduce", "reproduce --table flash", exitOK},
@@ -90,7 +114,10 @@ const anyVerdict = -1
 // TestDocumentsMatchTheirSchemas runs every kind of document and checks it against its schema. Each
 // schema has a command line here.
 func TestDocumentsMatchTheirSchemas(t *testing.T) {
+	t.Setenv(asProgram, "1") // of the child that "trace check" starts
 	workspace(t)
+	linkFixture(t, "devicemodels/fio/testdata/grid.json", "grid.json")
+	linkFixture(t, "traces/arrivals/testdata/azure-2024.csv", "azure.csv")
 	list := schemas(t)
 	unused := maps.Clone(list)
 	for _, name := range parts {
@@ -124,6 +151,27 @@ func TestDocumentsMatchTheirSchemas(t *testing.T) {
 			}
 			checkSchemaBites(t, schema, envelope)
 		})
+	}
+	// What a probe prints is a device model: that of a preset needs no disk to measure.
+	device, err := devicemodels.Preset("m1-max")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []*document.Document{deviceDocument(device)} {
+		delete(unused, d.Name)
+		var text strings.Builder
+		if err := report.Write(&text, d, report.Options{Format: "json", Origin: report.Origin{
+			Tool: Tool, Command: "windrow " + d.Name}}); err != nil {
+			t.Fatal(err)
+		}
+		doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := list[d.Name].Validate(doc); err != nil {
+			t.Errorf("%s: %v", d.Name, err)
+		}
+		checkSchemaBites(t, list[d.Name], doc.(map[string]any))
 	}
 	if len(unused) > 0 {
 		t.Errorf("no command line prints %v", slices.Sorted(maps.Keys(unused)))
