@@ -13,7 +13,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// fitted is a device as a probe would write it, of cells that noise moves.
+// fitted is a device as written by a probe, from cells with noise.
 func fitted(t *testing.T, noise float64, opt FitOptions) *Device {
 	t.Helper()
 	truth := truths()["nvme"]
@@ -88,7 +88,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckFailsACrookedDevice: cells that no device has are predicted worse than the limit.
+// TestCheckFailsACrookedDevice: cells of no possible device have errors above the limit.
 func TestCheckFailsACrookedDevice(t *testing.T) {
 	d := fitted(t, 0.08, FitOptions{})
 	r, err := Check(d)
@@ -105,7 +105,7 @@ func TestCheckFailsACrookedDevice(t *testing.T) {
 	}
 }
 
-// TestCheckShowsTaintedCells: they have an error, and count for nothing.
+// TestCheckShowsTaintedCells: tainted cells have an error that no mean contains.
 func TestCheckShowsTaintedCells(t *testing.T) {
 	d := fitted(t, 0, FitOptions{})
 	cached := Cell{Engine: "pread", Chunk: units.MiB, Depth: 4, Rate: 44 * units.GBps,
@@ -129,8 +129,8 @@ func TestCheckShowsTaintedCells(t *testing.T) {
 	}
 }
 
-// TestLeaveOneOutForgetsTheCell: one cell shows the link. Without it a fit cannot know of anything
-// faster than the rest, and must be off.
+// TestLeaveOneOutForgetsTheCell: a single cell shows the link. A fit without that cell cannot know
+// the link and must be wrong about it.
 func TestLeaveOneOutForgetsTheCell(t *testing.T) {
 	truth := flash.Spec{Servers: 16, LTFB: 100 * units.Microsecond, LinkRate: 6 * units.GBps,
 		Align: 4096, Engines: map[string]flash.EngineCost{"pread": {}}}
@@ -154,8 +154,8 @@ func TestLeaveOneOutForgetsTheCell(t *testing.T) {
 	}
 }
 
-// TestFixedFieldsStay: what is given to a fit is in its result, digit for digit, and named, so that
-// the fit can be repeated from the file.
+// TestFixedFieldsStay: the result of a fit has the fixed fields, digit for digit, and names them,
+// so that the fit can be repeated from the file.
 func TestFixedFieldsStay(t *testing.T) {
 	known := &flash.Spec{LTFB: 71_234, LinkRate: 3_456_789_012, MaxIOPS: 1_234_567,
 		Placement: flash.PlaceAny,
@@ -191,8 +191,8 @@ func TestFixedFieldsStay(t *testing.T) {
 	}
 }
 
-// TestFitOfReadsSpreadWide: the cells are of reads spread over all of the device, and what its file
-// says about those is part of the fit.
+// TestFitOfReadsSpreadWide: the cells are of reads over the whole device, and the fit uses the
+// file's span for such reads.
 func TestFitOfReadsSpreadWide(t *testing.T) {
 	truth := truths()["nvme"]
 	truth.Spans = []flash.Span{{Within: units.GiB, MaxIOPS: 900_000}, {MaxIOPS: 150_000,

@@ -17,7 +17,7 @@ var (
 	gridDepths = []int{1, 4, 16, 32}
 )
 
-// truths are devices of different character; none is special to the fit.
+// truths are devices of different kinds.
 func truths() map[string]flash.Spec {
 	engines := map[string]flash.EngineCost{"pread": {Submit: 1 * units.Microsecond, Complete: 1 *
 		units.Microsecond}}
@@ -62,8 +62,7 @@ func grid(f *flash.Spec, cores int, noise func() float64) []Cell {
 	return cells
 }
 
-// worstOff compares two devices at the cells of the grid and at loops between them, which no fit
-// has seen.
+// worstOff compares two devices at the cells of the grid and at unseen loops between them.
 func worstOff(truth, fitted *flash.Spec, cores int) (worst float64) {
 	for engine := range truth.Engines {
 		for _, chunk := range []units.Bytes{4 << 10, 8 << 10, 16 << 10, 24 << 10, 48 << 10,
@@ -125,8 +124,8 @@ func TestFitRecoversThroughputFromNoise(t *testing.T) {
 	}
 }
 
-// TestFitWithKnownHostCost: with the CPU time measured, the parameters themselves come back, not
-// only their effect.
+// TestFitWithKnownHostCost: with a measured CPU time the fit recovers the parameters themselves,
+// not only their effect.
 func TestFitWithKnownHostCost(t *testing.T) {
 	truth := truths()["nvme"]
 	fitted, _, err := FitFlash(grid(&truth, 2, func() float64 { return 1 }), 2,
@@ -151,8 +150,8 @@ func TestFitWithKnownHostCost(t *testing.T) {
 }
 
 // TestFitOfAHiddenStation: two cores at 7 µs per request are slower than the 24 servers in every
-// cell where the link is not, so no fit can count the servers. The cells must still come back, and
-// no throughput may be promised that was not seen.
+// cell where the link is not, so no fit can find the number of servers. The fit must still match
+// the cells, and must not promise a throughput above them.
 func TestFitOfAHiddenStation(t *testing.T) {
 	truth := truths()["nvme"]
 	truth.Engines = map[string]flash.EngineCost{"pread": {Submit: 3 * units.Microsecond,
@@ -230,8 +229,7 @@ func TestFitRefuses(t *testing.T) {
 	}
 }
 
-// TestField_O13_DriftIsReported: a device that throttles in the middle of a measurement is two
-// devices.
+// TestField_O13_DriftIsReported: a device that throttles during a measurement acts as two devices.
 func TestField_O13_DriftIsReported(t *testing.T) {
 	truth := truths()["nvme"]
 	_, fit, err := FitFlash(grid(&truth, 2, func() float64 { return 1 }), 2,

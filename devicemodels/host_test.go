@@ -14,7 +14,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// probed is a host of which everything was measured that a probe measures.
+// probed is a host with all measurements of a probe.
 func probed() Host {
 	return Host{
 		Cores: 4, MemoryRate: 20 * units.GBps, DenseRate: 15 * units.GBps, DenseFixed: 2000,
@@ -24,8 +24,8 @@ func probed() Host {
 	}
 }
 
-// TestHalfPrecisionIsChargedAsTheFileSays: for fp16 every rate that a file gives is used as it is,
-// for any roofline.
+// TestHalfPrecisionIsChargedAsTheFileSays: for fp16 every rate of a file is used unchanged, with
+// any roofline.
 func TestHalfPrecisionIsChargedAsTheFileSays(t *testing.T) {
 	hosts := map[string]Host{"probed": probed(), "drive alone": {}}
 	for _, name := range Presets() {
@@ -145,8 +145,8 @@ func TestWhatATermRestsOn(t *testing.T) {
 	}
 }
 
-// TestBoundsBound: what rests on the roofline, or was scaled, is never faster than the roofline;
-// what was measured stays, and is said.
+// TestBoundsBound: a roofline or scaled rate is never faster than the roofline. A measured rate
+// stays, with a warning.
 func TestBoundsBound(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
@@ -197,8 +197,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestSmallWorkIsSlow: the fixed part gives the rate its dependence on size; half of it is reached
-// at Rate·Fixed bytes.
+// TestSmallWorkIsSlow: the fixed part makes the rate depend on the size. Rate·Fixed bytes reach
+// half of the rate.
 func TestSmallWorkIsSlow(t *testing.T) {
 	h := probed()
 	dense := h.At("f16").Dense
@@ -235,8 +235,8 @@ func TestPredictorOfThePaper(t *testing.T) {
 	}
 }
 
-// TestAcceleratorOfItsOwn: rows cross a bus, and predictions say so; machines without one pay
-// nothing and say nothing.
+// TestAcceleratorOfItsOwn: rows cross a bus, and predictions list the term. Machines without a bus
+// have no cost and no term.
 func TestAcceleratorOfItsOwn(t *testing.T) {
 	h := probed()
 	c := h.At("f16")
@@ -258,8 +258,7 @@ func TestAcceleratorOfItsOwn(t *testing.T) {
 	}
 }
 
-// overlapCase is one pair of I/O and compute that a host can do: neither wants more than the memory
-// has.
+// overlapCase is one possible pair of I/O and compute: neither demands more than the memory's rate.
 type overlapCase struct {
 	host                  Host
 	io, compute           units.Nanos
@@ -328,8 +327,8 @@ func TestOverlapLimits(t *testing.T) {
 	}
 }
 
-// TestOverlapAgainstSteps holds the closed form to a plain walk through time: in each step the I/O
-// takes its part of the memory first, and compute what is left.
+// TestOverlapAgainstSteps compares the closed form with a simulation in time steps: in each step
+// the I/O takes its part of the memory first, and compute the rest.
 func TestOverlapAgainstSteps(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	for range 50 {
@@ -399,10 +398,9 @@ func TestOverlapByHand(t *testing.T) {
 
 // TestPrefetchCanGainNothing: on the M3 Max of github.com/danveloper/flash-moe, commit 3601d41882
 // (400 GB/s of unified memory, cold reads of 5.5 GB/s, docs/io-and-gpu-exploration.md; the remark
-// on overlap is in its notes), overlapping reads with a kernel that uses all of memory did not pay
-// off. Bytes alone do not explain that: at two bytes of traffic per byte read, hiding the reads
-// would gain 97 % of them. At 400/5.5 it gains nothing; there, reads that were guessed and not
-// needed are a loss.
+// on overlap is in its notes), overlapping reads with a kernel that uses all of memory gained
+// nothing. Bytes alone do not explain this: with two bytes of traffic per byte read, overlap would
+// hide 97 % of the reads. At 400/5.5 it gains nothing, and useless prefetches are a loss.
 func TestPrefetchCanGainNothing(t *testing.T) {
 	const compute, needed = 10 * units.Millisecond, units.Bytes(11e6)
 	h := Host{Cores: 16, MemoryRate: 400 * units.GBps}
@@ -430,10 +428,10 @@ func TestPrefetchCanGainNothing(t *testing.T) {
 	}
 }
 
-// TestField_H7_BiggerCacheCanBeSlower: an expert cache made decoding slower the bigger it was, at
-// identical output, on unified memory (github.com/JustVugg/colibri issue 387). Contention cannot do
-// that, fewer reads take no more of the memory; keeping all that is held visible to the accelerator
-// can.
+// TestField_H7_BiggerCacheCanBeSlower: with a larger expert cache decoding was slower, at identical
+// output, on unified memory (github.com/JustVugg/colibri issue 387). Contention is no explanation,
+// since fewer reads take less of the memory. The cost of keeping all resident rows visible to the
+// accelerator is one.
 func TestField_H7_BiggerCacheCanBeSlower(t *testing.T) {
 	const model, used = 64 * units.GiB, 2 * units.GiB // of experts; per token
 	curve := func(h Host) (times []units.Nanos) {
@@ -446,7 +444,7 @@ func TestField_H7_BiggerCacheCanBeSlower(t *testing.T) {
 		}
 		return times
 	}
-	// lowest is where the curve is lowest; falling says that it never rises.
+	// lowest is the minimum of the curve; falling says that it never rises.
 	shape := func(times []units.Nanos) (lowest int, falling bool) {
 		falling = true
 		for i, at := range times {

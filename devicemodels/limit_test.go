@@ -9,7 +9,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// limitedCells measures a device behind a token bucket with its event model, single reads and all.
+// limitedCells measures a device behind a token bucket with its event model, including single
+// reads.
 func limitedCells(t *testing.T, spec flash.Spec) []Cell {
 	t.Helper()
 	var cells []Cell
@@ -80,7 +81,7 @@ func TestFitFindsTheLimit(t *testing.T) {
 	}
 }
 
-// TestNoLimitWithoutStalls: a slow tail is no token bucket.
+// TestNoLimitWithoutStalls: a slow tail does not count as a token bucket.
 func TestNoLimitWithoutStalls(t *testing.T) {
 	truth := truths()["sata"]
 	cells := grid(&truth, 2, func() float64 { return 1 })

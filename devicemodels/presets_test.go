@@ -64,8 +64,7 @@ func preset(t *testing.T, name string) *Device {
 	return d
 }
 
-// sourced fails when a number of a preset that is not 0 has no source of its own, or a cell has
-// none.
+// sourced fails when a nonzero number of a preset, or a cell, has no source of its own.
 func sourced(t *testing.T, d *Device) {
 	t.Helper()
 	f, h := &d.Flash, &d.Host
@@ -159,7 +158,7 @@ func cleanErrors(cells []Cell) (mean, worst float64) {
 	return round3(mean / float64(max(n, 1))), round3(worst)
 }
 
-// rewrite puts the numbers of d into the file of a preset and leaves everything else as it is.
+// rewrite puts the numbers of d into the file of a preset and changes nothing else.
 func rewrite(t *testing.T, name string, d *Device) {
 	t.Helper()
 	path := filepath.Join(presetFolder, name+".yaml")
@@ -240,7 +239,7 @@ func find(n *yaml.Node, path string) *yaml.Node {
 	return n
 }
 
-// shift moves what stands behind a rewritten node of the same line.
+// shift moves the nodes behind a rewritten node of the same line.
 func shift(n, rewritten *yaml.Node, by int) {
 	if n.Line == rewritten.Line && n.Column > rewritten.Column {
 		n.Column += by
@@ -250,8 +249,8 @@ func shift(n, rewritten *yaml.Node, by int) {
 	}
 }
 
-// TestPresetsPassTheirCheck is what "windrow device show --all --check" asks: a fit predicts rows
-// that it has not seen to 4 % on average, and a preset that is no fit says why.
+// TestPresetsPassTheirCheck does the check of "windrow device show --all --check": a fit predicts
+// unseen rows within 4 % on average, and a preset without a fit gives the reason.
 func TestPresetsPassTheirCheck(t *testing.T) {
 	fitted := []string{"intel-p4610-pcie3", "intel-p5800x-pcie4", "m1-max", "samsung-860pro-sata"}
 	for _, name := range Presets() {
@@ -276,7 +275,7 @@ func TestPresetsPassTheirCheck(t *testing.T) {
 	}
 }
 
-// TestM1Max holds the preset of the paper's main machine to the paper's rates.
+// TestM1Max compares the preset of the paper's main machine with the paper's rates.
 func TestM1Max(t *testing.T) {
 	d := preset(t, "m1-max")
 	tests := []struct {
@@ -300,8 +299,8 @@ func TestM1Max(t *testing.T) {
 	}
 }
 
-// The presets that are made of rows of testdata/random_read.csv, a part of the published table, by
-// how the rows' devices begin.
+// The presets from rows of testdata/random_read.csv, a part of the published table, by the
+// beginning of the rows' device names.
 var presetRows = map[string]string{
 	"emmc-64gb-sige5": "eMMC 64GB", "intel-p4610-pcie3": "Intel P4610",
 	"intel-p5800x-pcie4": "Intel Optane P5800X", "m1-max": "Apple M1 Max",
@@ -310,8 +309,7 @@ var presetRows = map[string]string{
 }
 
 // TestPresetsHoldAllPublishedRows: every row of a device is a cell of its preset, with the
-// published rate, size, quality and, where it is stated, depth. None is left out because it does
-// not fit.
+// published rate, size, quality and, where it is stated, depth. No row is left out for a bad fit.
 func TestPresetsHoldAllPublishedRows(t *testing.T) {
 	rows := readRows(t, "testdata/random_read.csv")
 	total := 0
@@ -344,7 +342,7 @@ func TestPresetsHoldAllPublishedRows(t *testing.T) {
 	}
 }
 
-// TestRowsAreThePublishedOnes compares the fixture with the whole table, where that is at hand.
+// TestRowsAreThePublishedOnes compares the fixture with the whole table, where it is available.
 func TestRowsAreThePublishedOnes(t *testing.T) {
 	whole, err := os.ReadFile(reference.Path(t, "devices", "random_read.csv"))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// sample is a device with every field set, so that a round trip can lose none unseen.
+// sample is a device with every field set, so that a round trip shows every lost field.
 func sample() *Device {
 	return &Device{
 		Version: "1", Name: "bench", Source: "made up", Sources: map[string]string{
@@ -97,7 +97,7 @@ func TestSaveLeavesNothingBehind(t *testing.T) {
 	if err := Save(path, sample()); err != nil {
 		t.Fatal(err)
 	}
-	// Renaming a file over a folder fails after everything else went well.
+	// To rename a file over a folder fails after all other steps succeeded.
 	if err := Save(dir, sample()); err == nil {
 		t.Error("saving over a folder succeeded")
 	}
@@ -225,7 +225,7 @@ func TestLoadOfAMissingFile(t *testing.T) {
 	}
 }
 
-// FuzzParse: no input panics, and what is accepted survives a round trip.
+// FuzzParse: no input panics, and accepted input survives a round trip.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(minimal))
 	if full, err := Marshal(sample()); err == nil {

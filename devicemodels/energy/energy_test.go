@@ -89,7 +89,7 @@ func TestWhatIsNotKnownIsNotGuessed(t *testing.T) {
 		whole.Parts[2].Joules.High; !near(r.Total.High, want) {
 		t.Errorf("total %g, want the known parts' %g", r.Total.High, want)
 	}
-	// Nothing to charge is 0 J, whatever the constant.
+	// An amount of 0 is 0 J, for any constant.
 	u.ComputeTime = 0
 	if r, err = PerToken(u, m); err != nil || r.Parts[2].Joules == nil ||
 		*r.Parts[2].Joules != (Interval{}) {

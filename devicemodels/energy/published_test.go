@@ -37,8 +37,8 @@ func TestPublishedIntervals(t *testing.T) {
 	}
 }
 
-// Every row parses, every name of the table is found, and what is derived is what its power and
-// rate give.
+// Every row parses, every name of the table is found, and derived values equal their power over
+// their rate.
 func TestEveryRow(t *testing.T) {
 	rows, err := parse(table)
 	if err != nil || len(rows) < 15 {
@@ -97,7 +97,7 @@ func TestParseIsStrict(t *testing.T) {
 	}
 }
 
-// Where the collection of published numbers is at hand, the table is a copy of its rows.
+// Where the collection of published numbers is available, the table is a copy of its rows.
 func TestTableIsACopy(t *testing.T) {
 	published := reference.Table(t, "devices", "energy.csv")
 	rows, err := csv.NewReader(strings.NewReader(table)).ReadAll()

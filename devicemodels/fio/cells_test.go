@@ -216,8 +216,7 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
-// TestDefaultsOfFio: an option that is not listed has fio's default where the file lists options at
-// all, and that is said.
+// TestDefaultsOfFio: in a file with options, an unlisted option has fio's default, with a warning.
 func TestDefaultsOfFio(t *testing.T) {
 	j := testJob{name: "a", options: "", ios: 10_000, block: 4096, iops: 10_000, mean: 98_000}
 	cells, left := Cells([]*File{parseJobs(t, j)})
@@ -233,7 +232,7 @@ func TestDefaultsOfFio(t *testing.T) {
 		!strings.Contains(strings.Join(cells[0].Warnings, ""), "iodepth is not given") {
 		t.Errorf("%+v", cells)
 	}
-	// A client does not report the options of jobs that group_reporting put together.
+	// A client does not report the options of jobs under group_reporting.
 	f := parse(t,
 		`{"global options": {"direct": "1", "rw": "randread", "bs": "4k"}, "client_stats": [{"jobname": "a", "read": {"total_ios": 100, "bw_bytes": 409600, "iops": 100}}]}`)
 	if cells, left := Cells([]*File{f}); len(cells) != 0 || !strings.Contains(left[0].Why,
@@ -242,7 +241,7 @@ func TestDefaultsOfFio(t *testing.T) {
 	}
 }
 
-// TestHalfEmptyQueueIsSaid: fewer requests in flight than asked for is no error, but the device was
+// TestHalfEmptyQueueIsSaid: too few requests in flight are no error, but a warning: the device was
 // not the limit.
 func TestHalfEmptyQueueIsSaid(t *testing.T) {
 	j := testJob{name: "a", options: aio4k, ios: 8000, block: 4096, iops: 8000, mean: 300_000}

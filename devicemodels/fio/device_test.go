@@ -20,7 +20,7 @@ func gridFile(t *testing.T) *File {
 	return f
 }
 
-// TestDeviceFromGrid fits six cells, one of them measured again and again.
+// TestDeviceFromGrid fits six cells, one of them measured repeatedly.
 func TestDeviceFromGrid(t *testing.T) {
 	d, err := Device([]*File{gridFile(t)}, DeviceOptions{Name: "drive", Cores: 2})
 	if err != nil {
@@ -56,7 +56,7 @@ func TestDeviceFromGrid(t *testing.T) {
 	}
 }
 
-// TestDeviceKeepsWhatIsFixed: a rate from a data sheet is not moved by cells that do not reach it.
+// TestDeviceKeepsWhatIsFixed: cells below a rate from a data sheet do not change that rate.
 func TestDeviceKeepsWhatIsFixed(t *testing.T) {
 	d, err := Device([]*File{gridFile(t)}, DeviceOptions{Name: "drive", Known: &flash.Spec{
 		LinkRate: 7 * units.GBps}, Fixed: []string{"flash.link_rate"}})
@@ -101,7 +101,7 @@ func TestTooLittleNamesWhatToAdd(t *testing.T) {
 	}
 }
 
-// TestFewCellsAreUncertain: three cells make a device whose interval says how little they are.
+// TestFewCellsAreUncertain: three cells give a device with a wide interval.
 func TestFewCellsAreUncertain(t *testing.T) {
 	f := gridFile(t)
 	few := *f

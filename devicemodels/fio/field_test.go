@@ -36,7 +36,7 @@ func TestField_F1_NoiseAroundJSON(t *testing.T) {
 	}
 }
 
-// Field case F3: microseconds or nanoseconds is told by the key, whatever the version says.
+// Field case F3: the key decides between microseconds and nanoseconds, for any version.
 func TestField_F3_UnitsByKey(t *testing.T) {
 	for _, c := range []struct {
 		key  string
@@ -60,8 +60,8 @@ func TestField_F3_UnitsByKey(t *testing.T) {
 	}
 }
 
-// Field case F5: keys that repeat inside one object. The last one counts, slots that fio 2 did not
-// fill do not.
+// Field case F5: repeated keys in one object. The last one counts; slots that fio 2 did not fill do
+// not count.
 func TestField_F5_DuplicateKeys(t *testing.T) {
 	f := parse(t,
 		`{"jobs": [{"jobname": "a", "jobname": "b", "job options": {"filename": "x", "filename": "y", "bs": "4k", "bs": "8k"},
@@ -82,7 +82,7 @@ func TestField_F5_DuplicateKeys(t *testing.T) {
 	}
 }
 
-// Field case F6: a latency that was not taken is not 0 ns. The rate can still be used.
+// Field case F6: an unmeasured latency is not 0 ns. The rate is still usable.
 func TestField_F6_NoLatencyIsNotZero(t *testing.T) {
 	f := load(t, "gtod_reduce.json")
 	e := f.Entries[0]
@@ -97,7 +97,7 @@ func TestField_F6_NoLatencyIsNotZero(t *testing.T) {
 		"no mean latency") {
 		t.Errorf("%+v, left out %v", cells, left)
 	}
-	// Only a mean: no percentile is made of it.
+	// a mean alone gives no percentile
 	e = parse(t,
 		`{"jobs": [{"read": {"total_ios": 9, "lat_ns": {"mean": 70.2, "N": 9}, "clat_ns": {"mean": 60.0, "N": 9}}}]}`).Entries[0]
 	if *e.Total.Mean != 70 || e.Total.Percentile(50) != nil || e.Complete.Percentile(50) != nil {
@@ -112,8 +112,8 @@ func TestField_F6_NoLatencyIsNotZero(t *testing.T) {
 	}
 }
 
-// Field case F7: sizes are read by fio's rule, not by ours. Of "1mi" its documentation and fio 3.33
-// say different things; the measured bytes decide, and without them the documentation.
+// Field case F7: sizes follow fio's rule, not that of this program. For "1mi" the documentation and
+// fio 3.33 differ. The measured bytes decide, and without them the documentation.
 func TestField_F7_SizesByFioRule(t *testing.T) {
 	for _, c := range []struct {
 		bs, base string
@@ -137,8 +137,8 @@ func TestField_F7_SizesByFioRule(t *testing.T) {
 	}
 }
 
-// Field case F9: a job that failed, or requests that did, are no measurement; neither is what ran
-// beside them.
+// Field case F9: a failed job, or a job with failed requests, is no measurement, and neither are
+// simultaneous jobs.
 func TestField_F9_FailedJobsAreLeftOut(t *testing.T) {
 	for what, want := range map[string]string{
 		`"error": 5, "read": {"short_ios": 0`: "error 5",

@@ -11,7 +11,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// FuzzParse: whatever the bytes, no panic, the same File twice, and no number that cannot be one.
+// FuzzParse: for any bytes there is no panic, the same File twice, and no impossible number.
 func FuzzParse(f *testing.F) {
 	seeds, err := filepath.Glob("testdata/*.[jo]*")
 	if err != nil || len(seeds) < 10 {
@@ -106,7 +106,7 @@ func compare(a, b float64) int {
 	return 0
 }
 
-// checkCells is invariant 3 of the package, and that a cell has what makes it one.
+// checkCells is invariant 3 of the package, and checks the required fields of a cell.
 func checkCells(t *testing.T, f *File, cells []Cell, leftOut []LeftOut) {
 	t.Helper()
 	seen := map[*Entry]int{}

@@ -53,7 +53,7 @@ func sections(t *testing.T, text string) []section {
 	return list
 }
 
-// pretend is the JSON that fio would print of a job file, as far as an importer looks at it.
+// pretend is fio's output of a job file, with the parts that an importer reads.
 func pretend(t *testing.T, text string) string {
 	t.Helper()
 	list := sections(t, text)
@@ -94,7 +94,7 @@ func atoi(t *testing.T, s string) int {
 	return n
 }
 
-// TestJobFileGivesItsGrid: what fio reports of the job file is the grid, every cell once, and the
+// TestJobFileGivesItsGrid: the output of the job file has every cell of the grid once, and the
 // reference cell repeatedly.
 func TestJobFileGivesItsGrid(t *testing.T) {
 	for _, g := range []Grid{smallGrid(), DefaultGrid("/dev/nvme0n1")} {
@@ -228,7 +228,7 @@ func TestGridsThatFioCannotRun(t *testing.T) {
 	}
 }
 
-// TestFioTakesTheJobFile lets fio parse what we wrote, where there is one.
+// TestFioTakesTheJobFile lets fio parse the job file, where fio is installed.
 func TestFioTakesTheJobFile(t *testing.T) {
 	program, err := exec.LookPath("fio")
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// TestSize has what fio 3.33 itself makes of sizes (io_bytes of one request of the null engine).
+// TestSize has the sizes as fio 3.33 reads them (io_bytes of one request of the null engine).
 func TestSize(t *testing.T) {
 	for s, want := range map[string][2]uint64{ // kb_base 1024, 1000
 		"4k": {4096, 4000}, "4K": {4096, 4000}, "4kb": {4096, 4000}, "4ki": {4096, 4000},

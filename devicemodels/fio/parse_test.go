@@ -16,7 +16,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// load parses a fixture that has to be readable.
+// load parses a valid fixture.
 func load(t *testing.T, name string) *File {
 	t.Helper()
 	f, err := Read(filepath.Join("testdata", name))
@@ -26,7 +26,7 @@ func load(t *testing.T, name string) *File {
 	return f
 }
 
-// parse parses a text that has to be readable.
+// parse parses a valid text.
 func parse(t *testing.T, text string) *File {
 	t.Helper()
 	f, err := Parse("x.json", []byte(text))
@@ -38,8 +38,8 @@ func parse(t *testing.T, text string) *File {
 
 func TestExpected(t *testing.T) { checkExpected(t, "testdata", 14) }
 
-// TestSamples compares outputs of fio 2.1.4 to 3.33, where they are at hand, with what an
-// independent script read from them.
+// TestSamples compares outputs of fio 2.1.4 to 3.33, where they are available, with the results of
+// an independent script.
 func TestSamples(t *testing.T) {
 	checkExpected(t, reference.Path(t, "fio"), 19)
 }
@@ -88,8 +88,8 @@ func checkExpected(t *testing.T, dir string, rows int) {
 	}
 }
 
-// checkRow compares one row with its entry. A mean of 0.0 is what fio prints where it measured
-// nothing: here that is nil.
+// checkRow compares one row with its entry. fio prints a mean of 0.0 for an unmeasured time, which
+// is nil here.
 func checkRow(t *testing.T, row map[string]string, f *File) {
 	t.Helper()
 	index, err := strconv.Atoi(row["entry_index"])
@@ -179,7 +179,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestOddValues: one odd field costs that field, not the file and not a panic.
+// TestOddValues: an odd field loses that field, without a panic and without the loss of the file.
 func TestOddValues(t *testing.T) {
 	f := parse(t,
 		"\xef\xbb\xbf"+`{"fio version": 3.33, "jobs": [{"jobname": ["x"], "groupid": "7", "error": null, "job options": {"iodepth": 4, "numjobs": "many", "bs": {}},
@@ -253,8 +253,8 @@ func TestEntriesOfDirections(t *testing.T) {
 	}
 }
 
-// TestClients: every client is a machine of its own, with its own global options; their sum is not
-// one more.
+// TestClients: every client is a separate machine with its own global options. Their sum is not
+// another machine.
 func TestClients(t *testing.T) {
 	f := load(t, "clients.out")
 	cells, left := Cells([]*File{f})

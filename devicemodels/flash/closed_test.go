@@ -11,8 +11,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// known is a device whose every station is the bottleneck of some loop: the tests read its answers
-// off by hand.
+// known is a device whose every station is the bottleneck of some loop, with rates that can be
+// computed by hand.
 func known() Spec {
 	return Spec{
 		Servers: 8, LTFB: 80 * units.Microsecond, ServerRate: 400 * units.MBps, LinkRate: 2 *
@@ -150,8 +150,8 @@ func randomLoop(random *rand.Rand) (Spec, string, units.Bytes, int) {
 	return f, "pread", units.Bytes(512 << random.IntN(12)), 1 + random.IntN(256)
 }
 
-// TestClosedFormAgainstQueue compares the closed form with what it abbreviates: requests that queue
-// for servers and a link.
+// TestClosedFormAgainstQueue compares the closed form with a simulation of requests that queue for
+// servers and a link.
 func TestClosedFormAgainstQueue(t *testing.T) {
 	f := known()
 	f.MaxIOPS = 0

@@ -15,7 +15,7 @@ func oneByOne() Spec {
 		"slow": {Batch: 30, Submit: 5, Complete: 7}}}
 }
 
-// TestDemandFirstByHand: each group is submitted when the clock stands at its time.
+// TestDemandFirstByHand: each group is submitted at its time on the clock.
 func TestDemandFirstByHand(t *testing.T) {
 	type submission struct {
 		at    units.Nanos
@@ -97,7 +97,7 @@ func TestNextStopsAtCompletions(t *testing.T) {
 }
 
 // TestLittlesLawOfGroups: with many groups in flight, of both classes and with batches between
-// them, every byte arrives, and the area below the number in flight is the sum of the latencies.
+// them, every byte completes, and the integral of the number in flight is the sum of the latencies.
 func TestLittlesLawOfGroups(t *testing.T) {
 	run := func(engine string, placement Placement) (ends []units.Nanos) {
 		spec := full()

@@ -14,7 +14,7 @@ func mapped(cache PageCache) Spec {
 		Engines: map[string]EngineCost{"mmap": {Submit: 10, Complete: 20, Cached: true}}}
 }
 
-// TestPageCacheByHand follows four reads: two faults, a hit, and a fault again after the memory was
+// TestPageCacheByHand follows four reads: two faults, a hit, and another fault after the memory was
 // full.
 func TestPageCacheByHand(t *testing.T) {
 	spec := mapped(PageCache{Capacity: 2 * 4096, ReadAhead: 4096, Fault: 100, HitRate: 4096 *
@@ -42,8 +42,8 @@ func TestPageCacheByHand(t *testing.T) {
 	}
 }
 
-// TestWindows: a fault reads around itself, what is in memory is not fetched again, and a copy that
-// runs out of a window gets the next.
+// TestWindows: a fault fetches the window around it, resident blocks are not fetched again, and a
+// copy at the end of a window gets the next window.
 func TestWindows(t *testing.T) {
 	const page = 4096
 	c := newPageCache(PageCache{ReadAhead: 8 * page})
@@ -65,7 +65,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// plainCache is the same as pageCache, with lists that are searched, most recent first.
+// plainCache does the same as pageCache, with plain lists, most recent first.
 type plainCache struct {
 	inactive, active []int64
 	used, again      map[int64]bool
@@ -157,8 +157,8 @@ func TestPageCacheAgainstPlainLists(t *testing.T) {
 	}
 }
 
-// TestFrequentBlocksStay: a scan of more than memory holds does not push out what was accessed
-// again and again before, as it would if the least recently used went first.
+// TestFrequentBlocksStay: a scan larger than memory does not evict frequently accessed blocks, as
+// it would under least recently used.
 func TestFrequentBlocksStay(t *testing.T) {
 	const page, most, frequent = 4096, 100, 20
 	c := newPageCache(PageCache{Capacity: most * page, ReadAhead: page})
@@ -192,7 +192,7 @@ func TestFrequentBlocksStay(t *testing.T) {
 	}
 }
 
-// TestWideWindows: what is kept of a wide window is coarser, and what it fetches is as much.
+// TestWideWindows: a wide window has coarser blocks and fetches the same bytes.
 func TestWideWindows(t *testing.T) {
 	for _, ahead := range []units.Bytes{1, 4096, 100_000, 128 * units.KiB, 1_000_001,
 		8 * units.MiB} {
@@ -209,8 +209,8 @@ func TestWideWindows(t *testing.T) {
 	}
 }
 
-// TestFaultRate: cold reads far apart take in the events what the closed form says, whatever their
-// size, also when the device splits them.
+// TestFaultRate: cold reads far apart take the same time in the events and in the closed form, for
+// any size, also when the device splits them.
 func TestFaultRate(t *testing.T) {
 	for _, split := range []units.Bytes{0, 32 * units.KiB} {
 		spec := mapped(PageCache{ReadAhead: 128 * units.KiB, Fault: 5000, FillRate: 20 * units.GBps,

@@ -29,7 +29,7 @@ func mustBatch(t *testing.T, s *Station, at units.Nanos, reads []Read) BatchResu
 	return b
 }
 
-// full is a device with every part, so that what holds for it holds with all of them at once.
+// full is a device with every part, to test invariants with all of them at once.
 func full() Spec {
 	f := known()
 	f.Placement, f.QueueDepth, f.Page, f.MaxTransfer = PlaceByAddress, 24, 4096, 64*units.KiB
@@ -56,8 +56,8 @@ func randomReads(random *rand.Rand, n int) []Read {
 	return reads
 }
 
-// TestLittlesLawOfBatches: the number in flight is counted apart, as a step function of time whose
-// area is compared with the sum of the latencies.
+// TestLittlesLawOfBatches counts the number in flight separately, as a step function of time, and
+// compares its integral with the sum of the latencies.
 func TestLittlesLawOfBatches(t *testing.T) {
 	spec := full()
 	for round, engine := range slices.Repeat(slices.Sorted(maps.Keys(spec.Engines)), 2) {
@@ -118,8 +118,8 @@ func TestClosedFormAgainstEvents(t *testing.T) {
 				closed, measured, 100*off, spec)
 		}
 	}
-	// Where a shallow loop is bound by the link, variable reads meet there in ways that mean values
-	// do not see.
+	// Where the link bounds a shallow loop, variable reads meet there in ways that mean values do
+	// not capture.
 	if beyond > draws*3/100 {
 		t.Errorf("%d of %d closed forms are more than 2 %% off, more than 3 in 100", beyond, draws)
 	}
@@ -164,7 +164,7 @@ func TestExactClosedForms(t *testing.T) {
 	}
 }
 
-// TestRounds: n requests take an LTFB and n services, whoever asks for them.
+// TestRounds: n requests take an LTFB and n services, for any source of the requests.
 func TestRounds(t *testing.T) {
 	spec := Spec{Servers: 1, Placement: PlaceInRounds, LTFB: 36_000, MaxIOPS: 150_000,
 		LinkRate: 1500 * units.MBps, Align: 512,
@@ -190,8 +190,8 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-// TestSplitReadsAreBelowTheirBound: the closed form leaves out what the pieces of a read wait for
-// the last of them.
+// TestSplitReadsAreBelowTheirBound: the closed form leaves out the wait of a read's pieces for the
+// last one.
 func TestSplitReadsAreBelowTheirBound(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 9))
 	for range 100 {
@@ -223,8 +223,8 @@ func randomDevice(random *rand.Rand) (Spec, units.Bytes, int) {
 	if maybe() {
 		s.MaxIOPS = 50_000 + random.Int64N(1_000_000)
 	}
-	// Where any server serves any read, the spread of LTFB shows in the link's queue alone, which
-	// the bound leaves out.
+	// Where any server serves any read, the spread of LTFB affects only the link's queue, which the
+	// bound leaves out.
 	if maybe() && s.Placement == PlaceByAddress {
 		for range 100 {
 			s.LTFBShape.Add(units.Nanos(30_000+50_000*random.ExpFloat64()), 1)
@@ -264,8 +264,8 @@ func TestLimitClosedForm(t *testing.T) {
 	}
 }
 
-// TestLimitStopsAndGoes: credit that comes in slices makes a steady reader wait for most of a slice
-// and then none at all.
+// TestLimitStopsAndGoes: with credit in slices a steady reader waits for most of a slice and then
+// not at all.
 func TestLimitStopsAndGoes(t *testing.T) {
 	spec := Spec{Servers: 8, LTFB: 100_000, Align: 512, Engines: map[string]EngineCost{"pread": {}},
 		Limit: &Limit{Rate: 10 * units.MBps, Interval: 100 * units.Millisecond}}
@@ -303,7 +303,7 @@ func TestLargeReadBeyondBurst(t *testing.T) {
 		Limit: &Limit{Rate: units.MBps, Burst: 10_000}}
 	s := mustStation(t, spec, Config{Engine: "pread", Parallel: 1, Cores: 1})
 	b := mustBatch(t, s, 0, []Read{{0, 50_000}, {0, 10_000}})
-	// 50 ms of credit were used and 10 ms were there; a full bucket comes back 50 ms later.
+	// 50 ms of credit were used and 10 ms were available; the bucket is full again 50 ms later.
 	if want := 50*units.Millisecond + 1; b.End != want {
 		t.Errorf("ends at %v, want %v", b.End, want)
 	}

@@ -111,7 +111,7 @@ func TestParseIsStrict(t *testing.T) {
 	}
 }
 
-// Where the collection of published numbers is at hand, the tables are copies of its rows.
+// Where the collection of published numbers is available, the tables are copies of its rows.
 func TestTablesAreCopies(t *testing.T) {
 	endurance := append(reference.Table(t, "devices", "endurance_read_disturb.csv"),
 		reference.Table(t, "devices", "nand_sim_defaults.csv")...)

@@ -98,8 +98,7 @@ func TestPagesAndWrites(t *testing.T) {
 	}
 }
 
-// More of anything that is read or written never gives more years, and a longer-lived drive never
-// fewer.
+// More reads or writes never give more years, and a drive of greater endurance never gives fewer.
 func TestMonotone(t *testing.T) {
 	years := func(change func(u *Use, d *Drive)) [4]float64 {
 		u, d := example(t)
@@ -149,7 +148,7 @@ func TestZeroUseWearsNothing(t *testing.T) {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	// Writes alone wear, also where nothing is read at all.
+	// Writes alone cause wear, also without reads.
 	r, err := Estimate(Use{BytesWrittenPerDay: 1e9}, Drive{Name: "x", Endurance: 36525e9, Page: 1,
 		Block: 1, Disturb: d.Disturb}, Hot{})
 	if err != nil || r.ToEndurance.Never || !near(r.ToEndurance.Years.Mid, 100) {
