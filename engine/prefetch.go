@@ -226,7 +226,7 @@ func (p *prefetcher) scatterSubmissions() {
 		}
 		p.mu.Lock()
 		p.fail(err)
-		p.room.Moved()
+		p.room.Release()
 		p.busy--
 		p.changed.Broadcast()
 		p.mu.Unlock()

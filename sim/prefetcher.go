@@ -129,7 +129,7 @@ func (p *prefetcher) turn() (at units.Nanos, ok bool) {
 	room, held := p.room, p.scattered[:p.placed]
 	for {
 		for len(held) > 0 && held[0] <= at {
-			room.Moved()
+			room.Release()
 			held = held[1:]
 		}
 		if _, ok := room.Place(p.size()); ok || len(held) == 0 {
@@ -152,7 +152,7 @@ func (p *prefetcher) submit(at units.Nanos) (err error) {
 	p.submitted++
 	if p.staging < schedule.Unlimited {
 		for p.placed > 0 && p.scattered[0] <= at {
-			p.room.Moved()
+			p.room.Release()
 			p.scattered[0] = p.scattered[1]
 			p.placed--
 		}

@@ -9,17 +9,17 @@ import (
 )
 
 // Batch is a prefetch batch: units of one layer that are read into the staging buffer together, and
-// whose rows are moved to their places together.
+// whose rows are scattered together.
 type Batch struct {
 	Units []uint32 // ascending
 	Plan  Plan
 }
 
 // BatchLimit returns the most bytes that a prefetch batch may take of a staging buffer of room
-// bytes. It is half of the buffer: one half is read while the rows of the other are moved. It is
-// the whole buffer where half of it has no room for a record. A room of 0 stands for a buffer that
-// grows; its limit is 0, which stands for none. A buffer without room for one record, aligned, is
-// an error that names the size needed.
+// bytes. That is half of the buffer, because one half is read while the rows of the other are
+// scattered, or all of it, if half has no room for a record. A room of 0 stands for a buffer that
+// grows; its limit is 0, for none. A buffer without room for one aligned record is an error that
+// names the size needed.
 func (p *Planner) BatchLimit(room int64) (int64, error) {
 	if room == 0 {
 		return 0, nil
@@ -36,7 +36,7 @@ func (p *Planner) BatchLimit(room int64) (int64, error) {
 	return room / StagingAlign * StagingAlign, nil
 }
 
-// footprint is the most bytes of staging buffer that the reads of one unit take.
+// footprint returns the most bytes of staging buffer that the reads of one unit take.
 func (p *Planner) footprint() int64 {
 	align, parts := int64(p.opt.Align), int64(p.geo.parts())
 	stride, record := int64(p.geo.Stride)/parts, int64(p.geo.Record)/parts
@@ -62,19 +62,19 @@ func gcd(a, b int64) int64 {
 // reads of each. It appends them to batches, whose spare capacity it reuses. The Units of a batch
 // may share memory with load.
 //
-// limit is a result of BatchLimit; 0 = none. What a real staging buffer of that size asks for
-// decides where the cuts are:
+// limit is a result of BatchLimit; 0 = none. The cuts are those of an engine with a staging buffer
+// of that size:
 //
-//   - Each unit is in one batch, whole. The buffer is read into again as soon as the rows of a
-//     batch are moved, and a row moves whole.
+//   - Each unit is in one batch, whole: a row is scattered whole, and its bytes in the buffer are
+//     overwritten after that.
 //   - The reads of a batch take at most limit bytes of the buffer. Loads that fit are one batch,
 //     with the reads of Plan.
-//   - A batch begins where an extent does, as far as its predecessor has room for whole extents,
-//     so that nothing is read twice.
-//   - An extent longer than limit is cut between two records, as late as the limit allows. Where a
-//     record ends and the next one begins within an aligned block, both batches read that block:
-//     alignment demands it. Where a slightly earlier cut splits no block, and the next batch still
-//     begins at the same block, the cut is there.
+//   - A cut lies between two extents if the batch has room for a whole extent. Then no byte is read
+//     twice.
+//   - An extent longer than limit is cut between two records, as late as the limit allows. If the
+//     second record begins in the aligned block in which the first one ends, both batches read that
+//     block: alignment demands it. If an earlier cut splits no block, and the next batch still
+//     begins at the same block, the cut is there instead.
 func (p *Planner) Batches(layer int, load []uint32, limit int64, batches []Batch) []Batch {
 	if len(load) == 0 {
 		return batches
@@ -106,7 +106,7 @@ func (p *Planner) Batches(layer int, load []uint32, limit int64, batches []Batch
 	return batches
 }
 
-// oneMore makes a list longer by one, an entry of its spare capacity if there is one.
+// oneMore makes a list longer by one. It reuses the entry in the list's spare capacity, if any.
 func oneMore(batches []Batch) []Batch {
 	if n := len(batches); n < cap(batches) {
 		return batches[:n+1]
@@ -114,21 +114,20 @@ func oneMore(batches []Batch) []Batch {
 	return append(batches, Batch{})
 }
 
-// span is the extent that the last part read belongs to, of those with one number within their
-// records.
+// span is the last extent of a batch among the parts with one number: the r-th parts of its units.
 type span struct {
 	from, to int64 // aligned
-	last     int64 // where the part starts
-	first    int64 // where the first part of the batch starts
+	last     int64 // start of the last part
+	first    int64 // start of the first part of the batch
 }
 
-// batchLength returns how many of the units, which are in the order of their places, go into the
+// batchLength returns how many of the units, which are in the order of their places, are in the
 // first batch: 1 at least.
 func (p *Planner) batchLength(layer int, load []uint32, limit int64) int {
 	align, gap := int64(p.opt.Align), p.gap()
 	record := int64(p.geo.Record) / int64(p.geo.parts())
 	spans := make([]span, p.geo.parts())
-	complete, extent := int64(0), 0 // bytes of complete extents; where the last one began
+	complete, extent := int64(0), 0 // bytes of complete extents; first unit of the last extent
 	for i, unit := range load {
 		size, opens := complete, true
 		for part := range spans {
@@ -146,7 +145,7 @@ func (p *Planner) batchLength(layer int, load []uint32, limit int64) int {
 			s.last, s.to = at, p.roundUp(at+record)
 			size += s.to - s.from
 		}
-		// Parts with one number may end near those with the next.
+		// The last of the r-th parts may lie near the first of the (r+1)-th: one extent for both.
 		for part := 1; part < len(spans) && p.opt.Coalesce; part++ {
 			before, first := &spans[part-1], spans[part].first
 			if p.joins(before.last, first, before.to, gap) {
@@ -166,8 +165,8 @@ func (p *Planner) batchLength(layer int, load []uint32, limit int64) int {
 	return len(load)
 }
 
-// cutWithin returns where an extent is cut that has no room beyond the first n units: there, or a
-// little earlier if that saves the block which the cut would split.
+// cutWithin returns where to cut an extent of which n units fit: behind them, or earlier if that
+// splits no block and the next batch begins at the same block.
 func (p *Planner) cutWithin(layer int, load []uint32, n int) int {
 	align := int64(p.opt.Align)
 	block := func(i int) int64 { return p.partAt(layer, 0, load[i]) / align }
@@ -179,8 +178,8 @@ func (p *Planner) cutWithin(layer int, load []uint32, n int) int {
 	return n
 }
 
-// sharesBlock reports whether reads of two units, of which the first lies before the second, have
-// an aligned block in common.
+// sharesBlock reports whether the reads of two units, the first before the second, have an aligned
+// block in common.
 func (p *Planner) sharesBlock(layer int, first, second uint32) bool {
 	align, record := int64(p.opt.Align), int64(p.geo.Record)/int64(p.geo.parts())
 	for part := range p.geo.parts() {

@@ -167,7 +167,7 @@ func checkBatches(t *testing.T, p *Planner, layer int, load []uint32, limit int6
 	}
 	slices.Sort(all)
 	if !slices.Equal(all, load) {
-		t.Fatalf("the batches bring %v, of a load of %v", all, load)
+		t.Fatalf("the batches read %v, of a load of %v", all, load)
 	}
 	var whole Plan
 	p.Plan(layer, load, &whole)

@@ -10,18 +10,18 @@ import (
 )
 
 // plain is Plan again, written from the comments of Geometry and Options: every part is an interval
-// of the file, intervals are sorted, joined and cut. It returns the requests and where every part
+// of the file; intervals are sorted, joined and cut. It returns the requests and where every part
 // is in the staging buffer, part by part.
 func plain(geo *Geometry, opt Options, layer int, set []uint32) (requests []Request,
 	records []int64) {
-	type piece struct{ start, index int64 }
-	var pieces []piece
+	type part struct{ start, index int64 }
+	var parts []part
 	for r := range geo.parts() {
 		for _, u := range set {
-			pieces = append(pieces, piece{partAt(geo, layer, r, u), int64(len(pieces))})
+			parts = append(parts, part{partAt(geo, layer, r, u), int64(len(parts))})
 		}
 	}
-	sort.Slice(pieces, func(i, j int) bool { return pieces[i].start < pieces[j].start })
+	sort.Slice(parts, func(i, j int) bool { return parts[i].start < parts[j].start })
 	n, stride := int64(geo.Record)/int64(geo.parts()), int64(geo.Stride)/int64(geo.parts())
 	down := func(at int64) int64 { return at - at%int64(opt.Align) }
 	up := func(at int64) int64 {
@@ -31,27 +31,27 @@ func plain(geo *Geometry, opt Options, layer int, set []uint32) (requests []Requ
 			}
 		}
 	}
-	type stretch struct {
+	type extent struct {
 		from, to int64
-		pieces   []piece
+		parts    []part
 	}
-	var stretches []stretch
-	for i, p := range pieces {
+	var extents []extent
+	for i, p := range parts {
 		if i > 0 && opt.Coalesce {
-			last := &stretches[len(stretches)-1]
-			between := (p.start - pieces[i-1].start) / stride // 1 for neighbours
+			last := &extents[len(extents)-1]
+			between := (p.start - parts[i-1].start) / stride // 1 for neighbours
 			if between-1 <= int64(opt.Gap) || down(p.start) <= last.to {
 				last.to = up(p.start + n)
-				last.pieces = append(last.pieces, p)
+				last.parts = append(last.parts, p)
 				continue
 			}
 		}
-		stretches = append(stretches, stretch{down(p.start), up(p.start + n), []piece{p}})
+		extents = append(extents, extent{down(p.start), up(p.start + n), []part{p}})
 	}
-	records = make([]int64, len(pieces))
+	records = make([]int64, len(parts))
 	buf := int64(0)
-	for _, s := range stretches {
-		for _, p := range s.pieces {
+	for _, s := range extents {
+		for _, p := range s.parts {
 			records[p.index] = buf + p.start - s.from
 		}
 		for at := s.from; at < s.to; {

@@ -1,13 +1,19 @@
-// Package layout says where units (rows, bundles, experts) are on flash and turns a set of units
-// into read requests. It is pure (no I/O, no clock) and a leaf, shared by the engine and the
-// simulator, so that both ask for the same bytes by construction.
+// Package layout says where units (rows, bundles, experts) are on flash, and turns a set of units
+// into read requests. It is pure (no I/O, no clock) and a leaf. The engine and the simulator share
+// it, so both ask for the same bytes by construction.
 //
-// A layer is an array of parts. Bundled, a part is a whole record and the array has Units of them;
-// split over n, it has n·Units parts of an n-th of a record, first those of all units' first rows.
-// Where in its run of Units a unit lies is its own number, or what an Order says. Everything else
-// (alignment, neighbours, gaps, chunks) is the same for all of them.
+// A layer is an array of parts. In a bundled layout a part is a whole record, and the array has
+// Units of them. In a layout split over n the array has n·Units parts, each an n-th of a record:
+// first the first parts of all units, then the second ones, and so on. A unit's place within Units
+// parts is its number, or what an Order says. Alignment, neighbours, gaps and chunks work alike for
+// all layouts.
 //
-// Start with Geometry, then Planner.Plan; order.go for units in another order than their own.
+// An extent is a piece of the file that is read as a whole: neighbouring parts, with ends rounded
+// to the alignment. A request is one read: an extent, or a chunk of one. A prefetch batch is the
+// requests of one layer that are read into the staging buffer together.
+//
+// Start with Geometry, then Planner.Plan. batch.go and staging.go are about prefetches; order.go is
+// about units in another order than their numbers.
 package layout
 
 import (
@@ -18,27 +24,27 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Geometry is the place of every unit in a flash image: layer l's bundles are one array of Units
-// records of Stride bytes that starts at Base[l]; the first Record bytes of each are the data.
+// Geometry is the place of every unit in a flash image. The bundles of layer l are one array of
+// Units records of Stride bytes that starts at Base[l]. The first Record bytes of each are data.
 type Geometry struct {
 	Base   []int64     `json:"base"`   // file offset of each layer's bundles
 	Units  int         `json:"units"`  // per layer
 	Record units.Bytes `json:"record"` // P·d_model·bytes
 	Stride units.Bytes `json:"stride"` // ≥ Record
-	Size   int64       `json:"size"`   // of the file: an aligned read never goes beyond it
-	// Split lays the Split equal parts of every record apart, as in a checkpoint with a matrix for
-	// each kind of row: part r of unit u is number r·Units+u of an array of Split·Units parts with
-	// an n-th of the stride. 0 or 1: bundled.
+	Size   int64       `json:"size"`   // of the file; an aligned read ends there at the latest
+	// Split stores the Split equal parts of every record apart, as a checkpoint with a matrix for
+	// each kind of row does. Part r of unit u is number r·Units+u of an array of Split·Units parts,
+	// each with an n-th of the stride. 0 or 1: bundled.
 	Split int `json:"split,omitempty"`
-	// Order is where units lie; nil: in the order of their numbers.
+	// Order is the order of the units; nil = by number.
 	Order *Order `json:"order,omitempty"`
 }
 
-// parts is the number of places that the record of a unit is spread over.
+// parts is the number of parts of a unit's record.
 func (g *Geometry) parts() int { return max(g.Split, 1) }
 
-// Uniform is the geometry of layers laid one after the other from base: what a trace without an
-// image is simulated on.
+// Uniform returns the geometry of layers that follow each other from offset 0, each aligned to 4096
+// bytes. A trace without an image is simulated on it.
 func Uniform(layers, perLayer int, record units.Bytes) Geometry {
 	const align = 4096
 	size := (int64(perLayer)*int64(record) + align - 1) / align * align
@@ -52,43 +58,43 @@ func Uniform(layers, perLayer int, record units.Bytes) Geometry {
 
 // Options shape the requests.
 type Options struct {
-	// Align rounds every request's ends outwards; 1 for none. It must divide MaxRequest.
+	// Align rounds the ends of every request outwards; 1 = none. It must divide MaxRequest.
 	Align units.Bytes `json:"align"`
-	// MaxRequest is the largest request (the chunk size): longer stretches are split. 0 = no limit.
+	// MaxRequest is the largest request (the chunk size). Longer extents are split. 0 = no limit.
 	MaxRequest units.Bytes `json:"max_request"`
-	// Coalesce joins neighbouring units into one stretch. Without it each unit is read on its own.
+	// Coalesce joins neighbouring units into one extent. Without it each unit is read on its own.
 	Coalesce bool `json:"coalesce"`
-	// Gap joins units that are at most Gap records apart, reading and discarding what is between
-	// ("read more than needed", LLM in a flash section 3.2); of a split geometry, parts of records.
-	// Only with Coalesce.
+	// Gap joins units that are at most Gap records apart, in a split geometry parts of records. The
+	// records between them are read and discarded ("read more than needed", LLM in a flash, section
+	// 3.2). Only with Coalesce.
 	Gap int `json:"gap"`
 }
 
-// Request is one read: Length bytes of the file at Offset, to be put at Buf in the staging buffer.
+// Request is one read: Length bytes of the file at Offset, into the staging buffer at Buf.
 type Request struct {
 	Offset int64
 	Length int64
 	Buf    int64
 }
 
-// Plan is what must be read for one layer of one token.
+// Plan is the reads for one layer of one token.
 type Plan struct {
 	Requests []Request
-	// Records[i] is where the record of the i-th unit starts in the staging buffer. Of a split
-	// geometry it is where its first part starts; part r, an n-th of the record, starts at
-	// Records[r·n+i] with n the number of units.
+	// Records[i] is the offset of the i-th unit's record in the staging buffer. In a split geometry
+	// it is the offset of its first part; part r, an n-th of the record, starts at Records[r·n+i]
+	// with n the number of units.
 	Records []int64
-	// Staging is the number of bytes of staging buffer that the plan uses.
+	// Staging is the size in bytes of the staging buffer that the plan uses.
 	Staging int64
-	// Bytes is the sum of the requests' lengths: what the device is asked for.
+	// Bytes is the sum of the lengths of the requests.
 	Bytes units.Bytes
 
-	keys   []uint64 // place and number of every part, by place
+	keys   []uint64 // place and number of every part, sorted by place
 	places []uint32 // of every part, ascending
 	placed []int64  // Records by place
 }
 
-// Planner turns unit sets into Plans. It is immutable and safe for concurrent use.
+// Planner turns sets of units into Plans. It is immutable and safe for concurrent use.
 type Planner struct {
 	geo Geometry
 	opt Options
@@ -127,15 +133,15 @@ func NewPlanner(geo Geometry, opt Options) (*Planner, error) {
 	return &Planner{geo, opt}, nil
 }
 
-// Align is what requests are aligned to.
+// Align returns the alignment of requests.
 func (p *Planner) Align() units.Bytes { return p.opt.Align }
 
-// Geometry returns the geometry the Planner was made with.
+// Geometry returns the geometry of the Planner.
 func (p *Planner) Geometry() Geometry { return p.geo }
 
-// Plan fills plan with the reads that bring the given units (ascending, without repeats) of a
-// layer. The slices of plan are reused when they have room. Two units whose aligned stretches touch
-// share one stretch when Coalesce is set.
+// Plan fills plan with the reads of the given units (ascending, without repeats) of a layer. It
+// reuses the slices of plan if they have room. With Coalesce, two units whose aligned extents touch
+// share one extent.
 func (p *Planner) Plan(layer int, want []uint32, plan *Plan) {
 	plan.Requests, plan.Records = plan.Requests[:0], plan.Records[:0]
 	plan.Staging, plan.Bytes = 0, 0
@@ -151,7 +157,7 @@ func (p *Planner) Plan(layer int, want []uint32, plan *Plan) {
 	}
 }
 
-// place finds the parts of the wanted units and sorts them by where they lie.
+// place finds the parts of the wanted units and sorts them by place.
 func (p *Planner) place(layer int, want []uint32, plan *Plan) {
 	plan.keys, plan.places = plan.keys[:0], plan.places[:0]
 	number := uint64(0)
@@ -168,7 +174,7 @@ func (p *Planner) place(layer int, want []uint32, plan *Plan) {
 	}
 }
 
-// read appends the reads that bring the parts at the given places of a layer, ascending.
+// read appends the reads of the parts at the given places of a layer, ascending.
 func (p *Planner) read(layer int, want []uint32, plan *Plan) {
 	align, parts := int64(p.opt.Align), int64(p.geo.parts())
 	stride, record := int64(p.geo.Stride)/parts, int64(p.geo.Record)/parts
@@ -207,9 +213,9 @@ func (p *Planner) gap() int64 {
 	return (1 + int64(p.opt.Gap)) * (int64(p.geo.Stride) / int64(p.geo.parts()))
 }
 
-// joins reports whether a part that starts at start belongs to the extent of the part before, which
-// starts at last, where the extent ends, aligned, at end. An extent that touches the next one after
-// rounding is joined with it: the block between is read anyway.
+// joins reports whether the part that starts at start belongs to the extent of its predecessor. The
+// predecessor starts at last, and the extent ends, aligned, at end. An extent that touches the next
+// one after rounding joins it: the block between them is read anyway.
 func (p *Planner) joins(last, start, end, gap int64) bool {
 	return start <= last+gap || start/int64(p.opt.Align)*int64(p.opt.Align) <= end
 }

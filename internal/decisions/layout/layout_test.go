@@ -120,9 +120,9 @@ func shuffled(t *testing.T, random *rand.Rand, layers, perLayer int) *Order {
 	return o
 }
 
-// TestPlanBringsEveryRecord reads a fake file by random plans and finds every record where the plan
+// TestPlanReadsEveryRecord reads a fake file by random plans and finds every record where the plan
 // says it is.
-func TestPlanBringsEveryRecord(t *testing.T) {
+func TestPlanReadsEveryRecord(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	const layers, perLayer = 3, 200
 	for range 300 {

@@ -57,7 +57,7 @@ func variants(t *testing.T, random *rand.Rand, layers, perLayer int,
 	return map[string]Geometry{"bundled": plain, "split": split, "ordered": ordered, "both": both}
 }
 
-// A wider gap never asks for more stretches, and never for fewer bytes of them.
+// A wider gap never asks for more extents, and never for fewer bytes of them.
 func TestWiderGapNeverAddsStretches(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	for range 50 {
@@ -83,7 +83,7 @@ func TestWiderGapNeverAddsStretches(t *testing.T) {
 	}
 }
 
-// A chunk limit cuts the stretches that are there without it, and changes nothing else.
+// A chunk limit cuts the extents that are there without it, and changes nothing else.
 func TestChunksAreCutsOfStretches(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	for range 50 {
@@ -99,20 +99,20 @@ func TestChunksAreCutsOfStretches(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var stretches, got Plan
-			whole.Plan(0, set, &stretches)
+			var extents, got Plan
+			whole.Plan(0, set, &extents)
 			chunked.Plan(0, set, &got)
 			var cut []Request
-			for _, s := range stretches.Requests {
+			for _, s := range extents.Requests {
 				for s.Length > 0 {
 					n := min(s.Length, int64(opt.MaxRequest))
 					cut = append(cut, Request{s.Offset, n, s.Buf})
 					s = Request{s.Offset + n, s.Length - n, s.Buf + n}
 				}
 			}
-			if !slices.Equal(cut, got.Requests) || stretches.Bytes != got.Bytes ||
-				!slices.Equal(stretches.Records, got.Records) {
-				t.Fatalf("%s: stretches cut by hand are %v, the plan has %v", name, cut,
+			if !slices.Equal(cut, got.Requests) || extents.Bytes != got.Bytes ||
+				!slices.Equal(extents.Records, got.Records) {
+				t.Fatalf("%s: extents cut by hand are %v, the plan has %v", name, cut,
 					got.Requests)
 			}
 		}
