@@ -11,7 +11,7 @@ import (
 	"github.com/windrow-sim/windrow/traces/synth"
 )
 
-// readOff is the tolerance of numbers that somebody read off a figure.
+// readOff is the tolerance of numbers read off a figure.
 const readOff = 20
 
 // figures adds the shapes of Figures 4a, 7, 8 and 12.
@@ -24,7 +24,7 @@ func (s *study) figures() error {
 	return nil
 }
 
-// figure4a is the aggregated use of Falcon-7B, true masks.
+// figure4a adds the aggregated use of Falcon-7B, true masks.
 func (s *study) figure4a() error {
 	e, err := s.expect("Falcon-7B", 0)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *study) figure4a() error {
 	return nil
 }
 
-// figure7 is I/O against DRAM on the GPU machine, with the window as the parameter.
+// figure7 adds I/O against DRAM on the GPU machine, with the window as the parameter.
 func (s *study) figure7() error {
 	opt, err := s.model("opt")
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *study) figure7() error {
 	return nil
 }
 
-// figure8 is I/O over a long generation.
+// figure8 adds I/O over a long generation.
 func (s *study) figure8() error {
 	run, err := s.simulate(s.optCPU())
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *study) interval(id, unit string) Published {
 	return derived(id, low.Low, high.High, unit, low, high)
 }
 
-// figure12 counts how often the units that are most often active together with a unit are so.
+// figure12 adds the co-activation of a unit with its closest friends.
 func (s *study) figure12() error {
 	const tokens, sampled, enough = 512, 64, 32
 	shape, _, err := shapes.Lookup("OPT-6.7B")
@@ -153,8 +153,8 @@ func (s *study) figure12() error {
 // friend is the co-activation with the n-th closest friend, in percent.
 type friend struct{ mean, least float64 }
 
-// closest counts, for the first units of the trace's only layer that are active often enough, how
-// often each other unit is active with them.
+// closest counts the co-activation of every other unit with the first units of the trace's only
+// layer that are active often enough.
 func closest(trace *traces.Memory, sampled, enough int) [8]friend {
 	var out [8]friend
 	for i := range out {
@@ -193,7 +193,7 @@ func closest(trace *traces.Memory, sampled, enough int) [8]friend {
 	return out
 }
 
-// meanRun is the mean number of neighbouring units that are active together, true masks.
+// meanRun is the mean length of runs of active units, true masks.
 func meanRun(trace *traces.Memory) float64 {
 	active, runs := 0, 0
 	for t := range trace.List {

@@ -20,12 +20,11 @@ const (
 // machines are the calibrated machines.
 type machines struct {
 	devices map[string]*devicemodels.Device
-	m1Reads []Input // what the flash of the M1 Max was calibrated on
+	m1Reads []Input // the numbers that calibrate the flash of the M1 Max
 }
 
-// calibrateMachines sets up the machines of LLM in a flash. What is not calibrated here is the
-// preset's. Costs of the host other than the dense rate are calibrated where they are used, beside
-// the rows that fix them.
+// calibrateMachines sets up the machines of LLM in a flash. All other parameters are the preset's.
+// Costs of the host other than the dense rate are calibrated beside the rows that fix them.
 func (s *study) calibrateMachines() (*machines, error) {
 	m := &machines{devices: map[string]*devicemodels.Device{}}
 	m1, err := devicemodels.Preset("m1-max")
@@ -62,9 +61,9 @@ const (
 	bundleBytes = 2 * rowBytes
 )
 
-// calibrateReads gives a device the latency to first byte and the server rate with which a loop
-// that keeps all its servers busy reads rows and bundles at the two rates. k servers take c/rate =
-// (LTFB + c/ServerRate)/k per read of c bytes: two equations for two unknowns.
+// calibrateReads sets the latency to first byte and the server rate of a device. A loop that keeps
+// all its servers busy then reads rows and bundles at the two rates. k servers take c/rate = (LTFB
+// + c/ServerRate)/k per read of c bytes: two equations for two unknowns.
 func calibrateReads(spec *flash.Spec, rows, bundles units.Rate) error {
 	k := float64(spec.Servers)
 	one, two := k*rowBytes/float64(rows), k*bundleBytes/float64(bundles) // seconds
@@ -78,7 +77,7 @@ func calibrateReads(spec *flash.Spec, rows, bundles units.Rate) error {
 	return nil
 }
 
-// dense is the term of resident mat-vecs on weights of a precision at a calibrated rate.
+// dense is the term of resident mat-vecs with weights of a precision, at a calibrated rate.
 func dense(rate units.Rate, precision string) devicemodels.Term {
 	host := devicemodels.Host{DenseRate: rate, Precisions: map[string]devicemodels.Precision{
 		precision: {DenseRate: rate}}}

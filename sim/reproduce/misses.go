@@ -1,7 +1,6 @@
 package reproduce
 
-// knownMisses are the rows that are outside their tolerance, by id, with what was tried to explain
-// them.
+// knownMisses are the rows outside their tolerance, by id, with the explanations that were tried.
 func knownMisses() map[string]string {
 	const (
 		falconRate = "Falcon's naive row computes at 34.6 GB/s of fp32 weights where the four " +

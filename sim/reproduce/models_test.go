@@ -179,7 +179,7 @@ func TestDigest(t *testing.T) {
 	if m.io != 100 || m.read != 20 || m.copied != 50 || m.ffn != 1000 || len(m.byToken) != 3 {
 		t.Errorf("%+v", m)
 	}
-	if m.held != (90+100)/2 { // 8−2+3, and one more
-		t.Errorf("%v held, want 95 B", m.held)
+	if m.resident != (90+100)/2 { // 8−2+3, and one more
+		t.Errorf("%v resident, want 95 B", m.resident)
 	}
 }

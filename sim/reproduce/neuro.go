@@ -23,11 +23,11 @@ type jetson struct {
 	pipeline *Pipeline // at K_max = 5,500
 }
 
-// What the paper's text and defaults of the system give.
+// Numbers from the paper's text, and defaults of the system.
 const (
 	neuroRecord = 24576 // bytes: inconsistency I37
 	neuroKMax   = 5500  // of the memory sweep
-	// one fault of a mapped file brings (read_ahead_kb of Linux, 128 by default)
+	// size of the read of one fault of a mapped file (read_ahead_kb of Linux, 128 by default)
 	linuxReadAhead = 128 * units.KiB
 )
 
@@ -67,8 +67,8 @@ func (s *study) neuroMachine() (*jetson, error) {
 	return j, s.neuroReads(j)
 }
 
-// neuroPipeline is the memory side: sizes from the shape, the predictor's published share, and the
-// published reserve.
+// neuroPipeline returns the pipeline with its sizes: from the shape, the predictor's published
+// share, and the published reserve.
 func (s *study) neuroPipeline(j *jetson, kMax int) *Pipeline {
 	m := j.model
 	layers := units.Bytes(m.shape.Layers)
@@ -82,8 +82,8 @@ func (s *study) neuroPipeline(j *jetson, kMax int) *Pipeline {
 	return p
 }
 
-// neuroVolumes sets what a sparse layer reads: a + b·layer, through the volumes at d = 2 and d =
-// 28.
+// neuroVolumes sets the bytes that a sparse layer reads: a + b·layer, through the volumes at d = 2
+// and d = 28.
 func (s *study) neuroVolumes(j *jetson) {
 	layers := j.model.shape.Layers
 	mean := func(id, from string) (perLayer, depth float64) {
@@ -147,13 +147,13 @@ func (s *study) neuroFaults(j *jetson) error {
 	return nil
 }
 
-// llamaCompute is a token of which everything is in memory.
+// llamaCompute is the time of a token with all weights in memory.
 func (j *jetson) llamaCompute() units.Nanos {
 	return j.pipeline.Compute.Time(sized(j.model.moved(), 2), 1)
 }
 
 // llama is the time of a token of llama.cpp in the given memory. A mapped file needs no contiguous
-// memory, so nothing is held back of it.
+// memory, so that there is no reserve.
 func (j *jetson) llama(level float64) units.Nanos {
 	size := float64(sized(j.model.total, 2))
 	missed := CyclicMiss(size, float64(gib(level)), Random) * size
@@ -187,7 +187,7 @@ func (s *study) neuro() error {
 	return s.neuroTrace(j)
 }
 
-// neuroSizes adds what follows from shapes.
+// neuroSizes adds the numbers that follow from shapes.
 func (s *study) neuroSizes(j *jetson) {
 	shape := other("shape", j.model.name, "traces/shapes/models.csv")
 	s.predict("neuro/record", "record of a neuron", neuroRecord/float64(units.KiB), 5,
@@ -319,8 +319,8 @@ func (s *study) neuroPaging(j *jetson) {
 		ours(crossover)/rate(j.llama(crossover)), 15, append(inputs, split...)...)
 }
 
-// neuroTrace adds what the synthetic trace of the model's published persistence says, in place of
-// the published volumes.
+// neuroTrace adds rows with the volumes of a synthetic trace, which has the model's published
+// persistence, in place of the published volumes.
 func (s *study) neuroTrace(j *jetson) error {
 	e, err := synth.Expect(synth.Options{Like: j.model.name, Tokens: 1, Predicted: true})
 	if err != nil {

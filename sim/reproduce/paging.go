@@ -2,27 +2,27 @@ package reproduce
 
 import "math"
 
-// Replacement says which page leaves when a page cache is full.
+// Replacement says which page is evicted when a page cache is full.
 type Replacement uint8
 
-// The replacements. Linux keeps two clock lists with random-like victims once all pages of a file
-// look alike; it is between the two.
+// The replacement policies. Linux keeps two clock lists. Their victims are nearly random once all
+// pages of a file look alike: Linux is between the two policies.
 const (
-	LRU    Replacement = iota // the page that was used longest ago
+	LRU    Replacement = iota // the least recently used page
 	Random                    // any page with the same probability
 )
 
-// CyclicMiss is the share of its bytes that a program reads from flash which goes through all of
-// size bytes in the same order again and again, like the weights of a model token by token, when
-// capacity bytes of them fit into memory.
+// CyclicMiss is the miss ratio of a cyclic access: a program reads size bytes in the same order
+// again and again, and capacity bytes fit into memory. The weights of a model are read so, token by
+// token.
 //
-// LRU has every page leave just before it is wanted: all or nothing. With Random a page that came
-// in survives the m·size/frame further replacements of one round with probability (1 −
-// frame/capacity)^(m·size/frame), so that
+// LRU evicts every page just before its next use: all pages miss, or none. With Random, a page
+// survives the m·size/frame further replacements of one round with probability (1 −
+// frame/capacity)^(m·size/frame). Hence
 //
 //	m = 1 − exp(−m·size/capacity)
 //
-// which has one root above 0 when size > capacity.
+// which has one root above 0 if size > capacity.
 func CyclicMiss(size, capacity float64, r Replacement) float64 {
 	switch {
 	case size <= capacity:

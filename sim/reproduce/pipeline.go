@@ -5,14 +5,14 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Pipeline is one token of NeuroPrefetcher: a dense prefix of d layers whose MLP is resident, and a
-// sparse suffix whose MLPs keep K_max rows and read the rows that are new, for the whole token in
-// one submission that goes on while the prefix computes:
+// Pipeline is one token of NeuroPrefetcher. A dense prefix of d layers has its MLPs resident. The
+// MLPs of the sparse suffix keep K_max rows and read the new ones. The reads of the whole token are
+// submitted at once and run while the prefix computes:
 //
 //	layer 0 ─▶ predictor ─▶ layers 1 … d−1 ──┐
 //	                        reads ───────────┴─▶ layers d … N−1 ─▶ head
 //
-// What does not fit into memory is paged by the operating system, one fault at a time.
+// The operating system pages the rest, one fault at a time.
 type Pipeline struct {
 	Layers    int
 	Attention units.Bytes           // of one layer, resident everywhere
@@ -20,7 +20,7 @@ type Pipeline struct {
 	Rows      units.Bytes           // K_max records: what a sparse layer keeps and multiplies with
 	Predictor units.Bytes           // resident, and multiplied with once per token
 	Head      units.Bytes           // output head
-	Fixed     units.Bytes           // all else that is resident: embedding and norms
+	Fixed     units.Bytes           // the other resident weights: embedding and norms
 	Reserve   units.Bytes           // memory that must stay free
 	New       func(int) units.Bytes // bytes that a sparse layer reads per token
 	Compute   devicemodels.Term
@@ -28,21 +28,21 @@ type Pipeline struct {
 	Paging    units.Rate // of faults
 }
 
-// Token is what one token takes.
+// Token has the times of one token.
 type Token struct {
 	IO       units.Nanos // reads of the suffix
-	Prefix   units.Nanos // what they overlap with: layers 1 … d−1
-	Rest     units.Nanos // compute that they do not: layer 0, predictor, suffix and head
+	Prefix   units.Nanos // compute that overlaps with the reads: layers 1 … d−1
+	Rest     units.Nanos // compute that does not: layer 0, predictor, suffix and head
 	Paged    units.Nanos // faults
 	Total    units.Nanos
 	Read     units.Bytes
-	Resident units.Bytes // that the split asks for
+	Resident units.Bytes // memory of the split
 }
 
-// Share is the part of the token during which reads or faults go on.
+// Share is the share of the token with reads or faults in flight.
 func (t *Token) Share() float64 { return (t.IO + t.Paged).Seconds() / t.Total.Seconds() }
 
-// Regime names what bounds a token.
+// Regime names the bottleneck of a token.
 type Regime string
 
 // The regimes of the sweep of d.
@@ -50,7 +50,7 @@ const (
 	// the reads take longer than the prefix: more dense layers are faster
 	ReadBound    Regime = "reads"
 	ComputeBound Regime = "compute" // the prefix hides the reads
-	MemoryBound  Regime = "memory"  // the split does not fit: pages come and go
+	MemoryBound  Regime = "memory"  // the split does not fit: pages are evicted and read again
 )
 
 // Regime returns the regime of a token.
@@ -64,8 +64,7 @@ func (t *Token) Regime() Regime {
 	return ReadBound
 }
 
-// Resident is the memory that a split into d dense layers and the rest asks for, without the
-// reserve.
+// Resident is the memory of a split with d dense layers, without the reserve.
 func (p *Pipeline) Resident(d int) units.Bytes {
 	all := p.Fixed + p.Head + units.Bytes(p.Layers)*p.Attention + units.Bytes(d)*p.MLP
 	if d < p.Layers {
@@ -89,8 +88,7 @@ func (p *Pipeline) Token(d int, memory units.Bytes) Token {
 	t.IO, t.Prefix, t.Rest = p.Reads.Time(t.Read), p.Compute.Time(units.Bytes(d-1)*layer, 1),
 		p.Compute.Time(rest, 1)
 	if over := t.Resident + p.Reserve - memory; over > 0 {
-		// The dense MLPs are what can be paged: they are gone through in the same order for every
-		// token.
+		// The dense MLPs can be paged. Every token reads them in the same order.
 		size := float64(units.Bytes(d) * p.MLP)
 		t.Paged = p.Paging.Time(units.Bytes(CyclicMiss(size, size-float64(over), Random) * size))
 	}
@@ -98,7 +96,7 @@ func (p *Pipeline) Token(d int, memory units.Bytes) Token {
 	return t
 }
 
-// Largest is the largest number of dense layers that fits into memory; 1 when none does.
+// Largest is the largest number of dense layers that fits into memory; 1 if none does.
 func (p *Pipeline) Largest(memory units.Bytes) int {
 	for d := p.Layers; d > 1; d-- {
 		if p.Resident(d)+p.Reserve <= memory {
@@ -108,8 +106,8 @@ func (p *Pipeline) Largest(memory units.Bytes) int {
 	return 1
 }
 
-// Best is the number of dense layers, at least 1, with which a token is fastest, of those that fit
-// into memory; 1 when none does.
+// Best is the number of dense layers, at least 1, with the fastest token of those that fit into
+// memory; 1 if none fits.
 func (p *Pipeline) Best(memory units.Bytes) int {
 	best, fastest := 1, units.Nanos(0)
 	for d := 1; d <= p.Largest(memory); d++ {

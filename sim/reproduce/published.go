@@ -13,19 +13,19 @@ import (
 //go:embed published.csv
 var publishedTable string
 
-// columns of published.csv. The last three say which cell of the collection of published numbers
-// the value was copied from.
+// columns of published.csv. The last three name the cell of the collection of published numbers
+// that the value is a copy of.
 var columns = [...]string{"id", "value", "unit", "source", "quality", "file", "match", "column"}
 
-// Published is a number as its source prints it: a value, or an interval where Low < High.
+// Published is a number as its source prints it: a value, or an interval if Low < High.
 type Published struct {
 	ID     string  `json:"id"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
 	Unit   string  `json:"unit"`
 	Source string  `json:"source"`
-	// Quality is "table", "text", "figure-read", "derived" or "secondary": how the number came from
-	// the source.
+	// Quality says how the number was taken from the source: "table", "text", "figure-read",
+	// "derived" or "secondary".
 	Quality string `json:"quality"`
 }
 
@@ -40,7 +40,7 @@ func (p Published) String() string {
 	return number(p.Low) + " to " + number(p.High)
 }
 
-// errorPercent is how far v lies from the number, in percent of its nearer end; 0 inside an
+// errorPercent is the distance of v from the number, in percent of the nearer end; 0 inside an
 // interval.
 func (p Published) errorPercent(v float64) float64 {
 	switch {

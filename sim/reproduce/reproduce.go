@@ -11,27 +11,27 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// ErrTable marks the name of a table that there is not.
+// ErrTable marks an unknown name of a table.
 var ErrTable = errors.New("reproduce: no such table")
 
-// Status says what a row proves.
+// Status is the status of a row.
 type Status string
 
-// The kinds of rows; see the package documentation.
+// The statuses; see the package documentation.
 const (
 	Calibrated Status = "calibrated"
 	Predicted  Status = "predicted"
 	Miss       Status = "miss"
 )
 
-// Input is something that our number was computed from.
+// Input is one of the values that our number is computed from.
 type Input struct {
 	Name  string `json:"name"`
 	Value string `json:"value"` // with its unit
-	// From is the id of the published number that it is or was calibrated on; else what it rests
-	// on, in words.
+	// From is the id of the published number that it is, or is calibrated on. Otherwise it names
+	// the source in words.
 	From string `json:"from"`
-	// Calibrated says that the value was chosen so that the number From comes out.
+	// Calibrated says that the value was chosen to give the number From.
 	Calibrated bool `json:"calibrated"`
 }
 
@@ -42,19 +42,19 @@ type Row struct {
 	What      string    `json:"what"`
 	Published Published `json:"published"`
 	Ours      float64   `json:"ours"` // in the unit of Published
-	// ErrorPercent is (ours − published)/published; of an interval the nearer end counts, and
-	// inside it is 0.
+	// ErrorPercent is (ours − published)/published. For an interval it is to the nearer end, and 0
+	// inside.
 	ErrorPercent     float64 `json:"error_percent"`
 	TolerancePercent float64 `json:"tolerance_percent"`
 	Status           Status  `json:"status"`
 	// calibrated rows: the parameter that the number fixes
 	Fixes  string  `json:"fixes,omitempty"`
-	Reason string  `json:"reason,omitempty"` // misses: why, and what was tried
+	Reason string  `json:"reason,omitempty"` // of misses: the explanations that were tried
 	Inputs []Input `json:"inputs"`
 	Note   string  `json:"note,omitempty"`
 }
 
-// Within says whether the row is inside its tolerance.
+// Within reports whether the row is inside its tolerance.
 func (r *Row) Within() bool { return math.Abs(r.ErrorPercent) <= r.TolerancePercent }
 
 // Table names one group of rows.
@@ -63,7 +63,7 @@ type Table struct {
 	Title string `json:"title"`
 }
 
-// tables are the groups in the order of the output, with what makes their rows.
+// tables are the groups in the order of the output, with the methods that add their rows.
 func tables() []struct {
 	Table
 	make func(*study) error
@@ -96,14 +96,14 @@ func Tables() []Table {
 	return list
 }
 
-// Options say what to compute.
+// Options choose the tables and what is shown of them.
 type Options struct {
 	Table  string // name of one table; empty = all
 	Seed   uint64 // of the synthetic traces
-	Inputs bool   // the document lists what each of our numbers was computed from
+	Inputs bool   // the document lists the inputs of each of our numbers
 }
 
-// Result is what Run makes.
+// Result has the rows of the tables.
 type Result struct {
 	Seed   uint64  `json:"seed"`
 	Tokens int     `json:"tokens"` // of a synthetic trace
@@ -150,7 +150,7 @@ func run(opt Options, published map[string]Published) (*Result, error) {
 	return s.run(opt)
 }
 
-// run makes the rows of the tables that opt asks for.
+// run makes the rows of the tables of opt.
 func (s *study) run(opt Options) (*Result, error) {
 	result := &Result{Seed: opt.Seed, Tokens: traceTokens, inputs: opt.Inputs}
 	for _, t := range tables() {
@@ -181,7 +181,7 @@ func (s *study) run(opt Options) (*Result, error) {
 // study is the state of one Run.
 type study struct {
 	published map[string]Published
-	used      map[string]bool // published numbers that were read
+	used      map[string]bool // ids of the published numbers used
 	misses    map[string]string
 	seed      uint64
 	table     string
@@ -204,7 +204,7 @@ func newStudy(seed uint64, published map[string]Published) (*study, error) {
 	return s, s.err
 }
 
-// pub returns a published number; an id that is not in the table is an error of the whole run.
+// pub returns a published number. An unknown id is an error of the whole run.
 func (s *study) pub(id string) Published {
 	p, ok := s.published[id]
 	if !ok && s.err == nil {
@@ -229,21 +229,21 @@ func (s *study) given(name, id string) Input {
 	return Input{Name: name, Value: strings.TrimSpace(p.String() + " " + p.Unit), From: id}
 }
 
-// calibrated is an input that was chosen so that the published number id comes out.
+// calibrated is an input that was chosen to give the published number id.
 func calibrated(name, value, id string) Input {
 	return Input{Name: name, Value: value, From: id, Calibrated: true}
 }
 
-// other is an input that rests on what from says.
+// other is an input with its source in words.
 func other(name, value, from string) Input { return Input{Name: name, Value: value, From: from} }
 
-// predict adds a row for the published number id. A known miss becomes one here.
+// predict adds a row for the published number id. It marks known misses.
 func (s *study) predict(id, what string, ours, tolerance float64, inputs ...Input) *Row {
 	return s.predictAgainst(id, s.pub(id), what, ours, tolerance, inputs...)
 }
 
-// predictAgainst adds a row whose published number is derived from others, or which is a second row
-// for the same number.
+// predictAgainst adds a row whose published number is derived from others, or a second row for the
+// same number.
 func (s *study) predictAgainst(id string, p Published, what string, ours, tolerance float64,
 	inputs ...Input) *Row {
 	row := Row{ID: id, Table: s.table, What: what, Published: p, Ours: ours,
@@ -254,8 +254,8 @@ func (s *study) predictAgainst(id string, p Published, what string, ours, tolera
 	return s.add(row)
 }
 
-// calibrate adds a row whose published number fixes a parameter. Its tolerance is that of a printed
-// number: Table 3 rounds what Table 5 prints.
+// calibrate adds a row whose published number fixes a parameter. Its tolerance is that of a rounded
+// number: Table 3 rounds the numbers of Table 5.
 func (s *study) calibrate(id, what string, ours float64, fixes string, inputs ...Input) *Row {
 	const printed = 2
 	return s.add(Row{ID: id, Table: s.table, What: what, Published: s.pub(id), Ours: ours,
@@ -271,7 +271,7 @@ func (s *study) add(row Row) *Row {
 	return &s.rows[len(s.rows)-1]
 }
 
-// derived is a published number made of others, of the weakest quality among them.
+// derived is a published number computed from others, with the weakest quality of them.
 func derived(id string, low, high float64, unit string, from ...Published) Published {
 	p := Published{ID: id, Low: low, High: high, Unit: unit, Quality: "derived"}
 	for _, f := range from {

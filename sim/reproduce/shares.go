@@ -4,7 +4,7 @@ import "github.com/windrow-sim/windrow/internal/ioengine"
 
 import "github.com/windrow-sim/windrow/traces/synth"
 
-// windowing adds what a window keeps and loads, of simulated traces.
+// windowing adds the shares that a window keeps and loads, of simulated traces.
 func (s *study) windowing() error {
 	opt, err := s.model("opt")
 	if err != nil {
@@ -14,7 +14,7 @@ func (s *study) windowing() error {
 	if err != nil {
 		return err
 	}
-	// Without a window, as in Table 2: the volume does not depend on what a weight's size is.
+	// Without a window, as in Table 2: the volume does not depend on the size of a weight.
 	each, err := s.simulate(workload{like: "OPT-6.7B", dtype: 2, unbundled: true, machine: m1Metal})
 	if err != nil {
 		return err
@@ -25,7 +25,7 @@ func (s *study) windowing() error {
 		rates...)
 	s.calibrate("window/opt/new", opt.name+": new per token", full.share(full.read),
 		"process of traces/synth (fitted)").TolerancePercent = 5
-	s.calibrate("window/opt/cached", opt.name+": cached", full.share(full.held),
+	s.calibrate("window/opt/cached", opt.name+": cached", full.share(full.resident),
 		"process of traces/synth (fitted)").TolerancePercent = 5
 	falcon, err := s.model("falcon")
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *study) windowing() error {
 		return err
 	}
 	s.predict("window/falcon/new", falcon.name+": new per token", m.share(m.read), 10, trace...)
-	s.predict("window/falcon/cached", falcon.name+": cached", m.share(m.held), 10, trace...)
+	s.predict("window/falcon/cached", falcon.name+": cached", m.share(m.resident), 10, trace...)
 	return nil
 }
 
@@ -71,7 +71,7 @@ func (s *study) dram() error {
 	return s.dramOthers()
 }
 
-// cachedShare is the percentage of the FFN that the window keeps: simulated where the trace is
+// cachedShare is the percentage of the FFN that the window keeps. It is simulated if the trace is
 // fitted to the model.
 func (s *study) cachedShare(m *model) (float64, Input, error) {
 	if m.key == "falcon" {
@@ -82,7 +82,7 @@ func (s *study) cachedShare(m *model) (float64, Input, error) {
 	if err != nil {
 		return 0, Input{}, err
 	}
-	share := run.share(run.held)
+	share := run.share(run.resident)
 	return share, calibrated("cached share of the FFN", number(share)+" %", "window/opt/cached"),
 		nil
 }

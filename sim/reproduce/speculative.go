@@ -15,8 +15,8 @@ type speculation struct {
 	alpha  Input
 }
 
-// calibrateSpeculation finds the α at which the rows that verifications load under the paper's
-// window rule, counted on the trace, take the published I/O per token.
+// calibrateSpeculation finds the α with the published I/O per token. It counts the rows that
+// verifications load under the paper's window rule, on the trace.
 func (s *study) calibrateSpeculation(reads units.Rate) (*speculation, error) {
 	trace, err := s.trace(workload{like: "OPT-6.7B", dtype: 2})
 	if err != nil {
@@ -45,9 +45,9 @@ func (s *study) calibrateSpeculation(reads units.Rate) (*speculation, error) {
 // speculative adds the speculative row of the RTX 4090, predicted from the parts of its "all" row:
 //
 //	I/O      fixes α, see calibrateSpeculation
-//	memory   managed once per verification, so that its share per token is that of the "all" row
-//	         over the tokens of a verification
-//	compute  the "all" row's, less by the published speedup of plain speculative decoding
+//	memory   managed once per verification: the time of the "all" row divided by the tokens of a
+//	         verification
+//	compute  that of the "all" row, divided by the published speedup of plain speculative decoding
 func (s *study) speculative(prefix string) error {
 	all, err := s.gpuTimes()
 	if err != nil {

@@ -4,13 +4,13 @@ import "github.com/windrow-sim/windrow/internal/ioengine"
 
 import "github.com/windrow-sim/windrow/internal/units"
 
-// optWindow is the window of OPT-6.7B: tokens before the current one, which with it are "the past 5
-// tokens" (inconsistency I05).
+// optWindow is the window of OPT-6.7B, in tokens before the current one. With the current token
+// they are "the past 5 tokens" (inconsistency I05).
 func (s *study) optWindow() int { return int(s.val("window/opt/k")) }
 
 // table2 adds the five steps of Table 2. Rates are calibrated, volumes and times are not. Times are
-// computed twice: of the volume that the table prints, which asks only for the rate, and end to end
-// of the volume of a simulated trace.
+// computed twice: with the volume that the table prints, which needs the rate only, and end to end
+// with the volume of a simulated trace.
 func (s *study) table2() error {
 	opt, err := s.model("opt")
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *study) table2Sparse() error {
 		trace := s.optTrace()
 		id := "table2/" + step.key
 		s.table2DRAM(id, step.what, m)
-		// The column has one digit: half of its last one is 5 % of 0.9 and 25 % of 0.2.
+		// The column has one digit: half of the last digit is 5 % of 0.9 and 25 % of 0.2.
 		rounding := 100 * 0.05 / s.val(id+"/flash_to_dram")
 		s.predict(id+"/flash_to_dram", step.what+": volume", gb(m.read), rounding,
 			trace...).Note = "tolerance: half of the last printed digit"
@@ -80,8 +80,8 @@ func (s *study) table2Sparse() error {
 	return nil
 }
 
-// table2DRAM adds what a step keeps in memory: embeddings, attention and predictors, and with a
-// window the cached rows.
+// table2DRAM adds the memory of a step: embeddings, attention and predictors, and with a window the
+// cached rows.
 func (s *study) table2DRAM(id, what string, run *measured) {
 	opt, err := s.model("opt")
 	if err != nil {
@@ -90,9 +90,9 @@ func (s *study) table2DRAM(id, what string, run *measured) {
 	}
 	resident := sized(opt.embedding+opt.attention+opt.predictor, 2)
 	inputs := []Input{other("resident weights", resident.String(), "shape and predictor ranks")}
-	if id != "table2/predictor" { // without a window no row stays
-		resident += run.held
-		inputs = append(inputs, other("cached rows", run.held.String(), "simulated"))
+	if id != "table2/predictor" { // without a window no row is kept
+		resident += run.resident
+		inputs = append(inputs, other("cached rows", run.resident.String(), "simulated"))
 	}
 	s.predict(id+"/dram", what+": DRAM", gb(resident), allTolerance,
 		inputs...).Note = "I06: the paper's own shares give 6.9 to 7.0 GB with a window, and " +
@@ -107,7 +107,7 @@ func (w workload) chunk(unbundled bool) units.Bytes {
 	return bundleBytes
 }
 
-// optTrace is what a synthetic trace of OPT-6.7B rests on.
+// optTrace returns the inputs of a synthetic trace of OPT-6.7B.
 func (s *study) optTrace() []Input {
 	return []Input{s.given("window, tokens before the current one", "window/opt/k"), other("trace",
 		"synth opt-6.7b", "traces/synth/targets.csv: 3.3 % active, 5 % false negatives, 7 % "+

@@ -14,7 +14,7 @@ const (
 	allTolerance      = 10 // the method
 )
 
-// times are the four columns of a row of Table 3, and what they rest on.
+// times are the four columns of a row of Table 3, with their inputs.
 type times struct {
 	io, memory, compute             units.Nanos
 	ioFrom, memoryFrom, computeFrom []Input
@@ -22,9 +22,8 @@ type times struct {
 
 func (t *times) total() units.Nanos { return t.io + t.memory + t.compute }
 
-// columns adds the rows of the four columns. fixes names the parameters that columns were
-// calibrated for. A total with a calibrated part is predicted as far as the others go, and says how
-// much that is.
+// columns adds the rows of the four columns. fixes names the parameters that columns calibrate. A
+// total with a calibrated part is predicted in its other parts, and says how much that is.
 func (s *study) columns(id, what string, t *times, fixes map[string]string) {
 	for _, c := range []struct {
 		name   string
@@ -58,8 +57,8 @@ func (s *study) columns(id, what string, t *times, fixes map[string]string) {
 	}
 }
 
-// denseRate is the rate of compute of a model's naive row: bytes of all weights that a token
-// multiplies with, over that time.
+// denseRate is the rate of compute of a model's naive row: the bytes of all weights that a token
+// multiplies with, divided by its time.
 func (s *study) denseRate(m *model, backend string, dtype int) (units.Rate, Input) {
 	id := fmt.Sprintf("table3/%s/%s/naive/compute", m.key, backend)
 	rate := sized(m.moved(), dtype).Over(s.ms(id))
@@ -131,8 +130,8 @@ func cpuFixes(key string) map[string]string {
 	return nil
 }
 
-// baselines adds the naive and the hybrid row of a model on the CPU: all that is not resident, read
-// at the sequential rate.
+// baselines adds the naive and the hybrid row of a model on the CPU. All weights that are not
+// resident are read at the sequential rate.
 func (s *study) baselines(m *model) {
 	seq := sequential(s.machines.devices[m1CPU])
 	opt, err := modelOf("opt", "OPT-6.7B")
@@ -182,8 +181,8 @@ func (s *study) notResident(m *model) float64 {
 	return 0.5 // section 4.1: DRAM for half of the model
 }
 
-// copyRate is the rate of memory management on the M1 Max CPU: bytes that the row cache moves for a
-// token of OPT-6.7B, over the time of Table 5.
+// copyRate is the rate of memory management on the M1 Max CPU: the bytes that the row cache moves
+// for a token of OPT-6.7B, divided by the time of Table 5.
 func (s *study) copyRate() (units.Rate, Input, error) {
 	m, err := s.simulate(s.optCPU())
 	if err != nil {
@@ -204,9 +203,9 @@ func copying(rate units.Rate) devicemodels.Term {
 	return host.At("f32").Copy
 }
 
-// allCPU computes an "all" row of the CPU. Where the volume of a run can be simulated from
-// published statistics, it is; for the two models whose sparsity is not published it is calibrated
-// on the I/O of the row itself.
+// allCPU computes an "all" row of the CPU. The volume of a run is simulated if the statistics are
+// published. The sparsity of two models is not: their volume is calibrated on the I/O of the row
+// itself.
 func (s *study) allCPU(m *model, id string) (*times, error) {
 	copyRate, copyFrom, err := s.copyRate()
 	if err != nil {
@@ -227,8 +226,8 @@ func (s *study) allCPU(m *model, id string) (*times, error) {
 	t.ioFrom = append(append(trace, volume), s.machines.m1Reads...)
 	t.memoryFrom = append(append([]Input{}, trace...), other("bytes copied", run.copied.String(),
 		"simulated"), copyFrom)
-	cached, from := run.held, fmt.Sprintf("simulated: %s %% of the FFN",
-		number(run.share(run.held)))
+	cached, from := run.resident, fmt.Sprintf("simulated: %s %% of the FFN",
+		number(run.share(run.resident)))
 	if m.key == "falcon" {
 		share := s.val("window/falcon/cached")
 		cached, from = units.Bytes(share/100*float64(run.ffn)),
@@ -239,7 +238,7 @@ func (s *study) allCPU(m *model, id string) (*times, error) {
 }
 
 // cpuWorkload is the run of a model whose sparsity is published. A window "of n tokens" is taken to
-// hold the current one, as for OPT-6.7B.
+// include the current token, as for OPT-6.7B.
 func (s *study) cpuWorkload(m *model) (workload, []Input) {
 	w := s.optCPU()
 	if m.key == "opt" {
@@ -268,7 +267,7 @@ func (s *study) allOfVolume(m *model, id string, copyRate units.Rate, copyFrom I
 		number(100*float64(volume)/float64(ffn))), id+"/io")
 	t.ioFrom = append([]Input{from, other("reads", record.String(), "one record in fp32")},
 		s.machines.m1Reads...)
-	// Every row that comes displaces one, and fills its gap: two copies.
+	// Every loaded row replaces one: the gap is filled and the row is appended, two copies.
 	t.memory = copying(copyRate).Time(2*volume, 1)
 	t.memoryFrom = []Input{from, copyFrom}
 	cached, cachedFrom := s.cachedByLimit(m)
@@ -276,7 +275,7 @@ func (s *study) allOfVolume(m *model, id string, copyRate units.Rate, copyFrom I
 	return t, nil
 }
 
-// cachedByLimit is the number of FFN weights that the published limit of DRAM leaves room for.
+// cachedByLimit is the number of FFN weights within the published limit of DRAM.
 func (s *study) cachedByLimit(m *model) (int64, string) {
 	if m.key == "persimmon" {
 		share := s.val("dram/persimmon/cached_of_ffn")
@@ -289,9 +288,8 @@ func (s *study) cachedByLimit(m *model) (int64, string) {
 		"predictors", number(limit))
 }
 
-// metal adds the rows of the two Macs' GPUs. The compute of the M1's "all" row fixes what holding
-// rows costs there; that of the M2 is predicted with both rates in the proportion of the naive
-// rows.
+// metal adds the rows of the two Macs' GPUs. The compute of the M1's "all" row fixes the cost of
+// resident rows there. The M2 is predicted with both rates, in the proportion of the naive rows.
 func (s *study) metal() error {
 	opt, err := s.model("opt")
 	if err != nil {
@@ -315,10 +313,10 @@ func (s *study) metal() error {
 		t := &times{io: run.io, ioFrom: append(s.optTrace(), s.machines.m1Reads...),
 			memory:     copying(copyRate).Time(run.copied, 1),
 			memoryFrom: []Input{other("bytes copied", run.copied.String(), "simulated"), copyFrom}}
-		plain, from := s.compute(opt, mac.key, 2, run.held, "simulated")
+		plain, from := s.compute(opt, mac.key, 2, run.resident, "simulated")
 		fixes := map[string]string{}
 		if mac.key == "metal-m1" {
-			heldRate = run.held.Over(s.ms(id+"/compute") - plain)
+			heldRate = run.resident.Over(s.ms(id+"/compute") - plain)
 			fixes["compute"] = "host.held_rate of the M1 Max GPU: what keeping cached rows " +
 				"visible to it costs"
 			m1Compute = s.ms("table3/opt/metal-m1/naive/compute")
@@ -327,7 +325,7 @@ func (s *study) metal() error {
 				float64(s.ms("table3/opt/metal-m2/naive/compute")))
 		}
 		host := devicemodels.Host{HeldRate: heldRate}
-		t.compute = plain + host.At("f16").Held.Time(run.held, 1)
+		t.compute = plain + host.At("f16").Held.Time(run.resident, 1)
 		t.computeFrom = append(from, calibrated("host.held_rate", heldRate.String(),
 			"table3/opt/metal-m1/all/compute"))
 		s.columns(id, mac.what+", all", t, fixes)
@@ -357,9 +355,8 @@ func (s *study) macNaive(opt *model, id, what, machine string) {
 		calibrated("host.dense_rate", rate.String(), id+"/compute"))
 }
 
-// gpu adds the rows of the RTX 4090. Nothing is known of its SSD and of its synchronisation, so
-// that the three parts of "all" are calibrated; they are what speculative decoding is predicted
-// from.
+// gpu adds the rows of the RTX 4090. Its SSD and its synchronisation are not known, so that the
+// three parts of "all" are calibrated. Speculative decoding is predicted from them.
 func (s *study) gpu(prefix string) error {
 	opt, err := s.model("opt")
 	if err != nil {
@@ -399,7 +396,7 @@ func (s *study) gpuTimes() (*times, error) {
 	rate := run.copied.Over(s.ms(id + "/mem"))
 	t.memory, t.memoryFrom = copying(rate).Time(run.copied, 1), []Input{calibrated("host.copy_rate",
 		rate.String(), id+"/mem")}
-	plain, from := s.compute(opt, "gpu", 2, run.held, "simulated")
+	plain, from := s.compute(opt, "gpu", 2, run.resident, "simulated")
 	sync := max(s.ms(id+"/compute")-plain, 0) / units.Nanos(opt.shape.Layers)
 	t.compute = plain + units.Nanos(opt.shape.Layers)*sync
 	t.computeFrom = append(from, calibrated("host.sync_fixed", sync.String()+" per layer",

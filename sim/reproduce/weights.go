@@ -8,13 +8,13 @@ import (
 	"github.com/windrow-sim/windrow/traces/shapes"
 )
 
-// model is the number of weights of a model by what happens to them.
+// model has the numbers of weights of a model, by use.
 type model struct {
 	key   string // in ids: "opt"
 	name  string
 	shape traces.Shape
 	total int64 // all parameters
-	// an input embedding of its own: one row per token is read, and it is resident in all methods
+	// an untied input embedding: a token reads one row, and it is resident in all methods
 	lookup    int64
 	embedding int64 // input embedding and output head
 	head      int64
@@ -71,12 +71,12 @@ func modelOf(key, name string) (*model, error) {
 	return m, nil
 }
 
-// moved is what a naive load reads, and what a dense pass multiplies with: all but an input
-// embedding of its own.
+// moved is the number of weights that a naive load reads and that a dense pass multiplies with: all
+// but an untied input embedding.
 func (m *model) moved() int64 { return m.total - m.lookup }
 
-// dense is what every token multiplies with besides rows of the FFN: attention, output head and
-// predictors.
+// dense is the number of weights that every token multiplies with, besides rows of the FFN:
+// attention, output head and predictors.
 func (m *model) dense() int64 { return m.attention + m.head + m.predictor }
 
 // percent is n weights as a share of the model.

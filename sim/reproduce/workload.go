@@ -13,8 +13,8 @@ import (
 	"github.com/windrow-sim/windrow/traces/synth"
 )
 
-// traceTokens is the length of a synthetic trace. A token has half a million units, so that means
-// over few tokens are steady; the papers' own runs have 256.
+// traceTokens is the length of a synthetic trace. The runs of the papers have 256 tokens. Fewer are
+// enough here: a token has half a million units.
 const traceTokens = 40
 
 // threads is the number of read threads of LLM in a flash, section 4.1.
@@ -24,18 +24,18 @@ const threads = 32
 type workload struct {
 	like      string // model
 	dtype     int    // bytes per weight
-	window    int    // tokens before the current one whose rows stay
-	unbundled bool   // up and down rows are read on their own
+	window    int    // tokens before the current one whose rows are kept
+	unbundled bool   // up and down rows are separate reads
 	machine   string
 }
 
-// measured is what a simulated trace does per token, in the mean after the window has filled.
+// measured has the means per token of a simulated trace, after the window has filled.
 type measured struct {
-	io     units.Nanos
-	read   units.Bytes
-	copied units.Bytes // inside memory: rows appended, and rows that fill gaps
-	held   units.Bytes // rows in memory while the token computes
-	ffn    units.Bytes // of the whole model
+	io       units.Nanos
+	read     units.Bytes
+	copied   units.Bytes // inside memory: rows appended, and rows that fill gaps
+	resident units.Bytes // rows in memory while the token computes
+	ffn      units.Bytes // of the whole model
 
 	byToken []units.Nanos // I/O of every token
 }
@@ -43,7 +43,7 @@ type measured struct {
 // share is b as percent of the FFN.
 func (m *measured) share(b units.Bytes) float64 { return 100 * float64(b) / float64(m.ffn) }
 
-// rate is the throughput of the reads, batches' ends included.
+// rate is the throughput of the reads, with the ends of batches.
 func (m *measured) rate() units.Rate { return m.read.Over(m.io) }
 
 // simulate runs a workload once and keeps the result.
@@ -77,7 +77,7 @@ func (s *study) simulate(w workload) (*measured, error) {
 	return m, nil
 }
 
-// traceKey is what a synthetic trace depends on.
+// traceKey holds everything that a synthetic trace depends on.
 type traceKey struct {
 	like  string
 	dtype int
@@ -106,11 +106,11 @@ func (s *study) trace(w workload) (*traces.Memory, error) {
 	return trace, nil
 }
 
-// digest takes the means over the tokens from warm on.
+// digest computes the means over the tokens from warm on.
 func digest(run *traces.Run, head *traces.Header, warm int) *measured {
 	m := &measured{ffn: units.Bytes(head.Layers*head.Units) * head.UnitBytes}
 	var resident, evicted int64
-	var held units.Bytes
+	var cached units.Bytes
 	last := -1
 	count := 0
 	for i := range run.Rows {
@@ -136,10 +136,10 @@ func digest(run *traces.Run, head *traces.Header, warm int) *measured {
 		case traces.PartMemory:
 			m.copied += r.Bytes
 		case traces.PartOther:
-			held += units.Bytes(resident) * head.UnitBytes
+			cached += units.Bytes(resident) * head.UnitBytes
 		}
 	}
 	n := units.Bytes(max(count, 1))
-	m.io, m.read, m.copied, m.held = m.io/units.Nanos(n), m.read/n, m.copied/n, held/n
+	m.io, m.read, m.copied, m.resident = m.io/units.Nanos(n), m.read/n, m.copied/n, cached/n
 	return m
 }
