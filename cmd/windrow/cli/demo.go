@@ -53,10 +53,10 @@ func demoCommand(e *env) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "source", Value: "examples/models/tales",
 				Usage: "Hugging Face `DIR` of the model that runs"},
-			defaulting(shared("prompts"), demoPrompts),
+			preset(shared("prompts"), demoPrompts),
 			&cli.StringFlag{Name: "dir", Value: "demo", Usage: "`DIR` on the disk to measure, " +
 				"for everything that the demo makes"},
-			defaulting(shared("like"), "opt-1.3b"),
+			preset(shared("like"), "opt-1.3b"),
 			shared("measure-tokens"),
 			shared("window"),
 			defaulting(shared("budget"), 8*time.Second),

@@ -255,31 +255,33 @@ func definition(name string) cli.Flag {
 	panic("cli: no shared flag is called " + name) // a verb's definition is wrong: every test fails
 }
 
-// defaulting gives a shared flag another default: a value, or the words for it where it has none.
+// defaulting gives a shared flag another default: a value, or words for a default that has none.
 // Every use is an exception that TestOneFlagOneMeaning lists with its reason.
 func defaulting(f cli.Flag, value any) cli.Flag {
+	words, isWords := value.(string)
 	switch f := f.(type) {
 	case *cli.StringFlag:
-		f.DefaultText = value.(string)
-		if f.Value != "" {
-			f.Value, f.DefaultText = value.(string), ""
-		}
+		f.Value, f.DefaultText = "", words
 	case *cli.StringSliceFlag:
-		f.DefaultText = value.(string)
+		f.DefaultText = words
 	case *cli.IntFlag:
-		if n, ok := value.(int); ok {
-			f.Value = n
-		} else {
-			f.DefaultText = value.(string)
+		if f.DefaultText = words; !isWords {
+			f.Value = value.(int)
 		}
 	case *cli.Float64Flag:
-		if v, ok := value.(float64); ok {
-			f.Value = v
-		} else {
-			f.DefaultText = value.(string)
+		if f.DefaultText = words; !isWords {
+			f.Value = value.(float64)
 		}
 	case *cli.DurationFlag:
 		f.Value = value.(time.Duration)
+	}
+	return f
+}
+
+// preset gives a shared flag of text another value to begin with.
+func preset(f cli.Flag, value string) cli.Flag {
+	if s, ok := f.(*cli.StringFlag); ok {
+		s.Value, s.DefaultText = value, ""
 	}
 	return f
 }
