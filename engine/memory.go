@@ -7,7 +7,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 )
 
-// MemoryModel is a model for the account of its memory. The geometry is that of its image.
+// MemoryModel describes a model to the account of memory. g is the geometry of its image.
 func MemoryModel(w *model.Weights, g layout.Geometry) memory.Model {
 	s := w.Shape
 	return memory.Model{DModel: s.DModel, Layers: s.Layers, Units: g.Units, Heads: s.Heads,
@@ -15,9 +15,8 @@ func MemoryModel(w *model.Weights, g layout.Geometry) memory.Model {
 		Record: g.Record, Stride: g.Stride, Weights: w.Memory()}
 }
 
-// Memory is what New makes room for: an account's configuration without rows and predictors. Zero
-// values count as New takes them, and an observer or a predictor of another feature than FFNInput
-// takes a vector.
+// Memory returns the allocations of New for the account of memory, without rows and predictors.
+// Zero values have the meaning of New. A feature other than FFNInput takes a vector per token.
 func (c *Config) Memory(s model.Shape) memory.Config {
 	m := memory.Config{Sequences: c.Sequences, Batch: c.Batch, Positions: c.Context,
 		Prefetch: c.Schedule != schedule.Demand}

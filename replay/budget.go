@@ -24,13 +24,13 @@ func MemoryOf(src traces.Source, tokens int, w *model.Weights, geo layout.Geomet
 	return memory.Account(engine.MemoryModel(w, geo), n.Config(cfg.memory())), nil
 }
 
-// memory is what the account needs to know of a configuration besides the need of a trace.
+// memory describes a configuration to the account of memory, without the need of a trace.
 func (c *Config) memory() memory.Config {
 	return memory.Config{Policy: c.Policy, Dense: c.Schedule.Dense,
 		Prefetch: c.Schedule.Kind != schedule.Demand, PrefetchLimit: c.Schedule.Staging}
 }
 
-// need is the memory that the first tokens of a trace ask for.
+// need is the memory demand of the first tokens of a trace.
 func (c *Config) need(src traces.Source, tokens int, geo layout.Geometry) (*memory.Need, error) {
 	n, err := memory.NeedOf(traces.MaskTrace(src, tokens, c.Predicted), c.reads(geo), c.Policy)
 	if errors.Is(err, policy.ErrSpec) {
@@ -39,7 +39,7 @@ func (c *Config) need(src traces.Source, tokens int, geo layout.Geometry) (*memo
 	return n, err
 }
 
-// reads is how the rows of a configuration are read.
+// reads describes the reads of a configuration.
 func (c *Config) reads(geo layout.Geometry) memory.Reads {
 	return memory.Reads{Geometry: geo, Layout: c.Layout, Dense: c.Schedule.Dense}
 }

@@ -125,10 +125,9 @@ func (s *Session) openDevice() error {
 	return nil
 }
 
-// KeepWithin prepares the process for a run whose memory is accounted for, until Close: what
-// opening the model left over goes back to the system now, and the garbage of the run is collected
-// before it adds more than 3 % to the account, or 4 MiB to a small one. Go would let the heap
-// double.
+// KeepWithin prepares the process for a run of a given memory, until Close. It returns the garbage
+// of opening the model to the system. During the run garbage is collected before it exceeds 3 % of
+// the account, or 4 MiB for a small account. Go's default would let the heap double.
 func (s *Session) KeepWithin(account units.Bytes) {
 	const slack, least = 3, 4 * units.MiB
 	percent := min(max(int(100*least/max(account, 1)), slack), 100)

@@ -11,12 +11,11 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// KVElement is the size of one number of a key or a value where nothing else is said: the engine
-// keeps float32.
+// KVElement is the default size of one number of a key or a value: the engine keeps float32.
 const KVElement units.Bytes = 4
 
-// Sizes in bytes of what the engine keeps per number, unit or row. A test of package engine
-// compares those of its types.
+// Sizes in bytes of the engine's data per number, unit or row. A test of package engine compares
+// the exported ones with its types.
 const (
 	float       = 4  // a number of an activation
 	index       = 4  // the number of a unit or of a row
@@ -28,7 +27,8 @@ const (
 	header      = 24 // a slice
 )
 
-// Weights are the weights that every engine keeps in memory: all but the units'.
+// Weights holds the sizes of the weights that every engine keeps in memory: all but those of the
+// units.
 type Weights struct {
 	Embeddings units.Bytes // input and output, once when they are tied
 	Attention  units.Bytes // the four projections of all layers
@@ -38,7 +38,7 @@ type Weights struct {
 // Total is the size of all resident weights.
 func (w Weights) Total() units.Bytes { return w.Embeddings + w.Attention + w.Other }
 
-// Model holds what the account needs to know of a model.
+// Model holds the properties of a model that determine its memory.
 type Model struct {
 	DModel, Layers, Units   int // units of a layer
 	Heads, KVHeads, HeadDim int
@@ -61,24 +61,24 @@ func KVBytes(kvHeads, headDim int, element units.Bytes) units.Bytes {
 // CachedRow is the size of one row of a row cache: the record and its bias.
 func (m *Model) CachedRow() units.Bytes { return m.Record + rowBias }
 
-// Config says what is kept. The zero value is a model without rows and without positions.
+// Config holds the configuration of a run. The zero value has no rows and no positions.
 type Config struct {
 	Sequences int // side by side; 0 = 1
 	Batch     int // tokens of a step; 0 = Sequences
 	Positions int // of each sequence's KV cache
 	// KVElement is the size of one number of a key or a value; 0 = the package's KVElement.
 	KVElement units.Bytes
-	// vectors of d_model that are kept for predictors and observers, per token
+	// vectors of d_model per token for predictors and observers
 	Features  int
 	Predictor units.Bytes // its weights
 
-	Dense  int         // the first layers, whose units are all in memory
-	Rows   []int       // of each layer's row cache; those of the dense layers are not used
+	Dense  int         // number of first layers whose units are all in memory
+	Rows   []int       // capacity of each layer's row cache; ignored for the dense layers
 	Policy policy.Spec // of the layers behind the dense ones
 	// Staging is the buffer of reads on demand.
 	Staging units.Bytes
-	// Prefetch says that a schedule reads ahead, through a buffer of PrefetchLimit bytes; 0 = as
-	// large as Staging.
+	// Prefetch says that the schedule prefetches. The prefetch buffer has PrefetchLimit bytes; 0 =
+	// the size of the staging buffer.
 	Prefetch      bool
 	PrefetchLimit units.Bytes
 }
@@ -102,7 +102,7 @@ const (
 type Part struct {
 	Name  string      `json:"part"`
 	Bytes units.Bytes `json:"bytes"`
-	// Element is the size of one number of the part, where a caller can choose it: the KV cache's.
+	// Element is the size of one number where a caller can choose it, in the KV cache; else 0.
 	Element units.Bytes `json:"element_bytes,omitempty"`
 }
 
@@ -114,7 +114,7 @@ func (p Part) Label() string {
 	return fmt.Sprintf("%s (%d-bit)", p.Name, 8*p.Element)
 }
 
-// Memory is an account. It lists every part, also those of no bytes, in one order.
+// Memory is an account. It lists all parts, also empty ones, in a fixed order.
 type Memory struct {
 	Window int         `json:"window"` // tokens; 0 for a policy that is no window
 	Parts  []Part      `json:"parts"`
@@ -154,8 +154,8 @@ func (m Memory) String() string {
 	return strings.Join(list, ", ")
 }
 
-// Account lists the memory of a run of a model. Numbers below 0 count as 0, and a part that is
-// larger than any machine as 2^58 bytes.
+// Account returns the memory of a run of a model. Counts below 0 are 0. A product beyond 2^58
+// bytes, more than any machine has, is 2^58.
 func Account(m Model, c Config) Memory {
 	if c.KVElement == 0 {
 		c.KVElement = KVElement
@@ -193,19 +193,20 @@ func Account(m Model, c Config) Memory {
 	return account
 }
 
-// cached are the rows of the caches that there are.
+// cached returns the capacities of the row caches, those behind the dense layers.
 func (c *Config) cached() []int { return c.Rows[min(c.Dense, len(c.Rows)):] }
 
-// activations are the vectors of every token of a step (the residual stream, its norm and what is
-// added to it; queries, keys, values and what attention gives; the values of the rows and which
-// they are; embedding and logits), and the scores of one token's attention.
+// activations is the size of the vectors of all tokens of a step and of one token's attention
+// scores. A token has the residual stream, its norm, the output of a part, query, attention output,
+// key, value, the values of the rows, the active values with their rows, the embedding and the
+// logits.
 func (m *Model) activations(c *Config) units.Bytes {
 	q, kv := m.Heads*m.HeadDim, m.KVHeads*m.HeadDim
 	token := (3+c.Features)*m.DModel + 2*q + 2*kv + 3*m.Units + m.Embed + m.Vocab
 	return times(c.Batch, token, float) + times(m.Heads, c.Positions, float)
 }
 
-// prefetch is the buffer of reads ahead.
+// prefetch is the size of the prefetch buffer.
 func (c *Config) prefetch() units.Bytes {
 	switch {
 	case !c.Prefetch:
@@ -216,9 +217,10 @@ func (c *Config) prefetch() units.Bytes {
 	return units.Bytes(layout.Rounded(int64(c.Staging)))
 }
 
-// bookkeeping is, of every token of a step, the masks of all layers and of what was active; the
-// union of the masks; of every layer on flash the state of its policy, where its rows are, and what
-// leaves next; and for the largest layer the lists of rows, records and requests.
+// bookkeeping is the size of masks and lists. Every token of a step has masks of all layers and two
+// masks of active units, and all tokens share the union. Every layer on flash has the state of its
+// policy, the slots of its units and the list of units to evict. The layers share the lists of
+// rows, records and requests, sized for the largest layer.
 func (m *Model) bookkeeping(c *Config) units.Bytes {
 	set := mask.Words(m.Units) * 8
 	total := times(c.Batch, m.Layers, set+2*header) + times(c.Batch, 2*set) +
@@ -231,7 +233,7 @@ func (m *Model) bookkeeping(c *Config) units.Bytes {
 	return total + times(largest, RowBytes+2*index+recordPlace+ReadBytes+BufferBytes)
 }
 
-// times is a product of sizes, none below 0, and at most 2^58.
+// times is the product of sizes, each at least 0, and at most 2^58.
 func times(list ...int) units.Bytes {
 	const most = 1 << 58
 	product := 1.0

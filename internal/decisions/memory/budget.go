@@ -10,7 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// ErrBudget marks a budget of memory that not even the smallest configuration fits into.
+// ErrBudget marks a budget that is below the memory of the smallest configuration.
 var ErrBudget = refusal.Kind(refusal.ErrConfig, "the budget is below the floor")
 
 // BudgetError is an ErrBudget with the account that does not fit.
@@ -40,8 +40,8 @@ func (m Memory) Check(budget units.Bytes) error {
 	return &BudgetError{Budget: budget, Floor: m}
 }
 
-// ParseBudget reads a budget: a size (2GiB), or a percentage of the model's weights (52%), the
-// padding of an image not counted. The error has no prefix: the caller names the flag.
+// ParseBudget reads a budget: a size (2GiB), or a percentage of the model's weights (52%) without
+// the padding of an image. The error has no prefix: the caller names the flag.
 func ParseBudget(text string, weights units.Bytes) (units.Bytes, error) {
 	number, percent := strings.CutSuffix(text, "%")
 	if !percent {
@@ -61,11 +61,11 @@ func ParseBudget(text string, weights units.Bytes) (units.Bytes, error) {
 	return units.Bytes(math.Round(v / 100 * float64(weights))), nil
 }
 
-// RoomForRows is the number of rows per layer that a budget has room for when nothing is known
-// about the masks, and the account with so many: rows of every layer behind the dense ones, and one
-// in two of a layer's in the staging buffer, each rounded outwards to whole blocks of align bytes.
-// It is at most all units of a layer. The error for a budget without room for two rows, one to keep
-// and one to need, is a *BudgetError.
+// RoomForRows returns the number of rows per layer that a budget has room for when the masks are
+// unknown, and the account with so many rows. Every layer behind the dense ones has a cache of so
+// many rows. The staging buffer has room for half of them, each rounded outwards to whole blocks of
+// align bytes. The result is at most the units of a layer. The error for a budget below two rows,
+// one to keep and one to load, is a *BudgetError.
 func RoomForRows(m Model, c Config, align, budget units.Bytes) (int, Memory, error) {
 	at := func(rows int) Memory {
 		c.Rows = make([]int, m.Layers)
@@ -83,7 +83,7 @@ func RoomForRows(m Model, c Config, align, budget units.Bytes) (int, Memory, err
 	if floor := at(fewest); floor.Total > budget {
 		return 0, floor, floor.Check(budget)
 	}
-	low, high := fewest, m.Units // the most that fits lies between
+	low, high := fewest, m.Units // bounds of the result
 	for low < high {
 		if rows := (low + high + 1) / 2; at(rows).Total <= budget {
 			low = rows

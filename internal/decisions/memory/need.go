@@ -9,20 +9,20 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Trace is the masks of a run, token by token, the sequences one after the other.
+// Trace gives the masks of a run, token by token, one sequence after the other.
 type Trace struct {
 	Tokens, Layers, Units int
 	// Token returns token i. Its masks are valid until the next call.
 	Token func(i int) (Token, error)
 }
 
-// Token is the place of a token and its masks by layer.
+// Token is the position of a token and its masks by layer.
 type Token struct {
 	Seq, Pos uint32
 	Masks    []mask.Mask
 }
 
-// each calls f for every token, and says whether the token begins a sequence.
+// each calls f for every token. begins reports whether the token begins a sequence.
 func (t *Trace) each(f func(i int, begins bool, token *Token) error) error {
 	var sequences mask.Sequences
 	for i := range t.Tokens {
@@ -37,22 +37,23 @@ func (t *Trace) each(f func(i int, begins bool, token *Token) error) error {
 	return nil
 }
 
-// Reads says how the rows of a trace are read: what sizes the staging buffer.
+// Reads says how the rows of a trace are read, which determines the staging buffer.
 type Reads struct {
 	Geometry layout.Geometry
 	Layout   layout.Options
-	Dense    int // the first layers, of which nothing is read
+	Dense    int // number of first layers without reads
 }
 
-// Need is the memory that a trace asks for under a policy. It is known before the first token, so
-// that nothing has to grow later.
+// Need is the memory demand of a trace under a policy. It is known before the first token, so that
+// no buffer grows later.
 type Need struct {
-	Rows      []int       // by layer, the most rows at once: Req_i of LLM in a flash, of this trace
+	Rows      []int       // by layer, the most rows at once: Req_i of LLM in a flash for this trace
 	Staging   units.Bytes // the largest read of one layer
 	Positions int         // of the longest sequence
 }
 
-// Config is what the need adds to a configuration; positions that are already there stay.
+// Config returns c with the rows and the staging buffer of the need, and with its positions where c
+// has none.
 func (n *Need) Config(c Config) Config {
 	c.Rows, c.Staging = n.Rows, n.Staging
 	if c.Positions == 0 {

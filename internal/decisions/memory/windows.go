@@ -8,8 +8,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// LongestWindow is the longest window that is considered, in tokens: by then a layer holds most of
-// what a text ever needs.
+// LongestWindow is the longest window that is considered, in tokens: with it a layer holds most of
+// the rows that a document ever needs.
 const LongestWindow = 256
 
 // LayerRows is how many rows of one layer are in memory under a window of k tokens, k = 0 …
@@ -22,7 +22,8 @@ type LayerRows struct {
 	Loads []int // the most rows that one token reads
 }
 
-// Windows is what every window asks of a trace, from one pass. It is not safe for concurrent use.
+// Windows holds the demand of a trace under every window, from one pass. It is not safe for
+// concurrent use.
 type Windows struct {
 	Layers    []LayerRows
 	Positions int // of the longest sequence
@@ -30,7 +31,7 @@ type Windows struct {
 
 	trace   Trace
 	reads   Reads
-	staging map[int]units.Bytes // by window: a pass each, when it is asked for
+	staging map[int]units.Bytes // by window; each costs a pass, made on demand
 }
 
 // WindowsOf measures all windows of a trace. With M(k) the units of a token that none of the k
@@ -80,7 +81,7 @@ func (w *Windows) Need(k int) (*Need, error) {
 	return n, nil
 }
 
-// rows is the need without the staging buffer.
+// rows returns the need without the staging buffer.
 func (w *Windows) rows(k int) *Need {
 	n := &Need{Rows: make([]int, len(w.Layers)), Positions: w.Positions}
 	for l := min(w.reads.Dense, len(n.Rows)); l < len(n.Rows); l++ {
@@ -108,9 +109,9 @@ func (w *Windows) account(m Model, c Config, k int, n *Need) Memory {
 // error for a budget below the account of a window of 0 tokens is a *BudgetError, and the account
 // is that floor.
 //
-// Rows grow with the window, the staging buffer shrinks. So the rows of a window with the buffer of
-// the longest one are a lower bound that grows, and a pass for the exact buffer is made only where
-// the bound fits.
+// Rows grow with the window and the staging buffer shrinks. The rows of a window with the buffer of
+// the longest window are therefore a lower bound that grows with the window. Largest makes the pass
+// for the exact buffer only where the bound fits.
 func (w *Windows) Largest(m Model, c Config, budget units.Bytes) (Memory, error) {
 	least, err := w.Need(LongestWindow)
 	if err != nil {
