@@ -11,14 +11,13 @@ import (
 
 // Request is one request to a server of a language model.
 type Request struct {
-	At     units.Nanos // when it came, since the first request; 0 where the source has no times
-	Prompt int         // tokens of the whole context that the model is given
-	Output int         // tokens that were generated
-	// tokens of Prompt that the earlier turns of the session make up; 0 where the source does not
-	// tell
+	At     units.Nanos // arrival, since the first request; 0 if the source has no times
+	Prompt int         // tokens of the whole context
+	Output int         // generated tokens
+	// tokens of Prompt from earlier turns of the session; 0 if the source does not say
 	History int
-	Session string // conversation that it belongs to; "" where the source does not tell
-	Turn    int    // number in the session, from 1; 0 where the source does not tell
+	Session string // conversation; "" if the source does not say
+	Turn    int    // number in the session, from 1; 0 if the source does not say
 }
 
 // Limits of what is read.
@@ -29,8 +28,8 @@ const (
 	MaxLine = 256 << 10
 	// MaxConversation is the longest conversation in bytes of JSON.
 	MaxConversation = 64 << 20
-	// MaxSort is the largest number of requests that Options.Sort takes: they are held in memory,
-	// up to 1 GiB while the list grows.
+	// MaxSort is the largest number of requests that Options.Sort takes. They take up to 1 GiB
+	// while the list grows.
 	MaxSort = 4 << 20
 )
 
@@ -67,32 +66,32 @@ func ParseFormat(name string) (Format, error) {
 		strings.Join(names, ", "))
 }
 
-// HasTimes reports whether the format tells when requests came.
+// HasTimes reports whether the format has arrival times.
 func (f Format) HasTimes() bool { return f != ShareGPT }
 
-// Options are how to read. The zero value detects the format and refuses the first bad line.
+// Options of a Reader. The zero value detects the format and refuses the first bad line.
 type Options struct {
-	Format Format // Detect finds it out
+	Format Format // Detect finds it
 	// sort by time, in memory, at most MaxSort requests; ignored for formats without times
 	Sort bool
-	// number of bad lines that are left out and counted before one is an error; below 0 is 0
+	// number of bad lines to leave out and count before one is an error; below 0 is 0
 	SkipBad int
 	Count   func(text string) int // tokens of a text; needed for ShareGPT and only there
 }
 
-// Stats is what became of the lines so far.
+// Stats counts the lines so far by their outcome.
 type Stats struct {
 	Format Format `json:"format"`
 	Lines  int64  `json:"lines"` // data lines, or conversations, without the header
-	// that were read; with Sort all of them from the first Next on
+	// requests read; with Sort all of them from the first Next on
 	Requests int64 `json:"requests"`
-	// lines that SkipBad tolerated; they are in Skipped too
+	// bad lines that SkipBad tolerated; they are in Skipped too
 	Bad     int64            `json:"bad"`
-	Skipped map[Reason]int64 `json:"skipped"` // what was left out, by reason
+	Skipped map[Reason]int64 `json:"skipped"` // lines left out, by reason
 	// SingleToken is the number of requests with one output token. They have no time per output
-	// token, which is a mean over the tokens after the first: leave them out of it.
+	// token, which is a mean over the tokens after the first. Leave them out of it.
 	SingleToken int64    `json:"single_token"`
-	Ignored     []string `json:"ignored"` // columns, or keys of the first line, that are not used
+	Ignored     []string `json:"ignored"` // unused columns, or unused keys of the first line
 }
 
 // Reason is why a line is bad or left out.
@@ -103,43 +102,43 @@ const (
 	Unsorted   Reason = "unsorted"     // earlier than a line before it
 	Negative   Reason = "negative"     // below zero
 	NotANumber Reason = "not a number" // NaN, inf, words
-	// nothing where a number should be, or an empty line
+	// no number, or an empty line
 	Blank     Reason = "blank"
 	Exponent  Reason = "exponent"            // 1e3
 	Separator Reason = "thousands separator" // 1,000 in quotes, 1_000, 1'000 or 1 000
 	Fraction  Reason = "fraction"            // 1.5 tokens
 	// beyond MaxTokens, or beyond the range of units.Nanos
 	TooLarge  Reason = "too large"
-	BadTime   Reason = "time in another layout" // not the format's date and time, or no such date
-	Fields    Reason = "number of fields"       // not that of the header
-	OpenQuote Reason = "open quote"             // a field that does not end where its quote does
+	BadTime   Reason = "time in another layout" // not the format's layout, or no such date
+	Fields    Reason = "number of fields"       // another number than the header's
+	OpenQuote Reason = "open quote"             // text after the closing quote of a field, or no closing quote
 	LongLine  Reason = "long line"              // beyond MaxLine
-	NotJSON   Reason = "not JSON"               // a line that is no JSON object
-	TwiceKey  Reason = "key twice"              // a key of which only one value can be right
+	NotJSON   Reason = "not JSON"               // the line is not a JSON object
+	TwiceKey  Reason = "key twice"              // a key that a line has twice
 	WrongType Reason = "wrong type"             // of a value in a conversation
 )
 
-// Reasons for which something is left out that is not bad.
+// Reasons for which a line or a conversation is left out without being bad.
 const (
 	NoPrompt     Reason = "no prompt tokens"
 	NoOutput     Reason = "no output tokens" // BurstGPT: the request failed
 	Empty        Reason = "empty conversation"
 	OneTurn      Reason = "one turn"      // a question without an answer
 	GPTFirst     Reason = "gpt first"     // an answer without its question
-	NullValue    Reason = "null value"    // a message whose text is null or missing
+	NullValue    Reason = "null value"    // a message without text
 	EmptyMessage Reason = "empty message" // a message of no tokens
 	UnknownRole  Reason = "unknown role"  // a message of neither side
-	// the last one of a conversation that is otherwise kept
+	// the last message of a conversation that is otherwise kept
 	Unanswered Reason = "unanswered message"
 )
 
 // Kinds of errors, for errors.Is. Errors of the operating system keep their own kind.
 var (
-	// ErrFormat is wrapped by errors about a file that is not a trace of requests, or has a bad
-	// line.
+	// ErrFormat is wrapped by errors about a file that is not a trace of requests, or that has a
+	// bad line.
 	ErrFormat = errors.New("malformed trace of requests")
-	// ErrUnsupported is wrapped by errors about a file that may be right but cannot be read in this
-	// way.
+	// ErrUnsupported is wrapped by errors about a file that may be valid but that this package
+	// cannot read.
 	ErrUnsupported = errors.New("unsupported trace of requests")
 )
 
@@ -148,11 +147,11 @@ type LineError struct {
 	File   string
 	Unit   string // "line" or "conversation"
 	Line   int64  // from 1, the header included
-	Field  string // column or key; "" when the line as a whole is bad
-	Value  string // its text, shortened
+	Field  string // column or key; "" if the whole line is bad
+	Value  string // the field's text, shortened
 	Reason Reason
-	Detail string // more about it; "" when the reason says all
-	Before int64  // bad lines before it that were tolerated
+	Detail string // details; "" if there are none
+	Before int64  // tolerated bad lines before this one
 }
 
 // Error says file, line, field, value and reason.
@@ -175,7 +174,7 @@ func (e *LineError) Error() string {
 // Unwrap returns ErrFormat.
 func (e *LineError) Unwrap() error { return ErrFormat }
 
-// shorten returns text for a message.
+// shorten returns the start of a text for a message.
 func shorten(b []byte) string {
 	const most = 60
 	if len(b) > most {

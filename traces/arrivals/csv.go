@@ -9,7 +9,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// columns are the names under which a format has its values. session may be missing from a file.
+// columns are the column names of a format. A file may lack session.
 type columns struct {
 	time, prompt, output, session string
 }
@@ -24,17 +24,17 @@ func columnsOf(f Format) columns {
 	return columns{"TIMESTAMP", "ContextTokens", "GeneratedTokens", ""}
 }
 
-// csv reads the formats that are tables.
+// csv reads the formats that are CSV tables.
 type csv struct {
 	in                            *lines
 	names                         columns
 	clock                         func([]byte) (units.Nanos, Reason)
 	width                         int // fields of a line
-	time, prompt, output, session int // their places in a line; session is -1 where there is none
+	time, prompt, output, session int // indices of the columns in a line; session is -1 if there is none
 	fields                        [][]byte
 }
 
-// newCSV reads the header and returns the columns that are not used.
+// newCSV reads the header and returns the unused columns.
 func newCSV(in *lines, f Format) (c *csv, ignored []string, err error) {
 	c = &csv{in: in, names: columnsOf(f), clock: clockOf(f), time: -1, prompt: -1, output: -1,
 		session: -1}
@@ -71,7 +71,7 @@ func newCSV(in *lines, f Format) (c *csv, ignored []string, err error) {
 	return c, ignored, nil
 }
 
-// place is where the place of a column is kept; nil for one that is not used.
+// place returns the variable with the index of a column; nil for an unused column.
 func (c *csv) place(name string) *int {
 	switch name {
 	case "":
@@ -134,9 +134,9 @@ func (c *csv) parse(line []byte, req *Request) *LineError {
 	return nil
 }
 
-// split appends the fields of a line to fields. Quotes around a field are taken off; a quote inside
-// quotes is left doubled, since no field that is read has one. It reports false when a quote does
-// not end where its field does.
+// split appends the fields of a line to fields. It removes the quotes around a field. A quote
+// inside quotes stays doubled: no used field has one. It reports false if text follows a closing
+// quote within a field, or if the quote does not close.
 func split(line []byte, fields [][]byte) ([][]byte, bool) {
 	for {
 		if len(line) > 0 && line[0] == '"' {
@@ -163,8 +163,8 @@ func split(line []byte, fields [][]byte) ([][]byte, bool) {
 	}
 }
 
-// closing returns where the quote at the beginning of b ends, or -1. Two quotes inside stand for
-// one.
+// closing returns the index of the closing quote of a field that begins b, or -1. Two quotes inside
+// stand for one.
 func closing(b []byte) int {
 	for i := 1; i < len(b); i++ {
 		if b[i] != '"' {

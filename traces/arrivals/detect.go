@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// headBytes is how much of a file is looked at to find out its format.
+// headBytes is the number of bytes from which the format is detected.
 const headBytes = 64 << 10
 
 // byteOrderMark returns the length of the mark that some programs put before UTF-8.
@@ -16,7 +16,7 @@ func byteOrderMark(head []byte) int {
 	return 0
 }
 
-// foreign recognises what people give by mistake, whatever format they say it has.
+// foreign returns an error for files of well-known other kinds, whatever the chosen format.
 func foreign(head []byte) error {
 	switch {
 	case len(head) == 0:
@@ -34,7 +34,7 @@ func foreign(head []byte) error {
 	return nil
 }
 
-// detect tells the format by the beginning of a file.
+// detect returns the format of a file from its first bytes.
 func detect(head []byte) (Format, error) {
 	switch start := bytes.TrimLeft(head, " \t\r\n"); {
 	case bytes.HasPrefix(start, []byte("{")):
@@ -67,7 +67,7 @@ func detect(head []byte) (Format, error) {
 		"CSV needs its header: %w", shorten(line), ErrFormat)
 }
 
-// azure tells the two traces of Azure, whose headers are equal, by the first time that can be read.
+// azure distinguishes the two traces of Azure, whose headers are equal, by the first readable time.
 func azure(rows []byte) Format {
 	for len(rows) > 0 {
 		var row []byte

@@ -1,18 +1,18 @@
-// Package arrivals reads traces of requests as services and simulators publish them: when each
-// request came, how many tokens its prompt had and how many were generated for it.
+// Package arrivals reads traces of requests as services and simulators publish them: the arrival
+// time of each request, the number of its prompt tokens and the number of its generated tokens.
 //
 // # Model
 //
-// A Reader streams a file once and yields a Request per call of Next. Its memory does not depend on
-// the length of the file: it is one buffer of MaxLine bytes, and for lists of conversations the
-// longest of them. Sorting is the exception and has a bound. Times become nanoseconds; of decimals
-// with more digits than that the nearest.
+// A Reader streams a file once. Each call of Next yields one Request. The memory of a Reader does
+// not depend on the length of the file: it is one buffer of MaxLine bytes, and the longest
+// conversation of a ShareGPT list. Sorting holds all requests in memory and has a bound. Times are
+// in nanoseconds; longer decimals are rounded to the nearest.
 //
-// A line is a request, or it is left out and counted under a Reason, or it is bad. There are no
-// other fates: nothing is clipped or filled in. A bad line ends the reading with an error that
-// names the line, unless Options.SkipBad tolerates it, in which case it is counted too. Left out
-// without being bad are requests that ask nothing of a model: those without prompt tokens or
-// without output tokens (BurstGPT records failures as 0 response tokens).
+// A line is a request, or it is left out and counted under a Reason, or it is bad. No value is
+// clipped or filled in. A bad line ends the reading with an error that names the line.
+// Options.SkipBad tolerates a number of bad lines and counts them. Requests without prompt tokens
+// or without output tokens are not bad but left out: they ask nothing of a model (BurstGPT records
+// failures as 0 response tokens).
 //
 // # Formats
 //
@@ -27,9 +27,9 @@
 //	sharegpt     a JSON list of {id, conversations: [{from, value}]}: texts, which Options.Count
 //	             turns into numbers; no times
 //
-// Columns are found by their names. Columns and keys that are not used (Model, hash_ids, NumImages)
-// are listed in Stats.Ignored. The formats are told apart by the first bytes (detect.go);
-// Options.Format overrides that.
+// Columns are found by their names. Stats.Ignored lists the columns and keys that are not used
+// (Model, hash_ids, NumImages). detect.go finds the format from the first bytes; Options.Format
+// overrides it.
 //
 // Sources of the layouts: the READMEs and data of Azure/AzurePublicDataset (2023, 2024 and the
 // multimodal trace of 2025), HPMLL/BurstGPT (releases 1.1 and 2.0), kvcache-ai/Mooncake
@@ -38,27 +38,27 @@
 // # Conversations
 //
 // Each answered turn of a ShareGPT conversation is a request of its own. Prompt is the whole
-// context, as the other formats count it: all earlier turns and the new message; History is the
-// part that the earlier turns make up, which a server that keeps its keys and values need not
-// compute again. Tokens of a chat template are not counted. A conversation that is not as it should
-// be is left out whole, since a turn without its history has another length. Of a key that a
-// conversation has twice the last counts.
+// context, as in the other formats: all earlier turns and the new message. History is the number of
+// tokens of the earlier turns; a server that keeps their keys and values need not compute them
+// again. Tokens of a chat template are not counted. A malformed conversation is left out whole,
+// because a turn without its history has another length. Of a key that a conversation has twice,
+// the last value counts.
 //
 // # Reading guide
 //
-// arrivals.go has the contracts. reader.go is Next from top to bottom, detect.go tells formats
-// apart, csv.go, jsonlines.go and sharegpt.go read one kind of file each, fields.go reads numbers
-// and times. sort.go is what Options.Sort does. summary.go and histogram.go describe a whole trace
-// in constant memory.
+// arrivals.go has the contracts. reader.go is Next, top to bottom. detect.go finds the format.
+// csv.go, jsonlines.go and sharegpt.go each read one kind of file. fields.go reads numbers and
+// times. sort.go implements Options.Sort. summary.go and histogram.go summarise a trace in constant
+// memory.
 //
 // # Invariants
 //
-//  1. Whatever the bytes, no panic, and the same bytes give the same requests, counts and error.
-//  2. At is 0 for the first request, does not fall from one to the next, and 0 ≤ History < Prompt ≤
-//     MaxTokens, 0 < Output ≤ MaxTokens.
-//  3. Every data line is a request, is counted in Stats.Skipped, or is the one that the error
+//  1. No input panics. The same bytes give the same requests, counts and error.
+//  2. At is 0 for the first request and never decreases. 0 ≤ History < Prompt ≤ MaxTokens and 0 <
+//     Output ≤ MaxTokens.
+//  3. Every data line is a request, or is counted in Stats.Skipped, or is the line that the error
 //     names.
-//  4. Reading with Sort gives the requests of the file whose lines are sorted by time, equal times
-//     in the order of the file.
+//  4. Sort gives the requests of the same file with its lines sorted by time; lines of equal times
+//     keep their order.
 //  5. A line of a CSV without sessions allocates nothing.
 package arrivals

@@ -9,8 +9,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/document"
 )
 
-// Document describes a trace of requests: what became of its lines, when requests come, and how
-// long they are.
+// Document describes a trace of requests: the outcome of its lines, its arrivals and the lengths of
+// its requests.
 func (s *Summary) Document() *document.Document {
 	d := &document.Document{Name: "trace-arrivals", Title: "windrow trace arrivals", Result: s,
 		Headline: fmt.Sprintf("%d requests (%s)", s.Requests, s.Format)}

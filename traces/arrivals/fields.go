@@ -8,8 +8,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// The parsers below read what the formats write and nothing else: digits, and for times a point.
-// They return "" as the reason when the field is right.
+// The parsers below read the formats' own notation and nothing else: digits, and a point in times.
+// They return "" as the reason for a valid field.
 
 // clockOf returns the parser of a format's times.
 func clockOf(f Format) func([]byte) (units.Nanos, Reason) {
@@ -45,8 +45,9 @@ func parseSeconds(b []byte) (units.Nanos, Reason) { return parseDecimal(b, 9) }
 
 func parseMillis(b []byte) (units.Nanos, Reason) { return parseDecimal(b, 6) }
 
-// parseDecimal reads a time in units of 10^scale nanoseconds. Digits beyond a nanosecond round to
-// the nearest, since writers of floating point numbers have up to 17 of them (199.96150599999999).
+// parseDecimal reads a time in units of 10^scale nanoseconds. Digits beyond a nanosecond are
+// rounded to the nearest: writers of floating-point numbers print up to 17 digits
+// (199.96150599999999).
 func parseDecimal(b []byte, scale int) (units.Nanos, Reason) {
 	v, i := int64(0), 0
 	append10 := func(d byte) bool {
@@ -94,7 +95,7 @@ func parseDecimal(b []byte, scale int) (units.Nanos, Reason) {
 	return units.Nanos(v), ""
 }
 
-// classify says what is wrong with a field that is not the number it should be.
+// classify returns the reason why a field is not the expected number.
 func classify(b []byte, whole bool) Reason {
 	s := strings.ToLower(string(b))
 	number := strings.TrimPrefix(s, "-")
@@ -107,7 +108,7 @@ func classify(b []byte, whole bool) Reason {
 	if number != s {
 		return Negative
 	}
-	// It begins with a digit. What comes first that is neither digit nor point?
+	// The field begins with a digit. Find the first character that is neither a digit nor a point.
 	odd := strings.IndexFunc(number, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
 	switch points := strings.Count(number, "."); {
 	case odd >= 0 && number[odd] == 'e' && strings.Trim(number[odd+1:], "+-0123456789") == "" &&
@@ -123,7 +124,7 @@ func classify(b []byte, whole bool) Reason {
 	return TooLarge
 }
 
-// separated reports whether s is digits in groups.
+// separated reports whether s is digits in groups of thousands.
 func separated(s string) bool {
 	s, _, _ = strings.Cut(s, ".")
 	for _, mark := range []string{",", "_", "'", "’", " ", "\u00a0", "\u202f", "\u2009"} {
@@ -140,8 +141,8 @@ func separated(s string) bool {
 	return false
 }
 
-// parseStamp reads "2023-11-16 18:17:03" with up to nine digits of a second after it, and "+00:00"
-// at the end if zone is set, as nanoseconds since 1970.
+// parseStamp reads "2023-11-16 18:17:03" as nanoseconds since 1970. Up to nine digits of a fraction
+// may follow, and then "+00:00" if zone is set.
 func parseStamp(b []byte, zone bool) (units.Nanos, Reason) {
 	const layout = len("2006-01-02 15:04:05")
 	if zone {
@@ -186,7 +187,7 @@ func parseStamp(b []byte, zone bool) (units.Nanos, Reason) {
 	return units.Nanos(seconds*1e9 + nanos), ""
 }
 
-// stampReason tells a field that is no time at all from a time in another layout.
+// stampReason distinguishes a time in another layout from a field that is no time.
 func stampReason(b []byte) Reason {
 	switch why := classify(b, false); why {
 	case Blank, Negative, Exponent:
@@ -201,7 +202,7 @@ func pair(b []byte, at int) (int, bool) {
 	return int(tens-'0')*10 + int(ones-'0'), digit(tens) && digit(ones)
 }
 
-// isDate reports whether there is such a day, in the years that nanoseconds since 1970 reach.
+// isDate reports whether a day exists, within the years that nanoseconds since 1970 reach.
 func isDate(year, month, day int) bool {
 	if year < 1970 || year > 2261 || month < 1 || month > 12 || day < 1 {
 		return false
@@ -219,9 +220,9 @@ func isDate(year, month, day int) bool {
 	return day <= days
 }
 
-// daysSince1970 counts the days to a date of the Gregorian calendar. The year is taken to begin in
-// March, so that the leap day is its last: then the days before a month are (153 m + 2) / 5 for m =
-// 0 in March.
+// daysSince1970 counts the days to a date of the Gregorian calendar. Years begin in March here, so
+// that the leap day is the last day: the days before month m are then (153 m + 2) / 5, with m = 0
+// in March.
 func daysSince1970(year, month, day int) int64 {
 	m := month - 3
 	if m < 0 {

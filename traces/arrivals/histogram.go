@@ -2,8 +2,8 @@ package arrivals
 
 import "math/bits"
 
-// histogram counts numbers of tokens in bins that are exact below 4,096 and at most 1/2,048 as wide
-// as their lower edge above.
+// histogram counts numbers of tokens in bins. Bins are exact below 4,096; above, a bin is at most
+// 1/2,048 as wide as its lower edge.
 type histogram struct {
 	bins     [exact + (valueBits-subBits-1)*subBins]int64
 	count    int64
@@ -47,8 +47,8 @@ func (h *histogram) add(v int) {
 	h.total += int64(v)
 }
 
-// percentile returns a number that at least p percent of the counted ones do not exceed and that is
-// within 0.025 % of the smallest such one among them; 0 when empty.
+// percentile returns a number that at least p percent of the values do not exceed. It is within
+// 0.025 % of the smallest such value; 0 if there are no values.
 func (h *histogram) percentile(p int64) int {
 	rank := (h.count*p + 99) / 100
 	for b, n := range h.bins {

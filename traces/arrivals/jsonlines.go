@@ -15,7 +15,7 @@ const (
 	keyOutput = "output_length"
 )
 
-// jsonLines reads files of one JSON object a line.
+// jsonLines reads files with one JSON object per line.
 type jsonLines struct {
 	in *lines
 }
@@ -78,7 +78,7 @@ func (j *jsonLines) parse(line []byte, req *Request) *LineError {
 	return nil
 }
 
-// orBlank takes null for nothing.
+// orBlank returns nothing for null.
 func orBlank(value []byte) []byte {
 	if string(value) == "null" {
 		return nil
@@ -86,7 +86,7 @@ func orBlank(value []byte) []byte {
 	return value
 }
 
-// unusedKeys returns the keys of a valid line that are not read.
+// unusedKeys returns the unused keys of a valid line.
 func unusedKeys(line []byte) []string {
 	var list []string
 	for key := range members(bytes.TrimSpace(line)) {
@@ -98,11 +98,11 @@ func unusedKeys(line []byte) []string {
 	return list
 }
 
-// members yields the keys and values of a valid JSON object as they are written. Escapes in keys
-// stay, which no key that is looked for has.
+// members yields the keys and values of a valid JSON object as they are written. Keys keep their
+// escapes; no used key has one.
 func members(object []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
-		rest := object[1:] // behind the brace or a comma
+		rest := object[1:] // after the brace or a comma
 		for {
 			open := bytes.IndexByte(rest, '"')
 			if open < 0 {
@@ -124,7 +124,7 @@ func members(object []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// stringEnd returns where the string at the beginning of valid JSON ends, behind its quote.
+// stringEnd returns the index after the closing quote of the string that begins valid JSON.
 func stringEnd(b []byte) int {
 	for i := 1; i < len(b); i++ {
 		switch b[i] {
@@ -137,7 +137,7 @@ func stringEnd(b []byte) int {
 	return len(b)
 }
 
-// valueEnd returns where the value of a member ends in valid JSON: at the comma or brace behind it.
+// valueEnd returns the index after the value of a member in valid JSON: that of the comma or brace.
 func valueEnd(b []byte) int {
 	depth := 0
 	for i := 0; i < len(b); i++ {

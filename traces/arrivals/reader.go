@@ -11,29 +11,30 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Reader yields the requests of a file in order of their arrival. It is not for concurrent use.
+// Reader yields the requests of a file in order of their arrival. It is not safe for concurrent
+// use.
 type Reader struct {
 	name   string
-	file   io.Closer // nil when the bytes come from elsewhere
+	file   io.Closer // nil unless Open opened the file
 	opts   Options
 	src    source
 	stats  Stats
 	sorted *sorted // with Sort, from the first Next on
-	err    error   // of the end, repeated by every later Next
+	err    error   // the error that ended the reading; every later Next returns it
 
 	began      bool
-	first      units.Nanos // clock of the file at the first request
-	last       units.Nanos // clock of the file at the last line that has its place in the order
+	first      units.Nanos // time of the first request, on the file's clock
+	last       units.Nanos // largest time so far, on the file's clock
 	lastOfLine int64
 }
 
 // source reads one kind of file.
 type source interface {
-	// next reads the next request, with At on the clock of the file. A *LineError is a line that
-	// may be left out and the next call goes on after it; io.EOF and other errors are the end. It
-	// counts in stats what it leaves out by itself.
+	// next reads the next request, with At on the file's clock. A *LineError is a bad line: the
+	// next call continues after it. io.EOF and other errors are the end. next counts the lines that
+	// it leaves out in stats.
 	next(req *Request, stats *Stats) error
-	// line is the number of the line or conversation that next read last.
+	// line returns the number of the line or conversation that next read last.
 	line() int64
 }
 
@@ -53,8 +54,8 @@ func Open(path string, o Options) (*Reader, error) {
 	return r, nil
 }
 
-// New reads from in, which name stands for in messages. Errors are those of in or wrap ErrFormat or
-// ErrUnsupported.
+// New returns a Reader of in. name is the name of in in messages. Errors are those of in, or wrap
+// ErrFormat or ErrUnsupported.
 func New(in io.Reader, name string, o Options) (*Reader, error) {
 	r := &Reader{name: name, opts: o}
 	r.stats.Skipped = map[Reason]int64{}
@@ -65,7 +66,7 @@ func New(in io.Reader, name string, o Options) (*Reader, error) {
 	return r, nil
 }
 
-// begin finds the format and reads the header.
+// begin detects the format and reads the header.
 func (r *Reader) begin(buf *bufio.Reader) error {
 	head, err := buf.Peek(headBytes)
 	if err != nil && err != io.EOF { // a short file is no error
@@ -99,7 +100,7 @@ func (r *Reader) begin(buf *bufio.Reader) error {
 	return r.fail(err)
 }
 
-// fail puts the file's name before an error.
+// fail adds the file's name to an error.
 func (r *Reader) fail(err error) error {
 	if err == nil {
 		return nil
@@ -111,10 +112,9 @@ func (r *Reader) fail(err error) error {
 	return fmt.Errorf("arrivals: %s: %w", r.name, err)
 }
 
-// Next reads the next request into req, which holds nothing of use after an error. It returns
-// io.EOF after the last request. Other errors are those of the file system or wrap ErrFormat (a
-// *LineError for a bad line) or ErrUnsupported; after any error every later call returns the same
-// one.
+// Next reads the next request into req. It returns io.EOF after the last request. Other errors are
+// those of the file system, or wrap ErrFormat (a *LineError for a bad line) or ErrUnsupported.
+// After an error req is undefined, and every later call returns the same error.
 func (r *Reader) Next(req *Request) error {
 	if r.err == nil {
 		r.err = r.step(req)
@@ -186,7 +186,7 @@ func (r *Reader) order(req *Request) error {
 	return nil
 }
 
-// tolerate counts a bad line, or returns the error that it is.
+// tolerate counts a bad line, or returns its error if too many are bad.
 func (r *Reader) tolerate(err error) error {
 	bad, ok := errors.AsType[*LineError](err)
 	if !ok {
@@ -201,7 +201,7 @@ func (r *Reader) tolerate(err error) error {
 	return nil
 }
 
-// Stats returns what became of the lines so far.
+// Stats returns the counts of the lines so far.
 func (r *Reader) Stats() Stats {
 	s := r.stats
 	s.Skipped = maps.Clone(s.Skipped)
@@ -223,12 +223,11 @@ func (r *Reader) Close() error {
 // lines reads line by line.
 type lines struct {
 	r *bufio.Reader
-	n int64 // number of the line that next returned last, from 1
+	n int64 // number of the last line that next returned, from 1
 }
 
-// next returns the next line without its end, valid until the next call. It returns io.EOF after
-// the last line, and a
-// *LineError for a line that is too long, after which it goes on.
+// next returns the next line without its line end, valid until the next call. It returns io.EOF
+// after the last line. A line that is too long is a *LineError; the next call continues after it.
 func (l *lines) next() ([]byte, error) {
 	b, err := l.r.ReadSlice('\n')
 	if err == nil {
@@ -256,12 +255,12 @@ func (l *lines) next() ([]byte, error) {
 	return nil, err
 }
 
-// bad is a LineError about the line as a whole.
+// bad returns a LineError about the whole line.
 func (l *lines) bad(reason Reason) *LineError {
 	return &LineError{Unit: "line", Line: l.n, Reason: reason}
 }
 
-// badField is a LineError about one value of the line.
+// badField returns a LineError about one value of the line.
 func (l *lines) badField(field string, value []byte, reason Reason) *LineError {
 	return &LineError{Unit: "line", Line: l.n, Field: field, Value: shorten(value), Reason: reason}
 }

@@ -7,16 +7,16 @@ import (
 	"io"
 )
 
-// shareGPT reads a JSON list of conversations, one after the other.
+// shareGPT reads a JSON list of conversations, one at a time.
 type shareGPT struct {
 	in      *allowance
 	dec     *json.Decoder
 	count   func(string) int
-	n       int64     // conversations that were read
-	pending []Request // turns of the last one that are still to be handed out
+	n       int64     // conversations read
+	pending []Request // turns of the last conversation that next has not returned yet
 }
 
-// conversation is what is read of one.
+// conversation holds the used keys of a conversation.
 type conversation struct {
 	ID       json.RawMessage `json:"id"`
 	Messages []message       `json:"conversations"`
@@ -27,7 +27,7 @@ type message struct {
 	Value *string `json:"value"`
 }
 
-// newShareGPT reads the bracket that begins the list.
+// newShareGPT reads the opening bracket of the list.
 func newShareGPT(r io.Reader, count func(string) int) (*shareGPT, error) {
 	if count == nil {
 		return nil, fmt.Errorf("the file holds texts, whose tokens only a tokenizer can count; "+
@@ -80,8 +80,8 @@ func (s *shareGPT) next(req *Request, stats *Stats) error {
 	return nil
 }
 
-// turns returns the answered turns of a conversation. The reason is why there are none, or
-// Unanswered when the last message has no answer but others have.
+// turns returns the answered turns of a conversation. The reason says why there are none. It is
+// Unanswered if only the last message has no answer.
 func (s *shareGPT) turns(c *conversation) ([]Request, Reason, *LineError) {
 	session := s.session(c.ID)
 	var list []Request
@@ -134,7 +134,7 @@ func (s *shareGPT) turns(c *conversation) ([]Request, Reason, *LineError) {
 	return list, "", nil
 }
 
-// session is the name of a conversation: its id, or its number where it has none.
+// session returns the name of a conversation: its id, or its number if it has none.
 func (s *shareGPT) session(id json.RawMessage) string {
 	var text string
 	switch {
@@ -146,7 +146,7 @@ func (s *shareGPT) session(id json.RawMessage) string {
 	return fmt.Sprintf("conversation %d", s.n)
 }
 
-// end reads what stands behind the last conversation.
+// end reads the rest of the file after the last conversation.
 func (s *shareGPT) end() error {
 	if _, err := s.dec.Token(); err != nil {
 		return s.broken(err)
@@ -159,7 +159,7 @@ func (s *shareGPT) end() error {
 	return io.EOF
 }
 
-// broken says what ended the JSON. Reading cannot go on behind it.
+// broken returns the error of JSON that is broken. Reading cannot continue after it.
 func (s *shareGPT) broken(err error) error {
 	syntax, bad := errors.AsType[*json.SyntaxError](err)
 	wrong, misfit := errors.AsType[*json.UnmarshalTypeError](err)
@@ -169,7 +169,7 @@ func (s *shareGPT) broken(err error) error {
 	case bad:
 		return fmt.Errorf("conversation %d: not JSON: byte %d: %w: %w", s.n, syntax.Offset, syntax,
 			ErrFormat)
-	case misfit: // a number beyond float64, where none belongs
+	case misfit: // a number beyond float64 in place of another type
 		return fmt.Errorf("conversation %d: %w: %w", s.n, wrong, ErrFormat)
 	case errors.Is(err, errLong):
 		return fmt.Errorf("conversation %d: is longer than %d bytes: %w", s.n, MaxConversation,
@@ -178,10 +178,10 @@ func (s *shareGPT) broken(err error) error {
 	return err
 }
 
-// errLong is what an allowance says that is used up.
+// errLong is the error of an allowance that is used up.
 var errLong = errors.New("too long")
 
-// allowance passes on at most left bytes. Without it the decoder would hold a string of any length.
+// allowance reads at most left bytes. Without it the decoder would hold strings of any length.
 type allowance struct {
 	r    io.Reader
 	left int

@@ -7,19 +7,19 @@ import (
 	"slices"
 )
 
-// numbered is a request with its place in the file, so that equal times keep their order.
+// numbered is a request with its line, so that requests of equal times keep their order.
 type numbered struct {
 	req  Request
 	line int64
 }
 
-// sorted are all requests of a file by time.
+// sorted holds all requests of a file, ordered by time.
 type sorted struct {
 	list []numbered
 	at   int
 }
 
-// sort reads the whole file, at most so many requests.
+// sort reads the whole file and returns an error beyond most requests.
 func (r *Reader) sort(most int) (*sorted, error) {
 	s := &sorted{}
 	var req Request

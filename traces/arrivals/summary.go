@@ -11,20 +11,20 @@ import (
 // Summary describes a whole trace.
 type Summary struct {
 	Stats
-	// Span is from the first to the last request. Span, Rate and Peak are nil where the format has
-	// no times.
+	// Span is the time from the first to the last request. Span, Rate and Peak are nil if the
+	// format has no times.
 	Span *units.Nanos `json:"span_ns"`
-	Rate *float64     `json:"rate_per_s"` // intervals over span; nil as well where the span is 0
-	// most requests in one second, the seconds counted from the first request
+	Rate *float64     `json:"rate_per_s"` // intervals divided by Span; nil also if Span is 0
+	// most requests within one second, with seconds counted from the first request
 	Peak *int64 `json:"peak_per_s"`
-	// Sessions is the number of conversations; 0 where the format does not number the turns.
+	// Sessions is the number of conversations; 0 if the format does not number turns.
 	Sessions int64  `json:"sessions"`
 	Prompt   Tokens `json:"prompt_tokens"`
 	Output   Tokens `json:"output_tokens"`
 }
 
-// Tokens describes a number of tokens over all requests. Percentiles are of the nearest rank, exact
-// below 4,096 tokens and within 0.025 % above; the others are exact.
+// Tokens describes the distribution of a number of tokens over all requests. Percentiles are of the
+// nearest rank: exact below 4,096 tokens, within 0.025 % above. The other figures are exact.
 type Tokens struct {
 	Total int64 `json:"total"`
 	Min   int   `json:"min"`
@@ -34,10 +34,10 @@ type Tokens struct {
 	Max   int   `json:"max"`
 }
 
-// Summarize reads the rest of a trace. Its memory does not depend on the length. Errors are those
-// of Next and the context's.
+// Summarize reads the rest of a trace in constant memory. Errors are those of Next and of the
+// context.
 func Summarize(ctx context.Context, r *Reader) (*Summary, error) {
-	const often = 1 << 16 // requests between two looks at the context
+	const often = 1 << 16 // requests between two checks of the context
 	var (
 		req            Request
 		prompt, output histogram

@@ -5,13 +5,13 @@ import "github.com/windrow-sim/windrow/internal/mask"
 // MaxAtLeast is the largest M of "needed by at least M of B".
 const MaxAtLeast = 4
 
-// Counts knows of every unit of one layer whether it is in at least 1, 2, 3 and 4 of the masks
-// added so far.
+// Counts holds, for one layer, the units that are in at least 1, 2, 3 and 4 of the masks added so
+// far.
 type Counts struct {
 	least [MaxAtLeast]mask.Mask // by M−1
 }
 
-// NewCounts returns the counts of no masks of the given number of words.
+// NewCounts returns the counts of no masks; masks have the given number of words.
 func NewCounts(words int) *Counts {
 	c := &Counts{}
 	for m := range c.least {
@@ -27,7 +27,7 @@ func (c *Counts) Reset() {
 	}
 }
 
-// Add adds a mask of as many words.
+// Add adds a mask of that number of words.
 func (c *Counts) Add(m mask.Mask) {
 	n := len(m)
 	one, two, three, four := c.least[0][:n], c.least[1][:n], c.least[2][:n], c.least[3][:n]
@@ -40,11 +40,11 @@ func (c *Counts) Add(m mask.Mask) {
 	}
 }
 
-// AtLeast is the mask of the units that are in at least m masks, 1 ≤ m ≤ MaxAtLeast. It changes
-// with the next Add.
+// AtLeast returns the units that are in at least m masks, 1 ≤ m ≤ MaxAtLeast. The next Add changes
+// it.
 func (c *Counts) AtLeast(m int) mask.Mask { return c.least[m-1] }
 
-// Sizes is the number of units of each AtLeast, by m−1.
+// Sizes returns the number of units of each AtLeast, by m−1.
 func (c *Counts) Sizes() (n [MaxAtLeast]int64) {
 	for m := range c.least {
 		n[m] = int64(c.least[m].Count())

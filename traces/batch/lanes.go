@@ -8,8 +8,8 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Stream is the tokens of a trace that batches are formed of, in the order of the trace. It is
-// immutable.
+// Stream holds the tokens of a trace from which batches are formed, in the order of the trace. It
+// is immutable.
 type Stream struct {
 	src    traces.Source
 	phase  string
@@ -20,7 +20,8 @@ type Stream struct {
 	sequences traces.Sequences // of the tokens added
 }
 
-// NewStream reads a trace once to choose its tokens: those that were generated, or all if none was.
+// NewStream reads a trace once and selects the generated tokens, or all tokens if none was
+// generated.
 func NewStream(src traces.Source) (*Stream, error) {
 	total := src.Tokens()
 	if total > math.MaxInt32 {
@@ -46,7 +47,7 @@ func NewStream(src traces.Source) (*Stream, error) {
 	return all, nil
 }
 
-// checkToken makes sure that all masks can be united.
+// checkToken refuses masks that cannot be united.
 func checkToken(h *traces.Header, t *traces.Token) error {
 	if err := h.CheckMasks("active", t.Active); err != nil {
 		return err
@@ -65,19 +66,19 @@ func (s *Stream) add(i int, t *traces.Token) {
 	s.index, s.pos = append(s.index, int32(i)), append(s.pos, t.Pos)
 }
 
-// Header is that of the trace.
+// Header returns the header of the trace.
 func (s *Stream) Header() *traces.Header { return s.src.Header() }
 
 // Tokens is the number of tokens of the stream.
 func (s *Stream) Tokens() int { return len(s.index) }
 
-// Sequences is the number of sequences that the tokens are of.
+// Sequences is the number of sequences of these tokens.
 func (s *Stream) Sequences() int { return len(s.starts) }
 
-// Phase is "decode" when the tokens are the generated ones, and "all" when the trace has none.
+// Phase is "decode" if the tokens are the generated ones, "all" if the trace has none.
 func (s *Stream) Phase() string { return s.phase }
 
-// Lanes are equal pieces of a stream, one behind the other: lane i is tokens i·Steps to (i+1)·Steps
+// Lanes are equal pieces of a stream, one after the other: lane i is tokens i·Steps to (i+1)·Steps
 // − 1.
 type Lanes struct {
 	Count int
@@ -87,8 +88,7 @@ type Lanes struct {
 	stream *Stream
 }
 
-// Lanes cuts the stream into count lanes. The tokens that are left over, fewer than count, are not
-// used.
+// Lanes cuts the stream into count lanes. The remaining tokens, fewer than count, are not used.
 func (s *Stream) Lanes(count int) (Lanes, error) {
 	if count < 1 || count > s.Tokens() {
 		return Lanes{}, fmt.Errorf("batch: %d lanes of %d tokens: between one lane and one for "+
@@ -128,7 +128,7 @@ func (l *Lanes) whole() bool {
 	return true
 }
 
-// Used is the number of tokens that are in a lane.
+// Used is the number of tokens in lanes.
 func (l *Lanes) Used() int { return l.Count * l.Steps }
 
 // Read fills t with the token of a lane at a step.
@@ -140,8 +140,8 @@ func (l *Lanes) Read(lane, step int, t *traces.Token) error {
 	return nil
 }
 
-// Positions is the number of positions that a step attends to, over all lanes: each token sees
-// those before it and itself.
+// Positions is the number of positions that a step attends to, over all lanes. A token attends to
+// all earlier positions and its own.
 func (l *Lanes) Positions(step int) int {
 	sum := 0
 	for lane := range l.Count {
@@ -150,9 +150,9 @@ func (l *Lanes) Positions(step int) int {
 	return sum
 }
 
-// Order lists all lanes in such an order that the first few are about evenly spaced, however many
-// they are (the van der Corput sequence; exactly so for a power of two of lanes out of another).
-// Neighbouring lanes of one sequence are more alike than distant ones.
+// Order lists all lanes so that any first few are about evenly spaced (the van der Corput
+// sequence). They are exactly so for a power of two out of another. Neighbouring lanes of one
+// sequence are more alike than distant ones.
 func (l *Lanes) Order() []int {
 	width := bits.Len(uint(l.Count - 1)) // of the reversed numbers
 	order, taken := make([]int, 0, l.Count), make([]bool, l.Count)

@@ -7,9 +7,8 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Source presents the steps of a batch as the tokens of one sequence. Its masks are what the batch
-// needs. A token's position is its step, and its id is 0: what else the tokens of a batch have is
-// not one token's.
+// Source presents the steps of a batch as the tokens of one sequence. Its masks are those of the
+// step. A token's position is its step, and its id is 0.
 type Source struct {
 	lanes   Lanes
 	atLeast int
@@ -17,9 +16,9 @@ type Source struct {
 	counts  *Counts
 }
 
-// Union returns the steps of a batch of size sequences, cut from the stream (see Lanes), with the
-// units that at least atLeast of them need: 1 for the union. True and predicted masks are united
-// alike.
+// Union returns the steps of a batch of size sequences (see Lanes). A step needs the units that at
+// least atLeast of its sequences need; 1 gives the union. True and predicted masks are united in
+// the same way.
 func (s *Stream) Union(size, atLeast int) (*Source, error) {
 	if atLeast < 1 || atLeast > MaxAtLeast {
 		return nil, fmt.Errorf("batch: needed by at least %d sequences: 1 to %d are possible",
@@ -38,7 +37,7 @@ func (s *Stream) Union(size, atLeast int) (*Source, error) {
 	return u, nil
 }
 
-// Lanes says what the batch is made of; their Count is its size.
+// Lanes returns the lanes of the batch. Their Count is its size.
 func (u *Source) Lanes() Lanes { return u.lanes }
 
 // Header implements traces.Source.
@@ -47,7 +46,7 @@ func (u *Source) Header() *traces.Header { return &u.head }
 // Tokens implements traces.Source: the number of steps.
 func (u *Source) Tokens() int { return u.lanes.Steps }
 
-// Token implements traces.Source. The masks are made for each call and stay valid for ever.
+// Token implements traces.Source. It makes new masks for each call.
 func (u *Source) Token(i int, t *traces.Token) error {
 	if i < 0 || i >= u.lanes.Steps {
 		return fmt.Errorf("batch: step %d: the batch has %d", i, u.lanes.Steps)
