@@ -8,18 +8,17 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Options of a comparison. The zero value compares all tokens with the default tolerance and takes
-// the device for steady.
+// Options of a comparison. The zero value compares all tokens with the default tolerance and
+// assumes a steady device.
 type Options struct {
-	// SkipTokens is the number of warm-up tokens at the start of the runs that are left out of
-	// times, not of counters.
+	// SkipTokens is the number of warm-up tokens at the start of the runs. They are left out of
+	// times but not of counters.
 	SkipTokens int
-	// Tolerance is the largest error that passes; the zero Tolerance stands for DefaultTolerance.
+	// Tolerance is the largest error that passes; zero means DefaultTolerance.
 	Tolerance Tolerance
-	// MaxDrift is the largest drift in percent of which a verdict is possible; 0 stands for
-	// DefaultMaxDrift.
+	// MaxDrift is the largest drift, in percent, that allows a verdict; 0 means DefaultMaxDrift.
 	MaxDrift float64
-	// MaxDifferences is how many differing counters are listed; 0 stands for DefaultMaxDifferences.
+	// MaxDifferences is the number of differing counters to list; 0 means DefaultMaxDifferences.
 	// All are counted.
 	MaxDifferences int
 }
@@ -37,13 +36,13 @@ type Tolerance struct {
 	P99        float64 `json:"p99_percent"`
 }
 
-// DefaultTolerance is what a simulation has to reach on the machine that was probed.
+// DefaultTolerance is the tolerance for a simulation of the machine that was probed.
 func DefaultTolerance() Tolerance { return Tolerance{TokensPerS: 5, P50: 8, P99: 15} }
 
 // Comparison is the result of Compare. Signed errors are (simulated − measured) / measured.
 type Comparison struct {
 	Tokens        int `json:"tokens"`         // in both runs, warm-up included
-	SkippedTokens int `json:"skipped_tokens"` // warm-up, left out of every time below
+	SkippedTokens int `json:"skipped_tokens"` // warm-up tokens, left out of all times below
 
 	CountersEqual    bool         `json:"counters_equal"` // hits, misses, evictions and requests
 	BytesEqual       bool         `json:"bytes_equal"`    // bytes requested from flash
@@ -60,12 +59,12 @@ type Comparison struct {
 	ErrorPercent        float64 `json:"tokens_per_s_error_percent"`
 
 	Tolerance Tolerance `json:"tolerance"`
-	// of the measured run; undefined when it was not measured
+	// of the measured run; undefined if not measured
 	DriftPercent Stat     `json:"drift_percent"`
 	MaxDrift     float64  `json:"max_drift_percent"`
 	Verdict      Verdict  `json:"verdict"`
-	Reasons      []string `json:"reasons"`  // why the verdict is not "pass"
-	Warnings     []string `json:"warnings"` // what taints the numbers whatever the verdict
+	Reasons      []string `json:"reasons"`  // reasons for a verdict other than "pass"
+	Warnings     []string `json:"warnings"` // warnings that taint the numbers
 }
 
 // PartError compares the mean time per token of one part, or of the whole token.
@@ -75,7 +74,7 @@ type PartError struct {
 	Measured  float64 `json:"measured_ns_per_token"`
 	Bias      Stat    `json:"bias_percent"` // signed error of the mean
 	MAPE      Stat    `json:"mape_percent"` // mean over tokens of |simulated − measured| / measured
-	// MAPETokens is the number of tokens in MAPE: a token whose part was measured as 0 ns has no
+	// MAPETokens is the number of tokens in MAPE. A token whose part was measured as 0 ns has no
 	// relative error.
 	MAPETokens int `json:"mape_tokens"`
 }
@@ -88,9 +87,9 @@ type PercentileError struct {
 	Error      Stat    `json:"error_percent"`
 }
 
-// Compare compares a simulated run with a measured one. It is an error when the runs are not of the
-// same tokens and layers, when a run is not well formed, or when no time passes after the skipped
-// tokens. The runs are only read.
+// Compare compares a simulated run with a measured one. It does not change the runs. It returns an
+// error if the runs are not of the same tokens and layers, if a run is malformed, or if no time
+// passes after the skipped tokens.
 func Compare(sim, measured *traces.Run, opt Options) (*Comparison, error) {
 	opt, err := opt.resolve()
 	if err != nil {
@@ -136,7 +135,7 @@ func Compare(sim, measured *traces.Run, opt Options) (*Comparison, error) {
 	return c, nil
 }
 
-// resolve fills in defaults and refuses values without a meaning.
+// resolve fills in defaults and refuses invalid values.
 func (o Options) resolve() (Options, error) {
 	if o.Tolerance == (Tolerance{}) {
 		o.Tolerance = DefaultTolerance()
@@ -160,7 +159,7 @@ func (o Options) resolve() (Options, error) {
 	return o, nil
 }
 
-// side is one run in the two forms that are compared.
+// side is one run, by cell and by token.
 type side struct {
 	tokens []Token
 	cells  []cell
@@ -174,8 +173,8 @@ func load(name string, r *traces.Run) (side, error) {
 	return side{tokens, cells(r.Rows)}, nil
 }
 
-// sameTrace refuses runs that name different traces. A run without a checksum is compared by its
-// tokens only.
+// sameTrace refuses runs of different traces. A run without a checksum is compared by its tokens
+// only.
 func sameTrace(a, b *traces.Run) error {
 	x, y := a.Meta.TraceSHA256, b.Meta.TraceSHA256
 	if x != "" && y != "" && x != y {
@@ -206,7 +205,7 @@ func sameTokens(s, m []Token) error {
 	return nil
 }
 
-// warnings are about the roles of the runs; the runs' own warnings stay with them.
+// warnings returns warnings about the roles of the runs. The runs' own warnings stay with the runs.
 func warnings(sim, measured *traces.Run) []string {
 	w := []string{}
 	if !sim.Meta.Simulated {
@@ -226,7 +225,7 @@ func warnings(sim, measured *traces.Run) []string {
 	return w
 }
 
-// times fills in everything that is about time from the tokens that count.
+// times fills in all times and errors of times, from the tokens after the warm-up.
 func (c *Comparison) times(s, m []Token) error {
 	for p := range traces.Part(traces.Parts) {
 		part := func(t Token) units.Nanos { return t.Parts[p] }
@@ -257,7 +256,7 @@ func (c *Comparison) times(s, m []Token) error {
 	return nil
 }
 
-// pick returns one time of every token in nanoseconds.
+// pick returns one time of each token in nanoseconds.
 func pick(ts []Token, f func(Token) units.Nanos) []float64 {
 	out := make([]float64, len(ts))
 	for i, t := range ts {

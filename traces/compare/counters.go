@@ -7,10 +7,10 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// TokenLevel is the Layer of a Difference that belongs to a token, not to one layer.
+// TokenLevel is the Layer of a Difference that belongs to a token and to no single layer.
 const TokenLevel = -1
 
-// Difference is one counter that is not equal in both runs.
+// Difference is one counter that differs between the runs.
 type Difference struct {
 	Token     uint32 `json:"token"`
 	Layer     int    `json:"layer"`   // or TokenLevel
@@ -20,7 +20,7 @@ type Difference struct {
 }
 
 // The counters of a cell, in the order in which differences are listed. Bytes copied in memory are
-// not among them: they are how an insertion is carried out, not a decision.
+// not a counter: they depend on how an insertion is carried out, not on a decision.
 const (
 	hits = iota
 	misses
@@ -34,7 +34,7 @@ func counterName(i int) string {
 	return [...]string{"hits", "misses", "evictions", "requests", "flash_bytes"}[i]
 }
 
-// cell is what one token did in one layer.
+// cell holds the counters of one token in one layer.
 type cell struct {
 	token uint32
 	layer uint16
@@ -65,8 +65,8 @@ func cells(rows []traces.RunRow) []cell {
 	return out
 }
 
-// counters walks the cells of both runs in step. A layer that only one run has is an error; rows of
-// the whole token are optional and count as zeros where they are absent.
+// counters compares the cells of both runs in order. A layer that only one run has is an error.
+// Rows of the whole token are optional; missing ones count as zeros.
 func (c *Comparison) counters(s, m []cell, limit int) error {
 	c.CountersEqual, c.BytesEqual = true, true
 	for len(s) > 0 || len(m) > 0 {

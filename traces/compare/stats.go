@@ -8,11 +8,11 @@ import (
 	"strconv"
 )
 
-// Stat is a statistic that some data leave undefined, such as the relative error of something
-// measured as zero. Undefined is NaN in Go, null in JSON and "n/a" in text.
+// Stat is a statistic that may be undefined, such as the relative error of a time measured as zero.
+// Undefined is NaN in Go, null in JSON and "n/a" in text.
 type Stat float64
 
-// Defined says whether s has a value.
+// Defined reports whether s has a value.
 func (s Stat) Defined() bool { return !math.IsNaN(float64(s)) && !math.IsInf(float64(s), 0) }
 
 // String formats s with three significant digits, and with all digits of its whole part.
@@ -44,8 +44,8 @@ func (s *Stat) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*float64)(s))
 }
 
-// relative is the signed error of s in percent of m: 0 when both are equal, zero included;
-// undefined when only m is 0.
+// relative returns the signed error of s in percent of m. It is 0 if both are equal, also if both
+// are 0, and undefined if only m is 0.
 func relative(s, m float64) Stat {
 	switch {
 	case s == m:
@@ -56,9 +56,9 @@ func relative(s, m float64) Stat {
 	return Stat(100 * (s - m) / m)
 }
 
-// mape is the mean absolute percentage error over the entries with m ≠ 0, and how many those are.
-// Entries that are 0 in both agree, but have no percentage; without any entry the error is 0 when
-// all agree and undefined otherwise.
+// mape returns the mean absolute percentage error over the entries with m ≠ 0, and their number.
+// Entries that are 0 in both agree but have no percentage. Without any entry the error is 0 if all
+// agree, else undefined.
 func mape(s, m []float64) (Stat, int) {
 	var sum float64
 	n, wrong := 0, false
@@ -79,7 +79,7 @@ func mape(s, m []float64) (Stat, int) {
 	return 0, 0
 }
 
-// mean is NaN for no values.
+// mean returns NaN for no values.
 func mean(x []float64) float64 {
 	var sum float64
 	for _, v := range x {
@@ -89,9 +89,9 @@ func mean(x []float64) float64 {
 }
 
 // Percentile returns the p-th percentile, 0 ≤ p ≤ 100, by linear interpolation between the order
-// statistics at position p/100·(n−1): the default of numpy and pandas ("type 7" of Hyndman and Fan
-// 1996), so that a notebook finds the same number. It is NaN for no values or a p out of range. The
-// values need not be sorted and are not changed.
+// statistics at position p/100·(n−1). This is the default of numpy and pandas ("type 7" of Hyndman
+// and Fan 1996), so that a notebook finds the same number. It is NaN for no values or for a p out
+// of range. The values need not be sorted and are not changed.
 func Percentile(values []float64, p float64) float64 {
 	if len(values) == 0 || !(p >= 0 && p <= 100) {
 		return math.NaN()
@@ -106,8 +106,8 @@ func Percentile(values []float64, p float64) float64 {
 	return v[i] + (at-float64(i))*(v[i+1]-v[i])
 }
 
-// Pearson returns the correlation coefficient of x and y; NaN when the lengths differ or either
-// does not vary.
+// Pearson returns the correlation coefficient of x and y. It is NaN if the lengths differ or if
+// either does not vary.
 func Pearson(x, y []float64) float64 {
 	if len(x) != len(y) || len(x) == 0 {
 		return math.NaN()
@@ -123,15 +123,14 @@ func Pearson(x, y []float64) float64 {
 	if xx == 0 || yy == 0 {
 		return math.NaN()
 	}
-	// The square roots are taken apart because their product may overflow; rounding may leave the
-	// range by an ulp.
+	// Two square roots, because the product may overflow. Rounding may exceed the range by an ulp.
 	return max(-1, min(1, xy/math.Sqrt(xx)/math.Sqrt(yy)))
 }
 
-// RankOrder says whether a simulator puts configurations into the right order: Spearman's ρ of
-// simulated and measured rates, one entry per configuration. 1 is the same order, −1 the reverse;
-// equal rates share their mean rank. It is NaN when the lengths differ, a rate is NaN, or all rates
-// of one side are equal.
+// RankOrder returns how well a simulator orders configurations: Spearman's ρ of simulated and
+// measured rates, one entry per configuration. 1 is the same order, −1 the reverse. Equal rates
+// share their mean rank. It is NaN if the lengths differ, a rate is NaN, or all rates of one side
+// are equal.
 func RankOrder(simRates, measuredRates []float64) float64 {
 	if slices.ContainsFunc(simRates, math.IsNaN) || slices.ContainsFunc(measuredRates, math.IsNaN) {
 		return math.NaN()
@@ -139,7 +138,7 @@ func RankOrder(simRates, measuredRates []float64) float64 {
 	return Pearson(ranks(simRates), ranks(measuredRates))
 }
 
-// ranks returns the rank of every value, counted from 1; ties get the mean of the ranks they cover.
+// ranks returns the rank of each value, from 1. Ties get the mean of their ranks.
 func ranks(v []float64) []float64 {
 	order := make([]int, len(v))
 	for i := range order {

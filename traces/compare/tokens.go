@@ -8,23 +8,23 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Token is one token of a Run: its rows added up.
+// Token is one token of a Run, its rows added up.
 type Token struct {
 	Index uint32 // in the trace
 	Seq   uint32
 	Pos   uint32
 	Phase traces.Phase
-	// where the tokens before it had completed; the start of the run for the first token
+	// completion of all earlier tokens; the start of the run for the first token
 	Begin units.Nanos
-	// from Begin to the completion of its last row; 0 when earlier tokens completed later
+	// time from Begin to the completion of the last row; 0 if an earlier token completed later
 	Latency   units.Nanos
-	Parts     [traces.Parts]units.Nanos // busy time by traces.Part; parts may overlap
+	Parts     [traces.Parts]units.Nanos // time by traces.Part; parts may overlap
 	Bytes     units.Bytes               // requested from flash
 	Requests  int64
 	Hits      int64
 	Misses    int64
 	Evictions int64
-	// Depth is the mean number of requests in flight while the token read, weighted with time.
+	// Depth is the time-weighted mean number of requests in flight during the token's reads.
 	Depth float64
 }
 
@@ -36,9 +36,9 @@ func (t *Token) name() string {
 	return fmt.Sprintf("token %d (sequence %d, position %d, %s)", t.Index, t.Seq, t.Pos, phase)
 }
 
-// Tokens adds up the rows of a run by token, in the order of the run. It is an error when the run
-// has no rows, when rows are not ordered by (token, layer), or when a row is not possible: unknown
-// part, negative or absurd time or bytes.
+// Tokens adds up the rows of a run by token, in the order of the run. It returns an error if the
+// run has no rows, if rows are not ordered by (token, layer), or if a row is impossible: an unknown
+// part, or a negative or absurd time or number of bytes.
 func Tokens(r *traces.Run) ([]Token, error) {
 	if r == nil || len(r.Rows) == 0 {
 		return nil, errors.New("compare: the run has no rows")
@@ -63,7 +63,7 @@ func Tokens(r *traces.Run) ([]Token, error) {
 	return out, nil
 }
 
-// exact is the largest integer up to which a float64 holds every integer: 104 days in nanoseconds,
+// exact is the largest integer below which a float64 holds every integer: 104 days in nanoseconds,
 // 8 PiB in bytes.
 const exact = 1 << 53
 

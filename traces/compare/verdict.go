@@ -17,11 +17,11 @@ type Verdict string
 const (
 	Pass    Verdict = "pass"
 	Outside Verdict = "outside tolerance"
-	// the drift was beyond the limit: neither a pass nor a failure of the model
+	// the drift exceeds the limit: the model neither passes nor fails
 	Noisy Verdict = "device too noisy"
 )
 
-// judge fills in Verdict and Reasons from everything else.
+// judge fills in Verdict and Reasons from the other fields.
 func (c *Comparison) judge(shapes string) {
 	if !c.CountersEqual || !c.BytesEqual {
 		c.Reasons = append(c.Reasons, c.differenceReason(shapes))
@@ -47,8 +47,8 @@ func (c *Comparison) judge(shapes string) {
 	}
 }
 
-// differenceReason names the first difference. One is always listed: resolve leaves MaxDifferences
-// at 1 or more.
+// differenceReason names the first difference. resolve sets MaxDifferences to at least 1, so that
+// one is listed.
 func (c *Comparison) differenceReason(shapes string) string {
 	d := c.Differences[0]
 	where := fmt.Sprintf("token %d layer %d", d.Token, d.Layer)
@@ -63,8 +63,8 @@ func (c *Comparison) differenceReason(shapes string) string {
 		c.DifferencesTotal, d.Counter, where, d.Simulated, d.Measured, why)
 }
 
-// requestShapes compares the layout options that both runs record, since other alignments or chunks
-// make other requests of the same decisions.
+// requestShapes compares the layout options that both runs record. Other alignments or chunks make
+// other requests of the same decisions.
 func requestShapes(sim, measured *traces.Run) string {
 	var a, b struct {
 		Layout map[string]any `json:"layout"`

@@ -12,7 +12,7 @@ const (
 	dataPage           = 0
 )
 
-// Numbers of fields in parquet.thrift, where there are many.
+// Numbers of fields in parquet.thrift, of the structures with many fields.
 const (
 	schemaType, schemaRepetition, schemaName, schemaChildren, schemaConverted, schemaLogical = 1, 3,
 		4, 5, 6, 10
@@ -47,13 +47,13 @@ type group struct {
 	pages []page // by column
 }
 
-// pageHeader describes a page of values.
+// pageHeader returns the header of a page of values.
 func pageHeader(values, plain, packed int) []byte {
 	var data, h compact
 	data.i32(1, values)
 	data.i32(2, encodingPlain)
 	data.i32(3, encodingRLE) // of definition levels
-	data.i32(4, encodingRLE) // of repetition levels, of which there are none
+	data.i32(4, encodingRLE) // of repetition levels; there are none
 	h.i32(1, dataPage)
 	h.i32(2, plain)
 	h.i32(3, packed)
@@ -61,7 +61,7 @@ func pageHeader(values, plain, packed int) []byte {
 	return h.end()
 }
 
-// footer describes the file.
+// footer returns the footer of the file.
 func (w *Writer) footer(metadata []Entry) []byte {
 	var f compact
 	rows := int64(0)
@@ -84,7 +84,7 @@ func (w *Writer) footer(metadata []Entry) []byte {
 	return f.end()
 }
 
-// schema is the root, then the columns.
+// schema returns the elements of the schema: the root, then the columns.
 func (w *Writer) schema() []compact {
 	var root compact
 	root.text(schemaName, "schema")

@@ -12,17 +12,17 @@ import (
 
 const (
 	magic = "PAR1"
-	// groupRows bounds what is kept in memory.
+	// groupRows bounds the memory of a Writer.
 	groupRows = 1 << 15
 )
 
-// ErrTable is wrapped by errors about columns and rows that do not fit together.
+// ErrTable is wrapped by errors about rows that do not match the columns.
 var ErrTable = errors.New("not a row of this table")
 
-// Kind is what the values of a column are.
+// Kind is the type of a column's values.
 type Kind string
 
-// The kinds, with the type of Go that Row takes for them.
+// The kinds, with the Go type that Row takes.
 const (
 	Bool  Kind = "bool"   // bool
 	Int   Kind = "int"    // int64
@@ -30,7 +30,7 @@ const (
 	Text  Kind = "text"   // string, in UTF-8
 )
 
-// Column describes a column. A value of an optional one may be nil.
+// Column describes a column. A value of an optional column may be nil.
 type Column struct {
 	Name     string
 	Kind     Kind
@@ -45,20 +45,20 @@ type Writer struct {
 	out     io.Writer
 	offset  int64
 	columns []Column
-	values  []column // of the current group
-	rows    int      // in it
+	values  []column // values of the current group
+	rows    int      // rows of the current group
 	groups  []group
 	packer  *zstd.Encoder
 }
 
-// column is the values of one column in a group.
+// column holds the values of one column in a group.
 type column struct {
-	data    []byte // as they are in the file; bits of booleans
+	data    []byte // encoded as in the file; booleans as bits
 	bools   int
-	present []byte // bits by row, of an optional column
+	present []byte // one bit per row, of an optional column
 }
 
-// NewWriter begins a file of these columns.
+// NewWriter begins a file with these columns.
 func NewWriter(out io.Writer, columns []Column) (*Writer, error) {
 	seen := map[string]bool{}
 	for _, c := range columns {
@@ -76,7 +76,7 @@ func NewWriter(out io.Writer, columns []Column) (*Writer, error) {
 	if len(columns) == 0 {
 		return nil, fmt.Errorf("table: no columns: %w", ErrTable)
 	}
-	// One goroutine, so that the same data always become the same bytes.
+	// One goroutine, so that the same data give the same bytes.
 	packer, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return nil, fmt.Errorf("table: %w", err)
@@ -94,7 +94,7 @@ func (w *Writer) write(data []byte) error {
 	return nil
 }
 
-// Row appends a row, a value for every column.
+// Row appends a row, with one value per column.
 func (w *Writer) Row(values ...any) error {
 	if len(values) != len(w.columns) {
 		return fmt.Errorf("table: %d values for %d columns: %w", len(values), len(w.columns),
@@ -150,7 +150,7 @@ func (c *column) add(v any, row int, optional bool) {
 	}
 }
 
-// setBit appends bit n, the lowest of a byte first.
+// setBit appends bit n; the lowest bit of a byte comes first.
 func setBit(data []byte, n int, on bool) []byte {
 	if n%8 == 0 {
 		data = append(data, 0)
@@ -183,14 +183,14 @@ func (w *Writer) flush() error {
 	return nil
 }
 
-// levels are the definition levels of an optional column, 1 where there is a value: their length in
-// bytes, then one run of bits.
+// levels returns the definition levels of an optional column, 1 for a value: their length in bytes,
+// then one run of bits.
 func levels(present []byte) []byte {
 	run := append(binary.AppendUvarint(nil, uint64(len(present))<<1|1), present...)
 	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(run))), run...)
 }
 
-// Close ends the file, with its metadata. It does not close what it is written to.
+// Close writes the metadata and the footer. It does not close the underlying writer.
 func (w *Writer) Close(metadata ...Entry) error {
 	if w.rows > 0 {
 		if err := w.flush(); err != nil {

@@ -2,8 +2,8 @@ package parquet
 
 import "encoding/binary"
 
-// The types of Thrift's compact protocol that Parquet's structures are made of
-// (thrift-compact-protocol.md of Apache Thrift).
+// The types of Thrift's compact protocol that Parquet uses (thrift-compact-protocol.md of Apache
+// Thrift).
 const (
 	typeI32    = 5
 	typeI64    = 6
@@ -12,15 +12,14 @@ const (
 	typeStruct = 12
 )
 
-// compact is one structure in Thrift's compact protocol: fields in ascending order of their
-// numbers.
+// compact is one structure in Thrift's compact protocol. Its fields ascend by number.
 type compact struct {
 	data []byte
-	last int // number of the field before
+	last int // number of the last field
 }
 
-// field begins a field. A number is written as the distance from the one before, of which Parquet's
-// are 1 to 15.
+// field begins a field. Its number is written as the distance from the last field's, 1 to 15 in
+// Parquet.
 func (c *compact) field(number int, kind byte) {
 	c.data = append(c.data, byte(number-c.last)<<4|kind)
 	c.last = number

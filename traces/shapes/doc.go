@@ -1,5 +1,5 @@
-// Package shapes knows the shapes of published language models by name, so that a trace or a set of
-// random weights can be made in the shape of a real model.
+// Package shapes has the shapes of published language models by name. A trace or a set of random
+// weights can be made in the shape of a real model.
 //
 // The shapes are rows of models.csv, each with its source. Start with Lookup.
 package shapes

@@ -14,27 +14,27 @@ import (
 //go:embed models.csv
 var table string
 
-// halfBytes is the size of a weight in all shapes of the table: 16-bit floating point.
+// halfBytes is the size of a weight in all shapes of the table: a 16-bit float.
 const halfBytes = 2
 
-// Info is what is known about a model beyond the part of its shape that a simulation needs.
+// Info holds facts about a model beyond its traces.Shape.
 type Info struct {
 	Name string // as published
 	// "relu", "silu", "relu2" or "drelu"; "relu" for models that the papers relufied, see Note
 	Activation      string
-	Gated           bool   // the FFN has gate, up and down projections; without, up and down
+	Gated           bool   // the FFN has gate, up and down projections; if false, up and down
 	TiedEmbeddings  bool   // input embedding and output head share their weights
 	Experts         int    // experts per layer, each with its own d_ffn units; 0 for a dense model
-	ExpertsPerToken int    // experts that the router picks; 0 for a dense model
+	ExpertsPerToken int    // experts that the router selects; 0 for a dense model
 	Params          int64  // all parameters
-	Source          string // where the numbers come from
+	Source          string // source of the numbers
 	// "text": read in the source; "derived": from another model of the same shape
 	Quality string
 	Note    string
 }
 
-// Lookup returns the shape of a model with 16-bit weights. Upper and lower case are the same. The
-// error for an unknown name holds the nearest known name and the list of all.
+// Lookup returns the shape of a model with 16-bit weights. Case does not matter. The error for an
+// unknown name has the nearest known name and a list of all.
 func Lookup(name string) (traces.Shape, Info, error) {
 	rows, err := readTable()
 	if err != nil {
@@ -52,11 +52,11 @@ func Lookup(name string) (traces.Shape, Info, error) {
 		name, guess, strings.Join(known, ", "))
 }
 
-// Names returns the names of all known models in the order of the table.
+// Names returns the names of all models in the order of the table.
 func Names() []string {
 	rows, err := readTable()
 	if err != nil {
-		return nil // the table is part of the program; a test reads it whole
+		return nil // cannot fail: a test reads the whole embedded table
 	}
 	return namesOf(rows)
 }
@@ -69,7 +69,7 @@ func namesOf(rows []map[string]string) []string {
 	return names
 }
 
-// readTable returns the rows of the embedded table as column name → value.
+// readTable returns the rows of the embedded table, each as column name → value.
 func readTable() ([]map[string]string, error) {
 	lines, err := csv.NewReader(strings.NewReader(table)).ReadAll()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// readBatch reads the message of a block and cuts the columns out of its body; invariants 2 and 3
-// are checked here.
+// readBatch reads the message of a block and slices the columns from its body. It checks invariants
+// 2 and 3.
 func (f *File) readBatch(b block, picked []field) (Batch, error) {
 	meta := f.data[b.offset : b.offset+b.meta]
 	if binary.LittleEndian.Uint32(meta) != 0xFFFFFFFF {
@@ -32,7 +32,7 @@ func (f *File) readBatch(b block, picked []field) (Batch, error) {
 	return readRecord(&msg, rec, body, picked, f.cols)
 }
 
-// readRecord cuts the columns of one record batch out of its body.
+// readRecord slices the columns of one record batch from its body.
 func readRecord(msg *flat, rec table, body []byte, picked []field, cols []Column) (Batch, error) {
 	rows := rec.i64(0)
 	var out Batch
@@ -81,9 +81,9 @@ func readRecord(msg *flat, rec table, body []byte, picked []field, cols []Column
 	return out, nil
 }
 
-// need returns the least and the most bytes that buffer k of the column holds for a number of rows.
-// The values of a Binary column have no least: how many there are is in the offsets, which nobody
-// believes before they are used (Value).
+// need returns the least and the most bytes of buffer k of the column, for a number of rows. The
+// values of a Binary column have no least number of bytes: it depends on the offsets, which Value
+// checks.
 func (c Column) need(k int, rows int64) (least, most int64) {
 	switch {
 	case c.Type != Binary:
@@ -96,8 +96,8 @@ func (c Column) need(k int, rows int64) (least, most int64) {
 	return least, least
 }
 
-// checkBuffer checks that buffer k of a column holds (or, compressed, says it holds) the given
-// number of rows.
+// checkBuffer checks that buffer k of a column holds the given number of rows, or claims to if it
+// is compressed.
 func checkBuffer(col []byte, rows int64, c Column, k int, compressed bool) error {
 	if rows < 0 || rows > math.MaxInt64/offsetWidth-1 {
 		return fmt.Errorf("%d rows: %w", rows, ErrFormat)
@@ -120,10 +120,10 @@ func checkBuffer(col []byte, rows int64, c Column, k int, compressed bool) error
 		return fmt.Errorf("a compressed buffer of %d bytes: %w", len(col), ErrFormat)
 	}
 	size := int64(binary.LittleEndian.Uint64(col))
-	if size == -1 { // stored as it is
+	if size == -1 { // stored without compression
 		size = int64(len(col) - 8)
 	}
-	// writers may count the padding to 64 bytes
+	// writers may include the padding to 64 bytes
 	if size < need || size > min(most, maxInflated)+64 {
 		return fmt.Errorf("%d bytes when decompressed, need %d for %d rows: %w", size,
 			max(need, most), rows, ErrFormat)
@@ -131,10 +131,10 @@ func checkBuffer(col []byte, rows int64, c Column, k int, compressed bool) error
 	return nil
 }
 
-// Load fills dst with the buffers of a batch's columns in the order of Bind, Rows × width bytes
-// each, 8-aligned; the values of a Binary column are as long as they are, and are cut by Value.
-// Without compression they are slices of the file and Load does not allocate; with it they are new
-// memory.
+// Load fills dst with the buffers of a batch's columns in the order of Bind. A buffer has Rows ×
+// width bytes and is 8-aligned. The values of a Binary column have any length; Value slices them.
+// Without compression the buffers are slices of the file and Load does not allocate. With
+// compression they are new memory.
 func (f *File) Load(b *Batch, dst [][]byte) error {
 	i := 0
 	for _, c := range f.cols {
@@ -150,8 +150,8 @@ func (f *File) Load(b *Batch, dst [][]byte) error {
 	return nil
 }
 
-// Value returns value i of a Binary column from its two buffers, and whether the offsets lie inside
-// the values.
+// Value returns value i of a Binary column from its two buffers. It reports whether the offsets lie
+// inside the values.
 func Value(offsets, values []byte, i int) ([]byte, bool) {
 	from := binary.LittleEndian.Uint32(offsets[offsetWidth*i:])
 	to := binary.LittleEndian.Uint32(offsets[offsetWidth*(i+1):])
@@ -161,7 +161,7 @@ func Value(offsets, values []byte, i int) ([]byte, bool) {
 	return values[from:to:to], true
 }
 
-// inflated returns the first need bytes of a buffer, or all of them.
+// inflated returns the first need bytes of a buffer, or all bytes.
 func (f *File) inflated(b *Batch, col []byte, need int, all bool) ([]byte, error) {
 	if b.zstd && b.Rows > 0 && len(col) > 0 {
 		var err error

@@ -9,7 +9,7 @@ import (
 // Type is the type of a column's values. Values are little-endian.
 type Type uint8
 
-// The types a column can have.
+// The types of columns.
 const (
 	Uint8 Type = iota
 	Uint16
@@ -30,9 +30,9 @@ type Column struct {
 // offsetWidth is the number of bytes of one offset of a Binary column.
 const offsetWidth = 4
 
-// Buffers is the number of buffers of a column that Write takes and Load gives: its values, and for
-// Binary the offsets before them. The offsets are one i32 more than there are rows: value i is the
-// bytes from offset i to offset i+1.
+// Buffers is the number of buffers of a column that Write takes and Load returns: the values, and
+// for Binary the offsets before them. There is one more i32 offset than rows: value i is the bytes
+// from offset i to offset i+1.
 func (c Column) Buffers() int {
 	if c.Type == Binary {
 		return 2
@@ -40,7 +40,7 @@ func (c Column) Buffers() int {
 	return 1
 }
 
-// Width is the number of bytes of one value; for Binary of one offset, as its values have none.
+// Width is the number of bytes of one value, for Binary of one offset.
 func (c Column) Width() int {
 	switch c.Type {
 	case Uint8:
@@ -58,7 +58,7 @@ func (c Column) Width() int {
 	}
 }
 
-// TypeName is Arrow's name of the column's type, as error messages give it.
+// TypeName returns Arrow's name of the column's type, for error messages.
 func (c Column) TypeName() string {
 	switch c.Type {
 	case Uint8:
@@ -97,10 +97,10 @@ func (c Column) arrowType() arrow.DataType {
 	}
 }
 
-// Codec is how the bodies of batches are compressed.
+// Codec is the compression of the bodies of batches.
 type Codec uint8
 
-// The codecs. LZ4 is refused both ways: several readers of Arrow files cannot open it.
+// The codecs. LZ4 is neither read nor written: several readers of Arrow files cannot open it.
 const (
 	None Codec = iota
 	Zstd

@@ -13,12 +13,12 @@ const (
 	headBytes = 8  // the magic and two bytes of padding
 	tailBytes = 10 // the footer's length and the magic
 
-	// maxInflated bounds the decompressed size of one batch. Our batches are a few MiB.
+	// maxInflated bounds the decompressed size of one batch. Writer's batches are a few MiB.
 	maxInflated = 1 << 30
 )
 
-// File is a parsed file. It refers to the bytes given to Parse, which must stay as they are. After
-// Bind it is safe for concurrent use.
+// File is a parsed file. It refers to the bytes given to Parse, which must not change. After Bind
+// it is safe for concurrent use.
 type File struct {
 	data    []byte
 	foot    flat
@@ -104,7 +104,7 @@ func (f *File) findFooter() (int, error) {
 	return n - tailBytes - int(size), nil
 }
 
-// readBlocks reads the list of batches; invariant 1 is checked here.
+// readBlocks reads the list of batches. It checks invariant 1.
 func (f *File) readBlocks(root table, footer int64) ([]block, error) {
 	const blockBytes = 24 // offset i64, meta i32, padding, body i64
 	pos, n := root.vector(3, blockBytes)
@@ -150,10 +150,10 @@ func (f *File) Has(name string) bool {
 	return false
 }
 
-// Codec returns how the bodies are compressed; None before Bind.
+// Codec returns the compression of the bodies; None before Bind.
 func (f *File) Codec() Codec { return f.codec }
 
-// Bind picks columns by name and checks all batches. Other columns of the file are ignored.
+// Bind selects columns by name and checks all batches. It ignores other columns of the file.
 func (f *File) Bind(cols []Column) error {
 	picked := make([]field, len(cols))
 	for i, c := range cols {
@@ -187,7 +187,7 @@ func (f *File) Bind(cols []Column) error {
 	return nil
 }
 
-// pick finds the column c, which must be there once and have the right type.
+// pick returns the field of column c. It must exist once and have the right type.
 func (f *File) pick(c Column) (field, error) {
 	var found []field
 	for _, fd := range f.fields {
@@ -210,10 +210,10 @@ func (f *File) pick(c Column) (field, error) {
 	return found[0], nil
 }
 
-// Batches returns the batches, to be given to Load.
+// Batches returns the batches, for Load.
 func (f *File) Batches() []Batch { return f.batches }
 
-// Close releases the decompressor. Slices given out stay valid as long as the data of Parse.
+// Close releases the decompressor. Slices of the file stay valid.
 func (f *File) Close() {
 	if f.inflate != nil {
 		f.inflate.Close()

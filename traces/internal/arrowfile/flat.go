@@ -7,14 +7,14 @@ import (
 	flatbuffers "github.com/google/flatbuffers/go"
 )
 
-// flat is a flatbuffer in which every position is checked before it is read. The first bad one sets
-// err; from then on all reads give zero, so that callers check err once per structure.
+// flat is a flatbuffer. It checks every position before it reads there. The first bad position sets
+// err, and from then on all reads return zero, so that callers check err once per structure.
 type flat struct {
 	b   []byte
 	err error
 }
 
-// table is a table of a flat; the zero value is an absent table, whose fields are all absent.
+// table is a table of a flat. The zero value is an absent table without fields.
 type table struct {
 	f    *flat
 	pos  int // of the table
@@ -43,7 +43,7 @@ func (f *flat) i64(pos int) int64 {
 	return flatbuffers.GetInt64(f.b[pos:])
 }
 
-// follow returns the position that the forward offset at pos leads to.
+// follow returns the target of the forward offset at pos.
 func (f *flat) follow(pos int) int {
 	off := f.u32(pos)
 	if off > math.MaxInt32 {
@@ -70,7 +70,7 @@ func (f *flat) table(pos int) table {
 	return table{f, pos, vtab, vlen}
 }
 
-// slot returns the position of field i, size bytes long, and whether the table has it.
+// slot returns the position of field i, size bytes long, and reports whether the table has it.
 func (t table) slot(i, size int) (int, bool) {
 	at := 4 + 2*i
 	if t.f == nil || at+2 > t.vlen || t.f.err != nil {
@@ -111,7 +111,7 @@ func (t table) i64(i int) int64 {
 	return 0
 }
 
-// sub returns the table that field i points to, and whether there is one.
+// sub returns the table at field i and reports whether there is one.
 func (t table) sub(i int) (table, bool) {
 	p, ok := t.slot(i, 4)
 	if !ok {
@@ -121,8 +121,8 @@ func (t table) sub(i int) (table, bool) {
 	return s, t.f.err == nil
 }
 
-// vector returns the position of the first of n elements of the given size; n is 0 for an absent
-// vector. The whole vector lies in the buffer, so n is bounded by the buffer's length.
+// vector returns the position of the first of n elements of the given size. n is 0 for an absent
+// vector. The whole vector lies in the buffer, which bounds n.
 func (t table) vector(i, size int) (pos, n int) {
 	p, ok := t.slot(i, 4)
 	if !ok {
@@ -140,7 +140,7 @@ func (t table) vector(i, size int) (pos, n int) {
 // element returns table k of a vector of tables that starts at pos.
 func (f *flat) element(pos, k int) table { return f.table(f.follow(pos + 4*k)) }
 
-// bytes returns the string or byte vector of field i without a copy.
+// bytes returns the string or byte vector of field i without copying.
 func (t table) bytes(i int) []byte {
 	p, n := t.vector(i, 1)
 	if n == 0 {

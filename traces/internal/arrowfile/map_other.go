@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// Map reads a whole file into memory: the portable stand-in for mapping it.
+// Map reads a whole file into memory, where mapping is not available.
 func Map(f *os.File, size int64) ([]byte, error) {
 	if size != int64(int(size)) || size < 0 {
 		return nil, errors.New("the file is larger than this system's address space")
@@ -20,5 +20,5 @@ func Map(f *os.File, size int64) ([]byte, error) {
 	return b, nil
 }
 
-// Unmap releases what Map returned.
+// Unmap releases the memory of Map.
 func Unmap([]byte) error { return nil }

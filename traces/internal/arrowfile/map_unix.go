@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Map maps a whole file for reading. The mapping outlives f. A file that is cut short while it is
-// mapped ends the process when the missing part is read, which is why files are replaced by
-// renaming and never written in place.
+// Map maps a whole file for reading. The mapping outlives f. Reading a missing part of a file that
+// was truncated while mapped ends the process. Files are therefore replaced by renaming and never
+// written in place.
 func Map(f *os.File, size int64) ([]byte, error) {
 	if size == 0 {
 		return nil, nil
@@ -27,7 +27,7 @@ func Map(f *os.File, size int64) ([]byte, error) {
 	return b, nil
 }
 
-// Unmap releases what Map returned.
+// Unmap releases the memory of Map.
 func Unmap(b []byte) error {
 	if b == nil {
 		return nil

@@ -17,13 +17,13 @@ const (
 	codecLZ4, codecZstd  = 0, 1
 )
 
-// Limits that no file of ours comes near; they bound the work a hostile schema can ask for.
+// Limits far above those of trace and Run files. They bound the work for a hostile schema.
 const (
 	maxFields = 1024 // columns and their children, all together
 	maxDepth  = 8    // nesting of children
 )
 
-// field is what the reader knows of one column of a file.
+// field describes one column of a file.
 type field struct {
 	name     string
 	typeName string
@@ -32,8 +32,7 @@ type field struct {
 	buffer   int // index of its first buffer (the validity bitmap) in a batch
 }
 
-// schemaReader walks a schema and counts the nodes and buffers that each column occupies in a
-// batch.
+// schemaReader reads a schema and counts the nodes and buffers of each column in a batch.
 type schemaReader struct {
 	f       *flat
 	visited int
@@ -54,7 +53,7 @@ func (r *schemaReader) fields(schema table) ([]field, error) {
 			buffer: r.buffers}
 		fd.typeName = typeName(t)
 		err := r.count(t, 0)
-		if r.f.err != nil { // first: after it, names and types are zeros
+		if r.f.err != nil { // after an error, names and types are zeros
 			return nil, r.f.err
 		}
 		if err != nil {
@@ -65,7 +64,7 @@ func (r *schemaReader) fields(schema table) ([]field, error) {
 	return out, r.f.err
 }
 
-// clip bounds a name that goes into error messages.
+// clip bounds the length of a name in error messages.
 func clip(name []byte) []byte { return name[:min(len(name), 128)] }
 
 // count adds the nodes and buffers of a field and its children.
@@ -77,7 +76,7 @@ func (r *schemaReader) count(t table, depth int) error {
 	r.nodes++
 	kind := t.u8(2)
 	if _, dict := t.sub(4); dict {
-		r.buffers += 2 // the indices; the values are elsewhere in the file
+		r.buffers += 2 // buffers of the indices; the values are elsewhere
 		return nil
 	}
 	switch kind {
@@ -102,7 +101,7 @@ func (r *schemaReader) count(t table, depth int) error {
 	return nil
 }
 
-// typeName names the type of a field as Arrow's tools do.
+// typeName returns the name of a field's type as Arrow's tools print it.
 func typeName(t table) string {
 	if _, dict := t.sub(4); dict {
 		return "dictionary"
@@ -137,7 +136,7 @@ func typeName(t table) string {
 	}
 }
 
-// product returns a·b, or MaxInt64 when that overflows; both are ≥ 0.
+// product returns a·b for a, b ≥ 0, or MaxInt64 on overflow.
 func product(a, b int64) int64 {
 	if b != 0 && a > math.MaxInt64/b {
 		return math.MaxInt64

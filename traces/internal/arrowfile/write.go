@@ -13,8 +13,7 @@ import (
 )
 
 // Writer writes a table batch by batch. The same calls give the same bytes. After the first error
-// every call returns that error: the library has paths on which a failed write is followed by a
-// Close that succeeds.
+// every call returns that error: in the library, a Close after a failed write may succeed.
 type Writer struct {
 	cols   []Column
 	schema *arrow.Schema
@@ -22,7 +21,7 @@ type Writer struct {
 	err    error
 }
 
-// NewWriter returns a Writer to w. Nothing is written before the first batch.
+// NewWriter returns a Writer to w. It writes nothing before the first batch.
 func NewWriter(w io.Writer, cols []Column, meta []Pair, codec Codec) (*Writer, error) {
 	fields := make([]arrow.Field, len(cols))
 	for i, c := range cols {
@@ -49,8 +48,8 @@ func NewWriter(w io.Writer, cols []Column, meta []Pair, codec Codec) (*Writer, e
 	return &Writer{cols: cols, schema: schema, out: out}, nil
 }
 
-// Write appends a batch of rows. bufs holds the buffers of each column in order (Column.Buffers
-// says how many); they are free for reuse afterwards.
+// Write appends a batch of rows. bufs holds the buffers of each column in order (see
+// Column.Buffers). The caller may reuse them afterwards.
 func (w *Writer) Write(rows int, bufs [][]byte) error {
 	if w.err == nil {
 		w.err = w.write(rows, bufs)
@@ -82,8 +81,8 @@ func (w *Writer) write(rows int, bufs [][]byte) (err error) {
 	return w.out.Write(rec)
 }
 
-// values checks the buffers of a column of rows values and makes them Arrow's, without a validity
-// bitmap.
+// values checks the buffers of a column with the given number of rows and returns them as Arrow
+// buffers, without a validity bitmap.
 func (c Column) values(rows int, bufs [][]byte) ([]*memory.Buffer, error) {
 	if c.Type != Binary {
 		if len(bufs[0]) != rows*c.Width() {
@@ -123,7 +122,8 @@ func recovered(err *error) {
 	}
 }
 
-// forwardOnly gives the library the Seek it wants from a stream: it only ever asks where it is.
+// forwardOnly gives the library the Seek that it wants. The library only asks for the current
+// position.
 type forwardOnly struct {
 	w   io.Writer
 	pos int64

@@ -1,6 +1,5 @@
-// Package parquettest reads back what package parquet writes, for tests: a second, plain
-// implementation of the same parts of Parquet. That it reads them right is checked against pyarrow
-// in the tests of package parquet.
+// Package parquettest reads the files of package parquet, for tests: a second, plain implementation
+// of the same parts of Parquet. The tests of package parquet check it against pyarrow.
 package parquettest
 
 import (
@@ -14,15 +13,14 @@ import (
 	"github.com/windrow-sim/windrow/traces/parquet"
 )
 
-// File is a table that was read back.
+// File is a decoded table.
 type File struct {
 	Columns  []parquet.Column
 	Metadata []parquet.Entry
 	Rows     [][]any // values as parquet.Writer.Row takes them
 }
 
-// Read decodes what parquet.Writer writes. Whatever is wrong is one error: the reader is for files
-// of the writer alone.
+// Read decodes a file of parquet.Writer. All defects give one error.
 func Read(data []byte) (f *File, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -118,7 +116,7 @@ func values(c parquet.Column, data []byte, n int) (list []any) {
 	return list
 }
 
-// The types of Thrift's compact protocol that are read.
+// The types of Thrift's compact protocol that Read understands.
 const (
 	typeI32    = 5
 	typeI64    = 6
