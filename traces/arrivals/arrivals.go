@@ -111,7 +111,7 @@ const (
 	TooLarge  Reason = "too large"
 	BadTime   Reason = "time in another layout" // not the format's layout, or no such date
 	Fields    Reason = "number of fields"       // another number than the header's
-	OpenQuote Reason = "open quote"             // text after the closing quote of a field, or no closing quote
+	OpenQuote Reason = "open quote"             // no closing quote, or text after it
 	LongLine  Reason = "long line"              // beyond MaxLine
 	NotJSON   Reason = "not JSON"               // the line is not a JSON object
 	TwiceKey  Reason = "key twice"              // a key that a line has twice

@@ -30,7 +30,7 @@ type csv struct {
 	names                         columns
 	clock                         func([]byte) (units.Nanos, Reason)
 	width                         int // fields of a line
-	time, prompt, output, session int // indices of the columns in a line; session is -1 if there is none
+	time, prompt, output, session int // indices of the columns; session -1 if there is none
 	fields                        [][]byte
 }
 

@@ -7,22 +7,23 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// MaxChunk is the largest number of tokens of a prompt that are measured as one step.
+// MaxChunk is the largest number of prompt tokens in one step.
 const MaxChunk = 256
 
 // Chunk is the mean step of a prompt that is computed several tokens at a time: the union over
-// tokens that follow each other in one sequence.
+// consecutive tokens of one sequence.
 type Chunk struct {
 	Tokens int `json:"tokens_count"`
-	// that Units is the mean of; 0 when no sequence is long enough
+	// number of chunks in the mean; 0 if no sequence is long enough
 	Chunks        int     `json:"chunks_count"`
 	Units         float64 `json:"units"` // of one layer, mean over the layers
 	Share         float64 `json:"share"`
 	BytesPerToken float64 `json:"bytes_per_token"` // of all layers
 }
 
-// ComputeChunks measures chunks of 1, 2, 4, … MaxChunk tokens in one pass. Each sequence, whatever
-// its tokens' phase, is cut from its start; a chunk that its end cuts short is left out.
+// ComputeChunks measures chunks of 1, 2, 4, … MaxChunk tokens in one pass. It cuts each sequence
+// from its start, whatever the phase of its tokens. A shorter chunk at the end of a sequence is
+// left out.
 func ComputeChunks(src traces.Source, predicted bool) ([]Chunk, error) {
 	h := src.Header()
 	switch {
@@ -63,7 +64,7 @@ func ComputeChunks(src traces.Source, predicted bool) ([]Chunk, error) {
 	return list, nil
 }
 
-// chunkPass unites chunks of one length.
+// chunkPass measures chunks of one length.
 type chunkPass struct {
 	tokens int
 	have   int         // tokens of the current chunk

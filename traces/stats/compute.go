@@ -9,23 +9,23 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// batchTokens is the number of tokens that are read before the layers are stepped: long enough that
-// a layer's state stays in the cache of its core for a while, short enough that the masks do too.
+// batchTokens is the number of tokens that are read before the layers are stepped. A layer's state
+// then stays in the cache of its core for some tokens, and the masks of the batch still fit.
 const batchTokens = 32
 
-// Options say how to measure.
+// Options of Compute.
 type Options struct {
-	// Workers is the number of goroutines that share the layers; 0 means one for each processor.
-	// The result is the same for any number.
+	// Workers is the number of goroutines that share the layers; 0 means one per processor. The
+	// result does not depend on it.
 	Workers int
-	// Predicted measures the predicted masks in place of the true ones.
+	// Predicted measures the predicted masks, not the true ones.
 	Predicted bool
-	// Progress, if not nil, is called now and then with the number of tokens done and of all.
+	// Progress, if not nil, is called now and then with the number of tokens done and the total.
 	Progress func(done, total int)
 }
 
-// Compute measures a trace in one pass. The tokens must come in the order of (sequence, position);
-// a change of the sequence starts with an empty window.
+// Compute measures a trace in one pass. The tokens must come in the order of (sequence, position).
+// Each sequence starts with an empty window.
 func Compute(src traces.Source, opt Options) (*Stats, error) {
 	c, err := newCollector(src, opt)
 	if err != nil {
@@ -88,8 +88,8 @@ func newCollector(src traces.Source, opt Options) (*collector, error) {
 	return c, nil
 }
 
-// accept checks token i of the batch, which is token index of the trace, and counts what does not
-// depend on layers.
+// accept checks token i of the batch, token index of the trace, and counts what does not depend on
+// layers.
 func (c *collector) accept(i, index int) error {
 	t := &c.batch[i]
 	c.starts[i] = c.sequences.Begins(t.Seq)
@@ -97,7 +97,7 @@ func (c *collector) accept(i, index int) error {
 		return fmt.Errorf("sequence %d position %d comes after sequence %d position %d; sort "+
 			"the trace", t.Seq, t.Pos, c.seq, c.pos)
 	}
-	// No step may reach outside its layer's state.
+	// A step must not reach outside its layer's state.
 	if err := c.head.CheckMasks("active", t.Active); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (c *collector) accept(i, index int) error {
 	return nil
 }
 
-// endSequence adds the windows of a finished sequence of c.tail tokens, if there is one.
+// endSequence adds the windows of the finished sequence of c.tail tokens, if there is one.
 func (c *collector) endSequence() {
 	if c.tail == 0 {
 		return
@@ -136,8 +136,8 @@ func (c *collector) endSequence() {
 	c.tail = 0
 }
 
-// stepLayers advances all layers by the first n tokens of the batch. Layers share nothing, so that
-// the split between workers cannot change the result.
+// stepLayers advances all layers by the first n tokens of the batch. Layers share no state, so the
+// split between workers cannot change the result.
 func (c *collector) stepLayers(n int) {
 	workers := c.opt.Workers
 	if workers <= 0 {
@@ -196,8 +196,7 @@ func (c *collector) result() *Stats {
 	return s
 }
 
-// totalOf adds the counts of all layers and averages their means. Full is a property of the trace,
-// the same in each.
+// totalOf adds the counts of all layers and averages their means. Full is the same in all layers.
 func totalOf(layers []Part) Part {
 	n := float64(len(layers))
 	total := Part{Window: newWindows(), Reuse: Reuse{Exact: make([]int64, MaxWindow),

@@ -6,7 +6,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/document"
 )
 
-// Document describes the statistics: the share of every layer, then what windows keep and load.
+// Document describes the statistics: the active share of every layer, then what windows keep and
+// load.
 func (s *Stats) Document() *document.Document {
 	units := float64(s.Units)
 	d := &document.Document{Name: "trace-stats", Title: "windrow trace stats", Result: s,

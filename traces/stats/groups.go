@@ -8,23 +8,23 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Group says what choosing the sequences of a batch gains. In every step but the first all lanes
-// are split into batches of one size; lanes that are left over are left out of all three ways of
-// doing it. Shares are means of the union's share of the units.
+// Group is the gain from choosing the sequences of a batch. In every step but the first, all lanes
+// are split into batches of one size, in three ways. Remaining lanes are left out of all three.
+// Shares are means of the union's share of the units.
 type Group struct {
 	Size    int     `json:"batch_count"`
 	Batches int     `json:"batches_per_step_count"`
-	InOrder float64 `json:"in_order_share"` // lanes as they come: distant ones together
-	// Known: chosen anew in every step by its own masks, which nobody knows before the step. No
+	InOrder float64 `json:"in_order_share"` // by the lanes' Order: distant lanes together
+	// Known chooses anew in every step by the masks of that step, which are not known before it. No
 	// choice by this rule gains more.
 	Known float64 `json:"grouped_by_this_step_share"`
-	// Before: chosen anew in every step by the masks of the step before, as a server could.
+	// Before chooses anew in every step by the masks of the previous step, as a server could.
 	Before float64 `json:"grouped_by_last_step_share"`
 }
 
-// grouping measures Groups step by step. The rule is greedy: a batch starts with the first lane
-// that is in none, and then always takes the lane that makes its union grow least, over all layers
-// together; the first of equals.
+// grouping measures Groups step by step. The rule is greedy. A batch starts with the first free
+// lane, and then takes the lane that makes its union over all layers grow least, the first of
+// equals.
 type grouping struct {
 	head   *traces.Header
 	sizes  []int
@@ -35,7 +35,7 @@ type grouping struct {
 	acc    []mask.Mask // by layer: the union of a batch
 }
 
-// newGrouping measures the sizes that leave a choice.
+// newGrouping returns a grouping for the sizes that leave a choice.
 func newGrouping(h *traces.Header, order, sizes []int) *grouping {
 	g := &grouping{head: h, order: order, acc: mask.NewLayers(h.Layers, h.Units)}
 	for _, b := range sizes {
@@ -58,14 +58,14 @@ func (g *grouping) step(masks [][]mask.Mask) {
 			}
 		}
 	}
-	// Tokens are read into the same slices step by step; the masks that these point to stay.
+	// The slices of masks are reused by the next step; the masks are not.
 	g.before = make([][]mask.Mask, len(masks))
 	for lane := range masks {
 		g.before[lane] = slices.Clone(masks[lane])
 	}
 }
 
-// choose orders the lanes of the pool so that every size of them are a batch.
+// choose orders the lanes of the pool: each run of size lanes is a batch.
 func (g *grouping) choose(masks [][]mask.Mask, pool []int, size int) []int {
 	left, chosen := slices.Clone(pool), make([]int, 0, len(pool))
 	for len(left) > 0 {
@@ -80,7 +80,7 @@ func (g *grouping) choose(masks [][]mask.Mask, pool []int, size int) []int {
 	return chosen
 }
 
-// closest is the index of the lane that makes the union grow least; 0 when none is left.
+// closest returns the index of the lane that makes the union grow least, or 0 if none is left.
 func (g *grouping) closest(masks [][]mask.Mask, left []int) (at int) {
 	best := math.MaxInt
 	for i, lane := range left {
@@ -91,7 +91,7 @@ func (g *grouping) closest(masks [][]mask.Mask, left []int) (at int) {
 	return at
 }
 
-// growth is how many units a lane adds; it may stop counting at limit.
+// growth returns the number of units that a lane adds to the union. It may stop at limit.
 func (g *grouping) growth(masks []mask.Mask, limit int) (n int) {
 	for l, m := range masks {
 		n += m.CountAndNot(g.acc[l])
@@ -114,7 +114,7 @@ func (g *grouping) add(masks []mask.Mask) {
 	}
 }
 
-// measure is the number of units of the unions of all batches.
+// measure returns the number of units of the unions of all batches.
 func (g *grouping) measure(masks [][]mask.Mask, lanes []int, size int) (sum int64) {
 	for batch := range slices.Chunk(lanes, size) {
 		g.clear()

@@ -7,21 +7,20 @@ import (
 )
 
 const (
-	// farGap is the bucket of gaps above MaxWindow and of first uses: a miss in every measured
-	// window.
+	// farGap is the bucket of gaps above MaxWindow and of first uses: misses in every window.
 	farGap = MaxWindow + 1
 	// powerBuckets holds gaps above 64 up to 2³¹, the largest token index.
 	powerBuckets = 25
 )
 
-// layerPass is the state of the pass over one layer. A token is known by its index in the trace,
-// counted from 1, so that 0 means "never" and nothing has to be cleared between sequences.
+// layerPass is the state of the pass over one layer. A token is its index in the trace, counted
+// from 1. 0 means "never", so that nothing is cleared between sequences.
 type layerPass struct {
 	last     []int32 // by unit: the last token that needed it, 0 = none
 	seqStart int32   // first token of the current sequence
 	now      int32   // the token last stepped
 
-	// D_t(k) of the current sequence; until k tokens have passed, of all of it
+	// D_t(k) of the current sequence; of all its tokens while it has fewer than k
 	distinct [MaxWindow + 1]int64
 
 	gaps     [farGap + 1]int64 // all accesses by gap; farGap: beyond and first uses
@@ -32,14 +31,14 @@ type layerPass struct {
 	sumNew      [MaxWindow + 1]int64 // Σ M_t(k) over tokens with k tokens before them
 
 	accesses, minActive, maxActive int64
-	trueActive, predicted, both    int64 // units that are truly active, predicted, and both at once
+	trueActive, predicted, both    int64 // units that are active, predicted, and both
 }
 
 func newLayerPass(units int) *layerPass {
 	return &layerPass{last: make([]int32, units)}
 }
 
-// step advances by one token that needs the units whose bits are set.
+// step advances by one token that needs the units of a mask.
 func (p *layerPass) step(need mask.Mask, startsSequence bool) {
 	p.now++
 	if startsSequence {
@@ -66,8 +65,8 @@ func (p *layerPass) count(need mask.Mask) (row [farGap + 1]uint32) {
 	return row
 }
 
-// countFar files an access whose unit was last needed more than MaxWindow tokens ago or not in this
-// sequence.
+// countFar counts an access whose unit was last needed more than MaxWindow tokens ago, or not in
+// this sequence.
 func (p *layerPass) countFar(before int32) {
 	if before < p.seqStart {
 		p.firstUse++
@@ -77,7 +76,7 @@ func (p *layerPass) countFar(before int32) {
 	p.above[bits.Len32(uint32(p.now-before-1))-7]++
 }
 
-// addRow folds one token's gap histogram into the sums of all windows; see the package
+// addRow adds one token's histogram of gaps to the sums of all windows; see the package
 // documentation.
 func (p *layerPass) addRow(row *[farGap + 1]uint32) {
 	active := int64(0)
@@ -108,15 +107,15 @@ func (p *layerPass) addRow(row *[farGap + 1]uint32) {
 	}
 }
 
-// compare counts how well a predicted mask covers the true one.
+// compare counts the units of a predicted mask, of the true one, and of both.
 func (p *layerPass) compare(active, predicted mask.Mask) {
 	p.trueActive += int64(active.Count())
 	p.predicted += int64(predicted.Count())
 	p.both += int64(active.CountAnd(predicted))
 }
 
-// part turns the sums into the result for one layer. full[k] is the number of full windows of k
-// tokens in the trace.
+// part returns the result of one layer. full[k] is the number of full windows of k tokens in the
+// trace.
 func (p *layerPass) part(units, tokens int, full *[MaxWindow + 2]int64, compared bool) Part {
 	never := 0
 	for _, t := range p.last[:units] {
@@ -170,7 +169,8 @@ func newWindows() Windows {
 	}
 }
 
-// predictorOf compares numbers of truly active, predicted and both among all (unit, token) pairs.
+// predictorOf compares predicted with true masks, from the numbers of active, predicted, both, and
+// all (unit, token) pairs.
 func predictorOf(active, predicted, both, all int64) *Predictor {
 	return &Predictor{
 		TrueShare:      ratio(active, all),

@@ -1,6 +1,6 @@
 package stats
 
-// MaxWindow is the longest window that is measured, in tokens.
+// MaxWindow is the longest measured window, in tokens.
 const MaxWindow = 64
 
 // Stats describes a trace. Shares are fractions of 1; shares of units are of the units of one
@@ -17,18 +17,18 @@ type Stats struct {
 	ShortestSeq int    `json:"shortest_sequence_tokens"`
 	Accesses    int64  `json:"accesses_count"` // of all layers
 	PerLayer    []Part `json:"per_layer"`
-	// counts are sums over the layers; means are means over the layers
+	// sums of the layers' counts, means of the layers' means
 	Total        Part `json:"total"`
 	MaxWindow    int  `json:"max_window_tokens"`
 	HasPredicted bool `json:"has_predicted"`
 }
 
-// Part is what was measured of one layer, or of all.
+// Part is the result of one layer, or of all.
 type Part struct {
 	Accesses int64 `json:"accesses_count"`
 	// over tokens; in Total the range over tokens and layers
 	Active      Spread     `json:"active_share"`
-	NeverActive float64    `json:"never_active_share"` // units that no token of the trace needs
+	NeverActive float64    `json:"never_active_share"` // units that no token needs
 	Predictor   *Predictor `json:"predictor,omitempty"`
 	Window      Windows    `json:"window"`
 	Reuse       Reuse      `json:"reuse"`
@@ -41,8 +41,8 @@ type Spread struct {
 	Max  float64 `json:"max"`
 }
 
-// Predictor compares predicted with true masks, whichever of them is analysed. A ratio whose
-// denominator is 0 is 0.
+// Predictor compares predicted with true masks, whichever of them is measured. A ratio with
+// denominator 0 is 0.
 type Predictor struct {
 	TrueShare      float64 `json:"true_share"`
 	PredictedShare float64 `json:"predicted_share"`
@@ -52,20 +52,19 @@ type Predictor struct {
 	Ratio          float64 `json:"predicted_per_true_ratio"`
 }
 
-// Windows holds what depends on the length k of a window in tokens. All slices have MaxWindow+1
-// elements and are indexed by k.
+// Windows holds results by the length k of a window in tokens. All slices have MaxWindow+1
+// elements, indexed by k.
 type Windows struct {
 	// SAgg is s_agg(k) in units: the mean number of distinct units in k consecutive tokens of a
-	// sequence, over all full windows; SAgg[0] is 0. It is 0 as well where Full is 0.
+	// sequence, over all full windows. It is 0 if Full is 0, and SAgg[0] is 0.
 	SAgg []float64 `json:"s_agg_units"`
-	// Full is the number of windows of k tokens that SAgg is the mean of. Full[0] is the number of
-	// tokens.
+	// Full is the number of full windows of k tokens. Full[0] is the number of tokens.
 	Full []int64 `json:"full_windows_count"`
-	// Delta is Δ(k) in units: the mean number of units that a token needs and none of the k tokens
-	// before it needed, over the tokens with k tokens before them in their sequence; 0 where there
-	// is none. Delta[0] is SAgg[1].
+	// Delta is Δ(k) in units: the mean number of units that a token needs and that none of the k
+	// tokens before it needed. The mean is over tokens with k tokens before them in their sequence,
+	// 0 if there is none. Delta[0] is SAgg[1].
 	Delta []float64 `json:"delta_units"`
-	// Hits and Misses are the totals over all tokens for policy.Window(k), which starts each
+	// Hits and Misses are the totals over all tokens under policy.Window(k), which starts each
 	// sequence empty.
 	Hits   []int64 `json:"hits_count"`
 	Misses []int64 `json:"misses_count"`
@@ -75,7 +74,7 @@ type Windows struct {
 // same sequence.
 type Reuse struct {
 	Exact []int64 `json:"gap_1_to_64_count"` // Exact[i]: gap i+1
-	// Above64[i] counts gaps above 2^(6+i) up to 2^(7+i). Trailing zeros are left out.
+	// Above64[i] counts gaps above 2^(6+i) up to 2^(7+i). It has no trailing zeros.
 	Above64  []int64 `json:"gap_above_64_by_power_of_two_count"`
 	FirstUse int64   `json:"first_use_count"` // first access of a unit in its sequence
 }

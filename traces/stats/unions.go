@@ -11,38 +11,38 @@ import (
 	"github.com/windrow-sim/windrow/traces/batch"
 )
 
-// MaxBatch is the largest batch that is measured when no sizes are given.
+// MaxBatch is the largest measured batch if no sizes are given.
 const MaxBatch = 64
 
-// UnionOptions say what batches to measure.
+// UnionOptions of ComputeUnions.
 type UnionOptions struct {
-	// Sizes are the numbers of sequences, ascending; nil means 1 to MaxBatch, or to the number of
-	// tokens where that is less.
+	// Sizes are the batch sizes in sequences, ascending; nil means 1 to MaxBatch, or to the number
+	// of tokens if that is smaller.
 	Sizes []int
-	// Predicted measures the predicted masks in place of the true ones.
+	// Predicted measures the predicted masks, not the true ones.
 	Predicted bool
-	// Group also measures batches of sequences that were chosen for alike masks. It needs two steps
-	// or more.
+	// Group also measures batches of sequences chosen for similar masks. It needs at least two
+	// steps.
 	Group bool
-	// Workers is the number of goroutines that share the layers; 0 means one for each processor.
-	// The result is the same for any number.
+	// Workers is the number of goroutines that share the layers; 0 means one per processor. The
+	// result does not depend on it.
 	Workers int
-	// Progress, if not nil, is called now and then with the number of steps done and of all.
+	// Progress, if not nil, is called now and then with the number of steps done and the total.
 	Progress func(done, total int)
 }
 
-// Unions says what batches of several sequences need. Shares are fractions of 1.
+// Unions holds the unions of batches of several sequences. Shares are fractions of 1.
 type Unions struct {
 	Mask      string      `json:"mask"` // "true" or "predicted"
 	Phase     string      `json:"phase"`
 	Layers    int         `json:"layers_count"`
 	Units     int         `json:"units_per_layer_count"`
 	UnitBytes units.Bytes `json:"bytes_per_unit"`
-	Tokens    int         `json:"tokens_count"`    // that were measured
-	Sequences int         `json:"sequences_count"` // that they are of
-	Lanes     int         `json:"lanes_count"`     // that batches are formed of
+	Tokens    int         `json:"tokens_count"`    // measured tokens
+	Sequences int         `json:"sequences_count"` // sequences of these tokens
+	Lanes     int         `json:"lanes_count"`     // lanes that batches are formed from
 	Steps     int         `json:"steps_count"`     // of each lane
-	Formed    string      `json:"formed_of"`       // in words, what a lane is
+	Formed    string      `json:"formed_of"`       // a lane in words
 	Batches   []Batch     `json:"batches"`
 	Groups    []Group     `json:"groups,omitempty"`
 }
@@ -54,22 +54,22 @@ type Batch struct {
 	LayerUnits []float64 `json:"layer_union_units"` // by layer
 }
 
-// Union is what a step needs.
+// Union is the union of a step.
 func (b *Batch) Union() *Kept { return &b.AtLeast[0] }
 
-// Kept is what a step reads when it leaves out units that fewer than M of its sequences need.
+// Kept is the reads of a step that leaves out the units that fewer than M of its sequences need.
 type Kept struct {
 	M     int     `json:"at_least_count"`
 	Units float64 `json:"units"` // of one layer, mean over the layers
 	Share float64 `json:"share"` // of the units of a layer
-	// of all layers, divided by the sequences that share them
+	// of all layers, divided by the number of sequences
 	BytesPerToken float64 `json:"bytes_per_token"`
-	Dropped       float64 `json:"dropped_share"` // activations of left-out units, of all
+	Dropped       float64 `json:"dropped_share"` // share of the activations that belong to left-out units
 }
 
 // ComputeUnions measures batches of all sizes in one pass. There are as many lanes as the largest
-// batch has sequences, and of each size as many batches as there are lanes: every lane in turn is
-// the first, and the others follow in the lanes' Order. So every token counts the same, and a
+// batch has sequences. There are as many batches of each size as lanes: each lane in turn is the
+// first, and the others follow in the lanes' Order. All tokens therefore count the same, and a
 // larger batch contains a smaller one.
 func ComputeUnions(stream *batch.Stream, opt UnionOptions) (*Unions, error) {
 	sizes, err := checkUnions(stream, opt)
@@ -97,7 +97,7 @@ func ComputeUnions(stream *batch.Stream, opt UnionOptions) (*Unions, error) {
 	return u.result(stream), nil
 }
 
-// checkUnions returns the sizes to measure.
+// checkUnions checks the options and returns the sizes to measure.
 func checkUnions(stream *batch.Stream, opt UnionOptions) ([]int, error) {
 	h, sizes := stream.Header(), opt.Sizes
 	if sizes == nil {
@@ -178,8 +178,8 @@ func (u *unionPass) read(step int) ([][]mask.Mask, error) {
 	return masks, nil
 }
 
-// stepLayers adds a step to all layers. They share nothing, so that the split between workers
-// cannot change the result.
+// stepLayers adds a step to all layers. Layers share no state, so the split between workers cannot
+// change the result.
 func (u *unionPass) stepLayers(masks [][]mask.Mask) {
 	workers := u.opt.Workers
 	if workers <= 0 {
@@ -197,7 +197,7 @@ func (u *unionPass) stepLayers(masks [][]mask.Mask) {
 	wait.Wait()
 }
 
-// step forms a batch from every lane on and measures it at the wanted sizes on its way to the
+// step forms one batch from each lane on, and measures it at the wanted sizes while it grows to the
 // largest.
 func (p *unionLayer) step(masks [][]mask.Mask, layer int, order, sizes []int) {
 	for first := range masks {
@@ -238,7 +238,7 @@ func (u *unionPass) result(stream *batch.Stream) *Unions {
 	return r
 }
 
-// batch is the mean over all steps, and all batches of the size in each.
+// batch returns the mean over all steps and all batches of the size.
 func (u *unionPass) batch(at, size int) Batch {
 	b := Batch{Size: size}
 	var least [batch.MaxAtLeast]int64
@@ -258,8 +258,8 @@ func (u *unionPass) batch(at, size int) Batch {
 		k.Share = k.Units / float64(u.head.Units)
 		k.BytesPerToken = k.Units * float64(len(u.layers)) * float64(u.head.UnitBytes) /
 			float64(size)
-		// A unit in c < M masks drops c activations; Σ_{m<M} least(m) counts min(c, M−1) of every
-		// unit, M−1 of them for those kept.
+		// A unit in c < M masks drops c activations. Σ_{m<M} least(m) counts min(c, M−1) for every
+		// unit, so M−1 for each kept unit.
 		k.Dropped = ratio(fewer-int64(i)*n, activations)
 		b.AtLeast = append(b.AtLeast, k)
 		fewer += n

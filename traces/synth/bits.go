@@ -6,8 +6,8 @@ import (
 )
 
 // bernoulli returns a word whose bits inside lanes are 1 with probability p·2⁻⁶⁴, independently,
-// and 0 outside. Each lane compares a random binary fraction with p digit by digit from the top
-// until they differ; the lanes share the random words, so that a whole word needs about 8 of them.
+// and 0 outside. Each lane compares a random binary fraction with p, digit by digit from the top,
+// until they differ. The lanes share the random words, so that a whole word needs about 8 of them.
 func bernoulli(r *rand.Rand, p, lanes uint64) uint64 {
 	below := uint64(0)
 	for lanes != 0 && p != 0 {
@@ -23,9 +23,9 @@ func bernoulli(r *rand.Rand, p, lanes uint64) uint64 {
 	return below
 }
 
-// walk returns 64 steps of an on/off chain: bit t is the state after step t, given the state before
-// step 0. An on chain goes off at the steps with a bit in exit, an off chain on at those with a bit
-// in enter.
+// walk returns 64 steps of an on/off chain. Bit t is the state after step t; on is the state before
+// step 0. An on chain goes off at the steps with a bit in exit. An off chain goes on at the steps
+// with a bit in enter.
 func walk(on bool, enter, exit uint64) uint64 {
 	states := uint64(0)
 	for t := 0; t < 64; t++ {
@@ -44,7 +44,7 @@ func walk(on bool, enter, exit uint64) uint64 {
 	return states
 }
 
-// lowBits is a word with the lowest n bits set, n from 0 to 64.
+// lowBits returns a word with the lowest n bits set, n from 0 to 64.
 func lowBits(n int) uint64 { return 1<<n - 1 }
 
 // transpose exchanges rows and columns of a 64×64 bit matrix: bit j of word i becomes bit i of word

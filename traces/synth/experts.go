@@ -12,26 +12,26 @@ import (
 	"github.com/windrow-sim/windrow/traces/shapes"
 )
 
-// router is the model whose repetitions of experts are published by layer.
+// router is the model with published repetitions of experts by layer.
 const router = "Mixtral-8x7B"
 
 // popularitySpread is the standard deviation of the log-normal popularity of experts. It is
-// assumed: training balances experts, and of the first layer's repetitions, 48 % beside the 46 % of
-// chance, it explains all there is to explain.
+// assumed: training balances experts. It explains all of the first layer's repetitions above
+// chance, 48 % against 46 %.
 const popularitySpread = 0.2
 
-// maxExperts is the largest number of experts of a layer; a token looks at all of them for each
-// that it picks.
+// maxExperts is the largest number of experts of a layer. A token looks at all experts for each one
+// that it selects.
 const maxExperts = 1 << 12
 
-// routing is one layer's router: which experts are popular, and how often one stays.
+// routing is one layer's router: the popularity of its experts and the probability that one stays.
 type routing struct {
 	picked int     // experts per token
-	stay   uint64  // probability that an expert of the token before is kept, in units of 2⁻⁶⁴
+	stay   uint64  // probability that an expert of the previous token is kept, in units of 2⁻⁶⁴
 	weight []int64 // by expert: popularity
 }
 
-// expertPlan is the plan of a model whose units are experts.
+// expertPlan returns the plan of a model whose units are experts.
 func expertPlan(opt Options, shape traces.Shape, info *shapes.Info) (*plan, error) {
 	experts := info.Experts
 	if opt.Units != 0 {
@@ -71,7 +71,7 @@ func expertPlan(opt Options, shape traces.Shape, info *shapes.Info) (*plan, erro
 	return p, nil
 }
 
-// repetitionOrigin says for the header where the time scale of a model's experts comes from.
+// repetitionOrigin returns the source of the time scale of a model's experts, for the header.
 func repetitionOrigin(model string) string {
 	if model == router {
 		return "as published"
@@ -79,7 +79,7 @@ func repetitionOrigin(model string) string {
 	return "assumed as " + router
 }
 
-// depthOf is the place of a layer in the model, from 0 to 1.
+// depthOf returns the depth of a layer in the model, from 0 to 1.
 func depthOf(layer, layers int) float64 {
 	if layers == 1 {
 		return 0.5
@@ -88,7 +88,7 @@ func depthOf(layer, layers int) float64 {
 }
 
 // popularity gives n experts the middle quantiles of a log-normal distribution, the most popular
-// one first. Whole numbers make the draws the same on every processor.
+// expert first. Integers make the draws the same on every processor.
 func popularity(n int) []int64 {
 	const median = 1 << 20
 	list := make([]int64, n)
@@ -100,9 +100,9 @@ func popularity(n int) []int64 {
 	return list
 }
 
-// stays returns the probability that an expert is kept for the next token, by depth: straight lines
-// through the layers of which repetitions are published. The chance that two tokens share no expert
-// is that none is kept, (1−stay)^K, and that the draws avoid the old ones, apart.
+// stays returns the probability that an expert is kept for the next token, by depth. It
+// interpolates between the layers with published repetitions. Two tokens share no expert if none is
+// kept, (1−stay)^K, and if the draws avoid the old experts, apart.
 func stays() (func(depth float64) float64, error) {
 	shape, info, err := shapes.Lookup(router)
 	if err != nil {
@@ -136,8 +136,8 @@ func stays() (func(depth float64) float64, error) {
 	}, nil
 }
 
-// apart is the probability that two independent pairs, each drawn one after the other by weight
-// without replacement, have no expert in common.
+// apart returns the probability that two independent pairs have no expert in common. Each pair is
+// drawn by weight without replacement.
 func apart(weight []int64) float64 {
 	total := 0.0
 	for _, w := range weight {
@@ -194,7 +194,7 @@ func (p *plan) route(emit func(*traces.Token) error) error {
 	return nil
 }
 
-// pick adds the experts of a token to an empty mask. Each expert of the token before is kept or
+// pick adds the experts of a token to an empty mask. Each expert of the previous token is kept or
 // not; the others are drawn by popularity from all that are not kept. before is nil for the first
 // token.
 func (r *routing) pick(random *rand.Rand, before, into mask.Mask) {

@@ -9,16 +9,16 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// blockTokens is the number of tokens generated at a time: one bit each of a word.
+// blockTokens is the number of tokens generated at a time, one bit of a word each.
 const blockTokens = 64
 
-// Generate makes the trace that opt describes and hands it to emit token by token in the order of
-// (sequence, position). The Token is reused for the next call, its masks are not: emit may keep
-// them, and must not change them. An error of emit ends the generation and is returned. The same
-// options give the same tokens, and a trace of fewer tokens is a prefix of each sequence of a
-// longer one.
+// Generate makes the trace that opt describes and passes it to emit token by token, in the order of
+// (sequence, position). The Token is reused for the next call. The masks are not: emit may keep
+// them and must not change them. An error of emit ends the generation and is returned. The same
+// options give the same tokens. A trace of fewer tokens is a prefix of each sequence of a longer
+// one.
 //
-// Memory is independent of the number of tokens: masks of 64 tokens at a time.
+// Memory does not depend on the number of tokens: masks of 64 tokens at a time.
 func Generate(opt Options, emit func(*traces.Token) error) (traces.Header, error) {
 	p, err := newPlan(opt)
 	if err != nil {
@@ -64,7 +64,7 @@ func Collect(opt Options) (*traces.Memory, error) {
 	return m, nil
 }
 
-// emitBlock hands the tokens of a block to emit, as many as the sequence still needs from position
+// emitBlock passes the tokens of a block to emit, as many as the sequence still needs from position
 // pos on.
 func (p *plan) emitBlock(b *block, seq, pos int, ids *rand.Rand,
 	emit func(*traces.Token) error) error {
@@ -87,10 +87,10 @@ func (p *plan) emitBlock(b *block, seq, pos int, ids *rand.Rand,
 	return nil
 }
 
-// block is the masks of 64 tokens, (token, layer, word).
+// block holds the masks of 64 tokens, (token, layer, word).
 type block struct {
 	layers, words     int
-	active, predicted mask.Mask // predicted is nil when it is not wanted
+	active, predicted mask.Mask // predicted is nil if not wanted
 }
 
 func newBlock(h *traces.Header) *block {
@@ -113,8 +113,8 @@ func (b *block) masks(of mask.Mask, i int) []mask.Mask {
 	return list
 }
 
-// store writes bit u of every row, the timeline of unit u of a word, to the masks: row u bit t
-// becomes token t bit u.
+// store writes the timelines of the units of a word to the masks: row u bit t becomes token t bit
+// u.
 func (b *block) store(of mask.Mask, layer, word int, timelines *[64]uint64) {
 	transpose(timelines)
 	at := layer*b.words + word
@@ -124,7 +124,7 @@ func (b *block) store(of mask.Mask, layer, word int, timelines *[64]uint64) {
 	}
 }
 
-// genClass is a class with its probabilities in units of 2⁻⁶⁴.
+// genClass is a class, with probabilities in units of 2⁻⁶⁴.
 type genClass struct {
 	rate, inTopic, enter, exit uint64
 }
@@ -138,7 +138,8 @@ type layerGen struct {
 	inTopic     []bool  // by unit: the state after the last block
 }
 
-// newLayerGen gives every unit its class: as many of each as the shares say, in random order.
+// newLayerGen assigns a class to every unit: as many of each class as its share says, in random
+// order.
 func newLayerGen(l *layer, unitCount int, r *rand.Rand) layerGen {
 	g := layerGen{hit: round32(l.hit), missed: round32(l.missed),
 		classOf: make([]uint8, unitCount), inTopic: make([]bool, unitCount)}
@@ -152,14 +153,14 @@ func newLayerGen(l *layer, unitCount int, r *rand.Rand) layerGen {
 			g.classOf[from] = uint8(i)
 		}
 	}
-	for ; from < unitCount; from++ { // shares that add up to a little less than 1
+	for ; from < unitCount; from++ { // the shares may add up to a little less than 1
 		g.classOf[from] = uint8(len(l.classes) - 1)
 	}
 	r.Shuffle(unitCount, func(i, j int) { g.classOf[i], g.classOf[j] = g.classOf[j], g.classOf[i] })
 	return g
 }
 
-// start begins a sequence: topics are drawn anew from their stationary distribution.
+// start begins a sequence. Topics are drawn anew from their stationary distribution.
 func (g *layerGen) start(r *rand.Rand) {
 	g.rand = r
 	for u := range g.inTopic {

@@ -9,38 +9,35 @@ import (
 	"github.com/windrow-sim/windrow/traces/shapes"
 )
 
-// maxActiveShare is the largest mean active share that the process is meant for; beyond it a model
-// is dense.
+// maxActiveShare is the largest mean active share of the process; beyond it a model is dense.
 const maxActiveShare = 0.9
 
-// Options say what trace to generate. Zero values mean what the comments say.
+// Options of Generate. The comments say what zero values mean.
 type Options struct {
-	// Like is the name of the model whose shape and statistics the trace has: one of shapes.Names,
-	// in upper or lower case.
+	// Like is the model whose shape and statistics the trace has: one of shapes.Names, in any case.
 	Like string
-	// Shape replaces the shape of Like when its DFFN is not 0.
+	// Shape replaces the shape of Like if its DFFN is not 0.
 	Shape traces.Shape
-	// Layers and Units replace the shape's number of layers and of units per layer (neurons, or
-	// experts); 0 keeps them. A trace with fewer layers still runs through the whole depth of the
-	// model.
+	// Layers and Units replace the shape's number of layers and of units per layer (neurons or
+	// experts); 0 keeps them. A trace with fewer layers still spans the whole depth of the model.
 	Layers, Units int
-	// Tokens is the length of each sequence, of which the first Prompt are of the phase prefill.
+	// Tokens is the length of each sequence. The first Prompt tokens are of the phase prefill.
 	Tokens, Prompt int
 	// Sequences is the number of sequences; 0 means 1.
 	Sequences int
-	// First is the number of the first sequence: sequences are the same whether those before them
-	// are made or not.
+	// First is the number of the first sequence. A sequence does not depend on the sequences before
+	// it.
 	First int
 	Seed  uint64
-	// ActiveShare replaces the published mean share of active units when it is not 0: 0.033 for 3.3
-	// %. Experts have none: a router picks a fixed number.
+	// ActiveShare replaces the published mean share of active units if it is not 0: 0.033 for 3.3
+	// %. Experts have none: a router selects a fixed number.
 	ActiveShare float64
-	// Predicted adds predicted masks. The true masks do not depend on it. There are none of
-	// experts: no error of a predictor is published.
+	// Predicted adds predicted masks. The true masks do not depend on it. Experts have no predicted
+	// masks: no errors of a predictor are published.
 	Predicted bool
 }
 
-// plan is a checked Options with everything that follows from it.
+// plan is checked Options with all that follows from them.
 type plan struct {
 	opt    Options
 	header traces.Header
@@ -48,8 +45,7 @@ type plan struct {
 	routed []routing // of experts; one of the two is empty
 }
 
-// HeaderOf returns the header that Generate returns, so that a file can be begun before the first
-// token.
+// HeaderOf returns the header of Generate, so that a file can begin before the first token.
 func HeaderOf(opt Options) (traces.Header, error) {
 	p, err := newPlan(opt)
 	if err != nil {
@@ -58,8 +54,8 @@ func HeaderOf(opt Options) (traces.Header, error) {
 	return p.header, nil
 }
 
-// Expect returns the averages that a trace made from opt has, without generating it. There is no
-// closed form for experts.
+// Expect returns the expected averages of a trace without generating it. There is no closed form
+// for experts.
 func Expect(opt Options) (*Expected, error) {
 	p, err := newPlan(opt)
 	if err != nil {
@@ -106,7 +102,7 @@ func newPlan(opt Options) (*plan, error) {
 	return &plan{opt: opt, layers: layers, header: header(&opt, shape, &info, stats.origin)}, nil
 }
 
-// check refuses what cannot be generated or stored.
+// check refuses traces that cannot be generated or stored.
 func check(opt *Options, shape traces.Shape) error {
 	switch {
 	case opt.Tokens <= 0 || opt.Tokens > math.MaxInt32:

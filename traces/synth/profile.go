@@ -5,16 +5,16 @@ import (
 	"math"
 )
 
-// fitted is the process of a layer with the mean predicted share of OPT-6.7B. core, topic, rate and
-// dwell are fitted: with the layers of profile they give the targets of targets.csv in the closed
-// form (TestFittedParameters repeats the fit). coreRate and spread are assumed: no published number
-// determines them.
+// fitted returns the process of a layer with the mean predicted share of OPT-6.7B. core, topic,
+// rate and dwell are fitted: with the layers of profile they give the targets of targets.csv in the
+// closed form (TestFittedParameters repeats the fit). coreRate and spread are assumed; no published
+// number determines them.
 func fitted() process {
 	return process{core: 0.040092, coreRate: 0.95, topic: 0.21953, rate: 0.22257, dwell: 43.355,
 		spread: 1.5}
 }
 
-// anchors are the layers of the reference model whose active share is published: LLM in a flash,
+// anchors returns the layers of the reference model with published active shares: LLM in a flash,
 // Table 6.
 func anchors() (depth, share [3]float64) {
 	return [3]float64{0, 15.0 / 31, 1}, [3]float64{0.0156, 0.0266, 0.0536}
@@ -25,9 +25,9 @@ const (
 	referenceMean   = 0.033 // over all layers, same table
 )
 
-// referenceShare is the active share of the reference model at a depth between 0 (first layer) and
-// 1 (last): straight lines between the anchors plus one parabola of height bump for each, which is
-// zero at the anchors.
+// referenceShare returns the active share of the reference model at a depth between 0 (first layer)
+// and 1 (last). It is piecewise linear between the anchors, plus one parabola of height bump per
+// piece that is zero at the anchors.
 func referenceShare(depth, bump float64) float64 {
 	at, share := anchors()
 	i := 0
@@ -38,8 +38,8 @@ func referenceShare(depth, bump float64) float64 {
 	return share[i] + u*(share[i+1]-share[i]) + bump*4*u*(1-u)
 }
 
-// referenceBump is the height that makes the mean over the layers of the reference model the
-// published one: the straight lines alone give 3.10 % where the table says 3.3 %.
+// referenceBump returns the height for which the mean over the layers of the reference model is the
+// published one. Straight lines alone give 3.10 %; the table says 3.3 %.
 func referenceBump() float64 {
 	flat, unit := 0.0, 0.0
 	for l := range referenceLayers {
@@ -50,9 +50,9 @@ func referenceBump() float64 {
 	return (referenceMean*referenceLayers - flat) / unit
 }
 
-// profile is the active share of each of n layers: the profile of the reference model over depth
-// with its odds scaled so that the mean is share. With 32 layers and 3.3 % it goes through the
-// published values exactly.
+// profile returns the active share of each of n layers: the profile of the reference model over
+// depth, with its odds scaled to the given mean. With 32 layers and 3.3 % it meets the published
+// values exactly.
 func profile(n int, share float64) []float64 {
 	bump := referenceBump()
 	list := make([]float64, n)
@@ -76,7 +76,7 @@ func profile(n int, share float64) []float64 {
 	return list
 }
 
-// layersOf makes the process of n layers from the statistics of a model.
+// layersOf returns the processes of n layers for the statistics of a model.
 func layersOf(n int, s statistics, base process) ([]layer, error) {
 	if s.persistence > 0 {
 		base = withPersistence(base, s)
@@ -108,8 +108,7 @@ func layerOf(base process, share float64, s statistics) (layer, error) {
 	return l, nil
 }
 
-// scaledTo returns the process with its odds scaled so that the share of predicted neurons is the
-// given one.
+// scaledTo returns the process with its odds scaled to the given share of predicted neurons.
 func scaledTo(p process, predicted float64) process {
 	return p.scaled(bisect(1e-9, 1e9, predicted, func(y float64) float64 {
 		l := layer{classes: p.scaled(y).classes()}
@@ -117,8 +116,8 @@ func scaledTo(p process, predicted float64) process {
 	}))
 }
 
-// withPersistence changes the size of the core so that, at the mean share, the published part of
-// the predicted neurons was predicted at the token before. A larger core means more persistence.
+// withPersistence changes the size of the core until the published share of predicted neurons, at
+// the mean share, was also predicted at the previous token. A larger core means more persistence.
 func withPersistence(p process, s statistics) process {
 	predicted := s.share*(1-s.falseNegative) + (1-s.share)*s.falsePositive
 	resized := func(y float64) process {
@@ -132,11 +131,11 @@ func withPersistence(p process, s statistics) process {
 	}))
 }
 
-// MaxWindow is the longest window for which Expect gives numbers, in tokens.
+// MaxWindow is the longest window of Expect, in tokens.
 const MaxWindow = 64
 
-// Expected is what the process gives on average, from its closed form. Shares are fractions of the
-// units of a layer.
+// Expected holds the expected averages of the process, from its closed form. Shares are fractions
+// of the units of a layer.
 type Expected struct {
 	ActiveShare    []float64 // by layer
 	PredictedShare []float64 // by layer
@@ -161,8 +160,8 @@ func expect(layers []layer) *Expected {
 	return e
 }
 
-// round32 rounds a probability to a multiple of 2⁻³² and returns it in units of 2⁻⁶⁴. The rounding
-// hides differences in the last bits of math.Exp between processors, so that the same seed gives
+// round32 rounds a probability to a multiple of 2⁻³² and returns it in units of 2⁻⁶⁴. Rounding
+// removes differences in the last bits of math.Exp between processors, so that the same seed gives
 // the same bytes everywhere.
 func round32(p float64) uint64 {
 	switch v := math.Round(p * (1 << 32)); {

@@ -11,11 +11,10 @@ import (
 //go:embed targets.csv
 var targetTable string
 
-// reference is the model whose temporal statistics are published completely enough to fit the
-// process to them.
+// reference is the model to which the process is fitted: its temporal statistics are published.
 const reference = "OPT-6.7B"
 
-// Target is one published number that the generator aims at: a row of targets.csv.
+// Target is one published number, a row of targets.csv, that the generator aims at.
 type Target struct {
 	Model    string  `json:"model"`
 	Quantity string  `json:"quantity"`
@@ -26,8 +25,8 @@ type Target struct {
 	Note     string  `json:"note"`
 }
 
-// Targets returns the published numbers for a model as shapes.Info.Name spells it, in the order of
-// the table.
+// Targets returns the published numbers of a model, in the order of the table. The name is spelt as
+// in shapes.Info.Name.
 func Targets(model string) ([]Target, error) {
 	lines, err := csv.NewReader(strings.NewReader(targetTable)).ReadAll()
 	if err != nil {
@@ -49,18 +48,19 @@ func Targets(model string) ([]Target, error) {
 	return list, nil
 }
 
-// statistics are the targets of one model that the generator uses, as fractions of 1.
+// statistics are the targets of a model that the generator uses, as fractions of 1.
 type statistics struct {
 	share         float64 // mean active share over layers
 	falseNegative float64 // per active neuron
 	falsePositive float64 // per inactive neuron
-	// of predicted neurons, predicted at the token before; 0 = as the reference model
+	// share of predicted neurons that were predicted at the previous token; 0 = as the reference
+	// model
 	persistence float64
-	origin      string // one sentence for the header: what is published and what is assumed
+	origin      string // for the header: what is published and what is assumed
 }
 
-// statisticsOf collects the targets of a model and takes what is not published from the reference
-// model. A share > 0 replaces the published one.
+// statisticsOf returns the targets of a model. Values that are not published are those of the
+// reference model. A share > 0 replaces the published one.
 func statisticsOf(model string, share float64) (statistics, error) {
 	base, err := Targets(reference)
 	if err != nil {

@@ -6,18 +6,18 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// Report says what Apply reached. Shares are means over the tokens, as fractions of the units of a
-// layer.
+// Report holds the shares and rates that Apply reached. Shares are means over the tokens, as
+// fractions of the units of a layer.
 type Report struct {
 	Options Options       `json:"options"`
 	Before  float64       `json:"active_share_before"`
 	After   float64       `json:"active_share_after"`
 	Layers  []LayerReport `json:"layers"`
-	// HasMagnitude says whether the result holds magnitudes: thickening adds units whose activation
-	// nobody knows.
+	// HasMagnitude reports whether the result holds magnitudes. Thickening adds units of unknown
+	// activation, so that it has none.
 	HasMagnitude bool `json:"has_magnitude"`
-	// HasPredicted says whether the result holds predicted masks. Those of the source are left out
-	// when active masks change, as they predicted something else.
+	// HasPredicted reports whether the result holds predicted masks. If active masks change, the
+	// source's predicted masks are dropped: they predicted other masks.
 	HasPredicted bool `json:"has_predicted"`
 }
 
@@ -26,20 +26,21 @@ type LayerReport struct {
 	Before float64 `json:"active_share_before"`
 	Target float64 `json:"target_share"`
 	After  float64 `json:"active_share_after"`
-	// Method is how units were chosen: "same", "magnitude", "thin" or "thicken".
+	// Method is the way to choose units: "same", "magnitude", "thin" or "thicken".
 	Method string `json:"method"`
-	// Threshold is the |activation| from which on units are kept, for the method "magnitude". With
-	// a share as the target, of the units less than 2^(1/8) above it some go as well.
+	// Threshold is the smallest kept |activation|, for the method "magnitude". If the target is a
+	// share, some of the units less than 2^(1/8) above it are left out too.
 	Threshold float64 `json:"threshold,omitempty"`
-	// FalseNegatives and FalsePositives are the rates reached, of active and of inactive units.
+	// FalseNegatives and FalsePositives are the rates reached, among active and among inactive
+	// units.
 	FalseNegatives float64 `json:"false_negatives,omitempty"`
 	FalsePositives float64 `json:"false_positives,omitempty"`
 }
 
-// Apply returns src changed as opt says, and what that reaches. It reads src up to four times and
-// needs 1 MiB per layer for it; the result reads src whenever it is read, so that src must stay
-// open, and is safe for concurrent use when src is. It is src itself when opt changes nothing.
-// Errors wrap ErrOptions, traces.ErrFormat, or are those of src.
+// Apply returns src changed as opt says, and a Report of it. It reads src up to four times and
+// needs 1 MiB per layer for that. The result reads src on every read, so that src must stay open.
+// It is safe for concurrent use if src is. It is src itself if opt changes nothing. Errors wrap
+// ErrOptions or traces.ErrFormat, or are those of src.
 func Apply(src traces.Source, opt Options) (traces.Source, Report, error) {
 	if err := opt.Check(); err != nil {
 		return nil, Report{}, err
@@ -78,7 +79,7 @@ func Apply(src traces.Source, opt Options) (traces.Source, Report, error) {
 	return out, rep, nil
 }
 
-// applySparsity changes the active units if opt asks for it, and always reports their shares.
+// applySparsity changes the active units if opt asks for it. It always reports their shares.
 func applySparsity(src traces.Source, opt Options, rep *Report) (traces.Source, error) {
 	h := src.Header()
 	if opt.Share == 0 && opt.LayerShare == 0 && opt.Threshold == 0 {
@@ -106,8 +107,7 @@ func applySparsity(src traces.Source, opt Options, rep *Report) (traces.Source, 
 	return src, nil
 }
 
-// derive writes into a header where the trace comes from. A file tells its hash; other sources have
-// none.
+// derive records the source of a trace in its header. Files have a hash; other sources have none.
 func derive(h *traces.Header, src traces.Source, opt Options) {
 	from := src.Header()
 	h.SchemaVersion = traces.SchemaVersion

@@ -6,8 +6,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/document"
 )
 
-// Document describes a changed trace: the shares reached, by layer and in the mean. Out is the
-// file that was written, of so many tokens.
+// Document describes a changed trace: the shares reached, by layer and on average. out is the
+// written file, of so many tokens.
 func (r *Report) Document(out string, tokens int, opt Options) *document.Document {
 	d := &document.Document{Name: "trace-whatif", Title: "windrow trace whatif",
 		Headline: fmt.Sprintf("%s: %s %% of the units active, before %s %%", out,

@@ -8,32 +8,31 @@ import (
 	"github.com/windrow-sim/windrow/internal/rng"
 )
 
-// holdTokens is how many tokens the slow part of a score keeps its value, the E of the package
-// documentation.
+// holdTokens is the period of the slow part of a score, in tokens.
 const holdTokens = 64
 
 // levels is the number of different scores.
 const levels = 1 << 16
 
-// weights are the parts of a score in sixteenths; they add up to 16.
+// weights are the weights of the parts of a score in sixteenths. They add up to 16.
 type weights struct{ hot, held, fast uint32 }
 
-// The weights of the package documentation. A unit that is active stays or goes by noise alone; one
-// that is not is the likelier to be added the more often it is active elsewhere.
+// The weights of the package documentation. Noise alone decides whether an active unit stays. An
+// inactive unit is the more likely to be added the more often it is active in the trace.
 func thinWeights() weights    { return weights{held: 8, fast: 8} }
 func thickenWeights() weights { return weights{hot: 3, held: 6, fast: 7} }
 
-// scorer gives scores to the units of one layer: pure functions of (seed, sequence, position, unit)
-// and of how often the unit is active in the whole trace.
+// scorer gives scores to the units of one layer. A score depends on (seed, sequence, position,
+// unit) and on the number of tokens that the unit is active in.
 type scorer struct {
 	weights
 	heldKey, fastKey, phaseKey uint64
-	// by unit: its rank, the most active last; nil when it has no weight
+	// rank by unit, the most active last; nil if it has no weight
 	hot []uint16
 }
 
-// newScorer names its random numbers after what they are for, so that different uses of one seed
-// are independent.
+// newScorer names its random stream after its use, so that different uses of one seed are
+// independent.
 func newScorer(seed uint64, use string, layer int, w weights, counts []uint32) scorer {
 	r := rng.Stream(seed, fmt.Sprintf("whatif/%s/layer/%d", use, layer))
 	s := scorer{weights: w, heldKey: r.Uint64(), fastKey: r.Uint64(), phaseKey: r.Uint64()}
@@ -43,8 +42,8 @@ func newScorer(seed uint64, use string, layer int, w weights, counts []uint32) s
 	return s
 }
 
-// ranks spreads the units over 0 … levels−1 in the order of their counts; equal ones are in random
-// order.
+// ranks spreads the units over 0 … levels−1 in the order of their counts. Equal counts are in
+// random order.
 func ranks(counts []uint32, key uint64) []uint16 {
 	order := make([]int, len(counts))
 	for u := range order {
@@ -73,13 +72,12 @@ func (s *scorer) at(seq, pos uint32) draw {
 	return draw{scorer: s, seq: uint64(seq) << 32, pos: uint64(pos), group: -1}
 }
 
-// score is in 0 … levels−1.
+// score returns a score in 0 … levels−1.
 func (d *draw) score(u uint32) uint32 {
 	if g := int(u >> 2); g != d.group {
 		d.group = g
 		id := uint64(g)
-		// units renew their slow part at different tokens, so that none of them is a seam in the
-		// trace
+		// Units renew their slow part at different tokens, so that the trace has no seams.
 		epoch := (d.pos + mix(d.phaseKey^id)%holdTokens) / holdTokens
 		d.held = mix(mix(d.heldKey^d.seq^epoch) + id)
 		d.fast = mix(mix(d.fastKey^d.seq^d.pos) + id)
@@ -106,9 +104,8 @@ type tally []int64
 
 func newTally() tally { return make(tally, levels) }
 
-// highest returns the cutoff c for which as near to want units as possible have a score of c or
-// more, and how many have. A larger want never has a larger cutoff, which is why what is kept
-// nests.
+// highest returns the cutoff and the number of scores at or above it. That number is as near to
+// want as possible. A larger want never has a larger cutoff, so that kept units nest.
 func (t tally) highest(want int64) (cutoff uint32, got int64) {
 	sum := int64(0)
 	for c := levels; c > 0; c-- {

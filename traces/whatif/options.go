@@ -8,15 +8,14 @@ import (
 	"strings"
 )
 
-// ErrOptions is wrapped by errors about Options that no trace, or not this trace, can be
-// transformed with.
+// ErrOptions is wrapped by errors about Options that are invalid, for any trace or for this one.
 var ErrOptions = errors.New("not a what-if that can be asked")
 
-// Options say how a trace is changed. The zero value changes nothing. At most one of Share,
-// LayerShare and Threshold is set; predictor errors come after it. Shares are fractions of 1, of
-// the units of a layer.
+// Options of Apply. The zero value changes nothing. At most one of Share, LayerShare and Threshold
+// is set. Predictor errors are applied after it. Shares are fractions of 1, of the units of a
+// layer.
 type Options struct {
-	// Share is the wanted mean share of active units over all layers. Every layer's own share is
+	// Share is the wanted mean share of active units over all layers. The share of every layer is
 	// multiplied by the same number.
 	Share float64 `json:"share,omitempty" yaml:"share,omitempty"`
 	// LayerShare is the wanted mean share of active units in each layer.
@@ -28,27 +27,27 @@ type Options struct {
 	FalseNegatives float64 `json:"false_negatives,omitempty" yaml:"false_negatives,omitempty"`
 	// FalsePositives is the share of inactive units that the predictor names.
 	FalsePositives float64 `json:"false_positives,omitempty" yaml:"false_positives,omitempty"`
-	// Predictor asks for predicted masks also where both rates are 0: a predictor that is always
-	// right. A rate above 0 implies it.
+	// Predictor asks for predicted masks even if both rates are 0: a predictor without errors. A
+	// rate above 0 implies it.
 	Predictor bool `json:"predictor,omitempty" yaml:"predictor,omitempty"`
-	// SmallFirst makes the predictor miss the smallest activations of a layer first, where the
-	// trace has magnitudes.
+	// SmallFirst makes the predictor miss the smallest activations of a layer first, if the trace
+	// has magnitudes.
 	SmallFirst bool `json:"small_first,omitempty" yaml:"small_first,omitempty"`
-	// Seed picks the random numbers. The same seed with another share or rate gives nested masks.
+	// Seed selects the random numbers. The same seed with another share or rate gives nested masks.
 	Seed uint64 `json:"seed,omitempty" yaml:"seed,omitempty"`
 }
 
-// keys of the text form.
+// Keys of the text form.
 const (
 	keyShare, keyLayerShare, keyThreshold = "share", "layer-share", "threshold"
 	keyMissed, keyFalse, keyPredictor     = "false-negatives", "false-positives", "predictor"
 	keySmall, keySeed                     = "small-first", "seed"
 )
 
-// Parse reads the text form: keys and values with commas between, such as
+// Parse reads the text form: keys and values, separated by commas, such as
 // "share=5%,false-negatives=5%,seed=7", or a share alone, "5%". The keys are share, layer-share,
 // threshold, false-negatives, false-positives and seed, and without a value predictor and
-// small-first. Shares are percentages ("5%") or fractions ("0.05"). An empty text is the zero
+// small-first. Shares are percentages ("5%") or fractions ("0.05"). An empty text gives the zero
 // Options.
 func Parse(text string) (Options, error) {
 	var o Options
@@ -72,7 +71,7 @@ func Parse(text string) (Options, error) {
 	return o, o.Check()
 }
 
-// set assigns one key of the text form.
+// set sets one key of the text form.
 func (o *Options) set(key, value string) (err error) {
 	switch key {
 	case keyShare:
@@ -103,7 +102,7 @@ func (o *Options) set(key, value string) (err error) {
 	return nil
 }
 
-// aboveZero reads a share of active units, of which 0 would mean that none was asked for.
+// aboveZero reads a share of active units. 0 is refused: it would mean that no share was given.
 func aboveZero(text string) (float64, error) {
 	v, err := ParseShare(text)
 	if err == nil && v == 0 {
@@ -128,7 +127,7 @@ func ParseShare(text string) (float64, error) {
 	return v, nil
 }
 
-// String is the text form that Parse reads; "" for the zero Options.
+// String returns the text form that Parse reads, "" for the zero Options.
 func (o Options) String() string {
 	var parts []string
 	number := func(key string, v float64) {
@@ -153,13 +152,13 @@ func (o Options) String() string {
 	return strings.Join(parts, ",")
 }
 
-// Predicts reports whether predicted masks are made.
+// Predicts reports whether Apply makes predicted masks.
 func (o Options) Predicts() bool {
 	return o.Predictor || o.FalseNegatives > 0 ||
 		o.FalsePositives > 0
 }
 
-// Check refuses what contradicts itself, whatever the trace.
+// Check refuses options that no trace can satisfy.
 func (o Options) Check() error {
 	set := 0
 	for _, f := range []struct {

@@ -7,16 +7,16 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// predictor is a trace with the predicted masks of a predictor that errs at given rates.
+// predictor is a trace with the predicted masks of a predictor with given error rates.
 type predictor struct {
 	src   traces.Source
 	head  traces.Header
-	found []rule // of the active units, those that it names
-	wrong []rule // of the others
+	found []rule // chooses the named ones of the active units
+	wrong []rule // chooses the named ones of the inactive units
 }
 
-// newPredictor makes the rules that reach the rates of opt in each layer and reports what they
-// reach.
+// newPredictor makes the rules that reach the rates of opt in each layer, and reports the rates
+// reached.
 func newPredictor(src traces.Source, opt Options, rep *Report) (*predictor, error) {
 	h := src.Header()
 	c, err := takeCensus(src)
@@ -57,7 +57,7 @@ func newPredictor(src traces.Source, opt Options, rep *Report) (*predictor, erro
 			(1 - opt.FalseNegatives))))
 		p.wrong[l].cutoff, wrong = misses[l].highest(int64(math.Round(others * opt.FalsePositives)))
 		if opt.FalsePositives == 0 {
-			p.wrong[l].method = same // chooses from nothing
+			p.wrong[l].method = same // names none
 		}
 		rep.Layers[l].FalseNegatives = ratio(active-float64(found), active)
 		rep.Layers[l].FalsePositives = ratio(float64(wrong), others)
@@ -65,7 +65,7 @@ func newPredictor(src traces.Source, opt Options, rep *Report) (*predictor, erro
 	return p, nil
 }
 
-// ratio is a/b, 0 where b is.
+// ratio returns a/b, or 0 if b is 0.
 func ratio(a, b float64) float64 {
 	if b == 0 {
 		return 0
@@ -79,8 +79,7 @@ func (p *predictor) Header() *traces.Header { return &p.head }
 // Tokens implements traces.Source.
 func (p *predictor) Tokens() int { return p.src.Tokens() }
 
-// Token implements traces.Source. The predicted masks are made for each call and stay valid for
-// ever.
+// Token implements traces.Source. It makes new predicted masks for each call.
 func (p *predictor) Token(i int, t *traces.Token) error {
 	t.Predicted = nil
 	if err := p.src.Token(i, t); err != nil {

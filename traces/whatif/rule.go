@@ -13,23 +13,22 @@ const (
 	thicken     = "thicken"
 )
 
-// rule chooses units of one layer: those with a score of cutoff or more, of the active ones or of
-// the others.
+// rule chooses units of one layer: the active or the inactive units with a score of at least
+// cutoff.
 type rule struct {
 	method string
 	scorer scorer
 	cutoff uint32
 }
 
-// scores calls f with the score of every unit that the rule chooses from. magnitude is nil where
-// the rule needs none.
+// scores calls f with the score of every unit that the rule chooses from.
 func (r *rule) scores(t *traces.Token, l, units int, f func(u, score uint32)) {
 	d := r.scorer.at(t.Seq, t.Pos)
 	switch r.method {
 	case byMagnitude:
 		i := 0
 		for u := range t.Active[l].Each {
-			// within one code the order of the values is not known: noise decides
+			// Within one code the order of the magnitudes is unknown: noise decides.
 			f(u, uint32(t.Magnitude[l][i])<<8|d.score(u)>>8)
 			i++
 		}
@@ -52,7 +51,7 @@ func (r *rule) count(t *traces.Token, l, units int, into tally) {
 	r.scores(t, l, units, func(_, score uint32) { into[score]++ })
 }
 
-// mark sets the bits of the chosen units.
+// mark adds the chosen units to a mask.
 func (r *rule) mark(t *traces.Token, l, units int, into mask.Mask) {
 	r.scores(t, l, units, func(u, score uint32) {
 		if score >= r.cutoff {

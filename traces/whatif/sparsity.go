@@ -8,7 +8,7 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// census is what one pass over a trace counts.
+// census holds the counts of one pass over a trace.
 type census struct {
 	tokens int64
 	active []int64    // by layer
@@ -16,7 +16,7 @@ type census struct {
 	codes  [][256]int64
 }
 
-// takeCensus reads the whole trace, and holds magnitudes against masks where there are any.
+// takeCensus reads the whole trace and checks that magnitudes match the masks.
 func takeCensus(src traces.Source) (*census, error) {
 	h := src.Header()
 	c := &census{active: make([]int64, h.Layers), counts: make([][]uint32, h.Layers),
@@ -53,7 +53,7 @@ func takeCensus(src traces.Source) (*census, error) {
 	return c, err
 }
 
-// eachToken reads the tokens in order, and checks that they have the layers of the header.
+// eachToken reads the tokens in order and checks that their masks match the header.
 func eachToken(src traces.Source, f func(t *traces.Token) error) error {
 	var t traces.Token
 	for i := range src.Tokens() {
@@ -82,7 +82,7 @@ func checkShape(h *traces.Header, t *traces.Token) error {
 	return nil
 }
 
-// share is a number of units as a share of those that a layer has over all tokens.
+// share returns a number of units as a share of a layer's units over all tokens.
 func (c *census) share(n int64, h *traces.Header) float64 {
 	return float64(n) / (float64(c.tokens) * float64(h.Units))
 }
@@ -94,7 +94,7 @@ type sparser struct {
 	rules []rule
 }
 
-// newSparser makes the rules that reach what opt asks for and reports what they reach.
+// newSparser makes the rules that reach the target of opt, and reports the shares reached.
 func newSparser(src traces.Source, opt Options, rep *Report) (*sparser, error) {
 	h := src.Header()
 	c, err := takeCensus(src)
@@ -132,7 +132,7 @@ func newSparser(src traces.Source, opt Options, rep *Report) (*sparser, error) {
 	return s, nil
 }
 
-// ruleFor says how a layer gets to want units over all tokens; the cutoff is still open.
+// ruleFor returns the rule by which a layer reaches want units over all tokens, without its cutoff.
 func ruleFor(opt Options, l int, want int64, c *census, h *traces.Header) rule {
 	switch {
 	case want == c.active[l]:
@@ -148,7 +148,7 @@ func ruleFor(opt Options, l int, want int64, c *census, h *traces.Header) rule {
 	}
 }
 
-// cut finds the cutoffs in a second pass, and sets kept to the numbers of units that they give.
+// cut finds the cutoffs in a second pass and sets kept to the numbers of units that they keep.
 func (s *sparser) cut(targets []int64, c *census, kept []int64) error {
 	tallies := make([]tally, len(s.rules))
 	for l := range s.rules {
@@ -199,9 +199,9 @@ func targetsOf(opt Options, c *census, h *traces.Header) []int64 {
 	return targets
 }
 
-// scaleTo returns the factor that makes the sum of the counts want where none may exceed most: what
-// layers that are full cannot take, the others do. Where even that is too little, the factor fills
-// all layers that are not empty.
+// scaleTo returns the factor for which the counts, each limited to most, add up to want. Layers
+// below the limit make up for full ones. If want cannot be reached, the factor fills all layers
+// that are not empty.
 func scaleTo(want float64, counts []int64, most float64) float64 {
 	scale := 0.0
 	for range len(counts) + 1 { // every round fills one more layer, or is the last
@@ -225,8 +225,8 @@ func scaleTo(want float64, counts []int64, most float64) float64 {
 	return scale
 }
 
-// aboveThreshold keeps the codes from the one on whose floor is nearest to the threshold, as a
-// factor.
+// aboveThreshold keeps the codes from the one whose floor is nearest to the threshold on the
+// logarithmic scale.
 func (s *sparser) aboveThreshold(threshold float64, c *census, rep *Report) error {
 	code := nearestCode(threshold)
 	if code > math.MaxUint8 {
@@ -252,7 +252,7 @@ func (s *sparser) aboveThreshold(threshold float64, c *census, rep *Report) erro
 }
 
 // nearestCode returns the code whose floor is nearest to a threshold above 0 on the logarithmic
-// scale: 0 keeps all, 256 is none.
+// scale. 0 keeps all units, 256 none.
 func nearestCode(threshold float64) int {
 	step := math.Log2(traces.MagnitudeFloor(1)) - math.Log2(traces.MagnitudeFloor(0))
 	code := math.Round((math.Log2(threshold) - math.Log2(traces.MagnitudeFloor(0))) / step)
@@ -265,8 +265,8 @@ func (s *sparser) Header() *traces.Header { return &s.head }
 // Tokens implements traces.Source.
 func (s *sparser) Tokens() int { return s.src.Tokens() }
 
-// Token implements traces.Source. The masks are made for each call and stay valid for ever, those
-// of unchanged layers as long as the source's.
+// Token implements traces.Source. It makes new masks for each call, except for unchanged layers,
+// whose masks are the source's.
 func (s *sparser) Token(i int, t *traces.Token) error {
 	if err := s.src.Token(i, t); err != nil {
 		return err
@@ -276,7 +276,7 @@ func (s *sparser) Token(i int, t *traces.Token) error {
 	}
 	t.Predicted = nil
 	if !s.head.HasMagnitude {
-		// thinning by magnitude still reads them below
+		// Thinning by magnitude still reads the magnitudes below.
 		defer func() { t.Magnitude = nil }()
 	}
 	masks := mask.NewLayers(s.head.Layers, s.head.Units)
