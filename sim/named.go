@@ -6,6 +6,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/ioengine"
+	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -40,4 +41,22 @@ func NamedSpeed(src traces.Source, cfg NamedConfig) (named, actual float64, err 
 		return 0, 0, err
 	}
 	return predicted.Meta.Totals.TokensPerS, truth.Meta.Totals.TokensPerS, nil
+}
+
+// TimePerToken simulates a trace of an image's geometry on a device with the rows of a window of
+// tokens in memory, read on demand.
+func TimePerToken(src traces.Source, d *devicemodels.Device, window int,
+	geo layout.Geometry) (units.Nanos, error) {
+	cfg := Config{Policy: policy.SlidingWindow(window), Device: d, Geometry: geo,
+		Layout: layout.Options{Coalesce: true}}
+	var err error
+	if cfg.Engine, err = d.ReadEngine(ioengine.Auto); err != nil {
+		return 0, err
+	}
+	cfg.Parallel = ioengine.DefaultParallel(cfg.Engine)
+	run, err := Run(src, cfg)
+	if err != nil {
+		return 0, err
+	}
+	return run.Meta.Totals.Wall / units.Nanos(src.Tokens()), nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/devices"
 	"github.com/windrow-sim/windrow/kernels/cuda/standin"
+	"github.com/windrow-sim/windrow/replay/quality"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -94,7 +95,7 @@ func TestBackendCUDA(t *testing.T) {
 		"--prefill-chunk 3"+model,
 		"")
 	for i, text := range []string{cpu, cuda} {
-		var doc evaluation
+		var doc quality.Result
 		if err := json.Unmarshal([]byte(text), &doc); err != nil {
 			t.Fatal(err)
 		}

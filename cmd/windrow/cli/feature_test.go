@@ -10,6 +10,7 @@ import (
 
 	"github.com/windrow-sim/windrow/engine/session"
 	"github.com/windrow-sim/windrow/record/training"
+	"github.com/windrow-sim/windrow/replay/quality"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -113,7 +114,7 @@ func TestPredictorsOfEveryKind(t *testing.T) {
 func missesAsTrained(t *testing.T, what, report string) {
 	t.Helper()
 	var doc training.LowRankResult
-	var measured evaluation
+	var measured quality.Result
 	text := must(t, "eval", "--json", "-m", "tales.flash.safetensors", "--text",
 		"examples/prompts/scenes.txt", "--max-tokens", "120", "--context", "60", "--predictor",
 		"a.predictor.safetensors")

@@ -107,6 +107,9 @@ func generateConfig(c *cli.Context) (cfg session.GenerateConfig, err error) {
 		Threads: c.Int("threads"), NoBOS: c.Bool("no-bos"), Stop: c.StringSlice("stop"),
 		Predictor: c.String("predictor"), KMax: c.Int("k-max"), CountMissed: c.Bool("check-masks"),
 		Draft: c.String("draft"), Lambda: c.Int("lambda")}
+	if c.IsSet("oracle") {
+		cfg.Recorded = &session.Recorded{} // openOracle fills it
+	}
 	if cfg.Flash.Reads, err = readsOf(c); err != nil {
 		return cfg, err
 	}
@@ -135,9 +138,6 @@ func (e *env) openOracle(c *cli.Context, m *session.Session,
 	}
 	cfg.Recorded, err = replay.OpenOracle(m, tr, replay.OracleConfig{Reads: cfg.Flash.Reads,
 		Sequence: cfg.Sequence, Window: cfg.Flash.Window, DRAM: cfg.Flash.DRAM})
-	if err == nil {
-		err = cfg.Check()
-	}
 	if err != nil {
 		tr.Close()
 		return nil, err

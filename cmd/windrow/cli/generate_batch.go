@@ -13,7 +13,7 @@ import (
 func (e *env) generateBatches(c *cli.Context, m *session.Session,
 	one session.GenerateConfig) error {
 	cfg := session.BatchConfig{GenerateConfig: one, Batch: c.Int("batch")}
-	if c.NArg() > 0 || c.IsSet("oracle") {
+	if c.NArg() > 0 {
 		return usageError("--prompts runs a file of prompts with all rows in memory; leave out " +
 			"the prompt, --oracle, --draft and --stop")
 	}

@@ -277,18 +277,24 @@ func onlyFlags(c *cli.Context, where string, known ...string) error {
 	return nil
 }
 
+// parseShare reads "10%" or "0.1": a share above 0 and below 1.
+func parseShare(text string) (v float64, ok bool) {
+	number, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
+	v, err := strconv.ParseFloat(number, 64)
+	if percent {
+		v /= 100
+	}
+	return v, err == nil && v > 0 && v < 1
+}
+
 // shareFlag reads a flag like "10%" or "0.1"; 0 = not given.
 func shareFlag(c *cli.Context, name string) (float64, error) {
 	text := c.String(name)
 	if text == "" {
 		return 0, nil
 	}
-	number, isPercent := strings.CutSuffix(strings.TrimSpace(text), "%")
-	v, err := strconv.ParseFloat(number, 64)
-	if isPercent {
-		v /= 100
-	}
-	if err != nil || !(v > 0 && v < 1) {
+	v, ok := parseShare(text)
+	if !ok {
 		return 0, usageError("--%s %q: a share between 0 and 1, or a percentage, is wanted", name,
 			text)
 	}
