@@ -26,7 +26,10 @@ var (
 func IntervalOf(name string) Column { return Column{Name: name + " interval", Align: Right} }
 
 // Cell is the number for a column that states the unit: "3.10", or "≤ 4.50" for a bound.
-func (e Estimate) Cell() string { return e.sign("≤ ", "≥ ") + Sig3(e.Value) }
+func (e Estimate) Cell() string { return e.Mark(Sig3(e.Value)) }
+
+// Mark is a text of the number, such as one with its unit, marked as Cell marks a bound.
+func (e Estimate) Mark(text string) string { return e.sign("≤ ", "≥ ") + text }
 
 // Interval is the interval for a column: "2.20 to 4.00", or "bound".
 func (e Estimate) Interval() string {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/traces"
@@ -23,8 +24,25 @@ type Need struct {
 	// Beyond says that even the worst value tried (mostFactor times as bad) is enough. Needed is
 	// that value.
 	Beyond bool `json:"even_worse_is_enough,omitempty"`
-	// Ceiling is the speed at the best value tried, if the target is not reached.
-	Ceiling *float64 `json:"ceiling_tokens_per_s,omitempty"`
+	// NeededEstimate is Needed with what it rests on. Where speeds are bounds from above, at least
+	// so much is needed.
+	NeededEstimate *document.Estimate `json:"needed_estimate"`
+	// Ceiling is the speed at the best value tried, if the target is not reached, and
+	// CeilingEstimate the same with its interval.
+	Ceiling         *float64           `json:"ceiling_tokens_per_s,omitempty"`
+	CeilingEstimate *document.Estimate `json:"ceiling_tokens_per_s_estimate,omitempty"`
+}
+
+// reached notes the value at which the target is reached, with the speed there.
+func (n *Need) reached(needed, factor float64, rate document.Estimate, inverse bool) {
+	n.Needed, n.Factor = &needed, &factor
+	n.NeededEstimate = &document.Estimate{Value: needed, Basis: rate.Basis, Bound: rate.Bound,
+		AtMost: inverse && rate.Bound}
+}
+
+// notReached notes the speed at the best value that was tried.
+func (n *Need) notReached(rate document.Estimate) {
+	n.Beyond, n.Ceiling, n.CeilingEstimate = false, &rate.Value, &rate
 }
 
 // Sensitivity is the elasticity of speed: its rise in percent per percent of a parameter, by
@@ -35,6 +53,8 @@ type Sensitivity struct {
 	Now        float64 `json:"now"`
 	Elasticity float64 `json:"elasticity"` // d log(tokens/s) / d log(value)
 	OneSided   bool    `json:"one_sided,omitempty"`
+	// Basis is that of the two speeds; how far their difference is off is not known.
+	Basis traces.Basis `json:"basis"`
 }
 
 // Purchase is another drive in the same machine.
@@ -43,8 +63,10 @@ type Purchase struct {
 	Engine     string  `json:"engine"`
 	Parallel   int     `json:"parallel"`
 	TokensPerS float64 `json:"tokens_per_s"`
-	Ratio      float64 `json:"ratio"` // to the present drive
-	Fitted     bool    `json:"fitted"`
+	// Estimate is TokensPerS with its interval.
+	Estimate document.Estimate `json:"tokens_per_s_estimate"`
+	Ratio    float64           `json:"ratio"` // to the present drive
+	Fitted   bool              `json:"fitted"`
 }
 
 const (
@@ -96,12 +118,16 @@ func (p *planner) needOf(l *lever, now float64) (Need, error) {
 	if l.inverse {
 		direction = -1
 	}
-	var last float64
+	// at the value that was tried last, and at the least that was enough
+	var last, rate document.Estimate
 	enough := func(better float64) (bool, error) {
-		rate, _, err := p.simulate(p.prefix, l.moved(p.Device, math.Pow(better, direction)), p.best,
+		var err error
+		last, _, err = p.simulate(p.prefix, l.moved(p.Device, math.Pow(better, direction)), p.best,
 			0)
-		last = rate
-		return rate >= p.Target, err
+		if last.Value >= p.Target {
+			rate = last
+		}
+		return last.Value >= p.Target, err
 	}
 	var better float64
 	var found bool
@@ -121,11 +147,10 @@ func (p *planner) needOf(l *lever, now float64) (Need, error) {
 		return out, err
 	}
 	if !found {
-		out.Beyond, out.Ceiling = false, &last
+		out.notReached(last)
 		return out, nil
 	}
-	needed := now * math.Pow(better, direction)
-	out.Needed, out.Factor = &needed, &better
+	out.reached(now*math.Pow(better, direction), better, rate, l.inverse)
 	return out, nil
 }
 
@@ -137,19 +162,21 @@ func (p *planner) needOfMemory() (Need, error) {
 		return out, err
 	}
 	out.Now = float64(now.Total)
-	var last float64
+	var last, enough document.Estimate
 	k, found, err := leastInt(0, p.windows[len(p.windows)-1], func(k int) (bool, error) {
 		s := p.best
 		s.Window = k
-		rate, _, err := p.simulate(p.prefix, p.Device, s, 0)
-		last = rate
-		return rate >= p.Target, err
+		var err error
+		if last, _, err = p.simulate(p.prefix, p.Device, s, 0); last.Value >= p.Target {
+			enough = last
+		}
+		return last.Value >= p.Target, err
 	})
 	if err != nil {
 		return out, err
 	}
 	if !found {
-		out.Ceiling = &last
+		out.notReached(last)
 		return out, nil
 	}
 	more, err := p.account(k)
@@ -157,29 +184,32 @@ func (p *planner) needOfMemory() (Need, error) {
 		return out, err
 	}
 	needed := float64(more.Total)
-	factor := needed / out.Now
-	out.Needed, out.Factor, out.Beyond = &needed, &factor, k == 0
+	out.Beyond = k == 0
+	out.reached(needed, needed/out.Now, enough, false)
 	return out, nil
 }
 
 // needOfShare thins the trace until it reaches the target.
 func (p *planner) needOfShare() (Need, error) {
 	out := Need{Name: nameActiveShare, Unit: share, Now: activeShare(p.prefix, p.Predicted)}
-	var last float64
+	var last, enough document.Estimate
 	better, found, err := least(1, mostFactor, needTolerance, func(better float64) (bool, error) {
-		rate, _, err := p.simulate(thin(p.prefix, 1/better), p.Device, p.best, 0)
-		last = rate
-		return rate >= p.Target, err
+		var err error
+		last, _, err = p.simulate(thin(p.prefix, 1/better), p.Device, p.best, 0)
+		if last.Value >= p.Target {
+			enough = last
+		}
+		return last.Value >= p.Target, err
 	})
 	if err != nil {
 		return out, err
 	}
 	if !found {
-		out.Ceiling = &last
+		out.notReached(last)
 		return out, nil
 	}
-	needed := out.Now / better
-	out.Needed, out.Factor, out.Beyond = &needed, &better, better == 1
+	out.Beyond = better == 1
+	out.reached(out.Now/better, better, enough, true)
 	return out, nil
 }
 
@@ -189,8 +219,9 @@ func (p *planner) sensitivities() ([]Sensitivity, error) {
 	list := leversOf(p.Backend)
 	progress := p.stage("sensitivities")
 	var out []Sensitivity
-	add := func(s Sensitivity, low, high, slow, fast float64) {
-		if s.Elasticity = math.Log(fast/slow) / math.Log(high/low); s.Elasticity != 0 &&
+	add := func(s Sensitivity, low, high float64, slow, fast document.Estimate) {
+		s.Basis = traces.Basis(slow.Basis).Weaker(traces.Basis(fast.Basis))
+		if s.Elasticity = math.Log(fast.Value/slow.Value) / math.Log(high/low); s.Elasticity != 0 &&
 			!math.IsNaN(s.Elasticity) && !math.IsInf(s.Elasticity, 0) {
 			out = append(out, s)
 		}
@@ -234,12 +265,13 @@ func (p *planner) sensitivities() ([]Sensitivity, error) {
 // otherSensitivities are those of the memory and of the active share. The memory is moved by a
 // window of one token more and one less. The active share can only be thinned: its difference is
 // one-sided.
-func (p *planner) otherSensitivities(add func(s Sensitivity, low, high, slow, fast float64)) error {
-	at := func(k int) (memory, rate float64, err error) {
+func (p *planner) otherSensitivities(add func(s Sensitivity, low, high float64,
+	slow, fast document.Estimate)) error {
+	at := func(k int) (memory float64, rate document.Estimate, err error) {
 		s := p.best
 		s.Window = k
 		if rate, _, err = p.simulate(p.prefix, p.Device, s, 0); err != nil {
-			return 0, 0, err
+			return 0, rate, err
 		}
 		held, err := p.account(k)
 		return float64(held.Total), rate, err
@@ -298,13 +330,14 @@ func (p *planner) purchases() ([]Purchase, error) {
 				if err != nil {
 					return nil, err
 				}
-				if rate > best.TokensPerS*(1+negligible) {
-					best.Engine, best.Parallel, best.TokensPerS = engine, parallel, rate
+				if rate.Value > best.TokensPerS*(1+negligible) {
+					best.Engine, best.Parallel = engine, parallel
+					best.TokensPerS, best.Estimate = rate.Value, rate
 				}
 			}
 		}
 		if best.Engine != "" {
-			best.Ratio = best.TokensPerS / own
+			best.Ratio = best.TokensPerS / own.Value
 			out = append(out, best)
 		}
 	}

@@ -2,6 +2,7 @@ package answers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -61,7 +63,10 @@ type Point struct {
 	Memory     units.Bytes `json:"memory_bytes"`
 	Fits       bool        `json:"fits_budget"`
 	TokensPerS float64     `json:"tokens_per_s"`
-	Joules     *float64    `json:"joules_per_token,omitempty"`
+	// Estimate is TokensPerS with its interval.
+	Estimate document.Estimate `json:"tokens_per_s_estimate"`
+	// Joules are a bound from below: those of flash and memory alone.
+	Joules *float64 `json:"joules_per_token,omitempty"`
 }
 
 // Winner is a Point simulated on the whole trace.
@@ -81,8 +86,9 @@ type Plan struct {
 	Target float64     `json:"target_tokens_per_s,omitempty"`
 	Tokens int         `json:"prefix_tokens"`
 	Warm   int         `json:"warm_tokens"`
-	Memory Memory      `json:"memory"` // of Best
-	Best   Winner      `json:"best"`   // the fastest that fits
+	Fits   bool        `json:"fits_budget"`
+	Memory Memory      `json:"memory"` // of Best; where nothing fits, the floor
+	Best   *Winner     `json:"best"`   // the fastest that fits; nil = nothing does
 	Meets  bool        `json:"meets_target"`
 	// Leanest is the Point with the least memory that reaches the target, even if it does not fit;
 	// nil if no Point reaches it, or there is no target.
@@ -99,8 +105,8 @@ type Plan struct {
 // differ by less.
 const negligible = 1e-3
 
-// MakePlan answers a PlanConfig. Errors are of kind ErrInput, memory.ErrBudget, or those of package
-// sim.
+// MakePlan answers a PlanConfig. A budget that nothing fits into is an answer: a Plan without a
+// Best, whose Memory is the floor. Errors are of kind ErrInput, or those of package sim.
 func MakePlan(ctx context.Context, cfg PlanConfig) (*Plan, error) {
 	p, err := newPlanner(ctx, cfg)
 	if err != nil {
@@ -108,10 +114,14 @@ func MakePlan(ctx context.Context, cfg PlanConfig) (*Plan, error) {
 	}
 	out := &Plan{
 		Model: p.Model.Name, Device: p.Device.Name, Budget: p.Budget, Target: p.Target,
-		Tokens: p.prefix.Tokens(), Warm: p.warm,
-		Needs: []Need{}, Sensitivities: []Sensitivity{}, Purchases: []Purchase{},
-		Warnings: []string{},
+		Winners: []Winner{}, Pareto: []Point{}, Needs: []Need{}, Sensitivities: []Sensitivity{},
+		Purchases: []Purchase{}, Warnings: []string{},
 	}
+	if p.floor != nil {
+		out.Memory = *p.floor
+		return out, nil
+	}
+	out.Fits, out.Tokens, out.Warm = true, p.prefix.Tokens(), p.warm
 	points, err := p.grid()
 	if err != nil {
 		return nil, err
@@ -120,7 +130,7 @@ func MakePlan(ctx context.Context, cfg PlanConfig) (*Plan, error) {
 	if out.Winners, err = p.winners(points); err != nil {
 		return nil, err
 	}
-	out.Best = out.Winners[0]
+	out.Best = &out.Winners[0]
 	if out.Memory, err = p.account(out.Best.Window); err != nil {
 		return nil, err
 	}
@@ -154,6 +164,7 @@ type planner struct {
 	prefix   *traces.Memory
 	rows     *memory.Windows
 	hold     Holding
+	floor    *Memory // of a window of 0 tokens, where that does not fit; nil = it does
 	windows  []int
 	fits     int // the longest of the windows that fits
 	warm     int
@@ -195,6 +206,10 @@ func newPlanner(ctx context.Context, cfg PlanConfig) (*planner, error) {
 		return nil, err
 	}
 	mem, err := cfg.Model.LargestWindow(p.rows, p.hold, cfg.Budget)
+	if errors.Is(err, memory.ErrBudget) {
+		p.floor = &mem
+		return p, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -276,9 +291,9 @@ func longestRun(m *traces.Memory) int {
 
 // simulate runs a setting and returns its speed.
 func (p *planner) simulate(src traces.Source, d *devicemodels.Device, s Setting,
-	tokens int) (float64, *traces.Run, error) {
+	tokens int) (document.Estimate, *traces.Run, error) {
 	if err := p.ctx.Err(); err != nil {
-		return 0, nil, err
+		return document.Estimate{}, nil, err
 	}
 	run, err := sim.Run(src, sim.Config{
 		Policy: policy.SlidingWindow(s.Window), Engine: s.Engine, Parallel: s.Parallel,
@@ -287,9 +302,10 @@ func (p *planner) simulate(src traces.Source, d *devicemodels.Device, s Setting,
 		Layout: layout.Options{Coalesce: true, MaxRequest: s.Chunk}, Device: d, Backend: p.Backend,
 	})
 	if err != nil {
-		return 0, nil, err
+		return document.Estimate{}, nil, err
 	}
-	return speed(run, p.warm), run, nil
+	rate := run.Meta.Prediction.Estimate(speed(run, p.warm), run.Meta.Totals.TokensPerS)
+	return rate, run, nil
 }
 
 // speed is the rate of the tokens after the first warm of each sequence, or of all tokens if no
@@ -369,7 +385,7 @@ func (p *planner) point(s Setting) (Point, error) {
 	if err != nil {
 		return Point{}, err
 	}
-	pt := Point{Setting: s, Memory: held.Total, TokensPerS: rate}
+	pt := Point{Setting: s, Memory: held.Total, TokensPerS: rate.Value, Estimate: rate}
 	pt.Fits = pt.Memory <= p.Budget
 	if p.Energy != nil {
 		if joules, ok := p.Energy(run); ok {
@@ -423,7 +439,8 @@ func (p *planner) winners(points []Point) ([]Winner, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.TokensPerS, w.Run, w.Prediction = rate, run.Meta.Totals.TokensPerS, run.Meta.Prediction
+		w.TokensPerS, w.Estimate = rate.Value, rate
+		w.Run, w.Prediction = run.Meta.Totals.TokensPerS, run.Meta.Prediction
 		if len(list) == 0 {
 			p.warnings = append(p.warnings, run.Meta.Warnings...)
 		}

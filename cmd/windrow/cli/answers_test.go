@@ -5,6 +5,9 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim/answers"
 )
 
 // TestBreakevenAgreesWithItself checks the relations that hold whatever the numbers are.
@@ -64,33 +67,35 @@ func TestPlanPrintsEverySection(t *testing.T) {
 	workspace(t)
 	args := []string{"plan", "-t", "tiny.trace.arrow", "-d", "m1-max", "--dram", "90%", "--target",
 		"1000", "--others", "m2-ultra", "--energy"}
-	text := must(t, args...)
-	for _, want := range []string{"is not reached", "row cache", "KV cache", "The best windows",
-		"and energy", "Needed for the target", "not enough alone", "elasticity", "m2-ultra"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the plan does not say %q:\n%s", want, text)
-		}
+	o := command(args...)
+	if o.code != exitValidation || !strings.Contains(o.stderr, "the target of 1000 tokens/s is not") {
+		t.Errorf("exit %d: %s", o.code, o.stderr)
 	}
-	var doc struct {
-		Best struct {
-			Memory int64 `json:"memory_bytes"`
-		} `json:"best"`
-		Budget int64 `json:"budget_bytes"`
-		Memory struct {
-			Parts []struct {
-				Bytes int64 `json:"bytes"`
-			} `json:"parts"`
-		} `json:"memory"`
-	}
-	if err := json.Unmarshal([]byte(must(t, append(args, "--json")...)), &doc); err != nil {
-		t.Fatal(err)
-	}
-	sum := int64(0)
+	saysAll(t, o.stdout, "verdict: the target of 1000 tokens/s is not reached", "row cache",
+		"KV cache", "The best windows", "flash and memory (J/token)", "Needed for the target",
+		"not enough alone", "elasticity", "m2-ultra")
+	doc := resultOf[answers.Plan](t, command(append(args, "--json")...).stdout)
+	sum := units.Bytes(0)
 	for _, p := range doc.Memory.Parts {
 		sum += p.Bytes
 	}
 	if sum != doc.Best.Memory || sum > doc.Budget || sum == 0 {
 		t.Errorf("parts of %d B, total %d, budget %d", sum, doc.Best.Memory, doc.Budget)
+	}
+}
+
+// A budget that nothing fits into is an answer, with a document.
+func TestPlanBelowTheFloor(t *testing.T) {
+	workspace(t)
+	line := []string{"plan", "-t", "tiny.trace.arrow", "-d", "m1-max", "--dram", "1MiB"}
+	o := command(line...)
+	if o.code != exitValidation || !strings.Contains(o.stderr, "is below the floor of ") {
+		t.Errorf("exit %d: %s", o.code, o.stderr)
+	}
+	saysAll(t, o.stdout, "Nothing fits", "embeddings", "Give it more")
+	plan := resultOf[answers.Plan](t, command(append(line, "--json")...).stdout)
+	if plan.Fits || plan.Best != nil || plan.Memory.Total <= plan.Budget || plan.Budget == 0 {
+		t.Errorf("%+v", plan)
 	}
 }
 
@@ -104,10 +109,10 @@ func TestAnswersRefuse(t *testing.T) {
 		"breakeven -d m1-max --weights 100%": "nothing has to " +
 			"be read",
 		"breakeven -d m1-max --weights many":                                                     "--weights",
+		"breakeven -d m1-max --parallel 99999":                                                   "--parallel",
 		"breakeven -d m1-max --largest-batch 1000":                                               "--largest-batch",
 		"breakeven -d m1-max --predicted":                                                        "-t",
 		"breakeven -d m1-max -t tiny.trace.arrow --window 9 --weights 60%":                       "smaller window",
-		"plan -t tiny.trace.arrow -d m1-max --dram 1MiB":                                         "below the floor",
 		"plan -t tiny.trace.arrow -d m1-max --dram 90% --target=-1":                              "--target",
 		"plan -t tiny.trace.arrow -d m1-max --dram 90% --prefix=-1":                              "--prefix",
 		"plan -t tiny.trace.arrow -d m1-max --dram 90% --io uring":                               "--io",

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 	"testing"
@@ -62,15 +61,11 @@ func TestPlanAndReplayChooseTheSame(t *testing.T) {
 			t.Fatalf("%s: exit %d: %s", budget, o.code, o.stderr)
 		}
 		window, parts := accountOf(t, o.stderr)
-		var doc struct {
+		doc := resultOf[struct {
 			Memory memory.Memory `json:"memory"`
 			Budget units.Bytes   `json:"budget_bytes"`
-		}
-		text := must(t, "plan", "-t", "tales.trace.arrow", "-d", "aligned.device.yaml", "--dram",
-			budget, "--prefix", "40", "--others", "m2-ultra", "--json")
-		if err := json.Unmarshal([]byte(text), &doc); err != nil {
-			t.Fatal(err)
-		}
+		}](t, must(t, "plan", "-t", "tales.trace.arrow", "-d", "aligned.device.yaml", "--dram",
+			budget, "--prefix", "40", "--others", "m2-ultra", "--json"))
 		if doc.Memory.Window != window || doc.Memory.String() != parts {
 			t.Errorf("%s: replay has a window of %d (%s), plan of %d (%v)", budget, window, parts,
 				doc.Memory.Window, doc.Memory)

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -182,7 +181,10 @@ func (e *env) hashInput(path string) {
 // errAnswer marks a result that says no: the document was printed, the exit code is 5.
 var errAnswer = errors.New("the answer is no")
 
-// answerNo ends a verb whose printed result is a no, with the reason for stderr.
-func answerNo(format string, args ...any) error {
-	return &kinded{errAnswer, fmt.Sprintf(format, args...)}
+// putAnswer prints the result of a question. A reason why the answer is no ends the verb.
+func (e *env) putAnswer(c *cli.Context, d *document.Document, no string) error {
+	if err := e.put(c, d); err != nil || no == "" {
+		return err
+	}
+	return &kinded{errAnswer, no}
 }

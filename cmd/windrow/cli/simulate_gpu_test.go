@@ -61,12 +61,8 @@ func TestSimulateOnGPU(t *testing.T) {
 		t.Errorf("a GPU that is ten times as fast as the host, waited for and not: %v", wall)
 	}
 
-	var plan answers.Plan
-	if err := json.Unmarshal([]byte(must(t,
-		words(t, "plan -t tiny.trace.arrow -d gpu.device.yaml --backend cuda --dram 90% "+
-			"--others m1-max --json")...)), &plan); err != nil {
-		t.Fatal(err)
-	}
+	plan := resultOf[answers.Plan](t, must(t, words(t, "plan -t tiny.trace.arrow "+
+		"-d gpu.device.yaml --backend cuda --dram 90% --others m1-max --json")...))
 	var names []string
 	for _, s := range plan.Sensitivities {
 		names = append(names, s.Name)
@@ -79,9 +75,7 @@ func TestSimulateOnGPU(t *testing.T) {
 	write(t, "s.yaml", "trace: {file: tiny.trace.arrow}\nwindows: [1, 3]\n"+
 		"devices: gpu.device.yaml\nbackends: [cpu, cuda]\n")
 	out := must(t, words(t, "sweep s.yaml -o r.jsonl --csv r.csv")...)
-	if !strings.Contains(out, "made-up-gpu (cuda)") || !strings.Contains(out, "4 configurations") {
-		t.Errorf("the sweep shows:\n%s", out)
-	}
+	saysAll(t, out, "made-up-gpu (cuda)", "4 configurations")
 	write(t, "s.yaml", "trace: {file: tiny.trace.arrow}\nwindows: 1\ndevices: m1-max\n"+
 		"backends: cuda\n")
 	if o := command(words(t, "sweep s.yaml -o x.jsonl")...); o.code != exitUsage ||
