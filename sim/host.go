@@ -126,7 +126,7 @@ func (h *Host) predictor(t *LayerTimes) units.Nanos {
 	return t.charge(h.compute.Predictor, weights, 2)
 }
 
-// charge returns what a term takes, and adds up times that are bounds.
+// charge returns the time of a term, and adds it to Bounded if it is a bound.
 func (t *LayerTimes) charge(term devicemodels.Term, bytes units.Bytes, calls int) units.Nanos {
 	took := term.Time(bytes, calls)
 	if term.Basis == devicemodels.Roofline {

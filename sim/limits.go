@@ -10,7 +10,7 @@ import (
 // field, or of a field of Layout; a Policy that is a plain window is a setting of its own.
 type Setting string
 
-// The settings. Every study takes the others.
+// The settings. All other settings are for every study.
 const (
 	SettingWindow        Setting = "Window"
 	SettingPolicy        Setting = "Policy" // other than a window
@@ -42,7 +42,7 @@ func (cfg *Config) Refuse(study string, limits ...Limit) error {
 	return nil
 }
 
-// value is a setting in words; empty = not set.
+// value returns a setting as text; empty = not set.
 func (cfg *Config) value(s Setting) string {
 	number := func(n int) string {
 		if n == 0 {

@@ -9,17 +9,17 @@ import (
 )
 
 // Machine simulates layers one after the other on the host, the GPU and the flash of one
-// configuration. It owns the clock. Every study of package sim and below calls it for a layer, so
-// that decisions, plans, charges and reads are the same in all of them.
+// configuration. It has the clock. Every study of the simulator calls it for a layer, so that
+// decisions, plans, charges and reads are the same in all of them.
 //
-// Layer is the whole step of a layer. A study that differs in one part calls the parts instead:
+// Layer is the whole step of a layer. A study that differs in one part calls the parts:
 //
-//	work, load := m.Decide(l, need)          which units are read, which leave
-//	times := m.Charge(pos, &work)            what the host and the GPU spend on it
+//	work, load := m.Decide(l, need)   units to load and to evict
+//	times := m.Charge(pos, &work)     times of the host and of a GPU, without reads
 //	step, err := m.Execute(l, &work, load, &times)
-//	                                         plans the requests, reads them, moves the clock
+//	                                  plans the requests, reads them, advances the clock
 //
-// EndToken closes a token. A Machine is not safe for concurrent use.
+// EndToken ends a token. A Machine is not safe for concurrent use.
 type Machine struct {
 	cfg     *Config
 	head    *traces.Header
@@ -52,7 +52,7 @@ type ReadTable interface {
 	Time(n int, total units.Bytes) (took, inFlight units.Nanos, err error)
 }
 
-// Step is one layer of one token as a Machine carried it out.
+// Step is the result of one layer of one token.
 type Step struct {
 	Work     Work
 	Requests int
@@ -116,12 +116,12 @@ func (m *Machine) Layer(l, pos int, need mask.Mask) (Step, error) {
 // to load, ascending and valid until the next call for the layer.
 func (m *Machine) Decide(l int, need mask.Mask) (Work, []uint32) { return m.layers[l].Step(need) }
 
-// Charge returns what a layer costs for a token at a position, reads apart. A study may add to the
-// times before it gives them to Execute.
+// Charge returns the times of a layer for a token at a position, without its reads. A study may add
+// to the times before it calls Execute.
 func (m *Machine) Charge(pos int, w *Work) LayerTimes { return m.host.Layer(pos, w) }
 
-// Execute plans the requests for the units to load, and carries the layer out from now on:
-// attention, predict, reads, memory and FFN.
+// Execute plans the requests for the units to load, and simulates the parts of the layer from now
+// on: attention, predict, reads, memory and FFN.
 func (m *Machine) Execute(l int, w *Work, load []uint32, t *LayerTimes) (Step, error) {
 	m.planner.Plan(l, load, &m.plan)
 	s := Step{Work: *w, Requests: len(m.plan.Requests), Bytes: m.plan.Bytes}
@@ -135,8 +135,8 @@ func (m *Machine) Execute(l int, w *Work, load []uint32, t *LayerTimes) (Step, e
 	return s, nil
 }
 
-// ExecuteTimed is Execute for reads that are timed already: once the staging buffer is free they
-// take so long, and are in flight for so long in sum.
+// ExecuteTimed is Execute for reads whose time is known: they take so long, once the staging buffer
+// is free. inFlight is the sum of their times in flight.
 func (m *Machine) ExecuteTimed(w *Work, t *LayerTimes, took, inFlight units.Nanos) Step {
 	s := Step{Work: *w, InFlight: inFlight}
 	m.before(&s, t)
@@ -144,13 +144,13 @@ func (m *Machine) ExecuteTimed(w *Work, t *LayerTimes, took, inFlight units.Nano
 	return s
 }
 
-// before carries out the parts before the reads.
+// before simulates the parts before the reads.
 func (m *Machine) before(s *Step, t *LayerTimes) {
 	m.spend(s, traces.PartAttention, m.streams.Attention(m.now, t))
 	m.spend(s, traces.PartPredict, Spent{Took: t.Predict})
 }
 
-// read carries out the reads of the plan from a time on.
+// read simulates the reads of the plan from a time on.
 func (m *Machine) read(start units.Nanos) (flash.BatchResult, error) {
 	if m.table == nil {
 		m.reads = appendReads(m.reads[:0], m.plan.Requests)
@@ -176,7 +176,7 @@ func (m *Machine) submit(l int, load []uint32) (*layout.Plan, *flash.Group, erro
 	return &m.plan, &group, err
 }
 
-// after carries out the reads, which take so long from now on, and the parts behind them.
+// after spends the time of the reads, and simulates the parts after them.
 func (m *Machine) after(s *Step, t *LayerTimes, reads units.Nanos) {
 	m.spend(s, traces.PartIO, Spent{Took: reads})
 	m.spend(s, traces.PartMemory, m.streams.Memory(m.now, t))
@@ -190,12 +190,11 @@ func (m *Machine) spend(s *Step, part traces.Part, spent Spent) {
 	m.now += spent.Took
 }
 
-// ChargeToken returns what the end of a token costs after all its layers: the output head, and
-// holding the rows that are in memory. A study may add to the times before it gives them to
-// EndToken.
+// ChargeToken returns the times of the end of a token, after all its layers: the output head, and
+// the cost of resident rows. A study may add to the times before it calls EndToken.
 func (m *Machine) ChargeToken() TokenTimes { return m.host.Token(m.resident) }
 
-// EndToken carries out the end of a token.
+// EndToken simulates the end of a token.
 func (m *Machine) EndToken(t *TokenTimes) Spent {
 	spent := m.streams.Token(m.now, t)
 	m.now += spent.Took

@@ -29,13 +29,13 @@ func (t *Tally) Step(s *Step) {
 	t.Bounded += s.Bounded
 }
 
-// Token adds the end of a token, which took so long.
+// Token adds the end of a token and its time.
 func (t *Tally) Token(times *TokenTimes, took units.Nanos) {
 	t.Parts[traces.PartOther] += took
 	t.Bounded += times.Bounded
 }
 
-// Add adds what another tally has.
+// Add adds another tally.
 func (t *Tally) Add(o *Tally) {
 	for part := range t.Parts {
 		t.Parts[part] += o.Parts[part]
@@ -57,7 +57,7 @@ func (t *Tally) Wall() (sum units.Nanos) {
 	return sum
 }
 
-// Summary is what Config.Predict judges tokens by that were carried out one after the other.
+// Summary returns the input of Config.Predict for tokens that follow each other without a pause.
 func (t *Tally) Summary(tokens int) *Summary {
 	totals := traces.Totals{Tokens: tokens, Wall: t.Wall(), PartNanos: t.Parts, Bytes: t.Bytes,
 		Requests: t.Requests, Hits: t.Hits, Misses: t.Loads, Evictions: t.Evictions}

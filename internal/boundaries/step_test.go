@@ -13,7 +13,7 @@ import (
 var flashCalls = []string{"Batch", "Submit", "Take", "NewStation"}
 
 // readsFlash lists the files of the product that may call them. The simulator carries out a layer
-// in one place, sim.Machine: a study that read the flash itself would have a step of its own, which
+// in one place, sim.Machine. A study that read the flash itself would have a step of its own, and
 // could decide, plan or charge differently.
 var readsFlash = map[string][]string{
 	"sim/machine.go": {"Batch", "Submit", "NewStation"},
@@ -25,8 +25,8 @@ var readsFlash = map[string][]string{
 	"sim/sweep/audit.go": {"Batch", "NewStation"},
 }
 
-// TestOneStep fails where another file of the product than those of readsFlash gets at the flash.
-// Files of devicemodels are the flash itself.
+// TestOneStep fails if a file of the product outside readsFlash calls the flash. The packages of
+// devicemodels are the flash itself.
 func TestOneStep(t *testing.T) {
 	used := map[string][]string{}
 	walkSources(t, func(pkg, file string) {
@@ -54,8 +54,8 @@ func TestOneStep(t *testing.T) {
 	}
 }
 
-// knowsFlash says whether a package may import the flash model or a package that hands out a
-// Station: others call nothing by these names that would be one.
+// knowsFlash reports whether a package may import the flash model, or package sim, which hands out
+// a Station. The flashCalls of other packages are other methods by the same names.
 func knowsFlash(pkg string) bool {
 	rules := allowed[owner(pkg)]
 	return slices.Contains(rules, "devicemodels/flash") || slices.Contains(rules, "sim") ||

@@ -312,12 +312,12 @@ func (b *breaker) layer(load float64) float64 {
 	if records < 1e-9 {
 		return 0
 	}
-	stretches := records
+	extents := records
 	if b.Layout.Coalesce {
-		stretches = max(records*(1-load), min(records, 1))
+		extents = max(records*(1-load), min(records, 1))
 	}
-	bytes := b.length(records / stretches)
-	requests := stretches
+	bytes := b.length(records / extents)
+	requests := extents
 	if limit := float64(b.Layout.MaxRequest); limit > 0 && bytes > limit {
 		pieces := math.Ceil(bytes / limit)
 		requests, bytes = requests*pieces, bytes/pieces

@@ -145,7 +145,7 @@ func (m *Model) CachedRow() units.Bytes {
 	return a.CachedRow()
 }
 
-// config is what is held, as the account of memory takes it.
+// config is the configuration for the account of memory.
 func (m *Model) config(h Holding) memory.Config {
 	return memory.Config{Positions: h.Positions, Predictor: m.PredictorBytes(h.PredictorRank)}
 }

@@ -273,8 +273,8 @@ func (p *planner) otherSensitivities(add func(s Sensitivity, low, high float64,
 		if rate, _, err = p.simulate(p.prefix, p.Device, s, 0); err != nil {
 			return 0, rate, err
 		}
-		held, err := p.account(k)
-		return float64(held.Total), rate, err
+		account, err := p.account(k)
+		return float64(account.Total), rate, err
 	}
 	shorter, longer := max(p.best.Window-1, 0), min(p.best.Window+1, memory.LongestWindow)
 	low, slow, err := at(shorter)

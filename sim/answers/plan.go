@@ -381,11 +381,11 @@ func (p *planner) point(s Setting) (Point, error) {
 	if err != nil {
 		return Point{}, err
 	}
-	held, err := p.account(s.Window)
+	account, err := p.account(s.Window)
 	if err != nil {
 		return Point{}, err
 	}
-	pt := Point{Setting: s, Memory: held.Total, TokensPerS: rate.Value, Estimate: rate}
+	pt := Point{Setting: s, Memory: account.Total, TokensPerS: rate.Value, Estimate: rate}
 	pt.Fits = pt.Memory <= p.Budget
 	if p.Energy != nil {
 		if joules, ok := p.Energy(run); ok {

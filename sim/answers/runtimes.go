@@ -103,7 +103,7 @@ func (q *assessment) offload() Runtime {
 	case q.machine.Unified():
 		return Runtime{Verdict: VerdictNoCapacity,
 			Reason: fmt.Sprintf("%s, %s; accelerator and host are "+
-				"one pool, so what is moved to the host frees nothing", q.wholeText(),
+				"one pool, so that moving weights to the host frees nothing", q.wholeText(),
 				q.roomText())}
 	case q.whole() > both:
 		return Runtime{Verdict: VerdictAllocFails,

@@ -179,12 +179,12 @@ func (c *comparison) closedGap(swept []Row) (gap int) {
 }
 
 // pairGap computes Sweep.Pair for extents of a mean length.
-func (c *comparison) pairGap(stretch units.Bytes) (gap int) {
-	if stretch <= 0 {
+func (c *comparison) pairGap(extent units.Bytes) (gap int) {
+	if extent <= 0 {
 		return 0
 	}
 	most, record := c.cfg.Gaps[len(c.cfg.Gaps)-1], c.cfg.Sim.Geometry.Stride
-	for gap < most && c.took(2*stretch+units.Bytes(gap+1)*record) < 2*c.took(stretch) {
+	for gap < most && c.took(2*extent+units.Bytes(gap+1)*record) < 2*c.took(extent) {
 		gap++
 	}
 	return gap

@@ -93,8 +93,8 @@ func (c *comparison) companion() Friends {
 	return f
 }
 
-// bundles places the records of every unit's closest friends after its own and knows what a read
-// brings.
+// bundles places the records of every unit's closest friends after its own, and counts the records
+// that reads fetch.
 type bundles struct {
 	with    [][]uint32 // by layer: the friends of unit u are u·n … u·n+n−1
 	n       int

@@ -36,7 +36,7 @@ func (r *Result) Document() *document.Document {
 		}
 		d.Add(t.Title, strings.Join(below, "\n"), *table)
 	}
-	d.Note("The intervals of our numbers are not known. The error is what is known of them: the " +
+	d.Note("The intervals of our numbers are not known. Only their error is known: the " +
 		"distance from the published number.")
 	return d
 }

@@ -17,7 +17,7 @@ type Pipeline struct {
 	Layers    int
 	Attention units.Bytes           // of one layer, resident everywhere
 	MLP       units.Bytes           // of one layer
-	Rows      units.Bytes           // K_max records: what a sparse layer keeps and multiplies with
+	Rows      units.Bytes           // K_max records, which a sparse layer keeps and multiplies with
 	Predictor units.Bytes           // resident, and multiplied with once per token
 	Head      units.Bytes           // output head
 	Fixed     units.Bytes           // the other resident weights: embedding and norms

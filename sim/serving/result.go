@@ -71,9 +71,10 @@ type Result struct {
 	Reads     string       `json:"reads"` // "events", or "table" of the event model
 	Basis     traces.Basis `json:"basis"`
 	IOPercent *float64     `json:"io_interval_percent"` // of the flash's times; nil = not known
-	HostParts []string     `json:"host"`                // what the host's times rest on
-	Notes     []string     `json:"notes"`
-	Warnings  []string     `json:"warnings"`
+	// the terms of the host's times and their sources
+	HostParts []string `json:"host"`
+	Notes     []string `json:"notes"`
+	Warnings  []string `json:"warnings"`
 }
 
 // Unfinished counts the unfinished requests by reason.
