@@ -160,7 +160,7 @@ func (t *Token) Masks(predicted bool) []mask.Mask {
 	return t.Active
 }
 
-// Sequences notices where a pass over the tokens of a trace enters another sequence.
+// Sequences finds the tokens at which a pass over a trace enters another sequence.
 type Sequences = mask.Sequences
 
 // Source is a trace that is read token by token, in order of (sequence, position). *Reader and

@@ -1,5 +1,4 @@
-// Package alloctest measures what code allocates, for tests of readers that take hostile files.
-// Only tests import it.
+// Package alloctest measures the allocations of readers of hostile files. Only tests import it.
 package alloctest
 
 import (
@@ -8,9 +7,9 @@ import (
 	"testing"
 )
 
-// Bytes is what a function allocates on the heap in all, to the byte: package runtime/metrics would
-// be off by what every size class has in reserve. What other goroutines allocate meanwhile counts
-// too.
+// Bytes returns the number of heap bytes that a function allocates, to the byte: runtime/metrics
+// would include the reserve of every size class. Allocations of other goroutines during the call
+// count too.
 func Bytes(do func()) uint64 {
 	before := total()
 	do()
@@ -23,8 +22,8 @@ func total() uint64 {
 	return stats.TotalAlloc
 }
 
-// InProportion checks that opening a file of size bytes allocates, beside what is held already, at
-// most perByte times its size, and that its error says want: that there is none where want is "".
+// InProportion checks that opening a file of size bytes allocates at most held + perByte·size
+// bytes. The error must contain want; "" wants no error.
 func InProportion(t *testing.T, size, perByte, held int, want string, open func() error) {
 	t.Helper()
 	var err error

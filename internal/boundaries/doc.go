@@ -1,3 +1,4 @@
-// Package boundaries holds no code, only the test that reads the import graph and fails on an edge
-// that docs/architecture.md does not allow. Boundaries that nothing checks do not last.
+// Package boundaries holds tests of the whole repository and no code. They fail on an import that
+// the table of allowed imports does not list, on a library outside its package, and on lines that
+// are too long.
 package boundaries

@@ -1,8 +1,10 @@
-// Package mask holds the set of units that a token needs, has or predicts in one layer: a Mask of
-// one bit per unit. It is a leaf: it imports nothing of this module.
+// Package mask has the type Mask, a set of the units of one layer: those that a token needs or a
+// predictor names, or those in memory. A Mask has one bit per unit. All counts of units and loops
+// over units are methods of Mask. Sequences finds the tokens at which per-sequence state is reset.
+// It is a leaf: it imports nothing of this module.
 //
-// The words of a Mask are those of a trace file, so that a mapped trace is read without copying.
-// Loops over units and counts of units live here; other packages name what they do with them.
+// The words of a Mask have the format of trace files, so that a mapped trace is read without
+// copying.
 package mask
 
 import "math/bits"
@@ -10,19 +12,19 @@ import "math/bits"
 // wordBits is the number of units in a word.
 const wordBits = 64
 
-// Mask is a set of the units 0…units−1 of one layer. Unit u is bit u%64 of word u/64, the lowest
-// bit first. A Mask of so many units has Words(units) words; it does not know the number itself.
+// Mask is a set of the units 0…units−1 of one layer. Unit u is bit u%64 of word u/64; bit 0 is the
+// lowest. A Mask has Words(units) words. It does not store the number of units.
 //
-// Padding: the bits of the last word beyond the last unit are zero. The methods rely on it and keep
-// it, as long as callers Set only units of the layer. Fits checks it for a mask from outside.
+// Padding: the bits of the last word beyond the last unit are zero. The methods rely on that and
+// keep it so, if callers Set only units of the layer. Fits checks it for a mask from outside.
 //
-// Aliasing: a Mask is a slice. A copy of it shares the words; copy, clear and slices.Clone work as
-// on any slice. A mask of a mapped trace must not be written to. Methods that write change their
-// receiver alone and never keep their argument, which may be the receiver.
+// Aliasing: a Mask is a slice, and an assigned Mask shares its words. copy, clear, slices.Clone and
+// slices.Equal work as on any slice. Masks of a mapped trace are read only. A method that writes
+// changes only its receiver. It does not keep its argument, which may be the receiver.
 //
-// Shapes: the masks of one call have the same number of words; a shorter argument panics with an
-// index out of range, as does a unit beyond the last word. The zero value is the empty set of no
-// units.
+// Shapes: the masks of one call have the same number of words. A shorter argument panics with an
+// index out of range, and so does a unit beyond the last word. The zero value is the empty set of
+// no units.
 type Mask []uint64
 
 // Words is the number of words of a mask of so many units: ⌈units/64⌉.
@@ -31,7 +33,7 @@ func Words(units int) int { return (units + wordBits - 1) / wordBits }
 // New returns an empty mask of so many units.
 func New(units int) Mask { return make(Mask, Words(units)) }
 
-// NewLayers returns an empty mask of so many units for every layer, all in one block of memory.
+// NewLayers returns one empty mask of so many units per layer, all in one block of memory.
 func NewLayers(layers, units int) []Mask {
 	words := Words(units)
 	block, list := make(Mask, layers*words), make([]Mask, layers)
@@ -41,11 +43,10 @@ func NewLayers(layers, units int) []Mask {
 	return list
 }
 
-// Fits reports whether m is a mask of so many units: it has as many words and clear padding.
+// Fits reports whether m is a mask of so many units: it has Words(units) words and zero padding.
 func (m Mask) Fits(units int) bool { return len(m) == Words(units) && m.Padded(units) }
 
-// Padded reports whether no bit beyond the last of so many units is set, in a mask that has
-// Words(units) words.
+// Padded reports whether the padding of m is zero. m must have Words(units) words.
 func (m Mask) Padded(units int) bool {
 	rest := uint(units) % wordBits
 	return rest == 0 || m[len(m)-1]>>rest == 0
@@ -67,7 +68,7 @@ func (m Mask) SetList(units []uint32) {
 	}
 }
 
-// Fill makes m the set of all units of a layer that has so many.
+// Fill makes m the set of all units of a layer with so many units.
 func (m Mask) Fill(units int) {
 	for i := range m {
 		m[i] = ^uint64(0)
@@ -147,7 +148,7 @@ func (m Mask) AndNot(o Mask) {
 	}
 }
 
-// KeepLowest removes all but the n units with the lowest numbers; n ≤ 0 removes all.
+// KeepLowest removes all but the n lowest units; n ≤ 0 removes all.
 func (m Mask) KeepLowest(n int) {
 	for i, word := range m {
 		have := bits.OnesCount64(word)
@@ -162,10 +163,10 @@ func (m Mask) KeepLowest(n int) {
 	}
 }
 
-// Each yields the units in ascending order: for u := range m.Each. Each reads a word before it
-// yields its first unit: what the loop does to m counts from the next word on.
+// Each yields the units in ascending order: for u := range m.Each. It reads a word before it yields
+// the word's first unit: changes to m within the loop take effect from the next word on.
 //
-// A loop over Each compiles to the two nested loops below, without a call per unit.
+// A loop over Each compiles to the two loops below, without a call per unit.
 func (m Mask) Each(yield func(unit uint32) bool) {
 	for i, word := range m {
 		for ; word != 0; word &= word - 1 {

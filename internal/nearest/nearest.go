@@ -1,11 +1,11 @@
-// Package nearest finds the name that a misspelt one was meant to be. It is a leaf.
+// Package nearest finds the name nearest to a misspelt one. It is a leaf.
 package nearest
 
 import "strings"
 
-// Name returns the candidate nearest to name, regardless of case, and its edit distance: the first
-// that starts with name (distance 0), else the first of those with the least distance. Without
-// candidates it returns "" and -1.
+// Name returns the candidate nearest to name, regardless of case, and its edit distance. It is the
+// first candidate that starts with name (distance 0), else the first of those with the least
+// distance. Without candidates it returns "" and -1.
 func Name(name string, candidates []string) (best string, distance int) {
 	name = strings.ToLower(strings.TrimSpace(name))
 	distance = -1
@@ -21,7 +21,7 @@ func Name(name string, candidates []string) (best string, distance int) {
 	return best, distance
 }
 
-// Hint is the end of an error about a misspelt name: "; did you mean NAME?", or nothing when no
+// Hint returns the end of an error about a misspelt name: "; did you mean NAME?", or "" if no
 // candidate is near.
 func Hint(name string, candidates []string) string {
 	best, distance := Name(name, candidates)
@@ -31,7 +31,7 @@ func Hint(name string, candidates []string) string {
 	return "; did you mean " + best + "?"
 }
 
-// edits is the Levenshtein distance in bytes: insertions, deletions and replacements.
+// edits returns the Levenshtein distance in bytes: insertions, deletions and replacements.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -1,5 +1,5 @@
-// Package reference finds, for tests, the collection of published numbers and samples that may lie
-// beside the repository. The program never reads it. It is a leaf.
+// Package reference finds the collection of published numbers and samples beside the repository,
+// for tests. The program never reads it. It is a leaf.
 package reference
 
 import (
@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Path returns the path of a file or folder of the collection, and skips the test where there is
-// none.
+// Path returns the path of a file or folder of the collection. It skips the test if there is no
+// collection.
 func Path(t testing.TB, parts ...string) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -27,8 +27,8 @@ func Path(t testing.TB, parts ...string) string {
 	return ""
 }
 
-// Table reads a table of the collection, with its line of names; it skips the test where there is
-// none.
+// Table reads a table of the collection, including its header. It skips the test if there is no
+// collection.
 func Table(t testing.TB, parts ...string) [][]string {
 	t.Helper()
 	f, err := os.Open(Path(t, parts...))

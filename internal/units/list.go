@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// maxRange is the largest number of values that a list may have: a range of a mistyped end must not
-// take the memory.
+// maxRange is the largest number of values in a list, so that a mistyped range cannot exhaust the
+// memory.
 const maxRange = 1 << 16
 
-// ParseInts reads a list of whole numbers and ranges: "4", "1,2,8", "0..16", "1..64/3" (every third
-// number, both ends included where they are hit), "0..4,8,16". The values ascend.
+// ParseInts reads a list of integers and ranges: "4", "1,2,8", "0..16", "0..4,8,16". A range
+// includes both ends. "1..64/3" is every third number from 1. The values ascend.
 func ParseInts(text string) ([]int, error) {
 	var list []int
 	for word := range strings.SplitSeq(text, ",") {

@@ -1,9 +1,8 @@
-// Package units holds the three quantities every other package speaks in (bytes, rates and
-// nanoseconds) with their text forms. It is the only place that knows 1000 from 1024.
+// Package units holds the three quantities that all packages use (bytes, rates and nanoseconds) and
+// their text forms. No other package converts between 1000 and 1024.
 //
-// Text forms carry their unit: "4KiB", "6.10GB/s", "80us". A number without a unit is an error,
-// because "7000" has meant GB, GiB and Gbit in turn. It is a leaf: it imports nothing of this
-// module.
+// Text forms have a unit: "4KiB", "6.10GB/s", "80us". A number without a unit is an error: "7000"
+// may mean GB, GiB or Gbit. It is a leaf: it imports nothing of this module.
 package units
 
 import (
@@ -14,10 +13,10 @@ import (
 	"strings"
 )
 
-// Bytes is an amount of data. Its text form uses IEC units (KiB, MiB, GiB).
+// Bytes is an amount of data. Its text form has IEC units (KiB, MiB, GiB).
 type Bytes int64
 
-// Rate is a data rate in bytes per second. Its text form uses SI units (MB/s, GB/s), as drives do.
+// Rate is a data rate in bytes per second. Its text form has SI units (MB/s, GB/s), as drives do.
 type Rate int64
 
 // Nanos is a duration or a point of (virtual or measured) time in nanoseconds.
@@ -43,12 +42,12 @@ const (
 	Second      Nanos = 1e9
 )
 
-// Forever is later than every time a simulation can reach.
+// Forever is later than every time of a simulation.
 const Forever Nanos = math.MaxInt64
 
-// Time returns how long b bytes take at rate r, rounded up to a whole nanosecond. A rate of zero or
-// less means "no limit": the time is 0. The arithmetic is exact integer arithmetic, so that it is
-// the same on every machine; a result beyond the range of Nanos is Forever.
+// Time returns the time of b bytes at rate r, rounded up to a whole nanosecond. A rate of zero or
+// less means "no limit": the time is 0. The arithmetic is exact, so that the result is the same on
+// every machine. A result beyond the range of Nanos is Forever.
 func (r Rate) Time(b Bytes) Nanos {
 	if r <= 0 || b <= 0 {
 		return 0
@@ -66,7 +65,7 @@ func (r Rate) Time(b Bytes) Nanos {
 	return Nanos(q)
 }
 
-// Over returns the rate at which b bytes move in t; 0 when t is not positive.
+// Over returns the rate of b bytes in t; 0 if t is not positive.
 func (b Bytes) Over(t Nanos) Rate {
 	if t <= 0 {
 		return 0
@@ -112,7 +111,7 @@ func parse(kind, s, example string, table []unit) (int64, error) {
 		}
 		v, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
 		if err != nil {
-			continue // "5ms" also ends in "s": a longer unit may fit
+			continue // "5ms" also ends in "s": try the longer unit
 		}
 		v *= u.scale
 		if math.IsNaN(v) || v < 0 || v >= math.MaxInt64 {
@@ -130,8 +129,8 @@ func parse(kind, s, example string, table []unit) (int64, error) {
 	return 0, fmt.Errorf("units: %q is not a %s; known units are %s", s, kind, names(table))
 }
 
-// nearly lists what a number with a misspelt unit may mean: of "6G", "6GiB or 6GB"; of "8gb",
-// "8GB". It is empty when no unit is near.
+// nearly lists the meanings of a number with a misspelt unit: of "6G", "6GiB or 6GB"; of "8gb",
+// "8GB". It returns "" if no unit is near.
 func nearly(text string, table []unit) string {
 	end := strings.LastIndexAny(text, "0123456789") + 1
 	number := text[:end]
@@ -152,7 +151,7 @@ func nearly(text string, table []unit) string {
 	return strings.Join(list, " or ")
 }
 
-// family tells the spellings of one unit (kB and KB) from units that differ (Gb and GB).
+// family distinguishes spellings of one unit (kB and KB) from units that differ (Gb and GB).
 func (u unit) family() string { return strconv.FormatFloat(u.scale, 'g', -1, 64) }
 
 func names(table []unit) string {
@@ -203,7 +202,7 @@ func format(v int64, table []unit) string {
 	return strconv.FormatFloat(f, 'g', digits, 64) + pick.name
 }
 
-// String formats with three significant digits in IEC units, or exactly when the number is whole.
+// String formats with three significant digits in IEC units, or exactly if the number is whole.
 func (b Bytes) String() string {
 	return format(int64(b), []unit{{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30},
 		{"TiB", 1 << 40}})

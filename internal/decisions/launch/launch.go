@@ -1,36 +1,37 @@
-// Package launch counts what one token asks of a device, part by part: how many kernels and how
-// many lists. It is a leaf: the simulator charges these numbers, and the tests of engine/cuda count
-// the driver's calls and compare.
+// Package launch counts the kernels and the lists that one token launches and copies on a device,
+// part by part. The simulator charges these numbers. The tests of engine/cuda count the driver's
+// calls and compare. It is a leaf.
 //
-// Counted are single tokens of OPT (learned positions, two rows for each unit) and of Llama and its
-// kin (rotary positions, three rows). Other families launch up to two kernels more or less in a
+// The counts are for single tokens of OPT (learned positions, two rows per unit) and of Llama and
+// similar families (RoPE, three rows). Other families launch up to two kernels more or less per
 // layer. Events and waits between streams cost the host a fraction of a launch and are not counted.
 package launch
 
-// Calls are what the host asks for in one part.
+// Calls are the calls of the host for one part.
 type Calls struct {
 	MatVecs int // over resident weights
-	// kernels that do one operation together: of attention, of a feed-forward part, of rows that
-	// arrive
+	// kernels that together do one operation: attention, a feed-forward block, or the scatter of
+	// rows
 	Fused  int
-	Small  int // norms, additions, rotations: beside the time of a kernel they take none
-	Around int // small ones outside of the device's own times of the part (engine.DeviceTimes)
+	Small  int // norms, additions, rotations: their time is negligible
+	Around int // small kernels outside the device's times of the part (engine.DeviceTimes)
 	Lists  int // copies of a few bytes between host and device
 }
 
-// All is how often the host calls.
+// All returns the number of calls.
 func (c Calls) All() int { return c.MatVecs + c.Fused + c.Small + c.Around + c.Lists }
 
-// Model is what of a model the numbers depend on.
+// Model holds the model properties that determine launch counts.
 type Model struct {
-	// positions turn queries and keys; else a table of positions is added to the embedding
+	// positions rotate queries and keys (RoPE); if false, a table of positions is added to the
+	// embedding
 	Rotary bool
 }
 
-// Of is the model of a record of so many rows: with a gate it is one of Llama's kin.
+// Of returns the model for records of so many rows. Three rows mean a gate, as in Llama.
 func Of(rows int) Model { return Model{Rotary: rows == 3} }
 
-// Begin is the embedding of a token: its id, position and sequence go to the device.
+// Begin counts the embedding of a token: its id, position and sequence go to the device.
 func (m Model) Begin() Calls {
 	if m.Rotary {
 		return Calls{Around: 1, Lists: 3}
@@ -38,8 +39,8 @@ func (m Model) Begin() Calls {
 	return Calls{Around: 2, Lists: 3}
 }
 
-// Attention is that of a layer: norm, queries, keys, values, their storing, two kernels over all
-// positions, the output, its addition, and the norm of the feed-forward part.
+// Attention counts the attention of a layer: norm, queries, keys, values, their storing, two
+// kernels over all positions, the output, its addition, and the norm of the feed-forward block.
 func (m Model) Attention() Calls {
 	c := Calls{MatVecs: 4, Fused: 2, Small: 1, Around: 3}
 	if m.Rotary {
@@ -48,7 +49,7 @@ func (m Model) Attention() Calls {
 	return c
 }
 
-// Arrive is the rows of a layer that come from flash: those that close gaps, then those that were
+// Arrive counts the scatter of a layer's rows from flash: the rows that close gaps, then the rows
 // read, each with two lists.
 func Arrive(moved, loaded bool) (c Calls) {
 	for _, some := range []bool{moved, loaded} {
@@ -60,8 +61,8 @@ func Arrive(moved, loaded bool) (c Calls) {
 	return c
 }
 
-// FFN is a feed-forward part with the addition of what it gives. Rows from flash need lists of
-// units and places.
+// FFN counts a feed-forward block and the addition of its output. Rows from flash need lists of
+// units and slots.
 func FFN(fromFlash bool) Calls {
 	c := Calls{Fused: 3, Around: 1}
 	if fromFlash {
@@ -70,6 +71,6 @@ func FFN(fromFlash bool) Calls {
 	return c
 }
 
-// Head is the last norm and the output head. The logits that it brings back are a transfer of their
-// own.
+// Head counts the last norm and the output head. The copy of the logits to the host is a transfer
+// of its own.
 func Head() Calls { return Calls{MatVecs: 1, Small: 1, Lists: 1} }

@@ -7,20 +7,20 @@ import (
 	"github.com/windrow-sim/windrow/internal/mask"
 )
 
-// Belady keeps the units that are needed again the soonest (Belady, 1966, MIN): when there are too
-// many, loaded ones included, the unit whose next use is the farthest leaves, among equals the one
-// used longest ago, among those of the same token the lower one. No policy that keeps as many units
-// between tokens loads less: the stay of a unit from one use to the next is an interval, and
-// dropping the interval that ends last whenever too many overlap keeps the most of them.
+// Belady keeps the units with the nearest next use (Belady, 1966, MIN). Loaded units count too. If
+// there are too many, the unit with the farthest next use leaves; among equals the least recently
+// used one, among units of the same token the lower one. No policy that keeps as many units between
+// tokens loads less. The stay of a unit from one use to the next is an interval. Dropping the
+// interval that ends last whenever too many overlap keeps the most intervals.
 //
-// It needs the future, so it is a bound to compare with and not a policy to run.
+// It needs the future: it is a bound and not a policy to run.
 type Belady struct {
 	cache
 	now   int
 	first []int     // by unit: its uses are use[first[u]:first[u+1]]
 	use   []int32   // tokens that need the unit, ascending
-	at    []int     // by unit: the place in use of its next one
-	key   []int32   // by unit in memory: its next use, or never
+	at    []int     // by unit: the index in use of its next use
+	key   []int32   // by unit in memory: its next use, or the value of never
 	never int       // one past the last token
 	byUse buckets   // units in memory, by next use
 	fresh mask.Mask // loaded by the current token
@@ -36,7 +36,7 @@ func newBelady(s Spec, units int, future iter.Seq[mask.Mask]) (Policy, error) {
 	b := &Belady{cache: newCache(units, s.Capacity), first: make([]int, units+1), at: make([]int,
 		units), key: make([]int32, units), fresh: mask.New(units)}
 	var needed []uint32 // of all tokens, one after the other
-	var ends []int      // of the tokens in needed
+	var ends []int      // by token: its end in needed
 	for m := range future {
 		if !m.Fits(units) {
 			return nil, fmt.Errorf("policy: %s: token %d of the future has a mask that is not "+
@@ -72,15 +72,15 @@ func (b *Belady) index(needed []uint32, ends []int) {
 	copy(b.at, b.first)
 }
 
-// Reset empties the cache. Time goes on: the next Step is still the next token of the future, of a
-// new sequence.
+// Reset empties the cache. Time continues: the next Step is the next token of the future, of a new
+// sequence.
 func (b *Belady) Reset() {
 	b.clear()
 	b.byUse.clear()
 }
 
-// Unforeseen is the number of needed units so far that the future did not have at that token.
-// Unless it is 0 the loads are no bound.
+// Unforeseen is the number of needed units so far that were not in the future's mask of that token.
+// The loads are a bound only if it is 0.
 func (b *Belady) Unforeseen() int { return b.unforeseen }
 
 // Step implements Policy.
@@ -96,8 +96,8 @@ func (b *Belady) Step(need mask.Mask, d *Decision) {
 		b.key[u] = int32(b.next(u))
 		b.byUse.add(int(b.key[u]), u)
 	}
-	b.held += len(d.Load)
-	for ; b.held > b.capacity; b.held-- {
+	b.size += len(d.Load)
+	for ; b.size > b.capacity; b.size-- {
 		key := b.byUse.highestKey()
 		u := b.byUse.front(key)
 		b.byUse.remove(key, u)

@@ -6,22 +6,22 @@ import (
 	"github.com/windrow-sim/windrow/internal/mask"
 )
 
-// Bound counts the fewest loads that any policy can have which keeps so many units between tokens:
-// those of Belady, without saying which units stay. It needs neither the future nor lists of units
-// and is several times faster.
+// Bound counts the fewest loads of any policy that keeps so many units between tokens: Belady's
+// loads, without saying which units stay. It needs neither the future nor lists of units, and is
+// several times faster.
 //
-// The stay of a unit from one use to the next is an interval, and a load saved. Intervals are seen
-// when they end, in that order, and the one that ends first is never the wrong one to take; it goes
-// to the place in memory that has been empty for the shortest time before the interval begins, so
-// that those empty for longer are left for intervals that began earlier. Places that became empty
-// at the same token are alike, so that counts by token are enough.
+// The stay of a unit from one use to the next is an interval, and saves a load. Intervals are seen
+// when they end, in that order. Taking the one that ends first is never wrong. It gets the slot
+// that has been empty for the shortest time before the interval begins; slots that have been empty
+// for longer are left for intervals that began earlier. Slots that became empty at the same token
+// are alike, so that counts by token suffice.
 type Bound struct {
 	capacity int
 	loads    int64
 	last     []int32  // by unit: the token that used it last, or -1
-	begun    []int32  // by token: intervals that began there and end now; clear between steps
+	begun    []int32  // by token: intervals that began then and end now; clear between steps
 	begins   []uint64 // the tokens in begun, bit t%64 of word t/64
-	free     []int32  // by token: places that are empty since then
+	free     []int32  // by token: slots that are empty since then
 	empty    []uint64 // the tokens in free, alike
 }
 
@@ -33,7 +33,7 @@ func NewBound(units, capacity int) *Bound {
 	return b
 }
 
-// Reset empties the memory, as a new sequence does. The count goes on.
+// Reset empties the memory, for a new sequence. The count continues.
 func (b *Bound) Reset() {
 	for u := range b.last {
 		b.last[u] = -1
@@ -41,11 +41,11 @@ func (b *Bound) Reset() {
 	b.begun, b.begins, b.free, b.empty = b.begun[:0], b.begins[:0], b.free[:0], b.empty[:0]
 }
 
-// Loads is the fewest loads for the tokens so far.
+// Loads returns the fewest loads for the tokens so far.
 func (b *Bound) Loads() int64 { return b.loads }
 
-// Step advances by one token that needs the units of a mask. Tokens since the last Reset cost 8
-// bytes each.
+// Step advances by one token that needs the units of a mask. Each token since the last Reset costs
+// 8 bytes.
 func (b *Bound) Step(need mask.Mask) {
 	now := len(b.free)
 	b.begun, b.free = append(b.begun, 0), append(b.free, 0)
@@ -62,7 +62,7 @@ func (b *Bound) Step(need mask.Mask) {
 	}
 	kept := b.stays()
 	if now == 0 {
-		kept = b.capacity // all places are empty, none is taken yet
+		kept = b.capacity // all slots are empty
 	} else {
 		b.loads -= int64(kept)
 	}
@@ -72,8 +72,8 @@ func (b *Bound) Step(need mask.Mask) {
 	}
 }
 
-// stays finds places for the intervals that end now, the latest first, and returns how many get
-// one.
+// stays finds slots for the intervals that end now, the latest first, and returns the number of
+// intervals with a slot.
 func (b *Bound) stays() (kept int) {
 	for w := len(b.begins) - 1; w >= 0; w-- {
 		for b.begins[w] != 0 {
@@ -87,8 +87,8 @@ func (b *Bound) stays() (kept int) {
 	return kept
 }
 
-// take fills up to n places that are empty since a token or longer, the latest first, and returns
-// how many there were.
+// take fills up to n slots that have been empty since the token or longer, the latest first, and
+// returns their number.
 func (b *Bound) take(token, n int) (taken int) {
 	keep := uint64(2)<<(token%64) - 1
 	for w := token / 64; w >= 0 && taken < n; w-- {

@@ -3,13 +3,13 @@ package policy
 import "github.com/windrow-sim/windrow/internal/mask"
 
 // bounded is a Window of K > 0 tokens in a row cache of fixed size, as LLM in a flash preallocates
-// it (Req_i, section 3.3). Only age makes a unit leave: those in memory that were not active in
-// t−K+1…t. Then the loaded units stay in ascending order as long as there is room; the others
-// overflow. A window that never holds more than its capacity decides as a Window does.
+// it (Req_i, section 3.3). A unit leaves only by age: if it was not active in t−K+1…t. Then the
+// loaded units stay in ascending order while there is room; the others overflow. A window within
+// its capacity decides like a Window.
 type bounded struct {
 	Window
 	capacity int
-	held     int
+	size     int
 }
 
 func newBounded(units, k, capacity int) *bounded {
@@ -19,7 +19,7 @@ func newBounded(units, k, capacity int) *bounded {
 // Reset empties the window.
 func (b *bounded) Reset() {
 	b.Window.Reset()
-	b.held = 0
+	b.size = 0
 }
 
 // Step implements Policy.
@@ -37,10 +37,10 @@ func (b *bounded) Step(need mask.Mask, d *Decision) {
 	copy(b.ring[int(b.now)%b.k], need)
 	b.now++
 
-	b.held -= len(d.Evict)
-	stay := min(len(d.Load), b.capacity-b.held)
+	b.size -= len(d.Evict)
+	stay := min(len(d.Load), b.capacity-b.size)
 	b.resident.SetList(d.Load[:stay])
-	b.held += stay
+	b.size += stay
 	d.Overflow = len(d.Load) - stay
 	d.Evict = merge(d.Evict, d.Load[stay:])
 }

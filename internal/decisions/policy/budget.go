@@ -8,10 +8,10 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// ParseBudget reads the text form of a Spec in which capacities may also be sizes: "lru:1GiB",
+// ParseBudget reads the text form of a Spec whose capacities may be sizes: "lru:1GiB",
 // "hot:256MiB+1GiB", "window:5,capacity:1GiB", "pages:1GiB,ahead:128KiB". A capacity in bytes is
-// for all layers together, and each gets the same number of whole records; a size behind "ahead:"
-// is that of one group, at least one record. The Spec is in units, as all are. Errors wrap ErrSpec.
+// for all layers together; each layer gets the same number of whole records. A size after "ahead:"
+// is that of one group of at least one record. The returned Spec is in units. Errors wrap ErrSpec.
 func ParseBudget(text string, record units.Bytes, layers int) (Spec, error) {
 	var out strings.Builder
 	for rest := text; rest != ""; {
@@ -30,7 +30,7 @@ func ParseBudget(text string, record units.Bytes, layers int) (Spec, error) {
 	return Parse(out.String())
 }
 
-// budget makes units of a size that stands behind some text, and leaves everything else as it is.
+// budget replaces a size after some text by a number of units, and returns other text unchanged.
 func budget(before, part string, record units.Bytes, layers int) (string, error) {
 	if part == "" || part[0] < '0' || part[0] > '9' || !strings.HasSuffix(part, "B") {
 		return part, nil

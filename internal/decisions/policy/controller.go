@@ -7,17 +7,17 @@ import (
 	"github.com/windrow-sim/windrow/internal/mask"
 )
 
-// ErrController marks bounds that no Controller can keep to.
+// ErrController is wrapped by errors about invalid Bounds.
 var ErrController = errors.New("not usable bounds of a window")
 
-// Bounds are what a Controller keeps to.
+// Bounds limit a Controller.
 type Bounds struct {
 	Min, Max int // tokens, 0 ≤ Min ≤ Max
-	// hysteresis: tokens in a row with room for one token more before the window grows, ≥ 1
+	// hysteresis, ≥ 1: the window grows after so many tokens in a row with room for one token more
 	Calm int
 }
 
-// Check returns an error, which wraps ErrController, for bounds that make no sense.
+// Check returns an error that wraps ErrController for invalid bounds.
 func (b Bounds) Check() error {
 	switch {
 	case b.Min < 0 || b.Max < b.Min:
@@ -30,13 +30,13 @@ func (b Bounds) Check() error {
 	return nil
 }
 
-// Controller chooses the window of the next token from what memory has room for: it shrinks at once
-// and grows by one token after Bounds.Calm tokens with room for it. It is a pure state machine,
-// knows neither bytes nor time, and is not safe for concurrent use.
+// Controller chooses the window of the next token from the room in memory. It shrinks at once, and
+// grows by one token after Bounds.Calm tokens with room for it. It is a pure state machine that
+// knows neither bytes nor time. It is not safe for concurrent use.
 //
-// It goes by what every window would have used with the last token, whether or not it was in
-// effect. So its choices depend on masks and budgets alone, and a budget that is never smaller
-// never gives a shorter window.
+// It uses the rows that every window would have used with the last token, whether or not that
+// window was in effect. Its choices therefore depend on masks and budgets alone, and a budget that
+// is never smaller never gives a shorter window.
 type Controller struct {
 	bounds Bounds
 	window int
@@ -54,17 +54,17 @@ func NewController(b Bounds) (*Controller, error) {
 	return c, nil
 }
 
-// Reset starts a new sequence, which finds an empty memory, at the longest window.
+// Reset starts a new sequence with an empty memory, at the longest window.
 func (c *Controller) Reset() { c.window, c.calm = c.bounds.Max, 0 }
 
-// Next returns the window of the next token. room is the number of rows that memory has room for
-// while that token computes; use[k] is how many the last token would have used with a window of k
-// tokens (Elastic.Use); windows longer than the sequence so far are not in it. held is the window
-// that the last token ended with: a shorter one than Next said, where the token itself made it
-// shrink.
-func (c *Controller) Next(room, held int, use []int) int {
-	if held < c.window {
-		c.window, c.calm = max(held, c.bounds.Min), 0
+// Next returns the window of the next token. room is the number of rows that fit into memory while
+// that token computes. use[k] is the number of rows that the last token would have used with a
+// window of k tokens (Elastic.Use); it ends at the length of the sequence so far. last is the
+// window at the end of the last token, which is shorter than the one that Next returned if that
+// token made it shrink.
+func (c *Controller) Next(room, last int, use []int) int {
+	if last < c.window {
+		c.window, c.calm = max(last, c.bounds.Min), 0
 	}
 	longest := len(use) - 1
 	if longest < 0 { // the first token
@@ -85,7 +85,7 @@ func (c *Controller) Next(room, held int, use []int) int {
 	return c.window
 }
 
-// fitting is the longest window, from k down to least, that has room; least if none has.
+// fitting returns the longest window from k down to least that has room, or least.
 func fitting(use []int, room, k, least int) int {
 	for k > least && use[k] > room {
 		k--
@@ -93,18 +93,17 @@ func fitting(use []int, room, k, least int) int {
 	return k
 }
 
-// Elastic is a Window of all layers of a model whose length may change before every token and,
-// where a token would not fit, during it. With a constant length each layer decides exactly as a
-// Window of that length does.
+// Elastic is a Window of all layers of a model. Its length may change before every token and, if a
+// token does not fit, during it. With a constant length each layer decides exactly like a Window of
+// that length.
 //
-// Rows are in use from the moment they are loaded until the token that evicts them is over: those
-// of a layer's Evict leave at the next Begin, before anything is read. It is not safe for
-// concurrent use.
+// A row is in use from its load until the end of the token that evicts it. The rows of a layer's
+// Evict leave at the next Begin, before any read. Elastic is not safe for concurrent use.
 type Elastic struct {
 	window, longest int
 	now             int // index of the token in its sequence; −1 before the first
 	layers          []elastic
-	// by token index modulo longest+1: units of all layers that were active in it and not since
+	// by token index modulo longest+1: units of all layers that were last active in that token
 	rows  []int
 	early [][]uint32 // by layer, reused
 }
@@ -113,12 +112,12 @@ type Elastic struct {
 type elastic struct {
 	resident   mask.Mask
 	lastActive []int32 // −1 = not in this sequence
-	held       int     // units in resident
-	leaving    int     // units of the last Evict that are still in use
+	size       int     // units in resident
+	leaving    int     // units of the last Evict, still in use
 }
 
-// NewElastic returns an empty Elastic over so many layers of so many units, whose window is never
-// longer than longest.
+// NewElastic returns an empty Elastic over so many layers of so many units, with a window of at
+// most longest tokens.
 func NewElastic(layers, units, longest int) *Elastic {
 	e := &Elastic{longest: longest, layers: make([]elastic, layers), rows: make([]int, longest+1),
 		early: make([][]uint32, layers)}
@@ -129,7 +128,7 @@ func NewElastic(layers, units, longest int) *Elastic {
 	return e
 }
 
-// Reset empties memory for a new sequence.
+// Reset empties memory, for a new sequence.
 func (e *Elastic) Reset() {
 	e.window, e.now = e.longest, -1
 	clear(e.rows)
@@ -139,24 +138,24 @@ func (e *Elastic) Reset() {
 		for u := range y.lastActive {
 			y.lastActive[u] = -1
 		}
-		y.held, y.leaving = 0, 0
+		y.size, y.leaving = 0, 0
 	}
 }
 
-// Window is the length now: that of Begin, unless Step has shortened it since.
+// Window returns the current length: that of Begin, unless Step has shortened it since.
 func (e *Elastic) Window() int { return e.window }
 
-// InUse is the number of rows in use, of all layers.
+// InUse returns the number of rows in use in all layers.
 func (e *Elastic) InUse() int {
 	n := 0
 	for l := range e.layers {
-		n += e.layers[l].held + e.layers[l].leaving
+		n += e.layers[l].size + e.layers[l].leaving
 	}
 	return n
 }
 
-// Use appends how many rows the last token would have used with windows of 0, 1, … tokens, as far
-// as the sequence and the longest window go.
+// Use appends the numbers of rows that the last token would have used with windows of 0, 1, …
+// tokens, up to the length of the sequence and of the longest window.
 func (e *Elastic) Use(use []int) []int {
 	sum := 0
 	for age := 0; age <= min(e.now, e.longest); age++ {
@@ -166,9 +165,9 @@ func (e *Elastic) Use(use []int) []int {
 	return use
 }
 
-// Begin starts a token with a window of k tokens. What it returns, by layer and ascending, leaves
-// memory before the token reads anything; it is valid until the next call. k is taken to the
-// nearest length that there is.
+// Begin starts a token with a window of k tokens, or of the nearest possible length. It returns the
+// units, by layer and ascending, that leave memory before the token reads. The result is valid
+// until the next call.
 func (e *Elastic) Begin(k int) (early [][]uint32) {
 	e.now++
 	e.window = min(max(k, 0), e.longest)
@@ -176,17 +175,17 @@ func (e *Elastic) Begin(k int) (early [][]uint32) {
 	for l := range e.layers {
 		y := &e.layers[l]
 		y.leaving = 0
-		e.early[l] = y.shed(e.now-e.window, e.early[l][:0])
+		e.early[l] = y.evictInactive(e.now-e.window, e.early[l][:0])
 	}
 	return e.early
 }
 
 // Step decides for the next layer of the token, as Policy.Step does. room is the number of rows
-// that memory has room for, all layers together. Where the loads do not fit, the window shrinks at
-// once, of all layers, as far as it must: what it returns then, by layer and ascending, leaves
-// memory before anything of d.Load is read, together with what earlier layers of the token were to
-// evict; it is nil where the loads fit, and valid until the next call. With a window of 0 tokens
-// nothing is left to shrink: the loads are decided all the same, and InUse is above room.
+// that fit into memory, for all layers together. If the loads do not fit, the window of all layers
+// shrinks at once, as far as it must. early is then the units, by layer and ascending, that leave
+// memory before any read of d.Load, together with the units that earlier layers of the token evict.
+// early is nil if the loads fit, and valid until the next call. A window of 0 tokens cannot shrink:
+// the loads are decided all the same, and InUse exceeds room.
 func (e *Elastic) Step(layer int, need mask.Mask, room int, d *Decision) (early [][]uint32) {
 	y := &e.layers[layer]
 	d.demand(need, y.resident)
@@ -195,18 +194,18 @@ func (e *Elastic) Step(layer int, need mask.Mask, room int, d *Decision) (early 
 		e.window = fits
 		for l := range e.layers {
 			e.layers[l].leaving = 0
-			e.early[l] = e.layers[l].shed(e.now-e.window, e.early[l][:0])
+			e.early[l] = e.layers[l].evictInactive(e.now-e.window, e.early[l][:0])
 		}
 		early = e.early
 	}
 	y.resident.Or(need)
-	y.held += len(d.Load)
-	d.Evict = y.shed(e.now-e.window+1, d.Evict)
+	y.size += len(d.Load)
+	d.Evict = y.evictInactive(e.now-e.window+1, d.Evict)
 	y.leaving = len(d.Evict)
 	return early
 }
 
-// touch marks the units that the token needs as active now.
+// touch marks the units that the token needs as active.
 func (e *Elastic) touch(y *elastic, need mask.Mask) {
 	at, n := e.now%len(e.rows), len(e.rows)
 	for u := range need.Each {
@@ -218,10 +217,10 @@ func (e *Elastic) touch(y *elastic, need mask.Mask) {
 	}
 }
 
-// fitting is the longest window, up to the present one, with which the rows in use once the present
-// layer has loaded fit: layers that have computed use the units of the last k+1 tokens, those to
-// come only of the k before this one. A window that has just grown is counted as if it had always
-// been so long.
+// fitting returns the longest window, up to the current one, whose rows fit after the current layer
+// has loaded. Layers that have computed use the units of the last k+1 tokens, later layers only
+// those of the k tokens before this one. A window that has just grown counts as if it had always
+// had its length.
 func (e *Elastic) fitting(room int) int {
 	sum, n := 0, len(e.rows)
 	for k := 0; k <= min(e.window, e.now); k++ {
@@ -233,9 +232,10 @@ func (e *Elastic) fitting(room int) int {
 	return e.window
 }
 
-// shed takes out the units that have not been active since the token of that index, ascending.
-func (y *elastic) shed(since int, out []uint32) []uint32 {
-	if y.held == 0 {
+// evictInactive removes the units that have not been active since the token of that index, and
+// appends them in ascending order.
+func (y *elastic) evictInactive(since int, out []uint32) []uint32 {
+	if y.size == 0 {
 		return out
 	}
 	from := len(out)
@@ -245,6 +245,6 @@ func (y *elastic) shed(since int, out []uint32) []uint32 {
 			y.resident.Clear(u)
 		}
 	}
-	y.held -= len(out) - from
+	y.size -= len(out) - from
 	return out
 }

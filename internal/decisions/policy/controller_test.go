@@ -145,8 +145,8 @@ func (m *memory) leave(layer int, list []uint32) error {
 	return nil
 }
 
-// shed carries out what leaves before anything is read: the evictions of before, then early.
-func (m *memory) shed(early [][]uint32) error {
+// evictFirst carries out the evictions before a read: those of the last token, then early.
+func (m *memory) evictFirst(early [][]uint32) error {
 	for l := range m.units {
 		if err := errors.Join(m.leave(l, m.pending[l]), m.leave(l, early[l])); err != nil {
 			return err
@@ -179,14 +179,14 @@ func follow(t *testing.T, need [][]mask.Mask, b Bounds, room []int) (loads, wind
 	}
 	var d Decision
 	for i, token := range need {
-		if err := m.shed(e.Begin(c.Next(room[i], e.Window(), e.Use(nil)))); err != nil {
+		if err := m.evictFirst(e.Begin(c.Next(room[i], e.Window(), e.Use(nil)))); err != nil {
 			t.Fatalf("token %d: %v", i, err)
 		}
 		sum := 0
 		for l := range layers {
 			before := e.Window()
 			if early := e.Step(l, token[l], room[i], &d); early != nil {
-				if err := m.shed(early); err != nil || e.Window() >= before {
+				if err := m.evictFirst(early); err != nil || e.Window() >= before {
 					t.Fatalf("token %d, layer %d: %v; the window was %d and is %d", i, l, err,
 						before, e.Window())
 				}

@@ -2,15 +2,15 @@ package policy
 
 import "github.com/windrow-sim/windrow/internal/mask"
 
-// delta is NeuroPrefetcher's runtime: memory holds the active set of the last token in K_max slots
-// per layer. A token with the active set A_t loads D_in = A_t \ A_{t−1}; the rows of D_out =
-// A_{t−1} \ A_t release their slots.
+// delta is NeuroPrefetcher's runtime. Memory holds the active set of the last token in K_max slots
+// per layer. A token with the active set A_t loads D_in = A_t \ A_{t−1}. The rows of D_out =
+// A_{t−1} \ A_t free their slots.
 //
-// The paper gives every active set the size K_max and does not say how the intersection of two
-// masks of centroids gets it. Here a larger set loses nothing: the hits stay, then the loaded units
-// in ascending order as long as there are slots, and the others overflow, which means they are read
-// again by the next token that needs them. A smaller set leaves slots empty. While no token needs
-// more than K_max units, delta decides as a Window of one token does.
+// In the paper every active set has the size K_max; it does not say how the intersection of two
+// masks of centroids gets that size. Here a larger set loses nothing. The hits stay, then the
+// loaded units in ascending order while there are slots. The others overflow: the next token that
+// needs them reads them again. A smaller set leaves slots empty. While no token needs more than
+// K_max units, delta decides like a Window of one token.
 type delta struct {
 	slots    int // K_max
 	resident mask.Mask
@@ -23,7 +23,7 @@ func newDelta(units, slots int) *delta {
 		touched: mask.New(units)}
 }
 
-// Reset releases all slots.
+// Reset frees all slots.
 func (p *delta) Reset() { clear(p.resident) }
 
 // Step implements Policy.

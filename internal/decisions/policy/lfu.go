@@ -2,12 +2,12 @@ package policy
 
 import "github.com/windrow-sim/windrow/internal/mask"
 
-// lfu keeps the units used by the most tokens since they were loaded (a unit that leaves is
-// forgotten). Who stays is decided as by lru, except that the unit of the lowest count leaves,
-// among equals the one used longest ago, among those of the same token the lower one.
+// lfu keeps the units used by the most tokens since their load (the count of a unit that leaves is
+// forgotten). It admits units as lru does, but evicts the unit with the lowest count; among equals
+// the least recently used one, among units of the same token the lower one.
 //
-// Units are in one list per count (Shah, Mitra and Matani, 2010), so that a use costs the same
-// whatever the counts.
+// Units are in one list per count (Shah, Mitra and Matani, 2010), so that the cost of a use does
+// not depend on the counts.
 type lfu struct {
 	cache
 	count   []int32 // uses since the unit was loaded
@@ -29,7 +29,8 @@ func (c *lfu) Reset() {
 func (c *lfu) Step(need mask.Mask, d *Decision) {
 	d.demand(need, c.resident)
 	stay, leave := c.admit(d)
-	// The hits come off the lists: what is left on them may leave. gone holds them for a moment.
+	// Take the hits off the lists, so that the remaining units may leave. gone holds them for a
+	// moment.
 	hits := c.gone
 	copy(hits, need)
 	hits.And(c.resident)

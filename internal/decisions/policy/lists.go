@@ -2,9 +2,9 @@ package policy
 
 import "math/bits"
 
-// lists are doubly linked lists of units in two flat arrays: a unit is on one list at most, and
-// every list is a ring closed by an entry of its own behind those of the units, so that no
-// operation has a special case and none allocates.
+// lists are doubly linked lists of units in two flat arrays. A unit is on at most one list. Every
+// list is a ring, closed by an entry of its own after those of the units. No operation has a
+// special case or allocates.
 type lists struct {
 	prev, next []int32 // by unit, then by list
 	units      int32
@@ -31,7 +31,7 @@ func (l *lists) clear() {
 	}
 }
 
-// push puts a unit that is on no list at the back of one.
+// push appends a unit that is on no list to the back of one.
 func (l *lists) push(list int, unit uint32) {
 	end := l.units + int32(list)
 	last := l.prev[end]
@@ -39,27 +39,27 @@ func (l *lists) push(list int, unit uint32) {
 	l.next[last], l.prev[end] = int32(unit), int32(unit)
 }
 
-// unlink takes a unit off its list.
+// unlink removes a unit from its list.
 func (l *lists) unlink(unit uint32) {
 	before, after := l.prev[unit], l.next[unit]
 	l.next[before], l.prev[after] = after, before
 }
 
-// front returns the unit at the front of a list that is not empty.
+// front returns the first unit of a list that is not empty.
 func (l *lists) front(list int) uint32 { return uint32(l.next[l.units+int32(list)]) }
 
-// empty says whether a list is empty.
+// empty reports whether a list is empty.
 func (l *lists) empty(list int) bool {
 	end := l.units + int32(list)
 	return l.next[end] == end
 }
 
-// buckets are lists by a small integer key, of which the lowest and the highest one in use are
-// found by a mask of the lists that are not empty.
+// buckets are lists by a small integer key. A bitset of the non-empty lists finds the lowest and
+// the highest key in use.
 type buckets struct {
 	lists
 	used      []uint64 // the keys in use, bit key%64 of word key/64
-	low, high int      // word of used: none below low and none above high is in use
+	low, high int      // words of used: all words below low and above high are 0
 }
 
 func newBuckets(units, keys int) buckets {
@@ -72,7 +72,7 @@ func (b *buckets) clear() {
 	b.low, b.high = 0, 0
 }
 
-// add puts a unit at the back of the list of a key, which may be new.
+// add appends a unit to the back of the list of a key. The key may be new.
 func (b *buckets) add(key int, unit uint32) {
 	if int(b.units)+key >= len(b.next) {
 		b.grow(key + 1)
@@ -85,7 +85,7 @@ func (b *buckets) add(key int, unit uint32) {
 	b.push(key, unit)
 }
 
-// remove takes a unit off the list of its key.
+// remove removes a unit from the list of its key.
 func (b *buckets) remove(key int, unit uint32) {
 	b.unlink(unit)
 	if b.empty(key) {

@@ -2,23 +2,23 @@ package policy
 
 import "github.com/windrow-sim/windrow/internal/mask"
 
-// lru keeps the units used last. All that a token needs is used at once: its hits are found before
-// anything leaves. Then the loaded units stay in ascending order as long as fewer than capacity
-// needed units stay, the others overflow; and while there are too many, the unit used longest ago
-// leaves, among units of the same token the lower one. Needed units never make way.
+// lru keeps the most recently used units. A token uses all its units at once: its hits are found
+// before any unit leaves. Then the loaded units stay in ascending order while fewer than capacity
+// needed units stay; the others overflow. While there are too many units, the least recently used
+// one leaves, among units of the same token the lower one. Needed units do not leave.
 //
-// A larger capacity never misses more: what a smaller cache holds, a larger one holds too.
+// A larger capacity never misses more: a larger cache holds all units of a smaller one.
 type lru struct {
 	cache
-	order lists // one, from the unit used longest ago to the last one
+	order lists // one, from the least to the most recently used unit
 }
 
-// cache is what the policies with a capacity have in common.
+// cache is the common state of the policies with a capacity.
 type cache struct {
 	capacity int
-	held     int       // units in memory between tokens
-	resident mask.Mask // those units
-	gone     mask.Mask // those that leave in this step; clear between steps
+	size     int       // units in memory between tokens
+	resident mask.Mask // the units in memory between tokens
+	gone     mask.Mask // units that leave in this step; clear between steps
 }
 
 func newCache(units, capacity int) cache {
@@ -26,30 +26,30 @@ func newCache(units, capacity int) cache {
 }
 
 func (c *cache) clear() {
-	c.held = 0
+	c.size = 0
 	clear(c.resident)
 }
 
-// admit returns how many of the loaded units stay and how many of the others must leave, when all
+// admit returns the number of loaded units that stay and of other units that must leave, if all
 // hits stay.
 func (c *cache) admit(d *Decision) (stay, leave int) {
 	stay = min(len(d.Load), c.capacity-d.Hits)
-	leave = max(0, c.held+stay-c.capacity)
-	c.held += stay - leave
+	leave = max(0, c.size+stay-c.capacity)
+	c.size += stay - leave
 	d.Overflow = len(d.Load) - stay
 	return stay, leave
 }
 
-// evict notes that a unit leaves.
+// evict removes a unit from memory.
 func (c *cache) evict(unit uint32) {
 	c.resident.Clear(unit)
 	c.gone.Set(unit)
 }
 
-// finish lists what leaves: the evicted units and the needed ones that did not stay.
+// finish lists the units that leave: the evicted ones, and the needed ones that did not stay.
 func (c *cache) finish(need mask.Mask, d *Decision) {
 	c.gone.Or(need)
-	d.Evict = c.gone.AppendAndNot(d.Evict, c.resident) // what was evicted is not resident
+	d.Evict = c.gone.AppendAndNot(d.Evict, c.resident) // evicted units are not resident
 	clear(c.gone)
 }
 
@@ -79,7 +79,7 @@ func (c *lru) Step(need mask.Mask, d *Decision) {
 		}
 		c.order.push(0, u)
 	}
-	// units that this token does not need: the needed ones are at the back
+	// The units at the front are not needed by this token: needed ones are at the back.
 	for ; leave > 0; leave-- {
 		u := c.order.front(0)
 		c.order.unlink(u)

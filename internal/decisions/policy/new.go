@@ -8,14 +8,15 @@ import (
 	"github.com/windrow-sim/windrow/internal/mask"
 )
 
-// Options is what some policies must know about the layer beside their Spec.
+// Options holds facts about a layer that some policies need beside their Spec.
 type Options struct {
-	// Layer is the index of the layer in its model, from 0; tensors needs it.
+	// Layer is the index of the layer in its model, from 0, for tensors.
 	Layer int
-	// Hot lists units from the hottest down, each at most once; hot needs as many as it pins.
+	// Hot lists units from the hottest down, each at most once, for hot: at least as many as it
+	// pins.
 	Hot []uint32
-	// Future yields the masks of all tokens that Step will see, in that order, over the limits of
-	// sequences; belady needs it and goes through it once, in New.
+	// Future yields the masks of all tokens that Step will see, in that order, across sequences,
+	// for belady. New reads it once.
 	Future iter.Seq[mask.Mask]
 }
 

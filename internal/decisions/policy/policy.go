@@ -2,16 +2,15 @@ package policy
 
 import "github.com/windrow-sim/windrow/internal/mask"
 
-// Decision is what a Policy decides for one layer of one token. Load and Evict are ascending and
-// are reused by the next Step into the same Decision. The zero value is ready for use.
+// Decision is the decision of a Policy for one layer of one token. Load and Evict are ascending.
+// The next Step into the same Decision reuses them. The zero value is ready for use.
 type Decision struct {
-	Hits int // units that were needed and in memory
-	// not in memory and needed, or brought with a needed one: read before the layer computes
+	Hits int // needed units that are in memory
+	// units to read before the layer computes: needed and not in memory, or read with a needed unit
 	Load  []uint32
 	Ahead int      // units of Load that are not needed
-	Evict []uint32 // leave memory after the layer has computed
-	// units of Load that would have been kept had there been room: read for this token only, so
-	// they are in Evict too
+	Evict []uint32 // units that leave memory after the layer has computed
+	// units of Load that have no room to stay: read for this token only, so they are in Evict too
 	Overflow int
 }
 
@@ -20,7 +19,7 @@ type Policy interface {
 	// Step advances by one token that needs the units of a mask of the layer, and fills d. It
 	// neither keeps nor changes the mask.
 	Step(need mask.Mask, d *Decision)
-	// Reset forgets everything: the next token finds nothing in memory. A new sequence starts so.
+	// Reset empties memory, for a new sequence.
 	Reset()
 }
 
@@ -28,15 +27,15 @@ func (d *Decision) reset() {
 	d.Hits, d.Overflow, d.Ahead, d.Load, d.Evict = 0, 0, 0, d.Load[:0], d.Evict[:0]
 }
 
-// demand splits the needed units into hits and loads.
+// demand divides the needed units into hits and loads.
 func (d *Decision) demand(need, resident mask.Mask) {
 	d.reset()
 	d.Hits = need.CountAnd(resident)
 	d.Load = need.AppendAndNot(d.Load, resident)
 }
 
-// merge inserts the ascending units of b into the ascending a, from the back so that nothing is
-// copied twice.
+// merge inserts the ascending units of b into the ascending a. It starts at the back, so that no
+// unit is copied twice.
 func merge(a, b []uint32) []uint32 {
 	i, j := len(a)-1, len(b)-1
 	a = append(a, b...)

@@ -1,9 +1,9 @@
 package policy
 
 // Slots maps units to the rows of a preallocated row cache (pointer and num_rows of LLM in a flash,
-// Figure 6): rows 0…Len()−1 are in use; a deleted row is overwritten by the last one.
+// Figure 6). Rows 0…Len()−1 are in use. The last row overwrites a deleted one.
 type Slots struct {
-	row  []int32  // unit → row, −1 when absent
+	row  []int32  // unit → row, −1 if absent
 	unit []uint32 // row → unit: the paper's pointer
 }
 
@@ -39,9 +39,8 @@ func (s *Slots) Insert(unit uint32) int {
 	return row
 }
 
-// Delete frees the row of a present unit. The caller must copy row from into row to when they
-// differ (the last row fills the gap); when the unit held the last row, from == to and nothing
-// moves.
+// Delete frees the row of a present unit. The last row fills the gap: the caller must copy row from
+// into row to if they differ. If the unit had the last row, from == to.
 func (s *Slots) Delete(unit uint32) (from, to int) {
 	to = int(s.row[unit])
 	from = len(s.unit) - 1
@@ -53,13 +52,13 @@ func (s *Slots) Delete(unit uint32) (from, to int) {
 	return from, to
 }
 
-// SlotMap maps units to slots that never move (the slot map S of NeuroPrefetcher): a freed slot
-// takes the next incoming unit, so that deleting copies nothing and slots in use need not be
-// neighbours. It has the methods of Slots that both can have.
+// SlotMap maps units to slots that never move (the slot map S of NeuroPrefetcher). The next
+// inserted unit takes a freed slot, so that Delete copies nothing and slots in use need not be
+// neighbours. It has the same methods as Slots where they apply.
 type SlotMap struct {
-	slot []int32 // unit → slot, −1 when absent: the paper's S
-	free []int32 // slots below top that are free; the one freed last is used first
-	top  int     // slots ever used since Reset
+	slot []int32 // unit → slot, −1 if absent: the paper's S
+	free []int32 // free slots below top; the last freed one is used first
+	top  int     // slots used since Reset
 }
 
 // NewSlotMap returns an empty SlotMap for the given number of units.
@@ -80,8 +79,7 @@ func (s *SlotMap) Reset() {
 // Len is the number of slots in use.
 func (s *SlotMap) Len() int { return s.top - len(s.free) }
 
-// Top is one more than the highest slot used since Reset: the number of rows that the memory must
-// have.
+// Top is one more than the highest slot used since Reset: the number of rows that memory must have.
 func (s *SlotMap) Top() int { return s.top }
 
 // Row returns the slot of a unit, or −1.
@@ -99,8 +97,7 @@ func (s *SlotMap) Insert(unit uint32) int {
 	return int(s.slot[unit])
 }
 
-// Delete frees the slot of a present unit. Nothing moves: from == to, as when Slots deletes its
-// last row.
+// Delete frees the slot of a present unit. No row moves: from == to.
 func (s *SlotMap) Delete(unit uint32) (from, to int) {
 	slot := s.slot[unit]
 	s.free = append(s.free, slot)

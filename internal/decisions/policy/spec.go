@@ -12,7 +12,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// ErrSpec is wrapped by every error about a policy that cannot be read or built.
+// ErrSpec is wrapped by every error about a policy that cannot be parsed or built.
 var ErrSpec = errors.New("not a usable policy")
 
 // The kinds of policies.
@@ -32,18 +32,18 @@ const (
 )
 
 // Spec names a policy. Its text form is KIND or KIND:NUMBERS, see Kinds. All numbers but Layers are
-// per layer. The zero value means "none": nothing is kept from one token to the next.
+// per layer. The zero value is "none": no unit is kept from one token to the next.
 //
 // A field that the kind does not use must be zero. In JSON and YAML a Spec is its text.
 type Spec struct {
 	Kind   string
 	Window int // tokens: window
-	// units kept from one token to the next: hybrid, cyclic, delta, pages, lru, lfu, belady; of hot
-	// beside the pinned ones; of window 0 = no limit
+	// units kept from one token to the next: hybrid, cyclic, delta, pages, lru, lfu, belady; for
+	// hot without the pinned ones; for window 0 = no limit
 	Capacity int
 	Pinned   int // units: hot
-	Ahead    int // units that one miss brings, itself included: pages
-	Layers   int // of the model that are in memory whole: tensors
+	Ahead    int // units read by one miss, itself included: pages
+	Layers   int // layers of the model that are in memory whole: tensors
 }
 
 // SlidingWindow returns the policy that keeps the units of the last k tokens: "window:k". Check
@@ -89,8 +89,8 @@ func Kinds() []Kind {
 	}
 }
 
-// Parse reads the text form of a Spec. Every Spec that is usable has exactly one text: no spaces,
-// signs or leading zeros.
+// Parse reads the text form of a Spec. Every valid Spec has exactly one text: no spaces, signs or
+// leading zeros.
 func Parse(text string) (Spec, error) {
 	const longest = 64
 	if len(text) > longest {
@@ -118,7 +118,7 @@ func Parse(text string) (Spec, error) {
 	return s, nil
 }
 
-// read fills the numbers from the text behind the colon and says whether it had the right form.
+// read reads the numbers after the colon and reports whether they have the right form.
 func (s *Spec) read(args string) bool {
 	switch s.Kind {
 	case KindAll, KindNone:
@@ -145,7 +145,7 @@ func number(text string, to *int) bool {
 	return err == nil && v >= 0
 }
 
-// text is the text form, whether the numbers make sense or not.
+// text returns the text form, also of an invalid Spec.
 func (s Spec) text() string {
 	switch s.Kind {
 	case "":
@@ -168,10 +168,10 @@ func (s Spec) text() string {
 	}
 }
 
-// String returns the text form. That of a Spec which Check refuses is for error messages only.
+// String returns the text form. That of an invalid Spec is for error messages only.
 func (s Spec) String() string { return s.text() }
 
-// Check returns an error, which wraps ErrSpec, when no policy can be built from s for any number of
+// Check returns an error that wraps ErrSpec if no policy can be built from s for any number of
 // units.
 func (s Spec) Check() error {
 	kind, known := find(s.Kind)
@@ -214,9 +214,9 @@ func (s Spec) Check() error {
 	return nil
 }
 
-// Kept returns the largest number of units that the policy keeps in memory from one token to the
-// next, out of so many units of a layer; of tensors, in a layer that is in memory. While a token is
-// computed, memory also holds what it loads.
+// Kept returns the largest number of units that the policy keeps from one token to the next, out of
+// so many units of a layer; for tensors, in a layer that is in memory. While a token computes,
+// memory also holds its loads.
 func (s Spec) Kept(units int) int {
 	switch s.Kind {
 	case "", KindNone, KindAll:
@@ -255,7 +255,7 @@ func (s *Spec) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Units returns how many whole records fit into a budget of bytes; 0 when either is not positive.
+// Units returns the number of whole records in a budget of bytes; 0 if either is not positive.
 func Units(budget, record units.Bytes) int {
 	if budget <= 0 || record <= 0 {
 		return 0
@@ -263,7 +263,7 @@ func Units(budget, record units.Bytes) int {
 	return int(min(budget/record, math.MaxInt32))
 }
 
-// find returns the kind of that name, or the nearest one.
+// find returns the kind with that name, or the nearest one.
 func find(name string) (kind Kind, known bool) {
 	kinds := Kinds()
 	names := make([]string, len(kinds))

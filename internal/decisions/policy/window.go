@@ -2,18 +2,18 @@ package policy
 
 import "github.com/windrow-sim/windrow/internal/mask"
 
-// Window keeps the units active in the last K tokens (LLM in a flash, section 3.1): before token t
-// memory holds the units active in tokens t−K…t−1; t loads what it needs beyond them, then the
-// units not active in t−K+1…t leave. K = 0 keeps nothing from one token to the next.
+// Window keeps the units active in the last K tokens (LLM in a flash, section 3.1). Before token t
+// memory holds the units active in tokens t−K…t−1. Token t loads its other units; then the units
+// not active in t−K+1…t leave. K = 0 keeps no unit from one token to the next.
 //
-// lastActive is the paper's last_k_active: eviction looks only at the units that were active K
+// lastActive is the paper's last_k_active. Eviction looks only at the units that were active K
 // tokens ago, so a step costs O(active), not O(units).
 type Window struct {
 	k          int
 	now        int32
 	resident   mask.Mask
 	lastActive []int32
-	// masks of the last K tokens, by token index mod K; grows with the first K tokens
+	// masks of the last K tokens, by token index mod K; it grows with the first K tokens
 	ring []mask.Mask
 }
 
@@ -56,15 +56,15 @@ func (w *Window) Step(need mask.Mask, d *Decision) {
 }
 
 // leaving returns the mask of token now−K, whose units may leave: the oldest of the ring, which the
-// current one will replace. During the first K tokens there is none, and the ring gets one more
-// place.
+// current mask will replace. During the first K tokens it returns nil and adds an entry to the
+// ring.
 func (w *Window) leaving(need mask.Mask) mask.Mask {
 	switch {
 	case w.k == 0:
 		return need
 	case int(w.now) >= w.k:
 		return w.ring[int(w.now)%w.k]
-	case len(w.ring) < cap(w.ring): // of a sequence before
+	case len(w.ring) < cap(w.ring): // an entry of an earlier sequence
 		w.ring = w.ring[:len(w.ring)+1]
 	default:
 		w.ring = append(w.ring, nil)
