@@ -4,13 +4,34 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// TestReadmeCommands runs the commands that the README shows under "By hand", in order, in one
-// folder.
+// TestReadmeCommands runs the commands that the README shows, in order, in one folder.
 func TestReadmeCommands(t *testing.T) {
+	if ran := runDocument(t, "README.md"); ran < 10 {
+		t.Errorf("only %d commands were found in the README", ran)
+	}
+}
+
+// TestTutorialsRun runs the commands of every tutorial, each in a folder of its own.
+func TestTutorialsRun(t *testing.T) {
+	for _, name := range []string{"planner", "researcher", "validator"} {
+		t.Run(name, func(t *testing.T) {
+			if ran := runDocument(t, "docs/tutorials/"+name+".md"); ran < 6 {
+				t.Errorf("only %d commands were found", ran)
+			}
+		})
+	}
+}
+
+// runDocument runs the commands in the code blocks of a document, as a reader would, and returns
+// how many there are. A command that reads what a refused probe did not write is given another
+// device.
+func runDocument(t *testing.T, name string) (ran int) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("measures this machine's disk for some seconds")
 	}
@@ -18,33 +39,23 @@ func TestReadmeCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	text, err := os.ReadFile(filepath.Join(root, name))
 	if err != nil {
 		t.Fatal(err)
-	}
-	_, section, ok := strings.Cut(string(text), "## By hand")
-	if !ok {
-		t.Fatal("README.md has no section \"By hand\"")
 	}
 	t.Setenv(asProgram, "1")
 	t.Chdir(t.TempDir())
 	linkExamples(t)
-	ran := 0
-	for line := range strings.Lines(section) {
-		line, ok := strings.CutPrefix(strings.TrimSpace(line), "bin/windrow ")
-		if !ok {
-			continue
-		}
+	linkFixture(t, "devicemodels/fio/testdata/grid.json", "grid.json")
+	for _, line := range codeLines(string(text)) {
 		args := words(t, line)
-		if args[0] == "probe" { // as in the README, but in a second and on a restless disk
+		if args[0] == "probe" { // as in the document, but in a second and on a restless disk
 			args = append(args, "--budget", "1s", "--max-drift", "1000")
 		}
 		measuring(t, command(args...), args)
 		ran++
 	}
-	if ran < 8 {
-		t.Errorf("only %d commands were found in the README", ran)
-	}
+	return ran
 }
 
 // TestDocLinks checks that every relative link of the README and the documents leads to a file.
@@ -61,7 +72,11 @@ func TestDocLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	docs = append(docs, studies...)
+	tutorials, err := filepath.Glob(filepath.Join(root, "docs", "tutorials", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs = slices.Concat(docs, studies, tutorials)
 	links := regexp.MustCompile(`\]\(([^)#]+)\)`)
 	checked := 0
 	for _, name := range []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md",
