@@ -22,8 +22,8 @@ func total() uint64 {
 	return stats.TotalAlloc
 }
 
-// InProportion checks that opening a file of size bytes allocates at most held + perByte·size
-// bytes. The error must contain want; "" wants no error.
+// InProportion checks that opening a file of size bytes allocates in proportion: held plus the
+// allocated bytes are at most perByte·size. The error must contain want; "" wants no error.
 func InProportion(t *testing.T, size, perByte, held int, want string, open func() error) {
 	t.Helper()
 	var err error
