@@ -112,7 +112,7 @@ var allowed = map[string][]string{
 		"internal/decisions/policy", "internal/decisions/layout", "internal/decisions/schedule",
 		"devicemodels", "devicemodels/flash", "traces", "internal/refusal", "internal/ioengine"},
 	// Batches that requests form by when they come.
-	"sim/serving": {"internal/mask", "internal/units", "internal/rng",
+	"sim/serving": {"internal/refusal", "internal/mask", "internal/units", "internal/rng",
 		"internal/decisions/policy", "devicemodels", "sim", "sim/sweep", "traces",
 		"traces/arrivals", "traces/batch"},
 	"sim/answers": {"internal/document", "internal/refusal", "internal/mask", "internal/units",
@@ -121,7 +121,8 @@ var allowed = map[string][]string{
 		"traces/batch", "traces/shapes", "traces/stats", "traces/synth",
 		"internal/decisions/memory", "internal/decisions/policy"},
 
-	"sim/placement": {"internal/mask", "internal/units", "internal/decisions/layout", "sim",
+	"sim/placement": {"internal/refusal", "internal/mask", "internal/units",
+		"internal/decisions/layout", "sim",
 		"traces"},
 
 	"sim/sweep": {"internal/document", "internal/mask", "internal/units", "internal/ioengine",
@@ -131,9 +132,11 @@ var allowed = map[string][]string{
 		"devicemodels/flash", "traces", "traces/batch", "traces/synth", "traces/parquet",
 		"traces/whatif", "sim"},
 
-	"sim/adaptive": {"internal/mask", "internal/units", "internal/decisions/policy", "sim",
+	"sim/adaptive": {"internal/refusal", "internal/mask", "internal/units",
+		"internal/decisions/policy", "sim",
 		"sim/answers", "traces", "traces/compare", "internal/decisions/memory"},
-	"sim/speculative": {"internal/mask", "internal/units", "internal/rng", "devicemodels", "sim",
+	"sim/speculative": {"internal/refusal", "internal/mask", "internal/units", "internal/rng",
+		"devicemodels", "sim",
 		"traces"},
 
 	"sim/reproduce": {"internal/document", "internal/units", "internal/ioengine",

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/sim/answers"
@@ -15,12 +16,12 @@ import (
 )
 
 // ErrConfig marks a configuration that cannot be simulated.
-var ErrConfig = errors.New("adaptive: the configuration cannot be simulated")
+var ErrConfig = refusal.Kind(refusal.ErrConfig, "adaptive: the configuration cannot be simulated")
 
 // configError is an error of kind ErrConfig that reads as the error it wraps.
 type configError struct{ error }
 
-func (configError) Is(target error) bool { return target == ErrConfig }
+func (configError) Is(target error) bool { return errors.Is(ErrConfig, target) }
 func (e configError) Unwrap() error      { return e.error }
 
 // Config describes the simulation.

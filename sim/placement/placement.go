@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -9,13 +8,14 @@ import (
 
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/mask"
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
 )
 
 // ErrConfig marks a question that cannot be answered.
-var ErrConfig = errors.New("placement: the layouts cannot be compared")
+var ErrConfig = refusal.Kind(refusal.ErrConfig, "placement: the layouts cannot be compared")
 
 // MaxGap is the widest gap of a Config, in records.
 const MaxGap = 1024

@@ -1,12 +1,12 @@
 package serving
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/sim/sweep"
@@ -15,7 +15,7 @@ import (
 
 // ErrConfig marks a server or a load that cannot be simulated. Refusals by package sim are of kind
 // sim.ErrConfig.
-var ErrConfig = errors.New("the load cannot be simulated")
+var ErrConfig = refusal.Kind(refusal.ErrConfig, "the load cannot be simulated")
 
 // Compute says how the arithmetic of several tokens in a step is charged. doc.go has the rules.
 type Compute string

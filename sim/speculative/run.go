@@ -2,11 +2,11 @@ package speculative
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
@@ -14,13 +14,7 @@ import (
 )
 
 // ErrConfig marks a configuration that cannot be simulated.
-var ErrConfig = errors.New("speculative: the speculation cannot be simulated")
-
-// configError is an error of kind ErrConfig that reads as the error it wraps.
-type configError struct{ error }
-
-func (configError) Is(target error) bool { return target == ErrConfig }
-func (e configError) Unwrap() error      { return e.error }
+var ErrConfig = refusal.Kind(refusal.ErrConfig, "speculative: the speculation cannot be simulated")
 
 // MaxDraft is the largest λ that is simulated.
 const MaxDraft = 64

@@ -96,9 +96,7 @@ func (e *env) adaptive(c *cli.Context) error {
 	cfg.Progress = p.update
 	r, err := adaptive.Run(c.Context, tr, cfg)
 	p.done()
-	if errors.Is(err, adaptive.ErrConfig) {
-		return usageError("%v", err)
-	} else if err != nil {
+	if err != nil {
 		return answerError(err)
 	}
 	if out != "" {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -78,9 +77,7 @@ func (e *env) layout(c *cli.Context) error {
 	cfg.Progress = p.update
 	r.Result, err = placement.Run(tr, cfg)
 	p.done()
-	if errors.Is(err, placement.ErrConfig) {
-		return usageError("%v", err)
-	} else if err != nil {
+	if err != nil {
 		return err
 	}
 	if c.Bool("json") {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -76,9 +75,7 @@ func (e *env) speculate(c *cli.Context) error {
 	cfg.Progress = p.update
 	r, err := speculative.Run(c.Context, tr, cfg)
 	p.done()
-	if errors.Is(err, speculative.ErrConfig) {
-		return usageError("%v", err)
-	} else if err != nil {
+	if err != nil {
 		return err
 	}
 	result := speculateResult{Tool: Tool, Trace: filepath.Base(c.String("trace")),

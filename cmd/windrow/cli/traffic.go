@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -184,7 +183,7 @@ func (e *env) traffic(c *cli.Context) error {
 	cfg.Progress = func(done int64) { p.update(int(done), int(load.Requests)) }
 	server, err := serving.New(tr, *cfg)
 	if err != nil {
-		return trafficError(err)
+		return arrivalsError(err)
 	}
 	if c.Bool("find-rate") {
 		doc.Rate, err = server.FindRate(c.Context, c.Float64("slo-share"),
@@ -202,7 +201,7 @@ func (e *env) traffic(c *cli.Context) error {
 	}
 	p.done()
 	if doc.Result == nil && doc.Rate == nil {
-		return trafficError(err)
+		return arrivalsError(err)
 	}
 	if printed := e.printTraffic(c, doc); printed != nil {
 		return printed
@@ -215,14 +214,6 @@ func maskName(predicted bool) string {
 		return "predicted"
 	}
 	return "true"
-}
-
-// trafficError makes a wrong command line, or a bad file, of a load that cannot be.
-func trafficError(err error) error {
-	if errors.Is(err, serving.ErrConfig) {
-		return usageError("%v", err)
-	}
-	return arrivalsError(err)
 }
 
 // trafficConfig reads the flags of the server.
