@@ -89,7 +89,7 @@ var allowed = map[string][]string{
 
 	"engine/eval": {"engine"},
 	// A model with everything that runs it. Devices are opened outside.
-	"engine/session": {"engine", "internal/refusal", "engine/flashio",
+	"engine/session": {"internal/document", "engine", "internal/refusal", "engine/flashio",
 		"internal/decisions/layout", "internal/decisions/memory", "internal/decisions/policy",
 		"internal/ioengine", "internal/units", "internal/mask", "internal/rng",
 		"engine/checkpoint", "engine/predictor", "engine/predictor/centroid", "kernels/cpu",
@@ -99,7 +99,7 @@ var allowed = map[string][]string{
 	"engine/predictor/centroid": {"internal/mask", "internal/units", "internal/rng",
 		"engine/checkpoint", "kernels/ref", "kernels/cpu"},
 
-	"record": {"internal/mask", "engine", "traces", "kernels/ref", "engine/model",
+	"record": {"internal/document", "internal/mask", "engine", "traces", "kernels/ref", "engine/model",
 		"engine/session", "internal/refusal", "internal/units", "engine/predictor",
 		"engine/predictor/centroid"},
 	"record/training": {"engine/predictor/centroid", "internal/refusal", "internal/units",
@@ -145,7 +145,7 @@ var allowed = map[string][]string{
 		"devicemodels/flash", "sim", "sim/speculative", "traces", "traces/shapes", "traces/synth",
 		"internal/decisions/policy"},
 
-	"replay": {"internal/units", "internal/rng", "engine", "internal/decisions/policy",
+	"replay": {"internal/document", "internal/units", "internal/rng", "engine", "internal/decisions/policy",
 		"internal/decisions/layout", "engine/flashio", "engine/model", "traces",
 		"traces/compare", "devicemodels", "devicemodels/flash", "internal/refusal",
 		"internal/decisions/memory", "internal/decisions/schedule", "engine/session",
@@ -160,7 +160,7 @@ var allowed = map[string][]string{
 	// A GPU is measured by the kernels alone, without an engine.
 	"replay/probe/gpu": {"internal/units", "devicemodels", "kernels/ref", "kernels/cuda"},
 	// The one place that sees both the simulator and the engine.
-	"replay/validate": {"internal/units", "internal/decisions/policy", "replay", "replay/emulated",
+	"replay/validate": {"internal/document", "internal/units", "internal/decisions/policy", "replay", "replay/emulated",
 		"replay/probe", "replay/throttle", "sim", "devicemodels/fio", "engine/flashio",
 		"internal/decisions/layout", "internal/decisions/schedule", "engine/model",
 		"devicemodels", "devicemodels/flash", "traces", "traces/synth", "traces/compare"},

@@ -1,14 +1,10 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/cmd/windrow/report"
-	"github.com/windrow-sim/windrow/internal/document"
-	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -71,10 +67,7 @@ func (e *env) calibrate(c *cli.Context) error {
 			return err
 		}
 	}
-	if c.Bool("json") {
-		return printJSON(e.stdout, doc)
-	}
-	return prefixTable(e, doc)
+	return e.put(c, doc.Document())
 }
 
 // prefixConfig reads the flags.
@@ -92,31 +85,4 @@ func prefixConfig(c *cli.Context, tr *traces.Reader) (cfg replay.PrefixConfig, e
 		return cfg, err
 	}
 	return cfg, cfg.Check()
-}
-
-func prefixTable(e *env, doc *replay.Prefixes) error {
-	right := document.Right
-	t := &document.Table{Columns: []document.Column{
-		{Name: "dense layers", Align: right}, {Name: "memory", Align: right}, {Name: "measured",
-			Unit: "tokens/s", Align: right},
-		{Name: "waits for reads", Unit: "ms/token", Align: right}, {Name: "reads hidden",
-			Unit: "ms/token", Align: right}, {Name: "the rest", Unit: "ms/token", Align: right},
-		{Name: "read", Unit: "MB/token", Align: right}, {Name: "bound by"},
-	}}
-	ms := func(v units.Nanos) string { return document.Sig3(float64(v) / 1e6) }
-	for _, r := range doc.Rows {
-		if !r.Fits {
-			t.Add(fmt.Sprint(r.Dense), document.IEC(r.Memory), "", "", "", "", "",
-				"memory: does not fit")
-			continue
-		}
-		t.Add(fmt.Sprint(r.Dense), document.IEC(r.Memory), document.Sig3(r.TokensPerS),
-			ms(r.Waited),
-			ms(r.Hidden), ms(r.Compute), document.Sig3(float64(r.Bytes)/1e6), r.Regime)
-	}
-	if err := report.TableText(e.stdout, t); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(e.stdout, "\nd* = %d dense layers (%s)\n", doc.Best, doc.Device)
-	return err
 }

@@ -15,11 +15,8 @@ func TestCalibrate(t *testing.T) {
 	workspace(t)
 	const base = "calibrate --trace tales.trace.arrow -m tales.flash.safetensors --io mem " +
 		"--measure-tokens 4"
-	var doc replay.Prefixes
-	if err := json.Unmarshal([]byte(must(t,
-		strings.Fields(base+" --dram 95% -o prefix.json --json")...)), &doc); err != nil {
-		t.Fatal(err)
-	}
+	doc := resultOf[replay.Prefixes](t, must(t,
+		strings.Fields(base+" --dram 95% -o prefix.json --json")...))
 	best := 0.0
 	for i, r := range doc.Rows {
 		if r.Dense != i+1 || i > 0 && r.Memory <= doc.Rows[i-1].Memory {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/session"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -83,21 +84,22 @@ func (e *env) generate(c *cli.Context) error {
 	} else if err := needArgs(c, 1, "one prompt, in quotes"); err != nil {
 		return err
 	}
-	if !c.Bool("json") {
+	streams := e.format(c) == "text"
+	if streams {
 		cfg.Show = func(text string) { fmt.Fprint(e.stdout, text) }
 	}
 	g, err := m.Generate(c.Context, c.Args().First(), cfg)
-	if !c.Bool("json") && g != nil {
+	if streams && g != nil {
 		fmt.Fprintln(e.stdout)
 	}
 	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return printJSON(e.stdout, g)
+	if streams {
+		e.noteDocument(g.Document())
+		return nil
 	}
-	e.noteGenerated(g)
-	return nil
+	return e.put(c, g.Document())
 }
 
 // generateConfig reads the flags.
@@ -145,20 +147,13 @@ func (e *env) openOracle(c *cli.Context, m *session.Session,
 	return tr, nil
 }
 
-// noteGenerated says how a text was written.
-func (e *env) noteGenerated(g *session.Generated) {
-	e.note("%d prompt tokens, %d generated, %.4g tokens/s, first token after %.3g ms, %v read "+
-		"from flash, hit ratio %.3g",
-		g.NPrompt, g.NGen, g.AvgTS, g.TTFT, g.Bytes, g.HitRatio)
-	if g.Dropped > 0 {
-		e.note("warning: there was no room for %d rows that were needed; give more --dram",
-			g.Dropped)
+// noteDocument prints a document's words to stderr, for a verb whose stdout is a text.
+func (e *env) noteDocument(d *document.Document) {
+	e.note("%s", d.Headline)
+	for _, w := range d.Warnings {
+		e.note("warning: %s", w)
 	}
-	if g.Missed != nil {
-		e.note("%s of the active neurons were not computed", shareText(*g.Missed))
-	}
-	if d := g.Draft; d != nil {
-		e.note("%s drafted %d tokens, %d were accepted, in %d verifications", d.Model, d.Proposed,
-			d.Accepted, d.Verified)
+	for _, f := range d.Facts {
+		e.note("%s: %s", f.Key, f.Value)
 	}
 }

@@ -26,21 +26,20 @@ func (e *env) generateBatches(c *cli.Context, m *session.Session,
 	}
 	p := e.startProgress("generate (texts)")
 	cfg.Progress = p.update
-	doc, err := m.GenerateBatch(c.Context, prompts, cfg)
+	r, err := m.GenerateBatch(c.Context, prompts, cfg)
 	p.done()
 	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return printJSON(e.stdout, doc)
+	if e.format(c) != "text" {
+		return e.put(c, r.Document())
 	}
-	for i, text := range doc.Texts {
+	for i := range r.Texts {
 		if i > 0 {
 			fmt.Fprintln(e.stdout)
 		}
-		fmt.Fprintln(e.stdout, text.Text)
+		fmt.Fprintln(e.stdout, r.Texts[i].Text)
 	}
-	e.note("%d texts in batches of %d, %d tokens generated, %.4g tokens/s", len(doc.Texts),
-		doc.Batch, doc.NGen, doc.AvgTS)
+	e.noteDocument(r.Document())
 	return nil
 }

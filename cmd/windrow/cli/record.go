@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/engine/session"
@@ -84,9 +82,5 @@ func (e *env) record(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return printJSON(e.stdout, r)
-	}
-	fmt.Fprintf(e.stdout, "%s: %d sequences, %d tokens\n", r.Trace, r.Sequences, r.Tokens)
-	return nil
+	return e.put(c, r.Document())
 }

@@ -13,7 +13,14 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/document"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/replay"
+	"github.com/windrow-sim/windrow/replay/validate"
+	"github.com/windrow-sim/windrow/traces"
+	"github.com/windrow-sim/windrow/traces/compare"
 )
 
 // schemaFiles are the JSON Schemas of the documents, one file a name, and that of their envelope.
@@ -106,6 +113,18 @@ var documents = []struct {
 	{"device-fio-job", "device fio-job --file nvme", exitOK},
 	{"device-import-fio", "device import-fio grid.json", exitOK},
 	{"device-fit", "device fit grid.json -o g.device.yaml", exitOK},
+	{"record", "record -m tales.flash.safetensors --prompts words.txt -n 2 -o r.trace.arrow",
+		exitOK},
+	{"generate", "generate -m tales.flash.safetensors -n 3 Once", exitOK},
+	{"generate", "generate -m tales.flash.safetensors --oracle tales.trace.arrow --io pread",
+		exitOK},
+	{"generate", "generate -m tales.flash.safetensors --draft tales.flash.safetensors -n 4 Once",
+		exitOK},
+	{"generate-batch", "generate -m tales.flash.safetensors --prompts words.txt -n 2", exitOK},
+	{"calibrate", "calibrate -t tales.trace.arrow -m tales.flash.safetensors --io mem " +
+		"--measure-tokens 2 --dram 95% -o prefix.json", exitOK},
+	{"calibrate", "calibrate -t tales.trace.arrow -m tales.flash.safetensors --io mem " +
+		"--measure-tokens 2 --step 5", exitOK},
 	{"doctor", "doctor", exitOK},
 	{"version", "version", exitOK},
 	{"reproduce", "reproduce --table flash", exitOK},
@@ -157,12 +176,7 @@ func TestDocumentsMatchTheirSchemas(t *testing.T) {
 			checkSchemaBites(t, schema, envelope)
 		})
 	}
-	// What a probe prints is a device model: that of a preset needs no disk to measure.
-	device, err := devicemodels.Preset("m1-max")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range []*document.Document{deviceDocument(device)} {
+	for _, d := range composed(t) {
 		delete(unused, d.Name)
 		var text strings.Builder
 		if err := report.Write(&text, d, report.Options{Format: "json", Origin: report.Origin{
@@ -181,6 +195,40 @@ func TestDocumentsMatchTheirSchemas(t *testing.T) {
 	if len(unused) > 0 {
 		t.Errorf("no command line prints %v", slices.Sorted(maps.Keys(unused)))
 	}
+}
+
+// composed are documents of verbs that measure a disk, a GPU or minutes of reads, made of results
+// that need none of them.
+func composed(t *testing.T) []*document.Document {
+	t.Helper()
+	preset, err := devicemodels.Preset("m1-max")
+	if err != nil {
+		t.Fatal(err)
+	}
+	linkFixture(t, gpuFixture, "gpu.device.yaml")
+	withGPU, err := devicemodels.Load("gpu.device.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := traces.ReadRun("tiny.run.arrow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same, err := compare.Compare(run, run, compare.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcome := &validate.Outcome{Comparison: same, Simulated: run, Measured: run,
+		Case:  validate.Case{Parallel: 4, Chunk: 4096, Policy: policy.SlidingWindow(2)},
+		Drift: replay.Drift{Rates: []units.Rate{1}}, Mode: flashio.Mode{Notes: []string{}}}
+	suite := &validate.SuiteResult{Name: "emulated device", Kind: "emulated", Tolerance: 3,
+		Outcomes: []*validate.Outcome{outcome}, Device: preset, Rank: 1}
+	fitted := &validate.FittedResult{Name: "fitted", Kind: "measured", Device: preset,
+		Outcomes: []validate.FittedOutcome{{Outcome: outcome, Fio: same}, {Outcome: outcome}},
+		Failed:   1, FioErrors: &validate.Errors{}}
+	return []*document.Document{deviceDocument(preset), gpuDocument(withGPU.GPU),
+		checkDocument("a stand-in", 12), fitted.Document(),
+		validate.SuitesDocument([]*validate.SuiteResult{suite, suite})}
 }
 
 func isFile(path string) bool {

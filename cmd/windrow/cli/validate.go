@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/engine/flashio"
-	"github.com/windrow-sim/windrow/internal/decisions/schedule"
-	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/replay/validate"
 	"github.com/windrow-sim/windrow/traces/compare"
 )
@@ -141,20 +138,13 @@ func (e *env) validateSuites(c *cli.Context, name string) error {
 		}
 		if result != nil {
 			results = append(results, result)
-			if !c.Bool("json") {
-				if err := printSuite(e, result); err != nil {
-					return err
-				}
-			}
 		}
 		if err = runErr; err != nil {
 			break
 		}
 	}
-	if c.Bool("json") {
-		if err := printJSON(e.stdout, results); err != nil {
-			return err
-		}
+	if len(results) > 0 {
+		err = errors.Join(err, e.put(c, validate.SuitesDocument(results)))
 	}
 	if err != nil {
 		return err
@@ -188,60 +178,4 @@ func (e *env) runSuite(ctx context.Context, name string,
 		return validate.Throttled(ctx, opt)
 	}
 	return validate.Emulated(ctx, opt)
-}
-
-// printSuite prints one line per configuration.
-func printSuite(e *env, s *validate.SuiteResult) error {
-	right := document.Right
-	ahead := slices.ContainsFunc(s.Outcomes, func(o *validate.Outcome) bool {
-		return o.Case.Schedule.Kind != schedule.Demand
-	})
-	first := []document.Column{{Name: "window", Align: right}, {Name: "threads", Align: right},
-		{Name: "chunk", Align: right}}
-	if ahead {
-		first = []document.Column{{Name: "configuration"}}
-	}
-	t := &document.Table{Columns: append(first, []document.Column{
-		{Name: s.Kind, Unit: "tokens/s", Align: right}, {Name: "simulated", Unit: "tokens/s",
-			Align: right}, {Name: "error", Unit: "%", Align: right},
-		{Name: "P50 error", Unit: "%", Align: right}, {Name: "P99 error", Unit: "%", Align: right},
-		{Name: "drift", Unit: "%", Align: right},
-		{Name: "counters"}, {Name: "verdict"},
-	}...)}
-	for _, o := range s.Outcomes {
-		cmp := o.Comparison
-		counters := "equal"
-		if !cmp.CountersEqual || !cmp.BytesEqual {
-			counters = "DIFFER"
-		}
-		cells := []string{fmt.Sprint(o.Case.Policy.Window), fmt.Sprint(o.Case.Parallel),
-			o.Case.Chunk.String()}
-		if ahead {
-			cells = []string{o.Case.String()}
-		}
-		t.Add(append(cells, document.Sig3(cmp.MeasuredTokensPerS),
-			document.Sig3(cmp.SimulatedTokensPerS),
-			fmt.Sprintf("%+.2f", cmp.ErrorPercent), percentileError(cmp, 50), percentileError(cmp,
-				99), cmp.DriftPercent.String(), counters, string(cmp.Verdict))...)
-	}
-	fmt.Fprintf(e.stdout, "%s: %s\n\n", s.Name, s.What)
-	if err := report.TableText(e.stdout, t); err != nil {
-		return err
-	}
-	fmt.Fprintf(e.stdout, "\nmean |error| %s %%, worst %s %%, rank order %s, tolerance %g %%\n\n",
-		document.Sig3(s.MeanAbs), document.Sig3(s.WorstAbs), s.Rank, s.Tolerance)
-	if !s.Complete {
-		fmt.Fprintf(e.stdout, "not whole: the suite was ended after %d configurations\n\n",
-			len(s.Outcomes))
-	}
-	return nil
-}
-
-func percentileError(c *compare.Comparison, p float64) string {
-	for _, e := range c.Percentiles {
-		if e.Percentile == p {
-			return e.Error.String()
-		}
-	}
-	return "n/a"
 }
