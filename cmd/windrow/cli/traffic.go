@@ -62,8 +62,8 @@ func loadFlags() []cli.Flag {
 		shared("tokenizer"),
 		&cli.Int64Flag{Name: "requests", Usage: "serve `N` requests",
 			DefaultText: fmt.Sprintf("all of a file, else %d", trafficRequests)},
-		&cli.Float64Flag{Name: "speedup", Value: 1, Usage: "let them come `X` times as fast"},
-		&cli.StringFlag{Name: "rate", Usage: "let them come at random, `R` per second on " +
+		&cli.Float64Flag{Name: "speedup", Value: 1, Usage: "divide the times of arrival by `X`"},
+		&cli.StringFlag{Name: "rate", Usage: "Poisson arrivals, `R` per second on " +
 			"average (or 40/h); inf: all at once", DefaultText: "the file's times"},
 		&cli.IntFlag{Name: "prompt-tokens", Value: 512, Usage: "without a file: prompts of `N` " +
 			"tokens on average"},
