@@ -87,6 +87,17 @@ type RunMeta struct {
 	Totals   Totals          `json:"totals"`
 }
 
+// Kind says in words what a Run is: "simulated", "measured" or "measured, emulated device".
+func (m *RunMeta) Kind() string {
+	switch {
+	case m.Simulated:
+		return "simulated"
+	case m.Emulated:
+		return "measured, emulated device"
+	}
+	return "measured"
+}
+
 // Basis says how the device model knows the configuration of a prediction.
 type Basis string
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/windrow-sim/windrow/internal/units"
 )
 
 //go:embed energy.csv
@@ -97,6 +99,24 @@ func Published(q Quantity, technology string) (*Constant, error) {
 	}
 	c.Interval, c.Rule = spread(c.Values)
 	return c, nil
+}
+
+// NotKnown is how a constant that is not given is written.
+const NotKnown = "not known"
+
+// Parse reads a constant: N or LOW..HIGH in a unit, the name of a published technology of a
+// quantity, or NotKnown, which gives nil. Without a quantity nothing is published.
+func Parse(text string, q Quantity, unit string) (*Constant, error) {
+	if text == NotKnown {
+		return nil, nil
+	}
+	if low, high, err := units.ParseInterval(text); err == nil {
+		return Given(low, high, unit)
+	}
+	if q == "" {
+		return nil, fmt.Errorf("%q is neither N nor LOW..HIGH, nor %q", text, NotKnown)
+	}
+	return Published(q, text)
 }
 
 // Given is a constant from the caller, between low and high.

@@ -1,6 +1,7 @@
 package wear
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/csv"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -150,6 +152,66 @@ func LookupDrive(name string) (Drive, error) {
 	}
 	return Drive{}, fmt.Errorf("wear: drive %q: no endurance is published here; known are %s: %w",
 		name, strings.Join(Drives(), ", "), ErrInput)
+}
+
+// Description describes a drive. Empty fields are those of the named drive, or not known.
+type Description struct {
+	Drive       string // with a published endurance; "" = another
+	Capacity    units.Bytes
+	TBW         units.Bytes // rated bytes written
+	Cycles      string      // program/erase cycles: one of CycleNames, N or LOW..HIGH
+	ReadDisturb string      // reads of a block before it is rewritten: N or LOW..HIGH
+}
+
+// Describe makes a drive of a description. Errors name its fields, as package refusal does.
+func Describe(c Description) (d Drive, err error) {
+	if c.Drive != "" {
+		if d, err = LookupDrive(c.Drive); err != nil {
+			return d, refusal.Config("{Drive}: %v", err)
+		}
+	} else if d, err = Unnamed(); err != nil {
+		return d, err
+	}
+	d.Capacity, d.Endurance = cmp.Or(c.Capacity, d.Capacity), cmp.Or(c.TBW, d.Endurance)
+	if c.Cycles != "" {
+		if d.Cycles, err = parseConstant(c.Cycles); err != nil {
+			if d.Cycles, err = Published(c.Cycles); err != nil {
+				return d, refusal.Config("{Cycles}: %v", err)
+			}
+		}
+	}
+	if c.ReadDisturb != "" {
+		if d.Disturb, err = parseConstant(c.ReadDisturb); err != nil {
+			return d, refusal.Config("{ReadDisturb}: %v", err)
+		}
+	}
+	return d, nil
+}
+
+// parseConstant reads N or LOW..HIGH.
+func parseConstant(text string) (*Constant, error) {
+	low, high, err := units.ParseInterval(text)
+	if err != nil {
+		return nil, err
+	}
+	return Given(low, high)
+}
+
+// ParseHot reads SHARE:FRACTION, "0.8:0.2" for 80 % of the reads on 20 % of the blocks; an empty
+// text is an even spread.
+func ParseHot(text string) (h Hot, err error) {
+	if text == "" {
+		return h, nil
+	}
+	share, fraction, _ := strings.Cut(text, ":")
+	if h.Share, err = strconv.ParseFloat(share, 64); err == nil {
+		h.Fraction, err = strconv.ParseFloat(fraction, 64)
+	}
+	if err != nil {
+		return h, refusal.Config("{Hot} %q: write for example 0.8:0.2, 80 %% of the reads on 20 "+
+			"%% of the blocks", text)
+	}
+	return h, nil
 }
 
 // Unnamed is a drive with the published thresholds and the default geometry, and nothing else.

@@ -61,7 +61,7 @@ var allowed = map[string][]string{
 	"devicemodels/energy": {"internal/units"},
 	"devicemodels/fio": {"internal/units", "internal/rng", "internal/ioengine", "devicemodels",
 		"devicemodels/flash"},
-	"devicemodels/wear": {"internal/units"},
+	"devicemodels/wear": {"internal/units", "internal/refusal"},
 
 	"internal/decisions/policy":   {"internal/mask", "internal/units", "internal/nearest"},
 	"internal/decisions/layout":   {"internal/units"},
@@ -120,6 +120,9 @@ var allowed = map[string][]string{
 		"internal/decisions/layout", "devicemodels", "devicemodels/flash", "sim", "traces",
 		"traces/batch", "traces/shapes", "traces/stats", "traces/synth",
 		"internal/decisions/memory", "internal/decisions/policy"},
+	// What a Run costs besides time.
+	"sim/cost": {"devicemodels/energy", "devicemodels/wear", "internal/decisions/layout",
+		"internal/refusal", "internal/units", "traces"},
 
 	"sim/placement": {"internal/refusal", "internal/mask", "internal/units",
 		"internal/decisions/layout", "sim",

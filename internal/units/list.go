@@ -48,3 +48,17 @@ func ParseInts(text string) ([]int, error) {
 	}
 	return list, nil
 }
+
+// ParseInterval reads a number or an interval, "20" or "20..40"; a number is both ends.
+func ParseInterval(text string) (low, high float64, err error) {
+	first, last, two := strings.Cut(text, "..")
+	if !two {
+		last = first
+	}
+	low, lowErr := strconv.ParseFloat(first, 64)
+	high, highErr := strconv.ParseFloat(last, 64)
+	if lowErr != nil || highErr != nil {
+		return 0, 0, fmt.Errorf("units: %q is neither N nor LOW..HIGH", text)
+	}
+	return low, high, nil
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/devicemodels/energy"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/sim/answers"
@@ -276,7 +277,7 @@ func limits(t *document.Table, b *answers.BreakEven, plain answers.Limits, windo
 		}
 		copies := cell(l.WithCopies)
 		if !b.CopiesKnown {
-			copies = notKnown
+			copies = energy.NotKnown
 		}
 		fits := format(l.Fits)
 		if l.Fits >= most {

@@ -1,10 +1,7 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -12,14 +9,11 @@ import (
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels/energy"
 	"github.com/windrow-sim/windrow/devicemodels/wear"
-	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim/cost"
 	"github.com/windrow-sim/windrow/traces"
 )
-
-// notKnown is how a constant that nobody gave is written, on the command line and in results.
-const notKnown = "not known"
 
 // deviceCostCommands are the verbs that say what a run costs the machine besides time.
 func deviceCostCommands(e *env) []*cli.Command {
@@ -30,7 +24,7 @@ func deviceCostCommands(e *env) []*cli.Command {
 			Name: "energy", Usage: "joules per token of a run, by part", ArgsUsage: "RUN",
 			Description: "Bytes and times of the run, times published constants with the " +
 				"interval that they leave open. A constant is the name of a\n" +
-				"technology, a number, LOW..HIGH, or \"" + notKnown +
+				"technology, a number, LOW..HIGH, or \"" + energy.NotKnown +
 				"\"; what is not known is left out, and the total is a lower bound. With the\n" +
 				"trace of the run, DRAM bytes are counted too: attention, head and active rows, " +
 				"the KV cache, reads landing and row-cache copies.\n\n" +
@@ -47,10 +41,10 @@ func deviceCostCommands(e *env) []*cli.Command {
 				&cli.StringFlag{Name: "drive-idle", Value: "ssd",
 					Usage: "`WATTS` of the drive while it does not read: " +
 						strings.Join(energy.Technologies(energy.DriveIdle), ", ") + " or numbers"},
-				&cli.StringFlag{Name: "compute-watts", Value: notKnown,
+				&cli.StringFlag{Name: "compute-watts", Value: energy.NotKnown,
 					Usage: "`WATTS` of the processor without memory while it computes: N or " +
 						"LOW..HIGH"},
-				&cli.StringFlag{Name: "idle-watts", Value: notKnown,
+				&cli.StringFlag{Name: "idle-watts", Value: energy.NotKnown,
 					Usage: "`WATTS` of the processor without memory while it waits: N or " +
 						"LOW..HIGH"},
 			},
@@ -91,53 +85,27 @@ func deviceCostCommands(e *env) []*cli.Command {
 	}
 }
 
-// costRun is the run that a cost is of, as results name it.
-type costRun struct {
-	Kind     string      `json:"kind"`
-	Model    string      `json:"model"`
-	Device   string      `json:"device"`
-	Trace    string      `json:"trace"`
-	Tokens   int         `json:"tokens"`
-	Wall     units.Nanos `json:"wall_ns"`
-	Warnings []string    `json:"warnings"`
-}
-
-func (r *costRun) line() string {
-	return fmt.Sprintf("%s: %s on %s, mean of %d tokens, prompt and generated alike", r.Kind,
-		r.Model, r.Device, r.Tokens)
-}
-
-// costArguments reads the run that is the verb's argument, and the header of its trace when there
-// is one.
-func (e *env) costArguments(c *cli.Context) (*traces.Run, *costRun, *traces.Header, error) {
+// costSubject reads the run that is the verb's argument, and the header of its trace when there is
+// one.
+func (e *env) costSubject(c *cli.Context) (*cost.Subject, error) {
 	if err := needArgs(c, 1, "one run"); err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
-	run, err := traces.ReadRun(c.Args().First())
+	name, path := c.Args().First(), c.String("trace")
+	run, err := traces.ReadRun(name)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
-	m := &run.Meta
-	facts := &costRun{report.Kind(m), m.Model, m.Device, m.Trace, m.Totals.Tokens, m.Totals.Wall,
-		append([]string{}, m.Warnings...)}
-	if facts.Tokens == 0 {
-		return nil, nil, nil, inputError("%s holds no tokens", c.Args().First())
-	}
-	path := c.String("trace")
 	if path == "" {
-		return run, facts, nil, nil
+		return cost.NewSubject(name, run, "", "", nil)
 	}
 	tr, err := e.openTrace(path)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	defer tr.Close()
-	if m.TraceSHA256 != tr.SHA256() {
-		return nil, nil, nil, usageError("%s is not the trace of %s, which is of %s", path,
-			c.Args().First(), m.Trace)
-	}
 	head := *tr.Header()
-	return run, facts, &head, nil
+	return cost.NewSubject(name, run, path, tr.SHA256(), &head)
 }
 
 func (e *env) deviceEnergy(c *cli.Context) error {
@@ -154,100 +122,29 @@ func (e *env) deviceEnergy(c *cli.Context) error {
 		{"compute-watts", "", energy.Watt, &m.Compute},
 		{"idle-watts", "", energy.Watt, &m.HostIdle},
 	} {
-		constant, err := energyConstant(c.String(f.flag), f.quantity, f.unit)
+		constant, err := energy.Parse(c.String(f.flag), f.quantity, f.unit)
 		if err != nil {
 			return usageError("--%s: %v", f.flag, err)
 		}
 		*f.to = constant
 	}
-	run, facts, head, err := e.costArguments(c)
+	subject, err := e.costSubject(c)
 	if err != nil {
 		return err
 	}
-	t := &run.Meta.Totals
-	use := energy.Use{Tokens: t.Tokens, Wall: t.Wall, IOTime: t.PartNanos[traces.PartIO],
-		FlashBytes: t.Bytes}
-	if ahead := run.Meta.Prefetches; ahead != nil { // the drive works beside compute too
-		use.IOTime += ahead.Hidden
-	}
-	for part, took := range t.PartNanos {
-		if traces.Part(part) != traces.PartIO {
-			use.ComputeTime += took
-		}
-	}
-	if head != nil {
-		if use.DRAMBytes, err = dramBytes(run.Rows, head); err != nil {
-			return inputError("%s: %v", c.Args().First(), err)
-		}
-	}
-	result, err := energy.PerToken(use, m)
+	r, err := cost.Energy(subject, m)
 	if err != nil {
-		return inputError("%s: %v", c.Args().First(), err)
+		return err
 	}
 	if c.Bool("json") {
-		return printJSON(e.stdout, map[string]any{"run": facts, "model": m, "energy": result})
+		return printJSON(e.stdout, r)
 	}
-	return e.printEnergy(facts, &m, result)
+	return e.printEnergy(r)
 }
 
-// energyConstant reads a constant from the command line: nil = not known.
-func energyConstant(text string, q energy.Quantity, unit string) (*energy.Constant, error) {
-	if text == notKnown {
-		return nil, nil
-	}
-	if low, high, ok := parseInterval(text); ok {
-		return energy.Given(low, high, unit)
-	}
-	if q == "" {
-		return nil, fmt.Errorf("%q is neither N nor LOW..HIGH, nor %q", text, notKnown)
-	}
-	return energy.Published(q, text)
-}
-
-// parseInterval reads "N" or "LOW..HIGH".
-func parseInterval(text string) (low, high float64, ok bool) {
-	first, last, two := strings.Cut(text, "..")
-	if !two {
-		last = first
-	}
-	low, lowErr := strconv.ParseFloat(first, 64)
-	high, highErr := strconv.ParseFloat(last, 64)
-	return low, high, lowErr == nil && highErr == nil
-}
-
-// dramBytes counts what a run read from and wrote to memory, as if no processor cache kept weights
-// between tokens:
-//
-//	attention  the layer's four projections and pos+1 keys and values read, one of each written
-//	io         the bytes that the reads put into memory, and the active rows (hits and misses)
-//	           that the FFN reads
-//	memory     row-cache copies, read and written
-//	other      the output head
-func dramBytes(rows []traces.RunRow, head *traces.Header) (*units.Bytes, error) {
-	sum := 0.0 // whose whole numbers are exact up to 2^53: 9 PB
-	attention, kv := float64(head.Shape.AttentionBytes()), float64(head.Shape.KVBytes())
-	for i := range rows {
-		r := &rows[i]
-		switch r.Part {
-		case traces.PartAttention:
-			sum += attention + kv*(float64(r.Pos)+2)
-		case traces.PartIO:
-			sum += float64(r.Bytes) + (float64(r.Hits)+float64(r.Misses))*float64(head.UnitBytes)
-		case traces.PartMemory:
-			sum += 2 * float64(r.Bytes)
-		case traces.PartOther:
-			sum += float64(head.Shape.HeadBytes())
-		}
-	}
-	if !(sum >= 0 && sum < math.MaxInt64) {
-		return nil, fmt.Errorf("%g bytes of memory traffic are not possible", sum)
-	}
-	bytes := units.Bytes(sum)
-	return &bytes, nil
-}
-
-func (e *env) printEnergy(facts *costRun, m *energy.Model, r *energy.Report) error {
-	fmt.Fprintln(e.stdout, facts.line())
+func (e *env) printEnergy(result *cost.EnergyResult) error {
+	facts, m, r := &result.Run, &result.Model, result.Energy
+	fmt.Fprintln(e.stdout, facts)
 	for _, w := range append(facts.Warnings, r.Warnings...) {
 		fmt.Fprintf(e.stdout, "warning: %s\n", w)
 	}
@@ -266,7 +163,7 @@ func (e *env) printEnergy(facts *costRun, m *energy.Model, r *energy.Report) err
 	for i, constant := range []*energy.Constant{m.Flash, m.DRAM, m.Compute, m.DriveIdle,
 		m.HostIdle} {
 		p := &r.Parts[i]
-		name, is := notKnown, notKnown
+		name, is := energy.NotKnown, energy.NotKnown
 		if constant != nil {
 			name, is = constant.Name, span(constant.Interval.Low,
 				constant.Interval.High)+" "+constant.Unit
@@ -276,7 +173,8 @@ func (e *env) printEnergy(facts *costRun, m *energy.Model, r *energy.Report) err
 					v.Quality, v.Source)
 			}
 		}
-		amount, joules := notKnown, [3]string{notKnown, notKnown, notKnown}
+		amount, joules := energy.NotKnown, [3]string{energy.NotKnown, energy.NotKnown,
+			energy.NotKnown}
 		if p.Amount != nil && p.Unit == "bytes" {
 			amount = document.SI(*p.Amount, "B")
 		} else if p.Amount != nil {
@@ -326,74 +224,43 @@ func (e *env) deviceWear(c *cli.Context) error {
 	if !c.IsSet("tokens-per-day") {
 		return usageError("device wear needs --tokens-per-day; see \"windrow device wear --help\"")
 	}
-	drive, err := wearDrive(c)
+	cfg, err := wearConfig(c)
 	if err != nil {
 		return err
 	}
-	hot, err := parseHot(c.String("hot"))
+	subject, err := e.costSubject(c)
 	if err != nil {
 		return err
 	}
-	use := wear.Use{TokensPerDay: c.Float64("tokens-per-day")}
-	if err := sizeFlag(c, "written-per-day", &use.BytesWrittenPerDay); err != nil {
-		return err
-	}
-	run, facts, head, err := e.costArguments(c)
+	r, err := cost.Wear(subject, cfg)
 	if err != nil {
 		return err
-	}
-	t := &run.Meta.Totals
-	use.BytesPerToken = t.Bytes / units.Bytes(t.Tokens)
-	use.ReadsPerToken = float64(t.Requests) / float64(t.Tokens)
-	if drive.Data, err = flashRegion(run, head); err != nil {
-		return err
-	}
-	result, err := wear.Estimate(use, drive, hot)
-	if err != nil {
-		return usageError("%v", err)
 	}
 	if c.Bool("json") {
-		return printJSON(e.stdout, map[string]any{"run": facts, "drive": drive,
-			"tokens_per_day": use.TokensPerDay, "hot": hot, "wear": result})
+		return printJSON(e.stdout, r)
 	}
-	return e.printWear(facts, &drive, result)
+	return e.printWear(r)
 }
 
-// wearDrive is the drive that the flags describe.
-func wearDrive(c *cli.Context) (d wear.Drive, err error) {
-	if name := c.String("drive"); name != "" {
-		if d, err = wear.LookupDrive(name); err != nil {
-			return d, usageError("--drive: %v", err)
-		}
-	} else if d, err = wear.Unnamed(); err != nil {
-		return d, err
-	}
+// wearConfig reads the flags.
+func wearConfig(c *cli.Context) (cfg cost.WearConfig, err error) {
+	cfg.TokensPerDay = c.Float64("tokens-per-day")
+	d := wear.Description{Drive: c.String("drive"), Cycles: c.String("cycles"),
+		ReadDisturb: c.String("read-disturb")}
 	if err := sizeFlag(c, "capacity", &d.Capacity); err != nil {
-		return d, err
+		return cfg, err
 	}
-	if err := sizeFlag(c, "tbw", &d.Endurance); err != nil {
-		return d, err
+	if err := sizeFlag(c, "tbw", &d.TBW); err != nil {
+		return cfg, err
 	}
-	for _, f := range []struct {
-		flag string
-		to   **wear.Constant
-	}{{"cycles", &d.Cycles}, {"read-disturb", &d.Disturb}} {
-		text := c.String(f.flag)
-		if text == "" {
-			continue
-		}
-		if low, high, ok := parseInterval(text); ok {
-			*f.to, err = wear.Given(low, high)
-		} else if f.flag == "cycles" {
-			*f.to, err = wear.Published(text)
-		} else {
-			err = fmt.Errorf("%q is neither N nor LOW..HIGH", text)
-		}
-		if err != nil {
-			return d, usageError("--%s: %v", f.flag, err)
-		}
+	if err := sizeFlag(c, "written-per-day", &cfg.WrittenPerDay); err != nil {
+		return cfg, err
 	}
-	return d, nil
+	if cfg.Drive, err = wear.Describe(d); err != nil {
+		return cfg, err
+	}
+	cfg.Hot, err = wear.ParseHot(c.String("hot"))
+	return cfg, err
 }
 
 // sizeFlag reads a flag with a size, when it is set.
@@ -407,41 +274,9 @@ func sizeFlag(c *cli.Context, name string, to *units.Bytes) (err error) {
 	return nil
 }
 
-// parseHot reads SHARE:FRACTION; nothing is evenly.
-func parseHot(text string) (h wear.Hot, err error) {
-	if text == "" {
-		return h, nil
-	}
-	share, fraction, _ := strings.Cut(text, ":")
-	if h.Share, err = strconv.ParseFloat(share, 64); err == nil {
-		h.Fraction, err = strconv.ParseFloat(fraction, 64)
-	}
-	if err != nil {
-		return h, usageError("--hot %q: write for example 0.8:0.2, 80 %% of the reads on 20 %% "+
-			"of the blocks", text)
-	}
-	return h, nil
-}
-
-// flashRegion is the size of the rows on flash: the trace's when it is given, else of the geometry
-// that a simulated run was made on and holds.
-func flashRegion(run *traces.Run, head *traces.Header) (units.Bytes, error) {
-	if head != nil {
-		return units.Bytes(head.Layers) * units.Bytes(head.Units) * head.UnitBytes, nil
-	}
-	var config struct {
-		Geometry layout.Geometry `json:"geometry"`
-	}
-	if err := json.Unmarshal(run.Meta.Config, &config); err != nil || config.Geometry.Units == 0 {
-		return 0, usageError("the run does not hold the size of its model's rows; give its " +
-			"trace with -t")
-	}
-	g := &config.Geometry
-	return units.Bytes(len(g.Base)) * units.Bytes(g.Units) * g.Stride, nil
-}
-
-func (e *env) printWear(facts *costRun, d *wear.Drive, r *wear.Report) error {
-	fmt.Fprintln(e.stdout, facts.line())
+func (e *env) printWear(result *cost.WearResult) error {
+	facts, d, r := &result.Run, &result.Drive, result.Wear
+	fmt.Fprintln(e.stdout, facts)
 	for _, w := range facts.Warnings {
 		fmt.Fprintf(e.stdout, "warning: %s\n", w)
 	}
@@ -456,7 +291,7 @@ func (e *env) printWear(facts *costRun, d *wear.Drive, r *wear.Report) error {
 	years := func(name string, l wear.Lifetime) {
 		switch {
 		case !l.Known:
-			one(name, notKnown)
+			one(name, energy.NotKnown)
 		case l.Never:
 			one(name, "for ever")
 		default:
@@ -491,7 +326,7 @@ func (e *env) printWear(facts *costRun, d *wear.Drive, r *wear.Report) error {
 func (e *env) printWearSources(d *wear.Drive) error {
 	orNot := func(b units.Bytes) string {
 		if b == 0 {
-			return notKnown
+			return energy.NotKnown
 		}
 		return document.SI(float64(b), "B")
 	}
@@ -512,7 +347,7 @@ func (e *env) printWearSources(d *wear.Drive) error {
 		constant *wear.Constant
 	}{{"read disturb", d.Disturb}, {"cycles", d.Cycles}} {
 		if c.constant == nil {
-			t.Add(c.name, "", "", notKnown, "", "")
+			t.Add(c.name, "", "", energy.NotKnown, "", "")
 			continue
 		}
 		t.Add(c.name, c.constant.Name, "", span(c.constant.Interval.Low, c.constant.Interval.High),

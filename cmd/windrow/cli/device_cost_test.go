@@ -9,12 +9,13 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels/energy"
 	"github.com/windrow-sim/windrow/devicemodels/wear"
 	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim/cost"
 	"github.com/windrow-sim/windrow/traces"
 )
 
 // costOf runs a verb with --json and reads the document that it prints.
 func costOf(t *testing.T, args ...string) (doc struct {
-	Run    costRun       `json:"run"`
+	Run    cost.Facts    `json:"run"`
 	Energy energy.Report `json:"energy"`
 	Wear   wear.Report   `json:"wear"`
 	Drive  wear.Drive    `json:"drive"`
@@ -95,7 +96,7 @@ func TestDeviceEnergySaysWhatItDoesNotKnow(t *testing.T) {
 	}
 	whole := must(t, "device", "energy", "tiny.run.arrow", "-t", "tiny.trace.arrow",
 		"--compute-watts", "20", "--idle-watts", "2..5")
-	if strings.Contains(whole, "ower bound") || strings.Contains(whole, notKnown) ||
+	if strings.Contains(whole, "ower bound") || strings.Contains(whole, energy.NotKnown) ||
 		!strings.Contains(whole, "\ntotal ") {
 		t.Errorf("everything is known, but:\n%s", whole)
 	}
@@ -122,7 +123,7 @@ func TestDeviceWear(t *testing.T) {
 	}
 	text := must(t, "device", "wear", "tiny.run.arrow", "--tokens-per-day", "1000", "--hot",
 		"0.8:0.2")
-	for _, want := range []string{wear.Explanation, "the hot blocks", "worst case", notKnown,
+	for _, want := range []string{wear.Explanation, "the hot blocks", "worst case", energy.NotKnown,
 		"hundreds of thousands to millions", "sim-default"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
@@ -202,17 +203,5 @@ func TestDeviceCostRefusals(t *testing.T) {
 			t.Errorf("%s: exit %d, want %d and %q: %s%s", strings.Join(c.args, " "), o.code, c.code,
 				c.text, o.stderr, o.stdout)
 		}
-	}
-}
-
-// A run that claims more traffic than there can be is refused, not wrapped around.
-func TestDRAMBytesOverflow(t *testing.T) {
-	head := &traces.Header{UnitBytes: units.Bytes(math.MaxInt64)}
-	rows := []traces.RunRow{{Part: traces.PartIO, Hits: math.MaxUint32, Misses: math.MaxUint32}}
-	if b, err := dramBytes(rows, head); err == nil {
-		t.Errorf("%v", *b)
-	}
-	if b, err := dramBytes(nil, head); err != nil || *b != 0 {
-		t.Errorf("no rows: %v, %v", b, err)
 	}
 }

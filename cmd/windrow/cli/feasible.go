@@ -9,6 +9,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/devicemodels/energy"
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
@@ -171,7 +172,7 @@ func boundText(r *answers.Runtime, rate float64) string {
 	case !r.Verdict.Runs():
 		return "-"
 	case rate == 0:
-		return notKnown
+		return energy.NotKnown
 	}
 	return document.Sig3(rate)
 }

@@ -6,9 +6,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/devicemodels"
-	"github.com/windrow-sim/windrow/devicemodels/energy"
 	"github.com/windrow-sim/windrow/sim/answers"
-	"github.com/windrow-sim/windrow/traces"
+	"github.com/windrow-sim/windrow/sim/cost"
 )
 
 func planCommand(e *env) *cli.Command {
@@ -92,7 +91,7 @@ func (e *env) plan(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("energy") {
-		if cfg.Energy, err = energyOf(tr.Header()); err != nil {
+		if cfg.Energy, err = cost.FlashAndDRAM(tr.Header()); err != nil {
 			return err
 		}
 	}
@@ -144,31 +143,4 @@ func otherDevices(c *cli.Context, own string) ([]*devicemodels.Device, error) {
 		}
 	}
 	return list, nil
-}
-
-// energyOf returns joules per token of a run by what is published of flash and memory. Processor
-// and idle drive are left out.
-func energyOf(head *traces.Header) (func(*traces.Run) (float64, bool), error) {
-	flash, err := energy.Published(energy.FlashRead, "nvme-ssd")
-	if err != nil {
-		return nil, err
-	}
-	dram, err := energy.Published(energy.DRAM, "lpddr5")
-	if err != nil {
-		return nil, err
-	}
-	return func(run *traces.Run) (float64, bool) {
-		t := &run.Meta.Totals
-		bytes, err := dramBytes(run.Rows, head)
-		if err != nil {
-			return 0, false
-		}
-		use := energy.Use{Tokens: t.Tokens, Wall: t.Wall, IOTime: t.PartNanos[traces.PartIO],
-			ComputeTime: t.Wall - t.PartNanos[traces.PartIO], FlashBytes: t.Bytes, DRAMBytes: bytes}
-		r, err := energy.PerToken(use, energy.Model{Flash: flash, DRAM: dram})
-		if err != nil {
-			return 0, false
-		}
-		return r.Total.Mid, true
-	}, nil
 }

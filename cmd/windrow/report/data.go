@@ -56,17 +56,6 @@ func (t *TraceStats) Delta() []float64 {
 	return d
 }
 
-// Kind says in words what a Run is: "simulated", "measured" or "measured, emulated device".
-func Kind(m *traces.RunMeta) string {
-	switch {
-	case m.Simulated:
-		return "simulated"
-	case m.Emulated:
-		return "measured, emulated device"
-	}
-	return "measured"
-}
-
 // series is a Run token by token.
 type series struct {
 	label  string
@@ -105,7 +94,7 @@ func (d *Data) series() ([]series, error) {
 		if err != nil {
 			return nil, fmt.Errorf("report: run %q: %w", r.Label, err)
 		}
-		out[i] = series{r.Label, Kind(&r.Run.Meta), r.Run, tokens}
+		out[i] = series{r.Label, r.Run.Meta.Kind(), r.Run, tokens}
 	}
 	if c := d.Comparison; c != nil && (c.Tokens != len(out[0].tokens) ||
 		c.Tokens != len(out[1].tokens)) {

@@ -22,7 +22,7 @@ func WriteGoBench(w io.Writer, run *traces.Run, keys ...document.Fact) error {
 	if err != nil {
 		return fmt.Errorf("report: go bench: %w", err)
 	}
-	kind := strings.ReplaceAll(Kind(&run.Meta), ", ", "-")
+	kind := strings.ReplaceAll(run.Meta.Kind(), ", ", "-")
 	var b strings.Builder
 	for _, c := range []document.Fact{{Key: "tool", Value: run.Meta.Tool},
 		{Key: "run", Value: kind}, {Key: "trace", Value: run.Meta.Trace},
