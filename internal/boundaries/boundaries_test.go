@@ -135,7 +135,7 @@ var allowed = map[string][]string{
 		"devicemodels/flash", "traces", "traces/batch", "traces/synth", "traces/parquet",
 		"traces/whatif", "sim"},
 
-	"sim/adaptive": {"internal/refusal", "internal/mask", "internal/units",
+	"sim/adaptive": {"internal/document", "internal/refusal", "internal/mask", "internal/units",
 		"internal/decisions/policy", "sim",
 		"sim/answers", "traces", "traces/compare", "internal/decisions/memory"},
 	"sim/speculative": {"internal/refusal", "internal/mask", "internal/units", "internal/rng",

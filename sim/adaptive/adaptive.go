@@ -58,6 +58,8 @@ type Phase struct {
 
 // Result compares the strategies.
 type Result struct {
+	Model    string         `json:"model"`
+	Device   string         `json:"device"`
 	Budget   *Schedule      `json:"budget"`
 	Min      int            `json:"min_window_tokens"`
 	Max      int            `json:"max_window_tokens"`
@@ -68,6 +70,15 @@ type Result struct {
 	Phases   []Phase        `json:"phases"`
 	Outcomes []Outcome      `json:"strategies"`
 	Warnings []string       `json:"warnings"`
+	// Below is the first budget that not even the shortest window fits into; nil = all do. Then no
+	// strategy is simulated.
+	Below *Below `json:"below_floor,omitempty"`
+}
+
+// Below is a budget below the floor of a token.
+type Below struct {
+	Budget units.Bytes    `json:"budget_bytes"`
+	Floor  answers.Memory `json:"floor"`
 }
 
 // study is the state that all strategies share.
@@ -81,8 +92,9 @@ type study struct {
 	cache units.Bytes   // the row cache, a part of it
 }
 
-// Run simulates all strategies on a trace. It is deterministic. Errors about the configuration are
-// of kind ErrConfig, memory.ErrBudget, answers.ErrInput or sim.ErrConfig.
+// Run simulates all strategies on a trace. It is deterministic. A budget below the floor is an
+// answer, see Result.Below. Errors about the configuration are of kind ErrConfig, answers.ErrInput
+// or sim.ErrConfig.
 func Run(ctx context.Context, src traces.Source, cfg Config) (*Result, error) {
 	s, err := newStudy(ctx, src, &cfg)
 	if err != nil {
@@ -92,17 +104,23 @@ func Run(ctx context.Context, src traces.Source, cfg Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	r := &Result{Model: cfg.Model.Name, Device: cfg.Sim.Device.Name, Budget: cfg.Budget,
+		Min: cfg.Bounds.Min, Max: cfg.Bounds.Max, Calm: cfg.Bounds.Calm, Fraction: cfg.Fraction,
+		Skip: cfg.Skip, Phases: []Phase{}, Outcomes: []Outcome{}, Warnings: []string{}}
+	if r.Floor, err = s.memory(s.rows.Positions); err != nil {
+		return nil, err
+	}
 	static, err := s.static()
+	if below, ok := errors.AsType[*memory.BudgetError](err); ok {
+		r.Below = &Below{below.Budget, answers.Memory{Memory: below.Floor,
+			Weights: cfg.Model.Bytes()}}
+		return r, nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	oracle, err := s.oracle()
 	if err != nil {
-		return nil, err
-	}
-	r := &Result{Budget: cfg.Budget, Min: cfg.Bounds.Min, Max: cfg.Bounds.Max,
-		Calm: cfg.Bounds.Calm, Fraction: cfg.Fraction, Skip: cfg.Skip}
-	if r.Floor, err = s.memory(s.rows.Positions); err != nil {
 		return nil, err
 	}
 	done, total := 0, 4*src.Tokens()
@@ -128,7 +146,8 @@ func Run(ctx context.Context, src traces.Source, cfg Config) (*Result, error) {
 			return nil, err
 		}
 		prediction, warnings := cfg.Sim.Predict(cfg.Sim.NewHost(src.Header()), summary)
-		o.Basis = prediction.Basis
+		o.Basis, o.Prediction = prediction.Basis, prediction
+		o.Estimate = prediction.Estimate(o.TokensPerS, summary.Totals.TokensPerS)
 		for _, w := range warnings {
 			r.Warnings = append(r.Warnings, strategy.name+": "+w)
 		}

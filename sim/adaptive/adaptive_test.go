@@ -211,24 +211,19 @@ func TestFloor(t *testing.T) {
 		t.Errorf("floor %v, said to be %v; %v used", floor, r.Floor.Total, r.Outcomes[0].Memory)
 	}
 	cfg.Budget.Changes[0].Budget = floor - 1
-	_, err := Run(context.Background(), m, cfg)
-	if !errors.Is(err, memory.ErrBudget) || !strings.Contains(err.Error(), floor.String()) ||
-		!strings.Contains(err.Error(), "row cache") {
-		t.Errorf("one byte below %v: %v", floor, err)
+	if r := run(t, m, cfg); r.Below == nil || r.Below.Floor.Total != floor ||
+		r.Below.Floor.Of(memory.PartRowCache) == 0 || r.No() == "" || len(r.Outcomes) > 0 {
+		t.Errorf("one byte below %v: %+v", floor, r)
 	}
 	cfg.Bounds.Min = 2
-	if _, err := Run(context.Background(), m, cfg); !errors.Is(err, memory.ErrBudget) ||
-		!strings.Contains(err.Error(), "even with a window of 2 tokens") {
-		t.Errorf("windows of 2 tokens at least: %v", err)
+	if r := run(t, m, cfg); r.Below == nil || r.Below.Floor.Window != 2 {
+		t.Errorf("windows of 2 tokens at least: %+v", r)
 	}
 	cfg.Bounds.Min = 0
 	// A KV cache that is reserved whole is in the floor of the first token already.
 	cfg.Budget = &Schedule{Changes: []Change{{0, floor - 1}, {10, floor}}}
-	if cfg.Positions = 20; !errors.Is(func() error {
-		_, err := Run(context.Background(), m,
-			cfg)
-		return err
-	}(), memory.ErrBudget) {
+	cfg.Positions = 20
+	if r := run(t, m, cfg); r.Below == nil {
 		t.Error("20 positions do not fit into the first budget")
 	}
 	cfg.Positions = 0

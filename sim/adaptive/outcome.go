@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/compare"
@@ -46,7 +47,10 @@ type Outcome struct {
 	EvictedEarly int64        `json:"shed_count"`
 	Memory       units.Bytes  `json:"most_memory_bytes"`
 	Basis        traces.Basis `json:"basis"`
-	Steps        []Step       `json:"-"`
+	// Estimate is TokensPerS with its interval; Prediction is of all tokens.
+	Estimate   document.Estimate  `json:"tokens_per_s_estimate"`
+	Prediction *traces.Prediction `json:"prediction"`
+	Steps      []Step             `json:"-"`
 }
 
 // outcome computes the figures of a strategy from its steps.

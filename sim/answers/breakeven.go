@@ -2,6 +2,7 @@ package answers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/stats"
@@ -71,25 +73,34 @@ type Limits struct {
 
 // BreakEven is the result of FindBreakEven.
 type BreakEven struct {
-	Model          string      `json:"model"`
-	Device         string      `json:"device"`
-	Engine         string      `json:"engine"`
-	Parallel       int         `json:"parallel"`
-	Window         int         `json:"window_tokens"`
-	ModelBytes     units.Bytes `json:"model_bytes"`
-	Budget         units.Bytes `json:"budget_bytes"`
+	Model      string      `json:"model"`
+	Device     string      `json:"device"`
+	Engine     string      `json:"engine"`
+	Parallel   int         `json:"parallel"`
+	Window     int         `json:"window_tokens"`
+	ModelBytes units.Bytes `json:"model_bytes"`
+	Budget     units.Bytes `json:"budget_bytes"`
+	// Fits says that the weights besides the FFN, Resident, fit into the budget. Where they do not,
+	// nothing below is computed.
+	Fits           bool        `json:"fits_budget"`
+	Resident       units.Bytes `json:"resident_bytes"`
 	Missing        units.Bytes `json:"hybrid_bytes_per_token"` // what does not fit
 	SequentialRate units.Rate  `json:"sequential_bytes_per_s"` // closed form
 	RecordRate     units.Rate  `json:"record_bytes_per_s"`     // closed form, of single records
 	HybridClosed   units.Nanos `json:"hybrid_closed_ns"`       // per token
 	HybridSim      units.Nanos `json:"hybrid_simulated_ns"`
-	MostShare      float64     `json:"most_share"`
-	MostBatch      int         `json:"most_batch"`
-	ActiveShare    float64     `json:"active_share"` // of the batch
-	Share          Limits      `json:"share"`
-	ShareWindow    *Limits     `json:"share_with_window,omitempty"`
-	Batch          Limits      `json:"batch"` // sequences; union of their units
-	BatchWindow    *Limits     `json:"batch_with_window,omitempty"`
+	// HybridEstimate is HybridSim with its interval: the reads alone, without the host. nil = not
+	// computed.
+	HybridEstimate *document.Estimate `json:"hybrid_simulated_estimate_ms"`
+	// Basis says what shares and batches rest on. How far they may be off is not known.
+	Basis       string  `json:"basis"`
+	MostShare   float64 `json:"most_share"`
+	MostBatch   int     `json:"most_batch"`
+	ActiveShare float64 `json:"active_share"` // of the batch
+	Share       Limits  `json:"share"`
+	ShareWindow *Limits `json:"share_with_window,omitempty"`
+	Batch       Limits  `json:"batch"` // sequences; union of their units
+	BatchWindow *Limits `json:"batch_with_window,omitempty"`
 	// Fitted says that the flash is fitted to measurements and not known by published limits alone.
 	// Outside says that the large reads of hybrid, or the reads in flight, are outside the range of
 	// the fit.
@@ -109,18 +120,24 @@ const (
 	closedTolerance = 1e-4
 )
 
-// FindBreakEven answers a BreakEvenConfig. Errors are of kind ErrInput for questions without an
-// answer, memory.ErrBudget for a budget below the resident weights, and sim.ErrConfig for
-// configurations that package sim refuses.
+// FindBreakEven answers a BreakEvenConfig. A budget below the resident weights is an answer. Errors
+// are of kind ErrInput for questions without one, and sim.ErrConfig for configurations that package
+// sim refuses.
 func FindBreakEven(ctx context.Context, cfg BreakEvenConfig) (*BreakEven, error) {
 	b, err := newBreaker(ctx, cfg)
+	if errors.Is(err, memory.ErrBudget) {
+		return &BreakEven{Model: cfg.Model.Name, Device: cfg.Device.Name, Engine: cfg.Engine,
+			Parallel: cfg.Parallel, Window: cfg.Window, ModelBytes: cfg.Model.Bytes(),
+			Budget: cfg.Budget, Resident: cfg.Model.ResidentBytes(), Notes: []string{}}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	out := &BreakEven{
 		Model: b.Model.Name, Device: b.Device.Name, Engine: b.Engine, Parallel: b.Parallel,
 		Window:     b.Window,
-		ModelBytes: b.Model.Bytes(), Budget: b.Budget, Missing: b.missing,
+		ModelBytes: b.Model.Bytes(), Budget: b.Budget, Fits: true,
+		Resident: b.Model.ResidentBytes(), Missing: b.missing,
 		SequentialRate: b.rate(b.SequentialChunk, b.Parallel),
 		RecordRate:     b.rate(units.Bytes(math.Round(b.length(1))), b.Parallel),
 		MostShare:      mostShare, MostBatch: b.MostBatch, ActiveShare: b.Share,

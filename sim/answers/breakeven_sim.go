@@ -269,6 +269,20 @@ func (b *breaker) simulateHybrid(out *BreakEven) error {
 	out.Fitted = fit != nil && fit.IntervalPct != nil
 	out.Outside = out.Fitted && (b.SequentialChunk > fit.ChunkMax || b.Parallel > fit.DepthMax ||
 		b.Parallel < fit.DepthMin)
+	reads := *run.Meta.Prediction
+	switch {
+	case !out.Fitted:
+		reads.Basis = traces.Bound
+	case out.Outside || len(run.Meta.Warnings) > 0:
+		reads.Basis = traces.Extrapolated
+	case reads.Basis == traces.Bound: // of the host, whose times are left out
+		reads.Basis = traces.Interpolated
+	}
+	hybrid := reads.Time(out.HybridSim, out.HybridSim)
+	out.HybridEstimate, out.Basis = &hybrid, hybrid.Basis
+	if hybrid.Bound {
+		out.Basis = "two bounds"
+	}
 	out.Notes = append(out.Notes, run.Meta.Warnings...)
 	if fit != nil && fit.Unfitted != "" {
 		out.Notes = append(out.Notes, "the flash is not fitted: "+fit.Unfitted)

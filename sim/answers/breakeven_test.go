@@ -10,7 +10,6 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
-	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
@@ -292,8 +291,6 @@ func TestBreakEvenRefuses(t *testing.T) {
 	}{
 		"everything fits": {func(q *BreakEvenConfig) { q.Budget = q.Model.Bytes() },
 			ErrInput},
-		"less than what stays": {func(q *BreakEvenConfig) { q.Budget = units.GiB },
-			memory.ErrBudget},
 		"no device":          {func(q *BreakEvenConfig) { q.Device = nil }, ErrInput},
 		"an endless window":  {func(q *BreakEvenConfig) { q.Window = stats.MaxWindow }, ErrInput},
 		"no reads in flight": {func(q *BreakEvenConfig) { q.Parallel = 0 }, ErrInput},
@@ -309,5 +306,11 @@ func TestBreakEvenRefuses(t *testing.T) {
 		if _, err := FindBreakEven(context.Background(), q); !errors.Is(err, c.kind) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	q := question(t)
+	q.Budget = units.GiB
+	b, err := FindBreakEven(context.Background(), q)
+	if err != nil || b.Fits || b.Resident <= b.Budget || (&BreakEvens{[]*BreakEven{b}}).No() == "" {
+		t.Errorf("less than what stays: %+v, %v", b, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
@@ -126,6 +127,22 @@ type Memory struct {
 
 // Share is the share of the model's weights that some bytes are.
 func (m *Memory) Share(b units.Bytes) float64 { return float64(b) / float64(m.Weights) }
+
+// Table lists the parts of the memory.
+func (m *Memory) Table() *document.Table {
+	t := document.NewTable(document.Text("part"), document.Number("memory", "MiB"),
+		document.Number("share of the weights", "%"))
+	add := func(name string, b units.Bytes) {
+		t.Add(name, document.Sig3(float64(b)/float64(units.MiB)), document.Percent(m.Share(b)))
+	}
+	for _, part := range m.Parts {
+		if part.Bytes > 0 {
+			add(part.Label(), part.Bytes)
+		}
+	}
+	add("total", m.Total)
+	return t
+}
 
 // account is the model as the account of memory takes it.
 func (m *Model) account() memory.Model {

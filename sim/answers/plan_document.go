@@ -33,7 +33,7 @@ func (p *Plan) Document() *document.Document {
 	d.Fact("budget", "%s", document.IEC(p.Budget))
 	if !p.Fits {
 		d.Add("Memory with nothing kept between tokens", "Give it more, or take fewer positions "+
-			"or a smaller model.", *p.memoryTable())
+			"or a smaller model.", *p.Memory.Table())
 		return d
 	}
 	if p.Leanest != nil {
@@ -41,7 +41,7 @@ func (p *Plan) Document() *document.Document {
 		d.Fact("least memory for the target", "%s, with a window of %d",
 			needed.Mark(document.IEC(p.Leanest.Memory)), p.Leanest.Window)
 	}
-	d.Add("Memory of the best", "", *p.memoryTable())
+	d.Add("Memory of the best", "", *p.Memory.Table())
 	var winners []Point
 	for i := range p.Winners {
 		winners = append(winners, p.Winners[i].Point)
@@ -108,22 +108,6 @@ func (p *Plan) verdict() *document.Verdict {
 			"%s tokens/s, below the target", document.Sig3(*e.Low))}
 	}
 	return v
-}
-
-func (p *Plan) memoryTable() *document.Table {
-	t := document.NewTable(document.Text("part"), document.Number("memory", "MiB"),
-		document.Number("share of the weights", "%"))
-	add := func(name string, b units.Bytes) {
-		t.Add(name, document.Sig3(float64(b)/float64(units.MiB)),
-			document.Percent(p.Memory.Share(b)))
-	}
-	for _, part := range p.Memory.Parts {
-		if part.Bytes > 0 {
-			add(part.Label(), part.Bytes)
-		}
-	}
-	add("total", p.Memory.Total)
-	return t
 }
 
 func pointsTable(list []Point) *document.Table {

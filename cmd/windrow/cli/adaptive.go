@@ -3,17 +3,12 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
-	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim/adaptive"
 	"github.com/windrow-sim/windrow/sim/answers"
@@ -32,8 +27,8 @@ func adaptiveCommand(e *env) *cli.Command {
 			"shrinks at once, before anything is read, and grows by one\n" +
 			"token after --hysteresis tokens in a row with room; beside it stand a fixed " +
 			"fraction of the room, the static window of the smallest budget,\n" +
-			"and an oracle that knows what will fit. No token is above its budget; one that not " +
-			"even --min-window fits into is refused.\n\n" +
+			"and an oracle that knows what will fit. No token is above its budget. Where not " +
+			"even --min-window fits, the exit code is 5.\n\n" +
 			examples("windrow adaptive -t opt.trace.arrow -d m1-max --predicted --dram-over-time "+
 				"0:75%,24:60%,44:75%",
 				"windrow adaptive -t opt.trace.arrow -d m1-max --dram-over-time "+
@@ -56,16 +51,6 @@ func adaptiveCommand(e *env) *cli.Command {
 				Usage: "also write the window over time to `FILE`, *.csv or *.jsonl"}),
 		Action: e.adaptive,
 	}
-}
-
-// adaptiveResult is the document of --json.
-type adaptiveResult struct {
-	Tool   string `json:"tool"`
-	Trace  string `json:"trace"`
-	SHA256 string `json:"trace_sha256"`
-	Model  string `json:"model"`
-	Device string `json:"device"`
-	*adaptive.Result
 }
 
 func (e *env) adaptive(c *cli.Context) error {
@@ -97,22 +82,14 @@ func (e *env) adaptive(c *cli.Context) error {
 	r, err := adaptive.Run(c.Context, tr, cfg)
 	p.done()
 	if err != nil {
-		return answerError(err)
+		return err
 	}
-	if out != "" {
+	if out != "" && r.Below == nil {
 		if err := writeWindows(out, r); err != nil {
 			return err
 		}
 	}
-	result := adaptiveResult{Tool: Tool, Trace: filepath.Base(c.String("trace")),
-		SHA256: tr.SHA256(), Model: cfg.Model.Name, Device: cfg.Sim.Device.Name, Result: r}
-	if c.Bool("json") {
-		return printJSON(e.stdout, result)
-	}
-	for _, w := range r.Warnings {
-		e.note("warning: %s", w)
-	}
-	return result.print(e.stdout)
+	return e.putAnswer(c, r.Document(), r.No())
 }
 
 // adaptiveConfig reads all but the budget.
@@ -162,59 +139,4 @@ func writeWindows(path string, r *adaptive.Result) (err error) {
 		return r.WriteCSV(f)
 	}
 	return r.WriteJSONLines(f)
-}
-
-func (r *adaptiveResult) print(w io.Writer) error {
-	fmt.Fprintf(w, "%s on %s, windows of %d to %d tokens, hysteresis of %d; the floor with the "+
-		"longest context is %s\n\n",
-		r.Model, r.Device, r.Min, r.Max, r.Calm, document.IEC(r.Floor.Total))
-	right := document.Right
-	from := document.Column{Name: "from token", Align: right}
-	if r.Budget.ByTime {
-		from = document.Column{Name: "from", Unit: "s", Align: right}
-	}
-	phases := &document.Table{Columns: []document.Column{from, {Name: "dram-over-time",
-		Align: right},
-		{Name: "floor", Align: right}, {Name: "tokens", Align: right}, {Name: "oracle's window",
-			Align: right}}}
-	for _, p := range r.Phases {
-		at, floor := strconv.FormatInt(p.From, 10), "n/a"
-		if r.Budget.ByTime {
-			at = document.Sig3(units.Nanos(p.From).Seconds())
-		}
-		if p.Tokens > 0 {
-			floor = document.IEC(p.Floor)
-		}
-		phases.Add(at, document.IEC(p.Budget), floor, strconv.Itoa(p.Tokens),
-			strconv.Itoa(p.Oracle))
-	}
-	if err := report.TableText(w, phases); err != nil {
-		return err
-	}
-	fmt.Fprintln(w)
-	t := &document.Table{Columns: []document.Column{
-		{Name: "strategy"}, {Name: "tokens/s", Align: right}, {Name: "P50", Unit: "ms",
-			Align: right}, {Name: "P95", Unit: "ms", Align: right}, {Name: "P99", Unit: "ms",
-			Align: right},
-		{Name: "P99/P50", Align: right}, {Name: "sd of differences", Unit: "ms", Align: right},
-		{Name: "above budget", Align: right}, {Name: "missed", Unit: "%", Align: right},
-		{Name: "loads/static", Align: right}, {Name: "mean window", Align: right}, {Name: "changes",
-			Align: right}, {Name: "rows shed", Align: right}, {Name: "basis"},
-	}}
-	for _, o := range r.Outcomes {
-		t.Add(o.Name, document.Sig3(o.TokensPerS), document.Sig3(o.P50.Millis()),
-			document.Sig3(o.P95.Millis()), document.Sig3(o.P99.Millis()),
-			document.Sig3(o.Jitter), document.Sig3(o.Deviation.Millis()), strconv.Itoa(o.Above),
-			document.Sig3(100*o.Misses),
-			document.Sig3(o.OverStatic), document.Sig3(o.Window), strconv.Itoa(o.Changes),
-			strconv.FormatInt(o.EvictedEarly, 10), string(o.Basis))
-	}
-	if err := report.TableText(w, t); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "\nSpeeds and latencies leave out the first %d tokens of each "+
-		"sequence. fraction fills %s %% of the room; static reserves the fullest moment of\n"+
-		"every layer; oracle knows beforehand which window fits each budget.\n", r.Skip,
-		document.Sig3(100*r.Fraction))
-	return err
 }

@@ -1,24 +1,22 @@
 package cli
 
 import (
-	"encoding/json"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/windrow-sim/windrow/sim/adaptive"
 )
 
 func TestAdaptive(t *testing.T) {
 	workspace(t)
 	args := []string{"adaptive", "-t", "tiny.trace.arrow", "-d", "m1-max", "--predicted", "--skip",
 		"0", "--hysteresis", "1"}
-	var doc adaptiveResult
 	text := must(t, append(args, "--dram-over-time", "0:90%,2:64%,4:90%", "--json", "-o",
 		"w.jsonl")...)
-	if err := json.Unmarshal([]byte(text), &doc); err != nil {
-		t.Fatal(err)
-	}
-	if len(doc.Outcomes) != 4 || len(doc.Phases) != 3 || doc.SHA256 == "" ||
-		doc.Phases[1].Tokens != 2 {
+	doc := resultOf[adaptive.Result](t, text)
+	if len(doc.Outcomes) != 4 || len(doc.Phases) != 3 || doc.Phases[1].Tokens != 2 {
 		t.Fatalf("%s", text)
 	}
 	for _, o := range doc.Outcomes {
@@ -38,19 +36,32 @@ func TestAdaptive(t *testing.T) {
 	}
 	// The same budget as a file, and the table.
 	write(t, "budget.csv", "from,budget\n0,90%\n2,64%\n4,90%\n")
-	if again := must(t, append(args, "--dram-over-time", "budget.csv",
-		"--json")...); again != text {
-		t.Errorf("from a file:\n%s\nfrom a flag:\n%s", again, text)
+	again := resultOf[adaptive.Result](t, must(t, append(args, "--dram-over-time", "budget.csv",
+		"--json")...))
+	if !reflect.DeepEqual(again, doc) {
+		t.Errorf("from a file:\n%+v\nfrom a flag:\n%+v", again, doc)
 	}
-	table := must(t, append(args, "--dram-over-time", "budget.csv", "-o", "w.csv")...)
-	for _, says := range []string{"from token", "P99/P50", "above budget", "loads/static",
-		"adaptive", "fraction", "static", "oracle"} {
-		if !strings.Contains(table, says) {
-			t.Errorf("%q is not in\n%s", says, table)
-		}
-	}
+	saysAll(t, must(t, append(args, "--dram-over-time", "budget.csv", "-o", "w.csv")...),
+		"with the adaptive window; with the static one ", "from token", "P99/P50", "interval",
+		"loads/static", "adaptive", "fraction", "static", "oracle")
 	if rows, err := os.ReadFile("w.csv"); err != nil || strings.Count(string(rows), "\n") != 1+4*6 {
 		t.Errorf("%v\n%s", err, rows)
+	}
+}
+
+// A budget below the floor is an answer, with a document and without a file of windows.
+func TestAdaptiveBelowTheFloor(t *testing.T) {
+	workspace(t)
+	line := []string{"adaptive", "-t", "tiny.trace.arrow", "-d", "m1-max", "--skip", "0",
+		"--dram-over-time", "1MiB", "-o", "w.csv"}
+	o := command(line...)
+	if o.code != exitValidation || !strings.Contains(o.stderr,
+		"the budget of 1.00 MiB is below the floor of 682 MiB") {
+		t.Errorf("exit %d: %s", o.code, o.stderr)
+	}
+	saysAll(t, o.stdout, "Does not fit", "embeddings")
+	if _, err := os.Stat("w.csv"); err == nil {
+		t.Error("there is a file of windows")
 	}
 }
 
@@ -63,8 +74,6 @@ func TestAdaptiveRefusals(t *testing.T) {
 		start + "--dram-over-time 5:1GiB":    "the first budget must begin at 0",
 		start + "--dram-over-time 0:1GiB,1s:2GiB": "tokens and times " +
 			"are mixed",
-		start + "--dram-over-time 1MiB": "the budget is below the floor: 1MiB, and 682MiB are " +
-			"needed",
 		start + "--dram-over-time 90% --min-window 5 --max-window 4": "a window of 5 to 4 " +
 			"tokens",
 		start + "--dram-over-time 90% --max-window 257": "256 are possible",

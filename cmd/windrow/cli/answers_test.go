@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"math"
 	"strings"
 	"testing"
@@ -16,7 +15,8 @@ func TestBreakevenAgreesWithItself(t *testing.T) {
 	args := []string{"breakeven", "-d", "jetson-orin-990pro", "-t", "tiny.trace.arrow",
 		"--simulated-layers",
 		"2", "--largest-batch", "4", "--window", "2", "--weights", "60%"}
-	var doc struct {
+	text := must(t, append(args, "--json")...)
+	doc := resultOf[struct {
 		List []struct {
 			Model   float64 `json:"model_bytes"`
 			Budget  float64 `json:"budget_bytes"`
@@ -30,10 +30,9 @@ func TestBreakevenAgreesWithItself(t *testing.T) {
 				Simulated *float64 `json:"simulated"`
 			} `json:"share"`
 		} `json:"break_even"`
-	}
-	text := must(t, append(args, "--json")...)
-	if err := json.Unmarshal([]byte(text), &doc); err != nil || len(doc.List) != 1 {
-		t.Fatalf("%v\n%s", err, text)
+	}](t, text)
+	if len(doc.List) != 1 {
+		t.Fatal(text)
 	}
 	b := doc.List[0]
 	if math.Abs(b.Budget/b.Model-0.6) > 1e-6 || b.Missing != b.Model-b.Budget ||
@@ -54,13 +53,9 @@ func TestBreakevenAgreesWithItself(t *testing.T) {
 	if again := must(t, append(args, "--json")...); again != text {
 		t.Error("two runs differ")
 	}
-	table := must(t, args...)
-	for _, want := range []string{"jetson-orin-990pro", "closed form", "simulated", "bound",
-		"is not fitted"} {
-		if !strings.Contains(table, want) {
-			t.Errorf("the table does not say %q:\n%s", want, table)
-		}
-	}
+	saysAll(t, must(t, args...), "jetson-orin-990pro: selective reads are faster below an active "+
+		"share of", "interval not known (two bounds)", "closed form", "simulated", "≤ ", "≥ ",
+		"is not fitted")
 }
 
 func TestPlanPrintsEverySection(t *testing.T) {
@@ -99,13 +94,21 @@ func TestPlanBelowTheFloor(t *testing.T) {
 	}
 }
 
+// Weights in memory that do not hold what is not FFN are an answer.
+func TestBreakevenBelowTheFloor(t *testing.T) {
+	o := command("breakeven", "-d", "m1-max", "--weights", "10%")
+	if o.code != exitValidation || !strings.Contains(o.stderr, "are below the floor") {
+		t.Errorf("exit %d: %s", o.code, o.stderr)
+	}
+	saysAll(t, o.stdout, "Does not fit", "verdict: ")
+}
+
 // TestAnswersRefuse names the flag or says what to do.
 func TestAnswersRefuse(t *testing.T) {
 	workspace(t)
 	for line, want := range map[string]string{
 		"breakeven --like opt-6.7b":           "--device",
 		"breakeven -d m1-max --like opt-6.8b": "OPT-6.7B",
-		"breakeven -d m1-max --weights 10%":   "below the floor",
 		"breakeven -d m1-max --weights 100%": "nothing has to " +
 			"be read",
 		"breakeven -d m1-max --weights many":                                                     "--weights",

@@ -1,20 +1,13 @@
 package cli
 
 import (
-	"errors"
-	"fmt"
-	"io"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
-	"github.com/windrow-sim/windrow/devicemodels/energy"
-	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/sim/answers"
 	"github.com/windrow-sim/windrow/traces"
@@ -37,7 +30,7 @@ func breakevenCommand(e *env) *cli.Command {
 			"form takes the neurons of a layer as alike, which makes the union of a batch too " +
 			"large; the simulation has popular ones. Simulated\n" +
 			"are synthetic traces of --like, also with -t, whose own reuse is in the closed " +
-			"form only.\n\n" +
+			"form only. Where --weights do not hold what is not FFN, the exit code is 5.\n\n" +
 			examples("windrow breakeven -d m1-max --like opt-6.7b --simulated-layers 2 "+
 				"--largest-batch 16",
 				"windrow breakeven -d emmc-64gb-sige5 -t opt.trace.arrow --no-coalesce --window "+
@@ -76,7 +69,7 @@ func (e *env) breakeven(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	list := []*answers.BreakEven{}
+	result := &answers.BreakEvens{}
 	for _, d := range devices {
 		p := e.startProgress("break-even of " + d.Name)
 		one := *cfg
@@ -90,14 +83,11 @@ func (e *env) breakeven(c *cli.Context) error {
 		b, err := answers.FindBreakEven(c.Context, one)
 		p.done()
 		if err != nil {
-			return answerError(err)
+			return err
 		}
-		list = append(list, b)
+		result.List = append(result.List, b)
 	}
-	if c.Bool("json") {
-		return printJSON(e.stdout, map[string]any{"break_even": list})
-	}
-	return printBreakEven(e.stdout, list)
+	return e.putAnswer(c, result.Document(), result.No())
 }
 
 // breakevenDevices reads the devices of the command line.
@@ -185,108 +175,4 @@ func (e *env) breakevenTrace(c *cli.Context, path string, cfg *answers.BreakEven
 		Progress: p.update})
 	p.done()
 	return err
-}
-
-// answerError makes a wrong command line of a question that has no answer.
-func answerError(err error) error {
-	if errors.Is(err, answers.ErrInput) {
-		return usageError("%v", err)
-	}
-	return err
-}
-
-func printBreakEven(w io.Writer, list []*answers.BreakEven) error {
-	b := list[0]
-	fmt.Fprintf(w, "%s: %s of weights, %s in memory (%s %%); hybrid reads %s for every token, "+
-		"in reads of 1 MiB, %d in flight\n\n",
-		b.Model, document.IEC(b.ModelBytes), document.IEC(b.Budget),
-		document.Sig3(100*float64(b.Budget)/float64(b.ModelBytes)), document.IEC(b.Missing),
-		b.Parallel)
-	right := document.Right
-	rates := &document.Table{Columns: []document.Column{
-		{Name: "device"}, {Name: "engine"}, {Name: "1 MiB reads", Unit: "GB/s", Align: right},
-		{Name: "single records", Unit: "GB/s", Align: right},
-		{Name: "hybrid", Unit: "ms/token", Align: right}, {Name: "simulated", Unit: "ms/token",
-			Align: right}, {Name: "flash"},
-	}}
-	shares, batches := limitsTable("% active"), limitsTable("sequences")
-	notes := ""
-	for _, b := range list {
-		rates.Add(b.Device, b.Engine, document.Sig3(float64(b.SequentialRate)/1e9),
-			document.Sig3(float64(b.RecordRate)/1e9),
-			document.Sig3(b.HybridClosed.Millis()), document.Sig3(b.HybridSim.Millis()), fitWord(b))
-		limits(shares, b, b.Share, b.ShareWindow, b.MostShare, func(v float64) string {
-			return document.Sig3(100 * v)
-		})
-		limits(batches, b, b.Batch, b.BatchWindow, float64(b.MostBatch), func(v float64) string {
-			return strconv.Itoa(int(v))
-		})
-		for _, n := range b.Notes {
-			notes += fmt.Sprintf("%s: %s\n", b.Device, n)
-		}
-	}
-	if err := report.TableText(w, rates); err != nil {
-		return err
-	}
-	fmt.Fprint(w, "\nSelective reads are the faster ones below this active share:\n\n")
-	if err := report.TableText(w, shares); err != nil {
-		return err
-	}
-	fmt.Fprintf(w, "\nand, at an active share of %s %%, up to this batch:\n\n",
-		document.Sig3(100*b.ActiveShare))
-	if err := report.TableText(w, batches); err != nil {
-		return err
-	}
-	fmt.Fprintf(w, "\n> is beyond what was looked at: no break-even. \"memory holds\": more "+
-		"rows than that do not fit into the budget on average,\n"+
-		"so that selective would need more memory than hybrid.\n\n%s", notes)
-	return nil
-}
-
-// fitWord says what the rates of a device rest on.
-func fitWord(b *answers.BreakEven) string {
-	switch {
-	case !b.Fitted:
-		return "bound"
-	case b.Outside:
-		return "fitted, 1 MiB or depth outside"
-	}
-	return "fitted"
-}
-
-// limitsTable is a table of shares or of batches.
-func limitsTable(unit string) *document.Table {
-	t := &document.Table{Columns: []document.Column{{Name: "device"}, {Name: "window",
-		Align: document.Right}}}
-	for _, name := range []string{"closed form", "simulated", "with row copies", "memory holds"} {
-		t.Columns = append(t.Columns, document.Column{Name: name, Unit: unit,
-			Align: document.Right})
-	}
-	return t
-}
-
-// limits adds the rows of one device, without and with a window.
-func limits(t *document.Table, b *answers.BreakEven, plain answers.Limits, windowed *answers.Limits,
-	most float64, format func(float64) string) {
-	row := func(window int, l *answers.Limits) {
-		cell := func(v *float64) string {
-			if v == nil {
-				return ">" + format(most)
-			}
-			return format(*v)
-		}
-		copies := cell(l.WithCopies)
-		if !b.CopiesKnown {
-			copies = energy.NotKnown
-		}
-		fits := format(l.Fits)
-		if l.Fits >= most {
-			fits = "≥" + fits
-		}
-		t.Add(b.Device, strconv.Itoa(window), cell(l.Closed), cell(l.Simulated), copies, fits)
-	}
-	row(0, &plain)
-	if windowed != nil {
-		row(b.Window, windowed)
-	}
 }

@@ -1,17 +1,9 @@
 package cli
 
 import (
-	"errors"
-	"fmt"
-	"io"
-
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/cmd/windrow/report"
-	"github.com/windrow-sim/windrow/devicemodels"
-	"github.com/windrow-sim/windrow/devicemodels/energy"
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
-	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim/answers"
@@ -28,7 +20,7 @@ func feasibleCommand(e *env) *cli.Command {
 			"runtime. Without --vram it is one pool for CPU and accelerator, of which 1 GiB " +
 			"must stay free for allocations.\n" +
 			"With a device, the bounds on tokens per second are those of its flash and its " +
-			"memory; nothing that runs reaches them.\n\n" +
+			"memory; nothing that runs reaches them. Where no class runs, the exit code is 5.\n\n" +
 			examples("windrow feasible --like mistral-7b-v0.1 -d jetson-orin-990pro --dram 11.9GiB",
 				"windrow feasible --like mixtral-8x7b --precision q4_0 --dram 16GiB --vram 8GiB "+
 					"--json"),
@@ -59,7 +51,7 @@ func (e *env) feasible(c *cli.Context) error {
 	}
 	model, err := answers.FootprintLike(info.Name, c.String("precision"), c.Float64("active"))
 	if err != nil {
-		return feasibleError(err)
+		return err
 	}
 	machine, err := feasibleMachine(c, model.Bytes)
 	if err != nil {
@@ -67,12 +59,9 @@ func (e *env) feasible(c *cli.Context) error {
 	}
 	a, err := answers.AssessFeasibility(model, machine)
 	if err != nil {
-		return feasibleError(err)
+		return err
 	}
-	if c.Bool("json") {
-		return printJSON(e.stdout, a)
-	}
-	return printFeasible(e.stdout, a)
+	return e.putAnswer(c, a.Document(), a.No())
 }
 
 // feasibleMachine reads the memory and the device.
@@ -112,67 +101,4 @@ func feasibleMachine(c *cli.Context, whole units.Bytes) (answers.Machine, error)
 		m.Parallel = ioengine.DefaultParallel(m.Engine)
 	}
 	return m, nil
-}
-
-// feasibleError makes a wrong command line of a question that has no answer.
-func feasibleError(err error) error {
-	if errors.Is(err, answers.ErrInput) {
-		return usageError("%v", err)
-	}
-	return err
-}
-
-func printFeasible(w io.Writer, a *answers.Feasibility) error {
-	m := &a.Model
-	where := "unified memory"
-	if !a.Machine.Unified() {
-		where = "memory, " + document.IEC(a.Machine.Accelerator) + " of the accelerator's own"
-	}
-	fmt.Fprintf(w, "%s, %s: %s of weights, %s of them FFN; %d-bit KV "+
-		"cache of %d positions %s; %s of %s\n",
-		m.Name, m.DType, document.IEC(m.Bytes), document.IEC(m.FFN), 8*a.Machine.KVElement,
-		a.Machine.Context, document.IEC(a.KV), document.IEC(a.Machine.Memory), where)
-	if m.Needed > 0 {
-		fmt.Fprintf(w, "rows that a token needs: %s %% of the FFN, %s %% new (%s)\n",
-			document.Sig3(100*m.Needed), document.Sig3(100*m.Fresh), m.Origin)
-	}
-	t := &document.Table{Columns: []document.Column{{Name: "class"}, {Name: "such as"},
-		{Name: "verdict"}}}
-	if a.Device != "" {
-		fmt.Fprintf(w, "bounds: %s\n", deviceLine(a.Machine.Device, a.Machine.Engine))
-		t.Columns = append(t.Columns, document.Column{Name: "at most", Unit: "tokens/s",
-			Align: document.Right}, document.Column{Name: "worst reads", Unit: "tokens/s",
-			Align: document.Right})
-	}
-	reasons := ""
-	for _, r := range a.Rows {
-		cells := []string{r.Class, r.Systems, string(r.Verdict)}
-		if a.Device != "" {
-			cells = append(cells, boundText(&r, r.RateMost), boundText(&r, r.RateLeast))
-		}
-		t.Add(cells...)
-		reasons += fmt.Sprintf("%s: %s\n", r.Class, r.Reason)
-	}
-	fmt.Fprintln(w)
-	if err := report.TableText(w, t); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "\n%s", reasons)
-	return err
-}
-
-// deviceLine names the device and what its rates rest on.
-func deviceLine(d *devicemodels.Device, engine string) string {
-	return fmt.Sprintf("%s, %s, reads of 1 MiB; worst reads: all pages of a mapped file, single "+
-		"rows", d.Name, engine)
-}
-
-func boundText(r *answers.Runtime, rate float64) string {
-	switch {
-	case !r.Verdict.Runs():
-		return "-"
-	case rate == 0:
-		return energy.NotKnown
-	}
-	return document.Sig3(rate)
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -16,10 +15,8 @@ func TestFeasible(t *testing.T) {
 	if text.code != exitOK || document.code != exitOK {
 		t.Fatalf("%+v, %+v", text, document)
 	}
-	var a answers.Feasibility
-	if err := json.Unmarshal([]byte(document.stdout), &a); err != nil {
-		t.Fatal(err)
-	}
+	a, rows := resultOf[answers.Feasibility](t, document.stdout), must(t, append(line, "--format",
+		"csv")...)
 	want := map[string]answers.Verdict{
 		answers.ClassResident: answers.VerdictAllocFails,
 		answers.ClassOffload:  answers.VerdictNoCapacity,
@@ -30,15 +27,14 @@ func TestFeasible(t *testing.T) {
 		if r.Verdict != want[r.Class] {
 			t.Errorf("%s: %s, want %s", r.Class, r.Verdict, want[r.Class])
 		}
-		if !strings.Contains(text.stdout, string(r.Verdict)) || !strings.Contains(text.stdout,
-			r.Class+": "+r.Reason+"\n") {
-			t.Errorf("the table has no %s, %s:\n%s", r.Class, r.Verdict, text.stdout)
-		}
+		saysAll(t, text.stdout, r.Class+": "+r.Reason)
+		saysAll(t, rows, r.Class+",", string(r.Verdict))
 	}
 	if len(a.Rows) != len(want) || a.Device != "jetson-orin-990pro" || a.Machine.Context != 2048 ||
-		!strings.Contains(text.stdout, "llama.cpp, Ollama") {
+		!strings.Contains(rows, "llama.cpp, Ollama") {
 		t.Errorf("%+v", a)
 	}
+	saysAll(t, text.stdout, "3 of 5 classes of runtimes run", "at most 19.0 tokens/s (bound)", "≤ 0.514")
 	if plain := command("feasible", "--like", "opt-13b", "--dram", "8GiB"); plain.code != exitOK ||
 		strings.Contains(plain.stdout, "tokens/s") {
 		t.Errorf("without a device there are rates: %+v", plain)
@@ -47,6 +43,16 @@ func TestFeasible(t *testing.T) {
 		!strings.Contains(list.stdout, "Qwen3-30B-A3B\n") {
 		t.Errorf("%+v", list)
 	}
+}
+
+// Where nothing runs, that is the answer.
+func TestNothingIsFeasible(t *testing.T) {
+	o := command("feasible", "--like", "opt-13b", "--dram", "64MiB")
+	if o.code != exitValidation || !strings.Contains(o.stderr,
+		"no class of runtimes runs OPT-13B in 64.0 MiB") {
+		t.Errorf("exit %d: %s", o.code, o.stderr)
+	}
+	saysAll(t, o.stdout, "Does not fit", "allocation fails")
 }
 
 func TestFeasibleRefuses(t *testing.T) {
