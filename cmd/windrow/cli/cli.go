@@ -213,7 +213,8 @@ func plainSwitches(flags []cli.Flag) {
 	}
 }
 
-// examples formats a verb's examples for its help; the test of the examples reads them back.
+// examples formats a verb's examples for its help, commands and, before one, a comment "# what it
+// shows"; the test of the examples reads them back.
 func examples(lines ...string) string {
 	return "Examples:\n   " + strings.Join(lines, "\n   ")
 }

@@ -38,7 +38,9 @@ func deviceCompareCommand(e *env) *cli.Command {
 			"spread over all of the device, which is fresh. The second table on\n" +
 			"compares each device with the first. What no measurement of a device covers is " +
 			"marked.\n\n" +
-			examples("windrow device compare m1-max samsung-860pro-sata",
+			examples("# two presets, request by request",
+				"windrow device compare m1-max samsung-860pro-sata",
+				"# chosen sizes and depths, drawn",
 				"windrow device compare m1-max intel-p5800x-pcie4 --chunks 4KiB,16KiB,64KiB "+
 					"--depths 8,32 -o devices.svg"),
 		Flags: []cli.Flag{

@@ -33,7 +33,9 @@ func allExamples(commands []*cli.Command, path string) (list []example, without 
 			continue
 		}
 		for line := range strings.Lines(text) {
-			list = append(list, example{full, strings.TrimSpace(line)})
+			if line = strings.TrimSpace(line); !strings.HasPrefix(line, "# ") {
+				list = append(list, example{full, line})
+			}
 		}
 	}
 	return list, without

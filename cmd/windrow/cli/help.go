@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -42,7 +43,11 @@ func verbHelp(c *cli.Command, path string) string {
 	if lines != "" {
 		b.WriteString("\nExamples:\n")
 		for line := range strings.Lines(lines) {
-			fmt.Fprintf(&b, "  %s\n", strings.TrimSpace(line))
+			line = "  " + strings.TrimSpace(line)
+			if !strings.HasPrefix(line, "  #") {
+				line = continued(line)
+			}
+			b.WriteString(line + "\n")
 		}
 	}
 	if len(c.Subcommands) > 0 {
@@ -218,6 +223,19 @@ func wrapped(text string, used int, indent string) string {
 		column += n
 	}
 	return b.String()
+}
+
+// unbroken are the parts of a command that stay on one line: a flag with its value, quoted words.
+var unbroken = regexp.MustCompile(`--?[a-z-]+ (?:"[^"]*"|[^-\s]\S*)|"[^"]*"`)
+
+// continued breaks a command into lines of helpWidth that a shell joins again.
+func continued(command string) string {
+	const end, space = " \\", "\x00"
+	command = unbroken.ReplaceAllStringFunc(command, func(part string) string {
+		return strings.ReplaceAll(part, " ", space)
+	})
+	lines := strings.Split(wrapped(command, len(end), "      "), "\n")
+	return strings.ReplaceAll(strings.Join(lines, end+"\n"), space, " ")
 }
 
 func isRequired(f cli.Flag) bool {

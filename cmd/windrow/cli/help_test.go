@@ -10,8 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// TestHelpFits: every help text names every flag with its default and fits 80 columns. Examples may
-// be longer, since they are copied.
+// TestHelpFits: every help text names every flag with its default and fits 80 columns, examples
+// included.
 func TestHelpFits(t *testing.T) {
 	verbs := 0
 	var walk func(commands []*cli.Command, path []string)
@@ -22,8 +22,7 @@ func TestHelpFits(t *testing.T) {
 			verbs++
 			for line := range strings.Lines(text) {
 				line = strings.TrimRight(line, "\n")
-				example := strings.HasPrefix(line, "  windrow ")
-				if utf8.RuneCountInString(line) > helpWidth && !example {
+				if utf8.RuneCountInString(line) > helpWidth {
 					t.Errorf("%s: a line of more than %d columns: %s", c.Name, helpWidth, line)
 				}
 			}
@@ -158,5 +157,25 @@ func TestManualPage(t *testing.T) {
 		if !strings.Contains(page, says) {
 			t.Errorf("no %q in the manual page", says)
 		}
+	}
+}
+
+// TestContinuedExamplesAreTheSame: a shell joins a broken example to the words it was made of.
+func TestContinuedExamplesAreTheSame(t *testing.T) {
+	list, _ := allExamples(commandsOf(), "windrow")
+	broken := 0
+	for _, e := range list {
+		text := continued(e.line)
+		if !strings.Contains(text, "\n") {
+			continue
+		}
+		broken++
+		joined := strings.Join(words(t, strings.ReplaceAll(text, "\\\n", "")), "|")
+		if want := strings.Join(words(t, e.line), "|"); joined != want {
+			t.Errorf("%s becomes %s", want, joined)
+		}
+	}
+	if broken == 0 {
+		t.Error("no example was broken")
 	}
 }

@@ -28,7 +28,9 @@ func packCommand(e *env) *cli.Command {
 			"model size, and the image appears only when it is whole.\n" +
 			"Families: " + strings.Join(model.Families(), ", ") + "; a field of " +
 			"config.json that is not honoured is an error.\n\n" +
-			examples("windrow pack examples/models/tales -o tales.flash.safetensors",
+			examples("# as the weights are stored",
+				"windrow pack examples/models/tales -o tales.flash.safetensors",
+				"# rows on flash in 8 bits",
 				"windrow pack examples/models/tales -o tales.q8.flash.safetensors --dtype q8"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true,

@@ -25,7 +25,9 @@ func planCommand(e *env) *cli.Command {
 			"bookkeeping. The program itself is not in it. A budget that nothing fits into, " +
 			"and a " +
 			"target that is not reached within it, are answers: exit code 5.\n\n" +
-			examples("windrow plan -t opt.trace.arrow -d m1-max --dram 80% --target 20 --prefix 24",
+			examples("# what 20 tokens/s in 80 % of the memory would take",
+				"windrow plan -t opt.trace.arrow -d m1-max --dram 80% --target 20 --prefix 24",
+				"# what another drive and a predictor would change, with joules",
 				"windrow plan -t opt.trace.arrow -d m1-max --dram 4GiB --predicted "+
 					"--predictor-rank 128 --others samsung-860pro-sata --prefix 24 --energy "+
 					"--json"),

@@ -44,11 +44,16 @@ func probeCommand(e *env) *cli.Command {
 			"device's own clock, and what a launch and a wait cost the host. Without PATH the " +
 			"GPU is added to the device file -o, which stays as it is otherwise,\n" +
 			"or only shown. A stand-in for a GPU has no clock: nothing is written of it.\n\n" +
-			examples("windrow probe . --budget 1s --file-size 64MiB --max-drift 1000 -o "+
-				"here.device.yaml", "windrow probe tales.flash.safetensors -t tales.trace.arrow "+
-				"--budget 1s --max-drift 1000 -o tales.device.yaml",
+			examples("# the disk under a folder",
+				"windrow probe . --budget 1s --file-size 64MiB --max-drift 1000 -o "+
+					"here.device.yaml",
+				"# as a model reads it: its image, its records, its trace's requests",
+				"windrow probe tales.flash.safetensors -t tales.trace.arrow "+
+					"--budget 1s --max-drift 1000 -o tales.device.yaml",
+				"# one read engine; keep every sample",
 				"windrow probe tales.flash.safetensors --io pread --budget 1s --max-drift 1000 "+
 					"--samples tales.samples.jsonl -o again.device.yaml",
+				"# what was measured",
 				"windrow device show here.device.yaml"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"},

@@ -18,8 +18,10 @@ func replayCommand(e *env) *cli.Command {
 		Description: "Reads, row-cache copies, mat-vecs and attention really happen; the masks " +
 			"come from the trace. The result says how the reads\n" +
 			"were done (direct or buffered) and how far the device drifted meanwhile.\n\n" +
-			examples("windrow replay -t tales.trace.arrow -m tales.flash.safetensors --window 4 "+
-				"-o tales.run.arrow",
+			examples("# measure a window of four tokens; keep the Run",
+				"windrow replay -t tales.trace.arrow -m tales.flash.safetensors --window 4 "+
+					"-o tales.run.arrow",
+				"# the window that fits three quarters of the model",
 				"windrow replay -t tales.trace.arrow -m tales.flash.safetensors --dram 75%"),
 		Flags: with(take("trace!", "model!", "predicted", "window", "policy"),
 			take(readingFlags...), take(engineFlags...),

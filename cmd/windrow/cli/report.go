@@ -22,7 +22,9 @@ func reportCommand(e *env) *cli.Command {
 		Description: "The format follows the name: report.html, .md, .json, .csv; " +
 			"*.perfetto.json is a Chrome trace for Perfetto. With a simulated and a\n" +
 			"measured run of one trace the report compares them.\n\n" +
-			examples("windrow report opt.run.arrow --trace opt.trace.arrow -o report.html",
+			examples("# one page for a browser, no network needed",
+				"windrow report opt.run.arrow --trace opt.trace.arrow -o report.html",
+				"# the same for a pull request",
 				"windrow report opt.run.arrow -o report.md"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"},

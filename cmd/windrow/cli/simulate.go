@@ -32,12 +32,17 @@ func simCommand(e *env) *cli.Command {
 			"own code; only time is modelled.\n" +
 			"Every prediction carries an interval that holds nine of ten results, and says " +
 			"whether it is measured, interpolated, extrapolated or a bound.\n\n" +
-			examples("windrow sim -t opt.trace.arrow -d m1-max --predicted",
+			examples("# one answer: speed, interval, what bounds it",
+				"windrow sim -t opt.trace.arrow -d m1-max --predicted",
+				"# another window and queue depth; keep the Run for a report",
 				"windrow sim -t opt.trace.arrow -d m1-max --predicted --window 8 --parallel 64 "+
 					"-o opt.run.arrow",
+				"# rows kept by recency instead of a window",
 				"windrow sim -t opt.trace.arrow -d m1-max --predicted --policy lru:2000",
+				"# read ahead with a predictor that misses a tenth",
 				"windrow sim -t opt.trace.arrow -d m1-max --predicted --schedule lookahead "+
 					"--recall 0.9 --overfetch 0.02",
+				"# NeuroPrefetcher: delta buffers, dense prefix, one batch per token",
 				"windrow sim -t opt.trace.arrow -d m1-max --predicted --policy delta:2000 "+
 					"--schedule token --dense-prefix 2 --staging 64MiB"),
 		Flags:  append(simFlags(), runOutput()),

@@ -48,10 +48,13 @@ func sweepCommand(e *env) *cli.Command {
 			"tokens. Results count the tokens of all sequences; p50 and p99 are those of a " +
 			"step. Compute is charged once per step, keys and values\n" +
 			"for every sequence.\n\n" +
-			examples("windrow sweep examples/scenarios/windows.yaml -o windows.jsonl --csv "+
-				"windows.csv",
+			examples("# every window of a scenario, as a table too",
+				"windrow sweep examples/scenarios/windows.yaml -o windows.jsonl --csv "+
+					"windows.csv",
+				"# half of the work, for a second machine to complete",
 				"windrow sweep examples/scenarios/windows.yaml -o half.jsonl --shard 1/2 "+
 					"--workers 2",
+				"# batches, for a notebook",
 				"windrow sweep examples/scenarios/batches.yaml -o batches.jsonl --parquet "+
 					"batches.parquet"),
 		Flags: []cli.Flag{
