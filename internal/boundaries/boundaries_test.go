@@ -99,7 +99,8 @@ var allowed = map[string][]string{
 	"engine/predictor/centroid": {"internal/mask", "internal/units", "internal/rng",
 		"engine/checkpoint", "kernels/ref", "kernels/cpu"},
 
-	"record": {"internal/document", "internal/mask", "engine", "traces", "kernels/ref", "engine/model",
+	"record": {"internal/document", "internal/mask", "engine", "traces", "kernels/ref",
+		"engine/model",
 		"engine/session", "internal/refusal", "internal/units", "engine/predictor",
 		"engine/predictor/centroid"},
 	"record/training": {"engine/predictor/centroid", "internal/refusal", "internal/units",
@@ -138,7 +139,8 @@ var allowed = map[string][]string{
 	"sim/adaptive": {"internal/document", "internal/refusal", "internal/mask", "internal/units",
 		"internal/decisions/policy", "sim",
 		"sim/answers", "traces", "traces/compare", "internal/decisions/memory"},
-	"sim/speculative": {"internal/refusal", "internal/mask", "internal/units", "internal/rng",
+	"sim/speculative": {"internal/document", "internal/refusal", "internal/mask", "internal/units",
+		"internal/rng",
 		"devicemodels", "sim",
 		"traces"},
 
@@ -148,7 +150,8 @@ var allowed = map[string][]string{
 		"devicemodels/flash", "sim", "sim/speculative", "traces", "traces/shapes", "traces/synth",
 		"internal/decisions/policy"},
 
-	"replay": {"internal/document", "internal/units", "internal/rng", "engine", "internal/decisions/policy",
+	"replay": {"internal/document", "internal/units", "internal/rng", "engine",
+		"internal/decisions/policy",
 		"internal/decisions/layout", "engine/flashio", "engine/model", "traces",
 		"traces/compare", "devicemodels", "devicemodels/flash", "internal/refusal",
 		"internal/decisions/memory", "internal/decisions/schedule", "engine/session",
@@ -163,7 +166,8 @@ var allowed = map[string][]string{
 	// A GPU is measured by the kernels alone, without an engine.
 	"replay/probe/gpu": {"internal/units", "devicemodels", "kernels/ref", "kernels/cuda"},
 	// The one place that sees both the simulator and the engine.
-	"replay/validate": {"internal/document", "internal/units", "internal/decisions/policy", "replay", "replay/emulated",
+	"replay/validate": {"internal/document", "internal/units", "internal/decisions/policy",
+		"replay", "replay/emulated",
 		"replay/probe", "replay/throttle", "sim", "devicemodels/fio", "engine/flashio",
 		"internal/decisions/layout", "internal/decisions/schedule", "engine/model",
 		"devicemodels", "devicemodels/flash", "traces", "traces/synth", "traces/compare"},

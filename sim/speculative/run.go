@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -57,10 +58,16 @@ type Row struct {
 	// slower for every α, 0 if it is faster for every α.
 	BreakEven *float64     `json:"break_even_acceptance"`
 	Basis     traces.Basis `json:"basis"`
+	// Estimate is Total with its interval, and TokensPerS its rate. A DraftTime is exact.
+	Estimate   document.Estimate  `json:"token_estimate_ms"`
+	TokensPerS document.Estimate  `json:"tokens_per_s_estimate"`
+	Prediction *traces.Prediction `json:"prediction"` // of the verifications
 }
 
 // Result is the answer for one α.
 type Result struct {
+	Model      string      `json:"model"`
+	Device     string      `json:"device"`
 	Acceptance float64     `json:"acceptance"`
 	Drawn      bool        `json:"drawn"`
 	Seed       uint64      `json:"seed"`
@@ -81,7 +88,8 @@ func Run(ctx context.Context, src traces.Source, cfg Config) (*Result, error) {
 	if err := cfg.check(src); err != nil {
 		return nil, err
 	}
-	r := &Result{Acceptance: cfg.Acceptance, Drawn: cfg.Drawn, Seed: cfg.Seed,
+	r := &Result{Model: src.Header().Model, Device: cfg.Sim.Device.Name, Rows: []Row{},
+		Warnings: []string{}, Acceptance: cfg.Acceptance, Drawn: cfg.Drawn, Seed: cfg.Seed,
 		Window: cfg.Sim.Policy.Window, Skip: cfg.Skip, DraftTime: cfg.DraftTime}
 	plain, err := cfg.simulate(ctx, src, 0, 1, nil)
 	if err != nil {
@@ -229,13 +237,32 @@ func (cfg *Config) row(r *Result, head *traces.Header, draft, last int, s *sums)
 	}
 	row.Total = row.IO + row.Memory + row.Compute + row.Drafting
 	prediction, warnings := cfg.Sim.Predict(cfg.Sim.NewHost(head), s.Summary(s.verifications))
-	row.Basis = prediction.Basis
+	row.Basis, row.Prediction = prediction.Basis, prediction
+	row.estimate(cfg.DraftRatio > 0)
 	for _, w := range warnings {
 		if w = fmt.Sprintf("%d drafted tokens: %s", draft, w); !slices.Contains(r.Warnings, w) {
 			r.Warnings = append(r.Warnings, w)
 		}
 	}
 	return row
+}
+
+// estimate sets the intervals. The time of drafting is as uncertain as that of the host where it is
+// a share of the compute, else exact.
+func (row *Row) estimate(share bool) {
+	p, exact := row.Prediction, row.Drafting
+	if share {
+		exact = 0
+	}
+	row.Estimate = p.Time(row.Total-exact, row.IO)
+	for _, v := range []*float64{&row.Estimate.Value, row.Estimate.Low, row.Estimate.High} {
+		if v != nil {
+			*v += exact.Millis()
+		}
+	}
+	if row.Total > 0 {
+		row.TokensPerS = row.Estimate.Inverse(1e3)
+	}
 }
 
 // simulate runs a whole trace with one λ and one end of the window. With draws, the next

@@ -100,6 +100,9 @@ var documents = []struct {
 	{"adaptive", "adaptive -t tiny.trace.arrow -d samsung-860pro-sata --skip 0 --dram-over-time 90%",
 		exitOK},
 	{"adaptive", "adaptive -t tiny.trace.arrow -d m1-max --dram-over-time 1MiB", exitValidation},
+	{"speculate", "speculate -t tiny.trace.arrow -d m1-max --window 1 --lambda 1 --most 2", exitOK},
+	{"speculate", "speculate -t tiny.trace.arrow -d samsung-860pro-sata --window 1 --lambda 1 --most 0 " +
+		"--draft-time 1ms --drawn", exitOK},
 	{"sweep", "sweep examples/scenarios/windows.yaml -o s.jsonl --shard 1/9", exitOK},
 	{"pack", "pack examples/models/tales -o new.flash.safetensors --dtype q8", exitOK},
 	{"synth-model", "synth model --like opt-125m --layers 1 -o m.flash.safetensors", exitOK},

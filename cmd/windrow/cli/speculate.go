@@ -1,15 +1,8 @@
 package cli
 
 import (
-	"fmt"
-	"io"
-	"path/filepath"
-	"strconv"
-
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/cmd/windrow/report"
-	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim/speculative"
 	"github.com/windrow-sim/windrow/traces"
@@ -51,16 +44,6 @@ func speculateCommand(e *env) *cli.Command {
 	}
 }
 
-// speculateResult is the document of --json.
-type speculateResult struct {
-	Tool   string `json:"tool"`
-	Trace  string `json:"trace"`
-	SHA256 string `json:"trace_sha256"`
-	Model  string `json:"model"`
-	Device string `json:"device"`
-	*speculative.Result
-}
-
 func (e *env) speculate(c *cli.Context) error {
 	tr, err := e.openTrace(c.String("trace"))
 	if err != nil {
@@ -78,15 +61,7 @@ func (e *env) speculate(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	result := speculateResult{Tool: Tool, Trace: filepath.Base(c.String("trace")),
-		SHA256: tr.SHA256(), Model: tr.Header().Model, Device: cfg.Sim.Device.Name, Result: r}
-	if c.Bool("json") {
-		return printJSON(e.stdout, result)
-	}
-	for _, w := range r.Warnings {
-		e.note("warning: %s", w)
-	}
-	return result.print(e.stdout)
+	return e.put(c, r.Document())
 }
 
 // speculateConfig reads the flags.
@@ -115,54 +90,3 @@ func (e *env) speculateConfig(c *cli.Context, head *traces.Header) (cfg speculat
 
 // maxDraftTime keeps sums of times far from overflow.
 const maxDraftTime = units.Nanos(3_600_000_000_000)
-
-func (r *speculateResult) print(w io.Writer) error {
-	how := fmt.Sprintf("mean acceptance %s", document.Sig3(r.Acceptance))
-	if r.Drawn {
-		how = fmt.Sprintf("acceptance %s, drawn with seed %d", document.Sig3(r.Acceptance), r.Seed)
-	}
-	fmt.Fprintf(w, "%s on %s, window of %d tokens, %s, %s ms per drafted token\n\n", r.Model,
-		r.Device, r.Window, how, document.Sig3(r.DraftTime.Millis()))
-	right := document.Right
-	t := &document.Table{Columns: []document.Column{
-		{Name: "λ", Align: right}, {Name: "verifications", Align: right},
-		{Name: "tokens/verification", Align: right}, {Name: "window ends at", Align: right},
-		{Name: "union", Unit: "%", Align: right}, {Name: "read", Unit: "MiB/token", Align: right},
-		{Name: "I/O", Unit: "ms", Align: right}, {Name: "copies", Unit: "ms", Align: right},
-		{Name: "compute", Unit: "ms", Align: right}, {Name: "drafting", Unit: "ms", Align: right},
-		{Name: "token", Unit: "ms", Align: right}, {Name: "speed-up", Align: right},
-		{Name: "break-even α", Align: right}, {Name: "basis"},
-	}}
-	rows := append([]speculative.Row{r.Plain}, r.Rows...)
-	if last := rows[len(rows)-1].Draft; r.Asked.Draft > last {
-		rows = append(rows, r.Asked)
-	}
-	for _, row := range rows {
-		even := "never"
-		switch {
-		case row.Draft == 0:
-			even = ""
-		case row.BreakEven != nil:
-			even = document.Sig3(*row.BreakEven)
-		}
-		t.Add(strconv.Itoa(row.Draft), strconv.Itoa(row.Verifications), document.Sig3(row.Tokens),
-			strconv.Itoa(row.Last), document.Sig3(100*row.Union),
-			document.Sig3(row.Bytes/float64(units.MiB)), document.Sig3(row.IO.Millis()),
-			document.Sig3(row.Memory.Millis()), document.Sig3(row.Compute.Millis()),
-			document.Sig3(row.Drafting.Millis()), document.Sig3(row.Total.Millis()),
-			document.Sig3(row.Speedup), even, string(row.Basis))
-	}
-	if err := report.TableText(w, t); err != nil {
-		return err
-	}
-	fmt.Fprintf(w, "\nwith %d drafted tokens: %s ms for a token, %s without, %s times as fast\n",
-		r.Asked.Draft, document.Sig3(r.Asked.Total.Millis()), document.Sig3(r.Plain.Total.Millis()),
-		document.Sig3(r.Asked.Speedup))
-	best := fmt.Sprintf("%d drafted tokens", r.Best)
-	if r.Best == 0 {
-		best = "no speculation"
-	}
-	_, err := fmt.Fprintf(w, "fastest: %s. Without verifications that begin in the first %d "+
-		"tokens of a sequence.\n", best, r.Skip)
-	return err
-}
