@@ -85,13 +85,27 @@ func wrap(text string, width int, indent string) []string {
 	return append(lines, line)
 }
 
-// cut breaks lines that are longer than width, because of a word that is.
-func cut(lines []string, width int) (out []string) {
+// cut breaks lines that are longer than width, because of a word that is: after a comma, else, in a
+// column that others follow, anywhere. At the end of a line a word, a hash say, stays whole to be
+// copied.
+func cut(lines []string, width int, last bool) (out []string) {
 	for _, line := range lines {
 		runes := []rune(line)
 		for len(runes) > width && width > 0 {
-			out = append(out, string(runes[:width]))
-			runes = runes[width:]
+			at := 0
+			for i, r := range runes[:width] {
+				if r == ',' {
+					at = i + 1
+				}
+			}
+			if at == 0 && last {
+				break
+			}
+			if at == 0 {
+				at = width
+			}
+			out = append(out, string(runes[:at]))
+			runes = runes[at:]
 		}
 		out = append(out, string(runes))
 	}
@@ -146,30 +160,33 @@ func fitting(t *document.Table, rest []int, width int, repeat bool) (columns, wi
 // false when there are none.
 func shrink(t *document.Table, columns []int, width int) (widths []int, ok bool) {
 	widths, least := make([]int, len(columns)), make([]int, len(columns))
+	whole := make([]int, len(columns)) // without a word that is cut or sticks out
 	total := gap * (len(columns) - 1)
 	for i, c := range columns {
-		widths[i], least[i] = columnWidths(t, c)
+		widths[i], whole[i], least[i] = columnWidths(t, c)
 		total += widths[i]
 	}
-	for total > width {
-		widest := -1
-		for i := range widths {
-			if widths[i] > least[i] && (widest < 0 || widths[i] > widths[widest]) {
-				widest = i
+	for _, least := range [][]int{whole, least} {
+		for total > width {
+			widest := -1
+			for i := range widths {
+				if widths[i] > least[i] && (widest < 0 || widths[i] > widths[widest]) {
+					widest = i
+				}
 			}
+			if widest < 0 {
+				break
+			}
+			widths[widest]--
+			total--
 		}
-		if widest < 0 {
-			return widths, false
-		}
-		widths[widest]--
-		total--
 	}
-	return widths, true
+	return widths, total <= width
 }
 
-// columnWidths returns the width of a column on one line each, and the least with wrapping: heads
-// wrap, and words, but not numbers.
-func columnWidths(t *document.Table, c int) (full, least int) {
+// columnWidths returns the width of a column with each cell on one line, with wrapping (heads wrap,
+// and words, but not numbers), and with long words cut.
+func columnWidths(t *document.Table, c int) (full, whole, least int) {
 	head := t.Columns[c].Head()
 	full, least = utf8.RuneCountInString(head), longestWord(head)
 	for _, r := range t.Rows {
@@ -181,12 +198,14 @@ func columnWidths(t *document.Table, c int) (full, least int) {
 			least = max(least, longestWord(r[c]))
 		}
 	}
-	// A column of words narrower than this is hard to read. Longer words, hashes say, are cut.
+	// A column of words narrower than this is hard to read. Longer words are cut, or stick out.
 	const readable, longest = 16, 32
+	whole = least
 	if t.Columns[c].Align == document.Left {
+		whole = min(full, max(least, readable))
 		least = min(full, max(min(least, longest), readable))
 	}
-	return full, least
+	return full, whole, least
 }
 
 func longestWord(s string) (n int) {
@@ -221,7 +240,7 @@ func textRow(b *strings.Builder, t *document.Table, columns, widths []int, cells
 	lines := make([][]string, len(cells))
 	height := 1
 	for i, c := range cells {
-		lines[i] = cut(wrap(printable(c), widths[i], ""), widths[i])
+		lines[i] = cut(wrap(printable(c), widths[i], ""), widths[i], i == len(cells)-1)
 		height = max(height, len(lines[i]))
 	}
 	for l := range height {
