@@ -40,7 +40,7 @@ func TestSpeculate(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	saysAll(t, must(t, append(args, "--draft-time", "1ms", "--drawn")...),
-		"acceptance: 1.00, drawn with seed 42", "drafting: 1.00 ms for a token", "break-even α",
+		"acceptance: 1.00, drawn with seed 42", "drafting: 1.00 ms for a token", "Break-even is",
 		"Where the time of a token goes", "fastest: ")
 }
 
