@@ -26,6 +26,7 @@ var allowed = map[string][]string{
 	"internal/boundaries": {},
 	"internal/reference":  {},
 	"internal/document":   {"internal/units"},
+	"internal/tell":       {},
 	"internal/refusal":    {},
 
 	"kernels/ref": {},
@@ -106,7 +107,7 @@ var allowed = map[string][]string{
 	"record/training": {"engine/predictor/centroid", "internal/refusal", "internal/units",
 		"record", "engine", "engine/checkpoint", "engine/predictor", "engine/session",
 		"internal/ioengine", "traces", "internal/document", "internal/decisions/schedule",
-		"internal/mask", "devicemodels", "internal/rng"},
+		"internal/mask", "devicemodels", "internal/rng", "internal/tell"},
 
 	"devicemodels/des": {"internal/units"},
 	"sim": {"internal/mask", "internal/units", "internal/decisions/launch",
@@ -164,13 +165,20 @@ var allowed = map[string][]string{
 	"replay/probe": {"internal/units", "internal/rng", "engine/flashio", "devicemodels",
 		"devicemodels/flash", "kernels/cpu"},
 	// A GPU is measured by the kernels alone, without an engine.
-	"replay/probe/gpu": {"internal/units", "devicemodels", "kernels/ref", "kernels/cuda"},
+	"replay/probe/gpu": {"internal/units", "devicemodels", "kernels/ref", "kernels/cuda",
+		"internal/document"},
 	// The one place that sees both the simulator and the engine.
 	"replay/validate": {"internal/document", "internal/units", "internal/decisions/policy",
-		"replay", "replay/emulated",
-		"replay/probe", "replay/throttle", "sim", "devicemodels/fio", "engine/flashio",
-		"internal/decisions/layout", "internal/decisions/schedule", "engine/model",
-		"devicemodels", "devicemodels/flash", "traces", "traces/synth", "traces/compare"},
+		"replay", "replay/emulated", "replay/probe", "replay/throttle", "sim",
+		"devicemodels/fio", "engine/flashio", "internal/decisions/layout",
+		"internal/decisions/schedule", "engine/model", "devicemodels", "devicemodels/flash",
+		"traces", "traces/synth", "traces/compare", "internal/ioengine"},
+	"replay/validate/demo": {"devicemodels", "engine/flashio", "engine/model",
+		"internal/refusal", "internal/rng", "internal/tell", "replay", "replay/validate",
+		"traces", "traces/compare", "traces/shapes", "engine", "engine/session",
+		"engine/tokenizer", "internal/decisions/layout", "internal/decisions/policy", "record",
+		"internal/units", "replay/probe", "traces/synth", "internal/document",
+		"internal/ioengine", "sim"},
 
 	"internal/alloctest": {},
 	// The drivers that this program brings.

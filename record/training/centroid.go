@@ -87,18 +87,18 @@ func (c *Config) runCentroids(ctx context.Context, s *record.Samples, fit,
 	build := centroid.BuildOptions{ClusterOptions: centroid.ClusterOptions{
 		Count: c.Centroids, Size: kMax, Seed: c.Seed, Workers: c.workers()}}
 	build.Progress = func(s centroid.BuildStep) {
-		c.Tell.progress("train (vocabularies)", s.Vocabulary-1, s.Vocabularies)
+		c.Tell.At("train (vocabularies)", s.Vocabulary-1, s.Vocabularies)
 	}
 	book, err := centroid.Build(ctx, fit, build)
 	if err != nil {
 		return nil, err
 	}
-	c.Tell.progress("train (epochs)", 0, c.Epochs)
+	c.Tell.At("train (epochs)", 0, c.Epochs)
 	return centroid.Train(ctx, fit, held, book, centroid.TrainOptions{
 		Epochs: c.Epochs, Seed: c.Seed, Workers: c.workers(),
 		Model: s.Header().ModelSHA256, Trace: s.SHA256(), Feature: s.Header().FeatureKind,
 		Progress: func(s centroid.Epoch) {
-			c.Tell.progress("train (epochs)", s.Epoch, s.Epochs)
+			c.Tell.At("train (epochs)", s.Epoch, s.Epochs)
 		},
 	})
 }
@@ -128,10 +128,10 @@ func newCentroidResult(path string, s *record.Samples, p *centroid.Predictor) *C
 // judge adds a text.
 func (r *CentroidResult) judge(ctx context.Context, c *Config, p *centroid.Predictor, name string,
 	s centroid.Samples) error {
-	c.Tell.progress("judge (tokens)", 0, s.Len())
+	c.Tell.At("judge (tokens)", 0, s.Len())
 	rep, err := centroid.Evaluate(ctx, p, s, centroid.EvaluateOptions{KMax: []int{r.KMax},
 		Workers: c.workers(), Progress: func(done, total int) {
-			c.Tell.progress("judge (tokens)", done, total)
+			c.Tell.At("judge (tokens)", done, total)
 		}})
 	if err != nil {
 		return err

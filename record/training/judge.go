@@ -92,14 +92,14 @@ func (c *Config) openJudged(path, learned, feature string, ahead bool) (t *texts
 	}
 	switch held := t.test.Header().FeatureKind; {
 	case feature == "":
-		c.Tell.note("note: %s does not say what it predicts from; %s is taken", path, held)
+		c.Tell.Notef("note: %s does not say what it predicts from; %s is taken", path, held)
 	case feature != held:
 		t.close()
 		return nil, refusal.Config("%s predicts from %s, and %s holds %s; record one with "+
 			"{FeatureKind} %s", path, feature, t.testPath, held, feature)
 	}
 	if learned != "" && learned == t.test.SHA256() {
-		c.Tell.note("warning: the predictor was trained on this trace; other texts say more")
+		c.Tell.Notef("warning: the predictor was trained on this trace; other texts say more")
 	}
 	return t, nil
 }

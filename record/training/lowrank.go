@@ -126,7 +126,7 @@ func (c *Config) readCost(head *traces.Header) (*predictor.Cost, error) {
 // runLowRank trains with progress. When it is interrupted, the error says what is kept.
 func (c *Config) runLowRank(ctx context.Context, s *record.Samples,
 	opt predictor.Options) (*predictor.Predictor, *predictor.Report, error) {
-	c.Tell.progress("train (epochs)", 0, s.Layers()*opt.Epochs)
+	c.Tell.At("train (epochs)", 0, s.Layers()*opt.Epochs)
 	at, finished := make([]int, s.Layers()), 0
 	opt.Progress = func(p predictor.Progress) {
 		at[p.Layer], finished = p.Epoch, p.Done
@@ -137,7 +137,7 @@ func (c *Config) runLowRank(ctx context.Context, s *record.Samples,
 		for _, n := range at {
 			sum += n
 		}
-		c.Tell.progress(fmt.Sprintf("train: %d of %d layers, layer %d at rank %d, loss %.3f; "+
+		c.Tell.At(fmt.Sprintf("train: %d of %d layers, layer %d at rank %d, loss %.3f; "+
 			"epochs", p.Done, p.Layers, p.Layer, p.Rank, p.Loss), sum, p.Layers*p.Epochs)
 	}
 	p, rep, err := predictor.Train(ctx, s, opt)

@@ -3,7 +3,6 @@ package training
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 
 	"github.com/windrow-sim/windrow/devicemodels"
@@ -11,6 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/predictor/centroid"
 	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/rng"
+	"github.com/windrow-sim/windrow/internal/tell"
 	"github.com/windrow-sim/windrow/record"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -50,27 +50,7 @@ type Config struct {
 	Workers int // threads; 0 = all cores
 
 	Speeds Speeds
-	Tell   Tell
-}
-
-// Tell hears what happens meanwhile. Nil functions hear nothing.
-type Tell struct {
-	Note func(text string)
-	// Progress gets a stage of the work, with what is done of it and all. A stage begins with 0
-	// done.
-	Progress func(stage string, done, total int)
-}
-
-func (t *Tell) note(format string, args ...any) {
-	if t.Note != nil {
-		t.Note(fmt.Sprintf(format, args...))
-	}
-}
-
-func (t *Tell) progress(stage string, done, total int) {
-	if t.Progress != nil {
-		t.Progress(stage, done, total)
-	}
+	Tell   tell.Tell
 }
 
 // DefaultConfig trains a low-rank predictor. 20 passes are more than small traces need: training
@@ -194,14 +174,14 @@ func (t *texts) open(c *Config) (err error) {
 	return nil
 }
 
-func (t *texts) samples(tell *Tell, path string, ahead bool) (*record.Samples, error) {
+func (t *texts) samples(to *tell.Tell, path string, ahead bool) (*record.Samples, error) {
 	r, err := traces.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	t.closers = append(t.closers, r)
 	for _, w := range r.Warnings() {
-		tell.note("warning: %s", w)
+		to.Notef("warning: %s", w)
 	}
 	return record.NewSamples(path, r, ahead)
 }

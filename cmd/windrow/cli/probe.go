@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -13,9 +12,10 @@ import (
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/document"
-	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay/probe"
+	"github.com/windrow-sim/windrow/replay/probe/gpu"
+	"github.com/windrow-sim/windrow/replay/validate"
 )
 
 // probeBudget is enough for most of the grid, with both engines, on a drive.
@@ -107,7 +107,7 @@ func (e *env) probe(c *cli.Context) error {
 	if err == nil {
 		defer image.Close()
 		if !c.IsSet("chunks") {
-			if cfg.Chunks, err = chunksAbout(cfg.Path, image.Geometry().Record); err != nil {
+			if cfg.Chunks, err = probe.ChunksAbout(cfg.Path, image.Geometry().Record); err != nil {
 				return err
 			}
 		}
@@ -118,15 +118,26 @@ func (e *env) probe(c *cli.Context) error {
 			return err
 		}
 	}
-	device, err := e.probeDevice(c.Context, cfg)
+	p := e.startProgress("probe")
+	cfg.Progress = func(stage string, done, total int) {
+		p.label = "probe " + stage
+		p.update(done, total)
+	}
+	device, err := probe.Run(c.Context, cfg)
+	p.done()
 	if err != nil {
 		return err
 	}
 	if g != nil {
-		addGPU(device, g, e.now())
+		gpu.Put(device, g, e.now())
 	}
 	if path := c.String("trace"); path != "" {
-		if err := e.calibrateOn(c.Context, device, image, path); err != nil {
+		tr, err := e.openTrace(path)
+		if err != nil {
+			return err
+		}
+		defer tr.Close()
+		if err := validate.CalibrateByTrace(c.Context, device, tr, image); err != nil {
 			return err
 		}
 	}
@@ -171,48 +182,6 @@ func probeConfig(c *cli.Context) (cfg probe.Config, err error) {
 		return cfg, usageError("--file-size: %v", err)
 	}
 	return cfg, nil
-}
-
-// probeDevice runs a probe with progress.
-func (e *env) probeDevice(ctx context.Context, cfg probe.Config) (*devicemodels.Device, error) {
-	p := e.startProgress("probe")
-	defer p.done()
-	cfg.Progress = func(stage string, done, total int) {
-		p.label = "probe " + stage
-		p.update(done, total)
-	}
-	return probe.Run(ctx, cfg)
-}
-
-// calibrateOn sets the host constants by the start of a trace, replayed on its image.
-func (e *env) calibrateOn(ctx context.Context, device *devicemodels.Device, image *model.Image,
-	path string) error {
-	tr, err := e.openTrace(path)
-	if err != nil {
-		return err
-	}
-	defer tr.Close()
-	w, err := image.Weights()
-	if err != nil {
-		return err
-	}
-	engineName, err := device.ReadEngine(ioengine.Auto)
-	if err != nil {
-		return err
-	}
-	const window = 3
-	if err := calibrateHost(ctx, device, tr, image, w, flashio.Options{
-		Engine: flashio.Engine(engineName)}, window); err != nil {
-		return err
-	}
-	if device.Sources == nil {
-		device.Sources = map[string]string{}
-	}
-	device.Sources["host"] = fmt.Sprintf("the start of a trace of %s replayed on %s; "+
-		"memory_rate by a timed kernel", tr.Header().Model, image.Name)
-	device.Sources["flash.engines."+engineName+".batch"] = "what reads of that replay took " +
-		"beyond the fit, per batch"
-	return nil
 }
 
 // flashText is the shape of a flash device in words.

@@ -1,18 +1,15 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/cmd/windrow/devices"
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/document"
-	kernels "github.com/windrow-sim/windrow/kernels/cuda"
 	"github.com/windrow-sim/windrow/replay/probe/gpu"
 )
 
@@ -32,11 +29,7 @@ func probesGPU(c *cli.Context) (bool, error) {
 // probeGPU measures the GPU of this machine. A device without a clock is gone through without
 // numbers, which nothing may be written of: the result is nil then.
 func (e *env) probeGPU(c *cli.Context) (g *devicemodels.GPU, err error) {
-	driver, err := openDriver()
-	if err != nil {
-		return nil, err
-	}
-	d, err := kernels.Open(driver, 0)
+	d, err := devices.CUDA()
 	if err != nil {
 		return nil, err
 	}
@@ -46,20 +39,18 @@ func (e *env) probeGPU(c *cli.Context) (g *devicemodels.GPU, err error) {
 			return nil, fmt.Errorf("%w; without -o and PATH every call is made once as a check, "+
 				"and no number comes of it", err)
 		}
-		return nil, e.checkGPU(c, d)
+		calls, err := gpu.Check(c.Context, d)
+		if err != nil {
+			return nil, err
+		}
+		return nil, e.put(c, checkDocument(d.Facts.Name, calls))
 	} else if err != nil {
 		return nil, err
 	}
-	return e.measureGPU(c.Context, d)
-}
-
-// checkGPU goes through a device without a clock.
-func (e *env) checkGPU(c *cli.Context, d *kernels.Device) error {
-	calls, err := gpu.Check(c.Context, d)
-	if err != nil {
-		return err
-	}
-	return e.put(c, checkDocument(d.Facts.Name, calls))
+	e.note("%s: %v of memory", d.Facts.Name, d.Facts.Memory)
+	p := e.startProgress("probe GPU")
+	defer p.done()
+	return gpu.Measure(c.Context, d, gpu.Options{Progress: p.update})
 }
 
 // checkDocument describes a device without a clock.
@@ -70,45 +61,6 @@ func checkDocument(device string, calls int) *document.Document {
 	d.Rows = document.NewTable(document.Text("device"), document.Number("calls that work", ""))
 	d.Rows.Add(device, document.Count(calls))
 	return d
-}
-
-// openDriver opens the driver that WINDROW_CUDA_LIBRARY names, or this machine's.
-func openDriver() (kernels.Driver, error) {
-	if library := os.Getenv(devices.LibraryVariable); library != "" {
-		return kernels.OpenLibrary(library)
-	}
-	return kernels.OpenDriver()
-}
-
-func (e *env) measureGPU(ctx context.Context, d *kernels.Device) (*devicemodels.GPU, error) {
-	e.note("%s: %v of memory", d.Facts.Name, d.Facts.Memory)
-	p := e.startProgress("probe GPU")
-	defer p.done()
-	return gpu.Measure(ctx, d, gpu.Options{Progress: p.update})
-}
-
-// addGPU puts a measured GPU into a device model.
-func addGPU(d *devicemodels.Device, g *devicemodels.GPU, when time.Time) {
-	if d.Sources == nil {
-		d.Sources = map[string]string{}
-	}
-	off, worst := gpu.Worst(g)
-	d.GPU = g
-	d.Sources["gpu"] = fmt.Sprintf("measured by windrow probe --backend cuda on %s: medians of "+
-		"%d runs by the device's events; the worst sample, %s of %s, is missed by %s %%",
-		when.UTC().Format(time.RFC3339), worst.Runs, worst.Of, worst.Shape, document.Sig3(off))
-	for of, name := range map[string]string{"transfer": "transfer", "scatter": "scatter",
-		"move": "move", "dense": "dense", "rows": "row", "kv": "kv"} {
-		text := fmt.Sprintf("fit: a line over the sizes of the samples of %s, of weights those "+
-			"in fp16", of)
-		d.Sources["gpu."+name+"_rate"], d.Sources["gpu."+name+"_fixed"] = text, text
-	}
-	d.Sources["gpu.memory"] = "what the driver says"
-	d.Sources["gpu.kernel_fixed"] = "measured: a small kernel by the device's events"
-	d.Sources["gpu.launch_fixed"] = "measured: the host's time, by its own clock, from one " +
-		"launch to the next while the stream is held"
-	d.Sources["gpu.sync_fixed"] = "measured: the host's time for one small kernel and waiting " +
-		"for it, less the kernel and its launch"
 }
 
 // flashOnly are the flags of a probe that measure what PATH is on.
@@ -144,7 +96,7 @@ func (e *env) probeGPUAlone(c *cli.Context) error {
 		return err
 	}
 	if device != nil {
-		addGPU(device, g, e.now())
+		gpu.Put(device, g, e.now())
 		if name := c.String("name"); name != "" {
 			device.Name = name
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/replay/probe/gpu"
 	"github.com/windrow-sim/windrow/sim/answers"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -97,7 +98,7 @@ func TestAddGPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addGPU(to, from.GPU, time.Unix(0, 0))
+	gpu.Put(to, from.GPU, time.Unix(0, 0))
 	if err := devicemodels.Save("new.device.yaml", to); err != nil {
 		t.Fatal(err)
 	}

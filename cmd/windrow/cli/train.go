@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/tell"
 	"github.com/windrow-sim/windrow/record/training"
 	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/sim"
@@ -128,8 +129,8 @@ func (e *env) train(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	tell, done := e.stages()
-	cfg.Tell.Progress = tell
+	update, done := e.stages()
+	cfg.Tell.Progress = update
 	r, err := training.Run(c.Context, cfg)
 	done()
 	if err != nil {
@@ -149,8 +150,8 @@ func (e *env) judgePredictor(c *cli.Context) error {
 	if cfg.Speeds, cfg.Device, err = e.speedsOf(c); err != nil {
 		return err
 	}
-	tell, done := e.stages()
-	cfg.Tell = training.Tell{Note: e.remark, Progress: tell}
+	update, done := e.stages()
+	cfg.Tell = tell.Tell{Note: e.remark, Progress: update}
 	r, err := training.Judge(c.Context, c.String("evaluate"), cfg)
 	done()
 	if err != nil {
@@ -213,7 +214,7 @@ func (e *env) trainConfig(c *cli.Context) (cfg training.Config, err error) {
 		Out: c.String("out"), Ahead: c.Bool("ahead"), ReLU: c.Bool("relu"),
 		Rank: optional(c, "rank"), Worth: c.Float64("worth"), State: c.String("state"),
 		Centroids: c.Int("centroids"), KMax: optional(c, "k-max"), Epochs: c.Int("epochs"),
-		Seed: c.Uint64("seed"), Workers: c.Int("workers"), Tell: training.Tell{Note: e.remark}}
+		Seed: c.Uint64("seed"), Workers: c.Int("workers"), Tell: tell.Tell{Note: e.remark}}
 	if cfg.GoalFP, err = shareFlag(c, "goal-fp"); err != nil {
 		return cfg, err
 	}

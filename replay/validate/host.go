@@ -1,4 +1,4 @@
-package cli
+package validate
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/sim"
@@ -16,26 +17,26 @@ import (
 )
 
 const (
-	// calibrationTokens are replayed to learn what the host itself takes; calibrationLayers is how
+	// CalibrationTokens are replayed to learn what the host itself takes; calibrationLayers is how
 	// many layers of tokens that has to be at least. A small model's tokens are cheap: then there
 	// are more of them, over which attention grows.
-	calibrationTokens = 8
+	CalibrationTokens = 8
 	calibrationLayers = 48
 	smallModel        = 256 * units.MiB
 	smallTokens       = 64
 )
 
-// calibrateHost replays the first tokens of a trace and sets what the engine itself costs on this
+// CalibrateDevice replays the first tokens of a trace and sets what the engine itself costs on this
 // host: all that is not reads, and what a batch of reads takes beyond the reads as the device model
 // has them.
-func calibrateHost(ctx context.Context, device *devicemodels.Device, src traces.Source,
+func CalibrateDevice(ctx context.Context, device *devicemodels.Device, src traces.Source,
 	image *model.Image, w *model.Weights, io flashio.Options, window int) error {
 	reader, err := flashio.Open(image.Path, io)
 	if err != nil {
 		return err
 	}
 	mode := reader.Mode()
-	tokens := max(calibrationTokens, 1+calibrationLayers/image.Shape.Layers)
+	tokens := max(CalibrationTokens, 1+calibrationLayers/image.Shape.Layers)
 	if image.BundleBytes() < smallModel {
 		tokens = max(tokens, smallTokens)
 	}
@@ -64,17 +65,29 @@ func calibrateHost(ctx context.Context, device *devicemodels.Device, src traces.
 	return replay.CalibrateBatch(&device.Flash, string(mode.Engine), simulated, result.Run)
 }
 
-// chunksAbout returns the read sizes to probe for records of a size: about those that a replay asks
-// for.
-func chunksAbout(path string, record units.Bytes) ([]units.Bytes, error) {
-	info, err := flashio.Describe(path)
+// CalibrateByTrace is CalibrateDevice by a recorded trace, with the device's preferred way to read
+// and a short window. The device says where its numbers come from.
+func CalibrateByTrace(ctx context.Context, device *devicemodels.Device, src traces.Source,
+	image *model.Image) error {
+	w, err := image.Weights()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	least := max(info.DirectOff, 512)
-	if !info.DirectKnown {
-		least = 4 * units.KiB
+	engine, err := device.ReadEngine(ioengine.Auto)
+	if err != nil {
+		return err
 	}
-	least = max(least, record/2/least*least)
-	return []units.Bytes{least, 2 * least, 4 * least, 8 * least}, nil
+	const window = 3
+	if err := CalibrateDevice(ctx, device, src, image, w, flashio.Options{
+		Engine: flashio.Engine(engine)}, window); err != nil {
+		return err
+	}
+	if device.Sources == nil {
+		device.Sources = map[string]string{}
+	}
+	device.Sources["host"] = fmt.Sprintf("the start of a trace of %s replayed on %s; "+
+		"memory_rate by a timed kernel", src.Header().Model, image.Name)
+	device.Sources["flash.engines."+engine+".batch"] = "what reads of that replay took beyond " +
+		"the fit, per batch"
+	return nil
 }
