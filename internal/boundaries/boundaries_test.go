@@ -126,7 +126,7 @@ var allowed = map[string][]string{
 	"sim/cost": {"devicemodels/energy", "devicemodels/wear", "internal/decisions/layout",
 		"internal/refusal", "internal/units", "traces"},
 
-	"sim/placement": {"internal/refusal", "internal/mask", "internal/units",
+	"sim/placement": {"internal/document", "internal/refusal", "internal/mask", "internal/units",
 		"internal/decisions/layout", "sim",
 		"traces"},
 

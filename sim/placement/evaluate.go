@@ -121,11 +121,17 @@ func (c *comparison) simulate(v variant) (Row, []string, error) {
 		return Row{}, nil, err
 	}
 	t := &run.Meta.Totals
-	row := Row{Layout: v.name, Joined: v.joined, Gap: v.gap, Flash: flashBytes(&cfg.Geometry),
-		Basis: string(run.Meta.Prediction.Basis)}
+	row := Row{Layout: v.name, Joined: v.joined, Gap: v.gap, Flash: flashBytes(&cfg.Geometry)}
 	row.set(t.Tokens, t.Misses, t.Requests, t.Bytes, c.head.UnitBytes)
 	row.IO, row.Token = mean(t.PartNanos[traces.PartIO], t.Tokens), mean(t.Wall, t.Tokens)
+	row.predict(run.Meta.Prediction)
 	return row, run.Meta.Warnings, nil
+}
+
+// predict sets the intervals of the times.
+func (row *Row) predict(p *traces.Prediction) {
+	row.prediction, row.Basis = p, string(p.Basis)
+	row.IOEstimate, row.TokenEstimate = p.Time(row.IO, row.IO), p.Time(row.Token, row.IO)
 }
 
 // flashBytes is the size of all records of a geometry on the device.

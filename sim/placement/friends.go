@@ -201,6 +201,8 @@ func (c *comparison) evaluateFriends(once bool) (Row, error) {
 	row.set(c.test.count, b.sum.needed, p.sum.Requests, p.sum.Bytes, c.head.UnitBytes)
 	row.IO, row.Token = mean(p.sum.Parts[traces.PartIO], c.test.count), mean(p.Now(),
 		c.test.count)
+	prediction, _ := p.cfg.Predict(p.cfg.NewHost(c.head), p.sum.Summary(c.test.count))
+	row.predict(prediction)
 	n := float64(c.test.count)
 	hot := 0
 	for _, m := range c.hottest {
@@ -247,6 +249,6 @@ func (p *pass) step(t *traces.Token) error {
 		p.sum.Step(&step)
 	}
 	last := p.ChargeToken()
-	p.EndToken(&last)
+	p.sum.Token(&last, p.EndToken(&last).Took)
 	return nil
 }

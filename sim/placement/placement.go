@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -54,12 +55,17 @@ type Row struct {
 	Read  float64     `json:"mean_read_bytes"` // of one request
 	IO    units.Nanos `json:"io_ns"`           // per token
 	Token units.Nanos `json:"token_ns"`        // per token, all parts
-	// of the simulation: traces.Basis; empty for friends
-	Basis  string  `json:"basis,omitempty"`
+	// IO and Token with their intervals
+	IOEstimate    document.Estimate `json:"io_estimate_ms"`
+	TokenEstimate document.Estimate `json:"token_estimate_ms"`
+
+	Basis  string  `json:"basis"`                      // of the simulation: traces.Basis
 	IOGain float64 `json:"io_speedup_over_bundled"`    // of bundles read one by one
 	Gain   float64 `json:"token_speedup_over_bundled"` // likewise
 
 	Copies *Copies `json:"copies,omitempty"` // of friends
+
+	prediction *traces.Prediction
 }
 
 // Copies counts the records that reads of bundles with friends fetch, per token.
@@ -92,6 +98,13 @@ type Sweep struct {
 
 // Result compares layouts.
 type Result struct {
+	Model     string `json:"model"`
+	Device    string `json:"device"`
+	Engine    string `json:"engine"`
+	Depth     int    `json:"parallel"`
+	Window    int    `json:"window_tokens"`
+	Synthetic bool   `json:"synthetic"`
+
 	Mask  string `json:"mask"` // "true" or "predicted"
 	Train int    `json:"learned_tokens_count"`
 	Test  int    `json:"judged_tokens_count"`
@@ -129,7 +142,9 @@ func Run(src traces.Source, cfg Config) (*Result, error) {
 	if err := c.trainAll(); err != nil {
 		return nil, err
 	}
-	r := &Result{Mask: "true", Train: train.count, Test: test.count, Apart: apart,
+	r := &Result{Model: c.head.Model, Device: cfg.Sim.Device.Name, Engine: cfg.Sim.Engine,
+		Depth: cfg.Sim.Parallel, Window: cfg.Sim.Policy.Window, Synthetic: c.head.Synthetic,
+		Warnings: []string{}, Mask: "true", Train: train.count, Test: test.count, Apart: apart,
 		Sampled: c.sampled, Companion: c.companion()}
 	if cfg.Sim.Predicted {
 		r.Mask = "predicted"

@@ -1,30 +1,25 @@
 package cli
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/sim/placement"
 )
 
-func layoutOf(t *testing.T, args ...string) (doc layoutResult) {
+func layoutOf(t *testing.T, args ...string) placement.Result {
 	t.Helper()
-	doc.Result = &placement.Result{}
-	if err := json.Unmarshal([]byte(must(t, append([]string{"layout", "--json"}, args...)...)),
-		&doc); err != nil {
-		t.Fatal(err)
-	}
-	return doc
+	return resultOf[placement.Result](t, must(t, append([]string{"layout", "--json"}, args...)...))
 }
 
 func TestLayout(t *testing.T) {
 	workspace(t)
 	doc := layoutOf(t, "-t", "tiny.trace.arrow", "-d", "m1-max", "--window", "0", "--gaps",
 		"0..2,4", "--friends", "2")
-	if doc.SHA256 == "" || doc.Engine != "pread" || doc.Depth != 32 || !doc.Synth ||
-		doc.Train+doc.Test != 6 || len(doc.Sweeps) != 4 {
+	if doc.Engine != "pread" || doc.Depth != 32 || !doc.Synthetic || doc.Train+doc.Test != 6 ||
+		len(doc.Sweeps) != 4 {
 		t.Fatalf("%+v", doc)
 	}
 	for _, s := range doc.Sweeps {
@@ -43,6 +38,11 @@ func TestLayout(t *testing.T) {
 			row.Bytes != doc.Loads*16384) {
 			t.Errorf("%+v for %g units", row, doc.Loads)
 		}
+		for _, e := range []document.Estimate{row.IOEstimate, row.TokenEstimate} {
+			if e.Low == nil || !(*e.Low < e.Value && e.Value < *e.High) || e.Basis != row.Basis {
+				t.Errorf("%s: %+v", row.Layout, e)
+			}
+		}
 		if c := row.Copies; c != nil && row.Flash != 3*doc.Rows[0].Flash {
 			t.Errorf("two friends beside each unit take %v", row.Flash)
 		}
@@ -57,26 +57,18 @@ func TestLayoutText(t *testing.T) {
 	workspace(t)
 	text := must(t, "layout", "-t", "tales.trace.arrow", "-d", "ufs40-8gen3", "--gaps", "0..1",
 		"--align", "1B")
-	for _, says := range []string{
-		"tales on ufs40-8gen3 (uring ×256), true masks, window of 5 tokens: training split of ",
-		"I/O time by gap:", "linear, oracle", "friends, each once",
-		"The gap that pays: bundled ", "each of the hottest 1 %",
-	} {
-		if !strings.Contains(text, says) {
-			t.Errorf("%q is not in\n%s", says, text)
-		}
-	}
-	if strings.Contains(text, "synthetic") {
+	saysAll(t, text, "I/O of at least ", "model: tales, true masks", "device: ufs40-8gen3 (uring ×256)",
+		"window: 5 tokens", "trace: training split of ", "I/O time by gap", "The gap that pays",
+		"Records per token with copies of friends")
+	if strings.Contains(text, "Synthetic") {
 		t.Errorf("the trace was recorded:\n%s", text)
 	}
-	if text := must(t, "layout", "-t", "tiny.trace.arrow", "-d", "m1-max", "--gaps", "0",
-		"--format", "md"); !strings.Contains(text, "| split |") || !strings.Contains(text,
-		"synthetic: units share nothing") {
-		t.Errorf("markdown:\n%s", text)
-	}
-	if text := must(t, "layout", "-t", "tiny.trace.arrow", "-d", "m1-max", "--gaps", "0",
-		"--format", "csv"); !strings.HasPrefix(text, "layout,neighbours,flash_gib,") ||
-		strings.Contains(text, "\n\n") {
+	line := []string{"layout", "-t", "tiny.trace.arrow", "-d", "m1-max", "--gaps", "0", "--format"}
+	saysAll(t, must(t, append(line, "md")...), "| split |", "| linear, oracle |",
+		"| friends, each once |", "Synthetic: units share nothing")
+	if text := must(t, append(line, "csv")...); !strings.HasPrefix(text,
+		"layout,neighbours,flash_bytes,") || strings.Contains(text, "\n\n") ||
+		strings.Count(text, "\n") != 1+9 {
 		t.Errorf("csv:\n%s", text)
 	}
 }

@@ -103,6 +103,8 @@ var documents = []struct {
 	{"speculate", "speculate -t tiny.trace.arrow -d m1-max --window 1 --lambda 1 --most 2", exitOK},
 	{"speculate", "speculate -t tiny.trace.arrow -d samsung-860pro-sata --window 1 --lambda 1 --most 0 " +
 		"--draft-time 1ms --drawn", exitOK},
+	{"layout", "layout -t tiny.trace.arrow -d m1-max --window 0 --gaps 0..2", exitOK},
+	{"layout", "layout -t tales.trace.arrow -d samsung-860pro-sata --gaps 0 --align 1B", exitOK},
 	{"sweep", "sweep examples/scenarios/windows.yaml -o s.jsonl --shard 1/9", exitOK},
 	{"pack", "pack examples/models/tales -o new.flash.safetensors --dtype q8", exitOK},
 	{"synth-model", "synth model --like opt-125m --layers 1 -o m.flash.safetensors", exitOK},
