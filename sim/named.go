@@ -5,6 +5,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
@@ -21,11 +22,12 @@ type NamedConfig struct {
 
 // NamedSpeed simulates a trace by its predicted masks, and by its true ones as if they were known
 // at the same time, in tokens/s.
-func NamedSpeed(src traces.Source, cfg NamedConfig) (named, actual float64, err error) {
+func NamedSpeed(src traces.Source, cfg NamedConfig) (named, actual document.Estimate,
+	err error) {
 	run := Config{Policy: policy.SlidingWindow(cfg.Window), Device: cfg.Device,
 		Layout: layout.Options{Coalesce: true}}
 	if run.Engine, err = cfg.Device.ReadEngine(ioengine.Auto); err != nil {
-		return 0, 0, err
+		return named, actual, err
 	}
 	run.Parallel = ioengine.DefaultParallel(run.Engine)
 	if cfg.Schedule != schedule.Demand {
@@ -33,30 +35,37 @@ func NamedSpeed(src traces.Source, cfg NamedConfig) (named, actual float64, err 
 	}
 	truth, err := Run(src, run)
 	if err != nil {
-		return 0, 0, err
+		return named, actual, err
 	}
 	run.Predicted, run.PredictorRank = true, cfg.PredictorRank
 	predicted, err := Run(src, run)
 	if err != nil {
-		return 0, 0, err
+		return named, actual, err
 	}
-	return predicted.Meta.Totals.TokensPerS, truth.Meta.Totals.TokensPerS, nil
+	return rateOf(predicted), rateOf(truth), nil
+}
+
+// rateOf is the predicted rate of a simulated run, in tokens/s.
+func rateOf(r *traces.Run) document.Estimate {
+	rate := r.Meta.Totals.TokensPerS
+	return r.Meta.Prediction.Estimate(rate, rate)
 }
 
 // TimePerToken simulates a trace of an image's geometry on a device with the rows of a window of
-// tokens in memory, read on demand.
+// tokens in memory, read on demand. The estimate is of the same time, in milliseconds.
 func TimePerToken(src traces.Source, d *devicemodels.Device, window int,
-	geo layout.Geometry) (units.Nanos, error) {
+	geo layout.Geometry) (perToken units.Nanos, estimate document.Estimate, err error) {
 	cfg := Config{Policy: policy.SlidingWindow(window), Device: d, Geometry: geo,
 		Layout: layout.Options{Coalesce: true}}
-	var err error
 	if cfg.Engine, err = d.ReadEngine(ioengine.Auto); err != nil {
-		return 0, err
+		return 0, estimate, err
 	}
 	cfg.Parallel = ioengine.DefaultParallel(cfg.Engine)
 	run, err := Run(src, cfg)
 	if err != nil {
-		return 0, err
+		return 0, estimate, err
 	}
-	return run.Meta.Totals.Wall / units.Nanos(src.Tokens()), nil
+	t, n := run.Meta.Totals, units.Nanos(src.Tokens())
+	perToken = t.Wall / n
+	return perToken, run.Meta.Prediction.Time(perToken, t.PartNanos[traces.PartIO]/n), nil
 }

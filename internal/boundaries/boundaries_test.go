@@ -97,7 +97,7 @@ var allowed = map[string][]string{
 		"engine/model", "engine/tokenizer", "internal/decisions/schedule"},
 	"engine/predictor": {"internal/mask", "internal/units", "internal/rng", "engine/checkpoint",
 		"engine/checkpoint/torch", "kernels/ref", "kernels/cpu"},
-	"engine/predictor/centroid": {"internal/mask", "internal/units", "internal/rng",
+	"engine/predictor/centroid": {"internal/document", "internal/mask", "internal/units", "internal/rng",
 		"engine/checkpoint", "kernels/ref", "kernels/cpu"},
 
 	"record": {"internal/document", "internal/mask", "engine", "traces", "kernels/ref",
@@ -110,7 +110,7 @@ var allowed = map[string][]string{
 		"internal/mask", "devicemodels", "internal/rng", "internal/tell"},
 
 	"devicemodels/des": {"internal/units"},
-	"sim": {"internal/mask", "internal/units", "internal/decisions/launch",
+	"sim": {"internal/document", "internal/mask", "internal/units", "internal/decisions/launch",
 		"internal/decisions/policy", "internal/decisions/layout", "internal/decisions/schedule",
 		"devicemodels", "devicemodels/flash", "traces", "internal/refusal", "internal/ioengine"},
 	// Batches that requests form by when they come.

@@ -6,6 +6,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/predictor"
 	"github.com/windrow-sim/windrow/engine/predictor/centroid"
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/record"
@@ -49,6 +50,9 @@ type SimulatedSpeed struct {
 	Rank   int     `json:"charged_rank,omitempty"`
 	Named  float64 `json:"tokens_per_s"`
 	True   float64 `json:"true_masks_tokens_per_s"`
+	// The same with their intervals.
+	NamedEstimate document.Estimate `json:"tokens_per_s_estimate"`
+	TrueEstimate  document.Estimate `json:"true_masks_tokens_per_s_estimate"`
 }
 
 // MeasuredSpeed is that of this machine, the predictor's arithmetic included.

@@ -32,9 +32,10 @@ type Config struct {
 	Predictor *session.Predictor // also with what it names; nil = none
 	Window    int                // tokens whose rows stay in memory, to count reads
 
-	// Time simulates the time per token of masks with the rows of a window in memory; nil = not
-	// asked. Device names its device, for the result.
-	Time   func(src traces.Source, window int) (units.Nanos, error)
+	// Time simulates the time per token of masks with the rows of a window in memory, and gives it
+	// also as an estimate in milliseconds; nil = not asked. Device names its device, for the
+	// result.
+	Time   func(src traces.Source, window int) (units.Nanos, document.Estimate, error)
 	Device string
 	Tool   string // program and version, for the result
 	// Progress gets a stage of the work, with what is done of it and all. A stage begins with 0
@@ -84,8 +85,10 @@ type Row struct {
 	Agreement  float64      `json:"argmax_agreement"` // with the dense model
 	Bytes      float64      `json:"flash_bytes_per_token"`
 	PerToken   *units.Nanos `json:"simulated_ns_per_token,omitempty"`
-	Thresholds []float32    `json:"thresholds,omitempty"` // by layer
-	Lossy      bool         `json:"lossy"`
+	// Estimate is PerToken with its interval.
+	Estimate   *document.Estimate `json:"simulated_ms_per_token_estimate,omitempty"`
+	Thresholds []float32          `json:"thresholds,omitempty"` // by layer
+	Lossy      bool               `json:"lossy"`
 	// Of a predictor: its kind, the active units that it did not name, the others that it did, and
 	// named over active.
 	Predictor      string      `json:"predictor,omitempty"`
@@ -242,7 +245,7 @@ func (st *study) cost(row *Row, counts *counts) error {
 	if st.Time == nil {
 		return nil
 	}
-	t, err := st.Time(src, st.Window)
-	row.PerToken = &t
+	t, estimate, err := st.Time(src, st.Window)
+	row.PerToken, row.Estimate = &t, &estimate
 	return err
 }

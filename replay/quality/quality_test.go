@@ -10,6 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/session"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
 	"github.com/windrow-sim/windrow/internal/refusal"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -48,9 +49,9 @@ func TestSharesTradeQualityForReads(t *testing.T) {
 	timed := 0
 	cfg := Config{Text: text, MaxTokens: 48, Context: 24, PrefillChunk: 8, Window: 2,
 		Shares: []float64{0.01, 0.05, 0.01}, Time: func(src traces.Source, window int) (units.Nanos,
-			error) {
+			document.Estimate, error) {
 			timed += src.Tokens()
-			return units.Nanos(window), nil
+			return units.Nanos(window), document.Estimate{Value: 12.5}, nil
 		}}
 	r, err := Run(t.Context(), tales(t), cfg)
 	if err != nil {
@@ -63,6 +64,10 @@ func TestSharesTradeQualityForReads(t *testing.T) {
 	dense := r.Rows[0]
 	if dense.Lossy || dense.Agreement != 1 || dense.Share != 0 || *dense.PerToken != 2 {
 		t.Errorf("dense: %+v", dense)
+	}
+	if d := r.Document(); !strings.HasPrefix(d.Headline, "perplexity ") ||
+		len(d.Sections[0].Table.Rows) != 3 || d.Check() != nil {
+		t.Errorf("%+v", d)
 	}
 	for i, share := range []float64{0.05, 0.01} {
 		row, before := r.Rows[i+1], r.Rows[i]

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"math"
 	"os"
 	"runtime"
@@ -95,11 +94,7 @@ func TestBackendCUDA(t *testing.T) {
 		"--prefill-chunk 3"+model,
 		"")
 	for i, text := range []string{cpu, cuda} {
-		var doc quality.Result
-		if err := json.Unmarshal([]byte(text), &doc); err != nil {
-			t.Fatal(err)
-		}
-		perplexity[i] = doc.Rows[0].Perplexity
+		perplexity[i] = resultOf[quality.Result](t, text).Rows[0].Perplexity
 	}
 	if !(math.Abs(perplexity[0]/perplexity[1]-1) < 1e-4) {
 		t.Errorf("perplexity %g on the CPU, %g on the device", perplexity[0], perplexity[1])

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -72,7 +71,8 @@ func (e *env) eval(c *cli.Context) error {
 		return err
 	}
 	if device != nil {
-		cfg.Time = func(src traces.Source, window int) (units.Nanos, error) {
+		cfg.Time = func(src traces.Source, window int) (units.Nanos,
+			document.Estimate, error) {
 			return sim.TimePerToken(src, device, window, m.Image.Geometry())
 		}
 	}
@@ -88,24 +88,7 @@ func (e *env) eval(c *cli.Context) error {
 			return err
 		}
 	}
-	return e.putEval(c, doc)
-}
-
-// putEval prints the result.
-func (e *env) putEval(c *cli.Context, doc *quality.Result) error {
-	if c.Bool("json") {
-		return printJSON(e.stdout, doc)
-	}
-	e.note("%d tokens predicted, context %d, stride %d", doc.Predicted, doc.Context, doc.Stride)
-	for _, r := range doc.Rows {
-		if r.Predictor != "" {
-			e.note("the predictor (%v) misses %s of the active neurons, names %s of the others, "+
-				"%.3g times as many as are active",
-				r.PredictorBytes, shareText(*r.FalseNegatives), shareText(*r.FalsePositives),
-				*r.Ratio)
-		}
-	}
-	return report.TableText(e.stdout, evalTable(doc))
+	return e.put(c, doc.Document())
 }
 
 // evalConfig reads the flags, and the device to simulate; nil = none.
@@ -142,40 +125,6 @@ func parseShares(text string) (list []float64, err error) {
 	return list, nil
 }
 
-func shareText(share float64) string { return document.Sig3(100*share) + " %" }
-
-// evalTable is the table of a terminal.
-func evalTable(doc *quality.Result) *document.Table {
-	t := &document.Table{Columns: []document.Column{
-		{Name: "neurons"}, {Name: "active", Align: document.Right}, {Name: "perplexity",
-			Align: document.Right}, {Name: "change", Align: document.Right},
-		{Name: "same token", Align: document.Right}, {Name: "MB/token", Align: document.Right},
-	}}
-	if doc.Device != "" {
-		t.Columns = append(t.Columns, document.Column{Name: "ms/token, simulated",
-			Align: document.Right})
-	}
-	for _, r := range doc.Rows {
-		name := "all that are not zero"
-		switch {
-		case r.Predictor != "":
-			name = "named by a " + r.Predictor + " predictor (lossy)"
-		case r.Lossy:
-			name = "largest " + shareText(r.Share) + " (lossy)"
-		}
-		cells := []string{
-			name, shareText(r.Active), strconv.FormatFloat(r.Perplexity, 'f', 3, 64),
-			fmt.Sprintf("%+.2f %%", 100*(r.Perplexity/doc.Rows[0].Perplexity-1)),
-			shareText(r.Agreement), document.Sig3(r.Bytes / 1e6),
-		}
-		if r.PerToken != nil {
-			cells = append(cells, document.Sig3(float64(*r.PerToken)/1e6))
-		}
-		t.Add(cells...)
-	}
-	return t
-}
-
 // plotEval draws perplexity over bytes per token.
 func plotEval(path string, doc *quality.Result) error {
 	var points []report.Point
@@ -184,7 +133,7 @@ func plotEval(path string, doc *quality.Result) error {
 		if r.Predictor != "" {
 			label = "predictor"
 		} else if r.Lossy {
-			label = shareText(r.Share)
+			label = document.Percent(r.Share) + " %"
 		}
 		points = append(points, report.Point{X: r.Bytes / 1e6, Y: r.Perplexity, Label: label})
 	}

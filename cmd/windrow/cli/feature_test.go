@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
-	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -113,15 +111,10 @@ func TestPredictorsOfEveryKind(t *testing.T) {
 // missesAsTrained compares the report of a training with what the engine misses.
 func missesAsTrained(t *testing.T, what, report string) {
 	t.Helper()
-	var doc training.LowRankResult
-	var measured quality.Result
-	text := must(t, "eval", "--json", "-m", "tales.flash.safetensors", "--text",
+	doc := resultOf[training.LowRankResult](t, report)
+	measured := resultOf[quality.Result](t, must(t, "eval", "--json", "-m", "tales.flash.safetensors", "--text",
 		"examples/prompts/scenes.txt", "--max-tokens", "120", "--context", "60", "--predictor",
-		"a.predictor.safetensors")
-	if err := errors.Join(json.Unmarshal([]byte(report), &doc), json.Unmarshal([]byte(text),
-		&measured)); err != nil {
-		t.Fatal(err)
-	}
+		"a.predictor.safetensors"))
 	trained, inside := doc.Texts[1].Total.FalseNegative, *measured.Rows[1].FalseNegatives
 	if trained > 0.1 || inside > trained+0.05 || inside == 0 {
 		t.Errorf("%s: FN %.3f in the trace, %.3f in the engine", what, trained, inside)

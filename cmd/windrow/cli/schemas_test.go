@@ -139,6 +139,19 @@ var documents = []struct {
 		"--measure-tokens 2 --dram 95% -o prefix.json", exitOK},
 	{"calibrate", "calibrate -t tales.trace.arrow -m tales.flash.safetensors --io mem " +
 		"--measure-tokens 2 --step 5", exitOK},
+	{"eval", "eval -m tales.flash.safetensors --text words.txt --max-tokens 8 --context 8 -d " +
+		"m1-max --shares 5%", exitOK},
+	{"eval", "eval -m tales.flash.safetensors --text words.txt --max-tokens 8 --context 8",
+		exitOK},
+	{"train-low-rank", "train -t learn.trace.arrow --rank 2 --epochs 1 --device m1-max -m " +
+		"tales.flash.safetensors -o low.predictor.safetensors", exitOK},
+	{"train-low-rank", "train -t judge.trace.arrow --evaluate low.predictor.safetensors", exitOK},
+	{"train-low-rank", "train --import checkpoint sparse.safetensors -m tales.flash.safetensors -o " +
+		"deja.predictor.safetensors", exitOK},
+	{"train-centroid", "train -t learn.trace.arrow --kind centroid --centroids 4 --epochs 1 " +
+		"--device m1-max -o sets.predictor.safetensors", exitOK},
+	{"eval", "eval -m tales.flash.safetensors --text words.txt --max-tokens 8 --context 8 " +
+		"--predictor low.predictor.safetensors", exitOK},
 	{"doctor", "doctor", exitOK},
 	{"version", "version", exitOK},
 	{"reproduce", "reproduce --table flash", exitOK},
@@ -153,7 +166,8 @@ const anyVerdict = -1
 // schema has a command line here.
 func TestDocumentsMatchTheirSchemas(t *testing.T) {
 	t.Setenv(asProgram, "1") // of the child that "trace check" starts
-	workspace(t)
+	trainWorkspace(t)
+	sparseCheckpoint(t)
 	linkFixture(t, "devicemodels/fio/testdata/grid.json", "grid.json")
 	linkFixture(t, "traces/arrivals/testdata/azure-2024.csv", "azure.csv")
 	list := schemas(t)

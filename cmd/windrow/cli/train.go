@@ -136,7 +136,7 @@ func (e *env) train(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return e.putTraining(c, r)
+	return e.put(c, r.Document())
 }
 
 // judgePredictor only judges.
@@ -157,7 +157,7 @@ func (e *env) judgePredictor(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return e.putTraining(c, r)
+	return e.put(c, r.Document())
 }
 
 // importPredictor takes the predictors of others.
@@ -190,7 +190,7 @@ func (e *env) importPredictor(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return e.putTraining(c, r)
+	return e.put(c, r.Document())
 }
 
 // trainConfig reads the flags of a training.
@@ -238,7 +238,8 @@ func (e *env) speedsOf(c *cli.Context) (s training.Speeds, d *devicemodels.Devic
 			named, actual, err := sim.NamedSpeed(n, sim.NamedConfig{Device: d, Window: s.Window,
 				Schedule: n.Schedule, PredictorRank: n.Rank})
 			return &training.SimulatedSpeed{Device: d.Name, Tokens: n.Tokens(), Rank: n.Rank,
-				Named: named, True: actual}, err
+				Named: named.Value, True: actual.Value, NamedEstimate: named,
+				TrueEstimate: actual}, err
 		}
 	}
 	if c.IsSet("model") {
@@ -300,17 +301,4 @@ func shareFlag(c *cli.Context, name string) (float64, error) {
 			text)
 	}
 	return v, nil
-}
-
-// putTraining prints a result.
-func (e *env) putTraining(c *cli.Context, r *training.Result) error {
-	switch {
-	case r.LowRank != nil && c.Bool("json"):
-		return printJSON(e.stdout, r.LowRank)
-	case r.LowRank != nil:
-		return printLowRank(e.stdout, r.LowRank)
-	case c.Bool("json"):
-		return printJSON(e.stdout, r.Centroid)
-	}
-	return printCentroids(e.stdout, r.Centroid)
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -100,34 +99,27 @@ func TestSimulatedSpeed(t *testing.T) {
 func TestMeasuredSpeed(t *testing.T) {
 	trainWorkspace(t)
 	text := must(t, "train", "-t", "learn.trace.arrow", "--rank", "8", "--epochs", "1", "-m",
-		"tales.flash.safetensors", "-o", "a.predictor.safetensors")
+		"tales.flash.safetensors", "-o", "a.predictor.safetensors", "--format", "md")
 	if !strings.Contains(text, "measured here (") || strings.Contains(text, "simulated on") {
 		t.Errorf("%s", text)
 	}
 	must(t, "train", "-t", "learn.trace.arrow", "--ahead", "--rank", "8", "--epochs", "1", "-o",
 		"ahead.predictor.safetensors")
-	var doc training.CentroidResult
-	if err := json.Unmarshal([]byte(must(t, "train", "-t", "learn.trace.arrow", "--test",
-		"judge.trace.arrow", "--kind", "centroid", "--centroids", "8", "--epochs", "1", "--device",
-		"m1-max",
-		"-m", "tales.flash.safetensors", "-o", "sets.predictor.safetensors", "--json")),
-		&doc); err != nil {
-		t.Fatal(err)
-	}
+	doc := resultOf[training.CentroidResult](t, must(t, "train", "-t", "learn.trace.arrow",
+		"--test", "judge.trace.arrow", "--kind", "centroid", "--centroids", "8", "--epochs", "1",
+		"--device", "m1-max", "-m", "tales.flash.safetensors", "-o", "sets.predictor.safetensors",
+		"--json"))
 	if held := doc.Texts[0].Speed; held == nil || held.Sim == nil ||
 		held.Sim.Tokens != doc.Training.Held || held.Measured != nil {
 		t.Errorf("the end of a text cannot be run, only simulated: %+v", held)
 	}
 	for name, schedule := range map[string]string{"a": "demand", "ahead": "lookahead",
 		"sets": "token"} {
-		var judged struct {
+		judged := resultOf[struct {
 			Texts []struct{ Speed *training.Speed }
-		}
-		if err := json.Unmarshal([]byte(must(t, "train", "-t", "judge.trace.arrow", "--evaluate",
+		}](t, must(t, "train", "-t", "judge.trace.arrow", "--evaluate",
 			name+".predictor.safetensors", "-m", "tales.flash.safetensors", "--device", "m1-max",
-			"--json")), &judged); err != nil {
-			t.Fatal(err)
-		}
+			"--json"))
 		s := judged.Texts[0].Speed
 		if s.Schedule != schedule || s.Window != 5 || s.Measured.Tokens != training.MostMeasured ||
 			s.Measured.Named <= 0 || s.Measured.True <= 0 || s.Measured.Mode == "" ||

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -77,10 +76,7 @@ func trainWorkspace(t *testing.T) {
 func trained(t *testing.T, args ...string) (*training.LowRankResult, string) {
 	t.Helper()
 	text := must(t, append([]string{"train", "--json"}, args...)...)
-	var doc training.LowRankResult
-	if err := json.Unmarshal([]byte(text), &doc); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
+	doc := resultOf[training.LowRankResult](t, text)
 	return &doc, text
 }
 
@@ -141,12 +137,8 @@ func TestTrainLowRank(t *testing.T) {
 		t.Errorf("a finished training left %v", left)
 	}
 	table := must(t, "train", "-t", "judge.trace.arrow", "--evaluate", "a.predictor.safetensors")
-	for _, says := range []string{"names its own units from ffn_input", "judge.trace.arrow, ",
-		"rank 16 was asked for; a goal for FP raises it", "the threshold was to allow 25.0 %"} {
-		if !strings.Contains(table, says) {
-			t.Errorf("%q is not in\n%s", says, table)
-		}
-	}
+	saysAll(t, table, "names its own units from ffn_input", "judge.trace.arrow, ",
+		"rank 16 was asked for; a goal for FP raises it", "the threshold was to allow 25.0 %")
 	if o := command("train", "-t", "learn.trace.arrow", "--evaluate",
 		"a.predictor.safetensors"); !strings.Contains(o.stderr, "was trained on this trace") {
 		t.Errorf("judged by its own text: %s", o.stderr)
@@ -248,10 +240,7 @@ func TestTrainCentroids(t *testing.T) {
 		!bytes.Equal(content(t, "a.predictor.safetensors"), first) {
 		t.Error("another number of workers gives another result")
 	}
-	var doc, judged training.CentroidResult
-	if err := json.Unmarshal([]byte(text), &doc); err != nil {
-		t.Fatal(err)
-	}
+	doc := resultOf[training.CentroidResult](t, text)
 	if len(doc.Texts) != 2 || doc.KMax != 100 || doc.Centroids != 12 || doc.ModelSHA256 == "" ||
 		doc.TraceSHA256 == "" {
 		t.Fatalf("%s", text)
@@ -262,18 +251,13 @@ func TestTrainCentroids(t *testing.T) {
 		t.Errorf("sets of %d find %.3f, the nearest %.3f, any %.3f", set.KMax, set.Predicted.Recall,
 			set.Oracle.Recall, chance)
 	}
-	if err := json.Unmarshal([]byte(must(t, "train", "-t", "judge.trace.arrow", "--evaluate",
-		"a.predictor.safetensors", "--json")), &judged); err != nil {
-		t.Fatal(err)
-	}
+	judged := resultOf[training.CentroidResult](t, must(t, "train", "-t", "judge.trace.arrow",
+		"--evaluate", "a.predictor.safetensors", "--json"))
 	if !reflect.DeepEqual(judged.Texts[0].Report, doc.Texts[1].Report) {
 		t.Error("judged later it is another")
 	}
-	if table := must(t, "train", "-t", "judge.trace.arrow", "--evaluate",
-		"a.predictor.safetensors"); !strings.Contains(table,
-		"one of 12 active sets of 100 units") || !strings.Contains(table, "above the goal") {
-		t.Errorf("%s", table)
-	}
+	saysAll(t, must(t, "train", "-t", "judge.trace.arrow", "--evaluate",
+		"a.predictor.safetensors"), "one of 12 active sets of 100 units", "above the goal")
 }
 
 // TestTrainResumes: an interrupted training keeps what is finished, and goes on to the predictor
@@ -323,17 +307,20 @@ func TestTrainResumes(t *testing.T) {
 	}
 }
 
-// TestTrainImport: predictors inside a checkpoint become a file that serves the model.
-func TestTrainImport(t *testing.T) {
-	workspace(t)
-	const layers, width, unitsPerLayer, rank = 6, 256, 1024, 2
+// Shape of the predictors of sparseCheckpoint.
+const sparseLayers, sparseRank = 6, 2
+
+// sparseCheckpoint writes a checkpoint that holds predictors for the shipped model.
+func sparseCheckpoint(t *testing.T) {
+	t.Helper()
+	const width, unitsPerLayer = 256, 1024
 	var infos []checkpoint.TensorInfo
-	for l := range layers {
+	for l := range sparseLayers {
 		at := fmt.Sprintf("model.layers.%d.mlp.predictor.", l)
 		infos = append(infos, checkpoint.TensorInfo{Name: at + "fc1.weight", DType: checkpoint.F16,
-			Shape: []int64{rank, width}},
+			Shape: []int64{sparseRank, width}},
 			checkpoint.TensorInfo{Name: at + "fc2.weight", DType: checkpoint.F16, Shape: []int64{
-				unitsPerLayer, rank}})
+				unitsPerLayer, sparseRank}})
 	}
 	w, err := checkpoint.NewWriter("sparse.safetensors", infos, nil, checkpoint.WriterOptions{})
 	if err != nil {
@@ -348,14 +335,17 @@ func TestTrainImport(t *testing.T) {
 	if err := errors.Join(err, w.Commit()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestTrainImport: predictors inside a checkpoint become a file that serves the model.
+func TestTrainImport(t *testing.T) {
+	workspace(t)
+	sparseCheckpoint(t)
 	text := must(t, "train", "--import", "checkpoint", "sparse.safetensors", "-m",
 		"tales.flash.safetensors", "-o", "a.predictor.safetensors")
-	if !strings.Contains(text, "by checkpoint") ||
-		!strings.Contains(text, "an input that the files do not name") {
-		t.Errorf("%s", text)
-	}
+	saysAll(t, text, "by checkpoint", "an input that the files do not name")
 	p, err := predictor.Load("a.predictor.safetensors")
-	if err != nil || p.Layers() != layers || p.Rank(0) != rank || p.Kind() != predictor.ReLU ||
+	if err != nil || p.Layers() != sparseLayers || p.Rank(0) != sparseRank || p.Kind() != predictor.ReLU ||
 		len(p.Facts().Model) != 64 {
 		t.Errorf("%+v, %v", p, err)
 	}

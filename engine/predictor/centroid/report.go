@@ -3,10 +3,10 @@ package centroid
 import (
 	"context"
 	"fmt"
-	"io"
+	"strings"
 	"sync"
-	"text/tabwriter"
 
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/cpu"
@@ -311,12 +311,14 @@ func newQuality(all, sets, chosen, hits, active int64) Quality {
 	}
 }
 
-// WriteText writes the report as a table, a line for each layer and K_max. Shares are in percent.
-func (r *Report) WriteText(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "layer\tactive\ttop-1\tK_max\toracle recall\tpredicted "+
-		"recall\tprecision\tFP\tratio\tstatic recall\tK for 95 %\tfor 99 %\toracle 95 %\tstatic "+
-		"95 %\t")
+// Table is the report as a table, one row for each layer and K_max.
+func (r *Report) Table() *document.Table {
+	number := document.Number
+	t := document.NewTable(number("layer", ""), number("active", ""), number("top-1", "%"),
+		number("K_max", ""), number("oracle recall", "%"), number("predicted recall", "%"),
+		number("precision", "%"), number("FP", "%"), number("ratio", ""),
+		number("static recall", "%"), number("K for 95 %", ""), number("K for 99 %", ""),
+		number("oracle K for 95 %", ""), number("static K for 95 %", ""))
 	for _, l := range append(append([]LayerReport{}, r.Layers...), r.Mean) {
 		name := fmt.Sprint(l.Layer)
 		if l.Layer == 0 {
@@ -324,31 +326,30 @@ func (r *Report) WriteText(w io.Writer) error {
 		}
 		for _, set := range l.Sets {
 			p := set.Predicted
-			fmt.Fprintf(t, "%s\t%.1f\t%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.2f\t%s\t%d\t%d\t%d\t%d\t\n",
-				name, l.Active, percents(l.Top1), set.KMax,
-				100*set.Oracle.Recall, 100*p.Recall, 100*p.Precision, 100*p.Extra, p.Ratio,
-				set.static(),
-				l.Needed95.Predicted, l.Needed99.Predicted, l.Needed95.Oracle, l.Needed95.Static)
+			t.Add(name, document.Sig3(l.Active), percents(l.Top1), document.Count(set.KMax),
+				document.Percent(set.Oracle.Recall), document.Percent(p.Recall),
+				document.Percent(p.Precision), document.Percent(p.Extra), document.Sig3(p.Ratio),
+				set.static(), document.Count(l.Needed95.Predicted),
+				document.Count(l.Needed99.Predicted), document.Count(l.Needed95.Oracle),
+				document.Count(l.Needed95.Static))
 		}
 	}
-	return t.Flush()
+	return t
 }
 
 // static returns the recall of the hottest units in percent. They have no size of their own, so
 // without a K_max there is none.
 func (a AtK) static() string {
 	if a.KMax == 0 {
-		return "-"
+		return "n/a"
 	}
-	return percents([]float64{a.Static.Recall})
+	return document.Percent(a.Static.Recall)
 }
 
-func percents(shares []float64) (s string) {
+func percents(shares []float64) string {
+	list := make([]string, len(shares))
 	for i, v := range shares {
-		if i > 0 {
-			s += "/"
-		}
-		s += fmt.Sprintf("%.1f", 100*v)
+		list[i] = document.Percent(v)
 	}
-	return s
+	return strings.Join(list, "/")
 }

@@ -225,24 +225,24 @@ func TestTradeoffs(t *testing.T) {
 	}
 }
 
-func TestReportText(t *testing.T) {
+func TestReportTable(t *testing.T) {
 	s := &memory{shape: byHand().book.shape, features: [][]float32{{0}}, masks: [][]mask.Mask{
 		{bitset(6, 0, 1, 2), bitset(6, 1, 2, 3)}}}
 	r, err := Evaluate(context.Background(), byHand(), s, EvaluateOptions{KMax: []int{2, 0}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var text strings.Builder
-	if err := r.WriteText(&text); err != nil {
+	table := r.Table()
+	if err := table.Check(); err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
-	if len(lines) != 5 || strings.Join(strings.Fields(lines[1]), " ") != "1 2.0 100.0/100.0 2 "+
-		"100.0 100.0 100.0 0.0 1.00 0.0 2 2 2 5" {
-		t.Errorf("got\n%s", text.String())
+	rows := table.Rows
+	if len(rows) != 4 || strings.Join(rows[0], " ") != "1 2.00 100/100 2 "+
+		"100 100 100 0 1.00 0 2 2 2 5" {
+		t.Errorf("got\n%q", rows)
 	}
-	if words := strings.Fields(lines[4]); words[0] != "all" || words[3] != "0" || words[9] != "-" {
-		t.Errorf("got\n%s", text.String())
+	if last := rows[3]; last[0] != "all" || last[3] != "0" || last[9] != "n/a" {
+		t.Errorf("got\n%q", last)
 	}
 	data, err := json.Marshal(r.Layers[0].Sets[0])
 	if err != nil || !strings.HasPrefix(string(data),
