@@ -124,7 +124,7 @@ var allowed = map[string][]string{
 		"internal/decisions/memory", "internal/decisions/policy"},
 	// What a Run costs besides time.
 	"sim/cost": {"devicemodels/energy", "devicemodels/wear", "internal/decisions/layout",
-		"internal/refusal", "internal/units", "traces"},
+		"internal/document", "internal/refusal", "internal/units", "traces"},
 
 	"sim/placement": {"internal/document", "internal/refusal", "internal/mask", "internal/units",
 		"internal/decisions/layout", "sim",

@@ -1,15 +1,12 @@
 package cli
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels/energy"
 	"github.com/windrow-sim/windrow/devicemodels/wear"
-	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim/cost"
 	"github.com/windrow-sim/windrow/traces"
@@ -136,90 +133,12 @@ func (e *env) deviceEnergy(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return printJSON(e.stdout, r)
-	}
-	return e.printEnergy(r)
-}
-
-func (e *env) printEnergy(result *cost.EnergyResult) error {
-	facts, m, r := &result.Run, &result.Model, result.Energy
-	fmt.Fprintln(e.stdout, facts)
-	for _, w := range append(facts.Warnings, r.Warnings...) {
-		fmt.Fprintf(e.stdout, "warning: %s\n", w)
-	}
-	right := document.Right
-	t := &document.Table{Columns: []document.Column{
-		{Name: "part"}, {Name: "per token", Align: right}, {Name: "constant"}, {Name: "its value",
-			Align: right},
-		{Name: "low", Unit: "J/token", Align: right}, {Name: "mid", Unit: "J/token", Align: right},
-		{Name: "high", Unit: "J/token", Align: right},
-	}}
-	sources := &document.Table{Columns: []document.Column{{Name: "constant"},
-		{Name: "published value"},
-		{Name: "value", Align: right}, {Name: "quality"}, {Name: "source"}}}
-	rules := ""
-	// in the order of the parts
-	for i, constant := range []*energy.Constant{m.Flash, m.DRAM, m.Compute, m.DriveIdle,
-		m.HostIdle} {
-		p := &r.Parts[i]
-		name, is := energy.NotKnown, energy.NotKnown
-		if constant != nil {
-			name, is = constant.Name, span(constant.Interval.Low,
-				constant.Interval.High)+" "+constant.Unit
-			rules += fmt.Sprintf("%s, %s: %s\n", p.Part, constant.Name, constant.Rule)
-			for _, v := range constant.Values {
-				sources.Add(constant.Name, v.Item, document.Sig3(v.Value)+" "+constant.Unit,
-					v.Quality, v.Source)
-			}
-		}
-		amount, joules := energy.NotKnown, [3]string{energy.NotKnown, energy.NotKnown,
-			energy.NotKnown}
-		if p.Amount != nil && p.Unit == "bytes" {
-			amount = document.SI(*p.Amount, "B")
-		} else if p.Amount != nil {
-			amount = document.Sig3(*p.Amount) + " s"
-		}
-		if p.Joules != nil {
-			joules = [3]string{document.Sig3(p.Joules.Low), document.Sig3(p.Joules.Mid),
-				document.Sig3(p.Joules.High)}
-		}
-		t.Add(p.Part, amount, name, is, joules[0], joules[1], joules[2])
-	}
-	name := "total"
-	if r.LowerBound {
-		name = "known parts"
-	}
-	t.Add(name, "", "", "", document.Sig3(r.Total.Low), document.Sig3(r.Total.Mid),
-		document.Sig3(r.Total.High))
-	if err := report.TableText(e.stdout, t); err != nil {
-		return err
-	}
-	if r.LowerBound {
-		fmt.Fprintf(e.stdout, "\nA lower bound: %s not known, and a token takes that much more.\n",
-			strings.Join(r.NotKnown, ", "))
-	} else {
-		fmt.Fprint(e.stdout, "\nThe ends of the total are the sums of the ends: nothing is "+
-			"known of how the errors go together.\n")
-	}
-	fmt.Fprintf(e.stdout, "\n%s\n", rules)
-	return report.TableText(e.stdout, sources)
-}
-
-// span writes an interval by its ends.
-func span(low, high float64) string {
-	if low == high {
-		return document.Sig3(low)
-	}
-	return document.Sig3(low) + " to " + document.Sig3(high)
+	return e.put(c, r.Document())
 }
 
 func (e *env) deviceWear(c *cli.Context) error {
 	if c.String("drive") == "list" {
-		for _, n := range wear.Drives() {
-			fmt.Fprintln(e.stdout, n)
-		}
-		return nil
+		return e.putNames(c, "drive", wear.Drives())
 	}
 	if !c.IsSet("tokens-per-day") {
 		return usageError("device wear needs --tokens-per-day; see \"windrow device wear --help\"")
@@ -236,10 +155,7 @@ func (e *env) deviceWear(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return printJSON(e.stdout, r)
-	}
-	return e.printWear(r)
+	return e.put(c, r.Document())
 }
 
 // wearConfig reads the flags.
@@ -272,89 +188,4 @@ func sizeFlag(c *cli.Context, name string, to *units.Bytes) (err error) {
 		return usageError("--%s: %v", name, err)
 	}
 	return nil
-}
-
-func (e *env) printWear(result *cost.WearResult) error {
-	facts, d, r := &result.Run, &result.Drive, result.Wear
-	fmt.Fprintln(e.stdout, facts)
-	for _, w := range facts.Warnings {
-		fmt.Fprintf(e.stdout, "warning: %s\n", w)
-	}
-	right := document.Right
-	t := &document.Table{Columns: []document.Column{{Name: "per day"}, {Name: "low", Align: right},
-		{Name: "mid", Align: right}, {Name: "high", Align: right}}}
-	one := func(name, value string) { t.Add(name, "", value, "") }
-	three := func(name string, i wear.Interval, format func(float64) string) {
-		t.Add(name, format(i.Low), format(i.Mid), format(i.High))
-	}
-	size := func(v float64) string { return document.SI(v, "B") }
-	years := func(name string, l wear.Lifetime) {
-		switch {
-		case !l.Known:
-			one(name, energy.NotKnown)
-		case l.Never:
-			one(name, "for ever")
-		default:
-			three(name, l.Years, document.Sig3)
-		}
-	}
-	one("bytes read", size(r.BytesPerDay))
-	one("reads", document.SI(r.ReadsPerDay, ""))
-	one("page reads", document.SI(r.PageReadsPerDay, ""))
-	three("blocks rewritten", r.RefreshesPerDay, document.Sig3)
-	three("bytes written for it", r.RefreshBytes, size)
-	three("bytes written in all", r.WrittenPerDay, size)
-	years("years to the rated bytes written", r.ToEndurance)
-	years("years to the cycles, wear levelled", r.ToCycles)
-	for _, s := range r.Spreads {
-		name := map[string]string{"even": "reads spread evenly", "hot": "the hot blocks",
-			"one block": "worst case, all reads in one block"}[s.Name]
-		t.Add(name, "", "", "")
-		one("  blocks", document.Sig3(s.Blocks))
-		one("  reads per block", document.SI(s.Reads, ""))
-		three("  rewrites per block", s.Refreshes, document.Sig3)
-		years("  years to the cycles, in place", s.YearsInPlace)
-	}
-	if err := report.TableText(e.stdout, t); err != nil {
-		return err
-	}
-	fmt.Fprintf(e.stdout, "\n%s\n\n", wear.Explanation)
-	return e.printWearSources(d)
-}
-
-// printWearSources prints the drive and where every constant comes from.
-func (e *env) printWearSources(d *wear.Drive) error {
-	orNot := func(b units.Bytes) string {
-		if b == 0 {
-			return energy.NotKnown
-		}
-		return document.SI(float64(b), "B")
-	}
-	_, _, geometry, err := wear.Geometry()
-	if err != nil {
-		return err
-	}
-	t := &document.Table{Columns: []document.Column{{Name: "constant"}, {Name: "published value"},
-		{Name: "value", Align: document.Right}, {Name: "read as", Align: document.Right},
-		{Name: "quality"}, {Name: "source"}}}
-	t.Add("drive", d.Name+", capacity", "", orNot(d.Capacity), d.Quality, d.Source)
-	t.Add("drive", d.Name+", rated bytes written", "", orNot(d.Endurance), d.Quality, d.Source)
-	t.Add("page, block", "defaults of a simulator", "",
-		document.IEC(d.Page)+", "+document.IEC(d.Block),
-		"sim-default", geometry)
-	for _, c := range []struct {
-		name     string
-		constant *wear.Constant
-	}{{"read disturb", d.Disturb}, {"cycles", d.Cycles}} {
-		if c.constant == nil {
-			t.Add(c.name, "", "", energy.NotKnown, "", "")
-			continue
-		}
-		t.Add(c.name, c.constant.Name, "", span(c.constant.Interval.Low, c.constant.Interval.High),
-			"", c.constant.Rule)
-		for _, v := range c.constant.Values {
-			t.Add(c.name, v.Item, v.Text, span(v.Low, v.High), v.Quality, v.Source)
-		}
-	}
-	return report.TableText(e.stdout, t)
 }

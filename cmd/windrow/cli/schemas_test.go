@@ -152,6 +152,12 @@ var documents = []struct {
 		"--device m1-max -o sets.predictor.safetensors", exitOK},
 	{"eval", "eval -m tales.flash.safetensors --text words.txt --max-tokens 8 --context 8 " +
 		"--predictor low.predictor.safetensors", exitOK},
+	{"device-energy", "device energy tiny.run.arrow", exitOK},
+	{"device-energy", "device energy tiny.run.arrow -t tiny.trace.arrow --compute-watts 20 " +
+		"--idle-watts 2..5", exitOK},
+	{"device-wear", "device wear tiny.run.arrow --tokens-per-day 1000 --hot 0.8:0.2", exitOK},
+	{"device-wear", "device wear tiny.run.arrow --tokens-per-day 0 --tbw 600TB", exitOK},
+	{"names", "device wear --drive list", exitOK},
 	{"doctor", "doctor", exitOK},
 	{"version", "version", exitOK},
 	{"reproduce", "reproduce --table flash", exitOK},
