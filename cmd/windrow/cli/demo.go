@@ -58,7 +58,7 @@ func (e *env) demo(c *cli.Context) error {
 	if err := e.reportDemo(c, &cfg, r); err != nil {
 		return err
 	}
-	if err := e.printDemo(c, r); err != nil {
+	if err := e.put(c, r.Document()); err != nil {
 		return err
 	}
 	if !r.CountersEqual || !r.BytesEqual {
@@ -105,24 +105,4 @@ func (e *env) reportDemo(c *cli.Context, cfg *demo.Config, r *demo.Result) error
 		}
 	}
 	return nil
-}
-
-// printDemo prints what was found.
-func (e *env) printDemo(c *cli.Context, r *demo.Result) error {
-	if c.Bool("json") {
-		return printJSON(e.stdout, r)
-	}
-	fmt.Fprintf(e.stdout, "\n%s wrote: %s\n\n", r.Model, r.Text)
-	t := &document.Table{Columns: []document.Column{{Name: "what"}, {Name: "result"}}}
-	t.Add("flash-resident logits equal dense", fmt.Sprint(r.DenseEqual))
-	t.Add("model of the runs", r.Large)
-	t.Add("reads", r.Mode)
-	t.Add("measured", document.Sig3(r.Measured.TokensPerS)+" tokens/s")
-	t.Add("simulated", document.Sig3(r.Simulated.TokensPerS)+" tokens/s")
-	t.Add("error", fmt.Sprintf("%+.1f %%", r.ErrorPercent))
-	t.Add("counters and bytes equal", fmt.Sprint(r.CountersEqual && r.BytesEqual))
-	t.Add("drift of the disk meanwhile", document.Sig3(r.DriftPercent)+" %")
-	t.Add("verdict", string(r.Verdict))
-	t.Add("report", r.Report)
-	return report.TableText(e.stdout, t)
 }

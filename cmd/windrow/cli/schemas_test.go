@@ -19,6 +19,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/replay/validate"
+	"github.com/windrow-sim/windrow/replay/validate/demo"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/compare"
 )
@@ -260,7 +261,9 @@ func composed(t *testing.T) []*document.Document {
 	fitted := &validate.FittedResult{Name: "fitted", Kind: "measured", Device: preset,
 		Outcomes: []validate.FittedOutcome{{Outcome: outcome, Fio: same}, {Outcome: outcome}},
 		Failed:   1, FioErrors: &validate.Errors{}}
-	return []*document.Document{deviceDocument(preset), gpuDocument(withGPU.GPU),
+	shown := &demo.Result{Model: "tales", Large: "opt-125m", Verdict: compare.Pass,
+		Reasons: []string{}, Predicted: document.Estimate{Value: 3, Basis: "measured"}}
+	return []*document.Document{shown.Document(), deviceDocument(preset), gpuDocument(withGPU.GPU),
 		checkDocument("a stand-in", 12), fitted.Document(),
 		validate.SuitesDocument([]*validate.SuiteResult{suite, suite})}
 }

@@ -345,8 +345,8 @@ func TestTrainImport(t *testing.T) {
 		"tales.flash.safetensors", "-o", "a.predictor.safetensors")
 	saysAll(t, text, "by checkpoint", "an input that the files do not name")
 	p, err := predictor.Load("a.predictor.safetensors")
-	if err != nil || p.Layers() != sparseLayers || p.Rank(0) != sparseRank || p.Kind() != predictor.ReLU ||
-		len(p.Facts().Model) != 64 {
+	if err != nil || p.Layers() != sparseLayers || p.Rank(0) != sparseRank ||
+		p.Kind() != predictor.ReLU || len(p.Facts().Model) != 64 {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for want, args := range map[string][]string{

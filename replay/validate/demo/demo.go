@@ -16,6 +16,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/tell"
@@ -63,19 +64,21 @@ func (c *Config) Check() error {
 
 // Result is what the demo found. Its files are in Config.Dir.
 type Result struct {
-	Model         string          `json:"model"`
-	Large         string          `json:"large_model"`
-	Tokens        int             `json:"tokens"`
-	DenseEqual    bool            `json:"dense_equal"`
-	CountersEqual bool            `json:"counters_equal"`
-	BytesEqual    bool            `json:"bytes_equal"`
-	Measured      Rate            `json:"measured"`
-	Simulated     Rate            `json:"simulated"`
-	ErrorPercent  float64         `json:"error_percent"`
-	DriftPercent  float64         `json:"drift_percent"`
-	Verdict       compare.Verdict `json:"verdict"`
-	Reasons       []string        `json:"reasons"`
-	Mode          string          `json:"io_mode"`
+	Model         string `json:"model"`
+	Large         string `json:"large_model"`
+	Tokens        int    `json:"tokens"`
+	DenseEqual    bool   `json:"dense_equal"`
+	CountersEqual bool   `json:"counters_equal"`
+	BytesEqual    bool   `json:"bytes_equal"`
+	Measured      Rate   `json:"measured"`
+	Simulated     Rate   `json:"simulated"`
+	// Predicted is Simulated with its interval, in tokens/s.
+	Predicted    document.Estimate `json:"simulated_estimate"`
+	ErrorPercent float64           `json:"error_percent"`
+	DriftPercent float64           `json:"drift_percent"`
+	Verdict      compare.Verdict   `json:"verdict"`
+	Reasons      []string          `json:"reasons"`
+	Mode         string            `json:"io_mode"`
 	// Report is the page that the program writes; empty until then.
 	Report string `json:"report"`
 
@@ -146,5 +149,7 @@ func (d *demo) compare() error {
 		c.Verdict, c.Reasons
 	r.Mode, r.Device, r.Comparison = d.measured.Mode.String(), d.device, c
 	r.Runs = [2]*traces.Run{d.simulated, d.measured.Run}
+	r.Predicted = d.simulated.Meta.Prediction.Estimate(c.SimulatedTokensPerS,
+		d.simulated.Meta.Totals.TokensPerS)
 	return nil
 }
