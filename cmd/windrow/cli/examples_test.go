@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -107,7 +109,7 @@ func measuring(t *testing.T, o outcome, args []string) {
 		if _, err := os.Stat(out); !os.IsNotExist(err) {
 			t.Errorf("a refused probe left %s: %v", out, err)
 		}
-		write(t, out, must(t, "device", "show", "m1-max"))
+		write(t, out, standInDevice(t, args[1]))
 	case o.code == exitValidation && args[0] == "validate":
 		// How far times are off depends on this machine; decisions do not.
 		if !strings.Contains(o.stdout, "Equal for every token and layer.") {
@@ -130,6 +132,23 @@ func measuring(t *testing.T, o outcome, args []string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// standInDevice is the preset m1-max with the alignment that direct reads of a file have here, so
+// that simulator and engine make the same requests on it.
+func standInDevice(t *testing.T, path string) string {
+	t.Helper()
+	text := must(t, "device", "show", "m1-max")
+	reader, err := flashio.Open(path, flashio.Options{})
+	if err != nil { // a folder: nothing is read from it
+		return text
+	}
+	defer reader.Close()
+	const align = "align: 4KiB\n"
+	if !strings.Contains(text, align) {
+		t.Fatalf("the preset has another alignment:\n%s", text)
+	}
+	return strings.Replace(text, align, fmt.Sprintf("align: %v\n", max(reader.Mode().Align, 1)), 1)
 }
 
 // steadyDrift is that of a steady disk, in percent.

@@ -11,7 +11,7 @@ import (
 
 // TestReadmeCommands runs the commands that the README shows, in order, in one folder.
 func TestReadmeCommands(t *testing.T) {
-	if ran := runDocument(t, "README.md"); ran < 10 {
+	if ran := runDocument(t, "README.md", command); ran < 10 {
 		t.Errorf("only %d commands were found in the README", ran)
 	}
 }
@@ -20,17 +20,32 @@ func TestReadmeCommands(t *testing.T) {
 func TestTutorialsRun(t *testing.T) {
 	for _, name := range []string{"planner", "researcher", "validator"} {
 		t.Run(name, func(t *testing.T) {
-			if ran := runDocument(t, "docs/tutorials/"+name+".md"); ran < 6 {
+			if ran := runDocument(t, "docs/tutorials/"+name+".md", command); ran < 6 {
 				t.Errorf("only %d commands were found", ran)
 			}
 		})
 	}
 }
 
+// TestTutorialOnADiskThatCannotBeMeasured runs a tutorial where every probe is refused.
+func TestTutorialOnADiskThatCannotBeMeasured(t *testing.T) {
+	refused := 0
+	runDocument(t, "docs/tutorials/validator.md", func(args ...string) outcome {
+		if args[0] == "probe" {
+			refused++
+			return outcome{code: exitHost}
+		}
+		return command(args...)
+	})
+	if refused == 0 {
+		t.Error("the tutorial measures no disk")
+	}
+}
+
 // runDocument runs the commands in the code blocks of a document, as a reader would, and returns
 // how many there are. A command that reads what a refused probe did not write is given another
 // device.
-func runDocument(t *testing.T, name string) (ran int) {
+func runDocument(t *testing.T, name string, run func(args ...string) outcome) (ran int) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("measures this machine's disk for some seconds")
@@ -52,7 +67,7 @@ func runDocument(t *testing.T, name string) (ran int) {
 		if args[0] == "probe" { // as in the document, but in a second and on a restless disk
 			args = append(args, "--budget", "1s", "--max-drift", "1000")
 		}
-		measuring(t, command(args...), args)
+		measuring(t, run(args...), args)
 		ran++
 	}
 	return ran
