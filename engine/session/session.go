@@ -14,6 +14,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
 	"github.com/windrow-sim/windrow/internal/refusal"
+	"github.com/windrow-sim/windrow/internal/tell"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
@@ -29,8 +30,7 @@ type Config struct {
 	// Device opens a device for the weights of a model. An error of kind refusal.ErrHost says that
 	// this machine has none.
 	Device func(name string, w *model.Weights, memory units.Bytes) (Device, error)
-	// Note hears remarks; nil = nobody listens.
-	Note func(text string)
+	Tell   tell.Tell
 }
 
 // Device is a Backend that keeps rows too, with a name.
@@ -149,12 +149,8 @@ func (s *Session) Close() {
 	}
 }
 
-// Note tells Config.Note a remark.
-func (s *Session) Note(format string, args ...any) {
-	if s.cfg.Note != nil {
-		s.cfg.Note(fmt.Sprintf(format, args...))
-	}
-}
+// Note tells a remark, as tell.Tell does.
+func (s *Session) Note(format string, args ...any) { s.cfg.Tell.Notef(format, args...) }
 
 // Backend is the device as a Backend; nil for the CPU.
 func (s *Session) Backend() engine.Backend {

@@ -26,7 +26,7 @@ var allowed = map[string][]string{
 	"internal/boundaries": {},
 	"internal/reference":  {},
 	"internal/document":   {"internal/units"},
-	"internal/tell":       {},
+	"internal/tell":       {"internal/refusal"},
 	"internal/refusal":    {},
 
 	"kernels/ref": {},
@@ -94,7 +94,8 @@ var allowed = map[string][]string{
 		"internal/decisions/layout", "internal/decisions/memory", "internal/decisions/policy",
 		"internal/ioengine", "internal/units", "internal/mask", "internal/rng",
 		"engine/checkpoint", "engine/predictor", "engine/predictor/centroid", "kernels/cpu",
-		"engine/model", "engine/tokenizer", "internal/decisions/schedule"},
+		"engine/model", "engine/tokenizer", "internal/decisions/schedule",
+		"engine/checkpoint/gguf", "internal/tell", "kernels/ref"},
 	"engine/predictor": {"internal/mask", "internal/units", "internal/rng", "engine/checkpoint",
 		"engine/checkpoint/torch", "kernels/ref", "kernels/cpu"},
 	"engine/predictor/centroid": {"internal/document", "internal/mask", "internal/units", "internal/rng",
@@ -244,7 +245,8 @@ func TestImportGraph(t *testing.T) {
 	}
 }
 
-// shell says whether a package belongs to the command line, which may import every other.
+// shell says whether a package belongs to the command line, which has no line in the table.
+// TestShellBindsFlags says what it must not import.
 func shell(pkg string) bool { return pkg == "cmd/windrow" || pkg == "cmd/windrow/cli" }
 
 // TestTwoTowers keeps the simulator and the engine apart, each on the shared foundation, and the
@@ -278,6 +280,39 @@ func TestTwoTowers(t *testing.T) {
 		{"internal/units", "traces"}, {"replay", "cmd/windrow/report"}} {
 		if checkEdges(edge[0], module+"/"+edge[1]) == nil {
 			t.Errorf("an import of %s by %s is not noticed", edge[1], edge[0])
+		}
+	}
+}
+
+// TestShellBindsFlags keeps the command line apart from kernels, policies, predictors and
+// checkpoints: verbs fill in the configuration of a library and print its result.
+func TestShellBindsFlags(t *testing.T) {
+	checkEdge := func(pkg, imported string) error {
+		inner, ok := strings.CutPrefix(imported, module+"/")
+		if !ok || !shell(pkg) {
+			return nil
+		}
+		for _, logic := range []string{"kernels", "internal/decisions/policy", "engine/predictor",
+			"engine/checkpoint"} {
+			if inner == logic || strings.HasPrefix(inner, logic+"/") {
+				return fmt.Errorf("%s imports %s: the shell binds flags; call a library", pkg,
+					inner)
+			}
+		}
+		return nil
+	}
+	walkImports(t, func(pkg, file, imported string) {
+		if err := checkEdge(pkg, imported); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	})
+	for _, inner := range []string{"kernels/cpu", "internal/decisions/policy", "engine/predictor",
+		"engine/predictor/centroid", "engine/checkpoint/gguf"} {
+		if checkEdge("cmd/windrow/cli", module+"/"+inner) == nil {
+			t.Errorf("an import of %s by the shell is not noticed", inner)
+		}
+		if err := checkEdge("engine/session", module+"/"+inner); err != nil {
+			t.Errorf("a library: %v", err)
 		}
 	}
 }

@@ -52,21 +52,27 @@ func Config(format string, args ...any) error { return &refused{ErrConfig, forma
 // Input returns an error of kind ErrInput. Fields stand in the format as in Config.
 func Input(format string, args ...any) error { return &refused{ErrInput, format, args} }
 
-func (r *refused) Error() string {
-	return r.text(func(field string) string { return field })
-}
+func (r *refused) Error() string { return r.text(nil) }
 
 func (r *refused) Is(target error) bool { return target == r.kind }
 
-// text formats the error with the given names of fields. Braces in arguments stay as they are.
 func (r *refused) text(name func(field string) string) string {
+	return Format(name, r.format, r.args...)
+}
+
+// Format formats a text in which fields stand as {Name}, with the given names of fields; nil = the
+// bare ones. Braces in arguments stay as they are.
+func Format(name func(field string) string, format string, args ...any) string {
+	if name == nil {
+		name = func(field string) string { return field }
+	}
 	var b strings.Builder
-	rest := r.format
+	rest := format
 	for {
 		before, after, open := strings.Cut(rest, "{")
 		field, behind, closed := strings.Cut(after, "}")
 		if !open || !closed {
-			return fmt.Sprintf(b.String()+rest, renamed(r.args, name)...)
+			return fmt.Sprintf(b.String()+rest, renamed(args, name)...)
 		}
 		// A name has no verbs of Sprintf.
 		b.WriteString(before + strings.ReplaceAll(name(field), "%", "%%"))

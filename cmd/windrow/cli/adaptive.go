@@ -8,7 +8,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim/adaptive"
 	"github.com/windrow-sim/windrow/sim/answers"
@@ -100,8 +99,8 @@ func (e *env) adaptiveConfig(c *cli.Context, head *traces.Header) (cfg adaptive.
 			return cfg, usageError("--%s %d: it is from 0 to %d", name, n, 1<<24)
 		}
 	}
-	cfg.Bounds = policy.Bounds{Min: c.Int("min-window"), Max: c.Int("max-window"),
-		Calm: c.Int("hysteresis")}
+	cfg.Bounds.Min, cfg.Bounds.Max, cfg.Bounds.Calm = c.Int("min-window"), c.Int("max-window"),
+		c.Int("hysteresis")
 	cfg.Fraction, cfg.Skip, cfg.Positions = c.Float64("fraction"), c.Int("skip"), c.Int("context")
 	cfg.Sim, err = e.simConfig(c, head)
 	return cfg, err

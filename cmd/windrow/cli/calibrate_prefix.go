@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/replay"
+	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -75,7 +76,11 @@ func prefixConfig(c *cli.Context, tr *traces.Reader) (cfg replay.PrefixConfig, e
 	cfg = replay.PrefixConfig{Config: replay.Config{Threads: c.Int("threads"),
 		MaxTokens: c.Int("measure-tokens"), Seed: c.Uint64("seed")}, DRAM: c.String("dram"),
 		Step: c.Int("step"), Tool: Tool}
-	if cfg.Policy, err = residency(c, tr.Header()); err != nil {
+	if err = onePolicy(c); err != nil {
+		return cfg, err
+	}
+	if cfg.Policy, err = sim.Residency(c.String("policy"), c.Int("window"),
+		tr.Header()); err != nil {
 		return cfg, err
 	}
 	if cfg.Schedule.Staging, err = stagingOf(c); err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/internal/document"
-	"github.com/windrow-sim/windrow/internal/tell"
 	"github.com/windrow-sim/windrow/replay/validate/demo"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -48,8 +47,8 @@ func (e *env) demo(c *cli.Context) error {
 	cfg := demo.Config{Source: c.String("source"), Prompts: c.String("prompts"),
 		Dir: c.String("dir"), Like: c.String("like"), MeasureTokens: c.Int("measure-tokens"),
 		Window: c.Int("window"), Budget: c.Duration("budget"), Seed: c.Uint64("seed"), Tool: Tool}
-	update, done := e.stages()
-	cfg.Tell = tell.Tell{Note: e.remark, Progress: update}
+	var done func()
+	cfg.Tell, done = e.tell()
 	r, err := demo.Run(c.Context, cfg)
 	done()
 	if err != nil {

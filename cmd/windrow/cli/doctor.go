@@ -10,9 +10,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/engine/session"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
-	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
 func doctorCommand(e *env) *cli.Command {
@@ -110,8 +110,8 @@ func fileAt(path string) (file string, remove func(), err error) {
 func examine(info flashio.FileInfo, file string) []finding {
 	list := []finding{{"processor", "pass", fmt.Sprintf("%d cores, %s", runtime.NumCPU(),
 		runtime.GOARCH)}}
-	kernels := finding{"kernels", "pass", cpu.Features()}
-	if cpu.Features() == "generic" {
+	kernels := finding{"kernels", "pass", session.Kernels()}
+	if session.Kernels() == "generic" {
 		kernels.State, kernels.Detail = "warn", "portable Go only: this processor has no AVX2, "+
 			"FMA and F16C; everything works, several times slower"
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/session"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/ioengine"
+	"github.com/windrow-sim/windrow/internal/tell"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -15,7 +16,7 @@ import (
 // openSession opens the model of the flags, on the backend of the flags.
 func (e *env) openSession(c *cli.Context) (*session.Session, error) {
 	cfg := session.Config{Model: c.String("model"), Backend: c.String("backend"),
-		Device: devices.Open, Note: e.remark}
+		Device: devices.Open, Tell: tell.Tell{Note: e.remark, Field: flagOf}}
 	if text := c.String("device-memory"); text != "" {
 		var err error
 		if cfg.DeviceMemory, err = units.ParseBytes(text); err != nil || cfg.DeviceMemory < 1 {

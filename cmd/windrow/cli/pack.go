@@ -1,20 +1,15 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/engine/checkpoint/gguf"
 	"github.com/windrow-sim/windrow/engine/model"
-	"github.com/windrow-sim/windrow/engine/tokenizer"
+	"github.com/windrow-sim/windrow/engine/session"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
-	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
 func packCommand(e *env) *cli.Command {
@@ -54,41 +49,22 @@ func (e *env) pack(c *cli.Context) error {
 	if err := needArgs(c, 1, "one folder"); err != nil {
 		return err
 	}
-	dir, out := c.Args().First(), c.String("out")
-	if info, err := os.Stat(dir); err != nil {
-		return fmt.Errorf("pack: %w", err)
-	} else if !info.IsDir() && !isGGUF(dir) {
-		return inputError("pack: %s is not a folder; name the one that holds the model's "+
-			"config.json, or a GGUF file", dir)
-	}
-	if err := checkOutput(out, ""); err != nil {
+	if err := checkOutput(c.String("out"), ""); err != nil {
 		return err
 	}
-	text, err := e.packTokenizer(c, dir)
-	if err != nil {
-		return err
-	}
-	opt := model.PackOptions{Name: c.String("name"), Tokenizer: text,
+	cfg := session.PackConfig{Source: c.Args().First(), Out: c.String("out"),
+		Name: c.String("name"), Dtype: c.String("dtype"), Tokenizer: c.String("tokenizer"),
 		IgnoreIndex: c.Bool("ignore-index")}
-	if opt.Name == "" {
-		opt.Name = filepath.Base(filepath.Clean(dir))
+	if err := sizeFlag(c, "record-stride", &cfg.RecordStride); err != nil {
+		return err
 	}
-	if s := c.String("record-stride"); s != "" {
-		if opt.Stride, err = units.ParseBytes(s); err != nil {
-			return usageError("--record-stride: %v", err)
-		}
+	if err := cfg.Check(); err != nil {
+		return err
 	}
-	if name := c.String("dtype"); name != "" {
-		f, known := ref.ParseFormat(strings.ToUpper(name))
-		if !known {
-			return usageError("--dtype %s: f16, bf16, f32, q8 and q4 are known", name)
-		}
-		opt.Format = &f
-	}
-	p := e.startProgress("pack (MiB)")
-	opt.Progress = func(done, total int64) { p.update(int(done>>20), int(total>>20)) }
-	r, err := model.Pack(c.Context, dir, out, opt)
-	p.done()
+	var done func()
+	cfg.Tell, done = e.tell()
+	r, err := session.Pack(c.Context, cfg)
+	done()
 	if err != nil {
 		return err
 	}
@@ -105,50 +81,6 @@ func (e *env) pack(c *cli.Context) error {
 		"source_sha256": r.SourceSHA256,
 	}
 	return e.put(c, d)
-}
-
-func isGGUF(path string) bool { return strings.EqualFold(filepath.Ext(path), ".gguf") }
-
-// packTokenizer is the text form of the tokenizer: that of the folder or GGUF file, or of the
-// folder that --tokenizer names.
-func (e *env) packTokenizer(c *cli.Context, from string) ([]byte, error) {
-	if named := c.String("tokenizer"); named != "" {
-		from = named
-	}
-	load := tokenizer.Load
-	if isGGUF(from) {
-		load = loadListed
-	}
-	tok, err := load(from)
-	if isGGUF(from) && errors.Is(err, tokenizer.ErrUnsupported) {
-		e.note("note: the tokenizer inside the GGUF file is not one that this program has, so "+
-			"that the image cannot read text; name the folder of the original with --tokenizer "+
-			"(%v)", err)
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("pack: %w", err)
-	}
-	return tok.MarshalText()
-}
-
-// loadListed makes the tokenizer that a GGUF file lists.
-func loadListed(path string) (*tokenizer.Tokenizer, error) {
-	f, err := gguf.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	v, err := f.Vocabulary()
-	if err != nil {
-		return nil, err
-	}
-	return tokenizer.FromList(tokenizer.Listed{
-		File: filepath.Base(path), Model: v.Model, Pre: v.Pre, Tokens: v.Tokens, Types: v.Types,
-		Merges: v.Merges, Scores: v.Scores,
-		BOS: v.BOS, EOS: v.EOS, Padding: v.Padding, AddBOS: v.AddBOS, AddEOS: v.AddEOS,
-		SpacePrefix: v.SpacePrefix,
-	})
 }
 
 // imageDocument describes an image that was written.

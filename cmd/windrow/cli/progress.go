@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/windrow-sim/windrow/internal/tell"
 )
 
 // progress shows how far long work is: a bar with rate and ETA on a terminal, a plain line every
@@ -97,6 +99,13 @@ func (p *progress) done() {
 		fmt.Fprintf(p.w, "%s %d/%d in %s\n", p.label, p.at, p.total,
 			p.now().Sub(p.begin).Round(10*time.Millisecond))
 	}
+}
+
+// tell is what a library is given to speak to; done ends its last stage.
+func (e *env) tell() (t tell.Tell, done func()) {
+	t = tell.Tell{Note: e.remark, Field: flagOf}
+	t.Progress, done = e.stages()
+	return t, done
 }
 
 // stages shows the progress of work that names its stages. A stage begins with 0 done; its name may

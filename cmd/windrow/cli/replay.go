@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/replay"
+	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -86,7 +87,11 @@ func replayConfig(c *cli.Context, tr *traces.Reader) (cfg replay.MeasureConfig, 
 	if err := windowOrBudget(c); err != nil {
 		return cfg, err
 	}
-	if cfg.Policy, err = residency(c, tr.Header()); err != nil {
+	if err = onePolicy(c); err != nil {
+		return cfg, err
+	}
+	if cfg.Policy, err = sim.Residency(c.String("policy"), c.Int("window"),
+		tr.Header()); err != nil {
 		return cfg, err
 	}
 	if cfg.Schedule, err = scheduleSpec(c); err != nil {

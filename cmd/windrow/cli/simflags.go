@@ -7,7 +7,6 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/engine/model"
-	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -38,7 +37,11 @@ func (e *env) simConfig(c *cli.Context, head *traces.Header) (cfg sim.Config, er
 	if cfg.Device, err = loadDevice(c.String("device")); err != nil {
 		return cfg, err
 	}
-	if cfg.Policy, err = residency(c, head); err != nil {
+	if err = onePolicy(c); err != nil {
+		return cfg, err
+	}
+	if cfg.Policy, err = sim.Residency(c.String("policy"), c.Int("window"),
+		head); err != nil {
 		return cfg, err
 	}
 	if cfg.Backend, err = simBackend(c, cfg.Device); err != nil {
@@ -161,22 +164,10 @@ func simBackend(c *cli.Context, device *devicemodels.Device) (sim.Backend, error
 	return backend, nil
 }
 
-// residency reads --policy, or else --window.
-func residency(c *cli.Context, head *traces.Header) (spec policy.Spec, err error) {
-	text, window := c.String("policy"), c.Int("window")
-	switch {
-	case text == "" && window > maxWindow:
-		return spec, usageError("--window %d: at most %d", window, maxWindow)
-	case text == "":
-		return policy.SlidingWindow(window), nil
-	case c.IsSet("window"):
-		return spec, usageError("--policy %s and --window %d: give one of them", text, window)
+// onePolicy refuses --policy beside --window.
+func onePolicy(c *cli.Context) error {
+	if text := c.String("policy"); text != "" && c.IsSet("window") {
+		return usageError("--policy %s and --window %d: give one of them", text, c.Int("window"))
 	}
-	if spec, err = policy.ParseBudget(text, head.UnitBytes, head.Layers); err != nil {
-		return spec, usageError("--policy: %v", err)
-	}
-	return spec, nil
+	return nil
 }
-
-// maxWindow bounds how many tokens a window remembers, each with the masks of all layers.
-const maxWindow = 1 << 12

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/engine/session"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
@@ -136,7 +137,11 @@ func (e *env) synthModel(c *cli.Context) error {
 		return usageError("--scale %g: it must be above 0 and at most 1", scale)
 	}
 	shape.Layers = max(1, int(float64(shape.Layers)*scale+0.5))
-	image, err := e.synthImage(c.Context, shape, info.Name, c.Uint64("seed"), c.String("out"))
+	to, end := e.tell()
+	image, err := session.Synth(c.Context, session.SynthConfig{Shape: model.Shape(shape),
+		Like: info.Name, Seed: c.Uint64("seed"), Out: c.String("out"),
+		Tell: to})
+	end()
 	if err != nil {
 		return err
 	}
@@ -148,22 +153,6 @@ func (e *env) synthModel(c *cli.Context) error {
 		"bytes": size, "resident_bytes": image.ResidentBytes(),
 		"bundle_bytes": image.BundleBytes(), "record_bytes": image.RecordBytes()}
 	return e.put(c, d)
-}
-
-// synthImage writes a random image with progress and opens it.
-func (e *env) synthImage(ctx context.Context, shape traces.Shape, name string, seed uint64,
-	out string) (*model.Image, error) {
-	p := e.startProgress("synth model (MiB)")
-	opt := model.SynthOptions{Progress: func(done, total int64) {
-		p.update(int(done>>20),
-			int(total>>20))
-	}}
-	err := model.Synth(ctx, model.Shape(shape), "synthetic "+name, seed, out, opt)
-	p.done()
-	if err != nil {
-		return nil, err
-	}
-	return model.OpenImage(out)
 }
 
 func (e *env) synthTrace(c *cli.Context) error {

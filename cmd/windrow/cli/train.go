@@ -8,7 +8,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/devicemodels"
-	"github.com/windrow-sim/windrow/internal/tell"
 	"github.com/windrow-sim/windrow/record/training"
 	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/sim"
@@ -129,8 +128,8 @@ func (e *env) train(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	update, done := e.stages()
-	cfg.Tell.Progress = update
+	var done func()
+	cfg.Tell, done = e.tell()
 	r, err := training.Run(c.Context, cfg)
 	done()
 	if err != nil {
@@ -150,8 +149,8 @@ func (e *env) judgePredictor(c *cli.Context) error {
 	if cfg.Speeds, cfg.Device, err = e.speedsOf(c); err != nil {
 		return err
 	}
-	update, done := e.stages()
-	cfg.Tell = tell.Tell{Note: e.remark, Progress: update}
+	var done func()
+	cfg.Tell, done = e.tell()
 	r, err := training.Judge(c.Context, c.String("evaluate"), cfg)
 	done()
 	if err != nil {
@@ -214,7 +213,7 @@ func (e *env) trainConfig(c *cli.Context) (cfg training.Config, err error) {
 		Out: c.String("out"), Ahead: c.Bool("ahead"), ReLU: c.Bool("relu"),
 		Rank: optional(c, "rank"), Worth: c.Float64("worth"), State: c.String("state"),
 		Centroids: c.Int("centroids"), KMax: optional(c, "k-max"), Epochs: c.Int("epochs"),
-		Seed: c.Uint64("seed"), Workers: c.Int("workers"), Tell: tell.Tell{Note: e.remark}}
+		Seed: c.Uint64("seed"), Workers: c.Int("workers")}
 	if cfg.GoalFP, err = shareFlag(c, "goal-fp"); err != nil {
 		return cfg, err
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/windrow-sim/windrow/engine/session"
 	"github.com/windrow-sim/windrow/internal/document"
-	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
 func versionCommand(e *env) *cli.Command {
@@ -31,18 +31,19 @@ func versionCommand(e *env) *cli.Command {
 			}
 			d := &document.Document{Name: "version", Title: "windrow version",
 				Headline: fmt.Sprintf("%s (commit %.12s, %s, %s/%s, kernels %s, tags %q)", Tool,
-					commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, cpu.Features(), tags),
+					commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, session.Kernels(),
+					tags),
 				Result: map[string]any{
 					"version": Version, "commit": commit, "go": runtime.Version(),
 					"os": runtime.GOOS, "arch": runtime.GOARCH,
-					"kernels": cpu.Features(), "tags": strings.Split(tags, ","),
+					"kernels": session.Kernels(), "tags": strings.Split(tags, ","),
 				}}
 			t := document.NewTable(document.Text("property"), document.Text("value"))
 			t.Add("version", Version)
 			t.Add("commit", commit)
 			t.Add("Go", runtime.Version())
 			t.Add("system", runtime.GOOS+"/"+runtime.GOARCH)
-			t.Add("kernels", cpu.Features())
+			t.Add("kernels", session.Kernels())
 			t.Add("tags", tags)
 			d.Sections = []document.Section{{Title: "This program", Table: *t,
 				Place: document.Details}}

@@ -10,12 +10,12 @@ import (
 
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/flashio"
-	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/session"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/refusal"
+	"github.com/windrow-sim/windrow/internal/tell"
 	"github.com/windrow-sim/windrow/record"
 	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/traces"
@@ -24,24 +24,17 @@ import (
 // small packs and runs the shipped model, records its trace, and compares flash-resident with dense
 // logits.
 func (d *demo) small(ctx context.Context) error {
-	tok, err := tokenizer.Load(d.Source)
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(d.Source); errors.Is(err, fs.ErrNotExist) {
 		return refusal.Input("demo: there is no model in %s; run the demo in the repository's "+
 			"folder, or name a model with {Source}: %v", d.Source, fs.ErrNotExist)
-	} else if err != nil {
-		return err
-	}
-	text, err := tok.MarshalText()
-	if err != nil {
-		return err
 	}
 	if err := os.MkdirAll(d.Dir, 0o755); err != nil {
 		return refusal.Config("{Dir}: %v", err)
 	}
 	image := filepath.Join(d.Dir, "tales.flash.safetensors")
 	d.Tell.Notef("pack %s", d.Source)
-	if _, err := model.Pack(ctx, d.Source, image, model.PackOptions{Name: filepath.Base(d.Source),
-		Tokenizer: text}); err != nil {
+	if _, err := session.Pack(ctx, session.PackConfig{Source: d.Source, Out: image,
+		Tell: tell.Tell{Note: d.Tell.Note, Field: d.Tell.Field}}); err != nil {
 		return err
 	}
 	m, err := session.Open(session.Config{Model: image})

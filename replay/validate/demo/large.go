@@ -8,6 +8,7 @@ import (
 
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/engine/session"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay/probe"
 	"github.com/windrow-sim/windrow/traces"
@@ -37,7 +38,9 @@ func (d *demo) large(ctx context.Context, like, path string) error {
 		d.Tell.Notef("%s: %d of %d layers, since %s", info.Name, layers, shape.Layers, why)
 	}
 	shape.Layers = layers
-	if d.image, err = d.synthImage(ctx, shape, info.Name, path); err != nil {
+	if d.image, err = session.Synth(ctx, session.SynthConfig{Shape: model.Shape(shape),
+		Like: info.Name,
+		Seed: d.Seed, Out: path, Tell: d.Tell}); err != nil {
 		return err
 	}
 	d.result.Large = fmt.Sprintf("%s, %d layers", d.image.Name, layers)
@@ -95,18 +98,4 @@ func writeRate(dir string) (units.Rate, error) {
 		return 0, fmt.Errorf("demo: %w", err)
 	}
 	return units.Bytes(len(block)).Over(units.Nanos(time.Since(begin))), nil
-}
-
-// synthImage writes a random image and opens it.
-func (d *demo) synthImage(ctx context.Context, shape traces.Shape, name,
-	path string) (*model.Image, error) {
-	at := d.Tell.Stage("synth model (MiB)")
-	opt := model.SynthOptions{Progress: func(done, total int64) {
-		at(int(done>>20), int(total>>20))
-	}}
-	if err := model.Synth(ctx, model.Shape(shape), "synthetic "+name, d.Seed, path,
-		opt); err != nil {
-		return nil, err
-	}
-	return model.OpenImage(path)
 }

@@ -1,0 +1,130 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/windrow-sim/windrow/engine/checkpoint/gguf"
+	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/engine/tokenizer"
+	"github.com/windrow-sim/windrow/internal/refusal"
+	"github.com/windrow-sim/windrow/internal/tell"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/kernels/ref"
+)
+
+// PackConfig says of what to make a flash image.
+type PackConfig struct {
+	Source       string // Hugging Face folder, or GGUF file
+	Out          string // image to write
+	Name         string // of the model; "" = the source's
+	Dtype        string // f16, bf16, f32, q8 or q4; "" = as the weights are stored
+	Tokenizer    string // folder or GGUF file; "" = Source
+	IgnoreIndex  bool   // take every weights file of the folder, whatever its index says
+	RecordStride units.Bytes
+	Tell         tell.Tell
+}
+
+// Check refuses a source that there is not, and a type that is not known.
+func (c *PackConfig) Check() error {
+	if info, err := os.Stat(c.Source); err != nil {
+		return fmt.Errorf("pack: %w", err)
+	} else if !info.IsDir() && !isGGUF(c.Source) {
+		return refusal.Input("pack: %s is not a folder; name the one that holds the model's "+
+			"config.json, or a GGUF file", c.Source)
+	}
+	if _, known := ref.ParseFormat(strings.ToUpper(c.Dtype)); c.Dtype != "" && !known {
+		return refusal.Config("{Dtype} %s: f16, bf16, f32, q8 and q4 are known", c.Dtype)
+	}
+	return nil
+}
+
+// Pack turns a model, with its tokenizer, into a flash image.
+func Pack(ctx context.Context, cfg PackConfig) (*model.PackReport, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	text, err := cfg.tokenizer()
+	if err != nil {
+		return nil, err
+	}
+	opt := model.PackOptions{Name: cfg.Name, Tokenizer: text, IgnoreIndex: cfg.IgnoreIndex,
+		Stride: cfg.RecordStride}
+	if opt.Name == "" {
+		opt.Name = filepath.Base(filepath.Clean(cfg.Source))
+	}
+	if cfg.Dtype != "" {
+		format, _ := ref.ParseFormat(strings.ToUpper(cfg.Dtype))
+		opt.Format = &format
+	}
+	opt.Progress = cfg.Tell.MiB("pack (MiB)")
+	return model.Pack(ctx, cfg.Source, cfg.Out, opt)
+}
+
+func isGGUF(path string) bool { return strings.EqualFold(filepath.Ext(path), ".gguf") }
+
+// tokenizer is the text form of the model's tokenizer; nil for one inside a GGUF file that is not
+// supported.
+func (c *PackConfig) tokenizer() ([]byte, error) {
+	from := c.Tokenizer
+	if from == "" {
+		from = c.Source
+	}
+	load := tokenizer.Load
+	if isGGUF(from) {
+		load = loadListed
+	}
+	tok, err := load(from)
+	if isGGUF(from) && errors.Is(err, tokenizer.ErrUnsupported) {
+		c.Tell.Notef("note: the tokenizer inside the GGUF file is not one that this program has, "+
+			"so that the image cannot read text; name the folder of the original with "+
+			"{Tokenizer} (%v)", err)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pack: %w", err)
+	}
+	return tok.MarshalText()
+}
+
+// loadListed makes the tokenizer that a GGUF file lists.
+func loadListed(path string) (*tokenizer.Tokenizer, error) {
+	f, err := gguf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	v, err := f.Vocabulary()
+	if err != nil {
+		return nil, err
+	}
+	return tokenizer.FromList(tokenizer.Listed{
+		File: filepath.Base(path), Model: v.Model, Pre: v.Pre, Tokens: v.Tokens, Types: v.Types,
+		Merges: v.Merges, Scores: v.Scores,
+		BOS: v.BOS, EOS: v.EOS, Padding: v.Padding, AddBOS: v.AddBOS, AddEOS: v.AddEOS,
+		SpacePrefix: v.SpacePrefix,
+	})
+}
+
+// SynthConfig says which random image to make.
+type SynthConfig struct {
+	Shape model.Shape
+	Like  string // name of the model whose shape it is
+	Seed  uint64
+	Out   string // image to write
+	Tell  tell.Tell
+}
+
+// Synth writes a random image of a shape and opens it.
+func Synth(ctx context.Context, cfg SynthConfig) (*model.Image, error) {
+	err := model.Synth(ctx, cfg.Shape, "synthetic "+cfg.Like, cfg.Seed, cfg.Out,
+		model.SynthOptions{Progress: cfg.Tell.MiB("synth model (MiB)")})
+	if err != nil {
+		return nil, err
+	}
+	return model.OpenImage(cfg.Out)
+}
