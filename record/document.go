@@ -11,8 +11,5 @@ func (r *Result) Document() *document.Document {
 	d := &document.Document{Name: "record", Title: "windrow record", Result: r,
 		Headline: fmt.Sprintf("%s: %d sequences, %d tokens", r.Trace, r.Sequences, r.Tokens)}
 	d.Fact("model", "%s", r.Model)
-	d.Rows = document.NewTable(document.Text("trace"), document.Text("model"),
-		document.Number("sequences", ""), document.Number("tokens", ""))
-	d.Rows.Add(r.Trace, r.Model, document.Count(r.Sequences), document.Count(r.Tokens))
 	return d
 }

@@ -58,13 +58,6 @@ func (d *LowRankResult) Document() *document.Document {
 		speeds.add(d.Texts[i].Text, d.Texts[i].Speed)
 	}
 	speeds.into(doc)
-	if len(doc.Sections) == 0 { // an import judges nothing
-		doc.Rows = document.NewTable(document.Text("predictor"), document.Text("model"),
-			document.Number("layers", ""), document.Number("units", ""),
-			document.Number("memory", "bytes"))
-		doc.Rows.Add(d.Predictor, d.Model, document.Count(d.Layers), document.Count(d.Units),
-			document.Count(int64(d.Bytes)))
-	}
 	return doc
 }
 

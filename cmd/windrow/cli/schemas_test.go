@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/urfave/cli/v2"
+
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/engine/flashio"
@@ -69,13 +71,16 @@ func schemas(t *testing.T) map[string]*jsonschema.Schema {
 
 func schemaID(name string) string { return "urn:windrow:" + name + ":1" }
 
-// documents are command lines that print every kind of document, each in several shapes: results
-// that say no, optional parts there and absent. They run in this order, in one folder.
-var documents = []struct {
+// documented is a command line with the schema of its document and its exit code.
+type documented struct {
 	schema string
 	line   string
 	code   int
-}{
+}
+
+// documents are command lines that print every kind of document, each in several shapes: results
+// that say no, optional parts there and absent. They run in this order, in one folder.
+var documents = []documented{
 	{"sim", "sim -t tiny.trace.arrow -d m1-max", exitOK},
 	{"sim", "sim -t tiny.trace.arrow -d samsung-860pro-sata", exitOK},
 	{"sim", "sim -t tiny.trace.arrow -d m1-max --predicted --schedule lookahead", exitOK},
@@ -183,6 +188,7 @@ func TestDocumentsMatchTheirSchemas(t *testing.T) {
 		delete(unused, name)
 	}
 	for _, d := range documents {
+		_, first := unused[d.schema]
 		delete(unused, d.schema)
 		t.Run(d.line, func(t *testing.T) {
 			schema := list[d.schema]
@@ -209,6 +215,9 @@ func TestDocumentsMatchTheirSchemas(t *testing.T) {
 				}
 			}
 			checkSchemaBites(t, schema, envelope)
+			if first {
+				inOtherFormats(t, d.line, o.code)
+			}
 		})
 	}
 	for _, d := range composed(t) {
@@ -266,6 +275,58 @@ func composed(t *testing.T) []*document.Document {
 	return []*document.Document{shown.Document(), deviceDocument(preset), gpuDocument(withGPU.GPU),
 		checkDocument("a stand-in", 12), fitted.Document(),
 		validate.SuitesDocument([]*validate.SuiteResult{suite, suite})}
+}
+
+// inOtherFormats runs a line of documents in the formats besides JSON: each prints something, and
+// the exit code does not depend on the format.
+func inOtherFormats(t *testing.T, line string, code int) {
+	t.Helper()
+	for _, format := range report.Formats() {
+		if format == "json" {
+			continue
+		}
+		if o := command(append(words(t, line), "--format", format)...); o.code != code ||
+			strings.TrimSpace(o.stdout) == "" {
+			t.Errorf("--format %s: exit %d, want %d, and %d bytes\n%s", format, o.code, code,
+				len(o.stdout), o.stderr)
+		}
+	}
+}
+
+// undocumented are the verbs without a line in documents, each with the reason.
+var undocumented = map[string]string{
+	"completion": "prints a script for a shell",
+	"man":        "prints a page for man",
+	"probe":      "measures the disk for seconds; its document is among the composed",
+	"traffic":    "prints its tables by hand",
+	"demo":       "measures the disk for a minute; its document is among the composed",
+}
+
+// TestEveryVerbPrintsADocument finds a line in documents for every verb, or the reason for none.
+func TestEveryVerbPrintsADocument(t *testing.T) {
+	reasons := maps.Clone(undocumented)
+	var walk func(list []*cli.Command, path string)
+	walk = func(list []*cli.Command, path string) {
+		for _, c := range list {
+			verb := strings.TrimSpace(path + " " + c.Name)
+			if len(c.Subcommands) > 0 {
+				walk(c.Subcommands, verb)
+				continue
+			}
+			printed := slices.ContainsFunc(documents, func(d documented) bool {
+				return strings.HasPrefix(d.line+" ", verb+" ")
+			})
+			if _, excused := reasons[verb]; printed == excused {
+				t.Errorf("%s: a line in documents: %v, a reason for none: %v", verb, printed,
+					excused)
+			}
+			delete(reasons, verb)
+		}
+	}
+	walk(commandsOf(), "")
+	for verb := range reasons {
+		t.Errorf("there is no verb %s", verb)
+	}
 }
 
 func isFile(path string) bool {

@@ -12,9 +12,18 @@ import (
 
 // writeCSV writes the document's Rows, or else its tables one after the other. With several tables
 // an empty line and the title as a comment ("# title") go before each; a single table is plain CSV.
+// A document without tables is its headline and facts.
 func writeCSV(w io.Writer, d *document.Document) error {
 	if d.Rows != nil {
 		return csvTable(w, d.Rows)
+	}
+	if len(d.Sections) == 0 {
+		t := document.NewTable(document.Text("fact"), document.Text("value"))
+		t.Add("result", d.Headline)
+		for _, f := range d.Facts {
+			t.Add(f.Key, f.Value)
+		}
+		return csvTable(w, t)
 	}
 	var b strings.Builder
 	for i, s := range d.Sections {
