@@ -98,7 +98,8 @@ var allowed = map[string][]string{
 		"engine/checkpoint/gguf", "internal/tell", "kernels/ref"},
 	"engine/predictor": {"internal/mask", "internal/units", "internal/rng", "engine/checkpoint",
 		"engine/checkpoint/torch", "kernels/ref", "kernels/cpu"},
-	"engine/predictor/centroid": {"internal/document", "internal/mask", "internal/units", "internal/rng",
+	"engine/predictor/centroid": {"internal/document", "internal/mask", "internal/units",
+		"internal/rng",
 		"engine/checkpoint", "kernels/ref", "kernels/cpu"},
 
 	"record": {"internal/document", "internal/mask", "engine", "traces", "kernels/ref",
@@ -115,7 +116,8 @@ var allowed = map[string][]string{
 		"internal/decisions/policy", "internal/decisions/layout", "internal/decisions/schedule",
 		"devicemodels", "devicemodels/flash", "traces", "internal/refusal", "internal/ioengine"},
 	// Batches that requests form by when they come.
-	"sim/serving": {"internal/refusal", "internal/mask", "internal/units", "internal/rng",
+	"sim/serving": {"internal/document", "internal/refusal", "internal/mask", "internal/units",
+		"internal/rng",
 		"internal/decisions/policy", "devicemodels", "sim", "sim/sweep", "traces",
 		"traces/arrivals", "traces/batch"},
 	"sim/answers": {"internal/document", "internal/refusal", "internal/mask", "internal/units",

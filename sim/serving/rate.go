@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+
+	"github.com/windrow-sim/windrow/traces"
 )
 
 const (
@@ -42,6 +44,8 @@ type Trial struct {
 	Attainment float64 `json:"slo_attainment"` // if GivenUp, the most that was still possible
 	GivenUp    bool    `json:"given_up"`       // too many requests had missed the objectives
 	Meets      bool    `json:"meets"`
+	// of the times at this rate
+	Basis traces.Basis `json:"basis"`
 }
 
 // FindRate searches the largest Poisson rate at which a share of the requests meets the objectives.
@@ -160,7 +164,7 @@ func (f *finder) try(ctx context.Context, rate float64) (*Result, bool, error) {
 	}
 	missed := r.Completed - r.Good
 	t := Trial{PerSecond: rate, Attainment: 1 - per(float64(missed), float64(f.admitted)),
-		GivenUp: r.Stopped == GivenUp}
+		GivenUp: r.Stopped == GivenUp, Basis: r.Basis}
 	t.Meets = missed <= f.most && r.Completed > 0
 	if math.IsInf(rate, 1) {
 		t.PerSecond = 0

@@ -70,12 +70,24 @@ type Result struct {
 	Compute   Compute      `json:"compute"`
 	Reads     string       `json:"reads"` // "events", or "table" of the event model
 	Basis     traces.Basis `json:"basis"`
+	Side      Side         `json:"bound"`               // on which side the bound lies, if Basis is one
 	IOPercent *float64     `json:"io_interval_percent"` // of the flash's times; nil = not known
 	// the terms of the host's times and their sources
 	HostParts []string `json:"host"`
 	Notes     []string `json:"notes"`
 	Warnings  []string `json:"warnings"`
 }
+
+// Side says on which side of a bound the real server lies.
+type Side string
+
+// The sides.
+const (
+	NoSide  Side = "none"    // the times are estimates
+	Fastest Side = "fastest" // no real server is faster
+	Slowest Side = "slowest" // no real server is slower
+	Mixed   Side = "mixed"   // parts of the times are bounds of both sides
+)
 
 // Unfinished counts the unfinished requests by reason.
 type Unfinished struct {
@@ -200,10 +212,12 @@ func (r *run) result() *Result {
 // judge says how far the times can be trusted, with sim.Config.Predict.
 func (r *run) judge(t *Result) {
 	p, warnings := r.cfg.Sim.Predict(r.machine.Host(), r.sum.Summary(int(t.Input+t.Decode)))
+	several := t.Input+t.Decode > t.Steps && r.cfg.Sim.Device.Host.Cores > 0
 	t.Basis, t.IOPercent, t.HostParts = p.Basis, p.IOPercent, p.Compute
+	t.Side = side(p.Basis, several, r.cfg.Compute)
 	t.Notes = append([]string{}, p.Notes...)
 	t.Warnings = append(append([]string{}, r.warnings...), warnings...)
-	if t.Input+t.Decode > t.Steps && r.cfg.Sim.Device.Host.Cores > 0 {
+	if several {
 		t.Notes = append(t.Notes, fmt.Sprintf("Compute of several tokens is a bound (%s): %s.",
 			r.cfg.Compute, r.cfg.Compute.meaning()))
 		t.Basis = traces.Bound

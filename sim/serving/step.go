@@ -85,8 +85,7 @@ func (r *run) execute() (units.Nanos, error) {
 	r.sum.resident += int64(resident)
 	r.sum.peakResident = max(r.sum.peakResident, resident)
 	last, extra := r.machine.ChargeToken(), r.headArithmetic()
-	last.Other += extra
-	last.Bounded += extra
+	last.Other += extra // judge says that it is a bound, and of which side
 	r.sum.Token(&last, r.machine.EndToken(&last).Took)
 	return r.machine.Now() - began, nil
 }
@@ -99,7 +98,6 @@ func (r *run) layer(l int) (resident int, err error) {
 	attention, ffn := r.arithmetic(l, &work, &times)
 	times.Attention += attention
 	times.FFN += ffn
-	times.Bounded += attention + ffn
 	one, err := r.machine.Execute(l, &work, load, &times)
 	r.sum.Step(&one)
 	return work.Resident, err

@@ -34,19 +34,9 @@ func (e *env) traceArrivals(c *cli.Context) error {
 	if err := needArgs(c, 1, "one file"); err != nil {
 		return err
 	}
-	o := arrivals.Options{Sort: c.Bool("sort"), SkipBad: c.Int("skip-bad")}
-	var err error
-	if name := c.String("arrivals-format"); name != "" {
-		if o.Format, err = arrivals.ParseFormat(name); err != nil {
-			return usageError("--arrivals-format: %v", err)
-		}
-	}
-	if folder := c.String("tokenizer"); folder != "" {
-		t, err := tokenizer.Load(folder)
-		if err != nil {
-			return err
-		}
-		o.Count = func(text string) int { return len(t.EncodePlain(text)) }
+	o, err := arrivalsOptions(c)
+	if err != nil {
+		return err
 	}
 	r, err := arrivals.Open(c.Args().First(), o)
 	if err != nil {
@@ -58,6 +48,24 @@ func (e *env) traceArrivals(c *cli.Context) error {
 		return arrivalsError(err)
 	}
 	return e.put(c, s.Document())
+}
+
+// arrivalsOptions reads the flags that say how to read a file of requests.
+func arrivalsOptions(c *cli.Context) (o arrivals.Options, err error) {
+	o.Sort, o.SkipBad = c.Bool("sort"), c.Int("skip-bad")
+	if name := c.String("arrivals-format"); name != "" {
+		if o.Format, err = arrivals.ParseFormat(name); err != nil {
+			return o, usageError("--arrivals-format: %v", err)
+		}
+	}
+	if folder := c.String("tokenizer"); folder != "" {
+		t, err := tokenizer.Load(folder)
+		if err != nil {
+			return o, err
+		}
+		o.Count = func(text string) int { return len(t.EncodePlain(text)) }
+	}
+	return o, nil
 }
 
 // arrivalsError says that it is the input that is bad, and which flag might help.

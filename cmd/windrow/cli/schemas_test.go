@@ -111,6 +111,12 @@ var documents = []documented{
 		"--draft-time 1ms --drawn", exitOK},
 	{"layout", "layout -t tiny.trace.arrow -d m1-max --window 0 --gaps 0..2", exitOK},
 	{"layout", "layout -t tales.trace.arrow -d samsung-860pro-sata --gaps 0 --align 1B", exitOK},
+	{"traffic", "traffic -t tiny.trace.arrow -d m1-max --rate 1 --requests 8 --prompt-tokens 20 " +
+		"--output-tokens 5", exitOK},
+	{"traffic", "traffic -t tiny.trace.arrow -d samsung-860pro-sata --find-rate --requests 8 " +
+		"--prompt-tokens 20 --output-tokens 5", exitOK},
+	{"traffic", "traffic -t tiny.trace.arrow -d m1-max --find-rate --requests 8 --prompt-tokens 20 " +
+		"--output-tokens 5 --slo-tpot 1us", exitValidation},
 	{"sweep", "sweep examples/scenarios/windows.yaml -o s.jsonl --shard 1/9", exitOK},
 	{"pack", "pack examples/models/tales -o new.flash.safetensors --dtype q8", exitOK},
 	{"synth-model", "synth model --like opt-125m --layers 1 -o m.flash.safetensors", exitOK},

@@ -1,19 +1,17 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/engine/tokenizer"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim/serving"
 	"github.com/windrow-sim/windrow/traces"
-	"github.com/windrow-sim/windrow/traces/arrivals"
 )
 
 // trafficRequests is how many requests are drawn where there is no file of them.
@@ -35,7 +33,8 @@ func trafficCommand(e *env) *cli.Command {
 			"--slo-ttft and --slo-tpot. --find-rate searches the largest Poisson rate at which " +
 			"--slo-share of them do. Unless the device states a peak\n" +
 			"of arithmetic, or --gflops does, tokens of one step are computed one by one, which " +
-			"is a bound from above; --compute once is one from below.\n\n" +
+			"is a bound from above; --compute once is one from below. Where\n" +
+			"--find-rate finds none, the exit code is 5.\n\n" +
 			examples("windrow traffic -t opt.trace.arrow -d m1-max --arrivals azure.csv "+
 				"--requests 2 --speedup 10",
 				"windrow traffic -t opt.trace.arrow -d m1-max --rate 0.1 --requests 20 "+
@@ -96,61 +95,8 @@ func serverFlags() []cli.Flag {
 	}
 }
 
-// trafficResult is the document of --json.
-type trafficResult struct {
-	Tool   string          `json:"tool"`
-	Trace  string          `json:"trace"`
-	SHA256 string          `json:"trace_sha256"`
-	Model  string          `json:"model"`
-	Device string          `json:"device"`
-	Server trafficServer   `json:"server"`
-	Load   trafficLoad     `json:"load"`
-	Result *serving.Result `json:"result,omitempty"`
-	Rate   *serving.Rate   `json:"rate,omitempty"`
-}
-
-// trafficServer is how requests are served.
-type trafficServer struct {
-	Mask     string      `json:"mask"`
-	Policy   string      `json:"policy"`
-	Engine   string      `json:"engine"`
-	Parallel int         `json:"parallel"`
-	MaxBatch int         `json:"max_batch"`
-	Chunk    int         `json:"prefill_chunk_tokens"`
-	KV       units.Bytes `json:"kv_memory_bytes"` // 0 = no limit
-	TTFT     units.Nanos `json:"slo_ttft_ns"`     // 0 = none
-	TPOT     units.Nanos `json:"slo_tpot_ns"`     // 0 = none
-	Deadline units.Nanos `json:"deadline_ns"`     // 0 = none
-	Seed     uint64      `json:"seed"`
-}
-
-// trafficLoad is which requests come.
-type trafficLoad struct {
-	File     string          `json:"file,omitempty"`
-	Format   arrivals.Format `json:"format,omitempty"`
-	Times    string          `json:"times"` // the file's, Poisson, or all at once
-	Rate     float64         `json:"requests_per_s,omitempty"`
-	Speedup  float64         `json:"speedup"`
-	Requests int64           `json:"requests"`
-	Prompt   int             `json:"prompt_tokens,omitempty"` // without a file
-	Output   int             `json:"output_tokens,omitempty"`
-	Spread   float64         `json:"length_spread,omitempty"`
-
-	path string
-	opt  arrivals.Options
-	seed uint64
-	file *arrivals.Reader // open, or nil
-}
-
-// The times of a load.
-const (
-	timesOfFile = "file"
-	timesRandom = "poisson"
-	timesAtOnce = "all at once"
-)
-
 func (e *env) traffic(c *cli.Context) error {
-	load, err := trafficLoadOf(c)
+	load, err := trafficLoad(c)
 	if err != nil {
 		return err
 	}
@@ -159,61 +105,21 @@ func (e *env) traffic(c *cli.Context) error {
 		return err
 	}
 	defer tr.Close()
-	cfg, err := e.trafficConfig(c, tr.Header())
+	server, err := e.trafficConfig(c, tr.Header())
 	if err != nil {
 		return err
 	}
-	if err := needPredicted(c, tr); err != nil {
-		return err
-	}
-	doc := &trafficResult{Tool: Tool, Trace: filepath.Base(c.String("trace")), SHA256: tr.SHA256(),
-		Model: tr.Header().Model, Device: cfg.Sim.Device.Name}
-	residency := cfg.Sim.Policy
-	doc.Server = trafficServer{
-		Mask: maskName(cfg.Sim.Predicted), Policy: residency.String(), Engine: cfg.Sim.Engine,
-		Parallel: cfg.Sim.Parallel, MaxBatch: cfg.MaxBatch, Chunk: cfg.Chunk,
-		KV: cfg.KV, TTFT: cfg.TTFT, TPOT: cfg.TPOT, Deadline: cfg.Deadline, Seed: cfg.Seed,
-	}
-	if err := e.countLoad(c, load); err != nil {
-		return err
-	}
-	doc.Load = *load
-	defer load.close()
-	p := &progress{off: true}
-	cfg.Progress = func(done int64) { p.update(int(done), int(load.Requests)) }
-	server, err := serving.New(tr, *cfg)
-	if err != nil {
+	stages := &stages{e: e}
+	study, err := serving.Serve(c.Context, tr, serving.StudyConfig{Config: *server, Load: *load,
+		FindRate: c.Bool("find-rate"), Share: c.Float64("slo-share"), Stage: stages.update})
+	stages.done()
+	switch {
+	case study == nil:
 		return arrivalsError(err)
+	case err != nil: // interrupted: print what there was by then
+		return errors.Join(e.put(c, study.Document()), err)
 	}
-	if c.Bool("find-rate") {
-		doc.Rate, err = server.FindRate(c.Context, c.Float64("slo-share"),
-			func(rate float64) (serving.Source, error) {
-				p.done()
-				p = e.startProgress(fmt.Sprintf("traffic at %s (requests)", rateText(rate)))
-				return load.source(rate)
-			})
-	} else {
-		p = e.startProgress("traffic (requests)")
-		var src serving.Source
-		if src, err = load.source(load.poisson()); err == nil {
-			doc.Result, err = server.Run(c.Context, src)
-		}
-	}
-	p.done()
-	if doc.Result == nil && doc.Rate == nil {
-		return arrivalsError(err)
-	}
-	if printed := e.printTraffic(c, doc); printed != nil {
-		return printed
-	}
-	return err // of an interruption, after what there was by then
-}
-
-func maskName(predicted bool) string {
-	if predicted {
-		return "predicted"
-	}
-	return "true"
+	return e.putAnswer(c, study.Document(), study.No())
 }
 
 // trafficConfig reads the flags of the server.
@@ -255,10 +161,10 @@ func (e *env) trafficConfig(c *cli.Context, head *traces.Header) (*serving.Confi
 	return cfg, nil
 }
 
-// trafficLoadOf reads the flags of the load.
-func trafficLoadOf(c *cli.Context) (*trafficLoad, error) {
-	l := &trafficLoad{path: c.String("arrivals"), Speedup: c.Float64("speedup"),
-		Requests: c.Int64("requests"), Times: timesOfFile, seed: c.Uint64("seed")}
+// trafficLoad reads the flags of the load.
+func trafficLoad(c *cli.Context) (*serving.Load, error) {
+	l := &serving.Load{Path: c.String("arrivals"), Speedup: c.Float64("speedup"),
+		Requests: c.Int64("requests"), Times: serving.TimesOfFile, Seed: c.Uint64("seed")}
 	var err error
 	if l.Rate, err = requestRate(c); err != nil {
 		return nil, err
@@ -278,18 +184,19 @@ func trafficLoadOf(c *cli.Context) (*trafficLoad, error) {
 		return nil, usageError("--slo-share is about --find-rate")
 	}
 	if c.Bool("find-rate") || l.Rate > 0 {
-		l.Times = timesRandom
+		l.Times = serving.TimesRandom
 	}
 	if math.IsInf(l.Rate, 1) {
-		l.Times, l.Rate = timesAtOnce, 0
+		l.Times, l.Rate = serving.TimesAtOnce, 0
 	}
-	if l.path != "" {
+	if l.Path != "" {
 		for _, name := range []string{"prompt-tokens", "output-tokens", "length-spread"} {
 			if c.IsSet(name) {
-				return nil, usageError("--%s: the lengths are those of --arrivals %s", name, l.path)
+				return nil, usageError("--%s: the lengths are those of --arrivals %s", name, l.Path)
 			}
 		}
-		return l, l.readOptions(c)
+		l.Options, err = arrivalsOptions(c)
+		return l, err
 	}
 	for _, name := range []string{"arrivals-format", "sort", "skip-bad", "tokenizer", "speedup"} {
 		if c.IsSet(name) {
@@ -297,7 +204,7 @@ func trafficLoadOf(c *cli.Context) (*trafficLoad, error) {
 				name)
 		}
 	}
-	if l.Times == timesOfFile {
+	if l.Times == serving.TimesOfFile {
 		return nil, usageError("traffic needs --arrivals FILE, --rate R or --find-rate; see " +
 			"\"windrow traffic --help\"")
 	}
@@ -325,91 +232,4 @@ func requestRate(c *cli.Context) (float64, error) {
 		rate /= 3600
 	}
 	return rate, nil
-}
-
-// readOptions reads how to read the file.
-func (l *trafficLoad) readOptions(c *cli.Context) error {
-	l.File, l.opt = filepath.Base(l.path), arrivals.Options{Sort: c.Bool("sort"),
-		SkipBad: c.Int("skip-bad")}
-	var err error
-	if name := c.String("arrivals-format"); name != "" {
-		if l.opt.Format, err = arrivals.ParseFormat(name); err != nil {
-			return usageError("--arrivals-format: %v", err)
-		}
-	}
-	if folder := c.String("tokenizer"); folder != "" {
-		t, err := tokenizer.Load(folder)
-		if err != nil {
-			return err
-		}
-		l.opt.Count = func(text string) int { return len(t.EncodePlain(text)) }
-	}
-	return nil
-}
-
-// countLoad reads a file once, to know its format and how far the simulation is, and to refuse a
-// bad line before it begins.
-func (e *env) countLoad(c *cli.Context, l *trafficLoad) error {
-	if l.path == "" {
-		return nil
-	}
-	r, err := arrivals.Open(l.path, l.opt)
-	if err != nil {
-		return arrivalsError(err)
-	}
-	defer r.Close()
-	l.Format = r.Stats().Format
-	if l.Times == timesOfFile && !l.Format.HasTimes() {
-		return usageError("--arrivals %s: %s has no times; give --rate R", l.path, l.Format)
-	}
-	if l.Requests > 0 {
-		return nil
-	}
-	s, err := arrivals.Summarize(c.Context, r)
-	if err != nil {
-		return arrivalsError(err)
-	}
-	if l.Requests = s.Requests; l.Requests == 0 {
-		return inputError("%s holds no requests that ask for a token", l.path)
-	}
-	return nil
-}
-
-// poisson is the rate of a Poisson process; 0 when times are the file's.
-func (l *trafficLoad) poisson() float64 {
-	if l.Times == timesAtOnce {
-		return math.Inf(1)
-	}
-	return l.Rate
-}
-
-// source opens the load at a rate, from its beginning; 0 for the times of the file. It closes what
-// it opened before.
-func (l *trafficLoad) source(rate float64) (serving.Source, error) {
-	shape := serving.Shape{Requests: l.Requests, Speedup: l.Speedup, Rate: rate, Seed: l.seed}
-	if l.path == "" {
-		lengths, err := serving.NewLengths(l.Prompt, l.Output, l.Spread, l.seed)
-		if err != nil {
-			return nil, err
-		}
-		return serving.NewShaped(lengths, shape)
-	}
-	if err := l.close(); err != nil {
-		return nil, err
-	}
-	var err error
-	if l.file, err = arrivals.Open(l.path, l.opt); err != nil {
-		return nil, err
-	}
-	return serving.NewShaped(l.file, shape)
-}
-
-// close closes the file that source opened.
-func (l *trafficLoad) close() error {
-	if l.file == nil {
-		return nil
-	}
-	file := l.file
-	l.file = nil
-	return file.Close()
 }

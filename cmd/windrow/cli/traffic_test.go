@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -12,13 +11,10 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-func trafficOf(t *testing.T, args ...string) (doc trafficResult) {
+func trafficOf(t *testing.T, args ...string) serving.Study {
 	t.Helper()
-	if err := json.Unmarshal([]byte(must(t, append([]string{"traffic", "--json", "-t",
-		"tiny.trace.arrow", "-d", "m1-max"}, args...)...)), &doc); err != nil {
-		t.Fatal(err)
-	}
-	return doc
+	return resultOf[serving.Study](t, must(t, append([]string{"traffic", "--json", "-t",
+		"tiny.trace.arrow", "-d", "m1-max"}, args...)...))
 }
 
 func TestTraffic(t *testing.T) {
@@ -33,7 +29,7 @@ func TestTraffic(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if doc.Load.Format != "azure-2024" || doc.Load.Requests != 5 || doc.Load.Times != "file" ||
-		doc.Server.Mask != "predicted" || doc.SHA256 == "" || r.Attainment != 1 {
+		doc.Server.Mask != "predicted" || r.Attainment != 1 {
 		t.Errorf("%+v", doc)
 	}
 	if r.Basis != traces.Bound || r.Compute != serving.Once || r.Bytes == 0 ||
@@ -46,7 +42,7 @@ func TestTraffic(t *testing.T) {
 		t.Errorf("%v at full speed, %v at a hundred times that", r.Duration, fast.Result.Duration)
 	}
 	if few := trafficOf(t, "--arrivals", "azure.csv", "--requests", "2", "--rate",
-		"inf"); few.Result.Arrived != 2 || few.Load.Times != timesAtOnce {
+		"inf"); few.Result.Arrived != 2 || few.Load.Times != serving.TimesAtOnce {
 		t.Errorf("%+v", few)
 	}
 	// Of a context of 2,048 positions the longest prompt leaves too little room for its output.
@@ -73,16 +69,10 @@ func TestTrafficText(t *testing.T) {
 	line := []string{"traffic", "-t", "tiny.trace.arrow", "-d", "m1-max", "--rate", "1800/h",
 		"--requests", "8", "--prompt-tokens", "20", "--output-tokens", "5"}
 	text := must(t, line...)
-	for _, says := range []string{
-		"true masks, policy window:5; up to 16 sequences, 256 prompt tokens per step\n" +
-			"8 requests of 20 prompt and 5 output tokens, at random, 0.500/s (1800/h) on average",
-		"TTFT ≤ 2s and TPOT ≤ 200ms", "P99 (ms)", "queueing", "basis: bound",
-		"every token is computed alone",
-	} {
-		if !strings.Contains(text, says) {
-			t.Errorf("%q is not in\n%s", says, text)
-		}
-	}
+	saysAll(t, text, "at least ", "requests/s (bound) meet TTFT ≤ 2s and TPOT ≤ 200ms",
+		"true masks", "server: policy window:5; up to 16 sequences, 256 prompt tokens per step",
+		"load: 8 requests of 20 prompt and 5 output tokens, Poisson arrivals, 0.500/s (1800/h) on "+
+			"average", "P99 (ms)", "queueing", "≤ ", "Basis: bound", "every token is computed alone")
 	rows, err := csv.NewReader(strings.NewReader(must(t, append(line, "--format",
 		"csv")...))).ReadAll()
 	if err != nil || len(rows) != 2 || rows[0][0] != "model" ||
@@ -100,23 +90,19 @@ func TestTrafficFindsARate(t *testing.T) {
 		a.At.Attainment < 0.9 || len(a.Tried) < 5 {
 		t.Fatalf("%+v", doc.Rate)
 	}
-	text := must(t, append([]string{"traffic"}, line...)...)
-	if !strings.Contains(text, "largest rate at which 90.0 % of the requests have TTFT ≤ 1s and "+
-		"TPOT ≤ 200ms: ") || !strings.Contains(text, "all at once") {
-		t.Errorf("%s", text)
+	saysAll(t, must(t, append([]string{"traffic"}, line...)...), "largest rate at which 90.0 % of the "+
+		"requests have TTFT ≤ 1s and TPOT ≤ 200ms: at least ", "(bound)", "all at once")
+	never := command(append([]string{"traffic", "--slo-tpot", "1us"}, line...)...)
+	if never.code != exitValidation || !strings.Contains(never.stderr, "there is no rate at which") {
+		t.Errorf("exit %d: %s", never.code, never.stderr)
 	}
-	never := must(t, append([]string{"traffic", "--slo-tpot", "1us"}, line...)...)
-	if !strings.Contains(never, "there is no rate at which") {
-		t.Errorf("%s", never)
-	}
+	saysAll(t, never.stdout, "verdict: there is no rate at which")
 	always := must(t, append([]string{"traffic", "--slo-tpot", "1h"},
 		append(line[:len(line)-1:len(line)-1], "1h")...)...)
-	if !strings.Contains(always, "even when all come at once") {
-		t.Errorf("%s", always)
-	}
+	saysAll(t, always, "even when all come at once")
 	if table := must(t, append([]string{"traffic", "--format", "csv"},
 		line...)...); !strings.HasPrefix(table,
-		"requests_per_s,requests_per_h,good_at_most_percent,meets\n") {
+		"requests_per_s,requests_per_h,good_at_most_percent,meets,basis\n") {
 		t.Errorf("%s", table)
 	}
 }
