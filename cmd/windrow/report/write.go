@@ -99,11 +99,3 @@ func printable(s string) string {
 		return r
 	}, s)
 }
-
-func printables(in []string) []string {
-	out := make([]string, len(in))
-	for i, s := range in {
-		out[i] = printable(s)
-	}
-	return out
-}
