@@ -35,7 +35,8 @@ type Config struct {
 
 // DefaultConfig records 64 greedily chosen tokens per prompt, one token after the other.
 func DefaultConfig() Config {
-	return Config{N: 64, Sampling: session.DefaultSampling(), Compress: "none", Batch: 1,
+	return Config{N: session.DefaultGenerate().N, Sampling: session.DefaultSampling(),
+		Compress: "none", Batch: 1,
 		PrefillChunk: 1}
 }
 

@@ -16,9 +16,6 @@ type BatchConfig struct {
 	Progress func(done, total int)
 }
 
-// DefaultBatch is the number of texts side by side.
-const DefaultBatch = 8
-
 // Check refuses a batch of none, and what runs one text only.
 func (c *BatchConfig) Check() error {
 	switch {

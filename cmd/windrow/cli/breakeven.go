@@ -105,7 +105,7 @@ func breakevenDevices(c *cli.Context) ([]*devicemodels.Device, error) {
 	}
 	var list []*devicemodels.Device
 	for _, name := range names {
-		d, err := loadDevice(name)
+		d, err := devicemodels.Find(name)
 		if err != nil {
 			return nil, err
 		}

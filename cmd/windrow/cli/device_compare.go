@@ -130,7 +130,7 @@ func comparisonOf(c *cli.Context) (*comparison, error) {
 			"the %d that can be shown", most, mostCompared)
 	}
 	for _, name := range c.Args().Slice() {
-		d, err := loadDevice(name)
+		d, err := devicemodels.Find(name)
 		if err != nil {
 			return nil, err
 		}

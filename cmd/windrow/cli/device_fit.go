@@ -68,7 +68,7 @@ func (e *env) deviceFit(c *cli.Context) error {
 		return err
 	}
 	if host := c.String("host"); host != "" {
-		d, err := loadDevice(host)
+		d, err := devicemodels.Find(host)
 		if err != nil {
 			return err
 		}

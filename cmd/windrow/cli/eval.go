@@ -101,7 +101,7 @@ func evalConfig(c *cli.Context) (cfg quality.Config, d *devicemodels.Device, err
 		return cfg, nil, err
 	}
 	if name := c.String("device"); name != "" {
-		if d, err = loadDevice(name); err != nil {
+		if d, err = devicemodels.Find(name); err != nil {
 			return cfg, nil, err
 		}
 		cfg.Device = d.Name

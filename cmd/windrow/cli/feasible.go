@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/urfave/cli/v2"
 
+	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -91,7 +92,7 @@ func feasibleMachine(c *cli.Context, whole units.Bytes) (answers.Machine, error)
 	if name == "" {
 		return m, nil
 	}
-	if m.Device, err = loadDevice(name); err != nil {
+	if m.Device, err = devicemodels.Find(name); err != nil {
 		return m, err
 	}
 	if m.Engine, err = m.Device.ReadEngine(c.String("io")); err != nil {

@@ -8,10 +8,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/windrow-sim/windrow/engine/session"
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/record"
+	"github.com/windrow-sim/windrow/replay/validate/demo"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/arrivals"
 )
@@ -190,18 +193,20 @@ func definition(name string) cli.Flag {
 	case "top-k":
 		return number("only the `K` most likely tokens", 0, "all")
 	case "top-p":
-		return real("nucleus: the smallest set of tokens with probability `P`", 1, "")
+		return real("nucleus: the smallest set of tokens with probability `P`",
+			session.DefaultSampling().TopP, "")
 	case "min-p":
 		return real("only tokens at least `P` times as likely as the most likely one", 0, "")
 	case "repeat-penalty":
-		return real("divide the logits of tokens that were there before by `R`", 1, "")
+		return real("divide the logits of tokens that were there before by `R`",
+			session.DefaultSampling().Penalty, "")
 	case "seed":
 		return &cli.Uint64Flag{Name: name, Value: rng.DefaultSeed,
 			Usage: "`SEED` of everything random"}
 
 	// generating
 	case "n":
-		return number("`N` tokens to generate per prompt", 64, "")
+		return number("`N` tokens to generate per prompt", record.DefaultConfig().N, "")
 	case "batch":
 		return number("run `B` prompts side by side", 1, "")
 	case "prefill-chunk":
@@ -212,7 +217,7 @@ func definition(name string) cli.Flag {
 		return number("`N` units in an active set of a centroid predictor", 0,
 			"what its centroids have in common")
 	case "lambda":
-		return number("draft `N` tokens per verification", 4, "")
+		return number("draft `N` tokens per verification", session.DefaultGenerate().Lambda, "")
 	case "feature-kind":
 		return word("`KIND` of the features that predictors learn from: "+
 			strings.Join(traces.FeatureKinds(), ", "), traces.FFNInput)
@@ -221,7 +226,7 @@ func definition(name string) cli.Flag {
 	case "max-tokens":
 		return number("stop after `N` tokens", 0, "all")
 	case "measure-tokens":
-		return number("measure `N` tokens", 48, "")
+		return number("measure `N` tokens", demo.DefaultConfig().MeasureTokens, "")
 	case "skip":
 		return number("leave the first `N` tokens of every sequence, which fill the window, out "+
 			"of speeds", 0, "")

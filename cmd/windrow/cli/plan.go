@@ -68,7 +68,7 @@ func (e *env) plan(c *cli.Context) error {
 		}
 	}
 	var err error
-	if cfg.Device, err = loadDevice(c.String("device")); err != nil {
+	if cfg.Device, err = devicemodels.Find(c.String("device")); err != nil {
 		return err
 	}
 	if cfg.Backend, err = simBackend(c, cfg.Device); err != nil {
@@ -136,7 +136,7 @@ func otherDevices(c *cli.Context, own string) ([]*devicemodels.Device, error) {
 	}
 	var list []*devicemodels.Device
 	for _, name := range names {
-		d, err := loadDevice(name)
+		d, err := devicemodels.Find(name)
 		if err != nil {
 			return nil, err
 		}

@@ -1,15 +1,11 @@
 package cli
 
 import (
-	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
-	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
@@ -75,24 +71,6 @@ func (e *env) simulate(c *cli.Context) error {
 	run.Meta.Tool, run.Meta.Trace, run.Meta.TraceSHA256 = Tool, filepath.Base(c.String("trace")),
 		tr.SHA256()
 	return e.putRun(c, run, c.String("out"), cfg.Device.Flash.LinkRate)
-}
-
-// loadDevice reads a device file, or a preset when there is no such file and no extension.
-func loadDevice(name string) (*devicemodels.Device, error) {
-	if !strings.HasSuffix(name, ".yaml") && slices.Contains(devicemodels.Presets(), name) {
-		return devicemodels.Preset(name)
-	}
-	info, err := os.Stat(name)
-	if err == nil && info.IsDir() {
-		return nil, inputError("%s is a folder; name a device file or a preset (windrow device "+
-			"list)", name)
-	}
-	if err != nil && !strings.ContainsAny(name, "./\\") {
-		presets := devicemodels.Presets()
-		return nil, usageError("device %q is neither a file nor a preset; presets are %s%s", name,
-			strings.Join(presets, ", "), didYouMean(name, presets))
-	}
-	return devicemodels.Load(name)
 }
 
 // checkRunOutput checks the flag of runOutput before the work.

@@ -175,7 +175,7 @@ func resolverFor(scenario string) sweep.Resolver {
 			if strings.HasSuffix(name, ".yaml") || strings.ContainsAny(name, "/\\") {
 				name = beside(scenario, name)
 			}
-			d, err := loadDevice(name)
+			d, err := devicemodels.Find(name)
 			if errors.Is(err, refusal.ErrConfig) { // in a file, what was no usage
 				err = inputError("sweep: %s: devices: %v", scenario, err)
 			}

@@ -230,7 +230,7 @@ func (e *env) trainConfig(c *cli.Context) (cfg training.Config, err error) {
 func (e *env) speedsOf(c *cli.Context) (s training.Speeds, d *devicemodels.Device, err error) {
 	s.Window = c.Int("window")
 	if name := c.String("device"); name != "" {
-		if d, err = loadDevice(name); err != nil {
+		if d, err = devicemodels.Find(name); err != nil {
 			return s, nil, err
 		}
 		s.Simulate = func(n *training.Named) (*training.SimulatedSpeed, error) {

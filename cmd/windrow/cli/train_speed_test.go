@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/engine/predictor"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
@@ -20,7 +21,7 @@ import (
 // simulatedWith is the speed of a trace whose predicted masks are given, by the simulator itself.
 func simulatedWith(t *testing.T, src traces.Source, cfg sim.Config) float64 {
 	t.Helper()
-	d, err := loadDevice("m1-max")
+	d, err := devicemodels.Find("m1-max")
 	if err != nil {
 		t.Fatal(err)
 	}
