@@ -113,6 +113,8 @@ var documents = []documented{
 	{"layout", "layout -t tales.trace.arrow -d samsung-860pro-sata --gaps 0 --align 1B", exitOK},
 	{"traffic", "traffic -t tiny.trace.arrow -d m1-max --rate 1 --requests 8 --prompt-tokens 20 " +
 		"--output-tokens 5", exitOK},
+	{"traffic", "traffic -t tiny.trace.arrow -d m1-max --arrivals azure.csv --requests 2 " +
+		"--speedup 100", exitOK},
 	{"traffic", "traffic -t tiny.trace.arrow -d samsung-860pro-sata --find-rate --requests 8 " +
 		"--prompt-tokens 20 --output-tokens 5", exitOK},
 	{"traffic", "traffic -t tiny.trace.arrow -d m1-max --find-rate --requests 8 --prompt-tokens 20 " +
