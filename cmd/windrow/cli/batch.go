@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"strings"
-
 	"github.com/urfave/cli/v2"
 
-	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim/answers"
 	"github.com/windrow-sim/windrow/traces"
@@ -73,19 +70,4 @@ func (e *env) batchConfig(c *cli.Context, head *traces.Header) (cfg answers.Batc
 	cfg.Group = c.Bool("group")
 	cfg.Sim, err = e.simConfig(c, head)
 	return cfg, err
-}
-
-func milli(t units.Nanos) string { return document.Sig3(float64(t) / 1e6) }
-
-func percent(share float64) string { return document.Sig3(100 * share) }
-
-// numbers are right-aligned columns of "name" or "name|unit".
-func numbers(names ...string) *document.Table {
-	t := &document.Table{}
-	for _, n := range names {
-		name, unit, _ := strings.Cut(n, "|")
-		t.Columns = append(t.Columns, document.Column{Name: name, Unit: unit,
-			Align: document.Right})
-	}
-	return t
 }

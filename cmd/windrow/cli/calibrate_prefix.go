@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"io"
 
 	"github.com/urfave/cli/v2"
@@ -63,7 +64,9 @@ func (e *env) calibrate(c *cli.Context) error {
 	}
 	if path := c.String("out"); path != "" {
 		if err := writeWhole(path, func(w io.Writer) error {
-			return printJSON(w, doc)
+			encoder := json.NewEncoder(w)
+			encoder.SetIndent("", "  ")
+			return encoder.Encode(doc)
 		}); err != nil {
 			return err
 		}

@@ -8,7 +8,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -217,13 +216,6 @@ func plainSwitches(flags []cli.Flag) {
 // shows"; the test of the examples reads them back.
 func examples(lines ...string) string {
 	return "Examples:\n   " + strings.Join(lines, "\n   ")
-}
-
-func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }
 
 // needArgs checks the number of arguments.

@@ -26,14 +26,6 @@ func (e *env) openSession(c *cli.Context) (*session.Session, error) {
 	return session.Open(cfg)
 }
 
-// needPredicted refuses --predicted for a trace without such masks.
-func needPredicted(c *cli.Context, tr *traces.Reader) error {
-	if c.Bool("predicted") && !tr.Header().HasPredicted {
-		return usageError("--predicted: %s holds no predicted masks", c.String("trace"))
-	}
-	return nil
-}
-
 // openTrace opens a trace file and prints its warnings.
 func (e *env) openTrace(path string) (*traces.Reader, error) {
 	r, err := traces.Open(path)

@@ -97,8 +97,8 @@ var documents = []documented{
 	{"plan", "plan -t tiny.trace.arrow -d m1-max --dram 90% --target 1 --others m2-ultra", exitOK},
 	{"plan", "plan -t tiny.trace.arrow -d samsung-860pro-sata --dram 90% --others m2-ultra", exitOK},
 	{"plan", "plan -t tiny.trace.arrow -d m1-max --dram 1MiB", exitValidation},
-	{"breakeven", "breakeven -d m1-max,emmc-64gb-sige5 --simulated-layers 1 --largest-batch 4", exitOK},
 	{"breakeven", "breakeven -d m1-max -t tiny.trace.arrow --weights 1%", exitValidation},
+	{"breakeven", "breakeven -d m1-max,emmc-64gb-sige5 --simulated-layers 1 --largest-batch 4", exitOK},
 	{"feasible", "feasible --like opt-13b --dram 8GiB", exitOK},
 	{"feasible", "feasible --like mixtral-8x7b -d m1-max --dram 16GiB --vram 8GiB", exitOK},
 	{"feasible", "feasible --like opt-13b --dram 64MiB", exitValidation},
@@ -306,7 +306,6 @@ var undocumented = map[string]string{
 	"completion": "prints a script for a shell",
 	"man":        "prints a page for man",
 	"probe":      "measures the disk for seconds; its document is among the composed",
-	"traffic":    "prints its tables by hand",
 	"demo":       "measures the disk for a minute; its document is among the composed",
 }
 

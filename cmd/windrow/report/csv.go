@@ -67,11 +67,3 @@ func snake(head string) string {
 	})
 	return strings.ToLower(strings.Join(words, "_"))
 }
-
-// TableCSV writes one table as CSV.
-func TableCSV(w io.Writer, t *document.Table) error {
-	if err := t.Check(); err != nil {
-		return err
-	}
-	return csvTable(w, t)
-}

@@ -97,14 +97,3 @@ func mdEscape(s string) string {
 	}
 	return b.String()
 }
-
-// TableMarkdown writes one table as Markdown.
-func TableMarkdown(w io.Writer, t *document.Table) error {
-	if err := t.Check(); err != nil {
-		return err
-	}
-	var b strings.Builder
-	mdTable(&b, t)
-	_, err := io.WriteString(w, b.String())
-	return err
-}

@@ -19,28 +19,37 @@ func sample() *document.Table {
 	return t
 }
 
-func TestTableText(t *testing.T) {
+// written is a document of one table in a format, on lines of any width.
+func written(format string, t *document.Table) (string, error) {
 	var b strings.Builder
-	if err := TableText(&b, sample()); err != nil {
+	err := Write(&b, &document.Document{Title: "t", Sections: []document.Section{{Table: *t}}},
+		Options{Format: format, Width: 1000})
+	// Above the table of Markdown is the title.
+	return strings.TrimPrefix(b.String(), "# t\n\n"), err
+}
+
+func TestTableText(t *testing.T) {
+	got, err := written("text", sample())
+	if err != nil {
 		t.Fatal(err)
 	}
 	want := "name    rate (MB/s)  note\n" +
 		"------  -----------  --------------------\n" +
 		"a              7.00\n" +
 		"größer         6100  x|y *b* <i> & [l](u)\n"
-	if diff := cmp.Diff(want, b.String()); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestTableMarkdown(t *testing.T) {
-	var b strings.Builder
-	if err := TableMarkdown(&b, sample()); err != nil {
+	got, err := written("md", sample())
+	if err != nil {
 		t.Fatal(err)
 	}
 	want := "| name | rate (MB/s) | note |\n| --- | ---: | --- |\n| a | 7.00 |  |\n" +
 		`| größer | 6100 | x\|y \*b\* &lt;i&gt; &amp; \[l\](u) |` + "\n"
-	if diff := cmp.Diff(want, b.String()); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -48,11 +57,11 @@ func TestTableMarkdown(t *testing.T) {
 func TestTableCSV(t *testing.T) {
 	in := sample()
 	in.Add("line\nbreak", `"quoted"`, ",")
-	var b strings.Builder
-	if err := TableCSV(&b, in); err != nil {
+	text, err := written("csv", in)
+	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
+	got, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,18 +84,11 @@ func TestSnake(t *testing.T) {
 func TestHostileCells(t *testing.T) {
 	in := &document.Table{Columns: []document.Column{{Name: "a\x1b[2J"}}}
 	in.Add("x\x1b]0;title\x07\r\n| b |\u202e")
-	for name, write := range map[string]func() string{
-		"text": func() string { var b strings.Builder; TableText(&b, in); return b.String() },
-		"markdown": func() string {
-			var b strings.Builder
-			TableMarkdown(&b,
-				in)
-			return b.String()
-		},
-	} {
-		out := write()
-		if strings.ContainsAny(out, "\x1b\x07\r\u202e") || strings.Count(out, "\n") != 3 {
-			t.Errorf("%s: %q", name, out)
+	for _, format := range []string{"text", "md"} {
+		out, err := written(format, in)
+		if err != nil || strings.ContainsAny(out, "\x1b\x07\r\u202e") ||
+			strings.Count(out, "\n") != 3 {
+			t.Errorf("%s: %q, %v", format, out, err)
 		}
 	}
 }
@@ -94,16 +96,12 @@ func TestHostileCells(t *testing.T) {
 func TestRaggedTableIsRefused(t *testing.T) {
 	in := sample()
 	in.Add("only one")
-	var b strings.Builder
-	for name, err := range map[string]error{"text": TableText(&b, in), "markdown": TableMarkdown(&b,
-		in),
-		"csv": TableCSV(&b, in)} {
-		if err == nil || !strings.Contains(err.Error(), "row 2 has 1 cells for 3 columns") {
-			t.Errorf("%s: %v", name, err)
+	for _, format := range Formats() {
+		out, err := written(format, in)
+		if err == nil || !strings.Contains(err.Error(), "row 2 has 1 cells for 3 columns") ||
+			out != "" {
+			t.Errorf("%s: %q, %v", format, out, err)
 		}
-	}
-	if b.Len() > 0 {
-		t.Error("half a table was written")
 	}
 }
 

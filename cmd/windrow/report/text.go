@@ -267,12 +267,3 @@ func textRow(b *strings.Builder, t *document.Table, columns, widths []int, cells
 		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
 }
-
-// TableText writes one table as text, for progress and for files that are only a table.
-func TableText(w io.Writer, t *document.Table) error {
-	if err := t.Check(); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, textTable(t, 1<<20))
-	return err
-}
