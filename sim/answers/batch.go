@@ -6,6 +6,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/document"
+	"github.com/windrow-sim/windrow/internal/tell"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -21,8 +22,7 @@ type BatchConfig struct {
 	AtLeast int
 	// Group also measures batches of sequences with similar masks; for StudyBatches alone.
 	Group bool
-	// Progress, if not nil, is called with the number of steps or sizes done and the number of all.
-	Progress func(stage string, done, total int)
+	Tell  tell.Tell // hears the number of steps or sizes done
 }
 
 // BatchRow has the costs of a token in a batch. Times are those of a step divided by Size.
@@ -87,6 +87,7 @@ func SimulateBatches(stream *batch.Stream, cfg BatchConfig) (*Batches, error) {
 	r := &Batches{Window: cfg.Sim.Policy.Window, AtLeast: cfg.AtLeast,
 		FFNBytes: units.Bytes(h.Layers*h.Units) * h.UnitBytes, FFNRead: whole,
 		FFNEstimate: sequential.Time(whole, whole), Warnings: []string{}}
+	at := cfg.Tell.Stage("batch (sizes)")
 	for i, size := range cfg.Sizes {
 		src, err := stream.Union(size, cfg.AtLeast)
 		if err != nil {
@@ -99,9 +100,7 @@ func SimulateBatches(stream *batch.Stream, cfg BatchConfig) (*Batches, error) {
 		row := rowOf(src, run, cfg.Sim)
 		row.sum(whole, sequential)
 		r.add(row, run.Meta.Warnings)
-		if cfg.Progress != nil {
-			cfg.Progress("batch (sizes)", i+1, len(cfg.Sizes))
-		}
+		at(i+1, len(cfg.Sizes))
 	}
 	return r, nil
 }

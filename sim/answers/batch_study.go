@@ -27,10 +27,8 @@ func StudyBatches(src traces.Source, cfg BatchConfig) (*BatchStudy, error) {
 		return nil, err
 	}
 	r := &BatchStudy{Model: src.Header().Model, Device: cfg.Sim.Device.Name}
-	options := stats.UnionOptions{Sizes: cfg.Sizes, Predicted: cfg.Sim.Predicted, Group: cfg.Group}
-	if cfg.Progress != nil {
-		options.Progress = func(done, total int) { cfg.Progress("batch (steps)", done, total) }
-	}
+	options := stats.UnionOptions{Sizes: cfg.Sizes, Predicted: cfg.Sim.Predicted, Group: cfg.Group,
+		Progress: cfg.Tell.Stage("batch (steps)")}
 	if r.Unions, err = stats.ComputeUnions(stream, options); err != nil {
 		return nil, err
 	}

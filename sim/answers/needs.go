@@ -81,12 +81,10 @@ const (
 // needs finds the need of each lever, of the memory and of the active share.
 func (p *planner) needs() ([]Need, error) {
 	list := leversOf(p.Backend)
-	progress := p.stage("needed values")
+	progress := p.Tell.Stage("needed values")
 	var out []Need
 	for i := range list {
-		if progress != nil {
-			progress(i, len(list)+2)
-		}
+		progress(i, len(list)+2)
 		l := &list[i]
 		now := l.value(p.Device)
 		if now == 0 {
@@ -99,9 +97,7 @@ func (p *planner) needs() ([]Need, error) {
 		out = append(out, n)
 	}
 	for i, of := range []func() (Need, error){p.needOfMemory, p.needOfShare} {
-		if progress != nil {
-			progress(len(list)+i, len(list)+2)
-		}
+		progress(len(list)+i, len(list)+2)
 		n, err := of()
 		if err != nil {
 			return nil, err
@@ -217,7 +213,7 @@ func (p *planner) needOfShare() (Need, error) {
 // without any effect are left out.
 func (p *planner) sensitivities() ([]Sensitivity, error) {
 	list := leversOf(p.Backend)
-	progress := p.stage("sensitivities")
+	progress := p.Tell.Stage("sensitivities")
 	var out []Sensitivity
 	add := func(s Sensitivity, low, high float64, slow, fast document.Estimate) {
 		s.Basis = traces.Basis(slow.Basis).Weaker(traces.Basis(fast.Basis))
@@ -227,9 +223,7 @@ func (p *planner) sensitivities() ([]Sensitivity, error) {
 		}
 	}
 	for i := range list {
-		if progress != nil {
-			progress(i, len(list)+2)
-		}
+		progress(i, len(list)+2)
 		l := &list[i]
 		now := l.value(p.Device)
 		if now == 0 {
@@ -306,16 +300,14 @@ func (p *planner) otherSensitivities(add func(s Sensitivity, low, high float64,
 // purchases simulates this machine with the flash of other devices, with the best engine and number
 // of reads in flight for each.
 func (p *planner) purchases() ([]Purchase, error) {
-	progress := p.stage("other drives")
+	progress := p.Tell.Stage("other drives")
 	own, _, err := p.simulate(p.prefix, p.Device, p.best, 0)
 	if err != nil {
 		return nil, err
 	}
 	out := []Purchase{}
 	for i, other := range p.Others {
-		if progress != nil {
-			progress(i, len(p.Others))
-		}
+		progress(i, len(p.Others))
 		mixed := *p.Device
 		mixed.Flash, mixed.Fit = other.Flash, other.Fit
 		best := Purchase{Name: other.Name, Fitted: other.Fit != nil && other.Fit.IntervalPct != nil}

@@ -11,6 +11,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/document"
+	"github.com/windrow-sim/windrow/internal/tell"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -45,8 +46,8 @@ type PlanConfig struct {
 	Others []*devicemodels.Device
 	// Energy returns the joules per token of a simulated run, if they are known. nil = the Pareto
 	// front has memory and speed only.
-	Energy   func(*traces.Run) (float64, bool)
-	Progress func(stage string, done, total int)
+	Energy func(*traces.Run) (float64, bool)
+	Tell   tell.Tell
 }
 
 // Setting is one configuration of the grid.
@@ -202,7 +203,7 @@ func newPlanner(ctx context.Context, cfg PlanConfig) (*planner, error) {
 	reads := memory.Reads{Layout: layout.Options{Coalesce: true, Align: cfg.Device.Flash.Align}}
 	var err error
 	if p.rows, err = WindowsOf(ctx, cfg.Trace, reads, cfg.Predicted,
-		p.stage("rows of the trace")); err != nil {
+		p.Tell.Stage("rows of the trace")); err != nil {
 		return nil, err
 	}
 	mem, err := cfg.Model.LargestWindow(p.rows, p.hold, cfg.Budget)
@@ -242,14 +243,6 @@ const longestTried = 64
 
 // account is the memory of a window of k tokens.
 func (p *planner) account(k int) (Memory, error) { return p.Model.Account(p.rows, k, p.hold) }
-
-// stage returns the progress function of one stage, or nil.
-func (p *planner) stage(name string) func(done, total int) {
-	if p.Progress == nil {
-		return nil
-	}
-	return func(done, total int) { p.Progress(name, done, total) }
-}
 
 // enginesOf lists the engines of a device that bypass the page cache, in alphabetical order.
 func enginesOf(d *devicemodels.Device) []string {
@@ -353,7 +346,7 @@ func (p *planner) grid() ([]Point, error) {
 			total += len(reads) - 1
 		}
 	}
-	progress := p.stage("grid")
+	progress := p.Tell.Stage("grid")
 	for _, k := range p.windows {
 		tried := reads
 		if k > p.fits {
@@ -367,9 +360,7 @@ func (p *planner) grid() ([]Point, error) {
 				return nil, err
 			}
 			points = append(points, pt)
-			if progress != nil {
-				progress(len(points), total)
-			}
+			progress(len(points), total)
 		}
 	}
 	return points, nil
@@ -425,7 +416,7 @@ func fastest(points []Point) *Point {
 func (p *planner) winners(points []Point) ([]Winner, error) {
 	left := slices.Clone(points)
 	var list []Winner
-	progress := p.stage("winners")
+	progress := p.Tell.Stage("winners")
 	for len(list) < p.Winners {
 		best := fastest(left)
 		if best == nil {
@@ -445,9 +436,7 @@ func (p *planner) winners(points []Point) ([]Winner, error) {
 			p.warnings = append(p.warnings, run.Meta.Warnings...)
 		}
 		list = append(list, w)
-		if progress != nil {
-			progress(len(list), p.Winners)
-		}
+		progress(len(list), p.Winners)
 	}
 	slices.SortStableFunc(list, func(a, b Winner) int {
 		switch {

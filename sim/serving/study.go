@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/windrow-sim/windrow/internal/refusal"
+	"github.com/windrow-sim/windrow/internal/tell"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/arrivals"
@@ -114,9 +115,8 @@ type StudyConfig struct {
 	// objectives.
 	FindRate bool
 	Share    float64
-	// Stage, if not nil, is called with the number of requests that are finished or refused and
-	// that of all, for every stage of the work.
-	Stage func(stage string, done, total int)
+	// Tell hears the number of requests that are finished or refused, and of all.
+	Tell tell.Tell
 }
 
 // Setting says how requests are served.
@@ -153,10 +153,8 @@ func Serve(ctx context.Context, src traces.Source, cfg StudyConfig) (*Study, err
 		return nil, err
 	}
 	defer load.close()
-	stage := "traffic (requests)"
-	if cfg.Stage != nil {
-		cfg.Progress = func(done int64) { cfg.Stage(stage, int(done), int(load.Requests)) }
-	}
+	at := cfg.Tell.Stage("traffic (requests)")
+	cfg.Progress = func(done int64) { at(int(done), int(load.Requests)) }
 	server, err := New(src, cfg.Config)
 	if err != nil {
 		return nil, err
@@ -170,7 +168,7 @@ func Serve(ctx context.Context, src traces.Source, cfg StudyConfig) (*Study, err
 	}
 	if cfg.FindRate {
 		s.Rate, err = server.FindRate(ctx, cfg.Share, func(rate float64) (Source, error) {
-			stage = fmt.Sprintf("traffic at %s (requests)", rateText(rate))
+			at = cfg.Tell.Stage(fmt.Sprintf("traffic at %s (requests)", rateText(rate)))
 			return load.source(rate)
 		})
 	} else {

@@ -45,10 +45,10 @@ func (e *env) batch(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	stages := &stages{e: e}
-	cfg.Progress = stages.update
+	var done func()
+	cfg.Tell, done = e.tell()
 	result, err := answers.StudyBatches(tr, cfg)
-	stages.done()
+	done()
 	if err != nil {
 		return err
 	}

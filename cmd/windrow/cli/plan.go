@@ -97,35 +97,14 @@ func (e *env) plan(c *cli.Context) error {
 			return err
 		}
 	}
-	stages := &stages{e: e}
-	cfg.Progress = stages.update
+	var done func()
+	cfg.Tell, done = e.tell()
 	plan, err := answers.MakePlan(c.Context, cfg)
-	stages.done()
+	done()
 	if err != nil {
 		return err
 	}
 	return e.putAnswer(c, plan.Document(), plan.No())
-}
-
-// stages shows the progress of work whose stages follow each other.
-type stages struct {
-	e    *env
-	name string
-	now  *progress
-}
-
-func (s *stages) update(name string, done, total int) {
-	if s.now == nil || name != s.name {
-		s.done()
-		s.name, s.now = name, s.e.startProgress(name)
-	}
-	s.now.update(done, total)
-}
-
-func (s *stages) done() {
-	if s.now != nil {
-		s.now.done()
-	}
 }
 
 // otherDevices reads the devices whose flash is tried; the presets unless some are named.

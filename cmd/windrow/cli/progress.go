@@ -108,8 +108,8 @@ func (e *env) tell() (t tell.Tell, done func()) {
 	return t, done
 }
 
-// stages shows the progress of work that names its stages. A stage begins with 0 done; its name may
-// change while it goes on. done ends the last one.
+// stages shows the progress of work that names its stages, as tell.Tell does. done ends the last
+// one.
 func (e *env) stages() (update func(stage string, at, total int), done func()) {
 	var p *progress
 	done = func() {
@@ -118,13 +118,14 @@ func (e *env) stages() (update func(stage string, at, total int), done func()) {
 		}
 	}
 	update = func(stage string, at, total int) {
-		if at == 0 || p == nil {
+		if p == nil || at == 0 && (stage != p.label || p.at > 0) {
 			done()
-			p = e.startProgress(stage)
+			if p = e.startProgress(stage); at == 0 {
+				return // nothing to show yet
+			}
 		}
-		if p.label = stage; at > 0 {
-			p.update(at, total)
-		}
+		p.label = stage
+		p.update(at, total)
 	}
 	return update, done
 }

@@ -37,7 +37,7 @@ func TestRecordFeatures(t *testing.T) {
 	}
 	info := strings.Join(strings.Fields(must(t, "trace", "info", "learn.trace.arrow")), " ")
 	if !strings.Contains(info, fmt.Sprintf("features ffn_input, %d numbers (float16) per layer",
-		h.Shape.DModel)) || strings.Contains(info, "batches of") {
+		h.Shape.DModel)) || strings.Contains(info, "prompts per batch") {
 		t.Errorf("trace info says %s", info)
 	}
 	both := command(append(record, "--magnitudes", "--compress", "zstd", "--quiet", "-o",
@@ -144,7 +144,7 @@ func TestRecordBatches(t *testing.T) {
 		}
 	}
 	if info := strings.Join(strings.Fields(must(t, "trace", "info", "batch.trace.arrow")),
-		" "); !strings.Contains(info, "prompts in chunks of 8") {
+		" "); !strings.Contains(info, "prefill chunk 8") {
 		t.Errorf("trace info says %s", info)
 	}
 }

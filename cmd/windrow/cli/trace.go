@@ -135,8 +135,8 @@ func traceDocument(path string, r *traces.Reader) *document.Document {
 		add("features", fmt.Sprintf("%s, %d numbers (float16) per layer", h.FeatureKind,
 			h.FeatureWidth))
 	}
-	add("recorded in batches of", h.Host[record.HostBatch])
-	add("prompts in chunks of", h.Host[record.HostChunk])
+	add("prompts per batch", h.Host[record.HostBatch])
+	add("prefill chunk", h.Host[record.HostChunk])
 	add("derived by", h.DerivedBy)
 	add("derived from sha256", h.DerivedFrom)
 	add("complete", fmt.Sprint(r.Complete()))

@@ -109,10 +109,10 @@ func (e *env) traffic(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	stages := &stages{e: e}
+	to, done := e.tell()
 	study, err := serving.Serve(c.Context, tr, serving.StudyConfig{Config: *server, Load: *load,
-		FindRate: c.Bool("find-rate"), Share: c.Float64("slo-share"), Stage: stages.update})
-	stages.done()
+		FindRate: c.Bool("find-rate"), Share: c.Float64("slo-share"), Tell: to})
+	done()
 	switch {
 	case study == nil:
 		return arrivalsError(err)
