@@ -48,7 +48,7 @@ var allowed = map[string][]string{
 	"traces/stats": {"internal/document", "internal/mask", "internal/units", "traces",
 		"traces/batch"},
 	"traces/synth": {"internal/mask", "internal/units", "internal/rng", "traces",
-		"traces/shapes"},
+		"traces/shapes", "traces/stats"},
 	"traces/compare":             {"internal/units", "traces"},
 	"traces/whatif":              {"internal/document", "internal/mask", "internal/rng", "traces"},
 	"traces/parquet":             {},
@@ -56,8 +56,7 @@ var allowed = map[string][]string{
 	"traces/arrivals":            {"internal/document", "internal/units"},
 
 	"devicemodels": {"internal/units", "internal/ioengine", "internal/rng", "internal/nearest",
-		"devicemodels/flash",
-		"internal/refusal"},
+		"devicemodels/flash", "internal/refusal", "internal/document"},
 	"devicemodels/flash":  {"internal/units", "internal/rng", "devicemodels/des"},
 	"devicemodels/energy": {"internal/units"},
 	"devicemodels/fio": {"internal/units", "internal/rng", "internal/ioengine", "devicemodels",
@@ -165,7 +164,7 @@ var allowed = map[string][]string{
 	"replay/emulated": {"internal/units", "internal/rng", "engine/flashio", "devicemodels/flash"},
 	"replay/throttle": {"internal/units", "engine/flashio"},
 	"replay/probe": {"internal/units", "internal/rng", "engine/flashio", "devicemodels",
-		"devicemodels/flash", "kernels/cpu"},
+		"devicemodels/flash", "kernels/cpu", "internal/document"},
 	// A GPU is measured by the kernels alone, without an engine.
 	"replay/probe/gpu": {"internal/units", "devicemodels", "kernels/ref", "kernels/cuda",
 		"internal/document"},

@@ -7,6 +7,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/windrow-sim/windrow/devicemodels"
 )
 
 // The frame of the drawing, in units of its view box: tick labels stand on the left and below.
@@ -30,8 +32,8 @@ const plotColours = 6
 
 // drawComparison writes throughput over read size as an SVG, one line for each device and depth,
 // both axes logarithmic. Points that no measurement covers are hollow.
-func drawComparison(w io.Writer, cmp *comparison) error {
-	lo, hi := cmp.rates()
+func drawComparison(w io.Writer, cmp *devicemodels.Comparison) error {
+	lo, hi := cmp.Rates()
 	if !(lo > 0 && hi < math.MaxInt64) {
 		return usageError("device compare: a rate of %g or %g B/s cannot be drawn", lo, hi)
 	}
@@ -76,8 +78,8 @@ func drawComparison(w io.Writer, cmp *comparison) error {
 
 func legendAt(device int) float64 { return plotHeight + legendLine*float64(device) }
 
-func legend(d *comparedDevice) string {
-	text := d.Name + ", " + d.engines()
+func legend(d *devicemodels.ComparedDevice) string {
+	text := d.Name + ", " + d.Engines()
 	if d.Unfitted != "" {
 		text += "; not fitted"
 	}
@@ -85,7 +87,8 @@ func legend(d *comparedDevice) string {
 }
 
 // drawDevice draws the lines of one device, their points, and at the left end of each its depth.
-func drawDevice(b *strings.Builder, cmp *comparison, device int, x, y func(float64) float64) {
+func drawDevice(b *strings.Builder, cmp *devicemodels.Comparison, device int, x,
+	y func(float64) float64) {
 	class, points := device%plotColours, cmp.Devices[device].Points
 	for j, depth := range cmp.Depths {
 		var line, dots strings.Builder

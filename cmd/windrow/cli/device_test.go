@@ -112,7 +112,7 @@ func TestDeviceShowAll(t *testing.T) {
 }
 
 func TestDeviceCompare(t *testing.T) {
-	var cmp comparison
+	var cmp devicemodels.Comparison
 	args := []string{"device", "compare", "m1-max", "samsung-860pro-sata", "--chunks",
 		"16KiB,4KiB,16KiB", "--depths", "1,32,256"}
 	decode(t, must(t, append(args, "--json")...), &cmp)
@@ -169,7 +169,7 @@ func TestDeviceCompareTakesTheBestEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	engine := func(args ...string) string {
-		var cmp comparison
+		var cmp devicemodels.Comparison
 		decode(t, must(t, append([]string{"device", "compare", "a.device.yaml",
 			"jetson-orin-990pro", "--chunks", "4KiB", "--depths", "64", "--json"}, args...)...),
 			&cmp)
@@ -213,7 +213,7 @@ func TestDeviceCompareDraws(t *testing.T) {
 		}
 	}
 	if lines := 3 * 2; counts["svg"] != 1 || counts["polyline"] != lines ||
-		counts["circle"] != lines*len(compareChunks()) {
+		counts["circle"] != lines*len(devicemodels.DefaultCompare().Chunks) {
 		t.Errorf("elements: %v", counts)
 	}
 	for _, one := range [][]string{{"--chunks", "4KiB"}, {"--depths", "3"}} {
@@ -229,7 +229,7 @@ func TestDeviceRefusals(t *testing.T) {
 	t.Chdir(t.TempDir())
 	compare := []string{"device", "compare", "m1-max", "m2-ultra"}
 	many := []string{"device", "compare"}
-	for range mostCompared + 1 {
+	for range devicemodels.MostCompared + 1 {
 		many = append(many, "m1-max")
 	}
 	for _, c := range []struct {

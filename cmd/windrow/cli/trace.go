@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -201,46 +200,13 @@ func addTargets(d *document.Document, name string, s *stats.Stats) error {
 	t := document.NewTable(document.Text("quantity"), document.Number("published", "%"),
 		document.Number("this trace", "%"), document.Text("source"))
 	for _, target := range targets {
-		if value, ok := measuredTarget(target, s); ok {
+		if value, ok := target.Measured(s); ok {
 			t.Add(target.Quantity+", "+target.Layer, document.Sig3(target.Percent),
 				document.Sig3(100*value), target.Source)
 		}
 	}
 	d.Add("Published of "+info.Name, "", *t)
 	return nil
-}
-
-// measuredTarget returns the share that the trace has where a share was published, if the analysed
-// masks tell it. Layers are counted from 1 in papers and from 0 in traces; a trace of fewer layers
-// is spread over the depth of the model, so that only means are compared then.
-func measuredTarget(t synth.Target, s *stats.Stats) (float64, bool) {
-	part := &s.Total
-	if t.Layer != "mean" {
-		l, err := strconv.Atoi(t.Layer)
-		if err != nil || l > len(s.PerLayer) || len(s.PerLayer) < 32 {
-			return 0, false
-		}
-		part = &s.PerLayer[l-1]
-	}
-	predicted := s.Mask == "predicted"
-	w, units := &part.Window, float64(s.Units)
-	switch {
-	case t.Quantity == "active_share" && !predicted:
-		return part.Active.Mean, true
-	case t.Quantity == "active_share" && part.Predictor != nil:
-		return part.Predictor.TrueShare, true
-	case t.Quantity == "predicted_share" && part.Predictor != nil:
-		return part.Predictor.PredictedShare, true
-	case t.Quantity == "false_negative" && part.Predictor != nil:
-		return 1 - part.Predictor.Recall, true
-	case t.Quantity == "false_positive" && part.Predictor != nil:
-		return part.Predictor.FalsePositive, true
-	case t.Quantity == "predicted_s_agg_5" && predicted:
-		return w.SAgg[5] / units, true
-	case t.Quantity == "predicted_delta_4" && predicted:
-		return w.Delta[4] / units, true
-	}
-	return 0, false
 }
 
 func (e *env) traceCat(c *cli.Context) error {
