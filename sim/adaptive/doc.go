@@ -30,7 +30,8 @@
 // # Reading guide
 //
 // schedule.go has budgets over time, adaptive.go Config, Run and the strategies, runner.go one
-// token, outcome.go the figures of a strategy, export.go the file of the window over time.
+// token, outcome.go the figures of a strategy, export.go the file of the window over time,
+// document.go the description for a reader.
 //
 // # Invariants
 //

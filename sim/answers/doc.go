@@ -86,7 +86,8 @@
 // elasticities, levers.go the parameters of a device that can change. Batches: batch.go, and
 // hybrid.go for the read of the baseline. Feasibility: feasible.go, then runtimes.go with one
 // function per class, footprint.go for sizes and published.go for the study. search.go has the
-// searches.
+// searches. batch_study.go joins measures of batches and their simulation. Files named
+// *_document.go describe the results for a reader.
 //
 // # Invariants
 //

@@ -29,7 +29,8 @@
 // placement.go has Run, its configuration and its result. part.go and sets.go read the splits.
 // pairs.go counts units that are read together, in bounded memory. orders.go has hot first and
 // linear. evaluate.go simulates orders with sim.Run, and finds the gap. friends.go has bundles with
-// copies, which the planner of package layout does not know.
+// copies, which the planner of package layout does not know. document.go describes the result for a
+// reader.
 //
 // # Invariants
 //

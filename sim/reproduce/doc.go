@@ -32,7 +32,7 @@
 // Start with Run and Row (reproduce.go). Then read machines.go (calibrations), workload.go (one
 // simulated trace), table2.go and table3.go. Two models are small ones of their own: speculative.go
 // (speculative decoding), and pipeline.go with paging.go (NeuroPrefetcher, and paging by the
-// operating system). misses.go lists the known misses.
+// operating system). misses.go lists the known misses. document.go describes the rows for a reader.
 //
 // # Invariants
 //

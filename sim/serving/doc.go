@@ -58,7 +58,8 @@
 //
 // serving.go has the configuration, schedule.go Run, from arrival to last token, step.go the cost
 // of a step, masks.go the masks of a request, load.go the sources of requests, rate.go the largest
-// rate that meets the objectives, result.go and histogram.go the measures.
+// rate that meets the objectives, result.go and histogram.go the measures. study.go serves a load
+// or searches its rate, document.go describes what comes of it for a reader.
 //
 // # Invariants
 //

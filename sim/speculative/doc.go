@@ -34,5 +34,5 @@
 //
 // speculation.go has λ, α, the tokens of a verification and the window rule. The tables of the
 // paper (sim/reproduce) use it too. verify.go has one verification. run.go has the table over λ,
-// the optimum and break-even acceptance.
+// the optimum and break-even acceptance, document.go its description for a reader.
 package speculative

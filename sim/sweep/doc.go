@@ -33,7 +33,7 @@
 // scenario.go reads a file, axes.go its lists. trace.go and entries.go make the trace. sweep.go
 // divides the configurations into passes. pass.go is one pass, block of tokens by block.
 // headroom.go is one more pass for the bound on misses. results.go is the file of results,
-// export.go its tables.
+// export.go its tables, document.go the fastest configurations for a reader.
 //
 // # Invariants
 //
