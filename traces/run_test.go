@@ -343,11 +343,11 @@ func TestPredictionAsItIsPrinted(t *testing.T) {
 	p := Prediction{Basis: Interpolated, IOPercent: &percent, HostPercent: &percent,
 		TokensPerSLow: &low, TokensPerSHigh: &high}
 	if e := p.Estimate(20, 10); e.Text("tokens/s") !=
-		"20.0 tokens/s, 16.0 to 25.0 (interpolated)" {
+		"20.0 tokens/s, 16.0 to 25.0 (simulated; basis: interpolated)" {
 		t.Error(e.Text("tokens/s"))
 	}
 	if e := p.Time(100*units.Millisecond, 40*units.Millisecond); e.Text("ms") !=
-		"100 ms, 80.0 to 125 (interpolated)" {
+		"100 ms, 80.0 to 125 (simulated; basis: interpolated)" {
 		t.Error(e.Text("ms"))
 	}
 	none := 0.0

@@ -8,7 +8,7 @@
 //
 // Three rules hold for every Document:
 //
-//  1. The Headline is the answer. It stands alone: "3.1 tokens/s, 2.2 to 4.0 (interpolated)".
+//  1. The Headline is the answer. It stands alone: "3.1 tokens/s, 2.2 to 4.0".
 //  2. A predicted number is written by an Estimate, so that its interval, and the word "bound",
 //     are in every format.
 //  3. Cells of a table hold numbers of one unit, which its column states; three significant digits;

@@ -9,13 +9,13 @@ func TestEstimateSaysWhatItIs(t *testing.T) {
 		cell, interval, text string
 	}{
 		{Estimate{Value: 3.1, Low: &low, High: &high, Basis: "interpolated"}, "3.10",
-			"2.20 to 4.00", "3.10 tokens/s, 2.20 to 4.00 (interpolated)"},
+			"2.20 to 4.00", "3.10 tokens/s, 2.20 to 4.00 (simulated; basis: interpolated)"},
 		{Estimate{Value: 4.5, Bound: true, AtMost: true, Basis: "bound"}, "≤ 4.50", "bound",
 			"at most 4.50 tokens/s (bound)"},
 		{Estimate{Value: 4.5, Bound: true, Basis: "bound", Low: &low, High: &high}, "≥ 4.50",
 			"bound", "at least 4.50 tokens/s (bound)"},
 		{Estimate{Value: 4.5, Low: &low, Basis: "measured"}, "4.50", "not known",
-			"4.50 tokens/s, interval not known (measured)"},
+			"4.50 tokens/s, interval not known (simulated; basis: measured)"},
 	} {
 		cells := c.e.Cells()
 		if cells[0] != c.cell || cells[1] != c.interval || cells[2] != c.e.Basis {

@@ -45,8 +45,9 @@ func (e Estimate) Interval() string {
 // Cells are the three cells of a table row: number, interval and basis.
 func (e Estimate) Cells() []string { return []string{e.Cell(), e.Interval(), e.Basis} }
 
-// Text is the number in a sentence: "3.10 tokens/s, 2.20 to 4.00 (interpolated)", or
-// "at most 4.50 tokens/s (bound)".
+// Text is the number in a sentence: "3.10 tokens/s, 2.20 to 4.00 (simulated; basis:
+// interpolated)", or "at most 4.50 tokens/s (bound)". A basis alone would read as if the number
+// itself had been measured.
 func (e Estimate) Text(unit string) string {
 	text := fmt.Sprintf("%s%s %s", e.sign("at most ", "at least "), Sig3(e.Value), unit)
 	switch {
@@ -58,7 +59,7 @@ func (e Estimate) Text(unit string) string {
 		text += ", interval not known"
 	}
 	if e.Basis != "" {
-		text += " (" + e.Basis + ")"
+		text += " (simulated; basis: " + e.Basis + ")"
 	}
 	return text
 }
