@@ -9,6 +9,7 @@ import (
 
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/engine/tokenizer"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/rng"
@@ -250,33 +251,18 @@ func (g *generation) run(ctx context.Context) error {
 		return err
 	}
 	defer eng.Close()
-	r := g.result
-	stream := g.Tokenizer.NewStream()
-	stream.SkipControl = true
-	var text strings.Builder
-	show := func(piece string) {
-		text.WriteString(piece)
-		if g.cfg.Show != nil {
-			g.cfg.Show(piece)
-		}
-	}
+	r, w := g.result, newWriter(g.Tokenizer, g.cfg)
 	for _, id := range g.prompt {
-		show(stream.Next(id))
+		w.show(w.stream.Next(id))
 	}
-	stop := newStopper(g.cfg.Stop)
-	begin := time.Now()
-	var first, last time.Time
+	w.begun = time.Now()
 	emit := func(id uint32) error {
-		last = time.Now()
-		if first.IsZero() {
-			first = last
-		}
 		r.NGen++
-		show(stop.next(stream.Next(id)))
+		w.write(id)
 		if err := g.expect(r.NGen-1, id); err != nil {
 			return err
 		}
-		if stop.over {
+		if w.stop.over {
 			return errStopped
 		}
 		return nil
@@ -286,8 +272,7 @@ func (g *generation) run(ctx context.Context) error {
 	} else {
 		r.Tokens, err = eng.Generate(ctx, g.prompt, g.opt, emit)
 	}
-	show(stop.next(stream.Flush()))
-	show(stop.flush())
+	w.end()
 	if errors.Is(err, errStopped) {
 		err = nil
 	} else if err == nil && r.NGen < g.opt.MaxTokens {
@@ -296,15 +281,59 @@ func (g *generation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.Text, r.NPrompt = text.String(), len(g.prompt)
-	if r.NGen > 0 {
-		r.TTFT = first.Sub(begin).Seconds() * 1e3
-	}
-	if r.NGen > 1 {
-		r.AvgTS = float64(r.NGen-1) / last.Sub(first).Seconds()
-	}
+	w.fill(r)
+	r.NPrompt = len(g.prompt)
 	count.fill(r, g.predictor != nil, g.cfg.CountMissed)
 	return nil
+}
+
+// writer makes a text of tokens, shows it, and notes when they came.
+type writer struct {
+	stream             *tokenizer.Stream
+	stop               *stopper
+	text               strings.Builder
+	shown              func(text string) // may be nil
+	begun, first, last time.Time
+}
+
+func newWriter(tok *tokenizer.Tokenizer, cfg *GenerateConfig) *writer {
+	w := &writer{stream: tok.NewStream(), stop: newStopper(cfg.Stop), shown: cfg.Show}
+	w.stream.SkipControl = true
+	return w
+}
+
+// show passes a piece of the text on.
+func (w *writer) show(piece string) {
+	w.text.WriteString(piece)
+	if w.shown != nil {
+		w.shown(piece)
+	}
+}
+
+// write adds a generated token, up to a stop text.
+func (w *writer) write(id uint32) {
+	w.last = time.Now()
+	if w.first.IsZero() {
+		w.first = w.last
+	}
+	w.show(w.stop.next(w.stream.Next(id)))
+}
+
+// end shows what was held back.
+func (w *writer) end() {
+	w.show(w.stop.next(w.stream.Flush()))
+	w.show(w.stop.flush())
+}
+
+// fill puts the text and its times into a result.
+func (w *writer) fill(r *Generated) {
+	r.Text = w.text.String()
+	if r.NGen > 0 {
+		r.TTFT = w.first.Sub(w.begun).Seconds() * 1e3
+	}
+	if r.NGen > 1 {
+		r.AvgTS = float64(r.NGen-1) / w.last.Sub(w.first).Seconds()
+	}
 }
 
 // expect compares a chosen token with the recording, if there is one.

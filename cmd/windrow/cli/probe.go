@@ -100,46 +100,18 @@ func (e *env) probe(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	image, err := model.OpenImage(cfg.Path)
-	if err != nil && c.String("trace") != "" {
-		return fmt.Errorf("probe --trace: PATH must be the flash image of the trace: %w", err)
-	}
-	if err == nil {
-		defer image.Close()
-		if !c.IsSet("chunks") {
-			if cfg.Chunks, err = probe.ChunksAbout(cfg.Path, image.Geometry().Record); err != nil {
-				return err
-			}
-		}
-	}
 	var g *devicemodels.GPU
 	if withGPU {
 		if g, err = e.probeGPU(c); err != nil {
 			return err
 		}
 	}
-	p := e.startProgress("probe")
-	cfg.Progress = func(stage string, done, total int) {
-		p.label = "probe " + stage
-		p.update(done, total)
-	}
-	device, err := probe.Run(c.Context, cfg)
-	p.done()
+	device, err := e.probeDisk(c, cfg)
 	if err != nil {
 		return err
 	}
 	if g != nil {
 		gpu.Put(device, g, e.now())
-	}
-	if path := c.String("trace"); path != "" {
-		tr, err := e.openTrace(path)
-		if err != nil {
-			return err
-		}
-		defer tr.Close()
-		if err := validate.CalibrateByTrace(c.Context, device, tr, image); err != nil {
-			return err
-		}
 	}
 	if name := c.String("name"); name != "" {
 		device.Name = name
@@ -152,6 +124,39 @@ func (e *env) probe(c *cli.Context) error {
 		addGPUSections(d, g)
 	}
 	return e.put(c, d)
+}
+
+// probeDisk measures the host and the disk of PATH. Of an image it measures reads about as large as
+// its records; with a trace it also replays on the image.
+func (e *env) probeDisk(c *cli.Context, cfg probe.Config) (*devicemodels.Device, error) {
+	image, err := model.OpenImage(cfg.Path)
+	if err != nil && c.String("trace") != "" {
+		return nil, fmt.Errorf("probe --trace: PATH must be the flash image of the trace: %w", err)
+	}
+	if err == nil {
+		defer image.Close()
+		if !c.IsSet("chunks") {
+			if cfg.Chunks, err = probe.ChunksAbout(cfg.Path, image.Geometry().Record); err != nil {
+				return nil, err
+			}
+		}
+	}
+	p := e.startProgress("probe")
+	cfg.Progress = func(stage string, done, total int) {
+		p.label = "probe " + stage
+		p.update(done, total)
+	}
+	device, err := probe.Run(c.Context, cfg)
+	p.done()
+	if err != nil || c.String("trace") == "" {
+		return device, err
+	}
+	tr, err := e.openTrace(c.String("trace"))
+	if err != nil {
+		return nil, err
+	}
+	defer tr.Close()
+	return device, validate.CalibrateByTrace(c.Context, device, tr, image)
 }
 
 // probeConfig reads the flags.
