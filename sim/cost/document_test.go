@@ -17,8 +17,8 @@ func TestEnergyDocument(t *testing.T) {
 		Energy: &energy.Report{Tokens: 1, Total: *known.Joules,
 			Parts: []energy.PartJoules{known, known, known, known, known}}}
 	d := r.Document()
-	if d.Headline != "2.00 J/token, 1.00 to 3.00 (published constants)" || d.Check() != nil ||
-		len(d.Warnings) != 1 {
+	if d.Headline != "2.00 J/token, 1.00 to 3.00 (simulated; basis: published constants)" ||
+		d.Check() != nil || len(d.Warnings) != 1 {
 		t.Errorf("%q, warnings %q, %v", d.Headline, d.Warnings, d.Check())
 	}
 	r.Energy.LowerBound, r.Energy.NotKnown = true, []string{"DRAM"}
