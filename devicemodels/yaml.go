@@ -2,14 +2,13 @@ package devicemodels
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/windrow-sim/windrow/internal/output"
 	"github.com/windrow-sim/windrow/internal/refusal"
 )
 
@@ -79,35 +78,17 @@ func Marshal(d *Device) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Save writes a valid device to path, atomically: it writes a file beside path, syncs and renames
-// it.
-func Save(path string, d *Device) (err error) {
+// Save writes a valid device to path, which appears whole or not at all.
+func Save(path string, d *Device) error {
 	data, err := Marshal(d)
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".device-*.partial")
-	if err != nil {
+	if err := output.Write(path, func(f *output.File) error {
+		_, err := f.Write(data)
+		return err
+	}); err != nil {
 		return fmt.Errorf("devicemodels: save: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("devicemodels: save: %w", errors.Join(err, tmp.Close(),
-				os.Remove(tmp.Name())))
-		}
-	}()
-	if _, err = tmp.Write(data); err != nil {
-		return err
-	}
-	// A temporary file is private; every user of the machine may read a device file.
-	if err = tmp.Chmod(0o644); err != nil {
-		return err
-	}
-	if err = tmp.Sync(); err != nil {
-		return err
-	}
-	if err = tmp.Close(); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
+	return nil
 }

@@ -12,16 +12,16 @@
 //
 // Reading guide: trace.go and run.go are the contracts. writer.go and reader.go write and read the
 // trace file. schema.go has its columns and metadata, manifest.go the checksum beside it.
-// partial.go lets a file appear whole or not at all. check.go scans an untrusted file, and guard.go
-// does so in a child process. cat.go and runcat.go print rows. merge.go joins traces. runfile.go
+// hashed.go hashes a file while it is written. check.go scans an untrusted file, and guard.go does
+// so in a child process. cat.go and runcat.go print rows. merge.go joins traces. runfile.go
 // and totals.go write, read and sum Runs.
 //
 // Invariants of a trace file:
 //
 //  1. Tokens ascend strictly by (seq, pos); each has rows for the layers 0..Layers-1 in order.
 //  2. A mask has no bit at or beyond Units.
-//  3. The file under its final name is complete: it is written as NAME.trace.arrow.partial and
-//     renamed after a sync. An interrupted recording is named NAME.partial.trace.arrow, and its
+//  3. The file under its final name is complete: it is written beside it and renamed after a sync
+//     (package output). An interrupted recording is named NAME.partial.trace.arrow, and its
 //     manifest says so.
 //  4. A row of a trace with magnitudes has one magnitude for each active unit.
 //  5. The same tokens, header and options give the same bytes.

@@ -15,6 +15,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 
 	"github.com/windrow-sim/windrow/internal/mask"
+	"github.com/windrow-sim/windrow/internal/output"
+	"github.com/windrow-sim/windrow/internal/output/outputtest"
 	"github.com/windrow-sim/windrow/internal/rng"
 )
 
@@ -127,68 +129,72 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// fullDisk is a sink that fails like a full disk after some bytes, or when it is synced or closed.
-type fullDisk struct {
-	sink
-	room             int
-	syncErr, closErr error
-}
-
-func (d *fullDisk) Write(b []byte) (int, error) {
-	if len(b) > d.room {
-		n, _ := d.sink.Write(b[:d.room])
-		d.room = 0
-		return n, syscall.ENOSPC
-	}
-	d.room -= len(b)
-	return d.sink.Write(b)
-}
-
-func (d *fullDisk) Sync() error { return errors.Join(d.sink.Sync(), d.syncErr) }
-
-func (d *fullDisk) Close() error { return errors.Join(d.sink.Close(), d.closErr) }
-
 // A2: after a failed write, the Arrow library's Close can return nil and leave a file that looks
 // whole. Wherever the disk fills up, there must be an error and no file.
 func TestField_A2_FailedWriteLeavesNothing(t *testing.T) {
 	src := testTrace(9, true)
-	whole, err := os.Stat(save(t, src, WriteOptions{BatchBytes: 700}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	disks := []fullDisk{
-		{room: int(whole.Size()), syncErr: syscall.ENOSPC},
-		{room: int(whole.Size()), closErr: syscall.ENOSPC},
-	}
-	for room := 0; room < int(whole.Size()); room += 331 {
-		disks = append(disks, fullDisk{room: room})
+	whole := int64(0)
+	written := save(t, src, WriteOptions{BatchBytes: 700})
+	for _, name := range []string{written, ManifestPath(written)} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole += info.Size()
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.trace.arrow")
-	for _, disk := range disks {
+	for room := int64(0); room < whole; room += 331 {
 		for _, interrupt := range []bool{false, true} {
+			disk := &outputtest.Full{Room: room, Err: syscall.ENOSPC}
 			if err := recordOn(disk, path, src, interrupt); !errors.Is(err, syscall.ENOSPC) {
-				t.Fatalf("room %d: want ENOSPC, got %v", disk.room, err)
+				t.Fatalf("room %d: want ENOSPC, got %v", room, err)
 			}
 			if left := names(t, dir); len(left) != 0 {
-				t.Fatalf("room %d: left %q", disk.room, left)
+				t.Fatalf("room %d: left %q", room, left)
 			}
 		}
 	}
-	if err := recordOn(fullDisk{room: int(whole.Size())}, path, src, false); err != nil {
+	empty := func() {
+		for _, name := range names(t, dir) {
+			if err := os.Remove(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, interrupt := range []bool{false, true} {
+		outputtest.Each(t, syscall.EIO, func() error {
+			return recordOn(nil, path, src, interrupt)
+		}, func(fired string, err error) {
+			left := names(t, dir)
+			// A trace whose manifest could not be written is whole, and read without it.
+			if len(left) == 1 && strings.HasSuffix(left[0], traceExt) {
+				err = errors.Join(err, readAll(filepath.Join(dir, left[0])))
+				left = nil
+			}
+			if len(left) == 2 && strings.Contains(fired, "sync "+filepath.Base(dir)) {
+				left = nil // only the folder's sync failed
+			}
+			if !errors.Is(err, syscall.EIO) || len(left) != 0 {
+				t.Errorf("%s: %v, left %q", fired, err, left)
+			}
+			empty()
+		})
+		empty()
+	}
+	disk := &outputtest.Full{Room: whole, Err: syscall.ENOSPC}
+	if err := recordOn(disk, path, src, false); err != nil {
 		t.Errorf("a disk with just enough room: %v", err)
 	}
 }
 
 // recordOn writes a trace to a disk as a caller that drops the errors of Append: it must still not
 // get a file.
-func recordOn(disk fullDisk, path string, src *Memory, interrupt bool) error {
-	w, err := newWriter(path, src.Head, WriteOptions{BatchBytes: 700}, func(name string) (sink,
-		error) {
-		s, err := createSink(name)
-		disk.sink = s
-		return &disk, err
-	})
+func recordOn(disk output.FS, path string, src *Memory, interrupt bool) error {
+	if disk != nil {
+		defer output.Use(disk)()
+	}
+	w, err := Create(path, src.Head, WriteOptions{BatchBytes: 700})
 	if err != nil {
 		return err
 	}
@@ -206,10 +212,8 @@ func recordOn(disk fullDisk, path string, src *Memory, interrupt bool) error {
 func TestField_A2_OldTraceSurvives(t *testing.T) {
 	src := testTrace(9, false)
 	path := save(t, src, WriteOptions{})
-	w, err := newWriter(path, src.Head, WriteOptions{}, func(name string) (sink, error) {
-		s, err := createSink(name)
-		return &fullDisk{sink: s, room: 10}, err
-	})
+	defer output.Use(&outputtest.Full{Room: 10, Err: syscall.ENOSPC})()
+	w, err := Create(path, src.Head, WriteOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,15 +86,12 @@ func WriteRun(path string, r *Run) error {
 	}
 	p, err := writeRows(path, &meta, r.Rows)
 	if err != nil {
-		return fmt.Errorf("traces: %s: %w", path, err)
+		return fmt.Errorf("traces: %w", err)
 	}
 	m := runManifest{RunMeta: meta, File: filepath.Base(path), Rows: len(r.Rows), Bytes: p.size,
 		SHA256: p.sum()}
-	if err := writeJSON(RunMetaPath(path), &m); err != nil {
-		return fmt.Errorf("traces: %s: %w", path, errors.Join(err, removeQuietly(p.name)))
-	}
-	if err := p.commit(path); err != nil {
-		return fmt.Errorf("traces: %s: %w", path, err)
+	if err := p.commit("", RunMetaPath(path), &m); err != nil {
+		return fmt.Errorf("traces: %w", err)
 	}
 	return nil
 }
@@ -118,13 +115,13 @@ func runPairs(m *RunMeta) ([]arrowfile.Pair, error) {
 	}, nil
 }
 
-// writeRows writes the sealed partial file.
-func writeRows(path string, m *RunMeta, rows []RunRow) (*partialFile, error) {
+// writeRows writes the rows to a file that has no name yet.
+func writeRows(path string, m *RunMeta, rows []RunRow) (*hashedFile, error) {
 	pairs, err := runPairs(m)
 	if err != nil {
 		return nil, err
 	}
-	p, err := newPartial(path, createSink)
+	p, err := newHashed(path)
 	if err != nil {
 		return nil, err
 	}
@@ -142,9 +139,10 @@ func writeRows(path string, m *RunMeta, rows []RunRow) (*partialFile, error) {
 		err = w.Close()
 	}
 	if err != nil {
-		return nil, errors.Join(err, p.abort())
+		p.out.Abort()
+		return nil, err
 	}
-	return p, p.seal()
+	return p, nil
 }
 
 // encodeRows fills the column buffers in the order of runColumns.

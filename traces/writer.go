@@ -35,7 +35,7 @@ type Writer struct {
 	head     Header
 	compress string
 	whole    bool // the "complete" that Close writes to the manifest
-	file     *partialFile
+	file     *hashedFile
 	arrow    *arrowfile.Writer
 	cols     []arrowfile.Column
 	bufs     [numBuffers][]byte // one batch
@@ -53,11 +53,6 @@ type Writer struct {
 // Create starts a trace at path, which must end in ".trace.arrow". An existing trace stays until
 // Close replaces it. An empty h.SchemaVersion is set to SchemaVersion.
 func Create(path string, h Header, opt WriteOptions) (*Writer, error) {
-	return newWriter(path, h, opt, createSink)
-}
-
-func newWriter(path string, h Header, opt WriteOptions, create func(string) (sink, error)) (*Writer,
-	error) {
 	if !strings.HasSuffix(path, traceExt) || filepath.Base(path) == traceExt {
 		return nil, fmt.Errorf("traces: %s: a trace is named NAME%s", path, traceExt)
 	}
@@ -86,11 +81,12 @@ func newWriter(path string, h Header, opt WriteOptions, create func(string) (sin
 	if err != nil {
 		return nil, fmt.Errorf("traces: %s: %w", path, err)
 	}
-	if w.file, err = newPartial(path, create); err != nil {
-		return nil, fmt.Errorf("traces: create: %w", err)
+	if w.file, err = newHashed(path); err != nil {
+		return nil, fmt.Errorf("traces: %w", err)
 	}
 	if w.arrow, err = arrowfile.NewWriter(w.file, w.cols, meta, codec); err != nil {
-		return nil, fmt.Errorf("traces: %s: %w", path, errors.Join(err, w.file.abort()))
+		w.file.out.Abort()
+		return nil, fmt.Errorf("traces: %w", err)
 	}
 	return w, nil
 }
@@ -291,7 +287,8 @@ func (w *Writer) Abort() error {
 		return nil
 	}
 	w.done = true
-	return w.file.abort()
+	w.file.out.Abort()
+	return nil
 }
 
 func (w *Writer) finish(path string, complete bool) error {
@@ -310,17 +307,8 @@ func (w *Writer) finish(path string, complete bool) error {
 		return fmt.Errorf("traces: %s: %w", path, errors.Join(err, w.Abort()))
 	}
 	w.done = true
-	if err := w.file.seal(); err != nil {
-		return fmt.Errorf("traces: %s: %w", path, err)
-	}
-	// The manifest first, so that no reader sees the trace without its checksum. Between the two
-	// steps an older trace of the same name does not match its manifest and is refused.
-	if err := writeJSON(ManifestPath(path), w.manifest(path, complete)); err != nil {
-		return fmt.Errorf("traces: %s: manifest: %w", path, errors.Join(err,
-			removeQuietly(w.file.name)))
-	}
-	if err := w.file.commit(path); err != nil {
-		return fmt.Errorf("traces: %s: %w", path, err)
+	if err := w.file.commit(path, ManifestPath(path), w.manifest(path, complete)); err != nil {
+		return fmt.Errorf("traces: %w", err)
 	}
 	return nil
 }

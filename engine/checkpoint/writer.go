@@ -4,25 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
 	"math"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"unicode/utf8"
-)
 
-// WriteFile is the file a Writer writes.
-type WriteFile interface {
-	io.Writer
-	Sync() error
-	Close() error
-}
+	"github.com/windrow-sim/windrow/internal/output"
+)
 
 // WriterOptions place the data.
 type WriterOptions struct {
@@ -31,9 +20,6 @@ type WriterOptions struct {
 	HeaderAlign int64
 	// AlignTensor is the name of a tensor; empty means the first one.
 	AlignTensor string
-	// Create makes the temporary file, which must not exist yet; nil means a file of the operating
-	// system. Tests put a full disk here.
-	Create func(path string) (WriteFile, error)
 }
 
 // Writer writes a safetensors file as a stream. The bytes go to a temporary name in the same
@@ -46,12 +32,12 @@ type WriterOptions struct {
 //
 // After an error every further call returns that error.
 type Writer struct {
-	path, temp string
-	file       WriteFile // nil once closed
-	tensors    []TensorInfo
-	current    int   // tensor being written, −1 before the first
-	left       int64 // missing bytes of the current tensor
-	err        error
+	path    string
+	file    *output.File
+	tensors []TensorInfo
+	current int   // tensor being written, −1 before the first
+	left    int64 // missing bytes of the current tensor
+	err     error
 }
 
 // NewWriter creates the temporary file and writes the header. The data must follow in the order of
@@ -63,36 +49,16 @@ func NewWriter(path string, tensors []TensorInfo, meta map[string]string,
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: write %s: %w", path, err)
 	}
-	create := opt.Create
-	if create == nil {
-		create = createFile
+	file, err := output.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
-	w := &Writer{path: path, tensors: placed, current: -1}
-	if err := w.create(create); err != nil {
-		return nil, fmt.Errorf("checkpoint: write %s: %w", path, err)
-	}
+	w := &Writer{path: path, file: file, tensors: placed, current: -1}
 	if _, err := w.file.Write(header); err != nil {
 		w.Abort()
-		return nil, fmt.Errorf("checkpoint: write %s: %w", path, err)
+		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	return w, nil
-}
-
-func createFile(path string) (WriteFile, error) {
-	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
-}
-
-// create finds a temporary name that is free.
-func (w *Writer) create(create func(string) (WriteFile, error)) (err error) {
-	const attempts = 100
-	for i := range attempts {
-		w.temp = fmt.Sprintf("%s.%d-%d.partial", w.path, os.Getpid(), i)
-		w.file, err = create(w.temp)
-		if !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-	}
-	return err
 }
 
 // Tensors returns the tensors with their offsets and sizes in the file.
@@ -128,7 +94,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	n, err := w.file.Write(p)
 	w.left -= int64(n)
 	if err != nil {
-		return n, w.fail(err)
+		return n, w.end(fmt.Errorf("checkpoint: %w", err))
 	}
 	return n, nil
 }
@@ -143,30 +109,16 @@ func (w *Writer) Commit() error {
 	if w.current+1 != len(w.tensors) {
 		return w.fail(fmt.Errorf("tensor %q was not written", w.tensors[w.current+1].Name))
 	}
-	if err := w.file.Sync(); err != nil {
-		return w.fail(err)
-	}
-	err := w.file.Close()
-	w.file = nil
-	if err == nil {
-		err = os.Rename(w.temp, w.path)
-	}
-	if err != nil {
-		os.Remove(w.temp)
-		return w.fail(err)
+	if err := w.file.Commit(); err != nil {
+		return w.end(fmt.Errorf("checkpoint: %w", err))
 	}
 	w.err = fmt.Errorf("checkpoint: write %s: already committed", w.path)
-	return syncFolder(filepath.Dir(w.path))
+	return nil
 }
 
 // Abort removes the temporary file. After Commit it does nothing, so it can be deferred.
 func (w *Writer) Abort() {
-	if w.file == nil {
-		return
-	}
-	w.file.Close()
-	w.file = nil
-	os.Remove(w.temp)
+	w.file.Abort()
 	if w.err == nil {
 		w.err = fmt.Errorf("checkpoint: write %s: aborted", w.path)
 	}
@@ -183,27 +135,15 @@ func (w *Writer) complete() error {
 
 // fail records the first error and removes the temporary file.
 func (w *Writer) fail(err error) error {
+	return w.end(fmt.Errorf("checkpoint: write %s: %w", w.path, err))
+}
+
+func (w *Writer) end(err error) error {
 	if w.err == nil {
-		w.err = fmt.Errorf("checkpoint: write %s: %w", w.path, err)
+		w.err = err
 		w.Abort()
 	}
 	return w.err
-}
-
-// syncFolder makes the rename itself durable.
-func syncFolder(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil // folders cannot be synced there
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
-	}
-	return nil
 }
 
 // encodeHeader returns the tensors with their places and the first bytes of the file: length, JSON

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/windrow-sim/windrow/internal/output"
+	"github.com/windrow-sim/windrow/internal/output/outputtest"
 )
 
 func sample() []TensorInfo {
@@ -177,35 +180,13 @@ func TestWriterRefusesBadPlans(t *testing.T) {
 	}
 }
 
-// fullDisk is a file on a device with room for a number of bytes, on which Sync or Close may fail
-// too.
-type fullDisk struct {
-	WriteFile
-	room      int
-	sync, end error
-}
-
-func (d *fullDisk) Write(p []byte) (int, error) {
-	n := min(len(p), d.room)
-	d.room -= n
-	if n, err := d.WriteFile.Write(p[:n]); err != nil {
-		return n, err
-	}
-	if n < len(p) {
-		return n, syscall.ENOSPC
-	}
-	return n, nil
-}
-
-func (d *fullDisk) Sync() error  { return errors.Join(d.sync, d.WriteFile.Sync()) }
-func (d *fullDisk) Close() error { return errors.Join(d.end, d.WriteFile.Close()) }
-
 func TestFullDiskLeavesNothingAndKeepsTheOldFile(t *testing.T) {
-	for name, disk := range map[string]fullDisk{
-		"in the header": {room: 10},
-		"in the data":   {room: 400},
-		"at sync":       {room: 1 << 20, sync: syscall.EIO},
-		"at close":      {room: 1 << 20, end: syscall.EDQUOT},
+	for name, disk := range map[string]output.FS{
+		"in the header": &outputtest.Full{Room: 10, Err: syscall.ENOSPC},
+		"in the data":   &outputtest.Full{Room: 400, Err: syscall.ENOSPC},
+		// open, write twice, sync, close
+		"at sync":  &outputtest.Faults{At: 4, Err: syscall.EIO},
+		"at close": &outputtest.Faults{At: 5, Err: syscall.EDQUOT},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -213,12 +194,9 @@ func TestFullDiskLeavesNothingAndKeepsTheOldFile(t *testing.T) {
 			if err := os.WriteFile(path, []byte("old"), 0o666); err != nil {
 				t.Fatal(err)
 			}
-			opt := WriterOptions{Create: func(p string) (WriteFile, error) {
-				f, err := createFile(p)
-				disk.WriteFile = f
-				return &disk, err
-			}}
-			err := write(path, []TensorInfo{{Name: "a", DType: U8, Shape: []int64{1000}}}, nil, opt)
+			outputtest.Use(t, disk)
+			err := write(path, []TensorInfo{{Name: "a", DType: U8, Shape: []int64{1000}}}, nil,
+				WriterOptions{})
 			if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EIO) &&
 				!errors.Is(err, syscall.EDQUOT) {
 				t.Errorf("got %v", err)
@@ -247,23 +225,18 @@ func TestWriterWhereItCannotWrite(t *testing.T) {
 	onlyIn(t, dir, "folder")
 }
 
-func TestLeftoverOfAnotherProcessIsNotTouched(t *testing.T) {
+func TestTwoWritersOfOneFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x")
 	w, err := NewWriter(path, nil, nil, WriterOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := NewWriter(path, nil, nil, WriterOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if w.temp == other.temp {
-		t.Fatal("two writers share a file")
+	if _, err := NewWriter(path, nil, nil, WriterOptions{}); !errors.Is(err, output.ErrBusy) {
+		t.Errorf("a second writer: %v", err)
 	}
 	if err := w.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	other.Abort()
 	onlyIn(t, dir, "x")
 }

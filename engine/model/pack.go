@@ -29,7 +29,6 @@ type PackOptions struct {
 	// Progress may be nil.
 	Progress Progress
 
-	create createFunc
 	memory int // of the bundler; 0 means bundleMemory
 }
 
@@ -83,8 +82,7 @@ func Pack(ctx context.Context, dir, out string, opt PackOptions) (*PackReport, e
 		// other weights, other masks
 		f.source = digest(fmt.Appendf(nil, "%s as %s", f.source, *opt.Format))
 	}
-	if err := writeImage(ctx, out, f, newSourceFiller(src, f, opt.memory), opt.create,
-		moved); err != nil {
+	if err := writeImage(ctx, out, f, newSourceFiller(src, f, opt.memory), moved); err != nil {
 		return nil, err
 	}
 	img, err := OpenImage(out)

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
+	"github.com/windrow-sim/windrow/internal/output/outputtest"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
@@ -315,38 +316,24 @@ func TestProgressReachesItsTotal(t *testing.T) {
 	}
 }
 
-// fullDisk has room for a number of bytes.
-type fullDisk struct {
-	*os.File
-	room *int
-}
-
-func (d fullDisk) Write(p []byte) (int, error) {
-	if *d.room -= len(p); *d.room < 0 {
-		return 0, syscall.ENOSPC
-	}
-	return d.File.Write(p)
-}
-
 func TestFullDiskLeavesNothing(t *testing.T) {
 	dir := newFixture(tiny()).write(t, 1)
 	whole, _ := pack(t, dir, PackOptions{})
 	size := int(whole.file.Size())
 	for _, room := range []int{0, 3000, size / 2, size - 1} {
-		left := room
-		create := func(path string) (checkpoint.WriteFile, error) {
-			f, err := os.Create(path)
-			return fullDisk{f, &left}, err
+		fill := func() {
+			outputtest.Use(t, &outputtest.Full{Room: int64(room), Err: syscall.ENOSPC})
 		}
+		fill()
 		out := t.TempDir()
-		_, err := Pack(t.Context(), dir, filepath.Join(out, "x"), PackOptions{create: create})
+		_, err := Pack(t.Context(), dir, filepath.Join(out, "x"), PackOptions{})
 		if !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("room for %d: %v", room, err)
 		}
 		folderIsEmpty(t, out)
-		left = room
-		if err := Synth(t.Context(), tiny(), "s", 1, filepath.Join(out, "x"), SynthOptions{
-			create: create}); !errors.Is(err, syscall.ENOSPC) {
+		fill()
+		if err := Synth(t.Context(), tiny(), "s", 1, filepath.Join(out, "x"),
+			SynthOptions{}); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("synth, room for %d: %v", room, err)
 		}
 		folderIsEmpty(t, out)

@@ -26,8 +26,6 @@ type SynthOptions struct {
 	ActiveShare float64
 	// Progress may be nil.
 	Progress Progress
-
-	create createFunc
 }
 
 // Synth writes an image of the given shape with random weights. It has the size, the layout and the
@@ -66,7 +64,7 @@ func Synth(ctx context.Context, shape Shape, name string, seed uint64, out strin
 	// agree.
 	bias := -quantile(opt.ActiveShare) * weightDeviation * math.Sqrt(float64(shape.DModel))
 	fill.bias = math.Round(bias*(1<<16)) / (1 << 16)
-	return writeImage(ctx, out, f, fill, opt.create, meter(opt.Progress, f.dataSize()))
+	return writeImage(ctx, out, f, fill, meter(opt.Progress, f.dataSize()))
 }
 
 // synthArch is the architecture of a random model: OPT's, or with three rows per neuron Llama's

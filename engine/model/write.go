@@ -51,10 +51,10 @@ type filler interface {
 }
 
 // writeImage writes a whole image or nothing. It calls moved for every written block.
-func writeImage(ctx context.Context, out string, f facts, from filler, create createFunc,
+func writeImage(ctx context.Context, out string, f facts, from filler,
 	moved func(int64)) error {
 	w, err := checkpoint.NewWriter(out, f.tensors(), f.encode(), checkpoint.WriterOptions{
-		HeaderAlign: imageAlign, AlignTensor: bundlesName(0), Create: create,
+		HeaderAlign: imageAlign, AlignTensor: bundlesName(0),
 	})
 	if err != nil {
 		return err
@@ -90,9 +90,6 @@ func writeImage(ctx context.Context, out string, f facts, from filler, create cr
 	}
 	return w.Commit()
 }
-
-// createFunc is the seam that tests fill the disk through; nil means files of the operating system.
-type createFunc = func(path string) (checkpoint.WriteFile, error)
 
 // Progress gets the number of bytes read or written so far, out of total. It is called often, from
 // one goroutine.

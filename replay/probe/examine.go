@@ -9,6 +9,7 @@ import (
 
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/internal/document"
+	"github.com/windrow-sim/windrow/internal/output"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
@@ -86,18 +87,16 @@ func fileAt(path string) (file string, remove func(), err error) {
 	if !st.IsDir() {
 		return path, func() {}, nil
 	}
-	tmp, err := os.CreateTemp(path, ".windrow-probe-*")
+	tmp, err := output.Scratch(path, "windrow-probe")
 	if err != nil {
 		return "", nil, fmt.Errorf("probe: cannot make a file to try; name a folder that can "+
 			"be written, or a file: %w", err)
 	}
-	remove = func() { os.Remove(tmp.Name()) }
 	_, err = tmp.Write(make([]byte, 64*units.KiB))
-	if err = errors.Join(err, tmp.Close()); err != nil {
-		remove()
+	if err = errors.Join(err, tmp.Seal()); err != nil {
 		return "", nil, fmt.Errorf("probe: cannot write a file to try: %w", err)
 	}
-	return tmp.Name(), remove, nil
+	return tmp.Name(), tmp.Abort, nil
 }
 
 // examine looks at the host and at the disk that file is on.

@@ -5,10 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/output"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
 )
@@ -20,19 +20,15 @@ const minFileSize = 16 * units.MiB
 type target struct {
 	path      string
 	size      units.Bytes
-	temporary bool
-	note      string // why cached pages of the file could not be dropped; empty when they were
+	temporary *output.File // nil for a file that was there
+	note      string       // why cached pages of it could not be dropped; "" when they were
 }
 
 // remove deletes a temporary file. Removing twice, or a file that is gone, is no error.
-func (t *target) remove() error {
-	if !t.temporary {
-		return nil
+func (t *target) remove() {
+	if t.temporary != nil {
+		t.temporary.Abort()
 	}
-	if err := os.Remove(t.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("probe: remove the temporary file: %w", err)
-	}
-	return nil
 }
 
 // openTarget finds the file of cfg.Path, or makes one when it is a folder.
@@ -86,18 +82,17 @@ func makeFile(ctx context.Context, cfg Config, m *machine) (_ *target, err error
 			"free some space, or give an existing file", cfg.Path, flashio.ErrEnvironment,
 			minFileSize)
 	}
-	f, err := os.CreateTemp(cfg.Path, ".windrow-probe-*")
+	f, err := output.Scratch(cfg.Path, "windrow-probe")
 	if err != nil {
 		return nil, fmt.Errorf("probe: %w", err)
 	}
-	t := &target{path: f.Name(), size: size, temporary: true}
+	t := &target{path: f.Name(), size: size, temporary: f}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, t.remove())
+			t.remove()
 		}
 	}()
-	if err = errors.Join(fill(ctx, f, size, cfg.Seed, progress(cfg, "file")),
-		f.Close()); err != nil {
+	if err = fill(ctx, f, size, cfg.Seed, progress(cfg, "file")); err != nil {
 		return nil, err
 	}
 	if err = t.dropCache(m); err != nil {
@@ -107,7 +102,7 @@ func makeFile(ctx context.Context, cfg Config, m *machine) (_ *target, err error
 }
 
 // fill writes size random bytes to f and syncs them.
-func fill(ctx context.Context, f *os.File, size units.Bytes, seed uint64, step func(done,
+func fill(ctx context.Context, f *output.File, size units.Bytes, seed uint64, step func(done,
 	total int)) error {
 	random := rng.Stream(seed, "probe/file")
 	block := make([]byte, maxChunk)
@@ -120,12 +115,12 @@ func fill(ctx context.Context, f *os.File, size units.Bytes, seed uint64, step f
 			binary.LittleEndian.PutUint64(block[i:], random.Uint64())
 		}
 		if _, err := f.Write(block); err != nil {
-			return fmt.Errorf("probe: write the temporary file: %w", err)
+			return fmt.Errorf("probe: the temporary file: %w", err)
 		}
 		step(done+1, total)
 	}
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("probe: sync the temporary file: %w", err)
+	if err := f.Seal(); err != nil {
+		return fmt.Errorf("probe: the temporary file: %w", err)
 	}
 	return nil
 }

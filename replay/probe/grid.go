@@ -84,7 +84,7 @@ func (g *grid) header(cfg Config, m *machine, t *target) sampleHeader {
 		Mode: modeText(g.modes), Engines: cfg.Engines,
 		Chunks: cfg.Chunks, Depths: cfg.Depths, Span: cfg.Span, Seed: cfg.Seed,
 	}
-	if info, err := os.Stat(t.path); err == nil && !t.temporary {
+	if info, err := os.Stat(t.path); err == nil && t.temporary == nil {
 		h.Changed = info.ModTime().UnixNano()
 	}
 	return h

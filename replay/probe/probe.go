@@ -92,7 +92,7 @@ func run(ctx context.Context, cfg Config, m *machine) (dev *devicemodels.Device,
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, t.remove()) }()
+	defer t.remove()
 
 	start := m.now()
 	budget := units.Nanos(cfg.Budget)

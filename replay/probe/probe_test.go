@@ -383,7 +383,7 @@ func TestTemporaryFile(t *testing.T) {
 	var compressed int
 	f.onBatch = func() error {
 		if size == 0 {
-			files, _ := filepath.Glob(filepath.Join(dir, ".windrow-probe-*"))
+			files, _ := filepath.Glob(filepath.Join(dir, "windrow-probe*"))
 			data, _ := os.ReadFile(files[0])
 			size, compressed = int64(len(data)), distinct(data)
 		}

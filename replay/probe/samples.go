@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/output"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -63,7 +63,7 @@ type sampleCost struct {
 
 // samples writes a file of samples, and holds what an earlier one had. A nil samples keeps nothing.
 type samples struct {
-	f     *os.File
+	f     *output.Journal
 	w     *bufio.Writer
 	path  string
 	cells map[loop][]result
@@ -80,10 +80,10 @@ func openSamples(cfg Config, header sampleHeader) (*samples, error) {
 	}
 	s := &samples{path: cfg.Samples, cells: map[loop][]result{},
 		costs: map[flashio.Engine]units.Nanos{}}
-	f, err := os.OpenFile(cfg.Samples, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := output.OpenJournal(cfg.Samples, true)
 	fresh := err == nil
 	if errors.Is(err, fs.ErrExist) && cfg.Resume {
-		f, err = os.OpenFile(cfg.Samples, os.O_RDWR, 0)
+		f, err = output.OpenJournal(cfg.Samples, false)
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("probe: samples: %s exists already; give another name, or resume "+
@@ -224,7 +224,7 @@ func (s *samples) close() error {
 	if s == nil {
 		return nil
 	}
-	if err := errors.Join(s.w.Flush(), s.f.Close()); err != nil {
+	if err := errors.Join(s.w.Flush(), s.f.Sync(), s.f.Close()); err != nil {
 		return fmt.Errorf("probe: samples: %w", err)
 	}
 	return nil

@@ -3,18 +3,27 @@ package sweep
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/windrow-sim/windrow/internal/output"
 )
 
-// FormatVersion of files of results: major.minor.
-const FormatVersion = "1.1"
+// FormatVersion of files of results: major.minor. Since 1.2 every result ends in the hash of its
+// line.
+const FormatVersion = "1.2"
+
+// readable are the versions that Read takes.
+var readable = []string{"1.1", FormatVersion}
 
 // ErrResults marks a file of results that cannot be continued.
 var ErrResults = errors.New("not results of this sweep")
@@ -62,8 +71,8 @@ func (s Shard) Range(all int) (from, to int) {
 // complete. It always consists of whole lines.
 type File struct {
 	path string
-	out  *os.File
-	done int // results in it
+	out  *output.Journal // nil once it is complete
+	done int             // results in it
 }
 
 // Partial is the name of an unfinished file.
@@ -79,13 +88,12 @@ func Create(path string, h *Header, resume bool) (*File, error) {
 	}
 	head = append(head, '\n')
 	partial := Partial(path)
-	flags := os.O_RDWR | os.O_CREATE
-	if !resume {
-		flags |= os.O_EXCL
-	} else if whole, err := whole(path, head, h); whole || err != nil {
-		return &File{path: path, done: h.results()}, err
+	if resume {
+		if whole, err := whole(path, head, h); whole || err != nil {
+			return &File{path: path, done: h.results()}, err
+		}
 	}
-	out, err := os.OpenFile(partial, flags, 0o644)
+	out, err := output.OpenJournal(partial, !resume)
 	if errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("sweep: %s is the file of an interrupted sweep; continue it with "+
 			"--resume, or remove it: %w", partial, ErrResults)
@@ -160,14 +168,54 @@ func scan(name string, r io.Reader, head []byte, h *Header) (done int, end int64
 	from, to := h.Shard.Range(h.Configurations)
 	for from+done < to {
 		line, err := in.ReadBytes('\n')
-		var result Result
-		if err != nil || json.Unmarshal(line, &result) != nil || result.Index != from+done {
-			return done, end, nil
+		if errors.Is(err, io.EOF) {
+			return done, end, nil // a line without an end was cut while it was written
+		}
+		if err != nil {
+			return 0, 0, fmt.Errorf("sweep: %w", err)
+		}
+		if why := damaged(line, from+done); why != "" {
+			if _, err := in.Peek(1); errors.Is(err, io.EOF) && !json.Valid(line) {
+				return done, end, nil // a power cut leaves noise behind the last line
+			}
+			return 0, 0, fmt.Errorf("sweep: %s, line %d: %s; put the file back as it was, cut it "+
+				"off before that line (head -n %d), or remove it and start again: %w", name, done+2,
+				why, done+1, ErrResults)
 		}
 		end += int64(len(line))
 		done++
 	}
 	return done, end, nil
+}
+
+// sumKey is the last field of a line: 16 hexadecimal digits of the SHA-256 of the line without it.
+const sumKey = `,"line_sha256":"`
+
+// withSum adds its hash to the JSON of a result, and the end of the line.
+func withSum(result []byte) []byte {
+	sum := sha256.Sum256(result)
+	line := append(result[:len(result)-1:len(result)-1], sumKey...)
+	return append(hex.AppendEncode(line, sum[:8]), "\"}\n"...)
+}
+
+// damaged says what is wrong with the line of the result of an index; "" = nothing.
+func damaged(line []byte, index int) string {
+	const tail = len(sumKey) + 16 + len("\"}\n")
+	if len(line) < tail {
+		return "it is cut off"
+	}
+	result := append(slices.Clone(line[:len(line)-tail]), '}')
+	if !bytes.Equal(withSum(result), line) {
+		return "it was changed since it was written: its line_sha256 differs"
+	}
+	var r Result
+	if err := json.Unmarshal(result, &r); err != nil {
+		return err.Error()
+	}
+	if r.Index != index {
+		return fmt.Sprintf("it is result %d where %d is next", r.Index, index)
+	}
+	return ""
 }
 
 // Done is the number of results in the file.
@@ -179,7 +227,7 @@ func (f *File) Write(r *Result) error {
 	if err != nil {
 		return fmt.Errorf("sweep: result %d: %w", r.Index, err)
 	}
-	if _, err := f.out.Write(append(line, '\n')); err != nil {
+	if _, err := f.out.Write(withSum(line)); err != nil {
 		return fmt.Errorf("sweep: %w", err)
 	}
 	f.done++
@@ -191,10 +239,9 @@ func (f *File) Finish() error {
 	if f.out == nil { // it was complete before
 		return nil
 	}
-	if err := errors.Join(f.out.Sync(), f.out.Close()); err != nil {
-		return fmt.Errorf("sweep: %w", err)
-	}
-	if err := os.Rename(Partial(f.path), f.path); err != nil {
+	out := f.out
+	f.out = nil
+	if err := out.Publish(f.path); err != nil {
 		return fmt.Errorf("sweep: %w", err)
 	}
 	return nil
@@ -203,12 +250,15 @@ func (f *File) Finish() error {
 // Abort leaves what there is, to be resumed; a file without results is removed. After Finish it
 // does nothing.
 func (f *File) Abort() {
-	if f.out == nil || f.out.Close() != nil { // closed by Finish
+	if f.out == nil {
 		return
 	}
 	if f.done == 0 {
-		os.Remove(Partial(f.path)) // nothing is lost if it stays
+		_ = f.out.Discard() // nothing is lost if it stays
+	} else {
+		_ = f.out.Close() // an error of the disk has been told by Write
 	}
+	f.out = nil
 }
 
 // Read calls each with the results of a file, in order.
@@ -224,15 +274,18 @@ func Read(r io.Reader, each func(*Result) error) (*Header, error) {
 			return nil, fmt.Errorf("sweep: results: line %d is not whole: %w", n+1, ErrResults)
 		}
 		if n == 0 {
-			if err := json.Unmarshal(line, &h); err != nil || h.Format != FormatVersion {
+			if err := json.Unmarshal(line, &h); err != nil || !slices.Contains(readable, h.Format) {
 				return nil, fmt.Errorf("sweep: results: line 1 is not the header of version %s: %w",
-					FormatVersion, ErrResults)
+					strings.Join(readable, " or "), ErrResults)
 			}
 			continue
 		}
 		var result Result
 		if err := json.Unmarshal(line, &result); err != nil {
 			return nil, fmt.Errorf("sweep: results: line %d: %w: %w", n+1, err, ErrResults)
+		}
+		if why := damaged(line, result.Index); why != "" && h.Format == FormatVersion {
+			return nil, fmt.Errorf("sweep: results: line %d: %s: %w", n+1, why, ErrResults)
 		}
 		if err := each(&result); err != nil {
 			return nil, err

@@ -121,7 +121,6 @@ func TestResume(t *testing.T) {
 		"half a head":  partial[:20],
 		"nothing":      "",
 		"noise behind": partial + "\x00\x00\x00\n",
-		"a line twice": partial + strings.SplitAfter(partial, "\n")[7],
 		"all of it":    want,
 	} {
 		if err := os.WriteFile(Partial(path), []byte(left), 0o644); err != nil {
@@ -139,6 +138,32 @@ func TestResume(t *testing.T) {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
+	}
+	lines := strings.SplitAfter(partial, "\n")
+	swapped := slices.Clone(lines)
+	swapped[2], swapped[3] = swapped[3], swapped[2]
+	for name, c := range map[string]struct{ left, want string }{
+		"a digit":        {strings.Replace(partial, `"configuration":3`, `"configuration":4`, 1), "line 5: it was changed"},
+		"the last":       {strings.TrimSuffix(partial, "\"}\n") + "0\"}\n", "line 8: it was changed"},
+		"a line twice":   {partial + lines[7], "line 9: it is result 6 where 7 is next"},
+		"two lines":      {strings.Join(swapped, ""), "line 3: it is result 2 where 1 is next"},
+		"noise within":   {lines[0] + lines[1] + "\x00\n" + lines[2], "line 3: it is cut off"},
+		"a line is gone": {lines[0] + lines[2], "line 2: it is result 1 where 0 is next"},
+		"without a hash": {lines[0] + `{"configuration":0}` + "\n", "line 2: it is cut off"},
+	} {
+		if err := os.WriteFile(Partial(path), []byte(c.left), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		err := sweepTo(t, path, &Header{}, true, 1000)
+		if !errors.Is(err, ErrResults) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		if got := read(t, Partial(path)); got != c.left {
+			t.Errorf("%s: the file was changed", name)
+		}
+	}
+	if err := os.Remove(Partial(path)); err != nil {
+		t.Fatal(err)
 	}
 	// What is whole is not made again: none may be written.
 	if err := sweepTo(t, whole, &Header{}, true, 0); err != nil {
@@ -168,8 +193,11 @@ func TestInterruptedSecondPass(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	opt := Options{Progress: func(done, total int) {
-		if done > first {
+	opt := Options{Progress: func(done, total int, pass float64) {
+		if done != f.Done() || total != len(configs) {
+			t.Errorf("%d of %d told, %d of %d in the file", done, total, f.Done(), len(configs))
+		}
+		if done == first && pass > 0 {
 			cancel()
 		}
 	}}

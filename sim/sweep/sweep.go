@@ -44,9 +44,9 @@ type Options struct {
 	// Headroom adds the fewest loads of any policy to every result. It takes one more pass over the
 	// trace, and 8 bytes for each token, layer and policy.
 	Headroom bool
-	// Progress, if not nil, is called with the number of configurations done and the number of all.
-	// A configuration that is timed twice counts twice.
-	Progress func(done, total int)
+	// Progress, if not nil, is called with the number of results that were emitted, of all, and
+	// with how far the pass is that makes the next ones: 0 to 1, 0 where none runs.
+	Progress func(done, total int, pass float64)
 }
 
 // Config is one configuration of a sweep: the simulation, and the variant of the trace.
@@ -69,7 +69,6 @@ func Run(ctx context.Context, t *Trace, configs []Config, opt Options,
 	s := &sweeper{
 		trace: t, variants: map[Variant]*Trace{{}: t}, configs: configs, opt: opt,
 		tables: map[tableKey]*Table{}, least: map[leastKey]int64{}, done: opt.First,
-		total: len(configs),
 	}
 	if s.opt.Workers <= 0 {
 		s.opt.Workers = runtime.GOMAXPROCS(0)
@@ -95,8 +94,7 @@ type sweeper struct {
 	opt      Options
 	tables   map[tableKey]*Table
 	least    map[leastKey]int64
-	done     int // configurations, for progress
-	total    int
+	done     int // results emitted
 }
 
 // tableKey holds everything that a table depends on. All configurations have one geometry.
@@ -285,7 +283,6 @@ func (s *sweeper) segment(ctx context.Context, from, to int, emit func(*Result) 
 			again = append(again, from+i)
 		}
 	}
-	s.total += len(again)
 	for next := from; next < to; {
 		ready := to
 		if len(again) > 0 {
@@ -296,6 +293,8 @@ func (s *sweeper) segment(ctx context.Context, from, to int, emit func(*Result) 
 			if err := emit(&result); err != nil {
 				return err
 			}
+			s.done++
+			s.report(0)
 		}
 		if len(again) == 0 {
 			return nil
@@ -346,15 +345,15 @@ func (s *sweeper) pass(ctx context.Context, indices []int, tables bool) ([]*simu
 		}
 	}
 	p.ready()
-	report := func(tokens int) {
-		if s.opt.Progress != nil {
-			s.opt.Progress(s.done+len(indices)*tokens/max(p.tokens, 1), s.total)
-		}
-	}
+	report := func(tokens int) { s.report(float64(tokens) / float64(max(p.tokens, 1))) }
 	report(0)
-	err := p.run(ctx, t, report)
-	s.done += len(indices)
-	return p.configs, err
+	return p.configs, p.run(ctx, t, report)
+}
+
+func (s *sweeper) report(pass float64) {
+	if s.opt.Progress != nil {
+		s.opt.Progress(s.done, len(s.configs), pass)
+	}
 }
 
 func newPass(t *Trace, workers int) *pass {

@@ -394,8 +394,8 @@ func TestRunRefuses(t *testing.T) {
 
 func TestInterruptedRunStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	opt := Options{Progress: func(done, total int) {
-		if done > 0 {
+	opt := Options{Progress: func(done, total int, pass float64) {
+		if pass > 0 {
 			cancel()
 		}
 	}}

@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/windrow-sim/windrow/internal/output"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim/adaptive"
 	"github.com/windrow-sim/windrow/sim/answers"
@@ -32,7 +32,7 @@ func adaptiveCommand(e *env) *cli.Command {
 				"0:75%,24:60%,44:75%",
 				"windrow adaptive -t opt.trace.arrow -d m1-max --dram-over-time "+
 					"0s:1.5GiB,200ms:1.1GiB "+
-					"--max-window 12 --hysteresis 4 -o windows.csv --json"),
+					"--max-window 12 --hysteresis 4 -o over-time.csv --json"),
 		// The study chooses the window.
 		Flags: append(less(simFlags(), "window", "policy"),
 			&cli.StringFlag{Name: "dram-over-time", Required: true,
@@ -59,7 +59,7 @@ func (e *env) adaptive(c *cli.Context) error {
 		if strings.HasSuffix(out, ".jsonl") {
 			suffix = ".jsonl"
 		}
-		if err := checkOutput(out, suffix); err != nil {
+		if err := e.claim(c, out, suffix); err != nil {
 			return err
 		}
 	}
@@ -128,14 +128,11 @@ func budgetOverTime(text string, weights units.Bytes) (*adaptive.Schedule, error
 }
 
 // writeWindows writes the tokens of all strategies in the form that the name of the file says.
-func writeWindows(path string, r *adaptive.Result) (err error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if strings.HasSuffix(path, ".csv") {
-		return r.WriteCSV(f)
-	}
-	return r.WriteJSONLines(f)
+func writeWindows(path string, r *adaptive.Result) error {
+	return output.Write(path, func(f *output.File) error {
+		if strings.HasSuffix(path, ".csv") {
+			return r.WriteCSV(f)
+		}
+		return r.WriteJSONLines(f)
+	})
 }

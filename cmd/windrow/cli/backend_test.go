@@ -118,10 +118,10 @@ func TestBackendCUDA(t *testing.T) {
 		t.Errorf("device memory for the CPU: exit %d: %s", o.code, o.stderr)
 	}
 	must(t, words(t, "generate -n 1"+model+" --backend cuda --device-memory 512MiB Once")...)
-	both("record -n 3 --limit 1 --prompts prompts.txt -o device.trace.arrow"+model, "")
+	both("record -n 3 --limit 1 --prompts prompts.txt --force -o device.trace.arrow"+model, "")
 	both("generate -n 3 --oracle device.trace.arrow --window 1 --io pread"+model, "")
 	both("replay -t device.trace.arrow --window 1 --io pread --reference-every 0 -o "+
-		"device.run.arrow"+model, "")
+		"device.run.arrow --force"+model, "")
 	run, err := traces.ReadRun("device.run.arrow")
 	if err != nil {
 		t.Fatal(err)

@@ -2,10 +2,10 @@ package cli
 
 import (
 	"encoding/json"
-	"io"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/windrow-sim/windrow/internal/output"
 	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -37,7 +37,7 @@ func calibrateCommand(e *env) *cli.Command {
 
 func (e *env) calibrate(c *cli.Context) error {
 	if c.IsSet("out") {
-		if err := checkOutput(c.String("out"), ".json"); err != nil {
+		if err := e.claim(c, c.String("out"), ".json"); err != nil {
 			return err
 		}
 	}
@@ -63,8 +63,8 @@ func (e *env) calibrate(c *cli.Context) error {
 		return err
 	}
 	if path := c.String("out"); path != "" {
-		if err := writeWhole(path, func(w io.Writer) error {
-			encoder := json.NewEncoder(w)
+		if err := output.Write(path, func(f *output.File) error {
+			encoder := json.NewEncoder(f)
 			encoder.SetIndent("", "  ")
 			return encoder.Encode(doc)
 		}); err != nil {

@@ -1,18 +1,20 @@
 package cli
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	"github.com/windrow-sim/windrow/internal/output"
 )
 
 // check wraps the action of a verb: required flags, arguments where there are none to take, and
 // numbers below zero are refused before any work. The library itself would print the whole help to
 // stdout for a missing flag and end with another exit code, and says nothing of the others.
-func check(c *cli.Command, path string) {
+func (e *env) check(c *cli.Command, path string) {
 	required := takeRequired(c.Flags)
 	action := c.Action
 	c.Action = func(ctx *cli.Context) error {
@@ -35,6 +37,7 @@ func check(c *cli.Command, path string) {
 					ctx.Value(name))
 			}
 		}
+		defer e.releaseClaims()
 		return explainKind(ctx, action(ctx))
 	}
 }
@@ -74,8 +77,42 @@ func belowZero(c *cli.Context, f cli.Flag, name string) bool {
 	return false
 }
 
-// checkOutput refuses, before the work, a result file that could not be written. suffix is what its
-// name must end in, and may be empty.
+// claim refuses, before the work, a result file that could not be written, that is there already
+// or that another process is writing, and keeps others from it until the verb ends. suffix is what
+// its name must end in, and may be empty.
+func (e *env) claim(c *cli.Context, path, suffix string) error {
+	if err := checkOutput(path, suffix); err != nil {
+		return err
+	}
+	return e.claimFile(path, c.Bool("force") || c.Bool("resume"))
+}
+
+// claimFile claims a file, which may be replaced or not.
+func (e *env) claimFile(path string, replace bool) error {
+	release, stale, err := output.Claim(path, replace)
+	if errors.Is(err, output.ErrExists) {
+		return usageError("%s is there already; write to another name, or say --force to replace "+
+			"it", path)
+	}
+	if err != nil {
+		return err
+	}
+	e.claims = append(e.claims, release)
+	for _, name := range stale {
+		e.note("removed %s, which a process left that was stopped", name)
+	}
+	return nil
+}
+
+// releaseClaims gives up the claims that nothing was written to.
+func (e *env) releaseClaims() {
+	for _, release := range e.claims {
+		release()
+	}
+	e.claims = nil
+}
+
+// checkOutput refuses a name that nothing could be written to.
 func checkOutput(path, suffix string) error {
 	if path == "" {
 		return usageError("the name of the file to write is empty")

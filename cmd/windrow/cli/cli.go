@@ -34,6 +34,7 @@ type env struct {
 	terminal       io.Writer         // stdout itself, to ask for its width
 	args           []string          // the command line, without the program's name
 	inputs         map[string]string // files that the result depends on, with their SHA-256
+	claims         []func()          // give up the names of files to write
 }
 
 // Run executes one command line (without the program's name) and returns the exit code.
@@ -95,7 +96,7 @@ func newApp(e *env) *cli.App {
 				adaptiveCommand(e), speculateCommand(e), layoutCommand(e)),
 			group("compare", demoCommand(e), validateCommand(e), reproduceCommand(e),
 				reportCommand(e)),
-			group("files", traceCommand(e), completionCommand(e), manCommand(e),
+			group("files", traceCommand(e), cleanCommand(e), completionCommand(e), manCommand(e),
 				versionCommand(e)),
 		),
 		Action: func(c *cli.Context) error {
@@ -118,7 +119,7 @@ func newApp(e *env) *cli.App {
 		ExitErrHandler: func(*cli.Context, error) {},
 	}
 	plainSwitches(app.Flags)
-	prepare(app.Commands, "windrow")
+	e.prepare(app.Commands, "windrow")
 	app.CustomAppHelpTemplate = appHelp(app)
 	return app
 }
@@ -165,11 +166,12 @@ func spoken(args []string) []string {
 }
 
 // prepare gives every command the same manners.
-func prepare(commands []*cli.Command, path string) {
+func (e *env) prepare(commands []*cli.Command, path string) {
 	for _, c := range commands {
 		full := path + " " + c.Name
 		c.HideHelpCommand = true
 		if len(c.Subcommands) == 0 {
+			addForceFlag(c)
 			addFormatFlags(c)
 		}
 		plainSwitches(c.Flags)
@@ -177,7 +179,7 @@ func prepare(commands []*cli.Command, path string) {
 			return usageError("%s; see \"%s --help\"", suggestFlag(err, c.Flags), full)
 		}
 		c.CustomHelpTemplate = verbHelp(c, full)
-		prepare(c.Subcommands, full)
+		e.prepare(c.Subcommands, full)
 		if len(c.Subcommands) > 0 {
 			c.Action = func(ctx *cli.Context) error {
 				if ctx.Args().Present() {
@@ -189,7 +191,18 @@ func prepare(commands []*cli.Command, path string) {
 			}
 			continue
 		}
-		check(c, full)
+		e.check(c, full)
+	}
+}
+
+// addForceFlag gives --force to a verb that writes a file.
+func addForceFlag(c *cli.Command) {
+	for _, f := range c.Flags {
+		if slices.Contains(replaceable, f.Names()[0]) {
+			c.Flags = append(c.Flags, &cli.BoolFlag{Name: "force",
+				Usage: "replace a file that is there already"})
+			return
+		}
 	}
 }
 

@@ -1,13 +1,10 @@
 package cli
 
 import (
-	"io"
-	"os"
-	"path/filepath"
-
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/output"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -41,16 +38,18 @@ func (e *env) deviceCompare(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.IsSet("out") {
+		if err := e.claim(c, c.String("out"), ".svg"); err != nil {
+			return err
+		}
+	}
 	cmp, err := devicemodels.Compare(cfg)
 	if err != nil {
 		return err
 	}
-	if out := c.String("out"); c.IsSet("out") {
-		if err := checkOutput(out, ".svg"); err != nil {
-			return err
-		}
-		if err := writeWhole(out, func(w io.Writer) error {
-			return drawComparison(w, cmp)
+	if c.IsSet("out") {
+		if err := output.Write(c.String("out"), func(f *output.File) error {
+			return drawComparison(f, cmp)
 		}); err != nil {
 			return err
 		}
@@ -90,24 +89,4 @@ func compareConfig(c *cli.Context) (cfg devicemodels.CompareConfig, err error) {
 		}
 	}
 	return cfg, nil
-}
-
-// writeWhole writes a file that appears complete or not at all.
-func writeWhole(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".windrow-*.partial")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // of nothing, once it is renamed
-	defer f.Close()
-	if err := write(f); err != nil {
-		return err
-	}
-	if err := f.Chmod(0o644); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

@@ -22,8 +22,9 @@ func deviceFitCommand(e *env) *cli.Command {
 			"make its interval wide, or the fit is refused and says which measurement to add. A " +
 			"value from a data sheet can be fixed.\n\n" +
 			examples("windrow device fit grid.json -o drive.device.yaml",
-				"windrow device fit grid.json --fix link_rate=7GB/s --host m1-max -o "+
-					"drive.device.yaml"),
+				"# again, with what the data sheet and another host say",
+				"windrow device fit grid.json --fix link_rate=7GB/s --host m1-max --force "+
+					"-o drive.device.yaml"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Required: true,
 				Usage: "`DEVICE` file to write (*.device.yaml)"},
@@ -51,7 +52,7 @@ func (e *env) deviceFit(c *cli.Context) error {
 		return usageError("device fit needs one or more outputs of fio, got none; see \"windrow " +
 			"device fit --help\"")
 	}
-	if err := checkOutput(c.String("out"), deviceSuffix); err != nil {
+	if err := e.claim(c, c.String("out"), deviceSuffix); err != nil {
 		return err
 	}
 	opt := fio.DeviceOptions{Name: c.String("name"), Cores: c.Int("cores"), Seed: c.Uint64("seed")}

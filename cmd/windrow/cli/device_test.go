@@ -186,7 +186,7 @@ func TestDeviceCompareTakesTheBestEngine(t *testing.T) {
 func TestDeviceCompareDraws(t *testing.T) {
 	t.Chdir(t.TempDir())
 	args := []string{"device", "compare", "m1-max", "emmc-64gb-sige5", "ufs40-8gen3", "--depths",
-		"1,32", "-o", "a.svg"}
+		"1,32", "--force", "-o", "a.svg"}
 	first := must(t, args...)
 	drawing, err := os.ReadFile("a.svg")
 	if err != nil {
@@ -217,7 +217,8 @@ func TestDeviceCompareDraws(t *testing.T) {
 		t.Errorf("elements: %v", counts)
 	}
 	for _, one := range [][]string{{"--chunks", "4KiB"}, {"--depths", "3"}} {
-		must(t, append([]string{"device", "compare", "m1-max", "m1-max", "-o", "b.svg"}, one...)...)
+		must(t, append([]string{"device", "compare", "m1-max", "m1-max", "--force", "-o", "b.svg"},
+			one...)...)
 		if text, _ := os.ReadFile("b.svg"); strings.Contains(string(text), "NaN") ||
 			strings.Contains(string(text), "Inf") {
 			t.Errorf("%v is drawn as\n%s", one, text)

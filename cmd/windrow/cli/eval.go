@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -11,6 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/engine/session"
 	"github.com/windrow-sim/windrow/internal/document"
+	"github.com/windrow-sim/windrow/internal/output"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay/quality"
 	"github.com/windrow-sim/windrow/sim"
@@ -51,7 +51,7 @@ func evalCommand(e *env) *cli.Command {
 
 func (e *env) eval(c *cli.Context) error {
 	if c.IsSet("plot") {
-		if err := checkOutput(c.String("plot"), ".svg"); err != nil {
+		if err := e.claim(c, c.String("plot"), ".svg"); err != nil {
 			return err
 		}
 	}
@@ -137,14 +137,8 @@ func plotEval(path string, doc *quality.Result) error {
 		}
 		points = append(points, report.Point{X: r.Bytes / 1e6, Y: r.Perplexity, Label: label})
 	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	err = report.WriteParetoSVG(f, fmt.Sprintf("MB read per token, window of %d", doc.Window),
-		"perplexity", points)
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	return err
+	return output.Write(path, func(f *output.File) error {
+		return report.WriteParetoSVG(f, fmt.Sprintf("MB read per token, window of %d", doc.Window),
+			"perplexity", points)
+	})
 }

@@ -76,7 +76,7 @@ func TestPredictorsOfEveryKind(t *testing.T) {
 		record := func(prompts, limit, path string) {
 			must(t, "record", "-m", "tales.flash.safetensors", "--prompts",
 				"examples/prompts/"+prompts, "--limit", limit, "-n", "40", "--batch", "4",
-				"--feature-kind", kind, "-o", path)
+				"--feature-kind", kind, "--force", "-o", path)
 		}
 		record("tales.txt", "8", "learn.trace.arrow")
 		record("scenes.txt", "3", "judge.trace.arrow")
@@ -86,7 +86,7 @@ func TestPredictorsOfEveryKind(t *testing.T) {
 			"centroid": {"--kind", "centroid", "--centroids", "8", "--epochs", "1"},
 		} {
 			text := must(t, append([]string{"train", "--json", "-t", "learn.trace.arrow", "--test",
-				"judge.trace.arrow", "-o", "a.predictor.safetensors"}, flags...)...)
+				"judge.trace.arrow", "--force", "-o", "a.predictor.safetensors"}, flags...)...)
 			opened, err := m.Predictor("a.predictor.safetensors", 0)
 			if err != nil {
 				t.Fatal(err)

@@ -38,8 +38,8 @@ func generateCommand(e *env) *cli.Command {
 				"windrow generate -m tales.flash.safetensors -n 16 --prompts "+
 					"examples/prompts/tales.txt --batch 4",
 				"windrow record -m tales.flash.safetensors --prompts examples/prompts/tales.txt "+
-					"--limit 2 -n 24 -o tales.trace.arrow",
-				"windrow generate -m tales.flash.safetensors --oracle tales.trace.arrow "+
+					"--limit 2 -n 24 -o two.trace.arrow",
+				"windrow generate -m tales.flash.safetensors --oracle two.trace.arrow "+
 					"--window 4 --io pread"),
 		Flags: with(take("model!", "n", "prompts", "batch", "prefill-chunk", "no-bos"),
 			take(samplingFlags...), []cli.Flag{

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -55,6 +56,14 @@ func commandContext(ctx context.Context, watch io.Writer, args ...string) outcom
 	}
 	code := Run(ctx, strings.NewReader(""), &stdout, errs, args)
 	return outcome{code, stdout.String(), stderr.String()}
+}
+
+// forced lets a command line that was run before replace the files that it wrote.
+func forced(args []string) []string {
+	if !slices.Contains(args, "-o") && !slices.Contains(args, "--plot") {
+		return args
+	}
+	return append(slices.Clone(args), "--force")
 }
 
 // must runs a command line that has to succeed and returns its stdout.

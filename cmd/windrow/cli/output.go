@@ -99,7 +99,7 @@ func unresulting() []string {
 }
 
 // switches are those of them that take no value.
-var switches = []string{"quiet", "q", "resume"}
+var switches = []string{"quiet", "q", "resume", "force"}
 
 // commandLine is the command as one types it, without the flags that do not change its result.
 func commandLine(args []string) string {
@@ -157,8 +157,11 @@ func (e *env) readInputs(c *cli.Context) {
 	}
 }
 
-// outputs are flags whose value names a file to write.
-var outputs = []string{"out", "samples", "csv", "parquet", "plot", "state", "keep-devices"}
+// replaceable are flags whose value names a file to write, which --force lets replace another.
+var replaceable = []string{"out", "csv", "parquet", "plot"}
+
+// outputs are flags whose value names a file to write, or a folder of them.
+var outputs = append([]string{"samples", "state", "keep-devices"}, replaceable...)
 
 // hashInput notes a regular file. One that cannot be read is left to its reader, whose error says
 // more.

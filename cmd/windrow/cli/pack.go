@@ -49,7 +49,7 @@ func (e *env) pack(c *cli.Context) error {
 	if err := needArgs(c, 1, "one folder"); err != nil {
 		return err
 	}
-	if err := checkOutput(c.String("out"), ""); err != nil {
+	if err := e.claim(c, c.String("out"), ""); err != nil {
 		return err
 	}
 	cfg := session.PackConfig{Source: c.Args().First(), Out: c.String("out"),

@@ -53,7 +53,7 @@ func TestPredictionsSayWhatTheyAre(t *testing.T) {
 				t.Fatalf("%s on %s: %+v", p.verb, device, rate)
 			}
 			for _, format := range report.Formats() {
-				text := must(t, append(line, "--format", format)...)
+				text := must(t, append(forced(line), "--format", format)...)
 				for _, fault := range unsaid(text, format, rate) {
 					t.Errorf("%s on %s as %s: %s\n%.2000s", p.verb, device, format, fault, text)
 				}

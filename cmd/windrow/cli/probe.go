@@ -93,7 +93,7 @@ func (e *env) probe(c *cli.Context) error {
 	if !c.IsSet("out") {
 		return usageError("-o names the device file to write; give it")
 	}
-	if err := checkOutput(c.String("out"), ""); err != nil {
+	if err := e.claim(c, c.String("out"), ""); err != nil {
 		return err
 	}
 	cfg, err := probeConfig(c)

@@ -79,6 +79,9 @@ func (e *env) probeGPUAlone(c *cli.Context) error {
 		if err := checkOutput(out, ""); err != nil {
 			return err
 		}
+		if err := e.claimFile(out, true); err != nil {
+			return err
+		}
 		if _, err := os.Stat(out); err != nil {
 			return usageError("%s does not exist yet: give PATH too, to measure the flash that "+
 				"it describes; without -o the GPU is only shown", out)

@@ -140,7 +140,7 @@ func TestProgressStaysOutOfStdout(t *testing.T) {
 		"synth model --like opt-125m --layers 1 -o z.flash.safetensors",
 	} {
 		loud := command(append([]string{"--progress", "always"}, words(t, line)...)...)
-		silent := command(append([]string{"--quiet"}, words(t, line)...)...)
+		silent := command(append([]string{"--quiet"}, forced(words(t, line))...)...)
 		if loud.code != exitOK || loud.stdout != silent.stdout {
 			t.Errorf("%s: exit %d; stdout changes with progress", line, loud.code)
 		}

@@ -53,7 +53,7 @@ func recordCommand(e *env) *cli.Command {
 }
 
 func (e *env) record(c *cli.Context) error {
-	if err := checkOutput(c.String("out"), traceSuffix); err != nil {
+	if err := e.claim(c, c.String("out"), traceSuffix); err != nil {
 		return err
 	}
 	cfg := record.Config{N: c.Int("n"), Sampling: samplingOf(c), Threads: c.Int("threads"),

@@ -78,7 +78,7 @@ func TestField_T4_NoBOS(t *testing.T) {
 	if head.Host[record.HostBare] != "" || whole[0].Pos != 0 {
 		t.Fatalf("host %v, first token %+v", head.Host, whole[0])
 	}
-	must(t, append(args, "--no-bos")...)
+	must(t, append(args, "--no-bos", "--force")...)
 	bare, head := readTokens(t, "x.trace.arrow")
 	if head.Host[record.HostBare] != "true" || len(bare) != len(whole)-2 ||
 		bare[0].ID != whole[1].ID ||
@@ -102,7 +102,7 @@ func TestRecordBatches(t *testing.T) {
 	recorded := func(out string, more ...string) outcome {
 		o := command(append([]string{"record", "-m", "tales.flash.safetensors", "--prompts",
 			"examples/prompts/tales.txt", "--limit", "5", "-n", "6",
-			"--temp", "0.7", "--magnitudes", "--features", "-o", out}, more...)...)
+			"--temp", "0.7", "--magnitudes", "--features", "--force", "-o", out}, more...)...)
 		if o.code != exitOK {
 			t.Fatalf("%v: exit %d: %s", more, o.code, o.stderr)
 		}

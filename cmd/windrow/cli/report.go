@@ -2,13 +2,13 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
+	"github.com/windrow-sim/windrow/internal/output"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/compare"
 	"github.com/windrow-sim/windrow/traces/stats"
@@ -46,6 +46,12 @@ func (e *env) report(c *cli.Context) error {
 	}
 	if _, ok := formatOf(out); !ok {
 		return unknownReport(out)
+	}
+	toStdout := out == "-" || !c.IsSet("out") && (c.IsSet("format") || c.Bool("json"))
+	if !toStdout {
+		if err := e.claim(c, out, ""); err != nil {
+			return err
+		}
 	}
 	runs, err := readRuns(c.Args().Slice())
 	if err != nil {
@@ -110,10 +116,7 @@ func (e *env) writeReport(c *cli.Context, data *report.Data, out string) error {
 	if out == "-" {
 		return data.Write(e.stdout, options)
 	}
-	if err := checkOutput(out, ""); err != nil {
-		return err
-	}
-	err := writeWhole(out, func(w io.Writer) error { return data.Write(w, options) })
+	err := output.Write(out, func(f *output.File) error { return data.Write(f, options) })
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}

@@ -131,6 +131,7 @@ var documents = []documented{
 	{"trace-stats", "trace stats tales.trace.arrow", exitOK},
 	{"trace-cat", "trace cat tiny.trace.arrow --count 1 --units", exitOK},
 	{"trace-merge", "trace merge tiny.trace.arrow tiny.trace.arrow -o two.trace.arrow", exitOK},
+	{"clean", "clean", exitOK},
 	{"trace-whatif", "trace whatif tiny.trace.arrow --share 2% -o w.trace.arrow", exitOK},
 	{"trace-arrivals", "trace arrivals azure.csv", exitOK},
 	{"device-list", "device list", exitOK},
@@ -293,7 +294,7 @@ func inOtherFormats(t *testing.T, line string, code int) {
 		if format == "json" {
 			continue
 		}
-		if o := command(append(words(t, line), "--format", format)...); o.code != code ||
+		if o := command(append(forced(words(t, line)), "--format", format)...); o.code != code ||
 			strings.TrimSpace(o.stdout) == "" {
 			t.Errorf("--format %s: exit %d, want %d, and %d bytes\n%s", format, o.code, code,
 				len(o.stdout), o.stderr)

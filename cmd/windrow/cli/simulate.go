@@ -47,7 +47,7 @@ func simCommand(e *env) *cli.Command {
 }
 
 func (e *env) simulate(c *cli.Context) error {
-	if err := checkRunOutput(c); err != nil {
+	if err := e.checkRunOutput(c); err != nil {
 		return err
 	}
 	tr, err := e.openTrace(c.String("trace"))
@@ -74,9 +74,9 @@ func (e *env) simulate(c *cli.Context) error {
 }
 
 // checkRunOutput checks the flag of runOutput before the work.
-func checkRunOutput(c *cli.Context) error {
+func (e *env) checkRunOutput(c *cli.Context) error {
 	if c.IsSet("out") {
-		return checkOutput(c.String("out"), runSuffix)
+		return e.claim(c, c.String("out"), runSuffix)
 	}
 	return nil
 }

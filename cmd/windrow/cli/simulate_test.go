@@ -11,7 +11,7 @@ import (
 func TestSimPrefetches(t *testing.T) {
 	workspace(t)
 	sim := func(flags string) *traces.Run {
-		must(t, append(strings.Fields("sim -t tiny.trace.arrow -d m1-max -o a.run.arrow"),
+		must(t, append(strings.Fields("sim -t tiny.trace.arrow -d m1-max --force -o a.run.arrow"),
 			strings.Fields(flags)...)...)
 		run, err := traces.ReadRun("a.run.arrow")
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/ioengine"
+	"github.com/windrow-sim/windrow/internal/output"
 	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/sim/sweep"
 )
@@ -78,7 +79,7 @@ func (e *env) sweep(c *cli.Context) error {
 		return err
 	}
 	out := c.String("out")
-	if err := checkSweepOutput(c); err != nil {
+	if err := e.checkSweepOutput(c); err != nil {
 		return err
 	}
 	s, err := readScenario(c.Args().First())
@@ -128,13 +129,13 @@ func sweepTables() []sweepTable {
 		sweep.WriteParquet}}
 }
 
-func checkSweepOutput(c *cli.Context) error {
-	if err := checkOutput(c.String("out"), sweepSuffix); err != nil {
+func (e *env) checkSweepOutput(c *cli.Context) error {
+	if err := e.claim(c, c.String("out"), sweepSuffix); err != nil {
 		return err
 	}
 	for _, t := range sweepTables() {
 		if c.IsSet(t.flag) {
-			if err := checkOutput(c.String(t.flag), t.suffix); err != nil {
+			if err := e.claim(c, c.String(t.flag), t.suffix); err != nil {
 				return err
 			}
 		}
@@ -229,9 +230,17 @@ func (e *env) runSweep(c *cli.Context, head *sweep.Header, t *sweep.Trace,
 	}
 	defer file.Abort()
 	from, to := head.Shard.Range(len(configs))
-	p := e.startProgress("sweep (configurations)")
+	p := e.startProgress("sweep (results on disk)")
 	opt := sweep.Options{Workers: c.Int("workers"), Base: from, First: file.Done(),
-		Headroom: head.Scenario.Headroom, Progress: p.update}
+		Headroom: head.Scenario.Headroom,
+		Progress: func(done, total int, pass float64) {
+			p.label = "sweep (results on disk)"
+			if pass > 0 {
+				p.label = fmt.Sprintf("sweep (results on disk; the next ones are at %.0f %%)",
+					100*pass)
+			}
+			p.update(done, total)
+		}}
 	err = sweep.Run(c.Context, t, configs[from:to], opt, file.Write)
 	p.done()
 	if errors.Is(err, context.Canceled) && file.Done() > 0 {
@@ -251,7 +260,7 @@ func writeSweepTable(results, path string, write func(w io.Writer, results io.Re
 		return err
 	}
 	defer in.Close()
-	return writeWhole(path, func(w io.Writer) error { return write(w, in) })
+	return output.Write(path, func(f *output.File) error { return write(f, in) })
 }
 
 // putBest prints the fastest configurations of every device in a file of results.

@@ -76,7 +76,7 @@ func TestSweepInterruptedAndResumed(t *testing.T) {
 	write(t, "tiny.yaml", tinyScenario+"batches: [1, 2]\n")
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	o := commandContext(ctx, &interrupter{word: "sweep (configurations)", cancel: cancel},
+	o := commandContext(ctx, &interrupter{word: "sweep (results on disk", cancel: cancel},
 		"--progress", "always", "sweep", "tiny.yaml", "-o", "tiny.jsonl")
 	if _, err := os.Stat("tiny.jsonl"); o.code != exitInterrupted || err == nil {
 		t.Fatalf("exit %d: %s", o.code, o.stderr)

@@ -116,12 +116,12 @@ func (e *env) putNames(c *cli.Context, what string, names []string) error {
 }
 
 // needOutput asks for --out; a list of names needs none.
-func needOutput(c *cli.Context, suffix string) error {
+func (e *env) needOutput(c *cli.Context, suffix string) error {
 	if !c.IsSet("out") {
 		return usageError("%s needs --out; see \"%s --help\"", verb(c.Command.HelpName),
 			c.Command.HelpName)
 	}
-	return checkOutput(c.String("out"), suffix)
+	return e.claim(c, c.String("out"), suffix)
 }
 
 func (e *env) synthModel(c *cli.Context) error {
@@ -129,7 +129,7 @@ func (e *env) synthModel(c *cli.Context) error {
 	if err != nil || done {
 		return err
 	}
-	if err := needOutput(c, ""); err != nil {
+	if err := e.needOutput(c, ""); err != nil {
 		return err
 	}
 	scale := c.Float64("scale")
@@ -160,7 +160,7 @@ func (e *env) synthTrace(c *cli.Context) error {
 	if err != nil || done {
 		return err
 	}
-	if err := needOutput(c, traceSuffix); err != nil {
+	if err := e.needOutput(c, traceSuffix); err != nil {
 		return err
 	}
 	opt := synth.Options{

@@ -267,7 +267,7 @@ func (e *env) traceMerge(c *cli.Context) error {
 		return usageError("trace merge needs two or more traces, got %d", c.NArg())
 	}
 	out := c.String("out")
-	if err := checkOutput(out, traceSuffix); err != nil {
+	if err := e.claim(c, out, traceSuffix); err != nil {
 		return err
 	}
 	if err := traces.Merge(out, c.Args().Slice()...); err != nil {

@@ -89,7 +89,10 @@ func (e *env) traceWhatif(c *cli.Context) error {
 		return err
 	}
 	out := c.String("out")
-	if err := checkOutput(out, traceSuffix); err != nil {
+	if in := c.Args().First(); in != "" && filepath.Clean(in) == filepath.Clean(out) {
+		return usageError("%s is both the trace to read and the trace to write", in)
+	}
+	if err := e.claim(c, out, traceSuffix); err != nil {
 		return err
 	}
 	r, err := e.traceArgument(c)
@@ -97,9 +100,6 @@ func (e *env) traceWhatif(c *cli.Context) error {
 		return err
 	}
 	defer r.Close()
-	if in := c.Args().First(); filepath.Clean(in) == filepath.Clean(out) {
-		return usageError("%s is both the trace to read and the trace to write", in)
-	}
 	changed, rep, err := whatif.Apply(r, opt)
 	if errors.Is(err, whatif.ErrOptions) {
 		return usageError("%v", err)

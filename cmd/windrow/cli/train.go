@@ -121,7 +121,7 @@ func (e *env) train(c *cli.Context) error {
 	if c.IsSet("evaluate") {
 		return e.judgePredictor(c)
 	}
-	if err := checkOutput(c.String("out"), training.Suffix); err != nil {
+	if err := e.claim(c, c.String("out"), training.Suffix); err != nil {
 		return err
 	}
 	cfg, err := e.trainConfig(c)
@@ -161,14 +161,14 @@ func (e *env) judgePredictor(c *cli.Context) error {
 
 // importPredictor takes the predictors of others.
 func (e *env) importPredictor(c *cli.Context) error {
-	if err := onlyFlags(c, "with --import", "import", "model", "feature-kind", "out", "json",
-		"format"); err != nil {
+	if err := onlyFlags(c, "with --import", "import", "model", "feature-kind", "out", "force",
+		"json", "format"); err != nil {
 		return err
 	}
 	if err := needArgs(c, 1, "the folder to import from"); err != nil {
 		return err
 	}
-	if err := checkOutput(c.String("out"), training.Suffix); err != nil {
+	if err := e.claim(c, c.String("out"), training.Suffix); err != nil {
 		return err
 	}
 	if c.String("model") == "" {
@@ -195,7 +195,7 @@ func (e *env) importPredictor(c *cli.Context) error {
 // trainConfig reads the flags of a training.
 func (e *env) trainConfig(c *cli.Context) (cfg training.Config, err error) {
 	common := []string{"kind", "trace", "test", "out", "epochs", "device", "model", "window",
-		"seed", "workers", "json", "format"}
+		"seed", "workers", "force", "json", "format"}
 	switch c.String("kind") {
 	case training.LowRank:
 		err = onlyFlags(c, "of low-rank predictors", append(common, "ahead", "relu", "rank",

@@ -42,8 +42,8 @@ func simulatedWith(t *testing.T, src traces.Source, cfg sim.Config) float64 {
 func TestSimulatedSpeed(t *testing.T) {
 	trainWorkspace(t)
 	for _, ahead := range []bool{false, true} {
-		train := []string{"train", "-t", "learn.trace.arrow", "--rank", "8", "--epochs", "2", "-o",
-			"a.predictor.safetensors"}
+		train := []string{"train", "-t", "learn.trace.arrow", "--rank", "8", "--epochs", "2",
+			"--force", "-o", "a.predictor.safetensors"}
 		when := sim.Schedule{}
 		if ahead {
 			train = append(train, "--ahead")

@@ -94,7 +94,7 @@ func content(t *testing.T, path string) []byte {
 func TestTrainLowRank(t *testing.T) {
 	trainWorkspace(t)
 	train := []string{"-t", "learn.trace.arrow", "--test", "judge.trace.arrow", "--rank", "16",
-		"--epochs", "16", "--target-fn", "25%", "-o", "a.predictor.safetensors"}
+		"--epochs", "16", "--target-fn", "25%", "--force", "-o", "a.predictor.safetensors"}
 	doc, text := trained(t, append(train, "--workers", "2")...)
 	first := content(t, "a.predictor.safetensors")
 	if _, again := trained(t, append(train, "--workers", "1")...); again != text ||
@@ -148,7 +148,7 @@ func TestTrainLowRank(t *testing.T) {
 // TestTrainRanks: ranks rise until few inactive units are predicted.
 func TestTrainRanks(t *testing.T) {
 	trainWorkspace(t)
-	train := []string{"-t", "learn.trace.arrow", "--epochs", "3", "--rank", "2", "-o",
+	train := []string{"-t", "learn.trace.arrow", "--epochs", "3", "--rank", "2", "--force", "-o",
 		"a.predictor.safetensors"}
 	fixed, _ := trained(t, train...)
 	raised, _ := trained(t, append(train, "--goal-fp", "75%")...)
@@ -214,7 +214,7 @@ func TestTrainCost(t *testing.T) {
 	last := 1.0
 	for _, worth := range []string{"1", "10", "1000"} {
 		doc, _ := trained(t, "-t", "learn.trace.arrow", "--rank", "4", "--epochs", "2", "-d",
-			"m1-max", "--worth", worth, "-o", "a.predictor.safetensors")
+			"m1-max", "--worth", worth, "--force", "-o", "a.predictor.safetensors")
 		if fn := doc.Texts[0].Total.FalseNegative; fn >= last {
 			t.Errorf("worth %s: FN %v, before %v", worth, fn, last)
 		} else {
@@ -232,7 +232,7 @@ func TestTrainCost(t *testing.T) {
 func TestTrainCentroids(t *testing.T) {
 	trainWorkspace(t)
 	train := []string{"train", "-t", "learn.trace.arrow", "--test", "judge.trace.arrow", "--kind",
-		"centroid", "--centroids", "12", "--k-max", "100", "--epochs", "6", "-o",
+		"centroid", "--centroids", "12", "--k-max", "100", "--epochs", "6", "--force", "-o",
 		"a.predictor.safetensors", "--json"}
 	text := must(t, append(train, "--workers", "2")...)
 	first := content(t, "a.predictor.safetensors")

@@ -28,9 +28,7 @@ const (
 )
 
 // Save writes the predictor to a file, which becomes visible whole or not at all.
-func (p *Predictor) Save(path string) error { return p.save(path, checkpoint.WriterOptions{}) }
-
-func (p *Predictor) save(path string, opt checkpoint.WriterOptions) error {
+func (p *Predictor) Save(path string) error {
 	meta, err := p.metadata()
 	if err != nil {
 		return fmt.Errorf("centroid: %s: %w", path, err)
@@ -40,7 +38,7 @@ func (p *Predictor) save(path string, opt checkpoint.WriterOptions) error {
 	for i, t := range parts {
 		infos[i] = t.TensorInfo
 	}
-	w, err := checkpoint.NewWriter(path, infos, meta, opt)
+	w, err := checkpoint.NewWriter(path, infos, meta, checkpoint.WriterOptions{})
 	if err != nil {
 		return fmt.Errorf("centroid: %w", err)
 	}

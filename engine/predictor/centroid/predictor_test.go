@@ -13,6 +13,7 @@ import (
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
 	"github.com/windrow-sim/windrow/internal/mask"
+	"github.com/windrow-sim/windrow/internal/output/outputtest"
 )
 
 // small is a quickly trained predictor.
@@ -266,11 +267,8 @@ func TestSaveIsAtomic(t *testing.T) {
 		t.Fatal(err)
 	}
 	full := errors.New("no space left")
-	err := p.save(path, checkpoint.WriterOptions{Create: func(name string) (checkpoint.WriteFile,
-		error) {
-		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
-		return &fullDisk{f, 3000, full}, err
-	}})
+	outputtest.Use(t, &outputtest.Full{Room: 3000, Err: full})
+	err := p.Save(path)
 	if !errors.Is(err, full) {
 		t.Errorf("got %v", err)
 	}
@@ -279,19 +277,6 @@ func TestSaveIsAtomic(t *testing.T) {
 	if string(text) != "before" || len(entries) != 1 {
 		t.Errorf("%q (%v), %d files", text, err, len(entries))
 	}
-}
-
-type fullDisk struct {
-	*os.File
-	room int
-	err  error
-}
-
-func (d *fullDisk) Write(p []byte) (int, error) {
-	if d.room -= len(p); d.room < 0 {
-		return 0, d.err
-	}
-	return d.File.Write(p)
 }
 
 // rewrite copies a predictor's file with changes.

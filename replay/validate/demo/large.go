@@ -3,12 +3,12 @@ package demo
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/session"
+	"github.com/windrow-sim/windrow/internal/output"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay/probe"
 	"github.com/windrow-sim/windrow/traces"
@@ -83,18 +83,17 @@ const smallestShape = "OPT-125M"
 
 // writeRate writes and syncs a little to see how fast the disk takes it.
 func writeRate(dir string) (units.Rate, error) {
-	f, err := os.CreateTemp(dir, ".windrow-demo-*")
+	f, err := output.Scratch(dir, "windrow-demo")
 	if err != nil {
 		return 0, fmt.Errorf("demo: %w", err)
 	}
-	defer os.Remove(f.Name())
-	defer f.Close()
+	defer f.Abort()
 	block := make([]byte, 32*units.MiB)
 	begin := time.Now()
 	if _, err := f.Write(block); err != nil {
 		return 0, fmt.Errorf("demo: %w", err)
 	}
-	if err := f.Sync(); err != nil {
+	if err := f.Seal(); err != nil {
 		return 0, fmt.Errorf("demo: %w", err)
 	}
 	return units.Bytes(len(block)).Over(units.Nanos(time.Since(begin))), nil
