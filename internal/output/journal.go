@@ -52,6 +52,14 @@ func (j *Journal) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// Truncate cuts the file.
+func (j *Journal) Truncate(size int64) error {
+	if err := j.Handle.Truncate(size); err != nil {
+		return explain("write", j.path, err)
+	}
+	return nil
+}
+
 // Close closes the file and ends its lock.
 func (j *Journal) Close() error {
 	err := j.Handle.Close()
