@@ -252,6 +252,17 @@ func TestInterruptedTraceIsMarked(t *testing.T) {
 	equal(t, "files", []string{"x.partial.trace.arrow", "x.partial.trace.json"}, names(t, dir))
 	r := open(t, path)
 	equal(t, "tokens", src.List, collect(t, r))
+	again, err := Create(filepath.Join(dir, "x.trace.arrow"), src.Head, WriteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Append(&src.List[0]); err != nil {
+		t.Fatal(err)
+	}
+	if second, err := again.Interrupt(); err != nil ||
+		filepath.Base(second) != "x.2.partial.trace.arrow" || open(t, second).Complete() {
+		t.Errorf("a second interruption: %s, %v", second, err)
+	}
 	if r.Complete() || !r.Verified() || len(r.Warnings()) != 1 || !strings.Contains(r.Warnings()[0],
 		"after 7 tokens") {
 		t.Errorf("complete %t, verified %t, warnings %q", r.Complete(), r.Verified(), r.Warnings())

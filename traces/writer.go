@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -275,10 +276,27 @@ func (w *Writer) used() [][]byte {
 func (w *Writer) Close() error { return w.finish(w.path, w.whole) }
 
 // Interrupt completes the tokens so far as a readable trace under another name,
-// NAME.partial.trace.arrow, with a manifest that says complete: false. It returns the path.
+// NAME.partial.trace.arrow, with a manifest that says complete: false. It returns the path. What an
+// earlier interruption left stays: the next name is NAME.2.partial.trace.arrow.
 func (w *Writer) Interrupt() (string, error) {
-	path := strings.TrimSuffix(w.path, traceExt) + partialTraceExt
+	path := partialName(w.path, traceExt)
 	return path, w.finish(path, false)
+}
+
+// PartialRun is the name for what there is of an interrupted Run, NAME.partial.run.arrow, or
+// NAME.2.partial.run.arrow if that is taken.
+func PartialRun(path string) string { return partialName(path, runExt) }
+
+// partialName is the first free name for the part of a file.
+func partialName(path, ext string) string {
+	base := strings.TrimSuffix(path, ext)
+	name := base + ".partial" + ext
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(name); err != nil {
+			return name
+		}
+		name = fmt.Sprintf("%s.%d.partial%s", base, n, ext)
+	}
 }
 
 // Abort removes the unfinished file. It does nothing after Close or Interrupt.

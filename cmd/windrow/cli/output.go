@@ -157,11 +157,12 @@ func (e *env) readInputs(c *cli.Context) {
 	}
 }
 
-// replaceable are flags whose value names a file to write, which --force lets replace another.
-var replaceable = []string{"out", "csv", "parquet", "plot"}
+// replaceable are flags whose value names a file to write, or a folder of them, which --force lets
+// replace others.
+var replaceable = []string{"out", "csv", "parquet", "plot", "keep-devices"}
 
-// outputs are flags whose value names a file to write, or a folder of them.
-var outputs = append([]string{"samples", "state", "keep-devices"}, replaceable...)
+// outputs are all flags whose value names a file to write.
+var outputs = append([]string{"samples", "state"}, replaceable...)
 
 // hashInput notes a regular file. One that cannot be read is left to its reader, whose error says
 // more.

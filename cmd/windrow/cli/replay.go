@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -67,7 +66,7 @@ func (e *env) replay(c *cli.Context) error {
 	run.Meta.Trace = filepath.Base(c.String("trace"))
 	out := c.String("out")
 	if err != nil && out != "" { // interrupted
-		out = strings.TrimSuffix(out, runSuffix) + ".partial" + runSuffix
+		out = traces.PartialRun(out)
 		err = fmt.Errorf("what was measured so far is in %s: %w", out, err)
 	}
 	if put := e.putRun(c, run, out, 0); put != nil {

@@ -23,6 +23,11 @@ func fittedSuites() map[string]fittedSuite {
 
 // validateFitted runs one of them.
 func (e *env) validateFitted(c *cli.Context, name string) error {
+	if keep := c.String("keep-devices"); keep != "" {
+		if err := e.claimDevices(c, keep); err != nil {
+			return err
+		}
+	}
 	dir := c.String("disk")
 	if dir == "" {
 		dir = os.TempDir()
@@ -62,11 +67,24 @@ func (e *env) validateFitted(c *cli.Context, name string) error {
 	return nil
 }
 
-// keepDevices writes the fitted models to a folder.
-func keepDevices(dir string, r *validate.FittedResult) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+// keptDevice is the file of a fitted model in the folder of --keep-devices.
+func keptDevice(dir, from string) string { return filepath.Join(dir, from+deviceSuffix) }
+
+// claimDevices makes that folder and claims its files before the suite runs.
+func (e *env) claimDevices(c *cli.Context, dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
+	for _, from := range []string{"probe", "fio"} {
+		if err := e.claim(c, keptDevice(dir, from), deviceSuffix); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepDevices writes the fitted models to a folder.
+func keepDevices(dir string, r *validate.FittedResult) error {
 	for _, d := range []struct {
 		name   string
 		device *devicemodels.Device
@@ -74,7 +92,7 @@ func keepDevices(dir string, r *validate.FittedResult) error {
 		if d.device == nil {
 			continue
 		}
-		if err := devicemodels.Save(filepath.Join(dir, d.name+deviceSuffix), d.device); err != nil {
+		if err := devicemodels.Save(keptDevice(dir, d.name), d.device); err != nil {
 			return err
 		}
 	}

@@ -65,6 +65,7 @@ var writers = []writing{
 var notTried = map[string]string{
 	"probe": "it measures for seconds before it saves a device file, as device fit does at once; " +
 		"replay/probe tests its temporary file and its samples",
+	"validate": "its suites that keep device files measure for minutes",
 }
 
 // TestEveryWriterIsTried: a verb with a flag that names a file to write is in the loops below.
