@@ -10,14 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AlignedBuffer returns n zero bytes outside the Go heap, at an address that is a multiple of
-// align, rounded up to a power of two of at least 4096. The buffer never moves, so io_uring can
-// register it, and the garbage collector does not see it: free it with FreeBuffer. The result is
-// nil when n is not positive or the host is out of memory.
-func AlignedBuffer(n int, align int) []byte {
-	if n <= 0 || align > 1<<30 {
-		return nil
-	}
+// mapAligned maps memory.
+func mapAligned(n int, align int) []byte {
 	page := os.Getpagesize()
 	a := max(roundAlign(align), page)
 	size := (n + page - 1) / page * page
@@ -43,18 +37,10 @@ func trim(base unsafe.Pointer, from, to int) {
 	}
 }
 
-// FreeBuffer frees a buffer of AlignedBuffer, whole, as it was returned; nil is allowed. Neither b
-// nor any part of it may be used afterwards.
-func FreeBuffer(b []byte) error {
-	if cap(b) == 0 {
-		return nil
-	}
+func unmap(b []byte) error {
 	if page := os.Getpagesize(); bufferAddress(b)%uintptr(page) != 0 || cap(b)%page != 0 {
-		return fmt.Errorf("flashio: free buffer: %d bytes at a partial page are not from "+
-			"AlignedBuffer; give the whole buffer", cap(b))
+		return fmt.Errorf("%d bytes at a partial page are not from AlignedBuffer; give the whole "+
+			"buffer", cap(b))
 	}
-	if err := unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(b)), uintptr(cap(b))); err != nil {
-		return fmt.Errorf("flashio: free buffer: %w", err)
-	}
-	return nil
+	return unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(b)), uintptr(cap(b)))
 }

@@ -28,11 +28,11 @@ func hostWith(info FileInfo) host {
 // refusing is a host on which opening a ring fails with err.
 func refusing(err error, sysctl string) host {
 	h := realHost()
-	h.openRing = func(int, int) (ring, error) {
+	h.openRing = func(int, int, int) (ring, error) {
 		return nil, fmt.Errorf("uring: io_uring_setup: %w",
 			err)
 	}
-	h.probeRing = func() error { _, err := h.openRing(0, 0); return err }
+	h.probeRing = func() error { _, err := h.openRing(0, 0, 1); return err }
 	h.sysctl = func() string { return sysctl }
 	return h
 }
@@ -251,7 +251,7 @@ func (f fakeRing) Close() error                  { return nil }
 // O10: too little lockable memory for registered buffers costs some speed and no more.
 func TestField_O10_RegisterENOMEM(t *testing.T) {
 	h := realHost()
-	h.openRing = func(int, int) (ring, error) {
+	h.openRing = func(int, int, int) (ring, error) {
 		return fakeRing{fmt.Errorf("uring: register buffers: %w", syscall.ENOMEM)}, nil
 	}
 	h.memlock = func() (units.Bytes, bool) { return 64 * units.KiB, true }

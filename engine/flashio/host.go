@@ -15,7 +15,7 @@ import (
 type host struct {
 	describe  func(f *os.File) (FileInfo, error)
 	setDirect func(f *os.File) (note string, err error)
-	openRing  func(fd, depth int) (ring, error)
+	openRing  func(fd, depth, align int) (ring, error)
 	probeRing func() error
 	// sysctl returns the text of kernel.io_uring_disabled, "" where there is none.
 	sysctl func() string
@@ -35,8 +35,8 @@ func realHost() host {
 	return host{
 		describe:  describeFile,
 		setDirect: setDirect,
-		openRing: func(fd, depth int) (ring, error) {
-			r, err := uring.Open(fd, depth)
+		openRing: func(fd, depth, align int) (ring, error) {
+			r, err := uring.Open(fd, depth, align)
 			if err != nil {
 				return nil, err // not r: a nil *Ring in the interface would not be nil
 			}

@@ -2,12 +2,44 @@ package flashio
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
 
+	"github.com/windrow-sim/windrow/engine/flashio/uring"
 	"github.com/windrow-sim/windrow/internal/ioengine"
+	"github.com/windrow-sim/windrow/internal/units"
 )
+
+// Source is an open file as the pool of threads reads it: one system call at a time.
+type Source interface {
+	// Pread reads once, as pread(2) does. It may read fewer bytes than the buffer has, reads 0
+	// bytes at the end of the file, and may fail with an errno. Reads run side by side.
+	Pread(buf []byte, offset int64) (int, error)
+	Close() error
+}
+
+// SourceOptions describe a Source.
+type SourceOptions struct {
+	Path    string // for errors
+	Size    int64  // in bytes
+	Align   units.Bytes
+	Threads int // of the pool, at least 1
+}
+
+// NewPool returns a Reader of src through the pool of engine pread, and owns src from then on. It
+// is for files that only a program knows, as a test's own. Align above 1 makes the reads direct.
+func NewPool(src Source, opt SourceOptions) (Reader, error) {
+	if opt.Threads < 1 || opt.Threads > ioengine.MaxThreads || opt.Align < 1 || opt.Size < 0 {
+		return nil, fmt.Errorf("flashio: pool: %s: %d threads, alignment %d, %d bytes: give 1 to "+
+			"%d threads and an alignment of 1 or more", opt.Path, opt.Threads, opt.Align, opt.Size,
+			ioengine.MaxThreads)
+	}
+	return openPread(file{path: opt.Path, size: opt.Size, mode: Mode{Requested: EnginePread,
+		Direct: opt.Align > 1, WantDirect: opt.Align > 1, Align: opt.Align,
+		FileSystem: "source"}}, src, opt.Threads), nil
+}
 
 // preadReader reads with a pool of threads: the caller and threads-1 helpers take the requests of a
 // batch one by one.
@@ -25,7 +57,7 @@ import (
 type preadReader struct {
 	file
 	stopwatch
-	src     io.ReaderAt // the file; tests put faults here
+	src     Source
 	helpers int
 	wake    chan struct{} // one value wakes one helper
 	done    sync.WaitGroup
@@ -46,10 +78,10 @@ func openPool(_ host, base file, opt Options) (Reader, error) {
 	if threads == 0 {
 		threads = ioengine.DefaultParallel(ioengine.Pread)
 	}
-	return openPread(base, base.f, threads), nil
+	return openPread(base, fileSource{base.f}, threads), nil
 }
 
-func openPread(base file, src io.ReaderAt, threads int) *preadReader {
+func openPread(base file, src Source, threads int) *preadReader {
 	base.mode.Engine, base.mode.Parallel = EnginePread, threads
 	p := &preadReader{file: base, src: src, helpers: threads - 1, wake: make(chan struct{},
 		threads)}
@@ -97,9 +129,8 @@ func (p *preadReader) work() {
 			p.done.Add(1)
 			p.wake <- struct{}{}
 		}
-		// ReadAt continues after short reads and EINTR.
 		started := p.start(int(i))
-		if _, err := p.src.ReadAt(p.reqs[i].Buf, p.reqs[i].Offset); err != nil {
+		if err := p.read(&p.reqs[i]); err != nil {
 			p.fail(int(i), err)
 			p.next.Store(n)
 		}
@@ -107,10 +138,32 @@ func (p *preadReader) work() {
 	}
 }
 
-func (p *preadReader) fail(i int, err error) {
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF // the size was checked: the file has shrunk
+// read fills the buffer of a request. It goes on after short reads and repeats calls that fail for
+// a moment.
+func (p *preadReader) read(r *Request) error {
+	done, tries := 0, 0
+	for done < len(r.Buf) {
+		rest := r.Buf[done:]
+		n, err := p.src.Pread(rest[:min(len(rest), uring.MaxPiece)], r.Offset+int64(done))
+		if err != nil && !errors.Is(err, io.EOF) && !uring.Transient(err) {
+			return err
+		}
+		next := uring.Continue(done, n, len(r.Buf), int(p.mode.Align))
+		switch {
+		case next > done:
+			done, tries = next, 0
+		case n == 0 && (err == nil || errors.Is(err, io.EOF)):
+			return io.ErrUnexpectedEOF // the size was checked: the file has shrunk
+		default:
+			if tries++; tries > uring.MaxTries {
+				return uring.GaveUp(tries, err)
+			}
+		}
 	}
+	return nil
+}
+
+func (p *preadReader) fail(i int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i < p.failed {
@@ -127,5 +180,5 @@ func (p *preadReader) Close() error {
 	p.done.Add(p.helpers)
 	close(p.wake)
 	p.done.Wait()
-	return p.f.Close()
+	return p.src.Close()
 }

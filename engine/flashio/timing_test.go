@@ -62,7 +62,9 @@ type slowFile struct {
 	at time.Time
 }
 
-func (s *slowFile) ReadAt(p []byte, off int64) (int, error) {
+func (s *slowFile) Close() error { return nil }
+
+func (s *slowFile) Pread(p []byte, off int64) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.at = s.at.Add(time.Duration(off) * time.Millisecond)

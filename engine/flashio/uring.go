@@ -34,7 +34,7 @@ func openUring(h host, base file, opt Options) (Reader, error) {
 	if depth == 0 {
 		depth = ioengine.DefaultParallel(ioengine.Uring)
 	}
-	r, err := h.openRing(int(base.f.Fd()), depth)
+	r, err := h.openRing(int(base.f.Fd()), depth, int(base.mode.Align))
 	if err != nil {
 		return nil, &missingError{engine: EngineUring, why: h.uringRefusal(err), cause: err}
 	}

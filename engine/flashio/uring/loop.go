@@ -34,12 +34,13 @@ type kernel interface {
 	close() error
 }
 
+// What this ring and the pool of threads share.
 const (
-	// maxTries bounds how often in a row a read may fail with EINTR or EAGAIN, or a wait may end
-	// without a completion.
-	maxTries = 1000
-	// maxPiece is the largest single read: Linux moves at most 2 GiB less a page per call.
-	maxPiece = 1 << 30
+	// MaxTries bounds how often in a row a read may fail with EINTR or EAGAIN or bring no whole
+	// block, or a wait may end without a completion.
+	MaxTries = 1000
+	// MaxPiece is the largest single read: Linux moves at most 2 GiB less a page per call.
+	MaxPiece = 1 << 30
 )
 
 // flight is the state of one read in flight.
@@ -53,6 +54,7 @@ type flight struct {
 // loop runs batches over a kernel. Its memory is allocated once, for depth reads.
 type loop struct {
 	k       kernel
+	align   int      // of the file's reads; 1 = none
 	flights []flight // by tag
 	free    []int    // tags not in flight
 
@@ -60,8 +62,8 @@ type loop struct {
 	now   func() time.Time
 }
 
-func newLoop(k kernel, depth int) *loop {
-	l := &loop{k: k, flights: make([]flight, depth), free: make([]int, depth), now: time.Now}
+func newLoop(k kernel, depth, align int) *loop {
+	l := &loop{k: k, align: align, flights: make([]flight, depth), free: make([]int, depth), now: time.Now}
 	for i := range l.free {
 		l.free[i] = depth - 1 - i
 	}
@@ -85,7 +87,7 @@ func (l *loop) read(b Batch) (int, error) {
 		if inFlight == 0 {
 			break
 		}
-		if err := l.k.wait(l.worthWaiting(inFlight, end-next)); err != nil && !transient(err) {
+		if err := l.k.wait(l.worthWaiting(inFlight, end-next)); err != nil && !Transient(err) {
 			return -1, fmt.Errorf("uring: io_uring_enter: %w", err)
 		}
 		idle++
@@ -106,7 +108,7 @@ func (l *loop) read(b Batch) (int, error) {
 				end, failure = index, err
 			}
 		}
-		if idle > maxTries {
+		if idle > MaxTries {
 			return -1, fmt.Errorf("uring: io_uring_enter: no completion in %d waits with %d "+
 				"reads in flight", idle, inFlight)
 		}
@@ -145,7 +147,7 @@ func (l *loop) start(b Batch, i int) error {
 	if i < len(l.times) {
 		l.flights[tag].since = l.now()
 	}
-	return l.k.push(tag, offset, buf[:min(len(buf), maxPiece)])
+	return l.k.push(tag, offset, buf[:min(len(buf), MaxPiece)])
 }
 
 // finish takes one completion: it ends the read, or queues the rest of it again. The index is -1
@@ -157,15 +159,20 @@ func (l *loop) finish(b Batch, tag int, result int32) (int, error) {
 	f := &l.flights[tag]
 	offset, buf := b.At(f.index)
 	switch errno := syscall.Errno(-result); {
-	case result > 0:
-		f.done, f.tries = f.done+int(result), 0
 	case result == 0:
 		return l.end(tag), io.ErrUnexpectedEOF
-	case !transient(errno):
+	case result < 0 && !Transient(errno):
 		return l.end(tag), errno
 	default:
-		if f.tries++; f.tries > maxTries {
-			return l.end(tag), fmt.Errorf("gave up after %d tries: %w", f.tries, errno)
+		done := Continue(f.done, int(result), len(buf), l.align)
+		if f.tries++; done > f.done {
+			f.done, f.tries = done, 0
+		}
+		if f.tries > MaxTries {
+			if result > 0 {
+				return l.end(tag), GaveUp(f.tries, nil)
+			}
+			return l.end(tag), GaveUp(f.tries, errno)
 		}
 	}
 	if f.done >= len(buf) {
@@ -173,7 +180,7 @@ func (l *loop) finish(b Batch, tag int, result int32) (int, error) {
 		return 0, nil
 	}
 	rest := buf[f.done:]
-	if err := l.k.push(tag, offset+int64(f.done), rest[:min(len(rest), maxPiece)]); err != nil {
+	if err := l.k.push(tag, offset+int64(f.done), rest[:min(len(rest), MaxPiece)]); err != nil {
 		return -1, err
 	}
 	return 0, nil
@@ -189,8 +196,27 @@ func (l *loop) end(tag int) int {
 	return f.index
 }
 
-// transient reports whether the same call can succeed when repeated.
-func transient(err error) bool {
+// Continue returns how many bytes of a read of size bytes are done after a call that began at done
+// and read n: all, or whole blocks, since a direct read cannot go on within a block.
+func Continue(done, n, size, align int) int {
+	end := done + max(n, 0)
+	if end >= size {
+		return size
+	}
+	return end / align * align
+}
+
+// GaveUp is the error of a read that did not go on for so many calls. err is that of the last call,
+// nil for one that brought less than a block: there the file ends.
+func GaveUp(tries int, err error) error {
+	if err == nil {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("gave up after %d tries: %w", tries, err)
+}
+
+// Transient reports whether the same call can succeed when repeated.
+func Transient(err error) bool {
 	return errors.Is(err, syscall.EINTR) || errors.Is(err, syscall.EAGAIN) ||
 		errors.Is(err, syscall.EBUSY)
 }

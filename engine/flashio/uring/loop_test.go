@@ -25,6 +25,7 @@ type fakeKernel struct {
 	ready    int        // how many of running may be popped
 	pushes   int
 	maxUsed  int
+	align    int64   // of direct reads; 0 = none
 	unwell   float64 // probability of a short read, EINTR or EAGAIN
 	fail     map[int64]syscall.Errno
 	waitErrs []error // returned by the next waits, before anything is done
@@ -39,6 +40,9 @@ type fakeRead struct {
 }
 
 func (k *fakeKernel) push(tag int, offset int64, buf []byte) error {
+	if k.align > 0 && (offset%k.align != 0 || int64(len(buf))%k.align != 0) {
+		k.t.Errorf("a read of %d bytes at %d is not aligned", len(buf), offset)
+	}
 	k.pushes++
 	k.queued = append(k.queued, fakeRead{tag, offset, buf})
 	k.maxUsed = max(k.maxUsed, len(k.queued)+len(k.running))
@@ -135,7 +139,7 @@ func TestLoopReadsEverythingFromAnUnwellKernel(t *testing.T) {
 		for _, depth := range []int{1, 2, 8, 256} {
 			k := newFake(t, seed, depth)
 			k.unwell = 0.5
-			l := newLoop(k, depth)
+			l := newLoop(k, depth, 1)
 			for range 3 { // the loop is used again
 				n := 1 + k.dice.IntN(100)
 				b := k.batch(n)
@@ -157,13 +161,34 @@ func TestLoopReadsEverythingFromAnUnwellKernel(t *testing.T) {
 	}
 }
 
+// TestLoopGoesOnFromABlock: a short direct read goes on from the start of a block.
+func TestLoopGoesOnFromABlock(t *testing.T) {
+	const align = 16
+	for seed := range uint64(50) {
+		k := newFake(t, seed, 4)
+		k.unwell, k.align = 0.5, align
+		b := make(reads, 20)
+		for i := range b {
+			b[i].offset, b[i].buf = int64(i*align*4), make([]byte, align*(1+k.dice.IntN(4)))
+		}
+		if i, err := newLoop(k, 4, align).read(&b); err != nil {
+			t.Fatalf("seed %d: read %d: %v", seed, i, err)
+		}
+		for i, r := range b {
+			if !bytes.Equal(r.buf, k.data[r.offset:][:len(r.buf)]) {
+				t.Fatalf("seed %d: read %d has wrong bytes", seed, i)
+			}
+		}
+	}
+}
+
 func TestLoopKeepsTheDeviceBusy(t *testing.T) {
 	k := newFake(t, 1, 16)
 	b := make(reads, 1000)
 	for i := range b {
 		b[i].offset, b[i].buf = int64(i), make([]byte, 8)
 	}
-	if _, err := newLoop(k, 16).read(&b); err != nil {
+	if _, err := newLoop(k, 16, 1).read(&b); err != nil {
 		t.Fatal(err)
 	}
 	if k.maxUsed != 16 {
@@ -185,7 +210,7 @@ func TestLoopReturnsTheFirstErrorInRequestOrder(t *testing.T) {
 		first := k.dice.IntN(60)
 		k.fail[b[first].offset] = syscall.EIO
 		k.fail[b[first+1+k.dice.IntN(3)].offset] = syscall.EINVAL
-		l := newLoop(k, 8)
+		l := newLoop(k, 8, 1)
 		i, err := l.read(&b)
 		if i != first || !errors.Is(err, syscall.EIO) {
 			t.Fatalf("seed %d: read %d: %v, want read %d: EIO", seed, i, err, first)
@@ -207,7 +232,7 @@ func TestLoopTimesReads(t *testing.T) {
 	for _, depth := range []int{1, 8} {
 		k := newFake(t, 1, depth)
 		k.unwell = 0.3
-		l := newLoop(k, depth)
+		l := newLoop(k, depth, 1)
 		looks := 0
 		l.now = func() time.Time {
 			looks++
@@ -249,7 +274,7 @@ func TestLoopTimesReads(t *testing.T) {
 func TestLoopEndOfFile(t *testing.T) {
 	k := newFake(t, 1, 4)
 	b := reads{{0, make([]byte, 10)}, {int64(len(k.data)) - 5, make([]byte, 10)}}
-	if i, err := newLoop(k, 4).read(&b); i != 1 || !errors.Is(err, io.ErrUnexpectedEOF) {
+	if i, err := newLoop(k, 4, 1).read(&b); i != 1 || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("read %d: %v, want read 1: unexpected EOF", i, err)
 	}
 }
@@ -257,7 +282,7 @@ func TestLoopEndOfFile(t *testing.T) {
 func TestLoopSurvivesInterruptedWaits(t *testing.T) {
 	k := newFake(t, 1, 4)
 	k.waitErrs = []error{syscall.EINTR, syscall.EAGAIN, syscall.EBUSY}
-	if i, err := newLoop(k, 4).read(k.batch(10)); err != nil {
+	if i, err := newLoop(k, 4, 1).read(k.batch(10)); err != nil {
 		t.Errorf("read %d: %v", i, err)
 	}
 }
@@ -266,21 +291,21 @@ func TestLoopGivesUp(t *testing.T) {
 	k := newFake(t, 1, 4)
 	k.fail[1000] = syscall.EAGAIN
 	b := reads{{0, make([]byte, 10)}, {1000, make([]byte, 10)}}
-	if i, err := newLoop(k, 4).read(&b); i != 1 || !errors.Is(err, syscall.EAGAIN) {
+	if i, err := newLoop(k, 4, 1).read(&b); i != 1 || !errors.Is(err, syscall.EAGAIN) {
 		t.Errorf("endless EAGAIN: read %d: %v", i, err)
 	}
 	k = newFake(t, 1, 4)
-	for range maxTries + 1 {
+	for range MaxTries + 1 {
 		k.waitErrs = append(k.waitErrs, syscall.EINTR)
 	}
-	if i, err := newLoop(k, 4).read(&b); i != -1 || err == nil {
+	if i, err := newLoop(k, 4, 1).read(&b); i != -1 || err == nil {
 		t.Errorf("endless EINTR of wait: read %d: %v", i, err)
 	}
 }
 
 func TestRingBreaksForGood(t *testing.T) {
 	k := newFake(t, 1, 4)
-	r, err := open(4, func() (kernel, error) { return k, nil })
+	r, err := open(4, 1, func() (kernel, error) { return k, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,14 +329,14 @@ func TestRingBreaksForGood(t *testing.T) {
 }
 
 func TestOpenErrors(t *testing.T) {
-	if _, err := open(1, func() (kernel, error) {
+	if _, err := open(1, 1, func() (kernel, error) {
 		return nil, fmt.Errorf("setup: %w",
 			syscall.EPERM)
 	}); !errors.Is(err, syscall.EPERM) {
 		t.Errorf("refused setup: %v", err)
 	}
 	for _, depth := range []int{-1, 0, MaxDepth + 1} {
-		if _, err := Open(0, depth); err == nil {
+		if _, err := Open(0, depth, 1); err == nil {
 			t.Errorf("depth %d was accepted", depth)
 		}
 	}

@@ -38,27 +38,28 @@ type outcome struct {
 }
 
 // Open makes a ring of the given depth for the file behind descriptor fd, which must stay open
-// until Close returns. The error wraps ErrNotBuilt, or the kernel's errno.
-func Open(fd, depth int) (*Ring, error) {
+// until Close returns. Reads are aligned to align bytes, at least 1. The error wraps ErrNotBuilt, or
+// the kernel's errno.
+func Open(fd, depth, align int) (*Ring, error) {
 	if depth < 1 || depth > MaxDepth {
 		return nil, fmt.Errorf("uring: depth %d is outside 1..%d", depth, MaxDepth)
 	}
-	return open(depth, func() (kernel, error) { return openKernel(fd, depth) })
+	return open(depth, align, func() (kernel, error) { return openKernel(fd, depth) })
 }
 
 // Probe returns nil if this program can read through io_uring on this host, else the error that
 // Open would return.
 func Probe() error {
-	r, err := open(1, func() (kernel, error) { return openKernel(-1, 1) })
+	r, err := open(1, 1, func() (kernel, error) { return openKernel(-1, 1) })
 	if err != nil {
 		return err
 	}
 	return r.Close()
 }
 
-func open(depth int, openKernel func() (kernel, error)) (*Ring, error) {
+func open(depth, align int, openKernel func() (kernel, error)) (*Ring, error) {
 	r := &Ring{work: make(chan job), answer: make(chan outcome)}
-	go r.serve(depth, openKernel)
+	go r.serve(depth, align, openKernel)
 	if o := <-r.answer; o.err != nil {
 		return nil, o.err
 	}
@@ -67,14 +68,14 @@ func open(depth int, openKernel func() (kernel, error)) (*Ring, error) {
 
 // serve owns the kernel ring. It ends without unlocking its thread, so that the thread ends too:
 // only then does the kernel free the state of a registered ring.
-func (r *Ring) serve(depth int, openKernel func() (kernel, error)) {
+func (r *Ring) serve(depth, align int, openKernel func() (kernel, error)) {
 	runtime.LockOSThread()
 	k, err := openKernel()
 	r.answer <- outcome{0, err}
 	if err != nil {
 		return
 	}
-	l := newLoop(k, depth)
+	l := newLoop(k, depth, align)
 	var broken error
 	for j := range r.work {
 		switch {
