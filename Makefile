@@ -8,13 +8,16 @@ endif
 BUILD    := -trimpath -tags='$(TAGS)' -ldflags='$(LDFLAGS)'
 # Executions, not seconds: with a time limit Go's fuzzer now and then fails at the end with "context deadline exceeded".
 FUZZTIME ?= 30000x
+# Of the simulated world (make vopr).
+SEEDS ?= 10000
+SEED  ?= 0
 
 # What lint builds for besides this system, and the packages that have other files there.
 SYSTEMS    := darwin/arm64 linux/arm64 windows/amd64
 PER_SYSTEM := ./engine/... ./cmd/windrow/cli ./kernels/... ./replay/... ./traces/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz lint generate bench golden demo validate validate-fitted gpu-check gpu-check-bundle gpu-check-emulated peers clean
+.PHONY: help build test race fuzz lint generate bench golden vopr vopr-planted demo validate validate-fitted gpu-check gpu-check-bundle gpu-check-emulated peers clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +56,12 @@ bench: ## benchmarks of our own parts
 
 golden: ## rewrite the golden files, then look at the diff
 	$(GO) test $(BUILD) ./cmd/windrow/cli -update
+
+vopr: ## the engine in a simulated world: SEEDS seeds from SEED on; tests run 200
+	$(GO) test $(BUILD) -v -timeout 60m -run TestSeeds ./replay/world -seeds $(SEEDS) -seed $(SEED)
+
+vopr-planted: ## plant faults one at a time; 500 seeds of the simulated world must find each
+	$(GO) test $(BUILD) -v -timeout 60m -run TestPlantedFaults ./replay/world -planted
 
 demo: build ## the whole loop on the shipped model and this machine's own disk
 	./bin/windrow demo

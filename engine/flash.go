@@ -177,7 +177,7 @@ func (f *Flash) read(requests []flashio.Request) error {
 	if f.prefetcher == nil {
 		return f.reader.ReadBatch(requests)
 	}
-	return f.prefetcher.demand(requests)
+	return f.prefetcher.readBatch(requests)
 }
 
 // count sets the counters of a layer's decisions.

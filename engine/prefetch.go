@@ -22,12 +22,13 @@ import (
 type prefetcher struct {
 	f       *Flash
 	staging []byte
-	reading sync.Mutex       // held while the reader is used
+	reading chan struct{}    // full while the reader is used: a lock that a wait may hold
 	read    chan *submission // complete, not scattered yet
 
 	mu      sync.Mutex
 	changed *sync.Cond
 	queue   []batch    // not submitted yet
+	count   int        // calls of Prefetch
 	layers  []prefetch // by layer
 	room    layout.Staging
 	busy    int // submissions that are read or scattered
@@ -36,7 +37,7 @@ type prefetcher struct {
 	stopped chan struct{}
 }
 
-// submission is batches that are read together.
+// submission is batches of one prefetch that are read together. Which ones does not depend on time.
 type submission struct {
 	batches []batch
 	staging []byte
@@ -46,8 +47,9 @@ type submission struct {
 
 // batch is a prefetch batch of one layer.
 type batch struct {
-	layer int
-	first bool // of its layer
+	layer    int
+	prefetch int  // number of the call of Prefetch
+	first    bool // of its layer
 	layout.Batch
 	offset int64 // in the staging buffer
 }
@@ -71,13 +73,14 @@ func (f *Flash) startPrefetcher() error {
 		return nil
 	}
 	p := &prefetcher{f: f, layers: make([]prefetch, len(f.layers)),
-		read: make(chan *submission, 1), stopped: make(chan struct{})}
+		reading: make(chan struct{}, 1), read: make(chan *submission, 1),
+		stopped: make(chan struct{}), room: layout.Staging{Room: f.bound}}
 	p.changed = sync.NewCond(&p.mu)
 	room := f.bound
 	if room == 0 {
 		room = layout.Rounded(int64(len(f.staging)))
 	}
-	if err := p.grow(room); err != nil {
+	if err := p.allocate(room); err != nil {
 		return err
 	}
 	f.prefetcher = p
@@ -86,17 +89,13 @@ func (f *Flash) startPrefetcher() error {
 	return nil
 }
 
-// grow replaces the staging buffer by one of size bytes, unless it is that large. Nothing may be
-// reading into it.
-func (p *prefetcher) grow(size int64) error {
-	if size <= p.room.Room {
+// allocate replaces the staging buffer by one of size bytes, unless it is that large. Nothing may
+// be reading into it.
+func (p *prefetcher) allocate(size int64) error {
+	if size <= int64(len(p.staging)) {
 		return nil
 	}
-	if err := replaceStaging(p.f.store, &p.staging, size); err != nil {
-		return err
-	}
-	p.room = layout.Staging{Room: size}
-	return nil
+	return replaceStaging(p.f.store, &p.staging, size)
 }
 
 // Prefetch decides what the layers from first to end (exclusive) need by their masks, and starts to
@@ -136,23 +135,26 @@ func (p *prefetcher) decide(l int, need mask.Mask) (batches []batch) {
 	return batches
 }
 
-// enqueue hands batches to the background. A staging buffer without a configured size grows to the
-// largest of them.
+// enqueue hands the batches of a prefetch to the background. Without a configured size, the room in
+// the staging buffer grows to the largest of them, however much is allocated.
 func (p *prefetcher) enqueue(batches []batch) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.count++
 	largest := int64(0)
 	for i := range batches {
+		batches[i].prefetch = p.count
 		largest = max(largest, layout.Rounded(batches[i].Plan.Staging))
 	}
-	if largest > p.room.Room {
+	if largest > int64(len(p.staging)) {
 		for p.busy > 0 || len(p.queue) > 0 {
 			p.changed.Wait()
 		}
-		if err := p.grow(largest); err != nil {
+		if err := p.allocate(largest); err != nil {
 			return err
 		}
 	}
+	p.room.Room = max(p.room.Room, largest)
 	p.queue = append(p.queue, batches...)
 	p.changed.Broadcast()
 	return nil
@@ -178,9 +180,7 @@ func (p *prefetcher) readSubmissions() {
 					Buf: s.staging[at : at+r.Length]})
 			}
 		}
-		p.reading.Lock()
-		s.err = p.f.reader.ReadBatch(requests)
-		p.reading.Unlock()
+		s.err = p.readBatch(requests)
 		s.took = units.Nanos(time.Since(start))
 		p.read <- s
 	}
@@ -192,7 +192,11 @@ func (p *prefetcher) next(s *submission) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for {
-		n, size := p.room.Together(len(p.queue), func(i int) (int64, int) {
+		waiting := 0
+		for waiting < len(p.queue) && p.queue[waiting].prefetch == p.queue[0].prefetch {
+			waiting++
+		}
+		n, size := p.room.Together(waiting, func(i int) (int64, int) {
 			return p.queue[i].Plan.Staging, len(p.queue[i].Plan.Requests)
 		})
 		at, ok := int64(0), false
@@ -289,18 +293,19 @@ func (p *prefetcher) await(layer int, now func() units.Nanos, ev *LayerEvent) (b
 	return true, p.failed
 }
 
-// demand reads on the caller's goroutine.
-func (p *prefetcher) demand(requests []flashio.Request) error {
-	p.reading.Lock()
-	defer p.reading.Unlock()
+// readBatch reads on the caller's goroutine, once the reader is free.
+func (p *prefetcher) readBatch(requests []flashio.Request) error {
+	p.reading <- struct{}{}
+	defer func() { <-p.reading }()
 	return p.f.reader.ReadBatch(requests)
 }
 
-// drain waits until the background is idle, and drops the prefetches that were not awaited.
+// drain drops the prefetches that were not awaited. It waits for what is being read and scattered.
 func (p *prefetcher) drain() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.busy > 0 || len(p.queue) > 0 {
+	p.queue = nil
+	for p.busy > 0 {
 		p.changed.Wait()
 	}
 	for l := range p.layers {

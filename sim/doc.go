@@ -31,7 +31,7 @@
 //	lookahead   After the attention of layer l, the units predicted for layer l+1 are prefetched.
 //	            After the attention of layer l+1 its needed units are known. Units that were not
 //	            predicted are read on demand. Layer 0 reads on demand, because nothing predicts
-//	            it.
+//	            it; the prefetches for layer 1 follow when its rows are in their places.
 //	token       Layers 0 … Dense−1 are dense and resident. After layer 0, all later layers are
 //	            predicted and decided, as the part "predict" of layer 0, and prefetched at once.
 //	            The first sparse layer waits for all prefetches before its attention

@@ -218,12 +218,16 @@ func (p *prefetching) sparse(row traces.RunRow) error {
 		n.times.Sum()); err != nil {
 		return err
 	}
+	if row.Layer == 0 {
+		p.lookAhead(0)
+	}
 	r.summary.Bounded += n.times.Bounded
 	return p.compute(row, traces.PartFFN, n.times.FFN, n.times.Traffic, n.times.Sum())
 }
 
 // demand submits the demand reads of a layer, then the prefetches of the next one, and waits for
-// the layer's demand reads and prefetches.
+// the layer's demand reads and prefetches. Layer 0 reads on demand alone: its reads, which nothing
+// hides, have the drive for themselves, and the prefetches follow them.
 func (p *prefetching) demand(row traces.RunRow, n *layerReads) error {
 	r := p.r
 	if err := p.fetcher.advance(r.now); err != nil {
@@ -235,7 +239,9 @@ func (p *prefetching) demand(row traces.RunRow, n *layerReads) error {
 	}
 	row.Bytes, row.Requests = n.bytes+plan.Bytes, uint32(n.requests+len(plan.Requests))
 	row.Hits, row.Misses = uint32(n.work.Hits), uint32(n.work.Loads)
-	p.lookAhead(int(row.Layer))
+	if row.Layer > 0 {
+		p.lookAhead(int(row.Layer))
+	}
 	return p.wait(row, int(row.Layer), group)
 }
 

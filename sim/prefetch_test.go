@@ -61,13 +61,13 @@ func TestSchedulesByHand(t *testing.T) {
 	}{
 		// 20+10+1+5, 20+30+3+5 and 20+40+4+5.
 		{"demand", Schedule{}, 163, 80, 0, 80, 0},
-		// Layer 0's own is read 20-30, and then three for layer 1, 30-60, in place at 63; 30+1+5 =
-		// 36. Layer 1's attention ends at 56; it waits until 63, 68. Layer 2 is read 60-100, in
-		// place at 104, while attention ends at 88.
-		{"look-ahead", ahead(schedule.LookAhead, 0, schedule.Unlimited, ""), 109, 33, 51, 29, 2},
+		// Layer 0's own is read 20-30 and in place at 31; its ffn ends at 36. Then three for layer
+		// 1, 31-61, in place at 64. Layer 1's attention ends at 56; it waits until 64, 69. Layer 2
+		// is read 61-101, in place at 105, while attention ends at 89.
+		{"look-ahead", ahead(schedule.LookAhead, 0, schedule.Unlimited, ""), 110, 34, 50, 30, 2},
 		// The engine's buffer is for layer 1's three when layer 2's four are known, and grows when
-		// it is empty: 63-103, in place at 107.
-		{"look-ahead, as the engine", ahead(schedule.LookAhead, 0, 0, ""), 112, 36, 51, 29, 2},
+		// it is empty: 64-104, in place at 108.
+		{"look-ahead, as the engine", ahead(schedule.LookAhead, 0, 0, ""), 113, 37, 50, 30, 2},
 		// Layer 0 is dense: 20. Layer 1 is read 20-50 and in place at 53; its attention ends at 40,
 		// its ffn at 58. Layer 2 is read 50-90, in place at 94; attention ends at 78.
 		{"look-ahead, dense prefix", ahead(schedule.LookAhead, 1, schedule.Unlimited, ""), 99, 29,

@@ -62,6 +62,14 @@ func (k *Kernel) Now() units.Nanos { return k.now }
 // Pending is the number of scheduled events.
 func (k *Kernel) Pending() int { return len(k.heap) }
 
+// Next returns the time of the first pending event; ok is false when none is pending.
+func (k *Kernel) Next() (at units.Nanos, ok bool) {
+	if len(k.heap) == 0 {
+		return 0, false
+	}
+	return k.heap[0].At, true
+}
+
 // Schedule adds an event at time at. An event before Now is moved to Now, since the clock never
 // goes back.
 func (k *Kernel) Schedule(at units.Nanos, class Class, kind, arg int32) {
@@ -80,8 +88,8 @@ func (k *Kernel) Schedule(at units.Nanos, class Class, kind, arg int32) {
 	k.heap[i] = e
 }
 
-// next removes and returns the first event.
-func (k *Kernel) next() Event {
+// pop removes and returns the first event.
+func (k *Kernel) pop() Event {
 	first := k.heap[0]
 	n := len(k.heap) - 1
 	e := k.heap[n]
@@ -120,7 +128,7 @@ func (k *Kernel) Advance(at units.Nanos) error {
 // Run handles events until none is pending or the handler returns an error.
 func (k *Kernel) Run(h Handler) error {
 	for len(k.heap) > 0 {
-		e := k.next()
+		e := k.pop()
 		k.now = e.At
 		if err := h.Handle(k, e); err != nil {
 			return err

@@ -80,6 +80,10 @@ func (s *Station) Submit(at units.Nanos, class Class, reads []Read) (Group, erro
 // Now is the station's time.
 func (s *Station) Now() units.Nanos { return s.kernel.Now() }
 
+// Due returns the time of the next event of the reads submitted so far; ok is false when none is
+// pending. A caller with a clock of its own, such as a test's, sleeps until then.
+func (s *Station) Due() (at units.Nanos, ok bool) { return s.kernel.Next() }
+
 // Advance handles all events up to a time.
 func (s *Station) Advance(to units.Nanos) error {
 	for {

@@ -63,7 +63,8 @@ type loop struct {
 }
 
 func newLoop(k kernel, depth, align int) *loop {
-	l := &loop{k: k, align: align, flights: make([]flight, depth), free: make([]int, depth), now: time.Now}
+	l := &loop{k: k, align: align, flights: make([]flight, depth), free: make([]int, depth),
+		now: time.Now}
 	for i := range l.free {
 		l.free[i] = depth - 1 - i
 	}

@@ -38,8 +38,8 @@ type outcome struct {
 }
 
 // Open makes a ring of the given depth for the file behind descriptor fd, which must stay open
-// until Close returns. Reads are aligned to align bytes, at least 1. The error wraps ErrNotBuilt, or
-// the kernel's errno.
+// until Close returns. Reads are aligned to align bytes, at least 1. The error wraps ErrNotBuilt,
+// or the kernel's errno.
 func Open(fd, depth, align int) (*Ring, error) {
 	if depth < 1 || depth > MaxDepth {
 		return nil, fmt.Errorf("uring: depth %d is outside 1..%d", depth, MaxDepth)
