@@ -10,6 +10,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
+	"github.com/windrow-sim/windrow/internal/clock"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -25,6 +26,9 @@ import (
 //	attention = LayerFixed + 4·DenseFixed + weights/DenseRate + cache/KVRate
 //	other     = TokenFixed + DenseFixed + head/DenseRate
 func Calibrate(host *devicemodels.Host, run *traces.Run, h *traces.Header) error {
+	if err := steady(run); err != nil {
+		return err
+	}
 	s := collect(run, h.UnitBytes)
 	const fewest = 32 // layers of tokens: below that the slopes are noise
 	if len(s.need) < fewest {
@@ -55,6 +59,9 @@ func Calibrate(host *devicemodels.Host, run *traces.Run, h *traces.Header) error
 // beyond the simulated: two Runs of one configuration, the simulated one on the device as it is.
 // The cost is not below zero.
 func CalibrateBatch(spec *flash.Spec, engine string, simulated, measured *traces.Run) error {
+	if err := steady(measured); err != nil {
+		return err
+	}
 	batches := 0
 	for _, r := range measured.Rows {
 		if r.Part == traces.PartIO && r.Requests > 0 {
@@ -73,6 +80,15 @@ func CalibrateBatch(spec *flash.Spec, engine string, simulated, measured *traces
 		simulated.Meta.Totals.PartNanos[traces.PartIO]
 	cost.Batch = max(cost.Batch+beyond/units.Nanos(batches), 0)
 	spec.Engines[engine] = cost
+	return nil
+}
+
+// steady refuses a run during which the machine slept.
+func steady(run *traces.Run) error {
+	if jump := run.Meta.ClockJump; jump != 0 {
+		return fmt.Errorf("replay: calibration: %s during the run, so that its times fit no "+
+			"device; measure again", clock.Why(jump))
+	}
 	return nil
 }
 

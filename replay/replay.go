@@ -11,6 +11,7 @@ import (
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/internal/clock"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
@@ -45,6 +46,7 @@ type Config struct {
 	// Bundles reads a layer's bundles. A schedule with a dense prefix needs it.
 	Bundles  func(layer int) ([]byte, error) `json:"-"`
 	Progress func(done, total int)           `json:"-"`
+	Clock    clock.Reader                    `json:"-"` // nil = this machine's
 }
 
 // Result is a measured Run with what is needed to judge it.
@@ -95,9 +97,13 @@ func Run(ctx context.Context, src traces.Source, w *model.Weights, geo layout.Ge
 
 	m := &meter{rows: make([]traces.RunRow, 0, tokens*(src.Header().Layers*(traces.Parts-1)+1))}
 	eng.Observe(m)
+	if cfg.Clock == nil {
+		cfg.Clock = clock.System()
+	}
+	m.watch = clock.NewWatch(cfg.Clock)
 	err = drive(ctx, src, tokens, eng, m, reference, cfg)
 	result := &Result{Mode: mode, Drift: reference.drift(), Run: &traces.Run{Rows: m.rows}}
-	result.Run.Meta = meta(src.Header(), mode, result.Drift, cfg)
+	result.Run.Meta = meta(src.Header(), mode, result.Drift, m.watch.Jump(), cfg)
 	result.Run.Meta.Totals = traces.ComputeTotals(m.rows)
 	if m.clocked {
 		result.Run.Meta.Phases = traces.ComputePhases(m.rows, traces.ClockEvents)
@@ -139,6 +145,7 @@ func drive(ctx context.Context, src traces.Source, tokens int, eng *engine.Engin
 		if _, err := eng.Forward(token); err != nil {
 			return err
 		}
+		m.watch.Look()
 		if cfg.Progress != nil {
 			cfg.Progress(i+1, tokens)
 		}
@@ -228,7 +235,8 @@ func (c *Config) dense() (list [][]byte, err error) {
 }
 
 // meta describes a measured run, with warnings about what makes its times unreliable.
-func meta(h *traces.Header, mode flashio.Mode, drift Drift, cfg Config) traces.RunMeta {
+func meta(h *traces.Header, mode flashio.Mode, drift Drift, jump units.Nanos,
+	cfg Config) traces.RunMeta {
 	resolved, _ := json.Marshal(struct { // cannot fail: plain data
 		Config
 		Mode flashio.Mode `json:"mode"`
@@ -236,7 +244,11 @@ func meta(h *traces.Header, mode flashio.Mode, drift Drift, cfg Config) traces.R
 	m := traces.RunMeta{
 		SchemaVersion: traces.SchemaVersion, Emulated: mode.Engine == flashio.EngineEmulated,
 		Model: h.Model,
-		Seed:  cfg.Seed, Config: resolved, Warnings: slices.Clone(mode.Notes),
+		Seed:  cfg.Seed, Config: resolved, Warnings: slices.Clone(mode.Notes), ClockJump: jump,
+	}
+	if jump != 0 {
+		m.Warnings = append(m.Warnings, clock.Why(jump)+" during the run; its times are not used "+
+			"for a fit, measure again")
 	}
 	if !m.Emulated && (!mode.Direct || mode.MemoryBacked) {
 		m.Warnings = append(m.Warnings, "reads were not direct: memory may have served them, so "+
@@ -255,6 +267,7 @@ func meta(h *traces.Header, mode flashio.Mode, drift Drift, cfg Config) traces.R
 // meter is the Observer that turns engine events into rows of a Run. It cuts out the time between
 // tokens, in which the driver reads the trace and the reference pattern while the engine is idle.
 type meter struct {
+	watch *clock.Watch
 	rows  []traces.RunRow
 	index uint32
 	layer []traces.RunRow   // rows of the current token, without its identity

@@ -9,12 +9,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/engine/model"
+	"github.com/windrow-sim/windrow/internal/clock"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
@@ -305,6 +307,63 @@ func TestCalibrateRecoversTheHost(t *testing.T) {
 	run.Rows = run.Rows[:20]
 	if err := Calibrate(&host, run, src.Header()); err == nil {
 		t.Error("a calibration on almost nothing gave no error")
+	}
+}
+
+// V12: the machine sleeps, or its clock is set, during a run. The run is marked, it is not used for
+// a fit, a comparison gives no verdict, and no time is negative.
+func TestField_V12_ARunBesideASleep(t *testing.T) {
+	src, image := longTrace(t)
+	w, err := image.Weights()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		set    time.Duration
+		marked bool
+	}{"asleep": {8 * time.Hour, true}, "set back": {-time.Hour, true},
+		"corrected": {900 * time.Millisecond, false}} {
+		reader, err := flashio.Open(image.Path, flashio.Options{Engine: flashio.EngineMem})
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, looks, real := time.Duration(0), 0, clock.System()
+		result, err := Run(context.Background(), src, w, image.Geometry(), reader, Config{
+			Policy: policy.SlidingWindow(2), Layout: layout.Options{Coalesce: true},
+			Clock: func() (units.Nanos, time.Time) {
+				if looks++; looks == 5 {
+					set = c.set
+				}
+				mono, wall := real()
+				return mono, wall.Add(set)
+			}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := result.Run
+		for _, r := range run.Rows {
+			if r.Dur < 0 || r.Start < 0 {
+				t.Fatalf("%s: a row from %v of %v", name, r.Start, r.Dur)
+			}
+		}
+		told := strings.Contains(strings.Join(run.Meta.Warnings, "\n"), "slept or its clock was set")
+		if jumped := run.Meta.ClockJump != 0; jumped != c.marked || told != c.marked {
+			t.Errorf("%s: a jump of %v, told: %v", name, run.Meta.ClockJump, told)
+		}
+		host := devicemodels.Host{Cores: 2}
+		if err := Calibrate(&host, run, src.Header()); (err != nil) != c.marked {
+			t.Errorf("%s: calibration: %v", name, err)
+		}
+		simulated, err := sim.Run(src, sim.Config{Policy: policy.SlidingWindow(2), Engine: "pread",
+			Parallel: 1, Device: anyDevice(), Geometry: image.Geometry(),
+			Layout: layout.Options{Align: 1, Coalesce: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		verdict, err := compare.Compare(simulated, run, compare.Options{})
+		if err != nil || (verdict.Verdict == compare.Noisy) != c.marked {
+			t.Errorf("%s: %v, %v", name, verdict, err)
+		}
 	}
 }
 

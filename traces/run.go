@@ -74,6 +74,10 @@ type RunMeta struct {
 	Seed          uint64 `json:"seed"`
 	// drift of the device's speed during a measured run; nil = not measured
 	DriftPercent *float64 `json:"drift_percent"`
+	// ClockJump is how far the wall clock moved against the monotonic one while a run was measured
+	// (package internal/clock): the machine slept or its clock was set, and the run fits no device
+	// model. 0 = it did not.
+	ClockJump units.Nanos `json:"clock_jump_ns,omitempty"`
 	// of a simulated run: its basis and interval; nil = not stated
 	Prediction *Prediction `json:"prediction,omitempty"`
 	// of a run under a schedule that prefetches; nil = on demand

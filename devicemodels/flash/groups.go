@@ -69,9 +69,6 @@ func (s *Station) Submit(at units.Nanos, class Class, reads []Read) (Group, erro
 	if len(reads) == 0 {
 		return g, nil
 	}
-	if s.heat != nil {
-		s.heat.until(at)
-	}
 	s.open++
 	s.kernel.Schedule(at+s.cost.Batch, des.ClassPlan, kindOpen, int32(g))
 	return g, nil

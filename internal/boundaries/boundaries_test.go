@@ -31,6 +31,7 @@ var allowed = map[string][]string{
 	// Files that appear whole or not at all; outputtest has disks that fail.
 	"internal/output":            {},
 	"internal/output/outputtest": {"internal/output"},
+	"internal/clock":             {"internal/units"},
 
 	"kernels/ref": {},
 	"kernels/cpu": {"kernels/ref"},
@@ -52,7 +53,7 @@ var allowed = map[string][]string{
 		"traces/batch"},
 	"traces/synth": {"internal/mask", "internal/units", "internal/rng", "traces",
 		"traces/shapes", "traces/stats"},
-	"traces/compare":             {"internal/units", "traces"},
+	"traces/compare":             {"internal/clock", "internal/units", "traces"},
 	"traces/whatif":              {"internal/document", "internal/mask", "internal/rng", "traces"},
 	"traces/parquet":             {},
 	"traces/parquet/parquettest": {"traces/parquet"},
@@ -155,7 +156,7 @@ var allowed = map[string][]string{
 		"devicemodels/flash", "sim", "sim/speculative", "traces", "traces/shapes", "traces/synth",
 		"internal/decisions/policy"},
 
-	"replay": {"internal/document", "internal/units", "internal/rng", "engine",
+	"replay": {"internal/clock", "internal/document", "internal/units", "internal/rng", "engine",
 		"internal/decisions/policy",
 		"internal/decisions/layout", "engine/flashio", "engine/model", "traces",
 		"traces/compare", "devicemodels", "devicemodels/flash", "internal/refusal",
@@ -166,7 +167,8 @@ var allowed = map[string][]string{
 		"internal/units"},
 	"replay/emulated": {"internal/units", "internal/rng", "engine/flashio", "devicemodels/flash"},
 	"replay/throttle": {"internal/units", "engine/flashio"},
-	"replay/probe": {"internal/output", "internal/units", "internal/rng", "engine/flashio", "devicemodels",
+	"replay/probe": {"internal/clock", "internal/output", "internal/units", "internal/rng",
+		"engine/flashio", "devicemodels",
 		"devicemodels/flash", "kernels/cpu", "internal/document"},
 	// A GPU is measured by the kernels alone, without an engine.
 	"replay/probe/gpu": {"internal/units", "devicemodels", "kernels/ref", "kernels/cuda",

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/clock"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
 )
@@ -79,11 +80,13 @@ type prober struct {
 	order   map[units.Bytes]*positions
 	limit   *flash.Limit // what holds the reads back; nil = nothing
 	samples *samples
+	// the file is not of the system's storage
+	emulated bool
 }
 
 func newProber(cfg Config, m *machine, t *target, align units.Bytes, s *samples) *prober {
 	return &prober{
-		m: m, t: t, span: cfg.Span, samples: s,
+		m: m, t: t, span: cfg.Span, samples: s, emulated: cfg.Open != nil,
 		random: rng.Stream(cfg.Seed, "probe/offsets"),
 		slab:   flashio.AlignedBuffer(int(slabSize), int(align)),
 		order:  make(map[units.Bytes]*positions),
@@ -117,7 +120,8 @@ func (p *prober) measure(ctx context.Context, l loop, end units.Nanos) (res resu
 	if err != nil {
 		return res, err
 	}
-	run := &running{result: result{loop: l}, p: p, n: p.batchSize(l, warm, end-p.m.now())}
+	run := &running{result: result{loop: l}, p: p, watch: clock.NewWatch(p.m.clocks),
+		n: p.batchSize(l, warm, end-p.m.now())}
 	if p.limit != nil {
 		end = max(end, begin+intervalsPerCell*p.limit.Interval)
 	}
@@ -149,6 +153,7 @@ func (p *prober) timesOf(n int) []units.Nanos {
 type running struct {
 	result
 	p     *prober
+	watch *clock.Watch
 	n     int // reads of a batch
 	timed bool
 	took  []units.Nanos // by batch, as if it had neither beginning nor end (fullLoop)
@@ -170,6 +175,7 @@ func (r *running) batch(reader flashio.Reader) (units.Nanos, error) {
 	if err != nil {
 		return 0, err
 	}
+	r.watch.Look()
 	cpuAfter, _ := p.m.cpuTime()
 	servedAfter, _ := p.m.readBytes()
 	full := took
@@ -217,6 +223,12 @@ func (r *running) finish() result {
 	if r.Tainted == "" && r.free < freeReads && r.p.held(&r.result) {
 		r.Tainted = "every read waited for the limit, so that the loop says nothing about the " +
 			"device behind it"
+	}
+	if r.p.emulated { // storage has no part in it
+		r.Tainted, r.Counted = "", true
+	}
+	if why := clock.Why(r.watch.Jump()); why != "" {
+		r.Tainted = why
 	}
 	return r.result
 }

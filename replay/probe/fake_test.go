@@ -30,9 +30,10 @@ type fake struct {
 	spread units.Nanos // added to a read that is far from the one before
 	mute   bool        // the reader cannot tell times of reads
 
-	served float64     // share of the bytes that storage counts
-	stuck  bool        // pages stay in memory
-	slower func() bool // the flash takes three times as long while this holds
+	served float64       // share of the bytes that storage counts
+	stuck  bool          // pages stay in memory
+	slower func() bool   // the flash takes three times as long while this holds
+	set    time.Duration // how far the wall clock was set
 	free   units.Bytes
 	memory units.Bytes // for the page cache
 	noCPU  bool
@@ -86,8 +87,11 @@ func (f *fake) machine() *machine {
 		freeSpace:   func(string) (units.Bytes, bool) { return f.free, true },
 		cacheMemory: func() units.Bytes { return f.memory },
 		now:         func() units.Nanos { return f.clock },
-		wall:        func() time.Time { return time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC) },
-		workload:    func(int, uint64) (*workload, error) { return f.workload(), nil },
+		wall: func() time.Time {
+			start := time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)
+			return start.Add(time.Duration(f.clock) + f.set)
+		},
+		workload: func(int, uint64) (*workload, error) { return f.workload(), nil },
 	}
 }
 

@@ -293,9 +293,6 @@ func (g *grid) cell(ctx context.Context, p *prober, l loop, end units.Nanos) err
 	if err != nil {
 		return err
 	}
-	if g.emulated {
-		r.Tainted, r.Counted = "", true // storage has no part in it
-	}
 	g.uncounted = g.uncounted || !r.Counted
 	g.cells = append(g.cells, r)
 	return nil

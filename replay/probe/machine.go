@@ -37,6 +37,9 @@ type machine struct {
 	workload func(cores int, seed uint64) (*workload, error)
 }
 
+// clocks reads both clocks.
+func (m *machine) clocks() (units.Nanos, time.Time) { return m.now(), m.wall() }
+
 func thisMachine() *machine {
 	hostname, err := os.Hostname()
 	if err != nil || hostname == "" {

@@ -121,7 +121,7 @@ func TestProbeDescribesTheMachine(t *testing.T) {
 		t.Errorf("memory rate %v", d.Host.MemoryRate)
 	}
 	fit := d.Fit
-	if fit.Mode != "pread direct ext4" || fit.When != "2025-03-01T12:00:00Z" ||
+	if fit.Mode != "pread direct ext4" || fit.When != "2025-03-01T12:00:02Z" ||
 		d.Flash.Align != 512 || d.Name != "fake" {
 		t.Errorf("mode %q, when %q, align %v, name %q", fit.Mode, fit.When, d.Flash.Align, d.Name)
 	}

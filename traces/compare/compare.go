@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/windrow-sim/windrow/internal/clock"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -132,6 +133,10 @@ func Compare(sim, measured *traces.Run, opt Options) (*Comparison, error) {
 		return nil, err
 	}
 	c.judge(requestShapes(sim, measured))
+	if jump := measured.Meta.ClockJump; jump != 0 {
+		c.Verdict = Noisy
+		c.Reasons = append([]string{clock.Why(jump) + "; measure again"}, c.Reasons...)
+	}
 	return c, nil
 }
 
