@@ -25,20 +25,32 @@ type SourceOptions struct {
 	Path    string // for errors
 	Size    int64  // in bytes
 	Align   units.Bytes
-	Threads int // of the pool, at least 1
+	Threads int // of the pool, or the depth of a ring; at least 1
 }
 
 // NewPool returns a Reader of src through the pool of engine pread, and owns src from then on. It
-// is for files that only a program knows, as a test's own. Align above 1 makes the reads direct.
+// is for files that only a program knows, as a test's own. With an alignment above 1 the reads are
+// direct.
 func NewPool(src Source, opt SourceOptions) (Reader, error) {
-	if opt.Threads < 1 || opt.Threads > ioengine.MaxThreads || opt.Align < 1 || opt.Size < 0 {
-		return nil, fmt.Errorf("flashio: pool: %s: %d threads, alignment %d, %d bytes: give 1 to "+
-			"%d threads and an alignment of 1 or more", opt.Path, opt.Threads, opt.Align, opt.Size,
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
+	return openPread(opt.file(), src, opt.Threads), nil
+}
+
+// check refuses what neither a pool nor a ring can have.
+func (o *SourceOptions) check() error {
+	if o.Threads < 1 || o.Threads > ioengine.MaxThreads || o.Align < 1 || o.Size < 0 {
+		return fmt.Errorf("flashio: source %s: %d threads, alignment %d, %d bytes: give 1 to %d "+
+			"threads and an alignment of 1 or more", o.Path, o.Threads, o.Align, o.Size,
 			ioengine.MaxThreads)
 	}
-	return openPread(file{path: opt.Path, size: opt.Size, mode: Mode{Requested: EnginePread,
-		Direct: opt.Align > 1, WantDirect: opt.Align > 1, Align: opt.Align,
-		FileSystem: "source"}}, src, opt.Threads), nil
+	return nil
+}
+
+func (o *SourceOptions) file() file {
+	return file{path: o.Path, size: o.Size, mode: Mode{Requested: EnginePread,
+		Direct: o.Align > 1, WantDirect: o.Align > 1, Align: o.Align, FileSystem: "source"}}
 }
 
 // preadReader reads with a pool of threads: the caller and threads-1 helpers take the requests of a

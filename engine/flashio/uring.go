@@ -42,6 +42,22 @@ func openUring(h host, base file, opt Options) (Reader, error) {
 	return &uringReader{file: base, ring: r, host: h}, nil
 }
 
+// NewRing returns a Reader through the ring of engine uring, over a Kernel that only a program
+// knows, as a test's own. Threads of opt is the depth.
+func NewRing(k uring.Kernel, opt SourceOptions) (Reader, error) {
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
+	r, err := uring.New(k, opt.Threads, int(opt.Align))
+	if err != nil {
+		return nil, err
+	}
+	base := opt.file()
+	base.mode.Engine, base.mode.Requested, base.mode.Parallel = EngineUring, EngineUring,
+		opt.Threads
+	return &uringReader{file: base, ring: r, host: realHost()}, nil
+}
+
 // ReadBatch implements Reader.
 func (u *uringReader) ReadBatch(reqs []Request) error {
 	if err := u.check(reqs); err != nil {
@@ -75,7 +91,11 @@ func (u *uringReader) Close() error {
 		return nil
 	}
 	u.closed = true
-	return errors.Join(u.ring.Close(), u.f.Close())
+	err := u.ring.Close()
+	if u.f == nil { // of NewRing
+		return err
+	}
+	return errors.Join(err, u.f.Close())
 }
 
 // registrar is a Reader with cheaper reads into registered buffers.

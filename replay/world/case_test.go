@@ -25,12 +25,15 @@ type Case struct {
 	Schedule schedule.Spec
 	Layout   layout.Options // Align is the file's
 	Threads  int            // that compute
-	Parallel int            // threads that read
-	Flash    flash.Spec
-	Host     devicemodels.Host // costs of the host, slept between the parts of a token
-	Replay   bool              // driven by replay.Run, without costs of the host
-	Faults   Faults
-	Cancel   units.Nanos // when the run is cancelled; 0 = never
+	Parallel int            // threads that read, or depth of the ring
+	// Ring reads through the ring of engine uring, over a simulated kernel, instead of a pool of
+	// threads.
+	Ring   bool `json:",omitempty"`
+	Flash  flash.Spec
+	Host   devicemodels.Host // costs of the host, slept between the parts of a token
+	Replay bool              // driven by replay.Run, without costs of the host
+	Faults Faults
+	Cancel units.Nanos // when the run is cancelled; 0 = never
 }
 
 // Script says what tokens there are.
@@ -122,6 +125,9 @@ func draw(seed uint64) *Case {
 	}
 	c.Host.Cores = 1 + d.IntN(4)
 	c.drawFaults(d)
+	// With a depth of 16 and more, a ring looks for completions several at a time, which the
+	// simulator does not know.
+	c.Ring = d.IntN(3) == 0
 	return c
 }
 

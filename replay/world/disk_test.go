@@ -52,7 +52,9 @@ type call struct {
 	asked  bool
 	group  flash.Group
 	n      int
-	done   chan struct{}
+	done   chan struct{} // closed when it ends
+	ring   chan<- *call  // gets it when it ends, instead; nil for a thread's
+	tag    int           // of the ring
 }
 
 // newDisk returns a file in the bubble of the caller. stop ends it.
@@ -223,6 +225,10 @@ func (d *disk) finish(c *call) {
 		end := max(min(c.offset+int64(c.most), d.size), c.offset)
 		c.n = copy(c.buf, d.data[min(c.offset, end):end])
 		d.moved += units.Bytes(c.n)
+	}
+	if c.ring != nil {
+		c.ring <- c
+		return
 	}
 	close(c.done)
 }

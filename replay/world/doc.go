@@ -1,7 +1,7 @@
 // Package world holds a test: a simulated world in which the real engine runs. The engine's step,
-// its row cache, prefetcher and worker pool, and flashio's pool of reading threads are the real
-// ones. The file below the pool, and time, are simulated, in a bubble of testing/synctest. There is
-// nothing to import here; `make vopr` runs it.
+// its row cache, prefetcher and worker pool, and flashio's pool of reading threads and its ring are
+// the real ones. The file below them, and time, are simulated, in a bubble of testing/synctest.
+// There is nothing to import here; `make vopr` runs it.
 //
 // A seed draws a Case: the model, what its tokens need, policy, schedule, layout, device, costs of
 // the host, and faults. The same case always takes the same course:
@@ -15,7 +15,7 @@
 //     time would stand still.
 //
 // Reading guide: case_test.go has what a seed draws; script_test.go the tokens, and what a dense
-// engine makes of them; disk_test.go the file with its faults; reader_test.go the witness between
-// engine and pool; run_test.go one run with everything that is checked; world_test.go the seeds.
+// engine makes of them; disk_test.go the file with its faults; ring_test.go the kernel below the
+// ring; reader_test.go the witness between engine and reader; run_test.go one run with everything that is checked; world_test.go the seeds.
 // testdata/cases holds each case that ever found a fault, by name.
 package world

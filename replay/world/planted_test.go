@@ -28,6 +28,8 @@ var plantedFaults = []fault{
 		"at := b.offset + r.Buf", "at := r.Buf"},
 	{"a retry is forgotten", "engine/flashio/pread.go",
 		"&& !uring.Transient(err)", ""},
+	{"a retry is forgotten by the ring", "engine/flashio/uring/loop.go",
+		"case result < 0 && !Transient(errno):", "case result < 0:"},
 	{"a window one too long", "internal/decisions/policy/window.go",
 		"w := &Window{k: k}", "w := &Window{k: k + 1}"},
 	{"a window one too short", "internal/decisions/policy/window.go",

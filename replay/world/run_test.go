@@ -168,12 +168,18 @@ func (w *world) open() error {
 		return err
 	}
 	w.disk = newDisk(c, w.w.file, station)
-	pool, err := flashio.NewPool(w.disk, flashio.SourceOptions{Path: diskPath,
-		Size: int64(len(w.w.file)), Align: max(c.Layout.Align, 1), Threads: c.Parallel})
+	opt := flashio.SourceOptions{Path: diskPath, Size: int64(len(w.w.file)),
+		Align: max(c.Layout.Align, 1), Threads: c.Parallel}
+	var reader flashio.Reader
+	if c.Ring {
+		reader, err = openRing(c, w.disk, opt)
+	} else {
+		reader, err = flashio.NewPool(w.disk, opt)
+	}
 	if err != nil {
 		return err
 	}
-	w.reader = &witness{Reader: pool, geo: w.w.geo, chunk: c.Layout.MaxRequest,
+	w.reader = &witness{Reader: reader, geo: w.w.geo, chunk: c.Layout.MaxRequest,
 		layers: make([]asked, len(w.w.bundles)), closed: func() {}}
 	return nil
 }

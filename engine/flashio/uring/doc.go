@@ -5,7 +5,7 @@
 // are in flight. Completions make room for the next requests of the batch; short or interrupted
 // reads are queued again until they are complete.
 //
-// Start with loop.go: it has all the logic, over a five-method kernel interface, and is tested with
+// Start with loop.go: it has all the logic, over a five-method Kernel interface, and is tested with
 // a fake kernel on every system. ring.go adds the thread. kernel_giouring.go adapts
 // github.com/pawelgaczynski/giouring and exists only behind the build tag "giouring" on Linux.
 // Without it Open and Probe return ErrNotBuilt.

@@ -28,14 +28,14 @@ type giouringKernel struct {
 
 // openKernel makes a ring and registers fd as its only file, unless fd is negative. It must be
 // called on the thread that uses the ring.
-func openKernel(fd, depth int) (kernel, error) {
+func openKernel(fd, depth int) (Kernel, error) {
 	ring, err := setup(uint32(depth))
 	if err != nil {
 		return nil, fmt.Errorf("uring: io_uring_setup: %w", err)
 	}
 	k := &giouringKernel{ring: ring}
 	if err := k.prepare(fd); err != nil {
-		return nil, errors.Join(err, k.close())
+		return nil, errors.Join(err, k.Close())
 	}
 	return k, nil
 }
@@ -70,7 +70,7 @@ func (k *giouringKernel) prepare(fd int) error {
 	return nil
 }
 
-func (k *giouringKernel) push(tag int, offset int64, buf []byte) error {
+func (k *giouringKernel) Push(tag int, offset int64, buf []byte) error {
 	sqe := k.ring.GetSQE()
 	if sqe == nil {
 		return errors.New("uring: submission queue is full")
@@ -98,12 +98,12 @@ func (k *giouringKernel) registered(start uintptr, length int) int {
 	return -1
 }
 
-func (k *giouringKernel) wait(n int) error {
+func (k *giouringKernel) Wait(n int) error {
 	_, err := k.ring.SubmitAndWait(uint32(n))
 	return err
 }
 
-func (k *giouringKernel) pop() (int, int32, bool) {
+func (k *giouringKernel) Pop() (int, int32, bool) {
 	if k.ring.CQReady() == 0 {
 		return 0, 0, false
 	}
@@ -116,7 +116,7 @@ func (k *giouringKernel) pop() (int, int32, bool) {
 	return tag, result, true
 }
 
-func (k *giouringKernel) register(bufs [][]byte) error {
+func (k *giouringKernel) Register(bufs [][]byte) error {
 	if len(k.iovecs) > 0 {
 		k.iovecs = nil
 		if _, err := k.ring.UnregisterBuffers(); err != nil {
@@ -141,7 +141,7 @@ func (k *giouringKernel) register(bufs [][]byte) error {
 	return nil
 }
 
-func (k *giouringKernel) close() error {
+func (k *giouringKernel) Close() error {
 	k.ring.QueueExit()
 	return nil
 }

@@ -2,4 +2,4 @@
 
 package uring
 
-func openKernel(fd, depth int) (kernel, error) { return nil, ErrNotBuilt }
+func openKernel(fd, depth int) (Kernel, error) { return nil, ErrNotBuilt }

@@ -18,20 +18,21 @@ type Batch interface {
 	At(i int) (offset int64, buf []byte)
 }
 
-// kernel has the operations of an io_uring that the loop needs.
-type kernel interface {
-	// push queues one read under a tag. The loop never has more than depth tags in flight, so there
-	// is room.
-	push(tag int, offset int64, buf []byte) error
-	// wait hands the queued reads to the kernel and returns when at least n completions can be
+// Kernel has the operations of an io_uring that a Ring needs.
+type Kernel interface {
+	// Push queues one read under a tag. There are never more than depth tags in flight, so there is
+	// room.
+	Push(tag int, offset int64, buf []byte) error
+	// Wait hands the queued reads to the kernel and returns when at least n completions can be
 	// popped.
-	wait(n int) error
-	// pop takes one completion; ok is false when none is ready.
-	pop() (tag int, result int32, ok bool)
-	// register makes reads into bufs skip the pinning of pages. It replaces an earlier
+	Wait(n int) error
+	// Pop takes one completion: the bytes that were read, or an errno below 0. ok is false when
+	// none is ready.
+	Pop() (tag int, result int32, ok bool)
+	// Register makes reads into bufs skip the pinning of pages. It replaces an earlier
 	// registration.
-	register(bufs [][]byte) error
-	close() error
+	Register(bufs [][]byte) error
+	Close() error
 }
 
 // What this ring and the pool of threads share.
@@ -53,7 +54,7 @@ type flight struct {
 
 // loop runs batches over a kernel. Its memory is allocated once, for depth reads.
 type loop struct {
-	k       kernel
+	k       Kernel
 	align   int      // of the file's reads; 1 = none
 	flights []flight // by tag
 	free    []int    // tags not in flight
@@ -62,7 +63,7 @@ type loop struct {
 	now   func() time.Time
 }
 
-func newLoop(k kernel, depth, align int) *loop {
+func newLoop(k Kernel, depth, align int) *loop {
 	l := &loop{k: k, align: align, flights: make([]flight, depth), free: make([]int, depth),
 		now: time.Now}
 	for i := range l.free {
@@ -88,12 +89,12 @@ func (l *loop) read(b Batch) (int, error) {
 		if inFlight == 0 {
 			break
 		}
-		if err := l.k.wait(l.worthWaiting(inFlight, end-next)); err != nil && !Transient(err) {
+		if err := l.k.Wait(l.worthWaiting(inFlight, end-next)); err != nil && !Transient(err) {
 			return -1, fmt.Errorf("uring: io_uring_enter: %w", err)
 		}
 		idle++
 		for {
-			tag, result, ok := l.k.pop()
+			tag, result, ok := l.k.Pop()
 			if !ok {
 				break
 			}
@@ -148,7 +149,7 @@ func (l *loop) start(b Batch, i int) error {
 	if i < len(l.times) {
 		l.flights[tag].since = l.now()
 	}
-	return l.k.push(tag, offset, buf[:min(len(buf), MaxPiece)])
+	return l.k.Push(tag, offset, buf[:min(len(buf), MaxPiece)])
 }
 
 // finish takes one completion: it ends the read, or queues the rest of it again. The index is -1
@@ -181,7 +182,7 @@ func (l *loop) finish(b Batch, tag int, result int32) (int, error) {
 		return 0, nil
 	}
 	rest := buf[f.done:]
-	if err := l.k.push(tag, offset+int64(f.done), rest[:min(len(rest), MaxPiece)]); err != nil {
+	if err := l.k.Push(tag, offset+int64(f.done), rest[:min(len(rest), MaxPiece)]); err != nil {
 		return -1, err
 	}
 	return 0, nil

@@ -39,7 +39,7 @@ type fakeRead struct {
 	buf    []byte
 }
 
-func (k *fakeKernel) push(tag int, offset int64, buf []byte) error {
+func (k *fakeKernel) Push(tag int, offset int64, buf []byte) error {
 	if k.align > 0 && (offset%k.align != 0 || int64(len(buf))%k.align != 0) {
 		k.t.Errorf("a read of %d bytes at %d is not aligned", len(buf), offset)
 	}
@@ -57,7 +57,7 @@ func (k *fakeKernel) push(tag int, offset int64, buf []byte) error {
 	return nil
 }
 
-func (k *fakeKernel) wait(n int) error {
+func (k *fakeKernel) Wait(n int) error {
 	if len(k.waitErrs) > 0 {
 		err := k.waitErrs[0]
 		k.waitErrs = k.waitErrs[1:]
@@ -72,7 +72,7 @@ func (k *fakeKernel) wait(n int) error {
 	return nil
 }
 
-func (k *fakeKernel) pop() (int, int32, bool) {
+func (k *fakeKernel) Pop() (int, int32, bool) {
 	if k.ready == 0 {
 		return 0, 0, false
 	}
@@ -104,8 +104,8 @@ func (k *fakeKernel) serve(r fakeRead) int32 {
 	return int32(copy(r.buf[:n], k.data[r.offset:]))
 }
 
-func (k *fakeKernel) register([][]byte) error { return k.regErr }
-func (k *fakeKernel) close() error            { k.closed = true; return nil }
+func (k *fakeKernel) Register([][]byte) error { return k.regErr }
+func (k *fakeKernel) Close() error            { k.closed = true; return nil }
 
 type reads []struct {
 	offset int64
@@ -305,7 +305,7 @@ func TestLoopGivesUp(t *testing.T) {
 
 func TestRingBreaksForGood(t *testing.T) {
 	k := newFake(t, 1, 4)
-	r, err := open(4, 1, func() (kernel, error) { return k, nil })
+	r, err := open(4, 1, func() (Kernel, error) { return k, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +329,7 @@ func TestRingBreaksForGood(t *testing.T) {
 }
 
 func TestOpenErrors(t *testing.T) {
-	if _, err := open(1, 1, func() (kernel, error) {
+	if _, err := open(1, 1, func() (Kernel, error) {
 		return nil, fmt.Errorf("setup: %w",
 			syscall.EPERM)
 	}); !errors.Is(err, syscall.EPERM) {

@@ -44,20 +44,25 @@ func Open(fd, depth, align int) (*Ring, error) {
 	if depth < 1 || depth > MaxDepth {
 		return nil, fmt.Errorf("uring: depth %d is outside 1..%d", depth, MaxDepth)
 	}
-	return open(depth, align, func() (kernel, error) { return openKernel(fd, depth) })
+	return open(depth, align, func() (Kernel, error) { return openKernel(fd, depth) })
+}
+
+// New makes a ring over a Kernel that only the caller knows, as a test's own. The ring closes it.
+func New(k Kernel, depth, align int) (*Ring, error) {
+	return open(depth, align, func() (Kernel, error) { return k, nil })
 }
 
 // Probe returns nil if this program can read through io_uring on this host, else the error that
 // Open would return.
 func Probe() error {
-	r, err := open(1, 1, func() (kernel, error) { return openKernel(-1, 1) })
+	r, err := open(1, 1, func() (Kernel, error) { return openKernel(-1, 1) })
 	if err != nil {
 		return err
 	}
 	return r.Close()
 }
 
-func open(depth, align int, openKernel func() (kernel, error)) (*Ring, error) {
+func open(depth, align int, openKernel func() (Kernel, error)) (*Ring, error) {
 	r := &Ring{work: make(chan job), answer: make(chan outcome)}
 	go r.serve(depth, align, openKernel)
 	if o := <-r.answer; o.err != nil {
@@ -68,7 +73,7 @@ func open(depth, align int, openKernel func() (kernel, error)) (*Ring, error) {
 
 // serve owns the kernel ring. It ends without unlocking its thread, so that the thread ends too:
 // only then does the kernel free the state of a registered ring.
-func (r *Ring) serve(depth, align int, openKernel func() (kernel, error)) {
+func (r *Ring) serve(depth, align int, openKernel func() (Kernel, error)) {
 	runtime.LockOSThread()
 	k, err := openKernel()
 	r.answer <- outcome{0, err}
@@ -89,10 +94,10 @@ func (r *Ring) serve(depth, align int, openKernel func() (kernel, error)) {
 			}
 			r.answer <- o
 		default:
-			r.answer <- outcome{0, k.register(j.bufs)}
+			r.answer <- outcome{0, k.Register(j.bufs)}
 		}
 	}
-	r.answer <- outcome{0, k.close()}
+	r.answer <- outcome{0, k.Close()}
 }
 
 // Read fills every buffer of b, in any order, and returns when no read is in flight any more. On
