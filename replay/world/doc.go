@@ -16,6 +16,7 @@
 //
 // Reading guide: case_test.go has what a seed draws; script_test.go the tokens, and what a dense
 // engine makes of them; disk_test.go the file with its faults; ring_test.go the kernel below the
-// ring; reader_test.go the witness between engine and reader; run_test.go one run with everything that is checked; world_test.go the seeds.
+// ring; reader_test.go the witness between engine and reader; run_test.go one run with everything
+// that is checked; world_test.go the seeds; planted_test.go the faults that it must find.
 // testdata/cases holds each case that ever found a fault, by name.
 package world
