@@ -40,7 +40,7 @@ func TestField_V1_NoLockIsHeldAcrossARead(t *testing.T) {
 		if err := rows.Prefetch(1, 2, []mask.Mask{nil, need[1], nil}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(1) // the prefetch is being read
+		time.Sleep(time.Nanosecond) // the prefetch is being read
 		now := func() units.Nanos { return units.Nanos(time.Since(began)) }
 		var ev engine.LayerEvent
 		for l := range 2 {

@@ -62,7 +62,6 @@ type world struct {
 	after   [][]units.Nanos // after each layer of each step
 	at      int             // the step
 	events  []engine.LayerEvent
-	stopped error // the run was cancelled
 	started time.Time
 }
 
