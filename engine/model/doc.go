@@ -10,6 +10,7 @@
 //	layers.0.ffn.pad        U8, only where the next bundles (or the end of the file) need it to be
 //	                        a multiple of 4096
 //	layers.1.ffn.bundles    ...
+//	hashes                  of the header and of every block of the tensors above (hashes.go)
 //
 // Record i of a layer holds the weights of neuron i: row i of fc1 (the weights into it), then
 // column i of fc2 (the weights out of it), d_model elements each, then zeros up to stride. Models
@@ -23,8 +24,8 @@
 //
 // Start with family.go. The table of resident tensors in weights.go is the only place with their
 // names, shapes and order, in an image and in a folder. image.go reads an image, writeImage
-// (write.go) writes one, pack.go and synth.go feed it. Everything streams: packing needs tens of
-// MiB, whatever the size of the model.
+// (write.go) writes one, pack.go and synth.go feed it. hashes.go and check.go find damage.
+// Everything streams: packing needs tens of MiB, whatever the size of the model.
 //
 // Errors are of the kinds checkpoint.ErrFormat and checkpoint.ErrUnsupported.
 //
@@ -36,4 +37,6 @@
 //     record stays in the file.
 //  3. The same folder and options, or the same shape and seed, give the same image, byte for byte.
 //  4. LoadFolder and Pack followed by OpenImage give the same bits.
+//  5. Exactly one hash covers each byte of an image. Weights and Bundles return no byte that was
+//     not compared with its hash, if the image has hashes.
 package model

@@ -34,6 +34,8 @@ const (
 //	source_sha256               identity of the weights, whatever the image's layout
 //	tokenizer, tokenizer_sha256 the tokenizer's own text and its SHA-256; absent when packed
 //	                            without one
+//	hashes                      what the tensor of that name holds (hashes.go); absent in images
+//	                            of windrow 0.1
 type facts struct {
 	name, origin string
 	source       string // SHA-256, hex
@@ -41,6 +43,7 @@ type facts struct {
 	arch         Arch
 	precision    Precision
 	stride       int
+	hashed       bool
 }
 
 // record returns the size of one neuron's record without padding.
@@ -77,13 +80,16 @@ func (f facts) encode() map[string]string {
 		meta["tokenizer"] = string(f.tokenizer)
 		meta["tokenizer_sha256"] = digest(f.tokenizer)
 	}
+	if f.hashed {
+		meta[hashesName] = hashesKind
+	}
 	return meta
 }
 
 // decodeFacts checks the facts of the metadata against each other.
 func decodeFacts(meta map[string]string) (facts, error) {
 	f := facts{name: meta["model"], origin: meta["origin"], source: meta["source_sha256"],
-		tokenizer: []byte(meta["tokenizer"])}
+		tokenizer: []byte(meta["tokenizer"]), hashed: meta[hashesName] != ""}
 	if meta["format"] != imageFormat {
 		return f, fmt.Errorf("%w: not a flash image; make one with windrow pack",
 			checkpoint.ErrFormat)

@@ -26,12 +26,15 @@ type Image struct {
 	TokenizerHash string // SHA-256 in hex; empty for an image without a tokenizer
 
 	file   *checkpoint.File
+	hashes *hashes // nil in an image without them
 	stride int
 	base   []int64
 }
 
 // OpenImage opens an image and checks its metadata, the place and shape of every tensor, and the
-// alignment of the bundles. It reads no weights. Unknown tensors are ignored.
+// alignment of the bundles. It compares the header and one block of every layer's bundles with
+// their hashes; what Weights and Bundles read is compared wholly. An image of windrow 0.1 has no
+// hashes and is opened without (Hashed). Of an image without hashes, unknown tensors are ignored.
 func OpenImage(path string) (*Image, error) {
 	file, err := checkpoint.Open(path)
 	if err != nil {
@@ -46,6 +49,13 @@ func OpenImage(path string) (*Image, error) {
 }
 
 func newImage(path string, file *checkpoint.File) (*Image, error) {
+	hashes, err := openHashes(file)
+	if err == nil && hashes != nil {
+		err = hashes.compareHeader()
+	}
+	if err != nil {
+		return nil, err
+	}
 	f, err := decodeFacts(file.Metadata())
 	if err != nil {
 		return nil, err
@@ -74,7 +84,7 @@ func newImage(path string, file *checkpoint.File) (*Image, error) {
 		Path: path, Name: f.name, Arch: f.arch, Shape: f.arch.Shape, Precision: f.precision,
 		Activation: f.arch.Activation.String(), DType: f.precision.Bundles.String(), Hash: f.source,
 		Origin: f.origin,
-		file:   file, stride: f.stride, base: make([]int64, f.arch.Shape.Layers),
+		file:   file, hashes: hashes, stride: f.stride, base: make([]int64, f.arch.Shape.Layers),
 	}
 	if len(f.tokenizer) > 0 {
 		img.TokenizerJSON, img.TokenizerHash = f.tokenizer, digest(f.tokenizer)
@@ -87,7 +97,28 @@ func newImage(path string, file *checkpoint.File) (*Image, error) {
 		}
 		img.base[l] = t.Offset
 	}
-	return img, nil
+	if hashes != nil {
+		err = hashes.sample(len(img.base))
+	}
+	return img, err
+}
+
+// Hashed reports whether the image has hashes. Without them damage goes unseen.
+func (img *Image) Hashed() bool { return img.hashes != nil }
+
+// Verify compares every byte of the image with its hashes. Its error for other bytes than were
+// written is a *Damage; an image without hashes is ErrUnsupported. progress may be nil.
+func (img *Image) Verify(ctx context.Context, progress Progress) error {
+	if img.hashes == nil {
+		return fmt.Errorf("model: %s: %w: the image has no hashes to be verified by; pack it again",
+			img.Path, checkpoint.ErrUnsupported)
+	}
+	err := img.hashes.all(ctx, img.hashes.parts, meter(progress, img.file.Size()),
+		func(err error) error { return err })
+	if err != nil {
+		return fmt.Errorf("model: %s: %w", img.Path, err)
+	}
+	return nil
 }
 
 // Geometry returns the place of every record.
@@ -125,20 +156,40 @@ func (img *Image) BundleBytes() units.Bytes {
 		img.LayerBytes()
 }
 
-// Weights loads the resident tensors into memory.
+// Weights loads the resident tensors into memory and compares them with their hashes.
 func (img *Image) Weights() (*Weights, error) {
 	w, buf := newWeights(img.Arch, img.Precision), &scratch{}
 	for _, r := range w.residents() {
-		t, err := img.tensor(r.name, buf)
 		r.rows = nil // an image has one tensor for all rows
-		if err == nil {
-			err = r.load(context.Background(), t)
-		}
-		if err != nil {
+		if err := img.load(r, buf); err != nil {
 			return nil, err
 		}
 	}
 	return w, nil
+}
+
+// load reads a resident tensor. Damage comes before what it may have caused, such as weights that
+// are not finite.
+func (img *Image) load(r resident, buf *scratch) error {
+	ctx := context.Background()
+	info, _ := img.file.Tensor(r.name)
+	section, err := img.file.Section(r.name)
+	if err != nil {
+		return err
+	}
+	if img.hashes == nil {
+		return r.load(ctx, tensor{info, section, buf})
+	}
+	reader := img.hashes.reader(r.name, section)
+	if err = r.load(ctx, tensor{info, reader, buf}); err == nil {
+		err = reader.end()
+	} else if damage := img.hashes.compareTensor(ctx, r.name); damage != nil {
+		err = damage
+	}
+	if err != nil {
+		return fmt.Errorf("model: %s: %w", img.Path, err)
+	}
+	return nil
 }
 
 // Bundles reads one layer's records into dst, which must be LayerBytes long, and checks that all
@@ -151,17 +202,16 @@ func (img *Image) Bundles(layer int, dst []byte) error {
 	if err := img.file.ReadTensor(name, dst); err != nil {
 		return err
 	}
+	if img.hashes != nil {
+		if err := img.hashes.compareBytes(name, dst); err != nil {
+			return fmt.Errorf("model: %s: %w", img.Path, err)
+		}
+	}
 	if i := firstNonFinite(dtypeOf(img.Precision.Bundles), dst); i >= 0 {
 		return fmt.Errorf("model: %s: tensor %q: %w: the weight at index %d is not finite",
 			img.Path, name, checkpoint.ErrFormat, i)
 	}
 	return nil
-}
-
-func (img *Image) tensor(name string, buf *scratch) (tensor, error) {
-	info, _ := img.file.Tensor(name)
-	r, err := img.file.Section(name)
-	return tensor{info, r, buf}, err
 }
 
 // Close closes the file.

@@ -61,7 +61,7 @@ func Pack(ctx context.Context, dir, out string, opt PackOptions) (*PackReport, e
 		return nil, err
 	}
 	f := facts{name: opt.Name, origin: "huggingface", tokenizer: opt.Tokenizer,
-		arch: src.config.Arch, precision: precision, stride: int(opt.Stride)}
+		arch: src.config.Arch, precision: precision, stride: int(opt.Stride), hashed: true}
 	if f.name == "" {
 		if f.name, err = folderName(dir); err != nil {
 			return nil, err

@@ -49,7 +49,7 @@ func Synth(ctx context.Context, shape Shape, name string, seed uint64, out strin
 			opt.ActiveShare)
 	}
 	f := facts{name: name, tokenizer: opt.Tokenizer, arch: arch, precision: Precision{ref.F16,
-		ref.F16}, stride: int(opt.Stride)}
+		ref.F16}, stride: int(opt.Stride), hashed: true}
 	if f.stride == 0 {
 		f.stride = f.record()
 	}

@@ -39,7 +39,25 @@ func (f facts) tensors() []checkpoint.TensorInfo {
 			Shape: []int64{int64(s.DFFN), stride / dtype.Size()}})
 		pad(fmt.Sprintf("layers.%d.ffn.pad", l), -int64(s.DFFN)*stride&(imageAlign-1))
 	}
+	if f.hashed {
+		count := hashCount(sizesOf(list)) + 1 // the padding is one block
+		pad(hashesPad, imageAlign-count*hashSize&(imageAlign-1))
+		list = append(list, checkpoint.TensorInfo{Name: hashesName, DType: checkpoint.U8,
+			Shape: []int64{count, hashSize}})
+	}
 	return list
+}
+
+// sizesOf returns the sizes of tensors in bytes.
+func sizesOf(list []checkpoint.TensorInfo) []int64 {
+	sizes := make([]int64, len(list))
+	for i, t := range list {
+		sizes[i] = t.DType.Size()
+		for _, dim := range t.Shape {
+			sizes[i] *= dim
+		}
+	}
+	return sizes
 }
 
 // filler provides the bytes of an image.
@@ -53,18 +71,27 @@ type filler interface {
 // writeImage writes a whole image or nothing. It calls moved for every written block.
 func writeImage(ctx context.Context, out string, f facts, from filler,
 	moved func(int64)) error {
-	w, err := checkpoint.NewWriter(out, f.tensors(), f.encode(), checkpoint.WriterOptions{
+	tensors, meta, opt := f.tensors(), f.encode(), checkpoint.WriterOptions{
 		HeaderAlign: imageAlign, AlignTensor: bundlesName(0),
-	})
+	}
+	header, err := checkpoint.HeaderBytes(tensors, meta, opt)
+	if err != nil {
+		return err
+	}
+	w, err := checkpoint.NewWriter(out, tensors, meta, opt)
 	if err != nil {
 		return err
 	}
 	defer w.Abort()
+	var table []byte
+	hasher := blockHasher{done: func(sum [hashSize]byte) { table = append(table, sum[:]...) }}
+	hasher.done(hashOf(header))
 	emit := func(p []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		n, err := w.Write(p)
+		hasher.write(p[:n])
 		moved(int64(n))
 		return err
 	}
@@ -81,12 +108,16 @@ func writeImage(ctx context.Context, out string, f facts, from filler,
 		case layer < f.arch.Shape.Layers && t.Name == bundlesName(layer):
 			err = from.bundles(ctx, layer, emit)
 			layer++
+		case t.Name == hashesName:
+			hasher.done(hashOf(table))
+			err = emit(table)
 		default:
 			err = emit(make([]byte, t.Size)) // padding
 		}
 		if err != nil {
 			return err
 		}
+		hasher.end()
 	}
 	return w.Commit()
 }
@@ -109,12 +140,8 @@ func meter(p Progress, total int64) func(int64) {
 // dataSize returns the number of bytes behind the header.
 func (f facts) dataSize() int64 {
 	total := int64(0)
-	for _, t := range f.tensors() {
-		n := t.DType.Size()
-		for _, dim := range t.Shape {
-			n *= dim
-		}
-		total += n
+	for _, size := range sizesOf(f.tensors()) {
+		total += size
 	}
 	return total
 }

@@ -23,7 +23,7 @@ func calibrateCommand(e *env) *cli.Command {
 			"when memory is short.\n\n" +
 			examples("windrow calibrate -t tales.trace.arrow -m tales.flash.safetensors --dram "+
 				"95% --measure-tokens 8 -o prefix.json"),
-		Flags: with(take("trace!", "model!", "window", "policy"), take(readingFlags...),
+		Flags: with(take("trace!", "model!", "verify", "window", "policy"), take(readingFlags...),
 			take(engineFlags...), take("staging", "seed"), []cli.Flag{
 				defaulting(shared("measure-tokens"), replay.DefaultPrefixTokens),
 				&cli.IntFlag{Name: "step", Value: 1, Usage: "try every `N`th prefix, and the " +

@@ -35,6 +35,7 @@ type env struct {
 	args           []string          // the command line, without the program's name
 	inputs         map[string]string // files that the result depends on, with their SHA-256
 	claims         []func()          // give up the names of files to write
+	vouched        map[string]bool   // images that vouch has looked at
 }
 
 // Run executes one command line (without the program's name) and returns the exit code.
@@ -96,8 +97,8 @@ func newApp(e *env) *cli.App {
 				adaptiveCommand(e), speculateCommand(e), layoutCommand(e)),
 			group("compare", demoCommand(e), validateCommand(e), reproduceCommand(e),
 				reportCommand(e)),
-			group("files", traceCommand(e), cleanCommand(e), completionCommand(e), manCommand(e),
-				versionCommand(e)),
+			group("files", traceCommand(e), cleanCommand(e), imageCommand(e),
+				completionCommand(e), manCommand(e), versionCommand(e)),
 		),
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {

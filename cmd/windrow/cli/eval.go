@@ -32,8 +32,8 @@ func evalCommand(e *env) *cli.Command {
 			examples("windrow eval -m tales.flash.safetensors --text examples/prompts/scenes.txt",
 				"windrow eval -m tales.flash.safetensors --text examples/prompts/scenes.txt "+
 					"--shares 5%,2%,1% --max-tokens 256 -d m1-max --plot pareto.svg"),
-		Flags: append(take("model!", "no-bos", "max-tokens", "window", "device", "predictor",
-			"k-max", "backend", "device-memory", "threads"),
+		Flags: append(take("model!", "verify", "no-bos", "max-tokens", "window", "device",
+			"predictor", "k-max", "backend", "device-memory", "threads"),
 			&cli.StringFlag{Name: "text", Required: true, Usage: "`FILE` of text to predict"},
 			defaulting(shared("context"), "512, or as many as the model has"),
 			&cli.IntFlag{Name: "stride", Usage: "from one window to the next, `N` tokens",

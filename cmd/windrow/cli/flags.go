@@ -93,6 +93,8 @@ func definition(name string) cli.Flag {
 		return text("`DEVICE` file or preset; \"windrow device list\" names the presets", "", "d")
 	case "model":
 		return text("flash image `IMG`, made by pack or synth model", "", "m")
+	case "verify":
+		return is("first compare every byte of the image with its hashes")
 	case "prompts":
 		return text("`FILE` with one prompt per line", "")
 	case "predictor":

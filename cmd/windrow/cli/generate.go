@@ -41,7 +41,7 @@ func generateCommand(e *env) *cli.Command {
 					"--limit 2 -n 24 -o two.trace.arrow",
 				"windrow generate -m tales.flash.safetensors --oracle two.trace.arrow "+
 					"--window 4 --io pread"),
-		Flags: with(take("model!", "n", "prompts", "batch", "prefill-chunk", "no-bos"),
+		Flags: with(take("model!", "verify", "n", "prompts", "batch", "prefill-chunk", "no-bos"),
 			take(samplingFlags...), []cli.Flag{
 				&cli.StringSliceFlag{Name: "stop", Usage: "end before this `TEXT`; may be given " +
 					"several times"},
@@ -71,6 +71,13 @@ func (e *env) generate(c *cli.Context) error {
 	defer m.Close()
 	if _, err := m.Text(); err != nil {
 		return err
+	}
+	if path := c.String("draft"); isFile(path) { // of others Generate says what they are
+		draft, err := e.openImage(c, path)
+		if err != nil {
+			return err
+		}
+		draft.Close()
 	}
 	if c.IsSet("prompts") {
 		return e.generateBatches(c, m, cfg)

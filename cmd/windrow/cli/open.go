@@ -5,6 +5,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/devices"
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/session"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/ioengine"
@@ -23,7 +24,50 @@ func (e *env) openSession(c *cli.Context) (*session.Session, error) {
 			return nil, usageError("--device-memory %q: a size (8GiB) is wanted", text)
 		}
 	}
-	return session.Open(cfg)
+	s, err := session.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.vouch(c, s.Image); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// openImage opens an image without its weights.
+func (e *env) openImage(c *cli.Context, path string) (*model.Image, error) {
+	image, err := model.OpenImage(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.vouch(c, image); err != nil {
+		image.Close()
+		return nil, err
+	}
+	return image, nil
+}
+
+// vouch compares the whole of an image with its hashes for --verify, and says if it has none. An
+// image that is opened again is not looked at again.
+func (e *env) vouch(c *cli.Context, image *model.Image) error {
+	if e.vouched[image.Path] {
+		return nil
+	}
+	if e.vouched == nil {
+		e.vouched = map[string]bool{}
+	}
+	e.vouched[image.Path] = true
+	if !c.Bool("verify") {
+		if !image.Hashed() {
+			e.note("note: %s has no hashes, so damage to it would go unseen; pack it again",
+				image.Path)
+		}
+		return nil
+	}
+	to, done := e.tell()
+	defer done()
+	return image.Verify(c.Context, to.MiB("verify (MiB)"))
 }
 
 // openTrace opens a trace file and prints its warnings.

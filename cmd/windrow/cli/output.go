@@ -99,7 +99,7 @@ func unresulting() []string {
 }
 
 // switches are those of them that take no value.
-var switches = []string{"quiet", "q", "resume", "force"}
+var switches = []string{"quiet", "q", "resume", "force", "verify"}
 
 // commandLine is the command as one types it, without the flags that do not change its result.
 func commandLine(args []string) string {
@@ -167,8 +167,7 @@ var outputs = append([]string{"samples", "state"}, replaceable...)
 // hashInput notes a regular file. One that cannot be read is left to its reader, whose error says
 // more.
 func (e *env) hashInput(path string) {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
+	if !isFile(path) {
 		return
 	}
 	f, err := os.Open(path)
@@ -180,6 +179,11 @@ func (e *env) hashInput(path string) {
 	if _, err := io.Copy(h, f); err == nil {
 		e.input(path, hex.EncodeToString(h.Sum(nil)))
 	}
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // errAnswer marks a result that says no: the document was printed, the exit code is 5.

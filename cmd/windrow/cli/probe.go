@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -59,6 +60,7 @@ func probeCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"},
 				Usage: "`DEVICE` file to write (*.device.yaml); needed with PATH"},
 			shared("backend"),
+			shared("verify"),
 			defaulting(shared("budget"), probeBudget),
 			defaulting(shared("io"), "all that work here"),
 			defaulting(shared("chunks"), "from 4KiB to 1MiB, or about the image's records"),
@@ -129,9 +131,13 @@ func (e *env) probe(c *cli.Context) error {
 // probeDisk measures the host and the disk of PATH. Of an image it measures reads about as large as
 // its records; with a trace it also replays on the image.
 func (e *env) probeDisk(c *cli.Context, cfg probe.Config) (*devicemodels.Device, error) {
-	image, err := model.OpenImage(cfg.Path)
-	if err != nil && c.String("trace") != "" {
+	image, err := e.openImage(c, cfg.Path)
+	damage := (*model.Damage)(nil)
+	switch {
+	case err != nil && c.String("trace") != "":
 		return nil, fmt.Errorf("probe --trace: PATH must be the flash image of the trace: %w", err)
+	case err != nil && (c.Bool("verify") || errors.As(err, &damage) || c.Context.Err() != nil):
+		return nil, err
 	}
 	if err == nil {
 		defer image.Close()

@@ -35,7 +35,7 @@ func recordCommand(e *env) *cli.Command {
 				"windrow trace info tales.trace.arrow",
 				"windrow record -m tales.flash.safetensors --prompts examples/prompts/tales.txt "+
 					"--limit 8 -n 16 --batch 4 --magnitudes --features -o learn.trace.arrow"),
-		Flags: with(take("model!", "prompts!", "n", "batch", "prefill-chunk", "no-bos"),
+		Flags: with(take("model!", "verify", "prompts!", "n", "batch", "prefill-chunk", "no-bos"),
 			take(samplingFlags...), []cli.Flag{
 				&cli.IntFlag{Name: "limit", Usage: "only the first `N` prompts",
 					DefaultText: "all"},

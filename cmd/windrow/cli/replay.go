@@ -23,7 +23,7 @@ func replayCommand(e *env) *cli.Command {
 					"-o tales.run.arrow",
 				"# the window that fits three quarters of the model",
 				"windrow replay -t tales.trace.arrow -m tales.flash.safetensors --dram 75%"),
-		Flags: with(take("trace!", "model!", "predicted", "window", "policy"),
+		Flags: with(take("trace!", "model!", "verify", "predicted", "window", "policy"),
 			take(readingFlags...), take(engineFlags...),
 			take("schedule", "dense-prefix", "staging", "backend", "device-memory", "max-tokens",
 				"seed"),

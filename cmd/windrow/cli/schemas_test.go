@@ -124,6 +124,9 @@ var documents = []documented{
 	{"synth-model", "synth model --like opt-125m --layers 1 -o m.flash.safetensors", exitOK},
 	{"synth-trace", "synth trace --like opt-6.7b --layers 1 --tokens 2 -o m.trace.arrow", exitOK},
 	{"names", "synth model --like list", exitOK},
+	{"image-check", "image check tales.flash.safetensors", exitOK},
+	{"image-check", "image check flipped.flash.safetensors old.flash.safetensors",
+		exitValidation},
 	{"trace-info", "trace info tales.trace.arrow", exitOK},
 	{"trace-info", "trace info tiny.trace.arrow", exitOK},
 	{"trace-check", "trace check tiny.trace.arrow", exitOK},
@@ -189,6 +192,7 @@ func TestDocumentsMatchTheirSchemas(t *testing.T) {
 	t.Setenv(asProgram, "1") // of the child that "trace check" starts
 	trainWorkspace(t)
 	sparseCheckpoint(t)
+	badImages(t)
 	linkFixture(t, "devicemodels/fio/testdata/grid.json", "grid.json")
 	linkFixture(t, "traces/arrivals/testdata/azure-2024.csv", "azure.csv")
 	list := schemas(t)
@@ -335,11 +339,6 @@ func TestEveryVerbPrintsADocument(t *testing.T) {
 	for verb := range reasons {
 		t.Errorf("there is no verb %s", verb)
 	}
-}
-
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
 }
 
 // checkSchemaBites changes a good document in ways that every schema must notice.

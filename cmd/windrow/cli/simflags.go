@@ -6,7 +6,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/devicemodels"
-	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -17,8 +16,8 @@ import (
 // simFlags are the flags of verbs that simulate a trace on a device; simConfig reads them. A study
 // that cannot do what one of them asks for refuses it by name.
 func simFlags() []cli.Flag {
-	return with(take("trace!", "device!", "model", "predicted", "predictor-rank", "window",
-		"policy",
+	return with(take("trace!", "device!", "model", "verify", "predicted", "predictor-rank",
+		"window", "policy",
 		"backend", "observed", "max-tokens"), take(readingFlags...), take("align"),
 		take(scheduleFlags...))
 }
@@ -65,7 +64,7 @@ func (e *env) simConfig(c *cli.Context, head *traces.Header) (cfg sim.Config, er
 		cfg.Parallel = ioengine.DefaultParallel(cfg.Engine)
 	}
 	if path := c.String("model"); path != "" {
-		image, err := model.OpenImage(path)
+		image, err := e.openImage(c, path)
 		if err != nil {
 			return cfg, err
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/devicemodels"
-	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/output"
@@ -69,6 +68,7 @@ func sweepCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "shard", Usage: "only part `I/N` of the configurations, for " +
 				"example 1/4"},
 			shared("resume"),
+			shared("verify"),
 		},
 		Action: e.sweep,
 	}
@@ -92,7 +92,7 @@ func (e *env) sweep(c *cli.Context) error {
 			return usageError("--shard: %v", err)
 		}
 	}
-	configs, err := s.Configurations(resolverFor(c.Args().First()))
+	configs, err := s.Configurations(e.resolverFor(c))
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,8 @@ func beside(scenario, path string) string {
 }
 
 // resolverFor finds what a scenario names; devices that are not presets lie beside it.
-func resolverFor(scenario string) sweep.Resolver {
+func (e *env) resolverFor(c *cli.Context) sweep.Resolver {
+	scenario := c.Args().First()
 	return sweep.Resolver{
 		Device: func(name string) (*devicemodels.Device, error) {
 			if strings.HasSuffix(name, ".yaml") || strings.ContainsAny(name, "/\\") {
@@ -192,7 +193,7 @@ func resolverFor(scenario string) sweep.Resolver {
 		},
 		Parallel: ioengine.DefaultParallel,
 		Image: func(name string) (layout.Geometry, error) {
-			image, err := model.OpenImage(beside(scenario, name))
+			image, err := e.openImage(c, beside(scenario, name))
 			if err != nil {
 				return layout.Geometry{}, err
 			}

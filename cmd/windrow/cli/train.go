@@ -72,6 +72,7 @@ func trainCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "import", Usage: "`KIND` of predictors to import: powerinfer, " +
 				"dejavu, checkpoint"},
 			shared("model"),
+			shared("verify"),
 			defaulting(shared("feature-kind"), "what the source is known for"),
 			&cli.StringFlag{Name: "kind", Value: training.LowRank, Usage: "`KIND`: " +
 				training.LowRank + " or " + training.Centroid},
@@ -140,8 +141,8 @@ func (e *env) train(c *cli.Context) error {
 
 // judgePredictor only judges.
 func (e *env) judgePredictor(c *cli.Context) error {
-	if err := onlyFlags(c, "with --evaluate", "evaluate", "trace", "device", "model", "window",
-		"workers", "json", "format"); err != nil {
+	if err := onlyFlags(c, "with --evaluate", "evaluate", "trace", "device", "model", "verify",
+		"window", "workers", "json", "format"); err != nil {
 		return err
 	}
 	cfg := training.Config{Trace: c.String("trace"), Workers: c.Int("workers")}
@@ -161,8 +162,8 @@ func (e *env) judgePredictor(c *cli.Context) error {
 
 // importPredictor takes the predictors of others.
 func (e *env) importPredictor(c *cli.Context) error {
-	if err := onlyFlags(c, "with --import", "import", "model", "feature-kind", "out", "force",
-		"json", "format"); err != nil {
+	if err := onlyFlags(c, "with --import", "import", "model", "verify", "feature-kind", "out",
+		"force", "json", "format"); err != nil {
 		return err
 	}
 	if err := needArgs(c, 1, "the folder to import from"); err != nil {
@@ -194,8 +195,8 @@ func (e *env) importPredictor(c *cli.Context) error {
 
 // trainConfig reads the flags of a training.
 func (e *env) trainConfig(c *cli.Context) (cfg training.Config, err error) {
-	common := []string{"kind", "trace", "test", "out", "epochs", "device", "model", "window",
-		"seed", "workers", "force", "json", "format"}
+	common := []string{"kind", "trace", "test", "out", "epochs", "device", "model", "verify",
+		"window", "seed", "workers", "force", "json", "format"}
 	switch c.String("kind") {
 	case training.LowRank:
 		err = onlyFlags(c, "of low-rank predictors", append(common, "ahead", "relu", "rank",
