@@ -90,8 +90,7 @@ var expected = map[string]fileKind{
 	"draft": kindImage, "predictor": kindPredictor, "evaluate": kindPredictor,
 	"device": kindDevice, "host": kindDevice,
 	"RUN": kindRun, "RUN [RUN]": kindRun, "TRACE": kindTrace, "TRACE...": kindTrace,
-	"IMAGE...": kindImage,
-	"SCENARIO": kindScenario, "DEVICE": kindDevice, "[DEVICE]": kindDevice,
+	"IMAGE...": kindImage, "SCENARIO": kindScenario, "DEVICE": kindDevice, "[DEVICE]": kindDevice,
 	"DEVICE DEVICE...": kindDevice,
 }
 
