@@ -14,7 +14,7 @@ import (
 )
 
 // tiny is a predictor by hand: 3 layers, of rank 2, 0 and 1, the last without biases.
-func tiny(t *testing.T) *Predictor {
+func tiny(t testing.TB) *Predictor {
 	t.Helper()
 	p, err := New(ReLU, 2, 3, []Layer{
 		{Rank: 2, W1: halves(1, 0, 0, -1), B1: []float32{0, 0.1}, W2: halves(1, 0, 0, 1, 0.5, 0.5),

@@ -41,12 +41,12 @@ func (st *state) path(layer int) string {
 	return filepath.Join(st.dir, fmt.Sprintf("layer-%04d.safetensors", layer))
 }
 
-// load reads a finished layer and reports whether there is one.
-func (st *state) load(layer int, l *Layer, rep *LayerReport) (bool, error) {
+// load reads a finished layer into p, and reports whether there is one.
+func (st *state) load(layer int, p *Predictor, rep *LayerReport) (bool, error) {
 	if st.dir == "" {
 		return false, nil
 	}
-	p, meta, err := load(st.path(layer))
+	q, meta, err := load(st.path(layer))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
@@ -55,14 +55,24 @@ func (st *state) load(layer int, l *Layer, rep *LayerReport) (bool, error) {
 	case meta["fingerprint"] != st.fingerprint:
 		return false, fmt.Errorf("%s: %w: it was trained with other settings or samples; delete "+
 			"the folder or use another", st.path(layer), ErrMismatch)
-	case len(p.layers) != 1:
+	case len(q.layers) != 1:
 		return false, fmt.Errorf("%s: %w: %d layers in the state of one", st.path(layer),
-			checkpoint.ErrFormat, len(p.layers))
+			checkpoint.ErrFormat, len(q.layers))
+	case q.kind != p.kind || q.width != p.width || q.units != p.units:
+		return false, fmt.Errorf("%s: %w: a layer of kind %s, features of %d and %d units in the "+
+			"state of one of kind %s, %d and %d; delete the file to train the layer again",
+			st.path(layer), checkpoint.ErrFormat, q.kind, q.width, q.units, p.kind, p.width,
+			p.units)
 	}
 	if err := json.Unmarshal([]byte(meta["report"]), rep); err != nil {
 		return false, fmt.Errorf("%s: %w: report: %w", st.path(layer), checkpoint.ErrFormat, err)
 	}
-	*l = p.layers[0]
+	if rep.Rank != q.layers[0].Rank {
+		return false, fmt.Errorf("%s: %w: rank %d in the report of a layer of rank %d; delete "+
+			"the file to train the layer again", st.path(layer), checkpoint.ErrFormat, rep.Rank,
+			q.layers[0].Rank)
+	}
+	p.layers[layer] = q.layers[0]
 	return true, nil
 }
 

@@ -18,7 +18,7 @@ import (
 
 // fake is a machine whose clock moves only while its flash reads or its kernels run.
 type fake struct {
-	t     *testing.T
+	t     testing.TB
 	clock units.Nanos
 	flash flash.Spec
 	mode  flashio.Mode
@@ -54,7 +54,7 @@ type fake struct {
 	hostRate  units.Rate
 }
 
-func newFake(t *testing.T, flash flash.Spec) *fake {
+func newFake(t testing.TB, flash flash.Spec) *fake {
 	return &fake{
 		t: t, flash: flash, served: 1, free: 1 << 40, hostFixed: 5 * units.Microsecond,
 		hostRate: 10 * units.GBps,

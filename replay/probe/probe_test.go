@@ -21,7 +21,7 @@ import (
 )
 
 // image makes a sparse file of size bytes to read.
-func image(t *testing.T, size int64) string {
+func image(t testing.TB, size int64) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "model.flash.safetensors")
 	if err := os.WriteFile(path, nil, 0o644); err != nil {
@@ -33,7 +33,7 @@ func image(t *testing.T, size int64) string {
 	return path
 }
 
-func config(t *testing.T) Config {
+func config(t testing.TB) Config {
 	t.Helper()
 	cfg := DefaultConfig(image(t, 64<<20))
 	cfg.Budget = 2 * time.Second

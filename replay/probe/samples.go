@@ -144,6 +144,9 @@ func (s *samples) take1(text []byte, n int, want sampleHeader) error {
 				"another name", have, wanted)
 		}
 	}
+	if err := line.check(); err != nil {
+		return err
+	}
 	switch {
 	case line.Cell != nil:
 		s.cells[line.Cell.loop] = append(s.cells[line.Cell.loop], *line.Cell)
@@ -153,6 +156,33 @@ func (s *samples) take1(text []byte, n int, want sampleHeader) error {
 		s.costs[line.Cost.Engine] = line.Cost.Cost
 	case line.Mapped != nil:
 		s.maps = line.Mapped
+	}
+	return nil
+}
+
+// check refuses numbers that no probe finds: what was measured is not measured again, so they would
+// go into the device.
+func (l *sampleLine) check() error {
+	bad := false
+	if c := l.Cell; c != nil {
+		bad = c.Reads < 1 || c.Chunk < 1 || c.Depth < 1 || !(c.Rate > 0) || c.RateLow < 0 ||
+			c.RateLow > c.RateHigh || c.CPUPerRead < 0
+	}
+	if f := l.Limit; f != nil && f.Limit != nil {
+		bad = bad || f.Limit.Rate < 0 || f.Limit.IOPS < 0 || f.Limit.Interval < 0 ||
+			f.Limit.Burst < 0
+	}
+	if c := l.Cost; c != nil {
+		bad = bad || c.Cost < 0
+	}
+	if m := l.Mapped; m != nil {
+		bad = bad || m.ReadAhead < 0 || m.HitFixed < 0 || m.HitRate < 0 || m.Capacity < 0
+		for _, c := range append([]coldResult{m.Gap}, m.Cold...) {
+			bad = bad || c.Chunk < 0 || c.Requests < 0 || c.Fetched < 0 || c.Took < 0
+		}
+	}
+	if bad {
+		return errors.New("a number that no probe finds; give a file that a probe wrote")
 	}
 	return nil
 }

@@ -40,8 +40,8 @@ func interrupted(t *testing.T, cfg Config) {
 	}
 }
 
-// lines returns the whole lines of a file of samples.
-func lines(t *testing.T, path string) (list []sampleLine) {
+// linesOf returns the whole lines of a file of samples.
+func linesOf(t testing.TB, path string) (list []sampleLine) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -59,7 +59,7 @@ func lines(t *testing.T, path string) (list []sampleLine) {
 
 // cells returns the loops of the cells in a file of samples, in order of time.
 func cells(t *testing.T, path string) (list []loop) {
-	for _, l := range lines(t, path) {
+	for _, l := range linesOf(t, path) {
 		if l.Cell != nil && l.Cell.Kind == kindCell {
 			list = append(list, l.Cell.loop)
 		}
@@ -67,7 +67,7 @@ func cells(t *testing.T, path string) (list []loop) {
 	return list
 }
 
-func sampled(t *testing.T) Config {
+func sampled(t testing.TB) Config {
 	cfg := config(t)
 	cfg.Samples = filepath.Join(t.TempDir(), "probe.samples.jsonl")
 	return cfg
@@ -79,7 +79,7 @@ func TestSamplesHoldEveryBatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := lines(t, cfg.Samples)
+	list := linesOf(t, cfg.Samples)
 	if h := list[0].Header; h == nil || h.Path != cfg.Path || h.Seed != cfg.Seed ||
 		h.Size != 64*units.MiB || h.Mode != "pread direct ext4" {
 		t.Errorf("header %+v", list[0].Header)

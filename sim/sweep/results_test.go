@@ -20,7 +20,7 @@ import (
 var errStop = errors.New("stop here")
 
 // sweepTo writes a file of results, and stops after so many.
-func sweepTo(t *testing.T, path string, h *Header, resume bool, most int) error {
+func sweepTo(t testing.TB, path string, h *Header, resume bool, most int) error {
 	t.Helper()
 	configs := smallSweep(t)
 	h.Format, h.Configurations = FormatVersion, len(configs)
@@ -44,7 +44,7 @@ func sweepTo(t *testing.T, path string, h *Header, resume bool, most int) error 
 }
 
 // smallSweep is a few configurations, then batches.
-func smallSweep(t *testing.T) []Config {
+func smallSweep(t testing.TB) []Config {
 	t.Helper()
 	list := mixed(testDevice("servers", nil))[40:]
 	return append(list[3:], inBatches(list[:14], 1, 3)...)
