@@ -65,7 +65,8 @@ func FuzzManifest(f *testing.F) {
 			t.Fatalf("%v in %s", err, again)
 		}
 		defer second.Close()
-		if second.Complete() != r.Complete() || !reflect.DeepEqual(second.Warnings(), r.Warnings()) {
+		if second.Complete() != r.Complete() || !reflect.DeepEqual(second.Warnings(),
+			r.Warnings()) {
 			t.Fatalf("complete %v, %q; again %v, %q", r.Complete(), r.Warnings(), second.Complete(),
 				second.Warnings())
 		}

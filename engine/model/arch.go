@@ -1,7 +1,6 @@
 package model
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -119,7 +118,7 @@ func (a *Activation) UnmarshalText(text []byte) error {
 	if given {
 		var err error
 		if a.Threshold, err = strconv.ParseFloat(threshold, 64); err != nil {
-			return fmt.Errorf("%w: activation %q", checkpoint.ErrFormat, text)
+			return fmt.Errorf("%w: activation %.100q", checkpoint.ErrFormat, text)
 		}
 	}
 	return a.check()
@@ -129,7 +128,7 @@ func (a Activation) check() error {
 	known := []Kind{ReLU, ReLU2, FATReLU, DReLU, SiLU, GELU, GELUNew}
 	if !slices.Contains(known, a.Kind) || !(a.Threshold >= 0) || a.Threshold != 0 &&
 		a.Kind != FATReLU {
-		return fmt.Errorf("%w: activation %q", checkpoint.ErrUnsupported, a.String())
+		return fmt.Errorf("%w: activation %.100q", checkpoint.ErrUnsupported, a.String())
 	}
 	return nil
 }
@@ -147,7 +146,7 @@ func (a *Arch) check() error {
 	}
 	family := findFamily(func(f *family) bool { return f.name == a.Family })
 	if family == nil {
-		return fmt.Errorf("%w: family %q", checkpoint.ErrUnsupported, a.Family)
+		return fmt.Errorf("%w: family %.100q", checkpoint.ErrUnsupported, a.Family)
 	}
 	s, r := &a.Shape, &a.Rotary
 	switch {
@@ -197,11 +196,19 @@ func (a *Arch) encode() string {
 	return string(text)
 }
 
+// maxArchText bounds the text of an architecture.
+const maxArchText = 64 << 10
+
 func decodeArch(text string) (a Arch, err error) {
-	dec := json.NewDecoder(bytes.NewReader([]byte(text)))
+	// An architecture has about a thousand bytes. Text that is not UTF-8 takes a multiple of itself.
+	if len(text) > maxArchText {
+		return a, fmt.Errorf("%w: architecture: %d bytes; at most %d are read",
+			checkpoint.ErrFormat, len(text), maxArchText)
+	}
+	dec := json.NewDecoder(strings.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&a); err != nil {
-		return a, fmt.Errorf("%w: architecture: %w", checkpoint.ErrFormat, err)
+		return a, fmt.Errorf("%w: architecture: %.200v", checkpoint.ErrFormat, err)
 	}
 	return a, a.check()
 }

@@ -104,7 +104,7 @@ func decodeFacts(meta map[string]string) (facts, error) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		v, err := strconv.Atoi(meta[name])
 		if err != nil {
-			return f, fmt.Errorf("%w: metadata %s is %q, not a number", checkpoint.ErrFormat, name,
+			return f, fmt.Errorf("%w: metadata %s is %.100q, not a number", checkpoint.ErrFormat, name,
 				meta[name])
 		}
 		*fields[name] = v
@@ -130,10 +130,10 @@ func decodeFacts(meta map[string]string) (facts, error) {
 		return f, err
 	}
 	if raw, err := hex.DecodeString(f.source); err != nil || len(raw) != sha256.Size {
-		return f, fmt.Errorf("%w: source_sha256 is %q", checkpoint.ErrFormat, f.source)
+		return f, fmt.Errorf("%w: source_sha256 is %.100q", checkpoint.ErrFormat, f.source)
 	}
 	if want := meta["tokenizer_sha256"]; len(f.tokenizer) > 0 && digest(f.tokenizer) != want {
-		return f, fmt.Errorf("%w: the tokenizer is not the one that tokenizer_sha256 %q names",
+		return f, fmt.Errorf("%w: the tokenizer is not the one that tokenizer_sha256 %.100q names",
 			checkpoint.ErrFormat, want)
 	}
 	return f, nil
@@ -156,29 +156,29 @@ func (f *facts) decodeArch(meta map[string]string) (err error) {
 		for _, c := range [][2]string{{"arch", OPT}, {"activation", string(ReLU)},
 			{"dtype", ref.F16.String()}} {
 			if got := meta[c[0]]; got != c[1] {
-				return fmt.Errorf("%w: %s is %q in an image of version 1; this program knows %q",
+				return fmt.Errorf("%w: %s is %.100q in an image of version 1; this program knows %q",
 					checkpoint.ErrUnsupported, c[0], got, c[1])
 			}
 		}
 		return nil
 	case imageVersion:
 	default:
-		return fmt.Errorf("%w: format_version is %q; this program knows 1 and %s",
+		return fmt.Errorf("%w: format_version is %.100q; this program knows 1 and %s",
 			checkpoint.ErrUnsupported, version, imageVersion)
 	}
 	if f.arch, err = decodeArch(meta["architecture"]); err != nil {
 		return err
 	}
 	if meta["arch"] != f.arch.Family || meta["activation"] != f.arch.Activation.String() {
-		return fmt.Errorf("%w: arch %q and activation %q are not those of the architecture",
+		return fmt.Errorf("%w: arch %.100q and activation %.100q are not those of the architecture",
 			checkpoint.ErrFormat, meta["arch"], meta["activation"])
 	}
 	var known bool
 	if f.precision.Resident, known = ref.ParseFormat(meta["dtype"]); !known {
-		return fmt.Errorf("%w: dtype is %q", checkpoint.ErrUnsupported, meta["dtype"])
+		return fmt.Errorf("%w: dtype is %.100q", checkpoint.ErrUnsupported, meta["dtype"])
 	}
 	if f.precision.Bundles, known = ref.ParseFormat(meta["bundle_format"]); !known {
-		return fmt.Errorf("%w: bundle_format is %q", checkpoint.ErrUnsupported,
+		return fmt.Errorf("%w: bundle_format is %.100q", checkpoint.ErrUnsupported,
 			meta["bundle_format"])
 	}
 	return nil

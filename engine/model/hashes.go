@@ -42,7 +42,7 @@ type Damage struct {
 }
 
 func (d *Damage) Error() string {
-	part := fmt.Sprintf("tensor %q", d.Part)
+	part := fmt.Sprintf("tensor %.100q", d.Part)
 	if d.Part == headerPart {
 		part = "the header"
 	}
@@ -129,7 +129,7 @@ func openHashes(file *checkpoint.File) (*hashes, error) {
 		return nil, fmt.Errorf("%w: of the tensor %q and the metadata of that name only one is "+
 			"there; copy the image again, or pack it again", checkpoint.ErrFormat, hashesName)
 	case kind != hashesKind:
-		return nil, fmt.Errorf("%w: the hashes are %q; this program knows %q",
+		return nil, fmt.Errorf("%w: the hashes are %.100q; this program knows %q",
 			checkpoint.ErrUnsupported, kind, hashesKind)
 	}
 	tensors := file.Tensors()

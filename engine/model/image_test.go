@@ -463,3 +463,22 @@ func TestSynthGated(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestErrorsAreShort: what a file says is quoted in part, however long it is.
+func TestErrorsAreShort(t *testing.T) {
+	long := strings.Repeat("\xd9long", 1<<20)
+	for _, key := range []string{"format_version", "arch", "activation", "dtype", "bundle_format",
+		"d_model", "stride", "source_sha256", "tokenizer_sha256", "architecture"} {
+		meta := goodFacts().encode()
+		meta[key] = long
+		if _, err := decodeFacts(meta); err == nil || len(err.Error()) > 1000 {
+			t.Errorf("%s: %.300v", key, err)
+		}
+	}
+	for _, text := range []string{`{"family":"` + long[:10000] + `"}`, `{"` + long[:10000] + `":1}`,
+		`{"activation":"` + long[:10000] + `"}`} {
+		if _, err := decodeArch(text); err == nil || len(err.Error()) > 1000 {
+			t.Errorf("%.300v", err)
+		}
+	}
+}

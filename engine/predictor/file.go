@@ -149,7 +149,7 @@ func decode(f *checkpoint.File) (*Predictor, error) {
 			checkpoint.ErrUnsupported)
 	}
 	if meta["format_version"] != fileVersion {
-		return nil, fmt.Errorf("%w: format_version is %q; this program knows %q",
+		return nil, fmt.Errorf("%w: format_version is %.100q; this program knows %q",
 			checkpoint.ErrUnsupported, meta["format_version"], fileVersion)
 	}
 	var layers, width, unitsPerLayer int
@@ -157,7 +157,7 @@ func decode(f *checkpoint.File) (*Predictor, error) {
 		"units": &unitsPerLayer} {
 		n, err := strconv.Atoi(meta[name])
 		if err != nil {
-			return nil, fmt.Errorf("%w: metadata %s is %q, not a number", checkpoint.ErrFormat,
+			return nil, fmt.Errorf("%w: metadata %s is %.100q, not a number", checkpoint.ErrFormat,
 				name, meta[name])
 		}
 		*v = n

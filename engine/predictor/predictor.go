@@ -90,7 +90,7 @@ const (
 func New(kind Kind, width, unitsPerLayer int, layers []Layer, facts Facts) (*Predictor, error) {
 	p := &Predictor{kind: kind, width: width, units: unitsPerLayer, layers: layers, facts: facts}
 	if kind != ReLU && kind != Linear {
-		return nil, fmt.Errorf("predictor: kind %q: it is %q or %q", kind, ReLU, Linear)
+		return nil, fmt.Errorf("predictor: kind %.100q: it is %q or %q", kind, ReLU, Linear)
 	}
 	if err := checkShape(len(layers), width, unitsPerLayer); err != nil {
 		return nil, err

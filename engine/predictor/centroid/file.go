@@ -138,11 +138,11 @@ func Load(path string) (*Predictor, error) {
 func load(f *checkpoint.File) (*Predictor, error) {
 	meta := f.Metadata()
 	if got := meta["format"]; got != Format {
-		return nil, fmt.Errorf("%w: format %q is not a centroid predictor (%q)", ErrUnsupported,
+		return nil, fmt.Errorf("%w: format %.100q is not a centroid predictor (%q)", ErrUnsupported,
 			got, Format)
 	}
 	if got := meta["version"]; got != fileVersion {
-		return nil, fmt.Errorf("%w: version %q, this program reads %q; train the predictor again",
+		return nil, fmt.Errorf("%w: version %.100q, this program reads %q; train the predictor again",
 			ErrUnsupported, got, fileVersion)
 	}
 	p := &Predictor{book: &Codebook{}}
