@@ -25,8 +25,9 @@ help: ## list the targets
 build: ## bin/windrow
 	$(GO) build $(BUILD) -o bin/windrow ./cmd/windrow
 
-test: ## all tests, without GPU, root or network
-	$(GO) test $(BUILD) ./...
+test: ## all tests, without GPU, root or network; the last line says which were skipped and why
+	@$(GO) build -o bin/testrun ./tools/testrun
+	bin/testrun $(GO) test $(BUILD) ./...
 
 race: ## all tests under the race detector
 	$(GO) test $(BUILD) -race -timeout 60m ./...

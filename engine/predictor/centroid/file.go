@@ -142,7 +142,8 @@ func load(f *checkpoint.File) (*Predictor, error) {
 			got, Format)
 	}
 	if got := meta["version"]; got != fileVersion {
-		return nil, fmt.Errorf("%w: version %.100q, this program reads %q; train the predictor again",
+		return nil, fmt.Errorf("%w: version %.100q, this program reads %q; train the predictor "+
+			"again",
 			ErrUnsupported, got, fileVersion)
 	}
 	p := &Predictor{book: &Codebook{}}
