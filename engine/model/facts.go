@@ -156,8 +156,8 @@ func (f *facts) decodeArch(meta map[string]string) (err error) {
 		for _, c := range [][2]string{{"arch", OPT}, {"activation", string(ReLU)},
 			{"dtype", ref.F16.String()}} {
 			if got := meta[c[0]]; got != c[1] {
-				return fmt.Errorf("%w: %s is %.100q in an image of version 1; this program knows %q",
-					checkpoint.ErrUnsupported, c[0], got, c[1])
+				return fmt.Errorf("%w: %s is %.100q in an image of version 1; this program "+
+					"knows %q", checkpoint.ErrUnsupported, c[0], got, c[1])
 			}
 		}
 		return nil
