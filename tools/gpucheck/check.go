@@ -257,7 +257,7 @@ func (c *check) generate(ctx context.Context, d *document) (string, error) {
 			}
 			out, err := c.windrow(ctx, args...)
 			if err == nil {
-				err = json.Unmarshal(out, &got[i])
+				err = result(out, &got[i])
 			}
 			if err != nil {
 				return "", fmt.Errorf("%s: %w", t.name, err)
@@ -347,9 +347,24 @@ func (c *check) probe(ctx context.Context, d *document) (string, error) {
 	// A drive that cannot be measured, such as one in memory, leaves the GPU.
 	alone, second := c.windrow(ctx, "probe", "--backend", "cuda", "--json")
 	if second == nil {
-		d.Probe = alone
+		second = result(alone, &d.Probe)
 	}
 	return "", errors.Join(err, second)
+}
+
+// result reads the result out of a document of --json (docs/schemas.md).
+func result(document []byte, into any) error {
+	var envelope struct {
+		Schema string          `json:"schema"`
+		Result json.RawMessage `json:"result"`
+	}
+	if err := json.Unmarshal(document, &envelope); err != nil {
+		return err
+	}
+	if !strings.HasPrefix(envelope.Schema, "windrow/") || len(envelope.Result) == 0 {
+		return fmt.Errorf("a document of schema %q; one of windrow is needed", envelope.Schema)
+	}
+	return json.Unmarshal(envelope.Result, into)
 }
 
 // section is the GPU of a device model.
@@ -357,7 +372,7 @@ func section(device []byte) (json.RawMessage, error) {
 	var doc struct {
 		GPU json.RawMessage `json:"gpu"`
 	}
-	if err := json.Unmarshal(device, &doc); err != nil {
+	if err := result(device, &doc); err != nil {
 		return nil, err
 	}
 	if len(doc.GPU) == 0 {
@@ -427,7 +442,7 @@ func comparison(report []byte) (r compared, err error) {
 			} `json:"meta"`
 		} `json:"runs"`
 	}
-	if err := json.Unmarshal(report, &doc); err != nil {
+	if err := result(report, &doc); err != nil {
 		return r, err
 	}
 	if doc.Comparison == nil || len(doc.Runs) != 2 {
@@ -453,7 +468,7 @@ func totals(report []byte) (runTotals, error) {
 			} `json:"meta"`
 		} `json:"runs"`
 	}
-	if err := json.Unmarshal(report, &doc); err != nil {
+	if err := result(report, &doc); err != nil {
 		return runTotals{}, err
 	}
 	if len(doc.Runs) == 0 {

@@ -27,11 +27,11 @@ func TestRates(t *testing.T) {
 
 func TestTotals(t *testing.T) {
 	got, err := totals([]byte(
-		`{"runs": [{"meta": {"totals": {"tokens_per_s": 5.5, "hits": 3, "misses": 4, "requests": 2, "flash_bytes_read": 4096}}}]}`))
+		`{"schema": "windrow/replay/1", "result": {"runs": [{"meta": {"totals": {"tokens_per_s": 5.5, "hits": 3, "misses": 4, "requests": 2, "flash_bytes_read": 4096}}}]}}`))
 	if err != nil || got.Rate != 5.5 || got.counters() != [5]int64{3, 4, 0, 2, 4096} {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := totals([]byte(`{"runs": []}`)); err == nil {
+	if _, err := totals([]byte(`{"schema": "windrow/replay/1", "result": {"runs": []}}`)); err == nil {
 		t.Error("a report without a run gave no error")
 	}
 }
@@ -53,8 +53,8 @@ func TestPageSaysWhatFailedAndWhatIsEmulated(t *testing.T) {
 
 // TestComparison: the report of validate, with phases on one side or both, and what is none.
 func TestComparison(t *testing.T) {
-	const report = `{"comparison": {"counters_equal": true, "bytes_equal": true, "simulated_tokens_per_s": 11, "measured_tokens_per_s": 10, "tokens_per_s_error_percent": 10},
-		"runs": [{"meta": {"phases": {"clock": "model", "read_ns": 1, "stage_ns": 2, "scatter_ns": 3, "compute_ns": 4, "sync_ns": 5}}}, {"meta": {}}]}`
+	const report = `{"schema": "windrow/validate/1", "result": {"comparison": {"counters_equal": true, "bytes_equal": true, "simulated_tokens_per_s": 11, "measured_tokens_per_s": 10, "tokens_per_s_error_percent": 10},
+		"runs": [{"meta": {"phases": {"clock": "model", "read_ns": 1, "stage_ns": 2, "scatter_ns": 3, "compute_ns": 4, "sync_ns": 5}}}, {"meta": {}}]}}`
 	r, err := comparison([]byte(report))
 	if err != nil || !r.Same || r.Error != 10 || r.Phases != [2][5]int64{{1, 2, 3, 4, 5}, {}} {
 		t.Errorf("%+v, %v", r, err)
@@ -68,10 +68,24 @@ func TestComparison(t *testing.T) {
 	if page := d.page(); !strings.Contains(page, "| scatter | 3e-06 | 2 |") {
 		t.Errorf("the page lacks its phases:\n%s", page)
 	}
-	if _, err := comparison([]byte(`{"runs": []}`)); err == nil {
+	if _, err := comparison([]byte(`{"schema": "windrow/validate/1", "result": {"runs": []}}`)); err == nil {
 		t.Error("a report without a comparison gave no error")
 	}
-	if _, err := section([]byte(`{"name": "x"}`)); err == nil {
+	if _, err := section([]byte(`{"schema": "windrow/probe/1", "result": {"name": "x"}}`)); err == nil {
 		t.Error("a device model without a GPU gave no error")
+	}
+}
+
+// TestResult: a document without its envelope, as windrow printed it once, is none.
+func TestResult(t *testing.T) {
+	var got struct{ Tokens []int }
+	if err := result([]byte(`{"schema": "windrow/generate/1", "result": {"tokens": [3]}}`),
+		&got); err != nil || len(got.Tokens) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, text := range []string{`{"tokens": [3]}`, `{"schema": "other/1", "result": {}}`, "text"} {
+		if err := result([]byte(text), &got); err == nil {
+			t.Errorf("%s is a document of windrow", text)
+		}
 	}
 }
