@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/engine/flashio"
 	"github.com/windrow-sim/windrow/internal/units"
 )
@@ -216,5 +217,49 @@ func TestSamplesOfAnotherProbeAreRefused(t *testing.T) {
 	if _, err := run(context.Background(), cfg, newFake(t, nvme()).machine()); err == nil ||
 		!strings.Contains(err.Error(), ", line ") {
 		t.Errorf("a broken line: %v", err)
+	}
+}
+
+// TestSamplesOfNoProbe: numbers that no probe finds are refused, with the line. They would go into
+// a device that nobody measured.
+func TestSamplesOfNoProbe(t *testing.T) {
+	cfg := sampled(t)
+	interrupted(t, cfg)
+	whole := linesOf(t, cfg.Samples)
+	at := slices.IndexFunc(whole, func(l sampleLine) bool { return l.Cell != nil })
+	if at < 0 {
+		t.Fatal("no cell was measured")
+	}
+	cell := *whole[at].Cell
+	changed := func(change func(r *result)) sampleLine {
+		r := cell
+		change(&r)
+		return sampleLine{Cell: &r}
+	}
+	cfg.Resume = true
+	for i, bad := range []sampleLine{
+		changed(func(r *result) { r.Rate = -1 }), changed(func(r *result) { r.Rate = 0 }),
+		changed(func(r *result) { r.Reads = 0 }), changed(func(r *result) { r.Depth = -4 }),
+		changed(func(r *result) { r.RateLow = r.RateHigh + 1 }),
+		{Cost: &sampleCost{Engine: "pread", Cost: -1}},
+		{Limit: &limitFound{Limit: &flash.Limit{IOPS: -1}}},
+		{Mapped: &mappedFound{Cold: []coldResult{{Took: -1}}}},
+	} {
+		text, err := json.Marshal(bad)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, err := json.Marshal(whole[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(cfg.Samples, []byte(string(head)+"\n"+string(text)+"\n"),
+			0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := openSamples(cfg, *whole[0].Header); err == nil ||
+			!strings.Contains(err.Error(), "line 2") {
+			t.Errorf("line %d, %s: %v", i, text, err)
+		}
 	}
 }
