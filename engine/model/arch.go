@@ -200,7 +200,8 @@ func (a *Arch) encode() string {
 const maxArchText = 64 << 10
 
 func decodeArch(text string) (a Arch, err error) {
-	// An architecture has about a thousand bytes. Text that is not UTF-8 takes a multiple of itself.
+	// An architecture has about a thousand bytes. Text that is not UTF-8 takes a multiple of its
+	// own size.
 	if len(text) > maxArchText {
 		return a, fmt.Errorf("%w: architecture: %d bytes; at most %d are read",
 			checkpoint.ErrFormat, len(text), maxArchText)

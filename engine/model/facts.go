@@ -104,8 +104,8 @@ func decodeFacts(meta map[string]string) (facts, error) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		v, err := strconv.Atoi(meta[name])
 		if err != nil {
-			return f, fmt.Errorf("%w: metadata %s is %.100q, not a number", checkpoint.ErrFormat, name,
-				meta[name])
+			return f, fmt.Errorf("%w: metadata %s is %.100q, not a number", checkpoint.ErrFormat,
+				name, meta[name])
 		}
 		*fields[name] = v
 	}

@@ -237,7 +237,8 @@ func TestTracesThatDoNotBelong(t *testing.T) {
 			refusal.ErrInput, "40 tokens"},
 		"rank 0":   {func(c *Config) { c.Rank = &zero }, refusal.ErrConfig, "<Rank> 0"},
 		"rank 100": {func(c *Config) { c.Rank = &many }, refusal.ErrConfig, "from 1 to 8"},
-		"k max":    {func(c *Config) { c.Kind, c.KMax = Centroid, &many }, refusal.ErrConfig, "<KMax>"},
+		"k max": {func(c *Config) { c.Kind, c.KMax = Centroid, &many }, refusal.ErrConfig,
+			"<KMax>"},
 		"no sizes": {func(c *Config) {
 			d, err := devicemodels.Preset("m1-max")
 			if err != nil {

@@ -75,10 +75,11 @@ func TestFromFio(t *testing.T) {
 		why     string
 		err     error
 	}{
-		"given":     {[]string{grid}, func() (string, error) { return "", broken }, "", nil},
-		"measured":  {nil, func() (string, error) { return grid, nil }, "", nil},
-		"none":      {nil, nil, "no outputs of fio were given", nil},
-		"no fio":    {nil, func() (string, error) { return "", exec.ErrNotFound }, "not installed", nil},
+		"given":    {[]string{grid}, func() (string, error) { return "", broken }, "", nil},
+		"measured": {nil, func() (string, error) { return grid, nil }, "", nil},
+		"none":     {nil, nil, "no outputs of fio were given", nil},
+		"no fio": {nil, func() (string, error) { return "", exec.ErrNotFound }, "not installed",
+			nil},
 		"it failed": {nil, func() (string, error) { return "", broken }, "", broken},
 		"missing":   {[]string{filepath.Join(t.TempDir(), "x")}, nil, "", fs.ErrNotExist},
 	} {
