@@ -31,7 +31,7 @@ func CheckImage(ctx context.Context, path string, progress Progress) (*Check, er
 	}
 	defer file.Close()
 	c := &Check{Bytes: units.Bytes(file.Size())}
-	h, err := openHashes(file)
+	h, err := openHashes(file, file.Metadata())
 	if err == nil && h != nil {
 		c.Hashed = true
 		err = c.compare(ctx, h, meter(progress, file.Size()))

@@ -118,9 +118,9 @@ type hashedPart struct {
 func (p *hashedPart) blocks() int64 { return (p.size + p.block - 1) / p.block }
 
 // openHashes reads the table of an image and demands that it covers the whole file. It compares
-// nothing. Without a table it returns nil.
-func openHashes(file *checkpoint.File) (*hashes, error) {
-	kind, stated := file.Metadata()[hashesName]
+// nothing. Without a table it returns nil. meta is the file's metadata, which takes long to read.
+func openHashes(file *checkpoint.File, meta map[string]string) (*hashes, error) {
+	kind, stated := meta[hashesName]
 	info, there := file.Tensor(hashesName)
 	switch {
 	case !stated && !there:

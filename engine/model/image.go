@@ -49,14 +49,15 @@ func OpenImage(path string) (*Image, error) {
 }
 
 func newImage(path string, file *checkpoint.File) (*Image, error) {
-	hashes, err := openHashes(file)
+	meta := file.Metadata()
+	hashes, err := openHashes(file, meta)
 	if err == nil && hashes != nil {
 		err = hashes.compareHeader()
 	}
 	if err != nil {
 		return nil, err
 	}
-	f, err := decodeFacts(file.Metadata())
+	f, err := decodeFacts(meta)
 	if err != nil {
 		return nil, err
 	}
