@@ -20,8 +20,31 @@ const (
 	allocFixed   = 1 << 17
 )
 
-// FuzzResults reads any file of results. That takes memory in proportion to its lines. Results that
-// are accepted are the same when they are written again.
+// unsummed takes the hashes off the lines of results, so that a fuzzer can change them.
+func unsummed(results []byte) []byte {
+	const tail = len(sumKey) + 16 + len("\"}\n")
+	var list []byte
+	for line := range bytes.Lines(results) {
+		list = append(append(list, line[:max(len(line)-tail, 0)]...), "}\n"...)
+	}
+	return list
+}
+
+// summed gives each whole line its hash.
+func summed(results []byte) []byte {
+	var list []byte
+	for line := range bytes.Lines(results) {
+		if text, whole := bytes.CutSuffix(line, []byte("\n")); whole && len(text) > 0 {
+			line = withSum(bytes.Clone(text))
+		}
+		list = append(list, line...)
+	}
+	return list
+}
+
+// FuzzResults reads any header and any results behind it, whose lines get their hashes if sum. That
+// takes memory in proportion to the lines. Results that are accepted are the same when they are
+// written again.
 func FuzzResults(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "r.jsonl")
 	h := &Header{}
@@ -33,10 +56,14 @@ func FuzzResults(f *testing.F) {
 		f.Fatal(err)
 	}
 	lines := bytes.SplitAfter(good, []byte("\n"))
-	f.Add(bytes.Join(lines[:3], nil))
-	f.Add(bytes.Join(append([][]byte{lines[0]}, lines[len(lines)-3:]...), nil))
-	f.Add(bytes.Join(lines[:2], nil)[:len(lines[0])+50])
-	f.Fuzz(func(t *testing.T, file []byte) {
+	f.Add(lines[0], unsummed(bytes.Join(lines[1:3], nil)), true)
+	f.Add(lines[0], unsummed(bytes.Join(lines[len(lines)-3:], nil)), true)
+	f.Add(lines[0], lines[1][:50], false)
+	f.Fuzz(func(t *testing.T, head, body []byte, sum bool) {
+		if sum {
+			body = summed(body)
+		}
+		file := append(bytes.Clone(head), body...)
 		h, results, err := readAll(t, file)
 		if err != nil {
 			if !errors.Is(err, ErrResults) {
@@ -45,14 +72,15 @@ func FuzzResults(f *testing.F) {
 			return
 		}
 		var again bytes.Buffer
-		enc := json.NewEncoder(&again)
-		if err := enc.Encode(h); err != nil {
+		if err := json.NewEncoder(&again).Encode(h); err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range results {
-			if err := enc.Encode(r); err != nil {
+			line, err := json.Marshal(r)
+			if err != nil {
 				t.Fatal(err)
 			}
+			again.Write(withSum(line))
 		}
 		h2, results2, err := readAll(t, again.Bytes())
 		if err != nil || !reflect.DeepEqual(h, h2) || !reflect.DeepEqual(results, results2) {
@@ -81,7 +109,7 @@ func readAll(t *testing.T, file []byte) (h *Header, results []Result, err error)
 }
 
 // FuzzResume goes on with any file of an interrupted sweep. What stays are whole results of this
-// sweep from its beginning, as they were; a file of something else is refused and not touched.
+// sweep from its beginning, as they were; a file of anything else is refused and not touched.
 func FuzzResume(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "r.jsonl")
 	h := &Header{}
@@ -96,21 +124,28 @@ func FuzzResume(f *testing.F) {
 		f.Fatal(err)
 	}
 	head := good[:bytes.IndexByte(good, '\n')+1]
-	f.Add(good[len(head):][:5000])
-	f.Add([]byte(`{"configuration":0}` + "\n"))
-	f.Fuzz(func(t *testing.T, body []byte) {
+	f.Add(unsummed(good[len(head):])[:5000], true)
+	f.Add([]byte(`{"configuration":0}`+"\n"), true)
+	f.Add(good[len(head):][:5000], false)
+	f.Fuzz(func(t *testing.T, body []byte, sum bool) {
+		if sum {
+			body = summed(body)
+		}
 		file := append(bytes.Clone(head), body...)
 		if err := os.WriteFile(Partial(path), file, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		defer os.Remove(Partial(path))
 		out, err := Create(path, h, true)
-		if err != nil {
-			t.Fatal(err) // the header is right
+		left, readErr := os.ReadFile(Partial(path))
+		if readErr != nil {
+			t.Fatal(readErr)
 		}
-		left, err := os.ReadFile(Partial(path))
 		if err != nil {
-			t.Fatal(err)
+			if !errors.Is(err, ErrResults) || !bytes.Equal(left, file) {
+				t.Fatalf("%v, and %q is left of %q", err, left, file)
+			}
+			return
 		}
 		if !bytes.HasPrefix(file, left) || bytes.Count(left, []byte("\n")) != 1+out.Done() {
 			t.Fatalf("%d results in %q of %q", out.Done(), left, file)
