@@ -209,7 +209,7 @@ func damaged(line []byte, index int) string {
 		return "it was changed since it was written: its line_sha256 differs"
 	}
 	var r Result
-	if err := json.Unmarshal(result, &r); err != nil {
+	if err := json.Unmarshal(line, &r); err != nil { // what Read reads
 		return err.Error()
 	}
 	if r.Index != index {

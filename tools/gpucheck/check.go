@@ -339,7 +339,7 @@ func (c *check) probe(ctx context.Context, d *document) (string, error) {
 	}
 	out, err := c.windrow(ctx, "probe", "synth.flash.safetensors", "--trace", "synth.trace.arrow",
 		"--io", "pread", "--backend", "cuda", "--budget", "25s", "--max-drift", "1000",
-		"-o", c.deviceFile(), "--json")
+		"--force", "-o", c.deviceFile(), "--json")
 	if err == nil {
 		d.Probe, err = section(out)
 		return "flash, host and GPU: " + filepath.Base(c.deviceFile()), err
@@ -390,8 +390,8 @@ func (c *check) simulate(ctx context.Context, d *document) (string, error) {
 	for _, schedule := range []string{"demand", "lookahead"} {
 		common := []string{"-m", "synth.flash.safetensors", "-t", "synth.trace.arrow", "--window",
 			"2", "--io", "pread", "--parallel", "32", "--schedule", schedule, "--backend", "cuda"}
-		replay, simulation := []string{"replay", "-o", "measured.run.arrow"}, []string{"sim", "-d",
-			c.deviceFile(), "--observed", "-o", "simulated.run.arrow"}
+		replay, simulation := []string{"replay", "--force", "-o", "measured.run.arrow"}, []string{"sim", "-d",
+			c.deviceFile(), "--observed", "--force", "-o", "simulated.run.arrow"}
 		if c.emulated { // the made-up drive asks for another alignment than this one
 			replay, simulation = append(replay, "--direct", "off", "--reference-every", "0"),
 				append(simulation, "--align", "1B")
