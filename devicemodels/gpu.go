@@ -123,15 +123,9 @@ func (g *GPU) IntervalPct() *float64 {
 	return &percent
 }
 
-// Bounds of the numbers of a GPU: a number beyond them has a wrong unit.
-const (
-	mostGPURate  = 1_000_000 * units.GBps
-	mostGPUFixed = 1_000_000 * units.Microsecond
-)
-
 func (v *validator) gpu(g *GPU) {
 	v.want(g.Model != "", "gpu.model", g.Model, "is empty; write what its driver calls it")
-	v.want(g.Memory > 0, "gpu.memory", g.Memory, "is too small; write what the device has")
+	within(v, "gpu.memory", g.Memory, gpuMemoryRange)
 	for _, r := range []struct {
 		name string
 		rate units.Rate
@@ -140,9 +134,7 @@ func (v *validator) gpu(g *GPU) {
 		{"move_rate", g.MoveRate}, {"dense_rate", g.DenseRate},
 		{"row_rate", g.RowRate}, {"kv_rate", g.KVRate},
 	} {
-		v.want(r.rate > 0 && r.rate <= mostGPURate, "gpu."+r.name, r.rate,
-			fmt.Sprintf("is not above 0 and at most %v; all rates of a GPU are needed",
-				mostGPURate))
+		within(v, "gpu."+r.name, r.rate, gpuRateRange)
 	}
 	for _, f := range []struct {
 		name string
@@ -153,8 +145,7 @@ func (v *validator) gpu(g *GPU) {
 		{"row_fixed", g.RowFixed}, {"kv_fixed", g.KVFixed}, {"kernel_fixed", g.KernelFixed},
 		{"launch_fixed", g.LaunchFixed}, {"sync_fixed", g.SyncFixed},
 	} {
-		v.want(f.time >= 0 && f.time <= mostGPUFixed, "gpu."+f.name, f.time,
-			fmt.Sprintf("is negative or more than %v", mostGPUFixed))
+		within(v, "gpu."+f.name, f.time, gpuFixedRange)
 	}
 	v.precisions("gpu", g.Precisions)
 	for i := range g.Samples {
@@ -165,9 +156,10 @@ func (v *validator) gpu(g *GPU) {
 			"is neither measured nor published")
 		v.bytes(path+".bytes", s.Bytes)
 		v.want(s.Time > 0, path+".time", s.Time, "is no measurement")
-		v.want(s.SpreadPct >= 0 && !math.IsInf(s.SpreadPct, 0), path+".spread_percent", s.SpreadPct,
-			"is not a percentage of 0 or more")
+		v.period(path+".time", s.Time)
+		v.percent(path+".spread_percent", s.SpreadPct)
 		v.want(s.Runs >= 1, path+".runs", s.Runs, "is too few; write 1 or more")
-		v.duration(path+".model", s.Model)
+		within(v, path+".runs", s.Runs, countRange)
+		v.period(path+".model", s.Model)
 	}
 }

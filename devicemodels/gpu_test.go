@@ -34,9 +34,9 @@ func TestGPUIsChecked(t *testing.T) {
 		"gpu.memory":       func(d *Device) { d.GPU.Memory = 0 },
 		"gpu.dense_rate":   func(d *Device) { d.GPU.DenseRate = 0 },
 		"gpu.scatter_rate": func(d *Device) { d.GPU.ScatterRate = -1 },
-		"gpu.kv_rate":      func(d *Device) { d.GPU.KVRate = mostGPURate + 1 },
+		"gpu.kv_rate":      func(d *Device) { d.GPU.KVRate = gpuRateRange.Most + 1 },
 		"gpu.sync_fixed":   func(d *Device) { d.GPU.SyncFixed = -1 },
-		"gpu.launch_fixed": func(d *Device) { d.GPU.LaunchFixed = mostGPUFixed + 1 },
+		"gpu.launch_fixed": func(d *Device) { d.GPU.LaunchFixed = gpuFixedRange.Most + 1 },
 		"gpu.precisions": func(d *Device) {
 			d.GPU.Precisions["f64"] = Precision{
 				DenseRate: 1}

@@ -479,11 +479,11 @@ func TestHostIsRefused(t *testing.T) {
 	tests := map[string]func(*Host){
 		"host.precisions: \"f16\"": func(h *Host) {
 			h.Precisions["f16"] = Precision{
-				DenseRate: 1}
+				DenseRate: units.GBps}
 		},
 		"host.precisions: \"F32\"": func(h *Host) {
 			h.Precisions["F32"] = Precision{
-				DenseRate: 1}
+				DenseRate: units.GBps}
 		},
 		"host.precisions.bf16: 0B/s": func(h *Host) {
 			h.Precisions["bf16"] = Precision{}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -14,23 +15,56 @@ import (
 	"github.com/windrow-sim/windrow/internal/nearest"
 )
 
-// checkDocument returns the first error that makes data no Device, with file, line and field path.
-// The decoder finds the same errors, but without the line of a bad unit and without the nearest key
-// of a misspelt one.
-func checkDocument(name string, data []byte) error {
+// checkDocument returns the document, or the first error that makes data no Device, with file, line
+// and field path. The decoder finds the same errors, but without the line of a bad unit and without
+// the nearest key of a misspelt one, and it drops the fraction of a whole number.
+func checkDocument(name string, data []byte) (*yaml.Node, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
-		return fmt.Errorf("devicemodels: %s: is empty: %w", name, ErrFormat)
+		return nil, fmt.Errorf("devicemodels: %s: is empty: %w", name, ErrFormat)
 	} else if err != nil {
-		return fmt.Errorf("devicemodels: %s: %w: %w", name, err, ErrFormat)
+		return nil, fmt.Errorf("devicemodels: %s: %w: %w", name, err, ErrFormat)
 	}
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("devicemodels: %s: holds more than one document; write one device per "+
-			"file: %w", name, ErrFormat)
+		return nil, fmt.Errorf("devicemodels: %s: holds more than one document; write one device "+
+			"per file: %w", name, ErrFormat)
 	}
 	c := checker{name: name}
-	return c.walk(doc.Content[0], reflect.TypeFor[Device](), "")
+	return doc.Content[0], c.walk(doc.Content[0], reflect.TypeFor[Device](), "")
+}
+
+// located gives faults of a document the name of its file and their lines.
+func located(name string, doc *yaml.Node, faults []error) []error {
+	list := make([]error, len(faults))
+	for i, err := range faults {
+		if f, ok := errors.AsType[*fault](err); ok {
+			list[i] = fmt.Errorf("%s:%d: %w", name, lineOf(doc, f.path), err)
+		} else {
+			list[i] = fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return list
+}
+
+// lineOf is the line of the field at a path like fit.cells[3].depth. A field that the document does
+// not have is on the line of what would hold it. Keys may have dots in them.
+func lineOf(n *yaml.Node, path string) int {
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			rest, ok := strings.CutPrefix(path, n.Content[i].Value)
+			if ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+				return lineOf(n.Content[i+1], strings.TrimPrefix(rest, "."))
+			}
+		}
+	case yaml.SequenceNode:
+		number, rest, _ := strings.Cut(strings.TrimPrefix(path, "["), "]")
+		if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(n.Content) {
+			return lineOf(n.Content[i], strings.TrimPrefix(rest, "."))
+		}
+	}
+	return n.Line
 }
 
 type checker struct{ name string }
@@ -66,6 +100,10 @@ func (c checker) walk(n *yaml.Node, t reflect.Type, path string) error {
 	}
 	if n.Kind != yaml.ScalarNode {
 		return c.fail(n, path, "is a list or a mapping; write one %s", t.Kind())
+	}
+	whole := t.Kind() == reflect.Int || t.Kind() == reflect.Int64
+	if whole && n.ShortTag() == "!!float" { // the decoder takes 1.5 for 1
+		return c.fail(n, path, "%q is not a whole number", n.Value)
 	}
 	if err := n.Decode(reflect.New(t).Interface()); err != nil {
 		return c.fail(n, path, "%q is not a %s", n.Value, t.Kind())

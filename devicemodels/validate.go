@@ -4,19 +4,22 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"reflect"
 	"slices"
 	"time"
 
 	"github.com/windrow-sim/windrow/devicemodels/flash"
-	"github.com/windrow-sim/windrow/internal/units"
 )
 
 // Validate returns all impossible values of d, one line per field with its path and value, wrapping
 // ErrFormat. A rate of 0 means "no limit" in the flash and "not known" in the host. A zero host
 // means that the device is a drive alone.
 func (d *Device) Validate() error {
+	return errors.Join(d.faults()...)
+}
+
+// faults are the errors of Validate.
+func (d *Device) faults() []error {
 	var v validator
 	v.want(d.Version == FormatVersion, "version", d.Version,
 		"is not supported; this program reads "+FormatVersion)
@@ -36,16 +39,22 @@ func (d *Device) Validate() error {
 	if d.Fit != nil {
 		v.fit(d.Fit)
 	}
-	return errors.Join(v.errs...)
+	return v.errs
 }
 
 type validator struct{ errs []error }
 
 func (v *validator) want(ok bool, path string, value any, why string) {
 	if !ok {
-		v.errs = append(v.errs, fmt.Errorf("%s: %v %s: %w", path, quote(value), why, ErrFormat))
+		v.errs = append(v.errs, &fault{path, fmt.Sprintf("%v %s", quote(value), why)})
 	}
 }
+
+// fault is an impossible value of a field.
+type fault struct{ path, text string }
+
+func (f *fault) Error() string { return fmt.Sprintf("%s: %s: %v", f.path, f.text, ErrFormat) }
+func (f *fault) Unwrap() error { return ErrFormat }
 
 func quote(value any) any {
 	if s, ok := value.(string); ok {
@@ -55,24 +64,25 @@ func quote(value any) any {
 }
 
 func (v *validator) flash(f *flash.Spec) {
-	v.want(f.Servers >= 1, "flash.servers", f.Servers, "is too few; write 1 or more")
+	within(v, "flash.servers", f.Servers, serverRange)
 	v.duration("flash.ltfb", f.LTFB)
 	v.rate("flash.server_rate", f.ServerRate)
 	v.rate("flash.link_rate", f.LinkRate)
-	v.want(f.MaxIOPS >= 0, "flash.max_iops", f.MaxIOPS, "is negative; write 0 for no limit")
+	within(v, "flash.max_iops", f.MaxIOPS, iopsRange)
 	v.want(f.LTFB > 0 || f.ServerRate > 0 || f.LinkRate > 0 || f.MaxIOPS > 0,
 		"flash", f.LTFB, "of latency and no limit at all: reads would take no time")
 	v.want(f.Placement == "" || f.Placement == flash.PlaceAny ||
 		f.Placement == flash.PlaceByAddress || f.Placement == flash.PlaceInRounds,
 		"flash.placement", string(f.Placement), "is not a placement; write any, address or rounds")
 	v.bytes("flash.stripe", f.Stripe)
-	v.want(f.QueueDepth >= 0, "flash.queue_depth", f.QueueDepth,
-		"is negative; write 0 for no limit")
-	v.bytes("flash.page", f.Page)
-	v.bytes("flash.max_transfer", f.MaxTransfer)
+	within(v, "flash.queue_depth", f.QueueDepth, queueRange)
+	within(v, "flash.page", f.Page, pageRange)
+	if f.MaxTransfer != 0 { // 0 = no limit
+		within(v, "flash.max_transfer", f.MaxTransfer, pieceRange)
+	}
 	v.parts(f)
-	v.want(f.Align >= 1 && f.Align&(f.Align-1) == 0, "flash.align", f.Align,
-		"is not a power of two")
+	v.want(f.Align&(f.Align-1) == 0, "flash.align", f.Align, "is not a power of two")
+	within(v, "flash.align", f.Align, blockRange)
 	v.want(len(f.Engines) > 0, "flash.engines", len(f.Engines),
 		"engines; name at least one, for example pread")
 	for _, name := range slices.Sorted(maps.Keys(f.Engines)) {
@@ -88,7 +98,7 @@ func (v *validator) flash(f *flash.Spec) {
 func (v *validator) parts(f *flash.Spec) {
 	if l := f.Limit; l != nil {
 		v.rate("flash.limit.rate", l.Rate)
-		v.want(l.IOPS >= 0, "flash.limit.iops", l.IOPS, "is negative; write 0 for no limit")
+		within(v, "flash.limit.iops", l.IOPS, iopsRange)
 		v.want(l.Rate > 0 || l.IOPS > 0, "flash.limit", l.Rate,
 			"and no limit on requests: leave it out")
 		v.duration("flash.limit.interval", l.Interval)
@@ -101,25 +111,24 @@ func (v *validator) parts(f *flash.Spec) {
 			"stands for any spread and comes last")
 		v.want(i == 0 || s.Within == 0 || s.Within > f.Spans[i-1].Within, path+".within", s.Within,
 			"is not larger than the one before")
-		v.want(s.MaxIOPS >= 0, path+".max_iops", s.MaxIOPS, "is negative; write 0 for no limit")
+		within(v, path+".max_iops", s.MaxIOPS, iopsRange)
 		v.duration(path+".extra_ltfb", s.ExtraLTFB)
 	}
 	if s := f.Sustained; s != nil {
-		v.duration("flash.sustained.cliff", s.Cliff)
-		v.want(s.Factor > 0 && s.Factor <= 1, "flash.sustained.factor", s.Factor,
-			"is not above 0 and at most 1")
-		v.duration("flash.sustained.cool", s.Cool)
+		v.period("flash.sustained.cliff", s.Cliff)
+		within(v, "flash.sustained.factor", s.Factor, factorRange)
+		v.period("flash.sustained.cool", s.Cool)
 	}
 	if b := f.Background; b != nil {
 		v.rate("flash.background.rate", b.Rate)
-		v.want(b.Chunk >= 1, "flash.background.chunk", b.Chunk, "is too small; write 1B or more")
+		within(v, "flash.background.chunk", b.Chunk, blockRange)
+		v.others(b.Rate, b.Chunk)
 		v.want(f.LinkRate == 0 || b.Rate < f.LinkRate, "flash.background.rate", b.Rate,
 			"is all of the link or more: nothing would be left")
 	}
 	if p := f.PageCache; p != nil {
 		v.bytes("flash.page_cache.capacity", p.Capacity)
-		v.want(p.ReadAhead >= 1, "flash.page_cache.read_ahead", p.ReadAhead,
-			"is too small; write a page (4KiB) or more")
+		within(v, "flash.page_cache.read_ahead", p.ReadAhead, blockRange)
 		v.duration("flash.page_cache.fault", p.Fault)
 		v.rate("flash.page_cache.fill_rate", p.FillRate)
 		v.rate("flash.page_cache.hit_rate", p.HitRate)
@@ -130,15 +139,11 @@ func (v *validator) parts(f *flash.Spec) {
 	}
 }
 
-func (v *validator) bytes(path string, b units.Bytes) {
-	v.want(b >= 0, path, b, "is negative")
-}
-
 func (v *validator) host(h *Host) {
 	if reflect.ValueOf(*h).IsZero() {
 		return
 	}
-	v.want(h.Cores >= 1, "host.cores", h.Cores, "is too few; write 1 or more")
+	within(v, "host.cores", h.Cores, coreRange)
 	v.rate("host.memory_rate", h.MemoryRate)
 	v.rate("host.dense_rate", h.DenseRate)
 	v.duration("host.dense_fixed", h.DenseFixed)
@@ -168,13 +173,9 @@ func (v *validator) precisions(of string, list map[string]Precision) {
 	}
 }
 
-// maxGFLOPS is above any machine, and small enough for derived rates to fit their type.
-const maxGFLOPS = 1e9
-
 // accelerator checks the optional parts of a host.
 func (v *validator) accelerator(h *Host) {
-	v.want(h.ComputeGFLOPS >= 0 && h.ComputeGFLOPS <= maxGFLOPS, "host.compute_gflops",
-		h.ComputeGFLOPS, "is not between 0 and 10⁹")
+	within(v, "host.compute_gflops", h.ComputeGFLOPS, gflopsRange)
 	v.rate("host.predictor_rate", h.PredictorRate)
 	v.rate("host.transfer_rate", h.TransferRate)
 	v.duration("host.transfer_fixed", h.TransferFixed)
@@ -182,9 +183,7 @@ func (v *validator) accelerator(h *Host) {
 		"needs host.transfer_rate")
 	v.duration("host.sync_fixed", h.SyncFixed)
 	v.rate("host.held_rate", h.HeldRate)
-	// NaN fails >= 0
-	v.want(h.IOContention >= 0 && !math.IsInf(h.IOContention, 0), "host.io_contention",
-		h.IOContention, "is not a number of 0 or more")
+	within(v, "host.io_contention", h.IOContention, contentionRange)
 	v.want(!(h.IOContention > 0) || h.MemoryRate > 0, "host.io_contention", h.IOContention,
 		"needs host.memory_rate")
 }
@@ -194,10 +193,12 @@ func (v *validator) fit(f *Fit) {
 		_, err := time.Parse(time.RFC3339, f.When)
 		v.want(err == nil, "fit.when", f.When, "is not a time like 2006-01-02T15:04:05Z")
 	}
-	v.want(f.ChunkMin >= 1, "fit.chunk_min", f.ChunkMin, "is too small; write 1B or more")
+	within(v, "fit.chunk_min", f.ChunkMin, chunkRange)
 	v.want(f.ChunkMax >= f.ChunkMin, "fit.chunk_max", f.ChunkMax, "is less than fit.chunk_min")
-	v.want(f.DepthMin >= 1, "fit.depth_min", f.DepthMin, "is too small; write 1 or more")
+	within(v, "fit.chunk_max", f.ChunkMax, chunkRange)
+	within(v, "fit.depth_min", f.DepthMin, depthRange)
 	v.want(f.DepthMax >= f.DepthMin, "fit.depth_max", f.DepthMax, "is less than fit.depth_min")
+	within(v, "fit.depth_max", f.DepthMax, depthRange)
 	v.percent("fit.mean_abs_percent", f.MeanAbsPct)
 	v.percent("fit.worst_abs_percent", f.WorstAbsPct)
 	v.percent("fit.drift_percent", f.DriftPct)
@@ -207,31 +208,20 @@ func (v *validator) fit(f *Fit) {
 			v.percent(path, *p)
 		}
 	}
+	within(v, "fit.cells", len(f.Cells), cellsRange)
 	for i, c := range f.Cells {
 		path := fmt.Sprintf("fit.cells[%d]", i)
 		v.want(c.Engine != "", path+".engine", c.Engine, "is no engine name")
-		v.want(c.Chunk >= 1, path+".chunk", c.Chunk, "is too small; write 1B or more")
-		v.want(c.Depth >= 1, path+".depth", c.Depth, "is too small; write 1 or more")
-		v.want(c.Reads >= 0, path+".reads", c.Reads, "is negative")
+		within(v, path+".chunk", c.Chunk, chunkRange)
+		within(v, path+".depth", c.Depth, depthRange)
+		within(v, path+".reads", c.Reads, countRange)
 		v.want(c.Rate > 0 || c.Tainted != "", path+".rate", c.Rate, "is no measurement")
 		v.rate(path+".rate", c.Rate)
-		v.want(c.RateLow >= 0 && c.RateLow <= c.RateHigh, path+".rate_low", c.RateLow,
-			"is negative or more than rate_high")
+		v.want(c.RateLow <= c.RateHigh, path+".rate_low", c.RateLow, "is more than rate_high")
+		v.rate(path+".rate_low", c.RateLow)
+		v.rate(path+".rate_high", c.RateHigh)
 		v.rate(path+".model", c.Model)
 		v.duration(path+".p50", c.P50)
 		v.duration(path+".p99", c.P99)
 	}
-}
-
-func (v *validator) rate(path string, r units.Rate) {
-	v.want(r >= 0, path, r, "is negative")
-}
-
-func (v *validator) duration(path string, t units.Nanos) {
-	v.want(t >= 0, path, t, "is negative")
-}
-
-func (v *validator) percent(path string, p float64) {
-	// NaN fails p >= 0
-	v.want(p >= 0 && !math.IsInf(p, 0), path, p, "is not a percentage of 0 or more")
 }

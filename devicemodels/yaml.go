@@ -2,6 +2,7 @@ package devicemodels
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -46,7 +47,8 @@ func Parse(name string, data []byte) (*Device, error) {
 		return nil, fmt.Errorf("devicemodels: %s: larger than %d bytes: %w", name, maxFileSize,
 			ErrFormat)
 	}
-	if err := checkDocument(name, data); err != nil {
+	doc, err := checkDocument(name, data)
+	if err != nil {
 		return nil, err
 	}
 	var d Device
@@ -55,8 +57,8 @@ func Parse(name string, data []byte) (*Device, error) {
 	if err := dec.Decode(&d); err != nil {
 		return nil, fmt.Errorf("devicemodels: %s: %w: %w", name, err, ErrFormat)
 	}
-	if err := d.Validate(); err != nil {
-		return nil, fmt.Errorf("devicemodels: %s: %w", name, err)
+	if faults := d.faults(); len(faults) > 0 {
+		return nil, fmt.Errorf("devicemodels: %w", errors.Join(located(name, doc, faults)...))
 	}
 	return &d, nil
 }

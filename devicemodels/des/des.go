@@ -4,7 +4,7 @@
 // Events are ordered by (time, class, sequence of scheduling). The class breaks ties between kinds
 // of events by their meaning (see Class). The sequence breaks all other ties, so that the order is
 // total. Nothing allocates in steady state. The package knows nothing of the simulated system and
-// imports only units.
+// imports only units and refusal.
 //
 // Start with Kernel. Flash channels, links and cores are Stations.
 package des
@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -49,11 +50,20 @@ type Handler interface {
 // ErrInvariant marks a broken invariant of the simulator: a bug, not bad input.
 var ErrInvariant = errors.New("invariant broken")
 
+// ErrClock marks a simulation that goes on for longer than the clock counts: its device is slower
+// than what is asked of it allows.
+var ErrClock = refusal.Kind(refusal.ErrConfig, "the simulated time is longer than 73 years; a "+
+	"rate or a time of the device has a wrong unit")
+
+// Last is the latest time of an event, 73 years. Two such times add up without overflow.
+const Last units.Nanos = 1 << 61
+
 // Kernel is a clock and a queue of pending events. The zero value is ready and stands at time 0.
 type Kernel struct {
 	now  units.Nanos
 	seq  uint64
 	heap []Event // binary heap on Event.before
+	late bool    // an event was later than Last
 }
 
 // Now is the time of the event being handled.
@@ -71,8 +81,12 @@ func (k *Kernel) Next() (at units.Nanos, ok bool) {
 }
 
 // Schedule adds an event at time at. An event before Now is moved to Now, since the clock never
-// goes back.
+// goes back. After an event later than Last, or at a negative time, which is a sum that overflowed,
+// Run returns ErrClock.
 func (k *Kernel) Schedule(at units.Nanos, class Class, kind, arg int32) {
+	if uint64(at) > uint64(Last) {
+		k.late = true
+	}
 	e := Event{At: max(at, k.now), key: uint64(class)<<56 | k.seq, Kind: kind, Arg: arg}
 	k.seq++
 	k.heap = append(k.heap, e)
@@ -125,9 +139,13 @@ func (k *Kernel) Advance(at units.Nanos) error {
 	return nil
 }
 
-// Run handles events until none is pending or the handler returns an error.
+// Run handles events until none is pending or the handler returns an error. It returns ErrClock
+// when an event is later than Last.
 func (k *Kernel) Run(h Handler) error {
 	for len(k.heap) > 0 {
+		if k.late {
+			return fmt.Errorf("des: %w", ErrClock)
+		}
 		e := k.pop()
 		k.now = e.At
 		if err := h.Handle(k, e); err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -157,5 +158,20 @@ func BenchmarkEvent(b *testing.B) {
 				b.Fatal(err)
 			}
 		})
+	}
+}
+
+// TestClock: an event that is later than the clock counts, or a sum of times that overflowed, ends
+// the run with an error.
+func TestClock(t *testing.T) {
+	for at, want := range map[units.Nanos]error{0: nil, Last: nil, Last + 1: ErrClock,
+		units.Forever: ErrClock, -units.Forever: ErrClock} {
+		var k Kernel
+		var r recorder
+		k.Schedule(at, ClassDone, 1, 0)
+		if err := k.Run(&r); !errors.Is(err, want) || want != nil && !errors.Is(err,
+			refusal.ErrConfig) {
+			t.Errorf("an event at %d: %v, want %v", at, err, want)
+		}
 	}
 }

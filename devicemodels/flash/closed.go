@@ -193,6 +193,7 @@ func (l Loop) meanValue(d demands, depth float64) float64 {
 	var rate, irregular, best float64
 	// Seidmann's approximation of the cores: one core of k-fold speed and a delay for the rest.
 	core, delay := d.host/l.HostCores, d.host*(l.HostCores-1)/l.HostCores
+	depth = min(depth, deepest)
 	most := l.most(d, core)
 	wait := func(service, queue float64) float64 {
 		return max(service*(queue-rate*service/2), 0) * irregular
@@ -224,6 +225,9 @@ func (l Loop) sharpened(d demands, rate, n float64) float64 {
 	k := l.Servers
 	return rate / (1 + sharper(n, k)*max(1-d.serverCV2, 0)*min(1, rate*d.server/k))
 }
+
+// deepest bounds the steps of mean value analysis. A loop of more requests reaches the same rate.
+const deepest = 1 << 20
 
 // irregularity is the ratio of the irregularity of arrivals behind the servers to their mean wait
 // in services; fitted to the event model.

@@ -194,7 +194,7 @@ func (h *heat) stretch(t units.Nanos) units.Nanos {
 	if h.heat < h.spec.Cliff || h.spec.Factor <= 0 {
 		return t
 	}
-	return units.Nanos(float64(t) / h.spec.Factor)
+	return units.Nanos(math.Min(float64(t)/h.spec.Factor, float64(des.Last)))
 }
 
 // background generates the reads of other readers.

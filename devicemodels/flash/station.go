@@ -63,7 +63,8 @@ type Station struct {
 	pieces  []piece
 	idle    []int32 // indices of unused pieces
 	inside  int     // pieces in the device
-	outside []int32 // pieces that wait for the device, in order
+	outside []int32 // pieces that wait for the device, in order, from the first on
+	first   int     // of outside
 
 	asked     units.Bytes // by the groups that were taken
 	moved     Progress
@@ -316,10 +317,13 @@ func (s *Station) leave(i int32) {
 	}
 	s.moved.Moved += p.size
 	s.idle = append(s.idle, i)
-	if len(s.outside) > 0 {
-		first := s.outside[0]
-		s.outside = s.outside[:copy(s.outside, s.outside[1:])]
-		s.enter(first)
+	if s.first < len(s.outside) {
+		s.first++
+		s.enter(s.outside[s.first-1])
+		if 2*s.first > len(s.outside) { // a move per piece, however many wait
+			s.outside = s.outside[:copy(s.outside, s.outside[s.first:])]
+			s.first = 0
+		}
 	}
 	f := &s.flights[p.slot]
 	f.group.result.Moved += p.size

@@ -19,6 +19,7 @@ const module = "github.com/windrow-sim/windrow"
 // Test files are free: a test may bring together what the program keeps apart.
 var allowed = map[string][]string{
 	"internal/units":      {},
+	"internal/bounds":     {},
 	"internal/mask":       {},
 	"internal/rng":        {},
 	"internal/nearest":    {},
@@ -59,8 +60,9 @@ var allowed = map[string][]string{
 	"traces/parquet/parquettest": {"traces/parquet"},
 	"traces/arrivals":            {"internal/document", "internal/units"},
 
-	"devicemodels": {"internal/output", "internal/units", "internal/ioengine", "internal/rng", "internal/nearest",
-		"devicemodels/flash", "internal/refusal", "internal/document"},
+	"devicemodels": {"internal/bounds", "internal/output", "internal/units", "internal/ioengine",
+		"internal/rng", "internal/nearest", "devicemodels/flash", "internal/refusal",
+		"internal/document"},
 	"devicemodels/flash":  {"internal/units", "internal/rng", "devicemodels/des"},
 	"devicemodels/energy": {"internal/units"},
 	"devicemodels/fio": {"internal/units", "internal/rng", "internal/ioengine", "devicemodels",
@@ -114,7 +116,7 @@ var allowed = map[string][]string{
 		"internal/ioengine", "traces", "internal/document", "internal/decisions/schedule",
 		"internal/mask", "devicemodels", "internal/rng", "internal/tell"},
 
-	"devicemodels/des": {"internal/units"},
+	"devicemodels/des": {"internal/units", "internal/refusal"},
 	"sim": {"internal/document", "internal/mask", "internal/units", "internal/decisions/launch",
 		"internal/decisions/policy", "internal/decisions/layout", "internal/decisions/schedule",
 		"devicemodels", "devicemodels/flash", "traces", "internal/refusal", "internal/ioengine"},
