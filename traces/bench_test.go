@@ -51,7 +51,7 @@ func BenchmarkScan(b *testing.B) {
 		b.Run("compress="+compress, func(b *testing.B) {
 			b.SetBytes(benchBytes)
 			b.ReportAllocs()
-			var t Token
+			t := Token{Reuse: &Buffer{}}
 			n := 0
 			for b.Loop() {
 				for i := range r.Tokens() {

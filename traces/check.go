@@ -37,12 +37,12 @@ func CheckFile(path string) (rep Report, err error) {
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	rep = Report{
-		Path: path, Bytes: int64(len(r.data)), SHA256: r.SHA256(), Verified: r.Verified(),
+		Path: path, Bytes: int64(len(r.mapping.Data())), SHA256: r.SHA256(), Verified: r.Verified(),
 		Complete: r.Complete(),
 		Header:   *r.Header(), Rows: r.rows, Batches: r.Batches(), Compress: r.Compress(),
 		Warnings: r.Warnings(),
 	}
-	var t Token
+	t := Token{Reuse: &Buffer{}}
 	var sequences Sequences
 	for i := range r.Tokens() {
 		if err := r.Token(i, &t); err != nil {

@@ -157,20 +157,6 @@ func TestLibraryReadsFeatures(t *testing.T) {
 	}
 }
 
-func TestMappedFeaturesDoNotAllocate(t *testing.T) {
-	r := open(t, save(t, every(12), WriteOptions{BatchBytes: 500}))
-	var tok Token
-	i := 0
-	if n := testing.AllocsPerRun(100, func() {
-		if err := r.Token(i%r.Tokens(), &tok); err != nil {
-			t.Fatal(err)
-		}
-		i++
-	}); n > 0.5 { // the first call makes the slices of the token
-		t.Errorf("%v allocations per Token, want 0", n)
-	}
-}
-
 // A Token that is used with several sources has what the last one has, and ties none to another.
 func TestTokenOfSeveralSources(t *testing.T) {
 	full, plain := every(2), testTrace(2, false)

@@ -165,20 +165,6 @@ func TestLibraryReadsMagnitudes(t *testing.T) {
 	}
 }
 
-func TestMappedMagnitudesDoNotAllocate(t *testing.T) {
-	r := open(t, save(t, withMagnitudes(testTrace(12, false)), WriteOptions{BatchBytes: 500}))
-	var tok Token
-	i := 0
-	if n := testing.AllocsPerRun(100, func() {
-		if err := r.Token(i%r.Tokens(), &tok); err != nil {
-			t.Fatal(err)
-		}
-		i++
-	}); n > 0.5 { // the first call makes the slices of the token
-		t.Errorf("%v allocations per Token, want 0", n)
-	}
-}
-
 func TestAppendRefusesWrongMagnitudes(t *testing.T) {
 	w, err := Create(filepath.Join(t.TempDir(), "x.trace.arrow"),
 		withMagnitudes(testTrace(1, false)).Head, WriteOptions{})

@@ -24,13 +24,14 @@ type OpenOptions struct {
 	SkipHash bool
 }
 
-// Reader reads a trace file. The masks that Token returns of an uncompressed file are slices of the
-// mapped file: Token copies and allocates nothing. Several goroutines may call Token at once, each
-// with its own Token; none may run during Close.
+// Reader reads a trace file. It copies the masks, magnitudes and features that Token returns out of
+// the mapped file: a file that another program truncates is an error of Token, not the end of the
+// process. Several goroutines may call Token at once, each with its own Token; none may run during
+// Close.
 type Reader struct {
 	path     string
 	head     Header
-	data     []byte
+	mapping  *arrowfile.Mapping
 	file     *arrowfile.File
 	batches  []loaded // by batch; only the current one for a compressed file
 	starts   []int    // first row of each batch
@@ -78,7 +79,17 @@ func (r *Reader) mapFile(opt OpenOptions) error {
 	if err != nil {
 		return fmt.Errorf("traces: %w", err)
 	}
-	defer f.Close()
+	if err := r.checkFile(f, opt); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if r.mapping, err = arrowfile.Map(f); err != nil {
+		return fmt.Errorf("traces: %s: %w", r.path, err)
+	}
+	return nil
+}
+
+// checkFile checks size and hash of the file.
+func (r *Reader) checkFile(f *os.File, opt OpenOptions) error {
 	info, err := f.Stat()
 	if err != nil {
 		return fmt.Errorf("traces: %w", err)
@@ -95,13 +106,8 @@ func (r *Reader) mapFile(opt OpenOptions) error {
 			return fmt.Errorf("traces: %s: %w", r.path, err)
 		}
 		if r.manifest != nil {
-			if err := r.compare(); err != nil {
-				return err
-			}
+			return r.compare()
 		}
-	}
-	if r.data, err = arrowfile.Map(f, info.Size()); err != nil {
-		return fmt.Errorf("traces: %s: %w", r.path, err)
 	}
 	return nil
 }
@@ -129,7 +135,8 @@ func (r *Reader) compare() error {
 
 // parse reads the footer, the header and the list of batches.
 func (r *Reader) parse() (err error) {
-	if r.file, err = arrowfile.Parse(r.data); err != nil {
+	defer r.mapping.End(r.mapping.Begin(), &err)
+	if r.file, err = arrowfile.Parse(r.mapping.Data()); err != nil {
 		return err
 	}
 	if r.head, err = readHeader(r.file); err != nil {
@@ -231,14 +238,15 @@ func (r *Reader) Complete() bool {
 }
 
 // Verify computes the SHA-256 of the file and compares it with the manifest's.
-func (r *Reader) Verify() error {
+func (r *Reader) Verify() (err error) {
 	if r.closed {
 		return fmt.Errorf("traces: %s: %w", r.path, os.ErrClosed)
 	}
 	if r.manifest == nil {
 		return fmt.Errorf("traces: %s: no manifest to verify against: %w", r.path, os.ErrNotExist)
 	}
-	sum := sha256.Sum256(r.data)
+	defer r.mapping.End(r.mapping.Begin(), &err)
+	sum := sha256.Sum256(r.mapping.Data())
 	r.sha = hex.EncodeToString(sum[:])
 	return r.compare()
 }
@@ -252,10 +260,9 @@ func (r *Reader) Close() error {
 	if r.file != nil {
 		r.file.Close()
 	}
-	data := r.data
-	r.data, r.batches = nil, nil
+	r.batches = nil
 	r.current.Store(nil)
-	return arrowfile.Unmap(data)
+	return r.mapping.Close()
 }
 
 // Token implements Source. It checks the rows that it reads; an error names the first bad row.
@@ -264,6 +271,16 @@ func (r *Reader) Token(i int, t *Token) error {
 		return fmt.Errorf("traces: token %d: %s has %d tokens (closed: %t)", i, r.path, r.tokens,
 			r.closed)
 	}
+	err := r.read(i, t)
+	if err == arrowfile.ErrChanged || err == arrowfile.ErrFault {
+		return fmt.Errorf("traces: %s: token %d: %w", r.path, i, err)
+	}
+	return err
+}
+
+// read fills t with token i, out of the mapping.
+func (r *Reader) read(i int, t *Token) (err error) {
+	defer r.mapping.End(r.mapping.Begin(), &err)
 	layers := r.head.Layers
 	t.Active = grow(t.Active, layers)
 	if r.head.HasPredicted {
@@ -306,7 +323,47 @@ func (r *Reader) Token(i int, t *Token) error {
 		}
 		k++
 	}
+	if r.batches != nil {
+		t.copyOut(r.head.Words())
+	}
 	return nil
+}
+
+// copyOut copies masks, magnitudes and features of a token out of the mapping. All masks have the
+// same number of words.
+func (t *Token) copyOut(words int) {
+	n := (len(t.Active) + len(t.Predicted)) * words
+	size := 0
+	for l := range t.Magnitude {
+		size += len(t.Magnitude[l])
+	}
+	for l := range t.Feature {
+		size += len(t.Feature[l])
+	}
+	to := t.Reuse
+	if to == nil {
+		to = &Buffer{}
+	}
+	if cap(to.masks) < n {
+		to.masks = make([]uint64, n)
+	}
+	if cap(to.codes) < size {
+		to.codes = make([]byte, size)
+	}
+	masks, codes := to.masks[:n], to.codes[:size]
+	for _, list := range [][]mask.Mask{t.Active, t.Predicted} {
+		for l, from := range list {
+			list[l] = masks[:copy(masks, from):words]
+			masks = masks[words:]
+		}
+	}
+	for _, list := range [][][]byte{t.Magnitude, t.Feature} {
+		for l, from := range list {
+			n := copy(codes, from)
+			list[l] = codes[:n:n]
+			codes = codes[n:]
+		}
+	}
 }
 
 // readRow puts row k of b into layer l of t. It returns a description of what is wrong with the
@@ -399,7 +456,7 @@ func (r *Reader) mask(col []byte, k int) mask.Mask {
 	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(row))), words)
 }
 
-// grow returns a slice of n masks, magnitudes or features. It reuses s if s has room.
+// grow returns a slice of n elements. It reuses s if s has room.
 func grow[S ~[]E, E any](s []S, n int) []S {
 	if cap(s) < n {
 		return make([]S, n)

@@ -237,11 +237,18 @@ func ReadRun(path string) (*Run, error) {
 }
 
 func readRun(path string) (run *Run, err error) {
-	data, err := readWhole(path)
+	mapping, err := mapRegular(path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, arrowfile.Unmap(data)) }()
+	defer func() { err = errors.Join(err, mapping.Close()) }()
+	return parseRun(path, mapping)
+}
+
+// parseRun reads a Run out of its mapped file.
+func parseRun(path string, mapping *arrowfile.Mapping) (run *Run, err error) {
+	defer mapping.End(mapping.Begin(), &err)
+	data := mapping.Data()
 	manifest, err := readRunManifest(path, data)
 	if err != nil {
 		return nil, err
@@ -289,21 +296,20 @@ func readRun(path string) (run *Run, err error) {
 	return run, nil
 }
 
-// readWhole maps a regular file.
-func readWhole(path string) ([]byte, error) {
+// mapRegular maps a regular file.
+func mapRegular(path string) (*arrowfile.Mapping, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("not a regular file (%s): %w", info.Mode().Type(), ErrFormat)
+	}
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, f.Close())
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("not a regular file (%s): %w", info.Mode().Type(), ErrFormat)
-	}
-	return arrowfile.Map(f, info.Size())
+	return arrowfile.Map(f)
 }
 
 // readRunManifest reads the JSON beside a Run and compares it with the rows. It returns nil if

@@ -140,16 +140,25 @@ type Token struct {
 	Pos   uint32
 	Phase Phase
 	ID    uint32 // vocabulary id
-	// Active[l] is the mask of layer l. It may point into a mapped file: read only.
+	// Active[l] is the mask of layer l: read only.
 	Active []mask.Mask
 	// Predicted is like Active, nil when the trace holds no predicted masks.
 	Predicted []mask.Mask
 	// Magnitude[l] holds one MagnitudeCode per active unit of layer l, ascending by unit. It is nil
-	// if the trace has no magnitudes. The slices may point into a mapped file: read only.
+	// if the trace has no magnitudes: read only.
 	Magnitude [][]byte
 	// Feature[l] is the feature of layer l: FeatureWidth float16 numbers, little-endian. It is nil
-	// if the trace has no features. The slices may point into a mapped file: read only.
+	// if the trace has no features: read only.
 	Feature [][]byte
+	// Reuse, if not nil, is the memory that a Reader puts all of these into, in place of memory of
+	// their own. They are then valid until the next call of Source.Token with the same Reuse.
+	Reuse *Buffer
+}
+
+// Buffer is memory for the masks, magnitudes and features of one token. The zero value is ready.
+type Buffer struct {
+	masks []uint64
+	codes []byte
 }
 
 // Masks returns the masks of the layers: the predicted ones if predicted, else the true ones.
@@ -169,7 +178,7 @@ type Source interface {
 	Header() *Header
 	// Tokens is the number of tokens.
 	Tokens() int
-	// Token fills t with token i. The masks stay valid until the Source is closed. It reuses
-	// t.Active if there is room.
+	// Token fills t with token i. The masks stay valid, unless t.Reuse is set. It reuses t.Active
+	// if there is room.
 	Token(i int, t *Token) error
 }

@@ -85,6 +85,9 @@ func newCollector(src traces.Source, opt Options) (*collector, error) {
 	for l := range c.layers {
 		c.layers[l] = newLayerPass(h.Units)
 	}
+	for i := range c.batch {
+		c.batch[i].Reuse = &traces.Buffer{} // no layer keeps a mask
+	}
 	return c, nil
 }
 

@@ -27,7 +27,7 @@ package arrowfile
 
 import "github.com/windrow-sim/windrow/internal/refusal"
 
-// Kinds of errors. Every error of the reader wraps one of them.
+// Kinds of errors. Every error of a File wraps one of them.
 var (
 	ErrFormat      = refusal.Kind(refusal.ErrInput, "bad file format")
 	ErrUnsupported = refusal.Kind(refusal.ErrInput, "unsupported file")
