@@ -52,8 +52,8 @@ func TestRandomAccessReusesToken(t *testing.T) {
 	}
 }
 
-// TestTokensOutliveTheFile: what Token returns is no part of the mapped file. It costs an allocation
-// for the masks and one for magnitudes and features, or none with a Buffer.
+// TestTokensOutliveTheFile: what Token returns is no part of the mapped file. It costs an
+// allocation for the masks and one for magnitudes and features, or none with a Buffer.
 func TestTokensOutliveTheFile(t *testing.T) {
 	src := every(12)
 	r := open(t, save(t, src, WriteOptions{BatchBytes: 500}))
