@@ -14,7 +14,6 @@ import (
 var (
 	serverRange = bounds.Range[int]{Least: 1, Most: 1 << 16,
 		Why: "each is simulated, and no drive has as many dies"}
-	coreRange  = bounds.Range[int]{Least: 1, Most: 1 << 16, Why: "no machine has more"}
 	depthRange = bounds.Range[int]{Least: 1, Most: 1 << 20, Why: "no device holds more requests"}
 	queueRange = bounds.Range[int]{Least: 0, Most: 1 << 20, Why: "0 is no limit, and no device " +
 		"holds more requests"}
@@ -53,6 +52,9 @@ var (
 	// Fits repeat the model of every cell for every candidate.
 	cellsRange = bounds.Range[int]{Least: 0, Most: 10_000, Why: "a fit of more does not end"}
 )
+
+// CoreRange is the number of cores of a host.
+var CoreRange = bounds.Range[int]{Least: 1, Most: 1 << 16, Why: "no machine has more"}
 
 // within refuses a number outside of its range.
 func within[T units.Rate | units.Bytes | units.Nanos | int | int64 | float64](v *validator,

@@ -143,7 +143,7 @@ func (v *validator) host(h *Host) {
 	if reflect.ValueOf(*h).IsZero() {
 		return
 	}
-	within(v, "host.cores", h.Cores, coreRange)
+	within(v, "host.cores", h.Cores, CoreRange)
 	v.rate("host.memory_rate", h.MemoryRate)
 	v.rate("host.dense_rate", h.DenseRate)
 	v.duration("host.dense_fixed", h.DenseFixed)

@@ -9,6 +9,7 @@ import (
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/mask"
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
@@ -100,14 +101,14 @@ func New(w *model.Weights, rows Rows, cfg Config) (*Engine, error) {
 	const mostThreads, mostEntries = 1024, 4096
 	switch {
 	case cfg.Context < 1 || cfg.Context > s.MaxPos:
-		return nil, fmt.Errorf("engine: context of %d positions: the model has 1 to %d",
+		return nil, refusal.Config("engine: {Context} of %d positions: the model has 1 to %d",
 			cfg.Context, s.MaxPos)
 	case cfg.Threads < 0 || cfg.Threads > mostThreads:
-		return nil, fmt.Errorf("engine: %d threads: it must be 0 (all cores) to %d", cfg.Threads,
-			mostThreads)
+		return nil, refusal.Config("engine: {Threads} %d: it must be 0 (all cores) to %d",
+			cfg.Threads, mostThreads)
 	case cfg.Batch > mostEntries:
-		return nil, fmt.Errorf("engine: %d tokens in a step: at most %d are possible", cfg.Batch,
-			mostEntries)
+		return nil, refusal.Config("engine: %d tokens in a step: at most %d are possible",
+			cfg.Batch, mostEntries)
 	case cfg.Thresholds != nil && len(cfg.Thresholds) != s.Layers:
 		return nil, fmt.Errorf("engine: thresholds for %d layers: the model has %d",
 			len(cfg.Thresholds), s.Layers)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/windrow-sim/windrow/engine/session"
+	"github.com/windrow-sim/windrow/internal/bounds"
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -25,11 +26,14 @@ type PrefixConfig struct {
 // DefaultPrefixTokens is the number of tokens that are measured for every prefix.
 const DefaultPrefixTokens = 16
 
+// stepRange is the range of PrefixConfig.Step.
+var stepRange = bounds.Range[int]{Least: 1, Most: 1 << 16, Why: "no model has more layers"}
+
 // Check refuses values out of range. A first token alone says nothing, since it loads everything.
 func (c *PrefixConfig) Check() error {
-	if c.MaxTokens < 2 || c.Step < 1 {
-		return refusal.Config("{Tokens} %d, {Step} %d: 2 tokens or more and a step of 1 or more "+
-			"are wanted", c.MaxTokens, c.Step)
+	if c.MaxTokens < 2 || !stepRange.Has(c.Step) {
+		return refusal.Config("{MeasureTokens} %d, {Step} %d: 2 tokens or more and a step from %v "+
+			"are wanted", c.MaxTokens, c.Step, stepRange)
 	}
 	return c.Reads.Check()
 }

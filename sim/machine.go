@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"fmt"
+
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/mask"
@@ -132,6 +134,9 @@ func (m *Machine) Execute(l int, w *Work, load []uint32, t *LayerTimes) (Step, e
 	}
 	s.InFlight, s.Moved = batch.Sojourn, batch.Moved
 	m.after(&s, t, batch.End-m.now)
+	if uint64(m.now) > uint64(flash.Last) { // a sum that overflowed is negative
+		return Step{}, fmt.Errorf("sim: layer %d: %w", l, flash.ErrClock)
+	}
 	return s, nil
 }
 

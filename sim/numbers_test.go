@@ -16,6 +16,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/refusal"
+	"github.com/windrow-sim/windrow/traces"
 )
 
 // absurd are numbers that no device has in all of its fields, and values that are no numbers.
@@ -187,5 +188,47 @@ func simulateAll(t *testing.T, name string, d *devicemodels.Device) {
 	run("pread", OnCUDA, d.Flash.Placement)
 	if _, err := devicemodels.Check(d); err != nil {
 		t.Errorf("%s: check: %v", name, err)
+	}
+}
+
+// endless is a trace with more tokens than any simulation keeps the rows of.
+type endless struct{ *traces.Memory }
+
+func (endless) Tokens() int { return 1 << 50 }
+
+// TestRowsAreBounded: a Run that would not fit into memory is refused before it takes any.
+func TestRowsAreBounded(t *testing.T) {
+	src := endless{testTrace(2, 256, 2, 0.2)}
+	_, err := Run(src, testConfig())
+	if !errors.Is(err, refusal.ErrConfig) || !strings.Contains(err.Error(), "MaxTokens") {
+		t.Errorf("a Run of %d tokens: %v, want a refusal of MaxTokens", src.Tokens(), err)
+	}
+	cfg := testConfig()
+	cfg.MaxTokens = 2
+	if _, err := Run(src, cfg); err != nil {
+		t.Errorf("2 tokens of it: %v", err)
+	}
+}
+
+// TestClockIsBounded: work that takes longer than the clock counts is an error, on the host and on
+// the flash. The times would overflow and be taken for short ones.
+func TestClockIsBounded(t *testing.T) {
+	for name, slow := range map[string]func(*Config, *traces.Header){
+		"host": func(cfg *Config, head *traces.Header) {
+			cfg.Device.Host.DenseRate, cfg.Device.Host.MemoryRate = 1e3, 1e3
+			head.Shape.DModel, head.Shape.Heads, head.Shape.KVHeads = 1<<24, 1<<10, 1<<10
+			head.Shape.HeadDim = 1 << 14
+		},
+		"flash": func(cfg *Config, head *traces.Header) {
+			cfg.Device.Flash.LinkRate = 1e3
+			head.UnitBytes = 1 << 41
+		},
+	} {
+		src, cfg := testTrace(2, 256, 4, 0.2), testConfig()
+		cfg.Device = testDevice()
+		slow(&cfg, &src.Head)
+		if _, err := Run(src, cfg); !errors.Is(err, flash.ErrClock) {
+			t.Errorf("a slow %s: %v, want %v", name, err, flash.ErrClock)
+		}
 	}
 }

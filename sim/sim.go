@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unsafe"
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
@@ -52,6 +53,12 @@ type Config struct {
 	Geometry layout.Geometry `json:"geometry"`
 }
 
+// mostRows bounds the rows of a Run, which are in memory until it is written.
+const (
+	mostRows  = 1 << 26
+	rowMemory = mostRows * units.Bytes(unsafe.Sizeof(traces.RunRow{}))
+)
+
 // runner is the state of one simulation.
 type runner struct {
 	*Machine
@@ -76,8 +83,13 @@ func Run(src traces.Source, cfg Config) (*traces.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	tokens := r.cfg.tokens(src)
-	r.run.Rows = make([]traces.RunRow, 0, tokens*(r.head.Layers*(traces.Parts-1)+1))
+	tokens, perToken := r.cfg.tokens(src), r.head.Layers*(traces.Parts-1)+1
+	if tokens > mostRows/perToken {
+		return nil, refusal.Config("sim: {MaxTokens}: a Run of %d tokens of %d layers has more "+
+			"than %d rows, which take %v of memory; simulate %d tokens at most", tokens,
+			r.head.Layers, mostRows, rowMemory, mostRows/perToken)
+	}
+	r.run.Rows = make([]traces.RunRow, 0, tokens*perToken)
 	var t traces.Token
 	var sequences traces.Sequences
 	for i := range tokens {

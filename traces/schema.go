@@ -172,6 +172,9 @@ func checkHeader(h *Header) error {
 		maxUnits     = 1 << 24
 		maxUnitBytes = 1 << 34 // the largest experts are far below that
 		maxDimension = 1 << 24
+		// 20 times the largest layer of any model. It takes a drive of 1 kB/s less time than the
+		// simulator's clock counts.
+		maxLayerBytes = 1 << 38
 	)
 	switch {
 	case h.Layers < 1 || h.Layers >= NoLayer:
@@ -181,6 +184,9 @@ func checkHeader(h *Header) error {
 	case h.UnitBytes < 0 || h.UnitBytes > maxUnitBytes:
 		return fmt.Errorf("header: %d bytes per unit, need 0..%d", int64(h.UnitBytes),
 			int64(maxUnitBytes))
+	case int64(h.Units)*int64(h.UnitBytes) > maxLayerBytes:
+		return fmt.Errorf("header: %d units of %d bytes, need at most %d bytes in a layer", h.Units,
+			int64(h.UnitBytes), int64(maxLayerBytes))
 	case h.UnitKind != Neuron && h.UnitKind != Expert:
 		return fmt.Errorf("header: unit kind %q, need %q or %q", h.UnitKind, Neuron, Expert)
 	case !knownFeature(h):

@@ -7,6 +7,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/ioengine"
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -25,6 +26,9 @@ type DeviceOptions struct {
 // is the drift. Warnings list the entries that were left out. Errors wrap devicemodels.ErrFit and
 // name the measurements to add.
 func Device(files []*File, opt DeviceOptions) (*devicemodels.Device, error) {
+	if refused := devicemodels.CoreRange.Refuse(opt.Cores); opt.Cores != 0 && refused != "" {
+		return nil, refusal.Config("fio: {Cores} %d %s", opt.Cores, refused)
+	}
 	cells, leftOut := Cells(files)
 	drift, repeats := Drift(cells)
 	cores := opt.Cores

@@ -46,6 +46,12 @@ func (p Progress) Since(o Progress) Progress {
 		Host: p.Host - o.Host}
 }
 
+// ErrClock marks a simulation that is longer than Last, the end of the clock.
+var ErrClock = des.ErrClock
+
+// Last is the latest time of a simulation.
+const Last = des.Last
+
 // ErrInvariant marks a broken invariant of the simulator: a bug, not bad input.
 var ErrInvariant = des.ErrInvariant
 

@@ -16,10 +16,10 @@ package eval
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"github.com/windrow-sim/windrow/engine"
+	"github.com/windrow-sim/windrow/internal/refusal"
 )
 
 // Options configure a measurement.
@@ -55,10 +55,10 @@ func (o *Options) check(ids []uint32) error {
 	o.Chunk = max(o.Chunk, 1)
 	switch {
 	case len(ids) < 2:
-		return fmt.Errorf("eval: a text of %d tokens: at least 2 are needed, one to predict "+
+		return refusal.Config("eval: a text of %d tokens: at least 2 are needed, one to predict "+
 			"from and one to predict", len(ids))
 	case o.Context < 2 || o.Stride < 1 || o.Stride > o.Context:
-		return fmt.Errorf("eval: windows of %d tokens, %d apart: a context of 2 or more and a "+
+		return refusal.Config("eval: windows of %d tokens, %d apart: a context of 2 or more and a "+
 			"stride of 1 to the context are possible", o.Context, o.Stride)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"math"
 	"runtime"
 
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
 )
@@ -173,7 +174,7 @@ func (o *Options) check(s Samples) error {
 		return fmt.Errorf("predictor: kind %q: it is %q or %q", o.Kind, ReLU, Linear)
 	case o.Epochs < 1 || o.Epochs > mostEpochs, o.Batch < 1 || o.Batch > mostBatch, o.Patience < 1,
 		o.Workers < 1 || o.Workers > mostWorkers:
-		return fmt.Errorf("predictor: %d epochs of batches of %d, patience %d, %d workers: "+
+		return refusal.Config("predictor: %d epochs of batches of %d, patience %d, %d workers: "+
 			"epochs are 1 to %d, a batch 1 to %d, patience at least 1, workers at most %d",
 			o.Epochs, o.Batch, o.Patience, o.Workers, mostEpochs, mostBatch, mostWorkers)
 	case !(o.LearningRate > 0) || o.LearningRate > 1, !(o.WeightDecay <= 1):

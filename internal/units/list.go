@@ -2,6 +2,7 @@ package units
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -9,6 +10,9 @@ import (
 // maxRange is the largest number of values in a list, so that a mistyped range cannot exhaust the
 // memory.
 const maxRange = 1 << 16
+
+// maxInt is the largest value in a list. Beyond it sums of two would overflow on some machine.
+const maxInt = math.MaxInt32 / 2
 
 // ParseInts reads a list of integers and ranges: "4", "1,2,8", "0..16", "0..4,8,16". A range
 // includes both ends. "1..64/3" is every third number from 1. The values ascend.
@@ -39,8 +43,10 @@ func ParseInts(text string) ([]int, error) {
 			return nil, fmt.Errorf("units: %q: the range ends before it begins", word)
 		case len(list) > 0 && n[0] <= list[len(list)-1]:
 			return nil, fmt.Errorf("units: %q: the numbers of %q must ascend", word, text)
-		case len(list)+(n[1]-n[0])/n[2] >= maxRange:
+		case (n[1]-n[0])/n[2] >= maxRange-len(list):
 			return nil, fmt.Errorf("units: %q has more than %d numbers", text, maxRange)
+		case n[1] > maxInt || n[2] > maxInt:
+			return nil, fmt.Errorf("units: %q: the numbers are at most %d", word, maxInt)
 		}
 		for v := n[0]; v <= n[1]; v += n[2] {
 			list = append(list, v)

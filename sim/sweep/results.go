@@ -52,8 +52,10 @@ func ParseShard(text string) (Shard, error) {
 	index, count, ok := strings.Cut(text, "/")
 	i, err1 := strconv.Atoi(index)
 	n, err2 := strconv.Atoi(count)
-	if !ok || err1 != nil || err2 != nil || i < 1 || n < i {
-		return Shard{}, fmt.Errorf("sweep: shard %q: write it as 1/4, 2/4, …", text)
+	if !ok || err1 != nil || err2 != nil || i < 1 || n < i ||
+		n > mostConfigurations {
+		return Shard{}, fmt.Errorf("sweep: shard %q: write it as 1/4, 2/4, …, of at "+
+			"most %d", text, mostConfigurations)
 	}
 	return Shard{i, n}, nil
 }

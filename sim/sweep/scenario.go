@@ -33,7 +33,6 @@ const (
 	mostParallel       = ioengine.MaxThreads
 	mostBatch          = 1024
 	maxShare           = 0.9 // beyond it a model is dense
-	mostGap            = 1 << 20
 	mostTokens         = 1 << 30
 )
 
@@ -170,7 +169,9 @@ func (s *Scenario) keys(r *reader) []key {
 			s.Policies = values(r, n, path, policies)
 		}},
 		{"gaps", "largest number of records read and discarded between two wanted ones",
-			func(n *yaml.Node, path string) { s.Gaps = values(r, n, path, numbers(0, mostGap)) }},
+			func(n *yaml.Node, path string) {
+				s.Gaps = values(r, n, path, numbers(0, layout.MostGap))
+			}},
 		{"coalesce", "neighbours in one request, true or false", func(n *yaml.Node, path string) {
 			s.Coalesce = values(r, n, path, switches)
 		}},

@@ -30,6 +30,8 @@ const (
 	passWork    = 1 << 26
 	eventWork   = 100
 	leastShared = 128
+	// headroomMemory bounds what Headroom takes for one policy, which no second pass can divide.
+	headroomMemory = 4 << 30
 	// longestWindow bounds the history of masks.
 	longestWindow = 4096
 )
@@ -111,6 +113,12 @@ func (s *sweeper) check() error {
 	if head.Layers <= 0 || head.Units <= 0 {
 		return fmt.Errorf("sweep: header: %d layers of %d units: nothing to simulate", head.Layers,
 			head.Units)
+	}
+	least := headroomBytes(head, s.trace.Tokens())
+	if s.opt.Headroom && least > headroomMemory {
+		return fmt.Errorf("sweep: headroom of %d tokens of %d layers takes %v of memory for each "+
+			"policy; at most %v: take fewer tokens (max_tokens), or no headroom: %w",
+			s.trace.Tokens(), head.Layers, least, units.Bytes(headroomMemory), sim.ErrConfig)
 	}
 	left := s.configs[min(s.opt.First, len(s.configs)):]
 	for i := range left {
@@ -217,38 +225,10 @@ func (s *sweeper) fits(from int) int {
 
 // fit returns how many of some configurations of one variant fit into one pass, at least one.
 func (s *sweeper) fit(indices []int, tables bool) int {
-	head := s.trace.Header()
-	cells := head.Layers * blockTokens
-	// the slots; the state of other policies is of the same order
-	perPolicy := head.Layers * head.Units * 8
-	used, loads := map[setKey]bool{}, map[setKey]bool{}
-	memory, work := 0, 0
-	tokens := s.variants[s.configs[indices[0]].Variant].Tokens()
-	all := tokens * head.Layers
+	l := s.newLoad(s.variants[s.configs[indices[0]].Variant].Tokens())
 	for n, i := range indices {
-		cfg := &s.configs[i]
-		key := setKey{cfg.Predicted, cfg.Policy}
-		if !used[key] {
-			used[key] = true
-			memory += perPolicy + cells*100
-			if !key.spec.PlainWindow() {
-				memory += perPolicy
-			}
-			if s.opt.Headroom {
-				memory += head.Layers * (4*head.Units + 8*tokens)
-			}
-		}
-		memory += cells * 24
-		if tables && Tabular(&cfg.Config) {
-			work += all
-		} else {
-			work += all * eventWork
-			if !loads[key] {
-				loads[key] = true
-				memory += cells * head.Words() * 8
-			}
-		}
-		if (memory > passMemory || work > max(passWork, all*leastShared)) && n > 0 {
+		l.add(&s.configs[i], tables)
+		if (l.memory > passMemory || l.work > max(passWork, l.cells*leastShared)) && n > 0 {
 			return n
 		}
 	}

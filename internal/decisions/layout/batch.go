@@ -2,9 +2,9 @@ package layout
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -26,8 +26,8 @@ func (p *Planner) BatchLimit(room int64) (int64, error) {
 	}
 	need := Rounded(p.footprint())
 	if room < need {
-		return 0, fmt.Errorf("layout: a staging buffer of %v: a record of %v, read in blocks of "+
-			"%v, takes up to %v of it; give it at least %v", units.Bytes(room), p.geo.Record,
+		return 0, refusal.Config("layout: a staging buffer of %v: a record of %v, read in blocks "+
+			"of %v, takes up to %v of it; give it at least %v", units.Bytes(room), p.geo.Record,
 			p.opt.Align, units.Bytes(need), units.Bytes(need))
 	}
 	if half := Half(room); half >= need {

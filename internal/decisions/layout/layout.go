@@ -1,6 +1,6 @@
 // Package layout says where units (rows, bundles, experts) are on flash, and turns a set of units
-// into read requests. It is pure (no I/O, no clock) and a leaf. The engine and the simulator share
-// it, so both ask for the same bytes by construction.
+// into read requests. It is pure (no I/O, no clock). The engine and the simulator share it, so both
+// ask for the same bytes by construction.
 //
 // A layer is an array of parts. In a bundled layout a part is a whole record, and the array has
 // Units of them. In a layout split over n the array has n·Units parts, each an n-th of a record:
@@ -21,6 +21,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/windrow-sim/windrow/internal/bounds"
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -70,6 +72,15 @@ type Options struct {
 	Gap int `json:"gap"`
 }
 
+// MostGap is the largest Gap. A wider one joins more than a layer.
+const MostGap = 1 << 20
+
+var (
+	gapRange   = bounds.Range[int]{Least: 0, Most: MostGap, Why: "a wider gap joins whole layers"}
+	alignRange = bounds.Range[units.Bytes]{Least: 1, Most: units.GiB,
+		Why: "no device has larger blocks"}
+)
+
 // Request is one read: Length bytes of the file at Offset, into the staging buffer at Buf.
 type Request struct {
 	Offset int64
@@ -100,7 +111,7 @@ type Planner struct {
 	opt Options
 }
 
-// NewPlanner checks geometry and options.
+// NewPlanner checks geometry and options. Errors about options are of kind refusal.ErrConfig.
 func NewPlanner(geo Geometry, opt Options) (*Planner, error) {
 	if opt.Align == 0 {
 		opt.Align = 1
@@ -113,11 +124,16 @@ func NewPlanner(geo Geometry, opt Options) (*Planner, error) {
 	case geo.Record <= 0 || geo.Stride < geo.Record || geo.Units <= 0:
 		return nil, fmt.Errorf("layout: geometry: %d units of %d bytes with stride %d is not a "+
 			"layout", geo.Units, geo.Record, geo.Stride)
-	case opt.Align < 0 || opt.MaxRequest < 0 || opt.Gap < 0:
-		return nil, fmt.Errorf("layout: options: align %d, chunk %d and gap %d must not be "+
+	case opt.MaxRequest < 0 || opt.Gap < 0:
+		return nil, refusal.Config("layout: options: align %d, chunk %d and gap %d must not be "+
 			"negative", opt.Align, opt.MaxRequest, opt.Gap)
+	case !alignRange.Has(opt.Align):
+		return nil, refusal.Config("layout: options: align %v %s", opt.Align,
+			alignRange.Refuse(opt.Align))
+	case !gapRange.Has(opt.Gap):
+		return nil, refusal.Config("layout: options: gap %d %s", opt.Gap, gapRange.Refuse(opt.Gap))
 	case opt.MaxRequest%opt.Align != 0:
-		return nil, fmt.Errorf("layout: options: chunk %v is not a multiple of the %v that "+
+		return nil, refusal.Config("layout: options: chunk %v is not a multiple of the %v that "+
 			"direct reads need here; use a multiple", opt.MaxRequest, opt.Align)
 	case geo.Split < 0 || geo.Record%units.Bytes(geo.parts()) != 0 ||
 		geo.Stride%units.Bytes(geo.parts()) != 0:

@@ -1,0 +1,94 @@
+package sweep
+
+import (
+	"unsafe"
+
+	"github.com/windrow-sim/windrow/devicemodels"
+	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/traces"
+)
+
+const (
+	// perConfiguration is the state of a configuration besides its cells and latencies: the
+	// simulation, its place in lists, and the share of its requests.
+	perConfiguration = int(unsafe.Sizeof(simulation{})) + 1024
+	// A latency that differs from others takes latencyBytes. Few traces have more than
+	// mostLatencies.
+	latencyBytes, mostLatencies = 48, 1024
+)
+
+// load estimates what the configurations of a pass take. It is more than they take
+// (TestMemoryOfManyConfigurations).
+type load struct {
+	memory int // bytes
+	work   int // configurations times cells of the trace; see eventWork
+	cells  int // of the trace
+
+	head     *traces.Header
+	tokens   int
+	headroom units.Bytes // for one policy
+	seen     map[any]bool
+	longest  int // window
+}
+
+func (s *sweeper) newLoad(tokens int) *load {
+	l := &load{head: s.trace.Header(), tokens: tokens, seen: map[any]bool{}, longest: -blockTokens}
+	l.cells = tokens * l.head.Layers
+	if s.opt.Headroom {
+		l.headroom = headroomBytes(l.head, tokens)
+	}
+	return l
+}
+
+// hostKey holds everything that the times of a host depend on.
+type hostKey struct {
+	set      setKey
+	device   *devicemodels.Device
+	rank     int
+	backend  sim.Backend
+	observed bool
+}
+
+// once reports whether something is seen for the first time.
+func (l *load) once(key any) bool {
+	first := !l.seen[key]
+	l.seen[key] = true
+	return first
+}
+
+// add adds a configuration.
+func (l *load) add(cfg *Config, tables bool) {
+	cells := l.head.Layers * blockTokens
+	set := setKey{cfg.Predicted, cfg.Policy}
+	if l.once(set) {
+		// the slots; the state of other policies is of the same order
+		perPolicy := l.head.Layers * l.head.Units * 8
+		l.memory += perPolicy + cells*100 + int(l.headroom)
+		if !set.spec.PlainWindow() {
+			l.memory += perPolicy
+		}
+	}
+	if l.once(hostKey{set, cfg.Device, cfg.PredictorRank, cfg.Backend, cfg.Observed}) {
+		l.memory += (cells + 2*blockTokens) * int(unsafe.Sizeof(sim.LayerTimes{}))
+	}
+	if set.spec.PlainWindow() && set.spec.Window > l.longest { // the history of masks
+		l.memory += (set.spec.Window - l.longest) * l.head.Layers * l.head.Words() * 8
+		l.longest = set.spec.Window
+	}
+	l.memory += perConfiguration + latencyBytes*min(l.tokens, mostLatencies) + cells*36 +
+		l.head.Layers*int(unsafe.Sizeof(audit{}))
+	if tables && Tabular(&cfg.Config) {
+		l.work += l.cells
+		return
+	}
+	l.work += l.cells * eventWork
+	if l.once(struct{ setKey }{set}) { // the units that a cell reads
+		l.memory += cells * l.head.Words() * 8
+	}
+}
+
+// headroomBytes is the memory that the fewest loads of one policy take.
+func headroomBytes(head *traces.Header, tokens int) units.Bytes {
+	return units.Bytes(head.Layers) * (4*units.Bytes(head.Units) + 8*units.Bytes(tokens))
+}

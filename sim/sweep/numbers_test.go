@@ -1,0 +1,159 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windrow-sim/windrow/internal/refusal"
+	"github.com/windrow-sim/windrow/sim"
+)
+
+// absurd are numbers that no scenario has in all of its fields, and values that are no numbers.
+var absurd = []string{"0", "-1", "1", "1.5", "1e308", "NaN", ".inf", "65537", "10000000",
+	"9223372036854775807", "18446744073709551616", "0..9223372036854775807", "1..1000000"}
+
+// TestAbsurdNumbersOfScenarios replaces each number of a scenario by absurd ones. It is then
+// refused with its line, or the first configurations of it run on the first tokens.
+func TestAbsurdNumbersOfScenarios(t *testing.T) {
+	quantity := regexp.MustCompile(`\b[0-9]+(\.[0-9]+)?\b`)
+	refused, ran := 0, 0
+	scenario := strings.Replace(fullScenario, "\nmax_tokens", "\nshares: [2%, 0.05]\nmax_tokens", 1)
+	scenario = strings.Replace(strings.Replace(scenario, "active: 0.05, ", "", 1),
+		"image: some.flash.safetensors\n", "", 1)
+	for _, at := range quantity.FindAllStringIndex(scenario, -1) {
+		line := 1 + strings.Count(scenario[:at[0]], "\n")
+		if strings.HasSuffix(scenario[:at[0]], "like: opt-") ||
+			strings.HasPrefix(scenario[at[0]:], "6.7b") {
+			continue
+		}
+		for _, other := range absurd {
+			text := scenario[:at[0]] + other + scenario[at[1]:]
+			name := fmt.Sprintf("line %d: %s", line, strings.Split(text, "\n")[line-1])
+			s, err := ParseScenario("s.yaml", []byte(text))
+			if err != nil {
+				refused++
+				if !errors.Is(err, ErrScenario) || !strings.Contains(err.Error(),
+					fmt.Sprintf("s.yaml:%d: ", line)) && !strings.Contains(err.Error(), "multiply") &&
+					!strings.Contains(err.Error(), "s.yaml:2: ") {
+					t.Errorf("%s: refused without its line: %v", name, err)
+				}
+				continue
+			}
+			ran++
+			start(t, name, s)
+		}
+	}
+	if refused < ran || ran < 50 {
+		t.Errorf("%d scenarios are refused and %d run", refused, ran)
+	}
+}
+
+// hung is far longer than anything here takes on a machine that is as busy as it gets.
+const hung = 2 * time.Minute
+
+// start runs the first configurations of a scenario on its first tokens.
+func start(t *testing.T, name string, s *Scenario) {
+	t.Helper()
+	// Steps of a batch are as long as the batch is large, and lists are as long as they may be.
+	s.MaxTokens, s.Batches, s.Headroom = 1, s.Batches[:min(len(s.Batches), 1)], false
+	s.Trace.Layers = min(s.Trace.Layers, 1)
+	if len(s.Batches) > 0 {
+		s.Batches[0] = min(s.Batches[0], 4)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), hung)
+	defer cancel()
+	configs, err := s.Configurations(resolver())
+	if err == nil {
+		var trace *Trace
+		if trace, err = FromSynth(s.Trace.Options(true), s.MaxTokens); err == nil {
+			err = Run(ctx, trace, configs[:min(len(configs), 2)], Options{}, func(*Result) error {
+				return nil
+			})
+		}
+	}
+	if ctx.Err() != nil {
+		t.Fatalf("%s: does not end", name)
+	}
+	if err != nil && !errors.Is(err, refusal.ErrConfig) && !strings.HasPrefix(err.Error(),
+		"synth:") {
+		t.Errorf("%s: %v", name, err)
+	}
+}
+
+// TestHeadroomIsBounded: the fewest loads of a policy take memory for every token, which no second
+// pass divides. A trace of too many tokens is refused before any is taken.
+func TestHeadroomIsBounded(t *testing.T) {
+	s, err := ParseScenario("s.yaml", []byte("trace: {like: opt-6.7b, tokens: 1000000000}\n"+
+		"windows: 2\ndevices: m1-max\nheadroom: true\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	configs, err := s.Configurations(resolver())
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace, err := FromSynth(s.Trace.Options(false), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = Run(t.Context(), trace, configs, Options{Headroom: true}, nil)
+	if !errors.Is(err, sim.ErrConfig) || !strings.Contains(err.Error(), "max_tokens") {
+		t.Errorf("%v, want a refusal that names max_tokens", err)
+	}
+}
+
+// TestMemoryOfManyConfigurations: a pass has no more configurations than passMemory has room for,
+// as the heap measures it.
+func TestMemoryOfManyConfigurations(t *testing.T) {
+	s, err := ParseScenario("s.yaml", []byte("trace: {like: opt-6.7b, layers: 1, tokens: 2}\n"+
+		"windows: 0..19\ngaps: 0..99\nchunks: [none, 64KiB]\nparallel: 1..2\ndevices: m1-max\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	configs, err := s.Configurations(resolver())
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace, err := FromSynth(s.Trace.Options(false), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sweep := &sweeper{trace: trace, variants: map[Variant]*Trace{{}: trace}, configs: configs,
+		tables: map[tableKey]*Table{}}
+	if err := sweep.check(); err != nil {
+		t.Fatal(err)
+	}
+	heap := func() float64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc)
+	}
+	before := heap()
+	p := newPass(trace, 1)
+	for i := range configs {
+		table := sweep.tables[tableKey{configs[i].Device, configs[i].Engine, configs[i].Parallel,
+			configs[i].Layout.Align}]
+		if err := p.add(trace, &configs[i].Config, table); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.ready()
+	taken := heap() - before
+	l := sweep.newLoad(trace.Tokens())
+	for i := range configs {
+		l.add(&configs[i], true)
+	}
+	estimated := float64(l.memory)
+	if taken > estimated || taken < estimated/4 {
+		t.Errorf("%d configurations take %.0f bytes, and %.0f are estimated", len(configs), taken,
+			estimated)
+	}
+	runtime.KeepAlive(p)
+}
