@@ -123,7 +123,8 @@ var allowed = map[string][]string{
 		"devicemodels", "devicemodels/flash", "traces", "internal/refusal", "internal/ioengine"},
 	// Batches that requests form by when they come.
 	"sim/serving": {"internal/document", "internal/refusal", "internal/mask", "internal/units",
-		"internal/rng", "internal/decisions/policy", "devicemodels", "sim", "sim/sweep",
+		"internal/rng", "internal/bounds", "internal/decisions/policy", "devicemodels", "sim",
+		"sim/sweep",
 		"traces", "traces/arrivals", "traces/batch", "internal/tell"},
 	"sim/answers": {"internal/document", "internal/refusal", "internal/mask", "internal/units",
 		"internal/ioengine", "internal/rng", "internal/decisions/layout", "devicemodels",

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/windrow-sim/windrow/internal/bounds"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces/arrivals"
@@ -36,6 +37,9 @@ type Shaped struct {
 	served int64
 }
 
+// requestRange is the range of Shape.Requests.
+var requestRange = bounds.Range[int64]{Least: 0, Most: 1e9, Why: "more take weeks to simulate"}
+
 // NewShaped returns src changed by a shape. Errors are of kind ErrConfig.
 func NewShaped(src Source, shape Shape) (*Shaped, error) {
 	if shape.Speedup == 0 {
@@ -45,6 +49,10 @@ func NewShaped(src Source, shape Shape) (*Shaped, error) {
 		shape.Requests < 0 {
 		return nil, fmt.Errorf("serving: %d requests at %g per second, %g times as fast: none "+
 			"may be below 0: %w", shape.Requests, shape.Rate, shape.Speedup, ErrConfig)
+	}
+	if !requestRange.Has(shape.Requests) {
+		return nil, fmt.Errorf("serving: requests: %d %s: %w", shape.Requests,
+			requestRange.Refuse(shape.Requests), ErrConfig)
 	}
 	return &Shaped{src: src, shape: shape, gaps: rng.Stream(shape.Seed, "serving/gaps")}, nil
 }
@@ -69,15 +77,15 @@ func (s *Shaped) Next(r *arrivals.Request) error {
 		if at := s.at / s.shape.Rate; at <= longest {
 			r.At = units.FromSeconds(at)
 		} else {
-			return fmt.Errorf("serving: request %d would arrive after %.3g s: beyond the clock: %w",
-				s.served+1, at, ErrConfig)
+			return fmt.Errorf("serving: request %d would arrive after %.3g s: beyond the clock; "+
+				"give a larger rate or speedup: %w", s.served+1, at, ErrConfig)
 		}
 	}
 	if s.shape.Speedup != 1 {
 		at := r.At.Seconds() / s.shape.Speedup
 		if at > longest {
-			return fmt.Errorf("serving: request %d would arrive after %.3g s: beyond the clock: %w",
-				s.served+1, at, ErrConfig)
+			return fmt.Errorf("serving: request %d would arrive after %.3g s: beyond the clock; "+
+				"give a larger rate or speedup: %w", s.served+1, at, ErrConfig)
 		}
 		r.At = units.FromSeconds(at)
 	}
