@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/sim"
+	"github.com/windrow-sim/windrow/traces"
 )
 
 // absurd are numbers that no scenario has in all of its fields, and values that are no numbers.
@@ -102,9 +104,21 @@ func TestHeadroomIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = Run(t.Context(), trace, configs, Options{Headroom: true}, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), hung)
+	defer cancel()
+	err = Run(ctx, trace, configs, Options{Headroom: true}, nil)
 	if !errors.Is(err, sim.ErrConfig) || !strings.Contains(err.Error(), "max_tokens") {
 		t.Errorf("%v, want a refusal that names max_tokens", err)
+	}
+}
+
+// TestMemoryIsAsStated: docs/architecture.md states the size of a configuration and of a row.
+func TestMemoryIsAsStated(t *testing.T) {
+	if size := unsafe.Sizeof(Config{}); size != 376 {
+		t.Errorf("a configuration takes %d bytes, 376 are stated", size)
+	}
+	if size := unsafe.Sizeof(traces.RunRow{}); size != 88 {
+		t.Errorf("a row of a Run takes %d bytes, 88 are stated", size)
 	}
 }
 

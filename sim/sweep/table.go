@@ -40,8 +40,14 @@ type Table struct {
 	levels [levels]atomic.Pointer[level]
 }
 
-// level holds the nodes of one size, by number of reads.
-type level struct{ nodes []node }
+// level holds the nodes of one size, by number of reads. Blocks of nodes are made when they are
+// needed: a sweep of many depths has as many tables.
+type level struct{ blocks []atomic.Pointer[block] }
+
+// block is some nodes with consecutive numbers of reads.
+type block [blockNodes]node
+
+const blockNodes = 64
 
 // node is one batch. took is stored last, plus one: 0 means that it is not computed yet.
 type node struct{ took, sojourn atomic.Int64 }
@@ -150,17 +156,16 @@ func (t *Table) place(n int) int {
 
 // node returns the times of n reads of a level.
 func (t *Table) node(index, n int) (took, sojourn units.Nanos, err error) {
-	l := t.levels[index].Load()
-	if l == nil {
-		const octaves = 32
-		t.levels[index].CompareAndSwap(nil, &level{make([]node, t.exact+octaves*manySteps)})
-		l = t.levels[index].Load()
-	}
+	const octaves = 32
+	l := orNew(&t.levels[index], func() *level {
+		return &level{make([]atomic.Pointer[block], (t.exact+octaves*manySteps+blockNodes-1)/
+			blockNodes)}
+	})
 	at := t.place(n)
-	if at >= len(l.nodes) {
+	if at >= len(l.blocks)*blockNodes {
 		return 0, 0, fmt.Errorf("sweep: %d reads in one batch: more than any table holds", n)
 	}
-	cell := &l.nodes[at]
+	cell := &orNew(&l.blocks[at/blockNodes], func() *block { return &block{} })[at%blockNodes]
 	if took := cell.took.Load(); took != 0 {
 		return units.Nanos(took - 1), units.Nanos(cell.sojourn.Load()), nil
 	}
@@ -170,6 +175,15 @@ func (t *Table) node(index, n int) (took, sojourn units.Nanos, err error) {
 	cell.sojourn.Store(int64(sojourn)) // concurrent workers store the same value
 	cell.took.Store(int64(took) + 1)
 	return took, sojourn, nil
+}
+
+// orNew returns what a pointer points to. Where there is nothing yet, it makes it once.
+func orNew[T any](at *atomic.Pointer[T], make func() *T) *T {
+	if v := at.Load(); v != nil {
+		return v
+	}
+	at.CompareAndSwap(nil, make())
+	return at.Load()
 }
 
 // measure computes a node with the event model.
