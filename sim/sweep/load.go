@@ -16,6 +16,9 @@ const (
 	// A latency that differs from others takes latencyBytes. Few traces have more than
 	// mostLatencies.
 	latencyBytes, mostLatencies = 48, 1024
+	// A machine with a flash station takes machineBytes, slotBytes for each request in flight, and
+	// unitBytes for each unit of a layer, all of which one layer may read.
+	machineBytes, slotBytes, unitBytes = 8 << 10, 128, 48
 )
 
 // load estimates what the configurations of a pass take. It is more than they take
@@ -78,6 +81,9 @@ func (l *load) add(cfg *Config, tables bool) {
 	}
 	l.memory += perConfiguration + latencyBytes*min(l.tokens, mostLatencies) + cells*36 +
 		l.head.Layers*int(unsafe.Sizeof(audit{}))
+	if !tables || !Tabular(&cfg.Config) || cfg.Backend != sim.OnHost {
+		l.memory += machineBytes + cfg.Parallel*slotBytes + l.head.Units*unitBytes
+	}
 	if tables && Tabular(&cfg.Config) {
 		l.work += l.cells
 		return

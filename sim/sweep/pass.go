@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -147,6 +148,28 @@ func (p *pass) run(ctx context.Context, t *Trace, progress func(done int)) error
 		return nil
 	})
 	return err
+}
+
+// release frees all that a result is not made of. Results wait for those before them, some of which
+// take another pass.
+func (p *pass) release() {
+	for _, r := range p.configs {
+		r.machine, r.io, r.sojourn, r.moved, r.chunk.tables = nil, nil, nil, nil, nil
+	}
+	for _, g := range p.sets {
+		for _, d := range slices.Concat(g.windows, g.others) {
+			d.windowed, d.layers, d.work, d.loads = windowed{k: d.k}, nil, nil, nil
+			for _, h := range d.hosts {
+				h.cells, h.sums, h.last = nil, nil, nil
+			}
+			for _, q := range d.layouts {
+				q.bytes = nil
+				for _, c := range q.chunks {
+					c.count = nil
+				}
+			}
+		}
+	}
 }
 
 // take copies a token. The masks are shared.

@@ -273,6 +273,7 @@ func (s *sweeper) segment(ctx context.Context, from, to int, emit func(*Result) 
 			if err := emit(&result); err != nil {
 				return err
 			}
+			runs[next-from] = nil
 			s.done++
 			s.report(0)
 		}
@@ -327,7 +328,9 @@ func (s *sweeper) pass(ctx context.Context, indices []int, tables bool) ([]*simu
 	p.ready()
 	report := func(tokens int) { s.report(float64(tokens) / float64(max(p.tokens, 1))) }
 	report(0)
-	return p.configs, p.run(ctx, t, report)
+	err := p.run(ctx, t, report)
+	p.release()
+	return p.configs, err
 }
 
 func (s *sweeper) report(pass float64) {
