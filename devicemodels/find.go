@@ -1,6 +1,7 @@
 package devicemodels
 
 import (
+	"context"
 	"os"
 	"slices"
 	"strings"
@@ -10,7 +11,7 @@ import (
 )
 
 // Find reads a device file, or a preset when the name is one and no file's.
-func Find(name string) (*Device, error) {
+func Find(ctx context.Context, name string) (*Device, error) {
 	presets := Presets()
 	if !strings.HasSuffix(name, ".yaml") && slices.Contains(presets, name) {
 		return Preset(name)
@@ -24,5 +25,5 @@ func Find(name string) (*Device, error) {
 		return nil, refusal.Config("device %q is neither a file nor a preset; presets are %s%s",
 			name, strings.Join(presets, ", "), nearest.Hint(name, presets))
 	}
-	return Load(name)
+	return Load(ctx, name)
 }

@@ -2,13 +2,13 @@ package devicemodels
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/windrow-sim/windrow/internal/input"
 	"github.com/windrow-sim/windrow/internal/output"
 	"github.com/windrow-sim/windrow/internal/refusal"
 )
@@ -25,13 +25,8 @@ var ErrFormat = refusal.Kind(refusal.ErrInput, "not a valid device")
 
 // Load reads and validates a device file. Errors about its contents name file and line and wrap
 // ErrFormat; errors of the file system are wrapped as they are.
-func Load(path string) (*Device, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("devicemodels: load: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
+func Load(ctx context.Context, path string) (*Device, error) {
+	data, err := input.ReadFile(ctx, path, input.Limit{Most: maxFileSize})
 	if err != nil {
 		return nil, fmt.Errorf("devicemodels: load: %w", err)
 	}

@@ -66,7 +66,7 @@ func TestSaveThenLoad(t *testing.T) {
 	if err := Save(path, want); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Load(path)
+	got, err := Load(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func TestValidateNamesEveryFault(t *testing.T) {
 }
 
 func TestLoadOfAMissingFile(t *testing.T) {
-	_, err := Load(filepath.Join(t.TempDir(), "none.yaml"))
+	_, err := Load(t.Context(), filepath.Join(t.TempDir(), "none.yaml"))
 	if !errors.Is(err, os.ErrNotExist) || errors.Is(err, ErrFormat) {
 		t.Errorf("error = %v", err)
 	}

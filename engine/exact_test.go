@@ -42,7 +42,7 @@ func (r *recorded) Token(*TokenEvent) error {
 // recordDense generates greedily after a prompt and keeps everything.
 func recordDense(t testing.TB, threads, tokens int) *recorded {
 	t.Helper()
-	tok, err := tokenizer.Load(talesDir)
+	tok, err := tokenizer.Load(t.Context(), talesDir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func packTales(t testing.TB) *model.Image {
 	if _, err := model.Pack(context.Background(), talesDir, path, model.PackOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	image, err := model.OpenImage(path)
+	image, err := model.OpenImage(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func checkEqual(t *testing.T, w *model.Weights, rows Rows, threads int, want *re
 func TestFlashEqualsDense(t *testing.T) {
 	want := recordDense(t, 1, 16)
 	image := packTales(t)
-	w, err := image.Weights()
+	w, err := image.Weights(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

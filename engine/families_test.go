@@ -52,7 +52,7 @@ type goldenRun struct {
 
 func goldenRuns(t *testing.T, dir string, vocab int) (runs [2]goldenRun) {
 	t.Helper()
-	file, err := checkpoint.Open(filepath.Join(dir, "golden.safetensors"))
+	file, err := checkpoint.Open(t.Context(), filepath.Join(dir, "golden.safetensors"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func goldenRuns(t *testing.T, dir string, vocab int) (runs [2]goldenRun) {
 // newDense returns a dense engine over a folder.
 func newDense(t *testing.T, dir string, cfg Config) (*Engine, *model.Weights, [][]byte) {
 	t.Helper()
-	w, bundles, _, err := model.LoadFolder(dir)
+	w, bundles, _, err := model.LoadFolder(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,12 +164,12 @@ func TestFlashIsDense(t *testing.T) {
 
 // flashEqualsDense runs an image dense, then from flash with the masks that were recorded.
 func flashEqualsDense(t *testing.T, path string) {
-	image, err := model.OpenImage(path)
+	image, err := model.OpenImage(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer image.Close()
-	w, err := image.Weights()
+	w, err := image.Weights(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -242,7 +242,7 @@ func newShown(kind FeatureKind) *shown { return &shown{kind: kind, layers: map[i
 func TestFeaturesOfEveryFamily(t *testing.T) {
 	for _, name := range familyCases(t) {
 		t.Run(name, func(t *testing.T) {
-			w, bundles, _, err := model.LoadFolder(filepath.Join(familiesDir, name))
+			w, bundles, _, err := model.LoadFolder(t.Context(), filepath.Join(familiesDir, name))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -21,7 +21,7 @@ const talesDir = "../examples/models/tales"
 // tales loads the shipped model: resident weights, bundles and their geometry.
 func tales(t testing.TB) (*model.Weights, [][]byte, layout.Geometry) {
 	t.Helper()
-	w, bundles, _, err := model.LoadFolder(talesDir)
+	w, bundles, _, err := model.LoadFolder(t.Context(), talesDir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,12 +64,12 @@ func TestGoldenLogits(t *testing.T) {
 	if err := json.Unmarshal(data, &golden); err != nil {
 		t.Fatal(err)
 	}
-	file, err := checkpoint.Open("testdata/tales_golden.safetensors")
+	file, err := checkpoint.Open(t.Context(), "testdata/tales_golden.safetensors")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	tok, err := tokenizer.Load(talesDir)
+	tok, err := tokenizer.Load(t.Context(), talesDir)
 	if err != nil {
 		t.Fatal(err)
 	}

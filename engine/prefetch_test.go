@@ -33,7 +33,7 @@ func (c *counted) Token(*TokenEvent) error { return nil }
 func TestPrefetchesChangeNothingButTime(t *testing.T) {
 	want := recordDense(t, 1, 30)
 	image := packTales(t)
-	w, err := image.Weights()
+	w, err := image.Weights(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func (f *failing) ReadBatch(reqs []flashio.Request) error {
 func TestPrefetchesThatFail(t *testing.T) {
 	want := recordDense(t, 1, 6)
 	image := packTales(t)
-	w, err := image.Weights()
+	w, err := image.Weights(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

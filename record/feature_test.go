@@ -81,7 +81,7 @@ func openTales(t *testing.T) *tales {
 		model.PackOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	image, err := model.OpenImage(path)
+	image, err := model.OpenImage(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func openTales(t *testing.T) *tales {
 		HasMagnitude: true,
 		FeatureKind:  traces.FFNInput, FeatureWidth: image.Shape.DModel,
 	}}
-	if m.weights, err = image.Weights(); err != nil {
+	if m.weights, err = image.Weights(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	bundles := make([][]byte, image.Shape.Layers)
@@ -104,7 +104,7 @@ func openTales(t *testing.T) *tales {
 	if m.rows, err = engine.NewResident(m.weights, bundles, image.Geometry()); err != nil {
 		t.Fatal(err)
 	}
-	if m.text, err = tokenizer.Load("../examples/models/tales"); err != nil {
+	if m.text, err = tokenizer.Load(t.Context(), "../examples/models/tales"); err != nil {
 		t.Fatal(err)
 	}
 	return m

@@ -220,7 +220,8 @@ func keepPartial(w *traces.Writer, cause error) error {
 	if err != nil {
 		return errors.Join(cause, err)
 	}
-	return fmt.Errorf("what was recorded so far is in %s: %w", path, cause)
+	return fmt.Errorf("what was recorded so far is in %s; the same command starts anew: %w", path,
+		cause)
 }
 
 // countingAppender counts the tokens that pass.

@@ -32,7 +32,7 @@ func widened(raw []byte, dst []float32) {
 func recordTales(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	tok, err := tokenizer.Load("../examples/models/tales")
+	tok, err := tokenizer.Load(t.Context(), "../examples/models/tales")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func recordTales(t *testing.T) string {
 		model.PackOptions{Tokenizer: text}); err != nil {
 		t.Fatal(err)
 	}
-	s, err := session.Open(session.Config{Model: image})
+	s, err := session.Open(t.Context(), session.Config{Model: image})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func recordTales(t *testing.T) string {
 // readTokens returns copies of all tokens of a trace, and its header.
 func readTokens(t *testing.T, path string) ([]traces.Token, traces.Header) {
 	t.Helper()
-	r, err := traces.Open(path)
+	r, err := traces.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestTraceSamples(t *testing.T) {
 	path := recordTales(t)
 	tokens, head := readTokens(t, path)
 	for _, ahead := range []bool{false, true} {
-		r, err := traces.Open(path)
+		r, err := traces.Open(t.Context(), path)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -104,7 +104,7 @@ func largerTrace(t *testing.T) (traces.Source, *model.Image, *model.Weights) {
 		model.SynthOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	trace, err := synth.Collect(synth.Options{Like: "opt-6.7b", Shape: traces.Shape(shape),
+	trace, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Shape: traces.Shape(shape),
 		Tokens: 12, Seed: 5, ActiveShare: 0.2})
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestTheEngineAllocatesItsAccount(t *testing.T) {
 		return data, image.Bundles(layer, data)
 	}
 	before := liveHeap()
-	again, err := image.Weights()
+	again, err := image.Weights(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -26,9 +27,9 @@ type Speed struct {
 // their true masks at the times at which the predictor would name them. Rows stay for a window of
 // tokens. The result is nil, with a note, for a trace that begins in the middle of a sequence,
 // whose past is not known.
-func NamedSpeed(s *session.Session, src traces.Source, predictor string, window int) (*Speed,
-	error) {
-	p, err := s.Predictor(predictor, 0)
+func NamedSpeed(ctx context.Context, s *session.Session, src traces.Source, predictor string,
+	window int) (*Speed, error) {
+	p, err := s.Predictor(ctx, predictor, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -43,14 +44,14 @@ func NamedSpeed(s *session.Session, src traces.Source, predictor string, window 
 	}
 	r := &Speed{Tokens: len(tokens)}
 	run := engine.Config{Schedule: p.Schedule}
-	if r.True, r.Mode, err = timed(s, tokens, run, window); err != nil {
+	if r.True, r.Mode, err = timed(ctx, s, tokens, run, window); err != nil {
 		return nil, err
 	}
 	for i := range tokens {
 		tokens[i].Masks = nil
 	}
 	run.Predictors = p.Make
-	r.Named, _, err = timed(s, tokens, run, window)
+	r.Named, _, err = timed(ctx, s, tokens, run, window)
 	return r, err
 }
 
@@ -77,7 +78,7 @@ func tokensToRun(src traces.Source) (list []engine.Token, err error) {
 
 // timed runs tokens from flash and says how many of them there were in a second, and how they were
 // read.
-func timed(s *session.Session, tokens []engine.Token, run engine.Config,
+func timed(ctx context.Context, s *session.Session, tokens []engine.Token, run engine.Config,
 	window int) (float64, flashio.Mode, error) {
 	cfg := engine.FlashConfig{Policy: policy.SlidingWindow(window),
 		Layout: layout.Options{Coalesce: true}}
@@ -106,6 +107,9 @@ func timed(s *session.Session, tokens []engine.Token, run engine.Config,
 	defer eng.Close()
 	began := time.Now()
 	for _, t := range tokens {
+		if err := ctx.Err(); err != nil {
+			return 0, mode, err
+		}
 		if t.Pos == 0 {
 			eng.Reset()
 		}

@@ -83,12 +83,12 @@ func talesTrace(t *testing.T, tokens int) (traces.Source, *model.Image, *model.W
 
 func openImage(t *testing.T, path string) (*model.Image, *model.Weights) {
 	t.Helper()
-	image, err := model.OpenImage(path)
+	image, err := model.OpenImage(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { image.Close() })
-	w, err := image.Weights()
+	w, err := image.Weights(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func syntheticTrace(t *testing.T) (traces.Source, *model.Image, *model.Weights) 
 		model.SynthOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	trace, err := synth.Collect(synth.Options{Like: "opt-6.7b", Shape: traces.Shape(shape),
+	trace, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Shape: traces.Shape(shape),
 		Tokens: 20, Sequences: 2, Seed: 5, ActiveShare: 0.1, Predicted: true})
 	if err != nil {
 		t.Fatal(err)
@@ -226,7 +226,7 @@ func checkSameDecisions(t *testing.T, src traces.Source, image *model.Image, w *
 	if err != nil {
 		t.Fatal(err)
 	}
-	simulated, err := sim.Run(src, sim.Config{
+	simulated, err := sim.Run(t.Context(), src, sim.Config{
 		Policy: cfg.Policy, Schedule: sim.Replayed(cfg.Schedule),
 		Engine: "pread", Parallel: 4, Predicted: cfg.Predicted, Layout: cfg.Layout,
 		Device: anyDevice(), Geometry: image.Geometry()})
@@ -270,7 +270,7 @@ func TestCalibrateRecoversTheHost(t *testing.T) {
 		CopyFixed: 70, KVRate: 5 * units.GBps, LayerFixed: 9000, TokenFixed: 20000,
 		DecideFixed: 800, DecideUnit: 12,
 	}
-	run, err := sim.Run(src, sim.Config{Policy: policy.SlidingWindow(2), Engine: "pread",
+	run, err := sim.Run(t.Context(), src, sim.Config{Policy: policy.SlidingWindow(2), Engine: "pread",
 		Parallel: 4, Device: truth,
 		Geometry: image.Geometry()})
 	if err != nil {
@@ -314,7 +314,7 @@ func TestCalibrateRecoversTheHost(t *testing.T) {
 // a fit, a comparison gives no verdict, and no time is negative.
 func TestField_V12_ARunBesideASleep(t *testing.T) {
 	src, image := longTrace(t)
-	w, err := image.Weights()
+	w, err := image.Weights(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,7 +354,7 @@ func TestField_V12_ARunBesideASleep(t *testing.T) {
 		if err := Calibrate(&host, run, src.Header()); (err != nil) != c.marked {
 			t.Errorf("%s: calibration: %v", name, err)
 		}
-		simulated, err := sim.Run(src, sim.Config{Policy: policy.SlidingWindow(2), Engine: "pread",
+		simulated, err := sim.Run(t.Context(), src, sim.Config{Policy: policy.SlidingWindow(2), Engine: "pread",
 			Parallel: 1, Device: anyDevice(), Geometry: image.Geometry(),
 			Layout: layout.Options{Align: 1, Coalesce: true}})
 		if err != nil {
@@ -371,7 +371,7 @@ func TestField_V12_ARunBesideASleep(t *testing.T) {
 func longTrace(t *testing.T) (traces.Source, *model.Image) {
 	t.Helper()
 	_, image, _ := syntheticTrace(t)
-	trace, err := synth.Collect(synth.Options{Like: "opt-6.7b", Shape: traces.Shape(image.Shape),
+	trace, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Shape: traces.Shape(image.Shape),
 		Tokens: 48, Seed: 5, ActiveShare: 0.1})
 	if err != nil {
 		t.Fatal(err)

@@ -208,7 +208,7 @@ func TestGPUIsRefused(t *testing.T) {
 	} {
 		cfg := gpuConfig(true)
 		spoil(&cfg)
-		if _, err := Run(oneToken(), cfg); !errors.Is(err, ErrConfig) ||
+		if _, err := Run(t.Context(), oneToken(), cfg); !errors.Is(err, ErrConfig) ||
 			!strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", says, err)
 		}

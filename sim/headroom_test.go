@@ -78,7 +78,8 @@ func TestHeadroomOfSequences(t *testing.T) {
 // which a token computes exactly K.
 func TestExperts(t *testing.T) {
 	for like, picked := range map[string]int64{"mixtral-8x7b": 2, "qwen3-30b-a3b": 8} {
-		src, err := synth.Collect(synth.Options{Like: like, Layers: 2, Tokens: 24, Seed: 1})
+		src, err := synth.Collect(t.Context(), synth.Options{Like: like, Layers: 2, Tokens: 24,
+			Seed: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +133,7 @@ func TestHeadroomErrors(t *testing.T) {
 
 // BenchmarkHeadroom is 256 tokens of the whole OPT-6.7B shape.
 func BenchmarkHeadroom(b *testing.B) {
-	src, err := synth.Collect(synth.Options{Like: "opt-6.7b", Tokens: 256, Seed: 42,
+	src, err := synth.Collect(b.Context(), synth.Options{Like: "opt-6.7b", Tokens: 256, Seed: 42,
 		Predicted: true})
 	if err != nil {
 		b.Fatal(err)

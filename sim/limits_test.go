@@ -49,7 +49,7 @@ func studies() []study {
 	}
 	return []study{
 		{"sim", func(src *traces.Memory, cfg sim.Config) (any, error) {
-			run, err := sim.Run(src, cfg)
+			run, err := sim.Run(ctx, src, cfg)
 			if err != nil {
 				return nil, err
 			}
@@ -97,7 +97,7 @@ func studies() []study {
 		}, []sim.Setting{sim.SettingMaxTokens, sim.SettingPredictorRank, sim.SettingSchedule,
 			sim.SettingBackend}},
 		{"placement", func(src *traces.Memory, cfg sim.Config) (any, error) {
-			r, err := placement.Run(src, placement.Config{Sim: cfg, Gaps: []int{0, 1}})
+			r, err := placement.Run(ctx, src, placement.Config{Sim: cfg, Gaps: []int{0, 1}})
 			if err != nil {
 				return nil, err
 			}
@@ -109,7 +109,7 @@ func studies() []study {
 			if err != nil {
 				return nil, err
 			}
-			r, err := answers.SimulateBatches(stream, answers.BatchConfig{Sim: cfg,
+			r, err := answers.SimulateBatches(ctx, stream, answers.BatchConfig{Sim: cfg,
 				Sizes: []int{1, 2}, AtLeast: 1})
 			if err != nil {
 				return nil, err
@@ -147,12 +147,12 @@ func settings(head *traces.Header) map[sim.Setting]func(*sim.Config) {
 
 // A study either refuses a setting by its name, or the setting changes its result.
 func TestNoSettingIsIgnored(t *testing.T) {
-	src, err := synth.Collect(synth.Options{Like: "opt-6.7b", Layers: 2, Units: 128, Tokens: 16,
+	src, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Layers: 2, Units: 128, Tokens: 16,
 		Sequences: 2, Seed: 42, Predicted: true, ActiveShare: 0.2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	device, err := devicemodels.Load("../devicemodels/testdata/made-up-gpu.device.yaml")
+	device, err := devicemodels.Load(t.Context(), "../devicemodels/testdata/made-up-gpu.device.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"context"
+
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
@@ -22,8 +24,8 @@ type NamedConfig struct {
 
 // NamedSpeed simulates a trace by its predicted masks, and by its true ones as if they were known
 // at the same time, in tokens/s.
-func NamedSpeed(src traces.Source, cfg NamedConfig) (named, actual document.Estimate,
-	err error) {
+func NamedSpeed(ctx context.Context, src traces.Source, cfg NamedConfig) (named,
+	actual document.Estimate, err error) {
 	run := Config{Policy: policy.SlidingWindow(cfg.Window), Device: cfg.Device,
 		Layout: layout.Options{Coalesce: true}}
 	if run.Engine, err = cfg.Device.ReadEngine(ioengine.Auto); err != nil {
@@ -33,12 +35,12 @@ func NamedSpeed(src traces.Source, cfg NamedConfig) (named, actual document.Esti
 	if cfg.Schedule != schedule.Demand {
 		run.Schedule = Schedule{Spec: schedule.Spec{Kind: cfg.Schedule, Dense: 1}, Recall: 1}
 	}
-	truth, err := Run(src, run)
+	truth, err := Run(ctx, src, run)
 	if err != nil {
 		return named, actual, err
 	}
 	run.Predicted, run.PredictorRank = true, cfg.PredictorRank
-	predicted, err := Run(src, run)
+	predicted, err := Run(ctx, src, run)
 	if err != nil {
 		return named, actual, err
 	}
@@ -53,7 +55,7 @@ func rateOf(r *traces.Run) document.Estimate {
 
 // TimePerToken simulates a trace of an image's geometry on a device with the rows of a window of
 // tokens in memory, read on demand. The estimate is of the same time, in milliseconds.
-func TimePerToken(src traces.Source, d *devicemodels.Device, window int,
+func TimePerToken(ctx context.Context, src traces.Source, d *devicemodels.Device, window int,
 	geo layout.Geometry) (perToken units.Nanos, estimate document.Estimate, err error) {
 	cfg := Config{Policy: policy.SlidingWindow(window), Device: d, Geometry: geo,
 		Layout: layout.Options{Coalesce: true}}
@@ -61,7 +63,7 @@ func TimePerToken(src traces.Source, d *devicemodels.Device, window int,
 		return 0, estimate, err
 	}
 	cfg.Parallel = ioengine.DefaultParallel(cfg.Engine)
-	run, err := Run(src, cfg)
+	run, err := Run(ctx, src, cfg)
 	if err != nil {
 		return 0, estimate, err
 	}

@@ -17,14 +17,14 @@ func TestNamedSpeed(t *testing.T) {
 	}
 	for _, kind := range []schedule.Kind{schedule.Demand, schedule.LookAhead, schedule.Token} {
 		cfg := NamedConfig{Device: testDevice(), Window: 4, Schedule: kind}
-		named, actual, err := NamedSpeed(src, cfg)
+		named, actual, err := NamedSpeed(t.Context(), src, cfg)
 		if err != nil || named.Value != actual.Value ||
 			named.Value <= 0 {
 			t.Errorf("%v: %g with what is named, %g with what is active, %v", kind, named.Value,
 				actual.Value, err)
 		}
 		cfg.PredictorRank = 64
-		if charged, same, err := NamedSpeed(src, cfg); err != nil ||
+		if charged, same, err := NamedSpeed(t.Context(), src, cfg); err != nil ||
 			charged.Value >= named.Value || same.Value != actual.Value {
 			t.Errorf("%v: %g with a predictor that costs, %g without: %v", kind, charged.Value,
 				named.Value, err)
@@ -38,7 +38,7 @@ func TestNamedSpeed(t *testing.T) {
 			src.List[i].Predicted[l] = all
 		}
 	}
-	named, actual, err := NamedSpeed(src, NamedConfig{Device: testDevice()})
+	named, actual, err := NamedSpeed(t.Context(), src, NamedConfig{Device: testDevice()})
 	if err != nil || named.Value >= actual.Value {
 		t.Errorf("%g with all units named, %g with the active ones, %v", named.Value,
 			actual.Value, err)

@@ -173,8 +173,8 @@ func simulateAll(t *testing.T, name string, d *devicemodels.Device) {
 	run := func(engine string, backend Backend, placement flash.Placement) {
 		own := *d
 		own.Flash.Placement = placement
-		_, err := Run(src, Config{Policy: testConfig().Policy, Engine: engine, Parallel: 4,
-			Device: &own, Backend: backend, Layout: testConfig().Layout})
+		_, err := Run(t.Context(), src, Config{Policy: testConfig().Policy, Engine: engine,
+			Parallel: 4, Device: &own, Backend: backend, Layout: testConfig().Layout})
 		if err != nil && !errors.Is(err, refusal.ErrConfig) {
 			t.Errorf("%s: %s, %s, %q: %v", name, engine, placement, backend, err)
 		}
@@ -199,13 +199,13 @@ func (endless) Tokens() int { return 1 << 50 }
 // TestRowsAreBounded: a Run that would not fit into memory is refused before it takes any.
 func TestRowsAreBounded(t *testing.T) {
 	src := endless{testTrace(2, 256, 2, 0.2)}
-	_, err := Run(src, testConfig())
+	_, err := Run(t.Context(), src, testConfig())
 	if !errors.Is(err, refusal.ErrConfig) || !strings.Contains(err.Error(), "MaxTokens") {
 		t.Errorf("a Run of %d tokens: %v, want a refusal of MaxTokens", src.Tokens(), err)
 	}
 	cfg := testConfig()
 	cfg.MaxTokens = 2
-	if _, err := Run(src, cfg); err != nil {
+	if _, err := Run(t.Context(), src, cfg); err != nil {
 		t.Errorf("2 tokens of it: %v", err)
 	}
 }
@@ -227,7 +227,7 @@ func TestClockIsBounded(t *testing.T) {
 		src, cfg := testTrace(2, 256, 4, 0.2), testConfig()
 		cfg.Device = testDevice()
 		slow(&cfg, &src.Head)
-		if _, err := Run(src, cfg); !errors.Is(err, flash.ErrClock) {
+		if _, err := Run(t.Context(), src, cfg); !errors.Is(err, flash.ErrClock) {
 			t.Errorf("a slow %s: %v, want %v", name, err, flash.ErrClock)
 		}
 	}

@@ -62,7 +62,7 @@ func TestTokenScheduleAgainstClosedForm(t *testing.T) {
 	}
 	bound, previous := map[reproduce.Regime]int{}, units.Forever
 	for d := 1; d <= layers; d++ {
-		run, err := sim.Run(src, sim.Config{
+		run, err := sim.Run(t.Context(), src, sim.Config{
 			Engine: "pread", Parallel: 16, Device: device, Layout: layout.Options{Coalesce: true},
 			Policy:   policy.Spec{Kind: policy.KindDelta, Capacity: keep},
 			Schedule: sim.Schedule{Spec: schedule.Spec{Kind: schedule.Token, Dense: d}, Recall: 1},
@@ -121,7 +121,7 @@ func TestColdStartGoesInChunks(t *testing.T) {
 	for staging, chunks := range map[units.Bytes]int64{schedule.Unlimited: tokens,
 		2 * (layers - 1) *
 			fresh * src.Head.UnitBytes: 4 + (tokens - 1)} {
-		run, err := sim.Run(src, sim.Config{
+		run, err := sim.Run(t.Context(), src, sim.Config{
 			Engine: "pread", Parallel: 16, Device: device, Layout: layout.Options{Coalesce: true},
 			Policy: policy.Spec{Kind: policy.KindDelta, Capacity: keep},
 			Schedule: sim.Schedule{Spec: schedule.Spec{Kind: schedule.Token, Dense: 1,

@@ -322,7 +322,7 @@ func TestSchedulesDecideAlike(t *testing.T) {
 		}
 		if path := t.TempDir() + "/a.run.arrow"; traces.WriteRun(path, run) != nil {
 			t.Errorf("%s: the Run cannot be written", name)
-		} else if back, err := traces.ReadRun(path); err != nil ||
+		} else if back, err := traces.ReadRun(t.Context(), path); err != nil ||
 			!reflect.DeepEqual(back.Meta.Prefetches, facts) {
 			t.Errorf("%s: written %+v, read %+v, %v", name, facts, back.Meta.Prefetches, err)
 		}
@@ -519,7 +519,7 @@ func TestScheduleRefuses(t *testing.T) {
 	} {
 		cfg := testConfig()
 		cfg.Schedule = s
-		if _, err := Run(src, cfg); !errors.Is(err, ErrConfig) {
+		if _, err := Run(t.Context(), src, cfg); !errors.Is(err, ErrConfig) {
 			t.Errorf("%s: error %v, want one of kind ErrConfig", name, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,8 +78,8 @@ type tokenSum struct {
 }
 
 // Run simulates src under cfg. It is deterministic and streams the trace. Errors are of kind
-// ErrConfig, or those of the trace.
-func Run(src traces.Source, cfg Config) (*traces.Run, error) {
+// ErrConfig, or those of the trace or the context.
+func Run(ctx context.Context, src traces.Source, cfg Config) (*traces.Run, error) {
 	r, err := newRunner(src, cfg)
 	if err != nil {
 		return nil, err
@@ -93,6 +94,9 @@ func Run(src traces.Source, cfg Config) (*traces.Run, error) {
 	var t traces.Token
 	var sequences traces.Sequences
 	for i := range tokens {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if err := src.Token(i, &t); err != nil {
 			return nil, err
 		}

@@ -78,7 +78,7 @@ func testConfig() Config {
 
 func mustRun(t *testing.T, src traces.Source, cfg Config) *traces.Run {
 	t.Helper()
-	run, err := Run(src, cfg)
+	run, err := Run(t.Context(), src, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func TestRunRefuses(t *testing.T) {
 	} {
 		c := testConfig()
 		breakIt(&c)
-		if _, err := Run(src, c); !errors.Is(err, ErrConfig) {
+		if _, err := Run(t.Context(), src, c); !errors.Is(err, ErrConfig) {
 			t.Errorf("%s: error %v, want one of kind ErrConfig", name, err)
 		}
 	}
@@ -317,7 +317,7 @@ func BenchmarkRun(b *testing.B) {
 	src := testTrace(8, 8192, 32, 0.05)
 	requests := int64(0)
 	for b.Loop() {
-		run, err := Run(src, testConfig())
+		run, err := Run(b.Context(), src, testConfig())
 		if err != nil {
 			b.Fatal(err)
 		}

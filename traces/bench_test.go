@@ -32,7 +32,7 @@ func BenchmarkOpen(b *testing.B) {
 		b.Run(fmt.Sprintf("skiphash=%t", skip), func(b *testing.B) {
 			b.SetBytes(benchBytes)
 			for b.Loop() {
-				r, err := OpenWith(path, OpenOptions{SkipHash: skip})
+				r, err := OpenWith(b.Context(), path, OpenOptions{SkipHash: skip})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -117,7 +117,7 @@ func TestMerge(t *testing.T) {
 	}
 	dst := filepath.Join(t.TempDir(), "all.trace.arrow")
 	pa, pb := save(t, a, WriteOptions{}), save(t, b, WriteOptions{Compress: "zstd"})
-	if err := Merge(dst, pa, pb); err != nil {
+	if err := Merge(t.Context(), dst, pa, pb); err != nil {
 		t.Fatal(err)
 	}
 	var want []Token
@@ -149,7 +149,7 @@ func TestMergeKeepsTheMarkOfAnInterruption(t *testing.T) {
 		t.Fatal(err)
 	}
 	dst := filepath.Join(dir, "all.trace.arrow")
-	if err := Merge(dst, save(t, src, WriteOptions{}), part); err != nil {
+	if err := Merge(t.Context(), dst, save(t, src, WriteOptions{}), part); err != nil {
 		t.Fatal(err)
 	}
 	if open(t, dst).Complete() {
@@ -176,18 +176,18 @@ func TestMergeRefuses(t *testing.T) {
 	for name, edit := range edits {
 		other := testTrace(4, false)
 		edit(&other.Head)
-		err := Merge(dst, base, save(t, other, WriteOptions{}))
+		err := Merge(t.Context(), dst, base, save(t, other, WriteOptions{}))
 		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "differ in "+name+" ") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if err := Merge(dst); err == nil {
+	if err := Merge(t.Context(), dst); err == nil {
 		t.Error("no sources: no error")
 	}
-	if err := Merge(base, base, base); err == nil {
+	if err := Merge(t.Context(), base, base, base); err == nil {
 		t.Error("merge onto a source: no error")
 	}
-	if err := Merge(dst, writeForeign(t, foreign{edit: func(v map[string][]any) {
+	if err := Merge(t.Context(), dst, writeForeign(t, foreign{edit: func(v map[string][]any) {
 		v["layer"][2] = 7
 	}})); !errors.Is(err, ErrFormat) {
 		t.Errorf("a source with a bad row: %v", err)

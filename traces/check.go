@@ -1,6 +1,7 @@
 package traces
 
 import (
+	"context"
 	"errors"
 	"fmt"
 )
@@ -29,9 +30,9 @@ type Report struct {
 
 // CheckFile opens a trace and reads every row, which checks all invariants of the package. The
 // Report is complete only when the error is nil.
-func CheckFile(path string) (rep Report, err error) {
+func CheckFile(ctx context.Context, path string) (rep Report, err error) {
 	rep.Path = path
-	r, err := Open(path)
+	r, err := Open(ctx, path)
 	if err != nil {
 		return rep, err
 	}

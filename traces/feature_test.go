@@ -69,11 +69,11 @@ func TestFeatureKindsRoundTrip(t *testing.T) {
 		if flat, _ := r.file.Meta("feature_kind"); string(flat) != kind {
 			t.Errorf("the metadata of %s say %q", kind, flat)
 		}
-		if m, err := readManifest(paths[kind]); err != nil || m.FeatureKind != kind {
+		if m, err := readManifest(t.Context(), paths[kind]); err != nil || m.FeatureKind != kind {
 			t.Errorf("the manifest of %s: %+v, %v", kind, m, err)
 		}
 	}
-	err := Merge(filepath.Join(t.TempDir(), "x.trace.arrow"), paths[AttentionOutput],
+	err := Merge(t.Context(), filepath.Join(t.TempDir(), "x.trace.arrow"), paths[AttentionOutput],
 		paths[Residual])
 	if err == nil || !strings.Contains(err.Error(), "differ in feature_kind (attention_output "+
 		"and residual)") {
@@ -338,7 +338,7 @@ func TestFeaturesAreIgnoredByOlderReaders(t *testing.T) {
 
 func TestCheckAndManifestKnowFeatures(t *testing.T) {
 	src := withFeatures(testTrace(6, false), 5)
-	rep, err := CheckFile(save(t, src, WriteOptions{}))
+	rep, err := CheckFile(t.Context(), save(t, src, WriteOptions{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,14 +350,14 @@ func TestCheckAndManifestKnowFeatures(t *testing.T) {
 		binary.LittleEndian.PutUint16(src.List[k].Feature[k][2*k:], bits)
 	}
 	path := save(t, src, WriteOptions{})
-	if rep, err = CheckFile(path); err != nil {
+	if rep, err = CheckFile(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
 	if rep.NotFinite != 3 || len(rep.Warnings) != 1 || !strings.HasPrefix(rep.Warnings[0],
 		"3 of 90 numbers of features are infinite") {
 		t.Errorf("%d not finite, warnings %q", rep.NotFinite, rep.Warnings)
 	}
-	m, err := readManifest(path)
+	m, err := readManifest(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -397,7 +397,7 @@ func TestCatLeavesFeaturesOut(t *testing.T) {
 func TestMergeKeepsFeatures(t *testing.T) {
 	a, b := every(4), every(3)
 	dst := filepath.Join(t.TempDir(), "all.trace.arrow")
-	if err := Merge(dst, save(t, a, WriteOptions{}),
+	if err := Merge(t.Context(), dst, save(t, a, WriteOptions{}),
 		save(t, b, WriteOptions{Compress: "zstd"})); err != nil {
 		t.Fatal(err)
 	}
@@ -415,7 +415,7 @@ func TestMergeKeepsFeatures(t *testing.T) {
 		"differ in feature_width (9 and 8)": withFeatures(withMagnitudes(testTrace(3, true)),
 			8),
 	} {
-		if err := Merge(other, save(t, a, WriteOptions{}),
+		if err := Merge(t.Context(), other, save(t, a, WriteOptions{}),
 			save(t, c, WriteOptions{})); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v", want, err)
 		}

@@ -1,6 +1,7 @@
 package traces
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -22,7 +23,7 @@ import (
 
 // readAll opens a file without its hash and reads all tokens.
 func readAll(path string) error {
-	r, err := OpenWith(path, OpenOptions{SkipHash: true})
+	r, err := OpenWith(context.Background(), path, OpenOptions{SkipHash: true})
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func TestField_A1_ChecksumFindsEveryMutation(t *testing.T) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(path); !errors.Is(err, ErrFormat) {
+		if _, err := Open(t.Context(), path); !errors.Is(err, ErrFormat) {
 			t.Fatalf("a changed file opened: %v", err)
 		}
 	}
@@ -413,7 +414,7 @@ func TestField_A8_HarmlessDifferences(t *testing.T) {
 			}
 			v["when"] = []any{"2024-01-01", "2024-01-01", "2024-01-01"}
 		}
-		r, err := Open(writeForeign(t, f))
+		r, err := Open(t.Context(), writeForeign(t, f))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -89,7 +89,7 @@ func saveAs(tb testing.TB, path string, src *Memory, opt WriteOptions) {
 
 func open(tb testing.TB, path string) *Reader {
 	tb.Helper()
-	r, err := Open(path)
+	r, err := Open(tb.Context(), path)
 	if err != nil {
 		tb.Fatal(err)
 	}

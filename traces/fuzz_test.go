@@ -20,7 +20,7 @@ func FuzzManifest(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	trace, err := Open(path)
+	trace, err := Open(f.Context(), path)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func FuzzManifest(f *testing.F) {
 		}
 		var r *Reader
 		var err error
-		if used := alloctest.Bytes(func() { r, err = Open(path) }); used > own+uint64(
+		if used := alloctest.Bytes(func() { r, err = Open(t.Context(), path) }); used > own+uint64(
 			8*len(text)+1<<16) {
 			t.Fatalf("%d bytes allocated for a manifest of %d", used, len(text))
 		}
@@ -60,7 +60,7 @@ func FuzzManifest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := Open(path)
+		second, err := Open(t.Context(), path)
 		if err != nil {
 			t.Fatalf("%v in %s", err, again)
 		}
@@ -75,7 +75,7 @@ func FuzzManifest(f *testing.F) {
 
 func closing(tb testing.TB, path string) {
 	tb.Helper()
-	r, err := Open(path)
+	r, err := Open(tb.Context(), path)
 	if err == nil {
 		err = r.Close()
 	}
@@ -95,7 +95,7 @@ func FuzzRunManifest(f *testing.F) {
 		f.Fatal(err)
 	}
 	var run *Run
-	own := alloctest.Bytes(func() { run, err = ReadRun(path) })
+	own := alloctest.Bytes(func() { run, err = ReadRun(f.Context(), path) })
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -107,8 +107,8 @@ func FuzzRunManifest(f *testing.F) {
 		}
 		var got *Run
 		var err error
-		if used := alloctest.Bytes(func() { got, err = ReadRun(path) }); used > own+uint64(
-			64*len(text)+1<<16) {
+		used := alloctest.Bytes(func() { got, err = ReadRun(t.Context(), path) })
+		if used > own+uint64(64*len(text)+1<<16) {
 			t.Fatalf("%d bytes allocated for metadata of %d", used, len(text))
 		}
 		if err != nil {

@@ -84,7 +84,7 @@ func (r *reply) err() error {
 // ServeCheck is the child's half of GuardedCheck. It limits this process's memory, scans the file
 // and prints the result to w. It returns only errors of printing; errors of the file are part of
 // the result.
-func ServeCheck(path string, w io.Writer) error {
+func ServeCheck(ctx context.Context, path string, w io.Writer) error {
 	if text, ok := os.LookupEnv(limitEnv); ok {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n <= 0 {
@@ -94,7 +94,7 @@ func ServeCheck(path string, w io.Writer) error {
 			return fmt.Errorf("traces: memory limit of %d bytes: %w", n, err)
 		}
 	}
-	rep, err := CheckFile(path)
+	rep, err := CheckFile(ctx, path)
 	out := reply{Report: rep}
 	if err != nil {
 		out.Error = err.Error()

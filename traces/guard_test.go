@@ -18,11 +18,11 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "check":
-		if err := ServeCheck(os.Args[1], os.Stdout); err != nil {
+		if err := ServeCheck(context.Background(), os.Args[1], os.Stdout); err != nil {
 			os.Exit(1)
 		}
 	case "greedy":
-		err := ServeCheck(os.Args[1], os.Stderr) // sets the limit
+		err := ServeCheck(context.Background(), os.Args[1], os.Stderr) // sets the limit
 		hog := make([]byte, 16<<30)
 		hog[len(hog)-1] = 1
 		_ = err
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 func TestCheckFileCounts(t *testing.T) {
 	src := testTrace(13, true)
 	path := save(t, src, WriteOptions{BatchBytes: 1})
-	rep, err := CheckFile(path)
+	rep, err := CheckFile(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,10 +61,10 @@ func TestCheckFileCounts(t *testing.T) {
 
 func TestCheckFileReadsEveryRow(t *testing.T) {
 	path := writeForeign(t, foreign{edit: func(v map[string][]any) { v["layer"][2] = 7 }})
-	if _, err := Open(path); err != nil {
+	if _, err := Open(t.Context(), path); err != nil {
 		t.Fatalf("Open reads no rows, but: %v", err)
 	}
-	if _, err := CheckFile(path); !errors.Is(err, ErrFormat) {
+	if _, err := CheckFile(t.Context(), path); !errors.Is(err, ErrFormat) {
 		t.Errorf("want ErrFormat, got %v", err)
 	}
 }
@@ -79,7 +79,7 @@ func TestField_A1_GuardedCheck(t *testing.T) {
 		t.Setenv(childEnv, mode)
 		return GuardedCheck(context.Background(), path, []string{exe, path})
 	}
-	want, err := CheckFile(good)
+	want, err := CheckFile(t.Context(), good)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -298,7 +298,7 @@ func TestOpenSchema10(t *testing.T) {
 		t.Errorf("%d active units, the program that wrote it counted %d", active, want)
 	}
 	dst := filepath.Join(t.TempDir(), "twice.trace.arrow")
-	if err := Merge(dst, r.path, r.path); err != nil {
+	if err := Merge(t.Context(), dst, r.path, r.path); err != nil {
 		t.Errorf("merge: %v", err)
 	}
 }
@@ -307,7 +307,7 @@ func TestCheckAndManifestKnowMagnitudes(t *testing.T) {
 	src := withMagnitudes(testTrace(6, false))
 	src.Head.DerivedFrom, src.Head.DerivedBy = "ab", "test"
 	path := save(t, src, WriteOptions{Incomplete: true})
-	rep, err := CheckFile(path)
+	rep, err := CheckFile(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +315,7 @@ func TestCheckAndManifestKnowMagnitudes(t *testing.T) {
 		t.Errorf("%d magnitudes for %d active units, complete %t", rep.Magnitude, rep.Active,
 			rep.Complete)
 	}
-	m, err := readManifest(path)
+	m, err := readManifest(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +356,7 @@ func TestCatPrintsMagnitudes(t *testing.T) {
 func TestMergeKeepsMagnitudes(t *testing.T) {
 	a, b := withMagnitudes(testTrace(4, false)), withMagnitudes(testTrace(3, false))
 	dst := filepath.Join(t.TempDir(), "all.trace.arrow")
-	if err := Merge(dst, save(t, a, WriteOptions{}),
+	if err := Merge(t.Context(), dst, save(t, a, WriteOptions{}),
 		save(t, b, WriteOptions{Compress: "zstd"})); err != nil {
 		t.Fatal(err)
 	}
@@ -370,13 +370,13 @@ func TestMergeKeepsMagnitudes(t *testing.T) {
 	}
 	equal(t, "magnitudes", want, got)
 	other := filepath.Join(t.TempDir(), "no.trace.arrow")
-	if err := Merge(other, save(t, a, WriteOptions{}), save(t, testTrace(3, false),
+	if err := Merge(t.Context(), other, save(t, a, WriteOptions{}), save(t, testTrace(3, false),
 		WriteOptions{})); err == nil || !strings.Contains(err.Error(), "differ in has_magnitude") {
 		t.Errorf("with and without magnitudes: %v", err)
 	}
 	derived := withMagnitudes(testTrace(3, false))
 	derived.Head.DerivedBy = "test"
-	if err := Merge(other, save(t, a, WriteOptions{}), save(t, derived,
+	if err := Merge(t.Context(), other, save(t, a, WriteOptions{}), save(t, derived,
 		WriteOptions{})); err == nil || !strings.Contains(err.Error(), "differ in derived_by") {
 		t.Error(fmt.Errorf("a recorded and a derived trace: %w", err))
 	}

@@ -1,12 +1,14 @@
 package traces
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
+
+	"github.com/windrow-sim/windrow/internal/input"
 )
 
 // Name endings of trace files.
@@ -41,9 +43,9 @@ type Manifest struct {
 func ManifestPath(trace string) string { return strings.TrimSuffix(trace, traceExt) + manifestExt }
 
 // readManifest reads the manifest of a trace. It returns nil without an error if there is none.
-func readManifest(trace string) (*Manifest, error) {
+func readManifest(ctx context.Context, trace string) (*Manifest, error) {
 	path := ManifestPath(trace)
-	text, err := readSmall(path)
+	text, err := readSmall(ctx, path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -61,18 +63,10 @@ func readManifest(trace string) (*Manifest, error) {
 }
 
 // readSmall reads a file of at most maxMeta bytes.
-func readSmall(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+func readSmall(ctx context.Context, path string) ([]byte, error) {
+	text, err := input.ReadFile(ctx, path, input.Limit{Most: maxMeta})
+	if errors.Is(err, input.ErrTooLarge) || errors.Is(err, input.ErrKind) {
+		err = fmt.Errorf("%w: %w", err, ErrFormat)
 	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxMeta+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > maxMeta {
-		return nil, fmt.Errorf("%s: more than %d bytes: %w", path, maxMeta, ErrFormat)
-	}
-	return text, nil
+	return text, err
 }

@@ -1,6 +1,7 @@
 package traces
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,7 +13,7 @@ import (
 // the same model and recorded the same way. Sequences are renumbered 0, 1, … in that order;
 // positions stay. Tool, seed, sampling and host are those of the first source. The host fact
 // "merged" lists the hashes of all sources. The result is marked incomplete if a source is.
-func Merge(dst string, srcs ...string) (err error) {
+func Merge(ctx context.Context, dst string, srcs ...string) (err error) {
 	if len(srcs) == 0 {
 		return errors.New("traces: merge: no sources")
 	}
@@ -28,7 +29,7 @@ func Merge(dst string, srcs ...string) (err error) {
 		if filepath.Clean(src) == filepath.Clean(dst) {
 			return fmt.Errorf("traces: merge: %s is both source and destination", src)
 		}
-		r, err := Open(src)
+		r, err := Open(ctx, src)
 		if err != nil {
 			return err
 		}

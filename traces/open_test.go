@@ -1,6 +1,7 @@
 package traces
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -31,8 +32,9 @@ func TestOpenRefusesWhatIsNotATrace(t *testing.T) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(path); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(),
-			want) {
+		if _, err := Open(t.Context(), path); !errors.Is(err, ErrFormat) ||
+			!strings.Contains(err.Error(),
+				want) {
 			t.Errorf("want ErrFormat with %q, got %v", want, err)
 		}
 	}
@@ -40,14 +42,15 @@ func TestOpenRefusesWhatIsNotATrace(t *testing.T) {
 		if err := os.WriteFile(path, good[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenWith(path, OpenOptions{SkipHash: true}); !errors.Is(err, ErrFormat) {
+		if _, err := OpenWith(t.Context(), path, OpenOptions{SkipHash: true}); !errors.Is(err,
+			ErrFormat) {
 			t.Fatalf("the first %d of %d bytes: want ErrFormat, got %v", cut, len(good), err)
 		}
 	}
-	if _, err := Open(dir); !errors.Is(err, ErrFormat) {
+	if _, err := Open(t.Context(), dir); !errors.Is(err, ErrFormat) {
 		t.Errorf("a folder: want ErrFormat, got %v", err)
 	}
-	if _, err := Open(filepath.Join(dir, "none.trace.arrow")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Open(t.Context(), filepath.Join(dir, "none.trace.arrow")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: want ErrNotExist, got %v", err)
 	}
 }
@@ -60,7 +63,7 @@ func TestOpenWithoutPermission(t *testing.T) {
 	if err := os.Chmod(path, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(path); !errors.Is(err, fs.ErrPermission) {
+	if _, err := Open(t.Context(), path); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("want ErrPermission, got %v", err)
 	}
 }
@@ -82,7 +85,7 @@ func TestManifestMismatch(t *testing.T) {
 		},
 		"unexpected end of JSON": func(m string) string { return m[:len(m)/2] },
 		"cannot unmarshal":       func(string) string { return "[]" },
-		"more than 16777216 bytes: ": func(m string) string {
+		"bytes are more than the limit of 16MiB": func(m string) string {
 			return m + strings.Repeat(" ",
 				maxMeta)
 		},
@@ -96,8 +99,9 @@ func TestManifestMismatch(t *testing.T) {
 		if err := os.WriteFile(ManifestPath(path), []byte(edit(string(m))), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(path); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(),
-			want) {
+		if _, err := Open(t.Context(), path); !errors.Is(err, ErrFormat) ||
+			!strings.Contains(err.Error(),
+				want) {
 			t.Errorf("want ErrFormat with %q, got %v", want, err)
 		}
 	}
@@ -115,7 +119,7 @@ func swapHash(m string) string { return replaceField(m, "sha256", `"`+strings.Re
 
 func TestSkipHashIsNotVerifiedUntilVerify(t *testing.T) {
 	path := save(t, testTrace(3, false), WriteOptions{})
-	r, err := OpenWith(path, OpenOptions{SkipHash: true})
+	r, err := OpenWith(t.Context(), path, OpenOptions{SkipHash: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +147,7 @@ func TestSkipHashIsNotVerifiedUntilVerify(t *testing.T) {
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r, err = OpenWith(path, OpenOptions{SkipHash: true}); err != nil {
+	if r, err = OpenWith(t.Context(), path, OpenOptions{SkipHash: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Verify(); !errors.Is(err, ErrFormat) || r.Verified() {
@@ -157,5 +161,26 @@ func TestSkipHashIsNotVerifiedUntilVerify(t *testing.T) {
 	}
 	if err := open(t, path).Verify(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Verify without manifest: %v", err)
+	}
+}
+
+// A Reader ends with its context: no pass over a trace goes on.
+func TestReaderEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := Open(ctx, save(t, testTrace(3, false), WriteOptions{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var token Token
+	if err := r.Token(0, &token); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := r.Token(1, &token); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want %v", err, context.Canceled)
+	}
+	if _, err := ReadRun(ctx, r.path); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want %v", err, context.Canceled)
 	}
 }

@@ -1,6 +1,7 @@
 package traces
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/windrow-sim/windrow/internal/input"
 	"github.com/windrow-sim/windrow/internal/mask"
 	"github.com/windrow-sim/windrow/traces/internal/arrowfile"
 )
@@ -29,6 +31,7 @@ type OpenOptions struct {
 // process. Several goroutines may call Token at once, each with its own Token; none may run during
 // Close.
 type Reader struct {
+	ctx      context.Context // ends the reading
 	path     string
 	head     Header
 	mapping  *arrowfile.Mapping
@@ -52,13 +55,17 @@ type loaded struct {
 	cols  [numBuffers][]byte
 }
 
-// Open opens a trace and checks its SHA-256 against the manifest.
-func Open(path string) (*Reader, error) { return OpenWith(path, OpenOptions{}) }
+// Open opens a trace and checks its SHA-256 against the manifest. When the context ends, so does
+// the Reader: Token fails with the context's error, and with it every pass over the trace.
+func Open(ctx context.Context, path string) (*Reader, error) {
+	return OpenWith(ctx, path, OpenOptions{})
+}
 
-// OpenWith opens a trace. A missing manifest is a warning; all other defects are errors.
-func OpenWith(path string, opt OpenOptions) (*Reader, error) {
-	r := &Reader{path: path}
-	m, err := readManifest(path)
+// OpenWith opens a trace as Open does. A missing manifest is a warning; all other defects are
+// errors.
+func OpenWith(ctx context.Context, path string, opt OpenOptions) (*Reader, error) {
+	r := &Reader{ctx: ctx, path: path}
+	m, err := readManifest(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -75,30 +82,23 @@ func OpenWith(path string, opt OpenOptions) (*Reader, error) {
 
 // mapFile checks size and hash of the file, then maps it.
 func (r *Reader) mapFile(opt OpenOptions) error {
-	f, err := os.Open(r.path)
+	f, err := openFile(r.ctx, r.path)
 	if err != nil {
 		return fmt.Errorf("traces: %w", err)
 	}
 	if err := r.checkFile(f, opt); err != nil {
 		return errors.Join(err, f.Close())
 	}
-	if r.mapping, err = arrowfile.Map(f); err != nil {
+	if r.mapping, err = arrowfile.Map(f.Take()); err != nil {
 		return fmt.Errorf("traces: %s: %w", r.path, err)
 	}
 	return nil
 }
 
 // checkFile checks size and hash of the file.
-func (r *Reader) checkFile(f *os.File, opt OpenOptions) error {
-	info, err := f.Stat()
-	if err != nil {
-		return fmt.Errorf("traces: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return formatError(r.path, "not a regular file (%s)", info.Mode().Type())
-	}
-	if r.manifest != nil && r.manifest.Bytes != info.Size() {
-		return formatError(r.path, "%d bytes, but the manifest says %d", info.Size(),
+func (r *Reader) checkFile(f *input.File, opt OpenOptions) (err error) {
+	if r.manifest != nil && r.manifest.Bytes != f.Size() {
+		return formatError(r.path, "%d bytes, but the manifest says %d", f.Size(),
 			r.manifest.Bytes)
 	}
 	if !opt.SkipHash {
@@ -110,6 +110,15 @@ func (r *Reader) checkFile(f *os.File, opt OpenOptions) error {
 		}
 	}
 	return nil
+}
+
+// openFile opens a regular file.
+func openFile(ctx context.Context, path string) (*input.File, error) {
+	f, err := input.Open(ctx, path)
+	if errors.Is(err, input.ErrKind) {
+		err = fmt.Errorf("%w: %w", err, ErrFormat)
+	}
+	return f, err
 }
 
 // hashOf reads a file from its start and returns its SHA-256.
@@ -270,6 +279,9 @@ func (r *Reader) Token(i int, t *Token) error {
 	if i < 0 || i >= r.tokens || r.closed {
 		return fmt.Errorf("traces: token %d: %s has %d tokens (closed: %t)", i, r.path, r.tokens,
 			r.closed)
+	}
+	if err := r.ctx.Err(); err != nil {
+		return fmt.Errorf("traces: %s: %w", r.path, err)
 	}
 	err := r.read(i, t)
 	if err == arrowfile.ErrChanged || err == arrowfile.ErrFault {

@@ -69,7 +69,7 @@ func TestRunRoundTrip(t *testing.T) {
 		t.Error("WriteRun changed its argument")
 	}
 	equal(t, "files", []string{"a.run.arrow", "a.run.json"}, names(t, dir))
-	got, err := ReadRun(path)
+	got, err := ReadRun(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestRunRoundTrip(t *testing.T) {
 	if err := os.Remove(RunMetaPath(path)); err != nil {
 		t.Fatal(err)
 	}
-	got, err = ReadRun(path)
+	got, err = ReadRun(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestRunOfManyBatches(t *testing.T) {
 	if err := WriteRun(path, run); err != nil {
 		t.Fatal(err)
 	}
-	got, err := ReadRun(path)
+	got, err := ReadRun(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,33 +189,37 @@ func TestReadRunRefuses(t *testing.T) {
 	}
 	path := write()
 	edit(RunMetaPath(path), `"hits": 24`, `"hits": 25`)
-	if _, err := ReadRun(path); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(),
-		"hits is 25, the rows 24") {
+	if _, err := ReadRun(t.Context(), path); !errors.Is(err, ErrFormat) ||
+		!strings.Contains(err.Error(),
+			"hits is 25, the rows 24") {
 		t.Errorf("edited totals: %v", err)
 	}
 	path = write()
 	edit(path, `"hits":24`, `"hits":23`)
-	if _, err := ReadRun(path); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(),
-		"SHA-256") {
+	if _, err := ReadRun(t.Context(), path); !errors.Is(err, ErrFormat) ||
+		!strings.Contains(err.Error(),
+			"SHA-256") {
 		t.Errorf("edited file: %v", err)
 	}
 	if err := os.Remove(RunMetaPath(path)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadRun(path); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(),
-		"hits is 23, the rows 24") {
+	if _, err := ReadRun(t.Context(), path); !errors.Is(err, ErrFormat) ||
+		!strings.Contains(err.Error(),
+			"hits is 23, the rows 24") {
 		t.Errorf("edited file without JSON: %v", err)
 	}
-	if _, err := ReadRun(save(t, testTrace(2, false), WriteOptions{})); !errors.Is(err, ErrFormat) {
+	if _, err := ReadRun(t.Context(), save(t, testTrace(2, false), WriteOptions{})); !errors.Is(err,
+		ErrFormat) {
 		t.Errorf("a trace is not a Run: %v", err)
 	}
-	if _, err := Open(write()); !errors.Is(err, ErrFormat) {
+	if _, err := Open(t.Context(), write()); !errors.Is(err, ErrFormat) {
 		t.Errorf("a Run is not a trace: %v", err)
 	}
-	if _, err := ReadRun(t.TempDir()); !errors.Is(err, ErrFormat) {
+	if _, err := ReadRun(t.Context(), t.TempDir()); !errors.Is(err, ErrFormat) {
 		t.Errorf("a folder: %v", err)
 	}
-	if _, err := ReadRun(filepath.Join(t.TempDir(), "none.run.arrow")); !errors.Is(err,
+	if _, err := ReadRun(t.Context(), filepath.Join(t.TempDir(), "none.run.arrow")); !errors.Is(err,
 		fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
@@ -284,7 +288,7 @@ func TestPhasesAreKept(t *testing.T) {
 	if err := WriteRun("a.run.arrow", r); err != nil {
 		t.Fatal(err)
 	}
-	got, err := ReadRun("a.run.arrow")
+	got, err := ReadRun(t.Context(), "a.run.arrow")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +315,7 @@ func TestPhasesAreKept(t *testing.T) {
 	if err := WriteRun("b.run.arrow", plain); err != nil {
 		t.Fatal(err)
 	}
-	if got, err = ReadRun("b.run.arrow"); err != nil {
+	if got, err = ReadRun(t.Context(), "b.run.arrow"); err != nil {
 		t.Fatal(err)
 	}
 	if got.Meta.Phases != nil || got.Meta.SchemaVersion != SchemaVersion ||

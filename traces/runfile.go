@@ -2,6 +2,7 @@ package traces
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -228,28 +229,28 @@ func rowOrder(r *RunRow) uint64 {
 
 // ReadRun reads a Run. It refuses rows whose order, values or sums differ from the metadata, and a
 // ".run.json" that does not match the rows. A missing ".run.json" is a warning in Meta.Warnings.
-func ReadRun(path string) (*Run, error) {
-	run, err := readRun(path)
+func ReadRun(ctx context.Context, path string) (*Run, error) {
+	run, err := readRun(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("traces: %s: %w", path, err)
 	}
 	return run, nil
 }
 
-func readRun(path string) (run *Run, err error) {
-	mapping, err := mapRegular(path)
+func readRun(ctx context.Context, path string) (run *Run, err error) {
+	mapping, err := mapRegular(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, mapping.Close()) }()
-	return parseRun(path, mapping)
+	return parseRun(ctx, path, mapping)
 }
 
 // parseRun reads a Run out of its mapped file.
-func parseRun(path string, mapping *arrowfile.Mapping) (run *Run, err error) {
+func parseRun(ctx context.Context, path string, mapping *arrowfile.Mapping) (run *Run, err error) {
 	defer mapping.End(mapping.Begin(), &err)
 	data := mapping.Data()
-	manifest, err := readRunManifest(path, data)
+	manifest, err := readRunManifest(ctx, path, data)
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +273,7 @@ func parseRun(path string, mapping *arrowfile.Mapping) (run *Run, err error) {
 	if err := file.Bind(cols); err != nil {
 		return nil, err
 	}
-	if run.Rows, err = readRows(file, len(cols)); err != nil {
+	if run.Rows, err = readRows(ctx, file, len(cols)); err != nil {
 		return nil, err
 	}
 	if err := checkRows(run.Rows); err != nil {
@@ -297,25 +298,18 @@ func parseRun(path string, mapping *arrowfile.Mapping) (run *Run, err error) {
 }
 
 // mapRegular maps a regular file.
-func mapRegular(path string) (*arrowfile.Mapping, error) {
-	f, err := os.Open(path)
+func mapRegular(ctx context.Context, path string) (*arrowfile.Mapping, error) {
+	f, err := openFile(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("not a regular file (%s): %w", info.Mode().Type(), ErrFormat)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return arrowfile.Map(f)
+	return arrowfile.Map(f.Take())
 }
 
 // readRunManifest reads the JSON beside a Run and compares it with the rows. It returns nil if
 // there is none.
-func readRunManifest(path string, data []byte) (*runManifest, error) {
-	text, err := readSmall(RunMetaPath(path))
+func readRunManifest(ctx context.Context, path string, data []byte) (*runManifest, error) {
+	text, err := readSmall(ctx, RunMetaPath(path))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -337,10 +331,13 @@ func readRunManifest(path string, data []byte) (*runManifest, error) {
 	return &m, nil
 }
 
-func readRows(file *arrowfile.File, columns int) ([]RunRow, error) {
+func readRows(ctx context.Context, file *arrowfile.File, columns int) ([]RunRow, error) {
 	var rows []RunRow
 	cols := make([][]byte, columns)
 	for i := range file.Batches() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		b := &file.Batches()[i]
 		if err := file.Load(b, cols); err != nil {
 			return nil, fmt.Errorf("batch %d: %w", i, err)

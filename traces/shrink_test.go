@@ -90,12 +90,12 @@ func TestRunShrinksWhileRead(t *testing.T) {
 		if err := WriteRun(path, testRun()); err != nil {
 			t.Fatal(err)
 		}
-		mapping, err := mapRegular(path)
+		mapping, err := mapRegular(t.Context(), path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		change(t, path, int64(len(mapping.Data())))
-		if _, err := parseRun(path, mapping); err != arrowfile.ErrChanged {
+		if _, err := parseRun(t.Context(), path, mapping); err != arrowfile.ErrChanged {
 			t.Errorf("%s: %v, want %v", name, err, arrowfile.ErrChanged)
 		}
 		if err := mapping.Close(); err != nil {

@@ -12,9 +12,16 @@ import (
 )
 
 func main() {
+	ctx := untilInterrupted()
+	// A write to a closed pipe is an error then, and not the end of the program: verbs remove what
+	// they have made.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	os.Exit(cli.Run(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:]))
+}
+
+// untilInterrupted is a context that the first interrupt ends. The second ends the program at once.
+func untilInterrupted() context.Context {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
-	code := cli.Run(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:])
-	stop()
-	os.Exit(code)
+	context.AfterFunc(ctx, stop)
+	return ctx
 }

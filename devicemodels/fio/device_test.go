@@ -13,7 +13,7 @@ import (
 
 func gridFile(t *testing.T) *File {
 	t.Helper()
-	f, err := Read("testdata/grid.json")
+	f, err := Read(t.Context(), "testdata/grid.json")
 	if err != nil {
 		t.Fatal(err)
 	}

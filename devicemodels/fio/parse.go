@@ -2,14 +2,15 @@ package fio
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strings"
 
+	"github.com/windrow-sim/windrow/internal/input"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -22,20 +23,12 @@ const maxTries = 16
 
 // Read reads one output of fio of at most MaxBytes. Errors are those of the file system, or wrap
 // ErrFormat.
-func Read(path string) (*File, error) {
-	f, err := os.Open(path)
+func Read(ctx context.Context, path string) (*File, error) {
+	data, err := input.ReadFile(ctx, path, input.Limit{Most: MaxBytes})
 	if err != nil {
 		return nil, fmt.Errorf("fio: %w", err)
 	}
-	defer f.Close()
-	var data bytes.Buffer
-	if info, err := f.Stat(); err == nil {
-		data.Grow(int(min(info.Size(), int64(MaxBytes))) + bytes.MinRead)
-	}
-	if _, err := data.ReadFrom(io.LimitReader(f, int64(MaxBytes)+1)); err != nil {
-		return nil, fmt.Errorf("fio: %w", err)
-	}
-	return Parse(path, data.Bytes())
+	return Parse(path, data)
 }
 
 // Parse reads one output of fio: JSON with any text around it. The text becomes warnings and errors

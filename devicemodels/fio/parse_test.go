@@ -19,7 +19,7 @@ import (
 // load parses a valid fixture.
 func load(t *testing.T, name string) *File {
 	t.Helper()
-	f, err := Read(filepath.Join("testdata", name))
+	f, err := Read(t.Context(), filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func checkExpected(t *testing.T, dir string, rows int) {
 		for i, name := range lines[0] {
 			row[name] = line[i]
 		}
-		f, err := Read(filepath.Join(dir, row["file"]))
+		f, err := Read(t.Context(), filepath.Join(dir, row["file"]))
 		if row["entry_index"] == "" {
 			if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "no JSON object") {
 				t.Errorf("%s: %v, want no JSON object", row["file"], err)
@@ -82,7 +82,8 @@ func checkExpected(t *testing.T, dir string, rows int) {
 		checkRow(t, row, f)
 	}
 	for name, want := range entries {
-		if f, err := Read(filepath.Join(dir, name)); err != nil || len(f.Entries) != want {
+		if f, err := Read(t.Context(), filepath.Join(dir, name)); err != nil ||
+			len(f.Entries) != want {
 			t.Errorf("%s: %d entries, want %d", name, len(f.Entries), want)
 		}
 	}
@@ -174,7 +175,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%.30q: %v, want %q", text, err, want)
 		}
 	}
-	if _, err := Read(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Read(t.Context(), filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -40,15 +41,15 @@ type Model interface {
 
 // OpenAny opens a folder, or a file of any format, which its first bytes tell. The names are those
 // of the file.
-func OpenAny(path string, opt FolderOptions) (Tensors, error) {
+func OpenAny(ctx context.Context, path string, opt FolderOptions) (Tensors, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	if st.IsDir() {
-		return result(OpenFolder(path, opt))
+		return result(OpenFolder(ctx, path, opt))
 	}
-	raw, err := tensor.Open("checkpoint", path)
+	raw, err := tensor.Open(ctx, "checkpoint", path)
 	if err != nil {
 		return nil, err
 	}
@@ -58,12 +59,12 @@ func OpenAny(path string, opt FolderOptions) (Tensors, error) {
 	case err != nil:
 		return nil, err
 	case string(start) == "GGUF":
-		return result(gguf.Open(path))
+		return result(gguf.Open(ctx, path))
 	case string(start) == "PK\x03\x04", string(start) == "\x80\x02\x8A\x0A":
 		// Files from before PyTorch 1.6 begin with the latter; the error of torch has the remedy.
-		return result(torch.Open(path))
+		return result(torch.Open(ctx, path))
 	}
-	return result(Open(path))
+	return result(Open(ctx, path))
 }
 
 // result returns a nil interface for a nil pointer.
@@ -75,8 +76,8 @@ func result[T Tensors](t T, err error) (Tensors, error) {
 }
 
 // OpenModel opens a Hugging Face folder, or a GGUF file as the model it was made from.
-func OpenModel(path string, opt FolderOptions) (Model, error) {
-	t, err := OpenAny(path, opt)
+func OpenModel(ctx context.Context, path string, opt FolderOptions) (Model, error) {
+	t, err := OpenAny(ctx, path, opt)
 	if err != nil {
 		return nil, err
 	}

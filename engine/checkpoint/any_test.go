@@ -28,7 +28,7 @@ func TestOpenAnyKnowsTheFormatByItsFirstBytes(t *testing.T) {
 		"torch/testdata/views.bin": &torch.File{},
 		"gguf/testdata/llama.gguf": &gguf.File{},
 	} {
-		got, err := OpenAny(path, FolderOptions{})
+		got, err := OpenAny(t.Context(), path, FolderOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,15 +49,15 @@ func TestOpenAnyKnowsTheFormatByItsFirstBytes(t *testing.T) {
 		}
 		readsWhole(t, got)
 	}
-	_, err := OpenAny("torch/testdata/legacy.bin", FolderOptions{})
+	_, err := OpenAny(t.Context(), "torch/testdata/legacy.bin", FolderOptions{})
 	refused(t, err, ErrUnsupported, "before 1.6")
-	_, err = OpenAny("any.go", FolderOptions{})
+	_, err = OpenAny(t.Context(), "any.go", FolderOptions{})
 	refused(t, err, ErrFormat, "not a safetensors file")
-	none, err := OpenAny(filepath.Join(single, "none"), FolderOptions{})
+	none, err := OpenAny(t.Context(), filepath.Join(single, "none"), FolderOptions{})
 	if !errors.Is(err, fs.ErrNotExist) || none != nil {
 		t.Errorf("%v, %v", none, err)
 	}
-	none, err = OpenAny(t.TempDir(), FolderOptions{})
+	none, err = OpenAny(t.Context(), t.TempDir(), FolderOptions{})
 	if !errors.Is(err, fs.ErrNotExist) || none != nil {
 		t.Errorf("%v, %v", none, err)
 	}
@@ -88,7 +88,7 @@ func readsWhole(t *testing.T, ts Tensors) {
 }
 
 func TestOpenModelHasNamesAndConfiguration(t *testing.T) {
-	m, err := OpenModel("gguf/testdata/llama.gguf", FolderOptions{})
+	m, err := OpenModel(t.Context(), "gguf/testdata/llama.gguf", FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,14 +108,14 @@ func TestOpenModelHasNamesAndConfiguration(t *testing.T) {
 	if _, ok := m.Tensor("model.layers.0.mlp.up_proj.weight"); !ok {
 		t.Error("the names are not those of the original")
 	}
-	m, err = OpenModel("torch/testdata/sharded", FolderOptions{})
+	m, err = OpenModel(t.Context(), "torch/testdata/sharded", FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
 	readsWhole(t, m)
 
-	none, err := OpenModel("torch/testdata/views.bin", FolderOptions{})
+	none, err := OpenModel(t.Context(), "torch/testdata/views.bin", FolderOptions{})
 	if refused(t, err, ErrUnsupported, "name the folder"); none != nil {
 		t.Errorf("%v", none)
 	}
@@ -128,7 +128,7 @@ func TestReadRowsIsTheSameInAnyPieces(t *testing.T) {
 		"torch/testdata/views.bin":  {"whole", "transposed", "columns", "batch", "half", "vector"},
 		"torch/testdata/dtypes.bin": {"f32", "f16", "bf16", "empty2"},
 	} {
-		ts, err := OpenAny(path, FolderOptions{})
+		ts, err := OpenAny(t.Context(), path, FolderOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestReadRowsIsTheSameInAnyPieces(t *testing.T) {
 // TestReadRowsOfEveryType reads the numbers that testdata/make.py of package torch stores:
 // sin(1.7·i + 0.3).
 func TestReadRowsOfEveryType(t *testing.T) {
-	ts, err := OpenAny("torch/testdata/dtypes.bin", FolderOptions{})
+	ts, err := OpenAny(t.Context(), "torch/testdata/dtypes.bin", FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestReadRowsOfEveryType(t *testing.T) {
 }
 
 func TestReadRowsRefuses(t *testing.T) {
-	ts, err := OpenAny("torch/testdata/dtypes.bin", FolderOptions{})
+	ts, err := OpenAny(t.Context(), "torch/testdata/dtypes.bin", FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestLargeTensorsAreReadInPieces(t *testing.T) {
 	if err := os.Truncate(path, st.Size()+size); err != nil {
 		t.Skip(err)
 	}
-	ts, err := OpenAny(path, FolderOptions{})
+	ts, err := OpenAny(t.Context(), path, FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func BenchmarkReadRows(b *testing.B) {
 			if err := os.WriteFile(path, head, 0o666); err != nil {
 				b.Fatal(err)
 			}
-			ts, err := OpenAny(path, FolderOptions{})
+			ts, err := OpenAny(b.Context(), path, FolderOptions{})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -21,8 +22,8 @@ type File struct {
 // Open opens a safetensors file and checks its header against the size of the file; it reads no
 // tensor. A file that breaks the format is an ErrFormat; an unknown type of element is an
 // ErrUnsupported.
-func Open(path string) (*File, error) {
-	raw, err := tensor.Open("checkpoint", path)
+func Open(ctx context.Context, path string) (*File, error) {
+	raw, err := tensor.Open(ctx, "checkpoint", path)
 	if err != nil {
 		return nil, err
 	}

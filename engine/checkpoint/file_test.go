@@ -138,7 +138,7 @@ func TestField_M11_GitLFSPointer(t *testing.T) {
 	if err := os.WriteFile(path, []byte(pointer), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Open(path)
+	_, err := Open(t.Context(), path)
 	refused(t, err, ErrFormat, path, "Git LFS pointer", "git lfs pull")
 }
 
@@ -153,7 +153,7 @@ func TestField_M12_TruncatedFile(t *testing.T) {
 	if err := os.WriteFile(path, whole, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(path)
+	f, err := Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,11 +227,11 @@ func TestField_M17_EmptyAndScalarTensors(t *testing.T) {
 }
 
 func TestOpenRefusesAFolder(t *testing.T) {
-	_, err := Open(t.TempDir())
+	_, err := Open(t.Context(), t.TempDir())
 	if err == nil {
 		t.Fatal("a folder was opened")
 	}
-	_, err = Open(filepath.Join(t.TempDir(), "none"))
+	_, err = Open(t.Context(), filepath.Join(t.TempDir(), "none"))
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint/torch"
+	"github.com/windrow-sim/windrow/internal/input"
 )
 
 // configName is the configuration of every Hugging Face folder.
@@ -28,18 +30,21 @@ const (
 type format struct {
 	single, index string
 	prefix, ext   string // of the names of all files
-	open          func(path string) (Tensors, error)
+	open          func(ctx context.Context, path string) (Tensors, error)
 }
 
 // formats lists the formats, the preferred one first: less can go wrong with safetensors.
 func formats() []format {
 	return []format{
-		{singleName, indexName, "", ".safetensors", func(path string) (Tensors, error) {
-			return result(Open(path))
+		{singleName, indexName, "", ".safetensors", func(ctx context.Context, path string) (Tensors,
+			error) {
+			return result(Open(ctx, path))
 		}},
 		// The prefix leaves out other files of a training run, such as optimizer.bin.
 		{"pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model", ".bin",
-			func(path string) (Tensors, error) { return result(torch.Open(path)) }},
+			func(ctx context.Context, path string) (Tensors, error) {
+				return result(torch.Open(ctx, path))
+			}},
 	}
 }
 
@@ -73,18 +78,18 @@ type Folder struct {
 // model.safetensors, or else the same of pytorch_model.bin. A missing shard, a contradiction
 // between index and shards, and a broken shard are errors. Files outside the choice are left out
 // with a note.
-func OpenFolder(dir string, opt FolderOptions) (*Folder, error) {
+func OpenFolder(ctx context.Context, dir string, opt FolderOptions) (*Folder, error) {
 	f := &Folder{dir: dir, where: map[string]int{}}
-	if err := f.open(opt); err != nil {
+	if err := f.open(ctx, opt); err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
 }
 
-func (f *Folder) open(opt FolderOptions) error {
+func (f *Folder) open(ctx context.Context, opt FolderOptions) error {
 	var err error
-	if f.config, err = f.readObject(configName); err != nil {
+	if f.config, err = f.readObject(ctx, configName); err != nil {
 		return err
 	}
 	all, err := f.list()
@@ -100,19 +105,19 @@ func (f *Folder) open(opt FolderOptions) error {
 		if opt.IgnoreIndex {
 			if len(mine) > 0 {
 				f.noteStray(present, mine, "files ending in "+f.format.ext+" are preferred")
-				return f.openFiles(mine, nil)
+				return f.openFiles(ctx, mine, nil)
 			}
 			continue
 		}
-		index, err := f.readObject(f.format.index)
+		index, err := f.readObject(ctx, f.format.index)
 		switch {
 		case err == nil:
-			return f.openIndex(index, mine, present)
+			return f.openIndex(ctx, index, mine, present)
 		case !errors.Is(err, fs.ErrNotExist):
 			return err
 		case slices.Contains(mine, f.format.single):
 			f.noteStray(present, []string{f.format.single}, f.format.single+" was followed")
-			return f.openFiles([]string{f.format.single}, nil)
+			return f.openFiles(ctx, []string{f.format.single}, nil)
 		}
 	}
 	return f.noWeights(all, present)
@@ -163,17 +168,12 @@ func (f *Folder) list() ([]string, error) {
 	return names, nil
 }
 
-func (f *Folder) readObject(name string) (Object, error) {
+func (f *Folder) readObject(ctx context.Context, name string) (Object, error) {
 	path := filepath.Join(f.dir, name)
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("checkpoint: %w", err)
+	data, err := input.ReadFile(ctx, path, input.Limit{Most: maxJSON})
+	if errors.Is(err, input.ErrTooLarge) || errors.Is(err, input.ErrKind) {
+		return nil, fmt.Errorf("checkpoint: %w: %w", err, ErrFormat)
 	}
-	if st.Size() > maxJSON {
-		return nil, fmt.Errorf("checkpoint: %s: %w: %d bytes; at most %d are expected", path,
-			ErrFormat, st.Size(), maxJSON)
-	}
-	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
@@ -186,7 +186,7 @@ func (f *Folder) readObject(name string) (Object, error) {
 
 // openIndex opens the shards of the index and compares their tensors with it. mine are the files of
 // the index's format, present those of all formats.
-func (f *Folder) openIndex(index Object, mine, present []string) error {
+func (f *Folder) openIndex(ctx context.Context, index Object, mine, present []string) error {
 	weightMap := map[string]string{}
 	ok, err := index.Get("weight_map", &weightMap)
 	if err == nil && !ok {
@@ -217,7 +217,7 @@ func (f *Folder) openIndex(index Object, mine, present []string) error {
 		return f.missingShards(missing, len(shards), mine, shards)
 	}
 	f.noteStray(present, shards, "the index was followed")
-	return f.openFiles(shards, weightMap)
+	return f.openFiles(ctx, shards, weightMap)
 }
 
 // missingShards distinguishes an incomplete download from an index of another set of files.
@@ -246,10 +246,10 @@ func (f *Folder) noteStray(present, used []string, why string) {
 
 // openFiles opens the named files. With a weight map a tensor must be in the file of the map, and a
 // tensor outside the map is left out. Without one every tensor counts and may occur only once.
-func (f *Folder) openFiles(names []string, weightMap map[string]string) error {
+func (f *Folder) openFiles(ctx context.Context, names []string, weightMap map[string]string) error {
 	var unlisted []string
 	for i, name := range names {
-		file, err := f.format.open(filepath.Join(f.dir, name))
+		file, err := f.format.open(ctx, filepath.Join(f.dir, name))
 		if err != nil {
 			return err
 		}

@@ -46,7 +46,7 @@ func TestFolderWithOneFileAndWithShards(t *testing.T) {
 		"shards":   {"config.json": `{"x":1}`, indexName: index, shard1: "a", shard2: "c b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, err := OpenFolder(folder(t, files), FolderOptions{})
+			f, err := OpenFolder(t.Context(), folder(t, files), FolderOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +82,7 @@ func TestFolderWithOneFileAndWithShards(t *testing.T) {
 }
 
 func TestField_M8_MissingShard(t *testing.T) {
-	_, err := OpenFolder(folder(t, map[string]string{"config.json": "{}", indexName: index,
+	_, err := OpenFolder(t.Context(), folder(t, map[string]string{"config.json": "{}", indexName: index,
 		shard1: "a"}), FolderOptions{})
 	refused(t, err, ErrFormat, "1 of 2 shards", shard2, "incomplete download")
 	if strings.Contains(err.Error(), "stale") {
@@ -93,7 +93,7 @@ func TestField_M8_MissingShard(t *testing.T) {
 func TestField_M10_StaleIndexAndStrayFiles(t *testing.T) {
 	stray := map[string]string{"config.json": "{}", indexName: index, shard1: "a",
 		shard2: "b c extra", "model.safetensors": "a b c"}
-	f, err := OpenFolder(folder(t, stray), FolderOptions{})
+	f, err := OpenFolder(t.Context(), folder(t, stray), FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,35 +106,35 @@ func TestField_M10_StaleIndexAndStrayFiles(t *testing.T) {
 		t.Error("a tensor that the index does not list is there")
 	}
 	f.Close()
-	_, err = OpenFolder(folder(t, stray), FolderOptions{IgnoreIndex: true})
+	_, err = OpenFolder(t.Context(), folder(t, stray), FolderOptions{IgnoreIndex: true})
 	refused(t, err, ErrFormat, `"a" is in`, "model.safetensors")
 
 	// The index expects two shards, all weights are in one file of another name.
 	stale := map[string]string{"config.json": "{}", indexName: index,
 		"model-00001-of-00001.safetensors": "a b c"}
-	_, err = OpenFolder(folder(t, stale), FolderOptions{})
+	_, err = OpenFolder(t.Context(), folder(t, stale), FolderOptions{})
 	refused(t, err, ErrFormat, "2 of 2 shards are missing", "stale index",
 		"model-00001-of-00001.safetensors")
-	f, err = OpenFolder(folder(t, stale), FolderOptions{IgnoreIndex: true})
+	f, err = OpenFolder(t.Context(), folder(t, stale), FolderOptions{IgnoreIndex: true})
 	if err != nil || len(f.Tensors()) != 3 {
 		t.Fatalf("ignoring the index: %v", err)
 	}
 	f.Close()
 
 	moved := map[string]string{"config.json": "{}", indexName: index, shard1: "a c", shard2: "b"}
-	_, err = OpenFolder(folder(t, moved), FolderOptions{})
+	_, err = OpenFolder(t.Context(), folder(t, moved), FolderOptions{})
 	refused(t, err, ErrFormat, `"c" in `+shard2, "stale")
 }
 
 func TestField_M14_DuplicateNamesInConfigAndIndex(t *testing.T) {
-	_, err := OpenFolder(folder(t, map[string]string{"config.json": `{"a":1,"a":2}`,
+	_, err := OpenFolder(t.Context(), folder(t, map[string]string{"config.json": `{"a":1,"a":2}`,
 		"model.safetensors": "a"}), FolderOptions{})
 	refused(t, err, ErrFormat, "config.json", `"a" occurs twice`)
-	_, err = OpenFolder(folder(t, map[string]string{"config.json": `{"a":[{"b":1,"b":2}]}`,
+	_, err = OpenFolder(t.Context(), folder(t, map[string]string{"config.json": `{"a":[{"b":1,"b":2}]}`,
 		"model.safetensors": "a"}), FolderOptions{})
 	refused(t, err, ErrFormat, `"b" occurs twice`)
 	twice := `{"weight_map":{"a":"model.safetensors","a":"model.safetensors"}}`
-	_, err = OpenFolder(folder(t, map[string]string{"config.json": "{}", indexName: twice,
+	_, err = OpenFolder(t.Context(), folder(t, map[string]string{"config.json": "{}", indexName: twice,
 		"model.safetensors": "a"}), FolderOptions{})
 	refused(t, err, ErrFormat, indexName, `"a" occurs twice`)
 }
@@ -168,7 +168,7 @@ func TestFolderSaysWhatIsWrong(t *testing.T) {
 			indexName: `{"weight_map":{"a":1}}`}, ErrFormat, "weight_map"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := OpenFolder(folder(t, c.files), FolderOptions{})
+			_, err := OpenFolder(t.Context(), folder(t, c.files), FolderOptions{})
 			refused(t, err, c.kind, c.want)
 		})
 	}

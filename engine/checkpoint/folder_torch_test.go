@@ -48,7 +48,7 @@ func names(f *Folder) string {
 }
 
 func TestFolderWithPyTorchShards(t *testing.T) {
-	f, err := OpenFolder(sharded(t, nil), FolderOptions{})
+	f, err := OpenFolder(t.Context(), sharded(t, nil), FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestFolderWithOnePyTorchFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := OpenFolder(dir, FolderOptions{})
+	f, err := OpenFolder(t.Context(), dir, FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,8 @@ func TestSafetensorsArePreferred(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, ignore := range []bool{false, true} {
-				f, err := OpenFolder(sharded(t, more), FolderOptions{IgnoreIndex: ignore})
+				f, err := OpenFolder(t.Context(), sharded(t, more),
+					FolderOptions{IgnoreIndex: ignore})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -109,7 +110,7 @@ func TestSafetensorsArePreferred(t *testing.T) {
 		})
 	}
 	// A stray file of safetensors that no name of the format points to is not the model.
-	f, err := OpenFolder(sharded(t, map[string]string{"adapter_model.safetensors": "a"}),
+	f, err := OpenFolder(t.Context(), sharded(t, map[string]string{"adapter_model.safetensors": "a"}),
 		FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -122,14 +123,14 @@ func TestSafetensorsArePreferred(t *testing.T) {
 }
 
 func TestField_M8_MissingPyTorchShard(t *testing.T) {
-	_, err := OpenFolder(sharded(t, map[string]string{bin2: ""}), FolderOptions{})
+	_, err := OpenFolder(t.Context(), sharded(t, map[string]string{bin2: ""}), FolderOptions{})
 	refused(t, err, ErrFormat, "1 of 2 shards", bin2, "incomplete download")
-	_, err = OpenFolder(sharded(t, map[string]string{binIndex: ""}), FolderOptions{})
+	_, err = OpenFolder(t.Context(), sharded(t, map[string]string{binIndex: ""}), FolderOptions{})
 	refused(t, err, ErrFormat, bin1, "neither "+binIndex, "incomplete download")
 }
 
 func TestField_M10_StalePyTorchIndexAndStrayFiles(t *testing.T) {
-	f, err := OpenFolder(sharded(t, map[string]string{"pytorch_model.bin": "stray"}),
+	f, err := OpenFolder(t.Context(), sharded(t, map[string]string{"pytorch_model.bin": "stray"}),
 		FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -140,9 +141,10 @@ func TestField_M10_StalePyTorchIndexAndStrayFiles(t *testing.T) {
 		t.Errorf("notes %q", notes)
 	}
 	stale := `{"weight_map":{"a.weight":"` + bin1 + `","b.weight":"` + bin1 + `"}}`
-	_, err = OpenFolder(sharded(t, map[string]string{binIndex: stale}), FolderOptions{})
+	_, err = OpenFolder(t.Context(), sharded(t, map[string]string{binIndex: stale}),
+		FolderOptions{})
 	refused(t, err, ErrFormat, `"b.weight" in `+bin1, "stale")
-	f, err = OpenFolder(sharded(t, map[string]string{binIndex: stale}), FolderOptions{
+	f, err = OpenFolder(t.Context(), sharded(t, map[string]string{binIndex: stale}), FolderOptions{
 		IgnoreIndex: true})
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +154,8 @@ func TestField_M10_StalePyTorchIndexAndStrayFiles(t *testing.T) {
 		t.Errorf("tensors %q", names(f))
 	}
 	short := `{"weight_map":{"a.weight":"` + bin1 + `"}}`
-	f, err = OpenFolder(sharded(t, map[string]string{binIndex: short}), FolderOptions{})
+	f, err = OpenFolder(t.Context(), sharded(t, map[string]string{binIndex: short}),
+		FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +175,8 @@ func TestField_M14_PyTorchIndex(t *testing.T) {
 		"no weight_map": {`{}`, "weight_map"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := OpenFolder(sharded(t, map[string]string{binIndex: c.index}), FolderOptions{})
+			_, err := OpenFolder(t.Context(), sharded(t, map[string]string{binIndex: c.index}),
+				FolderOptions{})
 			refused(t, err, ErrFormat, binIndex, c.want)
 		})
 	}

@@ -73,7 +73,7 @@ func TestWriterRoundTripAlignedAndRepeatable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(path)
+	f, err := Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

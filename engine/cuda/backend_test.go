@@ -58,12 +58,12 @@ func pack(t testing.TB, on *cuda.TestDriver, dir string, format *ref.Format) *lo
 		Format: format}); err != nil {
 		t.Fatal(err)
 	}
-	image, err := model.OpenImage(m.path)
+	image, err := model.OpenImage(t.Context(), m.path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer image.Close()
-	if m.w, err = image.Weights(); err != nil {
+	if m.w, err = image.Weights(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	m.geo = image.Geometry()

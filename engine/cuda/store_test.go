@@ -12,7 +12,7 @@ import (
 // onDevice puts a tiny model on a device.
 func onDevice(t *testing.T, on *TestDriver) *Backend {
 	t.Helper()
-	w, _, _, err := model.LoadFolder("../testdata/families/llama-relu")
+	w, _, _, err := model.LoadFolder(t.Context(), "../testdata/families/llama-relu")
 	if err != nil {
 		t.Fatal(err)
 	}

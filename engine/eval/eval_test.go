@@ -21,7 +21,7 @@ const talesDir = "../../examples/models/tales"
 
 func tales(t *testing.T, chunk int) (*engine.Engine, *tokenizer.Tokenizer) {
 	t.Helper()
-	w, bundles, _, err := model.LoadFolder(talesDir)
+	w, bundles, _, err := model.LoadFolder(t.Context(), talesDir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func tales(t *testing.T, chunk int) (*engine.Engine, *tokenizer.Tokenizer) {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	tok, err := tokenizer.Load(talesDir)
+	tok, err := tokenizer.Load(t.Context(), talesDir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,8 +2,10 @@ package flashio
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -28,12 +30,26 @@ type FileInfo struct {
 
 // Describe returns the host's facts about the file at path, which may be a block device.
 func Describe(path string) (FileInfo, error) {
-	f, err := os.Open(path)
+	f, err := openStored(path)
 	if err != nil {
 		return FileInfo{}, fmt.Errorf("flashio: describe: %w", err)
 	}
 	defer f.Close()
 	return describeFile(f)
+}
+
+// openStored opens a file or a block device. Of anything else it opens nothing: a pipe would wait
+// for its writer.
+func openStored(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	kind := info.Mode().Type()
+	if kind != 0 && (kind&fs.ModeDevice == 0 || kind&fs.ModeCharDevice != 0) {
+		return nil, refusal.Input("%s is neither a file nor a block device", path)
+	}
+	return os.Open(path)
 }
 
 // The strengths of a file system's promise that a direct read reaches the device.

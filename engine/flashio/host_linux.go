@@ -149,7 +149,7 @@ func memlockLimit() (units.Bytes, bool) {
 // DropCache asks the kernel to drop the cached pages of a file, so that the next buffered reads
 // reach the device. Dirty pages are written first. Pages that another process maps stay.
 func DropCache(path string) error {
-	f, err := os.Open(path)
+	f, err := openStored(path)
 	if err != nil {
 		return fmt.Errorf("flashio: drop cache: %w", err)
 	}

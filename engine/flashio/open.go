@@ -19,7 +19,7 @@ func openOn(h host, path string, opt Options) (Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(path)
+	f, err := openStored(path)
 	if err != nil {
 		return nil, fmt.Errorf("flashio: open: %w", err)
 	}

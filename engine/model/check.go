@@ -25,7 +25,7 @@ type Check struct {
 // Damage is no error. An error ends the check: the file is no image, or it cannot be read. progress
 // may be nil.
 func CheckImage(ctx context.Context, path string, progress Progress) (*Check, error) {
-	file, err := checkpoint.Open(path)
+	file, err := checkpoint.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}

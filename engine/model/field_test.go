@@ -47,7 +47,7 @@ func TestField_M3_TiedHead(t *testing.T) {
 		if err != nil {
 			return nil, nil, err
 		}
-		img, err := OpenImage(out)
+		img, err := OpenImage(t.Context(), out)
 		if err == nil {
 			t.Cleanup(func() { img.Close() })
 		}
@@ -135,7 +135,7 @@ func TestField_M1_OPT350M(t *testing.T) {
 		return f
 	}
 	img, _ := pack(t, make350().write(t, 1), PackOptions{})
-	w, err := img.Weights()
+	w, err := img.Weights(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestPackGGUF(t *testing.T) {
 			t.Logf("%s: %v", name, err)
 			continue
 		}
-		img, err := OpenImage(out)
+		img, err := OpenImage(t.Context(), out)
 		if err != nil {
 			t.Fatal(err)
 		}

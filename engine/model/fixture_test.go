@@ -220,7 +220,7 @@ func pack(t *testing.T, dir string, opt PackOptions) (*Image, *PackReport) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	img, err := OpenImage(out)
+	img, err := OpenImage(t.Context(), out)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,8 +118,8 @@ func FuzzImage(f *testing.F) {
 		var err error
 		// A tensor of three bytes in the header has a name, a shape and a place when it is open;
 		// the list of what the metadata means has them again.
-		if used := alloctest.Bytes(func() { img, err = OpenImage(path) }); used > uint64(
-			16*size+1<<19) {
+		used := alloctest.Bytes(func() { img, err = OpenImage(t.Context(), path) })
+		if used > uint64(16*size+1<<19) {
 			t.Fatalf("%d bytes allocated for a file of %d", used, size)
 		}
 		if err != nil {
@@ -139,7 +139,7 @@ func FuzzImage(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		w, err := img.Weights()
+		w, err := img.Weights(t.Context())
 		if err != nil {
 			t.Fatal(err) // zeros are finite
 		}

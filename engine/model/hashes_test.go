@@ -32,7 +32,7 @@ func withoutHashes(t testing.TB, path string) string {
 func rewrite(t testing.TB, path string, change func([]checkpoint.TensorInfo,
 	map[string]string) []checkpoint.TensorInfo) string {
 	t.Helper()
-	file, err := checkpoint.Open(path)
+	file, err := checkpoint.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func flipped(t *testing.T, path string, at int64, bit uint, f func()) {
 // fails, and what is read when a model is opened is not used.
 func TestEveryFlippedBitIsFound(t *testing.T) {
 	path := synthesised(t, manyBlocks())
-	file, err := checkpoint.Open(path)
+	file, err := checkpoint.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 				!errors.Is(err, checkpoint.ErrUnsupported) {
 				t.Errorf("header byte %d: %+v, %v", at, c, err)
 			}
-			if img, err := OpenImage(path); err == nil {
+			if img, err := OpenImage(t.Context(), path); err == nil {
 				img.Close()
 				t.Errorf("header byte %d: the image was opened", at)
 			}
@@ -165,7 +165,7 @@ func damageIsNamed(t *testing.T, path string, x checkpoint.TensorInfo, at int64)
 	if d.Part != x.Name || !inside || d.Bytes > hashBlock {
 		t.Errorf("%s at %d: the damage is %+v", x.Name, at, d)
 	}
-	img, err := OpenImage(path)
+	img, err := OpenImage(t.Context(), path)
 	if err == nil {
 		err = img.Verify(t.Context(), nil)
 		img.Close()
@@ -182,19 +182,19 @@ func damageIsNamed(t *testing.T, path string, x checkpoint.TensorInfo, at int64)
 }
 
 func openWeights(path string) error {
-	img, err := OpenImage(path)
+	img, err := OpenImage(context.Background(), path)
 	if err != nil {
 		return err
 	}
 	defer img.Close()
-	_, err = img.Weights()
+	_, err = img.Weights(context.Background())
 	return err
 }
 
 // TestBundlesAreComparedWhole flips a bit of records in every block: reading the layer finds it.
 func TestBundlesAreComparedWhole(t *testing.T) {
 	path := synthesised(t, manyBlocks())
-	img, err := OpenImage(path)
+	img, err := OpenImage(context.Background(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestOpenFindsHoles(t *testing.T) {
 	shape := manyBlocks()
 	shape.Layers = 4
 	path := synthesised(t, shape)
-	img, err := OpenImage(path)
+	img, err := OpenImage(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestOpenFindsHoles(t *testing.T) {
 		if err := os.WriteFile(path, holed, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		_, err := OpenImage(path)
+		_, err := OpenImage(t.Context(), path)
 		refused(t, err, checkpoint.ErrFormat, "ffn.bundles", "is damaged")
 	}
 }
@@ -259,12 +259,12 @@ func TestSampledIsABlock(t *testing.T) {
 // TestImagesWithoutHashes opens what windrow 0.1 wrote. It says that there are no hashes.
 func TestImagesWithoutHashes(t *testing.T) {
 	path := withoutHashes(t, synthesised(t, tiny()))
-	img, err := OpenImage(path)
+	img, err := OpenImage(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer img.Close()
-	if _, err := img.Weights(); err != nil || img.Hashed() {
+	if _, err := img.Weights(t.Context()); err != nil || img.Hashed() {
 		t.Errorf("hashed %v, %v", img.Hashed(), err)
 	}
 	refused(t, img.Verify(t.Context(), nil), checkpoint.ErrUnsupported, path, "no hashes",
@@ -309,7 +309,7 @@ func TestHashesThatContradictTheImage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := rewrite(t, synthesised(t, tiny()), c.change)
-			_, err := OpenImage(path)
+			_, err := OpenImage(t.Context(), path)
 			refused(t, err, c.kind, path, c.want)
 			_, err = CheckImage(t.Context(), path, nil)
 			refused(t, err, c.kind, path, c.want)
@@ -320,7 +320,7 @@ func TestHashesThatContradictTheImage(t *testing.T) {
 // TestImagesThatShrink: a block that reads short is an error, whoever reads it.
 func TestImagesThatShrink(t *testing.T) {
 	path := synthesised(t, manyBlocks())
-	img, err := OpenImage(path)
+	img, err := OpenImage(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func TestImagesThatShrink(t *testing.T) {
 	if err := os.Truncate(path, 8192); err != nil {
 		t.Fatal(err)
 	}
-	_, err = img.Weights()
+	_, err = img.Weights(t.Context())
 	refused(t, err, checkpoint.ErrFormat, path, "truncated")
 	_, err = CheckImage(t.Context(), path, nil)
 	refused(t, err, checkpoint.ErrFormat, path, "truncated")
@@ -346,7 +346,7 @@ func TestImagesThatShrink(t *testing.T) {
 // TestVerifyStops when its context ends, and tells its progress until all is done.
 func TestVerifyStops(t *testing.T) {
 	path := synthesised(t, manyBlocks())
-	img, err := OpenImage(path)
+	img, err := OpenImage(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -403,7 +403,7 @@ func TestBlockHasherTakesPiecesOfAnySize(t *testing.T) {
 // TestWeightsAreComparedAsTheyAreRead: a reader that skips bytes vouches for nothing.
 func TestWeightsAreComparedAsTheyAreRead(t *testing.T) {
 	path := synthesised(t, manyBlocks())
-	img, err := OpenImage(path)
+	img, err := OpenImage(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -451,7 +451,7 @@ func BenchmarkOpen(b *testing.B) {
 	for name, path := range map[string]string{"hashed": path, "plain": plain} {
 		b.Run("image/"+name, func(b *testing.B) {
 			for b.Loop() {
-				img, err := OpenImage(path)
+				img, err := OpenImage(b.Context(), path)
 				if err != nil {
 					b.Fatal(err)
 				}

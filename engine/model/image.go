@@ -35,8 +35,8 @@ type Image struct {
 // alignment of the bundles. It compares the header and one block of every layer's bundles with
 // their hashes; what Weights and Bundles read is compared wholly. An image of windrow 0.1 has no
 // hashes and is opened without (Hashed). Of an image without hashes, unknown tensors are ignored.
-func OpenImage(path string) (*Image, error) {
-	file, err := checkpoint.Open(path)
+func OpenImage(ctx context.Context, path string) (*Image, error) {
+	file, err := checkpoint.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -158,11 +158,11 @@ func (img *Image) BundleBytes() units.Bytes {
 }
 
 // Weights loads the resident tensors into memory and compares them with their hashes.
-func (img *Image) Weights() (*Weights, error) {
+func (img *Image) Weights(ctx context.Context) (*Weights, error) {
 	w, buf := newWeights(img.Arch, img.Precision), &scratch{}
 	for _, r := range w.residents() {
 		r.rows = nil // an image has one tensor for all rows
-		if err := img.load(r, buf); err != nil {
+		if err := img.load(ctx, r, buf); err != nil {
 			return nil, err
 		}
 	}
@@ -171,8 +171,7 @@ func (img *Image) Weights() (*Weights, error) {
 
 // load reads a resident tensor. Damage comes before what it may have caused, such as weights that
 // are not finite.
-func (img *Image) load(r resident, buf *scratch) error {
-	ctx := context.Background()
+func (img *Image) load(ctx context.Context, r resident, buf *scratch) error {
 	info, _ := img.file.Tensor(r.name)
 	section, err := img.file.Section(r.name)
 	if err != nil {

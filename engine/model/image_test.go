@@ -133,7 +133,7 @@ func TestOpenImageChecksTheTensors(t *testing.T) {
 			if err := w.Commit(); err != nil {
 				t.Fatal(err)
 			}
-			img, err := OpenImage(path)
+			img, err := OpenImage(t.Context(), path)
 			if c.want == "" {
 				if err != nil {
 					t.Fatal(err)
@@ -152,7 +152,7 @@ func TestBundlesChecksLayerSizeAndNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	path = withoutHashes(t, path)
-	img, err := OpenImage(path)
+	img, err := OpenImage(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestSynthIsRandomSmallAndRepeatable(t *testing.T) {
 		if err := Synth(t.Context(), s, "s", seed, path, opt); err != nil {
 			t.Fatal(err)
 		}
-		img, err := OpenImage(path)
+		img, err := OpenImage(t.Context(), path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,7 +233,7 @@ func TestSynthIsRandomSmallAndRepeatable(t *testing.T) {
 
 func checkSynthWeights(t *testing.T, img *Image) {
 	t.Helper()
-	w, err := img.Weights()
+	w, err := img.Weights(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,12 +275,12 @@ func TestSynthActiveShare(t *testing.T) {
 			ActiveShare: share}); err != nil {
 			t.Fatal(err)
 		}
-		img, err := OpenImage(path)
+		img, err := OpenImage(t.Context(), path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer img.Close()
-		w, err := img.Weights()
+		w, err := img.Weights(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -419,7 +419,7 @@ func BenchmarkPack(b *testing.B) {
 func BenchmarkBundler(b *testing.B) {
 	s := Shape{DModel: 1024, DFFN: 4096, Rows: 2, DTypeSize: 2}
 	fix := newFixture(Shape{DModel: 1024, DFFN: 4096, Layers: 1, Vocab: 2, MaxPos: 2})
-	src, err := checkpoint.OpenFolder(fix.write(b, 1), checkpoint.FolderOptions{})
+	src, err := checkpoint.OpenFolder(b.Context(), fix.write(b, 1), checkpoint.FolderOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -451,7 +451,7 @@ func TestSynthGated(t *testing.T) {
 	if err := Synth(t.Context(), s, "gated", 1, path, SynthOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	img, err := OpenImage(path)
+	img, err := OpenImage(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -459,7 +459,7 @@ func TestSynthGated(t *testing.T) {
 	if img.Arch.Family != Llama || img.RecordBytes() != 96 || img.Arch.Shape != s {
 		t.Errorf("%+v, records of %v", img.Arch, img.RecordBytes())
 	}
-	if _, err := img.Weights(); err != nil {
+	if _, err := img.Weights(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

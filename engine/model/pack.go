@@ -51,7 +51,7 @@ type PackReport struct {
 // when it is complete. When packing fails or ctx ends, nothing is left and an older image at out
 // stays.
 func Pack(ctx context.Context, dir, out string, opt PackOptions) (*PackReport, error) {
-	src, err := openSource(dir, checkpoint.FolderOptions{IgnoreIndex: opt.IgnoreIndex})
+	src, err := openSource(ctx, dir, checkpoint.FolderOptions{IgnoreIndex: opt.IgnoreIndex})
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func Pack(ctx context.Context, dir, out string, opt PackOptions) (*PackReport, e
 	if err := writeImage(ctx, out, f, newSourceFiller(src, f, opt.memory), moved); err != nil {
 		return nil, err
 	}
-	img, err := OpenImage(out)
+	img, err := OpenImage(ctx, out)
 	if err != nil {
 		return nil, err
 	}
@@ -143,9 +143,8 @@ func (f *sourceFiller) bundles(ctx context.Context, layer int, emit func([]byte)
 // LoadFolder loads a whole model into memory: the resident weights and, for each layer, the bytes
 // of its records without padding. The bits are those of Pack's image, by the same code, with the
 // weights' own types.
-func LoadFolder(dir string) (*Weights, [][]byte, Config, error) {
-	ctx := context.Background()
-	src, err := openSource(dir, checkpoint.FolderOptions{})
+func LoadFolder(ctx context.Context, dir string) (*Weights, [][]byte, Config, error) {
+	src, err := openSource(ctx, dir, checkpoint.FolderOptions{})
 	if err != nil {
 		return nil, nil, Config{}, err
 	}

@@ -109,11 +109,11 @@ func TestPackPutsRowsAndColumnsTogether(t *testing.T) {
 func TestFolderEqualsImage(t *testing.T) {
 	dir := newFixture(tiny()).write(t, 2)
 	img, report := pack(t, dir, PackOptions{})
-	w, bundles, config, err := LoadFolder(dir)
+	w, bundles, config, err := LoadFolder(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fromImage, err := img.Weights()
+	fromImage, err := img.Weights(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestFolderEqualsImage(t *testing.T) {
 
 func TestWeightsGoWhereTheyBelong(t *testing.T) {
 	f := newFixture(tiny())
-	w, _, _, err := LoadFolder(f.write(t, 1))
+	w, _, _, err := LoadFolder(t.Context(), f.write(t, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestConversionIsAskedFor(t *testing.T) {
 			}
 			img, _ := pack(t, dir, PackOptions{Format: format(ref.F16)})
 			checkRecords(t, f, img)
-			w, err := img.Weights()
+			w, err := img.Weights(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -274,7 +274,7 @@ func TestNonFiniteWeightsAreNamed(t *testing.T) {
 			refused(t, err, checkpoint.ErrFormat, "model.decoder."+c.tensor, "index 13", c.want)
 			folderIsEmpty(t, out)
 			if c.dtype == checkpoint.F16 {
-				_, _, _, err = LoadFolder(f.write(t, 1))
+				_, _, _, err = LoadFolder(t.Context(), f.write(t, 1))
 				refused(t, err, checkpoint.ErrFormat, "model.decoder."+c.tensor, "index 13", c.want)
 			}
 		})
@@ -420,13 +420,13 @@ func TestUnusedAndMissingTensorsAreNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(tiny())
 			c.change(f)
-			_, _, _, err := LoadFolder(f.write(t, 1))
+			_, _, _, err := LoadFolder(t.Context(), f.write(t, 1))
 			refused(t, err, c.kind, c.want)
 		})
 	}
 	f := newFixture(tiny())
 	f.add("version", 1)
-	if _, _, _, err := LoadFolder(f.write(t, 1)); err != nil {
+	if _, _, _, err := LoadFolder(t.Context(), f.write(t, 1)); err != nil {
 		t.Errorf("the relic decoder.version: %v", err)
 	}
 }

@@ -25,8 +25,8 @@ type source struct {
 
 // openSource opens a folder and demands exactly the tensors of the model that its config.json
 // describes.
-func openSource(dir string, opt checkpoint.FolderOptions) (*source, error) {
-	folder, err := checkpoint.OpenModel(dir, opt)
+func openSource(ctx context.Context, dir string, opt checkpoint.FolderOptions) (*source, error) {
+	folder, err := checkpoint.OpenModel(ctx, dir, opt)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package predictor
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -121,16 +122,16 @@ func (p *Predictor) save(path string, more map[string]string) error {
 
 // Load reads a predictor from a file of Save. A broken file is a checkpoint.ErrFormat; one of
 // another kind or version is a checkpoint.ErrUnsupported. Use For to check that it suits a model.
-func Load(path string) (*Predictor, error) {
-	p, _, err := load(path)
+func Load(ctx context.Context, path string) (*Predictor, error) {
+	p, _, err := load(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("predictor: %w", err)
 	}
 	return p, nil
 }
 
-func load(path string) (*Predictor, map[string]string, error) {
-	f, err := checkpoint.Open(path)
+func load(ctx context.Context, path string) (*Predictor, map[string]string, error) {
+	f, err := checkpoint.Open(ctx, path)
 	if err != nil {
 		return nil, nil, err
 	}

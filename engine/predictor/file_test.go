@@ -37,7 +37,7 @@ func TestSaveAndLoad(t *testing.T) {
 	if err := p.Save(path); err != nil {
 		t.Fatal(err)
 	}
-	q, err := Load(path)
+	q, err := Load(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,8 +77,9 @@ func TestLoadRefusals(t *testing.T) {
 		if err := tiny(t).save(path, map[string]string{c.key: c.value}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Load(path); !errors.Is(err, c.kind) || !strings.Contains(err.Error(),
-			c.reason) {
+		if _, err := Load(t.Context(), path); !errors.Is(err, c.kind) ||
+			!strings.Contains(err.Error(),
+				c.reason) {
 			t.Errorf("%s = %s: error %v, want %v with %q", c.key, c.value, err, c.kind, c.reason)
 		}
 	}
@@ -86,11 +87,12 @@ func TestLoadRefusals(t *testing.T) {
 	if err := tiny(t).save(less, map[string]string{"layers": "2", "cuts": "[0,0]"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(less); !errors.Is(err, checkpoint.ErrFormat) || !strings.Contains(err.Error(),
-		"2 of 6 tensors") {
+	if _, err := Load(t.Context(), less); !errors.Is(err, checkpoint.ErrFormat) ||
+		!strings.Contains(err.Error(),
+			"2 of 6 tensors") {
 		t.Errorf("tensors of a layer that is not there: error %v", err)
 	}
-	if _, err := Load(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Load(t.Context(), filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: error %v", err)
 	}
 }

@@ -68,7 +68,7 @@ func FuzzLoad(f *testing.F) {
 		size := joined(t, path, header, data)
 		var p *Predictor
 		var err error
-		if used := alloctest.Bytes(func() { p, err = Load(path) }); used > uint64(
+		if used := alloctest.Bytes(func() { p, err = Load(t.Context(), path) }); used > uint64(
 			allocPerByte*size+allocFixed) {
 			t.Fatalf("%d bytes allocated for a file of %d", used, size)
 		}
@@ -88,7 +88,7 @@ func FuzzLoad(f *testing.F) {
 		if err := p.Save(path); err != nil {
 			t.Fatal(err)
 		}
-		if q, err := Load(path); err != nil || !reflect.DeepEqual(p, q) {
+		if q, err := Load(t.Context(), path); err != nil || !reflect.DeepEqual(p, q) {
 			t.Fatalf("%v\nread  %+v\nagain %+v", err, p, q)
 		}
 	})
@@ -115,8 +115,8 @@ func FuzzState(f *testing.F) {
 		var rep LayerReport
 		var ok bool
 		var err error
-		if used := alloctest.Bytes(func() { ok, err = st.load(0, training, &rep) }); used > uint64(
-			allocPerByte*size+allocFixed) {
+		used := alloctest.Bytes(func() { ok, err = st.load(t.Context(), 0, training, &rep) })
+		if used > uint64(allocPerByte*size+allocFixed) {
 			t.Fatalf("%d bytes allocated for a file of %d", used, size)
 		}
 		if err != nil || !ok {
@@ -133,7 +133,7 @@ func FuzzState(f *testing.F) {
 		again := *training
 		again.layers = make([]Layer, 1)
 		var repAgain LayerReport
-		if ok, err := st.load(0, &again, &repAgain); err != nil || !ok ||
+		if ok, err := st.load(t.Context(), 0, &again, &repAgain); err != nil || !ok ||
 			!reflect.DeepEqual(again, *training) || !reflect.DeepEqual(rep, repAgain) {
 			t.Fatalf("%v\nread  %+v %+v\nagain %+v %+v", err, training, rep, again, repAgain)
 		}

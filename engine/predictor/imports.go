@@ -1,6 +1,7 @@
 package predictor
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
 	"github.com/windrow-sim/windrow/engine/checkpoint/torch"
+	"github.com/windrow-sim/windrow/internal/input"
+	"github.com/windrow-sim/windrow/internal/units"
 )
 
 // ImportOptions add the facts that other programs' files lack.
@@ -36,13 +39,13 @@ func (o ImportOptions) orKnown(f Feature) ImportOptions {
 // predicted unit is sparse_threshold of the folder's config.json, compared before any sigmoid as in
 // PowerInfer, or 0. Every layer must have a file. Their input is the Residual: llama.cpp's graph in
 // PowerInfer passes them ffn_inp, in front of the norm, and for Falcon the layer's input.
-func ImportPowerInfer(dir string, opt ImportOptions) (*Predictor, error) {
-	cut, err := sparseThreshold(filepath.Join(dir, "config.json"))
+func ImportPowerInfer(ctx context.Context, dir string, opt ImportOptions) (*Predictor, error) {
+	cut, err := sparseThreshold(ctx, filepath.Join(dir, "config.json"))
 	if err != nil {
 		return nil, err
 	}
 	file := regexp.MustCompile(`^model_(\d+)\.pt$`)
-	return importFolder(dir, opt.orKnown(Residual), file, names{"fc1.weight", "fc1.bias",
+	return importFolder(ctx, dir, opt.orKnown(Residual), file, names{"fc1.weight", "fc1.bias",
 		"fc2.weight", "fc2.bias"}, ReLU, "powerinfer", cut)
 }
 
@@ -52,15 +55,19 @@ func ImportPowerInfer(dir string, opt ImportOptions) (*Predictor, error) {
 // hf_opt_module_save.py records it for training ("mlp block input before LN"). At run time Deja Vu
 // uses the layer's input instead, to have the answer before the attention is computed; here there
 // is no reason to.
-func ImportDejaVu(dir string, opt ImportOptions) (*Predictor, error) {
+func ImportDejaVu(ctx context.Context, dir string, opt ImportOptions) (*Predictor, error) {
 	file := regexp.MustCompile(`layer[_-]?(\d+)(?:\D.*)?\.pt$`)
-	return importFolder(dir, opt.orKnown(Residual), file, names{"0.weight", "0.bias", "1.weight",
+	return importFolder(ctx, dir, opt.orKnown(Residual), file, names{"0.weight", "0.bias",
+		"1.weight",
 		"1.bias"}, Linear, "dejavu", 0)
 }
 
+// maxConfig is the largest config.json that is read.
+const maxConfig = 64 * units.MiB
+
 // sparseThreshold reads PowerInfer's configuration; without the file or the entry it is 0.
-func sparseThreshold(path string) (float32, error) {
-	data, err := os.ReadFile(path)
+func sparseThreshold(ctx context.Context, path string) (float32, error) {
+	data, err := input.ReadFile(ctx, path, input.Limit{Most: maxConfig})
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
@@ -88,7 +95,8 @@ func sparseThreshold(path string) (float32, error) {
 
 // importFolder reads one file for each layer. The first group of the expression is the layer's
 // number.
-func importFolder(dir string, opt ImportOptions, file *regexp.Regexp, name names, kind Kind,
+func importFolder(ctx context.Context, dir string, opt ImportOptions, file *regexp.Regexp,
+	name names, kind Kind,
 	origin string, cut float32) (*Predictor, error) {
 	if err := checkShape(opt.Layers, opt.Width, opt.Units); err != nil {
 		return nil, err
@@ -120,7 +128,7 @@ func importFolder(dir string, opt ImportOptions, file *regexp.Regexp, name names
 			return nil, fmt.Errorf("predictor: %s: %w: no file for layer %d of %d", dir,
 				ErrMismatch, l, opt.Layers)
 		}
-		if err := importFile(paths[l], &layers[l], name, opt); err != nil {
+		if err := importFile(ctx, paths[l], &layers[l], name, opt); err != nil {
 			return nil, fmt.Errorf("predictor: %s: %w", paths[l], err)
 		}
 		layers[l].MinLogit = cut
@@ -135,8 +143,8 @@ func (o ImportOptions) predictor(kind Kind, layers []Layer, origin string) (*Pre
 }
 
 // importFile reads one layer's predictor, which must be the only content of the file.
-func importFile(path string, l *Layer, name names, opt ImportOptions) error {
-	f, err := torch.Open(path)
+func importFile(ctx context.Context, path string, l *Layer, name names, opt ImportOptions) error {
+	f, err := torch.Open(ctx, path)
 	if err != nil {
 		return err
 	}

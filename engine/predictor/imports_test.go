@@ -1,6 +1,7 @@
 package predictor
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"math"
@@ -73,7 +74,7 @@ func (o *oracle) check(t *testing.T, p *Predictor, name string, cut float64) {
 
 func TestImportPowerInfer(t *testing.T) {
 	o := readOracle(t)
-	p, err := ImportPowerInfer("testdata/powerinfer", o.options(3))
+	p, err := ImportPowerInfer(t.Context(), "testdata/powerinfer", o.options(3))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func TestImportPowerInfer(t *testing.T) {
 
 func TestImportDejaVu(t *testing.T) {
 	o := readOracle(t)
-	p, err := ImportDejaVu("testdata/dejavu", o.options(2))
+	p, err := ImportDejaVu(t.Context(), "testdata/dejavu", o.options(2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func TestImportDejaVu(t *testing.T) {
 // The source's usual feature counts if the options have none.
 func TestImportedFeatures(t *testing.T) {
 	o := readOracle(t)
-	turbo, err := checkpoint.OpenAny("testdata/turbo.bin", checkpoint.FolderOptions{})
+	turbo, err := checkpoint.OpenAny(t.Context(), "testdata/turbo.bin", checkpoint.FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,10 +111,10 @@ func TestImportedFeatures(t *testing.T) {
 		want   Feature
 	}{
 		"powerinfer": {func(opt ImportOptions) (*Predictor, error) {
-			return ImportPowerInfer("testdata/powerinfer", opt)
+			return ImportPowerInfer(t.Context(), "testdata/powerinfer", opt)
 		}, 3, Residual},
 		"dejavu": {func(opt ImportOptions) (*Predictor, error) {
-			return ImportDejaVu("testdata/dejavu", opt)
+			return ImportDejaVu(t.Context(), "testdata/dejavu", opt)
 		}, 2, Residual},
 		"checkpoint": {func(opt ImportOptions) (*Predictor, error) {
 			return FromCheckpoint(turbo,
@@ -133,7 +134,7 @@ func TestImportedFeatures(t *testing.T) {
 
 func TestFromCheckpoint(t *testing.T) {
 	o := readOracle(t)
-	f, err := checkpoint.OpenAny("testdata/turbo.bin", checkpoint.FolderOptions{})
+	f, err := checkpoint.OpenAny(t.Context(), "testdata/turbo.bin", checkpoint.FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +179,7 @@ func TestImportRefusals(t *testing.T) {
 	wrong.Units = 71
 	for _, c := range []struct {
 		name   string
-		load   func(string, ImportOptions) (*Predictor, error)
+		load   func(context.Context, string, ImportOptions) (*Predictor, error)
 		dir    string
 		opt    ImportOptions
 		kind   error
@@ -199,13 +200,13 @@ func TestImportRefusals(t *testing.T) {
 		{"no folder", ImportDejaVu, "testdata/none", o.options(2), os.ErrNotExist, "testdata/none"},
 		{"no shape", ImportDejaVu, "testdata/dejavu", ImportOptions{}, nil, "0 layers"},
 	} {
-		_, err := c.load(c.dir, c.opt)
+		_, err := c.load(t.Context(), c.dir, c.opt)
 		if err == nil || c.kind != nil && !errors.Is(err, c.kind) || !strings.Contains(err.Error(),
 			c.reason) {
 			t.Errorf("%s: error %v; want %v with %q", c.name, err, c.kind, c.reason)
 		}
 	}
-	f, err := checkpoint.OpenAny("testdata/powerinfer/model_0.pt", checkpoint.FolderOptions{})
+	f, err := checkpoint.OpenAny(t.Context(), "testdata/powerinfer/model_0.pt", checkpoint.FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

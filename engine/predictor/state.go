@@ -1,6 +1,7 @@
 package predictor
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -42,11 +43,12 @@ func (st *state) path(layer int) string {
 }
 
 // load reads a finished layer into p, and reports whether there is one.
-func (st *state) load(layer int, p *Predictor, rep *LayerReport) (bool, error) {
+func (st *state) load(ctx context.Context, layer int, p *Predictor, rep *LayerReport) (bool,
+	error) {
 	if st.dir == "" {
 		return false, nil
 	}
-	q, meta, err := load(st.path(layer))
+	q, meta, err := load(ctx, st.path(layer))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil

@@ -55,7 +55,7 @@ func TestStateOfAnotherTraining(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got LayerReport
-		ok, err := st.load(0, p, &got)
+		ok, err := st.load(t.Context(), 0, p, &got)
 		if ok || !errors.Is(err, checkpoint.ErrFormat) || !strings.Contains(err.Error(), c.want) ||
 			!strings.Contains(err.Error(), "delete the file") {
 			t.Errorf("%s: %v, %v", name, ok, err)

@@ -109,7 +109,7 @@ func (t *trainer) progress(pr Progress) {
 
 // layer reads one layer's predictor from the state, or trains it and stores it there.
 func (t *trainer) layer(ctx context.Context, layer int) error {
-	found, err := t.state.load(layer, t.p, &t.rep.Layers[layer])
+	found, err := t.state.load(ctx, layer, t.p, &t.rep.Layers[layer])
 	if err != nil {
 		return err
 	}

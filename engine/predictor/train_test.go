@@ -85,7 +85,7 @@ func TestFeatureIsKept(t *testing.T) {
 			if err := os.WriteFile(path, data, 0o666); err != nil {
 				t.Fatal(err)
 			}
-			p, err := Load(path)
+			p, err := Load(t.Context(), path)
 			if err != nil {
 				t.Fatal(err)
 			}

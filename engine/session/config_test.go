@@ -23,7 +23,7 @@ func openTales(t *testing.T, to tell.Tell) *Session {
 		Out: path}); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(Config{Model: path, Tell: to})
+	s, err := Open(t.Context(), Config{Model: path, Tell: to})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,12 +151,12 @@ func TestBackend(t *testing.T) {
 		return nil, refusal.Kind(refusal.ErrHost, "no device here")
 	}}
 	cfg.Backend = "cuda"
-	if _, err := Open(cfg); !errors.Is(err, refusal.ErrHost) || asked != "cuda" {
+	if _, err := Open(t.Context(), cfg); !errors.Is(err, refusal.ErrHost) || asked != "cuda" {
 		t.Errorf("cuda: %v, asked for %q", err, asked)
 	}
 	note := ""
 	cfg.Backend, cfg.Tell.Note = "auto", func(text string) { note = text }
-	s, err := Open(cfg)
+	s, err := Open(t.Context(), cfg)
 	if err != nil || s.Backend() != nil || s.Store() != nil || !strings.Contains(note, "the CPU") {
 		t.Fatalf("auto: %v, %q", err, note)
 	}
@@ -172,7 +172,7 @@ func TestReadText(t *testing.T) {
 		}
 		return path
 	}
-	list, err := ReadPrompts(write("prompts", " one \n\n\ntwo\nthree\n"), 2)
+	list, err := ReadPrompts(t.Context(), write("prompts", " one \n\n\ntwo\nthree\n"), 0, 2)
 	if err != nil || !slices.Equal(list, []string{"one", "two"}) {
 		t.Errorf("%q, %v", list, err)
 	}
@@ -180,7 +180,7 @@ func TestReadText(t *testing.T) {
 		"not a text file": write("binary", "a\x00b"),
 		"Git LFS":         write("pointer", "version https://git-lfs.github.com/spec/v1\n"),
 		"holds no":        write("blank", "\n \n")} {
-		_, err := ReadPrompts(path, 0)
+		_, err := ReadPrompts(t.Context(), path, 0, 0)
 		refuses(t, path, err, refusal.ErrInput, what)
 	}
 }

@@ -156,7 +156,7 @@ func (s *Session) Generate(ctx context.Context, prompt string, cfg GenerateConfi
 		result: &Generated{Model: s.Image.Name, Sampling: cfg.Sampling.String(),
 			Resident: cfg.Recorded == nil && cfg.Predictor == ""}}
 	g.opt.Seq = cfg.Sequence
-	if err := g.open(prompt); err != nil {
+	if err := g.open(ctx, prompt); err != nil {
 		return nil, err
 	}
 	defer g.rows.Close()
@@ -178,7 +178,7 @@ type generation struct {
 }
 
 // open readies the prompt and the rows.
-func (g *generation) open(prompt string) (err error) {
+func (g *generation) open(ctx context.Context, prompt string) (err error) {
 	if r := g.cfg.Recorded; r != nil {
 		g.rows, g.prompt, g.opt.Masks = r.Rows, r.Prompt, r.Masks
 		g.opt.MaxTokens = min(g.opt.MaxTokens, r.Most)
@@ -188,7 +188,7 @@ func (g *generation) open(prompt string) (err error) {
 		return nil
 	}
 	if path := g.cfg.Predictor; path != "" {
-		if g.predictor, err = g.Predictor(path, g.cfg.KMax); err != nil {
+		if g.predictor, err = g.Predictor(ctx, path, g.cfg.KMax); err != nil {
 			return err
 		}
 	}
@@ -349,7 +349,7 @@ func (g *generation) drafting(ctx context.Context, eng *engine.Engine,
 	emit func(uint32) error) ([]uint32, error) {
 	own := g.Session.cfg
 	own.Model = g.cfg.Draft
-	d, err := Open(own)
+	d, err := Open(ctx, own)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ type ImagesCheck struct {
 // before any is read whole.
 func CheckImages(ctx context.Context, paths []string, to tell.Tell) (*ImagesCheck, error) {
 	for _, path := range paths {
-		file, err := checkpoint.Open(path)
+		file, err := checkpoint.Open(ctx, path)
 		if err != nil {
 			return nil, err
 		}

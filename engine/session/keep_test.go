@@ -32,7 +32,7 @@ func TestKeepWithin(t *testing.T) {
 	}
 	const percent = "/gc/gogc:percent"
 	before := metric(t, percent)
-	s, err := Open(Config{Model: path})
+	s, err := Open(t.Context(), Config{Model: path})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func Pack(ctx context.Context, cfg PackConfig) (*model.PackReport, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	text, err := cfg.tokenizer()
+	text, err := cfg.tokenizer(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func isGGUF(path string) bool { return strings.EqualFold(filepath.Ext(path), ".g
 
 // tokenizer is the text form of the model's tokenizer; nil for one inside a GGUF file that is not
 // supported.
-func (c *PackConfig) tokenizer() ([]byte, error) {
+func (c *PackConfig) tokenizer(ctx context.Context) ([]byte, error) {
 	from := c.Tokenizer
 	if from == "" {
 		from = c.Source
@@ -78,7 +78,7 @@ func (c *PackConfig) tokenizer() ([]byte, error) {
 	if isGGUF(from) {
 		load = loadListed
 	}
-	tok, err := load(from)
+	tok, err := load(ctx, from)
 	if isGGUF(from) && errors.Is(err, tokenizer.ErrUnsupported) {
 		c.Tell.Notef("note: the tokenizer inside the GGUF file is not one that this program has, "+
 			"so that the image cannot read text; name the folder of the original with "+
@@ -92,8 +92,8 @@ func (c *PackConfig) tokenizer() ([]byte, error) {
 }
 
 // loadListed makes the tokenizer that a GGUF file lists.
-func loadListed(path string) (*tokenizer.Tokenizer, error) {
-	f, err := gguf.Open(path)
+func loadListed(ctx context.Context, path string) (*tokenizer.Tokenizer, error) {
+	f, err := gguf.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -126,5 +126,5 @@ func Synth(ctx context.Context, cfg SynthConfig) (*model.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return model.OpenImage(cfg.Out)
+	return model.OpenImage(ctx, cfg.Out)
 }

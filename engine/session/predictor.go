@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/windrow-sim/windrow/engine"
@@ -32,8 +33,8 @@ func (p *Predictor) String() string {
 
 // Predictor opens a predictor's file of either kind. kMax is the number of units that a centroid
 // predictor names per layer; 0 = as many as its centroids have in common.
-func (s *Session) Predictor(path string, kMax int) (*Predictor, error) {
-	file, err := checkpoint.Open(path)
+func (s *Session) Predictor(ctx context.Context, path string, kMax int) (*Predictor, error) {
+	file, err := checkpoint.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -41,16 +42,16 @@ func (s *Session) Predictor(path string, kMax int) (*Predictor, error) {
 	file.Close()
 	switch format {
 	case centroid.Format:
-		return s.openCentroids(path, kMax)
+		return s.openCentroids(ctx, path, kMax)
 	case predictor.Format:
-		return s.openLowRank(path)
+		return s.openLowRank(ctx, path)
 	}
 	return nil, refusal.Input("%s is no predictor (its format is %q); make one with windrow train",
 		path, format)
 }
 
-func (s *Session) openCentroids(path string, kMax int) (*Predictor, error) {
-	p, err := centroid.Load(path)
+func (s *Session) openCentroids(ctx context.Context, path string, kMax int) (*Predictor, error) {
+	p, err := centroid.Load(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -70,8 +71,8 @@ func (s *Session) openCentroids(path string, kMax int) (*Predictor, error) {
 	return opened, nil
 }
 
-func (s *Session) openLowRank(path string) (*Predictor, error) {
-	p, err := predictor.Load(path)
+func (s *Session) openLowRank(ctx context.Context, path string) (*Predictor, error) {
+	p, err := predictor.Load(ctx, path)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
+	"github.com/windrow-sim/windrow/internal/input"
 	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/tell"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -73,9 +75,9 @@ type Session struct {
 	collected *int // the garbage collector's percentage before KeepWithin
 }
 
-// Open opens an image with its resident weights and, when it has one, its tokenizer, and puts the
-// weights on the device of the configuration.
-func Open(cfg Config) (*Session, error) {
+// Open opens an image, to be read until the context ends, with its resident weights and, when it
+// has one, its tokenizer. It puts the weights on the device of the configuration.
+func Open(ctx context.Context, cfg Config) (*Session, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
@@ -83,20 +85,20 @@ func Open(cfg Config) (*Session, error) {
 		return nil, refusal.Input("%s is a folder; make a flash image of it first: windrow pack "+
 			"%s -o MODEL.flash.safetensors", cfg.Model, cfg.Model)
 	}
-	image, err := model.OpenImage(cfg.Model)
+	image, err := model.OpenImage(ctx, cfg.Model)
 	if err != nil {
 		return nil, err
 	}
 	s := &Session{Image: image, cfg: cfg}
-	if err := s.open(); err != nil {
+	if err := s.open(ctx); err != nil {
 		image.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Session) open() (err error) {
-	if s.Weights, err = s.Image.Weights(); err != nil {
+func (s *Session) open(ctx context.Context) (err error) {
+	if s.Weights, err = s.Image.Weights(ctx); err != nil {
 		return err
 	}
 	if len(s.Image.TokenizerJSON) > 0 {
@@ -246,12 +248,15 @@ func (s *Session) Resident() (*engine.Resident, error) {
 // Kernels names the processor's extensions that the engine's kernels use.
 func Kernels() string { return cpu.Features() }
 
-// ReadText reads a text file.
-func ReadText(path string) (string, error) {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return "", refusal.Input("%s is a folder; name a text file", path)
+// MaxInput is the default of the largest text that is read.
+const MaxInput = 64 * units.MiB
+
+// ReadText reads a text file of at most limit bytes; 0 = MaxInput.
+func ReadText(ctx context.Context, path string, limit units.Bytes) (string, error) {
+	if limit == 0 {
+		limit = MaxInput
 	}
-	data, err := os.ReadFile(path)
+	data, err := input.ReadFile(ctx, path, input.Limit{Most: limit, Field: "MaxInput"})
 	if err != nil {
 		return "", err
 	}
@@ -264,15 +269,16 @@ func ReadText(path string) (string, error) {
 	return string(data), nil
 }
 
-// ReadPrompts reads one prompt per line, at most limit of them; 0 = all. Blank lines are skipped.
-func ReadPrompts(path string, limit int) ([]string, error) {
-	text, err := ReadText(path)
+// ReadPrompts reads one prompt per line of a text file, as ReadText does, and returns the first n
+// of them; 0 = all. Blank lines are skipped.
+func ReadPrompts(ctx context.Context, path string, limit units.Bytes, n int) ([]string, error) {
+	text, err := ReadText(ctx, path, limit)
 	if err != nil {
 		return nil, err
 	}
 	var prompts []string
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && (limit == 0 || len(prompts) < limit) {
+		if line = strings.TrimSpace(line); line != "" && (n == 0 || len(prompts) < n) {
 			prompts = append(prompts, line)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // TestFeaturesThatAModelHasNot: norms behind the residual additions leave none to record, nor to
 // predict from.
 func TestFeaturesThatAModelHasNot(t *testing.T) {
-	w, _, _, err := model.LoadFolder("../testdata/families/opt-350m")
+	w, _, _, err := model.LoadFolder(t.Context(), "../testdata/families/opt-350m")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func changed(t testing.TB, family string, change map[string]string) (*Tokenizer,
 		t.Fatal(err)
 	}
 	write(t, dir, configFile, string(config))
-	return Load(dir)
+	return Load(t.Context(), dir)
 }
 
 func TestUnknownComponentsAreRefused(t *testing.T) {

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,12 +57,12 @@ func harmless() []string {
 
 // readFolder reads tokenizer_config.json, special_tokens_map.json and added_tokens.json, if they
 // exist.
-func (s *settings) readFolder(dir string) error {
+func (s *settings) readFolder(ctx context.Context, dir string) error {
 	for _, file := range []struct {
 		name string
 		read func(value) (known bool, err error)
 	}{{configFile, s.readConfig}, {specialFile, s.readSpecial}} {
-		v, err := readOptional(dir, file.name)
+		v, err := readOptional(ctx, dir, file.name)
 		if err != nil {
 			return err
 		}
@@ -73,7 +74,7 @@ func (s *settings) readFolder(dir string) error {
 			return err
 		}
 	}
-	list, err := readOptional(dir, addedFile)
+	list, err := readOptional(ctx, dir, addedFile)
 	if err != nil {
 		return err
 	}

@@ -2,14 +2,15 @@ package tokenizer
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/windrow-sim/windrow/internal/input"
 )
 
 // The files of a Hugging Face folder.
@@ -35,10 +36,10 @@ const maxFile = 256 << 20
 //
 // Errors are ErrFormat (a file contradicts itself or another) or ErrUnsupported (a setting or kind
 // of tokenizer that this package lacks), with file and line; others come from reading the files.
-func Load(dir string) (*Tokenizer, error) {
+func Load(ctx context.Context, dir string) (*Tokenizer, error) {
 	set := newSettings()
 	src := source{name: dir}
-	data, err := set.choose(dir)
+	data, err := set.choose(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -46,12 +47,12 @@ func Load(dir string) (*Tokenizer, error) {
 	case jsonForm:
 		err = readTokenizerJSON(&src, set, data)
 	case vocabFile:
-		err = readModelFiles(&src, dir, data)
+		err = readModelFiles(ctx, &src, dir, data)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := set.readFolder(dir); err != nil {
+	if err := set.readFolder(ctx, dir); err != nil {
 		return nil, err
 	}
 	switch set.form {
@@ -69,10 +70,10 @@ func Load(dir string) (*Tokenizer, error) {
 }
 
 // choose finds the file with the vocabulary, and reads it.
-func (s *settings) choose(dir string) ([]byte, error) {
+func (s *settings) choose(ctx context.Context, dir string) ([]byte, error) {
 	var missing error
 	for _, form := range []string{jsonForm, vocabFile, modelFile} {
-		data, err := readFile(dir, form)
+		data, err := readFile(ctx, dir, form)
 		if !errors.Is(err, fs.ErrNotExist) {
 			s.form = form
 			return data, err
@@ -106,7 +107,7 @@ func (s *settings) readModel(src *source, data []byte) error {
 }
 
 // readModelFiles reads vocab.json, already in memory, and merges.txt.
-func readModelFiles(src *source, dir string, vocab []byte) error {
+func readModelFiles(ctx context.Context, src *source, dir string, vocab []byte) error {
 	v, err := jsonFile(vocabFile, vocab)
 	if err != nil {
 		return err
@@ -114,7 +115,7 @@ func readModelFiles(src *source, dir string, vocab []byte) error {
 	if src.vocab, err = readVocab(v); err != nil {
 		return err
 	}
-	merges, err := readFile(dir, mergesFile)
+	merges, err := readFile(ctx, dir, mergesFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("tokenizer: %s: %s is there, %s is not: without merges every text "+
 			"would fall into single bytes; copy it from the model: %w", dir, vocabFile, mergesFile,
@@ -220,31 +221,21 @@ func splitMerge(text []byte, pos position) (left, right []byte, err error) {
 }
 
 // readFile returns a file of the folder, if it is not absurdly large.
-func readFile(dir, name string) ([]byte, error) {
-	f, err := os.Open(filepath.Join(dir, name))
-	if err != nil {
-		return nil, fmt.Errorf("tokenizer: %w", err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("tokenizer: %w", err)
-	}
-	var data bytes.Buffer
-	data.Grow(int(min(info.Size(), maxFile)) + bytes.MinRead)
-	if _, err := data.ReadFrom(io.LimitReader(f, maxFile+1)); err != nil {
-		return nil, fmt.Errorf("tokenizer: %w", err)
-	}
-	if data.Len() > maxFile {
+func readFile(ctx context.Context, dir, name string) ([]byte, error) {
+	data, err := input.ReadFile(ctx, filepath.Join(dir, name), input.Limit{Most: maxFile})
+	if errors.Is(err, input.ErrTooLarge) {
 		return nil, inFile(name).unsupported("larger than %d MiB, which no tokenizer is; check "+
 			"what the file is", maxFile>>20)
 	}
-	return data.Bytes(), nil
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
+	}
+	return data, nil
 }
 
 // readOptional reads a file of JSON that may be missing: an empty object then.
-func readOptional(dir, name string) (value, error) {
-	data, err := readFile(dir, name)
+func readOptional(ctx context.Context, dir, name string) (value, error) {
+	data, err := readFile(ctx, dir, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		data, err = []byte("{}"), nil
 	}

@@ -74,7 +74,7 @@ func TestField_T2_MergesAsPairsOrStrings(t *testing.T) {
 func TestField_G5_NoMerges(t *testing.T) {
 	for name, content := range map[string]string{"missing": "", "version only": "#version: 0.2\n",
 		"blank": "\n"} {
-		_, err := Load(folder(t, map[string]string{mergesFile: content}))
+		_, err := Load(t.Context(), folder(t, map[string]string{mergesFile: content}))
 		if err == nil || !strings.Contains(err.Error(), "merges.txt") ||
 			!strings.Contains(err.Error(), "single bytes") {
 			t.Errorf("%s: error %v", name, err)
@@ -87,8 +87,9 @@ func TestField_G5_NoMerges(t *testing.T) {
 	write(t, dir, jsonForm, tokenizerJSON(t, loadOPT(t), false, func(m map[string]any) {
 		m["model"].(map[string]any)["merges"] = []string{}
 	}))
-	if _, err := Load(dir); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(),
-		"no merges") {
+	if _, err := Load(t.Context(), dir); !errors.Is(err, ErrFormat) ||
+		!strings.Contains(err.Error(),
+			"no merges") {
 		t.Errorf("tokenizer.json: error %v", err)
 	}
 }
@@ -229,7 +230,7 @@ func TestLoadErrors(t *testing.T) {
 			ErrUnsupported, []string{"thought_token"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := Load(folder(t, c.change))
+			_, err := Load(t.Context(), folder(t, c.change))
 			checkError(t, err, c.kind, c.want)
 		})
 	}
@@ -248,7 +249,7 @@ func checkError(t *testing.T, err, kind error, want []string) {
 }
 
 func TestLoadEmptyFolder(t *testing.T) {
-	if _, err := Load(t.TempDir()); !errors.Is(err, fs.ErrNotExist) ||
+	if _, err := Load(t.Context(), t.TempDir()); !errors.Is(err, fs.ErrNotExist) ||
 		!strings.Contains(err.Error(), "neither tokenizer.json, vocab.json nor tokenizer.model") {
 		t.Errorf("error %v", err)
 	}
@@ -304,7 +305,7 @@ func TestTokenizerJSONErrors(t *testing.T) {
 			dir := t.TempDir()
 			write(t, dir, jsonForm, tokenizerJSON(t, base, true, c.change))
 			write(t, dir, configFile, read(t, "opt/"+configFile))
-			_, err := Load(dir)
+			_, err := Load(t.Context(), dir)
 			checkError(t, err, c.kind, c.want)
 		})
 	}

@@ -55,7 +55,7 @@ func loadModel(t testing.TB, data, config string) (*Tokenizer, error) {
 	if config != "" {
 		write(t, dir, configFile, config)
 	}
-	return Load(dir)
+	return Load(t.Context(), dir)
 }
 
 func TestSentencePieceErrors(t *testing.T) {

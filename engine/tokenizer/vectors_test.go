@@ -81,7 +81,7 @@ func read(t testing.TB, path string) string {
 
 func load(t testing.TB, dir string) *Tokenizer {
 	t.Helper()
-	tok, err := Load(dir)
+	tok, err := Load(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

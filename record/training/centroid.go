@@ -2,6 +2,8 @@ package training
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"path/filepath"
 	"runtime"
@@ -91,16 +93,25 @@ func (c *Config) runCentroids(ctx context.Context, s *record.Samples, fit,
 	}
 	book, err := centroid.Build(ctx, fit, build)
 	if err != nil {
-		return nil, err
+		return nil, anew(err)
 	}
 	c.Tell.At("train (epochs)", 0, c.Epochs)
-	return centroid.Train(ctx, fit, held, book, centroid.TrainOptions{
+	p, err := centroid.Train(ctx, fit, held, book, centroid.TrainOptions{
 		Epochs: c.Epochs, Seed: c.Seed, Workers: c.workers(),
 		Model: s.Header().ModelSHA256, Trace: s.SHA256(), Feature: s.Header().FeatureKind,
 		Progress: func(s centroid.Epoch) {
 			c.Tell.At("train (epochs)", s.Epoch, s.Epochs)
 		},
 	})
+	return p, anew(err)
+}
+
+// anew says of an interruption that nothing is kept.
+func anew(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("nothing is kept; the same command starts anew: %w", err)
+	}
+	return err
 }
 
 // workers is the number of threads.

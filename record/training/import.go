@@ -1,6 +1,8 @@
 package training
 
 import (
+	"context"
+
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/checkpoint"
 	"github.com/windrow-sim/windrow/engine/predictor"
@@ -17,7 +19,7 @@ type ImportConfig struct {
 }
 
 // Import makes a low-rank predictor for the model of a session of files that do not say its shape.
-func Import(s *session.Session, cfg ImportConfig) (*Result, error) {
+func Import(ctx context.Context, s *session.Session, cfg ImportConfig) (*Result, error) {
 	shape := s.Image.Shape
 	opt := predictor.ImportOptions{Layers: shape.Layers, Width: shape.DModel, Units: shape.DFFN,
 		Model: s.Image.Hash}
@@ -27,7 +29,7 @@ func Import(s *session.Session, cfg ImportConfig) (*Result, error) {
 		}
 		opt.Feature = predictor.Feature(kind)
 	}
-	p, err := importFrom(cfg.From, cfg.Path, opt)
+	p, err := importFrom(ctx, cfg.From, cfg.Path, opt)
 	if err != nil {
 		return nil, kinded(err)
 	}
@@ -37,14 +39,15 @@ func Import(s *session.Session, cfg ImportConfig) (*Result, error) {
 	return &Result{LowRank: newLowRankResult(cfg.Out, p, s.Image.Name)}, nil
 }
 
-func importFrom(kind, dir string, opt predictor.ImportOptions) (*predictor.Predictor, error) {
+func importFrom(ctx context.Context, kind, dir string,
+	opt predictor.ImportOptions) (*predictor.Predictor, error) {
 	switch kind {
 	case "powerinfer":
-		return predictor.ImportPowerInfer(dir, opt)
+		return predictor.ImportPowerInfer(ctx, dir, opt)
 	case "dejavu":
-		return predictor.ImportDejaVu(dir, opt)
+		return predictor.ImportDejaVu(ctx, dir, opt)
 	case "checkpoint":
-		t, err := checkpoint.OpenAny(dir, checkpoint.FolderOptions{})
+		t, err := checkpoint.OpenAny(ctx, dir, checkpoint.FolderOptions{})
 		if err != nil {
 			return nil, err
 		}

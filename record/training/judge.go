@@ -19,9 +19,9 @@ func Judge(ctx context.Context, path string, cfg Config) (*Result, error) {
 		return nil, err
 	}
 	r := &Result{}
-	p, err := predictor.Load(path)
+	p, err := predictor.Load(ctx, path)
 	if errors.Is(err, checkpoint.ErrUnsupported) {
-		sets, other := centroid.Load(path)
+		sets, other := centroid.Load(ctx, path)
 		if other == nil {
 			r.Centroid, err = cfg.judgeCentroids(ctx, path, sets)
 			return r, kinded(err)
@@ -40,7 +40,7 @@ func Judge(ctx context.Context, path string, cfg Config) (*Result, error) {
 func (c *Config) judgeLowRank(ctx context.Context, path string,
 	p *predictor.Predictor) (*LowRankResult, error) {
 	feature, ahead := p.Facts().Feature.Kind()
-	t, err := c.openJudged(path, p.Facts().Trace, string(feature), ahead)
+	t, err := c.openJudged(ctx, path, p.Facts().Trace, string(feature), ahead)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (c *Config) judgeLowRank(ctx context.Context, path string,
 
 func (c *Config) judgeCentroids(ctx context.Context, path string,
 	p *centroid.Predictor) (*CentroidResult, error) {
-	t, err := c.openJudged(path, p.Facts().Trace, p.Feature(), false)
+	t, err := c.openJudged(ctx, path, p.Facts().Trace, p.Feature(), false)
 	if err != nil {
 		return nil, err
 	}
@@ -84,9 +84,10 @@ func (c *Config) judgeCentroids(ctx context.Context, path string,
 
 // openJudged opens the trace to judge by. learned is the hash of the trace that the predictor was
 // trained on, feature the kind that it predicts from.
-func (c *Config) openJudged(path, learned, feature string, ahead bool) (t *texts, err error) {
+func (c *Config) openJudged(ctx context.Context, path, learned, feature string,
+	ahead bool) (t *texts, err error) {
 	t = &texts{testPath: c.Trace}
-	if t.test, err = t.samples(&c.Tell, t.testPath, ahead); err != nil {
+	if t.test, err = t.samples(ctx, &c.Tell, t.testPath, ahead); err != nil {
 		t.close()
 		return nil, err
 	}

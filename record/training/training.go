@@ -89,7 +89,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	texts, err := openTexts(&cfg)
+	texts, err := openTexts(ctx, &cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -132,18 +132,18 @@ func (t *texts) close() {
 }
 
 // openTexts opens what to learn from and, if it is named, what to judge by.
-func openTexts(c *Config) (*texts, error) {
+func openTexts(ctx context.Context, c *Config) (*texts, error) {
 	t := &texts{trainPath: c.Trace, testPath: c.Test}
-	if err := t.open(c); err != nil {
+	if err := t.open(ctx, c); err != nil {
 		t.close()
 		return nil, err
 	}
 	return t, nil
 }
 
-func (t *texts) open(c *Config) (err error) {
+func (t *texts) open(ctx context.Context, c *Config) (err error) {
 	ahead := c.Ahead && c.Kind == LowRank
-	if t.train, err = t.samples(&c.Tell, t.trainPath, ahead); err != nil {
+	if t.train, err = t.samples(ctx, &c.Tell, t.trainPath, ahead); err != nil {
 		return err
 	}
 	if n := t.train.Len(); n < record.LeastTokens {
@@ -154,7 +154,7 @@ func (t *texts) open(c *Config) (err error) {
 	if t.testPath == "" {
 		return nil
 	}
-	if t.test, err = t.samples(&c.Tell, t.testPath, ahead); err != nil {
+	if t.test, err = t.samples(ctx, &c.Tell, t.testPath, ahead); err != nil {
 		return err
 	}
 	if t.test.SHA256() == t.train.SHA256() {
@@ -174,8 +174,9 @@ func (t *texts) open(c *Config) (err error) {
 	return nil
 }
 
-func (t *texts) samples(to *tell.Tell, path string, ahead bool) (*record.Samples, error) {
-	r, err := traces.Open(path)
+func (t *texts) samples(ctx context.Context, to *tell.Tell, path string,
+	ahead bool) (*record.Samples, error) {
+	r, err := traces.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -23,7 +24,7 @@ type Examination struct {
 
 // Examine tries what this program needs of a host and of the disk that path is on. For a folder it
 // makes a small file there and removes it.
-func Examine(path string) (*Examination, error) {
+func Examine(ctx context.Context, path string) (*Examination, error) {
 	file, remove, err := fileAt(path)
 	if err != nil {
 		return nil, err
@@ -34,6 +35,9 @@ func Examine(path string) (*Examination, error) {
 		return nil, err
 	}
 	info.Path = path
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	x := &Examination{File: info, Findings: examine(info, file), Path: path}
 	for i := range x.Findings {
 		x.Findings[i].Detail = strings.ReplaceAll(x.Findings[i].Detail, file, path)

@@ -19,7 +19,7 @@ import (
 func tales(t *testing.T) *session.Session {
 	t.Helper()
 	const dir = "../../examples/models/tales"
-	tok, err := tokenizer.Load(dir)
+	tok, err := tokenizer.Load(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func tales(t *testing.T) *session.Session {
 		Tokenizer: text}); err != nil {
 		t.Fatal(err)
 	}
-	s, err := session.Open(session.Config{Model: path})
+	s, err := session.Open(t.Context(), session.Config{Model: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func tales(t *testing.T) *session.Session {
 
 // Fewer neurons read less and predict worse; each share keeps about what it asks for.
 func TestSharesTradeQualityForReads(t *testing.T) {
-	text, err := session.ReadText("../../examples/prompts/scenes.txt")
+	text, err := session.ReadText(t.Context(), "../../examples/prompts/scenes.txt", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

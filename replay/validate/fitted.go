@@ -207,7 +207,7 @@ func (s *Setup) fitted(ctx context.Context, r *FittedResult, engines []string, c
 		return nil, err
 	}
 	r.Device = s.Device
-	if err := s.fromFio(r, opt.FioResults, measureFio); err != nil {
+	if err := s.fromFio(ctx, r, opt.FioResults, measureFio); err != nil {
 		return nil, err
 	}
 	cases := opt.Cases
@@ -220,7 +220,7 @@ func (s *Setup) fitted(ctx context.Context, r *FittedResult, engines []string, c
 	outcomes, err := s.Suite(ctx, cases)
 	r.Complete = err == nil
 	for _, o := range outcomes {
-		if sumErr := s.addOutcome(r, o); sumErr != nil {
+		if sumErr := s.addOutcome(ctx, r, o); sumErr != nil {
 			return r, errors.Join(err, sumErr)
 		}
 	}
@@ -243,7 +243,8 @@ func (s *Setup) calibrate(ctx context.Context, kind string, engines []string) er
 
 // fromFio fits a second model to outputs of fio alone. Its host is the same: fio says nothing of
 // that.
-func (s *Setup) fromFio(r *FittedResult, results []string, measure func() (string, error)) error {
+func (s *Setup) fromFio(ctx context.Context, r *FittedResult, results []string,
+	measure func() (string, error)) error {
 	if len(results) == 0 && measure != nil {
 		path, err := measure()
 		if errors.Is(err, exec.ErrNotFound) {
@@ -261,7 +262,7 @@ func (s *Setup) fromFio(r *FittedResult, results []string, measure func() (strin
 	}
 	var files []*fio.File
 	for _, path := range results {
-		f, err := fio.Read(path)
+		f, err := fio.Read(ctx, path)
 		if err != nil {
 			return err
 		}
@@ -290,11 +291,11 @@ func fillEngines(d, like *devicemodels.Device) {
 }
 
 // addOutcome compares an outcome with the model from fio, and adds its errors to the sums.
-func (s *Setup) addOutcome(r *FittedResult, o *Outcome) error {
+func (s *Setup) addOutcome(ctx context.Context, r *FittedResult, o *Outcome) error {
 	out := FittedOutcome{Outcome: o}
 	if r.FioDevice != nil {
 		var err error
-		if _, out.Fio, err = s.against(r.FioDevice, o); err != nil {
+		if _, out.Fio, err = s.against(ctx, r.FioDevice, o); err != nil {
 			return err
 		}
 	}

@@ -84,7 +84,7 @@ func TestFromFio(t *testing.T) {
 		"missing":   {[]string{filepath.Join(t.TempDir(), "x")}, nil, "", fs.ErrNotExist},
 	} {
 		r := &FittedResult{}
-		err := s.fromFio(r, c.results, c.measure)
+		err := s.fromFio(t.Context(), r, c.results, c.measure)
 		if !errors.Is(err, c.err) || c.err == nil && err != nil ||
 			!strings.Contains(r.FioWhyNot, c.why) || (r.FioWhyNot == "") != (c.why == "") {
 			t.Errorf("%s: %v, %q", name, err, r.FioWhyNot)
@@ -113,7 +113,7 @@ func TestAddOutcome(t *testing.T) {
 		o.Comparison.ErrorPercent, o.Comparison.MeasuredTokensPerS = percent, measured
 		o.Comparison.Percentiles = []compare.PercentileError{{Percentile: 50, Error: 90},
 			{Percentile: 99, Error: compare.Stat(p99)}}
-		if err := s.addOutcome(r, o); err != nil {
+		if err := s.addOutcome(t.Context(), r, o); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -142,14 +142,14 @@ func TestAgainstFio(t *testing.T) {
 	off.Flash.LTFB *= 50
 	s.Engine, s.Compare.Tolerance = "emulated", compare.Tolerance{TokensPerS: 5, P50: 1e3, P99: 15}
 	o := &Outcome{Case: shortCases()[0]}
-	run, err := sim.Run(s.Source, sim.Config{Policy: o.Case.Policy, Engine: s.Engine,
+	run, err := sim.Run(t.Context(), s.Source, sim.Config{Policy: o.Case.Policy, Engine: s.Engine,
 		Parallel: o.Case.Parallel, Layout: o.Case.layout(o.Mode), Device: good,
 		Geometry: s.Geometry})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.Measured = run
-	if o.Simulated, o.Comparison, err = s.against(good, o); err != nil {
+	if o.Simulated, o.Comparison, err = s.against(t.Context(), good, o); err != nil {
 		t.Fatal(err)
 	}
 	o.Comparison.Verdict = compare.Pass
@@ -158,7 +158,7 @@ func TestAgainstFio(t *testing.T) {
 		failed int
 	}{{good, 0}, {&off, 1}} {
 		r := &FittedResult{FioTolerance: 15, FioDevice: c.device}
-		if err := s.addOutcome(r, o); err != nil {
+		if err := s.addOutcome(t.Context(), r, o); err != nil {
 			t.Fatal(err)
 		}
 		fio := r.Outcomes[0].Fio

@@ -54,7 +54,7 @@ func CalibrateDevice(ctx context.Context, device *devicemodels.Device, src trace
 	if device.Flash.Limit != nil {
 		return nil // the few tokens would show more of the limit's slices than of the host
 	}
-	simulated, err := sim.Run(src, sim.Config{
+	simulated, err := sim.Run(ctx, src, sim.Config{
 		Policy: policy.SlidingWindow(window), Engine: string(mode.Engine), Parallel: mode.Parallel,
 		MaxTokens: tokens,
 		Layout:    options, Device: device, Geometry: image.Geometry(),
@@ -69,7 +69,7 @@ func CalibrateDevice(ctx context.Context, device *devicemodels.Device, src trace
 // and a short window. The device says where its numbers come from.
 func CalibrateByTrace(ctx context.Context, device *devicemodels.Device, src traces.Source,
 	image *model.Image) error {
-	w, err := image.Weights()
+	w, err := image.Weights(ctx)
 	if err != nil {
 		return err
 	}

@@ -219,16 +219,16 @@ func newSuite(ctx context.Context, opt SuiteOptions, shape model.Shape, tokens i
 	if opt.NoReference {
 		every = 0
 	}
-	trace, err := synth.Collect(synth.Options{Like: "opt-6.7b", Shape: traces.Shape(shape),
+	trace, err := synth.Collect(ctx, synth.Options{Like: "opt-6.7b", Shape: traces.Shape(shape),
 		Tokens: tokens, Seed: opt.Seed, ActiveShare: 0.08})
 	if err != nil {
 		return nil, nil, err
 	}
-	image, err := model.OpenImage(path)
+	image, err := model.OpenImage(ctx, path)
 	if err != nil {
 		return nil, nil, err
 	}
-	weights, err := image.Weights()
+	weights, err := image.Weights(ctx)
 	if err != nil {
 		image.Close()
 		return nil, nil, err

@@ -116,16 +116,17 @@ func (s *Setup) Case(ctx context.Context, c Case) (*Outcome, error) {
 		return nil, err
 	}
 	o := &Outcome{Case: c, Measured: result.Run, Drift: result.Drift, Mode: result.Mode}
-	o.Simulated, o.Comparison, err = s.against(s.Device, o)
+	o.Simulated, o.Comparison, err = s.against(ctx, s.Device, o)
 	return o, err
 }
 
 // against simulates the configuration of an outcome on a device model and compares it with what was
 // measured.
-func (s *Setup) against(device *devicemodels.Device, o *Outcome) (*traces.Run, *compare.Comparison,
+func (s *Setup) against(ctx context.Context, device *devicemodels.Device, o *Outcome) (*traces.Run,
+	*compare.Comparison,
 	error) {
 	c := o.Case
-	simulated, err := sim.Run(s.Source, sim.Config{
+	simulated, err := sim.Run(ctx, s.Source, sim.Config{
 		Policy: c.Policy, Schedule: sim.Replayed(c.Schedule), Engine: s.engine(c),
 		Parallel: c.Parallel, MaxTokens: s.Tokens, Layout: c.layout(o.Mode), Device: device,
 		Geometry: s.Geometry,

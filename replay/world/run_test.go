@@ -102,9 +102,9 @@ func (c *Case) world() (*world, error) {
 		c.Policy); err != nil {
 		return nil, err
 	}
-	if w.run, err = sim.Run(w.trace, sim.Config{Policy: c.Policy, Engine: engineName,
-		Parallel: c.Parallel, Schedule: sim.Replayed(c.Schedule), Layout: c.Layout,
-		Device: c.device(), Geometry: w.w.geo}); err != nil {
+	if w.run, err = sim.Run(context.Background(), w.trace, sim.Config{Policy: c.Policy,
+		Engine: engineName, Parallel: c.Parallel, Schedule: sim.Replayed(c.Schedule),
+		Layout: c.Layout, Device: c.device(), Geometry: w.w.geo}); err != nil {
 		return nil, err
 	}
 	w.costs()

@@ -70,13 +70,13 @@ var models = sync.OnceValues(func() (list []*weights, err error) {
 })
 
 func openModel(path string) (*weights, error) {
-	image, err := model.OpenImage(path)
+	image, err := model.OpenImage(context.Background(), path)
 	if err != nil {
 		return nil, err
 	}
 	defer image.Close()
 	w := &weights{geo: image.Geometry()}
-	if w.model, err = image.Weights(); err != nil {
+	if w.model, err = image.Weights(context.Background()); err != nil {
 		return nil, err
 	}
 	for l := range image.Shape.Layers {

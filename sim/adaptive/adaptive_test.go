@@ -25,7 +25,7 @@ import (
 
 func synthetic(t *testing.T, tokens, sequences int) *traces.Memory {
 	t.Helper()
-	m, err := synth.Collect(synth.Options{Like: "opt-6.7b", Layers: 2, Units: 1024, Tokens: tokens,
+	m, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Layers: 2, Units: 1024, Tokens: tokens,
 		Sequences: sequences, Seed: 42, Predicted: true})
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestConstantBudgetIsSim(t *testing.T) {
 		cfg := config(t, m, policy.Bounds{Min: 0, Max: k, Calm: 4})
 		plain := cfg.Sim
 		plain.Policy = policy.SlidingWindow(k)
-		want, err := sim.Run(m, plain)
+		want, err := sim.Run(t.Context(), m, plain)
 		if err != nil {
 			t.Fatal(err)
 		}

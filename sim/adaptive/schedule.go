@@ -54,6 +54,9 @@ func Parse(text string, whole units.Bytes) (*Schedule, error) {
 	return &s, nil
 }
 
+// MaxFile is the size limit of a file of lines FROM,SIZE.
+const MaxFile = 16 * units.MiB
+
 // ParseCSV reads a file of lines "FROM,SIZE", with FROM and SIZE as for Parse. A first line
 // "from,budget", empty lines and lines that start with # are skipped. Errors wrap ErrSchedule and
 // name the line.

@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -75,12 +76,12 @@ type Batches struct {
 
 // SimulateBatches simulates every size on its own batches (batch.Stream.Union): with B sequences
 // the trace has a B-th of its steps.
-func SimulateBatches(stream *batch.Stream, cfg BatchConfig) (*Batches, error) {
+func SimulateBatches(ctx context.Context, stream *batch.Stream, cfg BatchConfig) (*Batches, error) {
 	h := stream.Header()
 	if err := checkBatches(stream, &cfg); err != nil {
 		return nil, err
 	}
-	whole, sequential, err := sequentialRead(h, cfg.Sim)
+	whole, sequential, err := sequentialRead(ctx, h, cfg.Sim)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func SimulateBatches(stream *batch.Stream, cfg BatchConfig) (*Batches, error) {
 		if err != nil {
 			return nil, fmt.Errorf("answers: batch: %w", err)
 		}
-		run, err := sim.Run(src, cfg.Sim)
+		run, err := sim.Run(ctx, src, cfg.Sim)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,8 @@
 package answers
 
 import (
+	"context"
+
 	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/batch"
@@ -18,7 +20,7 @@ type BatchStudy struct {
 
 // StudyBatches measures and simulates batches of the generated tokens of a trace, and measures its
 // prompts. Errors about the configuration are of kind ErrInput, refusal.ErrConfig or sim.ErrConfig.
-func StudyBatches(src traces.Source, cfg BatchConfig) (*BatchStudy, error) {
+func StudyBatches(ctx context.Context, src traces.Source, cfg BatchConfig) (*BatchStudy, error) {
 	stream, err := batch.NewStream(src)
 	if err != nil {
 		return nil, err
@@ -35,7 +37,7 @@ func StudyBatches(src traces.Source, cfg BatchConfig) (*BatchStudy, error) {
 	if r.Prompt, err = stats.ComputeChunks(src, cfg.Sim.Predicted); err != nil {
 		return nil, err
 	}
-	r.Times, err = SimulateBatches(stream, cfg)
+	r.Times, err = SimulateBatches(ctx, stream, cfg)
 	return r, err
 }
 

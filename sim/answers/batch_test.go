@@ -51,7 +51,7 @@ func run(t *testing.T, src traces.Source, cfg answers.BatchConfig) *answers.Batc
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := answers.SimulateBatches(stream, cfg)
+	r, err := answers.SimulateBatches(t.Context(), stream, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestKeysAndValuesOfAllSequences(t *testing.T) {
 
 func synthetic(t *testing.T, sequences, tokens int) *traces.Memory {
 	t.Helper()
-	m, err := synth.Collect(synth.Options{Like: "opt-6.7b", Layers: 2, Units: 2048,
+	m, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Layers: 2, Units: 2048,
 		Sequences: sequences, Tokens: tokens, Seed: 42, Predicted: true})
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestBatchOfOneIsSim(t *testing.T) {
 	for _, predicted := range []bool{false, true} {
 		cfg := config(preset(t), 0, 1)
 		cfg.Sim.Predicted, cfg.Sim.Layout = predicted, layout.Options{Coalesce: true}
-		alone, err := sim.Run(m, cfg.Sim)
+		alone, err := sim.Run(t.Context(), m, cfg.Sim)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +236,7 @@ func TestErrors(t *testing.T) {
 	} {
 		cfg := config(plainDevice(), 0, 1, 2)
 		c.change(&cfg)
-		_, err := answers.SimulateBatches(stream, cfg)
+		_, err := answers.SimulateBatches(t.Context(), stream, cfg)
 		if err == nil || !strings.Contains(err.Error(), c.says) ||
 			!errors.Is(err, answers.ErrInput) && !errors.Is(err, sim.ErrConfig) {
 			t.Errorf("%s: error %v, want %q", c.want, err, c.says)

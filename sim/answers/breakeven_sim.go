@@ -160,7 +160,7 @@ func (b *breaker) collect(share float64, window, sequences int) (*traces.Memory,
 		opt := b.options(1, window)
 		opt.ActiveShare, opt.Sequences = min(max(curves[l][1], hardly), mostShare), sequences
 		opt.Seed = rng.Stream(b.Seed, fmt.Sprintf("answers/layer/%d", l)).Uint64()
-		one, err := synth.Collect(opt)
+		one, err := synth.Collect(b.ctx, opt)
 		if err != nil {
 			return nil, fmt.Errorf("answers: break-even: %w: %w", err, ErrInput)
 		}
@@ -296,7 +296,7 @@ func (b *breaker) simulate(src *traces.Memory, window int, opt layout.Options) (
 	if err := b.ctx.Err(); err != nil {
 		return cost{}, nil, err
 	}
-	run, err := sim.Run(src, sim.Config{
+	run, err := sim.Run(b.ctx, src, sim.Config{
 		Policy: policy.SlidingWindow(window), Engine: b.Engine, Parallel: b.Parallel, Layout: opt,
 		Device:   b.Device,
 		Geometry: b.geometry(),

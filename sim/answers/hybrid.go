@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
@@ -18,11 +19,12 @@ const sequentialChunk = units.MiB
 
 // sequentialRead is the time to read all units of all layers, layer by layer, and how far it can be
 // trusted.
-func sequentialRead(h *traces.Header, cfg sim.Config) (units.Nanos, *traces.Prediction, error) {
+func sequentialRead(ctx context.Context, h *traces.Header, cfg sim.Config) (units.Nanos,
+	*traces.Prediction, error) {
 	cfg.Policy, cfg.Predicted, cfg.PredictorRank, cfg.MaxTokens = policy.Spec{}, false, 0, 0
 	cfg.Layout = layout.Options{Align: cfg.Layout.Align, MaxRequest: sequentialChunk,
 		Coalesce: true}
-	run, err := sim.Run(everything{h}, cfg)
+	run, err := sim.Run(ctx, everything{h}, cfg)
 	if err != nil {
 		return 0, nil, fmt.Errorf("answers: batch: sequential read: %w", err)
 	}

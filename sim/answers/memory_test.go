@@ -21,7 +21,7 @@ func synthetic(t *testing.T, opt synth.Options) *traces.Memory {
 		opt.Like = "opt-6.7b"
 	}
 	opt.Seed = 42
-	m, err := synth.Collect(opt)
+	m, err := synth.Collect(t.Context(), opt)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -288,7 +288,7 @@ func (p *planner) simulate(src traces.Source, d *devicemodels.Device, s Setting,
 	if err := p.ctx.Err(); err != nil {
 		return document.Estimate{}, nil, err
 	}
-	run, err := sim.Run(src, sim.Config{
+	run, err := sim.Run(p.ctx, src, sim.Config{
 		Policy: policy.SlidingWindow(s.Window), Engine: s.Engine, Parallel: s.Parallel,
 		Predicted:     p.Predicted,
 		PredictorRank: p.PredictorRank, MaxTokens: tokens,

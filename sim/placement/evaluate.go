@@ -116,7 +116,7 @@ func (c *comparison) simulate(v variant) (Row, []string, error) {
 	cfg := c.cfg.Sim
 	cfg.Geometry.Split, cfg.Geometry.Order = v.split, v.order
 	cfg.Layout.Coalesce, cfg.Layout.Gap = v.joined, v.gap
-	run, err := sim.Run(c.test, cfg)
+	run, err := sim.Run(c.ctx, c.test, cfg)
 	if err != nil {
 		return Row{}, nil, err
 	}

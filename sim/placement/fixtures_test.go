@@ -72,7 +72,7 @@ func popular(random *rand.Rand, perLayer, hot, tokens int) *traces.Memory {
 
 func synthetic(t *testing.T, sequences, tokens int) *traces.Memory {
 	t.Helper()
-	m, err := synth.Collect(synth.Options{Like: "opt-6.7b", Layers: 2, Units: 2048,
+	m, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Layers: 2, Units: 2048,
 		Sequences: sequences, Tokens: tokens, Seed: 42, Predicted: true})
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func on(t *testing.T, preset string, window int, gaps ...int) Config {
 
 func compare(t *testing.T, src traces.Source, cfg Config) *Result {
 	t.Helper()
-	r, err := Run(src, cfg)
+	r, err := Run(t.Context(), src, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"sync"
@@ -124,7 +125,7 @@ type Result struct {
 // Run learns from the training split of src and measures on the test split. Token of src must be
 // safe for concurrent use, with a traces.Token for each call, as in *traces.Reader and
 // *traces.Memory. Errors about the configuration are of kind ErrConfig or sim.ErrConfig.
-func Run(src traces.Source, cfg Config) (*Result, error) {
+func Run(ctx context.Context, src traces.Source, cfg Config) (*Result, error) {
 	if err := check(src, &cfg); err != nil {
 		return nil, err
 	}
@@ -137,7 +138,7 @@ func Run(src traces.Source, cfg Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &comparison{cfg: cfg, head: src.Header(), train: train, test: test}
+	c := &comparison{ctx: ctx, cfg: cfg, head: src.Header(), train: train, test: test}
 	c.total = 2*c.head.Layers + len(c.singles()) + len(c.orders())*len(cfg.Gaps) + 2
 	if err := c.trainAll(); err != nil {
 		return nil, err
@@ -200,7 +201,8 @@ func limits() []sim.Limit {
 
 // comparison is the state of a Run.
 type comparison struct {
-	cfg         Config // checked; the geometry of Sim is that of bundles
+	ctx         context.Context // of the Run
+	cfg         Config          // checked; the geometry of Sim is that of bundles
 	head        *traces.Header
 	train, test *part
 	sampled     int
@@ -285,6 +287,9 @@ func (c *comparison) parallel(n int, do func(i int) error) error {
 	for range min(c.cfg.Workers, n) {
 		wait.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				if failed[i] = c.ctx.Err(); failed[i] != nil {
+					return
+				}
 				failed[i] = do(i)
 			}
 		})

@@ -66,7 +66,8 @@ func TestRunRefuses(t *testing.T) {
 	} {
 		cfg := on(t, "m1-max", 4, 0)
 		change(&cfg)
-		if _, err := Run(src, cfg); !errors.Is(err, ErrConfig) && !errors.Is(err, sim.ErrConfig) {
+		if _, err := Run(t.Context(), src, cfg); !errors.Is(err, ErrConfig) && !errors.Is(err,
+			sim.ErrConfig) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -130,7 +131,7 @@ func TestGapIsThatOfBruteForce(t *testing.T) {
 		for i, gap := range gaps {
 			one := cfg.Sim
 			one.Layout = layout.Options{Coalesce: true, Gap: gap}
-			run, err := sim.Run(&part{src, 6, 6}, one)
+			run, err := sim.Run(t.Context(), &part{src, 6, 6}, one)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -128,7 +128,7 @@ func (s *study) figure12() error {
 		return err
 	}
 	shape.Layers = 1
-	trace, err := synth.Collect(synth.Options{Like: "OPT-6.7B", Shape: shape, Tokens: tokens,
+	trace, err := synth.Collect(s.ctx, synth.Options{Like: "OPT-6.7B", Shape: shape, Tokens: tokens,
 		Seed: s.seed, Predicted: true})
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package reproduce
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -134,16 +135,16 @@ func (r *Result) Count(s Status) int {
 
 // Run computes the tables. The same options give the same result. The error for an unknown table is
 // of kind ErrTable.
-func Run(opt Options) (*Result, error) {
+func Run(ctx context.Context, opt Options) (*Result, error) {
 	published, err := parsePublished(publishedTable)
 	if err != nil {
 		return nil, err
 	}
-	return run(opt, published)
+	return run(ctx, opt, published)
 }
 
-func run(opt Options, published map[string]Published) (*Result, error) {
-	s, err := newStudy(opt.Seed, published)
+func run(ctx context.Context, opt Options, published map[string]Published) (*Result, error) {
+	s, err := newStudy(ctx, opt.Seed, published)
 	if err != nil {
 		return nil, err
 	}
@@ -156,6 +157,9 @@ func (s *study) run(opt Options) (*Result, error) {
 	for _, t := range tables() {
 		if opt.Table != "" && opt.Table != t.Name {
 			continue
+		}
+		if err := s.ctx.Err(); err != nil {
+			return nil, fmt.Errorf("reproduce: %w", err)
 		}
 		s.table = t.Name
 		if err := t.make(s); err != nil {
@@ -180,6 +184,7 @@ func (s *study) run(opt Options) (*Result, error) {
 
 // study is the state of one Run.
 type study struct {
+	ctx       context.Context // of the Run
 	published map[string]Published
 	used      map[string]bool // ids of the published numbers used
 	misses    map[string]string
@@ -193,8 +198,9 @@ type study struct {
 	traces    map[traceKey]*traces.Memory
 }
 
-func newStudy(seed uint64, published map[string]Published) (*study, error) {
-	s := &study{published: published, used: map[string]bool{}, misses: knownMisses(), seed: seed,
+func newStudy(ctx context.Context, seed uint64, published map[string]Published) (*study, error) {
+	s := &study{ctx: ctx, published: published, used: map[string]bool{}, misses: knownMisses(),
+		seed:      seed,
 		workloads: map[workload]*measured{}, traces: map[traceKey]*traces.Memory{}}
 	m, err := s.calibrateMachines()
 	if err != nil {

@@ -1,6 +1,7 @@
 package reproduce
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -22,7 +23,7 @@ var whole = sync.OnceValues(func() (everything, error) {
 	if err != nil {
 		return everything{}, err
 	}
-	s, err := newStudy(seed, published)
+	s, err := newStudy(context.Background(), seed, published)
 	if err != nil {
 		return everything{}, err
 	}
@@ -134,7 +135,7 @@ func TestPredictionsDoNotKnowTheirNumbers(t *testing.T) {
 	if count < 80 {
 		t.Fatalf("only %d numbers are no inputs", count)
 	}
-	again, err := run(Options{Seed: seed}, changed)
+	again, err := run(t.Context(), Options{Seed: seed}, changed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +159,7 @@ func TestRowsThatAreInputsDoNotKnowTheirNumbers(t *testing.T) {
 		p := changed[id]
 		p.Low, p.High = p.Low*1.25, p.High*1.25
 		changed[id] = p
-		again, err := run(Options{Table: "neuro", Seed: seed}, changed)
+		again, err := run(t.Context(), Options{Table: "neuro", Seed: seed}, changed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +225,7 @@ func TestEveryPublishedNumberIsUsed(t *testing.T) {
 
 // One table alone is what it is in the whole, byte for byte.
 func TestDeterministic(t *testing.T) {
-	one, err := Run(Options{Table: "table5", Seed: seed})
+	one, err := Run(t.Context(), Options{Table: "table5", Seed: seed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +247,7 @@ func TestDeterministic(t *testing.T) {
 }
 
 func TestUnknownNames(t *testing.T) {
-	if _, err := Run(Options{Table: "table9", Seed: seed}); !errors.Is(err, ErrTable) ||
+	if _, err := Run(t.Context(), Options{Table: "table9", Seed: seed}); !errors.Is(err, ErrTable) ||
 		!strings.Contains(err.Error(), "table2") {
 		t.Errorf("an unknown table: %v", err)
 	}
@@ -255,7 +256,7 @@ func TestUnknownNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	delete(published, "flash/32k")
-	if _, err := run(Options{Table: "flash", Seed: seed}, published); err == nil ||
+	if _, err := run(t.Context(), Options{Table: "flash", Seed: seed}, published); err == nil ||
 		!strings.Contains(err.Error(), "flash/32k") {
 		t.Errorf("a number that is missing: %v", err)
 	}

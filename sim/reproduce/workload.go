@@ -68,7 +68,7 @@ func (s *study) simulate(w workload) (*measured, error) {
 	if w.unbundled {
 		cfg.Layout.MaxRequest = trace.Head.UnitBytes / units.Bytes(trace.Head.Shape.Rows)
 	}
-	run, err := sim.Run(trace, cfg)
+	run, err := sim.Run(s.ctx, trace, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -94,8 +94,9 @@ func (s *study) trace(w workload) (*traces.Memory, error) {
 		return nil, err
 	}
 	shape.DTypeSize = w.dtype
-	trace, err := synth.Collect(synth.Options{Like: w.like, Shape: shape, Tokens: traceTokens,
-		Seed: s.seed, Predicted: true})
+	trace, err := synth.Collect(s.ctx, synth.Options{Like: w.like, Shape: shape,
+		Tokens: traceTokens,
+		Seed:   s.seed, Predicted: true})
 	if err != nil {
 		return nil, err
 	}

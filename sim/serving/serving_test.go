@@ -193,7 +193,7 @@ func TestAloneIsSim(t *testing.T) {
 		if p, d := s.place(0); p != 0 || d != 0 {
 			continue
 		}
-		run, err := sim.Run(src, cfg.Sim)
+		run, err := sim.Run(t.Context(), src, cfg.Sim)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,7 +46,7 @@ func (l *Load) prepare(ctx context.Context) error {
 		return nil
 	}
 	l.File = filepath.Base(l.Path)
-	r, err := arrivals.Open(l.Path, l.Options)
+	r, err := arrivals.Open(ctx, l.Path, l.Options)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (l *Load) rate() float64 {
 }
 
 // source opens the load at a rate, from its beginning. It closes the file that it opened before.
-func (l *Load) source(rate float64) (Source, error) {
+func (l *Load) source(ctx context.Context, rate float64) (Source, error) {
 	shape := Shape{Requests: l.Requests, Speedup: l.Speedup, Rate: rate, Seed: l.Seed}
 	if l.Path == "" {
 		lengths, err := NewLengths(l.Prompt, l.Output, l.Spread, l.Seed)
@@ -91,7 +91,7 @@ func (l *Load) source(rate float64) (Source, error) {
 		return nil, err
 	}
 	var err error
-	if l.file, err = arrivals.Open(l.Path, l.Options); err != nil {
+	if l.file, err = arrivals.Open(ctx, l.Path, l.Options); err != nil {
 		return nil, err
 	}
 	return NewShaped(l.file, shape)
@@ -169,11 +169,11 @@ func Serve(ctx context.Context, src traces.Source, cfg StudyConfig) (*Study, err
 	if cfg.FindRate {
 		s.Rate, err = server.FindRate(ctx, cfg.Share, func(rate float64) (Source, error) {
 			at = cfg.Tell.Stage(fmt.Sprintf("traffic at %s (requests)", rateText(rate)))
-			return load.source(rate)
+			return load.source(ctx, rate)
 		})
 	} else {
 		var requests Source
-		if requests, err = load.source(load.rate()); err == nil {
+		if requests, err = load.source(ctx, load.rate()); err == nil {
 			s.Result, err = server.Run(ctx, requests)
 		}
 	}

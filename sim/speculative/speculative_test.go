@@ -61,7 +61,7 @@ func TestSpeculationLoads(t *testing.T) {
 func synthetic(t *testing.T, opt synth.Options) *traces.Memory {
 	t.Helper()
 	opt.Like, opt.Layers, opt.Units, opt.Seed, opt.Predicted = "opt-6.7b", 2, 1024, 42, true
-	m, err := synth.Collect(opt)
+	m, err := synth.Collect(t.Context(), opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestNoDraftIsSim(t *testing.T) {
 			cfg := config(t, window)
 			cfg.Sim.Predicted = isPredicted
 			got := run(t, m, cfg).Asked
-			plain, err := sim.Run(m, cfg.Sim)
+			plain, err := sim.Run(t.Context(), m, cfg.Sim)
 			if err != nil {
 				t.Fatal(err)
 			}

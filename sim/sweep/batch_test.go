@@ -47,7 +47,7 @@ func TestBatchesEqualRunsOnUnions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		single, err := sim.Run(union, configs[i].Config)
+		single, err := sim.Run(t.Context(), union, configs[i].Config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,8 @@ func TestBatchesAgreeWithBatching(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := answers.SimulateBatches(stream, answers.BatchConfig{Sim: base.Config, Sizes: sizes,
+	want, err := answers.SimulateBatches(t.Context(), stream, answers.BatchConfig{Sim: base.Config,
+		Sizes:   sizes,
 		AtLeast: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +134,7 @@ func TestSyntheticBatch(t *testing.T) {
 			}
 			file := opt
 			file.Sequences = 3
-			memory, err := synth.Collect(file)
+			memory, err := synth.Collect(t.Context(), file)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -182,7 +183,7 @@ func TestWhatIfs(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		single, err := sim.Run(changed, configs[i].Config)
+		single, err := sim.Run(t.Context(), changed, configs[i].Config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -278,7 +279,7 @@ func TestPassesAreBounded(t *testing.T) {
 		}
 		s := &sweeper{trace: src, configs: configs, variants: map[Variant]*Trace{{}: src},
 			tables: map[tableKey]*Table{}}
-		if err := s.check(); err != nil {
+		if err := s.check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		var all []int

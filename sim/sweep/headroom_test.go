@@ -46,7 +46,7 @@ func TestHeadroomOfSynthetic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory, err := synth.Collect(opt)
+	memory, err := synth.Collect(t.Context(), opt)
 	if err != nil {
 		t.Fatal(err)
 	}

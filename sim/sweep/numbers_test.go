@@ -140,7 +140,7 @@ func TestMemoryOfManyConfigurations(t *testing.T) {
 	}
 	sweep := &sweeper{trace: trace, variants: map[Variant]*Trace{{}: trace}, configs: configs,
 		tables: map[tableKey]*Table{}}
-	if err := sweep.check(); err != nil {
+	if err := sweep.check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	heap := func() float64 {

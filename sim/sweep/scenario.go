@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
+	"github.com/windrow-sim/windrow/internal/input"
 	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -86,6 +88,15 @@ func (t *TraceSpec) Options(predicted bool) synth.Options {
 		Like: t.Like, Layers: t.Layers, Tokens: t.Tokens, Prompt: t.Prompt, Sequences: t.Sequences,
 		ActiveShare: t.Active, Seed: t.Seed, Predicted: predicted,
 	}
+}
+
+// ReadScenario reads the scenario of a file. Errors are those of package input or of ParseScenario.
+func ReadScenario(ctx context.Context, path string) (*Scenario, error) {
+	data, err := input.ReadFile(ctx, path, input.Limit{Most: maxScenario})
+	if err != nil {
+		return nil, fmt.Errorf("sweep: %w", err)
+	}
+	return ParseScenario(path, data)
 }
 
 // ParseScenario reads a scenario; name stands for the file in errors. It is strict: an unknown key,

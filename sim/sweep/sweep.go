@@ -75,7 +75,7 @@ func Run(ctx context.Context, t *Trace, configs []Config, opt Options,
 	if s.opt.Workers <= 0 {
 		s.opt.Workers = runtime.GOMAXPROCS(0)
 	}
-	if err := s.check(); err != nil {
+	if err := s.check(ctx); err != nil {
 		return err
 	}
 	for from := opt.First; from < len(configs); {
@@ -108,7 +108,7 @@ type tableKey struct {
 }
 
 // check checks the configurations that are not done yet, and makes their variants and tables.
-func (s *sweeper) check() error {
+func (s *sweeper) check(ctx context.Context) error {
 	head := s.trace.Header()
 	if head.Layers <= 0 || head.Units <= 0 {
 		return fmt.Errorf("sweep: header: %d layers of %d units: nothing to simulate", head.Layers,
@@ -122,6 +122,9 @@ func (s *sweeper) check() error {
 	}
 	left := s.configs[min(s.opt.First, len(s.configs)):]
 	for i := range left {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if err := s.checkOne(&left[i], &left[0].Geometry); err != nil {
 			return err
 		}

@@ -58,7 +58,7 @@ func preset(t testing.TB, name string) *devicemodels.Device {
 // smallTrace has two sequences, and a number of tokens that is no multiple of a block.
 func smallTrace(t testing.TB) *traces.Memory {
 	t.Helper()
-	m, err := synth.Collect(synth.Options{Like: "opt-125m", Layers: 3, Units: 700, Tokens: 21,
+	m, err := synth.Collect(t.Context(), synth.Options{Like: "opt-125m", Layers: 3, Units: 700, Tokens: 21,
 		Prompt: 4, Sequences: 2, Seed: 9, ActiveShare: 0.08, Predicted: true})
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestEventsEqualSingleRuns(t *testing.T) {
 	src := smallTrace(t)
 	configs := mixed(device)
 	for i, r := range run(t, FromSource(src, 0), configs, Options{}) {
-		single, err := sim.Run(src, configs[i].Config)
+		single, err := sim.Run(t.Context(), src, configs[i].Config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +178,7 @@ func tableDevices(t testing.TB) []*devicemodels.Device {
 // Invariant 2: the time of I/O is within 1 % of a run of its own, for all shapes of devices, masks,
 // windows, chunks, gaps and depths.
 func TestTableErrorIsSmall(t *testing.T) {
-	src, err := synth.Collect(synth.Options{Like: "opt-6.7b", Layers: 2, Units: 5000, Tokens: 32,
+	src, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Layers: 2, Units: 5000, Tokens: 32,
 		Seed: 3, Predicted: true})
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func TestTableErrorIsSmall(t *testing.T) {
 	}
 	tables := 0
 	for i, r := range run(t, FromSource(src, 0), configs, Options{}) {
-		single, err := sim.Run(src, configs[i].Config)
+		single, err := sim.Run(t.Context(), src, configs[i].Config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -324,7 +324,7 @@ func lines(t *testing.T, results []Result) (list []string) {
 func TestSyntheticTrace(t *testing.T) {
 	opt := synth.Options{Like: "opt-125m", Layers: 2, Units: 500, Tokens: 70, Seed: 9,
 		ActiveShare: 0.08, Predicted: true}
-	memory, err := synth.Collect(opt)
+	memory, err := synth.Collect(t.Context(), opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -415,7 +415,7 @@ func TestGPUEqualsSingleRuns(t *testing.T) {
 		f.Limit = &flash.Limit{Rate: 300 * units.MBps, Interval: 20 * units.Millisecond}
 	})
 	plain := testDevice("servers", nil)
-	fixture, err := devicemodels.Load("../../devicemodels/testdata/made-up-gpu.device.yaml")
+	fixture, err := devicemodels.Load(t.Context(), "../../devicemodels/testdata/made-up-gpu.device.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -427,7 +427,7 @@ func TestGPUEqualsSingleRuns(t *testing.T) {
 			configs[i].Backend, configs[i].Observed = sim.OnCUDA, i%2 == 0
 		}
 		for i, r := range run(t, FromSource(src, 0), configs, Options{Workers: 2}) {
-			single, err := sim.Run(src, configs[i].Config)
+			single, err := sim.Run(t.Context(), src, configs[i].Config)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -443,7 +443,7 @@ func TestGPUEqualsSingleRuns(t *testing.T) {
 			}
 		}
 	}
-	_, err = sim.Run(src, sim.Config{Device: testDevice("none", nil), Engine: "pread", Parallel: 1,
+	_, err = sim.Run(t.Context(), src, sim.Config{Device: testDevice("none", nil), Engine: "pread", Parallel: 1,
 		Backend: sim.OnCUDA})
 	if !errors.Is(err, sim.ErrConfig) {
 		t.Errorf("a device without a GPU: %v", err)

@@ -158,7 +158,7 @@ func (t *Trace) generate(ctx context.Context, first, skipped int, predicted bool
 	emit func(*traces.Token) error) error {
 	opt, done := t.Synth, -skipped
 	opt.First, opt.Predicted = first, predicted
-	_, err := synth.Generate(opt, func(token *traces.Token) error {
+	_, err := synth.Generate(ctx, opt, func(token *traces.Token) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func text(s string, o Options) ([]Request, Stats, error) {
 // fixture reads a file of testdata without an error.
 func fixture(t *testing.T, name string, o Options) ([]Request, Stats) {
 	t.Helper()
-	r, err := Open(filepath.Join("testdata", name), o)
+	r, err := Open(t.Context(), filepath.Join("testdata", name), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,11 +178,11 @@ func TestRefusedFiles(t *testing.T) {
 			t.Errorf("%.40q: %v, want %q", c.text, err, c.says)
 		}
 	}
-	if _, err := Open(filepath.Join(t.TempDir(), "none"), Options{}); !errors.Is(err,
+	if _, err := Open(t.Context(), filepath.Join(t.TempDir(), "none"), Options{}); !errors.Is(err,
 		os.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
 	}
-	if _, err := Open(t.TempDir(), Options{}); err == nil {
+	if _, err := Open(t.Context(), t.TempDir(), Options{}); err == nil {
 		t.Error("a folder was opened")
 	}
 }

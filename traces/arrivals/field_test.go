@@ -59,7 +59,7 @@ func TestField_W2_Azure2024(t *testing.T) {
 		file   string
 		format Format
 	}{{"azure-2024.csv", Azure2023}, {"azure-2023.csv", Azure2024}} {
-		r, err := Open("testdata/"+c.file, Options{Format: c.format})
+		r, err := Open(t.Context(), "testdata/"+c.file, Options{Format: c.format})
 		if err != nil {
 			t.Fatal(err)
 		}

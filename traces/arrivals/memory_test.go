@@ -204,7 +204,7 @@ func BenchmarkFile(b *testing.B) {
 	if err := f.Close(); err != nil {
 		b.Fatal(err)
 	}
-	r, err := Open(path, Options{})
+	r, err := Open(b.Context(), path, Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

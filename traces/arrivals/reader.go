@@ -2,12 +2,13 @@ package arrivals
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 
+	"github.com/windrow-sim/windrow/internal/input"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -38,10 +39,10 @@ type source interface {
 	line() int64
 }
 
-// Open opens a file. The caller closes the Reader. Errors are those of the file system or wrap
-// ErrFormat or ErrUnsupported.
-func Open(path string, o Options) (*Reader, error) {
-	f, err := os.Open(path)
+// Open opens a file, to be read until the context ends. The caller closes the Reader. Errors are
+// those of package input or wrap ErrFormat or ErrUnsupported.
+func Open(ctx context.Context, path string, o Options) (*Reader, error) {
+	f, err := input.OpenStream(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("arrivals: %w", err)
 	}

@@ -362,7 +362,7 @@ func TestUnionErrors(t *testing.T) {
 // BenchmarkUnions measures all batches of 1 to 64 on 256 tokens of the OPT-6.7B shape, 32 layers of
 // 16,384 units, with one worker.
 func BenchmarkUnions(b *testing.B) {
-	m, err := synth.Collect(synth.Options{Like: "opt-6.7b", Tokens: 256, Seed: 42})
+	m, err := synth.Collect(b.Context(), synth.Options{Like: "opt-6.7b", Tokens: 256, Seed: 42})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -11,7 +11,8 @@ import (
 func BenchmarkGenerate(b *testing.B) {
 	opt := Options{Like: "opt-6.7b", Tokens: 256, Seed: 42, Predicted: true}
 	for b.Loop() {
-		if _, err := Generate(opt, func(*traces.Token) error { return nil }); err != nil {
+		if _, err := Generate(b.Context(), opt,
+			func(*traces.Token) error { return nil }); err != nil {
 			b.Fatal(err)
 		}
 	}

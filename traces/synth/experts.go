@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -162,7 +163,7 @@ func apart(weight []int64) float64 {
 }
 
 // route generates the trace of experts.
-func (p *plan) route(emit func(*traces.Token) error) error {
+func (p *plan) route(ctx context.Context, emit func(*traces.Token) error) error {
 	for seq := p.opt.First; seq < p.opt.First+p.opt.Sequences; seq++ {
 		random := make([]*rand.Rand, len(p.routed))
 		for l := range random {
@@ -172,6 +173,9 @@ func (p *plan) route(emit func(*traces.Token) error) error {
 		ids := rng.Stream(p.opt.Seed, fmt.Sprintf("synth/sequence/%d/ids", seq))
 		var before []mask.Mask
 		for pos := range p.opt.Tokens {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			masks := mask.NewLayers(len(p.routed), p.header.Units)
 			for l := range p.routed {
 				var old mask.Mask

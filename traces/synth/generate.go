@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 
@@ -19,13 +20,14 @@ const blockTokens = 64
 // one.
 //
 // Memory does not depend on the number of tokens: masks of 64 tokens at a time.
-func Generate(opt Options, emit func(*traces.Token) error) (traces.Header, error) {
+func Generate(ctx context.Context, opt Options, emit func(*traces.Token) error) (traces.Header,
+	error) {
 	p, err := newPlan(opt)
 	if err != nil {
 		return traces.Header{}, err
 	}
 	if p.routed != nil {
-		return p.header, p.route(emit)
+		return p.header, p.route(ctx, emit)
 	}
 	gens := make([]layerGen, len(p.layers))
 	for l := range gens {
@@ -40,6 +42,9 @@ func Generate(opt Options, emit func(*traces.Token) error) (traces.Header, error
 		for pos := 0; pos < p.opt.Tokens; pos += blockTokens {
 			b := newBlock(&p.header)
 			for l := range gens {
+				if err := ctx.Err(); err != nil {
+					return traces.Header{}, err
+				}
 				gens[l].fill(b, l)
 			}
 			if err := p.emitBlock(b, seq, pos, ids, emit); err != nil {
@@ -51,10 +56,10 @@ func Generate(opt Options, emit func(*traces.Token) error) (traces.Header, error
 }
 
 // Collect generates a trace into memory.
-func Collect(opt Options) (*traces.Memory, error) {
+func Collect(ctx context.Context, opt Options) (*traces.Memory, error) {
 	m := &traces.Memory{}
 	var err error
-	m.Head, err = Generate(opt, func(t *traces.Token) error {
+	m.Head, err = Generate(ctx, opt, func(t *traces.Token) error {
 		m.List = append(m.List, *t)
 		return nil
 	})

@@ -21,7 +21,7 @@ import (
 
 func collect(t *testing.T, opt synth.Options) *traces.Memory {
 	t.Helper()
-	m, err := synth.Collect(opt)
+	m, err := synth.Collect(t.Context(), opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestRunsAreShort(t *testing.T) {
 func hash(t *testing.T, opt synth.Options) uint64 {
 	t.Helper()
 	h := fnv.New64a()
-	_, err := synth.Generate(opt, func(tok *traces.Token) error {
+	_, err := synth.Generate(t.Context(), opt, func(tok *traces.Token) error {
 		for l := range tok.Active {
 			if err := binary.Write(h, binary.LittleEndian, tok.Active[l]); err != nil {
 				return err
@@ -267,7 +267,7 @@ func TestOddNumberOfUnits(t *testing.T) {
 func TestErrorOfEmitEndsTheGeneration(t *testing.T) {
 	full := errors.New("disk full")
 	calls := 0
-	_, err := synth.Generate(synth.Options{Like: "opt-6.7b", Layers: 1, Tokens: 10},
+	_, err := synth.Generate(t.Context(), synth.Options{Like: "opt-6.7b", Layers: 1, Tokens: 10},
 		func(*traces.Token) error {
 			calls++
 			return full
@@ -301,12 +301,12 @@ func TestBadOptions(t *testing.T) {
 func TestFirstSequence(t *testing.T) {
 	for _, like := range []string{"opt-6.7b", "mixtral-8x7b"} {
 		opt := synth.Options{Like: like, Layers: 2, Tokens: 70, Sequences: 4, Seed: 3}
-		all, err := synth.Collect(opt)
+		all, err := synth.Collect(t.Context(), opt)
 		if err != nil {
 			t.Fatal(err)
 		}
 		opt.First, opt.Sequences = 2, 2
-		last, err := synth.Collect(opt)
+		last, err := synth.Collect(t.Context(), opt)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +314,7 @@ func TestFirstSequence(t *testing.T) {
 			t.Errorf("%s: sequences 2 and 3 made alone differ", like)
 		}
 	}
-	if _, err := synth.Collect(synth.Options{Like: "opt-6.7b", Layers: 1, Tokens: 1,
+	if _, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Layers: 1, Tokens: 1,
 		First: -1}); err == nil {
 		t.Error("a first sequence of -1 gave no error")
 	}

@@ -40,12 +40,12 @@ func recording(t *testing.T) *traces.Memory {
 		model.PackOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	image, err := model.OpenImage(path)
+	image, err := model.OpenImage(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer image.Close()
-	w, err := image.Weights()
+	w, err := image.Weights(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func recording(t *testing.T) *traces.Memory {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tok, err := tokenizer.Load("../../examples/models/tales")
+	tok, err := tokenizer.Load(t.Context(), "../../examples/models/tales")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func windows(t *testing.T, src traces.Source) *stats.Windows {
 
 func synthetic(t *testing.T, share float64) *traces.Memory {
 	t.Helper()
-	m, err := synth.Collect(synth.Options{Like: "opt-6.7b", Layers: 1, Units: 8192, Tokens: 300,
+	m, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Layers: 1, Units: 8192, Tokens: 300,
 		ActiveShare: share, Seed: 42})
 	if err != nil {
 		t.Fatal(err)

@@ -288,7 +288,7 @@ func TestTokensDoNotDependOnOrder(t *testing.T) {
 func TestResultSaysWhatItWasMadeFrom(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.trace.arrow")
 	write(t, path, small(true))
-	r, err := traces.Open(path)
+	r, err := traces.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,12 +306,12 @@ func TestResultSaysWhatItWasMadeFrom(t *testing.T) {
 	// and the file of it is a trace like any other
 	to := filepath.Join(t.TempDir(), "y.trace.arrow")
 	write(t, to, again)
-	rep, err := traces.CheckFile(to)
+	rep, err := traces.CheckFile(t.Context(), to)
 	if err != nil || rep.Magnitude != rep.Active || rep.Predicted == 0 ||
 		rep.Header.DerivedBy == "" {
 		t.Errorf("check: %v, %+v", err, rep)
 	}
-	if h, err := traces.Open(to); err != nil {
+	if h, err := traces.Open(t.Context(), to); err != nil {
 		t.Error(err)
 	} else {
 		equal(t, "tokens", collect(t, again).List, collect(t, h).List)

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"bytes"
+	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/windrow-sim/windrow/internal/input"
 	"github.com/windrow-sim/windrow/internal/output"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim/adaptive"
@@ -63,7 +65,7 @@ func (e *env) adaptive(c *cli.Context) error {
 			return err
 		}
 	}
-	tr, err := e.openTrace(c.String("trace"))
+	tr, err := e.openTrace(c.Context, c.String("trace"))
 	if err != nil {
 		return err
 	}
@@ -73,7 +75,8 @@ func (e *env) adaptive(c *cli.Context) error {
 		return err
 	}
 	cfg.Model = answers.ModelOf(tr.Header())
-	if cfg.Budget, err = budgetOverTime(c.String("dram-over-time"), cfg.Model.Bytes()); err != nil {
+	if cfg.Budget, err = budgetOverTime(c.Context, c.String("dram-over-time"),
+		cfg.Model.Bytes()); err != nil {
 		return err
 	}
 	p := e.startProgress("adaptive (tokens)")
@@ -107,7 +110,8 @@ func (e *env) adaptiveConfig(c *cli.Context, head *traces.Header) (cfg adaptive.
 }
 
 // budgetOverTime reads --dram-over-time, or the file that it names.
-func budgetOverTime(text string, weights units.Bytes) (*adaptive.Schedule, error) {
+func budgetOverTime(ctx context.Context, text string,
+	weights units.Bytes) (*adaptive.Schedule, error) {
 	if !strings.HasSuffix(text, ".csv") {
 		s, err := adaptive.Parse(text, weights)
 		if err != nil {
@@ -115,12 +119,11 @@ func budgetOverTime(text string, weights units.Bytes) (*adaptive.Schedule, error
 		}
 		return s, nil
 	}
-	f, err := os.Open(text)
+	data, err := input.ReadFile(ctx, text, input.Limit{Most: adaptive.MaxFile})
 	if err != nil {
 		return nil, fmt.Errorf("--dram-over-time: %w", err)
 	}
-	defer f.Close()
-	s, err := adaptive.ParseCSV(f, weights)
+	s, err := adaptive.ParseCSV(bytes.NewReader(data), weights)
 	if err != nil {
 		return nil, inputError("%s: %v", text, err)
 	}

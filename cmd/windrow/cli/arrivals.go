@@ -38,7 +38,7 @@ func (e *env) traceArrivals(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := arrivals.Open(c.Args().First(), o)
+	r, err := arrivals.Open(c.Context, c.Args().First(), o)
 	if err != nil {
 		return arrivalsError(err)
 	}
@@ -59,7 +59,7 @@ func arrivalsOptions(c *cli.Context) (o arrivals.Options, err error) {
 		}
 	}
 	if folder := c.String("tokenizer"); folder != "" {
-		t, err := tokenizer.Load(folder)
+		t, err := tokenizer.Load(c.Context, folder)
 		if err != nil {
 			return o, err
 		}

@@ -83,7 +83,7 @@ func TestField_W7_CommandLine(t *testing.T) {
 		{"sharegpt.json", exitInput, []string{"sharegpt.json", "tokenizer"}},
 		{"sharegpt.json --tokenizer none", exitInput, []string{"none"}},
 		{"missing.csv", exitInput, []string{"missing.csv"}},
-		{".", exitInput, []string{"directory"}},
+		{".", exitInput, []string{"is a folder"}},
 		{"vidur.csv --arrivals-format vllm", exitUsage, []string{"vllm", "azure-2023"}},
 		{"vidur.csv --arrivals-format mooncake", exitInput,
 			[]string{"vidur.csv: line 1: not JSON"}},

@@ -122,7 +122,7 @@ func TestBackendCUDA(t *testing.T) {
 	both("generate -n 3 --oracle device.trace.arrow --window 1 --io pread"+model, "")
 	both("replay -t device.trace.arrow --window 1 --io pread --reference-every 0 -o "+
 		"device.run.arrow --force"+model, "")
-	run, err := traces.ReadRun("device.run.arrow")
+	run, err := traces.ReadRun(t.Context(), "device.run.arrow")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func batchCommand(e *env) *cli.Command {
 }
 
 func (e *env) batch(c *cli.Context) error {
-	tr, err := e.openTrace(c.String("trace"))
+	tr, err := e.openTrace(c.Context, c.String("trace"))
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (e *env) batch(c *cli.Context) error {
 	}
 	var done func()
 	cfg.Tell, done = e.tell()
-	result, err := answers.StudyBatches(tr, cfg)
+	result, err := answers.StudyBatches(c.Context, tr, cfg)
 	done()
 	if err != nil {
 		return err

@@ -105,7 +105,7 @@ func breakevenDevices(c *cli.Context) ([]*devicemodels.Device, error) {
 	}
 	var list []*devicemodels.Device
 	for _, name := range names {
-		d, err := devicemodels.Find(name)
+		d, err := devicemodels.Find(c.Context, name)
 		if err != nil {
 			return nil, err
 		}
@@ -152,7 +152,7 @@ func (e *env) breakevenQuestion(c *cli.Context) (*answers.BreakEvenConfig, error
 // breakevenTrace takes model, share and reuse from a trace, and the process of the model that it is
 // of, if there is one.
 func (e *env) breakevenTrace(c *cli.Context, path string, cfg *answers.BreakEvenConfig) error {
-	tr, err := e.openTrace(path)
+	tr, err := e.openTrace(c.Context, path)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func (e *env) calibrate(c *cli.Context) error {
 		return err
 	}
 	defer m.Close()
-	tr, err := e.openTrace(c.String("trace"))
+	tr, err := e.openTrace(c.Context, c.String("trace"))
 	if err != nil {
 		return err
 	}

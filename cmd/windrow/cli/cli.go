@@ -8,13 +8,17 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
 )
 
 // Version of the program, written into every file it makes.
@@ -38,9 +42,16 @@ type env struct {
 	vouched        map[string]bool   // images that vouch has looked at
 }
 
-// Run executes one command line (without the program's name) and returns the exit code.
+// Run executes one command line (without the program's name) and returns the exit code. It closes
+// stdout, if that can be closed: some disks tell only then that they are full.
 func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) int {
-	out := &result{w: stdout}
+	// A verb whose result nobody gets ends like an interrupted one.
+	lost, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out := &result{w: &endable{ctx, stdout}, failed: cancel}
+	if f, ok := stderr.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+		stderr = &endable{ctx, stderr}
+	}
 	e := &env{stdin: stdin, stdout: out, stderr: stderr, now: time.Now, terminal: stdout,
 		args: args}
 	app := newApp(e)
@@ -49,18 +60,24 @@ func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 		args, err = reorder(app, spoken(args))
 	}
 	if err == nil {
-		err = app.RunContext(ctx, append([]string{app.Name}, args...))
+		err = app.RunContext(lost, append([]string{app.Name}, args...))
 	}
 	if err == nil && e.notFound != "" {
 		err = unknownVerb(app, e.notFound)
 	}
-	if err == nil && out.err != nil {
-		err = fmt.Errorf("the result could not be written: %w", out.err)
-	}
-	if err == nil {
+	out.close()
+	code, text := exitOK, ""
+	switch {
+	case out.err != nil && ctx.Err() == nil:
+		if errors.Is(out.err, syscall.EPIPE) {
+			return exitPipe // whoever closed it knows
+		}
+		code, text = exitFailed, fmt.Sprintf("the result could not be written: %v", out.err)
+	case err != nil:
+		code, text = classify(ctx, err)
+	default:
 		return exitOK
 	}
-	code, text := classify(ctx, err)
 	fmt.Fprintf(stderr, "windrow: %s\n", text)
 	return code
 }
@@ -75,7 +92,7 @@ func newApp(e *env) *cli.App {
 			"usage, 3 bad input file,\n" +
 			"4 this host cannot (the message says what to do), 5 the answer is no (outside the " +
 			"tolerance, does not fit), " +
-			"130 interrupted.",
+			"130 interrupted, 141 the reader of stdout went away.",
 		Writer: e.stdout, ErrWriter: e.stderr,
 		HideVersion:     true,
 		HideHelpCommand: true,
@@ -243,18 +260,29 @@ func needArgs(c *cli.Context, want int, what string) error {
 }
 
 // result is stdout that remembers its first error, so that a full disk behind a redirection is not
-// taken for success.
+// taken for success. failed is called upon it.
 type result struct {
-	w   io.Writer
-	err error
+	w      *endable
+	err    error
+	failed func()
 }
 
 func (r *result) Write(b []byte) (int, error) {
 	n, err := r.w.Write(b)
-	if r.err == nil {
-		r.err = err
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
 	}
+	r.note(err)
 	return n, err
+}
+
+func (r *result) close() { r.note(r.w.Close()) }
+
+func (r *result) note(err error) {
+	if err != nil && r.err == nil {
+		r.err = err
+		r.failed()
+	}
 }
 
 // verb leaves the program's name out of a command's full name: every error starts with it anyway.

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -29,6 +31,7 @@ func demoCommand(e *env) *cli.Command {
 			&cli.StringFlag{Name: "source", Value: def.Source,
 				Usage: "Hugging Face `DIR` of the model that runs"},
 			preset(shared("prompts"), def.Prompts),
+			shared("max-input"),
 			&cli.StringFlag{Name: "dir", Value: def.Dir, Usage: "`DIR` on the disk to measure, " +
 				"for everything that the demo makes"},
 			preset(shared("like"), def.Like),
@@ -47,10 +50,17 @@ func (e *env) demo(c *cli.Context) error {
 	cfg := demo.Config{Source: c.String("source"), Prompts: c.String("prompts"),
 		Dir: c.String("dir"), Like: c.String("like"), MeasureTokens: c.Int("measure-tokens"),
 		Window: c.Int("window"), Budget: c.Duration("budget"), Seed: c.Uint64("seed"), Tool: Tool}
+	var err error
+	if cfg.MaxInput, err = maxInput(c); err != nil {
+		return err
+	}
 	var done func()
 	cfg.Tell, done = e.tell()
 	r, err := demo.Run(c.Context, cfg)
 	done()
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("the same command starts anew: %w", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -69,7 +79,7 @@ func (e *env) demo(c *cli.Context) error {
 
 // reportDemo writes report.html with its twins.
 func (e *env) reportDemo(c *cli.Context, cfg *demo.Config, r *demo.Result) error {
-	tr, err := traces.Open(r.Trace)
+	tr, err := traces.Open(c.Context, r.Trace)
 	if err != nil {
 		return err
 	}

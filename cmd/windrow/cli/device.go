@@ -151,7 +151,7 @@ func (e *env) shownDevices(c *cli.Context) ([]*devicemodels.Device, error) {
 	if err := needArgs(c, 1, "a device file or a preset, or --all"); err != nil {
 		return nil, err
 	}
-	d, err := devicemodels.Find(c.Args().First())
+	d, err := devicemodels.Find(c.Context, c.Args().First())
 	return []*devicemodels.Device{d}, err
 }
 

@@ -84,7 +84,7 @@ func compareConfig(c *cli.Context) (cfg devicemodels.CompareConfig, err error) {
 		return cfg, err
 	}
 	for i, name := range c.Args().Slice() {
-		if cfg.Devices[i], err = devicemodels.Find(name); err != nil {
+		if cfg.Devices[i], err = devicemodels.Find(c.Context, name); err != nil {
 			return cfg, err
 		}
 	}

@@ -89,14 +89,14 @@ func (e *env) costSubject(c *cli.Context) (*cost.Subject, error) {
 		return nil, err
 	}
 	name, path := c.Args().First(), c.String("trace")
-	run, err := traces.ReadRun(name)
+	run, err := traces.ReadRun(c.Context, name)
 	if err != nil {
 		return nil, err
 	}
 	if path == "" {
 		return cost.NewSubject(name, run, "", "", nil)
 	}
-	tr, err := e.openTrace(path)
+	tr, err := e.openTrace(c.Context, path)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ type costs struct {
 
 func TestDeviceEnergyByHand(t *testing.T) {
 	workspace(t)
-	run, err := traces.ReadRun("tiny.run.arrow")
+	run, err := traces.ReadRun(t.Context(), "tiny.run.arrow")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestDeviceWear(t *testing.T) {
 		"samsung 990 pro 2tb")
 	many := costOf(t, "device", "wear", "tiny.run.arrow", "--tokens-per-day", "10000", "--drive",
 		"samsung 990 pro 2tb")
-	run, err := traces.ReadRun("tiny.run.arrow")
+	run, err := traces.ReadRun(t.Context(), "tiny.run.arrow")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestDeviceWear(t *testing.T) {
 // A measured run does not hold the size of the rows; its trace does.
 func TestDeviceWearOfARunWithoutGeometry(t *testing.T) {
 	workspace(t)
-	run, err := traces.ReadRun("tiny.run.arrow")
+	run, err := traces.ReadRun(t.Context(), "tiny.run.arrow")
 	if err != nil {
 		t.Fatal(err)
 	}

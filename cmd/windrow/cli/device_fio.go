@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -143,7 +144,7 @@ func (e *env) importFio(c *cli.Context) error {
 	}
 	var files []*fio.File
 	for _, path := range c.Args().Slice() {
-		f, err := readFio(path)
+		f, err := readFio(c.Context, path)
 		if err != nil {
 			return err
 		}
@@ -157,8 +158,8 @@ func (e *env) importFio(c *cli.Context) error {
 }
 
 // readFio reads one output of fio; errors say that it is the input that is bad.
-func readFio(path string) (*fio.File, error) {
-	f, err := fio.Read(path)
+func readFio(ctx context.Context, path string) (*fio.File, error) {
+	f, err := fio.Read(ctx, path)
 	if errors.Is(err, fio.ErrFormat) || errors.As(err, new(*fs.PathError)) {
 		return nil, inputError("%v", err)
 	}

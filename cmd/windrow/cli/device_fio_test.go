@@ -124,7 +124,7 @@ func TestField_F9_NothingLeft(t *testing.T) {
 		{fioFixture(t, "no-json.out"), exitInput, false, "engine libaio not loadable"},
 		{fioFixture(t, "error22.out"), exitInput, true, "error 22"},
 		{"none.json", exitInput, false, "none.json"},
-		{".", exitInput, false, "directory"},
+		{".", exitInput, false, "is a folder"},
 		{"empty.json", exitInput, true, "no jobs"},
 		{"write.json", exitOK, true, "nothing here can be used for a device fit"},
 	} {

@@ -69,7 +69,7 @@ func (e *env) deviceFit(c *cli.Context) error {
 		return err
 	}
 	if host := c.String("host"); host != "" {
-		d, err := devicemodels.Find(host)
+		d, err := devicemodels.Find(c.Context, host)
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (e *env) deviceFit(c *cli.Context) error {
 func (e *env) fioFiles(c *cli.Context) ([]*fio.File, error) {
 	var files []*fio.File
 	for _, path := range c.Args().Slice() {
-		f, err := readFio(path)
+		f, err := readFio(c.Context, path)
 		if err != nil {
 			return nil, err
 		}

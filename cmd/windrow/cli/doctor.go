@@ -24,7 +24,7 @@ func (e *env) doctor(c *cli.Context) error {
 	} else if c.NArg() > 1 {
 		return usageError("doctor takes one path, got %d", c.NArg())
 	}
-	x, err := probe.Examine(path)
+	x, err := probe.Examine(c.Context, path)
 	if err != nil {
 		return err
 	}

@@ -111,7 +111,7 @@ func littleModel(t *testing.T) (image, trace string) {
 		model.SynthOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	m, err := synth.Collect(synth.Options{Like: "opt-6.7b", Shape: traces.Shape(shape), Tokens: 20,
+	m, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Shape: traces.Shape(shape), Tokens: 20,
 		Seed: 5, ActiveShare: 0.1})
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func littleModel(t *testing.T) (image, trace string) {
 // planned is the account that plan makes of a trace, for the alignment that reads of an image need.
 func planned(t *testing.T, image, trace string, budget units.Bytes) answers.Memory {
 	t.Helper()
-	tr, err := traces.Open(trace)
+	tr, err := traces.Open(t.Context(), trace)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,6 +35,7 @@ func evalCommand(e *env) *cli.Command {
 		Flags: append(take("model!", "verify", "no-bos", "max-tokens", "window", "device",
 			"predictor", "k-max", "backend", "device-memory", "threads"),
 			&cli.StringFlag{Name: "text", Required: true, Usage: "`FILE` of text to predict"},
+			shared("max-input"),
 			defaulting(shared("context"), "512, or as many as the model has"),
 			&cli.IntFlag{Name: "stride", Usage: "from one window to the next, `N` tokens",
 				DefaultText: "the context"},
@@ -64,7 +65,11 @@ func (e *env) eval(c *cli.Context) error {
 		return err
 	}
 	defer m.Close()
-	if cfg.Text, err = session.ReadText(c.String("text")); err != nil {
+	limit, err := maxInput(c)
+	if err != nil {
+		return err
+	}
+	if cfg.Text, err = session.ReadText(c.Context, c.String("text"), limit); err != nil {
 		return err
 	}
 	if cfg.Predictor, err = openPredictor(c, m); err != nil {
@@ -73,7 +78,7 @@ func (e *env) eval(c *cli.Context) error {
 	if device != nil {
 		cfg.Time = func(src traces.Source, window int) (units.Nanos,
 			document.Estimate, error) {
-			return sim.TimePerToken(src, device, window, m.Image.Geometry())
+			return sim.TimePerToken(c.Context, src, device, window, m.Image.Geometry())
 		}
 	}
 	update, done := e.stages()
@@ -101,7 +106,7 @@ func evalConfig(c *cli.Context) (cfg quality.Config, d *devicemodels.Device, err
 		return cfg, nil, err
 	}
 	if name := c.String("device"); name != "" {
-		if d, err = devicemodels.Find(name); err != nil {
+		if d, err = devicemodels.Find(c.Context, name); err != nil {
 			return cfg, nil, err
 		}
 		cfg.Device = d.Name

@@ -120,7 +120,7 @@ func measuring(t *testing.T, o outcome, args []string) {
 	case o.code != exitOK:
 		t.Errorf("windrow %s: exit %d\n%s", strings.Join(args, " "), o.code, o.stderr)
 	case args[0] == "replay" && out != "":
-		run, err := traces.ReadRun(out)
+		run, err := traces.ReadRun(t.Context(), out)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ const steadyDrift = 2
 // neither pass nor failure of the simulator, and a drift within the limit is none.
 func TestNoisyDisk(t *testing.T) {
 	workspace(t)
-	run, err := traces.ReadRun("tiny.run.arrow")
+	run, err := traces.ReadRun(t.Context(), "tiny.run.arrow")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ const (
 	exitHost        = 4
 	exitValidation  = 5
 	exitInterrupted = 130
+	exitPipe        = 141 // what shells show for a program that SIGPIPE ended
 )
 
 // errValidation marks a comparison that is outside its tolerance.

@@ -92,7 +92,7 @@ func feasibleMachine(c *cli.Context, whole units.Bytes) (answers.Machine, error)
 	if name == "" {
 		return m, nil
 	}
-	if m.Device, err = devicemodels.Find(name); err != nil {
+	if m.Device, err = devicemodels.Find(c.Context, name); err != nil {
 		return m, err
 	}
 	if m.Engine, err = m.Device.ReadEngine(c.String("io")); err != nil {

@@ -21,7 +21,7 @@ func TestRecordFeatureKinds(t *testing.T) {
 		path := kind + ".trace.arrow"
 		must(t, "record", "-m", "tales.flash.safetensors", "--prompts", "words.txt", "-n", "5",
 			"--magnitudes", "--feature-kind", kind, "-o", path)
-		rep, err := traces.CheckFile(path)
+		rep, err := traces.CheckFile(t.Context(), path)
 		if err != nil || rep.Header.FeatureKind != kind || rep.Feature == 0 || rep.NotFinite != 0 {
 			t.Fatalf("%s: %+v, %v", kind, rep, err)
 		}
@@ -66,7 +66,7 @@ func TestRecordFeatureKinds(t *testing.T) {
 // twentieth more.
 func TestPredictorsOfEveryKind(t *testing.T) {
 	workspace(t)
-	m, err := session.Open(session.Config{Model: "tales.flash.safetensors"})
+	m, err := session.Open(t.Context(), session.Config{Model: "tales.flash.safetensors"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestPredictorsOfEveryKind(t *testing.T) {
 		} {
 			text := must(t, append([]string{"train", "--json", "-t", "learn.trace.arrow", "--test",
 				"judge.trace.arrow", "--force", "-o", "a.predictor.safetensors"}, flags...)...)
-			opened, err := m.Predictor("a.predictor.safetensors", 0)
+			opened, err := m.Predictor(t.Context(), "a.predictor.safetensors", 0)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -143,7 +143,7 @@ func TestField_H5_UnitsAreMandatory(t *testing.T) {
 		return name
 	}
 	rate := func(file string) float64 {
-		d, err := devicemodels.Load(file)
+		d, err := devicemodels.Load(t.Context(), file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -97,6 +97,9 @@ func definition(name string) cli.Flag {
 		return is("first compare every byte of the image with its hashes")
 	case "prompts":
 		return text("`FILE` with one prompt per line", "")
+	case "max-input":
+		return &cli.StringFlag{Name: name, Value: units.Bytes(session.MaxInput).String(),
+			Usage: "read a text of at most `SIZE`, all of which is in memory"}
 	case "predictor":
 		return text("`FILE` of windrow train that names the neurons to compute: lossy", "")
 	case "tokenizer":
@@ -300,6 +303,15 @@ func sizeOrShare(c *cli.Context, name string, weights units.Bytes) (units.Bytes,
 		return 0, usageError("--%s %q: %v", name, c.String(name), err)
 	}
 	return size, nil
+}
+
+// maxInput reads --max-input.
+func maxInput(c *cli.Context) (units.Bytes, error) {
+	limit, err := units.ParseBytes(c.String("max-input"))
+	if err != nil || limit < 1 {
+		return 0, usageError("--max-input %q: a size (64MiB) is wanted", c.String("max-input"))
+	}
+	return limit, nil
 }
 
 // depthsOf reads --depths; without it they are the given ones.

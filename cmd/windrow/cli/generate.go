@@ -41,7 +41,8 @@ func generateCommand(e *env) *cli.Command {
 					"--limit 2 -n 24 -o two.trace.arrow",
 				"windrow generate -m tales.flash.safetensors --oracle two.trace.arrow "+
 					"--window 4 --io pread"),
-		Flags: with(take("model!", "verify", "n", "prompts", "batch", "prefill-chunk", "no-bos"),
+		Flags: with(take("model!", "verify", "n", "prompts", "max-input", "batch", "prefill-chunk",
+			"no-bos"),
 			take(samplingFlags...), []cli.Flag{
 				&cli.StringSliceFlag{Name: "stop", Usage: "end before this `TEXT`; may be given " +
 					"several times"},
@@ -141,7 +142,7 @@ func (e *env) openOracle(c *cli.Context, m *session.Session,
 	if err := windowOrBudget(c); err != nil {
 		return nil, err
 	}
-	tr, err := e.openTrace(c.String("oracle"))
+	tr, err := e.openTrace(c.Context, c.String("oracle"))
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,11 @@ func (e *env) generateBatches(c *cli.Context, m *session.Session,
 	if err := cfg.Check(); err != nil {
 		return err
 	}
-	prompts, err := session.ReadPrompts(c.String("prompts"), 0)
+	limit, err := maxInput(c)
+	if err != nil {
+		return err
+	}
+	prompts, err := session.ReadPrompts(c.Context, c.String("prompts"), limit, 0)
 	if err != nil {
 		return err
 	}

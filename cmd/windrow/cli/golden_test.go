@@ -122,7 +122,7 @@ func TestSimInvariants(t *testing.T) {
 	for _, window := range []string{"0", "1", "3", "100"} {
 		must(t, "sim", "--trace", "tiny.trace.arrow", "-d", "m1-max", "--no-coalesce", "--window",
 			window, "--force", "-o", "a.run.arrow")
-		run, err := traces.ReadRun("a.run.arrow")
+		run, err := traces.ReadRun(t.Context(), "a.run.arrow")
 		if err != nil {
 			t.Fatal(err)
 		}

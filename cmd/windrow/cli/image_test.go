@@ -18,7 +18,7 @@ import (
 // flipped in a record, and old.flash.safetensors without hashes, as windrow 0.1 wrote it.
 func badImages(t *testing.T) {
 	t.Helper()
-	file, err := checkpoint.Open("tales.flash.safetensors")
+	file, err := checkpoint.Open(t.Context(), "tales.flash.safetensors")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestFlippedBitsOfAnImage(t *testing.T) {
 	workspace(t)
 	const name = "mine.flash.safetensors"
 	write(t, name, string(content(t, "tales.flash.safetensors")))
-	image, err := checkpoint.Open(name)
+	image, err := checkpoint.Open(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}

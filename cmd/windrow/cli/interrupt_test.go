@@ -77,6 +77,10 @@ func TestInterrupted(t *testing.T) {
 			if o.code != exitInterrupted || !strings.Contains(o.stderr, "windrow: interrupted") {
 				t.Errorf("exit %d, want %d:\n%s", o.code, exitInterrupted, o.stderr)
 			}
+			if c.name != "pack" && !strings.HasPrefix(c.name, "synth") &&
+				!strings.Contains(o.stderr, "the same command starts anew") {
+				t.Errorf("does not say what the next run does: %s", o.stderr)
+			}
 			if left := names(t, "out"); !slices.Equal(left, c.left) {
 				t.Errorf("left behind: %v, want %v", left, c.left)
 			}
@@ -87,6 +91,34 @@ func TestInterrupted(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An interrupted study or training says whether the next run goes on or starts anew.
+func TestInterruptedSaysWhatIsNext(t *testing.T) {
+	trainWorkspace(t)
+	for _, c := range []struct{ word, line, says string }{
+		{"sweep (results on disk)", "sweep examples/scenarios/windows.yaml -o s.jsonl",
+			"the same command starts anew"},
+		{"train: ", "train -t learn.trace.arrow --rank 2 --epochs 1000 -o a.predictor.safetensors",
+			"the same command goes on from there"},
+		{"train (vocabularies)", "train -t learn.trace.arrow --kind centroid --centroids 16 " +
+			"--epochs 100 -o b.predictor.safetensors", "the same command starts anew"},
+		{"probe ", "probe tales.flash.safetensors --budget 1m -o a.device.yaml",
+			"the same command starts anew"},
+		{"probe ", "probe tales.flash.safetensors --budget 1m --samples b.jsonl -o b.device.yaml",
+			"--resume goes on"},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		o := commandContext(ctx, &interrupter{word: c.word, cancel: cancel},
+			append([]string{"--progress", "always"}, words(t, c.line)...)...)
+		cancel()
+		if o.code == exitHost {
+			t.Logf("%s: this host cannot: %s", c.line, o.stderr)
+		} else if o.code != exitInterrupted || !strings.Contains(o.stderr, c.says) {
+			t.Errorf("%s: exit %d, want %d and %q: %s", c.line, o.code, exitInterrupted, c.says,
+				o.stderr)
+		}
 	}
 }
 

@@ -2,16 +2,17 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/windrow-sim/windrow/internal/input"
 	"github.com/windrow-sim/windrow/internal/refusal"
 )
 
@@ -35,14 +36,14 @@ var (
 
 // sniff names the kind of a file by its name's ending and its first bytes. It is the zero kind for
 // a file that it does not know.
-func sniff(path string) fileKind {
-	f, err := os.Open(path)
+func sniff(ctx context.Context, path string) fileKind {
+	f, err := input.Open(ctx, path)
 	if err != nil {
 		return fileKind{}
 	}
 	defer f.Close()
 	const enough = 64 << 10
-	head, err := io.ReadAll(io.LimitReader(f, enough))
+	head, err := io.ReadAll(io.NewSectionReader(f, 0, enough))
 	if err != nil {
 		return fileKind{}
 	}
@@ -101,7 +102,7 @@ func explainKind(c *cli.Context, err error) error {
 		return err
 	}
 	hint := func(path string, want fileKind) string {
-		got := sniff(path)
+		got := sniff(c.Context, path)
 		if got == want || got == (fileKind{}) || want == (fileKind{}) {
 			return ""
 		}

@@ -39,7 +39,7 @@ func layoutCommand(e *env) *cli.Command {
 }
 
 func (e *env) layout(c *cli.Context) error {
-	tr, err := e.openTrace(c.String("trace"))
+	tr, err := e.openTrace(c.Context, c.String("trace"))
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (e *env) layout(c *cli.Context) error {
 	}
 	p := e.startProgress("layout (steps)")
 	cfg.Progress = p.update
-	r, err := placement.Run(tr, cfg)
+	r, err := placement.Run(c.Context, tr, cfg)
 	p.done()
 	if err != nil {
 		return err

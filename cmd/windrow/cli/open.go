@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/cmd/windrow/devices"
@@ -24,7 +26,7 @@ func (e *env) openSession(c *cli.Context) (*session.Session, error) {
 			return nil, usageError("--device-memory %q: a size (8GiB) is wanted", text)
 		}
 	}
-	s, err := session.Open(cfg)
+	s, err := session.Open(c.Context, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +39,7 @@ func (e *env) openSession(c *cli.Context) (*session.Session, error) {
 
 // openImage opens an image without its weights.
 func (e *env) openImage(c *cli.Context, path string) (*model.Image, error) {
-	image, err := model.OpenImage(path)
+	image, err := model.OpenImage(c.Context, path)
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +73,8 @@ func (e *env) vouch(c *cli.Context, image *model.Image) error {
 }
 
 // openTrace opens a trace file and prints its warnings.
-func (e *env) openTrace(path string) (*traces.Reader, error) {
-	r, err := traces.Open(path)
+func (e *env) openTrace(ctx context.Context, path string) (*traces.Reader, error) {
+	r, err := traces.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}

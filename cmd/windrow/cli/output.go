@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/internal/document"
+	"github.com/windrow-sim/windrow/internal/input"
 	"github.com/windrow-sim/windrow/internal/nearest"
 )
 
@@ -61,20 +63,30 @@ func (e *env) format(c *cli.Context) string {
 
 // put prints a result in the format of the flags. It is the one way to stdout.
 func (e *env) put(c *cli.Context, d *document.Document) error {
-	return report.Write(e.stdout, d, e.options(c, e.format(c)))
+	options, err := e.options(c, e.format(c))
+	if err != nil {
+		return err
+	}
+	return report.Write(e.stdout, d, options)
 }
 
 // putRuns prints Runs, which have formats of their own besides.
 func (e *env) putRuns(c *cli.Context, d *report.Data) error {
-	return d.Write(e.stdout, e.options(c, e.format(c)))
+	options, err := e.options(c, e.format(c))
+	if err != nil {
+		return err
+	}
+	return d.Write(e.stdout, options)
 }
 
-func (e *env) options(c *cli.Context, format string) report.Options {
+func (e *env) options(c *cli.Context, format string) (report.Options, error) {
 	if format == "json" || format == "html" {
-		e.readInputs(c)
+		if err := e.readInputs(c); err != nil {
+			return report.Options{}, err
+		}
 	}
 	return report.Options{Format: format, Width: e.width(), Origin: report.Origin{Tool: Tool,
-		Command: commandLine(e.args), Inputs: e.inputs}}
+		Command: commandLine(e.args), Inputs: e.inputs}}, nil
 }
 
 // width is that of the terminal on stdout, or 0 when stdout is none.
@@ -135,8 +147,12 @@ func (e *env) input(name, hash string) {
 }
 
 // readInputs hashes the files of the command line that no reader has noted: values of flags that
-// name inputs, and arguments. Folders and devices have no hash.
-func (e *env) readInputs(c *cli.Context) {
+// name inputs, and arguments. Folders and devices have no hash. An interrupted verb prints what it
+// has without them.
+func (e *env) readInputs(c *cli.Context) error {
+	if c.Context.Err() != nil {
+		return nil
+	}
 	var names []string
 	for _, f := range c.Command.Flags {
 		name := f.Names()[0]
@@ -152,9 +168,10 @@ func (e *env) readInputs(c *cli.Context) {
 	}
 	for _, name := range append(names, c.Args().Slice()...) {
 		if _, known := e.inputs[name]; !known {
-			e.hashInput(name)
+			e.hashInput(c.Context, name)
 		}
 	}
+	return c.Context.Err() // some have no hash then
 }
 
 // replaceable are flags whose value names a file to write, or a folder of them, which --force lets
@@ -166,17 +183,17 @@ var outputs = append([]string{"samples", "state"}, replaceable...)
 
 // hashInput notes a regular file. One that cannot be read is left to its reader, whose error says
 // more.
-func (e *env) hashInput(path string) {
+func (e *env) hashInput(ctx context.Context, path string) {
 	if !isFile(path) {
 		return
 	}
-	f, err := os.Open(path)
+	f, err := input.Open(ctx, path)
 	if err != nil {
 		return
 	}
 	defer f.Close()
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err == nil {
+	if _, err := io.Copy(h, io.NewSectionReader(f, 0, f.Size())); err == nil {
 		e.input(path, hex.EncodeToString(h.Sum(nil)))
 	}
 }

@@ -68,7 +68,7 @@ func (e *env) plan(c *cli.Context) error {
 		}
 	}
 	var err error
-	if cfg.Device, err = devicemodels.Find(c.String("device")); err != nil {
+	if cfg.Device, err = devicemodels.Find(c.Context, c.String("device")); err != nil {
 		return err
 	}
 	if cfg.Backend, err = simBackend(c, cfg.Device); err != nil {
@@ -83,7 +83,7 @@ func (e *env) plan(c *cli.Context) error {
 	if cfg.Others, err = otherDevices(c, cfg.Device.Name); err != nil {
 		return err
 	}
-	tr, err := e.openTrace(c.String("trace"))
+	tr, err := e.openTrace(c.Context, c.String("trace"))
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func otherDevices(c *cli.Context, own string) ([]*devicemodels.Device, error) {
 	}
 	var list []*devicemodels.Device
 	for _, name := range names {
-		d, err := devicemodels.Find(name)
+		d, err := devicemodels.Find(c.Context, name)
 		if err != nil {
 			return nil, err
 		}

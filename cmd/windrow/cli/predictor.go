@@ -15,5 +15,5 @@ func openPredictor(c *cli.Context, m *session.Session) (*session.Predictor, erro
 		}
 		return nil, nil
 	}
-	return m.Predictor(path, c.Int("k-max"))
+	return m.Predictor(c.Context, path, c.Int("k-max"))
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -154,10 +155,17 @@ func (e *env) probeDisk(c *cli.Context, cfg probe.Config) (*devicemodels.Device,
 	}
 	device, err := probe.Run(c.Context, cfg)
 	p.done()
+	if errors.Is(err, context.Canceled) {
+		again := "nothing is kept; the same command starts anew"
+		if cfg.Samples != "" {
+			again = cfg.Samples + " keeps what was measured; of a file, --resume goes on with it"
+		}
+		return nil, fmt.Errorf("%s: %w", again, err)
+	}
 	if err != nil || c.String("trace") == "" {
 		return device, err
 	}
-	tr, err := e.openTrace(c.String("trace"))
+	tr, err := e.openTrace(c.Context, c.String("trace"))
 	if err != nil {
 		return nil, err
 	}

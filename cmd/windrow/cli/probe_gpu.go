@@ -87,7 +87,7 @@ func (e *env) probeGPUAlone(c *cli.Context) error {
 				"it describes; without -o the GPU is only shown", out)
 		}
 		var err error
-		if device, err = devicemodels.Load(out); err != nil {
+		if device, err = devicemodels.Load(c.Context, out); err != nil {
 			return err
 		}
 	}

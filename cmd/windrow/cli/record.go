@@ -35,7 +35,8 @@ func recordCommand(e *env) *cli.Command {
 				"windrow trace info tales.trace.arrow",
 				"windrow record -m tales.flash.safetensors --prompts examples/prompts/tales.txt "+
 					"--limit 8 -n 16 --batch 4 --magnitudes --features -o learn.trace.arrow"),
-		Flags: with(take("model!", "verify", "prompts!", "n", "batch", "prefill-chunk", "no-bos"),
+		Flags: with(take("model!", "verify", "prompts!", "max-input", "n", "batch",
+			"prefill-chunk", "no-bos"),
 			take(samplingFlags...), []cli.Flag{
 				&cli.IntFlag{Name: "limit", Usage: "only the first `N` prompts",
 					DefaultText: "all"},
@@ -66,8 +67,12 @@ func (e *env) record(c *cli.Context) error {
 	if err := cfg.Check(); err != nil {
 		return err
 	}
-	var err error
-	if cfg.Prompts, err = session.ReadPrompts(c.String("prompts"), c.Int("limit")); err != nil {
+	limit, err := maxInput(c)
+	if err != nil {
+		return err
+	}
+	if cfg.Prompts, err = session.ReadPrompts(c.Context, c.String("prompts"), limit,
+		c.Int("limit")); err != nil {
 		return err
 	}
 	m, err := e.openSession(c)

@@ -21,7 +21,7 @@ func TestRecordFeatures(t *testing.T) {
 	if o.code != exitOK {
 		t.Fatalf("exit %d: %s", o.code, o.stderr)
 	}
-	rep, err := traces.CheckFile("learn.trace.arrow")
+	rep, err := traces.CheckFile(t.Context(), "learn.trace.arrow")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestRecordFeatures(t *testing.T) {
 	if both.code != exitOK || both.stderr != "" {
 		t.Fatalf("exit %d: %s", both.code, both.stderr)
 	}
-	with, err := traces.CheckFile("both.trace.arrow")
+	with, err := traces.CheckFile(t.Context(), "both.trace.arrow")
 	if err != nil || with.Feature != rep.Feature || with.Magnitude != rep.Active ||
 		with.Active != rep.Active {
 		t.Errorf("with magnitudes: %d numbers of features, %d magnitudes for %d active units, %v",
@@ -55,12 +55,12 @@ func TestRecordFeatures(t *testing.T) {
 	must(t, "sim", "--trace", "learn.trace.arrow", "-d", "m1-max")
 	thin := must(t, "trace", "whatif", "learn.trace.arrow", "--share", "2%", "-o",
 		"thin.trace.arrow")
-	if changed, err := traces.CheckFile("thin.trace.arrow"); err != nil ||
+	if changed, err := traces.CheckFile(t.Context(), "thin.trace.arrow"); err != nil ||
 		changed.Feature != rep.Feature {
 		t.Errorf("a thinner trace has %d numbers of features, %v\n%s", changed.Feature, err, thin)
 	}
 	must(t, "trace", "merge", "learn.trace.arrow", "learn.trace.arrow", "-o", "twice.trace.arrow")
-	if twice, err := traces.CheckFile("twice.trace.arrow"); err != nil ||
+	if twice, err := traces.CheckFile(t.Context(), "twice.trace.arrow"); err != nil ||
 		twice.Feature != 2*rep.Feature {
 		t.Errorf("a merged trace has %d numbers of features, %v", twice.Feature, err)
 	}
@@ -152,7 +152,7 @@ func TestRecordBatches(t *testing.T) {
 // readTokens returns copies of all tokens of a trace, and its header.
 func readTokens(t *testing.T, path string) ([]traces.Token, traces.Header) {
 	t.Helper()
-	r, err := traces.Open(path)
+	r, err := traces.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

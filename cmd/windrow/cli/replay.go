@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 
@@ -46,7 +47,7 @@ func (e *env) replay(c *cli.Context) error {
 		return err
 	}
 	defer m.Close()
-	tr, err := e.openTrace(c.String("trace"))
+	tr, err := e.openTrace(c.Context, c.String("trace"))
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,8 @@ func (e *env) replay(c *cli.Context) error {
 	out := c.String("out")
 	if err != nil && out != "" { // interrupted
 		out = traces.PartialRun(out)
-		err = fmt.Errorf("what was measured so far is in %s: %w", out, err)
+		err = fmt.Errorf("what was measured so far is in %s; the same command starts anew: %w", out,
+			err)
 	}
 	if put := e.putRun(c, run, out, 0); put != nil {
 		return put
@@ -101,10 +103,10 @@ func replayConfig(c *cli.Context, tr *traces.Reader) (cfg replay.MeasureConfig, 
 }
 
 // readRuns loads Run files with the labels of a report.
-func readRuns(paths []string) ([]*traces.Run, error) {
+func readRuns(ctx context.Context, paths []string) ([]*traces.Run, error) {
 	var runs []*traces.Run
 	for _, path := range paths {
-		r, err := traces.ReadRun(path)
+		r, err := traces.ReadRun(ctx, path)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -53,7 +54,7 @@ func (e *env) report(c *cli.Context) error {
 			return err
 		}
 	}
-	runs, err := readRuns(c.Args().Slice())
+	runs, err := readRuns(c.Context, c.Args().Slice())
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (e *env) report(c *cli.Context) error {
 		}
 	}
 	if path := c.String("trace"); path != "" {
-		if data.Trace, err = e.traceStatsOf(path); err != nil {
+		if data.Trace, err = e.traceStatsOf(c.Context, path); err != nil {
 			return err
 		}
 	}
@@ -78,8 +79,8 @@ func (e *env) report(c *cli.Context) error {
 	return e.writeReport(c, data, out)
 }
 
-func (e *env) traceStatsOf(path string) (*report.TraceStats, error) {
-	r, err := e.openTrace(path)
+func (e *env) traceStatsOf(ctx context.Context, path string) (*report.TraceStats, error) {
+	r, err := e.openTrace(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -112,11 +113,14 @@ func (e *env) writeReport(c *cli.Context, data *report.Data, out string) error {
 	if !ok {
 		return unknownReport(out)
 	}
-	options := e.options(c, format)
+	options, err := e.options(c, format)
+	if err != nil {
+		return err
+	}
 	if out == "-" {
 		return data.Write(e.stdout, options)
 	}
-	err := output.Write(out, func(f *output.File) error { return data.Write(f, options) })
+	err = output.Write(out, func(f *output.File) error { return data.Write(f, options) })
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}

@@ -45,7 +45,7 @@ func tableNames() string {
 }
 
 func (e *env) reproduce(c *cli.Context) error {
-	result, err := reproduce.Run(reproduce.Options{Table: c.String("table"),
+	result, err := reproduce.Run(c.Context, reproduce.Options{Table: c.String("table"),
 		Seed: c.Uint64("seed"), Inputs: c.Bool("inputs")})
 	if errors.Is(err, reproduce.ErrTable) {
 		return usageError("--table %q: known are %s", c.String("table"), tableNames())

@@ -263,11 +263,11 @@ func composed(t *testing.T) []*document.Document {
 		t.Fatal(err)
 	}
 	linkFixture(t, gpuFixture, "gpu.device.yaml")
-	withGPU, err := devicemodels.Load("gpu.device.yaml")
+	withGPU, err := devicemodels.Load(t.Context(), "gpu.device.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := traces.ReadRun("tiny.run.arrow")
+	run, err := traces.ReadRun(t.Context(), "tiny.run.arrow")
 	if err != nil {
 		t.Fatal(err)
 	}

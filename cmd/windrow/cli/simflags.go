@@ -33,7 +33,7 @@ func (e *env) simConfig(c *cli.Context, head *traces.Header) (cfg sim.Config, er
 	if cfg.Predicted && !head.HasPredicted {
 		return cfg, usageError("--predicted: %s holds no predicted masks", c.String("trace"))
 	}
-	if cfg.Device, err = devicemodels.Find(c.String("device")); err != nil {
+	if cfg.Device, err = devicemodels.Find(c.Context, c.String("device")); err != nil {
 		return cfg, err
 	}
 	if err = onePolicy(c); err != nil {

@@ -50,7 +50,7 @@ func (e *env) simulate(c *cli.Context) error {
 	if err := e.checkRunOutput(c); err != nil {
 		return err
 	}
-	tr, err := e.openTrace(c.String("trace"))
+	tr, err := e.openTrace(c.Context, c.String("trace"))
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (e *env) simulate(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	run, err := sim.Run(tr, cfg)
+	run, err := sim.Run(c.Context, tr, cfg)
 	if err != nil {
 		return err
 	}

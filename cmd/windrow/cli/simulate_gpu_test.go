@@ -44,7 +44,7 @@ func TestSimulateOnGPU(t *testing.T) {
 	for name, flags := range map[string]string{"host": "", "free": " --backend cuda",
 		"observed": " --backend cuda --observed"} {
 		must(t, words(t, "sim -t tiny.trace.arrow -d gpu.device.yaml --force -o a.run.arrow"+flags)...)
-		run, err := traces.ReadRun("a.run.arrow")
+		run, err := traces.ReadRun(t.Context(), "a.run.arrow")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func TestSimulateOnGPU(t *testing.T) {
 func TestAddGPU(t *testing.T) {
 	t.Chdir(t.TempDir())
 	linkFixture(t, gpuFixture, "gpu.device.yaml")
-	from, err := devicemodels.Load("gpu.device.yaml")
+	from, err := devicemodels.Load(t.Context(), "gpu.device.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestAddGPU(t *testing.T) {
 	if err := devicemodels.Save("new.device.yaml", to); err != nil {
 		t.Fatal(err)
 	}
-	again, err := devicemodels.Load("new.device.yaml")
+	again, err := devicemodels.Load(t.Context(), "new.device.yaml")
 	if err != nil || again.GPU == nil || !strings.Contains(again.Sources["gpu"],
 		"1970-01-01T00:00:00Z") || !strings.Contains(again.Sources["gpu"], "missed by 0.133 %") ||
 		!strings.HasPrefix(again.Sources["gpu.dense_rate"], "fit: a line over") {

@@ -13,7 +13,7 @@ func TestSimPrefetches(t *testing.T) {
 	sim := func(flags string) *traces.Run {
 		must(t, append(strings.Fields("sim -t tiny.trace.arrow -d m1-max --force -o a.run.arrow"),
 			strings.Fields(flags)...)...)
-		run, err := traces.ReadRun("a.run.arrow")
+		run, err := traces.ReadRun(t.Context(), "a.run.arrow")
 		if err != nil {
 			t.Fatal(err)
 		}

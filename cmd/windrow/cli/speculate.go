@@ -45,7 +45,7 @@ func speculateCommand(e *env) *cli.Command {
 }
 
 func (e *env) speculate(c *cli.Context) error {
-	tr, err := e.openTrace(c.String("trace"))
+	tr, err := e.openTrace(c.Context, c.String("trace"))
 	if err != nil {
 		return err
 	}

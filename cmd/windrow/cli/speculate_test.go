@@ -23,7 +23,7 @@ func TestSpeculate(t *testing.T) {
 	// Without drafts a token takes what it takes in a simulation of the same window.
 	must(t, "sim", "-t", "tiny.trace.arrow", "-d", "m1-max", "--window", "1", "-o",
 		"plain.run.arrow")
-	run, err := traces.ReadRun("plain.run.arrow")
+	run, err := traces.ReadRun(t.Context(), "plain.run.arrow")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func (e *env) sweep(c *cli.Context) error {
 	if err := e.checkSweepOutput(c); err != nil {
 		return err
 	}
-	s, err := readScenario(c.Args().First())
+	s, err := readScenario(c.Context, c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (e *env) sweep(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	t, sha, err := e.sweepTrace(s, c.Args().First())
+	t, sha, err := e.sweepTrace(c.Context, s, c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -146,15 +146,8 @@ func (e *env) checkSweepOutput(c *cli.Context) error {
 	return nil
 }
 
-func readScenario(path string) (*sweep.Scenario, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		if info, stat := os.Stat(path); stat == nil && info.IsDir() {
-			return nil, inputError("%s is a folder; name a scenario file", path)
-		}
-		return nil, fmt.Errorf("sweep: %w", err)
-	}
-	s, err := sweep.ParseScenario(path, data)
+func readScenario(ctx context.Context, path string) (*sweep.Scenario, error) {
+	s, err := sweep.ReadScenario(ctx, path)
 	if errors.Is(err, sweep.ErrScenario) {
 		return nil, inputError("%v", err)
 	}
@@ -177,7 +170,7 @@ func (e *env) resolverFor(c *cli.Context) sweep.Resolver {
 			if strings.HasSuffix(name, ".yaml") || strings.ContainsAny(name, "/\\") {
 				name = beside(scenario, name)
 			}
-			d, err := devicemodels.Find(name)
+			d, err := devicemodels.Find(c.Context, name)
 			if errors.Is(err, refusal.ErrConfig) { // in a file, what was no usage
 				err = inputError("sweep: %s: devices: %v", scenario, err)
 			}
@@ -203,9 +196,10 @@ func (e *env) resolverFor(c *cli.Context) sweep.Resolver {
 }
 
 // sweepTrace opens or describes the trace of a scenario.
-func (e *env) sweepTrace(s *sweep.Scenario, scenario string) (*sweep.Trace, string, error) {
+func (e *env) sweepTrace(ctx context.Context, s *sweep.Scenario, scenario string) (*sweep.Trace,
+	string, error) {
 	if s.Trace.File != "" {
-		r, err := e.openTrace(beside(scenario, s.Trace.File))
+		r, err := e.openTrace(ctx, beside(scenario, s.Trace.File))
 		if err != nil {
 			return nil, "", err
 		}
@@ -247,6 +241,9 @@ func (e *env) runSweep(c *cli.Context, head *sweep.Header, t *sweep.Trace,
 	if errors.Is(err, context.Canceled) && file.Done() > 0 {
 		return fmt.Errorf("%s holds %d results; go on with --resume: %w",
 			sweep.Partial(c.String("out")), file.Done(), err)
+	}
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("no result is kept; the same command starts anew: %w", err)
 	}
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func TestSweepAgreesWithSim(t *testing.T) {
 		compared = true
 		must(t, "sim", "-t", "tiny.trace.arrow", "-d", "m1-max", "--window", "3", "--chunk",
 			"32KiB", "-o", "one.run.arrow")
-		run, err := traces.ReadRun("one.run.arrow")
+		run, err := traces.ReadRun(t.Context(), "one.run.arrow")
 		if err != nil {
 			return err
 		}

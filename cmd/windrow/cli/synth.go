@@ -192,7 +192,7 @@ func (e *env) writeSynthTrace(ctx context.Context, opt synth.Options, out string
 	defer w.Abort()
 	p := e.startProgress("synth trace")
 	written, total := 0, opt.Tokens*max(opt.Sequences, 1)
-	_, err = synth.Generate(opt, func(t *traces.Token) error {
+	_, err = synth.Generate(ctx, opt, func(t *traces.Token) error {
 		written++
 		p.update(written, total)
 		return errors.Join(ctx.Err(), w.Append(t))

@@ -85,7 +85,7 @@ func (e *env) traceArgument(c *cli.Context) (*traces.Reader, error) {
 	if err := needArgs(c, 1, "one trace"); err != nil {
 		return nil, err
 	}
-	return e.openTrace(c.Args().First())
+	return e.openTrace(c.Context, c.Args().First())
 }
 
 func (e *env) traceInfo(c *cli.Context) error {
@@ -151,7 +151,7 @@ func (e *env) traceCheck(c *cli.Context) error {
 	}
 	path := c.Args().First()
 	if c.Bool("child") {
-		return traces.ServeCheck(path, e.stdout)
+		return traces.ServeCheck(c.Context, path, e.stdout)
 	}
 	exe, err := os.Executable()
 	if err != nil {
@@ -270,7 +270,7 @@ func (e *env) traceMerge(c *cli.Context) error {
 	if err := e.claim(c, out, traceSuffix); err != nil {
 		return err
 	}
-	if err := traces.Merge(out, c.Args().Slice()...); err != nil {
+	if err := traces.Merge(c.Context, out, c.Args().Slice()...); err != nil {
 		return err
 	}
 	return e.put(c, &document.Document{Name: "trace-merge", Title: "windrow trace merge",

@@ -15,7 +15,7 @@ func TestWhatif(t *testing.T) {
 	workspace(t)
 	must(t, "record", "-m", "tales.flash.safetensors", "--prompts", "words.txt", "-n", "12",
 		"--magnitudes", "-o", "sized.trace.arrow")
-	whole, err := traces.CheckFile("sized.trace.arrow")
+	whole, err := traces.CheckFile(t.Context(), "sized.trace.arrow")
 	if err != nil || whole.Magnitude != whole.Active || whole.Active == 0 {
 		t.Fatalf("%d magnitudes for %d active units: %v", whole.Magnitude, whole.Active, err)
 	}
@@ -23,7 +23,7 @@ func TestWhatif(t *testing.T) {
 		"5%", "--false-positives", "0.03", "--small-first",
 		"-o", "thin.trace.arrow", "--json")
 	result := resultOf[struct{ Report whatif.Report }](t, out)
-	thin, err := traces.CheckFile("thin.trace.arrow")
+	thin, err := traces.CheckFile(t.Context(), "thin.trace.arrow")
 	if err != nil {
 		t.Fatal(err)
 	}

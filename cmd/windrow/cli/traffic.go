@@ -100,7 +100,7 @@ func (e *env) traffic(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	tr, err := e.openTrace(c.String("trace"))
+	tr, err := e.openTrace(c.Context, c.String("trace"))
 	if err != nil {
 		return err
 	}

@@ -186,7 +186,7 @@ func (e *env) importPredictor(c *cli.Context) error {
 	if c.IsSet("feature-kind") {
 		cfg.FeatureKind = c.String("feature-kind")
 	}
-	r, err := training.Import(m, cfg)
+	r, err := training.Import(c.Context, m, cfg)
 	if err != nil {
 		return err
 	}
@@ -231,11 +231,12 @@ func (e *env) trainConfig(c *cli.Context) (cfg training.Config, err error) {
 func (e *env) speedsOf(c *cli.Context) (s training.Speeds, d *devicemodels.Device, err error) {
 	s.Window = c.Int("window")
 	if name := c.String("device"); name != "" {
-		if d, err = devicemodels.Find(name); err != nil {
+		if d, err = devicemodels.Find(c.Context, name); err != nil {
 			return s, nil, err
 		}
 		s.Simulate = func(n *training.Named) (*training.SimulatedSpeed, error) {
-			named, actual, err := sim.NamedSpeed(n, sim.NamedConfig{Device: d, Window: s.Window,
+			named, actual, err := sim.NamedSpeed(c.Context, n, sim.NamedConfig{Device: d,
+				Window:   s.Window,
 				Schedule: n.Schedule, PredictorRank: n.Rank})
 			return &training.SimulatedSpeed{Device: d.Name, Tokens: n.Tokens(), Rank: n.Rank,
 				Named: named.Value, True: actual.Value, NamedEstimate: named,
@@ -249,7 +250,7 @@ func (e *env) speedsOf(c *cli.Context) (s training.Speeds, d *devicemodels.Devic
 				return nil, err
 			}
 			defer m.Close()
-			r, err := replay.NamedSpeed(m, n, path, s.Window)
+			r, err := replay.NamedSpeed(c.Context, m, n, path, s.Window)
 			if err != nil || r == nil {
 				return nil, err
 			}

@@ -21,7 +21,7 @@ import (
 // simulatedWith is the speed of a trace whose predicted masks are given, by the simulator itself.
 func simulatedWith(t *testing.T, src traces.Source, cfg sim.Config) float64 {
 	t.Helper()
-	d, err := devicemodels.Find("m1-max")
+	d, err := devicemodels.Find(t.Context(), "m1-max")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func simulatedWith(t *testing.T, src traces.Source, cfg sim.Config) float64 {
 		t.Fatal(err)
 	}
 	cfg.Parallel = ioengine.DefaultParallel(cfg.Engine)
-	run, err := sim.Run(src, cfg)
+	run, err := sim.Run(t.Context(), src, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestSimulatedSpeed(t *testing.T) {
 		must(t, train...)
 		doc, _ := trained(t, "-t", "judge.trace.arrow", "--evaluate", "a.predictor.safetensors",
 			"--device", "m1-max", "--window", "3")
-		p, err := predictor.Load("a.predictor.safetensors")
+		p, err := predictor.Load(t.Context(), "a.predictor.safetensors")
 		if err != nil {
 			t.Fatal(err)
 		}

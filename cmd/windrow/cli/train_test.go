@@ -170,7 +170,7 @@ func TestTrainAhead(t *testing.T) {
 	trainWorkspace(t)
 	doc, _ := trained(t, "-t", "learn.trace.arrow", "--test", "judge.trace.arrow", "--ahead",
 		"--rank", "4", "--epochs", "2", "-o", "a.predictor.safetensors")
-	p, err := predictor.Load("a.predictor.safetensors")
+	p, err := predictor.Load(t.Context(), "a.predictor.safetensors")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +344,7 @@ func TestTrainImport(t *testing.T) {
 	text := must(t, "train", "--import", "checkpoint", "sparse.safetensors", "-m",
 		"tales.flash.safetensors", "-o", "a.predictor.safetensors")
 	saysAll(t, text, "by checkpoint", "an input that the files do not name")
-	p, err := predictor.Load("a.predictor.safetensors")
+	p, err := predictor.Load(t.Context(), "a.predictor.safetensors")
 	if err != nil || p.Layers() != sparseLayers || p.Rank(0) != sparseRank ||
 		p.Kind() != predictor.ReLU || len(p.Facts().Model) != 64 {
 		t.Errorf("%+v, %v", p, err)

@@ -71,7 +71,7 @@ func (e *env) validate(c *cli.Context) error {
 	if err := needArgs(c, 2, "a simulated and a measured run"); err != nil {
 		return err
 	}
-	runs, err := readRuns(c.Args().Slice())
+	runs, err := readRuns(c.Context, c.Args().Slice())
 	if err != nil {
 		return err
 	}

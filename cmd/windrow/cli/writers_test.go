@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -144,7 +145,7 @@ func (w *writing) wrong(dir, name string, good map[string][]byte) string {
 				len(good[name]))
 		}
 	case strings.HasSuffix(name, runSuffix):
-		if _, err := traces.ReadRun(filepath.Join(dir, name)); err != nil {
+		if _, err := traces.ReadRun(context.Background(), filepath.Join(dir, name)); err != nil {
 			return err.Error()
 		}
 	case strings.HasSuffix(name, ".json"):

@@ -112,7 +112,7 @@ func TestField_M11_GitLFSPointer(t *testing.T) {
 	if err := os.WriteFile(path, []byte(pointer), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Open(path)
+	_, err := Open(t.Context(), path)
 	refused(t, err, errFormat, path, "Git LFS pointer", "git lfs pull")
 }
 
@@ -135,7 +135,7 @@ func TestField_M12_TruncatedFile(t *testing.T) {
 	if err := os.WriteFile(path, whole, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	f, err = Open(path)
+	f, err = Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestLargeTensorsAreReadInPieces(t *testing.T) {
 	if err := os.Truncate(path, int64(len(head))+int64(q8+q4)); err != nil {
 		t.Skip(err)
 	}
-	f, err := Open(path)
+	f, err := Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

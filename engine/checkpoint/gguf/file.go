@@ -2,6 +2,7 @@ package gguf
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"io/fs"
@@ -32,8 +33,8 @@ type File struct {
 // Open opens a GGUF file and checks its header against the size of the file; it reads no tensor. A
 // file that breaks the format is a checkpoint.ErrFormat. Another version, byte order or type of
 // tensor, and one part of a split model are a checkpoint.ErrUnsupported.
-func Open(path string) (*File, error) {
-	raw, err := tensor.Open("gguf", path)
+func Open(ctx context.Context, path string) (*File, error) {
+	raw, err := tensor.Open(ctx, "gguf", path)
 	if err != nil {
 		return nil, err
 	}

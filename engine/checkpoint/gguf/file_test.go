@@ -47,7 +47,7 @@ func expected(t testing.TB) map[string]expectation {
 
 func openFixture(t testing.TB) *File {
 	t.Helper()
-	f, err := Open("testdata/llama.gguf")
+	f, err := Open(t.Context(), "testdata/llama.gguf")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,9 +215,9 @@ func TestRefusesBrokenFiles(t *testing.T) {
 			refused(t, err, c.kind, c.want)
 		})
 	}
-	_, err := Open(t.TempDir())
-	refused(t, err, errFormat, "not a file")
-	_, err = Open(filepath.Join(t.TempDir(), "none"))
+	_, err := Open(t.Context(), t.TempDir())
+	refused(t, err, errFormat, "is a folder")
+	_, err = Open(t.Context(), filepath.Join(t.TempDir(), "none"))
 	refused(t, err, fs.ErrNotExist)
 }
 
@@ -263,7 +263,7 @@ func check(t *testing.T, what string, j int, got []byte, want float32) {
 
 // TestReadsQ6K compares with gguf-py on random blocks.
 func TestReadsQ6K(t *testing.T) {
-	f, err := Open("testdata/q6k.gguf")
+	f, err := Open(t.Context(), "testdata/q6k.gguf")
 	if err != nil {
 		t.Fatal(err)
 	}

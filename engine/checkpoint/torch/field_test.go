@@ -20,7 +20,7 @@ func TestField_M11_GitLFSPointer(t *testing.T) {
 	if err := os.WriteFile(path, []byte(pointer), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Open(path)
+	_, err := Open(t.Context(), path)
 	refused(t, err, errFormat, path, "Git LFS pointer", "git lfs pull")
 }
 
@@ -50,7 +50,7 @@ func TestField_M12_TruncatedFile(t *testing.T) {
 	if err := os.WriteFile(path, whole, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(path)
+	f, err := Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package torch
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"io/fs"
@@ -24,8 +25,8 @@ type File struct {
 // Open opens a file and runs its pickle; it reads no tensor. A broken file is a
 // checkpoint.ErrFormat. A file from before the zip format, with anything but a dictionary of
 // tensors, or with names of code is a checkpoint.ErrUnsupported.
-func Open(path string) (*File, error) {
-	raw, err := tensor.Open("torch", path)
+func Open(ctx context.Context, path string) (*File, error) {
+	raw, err := tensor.Open(ctx, "torch", path)
 	if err != nil {
 		return nil, err
 	}

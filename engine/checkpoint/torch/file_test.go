@@ -44,7 +44,7 @@ func expected(t testing.TB) map[string]map[string]struct {
 func TestReadsWhatPyTorchReads(t *testing.T) {
 	for file, tensors := range expected(t) {
 		t.Run(file, func(t *testing.T) {
-			f, err := Open(filepath.Join("testdata", file))
+			f, err := Open(t.Context(), filepath.Join("testdata", file))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +91,7 @@ func everyRange(t *testing.T, name string, s io.ReaderAt, plain []byte) {
 }
 
 func TestTensorsKnowHowTheyAreStored(t *testing.T) {
-	f, err := Open("testdata/views.bin")
+	f, err := Open(t.Context(), "testdata/views.bin")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,10 +161,10 @@ func TestRefusesWhatIsNotADictionaryOfTensors(t *testing.T) {
 		"whole_module.bin": {"torch.nn.modules.linear.Linear", "was not run"},
 		"script.bin":       {"TorchScript"},
 	} {
-		_, err := Open(filepath.Join("testdata", file))
+		_, err := Open(t.Context(), filepath.Join("testdata", file))
 		refused(t, err, errUnsupported, append(texts, file)...)
 	}
-	f, err := Open("testdata/extras.bin")
+	f, err := Open(t.Context(), "testdata/extras.bin")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,8 +249,8 @@ func TestRefusesWhatIsNotThePlainArchive(t *testing.T) {
 	refused(t, err, errFormat, "occurs twice")
 	_, err = openBytes(archived(t, one("HalfStorage", "0", 2, 0, []int64{2}, []int64{1})))
 	refused(t, err, errFormat, `no zip entry "x/data/0"`)
-	_, err = Open(t.TempDir())
-	refused(t, err, errFormat, "not a file")
-	_, err = Open(filepath.Join(t.TempDir(), "none"))
+	_, err = Open(t.Context(), t.TempDir())
+	refused(t, err, errFormat, "is a folder")
+	_, err = Open(t.Context(), filepath.Join(t.TempDir(), "none"))
 	refused(t, err, fs.ErrNotExist)
 }

@@ -80,7 +80,7 @@ func TestLargeTensorsAreReadInPieces(t *testing.T) {
 		text("turned").tensor("HalfStorage", "0", n, 1<<30, []int64{columns, rows},
 		[]int64{1, columns}).
 		text("small").tensor("HalfStorage", "1", 2, 0, []int64{2}, []int64{1}).op("u.").String())
-	f, err := Open(path)
+	f, err := Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package centroid
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -122,8 +123,8 @@ func (p *Predictor) parts() (list []tensor) {
 
 // Load reads the file of a predictor. It checks the content, so that predictions cannot fail: a
 // broken file is an ErrFormat, a file of another kind or a later version an ErrUnsupported.
-func Load(path string) (*Predictor, error) {
-	f, err := checkpoint.Open(path)
+func Load(ctx context.Context, path string) (*Predictor, error) {
+	f, err := checkpoint.Open(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("centroid: %w", err)
 	}

@@ -221,7 +221,7 @@ func TestSaveAndLoad(t *testing.T) {
 	if err := p.Save(path); err != nil {
 		t.Fatal(err)
 	}
-	q, err := Load(path)
+	q, err := Load(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func TestSaveIsAtomic(t *testing.T) {
 func rewrite(t *testing.T, from, to string, meta func(map[string]string),
 	change func(info *checkpoint.TensorInfo, data []byte) []byte, extra ...checkpoint.TensorInfo) {
 	t.Helper()
-	f, err := checkpoint.Open(from)
+	f, err := checkpoint.Open(t.Context(), from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -402,7 +402,8 @@ func TestLoadRefusals(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "bad.safetensors")
 		rewrite(t, good, path, c.meta, c.edit, c.extra...)
-		if _, err := Load(path); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
+		if _, err := Load(t.Context(), path); !errors.Is(err, c.want) ||
+			!strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %v, want %v that says %q", name, err, c.want, c.says)
 		}
 	}
@@ -420,10 +421,10 @@ func TestLoadOfCopies(t *testing.T) {
 		data []byte) []byte {
 		return data
 	})
-	if _, err := Load(path); err != nil {
+	if _, err := Load(t.Context(), path); err != nil {
 		t.Errorf("without a change: %v", err)
 	}
-	if _, err := Load(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Load(t.Context(), filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	data, err := os.ReadFile(good)
@@ -433,7 +434,7 @@ func TestLoadOfCopies(t *testing.T) {
 	if err := os.WriteFile(path, data[:len(data)-1], 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(path); !errors.Is(err, ErrFormat) {
+	if _, err := Load(t.Context(), path); !errors.Is(err, ErrFormat) {
 		t.Error(err)
 	}
 }
@@ -460,7 +461,7 @@ func FuzzLoad(f *testing.F) {
 		if err := os.WriteFile(path, data, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		q, err := Load(path)
+		q, err := Load(t.Context(), path)
 		if err != nil {
 			if change == 0 {
 				t.Error(err)

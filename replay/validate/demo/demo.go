@@ -20,6 +20,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/rng"
 	"github.com/windrow-sim/windrow/internal/tell"
+	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/replay/validate"
 	"github.com/windrow-sim/windrow/traces"
@@ -31,8 +32,10 @@ import (
 type Config struct {
 	Source  string // Hugging Face folder of the small model
 	Prompts string // file of prompts for it
-	Dir     string // on the disk to measure; holds everything that the demo makes
-	Like    string // model whose shape the large one has
+	// MaxInput is the largest file of prompts; 0 = session.MaxInput.
+	MaxInput units.Bytes
+	Dir      string // on the disk to measure; holds everything that the demo makes
+	Like     string // model whose shape the large one has
 
 	MeasureTokens int // of the large model
 	Window        int // tokens whose rows stay in memory

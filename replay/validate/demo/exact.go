@@ -37,13 +37,13 @@ func (d *demo) small(ctx context.Context) error {
 		Tell: tell.Tell{Note: d.Tell.Note, Field: d.Tell.Field}}); err != nil {
 		return err
 	}
-	m, err := session.Open(session.Config{Model: image})
+	m, err := session.Open(ctx, session.Config{Model: image})
 	if err != nil {
 		return err
 	}
 	defer m.Close()
 	d.result.Model = m.Image.Name
-	list, err := session.ReadPrompts(d.Prompts, 4)
+	list, err := session.ReadPrompts(ctx, d.Prompts, d.MaxInput, 4)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (d *demo) small(ctx context.Context) error {
 
 // checkExact runs the recorded tokens densely and from flash and compares every logit.
 func (d *demo) checkExact(ctx context.Context, m *session.Session) error {
-	tr, err := traces.Open(d.result.Trace)
+	tr, err := traces.Open(ctx, d.result.Trace)
 	if err != nil {
 		return err
 	}

@@ -46,12 +46,12 @@ func (d *demo) large(ctx context.Context, like, path string) error {
 	d.result.Large = fmt.Sprintf("%s, %d layers", d.image.Name, layers)
 	d.Tell.Notef("%s: %s on flash", d.result.Large, d.image.BundleBytes())
 	opt := synth.Options{Like: info.Name, Layers: layers, Tokens: d.MeasureTokens, Seed: d.Seed}
-	if d.trace, err = synth.Collect(opt); err != nil {
+	if d.trace, err = synth.Collect(ctx, opt); err != nil {
 		opt.ActiveShare = assumedShare
 		d.Tell.Notef("note: no active share is published for %s; its trace has %.3g %%, as "+
 			"OPT-6.7B",
 			info.Name, 100*assumedShare)
-		d.trace, err = synth.Collect(opt)
+		d.trace, err = synth.Collect(ctx, opt)
 	}
 	return err
 }

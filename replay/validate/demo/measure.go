@@ -52,7 +52,7 @@ const (
 
 // predictAndRun calibrates the host on a few tokens with another window, simulates, and replays.
 func (d *demo) predictAndRun(ctx context.Context) error {
-	w, err := d.image.Weights()
+	w, err := d.image.Weights(ctx)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (d *demo) predictAndRun(ctx context.Context) error {
 	if err := devicemodels.Save(filepath.Join(d.Dir, "this.device.yaml"), d.device); err != nil {
 		return err
 	}
-	d.simulated, err = sim.Run(d.trace, sim.Config{
+	d.simulated, err = sim.Run(ctx, d.trace, sim.Config{
 		Policy: policy.SlidingWindow(d.Window), Engine: string(d.engine), Parallel: parallel,
 		Layout: options,
 		Device: d.device, Geometry: d.image.Geometry()})

@@ -13,6 +13,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"errors"
 	"flag"
@@ -62,7 +63,7 @@ func compare(program string, runs int) error {
 	for _, shape := range shapes {
 		for _, predicted := range []bool{false, true} {
 			shape.Predicted = predicted
-			trace, err := synth.Collect(shape)
+			trace, err := synth.Collect(context.Background(), shape)
 			if err != nil {
 				return err
 			}

@@ -2,10 +2,12 @@ package tensor
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
+
+	"github.com/windrow-sim/windrow/internal/input"
 )
 
 // Raw is an open file of a known size. Its methods are safe for concurrent use.
@@ -14,30 +16,24 @@ type Raw struct {
 	name  string
 	r     io.ReaderAt
 	size  int64
-	f     *os.File // nil for NewRaw
+	f     io.Closer // nil for NewRaw
 }
 
-// Open opens a regular file and refuses the pointer that Git LFS leaves in place of a file. owner
-// is the package in front of every error.
-func Open(owner, path string) (*Raw, error) {
-	f, err := os.Open(path)
+// Open opens a regular file, to be read until the context ends, and refuses the pointer that Git
+// LFS leaves in place of a file. owner is the package in front of every error.
+func Open(ctx context.Context, owner, path string) (*Raw, error) {
+	f, err := input.Open(ctx, path)
+	if errors.Is(err, input.ErrKind) {
+		return nil, fmt.Errorf("%s: %w: %w", owner, err, ErrFormat)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", owner, err)
 	}
-	st, err := f.Stat()
-	switch {
-	case err != nil:
-		err = fmt.Errorf("%s: %w", owner, err)
-	case !st.Mode().IsRegular():
-		err = fmt.Errorf("%s: %s: %w: not a file", owner, path, ErrFormat)
-	default:
-		raw := &Raw{owner: owner, name: path, r: f, size: st.Size(), f: f}
-		if err = raw.refusePointer(); err == nil {
-			return raw, nil
-		}
+	raw := &Raw{owner: owner, name: path, r: f, size: f.Size(), f: f}
+	if err := raw.refusePointer(); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
-	f.Close()
-	return nil, err
+	return raw, nil
 }
 
 // NewRaw is a Raw over bytes that are somewhere else than in a file.

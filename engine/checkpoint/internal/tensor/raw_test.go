@@ -23,7 +23,7 @@ func written(t *testing.T, text string) string {
 // TestRawReadsItsFile: any range, the ends of the file, and what is behind it.
 func TestRawReadsItsFile(t *testing.T) {
 	path := written(t, "0123456789")
-	f, err := Open("owner", path)
+	f, err := Open(t.Context(), "owner", path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestRawReadsItsFile(t *testing.T) {
 // TestRawThatShrinks: a file that became shorter is broken, and the error says where it ends.
 func TestRawThatShrinks(t *testing.T) {
 	path := written(t, "0123456789")
-	f, err := Open("owner", path)
+	f, err := Open(t.Context(), "owner", path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,20 +79,20 @@ func TestRawThatShrinks(t *testing.T) {
 // TestRawRefuses what is not there, no file, or the pointer of Git LFS. Errors that are no end of a
 // file keep their kind.
 func TestRawRefuses(t *testing.T) {
-	if _, err := Open("owner", filepath.Join(t.TempDir(), "none")); !errors.Is(err,
+	if _, err := Open(t.Context(), "owner", filepath.Join(t.TempDir(), "none")); !errors.Is(err,
 		fs.ErrNotExist) || !strings.HasPrefix(err.Error(), "owner: ") {
 		t.Errorf("%v", err)
 	}
-	if _, err := Open("owner", t.TempDir()); !errors.Is(err, ErrFormat) ||
-		!strings.Contains(err.Error(), "not a file") {
+	if _, err := Open(t.Context(), "owner", t.TempDir()); !errors.Is(err, ErrFormat) ||
+		!strings.Contains(err.Error(), "is a folder") {
 		t.Errorf("a folder: %v", err)
 	}
 	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n"
-	if _, err := Open("owner", written(t, pointer)); !errors.Is(err, ErrFormat) ||
+	if _, err := Open(t.Context(), "owner", written(t, pointer)); !errors.Is(err, ErrFormat) ||
 		!strings.Contains(err.Error(), "git lfs pull") {
 		t.Errorf("a pointer: %v", err)
 	}
-	short, err := Open("owner", written(t, ""))
+	short, err := Open(t.Context(), "owner", written(t, ""))
 	if err != nil {
 		t.Fatalf("an empty file: %v", err)
 	}

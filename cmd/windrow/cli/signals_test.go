@@ -1,0 +1,207 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/windrow-sim/windrow/internal/rng"
+)
+
+// odd are the kinds of files that are put in the place of an input. make makes one at a path; it
+// gets the file that would be there, if any.
+var odd = []struct {
+	name string
+	make func(t *testing.T, path, instead string)
+}{
+	{"a pipe without a writer", func(t *testing.T, path, _ string) { makePipe(t, path) }},
+	{"a pipe whose writer never finishes", func(t *testing.T, path, instead string) {
+		makePipe(t, path)
+		w, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { w.Close() })
+		if text, err := os.ReadFile(instead); err == nil {
+			if _, err := w.Write(text[:min(len(text)/2, 4096)]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}},
+	{"a device without an end", func(t *testing.T, path, _ string) {
+		if err := os.Symlink("/dev/zero", path); err != nil {
+			t.Fatal(err)
+		}
+	}},
+}
+
+// makePipe makes a named pipe. At the end of the test, who still waits for its writer is freed.
+func makePipe(t *testing.T, path string) {
+	t.Helper()
+	if err := unix.Mkfifo(path, 0o644); err != nil {
+		t.Skipf("no named pipes here: %v", err)
+	}
+	t.Cleanup(func() {
+		if f, err := os.OpenFile(path, os.O_RDWR, 0); err == nil {
+			f.Close()
+		}
+	})
+}
+
+// replaced returns a line of readers with something odd in place of its i-th input.
+func replaced(t *testing.T, line string, i int, put func(t *testing.T, path,
+	instead string)) string {
+	t.Helper()
+	at := inBraces.FindAllStringIndex(line, -1)[i]
+	input := strings.Trim(line[at[0]:at[1]], "{}")
+	dir, err := os.MkdirTemp(".", "odd-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, name, inFolder := strings.Cut(input, ":")
+	if !inFolder {
+		odd := filepath.Join(dir, filepath.Base(path))
+		put(t, odd, path)
+		return plainLine(line[:at[0]]) + odd + plainLine(line[at[1]:])
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Name() == name {
+			continue
+		}
+		if err := os.Link(filepath.Join(path, e.Name()), filepath.Join(dir, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, filepath.Join(dir, name), filepath.Join(path, name))
+	return plainLine(line[:at[0]]) + dir + plainLine(line[at[1]:])
+}
+
+// runs are command lines that run side by side, for most of them only wait.
+type runs struct {
+	sync.WaitGroup
+	free chan struct{}
+}
+
+func newRuns() *runs { return &runs{free: make(chan struct{}, 8)} }
+
+// longest is how long a verb may take to return after its context ended, on a machine as busy as it
+// gets. Only a verb that does not return at all takes so long.
+const longest = time.Minute
+
+// start runs a command line, whose context ends somehow. check gets the outcome.
+func (r *runs) start(t *testing.T, line string, ctx context.Context, what string,
+	check func(o outcome)) {
+	args := words(t, line)
+	r.free <- struct{}{}
+	r.Add(1)
+	go func() {
+		defer func() { <-r.free; r.Done() }()
+		done := make(chan outcome, 1)
+		go func() { done <- commandContext(ctx, nil, args...) }()
+		select {
+		case o := <-done:
+			check(o)
+			return
+		case <-ctx.Done():
+		}
+		select {
+		case o := <-done:
+			check(o)
+		case <-time.After(longest):
+			t.Errorf("%s (%s): does not return", line, what)
+		}
+	}()
+}
+
+// TestSignalsWhileReading: every verb ends when it is interrupted while it reads a file that has
+// nothing to say, or no end. Before that it may refuse the file.
+func TestSignalsWhileReading(t *testing.T) {
+	readerWorkspace(t)
+	all := newRuns()
+	for _, line := range readers {
+		for i := range inBraces.FindAllString(line, -1) {
+			for _, kind := range odd {
+				line := replaced(t, line, i, kind.make)
+				ctx, cancel := context.WithCancel(t.Context())
+				// Who reads the file is waiting by then, on most machines.
+				time.AfterFunc(300*time.Millisecond, cancel)
+				all.start(t, line, ctx, kind.name, func(o outcome) {
+					switch o.code {
+					case exitInterrupted, exitInput:
+					default:
+						t.Errorf("%s (%s): exit %d\n%s%s", line, kind.name, o.code, o.stdout,
+							o.stderr)
+					}
+				})
+			}
+		}
+	}
+	all.Wait()
+}
+
+// looked is a context that ends when somebody has looked at it a number of times.
+type looked struct {
+	context.Context
+	left   atomic.Int64
+	cancel context.CancelFunc
+}
+
+func endsAfter(parent context.Context, looks int64) *looked {
+	ctx, cancel := context.WithCancel(parent)
+	l := &looked{Context: ctx, cancel: cancel}
+	l.left.Store(looks)
+	if looks == 0 {
+		cancel()
+	}
+	return l
+}
+
+// Err implements context.Context.
+func (l *looked) Err() error {
+	if l.left.Add(-1) <= 0 {
+		l.cancel()
+	}
+	return l.Context.Err()
+}
+
+// TestSignalsAtAnyMoment: a verb that is interrupted before it begins says so and prints nothing.
+// Interrupted later it returns too, with the same exit code if it did not finish before.
+func TestSignalsAtAnyMoment(t *testing.T) {
+	readerWorkspace(t)
+	random := rng.Stream(rng.DefaultSeed, "signals")
+	all := newRuns()
+	for _, line := range slices.Concat(readers, readNothing) {
+		reads := strings.Contains(line, "{")
+		line = plainLine(line)
+		all.start(t, line, endsAfter(t.Context(), 0), "at once", func(o outcome) {
+			if reads && (o.code != exitInterrupted || o.stdout != "") {
+				t.Errorf("%s: exit %d, want %d and no result\n%s%s", line, o.code,
+					exitInterrupted, o.stdout, o.stderr)
+			}
+		})
+		all.Wait() // outputs of one name
+		looks := int64(1 + random.IntN(200))
+		all.start(t, line, endsAfter(t.Context(), looks), fmt.Sprintf("after %d looks", looks),
+			func(o outcome) {
+				if strings.Contains(o.stderr, "context canceled") {
+					t.Errorf("%s: words of the library: %s", line, o.stderr)
+				}
+			})
+		all.Wait()
+	}
+}
