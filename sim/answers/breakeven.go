@@ -219,7 +219,7 @@ func newBreaker(ctx context.Context, cfg BreakEvenConfig) (*breaker, error) {
 	b.spec = cfg.Device.Flash.Within(m.FFNBytes())
 	b.copies = cfg.Device.Host.At("").Copy.Basis != devicemodels.Unknown
 	var err error
-	if b.activity, err = newActivity(&b.BreakEvenConfig); err != nil {
+	if b.activity, err = newActivity(ctx, &b.BreakEvenConfig); err != nil {
 		return nil, err
 	}
 	if b.Share == 0 {
@@ -375,14 +375,16 @@ func (b *breaker) rate(chunk units.Bytes, depth int) units.Rate {
 //
 // as a batch of x sequences has. x follows from the mean active share and need not be whole.
 type activity struct {
+	ctx      context.Context // ends the search
 	like     string
 	layers   int
 	measured [][]float64
 	memo     map[float64][][]float64
 }
 
-func newActivity(cfg *BreakEvenConfig) (*activity, error) {
-	a := &activity{like: cfg.Like, layers: cfg.Model.Shape.Layers, memo: map[float64][][]float64{}}
+func newActivity(ctx context.Context, cfg *BreakEvenConfig) (*activity, error) {
+	a := &activity{ctx: ctx, like: cfg.Like, layers: cfg.Model.Shape.Layers,
+		memo: map[float64][][]float64{}}
 	s := cfg.Measured
 	if s == nil {
 		return a, nil
@@ -427,6 +429,9 @@ func (a *activity) ownShare() (float64, error) {
 // at returns s_agg(k) for k = 0 … stats.MaxWindow of every layer at a mean active share; as
 // measured or published for 0.
 func (a *activity) at(share float64) ([][]float64, error) {
+	if err := a.ctx.Err(); err != nil {
+		return nil, err
+	}
 	if curves, done := a.memo[share]; done {
 		return curves, nil
 	}

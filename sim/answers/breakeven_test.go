@@ -210,7 +210,7 @@ func TestMeasuredReuse(t *testing.T) {
 	}
 	q := question(t)
 	q.Model, q.Measured, q.Window = ModelOf(&m.Head), s, 4
-	a, err := newActivity(&q)
+	a, err := newActivity(t.Context(), &q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestMeasuredReuse(t *testing.T) {
 		t.Errorf("asked for a share of %g, got %g", 2*own, mean(double, 1))
 	}
 	q.Window = 30
-	if _, err := newActivity(&q); !errors.Is(err, ErrInput) {
+	if _, err := newActivity(t.Context(), &q); !errors.Is(err, ErrInput) {
 		t.Errorf("a window longer than the trace: %v", err)
 	}
 }

@@ -177,7 +177,7 @@ func TestFriendsOfNobodyAreBundles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &comparison{cfg: cfg, head: src.Header(), train: train, test: test}
+		c := &comparison{ctx: t.Context(), cfg: cfg, head: src.Header(), train: train, test: test}
 		if err := c.trainAll(); err != nil {
 			t.Fatal(err)
 		}

@@ -28,6 +28,7 @@ const (
 // layer of one token of a block, with the number layer*block+token. Workers compute the cells. The
 // sums are then added up in order, so that the number of workers cannot change a result.
 type pass struct {
+	ctx     context.Context // of the run
 	head    *traces.Header
 	tokens  int // of the trace
 	block   int
@@ -126,6 +127,7 @@ type worker struct {
 
 // run simulates the trace and calls progress with the number of tokens done.
 func (p *pass) run(ctx context.Context, t *Trace, progress func(done int)) error {
+	p.ctx = ctx
 	err := t.each(ctx, p.predicted(), func(token *traces.Token) error {
 		start := p.starts[p.count]
 		if p.sequences.Begins(token.Seq) {
@@ -282,6 +284,9 @@ func (d *decisions) read(cell, words int) mask.Mask { return d.loads[cell*words 
 
 // account stores the decisions of a cell, and the times of host and tables for them.
 func (p *pass) account(d *decisions, l, i int, work sim.Work, load []uint32, w *worker) error {
+	if err := p.ctx.Err(); err != nil {
+		return err
+	}
 	cell := l*p.block + i
 	d.work[cell] = work
 	d.keep(l, p.first+i == p.starts[i+1], work.Loads, work.Evictions)
@@ -400,6 +405,9 @@ func (h *hostTimes) attend(p *pass, i int) {
 // events simulates a block of a configuration as events, in the order of sim.Run.
 func (p *pass) events(r *simulation, w *worker) error {
 	for i := range p.count {
+		if err := p.ctx.Err(); err != nil {
+			return err
+		}
 		for l := range p.head.Layers {
 			cell := l*p.block + i
 			step, err := p.execute(r, w, l, cell)
@@ -425,6 +433,9 @@ func (p *pass) execute(r *simulation, w *worker, l, cell int) (sim.Step, error) 
 // totals.
 func (p *pass) onGPU(r *simulation, w *worker) error {
 	for i := range p.count {
+		if err := p.ctx.Err(); err != nil {
+			return err
+		}
 		start := r.machine.Now()
 		var sum sim.Tally
 		for l := range p.head.Layers {
