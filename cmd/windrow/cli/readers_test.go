@@ -79,6 +79,7 @@ var readers = []string{
 	"validate {tiny.run.arrow} {other.run.arrow}",
 	"validate --suite fitted-emulated --probe-budget 1s --fio-json {grid.json}",
 	"report {tiny.run.arrow} {other.run.arrow} --trace {tiny.trace.arrow} -o r1.html",
+	"image check {tales.flash.safetensors}",
 	"trace info {tiny.trace.arrow}",
 	"trace check {tiny.trace.arrow}",
 

@@ -133,10 +133,15 @@ func (r *runs) start(t *testing.T, line string, ctx context.Context, what string
 func TestSignalsWhileReading(t *testing.T) {
 	readerWorkspace(t)
 	all := newRuns()
+	n := 0
 	for _, line := range readers {
 		for i := range inBraces.FindAllString(line, -1) {
 			for _, kind := range odd {
 				line := replaced(t, line, i, kind.make)
+				n++ // no two of them write one file
+				for _, flag := range []string{" -o ", " --dir "} {
+					line = strings.Replace(line, flag, fmt.Sprintf("%s%d-", flag, n), 1)
+				}
 				ctx, cancel := context.WithCancel(t.Context())
 				// Who reads the file is waiting by then, on most machines.
 				time.AfterFunc(300*time.Millisecond, cancel)
