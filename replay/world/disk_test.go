@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"testing/synctest"
 	"time"
@@ -24,7 +25,7 @@ type disk struct {
 	data    []byte
 	align   int64
 	station *flash.Station
-	faults  Faults
+	faults  atomic.Pointer[Faults] // replaced by heal, which another goroutine calls
 	dice    *rand.Rand
 	zero    time.Time
 
@@ -59,9 +60,10 @@ type call struct {
 
 // newDisk returns a file in the bubble of the caller. stop ends it.
 func newDisk(c *Case, data []byte, station *flash.Station) *disk {
-	d := &disk{data: data, align: int64(c.Layout.Align), station: station, faults: c.Faults,
+	d := &disk{data: data, align: int64(c.Layout.Align), station: station,
 		dice: rng.Stream(c.Seed, "world/faults"), zero: time.Now(), calls: make(chan *call, 64),
 		stop: make(chan struct{}), ended: make(chan struct{}), size: int64(len(data))}
+	d.faults.Store(&c.Faults)
 	go d.serve()
 	return d
 }
@@ -134,6 +136,7 @@ func (d *disk) take() {
 
 // begin decides what becomes of a call.
 func (d *disk) begin(c *call) {
+	faults := d.faults.Load()
 	d.count++
 	d.ids++
 	c.id = d.ids
@@ -141,17 +144,17 @@ func (d *disk) begin(c *call) {
 	for i := range c.buf {
 		c.buf[i] = 0xa5 // nobody may use it before the call ends
 	}
-	if d.faults.Truncated == d.count {
+	if faults.Truncated == d.count {
 		d.size = d.size * 3 / 4
 	}
 	if c.errno = d.fault(c); c.errno != nil {
 		c.due = d.now() + units.Nanos(1+d.dice.Int64N(50_000))
 		return
 	}
-	if d.dice.Float64() < d.faults.Short && len(c.buf) > 1 {
+	if d.dice.Float64() < faults.Short && len(c.buf) > 1 {
 		c.most = 1 + d.dice.IntN(len(c.buf)-1)
 	}
-	if d.dice.Float64() < d.faults.Late {
+	if d.dice.Float64() < faults.Late {
 		c.late = units.Nanos(1 + d.dice.Int64N(1_000_000))
 	}
 	var err error
@@ -164,7 +167,7 @@ func (d *disk) begin(c *call) {
 
 // fault returns the error of a call, or nil.
 func (d *disk) fault(c *call) error {
-	f, end := &d.faults, c.offset+int64(len(c.buf))
+	f, end := d.faults.Load(), c.offset+int64(len(c.buf))
 	switch address := int64(uintptr(unsafe.Pointer(unsafe.SliceData(c.buf)))); {
 	case len(c.buf) == 0 || (c.offset|int64(len(c.buf))|address)%d.align != 0:
 		d.wrong = append(d.wrong, fmt.Sprintf("a read of %d bytes at %d is not aligned to %d",

@@ -473,4 +473,4 @@ func (w *world) replay(ctx context.Context) error {
 }
 
 // heal ends the faults.
-func (d *disk) heal() { d.faults = Faults{} }
+func (d *disk) heal() { d.faults.Store(&Faults{}) }
