@@ -104,7 +104,8 @@ func largerTrace(t *testing.T) (traces.Source, *model.Image, *model.Weights) {
 		model.SynthOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	trace, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Shape: traces.Shape(shape),
+	trace, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b",
+		Shape:  traces.Shape(shape),
 		Tokens: 12, Seed: 5, ActiveShare: 0.2})
 	if err != nil {
 		t.Fatal(err)

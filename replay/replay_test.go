@@ -115,7 +115,8 @@ func syntheticTrace(t *testing.T) (traces.Source, *model.Image, *model.Weights) 
 		model.SynthOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	trace, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Shape: traces.Shape(shape),
+	trace, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b",
+		Shape:  traces.Shape(shape),
 		Tokens: 20, Sequences: 2, Seed: 5, ActiveShare: 0.1, Predicted: true})
 	if err != nil {
 		t.Fatal(err)
@@ -270,7 +271,8 @@ func TestCalibrateRecoversTheHost(t *testing.T) {
 		CopyFixed: 70, KVRate: 5 * units.GBps, LayerFixed: 9000, TokenFixed: 20000,
 		DecideFixed: 800, DecideUnit: 12,
 	}
-	run, err := sim.Run(t.Context(), src, sim.Config{Policy: policy.SlidingWindow(2), Engine: "pread",
+	run, err := sim.Run(t.Context(), src, sim.Config{Policy: policy.SlidingWindow(2),
+		Engine:   "pread",
 		Parallel: 4, Device: truth,
 		Geometry: image.Geometry()})
 	if err != nil {
@@ -346,7 +348,8 @@ func TestField_V12_ARunBesideASleep(t *testing.T) {
 				t.Fatalf("%s: a row from %v of %v", name, r.Start, r.Dur)
 			}
 		}
-		told := strings.Contains(strings.Join(run.Meta.Warnings, "\n"), "slept or its clock was set")
+		told := strings.Contains(strings.Join(run.Meta.Warnings, "\n"),
+			"slept or its clock was set")
 		if jumped := run.Meta.ClockJump != 0; jumped != c.marked || told != c.marked {
 			t.Errorf("%s: a jump of %v, told: %v", name, run.Meta.ClockJump, told)
 		}
@@ -354,7 +357,8 @@ func TestField_V12_ARunBesideASleep(t *testing.T) {
 		if err := Calibrate(&host, run, src.Header()); (err != nil) != c.marked {
 			t.Errorf("%s: calibration: %v", name, err)
 		}
-		simulated, err := sim.Run(t.Context(), src, sim.Config{Policy: policy.SlidingWindow(2), Engine: "pread",
+		simulated, err := sim.Run(t.Context(), src, sim.Config{Policy: policy.SlidingWindow(2),
+			Engine:   "pread",
 			Parallel: 1, Device: anyDevice(), Geometry: image.Geometry(),
 			Layout: layout.Options{Align: 1, Coalesce: true}})
 		if err != nil {
@@ -371,7 +375,8 @@ func TestField_V12_ARunBesideASleep(t *testing.T) {
 func longTrace(t *testing.T) (traces.Source, *model.Image) {
 	t.Helper()
 	_, image, _ := syntheticTrace(t)
-	trace, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Shape: traces.Shape(image.Shape),
+	trace, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b",
+		Shape:  traces.Shape(image.Shape),
 		Tokens: 48, Seed: 5, ActiveShare: 0.1})
 	if err != nil {
 		t.Fatal(err)

@@ -147,12 +147,14 @@ func settings(head *traces.Header) map[sim.Setting]func(*sim.Config) {
 
 // A study either refuses a setting by its name, or the setting changes its result.
 func TestNoSettingIsIgnored(t *testing.T) {
-	src, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Layers: 2, Units: 128, Tokens: 16,
+	src, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Layers: 2, Units: 128,
+		Tokens:    16,
 		Sequences: 2, Seed: 42, Predicted: true, ActiveShare: 0.2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	device, err := devicemodels.Load(t.Context(), "../devicemodels/testdata/made-up-gpu.device.yaml")
+	device, err := devicemodels.Load(t.Context(),
+		"../devicemodels/testdata/made-up-gpu.device.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

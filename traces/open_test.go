@@ -50,7 +50,8 @@ func TestOpenRefusesWhatIsNotATrace(t *testing.T) {
 	if _, err := Open(t.Context(), dir); !errors.Is(err, ErrFormat) {
 		t.Errorf("a folder: want ErrFormat, got %v", err)
 	}
-	if _, err := Open(t.Context(), filepath.Join(dir, "none.trace.arrow")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Open(t.Context(), filepath.Join(dir, "none.trace.arrow")); !errors.Is(err,
+		fs.ErrNotExist) {
 		t.Errorf("no file: want ErrNotExist, got %v", err)
 	}
 }

@@ -82,8 +82,9 @@ func TestFolderWithOneFileAndWithShards(t *testing.T) {
 }
 
 func TestField_M8_MissingShard(t *testing.T) {
-	_, err := OpenFolder(t.Context(), folder(t, map[string]string{"config.json": "{}", indexName: index,
-		shard1: "a"}), FolderOptions{})
+	_, err := OpenFolder(t.Context(), folder(t, map[string]string{"config.json": "{}",
+		indexName: index,
+		shard1:    "a"}), FolderOptions{})
 	refused(t, err, ErrFormat, "1 of 2 shards", shard2, "incomplete download")
 	if strings.Contains(err.Error(), "stale") {
 		t.Errorf("nothing speaks for a stale index: %v", err)
@@ -130,11 +131,13 @@ func TestField_M14_DuplicateNamesInConfigAndIndex(t *testing.T) {
 	_, err := OpenFolder(t.Context(), folder(t, map[string]string{"config.json": `{"a":1,"a":2}`,
 		"model.safetensors": "a"}), FolderOptions{})
 	refused(t, err, ErrFormat, "config.json", `"a" occurs twice`)
-	_, err = OpenFolder(t.Context(), folder(t, map[string]string{"config.json": `{"a":[{"b":1,"b":2}]}`,
+	_, err = OpenFolder(t.Context(), folder(t, map[string]string{
+		"config.json":       `{"a":[{"b":1,"b":2}]}`,
 		"model.safetensors": "a"}), FolderOptions{})
 	refused(t, err, ErrFormat, `"b" occurs twice`)
 	twice := `{"weight_map":{"a":"model.safetensors","a":"model.safetensors"}}`
-	_, err = OpenFolder(t.Context(), folder(t, map[string]string{"config.json": "{}", indexName: twice,
+	_, err = OpenFolder(t.Context(), folder(t, map[string]string{"config.json": "{}",
+		indexName:           twice,
 		"model.safetensors": "a"}), FolderOptions{})
 	refused(t, err, ErrFormat, indexName, `"a" occurs twice`)
 }

@@ -110,7 +110,8 @@ func TestSafetensorsArePreferred(t *testing.T) {
 		})
 	}
 	// A stray file of safetensors that no name of the format points to is not the model.
-	f, err := OpenFolder(t.Context(), sharded(t, map[string]string{"adapter_model.safetensors": "a"}),
+	f, err := OpenFolder(t.Context(), sharded(t, map[string]string{
+		"adapter_model.safetensors": "a"}),
 		FolderOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -92,7 +92,8 @@ func TestLoadRefusals(t *testing.T) {
 			"2 of 6 tensors") {
 		t.Errorf("tensors of a layer that is not there: error %v", err)
 	}
-	if _, err := Load(t.Context(), filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Load(t.Context(), filepath.Join(t.TempDir(), "none")); !errors.Is(err,
+		os.ErrNotExist) {
 		t.Errorf("no file: error %v", err)
 	}
 }

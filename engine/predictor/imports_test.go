@@ -206,7 +206,8 @@ func TestImportRefusals(t *testing.T) {
 			t.Errorf("%s: error %v; want %v with %q", c.name, err, c.kind, c.reason)
 		}
 	}
-	f, err := checkpoint.OpenAny(t.Context(), "testdata/powerinfer/model_0.pt", checkpoint.FolderOptions{})
+	f, err := checkpoint.OpenAny(t.Context(), "testdata/powerinfer/model_0.pt",
+		checkpoint.FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

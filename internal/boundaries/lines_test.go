@@ -1,6 +1,7 @@
 package boundaries
 
 import (
+	"bytes"
 	"go/scanner"
 	"go/token"
 	"os"
@@ -34,6 +35,7 @@ func TestLinesFit(t *testing.T) {
 		{"package p\n" + long + "\n", false, 1},
 		{"package p\n\nvar s = \"" + long + "\"\n", false, 1},
 		{"package p\n\nvar s = \"" + long + "\"\n", true, 0},
+		{"package p\n\nvar s = \"\" +" + strings.Repeat(" s +", lineLimit/4) + " s\n", true, 1},
 		{"package p\n\nvar s = `" + long + "\n" + long + "`\n", false, 0},
 	} {
 		if got := longLines([]byte(c.src), c.test); len(got) != c.want {
@@ -57,15 +59,25 @@ func longLines(src []byte, test bool) (numbers []int) {
 		if tok != token.STRING || literal[0] != '`' && !test {
 			continue
 		}
+		end := f.Offset(pos) + len(literal)
+		if literal[0] != '`' && columns(src[:end]) <= lineLimit {
+			continue // it is not what makes the line long
+		}
 		first := f.Position(pos).Line
 		for i := range strings.Count(literal, "\n") + 1 {
 			exempt[first+i] = true
 		}
 	}
 	for i, line := range strings.Split(string(src), "\n") {
-		if utf8.RuneCountInString(line)+3*strings.Count(line, "\t") > lineLimit && !exempt[i+1] {
+		if columns([]byte(line)) > lineLimit && !exempt[i+1] {
 			numbers = append(numbers, i+1)
 		}
 	}
 	return numbers
+}
+
+// columns is the width of the last line of a text.
+func columns(text []byte) int {
+	line := text[bytes.LastIndexByte(text, '\n')+1:]
+	return utf8.RuneCount(line) + 3*bytes.Count(line, []byte("\t"))
 }

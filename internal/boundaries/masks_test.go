@@ -53,7 +53,8 @@ func bitCalls(src *ast.File) (calls []string) {
 		if !ok {
 			return true
 		}
-		if x, ok := f.X.(*ast.Ident); ok && x.Name == "bits" && slices.Contains(bitLoops, f.Sel.Name) {
+		if x, ok := f.X.(*ast.Ident); ok && x.Name == "bits" && slices.Contains(bitLoops,
+			f.Sel.Name) {
 			calls = append(calls, f.Sel.Name)
 		}
 		return true

@@ -32,7 +32,8 @@ func TestMappingsAreGuarded(t *testing.T) {
 			}
 			delete(unused, file)
 			if mappings[file] == "" {
-				t.Errorf("%s maps memory (%s); guard it against a file that shrinks and list it", file,
+				t.Errorf("%s maps memory (%s); guard it against a file that shrinks and list it",
+					file,
 					call)
 			}
 		}

@@ -25,7 +25,8 @@ import (
 
 func synthetic(t *testing.T, tokens, sequences int) *traces.Memory {
 	t.Helper()
-	m, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Layers: 2, Units: 1024, Tokens: tokens,
+	m, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Layers: 2, Units: 1024,
+		Tokens:    tokens,
 		Sequences: sequences, Seed: 42, Predicted: true})
 	if err != nil {
 		t.Fatal(err)

@@ -247,7 +247,8 @@ func TestDeterministic(t *testing.T) {
 }
 
 func TestUnknownNames(t *testing.T) {
-	if _, err := Run(t.Context(), Options{Table: "table9", Seed: seed}); !errors.Is(err, ErrTable) ||
+	if _, err := Run(t.Context(), Options{Table: "table9", Seed: seed}); !errors.Is(err,
+		ErrTable) ||
 		!strings.Contains(err.Error(), "table2") {
 		t.Errorf("an unknown table: %v", err)
 	}

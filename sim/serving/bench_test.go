@@ -16,7 +16,8 @@ import (
 // whole OPT-6.7B shape.
 func BenchmarkServe(b *testing.B) {
 	src := &traces.Memory{}
-	head, err := synth.Generate(b.Context(), synth.Options{Like: "opt-6.7b", Sequences: 4, Tokens: 48,
+	head, err := synth.Generate(b.Context(), synth.Options{Like: "opt-6.7b", Sequences: 4,
+		Tokens: 48,
 		Prompt: 32, Seed: 42}, func(t *traces.Token) error {
 		kept := *t
 		kept.Active = append([]mask.Mask{}, t.Active...)

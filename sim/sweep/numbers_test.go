@@ -41,7 +41,8 @@ func TestAbsurdNumbersOfScenarios(t *testing.T) {
 			if err != nil {
 				refused++
 				if !errors.Is(err, ErrScenario) || !strings.Contains(err.Error(),
-					fmt.Sprintf("s.yaml:%d: ", line)) && !strings.Contains(err.Error(), "multiply") &&
+					fmt.Sprintf("s.yaml:%d: ", line)) && !strings.Contains(err.Error(),
+					"multiply") &&
 					!strings.Contains(err.Error(), "s.yaml:2: ") {
 					t.Errorf("%s: refused without its line: %v", name, err)
 				}

@@ -143,8 +143,10 @@ func TestResume(t *testing.T) {
 	swapped := slices.Clone(lines)
 	swapped[2], swapped[3] = swapped[3], swapped[2]
 	for name, c := range map[string]struct{ left, want string }{
-		"a digit":        {strings.Replace(partial, `"configuration":3`, `"configuration":4`, 1), "line 5: it was changed"},
-		"the last":       {strings.TrimSuffix(partial, "\"}\n") + "0\"}\n", "line 8: it was changed"},
+		"a digit": {strings.Replace(partial, `"configuration":3`, `"configuration":4`, 1),
+			"line 5: it was changed"},
+		"the last": {strings.TrimSuffix(partial, "\"}\n") + "0\"}\n",
+			"line 8: it was changed"},
 		"a line twice":   {partial + lines[7], "line 9: it is result 6 where 7 is next"},
 		"two lines":      {strings.Join(swapped, ""), "line 3: it is result 2 where 1 is next"},
 		"noise within":   {lines[0] + lines[1] + "\x00\n" + lines[2], "line 3: it is cut off"},

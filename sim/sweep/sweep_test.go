@@ -58,7 +58,8 @@ func preset(t testing.TB, name string) *devicemodels.Device {
 // smallTrace has two sequences, and a number of tokens that is no multiple of a block.
 func smallTrace(t testing.TB) *traces.Memory {
 	t.Helper()
-	m, err := synth.Collect(t.Context(), synth.Options{Like: "opt-125m", Layers: 3, Units: 700, Tokens: 21,
+	m, err := synth.Collect(t.Context(), synth.Options{Like: "opt-125m", Layers: 3, Units: 700,
+		Tokens: 21,
 		Prompt: 4, Sequences: 2, Seed: 9, ActiveShare: 0.08, Predicted: true})
 	if err != nil {
 		t.Fatal(err)
@@ -178,8 +179,9 @@ func tableDevices(t testing.TB) []*devicemodels.Device {
 // Invariant 2: the time of I/O is within 1 % of a run of its own, for all shapes of devices, masks,
 // windows, chunks, gaps and depths.
 func TestTableErrorIsSmall(t *testing.T) {
-	src, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Layers: 2, Units: 5000, Tokens: 32,
-		Seed: 3, Predicted: true})
+	src, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Layers: 2, Units: 5000,
+		Tokens: 32,
+		Seed:   3, Predicted: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -415,7 +417,8 @@ func TestGPUEqualsSingleRuns(t *testing.T) {
 		f.Limit = &flash.Limit{Rate: 300 * units.MBps, Interval: 20 * units.Millisecond}
 	})
 	plain := testDevice("servers", nil)
-	fixture, err := devicemodels.Load(t.Context(), "../../devicemodels/testdata/made-up-gpu.device.yaml")
+	fixture, err := devicemodels.Load(t.Context(),
+		"../../devicemodels/testdata/made-up-gpu.device.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -443,8 +446,9 @@ func TestGPUEqualsSingleRuns(t *testing.T) {
 			}
 		}
 	}
-	_, err = sim.Run(t.Context(), src, sim.Config{Device: testDevice("none", nil), Engine: "pread", Parallel: 1,
-		Backend: sim.OnCUDA})
+	_, err = sim.Run(t.Context(), src, sim.Config{Device: testDevice("none", nil), Engine: "pread",
+		Parallel: 1,
+		Backend:  sim.OnCUDA})
 	if !errors.Is(err, sim.ErrConfig) {
 		t.Errorf("a device without a GPU: %v", err)
 	}

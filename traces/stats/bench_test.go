@@ -16,8 +16,9 @@ func BenchmarkCompute(b *testing.B) {
 		predicted bool
 	}{{"true", false}, {"predicted", true}} {
 		b.Run(c.name, func(b *testing.B) {
-			m, err := synth.Collect(b.Context(), synth.Options{Like: "opt-6.7b", Layers: 8, Tokens: 256,
-				Seed: 42, Predicted: c.predicted})
+			m, err := synth.Collect(b.Context(), synth.Options{Like: "opt-6.7b", Layers: 8,
+				Tokens: 256,
+				Seed:   42, Predicted: c.predicted})
 			if err != nil {
 				b.Fatal(err)
 			}

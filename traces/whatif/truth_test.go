@@ -112,7 +112,8 @@ func windows(t *testing.T, src traces.Source) *stats.Windows {
 
 func synthetic(t *testing.T, share float64) *traces.Memory {
 	t.Helper()
-	m, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Layers: 1, Units: 8192, Tokens: 300,
+	m, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Layers: 1, Units: 8192,
+		Tokens:      300,
 		ActiveShare: share, Seed: 42})
 	if err != nil {
 		t.Fatal(err)

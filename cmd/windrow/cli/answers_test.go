@@ -63,7 +63,8 @@ func TestPlanPrintsEverySection(t *testing.T) {
 	args := []string{"plan", "-t", "tiny.trace.arrow", "-d", "m1-max", "--dram", "90%", "--target",
 		"1000", "--others", "m2-ultra", "--energy"}
 	o := command(args...)
-	if o.code != exitValidation || !strings.Contains(o.stderr, "the target of 1000 tokens/s is not") {
+	if o.code != exitValidation || !strings.Contains(o.stderr,
+		"the target of 1000 tokens/s is not") {
 		t.Errorf("exit %d: %s", o.code, o.stderr)
 	}
 	saysAll(t, o.stdout, "verdict: the target of 1000 tokens/s is not reached", "row cache",

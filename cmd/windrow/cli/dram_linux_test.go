@@ -111,8 +111,9 @@ func littleModel(t *testing.T) (image, trace string) {
 		model.SynthOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	m, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Shape: traces.Shape(shape), Tokens: 20,
-		Seed: 5, ActiveShare: 0.1})
+	m, err := synth.Collect(t.Context(), synth.Options{Like: "opt-6.7b", Shape: traces.Shape(shape),
+		Tokens: 20,
+		Seed:   5, ActiveShare: 0.1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -181,11 +181,12 @@ func TestLostResult(t *testing.T) {
 		code int
 		says string
 	}{
-		"nothing is lost":        {badOutput{left: room}, exitOK, ""},
-		"write fails":            {badOutput{write: syscall.EACCES}, exitFailed, "not be written"},
-		"write is short":         {badOutput{left: 1}, exitFailed, "short write"},
-		"close fails, for quota": {badOutput{left: room, close: syscall.EDQUOT}, exitFailed, "quota"},
-		"the pipe is closed":     {badOutput{write: syscall.EPIPE}, exitPipe, ""},
+		"nothing is lost": {badOutput{left: room}, exitOK, ""},
+		"write fails":     {badOutput{write: syscall.EACCES}, exitFailed, "not be written"},
+		"write is short":  {badOutput{left: 1}, exitFailed, "short write"},
+		"close fails, for quota": {badOutput{left: room, close: syscall.EDQUOT}, exitFailed,
+			"quota"},
+		"the pipe is closed": {badOutput{write: syscall.EPIPE}, exitPipe, ""},
 	} {
 		var stderr strings.Builder
 		code := Run(t.Context(), strings.NewReader(""), &c.out, &stderr, []string{"version"})

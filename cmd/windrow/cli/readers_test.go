@@ -69,7 +69,8 @@ var readers = []string{
 		"--tokenizer {model:tokenizer.json}",
 	"adaptive -t {tales.trace.arrow} -d {m1.device.yaml} -m {tales.flash.safetensors} --skip 0 " +
 		"--dram-over-time {budget.csv} -o a1.csv",
-	"speculate -t {tales.trace.arrow} -d {m1.device.yaml} -m {tales.flash.safetensors} --window 1 " +
+	"speculate -t {tales.trace.arrow} -d {m1.device.yaml} -m {tales.flash.safetensors} " +
+		"--window 1 " +
 		"--lambda 1 --most 2",
 	"layout -t {tiny.trace.arrow} -d m1-max --window 0 --gaps 0..2",
 	"layout -t {tales.trace.arrow} -d {m1.device.yaml} -m {tales.flash.safetensors} --window 0 " +
@@ -95,7 +96,8 @@ var readers = []string{
 var readNothing = []string{
 	"synth model --like opt-125m --layers 1 -o m1.flash.safetensors",
 	"synth trace --like opt-6.7b --layers 1 --tokens 2 -o m2.trace.arrow",
-	"device list", "device fio-job --file nvme", "reproduce --table flash", "completion bash", "man",
+	"device list", "device fio-job --file nvme", "reproduce --table flash", "completion bash",
+	"man",
 	"version", "clean",
 }
 

@@ -92,22 +92,28 @@ var documents = []documented{
 	{"batch", "batch -t tiny.trace.arrow -d m1-max --window 0", exitOK},
 	{"batch", "batch -t tiny.trace.arrow -d samsung-860pro-sata --sizes 2,4 --window 1", exitOK},
 	{"batch", "batch -t tales.trace.arrow -d m1-max --sizes 1,2 --group", exitOK},
-	{"plan", "plan -t tiny.trace.arrow -d m1-max --dram 90% --target 1000 --others m2-ultra --energy",
+	{"plan", "plan -t tiny.trace.arrow -d m1-max --dram 90% --target 1000 --others m2-ultra " +
+		"--energy",
 		exitValidation},
 	{"plan", "plan -t tiny.trace.arrow -d m1-max --dram 90% --target 1 --others m2-ultra", exitOK},
-	{"plan", "plan -t tiny.trace.arrow -d samsung-860pro-sata --dram 90% --others m2-ultra", exitOK},
+	{"plan", "plan -t tiny.trace.arrow -d samsung-860pro-sata --dram 90% --others m2-ultra",
+		exitOK},
 	{"plan", "plan -t tiny.trace.arrow -d m1-max --dram 1MiB", exitValidation},
 	{"breakeven", "breakeven -d m1-max -t tiny.trace.arrow --weights 1%", exitValidation},
-	{"breakeven", "breakeven -d m1-max,emmc-64gb-sige5 --simulated-layers 1 --largest-batch 4", exitOK},
+	{"breakeven", "breakeven -d m1-max,emmc-64gb-sige5 --simulated-layers 1 --largest-batch 4",
+		exitOK},
 	{"feasible", "feasible --like opt-13b --dram 8GiB", exitOK},
 	{"feasible", "feasible --like mixtral-8x7b -d m1-max --dram 16GiB --vram 8GiB", exitOK},
 	{"feasible", "feasible --like opt-13b --dram 64MiB", exitValidation},
-	{"adaptive", "adaptive -t tiny.trace.arrow -d m1-max --skip 0 --dram-over-time 0:90%,2:64%", exitOK},
-	{"adaptive", "adaptive -t tiny.trace.arrow -d samsung-860pro-sata --skip 0 --dram-over-time 90%",
+	{"adaptive", "adaptive -t tiny.trace.arrow -d m1-max --skip 0 --dram-over-time 0:90%,2:64%",
+		exitOK},
+	{"adaptive", "adaptive -t tiny.trace.arrow -d samsung-860pro-sata --skip 0 " +
+		"--dram-over-time 90%",
 		exitOK},
 	{"adaptive", "adaptive -t tiny.trace.arrow -d m1-max --dram-over-time 1MiB", exitValidation},
 	{"speculate", "speculate -t tiny.trace.arrow -d m1-max --window 1 --lambda 1 --most 2", exitOK},
-	{"speculate", "speculate -t tiny.trace.arrow -d samsung-860pro-sata --window 1 --lambda 1 --most 0 " +
+	{"speculate", "speculate -t tiny.trace.arrow -d samsung-860pro-sata --window 1 --lambda 1 " +
+		"--most 0 " +
 		"--draft-time 1ms --drawn", exitOK},
 	{"layout", "layout -t tiny.trace.arrow -d m1-max --window 0 --gaps 0..2", exitOK},
 	{"layout", "layout -t tales.trace.arrow -d samsung-860pro-sata --gaps 0 --align 1B", exitOK},
@@ -117,7 +123,8 @@ var documents = []documented{
 		"--speedup 100", exitOK},
 	{"traffic", "traffic -t tiny.trace.arrow -d samsung-860pro-sata --find-rate --requests 8 " +
 		"--prompt-tokens 20 --output-tokens 5", exitOK},
-	{"traffic", "traffic -t tiny.trace.arrow -d m1-max --find-rate --requests 8 --prompt-tokens 20 " +
+	{"traffic", "traffic -t tiny.trace.arrow -d m1-max --find-rate --requests 8 " +
+		"--prompt-tokens 20 " +
 		"--output-tokens 5 --slo-tpot 1us", exitValidation},
 	{"sweep", "sweep examples/scenarios/windows.yaml -o s.jsonl --shard 1/9", exitOK},
 	{"pack", "pack examples/models/tales -o new.flash.safetensors --dtype q8", exitOK},
@@ -164,7 +171,8 @@ var documents = []documented{
 	{"train-low-rank", "train -t learn.trace.arrow --rank 2 --epochs 1 --device m1-max -m " +
 		"tales.flash.safetensors -o low.predictor.safetensors", exitOK},
 	{"train-low-rank", "train -t judge.trace.arrow --evaluate low.predictor.safetensors", exitOK},
-	{"train-low-rank", "train --import checkpoint sparse.safetensors -m tales.flash.safetensors -o " +
+	{"train-low-rank", "train --import checkpoint sparse.safetensors -m " +
+		"tales.flash.safetensors -o " +
 		"deja.predictor.safetensors", exitOK},
 	{"train-centroid", "train -t learn.trace.arrow --kind centroid --centroids 4 --epochs 1 " +
 		"--device m1-max -o sets.predictor.safetensors", exitOK},

@@ -43,7 +43,8 @@ func TestSimulateOnGPU(t *testing.T) {
 	wall := map[string]float64{}
 	for name, flags := range map[string]string{"host": "", "free": " --backend cuda",
 		"observed": " --backend cuda --observed"} {
-		must(t, words(t, "sim -t tiny.trace.arrow -d gpu.device.yaml --force -o a.run.arrow"+flags)...)
+		must(t,
+			words(t, "sim -t tiny.trace.arrow -d gpu.device.yaml --force -o a.run.arrow"+flags)...)
 		run, err := traces.ReadRun(t.Context(), "a.run.arrow")
 		if err != nil {
 			t.Fatal(err)

@@ -72,7 +72,8 @@ func TestTrafficText(t *testing.T) {
 	saysAll(t, text, "at least ", "requests/s (bound) meet TTFT ≤ 2s and TPOT ≤ 200ms",
 		"true masks", "server: policy window:5; up to 16 sequences, 256 prompt tokens per step",
 		"load: 8 requests of 20 prompt and 5 output tokens, Poisson arrivals, 0.500/s (1800/h) on "+
-			"average", "P99 (ms)", "queueing", "≤ ", "Basis: bound", "every token is computed alone")
+			"average", "P99 (ms)", "queueing", "≤ ", "Basis: bound", "every token is computed "+
+			"alone")
 	rows, err := csv.NewReader(strings.NewReader(must(t, append(line, "--format",
 		"csv")...))).ReadAll()
 	if err != nil || len(rows) != 2 || rows[0][0] != "model" ||
@@ -90,10 +91,12 @@ func TestTrafficFindsARate(t *testing.T) {
 		a.At.Attainment < 0.9 || len(a.Tried) < 5 {
 		t.Fatalf("%+v", doc.Rate)
 	}
-	saysAll(t, must(t, append([]string{"traffic"}, line...)...), "largest rate at which 90.0 % of the "+
-		"requests have TTFT ≤ 1s and TPOT ≤ 200ms: at least ", "(bound)", "all at once")
+	saysAll(t, must(t, append([]string{"traffic"}, line...)...),
+		"largest rate at which 90.0 % of the "+
+			"requests have TTFT ≤ 1s and TPOT ≤ 200ms: at least ", "(bound)", "all at once")
 	never := command(append([]string{"traffic", "--slo-tpot", "1us"}, line...)...)
-	if never.code != exitValidation || !strings.Contains(never.stderr, "there is no rate at which") {
+	if never.code != exitValidation || !strings.Contains(never.stderr,
+		"there is no rate at which") {
 		t.Errorf("exit %d: %s", never.code, never.stderr)
 	}
 	saysAll(t, never.stdout, "verdict: there is no rate at which")

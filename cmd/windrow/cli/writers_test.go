@@ -41,7 +41,8 @@ var writers = []writing{
 		"-o out/sets.predictor.safetensors"},
 	{verb: "train", line: "train --import checkpoint sparse.safetensors " +
 		"-m tales.flash.safetensors -o out/deja.predictor.safetensors"},
-	{verb: "trace merge", line: "trace merge tiny.trace.arrow tiny.trace.arrow -o out/t.trace.arrow"},
+	{verb: "trace merge", line: "trace merge tiny.trace.arrow tiny.trace.arrow -o " +
+		"out/t.trace.arrow"},
 	{verb: "trace whatif", line: "trace whatif tiny.trace.arrow --share 2% -o out/w.trace.arrow"},
 	{verb: "sim", line: "sim -t tiny.trace.arrow -d m1-max -o out/s.run.arrow"},
 	{verb: "replay", timed: true, line: "replay -t tales.trace.arrow -m tales.flash.safetensors " +

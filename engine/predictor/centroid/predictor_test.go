@@ -424,7 +424,8 @@ func TestLoadOfCopies(t *testing.T) {
 	if _, err := Load(t.Context(), path); err != nil {
 		t.Errorf("without a change: %v", err)
 	}
-	if _, err := Load(t.Context(), filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Load(t.Context(), filepath.Join(t.TempDir(), "none")); !errors.Is(err,
+		fs.ErrNotExist) {
 		t.Error(err)
 	}
 	data, err := os.ReadFile(good)

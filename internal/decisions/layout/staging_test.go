@@ -46,7 +46,8 @@ func TestStagingNeverOverlaps(t *testing.T) {
 			}
 		}
 		if placed != 200 || s.Room > 4*StagingAlign && (waited == 0 || both == 0) {
-			t.Errorf("room %d: %d submissions, %d waits, %d side by side", s.Room, placed, waited, both)
+			t.Errorf("room %d: %d submissions, %d waits, %d side by side", s.Room, placed, waited,
+				both)
 		}
 	}
 	s := Staging{Room: 4 * StagingAlign}
