@@ -10,6 +10,18 @@ import (
 	"github.com/windrow-sim/windrow/internal/refusal"
 )
 
+// FindAll finds several devices, as Find does, in the order of their names.
+func FindAll(ctx context.Context, names []string) ([]*Device, error) {
+	list := make([]*Device, len(names))
+	for i, name := range names {
+		var err error
+		if list[i], err = Find(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
 // Find reads a device file, or a preset when the name is one and no file's.
 func Find(ctx context.Context, name string) (*Device, error) {
 	presets := Presets()

@@ -13,7 +13,7 @@ import (
 	"github.com/windrow-sim/windrow/traces/internal/arrowfile"
 )
 
-// changes are what another program may do to a file that is being read.
+// changes are ways in which another program may change a file while it is read.
 var changes = map[string]func(t *testing.T, path string, size int64){
 	"emptied": func(t *testing.T, path string, _ int64) { truncate(t, path, 0) },
 	"halved":  func(t *testing.T, path string, size int64) { truncate(t, path, size/2&^4095) },

@@ -102,7 +102,7 @@ func TestSignalEnds(t *testing.T) {
 	}
 }
 
-// A verb whose output nobody takes ends as well: its page is longer than what the pipe holds.
+// A verb that is blocked on a full pipe ends as well: its page is longer than the pipe holds.
 func TestSignalEndsBlockedOutput(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package input reads the files that users name. A name may be that of a folder, of a pipe that
-// nobody writes to, of a device without an end, or of a file on a disk that does not answer.
+// Package input reads the files that users name. A name may be that of a folder, of a pipe without
+// a writer, of a device without an end, or of a file on a disk that does not answer.
 //
 //	ReadFile    a whole file of any kind, up to a limit
 //	OpenStream  a file of any kind, from its start to its end

@@ -75,9 +75,6 @@ func (f *File) Name() string { return f.f.Name() }
 // Size is the length of the file in bytes when it was opened.
 func (f *File) Size() int64 { return f.size }
 
-// OS is the file itself, for calls of the system that take one. File closes it.
-func (f *File) OS() *os.File { return f.f }
-
 // ReadAt implements io.ReaderAt. After an error of the context, p may still be written to.
 func (f *File) ReadAt(p []byte, off int64) (n int, err error) {
 	for first := true; first || n < len(p) && err == nil; first = false {
@@ -125,8 +122,8 @@ func (f *File) Take() *os.File {
 // worker reads on a goroutine of its own, so that its caller can go without the answer. It lives
 // as long as the file: small reads are frequent, and a goroutine for each takes memory.
 type worker struct {
-	jobs chan job    // closed when nobody wants more
-	done chan answer // of room for one, so that an answer nobody waits for does not block
+	jobs chan job    // closed by the reader that is done
+	done chan answer // holds one answer, so that the worker never blocks
 }
 
 type job struct {

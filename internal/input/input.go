@@ -99,7 +99,7 @@ func readFile(ctx context.Context, path string, limit Limit) ([]byte, error) {
 func stat(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	if at := new(fs.PathError); errors.As(err, &at) {
-		at.Op = "open" // which is what was asked for
+		at.Op = "open" // the operation that the caller asked for
 	}
 	if err == nil && info.IsDir() {
 		err = &refused{refusal.Input("%s is a folder; name a file", path), ErrKind}
@@ -186,5 +186,5 @@ func ended(ctx context.Context, path string) error {
 	return fmt.Errorf("reading %s: %w", path, ctx.Err())
 }
 
-// closeLate closes a file that opened when nobody waited for it any more.
+// closeLate closes a file whose opening ended after its context.
 func closeLate(f *os.File) { _ = f.Close() }

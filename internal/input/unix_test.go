@@ -44,7 +44,7 @@ func returns(t *testing.T, do func() error) error {
 	}
 }
 
-// Nobody writes to one pipe; the writer of the other has written a little and does not go on.
+// One pipe has no writer. The writer of the other has written a little and does not go on.
 func TestEndsWithItsContext(t *testing.T) {
 	silent, slow := pipe(t), pipe(t)
 	w, err := os.OpenFile(slow, os.O_RDWR, 0)

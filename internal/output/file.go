@@ -28,7 +28,7 @@ type File struct {
 // errDone ends a file that was committed or aborted.
 var errDone = errors.New("output: already written, or given up")
 
-// ErrExists: there is a file of this name, and nobody said that it may be replaced.
+// ErrExists: there is a file of this name, and it may not be replaced.
 var ErrExists = errors.New("output: the file exists")
 
 // ErrBusy: another process is writing this file.
@@ -200,7 +200,7 @@ func partialName(path string, n int) string {
 	return fmt.Sprintf("%s.%d-%d%s", path, os.Getpid(), n, suffix)
 }
 
-// partialForm is what partialName adds to a name.
+// partialForm matches the names that partialName makes.
 var partialForm = regexp.MustCompile(`^(.+)\.([0-9]+)-[0-9]+\.partial$`)
 
 // parsePartial returns the name that an unfinished file will have, and its process.
@@ -243,8 +243,8 @@ func sweepStale(path string) (removed []string, err error) {
 	return removed, nil
 }
 
-// removeDead removes an unfinished file that nobody holds. It reports false for one that is held,
-// and for one of a file system without locks, where nobody can tell.
+// removeDead removes an unfinished file that is not locked. It reports false for a locked one, and
+// on a file system without locks.
 func removeDead(name string) (bool, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock takes the lock of a file, which ends with its closing or its process. It reports false if
-// somebody else has it, and an error if there are no locks here.
+// tryLock locks a file until it is closed or the process ends. It reports false if the file is
+// locked already, and returns an error if the file system has no locks.
 func tryLock(f *os.File) (bool, error) {
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
@@ -26,9 +26,9 @@ func tryLock(f *os.File) (bool, error) {
 	}
 }
 
-// lockFolder lets one process at a time look for other writers and add itself. A folder that
-// somebody else keeps locked, or that cannot be locked, is done without: then two processes that
-// begin in the same moment may both be refused, and no file is lost.
+// lockFolder serialises the search for other writers and the creation of an unfinished file. A
+// folder that stays locked, or cannot be locked, is left unlocked: then two processes that begin in
+// the same moment may both be refused, and no file is lost.
 func lockFolder(dir string) (unlock func()) {
 	d, err := os.Open(dir)
 	if err != nil {

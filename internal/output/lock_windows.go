@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tryLock takes the lock of a file, which ends with its closing or its process. It reports false if
-// somebody else has it.
+// tryLock locks a file until it is closed or the process ends. It reports false if the file is
+// locked already.
 func tryLock(f *os.File) (bool, error) {
 	err := windows.LockFileEx(windows.Handle(f.Fd()),
 		windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0,

@@ -33,8 +33,8 @@ type Handle interface {
 	Stat() (fs.FileInfo, error)
 }
 
-// FS is what this package asks of the operating system to change files. Tests put disks that fail
-// or crash in its place.
+// FS has the operations on files that this package needs. Tests replace it by disks that fail or
+// lose power.
 type FS interface {
 	OpenFile(name string, flag int, perm fs.FileMode) (Handle, error)
 	Rename(from, to string) error
@@ -43,11 +43,11 @@ type FS interface {
 	SyncDir(dir string) error
 }
 
-// system is the file system of the operating system.
-type system struct{}
+// System is the file system of the operating system. Tests embed it in others.
+type System struct{}
 
 // OpenFile opens a file as os.OpenFile does.
-func (system) OpenFile(name string, flag int, perm fs.FileMode) (Handle, error) {
+func (System) OpenFile(name string, flag int, perm fs.FileMode) (Handle, error) {
 	f, err := os.OpenFile(name, flag, perm)
 	if err != nil {
 		return nil, err // and not a Handle around a nil file
@@ -56,13 +56,13 @@ func (system) OpenFile(name string, flag int, perm fs.FileMode) (Handle, error) 
 }
 
 // Rename renames a file as os.Rename does.
-func (system) Rename(from, to string) error { return os.Rename(from, to) }
+func (System) Rename(from, to string) error { return os.Rename(from, to) }
 
 // Remove removes a file as os.Remove does.
-func (system) Remove(name string) error { return os.Remove(name) }
+func (System) Remove(name string) error { return os.Remove(name) }
 
 // SyncDir syncs a folder, where the file system can.
-func (system) SyncDir(dir string) error {
+func (System) SyncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil // folders cannot be synced there
 	}
@@ -87,16 +87,13 @@ func init() { Use(nil) }
 // returns a function that brings back the one before. Only tests use it.
 func Use(other FS) (restore func()) {
 	if other == nil {
-		other = system{}
+		other = System{}
 	}
 	before := files.Swap(&other)
 	return func() { files.Store(before) }
 }
 
 func disk() FS { return *files.Load() }
-
-// System returns the file system of the operating system, to be wrapped.
-func System() FS { return system{} }
 
 // explain adds the remedy to an error of the disk. The error names the file already, or path does.
 func explain(doing, path string, err error) error {

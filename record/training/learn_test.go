@@ -99,7 +99,7 @@ func quick(t *testing.T, kind string) Config {
 }
 
 // TestLowRankLearns: a predictor of a made-up trace finds most units of texts that it has not seen,
-// and what Judge says of its file is what the training said.
+// and Judge reports the same of its file as the training.
 func TestLowRankLearns(t *testing.T) {
 	for _, ahead := range []bool{false, true} {
 		cfg := quick(t, LowRank)

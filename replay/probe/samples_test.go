@@ -220,8 +220,8 @@ func TestSamplesOfAnotherProbeAreRefused(t *testing.T) {
 	}
 }
 
-// TestSamplesOfNoProbe: numbers that no probe finds are refused, with the line. They would go into
-// a device that nobody measured.
+// TestSamplesOfNoProbe: numbers that no probe finds are refused, with the line. A resumed probe
+// would put them into the device.
 func TestSamplesOfNoProbe(t *testing.T) {
 	cfg := sampled(t)
 	interrupted(t, cfg)

@@ -57,7 +57,7 @@ const (
 	Predicted Masks = "predicted" // the engine's predictors, which err
 )
 
-// Faults are what the file does wrong. Chances are per call of pread, numbers count calls from 1.
+// Faults are the faults of the file. Chances are per call of pread, numbers count calls from 1.
 type Faults struct {
 	Short, Interrupted, Again float64 // short reads, EINTR, EAGAIN
 	Late                      float64 // a read is late by up to a millisecond

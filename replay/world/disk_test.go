@@ -142,7 +142,7 @@ func (d *disk) begin(c *call) {
 	c.id = d.ids
 	d.active = append(d.active, c)
 	for i := range c.buf {
-		c.buf[i] = 0xa5 // nobody may use it before the call ends
+		c.buf[i] = 0xa5 // poison: the engine must not use it before the call ends
 	}
 	if faults.Truncated == d.count {
 		d.size = d.size * 3 / 4

@@ -61,8 +61,8 @@ func TestField_V1_NoLockIsHeldAcrossARead(t *testing.T) {
 	}
 }
 
-// V1: a lock that is held while its holder sleeps is what the limit of real time is for, and a
-// goroutine that is left behind is found by the bubble.
+// V1: a bubble finds a goroutine that is left behind. It does not find a lock that is held while
+// its holder sleeps: the limit of real time does.
 func TestField_V1_ABubbleFindsWhatIsLeft(t *testing.T) {
 	var found any
 	t.Run("bubble", func(t *testing.T) {

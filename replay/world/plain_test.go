@@ -5,9 +5,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/mask"
 )
 
-// plainWindow is a window of k tokens in the words of the paper: in memory is what the last k
-// tokens needed. It shares no code with package policy, whose decisions engine and simulator have
-// in common.
+// plainWindow keeps the units that the last k tokens needed, as the paper says. It shares no code
+// with package policy, which decides for engine and simulator.
 type plainWindow struct {
 	k    int
 	last []mask.Mask // the oldest first

@@ -20,7 +20,7 @@ const plantedSeeds = "500"
 // fault is a fault to plant: in a file, new stands for old, which the file has once.
 type fault struct{ name, file, old, new string }
 
-// plantedFaults are what the world must find. The first four are those that issue and docs name.
+// plantedFaults must each be found. The first four are those that issue and docs name.
 var plantedFaults = []fault{
 	{"an eviction is dropped", "engine/rowcache.go",
 		"for _, u := range units {", "for _, u := range units[min(1, len(units)):] {"},

@@ -27,7 +27,7 @@ type witness struct {
 	wrong   []string
 }
 
-// asked is what the engine asked of one layer.
+// asked holds the requests of the engine for one layer.
 type asked struct {
 	requests int
 	bytes    units.Bytes
@@ -90,7 +90,7 @@ func (w *witness) begin(reqs []flashio.Request) {
 	w.memory = merged(append(w.memory, buffers...))
 }
 
-// layer is what was asked of the layer at an offset.
+// layer returns the requests for the layer at an offset.
 func (w *witness) layer(offset int64) *asked {
 	for l := len(w.geo.Base) - 1; l > 0; l-- {
 		if offset >= w.geo.Base[l] {

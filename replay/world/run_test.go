@@ -23,7 +23,7 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// outcome is what became of a case. Two runs of one case have equal outcomes.
+// outcome is the result of a case. Two runs of one case have equal outcomes.
 type outcome struct {
 	Kind     kind
 	Findings []string    // what must not be

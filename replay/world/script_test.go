@@ -90,7 +90,7 @@ func openModel(path string) (*weights, error) {
 	return w, err
 }
 
-// step is what the engine is asked next.
+// step is one call of the engine.
 type step struct {
 	reset  bool
 	rewind int // the first sequence goes back to this position; -1 = it does not
@@ -328,7 +328,7 @@ func (g *guesser) PredictToken(feature []float32, masks []mask.Mask) error {
 	return nil
 }
 
-// trace is what the steps need, a token each: what the simulator runs and memory is sized by.
+// trace has one token for each step. The simulator runs it, and memory is sized by it.
 func (c *Case) trace(w *weights, steps []step) *traces.Memory {
 	s := w.model.Shape
 	m := &traces.Memory{Head: traces.Header{Layers: s.Layers, Units: s.DFFN,

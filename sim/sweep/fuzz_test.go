@@ -42,19 +42,24 @@ func summed(results []byte) []byte {
 	return list
 }
 
+// swept returns a whole file of results, its header and its text.
+func swept(f *testing.F) (path string, h *Header, text []byte) {
+	path, h = filepath.Join(f.TempDir(), "r.jsonl"), &Header{}
+	if err := sweepTo(f, path, h, false, 1000); err != nil {
+		f.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return path, h, text
+}
+
 // FuzzResults reads any header and any results behind it, whose lines get their hashes if sum. That
 // takes memory in proportion to the lines. Results that are accepted are the same when they are
 // written again.
 func FuzzResults(f *testing.F) {
-	path := filepath.Join(f.TempDir(), "r.jsonl")
-	h := &Header{}
-	if err := sweepTo(f, path, h, false, 1000); err != nil {
-		f.Fatal(err)
-	}
-	good, err := os.ReadFile(path)
-	if err != nil {
-		f.Fatal(err)
-	}
+	_, _, good := swept(f)
 	lines := bytes.SplitAfter(good, []byte("\n"))
 	f.Add(lines[0], unsummed(bytes.Join(lines[1:3], nil)), true)
 	f.Add(lines[0], unsummed(bytes.Join(lines[len(lines)-3:], nil)), true)
@@ -111,16 +116,8 @@ func readAll(t *testing.T, file []byte) (h *Header, results []Result, err error)
 // FuzzResume goes on with any file of an interrupted sweep. What stays are whole results of this
 // sweep from its beginning, as they were; a file of anything else is refused and not touched.
 func FuzzResume(f *testing.F) {
-	path := filepath.Join(f.TempDir(), "r.jsonl")
-	h := &Header{}
-	if err := sweepTo(f, path, h, false, 1000); err != nil {
-		f.Fatal(err)
-	}
-	good, err := os.ReadFile(path)
-	if err == nil {
-		err = os.Remove(path)
-	}
-	if err != nil {
+	path, h, good := swept(f)
+	if err := os.Remove(path); err != nil {
 		f.Fatal(err)
 	}
 	head := good[:bytes.IndexByte(good, '\n')+1]

@@ -89,11 +89,10 @@ func start(t *testing.T, name string, s *Scenario) {
 	}
 }
 
-// TestHeadroomIsBounded: the fewest loads of a policy take memory for every token, which no second
-// pass divides. A trace of too many tokens is refused before any is taken.
-func TestHeadroomIsBounded(t *testing.T) {
-	s, err := ParseScenario("s.yaml", []byte("trace: {like: opt-6.7b, tokens: 1000000000}\n"+
-		"windows: 2\ndevices: m1-max\nheadroom: true\n"))
+// parsed returns the configurations of a scenario and its synthetic trace.
+func parsed(t *testing.T, scenario string) ([]Config, *Trace) {
+	t.Helper()
+	s, err := ParseScenario("s.yaml", []byte(scenario))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,9 +104,17 @@ func TestHeadroomIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return configs, trace
+}
+
+// TestHeadroomIsBounded: the fewest loads of a policy take memory for every token, which no second
+// pass divides. A trace of too many tokens is refused before any is taken.
+func TestHeadroomIsBounded(t *testing.T) {
+	configs, trace := parsed(t, "trace: {like: opt-6.7b, tokens: 1000000000}\n"+
+		"windows: 2\ndevices: m1-max\nheadroom: true\n")
 	ctx, cancel := context.WithTimeout(t.Context(), hung)
 	defer cancel()
-	err = Run(ctx, trace, configs, Options{Headroom: true}, nil)
+	err := Run(ctx, trace, configs, Options{Headroom: true}, nil)
 	if !errors.Is(err, sim.ErrConfig) || !strings.Contains(err.Error(), "max_tokens") {
 		t.Errorf("%v, want a refusal that names max_tokens", err)
 	}
@@ -126,19 +133,8 @@ func TestMemoryIsAsStated(t *testing.T) {
 // TestMemoryOfManyConfigurations: a pass has no more configurations than passMemory has room for,
 // as the heap measures it.
 func TestMemoryOfManyConfigurations(t *testing.T) {
-	s, err := ParseScenario("s.yaml", []byte("trace: {like: opt-6.7b, layers: 1, tokens: 2}\n"+
-		"windows: 0..19\ngaps: 0..99\nchunks: [none, 64KiB]\nparallel: 1..2\ndevices: m1-max\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	configs, err := s.Configurations(resolver())
-	if err != nil {
-		t.Fatal(err)
-	}
-	trace, err := FromSynth(s.Trace.Options(false), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	configs, trace := parsed(t, "trace: {like: opt-6.7b, layers: 1, tokens: 2}\n"+
+		"windows: 0..19\ngaps: 0..99\nchunks: [none, 64KiB]\nparallel: 1..2\ndevices: m1-max\n")
 	sweep := &sweeper{trace: trace, variants: map[Variant]*Trace{{}: trace}, configs: configs,
 		tables: map[tableKey]*Table{}}
 	if err := sweep.check(t.Context()); err != nil {

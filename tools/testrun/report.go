@@ -101,7 +101,7 @@ func (r *report) ofPackage(p *pkg, e *event) {
 	case "output":
 		p.own = append(p.own, e.Output)
 	case "pass", "skip":
-		// The rest is what tests wrote past their logs.
+		// Other lines were written to stdout by the tests themselves.
 		for _, line := range p.own {
 			if strings.HasPrefix(line, "ok  \t") || strings.HasPrefix(line, "?   \t") {
 				io.WriteString(r.w, line)

@@ -56,14 +56,12 @@ func adaptiveCommand(e *env) *cli.Command {
 
 func (e *env) adaptive(c *cli.Context) error {
 	out := c.String("out")
-	if c.IsSet("out") {
-		suffix := ".csv"
-		if strings.HasSuffix(out, ".jsonl") {
-			suffix = ".jsonl"
-		}
-		if err := e.claim(c, out, suffix); err != nil {
-			return err
-		}
+	suffix := ".csv"
+	if strings.HasSuffix(out, ".jsonl") {
+		suffix = ".jsonl"
+	}
+	if err := e.claimFlag(c, "out", suffix); err != nil {
+		return err
 	}
 	tr, err := e.openTrace(c.Context, c.String("trace"))
 	if err != nil {

@@ -103,15 +103,7 @@ func breakevenDevices(c *cli.Context) ([]*devicemodels.Device, error) {
 		return nil, usageError("breakeven needs --device or --presets; see \"windrow breakeven " +
 			"--help\"")
 	}
-	var list []*devicemodels.Device
-	for _, name := range names {
-		d, err := devicemodels.Find(c.Context, name)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, d)
-	}
-	return list, nil
+	return devicemodels.FindAll(c.Context, names)
 }
 
 // breakevenQuestion reads what is asked, all but the device.

@@ -36,10 +36,8 @@ func calibrateCommand(e *env) *cli.Command {
 }
 
 func (e *env) calibrate(c *cli.Context) error {
-	if c.IsSet("out") {
-		if err := e.claim(c, c.String("out"), ".json"); err != nil {
-			return err
-		}
+	if err := e.claimFlag(c, "out", ".json"); err != nil {
+		return err
 	}
 	m, err := e.openSession(c)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
 	"github.com/windrow-sim/windrow/internal/output"
 )
 
@@ -77,14 +78,22 @@ func belowZero(c *cli.Context, f cli.Flag, name string) bool {
 	return false
 }
 
-// claim refuses, before the work, a result file that could not be written, that is there already
-// or that another process is writing, and keeps others from it until the verb ends. suffix is what
-// its name must end in, and may be empty.
+// claim reserves the name of a result file until the verb ends. It refuses a file that cannot be
+// written, that exists, or that another process writes. The name must end in suffix, which may be
+// empty.
 func (e *env) claim(c *cli.Context, path, suffix string) error {
 	if err := checkOutput(path, suffix); err != nil {
 		return err
 	}
 	return e.claimFile(path, c.Bool("force") || c.Bool("resume"))
+}
+
+// claimFlag claims the file that a flag names, if it is given.
+func (e *env) claimFlag(c *cli.Context, flag, suffix string) error {
+	if !c.IsSet(flag) {
+		return nil
+	}
+	return e.claim(c, c.String(flag), suffix)
 }
 
 // claimFile claims a file, which may be replaced or not.

@@ -45,7 +45,7 @@ type env struct {
 // Run executes one command line (without the program's name) and returns the exit code. It closes
 // stdout, if that can be closed: some disks tell only then that they are full.
 func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) int {
-	// A verb whose result nobody gets ends like an interrupted one.
+	// A verb that cannot write its result is cancelled.
 	lost, cancel := context.WithCancel(ctx)
 	defer cancel()
 	out := &result{w: &endable{ctx, stdout}, failed: cancel}

@@ -38,10 +38,8 @@ func (e *env) deviceCompare(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.IsSet("out") {
-		if err := e.claim(c, c.String("out"), ".svg"); err != nil {
-			return err
-		}
+	if err := e.claimFlag(c, "out", ".svg"); err != nil {
+		return err
 	}
 	cmp, err := devicemodels.Compare(cfg)
 	if err != nil {
@@ -83,10 +81,6 @@ func compareConfig(c *cli.Context) (cfg devicemodels.CompareConfig, err error) {
 	if err := cfg.Check(); err != nil {
 		return cfg, err
 	}
-	for i, name := range c.Args().Slice() {
-		if cfg.Devices[i], err = devicemodels.Find(c.Context, name); err != nil {
-			return cfg, err
-		}
-	}
-	return cfg, nil
+	cfg.Devices, err = devicemodels.FindAll(c.Context, c.Args().Slice())
+	return cfg, err
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// endable is a writer whose writes return soon after its context ends, even to a pipe that nobody
-// empties. Until then, and where nothing blocks, it is the writer itself.
+// endable is a writer whose writes return soon after its context ends, even to a full pipe. Before
+// that it only passes writes on.
 type endable struct {
 	ctx context.Context
 	w   io.Writer

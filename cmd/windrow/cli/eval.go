@@ -51,10 +51,8 @@ func evalCommand(e *env) *cli.Command {
 }
 
 func (e *env) eval(c *cli.Context) error {
-	if c.IsSet("plot") {
-		if err := e.claim(c, c.String("plot"), ".svg"); err != nil {
-			return err
-		}
+	if err := e.claimFlag(c, "plot", ".svg"); err != nil {
+		return err
 	}
 	cfg, device, err := evalConfig(c)
 	if err != nil {

@@ -173,7 +173,7 @@ func TestStdoutOnFullDisk(t *testing.T) {
 	}
 }
 
-// Every way in which a result can be lost is told from success; a closed pipe is nobody's fault.
+// A lost result never has exit code 0. A closed pipe has a code of its own and no message.
 func TestLostResult(t *testing.T) {
 	const room = 1 << 20
 	for what, c := range map[string]struct {
@@ -197,7 +197,7 @@ func TestLostResult(t *testing.T) {
 	}
 }
 
-// A text that nobody reads is not written to its end.
+// Once a write of the result has failed, the verb stops generating.
 func TestGenerateEndsWithItsReader(t *testing.T) {
 	workspace(t)
 	var stderr strings.Builder

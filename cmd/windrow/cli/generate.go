@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/urfave/cli/v2"
 
@@ -164,4 +165,9 @@ func (e *env) noteDocument(d *document.Document) {
 	for _, f := range d.Facts {
 		e.note("%s: %s", f.Key, f.Value)
 	}
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }

@@ -56,7 +56,8 @@ func TestNearMissesAreSuggested(t *testing.T) {
 		"replay -t x -m x --chunk 64kb":                "",
 		"sim -t x -d m1-max --format htm":              "did you mean html?",
 		"abracadabra":                                  "unknown verb",
-		"sim --no-flag-is-called-so":                   "unknown flag --no-flag-is-called-so",
+		"sim --no-flag-is-called-like-this": "unknown flag " +
+			"--no-flag-is-called-like-this",
 	} {
 		if o := command(words(t, line)...); o.code == exitOK || !strings.Contains(o.stderr, says) {
 			t.Errorf("%s: exit %d, %q, want %q", line, o.code, o.stderr, says)

@@ -151,7 +151,7 @@ func TestAbsurdNumbersOfFlags(t *testing.T) {
 const (
 	// hung is far longer than anything here takes on a machine that is as busy as it gets.
 	hung = 2 * time.Minute
-	// mostAllocated is what no line of the test takes, with garbage.
+	// mostAllocated bounds the bytes that a command line may allocate, garbage included.
 	mostAllocated = 4 << 30
 )
 

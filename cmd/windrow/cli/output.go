@@ -184,9 +184,6 @@ var outputs = append([]string{"samples", "state"}, replaceable...)
 // hashInput notes a regular file. One that cannot be read is left to its reader, whose error says
 // more.
 func (e *env) hashInput(ctx context.Context, path string) {
-	if !isFile(path) {
-		return
-	}
 	f, err := input.Open(ctx, path)
 	if err != nil {
 		return
@@ -196,11 +193,6 @@ func (e *env) hashInput(ctx context.Context, path string) {
 	if _, err := io.Copy(h, io.NewSectionReader(f, 0, f.Size())); err == nil {
 		e.input(path, hex.EncodeToString(h.Sum(nil)))
 	}
-}
-
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
 }
 
 // errAnswer marks a result that says no: the document was printed, the exit code is 5.

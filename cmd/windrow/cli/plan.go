@@ -2,6 +2,7 @@ package cli
 
 import (
 	"math"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -113,15 +114,6 @@ func otherDevices(c *cli.Context, own string) ([]*devicemodels.Device, error) {
 	if len(names) == 0 {
 		names = devicemodels.Presets()
 	}
-	var list []*devicemodels.Device
-	for _, name := range names {
-		d, err := devicemodels.Find(c.Context, name)
-		if err != nil {
-			return nil, err
-		}
-		if d.Name != own {
-			list = append(list, d)
-		}
-	}
-	return list, nil
+	list, err := devicemodels.FindAll(c.Context, names)
+	return slices.DeleteFunc(list, func(d *devicemodels.Device) bool { return d.Name == own }), err
 }

@@ -39,7 +39,7 @@ func replayCommand(e *env) *cli.Command {
 }
 
 func (e *env) replay(c *cli.Context) error {
-	if err := e.checkRunOutput(c); err != nil {
+	if err := e.claimFlag(c, "out", runSuffix); err != nil {
 		return err
 	}
 	m, err := e.openSession(c)

@@ -48,8 +48,8 @@ func (e *env) report(c *cli.Context) error {
 	if _, ok := formatOf(out); !ok {
 		return unknownReport(out)
 	}
-	toStdout := out == "-" || !c.IsSet("out") && (c.IsSet("format") || c.Bool("json"))
-	if !toStdout {
+	printed := !c.IsSet("out") && (c.IsSet("format") || c.Bool("json"))
+	if !printed && out != "-" {
 		if err := e.claim(c, out, ""); err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (e *env) report(c *cli.Context) error {
 			return err
 		}
 	}
-	if !c.IsSet("out") && (c.IsSet("format") || c.Bool("json")) {
+	if printed {
 		return e.putRuns(c, data)
 	}
 	return e.writeReport(c, data, out)

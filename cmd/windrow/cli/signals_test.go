@@ -183,7 +183,7 @@ func TestSignalsWhileReading(t *testing.T) {
 	all.Wait()
 }
 
-// looked is a context that ends when somebody has looked at it a number of times.
+// looked is a context that ends after a number of calls of Err.
 type looked struct {
 	context.Context
 	left   atomic.Int64

@@ -47,7 +47,7 @@ func simCommand(e *env) *cli.Command {
 }
 
 func (e *env) simulate(c *cli.Context) error {
-	if err := e.checkRunOutput(c); err != nil {
+	if err := e.claimFlag(c, "out", runSuffix); err != nil {
 		return err
 	}
 	tr, err := e.openTrace(c.Context, c.String("trace"))
@@ -71,14 +71,6 @@ func (e *env) simulate(c *cli.Context) error {
 	run.Meta.Tool, run.Meta.Trace, run.Meta.TraceSHA256 = Tool, filepath.Base(c.String("trace")),
 		tr.SHA256()
 	return e.putRun(c, run, c.String("out"), cfg.Device.Flash.LinkRate)
-}
-
-// checkRunOutput checks the flag of runOutput before the work.
-func (e *env) checkRunOutput(c *cli.Context) error {
-	if c.IsSet("out") {
-		return e.claim(c, c.String("out"), runSuffix)
-	}
-	return nil
 }
 
 // putRun prints the Run in the format of the flags and writes it to out, unless that is empty.

@@ -134,10 +134,8 @@ func (e *env) checkSweepOutput(c *cli.Context) error {
 		return err
 	}
 	for _, t := range sweepTables() {
-		if c.IsSet(t.flag) {
-			if err := e.claim(c, c.String(t.flag), t.suffix); err != nil {
-				return err
-			}
+		if err := e.claimFlag(c, t.flag, t.suffix); err != nil {
+			return err
 		}
 	}
 	if n := c.Int("workers"); c.IsSet("workers") && (n < 1 || n > maxParallel) {

@@ -51,7 +51,7 @@ func (r *Recorder) in(name string) bool {
 // OpenFile implements output.FS.
 func (r *Recorder) OpenFile(name string, flag int, perm fs.FileMode) (output.Handle, error) {
 	_, missing := os.Stat(name)
-	h, err := output.System().OpenFile(name, flag, perm)
+	h, err := output.System{}.OpenFile(name, flag, perm)
 	if err != nil || !r.in(name) {
 		return h, err
 	}
@@ -69,7 +69,7 @@ func (r *Recorder) OpenFile(name string, flag int, perm fs.FileMode) (output.Han
 
 // Rename implements output.FS.
 func (r *Recorder) Rename(from, to string) error {
-	err := output.System().Rename(from, to)
+	err := output.System{}.Rename(from, to)
 	if err == nil && r.in(to) {
 		r.add(step{kind: "rename", name: filepath.Base(from), to: filepath.Base(to)})
 	}
@@ -78,7 +78,7 @@ func (r *Recorder) Rename(from, to string) error {
 
 // Remove implements output.FS.
 func (r *Recorder) Remove(name string) error {
-	err := output.System().Remove(name)
+	err := output.System{}.Remove(name)
 	if err == nil && r.in(name) {
 		r.add(step{kind: "remove", name: filepath.Base(name)})
 	}
@@ -87,7 +87,7 @@ func (r *Recorder) Remove(name string) error {
 
 // SyncDir implements output.FS.
 func (r *Recorder) SyncDir(dir string) error {
-	err := output.System().SyncDir(dir)
+	err := output.System{}.SyncDir(dir)
 	if err == nil && filepath.Clean(dir) == filepath.Clean(r.dir) {
 		r.add(step{kind: "folder"})
 	}

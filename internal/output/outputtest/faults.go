@@ -64,7 +64,7 @@ func (d *Faults) OpenFile(name string, flag int, perm fs.FileMode) (output.Handl
 	if err := d.step("open", name); err != nil {
 		return nil, err
 	}
-	h, err := output.System().OpenFile(name, flag, perm)
+	h, err := output.System{}.OpenFile(name, flag, perm)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (d *Faults) Rename(from, to string) error {
 	if err := d.step("rename", from); err != nil {
 		return err
 	}
-	return output.System().Rename(from, to)
+	return output.System{}.Rename(from, to)
 }
 
 // Remove implements output.FS.
@@ -84,7 +84,7 @@ func (d *Faults) Remove(name string) error {
 	if err := d.step("remove", name); err != nil {
 		return err
 	}
-	return output.System().Remove(name)
+	return output.System{}.Remove(name)
 }
 
 // SyncDir implements output.FS.
@@ -92,7 +92,7 @@ func (d *Faults) SyncDir(dir string) error {
 	if err := d.step("sync", dir); err != nil {
 		return err
 	}
-	return output.System().SyncDir(dir)
+	return output.System{}.SyncDir(dir)
 }
 
 // faulty is a file on a disk that fails.
@@ -137,6 +137,7 @@ func (f *faulty) Close() error {
 
 // Full is a disk with room for some bytes.
 type Full struct {
+	output.System
 	Room int64
 	Err  error // what a write fails with that does not fit
 
@@ -145,21 +146,12 @@ type Full struct {
 
 // OpenFile implements output.FS.
 func (d *Full) OpenFile(name string, flag int, perm fs.FileMode) (output.Handle, error) {
-	h, err := output.System().OpenFile(name, flag, perm)
+	h, err := d.System.OpenFile(name, flag, perm)
 	if err != nil {
 		return nil, err
 	}
 	return &filling{h, d, name}, nil
 }
-
-// Rename implements output.FS.
-func (d *Full) Rename(from, to string) error { return output.System().Rename(from, to) }
-
-// Remove implements output.FS.
-func (d *Full) Remove(name string) error { return output.System().Remove(name) }
-
-// SyncDir implements output.FS.
-func (d *Full) SyncDir(dir string) error { return output.System().SyncDir(dir) }
 
 // filling is a file on a disk that fills up.
 type filling struct {
