@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -141,9 +142,9 @@ func read(t testing.TB, to map[string]string, from fs.FS, folder string, names .
 	}
 }
 
-// Build compiles C++ files into a library in the user's cache, unless the library is there, and
-// returns its path. The name contains a hash of the texts, compiler and flags. The test is skipped
-// where there is no compiler.
+// Build compiles C++ files into a library in the user's cache (without one, among temporary
+// files), unless the library is there, and returns its path. The name contains a hash of the texts,
+// compiler and flags. The test is skipped where there is no compiler.
 func Build(t testing.TB, name string, files map[string]string, more ...string) string {
 	t.Helper()
 	compiler := ""
@@ -220,15 +221,26 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// cache is the user's, or where there is none the test's own.
+// cache is the user's, or where there is none a folder of the user's among the temporary files:
+// compiling takes seconds, and most tests want the same library.
 func cache(t testing.TB) string {
 	t.Helper()
-	user, err := os.UserCacheDir()
-	if err != nil {
+	if user, err := os.UserCacheDir(); err == nil {
+		folder := filepath.Join(user, "windrow-tests")
+		if os.MkdirAll(folder, 0o700) == nil {
+			return folder
+		}
+	}
+	folder := filepath.Join(os.TempDir(), fmt.Sprintf("windrow-tests-%d", os.Getuid()))
+	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return t.TempDir()
 	}
-	folder := filepath.Join(user, "windrow-tests")
-	if os.MkdirAll(folder, 0o700) != nil {
+	// What another user has put there is not loaded.
+	info, err := os.Lstat(folder)
+	if err != nil || !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
+		return t.TempDir()
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || int(owner.Uid) != os.Getuid() {
 		return t.TempDir()
 	}
 	return folder
