@@ -46,8 +46,8 @@ func (p *processor) attend(s *Step, i int) {
 	kvDim, group := p.shape.KVHeads*hd, p.shape.Heads/p.shape.KVHeads
 	keys, vals := p.sequences[t.SeqID].keys, p.sequences[t.SeqID].vals
 	first := 0
-	if p.arch.Window > 0 {
-		first = max(0, t.Pos-p.arch.Window+1)
+	if window := p.arch.WindowOf(s.Layer); window > 0 {
+		first = max(0, t.Pos-window+1)
 	}
 	const grainBytes = 64 << 10
 	headBytes := 2 * 4 * hd * (t.Pos + 1 - first)
@@ -135,11 +135,11 @@ func (p *processor) normed(y, x []float32, n *model.Norm) {
 	layerNorm(y, x, n, p.arch.Epsilon)
 }
 
-// headNorm applies a layer norm to each head.
+// headNorm applies a norm to each head.
 func (p *processor) headNorm(heads []float32, n *model.Norm) {
 	for at := 0; at < len(heads); at += p.shape.HeadDim {
 		head := heads[at : at+p.shape.HeadDim]
-		layerNorm(head, head, n, p.arch.Epsilon)
+		p.normed(head, head, n)
 	}
 }
 

@@ -36,7 +36,8 @@ func familyCases(t *testing.T) []string {
 		family, _, _ := strings.Cut(name, "-")
 		families[family] = true
 	}
-	for _, family := range []string{"opt", "llama", "mistral", "falcon", "persimmon", "phi"} {
+	for _, family := range []string{"opt", "llama", "mistral", "falcon", "persimmon", "phi",
+		"qwen2", "qwen3"} {
 		if !families[family] {
 			t.Errorf("no checkpoint of family %s", family)
 		}

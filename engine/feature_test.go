@@ -97,7 +97,7 @@ func (p *plain) heads(x []float64, n *model.Norm, pos int) [][]float64 {
 	var list [][]float64
 	for head := range slices.Chunk(x, p.w.Shape.HeadDim) {
 		if p.w.Arch.QKNorm && n != nil {
-			head = p.norm(head, n, false)
+			head = p.norm(head, n, p.w.Arch.RMSNorm)
 		}
 		head = slices.Clone(head)
 		if angles := p.w.Arch.Rotary.Frequencies(); n != nil {
@@ -119,8 +119,8 @@ func (p *plain) attention(l, pos int, h []float64) []float64 {
 	p.keys[l] = append(p.keys[l], slices.Concat(p.heads(p.linear(&w.K, h), &w.KNorm, pos)...))
 	p.vals[l] = append(p.vals[l], p.linear(&w.V, h))
 	first := 0
-	if p.w.Arch.Window > 0 {
-		first = max(0, pos-p.w.Arch.Window+1)
+	if window := p.w.Arch.WindowOf(l); window > 0 {
+		first = max(0, pos-window+1)
 	}
 	var all []float64
 	for i, q := range queries {

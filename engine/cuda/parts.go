@@ -69,12 +69,12 @@ func (b *Backend) linear(m *matrix, x, y kernels.Mem, n int) {
 }
 
 // normed launches y = norm(x) of so many rows.
-func (b *Backend) normed(n *norm, x, y kernels.Mem, rows, dim int, rms bool) {
+func (b *Backend) normed(n *norm, x, y kernels.Mem, rows, dim int) {
 	if b.err != nil {
 		return
 	}
 	b.did(b.kernels.Norm(b.compute, &kernels.Norm{X: x, Y: y, W: n.w, B: n.b, Rows: rows, Dim: dim,
-		Epsilon: float32(b.w.Arch.Epsilon), RMS: rms}))
+		Epsilon: float32(b.w.Arch.Epsilon), RMS: b.w.Arch.RMSNorm}))
 }
 
 // normOf is a norm of the layer of a step.
@@ -88,12 +88,12 @@ func (b *Backend) normOf(s *engine.Step, n engine.NormOf) *norm {
 // Norm sets H to a norm of X.
 func (b *Backend) Norm(s *engine.Step, n engine.NormOf) {
 	b.work.features[engine.FFNInput].have = false
-	b.normed(b.normOf(s, n), b.work.x, b.work.h, len(s.Tokens), b.w.Shape.DModel, b.w.Arch.RMSNorm)
+	b.normed(b.normOf(s, n), b.work.x, b.work.h, len(s.Tokens), b.w.Shape.DModel)
 }
 
 // NormInPlace replaces X by its norm.
 func (b *Backend) NormInPlace(s *engine.Step, n engine.NormOf) {
-	b.normed(b.normOf(s, n), b.work.x, b.work.x, len(s.Tokens), b.w.Shape.DModel, b.w.Arch.RMSNorm)
+	b.normed(b.normOf(s, n), b.work.x, b.work.x, len(s.Tokens), b.w.Shape.DModel)
 }
 
 // CopyState sets H to X.
@@ -121,8 +121,8 @@ func (b *Backend) Attention(s *engine.Step) {
 	b.linear(&layer.k, w.h, w.k, n)
 	b.linear(&layer.v, w.h, w.v, n)
 	if b.w.Arch.QKNorm {
-		b.normed(&layer.qNorm, w.q, w.q, n*shape.Heads, shape.HeadDim, false)
-		b.normed(&layer.kNorm, w.k, w.k, n*shape.KVHeads, shape.HeadDim, false)
+		b.normed(&layer.qNorm, w.q, w.q, n*shape.Heads, shape.HeadDim)
+		b.normed(&layer.kNorm, w.k, w.k, n*shape.KVHeads, shape.HeadDim)
 	}
 	b.rotate(w.q, shape.Heads, n)
 	b.rotate(w.k, shape.KVHeads, n)
@@ -140,7 +140,7 @@ func (b *Backend) Attention(s *engine.Step) {
 		},
 		Q: w.q, Out: w.att, Seqs: w.seqIDs, Positions: w.positions, Scratch: w.heads,
 		Heads: shape.Heads, Tokens: n, Longest: w.longest,
-		Window: b.w.Arch.Window, Scale: float32(1 / math.Sqrt(float64(shape.HeadDim))),
+		Window: b.w.Arch.WindowOf(s.Layer), Scale: float32(1 / math.Sqrt(float64(shape.HeadDim))),
 	}
 	if b.did(b.kernels.StoreKV(b.compute, a, w.k, w.v)); b.err != nil {
 		return

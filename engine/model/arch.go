@@ -25,17 +25,20 @@ type Arch struct {
 	// attention and FFN start from the same residual
 	Parallel   bool `json:"parallel,omitempty"`
 	SharedNorm bool `json:"shared_norm,omitempty"`
-	QKNorm     bool `json:"qk_norm,omitempty"` // layer norms over each head's query and key
+	QKNorm     bool `json:"qk_norm,omitempty"` // norms over each head's query and key
 	// width of the embedding: d_model, except for OPT-350M, which projects
 	Embed     int    `json:"embed_dim"`
 	Positions bool   `json:"positions,omitempty"` // learned positions, OPT's
 	Rotary    Rotary `json:"rotary,omitzero"`
-	Window    int    `json:"sliding_window,omitempty"` // positions that a query sees; 0 = all
-	Tied      bool   `json:"tied,omitempty"`           // the output head is the embedding
-	AttnBias  bool   `json:"attn_bias,omitempty"`      // of q, k and v
-	OutBias   bool   `json:"out_bias,omitempty"`       // of the output projection
-	FFNBias   bool   `json:"ffn_bias,omitempty"`
-	HeadBias  bool   `json:"head_bias,omitempty"`
+	// Window is how many positions a query sees, its own included; 0 = all. FullLayers are the
+	// layers, ascending, whose queries see all positions nevertheless.
+	Window     int   `json:"sliding_window,omitempty"`
+	FullLayers []int `json:"full_layers,omitempty"`
+	Tied       bool  `json:"tied,omitempty"`      // the output head is the embedding
+	AttnBias   bool  `json:"attn_bias,omitempty"` // of q, k and v
+	OutBias    bool  `json:"out_bias,omitempty"`  // of the output projection
+	FFNBias    bool  `json:"ffn_bias,omitempty"`
+	HeadBias   bool  `json:"head_bias,omitempty"`
 }
 
 // Rotary holds rotary position embeddings (RoPE). The first Dim elements of each head are rotated
@@ -164,8 +167,9 @@ func (a *Arch) check() error {
 		r.LowFactor > 0 && r.HighFactor > r.LowFactor):
 		return fmt.Errorf("%w: rope_scaling by %v between %v and %v", checkpoint.ErrFormat,
 			r.Factor, r.LowFactor, r.HighFactor)
-	case a.Window < 0:
-		return fmt.Errorf("%w: sliding window of %d positions", checkpoint.ErrFormat, a.Window)
+	}
+	if err := a.checkWindow(); err != nil {
+		return err
 	}
 	if err := family.check(a); err != nil {
 		return err
@@ -210,6 +214,9 @@ func decodeArch(text string) (a Arch, err error) {
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&a); err != nil {
 		return a, fmt.Errorf("%w: architecture: %.200v", checkpoint.ErrFormat, err)
+	}
+	if len(a.FullLayers) == 0 {
+		a.FullLayers = nil // as encode writes it
 	}
 	return a, a.check()
 }

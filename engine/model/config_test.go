@@ -1,6 +1,7 @@
 package model
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -28,7 +29,7 @@ func TestConfigOfASavedModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Config{Arch: versionOne(tiny()), DType: "float16"}); c != want {
+	if want := (Config{Arch: versionOne(tiny()), DType: "float16"}); !reflect.DeepEqual(c, want) {
 		t.Errorf("got %+v, want %+v", c, want)
 	}
 	c, err = parse(t,
@@ -36,7 +37,7 @@ func TestConfigOfASavedModel(t *testing.T) {
 		"num_hidden_layers":2,"vocab_size":40,"word_embed_proj_dim":null,"tie_word_embeddings":false}`)
 	want := versionOne(tiny())
 	want.Tied = false
-	if want := (Config{Arch: want}); err != nil || c != want {
+	if want := (Config{Arch: want}); err != nil || !reflect.DeepEqual(c, want) {
 		t.Errorf("with defaults: %+v, %v", c, err)
 	}
 }

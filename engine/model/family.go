@@ -31,7 +31,8 @@ type family struct {
 
 // families lists the families in the order of help texts.
 func families() []*family {
-	return []*family{optFamily(), llamaFamily(), falconFamily(), persimmonFamily(), phiFamily()}
+	return []*family{optFamily(), llamaFamily(), falconFamily(), persimmonFamily(), phiFamily(),
+		qwen2Family(), qwen3Family()}
 }
 
 // Families lists the families for people: "OPT", "Llama (Mistral, ...)", ...
@@ -73,6 +74,7 @@ const (
 	learnedPositions                    // in place of rotary ones
 	projected                           // embeddings of another width than d_model
 	headBias                            // a bias of the output head
+	someWindows                         // a sliding window in some layers, not in all
 )
 
 // trait describes one of the traits.
@@ -95,6 +97,9 @@ func allTraits() []trait {
 			return a.Embed != a.Shape.DModel
 		}},
 		{headBias, "a bias of the output head", func(a *Arch) bool { return a.HeadBias }},
+		{someWindows, "a sliding window in some layers", func(a *Arch) bool {
+			return len(a.FullLayers) > 0
+		}},
 	}
 }
 

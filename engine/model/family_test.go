@@ -81,6 +81,11 @@ func TestFamilyRefusesOtherTraits(t *testing.T) {
 			}
 		},
 		headBias: func(a *Arch) { a.HeadBias = !a.HeadBias },
+		someWindows: func(a *Arch) {
+			if a.FullLayers = nil; a.traits()&someWindows == 0 {
+				a.Window, a.FullLayers = 5, []int{1}
+			}
+		},
 	}
 	for _, one := range allTraits() {
 		if change[one.bit] == nil {

@@ -164,7 +164,7 @@ func FuzzArch(f *testing.F) {
 			}
 			return
 		}
-		if b, err := decodeArch(a.encode()); err != nil || a != b {
+		if b, err := decodeArch(a.encode()); err != nil || !reflect.DeepEqual(a, b) {
 			t.Fatalf("%v\nread  %+v\nagain %+v", err, a, b)
 		}
 		if _, err := json.Marshal(a); err != nil {

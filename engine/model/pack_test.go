@@ -120,7 +120,7 @@ func TestFolderEqualsImage(t *testing.T) {
 	if !reflect.DeepEqual(w, fromImage) {
 		t.Error("resident weights differ")
 	}
-	if config.Arch != img.Arch {
+	if !reflect.DeepEqual(config.Arch, img.Arch) {
 		t.Errorf("config %+v", config)
 	}
 	for l, want := range bundles {

@@ -191,8 +191,8 @@ func (w *Weights) residents() []resident {
 			}
 		}
 		if a.QKNorm {
-			b.norm(name+"attn.q_norm", source+n.qNorm, &l.QNorm, hd, false)
-			b.norm(name+"attn.k_norm", source+n.kNorm, &l.KNorm, hd, false)
+			b.norm(name+"attn.q_norm", source+n.qNorm, &l.QNorm, hd, a.RMSNorm)
+			b.norm(name+"attn.k_norm", source+n.kNorm, &l.KNorm, hd, a.RMSNorm)
 		}
 		if n.ffnNorm != "" && !a.SharedNorm {
 			b.norm(name+"ffn_norm", source+n.ffnNorm, &l.FFNNorm, d, a.RMSNorm)

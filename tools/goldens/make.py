@@ -1,7 +1,10 @@
 """Makes the tiny checkpoints of engine/testdata/families and what transformers computes with them.
 
     pip install -r requirements.txt
-    python make.py ../../engine/testdata/families
+    python make.py ../../engine/testdata/families [NAME...]
+
+Without names it makes every checkpoint that the installed transformers has a class for. Those of NEWER are made with 4.57.6
+(requirements-4.57.txt), the others with 4.46.3. config.json names the version.
 
 Each folder is saved by transformers itself; golden.safetensors holds two prompts (ids_0, ids_1) and their logits in float32. The weights
 are random, with biases and norms too, so that a forward pass which leaves one out is caught. Two activation functions are not part of
@@ -14,6 +17,7 @@ import sys
 from pathlib import Path
 
 import torch
+import transformers
 from safetensors.torch import save_file
 from transformers import (
     FalconConfig, FalconForCausalLM, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, OPTConfig, OPTForCausalLM,
@@ -68,6 +72,11 @@ def phi(**more):
         tie_word_embeddings=False, pad_token_id=None), **more})
 
 
+def qwen(version, **more):
+    cls, config = (getattr(transformers, f"Qwen{version}{kind}") for kind in ("ForCausalLM", "Config"))
+    return llama(cls, config, **{**dict(head_dim=8, sliding_window=None), **more})
+
+
 MISTRAL = dict(cls=MistralForCausalLM, config=MistralConfig)
 
 # name -> (model, options of saving)
@@ -100,6 +109,17 @@ CASES = {
     "persimmon-plain": (persimmon(qk_layernorm=False, partial_rotary_factor=0.25), dict(dtype=torch.float16)),
     "phi": (phi(), {}),
     "phi-relu": (phi(hidden_act="relu", num_key_value_heads=2), dict(dtype=torch.float16)),
+    "qwen2": (qwen(2), {}),
+    "qwen2-tied-bf16": (qwen(2, tie_word_embeddings=True), dict(dtype=torch.bfloat16, drop=["head_dim"])),
+}
+
+# Made with a newer transformers: name -> what makes (model, options of saving)
+NEWER = {
+    "qwen2-window": lambda: (qwen(2, use_sliding_window=True, sliding_window=5, max_window_layers=1), {}),
+    "qwen3": lambda: (qwen(3, head_dim=10), {}),
+    "qwen3-bias": lambda: (qwen(3, attention_bias=True, tie_word_embeddings=True, hidden_act="relu"), {}),
+    "qwen3-window": lambda: (qwen(3, use_sliding_window=True, sliding_window=5, max_window_layers=0, layer_types=[
+        "sliding_attention", "full_attention", "sliding_attention"]), dict(dtype=torch.float16)),
 }
 
 
@@ -158,9 +178,12 @@ def make(out, name, cls, config, dtype=torch.float32, fatrelu=None, drelu=False,
 
 
 def main():
-    out = Path(sys.argv[1])
+    out, names = Path(sys.argv[1]), sys.argv[2:]
     out.mkdir(parents=True, exist_ok=True)
-    for name, ((cls, config), options) in CASES.items():
+    newer = tuple(map(int, transformers.__version__.split(".")[:2])) >= (4, 57)
+    cases = {name: case() for name, case in NEWER.items()} if newer else CASES
+    for name in names or cases:
+        (cls, config), options = cases[name]
         make(out, name, cls, config, **options)
 
 
