@@ -25,7 +25,8 @@ func harmless() []string {
 		"_name_or_path", "_commit_hash", "_attn_implementation_autoset", "transformers_version",
 		"model_type", "architectures", "torch_dtype", "dtype", "auto_map",
 		"dropout", "attention_dropout", "activation_dropout", "hidden_dropout", "resid_pdrop",
-		"embd_pdrop", "layerdrop", "init_std", "initializer_range", "gradient_checkpointing",
+		"classifier_dropout", "embd_pdrop", "layerdrop", "init_std", "initializer_range",
+		"gradient_checkpointing",
 		"use_cache", "output_projection", "share_decoder_input_output_embed",
 		"chunk_size_feed_forward", "pretraining_tp",
 		"bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "unk_token_id",
@@ -110,9 +111,7 @@ type fields struct {
 
 func newFields(o checkpoint.Object) *fields {
 	f := &fields{object: o, known: map[string]bool{}}
-	for _, name := range harmless() {
-		f.known[name] = true
-	}
+	f.ignore(harmless()...)
 	return f
 }
 
@@ -143,6 +142,13 @@ func (f *fields) only(name string, values ...string) {
 	}
 	if text := compact(raw); text != "null" && !slices.Contains(values, text) {
 		f.refuse(name, text)
+	}
+}
+
+// ignore accepts any value of fields that do not change the computation of a trained model.
+func (f *fields) ignore(names ...string) {
+	for _, name := range names {
+		f.known[name] = true
 	}
 }
 
@@ -282,7 +288,7 @@ func (f *fields) activation(field, absent string) Activation {
 	f.optional(field, &name)
 	kind, ok := map[string]Kind{
 		"relu": ReLU, "relu2": ReLU2, "silu": SiLU, "swish": SiLU, "gelu": GELU,
-		"gelu_new": GELUNew, "gelu_pytorch_tanh": GELUNew, "fatrelu": FATReLU,
+		"gelu_new": GELUNew, "gelu_pytorch_tanh": GELUNew, "gelu_fast": GELUNew, "fatrelu": FATReLU,
 	}[name]
 	if !ok && f.err == nil {
 		f.refuse(field, compact(f.object[field]))

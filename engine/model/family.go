@@ -32,7 +32,7 @@ type family struct {
 // families lists the families in the order of help texts.
 func families() []*family {
 	return []*family{optFamily(), llamaFamily(), falconFamily(), persimmonFamily(), phiFamily(),
-		qwen2Family(), qwen3Family()}
+		qwen2Family(), qwen3Family(), gptNeoXFamily()}
 }
 
 // Families lists the families for people: "OPT", "Llama (Mistral, ...)", ...

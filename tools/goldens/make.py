@@ -77,6 +77,12 @@ def qwen(version, **more):
     return llama(cls, config, **{**dict(head_dim=8, sliding_window=None), **more})
 
 
+def gptneox(**more):
+    return transformers.GPTNeoXForCausalLM, transformers.GPTNeoXConfig(**{**dict(
+        vocab_size=VOCAB, hidden_size=32, num_hidden_layers=3, intermediate_size=64, num_attention_heads=4, max_position_embeddings=40,
+        hidden_dropout=0.0, attention_dropout=0.0), **more})
+
+
 MISTRAL = dict(cls=MistralForCausalLM, config=MistralConfig)
 
 # name -> (model, options of saving)
@@ -111,6 +117,9 @@ CASES = {
     "phi-relu": (phi(hidden_act="relu", num_key_value_heads=2), dict(dtype=torch.float16)),
     "qwen2": (qwen(2), {}),
     "qwen2-tied-bf16": (qwen(2, tie_word_embeddings=True), dict(dtype=torch.bfloat16, drop=["head_dim"])),
+    "gptneox": (gptneox(), {}),
+    "gptneox-sequential": (gptneox(use_parallel_residual=False, hidden_act="relu", rotary_pct=0.5), dict(dtype=torch.float16)),
+    "gptneox-no-bias": (gptneox(attention_bias=False, hidden_act="gelu_fast", rotary_pct=1.0, rotary_emb_base=500), {}),
 }
 
 # Made with a newer transformers: name -> what makes (model, options of saving)
