@@ -26,7 +26,7 @@ var ErrFormat = refusal.Kind(refusal.ErrInput, "not a valid device")
 // Load reads and validates a device file. Errors about its contents name file and line and wrap
 // ErrFormat; errors of the file system are wrapped as they are.
 func Load(ctx context.Context, path string) (*Device, error) {
-	data, err := input.ReadFile(ctx, path, input.Limit{Most: maxFileSize})
+	data, err := input.ReadDocument(ctx, path, input.Limit{Most: maxFileSize})
 	if err != nil {
 		return nil, fmt.Errorf("devicemodels: load: %w", err)
 	}

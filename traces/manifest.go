@@ -64,7 +64,7 @@ func readManifest(ctx context.Context, trace string) (*Manifest, error) {
 
 // readSmall reads a file of at most maxMeta bytes.
 func readSmall(ctx context.Context, path string) ([]byte, error) {
-	text, err := input.ReadFile(ctx, path, input.Limit{Most: maxMeta})
+	text, err := input.ReadDocument(ctx, path, input.Limit{Most: maxMeta})
 	if errors.Is(err, input.ErrTooLarge) || errors.Is(err, input.ErrKind) {
 		err = fmt.Errorf("%w: %w", err, ErrFormat)
 	}

@@ -1,6 +1,7 @@
 package traces
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -112,13 +113,34 @@ func (r *Reader) checkFile(f *input.File, opt OpenOptions) (err error) {
 	return nil
 }
 
-// openFile opens a regular file.
+// openFile opens a regular file, and refuses one that the first bytes show to be of another kind.
 func openFile(ctx context.Context, path string) (*input.File, error) {
 	f, err := input.Open(ctx, path)
+	if err == nil {
+		if err = foreignKind(f); err != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}
 	if errors.Is(err, input.ErrKind) {
 		err = fmt.Errorf("%w: %w", err, ErrFormat)
 	}
 	return f, err
+}
+
+// foreignKind names the kind of a file that is no Arrow file.
+func foreignKind(f *input.File) error {
+	head := make([]byte, input.HeadBytes)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if head = head[:n]; bytes.HasPrefix(head, []byte("ARROW1")) {
+		return nil
+	}
+	if err := input.ForeignText(f.Name(), head, input.Arrow); err != nil {
+		return fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	return nil
 }
 
 // hashOf reads a file from its start and returns its SHA-256.

@@ -230,20 +230,15 @@ func rowOrder(r *RunRow) uint64 {
 // ReadRun reads a Run. It refuses rows whose order, values or sums differ from the metadata, and a
 // ".run.json" that does not match the rows. A missing ".run.json" is a warning in Meta.Warnings.
 func ReadRun(ctx context.Context, path string) (*Run, error) {
-	run, err := readRun(ctx, path)
+	mapping, err := mapRegular(ctx, path)
 	if err != nil {
+		return nil, fmt.Errorf("traces: %w", err)
+	}
+	run, err := parseRun(ctx, path, mapping)
+	if err = errors.Join(err, mapping.Close()); err != nil {
 		return nil, fmt.Errorf("traces: %s: %w", path, err)
 	}
 	return run, nil
-}
-
-func readRun(ctx context.Context, path string) (run *Run, err error) {
-	mapping, err := mapRegular(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, mapping.Close()) }()
-	return parseRun(ctx, path, mapping)
 }
 
 // parseRun reads a Run out of its mapped file.
@@ -303,7 +298,11 @@ func mapRegular(ctx context.Context, path string) (*arrowfile.Mapping, error) {
 	if err != nil {
 		return nil, err
 	}
-	return arrowfile.Map(f.Take())
+	m, err := arrowfile.Map(f.Take())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
 }
 
 // readRunManifest reads the JSON beside a Run and compares it with the rows. It returns nil if

@@ -1,16 +1,16 @@
 package fio
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
 // ErrFormat is wrapped by every error about a file that is not an output of fio.
-var ErrFormat = errors.New("not the JSON output of fio")
+var ErrFormat = refusal.Kind(refusal.ErrInput, "not the JSON output of fio")
 
 // File is one output of fio.
 type File struct {

@@ -44,7 +44,11 @@ func Parse(name string, data []byte) (*File, error) {
 		return fail("is UTF-16, as PowerShell redirects; let fio write the file itself with " +
 			"--output=FILE")
 	}
-	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	head := data[:min(len(data), input.HeadBytes)]
+	if err := input.ForeignText(name, head, input.Other); err != nil {
+		return fail("%v", err)
+	}
+	data = input.TrimMark(data)
 	found, around, err := find(data)
 	if len(found) == 0 && err == nil && bytes.Contains(data, []byte("> {")) {
 		found, around, err = find(withoutHosts(data))

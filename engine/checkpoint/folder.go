@@ -170,7 +170,7 @@ func (f *Folder) list() ([]string, error) {
 
 func (f *Folder) readObject(ctx context.Context, name string) (Object, error) {
 	path := filepath.Join(f.dir, name)
-	data, err := input.ReadFile(ctx, path, input.Limit{Most: maxJSON})
+	data, err := input.ReadDocument(ctx, path, input.Limit{Most: maxJSON})
 	if errors.Is(err, input.ErrTooLarge) || errors.Is(err, input.ErrKind) {
 		return nil, fmt.Errorf("checkpoint: %w: %w", err, ErrFormat)
 	}

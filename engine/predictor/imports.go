@@ -67,7 +67,7 @@ const maxConfig = 64 * units.MiB
 
 // sparseThreshold reads PowerInfer's configuration; without the file or the entry it is 0.
 func sparseThreshold(ctx context.Context, path string) (float32, error) {
-	data, err := input.ReadFile(ctx, path, input.Limit{Most: maxConfig})
+	data, err := input.ReadDocument(ctx, path, input.Limit{Most: maxConfig})
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}

@@ -251,20 +251,18 @@ func Kernels() string { return cpu.Features() }
 // MaxInput is the default of the largest text that is read.
 const MaxInput = 64 * units.MiB
 
-// ReadText reads a text file of at most limit bytes; 0 = MaxInput.
+// ReadText reads a text file of at most limit bytes, without its byte order mark; limit 0 =
+// MaxInput.
 func ReadText(ctx context.Context, path string, limit units.Bytes) (string, error) {
 	if limit == 0 {
 		limit = MaxInput
 	}
-	data, err := input.ReadFile(ctx, path, input.Limit{Most: limit, Field: "MaxInput"})
+	data, err := input.ReadText(ctx, path, input.Limit{Most: limit, Field: "MaxInput"})
 	if err != nil {
 		return "", err
 	}
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
 		return "", refusal.Input("%s is not a text file", path)
-	}
-	if bytes.HasPrefix(data, []byte("version https://git-lfs")) {
-		return "", refusal.Input("%s is a Git LFS pointer, not the text; run git lfs pull", path)
 	}
 	return string(data), nil
 }

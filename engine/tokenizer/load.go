@@ -220,9 +220,9 @@ func splitMerge(text []byte, pos position) (left, right []byte, err error) {
 	return left, right, nil
 }
 
-// readFile returns a file of the folder, if it is not absurdly large.
+// readFile returns a text of the folder, if it is not absurdly large.
 func readFile(ctx context.Context, dir, name string) ([]byte, error) {
-	data, err := input.ReadFile(ctx, filepath.Join(dir, name), input.Limit{Most: maxFile})
+	data, err := input.ReadDocument(ctx, filepath.Join(dir, name), input.Limit{Most: maxFile})
 	if errors.Is(err, input.ErrTooLarge) {
 		return nil, inFile(name).unsupported("larger than %d MiB, which no tokenizer is; check "+
 			"what the file is", maxFile>>20)

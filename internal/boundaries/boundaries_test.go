@@ -33,7 +33,8 @@ var allowed = map[string][]string{
 	"internal/output":            {},
 	"internal/output/outputtest": {"internal/output"},
 	"internal/clock":             {"internal/units"},
-	"internal/input":             {"internal/refusal", "internal/units"},
+	"internal/input":             {"internal/plain", "internal/refusal", "internal/units"},
+	"internal/plain":             {},
 
 	"kernels/ref": {},
 	"kernels/cpu": {"kernels/ref"},

@@ -92,7 +92,7 @@ func (t *TraceSpec) Options(predicted bool) synth.Options {
 
 // ReadScenario reads the scenario of a file. Errors are those of package input or of ParseScenario.
 func ReadScenario(ctx context.Context, path string) (*Scenario, error) {
-	data, err := input.ReadFile(ctx, path, input.Limit{Most: maxScenario})
+	data, err := input.ReadDocument(ctx, path, input.Limit{Most: maxScenario})
 	if err != nil {
 		return nil, fmt.Errorf("sweep: %w", err)
 	}

@@ -3,33 +3,24 @@ package arrivals
 import (
 	"bytes"
 	"fmt"
+
+	"github.com/windrow-sim/windrow/internal/input"
 )
 
 // headBytes is the number of bytes from which the format is detected.
 const headBytes = 64 << 10
 
-// byteOrderMark returns the length of the mark that some programs put before UTF-8.
-func byteOrderMark(head []byte) int {
-	if bytes.HasPrefix(head, []byte("\xef\xbb\xbf")) {
-		return 3
-	}
-	return 0
-}
-
 // foreign returns an error for files of well-known other kinds, whatever the chosen format.
-func foreign(head []byte) error {
-	switch {
-	case len(head) == 0:
+func foreign(name string, head []byte) error {
+	if len(head) == 0 {
 		return fmt.Errorf("the file is empty: %w", ErrFormat)
-	case bytes.HasPrefix(head, []byte("version https://git-lfs.")):
-		return fmt.Errorf("this is a Git LFS pointer, not the trace; run git lfs pull: %w",
-			ErrFormat)
-	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
-		return fmt.Errorf("the file is compressed; run gunzip on it first: %w", ErrUnsupported)
-	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
-		return fmt.Errorf("the file is an archive; unpack it first: %w", ErrUnsupported)
-	case bytes.HasPrefix(head, []byte{0xff, 0xfe}), bytes.HasPrefix(head, []byte{0xfe, 0xff}):
-		return fmt.Errorf("the file is UTF-16; convert it to UTF-8 first: %w", ErrUnsupported)
+	}
+	head = head[:min(len(head), input.HeadBytes)]
+	if err := input.ForeignText(name, head, input.Rows); err != nil {
+		return fmt.Errorf("%w: %w", err, ErrUnsupported)
+	}
+	if bytes.IndexByte(head, 0) >= 0 {
+		return fmt.Errorf("the file is not text; write its rows as CSV: %w", ErrUnsupported)
 	}
 	return nil
 }

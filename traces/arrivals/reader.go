@@ -73,10 +73,10 @@ func (r *Reader) begin(buf *bufio.Reader) error {
 	if err != nil && err != io.EOF { // a short file is no error
 		return r.fail(err)
 	}
-	if err = foreign(head); err != nil {
+	if err = foreign(r.name, head); err != nil {
 		return r.fail(err)
 	}
-	skip := byteOrderMark(head)
+	skip := len(head) - len(input.TrimMark(head))
 	head = head[skip:]
 	if _, err = buf.Discard(skip); err != nil {
 		return r.fail(err)

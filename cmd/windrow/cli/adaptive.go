@@ -117,7 +117,7 @@ func budgetOverTime(ctx context.Context, text string,
 		}
 		return s, nil
 	}
-	data, err := input.ReadFile(ctx, text, input.Limit{Most: adaptive.MaxFile})
+	data, err := input.ReadDocument(ctx, text, input.Limit{Most: adaptive.MaxFile})
 	if err != nil {
 		return nil, fmt.Errorf("--dram-over-time: %w", err)
 	}

@@ -1,7 +1,6 @@
 package arrowfile
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -89,9 +88,6 @@ func (f *File) findFooter() (int, error) {
 	case string(f.data[:4]) == "\xff\xff\xff\xff":
 		return 0, fmt.Errorf("this is an Arrow stream, need an Arrow file; rewrite it with a "+
 			"file writer: %w", ErrFormat)
-	case bytes.HasPrefix(f.data, []byte("version https://git-lfs")):
-		return 0, fmt.Errorf("this is a Git LFS pointer, not the file; run git lfs pull: %w",
-			ErrFormat)
 	case string(f.data[:len(magic)]) != magic:
 		return 0, fmt.Errorf("no Arrow magic at the start: not a trace or a run: %w", ErrFormat)
 	case string(f.data[n-len(magic):]) != magic:

@@ -19,8 +19,8 @@ type Raw struct {
 	f     io.Closer // nil for NewRaw
 }
 
-// Open opens a regular file, to be read until the context ends, and refuses the pointer that Git
-// LFS leaves in place of a file. owner is the package in front of every error.
+// Open opens a regular file, to be read until the context ends, and refuses the kinds of
+// input.Foreign. owner is the package in front of every error.
 func Open(ctx context.Context, owner, path string) (*Raw, error) {
 	f, err := input.Open(ctx, path)
 	if errors.Is(err, input.ErrKind) {
@@ -30,7 +30,7 @@ func Open(ctx context.Context, owner, path string) (*Raw, error) {
 		return nil, fmt.Errorf("%s: %w", owner, err)
 	}
 	raw := &Raw{owner: owner, name: path, r: f, size: f.Size(), f: f}
-	if err := raw.refusePointer(); err != nil {
+	if err := raw.refuseForeign(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return raw, nil
@@ -41,13 +41,19 @@ func NewRaw(owner, name string, r io.ReaderAt, size int64) *Raw {
 	return &Raw{owner: owner, name: name, r: r, size: size}
 }
 
-func (f *Raw) refusePointer() error {
-	start, err := f.Start(32)
-	if err == nil && bytes.HasPrefix(start, []byte("version https://git-lfs")) {
-		err = fmt.Errorf("%s: %s: %w: this is a Git LFS pointer, not the weights; run git lfs pull",
-			f.owner, f.name, ErrFormat)
+// torchMagic begins the checkpoints of PyTorch, which are ZIP archives.
+const torchMagic = "PK\x03\x04"
+
+// refuseForeign refuses what is no file of tensors: compressed files, pointers of Git LFS.
+func (f *Raw) refuseForeign() error {
+	start, err := f.Start(input.HeadBytes)
+	if err != nil || bytes.HasPrefix(start, []byte(torchMagic)) {
+		return err
 	}
-	return err
+	if err := input.Foreign(f.name, start, input.Other); err != nil {
+		return fmt.Errorf("%s: %s: %w: %w", f.owner, f.name, err, ErrFormat)
+	}
+	return nil
 }
 
 // Name is the path the file was opened by.
