@@ -77,8 +77,10 @@ func (p *processor) rotate(heads []float32, pos int) {
 	if half == 0 {
 		return
 	}
+	size := p.arch.Rotary.Size()
 	for i, angle := range p.frequencies {
 		sin, cos := math.Sincos(float64(pos) * angle)
+		sin, cos = sin*size, cos*size
 		for at := 0; at < len(heads); at += p.shape.HeadDim {
 			x, y := float64(heads[at+i]), float64(heads[at+half+i])
 			heads[at+i], heads[at+half+i] = float32(x*cos-y*sin), float32(y*cos+x*sin)

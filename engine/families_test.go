@@ -37,7 +37,7 @@ func familyCases(t *testing.T) []string {
 		families[family] = true
 	}
 	for _, family := range []string{"opt", "llama", "mistral", "falcon", "persimmon", "phi",
-		"qwen2", "qwen3", "gptneox"} {
+		"qwen2", "qwen3", "gptneox", "phi3"} {
 		if !families[family] {
 			t.Errorf("no checkpoint of family %s", family)
 		}
@@ -106,13 +106,14 @@ func geometry(w *model.Weights) layout.Geometry {
 	return layout.Uniform(w.Shape.Layers, w.Shape.DFFN, units.Bytes(w.RecordBytes()))
 }
 
-// TestGolden compares every family with transformers' logits.
+// TestGolden compares every family with transformers' logits. The context ends with the longer
+// prompt: what LongRoPE does depends on it, as in transformers on the prompt's length.
 func TestGolden(t *testing.T) {
-	const tolerance = 1e-3
+	const tolerance, context = 1e-3, 17
 	for _, name := range familyCases(t) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(familiesDir, name)
-			e, w, _ := newDense(t, dir, Config{Threads: 2})
+			e, w, _ := newDense(t, dir, Config{Threads: 2, Context: context})
 			worst := 0.0
 			for _, run := range goldenRuns(t, dir, w.Shape.Vocab) {
 				e.Reset()
@@ -185,13 +186,14 @@ func flashEqualsDense(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const positions = 14
 	want := &recorded{}
-	dense, err := New(w, resident, Config{Threads: 2, Observer: want})
+	dense, err := New(w, resident, Config{Threads: 2, Context: positions, Observer: want})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer dense.Close()
-	for pos := range 14 {
+	for pos := range positions {
 		id := uint32(5 + pos*7%80)
 		logits, err := dense.Forward(Token{Pos: pos, ID: id})
 		if err != nil {

@@ -25,6 +25,9 @@ type plain struct {
 	vals    [][][]float64
 }
 
+// featureContext is the context of the engine that the twin is compared with.
+const featureContext = 8
+
 // layerFeatures are the features of one layer, by kind.
 type layerFeatures [FeatureKinds][]float64
 
@@ -100,9 +103,11 @@ func (p *plain) heads(x []float64, n *model.Norm, pos int) [][]float64 {
 			head = p.norm(head, n, p.w.Arch.RMSNorm)
 		}
 		head = slices.Clone(head)
-		if angles := p.w.Arch.Rotary.Frequencies(); n != nil {
+		if angles := p.w.Arch.Rotary.Frequencies(featureContext); n != nil {
+			size := p.w.Arch.Rotary.Size()
 			for i, angle := range angles {
 				sin, cos := math.Sincos(float64(pos) * angle)
+				sin, cos = sin*size, cos*size
 				a, b := head[i], head[i+len(angles)]
 				head[i], head[i+len(angles)] = a*cos-b*sin, b*cos+a*sin
 			}
@@ -260,7 +265,7 @@ func TestFeaturesOfEveryFamily(t *testing.T) {
 			for kind := range FeatureKind(FeatureKinds) {
 				for _, chunk := range []int{1, 4} {
 					seen := newShown(kind)
-					e, err := New(w, rows, Config{Threads: 2, Context: 8, Batch: chunk,
+					e, err := New(w, rows, Config{Threads: 2, Context: featureContext, Batch: chunk,
 						Observer: seen, FeatureKind: kind})
 					if w.Arch.PostNorm && kind == Residual {
 						if err == nil || !strings.Contains(err.Error(), "use ffn_input") {

@@ -42,7 +42,7 @@ func (p *processor) Prepare(s *Setup) error {
 	w := s.Weights
 	*p = processor{
 		w: w, arch: &w.Arch, shape: w.Shape, pool: p.pool, thresholds: s.Thresholds,
-		frequencies: w.Arch.Rotary.Frequencies(), check: s.Check,
+		frequencies: w.Arch.Rotary.Frequencies(s.Context), check: s.Check,
 		all: make([]activations, s.Batch), sequences: make([]kvCache, s.Sequences),
 		context: s.Context,
 		scores:  make([]float32, w.Shape.Heads*s.Context),

@@ -171,7 +171,10 @@ func (b *Backend) prepare() error {
 		w.room(kernels.AttentionScratch(s.Heads, s.HeadDim, n, w.setup.Context))
 	w.keys = w.floats(s.Layers, w.setup.Sequences, w.setup.Context, kvDim)
 	w.vals = w.floats(s.Layers, w.setup.Sequences, w.setup.Context, kvDim)
-	table := kernels.RotaryTable(arch.Rotary.Frequencies(), w.setup.Context)
+	table := kernels.RotaryTable(arch.Rotary.Frequencies(w.setup.Context), w.setup.Context)
+	for i := range table {
+		table[i] *= float32(arch.Rotary.Size())
+	}
 	w.rotary = w.bytes(kernels.AsBytes(table))
 	w.hostLogits, w.hostAct = w.pinned(int64(4*n*s.Vocab)), w.pinned(int64(4*n*s.DFFN))
 	w.features[engine.FFNInput] = feature{at: w.h, host: w.pinned(int64(4 * n * s.DModel))}

@@ -152,7 +152,7 @@ func (b *Backend) Attention(s *engine.Step) {
 
 // rotate applies rotary positions (RoPE).
 func (b *Backend) rotate(x kernels.Mem, heads, n int) {
-	half := len(b.w.Arch.Rotary.Frequencies())
+	half := b.w.Arch.Rotary.Dim / 2
 	if b.err != nil || half == 0 {
 		return
 	}

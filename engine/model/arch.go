@@ -53,14 +53,33 @@ type Rotary struct {
 	LowFactor  float64 `json:"low_factor,omitempty"`
 	HighFactor float64 `json:"high_factor,omitempty"`
 	Original   int     `json:"original_positions,omitempty"`
+	// Short and Long divide the frequencies one by one (LongRoPE): Long where a context has more
+	// than Original positions, else Short. Both have Dim/2 numbers, or none.
+	Short []float64 `json:"short_factors,omitempty"`
+	Long  []float64 `json:"long_factors,omitempty"`
+	// Scale multiplies what is rotated; 0 = 1.
+	Scale float64 `json:"scale,omitempty"`
 }
 
-// Frequencies returns the Dim/2 angles per position.
-func (r Rotary) Frequencies() []float64 {
-	list := make([]float64, r.Dim/2)
+// Size returns Scale, or 1 if there is none.
+func (r Rotary) Size() float64 {
+	if r.Scale == 0 {
+		return 1
+	}
+	return r.Scale
+}
+
+// Frequencies returns the Dim/2 angles per position, in a context of so many positions.
+func (r Rotary) Frequencies(context int) []float64 {
+	list, factors := make([]float64, r.Dim/2), r.Short
+	if context > r.Original {
+		factors = r.Long
+	}
 	for i := range list {
 		f := math.Pow(r.Theta, -2*float64(i)/float64(r.Dim))
 		switch {
+		case factors != nil:
+			f /= factors[i]
 		case r.Factor == 0:
 		case r.Original == 0:
 			f /= r.Factor
@@ -163,6 +182,10 @@ func (a *Arch) check() error {
 			"is wanted", checkpoint.ErrFormat, r.Dim, s.HeadDim)
 	case r.Dim > 0 && !(r.Theta > 0 && r.Theta < math.Inf(1)):
 		return fmt.Errorf("%w: rope_theta is %v", checkpoint.ErrFormat, r.Theta)
+	case r.longRope():
+		if err := r.checkLongRope(); err != nil {
+			return err
+		}
 	case r.Factor < 0 || math.IsNaN(r.Factor) || r.Original > 0 && !(r.Factor > 0 &&
 		r.LowFactor > 0 && r.HighFactor > r.LowFactor):
 		return fmt.Errorf("%w: rope_scaling by %v between %v and %v", checkpoint.ErrFormat,

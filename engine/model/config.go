@@ -259,6 +259,7 @@ func (f *fields) rotary(headDim int, theta, share float64) Rotary {
 		Low      float64 `json:"low_freq_factor"`
 		High     float64 `json:"high_freq_factor"`
 		Original int     `json:"original_max_position_embeddings"`
+		longFactors
 	}
 	if !f.optional("rope_scaling", &scaling) {
 		return r
@@ -276,6 +277,8 @@ func (f *fields) rotary(headDim int, theta, share float64) Rotary {
 		if r.Original < 1 {
 			f.refuse("rope_scaling", compact(f.object["rope_scaling"]))
 		}
+	case "longrope", "su":
+		f.longRope(&r, scaling.Original, scaling.Factor, scaling.longFactors)
 	default:
 		f.refuse("rope_scaling", compact(f.object["rope_scaling"]))
 	}

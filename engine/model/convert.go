@@ -198,17 +198,22 @@ func (t tensor) rowsOf(ctx context.Context, r resident, emit func([]byte) error)
 	if r.rows == nil {
 		return t.stream(ctx, r.dtype, emit)
 	}
-	row := t.Elements() / t.Shape[0]
 	for _, part := range r.rows {
-		section := t
-		section.Shape = append([]int64{part.count}, t.Shape[1:]...)
-		section.Size = part.count * row * t.DType.Size()
-		section.r = io.NewSectionReader(t.r, part.first*row*t.DType.Size(), section.Size)
-		if err := section.stream(ctx, r.dtype, emit); err != nil {
+		if err := t.section(part).stream(ctx, r.dtype, emit); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// section is some rows of a tensor.
+func (t tensor) section(part rowRange) tensor {
+	row := t.Elements() / t.Shape[0] * t.DType.Size()
+	s := t
+	s.Shape = append([]int64{part.count}, t.Shape[1:]...)
+	s.Size = part.count * row
+	s.r = io.NewSectionReader(t.r, part.first*row, s.Size)
+	return s
 }
 
 // equal reports whether two tensors have the same type, shape and bytes.

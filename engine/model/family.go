@@ -32,7 +32,7 @@ type family struct {
 // families lists the families in the order of help texts.
 func families() []*family {
 	return []*family{optFamily(), llamaFamily(), falconFamily(), persimmonFamily(), phiFamily(),
-		qwen2Family(), qwen3Family(), gptNeoXFamily()}
+		qwen2Family(), qwen3Family(), gptNeoXFamily(), phi3Family()}
 }
 
 // Families lists the families for people: "OPT", "Llama (Mistral, ...)", ...
@@ -75,6 +75,7 @@ const (
 	projected                           // embeddings of another width than d_model
 	headBias                            // a bias of the output head
 	someWindows                         // a sliding window in some layers, not in all
+	longRope                            // rotary factors that depend on the context
 )
 
 // trait describes one of the traits.
@@ -99,6 +100,9 @@ func allTraits() []trait {
 		{headBias, "a bias of the output head", func(a *Arch) bool { return a.HeadBias }},
 		{someWindows, "a sliding window in some layers", func(a *Arch) bool {
 			return len(a.FullLayers) > 0
+		}},
+		{longRope, "rotary factors by context (longrope)", func(a *Arch) bool {
+			return a.Rotary.longRope()
 		}},
 	}
 }

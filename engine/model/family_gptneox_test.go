@@ -1,6 +1,7 @@
 package model
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -20,13 +21,14 @@ func TestGPTNeoXConfigs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := c.Arch; a.Rotary != (Rotary{Dim: 4, Theta: 10000}) || !a.Parallel || a.SharedNorm ||
+	rotary := Rotary{Dim: 4, Theta: 10000}
+	if a := c.Arch; !reflect.DeepEqual(a.Rotary, rotary) || !a.Parallel || a.SharedNorm ||
 		!a.AttnBias || !a.OutBias || !a.FFNBias || a.Tied || a.Shape.KVHeads != 4 {
 		t.Errorf("got %+v", a)
 	}
 	c, err = parse(t, `{"model_type":"gpt_neox","hidden_size":64,"num_hidden_layers":3,
 		"num_attention_heads":4,"intermediate_size":256,"vocab_size":96}`)
-	if a := c.Arch; err != nil || a.Rotary != (Rotary{Dim: 4, Theta: 10000}) || !a.Parallel ||
+	if a := c.Arch; err != nil || !reflect.DeepEqual(a.Rotary, rotary) || !a.Parallel ||
 		!a.AttnBias || a.Shape.MaxPos != 2048 {
 		t.Errorf("with defaults: %+v, %v", a, err)
 	}

@@ -81,6 +81,13 @@ func TestFamilyRefusesOtherTraits(t *testing.T) {
 			}
 		},
 		headBias: func(a *Arch) { a.HeadBias = !a.HeadBias },
+		longRope: func(a *Arch) {
+			if a.Rotary.longRope() {
+				a.Rotary.Short, a.Rotary.Long = nil, nil
+			} else {
+				a.Rotary.Long = []float64{1}
+			}
+		},
 		someWindows: func(a *Arch) {
 			if a.FullLayers = nil; a.traits()&someWindows == 0 {
 				a.Window, a.FullLayers = 5, []int{1}

@@ -130,10 +130,13 @@ func (f *sourceFiller) resident(ctx context.Context, r resident, emit func([]byt
 
 func (f *sourceFiller) bundles(ctx context.Context, layer int, emit func([]byte) error) error {
 	var matrices []tensor
-	for _, name := range f.src.config.Arch.ffnSources(layer) {
-		t, err := f.src.tensor(name)
+	for _, m := range f.src.config.Arch.ffnSources(layer) {
+		t, err := f.src.tensor(m.name)
 		if err != nil {
 			return err
+		}
+		if m.rows != nil {
+			t = t.section(*m.rows)
 		}
 		matrices = append(matrices, t)
 	}

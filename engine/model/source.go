@@ -44,17 +44,14 @@ func openSource(ctx context.Context, dir string, opt checkpoint.FolderOptions) (
 // used lists the needed tensors with their shapes, by name without prefix.
 func (s *source) used() map[string][]int64 {
 	a := &s.config.Arch
-	d, ffn := int64(a.Shape.DModel), int64(a.Shape.DFFN)
 	list := map[string][]int64{}
 	for _, r := range newWeights(*a, Precision{}).residents() {
 		list[r.source] = r.sourceShape()
 	}
 	for l := range a.Shape.Layers {
-		for _, name := range a.ffnSources(l) {
-			list[name] = []int64{ffn, d}
+		for _, m := range a.ffnSources(l) {
+			list[m.name] = m.whole
 		}
-		names := a.ffnSources(l)
-		list[names[len(names)-1]] = []int64{d, ffn}
 	}
 	return list
 }

@@ -120,6 +120,7 @@ type naming struct {
 	split             func() (q, k, v []rowRange)
 	qNorm, kNorm      string
 	gate, up, down    string   // of the FFN: only their biases are resident
+	gateUp            string   // gate and up in one, in this order
 	relics            []string // tensors of a layer, or of the model, that mean nothing
 }
 
@@ -139,6 +140,15 @@ func groups(a *Arch) func() (q, k, v []rowRange) {
 			v = append(v, rowRange{at + (per+1)*hd, hd})
 		}
 		return q, k, v
+	}
+}
+
+// inOrder splits a fused projection with all queries first, then all keys, then all values.
+func inOrder(a *Arch) func() (q, k, v []rowRange) {
+	return func() (q, k, v []rowRange) {
+		s := &a.Shape
+		qDim, kvDim := int64(s.Heads*s.HeadDim), int64(s.KVHeads*s.HeadDim)
+		return []rowRange{{0, qDim}}, []rowRange{{qDim, kvDim}}, []rowRange{{qDim + kvDim, kvDim}}
 	}
 }
 
@@ -294,16 +304,29 @@ func (l *Layer) projections(n naming, qDim, kvDim, d int64) []projection {
 	return list
 }
 
-// ffnSources are the names of the FFN's matrices in the order of a record's rows; the last is
-// stored by columns.
-func (a *Arch) ffnSources(layer int) []string {
+// ffnSource is a matrix of the FFN in a Hugging Face folder.
+type ffnSource struct {
+	name  string    // without prefix
+	whole []int64   // shape of the tensor
+	rows  *rowRange // of the tensor that make up the matrix; nil = all
+}
+
+// ffnSources are the FFN's matrices in the order of a record's rows; the last is stored by columns.
+func (a *Arch) ffnSources(layer int) []ffnSource {
 	n := namesOf(a)
 	at := fmt.Sprintf(n.layer, layer)
-	var list []string
-	if a.gated() {
-		list = append(list, at+n.gate+".weight")
+	d, ffn := int64(a.Shape.DModel), int64(a.Shape.DFFN)
+	down := ffnSource{at + n.down + ".weight", []int64{d, ffn}, nil}
+	if n.gateUp != "" {
+		both, whole := at+n.gateUp+".weight", []int64{2 * ffn, d}
+		return []ffnSource{{both, whole, &rowRange{0, ffn}}, {both, whole, &rowRange{ffn, ffn}},
+			down}
 	}
-	return append(list, at+n.up+".weight", at+n.down+".weight")
+	var list []ffnSource
+	if a.gated() {
+		list = append(list, ffnSource{at + n.gate + ".weight", []int64{ffn, d}, nil})
+	}
+	return append(list, ffnSource{at + n.up + ".weight", []int64{ffn, d}, nil}, down)
 }
 
 // dtypeOf is the element type of a tensor in a format; quantised rows are bytes.

@@ -83,6 +83,15 @@ def gptneox(**more):
         hidden_dropout=0.0, attention_dropout=0.0), **more})
 
 
+def phi3(long_rope=None, **more):
+    if long_rope:
+        size = 4 * more.get("partial_rotary_factor", 1)
+        more["rope_scaling"] = {"type": "longrope", "short_factor": [1 + 0.25 * i for i in range(int(size))],
+                                "long_factor": [3 + 2.5 * i for i in range(int(size))]}
+        more["original_max_position_embeddings"] = long_rope
+    return llama(transformers.Phi3ForCausalLM, transformers.Phi3Config, **{**dict(bos_token_id=1, eos_token_id=2), **more})
+
+
 MISTRAL = dict(cls=MistralForCausalLM, config=MistralConfig)
 
 # name -> (model, options of saving)
@@ -119,11 +128,16 @@ CASES = {
     "qwen2-tied-bf16": (qwen(2, tie_word_embeddings=True), dict(dtype=torch.bfloat16, drop=["head_dim"])),
     "gptneox": (gptneox(), {}),
     "gptneox-sequential": (gptneox(use_parallel_residual=False, hidden_act="relu", rotary_pct=0.5), dict(dtype=torch.float16)),
+    "phi3": (phi3(), {}),
+    "phi3-window-tied": (phi3(sliding_window=5, tie_word_embeddings=True), dict(dtype=torch.bfloat16)),
+    "phi3-long": (phi3(long_rope=10), {}),
+    "phi3-short": (phi3(long_rope=20), dict(dtype=torch.float16)),
     "gptneox-no-bias": (gptneox(attention_bias=False, hidden_act="gelu_fast", rotary_pct=1.0, rotary_emb_base=500), {}),
 }
 
 # Made with a newer transformers: name -> what makes (model, options of saving)
 NEWER = {
+    "phi3-partial": lambda: (phi3(long_rope=10, partial_rotary_factor=0.75, hidden_act="relu"), {}),
     "qwen2-window": lambda: (qwen(2, use_sliding_window=True, sliding_window=5, max_window_layers=1), {}),
     "qwen3": lambda: (qwen(3, head_dim=10), {}),
     "qwen3-bias": lambda: (qwen(3, attention_bias=True, tie_word_embeddings=True, hidden_act="relu"), {}),
