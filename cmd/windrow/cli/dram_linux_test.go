@@ -183,23 +183,31 @@ func TestResidentSet(t *testing.T) {
 		if c.verb == "generate" {
 			line = []string{"generate", "-m", c.image, "--oracle", c.trace, "--dram", c.budget}
 		}
-		r := measure(t, replay(littleImage, littleTrace, "10MiB"), line)
 		budget, err := units.ParseBytes(c.budget)
 		if err != nil {
 			t.Fatal(err)
 		}
 		plan := planned(t, c.image, c.trace, budget)
-		window, parts := accountOf(t, r.Stderr)
-		whole := plan.Total
-		if c.image == tales {
-			whole += r.Program
-			if window != plan.Window || parts != plan.String() {
-				t.Errorf("%v: a window of %d (%s), plan has %d (%v)", line, window, parts,
-					plan.Window, plan)
+		var r residentSet
+		var off, allowed units.Bytes
+		// Garbage lies longer where the collector waits for a processor: it adds to either command
+		// line of a process now and then, and to one of three processes hardly ever.
+		for range 3 {
+			r = measure(t, replay(littleImage, littleTrace, "10MiB"), line)
+			off, allowed = r.Peak-r.Program-plan.Total, plan.Total*3/100
+			if c.image == tales {
+				allowed += r.Program * 3 / 100
+			}
+			if -allowed <= off && off <= allowed {
+				break
 			}
 		}
-		off := r.Peak - r.Program - plan.Total
-		if off > whole*3/100 || off < -whole*3/100 {
+		window, parts := accountOf(t, r.Stderr)
+		if c.image == tales && (window != plan.Window || parts != plan.String()) {
+			t.Errorf("%v: a window of %d (%s), plan has %d (%v)", line, window, parts, plan.Window,
+				plan)
+		}
+		if off > allowed || off < -allowed {
 			t.Errorf("%v: the process had %v at most, %v of it the program: %v more than the "+
 				"account of %v (%v)", line, r.Peak, r.Program, off, plan.Total, plan)
 		}
